@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_BASE_PATH_H
+#define VB_BASE_PATH_H
+
+/*
+ * Where a frame comes from and goes to, as far as a link and the ICRC care.
+ *
+ * Addresses are GIDs: 16 octets in network order, an IPv4 address as ::ffff:a.b.c.d.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define VB_GID_BYTES 16
+
+struct vb_path {
+	uint8_t src[VB_GID_BYTES];
+	uint8_t dst[VB_GID_BYTES];
+	uint32_t flow_label; /* 20 bits, IPv6 only */
+	uint32_t ifindex;    /* scope of link-local addresses, 0: none */
+	uint16_t sport;      /* UDP source port, host order; ours is always 4791 */
+	uint8_t tclass;      /* IPv4: the TOS octet */
+	uint8_t hop_limit;
+};
+
+/* True for a GID that stands for an IPv4 address (::ffff:0:0/96). */
+static inline bool vb_gid_is_ipv4(const uint8_t gid[VB_GID_BYTES])
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(gid, prefix, sizeof(prefix)) == 0;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_LINK_LINK_H
+#define VB_LINK_LINK_H
+
+/*
+ * A link moves frames between NICs. A frame is what RoCEv2 puts behind the UDP header: BTH to
+ * ICRC. A link knows addresses and octets, and nothing of the protocol in them.
+ *
+ * Links stack: fault injection and capture are links around another link.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/path.h"
+
+enum {
+	VB_LINK_BURST_FRAMES_MAX = 64, /* frames of one burst */
+	VB_LINK_BURST_IOV_MAX = 512,   /* pieces of one burst */
+	VB_LINK_BURST_BYTES_MAX = 65000,
+	VB_LINK_RX_FRAMES_MAX = 1024, /* frames that one rx call may return */
+};
+
+/*
+ * Frames to one destination slot, gathered from where they lie. All frames are frame_bytes long
+ * but the last, which may be shorter (last_bytes, > 0). The pieces of frame i follow those of
+ * frame i - 1 without gap; pieces may cross no frame boundary.
+ *
+ * Frame i leaves with IPv4 identification i (what the kernel's segmentation does); whoever
+ * computed the ICRCs relied on it.
+ */
+struct vb_burst {
+	struct vb_path path;
+	uint16_t slot; /* of the destination: all frames of a burst go to the same one */
+	uint16_t frames;
+	uint32_t frame_bytes, last_bytes;
+	uint32_t iovcnt;
+	const struct iovec *iov;
+};
+
+/* One frame received. The octets stay valid until the next rx call on that link. */
+struct vb_frame {
+	struct vb_path path; /* src: the sender; dst: the address of ours it was sent to */
+	const uint8_t *data;
+	uint32_t bytes;
+	uint16_t id_hint; /* the likely IPv4 identification: the frame's place in its batch */
+};
+
+struct vb_link;
+
+struct vb_link_ops {
+	/*
+	 * Send a burst. Any thread, several at once. Returns 0, or a positive errno:
+	 * EAGAIN   the link is full for now: nothing was sent, try again when tx_ready
+	 * EFAULT   a piece could not be read
+	 * other    the frames are lost (no route, too big ...): treat as loss on the wire
+	 */
+	int (*tx)(struct vb_link *, const struct vb_burst *);
+
+	/* Receive up to max frames without waiting; one thread at a time. Returns their number. */
+	unsigned (*rx)(struct vb_link *, struct vb_frame *, unsigned max);
+
+	/* Largest number of frames a burst may have at present (1: no segmentation offload). */
+	unsigned (*burst_frames_max)(struct vb_link *);
+
+	/*
+	 * The fd that becomes readable (POLLIN) when rx has work, -1 if there is none, and the
+	 * time in ns (CLOCK_MONOTONIC) at which rx should be called at the latest, UINT64_MAX for
+	 * none (a wrapper that delays frames needs that).
+	 */
+	int (*rx_fd)(struct vb_link *);
+	uint64_t (*deadline_ns)(struct vb_link *);
+
+	/*
+	 * Largest frame that the path carries unfragmented to dst (from src), in octets,
+	 * 0 if there is no route. Slow (asks the kernel): for modify_qp, not for packets.
+	 */
+	uint32_t (*frame_bytes_max)(struct vb_link *, const struct vb_path *);
+
+	void (*destroy)(struct vb_link *);
+};
+
+struct vb_link {
+	const struct vb_link_ops *ops;
+};
+
+static inline int vb_link_tx(struct vb_link *link, const struct vb_burst *burst)
+{
+	return link->ops->tx(link, burst);
+}
+
+static inline unsigned vb_link_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)
+{
+	return link->ops->rx(link, frames, max);
+}
+
+/* The UDP link over a slot's socket (bound to 4791). The link owns the fd. See udp.c. */
+int vb_link_udp_create(struct vb_link **link, int fd);
+
+/*
+ * Wrap a link in faults: "loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7", each part
+ * optional. EINVAL for a text that does not parse. The wrapper owns the inner link.
+ */
+int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const char *text);
+
+/* Record what passes, both ways, as a pcap file with IP and UDP headers put back. */
+int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file);
+
+#endif
