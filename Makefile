@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The developer's front door; Meson and ninja do the work. On a bare Debian 12 or Ubuntu 22.04+
+# every target first installs what it lacks (scripts/deps.sh).
+BUILD ?= build
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+SEED ?= 1
+T ?= 60
+
+.PHONY: all build demo check check-long asan tsan sim fuzz bench clients tidy format install clean
+
+all: build
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS)
+
+$(BUILD)/build.ninja:
+	@scripts/deps.sh build
+	@meson setup $(BUILD) --prefix $(PREFIX) $(MESON_FLAGS)
+
+demo:
+	@scripts/deps.sh build demo
+	@$(MAKE) --no-print-directory build
+	@BUILD=$(BUILD) scripts/demo.sh
+
+check:
+	@BUILD=$(BUILD) scripts/check.sh
+
+check-long:
+	@BUILD=$(BUILD) scripts/check.sh --long
+
+asan:
+	@BUILD=build-asan MESON_FLAGS="-Db_sanitize=address,undefined -Db_lundef=false" scripts/check.sh
+
+tsan:
+	@BUILD=build-tsan MESON_FLAGS="-Db_sanitize=thread -Db_lundef=false" scripts/check.sh
+
+sim: build
+	@$(BUILD)/tests/sim/sim $(SEED)
+
+fuzz:
+	@T=$(T) scripts/fuzz.sh
+
+bench: build
+	@scripts/deps.sh test
+	@BUILD=$(BUILD) bench/bench.sh
+
+clients:
+	@BUILD=$(BUILD) scripts/check.sh clients
+
+tidy:
+	@BUILD=$(BUILD) scripts/check.sh tidy
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+install: build
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	@rm -rf build build-asan build-tsan build-fuzz
