@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_AH_H
+#define VB_NIC_AH_H
+
+/* Address handles, and address vectors in general. */
+
+#include "nic/ctx.h"
+
+struct vb_ah {
+	struct ibv_ah ibv;
+	struct vb_path path;
+	struct ibv_ah_attr attr;
+};
+
+/* attr must be global (a GRH is what an address is on Ethernet), port 1, sgid valid: EINVAL. */
+int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah **ah);
+int vb_ah_destroy(struct vb_ah *ah);
+
+/* --- for the rest of the NIC --- */
+int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_CTX_H
+#define VB_NIC_CTX_H
+
+/* Contexts, protection domains, completion channels, and the queue of asynchronous events. */
+
+#include "nic/nic.h"
+
+struct vb_event {
+	struct vb_event *next;
+	struct ibv_async_event event;
+	uint32_t *delivered; /* of the object: how many of its events the application has read */
+};
+
+struct vb_ctx {
+	struct vb_nic *nic;
+	vb_lock lock;
+	struct vb_event *events, **events_tail;
+	_Atomic uint32_t objects; /* PDs, CQs and channels that live in it */
+	void *run;		  /* belongs to `run` */
+	struct verbs_context ibv; /* must stay last: `ibv.context` is what the application holds */
+};
+
+static inline struct vb_ctx *vb_ctx_of(struct ibv_context *context)
+{
+	return (struct vb_ctx *)((char *)context - offsetof(struct vb_ctx, ibv.context));
+}
+
+/* async_fd: an event fd of the host's, for host->signal. The caller fills in ibv. */
+int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **ctx);
+
+/* Frees what queues for the application. Objects that still live in it stay, leaked. */
+void vb_ctx_destroy(struct vb_ctx *ctx);
+
+/*
+ * Take the next asynchronous event: true if there was one. Call it once for each time that the
+ * async fd was successfully read.
+ */
+bool vb_ctx_event_pop(struct vb_ctx *ctx, struct ibv_async_event *event);
+
+/* Queue an event for the application; delivered may be NULL (unaffiliated). */
+void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
+		       uint32_t *delivered);
+
+/* Forget the unread events of the object that `delivered` belongs to. */
+void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered);
+
+struct vb_pd {
+	struct ibv_pd ibv;
+	_Atomic uint32_t users; /* MRs, QPs, SRQs, AHs */
+};
+
+int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **pd);
+int vb_pd_destroy(struct vb_pd *pd); /* EBUSY while in use */
+
+struct vb_cq;
+
+struct vb_channel {
+	struct ibv_comp_channel ibv; /* refcnt: CQs that use it */
+	vb_lock lock;
+	struct vb_cq *head, **tail; /* CQs with an event to deliver */
+};
+
+/* fd: an event fd of the host's. */
+int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **channel);
+int vb_channel_destroy(struct vb_channel *channel); /* EBUSY while CQs use it */
+
+/* Take the next CQ event; call it once for each successful read of the channel's fd. */
+struct vb_cq *vb_channel_pop(struct vb_channel *channel);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_LIMITS_H
+#define VB_NIC_LIMITS_H
+
+/* Every bound of the NIC, in one place; vb_nic_query_device() reports these. */
+
+enum {
+	VB_PORTS = 1,
+	VB_GIDS_MAX = 256,
+	VB_PKEYS = 1,
+	VB_PKEY_DEFAULT = 0xffff,
+
+	VB_SLOT_BITS = 10,
+	VB_INDEX_BITS = 14,
+	VB_INDICES = 1 << VB_INDEX_BITS,
+	VB_SLOTS_PER_NIC_MAX = 4,
+	VB_QPS_MAX = VB_SLOTS_PER_NIC_MAX * VB_INDICES,
+
+	VB_QP_WR_MAX = 32768,
+	VB_SGE_MAX = 32,
+	VB_INLINE_BYTES_MAX = 1024,
+	VB_RD_ATOMIC_MAX = 128,
+
+	VB_CQS_MAX = 65536,
+	VB_CQE_MAX = 4194304,
+	VB_MRS_MAX = 1 << 17,
+	VB_PDS_MAX = 65536,
+	VB_AHS_MAX = 1 << 20,
+	VB_SRQS_MAX = 65536,
+	VB_SRQ_WR_MAX = 32768,
+
+	VB_COMP_VECTORS = 8,
+};
+
+#define VB_MESSAGE_BYTES_MAX (1u << 31)
+#define VB_MR_BYTES_MAX (1ull << 46)
+
+#endif

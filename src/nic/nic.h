@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_NIC_H
+#define VB_NIC_NIC_H
+
+/*
+ * The NIC: objects, queues and memory of one process, deterministic. Frames come in by
+ * vb_nic_rx(), leave by host->tx(), time is what host->now_ns() says. There are locks here, but
+ * no system calls: what needs the kernel (waking, descriptors, leases) is the host's.
+ *
+ * Every object begins with the libibverbs structure of the same name, so the pointer that the
+ * application holds is the object; `abi` fills in function tables, mutexes and condition
+ * variables, everything else in that structure is set here.
+ *
+ * Functions return 0 or a positive errno, unless they say otherwise; on failure nothing has
+ * changed. Any thread may call any function on any object that is not being destroyed.
+ *
+ * Lock order: rx right -> qp -> rq or srq -> cq -> channel, ctx, timer, key table.
+ */
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "link/link.h"
+#include "nic/limits.h"
+#include "nic/stats.h"
+
+struct vb_nic;
+struct vb_qp;
+
+/* What a NIC needs from its surroundings. */
+struct vb_nic_host {
+	void *arg;
+
+	/* Monotonic time in ns. */
+	uint64_t (*now_ns)(void *arg);
+
+	/* Send frames that come from the QP slot src_slot; as vb_link_ops.tx. */
+	int (*tx)(void *arg, uint16_t src_slot, const struct vb_burst *burst);
+	unsigned (*burst_frames_max)(void *arg);
+
+	/* As vb_link_ops.frame_bytes_max. */
+	uint32_t (*frame_bytes_max)(void *arg, const struct vb_path *path);
+
+	/* The NIC's deadline moved forward: whoever sleeps until it must look again. */
+	void (*kick)(void *arg);
+
+	/* Add 1 to (or take 1 from) the count of events that make an event fd readable. */
+	void (*signal)(void *arg, int fd);
+	void (*unsignal)(void *arg, int fd);
+
+	/* Lease a further slot: 0 or a positive errno. */
+	int (*lease)(void *arg, uint16_t *slot, uint32_t *next_index);
+
+	/* Are these octets mapped (and writable)? 0, or EFAULT. */
+	int (*probe_memory)(void *arg, const void *addr, size_t bytes, bool write);
+};
+
+/* One entry of the GID table. All zero: an empty entry. */
+struct vb_gid_entry {
+	uint8_t gid[VB_GID_BYTES];
+	uint32_t ifindex;
+	uint32_t mtu_bytes; /* of the interface */
+	bool loopback;
+};
+
+/* seed: for keys and first QP numbers; a given seed makes everything repeatable. */
+int vb_nic_create(struct vb_nic **nic, const struct vb_nic_host *host, uint64_t seed);
+
+/* Only with all contexts closed. */
+void vb_nic_destroy(struct vb_nic *nic);
+
+/* Replace the GID table (count at most VB_GIDS_MAX). Indices in use must keep their meaning. */
+void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, unsigned count);
+
+/* A copy of one entry; EINVAL if index >= VB_GIDS_MAX. An empty entry is returned as zeros. */
+int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entry);
+
+/* node_guid and sys_image_guid are the host's business: big-endian, derived from a MAC. */
+void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
+
+/* ibv_query_device(3), ibv_query_port(3): truthful. */
+void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr);
+int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *attr);
+
+/*
+ * Take in frames that were addressed to slots of this NIC. One thread at a time (the rx right).
+ * Answers them as well: acknowledgements, read responses, further requests.
+ */
+void vb_nic_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
+
+/* The rx right: take it before vb_nic_rx(); destroying a QP takes it for a moment too. */
+bool vb_nic_rx_try(struct vb_nic *nic);
+void vb_nic_rx_drop(struct vb_nic *nic);
+
+/* Do what time demands (retransmit, resend after RNR ...). Any thread. */
+void vb_nic_turn(struct vb_nic *nic);
+
+/* When vb_nic_turn() should be called next: ns as now_ns(), UINT64_MAX: never. No lock. */
+uint64_t vb_nic_deadline_ns(const struct vb_nic *nic);
+
+struct vb_stats *vb_nic_stats(struct vb_nic *nic);
+
+#endif

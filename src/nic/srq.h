@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_SRQ_H
+#define VB_NIC_SRQ_H
+
+/* Receive queues: a QP's own, and shared ones. */
+
+#include "nic/ctx.h"
+
+/* A receive work request as it is queued; sge_count pieces follow in the queue's own array. */
+struct vb_recv {
+	uint64_t wr_id;
+	uint32_t sge_count;
+	uint32_t bytes;
+	struct ibv_sge sge[VB_SGE_MAX];
+};
+
+struct vb_rq {
+	vb_lock lock;
+	uint8_t *ring; /* size entries of stride octets: a vb_recv cut off after sge_max */
+	uint32_t size, wr_max, sge_max, stride;
+	uint32_t head, tail; /* count on */
+};
+
+struct vb_srq {
+	struct ibv_srq ibv;
+	struct vb_rq rq;
+	uint32_t limit; /* 0: not armed */
+	uint32_t events_delivered;
+	_Atomic uint32_t users; /* QPs */
+};
+
+/* attr: wanted in, actual out. EINVAL beyond the device's limits. */
+int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **srq);
+int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask);
+int vb_srq_query(struct vb_srq *srq, struct ibv_srq_attr *attr);
+
+/* EBUSY while QPs use it. Dead but not freed after that: the caller waits for acks of
+ * events_delivered, then calls vb_srq_free(). */
+int vb_srq_destroy(struct vb_srq *srq);
+void vb_srq_free(struct vb_srq *srq);
+
+/* EINVAL: too many SGEs or octets; ENOMEM: full. *bad is the first request not queued. */
+int vb_srq_post(struct vb_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_STATS_H
+#define VB_NIC_STATS_H
+
+/*
+ * Counters. A packet that is dropped is no error of ours: it is counted here, with its reason.
+ */
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define VB_STAT_LIST(X)                                                                           \
+	X(RX_FRAMES, "rx_frames")                                                                 \
+	X(TX_FRAMES, "tx_frames")                                                                 \
+	X(TX_BURSTS, "tx_bursts")                                                                 \
+	X(TX_FULL, "tx_link_full")                                                                \
+	X(TX_LOST, "tx_link_error")                                                               \
+	X(RETRANSMITS, "retransmits")                                                             \
+	X(TIMEOUTS, "ack_timeouts")                                                               \
+	X(RNR_NAKS_SENT, "rnr_naks_sent")                                                         \
+	X(RNR_NAKS_SEEN, "rnr_naks_seen")                                                         \
+	X(PSN_NAKS_SENT, "psn_naks_sent")                                                         \
+	X(PSN_NAKS_SEEN, "psn_naks_seen")                                                         \
+	X(DUPLICATES, "duplicate_requests")                                                       \
+	X(DROP_MALFORMED, "drop_malformed")                                                       \
+	X(DROP_ICRC, "drop_icrc")                                                                 \
+	X(DROP_NO_QP, "drop_no_qp")                                                               \
+	X(DROP_TRANSPORT, "drop_wrong_transport")                                                 \
+	X(DROP_STATE, "drop_qp_state")                                                            \
+	X(DROP_STRANGER, "drop_wrong_peer")                                                       \
+	X(DROP_PKEY, "drop_pkey")                                                                 \
+	X(DROP_QKEY, "drop_qkey")                                                                 \
+	X(DROP_PSN, "drop_psn")                                                                   \
+	X(DROP_STALE, "drop_stale_response")                                                      \
+	X(DROP_SEQUENCE, "drop_opcode_sequence")                                                  \
+	X(DROP_NO_RECV, "drop_no_receive_wr")                                                     \
+	X(DROP_LENGTH, "drop_length")                                                             \
+	X(DROP_ACCESS, "drop_access")                                                             \
+	X(CQ_OVERRUNS, "cq_overruns")
+
+enum vb_stat {
+#define X(id, name) VB_STAT_##id,
+	VB_STAT_LIST(X)
+#undef X
+	VB_STATS
+};
+
+struct vb_stats {
+	_Atomic uint64_t count[VB_STATS];
+};
+
+static inline void vb_stat_add(struct vb_stats *stats, enum vb_stat stat, uint64_t n)
+{
+	atomic_fetch_add_explicit(&stats->count[stat], n, memory_order_relaxed);
+}
+
+/* The counter's name as people see it. */
+const char *vb_stat_name(enum vb_stat stat);
+
+#endif
