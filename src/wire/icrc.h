@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_WIRE_ICRC_H
+#define VB_WIRE_ICRC_H
+
+/*
+ * The invariant CRC of RoCEv2 (IBTA 7.8.1, Annex A17): Ethernet's CRC-32 over 8 octets of ones,
+ * the IP header, the UDP header, the BTH and all that follows up to the ICRC. What routers may
+ * change counts as ones: TOS or traffic class, flow label, TTL or hop limit, both checksums, the
+ * BTH's octet 4. So a path's tclass, hop_limit and flow_label never matter here.
+ *
+ * Sending:   crc = vb_icrc_header(path, bytes, id, header, header_bytes);
+ *            crc = vb_icrc_add(crc, piece, piece_bytes);  for payload and pad, as often as needed
+ *            vb_icrc_put(behind_the_pad, vb_icrc_finish(crc));
+ *
+ * Here `udp_payload_bytes` is the length of the frame, BTH to ICRC inclusive, and ip_id the IPv4
+ * identification in host order: 0 on a socket that sets DF, 0, 1, 2 ... in the segments of one
+ * UDP_SEGMENT send. It is ignored on IPv6. IPv4 frames are taken to have DF set and no options.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/path.h"
+
+#define VB_ROCE_PORT 4791
+
+/* The CRC up to and including the UDP header. */
+uint32_t vb_icrc_start(const struct vb_path *path, size_t udp_payload_bytes, uint16_t ip_id);
+
+/* Goes on over the BTH and bytes - 12 further octets; bytes is at least 12. */
+uint32_t vb_icrc_bth(uint32_t crc, const uint8_t *header, size_t bytes);
+
+/* vb_icrc_start() and vb_icrc_bth() in one pass over both, the quickest way to begin. */
+uint32_t vb_icrc_header(const struct vb_path *path, size_t udp_payload_bytes, uint16_t ip_id,
+			const uint8_t *header, size_t header_bytes);
+
+/* Goes on over any octets behind the headers. */
+uint32_t vb_icrc_add(uint32_t crc, const void *data, size_t bytes);
+
+/* The finished ICRC of a running one. */
+static inline uint32_t vb_icrc_finish(uint32_t crc)
+{
+	return crc;
+}
+
+/* The ICRC to and from its four octets on the wire, least significant first. */
+static inline void vb_icrc_put(uint8_t out[4], uint32_t icrc)
+{
+	out[0] = (uint8_t)icrc;
+	out[1] = (uint8_t)(icrc >> 8);
+	out[2] = (uint8_t)(icrc >> 16);
+	out[3] = (uint8_t)(icrc >> 24);
+}
+
+static inline uint32_t vb_icrc_get(const uint8_t in[4])
+{
+	return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
+}
+
+/*
+ * True if the frame, BTH to ICRC inclusive, carries the right ICRC for its path.
+ *
+ * A UDP socket does not show the IPv4 identification, so id_hint is tried first: the position of
+ * the segment in its batch, else 0. If that fails, the frame is right exactly if some other
+ * identification makes it right; CRC-32 being linear there is at most one, and it is computed, not
+ * searched. Pass NULL or a place for the identification that fits; it is written on true only. It
+ * equals id_hint if all 32 bits were checked. If it does not, 16 of them went into finding it: a
+ * frame damaged at random passes with probability 2^-16 then, not 2^-32. IPv6 is always exact.
+ */
+bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t bytes, uint16_t id_hint,
+		   uint16_t *id);
+
+#endif

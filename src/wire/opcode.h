@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_WIRE_OPCODE_H
+#define VB_WIRE_OPCODE_H
+
+/*
+ * The opcodes of the Base Transport Header as data (IBTA 9.2.1, Annex A14 for XRC, Annex A17 for
+ * CNP, the 1.6 memory placement extensions for FLUSH and ATOMIC_WRITE). opcode.def holds one row per
+ * opcode; everything here is derived from it at compile time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+
+/* The three high bits of an opcode. RD has no rows: no RDMA NIC of today speaks it. */
+enum vb_transport {
+	VB_RC = 0,
+	VB_UC = 1,
+	VB_RD = 2,
+	VB_UD = 3,
+	VB_CNP = 4,
+	VB_XRC = 5,
+};
+
+/* What a packet is, whatever its transport and its place in the message. */
+enum vb_kind {
+	VB_K_SEND,
+	VB_K_WRITE,
+	VB_K_READ_REQ,
+	VB_K_READ_RESP,
+	VB_K_ACK,
+	VB_K_ATOMIC_ACK,
+	VB_K_CMP_SWP,
+	VB_K_FETCH_ADD,
+	VB_K_ATOMIC_WRITE,
+	VB_K_FLUSH,
+	VB_K_CNP,
+	VB_K_COUNT,
+};
+
+/* Place in a message or response. A kind that is always one packet is ONLY. */
+enum vb_pos {
+	VB_P_MIDDLE = 0,
+	VB_P_FIRST = 1,
+	VB_P_LAST = 2,
+	VB_P_ONLY = VB_P_FIRST | VB_P_LAST,
+};
+
+/* Extended headers behind the BTH. IMM and IETH are the low bits: vb_op_find() indexes by them. */
+enum vb_header {
+	VB_H_NONE = 0,
+	VB_H_IMM = 1 << 0,
+	VB_H_IETH = 1 << 1,
+	VB_H_RETH = 1 << 2,
+	VB_H_AETH = 1 << 3,
+	VB_H_ATOMIC = 1 << 4,
+	VB_H_ATOMICACK = 1 << 5,
+	VB_H_DETH = 1 << 6,
+	VB_H_XRCETH = 1 << 7,
+	VB_H_FETH = 1 << 8,
+	VB_H_CNP = 1 << 9, /* the 16 reserved octets of a CNP */
+};
+
+#define VB_BTH_BYTES 12
+
+/* VB_OP_RC_SEND_FIRST ... VB_OP_CNP: the opcode octets by name. */
+enum vb_opcode {
+#define VB_OP(name, opcode, transport, kind, pos, headers, payload) VB_OP_##name = opcode,
+#include "wire/opcode.def"
+#undef VB_OP
+};
+
+struct vb_op_info {
+	uint8_t transport;    /* enum vb_transport */
+	uint8_t kind;         /* enum vb_kind */
+	uint8_t pos;          /* enum vb_pos */
+	uint8_t header_bytes; /* BTH and extended headers */
+	uint16_t headers;     /* enum vb_header bits */
+	bool payload;         /* may carry payload */
+	const char *name;     /* "RC_SEND_FIRST" ..., NULL: no such opcode */
+};
+
+#define VB_OP_FIND_SIZE (6 * VB_K_COUNT * 4 * 4)
+
+#define vb_op_find_index(transport, kind, pos, headers)                                           \
+	((((unsigned)(transport) * VB_K_COUNT + (unsigned)(kind)) * 4 + (unsigned)(pos)) * 4 +     \
+	 ((unsigned)(headers) & (VB_H_IMM | VB_H_IETH)))
+
+extern const struct vb_op_info vb_op_infos[256];
+extern const uint8_t vb_op_complements[VB_OP_FIND_SIZE];
+
+/* The row of an opcode, NULL if it is reserved or of a transport that we do not have. */
+static inline const struct vb_op_info *vb_op_info(uint8_t opcode)
+{
+	const struct vb_op_info *info = &vb_op_infos[opcode];
+
+	return info->name ? info : NULL;
+}
+
+/*
+ * The opcode of a transport, kind and position with VB_H_IMM, VB_H_IETH or neither in extra_headers
+ * (other bits of it are ignored). Asking for an opcode that does not exist is a bug of the caller.
+ */
+static inline uint8_t vb_op_find(enum vb_transport transport, enum vb_kind kind, unsigned pos,
+				 unsigned extra_headers)
+{
+	unsigned i = vb_op_find_index(transport, kind, pos, extra_headers);
+	uint8_t complement;
+
+	vb_check(i < VB_OP_FIND_SIZE);
+	complement = vb_op_complements[i];
+	vb_check(complement);
+	return (uint8_t)~complement;
+}
+
+#endif
