@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * librdmacm.so.1 for programs that link it but can do without. There is no connection manager here:
+ * what would make an id, an endpoint or a socket fails with ENODEV, and what would use one, which
+ * nobody can hold, with ENOSYS.
+ */
+
+#include "abi/stub.h"
+
+/* clang-format off */
+
+/* Where everything starts. */
+VB_STUB_POINTER(rdma_create_event_channel, ENODEV)
+VB_STUB_MINUS_ONE(rdma_create_ep, ENODEV)
+VB_STUB_MINUS_ONE(rdma_create_id, ENODEV)
+VB_STUB_MINUS_ONE(rdma_getaddrinfo, ENODEV)
+VB_STUB_MINUS_ONE(rsocket, ENODEV)
+
+/* What needs an id. */
+VB_STUB_MINUS_ONE(rdma_accept, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_ack_cm_event, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_bind_addr, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_connect, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_create_qp, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_create_qp_ex, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_create_srq, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_create_srq_ex, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_destroy_id, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_disconnect, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_establish, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_get_cm_event, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_get_remote_ece, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_get_request, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_init_qp_attr, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_join_multicast, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_join_multicast_ex, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_leave_multicast, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_listen, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_migrate_id, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_notify, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_reject, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_reject_ece, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_resolve_addr, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_resolve_route, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_set_local_ece, ENOSYS)
+VB_STUB_MINUS_ONE(rdma_set_option, ENOSYS)
+
+/* Port numbers of an id. */
+VB_STUB_ZERO(rdma_get_src_port)
+VB_STUB_ZERO(rdma_get_dst_port)
+
+/* What returns nothing. */
+VB_STUB_VOID(rdma_destroy_event_channel)
+VB_STUB_VOID(rdma_destroy_ep)
+VB_STUB_VOID(rdma_destroy_qp)
+VB_STUB_VOID(rdma_destroy_srq)
+VB_STUB_VOID(rdma_free_devices)
+VB_STUB_VOID(rdma_freeaddrinfo)
+
+/* What needs an rsocket. */
+VB_STUB_MINUS_ONE(raccept, ENOSYS)
+VB_STUB_MINUS_ONE(rbind, ENOSYS)
+VB_STUB_MINUS_ONE(rclose, ENOSYS)
+VB_STUB_MINUS_ONE(rconnect, ENOSYS)
+VB_STUB_MINUS_ONE(rfcntl, ENOSYS)
+VB_STUB_MINUS_ONE(rgetpeername, ENOSYS)
+VB_STUB_MINUS_ONE(rgetsockname, ENOSYS)
+VB_STUB_MINUS_ONE(rgetsockopt, ENOSYS)
+VB_STUB_MINUS_ONE(riomap, ENOSYS)
+VB_STUB_MINUS_ONE(riounmap, ENOSYS)
+VB_STUB_MINUS_ONE(riowrite, ENOSYS)
+VB_STUB_MINUS_ONE(rlisten, ENOSYS)
+VB_STUB_MINUS_ONE(rpoll, ENOSYS)
+VB_STUB_MINUS_ONE(rread, ENOSYS)
+VB_STUB_MINUS_ONE(rreadv, ENOSYS)
+VB_STUB_MINUS_ONE(rrecv, ENOSYS)
+VB_STUB_MINUS_ONE(rrecvfrom, ENOSYS)
+VB_STUB_MINUS_ONE(rrecvmsg, ENOSYS)
+VB_STUB_MINUS_ONE(rselect, ENOSYS)
+VB_STUB_MINUS_ONE(rsend, ENOSYS)
+VB_STUB_MINUS_ONE(rsendmsg, ENOSYS)
+VB_STUB_MINUS_ONE(rsendto, ENOSYS)
+VB_STUB_MINUS_ONE(rsetsockopt, ENOSYS)
+VB_STUB_MINUS_ONE(rshutdown, ENOSYS)
+VB_STUB_MINUS_ONE(rwrite, ENOSYS)
+VB_STUB_MINUS_ONE(rwritev, ENOSYS)
