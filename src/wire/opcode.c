@@ -9,20 +9,23 @@
 
 const struct vb_op_info vb_op_infos[256] = {
 #define VB_OP(n, opcode, t, k, p, h, carries)                                                     \
-	[opcode] = { .transport = VB_##t,                                                              \
-		     .kind = VB_K_##k,                                                                   \
-		     .pos = VB_P_##p,                                                                    \
-		     .header_bytes = HEADER_BYTES(h),                                             \
-		     .headers = (h),                                                              \
-		     .payload = carries,                                                          \
-		     .name = #n },
+	[opcode] = {                                                                              \
+		.transport = VB_##t,                                                              \
+		.kind = VB_K_##k,                                                                 \
+		.pos = VB_P_##p,                                                                  \
+		.header_bytes = HEADER_BYTES(h),                                                  \
+		.headers = (h),                                                                   \
+		.payload = carries,                                                               \
+		.name = #n,                                                                       \
+	},
 #include "wire/opcode.def"
 #undef VB_OP
 };
 
 /* Opcodes are kept complemented: 0 is an opcode, and 0xff is none, so that an empty cell is 0. */
 const uint8_t vb_op_complements[VB_OP_FIND_SIZE] = {
-#define VB_OP(n, opcode, t, k, p, h, carries) [vb_op_find_index(VB_##t, VB_K_##k, VB_P_##p, h)] = 0xff ^ (opcode),
+#define VB_OP(n, opcode, t, k, p, h, carries)                                                     \
+	[vb_op_find_index(VB_##t, VB_K_##k, VB_P_##p, h)] = 0xff ^ (opcode),
 #include "wire/opcode.def"
 #undef VB_OP
 };

@@ -3,9 +3,8 @@
 #define VB_WIRE_OPCODE_H
 
 /*
- * The opcodes of the Base Transport Header as data (IBTA 9.2.1, Annex A14 for XRC, Annex A17 for
- * CNP, the 1.6 memory placement extensions for FLUSH and ATOMIC_WRITE). opcode.def holds one row per
- * opcode; everything here is derived from it at compile time.
+ * The opcodes of the Base Transport Header as data (IBTA 9.2.1, Annexes A14 and A17, release 1.6).
+ * opcode.def holds one row per opcode; everything here is derived from it at compile time.
  */
 
 #include <stdbool.h>

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/aeth.h"
 #include "wire/opcode.h"
 
 #define VB_ICRC_BYTES 4
@@ -73,17 +74,17 @@ enum vb_parse {
 };
 
 /*
- * Takes a frame of `bytes` octets, from the BTH to the ICRC inclusive, apart. Fields of headers that
- * the opcode does not have become 0. Whatever the verdict, the BTH fields are those of the frame,
- * if it holds a BTH at all and is not VB_PARSE_SHORT for want of one; all else is 0 then. Reserved
- * bits are ignored, as IBTA 9.2 asks. Reads nothing beyond bytes, for any input.
+ * Takes apart a frame of `bytes` octets, BTH to ICRC inclusive, and reads nothing beyond them,
+ * whatever they are. On VB_PARSE_OK every field is set; those of headers that the opcode does not
+ * have are 0, and reserved bits are ignored. On any other verdict only the BTH's fields are set, as
+ * far as the frame holds a BTH, so that the drop can be told to the right QP; all else is 0.
  */
 enum vb_parse vb_pkt_parse(struct vb_pkt *pkt, const uint8_t *frame, size_t bytes);
 
 /*
- * Writes the BTH and the extended headers that pkt->opcode asks for, at most VB_PKT_HEADER_BYTES_MAX
- * octets, and returns their number. Payload, pad and ICRC are the caller's to add; pkt->pad must say
- * how much pad that is. Fields wider than their place on the wire are cut to it. The opcode must
+ * Writes the BTH and the extended headers that pkt->opcode asks for, and returns their number of
+ * octets, at most VB_PKT_HEADER_BYTES_MAX. Payload, pad and ICRC are the caller's to add; pkt->pad
+ * says how much pad that is. A value wider than its place on the wire is cut to it. The opcode must
  * exist.
  */
 size_t vb_pkt_emit(uint8_t *out, const struct vb_pkt *pkt);
@@ -96,63 +97,5 @@ static inline uint8_t vb_pkt_pad(uint32_t payload_bytes)
 {
 	return (uint8_t)(-payload_bytes & 3);
 }
-
-/* --- AETH: two bits of class, five bits of value (IBTA 9.7.5) --- */
-
-enum vb_aeth {
-	VB_AETH_ACK = 0,      /* value: credit code */
-	VB_AETH_RNR = 1,      /* value: timer code */
-	VB_AETH_RESERVED = 2,
-	VB_AETH_NAK = 3,      /* value: enum vb_nak, above VB_NAK_RD: reserved */
-};
-
-enum vb_nak {
-	VB_NAK_PSN = 0,         /* PSN sequence error */
-	VB_NAK_INVALID_REQ = 1, /* invalid request */
-	VB_NAK_ACCESS = 2,      /* remote access error */
-	VB_NAK_OP = 3,          /* remote operational error */
-	VB_NAK_RD = 4,          /* invalid RD request */
-};
-
-#define VB_AETH_VALUE_MASK 31
-
-static inline uint8_t vb_aeth_ack(unsigned credits5)
-{
-	return (uint8_t)(VB_AETH_ACK << 5 | (credits5 & VB_AETH_VALUE_MASK));
-}
-
-static inline uint8_t vb_aeth_rnr(unsigned timer5)
-{
-	return (uint8_t)(VB_AETH_RNR << 5 | (timer5 & VB_AETH_VALUE_MASK));
-}
-
-static inline uint8_t vb_aeth_nak(enum vb_nak code)
-{
-	return (uint8_t)(VB_AETH_NAK << 5 | ((unsigned)code & VB_AETH_VALUE_MASK));
-}
-
-static inline enum vb_aeth vb_aeth_class(uint8_t syndrome)
-{
-	return (enum vb_aeth)(syndrome >> 5 & 3);
-}
-
-static inline unsigned vb_aeth_value(uint8_t syndrome)
-{
-	return syndrome & VB_AETH_VALUE_MASK;
-}
-
-/* --- end-to-end credits (IBTA 9.7.7.2) --- */
-
-#define VB_CREDIT_CODE_UNLIMITED 31 /* this responder counts no credits */
-#define VB_CREDIT_UNLIMITED UINT32_MAX
-
-/* Receive WRs that a credit code stands for: 0 ... 32768; VB_CREDIT_UNLIMITED for code 31. */
-uint32_t vb_credit_decode(unsigned code5);
-
-/* The largest code that promises no more than count; 31 only for VB_CREDIT_UNLIMITED itself. */
-unsigned vb_credit_encode(uint32_t count);
-
-/* The wait of an RNR NAK timer code in ns: 10 us to 655.36 ms (IBTA 9.7.5.2.8). */
-uint64_t vb_rnr_timer_ns(unsigned code5);
 
 #endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/icrc.h"
+
+#include <isa-l/crc.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "wire/bytes.h"
+#include "wire/packet.h"
+
+#define IPV4_BYTES 20
+#define IPV6_BYTES 40
+#define UDP_BYTES 8
+#define PROTOCOL_UDP 17
+#define IPV4_DF 0x4000
+
+#define ONES_BYTES 8 /* stands for the local route header, which RoCEv2 does not have */
+#define PSEUDO_IPV4_BYTES (ONES_BYTES + IPV4_BYTES + UDP_BYTES)
+#define PSEUDO_IPV6_BYTES (ONES_BYTES + IPV6_BYTES + UDP_BYTES)
+#define PSEUDO_BYTES_MAX PSEUDO_IPV6_BYTES
+
+#define BTH_RESV8A 4 /* FECN, BECN and six reserved bits: changeable on the way */
+
+/*
+ * A call to crc32_gzip_refl() takes about as long for 16 octets as for 200. So everything is
+ * collected that is not long anyway, and given to it in one piece.
+ */
+#define GATHER_BYTES 192
+
+_Static_assert(PSEUDO_BYTES_MAX + VB_PKT_HEADER_BYTES_MAX <= GATHER_BYTES, "headers fit");
+
+/* --- the masked headers --- */
+
+static void udp_put(uint8_t *out, const struct vb_path *path, size_t udp_payload_bytes)
+{
+	vb_be16_put(out, path->sport);
+	vb_be16_put(out + 2, VB_ROCE_PORT);
+	vb_be16_put(out + 4, (uint16_t)(udp_payload_bytes + UDP_BYTES));
+	vb_be16_put(out + 6, 0xffff);
+}
+
+static void ipv4_put(uint8_t *out, const struct vb_path *path, size_t udp_payload_bytes,
+		     uint16_t ip_id)
+{
+	vb_be16_put(out, 0x45ff); /* version 4, 5 words; TOS */
+	vb_be16_put(out + 2, (uint16_t)(udp_payload_bytes + IPV4_BYTES + UDP_BYTES));
+	vb_be16_put(out + 4, ip_id);
+	vb_be16_put(out + 6, IPV4_DF);
+	vb_be16_put(out + 8, 0xff00 | PROTOCOL_UDP); /* TTL; protocol */
+	vb_be16_put(out + 10, 0xffff);
+	memcpy(out + 12, path->src + 12, 4);
+	memcpy(out + 16, path->dst + 12, 4);
+}
+
+static void ipv6_put(uint8_t *out, const struct vb_path *path, size_t udp_payload_bytes)
+{
+	vb_be32_put(out, 0x6fffffff); /* version 6; traffic class and flow label */
+	vb_be16_put(out + 4, (uint16_t)(udp_payload_bytes + UDP_BYTES));
+	vb_be16_put(out + 6, PROTOCOL_UDP << 8 | 0xff); /* next header; hop limit */
+	memcpy(out + 8, path->src, 16);
+	memcpy(out + 24, path->dst, 16);
+}
+
+/* Writes what the ICRC covers in front of the BTH; returns its length. */
+static size_t pseudo_put(uint8_t out[PSEUDO_BYTES_MAX], const struct vb_path *path,
+			 size_t udp_payload_bytes, uint16_t ip_id)
+{
+	memset(out, 0xff, ONES_BYTES);
+	if (vb_gid_is_ipv4(path->dst)) {
+		ipv4_put(out + ONES_BYTES, path, udp_payload_bytes, ip_id);
+		udp_put(out + ONES_BYTES + IPV4_BYTES, path, udp_payload_bytes);
+		return PSEUDO_IPV4_BYTES;
+	}
+	ipv6_put(out + ONES_BYTES, path, udp_payload_bytes);
+	udp_put(out + ONES_BYTES + IPV6_BYTES, path, udp_payload_bytes);
+	return PSEUDO_IPV6_BYTES;
+}
+
+/* --- computing --- */
+
+uint32_t vb_icrc_add(uint32_t crc, const void *data, size_t bytes)
+{
+	/* ISA-L inverts on the way in and out, so calls chain, and every result is a finished CRC. */
+	return bytes ? crc32_gzip_refl(crc, data, bytes) : crc;
+}
+
+uint32_t vb_icrc_start(const struct vb_path *path, size_t udp_payload_bytes, uint16_t ip_id)
+{
+	uint8_t pseudo[PSEUDO_BYTES_MAX];
+
+	return vb_icrc_add(0, pseudo, pseudo_put(pseudo, path, udp_payload_bytes, ip_id));
+}
+
+uint32_t vb_icrc_bth(uint32_t crc, const uint8_t *header, size_t bytes)
+{
+	uint8_t bth[VB_BTH_BYTES];
+
+	vb_check(bytes >= VB_BTH_BYTES);
+	memcpy(bth, header, VB_BTH_BYTES);
+	bth[BTH_RESV8A] = 0xff;
+	crc = vb_icrc_add(crc, bth, VB_BTH_BYTES);
+	return vb_icrc_add(crc, header + VB_BTH_BYTES, bytes - VB_BTH_BYTES);
+}
+
+uint32_t vb_icrc_header(const struct vb_path *path, size_t udp_payload_bytes, uint16_t ip_id,
+			const uint8_t *header, size_t header_bytes)
+{
+	uint8_t gather[GATHER_BYTES];
+	size_t at = pseudo_put(gather, path, udp_payload_bytes, ip_id);
+	size_t taken = header_bytes;
+
+	vb_check(header_bytes >= VB_BTH_BYTES);
+	if (taken > GATHER_BYTES - at)
+		taken = VB_BTH_BYTES;
+	memcpy(gather + at, header, taken);
+	gather[at + BTH_RESV8A] = 0xff;
+	return vb_icrc_add(vb_icrc_add(0, gather, at + taken), header + taken,
+			   header_bytes - taken);
+}
+
+uint32_t vb_icrc_frame(const struct vb_path *path, const uint8_t *frame, size_t bytes,
+		       uint16_t ip_id)
+{
+	vb_check(bytes >= VB_FRAME_BYTES_MIN);
+	return vb_icrc_header(path, bytes, ip_id, frame, bytes - VB_ICRC_BYTES);
+}
+
+/* --- finding the identification ---
+ *
+ * A CRC register is a polynomial over GF(2) modulo Ethernet's, with the coefficient of x^0 in bit
+ * 31. If two messages of one length differ in two octets only, then their CRCs differ by these two
+ * octets, as the register's low 16 bits, times x^8 for each of them and each octet behind them.
+ * The polynomial has a constant term, so x has an inverse and the product can be undone. What
+ * comes out is two octets and 16 bits of zero, or the messages differ in something else as well.
+ */
+
+#define POLY 0xedb88320u
+#define ONE 0x80000000u
+
+static uint32_t times_x(uint32_t a)
+{
+	return a >> 1 ^ (a & 1 ? POLY : 0);
+}
+
+static uint32_t over_x(uint32_t a)
+{
+	return a & ONE ? (a ^ POLY) << 1 | 1 : a << 1;
+}
+
+static uint32_t times_x4(uint32_t a)
+{
+	static const uint32_t carry[16] = {
+		0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+		0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+		0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+	};
+
+	return a >> 4 ^ carry[a & 15];
+}
+
+static uint32_t times(uint32_t a, uint32_t b)
+{
+	uint32_t multiple[16] = { [8] = a };
+	uint32_t product = 0;
+
+	for (unsigned i = 4; i; i /= 2)
+		multiple[i] = times_x(multiple[2 * i]);
+	for (unsigned i = 3; i < 16; i++)
+		multiple[i] = multiple[i & (i - 1)] ^ multiple[i & -i];
+	for (unsigned i = 0; i < 32; i += 4)
+		product = times_x4(product) ^ multiple[b >> i & 15];
+	return product;
+}
+
+/* 1 / x^(8 * octets) */
+static uint32_t power_undo(size_t octets)
+{
+	uint32_t power = ONE;
+	uint32_t base = ONE;
+
+	for (unsigned i = 0; i < 8; i++)
+		base = over_x(base);
+	for (; octets; octets /= 2) {
+		if (octets & 1)
+			power = times(power, base);
+		base = times(base, base);
+	}
+	return power;
+}
+
+/*
+ * The divisor for a frame length. Lengths repeat, so each is computed once; threads that meet here
+ * store the same value. No power is 0, so 0 means "not yet".
+ */
+static uint32_t power_cached(size_t frame_bytes)
+{
+	static _Atomic uint32_t cache[VB_FRAME_BYTES_MAX / 4 + 1];
+	_Atomic uint32_t *slot = &cache[frame_bytes / 4];
+	uint32_t power = atomic_load_explicit(slot, memory_order_relaxed);
+
+	if (power)
+		return power;
+	/* From the identification, included, to the ICRC, excluded. */
+	power = power_undo(PSEUDO_IPV4_BYTES - ONES_BYTES - 4 + frame_bytes - VB_ICRC_BYTES);
+	atomic_store_explicit(slot, power, memory_order_relaxed);
+	return power;
+}
+
+bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t bytes, uint16_t id_hint,
+		   uint16_t *id)
+{
+	uint32_t difference;
+	uint16_t found = id_hint;
+
+	if (bytes < VB_FRAME_BYTES_MIN || bytes > VB_FRAME_BYTES_MAX || bytes % 4)
+		return false;
+	difference = vb_icrc_frame(path, frame, bytes, id_hint) ^
+		     vb_icrc_get(frame + bytes - VB_ICRC_BYTES);
+	if (difference) {
+		if (!vb_gid_is_ipv4(path->dst))
+			return false;
+		difference = times(power_cached(bytes), difference);
+		if (difference >> 16)
+			return false;
+		/* The first octet on the wire is the register's lowest, but the higher of the id. */
+		found ^= (uint16_t)(difference << 8 | difference >> 8);
+	}
+	if (id)
+		*id = found;
+	return true;
+}

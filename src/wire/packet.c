@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/packet.h"
+
+#include <string.h>
+
+#include "wire/bytes.h"
+
+#define QPN_MASK 0xffffffu /* also of PSN, MSN and SRQN: 24 bits beside a reserved octet */
+
+/* --- parse and emit, header by header --- */
+
+static void bth_parse(struct vb_pkt *pkt, const uint8_t *in)
+{
+	pkt->opcode = in[0];
+	pkt->se = in[1] >> 7;
+	pkt->migreq = in[1] >> 6 & 1;
+	pkt->pad = in[1] >> 4 & 3;
+	pkt->tver = in[1] & 15;
+	pkt->pkey = vb_be16_get(in + 2);
+	pkt->fecn = in[4] >> 7;
+	pkt->becn = in[4] >> 6 & 1;
+	pkt->dqpn = vb_be32_get(in + 4) & QPN_MASK;
+	pkt->ackreq = in[8] >> 7;
+	pkt->psn = vb_be32_get(in + 8) & QPN_MASK;
+}
+
+static void bth_emit(uint8_t *out, const struct vb_pkt *pkt)
+{
+	out[0] = pkt->opcode;
+	out[1] = (uint8_t)(pkt->se << 7 | pkt->migreq << 6 | (pkt->pad & 3) << 4 |
+			   (pkt->tver & 15));
+	vb_be16_put(out + 2, pkt->pkey);
+	vb_be32_put(out + 4, (uint32_t)pkt->fecn << 31 | (uint32_t)pkt->becn << 30 |
+				     (pkt->dqpn & QPN_MASK));
+	vb_be32_put(out + 8, (uint32_t)pkt->ackreq << 31 | (pkt->psn & QPN_MASK));
+}
+
+/* The order of the headers here is that of the wire, in both functions. */
+static const uint8_t *extended_parse(struct vb_pkt *pkt, unsigned headers, const uint8_t *in)
+{
+	if (headers & VB_H_XRCETH) {
+		pkt->srqn = vb_be32_get(in) & QPN_MASK;
+		in += 4;
+	}
+	if (headers & VB_H_DETH) {
+		pkt->qkey = vb_be32_get(in);
+		pkt->sqpn = vb_be32_get(in + 4) & QPN_MASK;
+		in += 8;
+	}
+	if (headers & VB_H_FETH) {
+		pkt->flush_level = in[3] >> 4 & 3;
+		pkt->flush_type = in[3] & 15;
+		in += 4;
+	}
+	if (headers & VB_H_RETH) {
+		pkt->va = vb_be64_get(in);
+		pkt->rkey = vb_be32_get(in + 8);
+		pkt->dma_bytes = vb_be32_get(in + 12);
+		in += 16;
+	}
+	if (headers & VB_H_ATOMIC) {
+		pkt->va = vb_be64_get(in);
+		pkt->rkey = vb_be32_get(in + 8);
+		pkt->swap_add = vb_be64_get(in + 12);
+		pkt->compare = vb_be64_get(in + 20);
+		in += 28;
+	}
+	if (headers & VB_H_AETH) {
+		pkt->syndrome = in[0];
+		pkt->msn = vb_be32_get(in) & QPN_MASK;
+		in += 4;
+	}
+	if (headers & VB_H_ATOMICACK) {
+		pkt->orig = vb_be64_get(in);
+		in += 8;
+	}
+	if (headers & VB_H_IMM) {
+		memcpy(&pkt->imm_be, in, sizeof(pkt->imm_be));
+		in += 4;
+	}
+	if (headers & VB_H_IETH) {
+		pkt->inv_rkey = vb_be32_get(in);
+		in += 4;
+	}
+	if (headers & VB_H_CNP)
+		in += 16;
+	return in;
+}
+
+static uint8_t *extended_emit(uint8_t *out, unsigned headers, const struct vb_pkt *pkt)
+{
+	if (headers & VB_H_XRCETH) {
+		vb_be32_put(out, pkt->srqn & QPN_MASK);
+		out += 4;
+	}
+	if (headers & VB_H_DETH) {
+		vb_be32_put(out, pkt->qkey);
+		vb_be32_put(out + 4, pkt->sqpn & QPN_MASK);
+		out += 8;
+	}
+	if (headers & VB_H_FETH) {
+		vb_be32_put(out, (pkt->flush_level & 3u) << 4 | (pkt->flush_type & 15u));
+		out += 4;
+	}
+	if (headers & VB_H_RETH) {
+		vb_be64_put(out, pkt->va);
+		vb_be32_put(out + 8, pkt->rkey);
+		vb_be32_put(out + 12, pkt->dma_bytes);
+		out += 16;
+	}
+	if (headers & VB_H_ATOMIC) {
+		vb_be64_put(out, pkt->va);
+		vb_be32_put(out + 8, pkt->rkey);
+		vb_be64_put(out + 12, pkt->swap_add);
+		vb_be64_put(out + 20, pkt->compare);
+		out += 28;
+	}
+	if (headers & VB_H_AETH) {
+		vb_be32_put(out, (uint32_t)pkt->syndrome << 24 | (pkt->msn & QPN_MASK));
+		out += 4;
+	}
+	if (headers & VB_H_ATOMICACK) {
+		vb_be64_put(out, pkt->orig);
+		out += 8;
+	}
+	if (headers & VB_H_IMM) {
+		memcpy(out, &pkt->imm_be, sizeof(pkt->imm_be));
+		out += 4;
+	}
+	if (headers & VB_H_IETH) {
+		vb_be32_put(out, pkt->inv_rkey);
+		out += 4;
+	}
+	if (headers & VB_H_CNP) {
+		memset(out, 0, 16);
+		out += 16;
+	}
+	return out;
+}
+
+/* --- whole packets --- */
+
+enum vb_parse vb_pkt_parse(struct vb_pkt *pkt, const uint8_t *frame, size_t bytes)
+{
+	const struct vb_op_info *op;
+	size_t rest;
+
+	memset(pkt, 0, sizeof(*pkt));
+	if (bytes < VB_FRAME_BYTES_MIN)
+		return VB_PARSE_SHORT;
+	bth_parse(pkt, frame);
+	/* The version comes first: in another version the rest of the BTH could mean anything. */
+	if (pkt->tver != 0)
+		return VB_PARSE_VERSION;
+	op = vb_op_info(pkt->opcode);
+	if (!op)
+		return VB_PARSE_OPCODE;
+	if (bytes < (size_t)op->header_bytes + VB_ICRC_BYTES)
+		return VB_PARSE_SHORT;
+	if (bytes % 4)
+		return VB_PARSE_ALIGN;
+	rest = bytes - op->header_bytes - VB_ICRC_BYTES;
+	if ((rest && !op->payload) || bytes > VB_FRAME_BYTES_MAX)
+		return VB_PARSE_LENGTH;
+	if (pkt->pad > rest)
+		return VB_PARSE_PAD;
+	pkt->payload = extended_parse(pkt, op->headers, frame + VB_BTH_BYTES);
+	pkt->payload_bytes = (uint32_t)rest - pkt->pad;
+	return VB_PARSE_OK;
+}
+
+size_t vb_pkt_emit(uint8_t *out, const struct vb_pkt *pkt)
+{
+	const struct vb_op_info *op = vb_op_info(pkt->opcode);
+
+	vb_check(op);
+	bth_emit(out, pkt);
+	return (size_t)(extended_emit(out + VB_BTH_BYTES, op->headers, pkt) - out);
+}
+
+const char *vb_parse_str(enum vb_parse verdict)
+{
+	static const char *const names[VB_PARSE_COUNT] = {
+		[VB_PARSE_OK] = "ok",
+		[VB_PARSE_SHORT] = "short",
+		[VB_PARSE_VERSION] = "version",
+		[VB_PARSE_OPCODE] = "opcode",
+		[VB_PARSE_ALIGN] = "align",
+		[VB_PARSE_LENGTH] = "length",
+		[VB_PARSE_PAD] = "pad",
+	};
+
+	return (unsigned)verdict < VB_PARSE_COUNT ? names[verdict] : "unknown";
+}
