@@ -5,8 +5,8 @@
  * links directly (libmlx4.so.1, libhns.so.1) can be loaded.
  *
  * The number in the version differs from one distribution's rdma-core to the next, and the loader
- * refuses a program whose number is missing. So each name is exported under all of them; 34, which
- * Debian 12 has, is the default one and comes from libibverbs.map.
+ * refuses a program whose number is missing. So each name is exported under all of them: one
+ * function per kind of failure, and many versioned names for it. 34 is Debian 12's number.
  */
 
 #include "abi/stub.h"
@@ -15,111 +15,113 @@
 
 /* clang-format off */
 
-#define AT(name, number) \
-	__asm__(".symver " #name ", " #name "@IBVERBS_PRIVATE_" #number);
-
-/* The same numbers stand in libibverbs.map. */
-#define EACH_NUMBER(X, name) \
-	X(name, 22) X(name, 25) X(name, 26) X(name, 33) X(name, 35) X(name, 50) \
-	X(name, 54) X(name, 56) X(name, 57) X(name, 58) X(name, 59) X(name, 60)
-
-#define INT(name) VB_STUB_INT(name) EACH_NUMBER(AT, name)
-#define NEGATIVE(name) VB_STUB_NEGATIVE(name) EACH_NUMBER(AT, name)
-#define MINUS_ONE(name) VB_STUB_MINUS_ONE(name, EOPNOTSUPP) EACH_NUMBER(AT, name)
-#define POINTER(name) VB_STUB_POINTER(name, EOPNOTSUPP) EACH_NUMBER(AT, name)
-#define ZERO(name) VB_STUB_ZERO(name) EACH_NUMBER(AT, name)
-#define VOID(name) VB_STUB_VOID(name) EACH_NUMBER(AT, name)
-
-/* A plug-in registers itself from its constructor: it must return, and is never heard of again. */
-#define REGISTER(name, number) \
-	VB_STUB_VOID(name##number) \
-	__asm__(".symver " #name #number ", " #name #number "@IBVERBS_PRIVATE_" #number);
-VB_STUB_VOID(verbs_register_driver_34)
-EACH_NUMBER(REGISTER, verbs_register_driver_)
+VB_STUB_INT(private_int)
+VB_STUB_NEGATIVE(private_negative)
+VB_STUB_MINUS_ONE(private_minus_one, EOPNOTSUPP)
+VB_STUB_POINTER(private_pointer, EOPNOTSUPP)
+VB_STUB_ZERO(private_zero)
+VB_STUB_VOID(private_void)
 
 /* Whether a plug-in may forget objects whose device is gone. Ours never goes. */
-extern bool verbs_allow_disassociate_destroy;
-bool verbs_allow_disassociate_destroy;
-EACH_NUMBER(AT, verbs_allow_disassociate_destroy)
+extern bool private_false;
+bool private_false;
 
-/* The one that programs call: ibv_devinfo, pyverbs. The real one is where the GID table is. */
+#define EXPORT(symbol, name, node) __asm__(".symver " #symbol ", " #name node);
+
+/* The same numbers stand in libibverbs.map. */
+#define OTHER(X, symbol, name) \
+	X(symbol, name, 22) X(symbol, name, 25) X(symbol, name, 26) X(symbol, name, 33) \
+	X(symbol, name, 35) X(symbol, name, 50) X(symbol, name, 54) X(symbol, name, 56) \
+	X(symbol, name, 57) X(symbol, name, 58) X(symbol, name, 59) X(symbol, name, 60)
+#define EXPORT_OTHER(symbol, name, number) EXPORT(symbol, name, "@IBVERBS_PRIVATE_" #number)
+
+#define PRIVATE(symbol, name) \
+	EXPORT(symbol, name, "@@IBVERBS_PRIVATE_34") OTHER(EXPORT_OTHER, symbol, name)
+
+/* A plug-in registers itself from its constructor: it must return, and is never heard of again. */
+#define REGISTER(symbol, name, number) EXPORT(symbol, name##number, "@IBVERBS_PRIVATE_" #number)
+EXPORT(private_void, verbs_register_driver_34, "@@IBVERBS_PRIVATE_34")
+OTHER(REGISTER, private_void, verbs_register_driver_)
+
+/* The one that programs call (ibv_devinfo, pyverbs). The real one, @@34, is where the GID table is. */
 int ibv_query_gid_type(void *context, unsigned char port, unsigned int index, void *type)
 	__attribute__((weak));
-#define GID_TYPE(name, number) \
-	int name##number(void *context, unsigned char port, unsigned int index, void *type); \
-	int name##number(void *context, unsigned char port, unsigned int index, void *type) \
-	{ return ibv_query_gid_type(context, port, index, type); } \
-	__asm__(".symver " #name #number ", ibv_query_gid_type@IBVERBS_PRIVATE_" #number);
-EACH_NUMBER(GID_TYPE, query_gid_type_)
+int private_query_gid_type(void *context, unsigned char port, unsigned int index, void *type);
+int private_query_gid_type(void *context, unsigned char port, unsigned int index, void *type)
+{
+	return ibv_query_gid_type(context, port, index, type);
+}
+OTHER(EXPORT_OTHER, private_query_gid_type, ibv_query_gid_type)
 
-VOID(__verbs_log)
-VOID(verbs_init_cq)
-VOID(verbs_set_ops)
-VOID(verbs_uninit_context)
-POINTER(_verbs_init_and_alloc_context)
-POINTER(verbs_open_device)
+PRIVATE(private_false, verbs_allow_disassociate_destroy)
+PRIVATE(private_void, __verbs_log)
+PRIVATE(private_void, verbs_init_cq)
+PRIVATE(private_void, verbs_set_ops)
+PRIVATE(private_void, verbs_uninit_context)
+PRIVATE(private_pointer, _verbs_init_and_alloc_context)
+PRIVATE(private_pointer, verbs_open_device)
+PRIVATE(private_minus_one, ibv_read_ibdev_sysfs_file)
 /* Counts the attributes of a command that nobody can send. */
-ZERO(__ioctl_final_num_attrs)
-MINUS_ONE(ibv_read_ibdev_sysfs_file)
+PRIVATE(private_zero, __ioctl_final_num_attrs)
 /* Returns how many completions it found. */
-NEGATIVE(ibv_cmd_poll_cq)
+PRIVATE(private_negative, ibv_cmd_poll_cq)
 
-INT(execute_ioctl)
-INT(ibv_cmd_advise_mr)
-INT(ibv_cmd_alloc_dm)
-INT(ibv_cmd_alloc_mw)
-INT(ibv_cmd_alloc_pd)
-INT(ibv_cmd_attach_mcast)
-INT(ibv_cmd_close_xrcd)
-INT(ibv_cmd_create_ah)
-INT(ibv_cmd_create_counters)
-INT(ibv_cmd_create_cq)
-INT(ibv_cmd_create_cq_ex)
-INT(ibv_cmd_create_flow)
-INT(ibv_cmd_create_flow_action_esp)
-INT(ibv_cmd_create_qp)
-INT(ibv_cmd_create_qp_ex)
-INT(ibv_cmd_create_qp_ex2)
-INT(ibv_cmd_create_rwq_ind_table)
-INT(ibv_cmd_create_srq)
-INT(ibv_cmd_create_srq_ex)
-INT(ibv_cmd_create_wq)
-INT(ibv_cmd_dealloc_mw)
-INT(ibv_cmd_dealloc_pd)
-INT(ibv_cmd_dereg_mr)
-INT(ibv_cmd_destroy_ah)
-INT(ibv_cmd_destroy_counters)
-INT(ibv_cmd_destroy_cq)
-INT(ibv_cmd_destroy_flow)
-INT(ibv_cmd_destroy_flow_action)
-INT(ibv_cmd_destroy_qp)
-INT(ibv_cmd_destroy_rwq_ind_table)
-INT(ibv_cmd_destroy_srq)
-INT(ibv_cmd_destroy_wq)
-INT(ibv_cmd_detach_mcast)
-INT(ibv_cmd_free_dm)
-INT(ibv_cmd_get_context)
-INT(ibv_cmd_modify_cq)
-INT(ibv_cmd_modify_flow_action_esp)
-INT(ibv_cmd_modify_qp)
-INT(ibv_cmd_modify_qp_ex)
-INT(ibv_cmd_modify_srq)
-INT(ibv_cmd_modify_wq)
-INT(ibv_cmd_open_qp)
-INT(ibv_cmd_open_xrcd)
-INT(ibv_cmd_post_recv)
-INT(ibv_cmd_post_send)
-INT(ibv_cmd_post_srq_recv)
-INT(ibv_cmd_query_context)
-INT(ibv_cmd_query_device_any)
-INT(ibv_cmd_query_mr)
-INT(ibv_cmd_query_port)
-INT(ibv_cmd_query_qp)
-INT(ibv_cmd_query_srq)
-INT(ibv_cmd_read_counters)
-INT(ibv_cmd_reg_dm_mr)
-INT(ibv_cmd_reg_dmabuf_mr)
-INT(ibv_cmd_reg_mr)
-INT(ibv_cmd_req_notify_cq)
-INT(ibv_cmd_rereg_mr)
-INT(ibv_cmd_resize_cq)
+PRIVATE(private_int, execute_ioctl)
+PRIVATE(private_int, ibv_cmd_advise_mr)
+PRIVATE(private_int, ibv_cmd_alloc_dm)
+PRIVATE(private_int, ibv_cmd_alloc_mw)
+PRIVATE(private_int, ibv_cmd_alloc_pd)
+PRIVATE(private_int, ibv_cmd_attach_mcast)
+PRIVATE(private_int, ibv_cmd_close_xrcd)
+PRIVATE(private_int, ibv_cmd_create_ah)
+PRIVATE(private_int, ibv_cmd_create_counters)
+PRIVATE(private_int, ibv_cmd_create_cq)
+PRIVATE(private_int, ibv_cmd_create_cq_ex)
+PRIVATE(private_int, ibv_cmd_create_flow)
+PRIVATE(private_int, ibv_cmd_create_flow_action_esp)
+PRIVATE(private_int, ibv_cmd_create_qp)
+PRIVATE(private_int, ibv_cmd_create_qp_ex)
+PRIVATE(private_int, ibv_cmd_create_qp_ex2)
+PRIVATE(private_int, ibv_cmd_create_rwq_ind_table)
+PRIVATE(private_int, ibv_cmd_create_srq)
+PRIVATE(private_int, ibv_cmd_create_srq_ex)
+PRIVATE(private_int, ibv_cmd_create_wq)
+PRIVATE(private_int, ibv_cmd_dealloc_mw)
+PRIVATE(private_int, ibv_cmd_dealloc_pd)
+PRIVATE(private_int, ibv_cmd_dereg_mr)
+PRIVATE(private_int, ibv_cmd_destroy_ah)
+PRIVATE(private_int, ibv_cmd_destroy_counters)
+PRIVATE(private_int, ibv_cmd_destroy_cq)
+PRIVATE(private_int, ibv_cmd_destroy_flow)
+PRIVATE(private_int, ibv_cmd_destroy_flow_action)
+PRIVATE(private_int, ibv_cmd_destroy_qp)
+PRIVATE(private_int, ibv_cmd_destroy_rwq_ind_table)
+PRIVATE(private_int, ibv_cmd_destroy_srq)
+PRIVATE(private_int, ibv_cmd_destroy_wq)
+PRIVATE(private_int, ibv_cmd_detach_mcast)
+PRIVATE(private_int, ibv_cmd_free_dm)
+PRIVATE(private_int, ibv_cmd_get_context)
+PRIVATE(private_int, ibv_cmd_modify_cq)
+PRIVATE(private_int, ibv_cmd_modify_flow_action_esp)
+PRIVATE(private_int, ibv_cmd_modify_qp)
+PRIVATE(private_int, ibv_cmd_modify_qp_ex)
+PRIVATE(private_int, ibv_cmd_modify_srq)
+PRIVATE(private_int, ibv_cmd_modify_wq)
+PRIVATE(private_int, ibv_cmd_open_qp)
+PRIVATE(private_int, ibv_cmd_open_xrcd)
+PRIVATE(private_int, ibv_cmd_post_recv)
+PRIVATE(private_int, ibv_cmd_post_send)
+PRIVATE(private_int, ibv_cmd_post_srq_recv)
+PRIVATE(private_int, ibv_cmd_query_context)
+PRIVATE(private_int, ibv_cmd_query_device_any)
+PRIVATE(private_int, ibv_cmd_query_mr)
+PRIVATE(private_int, ibv_cmd_query_port)
+PRIVATE(private_int, ibv_cmd_query_qp)
+PRIVATE(private_int, ibv_cmd_query_srq)
+PRIVATE(private_int, ibv_cmd_read_counters)
+PRIVATE(private_int, ibv_cmd_reg_dm_mr)
+PRIVATE(private_int, ibv_cmd_reg_dmabuf_mr)
+PRIVATE(private_int, ibv_cmd_reg_mr)
+PRIVATE(private_int, ibv_cmd_req_notify_cq)
+PRIVATE(private_int, ibv_cmd_rereg_mr)
+PRIVATE(private_int, ibv_cmd_resize_cq)
