@@ -33,35 +33,33 @@ void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_att
 
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
 {
-	*dst = (struct ibv_qp_attr){
-		.qp_state = (enum ibv_qp_state)src->qp_state,
-		.cur_qp_state = (enum ibv_qp_state)src->cur_qp_state,
-		.path_mtu = (enum ibv_mtu)src->path_mtu,
-		.path_mig_state = (enum ibv_mig_state)src->path_mig_state,
-		.qkey = src->qkey,
-		.rq_psn = src->rq_psn,
-		.sq_psn = src->sq_psn,
-		.dest_qp_num = src->dest_qp_num,
-		.qp_access_flags = src->qp_access_flags,
-		.cap.max_send_wr = src->max_send_wr,
-		.cap.max_recv_wr = src->max_recv_wr,
-		.cap.max_send_sge = src->max_send_sge,
-		.cap.max_recv_sge = src->max_recv_sge,
-		.cap.max_inline_data = src->max_inline_data,
-		.pkey_index = src->pkey_index,
-		.alt_pkey_index = src->alt_pkey_index,
-		.en_sqd_async_notify = src->en_sqd_async_notify,
-		.sq_draining = src->sq_draining,
-		.max_rd_atomic = src->max_rd_atomic,
-		.max_dest_rd_atomic = src->max_dest_rd_atomic,
-		.min_rnr_timer = src->min_rnr_timer,
-		.port_num = src->port_num,
-		.timeout = src->timeout,
-		.retry_cnt = src->retry_cnt,
-		.rnr_retry = src->rnr_retry,
-		.alt_port_num = src->alt_port_num,
-		.alt_timeout = src->alt_timeout,
-	};
+	/* The state to go to is the caller's to choose, and the rate limit is not in src. */
+	dst->cur_qp_state = (enum ibv_qp_state)src->cur_qp_state;
+	dst->path_mtu = (enum ibv_mtu)src->path_mtu;
+	dst->path_mig_state = (enum ibv_mig_state)src->path_mig_state;
+	dst->qkey = src->qkey;
+	dst->rq_psn = src->rq_psn;
+	dst->sq_psn = src->sq_psn;
+	dst->dest_qp_num = src->dest_qp_num;
+	dst->qp_access_flags = src->qp_access_flags;
+	dst->cap.max_send_wr = src->max_send_wr;
+	dst->cap.max_recv_wr = src->max_recv_wr;
+	dst->cap.max_send_sge = src->max_send_sge;
+	dst->cap.max_recv_sge = src->max_recv_sge;
+	dst->cap.max_inline_data = src->max_inline_data;
+	dst->pkey_index = src->pkey_index;
+	dst->alt_pkey_index = src->alt_pkey_index;
+	dst->en_sqd_async_notify = src->en_sqd_async_notify;
+	dst->sq_draining = src->sq_draining;
+	dst->max_rd_atomic = src->max_rd_atomic;
+	dst->max_dest_rd_atomic = src->max_dest_rd_atomic;
+	dst->min_rnr_timer = src->min_rnr_timer;
+	dst->port_num = src->port_num;
+	dst->timeout = src->timeout;
+	dst->retry_cnt = src->retry_cnt;
+	dst->rnr_retry = src->rnr_retry;
+	dst->alt_port_num = src->alt_port_num;
+	dst->alt_timeout = src->alt_timeout;
 	ibv_copy_ah_attr_from_kern(&dst->ah_attr, &src->ah_attr);
 	ibv_copy_ah_attr_from_kern(&dst->alt_ah_attr, &src->alt_ah_attr);
 }

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The drop-in libraries export what programs need: the symbols at their versions, all of the system's
+own libraries' symbols where those are installed, and nothing besides. Each client binary that is
+installed resolves completely against them, as the loader sees it."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIB = os.path.normpath(os.path.join(os.environ.get("VB_BUILD", HERE + "/../../build"), "lib"))
+LIBRARIES = ["libibverbs.so.1", "libmlx5.so.1", "librdmacm.so.1", "libefa.so.1"]
+# Names that are ours to export; anything else is a leak of our insides.
+PUBLIC = re.compile(r"^(_?ibv_\w+|_?mlx5dv_\w+|efadv_\w+|rdma_\w+|r[a-z]+|verbs_\w+|__verbs_log|"
+                    r"_verbs_init_and_alloc_context|execute_ioctl|__ioctl_final_num_attrs|"
+                    r"mult_to_ibv_rate|mbps_to_ibv_rate)@")
+# The first-party clients of Debian 12 by package; a folder's binaries that need none of our four
+# libraries are passed over.
+CLIENTS = {
+    "perftest": ["/usr/bin/ib_*", "/usr/bin/raw_ethernet_*"],
+    "ibverbs-utils": ["/usr/bin/ibv_*"],
+    "rdmacm-utils": ["/usr/bin/" + n for n in (
+        "cmtime", "mckey", "rcopy", "rdma_client", "rdma_server", "rdma_xclient", "rdma_xserver",
+        "riostream", "rping", "rstream", "ucmatose", "udaddy", "udpong")],
+    "qperf": ["/usr/bin/qperf"],
+    "fio": ["/usr/bin/fio"],
+    "libfabric": ["/usr/bin/fi_*", "/usr/lib/*/libfabric.so.1"],
+    "ucx": ["/usr/bin/ucx_*", "/usr/lib/*/libuc[pst].so.0", "/usr/lib/*/ucx/*.so.0"],
+    "openmpi": ["/usr/lib/*/openmpi/lib/openmpi3/*.so", "/usr/lib/*/libopen-*.so.40"],
+    "pyverbs": ["/usr/lib/python3/dist-packages/pyverbs/*.so",
+                "/usr/lib/python3/dist-packages/pyverbs/providers/*/*.so"],
+    "rsocket": ["/usr/lib/*/rsocket/*.so"],
+}
+
+
+def run(*command, **env):
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            check=False, env=dict(os.environ, LC_ALL="C", **env))
+    return result.stdout
+
+
+def report(name, faults):
+    if faults:
+        shown = ", ".join(sorted(faults)[:12]) + (" ..." if len(faults) > 12 else "")
+        print(f"FAIL {name}: {shown}")
+    else:
+        print(f"ok {name}")
+    return bool(faults)
+
+
+def exports(path):
+    """Every NAME@VERSION that a library defines; a default version's @@ counts as @."""
+    out = run("nm", "-D", "--defined-only", "--with-symbol-versions", path)
+    names = {line.split()[-1].replace("@@", "@") for line in out.splitlines()
+             if len(line.split()) == 3}
+    return {n for n in names if "@" in n}
+
+
+def listed(library):
+    with open(os.path.join(HERE, "symbols-debian12.txt"), encoding="utf8") as file:
+        return {line.split()[0] for line in file if line.split()[1:] == [library]}
+
+
+def system_library(name):
+    for folder in glob.glob("/usr/lib/*-linux-gnu") + ["/usr/lib64", "/usr/lib"]:
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            return path
+    return None
+
+
+def check_libraries():
+    failed = False
+    for library in LIBRARIES:
+        ours = exports(os.path.join(LIB, library))
+        failed |= report(f"{library} has the listed symbols", listed(library) - ours)
+        real = system_library(library)
+        if real:
+            failed |= report(f"{library} has the system's symbols", exports(real) - ours)
+        else:
+            print(f"skip {library} has the system's symbols: not installed")
+        leaks = {n for n in ours if not PUBLIC.match(n)}
+        failed |= report(f"{library} exports nothing else", leaks)
+        needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", os.path.join(LIB, library))))
+        foreign = {n for n in needed if n in LIBRARIES or "libnl" in n}
+        failed |= report(f"{library} stands on none of rdma-core", foreign)
+    return failed
+
+
+def private_numbers():
+    """Some clients call one private function, at their own rdma-core's number."""
+    ours = exports(os.path.join(LIB, "libibverbs.so.1"))
+    with open(os.path.join(HERE, "../../src/abi/verbs/libibverbs.map"), encoding="utf8") as file:
+        numbers = re.findall(r"^IBVERBS_PRIVATE_(\d+)", file.read(), re.M)
+    missing = set()
+    for number in numbers:
+        for name in ("ibv_query_gid_type", "verbs_register_driver_" + number, "ibv_cmd_alloc_pd"):
+            if f"{name}@IBVERBS_PRIVATE_{number}" not in ours:
+                missing.add(f"{name}@{number}")
+    return report("every private number has its symbols", missing)
+
+
+def unresolved(path, folder):
+    """What the loader cannot find for a binary, in folder and then in the system."""
+    out = run("ldd", "-r", path, LD_LIBRARY_PATH=folder, LD_BIND_NOW="1")
+    found = set(re.findall(r"undefined symbol: (\w+)", out))
+    found |= set(re.findall(r"version [`']?(\S+?)'? not found", out))
+    found |= set(re.findall(r"symbol (\S+), version \S+ not defined", out))
+    return found, out
+
+
+def check_client(path):
+    faults, out = unresolved(path, LIB)
+    needed = [library for library in LIBRARIES if library + " =>" in out]
+    if not needed:
+        return False
+    strangers = {n for n in needed if f"{n} => {os.path.join(LIB, n)} " not in out}
+    # A Python or Open MPI module lacks what its host provides: that it lacks everywhere.
+    return report(path + " resolves", strangers | faults - unresolved(path, "/nonexistent")[0])
+
+
+def main():
+    failed = check_libraries()
+    failed |= private_numbers()
+    for package, patterns in CLIENTS.items():
+        paths = sorted(p for pattern in patterns for p in glob.glob(pattern))
+        if not paths:
+            print(f"skip {package} resolves: not installed")
+        for path in paths:
+            with open(path, "rb") as file:
+                if file.read(4) == b"\x7fELF":
+                    failed |= check_client(os.path.normpath(path))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
