@@ -12,41 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
+#include "base/frame.h"
 #include "base/path.h"
-
-enum {
-	VB_LINK_BURST_FRAMES_MAX = 64, /* frames of one burst */
-	VB_LINK_BURST_IOV_MAX = 512,   /* pieces of one burst */
-	VB_LINK_BURST_BYTES_MAX = 65000,
-	VB_LINK_RX_FRAMES_MAX = 1024, /* frames that one rx call may return */
-};
-
-/*
- * Frames to one destination slot, gathered from where they lie. All frames are frame_bytes long
- * but the last, which may be shorter (last_bytes, > 0). The pieces of frame i follow those of
- * frame i - 1 without gap; pieces may cross no frame boundary.
- *
- * Frame i leaves with IPv4 identification i (what the kernel's segmentation does); whoever
- * computed the ICRCs relied on it.
- */
-struct vb_burst {
-	struct vb_path path;
-	uint16_t slot; /* of the destination: all frames of a burst go to the same one */
-	uint16_t frames;
-	uint32_t frame_bytes, last_bytes;
-	uint32_t iovcnt;
-	const struct iovec *iov;
-};
-
-/* One frame received. The octets stay valid until the next rx call on that link. */
-struct vb_frame {
-	struct vb_path path; /* src: the sender; dst: the address of ours it was sent to */
-	const uint8_t *data;
-	uint32_t bytes;
-	uint16_t id_hint; /* the likely IPv4 identification: the frame's place in its batch */
-};
 
 struct vb_link;
 

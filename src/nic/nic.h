@@ -22,8 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/frame.h"
 #include "base/lock.h"
-#include "link/link.h"
 #include "nic/limits.h"
 #include "nic/stats.h"
 
@@ -100,6 +100,10 @@ void vb_nic_turn(struct vb_nic *nic);
 
 /* When vb_nic_turn() should be called next: ns as now_ns(), UINT64_MAX: never. No lock. */
 uint64_t vb_nic_deadline_ns(const struct vb_nic *nic);
+
+/* The slots leased so far, and how far the indices of each have counted. Returns their number. */
+unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
+		      uint32_t next_index[VB_SLOTS_PER_NIC_MAX]);
 
 struct vb_stats *vb_nic_stats(struct vb_nic *nic);
 
