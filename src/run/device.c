@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "run/eventfd.h"
+#include "run/log.h"
+#include "run/memprobe.h"
+#include "run/sigguard.h"
+
+enum { FILE_NAME_BYTES_MAX = 4096 };
+
+/* The device, and who may look at the pointer. */
+static vb_lock current_lock = VB_LOCK_INIT;
+static struct vb_device *current;
+
+uint64_t vb_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* --- ports --- */
+
+static struct vb_port *port_of(struct vb_device *dev, uint16_t slot)
+{
+	unsigned count = atomic_load_explicit(&dev->port_count, memory_order_acquire);
+
+	for (unsigned i = 0; i < count; i++) {
+		if (dev->ports[i].slot == slot)
+			return &dev->ports[i];
+	}
+	return NULL;
+}
+
+/*
+ * The file to capture into: "%p" stands for the process, and further ports of a process get files
+ * of their own, because processes and ports must not overwrite each other's.
+ */
+static int pcap_name(char *name, size_t size, const char *setting, unsigned port)
+{
+	const char *mark = strstr(setting, "%p");
+	int rc, used;
+
+	if (mark)
+		used = snprintf(name, size, "%.*s%d%s", (int)(mark - setting), setting,
+				(int)getpid(), mark + 2);
+	else
+		used = snprintf(name, size, "%s", setting);
+	if (used < 0 || (size_t)used >= size)
+		return ENAMETOOLONG;
+	rc = port == 0 ? 0 : snprintf(name + used, size - used, ".%u", port);
+	return rc < 0 || (size_t)rc >= size - used ? ENAMETOOLONG : 0;
+}
+
+static int wrap_pcap(struct vb_device *dev, struct vb_link **link, unsigned port)
+{
+	char name[FILE_NAME_BYTES_MAX];
+	int rc;
+
+	if (!dev->env.pcap)
+		return 0;
+	rc = pcap_name(name, sizeof(name), dev->env.pcap, port);
+	if (rc == 0)
+		rc = vb_link_pcap_create(link, *link, name);
+	if (rc != 0)
+		vb_log("VERBATIM_PCAP: %s: %s", dev->env.pcap, strerror(rc));
+	return rc;
+}
+
+static int wrap_fault(struct vb_device *dev, struct vb_link **link)
+{
+	int rc;
+
+	if (!dev->env.fault)
+		return 0;
+	rc = vb_link_fault_create(link, *link, dev->env.fault);
+	if (rc != 0)
+		vb_log("VERBATIM_FAULT: %s: %s", dev->env.fault, strerror(rc));
+	return rc;
+}
+
+/* A link for a slot's socket. The capture is next to the wire: it shows what faults let pass. */
+static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
+{
+	unsigned index = atomic_load(&dev->port_count);
+	struct vb_port port = { .slot = slot->slot, .fd = slot->fd };
+	int rc;
+
+	rc = vb_link_udp_create(&port.link, slot->fd);
+	if (rc != 0) {
+		close(slot->fd);
+		return rc;
+	}
+	rc = wrap_pcap(dev, &port.link, index);
+	if (rc == 0)
+		rc = wrap_fault(dev, &port.link);
+	if (rc != 0) {
+		port.link->ops->destroy(port.link);
+		return rc;
+	}
+	dev->ports[index] = port;
+	atomic_store_explicit(&dev->port_count, index + 1, memory_order_release);
+	return 0;
+}
+
+static int port_lease(struct vb_device *dev, struct vb_hub_slot *slot)
+{
+	int rc;
+
+	if (atomic_load(&dev->port_count) == VB_SLOTS_PER_NIC_MAX)
+		return ENOSPC;
+	rc = vb_hub_client_lease(dev->hub, slot);
+	if (rc == 0)
+		rc = port_add(dev, slot);
+	return rc;
+}
+
+/* --- what the NIC asks of its host --- */
+
+static uint64_t host_now_ns(void *arg)
+{
+	return vb_now_ns();
+}
+
+static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
+{
+	struct vb_port *port = port_of(arg, src_slot);
+
+	return port ? vb_link_tx(port->link, burst) : ENODEV;
+}
+
+static unsigned host_burst_frames_max(void *arg)
+{
+	struct vb_device *dev = arg;
+
+	return dev->ports[0].link->ops->burst_frames_max(dev->ports[0].link);
+}
+
+static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
+{
+	struct vb_device *dev = arg;
+
+	return dev->ports[0].link->ops->frame_bytes_max(dev->ports[0].link, path);
+}
+
+static void host_kick(void *arg)
+{
+	vb_progress_kick(arg);
+}
+
+static void host_signal(void *arg, int fd)
+{
+	vb_eventfd_signal(fd);
+}
+
+static void host_unsignal(void *arg, int fd)
+{
+	vb_eventfd_unsignal(fd);
+}
+
+static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
+{
+	struct vb_device *dev = arg;
+	struct vb_hub_slot leased;
+	int rc = 0;
+
+	vb_lock_take(&dev->lease_lock);
+	if (dev->first_is_taken) {
+		rc = port_lease(dev, &leased);
+		if (rc == 0)
+			vb_progress_wake(dev);
+	} else {
+		leased = dev->first_slot;
+		dev->first_is_taken = true;
+	}
+	vb_lock_drop(&dev->lease_lock);
+	if (rc != 0)
+		return rc;
+	*slot = leased.slot;
+	*next_index = leased.next_index;
+	return 0;
+}
+
+static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool write)
+{
+	return vb_memprobe(addr, bytes, write);
+}
+
+/* --- GIDs --- */
+
+void vb_device_gids_refresh(struct vb_device *dev)
+{
+	vb_lock_take(&dev->gids_lock);
+	if (vb_gids_refresh(&dev->gids, vb_now_ns()))
+		vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
+	vb_lock_drop(&dev->gids_lock);
+}
+
+/* --- life and death --- */
+
+static uint64_t seed_of(const struct vb_env *env)
+{
+	uint64_t seed = env->seed;
+
+	/* Early at boot there is no entropy yet, and then time has to do. */
+	if (!env->seeded && getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = vb_now_ns() ^ ((uint64_t)getpid() << 48);
+	return seed;
+}
+
+static int nic_start(struct vb_device *dev)
+{
+	struct vb_nic_host host = {
+		.arg = dev,
+		.now_ns = host_now_ns,
+		.tx = host_tx,
+		.burst_frames_max = host_burst_frames_max,
+		.frame_bytes_max = host_frame_bytes_max,
+		.kick = host_kick,
+		.signal = host_signal,
+		.unsignal = host_unsignal,
+		.lease = host_lease,
+		.probe_memory = host_probe_memory,
+	};
+	int rc;
+
+	rc = vb_nic_create(&dev->nic, &host, seed_of(&dev->env));
+	if (rc != 0)
+		return rc;
+	vb_nic_guid_set(dev->nic, vb_guid_get());
+	vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
+	rc = vb_progress_start(dev);
+	if (rc != 0)
+		vb_nic_destroy(dev->nic);
+	return rc;
+}
+
+static void ports_destroy(struct vb_device *dev)
+{
+	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
+		dev->ports[i].link->ops->destroy(dev->ports[i].link);
+}
+
+static int device_start(struct vb_device *dev)
+{
+	const char *bad;
+	int rc;
+
+	rc = vb_env_read(&dev->env, secure_getenv, &bad);
+	if (rc != 0) {
+		vb_log("%s: not a value that it can have", bad);
+		return rc;
+	}
+	rc = vb_gids_open(&dev->gids);
+	if (rc != 0)
+		return rc;
+	rc = vb_hub_client_open(&dev->hub);
+	if (rc != 0) {
+		vb_log("cannot reach the hub: %s", strerror(rc));
+		goto close_gids;
+	}
+	rc = port_lease(dev, &dev->first_slot);
+	if (rc != 0)
+		goto close_hub;
+	rc = nic_start(dev);
+	if (rc == 0)
+		return 0;
+	ports_destroy(dev);
+close_hub:
+	vb_hub_client_close(dev->hub);
+close_gids:
+	vb_gids_close(&dev->gids);
+	return rc;
+}
+
+static void device_stop(struct vb_device *dev)
+{
+	vb_progress_stop(dev);
+	vb_nic_destroy(dev->nic);
+	ports_destroy(dev);
+	vb_hub_client_close(dev->hub);
+	vb_gids_close(&dev->gids);
+	vb_lock_fini(&dev->lease_lock);
+	vb_lock_fini(&dev->gids_lock);
+	free(dev);
+}
+
+/* In the child, whose only thread is the one that forked; see device.h. */
+static void forget_in_child(void)
+{
+	struct vb_device *dev = current;
+
+	/* Another thread of the parent may have held it. */
+	vb_lock_init(&current_lock);
+	current = NULL;
+	if (!dev)
+		return;
+	dev->gone = true;
+	vb_hub_client_forget(dev->hub);
+	vb_progress_forget(dev);
+	vb_gids_close(&dev->gids);
+	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
+		close(dev->ports[i].fd);
+}
+
+static void prepare_process(void)
+{
+	vb_sigguard_install();
+	pthread_atfork(NULL, NULL, forget_in_child);
+}
+
+static int device_create(struct vb_device **out)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct vb_device *dev;
+	int rc;
+
+	pthread_once(&once, prepare_process);
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return ENOMEM;
+	vb_lock_init(&dev->lease_lock);
+	vb_lock_init(&dev->gids_lock);
+	rc = device_start(dev);
+	if (rc != 0) {
+		free(dev);
+		return rc;
+	}
+	*out = dev;
+	return 0;
+}
+
+int vb_device_open(struct vb_device **dev)
+{
+	int rc = 0;
+
+	vb_lock_take(&current_lock);
+	if (!current)
+		rc = device_create(&current);
+	if (rc == 0) {
+		current->opens++;
+		*dev = current;
+	}
+	vb_lock_drop(&current_lock);
+	return rc;
+}
+
+void vb_device_close(struct vb_device *dev)
+{
+	if (vb_device_is_gone(dev))
+		return;
+	vb_lock_take(&current_lock);
+	if (--dev->opens == 0) {
+		vb_check(dev == current);
+		current = NULL;
+		device_stop(dev);
+	}
+	vb_lock_drop(&current_lock);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_DEVICE_H
+#define VB_RUN_DEVICE_H
+
+/*
+ * The device of this process: where the NIC, its links and the hub meet the operating system.
+ *
+ * There is one at a time. The first open makes it: connects to the hub, leases a slot, puts a link
+ * on the slot's socket and starts the progress thread; the last close takes all of that down.
+ *
+ * A forked child has no progress thread and must not touch its parent's slot. The child's copy of
+ * the device is gone from the first moment: whoever holds it asks vb_device_is_gone() before any
+ * other call on it or on the NIC's objects (whose locks may have been held when the parent
+ * forked), and does nothing or fails with EIO. The child may open the device anew, and then has a
+ * NIC of its own.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hub/client.h"
+#include "link/link.h"
+#include "nic/nic.h"
+#include "run/env.h"
+#include "run/gids.h"
+#include "run/progress.h"
+
+/* A slot's socket and what sends and receives there. */
+struct vb_port {
+	uint16_t slot;
+	int fd; /* belongs to the link */
+	struct vb_link *link;
+};
+
+struct vb_device {
+	bool gone;
+	unsigned opens;
+	struct vb_env env;
+	struct vb_nic *nic;
+	struct vb_hub_client *hub;
+
+	/* Ports are only added, and never change after: read up to port_count without a lock. */
+	struct vb_port ports[VB_SLOTS_PER_NIC_MAX];
+	_Atomic unsigned port_count;
+	vb_lock lease_lock;
+	struct vb_hub_slot first_slot; /* leased at open, given to the NIC when it asks */
+	bool first_is_taken;
+
+	vb_lock gids_lock;
+	struct vb_gids gids;
+
+	struct vb_progress progress;
+};
+
+/*
+ * 0, or an errno of the hub's (see hub/client.h), ENOMEM, EMFILE, EAGAIN (no thread), or EINVAL: a
+ * setting that cannot be understood (the log says which). Any thread.
+ */
+int vb_device_open(struct vb_device **dev);
+
+/* All contexts of this open are destroyed. In a forked child: does nothing. */
+void vb_device_close(struct vb_device *dev);
+
+static inline bool vb_device_is_gone(const struct vb_device *dev)
+{
+	return __builtin_expect(dev->gone, false);
+}
+
+/* Bring the NIC's GID table up to date. Cheap if nothing changed. Any thread. */
+void vb_device_gids_refresh(struct vb_device *dev);
+
+/* CLOCK_MONOTONIC in ns. */
+uint64_t vb_now_ns(void);
+
+#endif

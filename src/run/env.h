@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_ENV_H
+#define VB_RUN_ENV_H
+
+/*
+ * The VERBATIM_* settings of the environment, described in docs/settings.md. They are read when a
+ * device is opened for the first time. A setuid program gets the defaults: its caller must not
+ * make it write files or lose packets.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_env {
+	const char *fault; /* VERBATIM_FAULT, NULL: none */
+	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
+	uint64_t seed;	   /* VERBATIM_SEED, of keys and first numbers */
+	bool seeded;	   /* false: seed is not set, take an unpredictable one */
+};
+
+/*
+ * Reads the settings through get (getenv's contract). 0, or EINVAL for a value that is not one of
+ * those documented; then *bad is the setting's name and *env is untouched.
+ */
+int vb_env_read(struct vb_env *env, char *(*get)(const char *name), const char **bad);
+
+#endif

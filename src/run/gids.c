@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/gids.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+/* How often to look where the kernel does not tell. */
+#define REREAD_NS 100000000u
+
+/* What comes first in the table. */
+enum rank { RANK_IPV4, RANK_IPV6, RANK_LINK_LOCAL, RANK_LOOPBACK, RANKS };
+
+static enum rank rank_of(const struct vb_gid_entry *entry)
+{
+	const uint8_t *gid = entry->gid;
+
+	if (entry->loopback)
+		return RANK_LOOPBACK;
+	if (vb_gid_is_ipv4(gid))
+		return gid[12] == 169 && gid[13] == 254 ? RANK_LINK_LOCAL : RANK_IPV4;
+	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? RANK_LINK_LOCAL : RANK_IPV6;
+}
+
+/* By rank, then by interface; what getifaddrs() had first stays first (insertion is stable). */
+static bool goes_before(const struct vb_gid_entry *a, const struct vb_gid_entry *b)
+{
+	if (rank_of(a) != rank_of(b))
+		return rank_of(a) < rank_of(b);
+	return a->ifindex < b->ifindex;
+}
+
+static bool gid_from_sockaddr(uint8_t gid[VB_GID_BYTES], const struct sockaddr *addr)
+{
+	static const uint8_t none[VB_GID_BYTES];
+
+	if (addr->sa_family == AF_INET) {
+		memset(gid, 0, 10);
+		memset(gid + 10, 0xff, 2);
+		memcpy(gid + 12, &((const struct sockaddr_in *)addr)->sin_addr, 4);
+		return memcmp(gid + 12, none, 4) != 0;
+	}
+	if (addr->sa_family == AF_INET6) {
+		memcpy(gid, &((const struct sockaddr_in6 *)addr)->sin6_addr, VB_GID_BYTES);
+		return memcmp(gid, none, VB_GID_BYTES) != 0;
+	}
+	return false;
+}
+
+unsigned vb_gids_collect(struct vb_gid_entry *found, unsigned max, const struct ifaddrs *list)
+{
+	unsigned count = 0, place;
+	const struct ifaddrs *ifa;
+
+	for (ifa = list; ifa && count < max; ifa = ifa->ifa_next) {
+		struct vb_gid_entry entry = { .loopback = ifa->ifa_flags & IFF_LOOPBACK };
+
+		if (!ifa->ifa_addr || !(ifa->ifa_flags & IFF_UP) ||
+		    !gid_from_sockaddr(entry.gid, ifa->ifa_addr))
+			continue;
+		entry.ifindex = if_nametoindex(ifa->ifa_name);
+		for (place = count; place > 0 && goes_before(&entry, &found[place - 1]); place--)
+			found[place] = found[place - 1];
+		found[place] = entry;
+		count++;
+	}
+	return count;
+}
+
+static bool is_empty(const struct vb_gid_entry *entry)
+{
+	static const struct vb_gid_entry none;
+
+	return memcmp(entry->gid, none.gid, VB_GID_BYTES) == 0;
+}
+
+static bool is_same_address(const struct vb_gid_entry *a, const struct vb_gid_entry *b)
+{
+	return a->ifindex == b->ifindex && memcmp(a->gid, b->gid, VB_GID_BYTES) == 0;
+}
+
+static const struct vb_gid_entry *find(const struct vb_gid_entry *list, unsigned count,
+				       const struct vb_gid_entry *wanted)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (is_same_address(&list[i], wanted))
+			return &list[i];
+	}
+	return NULL;
+}
+
+void vb_gids_merge(struct vb_gids *gids, const struct vb_gid_entry *found, unsigned count)
+{
+	static const struct vb_gid_entry none;
+	unsigned free_index = 0;
+
+	for (unsigned i = 0; i < gids->count; i++) {
+		const struct vb_gid_entry *now = find(found, count, &gids->entry[i]);
+
+		gids->entry[i] = now ? *now : none;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (find(gids->entry, gids->count, &found[i]))
+			continue;
+		while (free_index < VB_GIDS_MAX && !is_empty(&gids->entry[free_index]))
+			free_index++;
+		if (free_index == VB_GIDS_MAX)
+			break;
+		gids->entry[free_index] = found[i];
+		if (free_index >= gids->count)
+			gids->count = free_index + 1;
+	}
+	while (gids->count > 0 && is_empty(&gids->entry[gids->count - 1]))
+		gids->count--;
+	/* Many programs take GID 0 without looking: it stands for another address if its own went. */
+	if (gids->count > 0 && is_empty(&gids->entry[0]))
+		gids->entry[0] = gids->entry[gids->count - 1];
+}
+
+static void fill_mtu(struct vb_gid_entry *found, unsigned count)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct ifreq request = { 0 };
+
+		/* The IPv6 minimum, also good for IPv4, until we know better. */
+		found[i].mtu_bytes = 1280;
+		if (fd >= 0 && if_indextoname(found[i].ifindex, request.ifr_name) &&
+		    ioctl(fd, SIOCGIFMTU, &request) == 0)
+			found[i].mtu_bytes = request.ifr_mtu;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static int read_interfaces(struct vb_gids *gids)
+{
+	struct vb_gid_entry *found;
+	struct ifaddrs *list;
+	unsigned count;
+
+	if (getifaddrs(&list) != 0)
+		return errno;
+	found = calloc(VB_GIDS_MAX, sizeof(*found));
+	if (!found) {
+		freeifaddrs(list);
+		return ENOMEM;
+	}
+	count = vb_gids_collect(found, VB_GIDS_MAX, list);
+	freeifaddrs(list);
+	fill_mtu(found, count);
+	vb_gids_merge(gids, found, count);
+	free(found);
+	return 0;
+}
+
+static int watch_open(void)
+{
+	struct sockaddr_nl addr = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* What the messages say does not matter: the table is read anew after any of them. */
+static bool watch_fired(int fd)
+{
+	char octets[64];
+	bool fired = false;
+
+	while (recv(fd, octets, sizeof(octets), MSG_TRUNC) > 0 || errno == ENOBUFS)
+		fired = true;
+	return fired;
+}
+
+int vb_gids_open(struct vb_gids *gids)
+{
+	int rc;
+
+	memset(gids, 0, sizeof(*gids));
+	/* Watch first: a change between the two is then seen by the first refresh. */
+	gids->watch_fd = watch_open();
+	rc = read_interfaces(gids);
+	if (rc != 0)
+		vb_gids_close(gids);
+	return rc;
+}
+
+void vb_gids_close(struct vb_gids *gids)
+{
+	if (gids->watch_fd >= 0)
+		close(gids->watch_fd);
+	gids->watch_fd = -1;
+}
+
+bool vb_gids_refresh(struct vb_gids *gids, uint64_t now_ns)
+{
+	if (gids->watch_fd >= 0) {
+		if (!watch_fired(gids->watch_fd))
+			return false;
+	} else if (now_ns - gids->read_ns < REREAD_NS) {
+		return false;
+	}
+	gids->read_ns = now_ns;
+	return read_interfaces(gids) == 0;
+}

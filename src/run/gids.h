@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_GIDS_H
+#define VB_RUN_GIDS_H
+
+/*
+ * The GID table: every address of every interface that is up, as a RoCEv2 GID, and the node GUID.
+ *
+ * Order at open: IPv4 addresses of real interfaces, their IPv6 addresses, link-local addresses,
+ * and the loopback ones last, so that index 0 is what a peer on another host can reach if there is
+ * such an address at all. After that an address keeps its index: address handles and connected QPs
+ * remember indices. The entry of an address that is gone becomes zero, a new address takes the
+ * first free one.
+ */
+
+#include <ifaddrs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/nic.h"
+
+struct vb_gids {
+	struct vb_gid_entry entry[VB_GIDS_MAX];
+	unsigned count; /* entries at or above are zero */
+	int watch_fd;	/* tells of changes, -1 where the kernel cannot */
+	uint64_t read_ns; /* when the table was read, where watch_fd cannot tell */
+};
+
+/* Reads the interfaces; starts watching for changes. 0, or what getifaddrs() failed with. */
+int vb_gids_open(struct vb_gids *gids);
+void vb_gids_close(struct vb_gids *gids);
+
+/*
+ * Reads the interfaces again if anything about them changed: true if the table is a new one. One
+ * system call that finds nothing is the usual cost. On any failure the table stays as it is.
+ */
+bool vb_gids_refresh(struct vb_gids *gids, uint64_t now_ns);
+
+/* The entries for a list of interface addresses, in the order above: their number, at most max. */
+unsigned vb_gids_collect(struct vb_gid_entry *found, unsigned max, const struct ifaddrs *list);
+
+/* Bring the table up to date with what was found. */
+void vb_gids_merge(struct vb_gids *gids, const struct vb_gid_entry *found, unsigned count);
+
+/*
+ * The node GUID, big-endian, never zero, the same for all processes of a host: the EUI-64 of the
+ * first interface that has a MAC, else a hash of host name and boot.
+ */
+uint64_t vb_guid_get(void);
+
+/* The same for a list of interface addresses; 0 if none has a MAC. */
+uint64_t vb_guid_of(const struct ifaddrs *list);
+
+/*
+ * The MAC that a neighbour's address has, or that of our own interface if the address is ours (all
+ * zero on loopback). ENETUNREACH if neither the interfaces nor the kernel's ARP table know it.
+ */
+int vb_gids_mac(const uint8_t gid[VB_GID_BYTES], uint8_t mac[6]);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/progress.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "run/device.h"
+
+/* How long to look whether the application polls: several times what a poll of nothing takes. */
+#define LOOK_NS 3000u
+#define NAP_NS_MIN 50000u
+#define NAP_NS_MAX 1000000u
+
+enum {
+	STACK_BYTES = 256 << 10,
+	FD_KICK = 0,
+	FD_HUB,
+	FD_PORTS,
+	FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX,
+};
+
+/* The number of frames. */
+static unsigned take_frames(struct vb_device *dev)
+{
+	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
+	struct vb_frame *frames = dev->progress.frames;
+	unsigned total = 0;
+
+	if (!vb_nic_rx_try(dev->nic))
+		return 0;
+	for (unsigned i = 0; i < ports; i++) {
+		unsigned got = vb_link_rx(dev->ports[i].link, frames, VB_LINK_RX_FRAMES_MAX);
+
+		if (got > 0)
+			vb_nic_rx(dev->nic, frames, got);
+		total += got;
+	}
+	vb_nic_rx_drop(dev->nic);
+	return total;
+}
+
+/* True if there was something to do. */
+static bool turn_if_due(struct vb_device *dev)
+{
+	uint64_t deadline_ns = vb_nic_deadline_ns(dev->nic);
+
+	if (deadline_ns == UINT64_MAX || vb_now_ns() < deadline_ns)
+		return false;
+	vb_nic_turn(dev->nic);
+	return true;
+}
+
+void vb_progress_poll(struct vb_device *dev)
+{
+	uint64_t polls = atomic_load_explicit(&dev->progress.polls, memory_order_relaxed);
+
+	atomic_store_explicit(&dev->progress.polls, polls + 1, memory_order_relaxed);
+	take_frames(dev);
+	turn_if_due(dev);
+}
+
+/* --- waking the thread --- */
+
+static void kick_write(struct vb_progress *progress)
+{
+	uint64_t one = 1;
+	ssize_t done;
+
+	/* It can only fail because the count is at its limit, and then the thread is on its way. */
+	done = write(progress->kick_fd, &one, sizeof(one));
+	(void)done;
+}
+
+void vb_progress_kick(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+	uint64_t until_ns;
+
+	/*
+	 * Pairs with the fence in sleep_for_work(): either we see until when the thread sleeps, or
+	 * it sees the deadline that we were called for.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	until_ns = atomic_load_explicit(&progress->sleep_until_ns, memory_order_relaxed);
+	if (vb_nic_deadline_ns(dev->nic) >= until_ns)
+		return;
+	/* Of several kickers, one. */
+	if (atomic_compare_exchange_strong(&progress->sleep_until_ns, &until_ns, 0))
+		kick_write(progress);
+}
+
+void vb_progress_wake(struct vb_device *dev)
+{
+	kick_write(&dev->progress);
+}
+
+void vb_progress_app_waits(struct vb_device *dev)
+{
+	if (atomic_load_explicit(&dev->progress.napping, memory_order_relaxed) &&
+	    atomic_exchange(&dev->progress.napping, false))
+		kick_write(&dev->progress);
+}
+
+/* --- the thread --- */
+
+static uint64_t deadline_of(struct vb_device *dev)
+{
+	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
+	uint64_t deadline_ns = vb_nic_deadline_ns(dev->nic);
+
+	for (unsigned i = 0; i < ports; i++) {
+		struct vb_link *link = dev->ports[i].link;
+
+		deadline_ns = vb_min_u64(deadline_ns, link->ops->deadline_ns(link));
+	}
+	return deadline_ns;
+}
+
+/* Waits for any of fds until a time; then sees to the kick and the hub. */
+static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, uint64_t until_ns)
+{
+	uint64_t now_ns = vb_now_ns(), left_ns, kicks;
+	struct timespec timeout;
+	ssize_t done;
+
+	left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	timeout.tv_sec = left_ns / 1000000000u;
+	timeout.tv_nsec = left_ns % 1000000000u;
+	if (ppoll(fds, count, until_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0)
+		return;
+	if (fds[FD_KICK].revents) {
+		done = read(dev->progress.kick_fd, &kicks, sizeof(kicks));
+		(void)done;
+	}
+	if (fds[FD_HUB].revents)
+		vb_hub_client_turn(dev->hub);
+}
+
+static void fds_fill(struct vb_device *dev, struct pollfd *fds)
+{
+	fds[FD_KICK] = (struct pollfd){ .fd = dev->progress.kick_fd, .events = POLLIN };
+	fds[FD_HUB] = (struct pollfd){ .fd = vb_hub_client_fd(dev->hub), .events = POLLIN };
+}
+
+static void sleep_for_work(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
+	uint64_t deadline_ns = deadline_of(dev);
+	struct pollfd fds[FDS_MAX];
+
+	fds_fill(dev, fds);
+	for (unsigned i = 0; i < ports; i++) {
+		struct vb_link *link = dev->ports[i].link;
+
+		fds[FD_PORTS + i] = (struct pollfd){ .fd = link->ops->rx_fd(link),
+						     .events = POLLIN };
+	}
+	atomic_store_explicit(&progress->sleep_until_ns, deadline_ns, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	/* A deadline that came in between, whose kicker found us awake. */
+	deadline_ns = vb_min_u64(deadline_ns, vb_nic_deadline_ns(dev->nic));
+	wait_fds(dev, fds, FD_PORTS + ports, deadline_ns);
+	atomic_store_explicit(&progress->sleep_until_ns, 0, memory_order_relaxed);
+}
+
+static void nap(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+	struct pollfd fds[FD_PORTS];
+
+	fds_fill(dev, fds);
+	atomic_store(&progress->napping, true);
+	wait_fds(dev, fds, FD_PORTS, vb_now_ns() + progress->nap_ns);
+	atomic_store(&progress->napping, false);
+	progress->nap_ns = vb_min_u64(2 * progress->nap_ns, NAP_NS_MAX);
+}
+
+static bool app_is_polling(struct vb_progress *progress)
+{
+	uint64_t before = progress->polls_seen, end_ns;
+
+	progress->polls_seen = atomic_load_explicit(&progress->polls, memory_order_relaxed);
+	if (progress->polls_seen == before)
+		return false;
+	/* It may be polling on this very core, and wait for us to be gone. */
+	sched_yield();
+	end_ns = vb_now_ns() + LOOK_NS;
+	do {
+		if (atomic_load_explicit(&progress->polls, memory_order_relaxed) !=
+		    progress->polls_seen)
+			return true;
+	} while (vb_now_ns() < end_ns);
+	return false;
+}
+
+static void *thread_main(void *arg)
+{
+	struct vb_device *dev = arg;
+	struct vb_progress *progress = &dev->progress;
+
+	pthread_setname_np(pthread_self(), "verbatim");
+	while (!atomic_load(&progress->stop)) {
+		if (app_is_polling(progress)) {
+			nap(dev);
+			continue;
+		}
+		progress->nap_ns = NAP_NS_MIN;
+		if (take_frames(dev) == 0 && !turn_if_due(dev))
+			sleep_for_work(dev);
+	}
+	return NULL;
+}
+
+/*
+ * Signals are the application's business, so its threads shall get them; those that tell of a
+ * fault come to whoever made it, and must not be blocked: a guard needs them, and a blocked fault
+ * kills.
+ */
+static void signals_to_block(sigset_t *set)
+{
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+
+	sigfillset(set);
+	for (size_t i = 0; i < VB_ARRAY_LEN(faults); i++)
+		sigdelset(set, faults[i]);
+}
+
+static int thread_create(struct vb_device *dev)
+{
+	pthread_attr_t attr;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	rc = pthread_create(&dev->progress.thread, &attr, thread_main, dev);
+	pthread_attr_destroy(&attr);
+	/* Thread-local variables live on the stack, and some programs have a lot of them. */
+	if (rc == EINVAL)
+		rc = pthread_create(&dev->progress.thread, NULL, thread_main, dev);
+	return rc;
+}
+
+int vb_progress_start(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+	sigset_t blocked, saved;
+	int rc;
+
+	progress->nap_ns = NAP_NS_MIN;
+	progress->frames = calloc(VB_LINK_RX_FRAMES_MAX, sizeof(*progress->frames));
+	if (!progress->frames)
+		return ENOMEM;
+	progress->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (progress->kick_fd < 0) {
+		rc = errno;
+		free(progress->frames);
+		return rc;
+	}
+	signals_to_block(&blocked);
+	pthread_sigmask(SIG_BLOCK, &blocked, &saved);
+	rc = thread_create(dev);
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	if (rc != 0) {
+		close(progress->kick_fd);
+		free(progress->frames);
+	}
+	return rc;
+}
+
+void vb_progress_stop(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+
+	atomic_store(&progress->stop, true);
+	kick_write(progress);
+	pthread_join(progress->thread, NULL);
+	close(progress->kick_fd);
+	free(progress->frames);
+}
+
+void vb_progress_forget(struct vb_device *dev)
+{
+	close(dev->progress.kick_fd);
+}

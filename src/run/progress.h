@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_PROGRESS_H
+#define VB_RUN_PROGRESS_H
+
+/*
+ * Who turns the NIC's crank.
+ *
+ * An application that polls does it inline, in its own thread. For all others - those that
+ * compute, block, or spin on memory that a peer writes - there is the progress thread, which
+ * sleeps until a frame, a deadline or the hub wakes it. The two must not fight over frames: a
+ * thread that wakes for every frame only to find that the application has it already costs more
+ * than the frame. So when the thread wakes and the application has polled meanwhile, it looks for
+ * a moment whether it does so right now, and if so naps, longer and longer, as long as that lasts.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_device;
+struct vb_frame;
+
+struct vb_progress {
+	pthread_t thread;
+	int kick_fd;
+	struct vb_frame *frames; /* of whoever holds the rx right */
+	_Atomic bool stop;
+	_Atomic bool napping;
+	_Atomic uint64_t polls;	   /* by the application; lost counts do not matter */
+	_Atomic uint64_t sleep_until_ns; /* of the thread; 0: it is awake, or was just kicked */
+
+	/* the thread's own */
+	uint64_t polls_seen;
+	uint64_t nap_ns;
+};
+
+/* Starts the thread. 0, or EAGAIN, ENOMEM, EMFILE. */
+int vb_progress_start(struct vb_device *dev);
+
+/* Ends and joins it. */
+void vb_progress_stop(struct vb_device *dev);
+
+/* Inline progress: take what has arrived, do what is due. Any thread; never waits. */
+void vb_progress_poll(struct vb_device *dev);
+
+/* The NIC's deadline moved forward. Any thread, under any lock. */
+void vb_progress_kick(struct vb_device *dev);
+
+/* The thread is to look at its descriptors again (a port was added). Any thread. */
+void vb_progress_wake(struct vb_device *dev);
+
+/*
+ * The application is about to wait for an event: a napping thread must not go on believing that it
+ * polls. Any thread.
+ */
+void vb_progress_app_waits(struct vb_device *dev);
+
+/* In a forked child: close what the thread that does not exist here would have used. */
+void vb_progress_forget(struct vb_device *dev);
+
+#endif
