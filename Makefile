@@ -30,10 +30,12 @@ check-long:
 	@BUILD=$(BUILD) scripts/check.sh --long
 
 asan:
-	@BUILD=build-asan MESON_FLAGS="-Db_sanitize=address,undefined -Db_lundef=false" scripts/check.sh
+	@BUILD=build-asan MESON_FLAGS="-Db_lundef=false -Db_sanitize=address,undefined" \
+		scripts/check.sh unit sim fuzz clients
 
 tsan:
-	@BUILD=build-tsan MESON_FLAGS="-Db_sanitize=thread -Db_lundef=false" scripts/check.sh
+	@BUILD=build-tsan MESON_FLAGS="-Db_lundef=false -Db_sanitize=thread" \
+		scripts/check.sh unit sim clients
 
 sim: build
 	@$(BUILD)/tests/sim/sim $(SEED)

@@ -50,7 +50,8 @@ class Tally:
 
 def build_option(name):
     """One Meson option of the build folder."""
-    with open(os.path.join(BUILD, "meson-info", "intro-buildoptions.json"), encoding="utf8") as file:
+    path = os.path.join(BUILD, "meson-info", "intro-buildoptions.json")
+    with open(path, encoding="utf8") as file:
         return next(o["value"] for o in json.load(file) if o["name"] == name)
 
 

@@ -9,9 +9,9 @@ set -eu
 build="gcc make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev libpcap-dev
 	libjson-c-dev"
 demo="perftest iproute2"
-test="$build $demo python3 libcmocka-dev binutils ibverbs-utils rdmacm-utils python3-pyverbs rdma-core
-	qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin tshark nftables iperf3 iproute2
-	util-linux procps valgrind clang"
+test="$build $demo python3 libcmocka-dev binutils ibverbs-utils rdmacm-utils python3-pyverbs
+	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils tshark nftables iperf3 util-linux
+	procps valgrind"
 fuzz="$build clang llvm"
 
 wanted=

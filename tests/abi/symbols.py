@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The drop-in libraries export what programs need: the symbols at their versions, all of the system's
-own libraries' symbols where those are installed, and nothing besides. Each client binary that is
+"""The drop-in libraries export what programs need: the symbols at their versions, all symbols of
+the system's own libraries where those are installed, and nothing besides. Each client binary that is
 installed resolves completely against them, as the loader sees it."""
 import glob
 import os
@@ -83,7 +83,8 @@ def check_libraries():
             print(f"skip {library} has the system's symbols: not installed")
         leaks = {n for n in ours if not PUBLIC.match(n)}
         failed |= report(f"{library} exports nothing else", leaks)
-        needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", os.path.join(LIB, library))))
+        dynamic = run("readelf", "-d", os.path.join(LIB, library))
+        needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
         foreign = {n for n in needed if n in LIBRARIES or "libnl" in n}
         failed |= report(f"{library} stands on none of rdma-core", foreign)
     return failed

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conversions between the kernel's layouts of addresses and attributes and those of the API. Our NIC
- * has no use for them; connection managers and MPI libraries that speak to the kernel have.
+ * Conversions between the kernel's layouts of addresses and attributes and those of the API. Our
+ * NIC has no use for them; connection managers and MPI libraries that speak to the kernel have.
  */
 
 #include <infiniband/sa.h>

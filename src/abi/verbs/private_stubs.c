@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IBVERBS_PRIVATE: what rdma-core's libibverbs offers to its own kernel-driver plug-ins. There is no
- * kernel driver here, so each of them fails; they exist so that a plug-in library that a program
+ * IBVERBS_PRIVATE: what rdma-core's libibverbs offers to its own kernel-driver plug-ins. There is
+ * no kernel driver here, so each of them fails; they exist so that a plug-in library that a program
  * links directly (libmlx4.so.1, libhns.so.1) can be loaded.
  *
  * The number in the version differs from one distribution's rdma-core to the next, and the loader
@@ -43,7 +43,7 @@ bool private_false;
 EXPORT(private_void, verbs_register_driver_34, "@@IBVERBS_PRIVATE_34")
 OTHER(REGISTER, private_void, verbs_register_driver_)
 
-/* The one that programs call (ibv_devinfo, pyverbs). The real one, @@34, is where the GID table is. */
+/* The one that programs call (ibv_devinfo, pyverbs). The real one, @@34, is by the GID table. */
 int ibv_query_gid_type(void *context, unsigned char port, unsigned int index, void *type)
 	__attribute__((weak));
 int private_query_gid_type(void *context, unsigned char port, unsigned int index, void *type);

@@ -106,8 +106,8 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 }
 
 /*
- * The rates: IBTA's code, the speed in Mbit/s after encoding overhead is taken off, and the multiple
- * of 2.5 Gbit/s where the API has one (0: it has none).
+ * The rates: IBTA's code, the signalling speed in Mbit/s, and the multiple of 2.5 Gbit/s where the
+ * API has one (0: it has none).
  */
 static const struct {
 	enum ibv_rate code;

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The house rules of STYLE.md that a machine can check. One test per rule; each fault is named with
+its file and line."""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+BUILD = os.environ.get("VB_BUILD", os.path.join(ROOT, "build"))
+COLUMNS, FILE_LINES, FUNCTION_LINES, TAB = 100, 800, 70, 8
+
+# Folder -> what it may include. `run` joins nic, link and hub; only abi stands above it.
+LAYERS = {
+    "base": ["base"],
+    "wire": ["base", "wire"],
+    "engine": ["base", "wire", "engine"],
+    "nic": ["base", "wire", "engine", "nic"],
+    "link": ["base", "link"],
+    "hub": ["base", "hub"],
+    "run": ["base", "wire", "engine", "nic", "link", "hub", "run"],
+    "abi": ["base", "wire", "engine", "nic", "link", "hub", "run", "abi"],
+    "daemon": ["base", "hub", "daemon"],
+    "cli": ["base", "wire", "link", "hub", "cli"],
+}
+LIBRARY = ["base", "wire", "engine", "nic", "link", "hub", "run", "abi"]
+# <infiniband/verbs.h> is vocabulary there, and only abi may call it.
+SPEAKS_VERBS = ["engine", "nic", "run", "abi"]
+
+BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|gets|tmpnam|mktemp)\s*\(")
+# The library lives in other people's processes.
+BANNED_IN_LIBRARY = re.compile(r"(?<![\w.>])(system|popen|abort|exit|atexit|signal|perror|printf|"
+                               r"puts|sleep|usleep)\s*\(")
+UNFINISHED = re.compile(r"\b(FIXME|TODO|XXX|HACK)\b")
+
+# What the deterministic core may take from outside: memory, locks, CRC, and the guard around copies
+# from application memory. No clock, socket, file, environment, randomness, thread or output.
+CORE = ["base", "wire", "engine", "nic"]
+CORE_MAY_USE = {
+    "memcpy", "memmove", "memset", "memcmp", "strlen", "strcmp", "strncmp", "strnlen", "qsort",
+    "malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc",
+    "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock", "pthread_mutex_unlock",
+    "pthread_mutex_destroy", "pthread_spin_init", "pthread_spin_lock", "pthread_spin_trylock",
+    "pthread_spin_unlock", "pthread_spin_destroy", "pthread_cond_init", "pthread_cond_wait",
+    "pthread_cond_signal", "pthread_cond_broadcast", "pthread_cond_destroy", "sched_yield",
+    "crc32_gzip_refl", "crc32_gzip_refl_copy",
+    "_setjmp", "longjmp", "_longjmp", "__longjmp_chk",
+    "__stack_chk_fail", "__tls_get_addr", "_GLOBAL_OFFSET_TABLE_",
+    "__memcpy_chk", "__memmove_chk", "__memset_chk",
+}
+TOOLCHAIN = re.compile(r"^(__asan_|__ubsan_|__tsan_|__sanitizer_|__gcov|__llvm|__sancov)")
+
+
+class Source:
+    """A text file of the project: its lines as they are, and as code without words."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(os.path.join(ROOT, path), encoding="utf8", errors="replace") as file:
+            self.text = file.read()
+        self.lines = self.text.split("\n")
+        parts = path.split("/")
+        self.is_c = path.endswith((".c", ".h"))
+        self.folder = parts[1] if parts[0] == "src" and len(parts) > 2 else None
+        self.unit = parts[2] if parts[:2] == ["tests", "unit"] and len(parts) > 3 else None
+
+    def code(self):
+        """C lines with comments and literals blanked, so that words are not taken for calls."""
+        def blank(match):
+            return re.sub(r"[^\n]", " ", match.group(0))
+        pattern = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+        return re.sub(pattern, blank, self.text, flags=re.S).split("\n")
+
+
+def sources():
+    """Everything git knows or could add; a plain copy of the tree is walked."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=False,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    paths = listed.stdout.split("\n") if listed.returncode == 0 else [
+        os.path.relpath(os.path.join(folder, name), ROOT)
+        for folder, _, names in os.walk(ROOT) for name in names]
+    wanted = re.compile(r"\.(c|h|def|map|py|sh|build)$|(^|/)(Makefile|meson_options\.txt|run)$")
+    return [Source(p) for p in sorted(paths)
+            if wanted.search(p) and not p.startswith("build") and os.path.exists(f"{ROOT}/{p}")]
+
+
+def rule_spdx(files):
+    """Every file says its licence on top."""
+    return [f.path for f in files
+            if not any("SPDX-License-Identifier: BSD-2-Clause" in line for line in f.lines[:2])]
+
+
+def rule_columns(files):
+    """Lines fit 100 columns, tabs counting 8."""
+    return [f"{f.path}:{n}" for f in files for n, line in enumerate(f.lines, 1)
+            if len(line.expandtabs(TAB)) > COLUMNS]
+
+
+def rule_blanks(files):
+    """No blanks at line ends, and one newline at the end."""
+    faults = [f"{f.path}:{n}" for f in files for n, line in enumerate(f.lines, 1)
+              if line != line.rstrip()]
+    return faults + [f.path + ": end" for f in files
+                     if not f.text.endswith("\n") or f.text.endswith("\n\n")]
+
+
+def rule_file_length(files):
+    """Files have at most 800 lines; a .def or .map is a table."""
+    return [f"{f.path}: {len(f.lines) - 1}" for f in files
+            if len(f.lines) - 1 > FILE_LINES and not f.path.endswith((".def", ".map"))]
+
+
+def rule_function_length(files):
+    """Functions have at most 70 lines. A body's brace stands at column 0; a table's does not."""
+    faults = []
+    for f in files:
+        start = None
+        for n, line in enumerate(f.lines, 1):
+            if f.is_c and line == "{":
+                start = n
+            elif start and line.startswith("}"):
+                if n - start - 1 > FUNCTION_LINES:
+                    faults.append(f"{f.path}:{start}: {n - start - 1}")
+                start = None
+    return faults
+
+
+def rule_layers(files):
+    """A folder includes only what stands left of it; a unit test what its subject may."""
+    faults = []
+    for f in files:
+        may = LAYERS.get(f.folder or f.unit)
+        if not f.is_c or may is None:
+            continue
+        for n, line in enumerate(f.lines, 1):
+            found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not found:
+                continue
+            folder = found.group(1).split("/")[0] if "/" in found.group(1) else ""
+            if f.folder and folder not in may:
+                faults.append(f"{f.path}:{n}: {found.group(1)}")
+            elif f.unit and folder in LAYERS and folder not in may:
+                faults.append(f"{f.path}:{n}: {found.group(1)}")
+    return faults
+
+
+def rule_vocabulary(files):
+    """The verbs header is known from engine upwards; the connection manager's to abi alone."""
+    faults = []
+    for f in files:
+        for n, line in enumerate(f.lines, 1):
+            if not (f.folder and f.is_c):
+                continue
+            if re.match(r"\s*#\s*include\s+<infiniband/", line) and f.folder not in SPEAKS_VERBS:
+                faults.append(f"{f.path}:{n}")
+            if re.match(r"\s*#\s*include\s+<rdma/", line) and f.folder != "abi":
+                faults.append(f"{f.path}:{n}")
+    return faults
+
+
+def rule_verbs_calls(files):
+    """Only abi defines or calls functions of the verbs."""
+    return [f"{f.path}:{n}" for f in files if f.folder and f.folder != "abi" and f.is_c
+            for n, line in enumerate(f.code(), 1)
+            if re.search(r"\b(ibv_|mlx5dv_|rdma_)\w+\s*\(", line)]
+
+
+def rule_banned(files):
+    """No unbounded string calls; and in the library no exit, no output, no sleep."""
+    faults = []
+    for f in files:
+        if not (f.is_c and f.path.startswith("src/")):
+            continue
+        for n, line in enumerate(f.code(), 1):
+            if BANNED.search(line):
+                faults.append(f"{f.path}:{n}")
+            elif f.folder in LIBRARY and BANNED_IN_LIBRARY.search(line):
+                faults.append(f"{f.path}:{n}")
+    return faults
+
+
+def rule_finished(files):
+    """No notes to oneself: an issue is the place."""
+    return [f"{f.path}:{n}" for f in files if f.path != "tests/tidy/tidy.py"
+            for n, line in enumerate(f.lines, 1) if UNFINISHED.search(line)]
+
+
+def rule_headers(files):
+    """A header may be included twice."""
+    return [f.path for f in files if f.path.endswith(".h") and "#pragma once" not in f.text
+            and not re.search(r"^#ifndef (\w+)\n#define \1\b", f.text, re.M)]
+
+
+def rule_pure_core(_):
+    """The core takes nothing from the operating system, so that the simulator runs what ships."""
+    archives = [os.path.join(BUILD, f"libvb_{name}.a") for name in CORE]
+    archives = [a for a in archives if os.path.exists(a)]
+    if not archives:
+        return [f"no archive in {BUILD}"]
+    out = subprocess.run(["nm", "-A", "-g", "-P"] + archives, stdout=subprocess.PIPE, check=True,
+                         stderr=subprocess.DEVNULL, text=True).stdout
+    defined, used = set(), []
+    for line in out.splitlines():
+        where, name, kind = line.split()[:3]
+        if kind in "Uwv":
+            used.append((os.path.basename(where.rstrip(":")), name))
+        else:
+            defined.add(name)
+    return [f"{where} {name}" for where, name in used
+            if name not in defined and name not in CORE_MAY_USE and not TOOLCHAIN.match(name)]
+
+
+def main():
+    files = sources()
+    failed = False
+    for name, rule in sorted(globals().items()):
+        if not name.startswith("rule_"):
+            continue
+        faults = rule(files)
+        title = rule.__doc__.split("\n")[0]
+        if faults:
+            failed = True
+            more = "" if len(faults) <= 20 else f" and {len(faults) - 20} more"
+            print(f"FAIL {title} {'; '.join(faults[:20])}{more}")
+        else:
+            print(f"ok {title}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
