@@ -11,7 +11,8 @@ trap 'rm -f "$log"; [ -z "$server" ] || kill "$server" 2>/dev/null || true' EXIT
 
 # The index of the GID ::ffff:127.0.0.1, by which both sides know each other.
 gid_find() {
-	$run ibv_devinfo -v | sed -n 's/.*GID\[ *\([0-9]*\)\]:.*::ffff:127\.0\.0\.1.*/\1/p' | head -1
+	$run ibv_devinfo -v |
+		sed -n 's/.*GID\[ *\([0-9]*\)\]:.*::ffff:127\.0\.0\.1.*/\1/p' | head -1
 }
 
 # port_wait PORT: until the server listens there.
