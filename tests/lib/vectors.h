@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_TESTS_WIRE_VECTORS_H
-#define VB_TESTS_WIRE_VECTORS_H
+#ifndef VB_TESTS_VECTORS_H
+#define VB_TESTS_VECTORS_H
 
 /*
  * Reads tests/data/roce-vectors.txt: packets that Linux rdma_rxe sent, with the fields that they
@@ -120,7 +120,7 @@ static inline int vectors_load(void **state)
 	FILE *file;
 
 	(void)state;
-	snprintf(name, sizeof(name), "%.*s/../../data/roce-vectors.txt",
+	snprintf(name, sizeof(name), "%.*s/../data/roce-vectors.txt",
 		 slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".");
 	file = fopen(name, "r");
 	if (!file) {
