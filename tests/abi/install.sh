@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# What `meson install` puts under a prefix works from there, without the build folder.
+set -u
+status=0
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT INT TERM
+
+result() { # result NAME WHY: ok if WHY is empty
+	if [ -z "$2" ]; then
+		echo "ok $1"
+	else
+		echo "FAIL $1: $2"
+		status=1
+	fi
+}
+
+why=
+DESTDIR=$tree meson install -C "$VB_BUILD" --no-rebuild --quiet || why="meson install fails"
+prefix=$(dirname "$(dirname "$(find "$tree" -path '*/bin/verbatim')")")
+for file in bin/verbatim lib/verbatim/verbatimd lib/verbatim/libibverbs.so.1 \
+	lib/verbatim/libmlx5.so.1 lib/verbatim/librdmacm.so.1 lib/verbatim/libefa.so.1; do
+	[ -e "$prefix/$file" ] || why="$why no $file;"
+done
+result "an installation is complete" "$why"
+
+why=
+for library in libibverbs libmlx5 librdmacm libefa; do
+	"$prefix/bin/verbatim" run -- sh -c 'IFS=:; for d in $LD_LIBRARY_PATH; do
+		[ -e "$d/'"$library"'.so.1" ] && cd "$d" && pwd -P && break; done' >"$tree/where"
+	[ "$(cat "$tree/where")" = "$(cd "$prefix/lib/verbatim" && pwd -P)" ] ||
+		why="$why $library from '$(cat "$tree/where")';"
+done
+result "an installed verbatim finds its libraries" "$why"
+
+if command -v ibv_devices >/dev/null; then
+	why=
+	env ${VB_PRELOAD:+"LD_PRELOAD=$VB_PRELOAD"} "$prefix/bin/verbatim" run -- ibv_devices \
+		>"$tree/devices" 2>&1 || why="ibv_devices fails"
+	grep -q verbatim0 "$tree/devices" || why="$why no verbatim0 in: $(cat "$tree/devices")"
+	result "an installation runs ibv_devices" "$why"
+else
+	echo "skip an installation runs ibv_devices: not installed"
+fi
+exit $status
