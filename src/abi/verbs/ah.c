@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/ah.h"
+
+#include <string.h>
+
+#include "abi/verbs/abi.h"
+#include "wire/grh.h"
+
+enum { HOP_LIMIT_OF_ANSWERS = 255 };
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct vb_ah *ah;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(pd->context)) {
+		vb_device_gids_refresh(vb_device_of(pd->context));
+		rc = vb_ah_create((struct vb_pd *)pd, attr, &ah);
+	}
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &ah->ibv;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	return vb_abi_is_gone(ah->context) ? 0 : vb_ah_destroy((struct vb_ah *)ah);
+}
+
+/* The index of one of our addresses; -1 if it is none. */
+static int gid_index_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_gid_entry entry;
+
+	for (int i = 0; vb_nic_gid_get(nic, i, &entry) == 0; i++) {
+		if (memcmp(entry.gid, gid, VB_GID_BYTES) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* Where the header came from is where the answer goes, and the other way round. */
+static int route_from_grh(struct vb_nic *nic, const struct ibv_grh *grh,
+			  struct ibv_global_route *route)
+{
+	struct vb_grh parsed;
+	int index;
+
+	if (!vb_grh_parse(&parsed, (const uint8_t *)grh))
+		return EINVAL;
+	index = gid_index_find(nic, parsed.dgid);
+	if (index < 0)
+		return EINVAL;
+	memcpy(route->dgid.raw, parsed.sgid, VB_GID_BYTES);
+	route->sgid_index = index;
+	route->flow_label = parsed.flow_label;
+	route->traffic_class = parsed.tclass;
+	route->hop_limit = HOP_LIMIT_OF_ANSWERS;
+	return 0;
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+			struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	struct ibv_ah_attr found = {
+		.dlid = wc->slid,
+		.sl = wc->sl,
+		.src_path_bits = wc->dlid_path_bits,
+		.port_num = port_num,
+	};
+	int rc = 0;
+
+	if (vb_abi_is_gone(context))
+		return vb_abi_minus_one(EIO);
+	if (wc->wc_flags & IBV_WC_GRH) {
+		found.is_global = 1;
+		rc = route_from_grh(vb_abi_nic(context), grh, &found.grh);
+	}
+	if (rc != 0)
+		return vb_abi_minus_one(rc);
+	*attr = found;
+	return 0;
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
+				     uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion channels and their events. */
+#include <unistd.h>
+
+#include "abi/verbs/abi.h"
+#include "nic/cq.h"
+#include "run/eventfd.h"
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct vb_channel *channel;
+	int fd, rc;
+
+	if (vb_abi_is_gone(context)) {
+		errno = EIO;
+		return NULL;
+	}
+	fd = vb_eventfd_create();
+	if (fd < 0)
+		return NULL;
+	rc = vb_channel_create(vb_ctx_of(context), fd, &channel);
+	if (rc != 0) {
+		close(fd);
+		errno = rc;
+		return NULL;
+	}
+	return &channel->ibv;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	int fd = channel->fd, rc;
+
+	if (vb_abi_is_gone(channel->context))
+		return 0;
+	rc = vb_channel_destroy((struct vb_channel *)channel);
+	if (rc == 0)
+		close(fd);
+	return rc;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct vb_cq *found;
+
+	if (vb_abi_is_gone(channel->context))
+		return vb_abi_minus_one(EIO);
+	vb_progress_app_waits(vb_device_of(channel->context));
+	/* An event whose CQ was destroyed between read and pop is gone: wait for the next. */
+	do {
+		if (!vb_eventfd_take(channel->fd))
+			return -1;
+		found = vb_channel_pop((struct vb_channel *)channel);
+	} while (!found);
+	*cq = &found->ibv.cq;
+	*cq_context = found->ibv.cq.cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/cq.h"
+
+#include <stdlib.h>
+
+#include "abi/verbs/abi.h"
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe > 0 ? cqe : 0,
+		.cq_context = cq_context,
+		.channel = channel,
+		.comp_vector = comp_vector,
+	};
+
+	return ibv_cq_ex_to_cq(vb_abi_create_cq_ex(context, &attr));
+}
+
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	return vb_abi_is_gone(cq->context) ? EIO : vb_cq_resize((struct vb_cq *)cq, cqe);
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct vb_cq *cq = (struct vb_cq *)ibv;
+	int rc;
+
+	if (vb_abi_is_gone(ibv->context))
+		return 0;
+	rc = vb_cq_destroy(cq);
+	if (rc != 0)
+		return rc;
+	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
+			 &cq->comp_delivered);
+	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
+			 &cq->async_delivered);
+	pthread_cond_destroy(&ibv->cond);
+	pthread_mutex_destroy(&ibv->mutex);
+	free(cq->abi);
+	vb_cq_free(cq);
+	return 0;
+}
+
+int vb_abi_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct vb_cq *cq = (struct vb_cq *)ibv;
+	struct vb_device *dev = vb_device_of(ibv->context);
+	int got;
+
+	if (vb_device_is_gone(dev))
+		return -EIO;
+	got = vb_cq_poll(cq, num_entries, wc);
+	if (got == 0) {
+		vb_progress_poll(dev);
+		got = vb_cq_poll(cq, num_entries, wc);
+	}
+	return got;
+}
+
+int vb_abi_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	if (vb_abi_is_gone(cq->context))
+		return EIO;
+	vb_cq_arm_notify((struct vb_cq *)cq, solicited_only != 0);
+	vb_progress_app_waits(vb_device_of(cq->context));
+	return 0;
+}

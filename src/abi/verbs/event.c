@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Asynchronous events: reading, acknowledging, and waiting for acknowledgements. */
+#include "abi/verbs/abi.h"
+#include "run/eventfd.h"
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	if (vb_abi_is_gone(context))
+		return vb_abi_minus_one(EIO);
+	/* An event whose object was destroyed between read and pop is gone: wait for the next. */
+	do {
+		if (!vb_eventfd_take(context->async_fd))
+			return -1;
+	} while (!vb_ctx_event_pop(vb_ctx_of(context), event));
+	return 0;
+}
+
+static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *acked)
+{
+	pthread_mutex_lock(mutex);
+	++*acked;
+	pthread_cond_signal(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	switch ((int)event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		ack(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		ack(&srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	default: /* of a port or the device: nobody waits for these */
+		break;
+	}
+}
+
+void vb_abi_wait_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked,
+		      const uint32_t *delivered)
+{
+	pthread_mutex_lock(mutex);
+	while (*acked != *delivered)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}

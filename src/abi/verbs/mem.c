@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "abi/verbs/abi.h"
+#include "nic/mem.h"
+
+/* Inline in the header, as a choice between two functions. */
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	struct vb_mr *mr;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(pd->context))
+		rc = vb_mr_reg((struct vb_pd *)pd, addr, length, iova, access, &mr);
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &mr->ibv;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
+{
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+/*
+ * Our NIC leaves a region alone that it cannot change, so every failure is the kind after which
+ * the old region is still good: IBV_REREG_MR_ERR_INPUT.
+ */
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(mr->context))
+		rc = vb_mr_rereg((struct vb_mr *)mr, flags, (struct vb_pd *)pd, addr, length,
+				 access);
+	if (rc != 0) {
+		errno = rc;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	return 0;
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	return vb_abi_is_gone(mr->context) ? 0 : vb_mr_dereg((struct vb_mr *)mr);
+}

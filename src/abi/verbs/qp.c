@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/qp.h"
+
+#include <string.h>
+
+#include "abi/verbs/abi.h"
+
+static int create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp)
+{
+	int rc;
+
+	if (vb_abi_is_gone(pd->context))
+		return EIO;
+	rc = vb_qp_create((struct vb_pd *)pd, attr, qp);
+	if (rc != 0)
+		return rc;
+	pthread_mutex_init(&(*qp)->ibv.qp.mutex, NULL);
+	pthread_cond_init(&(*qp)->ibv.qp.cond, NULL);
+	return 0;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct vb_qp *qp;
+	int rc = create(pd, attr, &qp);
+
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &qp->ibv.qp;
+}
+
+static int check_ex(const struct ibv_qp_init_attr_ex *attr)
+{
+	static const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+				      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+	if (attr->comp_mask & ~known)
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
+		return EINVAL;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		return vb_wr_check(attr->qp_type, attr->send_ops_flags);
+	return 0;
+}
+
+static int create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp)
+{
+	struct ibv_qp_init_attr plain;
+	int rc;
+
+	rc = check_ex(attr);
+	if (rc != 0)
+		return rc;
+	/* The extended attributes begin with the plain ones (verbs.h relies on it as well). */
+	memcpy(&plain, attr, sizeof(plain));
+	rc = create(attr->pd, &plain, qp);
+	if (rc != 0)
+		return rc;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		rc = vb_wr_attach(&(*qp)->ibv.qp, &plain.cap, attr->send_ops_flags);
+		if (rc != 0) {
+			ibv_destroy_qp(&(*qp)->ibv.qp);
+			return rc;
+		}
+	}
+	attr->cap = plain.cap;
+	return 0;
+}
+
+struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct vb_qp *qp;
+	int rc = create_ex(attr, &qp);
+
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &qp->ibv.qp;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
+{
+	struct vb_qp *qp = (struct vb_qp *)ibv;
+
+	return qp->abi ? &qp->ibv.qp_ex : NULL;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+{
+	if (vb_abi_is_gone(qp->context))
+		return EIO;
+	/* The address vector names a GID index, which may be of an address that is new. */
+	if (attr_mask & IBV_QP_AV)
+		vb_device_gids_refresh(vb_device_of(qp->context));
+	return vb_qp_modify((struct vb_qp *)qp, attr, attr_mask);
+}
+
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+		 struct ibv_qp_init_attr *init_attr)
+{
+	if (vb_abi_is_gone(qp->context))
+		return EIO;
+	return vb_qp_query((struct vb_qp *)qp, attr, init_attr);
+}
+
+/* A retransmission may write the same octets again, so nothing can be promised. */
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct vb_qp *qp = (struct vb_qp *)ibv;
+	int rc;
+
+	if (vb_abi_is_gone(ibv->context))
+		return 0;
+	rc = vb_qp_destroy(qp);
+	if (rc != 0)
+		return rc;
+	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->events_delivered);
+	pthread_cond_destroy(&ibv->cond);
+	pthread_mutex_destroy(&ibv->mutex);
+	vb_wr_detach(ibv);
+	vb_qp_free(qp);
+	return 0;
+}
+
+int vb_abi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	if (vb_abi_is_gone(qp->context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	return vb_qp_post_send((struct vb_qp *)qp, wr, bad_wr);
+}
+
+int vb_abi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	if (vb_abi_is_gone(qp->context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	return vb_qp_post_recv((struct vb_qp *)qp, wr, bad_wr);
+}

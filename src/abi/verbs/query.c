@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a device and its port are: attributes, GIDs, P_Keys. */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "abi/verbs/abi.h"
+#include "base/check.h"
+
+#undef ibv_query_port
+
+/* The sysfs view of a GID's type, which is not the enum of verbs.h. */
+enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+		       enum gid_type_sysfs *type);
+
+static bool gid_is_empty(const struct vb_gid_entry *entry)
+{
+	static const uint8_t none[VB_GID_BYTES];
+
+	return memcmp(entry->gid, none, VB_GID_BYTES) == 0;
+}
+
+/* A structure of theirs that has grown, or will: the part that the caller knows. */
+static void copy_out(void *dst, size_t dst_bytes, const void *src, size_t src_bytes)
+{
+	memset(dst, 0, dst_bytes);
+	memcpy(dst, src, vb_min_u64(dst_bytes, src_bytes));
+}
+
+/* --- the device --- */
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	if (vb_abi_is_gone(context))
+		return EIO;
+	vb_nic_query_device(vb_abi_nic(context), attr);
+	return 0;
+}
+
+int vb_abi_query_device_ex(struct ibv_context *context,
+			   const struct ibv_query_device_ex_input *input,
+			   struct ibv_device_attr_ex *attr, size_t attr_bytes)
+{
+	struct ibv_device_attr_ex full = { .comp_mask = 0 };
+
+	if (vb_abi_is_gone(context))
+		return EIO;
+	if ((input && input->comp_mask) || attr_bytes < sizeof(full.orig_attr))
+		return EINVAL;
+	/* All that stays zero is what a device says that does not have it. */
+	vb_nic_query_device(vb_abi_nic(context), &full.orig_attr);
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+	full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
+	copy_out(attr, attr_bytes, &full, sizeof(full));
+	return 0;
+}
+
+/* --- the port --- */
+
+int vb_abi_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+		      size_t attr_bytes)
+{
+	struct ibv_port_attr full = { .port_cap_flags2 = 0 };
+	int rc;
+
+	if (vb_abi_is_gone(context))
+		return EIO;
+	vb_device_gids_refresh(vb_device_of(context));
+	rc = vb_nic_query_port(vb_abi_nic(context), port_num, &full);
+	if (rc == 0)
+		copy_out(attr, attr_bytes, &full, sizeof(full));
+	return rc;
+}
+
+/* For programs built before the structure grew: its octets up to `flags`. */
+int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+		   struct _compat_ibv_port_attr *attr)
+{
+	return vb_abi_query_port(context, port_num, (struct ibv_port_attr *)attr,
+				 offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	if (port_num < 1 || port_num > VB_PORTS || index < 0 || index >= VB_PKEYS)
+		return vb_abi_minus_one(EINVAL);
+	*pkey = htons(VB_PKEY_DEFAULT);
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	__be16 at;
+
+	for (int index = 0; ibv_query_pkey(context, port_num, index, &at) == 0; index++) {
+		if (at == pkey)
+			return index;
+	}
+	return vb_abi_minus_one(EINVAL);
+}
+
+/* --- GIDs --- */
+
+static int gid_get(struct ibv_context *context, uint32_t port_num, uint32_t index,
+		   struct vb_gid_entry *entry)
+{
+	if (vb_abi_is_gone(context))
+		return EIO;
+	if (port_num < 1 || port_num > VB_PORTS)
+		return EINVAL;
+	return vb_nic_gid_get(vb_abi_nic(context), index, entry);
+}
+
+int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	struct vb_gid_entry entry;
+	int rc;
+
+	if (!vb_abi_is_gone(context))
+		vb_device_gids_refresh(vb_device_of(context));
+	rc = gid_get(context, port_num, index, &entry);
+	if (rc != 0)
+		return vb_abi_minus_one(rc);
+	memcpy(gid->raw, entry.gid, sizeof(gid->raw));
+	return 0;
+}
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+		       enum gid_type_sysfs *type)
+{
+	struct vb_gid_entry entry;
+	int rc = gid_get(context, port_num, index, &entry);
+
+	if (rc != 0)
+		return vb_abi_minus_one(rc);
+	*type = gid_is_empty(&entry) ? GID_TYPE_SYSFS_IB_ROCE_V1 : GID_TYPE_SYSFS_ROCE_V2;
+	return 0;
+}
+
+static struct ibv_gid_entry public_entry(const struct vb_gid_entry *entry, uint32_t index)
+{
+	struct ibv_gid_entry public = {
+		.gid_index = index,
+		.port_num = 1,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.ndev_ifindex = entry->ifindex,
+	};
+
+	memcpy(public.gid.raw, entry->gid, sizeof(public.gid.raw));
+	return public;
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	struct vb_gid_entry internal;
+	struct ibv_gid_entry public;
+	int rc;
+
+	if (flags)
+		return EOPNOTSUPP;
+	if (!vb_abi_is_gone(context))
+		vb_device_gids_refresh(vb_device_of(context));
+	rc = gid_get(context, port_num, gid_index, &internal);
+	if (rc != 0)
+		return rc;
+	if (gid_is_empty(&internal))
+		return ENODATA;
+	public = public_entry(&internal, gid_index);
+	copy_out(entry, entry_size, &public, sizeof(public));
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	struct vb_gid_entry internal;
+	struct ibv_gid_entry public;
+	size_t count = 0;
+
+	if (flags)
+		return -EOPNOTSUPP;
+	if (vb_abi_is_gone(context))
+		return -EIO;
+	vb_device_gids_refresh(vb_device_of(context));
+	for (uint32_t i = 0; gid_get(context, 1, i, &internal) == 0; i++) {
+		if (gid_is_empty(&internal))
+			continue;
+		if (count == max_entries)
+			return -EINVAL;
+		public = public_entry(&internal, i);
+		copy_out((char *)entries + count * entry_size, entry_size, &public,
+			 sizeof(public));
+		count++;
+	}
+	return count;
+}
+
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	int rc;
+
+	if (!attr->is_global)
+		return vb_abi_minus_one(EINVAL);
+	rc = vb_gids_mac(attr->grh.dgid.raw, eth_mac);
+	if (rc != 0)
+		return vb_abi_minus_one(rc);
+	if (vid)
+		*vid = 0xffff; /* no VLAN: its tag is the interface's business */
+	return 0;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_wr_*(3): work requests built by calls. From wr_start to wr_complete they are collected, as
+ * plain ibv_send_wr, and then posted in one go. What is wrong with one of them is remembered and
+ * told at the end, when none has been posted yet.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/verbs/abi.h"
+#include "base/check.h"
+#include "nic/qp.h"
+
+/* Places for one work request more than the queue has: those that are wrong are written there. */
+struct builder {
+	vb_lock lock; /* from wr_start to wr_complete or wr_abort: ibv_wr_start(3), CONCURRENCY */
+	uint64_t ops;
+	uint32_t wr_max, sge_max, inline_max;
+	uint32_t count;
+	int error;
+	struct ibv_send_wr *wrs;
+	struct ibv_sge *sges;	/* sge_max for each work request */
+	uint8_t *inline_data;	/* inline_max for each */
+};
+
+static struct builder *builder_of(struct ibv_qp_ex *qp)
+{
+	return ((struct vb_qp *)qp)->abi;
+}
+
+static void fail(struct builder *b, int error)
+{
+	if (b->error == 0)
+		b->error = error;
+}
+
+/* The place of the work request that setters act on. */
+static uint32_t current_index(const struct builder *b)
+{
+	return b->error || b->count == 0 ? b->wr_max : b->count - 1;
+}
+
+static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op)
+{
+	struct builder *b = builder_of(qp);
+	uint32_t index;
+
+	if (!(b->ops & op))
+		fail(b, EINVAL);
+	else if (b->count == b->wr_max)
+		fail(b, ENOMEM);
+	else
+		b->count++;
+	index = current_index(b);
+	b->wrs[index] = (struct ibv_send_wr){
+		.wr_id = qp->wr_id,
+		.sg_list = b->sges + (size_t)index * b->sge_max,
+		.opcode = opcode,
+		.send_flags = qp->wr_flags & ~IBV_SEND_INLINE,
+	};
+	return &b->wrs[index];
+}
+
+/* --- operations --- */
+
+static void wr_send(struct ibv_qp_ex *qp)
+{
+	begin(qp, IBV_WR_SEND, IBV_QP_EX_WITH_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm_data)
+{
+	begin(qp, IBV_WR_SEND_WITH_IMM, IBV_QP_EX_WITH_SEND_WITH_IMM)->imm_data = imm_data;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	begin(qp, IBV_WR_SEND_WITH_INV, IBV_QP_EX_WITH_SEND_WITH_INV)->invalidate_rkey = rkey;
+}
+
+static void wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+	begin(qp, IBV_WR_TSO, IBV_QP_EX_WITH_TSO);
+}
+
+static struct ibv_send_wr *begin_rdma(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op,
+				      uint32_t rkey, uint64_t remote_addr)
+{
+	struct ibv_send_wr *wr = begin(qp, opcode, op);
+
+	wr->wr.rdma.remote_addr = remote_addr;
+	wr->wr.rdma.rkey = rkey;
+	return wr;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_rdma(qp, IBV_WR_RDMA_READ, IBV_QP_EX_WITH_RDMA_READ, rkey, remote_addr);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_rdma(qp, IBV_WR_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE, rkey, remote_addr);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			      __be32 imm_data)
+{
+	begin_rdma(qp, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, rkey,
+		   remote_addr)
+		->imm_data = imm_data;
+}
+
+static void begin_atomic(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op,
+			 uint32_t rkey, uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
+{
+	struct ibv_send_wr *wr = begin(qp, opcode, op);
+
+	wr->wr.atomic.remote_addr = remote_addr;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.compare_add = compare_add;
+	wr->wr.atomic.swap = swap;
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t compare, uint64_t swap)
+{
+	begin_atomic(qp, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, rkey,
+		     remote_addr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+				uint64_t add)
+{
+	begin_atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, rkey,
+		     remote_addr, add, 0);
+}
+
+/* Operations that no QP of ours can be created with: begin() refuses them. */
+static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			    const void *value)
+{
+	begin(qp, IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	begin(qp, IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	begin(qp, IBV_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV);
+}
+
+/* --- setters --- */
+
+static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *list)
+{
+	struct builder *b = builder_of(qp);
+	struct ibv_send_wr *wr = &b->wrs[current_index(b)];
+
+	if (num_sge > b->sge_max) {
+		fail(b, EINVAL);
+		return;
+	}
+	memcpy(wr->sg_list, list, num_sge * sizeof(*list));
+	wr->num_sge = (int)num_sge;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(qp, 1, &sge);
+}
+
+/* The caller may reuse its buffers at once, so the octets are copied here already. */
+static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf,
+				    const struct ibv_data_buf *list)
+{
+	struct builder *b = builder_of(qp);
+	uint32_t index = current_index(b);
+	struct ibv_send_wr *wr = &b->wrs[index];
+	uint8_t *copy = b->inline_data + (size_t)index * b->inline_max;
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < num_buf; i++) {
+		if (list[i].length > b->inline_max - bytes) {
+			fail(b, EINVAL);
+			return;
+		}
+		memcpy(copy + bytes, list[i].addr, list[i].length);
+		bytes += list[i].length;
+	}
+	wr->sg_list[0] = (struct ibv_sge){ .addr = (uintptr_t)copy, .length = (uint32_t)bytes };
+	wr->num_sge = 1;
+	wr->send_flags |= IBV_SEND_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(qp, 1, &buf);
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn,
+			   uint32_t remote_qkey)
+{
+	struct builder *b = builder_of(qp);
+	struct ibv_send_wr *wr = &b->wrs[current_index(b)];
+
+	wr->wr.ud.ah = ah;
+	wr->wr.ud.remote_qpn = remote_qpn;
+	wr->wr.ud.remote_qkey = remote_qkey;
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
+{
+	fail(builder_of(qp), EINVAL);
+}
+
+/* --- the batch --- */
+
+static void wr_start(struct ibv_qp_ex *qp)
+{
+	struct builder *b = builder_of(qp);
+
+	if (vb_abi_is_gone(qp->qp_base.context)) {
+		/* The lock may have been held by a thread of the parent: the child has no use for it. */
+		b->error = EIO;
+		return;
+	}
+	vb_lock_take(&b->lock);
+	b->count = 0;
+	b->error = 0;
+}
+
+static int wr_complete(struct ibv_qp_ex *qp)
+{
+	struct builder *b = builder_of(qp);
+	struct ibv_send_wr *bad;
+	int rc;
+
+	if (vb_abi_is_gone(qp->qp_base.context))
+		return EIO;
+	rc = b->error;
+	for (uint32_t i = 0; i + 1 < b->count; i++)
+		b->wrs[i].next = &b->wrs[i + 1];
+	if (rc == 0 && b->count > 0)
+		rc = vb_qp_post_send((struct vb_qp *)qp, b->wrs, &bad);
+	vb_lock_drop(&b->lock);
+	return rc;
+}
+
+static void wr_abort(struct ibv_qp_ex *qp)
+{
+	if (!vb_abi_is_gone(qp->qp_base.context))
+		vb_lock_drop(&builder_of(qp)->lock);
+}
+
+/* --- creation --- */
+
+int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
+{
+	static const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+	static const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE |
+				       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+	static const uint64_t fetches = IBV_QP_EX_WITH_RDMA_READ |
+					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+					IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+	static const struct {
+		enum ibv_qp_type type;
+		uint64_t ops;
+	} table[] = {
+		{ IBV_QPT_RC, sends | writes | fetches },
+		{ IBV_QPT_UC, sends | writes },
+		{ IBV_QPT_UD, sends },
+	};
+
+	for (size_t i = 0; i < VB_ARRAY_LEN(table); i++) {
+		if (table[i].type == type)
+			return ops & ~table[i].ops ? EOPNOTSUPP : 0;
+	}
+	return EOPNOTSUPP;
+}
+
+static void set_functions(struct ibv_qp_ex *qp)
+{
+	qp->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	qp->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	qp->wr_bind_mw = wr_bind_mw;
+	qp->wr_local_inv = wr_local_inv;
+	qp->wr_rdma_read = wr_rdma_read;
+	qp->wr_rdma_write = wr_rdma_write;
+	qp->wr_rdma_write_imm = wr_rdma_write_imm;
+	qp->wr_send = wr_send;
+	qp->wr_send_imm = wr_send_imm;
+	qp->wr_send_inv = wr_send_inv;
+	qp->wr_send_tso = wr_send_tso;
+	qp->wr_set_ud_addr = wr_set_ud_addr;
+	qp->wr_set_xrc_srqn = wr_set_xrc_srqn;
+	qp->wr_set_inline_data = wr_set_inline_data;
+	qp->wr_set_inline_data_list = wr_set_inline_data_list;
+	qp->wr_set_sge = wr_set_sge;
+	qp->wr_set_sge_list = wr_set_sge_list;
+	qp->wr_start = wr_start;
+	qp->wr_complete = wr_complete;
+	qp->wr_abort = wr_abort;
+	qp->wr_atomic_write = wr_atomic_write;
+}
+
+static void builder_free(struct builder *b)
+{
+	vb_lock_fini(&b->lock);
+	free(b->inline_data);
+	free(b->sges);
+	free(b->wrs);
+	free(b);
+}
+
+int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops)
+{
+	struct vb_qp *qp = (struct vb_qp *)ibv;
+	struct builder *b = calloc(1, sizeof(*b));
+	size_t places = (size_t)cap->max_send_wr + 1;
+
+	if (!b)
+		return ENOMEM;
+	vb_lock_init(&b->lock);
+	b->ops = ops;
+	b->wr_max = cap->max_send_wr;
+	b->sge_max = (uint32_t)vb_max_u64(cap->max_send_sge, 1);
+	b->inline_max = cap->max_inline_data;
+	b->wrs = calloc(places, sizeof(*b->wrs));
+	b->sges = calloc(places * b->sge_max, sizeof(*b->sges));
+	b->inline_data = calloc(places, vb_max_u64(b->inline_max, 1));
+	if (!b->wrs || !b->sges || !b->inline_data) {
+		builder_free(b);
+		return ENOMEM;
+	}
+	/* Setters without an operation write there; they need a list, like any other. */
+	b->wrs[b->wr_max].sg_list = b->sges + (size_t)b->wr_max * b->sge_max;
+	set_functions(&qp->ibv.qp_ex);
+	qp->abi = b;
+	return 0;
+}
+
+void vb_wr_detach(struct ibv_qp *ibv)
+{
+	struct vb_qp *qp = (struct vb_qp *)ibv;
+
+	if (qp->abi)
+		builder_free(qp->abi);
+	qp->abi = NULL;
+}
