@@ -81,7 +81,7 @@ static size_t pseudo_put(uint8_t out[PSEUDO_BYTES_MAX], const struct vb_path *pa
 
 uint32_t vb_icrc_add(uint32_t crc, const void *data, size_t bytes)
 {
-	/* ISA-L inverts on the way in and out, so calls chain, and every result is a finished CRC. */
+	/* ISA-L inverts on the way in and out: calls chain, and every result is a finished CRC. */
 	return bytes ? crc32_gzip_refl(crc, data, bytes) : crc;
 }
 
@@ -223,7 +223,7 @@ bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t byte
 		difference = times(power_cached(bytes), difference);
 		if (difference >> 16)
 			return false;
-		/* The first octet on the wire is the register's lowest, but the higher of the id. */
+		/* The first octet on the wire is the register's lowest, but the id's higher one. */
 		found ^= (uint16_t)(difference << 8 | difference >> 8);
 	}
 	if (id)
