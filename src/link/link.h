@@ -27,7 +27,10 @@ struct vb_link_ops {
 	 */
 	int (*tx)(struct vb_link *, const struct vb_burst *);
 
-	/* Receive up to max frames without waiting; one thread at a time. Returns their number. */
+	/*
+	 * Receive up to max frames without waiting; one thread at a time. Returns their number.
+	 * Fewer than max do not mean that there are no more: 0 does.
+	 */
 	unsigned (*rx)(struct vb_link *, struct vb_frame *, unsigned max);
 
 	/* Largest number of frames a burst may have at present (1: no segmentation offload). */
@@ -64,16 +67,24 @@ static inline unsigned vb_link_rx(struct vb_link *link, struct vb_frame *frames,
 	return link->ops->rx(link, frames, max);
 }
 
-/* The UDP link over a slot's socket (bound to 4791). The link owns the fd. See udp.c. */
+/*
+ * The create functions return 0 or a positive errno (ENOMEM and as told). The new link owns what it
+ * was given, fd or inner link, once 0 is returned, and not before.
+ */
+
+/* The UDP link over a slot's socket, made as udp.h tells and bound to 4791. */
 int vb_link_udp_create(struct vb_link **link, int fd);
 
 /*
  * Wrap a link in faults: "loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7", each part
- * optional. EINVAL for a text that does not parse. The wrapper owns the inner link.
+ * optional (fault.h). EINVAL for a text that does not parse.
  */
 int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const char *text);
 
-/* Record what passes, both ways, as a pcap file with IP and UDP headers put back. */
+/*
+ * Record what passes, both ways, as a pcap file with IP and UDP headers put back. "%p" in the name
+ * stands for the process id. Or an errno of open(2).
+ */
 int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file);
 
 #endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "daemon/hub.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "daemon/slots.h"
+#include "hub/channel.h"
+#include "hub/proto.h"
+#include "link/udp.h"
+
+#define MS_NS 1000000ull
+
+enum {
+	CONNS_MAX = 4096,
+	STRAYS_PER_TURN = 64, /* datagrams for slot 0 that are thrown away before the next poll */
+	/*
+	 * A process that is killed has not told how far its indices had counted. It tells now and
+	 * then (client.h), and this many are skipped: old packets hit no QP of the next tenant.
+	 */
+	INDEX_SKIP = 256,
+};
+
+/* How long the clients of a dead hub get to come with the keeper. */
+static const uint64_t seek_ns = 1000 * MS_NS, seek_step_ns = 10 * MS_NS;
+/* A connection on which nothing is said is closed. */
+static const uint64_t silence_ns = 5000 * MS_NS;
+/* No descriptors left: let the backlog wait. */
+static const uint64_t accept_pause_ns = 100 * MS_NS;
+
+enum phase {
+	SEEKING, /* port 4791 is taken: by the sockets of a dead hub, or by a stranger */
+	SERVING,
+	LEAVING,
+};
+
+enum role {
+	STRANGER, /* has said nothing yet */
+	CLIENT,
+	TENANT, /* wants a slot, as soon as we serve */
+	GONE,	/* to be closed at the end of the turn */
+};
+
+struct conn {
+	int fd;
+	pid_t pid;
+	enum role role;
+	bool welcome; /* CLIENT: has been sent the keeper */
+	uint64_t since_ns;
+	char comm[VB_HUB_COMM_BYTES];
+};
+
+struct lease {
+	bool indexed; /* next_index is known, not made up */
+	uint32_t next_index;
+	pid_t pid;
+	uint64_t since_ns;
+	char comm[VB_HUB_COMM_BYTES];
+};
+
+struct hub {
+	int listen_fd;
+	int error; /* why it leaves */
+	enum phase phase;
+	uint64_t idle_ns, start_ns, busy_ns, accept_ns; /* started; last seen busy; accepts again */
+	uint64_t leases, strays;
+	struct vb_slots slots;
+	struct lease lease[VB_HUB_SLOTS_MAX];
+	unsigned conns;
+	struct conn conn[CONNS_MAX];
+	struct pollfd pollfd[CONNS_MAX + 2];
+};
+
+static uint32_t random_index(void)
+{
+	uint32_t value = 0;
+
+	if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value))
+		value = (uint32_t)vb_hub_now_ns();
+	return value % VB_HUB_INDICES;
+}
+
+/* Find a slot that nobody holds and take its name. 0, ENOSPC, or a positive errno. */
+static int slot_take(struct hub *hub, unsigned *slot, int *name_fd)
+{
+	*slot = 1;
+	for (;;) {
+		int rc;
+
+		for (; *slot < hub->slots.bound; (*slot)++) {
+			rc = vb_hub_slot_name_take(name_fd, *slot);
+			if (rc != EADDRINUSE)
+				return rc;
+		}
+		rc = vb_slots_grow(&hub->slots);
+		if (rc)
+			return rc;
+	}
+}
+
+static void tenant_serve(struct hub *hub, struct conn *conn)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_GRANT);
+	unsigned slot, n = 0;
+	int name_fd, fds[VB_HUB_FDS_MAX];
+	int rc = slot_take(hub, &slot, &name_fd);
+
+	if (rc) {
+		msg.grant.error = (uint32_t)rc;
+	} else {
+		struct lease *lease = &hub->lease[slot];
+
+		lease->next_index = lease->indexed
+					    ? (lease->next_index + INDEX_SKIP) % VB_HUB_INDICES
+					    : random_index();
+		lease->indexed = true;
+		lease->pid = conn->pid;
+		lease->since_ns = vb_hub_now_ns();
+		memcpy(lease->comm, conn->comm, sizeof(lease->comm));
+		hub->leases++;
+		vb_udp_socket_drain(hub->slots.fd[slot]);
+		msg.grant.slot = slot;
+		msg.grant.next_index = lease->next_index;
+		fds[n++] = hub->slots.fd[slot];
+		fds[n++] = name_fd;
+	}
+	/* If the answer does not arrive, the name falls with it, and the slot is free again. */
+	vb_hub_send(conn->fd, &msg, fds, n);
+	if (!rc)
+		close(name_fd);
+	conn->role = GONE;
+}
+
+static void client_serve(struct hub *hub, struct conn *conn)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WELCOME);
+
+	conn->welcome = true;
+	if (vb_hub_send(conn->fd, &msg, hub->slots.keeper, VB_HUB_FDS_MAX))
+		conn->role = GONE;
+}
+
+/* Whoever has waited for the sockets to be there gets his answer. */
+static void waiting_serve(struct hub *hub)
+{
+	for (unsigned i = 0; i < hub->conns; i++) {
+		struct conn *conn = &hub->conn[i];
+
+		if (conn->role == TENANT)
+			tenant_serve(hub, conn);
+		else if (conn->role == CLIENT && !conn->welcome)
+			client_serve(hub, conn);
+	}
+}
+
+static void waiting_refuse(struct hub *hub, int error)
+{
+	for (unsigned i = 0; i < hub->conns; i++) {
+		struct conn *conn = &hub->conn[i];
+		struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WELCOME);
+
+		msg.welcome.error = (uint32_t)error;
+		if (conn->role == TENANT) {
+			msg = vb_hub_msg_make(VB_HUB_GRANT);
+			msg.grant.error = (uint32_t)error;
+		}
+		if (conn->role == TENANT || conn->role == CLIENT)
+			vb_hub_send(conn->fd, &msg, NULL, 0);
+	}
+	hub->error = error;
+	hub->phase = LEAVING;
+}
+
+/*
+ * Are the sockets of an earlier hub still there? Then nothing may be bound before one of its
+ * clients has brought the keeper.
+ */
+static void seek(struct hub *hub)
+{
+	int rc = vb_udp_port_probe();
+
+	if (rc == EADDRINUSE && vb_hub_now_ns() < hub->start_ns + seek_ns)
+		return;
+	if (!rc)
+		rc = vb_slots_create(&hub->slots);
+	if (rc) {
+		fprintf(stderr, "verbatimd: UDP port %d: %s\n", VB_UDP_PORT, strerror(rc));
+		waiting_refuse(hub, rc);
+		return;
+	}
+	hub->phase = SERVING;
+	waiting_serve(hub);
+}
+
+/* Each on_ function owns the descriptors that came with the message. */
+
+static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+		     const int *fds, unsigned n)
+{
+	bool adopted = n && hub->phase == SEEKING && !vb_slots_adopt(&hub->slots, fds);
+
+	memcpy(conn->comm, msg->hello.comm, sizeof(conn->comm));
+	conn->role = CLIENT;
+	if (adopted) {
+		hub->phase = SERVING;
+		waiting_serve(hub);
+		return;
+	}
+	while (n)
+		close(fds[--n]);
+	if (hub->phase == SERVING)
+		client_serve(hub, conn);
+}
+
+static void on_mark(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+		    const int *fds, unsigned n)
+{
+	struct lease *lease = &hub->lease[msg->mark.slot];
+
+	if (conn->role != CLIENT) {
+		conn->role = GONE;
+		return;
+	}
+	lease->indexed = true;
+	lease->next_index = msg->mark.next_index;
+	lease->pid = conn->pid;
+	memcpy(lease->comm, conn->comm, sizeof(lease->comm));
+	if (!lease->since_ns)
+		lease->since_ns = hub->start_ns;
+}
+
+static void on_lease(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+		     const int *fds, unsigned n)
+{
+	memcpy(conn->comm, msg->lease.comm, sizeof(conn->comm));
+	conn->role = TENANT;
+	if (hub->phase == SERVING)
+		tenant_serve(hub, conn);
+}
+
+static bool slot_held(unsigned slot)
+{
+	int fd, rc = vb_hub_slot_name_take(&fd, slot);
+
+	if (!rc)
+		close(fd);
+	return rc == EADDRINUSE;
+}
+
+static unsigned clients_count(const struct hub *hub)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < hub->conns; i++)
+		n += hub->conn[i].role == CLIENT;
+	return n;
+}
+
+static void row_fill(struct vb_hub_row *row, const struct hub *hub, unsigned slot)
+{
+	const struct lease *lease = &hub->lease[slot];
+	uint64_t since_ns = lease->since_ns ? lease->since_ns : hub->start_ns;
+
+	row->slot = slot;
+	row->next_index = lease->next_index;
+	row->pid = (uint32_t)lease->pid;
+	row->age_ms = (vb_hub_now_ns() - since_ns) / MS_NS;
+	memcpy(row->comm, lease->comm, sizeof(row->comm));
+}
+
+static void on_status(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		      const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_SUMMARY);
+	uint16_t held[VB_HUB_SLOTS_MAX];
+	unsigned helds = 0;
+
+	for (unsigned slot = 1; slot < hub->slots.bound; slot++) {
+		if (slot_held(slot))
+			held[helds++] = (uint16_t)slot;
+	}
+	msg.summary.pid = (uint32_t)getpid();
+	msg.summary.age_ms = (vb_hub_now_ns() - hub->start_ns) / MS_NS;
+	msg.summary.leases = hub->leases;
+	msg.summary.strays = hub->strays;
+	msg.summary.sockets = hub->slots.bound;
+	msg.summary.clients = clients_count(hub);
+	msg.summary.rows = helds;
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	for (unsigned i = 0; i < helds; i += VB_HUB_ROWS_MAX) {
+		msg = vb_hub_msg_make(VB_HUB_ROWS);
+		while (msg.rows.count < VB_HUB_ROWS_MAX && i + msg.rows.count < helds) {
+			row_fill(&msg.rows.row[msg.rows.count], hub, held[i + msg.rows.count]);
+			msg.rows.count++;
+		}
+		vb_hub_send(conn->fd, &msg, NULL, 0);
+	}
+	conn->role = GONE;
+}
+
+static void on_stop(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		    const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STOPPED);
+
+	msg.stopped.clients = clients_count(hub);
+	if (msg.stopped.clients && !request->stop.force)
+		msg.stopped.error = EBUSY;
+	else
+		hub->phase = LEAVING;
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	conn->role = GONE;
+}
+
+typedef void on_message(struct hub *, struct conn *, const struct vb_hub_msg *, const int *fds,
+			unsigned n);
+
+static on_message *const handlers[VB_HUB_TYPES] = {
+	[VB_HUB_HELLO] = on_hello,   [VB_HUB_MARK] = on_mark, [VB_HUB_LEASE] = on_lease,
+	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop,
+};
+
+static void conn_read(struct hub *hub, struct conn *conn)
+{
+	while (conn->role != GONE) {
+		int fds[VB_HUB_FDS_MAX];
+		struct vb_hub_msg msg;
+		unsigned n;
+		int rc = vb_hub_recv(conn->fd, &msg, fds, &n);
+
+		if (rc == EAGAIN)
+			return;
+		if (!rc && handlers[msg.type]) {
+			handlers[msg.type](hub, conn, &msg, fds, n);
+			continue;
+		}
+		while (!rc && n)
+			close(fds[--n]);
+		conn->role = GONE;
+	}
+}
+
+static void accept_all(struct hub *hub)
+{
+	while (hub->conns < CONNS_MAX) {
+		struct conn conn = {.since_ns = vb_hub_now_ns()};
+
+		conn.fd = accept4(hub->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (conn.fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+			    errno == ENOMEM)
+				hub->accept_ns = vb_hub_now_ns() + accept_pause_ns;
+			return;
+		}
+		if (vb_hub_peer_check(conn.fd, &conn.pid))
+			close(conn.fd);
+		else
+			hub->conn[hub->conns++] = conn;
+	}
+}
+
+/* Close what is to be closed; the order of the others does not matter. */
+static void sweep(struct hub *hub)
+{
+	uint64_t now = vb_hub_now_ns();
+
+	for (unsigned i = 0; i < hub->conns;) {
+		struct conn *conn = &hub->conn[i];
+		bool silent = conn->role == STRANGER && now - conn->since_ns > silence_ns;
+
+		if (conn->role != GONE && !silent) {
+			i++;
+			continue;
+		}
+		close(conn->fd);
+		*conn = hub->conn[--hub->conns];
+	}
+	if (hub->conns)
+		hub->busy_ns = now;
+}
+
+static int poll_timeout_ms(const struct hub *hub)
+{
+	uint64_t now = vb_hub_now_ns(), until = now + silence_ns;
+
+	if (hub->phase == SEEKING)
+		until = now + seek_step_ns;
+	if (hub->accept_ns > now)
+		until = vb_min_u64(until, hub->accept_ns);
+	if (!hub->conns)
+		until = vb_min_u64(until, hub->busy_ns + hub->idle_ns);
+	return until <= now ? 0 : (int)((until - now) / MS_NS + 1);
+}
+
+/* Datagrams for the hub's own slot: too short to name one, or for a QPN that nobody has. */
+static void strays_drop(struct hub *hub)
+{
+	char octet;
+
+	for (unsigned i = 0; i < STRAYS_PER_TURN; i++) {
+		if (recv(hub->slots.fd[0], &octet, sizeof(octet), MSG_DONTWAIT) < 0)
+			return;
+		hub->strays++;
+	}
+}
+
+static void turn(struct hub *hub)
+{
+	struct pollfd *listener = &hub->pollfd[0], *strays = &hub->pollfd[1];
+	struct pollfd *conns = &hub->pollfd[2];
+	bool full = hub->conns == CONNS_MAX || vb_hub_now_ns() < hub->accept_ns;
+	unsigned n = hub->conns;
+
+	/* poll() skips negative descriptors. */
+	*listener = (struct pollfd){.fd = full ? -1 : hub->listen_fd, .events = POLLIN};
+	*strays = (struct pollfd){.fd = hub->slots.bound ? hub->slots.fd[0] : -1, .events = POLLIN};
+	for (unsigned i = 0; i < n; i++)
+		conns[i] = (struct pollfd){.fd = hub->conn[i].fd, .events = POLLIN};
+	if (poll(hub->pollfd, n + 2, poll_timeout_ms(hub)) < 0)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		if (conns[i].revents)
+			conn_read(hub, &hub->conn[i]);
+	}
+	if (strays->revents)
+		strays_drop(hub);
+	if (listener->revents)
+		accept_all(hub);
+	if (hub->phase == SEEKING)
+		seek(hub);
+	sweep(hub);
+}
+
+int vb_hub_serve(int listen_fd, uint64_t idle_ns)
+{
+	struct hub *hub = calloc(1, sizeof(*hub));
+	int rc;
+
+	if (!hub)
+		return ENOMEM;
+	hub->listen_fd = listen_fd;
+	hub->idle_ns = idle_ns;
+	hub->start_ns = hub->busy_ns = vb_hub_now_ns();
+	seek(hub);
+	while (hub->phase != LEAVING) {
+		turn(hub);
+		if (!hub->conns && vb_hub_now_ns() - hub->busy_ns >= idle_ns)
+			hub->phase = LEAVING;
+	}
+	rc = hub->error;
+	free(hub);
+	return rc;
+}

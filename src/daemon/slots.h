@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_DAEMON_SLOTS_H
+#define VB_DAEMON_SLOTS_H
+
+/*
+ * The sockets of all slots, and the keeper that keeps them open.
+ *
+ * The kernel counts the sockets of a port in the order in which they were bound, and when one is
+ * closed, the last takes its place: then datagrams go to the wrong process. So none may close, not
+ * even when the hub is killed. The keeper is a pair of unix sockets through which the slots'
+ * sockets have been sent, and not received: what is in flight stays open while either somebody
+ * could still receive it. Every client holds both ends. The next hub gets them from any client,
+ * peeks at what is in flight, and goes on where the last one stopped.
+ *
+ * Sockets are made in chunks, put into the keeper first and bound then, one by one: a hub that is
+ * killed in between leaves sockets that wait to be bound in the right order, and never closes one.
+ */
+
+#include "hub/proto.h"
+
+enum { VB_SLOTS_CHUNK = 16 };
+
+struct vb_slots {
+	int keeper[VB_HUB_FDS_MAX]; /* sent into [0], in flight, receivable from [1] */
+	unsigned made, bound;	    /* sockets in the keeper; those of them that can be lent */
+	int fd[VB_HUB_SLOTS_MAX];
+};
+
+/* Make the first sockets and the keeper. Port 4791 must be free. 0 or a positive errno. */
+int vb_slots_create(struct vb_slots *slots);
+
+/*
+ * Take over from a hub that is gone. The keeper's ends are the caller's until 0 is returned.
+ * EPROTO: this is no keeper.
+ */
+int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_FDS_MAX]);
+
+/* Make more of them. 0, ENOSPC (there are 1024), or a positive errno. */
+int vb_slots_grow(struct vb_slots *slots);
+
+#endif

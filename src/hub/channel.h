@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_HUB_CHANNEL_H
+#define VB_HUB_CHANNEL_H
+
+/*
+ * The sockets on which hub and clients talk. All names are abstract, so they belong to the
+ * network namespace and vanish with their last descriptor, and they hold the uid; a name can be
+ * taken by anybody, so both ends look at the other's credentials before they say anything.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "hub/proto.h"
+
+/* CLOCK_MONOTONIC in ns. */
+uint64_t vb_hub_now_ns(void);
+
+/* Take the hub's name and listen. 0 and the fd, EADDRINUSE if there is a hub, or an errno. */
+int vb_hub_listen(int *fd);
+
+/*
+ * Connect to the hub of this uid and network namespace, without waiting. 0 and the fd,
+ * ECONNREFUSED (there is none), EAGAIN (it is too busy just now), EPERM (the name belongs to
+ * another uid), or an errno.
+ */
+int vb_hub_connect(int *fd);
+
+/* 0 and the peer's pid (0 if it has none here) if the peer has our own uid, EPERM otherwise. */
+int vb_hub_peer_check(int fd, pid_t *pid);
+
+/*
+ * Take a slot's name: a socket that does nothing but exist. Whoever holds it holds the slot, for
+ * as long as he lives, whatever becomes of the hub. 0 and the fd, EADDRINUSE if somebody has it.
+ */
+int vb_hub_slot_name_take(int *fd, unsigned slot);
+
+/* Send without waiting. 0, EAGAIN, EPIPE (the other end is gone), ETOOMANYREFS (unix(7)) ... */
+int vb_hub_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n);
+
+/*
+ * Receive without waiting. 0 and the checked message with its n descriptors, which the caller
+ * owns; EAGAIN, ECONNRESET (the other end is gone), EPROTO (what came was no message).
+ */
+int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n);
+
+/* The same, waiting until deadline_ns at most: ETIMEDOUT. */
+int vb_hub_recv_by(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n,
+		   uint64_t deadline_ns);
+
+/* Wait until the fd is readable or deadline_ns has come, whatever signals arrive. */
+void vb_hub_wait(int fd, uint64_t deadline_ns);
+
+#endif

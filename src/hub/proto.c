@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hub/proto.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/check.h"
+
+static bool comm_ok(const char comm[VB_HUB_COMM_BYTES])
+{
+	for (unsigned i = 0; i < VB_HUB_COMM_BYTES; i++) {
+		if (!comm[i])
+			return true;
+		if (comm[i] < ' ' || comm[i] > '~')
+			return false;
+	}
+	return false;
+}
+
+static bool slot_ok(uint32_t slot, uint32_t next_index)
+{
+	return slot >= 1 && slot < VB_HUB_SLOTS_MAX && next_index < VB_HUB_INDICES;
+}
+
+/* Descriptors come in pairs, and an error comes without any. */
+static bool answer_ok(uint32_t error, unsigned fds)
+{
+	return error <= INT32_MAX && (error != 0) == (fds == 0);
+}
+
+static bool hello_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return comm_ok(msg->hello.comm);
+}
+
+static bool welcome_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return answer_ok(msg->welcome.error, fds);
+}
+
+static bool mark_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return slot_ok(msg->mark.slot, msg->mark.next_index);
+}
+
+static bool grant_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return answer_ok(msg->grant.error, fds) &&
+	       (msg->grant.error || slot_ok(msg->grant.slot, msg->grant.next_index));
+}
+
+static bool bare_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return true;
+}
+
+static bool summary_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return msg->summary.sockets <= VB_HUB_SLOTS_MAX && msg->summary.rows < VB_HUB_SLOTS_MAX;
+}
+
+static bool rows_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	if (msg->rows.count < 1 || msg->rows.count > VB_HUB_ROWS_MAX)
+		return false;
+	for (unsigned i = 0; i < msg->rows.count; i++) {
+		const struct vb_hub_row *row = &msg->rows.row[i];
+
+		if (!slot_ok(row->slot, row->next_index) || !comm_ok(row->comm))
+			return false;
+	}
+	return true;
+}
+
+static bool stop_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return msg->stop.force <= 1;
+}
+
+static bool stopped_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return msg->stopped.error <= INT32_MAX;
+}
+
+struct rule {
+	uint16_t bytes;
+	bool pair; /* may carry two file descriptors */
+	bool (*ok)(const struct vb_hub_msg *, unsigned fds);
+};
+
+enum { HEADER_BYTES = offsetof(struct vb_hub_msg, hello) };
+
+#define WITH(body) (offsetof(struct vb_hub_msg, body) + sizeof(((struct vb_hub_msg *)0)->body))
+
+/* clang-format off */
+static const struct rule rules[VB_HUB_TYPES] = {
+	[VB_HUB_HELLO]   = { WITH(hello),   true,  hello_ok },
+	[VB_HUB_WELCOME] = { WITH(welcome), true,  welcome_ok },
+	[VB_HUB_MARK]    = { WITH(mark),    false, mark_ok },
+	[VB_HUB_LEASE]   = { WITH(lease),   false, hello_ok },
+	[VB_HUB_GRANT]   = { WITH(grant),   true,  grant_ok },
+	[VB_HUB_STATUS]  = { HEADER_BYTES,  false, bare_ok },
+	[VB_HUB_SUMMARY] = { WITH(summary), false, summary_ok },
+	[VB_HUB_ROWS]    = { WITH(rows),    false, rows_ok },
+	[VB_HUB_STOP]    = { WITH(stop),    false, stop_ok },
+	[VB_HUB_STOPPED] = { WITH(stopped), false, stopped_ok },
+};
+/* clang-format on */
+
+struct vb_hub_msg vb_hub_msg_make(enum vb_hub_type type)
+{
+	struct vb_hub_msg msg;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.magic = VB_HUB_MAGIC;
+	msg.version = VB_HUB_PROTOCOL;
+	msg.type = (uint16_t)type;
+	return msg;
+}
+
+size_t vb_hub_msg_bytes(unsigned type)
+{
+	return type < VB_HUB_TYPES ? rules[type].bytes : 0;
+}
+
+int vb_hub_msg_parse(struct vb_hub_msg *msg, const void *data, size_t bytes, unsigned fds)
+{
+	struct vb_hub_msg copy;
+	const struct rule *rule;
+
+	if (bytes < HEADER_BYTES || bytes > sizeof(copy))
+		return EPROTO;
+	memset(&copy, 0, sizeof(copy));
+	memcpy(&copy, data, bytes);
+	if (copy.magic != VB_HUB_MAGIC || copy.version != VB_HUB_PROTOCOL ||
+	    bytes != vb_hub_msg_bytes(copy.type))
+		return EPROTO;
+	rule = &rules[copy.type];
+	if (fds != 0 && (!rule->pair || fds != 2))
+		return EPROTO;
+	if (!rule->ok(&copy, fds))
+		return EPROTO;
+	*msg = copy;
+	return 0;
+}
+
+void vb_hub_comm_copy(char comm[VB_HUB_COMM_BYTES], const char *name)
+{
+	memset(comm, 0, VB_HUB_COMM_BYTES);
+	for (unsigned i = 0; i < VB_HUB_COMM_BYTES - 1 && name[i]; i++)
+		comm[i] = name[i] < ' ' || name[i] > '~' ? '?' : name[i];
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_HUB_PROTO_H
+#define VB_HUB_PROTO_H
+
+/*
+ * What a process and its hub say to each other: small structs of fixed size, one per SOCK_SEQPACKET
+ * message, in host order (both ends are on one machine), some with file descriptors. docs/hub.md
+ * tells the conversation; this file tells the words, and is pure: no system calls.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	VB_HUB_PROTOCOL = 1, /* part of the socket's name: other versions never meet */
+	VB_HUB_MAGIC = 0x48756221,
+	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
+	VB_HUB_INDICES = 1 << 14,
+	VB_HUB_COMM_BYTES = 16,
+	VB_HUB_FDS_MAX = 2, /* file descriptors of one message */
+	VB_HUB_ROWS_MAX = 32,
+};
+
+enum vb_hub_type {
+	VB_HUB_HELLO = 1, /* client: here I am; with the keeper's ends, if it has them */
+	VB_HUB_WELCOME,	  /* hub: the keeper's two ends, or an error */
+	VB_HUB_MARK,	  /* client: I hold this slot, and its indices have come that far */
+	VB_HUB_LEASE,	  /* asks for a slot */
+	VB_HUB_GRANT,	  /* the slot, its UDP socket and its name, or an error */
+	VB_HUB_STATUS,	  /* asks for all there is to tell */
+	VB_HUB_SUMMARY,	  /* the first part of that */
+	VB_HUB_ROWS,	  /* the rest: leased slots, as many messages as it takes */
+	VB_HUB_STOP,	  /* asks the hub to leave */
+	VB_HUB_STOPPED,	  /* it does, or an error */
+	VB_HUB_TYPES
+};
+
+struct vb_hub_hello {
+	char comm[VB_HUB_COMM_BYTES]; /* NUL-terminated name of the program */
+};
+
+struct vb_hub_welcome {
+	uint32_t error;
+};
+
+struct vb_hub_mark {
+	uint32_t slot, next_index;
+};
+
+struct vb_hub_grant {
+	uint32_t error, slot, next_index;
+};
+
+struct vb_hub_summary {
+	uint64_t age_ms, leases, strays; /* since its start; datagrams to no slot in use */
+	uint32_t pid, sockets, clients, rows;
+};
+
+struct vb_hub_row {
+	uint64_t age_ms; /* of the lease, or of the hub if the lease is older */
+	uint32_t slot, next_index, pid;
+	char comm[VB_HUB_COMM_BYTES];
+	uint32_t reserved; /* no padding: messages carry no stray memory */
+};
+
+struct vb_hub_rows {
+	uint32_t count, reserved;
+	struct vb_hub_row row[VB_HUB_ROWS_MAX];
+};
+
+struct vb_hub_stop {
+	uint32_t force; /* 1: even though clients are there */
+};
+
+struct vb_hub_stopped {
+	uint32_t error, clients;
+};
+
+struct vb_hub_msg {
+	uint32_t magic;
+	uint16_t version, type;
+	union {
+		struct vb_hub_hello hello;
+		struct vb_hub_welcome welcome;
+		struct vb_hub_mark mark;
+		struct vb_hub_hello lease;
+		struct vb_hub_grant grant;
+		struct vb_hub_summary summary;
+		struct vb_hub_rows rows;
+		struct vb_hub_stop stop;
+		struct vb_hub_stopped stopped;
+	};
+};
+
+/* An all-zero message of that type, header filled in. */
+struct vb_hub_msg vb_hub_msg_make(enum vb_hub_type type);
+
+/* Octets of a message of that type, 0 if there is no such type. */
+size_t vb_hub_msg_bytes(unsigned type);
+
+/*
+ * Check what was received, with its number of file descriptors, and copy it to msg. 0, or EPROTO
+ * with msg untouched: size, magic, version, type, descriptors or a value is none we could have
+ * sent. After 0, every slot is one (1 to 1023), every index below VB_HUB_INDICES, every comm
+ * NUL-terminated and printable.
+ */
+int vb_hub_msg_parse(struct vb_hub_msg *msg, const void *data, size_t bytes, unsigned fds);
+
+/* Copy a program's name so that it passes: printable, NUL-terminated, zero behind. */
+void vb_hub_comm_copy(char comm[VB_HUB_COMM_BYTES], const char *name);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hub/spawn.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+enum {
+	STACK_BYTES = 64 << 10, /* of each of the two short-lived children */
+	ENV_MAX = 32,		/* variables handed on */
+	FDS_CLOSED_MAX = 1 << 20,
+};
+
+#define ENV_PREFIX "VERBATIM_"
+
+struct vb_hub_spawn {
+	char path[PATH_MAX];
+	char log[PATH_MAX];
+	char *env[ENV_MAX + 1];
+	uint8_t *stacks;
+	volatile int error; /* written by the children: they share our memory */
+};
+
+/* Where verbatimd lies, seen from the file that holds this code: the library or `verbatim`. */
+static const char *const places[] = {
+	"verbatimd",		     /* beside it: the command; an installed library */
+	"../verbatimd",		     /* build/lib/libibverbs.so.1 */
+	"../lib/verbatim/verbatimd", /* PREFIX/bin/verbatim */
+	"../libexec/verbatim/verbatimd",
+};
+
+static int find(char path[PATH_MAX])
+{
+	const char *forced = secure_getenv("VERBATIM_HUB");
+	char self[PATH_MAX];
+	Dl_info info;
+	char *end;
+
+	if (forced)
+		return realpath(forced, path) && !access(path, X_OK) ? 0 : ENOENT;
+	if (!dladdr((void *)find, &info) || !realpath(info.dli_fname, self)) {
+		ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+		if (n < 0)
+			return ENOENT;
+		self[n] = 0;
+	}
+	end = strrchr(self, '/');
+	if (!end)
+		return ENOENT;
+	end[1] = 0;
+	for (unsigned i = 0; i < VB_ARRAY_LEN(places); i++) {
+		int used = snprintf(path, PATH_MAX, "%s%s", self, places[i]);
+
+		if (used < PATH_MAX && !access(path, X_OK))
+			return 0;
+	}
+	return ENOENT;
+}
+
+/* Only our own settings travel: not LD_PRELOAD, and not an application's secrets. */
+static void env_pick(struct vb_hub_spawn *spawn)
+{
+	unsigned n = 0;
+
+	for (char **env = environ; env && *env && n < ENV_MAX; env++) {
+		if (strncmp(*env, ENV_PREFIX, strlen(ENV_PREFIX)))
+			continue;
+		spawn->env[n] = strdup(*env);
+		n += spawn->env[n] != NULL;
+	}
+}
+
+/* VERBATIM_LOG may name a file; the hub outlives the terminal that anything else means. */
+static void log_pick(struct vb_hub_spawn *spawn)
+{
+	const char *log = secure_getenv("VERBATIM_LOG");
+
+	if (!log || !strchr(log, '/') || strlen(log) >= sizeof(spawn->log))
+		log = "/dev/null";
+	strcpy(spawn->log, log);
+}
+
+static void files_close(void)
+{
+	long max;
+
+	if (!syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0))
+		return;
+	max = sysconf(_SC_OPEN_MAX);
+	if (max < 0 || max > FDS_CLOSED_MAX)
+		max = FDS_CLOSED_MAX;
+	for (int fd = STDERR_FILENO + 1; fd < max; fd++)
+		close(fd);
+}
+
+static void files_open(const struct vb_hub_spawn *spawn)
+{
+	int null = open("/dev/null", O_RDWR);
+	int log = open(spawn->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(log < 0 ? null : log, STDERR_FILENO);
+	files_close();
+}
+
+/* The hub to be: it shares our memory, but neither files nor signals, until exec. */
+static int leaf(void *arg)
+{
+	struct vb_hub_spawn *spawn = arg;
+	char *argv[] = {"verbatimd", NULL};
+	struct sigaction standard = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	/* Handlers end with exec by themselves; what was ignored would stay ignored. */
+	for (int sig = 1; sig < NSIG; sig++)
+		sigaction(sig, &standard, NULL);
+	files_open(spawn);
+	if (chdir("/"))
+		spawn->error = errno;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve(spawn->path, argv, spawn->env);
+	spawn->error = errno;
+	_exit(127);
+}
+
+/* The child in between: leads a session of its own, and by dying gives the hub to init. */
+static int middle(void *arg)
+{
+	struct vb_hub_spawn *spawn = arg;
+
+	setsid();
+	if (clone(leaf, spawn->stacks + 2 * STACK_BYTES, CLONE_VM | CLONE_VFORK, spawn) < 0)
+		spawn->error = errno;
+	_exit(0);
+}
+
+/*
+ * A child that was cloned without an exit signal is invisible to the application: no SIGCHLD, and
+ * no wait() of its own finds it (clone(2), __WCLONE in waitpid(2)).
+ */
+static void children_run(struct vb_hub_spawn *spawn)
+{
+	sigset_t all, before;
+	int state;
+	pid_t pid;
+
+	/* The children share our memory: no handler of the application may run in them. */
+	sigfillset(&all);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid = clone(middle, spawn->stacks + STACK_BYTES, CLONE_VM | CLONE_VFORK, spawn);
+	if (pid < 0)
+		spawn->error = errno;
+	else
+		while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
+			continue;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_setcancelstate(state, NULL);
+}
+
+int vb_hub_spawn_create(struct vb_hub_spawn **result)
+{
+	struct vb_hub_spawn *spawn = calloc(1, sizeof(*spawn));
+
+	if (!spawn)
+		return ENOMEM;
+	spawn->stacks = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (spawn->stacks == MAP_FAILED) {
+		free(spawn);
+		return ENOMEM;
+	}
+	if (find(spawn->path))
+		spawn->path[0] = 0;
+	env_pick(spawn);
+	log_pick(spawn);
+	*result = spawn;
+	return 0;
+}
+
+int vb_hub_spawn_run(struct vb_hub_spawn *spawn)
+{
+	if (!spawn->path[0])
+		return ENOENT;
+	spawn->error = 0;
+	children_run(spawn);
+	return spawn->error;
+}
+
+void vb_hub_spawn_destroy(struct vb_hub_spawn *spawn)
+{
+	if (!spawn)
+		return;
+	for (unsigned i = 0; i < ENV_MAX; i++)
+		free(spawn->env[i]);
+	munmap(spawn->stacks, 2 * STACK_BYTES);
+	free(spawn);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_HUB_SPAWN_H
+#define VB_HUB_SPAWN_H
+
+/*
+ * Start verbatimd out of somebody else's process: no child of his is left behind, no SIGCHLD
+ * reaches him, none of his files, signals or directories are taken along.
+ *
+ * What a start needs from the environment is read at creation: later, when a hub must be replaced,
+ * the application may be busy changing it, or may have changed its directory.
+ */
+struct vb_hub_spawn;
+
+/* 0 or ENOMEM. That there is no verbatimd to start is told only when one is to be started. */
+int vb_hub_spawn_create(struct vb_hub_spawn **spawn);
+
+/*
+ * Start it. Returns as soon as it runs; whether it then finds another hub in its place is its own
+ * affair. 0, ENOENT (there is no verbatimd), or another positive errno. Blocks for the time of a
+ * vfork. One thread at a time.
+ */
+int vb_hub_spawn_run(struct vb_hub_spawn *spawn);
+
+void vb_hub_spawn_destroy(struct vb_hub_spawn *spawn);
+
+#endif

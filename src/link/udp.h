@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_LINK_UDP_H
+#define VB_LINK_UDP_H
+
+/*
+ * The sockets under UDP links: one per slot, all bound to port 4791 with SO_REUSEPORT, so that
+ * the kernel hands each datagram to the socket of the slot that its BTH names.
+ *
+ * The kernel knows a socket by its place in the group, and its place is the order of binding:
+ * whoever makes these sockets binds them in slot order and never closes one while another lives.
+ */
+
+#include <stdbool.h>
+
+enum {
+	VB_UDP_PORT = 4791,	       /* RoCEv2, IBTA annex A17 */
+	VB_UDP_BUFFER_BYTES = 8 << 20, /* asked for; the system may grant less */
+	VB_UDP_HOP_LIMIT_DEFAULT = 64,
+};
+
+/*
+ * Make an unbound socket with every option set: AF_INET6 for both families, AF_INET where the
+ * kernel has no IPv6. 0 and the fd, or a positive errno.
+ */
+int vb_udp_socket_create(int *fd);
+
+/*
+ * Attach the program that picks the socket by slot to a socket's group, so far a group of one:
+ * slot 0's, before it is bound; those that are bound later join the group and its program.
+ * 0 or a positive errno (SO_ATTACH_REUSEPORT_CBPF, socket(7)).
+ */
+int vb_udp_socket_steer(int fd);
+
+/* Bind to port 4791 of every address. 0 or a positive errno: EADDRINUSE as in udp(7). */
+int vb_udp_socket_bind(int fd);
+
+/* True if the socket has been bound already. */
+bool vb_udp_socket_bound(int fd);
+
+/*
+ * Whether port 4791 is free of anybody, our own uid included (binding with SO_REUSEPORT does not
+ * tell: it joins silently). 0, EADDRINUSE, or another positive errno.
+ */
+int vb_udp_port_probe(void);
+
+/*
+ * Throw away all that waits in a socket, and nothing that comes after the return: a filter lets
+ * nothing in meanwhile, so this ends even under a flood.
+ */
+void vb_udp_socket_drain(int fd);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/udp.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/ipv6.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+/* Kernel ABI (linux/in6.h) that glibc's headers leave out and linux/in6.h cannot be read with. */
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
+#ifndef IPV6_FLOWINFO_SEND
+#define IPV6_FLOWINFO_SEND 33
+#endif
+
+/*
+ * Where the destination QPN lies in the BTH (IBA 9.2: octets 5 to 7), and how far its upper ten
+ * bits are from the right end of the two octets that hold them.
+ */
+enum { BTH_DESTQP_OFFSET = 5, SLOT_SHIFT = 6 };
+
+enum { DRAIN_ERRORS_MAX = 16 };
+
+struct option {
+	int level, name, value;
+	bool required;
+};
+
+/* clang-format off */
+static const struct option options_both[] = {
+	{ SOL_SOCKET, SO_REUSEPORT,  1, true },
+	{ SOL_SOCKET, SO_SNDBUF, VB_UDP_BUFFER_BYTES, true },
+	{ SOL_SOCKET, SO_RCVBUF, VB_UDP_BUFFER_BYTES, true },
+	/* More than the administrator's limit, if this process may; refused otherwise. */
+	{ SOL_SOCKET, SO_SNDBUFFORCE, VB_UDP_BUFFER_BYTES, false },
+	{ SOL_SOCKET, SO_RCVBUFFORCE, VB_UDP_BUFFER_BYTES, false },
+	{ IPPROTO_UDP, UDP_GRO, 1, false },
+	/* DF set, so the identification is 0 (IP) or counted (segments), and ICRCs can cover it. */
+	{ IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, true },
+	{ IPPROTO_IP, IP_RECVTOS, 1, true },
+	{ IPPROTO_IP, IP_RECVTTL, 1, true },
+	/* Only the groups that this very socket joined, not those of its neighbours. */
+	{ IPPROTO_IP, IP_MULTICAST_ALL, 0, true },
+	{ IPPROTO_IP, IP_TTL, VB_UDP_HOP_LIMIT_DEFAULT, true },
+	{ IPPROTO_IP, IP_MULTICAST_TTL, VB_UDP_HOP_LIMIT_DEFAULT, true },
+};
+
+static const struct option options_ipv4[] = {
+	{ IPPROTO_IP, IP_PKTINFO, 1, true },
+};
+
+static const struct option options_ipv6[] = {
+	{ IPPROTO_IPV6, IPV6_V6ONLY, 0, true },
+	{ IPPROTO_IPV6, IPV6_RECVPKTINFO, 1, true },	/* IPv4 destinations as well, mapped */
+	{ IPPROTO_IPV6, IPV6_RECVTCLASS, 1, true },
+	{ IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1, true },
+	{ IPPROTO_IPV6, IPV6_FLOWINFO, 1, false },
+	{ IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1, false },
+	{ IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, true },
+	{ IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, false },
+	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS, VB_UDP_HOP_LIMIT_DEFAULT, true },
+	{ IPPROTO_IPV6, IPV6_MULTICAST_HOPS, VB_UDP_HOP_LIMIT_DEFAULT, true },
+	/* Linux's rdma_rxe sends without a UDP checksum, over IPv6 too. */
+	{ IPPROTO_UDP, UDP_NO_CHECK6_RX, 1, true },
+};
+/* clang-format on */
+
+static int options_set(int fd, const struct option *option, size_t n)
+{
+	for (; n--; option++) {
+		if (setsockopt(fd, option->level, option->name, &option->value,
+			       sizeof(option->value)) &&
+		    option->required)
+			return errno;
+	}
+	return 0;
+}
+
+/* A UDP socket of either family, IPv6 first. */
+static int socket_open(int *fd, bool *ipv6)
+{
+	int type = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+	*ipv6 = true;
+	*fd = socket(AF_INET6, type, 0);
+	if (*fd < 0 && errno == EAFNOSUPPORT) {
+		*ipv6 = false;
+		*fd = socket(AF_INET, type, 0);
+	}
+	return *fd < 0 ? errno : 0;
+}
+
+int vb_udp_socket_create(int *fd)
+{
+	bool ipv6;
+	int rc = socket_open(fd, &ipv6);
+
+	if (rc)
+		return rc;
+	rc = options_set(*fd, options_both, VB_ARRAY_LEN(options_both));
+	if (!rc && ipv6)
+		rc = options_set(*fd, options_ipv6, VB_ARRAY_LEN(options_ipv6));
+	if (!rc && !ipv6)
+		rc = options_set(*fd, options_ipv4, VB_ARRAY_LEN(options_ipv4));
+	if (rc)
+		close(*fd);
+	return rc;
+}
+
+int vb_udp_socket_steer(int fd)
+{
+	/* A datagram too short for the load ends the program with 0: slot 0, the hub's. */
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, BTH_DESTQP_OFFSET),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, SLOT_SHIFT),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	struct sock_fprog program = {VB_ARRAY_LEN(code), code};
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)))
+		return errno;
+	return 0;
+}
+
+static int port_bind(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} address = {0};
+	socklen_t bytes = sizeof(address);
+
+	/* An unbound socket's name has the right family and the wildcard address already. */
+	if (getsockname(fd, &address.any, &bytes))
+		return errno;
+	if (address.any.sa_family == AF_INET6)
+		address.in6.sin6_port = htons(VB_UDP_PORT);
+	else
+		address.in.sin_port = htons(VB_UDP_PORT);
+	return bind(fd, &address.any, bytes) ? errno : 0;
+}
+
+int vb_udp_socket_bind(int fd)
+{
+	return port_bind(fd);
+}
+
+bool vb_udp_socket_bound(int fd)
+{
+	struct sockaddr_in6 address = {0};
+	socklen_t bytes = sizeof(address);
+
+	/* The port lies at the same place in sockaddr_in. */
+	return !getsockname(fd, (struct sockaddr *)&address, &bytes) && address.sin6_port != 0;
+}
+
+int vb_udp_port_probe(void)
+{
+	int fd, rc, v6only = 0;
+	bool ipv6;
+
+	rc = socket_open(&fd, &ipv6);
+	if (rc)
+		return rc;
+	if (ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only)))
+		rc = errno;
+	if (!rc)
+		rc = port_bind(fd);
+	close(fd);
+	return rc;
+}
+
+void vb_udp_socket_drain(int fd)
+{
+	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+	struct sock_fprog nothing = {VB_ARRAY_LEN(code), code};
+	int unused = 0, errors = 0;
+	char octet;
+
+	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &nothing, sizeof(nothing));
+	/* A pending error is cleared by reading it; more than a few are no pending errors. */
+	while (errors < DRAIN_ERRORS_MAX) {
+		if (recv(fd, &octet, sizeof(octet), MSG_DONTWAIT) >= 0)
+			continue;
+		if (errno == EAGAIN)
+			break;
+		errors++;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
+}
