@@ -28,13 +28,19 @@ struct vb_guard {
 extern __thread struct vb_guard *volatile vb_guard_current
 	__attribute__((tls_model("initial-exec")));
 
+static inline void vb_guard_set(struct vb_guard *guard)
+{
+	/* The compiler must neither reorder the accesses nor reason about a pointer to a local. */
+	__asm__ volatile("" : "+r"(guard)::"memory");
+	vb_guard_current = guard;
+}
+
 #define vb_guard_enter(g)                                                                         \
-	(_setjmp((g)->back) == 0 ? (vb_guard_current = (g), true) : (vb_guard_current = NULL, false))
+	(_setjmp((g)->back) == 0 ? (vb_guard_set(g), true) : (vb_guard_set(NULL), false))
 
 static inline void vb_guard_leave(void)
 {
-	__asm__ volatile("" ::: "memory");
-	vb_guard_current = NULL;
+	vb_guard_set(NULL);
 }
 
 /* memcpy that reports a fault on either side: false, with an unspecified part copied. */

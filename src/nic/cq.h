@@ -32,6 +32,7 @@ struct vb_cq {
 	uint32_t channel_pending;   /* events queued there */
 	uint32_t comp_delivered;    /* events the application has read: it must ack as many */
 	uint32_t async_delivered;
+	void *abi; /* belongs to abi */
 };
 
 /* cqe: wanted, 1..VB_CQE_MAX; ibv.cq.cqe is what came out. channel may be NULL. EINVAL. */

@@ -4,6 +4,7 @@
 
 /* Every bound of the NIC, in one place; vb_nic_query_device() reports these. */
 
+/* VB_SGE_MAX and VB_RD_ATOMIC_MAX are the engine's: engine/recv.h, engine/resp.h. */
 enum {
 	VB_PORTS = 1,
 	VB_GIDS_MAX = 256,
@@ -17,9 +18,7 @@ enum {
 	VB_QPS_MAX = VB_SLOTS_PER_NIC_MAX * VB_INDICES,
 
 	VB_QP_WR_MAX = 32768,
-	VB_SGE_MAX = 32,
 	VB_INLINE_BYTES_MAX = 1024,
-	VB_RD_ATOMIC_MAX = 128,
 
 	VB_CQS_MAX = 65536,
 	VB_CQE_MAX = 4194304,
@@ -31,6 +30,14 @@ enum {
 
 	VB_COMP_VECTORS = 8,
 };
+
+/* What the device calls itself: a neutral vendor, since programs key quirks on known ones. */
+#define VB_VERSION "0.1.0"
+#define VB_VENDOR_ID 0x7662
+#define VB_PART_ID 1
+
+/* 4.096 us * 2^12: how long a software peer may take to get the processor and answer. */
+#define VB_ACK_DELAY_CODE 12
 
 #define VB_MESSAGE_BYTES_MAX (1u << 31)
 #define VB_MR_BYTES_MAX (1ull << 46)

@@ -12,8 +12,6 @@ struct vb_mr {
 	uint8_t *base;	 /* where that octet is */
 	uint64_t bytes;
 	unsigned access; /* IBV_ACCESS_* */
-	_Atomic uint32_t users; /* accesses under way */
-	_Atomic bool dead;
 };
 
 /*
@@ -26,8 +24,8 @@ int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigne
 	      struct vb_mr **mr);
 
 /*
- * ibv_rereg_mr(3). flags: IBV_REREG_MR_CHANGE_*. A change of translation or access keeps the keys
- * valid but new: lkey and rkey in ibv are updated. EINVAL as reg. On failure nothing changed.
+ * ibv_rereg_mr(3). flags: IBV_REREG_MR_CHANGE_*. The keys stay. EINVAL and EFAULT as reg. On
+ * failure nothing changed. Accesses that meet the region just then are refused.
  */
 int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_t bytes,
 		unsigned access);

@@ -4,15 +4,8 @@
 
 /* Receive queues: a QP's own, and shared ones. */
 
+#include "engine/recv.h"
 #include "nic/ctx.h"
-
-/* A receive work request as it is queued; sge_count pieces follow in the queue's own array. */
-struct vb_recv {
-	uint64_t wr_id;
-	uint32_t sge_count;
-	uint32_t bytes;
-	struct ibv_sge sge[VB_SGE_MAX];
-};
 
 struct vb_rq {
 	vb_lock lock;

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What an answer, or its absence, does to an RC requester (IBA 9.7.5 to 9.7.7). */
+
+#include "base/check.h"
+#include "base/psn.h"
+#include "engine/host.h"
+
+/*
+ * A software peer shares its processor: it may not get to answer for some milliseconds although
+ * nothing is lost. The timeout never is shorter than what we report as local_ca_ack_delay, and
+ * sending again on suspicion, which costs no retry, not before RTO_MIN_NS.
+ */
+#define ACK_DELAY_NS 16777216u /* 4.096 us * 2^12 */
+#define RTO_MIN_NS 2000000u
+
+uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
+{
+	if (!req->timeout)
+		return VB_NEVER_NS;
+	return vb_max_u64(4096ull << req->timeout, ACK_DELAY_NS);
+}
+
+/* Something arrived: clocks and retry counters start afresh. */
+static void made_progress(struct vb_req *req, uint64_t now_ns)
+{
+	req->progress_ns = now_ns;
+	req->backoff = 0;
+	req->gap_known = false;
+	req->retries_left = req->retry_cnt;
+	req->rnr_left = req->rnr_retry;
+	req->resend_ns = req->una_psn == req->top_psn ? VB_NEVER_NS : now_ns + req->rto_ns;
+}
+
+/* Round trip by the usual smoothing (RFC 6298), from packets sent once only. */
+static void take_sample(struct vb_req *req, uint64_t now_ns)
+{
+	uint64_t rtt = now_ns - req->sample_ns;
+	uint64_t off = rtt > req->srtt_ns ? rtt - req->srtt_ns : req->srtt_ns - rtt;
+
+	if (!req->srtt_ns) {
+		req->srtt_ns = rtt;
+		req->rttvar_ns = rtt / 2;
+	} else {
+		req->rttvar_ns = (3 * req->rttvar_ns + off) / 4;
+		req->srtt_ns = (7 * req->srtt_ns + rtt) / 8;
+	}
+	req->rto_ns = vb_max_u64(req->srtt_ns + 4 * req->rttvar_ns, RTO_MIN_NS);
+	req->sample_ns = 0;
+}
+
+static void window_grow(struct vb_req *req, uint32_t acked)
+{
+	uint32_t max = 512u * 1024 / req->mtu;
+
+	if (req->window < req->threshold) {
+		req->window += acked;
+	} else {
+		req->grow += acked;
+		if (req->grow >= req->window) {
+			req->grow = 0;
+			req->window++;
+		}
+	}
+	if (req->window > max)
+		req->window = max;
+}
+
+static void window_shrink(struct vb_req *req)
+{
+	req->threshold = req->window / 2 < 4 ? 4 : req->window / 2;
+	req->window = req->threshold;
+	req->grow = 0;
+}
+
+/* una_psn moves up to psn, which lies within or right behind what was sent. */
+static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
+{
+	uint32_t acked = (psn - req->una_psn) & VB_PSN_MASK;
+
+	if (!acked)
+		return;
+	req->una_psn = psn;
+	while (req->head != req->tail) {
+		const struct vb_wqe *wqe = vb_sq_at(&req->sq, req->head);
+
+		if (((psn - wqe->psn) & VB_PSN_MASK) < wqe->packets)
+			break;
+		if (req->pos.next == req->head)
+			req->pos.next++;
+		vb_req_complete_head(req, IBV_WC_SUCCESS);
+	}
+	/* An answer to what was sent before we went back to send again: no need to. */
+	if (vb_psn_diff(req->pos.next_psn, psn) < 0) {
+		req->pos.next_psn = psn;
+		req->pos.next = req->head;
+	}
+	if (req->sample_ns && vb_psn_diff(psn, req->sample_psn) > 0)
+		take_sample(req, now_ns);
+	window_grow(req, acked);
+	made_progress(req, now_ns);
+}
+
+/*
+ * All before psn arrived, says the other side. READs and atomics are only done when their data
+ * came: una_psn stops at the first of those. True if nothing stopped it.
+ */
+static bool acknowledge(struct vb_req *req, uint32_t psn, uint64_t now_ns)
+{
+	uint32_t upto = psn;
+
+	for (uint32_t i = req->head; i != req->tail; i++) {
+		const struct vb_wqe *wqe = vb_sq_at(&req->sq, i);
+		uint32_t start = i == req->head ? req->una_psn : wqe->psn;
+
+		if (vb_psn_diff(start, psn) >= 0)
+			break;
+		if (vb_wqe_is_fetch(wqe)) {
+			upto = start;
+			break;
+		}
+	}
+	advance(req, upto, now_ns);
+	return upto == psn;
+}
+
+static enum vb_req_outcome fail_head(struct vb_req *req, enum ibv_wc_status status)
+{
+	vb_req_complete_head(req, status);
+	return VB_REQ_FAILED;
+}
+
+/* A response before this one is missing: ask again, once for each hole. */
+static enum vb_req_outcome send_again(struct vb_req *req, uint64_t now_ns)
+{
+	if (req->gap_known)
+		return VB_REQ_NOTHING;
+	if (!req->retries_left)
+		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
+	req->retries_left--;
+	req->gap_known = true;
+	window_shrink(req);
+	vb_req_rewind(req);
+	req->resend_ns = now_ns + req->rto_ns;
+	return VB_REQ_MOVED;
+}
+
+static enum vb_req_outcome rnr_nak(struct vb_req *req, const struct vb_pkt *pkt, uint64_t now_ns)
+{
+	uint64_t wait_ns = vb_rnr_timer_ns(vb_aeth_value(pkt->syndrome));
+
+	if (req->una_psn != pkt->psn)
+		return VB_REQ_STALE;
+	if (!req->rnr_left)
+		return fail_head(req, IBV_WC_RNR_RETRY_EXC_ERR);
+	if (req->rnr_retry != 7) /* IBA 9.7.5.2.8: 7 is for ever */
+		req->rnr_left--;
+	vb_req_rewind(req);
+	req->rnr_wait = true;
+	req->rnr_until_ns = now_ns + wait_ns;
+	req->progress_ns = req->rnr_until_ns;
+	req->resend_ns = VB_NEVER_NS;
+	return VB_REQ_MOVED;
+}
+
+static enum vb_req_outcome nak(struct vb_req *req, const struct vb_pkt *pkt, uint64_t now_ns)
+{
+	static const enum ibv_wc_status status[] = {
+		[VB_NAK_INVALID_REQ] = IBV_WC_REM_INV_REQ_ERR,
+		[VB_NAK_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[VB_NAK_OP] = IBV_WC_REM_OP_ERR,
+	};
+	unsigned code = vb_aeth_value(pkt->syndrome);
+
+	if (req->una_psn != pkt->psn)
+		return VB_REQ_STALE;
+	if (code == VB_NAK_PSN) {
+		req->gap_known = false;
+		return send_again(req, now_ns);
+	}
+	if (code >= VB_ARRAY_LEN(status) || !status[code])
+		return VB_REQ_STALE;
+	return fail_head(req, status[code]);
+}
+
+static void take_credits(struct vb_req *req, const struct vb_pkt *pkt)
+{
+	unsigned code = vb_aeth_value(pkt->syndrome);
+
+	req->credits_known = code != VB_CREDIT_CODE_UNLIMITED;
+	if (req->credits_known)
+		req->limit_ssn = vb_psn_add(pkt->msn, vb_credit_decode(code));
+}
+
+static enum vb_req_outcome ack_or_nak(struct vb_req *req, const struct vb_pkt *pkt,
+				      uint64_t now_ns)
+{
+	enum vb_aeth class = vb_aeth_class(pkt->syndrome);
+	bool ack = class == VB_AETH_ACK;
+
+	if (class == VB_AETH_RESERVED)
+		return VB_REQ_STALE;
+	if (!acknowledge(req, vb_psn_add(pkt->psn, ack), now_ns))
+		return send_again(req, now_ns);
+	if (ack) {
+		take_credits(req, pkt);
+		return VB_REQ_MOVED;
+	}
+	return class == VB_AETH_RNR ? rnr_nak(req, pkt, now_ns) : nak(req, pkt, now_ns);
+}
+
+/* A READ response or an atomic's answer, in its turn. */
+static enum vb_req_outcome take_data(struct vb_req *req, const struct vb_pkt *pkt,
+				     const struct vb_op_info *info, uint64_t now_ns)
+{
+	const struct vb_wqe *wqe = vb_sq_at(&req->sq, req->head);
+	enum vb_kind kind = (enum vb_kind)wqe->kind;
+	struct vb_segment seg;
+	enum ibv_wc_status status;
+
+	vb_segment_at(&seg, req->transport, wqe, pkt->psn, req->mtu);
+	if (info->kind == VB_K_ATOMIC_ACK) {
+		if (!vb_wqe_is_atomic(wqe))
+			return fail_head(req, IBV_WC_BAD_RESP_ERR);
+		status = vb_host_local_write(req, wqe, 0, &pkt->orig, sizeof(pkt->orig));
+	} else {
+		uint32_t expected = (uint32_t)vb_min_u64(req->mtu, wqe->bytes - seg.offset);
+
+		if (kind != VB_K_READ_REQ || pkt->payload_bytes != expected)
+			return fail_head(req, IBV_WC_BAD_RESP_ERR);
+		status = vb_host_local_write(req, wqe, seg.offset, pkt->payload, expected);
+	}
+	if (status != IBV_WC_SUCCESS)
+		return fail_head(req, status);
+	if (info->headers & VB_H_AETH)
+		take_credits(req, pkt);
+	/* The end of a piece that was asked for in this pass frees a place for another. */
+	if (seg.span == 1 && req->pos.fetches && vb_psn_diff(pkt->psn, req->pos.next_psn) < 0)
+		req->pos.fetches--;
+	advance(req, vb_psn_add(pkt->psn, 1), now_ns);
+	return VB_REQ_MOVED;
+}
+
+enum vb_req_outcome vb_rc_answer(struct vb_req *req, const struct vb_pkt *pkt,
+				 const struct vb_op_info *info, uint64_t now_ns)
+{
+	enum vb_req_outcome outcome;
+
+	/* Only what was asked can be answered; an ACK of the newest acknowledged brings credits. */
+	if (vb_psn_diff(pkt->psn, req->top_psn) >= 0)
+		return VB_REQ_STALE;
+	if (vb_psn_diff(pkt->psn, req->una_psn) < 0) {
+		if (info->kind != VB_K_ACK || vb_aeth_class(pkt->syndrome) != VB_AETH_ACK ||
+		    vb_psn_add(pkt->psn, 1) != req->una_psn)
+			return VB_REQ_STALE;
+		take_credits(req, pkt);
+		return VB_REQ_MOVED;
+	}
+	if (info->kind == VB_K_ACK) {
+		outcome = ack_or_nak(req, pkt, now_ns);
+	} else if (!acknowledge(req, pkt->psn, now_ns)) {
+		outcome = send_again(req, now_ns);
+	} else {
+		outcome = take_data(req, pkt, info, now_ns);
+	}
+	if (outcome != VB_REQ_FAILED && vb_req_settle(req) == VB_REQ_FAILED)
+		return VB_REQ_FAILED;
+	return outcome;
+}
+
+uint64_t vb_rc_deadline_ns(const struct vb_req *req)
+{
+	if (req->rnr_wait)
+		return req->rnr_until_ns;
+	return req->resend_ns;
+}
+
+enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
+{
+	uint64_t timeout_ns = vb_req_ack_timeout_ns(req);
+
+	if (req->rnr_wait) {
+		if (now_ns < req->rnr_until_ns)
+			return VB_REQ_NOTHING;
+		req->rnr_wait = false;
+		return VB_REQ_MOVED;
+	}
+	if (now_ns < req->resend_ns)
+		return VB_REQ_NOTHING;
+	if (req->una_psn == req->top_psn) {
+		req->resend_ns = VB_NEVER_NS;
+		return VB_REQ_NOTHING;
+	}
+	/*
+	 * retry_cnt counts whole timeouts, as the man page has it; sending again in between, after
+	 * a doubling fraction of it, is free.
+	 */
+	if (timeout_ns != VB_NEVER_NS &&
+	    now_ns >= req->progress_ns + (req->retry_cnt + 1ull) * timeout_ns)
+		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
+	if (req->backoff < 10)
+		req->backoff++;
+	window_shrink(req);
+	req->window = 1;
+	req->gap_known = false;
+	vb_req_rewind(req);
+	req->resend_ns = now_ns + vb_min_u64(req->rto_ns << req->backoff, timeout_ns);
+	return VB_REQ_MOVED;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The RC responder (IBA 9.7.4): order, duplicates, READs, atomics, and what is answered. */
+
+#include "base/check.h"
+#include "base/psn.h"
+#include "engine/host.h"
+
+static const struct vb_resp_result nothing = { VB_RESP_NOTHING, VB_OK };
+static const struct vb_resp_result owes = { VB_RESP_OWES, VB_OK };
+static const struct vb_resp_result duplicate = { VB_RESP_DUPLICATE, VB_OK };
+
+static struct vb_resp_result dropped(enum vb_verdict why)
+{
+	return (struct vb_resp_result){ VB_RESP_DROPPED, why };
+}
+
+static void owe_nak(struct vb_resp *resp, uint8_t syndrome)
+{
+	resp->nak_owed = true;
+	resp->nak_sent = true;
+	resp->nak_syndrome = syndrome;
+	resp->ack_owed = false;
+}
+
+static struct vb_resource *resource_at(struct vb_resp *resp, uint32_t index)
+{
+	return &resp->ring[index % resp->resources_max];
+}
+
+static enum vb_verdict read_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    struct vb_resource *out)
+{
+	if (!(resp->access & IBV_ACCESS_REMOTE_READ))
+		return VB_BAD_ACCESS;
+	if (pkt->dma_bytes > 1u << 31)
+		return VB_BAD_LENGTH;
+	if (pkt->dma_bytes) {
+		enum vb_verdict verdict = vb_host_remote_check(
+			resp, pkt->rkey, pkt->va, pkt->dma_bytes, IBV_ACCESS_REMOTE_READ);
+
+		if (verdict != VB_OK)
+			return verdict;
+	}
+	*out = (struct vb_resource){
+		.psn = pkt->psn,
+		.packets = vb_packets(pkt->dma_bytes, resp->mtu),
+		.rkey = pkt->rkey,
+		.va = pkt->va,
+		.bytes = pkt->dma_bytes,
+	};
+	return VB_OK;
+}
+
+static enum vb_verdict atomic_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				      const struct vb_op_info *info, struct vb_resource *out)
+{
+	uint64_t orig;
+	enum vb_verdict verdict;
+
+	if (!(resp->access & IBV_ACCESS_REMOTE_ATOMIC))
+		return VB_BAD_ACCESS;
+	if (pkt->va & 7)
+		return VB_MISALIGNED;
+	verdict = vb_host_remote_atomic(resp, pkt, (enum vb_kind)info->kind, &orig);
+	if (verdict != VB_OK)
+		return verdict;
+	*out = (struct vb_resource){ .psn = pkt->psn, .packets = 1, .atomic = true, .orig = orig };
+	return VB_OK;
+}
+
+/* A request in its turn that is answered with data. */
+static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
+			     const struct vb_op_info *info)
+{
+	struct vb_resource res;
+	enum vb_verdict verdict;
+
+	if (resp->message != VB_M_NONE)
+		return VB_BAD_SEQUENCE;
+	if (resp->tail - resp->done >= resp->resources_max)
+		return VB_BAD_RESOURCES;
+	if (info->kind == VB_K_READ_REQ)
+		verdict = read_request(resp, pkt, &res);
+	else
+		verdict = atomic_request(resp, pkt, info, &res);
+	if (verdict != VB_OK)
+		return verdict;
+	resp->msn = vb_psn_add(resp->msn, 1);
+	res.msn = resp->msn;
+	*resource_at(resp, resp->tail++) = res;
+	resp->epsn = vb_psn_add(resp->epsn, res.packets);
+	resp->ack_owed = false; /* the answer acknowledges what came before it */
+	return VB_OK;
+}
+
+/* IBA 9.7.5.1.4: an atomic seen before is answered from memory, never executed again. */
+static struct vb_resp_result atomic_again(struct vb_resp *resp, const struct vb_pkt *pkt)
+{
+	uint32_t kept = (uint32_t)vb_min_u64(resp->resources_max, resp->tail);
+
+	for (uint32_t i = resp->tail - kept; i != resp->done; i++) {
+		const struct vb_resource *res = resource_at(resp, i);
+
+		if (res->atomic && res->psn == pkt->psn) {
+			resp->again = *res;
+			resp->again.sent = 0;
+			resp->again_owed = true;
+			return duplicate;
+		}
+	}
+	return dropped(VB_BAD_SEQUENCE);
+}
+
+/* IBA C9-105 and following: a duplicate has its effect once, but is answered again. */
+static struct vb_resp_result seen_before(struct vb_resp *resp, const struct vb_pkt *pkt,
+					 const struct vb_op_info *info)
+{
+	if (info->kind == VB_K_READ_REQ) {
+		struct vb_resource again;
+
+		if (read_request(resp, pkt, &again) != VB_OK ||
+		    vb_psn_diff(vb_psn_add(pkt->psn, again.packets), resp->epsn) > 0)
+			return dropped(VB_BAD_SEQUENCE);
+		again.msn = resp->msn;
+		resp->again = again;
+		resp->again_owed = true;
+		return duplicate;
+	}
+	if (info->kind == VB_K_CMP_SWP || info->kind == VB_K_FETCH_ADD)
+		return atomic_again(resp, pkt);
+	/* While a NAK stands, an ACK behind it would say that epsn - 1 came: it did, so say it. */
+	resp->ack_owed = true;
+	return duplicate;
+}
+
+static struct vb_resp_result refuse(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    const struct vb_op_info *info, enum vb_verdict verdict)
+{
+	const struct vb_verdict_row *row = &vb_verdict_rows[verdict];
+
+	if (verdict == VB_NO_RECV) {
+		owe_nak(resp, vb_aeth_rnr(resp->min_rnr_timer));
+		return (struct vb_resp_result){ VB_RESP_OWES, verdict };
+	}
+	owe_nak(resp, vb_aeth_nak(row->code));
+	resp->broken = true;
+	if (resp->has_recv) {
+		resp->has_recv = false;
+		vb_host_recv_done(resp, pkt, info, resp->offset, row->recv_status);
+	}
+	return (struct vb_resp_result){ VB_RESP_FAILED, verdict };
+}
+
+static bool is_request(const struct vb_op_info *info)
+{
+	switch (info->kind) {
+	case VB_K_SEND:
+	case VB_K_WRITE:
+		return !(info->headers & VB_H_IETH);
+	case VB_K_READ_REQ:
+	case VB_K_CMP_SWP:
+	case VB_K_FETCH_ADD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    const struct vb_op_info *info)
+{
+	int32_t ahead = vb_psn_diff(pkt->psn, resp->epsn);
+	enum vb_verdict verdict;
+
+	if (resp->broken)
+		return dropped(VB_BAD_SEQUENCE);
+	if (ahead < 0)
+		return seen_before(resp, pkt, info);
+	if (ahead > 0) {
+		if (resp->nak_sent)
+			return dropped(VB_BAD_SEQUENCE);
+		owe_nak(resp, vb_aeth_nak(VB_NAK_PSN));
+		return (struct vb_resp_result){ VB_RESP_OWES, VB_BAD_SEQUENCE };
+	}
+	resp->nak_sent = false;
+	resp->nak_owed = false;
+	if (!is_request(info))
+		return refuse(resp, pkt, info, VB_BAD_OPCODE);
+	if (info->kind != VB_K_SEND && info->kind != VB_K_WRITE) {
+		verdict = fetch(resp, pkt, info);
+		return verdict == VB_OK ? owes : refuse(resp, pkt, info, verdict);
+	}
+	verdict = vb_resp_data(resp, pkt, info);
+	if (verdict != VB_OK)
+		return refuse(resp, pkt, info, verdict);
+	resp->epsn = vb_psn_add(resp->epsn, 1);
+	if (pkt->ackreq)
+		resp->ack_owed = true;
+	return resp->ack_owed ? owes : nothing;
+}
+
+struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp)
+{
+	return (struct vb_resp_pos){
+		.done = resp->done,
+		.sent = resp->done != resp->tail ? resp->ring[resp->done % resp->resources_max].sent
+						 : 0,
+		.again_sent = resp->again.sent,
+		.again_owed = resp->again_owed,
+		.ack_owed = resp->ack_owed,
+		.nak_owed = resp->nak_owed,
+	};
+}
+
+void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos)
+{
+	for (uint32_t i = pos->done; i != resp->tail && i != resp->done + 1; i++)
+		resource_at(resp, i)->sent = i == pos->done ? pos->sent : 0;
+	resp->done = pos->done;
+	resp->again.sent = pos->again_sent;
+	resp->again_owed = pos->again_owed;
+	resp->ack_owed = pos->ack_owed;
+	resp->nak_owed = pos->nak_owed;
+}
+
+static uint8_t ack_syndrome(struct vb_resp *resp)
+{
+	uint32_t count = vb_host_recv_count(resp);
+
+	return vb_aeth_ack(count == UINT32_MAX ? VB_CREDIT_CODE_UNLIMITED
+					       : vb_credit_encode(count));
+}
+
+/* The next packet of a resource's answer; true if it was the last. */
+static bool answer(struct vb_resp *resp, struct vb_resource *res, struct vb_pkt *pkt, bool *data)
+{
+	uint32_t i = res->sent++;
+	uint32_t offset = i * resp->mtu;
+	unsigned pos = (i == 0 ? VB_P_FIRST : 0) | (res->sent == res->packets ? VB_P_LAST : 0);
+
+	*data = !res->atomic;
+	pkt->psn = vb_psn_add(res->psn, i);
+	pkt->msn = res->msn;
+	pkt->syndrome = ack_syndrome(resp);
+	if (res->atomic) {
+		pkt->opcode = vb_op_find(resp->transport, VB_K_ATOMIC_ACK, VB_P_ONLY, 0);
+		pkt->orig = res->orig;
+	} else {
+		pkt->opcode = vb_op_find(resp->transport, VB_K_READ_RESP, pos, 0);
+		pkt->rkey = res->rkey;
+		pkt->va = res->va + offset;
+		pkt->dma_bytes = (uint32_t)vb_min_u64(resp->mtu, res->bytes - offset);
+	}
+	return res->sent == res->packets;
+}
+
+bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data)
+{
+	*data = false;
+	if (resp->again_owed) {
+		if (answer(resp, &resp->again, pkt, data))
+			resp->again_owed = false;
+		return true;
+	}
+	if (resp->done != resp->tail) {
+		if (answer(resp, resource_at(resp, resp->done), pkt, data))
+			resp->done++;
+		return true;
+	}
+	if (!resp->ack_owed && !resp->nak_owed)
+		return false;
+	pkt->opcode = vb_op_find(resp->transport, VB_K_ACK, VB_P_ONLY, 0);
+	pkt->msn = resp->msn;
+	if (resp->nak_owed) {
+		pkt->psn = resp->epsn;
+		pkt->syndrome = resp->nak_syndrome;
+	} else {
+		pkt->psn = vb_psn_add(resp->epsn, VB_PSN_MASK);
+		pkt->syndrome = ack_syndrome(resp);
+	}
+	resp->ack_owed = resp->nak_owed = false;
+	return true;
+}
+
+void vb_rc_response_fault(struct vb_resp *resp, const struct vb_pkt *pkt)
+{
+	/* What was promised cannot be kept: everything from this PSN on is refused. */
+	resp->epsn = pkt->psn;
+	resp->done = resp->tail;
+	resp->again_owed = false;
+	owe_nak(resp, vb_aeth_nak(VB_NAK_OP));
+	resp->broken = true;
+}

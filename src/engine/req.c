@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/req.h"
+
+#include "base/check.h"
+#include "base/psn.h"
+#include "engine/host.h"
+
+/* An unused window is no promise that more would get through: it stops growing here. */
+#define WINDOW_BYTES_MAX (512u * 1024)
+#define WINDOW_BYTES_START (64u * 1024)
+
+#define RTO_START_NS 10000000u
+
+void vb_req_reset(struct vb_req *req)
+{
+	struct vb_sq sq = req->sq;
+
+	*req = (struct vb_req){ .sq = sq, .resend_ns = VB_NEVER_NS };
+}
+
+void vb_req_start(struct vb_req *req, uint32_t sq_psn)
+{
+	req->una_psn = req->top_psn = req->post_psn = req->pos.next_psn = sq_psn;
+	req->post_ssn = 1;
+	req->window = WINDOW_BYTES_START / req->mtu;
+	req->threshold = WINDOW_BYTES_MAX / req->mtu;
+	req->rto_ns = RTO_START_NS;
+	req->retries_left = req->retry_cnt;
+	req->rnr_left = req->rnr_retry;
+}
+
+void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
+{
+	wqe->psn = req->post_psn;
+	wqe->packets = vb_wqe_is_atomic(wqe) ? 1 : vb_packets(wqe->bytes, req->mtu);
+	wqe->ssn = req->post_ssn;
+	wqe->messages = 1;
+	if (wqe->kind == VB_K_READ_REQ) {
+		uint32_t chunk = vb_read_chunk_packets(req->mtu);
+
+		wqe->messages = (wqe->packets + chunk - 1) / chunk;
+	}
+	req->post_psn = vb_psn_add(req->post_psn, wqe->packets);
+	req->post_ssn = vb_psn_add(req->post_ssn, wqe->messages);
+	req->tail++;
+}
+
+static uint32_t in_flight(const struct vb_req *req)
+{
+	return (req->pos.next_psn - req->una_psn) & VB_PSN_MASK;
+}
+
+/* Sent once means begun: what SQD lets finish, and what credits no longer hold up. */
+static bool was_sent(const struct vb_req *req, uint32_t psn)
+{
+	return vb_psn_diff(psn, req->top_psn) < 0;
+}
+
+/* May the packet that stands at pos leave now? */
+static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
+		     const struct vb_wqe *wqe)
+{
+	uint32_t flying = in_flight(req);
+
+	if (req->transport != VB_RC)
+		return !(req->sqd && seg->first);
+	if (flying && flying + seg->span > req->window)
+		return false;
+	if (seg->first && !was_sent(req, seg->psn)) {
+		if (req->sqd)
+			return false;
+		/* IBA 9.7.7.2.5: without a credit, one message may go, to find out. */
+		if (req->credits_known && flying && vb_wqe_takes_recv(wqe) &&
+		    vb_psn_diff(wqe->ssn, req->limit_ssn) > 0)
+			return false;
+	}
+	if (seg->first && (wqe->flags & IBV_SEND_FENCE) && req->pos.fetches)
+		return false;
+	if (vb_wqe_is_fetch(wqe) && req->pos.fetches >= req->max_fetches)
+		return false;
+	return true;
+}
+
+/* The packet at pos, and whether it may leave. */
+static bool look(struct vb_req *req, struct vb_segment *seg)
+{
+	const struct vb_wqe *wqe;
+
+	if (req->rnr_wait || req->pos.next == req->tail)
+		return false;
+	if (req->fault && req->pos.next == req->fault_index)
+		return false;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	vb_segment_at(seg, req->transport, wqe, req->pos.next_psn, req->mtu);
+	return may_send(req, seg, wqe);
+}
+
+bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
+{
+	const struct vb_wqe *wqe;
+	struct vb_segment after;
+
+	if (!look(req, seg))
+		return false;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	req->pos.next_psn = vb_psn_add(req->pos.next_psn, seg->span);
+	if (vb_wqe_is_fetch(wqe))
+		req->pos.fetches++;
+	if (seg->last)
+		req->pos.next++;
+	if (req->transport != VB_RC) {
+		*ackreq = false;
+		return true;
+	}
+	/* Ask where sending stops, and often enough for the window to move without stopping. */
+	*ackreq = ++req->pos.since_ackreq * 4 >= req->window || !look(req, &after);
+	if (*ackreq)
+		req->pos.since_ackreq = 0;
+	return true;
+}
+
+void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t now_ns)
+{
+	bool fresh = !was_sent(req, before->next_psn);
+
+	if (before->next_psn == req->pos.next_psn)
+		return;
+	if (vb_psn_diff(req->pos.next_psn, req->top_psn) > 0)
+		req->top_psn = req->pos.next_psn;
+	if (req->transport != VB_RC)
+		return;
+	if (before->next_psn == req->una_psn && fresh)
+		req->progress_ns = now_ns;
+	if (req->resend_ns == VB_NEVER_NS)
+		req->resend_ns = now_ns + req->rto_ns;
+	if (fresh && !req->sample_ns) {
+		req->sample_ns = now_ns;
+		req->sample_psn = vb_psn_add(req->pos.next_psn, VB_PSN_MASK);
+	}
+}
+
+void vb_req_fault(struct vb_req *req, enum ibv_wc_status status)
+{
+	req->fault = status;
+	req->fault_index = req->pos.next;
+}
+
+enum vb_req_outcome vb_req_settle(struct vb_req *req)
+{
+	if (!req->fault || req->head != req->fault_index)
+		return VB_REQ_NOTHING;
+	vb_req_complete_head(req, req->fault);
+	req->fault = IBV_WC_SUCCESS;
+	return VB_REQ_FAILED;
+}
+
+bool vb_req_drained(const struct vb_req *req)
+{
+	const struct vb_wqe *wqe;
+
+	if (req->head == req->tail)
+		return true;
+	wqe = vb_sq_at(&req->sq, req->head);
+	return !was_sent(req, wqe->psn);
+}
+
+void vb_req_rewind(struct vb_req *req)
+{
+	req->pos = (struct vb_req_pos){ .next = req->head, .next_psn = req->una_psn };
+	req->sample_ns = 0;
+}
+
+void vb_req_complete_head(struct vb_req *req, enum ibv_wc_status status)
+{
+	uint32_t index = req->head++;
+
+	vb_check(index != req->tail);
+	vb_host_send_done(req, vb_sq_at(&req->sq, index), index, status);
+}
+
+void vb_req_complete_sent(struct vb_req *req)
+{
+	while (req->head != req->pos.next)
+		vb_req_complete_head(req, IBV_WC_SUCCESS);
+	req->una_psn = req->pos.next_psn;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ENGINE_REQ_H
+#define VB_ENGINE_REQ_H
+
+/*
+ * The requester: what a send queue does. Pure: the caller holds the QP's lock, says what time it
+ * is, and carries out what comes back.
+ *
+ * The queue, oldest first:   head ........ next ........ tail
+ *                            not yet       to be sent    first free
+ *                            completed     from next_psn
+ *
+ * una_psn is the oldest PSN that is not acknowledged and always belongs to `head` (or is the next
+ * one to be posted, when the queue is empty). To send again means to set next_psn back.
+ */
+
+#include "engine/segment.h"
+#include "wire/packet.h"
+
+#define VB_NEVER_NS UINT64_MAX
+
+/* How far sending has come; copied to be able to take a step back when the link was full. */
+struct vb_req_pos {
+	uint32_t next;	       /* the work request that next_psn belongs to */
+	uint32_t next_psn;
+	uint32_t fetches;      /* READ requests and atomics on their way since una_psn */
+	uint32_t since_ackreq; /* packets since one that asked for an acknowledgement */
+};
+
+struct vb_req {
+	/* Set by modify_qp. */
+	enum vb_transport transport;
+	uint32_t mtu;
+	uint32_t max_fetches; /* max_rd_atomic */
+	uint8_t timeout;      /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
+	uint8_t retry_cnt, rnr_retry;
+
+	struct vb_sq sq;
+	uint32_t head, tail;
+	struct vb_req_pos pos;
+	uint32_t una_psn;
+	uint32_t top_psn;  /* one past the highest PSN that was ever sent */
+	uint32_t post_psn; /* for the next work request */
+	uint32_t post_ssn;
+	bool sqd;	   /* draining: begin no further work request */
+
+	/* A local fault that was met on sending: reported when all before it is done. */
+	enum ibv_wc_status fault;
+	uint32_t fault_index;
+
+	/* Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. */
+	bool credits_known;
+	uint32_t limit_ssn;
+
+	/* Retries and their clocks. */
+	uint8_t retries_left, rnr_left;
+	uint8_t backoff;	 /* doublings of rto_ns since progress was made */
+	bool gap_known;		 /* a hole in the responses at una_psn was already acted on */
+	bool rnr_wait;
+	uint64_t rnr_until_ns;
+	uint64_t progress_ns;	 /* when una_psn last moved, or the first packet left */
+	uint64_t resend_ns;	 /* when to send again, VB_NEVER_NS: nothing on its way */
+
+	/* Path: round trip and window. */
+	uint64_t srtt_ns, rttvar_ns, rto_ns;
+	uint64_t sample_ns; /* when sample_psn left, 0: none is being timed */
+	uint32_t sample_psn;
+	uint32_t window, threshold; /* in packets */
+	uint32_t grow;		    /* acknowledged packets towards one more of window */
+};
+
+/* What the QP has to do after an answer or a timeout. */
+enum vb_req_outcome {
+	VB_REQ_NOTHING,
+	VB_REQ_MOVED,  /* there may be more to send now */
+	VB_REQ_STALE,  /* the answer was none to anything: drop it */
+	VB_REQ_FAILED, /* a completion with an error was produced: the QP goes to error */
+};
+
+/* On the way to RTS (and to RTR for mtu): everything but the queue's memory starts afresh. */
+void vb_req_reset(struct vb_req *req);
+void vb_req_start(struct vb_req *req, uint32_t sq_psn);
+
+/* Give a freshly written work request its PSNs, and queue it. The queue must have room. */
+void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe);
+
+/*
+ * The next packet, false if there is none to be sent now. Moves pos; the caller who cannot send it
+ * puts back the pos from before. ackreq: whether the packet should ask for an acknowledgement.
+ */
+bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq);
+
+/* After the packets up to pos were handed to the link. */
+void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t now_ns);
+
+/* The work request at pos.next cannot be sent: status says why. */
+void vb_req_fault(struct vb_req *req, enum ibv_wc_status status);
+
+/* An RC ACK, NAK, READ response or atomic acknowledgement arrived. */
+enum vb_req_outcome vb_rc_answer(struct vb_req *req, const struct vb_pkt *pkt,
+				 const struct vb_op_info *info, uint64_t now_ns);
+
+/* Time has come (deadline_ns passed). */
+enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns);
+uint64_t vb_rc_deadline_ns(const struct vb_req *req);
+
+/* If the work request at the head failed locally and nothing is left before it: complete it. */
+enum vb_req_outcome vb_req_settle(struct vb_req *req);
+
+/* Nothing begun is unfinished (what SQD waits for). */
+bool vb_req_drained(const struct vb_req *req);
+
+/* UC and UD: what was sent is done. */
+void vb_req_complete_sent(struct vb_req *req);
+
+/* --- of the path between two files --- */
+void vb_req_rewind(struct vb_req *req);
+void vb_req_complete_head(struct vb_req *req, enum ibv_wc_status status);
+uint64_t vb_req_ack_timeout_ns(const struct vb_req *req);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What RC and UC responders have in common: taking in SENDs and WRITEs, packet by packet. */
+
+#include "engine/resp.h"
+
+#include "base/psn.h"
+#include "engine/host.h"
+
+void vb_resp_reset(struct vb_resp *resp)
+{
+	struct vb_resource *ring = resp->ring;
+
+	*resp = (struct vb_resp){ .ring = ring };
+}
+
+void vb_resp_drop_message(struct vb_resp *resp)
+{
+	resp->message = VB_M_NONE;
+	resp->offset = 0;
+}
+
+/* IBA 9.7.4.1.2, 9.8.2.2: a packet goes on with the message in hand, or begins one. */
+static bool in_sequence(const struct vb_resp *resp, const struct vb_op_info *info)
+{
+	if (info->pos & VB_P_FIRST)
+		return resp->message == VB_M_NONE;
+	return resp->message == (info->kind == VB_K_SEND ? VB_M_SEND : VB_M_WRITE);
+}
+
+/* IBA 9.7.4.1.7: all packets but the last are full, the last is neither empty nor too long. */
+static bool length_fits(const struct vb_resp *resp, const struct vb_pkt *pkt,
+			const struct vb_op_info *info)
+{
+	uint64_t total = (uint64_t)resp->offset + pkt->payload_bytes;
+
+	if (!(info->pos & VB_P_LAST))
+		return pkt->payload_bytes == resp->mtu &&
+		       (info->kind == VB_K_SEND ? total <= 1u << 31 : total < resp->dma_bytes);
+	if (pkt->payload_bytes > resp->mtu)
+		return false;
+	if (info->pos == VB_P_LAST && !pkt->payload_bytes)
+		return false;
+	return info->kind == VB_K_SEND ? total <= 1u << 31 : total == resp->dma_bytes;
+}
+
+static enum vb_verdict begin_write(struct vb_resp *resp, const struct vb_pkt *pkt)
+{
+	enum vb_verdict verdict;
+
+	if (!(resp->access & IBV_ACCESS_REMOTE_WRITE))
+		return VB_BAD_ACCESS;
+	if (pkt->dma_bytes > 1u << 31)
+		return VB_BAD_LENGTH;
+	/* IBA 9.7.4.1.6: a zero-length WRITE touches nothing, its rkey is not looked at. */
+	if (pkt->dma_bytes) {
+		verdict = vb_host_remote_check(resp, pkt->rkey, pkt->va, pkt->dma_bytes,
+					       IBV_ACCESS_REMOTE_WRITE);
+		if (verdict != VB_OK)
+			return verdict;
+	}
+	resp->rkey = pkt->rkey;
+	resp->va = pkt->va;
+	resp->dma_bytes = pkt->dma_bytes;
+	return VB_OK;
+}
+
+static enum vb_verdict place(struct vb_resp *resp, const struct vb_pkt *pkt,
+			     const struct vb_op_info *info)
+{
+	if (!pkt->payload_bytes)
+		return VB_OK;
+	if (info->kind == VB_K_SEND)
+		return vb_host_recv_write(resp, resp->offset, pkt->payload, pkt->payload_bytes);
+	return vb_host_remote_write(resp, resp->rkey, resp->va + resp->offset, pkt->payload,
+				    pkt->payload_bytes);
+}
+
+/* Does this packet need a receive request: the first of a SEND, the last of a WRITE with imm. */
+static bool takes_recv(const struct vb_op_info *info)
+{
+	if (info->kind == VB_K_SEND)
+		return info->pos & VB_P_FIRST;
+	return info->headers & VB_H_IMM;
+}
+
+enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
+			     const struct vb_op_info *info)
+{
+	enum vb_verdict verdict;
+
+	if (!in_sequence(resp, info))
+		return VB_BAD_SEQUENCE;
+	if (info->pos & VB_P_FIRST) {
+		resp->offset = 0;
+		if (info->kind == VB_K_WRITE) {
+			verdict = begin_write(resp, pkt);
+			if (verdict != VB_OK)
+				return verdict;
+		}
+	}
+	if (!length_fits(resp, pkt, info))
+		return VB_BAD_LENGTH;
+	/* Last of the checks: a request that is refused takes no receive request with it. */
+	if (takes_recv(info) && !resp->has_recv) {
+		if (!vb_host_recv_take(resp))
+			return VB_NO_RECV;
+		resp->has_recv = true;
+	}
+	verdict = place(resp, pkt, info);
+	if (verdict != VB_OK)
+		return verdict;
+	resp->offset += pkt->payload_bytes;
+	resp->message = info->kind == VB_K_SEND ? VB_M_SEND : VB_M_WRITE;
+	if (!(info->pos & VB_P_LAST))
+		return VB_OK;
+	resp->message = VB_M_NONE;
+	resp->msn = vb_psn_add(resp->msn, 1);
+	if (info->kind == VB_K_SEND || (info->headers & VB_H_IMM)) {
+		resp->has_recv = false;
+		vb_host_recv_done(resp, pkt, info, resp->offset, IBV_WC_SUCCESS);
+	}
+	return VB_OK;
+}

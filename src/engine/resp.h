@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ENGINE_RESP_H
+#define VB_ENGINE_RESP_H
+
+/*
+ * The responder: what a QP does with requests that arrive. Pure, like the requester, and shares
+ * no field with it.
+ *
+ * RC answers leave in the order of the requests: READ responses and atomic results wait in a ring
+ * of resources, and an ACK or NAK only follows when those are out.
+ */
+
+#include "engine/recv.h"
+#include "engine/segment.h"
+#include "engine/verdict.h"
+#include "wire/packet.h"
+
+enum { VB_RD_ATOMIC_MAX = 128 };
+
+/* A READ or atomic that was executed: to be answered, and for atomics to be answered again. */
+struct vb_resource {
+	uint32_t psn;
+	uint32_t packets;
+	uint32_t sent; /* packets of the answer that have left */
+	bool atomic;
+	uint32_t rkey;
+	uint64_t va;
+	uint32_t bytes;
+	uint32_t msn;  /* as it was then */
+	uint64_t orig; /* atomic: the value found */
+};
+
+/* The message that is being received. */
+enum vb_message { VB_M_NONE, VB_M_SEND, VB_M_WRITE };
+
+struct vb_resp {
+	/* Set by modify_qp. */
+	enum vb_transport transport;
+	uint32_t mtu;
+	uint32_t resources_max; /* max_dest_rd_atomic */
+	uint8_t min_rnr_timer;
+	unsigned access; /* IBV_ACCESS_REMOTE_*: what the QP lets others do */
+
+	uint32_t epsn; /* the PSN that comes next */
+	uint32_t msn;  /* messages completed */
+	enum vb_message message;
+	uint32_t offset; /* octets of the message that have come */
+	uint32_t rkey;
+	uint64_t va;
+	uint32_t dma_bytes;
+
+	bool has_recv; /* recv is taken from the queue */
+	struct vb_recv recv;
+
+	bool ack_owed;
+	bool nak_owed;
+	uint8_t nak_syndrome;
+	bool nak_sent; /* silence until epsn comes */
+	bool broken;   /* a fatal verdict was given: nothing is taken any more */
+
+	/* [done, tail): to be answered; [tail - resources_max, done): kept for duplicates. */
+	struct vb_resource *ring; /* resources_max entries */
+	uint32_t done, tail;
+	bool again_owed; /* a READ that was asked for again, out of turn */
+	struct vb_resource again;
+};
+
+/* What the QP has to do after a request. */
+enum vb_resp_outcome {
+	VB_RESP_NOTHING,
+	VB_RESP_OWES,	   /* there is an answer to be sent */
+	VB_RESP_DUPLICATE, /* there is an answer to be sent, for something seen before */
+	VB_RESP_DROPPED,   /* the request was dropped: resp->why tells */
+	VB_RESP_FAILED,	   /* send what is owed, then the QP goes to error; *verdict tells why */
+};
+
+struct vb_resp_result {
+	enum vb_resp_outcome outcome;
+	enum vb_verdict verdict;
+};
+
+/* Everything but the ring's memory starts afresh. */
+void vb_resp_reset(struct vb_resp *resp);
+
+struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    const struct vb_op_info *info);
+struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    const struct vb_op_info *info);
+
+/* grh: the VB_GRH_BYTES octets that go before the data. */
+struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    const struct vb_op_info *info, const uint8_t *grh);
+
+/*
+ * The next packet owed, false if none is. Fills pkt's headers; data of a READ response is
+ * pkt->dma_bytes octets at (rkey, va), to be checked and fetched by the caller.
+ * Moves on: a caller who cannot send puts back the struct vb_resp_pos from before.
+ */
+struct vb_resp_pos {
+	uint32_t done, sent, again_sent;
+	bool again_owed, ack_owed, nak_owed;
+};
+
+struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp);
+void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos);
+bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data);
+
+/* The data of the response in hand cannot be read: NAK it instead. */
+void vb_rc_response_fault(struct vb_resp *resp, const struct vb_pkt *pkt);
+
+/* A message being received is given up; a receive request in hand is kept for the next. */
+void vb_resp_drop_message(struct vb_resp *resp);
+
+/* --- shared by the services --- */
+enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
+			     const struct vb_op_info *info);
+
+#endif

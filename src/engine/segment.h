@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ENGINE_SEGMENT_H
+#define VB_ENGINE_SEGMENT_H
+
+/*
+ * (work request, PSN) -> packet. A pure function, so that sending again is the same call as
+ * sending for the first time, and no progress is stored but a PSN.
+ */
+
+#include "engine/wqe.h"
+
+/*
+ * A READ of any length is asked for in pieces of at most this many octets, each a request of its
+ * own on the wire: the requester never has more on its way to it than it can take in.
+ */
+#define VB_READ_CHUNK_BYTES 65536u
+
+struct vb_segment {
+	uint8_t opcode;
+	bool first, last; /* of the work request */
+	uint32_t psn;
+	uint32_t span;	 /* PSNs that it covers: 1, or those of the response to a READ */
+	uint32_t offset; /* within the work request's data */
+	uint32_t bytes;	 /* of payload, or of data asked for */
+};
+
+static inline uint32_t vb_read_chunk_packets(uint32_t mtu)
+{
+	return VB_READ_CHUNK_BYTES / mtu;
+}
+
+/* PSNs that a work request of these octets takes (IBA 9.7.2: a zero-length one takes one). */
+static inline uint32_t vb_packets(uint32_t bytes, uint32_t mtu)
+{
+	return bytes ? (uint32_t)(((uint64_t)bytes + mtu - 1) / mtu) : 1;
+}
+
+/* psn must be one of the request's own. */
+void vb_segment_at(struct vb_segment *seg, enum vb_transport transport, const struct vb_wqe *wqe,
+		   uint32_t psn, uint32_t mtu);
+
+/* Does the PSN belong to the work request? */
+bool vb_wqe_has_psn(const struct vb_wqe *wqe, uint32_t psn);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The responders without acknowledgement: what does not fit is dropped (IBA 9.8). */
+
+#include "base/psn.h"
+#include "engine/host.h"
+#include "wire/grh.h"
+
+static struct vb_resp_result dropped(enum vb_verdict why)
+{
+	return (struct vb_resp_result){ VB_RESP_DROPPED, why };
+}
+
+/* A local fault of the receive request in hand: it is completed with it, and the QP stops. */
+static struct vb_resp_result recv_fault(struct vb_resp *resp, const struct vb_pkt *pkt,
+					const struct vb_op_info *info, enum vb_verdict verdict)
+{
+	resp->has_recv = false;
+	resp->broken = true;
+	vb_host_recv_done(resp, pkt, info, resp->offset, vb_verdict_rows[verdict].recv_status);
+	return (struct vb_resp_result){ VB_RESP_FAILED, verdict };
+}
+
+static bool is_recv_fault(enum vb_verdict verdict)
+{
+	return verdict == VB_TOO_LONG || verdict == VB_BAD_RECV_SGE;
+}
+
+struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    const struct vb_op_info *info)
+{
+	bool gap = pkt->psn != resp->epsn;
+	enum vb_verdict verdict;
+
+	if (resp->broken)
+		return dropped(VB_BAD_SEQUENCE);
+	resp->epsn = vb_psn_add(pkt->psn, 1);
+	if (info->kind != VB_K_SEND && info->kind != VB_K_WRITE)
+		return dropped(VB_BAD_OPCODE);
+	/* IBA 9.8.2.2.1: after a hole, the message is lost; the next one that begins is taken. */
+	if (gap || (info->pos & VB_P_FIRST)) {
+		vb_resp_drop_message(resp);
+		if (!(info->pos & VB_P_FIRST))
+			return dropped(VB_BAD_SEQUENCE);
+	}
+	verdict = vb_resp_data(resp, pkt, info);
+	if (verdict == VB_OK)
+		return (struct vb_resp_result){ VB_RESP_NOTHING, VB_OK };
+	vb_resp_drop_message(resp);
+	if (is_recv_fault(verdict) && resp->has_recv)
+		return recv_fault(resp, pkt, info, verdict);
+	return dropped(verdict);
+}
+
+struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    const struct vb_op_info *info, const uint8_t *grh)
+{
+	enum vb_verdict verdict;
+
+	if (resp->broken)
+		return dropped(VB_BAD_SEQUENCE);
+	if (pkt->payload_bytes > resp->mtu)
+		return dropped(VB_BAD_LENGTH);
+	if (!resp->has_recv) {
+		if (!vb_host_recv_take(resp))
+			return dropped(VB_NO_RECV);
+		resp->has_recv = true;
+	}
+	resp->offset = 0;
+	verdict = vb_host_recv_write(resp, 0, grh, VB_GRH_BYTES);
+	if (verdict == VB_OK && pkt->payload_bytes)
+		verdict = vb_host_recv_write(resp, VB_GRH_BYTES, pkt->payload, pkt->payload_bytes);
+	if (verdict != VB_OK)
+		return recv_fault(resp, pkt, info, verdict);
+	resp->has_recv = false;
+	vb_host_recv_done(resp, pkt, info, VB_GRH_BYTES + pkt->payload_bytes, IBV_WC_SUCCESS);
+	return (struct vb_resp_result){ VB_RESP_NOTHING, VB_OK };
+}

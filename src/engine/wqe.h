@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ENGINE_WQE_H
+#define VB_ENGINE_WQE_H
+
+/*
+ * A send work request as it waits in the send queue. Written once, when it is posted; nothing in
+ * it changes while it is sent, however often that happens. Where the requester is stands in the
+ * requester, as a PSN.
+ */
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/path.h"
+#include "wire/opcode.h"
+
+/* Where a datagram goes. */
+struct vb_ud_addr {
+	struct vb_path path;
+	uint32_t dqpn;
+	uint32_t qkey;
+};
+
+struct vb_wqe {
+	uint64_t wr_id;
+	uint32_t bytes;
+	uint16_t sge_count;
+	uint8_t kind;	   /* enum vb_kind */
+	uint8_t extra;	   /* VB_H_IMM, VB_H_IETH or 0 */
+	uint8_t wc_opcode; /* enum ibv_wc_opcode */
+	uint8_t flags;	   /* IBV_SEND_*; SIGNALED is set for all if the QP says so */
+	uint8_t fault;	   /* enum ibv_wc_status: what it will fail with when its turn comes */
+	uint32_t imm_be;   /* or the rkey to invalidate, in host order */
+	uint32_t psn;	   /* first of the PSNs it takes */
+	uint32_t packets;  /* how many those are */
+	uint32_t ssn;	   /* number of its first message */
+	uint32_t messages; /* a long READ is sent as several requests */
+	union {
+		struct {
+			uint64_t va;
+			uint32_t rkey;
+			uint64_t swap_add, compare;
+		} remote;
+		struct vb_ud_addr ud;
+	};
+	union {
+		struct ibv_sge sge[1]; /* sge_count of them */
+		uint8_t data[16];      /* bytes of them, with IBV_SEND_INLINE */
+	};
+};
+
+/* The send queue: a ring that nic allocates. Indices count on; index & mask is the place. */
+struct vb_sq {
+	uint8_t *ring;
+	uint32_t stride, mask;
+};
+
+static inline struct vb_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t index)
+{
+	return (struct vb_wqe *)(sq->ring + (size_t)(index & sq->mask) * sq->stride);
+}
+
+static inline bool vb_wqe_takes_recv(const struct vb_wqe *wqe)
+{
+	return wqe->kind == VB_K_SEND || (wqe->kind == VB_K_WRITE && (wqe->extra & VB_H_IMM));
+}
+
+static inline bool vb_wqe_is_atomic(const struct vb_wqe *wqe)
+{
+	return wqe->kind == VB_K_CMP_SWP || wqe->kind == VB_K_FETCH_ADD;
+}
+
+/* Does it wait for a response that carries data? */
+static inline bool vb_wqe_is_fetch(const struct vb_wqe *wqe)
+{
+	return wqe->kind == VB_K_READ_REQ || vb_wqe_is_atomic(wqe);
+}
+
+#endif

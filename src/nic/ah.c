@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/ah.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/internal.h"
+
+#define HOP_LIMIT_DEFAULT 64
+
+int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
+{
+	static const uint8_t zero[VB_GID_BYTES];
+	struct vb_gid_entry entry;
+
+	if (!attr->is_global || attr->port_num != 1 || attr->static_rate > IBV_RATE_1200_GBPS ||
+	    attr->sl > 15)
+		return EINVAL;
+	if (vb_nic_gid_get(nic, attr->grh.sgid_index, &entry) || !entry.mtu_bytes)
+		return EINVAL;
+	if (!memcmp(attr->grh.dgid.raw, zero, sizeof(zero)) ||
+	    vb_gid_is_ipv4(attr->grh.dgid.raw) != vb_gid_is_ipv4(entry.gid))
+		return EINVAL;
+	*path = (struct vb_path){
+		.flow_label = attr->grh.flow_label & 0xfffff,
+		.ifindex = entry.ifindex,
+		.sport = 4791,
+		.tclass = attr->grh.traffic_class,
+		.hop_limit = attr->grh.hop_limit ? attr->grh.hop_limit : HOP_LIMIT_DEFAULT,
+	};
+	memcpy(path->src, entry.gid, sizeof(path->src));
+	memcpy(path->dst, attr->grh.dgid.raw, sizeof(path->dst));
+	return 0;
+}
+
+int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah **out)
+{
+	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
+	struct vb_path path;
+	struct vb_ah *ah;
+	int err = vb_path_resolve(nic, attr, &path);
+
+	if (err)
+		return err;
+	err = vb_nic_count_up(&nic->ahs, VB_AHS_MAX);
+	if (err)
+		return err;
+	ah = calloc(1, sizeof(*ah));
+	if (!ah) {
+		atomic_fetch_sub(&nic->ahs, 1);
+		return ENOMEM;
+	}
+	ah->ibv.context = pd->ibv.context;
+	ah->ibv.pd = &pd->ibv;
+	ah->path = path;
+	ah->attr = *attr;
+	atomic_fetch_add(&pd->users, 1);
+	*out = ah;
+	return 0;
+}
+
+int vb_ah_destroy(struct vb_ah *ah)
+{
+	atomic_fetch_sub(&vb_nic_of(ah->ibv.context)->ahs, 1);
+	atomic_fetch_sub(&((struct vb_pd *)ah->ibv.pd)->users, 1);
+	free(ah);
+	return 0;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/ctx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/cq.h"
+#include "nic/internal.h"
+
+int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
+{
+	struct vb_ctx *ctx = calloc(1, sizeof(*ctx));
+
+	if (!ctx)
+		return ENOMEM;
+	ctx->nic = nic;
+	ctx->events_tail = &ctx->events;
+	ctx->ibv.context.async_fd = async_fd;
+	vb_lock_init(&ctx->lock);
+	*out = ctx;
+	return 0;
+}
+
+void vb_ctx_destroy(struct vb_ctx *ctx)
+{
+	while (ctx->events) {
+		struct vb_event *next = ctx->events->next;
+
+		free(ctx->events);
+		ctx->events = next;
+	}
+	vb_lock_fini(&ctx->lock);
+	free(ctx);
+}
+
+bool vb_ctx_event_pop(struct vb_ctx *ctx, struct ibv_async_event *event)
+{
+	struct vb_event *first;
+
+	vb_lock_take(&ctx->lock);
+	first = ctx->events;
+	if (first) {
+		ctx->events = first->next;
+		if (!ctx->events)
+			ctx->events_tail = &ctx->events;
+		*event = first->event;
+		if (first->delivered)
+			++*first->delivered;
+	}
+	vb_lock_drop(&ctx->lock);
+	free(first);
+	return first;
+}
+
+void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
+		       uint32_t *delivered)
+{
+	struct vb_event *e = malloc(sizeof(*e));
+
+	if (!e) /* no memory to tell of an error: the queues tell it as well */
+		return;
+	*e = (struct vb_event){ .event = *event, .delivered = delivered };
+	vb_lock_take(&ctx->lock);
+	*ctx->events_tail = e;
+	ctx->events_tail = &e->next;
+	vb_lock_drop(&ctx->lock);
+	ctx->nic->host.signal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
+}
+
+void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered)
+{
+	struct vb_event **at = &ctx->events;
+
+	vb_lock_take(&ctx->lock);
+	while (*at) {
+		struct vb_event *e = *at;
+
+		if (e->delivered != delivered) {
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		free(e);
+		ctx->nic->host.unsignal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
+	}
+	ctx->events_tail = at;
+	vb_lock_drop(&ctx->lock);
+}
+
+int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
+{
+	struct vb_pd *pd;
+	int err = vb_nic_count_up(&ctx->nic->pds, VB_PDS_MAX);
+
+	if (err)
+		return err;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd) {
+		atomic_fetch_sub(&ctx->nic->pds, 1);
+		return ENOMEM;
+	}
+	pd->ibv.context = &ctx->ibv.context;
+	*out = pd;
+	return 0;
+}
+
+int vb_pd_destroy(struct vb_pd *pd)
+{
+	if (atomic_load(&pd->users))
+		return EBUSY;
+	atomic_fetch_sub(&vb_nic_of(pd->ibv.context)->pds, 1);
+	free(pd);
+	return 0;
+}
+
+int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **out)
+{
+	struct vb_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return ENOMEM;
+	channel->ibv.context = &ctx->ibv.context;
+	channel->ibv.fd = fd;
+	channel->tail = &channel->head;
+	vb_lock_init(&channel->lock);
+	*out = channel;
+	return 0;
+}
+
+int vb_channel_destroy(struct vb_channel *channel)
+{
+	int users;
+
+	vb_lock_take(&channel->lock);
+	users = channel->ibv.refcnt;
+	vb_lock_drop(&channel->lock);
+	if (users)
+		return EBUSY;
+	vb_lock_fini(&channel->lock);
+	free(channel);
+	return 0;
+}
+
+struct vb_cq *vb_channel_pop(struct vb_channel *channel)
+{
+	struct vb_cq *cq;
+
+	vb_lock_take(&channel->lock);
+	cq = channel->head;
+	if (cq) {
+		channel->head = cq->channel_next;
+		if (!channel->head)
+			channel->tail = &channel->head;
+		cq->channel_next = NULL;
+		cq->comp_delivered++;
+		/* Events queued since then are told one by one, in turn with other CQs'. */
+		if (--cq->channel_pending) {
+			*channel->tail = cq;
+			channel->tail = &cq->channel_next;
+		}
+	}
+	vb_lock_drop(&channel->lock);
+	return cq;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * What the engine asks of its host: the only place, with tx.c, where application memory is
+ * touched. Every access checks key, PD, bounds and rights anew; nothing is remembered.
+ */
+
+#include "engine/host.h"
+
+#include "base/check.h"
+#include "base/guard.h"
+#include "nic/qp.h"
+#include "nic/rq.h"
+
+static struct vb_qp *qp_of_req(struct vb_req *req)
+{
+	return vb_container_of(req, struct vb_qp, req);
+}
+
+static struct vb_qp *qp_of_resp(struct vb_resp *resp)
+{
+	return vb_container_of(resp, struct vb_qp, resp);
+}
+
+void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t index,
+		       enum ibv_wc_status status)
+{
+	struct vb_qp *qp = qp_of_req(req);
+	struct vb_cqe cqe;
+
+	if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
+		return;
+	cqe = (struct vb_cqe){
+		.wc = { .wr_id = wqe->wr_id,
+			.status = status,
+			.opcode = (enum ibv_wc_opcode)wqe->wc_opcode,
+			.byte_len = wqe->bytes,
+			.qp_num = qp->ibv.qp.qp_num },
+		.solicited = status != IBV_WC_SUCCESS,
+		.qp = qp,
+		.sq_released = index + 1,
+	};
+	vb_cq_push((struct vb_cq *)qp->ibv.qp.send_cq, &cqe);
+}
+
+/* Scatter over a list of SGEs: false if a key does not allow it or memory is gone. */
+static bool scatter(struct vb_qp *qp, const struct ibv_sge *sge, uint32_t count, uint32_t offset,
+		    const uint8_t *data, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < count && bytes; i++) {
+		uint32_t n = sge[i].length;
+		uint8_t *to;
+		bool ok;
+
+		if (offset >= n) {
+			offset -= n;
+			continue;
+		}
+		n = n - offset < bytes ? n - offset : bytes;
+		to = vb_mr_get(qp->nic, qp->ibv.qp.pd, sge[i].lkey, sge[i].addr + offset, n,
+			       IBV_ACCESS_LOCAL_WRITE);
+		if (!to)
+			return false;
+		ok = vb_guard_copy(to, data, n);
+		vb_mr_put(qp->nic, sge[i].lkey);
+		if (!ok)
+			return false;
+		data += n;
+		bytes -= n;
+		offset = 0;
+	}
+	return true;
+}
+
+enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *wqe,
+				       uint32_t offset, const void *data, uint32_t bytes)
+{
+	if (!scatter(qp_of_req(req), wqe->sge, wqe->sge_count, offset, data, bytes))
+		return IBV_WC_LOC_PROT_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+bool vb_host_recv_take(struct vb_resp *resp)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	uint32_t left;
+
+	if (qp->ibv.qp.srq)
+		return vb_srq_take((struct vb_srq *)qp->ibv.qp.srq, &resp->recv);
+	return vb_rq_take(qp->rq, &resp->recv, &left);
+}
+
+uint32_t vb_host_recv_count(struct vb_resp *resp)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+
+	return qp->ibv.qp.srq ? UINT32_MAX : vb_rq_count(qp->rq);
+}
+
+/* The keys of a receive request belong to its queue's PD: the SRQ's, if it is one. */
+enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const void *data,
+				   uint32_t bytes)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	const struct vb_recv *recv = &resp->recv;
+
+	if ((uint64_t)offset + bytes > recv->bytes)
+		return VB_TOO_LONG;
+	return scatter(qp, recv->sge, recv->sge_count, offset, data, bytes) ? VB_OK
+									   : VB_BAD_RECV_SGE;
+}
+
+void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
+		       const struct vb_op_info *info, uint32_t bytes, enum ibv_wc_status status)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	struct vb_cqe cqe = {
+		.wc = { .wr_id = resp->recv.wr_id,
+			.status = status,
+			.opcode = info->kind == VB_K_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM
+							   : IBV_WC_RECV,
+			.byte_len = bytes,
+			.qp_num = qp->ibv.qp.qp_num,
+			.src_qp = qp->dqpn },
+		.solicited = pkt->se || status != IBV_WC_SUCCESS,
+	};
+
+	if (info->headers & VB_H_IMM) {
+		cqe.wc.wc_flags |= IBV_WC_WITH_IMM;
+		cqe.wc.imm_data = pkt->imm_be;
+	}
+	if (resp->transport == VB_UD) {
+		/* Clients of mlx5 devices read the kind of IP header off sl: 1 IPv6, 2 IPv4. */
+		cqe.wc.wc_flags |= IBV_WC_GRH;
+		cqe.wc.src_qp = pkt->sqpn;
+		cqe.wc.sl = qp->rx_ipv4 ? 2 : 1;
+	}
+	vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
+}
+
+enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64_t va,
+				     uint32_t bytes, unsigned access)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+
+	if (!vb_mr_get(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, access))
+		return VB_BAD_ACCESS;
+	vb_mr_put(qp->nic, rkey);
+	return VB_OK;
+}
+
+enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64_t va,
+				     const void *data, uint32_t bytes)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	uint8_t *to = vb_mr_get(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, IBV_ACCESS_REMOTE_WRITE);
+	bool ok;
+
+	if (!to)
+		return VB_BAD_ACCESS;
+	ok = vb_guard_copy(to, data, bytes);
+	vb_mr_put(qp->nic, rkey);
+	return ok ? VB_OK : VB_BAD_MEMORY;
+}
+
+static bool do_atomic(uint64_t *at, const struct vb_pkt *pkt, enum vb_kind kind, uint64_t *orig)
+{
+	struct vb_guard guard;
+
+	if (!vb_guard_enter(&guard))
+		return false;
+	if (kind == VB_K_FETCH_ADD) {
+		*orig = __atomic_fetch_add(at, pkt->swap_add, __ATOMIC_SEQ_CST);
+	} else {
+		uint64_t expected = pkt->compare;
+
+		__atomic_compare_exchange_n(at, &expected, pkt->swap_add, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+		*orig = expected;
+	}
+	vb_guard_leave();
+	return true;
+}
+
+enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt *pkt,
+				      enum vb_kind kind, uint64_t *orig)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	uint8_t *at = vb_mr_get(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, sizeof(*orig),
+				IBV_ACCESS_REMOTE_ATOMIC);
+	bool ok;
+
+	if (!at)
+		return VB_BAD_ACCESS;
+	/* An address that is aligned remotely may lie askew here (zero-based, iova). */
+	ok = ((uintptr_t)at & 7) == 0 && do_atomic((uint64_t *)at, pkt, kind, orig);
+	vb_mr_put(qp->nic, pkt->rkey);
+	return ok ? VB_OK : VB_BAD_MEMORY;
+}

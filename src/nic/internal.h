@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_INTERNAL_H
+#define VB_NIC_INTERNAL_H
+
+/* The inside of a NIC, for src/nic only. */
+
+#include "engine/resp.h"
+#include "nic/ctx.h"
+
+/* A leased slot and its QPs. */
+struct vb_slot {
+	uint16_t slot;
+	uint32_t next_index;
+	uint32_t count;
+	_Atomic(struct vb_qp *) qp[VB_INDICES];
+};
+
+struct vb_mr;
+
+struct vb_key_slot {
+	_Atomic(struct vb_mr *) mr;
+	_Atomic uint32_t users; /* accesses under way */
+};
+
+struct vb_keys {
+	vb_lock lock; /* writers */
+	struct vb_key_slot *slot;
+	uint32_t next, count;
+};
+
+/* QPs by the time at which they want to be looked at: a heap. */
+struct vb_timers {
+	vb_lock lock;
+	struct vb_qp **heap;
+	uint32_t count, size;
+	_Atomic uint64_t first_ns;
+};
+
+struct vb_nic {
+	struct vb_nic_host host;
+	vb_lock lock; /* tables below, seed, counts */
+	vb_lock rx;   /* the rx right */
+	uint64_t seed;
+	uint64_t guid_be;
+
+	struct vb_gid_entry gids[VB_GIDS_MAX];
+
+	_Atomic(struct vb_slot *) slots[VB_SLOTS_PER_NIC_MAX];
+	unsigned slot_count;
+
+	_Atomic uint32_t pds, cqs, srqs, ahs, qps;
+
+	struct vb_keys keys;
+	struct vb_timers timers;
+	struct vb_stats stats;
+};
+
+static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)
+{
+	return nic->host.now_ns(nic->host.arg);
+}
+
+static inline struct vb_nic *vb_nic_of(const struct ibv_context *context)
+{
+	return vb_ctx_of((struct ibv_context *)context)->nic;
+}
+
+uint64_t vb_nic_random(struct vb_nic *nic);
+
+/* Count an object against its limit: ENOMEM beyond it. */
+int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max);
+
+/* --- slots (nic.c) --- */
+struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn);
+int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
+void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn);
+
+/* --- keys (mem.c) --- */
+int vb_keys_init(struct vb_keys *keys);
+void vb_keys_fini(struct vb_keys *keys);
+
+/*
+ * Find the memory at va, if the key allows it: where it is, or NULL. The region stays until
+ * vb_mr_put(key). access: IBV_ACCESS_* bits that all must be granted, 0 for a local read.
+ */
+uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+		   uint64_t bytes, unsigned access);
+void vb_mr_put(struct vb_nic *nic, uint32_t key);
+
+/* --- timers (timer.c) --- */
+struct vb_timer {
+	uint64_t at_ns; /* UINT64_MAX: not in the heap */
+	uint32_t place;
+};
+
+void vb_timers_init(struct vb_timers *timers);
+void vb_timers_fini(struct vb_timers *timers);
+/* Look at qp at at_ns or before. */
+void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t at_ns);
+void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp);
+/* Take out a QP whose time has come, NULL: none. */
+struct vb_qp *vb_timer_take(struct vb_nic *nic, uint64_t now_ns);
+
+#endif

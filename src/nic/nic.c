@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/nic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/prng.h"
+#include "nic/internal.h"
+#include "nic/qp.h"
+
+/* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
+#define FRAME_OVERHEAD_BYTES 44
+
+/* IPv6 and UDP headers: what an interface's MTU must hold beside a frame. */
+#define IP_UDP_BYTES 48
+
+static const char *const stat_names[VB_STATS] = {
+#define X(id, name) [VB_STAT_##id] = name,
+	VB_STAT_LIST(X)
+#undef X
+};
+
+const char *vb_stat_name(enum vb_stat stat)
+{
+	return stat_names[stat];
+}
+
+int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t seed)
+{
+	struct vb_nic *nic = calloc(1, sizeof(*nic));
+
+	if (!nic)
+		return ENOMEM;
+	if (vb_keys_init(&nic->keys)) {
+		free(nic);
+		return ENOMEM;
+	}
+	nic->host = *host;
+	nic->seed = seed;
+	vb_lock_init(&nic->lock);
+	vb_lock_init(&nic->rx);
+	vb_timers_init(&nic->timers);
+	*out = nic;
+	return 0;
+}
+
+void vb_nic_destroy(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
+		free(atomic_load(&nic->slots[i]));
+	vb_timers_fini(&nic->timers);
+	vb_keys_fini(&nic->keys);
+	vb_lock_fini(&nic->rx);
+	vb_lock_fini(&nic->lock);
+	free(nic);
+}
+
+uint64_t vb_nic_random(struct vb_nic *nic)
+{
+	uint64_t r;
+
+	vb_lock_take(&nic->lock);
+	r = vb_prng_next(&nic->seed);
+	vb_lock_drop(&nic->lock);
+	return r;
+}
+
+int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max)
+{
+	if (atomic_fetch_add(count, 1) < max)
+		return 0;
+	atomic_fetch_sub(count, 1);
+	return ENOMEM;
+}
+
+struct vb_stats *vb_nic_stats(struct vb_nic *nic)
+{
+	return &nic->stats;
+}
+
+bool vb_nic_rx_try(struct vb_nic *nic)
+{
+	return vb_lock_try(&nic->rx);
+}
+
+void vb_nic_rx_drop(struct vb_nic *nic)
+{
+	vb_lock_drop(&nic->rx);
+}
+
+/* --- slots --- */
+
+static struct vb_slot *slot_of(struct vb_nic *nic, uint32_t qpn)
+{
+	uint32_t slot = qpn >> VB_INDEX_BITS;
+
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *s = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		if (!s)
+			break;
+		if (s->slot == slot)
+			return s;
+	}
+	return NULL;
+}
+
+struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+
+	if (!slot)
+		return NULL;
+	return atomic_load_explicit(&slot->qp[qpn & (VB_INDICES - 1)], memory_order_acquire);
+}
+
+static int lease_slot(struct vb_nic *nic, struct vb_slot **out)
+{
+	struct vb_slot *slot;
+	int err;
+
+	if (nic->slot_count == VB_SLOTS_PER_NIC_MAX)
+		return ENOMEM;
+	slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return ENOMEM;
+	err = nic->host.lease(nic->host.arg, &slot->slot, &slot->next_index);
+	if (err) {
+		free(slot);
+		return err;
+	}
+	atomic_store_explicit(&nic->slots[nic->slot_count++], slot, memory_order_release);
+	*out = slot;
+	return 0;
+}
+
+static uint32_t slot_place(struct vb_slot *slot, struct vb_qp *qp)
+{
+	uint32_t index;
+
+	do
+		index = slot->next_index++ & (VB_INDICES - 1);
+	while (index < 2 || atomic_load(&slot->qp[index])); /* 0 and 1 mean management QPs */
+	atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
+	slot->count++;
+	return (uint32_t)slot->slot << VB_INDEX_BITS | index;
+}
+
+int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
+{
+	struct vb_slot *slot = NULL;
+	int err = 0;
+
+	vb_lock_take(&nic->lock);
+	for (unsigned i = 0; i < nic->slot_count && !slot; i++) {
+		slot = atomic_load(&nic->slots[i]);
+		if (slot->count >= VB_INDICES - 2)
+			slot = NULL;
+	}
+	if (!slot)
+		err = lease_slot(nic, &slot);
+	if (!err)
+		*qpn = slot_place(slot, qp);
+	vb_lock_drop(&nic->lock);
+	return err;
+}
+
+void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+
+	vb_check(slot);
+	vb_lock_take(&nic->lock);
+	atomic_store(&slot->qp[qpn & (VB_INDICES - 1)], NULL);
+	slot->count--;
+	vb_lock_drop(&nic->lock);
+	/* Whoever found it in the table holds the rx right until done with it. */
+	vb_lock_take(&nic->rx);
+	vb_lock_drop(&nic->rx);
+}
+
+unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
+		      uint32_t next_index[VB_SLOTS_PER_NIC_MAX])
+{
+	unsigned count;
+
+	vb_lock_take(&nic->lock);
+	count = nic->slot_count;
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_slot *s = atomic_load(&nic->slots[i]);
+
+		slot[i] = s->slot;
+		next_index[i] = s->next_index & (VB_INDICES - 1);
+	}
+	vb_lock_drop(&nic->lock);
+	return count;
+}
+
+/* --- addresses --- */
+
+void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, unsigned count)
+{
+	vb_check(count <= VB_GIDS_MAX);
+	vb_lock_take(&nic->lock);
+	memset(nic->gids, 0, sizeof(nic->gids));
+	memcpy(nic->gids, entries, count * sizeof(*entries));
+	vb_lock_drop(&nic->lock);
+}
+
+int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entry)
+{
+	if (index >= VB_GIDS_MAX)
+		return EINVAL;
+	vb_lock_take(&nic->lock);
+	*entry = nic->gids[index];
+	vb_lock_drop(&nic->lock);
+	return 0;
+}
+
+void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be)
+{
+	nic->guid_be = guid_be;
+}
+
+/* --- queries --- */
+
+void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
+{
+	*attr = (struct ibv_device_attr){
+		.fw_ver = VB_VERSION,
+		.node_guid = nic->guid_be,
+		.sys_image_guid = nic->guid_be,
+		.max_mr_size = VB_MR_BYTES_MAX,
+		.page_size_cap = 0xfffff000,
+		.vendor_id = VB_VENDOR_ID,
+		.vendor_part_id = VB_PART_ID,
+		.hw_ver = 1,
+		.max_qp = VB_QPS_MAX - 2 * VB_SLOTS_PER_NIC_MAX,
+		.max_qp_wr = VB_QP_WR_MAX,
+		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
+				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE,
+		.max_sge = VB_SGE_MAX,
+		.max_sge_rd = VB_SGE_MAX,
+		.max_cq = VB_CQS_MAX,
+		.max_cqe = VB_CQE_MAX,
+		.max_mr = VB_MRS_MAX,
+		.max_pd = VB_PDS_MAX,
+		.max_qp_rd_atom = VB_RD_ATOMIC_MAX,
+		.max_res_rd_atom = VB_RD_ATOMIC_MAX * (VB_QPS_MAX - 2 * VB_SLOTS_PER_NIC_MAX),
+		.max_qp_init_rd_atom = VB_RD_ATOMIC_MAX,
+		.atomic_cap = IBV_ATOMIC_GLOB,
+		.max_ah = VB_AHS_MAX,
+		.max_srq = VB_SRQS_MAX,
+		.max_srq_wr = VB_SRQ_WR_MAX,
+		.max_srq_sge = VB_SGE_MAX,
+		.max_pkeys = VB_PKEYS,
+		.local_ca_ack_delay = VB_ACK_DELAY_CODE,
+		.phys_port_cnt = VB_PORTS,
+	};
+}
+
+static enum ibv_mtu mtu_code(uint32_t interface_bytes)
+{
+	enum ibv_mtu code = IBV_MTU_4096;
+
+	while (code > IBV_MTU_256 &&
+	       (128u << code) + FRAME_OVERHEAD_BYTES + IP_UDP_BYTES > interface_bytes)
+		code--;
+	return code;
+}
+
+/* The MTU that every way out of here has; loopback counts where there is nothing else. */
+static uint32_t narrowest_bytes(struct vb_nic *nic, bool *up)
+{
+	uint32_t out = UINT32_MAX, loop = UINT32_MAX;
+
+	*up = false;
+	vb_lock_take(&nic->lock);
+	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
+		const struct vb_gid_entry *e = &nic->gids[i];
+		uint32_t *least = e->loopback ? &loop : &out;
+
+		if (!e->mtu_bytes)
+			continue;
+		*up = true;
+		if (e->mtu_bytes < *least)
+			*least = e->mtu_bytes;
+	}
+	vb_lock_drop(&nic->lock);
+	return out != UINT32_MAX ? out : loop;
+}
+
+int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *attr)
+{
+	bool up;
+	uint32_t bytes;
+
+	if (port != 1)
+		return EINVAL;
+	bytes = narrowest_bytes(nic, &up);
+	*attr = (struct ibv_port_attr){
+		.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = mtu_code(bytes),
+		.gid_tbl_len = VB_GIDS_MAX,
+		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.max_msg_sz = VB_MESSAGE_BYTES_MAX,
+		.pkey_tbl_len = VB_PKEYS,
+		.max_vl_num = 1,
+		.active_width = 2, /* 4X ... */
+		.active_speed = 32, /* ... EDR: a name for "fast"; there is no wire behind it */
+		.phys_state = up ? 5 : 3, /* LinkUp : Disabled */
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+	return 0;
+}

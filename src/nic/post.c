@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Posting: each work request is decoded in full before it is queued. */
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "base/guard.h"
+#include "nic/ah.h"
+#include "nic/qp.h"
+#include "nic/rq.h"
+
+#define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+enum { ON_RC = 1, ON_UC = 2, ON_UD = 4 };
+
+/* What the opcodes of ibv_post_send(3) mean, and on which services they are. */
+struct opcode_row {
+	uint8_t on;
+	uint8_t kind;
+	uint8_t extra;
+	uint8_t wc_opcode;
+};
+
+static const struct opcode_row opcode_rows[] = {
+	[IBV_WR_RDMA_WRITE] = { ON_RC | ON_UC, VB_K_WRITE, 0, IBV_WC_RDMA_WRITE },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { ON_RC | ON_UC, VB_K_WRITE, VB_H_IMM, IBV_WC_RDMA_WRITE },
+	[IBV_WR_SEND] = { ON_RC | ON_UC | ON_UD, VB_K_SEND, 0, IBV_WC_SEND },
+	[IBV_WR_SEND_WITH_IMM] = { ON_RC | ON_UC | ON_UD, VB_K_SEND, VB_H_IMM, IBV_WC_SEND },
+	[IBV_WR_RDMA_READ] = { ON_RC, VB_K_READ_REQ, 0, IBV_WC_RDMA_READ },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { ON_RC, VB_K_CMP_SWP, 0, IBV_WC_COMP_SWAP },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { ON_RC, VB_K_FETCH_ADD, 0, IBV_WC_FETCH_ADD },
+};
+
+static uint8_t service_bit(const struct vb_qp *qp)
+{
+	enum ibv_qp_type type = qp->ibv.qp.qp_type;
+
+	return type == IBV_QPT_RC ? ON_RC : type == IBV_QPT_UC ? ON_UC : ON_UD;
+}
+
+/* The row of an opcode: 0, EOPNOTSUPP for what no service here has, EINVAL for this service. */
+static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+		      const struct opcode_row **row)
+{
+	if ((unsigned)wr->opcode > IBV_WR_DRIVER1)
+		return EINVAL;
+	if ((unsigned)wr->opcode >= VB_ARRAY_LEN(opcode_rows) || !opcode_rows[wr->opcode].on)
+		return EOPNOTSUPP;
+	*row = &opcode_rows[wr->opcode];
+	return (*row)->on & service_bit(qp) ? 0 : EINVAL;
+}
+
+static uint64_t total_bytes(const struct ibv_send_wr *wr)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		bytes += wr->sg_list[i].length;
+	return bytes;
+}
+
+static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+		 const struct opcode_row *row)
+{
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
+	    (wr->send_flags & ~(unsigned)FLAGS_KNOWN))
+		return EINVAL;
+	if ((wr->send_flags & IBV_SEND_INLINE) &&
+	    ((row->kind != VB_K_SEND && row->kind != VB_K_WRITE) ||
+	     total_bytes(wr) > qp->cap.max_inline_data))
+		return EINVAL;
+	if (qp->ibv.qp.qp_type == IBV_QPT_UD &&
+	    (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->ibv.qp.pd))
+		return EINVAL;
+	return 0;
+}
+
+/* What is only found wrong by the device, and told by a completion (IBA 10.10.3, 11.6.2). */
+static enum ibv_wc_status device_fault(const struct vb_qp *qp, const struct vb_wqe *wqe,
+				       uint64_t bytes)
+{
+	uint64_t max = qp->ibv.qp.qp_type == IBV_QPT_UD ? qp->req.mtu : VB_MESSAGE_BYTES_MAX;
+
+	if (bytes > max || (vb_wqe_is_atomic(wqe) && bytes != sizeof(uint64_t)))
+		return IBV_WC_LOC_LEN_ERR;
+	if (vb_wqe_is_fetch(wqe) && !qp->req.max_fetches)
+		return IBV_WC_LOC_QP_OP_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+/* EFAULT: the application's own pointers are wrong. */
+static int copy_inline(struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	uint32_t at = 0;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (!vb_guard_copy(wqe->data + at, (const void *)(uintptr_t)sge->addr, sge->length))
+			return EFAULT;
+		at += sge->length;
+	}
+	wqe->sge_count = 0;
+	return 0;
+}
+
+static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	switch (wqe->kind) {
+	case VB_K_WRITE:
+	case VB_K_READ_REQ:
+		wqe->remote.va = wr->wr.rdma.remote_addr;
+		wqe->remote.rkey = wr->wr.rdma.rkey;
+		break;
+	case VB_K_CMP_SWP:
+	case VB_K_FETCH_ADD:
+		wqe->remote.va = wr->wr.atomic.remote_addr;
+		wqe->remote.rkey = wr->wr.atomic.rkey;
+		wqe->remote.compare = wqe->kind == VB_K_CMP_SWP ? wr->wr.atomic.compare_add : 0;
+		wqe->remote.swap_add = wqe->kind == VB_K_CMP_SWP ? wr->wr.atomic.swap
+								 : wr->wr.atomic.compare_add;
+		break;
+	default:
+		break;
+	}
+	if (qp->ibv.qp.qp_type != IBV_QPT_UD)
+		return;
+	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
+	wqe->ud.dqpn = wr->wr.ud.remote_qpn & 0xffffff;
+	/* IBA 10.2.5: with the high bit set, the QP's own Q_Key is sent. */
+	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
+}
+
+static int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe)
+{
+	const struct opcode_row *row;
+	int err = opcode_row(qp, wr, &row);
+
+	if (!err)
+		err = check(qp, wr, row);
+	if (err)
+		return err;
+	wqe->wr_id = wr->wr_id;
+	wqe->kind = row->kind;
+	wqe->fault = device_fault(qp, wqe, total_bytes(wr));
+	wqe->bytes = wqe->fault ? 0 : (uint32_t)total_bytes(wr);
+	wqe->extra = row->extra;
+	wqe->wc_opcode = row->wc_opcode;
+	wqe->flags = (uint8_t)wr->send_flags;
+	if (qp->sq_sig_all)
+		wqe->flags |= IBV_SEND_SIGNALED;
+	wqe->imm_be = wr->imm_data;
+	wqe->sge_count = (uint16_t)wr->num_sge;
+	fill_remote(qp, wqe, wr);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return copy_inline(wqe, wr);
+	memcpy(wqe->sge, wr->sg_list, wqe->sge_count * sizeof(wqe->sge[0]));
+	return 0;
+}
+
+static bool sq_full(const struct vb_qp *qp)
+{
+	uint32_t released = atomic_load_explicit(&qp->sq_released, memory_order_acquire);
+
+	return qp->req.tail - released >= qp->cap.max_send_wr;
+}
+
+int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	enum ibv_qp_state state;
+	int err = 0;
+
+	vb_lock_take(&qp->lock);
+	state = vb_qp_state(qp);
+	/* IBA 10.8.2: no sends before RTS; in SQE and ERR they are flushed. */
+	if (state < IBV_QPS_RTS && wr) {
+		*bad = wr;
+		err = EINVAL;
+	}
+	for (; wr && !err; wr = wr->next) {
+		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
+
+		err = sq_full(qp) ? ENOMEM : decode(qp, wr, wqe);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+		vb_req_commit(&qp->req, wqe);
+	}
+	if (state >= IBV_QPS_RTS) {
+		qp->now_ns = vb_nic_now_ns(qp->nic);
+		vb_qp_transmit_locked(qp);
+	}
+	vb_lock_drop(&qp->lock);
+	return err;
+}
+
+int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int err;
+
+	if (vb_qp_state(qp) == IBV_QPS_RESET || qp->ibv.qp.srq) {
+		*bad = wr;
+		return EINVAL;
+	}
+	err = vb_rq_post(qp->rq, wr, bad);
+	/*
+	 * Whoever moves the QP to the error state sets the state first and empties the queue then,
+	 * both under locks we have met: either our requests were flushed, or we see the state.
+	 */
+	if (vb_qp_state(qp) == IBV_QPS_ERR) {
+		vb_lock_take(&qp->lock);
+		vb_qp_flush_recv_locked(qp);
+		vb_lock_drop(&qp->lock);
+	}
+	return err;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Birth and death of a queue pair, and what can be asked about it. */
+
+#include "nic/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "nic/rq.h"
+
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t size = 1;
+
+	while (size < n)
+		size *= 2;
+	return size;
+}
+
+static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	const struct ibv_qp_cap *cap = &attr->cap;
+
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
+	    attr->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->ibv.context ||
+	    attr->recv_cq->context != pd->ibv.context)
+		return EINVAL;
+	/* ibv_create_qp(3): an SRQ goes with RC or UD. */
+	if (attr->srq && (attr->qp_type == IBV_QPT_UC || attr->srq->context != pd->ibv.context))
+		return EINVAL;
+	if (cap->max_send_wr > VB_QP_WR_MAX || cap->max_send_sge > VB_SGE_MAX ||
+	    cap->max_inline_data > VB_INLINE_BYTES_MAX)
+		return EINVAL;
+	/* ibv_create_qp(3): max_recv_wr and max_recv_sge are ignored with an SRQ. */
+	if (!attr->srq && (cap->max_recv_wr > VB_QP_WR_MAX || cap->max_recv_sge > VB_SGE_MAX))
+		return EINVAL;
+	return 0;
+}
+
+static int init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
+{
+	size_t sges = attr->cap.max_send_sge * sizeof(struct ibv_sge);
+	size_t data = sges > attr->cap.max_inline_data ? sges : attr->cap.max_inline_data;
+	size_t stride = sizeof(struct vb_wqe) + data;
+	uint32_t size = power_of_two(attr->cap.max_send_wr);
+
+	qp->req.sq.stride = (uint32_t)((stride + 63) & ~(size_t)63);
+	qp->req.sq.mask = size - 1;
+	if (posix_memalign((void **)&qp->req.sq.ring, 64, (size_t)size * qp->req.sq.stride))
+		return ENOMEM;
+	if (attr->srq) {
+		qp->rq = &((struct vb_srq *)attr->srq)->rq;
+		return 0;
+	}
+	if (vb_rq_init(&qp->own_rq, attr->cap.max_recv_wr, attr->cap.max_recv_sge)) {
+		free(qp->req.sq.ring);
+		return ENOMEM;
+	}
+	qp->rq = &qp->own_rq;
+	return 0;
+}
+
+static void fill(struct vb_qp *qp, struct vb_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp *ibv = &qp->ibv.qp;
+
+	if (attr->srq)
+		attr->cap.max_recv_wr = attr->cap.max_recv_sge = 0;
+	qp->cap = attr->cap;
+	qp->sq_sig_all = attr->sq_sig_all;
+	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
+	ibv->context = pd->ibv.context;
+	ibv->qp_context = attr->qp_context;
+	ibv->pd = &pd->ibv;
+	ibv->send_cq = attr->send_cq;
+	ibv->recv_cq = attr->recv_cq;
+	ibv->srq = attr->srq;
+	ibv->qp_type = attr->qp_type;
+	ibv->state = IBV_QPS_RESET;
+	ibv->handle = ibv->qp_num;
+}
+
+static void count_users(const struct vb_qp *qp, uint32_t by)
+{
+	const struct ibv_qp *ibv = &qp->ibv.qp;
+
+	atomic_fetch_add(&((struct vb_pd *)ibv->pd)->users, by);
+	atomic_fetch_add(&((struct vb_cq *)ibv->send_cq)->users, by);
+	atomic_fetch_add(&((struct vb_cq *)ibv->recv_cq)->users, by);
+	if (ibv->srq)
+		atomic_fetch_add(&((struct vb_srq *)ibv->srq)->users, by);
+}
+
+int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **out)
+{
+	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
+	struct vb_qp *qp;
+	int err = check_init(pd, attr);
+
+	if (err)
+		return err;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return ENOMEM;
+	qp->nic = nic;
+	qp->timer.at_ns = UINT64_MAX;
+	atomic_store(&qp->timer_ns, UINT64_MAX);
+	vb_lock_init(&qp->lock);
+	err = init_queues(qp, attr);
+	if (!err) {
+		err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
+		if (err) {
+			vb_rq_fini(&qp->own_rq);
+			free(qp->req.sq.ring);
+		}
+	}
+	if (err) {
+		vb_lock_fini(&qp->lock);
+		free(qp);
+		return err;
+	}
+	fill(qp, pd, attr);
+	count_users(qp, 1);
+	*out = qp;
+	return 0;
+}
+
+int vb_qp_destroy(struct vb_qp *qp)
+{
+	struct ibv_qp *ibv = &qp->ibv.qp;
+
+	vb_nic_qp_remove(qp->nic, ibv->qp_num);
+	vb_timer_cancel(qp->nic, qp);
+	/* Neither packets nor clocks find it now; its completions point at it no longer. */
+	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
+	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
+	vb_ctx_events_cancel(vb_ctx_of(ibv->context), &qp->events_delivered);
+	count_users(qp, (uint32_t)-1);
+	return 0;
+}
+
+void vb_qp_free(struct vb_qp *qp)
+{
+	vb_rq_fini(&qp->own_rq);
+	free(qp->resp.ring);
+	free(qp->req.sq.ring);
+	vb_lock_fini(&qp->lock);
+	free(qp);
+}
+
+int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
+{
+	const struct ibv_qp *ibv = &qp->ibv.qp;
+
+	vb_lock_take(&qp->lock);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = vb_qp_state(qp);
+	attr->cap = qp->cap;
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && !vb_req_drained(&qp->req);
+	vb_lock_drop(&qp->lock);
+	*init = (struct ibv_qp_init_attr){
+		.qp_context = ibv->qp_context,
+		.send_cq = ibv->send_cq,
+		.recv_cq = ibv->recv_cq,
+		.srq = ibv->srq,
+		.cap = qp->cap,
+		.qp_type = ibv->qp_type,
+		.sq_sig_all = qp->sq_sig_all,
+	};
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_QP_H
+#define VB_NIC_QP_H
+
+/* Queue pairs. */
+
+#include "engine/req.h"
+#include "engine/resp.h"
+#include "nic/cq.h"
+#include "nic/internal.h"
+#include "nic/srq.h"
+
+struct vb_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex qp_ex;
+	} ibv;
+	struct vb_nic *nic;
+	vb_lock lock;
+	_Atomic int state; /* enum ibv_qp_state; written with the lock held */
+
+	struct vb_req req;
+	struct vb_resp resp;
+	_Atomic uint32_t sq_released; /* send queue places that the application has got back */
+	struct vb_rq own_rq;
+	struct vb_rq *rq; /* its own, or the SRQ's */
+
+	struct vb_path path; /* RC, UC: the peer */
+	uint32_t dqpn;
+	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
+	struct ibv_qp_cap cap;
+	int sq_sig_all;
+	bool in_error_event; /* LAST_WQE_REACHED was told */
+	bool comm_est;	     /* COMM_EST was told */
+	bool rx_ipv4;	     /* UD: the datagram in hand came over IPv4 */
+
+	bool drain_event; /* SQD: tell when drained */
+	bool link_full;	  /* a burst was refused: try again by the clock */
+	uint64_t now_ns;  /* of the call that is under way */
+
+	struct vb_timer timer;
+	_Atomic uint64_t timer_ns; /* a copy of timer.at_ns, to be read without its lock */
+
+	struct vb_qp *touched_next; /* received something in this batch (rx right) */
+	bool touched;
+
+	uint32_t events_delivered;
+	void *abi; /* belongs to abi */
+};
+
+/*
+ * attr->cap: wanted in, actual out. RC, UC, UD; other types EOPNOTSUPP. EINVAL: beyond the
+ * device's limits, no CQ, an SRQ with UC (ibv_create_qp(3)), objects of another context.
+ */
+int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp);
+
+/* ibv_modify_qp(3). EINVAL: transition, mask or value wrong; nothing has changed then. */
+int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
+
+/* ibv_query_qp(3): everything, whatever the mask asks for. */
+int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+
+/*
+ * Any state. Outstanding work vanishes without completions, its completions leave the CQs. Dead
+ * but not freed: the caller waits for acks of events_delivered, then calls vb_qp_free().
+ */
+int vb_qp_destroy(struct vb_qp *qp);
+void vb_qp_free(struct vb_qp *qp);
+
+/*
+ * ibv_post_send(3), ibv_post_recv(3). EINVAL: state, opcode, SGEs, size; ENOMEM: full;
+ * EOPNOTSUPP: an opcode that we do not do. *bad is the first work request not queued; those
+ * before it are.
+ */
+int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* --- inside nic --- */
+
+static inline enum ibv_qp_state vb_qp_state(const struct vb_qp *qp)
+{
+	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
+/* A poll took the completion of a send: everything before `index` is free again. CQ locked. */
+static inline void vb_qp_release(struct vb_qp *qp, uint32_t index)
+{
+	atomic_store_explicit(&qp->sq_released, index, memory_order_release);
+}
+
+/* Send all that is owed and all that may be sent (tx.c). */
+void vb_qp_transmit_locked(struct vb_qp *qp);
+
+/* To the error state: flush everything (qp_error.c). */
+void vb_qp_fail_locked(struct vb_qp *qp);
+void vb_qp_flush_recv_locked(struct vb_qp *qp);
+void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type);
+
+/* Carry out what the requester's step asks for, and set the clock. */
+void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome);
+
+/* Time has come for this QP. Rx right held. */
+void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns);
+
+/* Tables (qp_attr.c): 0 or EINVAL. */
+int vb_qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+			   int mask);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What happens to a QP when something has failed, and when its clock rings. */
+
+#include "nic/qp.h"
+#include "nic/rq.h"
+
+void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
+
+	vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event, &qp->events_delivered);
+}
+
+static void flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
+{
+	struct vb_cqe cqe = {
+		.wc = { .wr_id = wr_id,
+			.status = IBV_WC_WR_FLUSH_ERR,
+			.opcode = IBV_WC_RECV,
+			.qp_num = qp->ibv.qp.qp_num },
+		.solicited = true,
+	};
+
+	vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
+}
+
+void vb_qp_flush_recv_locked(struct vb_qp *qp)
+{
+	struct vb_recv recv;
+	uint32_t left;
+
+	if (qp->resp.has_recv) {
+		qp->resp.has_recv = false;
+		flush_one_recv(qp, qp->resp.recv.wr_id);
+	}
+	if (!qp->ibv.qp.srq) {
+		while (vb_rq_take(qp->rq, &recv, &left))
+			flush_one_recv(qp, recv.wr_id);
+	} else if (!qp->in_error_event) {
+		/* IBA 10.2.9.3: this QP takes nothing from the SRQ any more. */
+		qp->in_error_event = true;
+		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	}
+}
+
+/* In order, signaled or not (ibv_modify_qp to ERR). */
+static void flush_send(struct vb_qp *qp)
+{
+	struct vb_req *req = &qp->req;
+
+	while (req->head != req->tail)
+		vb_req_complete_head(req, IBV_WC_WR_FLUSH_ERR);
+	req->pos.next = req->tail;
+	req->una_psn = req->top_psn = req->pos.next_psn = req->post_psn;
+	req->fault = IBV_WC_SUCCESS;
+	req->rnr_wait = false;
+	req->resend_ns = VB_NEVER_NS;
+}
+
+void vb_qp_fail_locked(struct vb_qp *qp)
+{
+	atomic_store(&qp->state, IBV_QPS_ERR);
+	flush_send(qp);
+	vb_qp_flush_recv_locked(qp);
+}
+
+/* A send failed. IBA 10.3.1.6: UC and UD only stop sending (SQE), RC stops altogether. */
+static void send_failed(struct vb_qp *qp)
+{
+	if (qp->ibv.qp.qp_type == IBV_QPT_RC) {
+		vb_qp_fail_locked(qp);
+		return;
+	}
+	atomic_store(&qp->state, IBV_QPS_SQE);
+	flush_send(qp);
+}
+
+static void tell_drained(struct vb_qp *qp)
+{
+	if (!qp->drain_event || vb_qp_state(qp) != IBV_QPS_SQD || !vb_req_drained(&qp->req))
+		return;
+	qp->drain_event = false;
+	vb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
+{
+	/* When the link was full: long enough for it to drain some, short against any timeout. */
+	const uint64_t link_retry_ns = 50000;
+	enum ibv_qp_state state = vb_qp_state(qp);
+
+	if (outcome == VB_REQ_FAILED)
+		send_failed(qp);
+	else if (state == IBV_QPS_ERR || state == IBV_QPS_SQE)
+		flush_send(qp);
+	tell_drained(qp);
+	if (qp->link_full)
+		vb_timer_arm(qp->nic, qp, qp->now_ns + link_retry_ns);
+	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
+}
+
+void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
+{
+	enum vb_req_outcome outcome = VB_REQ_NOTHING;
+
+	vb_lock_take(&qp->lock);
+	qp->now_ns = now_ns;
+	if (vb_qp_state(qp) == IBV_QPS_RTS || vb_qp_state(qp) == IBV_QPS_SQD)
+		outcome = vb_rc_timeout(&qp->req, now_ns);
+	if (outcome == VB_REQ_FAILED)
+		vb_qp_after_locked(qp, outcome);
+	else
+		vb_qp_transmit_locked(qp);
+	vb_lock_drop(&qp->lock);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* ibv_modify_qp: everything is checked, and only then is anything changed. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/ah.h"
+#include "nic/qp.h"
+#include "nic/rq.h"
+
+#define ACCESS_KNOWN                                                                              \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                  \
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+
+/* What a packet may need beside its payload: BTH, RETH, ImmDt, ICRC. */
+#define HEADERS_BYTES 36
+
+/* What a modification comes down to, worked out before anything changes. */
+struct plan {
+	enum ibv_qp_state from, to;
+	struct vb_path path, alt_path;
+	struct vb_resource *ring;
+};
+
+struct bound {
+	int bit;
+	uint64_t value, max;
+};
+
+static int check_values(const struct ibv_qp_attr *a, int mask)
+{
+	const struct bound bounds[] = {
+		{ IBV_QP_PKEY_INDEX, a->pkey_index, VB_PKEYS - 1 },
+		{ IBV_QP_PORT, a->port_num, VB_PORTS },
+		{ IBV_QP_PATH_MTU, a->path_mtu, IBV_MTU_4096 },
+		{ IBV_QP_DEST_QPN, a->dest_qp_num, 0xffffff },
+		{ IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, VB_RD_ATOMIC_MAX },
+		{ IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, VB_RD_ATOMIC_MAX },
+		{ IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer, 31 },
+		{ IBV_QP_TIMEOUT, a->timeout, 31 },
+		{ IBV_QP_RETRY_CNT, a->retry_cnt, 7 },
+		{ IBV_QP_RNR_RETRY, a->rnr_retry, 7 },
+		{ IBV_QP_ALT_PATH, a->alt_port_num, VB_PORTS },
+		{ IBV_QP_ALT_PATH, a->alt_pkey_index, VB_PKEYS - 1 },
+		{ IBV_QP_ALT_PATH, a->alt_timeout, 31 },
+		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_ARMED },
+	};
+
+	for (unsigned i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+		if ((mask & bounds[i].bit) && bounds[i].value > bounds[i].max)
+			return EINVAL;
+	if ((mask & IBV_QP_PORT) && a->port_num < 1)
+		return EINVAL;
+	if ((mask & IBV_QP_PATH_MTU) && a->path_mtu < IBV_MTU_256)
+		return EINVAL;
+	if ((mask & IBV_QP_ACCESS_FLAGS) && (a->qp_access_flags & ~(unsigned)ACCESS_KNOWN))
+		return EINVAL;
+	/* There is no second path to migrate to: only the state that a QP is in anyway. */
+	if ((mask & IBV_QP_PATH_MIG_STATE) && a->path_mig_state != IBV_MIG_MIGRATED)
+		return EOPNOTSUPP;
+	return 0;
+}
+
+/* Does a packet of this path MTU get through without being cut up? */
+static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu)
+{
+	uint32_t frame = qp->nic->host.frame_bytes_max(qp->nic->host.arg, path);
+
+	if (!frame)
+		return ENETUNREACH;
+	return (128u << mtu) + HEADERS_BYTES > frame ? EINVAL : 0;
+}
+
+static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		       struct plan *plan)
+{
+	int err = 0;
+
+	if (mask & IBV_QP_AV) {
+		enum ibv_mtu mtu = mask & IBV_QP_PATH_MTU ? attr->path_mtu : qp->attr.path_mtu;
+
+		err = vb_path_resolve(qp->nic, &attr->ah_attr, &plan->path);
+		if (!err)
+			err = check_mtu(qp, &plan->path, mtu);
+	}
+	if (!err && (mask & IBV_QP_ALT_PATH))
+		err = vb_path_resolve(qp->nic, &attr->alt_ah_attr, &plan->alt_path);
+	return err;
+}
+
+static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
+{
+	int err;
+
+	plan->from = vb_qp_state(qp);
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != plan->from)
+		return EINVAL;
+	plan->to = mask & IBV_QP_STATE ? attr->qp_state : plan->from;
+	err = vb_qp_transition_check(qp->ibv.qp.qp_type, plan->from, plan->to, mask);
+	if (!err)
+		err = check_values(attr, mask);
+	if (!err)
+		err = check_paths(qp, attr, mask, plan);
+	if (!err && (mask & IBV_QP_MAX_DEST_RD_ATOMIC)) {
+		plan->ring = calloc(attr->max_dest_rd_atomic + 1u, sizeof(*plan->ring));
+		if (!plan->ring)
+			err = ENOMEM;
+	}
+	return err;
+}
+
+/* Attributes that are only kept, to be told again: one row each. */
+static void keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+{
+#define KEEP(bit, field)                                                                          \
+	do {                                                                                      \
+		if (mask & (bit))                                                                 \
+			to->field = from->field;                                                  \
+	} while (0)
+	KEEP(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	KEEP(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	KEEP(IBV_QP_PKEY_INDEX, pkey_index);
+	KEEP(IBV_QP_PORT, port_num);
+	KEEP(IBV_QP_QKEY, qkey);
+	KEEP(IBV_QP_AV, ah_attr);
+	KEEP(IBV_QP_PATH_MTU, path_mtu);
+	KEEP(IBV_QP_TIMEOUT, timeout);
+	KEEP(IBV_QP_RETRY_CNT, retry_cnt);
+	KEEP(IBV_QP_RNR_RETRY, rnr_retry);
+	KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	KEEP(IBV_QP_ALT_PATH, alt_ah_attr);
+	KEEP(IBV_QP_ALT_PATH, alt_pkey_index);
+	KEEP(IBV_QP_ALT_PATH, alt_port_num);
+	KEEP(IBV_QP_ALT_PATH, alt_timeout);
+	KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	KEEP(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
+#undef KEEP
+	if (mask & IBV_QP_RQ_PSN)
+		to->rq_psn = from->rq_psn & 0xffffff;
+	if (mask & IBV_QP_SQ_PSN)
+		to->sq_psn = from->sq_psn & 0xffffff;
+}
+
+static enum vb_transport transport_of(const struct vb_qp *qp)
+{
+	enum ibv_qp_type type = qp->ibv.qp.qp_type;
+
+	return type == IBV_QPT_RC ? VB_RC : type == IBV_QPT_UC ? VB_UC : VB_UD;
+}
+
+/* A datagram has no path MTU of its own: the port's. */
+static enum ibv_mtu port_mtu(struct vb_qp *qp)
+{
+	struct ibv_port_attr port;
+
+	vb_nic_query_port(qp->nic, 1, &port);
+	return port.active_mtu;
+}
+
+/* What the engines go by follows from the attributes, whenever those change. */
+static void configure(struct vb_qp *qp, int mask)
+{
+	const struct ibv_qp_attr *a = &qp->attr;
+	struct vb_req *req = &qp->req;
+	struct vb_resp *resp = &qp->resp;
+
+	req->transport = resp->transport = transport_of(qp);
+	req->mtu = resp->mtu = 128u << (req->transport == VB_UD ? port_mtu(qp) : a->path_mtu);
+	req->max_fetches = a->max_rd_atomic;
+	req->timeout = a->timeout;
+	req->retry_cnt = a->retry_cnt;
+	req->rnr_retry = a->rnr_retry;
+	resp->min_rnr_timer = a->min_rnr_timer;
+	resp->access = a->qp_access_flags;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		resp->resources_max = a->max_dest_rd_atomic;
+	qp->dqpn = a->dest_qp_num;
+	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
+		req->retries_left = req->retry_cnt;
+		req->rnr_left = req->rnr_retry;
+	}
+}
+
+/* IBA 10.3.1: RESET forgets all, completions included. */
+static void reset(struct vb_qp *qp)
+{
+	struct ibv_qp *ibv = &qp->ibv.qp;
+
+	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
+	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
+	vb_req_reset(&qp->req);
+	vb_resp_reset(&qp->resp);
+	atomic_store(&qp->sq_released, 0);
+	if (!ibv->srq)
+		vb_rq_empty(&qp->own_rq);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
+	qp->in_error_event = false;
+	qp->comm_est = false;
+	qp->drain_event = false;
+	qp->link_full = false;
+}
+
+static void replace_ring(struct vb_qp *qp, struct plan *plan)
+{
+	struct vb_resource *old = qp->resp.ring;
+
+	qp->resp.ring = plan->ring;
+	qp->resp.done = qp->resp.tail = 0;
+	plan->ring = old;
+}
+
+static void enter(struct vb_qp *qp, const struct plan *plan)
+{
+	bool moved = plan->from != plan->to;
+
+	atomic_store_explicit(&qp->state, plan->to, memory_order_release);
+	qp->ibv.qp.state = plan->to;
+	switch (plan->to) {
+	case IBV_QPS_RTR:
+		qp->resp.epsn = qp->attr.rq_psn;
+		break;
+	case IBV_QPS_RTS:
+		if (plan->from == IBV_QPS_RTR)
+			vb_req_start(&qp->req, qp->attr.sq_psn);
+		if (plan->from == IBV_QPS_SQE)
+			qp->req.fault = IBV_WC_SUCCESS;
+		qp->req.sqd = false;
+		break;
+	case IBV_QPS_SQD:
+		qp->req.sqd = true;
+		qp->drain_event = moved && qp->attr.en_sqd_async_notify;
+		break;
+	case IBV_QPS_ERR:
+		vb_qp_fail_locked(qp);
+		break;
+	default:
+		break;
+	}
+}
+
+int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct plan plan = { .ring = NULL };
+	int err;
+
+	vb_lock_take(&qp->lock);
+	err = check(qp, attr, mask, &plan);
+	if (err)
+		goto out;
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	if (plan.to == IBV_QPS_RESET)
+		reset(qp);
+	keep(&qp->attr, attr, mask);
+	if (mask & IBV_QP_AV)
+		qp->path = plan.path;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		replace_ring(qp, &plan);
+	configure(qp, mask);
+	enter(qp, &plan);
+	if (plan.to == IBV_QPS_RTS || plan.to == IBV_QPS_SQD)
+		vb_qp_transmit_locked(qp);
+out:
+	vb_lock_drop(&qp->lock);
+	free(plan.ring);
+	return err;
+}

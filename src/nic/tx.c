@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * The way out. Packets of one QP are gathered into bursts: headers and ICRCs from here, payload
+ * from where the application has it. What may be sent comes from the engine; if the link refuses
+ * a burst, the engine is set back to where it was before.
+ */
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "base/guard.h"
+#include "nic/qp.h"
+#include "wire/icrc.h"
+
+/*
+ * A payload up to this size is copied behind its header: cheaper than a piece of its own, and
+ * what the ICRC was made over is what leaves, whatever the application writes meanwhile.
+ */
+#define COPY_BYTES_MAX 256u
+
+#define TAIL_BYTES_MAX (3 + VB_ICRC_BYTES)
+
+struct room {
+	uint8_t head[VB_PKT_HEADER_BYTES_MAX + COPY_BYTES_MAX + TAIL_BYTES_MAX];
+	uint8_t tail[8];
+};
+
+/* The pieces of one packet's payload. */
+struct payload {
+	struct iovec iov[VB_SGE_MAX];
+	uint32_t count;
+	uint32_t bytes;
+};
+
+struct builder {
+	struct vb_qp *qp;
+	struct vb_burst burst;
+	uint32_t bytes;
+	unsigned frames_max;
+	/* To go back to, if the link refuses. */
+	struct vb_req_pos req_pos;
+	struct vb_resp_pos resp_pos;
+	struct iovec iov[VB_LINK_BURST_IOV_MAX];
+	struct room room[VB_LINK_BURST_FRAMES_MAX];
+};
+
+static void begin(struct builder *b)
+{
+	b->burst.frames = 0;
+	b->burst.iovcnt = 0;
+	b->bytes = 0;
+	b->req_pos = b->qp->req.pos;
+	b->resp_pos = vb_resp_pos_get(&b->qp->resp);
+}
+
+/* Hand over what was gathered: false if the link is full, and then it was undone. */
+static bool flush(struct builder *b)
+{
+	struct vb_qp *qp = b->qp;
+	struct vb_nic *nic = qp->nic;
+	uint16_t slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
+	int err;
+
+	if (!b->burst.frames)
+		return true;
+	b->burst.iov = b->iov;
+	err = nic->host.tx(nic->host.arg, slot, &b->burst);
+	if (err == EAGAIN) {
+		vb_stat_add(&nic->stats, VB_STAT_TX_FULL, 1);
+		qp->req.pos = b->req_pos;
+		vb_resp_pos_put(&qp->resp, &b->resp_pos);
+		qp->link_full = true;
+		begin(b);
+		return false;
+	}
+	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, b->burst.frames);
+	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
+	vb_req_sent(&qp->req, &b->req_pos, qp->now_ns);
+	if (qp->req.transport != VB_RC)
+		vb_req_complete_sent(&qp->req);
+	begin(b);
+	return true;
+}
+
+/*
+ * Does a frame of these octets fit behind those gathered? Where not, the burst has to leave
+ * first. All frames of a burst are equally long but the last.
+ */
+static bool fits(const struct builder *b, const struct vb_path *path, uint16_t slot,
+		 uint32_t frame_bytes, uint32_t pieces)
+{
+	const struct vb_burst *burst = &b->burst;
+
+	if (!burst->frames)
+		return true;
+	return burst->frames < b->frames_max && burst->last_bytes == burst->frame_bytes &&
+	       frame_bytes <= burst->frame_bytes && burst->slot == slot &&
+	       b->bytes + frame_bytes <= VB_LINK_BURST_BYTES_MAX &&
+	       burst->iovcnt + pieces + 2 <= VB_LINK_BURST_IOV_MAX &&
+	       (path == &b->qp->path || memcmp(path, &burst->path, sizeof(*path)) == 0);
+}
+
+static void piece(struct builder *b, const void *base, size_t bytes)
+{
+	b->iov[b->burst.iovcnt++] = (struct iovec){ .iov_base = (void *)base, .iov_len = bytes };
+}
+
+/* The ICRC over a payload that stays where it is; false if it cannot be read. */
+static bool crc_in_place(const struct payload *payload, uint32_t *crc)
+{
+	struct vb_guard guard;
+	uint32_t sum = *crc;
+
+	if (!vb_guard_enter(&guard))
+		return false;
+	for (uint32_t i = 0; i < payload->count; i++)
+		sum = vb_icrc_add(sum, payload->iov[i].iov_base, payload->iov[i].iov_len);
+	vb_guard_leave();
+	*crc = sum;
+	return true;
+}
+
+static bool copy_payload(uint8_t *to, const struct payload *payload)
+{
+	struct vb_guard guard;
+	size_t at = 0;
+
+	if (!vb_guard_enter(&guard))
+		return false;
+	for (uint32_t i = 0; i < payload->count; i++) {
+		memcpy(to + at, payload->iov[i].iov_base, payload->iov[i].iov_len);
+		at += payload->iov[i].iov_len;
+	}
+	vb_guard_leave();
+	return true;
+}
+
+/* Small frame: one piece. False if the payload cannot be read. */
+static bool build_copied(struct builder *b, struct room *room, const struct vb_path *path,
+			 const struct payload *payload, uint32_t header, uint32_t pad,
+			 uint32_t frame)
+{
+	uint32_t crc;
+
+	if (!copy_payload(room->head + header, payload))
+		return false;
+	memset(room->head + header + payload->bytes, 0, pad);
+	crc = vb_icrc_header(path, frame, b->burst.frames, room->head, frame - VB_ICRC_BYTES);
+	vb_icrc_put(room->head + frame - VB_ICRC_BYTES, vb_icrc_finish(crc));
+	piece(b, room->head, frame);
+	return true;
+}
+
+static bool build_gathered(struct builder *b, struct room *room, const struct vb_path *path,
+			   const struct payload *payload, uint32_t header, uint32_t pad,
+			   uint32_t frame)
+{
+	uint32_t crc = vb_icrc_header(path, frame, b->burst.frames, room->head, header);
+
+	if (!crc_in_place(payload, &crc))
+		return false;
+	memset(room->tail, 0, pad);
+	crc = vb_icrc_add(crc, room->tail, pad);
+	vb_icrc_put(room->tail + pad, vb_icrc_finish(crc));
+	piece(b, room->head, header);
+	for (uint32_t i = 0; i < payload->count; i++)
+		piece(b, payload->iov[i].iov_base, payload->iov[i].iov_len);
+	piece(b, room->tail, pad + VB_ICRC_BYTES);
+	return true;
+}
+
+enum added { ADDED, FAULT };
+
+/* Put one packet into the burst, which has room for it. */
+static enum added add(struct builder *b, const struct vb_path *path, struct vb_pkt *pkt,
+		      const struct payload *payload)
+{
+	struct room *room = &b->room[b->burst.frames];
+	uint32_t header, frame;
+	bool ok;
+
+	pkt->pkey = VB_PKEY_DEFAULT;
+	pkt->pad = vb_pkt_pad(payload->bytes);
+	header = (uint32_t)vb_pkt_emit(room->head, pkt);
+	frame = header + payload->bytes + pkt->pad + VB_ICRC_BYTES;
+	if (payload->bytes <= COPY_BYTES_MAX)
+		ok = build_copied(b, room, path, payload, header, pkt->pad, frame);
+	else
+		ok = build_gathered(b, room, path, payload, header, pkt->pad, frame);
+	if (!ok)
+		return FAULT;
+	if (!b->burst.frames++) {
+		b->burst.path = *path;
+		b->burst.slot = (uint16_t)(pkt->dqpn >> VB_INDEX_BITS);
+		b->burst.frame_bytes = frame;
+	}
+	b->burst.last_bytes = frame;
+	b->bytes += frame;
+	return ADDED;
+}
+
+static uint32_t frame_bytes(uint8_t opcode, uint32_t payload)
+{
+	return vb_op_info(opcode)->header_bytes + ((payload + 3) & ~3u) + VB_ICRC_BYTES;
+}
+
+/* Where a stretch of a work request's data lies; false: a key does not allow it. */
+static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset, uint32_t bytes,
+		   struct payload *out)
+{
+	out->count = 0;
+	out->bytes = bytes;
+	if (wqe->flags & IBV_SEND_INLINE) {
+		out->iov[0] = (struct iovec){ (void *)(wqe->data + offset), bytes };
+		out->count = bytes ? 1 : 0;
+		return true;
+	}
+	for (uint32_t i = 0; i < wqe->sge_count && bytes; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+		uint32_t n = sge->length;
+		uint8_t *from;
+
+		if (offset >= n) {
+			offset -= n;
+			continue;
+		}
+		n = n - offset < bytes ? n - offset : bytes;
+		from = vb_mr_get(qp->nic, qp->ibv.qp.pd, sge->lkey, sge->addr + offset, n, 0);
+		if (!from)
+			return false;
+		vb_mr_put(qp->nic, sge->lkey);
+		out->iov[out->count++] = (struct iovec){ from, n };
+		bytes -= n;
+		offset = 0;
+	}
+	return true;
+}
+
+/* --- what the responder owes --- */
+
+static bool response_data(struct vb_qp *qp, const struct vb_pkt *pkt, struct payload *payload)
+{
+	uint8_t *from;
+
+	payload->count = 0;
+	payload->bytes = pkt->dma_bytes;
+	if (!pkt->dma_bytes)
+		return true;
+	from = vb_mr_get(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, pkt->dma_bytes,
+			 IBV_ACCESS_REMOTE_READ);
+	if (!from)
+		return false;
+	vb_mr_put(qp->nic, pkt->rkey);
+	payload->iov[0] = (struct iovec){ from, pkt->dma_bytes };
+	payload->count = 1;
+	return true;
+}
+
+/* Add the packet in hand, leaving with what was gathered first if it does not fit. */
+static bool add_or_flush(struct builder *b, const struct vb_path *path, struct vb_pkt *pkt,
+			 const struct payload *payload, enum added *added)
+{
+	uint32_t bytes = frame_bytes(pkt->opcode, payload->bytes);
+	uint16_t slot = (uint16_t)(pkt->dqpn >> VB_INDEX_BITS);
+
+	if (!fits(b, path, slot, bytes, payload->count))
+		return false;
+	*added = add(b, path, pkt, payload);
+	return true;
+}
+
+/* True if all that is owed was sent or gathered. */
+static bool transmit_responses(struct builder *b)
+{
+	struct vb_qp *qp = b->qp;
+	struct vb_resp *resp = &qp->resp;
+
+	for (;;) {
+		struct vb_resp_pos before = vb_resp_pos_get(resp);
+		struct vb_pkt pkt = { .dqpn = qp->dqpn };
+		struct payload payload = { .count = 0 };
+		enum added added = FAULT;
+		bool data;
+
+		if (!vb_rc_response(resp, &pkt, &data))
+			return true;
+		if (!data || response_data(qp, &pkt, &payload)) {
+			if (!add_or_flush(b, &qp->path, &pkt, &payload, &added)) {
+				vb_resp_pos_put(resp, &before);
+				if (!flush(b))
+					return false;
+				continue;
+			}
+		}
+		if (added == FAULT)
+			vb_rc_response_fault(resp, &pkt);
+	}
+}
+
+/* --- what the requester may send --- */
+
+static void fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
+			 const struct vb_segment *seg, bool ackreq, struct vb_pkt *pkt)
+{
+	*pkt = (struct vb_pkt){
+		.opcode = seg->opcode,
+		.se = seg->last && (wqe->flags & IBV_SEND_SOLICITED) && vb_wqe_takes_recv(wqe),
+		.ackreq = ackreq,
+		.dqpn = qp->dqpn,
+		.psn = seg->psn,
+		.va = wqe->remote.va,
+		.rkey = wqe->remote.rkey,
+		.dma_bytes = wqe->bytes,
+		.swap_add = wqe->remote.swap_add,
+		.compare = wqe->remote.compare,
+		.imm_be = wqe->imm_be,
+	};
+	if (wqe->kind == VB_K_READ_REQ) {
+		pkt->va += seg->offset;
+		pkt->dma_bytes = seg->bytes;
+	}
+	if (qp->req.transport == VB_UD) {
+		pkt->dqpn = wqe->ud.dqpn;
+		pkt->qkey = wqe->ud.qkey;
+		pkt->sqpn = qp->ibv.qp.qp_num;
+	}
+}
+
+/* The request at pos cannot be sent: stop there, and let what was gathered before it go. */
+static void fault(struct builder *b, const struct vb_req_pos *before, enum ibv_wc_status status)
+{
+	b->qp->req.pos = *before;
+	vb_req_fault(&b->qp->req, status);
+}
+
+static void transmit_requests(struct builder *b)
+{
+	struct vb_qp *qp = b->qp;
+	struct vb_req *req = &qp->req;
+
+	for (;;) {
+		struct vb_req_pos before = req->pos;
+		const struct vb_wqe *wqe;
+		const struct vb_path *path;
+		struct payload payload = { .count = 0 };
+		struct vb_segment seg;
+		struct vb_pkt pkt;
+		enum added added;
+		bool ackreq;
+
+		if (!vb_req_next(req, &seg, &ackreq))
+			break;
+		wqe = vb_sq_at(&req->sq, before.next);
+		path = req->transport == VB_UD ? &wqe->ud.path : &qp->path;
+		if (wqe->fault) {
+			fault(b, &before, (enum ibv_wc_status)wqe->fault);
+			break;
+		}
+		fill_request(qp, wqe, &seg, ackreq, &pkt);
+		if (!vb_wqe_is_fetch(wqe) && !gather(qp, wqe, seg.offset, seg.bytes, &payload)) {
+			fault(b, &before, IBV_WC_LOC_PROT_ERR);
+			break;
+		}
+		if (!add_or_flush(b, path, &pkt, &payload, &added)) {
+			req->pos = before;
+			if (!flush(b))
+				return;
+			continue;
+		}
+		if (added == FAULT) {
+			fault(b, &before, IBV_WC_LOC_PROT_ERR);
+			break;
+		}
+	}
+	flush(b);
+}
+
+void vb_qp_transmit_locked(struct vb_qp *qp)
+{
+	enum ibv_qp_state state = vb_qp_state(qp);
+	struct builder b;
+
+	if (state < IBV_QPS_RTR)
+		return;
+	b.qp = qp;
+	b.frames_max = qp->nic->host.burst_frames_max(qp->nic->host.arg);
+	qp->link_full = false;
+	begin(&b);
+	if (transmit_responses(&b) && flush(&b) &&
+	    (state == IBV_QPS_RTS || state == IBV_QPS_SQD))
+		transmit_requests(&b);
+	if (qp->resp.broken && state != IBV_QPS_ERR)
+		vb_qp_fail_locked(qp);
+	vb_qp_after_locked(qp, vb_req_settle(&qp->req));
+}
