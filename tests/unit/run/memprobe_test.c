@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "run/memprobe.h"
+
+enum { PAGES = 4 };
+
+static size_t page_bytes;
+
+/* A mapping of PAGES pages, anonymous and private. */
+static char *map(int protection)
+{
+	char *base = mmap(NULL, PAGES * page_bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(base != MAP_FAILED);
+	return base;
+}
+
+static void unmap(char *base)
+{
+	munmap(base, PAGES * page_bytes);
+}
+
+static void mapped_memory_is_fine(void **state)
+{
+	char *base = map(PROT_READ | PROT_WRITE);
+
+	assert_int_equal(vb_memprobe(base, PAGES * page_bytes, true), 0);
+	assert_int_equal(vb_memprobe(base + 1, 1, false), 0);
+	assert_int_equal(vb_memprobe(base + page_bytes - 1, 2, true), 0);
+	unmap(base);
+}
+
+static void nothing_is_fine_anywhere(void **state)
+{
+	assert_int_equal(vb_memprobe(NULL, 0, true), 0);
+}
+
+static void holes_are_found(void **state)
+{
+	char *base = map(PROT_READ | PROT_WRITE);
+
+	munmap(base + page_bytes, page_bytes);
+	assert_int_equal(vb_memprobe(base, page_bytes, true), 0);
+	assert_int_equal(vb_memprobe(base, page_bytes + 1, true), EFAULT);
+	assert_int_equal(vb_memprobe(base, PAGES * page_bytes, false), EFAULT);
+	unmap(base);
+}
+
+static void null_and_wrapping_ranges_are_refused(void **state)
+{
+	assert_int_equal(vb_memprobe(NULL, 1, false), EFAULT);
+	assert_int_equal(vb_memprobe((void *)UINTPTR_MAX, 2, false), EFAULT);
+	assert_int_equal(vb_memprobe((void *)(UINTPTR_MAX - 10), 5, false), EFAULT);
+}
+
+static void read_only_memory_is_for_reading(void **state)
+{
+	char *base = map(PROT_READ);
+
+	assert_int_equal(vb_memprobe(base, PAGES * page_bytes, false), 0);
+	assert_int_equal(vb_memprobe(base, PAGES * page_bytes, true), EFAULT);
+	/* The last page counts as well as the first. */
+	mprotect(base, (PAGES - 1) * page_bytes, PROT_READ | PROT_WRITE);
+	assert_int_equal(vb_memprobe(base, PAGES * page_bytes, true), EFAULT);
+	unmap(base);
+}
+
+static void reserved_memory_is_not_there(void **state)
+{
+	char *base = map(PROT_NONE);
+
+	assert_int_equal(vb_memprobe(base, PAGES * page_bytes, false), EFAULT);
+	unmap(base);
+}
+
+static int group_setup(void **state)
+{
+	page_bytes = sysconf(_SC_PAGESIZE);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mapped_memory_is_fine),
+		cmocka_unit_test(nothing_is_fine_anywhere),
+		cmocka_unit_test(holes_are_found),
+		cmocka_unit_test(null_and_wrapping_ranges_are_refused),
+		cmocka_unit_test(read_only_memory_is_for_reading),
+		cmocka_unit_test(reserved_memory_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, group_setup, NULL);
+}
