@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/fault.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/lock.h"
+#include "base/prng.h"
+#include "link/gather.h"
+
+static const uint64_t reorder_ns = 2000000; /* how long nobody need overtake a frame */
+static const uint64_t again_ns = 100000;    /* the inner link was full */
+
+/* A frame of our own, that may wait. */
+struct held {
+	struct held *next;
+	uint64_t due_ns;
+	unsigned overtakers; /* leaves early once that many have passed; 0: does not count */
+	struct vb_path path;
+	uint16_t slot;
+	uint32_t bytes;
+	uint8_t data[];
+};
+
+struct fault_link {
+	struct vb_link link;
+	struct vb_link *inner;
+	struct vb_fault fault;
+	atomic_uint_least64_t due_ns; /* of the first that waits, UINT64_MAX if none does */
+	vb_lock lock;		      /* guards all that follows */
+	uint64_t seeds; /* draws each frame's seed, so that no frame's fate disturbs the next's */
+	uint64_t prng;	/* of the frame at hand */
+	struct held *first, *last; /* by due_ns */
+	unsigned held, counting;   /* that wait; that wait for overtakers */
+	struct vb_fault_counts counts;
+};
+
+static struct fault_link *fault_of(struct vb_link *link)
+{
+	return vb_container_of(link, struct fault_link, link);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The functions from here to fault_tx() are called with the lock held. */
+
+static uint64_t random_below(struct fault_link *fault, uint64_t bound)
+{
+	return vb_prng_next(&fault->prng) % bound;
+}
+
+/* Draws even if there is none: that one part is set does not change what befalls in another. */
+static bool chance(struct fault_link *fault, uint32_t parts)
+{
+	return random_below(fault, VB_FAULT_PER_UNIT) < parts;
+}
+
+static void due_publish(struct fault_link *fault)
+{
+	atomic_store_explicit(&fault->due_ns, fault->first ? fault->first->due_ns : UINT64_MAX,
+			      memory_order_relaxed);
+}
+
+static void hold(struct fault_link *fault, struct held *frame)
+{
+	struct held **at = &fault->first;
+
+	/* Mostly the new one is the last. */
+	if (fault->last && fault->last->due_ns <= frame->due_ns)
+		at = &fault->last->next;
+	while (*at && (*at)->due_ns <= frame->due_ns)
+		at = &(*at)->next;
+	frame->next = *at;
+	*at = frame;
+	if (!frame->next)
+		fault->last = frame;
+	fault->held++;
+	fault->counting += frame->overtakers != 0;
+	due_publish(fault);
+}
+
+static struct held *unhold(struct fault_link *fault, struct held **at)
+{
+	struct held *frame = *at;
+
+	*at = frame->next;
+	fault->held--;
+	fault->counting -= frame->overtakers != 0;
+	if (frame == fault->last) {
+		fault->last = fault->first;
+		while (fault->last && fault->last->next)
+			fault->last = fault->last->next;
+	}
+	due_publish(fault);
+	return frame;
+}
+
+static int pass(struct fault_link *fault, struct held *frame)
+{
+	struct iovec iov = {frame->data, frame->bytes};
+	struct vb_burst burst = {
+		.path = frame->path,
+		.slot = frame->slot,
+		.frames = 1,
+		.frame_bytes = frame->bytes,
+		.last_bytes = frame->bytes,
+		.iovcnt = 1,
+		.iov = &iov,
+	};
+
+	return vb_link_tx(fault->inner, &burst);
+}
+
+/* Send one that has waited; if the inner link is full, it waits on. */
+static void pass_late(struct fault_link *fault, struct held *frame)
+{
+	int rc = pass(fault, frame);
+
+	if (rc == EAGAIN) {
+		frame->due_ns = now_ns() + again_ns;
+		frame->overtakers = 0;
+		hold(fault, frame);
+		return;
+	}
+	fault->counts.refused += rc != 0;
+	free(frame);
+}
+
+static void pass_due(struct fault_link *fault)
+{
+	uint64_t now = now_ns();
+
+	while (fault->first && fault->first->due_ns <= now)
+		pass_late(fault, unhold(fault, &fault->first));
+}
+
+/* A frame has passed: those which waited for that many leave behind it. */
+static void overtaken(struct fault_link *fault)
+{
+	for (struct held **at = &fault->first; fault->counting && *at;) {
+		struct held *frame = *at;
+
+		if (frame->overtakers > 1)
+			frame->overtakers--;
+		else if (frame->overtakers) {
+			pass_late(fault, unhold(fault, at));
+			continue;
+		}
+		at = &frame->next;
+	}
+}
+
+static void corrupt(struct fault_link *fault, struct held *frame)
+{
+	uint64_t flips = 1 + random_below(fault, VB_FAULT_FLIPPED_BITS_MAX);
+
+	while (flips--) {
+		uint64_t bit = random_below(fault, (uint64_t)frame->bytes * 8);
+
+		frame->data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+static struct held *frame_copy(const struct held *frame)
+{
+	struct held *copy = malloc(sizeof(*copy) + frame->bytes);
+
+	if (copy)
+		memcpy(copy, frame, sizeof(*copy) + frame->bytes);
+	return copy;
+}
+
+/* When a frame is to leave. */
+static void schedule(struct fault_link *fault, struct held *frame, bool reorder)
+{
+	uint64_t delay_ns = fault->fault.delay_ns;
+	uint64_t overtakers = 1 + random_below(fault, VB_FAULT_OVERTAKERS_MAX);
+	uint64_t extra_ns = random_below(fault, reorder_ns);
+
+	frame->overtakers = 0;
+	frame->due_ns = 0;
+	if (delay_ns)
+		frame->due_ns = now_ns() + delay_ns + (reorder ? extra_ns : 0);
+	else if (reorder) {
+		frame->due_ns = now_ns() + reorder_ns;
+		frame->overtakers = (unsigned)overtakers;
+	}
+}
+
+/* Hold it, or send it and then those that it overtook. Consumes the frame. */
+static int dispatch(struct fault_link *fault, struct held *frame)
+{
+	int rc = 0;
+
+	if (!frame->due_ns) {
+		rc = pass(fault, frame);
+		if (!rc)
+			overtaken(fault);
+	} else if (fault->held < VB_FAULT_HELD_MAX) {
+		hold(fault, frame);
+		return 0;
+	} else {
+		fault->counts.overflowed++;
+	}
+	free(frame);
+	return rc;
+}
+
+/* One frame meets its fate. Consumes it. */
+static int suffer(struct fault_link *fault, struct held *frame)
+{
+	const struct vb_fault *odds = &fault->fault;
+	struct held *copy = NULL;
+	bool lose, twice, flip, late;
+	int rc;
+
+	fault->prng = vb_prng_next(&fault->seeds);
+	lose = chance(fault, odds->loss);
+	twice = chance(fault, odds->dup);
+	flip = chance(fault, odds->corrupt);
+	late = chance(fault, odds->reorder);
+	if (lose) {
+		free(frame);
+		fault->counts.frames++;
+		fault->counts.lost++;
+		return 0;
+	}
+	schedule(fault, frame, late);
+	if (flip)
+		corrupt(fault, frame);
+	if (twice)
+		copy = frame_copy(frame);
+	rc = dispatch(fault, frame);
+	if (rc) {
+		free(copy);
+		return rc;
+	}
+	if (copy) {
+		schedule(fault, copy, false);
+		dispatch(fault, copy);
+	}
+	fault->counts.frames++;
+	fault->counts.duplicated += copy != NULL;
+	fault->counts.corrupted += flip;
+	fault->counts.reordered += late;
+	fault->counts.delayed += odds->delay_ns != 0;
+	return 0;
+}
+
+static int frame_take(struct held **frame, const struct vb_burst *burst, struct vb_gather *gather)
+{
+	uint32_t bytes = vb_gather_bytes(gather, burst);
+	int rc;
+
+	vb_check(bytes > 0);
+	*frame = malloc(sizeof(**frame) + bytes);
+	if (!*frame)
+		return ENOMEM;
+	(*frame)->path = burst->path;
+	(*frame)->slot = burst->slot;
+	(*frame)->bytes = bytes;
+	rc = vb_gather_next(gather, burst, (*frame)->data);
+	if (rc)
+		free(*frame);
+	return rc;
+}
+
+static int fault_tx(struct vb_link *link, const struct vb_burst *burst)
+{
+	struct fault_link *fault = fault_of(link);
+	struct vb_gather gather = {0};
+	int rc = 0;
+
+	for (unsigned i = 0; i < burst->frames && !rc; i++) {
+		struct held *frame;
+
+		rc = frame_take(&frame, burst, &gather);
+		if (rc)
+			return rc;
+		vb_lock_take(&fault->lock);
+		pass_due(fault);
+		rc = suffer(fault, frame);
+		vb_lock_drop(&fault->lock);
+		/* EAGAIN promises that nothing was sent. */
+		if (rc == EAGAIN && i)
+			rc = EIO;
+	}
+	return rc;
+}
+
+static unsigned fault_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)
+{
+	struct fault_link *fault = fault_of(link);
+
+	if (atomic_load_explicit(&fault->due_ns, memory_order_relaxed) <= now_ns()) {
+		vb_lock_take(&fault->lock);
+		pass_due(fault);
+		vb_lock_drop(&fault->lock);
+	}
+	return vb_link_rx(fault->inner, frames, max);
+}
+
+static unsigned fault_burst_frames_max(struct vb_link *link)
+{
+	return 1;
+}
+
+static int fault_rx_fd(struct vb_link *link)
+{
+	struct vb_link *inner = fault_of(link)->inner;
+
+	return inner->ops->rx_fd(inner);
+}
+
+static uint64_t fault_deadline_ns(struct vb_link *link)
+{
+	struct fault_link *fault = fault_of(link);
+	uint64_t due_ns = atomic_load_explicit(&fault->due_ns, memory_order_relaxed);
+
+	return vb_min_u64(due_ns, fault->inner->ops->deadline_ns(fault->inner));
+}
+
+static uint32_t fault_frame_bytes_max(struct vb_link *link, const struct vb_path *path)
+{
+	struct vb_link *inner = fault_of(link)->inner;
+
+	return inner->ops->frame_bytes_max(inner, path);
+}
+
+static void fault_destroy(struct vb_link *link)
+{
+	struct fault_link *fault = fault_of(link);
+
+	while (fault->first)
+		free(unhold(fault, &fault->first));
+	fault->inner->ops->destroy(fault->inner);
+	vb_lock_fini(&fault->lock);
+	free(fault);
+}
+
+static const struct vb_link_ops fault_ops = {
+	.tx = fault_tx,
+	.rx = fault_rx,
+	.burst_frames_max = fault_burst_frames_max,
+	.rx_fd = fault_rx_fd,
+	.deadline_ns = fault_deadline_ns,
+	.frame_bytes_max = fault_frame_bytes_max,
+	.destroy = fault_destroy,
+};
+
+int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const char *text)
+{
+	struct fault_link *fault;
+	struct vb_fault parsed;
+	int rc = vb_fault_parse(&parsed, text);
+
+	if (rc)
+		return rc;
+	fault = calloc(1, sizeof(*fault));
+	if (!fault)
+		return ENOMEM;
+	if (!parsed.seeded &&
+	    getrandom(&parsed.seed, sizeof(parsed.seed), GRND_NONBLOCK) != sizeof(parsed.seed))
+		parsed.seed = now_ns();
+	fault->link.ops = &fault_ops;
+	fault->inner = inner;
+	fault->fault = parsed;
+	fault->seeds = parsed.seed;
+	atomic_init(&fault->due_ns, UINT64_MAX);
+	vb_lock_init(&fault->lock);
+	*link = &fault->link;
+	return 0;
+}
+
+void vb_link_fault_counts(struct vb_link *link, struct vb_fault_counts *counts)
+{
+	struct fault_link *fault = fault_of(link);
+
+	vb_lock_take(&fault->lock);
+	*counts = fault->counts;
+	vb_lock_drop(&fault->lock);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/lock.h"
+#include "link/gather.h"
+#include "link/udp.h"
+
+/*
+ * The file is written by hand: its format is 24 octets and 16 more per packet (pcap-savefile(5)),
+ * and Debian's libpcap is itself linked with libibverbs, which this is part of.
+ *
+ * Each record is one write to a file opened for appending, so that a process which is killed
+ * leaves whole records, and what was recorded is there.
+ */
+
+enum {
+	PCAP_MAGIC_NS = 0xa1b23c4d, /* times in seconds and nanoseconds */
+	PCAP_MAJOR = 2,
+	PCAP_MINOR = 4,
+	PCAP_SNAP_BYTES = 65535,
+	PCAP_LINKTYPE_RAW = 101, /* packets begin with their IP header */
+	IPV4_HEADER_BYTES = 20,
+	IPV6_HEADER_BYTES = 40,
+	UDP_HEADER_BYTES = 8,
+	IPV4_DONT_FRAGMENT = 0x4000,
+	HEADERS_BYTES_MAX = IPV6_HEADER_BYTES + UDP_HEADER_BYTES,
+	HOP_LIMIT_DEFAULT = VB_UDP_HOP_LIMIT_DEFAULT,
+};
+
+struct file_header {
+	uint32_t magic;
+	uint16_t major, minor;
+	uint32_t zone, accuracy, snap_bytes, linktype;
+};
+
+struct record_header {
+	uint32_t seconds, nanoseconds, captured_bytes, bytes;
+};
+
+struct pcap_link {
+	struct vb_link link;
+	struct vb_link *inner;
+	int fd;
+	vb_lock lock; /* guards what follows */
+	uint8_t packet[PCAP_SNAP_BYTES];
+};
+
+static struct pcap_link *pcap_of(struct vb_link *link)
+{
+	return vb_container_of(link, struct pcap_link, link);
+}
+
+static void put16(uint8_t *at, uint32_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+/* The ones' complement sum of RFC 1071, not yet folded. */
+static uint32_t sum16(uint32_t sum, const uint8_t *data, uint32_t bytes)
+{
+	for (; bytes > 1; bytes -= 2, data += 2)
+		sum += (uint32_t)data[0] << 8 | data[1];
+	return bytes ? sum + ((uint32_t)data[0] << 8) : sum;
+}
+
+static uint16_t fold16(uint32_t sum)
+{
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	return (uint16_t)~sum;
+}
+
+static void put_ipv4(uint8_t *ip, const struct vb_path *path, uint16_t id, uint32_t bytes)
+{
+	memset(ip, 0, IPV4_HEADER_BYTES);
+	ip[0] = 0x45; /* version 4, five words */
+	ip[1] = path->tclass;
+	put16(ip + 2, IPV4_HEADER_BYTES + bytes);
+	put16(ip + 4, id);
+	put16(ip + 6, IPV4_DONT_FRAGMENT);
+	ip[8] = path->hop_limit ? path->hop_limit : HOP_LIMIT_DEFAULT;
+	ip[9] = IPPROTO_UDP;
+	memcpy(ip + 12, path->src + 12, 4);
+	memcpy(ip + 16, path->dst + 12, 4);
+	put16(ip + 10, fold16(sum16(0, ip, IPV4_HEADER_BYTES)));
+}
+
+static void put_ipv6(uint8_t *ip, const struct vb_path *path, uint32_t bytes)
+{
+	uint32_t first = htonl(6u << 28 | (uint32_t)path->tclass << 20 | path->flow_label);
+
+	memcpy(ip, &first, sizeof(first));
+	put16(ip + 4, bytes);
+	ip[6] = IPPROTO_UDP;
+	ip[7] = path->hop_limit ? path->hop_limit : HOP_LIMIT_DEFAULT;
+	memcpy(ip + 8, path->src, VB_GID_BYTES);
+	memcpy(ip + 24, path->dst, VB_GID_BYTES);
+}
+
+/* The UDP header in front of a frame, with the checksum that the kernel will have put there. */
+static void put_udp(uint8_t *udp, const struct vb_path *path, uint16_t sport, uint32_t bytes)
+{
+	/* For mapped IPv4 addresses too: the mapping adds ffff, which is zero in this sum. */
+	uint32_t sum = IPPROTO_UDP + bytes;
+	uint16_t folded;
+
+	put16(udp, sport);
+	put16(udp + 2, VB_UDP_PORT);
+	put16(udp + 4, bytes);
+	put16(udp + 6, 0);
+	sum = sum16(sum, path->src, VB_GID_BYTES);
+	sum = sum16(sum, path->dst, VB_GID_BYTES);
+	folded = fold16(sum16(sum, udp, bytes));
+	put16(udp + 6, folded ? folded : 0xffff);
+}
+
+static uint32_t headers_bytes(const struct vb_path *path)
+{
+	bool ipv4 = vb_gid_is_ipv4(path->dst);
+
+	return (ipv4 ? IPV4_HEADER_BYTES : IPV6_HEADER_BYTES) + UDP_HEADER_BYTES;
+}
+
+/* Finish and write the record whose frame lies behind its headers already. Lock held. */
+static void record_write(struct pcap_link *pcap, const struct vb_path *path, uint16_t sport,
+			 uint16_t id, uint32_t frame_bytes)
+{
+	uint32_t headers = headers_bytes(path), udp_bytes = UDP_HEADER_BYTES + frame_bytes;
+	uint8_t *ip = pcap->packet, *udp = ip + headers - UDP_HEADER_BYTES;
+	uint32_t bytes = headers + frame_bytes;
+	struct record_header header;
+	struct iovec iov[] = {{&header, sizeof(header)}, {ip, bytes}};
+	struct timespec now;
+
+	put_udp(udp, path, sport, udp_bytes);
+	if (vb_gid_is_ipv4(path->dst))
+		put_ipv4(ip, path, id, udp_bytes);
+	else
+		put_ipv6(ip, path, udp_bytes);
+	clock_gettime(CLOCK_REALTIME, &now);
+	header = (struct record_header){
+		.seconds = (uint32_t)now.tv_sec,
+		.nanoseconds = (uint32_t)now.tv_nsec,
+		.captured_bytes = bytes,
+		.bytes = bytes,
+	};
+	/* A full disk costs records, never traffic. */
+	if (writev(pcap->fd, iov, VB_ARRAY_LEN(iov)) < 0)
+		return;
+}
+
+/* A frame too long for a record (none of ours is) is left out. */
+static bool fits(const struct vb_path *path, uint32_t frame_bytes)
+{
+	return headers_bytes(path) + frame_bytes <= PCAP_SNAP_BYTES;
+}
+
+static int pcap_tx(struct vb_link *link, const struct vb_burst *burst)
+{
+	struct pcap_link *pcap = pcap_of(link);
+	struct vb_gather gather = {0};
+	int rc = vb_link_tx(pcap->inner, burst);
+
+	if (rc || !fits(&burst->path, burst->frame_bytes))
+		return rc;
+	vb_lock_take(&pcap->lock);
+	while (gather.frame < burst->frames) {
+		uint8_t *frame = pcap->packet + headers_bytes(&burst->path);
+		uint32_t bytes = vb_gather_bytes(&gather, burst), id = gather.frame;
+
+		if (vb_gather_next(&gather, burst, frame))
+			break;
+		record_write(pcap, &burst->path, VB_UDP_PORT, (uint16_t)id, bytes);
+	}
+	vb_lock_drop(&pcap->lock);
+	return 0;
+}
+
+static unsigned pcap_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)
+{
+	struct pcap_link *pcap = pcap_of(link);
+	unsigned n = vb_link_rx(pcap->inner, frames, max);
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct vb_frame *frame = &frames[i];
+
+		if (!fits(&frame->path, frame->bytes))
+			continue;
+		vb_lock_take(&pcap->lock);
+		memcpy(pcap->packet + headers_bytes(&frame->path), frame->data, frame->bytes);
+		record_write(pcap, &frame->path, frame->path.sport, frame->id_hint, frame->bytes);
+		vb_lock_drop(&pcap->lock);
+	}
+	return n;
+}
+
+static unsigned pcap_burst_frames_max(struct vb_link *link)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	return inner->ops->burst_frames_max(inner);
+}
+
+static int pcap_rx_fd(struct vb_link *link)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	return inner->ops->rx_fd(inner);
+}
+
+static uint64_t pcap_deadline_ns(struct vb_link *link)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	return inner->ops->deadline_ns(inner);
+}
+
+static uint32_t pcap_frame_bytes_max(struct vb_link *link, const struct vb_path *path)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	return inner->ops->frame_bytes_max(inner, path);
+}
+
+static void pcap_destroy(struct vb_link *link)
+{
+	struct pcap_link *pcap = pcap_of(link);
+
+	pcap->inner->ops->destroy(pcap->inner);
+	close(pcap->fd);
+	vb_lock_fini(&pcap->lock);
+	free(pcap);
+}
+
+static const struct vb_link_ops pcap_ops = {
+	.tx = pcap_tx,
+	.rx = pcap_rx,
+	.burst_frames_max = pcap_burst_frames_max,
+	.rx_fd = pcap_rx_fd,
+	.deadline_ns = pcap_deadline_ns,
+	.frame_bytes_max = pcap_frame_bytes_max,
+	.destroy = pcap_destroy,
+};
+
+/* The file's name with each "%p" replaced; ENAMETOOLONG. */
+static int name_expand(char name[PATH_MAX], const char *pattern)
+{
+	size_t used = 0;
+
+	for (; *pattern; pattern++) {
+		int n;
+
+		if (pattern[0] == '%' && pattern[1] == 'p') {
+			n = snprintf(name + used, PATH_MAX - used, "%d", (int)getpid());
+			pattern++;
+		} else {
+			n = snprintf(name + used, PATH_MAX - used, "%c", *pattern);
+		}
+		used += (size_t)n;
+		if (used >= PATH_MAX)
+			return ENAMETOOLONG;
+	}
+	name[used] = 0;
+	return 0;
+}
+
+static int file_create(int *fd, const char *pattern)
+{
+	struct file_header header = {
+		.magic = PCAP_MAGIC_NS,
+		.major = PCAP_MAJOR,
+		.minor = PCAP_MINOR,
+		.snap_bytes = PCAP_SNAP_BYTES,
+		.linktype = PCAP_LINKTYPE_RAW,
+	};
+	char name[PATH_MAX];
+	int rc = name_expand(name, pattern);
+
+	if (rc)
+		return rc;
+	/* For its owner only: it holds the application's data. */
+	*fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	if (*fd < 0)
+		return errno;
+	if (write(*fd, &header, sizeof(header)) != sizeof(header)) {
+		close(*fd);
+		return EIO;
+	}
+	return 0;
+}
+
+int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file)
+{
+	struct pcap_link *pcap = calloc(1, sizeof(*pcap));
+	int rc;
+
+	if (!pcap)
+		return ENOMEM;
+	rc = file_create(&pcap->fd, file);
+	if (rc) {
+		free(pcap);
+		return rc;
+	}
+	pcap->link.ops = &pcap_ops;
+	pcap->inner = inner;
+	vb_lock_init(&pcap->lock);
+	*link = &pcap->link;
+	return 0;
+}
