@@ -110,6 +110,8 @@ int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp *
 	qp->timer.at_ns = UINT64_MAX;
 	atomic_store(&qp->timer_ns, UINT64_MAX);
 	vb_lock_init(&qp->lock);
+	vb_req_reset(&qp->req);
+	vb_resp_reset(&qp->resp);
 	err = init_queues(qp, attr);
 	if (!err) {
 		err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
