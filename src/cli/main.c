@@ -1,5 +1,94 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-int main(void)
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *arguments, *help;
+};
+
+/* clang-format off */
+static const struct command commands[] = {
+	{ "run",     vb_cli_run,     "[OPTIONS] -- CMD [ARGS]", "run a program on the software NIC" },
+	{ "devices", vb_cli_devices, "",                        "list what programs see" },
+	{ "status",  vb_cli_status,  "",                        "what is in use, and by whom" },
+	{ "hub",     vb_cli_hub,     "status | stop [--force]", "look at or stop the hub" },
+};
+/* clang-format on */
+
+void vb_cli_error(const char *format, ...)
 {
-	return 1;
+	va_list args;
+
+	fputs("verbatim: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+static void usage(FILE *out)
+{
+	fputs("usage: verbatim COMMAND\n\n", out);
+	for (unsigned i = 0; i < VB_ARRAY_LEN(commands); i++)
+		fprintf(out, "  %-8s %-24s %s\n", commands[i].name, commands[i].arguments,
+			commands[i].help);
+	fputs("\n  --help, --version\n", out);
+}
+
+/* Seen from the command: in the build tree beside it, installed under the same prefix. */
+static const char *const library_dirs[] = {"lib", "../lib/verbatim"};
+
+int vb_cli_library_dir(char dir[PATH_MAX])
+{
+	char self[PATH_MAX], path[2 * PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *end;
+
+	if (n < 0)
+		return ENOENT;
+	self[n] = 0;
+	end = strrchr(self, '/');
+	if (!end)
+		return ENOENT;
+	*end = 0;
+	for (unsigned i = 0; i < VB_ARRAY_LEN(library_dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s/libibverbs.so.1", self, library_dirs[i]);
+		if (access(path, R_OK))
+			continue;
+		*strrchr(path, '/') = 0;
+		return realpath(path, dir) ? 0 : ENOENT;
+	}
+	return ENOENT;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(commands); i++) {
+		if (!strcmp(name, commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+		usage(stdout);
+		return VB_CLI_OK;
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		printf("verbatim %s\n", vb_cli_version);
+		return VB_CLI_OK;
+	}
+	if (*name)
+		vb_cli_error("there is no command '%s'", name);
+	usage(stderr);
+	return VB_CLI_USAGE;
 }

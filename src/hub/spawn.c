@@ -85,14 +85,24 @@ static void env_pick(struct vb_hub_spawn *spawn)
 	}
 }
 
-/* VERBATIM_LOG may name a file; the hub outlives the terminal that anything else means. */
+/*
+ * VERBATIM_LOG is "stderr" or a file (run/log.h). The hub outlives terminals, so it has only the
+ * file, by its whole name: later the directory may be another.
+ */
 static void log_pick(struct vb_hub_spawn *spawn)
 {
 	const char *log = secure_getenv("VERBATIM_LOG");
+	char here[PATH_MAX] = "";
+	int used;
 
-	if (!log || !strchr(log, '/') || strlen(log) >= sizeof(spawn->log))
+	if (!log || !*log || !strcmp(log, "stderr"))
 		log = "/dev/null";
-	strcpy(spawn->log, log);
+	if (*log != '/' && !getcwd(here, sizeof(here)))
+		log = "/dev/null";
+	used = snprintf(spawn->log, sizeof(spawn->log), "%s%s%s", here, *log == '/' ? "" : "/",
+			log);
+	if (used < 0 || (size_t)used >= sizeof(spawn->log))
+		strcpy(spawn->log, "/dev/null");
 }
 
 static void files_close(void)
@@ -111,7 +121,7 @@ static void files_close(void)
 static void files_open(const struct vb_hub_spawn *spawn)
 {
 	int null = open("/dev/null", O_RDWR);
-	int log = open(spawn->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	int log = open(spawn->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
 
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);

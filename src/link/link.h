@@ -82,8 +82,8 @@ int vb_link_udp_create(struct vb_link **link, int fd);
 int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const char *text);
 
 /*
- * Record what passes, both ways, as a pcap file with IP and UDP headers put back. "%p" in the name
- * stands for the process id. Or an errno of open(2).
+ * Record what passes, both ways, as a pcap file with IP and UDP headers put back. Creates or
+ * empties the file; or an errno of open(2).
  */
 int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file);
 

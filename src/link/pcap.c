@@ -4,8 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -255,29 +253,7 @@ static const struct vb_link_ops pcap_ops = {
 	.destroy = pcap_destroy,
 };
 
-/* The file's name with each "%p" replaced; ENAMETOOLONG. */
-static int name_expand(char name[PATH_MAX], const char *pattern)
-{
-	size_t used = 0;
-
-	for (; *pattern; pattern++) {
-		int n;
-
-		if (pattern[0] == '%' && pattern[1] == 'p') {
-			n = snprintf(name + used, PATH_MAX - used, "%d", (int)getpid());
-			pattern++;
-		} else {
-			n = snprintf(name + used, PATH_MAX - used, "%c", *pattern);
-		}
-		used += (size_t)n;
-		if (used >= PATH_MAX)
-			return ENAMETOOLONG;
-	}
-	name[used] = 0;
-	return 0;
-}
-
-static int file_create(int *fd, const char *pattern)
+static int file_create(int *fd, const char *name)
 {
 	struct file_header header = {
 		.magic = PCAP_MAGIC_NS,
@@ -286,11 +262,7 @@ static int file_create(int *fd, const char *pattern)
 		.snap_bytes = PCAP_SNAP_BYTES,
 		.linktype = PCAP_LINKTYPE_RAW,
 	};
-	char name[PATH_MAX];
-	int rc = name_expand(name, pattern);
 
-	if (rc)
-		return rc;
 	/* For its owner only: it holds the application's data. */
 	*fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	if (*fd < 0)

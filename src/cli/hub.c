@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hub/query.h"
+
+/* An age for people: two digits or three, and a unit. */
+static void age_print(uint64_t ms, char text[16])
+{
+	uint64_t s = ms / 1000;
+
+	if (s < 100)
+		snprintf(text, 16, "%" PRIu64 ".%" PRIu64 " s", s, ms / 100 % 10);
+	else if (s < 100 * 60)
+		snprintf(text, 16, "%" PRIu64 " min", s / 60);
+	else if (s < 48 * 3600)
+		snprintf(text, 16, "%" PRIu64 " h", s / 3600);
+	else
+		snprintf(text, 16, "%" PRIu64 " d", s / 86400);
+}
+
+static int trouble(int error)
+{
+	if (error == EPERM)
+		vb_cli_error("the hub's name is taken by another user");
+	else
+		vb_cli_error("the hub does not answer: %s", strerror(error));
+	return VB_CLI_FAILED;
+}
+
+static int hub_status(void)
+{
+	struct vb_hub_summary summary;
+	struct vb_hub_row *rows;
+	char age[16];
+	int rc = vb_hub_status_read(&summary, &rows);
+
+	if (rc == ECONNREFUSED) {
+		puts("hub      not running (the first program that needs it starts it)");
+		return VB_CLI_OK;
+	}
+	if (rc)
+		return trouble(rc);
+	age_print(summary.age_ms, age);
+	printf("hub      pid %u, for %s: %u clients, %u of %u slots made, %" PRIu64
+	       " leases, %" PRIu64 " stray datagrams\n",
+	       summary.pid, age, summary.clients, summary.sockets, VB_HUB_SLOTS_MAX, summary.leases,
+	       summary.strays);
+	if (summary.rows)
+		printf("\n%5s  %8s  %-15s  %8s  %s\n", "slot", "pid", "program", "age", "next QPN");
+	for (unsigned i = 0; i < summary.rows; i++) {
+		age_print(rows[i].age_ms, age);
+		/* A slot whose holder has not spoken to this hub yet has no pid. */
+		printf("%5u  %8u  %-15s  %8s  0x%06x\n", rows[i].slot, rows[i].pid, rows[i].comm,
+		       age, rows[i].slot << 14 | rows[i].next_index);
+	}
+	free(rows);
+	return VB_CLI_OK;
+}
+
+static int hub_stop(bool force)
+{
+	unsigned clients = 0;
+	int rc = vb_hub_stop(force, &clients);
+
+	if (rc == ECONNREFUSED) {
+		puts("hub      not running");
+		return VB_CLI_OK;
+	}
+	if (rc == EBUSY) {
+		vb_cli_error("%u programs use the hub; with --force it stops all the same, and "
+			     "they start another",
+			     clients);
+		return VB_CLI_FAILED;
+	}
+	return rc ? trouble(rc) : VB_CLI_OK;
+}
+
+int vb_cli_hub(int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "";
+	bool force = argc == 3 && !strcmp(argv[2], "--force");
+
+	if (!strcmp(verb, "status") && argc == 2)
+		return hub_status();
+	if (!strcmp(verb, "stop") && (argc == 2 || force))
+		return hub_stop(force);
+	fputs("usage: verbatim hub status | stop [--force]\n", stderr);
+	return VB_CLI_USAGE;
+}
+
+int vb_cli_status(int argc, char **argv)
+{
+	char dir[PATH_MAX];
+
+	if (argc != 1) {
+		fputs("usage: verbatim status\n", stderr);
+		return VB_CLI_USAGE;
+	}
+	printf("version  %s\n", vb_cli_version);
+	printf("library  %s\n", vb_cli_library_dir(dir) ? "not found" : dir);
+	return hub_status();
+}

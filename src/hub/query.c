@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hub/query.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hub/channel.h"
+
+static const uint64_t query_deadline_ns = 3000000000;
+
+/* The next message, which must be of that type and bring no descriptors. */
+static int expect(int fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
+{
+	int fds[VB_HUB_FDS_MAX], rc;
+	unsigned n;
+
+	rc = vb_hub_recv_by(fd, msg, fds, &n, deadline_ns);
+	if (rc)
+		return rc;
+	while (n)
+		close(fds[--n]);
+	return msg->type == type ? 0 : EPROTO;
+}
+
+/* Connect, ask, and hear the first part of the answer. The connection is open after 0 only. */
+static int ask(int *fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
+{
+	int rc = vb_hub_connect(fd);
+
+	if (rc)
+		return rc;
+	rc = vb_hub_send(*fd, msg, NULL, 0);
+	if (!rc)
+		rc = expect(*fd, msg, type, deadline_ns);
+	if (rc)
+		close(*fd);
+	return rc;
+}
+
+static int rows_read(int fd, struct vb_hub_row *rows, unsigned n, uint64_t deadline_ns)
+{
+	struct vb_hub_msg msg;
+
+	while (n) {
+		int rc = expect(fd, &msg, VB_HUB_ROWS, deadline_ns);
+
+		if (rc)
+			return rc;
+		if (msg.rows.count > n)
+			return EPROTO;
+		memcpy(rows, msg.rows.row, msg.rows.count * sizeof(*rows));
+		rows += msg.rows.count;
+		n -= msg.rows.count;
+	}
+	return 0;
+}
+
+int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
+{
+	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STATUS);
+	int fd, rc = ask(&fd, &msg, VB_HUB_SUMMARY, deadline_ns);
+
+	if (rc)
+		return rc;
+	*summary = msg.summary;
+	*rows = calloc(summary->rows + 1, sizeof(**rows));
+	rc = *rows ? rows_read(fd, *rows, summary->rows, deadline_ns) : ENOMEM;
+	if (rc)
+		free(*rows);
+	close(fd);
+	return rc;
+}
+
+int vb_hub_stop(bool force, unsigned *clients)
+{
+	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STOP);
+	int fd, rc;
+
+	msg.stop.force = force;
+	rc = ask(&fd, &msg, VB_HUB_STOPPED, deadline_ns);
+	if (rc)
+		return rc;
+	close(fd);
+	*clients = msg.stopped.clients;
+	return (int)msg.stopped.error;
+}

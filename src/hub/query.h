@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_HUB_QUERY_H
+#define VB_HUB_QUERY_H
+
+/*
+ * Questions to a running hub, for the command line. None starts one: ECONNREFUSED if there is
+ * none. Also ETIMEDOUT, EPERM (the hub's name is taken by another uid), EPROTO.
+ */
+
+#include <stdbool.h>
+
+#include "hub/proto.h"
+
+/* What the hub knows. *rows: summary->rows of them, by slot, to be freed with free(). */
+int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows);
+
+/*
+ * Ask the hub to leave. EBUSY: *clients are connected, and force was not set; if it is, they go
+ * on, and start another.
+ */
+int vb_hub_stop(bool force, unsigned *clients);
+
+#endif
