@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_TESTS_NETNS_H
+#define VB_TESTS_NETNS_H
+
+/*
+ * A network namespace for a test: nobody else's port 4791, nobody else's hub. Root makes one as
+ * it is; anybody else becomes root of a user namespace first, where the system allows that.
+ */
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static inline bool netns_file_write(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Set an interface's MTU (0: leave it) and bring it up. */
+static inline bool netns_interface_up(const char *name, int mtu)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request;
+	bool ok = fd >= 0;
+
+	memset(&request, 0, sizeof(request));
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (mtu) {
+		request.ifr_mtu = mtu;
+		ok = ok && !ioctl(fd, SIOCSIFMTU, &request);
+	}
+	request.ifr_flags = IFF_UP | IFF_RUNNING;
+	ok = ok && !ioctl(fd, SIOCSIFFLAGS, &request);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/*
+ * Move this process, which has one thread, to a new network namespace with lo up. May be called
+ * again. False if this system does not let us: the test is to be skipped.
+ */
+static inline bool netns_enter(void)
+{
+	unsigned uid = geteuid(), gid = getegid();
+	char map[64];
+
+	if (unshare(CLONE_NEWNET)) {
+		if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+			return false;
+		netns_file_write("/proc/self/setgroups", "deny");
+		snprintf(map, sizeof(map), "0 %u 1", uid);
+		if (!netns_file_write("/proc/self/uid_map", map))
+			return false;
+		snprintf(map, sizeof(map), "0 %u 1", gid);
+		netns_file_write("/proc/self/gid_map", map);
+	}
+	return netns_interface_up("lo", 0);
+}
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link/fault.h"
+#include "mock_link.h"
+
+enum { FRAMES = 100000, FRAME_BYTES = 48, THREADS = 4 };
+
+static const struct vb_path path = {.dst = {[15] = 1}, .hop_limit = 64};
+
+/* --- the text --- */
+
+static void fault_text_is_read_exactly(void **state)
+{
+	static const struct {
+		const char *text;
+		struct vb_fault fault;
+	} cases[] = {
+		{"loss=1%", {.loss = 10000000}},
+		{"loss=100%", {.loss = 1000000000}},
+		{"loss=0%", {0}},
+		{"dup=0.1%", {.dup = 1000000}},
+		{"reorder=5.25%", {.reorder = 52500000}},
+		{"corrupt=0.0000001%", {.corrupt = 1}},
+		{"delay=1ms", {.delay_ns = 1000000}},
+		{"delay=10s", {.delay_ns = 10000000000}},
+		{"delay=250us", {.delay_ns = 250000}},
+		{"delay=7ns", {.delay_ns = 7}},
+		{"seed=0", {.seeded = true}},
+		{"seed=18446744073709551615", {.seed = UINT64_MAX, .seeded = true}},
+		{"seed=7,corrupt=0.1%,loss=1%,dup=1%,reorder=5%,delay=2us",
+		 {.loss = 10000000,
+		  .dup = 10000000,
+		  .reorder = 50000000,
+		  .corrupt = 1000000,
+		  .delay_ns = 2000,
+		  .seed = 7,
+		  .seeded = true}},
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(cases); i++) {
+		struct vb_fault fault;
+
+		assert_int_equal(vb_fault_parse(&fault, cases[i].text), 0);
+		assert_int_equal(fault.loss, cases[i].fault.loss);
+		assert_int_equal(fault.dup, cases[i].fault.dup);
+		assert_int_equal(fault.reorder, cases[i].fault.reorder);
+		assert_int_equal(fault.corrupt, cases[i].fault.corrupt);
+		assert_true(fault.delay_ns == cases[i].fault.delay_ns);
+		assert_true(fault.seed == cases[i].fault.seed);
+		assert_int_equal(fault.seeded, cases[i].fault.seeded);
+	}
+}
+
+static void other_text_is_refused(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		",",
+		"loss",
+		"loss=",
+		"loss=1",
+		"loss=%",
+		"loss=1%,",
+		",loss=1%",
+		"loss=1%,,dup=1%",
+		"loss=1% ",
+		" loss=1%",
+		"loss =1%",
+		"Loss=1%",
+		"loss=-1%",
+		"loss=+1%",
+		"loss=101%",
+		"loss=100.1%",
+		"loss=1.%",
+		"loss=.5%",
+		"loss=1.00000000%",
+		"loss=1e0%",
+		"loss=1%%",
+		"loss=1%,loss=1%",
+		"loss=99999999999999999999%",
+		"delay=1",
+		"delay=ms",
+		"delay=1m",
+		"delay=11s",
+		"delay=10000000001ns",
+		"delay=18446744073709551616ns",
+		"delay=18446744073709551615s",
+		"seed=",
+		"seed=-1",
+		"seed=0x7",
+		"seed=18446744073709551616",
+		"rate=1%",
+		"loss=1%;dup=1%",
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(texts); i++) {
+		struct vb_fault fault = {.loss = 42};
+
+		if (vb_fault_parse(&fault, texts[i]) != EINVAL)
+			fail_msg("'%s' was accepted", texts[i]);
+		assert_int_equal(fault.loss, 42);
+	}
+}
+
+/* --- what happens to frames --- */
+
+static struct vb_link *fault_over(struct mock_link *mock, const char *text)
+{
+	struct vb_link *link;
+
+	assert_int_equal(vb_link_fault_create(&link, &mock->link, text), 0);
+	return link;
+}
+
+static void number_put(uint8_t data[FRAME_BYTES], uint32_t number)
+{
+	memset(data, 0, FRAME_BYTES);
+	memcpy(data, &number, sizeof(number));
+}
+
+static uint32_t number_of(const struct mock_sent *sent)
+{
+	uint32_t number;
+
+	memcpy(&number, sent->data, sizeof(number));
+	return number;
+}
+
+static void numbers_send(struct vb_link *link, unsigned n)
+{
+	uint8_t data[FRAME_BYTES];
+
+	for (unsigned i = 0; i < n; i++) {
+		number_put(data, i);
+		assert_int_equal(frame_send(link, &path, data, sizeof(data)), 0);
+	}
+}
+
+/* Within 5 standard deviations of a binomial distribution's mean. */
+static void assert_about(uint64_t count, double chance, double n)
+{
+	double mean = n * chance, off = (double)count - mean;
+
+	if (off * off > 25 * mean)
+		fail_msg("%llu of %.0f for a chance of %g", (unsigned long long)count, n, chance);
+}
+
+static void loss_and_dup_are_as_often_as_told(void **state)
+{
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "loss=2%,dup=3%,seed=1");
+	struct vb_fault_counts counts;
+
+	numbers_send(link, FRAMES);
+	vb_link_fault_counts(link, &counts);
+	assert_about(counts.lost, 0.02, FRAMES);
+	assert_about(counts.duplicated, 0.03 * 0.98, FRAMES);
+	assert_int_equal(counts.frames, FRAMES);
+	assert_int_equal(mock->sent_n, FRAMES - counts.lost + counts.duplicated);
+	link->ops->destroy(link);
+}
+
+static void corruption_flips_one_to_three_bits_anywhere(void **state)
+{
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "corrupt=100%,seed=2");
+	uint8_t zero[FRAME_BYTES] = {0}, touched[FRAME_BYTES] = {0};
+
+	for (unsigned i = 0; i < FRAMES; i++)
+		assert_int_equal(frame_send(link, &path, zero, sizeof(zero)), 0);
+	for (unsigned i = 0; i < FRAMES; i++) {
+		unsigned bits = 0;
+
+		for (unsigned k = 0; k < FRAME_BYTES; k++) {
+			bits += (unsigned)__builtin_popcount(mock->sent[i].data[k]);
+			touched[k] |= mock->sent[i].data[k];
+		}
+		/* Two flips of one bit cancel out: rarely none is left. */
+		assert_true(bits <= VB_FAULT_FLIPPED_BITS_MAX);
+	}
+	for (unsigned k = 0; k < FRAME_BYTES; k++)
+		assert_int_equal(touched[k], 0xff);
+	link->ops->destroy(link);
+}
+
+static void reordered_frames_are_overtaken_by_few(void **state)
+{
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "reorder=5%,seed=3");
+	struct vb_frame frame;
+	struct vb_fault_counts counts;
+	unsigned late = 0;
+	uint8_t *seen;
+	uint32_t highest = 0;
+
+	numbers_send(link, FRAMES);
+	usleep(5000);
+	vb_link_rx(link, &frame, 1);
+	assert_int_equal(mock->sent_n, FRAMES);
+	seen = calloc(FRAMES, 1);
+	for (unsigned i = 0; i < FRAMES; i++) {
+		uint32_t number = number_of(&mock->sent[i]);
+
+		assert_false(seen[number]);
+		seen[number] = 1;
+		late += number < highest;
+		/* Of those that overtake it, some may be late themselves and count again. */
+		if (number < highest)
+			assert_true(highest - number < 8 * VB_FAULT_OVERTAKERS_MAX);
+		else
+			highest = number;
+	}
+	free(seen);
+	vb_link_fault_counts(link, &counts);
+	assert_about(counts.reordered, 0.05, FRAMES);
+	assert_true(late > FRAMES / 50);
+	link->ops->destroy(link);
+}
+
+static void a_seed_decides_every_frames_fate(void **state)
+{
+	static const char *const texts[] = {
+		"loss=1%,dup=1%,corrupt=1%,seed=7",
+		"loss=1%,dup=1%,corrupt=1%,seed=7",
+		"loss=1%,dup=1%,corrupt=1%,seed=8",
+		"loss=1%,seed=7",
+	};
+	struct mock_link *mock[4];
+	struct vb_link *link[4];
+	unsigned missing[4] = {0};
+
+	for (unsigned i = 0; i < 4; i++) {
+		mock[i] = mock_create();
+		link[i] = fault_over(mock[i], texts[i]);
+		numbers_send(link[i], 20000);
+	}
+	assert_int_equal(mock[0]->sent_n, mock[1]->sent_n);
+	assert_memory_equal(mock[0]->sent, mock[1]->sent,
+			    mock[0]->sent_n * sizeof(struct mock_sent));
+	assert_memory_not_equal(mock[0]->sent, mock[2]->sent, 20000 * sizeof(struct mock_sent));
+	/* The other parts do not change which frames are lost. */
+	for (unsigned i = 0; i < 4; i++) {
+		struct vb_fault_counts counts;
+
+		vb_link_fault_counts(link[i], &counts);
+		missing[i] = (unsigned)counts.lost;
+		link[i]->ops->destroy(link[i]);
+	}
+	assert_int_equal(missing[0], missing[3]);
+}
+
+static void delayed_frames_come_on_time_and_in_order(void **state)
+{
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "delay=20ms,seed=1");
+	struct timespec now;
+	struct vb_frame frame;
+	uint64_t before_ns, due_ns;
+
+	assert_true(link->ops->deadline_ns(link) == UINT64_MAX);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	before_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	numbers_send(link, 100);
+	due_ns = link->ops->deadline_ns(link);
+	assert_true(due_ns >= before_ns + 20000000 && due_ns < before_ns + 2000000000);
+	vb_link_rx(link, &frame, 1);
+	assert_int_equal(mock->sent_n, 0);
+	usleep(60000);
+	vb_link_rx(link, &frame, 1);
+	assert_int_equal(mock->sent_n, 100);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(number_of(&mock->sent[i]), i);
+	assert_true(link->ops->deadline_ns(link) == UINT64_MAX);
+	link->ops->destroy(link);
+}
+
+static void waiting_frames_are_bounded(void **state)
+{
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "delay=10s");
+	struct vb_fault_counts counts;
+
+	numbers_send(link, VB_FAULT_HELD_MAX + 10);
+	vb_link_fault_counts(link, &counts);
+	assert_int_equal(counts.overflowed, 10);
+	link->ops->destroy(link);
+}
+
+static void errors_of_the_link_below_come_through(void **state)
+{
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "dup=1%,seed=1");
+	uint8_t data[FRAME_BYTES] = {0};
+
+	mock->error = EAGAIN;
+	assert_int_equal(frame_send(link, &path, data, sizeof(data)), EAGAIN);
+	mock->error = ENETUNREACH;
+	assert_int_equal(frame_send(link, &path, data, sizeof(data)), ENETUNREACH);
+	assert_int_equal(mock->sent_n, 0);
+	link->ops->destroy(link);
+}
+
+static void bursts_are_taken_apart(void **state)
+{
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "loss=0%");
+	uint8_t data[250];
+	struct iovec iov[] = {{data, 60}, {data + 60, 40}, {data + 100, 100}, {data + 200, 50}};
+	struct vb_burst burst = {
+		.path = path,
+		.slot = 9,
+		.frames = 3,
+		.frame_bytes = 100,
+		.last_bytes = 50,
+		.iovcnt = 4,
+		.iov = iov,
+	};
+
+	for (unsigned i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)i;
+	assert_int_equal(link->ops->burst_frames_max(link), 1);
+	assert_int_equal(vb_link_tx(link, &burst), 0);
+	assert_int_equal(mock->sent_n, 3);
+	assert_int_equal(mock->sent[0].bytes, 100);
+	assert_int_equal(mock->sent[2].bytes, 50);
+	assert_int_equal(mock->sent[2].slot, 9);
+	assert_memory_equal(mock->sent[1].data, data + 100, MOCK_FRAME_MAX);
+	link->ops->destroy(link);
+}
+
+static void *send_many(void *link)
+{
+	uint8_t data[FRAME_BYTES] = {0};
+
+	for (unsigned i = 0; i < FRAMES / THREADS; i++) {
+		if (frame_send(link, &path, data, sizeof(data)))
+			return link;
+	}
+	return NULL;
+}
+
+static void threads_may_send_at_once(void **state)
+{
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "loss=10%,dup=10%,reorder=10%,corrupt=10%");
+	struct vb_fault_counts counts;
+	pthread_t thread[THREADS];
+	struct vb_frame frame;
+
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_create(&thread[i], NULL, send_many, link);
+	for (unsigned i = 0; i < THREADS; i++) {
+		void *failed;
+
+		pthread_join(thread[i], &failed);
+		assert_null(failed);
+	}
+	usleep(5000);
+	vb_link_rx(link, &frame, 1);
+	vb_link_fault_counts(link, &counts);
+	assert_int_equal(counts.frames, FRAMES);
+	assert_int_equal(mock->sent_n,
+			 FRAMES - counts.lost + counts.duplicated - counts.overflowed);
+	link->ops->destroy(link);
+}
+
+static void the_rest_is_the_inner_links(void **state)
+{
+	bool destroyed = false;
+	struct mock_link *mock = mock_create();
+	struct vb_link *link = fault_over(mock, "loss=1%");
+	struct vb_frame frames[4];
+
+	mock->destroyed = &destroyed;
+	mock->rx_n = 3;
+	mock->rx.bytes = 99;
+	assert_int_equal(vb_link_rx(link, frames, 4), 3);
+	assert_int_equal(frames[2].bytes, 99);
+	assert_int_equal(link->ops->rx_fd(link), 42);
+	assert_int_equal(link->ops->frame_bytes_max(link, &path), 4242);
+	link->ops->destroy(link);
+	assert_true(destroyed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fault_text_is_read_exactly),
+		cmocka_unit_test(other_text_is_refused),
+		cmocka_unit_test(loss_and_dup_are_as_often_as_told),
+		cmocka_unit_test(corruption_flips_one_to_three_bits_anywhere),
+		cmocka_unit_test(reordered_frames_are_overtaken_by_few),
+		cmocka_unit_test(a_seed_decides_every_frames_fate),
+		cmocka_unit_test(delayed_frames_come_on_time_and_in_order),
+		cmocka_unit_test(waiting_frames_are_bounded),
+		cmocka_unit_test(errors_of_the_link_below_come_through),
+		cmocka_unit_test(bursts_are_taken_apart),
+		cmocka_unit_test(threads_may_send_at_once),
+		cmocka_unit_test(the_rest_is_the_inner_links),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

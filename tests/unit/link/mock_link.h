@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_TESTS_MOCK_LINK_H
+#define VB_TESTS_MOCK_LINK_H
+
+/* A link that keeps what was sent, and receives what the test wants it to. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "link/link.h"
+
+enum { MOCK_SENT_MAX = 300000, MOCK_FRAME_MAX = 64 };
+
+struct mock_sent {
+	uint32_t bytes;
+	uint16_t slot;
+	uint8_t data[MOCK_FRAME_MAX]; /* as much as fits */
+};
+
+struct mock_link {
+	struct vb_link link;
+	int error; /* what tx returns */
+	unsigned sent_n;
+	struct mock_sent *sent;
+	struct vb_frame rx; /* what rx returns, while rx_n */
+	unsigned rx_n;
+	bool *destroyed;
+};
+
+static struct mock_link *mock_of(struct vb_link *link)
+{
+	return vb_container_of(link, struct mock_link, link);
+}
+
+static int mock_tx(struct vb_link *link, const struct vb_burst *burst)
+{
+	struct mock_link *mock = mock_of(link);
+	uint32_t piece = 0;
+
+	if (mock->error)
+		return mock->error;
+	for (unsigned i = 0; i < burst->frames; i++) {
+		uint32_t bytes = i + 1 < burst->frames ? burst->frame_bytes : burst->last_bytes;
+		struct mock_sent *sent = &mock->sent[mock->sent_n++];
+		uint32_t done = 0;
+
+		vb_check(mock->sent_n <= MOCK_SENT_MAX);
+		sent->bytes = bytes;
+		sent->slot = burst->slot;
+		while (done < bytes) {
+			const struct iovec *iov = &burst->iov[piece++];
+
+			for (size_t k = 0; k < iov->iov_len; k++, done++) {
+				if (done < MOCK_FRAME_MAX)
+					sent->data[done] = ((uint8_t *)iov->iov_base)[k];
+			}
+		}
+	}
+	return 0;
+}
+
+static unsigned mock_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)
+{
+	struct mock_link *mock = mock_of(link);
+	unsigned n = 0;
+
+	for (; n < max && mock->rx_n; mock->rx_n--)
+		frames[n++] = mock->rx;
+	return n;
+}
+
+static unsigned mock_burst_frames_max(struct vb_link *link)
+{
+	return VB_LINK_BURST_FRAMES_MAX;
+}
+
+static int mock_rx_fd(struct vb_link *link)
+{
+	return 42;
+}
+
+static uint64_t mock_deadline_ns(struct vb_link *link)
+{
+	return UINT64_MAX;
+}
+
+static uint32_t mock_frame_bytes_max(struct vb_link *link, const struct vb_path *path)
+{
+	return 4242;
+}
+
+static void mock_destroy(struct vb_link *link)
+{
+	struct mock_link *mock = mock_of(link);
+
+	if (mock->destroyed)
+		*mock->destroyed = true;
+	free(mock->sent);
+	free(mock);
+}
+
+static const struct vb_link_ops mock_ops = {
+	.tx = mock_tx,
+	.rx = mock_rx,
+	.burst_frames_max = mock_burst_frames_max,
+	.rx_fd = mock_rx_fd,
+	.deadline_ns = mock_deadline_ns,
+	.frame_bytes_max = mock_frame_bytes_max,
+	.destroy = mock_destroy,
+};
+
+static struct mock_link *mock_create(void)
+{
+	struct mock_link *mock = calloc(1, sizeof(*mock));
+
+	vb_check(mock);
+	mock->link.ops = &mock_ops;
+	mock->sent = calloc(MOCK_SENT_MAX, sizeof(*mock->sent));
+	vb_check(mock->sent);
+	return mock;
+}
+
+/* One frame as a burst of its own. */
+static int frame_send(struct vb_link *link, const struct vb_path *path, const void *data,
+		      uint32_t bytes)
+{
+	struct iovec iov = {(void *)data, bytes};
+	struct vb_burst burst = {
+		.path = *path,
+		.slot = 1,
+		.frames = 1,
+		.frame_bytes = bytes,
+		.last_bytes = bytes,
+		.iovcnt = 1,
+		.iov = &iov,
+	};
+
+	return vb_link_tx(link, &burst);
+}
+
+#endif
