@@ -25,10 +25,18 @@ port_wait() {
 	return 1
 }
 
-# pair PORT PROGRAM ARGS: server and client, of which the client reports.
+# A TCP port by which the two sides meet; others may run perftest at its usual one.
+port_free() {
+	port=$((20000 + $$ % 10000))
+	while ss -Hltn "sport = :$port" | grep -q .; do
+		port=$((port + 1))
+	done
+	echo "$port"
+}
+
+# pair PROGRAM ARGS: server and client, of which the client reports.
 pair() {
-	port=$1
-	shift
+	port=$(port_free)
 	echo
 	echo "\$ verbatim run -- $* &"
 	echo "\$ verbatim run -- $* 127.0.0.1"
@@ -43,5 +51,5 @@ pair() {
 gid=$(gid_find)
 gid=${gid:-0}
 $run ibv_devices
-pair 18515 ib_write_bw -d verbatim0 -x "$gid" -F -D 3
-pair 18516 ib_send_lat -d verbatim0 -x "$gid" -F -n 20000
+pair ib_write_bw -d verbatim0 -x "$gid" -F -D 3
+pair ib_send_lat -d verbatim0 -x "$gid" -F -n 20000
