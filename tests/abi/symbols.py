@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The drop-in libraries export what programs need: the symbols at their versions, all symbols of
-the system's own libraries where those are installed, and nothing besides. Each client binary that is
-installed resolves completely against them, as the loader sees it."""
+the system's own libraries where those are installed, and nothing besides. Each client binary that
+is installed resolves completely against them, as the loader sees it."""
 import glob
 import os
 import re
