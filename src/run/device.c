@@ -284,9 +284,35 @@ close_gids:
 	return rc;
 }
 
+/* What came of this device, for whoever reads the log. */
+static void log_counters(struct vb_device *dev)
+{
+	struct vb_stats *stats = vb_nic_stats(dev->nic);
+
+	for (int i = 0; i < VB_STATS; i++) {
+		uint64_t count = atomic_load(&stats->count[i]);
+
+		if (count > 0)
+			vb_log("%s %llu", vb_stat_name(i), (unsigned long long)count);
+	}
+}
+
+/* So that the slots' next owners do not get packets that were meant for QPs of ours. */
+static void mark_slots(struct vb_device *dev)
+{
+	uint16_t slot[VB_SLOTS_PER_NIC_MAX];
+	uint32_t next_index[VB_SLOTS_PER_NIC_MAX];
+	unsigned count = vb_nic_slots(dev->nic, slot, next_index);
+
+	for (unsigned i = 0; i < count; i++)
+		vb_hub_client_mark(dev->hub, slot[i], next_index[i]);
+}
+
 static void device_stop(struct vb_device *dev)
 {
 	vb_progress_stop(dev);
+	log_counters(dev);
+	mark_slots(dev);
 	vb_nic_destroy(dev->nic);
 	ports_destroy(dev);
 	vb_hub_client_close(dev->hub);

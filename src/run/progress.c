@@ -15,7 +15,7 @@
 
 /* How long to look whether the application polls: several times what a poll of nothing takes. */
 #define LOOK_NS 3000u
-#define NAP_NS_MIN 50000u
+#define NAP_NS_MIN 20000u
 #define NAP_NS_MAX 1000000u
 
 enum {
@@ -26,24 +26,24 @@ enum {
 	FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX,
 };
 
-/* The number of frames. */
-static unsigned take_frames(struct vb_device *dev)
+/* False if somebody else is at it; *got is the number of frames. */
+static bool take_frames(struct vb_device *dev, unsigned *got)
 {
 	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
 	struct vb_frame *frames = dev->progress.frames;
-	unsigned total = 0;
 
+	*got = 0;
 	if (!vb_nic_rx_try(dev->nic))
-		return 0;
+		return false;
 	for (unsigned i = 0; i < ports; i++) {
-		unsigned got = vb_link_rx(dev->ports[i].link, frames, VB_LINK_RX_FRAMES_MAX);
+		unsigned n = vb_link_rx(dev->ports[i].link, frames, VB_LINK_RX_FRAMES_MAX);
 
-		if (got > 0)
-			vb_nic_rx(dev->nic, frames, got);
-		total += got;
+		if (n > 0)
+			vb_nic_rx(dev->nic, frames, n);
+		*got += n;
 	}
 	vb_nic_rx_drop(dev->nic);
-	return total;
+	return true;
 }
 
 /* True if there was something to do. */
@@ -60,10 +60,14 @@ static bool turn_if_due(struct vb_device *dev)
 void vb_progress_poll(struct vb_device *dev)
 {
 	uint64_t polls = atomic_load_explicit(&dev->progress.polls, memory_order_relaxed);
+	unsigned got;
 
-	atomic_store_explicit(&dev->progress.polls, polls + 1, memory_order_relaxed);
-	take_frames(dev);
+	/* Whoever has the right may be waiting for this very CPU. */
+	if (!take_frames(dev, &got))
+		sched_yield();
 	turn_if_due(dev);
+	atomic_store_explicit(&dev->progress.polls, polls + 1, memory_order_relaxed);
+	atomic_store_explicit(&dev->progress.poll_cpu, sched_getcpu(), memory_order_relaxed);
 }
 
 /* --- waking the thread --- */
@@ -190,8 +194,12 @@ static bool app_is_polling(struct vb_progress *progress)
 	progress->polls_seen = atomic_load_explicit(&progress->polls, memory_order_relaxed);
 	if (progress->polls_seen == before)
 		return false;
-	/* It may be polling on this very core, and wait for us to be gone. */
-	sched_yield();
+	/*
+	 * Where we run it cannot, so there is nothing to be seen, and nothing to be gained by
+	 * leaving the frames to it: the switch between the two is paid already.
+	 */
+	if (atomic_load_explicit(&progress->poll_cpu, memory_order_relaxed) == sched_getcpu())
+		return false;
 	end_ns = vb_now_ns() + LOOK_NS;
 	do {
 		if (atomic_load_explicit(&progress->polls, memory_order_relaxed) !=
@@ -205,15 +213,16 @@ static void *thread_main(void *arg)
 {
 	struct vb_device *dev = arg;
 	struct vb_progress *progress = &dev->progress;
+	unsigned got;
 
 	pthread_setname_np(pthread_self(), "verbatim");
 	while (!atomic_load(&progress->stop)) {
-		if (app_is_polling(progress)) {
+		if (app_is_polling(progress) || !take_frames(dev, &got)) {
 			nap(dev);
 			continue;
 		}
 		progress->nap_ns = NAP_NS_MIN;
-		if (take_frames(dev) == 0 && !turn_if_due(dev))
+		if (!turn_if_due(dev) && got == 0)
 			sleep_for_work(dev);
 	}
 	return NULL;

@@ -64,8 +64,8 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 
 static int open_context(struct vb_device *dev, struct ibv_device *device, struct vb_ctx **out)
 {
+	struct vb_ctx *ctx = NULL;
 	int async_fd, cmd_fd, rc;
-	struct vb_ctx *ctx;
 
 	async_fd = vb_eventfd_create();
 	if (async_fd < 0)
@@ -87,8 +87,8 @@ static int open_context(struct vb_device *dev, struct ibv_device *device, struct
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
+	struct vb_ctx *ctx = NULL;
 	struct vb_device *dev;
-	struct vb_ctx *ctx;
 	int rc;
 
 	if (device != vb_abi_device()) {
