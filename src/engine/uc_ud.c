@@ -26,13 +26,21 @@ static bool is_recv_fault(enum vb_verdict verdict)
 	return verdict == VB_TOO_LONG || verdict == VB_BAD_RECV_SGE;
 }
 
+/*
+ * The specification knows no late packets: a fabric of its own kind never reorders or doubles any.
+ * UDP does both, and a message must not come twice or after its successors. Farther back than this
+ * it is no late packet but a peer that started afresh.
+ */
+#define LATE_PSNS 65536
+
 struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    const struct vb_op_info *info)
 {
-	bool gap = pkt->psn != resp->epsn;
+	int32_t ahead = vb_psn_diff(pkt->psn, resp->epsn);
+	bool gap = ahead != 0;
 	enum vb_verdict verdict;
 
-	if (resp->broken)
+	if (resp->broken || (ahead < 0 && ahead >= -LATE_PSNS))
 		return dropped(VB_BAD_SEQUENCE);
 	resp->epsn = vb_psn_add(pkt->psn, 1);
 	if (info->kind != VB_K_SEND && info->kind != VB_K_WRITE)
