@@ -7,7 +7,9 @@
 
 #include "base/check.h"
 #include "base/prng.h"
+#include "base/psn.h"
 #include "nic/nic.h"
+#include "wire/bytes.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -147,7 +149,8 @@ static void launch(struct fabric *f, unsigned to, uint64_t at_ns, const struct v
 {
 	struct fabric_flight *flight;
 
-	if (f->queued[to] >= f->faults.queue_max || happens(f, f->faults.loss)) {
+	if (f->queued[to] >= f->faults.queue_max || happens(f, f->faults.loss) ||
+	    (f->dead_qpn && f->dead_qpn == (vb_be32_get(data + 4) & VB_PSN_MASK))) {
 		f->lost++;
 		show(f, "lost ", to, data, bytes);
 		return;
@@ -202,7 +205,7 @@ int fabric_tx(struct fabric *f, unsigned from, const struct vb_burst *burst)
 	vb_check(burst->last_bytes && burst->last_bytes <= burst->frame_bytes);
 	if (happens(f, f->faults.full))
 		return EAGAIN;
-	if (f->dead[from] || to < 0 || f->dead[to])
+	if (to < 0)
 		return 0;
 	at_ns = vb_max_u64(f->now_ns + f->delay_ns, f->busy_ns[to]);
 	for (uint16_t i = 0; i < burst->frames; i++) {
@@ -250,11 +253,9 @@ static void deliver(struct fabric *f)
 		show(f, "comes", to, flight->data, flight->bytes);
 	}
 	f->queued[to] -= n;
-	if (!f->dead[to]) {
-		vb_check(vb_nic_rx_try(f->nic[to]));
-		vb_nic_rx(f->nic[to], frames, n);
-		vb_nic_rx_drop(f->nic[to]);
-	}
+	vb_check(vb_nic_rx_try(f->nic[to]));
+	vb_nic_rx(f->nic[to], frames, n);
+	vb_nic_rx_drop(f->nic[to]);
 	while (n)
 		free(flights[--n]);
 }

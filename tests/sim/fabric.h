@@ -36,7 +36,7 @@ struct fabric {
 	unsigned nics;
 	struct vb_nic *nic[FABRIC_NICS_MAX];
 	uint8_t gid[FABRIC_NICS_MAX][FABRIC_GIDS][VB_GID_BYTES];
-	bool dead[FABRIC_NICS_MAX]; /* hears nothing, says nothing */
+	uint32_t dead_qpn; /* what is sent to it is lost; 0: none */
 	uint32_t queued[FABRIC_NICS_MAX];
 	uint64_t busy_ns[FABRIC_NICS_MAX]; /* the last frame in order arrives then */
 

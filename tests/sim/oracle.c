@@ -129,7 +129,7 @@ static void op_done(struct end *end, unsigned number)
 {
 	struct op *op = &end->op[number];
 
-	if (op->bad)
+	if (trouble_is_bad(end, number))
 		sim_fail(end->sim, "end %u: work request %u must fail", end->index, number);
 	if (op_is_fetch(op))
 		end->landing_tail = op->landing_end;
@@ -151,6 +151,7 @@ static void send_failed(struct end *end, unsigned number, const struct ibv_wc *w
 	if (!end->broken) {
 		end->broken = true;
 		end->status = wc->status;
+		end->broken_at = number;
 		if (end == sim->victim)
 			sim->broken_ns = sim->fabric.now_ns;
 		return;
@@ -287,6 +288,8 @@ static void recv_failed(struct end *end, const struct buffer *buffer, const stru
 	else
 		end->recv_status = wc->status;
 	end->recv_broken = true;
+	if (end->rq == &end->own_rq)
+		end->rq->closed = true;
 	/* A part of a message may be in it. */
 	adopt(end->node, buffer->sge, buffer->num_sge, UINT32_MAX);
 }
@@ -382,10 +385,15 @@ static void shared_check(struct sim *sim, struct node *node, unsigned word)
 
 /* --- the end --- */
 
-/* Octets of the target that differ must come from work requests from `number` on. */
-static void loose_target(struct end *end, unsigned number)
+/* Octets of the target that differ must come from work requests that are not known to be done. */
+static void loose_target(struct end *end)
 {
+	const struct end *peer = end->peer;
+	unsigned number = peer->broken ? peer->broken_at : peer->done;
 	struct node *node = end->node;
+
+	if (end->type == IBV_QPT_UC)
+		number = 0;
 
 	for (uint32_t i = end->target.at; i < end->target.at + end->target.bytes; i++) {
 		if (node->mem[i] != node->image[i] &&
@@ -401,7 +409,7 @@ static void loosen(struct end *end)
 {
 	struct sim_rq *rq = end->rq;
 
-	loose_target(end, end->type == IBV_QPT_UC ? 0 : end->peer->done);
+	loose_target(end);
 	if (end->type == IBV_QPT_RC)
 		for (unsigned i = 0; i < end->ops; i++)
 			if (op_is_fetch(&end->op[i]) && !end->op[i].bad &&
@@ -416,11 +424,8 @@ static void end_check(struct end *end)
 {
 	struct sim *sim = end->sim;
 
-	if (end->trouble || end->type == IBV_QPT_UC) {
-		if (end->trouble)
-			loose_target(end, 0);
+	if (end->trouble || end->type == IBV_QPT_UC)
 		loosen(end);
-	}
 	if (end->gone)
 		return;
 	sim_require(sim, end->done == end->ops);

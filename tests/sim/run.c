@@ -42,11 +42,13 @@ void sim_trace(struct sim *sim, const char *format, ...)
 /* Weather: none, light, heavy. */
 static void choose_faults(struct sim *sim, struct fabric_faults *faults)
 {
-	uint32_t most = sim_chance(sim, 25) ? 0 : sim_chance(sim, 60) ? 10000 : 50000;
+	static const uint32_t most_ppm[] = { 0, 10000, 10000, 50000, 50000, 100000 };
+	uint32_t most = most_ppm[sim_below(sim, VB_ARRAY_LEN(most_ppm))];
 
 	*faults = (struct fabric_faults){ .queue_max = UINT32_MAX, .late_ns = 1 };
 	if (!most)
 		return;
+	sim->faulty = true;
 	faults->loss = sim_below(sim, most);
 	faults->dup = sim_below(sim, most);
 	faults->reorder = sim_below(sim, most);
@@ -130,6 +132,8 @@ bool sim_run(struct sim *sim, uint64_t seed, bool trace)
 	if (setjmp(sim->failed))
 		return false;
 	choose_faults(sim, &faults);
+	if (sim_chance(sim, 30))
+		sim->trouble = (enum trouble_kind)sim_range(sim, 1, TROUBLE_KINDS - 1);
 	fabric_init(&sim->fabric, sim_random(sim), &faults);
 	sim->fabric.trace = trace;
 	world_make(sim);

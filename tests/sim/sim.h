@@ -135,6 +135,7 @@ struct end {
 	enum ibv_mtu mtu_code;
 	uint32_t mtu;
 	uint32_t sq_psn;
+	unsigned access; /* what the QP lets others do */
 	struct ibv_qp_attr rts; /* timeout, retries, rnr, rd_atomic as chosen */
 
 	/* As a requester. */
@@ -148,11 +149,11 @@ struct end {
 	unsigned released;	 /* send queue places we know to be free again */
 	unsigned unsignaled;	 /* since one with a completion */
 	bool sqd, drained;
+	uint64_t posted_ns; /* when something was last posted */
 
 	/* As a responder: what the peer's requests change. */
 	struct area target;
 	unsigned recv_next; /* the peer's work request that may complete a receive next */
-	uint8_t *uc_written; /* UC: octets of target that a posted WRITE explains */
 
 	/* When something is meant to go wrong. */
 	bool trouble;	   /* this end or its peer */
@@ -162,7 +163,9 @@ struct end {
 	enum ibv_wc_status status; /* the first */
 	bool recv_broken;
 	enum ibv_wc_status recv_status;
+	unsigned broken_at; /* the work request that it came for */
 	bool gone;	   /* destroyed or reset: nothing more may come */
+	uint8_t *frozen;   /* target and landing, as they were when the QP stopped */
 };
 
 enum trouble_kind {
@@ -198,7 +201,10 @@ struct sim {
 	uint64_t start_ns;
 	unsigned slots_leased;
 
+	bool faulty; /* the fabric was, before it was calm */
+
 	enum trouble_kind trouble;
+	unsigned trouble_opcodes;
 	struct end *victim; /* whose work request fails, or who is ended */
 	unsigned trouble_at; /* its work request with this number */
 	bool trouble_done;
@@ -292,6 +298,8 @@ void oracle_end(struct sim *sim);
 
 /* --- trouble.c --- */
 void trouble_plan(struct sim *sim);
+bool trouble_is_bad(const struct end *end, unsigned number);
+enum ibv_wr_opcode trouble_opcode(struct end *end, enum ibv_wr_opcode opcode);
 void trouble_op(struct end *end, struct op *op);
 void trouble_recv(struct sim_rq *rq, struct buffer *buffer);
 void trouble_tick(struct sim *sim);

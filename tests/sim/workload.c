@@ -174,7 +174,7 @@ static void choose_flags(struct end *end, struct op *op)
 static void choose_inline(struct end *end, struct op *op)
 {
 	if (op_is_fetch(op) || op->bytes > end->init.cap.max_inline_data ||
-	    !sim_chance(end->sim, 40))
+	    trouble_is_bad(end, end->ops) || !sim_chance(end->sim, 40))
 		return;
 	op->flags |= IBV_SEND_INLINE;
 	op->inlined = malloc(op->bytes + 1);
@@ -189,7 +189,11 @@ static bool op_make(struct end *end, struct op *op)
 	*op = (struct op){ .status = IBV_WC_SUCCESS };
 	if (!weigh(end, &op->opcode))
 		return false;
+	op->opcode = trouble_opcode(end, op->opcode);
 	op->bytes = op_is_atomic(op) ? 8 : choose_bytes(end);
+	if (trouble_is_bad(end, end->ops) && !op_is_atomic(op))
+		op->bytes = sim_range(end->sim, 1, end->message_max < 8192 ? end->message_max
+									    : 8192);
 	op->imm_be = (uint32_t)sim_random(end->sim);
 	if (op_is_fetch(op) ? !aim_landing(end, op) : (aim_source(end, op), false))
 		return false;
@@ -279,6 +283,7 @@ void workload_post(struct end *end, unsigned count)
 			post_too_many(end);
 		return;
 	}
+	end->posted_ns = end->sim->fabric.now_ns;
 	err = vb_qp_post_send(end->qp, wr, &bad);
 	if (err)
 		sim_fail(end->sim, "end %u: posting fails: errno %d at %d", end->index, err,

@@ -242,7 +242,8 @@ static void end_choose_queues(struct sim *sim, struct end *end)
 	init->qp_type = end->type;
 	init->sq_sig_all = sim_chance(sim, 15);
 	end->scq->users += init->cap.max_send_wr;
-	if (end->type != IBV_QPT_UC && sim_chance(sim, 30)) {
+	if (end->type != IBV_QPT_UC && sim_chance(sim, 30) &&
+	    !(end->index < 2 && sim->trouble >= TROUBLE_RECV_SHORT)) {
 		end->rq = &node->srq;
 		node->srq.depth = DEPTH_MAX;
 	} else {
@@ -262,6 +263,7 @@ static struct end *end_add(struct sim *sim, enum ibv_qp_type type, struct node *
 	end->index = sim->ends++;
 	end->type = type;
 	end->node = node;
+	end->access = REMOTE;
 	return end;
 }
 
@@ -356,10 +358,6 @@ static void end_make(struct end *end)
 	init->recv_cq = &end->rcq->cq->ibv.cq;
 	init->srq = end->rq->srq ? &end->rq->srq->ibv : NULL;
 	sim_require(end->sim, vb_qp_create(end->node->pd, init, &end->qp) == 0);
-	if (end->type == IBV_QPT_UC) {
-		end->uc_written = calloc(1, end->target.bytes);
-		vb_check(end->uc_written);
-	}
 }
 
 static int to_init(struct end *end)
@@ -367,7 +365,7 @@ static int to_init(struct end *end)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = REMOTE,
+		.qp_access_flags = end->access,
 		.qkey = 0x1234 + end->index,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX;
@@ -495,7 +493,6 @@ static void end_unmake(struct sim *sim, struct end *end)
 		if (end->op[i].ah)
 			sim_require(sim, vb_ah_destroy(end->op[i].ah) == 0);
 	}
-	free(end->uc_written);
 	area_drop(sim, &end->source);
 	area_drop(sim, &end->landing);
 	area_drop(sim, &end->target);
