@@ -44,8 +44,7 @@ EXPORT(private_void, verbs_register_driver_34, "@@IBVERBS_PRIVATE_34")
 OTHER(REGISTER, private_void, verbs_register_driver_)
 
 /* The one that programs call (ibv_devinfo, pyverbs). The real one, @@34, is by the GID table. */
-int ibv_query_gid_type(void *context, unsigned char port, unsigned int index, void *type)
-	__attribute__((weak));
+int ibv_query_gid_type(void *context, unsigned char port, unsigned int index, void *type);
 int private_query_gid_type(void *context, unsigned char port, unsigned int index, void *type);
 int private_query_gid_type(void *context, unsigned char port, unsigned int index, void *type)
 {
