@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,6 +91,16 @@ static int wrap_fault(struct vb_device *dev, struct vb_link **link)
 	return rc;
 }
 
+static uint32_t rx_buffer_bytes(int fd)
+{
+	int bytes = 0;
+	socklen_t size = sizeof(bytes);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) || bytes <= 0)
+		return VB_RX_BUFFER_BYTES;
+	return (uint32_t)bytes;
+}
+
 /* A link for a slot's socket. The capture is next to the wire: it shows what faults let pass. */
 static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 {
@@ -110,6 +121,8 @@ static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 		return rc;
 	}
 	dev->ports[index] = port;
+	if (dev->nic)
+		vb_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(slot->fd));
 	atomic_store_explicit(&dev->port_count, index + 1, memory_order_release);
 	return 0;
 }

@@ -30,7 +30,10 @@ void vb_eventfd_unsignal(int fd)
 	struct pollfd poller = { .fd = fd, .events = POLLIN };
 	ssize_t done;
 
-	/* Where the kernel cannot do that, a reader between poll and read might leave us waiting. */
+	/*
+	 * The application may read between a poll and a read of ours, so it takes one call. Kernels
+	 * before 5.8 do not offer it for an eventfd, and there the risk is taken.
+	 */
 	done = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 	if (done < 0 && errno == EOPNOTSUPP && poll(&poller, 1, 0) == 1)
 		done = read(fd, &one, sizeof(one));

@@ -121,7 +121,7 @@ void vb_gids_merge(struct vb_gids *gids, const struct vb_gid_entry *found, unsig
 	}
 	while (gids->count > 0 && is_empty(&gids->entry[gids->count - 1]))
 		gids->count--;
-	/* Many programs take GID 0 without looking: it stands for another address if its own went. */
+	/* Many programs take GID 0 without looking: without its own address it gets another. */
 	if (gids->count > 0 && is_empty(&gids->entry[0]))
 		gids->entry[0] = gids->entry[gids->count - 1];
 }

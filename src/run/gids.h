@@ -20,8 +20,8 @@
 
 struct vb_gids {
 	struct vb_gid_entry entry[VB_GIDS_MAX];
-	unsigned count; /* entries at or above are zero */
-	int watch_fd;	/* tells of changes, -1 where the kernel cannot */
+	unsigned count;	  /* entries at or above are zero */
+	int watch_fd;	  /* tells of changes, -1 where the kernel cannot */
 	uint64_t read_ns; /* when the table was read, where watch_fd cannot tell */
 };
 

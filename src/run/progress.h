@@ -27,8 +27,8 @@ struct vb_progress {
 	struct vb_frame *frames; /* of whoever holds the rx right */
 	_Atomic bool stop;
 	_Atomic bool napping;
-	_Atomic uint64_t polls;	   /* by the application; lost counts do not matter */
-	_Atomic int poll_cpu;	   /* where the last one was */
+	_Atomic uint64_t polls;		 /* by the application; lost counts do not matter */
+	_Atomic int poll_cpu;		 /* where the last one was */
 	_Atomic uint64_t sleep_until_ns; /* of the thread; 0: it is awake, or was just kicked */
 
 	/* the thread's own */

@@ -33,7 +33,7 @@ static void take_default(int signum, siginfo_t *info)
 	struct sigaction action = { .sa_handler = SIG_DFL };
 
 	sigaction(signum, &action, NULL);
-	/* The faulting instruction runs again and dies where it stands; a sent signal must come anew. */
+	/* The faulting instruction runs again and dies there; a sent signal must come anew. */
 	if (!is_fault(info))
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signum, info);
 }
@@ -84,7 +84,7 @@ static void install(void)
 
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < VB_ARRAY_LEN(signals); i++) {
-		/* Ours may run before the second call returns, so it must find the old one in place. */
+		/* Ours may run before the second call returns: it must find the old one. */
 		sigaction(signals[i], NULL, &before[i]);
 		sigaction(signals[i], &action, NULL);
 	}

@@ -19,8 +19,8 @@ struct builder {
 	uint32_t count;
 	int error;
 	struct ibv_send_wr *wrs;
-	struct ibv_sge *sges;	/* sge_max for each work request */
-	uint8_t *inline_data;	/* inline_max for each */
+	struct ibv_sge *sges; /* sge_max for each work request */
+	uint8_t *inline_data; /* inline_max for each */
 };
 
 static struct builder *builder_of(struct ibv_qp_ex *qp)
@@ -229,7 +229,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 	struct builder *b = builder_of(qp);
 
 	if (vb_abi_is_gone(qp->qp_base.context)) {
-		/* The lock may have been held by a thread of the parent: the child has no use for it. */
+		/* A thread of the parent may have held the lock; the child has no use for it. */
 		b->error = EIO;
 		return;
 	}
