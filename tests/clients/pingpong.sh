@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# ibverbs-utils' ping-pongs, server and client as two processes on one host: every service, sizes
+# from 1 octet to 1 MiB, IPv4 and IPv6 GIDs, polling and sleeping, with their own check of the data.
+. "$(dirname "$0")/../lib/suite.sh"
+
+expect='iters in'
+
+# pingpong NAME PROGRAM ADDRESS ARGS ...
+pingpong() {
+	local name=$1 program=$2 address=$3 gid
+	shift 3
+	gid=$(gid_index "$address")
+	# They meet at an IPv4 address whatever the GIDs are: some servers listen nowhere else.
+	pair "$name" "$program" -p PORT -g "$gid" "$@" -- "$program" -p PORT -g "$gid" "$@" 127.0.0.1
+}
+
+# iterations SIZE: enough to wrap the queues while messages are small.
+iterations() {
+	echo $(($1 > 65536 ? 50 : $1 > 4096 ? 200 : 1000))
+}
+
+# service NAME PROGRAM SIZE ...
+service() {
+	local name=$1 program=$2 size address n
+	shift 2
+	for address in 127.0.0.1 ::1; do
+		for size; do
+			n=$(iterations "$size")
+			pingpong "$name $address $size" "$program" "$address" -s "$size" -n "$n" -c
+		done
+	done
+	pingpong "$name plain" "$program" 127.0.0.1
+	pingpong "$name events" "$program" 127.0.0.1 -e
+	pingpong "$name events checked" "$program" ::1 -e -c -s "$2"
+}
+
+service rc ibv_rc_pingpong 1 4095 4096 65536 1048576
+service uc ibv_uc_pingpong 1 1023 1024 65536 1048576
+service ud ibv_ud_pingpong 1 1024 2048 4096
+service srq ibv_srq_pingpong 1 4096 65536 1048576
+
+for mtu in 256 512 2048 4096; do
+	pingpong "rc path MTU $mtu" ibv_rc_pingpong 127.0.0.1 -m $mtu -s 10001 -c
+	pingpong "uc path MTU $mtu" ibv_uc_pingpong ::1 -m $mtu -s 10001 -c
+done
+pingpong "srq 64 queue pairs" ibv_srq_pingpong 127.0.0.1 -q 64 -n 100 -c
+pingpong "rc by ibv_wr" ibv_rc_pingpong 127.0.0.1 -N -c
+
+if user_become; then
+	for kind in rc uc ud srq; do
+		pingpong "$kind as an ordinary user" ibv_${kind}_pingpong 127.0.0.1 -c
+	done
+else
+	skip "as an ordinary user" "nobody cannot read $VB_BUILD"
+fi
+suite_end

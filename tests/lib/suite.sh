@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# What every suite of tests/clients sources first. It gives the suite a network namespace of its
+# own ("host A": own port 4791, own hub), one place for temporary files, and the words below.
+#
+#   ok NAME, fail NAME WHY [FILE ...], skip NAME WHY      one result; FILEs are shown
+#   check NAME CMD ...       ok if the command succeeds, else FAIL with its output
+#   pair NAME SERVER ... -- CLIENT ...   runs both on the NIC; see there
+#   gid_index ADDRESS [ON ...]           the index of an address in the GID table
+#   suite_end                            the last line of every suite
+#
+# The namespace is nobody's but this process's and its children's: it needs no name and no removal.
+# An ordinary user gets one through a user namespace; where that is refused, all is skipped.
+
+if [ -z "${VB_HOST_A:-}" ]; then
+	export VB_HOST_A=1
+	unshare --net true 2>/dev/null && exec unshare --net -- "$0" "$@"
+	unshare --user --map-root-user --net true 2>/dev/null &&
+		exec unshare --user --map-root-user --net -- "$0" "$@"
+	echo "skip all: this system lets us make no network namespace"
+	exit 0
+fi
+
+set -u
+: "${VB_ROOT:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
+: "${VB_BUILD:=$VB_ROOT/build}" "${VB_RUN:=$VB_BUILD/verbatim run --}"
+: "${VB_SANITIZE:=}" "${VB_PRELOAD:=}" "${VB_LONG:=}"
+export VB_ROOT VB_BUILD VB_RUN VB_SANITIZE VB_PRELOAD VB_LONG
+# shellcheck disable=SC2206 # VB_RUN is a command line
+run=($VB_RUN)
+if [ ! -x "$VB_BUILD/verbatim" ]; then
+	echo "FAIL all: there is no $VB_BUILD/verbatim (make; or say VB_BUILD=...)"
+	exit 1
+fi
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/verbatim-test.XXXXXX")
+chmod 755 "$tmp"
+failures=0
+limit_s=30		# of a single program; a sanitizer makes it slower
+[ -z "$VB_SANITIZE" ] || limit_s=120
+port=19000		# the last one that a pair met at
+expect=			# what the client's output has to match, if anything
+on_server=() on_client=()	# what puts a program on another host or makes it another user
+
+ip link set lo up
+
+suite_cleanup() {
+	local pids
+	pids=$(jobs -p)
+	# shellcheck disable=SC2086 # a list
+	[ -z "$pids" ] || kill $pids 2>/dev/null
+	rm -rf "$tmp"
+}
+trap suite_cleanup EXIT
+trap 'exit 130' INT TERM
+
+suite_end() {
+	exit $((failures > 0))
+}
+
+ok() {
+	echo "ok $1"
+}
+
+skip() {
+	echo "skip $1: $2"
+}
+
+# fail NAME WHY [FILE ...]
+fail() {
+	local file
+	failures=$((failures + 1))
+	echo "FAIL $1: $2"
+	shift 2
+	for file; do
+		echo "--- ${file##*/}"
+		tail -n 40 "$file" | sed 's/^/    /'
+	done
+}
+
+check() {
+	local name=$1 rc
+	shift
+	timeout -k 5 "$limit_s" "$@" >"$tmp/output" 2>&1
+	rc=$?
+	if [ $rc = 0 ]; then
+		ok "$name"
+	else
+		fail "$name" "exit status $rc of $*" "$tmp/output"
+	fi
+}
+
+# Words for an exit status: those that a reader has to look up otherwise.
+status_say() {
+	case $1 in
+	124) echo "did not end within $limit_s s" ;;
+	1[3-5][0-9]) echo "was ended by signal $(($1 - 128))" ;;
+	*) echo "exit status $1" ;;
+	esac
+}
+
+# port_wait PORT PID: until somebody listens there, or the process has ended.
+port_wait() {
+	local i
+	for ((i = 0; i < limit_s * 50; i++)); do
+		[ -n "$("${on_server[@]}" ss -Hltn "sport = :$1")" ] && return 0
+		kill -0 "$2" 2>/dev/null || return 1
+		sleep 0.02
+	done
+	return 1
+}
+
+# process_wait PID SECONDS: until it has ended by itself; else it is made to.
+process_wait() {
+	local i
+	for ((i = 0; i < $2 * 20; i++)); do
+		kill -0 "$1" 2>/dev/null || break
+		sleep 0.05
+	done
+	kill "$1" 2>/dev/null
+	wait "$1"
+}
+
+# pair_run SERVER ... -- CLIENT ...: the two sides' outputs are $tmp/server and $tmp/client; says
+# on $why what went wrong. The word PORT in either stands for a port of their own.
+pair_run() {
+	local -a server=()
+	local pid client_rc server_rc
+	port=$((port + 1))
+	while [ "$1" != -- ]; do
+		server+=("${1/PORT/$port}")
+		shift
+	done
+	shift
+	timeout -k 5 "$limit_s" "${on_server[@]}" "${run[@]}" "${server[@]}" >"$tmp/server" 2>&1 &
+	pid=$!
+	: >"$tmp/client"
+	if ! port_wait "$port" $pid; then
+		process_wait $pid 0
+		why="the server does not listen: $(status_say $?)"
+		return 1
+	fi
+	timeout -k 5 "$limit_s" "${on_client[@]}" "${run[@]}" "${@/PORT/$port}" >"$tmp/client" 2>&1
+	client_rc=$?
+	# A server whose client failed may wait for ever.
+	process_wait $pid $((client_rc ? 1 : 10)) 2>/dev/null
+	server_rc=$?
+	why=
+	[ $client_rc = 0 ] || why="client $(status_say $client_rc)"
+	[ $server_rc = 0 ] || why="${why:+$why, }server $(status_say $server_rc)"
+	if [ -z "$why" ] && [ -n "$expect" ] && ! grep -Eq -- "$expect" "$tmp/client"; then
+		why="the client does not print /$expect/"
+	fi
+	[ -z "$why" ]
+}
+
+# pair NAME SERVER ... -- CLIENT ...: ok if both sides end well.
+pair() {
+	local name=$1 why
+	shift
+	if pair_run "$@"; then
+		ok "$name"
+	else
+		fail "$name" "$why" "$tmp/server" "$tmp/client"
+	fi
+}
+
+# gid_index ADDRESS [ON ...]: on the host that ON leads to.
+gid_index() {
+	local address=$1
+	shift
+	"$@" "$VB_BUILD/verbatim" devices | awk -v a="$address" '$1 == "gid" && $3 == a { print $2 }'
+}
+
+# host_new NAME: another network namespace, with lo up; NAME becomes the array of words that lead a
+# command there. It lives as long as a sleeping process, which ends with the suite.
+host_new() {
+	local -n lead=$1
+	local pid i
+	unshare --net sleep infinity &
+	pid=$!
+	# It has its new namespace once that is no longer ours.
+	for ((i = 0; i < 500; i++)); do
+		[ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break
+		sleep 0.01
+	done
+	lead=(nsenter --target $pid --net --)
+	"${lead[@]}" ip link set lo up
+}
+
+# From now on both sides run as an ordinary user, on a host of his: the one port 4791 that a host
+# has belongs to the user whose hub took it. Where we are an ordinary user already, nobody else is
+# needed: root of a user namespace is that to everybody outside.
+user_become() {
+	local -a host nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
+	[ "$(awk '{ print $3 }' /proc/self/uid_map)" = 4294967295 ] || return 0
+	"${nobody[@]}" test -r "$VB_BUILD/lib/libibverbs.so.1" || return 1
+	host_new host
+	on_server=("${host[@]}" "${nobody[@]}")
+	on_client=("${on_server[@]}")
+}
