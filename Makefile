@@ -57,7 +57,8 @@ format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 install: build
-	@meson install -C $(BUILD) --no-rebuild
+	@meson configure $(BUILD) --prefix $(PREFIX)
+	@meson install -C $(BUILD)
 
 clean:
 	@rm -rf build build-asan build-tsan build-fuzz
