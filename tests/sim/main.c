@@ -1,23 +1,178 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The simulator's front door:
+ *
+ *   sim SEED                  one run; with V=1 in the environment it tells all that happens
+ *   sim --count N [FROM]      the seeds from FROM (1) on
+ *   sim --random N            N seeds that nobody has tried
+ *   sim --file FILE           the seeds in a file, one a line; what follows '#' is a comment
+ *
+ * Seeds are spread over the processors. A run that fails prints "seed N: why", and the exit status
+ * is 1.
+ */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/check.h"
 #include "sim.h"
+
+enum { WORKERS_MAX = 16, SEEDS_FILE_MAX = 10000, RUN_SECONDS_MAX = 120 };
+
+/* What the workers share with their parent. */
+struct work {
+	_Atomic uint64_t next; /* place of the next seed that nobody has taken */
+	_Atomic uint64_t failed;
+	_Atomic uint64_t running[WORKERS_MAX];
+	uint64_t count;
+	uint64_t from;
+	uint64_t listed[SEEDS_FILE_MAX]; /* if from is 0 */
+};
+
+static struct work *work;
+
+static uint64_t seed_at(uint64_t place)
+{
+	return work->from ? work->from + place : work->listed[place];
+}
+
+static bool run_one(uint64_t seed, bool trace)
+{
+	static struct sim sim;
+
+	alarm(trace ? 0 : RUN_SECONDS_MAX);
+	if (sim_run(&sim, seed, trace))
+		return true;
+	printf("seed %llu: %s\n", (unsigned long long)seed, sim.why);
+	fflush(stdout);
+	return false;
+}
+
+static void worker(unsigned self)
+{
+	for (;;) {
+		uint64_t place = work->next++;
+
+		if (place >= work->count)
+			_exit(0);
+		work->running[self] = seed_at(place);
+		if (!run_one(seed_at(place), false))
+			work->failed++;
+	}
+}
+
+static pid_t start(unsigned self)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		worker(self);
+	return pid;
+}
+
+/* A run that kills its worker costs only itself: another worker goes on behind it. */
+static void watch(pid_t *pid, unsigned workers)
+{
+	unsigned alive = workers;
+	int status;
+
+	while (alive) {
+		pid_t ended = wait(&status);
+
+		for (unsigned i = 0; i < workers; i++) {
+			if (pid[i] != ended)
+				continue;
+			if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+				alive--;
+				continue;
+			}
+			work->failed++;
+			printf("seed %llu: ended by %s %d\n", (unsigned long long)work->running[i],
+			       WIFSIGNALED(status) ? "signal" : "exit status",
+			       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+			pid[i] = start(i);
+		}
+	}
+}
+
+static int run_many(void)
+{
+	pid_t pid[WORKERS_MAX];
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned workers = cpus < 1 ? 1 : cpus > WORKERS_MAX ? WORKERS_MAX : (unsigned)cpus;
+
+	for (unsigned i = 0; i < workers; i++) {
+		pid[i] = start(i);
+		if (pid[i] < 0) {
+			perror("fork");
+			return 1;
+		}
+	}
+	watch(pid, workers);
+	printf("%llu runs, %llu failed\n", (unsigned long long)work->count,
+	       (unsigned long long)work->failed);
+	return work->failed != 0;
+}
+
+static int run_file(const char *name)
+{
+	char line[256], *end;
+	FILE *file = fopen(name, "r");
+
+	if (!file) {
+		fprintf(stderr, "%s: %s\n", name, strerror(errno));
+		return 1;
+	}
+	while (work->count < SEEDS_FILE_MAX && fgets(line, sizeof(line), file)) {
+		uint64_t seed = strtoull(line, &end, 0);
+
+		if (end != line)
+			work->listed[work->count++] = seed;
+	}
+	fclose(file);
+	return run_many();
+}
+
+static int usage(void)
+{
+	fputs("usage: sim SEED | --count N [FROM] | --random N | --file FILE\n", stderr);
+	return 2;
+}
 
 int main(int argc, char **argv)
 {
-	static struct sim sim;
-	uint64_t from = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-	int bad = 0;
+	if (argc < 2)
+		return usage();
+	if (argv[1][0] != '-') {
+		uint64_t seed = strtoull(argv[1], NULL, 0);
+		const char *v = getenv("V");
 
-	for (uint64_t s = from; s < from + n; s++) {
-		if (!sim_run(&sim, s, getenv("V") != NULL)) {
-			printf("seed %llu: %s\n", (unsigned long long)s, sim.why);
-			fflush(stdout);
-			bad++;
-		}
+		if (!run_one(seed, v && *v && *v != '0'))
+			return 1;
+		printf("seed %llu: ok\n", (unsigned long long)seed);
+		return 0;
 	}
-	printf("%llu runs, %d bad\n", (unsigned long long)n, bad);
-	return !!bad;
+	work = mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (work == MAP_FAILED || argc < 3)
+		return usage();
+	if (strcmp(argv[1], "--file") == 0)
+		return run_file(argv[2]);
+	work->count = strtoull(argv[2], NULL, 0);
+	work->from = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
+	if (strcmp(argv[1], "--random") == 0) {
+		if (getrandom(&work->from, sizeof(work->from), 0) != sizeof(work->from))
+			return 1;
+		work->from = (work->from >> 24) + 1;
+		printf("seeds from %llu\n", (unsigned long long)work->from);
+	} else if (strcmp(argv[1], "--count") != 0) {
+		return usage();
+	}
+	return run_many();
 }

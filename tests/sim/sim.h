@@ -149,6 +149,7 @@ struct end {
 	unsigned released;	 /* send queue places we know to be free again */
 	unsigned unsignaled;	 /* since one with a completion */
 	bool sqd, drained;
+	uint32_t drained_psn; /* nothing beyond it was sent when the queue had drained */
 	uint64_t posted_ns; /* when something was last posted */
 
 	/* As a responder: what the peer's requests change. */

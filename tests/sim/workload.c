@@ -409,6 +409,7 @@ void workload_events(struct node *node)
 
 			sim_require(node->sim, end->sqd);
 			end->drained = true;
+			end->drained_psn = end->qp->req.top_psn;
 		}
 	}
 }
@@ -426,9 +427,19 @@ static void drain_or_go_on(struct end *end)
 		sim_require(sim, world_modify(end, IBV_QPS_SQD) == 0);
 	} else if (end->sqd && end->drained) {
 		sim_trace(sim, "end %u: RTS again", end->index);
+		sim_require(sim, end->qp->req.top_psn == end->drained_psn);
 		end->sqd = false;
 		sim_require(sim, world_modify(end, IBV_QPS_RTS) == 0);
 	}
+}
+
+/* The room that is needed stays, and what waits in it. */
+static void resize(struct sim_cq *cq)
+{
+	struct sim *sim = cq->node->sim;
+	uint32_t least = cq->users ? cq->users : 1;
+
+	sim_require(sim, vb_cq_resize(cq->cq, (int)sim_range(sim, least, 3 * least)) == 0);
 }
 
 static void act(struct sim *sim, unsigned what)
@@ -451,6 +462,8 @@ static void act(struct sim *sim, unsigned what)
 		break;
 	case 5:
 		workload_events(node);
+		if (sim_chance(sim, 5))
+			resize(&node->cq[sim_below(sim, node->cq_count)]);
 		break;
 	default:
 		drain_or_go_on(end);
