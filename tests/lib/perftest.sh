@@ -12,3 +12,68 @@ perf() {
 	pair "$name" "$@" -d verbatim0 -F -x "$gid" -p PORT -- \
 		"$@" -d verbatim0 -F -x "$gid" -p PORT "$address"
 }
+
+# The same, named by the command line, and by what PREFIX says.
+perf_plain() {
+	perf "${PREFIX:+$PREFIX }$*" "$@"
+}
+
+# Every operation and service.
+perf_services() {
+	local what
+	for what in send write read atomic; do
+		perf_plain ib_${what}_bw -n 1000
+		perf_plain ib_${what}_lat -n 1000
+	done
+	for what in send write; do
+		perf_plain ib_${what}_bw -c UC -n 500
+		perf_plain ib_${what}_lat -c UC -n 500
+	done
+	perf_plain ib_send_bw -c UD -s 1024 -n 1000
+	perf_plain ib_send_lat -c UD -n 1000
+}
+
+# The options that make a program use the NIC in another way.
+perf_options() {
+	local what
+	for what in send write read atomic; do
+		perf_plain ib_${what}_bw -b -n 500
+		perf_plain ib_${what}_bw -q 16 -n 100
+		perf_plain ib_${what}_bw -l 8 -n 1000
+		perf_plain ib_${what}_bw -Q 1 -t 16 -n 500
+	done
+	for what in send read atomic; do
+		perf_plain ib_${what}_bw -e -n 500
+		perf_plain ib_${what}_lat -e -n 300
+	done
+	for what in send write; do
+		perf_plain ib_${what}_bw -I 64 -s 64 -n 2000
+		perf_plain ib_${what}_lat -I 32 -s 32 -n 1000
+	done
+	perf_plain ib_atomic_bw -A CMP_AND_SWAP -n 1000
+	perf_plain ib_send_bw --use-srq -n 500
+	perf_plain ib_send_bw --use-srq -q 16 -n 100
+	perf_plain ib_send_bw --use-srq -c UD -s 1024 -n 500
+	perf_plain ib_send_lat --use-srq -n 500
+	perf_plain ib_send_bw -c UD -q 4 -s 512 -n 500
+	perf_plain ib_send_bw -c UD -e -s 512 -n 500
+	perf_plain ib_send_bw -b -e -q 4 -n 200
+	perf_plain ib_send_bw -r 16 -t 64 -n 500
+	perf_plain ib_send_bw -m 256 -n 300
+	perf_plain ib_write_bw --mr_per_qp -q 4 -n 200
+	perf_plain ib_write_bw --report_gbits -s 1048576 -n 200
+	perf_plain ib_read_bw -o 1 -n 500
+	perf_plain ib_write_bw -D 2
+}
+
+# All sizes from 2 octets to 8 MiB.
+perf_sizes() {
+	local what
+	for what in send write read; do
+		perf_plain ib_${what}_bw -a -n 50
+		perf_plain ib_${what}_lat -a -n 30
+	done
+	perf_plain ib_send_bw -a -b -n 30
+	perf_plain ib_send_bw -a -c UD -n 200
+	perf_plain ib_write_bw -a -c UC -n 20
+}
