@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a forked child may do with its parent's objects, and what the parent notices of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "verbs.h"
+
+enum { FINE = 42, CHILD_S = 20 };
+
+/* In a child nothing may be asserted (cmocka would run on): say where it went wrong. */
+#define expect(cond)                                                                              \
+	do {                                                                                      \
+		if (!(cond))                                                                      \
+			_exit(__LINE__ % 200 + 43 == FINE ? 1 : __LINE__ % 200 + 43);             \
+	} while (0)
+
+static struct verbs v;
+static struct ibv_qp *qp[2];
+
+static int run_child(void (*body)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		alarm(CHILD_S);
+		body();
+		_exit(FINE);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void traffic(void)
+{
+	memcpy(v.buffer, "ping", 4);
+	verbs_post_recv(&v, qp[1], 1, 64, 64);
+	verbs_post_send(&v, qp[0], 2, 0, 4, IBV_SEND_SIGNALED);
+	verbs_wait(v.cq, IBV_WC_SUCCESS);
+	verbs_wait(v.cq, IBV_WC_SUCCESS);
+	assert_memory_equal(v.buffer + 64, "ping", 4);
+}
+
+static int setup(void **state)
+{
+	verbs_begin(&v);
+	verbs_pair(&v, qp);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	ibv_destroy_qp(qp[0]);
+	ibv_destroy_qp(qp[1]);
+	verbs_end(&v);
+	return 0;
+}
+
+static void call_everything(void)
+{
+	struct ibv_sge sge = { (uintptr_t)v.buffer, 4, v.mr->lkey };
+	struct ibv_send_wr send = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr *bad_send = NULL;
+	struct ibv_recv_wr *bad_recv = NULL;
+	struct ibv_qp_init_attr init = verbs_init_attr(&v, IBV_QPT_RC);
+	struct ibv_async_event event;
+	struct ibv_device_attr device;
+	struct ibv_port_attr port;
+	struct ibv_qp_attr attr;
+	union ibv_gid gid;
+	struct ibv_wc wc;
+
+	expect(ibv_poll_cq(v.cq, 1, &wc) < 0);
+	expect(ibv_post_send(qp[0], &send, &bad_send) == EIO && bad_send == &send);
+	expect(ibv_post_recv(qp[0], &recv, &bad_recv) == EIO && bad_recv == &recv);
+	expect(ibv_req_notify_cq(v.cq, 0) == EIO);
+	expect(ibv_query_qp(qp[0], &attr, IBV_QP_STATE, &init) == EIO);
+	expect(ibv_modify_qp(qp[0], &attr, IBV_QP_STATE) == EIO);
+	expect(ibv_query_device(v.context, &device) == EIO);
+	expect(ibv_query_port(v.context, 1, &port) == EIO);
+	expect(ibv_query_gid(v.context, 1, 0, &gid) == -1 && errno == EIO);
+	expect(!ibv_alloc_pd(v.context) && errno == EIO);
+	expect(!ibv_create_cq(v.context, 1, NULL, NULL, 0) && errno == EIO);
+	expect(!ibv_create_comp_channel(v.context) && errno == EIO);
+	expect(!ibv_create_qp(v.pd, &init) && errno == EIO);
+	expect(!ibv_reg_mr(v.pd, v.buffer, 1, 0) && errno == EIO);
+	expect(ibv_resize_cq(v.cq, 4) == EIO);
+	expect(ibv_get_async_event(v.context, &event) == -1 && errno == EIO);
+}
+
+static void destroy_everything(void)
+{
+	expect(ibv_destroy_qp(qp[0]) == 0);
+	expect(ibv_destroy_qp(qp[1]) == 0);
+	expect(ibv_dereg_mr(v.mr) == 0);
+	expect(ibv_destroy_cq(v.cq) == 0);
+	expect(ibv_dealloc_pd(v.pd) == 0);
+	expect(ibv_close_device(v.context) == 0);
+}
+
+static void inherited_objects_fail(void **state)
+{
+	assert_int_equal(run_child(call_everything), FINE);
+	traffic();
+}
+
+static void destroying_inherited_objects_does_nothing(void **state)
+{
+	assert_int_equal(run_child(destroy_everything), FINE);
+	traffic();
+}
+
+/* The whole test again, in the child, with a NIC of its own. */
+static void open_anew(void)
+{
+	uint32_t parents = qp[0]->qp_num;
+
+	setup(NULL);
+	/* Another slot: the upper 10 of the 24 bits. */
+	expect(parents >> 14 != qp[0]->qp_num >> 14);
+	traffic();
+	teardown(NULL);
+}
+
+static void a_child_may_open_the_device(void **state)
+{
+	assert_int_equal(run_child(open_anew), FINE);
+	traffic();
+}
+
+static void open_in_grandchild(void)
+{
+	expect(run_child(open_anew) == FINE);
+	setup(NULL);
+	traffic();
+}
+
+static void a_grandchild_may_as_well(void **state)
+{
+	assert_int_equal(run_child(open_in_grandchild), FINE);
+	traffic();
+}
+
+/* --- while other threads are inside the library --- */
+
+static _Atomic bool stop;
+
+static void *poll_on(void *arg)
+{
+	struct ibv_wc wc;
+
+	while (!stop) {
+		if (ibv_poll_cq(v.cq, 1, &wc) < 0)
+			break;
+	}
+	return NULL;
+}
+
+static void *open_and_close(void *arg)
+{
+	while (!stop)
+		ibv_close_device(verbs_open());
+	return NULL;
+}
+
+static void locks_of_other_threads_do_not_matter(void **state)
+{
+	pthread_t poller, opener;
+
+	stop = false;
+	assert_int_equal(pthread_create(&poller, NULL, poll_on, NULL), 0);
+	assert_int_equal(pthread_create(&opener, NULL, open_and_close, NULL), 0);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(run_child(i % 2 ? call_everything : destroy_everything), FINE);
+	stop = true;
+	pthread_join(poller, NULL);
+	pthread_join(opener, NULL);
+	traffic();
+}
+
+/* test_fork of pyverbs: after fork_init, ENABLED or UNNEEDED. */
+static void fork_needs_no_preparation(void **state)
+{
+	assert_int_equal(ibv_fork_init(), 0);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+}
+
+static void descriptors_are_closed_on_exec(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(v.context);
+
+	assert_true(fcntl(v.context->async_fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(v.context->cmd_fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(channel->fd, F_GETFD) & FD_CLOEXEC);
+	ibv_destroy_comp_channel(channel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(inherited_objects_fail, setup, teardown),
+		cmocka_unit_test_setup_teardown(destroying_inherited_objects_does_nothing, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_child_may_open_the_device, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_grandchild_may_as_well, setup, teardown),
+		cmocka_unit_test_setup_teardown(locks_of_other_threads_do_not_matter, setup,
+						teardown),
+		cmocka_unit_test(fork_needs_no_preparation),
+		cmocka_unit_test_setup_teardown(descriptors_are_closed_on_exec, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
