@@ -51,8 +51,6 @@ static void take_sample(struct vb_req *req, uint64_t now_ns)
 
 static void window_grow(struct vb_req *req, uint32_t acked)
 {
-	uint32_t max = 512u * 1024 / req->mtu;
-
 	if (req->window < req->threshold) {
 		req->window += acked;
 	} else {
@@ -62,8 +60,8 @@ static void window_grow(struct vb_req *req, uint32_t acked)
 			req->window++;
 		}
 	}
-	if (req->window > max)
-		req->window = max;
+	if (req->window > req->window_max)
+		req->window = req->window_max;
 }
 
 static void window_shrink(struct vb_req *req)

@@ -5,8 +5,6 @@
 #include "base/psn.h"
 #include "engine/host.h"
 
-/* An unused window is no promise that more would get through: it stops growing here. */
-#define WINDOW_BYTES_MAX (512u * 1024)
 #define WINDOW_BYTES_START (64u * 1024)
 
 #define RTO_START_NS 10000000u
@@ -23,7 +21,9 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn)
 	req->una_psn = req->top_psn = req->post_psn = req->pos.next_psn = sq_psn;
 	req->post_ssn = 1;
 	req->window = WINDOW_BYTES_START / req->mtu;
-	req->threshold = WINDOW_BYTES_MAX / req->mtu;
+	if (req->window > req->window_max)
+		req->window = req->window_max;
+	req->threshold = req->window_max;
 	req->rto_ns = RTO_START_NS;
 	req->retries_left = req->retry_cnt;
 	req->rnr_left = req->rnr_retry;

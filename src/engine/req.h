@@ -32,6 +32,7 @@ struct vb_req {
 	enum vb_transport transport;
 	uint32_t mtu;
 	uint32_t max_fetches; /* max_rd_atomic */
+	uint32_t window_max;  /* packets that may be on their way */
 	uint8_t timeout;      /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
 	uint8_t retry_cnt, rnr_retry;
 

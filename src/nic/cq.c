@@ -55,6 +55,12 @@ int vb_cq_create(struct vb_ctx *ctx, int cqe, struct vb_channel *channel, int ve
 	return 0;
 }
 
+/* The first completion in the queue that no event was given for. */
+static uint32_t first_untold(const struct vb_cq *cq)
+{
+	return (int32_t)(cq->told - cq->head) > 0 ? cq->told : cq->head;
+}
+
 int vb_cq_resize(struct vb_cq *cq, int cqe)
 {
 	uint32_t size, count;
@@ -78,6 +84,7 @@ int vb_cq_resize(struct vb_cq *cq, int cqe)
 			ring[i] = old[(cq->head + i) & (cq->size - 1)];
 		cq->ring = ring;
 		cq->size = size;
+		cq->told = first_untold(cq) - cq->head;
 		cq->head = 0;
 		cq->tail = count;
 		cq->ibv.cq.cqe = (int)size;
@@ -153,6 +160,7 @@ static void notify(struct vb_cq *cq)
 	struct vb_nic *nic = vb_nic_of(cq->ibv.cq.context);
 
 	cq->arm = VB_CQ_QUIET;
+	cq->told = cq->tail;
 	if (!channel)
 		return;
 	vb_lock_take(&channel->lock);
@@ -175,7 +183,7 @@ void vb_cq_arm_notify(struct vb_cq *cq, bool solicited_only)
 	/* Asking for every completion is the stronger wish: a weaker one does not undo it. */
 	if (cq->arm != VB_CQ_ANY)
 		cq->arm = solicited_only ? VB_CQ_SOLICITED : VB_CQ_ANY;
-	for (uint32_t i = cq->head; i != cq->tail; i++) {
+	for (uint32_t i = first_untold(cq); i != cq->tail; i++) {
 		if (wakes(cq, &cq->ring[i & (cq->size - 1)])) {
 			notify(cq);
 			break;
@@ -224,6 +232,8 @@ void vb_cq_purge(struct vb_cq *cq, uint32_t qpn)
 		if (cqe->wc.qp_num != qpn)
 			cq->ring[to++ & (cq->size - 1)] = *cqe;
 	}
+	/* Fewer are left than were told of, perhaps: an event too many is better than one too few. */
+	cq->told = cq->head;
 	cq->tail = to;
 	vb_lock_drop(&cq->lock);
 }

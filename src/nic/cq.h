@@ -24,6 +24,7 @@ struct vb_cq {
 	vb_lock lock;
 	struct vb_cqe *ring;
 	uint32_t size, head, tail; /* size: a power of two; head, tail count on */
+	uint32_t told; /* an event was given for the completions before this place */
 	enum vb_cq_arm arm;
 	bool overrun;
 	_Atomic uint32_t users; /* QPs */
@@ -51,7 +52,10 @@ void vb_cq_free(struct vb_cq *cq);
 /* Take up to n completions: their number. Does not turn the NIC. */
 int vb_cq_poll(struct vb_cq *cq, int n, struct ibv_wc *wc);
 
-/* Ask for one event at the next completion; at once if completions wait already. */
+/*
+ * Ask for one event at the next completion; at once if completions wait that came after the last
+ * event. (ibv_req_notify_cq(3) leaves that open; hardware does it, and it closes a race.)
+ */
 void vb_cq_arm_notify(struct vb_cq *cq, bool solicited_only);
 
 /* --- for the rest of the NIC --- */

@@ -36,12 +36,15 @@ struct vb_timers {
 	_Atomic uint64_t first_ns;
 };
 
+struct vb_pairs;
+
 struct vb_nic {
 	struct vb_nic_host host;
 	vb_lock lock; /* tables below, seed, counts */
 	vb_lock rx;   /* the rx right */
 	uint64_t seed;
 	uint64_t guid_be;
+	_Atomic uint32_t rx_buffer_bytes;
 
 	struct vb_gid_entry gids[VB_GIDS_MAX];
 
@@ -51,6 +54,9 @@ struct vb_nic {
 	_Atomic uint32_t pds, cqs, srqs, ahs, qps;
 
 	struct vb_keys keys;
+	struct vb_pairs *pairs;
+	vb_lock held_lock;
+	struct vb_qp *held; /* QPs that pacing holds back */
 	struct vb_timers timers;
 	struct vb_stats stats;
 };

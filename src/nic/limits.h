@@ -28,6 +28,9 @@ enum {
 	VB_SRQS_MAX = 65536,
 	VB_SRQ_WR_MAX = 32768,
 
+	VB_RX_BUFFER_BYTES = 212992, /* of a socket that nobody made larger */
+	VB_PAIRS_MAX = 1024, /* NICs that we keep count of, for pacing */
+
 	VB_COMP_VECTORS = 8,
 };
 

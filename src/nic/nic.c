@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "nic/internal.h"
+#include "nic/pair.h"
 #include "nic/qp.h"
 
 /* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
@@ -36,10 +37,17 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		free(nic);
 		return ENOMEM;
 	}
+	if (vb_pairs_init(nic)) {
+		vb_keys_fini(&nic->keys);
+		free(nic);
+		return ENOMEM;
+	}
 	nic->host = *host;
 	nic->seed = seed;
+	nic->rx_buffer_bytes = VB_RX_BUFFER_BYTES;
 	vb_lock_init(&nic->lock);
 	vb_lock_init(&nic->rx);
+	vb_lock_init(&nic->held_lock);
 	vb_timers_init(&nic->timers);
 	*out = nic;
 	return 0;
@@ -50,7 +58,9 @@ void vb_nic_destroy(struct vb_nic *nic)
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
 		free(atomic_load(&nic->slots[i]));
 	vb_timers_fini(&nic->timers);
+	vb_pairs_fini(nic);
 	vb_keys_fini(&nic->keys);
+	vb_lock_fini(&nic->held_lock);
 	vb_lock_fini(&nic->rx);
 	vb_lock_fini(&nic->lock);
 	free(nic);
@@ -175,9 +185,6 @@ void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn)
 	atomic_store(&slot->qp[qpn & (VB_INDICES - 1)], NULL);
 	slot->count--;
 	vb_lock_drop(&nic->lock);
-	/* Whoever found it in the table holds the rx right until done with it. */
-	vb_lock_take(&nic->rx);
-	vb_lock_drop(&nic->rx);
 }
 
 unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
@@ -216,6 +223,11 @@ int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entr
 	*entry = nic->gids[index];
 	vb_lock_drop(&nic->lock);
 	return 0;
+}
+
+void vb_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes)
+{
+	atomic_store(&nic->rx_buffer_bytes, bytes);
 }
 
 void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be)

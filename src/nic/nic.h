@@ -81,6 +81,12 @@ int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entr
 /* node_guid and sys_image_guid are the host's business: big-endian, derived from a MAC. */
 void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
 
+/*
+ * The size of the link's receive buffer, which a peer's is taken to resemble: what may be on its
+ * way to a peer goes by it. Unless told, VB_RX_BUFFER_BYTES.
+ */
+void vb_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes);
+
 /* ibv_query_device(3), ibv_query_port(3): truthful. */
 void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr);
 int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *attr);

@@ -41,6 +41,8 @@ struct vb_qp {
 	struct vb_timer timer;
 	_Atomic uint64_t timer_ns; /* a copy of timer.at_ns, to be read without its lock */
 
+	struct vb_qp *held_next; /* in nic->held (its lock) */
+	bool held;
 	struct vb_qp *touched_next; /* received something in this batch (rx right) */
 	bool touched;
 

@@ -161,6 +161,15 @@ static enum ibv_mtu port_mtu(struct vb_qp *qp)
 	return port.active_mtu;
 }
 
+/* Half of what the other side's buffer holds; more than window_bytes_max gains nothing. */
+static uint32_t window_max(struct vb_qp *qp)
+{
+	const uint32_t window_bytes_max = 512u * 1024;
+	uint32_t half = atomic_load(&qp->nic->rx_buffer_bytes) / 2;
+
+	return (uint32_t)vb_max_u64(vb_min_u64(half, window_bytes_max) / qp->req.mtu, 4);
+}
+
 /* What the engines go by follows from the attributes, whenever those change. */
 static void configure(struct vb_qp *qp, int mask)
 {
@@ -171,6 +180,7 @@ static void configure(struct vb_qp *qp, int mask)
 	req->transport = resp->transport = transport_of(qp);
 	req->mtu = resp->mtu = 128u << (req->transport == VB_UD ? port_mtu(qp) : a->path_mtu);
 	req->max_fetches = a->max_rd_atomic;
+	req->window_max = window_max(qp);
 	req->timeout = a->timeout;
 	req->retry_cnt = a->retry_cnt;
 	req->rnr_retry = a->rnr_retry;

@@ -3,6 +3,7 @@
 /* The way in: from a frame to the QP that it is for. Every drop is counted with its reason. */
 
 #include "base/check.h"
+#include "nic/pair.h"
 #include "nic/qp.h"
 #include "wire/grh.h"
 #include "wire/icrc.h"
@@ -162,6 +163,33 @@ static bool admit(struct vb_nic *nic, struct vb_qp *qp, const struct vb_frame *f
 	return true;
 }
 
+static void release_held(struct batch *batch)
+{
+	struct vb_qp *next;
+
+	for (struct vb_qp *qp = vb_pair_release(batch->nic); qp; qp = next) {
+		next = qp->held_next;
+		touch(batch, qp);
+	}
+}
+
+/* Between NICs, for no QP: true if it was such a frame. */
+static bool take_flow(struct batch *batch, const struct vb_frame *frame)
+{
+	struct vb_flow flow;
+
+	if (!vb_flow_parse(&flow, frame->data, frame->bytes))
+		return false;
+	if (!vb_icrc_check(&frame->path, frame->data, frame->bytes, frame->id_hint, NULL)) {
+		count(batch->nic, VB_STAT_DROP_ICRC);
+		return true;
+	}
+	hold(batch, NULL);
+	if (vb_pair_rx(batch->nic, frame, &flow))
+		release_held(batch);
+	return true;
+}
+
 static void take_frame(struct batch *batch, const struct vb_frame *frame)
 {
 	struct vb_nic *nic = batch->nic;
@@ -170,7 +198,8 @@ static void take_frame(struct batch *batch, const struct vb_frame *frame)
 	struct vb_qp *qp;
 
 	if (vb_pkt_parse(&pkt, frame->data, frame->bytes) != VB_PARSE_OK) {
-		count(nic, VB_STAT_DROP_MALFORMED);
+		if (!take_flow(batch, frame))
+			count(nic, VB_STAT_DROP_MALFORMED);
 		return;
 	}
 	if (!vb_icrc_check(&frame->path, frame->data, frame->bytes, frame->id_hint, NULL)) {

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "nic/pair.h"
 #include "nic/qp.h"
 #include "wire/icrc.h"
 
@@ -65,7 +66,12 @@ static bool flush(struct builder *b)
 	if (!b->burst.frames)
 		return true;
 	b->burst.iov = b->iov;
-	err = nic->host.tx(nic->host.arg, slot, &b->burst);
+	if (qp->req.transport != VB_RC && !vb_pair_admit(nic, slot, &b->burst, qp->now_ns)) {
+		vb_pair_hold(nic, qp);
+		err = EAGAIN;
+	} else {
+		err = nic->host.tx(nic->host.arg, slot, &b->burst);
+	}
 	if (err == EAGAIN) {
 		vb_stat_add(&nic->stats, VB_STAT_TX_FULL, 1);
 		qp->req.pos = b->req_pos;

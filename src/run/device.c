@@ -121,8 +121,6 @@ static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 		return rc;
 	}
 	dev->ports[index] = port;
-	if (dev->nic)
-		vb_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(slot->fd));
 	atomic_store_explicit(&dev->port_count, index + 1, memory_order_release);
 	return 0;
 }
@@ -252,6 +250,8 @@ static int nic_start(struct vb_device *dev)
 	if (rc != 0)
 		return rc;
 	vb_nic_guid_set(dev->nic, vb_guid_get());
+	if (atomic_load(&dev->port_count))
+		vb_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(dev->ports[0].fd));
 	vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
 	rc = vb_progress_start(dev);
 	if (rc != 0)
