@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib.h"
+
+#include <poll.h>
+#include <time.h>
+
+#include "netns.h"
+
+struct vt vt;
+
+/* --- running --- */
+
+int vt_run(const char *name, const struct CMUnitTest *tests, size_t count)
+{
+	if (netns_enter())
+		return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+	printf("1..%zu\n", count);
+	for (size_t i = 0; i < count; i++)
+		printf("ok %zu - %s # SKIP no network namespace to be had\n", i + 1, tests[i].name);
+	return 0;
+}
+
+static void find_gid(void)
+{
+	static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
+
+	for (int i = 0; i < 256; i++) {
+		assert_int_equal(ibv_query_gid(vt.ctx, 1, i, &vt.gid), 0);
+		if (!memcmp(vt.gid.raw, mapped, sizeof(mapped))) {
+			vt.gid_index = i;
+			return;
+		}
+	}
+	fail_msg("127.0.0.1 is not in the GID table");
+}
+
+int vt_setup(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	assert_non_null(list);
+	assert_non_null(list[0]);
+	vt.ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	assert_non_null(vt.ctx);
+	find_gid();
+	vt.pd = ibv_alloc_pd(vt.ctx);
+	assert_non_null(vt.pd);
+	return 0;
+}
+
+int vt_teardown(void **state)
+{
+	int err = ibv_dealloc_pd(vt.pd);
+
+	/* EBUSY here: the test left something behind, or the library did. */
+	ibv_close_device(vt.ctx);
+	return err;
+}
+
+/* --- objects --- */
+
+struct vt_options vt_options(const struct vt_options *opt)
+{
+	struct vt_options o = opt ? *opt : (struct vt_options){ .type = IBV_QPT_RC };
+
+#define DEFAULT(field, value)                                                                     \
+	do {                                                                                      \
+		if (!o.field)                                                                     \
+			o.field = value;                                                          \
+	} while (0)
+	DEFAULT(type, IBV_QPT_RC);
+	DEFAULT(send_wr, 64);
+	DEFAULT(recv_wr, 64);
+	DEFAULT(sge, 4);
+	DEFAULT(inline_bytes, 64);
+	DEFAULT(cqe, 256);
+	DEFAULT(bytes, 65536);
+	DEFAULT(mr_access, VT_ALL_ACCESS);
+	DEFAULT(qp_access, VT_ALL_ACCESS);
+	DEFAULT(mtu, IBV_MTU_1024);
+	DEFAULT(timeout, 14);
+	DEFAULT(retry_cnt, 7);
+	DEFAULT(rnr_retry, 7);
+	DEFAULT(rnr_timer, 1);
+	DEFAULT(rd_atomic, VT_RD_ATOMIC);
+	DEFAULT(state, IBV_QPS_RTS);
+#undef DEFAULT
+	return o;
+}
+
+struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq = ibv_create_cq(vt.ctx, cqe, NULL, channel, 0);
+
+	assert_non_null(cq);
+	return cq;
+}
+
+struct ibv_mr *vt_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, addr, bytes, access);
+
+	assert_non_null(mr);
+	return mr;
+}
+
+struct ibv_ah *vt_ah(void)
+{
+	struct ibv_ah_attr attr = {
+		.grh = { .dgid = vt.gid, .sgid_index = vt.gid_index, .hop_limit = 1 },
+		.is_global = 1,
+		.port_num = 1,
+	};
+	struct ibv_ah *ah = ibv_create_ah(vt.pd, &attr);
+
+	assert_non_null(ah);
+	return ah;
+}
+
+static void qp_open(struct vt_end *end, const struct vt_options *opt)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = end->cq,
+		.recv_cq = end->cq,
+		.srq = end->srq,
+		.cap = { .max_send_wr = opt->send_wr,
+			 .max_recv_wr = opt->recv_wr,
+			 .max_send_sge = opt->sge,
+			 .max_recv_sge = opt->sge,
+			 .max_inline_data = opt->inline_bytes },
+		.qp_type = opt->type,
+		.sq_sig_all = opt->sq_sig_all,
+	};
+
+	end->qp = ibv_create_qp(vt.pd, &init);
+	assert_non_null(end->qp);
+}
+
+void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq)
+{
+	struct ibv_srq_init_attr init;
+
+	*opt = vt_options(opt);
+	init = (struct ibv_srq_init_attr){ .attr = { .max_wr = opt->recv_wr,
+						     .max_sge = opt->sge } };
+	*end = (struct vt_end){ .bytes = opt->bytes };
+	end->cq = vt_cq(opt->cqe, opt->channel);
+	if (srq) {
+		end->srq = ibv_create_srq(vt.pd, &init);
+		assert_non_null(end->srq);
+	}
+	end->buf = calloc(1, end->bytes);
+	assert_non_null(end->buf);
+	end->mr = vt_mr(vt.pd, end->buf, end->bytes, opt->mr_access);
+	if (opt->type == IBV_QPT_UD)
+		end->ah = vt_ah();
+	qp_open(end, opt);
+}
+
+void vt_end_close(struct vt_end *end)
+{
+	if (end->qp)
+		assert_int_equal(ibv_destroy_qp(end->qp), 0);
+	if (end->ah)
+		assert_int_equal(ibv_destroy_ah(end->ah), 0);
+	if (end->srq)
+		assert_int_equal(ibv_destroy_srq(end->srq), 0);
+	if (end->mr)
+		assert_int_equal(ibv_dereg_mr(end->mr), 0);
+	if (end->cq)
+		assert_int_equal(ibv_destroy_cq(end->cq), 0);
+	free(end->buf);
+	*end = (struct vt_end){ .qp = NULL };
+}
+
+void vt_pair_open(struct vt_pair *pair, const struct vt_options *opt)
+{
+	pair->opt = vt_options(opt);
+	vt_end_open(&pair->a, &pair->opt, false);
+	vt_end_open(&pair->b, &pair->opt, pair->opt.srq);
+	if (pair->opt.state == IBV_QPS_UNKNOWN)
+		return;
+	vt_climb(pair->a.qp, &pair->opt, pair->opt.state, pair->b.qp->qp_num);
+	vt_climb(pair->b.qp, &pair->opt, pair->opt.state, pair->a.qp->qp_num);
+}
+
+void vt_pair_close(struct vt_pair *pair)
+{
+	vt_end_close(&pair->a);
+	vt_end_close(&pair->b);
+}
+
+/* --- states --- */
+
+static int attr_init(struct ibv_qp_attr *attr, const struct vt_options *opt)
+{
+	attr->port_num = 1;
+	attr->qp_access_flags = opt->qp_access;
+	attr->qkey = VT_QKEY;
+	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+	       (opt->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+}
+
+static int attr_rtr(struct ibv_qp_attr *attr, const struct vt_options *opt, uint32_t peer_qpn)
+{
+	int mask = IBV_QP_STATE;
+
+	if (opt->type == IBV_QPT_UD)
+		return mask;
+	attr->path_mtu = opt->mtu;
+	attr->dest_qp_num = peer_qpn;
+	attr->rq_psn = 0xfffff0; /* so that the wrap is always near */
+	attr->ah_attr = (struct ibv_ah_attr){
+		.grh = { .dgid = vt.gid, .sgid_index = vt.gid_index, .hop_limit = 1 },
+		.is_global = 1,
+		.port_num = 1,
+	};
+	mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (opt->type == IBV_QPT_UC)
+		return mask;
+	attr->max_dest_rd_atomic = opt->rd_atomic == 255 ? 0 : opt->rd_atomic;
+	attr->min_rnr_timer = opt->rnr_timer;
+	return mask | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+}
+
+static int attr_rts(struct ibv_qp_attr *attr, const struct vt_options *opt)
+{
+	attr->sq_psn = 0xfffff0;
+	if (opt->type != IBV_QPT_RC)
+		return IBV_QP_STATE | IBV_QP_SQ_PSN;
+	attr->timeout = opt->timeout;
+	attr->retry_cnt = opt->retry_cnt & 7;
+	attr->rnr_retry = opt->rnr_retry & 7;
+	attr->max_rd_atomic = opt->rd_atomic == 255 ? 0 : opt->rd_atomic;
+	return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+	       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+}
+
+int vt_attr(struct ibv_qp_attr *attr, const struct vt_options *opt, enum ibv_qp_state state,
+	    uint32_t peer_qpn)
+{
+	*attr = (struct ibv_qp_attr){ .qp_state = state };
+	switch (state) {
+	case IBV_QPS_INIT:
+		return attr_init(attr, opt);
+	case IBV_QPS_RTR:
+		return attr_rtr(attr, opt, peer_qpn);
+	case IBV_QPS_RTS:
+		return attr_rts(attr, opt);
+	default:
+		return IBV_QP_STATE;
+	}
+}
+
+void vt_climb(struct ibv_qp *qp, const struct vt_options *opt, enum ibv_qp_state state,
+	      uint32_t peer_qpn)
+{
+	struct ibv_qp_attr attr;
+
+	for (enum ibv_qp_state to = IBV_QPS_INIT; to <= state; to++) {
+		int mask = vt_attr(&attr, opt, to, peer_qpn);
+
+		assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
+	}
+}
+
+int vt_modify(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+enum ibv_qp_state vt_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
+}
+
+/* --- work requests --- */
+
+void vt_wr(struct vt_wr *w, enum ibv_wr_opcode op, const struct vt_end *from,
+	   const struct vt_end *to, uint32_t bytes)
+{
+	*w = (struct vt_wr){
+		.wr = { .wr_id = 1, .num_sge = 1, .opcode = op, .send_flags = IBV_SEND_SIGNALED },
+		.sge = { .addr = (uintptr_t)from->buf, .length = bytes, .lkey = from->mr->lkey },
+	};
+	w->wr.sg_list = &w->sge;
+	if (from->ah) {
+		w->wr.wr.ud.ah = from->ah;
+		w->wr.wr.ud.remote_qpn = to->qp->qp_num;
+		w->wr.wr.ud.remote_qkey = VT_QKEY;
+	} else if (op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		w->wr.wr.atomic.remote_addr = (uintptr_t)to->buf;
+		w->wr.wr.atomic.rkey = to->mr->rkey;
+	} else {
+		w->wr.wr.rdma.remote_addr = (uintptr_t)to->buf;
+		w->wr.wr.rdma.rkey = to->mr->rkey;
+	}
+}
+
+int vt_try(struct vt_end *end, struct vt_wr *w)
+{
+	struct ibv_send_wr *bad = NULL;
+	int err;
+
+	w->wr.sg_list = &w->sge;
+	err = ibv_post_send(end->qp, &w->wr, &bad);
+	if (err)
+		assert_ptr_equal(bad, &w->wr);
+	return err;
+}
+
+void vt_post(struct vt_end *end, struct vt_wr *w)
+{
+	assert_int_equal(vt_try(end, w), 0);
+}
+
+void vt_send(struct vt_end *from, const struct vt_end *to, uint64_t wr_id)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_SEND, from, to, 8);
+	w.wr.wr_id = wr_id;
+	vt_post(from, &w);
+}
+
+int vt_recv_at(struct vt_end *end, uint64_t wr_id, size_t offset, uint32_t bytes)
+{
+	struct ibv_sge sge = { (uintptr_t)end->buf + offset, bytes, end->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr *bad = NULL;
+	int err = end->srq ? ibv_post_srq_recv(end->srq, &wr, &bad)
+			   : ibv_post_recv(end->qp, &wr, &bad);
+
+	if (err)
+		assert_ptr_equal(bad, &wr);
+	return err;
+}
+
+void vt_recv(struct vt_end *end, uint64_t wr_id)
+{
+	assert_int_equal(vt_recv_at(end, wr_id, 0, (uint32_t)end->bytes), 0);
+}
+
+/* --- completions and events --- */
+
+uint64_t vt_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void vt_sleep_ms(int ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000l };
+
+	nanosleep(&time, NULL);
+}
+
+bool vt_poll_ms(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
+{
+	uint64_t end_ms = vt_now_ms() + (uint64_t)ms;
+	int got;
+
+	do {
+		got = ibv_poll_cq(cq, 1, wc);
+		assert_true(got >= 0);
+	} while (!got && vt_now_ms() < end_ms);
+	return got;
+}
+
+struct ibv_wc vt_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	if (!vt_poll_ms(cq, &wc, VT_WAIT_MS))
+		fail_msg("no completion of %llu", (unsigned long long)wr_id);
+	if (wc.status != status)
+		fail_msg("%llu: %s instead of %s", (unsigned long long)wc.wr_id,
+			 ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
+	assert_int_equal(wc.wr_id, wr_id);
+	return wc;
+}
+
+void vt_expect_none(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	if (vt_poll_ms(cq, &wc, VT_QUIET_MS))
+		fail_msg("a completion of %llu: %s", (unsigned long long)wc.wr_id,
+			 ibv_wc_status_str(wc.status));
+}
+
+bool vt_readable(int fd, int ms)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLIN };
+
+	return poll(&poller, 1, ms) == 1 && (poller.revents & POLLIN);
+}
+
+struct ibv_async_event vt_event(enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	if (!vt_readable(vt.ctx->async_fd, VT_WAIT_MS))
+		fail_msg("no event: %s", ibv_event_type_str(type));
+	assert_int_equal(ibv_get_async_event(vt.ctx, &event), 0);
+	if (event.event_type != type)
+		fail_msg("event: %s instead of %s", ibv_event_type_str(event.event_type),
+			 ibv_event_type_str(type));
+	return event;
+}
+
+void vt_event_acked(enum ibv_event_type type)
+{
+	struct ibv_async_event event = vt_event(type);
+
+	ibv_ack_async_event(&event);
+}
+
+void vt_no_event(void)
+{
+	struct ibv_async_event event;
+
+	if (!vt_readable(vt.ctx->async_fd, VT_QUIET_MS))
+		return;
+	assert_int_equal(ibv_get_async_event(vt.ctx, &event), 0);
+	fail_msg("an event: %s", ibv_event_type_str(event.event_type));
+}
+
+/* --- octets --- */
+
+void vt_fill(uint8_t *buf, size_t bytes, unsigned seed)
+{
+	for (size_t i = 0; i < bytes; i++)
+		buf[i] = (uint8_t)(i * 31 + (i >> 8) * 7 + seed);
+}
+
+bool vt_is_filled(const uint8_t *buf, size_t bytes, unsigned seed)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (buf[i] != (uint8_t)(i * 31 + (i >> 8) * 7 + seed))
+			return false;
+	return true;
+}
+
+bool vt_is_octet(const uint8_t *buf, size_t bytes, uint8_t octet)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (buf[i] != octet)
+			return false;
+	return true;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_TESTS_VERBS_LIB_H
+#define VB_TESTS_VERBS_LIB_H
+
+/*
+ * What the tests of the verbs share. They are programs like anybody's: they know
+ * <infiniband/verbs.h> and link libibverbs, nothing else of this project. Each runs in a network
+ * namespace of its own, with nothing but `lo` in it.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	VT_WAIT_MS = 20000, /* for what must come: long, because a sanitizer's run is slow */
+	VT_QUIET_MS = 60,   /* for what must not come */
+	VT_QKEY = 0x11223344,
+	VT_RD_ATOMIC = 4,
+};
+
+/* One of the two ends of a connection, or a QP alone. */
+struct vt_end {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq; /* of both queues */
+	struct ibv_srq *srq;
+	struct ibv_mr *mr;
+	uint8_t *buf;
+	size_t bytes;
+	struct ibv_ah *ah; /* UD: to the other end, which is here as well */
+};
+
+/* What a pair is made with; a field that is zero has the value named here. */
+struct vt_options {
+	enum ibv_qp_type type; /* IBV_QPT_RC */
+	bool srq;	       /* b's receive queue is a shared one */
+	int sq_sig_all;
+	uint32_t send_wr, recv_wr; /* 64 */
+	uint32_t sge;		   /* 4 */
+	uint32_t inline_bytes;	   /* 64 */
+	int cqe;		   /* 256 */
+	size_t bytes;		   /* of each buffer: 64 KiB */
+	int mr_access;		   /* everything */
+	unsigned qp_access;	   /* everything */
+	enum ibv_mtu mtu;	   /* 1024 */
+	uint8_t timeout;	   /* 14: 67 ms */
+	uint8_t retry_cnt, rnr_retry; /* 7; a value of 8 means 0 */
+	uint8_t rnr_timer;	   /* 1: 10 us */
+	uint8_t rd_atomic;	   /* VT_RD_ATOMIC; a value of 255 means 0 */
+	struct ibv_comp_channel *channel;
+	enum ibv_qp_state state;   /* how far to bring it: RTS; 7 (UNKNOWN) means RESET */
+};
+
+struct vt_pair {
+	struct vt_options opt;
+	struct vt_end a, b;
+};
+
+/* What every test starts with. */
+struct vt {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	int gid_index;
+	union ibv_gid gid; /* of 127.0.0.1 */
+};
+
+extern struct vt vt;
+
+#define VT_ALL_ACCESS                                                                             \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+/* The device and a PD before each test; after it, all must be given back. */
+int vt_setup(void **state);
+int vt_teardown(void **state);
+#define vt_test(f) cmocka_unit_test_setup_teardown(f, vt_setup, vt_teardown)
+
+/* Runs the group in a namespace of its own; where there can be none, skips each test. */
+#define vt_main(tests) vt_run(#tests, tests, sizeof(tests) / sizeof((tests)[0]))
+int vt_run(const char *name, const struct CMUnitTest *tests, size_t count);
+
+/* --- objects --- */
+struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel);
+struct ibv_mr *vt_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access);
+
+/* Two QPs of this process, connected to each other. */
+void vt_pair_open(struct vt_pair *pair, const struct vt_options *opt);
+void vt_pair_close(struct vt_pair *pair);
+
+/* A QP alone, in RESET, and what belongs to it. */
+void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq);
+void vt_end_close(struct vt_end *end);
+
+/* The attributes for a state, complete for the QP's type, and their mask. */
+int vt_attr(struct ibv_qp_attr *attr, const struct vt_options *opt, enum ibv_qp_state state,
+	    uint32_t peer_qpn);
+
+/* Through all states on the way from RESET to state (INIT, RTR, RTS). */
+void vt_climb(struct ibv_qp *qp, const struct vt_options *opt, enum ibv_qp_state state,
+	      uint32_t peer_qpn);
+int vt_modify(struct ibv_qp *qp, enum ibv_qp_state state);
+enum ibv_qp_state vt_state(struct ibv_qp *qp);
+struct ibv_ah *vt_ah(void);
+
+/* Defaults filled in. */
+struct vt_options vt_options(const struct vt_options *opt);
+
+/* --- work requests --- */
+
+/* One signaled request with one SGE. */
+struct vt_wr {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+};
+
+/*
+ * From the start of from's buffer to the start of to's (for READ and atomics the other way).
+ * For a datagram, to's QP is addressed.
+ */
+void vt_wr(struct vt_wr *w, enum ibv_wr_opcode op, const struct vt_end *from,
+	   const struct vt_end *to, uint32_t bytes);
+
+/* ibv_post_send of one request, which must succeed. */
+void vt_post(struct vt_end *end, struct vt_wr *w);
+int vt_try(struct vt_end *end, struct vt_wr *w);
+
+/* A SEND of 8 octets with this wr_id. */
+void vt_send(struct vt_end *from, const struct vt_end *to, uint64_t wr_id);
+
+/* A receive request for the whole buffer, or for a part of it. To the SRQ, if there is one. */
+void vt_recv(struct vt_end *end, uint64_t wr_id);
+int vt_recv_at(struct vt_end *end, uint64_t wr_id, size_t offset, uint32_t bytes);
+
+/* --- completions and events --- */
+
+/* The next completion, which must come and have this wr_id and status. */
+struct ibv_wc vt_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status);
+
+/* None comes. */
+void vt_expect_none(struct ibv_cq *cq);
+bool vt_poll_ms(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
+
+/* The next asynchronous event, which must come and be this one. The caller acknowledges. */
+struct ibv_async_event vt_event(enum ibv_event_type type);
+void vt_event_acked(enum ibv_event_type type);
+void vt_no_event(void);
+
+bool vt_readable(int fd, int ms);
+void vt_sleep_ms(int ms);
+uint64_t vt_now_ms(void);
+
+/* Octets that tell where they come from. */
+void vt_fill(uint8_t *buf, size_t bytes, unsigned seed);
+bool vt_is_filled(const uint8_t *buf, size_t bytes, unsigned seed);
+bool vt_is_octet(const uint8_t *buf, size_t bytes, uint8_t octet);
+
+#endif
