@@ -117,6 +117,8 @@ static void control_put(struct msghdr *msg, int level, int type, const void *dat
 	struct cmsghdr *cmsg = (void *)((uint8_t *)msg->msg_control + msg->msg_controllen);
 
 	vb_check(msg->msg_controllen + CMSG_SPACE(bytes) <= TX_CONTROL_BYTES);
+	/* The padding as well: valgrind looks at all that the kernel gets. */
+	memset(cmsg, 0, CMSG_SPACE(bytes));
 	cmsg->cmsg_level = level;
 	cmsg->cmsg_type = type;
 	cmsg->cmsg_len = CMSG_LEN(bytes);

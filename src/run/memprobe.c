@@ -7,11 +7,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/check.h"
+
 /* Linux 5.14; libc's headers may be older. */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
+
+enum { CHUNK_PAGES = 4096 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uintptr_t page_bytes;
@@ -36,6 +40,23 @@ static bool is_refused(uintptr_t page, bool write)
 	       (errno == EINVAL || errno == EFAULT);
 }
 
+/* Is one of the pages from first to last not mapped? */
+static bool has_hole(uintptr_t first, uintptr_t last)
+{
+	size_t pages = (last - first) / page_bytes + 1;
+	unsigned char unused[CHUNK_PAGES];
+
+	while (pages > 0) {
+		size_t chunk = vb_min_u64(pages, CHUNK_PAGES);
+
+		if (mincore((void *)first, chunk * page_bytes, unused) != 0 && errno == ENOMEM)
+			return true;
+		first += chunk * page_bytes;
+		pages -= chunk;
+	}
+	return false;
+}
+
 int vb_memprobe(const void *addr, size_t bytes, bool write)
 {
 	uintptr_t first, last;
@@ -47,10 +68,8 @@ int vb_memprobe(const void *addr, size_t bytes, bool write)
 		return EFAULT;
 	first = (uintptr_t)addr & -page_bytes;
 	last = ((uintptr_t)addr + (bytes - 1)) & -page_bytes;
-	/* MS_ASYNC does nothing but walk the mappings, which costs nothing per page. */
-	if (msync((void *)first, last - first + page_bytes, MS_ASYNC) != 0 && errno == ENOMEM)
-		return EFAULT;
-	if (is_refused(first, write) || (last != first && is_refused(last, write)))
+	if (has_hole(first, last) || is_refused(first, write) ||
+	    (last != first && is_refused(last, write)))
 		return EFAULT;
 	return 0;
 }
