@@ -23,7 +23,7 @@ static void owe_nak(struct vb_resp *resp, uint8_t syndrome)
 	resp->ack_owed = false;
 }
 
-static struct vb_resource *resource_at(struct vb_resp *resp, uint32_t index)
+static struct vb_resource *resource_at(const struct vb_resp *resp, uint64_t index)
 {
 	return &resp->ring[index % resp->resources_max];
 }
@@ -43,6 +43,7 @@ static enum vb_verdict read_request(struct vb_resp *resp, const struct vb_pkt *p
 			return verdict;
 	}
 	*out = (struct vb_resource){
+		.owed = true,
 		.psn = pkt->psn,
 		.packets = vb_packets(pkt->dma_bytes, resp->mtu),
 		.rkey = pkt->rkey,
@@ -65,7 +66,9 @@ static enum vb_verdict atomic_request(struct vb_resp *resp, const struct vb_pkt 
 	verdict = vb_host_remote_atomic(resp, pkt, (enum vb_kind)info->kind, &orig);
 	if (verdict != VB_OK)
 		return verdict;
-	*out = (struct vb_resource){ .psn = pkt->psn, .packets = 1, .atomic = true, .orig = orig };
+	*out = (struct vb_resource){
+		.owed = true, .psn = pkt->psn, .packets = 1, .atomic = true, .orig = orig
+	};
 	return VB_OK;
 }
 
@@ -78,7 +81,7 @@ static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
 
 	if (resp->message != VB_M_NONE)
 		return VB_BAD_SEQUENCE;
-	if (resp->tail - resp->done >= resp->resources_max)
+	if (resp->tail - resp->fresh >= resp->resources_max)
 		return VB_BAD_RESOURCES;
 	if (info->kind == VB_K_READ_REQ)
 		verdict = read_request(resp, pkt, &res);
@@ -88,49 +91,77 @@ static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
 		return verdict;
 	resp->msn = vb_psn_add(resp->msn, 1);
 	res.msn = resp->msn;
+	/* Whoever asks for more has the oldest answer: it needs not be given again. */
+	if (resp->tail - resp->done == resp->resources_max)
+		resp->done++;
 	*resource_at(resp, resp->tail++) = res;
 	resp->epsn = vb_psn_add(resp->epsn, res.packets);
 	resp->ack_owed = false; /* the answer acknowledges what came before it */
 	return VB_OK;
 }
 
-/* IBA 9.7.5.1.4: an atomic seen before is answered from memory, never executed again. */
-static struct vb_resp_result atomic_again(struct vb_resp *resp, const struct vb_pkt *pkt)
+/* The kept resource that a PSN belongs to: false if it is not among them. */
+static bool resource_find(const struct vb_resp *resp, uint32_t psn, uint64_t *index)
 {
-	uint32_t kept = (uint32_t)vb_min_u64(resp->resources_max, resp->tail);
+	for (uint64_t n = 0; n < resp->resources_max && n < resp->tail; n++) {
+		const struct vb_resource *res = resource_at(resp, resp->tail - 1 - n);
 
-	for (uint32_t i = resp->tail - kept; i != resp->done; i++) {
-		const struct vb_resource *res = resource_at(resp, i);
-
-		if (res->atomic && res->psn == pkt->psn) {
-			resp->again = *res;
-			resp->again.sent = 0;
-			resp->again_owed = true;
-			return duplicate;
-		}
+		*index = resp->tail - 1 - n;
+		if (((psn - res->psn) & VB_PSN_MASK) < res->packets)
+			return true;
 	}
-	return dropped(VB_BAD_SEQUENCE);
+	return false;
 }
 
-/* IBA C9-105 and following: a duplicate has its effect once, but is answered again. */
+/* Answer a resource from this packet on, in its turn. */
+static void answer_again(struct vb_resp *resp, uint64_t index, uint32_t from)
+{
+	struct vb_resource *res = resource_at(resp, index);
+
+	if (index > resp->done || (index == resp->done && index != resp->tail)) {
+		if (res->owed && res->sent <= from)
+			return; /* still to come */
+	} else {
+		/* Those between were answered, and are not asked for. */
+		for (uint64_t i = index + 1; i < resp->done; i++)
+			resource_at(resp, i)->owed = false;
+		if (resp->done != resp->tail)
+			resource_at(resp, resp->done)->sent = resource_at(resp, resp->done)->from;
+		resp->done = index;
+	}
+	res->owed = true;
+	res->from = res->sent = from;
+}
+
+/* Does it ask for the rest of this READ, from some packet on? (IBA 9.7.5.1.3) */
+static bool is_rest_of(const struct vb_resource *res, const struct vb_pkt *pkt, uint32_t mtu)
+{
+	uint32_t offset = ((pkt->psn - res->psn) & VB_PSN_MASK) * mtu;
+
+	return !res->atomic && pkt->rkey == res->rkey && pkt->va == res->va + offset &&
+	       pkt->dma_bytes == res->bytes - offset;
+}
+
+/*
+ * IBA C9-105 and following: a duplicate has its effect once, but is answered again. A READ takes
+ * its data anew; an atomic is answered from memory, never executed again (9.7.5.1.4).
+ */
 static struct vb_resp_result seen_before(struct vb_resp *resp, const struct vb_pkt *pkt,
 					 const struct vb_op_info *info)
 {
-	if (info->kind == VB_K_READ_REQ) {
-		struct vb_resource again;
+	bool read = info->kind == VB_K_READ_REQ;
+	uint64_t index;
 
-		if (read_request(resp, pkt, &again) != VB_OK ||
-		    vb_psn_diff(vb_psn_add(pkt->psn, again.packets), resp->epsn) > 0)
-			return dropped(VB_BAD_SEQUENCE);
-		again.msn = resp->msn;
-		resp->again = again;
-		resp->again_owed = true;
+	if (!read && info->kind != VB_K_CMP_SWP && info->kind != VB_K_FETCH_ADD) {
+		/* While a NAK stands, an ACK would say that all before it came: it did. */
+		resp->ack_owed = true;
 		return duplicate;
 	}
-	if (info->kind == VB_K_CMP_SWP || info->kind == VB_K_FETCH_ADD)
-		return atomic_again(resp, pkt);
-	/* While a NAK stands, an ACK behind it would say that epsn - 1 came: it did, so say it. */
-	resp->ack_owed = true;
+	if (!resource_find(resp, pkt->psn, &index) ||
+	    (read ? !is_rest_of(resource_at(resp, index), pkt, resp->mtu)
+		  : !resource_at(resp, index)->atomic))
+		return dropped(VB_BAD_SEQUENCE);
+	answer_again(resp, index, (pkt->psn - resource_at(resp, index)->psn) & VB_PSN_MASK);
 	return duplicate;
 }
 
@@ -204,10 +235,8 @@ struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp)
 {
 	return (struct vb_resp_pos){
 		.done = resp->done,
-		.sent = resp->done != resp->tail ? resp->ring[resp->done % resp->resources_max].sent
-						 : 0,
-		.again_sent = resp->again.sent,
-		.again_owed = resp->again_owed,
+		.fresh = resp->fresh,
+		.sent = resp->done != resp->tail ? resource_at(resp, resp->done)->sent : 0,
 		.ack_owed = resp->ack_owed,
 		.nak_owed = resp->nak_owed,
 	};
@@ -215,11 +244,11 @@ struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp)
 
 void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos)
 {
-	for (uint32_t i = pos->done; i != resp->tail && i != resp->done + 1; i++)
-		resource_at(resp, i)->sent = i == pos->done ? pos->sent : 0;
+	/* What was passed since keeps its mark of being owed, but nothing of it has left. */
+	for (uint64_t i = pos->done; i != resp->tail && i <= resp->done; i++)
+		resource_at(resp, i)->sent = i == pos->done ? pos->sent : resource_at(resp, i)->from;
 	resp->done = pos->done;
-	resp->again.sent = pos->again_sent;
-	resp->again_owed = pos->again_owed;
+	resp->fresh = pos->fresh;
 	resp->ack_owed = pos->ack_owed;
 	resp->nak_owed = pos->nak_owed;
 }
@@ -237,7 +266,8 @@ static bool answer(struct vb_resp *resp, struct vb_resource *res, struct vb_pkt 
 {
 	uint32_t i = res->sent++;
 	uint32_t offset = i * resp->mtu;
-	unsigned pos = (i == 0 ? VB_P_FIRST : 0) | (res->sent == res->packets ? VB_P_LAST : 0);
+	unsigned pos = (i == res->from ? VB_P_FIRST : 0) |
+		       (res->sent == res->packets ? VB_P_LAST : 0);
 
 	*data = !res->atomic;
 	pkt->psn = vb_psn_add(res->psn, i);
@@ -258,14 +288,13 @@ static bool answer(struct vb_resp *resp, struct vb_resource *res, struct vb_pkt 
 bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data)
 {
 	*data = false;
-	if (resp->again_owed) {
-		if (answer(resp, &resp->again, pkt, data))
-			resp->again_owed = false;
-		return true;
-	}
+	while (resp->done != resp->tail && !resource_at(resp, resp->done)->owed)
+		resp->done++;
 	if (resp->done != resp->tail) {
 		if (answer(resp, resource_at(resp, resp->done), pkt, data))
 			resp->done++;
+		if (resp->fresh < resp->done)
+			resp->fresh = resp->done;
 		return true;
 	}
 	if (!resp->ack_owed && !resp->nak_owed)
@@ -287,8 +316,7 @@ void vb_rc_response_fault(struct vb_resp *resp, const struct vb_pkt *pkt)
 {
 	/* What was promised cannot be kept: everything from this PSN on is refused. */
 	resp->epsn = pkt->psn;
-	resp->done = resp->tail;
-	resp->again_owed = false;
+	resp->done = resp->fresh = resp->tail;
 	owe_nak(resp, vb_aeth_nak(VB_NAK_OP));
 	resp->broken = true;
 }

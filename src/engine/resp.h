@@ -17,11 +17,13 @@
 
 enum { VB_RD_ATOMIC_MAX = 128 };
 
-/* A READ or atomic that was executed: to be answered, and for atomics to be answered again. */
+/* A READ or atomic that was executed: to be answered, and perhaps to be answered again. */
 struct vb_resource {
 	uint32_t psn;
 	uint32_t packets;
-	uint32_t sent; /* packets of the answer that have left */
+	bool owed;     /* from `done` on: an answer is to be sent */
+	uint32_t from; /* the packet that this answer begins with */
+	uint32_t sent; /* packets that have left, those before `from` included */
 	bool atomic;
 	uint32_t rkey;
 	uint64_t va;
@@ -58,11 +60,13 @@ struct vb_resp {
 	bool nak_sent; /* silence until epsn comes */
 	bool broken;   /* a fatal verdict was given: nothing is taken any more */
 
-	/* [done, tail): to be answered; [tail - resources_max, done): kept for duplicates. */
+	/*
+	 * [done, tail): those that are owed are to be answered. A resource that is asked for again
+	 * sets `done` back. [fresh, tail): not answered yet, not even once. What lies before is kept
+	 * for duplicates as long as there is room. The indices count on, and never wrap.
+	 */
 	struct vb_resource *ring; /* resources_max entries */
-	uint32_t done, tail;
-	bool again_owed; /* a READ that was asked for again, out of turn */
-	struct vb_resource again;
+	uint64_t done, fresh, tail;
 };
 
 /* What the QP has to do after a request. */
@@ -97,8 +101,9 @@ struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *p
  * Moves on: a caller who cannot send puts back the struct vb_resp_pos from before.
  */
 struct vb_resp_pos {
-	uint32_t done, sent, again_sent;
-	bool again_owed, ack_owed, nak_owed;
+	uint64_t done, fresh;
+	uint32_t sent;
+	bool ack_owed, nak_owed;
 };
 
 struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp);

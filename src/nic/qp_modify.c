@@ -220,7 +220,7 @@ static void replace_ring(struct vb_qp *qp, struct plan *plan)
 	struct vb_resource *old = qp->resp.ring;
 
 	qp->resp.ring = plan->ring;
-	qp->resp.done = qp->resp.tail = 0;
+	qp->resp.done = qp->resp.fresh = qp->resp.tail = 0;
 	plan->ring = old;
 }
 

@@ -131,8 +131,6 @@ static void op_done(struct end *end, unsigned number)
 
 	if (trouble_is_bad(end, number))
 		sim_fail(end->sim, "end %u: work request %u must fail", end->index, number);
-	if (op_is_fetch(op))
-		end->landing_tail = op->landing_end;
 	if (op->opcode == IBV_WR_RDMA_READ)
 		read_done(end, number);
 	else if (op_is_atomic(op))
@@ -170,7 +168,7 @@ void oracle_send_wc(struct sim_cq *cq, struct end *end, const struct ibv_wc *wc)
 		sim_fail(sim, "end %u: work request %u is done twice", end->index, number);
 	/* Those before it said nothing: they were not asked to, and did not fail. */
 	for (; end->done < number; end->done++) {
-		struct op *op = &end->op[end->done];
+		const struct op *op = &end->op[end->done];
 
 		if (end->init.sq_sig_all || (op->flags & IBV_SEND_SIGNALED) || end->broken)
 			sim_fail(sim, "end %u: %u completes before %u", end->index, number,
@@ -188,6 +186,9 @@ void oracle_send_wc(struct sim_cq *cq, struct end *end, const struct ibv_wc *wc)
 			sim_require(sim, wc->byte_len == end->op[number].bytes);
 		op_done(end, number);
 	}
+	for (unsigned i = end->released; i <= number; i++)
+		if (op_is_fetch(&end->op[i]))
+			end->landing_tail = end->op[i].landing_end;
 	end->done = end->released = number + 1;
 }
 
