@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 : "${T:=60}" "${BUILD:=build-fuzz}"
+export VB_ROOT="$PWD"
 
 scripts/deps.sh test fuzz
 [ -e "$BUILD/build.ninja" ] || CC=clang meson setup "$BUILD" -Dfuzz=true

@@ -116,12 +116,16 @@ static inline int vectors_load(void **state)
 	char name[512];
 	char line[512];
 	const char *slash = strrchr(__FILE__, '/');
+	const char *root = getenv("VB_ROOT");
 	struct vector *v = NULL;
 	FILE *file;
 
 	(void)state;
-	snprintf(name, sizeof(name), "%.*s/../data/roce-vectors.txt",
-		 slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".");
+	if (root)
+		snprintf(name, sizeof(name), "%s/tests/data/roce-vectors.txt", root);
+	else /* as Meson's tests run: from the build folder, which __FILE__ is relative to */
+		snprintf(name, sizeof(name), "%.*s/../data/roce-vectors.txt",
+			 slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".");
 	file = fopen(name, "r");
 	if (!file) {
 		perror(name);
