@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The vendor-independent pyverbs tests of Debian's rdma-core package, one process for each module.
+. "$(dirname "$0")/../lib/suite.sh"
+
+shipped=/usr/share/doc/rdma-core/tests
+if [ ! -d $shipped ]; then
+	skip all "no $shipped"
+	exit 0
+fi
+
+# Modules that have to pass, but for tests that need what this NIC does not have yet or this
+# machine cannot have; and modules that may skip at will, but neither err nor crash nor hang.
+passing="addr pd cq cq_events fork atomic relaxed_ordering device mr qp"
+others="cqex odp parent_domain qpex shared_pd tag_matching flow rss_traffic rdmacm"
+lacking='XRCD|Create MW|memory window|[Dd]evice memory|dmabuf|Raw Packet|RAW QP'
+
+mkdir "$tmp/tests"
+for file in "$shipped"/*.py "$shipped"/*.py.gz; do
+	name=${file##*/}
+	case $name in
+	test_mlx5_* | test_efa* | test_cuda*) ;;
+	*.gz) gunzip -c "$file" >"$tmp/tests/${name%.gz}" ;;
+	*) cp "$file" "$tmp/tests/" ;;
+	esac
+done
+chmod -R a+rX "$tmp"
+export PYTHONDONTWRITEBYTECODE=1
+
+# module PREFIX NAME REASONS: REASONS as pyverbs_run.py has them
+module() {
+	local rc
+	timeout -k 5 "$limit_s" "${on_client[@]}" "${run[@]}" "$VB_ROOT/tests/lib/pyverbs_run.py" \
+		"$tmp" "test_$2" "$1" "$3" --dev verbatim0 --port 1 --gid "$gid" \
+		>"$tmp/module" 2>"$tmp/errors"
+	rc=$?
+	cat "$tmp/module"
+	if [ $rc != 0 ]; then
+		fail "$1test_$2" "$(status_say $rc), $(grep ^running "$tmp/errors" | tail -1)" "$tmp/errors"
+	elif grep -q ^FAIL "$tmp/module"; then
+		failures=$((failures + 1))
+		sed 's/^/    /' "$tmp/errors"
+	fi
+}
+
+gid=$(gid_index 127.0.0.1)
+for name in $passing; do
+	module "" "$name" "$lacking"
+done
+for name in $others; do
+	module "" "$name" ""
+done
+
+gid=$(gid_index ::1)
+for name in addr cq_events atomic qp; do
+	module "IPv6 " "$name" "$lacking"
+done
+
+if user_become; then
+	gid=$(gid_index 127.0.0.1 "${on_client[@]}")
+	for name in addr cq_events atomic mr qp; do
+		module "user " "$name" "$lacking"
+	done
+else
+	skip "as an ordinary user" "nobody cannot read $VB_BUILD"
+fi
+suite_end

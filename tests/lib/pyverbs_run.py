@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs one module of rdma-core's pyverbs tests and says for each test what became of it.
+
+  pyverbs_run.py FOLDER MODULE PREFIX REASONS [--dev DEV --port PORT --gid N]
+
+FOLDER holds the package `tests`. Prints "ok", "FAIL" or "skip" lines, the names after PREFIX.
+REASONS is a regular expression: a test that skips for any other reason fails; empty: skip at will.
+Each name is first said to stderr, so that one sees in which test a crash or a hang was.
+"""
+import os
+import re
+import sys
+import unittest
+
+FOLDER, MODULE, PREFIX, REASONS = sys.argv[1:5]
+# The tests' own parser of arguments looks at the rest; they import each other by either name.
+sys.argv[1:] = sys.argv[5:]
+sys.path[:0] = [FOLDER, os.path.join(FOLDER, "tests")]
+
+
+class Result(unittest.TestResult):
+    """One line for each test; a test that fails in parts has several reasons, of which one says."""
+
+    def __init__(self):
+        super().__init__()
+        self.why = {}
+
+    @staticmethod
+    def name(test):
+        return f"{PREFIX}{MODULE}.{test.id().split('.')[-1]}"
+
+    def startTest(self, test):
+        super().startTest(test)
+        print("running", self.name(test), file=sys.stderr, flush=True)
+
+    def note(self, test, word, why=""):
+        self.why.setdefault(test.id(), (word, why))
+        if word == "FAIL":
+            self.why[test.id()] = (word, why)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        word, why = self.why.get(test.id(), ("FAIL", "did not say how it ended"))
+        print(word, self.name(test) + (f": {why}" if why else ""), flush=True)
+
+    def addSuccess(self, test):
+        self.note(test, "ok")
+
+    def addSkip(self, test, reason):
+        reason = reason.splitlines()[0]
+        allowed = not REASONS or re.search(REASONS, reason)
+        self.note(test, "skip" if allowed else "FAIL", reason)
+
+    def addFailure(self, test, err):
+        print(self._exc_info_to_string(err, test), file=sys.stderr)
+        self.note(test, "FAIL", f"{err[0].__name__}: {str(err[1]).splitlines()[0:1]}")
+
+    addError = addFailure
+
+    def addSubTest(self, test, subtest, err):
+        if err:
+            self.addFailure(test, err)
+
+
+def main():
+    from args_parser import parser
+    parser.parse_args()
+    suite = unittest.defaultTestLoader.loadTestsFromName(f"tests.{MODULE}")
+    result = Result()
+    suite.run(result)
+    if not result.testsRun:
+        print(f"FAIL {PREFIX}{MODULE}: no test was found")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
