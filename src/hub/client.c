@@ -2,12 +2,14 @@
 #include "hub/client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -107,18 +109,37 @@ static void disconnect(struct vb_hub_client *client)
 	client->welcome = false;
 }
 
+/*
+ * Hand over the keeper. The kernel counts the user's descriptors in flight, all slots among them,
+ * against the soft limit of the process that sends one (unix(7), ETOOMANYREFS): raised for the
+ * moment, if it must be.
+ */
+static int keeper_send(const struct vb_hub_client *client, int fd, const struct vb_hub_msg *hello)
+{
+	struct rlimit before, raised;
+	int rc = vb_hub_send(fd, hello, client->keeper, VB_HUB_FDS_MAX);
+
+	if (rc != ETOOMANYREFS || getrlimit(RLIMIT_NOFILE, &before))
+		return rc;
+	raised = (struct rlimit){before.rlim_max, before.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &raised);
+	rc = vb_hub_send(fd, hello, client->keeper, VB_HUB_FDS_MAX);
+	setrlimit(RLIMIT_NOFILE, &before);
+	return rc;
+}
+
 /* Say hello, and what we hold: to a hub that has just started, this is all there is to know. */
 static int greet(struct vb_hub_client *client, int fd)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
-	unsigned fds = client->keeper[0] != NONE ? VB_HUB_FDS_MAX : 0;
 	char name[VB_HUB_COMM_BYTES] = "";
-	int rc;
+	int rc = ETOOMANYREFS;
 
 	prctl(PR_GET_NAME, name);
 	vb_hub_comm_copy(msg.hello.comm, name);
-	rc = vb_hub_send(fd, &msg, client->keeper, fds);
-	/* Too many descriptors in flight (unix(7)): another client will hand over the keeper. */
+	if (client->keeper[0] != NONE)
+		rc = keeper_send(client, fd, &msg);
+	/* Without it if need be: another client may be able to bring it. */
 	if (rc == ETOOMANYREFS)
 		rc = vb_hub_send(fd, &msg, NULL, 0);
 	for (unsigned i = 0; !rc && i < client->held_n; i++) {
@@ -269,12 +290,18 @@ static int client_create(struct vb_hub_client **result)
 	return 0;
 }
 
-/* Wait a moment for news from the hub and handle it; whether there is one, and if not, why. */
-static int news_wait(struct vb_hub_client *client, uint64_t deadline_ns)
+/*
+ * Wait for the answer on answer_fd (NONE: for nothing), handling news from the hub meanwhile: it
+ * may need us to be connected before it can answer anybody. Whether we are, and if not, why.
+ */
+static int news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadline_ns)
 {
+	uint64_t now = vb_hub_now_ns();
+	uint64_t wait_ns = deadline_ns > now ? vb_min_u64(deadline_ns - now, look_ns) : 0;
+	struct pollfd fds[] = {{answer_fd, POLLIN, 0}, {client->epoll_fd, POLLIN, 0}};
 	int rc;
 
-	vb_hub_wait(client->epoll_fd, vb_min_u64(deadline_ns, vb_hub_now_ns() + look_ns));
+	poll(fds, VB_ARRAY_LEN(fds), (int)(wait_ns / MS_NS) + 1);
 	vb_lock_take(&client->lock);
 	turn_locked(client);
 	rc = client->welcome ? 0 : client->error ? client->error : EAGAIN;
@@ -292,7 +319,7 @@ int vb_hub_client_open(struct vb_hub_client **result)
 		return rc;
 	attempt(client);
 	do {
-		rc = news_wait(client, deadline_ns);
+		rc = news_wait(client, NONE, deadline_ns);
 	} while (rc == EAGAIN && vb_hub_now_ns() < deadline_ns);
 	if (rc) {
 		vb_hub_client_close(client);
@@ -316,46 +343,73 @@ static int held_add(struct vb_hub_client *client, const struct held *held)
 	return more ? 0 : ENOMEM;
 }
 
+static int answer_wait(struct vb_hub_client *client, int fd, struct vb_hub_msg *msg,
+		       int fds[VB_HUB_FDS_MAX], unsigned *n, uint64_t deadline_ns)
+{
+	for (;;) {
+		int rc = vb_hub_recv(fd, msg, fds, n);
+
+		if (rc != EAGAIN)
+			return rc;
+		if (vb_hub_now_ns() >= deadline_ns)
+			return ETIMEDOUT;
+		news_wait(client, fd, deadline_ns);
+	}
+}
+
 /*
  * Requests travel on connections of their own: the answer finds the thread that waits for it,
  * and the progress thread never reads another's mail.
  */
-static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, uint64_t deadline_ns)
+static int grant_ask(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
+		     uint64_t deadline_ns)
 {
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_LEASE);
 	char name[VB_HUB_COMM_BYTES] = "";
-	int fd, fds[VB_HUB_FDS_MAX], rc;
-	struct held held;
+	int fd, rc;
 	unsigned n;
 
 	rc = vb_hub_connect(&fd);
 	if (rc)
 		return rc;
+	*msg = vb_hub_msg_make(VB_HUB_LEASE);
 	prctl(PR_GET_NAME, name);
-	vb_hub_comm_copy(msg.lease.comm, name);
-	rc = vb_hub_send(fd, &msg, NULL, 0);
+	vb_hub_comm_copy(msg->lease.comm, name);
+	rc = vb_hub_send(fd, msg, NULL, 0);
 	if (!rc)
-		rc = vb_hub_recv_by(fd, &msg, fds, &n, deadline_ns);
+		rc = answer_wait(client, fd, msg, fds, &n, deadline_ns);
 	close(fd);
 	if (rc)
 		return rc;
-	if (msg.type != VB_HUB_GRANT || !n) {
-		fds_close(fds, n);
-		return msg.type == VB_HUB_GRANT ? (int)msg.grant.error : EPROTO;
-	}
+	if (msg->type == VB_HUB_GRANT)
+		return (int)msg->grant.error;
+	fds_close(fds, n);
+	return EPROTO;
+}
+
+static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, uint64_t deadline_ns)
+{
+	int fds[VB_HUB_FDS_MAX], rc;
+	struct vb_hub_msg msg;
+	struct held held;
+
+	rc = grant_ask(client, &msg, fds, deadline_ns);
+	if (rc)
+		return rc;
 	held = (struct held){(uint16_t)msg.grant.slot, msg.grant.next_index, fds[1]};
 	rc = held_add(client, &held);
 	if (rc) {
-		fds_close(fds, n);
+		fds_close(fds, VB_HUB_FDS_MAX);
 		return rc;
 	}
 	*slot = (struct vb_hub_slot){held.slot, held.next_index, fds[0]};
 	return 0;
 }
 
+/* EADDRINUSE: the hub found sockets and not yet us, who have their keeper. */
 static bool hub_was_missing(int rc)
 {
-	return rc == ECONNREFUSED || rc == ECONNRESET || rc == EPIPE || rc == EAGAIN;
+	return rc == ECONNREFUSED || rc == ECONNRESET || rc == EPIPE || rc == EAGAIN ||
+	       rc == EADDRINUSE;
 }
 
 int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
@@ -367,7 +421,7 @@ int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
 
 		if (!hub_was_missing(rc))
 			return rc;
-		rc = news_wait(client, deadline_ns);
+		rc = news_wait(client, NONE, deadline_ns);
 		if (rc && rc != EAGAIN)
 			return rc;
 		if (vb_hub_now_ns() >= deadline_ns)

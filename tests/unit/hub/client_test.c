@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/un.h>
+
+#include "hub_lib.h"
+
+/* The life of a client and of a lease, while the hub lives. */
+
+enum { INDEX_SKIP = 256, NOBODY = 65534 };
+
+static void the_first_client_starts_the_hub(void **state)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_summary summary;
+	struct vb_hub_slot slot;
+
+	NEEDS_HUB(state);
+	assert_int_equal(hub_pid(), 0);
+	client = client_open();
+	assert_true(hub_summary(&summary));
+	assert_int_equal(summary.clients, 1);
+	assert_int_equal(summary.rows, 0);
+	slot = slot_lease(client);
+	assert_int_equal(slot.slot, 1);
+	assert_true(fcntl(slot.fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(slot.fd, F_GETFL) & O_NONBLOCK);
+	assert_steering(&slot, 1);
+	close(slot.fd);
+	vb_hub_client_close(client);
+}
+
+static unsigned sigchlds;
+
+static void on_sigchld(int signal)
+{
+	sigchlds++;
+}
+
+static void starting_it_leaves_no_trace_in_the_application(void **state)
+{
+	struct sigaction action = {.sa_handler = on_sigchld}, before;
+	sigset_t mask_before, mask_after;
+	struct vb_hub_client *client;
+
+	NEEDS_HUB(state);
+	sigaction(SIGCHLD, &action, &before);
+	sigprocmask(SIG_SETMASK, NULL, &mask_before);
+	client = client_open();
+	sigprocmask(SIG_SETMASK, NULL, &mask_after);
+	usleep(20000);
+	assert_int_equal(sigchlds, 0);
+	for (int signal = 1; signal < NSIG; signal++)
+		assert_int_equal(sigismember(&mask_before, signal),
+				 sigismember(&mask_after, signal));
+	/* No child, neither one to wait for nor a zombie. */
+	assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	sigaction(SIGCHLD, &before, NULL);
+	vb_hub_client_close(client);
+}
+
+static void the_hub_takes_nothing_along(void **state)
+{
+	char path[64], target[256];
+	struct vb_hub_client *client;
+	int leak, pid;
+
+	NEEDS_HUB(state);
+	leak = open("/dev/zero", O_RDONLY);
+	signal(SIGUSR1, SIG_IGN);
+	client = client_open();
+	pid = hub_pid();
+	for (int fd = 0; fd < 64; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n < 0)
+			continue;
+		target[n] = 0;
+		assert_string_not_equal(target, "/dev/zero");
+		if (fd < 3)
+			assert_string_equal(target, "/dev/null");
+	}
+	snprintf(path, sizeof(path), "/proc/%d/cwd", pid);
+	assert_int_equal(readlink(path, target, sizeof(target)), 1);
+	assert_int_equal(getsid(pid) == getsid(0), 0);
+	/* Neither what we ignore ends it, nor a hangup. */
+	assert_int_equal(kill(pid, SIGHUP), 0);
+	usleep(10000);
+	assert_int_equal(hub_pid(), pid);
+	signal(SIGUSR1, SIG_DFL);
+	close(leak);
+	vb_hub_client_close(client);
+}
+
+static void slots_are_steered_to(void **state)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot[40];
+
+	NEEDS_HUB(state);
+	client = client_open();
+	for (unsigned i = 0; i < 40; i++) {
+		slot[i] = slot_lease(client);
+		assert_int_equal(slot[i].slot, i + 1);
+	}
+	assert_steering(slot, 40);
+	slots_close(slot, 40);
+	vb_hub_client_close(client);
+}
+
+static void a_returned_slot_is_drained_and_its_indices_go_on(void **state)
+{
+	struct vb_hub_client *client, *other;
+	struct vb_hub_slot slot, again;
+	uint32_t number;
+	unsigned got;
+
+	NEEDS_HUB(state);
+	other = client_open();
+	client = client_open();
+	slot = slot_lease(client);
+	vb_hub_client_mark(client, slot.slot, 16300);
+	assert_int_equal(datagram_send(slot.fd, "::1", slot.slot, 1), 0);
+	close(slot.fd);
+	vb_hub_client_close(client);
+	again = slot_lease(other);
+	assert_int_equal(again.slot, slot.slot);
+	assert_int_equal(again.next_index, (16300 + INDEX_SKIP) % 16384);
+	assert_false(datagram_take(again.fd, &got, &number));
+	assert_steering(&again, 1);
+	close(again.fd);
+	vb_hub_client_close(other);
+}
+
+static void lease_and_wait(void *arg)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot;
+
+	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_lease(client, &slot));
+	vb_hub_client_mark(client, slot.slot, 1000);
+	child_check(write(*(int *)arg, &slot.slot, sizeof(slot.slot)) == sizeof(slot.slot));
+	pause();
+}
+
+static void a_killed_clients_slots_are_free_again(void **state)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_slot mine[2];
+
+	NEEDS_HUB(state);
+	client = client_open();
+	mine[0] = slot_lease(client);
+	for (unsigned i = 0; i < 10; i++) {
+		uint16_t theirs;
+		int pipes[2];
+		pid_t pid;
+
+		assert_int_equal(pipe(pipes), 0);
+		pid = child_start(lease_and_wait, &pipes[1]);
+		assert_int_equal(read(pipes[0], &theirs, sizeof(theirs)), sizeof(theirs));
+		assert_int_equal(theirs, mine[0].slot + 1);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		mine[1] = slot_lease(client);
+		assert_int_equal(mine[1].slot, theirs);
+		assert_int_equal(mine[1].next_index, 1000 + INDEX_SKIP);
+		assert_steering(mine, 2);
+		close(mine[1].fd);
+		close(pipes[0]);
+		close(pipes[1]);
+		/* Give both back: the next child is to find the same. */
+		close(mine[0].fd);
+		vb_hub_client_close(client);
+		client = client_open();
+		mine[0] = slot_lease(client);
+	}
+	close(mine[0].fd);
+	vb_hub_client_close(client);
+}
+
+struct race {
+	int start, done;
+};
+
+static void race(void *arg)
+{
+	struct race *race = arg;
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot;
+	char octet;
+
+	child_check(read(race->start, &octet, 1) == 0);
+	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_lease(client, &slot));
+	child_check(write(race->done, &slot.slot, sizeof(slot.slot)) == sizeof(slot.slot));
+	pause();
+}
+
+static void clients_that_race_to_start_it_get_one_hub(void **state)
+{
+	enum { RACERS = 8 };
+	int start[2], done[2];
+	struct race arg;
+	pid_t pid[RACERS];
+	bool seen[RACERS + 1] = {false};
+
+	NEEDS_HUB(state);
+	assert_int_equal(pipe(start), 0);
+	assert_int_equal(pipe(done), 0);
+	arg = (struct race){start[0], done[1]};
+	for (unsigned i = 0; i < RACERS; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0) {
+			close(start[1]);
+			race(&arg);
+		}
+	}
+	close(start[1]);
+	for (unsigned i = 0; i < RACERS; i++) {
+		uint16_t slot;
+
+		assert_int_equal(read(done[0], &slot, sizeof(slot)), sizeof(slot));
+		assert_in_range(slot, 1, RACERS);
+		assert_false(seen[slot]);
+		seen[slot] = true;
+	}
+	for (unsigned i = 0; i < RACERS; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+	close(start[0]);
+	close(done[0]);
+	close(done[1]);
+}
+
+static void an_idle_hub_leaves(void **state)
+{
+	struct vb_hub_client *client;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	pid = hub_pid();
+	usleep(2 * HUB_IDLE_MS * 1000);
+	assert_int_equal(hub_pid(), pid);
+	vb_hub_client_close(client);
+	/* Asking keeps it up, too. */
+	for (unsigned i = 0; i < 20 && hub_pid(); i++)
+		usleep(2 * HUB_IDLE_MS * 1000);
+	assert_int_equal(hub_pid(), 0);
+	client = client_open();
+	assert_int_not_equal(hub_pid(), pid);
+	vb_hub_client_close(client);
+}
+
+static void all_slots_can_be_had_and_no_more(void **state)
+{
+	struct rlimit limit = {4096, 4096}, before;
+	struct vb_hub_client *client;
+	struct vb_hub_slot *slot;
+	unsigned n = 0;
+	pid_t pid;
+	int rc;
+
+	NEEDS_HUB(state);
+	getrlimit(RLIMIT_NOFILE, &before);
+	limit.rlim_max = before.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		skip();
+	slot = calloc(1024, sizeof(*slot));
+	client = client_open();
+	while (!(rc = vb_hub_client_lease(client, &slot[n])))
+		n++;
+	assert_int_equal(rc, ENOSPC);
+	assert_int_equal(n, 1023);
+	assert_steering(slot + 1000, 23);
+	/* All of them go over to the next hub, whatever this process's limit on descriptors is. */
+	limit.rlim_cur = 1024;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	pid = hub_pid();
+	hub_kill();
+	for (unsigned i = 0; i < 100 && (!hub_pid() || hub_pid() == pid); i++)
+		turn_for(client, 20);
+	assert_int_equal(vb_hub_client_lease(client, &slot[0]), ENOSPC);
+	slots_close(slot, n);
+	vb_hub_client_close(client);
+	free(slot);
+	setrlimit(RLIMIT_NOFILE, &before);
+	/* A thousand descriptors in flight would be in the way of the next test. */
+	hub_stop();
+}
+
+static void the_hub_tells_who_holds_what(void **state)
+{
+	struct vb_hub_summary summary;
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot[40];
+	struct vb_hub_row *rows;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	for (unsigned i = 0; i < 40; i++)
+		slot[i] = slot_lease(client);
+	vb_hub_client_mark(client, slot[7].slot, 77);
+	assert_int_equal(vb_hub_status_read(&summary, &rows), 0);
+	assert_int_equal(summary.clients, 1);
+	assert_int_equal(summary.leases, 40);
+	assert_int_equal(summary.rows, 40);
+	assert_in_range(summary.sockets, 41, 64);
+	for (unsigned i = 0; i < 40; i++) {
+		assert_int_equal(rows[i].slot, i + 1);
+		assert_int_equal(rows[i].pid, getpid());
+		assert_string_equal(rows[i].comm, "hub_client_test");
+	}
+	assert_int_equal(rows[7].next_index, 77);
+	free(rows);
+	slots_close(slot, 40);
+	vb_hub_client_close(client);
+}
+
+static void it_stops_when_asked(void **state)
+{
+	struct vb_hub_client *client;
+	unsigned clients;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	assert_int_equal(vb_hub_stop(false, &clients), ECONNREFUSED);
+	client = client_open();
+	pid = hub_pid();
+	assert_int_equal(vb_hub_stop(false, &clients), EBUSY);
+	assert_int_equal(clients, 1);
+	assert_int_equal(hub_pid(), pid);
+	assert_int_equal(vb_hub_stop(true, &clients), 0);
+	turn_for(client, 100);
+	assert_int_not_equal(hub_pid(), pid);
+	assert_int_not_equal(hub_pid(), 0);
+	vb_hub_client_close(client);
+}
+
+static void nonsense_costs_the_connection_and_nothing_else(void **state)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MARK);
+	struct vb_hub_client *client;
+	struct pollfd pollfd = {.events = POLLIN};
+	char octet;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	pid = hub_pid();
+	msg.mark.slot = 5;
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(vb_hub_connect(&pollfd.fd), 0);
+		if (i == 0) /* a client's word from a stranger */
+			assert_int_equal(vb_hub_send(pollfd.fd, &msg, NULL, 0), 0);
+		if (i == 1) /* a hub's word */
+			msg = vb_hub_msg_make(VB_HUB_WELCOME);
+		if (i == 2) /* a cut one */
+			assert_int_equal(send(pollfd.fd, &msg, 7, 0), 7);
+		if (i == 1 || i == 3) /* the same with descriptors */
+			assert_int_equal(vb_hub_send(pollfd.fd, &msg, (int[]){0, 1}, 2), 0);
+		assert_int_equal(poll(&pollfd, 1, 2000), 1);
+		assert_int_equal(recv(pollfd.fd, &octet, 1, 0), 0);
+		close(pollfd.fd);
+	}
+	assert_int_equal(hub_pid(), pid);
+	vb_hub_client_close(client);
+}
+
+static void without_verbatimd_there_is_enoent(void **state)
+{
+	struct vb_hub_client *client;
+
+	NEEDS_HUB(state);
+	setenv("VERBATIM_HUB", "/nonexistent/verbatimd", 1);
+	assert_int_equal(vb_hub_client_open(&client), ENOENT);
+	setenv("VERBATIM_HUB", "/dev/null", 1);
+	assert_int_equal(vb_hub_client_open(&client), ENOENT);
+}
+
+static void a_strangers_port_is_eaddrinuse(void **state)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+	struct vb_hub_client *client;
+	int fd, on = 1;
+
+	NEEDS_HUB(state);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	/* Even one that would let us join. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(vb_hub_client_open(&client), EADDRINUSE);
+	close(fd);
+	client = client_open();
+	vb_hub_client_close(client);
+}
+
+/* As somebody else: our hub does not talk to him, and he cannot pass for it. */
+static void be_nobody(void *arg)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct vb_hub_client *client;
+	int fd, n = snprintf(address.sun_path + 1, 64, "verbatim-hub-0-%d", VB_HUB_PROTOCOL);
+	socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (unsigned)n);
+	char octet;
+
+	child_check(!setgid(NOBODY) && !setuid(NOBODY));
+	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	if (!connect(fd, (struct sockaddr *)&address, bytes)) {
+		child_check(recv(fd, &octet, 1, 0) <= 0);
+		child_check(vb_hub_client_open(&client) == EADDRINUSE);
+		return;
+	}
+	child_check(!bind(fd, (struct sockaddr *)&address, bytes) && !listen(fd, 1));
+	child_check(write(*(int *)arg, "x", 1) == 1);
+	pause();
+}
+
+static void other_users_are_kept_apart(void **state)
+{
+	struct vb_hub_client *client;
+	int pipes[2], status;
+	char octet;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	/* In a user namespace of our own there is nobody else. */
+	pid = fork();
+	if (pid == 0)
+		_exit(setuid(NOBODY) ? 1 : 0);
+	waitpid(pid, &status, 0);
+	if (status)
+		skip();
+	client = client_open();
+	assert_int_equal(pipe(pipes), 0);
+	assert_child_ok(child_start(be_nobody, &pipes[1]));
+	vb_hub_client_close(client);
+	hub_stop();
+	pid = child_start(be_nobody, &pipes[1]);
+	close(pipes[1]);
+	assert_int_equal(read(pipes[0], &octet, 1), 1);
+	assert_int_equal(vb_hub_client_open(&client), EPERM);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(pipes[0]);
+}
+
+static void a_forked_child_that_forgets_disturbs_nobody(void **state)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot, other;
+	int pipes[2];
+	char octet;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	assert_int_equal(pipe(pipes), 0);
+	client = client_open();
+	slot = slot_lease(client);
+	pid = fork();
+	if (pid == 0) {
+		vb_hub_client_forget(client);
+		close(slot.fd);
+		child_check(read(pipes[0], &octet, 1) == 1);
+		_exit(0);
+	}
+	usleep(20000);
+	assert_steering(&slot, 1);
+	vb_hub_client_turn(client);
+	other = slot_lease(client);
+	assert_int_not_equal(other.slot, slot.slot);
+	close(other.fd);
+	close(slot.fd);
+	vb_hub_client_close(client);
+	/* The child lives, and holds nothing. */
+	client = client_open();
+	other = slot_lease(client);
+	assert_int_equal(other.slot, slot.slot);
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	assert_child_ok(pid);
+	close(other.fd);
+	vb_hub_client_close(client);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void *lease_many(void *client)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		struct vb_hub_slot slot;
+
+		if (vb_hub_client_lease(client, &slot))
+			return client;
+		vb_hub_client_mark(client, slot.slot, slot.next_index + 1);
+		vb_hub_client_turn(client);
+		close(slot.fd);
+	}
+	return NULL;
+}
+
+static void threads_may_lease_at_once(void **state)
+{
+	struct vb_hub_summary summary;
+	struct vb_hub_client *client;
+	pthread_t thread[4];
+
+	NEEDS_HUB(state);
+	client = client_open();
+	for (unsigned i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, lease_many, client);
+	for (unsigned i = 0; i < 4; i++) {
+		void *failed;
+
+		pthread_join(thread[i], &failed);
+		assert_null(failed);
+	}
+	assert_true(hub_summary(&summary));
+	assert_int_equal(summary.rows, 80);
+	vb_hub_client_close(client);
+}
+
+#define HUB_TEST(name) cmocka_unit_test_setup(name, hub_setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		HUB_TEST(the_first_client_starts_the_hub),
+		HUB_TEST(starting_it_leaves_no_trace_in_the_application),
+		HUB_TEST(the_hub_takes_nothing_along),
+		HUB_TEST(slots_are_steered_to),
+		HUB_TEST(a_returned_slot_is_drained_and_its_indices_go_on),
+		HUB_TEST(a_killed_clients_slots_are_free_again),
+		HUB_TEST(clients_that_race_to_start_it_get_one_hub),
+		HUB_TEST(an_idle_hub_leaves),
+		HUB_TEST(all_slots_can_be_had_and_no_more),
+		HUB_TEST(the_hub_tells_who_holds_what),
+		HUB_TEST(it_stops_when_asked),
+		HUB_TEST(nonsense_costs_the_connection_and_nothing_else),
+		HUB_TEST(without_verbatimd_there_is_enoent),
+		HUB_TEST(a_strangers_port_is_eaddrinuse),
+		HUB_TEST(other_users_are_kept_apart),
+		HUB_TEST(a_forked_child_that_forgets_disturbs_nobody),
+		HUB_TEST(threads_may_lease_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/prng.h"
+#include "hub/proto.h"
+
+static struct vb_hub_msg sample(unsigned type)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(type);
+
+	switch (type) {
+	case VB_HUB_HELLO:
+	case VB_HUB_LEASE:
+		vb_hub_comm_copy(msg.hello.comm, "ib_write_bw");
+		break;
+	case VB_HUB_WELCOME:
+		msg.welcome.error = EADDRINUSE;
+		break;
+	case VB_HUB_MARK:
+		msg.mark.slot = 1023;
+		msg.mark.next_index = 16383;
+		break;
+	case VB_HUB_GRANT:
+		msg.grant.error = ENOSPC;
+		break;
+	case VB_HUB_SUMMARY:
+		msg.summary.sockets = 1024;
+		msg.summary.rows = 1023;
+		break;
+	case VB_HUB_ROWS:
+		msg.rows.count = 2;
+		msg.rows.row[0].slot = 1;
+		msg.rows.row[1].slot = 2;
+		break;
+	case VB_HUB_STOP:
+		msg.stop.force = 1;
+		break;
+	default:
+		break;
+	}
+	return msg;
+}
+
+static int parse(const struct vb_hub_msg *msg, unsigned fds)
+{
+	struct vb_hub_msg parsed;
+
+	return vb_hub_msg_parse(&parsed, msg, vb_hub_msg_bytes(msg->type), fds);
+}
+
+static void every_message_survives_the_way(void **state)
+{
+	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
+		struct vb_hub_msg msg = sample(type), parsed;
+
+		memset(&parsed, 0xee, sizeof(parsed));
+		assert_true(vb_hub_msg_bytes(type) >= 8);
+		assert_int_equal(vb_hub_msg_parse(&parsed, &msg, vb_hub_msg_bytes(type), 0), 0);
+		assert_memory_equal(&parsed, &msg, sizeof(msg));
+	}
+	assert_int_equal(vb_hub_msg_bytes(0), 0);
+	assert_int_equal(vb_hub_msg_bytes(VB_HUB_TYPES), 0);
+}
+
+static void another_size_is_refused(void **state)
+{
+	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
+		struct {
+			struct vb_hub_msg msg;
+			uint8_t more[8];
+		} sent = {sample(type), {0}};
+
+		for (size_t bytes = 0; bytes <= sizeof(sent); bytes++) {
+			struct vb_hub_msg parsed;
+			int rc = vb_hub_msg_parse(&parsed, &sent, bytes, 0);
+
+			assert_int_equal(rc, bytes == vb_hub_msg_bytes(type) ? 0 : EPROTO);
+		}
+	}
+}
+
+static void another_header_is_refused(void **state)
+{
+	struct vb_hub_msg msg = sample(VB_HUB_MARK), parsed;
+	size_t bytes = vb_hub_msg_bytes(VB_HUB_MARK);
+
+	msg.magic++;
+	assert_int_equal(vb_hub_msg_parse(&parsed, &msg, bytes, 0), EPROTO);
+	msg = sample(VB_HUB_MARK);
+	msg.version++;
+	assert_int_equal(vb_hub_msg_parse(&parsed, &msg, bytes, 0), EPROTO);
+	msg = sample(VB_HUB_MARK);
+	msg.type = VB_HUB_TYPES;
+	assert_int_equal(vb_hub_msg_parse(&parsed, &msg, bytes, 0), EPROTO);
+	msg.type = 0;
+	assert_int_equal(vb_hub_msg_parse(&parsed, &msg, 8, 0), EPROTO);
+	msg.type = 0xffff;
+	assert_int_equal(vb_hub_msg_parse(&parsed, &msg, bytes, 0), EPROTO);
+}
+
+static void descriptors_come_with_what_they_belong_to(void **state)
+{
+	struct vb_hub_msg grant = vb_hub_msg_make(VB_HUB_GRANT);
+	struct vb_hub_msg welcome = vb_hub_msg_make(VB_HUB_WELCOME);
+
+	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
+		struct vb_hub_msg msg = sample(type);
+
+		assert_int_equal(parse(&msg, 1), EPROTO);
+		assert_int_equal(parse(&msg, 2), type == VB_HUB_HELLO ? 0 : EPROTO);
+		assert_int_equal(parse(&msg, 3), EPROTO);
+	}
+	grant.grant.slot = 1;
+	assert_int_equal(parse(&grant, 2), 0);
+	assert_int_equal(parse(&grant, 0), EPROTO);
+	assert_int_equal(parse(&welcome, 2), 0);
+	assert_int_equal(parse(&welcome, 0), EPROTO);
+}
+
+static void values_out_of_range_are_refused(void **state)
+{
+	struct vb_hub_msg msg = sample(VB_HUB_MARK);
+
+	msg.mark.slot = 0;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg.mark.slot = 1024;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg = sample(VB_HUB_MARK);
+	msg.mark.next_index = 16384;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+
+	msg = vb_hub_msg_make(VB_HUB_GRANT);
+	assert_int_equal(parse(&msg, 2), EPROTO);
+	msg.grant.error = 0x80000000;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+
+	msg = sample(VB_HUB_SUMMARY);
+	msg.summary.rows = 1024;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg = sample(VB_HUB_SUMMARY);
+	msg.summary.sockets = 1025;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+
+	msg = sample(VB_HUB_ROWS);
+	msg.rows.count = 0;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg.rows.count = VB_HUB_ROWS_MAX + 1;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg.rows.count = 3; /* the third names no slot */
+	assert_int_equal(parse(&msg, 0), EPROTO);
+
+	msg = sample(VB_HUB_STOP);
+	msg.stop.force = 2;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+}
+
+static void names_are_short_printable_and_ended(void **state)
+{
+	struct vb_hub_msg msg = sample(VB_HUB_HELLO);
+
+	memset(msg.hello.comm, 'x', sizeof(msg.hello.comm));
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg.hello.comm[VB_HUB_COMM_BYTES - 1] = 0;
+	assert_int_equal(parse(&msg, 0), 0);
+	msg.hello.comm[3] = '\033';
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg.hello.comm[3] = (char)0xe4;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	vb_hub_comm_copy(msg.hello.comm, "a\tb\xff, and more than there is room for");
+	assert_string_equal(msg.hello.comm, "a?b?, and more ");
+	assert_int_equal(parse(&msg, 0), 0);
+}
+
+static void noise_is_refused_or_sane(void **state)
+{
+	uint64_t prng = 1;
+
+	for (unsigned i = 0; i < 200000; i++) {
+		struct vb_hub_msg msg = sample(1 + i % (VB_HUB_TYPES - 1)), parsed;
+		uint8_t *octets = (uint8_t *)&msg;
+		size_t bytes = vb_hub_msg_bytes(msg.type);
+
+		for (unsigned k = 0; k < 3; k++)
+			octets[vb_prng_next(&prng) % bytes] ^= (uint8_t)vb_prng_next(&prng);
+		if (vb_hub_msg_parse(&parsed, &msg, bytes, 0))
+			continue;
+		assert_true(parsed.type >= 1 && parsed.type < VB_HUB_TYPES);
+		if (parsed.type == VB_HUB_MARK)
+			assert_in_range(parsed.mark.slot, 1, VB_HUB_SLOTS_MAX - 1);
+		if (parsed.type == VB_HUB_ROWS)
+			assert_in_range(parsed.rows.count, 1, VB_HUB_ROWS_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_message_survives_the_way),
+		cmocka_unit_test(another_size_is_refused),
+		cmocka_unit_test(another_header_is_refused),
+		cmocka_unit_test(descriptors_come_with_what_they_belong_to),
+		cmocka_unit_test(values_out_of_range_are_refused),
+		cmocka_unit_test(names_are_short_printable_and_ended),
+		cmocka_unit_test(noise_is_refused_or_sane),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

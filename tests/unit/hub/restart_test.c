@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/filter.h>
+
+#include "hub_lib.h"
+
+/* What happens when the hub dies: no datagram is lost, none goes astray, and nothing is forgotten. */
+
+enum { INDEX_SKIP = 256 };
+
+static void wait_for_hub_other_than(struct vb_hub_client *client, pid_t old)
+{
+	for (unsigned i = 0; i < 300; i++) {
+		pid_t pid;
+
+		turn_for(client, 10);
+		pid = hub_pid();
+		if (pid && pid != old)
+			return;
+	}
+	fail_msg("no new hub");
+}
+
+static void a_dead_hub_is_replaced_and_told_what_we_hold(void **state)
+{
+	struct vb_hub_summary summary;
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot[20];
+	struct vb_hub_row *rows;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	for (unsigned i = 0; i < 18; i++)
+		slot[i] = slot_lease(client);
+	vb_hub_client_mark(client, slot[3].slot, 3333);
+	for (unsigned i = 0; i < 5; i++) {
+		pid = hub_pid();
+		hub_kill();
+		assert_steering(slot, 18);
+		wait_for_hub_other_than(client, pid);
+		assert_steering(slot, 18);
+	}
+	turn_for(client, 50);
+	assert_int_equal(vb_hub_status_read(&summary, &rows), 0);
+	assert_int_equal(summary.clients, 1);
+	assert_int_equal(summary.rows, 18);
+	assert_int_equal(rows[3].slot, slot[3].slot);
+	assert_int_equal(rows[3].next_index, 3333);
+	assert_int_equal(rows[3].pid, getpid());
+	free(rows);
+	slot[18] = slot_lease(client);
+	slot[19] = slot_lease(client);
+	assert_int_equal(slot[18].slot, 19);
+	assert_steering(slot, 20);
+	slots_close(slot, 20);
+	vb_hub_client_close(client);
+}
+
+static void a_lease_starts_the_next_hub_if_it_must(void **state)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot[2];
+
+	NEEDS_HUB(state);
+	client = client_open();
+	slot[0] = slot_lease(client);
+	hub_kill();
+	slot[1] = slot_lease(client);
+	assert_int_equal(slot[1].slot, 2);
+	assert_steering(slot, 2);
+	slots_close(slot, 2);
+	vb_hub_client_close(client);
+}
+
+enum { TRAFFIC_SLOTS = 3, TRAFFIC_DATAGRAMS = 60000, TRAFFIC_KILLS = 5 };
+
+static void send_traffic(void *arg)
+{
+	const struct vb_hub_slot *to = arg;
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot;
+
+	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_lease(client, &slot));
+	for (uint32_t i = 0; i < TRAFFIC_DATAGRAMS; i++) {
+		const char *address = i / TRAFFIC_SLOTS % 2 ? "127.0.0.1" : "::1";
+
+		child_check(!datagram_send(slot.fd, address, to[i % TRAFFIC_SLOTS].slot, i));
+		if (i % 64 == 0)
+			vb_hub_client_turn(client);
+		if (i % 256 == 0)
+			usleep(1000);
+	}
+}
+
+static void killed_under_traffic_it_costs_no_datagram(void **state)
+{
+	struct vb_hub_slot slot[TRAFFIC_SLOTS];
+	unsigned got, kills = 0, received = 0;
+	uint32_t number, next[TRAFFIC_SLOTS];
+	struct vb_hub_client *client;
+	uint64_t end_ns, kill_ns;
+	pid_t sender;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	for (unsigned i = 0; i < TRAFFIC_SLOTS; i++) {
+		slot[i] = slot_lease(client);
+		next[i] = i;
+	}
+	sender = child_start(send_traffic, slot);
+	kill_ns = vb_hub_now_ns();
+	end_ns = kill_ns + 20000 * MS_NS;
+	while (received < TRAFFIC_DATAGRAMS && vb_hub_now_ns() < end_ns) {
+		for (unsigned i = 0; i < TRAFFIC_SLOTS; i++) {
+			for (; datagram_take(slot[i].fd, &got, &number); received++) {
+				assert_int_equal(got, slot[i].slot);
+				assert_int_equal(number, next[i]);
+				next[i] += TRAFFIC_SLOTS;
+			}
+		}
+		turn_for(client, 1);
+		if (kills < TRAFFIC_KILLS && vb_hub_now_ns() > kill_ns && hub_pid()) {
+			hub_kill();
+			kills++;
+			kill_ns = vb_hub_now_ns() + 40 * MS_NS;
+		}
+	}
+	assert_int_equal(received, TRAFFIC_DATAGRAMS);
+	assert_int_equal(kills, TRAFFIC_KILLS);
+	assert_child_ok(sender);
+	assert_steering(slot, TRAFFIC_SLOTS);
+	slots_close(slot, TRAFFIC_SLOTS);
+	vb_hub_client_close(client);
+}
+
+static void hold_two_slots(void *arg)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot[2];
+
+	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_lease(client, &slot[0]));
+	child_check(!vb_hub_client_lease(client, &slot[1]));
+	child_check(write(*(int *)arg, "x", 1) == 1);
+	for (;;)
+		turn_for(client, 1000);
+}
+
+static bool hub_knows(unsigned clients, unsigned rows)
+{
+	struct vb_hub_summary summary;
+
+	for (unsigned i = 0; i < 200; i++) {
+		if (hub_summary(&summary) && summary.clients == clients && summary.rows == rows)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+static void many_clients_meet_again_in_one_hub(void **state)
+{
+	enum { CLIENTS = 6 };
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot;
+	pid_t pid[CLIENTS];
+	char octets[CLIENTS];
+	int pipes[2];
+
+	NEEDS_HUB(state);
+	assert_int_equal(pipe(pipes), 0);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		pid[i] = child_start(hold_two_slots, &pipes[1]);
+		assert_int_equal(read(pipes[0], octets, 1), 1);
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		pid_t old = hub_pid();
+
+		hub_kill();
+		assert_true(hub_knows(CLIENTS, 2 * CLIENTS));
+		assert_int_not_equal(hub_pid(), old);
+	}
+	/* The next one to come gets none of theirs. */
+	client = client_open();
+	slot = slot_lease(client);
+	assert_int_equal(slot.slot, 2 * CLIENTS + 1);
+	assert_steering(&slot, 1);
+	/* Hub and some clients at once. */
+	kill(hub_pid(), SIGKILL);
+	for (unsigned i = 0; i < 3; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+	turn_for(client, 300);
+	assert_true(hub_knows(CLIENTS - 3 + 1, 2 * (CLIENTS - 3) + 1));
+	assert_steering(&slot, 1);
+	for (unsigned i = 3; i < CLIENTS; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+	close(slot.fd);
+	vb_hub_client_close(client);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void open_in_vain(void *arg)
+{
+	uint64_t start_ns = vb_hub_now_ns();
+	struct vb_hub_client *client;
+
+	vb_hub_client_forget(arg);
+	child_check(vb_hub_client_open(&client) == EADDRINUSE);
+	child_check(vb_hub_now_ns() - start_ns < 3000 * MS_NS);
+}
+
+static void no_slot_is_made_while_the_keeper_is_missing(void **state)
+{
+	struct vb_hub_client *client, *other;
+	struct vb_hub_slot slot[2];
+
+	NEEDS_HUB(state);
+	client = client_open();
+	slot[0] = slot_lease(client);
+	hub_kill();
+	/* We sleep, as a stopped process does: a newcomer finds the port taken and nobody there. */
+	assert_child_ok(child_start(open_in_vain, client));
+	turn_for(client, 600);
+	other = client_open();
+	slot[1] = slot_lease(other);
+	assert_int_equal(slot[1].slot, 2);
+	assert_steering(slot, 2);
+	slots_close(slot, 2);
+	vb_hub_client_close(client);
+	vb_hub_client_close(other);
+}
+
+static void kill_at_random(void *arg)
+{
+	srand(1);
+	vb_hub_client_forget(arg);
+	for (;;) {
+		pid_t pid = hub_pid();
+
+		if (pid)
+			kill(pid, SIGKILL);
+		usleep(30000 + (unsigned)rand() % 50000);
+	}
+}
+
+static void killed_while_it_makes_slots_it_mixes_up_none(void **state)
+{
+	enum { SLOTS = 200 };
+	struct vb_hub_slot slot[SLOTS];
+	struct vb_hub_client *client;
+	pid_t killer;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	killer = child_start(kill_at_random, client);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		slot[i] = slot_lease(client);
+		turn_for(client, 5);
+	}
+	kill(killer, SIGKILL);
+	waitpid(killer, NULL, 0);
+	assert_steering(slot, SLOTS);
+	slots_close(slot, SLOTS);
+	vb_hub_client_close(client);
+}
+
+/* As a hub leaves it that is killed between making a chunk of sockets and binding the last. */
+static void sockets_make(int keeper[2], unsigned chunks, unsigned bound)
+{
+	struct sock_filter code[] = {{0x28, 0, 0, 5}, {0x74, 0, 0, 6}, {0x16, 0, 0, 0}};
+	struct sock_fprog program = {3, code};
+	struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(PORT)};
+	int fd[16], on = 1;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper), 0);
+	for (uint32_t i = 0; i < 16 * chunks; i++) {
+		union {
+			struct cmsghdr header;
+			char octets[CMSG_SPACE(sizeof(fd))];
+		} control = {.header = {CMSG_LEN(sizeof(fd)), SOL_SOCKET, SCM_RIGHTS}};
+		uint32_t first = i - 15;
+		struct iovec iov = {&first, sizeof(first)};
+		struct msghdr msg = {.msg_iov = &iov,
+				     .msg_iovlen = 1,
+				     .msg_control = &control,
+				     .msg_controllen = sizeof(control)};
+
+		fd[i % 16] = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		setsockopt(fd[i % 16], SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+		if (i == 0)
+			assert_int_equal(setsockopt(fd[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF,
+						    &program, sizeof(program)),
+					 0);
+		if (i < bound)
+			assert_int_equal(bind(fd[i % 16], (struct sockaddr *)&address,
+					      sizeof(address)),
+					 0);
+		if (i % 16 != 15)
+			continue;
+		memcpy(CMSG_DATA(&control.header), fd, sizeof(fd));
+		assert_int_equal(sendmsg(keeper[0], &msg, 0), (int)sizeof(first));
+		for (unsigned k = 0; k < 16; k++)
+			close(fd[k]);
+	}
+}
+
+static void the_next_hub_finishes_what_was_begun(void **state)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot[40];
+	int keeper[2], fd, rc;
+	pid_t starter;
+
+	NEEDS_HUB(state);
+	sockets_make(keeper, 2, 19);
+	/* Somebody starts a hub, which finds the port taken; then we come with the keeper. */
+	starter = fork();
+	if (starter == 0)
+		_exit(vb_hub_client_open(&client) ? 1 : 0);
+	do {
+		usleep(1000);
+		rc = vb_hub_connect(&fd);
+	} while (rc == ECONNREFUSED);
+	assert_int_equal(rc, 0);
+	assert_int_equal(vb_hub_send(fd, &msg, keeper, 2), 0);
+	assert_child_ok(starter);
+	client = client_open();
+	for (unsigned i = 0; i < 40; i++) {
+		slot[i] = slot_lease(client);
+		assert_int_equal(slot[i].slot, i + 1);
+	}
+	assert_steering(slot, 40);
+	slots_close(slot, 40);
+	vb_hub_client_close(client);
+	close(fd);
+	close(keeper[0]);
+	close(keeper[1]);
+}
+
+static void a_false_keeper_is_not_taken(void **state)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
+	struct vb_hub_client *client;
+	int keeper[2], pipes[2], fd, rc, n = 0;
+	pid_t starter;
+
+	NEEDS_HUB(state);
+	sockets_make(keeper, 1, 16);
+	assert_int_equal(pipe(pipes), 0);
+	starter = child_start(open_in_vain, NULL);
+	do {
+		usleep(1000);
+		rc = vb_hub_connect(&fd);
+		if (rc)
+			continue;
+		vb_hub_send(fd, &msg, n % 2 ? pipes : (int[]){fd, fd}, 2);
+		close(fd);
+	} while (rc || n++ < 10);
+	assert_child_ok(starter);
+	close(keeper[0]);
+	close(keeper[1]);
+	for (unsigned i = 0; i < 2; i++)
+		close(pipes[i]);
+	usleep(50000);
+	client = client_open();
+	vb_hub_client_close(client);
+}
+
+static void a_hub_that_hangs_holds_nobody_up(void **state)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot;
+	uint64_t start_ns;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	pid = hub_pid();
+	kill(pid, SIGSTOP);
+	start_ns = vb_hub_now_ns();
+	vb_hub_client_turn(client);
+	vb_hub_client_mark(client, 1, 1);
+	assert_true(vb_hub_now_ns() - start_ns < 100 * MS_NS);
+	assert_int_equal(vb_hub_client_lease(client, &slot), ETIMEDOUT);
+	assert_in_range(vb_hub_now_ns() - start_ns, 2900 * MS_NS, 3500 * MS_NS);
+	kill(pid, SIGCONT);
+	/* What it granted meanwhile reached nobody, and is free. */
+	usleep(50000);
+	slot = slot_lease(client);
+	assert_int_equal(slot.slot, 1);
+	assert_int_equal(hub_pid(), pid);
+	close(slot.fd);
+	vb_hub_client_close(client);
+}
+
+#define HUB_TEST(name) cmocka_unit_test_setup(name, hub_setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		HUB_TEST(a_dead_hub_is_replaced_and_told_what_we_hold),
+		HUB_TEST(a_lease_starts_the_next_hub_if_it_must),
+		HUB_TEST(killed_under_traffic_it_costs_no_datagram),
+		HUB_TEST(many_clients_meet_again_in_one_hub),
+		HUB_TEST(no_slot_is_made_while_the_keeper_is_missing),
+		HUB_TEST(killed_while_it_makes_slots_it_mixes_up_none),
+		HUB_TEST(the_next_hub_finishes_what_was_begun),
+		HUB_TEST(a_false_keeper_is_not_taken),
+		HUB_TEST(a_hub_that_hangs_holds_nobody_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
