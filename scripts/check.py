@@ -71,7 +71,8 @@ def environment(long):
         # Debian's binaries leak on exit and are not ours to mend.
         run += ["env", "LD_PRELOAD=" + env["VB_PRELOAD"]]
         env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0:allocator_may_return_null=1"
-        env["TSAN_OPTIONS"] = "halt_on_error=0:exitcode=66"
+        supp = os.path.join(ROOT, "tests", "tsan.supp")
+        env["TSAN_OPTIONS"] = f"halt_on_error=0:exitcode=66:suppressions={supp}"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
     env["VB_SANITIZE"] = sanitize
     env["VB_RUN"] = shlex.join(run)
