@@ -385,7 +385,9 @@ static void send_inline(enum ibv_qp_type type, uint32_t bytes)
 	vt_pair_close(&p);
 }
 
-/* create: "Requested max number of data (bytes) that can be posted inline to the SQ, otherwise 0" */
+/*
+ * create: "Requested max number of data (bytes) that can be posted inline to the SQ, otherwise 0"
+ */
 static void as_much_inline_as_granted_can_be_posted(void **state)
 {
 	for (int i = 0; i < TYPES; i++) {
@@ -601,7 +603,9 @@ static void max_qp_is_true(void **state)
 	fixture_close(&f);
 }
 
-/* create: "will fail if a it is asked to create QP of a type other than IBV_QPT_RC or IBV_QPT_UD" */
+/*
+ * create: "will fail if a it is asked to create QP of a type other than IBV_QPT_RC or IBV_QPT_UD"
+ */
 static void an_srq_goes_with_rc_and_ud_only(void **state)
 {
 	struct ibv_qp_init_attr init;

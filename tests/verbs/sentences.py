@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""SENTENCES.md and the tests agree: every sentence has its test, and every citation is listed.
+
+A citation is a comment 'create: "WORDS"' or 'destroy: "WORDS"' before a test function; the table's
+rows are | page | words | test |.
+"""
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CITATION = re.compile(r'(create|destroy): "([^"]+)"')
+ROW = re.compile(r'^\| (create|destroy) \| (.+) \| `(\w+)` \|$')
+
+
+def cited(name):
+    """The (page, words, test) of one test program."""
+    with open(os.path.join(HERE, name), encoding="utf8") as file:
+        text = file.read()
+    registered = set(re.findall(r"\bvt_test\((\w+)\)", text))
+    found = set()
+    # A run of comments, and the function that follows.
+    for comments, test in re.findall(r"((?:^/\*(?:.|\n)*?\*/\n)+)static void (\w+)\(", text, re.M):
+        flat = re.sub(r"\s+(?:\* )?", " ", re.sub(r"\n \* ?", " ", comments))
+        for page, words in CITATION.findall(flat):
+            if test not in registered:
+                raise SystemExit(f"{name}: {test} is cited for, but does not run")
+            found.add((page, words, test))
+    return found
+
+
+def listed():
+    """The rows of the table."""
+    with open(os.path.join(HERE, "SENTENCES.md"), encoding="utf8") as file:
+        return {match.groups() for match in map(ROW.match, file.read().splitlines()) if match}
+
+
+def main():
+    tests = cited("create_qp_test.c") | cited("destroy_qp_test.c")
+    table = listed()
+    if sys.argv[1:] == ["--rows"]:
+        for page, words, test in sorted(tests):
+            print(f"| {page} | {words} | `{test}` |")
+        return 0
+    for page, words, test in sorted(table - tests):
+        print(f"# no test {test} cites {page}: {words}")
+    for page, words, test in sorted(tests - table):
+        print(f"# SENTENCES.md lacks {page}: {words} ({test})")
+    good = table == tests and len(table) > 0
+    print("1..1")
+    print(("ok" if good else "not ok") + " 1 - every_sentence_has_its_test")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
