@@ -35,8 +35,8 @@ fi
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/verbatim-test.XXXXXX")
 chmod 755 "$tmp"
 failures=0
-limit_s=30		# of a single program; a sanitizer makes it slower
-[ -z "$VB_SANITIZE" ] || limit_s=120
+limit_s=60		# of a single program; a sanitizer makes it slower
+[ -z "$VB_SANITIZE" ] || limit_s=180
 port=19000		# the last one that a pair met at
 expect=			# what the client's output has to match, if anything
 on_server=() on_client=()	# what puts a program on another host or makes it another user
