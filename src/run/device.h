@@ -35,6 +35,7 @@ struct vb_port {
 
 struct vb_device {
 	bool gone;
+	struct vb_device *next; /* gone like this one */
 	unsigned opens;
 	struct vb_env env;
 	struct vb_nic *nic;
