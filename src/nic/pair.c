@@ -204,15 +204,16 @@ void vb_pair_unhold(struct vb_nic *nic, struct vb_qp *qp)
 
 struct vb_qp *vb_pair_release(struct vb_nic *nic)
 {
-	struct vb_qp *first;
+	struct vb_qp *qp;
 
 	vb_lock_take(&nic->held_lock);
-	first = nic->held;
-	nic->held = NULL;
-	for (struct vb_qp *qp = first; qp; qp = qp->held_next)
+	qp = nic->held;
+	if (qp) {
+		nic->held = qp->held_next;
 		qp->held = false;
+	}
 	vb_lock_drop(&nic->held_lock);
-	return first;
+	return qp;
 }
 
 bool vb_pair_rx(struct vb_nic *nic, const struct vb_frame *frame, const struct vb_flow *flow)

@@ -23,7 +23,7 @@ bool vb_pair_admit(struct vb_nic *nic, uint16_t src_slot, const struct vb_burst 
 /* A question or an answer arrived: true if QPs that were held back may go on. Rx right held. */
 bool vb_pair_rx(struct vb_nic *nic, const struct vb_frame *frame, const struct vb_flow *flow);
 
-/* QPs that pacing holds back: hold one, give one up, take all of them (chained by held_next). */
+/* QPs that pacing holds back: hold one, give one up, let one go (NULL: none). */
 void vb_pair_hold(struct vb_nic *nic, struct vb_qp *qp);
 void vb_pair_unhold(struct vb_nic *nic, struct vb_qp *qp);
 struct vb_qp *vb_pair_release(struct vb_nic *nic);

@@ -165,12 +165,11 @@ static bool admit(struct vb_nic *nic, struct vb_qp *qp, const struct vb_frame *f
 
 static void release_held(struct batch *batch)
 {
-	struct vb_qp *next;
+	struct vb_qp *qp;
 
-	for (struct vb_qp *qp = vb_pair_release(batch->nic); qp; qp = next) {
-		next = qp->held_next;
+	/* One that comes round again is held back anew already; its clock will see to it. */
+	while ((qp = vb_pair_release(batch->nic)) && !qp->touched)
 		touch(batch, qp);
-	}
 }
 
 /* Between NICs, for no QP: true if it was such a frame. */
