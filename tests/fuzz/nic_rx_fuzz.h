@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_TESTS_NIC_RX_FUZZ_H
+#define VB_TESTS_NIC_RX_FUZZ_H
+
+/* What the target of nic_rx_fuzz.c takes, for those who make inputs. */
+
+#include <stdint.h>
+
+enum { NIC_RX_QPS = 7, NIC_RX_QKEY = 0x11111111 };
+
+enum nic_rx_step_kind {
+	STEP_FRAME,
+	STEP_TIME,  /* bytes: microseconds that pass */
+	STEP_SEND,  /* bytes: opcode in the three high bits, length in the others */
+	STEP_RECV,  /* bytes: length */
+	STEP_POLL,
+	STEP_STATE, /* bytes: to which state */
+	STEP_ARRIVE, /* frames before and after it come apart */
+	STEP_NOTHING,
+	STEP_KINDS
+};
+
+/* Of a frame: what the harness puts right. */
+enum nic_rx_mend { MEND_ICRC = 8, MEND_HEADER = 16, MEND_PSN = 32, MEND_ADDRESS = 64 };
+
+struct nic_rx_step {
+	uint8_t what, which;
+	uint16_t bytes;
+};
+
+#endif

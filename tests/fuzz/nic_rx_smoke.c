@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nic_rx without libFuzzer: inputs made at random, but after the way that real ones go.
+ *
+ *   smoke_nic_rx [ROUNDS [SEED]]   that many inputs
+ *   smoke_nic_rx --seeds DIR       writes some of them as a corpus for fuzz_nic_rx
+ *   smoke_nic_rx --file FILE ...   an input that libFuzzer kept
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/prng.h"
+#include "fuzz.h"
+#include "nic_rx_fuzz.h"
+#include "wire/packet.h"
+
+enum { ROUNDS_DEFAULT = 20000, INPUT_BYTES_MAX = 1 << 16, CORPUS = 200 };
+
+struct input {
+	uint8_t octets[INPUT_BYTES_MAX];
+	size_t bytes;
+};
+
+static uint32_t below(uint64_t *rng, uint32_t n)
+{
+	return (uint32_t)(vb_prng_next(rng) % n);
+}
+
+static void add_step(struct input *input, unsigned what, unsigned which, uint32_t bytes)
+{
+	uint8_t *at = input->octets + input->bytes;
+
+	at[0] = (uint8_t)what;
+	at[1] = (uint8_t)which;
+	at[2] = (uint8_t)bytes;
+	at[3] = (uint8_t)(bytes >> 8);
+	input->bytes += 4;
+}
+
+static uint8_t choose_opcode(uint64_t *rng, unsigned which)
+{
+	static const uint8_t base[NIC_RX_QPS] = { 0x00, 0x00, 0x00, 0x20, 0x60, 0x60, 0x00 };
+
+	if (below(rng, 20) == 0)
+		return (uint8_t)vb_prng_next(rng);
+	if (base[which] == 0x60)
+		return (uint8_t)(0x64 + below(rng, 2));
+	return (uint8_t)(base[which] + below(rng, base[which] ? 12 : 21));
+}
+
+static uint32_t choose_payload(uint64_t *rng)
+{
+	static const uint32_t usual[] = { 0, 1, 4, 8, 511, 512, 513, 512, 512, 600 };
+
+	return below(rng, 4) ? usual[below(rng, VB_ARRAY_LEN(usual))] : below(rng, 1200);
+}
+
+static void add_frame(struct input *input, uint64_t *rng)
+{
+	unsigned what = STEP_FRAME | MEND_ICRC | MEND_HEADER | MEND_PSN | MEND_ADDRESS;
+	unsigned which = below(rng, 3) ? below(rng, 2) : below(rng, NIC_RX_QPS);
+	uint8_t opcode = choose_opcode(rng, which);
+	const struct vb_op_info *info = vb_op_info(opcode);
+	uint32_t payload = info && !info->payload ? 0 : choose_payload(rng), bytes;
+	uint8_t *at = input->octets + input->bytes + 4;
+
+	if (below(rng, 8) == 0)
+		what &= vb_prng_next(rng) | STEP_FRAME;
+	bytes = (info ? info->header_bytes : VB_BTH_BYTES) + ((payload + 3) & ~3u) + 4;
+	if (below(rng, 50) == 0)
+		bytes = below(rng, 60);
+	for (uint32_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)vb_prng_next(rng);
+	at[0] = opcode;
+	at[1] = (uint8_t)((at[1] & 0xcf) | vb_pkt_pad(payload) << 4);
+	if (below(rng, 3))
+		at[11] = 0; /* the PSN that comes next */
+	if (below(rng, 2)) {
+		at[24] = at[25] = 0; /* a short READ or WRITE */
+		at[26] &= 7;
+	}
+	add_step(input, what & ~7u, which, bytes);
+	input->bytes += bytes;
+}
+
+static void make(struct input *input, uint64_t *rng)
+{
+	unsigned steps = 1 + below(rng, 60);
+
+	input->bytes = 0;
+	for (unsigned i = 0; i < 4; i++)
+		add_step(input, STEP_RECV, below(rng, NIC_RX_QPS), below(rng, 3000));
+	for (unsigned i = 0; i < steps && input->bytes + 2000 < INPUT_BYTES_MAX; i++) {
+		if (below(rng, 3))
+			add_frame(input, rng);
+		else
+			add_step(input, 1 + below(rng, below(rng, 10) ? 4 : 7),
+				 below(rng, NIC_RX_QPS), (uint32_t)vb_prng_next(rng) & 0xffff);
+	}
+}
+
+/* In memory of exactly the input's size, so that a sanitizer sees a read beyond it. */
+static void try(const struct input *input)
+{
+	uint8_t *copy = malloc(input->bytes ? input->bytes : 1);
+
+	vb_check(copy);
+	memcpy(copy, input->octets, input->bytes);
+	LLVMFuzzerTestOneInput(copy, input->bytes);
+	free(copy);
+}
+
+static int seeds_write(const char *dir)
+{
+	static struct input input;
+	uint64_t rng = 1;
+
+	for (unsigned i = 0; i < CORPUS; i++) {
+		char name[512];
+		FILE *file;
+
+		make(&input, &rng);
+		snprintf(name, sizeof(name), "%s/%03u", dir, i);
+		file = fopen(name, "w");
+		if (!file || fwrite(input.octets, 1, input.bytes, file) != input.bytes ||
+		    fclose(file)) {
+			fprintf(stderr, "%s: %s\n", name, strerror(errno));
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int file_try(const char *name)
+{
+	static struct input input;
+	FILE *file = fopen(name, "r");
+
+	if (!file) {
+		fprintf(stderr, "%s: %s\n", name, strerror(errno));
+		return 1;
+	}
+	input.bytes = fread(input.octets, 1, sizeof(input.octets), file);
+	fclose(file);
+	try(&input);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct input input;
+	unsigned long rounds = ROUNDS_DEFAULT;
+	uint64_t rng = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	int status = 0;
+
+	if (argc > 2 && strcmp(argv[1], "--file") == 0) {
+		for (int i = 2; i < argc; i++)
+			status |= file_try(argv[i]);
+		return status;
+	}
+	if (argc == 3 && strcmp(argv[1], "--seeds") == 0)
+		return seeds_write(argv[2]);
+	if (argc > 1)
+		rounds = strtoul(argv[1], NULL, 0);
+	for (unsigned long round = 0; round < rounds; round++) {
+		make(&input, &rng);
+		try(&input);
+	}
+	printf("%lu inputs\n", rounds);
+	return 0;
+}
