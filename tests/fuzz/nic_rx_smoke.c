@@ -15,6 +15,7 @@
 #include "base/prng.h"
 #include "fuzz.h"
 #include "nic_rx_fuzz.h"
+#include "wire/bytes.h"
 #include "wire/packet.h"
 
 enum { ROUNDS_DEFAULT = 20000, INPUT_BYTES_MAX = 1 << 16, CORPUS = 200 };
@@ -58,6 +59,49 @@ static uint32_t choose_payload(uint64_t *rng)
 	return below(rng, 4) ? usual[below(rng, VB_ARRAY_LEN(usual))] : below(rng, 1200);
 }
 
+/* One that a QP takes: most of its kin break the QP, and then nothing gets deep any more. */
+static uint32_t make_sensible(uint8_t *at, uint64_t *rng, unsigned which, uint32_t payload)
+{
+	static const uint8_t rc[] = { 0x04, 0x05, 0x0a, 0x0b, 0x0c, 0x0c, 0x13, 0x14, 0x11, 0x11,
+				      0x00, 0x01, 0x02, 0x06, 0x07, 0x08, 0x0d, 0x10, 0x12 };
+	static const uint8_t uc[] = { 0x24, 0x25, 0x2a, 0x2b, 0x20, 0x21, 0x22, 0x26, 0x27, 0x28 };
+	const struct vb_op_info *info;
+
+	if (which == 3)
+		at[0] = uc[below(rng, VB_ARRAY_LEN(uc))];
+	else if (which == 4 || which == 5)
+		at[0] = (uint8_t)(0x64 + below(rng, 2));
+	else
+		at[0] = rc[below(rng, VB_ARRAY_LEN(rc))];
+	info = vb_op_info(at[0]);
+	if (!(info->pos & VB_P_LAST))
+		payload = 512;
+	else if (payload > 512 || !info->payload)
+		payload = info->payload ? 100 : 0;
+	at[11] = 0;
+	if (info->headers & (VB_H_RETH | VB_H_ATOMIC)) {
+		vb_be64_put(at + VB_BTH_BYTES, below(rng, 200) * 8);
+		vb_be32_put(at + 20, 0);
+	}
+	if (info->headers & VB_H_RETH)
+		vb_be32_put(at + 24, info->kind == VB_K_READ_REQ ? below(rng, 3000)
+				     : info->pos & VB_P_LAST ? payload : 512 + below(rng, 1200));
+	return payload;
+}
+
+/* The last frame again, behind what it was. */
+static void add_copy(struct input *input, size_t last, uint64_t *rng)
+{
+	uint32_t bytes = vb_be16_get(input->octets + last + 2);
+	uint8_t *at = input->octets + input->bytes;
+
+	bytes = 4 + (bytes >> 8 | (bytes & 0xff) << 8);
+	memcpy(at, input->octets + last, bytes);
+	if (bytes > 4 + VB_BTH_BYTES)
+		at[4 + 11] = (uint8_t)(-4 * (int)below(rng, 4));
+	input->bytes += bytes;
+}
+
 static void add_frame(struct input *input, uint64_t *rng)
 {
 	unsigned what = STEP_FRAME | MEND_ICRC | MEND_HEADER | MEND_PSN | MEND_ADDRESS;
@@ -69,19 +113,25 @@ static void add_frame(struct input *input, uint64_t *rng)
 
 	if (below(rng, 8) == 0)
 		what &= vb_prng_next(rng) | STEP_FRAME;
-	bytes = (info ? info->header_bytes : VB_BTH_BYTES) + ((payload + 3) & ~3u) + 4;
-	if (below(rng, 50) == 0)
-		bytes = below(rng, 60);
-	for (uint32_t i = 0; i < bytes; i++)
+	for (uint32_t i = 0; i < 64; i++)
 		at[i] = (uint8_t)vb_prng_next(rng);
+	if (below(rng, 8)) {
+		payload = make_sensible(at, rng, which, payload);
+		opcode = at[0];
+		info = vb_op_info(opcode);
+	}
+	bytes = (info ? info->header_bytes : VB_BTH_BYTES) + ((payload + 3) & ~3u) + 4;
+	if (below(rng, 50) == 0) {
+		bytes = below(rng, 60);
+	} else if (below(rng, 40) == 0) { /* a question or answer about pacing */
+		opcode = (uint8_t)(0xc0 + below(rng, 2));
+		payload = 0;
+		bytes = 32;
+	}
+	for (uint32_t i = 64; i < bytes; i++)
+		at[i] = (uint8_t)i;
 	at[0] = opcode;
 	at[1] = (uint8_t)((at[1] & 0xcf) | vb_pkt_pad(payload) << 4);
-	if (below(rng, 3))
-		at[11] = 0; /* the PSN that comes next */
-	if (below(rng, 2)) {
-		at[24] = at[25] = 0; /* a short READ or WRITE */
-		at[26] &= 7;
-	}
 	add_step(input, what & ~7u, which, bytes);
 	input->bytes += bytes;
 }
@@ -89,16 +139,22 @@ static void add_frame(struct input *input, uint64_t *rng)
 static void make(struct input *input, uint64_t *rng)
 {
 	unsigned steps = 1 + below(rng, 60);
+	size_t last = 0;
 
 	input->bytes = 0;
 	for (unsigned i = 0; i < 4; i++)
 		add_step(input, STEP_RECV, below(rng, NIC_RX_QPS), below(rng, 3000));
 	for (unsigned i = 0; i < steps && input->bytes + 2000 < INPUT_BYTES_MAX; i++) {
-		if (below(rng, 3))
+		if (last && below(rng, 8) == 0) {
+			add_copy(input, last, rng);
+		} else if (below(rng, 5) < 3) {
+			last = input->bytes;
 			add_frame(input, rng);
-		else
-			add_step(input, 1 + below(rng, below(rng, 10) ? 4 : 7),
-				 below(rng, NIC_RX_QPS), (uint32_t)vb_prng_next(rng) & 0xffff);
+		} else {
+			add_step(input, 1 + below(rng, below(rng, 20) ? 4 : 7),
+				 below(rng, below(rng, 3) ? 3 : NIC_RX_QPS),
+				 (uint32_t)vb_prng_next(rng) & 0xffff);
+		}
 	}
 }
 
