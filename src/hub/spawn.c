@@ -140,7 +140,10 @@ static void files_open(const struct vb_hub_spawn *spawn)
 	files_close();
 }
 
-/* The hub to be: it shares our memory, but neither files nor signals, until exec. */
+/*
+ * The hub to be: it shares our memory, but neither files nor signals, until exec. To return is to
+ * exit, without exit()'s handlers: they are the application's.
+ */
 static int leaf(void *arg)
 {
 	struct vb_hub_spawn *spawn = arg;
@@ -158,7 +161,7 @@ static int leaf(void *arg)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve(spawn->path, argv, spawn->env);
 	spawn->error = errno;
-	_exit(127);
+	return 127;
 }
 
 /* The child in between: leads a session of its own, and by dying gives the hub to init. */
@@ -169,7 +172,7 @@ static int middle(void *arg)
 	setsid();
 	if (clone(leaf, spawn->stacks + 2 * STACK_BYTES, CLONE_KIND, spawn) < 0)
 		spawn->error = errno;
-	_exit(0);
+	return 0;
 }
 
 /*

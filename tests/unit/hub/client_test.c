@@ -310,6 +310,7 @@ static void the_hub_tells_who_holds_what(void **state)
 	struct vb_hub_row *rows;
 
 	NEEDS_HUB(state);
+	prctl(PR_SET_NAME, "tab\t tester");
 	client = client_open();
 	for (unsigned i = 0; i < 40; i++)
 		slot[i] = slot_lease(client);
@@ -322,7 +323,7 @@ static void the_hub_tells_who_holds_what(void **state)
 	for (unsigned i = 0; i < 40; i++) {
 		assert_int_equal(rows[i].slot, i + 1);
 		assert_int_equal(rows[i].pid, getpid());
-		assert_string_equal(rows[i].comm, "hub_client_test");
+		assert_string_equal(rows[i].comm, "tab? tester");
 	}
 	assert_int_equal(rows[7].next_index, 77);
 	free(rows);
