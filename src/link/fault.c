@@ -342,8 +342,13 @@ static void fault_destroy(struct vb_link *link)
 {
 	struct fault_link *fault = fault_of(link);
 
-	while (fault->first)
-		free(unhold(fault, &fault->first));
+	/* A wire goes on when its sender is gone: what was delayed was sent. */
+	while (fault->first) {
+		struct held *frame = unhold(fault, &fault->first);
+
+		pass(fault, frame);
+		free(frame);
+	}
 	fault->inner->ops->destroy(fault->inner);
 	vb_lock_fini(&fault->lock);
 	free(fault);

@@ -149,9 +149,17 @@ static uint64_t host_now_ns(void *arg)
 
 static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 {
-	struct vb_port *port = port_of(arg, src_slot);
+	struct vb_device *dev = arg;
+	struct vb_port *port = port_of(dev, src_slot);
+	int rc;
 
-	return port ? vb_link_tx(port->link, burst) : ENODEV;
+	if (!port)
+		return ENODEV;
+	rc = vb_link_tx(port->link, burst);
+	/* Faults may delay what was sent, and somebody has to be awake when it is due. */
+	if (dev->env.fault)
+		vb_progress_kick(dev);
+	return rc;
 }
 
 static unsigned host_burst_frames_max(void *arg)

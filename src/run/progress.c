@@ -72,6 +72,19 @@ void vb_progress_poll(struct vb_device *dev)
 
 /* --- waking the thread --- */
 
+static uint64_t deadline_of(struct vb_device *dev)
+{
+	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
+	uint64_t deadline_ns = vb_nic_deadline_ns(dev->nic);
+
+	for (unsigned i = 0; i < ports; i++) {
+		struct vb_link *link = dev->ports[i].link;
+
+		deadline_ns = vb_min_u64(deadline_ns, link->ops->deadline_ns(link));
+	}
+	return deadline_ns;
+}
+
 static void kick_write(struct vb_progress *progress)
 {
 	uint64_t one = 1;
@@ -93,7 +106,7 @@ void vb_progress_kick(struct vb_device *dev)
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	until_ns = atomic_load_explicit(&progress->sleep_until_ns, memory_order_relaxed);
-	if (vb_nic_deadline_ns(dev->nic) >= until_ns)
+	if (deadline_of(dev) >= until_ns)
 		return;
 	/* Of several kickers, one. */
 	if (atomic_compare_exchange_strong(&progress->sleep_until_ns, &until_ns, 0))
@@ -113,19 +126,6 @@ void vb_progress_app_waits(struct vb_device *dev)
 }
 
 /* --- the thread --- */
-
-static uint64_t deadline_of(struct vb_device *dev)
-{
-	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
-	uint64_t deadline_ns = vb_nic_deadline_ns(dev->nic);
-
-	for (unsigned i = 0; i < ports; i++) {
-		struct vb_link *link = dev->ports[i].link;
-
-		deadline_ns = vb_min_u64(deadline_ns, link->ops->deadline_ns(link));
-	}
-	return deadline_ns;
-}
 
 /* Waits for any of fds until a time; then sees to the kick and the hub. */
 static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, uint64_t until_ns)
@@ -170,7 +170,7 @@ static void sleep_for_work(struct vb_device *dev)
 	atomic_store_explicit(&progress->sleep_until_ns, deadline_ns, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	/* A deadline that came in between, whose kicker found us awake. */
-	deadline_ns = vb_min_u64(deadline_ns, vb_nic_deadline_ns(dev->nic));
+	deadline_ns = vb_min_u64(deadline_ns, deadline_of(dev));
 	wait_fds(dev, fds, FD_PORTS + ports, deadline_ns);
 	atomic_store_explicit(&progress->sleep_until_ns, 0, memory_order_relaxed);
 }

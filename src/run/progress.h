@@ -45,7 +45,7 @@ void vb_progress_stop(struct vb_device *dev);
 /* Inline progress: take what has arrived, do what is due. Any thread; never waits. */
 void vb_progress_poll(struct vb_device *dev);
 
-/* The NIC's deadline moved forward. Any thread, under any lock. */
+/* The NIC's or a link's deadline moved forward. Any thread, under any lock of the NIC's. */
 void vb_progress_kick(struct vb_device *dev);
 
 /* The thread is to look at its descriptors again (a port was added). Any thread. */
