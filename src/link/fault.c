@@ -68,8 +68,7 @@ static bool chance(struct fault_link *fault, uint32_t parts)
 
 static void due_publish(struct fault_link *fault)
 {
-	atomic_store_explicit(&fault->due_ns, fault->first ? fault->first->due_ns : UINT64_MAX,
-			      memory_order_relaxed);
+	atomic_store(&fault->due_ns, fault->first ? fault->first->due_ns : UINT64_MAX);
 }
 
 static void hold(struct fault_link *fault, struct held *frame)

@@ -145,5 +145,6 @@ struct vb_qp *vb_timer_take(struct vb_nic *nic, uint64_t now_ns)
 
 uint64_t vb_nic_deadline_ns(const struct vb_nic *nic)
 {
-	return atomic_load_explicit(&nic->timers.first_ns, memory_order_relaxed);
+	/* Ordered against what the caller says of its sleep before it asks (run/progress.c). */
+	return atomic_load(&nic->timers.first_ns);
 }

@@ -101,11 +101,10 @@ void vb_progress_kick(struct vb_device *dev)
 	uint64_t until_ns;
 
 	/*
-	 * Pairs with the fence in sleep_for_work(): either we see until when the thread sleeps, or
-	 * it sees the deadline that we were called for.
+	 * Sequentially consistent, as are the deadlines: either we see until when the thread
+	 * sleeps, or it sees the deadline that we were called for, in sleep_for_work().
 	 */
-	atomic_thread_fence(memory_order_seq_cst);
-	until_ns = atomic_load_explicit(&progress->sleep_until_ns, memory_order_relaxed);
+	until_ns = atomic_load(&progress->sleep_until_ns);
 	if (deadline_of(dev) >= until_ns)
 		return;
 	/* Of several kickers, one. */
@@ -167,12 +166,11 @@ static void sleep_for_work(struct vb_device *dev)
 		fds[FD_PORTS + i] = (struct pollfd){ .fd = link->ops->rx_fd(link),
 						     .events = POLLIN };
 	}
-	atomic_store_explicit(&progress->sleep_until_ns, deadline_ns, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	atomic_store(&progress->sleep_until_ns, deadline_ns);
 	/* A deadline that came in between, whose kicker found us awake. */
 	deadline_ns = vb_min_u64(deadline_ns, deadline_of(dev));
 	wait_fds(dev, fds, FD_PORTS + ports, deadline_ns);
-	atomic_store_explicit(&progress->sleep_until_ns, 0, memory_order_relaxed);
+	atomic_store(&progress->sleep_until_ns, 0);
 }
 
 static void nap(struct vb_device *dev)
