@@ -325,7 +325,7 @@ static int fault_rx_fd(struct vb_link *link)
 static uint64_t fault_deadline_ns(struct vb_link *link)
 {
 	struct fault_link *fault = fault_of(link);
-	uint64_t due_ns = atomic_load_explicit(&fault->due_ns, memory_order_relaxed);
+	uint64_t due_ns = atomic_load(&fault->due_ns);
 
 	return vb_min_u64(due_ns, fault->inner->ops->deadline_ns(fault->inner));
 }
