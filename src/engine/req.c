@@ -76,7 +76,8 @@ static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 	}
 	if (seg->first && (wqe->flags & IBV_SEND_FENCE) && req->pos.fetches)
 		return false;
-	if (vb_wqe_is_fetch(wqe) && req->pos.fetches >= req->max_fetches)
+	/* One that is wrong is let through to be found out: it may be wrong just because none may go. */
+	if (vb_wqe_is_fetch(wqe) && !wqe->fault && req->pos.fetches >= req->max_fetches)
 		return false;
 	return true;
 }

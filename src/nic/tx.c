@@ -299,8 +299,10 @@ static bool transmit_responses(struct builder *b)
 				continue;
 			}
 		}
-		if (added == FAULT)
+		if (added == FAULT) {
 			vb_rc_response_fault(resp, &pkt);
+			vb_qp_event(qp, vb_verdict_rows[VB_BAD_MEMORY].event);
+		}
 	}
 }
 

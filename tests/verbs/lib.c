@@ -2,6 +2,7 @@
 #include "lib.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <time.h>
 
 #include "netns.h"
@@ -10,10 +11,33 @@ struct vt vt;
 
 /* --- running --- */
 
+static struct sigaction library_handler[2];
+
+/* The first open installs them. */
+static void learn_handlers(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+
+	if (context)
+		ibv_close_device(context);
+	ibv_free_device_list(list);
+	sigaction(SIGSEGV, NULL, &library_handler[0]);
+	sigaction(SIGBUS, NULL, &library_handler[1]);
+}
+
+void vt_faults_to_library(void)
+{
+	sigaction(SIGSEGV, &library_handler[0], NULL);
+	sigaction(SIGBUS, &library_handler[1], NULL);
+}
+
 int vt_run(const char *name, const struct CMUnitTest *tests, size_t count)
 {
-	if (netns_enter())
+	if (netns_enter()) {
+		learn_handlers();
 		return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+	}
 	printf("1..%zu\n", count);
 	for (size_t i = 0; i < count; i++)
 		printf("ok %zu - %s # SKIP no network namespace to be had\n", i + 1, tests[i].name);

@@ -84,6 +84,12 @@ int vt_setup(void **state);
 int vt_teardown(void **state);
 #define vt_test(f) cmocka_unit_test_setup_teardown(f, vt_setup, vt_teardown)
 
+/*
+ * cmocka catches faults around each test, in place of whoever did before. A test in which the
+ * library is to meet a fault of its own gives it its handler back.
+ */
+void vt_faults_to_library(void);
+
 /* Runs the group in a namespace of its own; where there can be none, skips each test. */
 #define vt_main(tests) vt_run(#tests, tests, sizeof(tests) / sizeof((tests)[0]))
 int vt_run(const char *name, const struct CMUnitTest *tests, size_t count);
