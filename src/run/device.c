@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "run/cancel.h"
 #include "run/eventfd.h"
 #include "run/log.h"
 #include "run/memprobe.h"
@@ -151,11 +152,13 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 {
 	struct vb_device *dev = arg;
 	struct vb_port *port = port_of(dev, src_slot);
-	int rc;
+	int cancel, rc;
 
 	if (!port)
 		return ENODEV;
+	cancel = vb_cancel_defer();
 	rc = vb_link_tx(port->link, burst);
+	vb_cancel_restore(cancel);
 	/* Faults may delay what was sent, and somebody has to be awake when it is due. */
 	if (dev->env.fault)
 		vb_progress_kick(dev);
@@ -172,8 +175,11 @@ static unsigned host_burst_frames_max(void *arg)
 static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
 {
 	struct vb_device *dev = arg;
+	int cancel = vb_cancel_defer();
+	uint32_t bytes = dev->ports[0].link->ops->frame_bytes_max(dev->ports[0].link, path);
 
-	return dev->ports[0].link->ops->frame_bytes_max(dev->ports[0].link, path);
+	vb_cancel_restore(cancel);
+	return bytes;
 }
 
 static void host_kick(void *arg)
@@ -194,8 +200,8 @@ static void host_unsignal(void *arg, int fd)
 static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 {
 	struct vb_device *dev = arg;
+	int cancel = vb_cancel_defer(), rc = 0;
 	struct vb_hub_slot leased;
-	int rc = 0;
 
 	vb_lock_take(&dev->lease_lock);
 	if (dev->first_is_taken) {
@@ -207,6 +213,7 @@ static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 		dev->first_is_taken = true;
 	}
 	vb_lock_drop(&dev->lease_lock);
+	vb_cancel_restore(cancel);
 	if (rc != 0)
 		return rc;
 	*slot = leased.slot;
@@ -223,10 +230,13 @@ static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool wri
 
 void vb_device_gids_refresh(struct vb_device *dev)
 {
+	int cancel = vb_cancel_defer();
+
 	vb_lock_take(&dev->gids_lock);
 	if (vb_gids_refresh(&dev->gids, vb_now_ns()))
 		vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
 	vb_lock_drop(&dev->gids_lock);
+	vb_cancel_restore(cancel);
 }
 
 /* --- life and death --- */
@@ -395,7 +405,7 @@ static int device_create(struct vb_device **out)
 
 int vb_device_open(struct vb_device **dev)
 {
-	int rc = 0;
+	int cancel = vb_cancel_defer(), rc = 0;
 
 	vb_lock_take(&current_lock);
 	if (!current)
@@ -405,13 +415,17 @@ int vb_device_open(struct vb_device **dev)
 		*dev = current;
 	}
 	vb_lock_drop(&current_lock);
+	vb_cancel_restore(cancel);
 	return rc;
 }
 
 void vb_device_close(struct vb_device *dev)
 {
+	int cancel;
+
 	if (vb_device_is_gone(dev))
 		return;
+	cancel = vb_cancel_defer();
 	vb_lock_take(&current_lock);
 	if (--dev->opens == 0) {
 		vb_check(dev == current);
@@ -419,4 +433,5 @@ void vb_device_close(struct vb_device *dev)
 		device_stop(dev);
 	}
 	vb_lock_drop(&current_lock);
+	vb_cancel_restore(cancel);
 }

@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "run/cancel.h"
+
 int vb_eventfd_create(void)
 {
 	return eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
@@ -15,16 +17,19 @@ int vb_eventfd_create(void)
 
 void vb_eventfd_signal(int fd)
 {
+	int cancel = vb_cancel_defer();
 	uint64_t one = 1;
 	ssize_t done;
 
 	/* It can only fail for an application that closed the fd, and then nobody waits. */
 	done = write(fd, &one, sizeof(one));
 	(void)done;
+	vb_cancel_restore(cancel);
 }
 
 void vb_eventfd_unsignal(int fd)
 {
+	int cancel = vb_cancel_defer();
 	uint64_t one;
 	struct iovec iov = { &one, sizeof(one) };
 	struct pollfd poller = { .fd = fd, .events = POLLIN };
@@ -37,6 +42,7 @@ void vb_eventfd_unsignal(int fd)
 	done = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 	if (done < 0 && errno == EOPNOTSUPP && poll(&poller, 1, 0) == 1)
 		done = read(fd, &one, sizeof(one));
+	vb_cancel_restore(cancel);
 }
 
 bool vb_eventfd_take(int fd)

@@ -19,7 +19,10 @@ void vb_eventfd_signal(int fd);
 /* One event less, if nobody has read it meanwhile. Never waits, whatever the fd's flags say. */
 void vb_eventfd_unsignal(int fd);
 
-/* Wait for an event and take it, as the fd's flags say. False, with errno, if there is none. */
+/*
+ * Wait for an event and take it, as the fd's flags say. False, with errno, if there is none. A
+ * cancellation point: applications cancel threads that wait for events.
+ */
 bool vb_eventfd_take(int fd);
 
 #endif

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "run/cancel.h"
+
 enum { LINE_BYTES_MAX = 512 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -29,7 +31,7 @@ static void open_log(void)
 
 void vb_log(const char *format, ...)
 {
-	int saved = errno;
+	int cancel = vb_cancel_defer(), saved = errno;
 	char line[LINE_BYTES_MAX];
 	int head, body;
 	va_list args;
@@ -49,5 +51,6 @@ void vb_log(const char *format, ...)
 				log_fd = -1;
 		}
 	}
+	vb_cancel_restore(cancel);
 	errno = saved;
 }

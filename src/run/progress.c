@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "run/cancel.h"
 #include "run/device.h"
 
 /* How long to look whether the application polls: several times what a poll of nothing takes. */
@@ -60,6 +61,7 @@ static bool turn_if_due(struct vb_device *dev)
 void vb_progress_poll(struct vb_device *dev)
 {
 	uint64_t polls = atomic_load_explicit(&dev->progress.polls, memory_order_relaxed);
+	int cancel = vb_cancel_defer();
 	unsigned got;
 
 	/* Whoever has the right may be waiting for this very CPU. */
@@ -68,6 +70,7 @@ void vb_progress_poll(struct vb_device *dev)
 	turn_if_due(dev);
 	atomic_store_explicit(&dev->progress.polls, polls + 1, memory_order_relaxed);
 	atomic_store_explicit(&dev->progress.poll_cpu, sched_getcpu(), memory_order_relaxed);
+	vb_cancel_restore(cancel);
 }
 
 /* --- waking the thread --- */
@@ -87,12 +90,14 @@ static uint64_t deadline_of(struct vb_device *dev)
 
 static void kick_write(struct vb_progress *progress)
 {
+	int cancel = vb_cancel_defer();
 	uint64_t one = 1;
 	ssize_t done;
 
 	/* It can only fail because the count is at its limit, and then the thread is on its way. */
 	done = write(progress->kick_fd, &one, sizeof(one));
 	(void)done;
+	vb_cancel_restore(cancel);
 }
 
 void vb_progress_kick(struct vb_device *dev)

@@ -131,6 +131,54 @@ static void objects_come_and_go(void **state)
 	run(come_and_go);
 }
 
+/* --- a thread is cancelled; verbs are no cancellation points, so none dies within one --- */
+
+static void *poll_and_post(void *arg)
+{
+	struct ibv_qp **qp = arg;
+	struct ibv_wc wc;
+
+	for (;;) {
+		verbs_post_recv(&v, qp[1], 0, 64, 64);
+		verbs_post_send(&v, qp[0], 0, 0, 8, IBV_SEND_SIGNALED);
+		for (int done = 0; done < 2;)
+			done += ibv_poll_cq(v.cq, 1, &wc) == 1;
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+static void *wait_for_event(void *arg)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	ibv_get_cq_event(arg, &cq, &context);
+	return NULL;
+}
+
+static void threads_may_be_cancelled(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(v.context);
+	pthread_t thread;
+	void *result;
+
+	for (int i = 0; i < 20; i++) {
+		pthread_create(&thread, NULL, poll_and_post, pairs[0]);
+		usleep(1000 * (i % 5));
+		pthread_cancel(thread);
+		pthread_join(thread, &result);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+	}
+	pthread_create(&thread, NULL, wait_for_event, channel);
+	usleep(1000);
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+	run(alone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +186,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(threads_that_share_a_cq, setup, teardown),
 		cmocka_unit_test_setup_teardown(objects_come_and_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(threads_may_be_cancelled, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
