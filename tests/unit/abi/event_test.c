@@ -302,7 +302,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_completion_wakes_who_asked, setup, teardown),
-		cmocka_unit_test_setup_teardown(solicited_only_waits_for_solicited, setup, teardown),
+		cmocka_unit_test_setup_teardown(solicited_only_waits_for_solicited, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(nonblocking_get_says_eagain, setup, teardown),
 		cmocka_unit_test_setup_teardown(blocking_get_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_channel_in_use_is_busy, setup, teardown),

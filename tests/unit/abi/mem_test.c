@@ -155,7 +155,8 @@ static void a_region_can_change_all_it_is(void **state)
 /* In a child with a NIC of its own: cmocka takes SIGSEGV for itself, and is no application. */
 static bool send_from_vanished_memory(void)
 {
-	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	uint8_t *page = mmap(NULL, 4096, protection, flags, -1, 0);
 	struct ibv_sge sge = { (uintptr_t)page, 512 };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge,
