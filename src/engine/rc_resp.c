@@ -246,7 +246,8 @@ void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos)
 {
 	/* What was passed since keeps its mark of being owed, but nothing of it has left. */
 	for (uint64_t i = pos->done; i != resp->tail && i <= resp->done; i++)
-		resource_at(resp, i)->sent = i == pos->done ? pos->sent : resource_at(resp, i)->from;
+		resource_at(resp, i)->sent =
+			i == pos->done ? pos->sent : resource_at(resp, i)->from;
 	resp->done = pos->done;
 	resp->fresh = pos->fresh;
 	resp->ack_owed = pos->ack_owed;

@@ -62,8 +62,8 @@ struct vb_resp {
 
 	/*
 	 * [done, tail): those that are owed are to be answered. A resource that is asked for again
-	 * sets `done` back. [fresh, tail): not answered yet, not even once. What lies before is kept
-	 * for duplicates as long as there is room. The indices count on, and never wrap.
+	 * sets `done` back. [fresh, tail): not answered yet, not even once. What lies before is
+	 * kept for duplicates as long as there is room. The indices count on, and never wrap.
 	 */
 	struct vb_resource *ring; /* resources_max entries */
 	uint64_t done, fresh, tail;

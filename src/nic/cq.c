@@ -232,7 +232,7 @@ void vb_cq_purge(struct vb_cq *cq, uint32_t qpn)
 		if (cqe->wc.qp_num != qpn)
 			cq->ring[to++ & (cq->size - 1)] = *cqe;
 	}
-	/* Fewer are left than were told of, perhaps: an event too many is better than one too few. */
+	/* Fewer may be left than were told of: better an event too many than one too few. */
 	cq->told = cq->head;
 	cq->tail = to;
 	vb_lock_drop(&cq->lock);

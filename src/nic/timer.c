@@ -86,7 +86,8 @@ void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t at_ns)
 	struct vb_timers *timers = &nic->timers;
 	bool earlier = false;
 
-	if (at_ns == UINT64_MAX || atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) <= at_ns)
+	if (at_ns == UINT64_MAX ||
+	    atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) <= at_ns)
 		return;
 	vb_lock_take(&timers->lock);
 	if (qp->timer.at_ns == UINT64_MAX) {

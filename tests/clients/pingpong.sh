@@ -12,7 +12,8 @@ pingpong() {
 	shift 3
 	gid=$(gid_index "$address")
 	# They meet at an IPv4 address whatever the GIDs are: some servers listen nowhere else.
-	pair "$name" "$program" -p PORT -g "$gid" "$@" -- "$program" -p PORT -g "$gid" "$@" 127.0.0.1
+	pair "$name" "$program" -p PORT -g "$gid" "$@" -- \
+		"$program" -p PORT -g "$gid" "$@" 127.0.0.1
 }
 
 # iterations SIZE: enough to wrap the queues while messages are small.

@@ -168,7 +168,8 @@ pair() {
 gid_index() {
 	local address=$1
 	shift
-	"$@" "$VB_BUILD/verbatim" devices | awk -v a="$address" '$1 == "gid" && $3 == a { print $2 }'
+	"$@" "$VB_BUILD/verbatim" devices |
+		awk -v a="$address" '$1 == "gid" && $3 == a { print $2 }'
 }
 
 # host_new NAME: another network namespace, with lo up; NAME becomes the array of words that lead a
