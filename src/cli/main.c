@@ -18,10 +18,14 @@ struct command {
 
 /* clang-format off */
 static const struct command commands[] = {
-	{ "run",     vb_cli_run,     "[OPTIONS] -- CMD [ARGS]", "run a program on the software NIC" },
-	{ "devices", vb_cli_devices, "",                        "list what programs see" },
-	{ "status",  vb_cli_status,  "",                        "what is in use, and by whom" },
-	{ "hub",     vb_cli_hub,     "status | stop [--force]", "look at or stop the hub" },
+	{ "run",     vb_cli_run,     "[OPTIONS] -- CMD [ARGS]",
+	  "run a program on the software NIC" },
+	{ "devices", vb_cli_devices, "",
+	  "list what programs see" },
+	{ "status",  vb_cli_status,  "",
+	  "what is in use, and by whom" },
+	{ "hub",     vb_cli_hub,     "status | stop [--force]",
+	  "look at or stop the hub" },
 };
 /* clang-format on */
 

@@ -19,9 +19,12 @@ struct option {
 
 /* clang-format off */
 static const struct option options[] = {
-	{ "--fault", "VERBATIM_FAULT", "TEXT", "such as loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7" },
-	{ "--pcap",  "VERBATIM_PCAP",  "FILE", "record every packet; %p stands for the process id" },
-	{ "--log",   "VERBATIM_LOG",   "FILE", "say what goes wrong; 'stderr' for the terminal" },
+	{ "--fault", "VERBATIM_FAULT", "TEXT",
+	  "such as loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7" },
+	{ "--pcap",  "VERBATIM_PCAP",  "FILE",
+	  "record every packet; %p stands for the process id" },
+	{ "--log",   "VERBATIM_LOG",   "FILE",
+	  "say what goes wrong; 'stderr' for the terminal" },
 };
 /* clang-format on */
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,16 +105,15 @@ static void log_pick(struct vb_hub_spawn *spawn)
 {
 	const char *log = secure_getenv("VERBATIM_LOG");
 	char here[PATH_MAX] = "";
-	int used;
+	bool none = !log || !*log || !strcmp(log, "stderr");
+	int used = 0;
 
-	if (!log || !*log || !strcmp(log, "stderr"))
-		log = "/dev/null";
-	if (*log != '/' && !getcwd(here, sizeof(here)))
-		log = "/dev/null";
-	used = snprintf(spawn->log, sizeof(spawn->log), "%s%s%s", here, *log == '/' ? "" : "/",
-			log);
-	if (used < 0 || (size_t)used >= sizeof(spawn->log))
-		strcpy(spawn->log, "/dev/null");
+	if (!none && *log != '/')
+		none = !getcwd(here, sizeof(here));
+	if (!none)
+		used = snprintf(spawn->log, PATH_MAX, "%s%s%s", here, *here ? "/" : "", log);
+	if (none || used < 0 || used >= PATH_MAX)
+		snprintf(spawn->log, PATH_MAX, "/dev/null");
 }
 
 static void files_close(void)

@@ -9,7 +9,7 @@
 
 #include "hub_lib.h"
 
-/* What happens when the hub dies: no datagram is lost, none goes astray, and nothing is forgotten. */
+/* What happens when the hub dies: no datagram is lost, none goes astray, nothing is forgotten. */
 
 enum { INDEX_SKIP = 256 };
 

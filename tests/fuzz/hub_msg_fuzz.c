@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Any octets, behind one for the number of descriptors, as a message between hub and client. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "fuzz.h"
+#include "hub/proto.h"
+
+static void check_slot(uint32_t slot, uint32_t next_index)
+{
+	vb_check(slot >= 1 && slot < VB_HUB_SLOTS_MAX && next_index < VB_HUB_INDICES);
+}
+
+static void check_comm(const char *comm)
+{
+	vb_check(strnlen(comm, VB_HUB_COMM_BYTES) < VB_HUB_COMM_BYTES);
+}
+
+static void check_rows(const struct vb_hub_rows *rows)
+{
+	vb_check(rows->count >= 1 && rows->count <= VB_HUB_ROWS_MAX);
+	for (unsigned i = 0; i < rows->count; i++) {
+		check_slot(rows->row[i].slot, rows->row[i].next_index);
+		check_comm(rows->row[i].comm);
+	}
+}
+
+/* What hub and client rely on without looking again. */
+static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
+{
+	switch (msg->type) {
+	case VB_HUB_HELLO:
+	case VB_HUB_LEASE:
+		check_comm(msg->hello.comm);
+		break;
+	case VB_HUB_MARK:
+		check_slot(msg->mark.slot, msg->mark.next_index);
+		break;
+	case VB_HUB_WELCOME:
+		vb_check((msg->welcome.error == 0) == (fds == VB_HUB_FDS_MAX));
+		break;
+	case VB_HUB_GRANT:
+		vb_check((msg->grant.error == 0) == (fds == VB_HUB_FDS_MAX));
+		if (!msg->grant.error)
+			check_slot(msg->grant.slot, msg->grant.next_index);
+		break;
+	case VB_HUB_ROWS:
+		check_rows(&msg->rows);
+		break;
+	default:
+		vb_check(msg->type >= 1 && msg->type < VB_HUB_TYPES);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct vb_hub_msg msg, before;
+	unsigned fds;
+
+	if (!bytes)
+		return 0;
+	fds = data[0] % (VB_HUB_FDS_MAX + 2);
+	memset(&msg, 0xee, sizeof(msg));
+	before = msg;
+	if (vb_hub_msg_parse(&msg, data + 1, bytes - 1, fds)) {
+		vb_check(memcmp(&msg, &before, sizeof(msg)) == 0);
+		return 0;
+	}
+	vb_check(vb_hub_msg_bytes(msg.type) == bytes - 1);
+	vb_check(memcmp(&msg, data + 1, bytes - 1) == 0);
+	check_accepted(&msg, fds);
+	return 0;
+}
