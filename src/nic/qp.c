@@ -51,27 +51,26 @@ static int init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 
 	qp->req.sq.stride = (uint32_t)((stride + 63) & ~(size_t)63);
 	qp->req.sq.mask = size - 1;
-	if (posix_memalign((void **)&qp->req.sq.ring, 64, (size_t)size * qp->req.sq.stride))
+	qp->req.sq.ring = aligned_alloc(64, (size_t)size * qp->req.sq.stride);
+	if (!qp->req.sq.ring)
 		return ENOMEM;
 	if (attr->srq) {
 		qp->rq = &((struct vb_srq *)attr->srq)->rq;
 		return 0;
 	}
-	if (vb_rq_init(&qp->own_rq, attr->cap.max_recv_wr, attr->cap.max_recv_sge)) {
-		free(qp->req.sq.ring);
+	if (vb_rq_init(&qp->own_rq, attr->cap.max_recv_wr, attr->cap.max_recv_sge))
 		return ENOMEM;
-	}
 	qp->rq = &qp->own_rq;
 	return 0;
 }
 
-static void fill(struct vb_qp *qp, struct vb_pd *pd, struct ibv_qp_init_attr *attr)
+static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
-	if (attr->srq)
-		attr->cap.max_recv_wr = attr->cap.max_recv_sge = 0;
 	qp->cap = attr->cap;
+	if (attr->srq)
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
 	ibv->context = pd->ibv.context;
@@ -82,7 +81,6 @@ static void fill(struct vb_qp *qp, struct vb_pd *pd, struct ibv_qp_init_attr *at
 	ibv->srq = attr->srq;
 	ibv->qp_type = attr->qp_type;
 	ibv->state = IBV_QPS_RESET;
-	ibv->handle = ibv->qp_num;
 }
 
 static void count_users(const struct vb_qp *qp, uint32_t by)
@@ -113,21 +111,18 @@ int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp *
 	vb_lock_init(&qp->lock);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
+	fill(qp, pd, attr);
 	err = init_queues(qp, attr);
-	if (!err) {
+	/* Last: from here on, packets find it. */
+	if (!err)
 		err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
-		if (err) {
-			vb_rq_fini(&qp->own_rq);
-			free(qp->req.sq.ring);
-		}
-	}
 	if (err) {
-		vb_lock_fini(&qp->lock);
-		free(qp);
+		vb_qp_free(qp);
 		return err;
 	}
-	fill(qp, pd, attr);
+	qp->ibv.qp.handle = qp->ibv.qp.qp_num;
 	count_users(qp, 1);
+	attr->cap = qp->cap;
 	*out = qp;
 	return 0;
 }
