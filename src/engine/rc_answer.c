@@ -147,7 +147,8 @@ static enum vb_req_outcome rnr_nak(struct vb_req *req, const struct vb_pkt *pkt,
 {
 	uint64_t wait_ns = vb_rnr_timer_ns(vb_aeth_value(pkt->syndrome));
 
-	if (req->una_psn != pkt->psn)
+	/* While we wait nothing is on its way: it is the same news once more. */
+	if (req->una_psn != pkt->psn || req->rnr_wait)
 		return VB_REQ_STALE;
 	if (!req->rnr_left)
 		return fail_head(req, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -173,6 +174,9 @@ static enum vb_req_outcome nak(struct vb_req *req, const struct vb_pkt *pkt, uin
 	if (req->una_psn != pkt->psn)
 		return VB_REQ_STALE;
 	if (code == VB_NAK_PSN) {
+		/* Nothing was sent since the last one: it is the same news once more. */
+		if (req->pos.next_psn == req->una_psn)
+			return VB_REQ_STALE;
 		req->gap_known = false;
 		return send_again(req, now_ns);
 	}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The requester and time: acknowledgement timeouts, RNR waits, and when it gives up. */
+
+#include "req_fixture.h"
+
+#define TIMEOUT_14_NS (4096ull << 14)
+
+/* Let the clock ring until something ends it, or until `until_ns`. How often it rang. */
+static unsigned ring_until(uint64_t until_ns, enum vb_req_outcome *outcome)
+{
+	unsigned rings = 0;
+
+	for (;;) {
+		uint64_t at_ns = vb_rc_deadline_ns(&req);
+
+		if (at_ns > until_ns) {
+			now_ns = until_ns;
+			*outcome = VB_REQ_NOTHING;
+			return rings;
+		}
+		now_ns = at_ns > now_ns ? at_ns : now_ns;
+		*outcome = vb_rc_timeout(&req, now_ns);
+		rings++;
+		if (*outcome == VB_REQ_FAILED)
+			return rings;
+		send_all();
+	}
+}
+
+static void the_clock_runs_while_something_is_on_its_way(void **state)
+{
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+	post(VB_K_SEND, 1);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+	send_all();
+	assert_true(vb_rc_deadline_ns(&req) > now_ns);
+	assert_true(vb_rc_deadline_ns(&req) <= now_ns + TIMEOUT_14_NS);
+	ack(0x100);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+}
+
+static void what_is_not_answered_is_sent_again(void **state)
+{
+	post(VB_K_SEND, 3 * MTU);
+	send_all();
+	ack(0x100);
+	now_ns = vb_rc_deadline_ns(&req);
+	assert_int_equal(vb_rc_timeout(&req, now_ns - 1), VB_REQ_NOTHING);
+	assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+	assert_true(send_all() >= 1);
+	assert_int_equal(sent[0].psn, 0x101);
+	ack(0x102);
+	while (send_all())
+		ack(0x102);
+	assert_done(1);
+}
+
+static void each_silence_doubles_the_wait(void **state)
+{
+	uint64_t last_ns, wait_ns = 0;
+
+	req.timeout = 20;
+	post(VB_K_SEND, 1);
+	send_all();
+	last_ns = now_ns;
+	for (unsigned i = 0; i < 6; i++) {
+		now_ns = vb_rc_deadline_ns(&req);
+		if (wait_ns)
+			assert_int_equal(now_ns - last_ns, 2 * wait_ns);
+		wait_ns = now_ns - last_ns;
+		last_ns = now_ns;
+		assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+		assert_int_equal(send_all(), 1);
+	}
+}
+
+/* ibv_modify_qp(3): retry_cnt times, after the first; each waits 4.096 us * 2^timeout. */
+static void silence_ends_it_after_all_retries(void **state)
+{
+	for (unsigned retries = 0; retries < 8; retries++) {
+		enum vb_req_outcome outcome;
+		uint64_t start_ns;
+
+		begin(NULL);
+		req.retry_cnt = req.retries_left = (uint8_t)retries;
+		post(VB_K_SEND, 1);
+		post(VB_K_SEND, 1);
+		start_ns = now_ns;
+		send_all();
+		ring_until(start_ns + (retries + 1) * TIMEOUT_14_NS - 1, &outcome);
+		assert_int_equal(outcome, VB_REQ_NOTHING);
+		assert_done(0);
+		ring_until(start_ns + (retries + 2) * TIMEOUT_14_NS, &outcome);
+		assert_int_equal(outcome, VB_REQ_FAILED);
+		assert_failed(0, IBV_WC_RETRY_EXC_ERR);
+	}
+}
+
+/* A software peer may need some milliseconds to get the processor (local_ca_ack_delay). */
+static void the_timeout_is_never_shorter_than_our_ack_delay(void **state)
+{
+	for (unsigned code = 1; code < 32; code++) {
+		req.timeout = (uint8_t)code;
+		assert_int_equal(vb_req_ack_timeout_ns(&req), code < 12 ? 4096ull << 12
+									: 4096ull << code);
+	}
+}
+
+/* IBA 9.7.6.1.3: a timeout of 0 means to wait for ever. */
+static void a_timeout_of_0_never_ends_it(void **state)
+{
+	enum vb_req_outcome outcome;
+
+	req.timeout = 0;
+	req.retry_cnt = req.retries_left = 0;
+	post(VB_K_SEND, 1);
+	send_all();
+	assert_int_equal(vb_req_ack_timeout_ns(&req), VB_NEVER_NS);
+	ring_until(3600ull * 1000000000, &outcome);
+	assert_int_equal(outcome, VB_REQ_NOTHING);
+	assert_done(0);
+	ack(0x100);
+	assert_done(1);
+}
+
+static void progress_starts_all_counts_afresh(void **state)
+{
+	enum vb_req_outcome outcome;
+
+	req.retry_cnt = req.retries_left = 1;
+	post(VB_K_SEND, 1);
+	post(VB_K_SEND, 1);
+	send_all();
+	ring_until(now_ns + TIMEOUT_14_NS * 3 / 2, &outcome);
+	ack(0x100);
+	assert_done(1);
+	send_all();
+	ring_until(now_ns + TIMEOUT_14_NS * 3 / 2, &outcome);
+	assert_int_equal(outcome, VB_REQ_NOTHING);
+	ring_until(now_ns + TIMEOUT_14_NS * 2, &outcome);
+	assert_failed(1, IBV_WC_RETRY_EXC_ERR);
+}
+
+/* A queue that rested is not late with what is posted next. */
+static void rest_is_not_silence(void **state)
+{
+	enum vb_req_outcome outcome;
+
+	req.retry_cnt = req.retries_left = 0;
+	post(VB_K_SEND, 1);
+	send_all();
+	ack(0x100);
+	now_ns += 100 * TIMEOUT_14_NS;
+	post(VB_K_SEND, 1);
+	send_all();
+	ring_until(now_ns + TIMEOUT_14_NS - 1, &outcome);
+	assert_int_equal(outcome, VB_REQ_NOTHING);
+	assert_done(1);
+}
+
+/* IBA 9.7.5.2.8: sequence NAKs use up retries too, until something gets through. */
+static void naks_without_progress_end_it(void **state)
+{
+	req.retry_cnt = req.retries_left = 2;
+	post(VB_K_SEND, 1);
+	post(VB_K_SEND, 1);
+	send_all();
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(nak(0x100, VB_NAK_PSN), VB_REQ_MOVED);
+		send_all();
+	}
+	assert_int_equal(nak(0x101, VB_NAK_PSN), VB_REQ_MOVED);
+	send_all();
+	assert_int_equal(nak(0x101, VB_NAK_PSN), VB_REQ_MOVED);
+	send_all();
+	assert_int_equal(nak(0x101, VB_NAK_PSN), VB_REQ_FAILED);
+	assert_failed(1, IBV_WC_RETRY_EXC_ERR);
+}
+
+static void not_ready_waits_as_long_as_it_was_told(void **state)
+{
+	for (unsigned timer = 0; timer < 32; timer++) {
+		begin(NULL);
+		post(VB_K_SEND, 2 * MTU);
+		send_all();
+		assert_int_equal(rnr(0x100, timer), VB_REQ_MOVED);
+		assert_int_equal(vb_rc_deadline_ns(&req), now_ns + vb_rnr_timer_ns(timer));
+		assert_int_equal(send_all(), 0);
+		now_ns += vb_rnr_timer_ns(timer) - 1;
+		assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_NOTHING);
+		assert_int_equal(send_all(), 0);
+		now_ns++;
+		assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+		assert_int_equal(send_all(), 2);
+		assert_int_equal(sent[0].psn, 0x100);
+	}
+}
+
+static void not_ready_holds_everything_back(void **state)
+{
+	post(VB_K_SEND, 1);
+	send_all();
+	rnr(0x100, 10);
+	post(VB_K_WRITE, 1);
+	assert_int_equal(send_all(), 0);
+}
+
+static void not_ready_acknowledges_what_came_before(void **state)
+{
+	for (unsigned i = 0; i < 3; i++)
+		post(VB_K_SEND, 1);
+	send_all();
+	assert_int_equal(rnr(0x102, 1), VB_REQ_MOVED);
+	assert_done(2);
+}
+
+static void not_ready_ends_it_after_all_retries(void **state)
+{
+	for (unsigned retries = 0; retries < 7; retries++) {
+		begin(NULL);
+		req.rnr_retry = req.rnr_left = (uint8_t)retries;
+		post(VB_K_SEND, 1);
+		send_all();
+		for (unsigned i = 0; i < retries; i++) {
+			assert_int_equal(rnr(0x100, 1), VB_REQ_MOVED);
+			now_ns = vb_rc_deadline_ns(&req);
+			vb_rc_timeout(&req, now_ns);
+			assert_int_equal(send_all(), 1);
+		}
+		assert_int_equal(rnr(0x100, 1), VB_REQ_FAILED);
+		assert_failed(0, IBV_WC_RNR_RETRY_EXC_ERR);
+	}
+}
+
+/* ibv_modify_qp(3): an rnr_retry of 7 is for ever. */
+static void not_ready_may_go_on_for_ever(void **state)
+{
+	post(VB_K_SEND, 1);
+	send_all();
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_int_equal(rnr(0x100, 1), VB_REQ_MOVED);
+		now_ns = vb_rc_deadline_ns(&req);
+		vb_rc_timeout(&req, now_ns);
+		assert_int_equal(send_all(), 1);
+	}
+	ack(0x100);
+	assert_done(1);
+}
+
+/* Being told to wait is no silence: the time does not count. */
+static void waiting_is_not_silence(void **state)
+{
+	enum vb_req_outcome outcome;
+
+	req.retry_cnt = req.retries_left = 0;
+	post(VB_K_SEND, 1);
+	send_all();
+	rnr(0x100, 0); /* 655 ms, ten timeouts */
+	ring_until(now_ns + vb_rnr_timer_ns(0) + TIMEOUT_14_NS - 1, &outcome);
+	assert_int_equal(outcome, VB_REQ_NOTHING);
+	assert_done(0);
+}
+
+static void a_second_not_ready_for_the_same_is_one(void **state)
+{
+	uint64_t until_ns;
+
+	req.rnr_retry = req.rnr_left = 1;
+	post(VB_K_SEND, 1);
+	send_all();
+	rnr(0x100, 20);
+	until_ns = vb_rc_deadline_ns(&req);
+	now_ns += 1000;
+	/* The network delivered it twice. Nothing was sent in between, so it is no further try. */
+	assert_int_not_equal(rnr(0x100, 20), VB_REQ_FAILED);
+	assert_int_equal(vb_rc_deadline_ns(&req), until_ns);
+}
+
+static void a_second_nak_for_the_same_is_one(void **state)
+{
+	req.retry_cnt = req.retries_left = 1;
+	post(VB_K_SEND, 1);
+	send_all();
+	nak(0x100, VB_NAK_PSN);
+	/* Nothing was sent in between. */
+	assert_int_not_equal(nak(0x100, VB_NAK_PSN), VB_REQ_FAILED);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_clock_runs_while_something_is_on_its_way),
+		TEST(what_is_not_answered_is_sent_again),
+		TEST(each_silence_doubles_the_wait),
+		TEST(silence_ends_it_after_all_retries),
+		TEST(the_timeout_is_never_shorter_than_our_ack_delay),
+		TEST(a_timeout_of_0_never_ends_it),
+		TEST(progress_starts_all_counts_afresh),
+		TEST(rest_is_not_silence),
+		TEST(naks_without_progress_end_it),
+		TEST(not_ready_waits_as_long_as_it_was_told),
+		TEST(not_ready_holds_everything_back),
+		TEST(not_ready_acknowledges_what_came_before),
+		TEST(not_ready_ends_it_after_all_retries),
+		TEST(not_ready_may_go_on_for_ever),
+		TEST(waiting_is_not_silence),
+		TEST(a_second_not_ready_for_the_same_is_one),
+		TEST(a_second_nak_for_the_same_is_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
