@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_TESTS_VERBS_FORGE_H
+#define VB_TESTS_VERBS_FORGE_H
+
+/*
+ * RoCEv2 packets put together by hand, with an ICRC of their own, and thrown at port 4791 from any
+ * address of 127/8. Nothing here is shared with the library: two that read the specification.
+ */
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FORGE_PORT = 4791, FORGE_BYTES_MAX = 8192, FORGE_BTH_BYTES = 12, FORGE_ICRC_BYTES = 4 };
+
+enum forge_opcode {
+	RC_SEND_FIRST = 0x00,
+	RC_SEND_ONLY = 0x04,
+	RC_WRITE_FIRST = 0x06,
+	RC_WRITE_MIDDLE = 0x07,
+	RC_WRITE_ONLY = 0x0a,
+	RC_READ_REQUEST = 0x0c,
+	RC_READ_RESPONSE_ONLY = 0x10,
+	RC_ACK = 0x11,
+	RC_ATOMIC_ACK = 0x12,
+	RC_FETCH_ADD = 0x14,
+	UC_WRITE_ONLY = 0x2a,
+	UD_SEND_ONLY = 0x64,
+	RESERVED_OPCODE = 0x1f,
+	NO_TRANSPORT = 0xff,
+};
+
+/* Grows from the BTH on; the ICRC comes last. */
+struct forged {
+	size_t bytes;
+	uint8_t octets[FORGE_BYTES_MAX];
+};
+
+static inline void forge_be(struct forged *f, uint64_t value, unsigned bytes)
+{
+	while (bytes--)
+		f->octets[f->bytes++] = (uint8_t)(value >> 8 * bytes);
+}
+
+static inline void forge_bth(struct forged *f, enum forge_opcode opcode, uint32_t qpn, uint32_t psn)
+{
+	f->bytes = 0;
+	forge_be(f, opcode, 1);
+	forge_be(f, 0, 1);
+	forge_be(f, 0xffff, 2);
+	forge_be(f, qpn & 0xffffff, 4);
+	forge_be(f, psn & 0xffffff, 4);
+}
+
+static inline void forge_reth(struct forged *f, uint64_t va, uint32_t rkey, uint32_t bytes)
+{
+	forge_be(f, va, 8);
+	forge_be(f, rkey, 4);
+	forge_be(f, bytes, 4);
+}
+
+static inline void forge_fill(struct forged *f, uint8_t octet, size_t bytes)
+{
+	memset(f->octets + f->bytes, octet, bytes);
+	f->bytes += bytes;
+}
+
+static inline uint32_t forge_crc(uint32_t crc, const uint8_t *data, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		crc ^= data[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+	}
+	return crc;
+}
+
+/* The ICRC of IPv4 (IBTA Annex A17), behind what is there: identification 0, DF set. */
+static inline void forge_seal(struct forged *f, const struct sockaddr_in *from)
+{
+	size_t udp = 8 + f->bytes + FORGE_ICRC_BYTES, ip = 20 + udp;
+	uint8_t head[8 + 20 + 8 + FORGE_BTH_BYTES] = {
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* where an LRH would be */
+		0x45, 0xff, (uint8_t)(ip >> 8), (uint8_t)ip, 0, 0, 0x40, 0,
+		0xff, 17, 0xff, 0xff, 0, 0, 0, 0, 127, 0, 0, 1,
+		0, 0, FORGE_PORT >> 8, FORGE_PORT & 255, (uint8_t)(udp >> 8), (uint8_t)udp, 0xff, 0xff,
+	};
+	size_t bth = f->bytes < FORGE_BTH_BYTES ? f->bytes : FORGE_BTH_BYTES;
+	uint32_t crc;
+
+	memcpy(head + 20, &from->sin_addr, 4);
+	memcpy(head + 28, &from->sin_port, 2);
+	memcpy(head + 36, f->octets, bth);
+	head[40] = 0xff;
+	crc = forge_crc(UINT32_MAX, head, 36 + bth);
+	crc = ~forge_crc(crc, f->octets + bth, f->bytes - bth);
+	for (int i = 0; i < FORGE_ICRC_BYTES; i++)
+		f->octets[f->bytes++] = (uint8_t)(crc >> 8 * i);
+}
+
+/* A socket on 127.0.0.last and any port. */
+static inline int forge_socket(uint8_t last, struct sockaddr_in *addr)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), always_df = IP_PMTUDISC_DO;
+	socklen_t size = sizeof(*addr);
+
+	*addr = (struct sockaddr_in){ .sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(0x7f000000u + last) };
+	if (fd < 0 || bind(fd, (struct sockaddr *)addr, size) ||
+	    getsockname(fd, (struct sockaddr *)addr, &size) ||
+	    setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &always_df, sizeof(always_df)))
+		return -1;
+	return fd;
+}
+
+static inline int forge_throw(int fd, const void *octets, size_t bytes)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(FORGE_PORT),
+				  .sin_addr.s_addr = htonl(0x7f000001) };
+
+	return sendto(fd, octets, bytes, 0, (struct sockaddr *)&to, sizeof(to)) == (ssize_t)bytes;
+}
+
+#endif
