@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,13 +74,23 @@ static int bind_made(struct vb_slots *slots)
 	return 0;
 }
 
+/* The other half of our descriptors is for connections. */
+static unsigned slots_max(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return VB_HUB_SLOTS_MAX;
+	return (unsigned)vb_min_u64(limit.rlim_cur / 2, VB_HUB_SLOTS_MAX);
+}
+
 int vb_slots_grow(struct vb_slots *slots)
 {
 	int fds[VB_SLOTS_CHUNK], rc;
 
 	if (slots->bound < slots->made)
 		return bind_made(slots);
-	if (slots->made == VB_HUB_SLOTS_MAX)
+	if (slots->made + VB_SLOTS_CHUNK > slots_max())
 		return ENOSPC;
 	rc = chunk_make(fds);
 	if (rc)

@@ -35,7 +35,7 @@ int vb_slots_create(struct vb_slots *slots);
  */
 int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_FDS_MAX]);
 
-/* Make more of them. 0, ENOSPC (there are 1024), or a positive errno. */
+/* Make more. 0, ENOSPC (1024, or half of RLIMIT_NOFILE, are there), or a positive errno. */
 int vb_slots_grow(struct vb_slots *slots);
 
 #endif

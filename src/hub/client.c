@@ -422,7 +422,7 @@ int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
 		if (!hub_was_missing(rc))
 			return rc;
 		rc = news_wait(client, NONE, deadline_ns);
-		if (rc && rc != EAGAIN)
+		if (rc && !hub_was_missing(rc))
 			return rc;
 		if (vb_hub_now_ns() >= deadline_ns)
 			return ETIMEDOUT;

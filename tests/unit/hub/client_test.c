@@ -302,6 +302,34 @@ static void all_slots_can_be_had_and_no_more(void **state)
 	hub_stop();
 }
 
+static void open_with_few_descriptors(void *arg)
+{
+	struct rlimit few = {64, 64};
+	struct vb_hub_client *client;
+
+	child_check(!setrlimit(RLIMIT_NOFILE, &few));
+	child_check(!vb_hub_client_open(&client));
+}
+
+static void a_hub_with_few_descriptors_has_few_slots(void **state)
+{
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot[32];
+	unsigned n = 0;
+	int rc;
+
+	NEEDS_HUB(state);
+	assert_child_ok(child_start(open_with_few_descriptors, NULL));
+	client = client_open();
+	while (!(rc = vb_hub_client_lease(client, &slot[n])))
+		n++;
+	assert_int_equal(rc, ENOSPC);
+	assert_int_equal(n, 31);
+	assert_steering(slot, n);
+	slots_close(slot, n);
+	vb_hub_client_close(client);
+}
+
 static void the_hub_tells_who_holds_what(void **state)
 {
 	struct vb_hub_summary summary;
@@ -547,6 +575,7 @@ int main(void)
 		HUB_TEST(clients_that_race_to_start_it_get_one_hub),
 		HUB_TEST(an_idle_hub_leaves),
 		HUB_TEST(all_slots_can_be_had_and_no_more),
+		HUB_TEST(a_hub_with_few_descriptors_has_few_slots),
 		HUB_TEST(the_hub_tells_who_holds_what),
 		HUB_TEST(it_stops_when_asked),
 		HUB_TEST(nonsense_costs_the_connection_and_nothing_else),
