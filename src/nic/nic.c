@@ -256,7 +256,7 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.max_sge_rd = VB_SGE_MAX,
 		.max_cq = VB_CQS_MAX,
 		.max_cqe = VB_CQE_MAX,
-		.max_mr = VB_MRS_MAX,
+		.max_mr = VB_MRS_MAX - 1, /* no key is 0 */
 		.max_pd = VB_PDS_MAX,
 		.max_qp_rd_atom = VB_RD_ATOMIC_MAX,
 		.max_res_rd_atom = VB_RD_ATOMIC_MAX * (VB_QPS_MAX - 2 * VB_SLOTS_PER_NIC_MAX),
