@@ -7,6 +7,10 @@
 
 #define WINDOW_BYTES_START (64u * 1024)
 
+/* Gathering small messages: a burst's worth, and no longer than a round trip or two. */
+#define GATHER_PACKETS 16u
+#define GATHER_NS 20000u
+
 #define RTO_START_NS 10000000u
 
 void vb_req_reset(struct vb_req *req)
@@ -76,7 +80,7 @@ static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 	}
 	if (seg->first && (wqe->flags & IBV_SEND_FENCE) && req->pos.fetches)
 		return false;
-	/* One that is wrong is let through to be found out: it may be wrong just because none may go. */
+	/* A wrong one is let through to be found out: that none may go may be what is wrong. */
 	if (vb_wqe_is_fetch(wqe) && !wqe->fault && req->pos.fetches >= req->max_fetches)
 		return false;
 	return true;
@@ -120,6 +124,13 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 	return true;
 }
 
+bool vb_req_urgent(const struct vb_req *req, uint64_t now_ns)
+{
+	return req->transport != VB_RC || !in_flight(req) ||
+	       ((req->post_psn - req->pos.next_psn) & VB_PSN_MASK) >= GATHER_PACKETS ||
+	       now_ns >= req->sent_ns + GATHER_NS;
+}
+
 void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t now_ns)
 {
 	bool fresh = !was_sent(req, before->next_psn);
@@ -128,6 +139,7 @@ void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t n
 		return;
 	if (vb_psn_diff(req->pos.next_psn, req->top_psn) > 0)
 		req->top_psn = req->pos.next_psn;
+	req->sent_ns = now_ns;
 	if (req->transport != VB_RC)
 		return;
 	if (before->next_psn == req->una_psn && fresh)

@@ -61,6 +61,7 @@ struct vb_req {
 	uint64_t rnr_until_ns;
 	uint64_t progress_ns;	 /* when una_psn last moved, or the first packet left */
 	uint64_t resend_ns;	 /* when to send again, VB_NEVER_NS: nothing on its way */
+	uint64_t sent_ns;	 /* when something last left */
 
 	/* Path: round trip and window. */
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
@@ -90,6 +91,13 @@ void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe);
  * puts back the pos from before. ackreq: whether the packet should ask for an acknowledgement.
  */
 bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq);
+
+/*
+ * Is it worth a call of the link to send what is queued now? Not while an answer is under way
+ * that will bring us here again shortly, unless there is enough for a burst: small messages that
+ * are posted one by one travel together that way. RC only; the others have nobody who answers.
+ */
+bool vb_req_urgent(const struct vb_req *req, uint64_t now_ns);
 
 /* After the packets up to pos were handed to the link. */
 void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t now_ns);

@@ -190,7 +190,8 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	}
 	if (state >= IBV_QPS_RTS) {
 		qp->now_ns = vb_nic_now_ns(qp->nic);
-		vb_qp_transmit_locked(qp);
+		if (state != IBV_QPS_RTS || vb_req_urgent(&qp->req, qp->now_ns))
+			vb_qp_transmit_locked(qp);
 	}
 	vb_lock_drop(&qp->lock);
 	return err;
