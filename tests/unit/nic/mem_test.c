@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic_fixture.h"
+
+enum { BYTES = 4096 };
+
+static uint8_t memory[2 * BYTES] __attribute__((aligned(4096)));
+
+static struct vb_mr *reg(unsigned access)
+{
+	struct vb_mr *mr;
+
+	assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, (uintptr_t)memory, access, &mr), 0);
+	return mr;
+}
+
+static void dereg(struct vb_mr *mr)
+{
+	assert_int_equal(vb_mr_dereg(mr), 0);
+}
+
+/* Where an access would go, NULL: it is refused. */
+static uint8_t *get(struct vb_pd *pd, uint32_t key, uint64_t va, uint64_t bytes, unsigned access)
+{
+	uint8_t *at = vb_mr_get(fix.nic, &pd->ibv, key, va, bytes, access);
+
+	if (at)
+		vb_mr_put(fix.nic, key);
+	return at;
+}
+
+static void bounds_are_exact(void **state)
+{
+	struct vb_mr *mr = reg(0);
+	uint64_t va = (uintptr_t)memory;
+	const struct {
+		uint64_t va, bytes;
+		bool good;
+	} rows[] = {
+		{ va, BYTES, true },	 { va, BYTES + 1, false },	  { va, 0, true },
+		{ va + 1, BYTES, false }, { va + 1, BYTES - 1, true },	  { va - 1, 1, false },
+		{ va + BYTES, 0, true }, { va + BYTES, 1, false },	  { va + BYTES - 1, 1, true },
+		{ va - 1, BYTES, false }, { va + BYTES + 1, 0, false },	  { va, UINT64_MAX, false },
+		{ 0, 1, false },	 { UINT64_MAX, 1, false },	  { UINT64_MAX, 2, false },
+		{ va + 8, UINT64_MAX - 7, false },
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		uint8_t *at = get(fix.pd, mr->ibv.lkey, rows[i].va, rows[i].bytes, 0);
+
+		assert_int_equal(at != NULL, rows[i].good);
+		if (at)
+			assert_ptr_equal(at, (uint8_t *)(uintptr_t)rows[i].va);
+	}
+	dereg(mr);
+}
+
+static void every_bit_of_the_key_counts(void **state)
+{
+	struct vb_mr *mr = reg(0);
+
+	assert_int_equal(mr->ibv.lkey, mr->ibv.rkey);
+	for (unsigned bit = 0; bit < 32; bit++)
+		assert_null(get(fix.pd, mr->ibv.lkey ^ 1u << bit, (uintptr_t)memory, 1, 0));
+	assert_null(get(fix.pd, 0, (uintptr_t)memory, 1, 0));
+	dereg(mr);
+}
+
+static void a_region_belongs_to_its_pd(void **state)
+{
+	struct vb_pd *other;
+	struct vb_mr *mr = reg(0);
+
+	assert_int_equal(vb_pd_create(fix.ctx, &other), 0);
+	assert_non_null(get(fix.pd, mr->ibv.lkey, (uintptr_t)memory, 1, 0));
+	assert_null(get(other, mr->ibv.lkey, (uintptr_t)memory, 1, 0));
+	assert_int_equal(vb_pd_destroy(fix.pd), EBUSY);
+	dereg(mr);
+	assert_int_equal(vb_pd_destroy(other), 0);
+}
+
+/* Every right granted against every right wanted. */
+static void rights_are_what_was_granted(void **state)
+{
+	static const unsigned rights[] = { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE,
+					   IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_ATOMIC };
+
+	for (unsigned set = 0; set < 16; set++) {
+		unsigned access = 0;
+		struct vb_mr *mr;
+
+		for (unsigned i = 0; i < 4; i++)
+			access |= set >> i & 1 ? rights[i] : 0;
+		/* ibv_reg_mr(3): writing from afar needs writing locally. */
+		if ((set & (2 | 8)) && !(set & 1)) {
+			assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, 0, access, &mr), EINVAL);
+			continue;
+		}
+		mr = reg(access);
+		assert_non_null(get(fix.pd, mr->ibv.lkey, (uintptr_t)memory, 1, 0));
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(get(fix.pd, mr->ibv.lkey, (uintptr_t)memory, 1,
+					     rights[i]) != NULL,
+					 set >> i & 1);
+		dereg(mr);
+	}
+}
+
+static void unknown_rights_are_refused(void **state)
+{
+	struct vb_mr *mr;
+
+	for (unsigned bit = 0; bit < 32; bit++) {
+		unsigned access = 1u << bit | IBV_ACCESS_LOCAL_WRITE;
+		bool known = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |
+				       IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
+				       IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE) || bit == 0;
+
+		assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, 0, access, &mr),
+				 known ? 0 : EINVAL);
+		if (known)
+			dereg(mr);
+	}
+}
+
+static void a_zero_based_region_begins_at_0(void **state)
+{
+	struct vb_mr *mr = reg(IBV_ACCESS_ZERO_BASED);
+
+	assert_ptr_equal(get(fix.pd, mr->ibv.lkey, 0, BYTES, 0), memory);
+	assert_ptr_equal(get(fix.pd, mr->ibv.lkey, 100, 1, 0), memory + 100);
+	assert_null(get(fix.pd, mr->ibv.lkey, (uintptr_t)memory, 1, 0));
+	assert_null(get(fix.pd, mr->ibv.lkey, 1, BYTES, 0));
+	dereg(mr);
+}
+
+static void a_region_may_lie_elsewhere(void **state)
+{
+	struct vb_mr *mr;
+
+	assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, 0x100000, 0, &mr), 0);
+	assert_ptr_equal(get(fix.pd, mr->ibv.lkey, 0x100000 + 5, 1, 0), memory + 5);
+	assert_null(get(fix.pd, mr->ibv.lkey, (uintptr_t)memory, 1, 0));
+	dereg(mr);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	struct vb_mr *mr;
+
+	assert_int_equal(vb_mr_reg(fix.pd, memory, VB_MR_BYTES_MAX + 1, 0, 0, &mr), EINVAL);
+	assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, UINT64_MAX - 5, 0, &mr), EINVAL);
+	fix.probe = EFAULT;
+	assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, 0, 0, &mr), EFAULT);
+	assert_false(fix.probed_write);
+	assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, 0, IBV_ACCESS_LOCAL_WRITE, &mr), EFAULT);
+	assert_true(fix.probed_write);
+	/* On demand: nothing has to be there yet. */
+	assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, 0, IBV_ACCESS_ON_DEMAND, &mr), 0);
+	dereg(mr);
+}
+
+static void a_key_dies_with_its_region(void **state)
+{
+	struct vb_mr *mr = reg(0), *other;
+	uint32_t key = mr->ibv.lkey;
+
+	dereg(mr);
+	assert_null(get(fix.pd, key, (uintptr_t)memory, 1, 0));
+	for (unsigned i = 0; i < 1000; i++) {
+		other = reg(0);
+		assert_int_not_equal(other->ibv.lkey, key);
+		assert_int_not_equal(other->ibv.lkey, 0);
+		dereg(other);
+	}
+}
+
+static void there_are_as_many_regions_as_we_say(void **state)
+{
+	static struct vb_mr *all[VB_MRS_MAX];
+	struct ibv_device_attr attr;
+	struct vb_mr *mr;
+	int n = 0;
+
+	vb_nic_query_device(fix.nic, &attr);
+	while (vb_mr_reg(fix.pd, memory, BYTES, 0, 0, &mr) == 0)
+		all[n++] = mr;
+	assert_int_equal(n, attr.max_mr);
+	while (n)
+		dereg(all[--n]);
+}
+
+/* --- ibv_rereg_mr(3) --- */
+
+static void rereg_changes_what_it_is_told_to(void **state)
+{
+	struct vb_mr *mr = reg(IBV_ACCESS_LOCAL_WRITE);
+	uint32_t key = mr->ibv.lkey;
+	struct vb_pd *other;
+
+	assert_int_equal(vb_pd_create(fix.ctx, &other), 0);
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				     IBV_ACCESS_REMOTE_READ),
+			 0);
+	assert_null(get(fix.pd, key, (uintptr_t)memory, 1, IBV_ACCESS_LOCAL_WRITE));
+	assert_non_null(get(fix.pd, key, (uintptr_t)memory, 1, IBV_ACCESS_REMOTE_READ));
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
+	assert_null(get(fix.pd, key, (uintptr_t)memory, 1, 0));
+	assert_non_null(get(other, key, (uintptr_t)memory, 1, IBV_ACCESS_REMOTE_READ));
+	assert_ptr_equal(mr->ibv.pd, &other->ibv);
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + BYTES,
+				     BYTES, 0),
+			 0);
+	assert_null(get(other, key, (uintptr_t)memory, 1, 0));
+	assert_ptr_equal(get(other, key, (uintptr_t)memory + BYTES, BYTES, 0), memory + BYTES);
+	assert_ptr_equal(mr->ibv.addr, memory + BYTES);
+	assert_int_equal(mr->ibv.lkey, key);
+	assert_int_equal(vb_pd_destroy(other), EBUSY);
+	dereg(mr);
+	assert_int_equal(vb_pd_destroy(other), 0);
+}
+
+static void a_rereg_that_fails_changes_nothing(void **state)
+{
+	struct vb_mr *mr = reg(0);
+	static const struct {
+		int flags;
+		unsigned access;
+		int probe, err;
+	} rows[] = {
+		{ 0, 0, 0, EINVAL },
+		{ 64, 0, 0, EINVAL },
+		{ IBV_REREG_MR_CHANGE_PD, 0, 0, EINVAL }, /* to no PD */
+		{ IBV_REREG_MR_CHANGE_ACCESS, IBV_ACCESS_REMOTE_WRITE, 0, EINVAL },
+		{ IBV_REREG_MR_CHANGE_ACCESS, IBV_ACCESS_LOCAL_WRITE, EFAULT, EFAULT },
+		{ IBV_REREG_MR_CHANGE_TRANSLATION, 0, EFAULT, EFAULT },
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		fix.probe = rows[i].probe;
+		assert_int_equal(vb_mr_rereg(mr, rows[i].flags, NULL, memory + BYTES, BYTES,
+					     rows[i].access),
+				 rows[i].err);
+		assert_ptr_equal(get(fix.pd, mr->ibv.lkey, (uintptr_t)memory, BYTES, 0), memory);
+		assert_null(get(fix.pd, mr->ibv.lkey, (uintptr_t)memory, 1,
+				IBV_ACCESS_LOCAL_WRITE));
+	}
+	dereg(mr);
+}
+
+static void rereg_keeps_where_a_region_begins(void **state)
+{
+	struct vb_mr *mr;
+
+	/* Registered at another address; a change of rights alone must not move it. */
+	assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, 0x100000, 0, &mr), 0);
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				     IBV_ACCESS_LOCAL_WRITE),
+			 0);
+	assert_ptr_equal(get(fix.pd, mr->ibv.lkey, 0x100000, BYTES, IBV_ACCESS_LOCAL_WRITE),
+			 memory);
+	dereg(mr);
+	mr = reg(IBV_ACCESS_ZERO_BASED);
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + BYTES,
+				     BYTES, 0),
+			 0);
+	assert_ptr_equal(get(fix.pd, mr->ibv.lkey, 0, BYTES, 0), memory + BYTES);
+	dereg(mr);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(bounds_are_exact),
+		TEST(every_bit_of_the_key_counts),
+		TEST(a_region_belongs_to_its_pd),
+		TEST(rights_are_what_was_granted),
+		TEST(unknown_rights_are_refused),
+		TEST(a_zero_based_region_begins_at_0),
+		TEST(a_region_may_lie_elsewhere),
+		TEST(what_does_not_fit_is_refused),
+		TEST(a_key_dies_with_its_region),
+		TEST(there_are_as_many_regions_as_we_say),
+		TEST(rereg_changes_what_it_is_told_to),
+		TEST(a_rereg_that_fails_changes_nothing),
+		TEST(rereg_keeps_where_a_region_begins),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
