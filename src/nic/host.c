@@ -44,8 +44,8 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 }
 
 /* Scatter over a list of SGEs: false if a key does not allow it or memory is gone. */
-static bool scatter(struct vb_qp *qp, const struct ibv_sge *sge, uint32_t count, uint32_t offset,
-		    const uint8_t *data, uint32_t bytes)
+static bool scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge,
+		    uint32_t count, uint32_t offset, const uint8_t *data, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < count && bytes; i++) {
 		uint32_t n = sge[i].length;
@@ -57,12 +57,12 @@ static bool scatter(struct vb_qp *qp, const struct ibv_sge *sge, uint32_t count,
 			continue;
 		}
 		n = n - offset < bytes ? n - offset : bytes;
-		to = vb_mr_get(qp->nic, qp->ibv.qp.pd, sge[i].lkey, sge[i].addr + offset, n,
+		to = vb_mr_get(nic, pd, sge[i].lkey, sge[i].addr + offset, n,
 			       IBV_ACCESS_LOCAL_WRITE);
 		if (!to)
 			return false;
 		ok = vb_guard_copy(to, data, n);
-		vb_mr_put(qp->nic, sge[i].lkey);
+		vb_mr_put(nic, sge[i].lkey);
 		if (!ok)
 			return false;
 		data += n;
@@ -75,7 +75,9 @@ static bool scatter(struct vb_qp *qp, const struct ibv_sge *sge, uint32_t count,
 enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *wqe,
 				       uint32_t offset, const void *data, uint32_t bytes)
 {
-	if (!scatter(qp_of_req(req), wqe->sge, wqe->sge_count, offset, data, bytes))
+	struct vb_qp *qp = qp_of_req(req);
+
+	if (!scatter(qp->nic, qp->ibv.qp.pd, wqe->sge, wqe->sge_count, offset, data, bytes))
 		return IBV_WC_LOC_PROT_ERR;
 	return IBV_WC_SUCCESS;
 }
@@ -102,12 +104,14 @@ enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const 
 				   uint32_t bytes)
 {
 	struct vb_qp *qp = qp_of_resp(resp);
+	struct ibv_pd *pd = qp->ibv.qp.srq ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
 	const struct vb_recv *recv = &resp->recv;
 
 	if ((uint64_t)offset + bytes > recv->bytes)
 		return VB_TOO_LONG;
-	return scatter(qp, recv->sge, recv->sge_count, offset, data, bytes) ? VB_OK
-									   : VB_BAD_RECV_SGE;
+	if (!scatter(qp->nic, pd, recv->sge, recv->sge_count, offset, data, bytes))
+		return VB_BAD_RECV_SGE;
+	return VB_OK;
 }
 
 void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
