@@ -103,11 +103,15 @@ void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
 void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 {
 	enum vb_req_outcome outcome = VB_REQ_NOTHING;
+	bool waited;
 
 	vb_lock_take(&qp->lock);
 	qp->now_ns = now_ns;
+	waited = qp->req.rnr_wait;
 	if (vb_qp_state(qp) == IBV_QPS_RTS || vb_qp_state(qp) == IBV_QPS_SQD)
 		outcome = vb_rc_timeout(&qp->req, now_ns);
+	if (outcome != VB_REQ_NOTHING && !waited)
+		vb_stat_add(&qp->nic->stats, VB_STAT_TIMEOUTS, 1);
 	if (outcome == VB_REQ_FAILED)
 		vb_qp_after_locked(qp, outcome);
 	else

@@ -125,7 +125,7 @@ static void answer(struct batch *batch, struct vb_qp *qp, const struct vb_pkt *p
 		count(batch->nic, VB_STAT_DROP_STALE);
 	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) == VB_AETH_RNR)
 		count(batch->nic, VB_STAT_RNR_NAKS_SEEN);
-	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) == VB_AETH_NAK)
+	if (info->kind == VB_K_ACK && pkt->syndrome == vb_aeth_nak(VB_NAK_PSN))
 		count(batch->nic, VB_STAT_PSN_NAKS_SEEN);
 	if (outcome == VB_REQ_FAILED)
 		vb_qp_after_locked(qp, outcome);

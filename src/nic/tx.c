@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "base/psn.h"
 #include "nic/pair.h"
 #include "nic/qp.h"
 #include "wire/icrc.h"
@@ -55,6 +56,17 @@ static void begin(struct builder *b)
 	b->resp_pos = vb_resp_pos_get(&b->qp->resp);
 }
 
+/* PSNs that had been sent before. */
+static void count_again(struct vb_qp *qp, const struct vb_req_pos *from)
+{
+	int32_t sent = vb_psn_diff(qp->req.pos.next_psn, from->next_psn);
+	int32_t known = vb_psn_diff(qp->req.top_psn, from->next_psn);
+
+	if (sent > 0 && known > 0)
+		vb_stat_add(&qp->nic->stats, VB_STAT_RETRANSMITS,
+			    (uint64_t)(sent < known ? sent : known));
+}
+
 /* Hand over what was gathered: false if the link is full, and then it was undone. */
 static bool flush(struct builder *b)
 {
@@ -82,6 +94,7 @@ static bool flush(struct builder *b)
 	}
 	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, b->burst.frames);
 	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
+	count_again(qp, &b->req_pos);
 	vb_req_sent(&qp->req, &b->req_pos, qp->now_ns);
 	if (qp->req.transport != VB_RC)
 		vb_req_complete_sent(&qp->req);

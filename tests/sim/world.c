@@ -138,7 +138,8 @@ static void node_make(struct sim *sim, unsigned index)
 	sim_require(sim, vb_nic_create(&node->nic, &host, sim_random(sim)) == 0);
 	sim->fabric.nic[sim->fabric.nics++] = node->nic;
 	if (sim_chance(sim, 60))
-		vb_nic_rx_buffer_set(node->nic, sim_chance(sim, 50) ? 212992 : sim_below(sim, 1 << 19));
+		vb_nic_rx_buffer_set(node->nic,
+				     sim_chance(sim, 50) ? 212992 : sim_below(sim, 1 << 19));
 	node_gids(node);
 	sim_require(sim, vb_ctx_create(node->nic, 0, &node->ctx) == 0);
 	sim_require(sim, vb_pd_create(node->ctx, &node->pd) == 0);

@@ -36,11 +36,21 @@ static void bounds_are_exact(void **state)
 		uint64_t va, bytes;
 		bool good;
 	} rows[] = {
-		{ va, BYTES, true },	 { va, BYTES + 1, false },	  { va, 0, true },
-		{ va + 1, BYTES, false }, { va + 1, BYTES - 1, true },	  { va - 1, 1, false },
-		{ va + BYTES, 0, true }, { va + BYTES, 1, false },	  { va + BYTES - 1, 1, true },
-		{ va - 1, BYTES, false }, { va + BYTES + 1, 0, false },	  { va, UINT64_MAX, false },
-		{ 0, 1, false },	 { UINT64_MAX, 1, false },	  { UINT64_MAX, 2, false },
+		{ va, BYTES, true },
+		{ va, BYTES + 1, false },
+		{ va, 0, true },
+		{ va + 1, BYTES, false },
+		{ va + 1, BYTES - 1, true },
+		{ va - 1, 1, false },
+		{ va + BYTES, 0, true },
+		{ va + BYTES, 1, false },
+		{ va + BYTES - 1, 1, true },
+		{ va - 1, BYTES, false },
+		{ va + BYTES + 1, 0, false },
+		{ va, UINT64_MAX, false },
+		{ 0, 1, false },
+		{ UINT64_MAX, 1, false },
+		{ UINT64_MAX, 2, false },
 		{ va + 8, UINT64_MAX - 7, false },
 	};
 
