@@ -12,7 +12,7 @@
  * sending again on suspicion, which costs no retry, not before RTO_MIN_NS.
  */
 #define ACK_DELAY_NS 16777216u /* 4.096 us * 2^12 */
-#define RTO_MIN_NS 2000000u
+#define RTO_MIN_NS 4000000u
 
 uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
 {
@@ -293,6 +293,8 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 		req->resend_ns = VB_NEVER_NS;
 		return VB_REQ_NOTHING;
 	}
+	/* What we are late by ourselves is not the other side's fault: its answer may wait already. */
+	req->progress_ns += now_ns - req->resend_ns;
 	/*
 	 * retry_cnt counts whole timeouts, as the man page has it; sending again in between, after
 	 * a doubling fraction of it, is free.

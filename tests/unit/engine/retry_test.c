@@ -97,6 +97,38 @@ static void silence_ends_it_after_all_retries(void **state)
 	}
 }
 
+/* A process that was not scheduled for a second has seen no timeouts: the ACK may lie there. */
+static void our_own_lateness_is_not_silence(void **state)
+{
+	enum vb_req_outcome outcome;
+
+	req.retry_cnt = req.retries_left = 1;
+	post(VB_K_SEND, 1);
+	send_all();
+	now_ns = vb_rc_deadline_ns(&req) + 1000000000;
+	assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 1);
+	ring_until(now_ns + 3 * TIMEOUT_14_NS, &outcome);
+	assert_int_equal(outcome, VB_REQ_FAILED);
+	assert_failed(0, IBV_WC_RETRY_EXC_ERR);
+}
+
+/* What is posted while an answer is under way leaves with it, or as a burst, or soon anyway. */
+static void small_messages_gather(void **state)
+{
+	post(VB_K_SEND, 1);
+	assert_true(vb_req_urgent(&req, now_ns));
+	send_all();
+	post(VB_K_SEND, 1);
+	assert_false(vb_req_urgent(&req, now_ns));
+	assert_true(vb_req_urgent(&req, now_ns + 1000000));
+	for (unsigned i = 0; i < 20; i++)
+		post(VB_K_SEND, 1);
+	assert_true(vb_req_urgent(&req, now_ns));
+	ack(0x100);
+	assert_true(vb_req_urgent(&req, now_ns));
+}
+
 /* A software peer may need some milliseconds to get the processor (local_ca_ack_delay). */
 static void the_timeout_is_never_shorter_than_our_ack_delay(void **state)
 {
@@ -296,6 +328,8 @@ int main(void)
 		TEST(what_is_not_answered_is_sent_again),
 		TEST(each_silence_doubles_the_wait),
 		TEST(silence_ends_it_after_all_retries),
+		TEST(our_own_lateness_is_not_silence),
+		TEST(small_messages_gather),
 		TEST(the_timeout_is_never_shorter_than_our_ack_delay),
 		TEST(a_timeout_of_0_never_ends_it),
 		TEST(progress_starts_all_counts_afresh),
