@@ -155,7 +155,8 @@ static int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe 
 	fill_remote(qp, wqe, wr);
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return copy_inline(wqe, wr);
-	memcpy(wqe->sge, wr->sg_list, wqe->sge_count * sizeof(wqe->sge[0]));
+	if (wqe->sge_count) /* with none, the list may be NULL */
+		memcpy(wqe->sge, wr->sg_list, wqe->sge_count * sizeof(wqe->sge[0]));
 	return 0;
 }
 

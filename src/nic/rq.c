@@ -59,7 +59,8 @@ static int decode(struct vb_rq *rq, const struct ibv_recv_wr *wr)
 	recv->wr_id = wr->wr_id;
 	recv->sge_count = (uint32_t)wr->num_sge;
 	recv->bytes = (uint32_t)bytes;
-	memcpy(recv->sge, wr->sg_list, recv->sge_count * sizeof(recv->sge[0]));
+	if (recv->sge_count) /* with none, the list may be NULL */
+		memcpy(recv->sge, wr->sg_list, recv->sge_count * sizeof(recv->sge[0]));
 	return 0;
 }
 
