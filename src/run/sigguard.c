@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -53,13 +54,26 @@ static void call_handler(const struct sigaction *old, int signum, siginfo_t *inf
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }
 
+/*
+ * Does not come back if this thread is inside a guard. Who jumps does not return, so nobody gives
+ * back the mask that the kernel has put aside, or that somebody has widened who calls us: that of
+ * ThreadSanitizer blocks everything.
+ */
+static void leave_guard(const ucontext_t *interrupted)
+{
+	if (!vb_guard_current)
+		return;
+	pthread_sigmask(SIG_SETMASK, &interrupted->uc_sigmask, NULL);
+	vb_guard_fault();
+}
+
 static void on_signal(int signum, siginfo_t *info, void *context)
 {
 	struct sigaction *slot = before_of(signum), old = *slot;
 	int saved_errno = errno;
 
 	if (is_fault(info))
-		vb_guard_fault();
+		leave_guard(context);
 	if (!(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_IGN && !is_fault(info))
 		return;
 	/* The kernel does not let a fault be ignored either. */

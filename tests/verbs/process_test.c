@@ -10,6 +10,14 @@
 
 enum { THREADS = 4, MESSAGES = 500 };
 
+/* ThreadSanitizer kills a child that begins a thread, unless it is told not to. */
+const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
 static bool poll_one(struct ibv_cq *cq, uint64_t *wr_id)
 {
 	uint64_t end_ms = vt_now_ms() + VT_WAIT_MS;
