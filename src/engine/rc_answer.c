@@ -293,7 +293,7 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 		req->resend_ns = VB_NEVER_NS;
 		return VB_REQ_NOTHING;
 	}
-	/* What we are late by ourselves is not the other side's fault: its answer may wait already. */
+	/* What we are late by ourselves is no silence of the peer's: its answer may wait here. */
 	req->progress_ns += now_ns - req->resend_ns;
 	/*
 	 * retry_cnt counts whole timeouts, as the man page has it; sending again in between, after
