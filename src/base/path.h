@@ -19,7 +19,7 @@ struct vb_path {
 	uint8_t dst[VB_GID_BYTES];
 	uint32_t flow_label; /* 20 bits, IPv6 only */
 	uint32_t ifindex;    /* scope of link-local addresses, 0: none */
-	uint16_t sport;      /* UDP source port, host order; ours is always 4791 */
+	uint16_t sport;      /* UDP source port, host order; what vb_link_ops.sport says */
 	uint8_t tclass;      /* IPv4: the TOS octet */
 	uint8_t hop_limit;
 };

@@ -337,6 +337,20 @@ static uint32_t fault_frame_bytes_max(struct vb_link *link, const struct vb_path
 	return inner->ops->frame_bytes_max(inner, path);
 }
 
+static uint16_t fault_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
+{
+	struct vb_link *inner = fault_of(link)->inner;
+
+	return inner->ops->sport(inner, path, slot);
+}
+
+static void fault_forget(struct vb_link *link)
+{
+	struct vb_link *inner = fault_of(link)->inner;
+
+	inner->ops->forget(inner);
+}
+
 static void fault_destroy(struct vb_link *link)
 {
 	struct fault_link *fault = fault_of(link);
@@ -360,6 +374,8 @@ static const struct vb_link_ops fault_ops = {
 	.rx_fd = fault_rx_fd,
 	.deadline_ns = fault_deadline_ns,
 	.frame_bytes_max = fault_frame_bytes_max,
+	.sport = fault_sport,
+	.forget = fault_forget,
 	.destroy = fault_destroy,
 };
 

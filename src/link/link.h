@@ -23,7 +23,8 @@ struct vb_link_ops {
 	 * Send a burst. Any thread, several at once. Returns 0, or a positive errno:
 	 * EAGAIN   the link is full for now: nothing was sent, try again when tx_ready
 	 * EFAULT   a piece could not be read
-	 * other    the frames are lost (no route, too big ...): treat as loss on the wire
+	 * other    the frames are lost (no route, too big, a source port that sport() did not
+	 *          tell ...): treat as loss on the wire
 	 */
 	int (*tx)(struct vb_link *, const struct vb_burst *);
 
@@ -49,6 +50,19 @@ struct vb_link_ops {
 	 * 0 if there is no route. Slow (asks the kernel): for modify_qp, not for packets.
 	 */
 	uint32_t (*frame_bytes_max)(struct vb_link *, const struct vb_path *);
+
+	/*
+	 * The UDP source port for frames on that path (without its sport) to that slot, which
+	 * whoever builds them puts into path.sport: the ICRC covers it. Never fails. A load, but
+	 * the first time that somebody asks for a slot it may make a socket. Any thread.
+	 */
+	uint16_t (*sport)(struct vb_link *, const struct vb_path *, uint16_t slot);
+
+	/*
+	 * In a forked child: close what descriptors there are, and nothing more. No call may
+	 * follow, and locks may be held by threads that are not there.
+	 */
+	void (*forget)(struct vb_link *);
 
 	void (*destroy)(struct vb_link *);
 };

@@ -109,13 +109,13 @@ static void put_ipv6(uint8_t *ip, const struct vb_path *path, uint32_t bytes)
 }
 
 /* The UDP header in front of a frame, with the checksum that the kernel will have put there. */
-static void put_udp(uint8_t *udp, const struct vb_path *path, uint16_t sport, uint32_t bytes)
+static void put_udp(uint8_t *udp, const struct vb_path *path, uint32_t bytes)
 {
 	/* For mapped IPv4 addresses too: the mapping adds ffff, which is zero in this sum. */
 	uint32_t sum = IPPROTO_UDP + bytes;
 	uint16_t folded;
 
-	put16(udp, sport);
+	put16(udp, path->sport);
 	put16(udp + 2, VB_UDP_PORT);
 	put16(udp + 4, bytes);
 	put16(udp + 6, 0);
@@ -133,8 +133,8 @@ static uint32_t headers_bytes(const struct vb_path *path)
 }
 
 /* Finish and write the record whose frame lies behind its headers already. Lock held. */
-static void record_write(struct pcap_link *pcap, const struct vb_path *path, uint16_t sport,
-			 uint16_t id, uint32_t frame_bytes)
+static void record_write(struct pcap_link *pcap, const struct vb_path *path, uint16_t id,
+			 uint32_t frame_bytes)
 {
 	uint32_t headers = headers_bytes(path), udp_bytes = UDP_HEADER_BYTES + frame_bytes;
 	uint8_t *ip = pcap->packet, *udp = ip + headers - UDP_HEADER_BYTES;
@@ -143,7 +143,7 @@ static void record_write(struct pcap_link *pcap, const struct vb_path *path, uin
 	struct iovec iov[] = {{&header, sizeof(header)}, {ip, bytes}};
 	struct timespec now;
 
-	put_udp(udp, path, sport, udp_bytes);
+	put_udp(udp, path, udp_bytes);
 	if (vb_gid_is_ipv4(path->dst))
 		put_ipv4(ip, path, id, udp_bytes);
 	else
@@ -181,7 +181,7 @@ static int pcap_tx(struct vb_link *link, const struct vb_burst *burst)
 
 		if (vb_gather_next(&gather, burst, frame))
 			break;
-		record_write(pcap, &burst->path, VB_UDP_PORT, (uint16_t)id, bytes);
+		record_write(pcap, &burst->path, (uint16_t)id, bytes);
 	}
 	vb_lock_drop(&pcap->lock);
 	return 0;
@@ -199,7 +199,7 @@ static unsigned pcap_rx(struct vb_link *link, struct vb_frame *frames, unsigned 
 			continue;
 		vb_lock_take(&pcap->lock);
 		memcpy(pcap->packet + headers_bytes(&frame->path), frame->data, frame->bytes);
-		record_write(pcap, &frame->path, frame->path.sport, frame->id_hint, frame->bytes);
+		record_write(pcap, &frame->path, frame->id_hint, frame->bytes);
 		vb_lock_drop(&pcap->lock);
 	}
 	return n;
@@ -233,6 +233,21 @@ static uint32_t pcap_frame_bytes_max(struct vb_link *link, const struct vb_path 
 	return inner->ops->frame_bytes_max(inner, path);
 }
 
+static uint16_t pcap_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	return inner->ops->sport(inner, path, slot);
+}
+
+static void pcap_forget(struct vb_link *link)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	inner->ops->forget(inner);
+	close(pcap_of(link)->fd);
+}
+
 static void pcap_destroy(struct vb_link *link)
 {
 	struct pcap_link *pcap = pcap_of(link);
@@ -250,6 +265,8 @@ static const struct vb_link_ops pcap_ops = {
 	.rx_fd = pcap_rx_fd,
 	.deadline_ns = pcap_deadline_ns,
 	.frame_bytes_max = pcap_frame_bytes_max,
+	.sport = pcap_sport,
+	.forget = pcap_forget,
 	.destroy = pcap_destroy,
 };
 

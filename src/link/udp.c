@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "link/udp_senders.h"
 
 #ifndef IPV6_FLOWINFO
 #define IPV6_FLOWINFO 11 /* linux/in6.h */
@@ -58,6 +59,7 @@ struct udp_link {
 	atomic_bool unsegmented; /* the kernel refused to segment: frames leave one by one */
 	atomic_bool pending;	 /* frames wait in rx that the socket no longer shows */
 	struct rx *rx;		 /* made at the first rx; the one rx thread's own */
+	struct vb_udp_senders senders;
 };
 
 static struct udp_link *udp_of(struct vb_link *link)
@@ -156,6 +158,17 @@ static void control_put_path(struct msghdr *msg, int family, const struct vb_pat
 		control_put(msg, IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof(hops));
 }
 
+/*
+ * The socket that sends from that port: the slot's own, unless it is a sender's. Another socket
+ * would put another port into the header than the ICRC was made for.
+ */
+static int fd_of_sport(struct udp_link *udp, uint16_t sport)
+{
+	if (sport < VB_UDP_SENDER_PORT)
+		return udp->fd;
+	return vb_udp_senders_fd(&udp->senders, sport);
+}
+
 /* One sendmsg. segment_bytes 0: a single datagram. */
 static int datagram_send(struct udp_link *udp, const struct vb_path *path, const struct iovec *iov,
 			 uint32_t iovcnt, uint16_t segment_bytes)
@@ -164,6 +177,7 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 		struct cmsghdr align;
 		uint8_t octets[TX_CONTROL_BYTES];
 	} control;
+	int fd = fd_of_sport(udp, path->sport);
 	union address to;
 	struct msghdr msg = {
 		.msg_name = &to,
@@ -172,6 +186,8 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 		.msg_control = &control,
 	};
 
+	if (fd < 0)
+		return EADDRNOTAVAIL;
 	if (!address_set(&to, &msg.msg_namelen, udp->family, path->dst, VB_UDP_PORT, path->ifindex))
 		return ENETUNREACH;
 	if (udp->family == AF_INET6 && !vb_gid_is_ipv4(path->dst))
@@ -179,7 +195,7 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 	control_put_path(&msg, udp->family, path);
 	if (segment_bytes)
 		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
-	if (sendmsg(udp->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	return errno == ENOBUFS || errno == EINTR ? EAGAIN : errno;
 }
@@ -434,11 +450,28 @@ static uint32_t udp_frame_bytes_max(struct vb_link *link, const struct vb_path *
 	return (uint32_t)vb_min_u64((unsigned)(mtu - overhead), VB_LINK_BURST_BYTES_MAX);
 }
 
-static void udp_destroy(struct vb_link *link)
+static uint16_t udp_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
+{
+	/* What stays on this host meets no GRO, and the sockets are saved. */
+	if (!memcmp(path->src, path->dst, VB_GID_BYTES))
+		return VB_UDP_PORT;
+	return vb_udp_senders_port(&udp_of(link)->senders, slot);
+}
+
+static void udp_forget(struct vb_link *link)
 {
 	struct udp_link *udp = udp_of(link);
 
 	close(udp->fd);
+	vb_udp_senders_close(&udp->senders);
+}
+
+static void udp_destroy(struct vb_link *link)
+{
+	struct udp_link *udp = udp_of(link);
+
+	udp_forget(link);
+	vb_lock_fini(&udp->senders.lock);
 	free(udp->rx);
 	free(udp);
 }
@@ -450,6 +483,8 @@ static const struct vb_link_ops udp_ops = {
 	.rx_fd = udp_rx_fd,
 	.deadline_ns = udp_deadline_ns,
 	.frame_bytes_max = udp_frame_bytes_max,
+	.sport = udp_sport,
+	.forget = udp_forget,
 	.destroy = udp_destroy,
 };
 
@@ -469,6 +504,7 @@ int vb_link_udp_create(struct vb_link **link, int fd)
 	udp->link.ops = &udp_ops;
 	udp->fd = fd;
 	udp->family = family;
+	vb_udp_senders_init(&udp->senders, family);
 	*link = &udp->link;
 	return 0;
 }

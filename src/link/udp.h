@@ -11,6 +11,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum {
 	VB_UDP_PORT = 4791,	       /* RoCEv2, IBTA annex A17 */
@@ -33,6 +34,12 @@ int vb_udp_socket_steer(int fd);
 
 /* Bind to port 4791 of every address. 0 or a positive errno: EADDRINUSE as in udp(7). */
 int vb_udp_socket_bind(int fd);
+
+/*
+ * Make a socket that only sends, of that family (AF_INET6 for both): options as above, bound to
+ * that port of every address, next to others of this uid. 0 and the fd, or a positive errno.
+ */
+int vb_udp_socket_sender(int *fd, int family, uint16_t port);
 
 /* True if the socket has been bound already. */
 bool vb_udp_socket_bound(int fd);

@@ -27,7 +27,7 @@
  */
 enum { BTH_DESTQP_OFFSET = 5, SLOT_SHIFT = 6 };
 
-enum { DRAIN_ERRORS_MAX = 16 };
+enum { DRAIN_ERRORS_MAX = 16, SOCKET_TYPE = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC };
 
 struct option {
 	int level, name, value;
@@ -84,18 +84,36 @@ static int options_set(int fd, const struct option *option, size_t n)
 	return 0;
 }
 
+static int options_set_all(int fd, bool ipv6)
+{
+	int rc = options_set(fd, options_both, VB_ARRAY_LEN(options_both));
+
+	if (!rc && ipv6)
+		rc = options_set(fd, options_ipv6, VB_ARRAY_LEN(options_ipv6));
+	if (!rc && !ipv6)
+		rc = options_set(fd, options_ipv4, VB_ARRAY_LEN(options_ipv4));
+	return rc;
+}
+
 /* A UDP socket of either family, IPv6 first. */
 static int socket_open(int *fd, bool *ipv6)
 {
-	int type = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-
 	*ipv6 = true;
-	*fd = socket(AF_INET6, type, 0);
+	*fd = socket(AF_INET6, SOCKET_TYPE, 0);
 	if (*fd < 0 && errno == EAFNOSUPPORT) {
 		*ipv6 = false;
-		*fd = socket(AF_INET, type, 0);
+		*fd = socket(AF_INET, SOCKET_TYPE, 0);
 	}
 	return *fd < 0 ? errno : 0;
+}
+
+/* Let nothing in. 0 or a positive errno. */
+static int filter_attach(int fd)
+{
+	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+	struct sock_fprog nothing = {VB_ARRAY_LEN(code), code};
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &nothing, sizeof(nothing)) ? errno : 0;
 }
 
 int vb_udp_socket_create(int *fd)
@@ -105,11 +123,7 @@ int vb_udp_socket_create(int *fd)
 
 	if (rc)
 		return rc;
-	rc = options_set(*fd, options_both, VB_ARRAY_LEN(options_both));
-	if (!rc && ipv6)
-		rc = options_set(*fd, options_ipv6, VB_ARRAY_LEN(options_ipv6));
-	if (!rc && !ipv6)
-		rc = options_set(*fd, options_ipv4, VB_ARRAY_LEN(options_ipv4));
+	rc = options_set_all(*fd, ipv6);
 	if (rc)
 		close(*fd);
 	return rc;
@@ -130,7 +144,7 @@ int vb_udp_socket_steer(int fd)
 	return 0;
 }
 
-static int port_bind(int fd)
+static int port_bind(int fd, uint16_t port)
 {
 	union {
 		struct sockaddr any;
@@ -143,15 +157,33 @@ static int port_bind(int fd)
 	if (getsockname(fd, &address.any, &bytes))
 		return errno;
 	if (address.any.sa_family == AF_INET6)
-		address.in6.sin6_port = htons(VB_UDP_PORT);
+		address.in6.sin6_port = htons(port);
 	else
-		address.in.sin_port = htons(VB_UDP_PORT);
+		address.in.sin_port = htons(port);
 	return bind(fd, &address.any, bytes) ? errno : 0;
 }
 
 int vb_udp_socket_bind(int fd)
 {
-	return port_bind(fd);
+	return port_bind(fd, VB_UDP_PORT);
+}
+
+int vb_udp_socket_sender(int *fd, int family, uint16_t port)
+{
+	int rc;
+
+	*fd = socket(family, SOCKET_TYPE, 0);
+	if (*fd < 0)
+		return errno;
+	rc = options_set_all(*fd, family == AF_INET6);
+	/* Nobody reads what would be sent to it. */
+	if (!rc)
+		rc = filter_attach(*fd);
+	if (!rc)
+		rc = port_bind(*fd, port);
+	if (rc)
+		close(*fd);
+	return rc;
 }
 
 bool vb_udp_socket_bound(int fd)
@@ -174,19 +206,17 @@ int vb_udp_port_probe(void)
 	if (ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only)))
 		rc = errno;
 	if (!rc)
-		rc = port_bind(fd);
+		rc = port_bind(fd, VB_UDP_PORT);
 	close(fd);
 	return rc;
 }
 
 void vb_udp_socket_drain(int fd)
 {
-	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
-	struct sock_fprog nothing = {VB_ARRAY_LEN(code), code};
 	int unused = 0, errors = 0;
 	char octet;
 
-	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &nothing, sizeof(nothing));
+	filter_attach(fd);
 	/* A pending error is cleared by reading it; more than a few are no pending errors. */
 	while (errors < DRAIN_ERRORS_MAX) {
 		if (recv(fd, &octet, sizeof(octet), MSG_DONTWAIT) >= 0)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "nic/internal.h"
+#include "wire/icrc.h"
 
 #define HOP_LIMIT_DEFAULT 64
 
@@ -24,13 +25,21 @@ int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct v
 	*path = (struct vb_path){
 		.flow_label = attr->grh.flow_label & 0xfffff,
 		.ifindex = entry.ifindex,
-		.sport = 4791,
+		.sport = VB_ROCE_PORT,
 		.tclass = attr->grh.traffic_class,
 		.hop_limit = attr->grh.hop_limit ? attr->grh.hop_limit : HOP_LIMIT_DEFAULT,
 	};
 	memcpy(path->src, entry.gid, sizeof(path->src));
 	memcpy(path->dst, attr->grh.dgid.raw, sizeof(path->dst));
 	return 0;
+}
+
+void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn)
+{
+	const struct vb_nic_host *host = &nic->host;
+	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
+
+	path->sport = host->sport ? host->sport(host->arg, src_slot, path, slot) : VB_ROCE_PORT;
 }
 
 int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah **out)

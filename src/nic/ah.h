@@ -19,4 +19,7 @@ int vb_ah_destroy(struct vb_ah *ah);
 /* --- for the rest of the NIC --- */
 int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path);
 
+/* Choose the source port of frames from a slot of ours to a QP, which says the slot there. */
+void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn);
+
 #endif

@@ -44,6 +44,9 @@ struct vb_nic_host {
 	/* As vb_link_ops.frame_bytes_max. */
 	uint32_t (*frame_bytes_max)(void *arg, const struct vb_path *path);
 
+	/* As vb_link_ops.sport, of the link that src_slot has. NULL: always 4791. */
+	uint16_t (*sport)(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot);
+
 	/* The NIC's deadline moved forward: whoever sleeps until it must look again. */
 	void (*kick)(void *arg);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "nic/ah.h"
 #include "nic/qp.h"
 #include "wire/icrc.h"
 
@@ -168,13 +169,13 @@ bool vb_pair_admit(struct vb_nic *nic, uint16_t src_slot, const struct vb_burst 
 static void answer(struct vb_nic *nic, const struct vb_frame *frame, const struct vb_flow *flow)
 {
 	struct vb_path back = frame->path;
+	uint16_t src_slot = (uint16_t)(flow->dqpn >> VB_INDEX_BITS);
 
 	memcpy(back.src, frame->path.dst, VB_GID_BYTES);
 	memcpy(back.dst, frame->path.src, VB_GID_BYTES);
-	back.sport = VB_ROCE_PORT;
 	back.hop_limit = 64;
-	send_flow(nic, (uint16_t)(flow->dqpn >> VB_INDEX_BITS), &back, flow->slot, VB_FLOW_TELL,
-		  flow->bytes);
+	vb_path_sport_set(nic, &back, src_slot, (uint32_t)flow->slot << VB_INDEX_BITS);
+	send_flow(nic, src_slot, &back, flow->slot, VB_FLOW_TELL, flow->bytes);
 }
 
 void vb_pair_hold(struct vb_nic *nic, struct vb_qp *qp)

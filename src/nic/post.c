@@ -128,6 +128,8 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 		return;
 	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
 	wqe->ud.dqpn = wr->wr.ud.remote_qpn & 0xffffff;
+	vb_path_sport_set(qp->nic, &wqe->ud.path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+			  wqe->ud.dqpn);
 	/* IBA 10.2.5: with the high bit set, the QP's own Q_Key is sent. */
 	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
 }

@@ -189,6 +189,9 @@ static void configure(struct vb_qp *qp, int mask)
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		resp->resources_max = a->max_dest_rd_atomic;
 	qp->dqpn = a->dest_qp_num;
+	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
+		vb_path_sport_set(qp->nic, &qp->path,
+				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn);
 	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
 		req->retries_left = req->retry_cnt;
 		req->rnr_left = req->rnr_retry;

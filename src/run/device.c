@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "link/udp.h"
 #include "run/cancel.h"
 #include "run/eventfd.h"
 #include "run/log.h"
@@ -182,6 +183,20 @@ static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
 	return bytes;
 }
 
+static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot)
+{
+	struct vb_port *port = port_of(arg, src_slot);
+	uint16_t sport;
+	int cancel;
+
+	if (!port)
+		return VB_UDP_PORT;
+	cancel = vb_cancel_defer();
+	sport = port->link->ops->sport(port->link, path, slot);
+	vb_cancel_restore(cancel);
+	return sport;
+}
+
 static void host_kick(void *arg)
 {
 	vb_progress_kick(arg);
@@ -259,6 +274,7 @@ static int nic_start(struct vb_device *dev)
 		.tx = host_tx,
 		.burst_frames_max = host_burst_frames_max,
 		.frame_bytes_max = host_frame_bytes_max,
+		.sport = host_sport,
 		.kick = host_kick,
 		.signal = host_signal,
 		.unsignal = host_unsignal,
@@ -373,7 +389,7 @@ static void forget_in_child(void)
 	vb_progress_forget(dev);
 	vb_gids_close(&dev->gids);
 	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
-		close(dev->ports[i].fd);
+		dev->ports[i].link->ops->forget(dev->ports[i].link);
 }
 
 static void prepare_process(void)

@@ -388,6 +388,9 @@ static void the_rest_is_the_inner_links(void **state)
 	assert_int_equal(frames[2].bytes, 99);
 	assert_int_equal(link->ops->rx_fd(link), 42);
 	assert_int_equal(link->ops->frame_bytes_max(link, &path), 4242);
+	assert_int_equal(link->ops->sport(link, &path, 7), 5007);
+	link->ops->forget(link);
+	assert_true(mock->forgotten);
 	link->ops->destroy(link);
 	assert_true(destroyed);
 }

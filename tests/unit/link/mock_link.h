@@ -27,6 +27,7 @@ struct mock_link {
 	struct vb_frame rx; /* what rx returns, while rx_n */
 	unsigned rx_n;
 	bool *destroyed;
+	bool forgotten;
 };
 
 static struct mock_link *mock_of(struct vb_link *link)
@@ -91,6 +92,18 @@ static uint32_t mock_frame_bytes_max(struct vb_link *link, const struct vb_path 
 	return 4242;
 }
 
+static uint16_t mock_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
+{
+	return (uint16_t)(5000 + slot);
+}
+
+static void mock_forget(struct vb_link *link)
+{
+	struct mock_link *mock = mock_of(link);
+
+	mock->forgotten = true;
+}
+
 static void mock_destroy(struct vb_link *link)
 {
 	struct mock_link *mock = mock_of(link);
@@ -108,6 +121,8 @@ static const struct vb_link_ops mock_ops = {
 	.rx_fd = mock_rx_fd,
 	.deadline_ns = mock_deadline_ns,
 	.frame_bytes_max = mock_frame_bytes_max,
+	.sport = mock_sport,
+	.forget = mock_forget,
 	.destroy = mock_destroy,
 };
 

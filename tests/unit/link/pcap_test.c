@@ -153,7 +153,7 @@ static void sent_bursts_are_recorded_frame_by_frame(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		ip = packet(i, &bytes);
 		assert_int_equal(bytes, 28 + (i < 2 ? 10 : 5));
-		assert_ipv4(ip, bytes, i, 4791, data + 10 * i);
+		assert_ipv4(ip, bytes, i, 1234, data + 10 * i);
 	}
 	assert_ptr_equal(ip + bytes, content + content_bytes);
 	link->ops->destroy(link);
@@ -199,7 +199,7 @@ static void ipv6_headers_are_put_back(void **state)
 	assert_memory_equal(ip + 24, ipv6.dst, 16);
 	for (unsigned i = 8; i < 40; i += 2)
 		pseudo += be16(ip + i);
-	assert_udp(ip + 40, pseudo, 4791, data, sizeof(data));
+	assert_udp(ip + 40, pseudo, 1234, data, sizeof(data));
 	link->ops->destroy(link);
 }
 
@@ -218,6 +218,7 @@ static void a_capture_is_its_owners_alone_or_fails(void **state)
 	assert_int_equal(link->ops->rx_fd(link), 42);
 	assert_true(link->ops->deadline_ns(link) == UINT64_MAX);
 	assert_int_equal(link->ops->frame_bytes_max(link, &ipv4), 4242);
+	assert_int_equal(link->ops->sport(link, &ipv4, 7), 5007);
 	link->ops->destroy(link);
 }
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_LINK_UDP_SENDERS_H
+#define VB_LINK_UDP_SENDERS_H
+
+/*
+ * Sockets that only send: one for each slot that a link sends to, bound to a source port of that
+ * slot's. Frames to different slots are different flows then (RoCEv2 leaves the source port to
+ * the sender, for the sake of such differences), so the GRO of the host that receives them never
+ * merges what belongs to different sockets there.
+ *
+ * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
+ * for good: whoever asks again is not kept waiting by the kernel.
+ */
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+
+enum {
+	VB_UDP_SLOTS = 1024,	    /* a slot is 10 bits */
+	VB_UDP_SENDERS_MAX = 256,   /* of a link */
+	VB_UDP_SENDER_PORT = 0xc000 /* slot 0's, where the dynamic ports begin (RFC 6335) */
+};
+
+struct vb_udp_senders {
+	int family;
+	vb_lock lock; /* whoever makes one */
+	unsigned count;
+	atomic_int fd_plus_1[VB_UDP_SLOTS]; /* 0: not asked for yet; -1: there can be none */
+};
+
+/* The structure is all zero. */
+void vb_udp_senders_init(struct vb_udp_senders *senders, int family);
+
+/* Closes the sockets. In a forked child as well, whoever held the lock. */
+void vb_udp_senders_close(struct vb_udp_senders *senders);
+
+/*
+ * The source port of frames to a slot: its own, or VB_UDP_PORT if there can be no socket for that:
+ * there are VB_UDP_SENDERS_MAX, the port is somebody else's, or half of the descriptors that this
+ * process may have are in use (the rest is the application's). Makes the socket when first asked;
+ * later it is a load. Any thread.
+ */
+uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, uint16_t slot);
+
+/* The socket that sends from a port told by vb_udp_senders_port(), or -1. */
+int vb_udp_senders_fd(struct vb_udp_senders *senders, uint16_t port);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which source port frames to a slot have, and what becomes of it where there is none to be had. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "link/udp_senders.h"
+#include "udp_lib.h"
+
+enum { SLOTS = 3, THREADS = 4, FDS_MAX = 4096 };
+
+static struct vb_link *slot[SLOTS];
+/* Two addresses of this host's, so that this counts as another host. */
+static struct vb_path path;
+
+static int group_create(void **state)
+{
+	if (!netns_enter())
+		return 0;
+	if (!slots_make(slot, SLOTS))
+		return -1;
+	path = path_make("127.0.0.1", "127.0.0.2");
+	*state = slot;
+	return 0;
+}
+
+static int group_destroy(void **state)
+{
+	if (*state)
+		slots_destroy(slot, SLOTS);
+	*state = NULL;
+	return 0;
+}
+
+#define NEEDS_GROUP(state)      \
+	do {                    \
+		if (!*(state))  \
+			skip(); \
+	} while (0)
+
+static uint16_t sport(unsigned from, unsigned to)
+{
+	return slot[from]->ops->sport(slot[from], &path, (uint16_t)to);
+}
+
+static unsigned fds_open(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < FDS_MAX; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* One frame from slot 1 to slot 2: the port that it came from. */
+static unsigned sport_seen(void)
+{
+	struct pollfd pollfd = {slot[2]->ops->rx_fd(slot[2]), POLLIN, 0};
+	struct vb_frame frames[4];
+	uint8_t data[64] = {0};
+
+	assert_int_equal(frame_send_to(slot[1], &path, 2, data, sizeof(data)), 0);
+	poll(&pollfd, 1, 1000);
+	assert_int_equal(vb_link_rx(slot[2], frames, 4), 1);
+	assert_memory_equal(frames[0].path.src, path.src, VB_GID_BYTES);
+	assert_memory_equal(frames[0].path.dst, path.dst, VB_GID_BYTES);
+	return frames[0].path.sport;
+}
+
+/* Take a port, as somebody who does not share it. */
+static int port_take(uint16_t port)
+{
+	struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* --- tests --- */
+
+static void frames_leave_from_the_port_of_their_slot(void **state)
+{
+	static const char *const addresses[][2] = {{"127.0.0.1", "127.0.0.2"}, {"::", "::1"}};
+
+	NEEDS_GROUP(state);
+	for (unsigned i = 0; i < 2; i++) {
+		path = path_make(addresses[i][0], addresses[i][1]);
+		assert_int_equal(sport(1, 2), 0xc002);
+		path.sport = 0xc002;
+		if (i == 1)
+			gid_set(path.src, "::1");
+		assert_int_equal(sport_seen(), 0xc002);
+		path.sport = VB_UDP_PORT;
+		assert_int_equal(sport_seen(), VB_UDP_PORT);
+	}
+	path = path_make("127.0.0.1", "127.0.0.2");
+	assert_int_equal(sport(1, 0), 0xc000);
+	assert_int_equal(sport(1, 1023), 0xc3ff);
+	assert_int_equal(sport(1, 1024), VB_UDP_PORT);
+}
+
+static void neighbours_share_a_port(void **state)
+{
+	NEEDS_GROUP(state);
+	assert_int_equal(sport(0, 2), 0xc002);
+	assert_int_equal(sport(1, 2), 0xc002);
+	path.sport = 0xc002;
+	assert_int_equal(sport_seen(), 0xc002);
+}
+
+static void what_stays_on_the_host_needs_no_port(void **state)
+{
+	unsigned fds;
+
+	NEEDS_GROUP(state);
+	fds = fds_open();
+	path = path_make("127.0.0.1", "127.0.0.1");
+	assert_int_equal(sport(1, 2), VB_UDP_PORT);
+	path = path_make("::1", "::1");
+	assert_int_equal(sport(1, 2), VB_UDP_PORT);
+	assert_int_equal(fds_open(), fds);
+}
+
+/* Its ICRC would be wrong. */
+static void a_port_that_was_not_told_is_not_replaced(void **state)
+{
+	uint8_t data[64] = {0};
+
+	NEEDS_GROUP(state);
+	path.sport = 0xc002;
+	assert_int_equal(frame_send_to(slot[1], &path, 2, data, sizeof(data)), EADDRNOTAVAIL);
+	path.sport = 0xffff;
+	assert_int_equal(frame_send_to(slot[1], &path, 2, data, sizeof(data)), EADDRNOTAVAIL);
+}
+
+static void a_port_of_somebody_elses_is_done_without(void **state)
+{
+	unsigned fds;
+	int fd;
+
+	NEEDS_GROUP(state);
+	fds = fds_open();
+	fd = port_take(0xc002);
+	assert_int_equal(sport(1, 2), VB_UDP_PORT);
+	close(fd);
+	/* For good. */
+	assert_int_equal(sport(1, 2), VB_UDP_PORT);
+	assert_int_equal(sport_seen(), VB_UDP_PORT);
+	assert_int_equal(fds_open(), fds);
+	assert_int_equal(sport(0, 2), 0xc002);
+}
+
+static void sockets_are_bounded(void **state)
+{
+	unsigned fds;
+
+	NEEDS_GROUP(state);
+	fds = fds_open();
+	for (unsigned to = 0; to < VB_UDP_SLOTS; to++)
+		assert_int_equal(sport(1, to),
+				 to < VB_UDP_SENDERS_MAX ? 0xc000 + to : VB_UDP_PORT);
+	assert_int_equal(fds_open(), fds + VB_UDP_SENDERS_MAX);
+	assert_int_equal(sport(1, 7), 0xc007);
+	slots_destroy(slot, SLOTS);
+	*state = NULL;
+	assert_int_equal(fds_open(), fds - SLOTS);
+}
+
+static void the_other_half_of_the_descriptors_is_left(void **state)
+{
+	struct rlimit before, few;
+	unsigned own = 0, fds;
+
+	NEEDS_GROUP(state);
+	fds = fds_open();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 64;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	for (unsigned to = 0; to < VB_UDP_SLOTS; to++)
+		own += sport(1, to) != VB_UDP_PORT;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_in_range(own, 1, 32);
+	assert_int_equal(fds_open(), fds + own);
+	assert_int_equal(sport_seen(), VB_UDP_PORT);
+}
+
+static void a_forked_child_closes_them(void **state)
+{
+	unsigned fds;
+	int status;
+	pid_t pid;
+
+	NEEDS_GROUP(state);
+	fds = fds_open();
+	assert_int_equal(sport(1, 2), 0xc002);
+	assert_int_equal(sport(2, 900), 0xc384);
+	pid = fork();
+	if (pid == 0) {
+		for (unsigned i = 0; i < SLOTS; i++)
+			slot[i]->ops->forget(slot[i]);
+		_exit(fds_open() != fds - SLOTS);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	path.sport = 0xc002;
+	assert_int_equal(sport_seen(), 0xc002);
+}
+
+static void nothing_is_kept_that_is_sent_to_them(void **state)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(0xc002)};
+	uint8_t data[64] = {0};
+	int fd, other;
+
+	NEEDS_GROUP(state);
+	assert_int_equal(vb_udp_socket_sender(&fd, AF_INET6, 0xc002), 0);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+	other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(sendto(other, data, sizeof(data), 0, (struct sockaddr *)&to, sizeof(to)),
+			 sizeof(data));
+	assert_int_equal(recv(fd, data, sizeof(data), MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(other);
+	close(fd);
+}
+
+static void *ask_for_all(void *arg)
+{
+	uintptr_t own = 0;
+
+	for (unsigned to = 0; to < VB_UDP_SLOTS; to++)
+		own += sport(1, to) != VB_UDP_PORT;
+	return (void *)own;
+}
+
+static void threads_may_ask_at_once(void **state)
+{
+	pthread_t thread[THREADS];
+	unsigned fds;
+	void *own;
+
+	NEEDS_GROUP(state);
+	fds = fds_open();
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, ask_for_all, NULL), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(thread[i], &own), 0);
+		assert_int_equal((uintptr_t)own, VB_UDP_SENDERS_MAX);
+	}
+	assert_int_equal(fds_open(), fds + VB_UDP_SENDERS_MAX);
+}
+
+#define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, group_create, group_destroy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		GROUP_TEST(frames_leave_from_the_port_of_their_slot),
+		GROUP_TEST(neighbours_share_a_port),
+		GROUP_TEST(what_stays_on_the_host_needs_no_port),
+		GROUP_TEST(a_port_that_was_not_told_is_not_replaced),
+		GROUP_TEST(a_port_of_somebody_elses_is_done_without),
+		GROUP_TEST(sockets_are_bounded),
+		GROUP_TEST(the_other_half_of_the_descriptors_is_left),
+		GROUP_TEST(a_forked_child_closes_them),
+		GROUP_TEST(nothing_is_kept_that_is_sent_to_them),
+		GROUP_TEST(threads_may_ask_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
