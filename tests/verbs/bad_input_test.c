@@ -234,7 +234,7 @@ static void a_chain_of_receives_stops_at_the_wrong_one(void **state)
 	}
 }
 
-/* The queue ends in the middle of a chain: what fits is executed, bad_wr is the first that did not. */
+/* The queue ends amid a chain: what fits is executed, bad_wr is the first that did not. */
 static void a_full_send_queue_says_which_did_not_fit(void **state)
 {
 	for (int t = 0; t < TYPES; t++) {

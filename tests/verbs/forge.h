@@ -86,7 +86,8 @@ static inline void forge_seal(struct forged *f, const struct sockaddr_in *from)
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* where an LRH would be */
 		0x45, 0xff, (uint8_t)(ip >> 8), (uint8_t)ip, 0, 0, 0x40, 0,
 		0xff, 17, 0xff, 0xff, 0, 0, 0, 0, 127, 0, 0, 1,
-		0, 0, FORGE_PORT >> 8, FORGE_PORT & 255, (uint8_t)(udp >> 8), (uint8_t)udp, 0xff, 0xff,
+		0, 0, FORGE_PORT >> 8, FORGE_PORT & 255,
+		(uint8_t)(udp >> 8), (uint8_t)udp, 0xff, 0xff,
 	};
 	size_t bth = f->bytes < FORGE_BTH_BYTES ? f->bytes : FORGE_BTH_BYTES;
 	uint32_t crc;

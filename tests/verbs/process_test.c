@@ -159,7 +159,8 @@ static void threads_that_share_everything(void **state)
 	vt_pair_open(&s.p, &opt);
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL,
-						i & 1 ? post_on_shared_qp : poll_shared_cqs, &s), 0);
+						i & 1 ? post_on_shared_qp : poll_shared_cqs, &s),
+				 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_join(thread[i], NULL), 0);
 	assert_false(atomic_load(&s.failed));
