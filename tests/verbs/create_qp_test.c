@@ -38,12 +38,14 @@ static void fixture_close(struct fixture *f)
 
 static struct ibv_qp_init_attr init_of(const struct fixture *f, enum ibv_qp_type type)
 {
-	return (struct ibv_qp_init_attr){
-		.send_cq = f->send_cq,
-		.recv_cq = f->recv_cq,
-		.cap = { 2, 2, 1, 1, 0 },
-		.qp_type = type,
-	};
+	struct ibv_qp_init_attr init;
+
+	memset(&init, 0, sizeof(init)); /* the gaps as well: it is compared octet by octet */
+	init.send_cq = f->send_cq;
+	init.recv_cq = f->recv_cq;
+	init.cap = (struct ibv_qp_cap){ 2, 2, 1, 1, 0 };
+	init.qp_type = type;
+	return init;
 }
 
 static void expect_refused(struct ibv_qp_init_attr *init, int err)

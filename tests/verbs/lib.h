@@ -70,7 +70,7 @@ struct vt {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	int gid_index;
-	union ibv_gid gid; /* of 127.0.0.1 */
+	union ibv_gid gid; /* of 127.0.0.1; with VT_IPV6 in the environment, of ::1 */
 };
 
 extern struct vt vt;

@@ -548,6 +548,42 @@ static void contexts_do_not_mix(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+/* QPs of two contexts of one process speak like any two. */
+static void contexts_speak_to_each_other(void **state)
+{
+	const struct vt own = vt;
+	struct vt other = vt;
+	struct vt_options opt = { .type = IBV_QPT_RC };
+	struct vt_end a, b;
+	struct vt_wr w;
+
+	other.ctx = ibv_open_device(vt.ctx->device);
+	assert_non_null(other.ctx);
+	other.pd = ibv_alloc_pd(other.ctx);
+	assert_non_null(other.pd);
+	vt_end_open(&a, &opt, false);
+	vt = other;
+	vt_end_open(&b, &opt, false);
+	vt = own;
+	vt_climb(a.qp, &opt, IBV_QPS_RTS, b.qp->qp_num);
+	vt_climb(b.qp, &opt, IBV_QPS_RTS, a.qp->qp_num);
+	vt_recv(&b, 5);
+	vt_send(&a, &b, 1);
+	vt_expect(b.cq, 5, IBV_WC_SUCCESS);
+	vt_expect(a.cq, 1, IBV_WC_SUCCESS);
+	vt_wr(&w, IBV_WR_RDMA_READ, &b, &a, 4096);
+	vt_post(&b, &w);
+	vt_expect(b.cq, 1, IBV_WC_SUCCESS);
+	/* Keys of one context are no keys in the other. */
+	w.sge.lkey = a.mr->lkey;
+	vt_post(&b, &w);
+	vt_expect(b.cq, 1, IBV_WC_LOC_PROT_ERR);
+	vt_end_close(&b);
+	vt_end_close(&a);
+	assert_int_equal(ibv_dealloc_pd(other.pd), 0);
+	assert_int_equal(ibv_close_device(other.ctx), 0);
+}
+
 static void a_device_can_be_opened_again_and_again(void **state)
 {
 	struct ibv_device *device = vt.ctx->device;
@@ -624,6 +660,7 @@ int main(void)
 		vt_test(a_region_can_be_changed),
 		vt_test(a_refused_change_leaves_the_region_as_it_was),
 		vt_test(contexts_do_not_mix),
+		vt_test(contexts_speak_to_each_other),
 		vt_test(a_device_can_be_opened_again_and_again),
 		vt_test(everything_has_a_name),
 		vt_test(rates_convert_both_ways),
