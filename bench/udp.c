@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * What bare UDP can do on a path, for comparison: the ground that verbatim stands on.
+ *
+ *   udp serve PORT                     answers the others, one after another, until killed
+ *   udp ping HOST PORT OCTETS COUNT    ping-pong, both sides polling: half a round trip, median, us
+ *   udp stream HOST PORT OCTETS SEGMENTS SECONDS
+ *        datagrams of OCTETS, SEGMENTS in each UDP_SEGMENT send, into a UDP_GRO receiver, unpaced:
+ *        what arrived: GB/s, and millions of datagrams a second
+ *
+ * Both run over an ordinary socket, IPv4 or IPv6, unconnected on the serving side as a NIC's is.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#define UDP_GRO 104
+#endif
+
+#define BUFFER_BYTES 65536
+#define SOCKET_BYTES (8 << 20)
+#define PINGS_MAX 1000000
+#define IDLE_NS 300000000u /* a stream that was silent for so long is over */
+
+/* The first octet of a datagram: what it wants. */
+enum { PING = 1, STREAM, REPORT };
+
+struct report {
+	uint8_t kind;
+	uint64_t octets, datagrams, ns;
+} __attribute__((packed));
+
+static uint8_t buffer[BUFFER_BYTES];
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int socket_make(int family)
+{
+	int fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int bytes = SOCKET_BYTES;
+
+	if (fd < 0)
+		die("socket");
+	/* Root gets what it asks for, others what the system allows. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	return fd;
+}
+
+/* One receive: how many octets, of datagrams how large (GRO); 0 if there is nothing. */
+static size_t receive(int fd, struct sockaddr_in6 *from, size_t *each)
+{
+	struct iovec iov = { buffer, sizeof(buffer) };
+	union {
+		char octets[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr msg = {
+		.msg_name = from, .msg_namelen = sizeof(*from), .msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(fd, &msg, 0);
+	int segment;
+
+	if (n < 0 && errno != EAGAIN && errno != ECONNREFUSED)
+		die("recvmsg");
+	if (n <= 0)
+		return 0;
+	*each = (size_t)n;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+			memcpy(&segment, CMSG_DATA(c), sizeof(segment));
+			*each = (size_t)segment;
+		}
+	}
+	return (size_t)n;
+}
+
+/* Counts a stream from its first datagram to the last, then tells its sender. */
+static void stream_count(int fd, struct sockaddr_in6 *from, size_t n, size_t each)
+{
+	struct report report = { .kind = REPORT, .octets = n, .datagrams = (n + each - 1) / each };
+	uint64_t start = now_ns(), last = start;
+
+	while (now_ns() - last < IDLE_NS) {
+		n = receive(fd, from, &each);
+		if (!n)
+			continue;
+		report.octets += n;
+		report.datagrams += (n + each - 1) / each;
+		last = now_ns();
+	}
+	report.ns = last - start;
+	sendto(fd, &report, sizeof(report), 0, (struct sockaddr *)from, sizeof(*from));
+}
+
+static _Noreturn void serve(uint16_t port)
+{
+	struct sockaddr_in6 from, at = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int fd = socket_make(AF_INET6), on = 1;
+	size_t n, each;
+
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)))
+		die("bind");
+	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+	for (;;) {
+		n = receive(fd, &from, &each);
+		if (n && buffer[0] == PING)
+			sendto(fd, buffer, n, 0, (struct sockaddr *)&from, sizeof(from));
+		else if (n && buffer[0] == STREAM)
+			stream_count(fd, &from, n, each);
+	}
+}
+
+static int connect_to(const char *host, const char *port)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM }, *found;
+	int fd;
+
+	if (getaddrinfo(host, port, &hints, &found)) {
+		fprintf(stderr, "udp: no such host: %s\n", host);
+		exit(1);
+	}
+	fd = socket_make(found->ai_family);
+	if (connect(fd, found->ai_addr, found->ai_addrlen))
+		die("connect");
+	freeaddrinfo(found);
+	return fd;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* One ping and its answer; again if it got lost. */
+static uint32_t ping_once(int fd, size_t octets)
+{
+	uint64_t start;
+
+	for (;;) {
+		start = now_ns();
+		if (send(fd, buffer, octets, 0) < 0 && errno != EAGAIN && errno != ECONNREFUSED)
+			die("send");
+		while (now_ns() - start < IDLE_NS) {
+			if (recv(fd, buffer, sizeof(buffer), 0) > 0)
+				return (uint32_t)(now_ns() - start);
+		}
+	}
+}
+
+static int ping(int fd, size_t octets, size_t count)
+{
+	uint32_t *took = calloc(count, sizeof(*took));
+
+	if (!took)
+		die("calloc");
+	buffer[0] = PING;
+	for (size_t i = 0; i < count; i++)
+		took[i] = ping_once(fd, octets);
+	qsort(took, count, sizeof(*took), compare);
+	printf("%.3f us\n", took[count / 2] / 2000.0);
+	free(took);
+	return 0;
+}
+
+static int stream(int fd, size_t octets, size_t segments, unsigned seconds)
+{
+	int each = (int)octets;
+	uint64_t end = now_ns() + seconds * 1000000000ull;
+	struct report report = { .kind = 0 };
+
+	if (segments > 1 && setsockopt(fd, SOL_UDP, UDP_SEGMENT, &each, sizeof(each)))
+		die("UDP_SEGMENT");
+	for (size_t i = 0; i < segments; i++)
+		buffer[i * octets] = STREAM;
+	while (now_ns() < end) {
+		if (send(fd, buffer, octets * segments, 0) < 0 && errno != EAGAIN &&
+		    errno != ECONNREFUSED && errno != ENOBUFS)
+			die("send");
+	}
+	end = now_ns() + 10ull * IDLE_NS;
+	while (report.kind != REPORT && now_ns() < end) {
+		if (recv(fd, &report, sizeof(report), 0) < 0)
+			usleep(1000);
+	}
+	if (report.kind != REPORT || !report.ns) {
+		fputs("udp: nobody counted\n", stderr);
+		return 1;
+	}
+	printf("%.3f GB/s %.3f M/s\n", (double)report.octets / (double)report.ns,
+	       (double)report.datagrams * 1e3 / (double)report.ns);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	size_t octets = argc > 4 ? strtoul(argv[4], NULL, 0) : 0;
+	size_t count = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
+
+	if (!strcmp(what, "serve") && argc == 3)
+		serve((uint16_t)atoi(argv[2]));
+	if (!octets || !count || octets > BUFFER_BYTES || count > PINGS_MAX) {
+		fputs("usage: udp serve PORT | ping HOST PORT OCTETS COUNT | "
+		      "stream HOST PORT OCTETS SEGMENTS SECONDS\n",
+		      stderr);
+		return 2;
+	}
+	if (!strcmp(what, "ping") && argc == 6)
+		return ping(connect_to(argv[2], argv[3]), octets, count);
+	if (!strcmp(what, "stream") && argc == 7 && octets * count < BUFFER_BYTES)
+		return stream(connect_to(argv[2], argv[3]), octets, count, (unsigned)atoi(argv[6]));
+	return 2;
+}
