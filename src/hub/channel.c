@@ -161,8 +161,11 @@ int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigne
 		return errno == EAGAIN || errno == EINTR ? EAGAIN : ECONNRESET;
 	/* The kernel closes what found no room; what did is ours to close. */
 	*n = fds_take(&header, fds);
-	rc = header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? EPROTO : 0;
-	if (!rc)
+	if (header.msg_flags & MSG_CTRUNC)
+		rc = EMFILE;
+	else if (header.msg_flags & MSG_TRUNC)
+		rc = EPROTO;
+	else
 		rc = vb_hub_msg_parse(msg, data, (size_t)bytes, *n);
 	while (rc && *n)
 		close(fds[--*n]);

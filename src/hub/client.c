@@ -253,6 +253,9 @@ static void turn_locked(struct vb_hub_client *client)
 	}
 	if (!rc)
 		fds_close(fds, n);
+	/* To wait for another hub would not help: whoever asks is told. */
+	if (rc == EMFILE)
+		client->error = rc;
 	hub_lost(client);
 }
 

@@ -458,6 +458,49 @@ static void be_nobody(void *arg)
 	pause();
 }
 
+static void descriptors_allow(rlim_t number)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = number;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* One descriptor more each time, until there are enough: EMFILE it is at every step before. */
+static void too_few_descriptors_are_emfile(void **state)
+{
+	struct vb_hub_client *before, *client = NULL;
+	struct vb_hub_slot slot;
+	struct rlimit limit;
+	rlim_t number;
+	int free_fd, rc;
+
+	NEEDS_HUB(state);
+	before = client_open();
+	getrlimit(RLIMIT_NOFILE, &limit);
+	free_fd = fcntl(0, F_DUPFD, 3);
+	close(free_fd);
+	number = (rlim_t)free_fd;
+	do {
+		descriptors_allow(number++);
+		rc = vb_hub_client_open(&client);
+		descriptors_allow(limit.rlim_cur);
+		assert_true(rc == 0 || rc == EMFILE);
+	} while (rc);
+	assert_true(number > (rlim_t)free_fd + 1);
+	number -= 3;
+	do {
+		descriptors_allow(number++);
+		rc = vb_hub_client_lease(client, &slot);
+		descriptors_allow(limit.rlim_cur);
+		assert_true(rc == 0 || rc == EMFILE);
+	} while (rc);
+	close(slot.fd);
+	vb_hub_client_close(client);
+	vb_hub_client_close(before);
+}
+
 static void other_users_are_kept_apart(void **state)
 {
 	struct vb_hub_client *client;
@@ -581,6 +624,7 @@ int main(void)
 		HUB_TEST(nonsense_costs_the_connection_and_nothing_else),
 		HUB_TEST(without_verbatimd_there_is_enoent),
 		HUB_TEST(a_strangers_port_is_eaddrinuse),
+		HUB_TEST(too_few_descriptors_are_emfile),
 		HUB_TEST(other_users_are_kept_apart),
 		HUB_TEST(a_forked_child_that_forgets_disturbs_nobody),
 		HUB_TEST(threads_may_lease_at_once),
