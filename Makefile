@@ -16,7 +16,7 @@ build: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja:
 	@scripts/deps.sh build
-	@meson setup $(BUILD) --prefix $(PREFIX) $(MESON_FLAGS)
+	@meson setup $(BUILD) --prefix "$(PREFIX)" $(MESON_FLAGS)
 
 demo:
 	@scripts/deps.sh build demo
@@ -57,7 +57,7 @@ format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 install: build
-	@meson configure $(BUILD) --prefix $(PREFIX)
+	@meson configure $(BUILD) --prefix "$(PREFIX)"
 	@meson install -C $(BUILD)
 
 clean:
