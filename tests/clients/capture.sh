@@ -10,7 +10,8 @@ clients() {
 	local why kind program
 	for kind in rc uc ud srq; do
 		pair_run ibv_${kind}_pingpong -p PORT -g "$gid" -s 1000 -n 20 -- \
-			ibv_${kind}_pingpong -p PORT -g "$gid" -s 1000 -n 20 "$address" || echo "$why"
+			ibv_${kind}_pingpong -p PORT -g "$gid" -s 1000 -n 20 "$address" ||
+			echo "$why"
 	done
 	pair_run ibv_rc_pingpong -p PORT -g "$gid" -s 10001 -n 20 -- \
 		ibv_rc_pingpong -p PORT -g "$gid" -s 10001 -n 20 "$address" || echo "$why"
@@ -20,7 +21,8 @@ clients() {
 			$program -n 20 -F -x "$gid" -p PORT "$address" || echo "$why"
 	done
 	pair_run "$VB_ROOT/tests/lib/traffic.py" -p PORT -g "$gid" -n 1 -s 320000 -- \
-		"$VB_ROOT/tests/lib/traffic.py" -p PORT -g "$gid" -n 1 -s 320000 "$address" || echo "$why"
+		"$VB_ROOT/tests/lib/traffic.py" -p PORT -g "$gid" -n 1 -s 320000 "$address" ||
+		echo "$why"
 }
 
 # icrc_judge NAME FILE ...
@@ -47,7 +49,8 @@ tshark_judge() {
 	fi
 	for opcode in 'SEND First' 'SEND Middle' 'SEND Last' 'SEND Only' \
 		'RDMA WRITE First' 'RDMA WRITE Middle' 'RDMA WRITE Last' 'RDMA READ Request' \
-		'RDMA READ response First' 'RDMA READ response Last' 'Acknowledge' 'ATOMIC Acknowledge' \
+		'RDMA READ response First' 'RDMA READ response Last' 'Acknowledge' \
+		'ATOMIC Acknowledge' \
 		'CmpSwap' 'FetchAdd'; do
 		grep -qi "Opcode: .*(RC) - $opcode" "$tmp/text" ||
 			fail "$name: RC $opcode" "tshark sees none"

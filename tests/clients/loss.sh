@@ -14,7 +14,8 @@ traffic=$VB_ROOT/tests/lib/traffic.py
 traffic() {
 	local name=$1 expect='traffic: '
 	shift
-	pair "$name" "$traffic" -p PORT -g "$gid" "$@" -- "$traffic" -p PORT -g "$gid" "$@" "$address"
+	pair "$name" "$traffic" -p PORT -g "$gid" "$@" -- \
+		"$traffic" -p PORT -g "$gid" "$@" "$address"
 }
 
 # What clients do otherwise over such a path. perftest has timeout 14 and 7 retries.
@@ -56,7 +57,7 @@ if hosts_make 1500; then
 		unset VERBATIM_FAULT
 	done
 
-	# One in a hundred of what either host receives. Batches count as one: several packets at once.
+	# One in a hundred of what either host receives. A batch counts as one: several packets.
 	rules='table inet verbatim { chain loss { type filter hook input priority 0;
 		udp dport 4791 numgen random mod 100 < 1 counter drop; }; }'
 	if nft "$rules" 2>"$tmp/nft" && "${on_b[@]}" nft "$rules"; then

@@ -36,7 +36,8 @@ module() {
 	rc=$?
 	cat "$tmp/module"
 	if [ $rc != 0 ]; then
-		fail "$1test_$2" "$(status_say $rc), $(grep ^running "$tmp/errors" | tail -1)" "$tmp/errors"
+		fail "$1test_$2" "$(status_say $rc), $(grep ^running "$tmp/errors" | tail -1)" \
+			"$tmp/errors"
 	elif grep -q ^FAIL "$tmp/module"; then
 		failures=$((failures + 1))
 		sed 's/^/    /' "$tmp/errors"

@@ -4,7 +4,7 @@
 # sets $rounds and $gid. Traffic flows both ways with many requests outstanding, so that whoever
 # survives has something that his peer's death must fail.
 
-survivor_s=20		# within which a survivor has to find out; perftest's retries take half a second
+survivor_s=20		# to find out in; perftest's retries take half a second
 
 # How many datagrams this host has sent.
 datagrams() {
@@ -58,7 +58,8 @@ hub_empty() {
 	local i
 	for ((i = 0; i < 100; i++)); do
 		"$VB_BUILD/verbatim" hub status >"$tmp/hub"
-		grep -Eq ': 0 clients|not running' "$tmp/hub" && ! grep -q '^ *slot' "$tmp/hub" && return 0
+		grep -Eq ': 0 clients|not running' "$tmp/hub" &&
+			! grep -q '^ *slot' "$tmp/hub" && return 0
 		sleep 0.05
 	done
 	why="the hub still has a client"

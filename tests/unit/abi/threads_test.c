@@ -163,6 +163,11 @@ static void threads_may_be_cancelled(void **state)
 	pthread_t thread;
 	void *result;
 
+#ifdef __SANITIZE_ADDRESS__
+	/* Its runtime takes the unwound stack of a cancelled thread for one in use. */
+	ibv_destroy_comp_channel(channel);
+	skip();
+#endif
 	for (int i = 0; i < 20; i++) {
 		pthread_create(&thread, NULL, poll_and_post, pairs[0]);
 		usleep(1000 * (i % 5));

@@ -132,7 +132,8 @@ static void a_large_burst_goes_alone(void **state)
 static void a_question_is_answered_at_once(void **state)
 {
 	const struct vb_flow ask = {
-		.kind = VB_FLOW_ASK, .dqpn = SRC_SLOT << VB_INDEX_BITS, .slot = DST_SLOT, .bytes = 42
+		.kind = VB_FLOW_ASK, .dqpn = SRC_SLOT << VB_INDEX_BITS, .slot = DST_SLOT,
+		.bytes = 42,
 	};
 	struct vb_frame frame = { .bytes = VB_FLOW_FRAME_BYTES };
 	struct vb_flow told;
