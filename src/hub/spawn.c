@@ -131,9 +131,14 @@ static void files_close(void)
 
 static void files_open(const struct vb_hub_spawn *spawn)
 {
-	int null = open("/dev/null", O_RDWR);
-	int log = open(spawn->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	int null = open("/dev/null", O_RDWR), log;
 
+	/* An application may have closed any of the three: what is opened must not land there. */
+	while (null >= 0 && null <= STDERR_FILENO)
+		null = dup(null);
+	log = open(spawn->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	while (log >= 0 && log <= STDERR_FILENO)
+		log = dup(log);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	dup2(log < 0 ? null : log, STDERR_FILENO);

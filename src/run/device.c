@@ -347,6 +347,16 @@ static void log_counters(struct vb_device *dev)
 	}
 }
 
+/* A program that gives up exits without closing: just then the counters are worth something. */
+static void __attribute__((destructor)) log_counters_at_exit(void)
+{
+	if (!vb_lock_try(&current_lock))
+		return;
+	if (current)
+		log_counters(current);
+	vb_lock_drop(&current_lock);
+}
+
 /* So that the slots' next owners do not get packets that were meant for QPs of ours. */
 static void mark_slots(struct vb_device *dev)
 {
