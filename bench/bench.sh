@@ -105,7 +105,7 @@ path_veth() {
 		return
 	fi
 	hosts_use 4
-	bare $a4
+	bare "$a4"
 	verbs
 }
 

@@ -12,17 +12,15 @@ fi
 
 # pingpongs: every service; the client's check of the data is on.
 pingpongs() {
-	local kind size
+	local kind size expect='iters in'
 	for kind in rc uc ud srq; do
 		for size in 1 1024 65536 1048576; do
 			[ $kind = ud ] && [ $size -gt 1024 ] && continue
-			expect='iters in' pair "$PREFIX $kind pingpong $size" \
-				ibv_${kind}_pingpong -p PORT -g "$gid" -s $size -n 50 -c -- \
-				ibv_${kind}_pingpong -p PORT -g "$gid" -s $size -n 50 -c "$address"
+			twins "$PREFIX $kind pingpong $size" \
+				ibv_${kind}_pingpong -p PORT -g "$gid" -s $size -n 50 -c
 		done
 	done
-	expect='iters in' pair "$PREFIX rc pingpong -e" ibv_rc_pingpong -p PORT -g "$gid" -e -- \
-		ibv_rc_pingpong -p PORT -g "$gid" -e "$address"
+	twins "$PREFIX rc pingpong -e" ibv_rc_pingpong -p PORT -g "$gid" -e
 }
 
 for mtu in 1500 9000; do

@@ -14,20 +14,31 @@ traffic=$VB_ROOT/tests/lib/traffic.py
 traffic() {
 	local name=$1 expect='traffic: '
 	shift
-	pair "$name" "$traffic" -p PORT -g "$gid" "$@" -- \
-		"$traffic" -p PORT -g "$gid" "$@" "$address"
+	twins "$name" "$traffic" -p PORT -g "$gid" "$@"
+}
+
+# pingpong NAME PROGRAM ARGS ...: ibverbs-utils' ping-pongs part without a word. Whoever has all
+# that he waits for leaves, and if the acknowledgement that he sent last is lost the other asks in
+# vain; that is nobody's fault, and rare, so it may happen, but not always.
+pingpong() {
+	local name=$1 expect='iters in' why
+	shift
+	for _ in 1 2 3 4; do
+		if pair_run "$@" -p PORT -g "$gid" -- "$@" -p PORT -g "$gid" "$address"; then
+			ok "$name"
+			return
+		fi
+		grep -q 'retry counter exceeded' "$tmp/server" "$tmp/client" || break
+	done
+	fail "$name" "$why" "$tmp/server" "$tmp/client"
 }
 
 # What clients do otherwise over such a path. perftest has timeout 14 and 7 retries.
 clients() {
 	traffic "$PREFIX traffic MTU 1024" -n 5
 	traffic "$PREFIX traffic MTU 256" -n 3 -m 256 -s 327680
-	expect='iters in' pair "$PREFIX rc pingpong" \
-		ibv_rc_pingpong -p PORT -g "$gid" -s 65536 -n 200 -c -- \
-		ibv_rc_pingpong -p PORT -g "$gid" -s 65536 -n 200 -c "$address"
-	expect='iters in' pair "$PREFIX srq pingpong" \
-		ibv_srq_pingpong -p PORT -g "$gid" -n 100 -c -- \
-		ibv_srq_pingpong -p PORT -g "$gid" -n 100 -c "$address"
+	pingpong "$PREFIX rc pingpong" ibv_rc_pingpong -s 65536 -n 200 -c
+	pingpong "$PREFIX srq pingpong" ibv_srq_pingpong -n 100 -c
 	perf_plain ib_send_bw -n 300
 	perf_plain ib_write_bw -n 300
 	perf_plain ib_read_bw -n 300
@@ -38,7 +49,6 @@ clients() {
 }
 
 export VERBATIM_FAULT=$fault
-address=127.0.0.1
 gid=$(gid_index 127.0.0.1)
 PREFIX="faults on one host:"
 clients

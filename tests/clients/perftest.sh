@@ -5,7 +5,6 @@
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
 
-address=127.0.0.1
 gid=$(gid_index 127.0.0.1)
 
 perf_services

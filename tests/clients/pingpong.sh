@@ -6,14 +6,13 @@
 
 expect='iters in'
 
-# pingpong NAME PROGRAM ADDRESS ARGS ...
+# pingpong NAME PROGRAM GID ARGS ...: they meet at an IPv4 address whatever the GIDs are, for some
+# servers listen nowhere else
 pingpong() {
-	local name=$1 program=$2 address=$3 gid
+	local name=$1 program=$2 gid
+	gid=$(gid_index "$3")
 	shift 3
-	gid=$(gid_index "$address")
-	# They meet at an IPv4 address whatever the GIDs are: some servers listen nowhere else.
-	pair "$name" "$program" -p PORT -g "$gid" "$@" -- \
-		"$program" -p PORT -g "$gid" "$@" 127.0.0.1
+	twins "$name" "$program" -p PORT -g "$gid" "$@"
 }
 
 # iterations SIZE: enough to wrap the queues while messages are small.
@@ -23,12 +22,12 @@ iterations() {
 
 # service NAME PROGRAM SIZE ...
 service() {
-	local name=$1 program=$2 size address n
+	local name=$1 program=$2 size from n
 	shift 2
-	for address in 127.0.0.1 ::1; do
+	for from in 127.0.0.1 ::1; do
 		for size; do
 			n=$(iterations "$size")
-			pingpong "$name $address $size" "$program" "$address" -s "$size" -n "$n" -c
+			pingpong "$name $from $size" "$program" "$from" -s "$size" -n "$n" -c
 		done
 	done
 	pingpong "$name plain" "$program" 127.0.0.1

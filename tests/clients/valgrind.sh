@@ -22,7 +22,7 @@ memcheck=(valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kin
 grind() {
 	local name=$1
 	shift
-	pair "$name" "${memcheck[@]}" "$@" -p PORT -- "${memcheck[@]}" "$@" -p PORT 127.0.0.1
+	twins "$name" "${memcheck[@]}" "$@" -p PORT
 }
 
 grind "rc pingpong" ibv_rc_pingpong -g "$gid" -n 100 -c

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# perftest's programs as tests; source it after suite.sh. The suite sets $gid and $address.
+# perftest's programs as tests; source it after suite.sh. The suite sets $gid.
 
 # A row of results: a size, then numbers. (A run in which nothing moved prints 0.00 everywhere.)
 perftest_row='^ *[0-9]+ +[0-9]+ +.*[1-9]'
@@ -9,8 +9,7 @@ perftest_row='^ *[0-9]+ +[0-9]+ +.*[1-9]'
 perf() {
 	local name=$1 expect=$perftest_row
 	shift
-	pair "$name" "$@" -d verbatim0 -F -x "$gid" -p PORT -- \
-		"$@" -d verbatim0 -F -x "$gid" -p PORT "$address"
+	twins "$name" "$@" -d verbatim0 -F -x "$gid" -p PORT
 }
 
 # The same, named by the command line, and by what PREFIX says.

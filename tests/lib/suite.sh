@@ -6,6 +6,7 @@
 #   ok NAME, fail NAME WHY [FILE ...], skip NAME WHY      one result; FILEs are shown
 #   check NAME CMD ...       ok if the command succeeds, else FAIL with its output
 #   pair NAME SERVER ... -- CLIENT ...   runs both on the NIC; see there
+#   twins NAME CMD ...       a pair: CMD is the server, CMD $address the client
 #   gid_index ADDRESS [ON ...]           the index of an address in the GID table
 #   suite_end                            the last line of every suite
 #
@@ -38,6 +39,7 @@ failures=0
 limit_s=60		# of a single program; a sanitizer makes it slower
 [ -z "$VB_SANITIZE" ] || limit_s=180
 port=19000		# the last one that a pair met at
+address=127.0.0.1	# where the client of twins finds the server
 expect=			# what the client's output has to match, if anything
 on_server=() on_client=()	# what puts a program on another host or makes it another user
 
@@ -162,6 +164,13 @@ pair() {
 	else
 		fail "$name" "$why" "$tmp/server" "$tmp/client"
 	fi
+}
+
+# twins NAME CMD ...: most clients are servers if no address stands behind their options.
+twins() {
+	local name=$1
+	shift
+	pair "$name" "$@" -- "$@" "$address"
 }
 
 # gid_index ADDRESS [ON ...]: on the host that ON leads to.
