@@ -11,18 +11,19 @@ datagrams() {
 	awk '$1 == "Udp:" { n = $5 } END { print n }' /proc/net/snmp
 }
 
-# traffic_start PROGRAM ARGS ...: sets $server and $client, the processes' ids, once packets flow
+# traffic_start PROGRAM ARGS ...: sets $server and $client, the processes' ids, once packets flow;
+# what they say goes to $tmp/one and $tmp/other
 traffic_start() {
 	local before i
 	before=$(datagrams)
 	port=$((port + 1))
-	"${on_server[@]}" "${run[@]}" "$@" -F -x "$gid" -p $port >"$tmp/server" 2>&1 &
+	"${on_server[@]}" "${run[@]}" "$@" -F -x "$gid" -p $port >"$tmp/one" 2>&1 &
 	server=$!
 	if ! port_wait $port $server; then
 		why="the server does not listen"
 		return 1
 	fi
-	"${on_client[@]}" "${run[@]}" "$@" -F -x "$gid" -p $port 127.0.0.1 >"$tmp/client" 2>&1 &
+	"${on_client[@]}" "${run[@]}" "$@" -F -x "$gid" -p $port 127.0.0.1 >"$tmp/other" 2>&1 &
 	client=$!
 	for ((i = 0; i < 200; i++)); do
 		[ $(($(datagrams) - before)) -gt 1000 ] && break
@@ -76,14 +77,14 @@ kill_server() {
 	traffic_start "$@" -D 60 || return 1
 	kill -KILL "$server"
 	wait "$server" 2>/dev/null
-	survivor_judge "$client" "$tmp/client"
+	survivor_judge "$client" "$tmp/other"
 }
 
 kill_client() {
 	traffic_start "$@" -D 60 || return 1
 	kill -KILL "$client"
 	wait "$client" 2>/dev/null
-	survivor_judge "$server" "$tmp/server"
+	survivor_judge "$server" "$tmp/one"
 }
 
 kill_both() {
@@ -114,7 +115,7 @@ kill_hub_and_server() {
 	traffic_start "$@" -D 60 || return 1
 	kill -KILL "$(hub_pid)" "$server"
 	wait "$server" 2>/dev/null
-	survivor_judge "$client" "$tmp/client"
+	survivor_judge "$client" "$tmp/other"
 }
 
 # killing HOW PROGRAM ARGS ...: one of the above, $rounds times
@@ -123,7 +124,7 @@ killing() {
 	for ((round = 1; round <= rounds; round++)); do
 		: >"$tmp/hub"
 		"$@" && hub_empty && run_again && hub_empty && continue
-		fail "$name, round $round" "$why" "$tmp/server" "$tmp/client" "$tmp/hub"
+		fail "$name, round $round" "$why" "$tmp/one" "$tmp/other" "$tmp/hub"
 		kill -KILL "$server" "$client" 2>/dev/null
 		return
 	done
