@@ -46,7 +46,7 @@ fi
 # ibv_asyncwatch waits for events that do not come; and one comes when an interface goes.
 watch() {
 	local pid
-	stdbuf -oL "${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
+	"${run[@]}" stdbuf -oL ibv_asyncwatch >"$tmp/watch" 2>&1 &
 	pid=$!
 	sleep 1
 	if ! kill -0 $pid 2>/dev/null; then
