@@ -6,8 +6,7 @@
 # Says nothing and needs no root where nothing is missing.
 set -eu
 
-build="gcc make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev libpcap-dev
-	libjson-c-dev"
+build="gcc make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev"
 demo="perftest iproute2"
 test="$build $demo python3 libcmocka-dev binutils ibverbs-utils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils tshark nftables iperf3 util-linux

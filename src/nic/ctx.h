@@ -16,7 +16,6 @@ struct vb_ctx {
 	struct vb_nic *nic;
 	vb_lock lock;
 	struct vb_event *events, **events_tail;
-	_Atomic uint32_t objects; /* PDs, CQs and channels that live in it */
 	void *run;		  /* belongs to `run` */
 	struct verbs_context ibv; /* must stay last: `ibv.context` is what the application holds */
 };

@@ -137,6 +137,7 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 static int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe)
 {
 	const struct opcode_row *row;
+	uint64_t bytes;
 	int err = opcode_row(qp, wr, &row);
 
 	if (!err)
@@ -145,8 +146,9 @@ static int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe 
 		return err;
 	wqe->wr_id = wr->wr_id;
 	wqe->kind = row->kind;
-	wqe->fault = device_fault(qp, wqe, total_bytes(wr));
-	wqe->bytes = wqe->fault ? 0 : (uint32_t)total_bytes(wr);
+	bytes = total_bytes(wr);
+	wqe->fault = device_fault(qp, wqe, bytes);
+	wqe->bytes = wqe->fault ? 0 : (uint32_t)bytes;
 	wqe->extra = row->extra;
 	wqe->wc_opcode = row->wc_opcode;
 	wqe->flags = (uint8_t)wr->send_flags;

@@ -30,7 +30,6 @@
 	X(DROP_STRANGER, "drop_wrong_peer")                                                       \
 	X(DROP_PKEY, "drop_pkey")                                                                 \
 	X(DROP_QKEY, "drop_qkey")                                                                 \
-	X(DROP_PSN, "drop_psn")                                                                   \
 	X(DROP_STALE, "drop_stale_response")                                                      \
 	X(DROP_SEQUENCE, "drop_opcode_sequence")                                                  \
 	X(DROP_NO_RECV, "drop_no_receive_wr")                                                     \
