@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,17 +21,23 @@
 #define MS_NS 1000000ull
 
 enum {
+	NONE = -1,
 	CONNS_MAX = 4096,
+	CONN_FDS = 1 + VB_HUB_OFFER_FDS, /* descriptors of a connection, at most */
+	OTHER_FDS = 12,			 /* those that belong to none, nor to a slot */
 	STRAYS_PER_TURN = 64, /* datagrams for slot 0 that are thrown away before the next poll */
 	/*
 	 * A process that is killed has not told how far its indices had counted. It tells now and
 	 * then (client.h), and this many are skipped: old packets hit no QP of the next tenant.
 	 */
 	INDEX_SKIP = 256,
+	SLOT_BITS = 64,
 };
 
 /* How long the clients of a dead hub get to come with the keeper. */
 static const uint64_t seek_ns = 1000 * MS_NS, seek_step_ns = 10 * MS_NS;
+/* How long somebody who wants to reach a slot waits for its holder to say that it is his. */
+static const uint64_t reach_ns = 1000 * MS_NS, reach_step_ns = 10 * MS_NS;
 /* A connection on which nothing is said is closed. */
 static const uint64_t silence_ns = 5000 * MS_NS;
 /* No descriptors left: let the backlog wait. */
@@ -46,6 +53,7 @@ enum role {
 	STRANGER, /* has said nothing yet */
 	CLIENT,
 	TENANT, /* wants a slot, as soon as we serve */
+	ASKER,	/* wants to reach a slot, as soon as we know whose it is */
 	GONE,	/* to be closed at the end of the turn */
 };
 
@@ -54,8 +62,12 @@ struct conn {
 	pid_t pid;
 	enum role role;
 	bool welcome; /* CLIENT: has been sent the keeper */
+	bool shm;     /* CLIENT: can be reached through shared memory, with what is in fds */
 	uint64_t since_ns;
 	char comm[VB_HUB_COMM_BYTES];
+	struct vb_hub_reach reach;		      /* ASKER: to do; the ring is in fds */
+	int fds[VB_HUB_OFFER_FDS];		      /* CLIENT: bell, export */
+	uint64_t slots[VB_HUB_SLOTS_MAX / SLOT_BITS]; /* CLIENT: those it has marked */
 };
 
 struct lease {
@@ -71,10 +83,10 @@ struct hub {
 	int error; /* why it leaves */
 	enum phase phase;
 	uint64_t idle_ns, start_ns, busy_ns, accept_ns; /* started; last seen busy; accepts again */
-	uint64_t leases, strays;
+	uint64_t leases, strays, rings;
 	struct vb_slots slots;
 	struct lease lease[VB_HUB_SLOTS_MAX];
-	unsigned conns;
+	unsigned conns, conns_max;
 	struct conn conn[CONNS_MAX];
 	struct pollfd pollfd[CONNS_MAX + 2];
 };
@@ -86,6 +98,47 @@ static uint32_t random_index(void)
 	if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value))
 		value = (uint32_t)vb_hub_now_ns();
 	return value % VB_HUB_INDICES;
+}
+
+static bool slot_held(unsigned slot)
+{
+	int fd, rc = vb_hub_slot_name_take(&fd, slot);
+
+	if (!rc)
+		close(fd);
+	return rc == EADDRINUSE;
+}
+
+static bool slot_is_marked(const struct conn *conn, unsigned slot)
+{
+	return conn->slots[slot / SLOT_BITS] >> slot % SLOT_BITS & 1;
+}
+
+static void slot_mark(struct conn *conn, unsigned slot, bool on)
+{
+	uint64_t bit = 1ull << slot % SLOT_BITS;
+
+	conn->slots[slot / SLOT_BITS] &= ~bit;
+	conn->slots[slot / SLOT_BITS] |= on ? bit : 0;
+}
+
+/* Who said that the slot is his; NULL if nobody has, as far as we have listened. */
+static struct conn *client_of(struct hub *hub, unsigned slot)
+{
+	for (unsigned i = 0; i < hub->conns; i++) {
+		if (hub->conn[i].role == CLIENT && slot_is_marked(&hub->conn[i], slot))
+			return &hub->conn[i];
+	}
+	return NULL;
+}
+
+static void conn_fds_close(struct conn *conn)
+{
+	for (unsigned i = 0; i < VB_HUB_OFFER_FDS; i++) {
+		if (conn->fds[i] != NONE)
+			close(conn->fds[i]);
+		conn->fds[i] = NONE;
+	}
 }
 
 /* Find a slot that nobody holds and take its name. 0, ENOSPC, or a positive errno. */
@@ -124,6 +177,9 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 		lease->indexed = true;
 		lease->pid = conn->pid;
 		lease->since_ns = vb_hub_now_ns();
+		/* Whoever had it before has not been seen to die yet. */
+		for (unsigned i = 0; i < hub->conns; i++)
+			slot_mark(&hub->conn[i], slot, false);
 		memcpy(lease->comm, conn->comm, sizeof(lease->comm));
 		hub->leases++;
 		vb_udp_socket_drain(hub->slots.fd[slot]);
@@ -144,7 +200,7 @@ static void client_serve(struct hub *hub, struct conn *conn)
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WELCOME);
 
 	conn->welcome = true;
-	if (vb_hub_send(conn->fd, &msg, hub->slots.keeper, VB_HUB_FDS_MAX))
+	if (vb_hub_send(conn->fd, &msg, hub->slots.keeper, VB_HUB_KEEPER_FDS))
 		conn->role = GONE;
 }
 
@@ -229,6 +285,7 @@ static void on_mark(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 		conn->role = GONE;
 		return;
 	}
+	slot_mark(conn, msg->mark.slot, true);
 	lease->indexed = true;
 	lease->next_index = msg->mark.next_index;
 	lease->pid = conn->pid;
@@ -246,13 +303,26 @@ static void on_lease(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 		tenant_serve(hub, conn);
 }
 
-static bool slot_held(unsigned slot)
+static void on_offer(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+		     const int *fds, unsigned n)
 {
-	int fd, rc = vb_hub_slot_name_take(&fd, slot);
+	conn_fds_close(conn);
+	memcpy(conn->fds, fds, n * sizeof(*fds));
+	conn->shm = msg->offer.shm;
+	if (conn->role != CLIENT)
+		conn->role = GONE;
+}
 
-	if (!rc)
-		close(fd);
-	return rc == EADDRINUSE;
+static void on_reach(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+		     const int *fds, unsigned n)
+{
+	bool first = conn->role == STRANGER;
+
+	conn_fds_close(conn);
+	memcpy(conn->fds, fds, n * sizeof(*fds));
+	conn->reach = msg->reach;
+	conn->since_ns = vb_hub_now_ns();
+	conn->role = first ? ASKER : GONE;
 }
 
 static unsigned clients_count(const struct hub *hub)
@@ -264,15 +334,17 @@ static unsigned clients_count(const struct hub *hub)
 	return n;
 }
 
-static void row_fill(struct vb_hub_row *row, const struct hub *hub, unsigned slot)
+static void row_fill(struct vb_hub_row *row, struct hub *hub, unsigned slot)
 {
 	const struct lease *lease = &hub->lease[slot];
+	const struct conn *client = client_of(hub, slot);
 	uint64_t since_ns = lease->since_ns ? lease->since_ns : hub->start_ns;
 
 	row->slot = slot;
 	row->next_index = lease->next_index;
 	row->pid = (uint32_t)lease->pid;
 	row->age_ms = (vb_hub_now_ns() - since_ns) / MS_NS;
+	row->shm = client && client->shm;
 	memcpy(row->comm, lease->comm, sizeof(row->comm));
 }
 
@@ -291,6 +363,7 @@ static void on_status(struct hub *hub, struct conn *conn, const struct vb_hub_ms
 	msg.summary.age_ms = (vb_hub_now_ns() - hub->start_ns) / MS_NS;
 	msg.summary.leases = hub->leases;
 	msg.summary.strays = hub->strays;
+	msg.summary.rings = hub->rings;
 	msg.summary.sockets = hub->slots.bound;
 	msg.summary.clients = clients_count(hub);
 	msg.summary.rows = helds;
@@ -325,7 +398,8 @@ typedef void on_message(struct hub *, struct conn *, const struct vb_hub_msg *, 
 
 static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_HELLO] = on_hello,   [VB_HUB_MARK] = on_mark, [VB_HUB_LEASE] = on_lease,
-	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop,
+	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop, [VB_HUB_OFFER] = on_offer,
+	[VB_HUB_REACH] = on_reach,
 };
 
 static void conn_read(struct hub *hub, struct conn *conn)
@@ -348,10 +422,82 @@ static void conn_read(struct hub *hub, struct conn *conn)
 	}
 }
 
+/* Give the one who is to be reached the ring. 0, EAGAIN, or EINPROGRESS if it is not there now. */
+static int ring_send(struct hub *hub, const struct conn *asker, const struct conn *from,
+		     struct conn *to)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_RING);
+	int fds[VB_HUB_RING_FDS] = {asker->fds[0], from->fds[0], from->fds[1]};
+	int rc;
+
+	msg.ring.from = asker->reach.from;
+	msg.ring.to = asker->reach.to;
+	msg.ring.pid = (uint32_t)from->pid;
+	rc = vb_hub_send(to->fd, &msg, fds, VB_HUB_RING_FDS);
+	hub->rings += !rc;
+	if (rc == EPIPE || rc == ECONNRESET) {
+		to->role = GONE;
+		return EINPROGRESS;
+	}
+	/* It has not read the last ones yet, or too many descriptors are in flight: soon, maybe. */
+	return rc ? EAGAIN : 0;
+}
+
+/* 0 with *to, who has been told; EINPROGRESS if there is somebody who has not spoken to us yet. */
+static int asker_try(struct hub *hub, const struct conn *asker, struct conn **to)
+{
+	const struct vb_hub_reach *reach = &asker->reach;
+	struct conn *from = client_of(hub, reach->from);
+
+	*to = client_of(hub, reach->to);
+	if (reach->from == reach->to)
+		return EINVAL;
+	/* The last thing it said may be that it is gone. */
+	if (*to)
+		conn_read(hub, *to);
+	if (!*to || (*to)->role == GONE)
+		return slot_held(reach->to) ? EINPROGRESS : ENOENT;
+	if (!from)
+		return slot_held(reach->from) ? EINPROGRESS : EINVAL;
+	if (from == *to)
+		return EINVAL;
+	if (!from->shm || !(*to)->shm)
+		return EOPNOTSUPP;
+	return ring_send(hub, asker, from, *to);
+}
+
+static void asker_serve(struct hub *hub, struct conn *asker)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACHED);
+	struct conn *to;
+	int rc = asker_try(hub, asker, &to);
+
+	if (rc == EINPROGRESS) {
+		if (vb_hub_now_ns() - asker->since_ns < reach_ns)
+			return;
+		rc = ETIMEDOUT;
+	}
+	msg.reached.error = (uint32_t)rc;
+	if (!rc)
+		msg.reached.pid = (uint32_t)to->pid;
+	/* If the answer does not arrive, the question comes again. */
+	vb_hub_send(asker->fd, &msg, rc ? NULL : to->fds, rc ? 0 : VB_HUB_OFFER_FDS);
+	asker->role = GONE;
+}
+
+/* After all has been read that was said before they asked, or was under way. */
+static void askers_serve(struct hub *hub)
+{
+	for (unsigned i = 0; i < hub->conns; i++) {
+		if (hub->conn[i].role == ASKER)
+			asker_serve(hub, &hub->conn[i]);
+	}
+}
+
 static void accept_all(struct hub *hub)
 {
-	while (hub->conns < CONNS_MAX) {
-		struct conn conn = {.since_ns = vb_hub_now_ns()};
+	while (hub->conns < hub->conns_max) {
+		struct conn conn = {.since_ns = vb_hub_now_ns(), .fds = {NONE, NONE}};
 
 		conn.fd = accept4(hub->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (conn.fd < 0) {
@@ -380,6 +526,7 @@ static void sweep(struct hub *hub)
 			i++;
 			continue;
 		}
+		conn_fds_close(conn);
 		close(conn->fd);
 		*conn = hub->conn[--hub->conns];
 	}
@@ -393,6 +540,10 @@ static int poll_timeout_ms(const struct hub *hub)
 
 	if (hub->phase == SEEKING)
 		until = now + seek_step_ns;
+	for (unsigned i = 0; i < hub->conns; i++) {
+		if (hub->conn[i].role == ASKER)
+			until = vb_min_u64(until, now + reach_step_ns);
+	}
 	if (hub->accept_ns > now)
 		until = vb_min_u64(until, hub->accept_ns);
 	if (!hub->conns)
@@ -416,7 +567,7 @@ static void turn(struct hub *hub)
 {
 	struct pollfd *listener = &hub->pollfd[0], *strays = &hub->pollfd[1];
 	struct pollfd *conns = &hub->pollfd[2];
-	bool full = hub->conns == CONNS_MAX || vb_hub_now_ns() < hub->accept_ns;
+	bool full = hub->conns == hub->conns_max || vb_hub_now_ns() < hub->accept_ns;
 	unsigned n = hub->conns;
 
 	/* poll() skips negative descriptors. */
@@ -436,7 +587,18 @@ static void turn(struct hub *hub)
 		accept_all(hub);
 	if (hub->phase == SEEKING)
 		seek(hub);
+	askers_serve(hub);
 	sweep(hub);
+}
+
+/* Slots take half of our descriptors; no connection is accepted that the rest is too few for. */
+static unsigned conns_max(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < 2 * (OTHER_FDS + CONN_FDS))
+		return 1;
+	return (unsigned)vb_min_u64((limit.rlim_cur / 2 - OTHER_FDS) / CONN_FDS, CONNS_MAX);
 }
 
 int vb_hub_serve(int listen_fd, uint64_t idle_ns)
@@ -446,6 +608,7 @@ int vb_hub_serve(int listen_fd, uint64_t idle_ns)
 
 	if (!hub)
 		return ENOMEM;
+	hub->conns_max = conns_max();
 	hub->listen_fd = listen_fd;
 	hub->idle_ns = idle_ns;
 	hub->start_ns = hub->busy_ns = vb_hub_now_ns();

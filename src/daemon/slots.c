@@ -158,7 +158,7 @@ static int chunk_peek(int keeper, uint32_t first, int fds[VB_SLOTS_CHUNK])
 	return ok ? 0 : EPROTO;
 }
 
-int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_FDS_MAX])
+int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS])
 {
 	int start = 0, rc = 0;
 

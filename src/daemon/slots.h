@@ -21,8 +21,8 @@
 enum { VB_SLOTS_CHUNK = 16 };
 
 struct vb_slots {
-	int keeper[VB_HUB_FDS_MAX]; /* sent into [0], in flight, receivable from [1] */
-	unsigned made, bound;	    /* sockets in the keeper; those of them that can be lent */
+	int keeper[VB_HUB_KEEPER_FDS]; /* sent into [0], in flight, receivable from [1] */
+	unsigned made, bound;	       /* sockets in the keeper; those of them that can be lent */
 	int fd[VB_HUB_SLOTS_MAX];
 };
 
@@ -33,7 +33,7 @@ int vb_slots_create(struct vb_slots *slots);
  * Take over from a hub that is gone. The keeper's ends are the caller's until 0 is returned.
  * EPROTO: this is no keeper.
  */
-int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_FDS_MAX]);
+int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS]);
 
 /* Make more. 0, ENOSPC (1024, or half of RLIMIT_NOFILE, are there), or a positive errno. */
 int vb_slots_grow(struct vb_slots *slots);

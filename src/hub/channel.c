@@ -151,9 +151,13 @@ int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigne
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t bytes = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const int flags = MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
+	ssize_t bytes = recvmsg(fd, &header, flags);
 	int rc;
 
+	/* The other end died before it had read us; what it had said stands behind that. */
+	if (bytes < 0 && errno == ECONNRESET)
+		bytes = recvmsg(fd, &header, flags);
 	*n = 0;
 	if (bytes == 0)
 		return ECONNRESET;
@@ -161,6 +165,8 @@ int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigne
 		return errno == EAGAIN || errno == EINTR ? EAGAIN : ECONNRESET;
 	/* The kernel closes what found no room; what did is ours to close. */
 	*n = fds_take(&header, fds);
+	if (!(header.msg_flags & MSG_CTRUNC))
+		recv(fd, NULL, 0, MSG_DONTWAIT);
 	if (header.msg_flags & MSG_CTRUNC)
 		rc = EMFILE;
 	else if (header.msg_flags & MSG_TRUNC)

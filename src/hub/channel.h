@@ -40,8 +40,8 @@ int vb_hub_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n
 
 /*
  * Receive without waiting. 0 and the checked message with its n descriptors, which the caller
- * owns; EAGAIN, ECONNRESET (the other end is gone), EMFILE (no room for its descriptors), EPROTO
- * (what came was no message).
+ * owns; EAGAIN, ECONNRESET (the other end is gone), EMFILE (no room for its descriptors: it can be
+ * received when there is), EPROTO (what came was no message). One thread at a time.
  */
 int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -30,26 +31,41 @@ static const uint64_t retry_min_ns = 1 * MS_NS, retry_max_ns = 500 * MS_NS;
 static const uint64_t respawn_spread_ns = 16 * MS_NS;
 /* A call that waits for the connection looks at least this often: another thread may handle it. */
 static const uint64_t look_ns = 20 * MS_NS;
+/* Somebody is too busy to hear us: the pause before we say it again. */
+static const uint64_t busy_ns = 3 * MS_NS;
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71 /* since Linux 5.14, later than some C libraries know */
 #endif
 
-enum { NONE = -1 };
+enum {
+	NONE = -1,
+	RINGS_MAX = 64, /* that wait for a turn; further ones wait in the socket */
+};
 
 struct held {
 	uint16_t slot;
+	bool told; /* the hub has heard how far the index is */
 	uint32_t next_index;
 	int name_fd; /* the slot is ours as long as this is open */
 };
 
+/* Another process sends to us. */
+struct ring {
+	uint16_t from, to;
+	int fd;
+	struct vb_hub_peer peer;
+};
+
 struct vb_hub_client {
 	vb_lock lock;
-	int epoll_fd; /* watches conn_fd and timer_fd; what the caller polls */
+	int epoll_fd; /* watches the next three; what the caller polls */
 	int timer_fd; /* the next attempt to connect */
+	int wake_fd;  /* an eventfd: rings wait for a turn */
 	int conn_fd;  /* NONE while there is no hub */
-	int keeper[VB_HUB_FDS_MAX];
+	int keeper[VB_HUB_KEEPER_FDS];
 	bool welcome;	       /* the hub on conn_fd has taken us in */
+	bool full;	       /* conn_fd takes no more; epoll tells when it does */
 	int error;	       /* why there is no hub, as far as we know */
 	uint64_t spawn_ns;     /* not before that time do we start a hub */
 	uint64_t retry_ns;     /* pause before the next attempt, doubled each time */
@@ -57,6 +73,14 @@ struct vb_hub_client {
 	struct vb_hub_spawn *spawn;
 	struct held *held;
 	unsigned held_n;
+	bool offers;
+	struct vb_hub_offer offer;
+	vb_hub_ring_fn *ring_fn;
+	void *ring_arg;
+	bool delivering;     /* a turn is inside ring_fn */
+	unsigned rings;	     /* that wait */
+	unsigned ring_first; /* the oldest of them */
+	struct ring ring[RINGS_MAX];
 };
 
 static void fd_close(int *fd)
@@ -81,11 +105,11 @@ static uint64_t random_below(uint64_t bound)
 	return value % bound;
 }
 
-static void watch(struct vb_hub_client *client, int fd)
+static void watch(struct vb_hub_client *client, int op, int fd, uint32_t events)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	struct epoll_event event = {.events = events};
 
-	epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+	epoll_ctl(client->epoll_fd, op, fd, &event);
 }
 
 static void retry_later(struct vb_hub_client *client)
@@ -106,29 +130,74 @@ static void disconnect(struct vb_hub_client *client)
 		epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, client->conn_fd, NULL);
 		fd_close(&client->conn_fd);
 	}
-	client->welcome = false;
+	client->welcome = client->full = false;
+}
+
+/* Raise the soft limit on descriptors for a moment: false if it cannot be. */
+static bool limit_raise(struct rlimit *before)
+{
+	struct rlimit raised;
+
+	if (getrlimit(RLIMIT_NOFILE, before) || before->rlim_cur == before->rlim_max)
+		return false;
+	raised = (struct rlimit){before->rlim_max, before->rlim_max};
+	return !setrlimit(RLIMIT_NOFILE, &raised);
 }
 
 /*
- * Hand over the keeper. The kernel counts the user's descriptors in flight, all slots among them,
- * against the soft limit of the process that sends one (unix(7), ETOOMANYREFS): raised for the
- * moment, if it must be.
+ * Send descriptors. The kernel counts the user's in flight, all slots among them, against the soft
+ * limit of the process that sends one (unix(7), ETOOMANYREFS).
  */
-static int keeper_send(const struct vb_hub_client *client, int fd, const struct vb_hub_msg *hello)
+static int fds_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n)
 {
-	struct rlimit before, raised;
-	int rc = vb_hub_send(fd, hello, client->keeper, VB_HUB_FDS_MAX);
+	struct rlimit before;
+	int rc = vb_hub_send(fd, msg, fds, n);
 
-	if (rc != ETOOMANYREFS || getrlimit(RLIMIT_NOFILE, &before))
+	if (rc != ETOOMANYREFS || !limit_raise(&before))
 		return rc;
-	raised = (struct rlimit){before.rlim_max, before.rlim_max};
-	setrlimit(RLIMIT_NOFILE, &raised);
-	rc = vb_hub_send(fd, hello, client->keeper, VB_HUB_FDS_MAX);
+	rc = vb_hub_send(fd, msg, fds, n);
 	setrlimit(RLIMIT_NOFILE, &before);
 	return rc;
 }
 
-/* Say hello, and what we hold: to a hub that has just started, this is all there is to know. */
+/* Say what the hub has not heard of our slots. What finds no room is said when there is some. */
+static void marks_send(struct vb_hub_client *client)
+{
+	bool full = false;
+
+	if (client->conn_fd == NONE)
+		return;
+	for (unsigned i = 0; i < client->held_n && !full; i++) {
+		struct held *held = &client->held[i];
+		struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MARK);
+		int rc;
+
+		if (held->told)
+			continue;
+		msg.mark.slot = held->slot;
+		msg.mark.next_index = held->next_index;
+		rc = vb_hub_send(client->conn_fd, &msg, NULL, 0);
+		held->told = !rc;
+		full = rc == EAGAIN;
+	}
+	if (full != client->full)
+		watch(client, EPOLL_CTL_MOD, client->conn_fd, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	client->full = full;
+}
+
+static int offer_send(const struct vb_hub_client *client, int fd)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_OFFER);
+	int fds[VB_HUB_OFFER_FDS] = {client->offer.bell_fd, client->offer.export_fd};
+	int rc;
+
+	msg.offer.shm = client->offer.shm;
+	rc = fds_send(fd, &msg, fds, VB_HUB_OFFER_FDS);
+	/* Without it we are reached by datagrams. */
+	return rc == ETOOMANYREFS ? 0 : rc;
+}
+
+/* Say hello: with our slots' marks, to a hub that has just started, this is all there is to know. */
 static int greet(struct vb_hub_client *client, int fd)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
@@ -138,18 +207,12 @@ static int greet(struct vb_hub_client *client, int fd)
 	prctl(PR_GET_NAME, name);
 	vb_hub_comm_copy(msg.hello.comm, name);
 	if (client->keeper[0] != NONE)
-		rc = keeper_send(client, fd, &msg);
+		rc = fds_send(fd, &msg, client->keeper, VB_HUB_KEEPER_FDS);
 	/* Without it if need be: another client may be able to bring it. */
 	if (rc == ETOOMANYREFS)
 		rc = vb_hub_send(fd, &msg, NULL, 0);
-	for (unsigned i = 0; !rc && i < client->held_n; i++) {
-		msg = vb_hub_msg_make(VB_HUB_MARK);
-		msg.mark.slot = client->held[i].slot;
-		msg.mark.next_index = client->held[i].next_index;
-		/* A full socket is no failure: the rest is told with the next marks. */
-		if (vb_hub_send(fd, &msg, NULL, 0))
-			break;
-	}
+	if (!rc && client->offers)
+		rc = offer_send(client, fd);
 	return rc;
 }
 
@@ -193,7 +256,10 @@ static void attempt(struct vb_hub_client *client)
 		close(fd);
 	} else {
 		client->conn_fd = fd;
-		watch(client, fd);
+		watch(client, EPOLL_CTL_ADD, fd, EPOLLIN);
+		for (unsigned i = 0; i < client->held_n; i++)
+			client->held[i].told = false;
+		marks_send(client);
 		return;
 	}
 	retry_later(client);
@@ -224,11 +290,64 @@ static void welcome_take(struct vb_hub_client *client, const struct vb_hub_msg *
 		retry_later(client);
 		return;
 	}
-	fds_close(client->keeper, VB_HUB_FDS_MAX);
+	fds_close(client->keeper, VB_HUB_KEEPER_FDS);
 	memcpy(client->keeper, fds, sizeof(client->keeper));
 	client->welcome = true;
 	client->error = 0;
 	client->retry_ns = retry_min_ns;
+}
+
+static bool slot_is_ours(const struct vb_hub_client *client, uint32_t slot)
+{
+	for (unsigned i = 0; i < client->held_n; i++) {
+		if (client->held[i].slot == slot)
+			return true;
+	}
+	return false;
+}
+
+/* In this process's own numbers: the hub may live in another PID namespace than we do. */
+static uint32_t pid_here(int bell_fd, uint32_t pid_there)
+{
+	pid_t pid;
+
+	return vb_hub_peer_check(bell_fd, &pid) ? pid_there : (uint32_t)pid;
+}
+
+/* Rings are handed on by a turn only: whoever calls anything else may hold locks of the receiver. */
+static void ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, int *fds)
+{
+	struct ring *ring = &client->ring[(client->ring_first + client->rings) % RINGS_MAX];
+
+	if (!client->ring_fn || !slot_is_ours(client, msg->ring.to)) {
+		fds_close(fds, VB_HUB_RING_FDS);
+		return;
+	}
+	*ring = (struct ring){
+		.from = (uint16_t)msg->ring.from,
+		.to = (uint16_t)msg->ring.to,
+		.fd = fds[0],
+		.peer = {pid_here(fds[1], msg->ring.pid), fds[1], fds[2]},
+	};
+	if (client->rings++ == 0)
+		eventfd_write(client->wake_fd, 1);
+}
+
+/*
+ * What a welcome hub says is another's ring, and the other is not told if it does not arrive: with
+ * no descriptor left under the soft limit, there are some above it.
+ */
+static int news_recv(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
+		     unsigned *n)
+{
+	struct rlimit before;
+	int rc = vb_hub_recv(client->conn_fd, msg, fds, n);
+
+	if (rc != EMFILE || !client->welcome || !limit_raise(&before))
+		return rc;
+	rc = vb_hub_recv(client->conn_fd, msg, fds, n);
+	setrlimit(RLIMIT_NOFILE, &before);
+	return rc;
 }
 
 static void turn_locked(struct vb_hub_client *client)
@@ -242,13 +361,18 @@ static void turn_locked(struct vb_hub_client *client)
 	/* The timer runs only while there is no connection. */
 	if (read(client->timer_fd, &times, sizeof(times)) == sizeof(times))
 		attempt(client);
-	if (client->conn_fd == NONE)
+	marks_send(client);
+	if (client->conn_fd == NONE || client->rings == RINGS_MAX)
 		return;
-	rc = vb_hub_recv(client->conn_fd, &msg, fds, &n);
+	rc = news_recv(client, &msg, fds, &n);
 	if (rc == EAGAIN)
 		return;
 	if (!rc && msg.type == VB_HUB_WELCOME) {
 		welcome_take(client, &msg, fds, n);
+		return;
+	}
+	if (!rc && msg.type == VB_HUB_RING) {
+		ring_take(client, &msg, fds);
 		return;
 	}
 	if (!rc)
@@ -259,12 +383,33 @@ static void turn_locked(struct vb_hub_client *client)
 	hub_lost(client);
 }
 
+/* With the lock held, but for the calls. */
+static void rings_deliver(struct vb_hub_client *client)
+{
+	eventfd_t times;
+
+	client->delivering = true;
+	while (client->rings) {
+		struct ring ring = client->ring[client->ring_first];
+
+		client->ring_first = (client->ring_first + 1) % RINGS_MAX;
+		if (--client->rings == 0)
+			eventfd_read(client->wake_fd, &times);
+		vb_lock_drop(&client->lock);
+		client->ring_fn(client->ring_arg, ring.from, ring.to, ring.fd, &ring.peer);
+		vb_lock_take(&client->lock);
+	}
+	client->delivering = false;
+}
+
 void vb_hub_client_turn(struct vb_hub_client *client)
 {
 	/* The progress thread waits for nobody; what is to be done now stays to be done. */
 	if (!vb_lock_try(&client->lock))
 		return;
 	turn_locked(client);
+	if (!client->delivering)
+		rings_deliver(client);
 	vb_lock_drop(&client->lock);
 }
 
@@ -280,7 +425,8 @@ static int client_create(struct vb_hub_client **result)
 	client->retry_ns = retry_min_ns;
 	client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	client->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (client->epoll_fd < 0 || client->timer_fd < 0)
+	client->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (client->epoll_fd < 0 || client->timer_fd < 0 || client->wake_fd < 0)
 		rc = errno;
 	else
 		rc = vb_hub_spawn_create(&client->spawn);
@@ -288,7 +434,8 @@ static int client_create(struct vb_hub_client **result)
 		vb_hub_client_forget(client);
 		return rc;
 	}
-	watch(client, client->timer_fd);
+	watch(client, EPOLL_CTL_ADD, client->timer_fd, EPOLLIN);
+	watch(client, EPOLL_CTL_ADD, client->wake_fd, EPOLLIN);
 	*result = client;
 	return 0;
 }
@@ -301,9 +448,18 @@ static int news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadl
 {
 	uint64_t now = vb_hub_now_ns();
 	uint64_t wait_ns = deadline_ns > now ? vb_min_u64(deadline_ns - now, look_ns) : 0;
-	struct pollfd fds[] = {{answer_fd, POLLIN, 0}, {client->epoll_fd, POLLIN, 0}};
+	struct pollfd fds[] = {{answer_fd, POLLIN, 0},
+			       {client->timer_fd, POLLIN, 0},
+			       {0, POLLIN, 0}};
 	int rc;
 
+	/*
+	 * Not epoll_fd, which says also that rings wait for a turn. Should another thread replace
+	 * the connection meanwhile, we wake up too early or look again soon.
+	 */
+	vb_lock_take(&client->lock);
+	fds[2].fd = client->rings == RINGS_MAX ? NONE : client->conn_fd;
+	vb_lock_drop(&client->lock);
 	poll(fds, VB_ARRAY_LEN(fds), (int)(wait_ns / MS_NS) + 1);
 	vb_lock_take(&client->lock);
 	turn_locked(client);
@@ -312,7 +468,8 @@ static int news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadl
 	return rc;
 }
 
-int vb_hub_client_open(struct vb_hub_client **result)
+int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer *offer,
+		       vb_hub_ring_fn *ring, void *arg)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + call_deadline_ns;
 	struct vb_hub_client *client = NULL;
@@ -320,6 +477,12 @@ int vb_hub_client_open(struct vb_hub_client **result)
 
 	if (rc)
 		return rc;
+	if (offer) {
+		client->offers = true;
+		client->offer = *offer;
+		client->ring_fn = ring;
+		client->ring_arg = arg;
+	}
 	attempt(client);
 	do {
 		rc = news_wait(client, NONE, deadline_ns);
@@ -341,6 +504,7 @@ static int held_add(struct vb_hub_client *client, const struct held *held)
 	if (more) {
 		client->held = more;
 		client->held[client->held_n++] = *held;
+		marks_send(client);
 	}
 	vb_lock_drop(&client->lock);
 	return more ? 0 : ENOMEM;
@@ -361,47 +525,48 @@ static int answer_wait(struct vb_hub_client *client, int fd, struct vb_hub_msg *
 }
 
 /*
+ * Send a request, with fds_n descriptors of ours in fds, and get the answer of that type and its.
  * Requests travel on connections of their own: the answer finds the thread that waits for it,
  * and the progress thread never reads another's mail.
  */
-static int grant_ask(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
-		     uint64_t deadline_ns)
+static int ask(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
+	       unsigned fds_n, enum vb_hub_type answer, uint64_t deadline_ns)
 {
-	char name[VB_HUB_COMM_BYTES] = "";
 	int fd, rc;
-	unsigned n;
 
 	rc = vb_hub_connect(&fd);
 	if (rc)
 		return rc;
-	*msg = vb_hub_msg_make(VB_HUB_LEASE);
-	prctl(PR_GET_NAME, name);
-	vb_hub_comm_copy(msg->lease.comm, name);
-	rc = vb_hub_send(fd, msg, NULL, 0);
+	rc = fds_send(fd, msg, fds, fds_n);
 	if (!rc)
-		rc = answer_wait(client, fd, msg, fds, &n, deadline_ns);
+		rc = answer_wait(client, fd, msg, fds, &fds_n, deadline_ns);
 	close(fd);
-	if (rc)
+	if (rc || msg->type == answer)
 		return rc;
-	if (msg->type == VB_HUB_GRANT)
-		return (int)msg->grant.error;
-	fds_close(fds, n);
+	fds_close(fds, fds_n);
 	return EPROTO;
 }
 
 static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, uint64_t deadline_ns)
 {
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_LEASE);
+	char name[VB_HUB_COMM_BYTES] = "";
 	int fds[VB_HUB_FDS_MAX], rc;
-	struct vb_hub_msg msg;
 	struct held held;
 
-	rc = grant_ask(client, &msg, fds, deadline_ns);
-	if (rc)
-		return rc;
-	held = (struct held){(uint16_t)msg.grant.slot, msg.grant.next_index, fds[1]};
+	prctl(PR_GET_NAME, name);
+	vb_hub_comm_copy(msg.lease.comm, name);
+	rc = ask(client, &msg, fds, 0, VB_HUB_GRANT, deadline_ns);
+	if (rc || msg.grant.error)
+		return rc ? rc : (int)msg.grant.error;
+	held = (struct held){
+		.slot = (uint16_t)msg.grant.slot,
+		.next_index = msg.grant.next_index,
+		.name_fd = fds[1],
+	};
 	rc = held_add(client, &held);
 	if (rc) {
-		fds_close(fds, VB_HUB_FDS_MAX);
+		fds_close(fds, VB_HUB_GRANT_FDS);
 		return rc;
 	}
 	*slot = (struct vb_hub_slot){held.slot, held.next_index, fds[0]};
@@ -415,37 +580,75 @@ static bool hub_was_missing(int rc)
 	       rc == EADDRINUSE;
 }
 
+/* After a request came to nothing: 0 if it is worth another try now, or the reason to give up. */
+static int again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns)
+{
+	uint64_t now = vb_hub_now_ns();
+
+	if (!hub_was_missing(rc))
+		return rc;
+	rc = news_wait(client, NONE, rc == EAGAIN ? now + busy_ns : deadline_ns);
+	if (rc && !hub_was_missing(rc))
+		return rc;
+	return now < deadline_ns ? 0 : ETIMEDOUT;
+}
+
 int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + call_deadline_ns;
+	int rc;
 
-	for (;;) {
-		int rc = lease_once(client, slot, deadline_ns);
+	do {
+		rc = lease_once(client, slot, deadline_ns);
+		if (!rc)
+			return 0;
+		rc = again_wait(client, rc, deadline_ns);
+	} while (!rc);
+	return rc;
+}
 
-		if (!hub_was_missing(rc))
-			return rc;
-		rc = news_wait(client, NONE, deadline_ns);
-		if (rc && !hub_was_missing(rc))
-			return rc;
-		if (vb_hub_now_ns() >= deadline_ns)
-			return ETIMEDOUT;
-	}
+static int reach_once(struct vb_hub_client *client, const struct vb_hub_reach *reach, int ring_fd,
+		      struct vb_hub_peer *peer, uint64_t deadline_ns)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACH);
+	int fds[VB_HUB_FDS_MAX] = {ring_fd}, rc;
+
+	msg.reach = *reach;
+	rc = ask(client, &msg, fds, 1, VB_HUB_REACHED, deadline_ns);
+	if (rc || msg.reached.error)
+		return rc ? rc : (int)msg.reached.error;
+	*peer = (struct vb_hub_peer){pid_here(fds[0], msg.reached.pid), fds[0], fds[1]};
+	return 0;
+}
+
+int vb_hub_client_reach(struct vb_hub_client *client, uint16_t from, uint16_t to, int ring_fd,
+			struct vb_hub_peer *peer)
+{
+	uint64_t deadline_ns = vb_hub_now_ns() + call_deadline_ns;
+	const struct vb_hub_reach reach = {from, to};
+	int rc;
+
+	do {
+		rc = reach_once(client, &reach, ring_fd, peer, deadline_ns);
+		if (!rc)
+			return 0;
+		rc = again_wait(client, rc, deadline_ns);
+	} while (!rc);
+	return rc;
 }
 
 void vb_hub_client_mark(struct vb_hub_client *client, uint16_t slot, uint32_t next_index)
 {
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MARK);
-
-	msg.mark.slot = slot;
-	msg.mark.next_index = next_index % VB_HUB_INDICES;
 	vb_lock_take(&client->lock);
 	for (unsigned i = 0; i < client->held_n; i++) {
-		if (client->held[i].slot == slot)
-			client->held[i].next_index = msg.mark.next_index;
+		struct held *held = &client->held[i];
+
+		if (held->slot != slot)
+			continue;
+		held->next_index = next_index % VB_HUB_INDICES;
+		held->told = false;
 	}
-	/* Unheard marks are repeated to the next hub, or overtaken by later ones. */
-	if (client->conn_fd != NONE)
-		vb_hub_send(client->conn_fd, &msg, NULL, 0);
+	marks_send(client);
 	vb_lock_drop(&client->lock);
 }
 
@@ -464,8 +667,16 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 	 */
 	for (unsigned i = 0; i < client->held_n; i++)
 		fd_close(&client->held[i].name_fd);
-	fds_close(client->keeper, VB_HUB_FDS_MAX);
+	for (; client->rings; client->rings--) {
+		struct ring *ring = &client->ring[client->ring_first++ % RINGS_MAX];
+
+		fd_close(&ring->fd);
+		fd_close(&ring->peer.bell_fd);
+		fd_close(&ring->peer.export_fd);
+	}
+	fds_close(client->keeper, VB_HUB_KEEPER_FDS);
 	fd_close(&client->conn_fd);
+	fd_close(&client->wake_fd);
 	fd_close(&client->timer_fd);
 	fd_close(&client->epoll_fd);
 	vb_hub_spawn_destroy(client->spawn);

@@ -3,10 +3,12 @@
 #define VB_HUB_CLIENT_H
 
 /*
- * A process's connection to the hub: leases slots, notices the hub's death, starts it again and
- * tells it what this process holds. Every call has a deadline; none blocks for ever.
+ * A process's connection to the hub: leases slots, exchanges with other processes what shared
+ * memory between them needs, notices the hub's death, starts it again and tells it what this
+ * process holds. Every call has a deadline; none blocks for ever.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vb_hub_client;
@@ -18,16 +20,51 @@ struct vb_hub_slot {
 	int fd;		     /* UDP socket on port 4791, drained; the caller owns it */
 };
 
+/* What this process gives to those that want to reach it; what it is good for is theirs to know. */
+struct vb_hub_offer {
+	int bell_fd, export_fd;
+	bool shm; /* false: nobody shall reach us, and we reach nobody */
+};
+
+/* What another process offers. The descriptors belong to whoever receives this. */
+struct vb_hub_peer {
+	uint32_t pid; /* 0 if it cannot be seen from our PID namespace */
+	int bell_fd, export_fd;
+};
+
 /*
- * Connect to the hub of this uid and network namespace; start it if there is none.
+ * Another process sends to our slot `to` through this ring, from its slot `from`. Owns all
+ * descriptors. Called from vb_hub_client_turn only, one at a time and in the order in which the
+ * others asked, without any lock of the client. The same two slots may come again, when the hub
+ * died before the asker heard of it: the later ring counts.
+ */
+typedef void vb_hub_ring_fn(void *arg, uint16_t from, uint16_t to, int ring_fd,
+			    const struct vb_hub_peer *peer);
+
+/*
+ * Connect to the hub of this uid and network namespace; start it if there is none. offer: NULL if
+ * shared memory is out of the question; its descriptors stay the caller's, and must stay open
+ * until close. ring may be NULL then.
  * 0, or EADDRINUSE (somebody else holds port 4791 here), ENOENT (no verbatimd to start),
  * ETIMEDOUT, EPERM (the hub's name is taken by another uid), or another positive errno. The
  * environment is read here and never again.
  */
-int vb_hub_client_open(struct vb_hub_client **);
+int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer,
+		       vb_hub_ring_fn *ring, void *arg);
 
 /* Lease a slot. 0, ENOSPC (all 1023 taken), or as open. Any thread. */
 int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
+
+/*
+ * Have the process that holds slot `to` receive from our slot `from` through this ring, a file that
+ * stays the caller's. It is told before we are, and takes the ring when it gets to it.
+ * 0; ENOENT (nobody holds that slot); EOPNOTSUPP (one of the two does not want it, or offers
+ * nothing: asked the other way round, the answer is the same); EINVAL (both slots are ours, or
+ * `from` is nobody's); ETIMEDOUT (also: its holder takes no more rings, or has been silent since
+ * the hub is new); or as lease. After an error it may still have got the ring. Any thread.
+ */
+int vb_hub_client_reach(struct vb_hub_client *, uint16_t from, uint16_t to, int ring_fd,
+			struct vb_hub_peer *peer);
 
 /*
  * Tell the hub how far the slot's indices have counted: at least every 256 indices, and before
@@ -39,8 +76,9 @@ void vb_hub_client_mark(struct vb_hub_client *, uint16_t slot, uint32_t next_ind
 int vb_hub_client_fd(struct vb_hub_client *);
 
 /*
- * Called when that fd is readable: handles what came; a dead hub is replaced here. Never waits
- * (but for a vfork), and what it could not finish makes the fd readable again. Any thread.
+ * Called when that fd is readable: handles what came; a dead hub is replaced here, and others'
+ * rings are handed to the caller. Never waits (but for a vfork), and what it could not finish makes
+ * the fd readable again. Any thread.
  */
 void vb_hub_client_turn(struct vb_hub_client *);
 

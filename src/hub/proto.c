@@ -23,7 +23,12 @@ static bool slot_ok(uint32_t slot, uint32_t next_index)
 	return slot >= 1 && slot < VB_HUB_SLOTS_MAX && next_index < VB_HUB_INDICES;
 }
 
-/* Descriptors come in pairs, and an error comes without any. */
+static bool slots_ok(uint32_t from, uint32_t to)
+{
+	return slot_ok(from, 0) && slot_ok(to, 0);
+}
+
+/* An error comes without descriptors, and nothing else does. */
 static bool answer_ok(uint32_t error, unsigned fds)
 {
 	return error <= INT32_MAX && (error != 0) == (fds == 0);
@@ -67,7 +72,7 @@ static bool rows_ok(const struct vb_hub_msg *msg, unsigned fds)
 	for (unsigned i = 0; i < msg->rows.count; i++) {
 		const struct vb_hub_row *row = &msg->rows.row[i];
 
-		if (!slot_ok(row->slot, row->next_index) || !comm_ok(row->comm))
+		if (!slot_ok(row->slot, row->next_index) || !comm_ok(row->comm) || row->shm > 1)
 			return false;
 	}
 	return true;
@@ -83,9 +88,29 @@ static bool stopped_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return msg->stopped.error <= INT32_MAX;
 }
 
+static bool offer_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return fds && msg->offer.shm <= 1;
+}
+
+static bool reach_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return fds && slots_ok(msg->reach.from, msg->reach.to);
+}
+
+static bool reached_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return answer_ok(msg->reached.error, fds);
+}
+
+static bool ring_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return fds && slots_ok(msg->ring.from, msg->ring.to);
+}
+
 struct rule {
 	uint16_t bytes;
-	bool pair; /* may carry two file descriptors */
+	uint16_t fds; /* comes with none or with so many; ok() says when with none */
 	bool (*ok)(const struct vb_hub_msg *, unsigned fds);
 };
 
@@ -95,16 +120,20 @@ enum { HEADER_BYTES = offsetof(struct vb_hub_msg, hello) };
 
 /* clang-format off */
 static const struct rule rules[VB_HUB_TYPES] = {
-	[VB_HUB_HELLO]   = { WITH(hello),   true,  hello_ok },
-	[VB_HUB_WELCOME] = { WITH(welcome), true,  welcome_ok },
-	[VB_HUB_MARK]    = { WITH(mark),    false, mark_ok },
-	[VB_HUB_LEASE]   = { WITH(lease),   false, hello_ok },
-	[VB_HUB_GRANT]   = { WITH(grant),   true,  grant_ok },
-	[VB_HUB_STATUS]  = { HEADER_BYTES,  false, bare_ok },
-	[VB_HUB_SUMMARY] = { WITH(summary), false, summary_ok },
-	[VB_HUB_ROWS]    = { WITH(rows),    false, rows_ok },
-	[VB_HUB_STOP]    = { WITH(stop),    false, stop_ok },
-	[VB_HUB_STOPPED] = { WITH(stopped), false, stopped_ok },
+	[VB_HUB_HELLO]   = { WITH(hello),   VB_HUB_KEEPER_FDS, hello_ok },
+	[VB_HUB_WELCOME] = { WITH(welcome), VB_HUB_KEEPER_FDS, welcome_ok },
+	[VB_HUB_MARK]    = { WITH(mark),    0,                 mark_ok },
+	[VB_HUB_LEASE]   = { WITH(lease),   0,                 hello_ok },
+	[VB_HUB_GRANT]   = { WITH(grant),   VB_HUB_GRANT_FDS,  grant_ok },
+	[VB_HUB_STATUS]  = { HEADER_BYTES,  0,                 bare_ok },
+	[VB_HUB_SUMMARY] = { WITH(summary), 0,                 summary_ok },
+	[VB_HUB_ROWS]    = { WITH(rows),    0,                 rows_ok },
+	[VB_HUB_STOP]    = { WITH(stop),    0,                 stop_ok },
+	[VB_HUB_STOPPED] = { WITH(stopped), 0,                 stopped_ok },
+	[VB_HUB_OFFER]   = { WITH(offer),   VB_HUB_OFFER_FDS,  offer_ok },
+	[VB_HUB_REACH]   = { WITH(reach),   1,                 reach_ok },
+	[VB_HUB_REACHED] = { WITH(reached), VB_HUB_OFFER_FDS,  reached_ok },
+	[VB_HUB_RING]    = { WITH(ring),    VB_HUB_RING_FDS,   ring_ok },
 };
 /* clang-format on */
 
@@ -137,7 +166,7 @@ int vb_hub_msg_parse(struct vb_hub_msg *msg, const void *data, size_t bytes, uns
 	    bytes != vb_hub_msg_bytes(copy.type))
 		return EPROTO;
 	rule = &rules[copy.type];
-	if (fds != 0 && (!rule->pair || fds != 2))
+	if (fds != 0 && fds != rule->fds)
 		return EPROTO;
 	if (!rule->ok(&copy, fds))
 		return EPROTO;

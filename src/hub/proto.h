@@ -12,12 +12,16 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 1, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 2, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
 	VB_HUB_COMM_BYTES = 16,
-	VB_HUB_FDS_MAX = 2, /* file descriptors of one message */
+	VB_HUB_FDS_MAX = 3,    /* file descriptors of one message */
+	VB_HUB_KEEPER_FDS = 2, /* its two ends */
+	VB_HUB_GRANT_FDS = 2,  /* UDP socket, name */
+	VB_HUB_OFFER_FDS = 2,  /* bell, export */
+	VB_HUB_RING_FDS = 3,   /* ring, and the bell and export of who sends through it */
 	VB_HUB_ROWS_MAX = 32,
 };
 
@@ -32,6 +36,10 @@ enum vb_hub_type {
 	VB_HUB_ROWS,	  /* the rest: leased slots, as many messages as it takes */
 	VB_HUB_STOP,	  /* asks the hub to leave */
 	VB_HUB_STOPPED,	  /* it does, or an error */
+	VB_HUB_OFFER,	  /* client: my bell and my export, for those that are to reach me */
+	VB_HUB_REACH,	  /* asks to send to another's slot through this ring */
+	VB_HUB_REACHED,	  /* the other's bell and export, or an error */
+	VB_HUB_RING,	  /* hub: another sends to your slot through this ring */
 	VB_HUB_TYPES
 };
 
@@ -53,6 +61,7 @@ struct vb_hub_grant {
 
 struct vb_hub_summary {
 	uint64_t age_ms, leases, strays; /* since its start; datagrams to no slot in use */
+	uint64_t rings;			 /* handed out since then */
 	uint32_t pid, sockets, clients, rows;
 };
 
@@ -60,7 +69,7 @@ struct vb_hub_row {
 	uint64_t age_ms; /* of the lease, or of the hub if the lease is older */
 	uint32_t slot, next_index, pid;
 	char comm[VB_HUB_COMM_BYTES];
-	uint32_t reserved; /* no padding: messages carry no stray memory */
+	uint32_t shm; /* 1: who holds it can be reached through shared memory */
 };
 
 struct vb_hub_rows {
@@ -76,6 +85,22 @@ struct vb_hub_stopped {
 	uint32_t error, clients;
 };
 
+struct vb_hub_offered {
+	uint32_t shm; /* 0: never reach me */
+};
+
+struct vb_hub_reach {
+	uint32_t from, to; /* slots: the asker's, another client's */
+};
+
+struct vb_hub_reached {
+	uint32_t error, pid;
+};
+
+struct vb_hub_ring {
+	uint32_t from, to, pid; /* slots: another client's, the receiver's; the other's process */
+};
+
 struct vb_hub_msg {
 	uint32_t magic;
 	uint16_t version, type;
@@ -89,6 +114,10 @@ struct vb_hub_msg {
 		struct vb_hub_rows rows;
 		struct vb_hub_stop stop;
 		struct vb_hub_stopped stopped;
+		struct vb_hub_offered offer;
+		struct vb_hub_reach reach;
+		struct vb_hub_reached reached;
+		struct vb_hub_ring ring;
 	};
 };
 

@@ -315,7 +315,7 @@ static int device_start(struct vb_device *dev)
 	rc = vb_gids_open(&dev->gids);
 	if (rc != 0)
 		return rc;
-	rc = vb_hub_client_open(&dev->hub);
+	rc = vb_hub_client_open(&dev->hub, NULL, NULL, NULL);
 	if (rc != 0) {
 		vb_log("cannot reach the hub: %s", strerror(rc));
 		goto close_gids;

@@ -24,14 +24,15 @@ static const char *const texts[] = {
 	"seed=18446744073709551615,delay=10s,corrupt=0.0000001%",
 };
 
-enum { SEEDS = VB_ARRAY_LEN(texts) + 2 * (VB_HUB_TYPES - 1) };
+/* Each message with every number of descriptors. */
+enum { FDS = VB_HUB_FDS_MAX + 1, SEEDS = VB_ARRAY_LEN(texts) + FDS * (VB_HUB_TYPES - 1) };
 
 struct input {
 	uint8_t octets[INPUT_BYTES_MAX];
 	size_t bytes;
 };
 
-/* A message that is accepted, behind its number of descriptors. */
+/* A message that is accepted with the right number of descriptors, behind that number. */
 static void message_seed(struct input *input, unsigned type, unsigned fds)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(type);
@@ -41,6 +42,13 @@ static void message_seed(struct input *input, unsigned type, unsigned fds)
 	case VB_HUB_WELCOME:
 		msg.welcome.error = !fds;
 		msg.grant.slot = 1;
+		break;
+	case VB_HUB_REACHED:
+		msg.reached.error = !fds;
+		break;
+	case VB_HUB_REACH:
+	case VB_HUB_RING:
+		msg.ring.from = msg.ring.to = 1;
 		break;
 	case VB_HUB_MARK:
 		msg.mark.slot = 1;
@@ -65,7 +73,7 @@ static void input_seed(struct input *input, unsigned i)
 		return;
 	}
 	i -= VB_ARRAY_LEN(texts);
-	message_seed(input, 1 + i / 2, i % 2 * VB_HUB_FDS_MAX);
+	message_seed(input, 1 + i / FDS, i % FDS);
 }
 
 static void input_mutate(struct input *input, uint64_t *seed)

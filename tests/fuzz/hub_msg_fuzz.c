@@ -23,7 +23,13 @@ static void check_rows(const struct vb_hub_rows *rows)
 	for (unsigned i = 0; i < rows->count; i++) {
 		check_slot(rows->row[i].slot, rows->row[i].next_index);
 		check_comm(rows->row[i].comm);
+		vb_check(rows->row[i].shm <= 1);
 	}
+}
+
+static void check_answer(uint32_t error, unsigned fds, unsigned wanted)
+{
+	vb_check(fds == (error ? 0 : wanted));
 }
 
 /* What hub and client rely on without looking again. */
@@ -33,23 +39,41 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 	case VB_HUB_HELLO:
 	case VB_HUB_LEASE:
 		check_comm(msg->hello.comm);
+		vb_check(fds == 0 || (msg->type == VB_HUB_HELLO && fds == VB_HUB_KEEPER_FDS));
 		break;
 	case VB_HUB_MARK:
 		check_slot(msg->mark.slot, msg->mark.next_index);
+		vb_check(fds == 0);
 		break;
 	case VB_HUB_WELCOME:
-		vb_check((msg->welcome.error == 0) == (fds == VB_HUB_FDS_MAX));
+		check_answer(msg->welcome.error, fds, VB_HUB_KEEPER_FDS);
 		break;
 	case VB_HUB_GRANT:
-		vb_check((msg->grant.error == 0) == (fds == VB_HUB_FDS_MAX));
+		check_answer(msg->grant.error, fds, VB_HUB_GRANT_FDS);
 		if (!msg->grant.error)
 			check_slot(msg->grant.slot, msg->grant.next_index);
 		break;
 	case VB_HUB_ROWS:
 		check_rows(&msg->rows);
 		break;
+	case VB_HUB_OFFER:
+		vb_check(fds == VB_HUB_OFFER_FDS && msg->offer.shm <= 1);
+		break;
+	case VB_HUB_REACH:
+		vb_check(fds == 1);
+		check_slot(msg->reach.from, 0);
+		check_slot(msg->reach.to, 0);
+		break;
+	case VB_HUB_REACHED:
+		check_answer(msg->reached.error, fds, VB_HUB_OFFER_FDS);
+		break;
+	case VB_HUB_RING:
+		vb_check(fds == VB_HUB_RING_FDS);
+		check_slot(msg->ring.from, 0);
+		check_slot(msg->ring.to, 0);
+		break;
 	default:
-		vb_check(msg->type >= 1 && msg->type < VB_HUB_TYPES);
+		vb_check(msg->type >= 1 && msg->type < VB_HUB_TYPES && fds == 0);
 	}
 }
 

@@ -147,7 +147,7 @@ static void lease_and_wait(void *arg)
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot;
 
-	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
 	child_check(!vb_hub_client_lease(client, &slot));
 	vb_hub_client_mark(client, slot.slot, 1000);
 	child_check(write(*(int *)arg, &slot.slot, sizeof(slot.slot)) == sizeof(slot.slot));
@@ -202,7 +202,7 @@ static void race(void *arg)
 	char octet;
 
 	child_check(read(race->start, &octet, 1) == 0);
-	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
 	child_check(!vb_hub_client_lease(client, &slot));
 	child_check(write(race->done, &slot.slot, sizeof(slot.slot)) == sizeof(slot.slot));
 	pause();
@@ -308,7 +308,7 @@ static void open_with_few_descriptors(void *arg)
 	struct vb_hub_client *client;
 
 	child_check(!setrlimit(RLIMIT_NOFILE, &few));
-	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
 }
 
 static void a_hub_with_few_descriptors_has_few_slots(void **state)
@@ -415,9 +415,9 @@ static void without_verbatimd_there_is_enoent(void **state)
 
 	NEEDS_HUB(state);
 	setenv("VERBATIM_HUB", "/nonexistent/verbatimd", 1);
-	assert_int_equal(vb_hub_client_open(&client), ENOENT);
+	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), ENOENT);
 	setenv("VERBATIM_HUB", "/dev/null", 1);
-	assert_int_equal(vb_hub_client_open(&client), ENOENT);
+	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), ENOENT);
 }
 
 static void a_strangers_port_is_eaddrinuse(void **state)
@@ -431,7 +431,7 @@ static void a_strangers_port_is_eaddrinuse(void **state)
 	/* Even one that would let us join. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_int_equal(vb_hub_client_open(&client), EADDRINUSE);
+	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), EADDRINUSE);
 	close(fd);
 	client = client_open();
 	vb_hub_client_close(client);
@@ -450,7 +450,7 @@ static void be_nobody(void *arg)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	if (!connect(fd, (struct sockaddr *)&address, bytes)) {
 		child_check(recv(fd, &octet, 1, 0) <= 0);
-		child_check(vb_hub_client_open(&client) == EADDRINUSE);
+		child_check(vb_hub_client_open(&client, NULL, NULL, NULL) == EADDRINUSE);
 		return;
 	}
 	child_check(!bind(fd, (struct sockaddr *)&address, bytes) && !listen(fd, 1));
@@ -484,7 +484,7 @@ static void too_few_descriptors_are_emfile(void **state)
 	number = (rlim_t)free_fd;
 	do {
 		descriptors_allow(number++);
-		rc = vb_hub_client_open(&client);
+		rc = vb_hub_client_open(&client, NULL, NULL, NULL);
 		descriptors_allow(limit.rlim_cur);
 		assert_true(rc == 0 || rc == EMFILE);
 	} while (rc);
@@ -524,7 +524,7 @@ static void other_users_are_kept_apart(void **state)
 	pid = child_start(be_nobody, &pipes[1]);
 	close(pipes[1]);
 	assert_int_equal(read(pipes[0], &octet, 1), 1);
-	assert_int_equal(vb_hub_client_open(&client), EPERM);
+	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), EPERM);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	close(pipes[0]);

@@ -68,7 +68,7 @@ static inline struct vb_hub_client *client_open(void)
 {
 	struct vb_hub_client *client;
 
-	assert_int_equal(vb_hub_client_open(&client), 0);
+	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), 0);
 	return client;
 }
 

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -43,10 +44,39 @@ static struct vb_hub_msg sample(unsigned type)
 	case VB_HUB_STOP:
 		msg.stop.force = 1;
 		break;
+	case VB_HUB_OFFER:
+		msg.offer.shm = 1;
+		break;
+	case VB_HUB_REACH:
+		msg.reach.from = 1;
+		msg.reach.to = 1023;
+		break;
+	case VB_HUB_REACHED:
+		msg.reached.error = ENOENT;
+		break;
+	case VB_HUB_RING:
+		msg.ring.from = 1023;
+		msg.ring.to = 1;
+		break;
 	default:
 		break;
 	}
 	return msg;
+}
+
+/* The descriptors that a sample must have. */
+static unsigned sample_fds(unsigned type)
+{
+	switch (type) {
+	case VB_HUB_OFFER:
+		return 2;
+	case VB_HUB_REACH:
+		return 1;
+	case VB_HUB_RING:
+		return 3;
+	default:
+		return 0;
+	}
 }
 
 static int parse(const struct vb_hub_msg *msg, unsigned fds)
@@ -60,10 +90,11 @@ static void every_message_survives_the_way(void **state)
 {
 	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
 		struct vb_hub_msg msg = sample(type), parsed;
+		size_t bytes = vb_hub_msg_bytes(type);
 
 		memset(&parsed, 0xee, sizeof(parsed));
-		assert_true(vb_hub_msg_bytes(type) >= 8);
-		assert_int_equal(vb_hub_msg_parse(&parsed, &msg, vb_hub_msg_bytes(type), 0), 0);
+		assert_true(bytes >= 8);
+		assert_int_equal(vb_hub_msg_parse(&parsed, &msg, bytes, sample_fds(type)), 0);
 		assert_memory_equal(&parsed, &msg, sizeof(msg));
 	}
 	assert_int_equal(vb_hub_msg_bytes(0), 0);
@@ -80,7 +111,7 @@ static void another_size_is_refused(void **state)
 
 		for (size_t bytes = 0; bytes <= sizeof(sent); bytes++) {
 			struct vb_hub_msg parsed;
-			int rc = vb_hub_msg_parse(&parsed, &sent, bytes, 0);
+			int rc = vb_hub_msg_parse(&parsed, &sent, bytes, sample_fds(type));
 
 			assert_int_equal(rc, bytes == vb_hub_msg_bytes(type) ? 0 : EPROTO);
 		}
@@ -110,14 +141,20 @@ static void descriptors_come_with_what_they_belong_to(void **state)
 {
 	struct vb_hub_msg grant = vb_hub_msg_make(VB_HUB_GRANT);
 	struct vb_hub_msg welcome = vb_hub_msg_make(VB_HUB_WELCOME);
+	struct vb_hub_msg reached = vb_hub_msg_make(VB_HUB_REACHED);
 
 	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
 		struct vb_hub_msg msg = sample(type);
 
-		assert_int_equal(parse(&msg, 1), EPROTO);
-		assert_int_equal(parse(&msg, 2), type == VB_HUB_HELLO ? 0 : EPROTO);
-		assert_int_equal(parse(&msg, 3), EPROTO);
+		for (unsigned fds = 0; fds <= VB_HUB_FDS_MAX + 1; fds++) {
+			bool ok = fds == sample_fds(type) || (type == VB_HUB_HELLO && fds == 2);
+
+			assert_int_equal(parse(&msg, fds), ok ? 0 : EPROTO);
+		}
 	}
+	assert_int_equal(parse(&reached, 2), 0);
+	for (unsigned fds = 0; fds < 2; fds++)
+		assert_int_equal(parse(&reached, fds), EPROTO);
 	grant.grant.slot = 1;
 	assert_int_equal(parse(&grant, 2), 0);
 	assert_int_equal(parse(&grant, 0), EPROTO);
@@ -157,9 +194,39 @@ static void values_out_of_range_are_refused(void **state)
 	msg.rows.count = 3; /* the third names no slot */
 	assert_int_equal(parse(&msg, 0), EPROTO);
 
+	msg = sample(VB_HUB_ROWS);
+	msg.rows.row[1].shm = 2;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+
 	msg = sample(VB_HUB_STOP);
 	msg.stop.force = 2;
 	assert_int_equal(parse(&msg, 0), EPROTO);
+
+	msg = sample(VB_HUB_OFFER);
+	msg.offer.shm = 2;
+	assert_int_equal(parse(&msg, 2), EPROTO);
+	msg = sample(VB_HUB_REACHED);
+	msg.reached.error = 0x80000000;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+}
+
+static void slots_out_of_range_are_refused(void **state)
+{
+	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
+		struct vb_hub_msg msg = sample(type);
+
+		if (type != VB_HUB_REACH && type != VB_HUB_RING)
+			continue;
+		msg.ring.from = 0;
+		assert_int_equal(parse(&msg, sample_fds(type)), EPROTO);
+		msg.ring.from = VB_HUB_SLOTS_MAX;
+		assert_int_equal(parse(&msg, sample_fds(type)), EPROTO);
+		msg = sample(type);
+		msg.ring.to = 0;
+		assert_int_equal(parse(&msg, sample_fds(type)), EPROTO);
+		msg.ring.to = VB_HUB_SLOTS_MAX;
+		assert_int_equal(parse(&msg, sample_fds(type)), EPROTO);
+	}
 }
 
 static void names_are_short_printable_and_ended(void **state)
@@ -190,13 +257,15 @@ static void noise_is_refused_or_sane(void **state)
 
 		for (unsigned k = 0; k < 3; k++)
 			octets[vb_prng_next(&prng) % bytes] ^= (uint8_t)vb_prng_next(&prng);
-		if (vb_hub_msg_parse(&parsed, &msg, bytes, 0))
+		if (vb_hub_msg_parse(&parsed, &msg, bytes, sample_fds(msg.type)))
 			continue;
 		assert_true(parsed.type >= 1 && parsed.type < VB_HUB_TYPES);
 		if (parsed.type == VB_HUB_MARK)
 			assert_in_range(parsed.mark.slot, 1, VB_HUB_SLOTS_MAX - 1);
 		if (parsed.type == VB_HUB_ROWS)
 			assert_in_range(parsed.rows.count, 1, VB_HUB_ROWS_MAX);
+		if (parsed.type == VB_HUB_RING)
+			assert_in_range(parsed.ring.to, 1, VB_HUB_SLOTS_MAX - 1);
 	}
 }
 
@@ -208,6 +277,7 @@ int main(void)
 		cmocka_unit_test(another_header_is_refused),
 		cmocka_unit_test(descriptors_come_with_what_they_belong_to),
 		cmocka_unit_test(values_out_of_range_are_refused),
+		cmocka_unit_test(slots_out_of_range_are_refused),
 		cmocka_unit_test(names_are_short_printable_and_ended),
 		cmocka_unit_test(noise_is_refused_or_sane),
 	};

@@ -86,7 +86,7 @@ static void send_traffic(void *arg)
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot;
 
-	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
 	child_check(!vb_hub_client_lease(client, &slot));
 	for (uint32_t i = 0; i < TRAFFIC_DATAGRAMS; i++) {
 		const char *address = i / TRAFFIC_SLOTS % 2 ? "127.0.0.1" : "::1";
@@ -145,7 +145,7 @@ static void hold_two_slots(void *arg)
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[2];
 
-	child_check(!vb_hub_client_open(&client));
+	child_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
 	child_check(!vb_hub_client_lease(client, &slot[0]));
 	child_check(!vb_hub_client_lease(client, &slot[1]));
 	child_check(write(*(int *)arg, "x", 1) == 1);
@@ -217,7 +217,7 @@ static void open_in_vain(void *arg)
 	struct vb_hub_client *client;
 
 	vb_hub_client_forget(arg);
-	child_check(vb_hub_client_open(&client) == EADDRINUSE);
+	child_check(vb_hub_client_open(&client, NULL, NULL, NULL) == EADDRINUSE);
 	child_check(vb_hub_now_ns() - start_ns < 3000 * MS_NS);
 }
 
@@ -329,7 +329,7 @@ static void the_next_hub_finishes_what_was_begun(void **state)
 	/* Somebody starts a hub, which finds the port taken; then we come with the keeper. */
 	starter = fork();
 	if (starter == 0)
-		_exit(vb_hub_client_open(&client) ? 1 : 0);
+		_exit(vb_hub_client_open(&client, NULL, NULL, NULL) ? 1 : 0);
 	do {
 		usleep(1000);
 		rc = vb_hub_connect(&fd);
