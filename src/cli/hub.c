@@ -49,16 +49,18 @@ static int hub_status(void)
 		return trouble(rc);
 	age_print(summary.age_ms, age);
 	printf("hub      pid %u, for %s: %u clients, %u of %u slots made, %" PRIu64
-	       " leases, %" PRIu64 " stray datagrams\n",
+	       " leases, %" PRIu64 " rings, %" PRIu64 " stray datagrams\n",
 	       summary.pid, age, summary.clients, summary.sockets, VB_HUB_SLOTS_MAX, summary.leases,
-	       summary.strays);
+	       summary.rings, summary.strays);
 	if (summary.rows)
-		printf("\n%5s  %8s  %-15s  %8s  %s\n", "slot", "pid", "program", "age", "next QPN");
+		printf("\n%5s  %8s  %-15s  %8s  %-8s  %s\n", "slot", "pid", "program", "age",
+		       "next QPN", "shared memory");
 	for (unsigned i = 0; i < summary.rows; i++) {
 		age_print(rows[i].age_ms, age);
 		/* A slot whose holder has not spoken to this hub yet has no pid. */
-		printf("%5u  %8u  %-15s  %8s  0x%06x\n", rows[i].slot, rows[i].pid, rows[i].comm,
-		       age, rows[i].slot << 14 | rows[i].next_index);
+		printf("%5u  %8u  %-15s  %8s  0x%06x  %s\n", rows[i].slot, rows[i].pid,
+		       rows[i].comm, age, rows[i].slot << 14 | rows[i].next_index,
+		       rows[i].shm ? "yes" : "no");
 	}
 	free(rows);
 	return VB_CLI_OK;
