@@ -3,40 +3,66 @@
 #define VB_BASE_LOCK_H
 
 /*
- * The one kind of lock: a mutex which enters the kernel only when it must wait. Held for the time
- * of a post or a packet, never across a wait of any other kind.
+ * The one kind of lock. Held for the time of a post or a packet, never across a wait of any other
+ * kind. Nearly always nobody else wants it, so that is what it is made for: taking it is one
+ * exchange, dropping it a load and a store. Whoever finds it taken looks again for a while, and
+ * then sleeps in the kernel (lock.c).
+ *
+ * The dropper looks for sleepers before it drops: after that, the lock's memory may be gone with
+ * the object that the next owner destroyed. So a sleeper that comes just in between is not woken.
+ * It would take a fence per drop to prevent that; instead no sleep is longer than
+ * VB_LOCK_SLEEP_NS, after which the sleeper looks for itself.
+ *
+ * It does not care who drops it, is not fair and not recursive, and lives within one process.
  */
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-typedef pthread_mutex_t vb_lock;
+#define VB_LOCK_SLEEP_NS 200000
 
-#define VB_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
+typedef struct {
+	_Atomic uint32_t taken;  /* 0 or 1; what sleepers wait on */
+	_Atomic uint32_t asleep; /* somebody sleeps, or is about to */
+} vb_lock;
+
+#define VB_LOCK_INIT { 0, 0 }
+
+/* For the functions below: what to do when somebody is in the way, or waits. */
+void vb_lock_wait(vb_lock *lock);
+void vb_lock_drop_wake(vb_lock *lock);
 
 static inline void vb_lock_init(vb_lock *lock)
 {
-	pthread_mutex_init(lock, NULL);
+	atomic_init(&lock->taken, 0);
+	atomic_init(&lock->asleep, 0);
 }
 
+/* Nothing to give back: a lock is only its memory. Nobody may have it or want it. */
 static inline void vb_lock_fini(vb_lock *lock)
 {
-	pthread_mutex_destroy(lock);
-}
-
-static inline void vb_lock_take(vb_lock *lock)
-{
-	pthread_mutex_lock(lock);
 }
 
 static inline bool vb_lock_try(vb_lock *lock)
 {
-	return pthread_mutex_trylock(lock) == 0;
+	return !atomic_load_explicit(&lock->taken, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire);
+}
+
+static inline void vb_lock_take(vb_lock *lock)
+{
+	if (__builtin_expect(
+		    atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) != 0, 0))
+		vb_lock_wait(lock);
 }
 
 static inline void vb_lock_drop(vb_lock *lock)
 {
-	pthread_mutex_unlock(lock);
+	if (__builtin_expect(atomic_load_explicit(&lock->asleep, memory_order_relaxed) != 0, 0))
+		vb_lock_drop_wake(lock);
+	else
+		atomic_store_explicit(&lock->taken, 0, memory_order_release);
 }
 
 #endif
