@@ -67,13 +67,36 @@ static void leave_guard(const ucontext_t *interrupted)
 	vb_guard_fault();
 }
 
+#if defined(__x86_64__)
+#define PC(context) ((context)->uc_mcontext.gregs[REG_RIP])
+#elif defined(__aarch64__)
+#define PC(context) ((context)->uc_mcontext.pc)
+#endif
+
+/* True if this thread was at a small copy, which ends when the handler returns. */
+static bool end_copy(ucontext_t *interrupted)
+{
+#ifdef PC
+	uintptr_t end = vb_guard_resume((uintptr_t)PC(interrupted));
+
+	if (end)
+		PC(interrupted) = end;
+	return end;
+#else
+	return false;
+#endif
+}
+
 static void on_signal(int signum, siginfo_t *info, void *context)
 {
 	struct sigaction *slot = before_of(signum), old = *slot;
 	int saved_errno = errno;
 
-	if (is_fault(info))
+	if (is_fault(info)) {
+		if (end_copy(context))
+			return;
 		leave_guard(context);
+	}
 	if (!(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_IGN && !is_fault(info))
 		return;
 	/* The kernel does not let a fault be ignored either. */

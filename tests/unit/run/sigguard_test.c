@@ -3,6 +3,7 @@
  * What a signal does is tried in children, each with a fresh process's dispositions: the handler
  * is installed once per process.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -62,19 +63,54 @@ static bool died_of(int status, int signum)
 
 /* --- inside a guard --- */
 
+/* Of all kinds: what the pieces of a small copy are, and a large one. */
+static const size_t sizes[] = { 1, 2, 3, 4, 8, 15, 16, 17, 64, 256, 257, 4096 };
+
 static void copy_from_hole_twice(void)
 {
-	char octet;
+	static char octets[4096];
 
 	vb_sigguard_install();
 	/* Twice: the signal must not stay blocked after the first. */
-	if (vb_guard_copy(&octet, (void *)hole, 1) || vb_guard_copy((void *)hole, &octet, 1))
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		if (vb_guard_copy(octets, (void *)hole, sizes[i]) ||
+		    vb_guard_copy((void *)hole, octets, sizes[i]))
+			_exit(WRONG);
+	}
+	if (!vb_guard_copy(octets, "x", 2) || octets[0] != 'x')
 		_exit(WRONG);
 }
 
 static void a_fault_in_a_guard_is_told(void **state)
 {
 	assert_true(is_fine(status_of(copy_from_hole_twice)));
+}
+
+/* The last octet alone lies in the hole; those before it may or may not be there. */
+static void copy_into_edge(void)
+{
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static char octets[4096];
+
+	munmap(page + 4096, 4096);
+	vb_sigguard_install();
+	errno = 77;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *edge = page + 4096 - sizes[i];
+
+		if (!vb_guard_copy(edge, octets, sizes[i]) ||
+		    !vb_guard_copy(octets, edge, sizes[i]) ||
+		    vb_guard_copy(edge + 1, octets, sizes[i]) ||
+		    vb_guard_copy(octets, edge + 1, sizes[i]))
+			_exit(WRONG);
+	}
+	if (errno != 77)
+		_exit(WRONG);
+}
+
+static void a_fault_at_the_end_of_a_copy_is_told(void **state)
+{
+	assert_true(is_fine(status_of(copy_into_edge)));
 }
 
 static void copy_beyond_end_of_file(void)
@@ -255,6 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fault_in_a_guard_is_told),
+		cmocka_unit_test(a_fault_at_the_end_of_a_copy_is_told),
 		cmocka_unit_test(a_bus_error_in_a_guard_is_told),
 		cmocka_unit_test(a_fault_elsewhere_kills_as_ever),
 		cmocka_unit_test(an_ignored_fault_kills),
