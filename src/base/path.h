@@ -22,6 +22,7 @@ struct vb_path {
 	uint16_t sport;      /* UDP source port, host order; what vb_link_ops.sport says */
 	uint8_t tclass;      /* IPv4: the TOS octet */
 	uint8_t hop_limit;
+	bool local;	     /* dst is an address of this host's; unknown (false) on the way in */
 };
 
 /* True for a GID that stands for an IPv4 address (::ffff:0:0/96). */

@@ -77,7 +77,7 @@ struct vb_ring_tx {
 struct vb_ring_rx {
 	struct vb_ring_shared *shared;
 	_Atomic uint32_t next; /* written by whoever consumes, looked at by anybody */
-	uint32_t told;	       /* `tail`, as last published */
+	_Atomic uint32_t told; /* `tail`, as last published */
 	uint32_t data_pos, data_told;
 	uint32_t next_data_pos;
 	bool broken; /* the producer has written nonsense: nothing is taken any more */
@@ -187,8 +187,7 @@ static inline bool vb_ring_tx_is_empty(struct vb_ring_tx *tx)
 
 static inline void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_shared *shared)
 {
-	memset(rx, 0, sizeof(*rx));
-	rx->shared = shared;
+	*rx = (struct vb_ring_rx){ .shared = shared };
 }
 
 /* Is there a frame? Any thread; only whoever serializes the consumers may believe a yes. */
@@ -229,14 +228,21 @@ static inline bool vb_ring_take(struct vb_ring_rx *rx, struct vb_ring_frame *fra
 	return true;
 }
 
+/* Has something been taken that the producer was not told of? Any thread. */
+static inline bool vb_ring_untold(const struct vb_ring_rx *rx)
+{
+	return atomic_load_explicit(&rx->told, memory_order_relaxed) !=
+	       atomic_load_explicit(&rx->next, memory_order_relaxed);
+}
+
 /* Tell the producer that everything taken is free. True if that is news. */
 static inline bool vb_ring_tell(struct vb_ring_rx *rx)
 {
 	uint32_t next = atomic_load_explicit(&rx->next, memory_order_relaxed);
 
-	if (rx->told == next)
+	if (!vb_ring_untold(rx))
 		return false;
-	rx->told = next;
+	atomic_store_explicit(&rx->told, next, memory_order_relaxed);
 	rx->data_told = rx->data_pos;
 	/* Ordered against the look at wants_room that follows (vb_ring_wants_room). */
 	atomic_store(&rx->shared->tail, next);
@@ -253,7 +259,7 @@ static inline bool vb_ring_release(struct vb_ring_rx *rx)
 
 	atomic_store_explicit(&rx->next, next, memory_order_relaxed);
 	rx->data_pos = rx->next_data_pos;
-	if (next - rx->told < VB_RING_SLOTS / 4 &&
+	if (next - atomic_load_explicit(&rx->told, memory_order_relaxed) < VB_RING_SLOTS / 4 &&
 	    rx->data_pos - rx->data_told < VB_RING_DATA_BYTES / 4)
 		return false;
 	return vb_ring_tell(rx);

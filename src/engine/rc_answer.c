@@ -24,11 +24,15 @@ uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
 /* Something arrived: clocks and retry counters start afresh. */
 static void made_progress(struct vb_req *req, uint64_t now_ns)
 {
-	req->progress_ns = now_ns;
-	req->backoff = 0;
 	req->gap_known = false;
 	req->retries_left = req->retry_cnt;
 	req->rnr_left = req->rnr_retry;
+	req->backoff = 0;
+	if (req->reliable) {
+		req->resend_ns = VB_NEVER_NS;
+		return;
+	}
+	req->progress_ns = now_ns;
 	req->resend_ns = req->una_psn == req->top_psn ? VB_NEVER_NS : now_ns + req->rto_ns;
 }
 
@@ -64,10 +68,12 @@ static void window_grow(struct vb_req *req, uint32_t acked)
 		req->window = req->window_max;
 }
 
-static void window_shrink(struct vb_req *req)
+static void window_shrink(struct vb_req *req, uint32_t least)
 {
+	if (req->reliable)
+		return;
 	req->threshold = req->window / 2 < 4 ? 4 : req->window / 2;
-	req->window = req->threshold;
+	req->window = least ? least : req->threshold;
 	req->grow = 0;
 }
 
@@ -95,7 +101,8 @@ static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 	}
 	if (req->sample_ns && vb_psn_diff(psn, req->sample_psn) > 0)
 		take_sample(req, now_ns);
-	window_grow(req, acked);
+	if (!req->reliable)
+		window_grow(req, acked);
 	made_progress(req, now_ns);
 }
 
@@ -137,7 +144,7 @@ static enum vb_req_outcome send_again(struct vb_req *req, uint64_t now_ns)
 		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
 	req->retries_left--;
 	req->gap_known = true;
-	window_shrink(req);
+	window_shrink(req, 0);
 	vb_req_rewind(req);
 	req->resend_ns = now_ns + req->rto_ns;
 	return VB_REQ_MOVED;
@@ -304,10 +311,29 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
 	if (req->backoff < 10)
 		req->backoff++;
-	window_shrink(req);
-	req->window = 1;
+	window_shrink(req, 1);
 	req->gap_known = false;
 	vb_req_rewind(req);
 	req->resend_ns = now_ns + vb_min_u64(req->rto_ns << req->backoff, timeout_ns);
 	return VB_REQ_MOVED;
+}
+
+void vb_rc_watch(struct vb_req *req, uint64_t now_ns)
+{
+	req->watched_psn = req->una_psn;
+	req->progress_ns = now_ns;
+}
+
+enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns)
+{
+	if (req->rnr_wait)
+		return vb_rc_timeout(req, now_ns);
+	if (req->una_psn == req->top_psn)
+		return VB_REQ_NOTHING;
+	if (req->una_psn != req->watched_psn || unread) {
+		vb_rc_watch(req, now_ns);
+		return VB_REQ_NOTHING;
+	}
+	req->resend_ns = vb_min_u64(req->resend_ns, now_ns);
+	return vb_rc_timeout(req, now_ns);
 }

@@ -25,7 +25,7 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn)
 	req->una_psn = req->top_psn = req->post_psn = req->pos.next_psn = sq_psn;
 	req->post_ssn = 1;
 	req->window = WINDOW_BYTES_START / req->mtu;
-	if (req->window > req->window_max)
+	if (req->window > req->window_max || req->reliable)
 		req->window = req->window_max;
 	req->threshold = req->window_max;
 	req->rto_ns = RTO_START_NS;
@@ -117,6 +117,10 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 		*ackreq = false;
 		return true;
 	}
+	if (req->reliable) {
+		*ackreq = seg->last;
+		return true;
+	}
 	/* Ask where sending stops, and often enough for the window to move without stopping. */
 	*ackreq = ++req->pos.since_ackreq * 4 >= req->window || !look(req, &after);
 	if (*ackreq)
@@ -140,7 +144,7 @@ void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t n
 	if (vb_psn_diff(req->pos.next_psn, req->top_psn) > 0)
 		req->top_psn = req->pos.next_psn;
 	req->sent_ns = now_ns;
-	if (req->transport != VB_RC)
+	if (req->transport != VB_RC || req->reliable)
 		return;
 	if (before->next_psn == req->una_psn && fresh)
 		req->progress_ns = now_ns;

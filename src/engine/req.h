@@ -33,6 +33,7 @@ struct vb_req {
 	uint32_t mtu;
 	uint32_t max_fetches; /* max_rd_atomic */
 	uint32_t window_max;  /* packets that may be on their way */
+	bool reliable;	      /* the link loses nothing: no window to find, no clocks to run */
 	uint8_t timeout;      /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
 	uint8_t retry_cnt, rnr_retry;
 
@@ -62,6 +63,7 @@ struct vb_req {
 	uint64_t progress_ns;	 /* when una_psn last moved, or the first packet left */
 	uint64_t resend_ns;	 /* when to send again, VB_NEVER_NS: nothing on its way */
 	uint64_t sent_ns;	 /* when something last left */
+	uint32_t watched_psn;	 /* una_psn when vb_rc_watch was called */
 
 	/* Path: round trip and window. */
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
@@ -112,6 +114,15 @@ enum vb_req_outcome vb_rc_answer(struct vb_req *req, const struct vb_pkt *pkt,
 /* Time has come (deadline_ns passed). */
 enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns);
 uint64_t vb_rc_deadline_ns(const struct vb_req *req);
+
+/*
+ * The clock of a requester on a reliable link, which runs only now and then. Nothing gets lost
+ * there, but the other side may drop what it is not ready for. watch: something is outstanding,
+ * from now on. look, a while later: was there any progress since, or is what was sent not even
+ * read yet (unread)? If neither, as vb_rc_timeout(); else watch anew.
+ */
+void vb_rc_watch(struct vb_req *req, uint64_t now_ns);
+enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns);
 
 /* If the work request at the head failed locally and nothing is left before it: complete it. */
 enum vb_req_outcome vb_req_settle(struct vb_req *req);

@@ -9,6 +9,18 @@
 
 #define HOP_LIMIT_DEFAULT 64
 
+/* Is it an address of this host's? */
+static bool gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
+{
+	bool ours = false;
+
+	vb_lock_take(&nic->lock);
+	for (unsigned i = 0; i < VB_GIDS_MAX && !ours; i++)
+		ours = nic->gids[i].mtu_bytes && !memcmp(nic->gids[i].gid, gid, VB_GID_BYTES);
+	vb_lock_drop(&nic->lock);
+	return ours;
+}
+
 int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
 {
 	static const uint8_t zero[VB_GID_BYTES];
@@ -31,6 +43,7 @@ int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct v
 	};
 	memcpy(path->src, entry.gid, sizeof(path->src));
 	memcpy(path->dst, attr->grh.dgid.raw, sizeof(path->dst));
+	path->local = gid_is_ours(nic, path->dst);
 	return 0;
 }
 

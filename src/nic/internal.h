@@ -6,6 +6,7 @@
 
 #include "engine/resp.h"
 #include "nic/ctx.h"
+#include "nic/export.h"
 
 /* A leased slot and its QPs. */
 struct vb_slot {
@@ -37,9 +38,13 @@ struct vb_timers {
 };
 
 struct vb_pairs;
+struct vb_peer;
+struct vb_lane;
 
 struct vb_nic {
 	struct vb_nic_host host;
+	struct vb_export *export; /* what peers see of us */
+	void *own_export;	  /* where it lies, if the host has no memory for it */
 	vb_lock lock; /* tables below, seed, counts */
 	vb_lock rx;   /* the rx right */
 	uint64_t seed;
@@ -59,6 +64,19 @@ struct vb_nic {
 	struct vb_qp *held; /* QPs that pacing holds back */
 	struct vb_timers timers;
 	struct vb_stats stats;
+
+	/* Shared memory (peer.h). peers_lock: peers_free, additions to peers and hot. */
+	vb_lock peers_lock;
+	vb_lock resume_lock; /* the right to send on for QPs that waited; outside QP locks */
+	struct vb_peer *peers_free;
+	_Atomic(struct vb_peer *) peers[VB_PEERS_MAX]; /* all that were ever used */
+	_Atomic unsigned peer_count;
+	_Atomic(struct vb_peer *) peer_at[VB_SLOTS_PER_NIC_MAX][VB_SLOTS]; /* those alive */
+	_Atomic uint64_t refused_until_ns[VB_SLOTS]; /* cannot be reached: not asked for before */
+	_Atomic(struct vb_lane *) hot[VB_HOT_MAX]; /* in use: looked at in every poll */
+	_Atomic unsigned hot_count;
+	unsigned hot_next;
+	_Atomic uint32_t waiters; /* QPs that wait for room in a ring */
 };
 
 static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)

@@ -15,6 +15,7 @@ enum {
 	VB_INDEX_BITS = 14,
 	VB_INDICES = 1 << VB_INDEX_BITS,
 	VB_SLOTS_PER_NIC_MAX = 4,
+	VB_SLOTS = 1 << VB_SLOT_BITS,
 	VB_QPS_MAX = VB_SLOTS_PER_NIC_MAX * VB_INDICES,
 
 	VB_QP_WR_MAX = 32768,
@@ -30,6 +31,9 @@ enum {
 
 	VB_RX_BUFFER_BYTES = 212992, /* of a socket that nobody made larger */
 	VB_PAIRS_MAX = 1024, /* NICs that we keep count of, for pacing */
+
+	VB_PEERS_MAX = 4096,  /* slots of this host that we exchange shared memory with */
+	VB_HOT_MAX = 16,      /* rings that are looked at in every poll */
 
 	VB_COMP_VECTORS = 8,
 };

@@ -8,6 +8,7 @@
 #include "base/prng.h"
 #include "nic/internal.h"
 #include "nic/pair.h"
+#include "nic/peer.h"
 #include "nic/qp.h"
 
 /* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
@@ -27,27 +28,47 @@ const char *vb_stat_name(enum vb_stat stat)
 	return stat_names[stat];
 }
 
+/* Zeros that are not touched, aligned as struct vb_export wants it. */
+static bool export_init(struct vb_nic *nic)
+{
+	const size_t align = _Alignof(struct vb_export);
+
+	nic->export = nic->host.export_memory;
+	if (!nic->export) {
+		nic->own_export = calloc(1, sizeof(*nic->export) + align);
+		nic->export = (void *)(((uintptr_t)nic->own_export + align - 1) & ~(align - 1));
+	}
+	return nic->host.export_memory || nic->own_export;
+}
+
 int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t seed)
 {
 	struct vb_nic *nic = calloc(1, sizeof(*nic));
 
 	if (!nic)
 		return ENOMEM;
+	nic->host = *host;
+	if (!export_init(nic)) {
+		free(nic);
+		return ENOMEM;
+	}
 	if (vb_keys_init(&nic->keys)) {
+		free(nic->own_export);
 		free(nic);
 		return ENOMEM;
 	}
 	if (vb_pairs_init(nic)) {
 		vb_keys_fini(&nic->keys);
+		free(nic->own_export);
 		free(nic);
 		return ENOMEM;
 	}
-	nic->host = *host;
 	nic->seed = seed;
 	nic->rx_buffer_bytes = VB_RX_BUFFER_BYTES;
 	vb_lock_init(&nic->lock);
 	vb_lock_init(&nic->rx);
 	vb_lock_init(&nic->held_lock);
+	vb_peers_init(nic);
 	vb_timers_init(&nic->timers);
 	*out = nic;
 	return 0;
@@ -57,12 +78,14 @@ void vb_nic_destroy(struct vb_nic *nic)
 {
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
 		free(atomic_load(&nic->slots[i]));
+	vb_peers_fini(nic);
 	vb_timers_fini(&nic->timers);
 	vb_pairs_fini(nic);
 	vb_keys_fini(&nic->keys);
 	vb_lock_fini(&nic->held_lock);
 	vb_lock_fini(&nic->rx);
 	vb_lock_fini(&nic->lock);
+	free(nic->own_export);
 	free(nic);
 }
 

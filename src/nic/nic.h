@@ -28,11 +28,15 @@
 #include "nic/stats.h"
 
 struct vb_nic;
+struct vb_peer;
 struct vb_qp;
 
 /* What a NIC needs from its surroundings. */
 struct vb_nic_host {
 	void *arg;
+
+	/* Zeros for a struct vb_export, which outlives the NIC; NULL: the NIC makes its own. */
+	void *export_memory;
 
 	/* Monotonic time in ns. */
 	uint64_t (*now_ns)(void *arg);
@@ -53,6 +57,17 @@ struct vb_nic_host {
 	/* Add 1 to (or take 1 from) the count of events that make an event fd readable. */
 	void (*signal)(void *arg, int fd);
 	void (*unsignal)(void *arg, int fd);
+
+	/*
+	 * Shared memory; all three or none. reach: set up the rings towards a slot of this host
+	 * (vb_peer_tx_set); 0 or a positive errno. ring_bell: wake the process of a peer. release:
+	 * nobody uses what was mapped for this peer any more, but its lanes may still be looked at:
+	 * let there be zeros.
+	 */
+	int (*reach)(void *arg, uint16_t own_slot, uint16_t slot);
+	void (*ring_bell)(void *arg, struct vb_peer *peer);
+	void (*release)(void *arg, struct vb_peer *peer);
+	bool no_wire; /* what cannot go through shared memory shall not be connected */
 
 	/* Lease a further slot: 0 or a positive errno. */
 	int (*lease)(void *arg, uint16_t *slot, uint32_t *next_index);

@@ -193,7 +193,9 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		}
 		vb_req_commit(&qp->req, wqe);
 	}
-	if (state >= IBV_QPS_RTS) {
+	if (state >= IBV_QPS_RTS && qp->peer) {
+		vb_qp_transmit_locked(qp);
+	} else if (state >= IBV_QPS_RTS) {
 		qp->now_ns = vb_nic_now_ns(qp->nic);
 		if (state != IBV_QPS_RTS || vb_req_urgent(&qp->req, qp->now_ns))
 			vb_qp_transmit_locked(qp);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "nic/pair.h"
+#include "nic/peer.h"
 #include "nic/rq.h"
 
 static uint32_t power_of_two(uint32_t n)
@@ -132,11 +133,14 @@ int vb_qp_destroy(struct vb_qp *qp)
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
-	/* Whoever finds it by packet, clock or pacing keeps the rx right until done with it. */
+	/* Whoever finds it by packet, clock or pacing keeps a right until done with it. */
 	vb_lock_take(&qp->nic->rx);
 	vb_timer_cancel(qp->nic, qp);
 	vb_pair_unhold(qp->nic, qp);
 	vb_lock_drop(&qp->nic->rx);
+	vb_lane_unwait(qp);
+	vb_nic_quiesce(qp->nic);
+	vb_qp_unbind_locked(qp);
 	/* Neither packets nor clocks find it now; its completions point at it no longer. */
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);

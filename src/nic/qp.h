@@ -27,6 +27,11 @@ struct vb_qp {
 
 	struct vb_path path; /* RC, UC: the peer */
 	uint32_t dqpn;
+	struct vb_peer *peer; /* RC, UC: set if it is reached through shared memory (peer.h) */
+	struct vb_lane *lane_tx, *lane_rx;
+	struct vb_lane *lane_waits; /* has no room for us: we are in its queue (its tx_lock) */
+	struct vb_qp *lane_next;
+	uint64_t lane_stuck_ns; /* UD: since when */
 	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
 	struct ibv_qp_cap cap;
 	int sq_sig_all;
@@ -92,6 +97,10 @@ static inline void vb_qp_release(struct vb_qp *qp, uint32_t index)
 
 /* Send all that is owed and all that may be sent (tx.c). */
 void vb_qp_transmit_locked(struct vb_qp *qp);
+
+/* On the way to RTR: this peer is where it sends to, through shared memory (lane_tx.c). */
+void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
+void vb_qp_unbind_locked(struct vb_qp *qp);
 
 /* To the error state: flush everything (qp_error.c). */
 void vb_qp_fail_locked(struct vb_qp *qp);

@@ -2,6 +2,7 @@
 
 /* What happens to a QP when something has failed, and when its clock rings. */
 
+#include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
 
@@ -84,6 +85,38 @@ static void tell_drained(struct vb_qp *qp)
 	vb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
+/* Through shared memory: a clock now and then, not one for each packet. */
+static void watch(struct vb_qp *qp)
+{
+	const uint64_t look_ns = 10000000;
+	uint64_t now_ns;
+
+	if (qp->req.una_psn == qp->req.top_psn || qp->req.transport != VB_RC ||
+	    atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) != UINT64_MAX)
+		return;
+	now_ns = vb_nic_now_ns(qp->nic);
+	vb_rc_watch(&qp->req, now_ns);
+	vb_timer_arm(qp->nic, qp, now_ns + look_ns);
+}
+
+/* Has the peer not even read what we sent last? */
+static bool is_unread(struct vb_lane *lane)
+{
+	bool unread;
+
+	vb_lock_take(&lane->tx_lock);
+	unread = !vb_ring_tx_is_empty(&lane->tx);
+	vb_lock_drop(&lane->tx_lock);
+	return unread;
+}
+
+static enum vb_req_outcome timeout(struct vb_qp *qp, uint64_t now_ns)
+{
+	if (qp->peer)
+		return vb_rc_look(&qp->req, is_unread(qp->lane_tx), now_ns);
+	return vb_rc_timeout(&qp->req, now_ns);
+}
+
 void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
 {
 	/* When the link was full: long enough for it to drain some, short against any timeout. */
@@ -98,6 +131,8 @@ void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
 	if (qp->link_full)
 		vb_timer_arm(qp->nic, qp, qp->now_ns + link_retry_ns);
 	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
+	if (qp->peer)
+		watch(qp);
 }
 
 void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
@@ -109,7 +144,7 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 	qp->now_ns = now_ns;
 	waited = qp->req.rnr_wait;
 	if (vb_qp_state(qp) == IBV_QPS_RTS || vb_qp_state(qp) == IBV_QPS_SQD)
-		outcome = vb_rc_timeout(&qp->req, now_ns);
+		outcome = timeout(qp, now_ns);
 	if (outcome != VB_REQ_NOTHING && !waited)
 		vb_stat_add(&qp->nic->stats, VB_STAT_TIMEOUTS, 1);
 	if (outcome == VB_REQ_FAILED)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "nic/ah.h"
+#include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
 
@@ -22,6 +23,7 @@ struct plan {
 	enum ibv_qp_state from, to;
 	struct vb_path path, alt_path;
 	struct vb_resource *ring;
+	struct vb_peer *peer; /* to be reached through shared memory */
 };
 
 struct bound {
@@ -90,6 +92,19 @@ static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mas
 	return err;
 }
 
+/* Does it go through shared memory? That is decided once, when a QP is connected. */
+static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, struct plan *plan)
+{
+	struct vb_nic *nic = qp->nic;
+
+	if (plan->from != IBV_QPS_INIT || plan->to != IBV_QPS_RTR ||
+	    qp->ibv.qp.qp_type == IBV_QPT_UD)
+		return 0;
+	if (plan->path.local)
+		plan->peer = vb_peer_reach(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
+	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
+}
+
 static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
 {
 	int err;
@@ -103,6 +118,8 @@ static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 		err = check_values(attr, mask);
 	if (!err)
 		err = check_paths(qp, attr, mask, plan);
+	if (!err)
+		err = check_peer(qp, attr, plan);
 	if (!err && (mask & IBV_QP_MAX_DEST_RD_ATOMIC)) {
 		plan->ring = calloc(attr->max_dest_rd_atomic + 1u, sizeof(*plan->ring));
 		if (!plan->ring)
@@ -161,12 +178,22 @@ static enum ibv_mtu port_mtu(struct vb_qp *qp)
 	return port.active_mtu;
 }
 
-/* Half of what the other side's buffer holds; more than window_bytes_max gains nothing. */
+static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
+{
+	if (qp->peer)
+		return VB_LANE_MTU_BYTES;
+	return 128u << (transport == VB_UD ? port_mtu(qp) : qp->attr.path_mtu);
+}
+
+/* Half of what the other side's buffer holds, where there is a wire; more than window_bytes_max gains nothing. */
 static uint32_t window_max(struct vb_qp *qp)
 {
 	const uint32_t window_bytes_max = 512u * 1024;
+	const uint32_t psns = 1u << 22; /* far below half the space of PSNs */
 	uint32_t half = atomic_load(&qp->nic->rx_buffer_bytes) / 2;
 
+	if (qp->peer)
+		return psns;
 	return (uint32_t)vb_max_u64(vb_min_u64(half, window_bytes_max) / qp->req.mtu, 4);
 }
 
@@ -178,7 +205,8 @@ static void configure(struct vb_qp *qp, int mask)
 	struct vb_resp *resp = &qp->resp;
 
 	req->transport = resp->transport = transport_of(qp);
-	req->mtu = resp->mtu = 128u << (req->transport == VB_UD ? port_mtu(qp) : a->path_mtu);
+	req->mtu = resp->mtu = mtu_bytes(qp, req->transport);
+	req->reliable = qp->peer != NULL;
 	req->max_fetches = a->max_rd_atomic;
 	req->window_max = window_max(qp);
 	req->timeout = a->timeout;
@@ -205,6 +233,7 @@ static void reset(struct vb_qp *qp)
 
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
+	vb_qp_unbind_locked(qp);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	atomic_store(&qp->sq_released, 0);
@@ -273,6 +302,8 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		qp->path = plan.path;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		replace_ring(qp, &plan);
+	if (plan.peer)
+		vb_qp_bind_locked(qp, plan.peer, attr->dest_qp_num);
 	configure(qp, mask);
 	enter(qp, &plan);
 	if (plan.to == IBV_QPS_RTS || plan.to == IBV_QPS_SQD)

@@ -11,8 +11,9 @@
 #include "base/check.h"
 #include "base/guard.h"
 #include "base/psn.h"
+#include "nic/lane_tx.h"
 #include "nic/pair.h"
-#include "nic/qp.h"
+#include "nic/tx.h"
 #include "wire/icrc.h"
 
 /*
@@ -26,13 +27,6 @@
 struct room {
 	uint8_t head[VB_PKT_HEADER_BYTES_MAX + COPY_BYTES_MAX + TAIL_BYTES_MAX];
 	uint8_t tail[8];
-};
-
-/* The pieces of one packet's payload. */
-struct payload {
-	struct iovec iov[VB_SGE_MAX];
-	uint32_t count;
-	uint32_t bytes;
 };
 
 struct builder {
@@ -126,7 +120,7 @@ static void piece(struct builder *b, const void *base, size_t bytes)
 }
 
 /* The ICRC over a payload that stays where it is; false if it cannot be read. */
-static bool crc_in_place(const struct payload *payload, uint32_t *crc)
+static bool crc_in_place(const struct vb_payload *payload, uint32_t *crc)
 {
 	struct vb_guard guard;
 	uint32_t sum = *crc;
@@ -140,7 +134,7 @@ static bool crc_in_place(const struct payload *payload, uint32_t *crc)
 	return true;
 }
 
-static bool copy_payload(uint8_t *to, const struct payload *payload)
+bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload)
 {
 	struct vb_guard guard;
 	size_t at = 0;
@@ -157,12 +151,12 @@ static bool copy_payload(uint8_t *to, const struct payload *payload)
 
 /* Small frame: one piece. False if the payload cannot be read. */
 static bool build_copied(struct builder *b, struct room *room, const struct vb_path *path,
-			 const struct payload *payload, uint32_t header, uint32_t pad,
+			 const struct vb_payload *payload, uint32_t header, uint32_t pad,
 			 uint32_t frame)
 {
 	uint32_t crc;
 
-	if (!copy_payload(room->head + header, payload))
+	if (!vb_payload_copy(room->head + header, payload))
 		return false;
 	memset(room->head + header + payload->bytes, 0, pad);
 	crc = vb_icrc_header(path, frame, b->burst.frames, room->head, frame - VB_ICRC_BYTES);
@@ -172,7 +166,7 @@ static bool build_copied(struct builder *b, struct room *room, const struct vb_p
 }
 
 static bool build_gathered(struct builder *b, struct room *room, const struct vb_path *path,
-			   const struct payload *payload, uint32_t header, uint32_t pad,
+			   const struct vb_payload *payload, uint32_t header, uint32_t pad,
 			   uint32_t frame)
 {
 	uint32_t crc = vb_icrc_header(path, frame, b->burst.frames, room->head, header);
@@ -193,7 +187,7 @@ enum added { ADDED, FAULT };
 
 /* Put one packet into the burst, which has room for it. */
 static enum added add(struct builder *b, const struct vb_path *path, struct vb_pkt *pkt,
-		      const struct payload *payload)
+		      const struct vb_payload *payload)
 {
 	struct room *room = &b->room[b->burst.frames];
 	uint32_t header, frame;
@@ -225,8 +219,8 @@ static uint32_t frame_bytes(uint8_t opcode, uint32_t payload)
 }
 
 /* Where a stretch of a work request's data lies; false: a key does not allow it. */
-static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset, uint32_t bytes,
-		   struct payload *out)
+bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset, uint32_t bytes,
+		       struct vb_payload *out)
 {
 	out->count = 0;
 	out->bytes = bytes;
@@ -258,7 +252,7 @@ static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset, 
 
 /* --- what the responder owes --- */
 
-static bool response_data(struct vb_qp *qp, const struct vb_pkt *pkt, struct payload *payload)
+bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_payload *payload)
 {
 	uint8_t *from;
 
@@ -278,7 +272,7 @@ static bool response_data(struct vb_qp *qp, const struct vb_pkt *pkt, struct pay
 
 /* Add the packet in hand, leaving with what was gathered first if it does not fit. */
 static bool add_or_flush(struct builder *b, const struct vb_path *path, struct vb_pkt *pkt,
-			 const struct payload *payload, enum added *added)
+			 const struct vb_payload *payload, enum added *added)
 {
 	uint32_t bytes = frame_bytes(pkt->opcode, payload->bytes);
 	uint16_t slot = (uint16_t)(pkt->dqpn >> VB_INDEX_BITS);
@@ -298,13 +292,13 @@ static bool transmit_responses(struct builder *b)
 	for (;;) {
 		struct vb_resp_pos before = vb_resp_pos_get(resp);
 		struct vb_pkt pkt = { .dqpn = qp->dqpn };
-		struct payload payload = { .count = 0 };
+		struct vb_payload payload = { .count = 0 };
 		enum added added = FAULT;
 		bool data;
 
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
-		if (!data || response_data(qp, &pkt, &payload)) {
+		if (!data || vb_payload_response(qp, &pkt, &payload)) {
 			if (!add_or_flush(b, &qp->path, &pkt, &payload, &added)) {
 				vb_resp_pos_put(resp, &before);
 				if (!flush(b))
@@ -321,7 +315,7 @@ static bool transmit_responses(struct builder *b)
 
 /* --- what the requester may send --- */
 
-static void fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
+void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 			 const struct vb_segment *seg, bool ackreq, struct vb_pkt *pkt)
 {
 	*pkt = (struct vb_pkt){
@@ -355,7 +349,8 @@ static void fault(struct builder *b, const struct vb_req_pos *before, enum ibv_w
 	vb_req_fault(&b->qp->req, status);
 }
 
-static void transmit_requests(struct builder *b)
+/* False if the link is full. */
+static bool transmit_requests(struct builder *b)
 {
 	struct vb_qp *qp = b->qp;
 	struct vb_req *req = &qp->req;
@@ -364,13 +359,13 @@ static void transmit_requests(struct builder *b)
 		struct vb_req_pos before = req->pos;
 		const struct vb_wqe *wqe;
 		const struct vb_path *path;
-		struct payload payload = { .count = 0 };
+		struct vb_payload payload = { .count = 0 };
 		struct vb_segment seg;
 		struct vb_pkt pkt;
 		enum added added;
 		bool ackreq;
 
-		if (!vb_req_next(req, &seg, &ackreq))
+		if (vb_lane_is_next(qp) || !vb_req_next(req, &seg, &ackreq))
 			break;
 		wqe = vb_sq_at(&req->sq, before.next);
 		path = req->transport == VB_UD ? &wqe->ud.path : &qp->path;
@@ -378,15 +373,16 @@ static void transmit_requests(struct builder *b)
 			fault(b, &before, (enum ibv_wc_status)wqe->fault);
 			break;
 		}
-		fill_request(qp, wqe, &seg, ackreq, &pkt);
-		if (!vb_wqe_is_fetch(wqe) && !gather(qp, wqe, seg.offset, seg.bytes, &payload)) {
+		vb_pkt_fill_request(qp, wqe, &seg, ackreq, &pkt);
+		if (!vb_wqe_is_fetch(wqe) &&
+		    !vb_payload_gather(qp, wqe, seg.offset, seg.bytes, &payload)) {
 			fault(b, &before, IBV_WC_LOC_PROT_ERR);
 			break;
 		}
 		if (!add_or_flush(b, path, &pkt, &payload, &added)) {
 			req->pos = before;
 			if (!flush(b))
-				return;
+				return false;
 			continue;
 		}
 		if (added == FAULT) {
@@ -394,23 +390,45 @@ static void transmit_requests(struct builder *b)
 			break;
 		}
 	}
-	flush(b);
+	return flush(b);
+}
+
+/* By way of the wire; false if the link, or pacing, has no room for more. */
+static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	struct builder b;
+
+	b.qp = qp;
+	b.frames_max = qp->nic->host.burst_frames_max(qp->nic->host.arg);
+	qp->link_full = false;
+	begin(&b);
+	if (!transmit_responses(&b) || !flush(&b))
+		return false;
+	return (state != IBV_QPS_RTS && state != IBV_QPS_SQD) || transmit_requests(&b);
+}
+
+/* Datagrams go by the way that each one's address asks for, in their order. */
+static void transmit_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	bool more;
+
+	do
+		more = vb_lane_datagrams(qp, state) && transmit_wire(qp, state);
+	while (more && vb_lane_is_next(qp));
 }
 
 void vb_qp_transmit_locked(struct vb_qp *qp)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);
-	struct builder b;
 
 	if (state < IBV_QPS_RTR)
 		return;
-	b.qp = qp;
-	b.frames_max = qp->nic->host.burst_frames_max(qp->nic->host.arg);
-	qp->link_full = false;
-	begin(&b);
-	if (transmit_responses(&b) && flush(&b) &&
-	    (state == IBV_QPS_RTS || state == IBV_QPS_SQD))
-		transmit_requests(&b);
+	if (qp->peer)
+		vb_lane_transmit(qp, state);
+	else if (qp->ibv.qp.qp_type == IBV_QPT_UD)
+		transmit_datagrams(qp, state);
+	else
+		transmit_wire(qp, state);
 	if (qp->resp.broken && state != IBV_QPS_ERR)
 		vb_qp_fail_locked(qp);
 	vb_qp_after_locked(qp, vb_req_settle(&qp->req));

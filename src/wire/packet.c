@@ -169,6 +169,21 @@ enum vb_parse vb_pkt_parse(struct vb_pkt *pkt, const uint8_t *frame, size_t byte
 	return VB_PARSE_OK;
 }
 
+const struct vb_op_info *vb_pkt_parse_head(struct vb_pkt *pkt, const uint8_t *head, size_t bytes)
+{
+	const struct vb_op_info *op;
+
+	memset(pkt, 0, sizeof(*pkt));
+	if (bytes < VB_BTH_BYTES)
+		return NULL;
+	bth_parse(pkt, head);
+	op = vb_op_info(pkt->opcode);
+	if (!op || pkt->tver != 0 || bytes < op->header_bytes)
+		return NULL;
+	extended_parse(pkt, op->headers, head + VB_BTH_BYTES);
+	return op;
+}
+
 size_t vb_pkt_emit(uint8_t *out, const struct vb_pkt *pkt)
 {
 	const struct vb_op_info *op = vb_op_info(pkt->opcode);

@@ -82,6 +82,12 @@ enum vb_parse {
 enum vb_parse vb_pkt_parse(struct vb_pkt *pkt, const uint8_t *frame, size_t bytes);
 
 /*
+ * Takes apart a packet's headers alone, as a link passes them on that carries payload beside them
+ * and no ICRC: returns the opcode's row, or NULL if it is no packet. Payload and pad are left 0.
+ */
+const struct vb_op_info *vb_pkt_parse_head(struct vb_pkt *pkt, const uint8_t *head, size_t bytes);
+
+/*
  * Writes the BTH and the extended headers that pkt->opcode asks for, and returns their number of
  * octets, at most VB_PKT_HEADER_BYTES_MAX. Payload, pad and ICRC are the caller's to add; pkt->pad
  * says how much pad that is. A value wider than its place on the wire is cut to it. The opcode must

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
+#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+static int file_make(int *fd, size_t bytes)
+{
+	int rc;
+
+	*fd = memfd_create("verbatim", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return errno;
+	if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SIZE_SEALS) == 0)
+		return 0;
+	rc = errno;
+	close(*fd);
+	return rc;
+}
+
+int vb_shm_create(int *fd, size_t bytes)
+{
+	return file_make(fd, bytes);
+}
+
+int vb_shm_export(int *fd, void **memory, size_t bytes)
+{
+	int rc = vb_shm_reserve(memory, bytes);
+
+	if (rc != 0)
+		return rc;
+	rc = file_make(fd, bytes);
+	if (rc != 0) {
+		vb_shm_unmap(*memory, bytes);
+		return rc;
+	}
+	rc = vb_shm_map(*memory, *fd, bytes, true);
+	if (rc != 0) {
+		close(*fd);
+		vb_shm_unmap(*memory, bytes);
+		return rc;
+	}
+	/* An older kernel does without: peers are of the same user, and map it read-only. */
+	fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	return 0;
+}
+
+int vb_shm_reserve(void **memory, size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return errno;
+	madvise(at, bytes, MADV_DONTFORK);
+	*memory = at;
+	return 0;
+}
+
+int vb_shm_map(void *memory, int fd, size_t bytes, bool write)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+	void *at;
+
+	if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS || fstat(fd, &st) ||
+	    st.st_size != (off_t)bytes)
+		return EPROTO;
+	at = mmap(memory, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ,
+		  MAP_SHARED | MAP_FIXED, fd, 0);
+	if (at == MAP_FAILED)
+		return errno;
+	madvise(at, bytes, MADV_DONTFORK);
+	return 0;
+}
+
+void vb_shm_blank(void *memory, size_t bytes)
+{
+	void *at = mmap(memory, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+
+	if (at != MAP_FAILED)
+		madvise(at, bytes, MADV_DONTFORK);
+}
+
+void vb_shm_unmap(void *memory, size_t bytes)
+{
+	munmap(memory, bytes);
+}
+
+int vb_bell_create(int *inner_fd, int *outer_fd)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds))
+		return errno;
+	*inner_fd = fds[0];
+	*outer_fd = fds[1];
+	return 0;
+}
+
+void vb_bell_ring(int outer_fd)
+{
+	/* A full buffer rings as well; an owner that is gone is told by POLLHUP. */
+	send(outer_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void vb_bell_hush(int inner_fd)
+{
+	uint8_t octets[256];
+
+	while (recv(inner_fd, octets, sizeof(octets), MSG_DONTWAIT) == sizeof(octets))
+		;
+}

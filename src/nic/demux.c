@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/demux.h"
+
+#include "nic/peer.h"
+#include "wire/grh.h"
+
+void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
+{
+	if (batch->locked == qp)
+		return;
+	if (batch->locked)
+		vb_lock_drop(&batch->locked->lock);
+	batch->locked = qp;
+	if (!qp)
+		return;
+	vb_lock_take(&qp->lock);
+	if (batch->now_ns)
+		qp->now_ns = batch->now_ns;
+}
+
+void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp)
+{
+	if (qp->touched)
+		return;
+	qp->touched = true;
+	qp->touched_next = batch->touched;
+	batch->touched = qp;
+}
+
+static const enum vb_stat verdict_stat[VB_VERDICTS] = {
+	[VB_NO_RECV] = VB_STAT_DROP_NO_RECV,	[VB_BAD_SEQUENCE] = VB_STAT_DROP_SEQUENCE,
+	[VB_BAD_OPCODE] = VB_STAT_DROP_SEQUENCE, [VB_BAD_LENGTH] = VB_STAT_DROP_LENGTH,
+	[VB_TOO_LONG] = VB_STAT_DROP_LENGTH,	[VB_BAD_ACCESS] = VB_STAT_DROP_ACCESS,
+	[VB_MISALIGNED] = VB_STAT_DROP_ACCESS,	[VB_BAD_RESOURCES] = VB_STAT_DROP_SEQUENCE,
+	[VB_BAD_RECV_SGE] = VB_STAT_DROP_ACCESS, [VB_BAD_MEMORY] = VB_STAT_DROP_ACCESS,
+};
+
+/* The responder gave up: what it owes goes out first, then everything is flushed. */
+static void responder_failed(struct vb_qp *qp, enum vb_verdict verdict)
+{
+	vb_qp_transmit_locked(qp);
+	if (qp->ibv.qp.qp_type == IBV_QPT_RC && !vb_verdict_rows[verdict].silent)
+		vb_qp_event(qp, vb_verdict_rows[verdict].event);
+	vb_qp_fail_locked(qp);
+	vb_qp_after_locked(qp, VB_REQ_NOTHING);
+}
+
+static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		    const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	uint8_t grh[VB_GRH_BYTES];
+	struct vb_resp_result result;
+
+	if (vb_qp_state(qp) == IBV_QPS_RTR && !qp->comm_est) {
+		qp->comm_est = true;
+		vb_qp_event(qp, IBV_EVENT_COMM_EST);
+	}
+	switch (qp->ibv.qp.qp_type) {
+	case IBV_QPT_RC:
+		result = vb_rc_request(&qp->resp, pkt, info);
+		break;
+	case IBV_QPT_UC:
+		result = vb_uc_request(&qp->resp, pkt, info);
+		break;
+	default:
+		if (pkt->qkey != qp->attr.qkey) {
+			vb_batch_count(batch, VB_STAT_DROP_QKEY);
+			return;
+		}
+		qp->rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
+		vb_grh_build(grh, &frame->path, frame->bytes);
+		result = vb_ud_request(&qp->resp, pkt, info, grh);
+		break;
+	}
+	switch (result.outcome) {
+	case VB_RESP_NOTHING:
+		break;
+	case VB_RESP_DUPLICATE:
+		vb_batch_count(batch, VB_STAT_DUPLICATES);
+		vb_batch_touch(batch, qp);
+		break;
+	case VB_RESP_OWES:
+		if (result.verdict != VB_OK)
+			vb_batch_count(batch, result.verdict == VB_NO_RECV ? VB_STAT_RNR_NAKS_SENT
+								       : VB_STAT_PSN_NAKS_SENT);
+		vb_batch_touch(batch, qp);
+		break;
+	case VB_RESP_DROPPED:
+		vb_batch_count(batch, verdict_stat[result.verdict]);
+		break;
+	case VB_RESP_FAILED:
+		responder_failed(qp, result.verdict);
+		break;
+	}
+}
+
+static void answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		   const struct vb_op_info *info)
+{
+	enum vb_req_outcome outcome;
+	enum ibv_qp_state state = vb_qp_state(qp);
+	uint64_t now_ns = batch->now_ns;
+
+	if (qp->ibv.qp.qp_type != IBV_QPT_RC || (state != IBV_QPS_RTS && state != IBV_QPS_SQD)) {
+		vb_batch_count(batch, VB_STAT_DROP_STATE);
+		return;
+	}
+	/* Only a NAK needs to know what time it is where no clocks run. */
+	if (!now_ns && info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) != VB_AETH_ACK)
+		now_ns = qp->now_ns = vb_nic_now_ns(batch->nic);
+	outcome = vb_rc_answer(&qp->req, pkt, info, now_ns);
+	if (outcome == VB_REQ_STALE)
+		vb_batch_count(batch, VB_STAT_DROP_STALE);
+	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) == VB_AETH_RNR)
+		vb_batch_count(batch, VB_STAT_RNR_NAKS_SEEN);
+	if (info->kind == VB_K_ACK && pkt->syndrome == vb_aeth_nak(VB_NAK_PSN))
+		vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
+	if (outcome == VB_REQ_FAILED)
+		vb_qp_after_locked(qp, outcome);
+	else
+		vb_batch_touch(batch, qp);
+}
+
+bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		    const struct vb_op_info *info)
+{
+	static const enum vb_transport transports[] = {
+		[IBV_QPT_RC] = VB_RC, [IBV_QPT_UC] = VB_UC, [IBV_QPT_UD] = VB_UD
+	};
+	enum ibv_qp_state state = vb_qp_state(qp);
+
+	if (info->transport != transports[qp->ibv.qp.qp_type]) {
+		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
+		return false;
+	}
+	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR) {
+		vb_batch_count(batch, VB_STAT_DROP_STATE);
+		return false;
+	}
+	if ((pkt->pkey & 0x7fff) != (VB_PKEY_DEFAULT & 0x7fff)) {
+		vb_batch_count(batch, VB_STAT_DROP_PKEY);
+		return false;
+	}
+	return true;
+}
+
+void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		     const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	switch (info->kind) {
+	case VB_K_READ_RESP:
+	case VB_K_ACK:
+	case VB_K_ATOMIC_ACK:
+		answer(batch, qp, pkt, info);
+		break;
+	default:
+		request(batch, qp, frame, pkt, info);
+		break;
+	}
+}
+
+void vb_batch_end(struct vb_batch *batch)
+{
+	while (batch->touched) {
+		struct vb_qp *qp = batch->touched;
+
+		batch->touched = qp->touched_next;
+		vb_batch_hold(batch, qp);
+		qp->touched = false;
+		vb_qp_transmit_locked(qp);
+	}
+	vb_batch_hold(batch, NULL);
+}

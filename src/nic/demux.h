@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_DEMUX_H
+#define VB_NIC_DEMUX_H
+
+/*
+ * From a packet to the QP that it is for, whatever way it came: rx.c brings frames of the wire,
+ * lane_rx.c those of a ring. A batch of packets holds the lock of one QP at a time; what QPs owe is
+ * sent when the batch is through. The caller has the right to take in what it takes in (the rx
+ * right, a lane's rx_lock).
+ */
+
+#include "nic/qp.h"
+
+struct vb_batch {
+	struct vb_nic *nic;
+	uint64_t now_ns; /* 0: the way it came runs no clocks */
+	struct vb_qp *touched;
+	struct vb_qp *locked; /* packets come in runs: keep the lock over a run */
+};
+
+static inline void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
+{
+	vb_stat_add(&batch->nic->stats, stat, 1);
+}
+
+/* Lock this QP, and no other; NULL: none. */
+void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp);
+
+/* The QP has something to send when the batch is through. */
+void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp);
+
+/* IBA 9.6: the header checks that do not depend on where it came from. QP held. */
+bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		    const struct vb_op_info *info);
+
+/* Give the packet to the QP, which is held and has admitted it. frame: for a UD's GRH. */
+void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		     const struct vb_pkt *pkt, const struct vb_op_info *info);
+
+/* Send what the QPs owe, hold none. */
+void vb_batch_end(struct vb_batch *batch);
+
+#endif

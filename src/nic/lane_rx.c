@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The way in from a ring. What it brings is from one peer, and is for QPs that know that peer. */
+
+#include "nic/demux.h"
+#include "nic/peer.h"
+
+/* Enough to share the cost of an acknowledgement, few enough for it to come soon. */
+#define BATCH_FRAMES_MAX 64u
+#define BATCH_BYTES_MAX (256u << 10)
+
+/* Where a datagram's path stands: behind its headers, since a GRH is made of it. */
+static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head)
+{
+	if (from->head_bytes != head + VB_LANE_PATH_BYTES)
+		return false;
+	memset(&frame->path, 0, sizeof(frame->path));
+	memcpy(frame->path.src, from->octets + head, VB_GID_BYTES);
+	memcpy(frame->path.dst, from->octets + head + VB_GID_BYTES, VB_GID_BYTES);
+	frame->path.hop_limit = 64;
+	frame->bytes = head + from->payload_bytes + vb_pkt_pad(from->payload_bytes) +
+		       VB_ICRC_BYTES; /* as it would be on a wire */
+	return true;
+}
+
+static bool is_from_peer(const struct vb_lane *lane, const struct vb_qp *qp,
+			 const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	if (info->transport == VB_UD)
+		return pkt->sqpn >> VB_INDEX_BITS == lane->peer->slot;
+	return qp->lane_rx == lane;
+}
+
+static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
+		       const struct vb_ring_frame *from)
+{
+	const struct vb_op_info *info;
+	struct vb_frame frame;
+	struct vb_pkt pkt;
+	struct vb_qp *qp;
+
+	info = vb_pkt_parse_head(&pkt, from->octets, from->head_bytes);
+	if (!info || (from->payload_bytes && !info->payload) ||
+	    (info->transport == VB_UD && !path_parse(&frame, from, info->header_bytes))) {
+		vb_batch_count(batch, VB_STAT_DROP_MALFORMED);
+		return;
+	}
+	pkt.payload = from->payload;
+	pkt.payload_bytes = from->payload_bytes;
+	qp = vb_nic_qp_find(batch->nic, pkt.dqpn);
+	if (!qp) {
+		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
+		return;
+	}
+	vb_batch_hold(batch, qp);
+	if (!vb_batch_admit(batch, qp, &pkt, info))
+		return;
+	if (!is_from_peer(lane, qp, &pkt, info)) {
+		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
+		return;
+	}
+	vb_batch_packet(batch, qp, &frame, &pkt, info);
+}
+
+/* Up to a batch of frames; rx_lock held. */
+static unsigned take_batch(struct vb_lane *lane)
+{
+	struct vb_batch batch = { .nic = lane->peer->nic };
+	struct vb_ring_frame frame;
+	unsigned n = 0, bytes = 0;
+	bool told = false;
+
+	while (n < BATCH_FRAMES_MAX && bytes < BATCH_BYTES_MAX && vb_ring_take(&lane->rx, &frame)) {
+		take_frame(&batch, lane, &frame);
+		bytes += frame.payload_bytes;
+		told |= vb_ring_release(&lane->rx);
+		n++;
+	}
+	vb_batch_end(&batch);
+	vb_stat_add(&batch.nic->stats, VB_STAT_RX_LANE_FRAMES, n);
+	if (told)
+		vb_lane_tell_room(lane);
+	return n;
+}
+
+unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane)
+{
+	unsigned n;
+
+	if (!vb_lock_try(&lane->rx_lock))
+		return 0;
+	n = take_batch(lane);
+	vb_lock_drop(&lane->rx_lock);
+	return n;
+}
+
+void vb_lane_drain(struct vb_lane *lane)
+{
+	vb_lock_take(&lane->rx_lock);
+	while (take_batch(lane))
+		;
+	vb_lock_drop(&lane->rx_lock);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/lane_tx.h"
+
+#include "base/check.h"
+#include "nic/peer.h"
+#include "nic/tx.h"
+
+/* How long a datagram waits for a reader before it counts as lost. */
+#define DATAGRAM_NS 20000000u
+
+enum put { PUT, NO_ROOM, NO_DATA };
+
+/* Build a frame in the ring. The lane's tx_lock is held. */
+static enum put put(struct vb_lane *lane, struct vb_pkt *pkt, const struct vb_payload *payload,
+		    const struct vb_path *path)
+{
+	uint32_t head = vb_op_info(pkt->opcode)->header_bytes;
+	uint32_t extra = path ? VB_LANE_PATH_BYTES : 0;
+	uint8_t *to = vb_ring_reserve(&lane->tx, head + extra, payload->bytes);
+
+	if (!to)
+		return NO_ROOM;
+	pkt->pkey = VB_PKEY_DEFAULT;
+	vb_pkt_emit(lane->tx.octets, pkt);
+	if (path) {
+		memcpy(lane->tx.octets + head, path->src, VB_GID_BYTES);
+		memcpy(lane->tx.octets + head + VB_GID_BYTES, path->dst, VB_GID_BYTES);
+	}
+	if (payload->bytes && !vb_payload_copy(to, payload))
+		return NO_DATA;
+	vb_ring_publish(&lane->tx, head + extra, payload->bytes);
+	return PUT;
+}
+
+/* What the responder owes; false if there is no room. */
+static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
+{
+	struct vb_resp *resp = &qp->resp;
+
+	for (;;) {
+		struct vb_resp_pos before = vb_resp_pos_get(resp);
+		struct vb_pkt pkt = { .dqpn = qp->dqpn };
+		struct vb_payload payload;
+		enum put done = NO_DATA;
+		bool data;
+
+		payload.count = payload.bytes = 0;
+		if (!vb_rc_response(resp, &pkt, &data))
+			return true;
+		if (!data || vb_payload_response(qp, &pkt, &payload))
+			done = put(lane, &pkt, &payload, NULL);
+		if (done == NO_ROOM) {
+			vb_resp_pos_put(resp, &before);
+			return false;
+		}
+		if (done == NO_DATA) {
+			vb_rc_response_fault(resp, &pkt);
+			vb_qp_event(qp, vb_verdict_rows[VB_BAD_MEMORY].event);
+		}
+	}
+}
+
+/* The request at pos cannot be sent: it fails when all before it is done. */
+static void fault(struct vb_qp *qp, const struct vb_req_pos *before, enum ibv_wc_status status)
+{
+	qp->req.pos = *before;
+	vb_req_fault(&qp->req, status);
+}
+
+enum step { SENT, NOTHING, FULL };
+
+/* The next packet of the requester; path: of a datagram. */
+static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struct vb_path *path)
+{
+	struct vb_req *req = &qp->req;
+	struct vb_req_pos before = req->pos;
+	const struct vb_wqe *wqe;
+	struct vb_payload payload;
+	struct vb_segment seg;
+	struct vb_pkt pkt;
+	enum put done;
+	bool ackreq;
+
+	if (!vb_req_next(req, &seg, &ackreq))
+		return NOTHING;
+	wqe = vb_sq_at(&req->sq, before.next);
+	if (wqe->fault) {
+		fault(qp, &before, (enum ibv_wc_status)wqe->fault);
+		return NOTHING;
+	}
+	vb_pkt_fill_request(qp, wqe, &seg, ackreq, &pkt);
+	payload.count = payload.bytes = 0;
+	if (!vb_wqe_is_fetch(wqe) && !vb_payload_gather(qp, wqe, seg.offset, seg.bytes, &payload)) {
+		fault(qp, &before, IBV_WC_LOC_PROT_ERR);
+		return NOTHING;
+	}
+	done = put(lane, &pkt, &payload, path);
+	if (done == NO_ROOM) {
+		req->pos = before;
+		return FULL;
+	}
+	if (done == NO_DATA) {
+		fault(qp, &before, IBV_WC_LOC_PROT_ERR);
+		return NOTHING;
+	}
+	vb_req_sent(req, &before, 0);
+	return SENT;
+}
+
+static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
+{
+	enum step step;
+
+	do
+		step = put_request(qp, lane, NULL);
+	while (step == SENT);
+	if (qp->req.transport != VB_RC)
+		vb_req_complete_sent(&qp->req);
+	return step != FULL;
+}
+
+/* There is nobody any more: an RC fails at once, what others send is lost as on any wire. */
+static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	struct vb_req *req = &qp->req;
+	struct vb_segment seg;
+	bool ackreq;
+
+	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
+		return;
+	if (req->transport == VB_RC) {
+		if (req->head != req->tail && !(req->sqd && vb_req_drained(req))) {
+			vb_req_complete_head(req, IBV_WC_RETRY_EXC_ERR);
+			vb_qp_after_locked(qp, VB_REQ_FAILED);
+		}
+		return;
+	}
+	while (vb_req_next(req, &seg, &ackreq))
+		;
+	vb_req_complete_sent(req);
+}
+
+void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	struct vb_lane *lane = qp->lane_tx;
+	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD, done;
+	uint32_t from;
+
+	if (atomic_load_explicit(&qp->peer->gone, memory_order_relaxed)) {
+		nobody_there(qp, state);
+		return;
+	}
+	vb_lock_take(&lane->tx_lock);
+	from = lane->tx.head;
+	do
+		done = put_responses(qp, lane) && (!sends || put_requests(qp, lane));
+	while (!done && !vb_lane_wait_locked(lane, qp));
+	from -= lane->tx.head;
+	vb_lock_drop(&lane->tx_lock);
+	if (from)
+		vb_peer_published(qp->peer);
+}
+
+/* --- datagrams --- */
+
+static struct vb_lane *datagram_lane(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+	const struct vb_wqe *wqe;
+	struct vb_peer *peer;
+
+	if (req->transport != VB_UD || req->pos.next == req->tail)
+		return NULL;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	if (!wqe->ud.path.local || wqe->fault)
+		return NULL;
+	peer = vb_peer_reach(qp->nic, qp->ibv.qp.qp_num, wqe->ud.dqpn);
+	return peer ? &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES] : NULL;
+}
+
+bool vb_lane_is_next(struct vb_qp *qp)
+{
+	return datagram_lane(qp) != NULL;
+}
+
+/* Nobody reads there: what waits longest is lost, as in any network. */
+static bool give_up(struct vb_qp *qp)
+{
+	uint64_t now_ns = vb_nic_now_ns(qp->nic);
+	struct vb_segment seg;
+	bool ackreq;
+
+	if (!qp->lane_stuck_ns)
+		qp->lane_stuck_ns = now_ns;
+	if (now_ns < qp->lane_stuck_ns + DATAGRAM_NS) {
+		vb_timer_arm(qp->nic, qp, qp->lane_stuck_ns + DATAGRAM_NS);
+		return false;
+	}
+	vb_stat_add(&qp->nic->stats, VB_STAT_TX_LOST, 1);
+	return vb_req_next(&qp->req, &seg, &ackreq);
+}
+
+static enum step send_datagram(struct vb_qp *qp, struct vb_lane *lane)
+{
+	const struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.pos.next);
+	enum step step;
+
+	vb_lock_take(&lane->tx_lock);
+	do
+		step = put_request(qp, lane, &wqe->ud.path);
+	while (step == FULL && !vb_lane_wait_locked(lane, qp));
+	vb_lock_drop(&lane->tx_lock);
+	if (step == SENT) {
+		qp->lane_stuck_ns = 0;
+		vb_peer_published(lane->peer);
+	} else if (step == FULL && give_up(qp)) {
+		vb_lane_unwait(qp);
+		step = SENT;
+	}
+	return step;
+}
+
+bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	struct vb_lane *lane;
+	enum step step = SENT;
+
+	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
+		return true;
+	while (step == SENT && (lane = datagram_lane(qp)))
+		step = send_datagram(qp, lane);
+	vb_req_complete_sent(&qp->req);
+	return step != FULL;
+}
+
+/* --- which way --- */
+
+void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
+{
+	vb_qp_unbind_locked(qp);
+	vb_peer_hold(peer);
+	qp->peer = peer;
+	qp->lane_tx = &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES];
+	qp->lane_rx = &peer->lane[dqpn % VB_RING_LANES];
+}
+
+void vb_qp_unbind_locked(struct vb_qp *qp)
+{
+	struct vb_peer *peer = qp->peer;
+
+	vb_lane_unwait(qp);
+	qp->peer = NULL;
+	qp->lane_tx = qp->lane_rx = NULL;
+	if (peer)
+		vb_peer_drop(peer);
+}

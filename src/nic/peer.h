@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_PEER_H
+#define VB_NIC_PEER_H
+
+/*
+ * A peer: another slot under the same hub (or a slot of our own), reached through rings in shared
+ * memory. Between one slot of ours and one of another there are VB_RING_LANES rings each way; a QP
+ * sends through the lane that its own number picks, so QPs of different threads seldom meet.
+ *
+ * The host maps memory and hands it in; the NIC makes, uses and retires the objects. A peer object
+ * is never freed before the NIC is, only used again, and what the host mapped for it stays mapped
+ * (if only to nothing): so whoever looks at a peer that has just gone looks at valid memory.
+ *
+ * Nobody turns to the kernel to send. Whoever sleeps says so in its export (sleep_epoch is odd),
+ * and whoever published something for it then rings its bell, once for each epoch. A producer
+ * looks at the epoch without a fence, and therefore may look too early: it looks once more when
+ * it next polls, or before it sleeps (`dirty`).
+ */
+
+#include "base/ring.h"
+#include "nic/export.h"
+#include "nic/nic.h"
+
+struct vb_peer;
+
+/* RC and UC cut their messages into pieces of this size: large, and still at home in a cache. */
+#define VB_LANE_MTU_BYTES 32768u
+
+/* Behind the headers of a datagram: the GIDs it comes from and goes to. */
+#define VB_LANE_PATH_BYTES (2 * VB_GID_BYTES)
+
+struct vb_lane {
+	struct vb_peer *peer;
+
+	_Alignas(VB_RING_LINE_BYTES) vb_lock tx_lock; /* inside a QP's lock */
+	struct vb_ring_tx tx;
+	struct vb_qp *waiting, **waiting_tail; /* QPs for which there was no room */
+	_Atomic uint32_t waiters;	       /* their number */
+	_Atomic uint32_t stuck_tail;	       /* where the consumer was then */
+
+	_Alignas(VB_RING_LINE_BYTES) vb_lock rx_lock; /* the right to consume; outside QP locks */
+	struct vb_ring_rx rx;
+};
+
+struct vb_peer {
+	struct vb_nic *nic;
+	void *run; /* belongs to the host */
+	uint16_t own_slot, slot;
+	_Atomic uint32_t refs; /* QPs bound to it */
+	_Atomic bool has_tx, has_rx;
+	_Atomic bool gone;  /* the process is dead, or has left */
+	_Atomic bool dirty; /* published since the epoch was last looked at behind a fence */
+	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
+	const struct vb_export *export; /* set with has_tx */
+	bool is_listed; /* in nic->peers: from its first use on, for ever */
+	struct vb_peer *free_next;
+	struct vb_lane lane[VB_RING_LANES];
+};
+
+/* --- for the host (run). Any thread; they take peers_lock, and lanes' locks --- */
+
+/* The live peer for that pair of slots, made if there is none. NULL: no memory, or too many. */
+struct vb_peer *vb_peer_get(struct vb_nic *nic, uint16_t own_slot, uint16_t slot);
+
+/* The same, NULL if there is none. */
+struct vb_peer *vb_peer_find(struct vb_nic *nic, uint16_t own_slot, uint16_t slot);
+
+/* What we send goes here; export stays mapped as long as the peer object is. */
+void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
+		    const struct vb_export *export);
+
+/* What it sends comes here. */
+void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area);
+
+/*
+ * The other process is gone: what it had published is taken in; then everything that QPs still
+ * have outstanding towards it fails with RETRY_EXC_ERR, at once.
+ */
+void vb_peer_gone(struct vb_peer *peer);
+
+/* --- progress, for the host --- */
+
+/*
+ * Take in what has come through lanes that are in use, send on where there is room again. The
+ * number of frames. Any thread; two threads share the work. With thousands of calls in vain, looks
+ * at all other lanes now and then.
+ */
+unsigned vb_nic_lanes_poll(struct vb_nic *nic);
+
+/* The same for all lanes there are: after a bell. */
+unsigned vb_nic_lanes_scan(struct vb_nic *nic);
+
+/*
+ * From now on peers are to ring our bell. False if something has come meanwhile: then do not
+ * sleep, but take it in. Either way vb_nic_awake() follows.
+ */
+bool vb_nic_asleep(struct vb_nic *nic);
+void vb_nic_awake(struct vb_nic *nic);
+
+/* --- inside nic --- */
+
+void vb_peers_init(struct vb_nic *nic);
+void vb_peers_fini(struct vb_nic *nic);
+
+/*
+ * The peer that QP qpn of ours sends to, where the destination is an address of this host's. NULL:
+ * not through shared memory. May ask the hub: some 100 us, the first time.
+ */
+struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
+
+void vb_peer_hold(struct vb_peer *peer);
+void vb_peer_drop(struct vb_peer *peer);
+
+/* Ring, if the other side sleeps. */
+void vb_peer_bell(struct vb_peer *peer);
+
+/* Something was published. Needs no lock. */
+static inline void vb_peer_published(struct vb_peer *peer)
+{
+	if (!atomic_load_explicit(&peer->dirty, memory_order_relaxed))
+		atomic_store_explicit(&peer->dirty, true, memory_order_relaxed);
+	if (atomic_load_explicit(&peer->export->sleep_epoch, memory_order_relaxed) & 1)
+		vb_peer_bell(peer);
+}
+
+/* The lane's consumer was told of room, or was not: ring the producer if it waits for that. */
+void vb_lane_tell_room(struct vb_lane *lane);
+
+/* Queue the QP until the lane has room; false if it has some by now. tx_lock held. */
+bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp);
+
+/* Take the QP off the queue it is in, if any. The QP locked, or out of everybody's reach. */
+void vb_lane_unwait(struct vb_qp *qp);
+
+/* Take frames from the lane (lane_rx.c): their number. */
+unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
+
+/* Take all that is there, waiting for whoever else is at it. */
+void vb_lane_drain(struct vb_lane *lane);
+
+/* After this nobody is inside what came by packets before. Holds no lock meanwhile. */
+void vb_nic_quiesce(struct vb_nic *nic);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_TX_H
+#define VB_NIC_TX_H
+
+/* What the ways out have in common: headers from work requests, payload from where it lies. */
+
+#include "nic/qp.h"
+
+/* The pieces of one packet's payload. */
+struct vb_payload {
+	struct iovec iov[VB_SGE_MAX];
+	uint32_t count;
+	uint32_t bytes;
+};
+
+/* Where a stretch of a work request's data lies; false: a key does not allow it. QP locked. */
+bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset, uint32_t bytes,
+		       struct vb_payload *out);
+
+/* Where the data of the READ response pkt lies; false: the key does not allow it (any more). */
+bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_payload *payload);
+
+/* Copy it together; false: a part of it is not mapped any more. */
+bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload);
+
+/* The headers of a segment, but for P_Key, pad and payload. */
+void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
+			 const struct vb_segment *seg, bool ackreq, struct vb_pkt *pkt);
+
+#endif
