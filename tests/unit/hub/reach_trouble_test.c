@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <sys/resource.h>
+
+#include "reach_lib.h"
+
+/* Who reaches whom when somebody dies, sleeps, is silent or has run out of something. */
+
+/* A process that can be reached, until it is killed. */
+static void live(void *arg)
+{
+	struct party *party = party_open(YES);
+
+	child_check(write(*(int *)arg, &party->slot.slot, 2) == 2);
+	for (;;) {
+		turn_for(party->client, 100);
+		got_close(party);
+	}
+}
+
+static void a_bell_hangs_up_when_its_process_dies(void **state)
+{
+	struct pollfd pollfd = {.events = 0};
+	struct vb_hub_peer peer;
+	struct party *party;
+	uint16_t slot;
+	int pipes[2];
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	assert_int_equal(pipe(pipes), 0);
+	pid = child_start(live, &pipes[1]);
+	assert_int_equal(read(pipes[0], &slot, 2), 2);
+	party = party_open(YES);
+	assert_int_equal(reach(party, slot, 1, &peer), 0);
+	assert_int_equal(peer.pid, pid);
+	pollfd.fd = peer.bell_fd;
+	assert_int_equal(poll(&pollfd, 1, 20), 0);
+	/* The hub has it as well, but of the end that is not ours. */
+	kill(pid, SIGSTOP);
+	assert_int_equal(poll(&pollfd, 1, 20), 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(poll(&pollfd, 1, 1000), 1);
+	assert_true(pollfd.revents & POLLHUP);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(reach_rc(party, slot), ENOENT);
+	peer_close(&peer);
+	party_close(party);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* One that asks, and is killed anywhere in between. */
+static void ask_always(void *arg)
+{
+	unsigned to = *(unsigned *)arg;
+	struct party *party = party_open(YES);
+
+	for (;;) {
+		reach_rc(party, to);
+		vb_hub_client_turn(party->client);
+		got_close(party);
+	}
+}
+
+static void the_killed_disturb_nobody(void **state)
+{
+	struct party *a, *b;
+	unsigned to, rings;
+	int pipes[2];
+	uint16_t slot;
+
+	NEEDS_HUB(state);
+	assert_int_equal(pipe(pipes), 0);
+	a = party_open(YES);
+	to = a->slot.slot;
+	b = party_open(YES);
+	for (unsigned i = 0; i < 40; i++) {
+		pid_t asker = child_start(ask_always, &to), target = child_start(live, &pipes[1]);
+		unsigned n = 0;
+		int rc = 0;
+
+		assert_int_equal(read(pipes[0], &slot, 2), 2);
+		/* Whom we reach dies while we do, and somebody who reaches us. */
+		for (; !rc; n++) {
+			rc = reach_rc(a, slot);
+			if (n == i)
+				kill(target, SIGKILL);
+			if (n == i / 2)
+				kill(asker, SIGKILL);
+			vb_hub_client_turn(a->client);
+			got_close(a);
+		}
+		assert_int_equal(rc, ENOENT);
+		waitpid(asker, NULL, 0);
+		waitpid(target, NULL, 0);
+	}
+	turn_for(a->client, 20);
+	rings = a->got_n;
+	assert_int_equal(reach_rc(b, a->slot.slot), 0);
+	assert_true(wait_got(a, rings + 1));
+	party_close(a);
+	party_close(b);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void a_new_hub_learns_it_all_again(void **state)
+{
+	struct party *a, *b, *c;
+
+	NEEDS_HUB(state);
+	a = party_open(YES);
+	b = party_open(YES);
+	c = party_open(NO);
+	assert_reaches(a, b, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		pid_t pid = hub_pid();
+
+		hub_kill();
+		/* What was handed out before lives on. */
+		assert_peer(&b->got[0].peer, a);
+		party_turner_start(b);
+		party_turner_start(c);
+		/* Nobody turns for the one who asks, nor has anybody waited for a hub. */
+		assert_int_equal(reach_rc(a, c->slot.slot), EOPNOTSUPP);
+		assert_int_equal(reach_rc(a, b->slot.slot), 0);
+		atomic_store(&b->turns, false);
+		atomic_store(&c->turns, false);
+		pthread_join(b->turner, NULL);
+		pthread_join(c->turner, NULL);
+		assert_true(wait_got(b, 2));
+		assert_int_not_equal(hub_pid(), pid);
+		assert_reaches(a, b, 10 + i);
+	}
+	party_close(a);
+	party_close(b);
+	party_close(c);
+}
+
+/* The rings that the hub had handed out when it died are in the sockets of those they are for. */
+static void a_dying_hubs_last_rings_arrive(void **state)
+{
+	enum { RINGS = 100 };
+	struct party *a, *b;
+	pid_t pid;
+	int fd;
+
+	NEEDS_HUB(state);
+	a = party_open(YES);
+	b = party_open(YES);
+	for (unsigned i = 0; i < RINGS; i++)
+		assert_int_equal(reach_rc(a, b->slot.slot), 0);
+	/* It dies without having read what we say, which makes an error of our next recv(2). */
+	pid = hub_pid();
+	kill(pid, SIGSTOP);
+	vb_hub_client_mark(b->client, b->slot.slot, 1);
+	kill(pid, SIGKILL);
+	while (!vb_hub_connect(&fd)) {
+		close(fd);
+		usleep(1000);
+	}
+	assert_true(wait_got(b, RINGS));
+	turn_for(b->client, 100);
+	assert_reaches(a, b, 1);
+	party_close(a);
+	party_close(b);
+}
+
+/* Whoever does not take his rings gets no more, and those that he got are not lost. */
+static void one_who_never_turns_is_not_reached_for_ever(void **state)
+{
+	struct party *a, *b;
+	uint64_t start_ns;
+	unsigned n = 0;
+	int rc;
+
+	NEEDS_HUB(state);
+	a = party_open(YES);
+	b = party_open(YES);
+	do {
+		start_ns = vb_hub_now_ns();
+		rc = reach_rc(a, b->slot.slot);
+		n += !rc;
+	} while (!rc && n < GOT_MAX);
+	assert_int_equal(rc, ETIMEDOUT);
+	assert_in_range(vb_hub_now_ns() - start_ns, 2900 * MS_NS, 3500 * MS_NS);
+	assert_in_range(n, 64, GOT_MAX - 1);
+	assert_int_equal(reach_rc(b, a->slot.slot), 0);
+	assert_true(wait_got(b, n));
+	assert_reaches(a, b, 1);
+	party_close(a);
+	party_close(b);
+}
+
+static void *turn_soon(void *arg)
+{
+	usleep(200000);
+	return turn_always(arg);
+}
+
+static void one_who_turns_late_is_reached_late(void **state)
+{
+	struct party *a, *b;
+	uint64_t ns = 0;
+	unsigned n;
+
+	NEEDS_HUB(state);
+	a = party_open(YES);
+	b = party_open(YES);
+	atomic_store(&b->turns, true);
+	assert_int_equal(pthread_create(&b->turner, NULL, turn_soon, b), 0);
+	for (n = 0; n < 500 && ns < 20 * MS_NS; n++) {
+		ns = vb_hub_now_ns();
+		assert_int_equal(reach_rc(a, b->slot.slot), 0);
+		ns = vb_hub_now_ns() - ns;
+	}
+	assert_in_range(n, 64, 499);
+	for (unsigned i = 0; i < 1000 && atomic_load(&b->got_n) < n; i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&b->got_n), n);
+	party_close(a);
+	party_close(b);
+}
+
+/* With no descriptor left: what was said to us is taken in above the soft limit. */
+static void live_on_few_descriptors(void *arg)
+{
+	struct party *party = party_open(YES);
+	struct rlimit limit;
+	int free_fd;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	free_fd = fcntl(0, F_DUPFD, 3);
+	close(free_fd);
+	limit.rlim_cur = (rlim_t)free_fd;
+	child_check(!setrlimit(RLIMIT_NOFILE, &limit));
+	child_check(write(*(int *)arg, &party->slot.slot, 2) == 2);
+	child_check(wait_got(party, 5));
+	for (unsigned i = 0; i < 5; i++)
+		child_check(file_is(party->got[i].ring_fd, "ring", i));
+	getrlimit(RLIMIT_NOFILE, &limit);
+	child_check(limit.rlim_cur == (rlim_t)free_fd);
+}
+
+static void no_ring_is_lost_for_lack_of_descriptors(void **state)
+{
+	struct vb_hub_peer peer;
+	struct rlimit limit;
+	struct party *party;
+	uint16_t slot;
+	int pipes[2];
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max < 128)
+		skip();
+	assert_int_equal(pipe(pipes), 0);
+	pid = child_start(live_on_few_descriptors, &pipes[1]);
+	assert_int_equal(read(pipes[0], &slot, 2), 2);
+	party = party_open(YES);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(reach(party, slot, i, &peer), 0);
+		peer_close(&peer);
+	}
+	assert_child_ok(pid);
+	party_close(party);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void *name_drop_soon(void *arg)
+{
+	usleep(200000);
+	close(*(int *)arg);
+	return NULL;
+}
+
+/* A slot of which the hub hears nothing, as after its restart from a process that is stopped. */
+static void a_silent_holder_is_waited_for(void **state)
+{
+	struct party *party;
+	uint64_t start_ns;
+	pthread_t thread;
+	int fd;
+
+	NEEDS_HUB(state);
+	party = party_open(YES);
+	assert_int_equal(vb_hub_slot_name_take(&fd, 5), 0);
+	start_ns = vb_hub_now_ns();
+	assert_int_equal(reach_rc(party, 5), ETIMEDOUT);
+	assert_in_range(vb_hub_now_ns() - start_ns, 900 * MS_NS, 2500 * MS_NS);
+	start_ns = vb_hub_now_ns();
+	assert_int_equal(pthread_create(&thread, NULL, name_drop_soon, &fd), 0);
+	assert_int_equal(reach_rc(party, 5), ENOENT);
+	assert_in_range(vb_hub_now_ns() - start_ns, 150 * MS_NS, 900 * MS_NS);
+	pthread_join(thread, NULL);
+	party_close(party);
+}
+
+static unsigned descriptors_of(pid_t pid)
+{
+	char path[64];
+	unsigned n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	vb_check(dir != NULL);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void no_descriptor_is_left_behind(void **state)
+{
+	struct party *keeper, *a, *b;
+	unsigned before, hubs_before;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	keeper = party_open(YES);
+	pid = hub_pid();
+	/* It closes the connection on which we asked for that. */
+	usleep(50000);
+	before = descriptors_of(getpid());
+	hubs_before = descriptors_of(pid);
+	for (unsigned i = 0; i < 5; i++) {
+		a = party_open(i % 2 ? YES : NO);
+		b = party_open(YES);
+		reach_rc(a, b->slot.slot);
+		reach_rc(a, 1023);
+		reach_rc(b, a->slot.slot);
+		/* One of them takes its rings, one has them in its socket, one in its queue. */
+		wait_got(a, i % 2);
+		reach_rc(keeper, b->slot.slot);
+		if (i > 2)
+			close(slot_lease(b->client).fd);
+		party_close(a);
+		party_close(b);
+	}
+	assert_int_equal(descriptors_of(getpid()), before);
+	for (unsigned i = 0; i < 100 && descriptors_of(pid) != hubs_before; i++)
+		usleep(1000);
+	assert_int_equal(descriptors_of(pid), hubs_before);
+	party_close(keeper);
+}
+
+static void a_forked_child_forgets_what_waits(void **state)
+{
+	struct party *a, *b;
+	pid_t pid;
+
+	NEEDS_HUB(state);
+	a = party_open(YES);
+	b = party_open(YES);
+	assert_int_equal(reach_rc(a, b->slot.slot), 0);
+	close(slot_lease(b->client).fd);
+	pid = fork();
+	if (pid == 0) {
+		unsigned before = descriptors_of(getpid());
+
+		vb_hub_client_forget(b->client);
+		/* epoll, timer, wake, connection, keeper, two names; a ring and what came with it */
+		child_check(descriptors_of(getpid()) == before - 6 - 2 - 3);
+		_exit(0);
+	}
+	assert_child_ok(pid);
+	assert_true(wait_got(b, 1));
+	assert_reaches(a, b, 1);
+	party_close(a);
+	party_close(b);
+}
+
+#define HUB_TEST(name) cmocka_unit_test_setup(name, hub_setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		HUB_TEST(a_bell_hangs_up_when_its_process_dies),
+		HUB_TEST(the_killed_disturb_nobody),
+		HUB_TEST(a_new_hub_learns_it_all_again),
+		HUB_TEST(a_dying_hubs_last_rings_arrive),
+		HUB_TEST(one_who_never_turns_is_not_reached_for_ever),
+		HUB_TEST(one_who_turns_late_is_reached_late),
+		HUB_TEST(no_ring_is_lost_for_lack_of_descriptors),
+		HUB_TEST(a_silent_holder_is_waited_for),
+		HUB_TEST(no_descriptor_is_left_behind),
+		HUB_TEST(a_forked_child_forgets_what_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
