@@ -439,8 +439,7 @@ void vb_peer_drop(struct vb_peer *peer)
 	vb_lock_drop(&nic->peers_lock);
 }
 
-/* Nobody finds it any more: the slot's next owner gets a peer of its own. */
-static void unlist(struct vb_peer *peer)
+void vb_peer_unlist(struct vb_peer *peer)
 {
 	_Atomic(struct vb_peer *) *place = place_of(peer->nic, peer->own_slot, peer->slot);
 	struct vb_peer *expected = peer;
@@ -476,7 +475,7 @@ void vb_peer_gone(struct vb_peer *peer)
 		vb_peer_drop(peer);
 		return;
 	}
-	unlist(peer);
+	vb_peer_unlist(peer);
 	/* Whoever destroys a QP waits for the rx right before it frees. */
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {

@@ -72,6 +72,9 @@ void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 /* What it sends comes here. */
 void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area);
 
+/* Nobody finds it any more: the slot's next owner gets a peer of its own. */
+void vb_peer_unlist(struct vb_peer *peer);
+
 /*
  * The other process is gone: what it had published is taken in; then everything that QPs still
  * have outstanding towards it fails with RETRY_EXC_ERR, at once.

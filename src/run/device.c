@@ -157,6 +157,7 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 
 	if (!port)
 		return ENODEV;
+	vb_progress_wire(dev);
 	cancel = vb_cancel_defer();
 	rc = vb_link_tx(port->link, burst);
 	vb_cancel_restore(cancel);
@@ -278,6 +279,11 @@ static int nic_start(struct vb_device *dev)
 		.kick = host_kick,
 		.signal = host_signal,
 		.unsignal = host_unsignal,
+		.export_memory = dev->peers.export,
+		.reach = vb_peers_reach,
+		.ring_bell = vb_peers_bell,
+		.release = vb_peers_release,
+		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 		.lease = host_lease,
 		.probe_memory = host_probe_memory,
 	};
@@ -304,6 +310,7 @@ static void ports_destroy(struct vb_device *dev)
 
 static int device_start(struct vb_device *dev)
 {
+	struct vb_hub_offer offer;
 	const char *bad;
 	int rc;
 
@@ -315,10 +322,14 @@ static int device_start(struct vb_device *dev)
 	rc = vb_gids_open(&dev->gids);
 	if (rc != 0)
 		return rc;
-	rc = vb_hub_client_open(&dev->hub, NULL, NULL, NULL);
+	rc = vb_peers_open(dev);
+	if (rc != 0)
+		goto close_gids;
+	offer = vb_peers_offer(dev);
+	rc = vb_hub_client_open(&dev->hub, &offer, vb_peers_ring_came, dev);
 	if (rc != 0) {
 		vb_log("cannot reach the hub: %s", strerror(rc));
-		goto close_gids;
+		goto close_peers;
 	}
 	rc = port_lease(dev, &dev->first_slot);
 	if (rc != 0)
@@ -329,6 +340,8 @@ static int device_start(struct vb_device *dev)
 	ports_destroy(dev);
 close_hub:
 	vb_hub_client_close(dev->hub);
+close_peers:
+	vb_peers_close(dev);
 close_gids:
 	vb_gids_close(&dev->gids);
 	return rc;
@@ -376,6 +389,7 @@ static void device_stop(struct vb_device *dev)
 	vb_nic_destroy(dev->nic);
 	ports_destroy(dev);
 	vb_hub_client_close(dev->hub);
+	vb_peers_close(dev);
 	vb_gids_close(&dev->gids);
 	vb_lock_fini(&dev->lease_lock);
 	vb_lock_fini(&dev->gids_lock);
@@ -397,6 +411,7 @@ static void forget_in_child(void)
 	inherited = dev;
 	vb_hub_client_forget(dev->hub);
 	vb_progress_forget(dev);
+	vb_peers_forget(dev);
 	vb_gids_close(&dev->gids);
 	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
 		dev->ports[i].link->ops->forget(dev->ports[i].link);

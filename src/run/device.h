@@ -24,6 +24,7 @@
 #include "nic/nic.h"
 #include "run/env.h"
 #include "run/gids.h"
+#include "run/peers.h"
 #include "run/progress.h"
 
 /* A slot's socket and what sends and receives there. */
@@ -51,6 +52,7 @@ struct vb_device {
 	vb_lock gids_lock;
 	struct vb_gids gids;
 
+	struct vb_peers peers;
 	struct vb_progress progress;
 };
 

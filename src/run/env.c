@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+
 /* An empty value is the same as none, so that `VERBATIM_FAULT= command` switches it off. */
 static const char *text_of(char *(*get)(const char *), const char *name)
 {
@@ -24,9 +26,25 @@ static bool number_of(const char *text, uint64_t *number)
 	return end != text && *end == '\0' && errno == 0;
 }
 
+static bool link_of(const char *text, enum vb_env_link *link)
+{
+	static const char *const names[] = {
+		[VB_ENV_LINK_UDP] = "udp",
+		[VB_ENV_LINK_SHM] = "shm",
+	};
+
+	*link = VB_ENV_LINK_ANY;
+	if (!text)
+		return true;
+	for (unsigned i = VB_ENV_LINK_UDP; i < VB_ARRAY_LEN(names); i++) {
+		if (strcmp(text, names[i]) == 0)
+			*link = (enum vb_env_link)i;
+	}
+	return *link != VB_ENV_LINK_ANY;
+}
+
 int vb_env_read(struct vb_env *env, char *(*get)(const char *name), const char **bad)
 {
-	const char *link = text_of(get, "VERBATIM_LINK");
 	const char *seed = text_of(get, "VERBATIM_SEED");
 	struct vb_env read = {
 		.fault = text_of(get, "VERBATIM_FAULT"),
@@ -34,7 +52,7 @@ int vb_env_read(struct vb_env *env, char *(*get)(const char *name), const char *
 		.seeded = seed != NULL,
 	};
 
-	if (link && strcmp(link, "udp") != 0) {
+	if (!link_of(text_of(get, "VERBATIM_LINK"), &read.link)) {
 		*bad = "VERBATIM_LINK";
 		return EINVAL;
 	}

@@ -11,7 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum vb_env_link {
+	VB_ENV_LINK_ANY, /* shared memory within a host, unless faults or a capture are asked for */
+	VB_ENV_LINK_UDP,
+	VB_ENV_LINK_SHM, /* and nothing else */
+};
+
 struct vb_env {
+	enum vb_env_link link; /* VERBATIM_LINK */
 	const char *fault; /* VERBATIM_FAULT, NULL: none */
 	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
 	uint64_t seed;	   /* VERBATIM_SEED, of keys and first numbers */

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "link/shm.h"
+#include "nic/peer.h"
 #include "run/cancel.h"
 #include "run/device.h"
 
@@ -22,10 +24,19 @@
 #define SLICE_NS 100000u
 #define NAP_NS_MAX 1000000u
 
+/* Shared memory is looked at so long before a thread sleeps: as long as a wake-up takes. */
+#define SPIN_NS 30000u
+
+/* So many polls without a frame on the wire, and the wire is looked at only now and then. */
+#define WIRE_QUIET_POLLS 4096u
+#define WIRE_EVERY 64u
+
 enum {
 	STACK_BYTES = 256 << 10,
 	FD_KICK = 0,
 	FD_HUB,
+	FD_BELL,
+	FD_HUPS,
 	FD_PORTS,
 	FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX,
 };
@@ -47,6 +58,8 @@ static bool take_frames(struct vb_device *dev, unsigned *got)
 		*got += n;
 	}
 	vb_nic_rx_drop(dev->nic);
+	if (*got)
+		vb_progress_wire(dev);
 	return true;
 }
 
@@ -61,9 +74,9 @@ static bool turn_if_due(struct vb_device *dev)
 	return true;
 }
 
-void vb_progress_poll(struct vb_device *dev)
+/* The wire and the clock: system calls, so not at every poll of one who uses shared memory. */
+static void poll_wire(struct vb_device *dev)
 {
-	uint64_t polls = atomic_load_explicit(&dev->progress.polls, memory_order_relaxed);
 	int cancel = vb_cancel_defer();
 	unsigned got;
 
@@ -71,9 +84,28 @@ void vb_progress_poll(struct vb_device *dev)
 	if (!take_frames(dev, &got))
 		sched_yield();
 	turn_if_due(dev);
-	atomic_store_explicit(&dev->progress.polls, polls + 1, memory_order_relaxed);
 	atomic_store_explicit(&dev->progress.poll_cpu, sched_getcpu(), memory_order_relaxed);
 	vb_cancel_restore(cancel);
+}
+
+void vb_progress_poll(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+	uint32_t quiet = atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed);
+	uint64_t polls = atomic_load_explicit(&progress->polls, memory_order_relaxed);
+
+	atomic_store_explicit(&progress->polls, polls + 1, memory_order_relaxed);
+	vb_nic_lanes_poll(dev->nic);
+	if (quiet < WIRE_QUIET_POLLS)
+		atomic_store_explicit(&progress->wire_quiet, quiet + 1, memory_order_relaxed);
+	else if (polls % WIRE_EVERY != 0)
+		return;
+	poll_wire(dev);
+}
+
+void vb_progress_wire(struct vb_device *dev)
+{
+	atomic_store_explicit(&dev->progress.wire_quiet, 0, memory_order_relaxed);
 }
 
 /* --- waking the thread --- */
@@ -152,43 +184,56 @@ static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, 
 	}
 	if (fds[FD_HUB].revents)
 		vb_hub_client_turn(dev->hub);
+	if (fds[FD_BELL].revents)
+		vb_bell_hush(dev->peers.bell_fd);
+	if (fds[FD_HUPS].revents)
+		vb_peers_hup(dev);
 }
 
-static void fds_fill(struct vb_device *dev, struct pollfd *fds)
+static unsigned fds_fill(struct vb_device *dev, struct pollfd *fds)
 {
+	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
+
 	fds[FD_KICK] = (struct pollfd){ .fd = dev->progress.kick_fd, .events = POLLIN };
 	fds[FD_HUB] = (struct pollfd){ .fd = vb_hub_client_fd(dev->hub), .events = POLLIN };
-}
-
-static void sleep_for_work(struct vb_device *dev)
-{
-	struct vb_progress *progress = &dev->progress;
-	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
-	uint64_t deadline_ns = deadline_of(dev);
-	struct pollfd fds[FDS_MAX];
-
-	fds_fill(dev, fds);
+	fds[FD_BELL] = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
+	fds[FD_HUPS] = (struct pollfd){ .fd = dev->peers.hup_fd, .events = POLLIN };
 	for (unsigned i = 0; i < ports; i++) {
 		struct vb_link *link = dev->ports[i].link;
 
 		fds[FD_PORTS + i] = (struct pollfd){ .fd = link->ops->rx_fd(link),
 						     .events = POLLIN };
 	}
+	return FD_PORTS + ports;
+}
+
+static void sleep_for_work(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+	uint64_t deadline_ns = deadline_of(dev);
+	struct pollfd fds[FDS_MAX];
+	unsigned count = fds_fill(dev, fds);
+
 	atomic_store(&progress->sleep_until_ns, deadline_ns);
 	/* A deadline that came in between, whose kicker found us awake. */
 	deadline_ns = vb_min_u64(deadline_ns, deadline_of(dev));
-	wait_fds(dev, fds, FD_PORTS + ports, deadline_ns);
+	if (vb_nic_asleep(dev->nic))
+		wait_fds(dev, fds, count, deadline_ns);
+	vb_nic_awake(dev->nic);
 	atomic_store(&progress->sleep_until_ns, 0);
 }
 
 static void nap(struct vb_device *dev)
 {
 	struct vb_progress *progress = &dev->progress;
-	struct pollfd fds[FD_PORTS];
+	struct pollfd fds[FDS_MAX];
+	unsigned count = fds_fill(dev, fds);
 
-	fds_fill(dev, fds);
+	/* While the wire is quiet the application does not look at it: what comes there wakes us. */
+	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) < WIRE_QUIET_POLLS)
+		count = FD_PORTS;
 	atomic_store(&progress->napping, true);
-	wait_fds(dev, fds, FD_PORTS, vb_now_ns() + progress->nap_ns);
+	wait_fds(dev, fds, count, vb_now_ns() + progress->nap_ns);
 	atomic_store(&progress->napping, false);
 	progress->nap_ns = vb_min_u64(2 * progress->nap_ns, NAP_NS_MAX);
 }
@@ -236,10 +281,25 @@ static void slice_shorten(void)
 		syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
+/* Frames come in runs: false if there is one right now, true if it stays quiet for a while. */
+static bool lanes_are_quiet(struct vb_device *dev)
+{
+	uint64_t end_ns = vb_now_ns() + SPIN_NS;
+
+	do {
+		for (unsigned i = 0; i < 64; i++) {
+			if (vb_nic_lanes_poll(dev->nic))
+				return false;
+		}
+	} while (vb_now_ns() < end_ns);
+	return true;
+}
+
 static void *thread_main(void *arg)
 {
 	struct vb_device *dev = arg;
 	struct vb_progress *progress = &dev->progress;
+	bool spin = false;
 	unsigned got;
 
 	pthread_setname_np(pthread_self(), "verbatim");
@@ -250,8 +310,15 @@ static void *thread_main(void *arg)
 			continue;
 		}
 		progress->nap_ns = NAP_NS_MIN;
-		if (!turn_if_due(dev) && got == 0)
+		got += vb_nic_lanes_scan(dev->nic);
+		if (turn_if_due(dev) || got)
+			spin = true;
+		else if (spin && !lanes_are_quiet(dev))
+			continue;
+		else {
+			spin = false;
 			sleep_for_work(dev);
+		}
 	}
 	return NULL;
 }

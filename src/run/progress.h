@@ -28,6 +28,7 @@ struct vb_progress {
 	_Atomic bool stop;
 	_Atomic bool napping;
 	_Atomic uint64_t polls;		 /* by the application; lost counts do not matter */
+	_Atomic uint32_t wire_quiet;	 /* polls since something came or went by the wire */
 	_Atomic int poll_cpu;		 /* where the last one was */
 	_Atomic uint64_t sleep_until_ns; /* of the thread; 0: it is awake, or was just kicked */
 
@@ -44,6 +45,9 @@ void vb_progress_stop(struct vb_device *dev);
 
 /* Inline progress: take what has arrived, do what is due. Any thread; never waits. */
 void vb_progress_poll(struct vb_device *dev);
+
+/* Something came or went by the wire: polls look at it more often for a while. Any thread. */
+void vb_progress_wire(struct vb_device *dev);
 
 /* The NIC's or a link's deadline moved forward. Any thread, under any lock of the NIC's. */
 void vb_progress_kick(struct vb_device *dev);

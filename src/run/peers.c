@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/peers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "link/shm.h"
+#include "nic/peer.h"
+#include "run/cancel.h"
+#include "run/device.h"
+#include "run/log.h"
+
+enum { NONE = -1, HUPS_PER_TURN = 16 };
+
+/* Where a peer object's memory is; kept for its next use. */
+struct vb_peer_maps {
+	struct vb_peer_maps *next;
+	struct vb_peer *peer;
+	void *tx, *rx, *export;
+	int bell_fd;
+	bool known; /* export and bell are those of nonce's owner */
+	uint64_t nonce;
+};
+
+int vb_peers_open(struct vb_device *dev)
+{
+	struct vb_peers *peers = &dev->peers;
+	struct vb_export *export;
+	int rc;
+
+	vb_lock_init(&peers->lock);
+	peers->allowed = dev->env.link == VB_ENV_LINK_SHM ||
+			 (dev->env.link == VB_ENV_LINK_ANY && !dev->env.fault && !dev->env.pcap);
+	rc = vb_shm_export(&peers->export_fd, &peers->export, sizeof(struct vb_export));
+	if (rc != 0)
+		return rc;
+	rc = vb_bell_create(&peers->bell_fd, &peers->bell_outer_fd);
+	if (rc != 0)
+		goto unmap;
+	peers->hup_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (peers->hup_fd < 0) {
+		rc = errno;
+		goto close_bell;
+	}
+	export = peers->export;
+	export->magic = VB_EXPORT_MAGIC;
+	export->version = VB_EXPORT_VERSION;
+	export->pid = (uint32_t)getpid();
+	if (getrandom(&export->nonce, sizeof(export->nonce), GRND_NONBLOCK) < 0)
+		export->nonce = vb_now_ns() ^ (uint64_t)getpid() << 40;
+	return 0;
+close_bell:
+	close(peers->bell_fd);
+	close(peers->bell_outer_fd);
+unmap:
+	close(peers->export_fd);
+	vb_shm_unmap(peers->export, sizeof(struct vb_export));
+	return rc;
+}
+
+static void close_fds(struct vb_peers *peers)
+{
+	for (struct vb_peer_maps *maps = peers->maps; maps; maps = maps->next) {
+		if (maps->bell_fd != NONE)
+			close(maps->bell_fd);
+	}
+	close(peers->hup_fd);
+	close(peers->bell_fd);
+	close(peers->bell_outer_fd);
+	close(peers->export_fd);
+}
+
+void vb_peers_close(struct vb_device *dev)
+{
+	struct vb_peers *peers = &dev->peers;
+
+	close_fds(peers);
+	while (peers->maps) {
+		struct vb_peer_maps *maps = peers->maps;
+
+		peers->maps = maps->next;
+		vb_shm_unmap(maps->tx, sizeof(struct vb_ring_area));
+		vb_shm_unmap(maps->rx, sizeof(struct vb_ring_area));
+		vb_shm_unmap(maps->export, sizeof(struct vb_export));
+		free(maps);
+	}
+	vb_shm_unmap(peers->export, sizeof(struct vb_export));
+	vb_lock_fini(&peers->lock);
+}
+
+void vb_peers_forget(struct vb_device *dev)
+{
+	close_fds(&dev->peers);
+}
+
+struct vb_hub_offer vb_peers_offer(const struct vb_device *dev)
+{
+	return (struct vb_hub_offer){
+		.bell_fd = dev->peers.bell_outer_fd,
+		.export_fd = dev->peers.export_fd,
+		.shm = dev->peers.allowed,
+	};
+}
+
+/* --- mapping --- */
+
+static struct vb_peer_maps *maps_make(struct vb_peers *peers, struct vb_peer *peer)
+{
+	struct vb_peer_maps *maps = calloc(1, sizeof(*maps));
+
+	if (!maps)
+		return NULL;
+	maps->bell_fd = NONE;
+	if (vb_shm_reserve(&maps->tx, sizeof(struct vb_ring_area)))
+		goto free_maps;
+	if (vb_shm_reserve(&maps->rx, sizeof(struct vb_ring_area)))
+		goto unmap_tx;
+	if (vb_shm_reserve(&maps->export, sizeof(struct vb_export)))
+		goto unmap_rx;
+	maps->peer = peer;
+	peer->run = maps;
+	maps->next = peers->maps;
+	peers->maps = maps;
+	return maps;
+unmap_rx:
+	vb_shm_unmap(maps->rx, sizeof(struct vb_ring_area));
+unmap_tx:
+	vb_shm_unmap(maps->tx, sizeof(struct vb_ring_area));
+free_maps:
+	free(maps);
+	return NULL;
+}
+
+/* The peer object of those slots with its memory reserved; dev->peers.lock held. */
+static int peer_get(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
+		    struct vb_peer_maps **maps)
+{
+	struct vb_peer *peer = vb_peer_get(dev->nic, own_slot, slot);
+
+	if (!peer)
+		return ENOMEM;
+	*maps = peer->run ? peer->run : maps_make(&dev->peers, peer);
+	return *maps ? 0 : ENOMEM;
+}
+
+/* Get to know who is there: its export and its bell, which is taken over if 0 is returned. */
+static int introduce(struct vb_device *dev, struct vb_peer_maps *maps,
+		     const struct vb_hub_peer *peer)
+{
+	struct epoll_event event = { .events = 0, .data.ptr = maps };
+	const struct vb_export *export = maps->export;
+	int rc = vb_shm_map(maps->export, peer->export_fd, sizeof(*export), false);
+
+	if (rc != 0)
+		return rc;
+	if (export->magic != VB_EXPORT_MAGIC || export->version != VB_EXPORT_VERSION ||
+	    epoll_ctl(dev->peers.hup_fd, EPOLL_CTL_ADD, peer->bell_fd, &event)) {
+		vb_shm_blank(maps->export, sizeof(*export));
+		return EPROTO;
+	}
+	maps->bell_fd = peer->bell_fd;
+	maps->nonce = export->nonce;
+	maps->known = true;
+	return 0;
+}
+
+/* The number that the owner of an export has drawn; 0 if it is no export. */
+static uint64_t nonce_of(int export_fd)
+{
+	struct vb_export *export;
+	void *memory;
+	uint64_t nonce = 0;
+
+	if (vb_shm_reserve(&memory, sizeof(*export)))
+		return 0;
+	export = memory;
+	if (vb_shm_map(memory, export_fd, sizeof(*export), false) == 0)
+		nonce = export->nonce;
+	vb_shm_unmap(memory, sizeof(*export));
+	return nonce;
+}
+
+/*
+ * The peer object for a process that has just told who it is. One that stands for a process which
+ * had the slot before makes room: its bell will tell of its end. Takes or closes peer's fds.
+ */
+static int peer_meet(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
+		     const struct vb_hub_peer *peer, struct vb_peer_maps **maps)
+{
+	int rc = peer_get(dev, own_slot, slot, maps);
+	bool same = false;
+
+	if (rc == 0 && (*maps)->known) {
+		same = (*maps)->nonce == nonce_of(peer->export_fd);
+		if (!same) {
+			vb_peer_unlist((*maps)->peer);
+			rc = peer_get(dev, own_slot, slot, maps);
+		}
+	}
+	if (rc == 0 && !same)
+		rc = introduce(dev, *maps, peer);
+	if (rc != 0 || same)
+		close(peer->bell_fd);
+	close(peer->export_fd);
+	return rc;
+}
+
+/* --- rings --- */
+
+/* From one slot of ours to another: a ring that nobody else sees. */
+static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
+{
+	struct vb_peer_maps *to, *from;
+	int rc = peer_get(dev, own_slot, slot, &to);
+
+	if (rc == 0)
+		rc = peer_get(dev, slot, own_slot, &from);
+	if (rc != 0)
+		return rc;
+	vb_peer_rx_set(from->peer, to->tx);
+	vb_peer_tx_set(to->peer, to->tx, dev->peers.export);
+	return 0;
+}
+
+static int reach_other(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
+{
+	struct vb_peer_maps *maps;
+	struct vb_hub_peer peer;
+	int fd, rc;
+
+	rc = vb_shm_create(&fd, sizeof(struct vb_ring_area));
+	if (rc != 0)
+		return rc;
+	rc = vb_hub_client_reach(dev->hub, own_slot, slot, fd, &peer);
+	if (rc == 0)
+		rc = peer_meet(dev, own_slot, slot, &peer, &maps);
+	if (rc == 0)
+		rc = vb_shm_map(maps->tx, fd, sizeof(struct vb_ring_area), true);
+	if (rc == 0)
+		vb_peer_tx_set(maps->peer, maps->tx, maps->export);
+	close(fd);
+	return rc;
+}
+
+static bool slot_is_ours(struct vb_device *dev, uint16_t slot)
+{
+	unsigned count = atomic_load_explicit(&dev->port_count, memory_order_acquire);
+
+	for (unsigned i = 0; i < count; i++) {
+		if (dev->ports[i].slot == slot)
+			return true;
+	}
+	return false;
+}
+
+int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
+{
+	struct vb_device *dev = arg;
+	struct vb_peer *peer;
+	int cancel, rc = 0;
+
+	if (!dev->peers.allowed || slot == 0)
+		return EOPNOTSUPP;
+	cancel = vb_cancel_defer();
+	vb_lock_take(&dev->peers.lock);
+	/* Another thread may have done it while we waited. */
+	peer = vb_peer_find(dev->nic, own_slot, slot);
+	if (!peer || !atomic_load(&peer->has_tx))
+		rc = slot_is_ours(dev, slot) ? reach_self(dev, own_slot, slot)
+					     : reach_other(dev, own_slot, slot);
+	vb_lock_drop(&dev->peers.lock);
+	vb_cancel_restore(cancel);
+	if (rc != 0 && rc != EOPNOTSUPP && rc != ENOENT)
+		vb_log("slot %u: no shared memory: %s", slot, strerror(rc));
+	return rc;
+}
+
+void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
+			const struct vb_hub_peer *peer)
+{
+	struct vb_device *dev = arg;
+	struct vb_peer_maps *maps;
+	int rc;
+
+	vb_lock_take(&dev->peers.lock);
+	rc = peer_meet(dev, to, from, peer, &maps);
+	if (rc == 0)
+		rc = vb_shm_map(maps->rx, ring_fd, sizeof(struct vb_ring_area), true);
+	if (rc == 0)
+		vb_peer_rx_set(maps->peer, maps->rx);
+	vb_lock_drop(&dev->peers.lock);
+	close(ring_fd);
+	if (rc != 0)
+		vb_log("slot %u: its ring is of no use: %s", from, strerror(rc));
+}
+
+/* --- bells --- */
+
+void vb_peers_bell(void *arg, struct vb_peer *peer)
+{
+	struct vb_device *dev = arg;
+	struct vb_peer_maps *maps = peer->run;
+
+	vb_bell_ring(maps->bell_fd == NONE ? dev->peers.bell_outer_fd : maps->bell_fd);
+}
+
+void vb_peers_hup(struct vb_device *dev)
+{
+	struct epoll_event events[HUPS_PER_TURN];
+	int count = epoll_wait(dev->peers.hup_fd, events, HUPS_PER_TURN, 0);
+
+	for (int i = 0; i < count; i++) {
+		struct vb_peer_maps *maps = events[i].data.ptr;
+
+		epoll_ctl(dev->peers.hup_fd, EPOLL_CTL_DEL, maps->bell_fd, NULL);
+		vb_peer_gone(maps->peer);
+	}
+}
+
+void vb_peers_release(void *arg, struct vb_peer *peer)
+{
+	struct vb_peer_maps *maps = peer->run;
+
+	if (!maps)
+		return;
+	vb_shm_blank(maps->tx, sizeof(struct vb_ring_area));
+	vb_shm_blank(maps->rx, sizeof(struct vb_ring_area));
+	vb_shm_blank(maps->export, sizeof(struct vb_export));
+	maps->known = false;
+	if (maps->bell_fd != NONE)
+		close(maps->bell_fd);
+	maps->bell_fd = NONE;
+}

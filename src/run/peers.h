@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_PEERS_H
+#define VB_RUN_PEERS_H
+
+/*
+ * The memory behind the NIC's peers (nic/peer.h): rings are made and mapped here, descriptors go
+ * through the hub, and the bells tell when to wake up and when a peer is gone.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "hub/client.h"
+
+struct vb_device;
+struct vb_peer;
+struct vb_peer_maps;
+
+struct vb_peers {
+	bool allowed; /* VERBATIM_LINK and what else is set leave room for shared memory */
+	vb_lock lock; /* setting up a peer */
+	int bell_fd, bell_outer_fd; /* ours; peers have copies of the outer end */
+	int hup_fd;		    /* an epoll set of the peers' bells */
+	int export_fd;
+	void *export;
+	struct vb_peer_maps *maps; /* all there ever were */
+};
+
+/* Before the hub is called: make what is offered there. 0 or a positive errno. */
+int vb_peers_open(struct vb_device *dev);
+
+/* After the NIC is destroyed. */
+void vb_peers_close(struct vb_device *dev);
+
+/* In a forked child: close the descriptors. */
+void vb_peers_forget(struct vb_device *dev);
+
+/* What the hub is told of us. */
+struct vb_hub_offer vb_peers_offer(const struct vb_device *dev);
+
+/* A vb_hub_ring_fn; arg: the device. */
+void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
+			const struct vb_hub_peer *peer);
+
+/* Called when hup_fd is readable: some peers are gone. */
+void vb_peers_hup(struct vb_device *dev);
+
+/* For struct vb_nic_host; arg: the device. */
+int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot);
+void vb_peers_bell(void *arg, struct vb_peer *peer);
+void vb_peers_release(void *arg, struct vb_peer *peer);
+
+#endif
