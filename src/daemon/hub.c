@@ -25,6 +25,11 @@ enum {
 	CONNS_MAX = 4096,
 	CONN_FDS = 1 + VB_HUB_OFFER_FDS, /* descriptors of a connection, at most */
 	OTHER_FDS = 12,			 /* those that belong to none, nor to a slot */
+	/*
+	 * What is under way to a client that does not read: some 40 rings. Three descriptors each
+	 * count against the user's limit on those in flight, and a stopped process may stay so.
+	 */
+	CLIENT_BUFFER_BYTES = 16384,
 	STRAYS_PER_TURN = 64, /* datagrams for slot 0 that are thrown away before the next poll */
 	/*
 	 * A process that is killed has not told how far its indices had counted. It tells now and
@@ -263,6 +268,7 @@ static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 {
 	bool adopted = n && hub->phase == SEEKING && !vb_slots_adopt(&hub->slots, fds);
 
+	setsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &(int){CLIENT_BUFFER_BYTES}, sizeof(int));
 	memcpy(conn->comm, msg->hello.comm, sizeof(conn->comm));
 	conn->role = CLIENT;
 	if (adopted) {

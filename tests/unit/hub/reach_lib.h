@@ -195,4 +195,25 @@ static inline void assert_reaches(struct party *from, struct party *to, unsigned
 	assert_peer(&got->peer, from);
 }
 
+static inline void *hub_continue_soon(void *pid)
+{
+	usleep(50000);
+	kill(*(pid_t *)pid, SIGCONT);
+	return NULL;
+}
+
+/* A call that has to listen to the hub for a while. */
+static inline void lease_slowly(struct party *party)
+{
+	pid_t pid = hub_pid();
+	struct vb_hub_slot slot;
+	pthread_t thread;
+
+	kill(pid, SIGSTOP);
+	vb_check(!pthread_create(&thread, NULL, hub_continue_soon, &pid));
+	slot = slot_lease(party->client);
+	pthread_join(thread, NULL);
+	close(slot.fd);
+}
+
 #endif

@@ -147,7 +147,7 @@ static void a_new_hub_learns_it_all_again(void **state)
 /* The rings that the hub had handed out when it died are in the sockets of those they are for. */
 static void a_dying_hubs_last_rings_arrive(void **state)
 {
-	enum { RINGS = 100 };
+	enum { RINGS = 30 };
 	struct party *a, *b;
 	pid_t pid;
 	int fd;
@@ -191,7 +191,7 @@ static void one_who_never_turns_is_not_reached_for_ever(void **state)
 	} while (!rc && n < GOT_MAX);
 	assert_int_equal(rc, ETIMEDOUT);
 	assert_in_range(vb_hub_now_ns() - start_ns, 2900 * MS_NS, 3500 * MS_NS);
-	assert_in_range(n, 64, GOT_MAX - 1);
+	assert_in_range(n, 32, 100);
 	assert_int_equal(reach_rc(b, a->slot.slot), 0);
 	assert_true(wait_got(b, n));
 	assert_reaches(a, b, 1);
@@ -221,7 +221,7 @@ static void one_who_turns_late_is_reached_late(void **state)
 		assert_int_equal(reach_rc(a, b->slot.slot), 0);
 		ns = vb_hub_now_ns() - ns;
 	}
-	assert_in_range(n, 64, 499);
+	assert_in_range(n, 32, 100);
 	for (unsigned i = 0; i < 1000 && atomic_load(&b->got_n) < n; i++)
 		usleep(1000);
 	assert_int_equal(atomic_load(&b->got_n), n);
@@ -343,7 +343,7 @@ static void no_descriptor_is_left_behind(void **state)
 		wait_got(a, i % 2);
 		reach_rc(keeper, b->slot.slot);
 		if (i > 2)
-			close(slot_lease(b->client).fd);
+			lease_slowly(b);
 		party_close(a);
 		party_close(b);
 	}
@@ -363,7 +363,7 @@ static void a_forked_child_forgets_what_waits(void **state)
 	a = party_open(YES);
 	b = party_open(YES);
 	assert_int_equal(reach_rc(a, b->slot.slot), 0);
-	close(slot_lease(b->client).fd);
+	lease_slowly(b);
 	pid = fork();
 	if (pid == 0) {
 		unsigned before = descriptors_of(getpid());
