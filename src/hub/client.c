@@ -197,7 +197,7 @@ static int offer_send(const struct vb_hub_client *client, int fd)
 	return rc == ETOOMANYREFS ? 0 : rc;
 }
 
-/* Say hello: with our slots' marks, to a hub that has just started, this is all there is to know. */
+/* Say hello: with the marks of our slots, all there is to know for a hub that has just started. */
 static int greet(struct vb_hub_client *client, int fd)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
@@ -314,7 +314,7 @@ static uint32_t pid_here(int bell_fd, uint32_t pid_there)
 	return vb_hub_peer_check(bell_fd, &pid) ? pid_there : (uint32_t)pid;
 }
 
-/* Rings are handed on by a turn only: whoever calls anything else may hold locks of the receiver. */
+/* Rings are handed on by a turn only: any other caller may hold locks that their receiver needs. */
 static void ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, int *fds)
 {
 	struct ring *ring = &client->ring[(client->ring_first + client->rings) % RINGS_MAX];
