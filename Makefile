@@ -43,9 +43,10 @@ sim: build
 fuzz:
 	@T=$(T) scripts/fuzz.sh
 
-bench: build
-	@scripts/deps.sh test
-	@BUILD=$(BUILD) bench/bench.sh
+bench:
+	@scripts/deps.sh bench
+	@$(MAKE) --no-print-directory build
+	@BUILD=$(BUILD) bench/bench.py
 
 clients:
 	@BUILD=$(BUILD) scripts/check.sh clients

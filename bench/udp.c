@@ -5,11 +5,12 @@
  *
  *   udp serve PORT                     answers the others, one after another, until killed
  *   udp ping HOST PORT OCTETS COUNT    ping-pong, both sides polling: half a round trip, median, us
- *   udp stream HOST PORT OCTETS SEGMENTS SECONDS
+ *   udp stream HOST PORT OCTETS SEGMENTS MS
  *        datagrams of OCTETS, SEGMENTS in each UDP_SEGMENT send, into a UDP_GRO receiver, unpaced:
  *        what arrived: GB/s, and millions of datagrams a second
  *
- * Both run over an ordinary socket, IPv4 or IPv6, unconnected on the serving side as a NIC's is.
+ * Both sides use an unconnected dual-stack socket, as a NIC does; the sender of a stream connects
+ * it, which is a little faster.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,13 +18,10 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "bench.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -33,7 +31,7 @@
 #define BUFFER_BYTES 65536
 #define SOCKET_BYTES (8 << 20)
 #define PINGS_MAX 1000000
-#define IDLE_NS 300000000u /* a stream that was silent for so long is over */
+#define IDLE_NS 100000000u /* a stream that was silent for so long is over */
 
 /* The first octet of a datagram: what it wants. */
 enum { PING = 1, STREAM, REPORT };
@@ -44,20 +42,6 @@ struct report {
 } __attribute__((packed));
 
 static uint8_t buffer[BUFFER_BYTES];
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static int socket_make(int family)
 {
@@ -77,14 +61,18 @@ static int socket_make(int family)
 /* One receive: how many octets, of datagrams how large (GRO); 0 if there is nothing. */
 static size_t receive(int fd, struct sockaddr_in6 *from, size_t *each)
 {
-	struct iovec iov = { buffer, sizeof(buffer) };
+	struct iovec iov = {buffer, sizeof(buffer)};
 	union {
 		char octets[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct msghdr msg = {
-		.msg_name = from, .msg_namelen = sizeof(*from), .msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
+		.msg_name = from,
+		.msg_namelen = sizeof(*from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
 	};
 	ssize_t n = recvmsg(fd, &msg, 0);
 	int segment;
@@ -106,7 +94,7 @@ static size_t receive(int fd, struct sockaddr_in6 *from, size_t *each)
 /* Counts a stream from its first datagram to the last, then tells its sender. */
 static void stream_count(int fd, struct sockaddr_in6 *from, size_t n, size_t each)
 {
-	struct report report = { .kind = REPORT, .octets = n, .datagrams = (n + each - 1) / each };
+	struct report report = {.kind = REPORT, .octets = n, .datagrams = (n + each - 1) / each};
 	uint64_t start = now_ns(), last = start;
 
 	while (now_ns() - last < IDLE_NS) {
@@ -123,7 +111,7 @@ static void stream_count(int fd, struct sockaddr_in6 *from, size_t n, size_t eac
 
 static _Noreturn void serve(uint16_t port)
 {
-	struct sockaddr_in6 from, at = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in6 from, at = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 	int fd = socket_make(AF_INET6), on = 1;
 	size_t n, each;
 
@@ -139,66 +127,67 @@ static _Noreturn void serve(uint16_t port)
 	}
 }
 
-static int connect_to(const char *host, const char *port)
+/* An unconnected socket, and the address as it takes it. */
+static int socket_to(const char *host, const char *port, struct sockaddr_in6 *to)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM }, *found;
-	int fd;
+	struct addrinfo hints =
+				{
+					.ai_family = AF_INET6,
+					.ai_socktype = SOCK_DGRAM,
+					.ai_flags = AI_V4MAPPED,
+				},
+			*found;
 
 	if (getaddrinfo(host, port, &hints, &found)) {
 		fprintf(stderr, "udp: no such host: %s\n", host);
 		exit(1);
 	}
-	fd = socket_make(found->ai_family);
-	if (connect(fd, found->ai_addr, found->ai_addrlen))
-		die("connect");
+	memcpy(to, found->ai_addr, sizeof(*to));
 	freeaddrinfo(found);
-	return fd;
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
+	return socket_make(AF_INET6);
 }
 
 /* One ping and its answer; again if it got lost. */
-static uint32_t ping_once(int fd, size_t octets)
+static uint64_t ping_once(int fd, struct sockaddr_in6 *to, size_t octets)
 {
+	struct sockaddr_in6 from;
 	uint64_t start;
+	size_t each;
 
 	for (;;) {
 		start = now_ns();
-		if (send(fd, buffer, octets, 0) < 0 && errno != EAGAIN && errno != ECONNREFUSED)
-			die("send");
+		if (sendto(fd, buffer, octets, 0, (struct sockaddr *)to, sizeof(*to)) < 0 &&
+		    errno != EAGAIN && errno != ECONNREFUSED)
+			die("sendto");
 		while (now_ns() - start < IDLE_NS) {
-			if (recv(fd, buffer, sizeof(buffer), 0) > 0)
-				return (uint32_t)(now_ns() - start);
+			if (receive(fd, &from, &each))
+				return now_ns() - start;
 		}
 	}
 }
 
-static int ping(int fd, size_t octets, size_t count)
+static int ping(int fd, struct sockaddr_in6 *to, size_t octets, size_t count)
 {
-	uint32_t *took = calloc(count, sizeof(*took));
+	double *took_us = calloc(count, sizeof(*took_us));
 
-	if (!took)
+	if (!took_us)
 		die("calloc");
 	buffer[0] = PING;
 	for (size_t i = 0; i < count; i++)
-		took[i] = ping_once(fd, octets);
-	qsort(took, count, sizeof(*took), compare);
-	printf("%.3f us\n", took[count / 2] / 2000.0);
-	free(took);
+		took_us[i] = (double)ping_once(fd, to, octets) / 2e3;
+	printf("%.3f us\n", median(took_us, count));
+	free(took_us);
 	return 0;
 }
 
-static int stream(int fd, size_t octets, size_t segments, unsigned seconds)
+static int stream(int fd, struct sockaddr_in6 *to, size_t octets, size_t segments, size_t ms)
 {
 	int each = (int)octets;
-	uint64_t end = now_ns() + seconds * 1000000000ull;
-	struct report report = { .kind = 0 };
+	uint64_t end = now_ns() + ms * 1000000u;
+	struct report report = {.kind = 0};
 
+	if (connect(fd, (struct sockaddr *)to, sizeof(*to)))
+		die("connect");
 	if (segments > 1 && setsockopt(fd, SOL_UDP, UDP_SEGMENT, &each, sizeof(each)))
 		die("UDP_SEGMENT");
 	for (size_t i = 0; i < segments; i++)
@@ -227,18 +216,21 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	size_t octets = argc > 4 ? strtoul(argv[4], NULL, 0) : 0;
 	size_t count = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
+	struct sockaddr_in6 to;
+	int fd;
 
 	if (!strcmp(what, "serve") && argc == 3)
 		serve((uint16_t)atoi(argv[2]));
 	if (!octets || !count || octets > BUFFER_BYTES || count > PINGS_MAX) {
 		fputs("usage: udp serve PORT | ping HOST PORT OCTETS COUNT | "
-		      "stream HOST PORT OCTETS SEGMENTS SECONDS\n",
+		      "stream HOST PORT OCTETS SEGMENTS MS\n",
 		      stderr);
 		return 2;
 	}
+	fd = socket_to(argv[2], argv[3], &to);
 	if (!strcmp(what, "ping") && argc == 6)
-		return ping(connect_to(argv[2], argv[3]), octets, count);
+		return ping(fd, &to, octets, count);
 	if (!strcmp(what, "stream") && argc == 7 && octets * count < BUFFER_BYTES)
-		return stream(connect_to(argv[2], argv[3]), octets, count, (unsigned)atoi(argv[6]));
+		return stream(fd, &to, octets, count, strtoul(argv[6], NULL, 0));
 	return 2;
 }

@@ -3,6 +3,7 @@
 # Installs the Debian or Ubuntu packages that are missing. Arguments: the tiers wanted.
 #   build  what compiles verbatim        demo  the programs of `make demo`
 #   test   what `make check` runs        fuzz  what `make fuzz` needs
+#   bench  what `make bench` compares with, and draws with
 # Says nothing and needs no root where nothing is missing.
 set -eu
 
@@ -12,6 +13,8 @@ test="$build $demo python3 libcmocka-dev binutils ibverbs-utils rdmacm-utils pyt
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils tshark nftables iperf3 util-linux
 	procps valgrind"
 fuzz="$build clang llvm"
+bench="$build $demo python3 libcmocka-dev ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox
+	util-linux"
 
 wanted=
 for tier in "${@:-build}"; do
@@ -20,7 +23,8 @@ for tier in "${@:-build}"; do
 	demo) wanted="$wanted $demo" ;;
 	test) wanted="$wanted $test" ;;
 	fuzz) wanted="$wanted $fuzz" ;;
-	*) echo "usage: deps.sh [build|demo|test|fuzz] ..." >&2; exit 2 ;;
+	bench) wanted="$wanted $bench" ;;
+	*) echo "usage: deps.sh [build|demo|test|fuzz|bench] ..." >&2; exit 2 ;;
 	esac
 done
 
