@@ -11,11 +11,19 @@ datagrams() {
 	awk '$1 == "Udp:" { n = $5 } END { print n }' /proc/net/snmp
 }
 
+# Which hub has handed out how many rings; nothing if none has. Through these goes what is no
+# datagram.
+rings() {
+	"$VB_BUILD/verbatim" hub status |
+		sed -n 's/^hub *pid \([0-9]*\),.* \([1-9][0-9]*\) rings,.*/\1 \2/p'
+}
+
 # traffic_start PROGRAM ARGS ...: sets $server and $client, the processes' ids, once packets flow;
 # what they say goes to $tmp/one and $tmp/other
 traffic_start() {
-	local before i
+	local before rings_before now i
 	before=$(datagrams)
+	rings_before=$(rings)
 	port=$((port + 1))
 	"${on_server[@]}" "${run[@]}" "$@" -F -x "$gid" -p $port >"$tmp/one" 2>&1 &
 	server=$!
@@ -27,6 +35,8 @@ traffic_start() {
 	client=$!
 	for ((i = 0; i < 200; i++)); do
 		[ $(($(datagrams) - before)) -gt 1000 ] && break
+		now=$(rings)
+		[ -n "$now" ] && [ "$now" != "$rings_before" ] && break
 		sleep 0.05
 	done
 	sleep 0.$((RANDOM % 5))
