@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -40,7 +41,8 @@ static const uint64_t busy_ns = 3 * MS_NS;
 
 enum {
 	NONE = -1,
-	RINGS_MAX = 64, /* that wait for a turn; further ones wait in the socket */
+	RINGS_MAX = 64,	 /* that wait for a turn; further ones wait in the socket */
+	RINGS_SEEN = 64, /* the last ones that came */
 };
 
 struct held {
@@ -81,6 +83,8 @@ struct vb_hub_client {
 	unsigned rings;	     /* that wait */
 	unsigned ring_first; /* the oldest of them */
 	struct ring ring[RINGS_MAX];
+	unsigned seen_next;
+	ino_t seen[RINGS_SEEN];
 };
 
 static void fd_close(int *fd)
@@ -314,12 +318,32 @@ static uint32_t pid_here(int bell_fd, uint32_t pid_there)
 	return vb_hub_peer_check(bell_fd, &pid) ? pid_there : (uint32_t)pid;
 }
 
+/*
+ * If a hub dies between telling us and telling the asker, he asks the next one, and the ring comes
+ * again; by then there may be something in it that we have taken out. Files in memory do not get
+ * the number of one that was there before.
+ */
+static bool ring_is_new(struct vb_hub_client *client, int fd)
+{
+	struct stat stat;
+
+	if (fstat(fd, &stat))
+		return true;
+	for (unsigned i = 0; i < RINGS_SEEN; i++) {
+		if (client->seen[i] == stat.st_ino)
+			return false;
+	}
+	client->seen[client->seen_next++ % RINGS_SEEN] = stat.st_ino;
+	return true;
+}
+
 /* Rings are handed on by a turn only: any other caller may hold locks that their receiver needs. */
 static void ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, int *fds)
 {
 	struct ring *ring = &client->ring[(client->ring_first + client->rings) % RINGS_MAX];
 
-	if (!client->ring_fn || !slot_is_ours(client, msg->ring.to)) {
+	if (!client->ring_fn || !slot_is_ours(client, msg->ring.to) ||
+	    !ring_is_new(client, fds[0])) {
 		fds_close(fds, VB_HUB_RING_FDS);
 		return;
 	}

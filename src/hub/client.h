@@ -35,8 +35,8 @@ struct vb_hub_peer {
 /*
  * Another process sends to our slot `to` through this ring, from its slot `from`. Owns all
  * descriptors. Called from vb_hub_client_turn only, one at a time and in the order in which the
- * others asked, without any lock of the client. The same two slots may come again, when the hub
- * died before the asker heard of it: the later ring counts.
+ * others asked, without any lock of the client. Once for each ring; should the same two slots come
+ * with another one, the later counts.
  */
 typedef void vb_hub_ring_fn(void *arg, uint16_t from, uint16_t to, int ring_fd,
 			    const struct vb_hub_peer *peer);
@@ -56,8 +56,8 @@ int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer
 int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
 
 /*
- * Have the process that holds slot `to` receive from our slot `from` through this ring, a file that
- * stays the caller's. It is told before we are, and takes the ring when it gets to it.
+ * Have the process that holds slot `to` receive from our slot `from` through this ring, a memfd
+ * that stays the caller's. It is told before we are, and takes the ring when it gets to it.
  * 0; ENOENT (nobody holds that slot); EOPNOTSUPP (one of the two does not want it, or offers
  * nothing: asked the other way round, the answer is the same); EINVAL (both slots are ours, or
  * `from` is nobody's); ETIMEDOUT (also: its holder takes no more rings, or has been silent since

@@ -114,6 +114,33 @@ static void rings_wait_for_a_turn(void **state)
 	party_close(b);
 }
 
+/* As it is asked again when a hub dies before it has answered. */
+static void a_ring_comes_once(void **state)
+{
+	int fds[] = {ring_make(1), ring_make(2)};
+	struct vb_hub_peer peer;
+	struct party *a, *b;
+
+	NEEDS_HUB(state);
+	a = party_open(YES);
+	b = party_open(YES);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_equal(vb_hub_client_reach(a->client, a->slot.slot, b->slot.slot,
+						     fds[i % 2], &peer),
+				 0);
+		assert_peer(&peer, b);
+		peer_close(&peer);
+	}
+	turn_for(b->client, 50);
+	assert_int_equal(b->got_n, 2);
+	assert_true(file_is(b->got[0].ring_fd, "ring", 1));
+	assert_true(file_is(b->got[1].ring_fd, "ring", 2));
+	close(fds[0]);
+	close(fds[1]);
+	party_close(a);
+	party_close(b);
+}
+
 /* What a receiver may well do at once. */
 static void on_ring_reach_back(void *arg, uint16_t from, uint16_t to, int ring_fd,
 			       const struct vb_hub_peer *peer)
@@ -384,6 +411,7 @@ int main(void)
 		HUB_TEST(who_wants_it_is_asked_of_both),
 		HUB_TEST(what_is_nobodys_or_our_own_is_not_reached),
 		HUB_TEST(rings_wait_for_a_turn),
+		HUB_TEST(a_ring_comes_once),
 		HUB_TEST(a_receiver_may_call_us_back),
 		HUB_TEST(a_slot_is_known_as_soon_as_it_is_leased),
 		HUB_TEST(nonsense_reaches_nobody),

@@ -369,7 +369,7 @@ static void a_forked_child_forgets_what_waits(void **state)
 		unsigned before = descriptors_of(getpid());
 
 		vb_hub_client_forget(b->client);
-		/* epoll, timer, wake, connection, keeper; two names; a ring and what came with it */
+		/* epoll, timer, wake, connection, keeper; two names; a ring with its peer */
 		child_check(descriptors_of(getpid()) == before - 6 - 2 - 3);
 		_exit(0);
 	}
