@@ -158,6 +158,8 @@ def judge(results, verdict):
             results.values(verdict.ours) else ""
     if verdict.ours in results.errors and not found:
         row["note"] = results.errors[verdict.ours]
+    elif any(results.disturbed.get(key) for key in [verdict.ours, *verdict.refs]):
+        row["note"] += ("; " if row["note"] else "") + "others were running"
     if not found:
         return {**row, "verdict": "not measured"}
     for state in ("near", "far"):

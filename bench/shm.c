@@ -2,7 +2,7 @@
 
 /*
  * What shared memory can do between two processes, each on a core of its own: the limit of a link
- * made of it. Prints one figure, the median of many short measurements.
+ * made of it. Prints one figure, the median of many short measurements (of line, the lowest tenth).
  *
  *   shm line A B             a cache line back and forth: half a round trip, ns. Virtual machines
  *                            move their cores between near ones and far ones, and all figures with
@@ -331,6 +331,8 @@ int main(int argc, char **argv)
 	atomic_store(&field->stop, 1);
 	if (pid)
 		waitpid(pid, NULL, 0);
-	printf("%.3f\n", median(figures, SAMPLES));
+	/* How far the cores are does not depend on who else runs on them; so the undisturbed count. */
+	qsort(figures, SAMPLES, sizeof(*figures), double_compare);
+	printf("%.3f\n", figures[way->send == line_send ? SAMPLES / 10 : SAMPLES / 2]);
 	return 0;
 }
