@@ -44,6 +44,9 @@ void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
 
 		wqe->messages = (wqe->packets + chunk - 1) / chunk;
 	}
+	wqe->only = 0;
+	if (wqe->packets == 1 && !vb_wqe_is_fetch(wqe))
+		wqe->only = vb_segment_only(req->transport, wqe);
 	req->post_psn = vb_psn_add(req->post_psn, wqe->packets);
 	req->post_ssn = vb_psn_add(req->post_ssn, wqe->messages);
 	req->tail++;

@@ -106,6 +106,12 @@ struct vb_resp_pos {
 	bool ack_owed, nak_owed;
 };
 
+/* Is any packet owed? */
+static inline bool vb_resp_owes(const struct vb_resp *resp)
+{
+	return resp->ack_owed || resp->nak_owed || resp->done != resp->tail;
+}
+
 struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp);
 void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos);
 bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data);

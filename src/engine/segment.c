@@ -33,6 +33,14 @@ void vb_segment_at(struct vb_segment *seg, enum vb_transport transport, const st
 
 	vb_check(index < wqe->packets);
 	seg->psn = psn;
+	if (wqe->only) {
+		seg->opcode = wqe->only;
+		seg->first = seg->last = true;
+		seg->span = 1;
+		seg->offset = 0;
+		seg->bytes = wqe->bytes;
+		return;
+	}
 	seg->first = index == 0;
 	seg->last = index + 1 == wqe->packets;
 	seg->span = 1;

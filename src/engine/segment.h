@@ -32,12 +32,20 @@ static inline uint32_t vb_read_chunk_packets(uint32_t mtu)
 /* PSNs that a work request of these octets takes (IBA 9.7.2: a zero-length one takes one). */
 static inline uint32_t vb_packets(uint32_t bytes, uint32_t mtu)
 {
-	return bytes ? (uint32_t)(((uint64_t)bytes + mtu - 1) / mtu) : 1;
+	if (bytes <= mtu)
+		return 1; /* most messages are short, and a division is long */
+	return (uint32_t)(((uint64_t)bytes + mtu - 1) / mtu);
 }
 
 /* psn must be one of the request's own. */
 void vb_segment_at(struct vb_segment *seg, enum vb_transport transport, const struct vb_wqe *wqe,
 		   uint32_t psn, uint32_t mtu);
+
+/* The opcode of a SEND or WRITE that is a single packet: known when it is posted. */
+static inline uint8_t vb_segment_only(enum vb_transport transport, const struct vb_wqe *wqe)
+{
+	return vb_op_find(transport, (enum vb_kind)wqe->kind, VB_P_ONLY, wqe->extra);
+}
 
 /* Does the PSN belong to the work request? */
 bool vb_wqe_has_psn(const struct vb_wqe *wqe, uint32_t psn);

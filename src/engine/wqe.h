@@ -30,6 +30,7 @@ struct vb_wqe {
 	uint8_t extra;	   /* VB_H_IMM, VB_H_IETH or 0 */
 	uint8_t wc_opcode; /* enum ibv_wc_opcode */
 	uint8_t flags;	   /* IBV_SEND_*; SIGNALED is set for all if the QP says so */
+	uint8_t only;	   /* opcode, if it is one packet with payload: see vb_segment_only() */
 	uint8_t fault;	   /* enum ibv_wc_status: what it will fail with when its turn comes */
 	uint32_t imm_be;   /* or the rkey to invalidate, in host order */
 	uint32_t psn;	   /* first of the PSNs it takes */

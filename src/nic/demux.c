@@ -167,7 +167,8 @@ void vb_batch_end(struct vb_batch *batch)
 		batch->touched = qp->touched_next;
 		vb_batch_hold(batch, qp);
 		qp->touched = false;
-		vb_qp_transmit_locked(qp);
+		if (vb_qp_wants_to_send(qp))
+			vb_qp_transmit_locked(qp);
 	}
 	vb_batch_hold(batch, NULL);
 }

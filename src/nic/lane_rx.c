@@ -77,7 +77,7 @@ static unsigned take_batch(struct vb_lane *lane)
 		n++;
 	}
 	vb_batch_end(&batch);
-	vb_stat_add(&batch.nic->stats, VB_STAT_RX_LANE_FRAMES, n);
+	lane->frames += n;
 	if (told)
 		vb_lane_tell_room(lane);
 	return n;
@@ -94,10 +94,17 @@ unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane)
 	return n;
 }
 
+void vb_lane_count(struct vb_lane *lane)
+{
+	vb_stat_add(&lane->peer->nic->stats, VB_STAT_RX_LANE_FRAMES, lane->frames);
+	lane->frames = 0;
+}
+
 void vb_lane_drain(struct vb_lane *lane)
 {
 	vb_lock_take(&lane->rx_lock);
 	while (take_batch(lane))
 		;
+	vb_lane_count(lane);
 	vb_lock_drop(&lane->rx_lock);
 }

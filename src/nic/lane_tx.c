@@ -20,7 +20,6 @@ static enum put put(struct vb_lane *lane, struct vb_pkt *pkt, const struct vb_pa
 
 	if (!to)
 		return NO_ROOM;
-	pkt->pkey = VB_PKEY_DEFAULT;
 	vb_pkt_emit(lane->tx.octets, pkt);
 	if (path) {
 		memcpy(lane->tx.octets + head, path->src, VB_GID_BYTES);
@@ -37,13 +36,14 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 {
 	struct vb_resp *resp = &qp->resp;
 
-	for (;;) {
+	while (vb_resp_owes(resp)) {
 		struct vb_resp_pos before = vb_resp_pos_get(resp);
-		struct vb_pkt pkt = { .dqpn = qp->dqpn };
 		struct vb_payload payload;
 		enum put done = NO_DATA;
+		struct vb_pkt pkt;
 		bool data;
 
+		vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
 		payload.count = payload.bytes = 0;
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
@@ -58,6 +58,7 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 			vb_qp_event(qp, vb_verdict_rows[VB_BAD_MEMORY].event);
 		}
 	}
+	return true;
 }
 
 /* The request at pos cannot be sent: it fails when all before it is done. */
@@ -109,11 +110,13 @@ static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struc
 
 static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 {
-	enum step step;
+	enum step step = NOTHING;
 
-	do
+	while (qp->req.pos.next != qp->req.tail) {
 		step = put_request(qp, lane, NULL);
-	while (step == SENT);
+		if (step != SENT)
+			break;
+	}
 	if (qp->req.transport != VB_RC)
 		vb_req_complete_sent(&qp->req);
 	return step != FULL;

@@ -109,6 +109,7 @@ int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max)
 
 struct vb_stats *vb_nic_stats(struct vb_nic *nic)
 {
+	vb_peers_count(nic);
 	return &nic->stats;
 }
 

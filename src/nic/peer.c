@@ -314,6 +314,7 @@ static void tell_idle(struct vb_lane *lane)
 		return;
 	if (lane->rx.shared && vb_ring_tell(&lane->rx))
 		vb_lane_tell_room(lane);
+	vb_lane_count(lane);
 	vb_lock_drop(&lane->rx_lock);
 }
 
@@ -413,6 +414,20 @@ void vb_nic_quiesce(struct vb_nic *nic)
 		for (unsigned k = 0; k < VB_RING_LANES; k++) {
 			vb_lock_take(&peer->lane[k].rx_lock);
 			vb_lock_drop(&peer->lane[k].rx_lock);
+		}
+	}
+}
+
+void vb_peers_count(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		for (unsigned k = 0; k < VB_RING_LANES; k++) {
+			if (vb_lock_try(&peer->lane[k].rx_lock)) {
+				vb_lane_count(&peer->lane[k]);
+				vb_lock_drop(&peer->lane[k].rx_lock);
+			}
 		}
 	}
 }

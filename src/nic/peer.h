@@ -40,6 +40,7 @@ struct vb_lane {
 
 	_Alignas(VB_RING_LINE_BYTES) vb_lock rx_lock; /* the right to consume; outside QP locks */
 	struct vb_ring_rx rx;
+	uint64_t frames; /* taken, and not yet in the NIC's statistics */
 };
 
 struct vb_peer {
@@ -137,6 +138,10 @@ void vb_lane_unwait(struct vb_qp *qp);
 
 /* Take frames from the lane (lane_rx.c): their number. */
 unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
+
+/* Bring the NIC's statistics up to date; rx_lock held. The other: of all lanes not in use. */
+void vb_lane_count(struct vb_lane *lane);
+void vb_peers_count(struct vb_nic *nic);
 
 /* Take all that is there, waiting for whoever else is at it. */
 void vb_lane_drain(struct vb_lane *lane);

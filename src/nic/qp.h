@@ -95,6 +95,16 @@ static inline void vb_qp_release(struct vb_qp *qp, uint32_t index)
 	atomic_store_explicit(&qp->sq_released, index, memory_order_release);
 }
 
+/*
+ * Is there anything for vb_qp_transmit_locked() to do? Not where everything was sent, nothing is
+ * owed and nobody waits for the queue to drain.
+ */
+static inline bool vb_qp_wants_to_send(const struct vb_qp *qp)
+{
+	return vb_resp_owes(&qp->resp) || qp->req.pos.next != qp->req.tail || qp->resp.broken ||
+	       qp->drain_event || !qp->peer;
+}
+
 /* Send all that is owed and all that may be sent (tx.c). */
 void vb_qp_transmit_locked(struct vb_qp *qp);
 

@@ -193,7 +193,6 @@ static enum added add(struct builder *b, const struct vb_path *path, struct vb_p
 	uint32_t header, frame;
 	bool ok;
 
-	pkt->pkey = VB_PKEY_DEFAULT;
 	pkt->pad = vb_pkt_pad(payload->bytes);
 	header = (uint32_t)vb_pkt_emit(room->head, pkt);
 	frame = header + payload->bytes + pkt->pad + VB_ICRC_BYTES;
@@ -291,11 +290,12 @@ static bool transmit_responses(struct builder *b)
 
 	for (;;) {
 		struct vb_resp_pos before = vb_resp_pos_get(resp);
-		struct vb_pkt pkt = { .dqpn = qp->dqpn };
 		struct vb_payload payload = { .count = 0 };
 		enum added added = FAULT;
+		struct vb_pkt pkt;
 		bool data;
 
+		vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
 		if (!data || vb_payload_response(qp, &pkt, &payload)) {
@@ -318,24 +318,26 @@ static bool transmit_responses(struct builder *b)
 void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 			 const struct vb_segment *seg, bool ackreq, struct vb_pkt *pkt)
 {
-	*pkt = (struct vb_pkt){
-		.opcode = seg->opcode,
-		.se = seg->last && (wqe->flags & IBV_SEND_SOLICITED) && vb_wqe_takes_recv(wqe),
-		.ackreq = ackreq,
-		.dqpn = qp->dqpn,
-		.psn = seg->psn,
-		.va = wqe->remote.va,
-		.rkey = wqe->remote.rkey,
-		.dma_bytes = wqe->bytes,
-		.swap_add = wqe->remote.swap_add,
-		.compare = wqe->remote.compare,
-		.imm_be = wqe->imm_be,
-	};
+	unsigned headers = vb_op_info(seg->opcode)->headers;
+
+	vb_pkt_begin(pkt, qp->dqpn, VB_PKEY_DEFAULT);
+	pkt->opcode = seg->opcode;
+	pkt->se = seg->last && (wqe->flags & IBV_SEND_SOLICITED) && vb_wqe_takes_recv(wqe);
+	pkt->ackreq = ackreq;
+	pkt->psn = seg->psn;
+	pkt->imm_be = wqe->imm_be;
+	if (headers & (VB_H_RETH | VB_H_ATOMIC)) {
+		pkt->va = wqe->remote.va;
+		pkt->rkey = wqe->remote.rkey;
+		pkt->dma_bytes = wqe->bytes;
+		pkt->swap_add = wqe->remote.swap_add;
+		pkt->compare = wqe->remote.compare;
+	}
 	if (wqe->kind == VB_K_READ_REQ) {
 		pkt->va += seg->offset;
 		pkt->dma_bytes = seg->bytes;
 	}
-	if (qp->req.transport == VB_UD) {
+	if (headers & VB_H_DETH) {
 		pkt->dqpn = wqe->ud.dqpn;
 		pkt->qkey = wqe->ud.qkey;
 		pkt->sqpn = qp->ibv.qp.qp_num;

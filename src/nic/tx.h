@@ -23,7 +23,7 @@ bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_p
 /* Copy it together; false: a part of it is not mapped any more. */
 bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload);
 
-/* The headers of a segment, but for P_Key, pad and payload. */
+/* What the opcode's headers need of a segment, but for P_Key and pad; nothing else is set. */
 void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 			 const struct vb_segment *seg, bool ackreq, struct vb_pkt *pkt);
 

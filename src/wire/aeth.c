@@ -30,13 +30,17 @@ uint32_t vb_credit_decode(unsigned code5)
 
 unsigned vb_credit_encode(uint32_t count)
 {
-	unsigned code = CREDIT_CODE_MAX;
+	unsigned log2;
 
 	if (count == VB_CREDIT_UNLIMITED)
 		return VB_CREDIT_CODE_UNLIMITED;
-	while (credits[code] > count)
-		code--;
-	return code;
+	if (count < 2)
+		return count;
+	/* Two codes for each power of two: 2^n and 2^n * 3/2, rounded down. */
+	log2 = 31 - (unsigned)__builtin_clz(count);
+	if (2 * log2 >= CREDIT_CODE_MAX)
+		return CREDIT_CODE_MAX;
+	return 2 * log2 + (count >> (log2 - 1) & 1);
 }
 
 uint64_t vb_rnr_timer_ns(unsigned code5)

@@ -173,14 +173,14 @@ const struct vb_op_info *vb_pkt_parse_head(struct vb_pkt *pkt, const uint8_t *he
 {
 	const struct vb_op_info *op;
 
-	memset(pkt, 0, sizeof(*pkt));
 	if (bytes < VB_BTH_BYTES)
 		return NULL;
 	bth_parse(pkt, head);
 	op = vb_op_info(pkt->opcode);
 	if (!op || pkt->tver != 0 || bytes < op->header_bytes)
 		return NULL;
-	extended_parse(pkt, op->headers, head + VB_BTH_BYTES);
+	if (op->headers)
+		extended_parse(pkt, op->headers, head + VB_BTH_BYTES);
 	return op;
 }
 

@@ -83,7 +83,8 @@ enum vb_parse vb_pkt_parse(struct vb_pkt *pkt, const uint8_t *frame, size_t byte
 
 /*
  * Takes apart a packet's headers alone, as a link passes them on that carries payload beside them
- * and no ICRC: returns the opcode's row, or NULL if it is no packet. Payload and pad are left 0.
+ * and no ICRC: returns the opcode's row, or NULL if it is no packet. The fields of headers that the
+ * opcode does not have, and of the payload, are left as they are.
  */
 const struct vb_op_info *vb_pkt_parse_head(struct vb_pkt *pkt, const uint8_t *head, size_t bytes);
 
@@ -94,6 +95,15 @@ const struct vb_op_info *vb_pkt_parse_head(struct vb_pkt *pkt, const uint8_t *he
  * exist.
  */
 size_t vb_pkt_emit(uint8_t *out, const struct vb_pkt *pkt);
+
+/* A packet to that QP with none of the BTH's flags; opcode and PSN are the caller's to set. */
+static inline void vb_pkt_begin(struct vb_pkt *pkt, uint32_t dqpn, uint16_t pkey)
+{
+	pkt->se = pkt->migreq = pkt->ackreq = pkt->fecn = pkt->becn = false;
+	pkt->tver = pkt->pad = 0;
+	pkt->pkey = pkey;
+	pkt->dqpn = dqpn;
+}
 
 /* A verdict in words: "short", "version", ... */
 const char *vb_parse_str(enum vb_parse verdict);
