@@ -141,6 +141,16 @@ int vb_channel_destroy(struct vb_channel *channel)
 	return 0;
 }
 
+bool vb_channel_has_event(struct vb_channel *channel)
+{
+	bool has;
+
+	vb_lock_take(&channel->lock);
+	has = channel->head != NULL;
+	vb_lock_drop(&channel->lock);
+	return has;
+}
+
 struct vb_cq *vb_channel_pop(struct vb_channel *channel)
 {
 	struct vb_cq *cq;

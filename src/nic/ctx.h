@@ -64,6 +64,9 @@ struct vb_channel {
 int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **channel);
 int vb_channel_destroy(struct vb_channel *channel); /* EBUSY while CQs use it */
 
+/* Is there a CQ event? */
+bool vb_channel_has_event(struct vb_channel *channel);
+
 /* Take the next CQ event; call it once for each successful read of the channel's fd. */
 struct vb_cq *vb_channel_pop(struct vb_channel *channel);
 

@@ -76,6 +76,8 @@ struct vb_nic {
 	_Atomic(struct vb_lane *) hot[VB_HOT_MAX]; /* in use: looked at in every poll */
 	_Atomic unsigned hot_count;
 	unsigned hot_next;
+	vb_lock sleep_lock;
+	uint32_t sleepers; /* threads that have to be woken by a bell */
 	_Atomic uint32_t waiters; /* QPs that wait for room in a ring */
 };
 

@@ -388,18 +388,20 @@ static bool has_work(struct vb_nic *nic)
 
 bool vb_nic_asleep(struct vb_nic *nic)
 {
+	vb_lock_take(&nic->sleep_lock);
+	nic->sleepers++;
 	/* Odd, and ordered before the looks at what peers have published. */
 	atomic_fetch_or(&nic->export->sleep_epoch, 1);
-	atomic_thread_fence(memory_order_seq_cst);
+	vb_lock_drop(&nic->sleep_lock);
 	return !has_work(nic);
 }
 
 void vb_nic_awake(struct vb_nic *nic)
 {
-	uint32_t epoch = atomic_load(&nic->export->sleep_epoch);
-
-	if (epoch & 1)
-		atomic_store(&nic->export->sleep_epoch, epoch + 1);
+	vb_lock_take(&nic->sleep_lock);
+	/* Where others sleep on, a new epoch: the bell was rung for this one perhaps. */
+	atomic_fetch_add(&nic->export->sleep_epoch, --nic->sleepers ? 2 : 1);
+	vb_lock_drop(&nic->sleep_lock);
 }
 
 void vb_nic_quiesce(struct vb_nic *nic)
@@ -509,6 +511,7 @@ void vb_peers_init(struct vb_nic *nic)
 {
 	vb_lock_init(&nic->peers_lock);
 	vb_lock_init(&nic->resume_lock);
+	vb_lock_init(&nic->sleep_lock);
 }
 
 void vb_peers_fini(struct vb_nic *nic)
@@ -524,6 +527,7 @@ void vb_peers_fini(struct vb_nic *nic)
 		}
 		free(peer);
 	}
+	vb_lock_fini(&nic->sleep_lock);
 	vb_lock_fini(&nic->resume_lock);
 	vb_lock_fini(&nic->peers_lock);
 }

@@ -95,8 +95,9 @@ unsigned vb_nic_lanes_poll(struct vb_nic *nic);
 unsigned vb_nic_lanes_scan(struct vb_nic *nic);
 
 /*
- * From now on peers are to ring our bell. False if something has come meanwhile: then do not
- * sleep, but take it in. Either way vb_nic_awake() follows.
+ * A thread is about to sleep: peers are to ring our bell. False if something has come meanwhile:
+ * then do not sleep, but take it in. Either way vb_nic_awake() follows, and whoever heard the
+ * bell scans after that. Several threads may sleep.
  */
 bool vb_nic_asleep(struct vb_nic *nic);
 void vb_nic_awake(struct vb_nic *nic);

@@ -304,8 +304,10 @@ void vb_peers_bell(void *arg, struct vb_peer *peer)
 {
 	struct vb_device *dev = arg;
 	struct vb_peer_maps *maps = peer->run;
+	int cancel = vb_cancel_defer();
 
 	vb_bell_ring(maps->bell_fd == NONE ? dev->peers.bell_outer_fd : maps->bell_fd);
+	vb_cancel_restore(cancel);
 }
 
 void vb_peers_hup(struct vb_device *dev)

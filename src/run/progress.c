@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ enum {
 	FD_HUB,
 	FD_BELL,
 	FD_HUPS,
+	FD_TAKEOVER,
 	FD_PORTS,
 	FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX,
 };
@@ -74,8 +76,7 @@ static bool turn_if_due(struct vb_device *dev)
 	return true;
 }
 
-/* The wire and the clock: system calls, so not at every poll of one who uses shared memory. */
-static void poll_wire(struct vb_device *dev)
+void vb_progress_take(struct vb_device *dev)
 {
 	int cancel = vb_cancel_defer();
 	unsigned got;
@@ -100,7 +101,7 @@ void vb_progress_poll(struct vb_device *dev)
 		atomic_store_explicit(&progress->wire_quiet, quiet + 1, memory_order_relaxed);
 	else if (polls % WIRE_EVERY != 0)
 		return;
-	poll_wire(dev);
+	vb_progress_take(dev);
 }
 
 void vb_progress_wire(struct vb_device *dev)
@@ -159,7 +160,8 @@ void vb_progress_wake(struct vb_device *dev)
 
 void vb_progress_app_waits(struct vb_device *dev)
 {
-	if (atomic_load_explicit(&dev->progress.napping, memory_order_relaxed) &&
+	if (!atomic_load_explicit(&dev->progress.drives, memory_order_relaxed) &&
+	    atomic_load_explicit(&dev->progress.napping, memory_order_relaxed) &&
 	    atomic_exchange(&dev->progress.napping, false))
 		kick_write(&dev->progress);
 }
@@ -188,6 +190,9 @@ static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, 
 		vb_bell_hush(dev->peers.bell_fd);
 	if (fds[FD_HUPS].revents)
 		vb_peers_hup(dev);
+	if (fds[FD_TAKEOVER].revents &&
+	    read(dev->progress.takeover_fd, &kicks, sizeof(kicks)) == sizeof(kicks))
+		atomic_store(&dev->progress.takeover_set, false);
 }
 
 static unsigned fds_fill(struct vb_device *dev, struct pollfd *fds)
@@ -198,6 +203,7 @@ static unsigned fds_fill(struct vb_device *dev, struct pollfd *fds)
 	fds[FD_HUB] = (struct pollfd){ .fd = vb_hub_client_fd(dev->hub), .events = POLLIN };
 	fds[FD_BELL] = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
 	fds[FD_HUPS] = (struct pollfd){ .fd = dev->peers.hup_fd, .events = POLLIN };
+	fds[FD_TAKEOVER] = (struct pollfd){ .fd = dev->progress.takeover_fd, .events = POLLIN };
 	for (unsigned i = 0; i < ports; i++) {
 		struct vb_link *link = dev->ports[i].link;
 
@@ -217,10 +223,29 @@ static void sleep_for_work(struct vb_device *dev)
 	atomic_store(&progress->sleep_until_ns, deadline_ns);
 	/* A deadline that came in between, whose kicker found us awake. */
 	deadline_ns = vb_min_u64(deadline_ns, deadline_of(dev));
-	if (vb_nic_asleep(dev->nic))
+	atomic_store(&progress->watches, true);
+	/* A driver that came in between found nobody to be told. */
+	if (vb_nic_asleep(dev->nic) && !atomic_load(&progress->driver))
 		wait_fds(dev, fds, count, deadline_ns);
 	vb_nic_awake(dev->nic);
+	atomic_store(&progress->watches, false);
 	atomic_store(&progress->sleep_until_ns, 0);
+}
+
+/* While somebody else waits for frames: the clock and the hub. */
+static void stand_by(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+	uint64_t deadline_ns = deadline_of(dev);
+	struct pollfd fds[FDS_MAX];
+
+	fds_fill(dev, fds);
+	fds[FD_BELL].fd = -1;
+	atomic_store(&progress->sleep_until_ns, deadline_ns);
+	wait_fds(dev, fds, FD_PORTS, vb_min_u64(deadline_ns, deadline_of(dev)));
+	atomic_store(&progress->sleep_until_ns, 0);
+	if (deadline_ns != UINT64_MAX)
+		vb_progress_take(dev);
 }
 
 static void nap(struct vb_device *dev)
@@ -291,6 +316,9 @@ static bool lanes_are_quiet(struct vb_device *dev)
 			if (vb_nic_lanes_poll(dev->nic))
 				return false;
 		}
+		if (atomic_load_explicit(&dev->progress.polls, memory_order_relaxed) !=
+		    dev->progress.polls_seen)
+			return false; /* the application looks itself */
 	} while (vb_now_ns() < end_ns);
 	return true;
 }
@@ -305,6 +333,11 @@ static void *thread_main(void *arg)
 	pthread_setname_np(pthread_self(), "verbatim");
 	slice_shorten();
 	while (!atomic_load(&progress->stop)) {
+		if (atomic_load(&progress->driver)) {
+			vb_nic_lanes_scan(dev->nic);
+			stand_by(dev);
+			continue;
+		}
 		if (app_is_polling(progress) || !take_frames(dev, &got)) {
 			nap(dev);
 			continue;
@@ -368,11 +401,20 @@ int vb_progress_start(struct vb_device *dev)
 		free(progress->frames);
 		return rc;
 	}
+	progress->takeover_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (progress->takeover_fd < 0) {
+		rc = errno;
+		close(progress->kick_fd);
+		free(progress->frames);
+		return rc;
+	}
 	signals_to_block(&blocked);
 	pthread_sigmask(SIG_BLOCK, &blocked, &saved);
 	rc = thread_create(dev);
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	if (rc != 0) {
+		close(progress->takeover_fd);
 		close(progress->kick_fd);
 		free(progress->frames);
 	}
@@ -386,11 +428,13 @@ void vb_progress_stop(struct vb_device *dev)
 	atomic_store(&progress->stop, true);
 	kick_write(progress);
 	pthread_join(progress->thread, NULL);
+	close(progress->takeover_fd);
 	close(progress->kick_fd);
 	free(progress->frames);
 }
 
 void vb_progress_forget(struct vb_device *dev)
 {
+	close(dev->progress.takeover_fd);
 	close(dev->progress.kick_fd);
 }

@@ -32,6 +32,16 @@ struct vb_progress {
 	_Atomic int poll_cpu;		 /* where the last one was */
 	_Atomic uint64_t sleep_until_ns; /* of the thread; 0: it is awake, or was just kicked */
 
+	/* An application's thread that waits for frames itself (await.h). */
+	_Atomic bool driver;	   /* there is one */
+	_Atomic bool drives;	   /* so the application waited last */
+	_Atomic bool followed;	   /* others wait meanwhile */
+	_Atomic bool watches;	   /* the thread sleeps, watching for frames as if there were none */
+	_Atomic bool takeover_set; /* it will look again when takeover_fd is readable */
+	int takeover_fd;
+	int luck;	 /* the driver's own: how often it paid lately to look before a sleep */
+	unsigned sleeps; /* ... and how often it did not look */
+
 	/* the thread's own */
 	uint64_t polls_seen;
 	uint64_t nap_ns;
@@ -45,6 +55,9 @@ void vb_progress_stop(struct vb_device *dev);
 
 /* Inline progress: take what has arrived, do what is due. Any thread; never waits. */
 void vb_progress_poll(struct vb_device *dev);
+
+/* Take what the wire has brought, do what is due. As poll, without shared memory. */
+void vb_progress_take(struct vb_device *dev);
 
 /* Something came or went by the wire: polls look at it more often for a while. Any thread. */
 void vb_progress_wire(struct vb_device *dev);

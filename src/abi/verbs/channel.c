@@ -4,6 +4,7 @@
 
 #include "abi/verbs/abi.h"
 #include "nic/cq.h"
+#include "run/await.h"
 #include "run/eventfd.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
@@ -39,15 +40,21 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return rc;
 }
 
+static bool has_event(void *channel)
+{
+	return vb_channel_has_event(channel);
+}
+
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	struct vb_cq *found;
 
 	if (vb_abi_is_gone(channel->context))
 		return vb_abi_minus_one(EIO);
-	vb_progress_app_waits(vb_device_of(channel->context));
 	/* An event whose CQ was destroyed between read and pop is gone: wait for the next. */
 	do {
+		if (!vb_await(vb_device_of(channel->context), channel->fd, has_event, channel))
+			return vb_abi_minus_one(EINTR);
 		if (!vb_eventfd_take(channel->fd))
 			return -1;
 		found = vb_channel_pop((struct vb_channel *)channel);

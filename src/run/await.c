@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/await.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "link/shm.h"
+#include "nic/peer.h"
+#include "run/device.h"
+
+/* How long to look before going to sleep, where that has been worth it lately. */
+#define SPIN_NS 20000u
+#define LUCK_MAX 8
+#define TRY_EVERY 64u
+
+/* When the driver is away for so long, the progress thread takes its place. */
+#define TAKEOVER_NS 1000000
+
+enum { FD_EVENT, FD_BELL, FD_PORTS, FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX };
+
+struct driver {
+	struct vb_device *dev;
+	int fd;
+	bool (*has)(void *arg);
+	void *arg;
+};
+
+/* Does a handler want the call that it interrupted to end? Nobody says which signal it was. */
+static bool wants_eintr(void)
+{
+	for (int i = 1; i < NSIG; i++) {
+		struct sigaction action;
+
+		if (i == SIGSEGV || i == SIGBUS || sigaction(i, NULL, &action))
+			continue;
+		if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN &&
+		    !(action.sa_flags & SA_RESTART))
+			return true;
+	}
+	return false;
+}
+
+static void turn(struct vb_device *dev)
+{
+	vb_progress_take(dev);
+	vb_nic_lanes_scan(dev->nic);
+}
+
+/* Frames often come soon after one another: true if the event came while looking. */
+static bool spin(struct driver *driver)
+{
+	struct vb_progress *progress = &driver->dev->progress;
+	uint64_t end_ns;
+
+	/* Of sleeps that nothing was worth looking for, one in many tries its luck again. */
+	if (progress->luck <= 0 && ++progress->sleeps % TRY_EVERY != 0)
+		return false;
+	end_ns = vb_now_ns() + SPIN_NS;
+	do {
+		for (unsigned i = 0; i < 16; i++) {
+			if (vb_nic_lanes_poll(driver->dev->nic) && driver->has(driver->arg)) {
+				if (progress->luck < LUCK_MAX)
+					progress->luck++;
+				return true;
+			}
+		}
+	} while (vb_now_ns() < end_ns);
+	if (progress->luck > 0)
+		progress->luck--;
+	return false;
+}
+
+static void leave(void *arg)
+{
+	struct driver *driver = arg;
+	struct vb_progress *progress = &driver->dev->progress;
+	struct itimerspec takeover = { .it_value.tv_nsec = TAKEOVER_NS };
+
+	/* Another found us driving and waits: for him the progress thread must come back at once. */
+	if (atomic_exchange(&progress->followed, false))
+		vb_progress_wake(driver->dev);
+	else if (!atomic_exchange(&progress->takeover_set, true))
+		timerfd_settime(progress->takeover_fd, 0, &takeover, NULL);
+	atomic_store(&progress->driver, false);
+}
+
+static void awake(void *arg)
+{
+	struct driver *driver = arg;
+
+	vb_nic_awake(driver->dev->nic);
+}
+
+static int sleep_once(struct driver *driver)
+{
+	struct vb_device *dev = driver->dev;
+	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
+	struct pollfd fds[FDS_MAX];
+	volatile int rc = 0; /* a cancelled poll() leaves by a long jump */
+
+	fds[FD_EVENT] = (struct pollfd){ .fd = driver->fd, .events = POLLIN };
+	fds[FD_BELL] = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
+	for (unsigned i = 0; i < ports; i++) {
+		struct vb_link *link = dev->ports[i].link;
+
+		fds[FD_PORTS + i] = (struct pollfd){ .fd = link->ops->rx_fd(link),
+						     .events = POLLIN };
+	}
+	pthread_cleanup_push(awake, driver);
+	/* The progress thread sees to the clock, and to the hub. */
+	if (vb_nic_asleep(dev->nic))
+		rc = poll(fds, FD_PORTS + ports, -1) < 0 ? errno : 0;
+	pthread_cleanup_pop(1);
+	if (rc == 0 && fds[FD_BELL].revents)
+		vb_bell_hush(dev->peers.bell_fd);
+	return rc;
+}
+
+static bool drive(struct driver *driver)
+{
+	int rc = 0;
+
+	turn(driver->dev);
+	while (!driver->has(driver->arg) && !spin(driver)) {
+		rc = sleep_once(driver);
+		if (rc != 0)
+			break;
+		turn(driver->dev);
+	}
+	return rc != EINTR || !wants_eintr();
+}
+
+bool vb_await(struct vb_device *dev, int fd, bool (*has)(void *arg), void *arg)
+{
+	struct vb_progress *progress = &dev->progress;
+	struct driver driver = { dev, fd, has, arg };
+	bool ok = true, expected = false;
+
+	if (has(arg))
+		return true;
+	/* One that does not wait drives nothing: let the progress thread know. */
+	if (fcntl(fd, F_GETFL) & O_NONBLOCK) {
+		atomic_store(&progress->drives, false);
+		vb_progress_app_waits(dev);
+		return true;
+	}
+	if (!atomic_compare_exchange_strong(&progress->driver, &expected, true)) {
+		atomic_store(&progress->followed, true);
+		return true;
+	}
+	atomic_store(&progress->drives, true);
+	if (atomic_load(&progress->watches))
+		vb_progress_wake(dev);
+	pthread_cleanup_push(leave, &driver);
+	ok = drive(&driver);
+	pthread_cleanup_pop(1);
+	return ok;
+}
