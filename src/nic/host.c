@@ -85,11 +85,10 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 bool vb_host_recv_take(struct vb_resp *resp)
 {
 	struct vb_qp *qp = qp_of_resp(resp);
-	uint32_t left;
 
 	if (qp->ibv.qp.srq)
 		return vb_srq_take((struct vb_srq *)qp->ibv.qp.srq, &resp->recv);
-	return vb_rq_take(qp->rq, &resp->recv, &left);
+	return vb_rq_take(qp->rq, &resp->recv);
 }
 
 uint32_t vb_host_recv_count(struct vb_resp *resp)

@@ -171,6 +171,14 @@ static bool sq_full(const struct vb_qp *qp)
 	return qp->req.tail - released >= qp->cap.max_send_wr;
 }
 
+/* IBA 10.8.2: no sends before RTS; in SQE and ERR they are flushed. */
+static int can_post(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	if (state < IBV_QPS_RTS)
+		return EINVAL;
+	return qp->req.sq.ring ? 0 : vb_qp_sq_make(qp);
+}
+
 int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	enum ibv_qp_state state;
@@ -178,11 +186,10 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 
 	vb_lock_take(&qp->lock);
 	state = vb_qp_state(qp);
-	/* IBA 10.8.2: no sends before RTS; in SQE and ERR they are flushed. */
-	if (state < IBV_QPS_RTS && wr) {
+	if (wr)
+		err = can_post(qp, state);
+	if (err)
 		*bad = wr;
-		err = EINVAL;
-	}
 	for (; wr && !err; wr = wr->next) {
 		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
 
@@ -214,8 +221,9 @@ int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	}
 	err = vb_rq_post(qp->rq, wr, bad);
 	/*
-	 * Whoever moves the QP to the error state sets the state first and empties the queue then,
-	 * both under locks we have met: either our requests were flushed, or we see the state.
+	 * Whoever moves the QP to the error state sets the state first, then waits for posts under
+	 * way (vb_rq_await_posts), and then empties the queue: either our requests were flushed, or
+	 * we see the state.
 	 */
 	if (vb_qp_state(qp) == IBV_QPS_ERR) {
 		vb_lock_take(&qp->lock);

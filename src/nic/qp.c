@@ -43,7 +43,8 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 	return 0;
 }
 
-static int init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
+/* The memory for the work requests comes with the first post, see vb_qp_sq_make(). */
+static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 {
 	size_t sges = attr->cap.max_send_sge * sizeof(struct ibv_sge);
 	size_t data = sges > attr->cap.max_inline_data ? sges : attr->cap.max_inline_data;
@@ -52,17 +53,20 @@ static int init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 
 	qp->req.sq.stride = (uint32_t)((stride + 63) & ~(size_t)63);
 	qp->req.sq.mask = size - 1;
-	qp->req.sq.ring = aligned_alloc(64, (size_t)size * qp->req.sq.stride);
-	if (!qp->req.sq.ring)
-		return ENOMEM;
 	if (attr->srq) {
 		qp->rq = &((struct vb_srq *)attr->srq)->rq;
-		return 0;
+		return;
 	}
-	if (vb_rq_init(&qp->own_rq, attr->cap.max_recv_wr, attr->cap.max_recv_sge))
-		return ENOMEM;
+	vb_rq_init(&qp->own_rq, attr->cap.max_recv_wr, attr->cap.max_recv_sge);
 	qp->rq = &qp->own_rq;
-	return 0;
+}
+
+int vb_qp_sq_make(struct vb_qp *qp)
+{
+	struct vb_sq *sq = &qp->req.sq;
+
+	sq->ring = aligned_alloc(64, (sq->mask + (size_t)1) * sq->stride);
+	return sq->ring ? 0 : ENOMEM;
 }
 
 static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_attr *attr)
@@ -113,10 +117,9 @@ int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp *
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	fill(qp, pd, attr);
-	err = init_queues(qp, attr);
+	init_queues(qp, attr);
 	/* Last: from here on, packets find it. */
-	if (!err)
-		err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
+	err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
 	if (err) {
 		vb_qp_free(qp);
 		return err;

@@ -105,6 +105,9 @@ static inline bool vb_qp_wants_to_send(const struct vb_qp *qp)
 	       qp->drain_event || !qp->peer;
 }
 
+/* Memory for the send queue, which has none before something is posted. 0 or ENOMEM. */
+int vb_qp_sq_make(struct vb_qp *qp);
+
 /* Send all that is owed and all that may be sent (tx.c). */
 void vb_qp_transmit_locked(struct vb_qp *qp);
 

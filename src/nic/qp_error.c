@@ -29,14 +29,14 @@ static void flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
 void vb_qp_flush_recv_locked(struct vb_qp *qp)
 {
 	struct vb_recv recv;
-	uint32_t left;
 
 	if (qp->resp.has_recv) {
 		qp->resp.has_recv = false;
 		flush_one_recv(qp, qp->resp.recv.wr_id);
 	}
 	if (!qp->ibv.qp.srq) {
-		while (vb_rq_take(qp->rq, &recv, &left))
+		vb_rq_await_posts(qp->rq);
+		while (vb_rq_take(qp->rq, &recv))
 			flush_one_recv(qp, recv.wr_id);
 	} else if (!qp->in_error_event) {
 		/* IBA 10.2.9.3: this QP takes nothing from the SRQ any more. */

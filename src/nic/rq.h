@@ -7,17 +7,34 @@
 #include "engine/recv.h"
 #include "nic/srq.h"
 
-int vb_rq_init(struct vb_rq *rq, uint32_t wr_max, uint32_t sge_max);
+/* The memory for the requests comes with the first post: a queue that is not used has none. */
+void vb_rq_init(struct vb_rq *rq, uint32_t wr_max, uint32_t sge_max);
 void vb_rq_fini(struct vb_rq *rq);
 
-/* EINVAL, ENOMEM: as ibv_post_recv(3); *bad is the first request not queued. */
+/* EINVAL, ENOMEM: as ibv_post_recv(3); *bad is the first request not queued. Any thread. */
 int vb_rq_post(struct vb_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
-/* Take the oldest request: false if there is none. *left: how many remain. */
-bool vb_rq_take(struct vb_rq *rq, struct vb_recv *recv, uint32_t *left);
+/*
+ * What is being posted in this moment is in the queue after this; and whoever posts later sees
+ * what the caller wrote before.
+ */
+void vb_rq_await_posts(struct vb_rq *rq);
+
+/* Take the oldest request: false if there is none. One thread at a time (struct vb_rq). */
+bool vb_rq_take(struct vb_rq *rq, struct vb_recv *recv);
+
+/* Drop all that are queued. Counts as taking. */
+void vb_rq_empty(struct vb_rq *rq);
+
+/* The same from a shared queue; any thread. Tells when the limit is reached. */
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv);
 
-uint32_t vb_rq_count(struct vb_rq *rq);
-void vb_rq_empty(struct vb_rq *rq);
+/* How many are queued. Exact for who takes, as far as others do not post meanwhile. */
+static inline uint32_t vb_rq_count(const struct vb_rq *rq)
+{
+	uint32_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+
+	return atomic_load_explicit(&rq->tail, memory_order_acquire) - head;
+}
 
 #endif

@@ -7,17 +7,24 @@
 #include "engine/recv.h"
 #include "nic/ctx.h"
 
+/*
+ * Whoever posts takes the lock; whoever takes requests out does not. Those are one at a time by
+ * other means: the QP's lock if the queue is its own, take_lock if it is shared.
+ */
 struct vb_rq {
 	vb_lock lock;
-	uint8_t *ring; /* size entries of stride octets: a vb_recv cut off after sge_max */
-	uint32_t size, wr_max, sge_max, stride;
-	uint32_t head, tail; /* count on */
+	uint8_t *ring; /* mask + 1 entries of stride octets: a vb_recv cut off after sge_max */
+	uint32_t mask, wr_max, sge_max, stride;
+	/* Count on. What lies between was written before tail passed, and stays till head does. */
+	_Atomic uint32_t tail; /* written by who posts */
+	_Atomic uint32_t head; /* written by who takes */
 };
 
 struct vb_srq {
 	struct ibv_srq ibv;
 	struct vb_rq rq;
-	uint32_t limit; /* 0: not armed */
+	vb_lock take_lock; /* comes before rq.lock */
+	uint32_t limit;	   /* 0: not armed; take_lock */
 	uint32_t events_delivered;
 	_Atomic uint32_t users; /* QPs */
 };
