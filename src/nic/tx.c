@@ -412,11 +412,14 @@ static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
 /* Datagrams go by the way that each one's address asks for, in their order. */
 static void transmit_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 {
+	uint32_t before;
 	bool more;
 
-	do
+	/* What comes next may be held back: it fails, or the queue is being drained. */
+	do {
+		before = qp->req.pos.next;
 		more = vb_lane_datagrams(qp, state) && transmit_wire(qp, state);
-	while (more && vb_lane_is_next(qp));
+	} while (more && qp->req.pos.next != before && vb_lane_is_next(qp));
 }
 
 void vb_qp_transmit_locked(struct vb_qp *qp)
