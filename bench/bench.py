@@ -27,6 +27,7 @@ import load
 import report
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+RUNS_S = 1200           # no run begins that would end later: on a busy machine all takes longer
 AGAIN = 2               # how often a figure is measured once more because the cores moved
 PACKAGES = ["perftest", "ucx-utils", "libfabric-bin", "iperf3"]
 
@@ -145,8 +146,13 @@ def progress(*words):
 
 
 def measure_all(recorder, runs, wanted):
+    """How many runs there was time for."""
+    begin = time.monotonic()
     groups = {name: load.GROUPS[name][1]() for name in load.GROUPS if name in wanted}
     for run in range(1, runs + 1):
+        if (time.monotonic() - begin) * run / max(1, run - 1) > RUNS_S:
+            progress(f"{RUNS_S} s are no time for run {run}; is the machine busy?")
+            return run - 1
         for name, measures in groups.items():
             start = time.monotonic()
             # Every other run goes backwards, so that no figure is always the first or the last.
@@ -154,6 +160,7 @@ def measure_all(recorder, runs, wanted):
                 recorder.measure(run, name, measure)
             recorder.even(run, name, measures)
             progress(f"run {run} of {runs}, {name}: {time.monotonic() - start:.0f} s")
+    return runs
 
 
 def main():
@@ -167,13 +174,13 @@ def main():
     recorder = Recorder(where, os.path.join(where.out, "raw.jsonl"))
     facts, start, processors = system(where), time.monotonic(), Processors()
     recorder.keep(facts)
-    measure_all(recorder, runs, wanted)
+    done = measure_all(recorder, runs, wanted)
     for name in load.CURVES:
         if name in wanted:
             for row in curves.measure(where, name, progress):
                 recorder.keep(row)
     stolen, others = processors.shares()
-    recorder.keep({"kind": "noise", "stolen": stolen, "others": others,
+    recorder.keep({"kind": "noise", "stolen": stolen, "others": others, "runs": done,
                    "load_after": os.getloadavg()[0],
                    "seconds": round(time.monotonic() - start)})
     recorder.file.close()

@@ -256,7 +256,7 @@ def heading(rows):
     yield (f"{facts['processor']}, {facts['cores']} {'virtual ' if facts['virtual'] else ''}cores, "
            f"of which {facts['used'][0]} and {facts['used'][1]}; Linux {facts['kernel']}, "
            f"{facts['system']}; verbatim {facts['commit']}")
-    yield packages
+    yield f"{packages}; runs: {noise.get('runs', 0)}"
     line = [ns for row in rows for ns in
             (row["line_ns"] if isinstance(row.get("line_ns"), list) else [])]
     if line:

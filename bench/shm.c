@@ -331,7 +331,7 @@ int main(int argc, char **argv)
 	atomic_store(&field->stop, 1);
 	if (pid)
 		waitpid(pid, NULL, 0);
-	/* How far the cores are does not depend on who else runs on them; so the undisturbed count. */
+	/* How far the cores are apart is not a question of who else runs: the undisturbed count. */
 	qsort(figures, SAMPLES, sizeof(*figures), double_compare);
 	printf("%.3f\n", figures[way->send == line_send ? SAMPLES / 10 : SAMPLES / 2]);
 	return 0;
