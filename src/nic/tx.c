@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/guard.h"
 #include "base/psn.h"
+#include "nic/acks.h"
 #include "nic/lane_tx.h"
 #include "nic/pair.h"
 #include "nic/tx.h"
@@ -34,6 +35,7 @@ struct builder {
 	struct vb_burst burst;
 	uint32_t bytes;
 	unsigned frames_max;
+	bool ack_rides; /* an ACK is owed, and nothing else: it may join requests */
 	/* To go back to, if the link refuses. */
 	struct vb_req_pos req_pos;
 	struct vb_resp_pos resp_pos;
@@ -59,41 +61,6 @@ static void count_again(struct vb_qp *qp, const struct vb_req_pos *from)
 	if (sent > 0 && known > 0)
 		vb_stat_add(&qp->nic->stats, VB_STAT_RETRANSMITS,
 			    (uint64_t)(sent < known ? sent : known));
-}
-
-/* Hand over what was gathered: false if the link is full, and then it was undone. */
-static bool flush(struct builder *b)
-{
-	struct vb_qp *qp = b->qp;
-	struct vb_nic *nic = qp->nic;
-	uint16_t slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
-	int err;
-
-	if (!b->burst.frames)
-		return true;
-	b->burst.iov = b->iov;
-	if (qp->req.transport != VB_RC && !vb_pair_admit(nic, slot, &b->burst, qp->now_ns)) {
-		vb_pair_hold(nic, qp);
-		err = EAGAIN;
-	} else {
-		err = nic->host.tx(nic->host.arg, slot, &b->burst);
-	}
-	if (err == EAGAIN) {
-		vb_stat_add(&nic->stats, VB_STAT_TX_FULL, 1);
-		qp->req.pos = b->req_pos;
-		vb_resp_pos_put(&qp->resp, &b->resp_pos);
-		qp->link_full = true;
-		begin(b);
-		return false;
-	}
-	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, b->burst.frames);
-	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
-	count_again(qp, &b->req_pos);
-	vb_req_sent(&qp->req, &b->req_pos, qp->now_ns);
-	if (qp->req.transport != VB_RC)
-		vb_req_complete_sent(&qp->req);
-	begin(b);
-	return true;
 }
 
 /*
@@ -183,6 +150,8 @@ static bool build_gathered(struct builder *b, struct room *room, const struct vb
 	return true;
 }
 
+#define ACK_FRAME_BYTES (VB_BTH_BYTES + 4 + VB_ICRC_BYTES)
+
 enum added { ADDED, FAULT };
 
 /* Put one packet into the burst, which has room for it. */
@@ -215,6 +184,62 @@ static enum added add(struct builder *b, const struct vb_path *path, struct vb_p
 static uint32_t frame_bytes(uint8_t opcode, uint32_t payload)
 {
 	return vb_op_info(opcode)->header_bytes + ((payload + 3) & ~3u) + VB_ICRC_BYTES;
+}
+
+/*
+ * The ACK that is owed, as the last and shortest frame of a burst of requests, if there is room: a
+ * datagram of its own would cost as much as the burst.
+ */
+static void add_ack(struct builder *b)
+{
+	const struct vb_payload none = { .count = 0 };
+	struct vb_qp *qp = b->qp;
+	struct vb_pkt pkt;
+	bool data;
+
+	if (!vb_resp_owes_ack_only(&qp->resp) ||
+	    !fits(b, &qp->path, b->burst.slot, ACK_FRAME_BYTES, 0))
+		return;
+	vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
+	vb_rc_response(&qp->resp, &pkt, &data);
+	add(b, &qp->path, &pkt, &none);
+}
+
+/* Hand over what was gathered: false if the link is full, and then it was undone. */
+static bool flush(struct builder *b)
+{
+	struct vb_qp *qp = b->qp;
+	struct vb_nic *nic = qp->nic;
+	uint16_t slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
+	int err;
+
+	if (!b->burst.frames)
+		return true;
+	if (b->ack_rides)
+		add_ack(b);
+	b->burst.iov = b->iov;
+	if (qp->req.transport != VB_RC && !vb_pair_admit(nic, slot, &b->burst, qp->now_ns)) {
+		vb_pair_hold(nic, qp);
+		err = EAGAIN;
+	} else {
+		err = nic->host.tx(nic->host.arg, slot, &b->burst);
+	}
+	if (err == EAGAIN) {
+		vb_stat_add(&nic->stats, VB_STAT_TX_FULL, 1);
+		qp->req.pos = b->req_pos;
+		vb_resp_pos_put(&qp->resp, &b->resp_pos);
+		qp->link_full = true;
+		begin(b);
+		return false;
+	}
+	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, b->burst.frames);
+	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
+	count_again(qp, &b->req_pos);
+	vb_req_sent(&qp->req, &b->req_pos, qp->now_ns);
+	if (qp->req.transport != VB_RC)
+		vb_req_complete_sent(&qp->req);
+	begin(b);
+	return true;
 }
 
 /* Where a stretch of a work request's data lies; false: a key does not allow it. */
@@ -398,28 +423,32 @@ static bool transmit_requests(struct builder *b)
 /* By way of the wire; false if the link, or pacing, has no room for more. */
 static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
 {
+	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 	struct builder b;
 
 	b.qp = qp;
 	b.frames_max = qp->nic->host.burst_frames_max(qp->nic->host.arg);
 	qp->link_full = false;
 	begin(&b);
-	if (!transmit_responses(&b) || !flush(&b))
+	b.ack_rides = sends && vb_resp_owes_ack_only(&qp->resp);
+	if (!b.ack_rides && (!transmit_responses(&b) || !flush(&b)))
 		return false;
-	return (state != IBV_QPS_RTS && state != IBV_QPS_SQD) || transmit_requests(&b);
+	if (sends && !transmit_requests(&b))
+		return false;
+	b.ack_rides = false;
+	return vb_ack_waits(qp) || (transmit_responses(&b) && flush(&b));
 }
 
 /* Datagrams go by the way that each one's address asks for, in their order. */
 static void transmit_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 {
-	uint32_t before;
+	uint32_t from;
 	bool more;
 
-	/* What comes next may be held back: it fails, or the queue is being drained. */
 	do {
-		before = qp->req.pos.next;
+		from = qp->req.pos.next;
 		more = vb_lane_datagrams(qp, state) && transmit_wire(qp, state);
-	} while (more && qp->req.pos.next != before && vb_lane_is_next(qp));
+	} while (more && from != qp->req.pos.next && vb_lane_is_next(qp));
 }
 
 void vb_qp_transmit_locked(struct vb_qp *qp)
