@@ -100,6 +100,7 @@ int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
 		return ENOMEM;
 	}
 	pd->ibv.context = &ctx->ibv.context;
+	pd->id = atomic_fetch_add(&ctx->nic->pd_last, 1) + 1;
 	*out = pd;
 	return 0;
 }

@@ -46,6 +46,7 @@ void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered);
 
 struct vb_pd {
 	struct ibv_pd ibv;
+	uint64_t id; /* its number: not 0, and no other PD of this NIC ever has it */
 	_Atomic uint32_t users; /* MRs, QPs, SRQs, AHs */
 };
 

@@ -9,6 +9,7 @@
  */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "nic/limits.h"
@@ -16,7 +17,7 @@
 struct vb_export_key {
 	_Atomic uint32_t seq;
 	_Atomic uint32_t key;	 /* 0: no region here */
-	_Atomic uint64_t pd;	 /* a PD's number: never 0, never used again */
+	_Atomic uint64_t pd;	 /* a PD's number, never used again; 0: nobody gets in now */
 	_Atomic uint64_t iova;	 /* the address that SGEs and RETHs use for the first octet */
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t base;	 /* where that octet is */
@@ -46,6 +47,48 @@ struct vb_export {
 
 #define VB_EXPORT_MAGIC 0x76627870u
 #define VB_EXPORT_VERSION 1u
+
+/* A region, as an entry said it was at one moment. */
+struct vb_export_region {
+	uint64_t pd, iova, bytes, base;
+	uint32_t key, access;
+};
+
+/*
+ * Entries are written with release and read with acquire, field by field. So whoever read a field
+ * that is being changed sees the odd number as well, in its second look; there are no fences, and
+ * on x86 all of it is plain moves.
+ */
+#define VB_EXPORT_GET(field) atomic_load_explicit(&(field), memory_order_acquire)
+#define VB_EXPORT_SET(field, value) atomic_store_explicit(&(field), value, memory_order_release)
+
+/* False if the entry is being changed: it is refused then, or read again. Any thread. */
+static inline bool vb_export_key_read(const struct vb_export_key *entry,
+				      struct vb_export_region *out)
+{
+	uint32_t seq = VB_EXPORT_GET(entry->seq);
+
+	out->key = VB_EXPORT_GET(entry->key);
+	out->pd = VB_EXPORT_GET(entry->pd);
+	out->iova = VB_EXPORT_GET(entry->iova);
+	out->bytes = VB_EXPORT_GET(entry->bytes);
+	out->base = VB_EXPORT_GET(entry->base);
+	out->access = VB_EXPORT_GET(entry->access);
+	return !(seq & 1) && atomic_load_explicit(&entry->seq, memory_order_relaxed) == seq;
+}
+
+/*
+ * Does the region let whoever works for this PD do that? Bounds, PD, key and all the rights. The
+ * first octet is at base + (va - iova) then. Arithmetic modulo 2^64 does no harm here.
+ */
+static inline bool vb_export_region_allows(const struct vb_export_region *region, uint64_t pd,
+					   uint32_t key, uint64_t va, uint64_t bytes,
+					   uint32_t access)
+{
+	return region->key == key && region->pd == pd && (region->access & access) == access &&
+	       va >= region->iova && bytes <= region->bytes &&
+	       va - region->iova <= region->bytes - bytes;
+}
 
 _Static_assert(sizeof(struct vb_export_key) == 64, "an entry is a cache line");
 _Static_assert(sizeof(struct vb_export_qp) == 64, "an entry is a cache line");

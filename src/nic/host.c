@@ -50,7 +50,6 @@ static bool scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge 
 	for (uint32_t i = 0; i < count && bytes; i++) {
 		uint32_t n = sge[i].length;
 		uint8_t *to;
-		bool ok;
 
 		if (offset >= n) {
 			offset -= n;
@@ -59,11 +58,7 @@ static bool scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge 
 		n = n - offset < bytes ? n - offset : bytes;
 		to = vb_mr_get(nic, pd, sge[i].lkey, sge[i].addr + offset, n,
 			       IBV_ACCESS_LOCAL_WRITE);
-		if (!to)
-			return false;
-		ok = vb_guard_copy(to, data, n);
-		vb_mr_put(nic, sge[i].lkey);
-		if (!ok)
+		if (!to || !vb_guard_copy(to, data, n))
 			return false;
 		data += n;
 		bytes -= n;
@@ -146,10 +141,7 @@ enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64
 {
 	struct vb_qp *qp = qp_of_resp(resp);
 
-	if (!vb_mr_get(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, access))
-		return VB_BAD_ACCESS;
-	vb_mr_put(qp->nic, rkey);
-	return VB_OK;
+	return vb_mr_get(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, access) ? VB_OK : VB_BAD_ACCESS;
 }
 
 enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64_t va,
@@ -157,13 +149,10 @@ enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64
 {
 	struct vb_qp *qp = qp_of_resp(resp);
 	uint8_t *to = vb_mr_get(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, IBV_ACCESS_REMOTE_WRITE);
-	bool ok;
 
 	if (!to)
 		return VB_BAD_ACCESS;
-	ok = vb_guard_copy(to, data, bytes);
-	vb_mr_put(qp->nic, rkey);
-	return ok ? VB_OK : VB_BAD_MEMORY;
+	return vb_guard_copy(to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
 }
 
 static bool do_atomic(uint64_t *at, const struct vb_pkt *pkt, enum vb_kind kind, uint64_t *orig)
@@ -197,6 +186,5 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 		return VB_BAD_ACCESS;
 	/* An address that is aligned remotely may lie askew here (zero-based, iova). */
 	ok = ((uintptr_t)at & 7) == 0 && do_atomic((uint64_t *)at, pkt, kind, orig);
-	vb_mr_put(qp->nic, pkt->rkey);
 	return ok ? VB_OK : VB_BAD_MEMORY;
 }

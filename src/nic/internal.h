@@ -18,14 +18,9 @@ struct vb_slot {
 
 struct vb_mr;
 
-struct vb_key_slot {
-	_Atomic(struct vb_mr *) mr;
-	_Atomic uint32_t users; /* accesses under way */
-};
-
+/* The keys themselves stand in the export. */
 struct vb_keys {
-	vb_lock lock; /* writers */
-	struct vb_key_slot *slot;
+	vb_lock lock; /* whoever changes one */
 	uint32_t next, count;
 };
 
@@ -57,6 +52,7 @@ struct vb_nic {
 	unsigned slot_count;
 
 	_Atomic uint32_t pds, cqs, srqs, ahs, qps;
+	_Atomic uint64_t pd_last; /* the number that the last PD got */
 
 	struct vb_keys keys;
 	struct vb_pairs *pairs;
@@ -102,16 +98,17 @@ int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
 void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn);
 
 /* --- keys (mem.c) --- */
-int vb_keys_init(struct vb_keys *keys);
+void vb_keys_init(struct vb_keys *keys);
 void vb_keys_fini(struct vb_keys *keys);
 
 /*
- * Find the memory at va, if the key allows it: where it is, or NULL. The region stays until
- * vb_mr_put(key). access: IBV_ACCESS_* bits that all must be granted, 0 for a local read.
+ * Find the memory at va, if the key allows it: where it is, or NULL. access: IBV_ACCESS_* bits that
+ * all must be granted, 0 for a local read. It stays registered as long as the caller keeps the
+ * right by which it came here: the rx right, a lane's rx_lock, or the QP's lock where the
+ * application must not deregister what it posted (vb_nic_quiesce).
  */
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 		   uint64_t bytes, unsigned access);
-void vb_mr_put(struct vb_nic *nic, uint32_t key);
 
 /* --- timers (timer.c) --- */
 struct vb_timer {

@@ -2,11 +2,11 @@
 #include "nic/mem.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "nic/internal.h"
+#include "nic/peer.h"
 
 #define ACCESS_KNOWN                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
@@ -23,24 +23,49 @@
 
 _Static_assert(1 << PLACE_BITS == VB_MRS_MAX, "the key's place bits are the number of regions");
 
-int vb_keys_init(struct vb_keys *keys)
+void vb_keys_init(struct vb_keys *keys)
 {
-	keys->slot = calloc(VB_MRS_MAX, sizeof(*keys->slot));
-	if (!keys->slot)
-		return ENOMEM;
 	vb_lock_init(&keys->lock);
-	return 0;
 }
 
 void vb_keys_fini(struct vb_keys *keys)
 {
 	vb_lock_fini(&keys->lock);
-	free(keys->slot);
 }
 
-static struct vb_key_slot *key_slot(struct vb_nic *nic, uint32_t key)
+static struct vb_export_key *entry_of(struct vb_nic *nic, uint32_t key)
 {
-	return &nic->keys.slot[key >> PLACE_SHIFT & PLACE_MASK];
+	return &nic->export->key[key >> PLACE_SHIFT & PLACE_MASK];
+}
+
+/* The only way an entry is changed; see vb_export_key_read(). The keys' lock is held. */
+static void entry_set(struct vb_export_key *entry, const struct vb_export_region *region)
+{
+	uint32_t seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
+
+	VB_EXPORT_SET(entry->seq, seq + 1);
+	VB_EXPORT_SET(entry->key, region->key);
+	VB_EXPORT_SET(entry->pd, region->pd);
+	VB_EXPORT_SET(entry->iova, region->iova);
+	VB_EXPORT_SET(entry->bytes, region->bytes);
+	VB_EXPORT_SET(entry->base, region->base);
+	VB_EXPORT_SET(entry->access, region->access);
+	VB_EXPORT_SET(entry->shared, -1);
+	VB_EXPORT_SET(entry->seq, seq + 2);
+}
+
+static void entry_fill(struct vb_export_key *entry, const struct vb_mr *mr)
+{
+	const struct vb_export_region region = {
+		.key = mr->ibv.lkey,
+		.pd = ((struct vb_pd *)mr->ibv.pd)->id,
+		.iova = mr->iova,
+		.bytes = mr->bytes,
+		.base = (uintptr_t)mr->base,
+		.access = mr->access,
+	};
+
+	entry_set(entry, &region);
 }
 
 static int key_add(struct vb_nic *nic, struct vb_mr *mr)
@@ -55,42 +80,47 @@ static int key_add(struct vb_nic *nic, struct vb_mr *mr)
 	}
 	do
 		place = ++keys->next & PLACE_MASK;
-	while (!place || atomic_load(&keys->slot[place].mr)); /* so that no key is 0 */
+	while (!place || VB_EXPORT_GET(nic->export->key[place].key)); /* so that no key is 0 */
 	keys->count++;
 	mr->ibv.lkey = mr->ibv.rkey =
 		(random & ~(PLACE_MASK << PLACE_SHIFT)) | place << PLACE_SHIFT;
-	atomic_store(&keys->slot[place].mr, mr);
+	entry_fill(&nic->export->key[place], mr);
 	vb_lock_drop(&keys->lock);
 	return 0;
 }
 
-/* After this, nobody is inside the region and nobody gets in. */
-static void key_hide(struct vb_key_slot *slot)
+static void key_show(struct vb_nic *nic, const struct vb_mr *mr)
 {
-	atomic_store(&slot->mr, NULL);
-	while (atomic_load(&slot->users))
-		sched_yield();
+	vb_lock_take(&nic->keys.lock);
+	entry_fill(entry_of(nic, mr->ibv.lkey), mr);
+	vb_lock_drop(&nic->keys.lock);
+}
+
+/*
+ * After this, nobody is inside the region and nobody gets in: no PD has the number 0. It keeps its
+ * place, unless the key goes for good.
+ */
+static void key_hide(struct vb_nic *nic, uint32_t key, bool for_good)
+{
+	const struct vb_export_region nothing = { .key = for_good ? 0 : key };
+
+	vb_lock_take(&nic->keys.lock);
+	entry_set(entry_of(nic, key), &nothing);
+	if (for_good)
+		nic->keys.count--;
+	vb_lock_drop(&nic->keys.lock);
+	vb_nic_quiesce(nic);
 }
 
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 		   uint64_t bytes, unsigned access)
 {
-	struct vb_key_slot *slot = key_slot(nic, key);
-	struct vb_mr *mr;
+	struct vb_export_region region;
 
-	/* Count first, look then: whoever hides the region waits for the count. */
-	atomic_fetch_add(&slot->users, 1);
-	mr = atomic_load(&slot->mr);
-	if (mr && mr->ibv.lkey == key && mr->ibv.pd == pd && (mr->access & access) == access &&
-	    va >= mr->iova && bytes <= mr->bytes && va - mr->iova <= mr->bytes - bytes)
-		return mr->base + (va - mr->iova);
-	atomic_fetch_sub(&slot->users, 1);
-	return NULL;
-}
-
-void vb_mr_put(struct vb_nic *nic, uint32_t key)
-{
-	atomic_fetch_sub(&key_slot(nic, key)->users, 1);
+	if (!vb_export_key_read(entry_of(nic, key), &region) ||
+	    !vb_export_region_allows(&region, ((struct vb_pd *)pd)->id, key, va, bytes, access))
+		return NULL;
+	return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
 }
 
 /* IBA 10.6.3.1: what others may change, the owner must be allowed to change. */
@@ -157,7 +187,6 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 		unsigned access)
 {
 	struct vb_nic *nic = vb_nic_of(mr->ibv.context);
-	struct vb_key_slot *slot = key_slot(nic, mr->ibv.lkey);
 	bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	int err;
 
@@ -174,7 +203,7 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 	err = memory_fits(nic, addr, bytes, (uintptr_t)addr, access);
 	if (err)
 		return err;
-	key_hide(slot);
+	key_hide(nic, mr->ibv.lkey, false);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		atomic_fetch_sub(&((struct vb_pd *)mr->ibv.pd)->users, 1);
 		atomic_fetch_add(&pd->users, 1);
@@ -184,7 +213,7 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 		place_region(mr, addr, bytes,
 			     access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr);
 	mr->access = access;
-	atomic_store(&slot->mr, mr);
+	key_show(nic, mr);
 	return 0;
 }
 
@@ -192,10 +221,7 @@ int vb_mr_dereg(struct vb_mr *mr)
 {
 	struct vb_nic *nic = vb_nic_of(mr->ibv.context);
 
-	key_hide(key_slot(nic, mr->ibv.lkey));
-	vb_lock_take(&nic->keys.lock);
-	nic->keys.count--;
-	vb_lock_drop(&nic->keys.lock);
+	key_hide(nic, mr->ibv.lkey, true);
 	atomic_fetch_sub(&((struct vb_pd *)mr->ibv.pd)->users, 1);
 	free(mr);
 	return 0;

@@ -52,13 +52,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		free(nic);
 		return ENOMEM;
 	}
-	if (vb_keys_init(&nic->keys)) {
-		free(nic->own_export);
-		free(nic);
-		return ENOMEM;
-	}
 	if (vb_pairs_init(nic)) {
-		vb_keys_fini(&nic->keys);
 		free(nic->own_export);
 		free(nic);
 		return ENOMEM;
@@ -68,6 +62,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->lock);
 	vb_lock_init(&nic->rx);
 	vb_lock_init(&nic->held_lock);
+	vb_keys_init(&nic->keys);
 	vb_peers_init(nic);
 	vb_timers_init(&nic->timers);
 	*out = nic;

@@ -266,7 +266,6 @@ bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offs
 		from = vb_mr_get(qp->nic, qp->ibv.qp.pd, sge->lkey, sge->addr + offset, n, 0);
 		if (!from)
 			return false;
-		vb_mr_put(qp->nic, sge->lkey);
 		out->iov[out->count++] = (struct iovec){ from, n };
 		bytes -= n;
 		offset = 0;
@@ -288,7 +287,6 @@ bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_p
 			 IBV_ACCESS_REMOTE_READ);
 	if (!from)
 		return false;
-	vb_mr_put(qp->nic, pkt->rkey);
 	payload->iov[0] = (struct iovec){ from, pkt->dma_bytes };
 	payload->count = 1;
 	return true;

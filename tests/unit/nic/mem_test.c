@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+
 #include "nic_fixture.h"
 
 enum { BYTES = 4096 };
@@ -21,11 +23,7 @@ static void dereg(struct vb_mr *mr)
 /* Where an access would go, NULL: it is refused. */
 static uint8_t *get(struct vb_pd *pd, uint32_t key, uint64_t va, uint64_t bytes, unsigned access)
 {
-	uint8_t *at = vb_mr_get(fix.nic, &pd->ibv, key, va, bytes, access);
-
-	if (at)
-		vb_mr_put(fix.nic, key);
-	return at;
+	return vb_mr_get(fix.nic, &pd->ibv, key, va, bytes, access);
 }
 
 static void bounds_are_exact(void **state)
@@ -278,6 +276,115 @@ static void rereg_keeps_where_a_region_begins(void **state)
 	dereg(mr);
 }
 
+/* --- while others look --- */
+
+static struct {
+	uint32_t key;
+	_Atomic bool stop;
+	_Atomic unsigned looks, found;
+} watched;
+
+/* As a packet would: with the rx right held, as long as the memory is in use. */
+static void *write_by_packet(void *arg)
+{
+	while (!atomic_load(&watched.stop)) {
+		uint8_t *at;
+
+		if (!vb_nic_rx_try(fix.nic))
+			continue;
+		at = get(fix.pd, watched.key, (uintptr_t)memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
+		if (at) {
+			memset(at, 0xaa, BYTES);
+			atomic_fetch_add(&watched.found, 1);
+		}
+		vb_nic_rx_drop(fix.nic);
+		atomic_fetch_add(&watched.looks, 1);
+	}
+	return NULL;
+}
+
+static void wait_for_looks(_Atomic unsigned *count, unsigned more)
+{
+	unsigned from = atomic_load(count);
+
+	while (atomic_load(count) - from < more)
+		;
+}
+
+/* ibv_dereg_mr(3): whoever deregistered may free, or use for something else. */
+static void nobody_is_inside_after_deregistration(void **state)
+{
+	pthread_t thread;
+
+	for (unsigned round = 0; round < 100; round++) {
+		struct vb_mr *mr = reg(IBV_ACCESS_LOCAL_WRITE);
+
+		watched.key = mr->ibv.lkey;
+		atomic_store(&watched.stop, false);
+		pthread_create(&thread, NULL, write_by_packet, NULL);
+		wait_for_looks(&watched.found, 3);
+		dereg(mr);
+		memset(memory, 0x55, BYTES);
+		wait_for_looks(&watched.looks, 3);
+		for (unsigned i = 0; i < BYTES; i++)
+			assert_int_equal(memory[i], 0x55);
+		atomic_store(&watched.stop, true);
+		pthread_join(thread, NULL);
+	}
+}
+
+/* Peers read the table too, without any right: what they read belongs together. */
+static void *watch_entry(void *arg)
+{
+	uint32_t place = watched.key >> 8 & (VB_MRS_MAX - 1);
+	const struct vb_export_key *entry = &fix.nic->export->key[place];
+	struct vb_export_region region;
+
+	while (!atomic_load(&watched.stop)) {
+		if (!vb_export_key_read(entry, &region) || !region.pd)
+			continue;
+		vb_check(region.key == watched.key && region.pd == fix.pd->id);
+		vb_check(region.base == region.iova);
+		vb_check(region.bytes == (region.base == (uintptr_t)memory ? BYTES : BYTES / 2));
+		atomic_fetch_add(&watched.found, 1);
+	}
+	return NULL;
+}
+
+static void what_peers_read_belongs_together(void **state)
+{
+	struct vb_mr *mr = reg(0);
+	pthread_t thread;
+
+	watched.key = mr->ibv.lkey;
+	atomic_store(&watched.stop, false);
+	pthread_create(&thread, NULL, watch_entry, NULL);
+	for (unsigned i = 0; i < 5000; i++)
+		assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+					     i & 1 ? memory : memory + BYTES,
+					     i & 1 ? BYTES : BYTES / 2, 0),
+				 0);
+	wait_for_looks(&watched.found, 10);
+	atomic_store(&watched.stop, true);
+	pthread_join(thread, NULL);
+	dereg(mr);
+}
+
+/* The number of a PD that is gone must not let the next one in. */
+static void pds_are_never_taken_for_another(void **state)
+{
+	struct vb_pd *pd;
+	uint64_t last = fix.pd->id;
+
+	assert_true(last != 0);
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(vb_pd_create(fix.ctx, &pd), 0);
+		assert_true(pd->id > last);
+		last = pd->id;
+		assert_int_equal(vb_pd_destroy(pd), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +401,9 @@ int main(void)
 		TEST(rereg_changes_what_it_is_told_to),
 		TEST(a_rereg_that_fails_changes_nothing),
 		TEST(rereg_keeps_where_a_region_begins),
+		TEST(nobody_is_inside_after_deregistration),
+		TEST(what_peers_read_belongs_together),
+		TEST(pds_are_never_taken_for_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
