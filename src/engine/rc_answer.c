@@ -332,6 +332,7 @@ enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns)
 		return VB_REQ_NOTHING;
 	if (req->una_psn != req->watched_psn || unread) {
 		vb_rc_watch(req, now_ns);
+		req->resend_ns = VB_NEVER_NS; /* whoever calls looks again after a while */
 		return VB_REQ_NOTHING;
 	}
 	req->resend_ns = vb_min_u64(req->resend_ns, now_ns);
