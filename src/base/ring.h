@@ -80,7 +80,7 @@ struct vb_ring_rx {
 	_Atomic uint32_t told; /* `tail`, as last published */
 	uint32_t data_pos, data_told;
 	uint32_t next_data_pos;
-	bool broken; /* the producer has written nonsense: nothing is taken any more */
+	_Atomic bool broken; /* the producer has written nonsense: nothing is taken any more */
 };
 
 /* A frame taken. The head is a copy; the payload may still be shared, and be anything twice. */
@@ -199,6 +199,12 @@ static inline bool vb_ring_ready(const struct vb_ring_rx *rx)
 	return (uint32_t)atomic_load_explicit(&slot->mark, memory_order_relaxed) == next + 1;
 }
 
+/* Any thread. */
+static inline bool vb_ring_rx_is_broken(const struct vb_ring_rx *rx)
+{
+	return atomic_load_explicit(&rx->broken, memory_order_relaxed);
+}
+
 /* Take the next frame: false if there is none, or the ring is broken. */
 static inline bool vb_ring_take(struct vb_ring_rx *rx, struct vb_ring_frame *frame)
 {
@@ -208,10 +214,10 @@ static inline bool vb_ring_take(struct vb_ring_rx *rx, struct vb_ring_frame *fra
 	uint32_t head = (uint32_t)(mark >> 56), payload = (uint32_t)(mark >> 32) & 0xffffff;
 	uint32_t start;
 
-	if ((uint32_t)mark != next + 1 || rx->broken)
+	if ((uint32_t)mark != next + 1 || vb_ring_rx_is_broken(rx))
 		return false;
 	if (head > VB_RING_HEAD_BYTES_MAX || payload > VB_RING_PAYLOAD_BYTES_MAX) {
-		rx->broken = true;
+		atomic_store_explicit(&rx->broken, true, memory_order_relaxed);
 		return false;
 	}
 	memcpy(frame->octets, slot->octets, sizeof(frame->octets));

@@ -4,6 +4,7 @@
 
 #include "nic/demux.h"
 #include "nic/peer.h"
+#include "wire/bytes.h"
 
 /* Enough to share the cost of an acknowledgement, few enough for it to come soon. */
 #define BATCH_FRAMES_MAX 64u
@@ -12,9 +13,14 @@
 /* Where a datagram's path stands: behind its headers, since a GRH is made of it. */
 static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head)
 {
+	uint32_t flow;
+
 	if (from->head_bytes != head + VB_LANE_PATH_BYTES)
 		return false;
+	flow = vb_be32_get(from->octets + VB_LANE_FLOW_OFFSET);
 	memset(&frame->path, 0, sizeof(frame->path));
+	frame->path.tclass = (uint8_t)(flow >> 20);
+	frame->path.flow_label = flow & 0xfffff;
 	memcpy(frame->path.src, from->octets + head, VB_GID_BYTES);
 	memcpy(frame->path.dst, from->octets + head + VB_GID_BYTES, VB_GID_BYTES);
 	frame->path.hop_limit = 64;
@@ -76,6 +82,8 @@ static unsigned take_batch(struct vb_lane *lane)
 		told |= vb_ring_release(&lane->rx);
 		n++;
 	}
+	if (vb_ring_rx_is_broken(&lane->rx) && !atomic_exchange(&lane->peer->broken, true))
+		vb_batch_count(&batch, VB_STAT_DROP_MALFORMED);
 	vb_batch_end(&batch);
 	lane->frames += n;
 	if (told)
@@ -102,9 +110,12 @@ void vb_lane_count(struct vb_lane *lane)
 
 void vb_lane_drain(struct vb_lane *lane)
 {
+	unsigned n, left = VB_RING_SLOTS;
+
 	vb_lock_take(&lane->rx_lock);
-	while (take_batch(lane))
-		;
+	/* More cannot have been there: one who is still writing shall not keep us. */
+	while (left && (n = take_batch(lane)))
+		left -= n < left ? n : left;
 	vb_lane_count(lane);
 	vb_lock_drop(&lane->rx_lock);
 }

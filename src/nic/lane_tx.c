@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "nic/peer.h"
 #include "nic/tx.h"
+#include "wire/bytes.h"
 
 /* How long a datagram waits for a reader before it counts as lost. */
 #define DATAGRAM_NS 20000000u
@@ -22,6 +23,8 @@ static enum put put(struct vb_lane *lane, struct vb_pkt *pkt, const struct vb_pa
 		return NO_ROOM;
 	vb_pkt_emit(lane->tx.octets, pkt);
 	if (path) {
+		vb_be32_put(lane->tx.octets + VB_LANE_FLOW_OFFSET,
+			    (uint32_t)path->tclass << 20 | path->flow_label);
 		memcpy(lane->tx.octets + head, path->src, VB_GID_BYTES);
 		memcpy(lane->tx.octets + head + VB_GID_BYTES, path->dst, VB_GID_BYTES);
 	}
@@ -143,13 +146,21 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 	vb_req_complete_sent(req);
 }
 
+/* Nobody reads the lane any more, or whoever does is out of its mind. tx_lock held. */
+static bool is_lost(struct vb_lane *lane)
+{
+	if (lane->tx.broken)
+		atomic_store(&lane->peer->broken, true);
+	return vb_peer_is_lost(lane->peer);
+}
+
 void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	struct vb_lane *lane = qp->lane_tx;
-	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD, done;
+	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD, done, lost;
 	uint32_t from;
 
-	if (atomic_load_explicit(&qp->peer->gone, memory_order_relaxed)) {
+	if (vb_peer_is_lost(qp->peer)) {
 		nobody_there(qp, state);
 		return;
 	}
@@ -159,9 +170,12 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 		done = put_responses(qp, lane) && (!sends || put_requests(qp, lane));
 	while (!done && !vb_lane_wait_locked(lane, qp));
 	from -= lane->tx.head;
+	lost = is_lost(lane);
 	vb_lock_drop(&lane->tx_lock);
 	if (from)
 		vb_peer_published(qp->peer);
+	if (lost)
+		nobody_there(qp, state);
 }
 
 /* --- datagrams --- */
@@ -177,7 +191,7 @@ static struct vb_lane *datagram_lane(struct vb_qp *qp)
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	if (!wqe->ud.path.local || wqe->fault)
 		return NULL;
-	peer = vb_peer_reach(qp->nic, qp->ibv.qp.qp_num, wqe->ud.dqpn);
+	peer = vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, wqe->ud.dqpn);
 	return peer ? &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES] : NULL;
 }
 
@@ -187,37 +201,47 @@ bool vb_lane_is_next(struct vb_qp *qp)
 }
 
 /* Nobody reads there: what waits longest is lost, as in any network. */
-static bool give_up(struct vb_qp *qp)
+static bool is_overdue(struct vb_qp *qp)
 {
 	uint64_t now_ns = vb_nic_now_ns(qp->nic);
-	struct vb_segment seg;
-	bool ackreq;
 
 	if (!qp->lane_stuck_ns)
 		qp->lane_stuck_ns = now_ns;
-	if (now_ns < qp->lane_stuck_ns + DATAGRAM_NS) {
-		vb_timer_arm(qp->nic, qp, qp->lane_stuck_ns + DATAGRAM_NS);
-		return false;
-	}
+	if (now_ns >= qp->lane_stuck_ns + DATAGRAM_NS)
+		return true;
+	vb_timer_arm(qp->nic, qp, qp->lane_stuck_ns + DATAGRAM_NS);
+	return false;
+}
+
+static void lose_datagram(struct vb_qp *qp)
+{
+	struct vb_segment seg;
+	bool ackreq;
+
 	vb_stat_add(&qp->nic->stats, VB_STAT_TX_LOST, 1);
-	return vb_req_next(&qp->req, &seg, &ackreq);
+	vb_req_next(&qp->req, &seg, &ackreq);
 }
 
 static enum step send_datagram(struct vb_qp *qp, struct vb_lane *lane)
 {
 	const struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.pos.next);
 	enum step step;
+	bool lost = false;
 
+	if (qp->lane_waits != lane)
+		vb_lane_unwait(qp);
 	vb_lock_take(&lane->tx_lock);
+	/* Asked with the lock held: who ends the peer says so first, and then empties the queue. */
 	do
 		step = put_request(qp, lane, &wqe->ud.path);
-	while (step == FULL && !vb_lane_wait_locked(lane, qp));
+	while (step == FULL && !(lost = is_lost(lane)) && !vb_lane_wait_locked(lane, qp));
 	vb_lock_drop(&lane->tx_lock);
 	if (step == SENT) {
 		qp->lane_stuck_ns = 0;
 		vb_peer_published(lane->peer);
-	} else if (step == FULL && give_up(qp)) {
+	} else if (step == FULL && (lost || is_overdue(qp))) {
 		vb_lane_unwait(qp);
+		lose_datagram(qp);
 		step = SENT;
 	}
 	return step;
@@ -229,11 +253,12 @@ bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 	enum step step = SENT;
 
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
-		return true;
+		return false;
 	while (step == SENT && (lane = datagram_lane(qp)))
 		step = send_datagram(qp, lane);
 	vb_req_complete_sent(&qp->req);
-	return step != FULL;
+	/* What may not leave by this way holds up what comes behind it. */
+	return step == SENT;
 }
 
 /* --- which way --- */
@@ -241,7 +266,13 @@ bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
 {
 	vb_qp_unbind_locked(qp);
-	vb_peer_hold(peer);
+	/* If the process has just died, the QP goes by way of the wire, and finds nobody there. */
+	if (!vb_peer_hold(peer))
+		return;
+	if (peer->slot != dqpn >> VB_INDEX_BITS) {
+		vb_peer_drop(peer);
+		return;
+	}
 	qp->peer = peer;
 	qp->lane_tx = &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES];
 	qp->lane_rx = &peer->lane[dqpn % VB_RING_LANES];

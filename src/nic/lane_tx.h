@@ -12,7 +12,7 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state);
 /* UD: does the datagram that is next go through shared memory? */
 bool vb_lane_is_next(struct vb_qp *qp);
 
-/* UD: send those that come next and do. False: there is no room, and the QP waits. */
+/* UD: send those that come next and do. False: nothing else may go now, by whichever way. */
 bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state);
 
 #endif

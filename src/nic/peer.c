@@ -4,13 +4,18 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/pair.h"
 #include "nic/qp.h"
 
 /* A slot that could not be reached is not asked for again at each datagram. */
 #define REFUSED_NS 100000000u
 
-/* Of so many polls that found nothing, one looks at the lanes that are not in use as well. */
+/*
+ * Of so many polls that found nothing, one looks at the lanes that are not in use as well. A poll
+ * that found something counts less, but it counts: nobody may be kept waiting by others' traffic.
+ */
 #define SCAN_EVERY 64u
+#define BUSY_SHARE 16u
 
 /* --- the table of peers --- */
 
@@ -67,13 +72,15 @@ static void peer_reset(struct vb_peer *peer, uint16_t own_slot, uint16_t slot)
 	peer->own_slot = own_slot;
 	peer->slot = slot;
 	atomic_store(&peer->gone, false);
+	atomic_store(&peer->broken, false);
 	atomic_store(&peer->dirty, false);
 	atomic_store(&peer->rung, 0);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		vb_check(!atomic_load(&peer->lane[i].waiters));
 		peer->lane[i].waiting = NULL;
-		atomic_store(&peer->lane[i].waiters, 0);
 		peer->lane[i].waiting_tail = &peer->lane[i].waiting;
 	}
+	atomic_store(&peer->refs, 1);
 }
 
 struct vb_peer *vb_peer_get(struct vb_nic *nic, uint16_t own_slot, uint16_t slot)
@@ -102,10 +109,17 @@ struct vb_peer *vb_peer_get(struct vb_nic *nic, uint16_t own_slot, uint16_t slot
 	return peer;
 }
 
+/* Whoever received from the peer before looks at it meanwhile: there, nothing is new. */
+static void export_set(struct vb_peer *peer, const struct vb_export *export)
+{
+	if (peer->export != export)
+		peer->export = export;
+}
+
 void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export)
 {
-	peer->export = export;
+	export_set(peer, export);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_lock_take(&peer->lane[i].tx_lock);
 		vb_ring_tx_init(&peer->lane[i].tx, &area->lane[i]);
@@ -114,8 +128,10 @@ void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 	atomic_store_explicit(&peer->has_tx, true, memory_order_release);
 }
 
-void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area)
+void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
+		    const struct vb_export *export)
 {
+	export_set(peer, export);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_lock_take(&peer->lane[i].rx_lock);
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
@@ -124,25 +140,44 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area)
 	atomic_store_explicit(&peer->has_rx, true, memory_order_release);
 }
 
-struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+/* Those that we can send to already. */
+static struct vb_peer *peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+{
+	struct vb_peer *peer = vb_peer_find(nic, (uint16_t)(qpn >> VB_INDEX_BITS),
+					    (uint16_t)(dqpn >> VB_INDEX_BITS));
+
+	return peer && atomic_load_explicit(&peer->has_tx, memory_order_acquire) ? peer : NULL;
+}
+
+static struct vb_peer *peer_ask(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 {
 	uint16_t own_slot = (uint16_t)(qpn >> VB_INDEX_BITS);
 	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
-	struct vb_peer *peer = vb_peer_find(nic, own_slot, slot);
-	uint64_t now_ns;
 
-	if (peer && atomic_load_explicit(&peer->has_tx, memory_order_acquire))
-		return peer;
 	if (!nic->host.reach)
 		return NULL;
-	now_ns = vb_nic_now_ns(nic);
-	if (now_ns < atomic_load(&nic->refused_until_ns[slot]))
-		return NULL;
 	if (nic->host.reach(nic->host.arg, own_slot, slot)) {
-		atomic_store(&nic->refused_until_ns[slot], now_ns + REFUSED_NS);
+		atomic_store(&nic->refused_until_ns[slot], vb_nic_now_ns(nic) + REFUSED_NS);
 		return NULL;
 	}
-	return vb_peer_find(nic, own_slot, slot);
+	return peer_known(nic, qpn, dqpn);
+}
+
+struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+{
+	struct vb_peer *peer = peer_known(nic, qpn, dqpn);
+
+	return peer ? peer : peer_ask(nic, qpn, dqpn);
+}
+
+struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+{
+	struct vb_peer *peer = peer_known(nic, qpn, dqpn);
+
+	if (peer || !nic->host.reach ||
+	    vb_nic_now_ns(nic) < atomic_load(&nic->refused_until_ns[dqpn >> VB_INDEX_BITS]))
+		return peer;
+	return peer_ask(nic, qpn, dqpn);
 }
 
 /* --- bells --- */
@@ -168,8 +203,7 @@ void vb_lane_tell_room(struct vb_lane *lane)
 {
 	struct vb_peer *peer = lane->peer;
 
-	if (vb_ring_wants_room(&lane->rx) &&
-	    atomic_load_explicit(&peer->has_tx, memory_order_acquire))
+	if (vb_ring_wants_room(&lane->rx))
 		vb_peer_bell(peer);
 }
 
@@ -179,6 +213,7 @@ bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp)
 {
 	/* Ordered against the consumer's store of its tail: one of us sees the other. */
 	atomic_store(&lane->tx.shared->wants_room, 1);
+	atomic_thread_fence(memory_order_seq_cst);
 	if (vb_ring_tx_update(&lane->tx))
 		return false;
 	lane->stuck_tail = lane->tx.tail;
@@ -197,6 +232,20 @@ static void waiters_count_down(struct vb_lane *lane, uint32_t by)
 {
 	atomic_fetch_sub(&lane->waiters, by);
 	atomic_fetch_sub(&lane->peer->nic->waiters, by);
+}
+
+void vb_qp_silence(struct vb_qp *qp)
+{
+	struct vb_nic *nic = qp->nic;
+
+	/* Each of clock, pacing and room can set the others: so all of them are stopped at once. */
+	vb_lock_take(&nic->rx);
+	vb_lock_take(&nic->resume_lock);
+	vb_timer_cancel(nic, qp);
+	vb_pair_unhold(nic, qp);
+	vb_lane_unwait(qp);
+	vb_lock_drop(&nic->resume_lock);
+	vb_lock_drop(&nic->rx);
 }
 
 void vb_lane_unwait(struct vb_qp *qp)
@@ -346,7 +395,7 @@ unsigned vb_nic_lanes_scan(struct vb_nic *nic)
 
 unsigned vb_nic_lanes_poll(struct vb_nic *nic)
 {
-	static __thread unsigned idle __attribute__((tls_model("initial-exec")));
+	static __thread unsigned turns __attribute__((tls_model("initial-exec")));
 	unsigned count = atomic_load_explicit(&nic->hot_count, memory_order_acquire);
 	unsigned got = 0;
 
@@ -360,9 +409,11 @@ unsigned vb_nic_lanes_poll(struct vb_nic *nic)
 	}
 	if (atomic_load_explicit(&nic->waiters, memory_order_relaxed))
 		resume(nic);
-	if (!got && ++idle % SCAN_EVERY == 0)
-		got = vb_nic_lanes_scan(nic);
-	return got;
+	turns += got ? 1 : BUSY_SHARE;
+	if (turns < SCAN_EVERY * BUSY_SHARE)
+		return got;
+	turns = 0;
+	return got + vb_nic_lanes_scan(nic);
 }
 
 /* Is there anything for us in any lane, frames or room? */
@@ -376,7 +427,7 @@ static bool has_work(struct vb_nic *nic)
 			struct vb_lane *lane = &peer->lane[k];
 
 			if (atomic_load_explicit(&peer->has_rx, memory_order_acquire) &&
-			    vb_ring_ready(&lane->rx))
+			    vb_ring_ready(&lane->rx) && !vb_ring_rx_is_broken(&lane->rx))
 				return true;
 			if (atomic_load(&lane->waiters) &&
 			    atomic_load(&lane->tx.shared->tail) != lane->stuck_tail)
@@ -436,16 +487,20 @@ void vb_peers_count(struct vb_nic *nic)
 
 /* --- the end of a peer --- */
 
-void vb_peer_hold(struct vb_peer *peer)
+bool vb_peer_hold(struct vb_peer *peer)
 {
-	atomic_fetch_add(&peer->refs, 1);
+	uint32_t refs = atomic_load(&peer->refs);
+
+	while (refs && !atomic_compare_exchange_weak(&peer->refs, &refs, refs + 1))
+		;
+	return refs != 0;
 }
 
 void vb_peer_drop(struct vb_peer *peer)
 {
 	struct vb_nic *nic = peer->nic;
 
-	if (atomic_fetch_sub(&peer->refs, 1) != 1 || !atomic_load(&peer->gone))
+	if (atomic_fetch_sub(&peer->refs, 1) != 1)
 		return;
 	nic->host.release(nic->host.arg, peer);
 	atomic_store(&peer->has_tx, false);
@@ -483,15 +538,12 @@ void vb_peer_gone(struct vb_peer *peer)
 {
 	struct vb_nic *nic = peer->nic;
 
-	vb_peer_hold(peer);
 	if (atomic_load(&peer->has_rx)) {
 		for (unsigned k = 0; k < VB_RING_LANES; k++)
 			vb_lane_drain(&peer->lane[k]);
 	}
-	if (atomic_exchange(&peer->gone, true)) {
-		vb_peer_drop(peer);
+	if (atomic_exchange(&peer->gone, true))
 		return;
-	}
 	vb_peer_unlist(peer);
 	/* Whoever destroys a QP waits for the rx right before it frees. */
 	vb_lock_take(&nic->rx);
@@ -502,6 +554,16 @@ void vb_peer_gone(struct vb_peer *peer)
 			slot_fail(slot, peer);
 	}
 	vb_lock_drop(&nic->rx);
+	/* Datagrams wait without holding the peer. */
+	vb_lock_take(&nic->resume_lock);
+	for (unsigned k = 0; k < VB_RING_LANES; k++) {
+		/* Whoever did not see that the peer is gone is in the queue after this. */
+		vb_lock_take(&peer->lane[k].tx_lock);
+		vb_lock_drop(&peer->lane[k].tx_lock);
+		lane_resume(&peer->lane[k]);
+	}
+	vb_lock_drop(&nic->resume_lock);
+	/* It no longer lives. */
 	vb_peer_drop(peer);
 }
 

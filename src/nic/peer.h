@@ -26,8 +26,12 @@ struct vb_peer;
 /* RC and UC cut their messages into pieces of this size: large, and still at home in a cache. */
 #define VB_LANE_MTU_BYTES 32768u
 
-/* Behind the headers of a datagram: the GIDs it comes from and goes to. */
+/*
+ * Behind the headers of a datagram: the GIDs it comes from and goes to. There is no room for more,
+ * but its PSN is for nobody: in that word of the BTH stand traffic class and flow label.
+ */
 #define VB_LANE_PATH_BYTES (2 * VB_GID_BYTES)
+#define VB_LANE_FLOW_OFFSET 8
 
 struct vb_lane {
 	struct vb_peer *peer;
@@ -47,12 +51,13 @@ struct vb_peer {
 	struct vb_nic *nic;
 	void *run; /* belongs to the host */
 	uint16_t own_slot, slot;
-	_Atomic uint32_t refs; /* QPs bound to it */
+	_Atomic uint32_t refs; /* QPs bound to it, and one for as long as the process lives */
 	_Atomic bool has_tx, has_rx;
-	_Atomic bool gone;  /* the process is dead, or has left */
+	_Atomic bool gone;   /* the process is dead, or has left */
+	_Atomic bool broken; /* it has written nonsense into a ring: as good as gone */
 	_Atomic bool dirty; /* published since the epoch was last looked at behind a fence */
 	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
-	const struct vb_export *export; /* set with has_tx */
+	const struct vb_export *export; /* set with has_tx and with has_rx */
 	bool is_listed; /* in nic->peers: from its first use on, for ever */
 	struct vb_peer *free_next;
 	struct vb_lane lane[VB_RING_LANES];
@@ -70,8 +75,9 @@ struct vb_peer *vb_peer_find(struct vb_nic *nic, uint16_t own_slot, uint16_t slo
 void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
-/* What it sends comes here. */
-void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area);
+/* What it sends comes here; export as above. */
+void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
+		    const struct vb_export *export);
 
 /* Nobody finds it any more: the slot's next owner gets a peer of its own. */
 void vb_peer_unlist(struct vb_peer *peer);
@@ -113,8 +119,19 @@ void vb_peers_fini(struct vb_nic *nic);
  */
 struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 
-void vb_peer_hold(struct vb_peer *peer);
+/* The same for each datagram: a slot that could not be reached is left alone for a while. */
+struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
+
+/* As long as it is held, a peer is not used for another slot. False: that has happened. */
+bool vb_peer_hold(struct vb_peer *peer);
 void vb_peer_drop(struct vb_peer *peer);
+
+/* Is there nobody any more to send to? */
+static inline bool vb_peer_is_lost(const struct vb_peer *peer)
+{
+	return atomic_load_explicit(&peer->gone, memory_order_relaxed) ||
+	       atomic_load_explicit(&peer->broken, memory_order_relaxed);
+}
 
 /* Ring, if the other side sleeps. */
 void vb_peer_bell(struct vb_peer *peer);
@@ -144,7 +161,7 @@ unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
 void vb_lane_count(struct vb_lane *lane);
 void vb_peers_count(struct vb_nic *nic);
 
-/* Take all that is there, waiting for whoever else is at it. */
+/* Take all that was there, waiting for whoever else is at it. */
 void vb_lane_drain(struct vb_lane *lane);
 
 /* After this nobody is inside what came by packets before. Holds no lock meanwhile. */

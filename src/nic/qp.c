@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "nic/pair.h"
 #include "nic/peer.h"
 #include "nic/rq.h"
 
@@ -136,15 +135,11 @@ int vb_qp_destroy(struct vb_qp *qp)
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
-	/* Whoever finds it by packet, clock or pacing keeps a right until done with it. */
-	vb_lock_take(&qp->nic->rx);
-	vb_timer_cancel(qp->nic, qp);
-	vb_pair_unhold(qp->nic, qp);
-	vb_lock_drop(&qp->nic->rx);
-	vb_lane_unwait(qp);
+	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */
 	vb_nic_quiesce(qp->nic);
+	vb_qp_silence(qp);
 	vb_qp_unbind_locked(qp);
-	/* Neither packets nor clocks find it now; its completions point at it no longer. */
+	/* Nobody finds it now; its completions point at it no longer. */
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
 	vb_ctx_events_cancel(vb_ctx_of(ibv->context), &qp->events_delivered);

@@ -115,6 +115,9 @@ void vb_qp_transmit_locked(struct vb_qp *qp);
 void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
 void vb_qp_unbind_locked(struct vb_qp *qp);
 
+/* Neither clock nor pacing nor room in a ring finds it any more; packets must not either. */
+void vb_qp_silence(struct vb_qp *qp);
+
 /* To the error state: flush everything (qp_error.c). */
 void vb_qp_fail_locked(struct vb_qp *qp);
 void vb_qp_flush_recv_locked(struct vb_qp *qp);

@@ -17,9 +17,10 @@ static void release_held(struct vb_batch *batch)
 {
 	struct vb_qp *qp;
 
-	/* One that comes round again is held back anew already; its clock will see to it. */
-	while ((qp = vb_pair_release(batch->nic)) && !qp->touched)
+	while ((qp = vb_pair_release(batch->nic))) {
+		vb_batch_hold(batch, qp);
 		vb_batch_touch(batch, qp);
+	}
 }
 
 static bool icrc_is_right(struct vb_batch *batch, const struct vb_frame *frame)

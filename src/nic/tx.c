@@ -440,13 +440,12 @@ static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
 /* Datagrams go by the way that each one's address asks for, in their order. */
 static void transmit_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 {
-	uint32_t from;
 	bool more;
 
-	do {
-		from = qp->req.pos.next;
+	qp->link_full = false;
+	do
 		more = vb_lane_datagrams(qp, state) && transmit_wire(qp, state);
-	} while (more && from != qp->req.pos.next && vb_lane_is_next(qp));
+	while (more && vb_lane_is_next(qp));
 }
 
 void vb_qp_transmit_locked(struct vb_qp *qp)

@@ -33,6 +33,7 @@ int vb_peers_open(struct vb_device *dev)
 	int rc;
 
 	vb_lock_init(&peers->lock);
+	vb_lock_init(&peers->bell_lock);
 	peers->allowed = dev->env.link == VB_ENV_LINK_SHM ||
 			 (dev->env.link == VB_ENV_LINK_ANY && !dev->env.fault && !dev->env.pcap);
 	rc = vb_shm_export(&peers->export_fd, &peers->export, sizeof(struct vb_export));
@@ -89,6 +90,7 @@ void vb_peers_close(struct vb_device *dev)
 		free(maps);
 	}
 	vb_shm_unmap(peers->export, sizeof(struct vb_export));
+	vb_lock_fini(&peers->bell_lock);
 	vb_lock_fini(&peers->lock);
 }
 
@@ -162,7 +164,9 @@ static int introduce(struct vb_device *dev, struct vb_peer_maps *maps,
 		vb_shm_blank(maps->export, sizeof(*export));
 		return EPROTO;
 	}
+	vb_lock_take(&dev->peers.bell_lock);
 	maps->bell_fd = peer->bell_fd;
+	vb_lock_drop(&dev->peers.bell_lock);
 	maps->nonce = export->nonce;
 	maps->known = true;
 	return 0;
@@ -221,7 +225,7 @@ static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 		rc = peer_get(dev, slot, own_slot, &from);
 	if (rc != 0)
 		return rc;
-	vb_peer_rx_set(from->peer, to->tx);
+	vb_peer_rx_set(from->peer, to->tx, dev->peers.export);
 	vb_peer_tx_set(to->peer, to->tx, dev->peers.export);
 	return 0;
 }
@@ -291,7 +295,7 @@ void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 	if (rc == 0)
 		rc = vb_shm_map(maps->rx, ring_fd, sizeof(struct vb_ring_area), true);
 	if (rc == 0)
-		vb_peer_rx_set(maps->peer, maps->rx);
+		vb_peer_rx_set(maps->peer, maps->rx, maps->export);
 	vb_lock_drop(&dev->peers.lock);
 	close(ring_fd);
 	if (rc != 0)
@@ -306,7 +310,10 @@ void vb_peers_bell(void *arg, struct vb_peer *peer)
 	struct vb_peer_maps *maps = peer->run;
 	int cancel = vb_cancel_defer();
 
+	/* Whoever closes it meanwhile makes its number free for a file of the application's. */
+	vb_lock_take(&dev->peers.bell_lock);
 	vb_bell_ring(maps->bell_fd == NONE ? dev->peers.bell_outer_fd : maps->bell_fd);
+	vb_lock_drop(&dev->peers.bell_lock);
 	vb_cancel_restore(cancel);
 }
 
@@ -318,13 +325,17 @@ void vb_peers_hup(struct vb_device *dev)
 	for (int i = 0; i < count; i++) {
 		struct vb_peer_maps *maps = events[i].data.ptr;
 
+		/* It may have gone while it was being introduced. */
+		vb_lock_take(&dev->peers.lock);
 		epoll_ctl(dev->peers.hup_fd, EPOLL_CTL_DEL, maps->bell_fd, NULL);
+		vb_lock_drop(&dev->peers.lock);
 		vb_peer_gone(maps->peer);
 	}
 }
 
 void vb_peers_release(void *arg, struct vb_peer *peer)
 {
+	struct vb_device *dev = arg;
 	struct vb_peer_maps *maps = peer->run;
 
 	if (!maps)
@@ -333,7 +344,9 @@ void vb_peers_release(void *arg, struct vb_peer *peer)
 	vb_shm_blank(maps->rx, sizeof(struct vb_ring_area));
 	vb_shm_blank(maps->export, sizeof(struct vb_export));
 	maps->known = false;
+	vb_lock_take(&dev->peers.bell_lock);
 	if (maps->bell_fd != NONE)
 		close(maps->bell_fd);
 	maps->bell_fd = NONE;
+	vb_lock_drop(&dev->peers.bell_lock);
 }

@@ -19,7 +19,8 @@ struct vb_peer_maps;
 
 struct vb_peers {
 	bool allowed; /* VERBATIM_LINK and what else is set leave room for shared memory */
-	vb_lock lock; /* setting up a peer */
+	vb_lock lock;	   /* setting up a peer */
+	vb_lock bell_lock; /* peers' bells: so that none is rung while it is closed */
 	int bell_fd, bell_outer_fd; /* ours; peers have copies of the outer end */
 	int hup_fd;		    /* an epoll set of the peers' bells */
 	int export_fd;
