@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What QPs of one host exchange through rings, and who hears whom. */
+
+#include "lanes_fixture.h"
+
+static struct vb_qp *a, *b; /* of side 0, of side 1 */
+
+static void pair_make(enum ibv_qp_type type)
+{
+	a = qp_make(&side[0], type);
+	b = qp_make(&side[1], type);
+	qp_connect(a, b);
+}
+
+static void pair_drop(void)
+{
+	qp_drop(a);
+	qp_drop(b);
+}
+
+static void fill(struct side *s, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		s->mem[i] = (uint8_t)(i * 7 + i / 251);
+}
+
+/* --- what goes through --- */
+
+static void messages_of_all_lengths_come_whole(void **state)
+{
+	static const uint32_t lengths[] = { 0,	   1,	  2,	 43,	44,	45,    56,   57,
+					    64,	   255,	  4096,	 32767, 32768,	32769, 65535,
+					    65536, 65537, 98304, 98305, 300001, 500000 };
+
+	pair_make(IBV_QPT_RC);
+	fill(&side[0], MEM_BYTES / 2);
+	for (unsigned i = 0; i < VB_ARRAY_LEN(lengths); i++) {
+		uint32_t bytes = lengths[i];
+		struct ibv_wc wc;
+
+		memset(side[1].mem, 0xee, MEM_BYTES);
+		qp_recv(&side[1], b, 100 + i, 64, bytes);
+		assert_int_equal(qp_send(&side[0], a, i, bytes), 0);
+		settle();
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+		assert_int_equal(vb_cq_poll(side[1].cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, 100 + i);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.byte_len, bytes);
+		assert_memory_equal(side[1].mem + 64, side[0].mem, bytes);
+		assert_int_equal(side[1].mem[63], 0xee);
+		assert_int_equal(side[1].mem[64 + bytes], 0xee);
+	}
+	assert_int_equal(side[0].wire + side[1].wire, 0);
+	pair_drop();
+}
+
+static void one_sided_operations_reach_memory(void **state)
+{
+	struct ibv_sge sge = sge_of(&side[0], 0, 200000);
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	uint64_t word = 40, found;
+
+	pair_make(IBV_QPT_RC);
+	fill(&side[0], 200000);
+	wr.wr.rdma.remote_addr = (uintptr_t)side[1].mem + 1000;
+	wr.wr.rdma.rkey = side[1].mr->ibv.rkey;
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	settle();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_memory_equal(side[1].mem + 1000, side[0].mem, 200000);
+
+	wr.opcode = IBV_WR_RDMA_READ;
+	memset(side[0].mem, 0, 200000);
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	settle();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_memory_equal(side[1].mem + 1000, side[0].mem, 200000);
+
+	memcpy(side[1].mem, &word, 8);
+	sge.length = 8;
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.wr.atomic.remote_addr = (uintptr_t)side[1].mem;
+	wr.wr.atomic.rkey = side[1].mr->ibv.rkey;
+	wr.wr.atomic.compare_add = 2;
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	settle();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	memcpy(&found, side[0].mem, 8);
+	memcpy(&word, side[1].mem, 8);
+	assert_int_equal(found, 40);
+	assert_int_equal(word, 42);
+	pair_drop();
+}
+
+static void a_nic_reaches_itself(void **state)
+{
+	a = qp_make(&side[0], IBV_QPT_RC);
+	b = qp_make(&side[0], IBV_QPT_RC);
+	qp_connect(a, b);
+	fill(&side[0], 100000);
+	qp_recv(&side[0], b, 1, 200000, 100000);
+	assert_int_equal(qp_send(&side[0], a, 2, 100000), 0);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[0].cq, 2, IBV_WC_SUCCESS);
+	assert_memory_equal(side[0].mem + 200000, side[0].mem, 100000);
+	assert_int_equal(side[0].wire, 0);
+	pair_drop();
+}
+
+static void without_a_receive_the_sender_waits_and_tries_again(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	settle();
+	assert_no_wc(side[0].cq);
+	assert_int_equal(stat_of(&side[0], VB_STAT_RNR_NAKS_SEEN), 1);
+	qp_recv(&side[1], b, 2, 0, 100);
+	settle();
+	assert_no_wc(side[0].cq);
+	/* IBA 9.7.5.2.8: it waits as long as the other side said. */
+	lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+	assert_in_range(lanes_now_ns, 600000, 700000);
+	vb_nic_turn(side[0].nic);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+	pair_drop();
+}
+
+/* What a QP drops that is not ready comes again, at the cost of some milliseconds. */
+static void a_peer_that_is_not_ready_yet_gets_it_later(void **state)
+{
+	a = qp_make(&side[0], IBV_QPT_RC);
+	b = qp_make(&side[1], IBV_QPT_RC);
+	qp_ready(a, b->ibv.qp.qp_num);
+	assert_int_equal(qp_step(b, IBV_QPS_INIT, 0), 0);
+	qp_recv(&side[1], b, 2, 0, 100);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	settle();
+	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_STATE), 1);
+	assert_int_equal(qp_step(b, IBV_QPS_RTR, a->ibv.qp.qp_num), 0);
+	settle();
+	assert_no_wc(side[0].cq);
+	for (unsigned i = 0; i < 3 && vb_nic_deadline_ns(side[0].nic) != UINT64_MAX; i++) {
+		lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+		vb_nic_turn(side[0].nic);
+		settle();
+	}
+	assert_in_range(lanes_now_ns, 1000000, 100000000);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+	assert_no_wc(side[1].cq);
+	pair_drop();
+}
+
+/* A peer that sleeps has not lost anything: its clock must not count against it. */
+static void a_peer_that_does_not_read_is_waited_for(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	qp_recv(&side[1], b, 2, 0, 100);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_true(vb_nic_deadline_ns(side[0].nic) > lanes_now_ns);
+		lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+		assert_true(lanes_now_ns != UINT64_MAX);
+		vb_nic_turn(side[0].nic);
+		vb_nic_lanes_scan(side[0].nic);
+	}
+	assert_no_wc(side[0].cq);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+	pair_drop();
+}
+
+/* It read and dropped what was sent first, and then stopped reading what is sent again. */
+static void one_that_stops_reading_is_waited_for_too(void **state)
+{
+	a = qp_make(&side[0], IBV_QPT_RC);
+	b = qp_make(&side[1], IBV_QPT_RC);
+	qp_ready(a, b->ibv.qp.qp_num);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	settle();
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_true(vb_nic_deadline_ns(side[0].nic) > lanes_now_ns);
+		lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+		vb_nic_turn(side[0].nic);
+		vb_nic_lanes_scan(side[0].nic);
+	}
+	assert_no_wc(side[0].cq);
+	qp_ready(b, a->ibv.qp.qp_num);
+	qp_recv(&side[1], b, 2, 0, 100);
+	for (unsigned i = 0; i < 10; i++) {
+		settle();
+		lanes_now_ns += 10000000;
+		vb_nic_turn(side[0].nic);
+	}
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+	pair_drop();
+}
+
+/* But a QP that nobody answers for fails, as on a wire. */
+static void a_qp_that_is_none_ends_in_retries_exceeded(void **state)
+{
+	a = qp_make(&side[0], IBV_QPT_RC);
+	b = qp_make(&side[1], IBV_QPT_RC);
+	qp_ready(a, b->ibv.qp.qp_num);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	for (unsigned i = 0; vb_nic_deadline_ns(side[0].nic) != UINT64_MAX; i++) {
+		assert_true(i < 1000);
+		settle();
+		lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+		vb_nic_turn(side[0].nic);
+	}
+	/* retry_cnt 7, timeout 14: eight times 67 ms. */
+	assert_in_range(lanes_now_ns, 8 * 67108864ull, 2000000000);
+	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_ERR);
+	pair_drop();
+}
+
+static void unreliable_connections_lose_what_nobody_takes(void **state)
+{
+	pair_make(IBV_QPT_UC);
+	assert_int_equal(qp_send(&side[0], a, 1, 100000), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	settle();
+	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_NO_RECV), 1);
+	qp_recv(&side[1], b, 2, 0, 100000);
+	assert_int_equal(qp_send(&side[0], a, 3, 100000), 0);
+	settle();
+	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(side[0].wire, 0);
+	pair_drop();
+}
+
+/* --- datagrams --- */
+
+static struct vb_ah *ah;
+
+static void datagrams_make(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
+				    .grh = { .traffic_class = 0xb4, .flow_label = 0x54321 } };
+
+	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	a = qp_make(&side[0], IBV_QPT_UD);
+	b = qp_make(&side[1], IBV_QPT_UD);
+	qp_connect(a, b);
+	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+}
+
+static void datagrams_drop(void)
+{
+	pair_drop();
+	assert_int_equal(vb_ah_destroy(ah), 0);
+}
+
+static int datagram(uint64_t wr_id, uint32_t bytes, uint32_t lkey_off, uint32_t dqpn)
+{
+	struct ibv_sge sge = sge_of(&side[0], 0, bytes);
+	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+				  .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	sge.lkey ^= lkey_off;
+	wr.wr.ud.ah = &ah->ibv;
+	wr.wr.ud.remote_qpn = dqpn;
+	wr.wr.ud.remote_qkey = QKEY;
+	return vb_qp_post_send(a, &wr, &bad);
+}
+
+static void datagrams_come_with_their_addresses(void **state)
+{
+	struct ibv_wc wc;
+
+	datagrams_make();
+	fill(&side[0], 1000);
+	qp_recv(&side[1], b, 2, 0, 2000);
+	assert_int_equal(datagram(1, 999, 0, b->ibv.qp.qp_num), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	settle();
+	assert_int_equal(vb_cq_poll(side[1].cq, 1, &wc), 1);
+	assert_int_equal(wc.byte_len, 40 + 999);
+	assert_int_equal(wc.src_qp, a->ibv.qp.qp_num);
+	assert_true(wc.wc_flags & IBV_WC_GRH);
+	assert_memory_equal(side[1].mem + 40, side[0].mem, 999);
+	/* The last 20 octets of a GRH's 40 are the IPv4 header: both addresses end it. */
+	assert_memory_equal(side[1].mem + 32, host_gid + 12, 4);
+	assert_memory_equal(side[1].mem + 36, host_gid + 12, 4);
+	assert_int_equal(side[1].mem[21], 0xb4);
+	assert_int_equal(side[0].wire, 0);
+	datagrams_drop();
+}
+
+/* IBA 10.3.1.6: a local fault stops the send queue, and what waits behind it is flushed. */
+static void a_datagram_with_a_bad_key_stops_the_queue(void **state)
+{
+	datagrams_make();
+	assert_int_equal(datagram(1, 100, 0x100, b->ibv.qp.qp_num), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_SQE);
+	assert_int_equal(datagram(2, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_wc(side[0].cq, 2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(qp_step(a, IBV_QPS_ERR, 0), 0);
+	assert_int_equal(datagram(3, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_wc(side[0].cq, 3, IBV_WC_WR_FLUSH_ERR);
+	datagrams_drop();
+}
+
+static void a_drained_queue_holds_datagrams_back(void **state)
+{
+	datagrams_make();
+	qp_recv(&side[1], b, 9, 0, 2000);
+	assert_int_equal(qp_step(a, IBV_QPS_SQD, 0), 0);
+	assert_int_equal(datagram(1, 100, 0, b->ibv.qp.qp_num), 0);
+	settle();
+	assert_no_wc(side[0].cq);
+	assert_no_wc(side[1].cq);
+	assert_int_equal(qp_step(a, IBV_QPS_RTS, 0), 0);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 9, IBV_WC_SUCCESS);
+	datagrams_drop();
+}
+
+/* One after another, each by its own way: the order of completions is that of posting. */
+static void datagrams_go_by_ring_and_wire_in_turns(void **state)
+{
+	uint32_t nobody = (uint32_t)99 << VB_INDEX_BITS | 5;
+
+	datagrams_make();
+	for (unsigned i = 0; i < 10; i++)
+		qp_recv(&side[1], b, 100 + i, 0, 2000);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(datagram(i, 100, 0, i % 2 ? nobody : b->ibv.qp.qp_num), 0);
+	settle();
+	for (unsigned i = 0; i < 20; i++)
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 10; i++)
+		assert_wc(side[1].cq, 100 + i, IBV_WC_SUCCESS);
+	assert_int_equal(side[0].wire, 10);
+	datagrams_drop();
+}
+
+static void one_that_cannot_be_reached_is_not_asked_each_time(void **state)
+{
+	datagrams_make();
+	side[1].refuses = EOPNOTSUPP;
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(datagram(i, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(side[0].reaches, 1);
+	assert_int_equal(side[0].wire, 5);
+	lanes_now_ns += 200000000;
+	side[1].refuses = 0;
+	assert_int_equal(datagram(5, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(side[0].reaches, 2);
+	assert_int_equal(side[0].wire, 5);
+	for (unsigned i = 0; i < 6; i++)
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+	settle();
+	datagrams_drop();
+}
+
+/* --- which way a connection goes --- */
+
+/* Both ends must go the same way: what was so a moment ago does not count. */
+static void connecting_asks_again(void **state)
+{
+	datagrams_make();
+	side[1].refuses = ENOENT;
+	assert_int_equal(datagram(1, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(side[0].wire, 1);
+	side[1].refuses = 0;
+	datagrams_drop();
+	pair_make(IBV_QPT_RC);
+	qp_recv(&side[1], b, 2, 0, 100);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(side[0].wire, 1);
+	pair_drop();
+}
+
+static void who_cannot_be_reached_is_sent_to_by_wire(void **state)
+{
+	side[1].refuses = EOPNOTSUPP;
+	pair_make(IBV_QPT_RC);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	assert_int_equal(side[0].wire, 1);
+	pair_drop();
+}
+
+static void frames_of_another_peer_are_dropped(void **state)
+{
+	struct vb_qp *c;
+
+	side_make(SLOT_FIRST + 2, 300);
+	pair_make(IBV_QPT_RC);
+	/* It says that it is connected to b, who is connected to a. */
+	c = qp_make(&side[2], IBV_QPT_RC);
+	qp_ready(c, b->ibv.qp.qp_num);
+	qp_recv(&side[1], b, 2, 0, 100);
+	assert_int_equal(qp_send(&side[2], c, 1, 100), 0);
+	settle();
+	assert_no_wc(side[1].cq);
+	assert_true(stat_of(&side[1], VB_STAT_DROP_STRANGER) > 0);
+	qp_drop(c);
+	pair_drop();
+}
+
+/* After RESET a QP belongs to nobody, and may go another way the next time. */
+static void a_qp_that_is_reset_lets_go_of_its_peer(void **state)
+{
+	struct vb_peer *peer;
+
+	pair_make(IBV_QPT_RC);
+	peer = a->peer;
+	assert_non_null(peer);
+	assert_int_equal(atomic_load(&peer->refs), 2);
+	assert_int_equal(qp_step(a, IBV_QPS_RESET, 0), 0);
+	assert_null(a->peer);
+	assert_int_equal(atomic_load(&peer->refs), 1);
+	assert_int_equal(qp_step(b, IBV_QPS_RESET, 0), 0);
+	qp_connect(a, b);
+	assert_ptr_equal(a->peer, peer);
+	qp_recv(&side[1], b, 2, 0, 100);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+	pair_drop();
+	assert_int_equal(atomic_load(&peer->refs), 1);
+	assert_int_equal(side[0].releases, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LANES(messages_of_all_lengths_come_whole),
+		LANES(one_sided_operations_reach_memory),
+		LANES(a_nic_reaches_itself),
+		LANES(without_a_receive_the_sender_waits_and_tries_again),
+		LANES(a_peer_that_is_not_ready_yet_gets_it_later),
+		LANES(a_peer_that_does_not_read_is_waited_for),
+		LANES(one_that_stops_reading_is_waited_for_too),
+		LANES(a_qp_that_is_none_ends_in_retries_exceeded),
+		LANES(unreliable_connections_lose_what_nobody_takes),
+		LANES(datagrams_come_with_their_addresses),
+		LANES(a_datagram_with_a_bad_key_stops_the_queue),
+		LANES(a_drained_queue_holds_datagrams_back),
+		LANES(datagrams_go_by_ring_and_wire_in_turns),
+		LANES(one_that_cannot_be_reached_is_not_asked_each_time),
+		LANES(connecting_asks_again),
+		LANES(who_cannot_be_reached_is_sent_to_by_wire),
+		LANES(frames_of_another_peer_are_dropped),
+		LANES(a_qp_that_is_reset_lets_go_of_its_peer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
