@@ -43,8 +43,11 @@ enum {
 	FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX,
 };
 
-/* False if somebody else is at it; *got is the number of frames. */
-static bool take_frames(struct vb_device *dev, unsigned *got)
+/*
+ * False if somebody else is at it; *got is the number of frames. polled: the application does so
+ * and will be back soon.
+ */
+static bool take_frames(struct vb_device *dev, bool polled, unsigned *got)
 {
 	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
 	struct vb_frame *frames = dev->progress.frames;
@@ -55,7 +58,9 @@ static bool take_frames(struct vb_device *dev, unsigned *got)
 	for (unsigned i = 0; i < ports; i++) {
 		unsigned n = vb_link_rx(dev->ports[i].link, frames, VB_LINK_RX_FRAMES_MAX);
 
-		if (n > 0)
+		if (n > 0 && polled)
+			vb_nic_rx_polled(dev->nic, frames, n);
+		else if (n > 0)
 			vb_nic_rx(dev->nic, frames, n);
 		*got += n;
 	}
@@ -76,17 +81,22 @@ static bool turn_if_due(struct vb_device *dev)
 	return true;
 }
 
-void vb_progress_take(struct vb_device *dev)
+static void take(struct vb_device *dev, bool polled)
 {
 	int cancel = vb_cancel_defer();
 	unsigned got;
 
 	/* Whoever has the right may be waiting for this very CPU. */
-	if (!take_frames(dev, &got))
+	if (!take_frames(dev, polled, &got))
 		sched_yield();
 	turn_if_due(dev);
 	atomic_store_explicit(&dev->progress.poll_cpu, sched_getcpu(), memory_order_relaxed);
 	vb_cancel_restore(cancel);
+}
+
+void vb_progress_take(struct vb_device *dev)
+{
+	take(dev, false);
 }
 
 void vb_progress_poll(struct vb_device *dev)
@@ -101,7 +111,7 @@ void vb_progress_poll(struct vb_device *dev)
 		atomic_store_explicit(&progress->wire_quiet, quiet + 1, memory_order_relaxed);
 	else if (polls % WIRE_EVERY != 0)
 		return;
-	vb_progress_take(dev);
+	take(dev, true);
 }
 
 void vb_progress_wire(struct vb_device *dev)
@@ -270,6 +280,9 @@ static bool app_is_polling(struct vb_progress *progress)
 	progress->polls_seen = atomic_load_explicit(&progress->polls, memory_order_relaxed);
 	if (progress->polls_seen == before)
 		return false;
+	/* Rings are cheap to look at: it has, and will again; a nap later we know better. */
+	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) >= WIRE_QUIET_POLLS)
+		return true;
 	/*
 	 * Where we run it cannot, so there is nothing to be seen, and nothing to be gained by
 	 * leaving the frames to it: the switch between the two is paid already.
@@ -338,7 +351,7 @@ static void *thread_main(void *arg)
 			stand_by(dev);
 			continue;
 		}
-		if (app_is_polling(progress) || !take_frames(dev, &got)) {
+		if (app_is_polling(progress) || !take_frames(dev, false, &got)) {
 			nap(dev);
 			continue;
 		}
