@@ -7,6 +7,9 @@
  * Packets from strangers. A forged packet that is right in everything is obeyed: RoCE has no other
  * secret than its numbers, and the test needs to know that its forgeries are good. Each that is
  * wrong in one thing has no effect: no octet written, no completion, no event, no QP in error.
+ *
+ * All of this is about the wire (main() asks for VERBATIM_LINK=udp): a QP whose peer it reaches
+ * through shared memory obeys no datagram whatsoever, which the last test shows.
  */
 
 enum {
@@ -480,6 +483,43 @@ static void datagrams_need_the_q_key(void **state)
 	vt_pair_close(&p);
 }
 
+/* --- through shared memory --- */
+
+static int setup_by_itself(void **state)
+{
+	setenv("VERBATIM_LINK", "", 1);
+	return vt_setup(state);
+}
+
+static int teardown_by_itself(void **state)
+{
+	setenv("VERBATIM_LINK", "udp", 1);
+	return vt_teardown(state);
+}
+
+/* Not even those that are right in everything: its peer speaks through the ring alone. */
+static void a_qp_of_shared_memory_does_not_hear_the_wire(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
+	struct forged f;
+	struct scene s;
+	struct vt_wr w;
+
+	for (int i = 0; i < 2; i++) {
+		scene_open(&s, types[i]);
+		for (int n = 0; n < 40; n++) {
+			forge_write(&s, &f, 0x77);
+			throw(&s, &f);
+		}
+		expect_all_quiet(&s);
+		assert_true(vt_is_octet(s.p.b.buf, s.p.b.bytes, CANARY));
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &s.p.a, &s.p.b, 0);
+		vt_post(&s.p.a, &w);
+		vt_expect(s.p.a.cq, 1, IBV_WC_SUCCESS);
+		scene_close(&s);
+	}
+}
+
 /* --- every drop is counted with its reason --- */
 
 static char log_name[] = "/tmp/vb-stranger-XXXXXX";
@@ -549,12 +589,15 @@ int main(void)
 		vt_test(opcodes_out_of_sequence),
 		vt_test(lengths_that_lie),
 		vt_test(datagrams_need_the_q_key),
+		cmocka_unit_test_setup_teardown(a_qp_of_shared_memory_does_not_hear_the_wire,
+						setup_by_itself, teardown_by_itself),
 	};
 	int fd = mkstemp(log_name), status;
 
 	if (fd >= 0)
 		close(fd);
 	setenv("VERBATIM_LOG", log_name, 1);
+	setenv("VERBATIM_LINK", "udp", 1);
 	status = vt_main(tests);
 	unlink(log_name);
 	return status;
