@@ -9,25 +9,39 @@
 /* A completion, and what is to be given back when the application takes it. */
 struct vb_cqe {
 	struct ibv_wc wc;
+	struct vb_qp *qp;     /* whose send queue gets room back when this is polled, or NULL */
+	uint32_t sq_released; /* ... up to this place */
 	bool solicited;
-	struct vb_qp *qp;      /* whose send queue gets room back when this is polled, or NULL */
-	uint32_t sq_released;  /* ... up to this place */
 };
+
+_Static_assert(sizeof(struct vb_cqe) == 64, "a completion is a cache line");
 
 enum vb_cq_arm { VB_CQ_QUIET, VB_CQ_SOLICITED, VB_CQ_ANY };
 
+/*
+ * Whoever adds completions and whoever takes them have a lock each, so the two do not wait for one
+ * another, and that there is nothing to take is seen without any. Who changes the ring as a whole
+ * takes both, poll_lock first.
+ */
 struct vb_cq {
 	union {
 		struct ibv_cq cq;
 		struct ibv_cq_ex cq_ex;
 	} ibv;
-	vb_lock lock;
-	struct vb_cqe *ring;
-	uint32_t size, head, tail; /* size: a power of two; head, tail count on */
-	uint32_t told; /* an event was given for the completions before this place */
+	struct vb_cqe *ring; /* mask + 1 entries; changed with both locks held */
+	uint32_t mask;
+
+	/* Places count on; 64 bits never come round. Between head and tail is what waits. */
+	_Alignas(64) vb_lock poll_lock;
+	_Atomic uint64_t head; /* written with poll_lock held */
+
+	_Alignas(64) vb_lock push_lock;
+	_Atomic uint64_t tail; /* written with push_lock held, as all up to `overrun` */
+	uint64_t told;	       /* an event was given for the completions before this place */
 	enum vb_cq_arm arm;
 	bool overrun;
-	_Atomic uint32_t users; /* QPs */
+
+	_Alignas(64) _Atomic uint32_t users; /* QPs */
 
 	struct vb_cq *channel_next; /* in the channel's queue */
 	uint32_t channel_pending;   /* events queued there */
@@ -49,7 +63,7 @@ int vb_cq_destroy(struct vb_cq *cq);
 /* After the application has acknowledged comp_delivered and async_delivered events. */
 void vb_cq_free(struct vb_cq *cq);
 
-/* Take up to n completions: their number. Does not turn the NIC. */
+/* Take up to n completions: their number. Does not turn the NIC. Any thread. */
 int vb_cq_poll(struct vb_cq *cq, int n, struct ibv_wc *wc);
 
 /*

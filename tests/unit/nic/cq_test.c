@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+#include <sched.h>
+
 #include "nic_fixture.h"
 
 static void push(struct vb_cq *cq, uint64_t wr_id, uint32_t qpn, bool solicited)
@@ -257,6 +260,134 @@ static void a_cq_in_use_stays(void **state)
 	drop_cq(cq);
 }
 
+/* --- threads --- */
+
+enum { PUSHERS = 2, POLLERS = 2, PER_PUSHER = 20000, DEPTH = 64 };
+
+static struct {
+	struct vb_cq *cq;
+	_Atomic uint32_t pushed, polled;
+	_Atomic int signals;
+} threads;
+
+/* wr_id: the pusher's number above its own count. Never more under way than fit. */
+static void *push_many(void *arg)
+{
+	uint64_t base = (uint64_t)(uintptr_t)arg << 32;
+
+	for (uint64_t i = 0; i < PER_PUSHER; i++) {
+		while (atomic_fetch_add(&threads.pushed, 1) - atomic_load(&threads.polled) >= DEPTH) {
+			atomic_fetch_sub(&threads.pushed, 1);
+			sched_yield();
+		}
+		push(threads.cq, base + i, (uint32_t)i, i % 3 == 0);
+	}
+	return NULL;
+}
+
+static void check_polled(const struct ibv_wc *wc, uint64_t *next)
+{
+	uint64_t pusher = wc->wr_id >> 32, n = wc->wr_id & UINT32_MAX;
+
+	vb_check(pusher < PUSHERS && n >= next[pusher] && wc->qp_num == n);
+	next[pusher] = n + 1;
+}
+
+static void *poll_many(void *arg)
+{
+	uint64_t next[PUSHERS] = { 0 };
+	struct ibv_wc wc[5];
+
+	while (atomic_load(&threads.polled) < PUSHERS * PER_PUSHER) {
+		int n = vb_cq_poll(threads.cq, 1 + (int)(uintptr_t)arg * 4, wc);
+
+		for (int i = 0; i < n; i++)
+			check_polled(&wc[i], next);
+		atomic_fetch_add(&threads.polled, (uint32_t)n);
+		if (n == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void begin_threads(struct vb_channel *channel, pthread_t *pusher)
+{
+	threads.cq = make_cq(DEPTH, channel);
+	atomic_store(&threads.pushed, 0);
+	atomic_store(&threads.polled, 0);
+	atomic_store(&threads.signals, 0);
+	for (uintptr_t i = 0; i < PUSHERS; i++)
+		pthread_create(&pusher[i], NULL, push_many, (void *)i);
+}
+
+static void end_threads(pthread_t *pusher)
+{
+	for (unsigned i = 0; i < PUSHERS; i++)
+		pthread_join(pusher[i], NULL);
+	assert_int_equal(atomic_load(&threads.polled), PUSHERS * PER_PUSHER);
+	assert_no_event(); /* no overrun */
+	drop_cq(threads.cq);
+}
+
+/* And resized, and purged of a QP that has none, all the while. */
+static void each_completion_is_polled_once(void **state)
+{
+	pthread_t pusher[PUSHERS], poller[POLLERS];
+
+	begin_threads(NULL, pusher);
+	for (uintptr_t i = 0; i < POLLERS; i++)
+		pthread_create(&poller[i], NULL, poll_many, (void *)i);
+	for (unsigned i = 0; atomic_load(&threads.polled) < PUSHERS * PER_PUSHER; i++) {
+		vb_cq_resize(threads.cq, i & 1 ? DEPTH : 4 * DEPTH);
+		vb_cq_purge(threads.cq, 0xffffff);
+		sched_yield();
+	}
+	for (unsigned i = 0; i < POLLERS; i++)
+		pthread_join(poller[i], NULL);
+	end_threads(pusher);
+}
+
+static void count_signal(void *arg, int fd)
+{
+	atomic_fetch_add(&threads.signals, 1);
+}
+
+static void uncount_signal(void *arg, int fd)
+{
+	atomic_fetch_sub(&threads.signals, 1);
+}
+
+/* As ibv_get_cq_event(3) has it: wait for an event, arm, then take what is there. */
+static void no_event_is_lost(void **state)
+{
+	struct vb_channel *channel = make_channel();
+	uint64_t next[PUSHERS] = { 0 };
+	pthread_t pusher[PUSHERS];
+	struct ibv_wc wc[8];
+	int n;
+
+	fix.nic->host.signal = count_signal;
+	fix.nic->host.unsignal = uncount_signal;
+	begin_threads(channel, pusher);
+	vb_cq_arm_notify(threads.cq, false);
+	while (atomic_load(&threads.polled) < PUSHERS * PER_PUSHER) {
+		/* Without an event this waits for ever, and the test runs out of time. */
+		while (!atomic_load(&threads.signals))
+			sched_yield();
+		uncount_signal(NULL, 0);
+		assert_ptr_equal(vb_channel_pop(channel), threads.cq);
+		vb_cq_arm_notify(threads.cq, false);
+		while ((n = vb_cq_poll(threads.cq, 8, wc)) > 0) {
+			for (int i = 0; i < n; i++)
+				check_polled(&wc[i], next);
+			atomic_fetch_add(&threads.polled, (uint32_t)n);
+		}
+	}
+	end_threads(pusher);
+	assert_int_equal(atomic_load(&threads.signals), 0);
+	assert_int_equal(vb_channel_destroy(channel), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +403,8 @@ int main(void)
 		TEST(cqs_of_a_channel_take_turns),
 		TEST(a_dead_cq_leaves_its_channel),
 		TEST(a_cq_in_use_stays),
+		TEST(each_completion_is_polled_once),
+		TEST(no_event_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
