@@ -103,11 +103,41 @@ static bool look(struct vb_req *req, struct vb_segment *seg)
 	return may_send(req, seg, wqe);
 }
 
+/*
+ * A message of one packet on a reliable link, with nothing about it or before it that could hold
+ * it up: what nearly all are there. False: look closer.
+ */
+static bool next_simple(struct vb_req *req, struct vb_segment *seg)
+{
+	const struct vb_wqe *wqe;
+
+	if (!req->reliable || req->pos.next == req->tail || req->rnr_wait || req->fault ||
+	    req->sqd || req->pos.fetches)
+		return false;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	if (!wqe->only || in_flight(req) >= req->window ||
+	    (req->credits_known && vb_psn_diff(wqe->ssn, req->limit_ssn) > 0))
+		return false;
+	seg->opcode = wqe->only;
+	seg->first = seg->last = true;
+	seg->psn = req->pos.next_psn;
+	seg->span = 1;
+	seg->offset = 0;
+	seg->bytes = wqe->bytes;
+	req->pos.next_psn = vb_psn_add(req->pos.next_psn, 1);
+	req->pos.next++;
+	return true;
+}
+
 bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 {
 	const struct vb_wqe *wqe;
 	struct vb_segment after;
 
+	if (next_simple(req, seg)) {
+		*ackreq = req->transport == VB_RC;
+		return true;
+	}
 	if (!look(req, seg))
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);

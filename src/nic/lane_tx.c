@@ -40,12 +40,16 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 	struct vb_resp *resp = &qp->resp;
 
 	while (vb_resp_owes(resp)) {
-		struct vb_resp_pos before = vb_resp_pos_get(resp);
+		struct vb_resp_pos before;
 		struct vb_payload payload;
 		enum put done = NO_DATA;
 		struct vb_pkt pkt;
 		bool data;
 
+		if (resp->done != resp->tail)
+			before = vb_resp_pos_get(resp);
+		else if (!vb_ring_reserve(&lane->tx, VB_PKT_HEADER_BYTES_MAX, 0))
+			return false; /* for an ACK or NAK one slot is enough */
 		vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
 		payload.count = payload.bytes = 0;
 		if (!vb_rc_response(resp, &pkt, &data))

@@ -103,16 +103,13 @@ static bool crc_in_place(const struct vb_payload *payload, uint32_t *crc)
 
 bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload)
 {
-	struct vb_guard guard;
-	size_t at = 0;
-
-	if (!vb_guard_enter(&guard))
-		return false;
 	for (uint32_t i = 0; i < payload->count; i++) {
-		memcpy(to + at, payload->iov[i].iov_base, payload->iov[i].iov_len);
-		at += payload->iov[i].iov_len;
+		const struct iovec *from = &payload->iov[i];
+
+		if (!vb_guard_copy(to, from->iov_base, from->iov_len))
+			return false;
+		to += from->iov_len;
 	}
-	vb_guard_leave();
 	return true;
 }
 

@@ -30,7 +30,7 @@
 
 /* So many polls without a frame on the wire, and the wire is looked at only now and then. */
 #define WIRE_QUIET_POLLS 4096u
-#define WIRE_EVERY 64u
+#define WIRE_EVERY 1024u
 
 enum {
 	STACK_BYTES = 256 << 10,
@@ -263,13 +263,20 @@ static void nap(struct vb_device *dev)
 	struct vb_progress *progress = &dev->progress;
 	struct pollfd fds[FDS_MAX];
 	unsigned count = fds_fill(dev, fds);
+	uint64_t deadline_ns;
 
 	/* While the wire is quiet the application does not look at it: what comes there wakes us. */
 	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) < WIRE_QUIET_POLLS)
 		count = FD_PORTS;
+	/* Nor does it look at the clock often then. */
+	turn_if_due(dev);
+	deadline_ns = vb_min_u64(vb_now_ns() + progress->nap_ns, vb_nic_deadline_ns(dev->nic));
+	atomic_store(&progress->sleep_until_ns, deadline_ns);
+	deadline_ns = vb_min_u64(deadline_ns, vb_nic_deadline_ns(dev->nic));
 	atomic_store(&progress->napping, true);
-	wait_fds(dev, fds, count, vb_now_ns() + progress->nap_ns);
+	wait_fds(dev, fds, count, deadline_ns);
 	atomic_store(&progress->napping, false);
+	atomic_store(&progress->sleep_until_ns, 0);
 	progress->nap_ns = vb_min_u64(2 * progress->nap_ns, NAP_NS_MAX);
 }
 
