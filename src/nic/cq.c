@@ -119,7 +119,7 @@ int vb_cq_resize(struct vb_cq *cq, int cqe)
 	if (tail_of(cq) - head_of(cq) > (uint64_t)cqe) {
 		err = EINVAL;
 	} else {
-		/* The places stay what they are, so that who looks without a lock sees no change. */
+		/* The places stay what they are, so who looks without a lock sees no change. */
 		for (uint64_t i = head_of(cq); i != tail_of(cq); i++)
 			ring[i & (size - 1)] = *at(cq, i);
 		old = cq->ring;

@@ -276,10 +276,10 @@ static void *push_many(void *arg)
 	uint64_t base = (uint64_t)(uintptr_t)arg << 32;
 
 	for (uint64_t i = 0; i < PER_PUSHER; i++) {
-		while (atomic_fetch_add(&threads.pushed, 1) - atomic_load(&threads.polled) >= DEPTH) {
-			atomic_fetch_sub(&threads.pushed, 1);
+		uint32_t mine = atomic_fetch_add(&threads.pushed, 1);
+
+		while (mine - atomic_load(&threads.polled) >= DEPTH)
 			sched_yield();
-		}
 		push(threads.cq, base + i, (uint32_t)i, i % 3 == 0);
 	}
 	return NULL;
