@@ -278,7 +278,7 @@ static void *push_many(void *arg)
 	for (uint64_t i = 0; i < PER_PUSHER; i++) {
 		uint32_t mine = atomic_fetch_add(&threads.pushed, 1);
 
-		while (mine - atomic_load(&threads.polled) >= DEPTH)
+		while ((int32_t)(mine - atomic_load(&threads.polled)) >= DEPTH)
 			sched_yield();
 		push(threads.cq, base + i, (uint32_t)i, i % 3 == 0);
 	}
