@@ -11,7 +11,12 @@
  * So that frames get deep, the harness can put right their ICRC, destination, PSN, key and
  * address; what it mends, the stranger could have guessed. Whatever comes: no crash, and no octet
  * changes but where a key or a posted buffer allows it.
+ *
+ * With NIC_RX_LANES (lane_rx_fuzz.c) the stranger is a peer, and sends through rings. A frame whose
+ * ICRC is not mended is a head and a payload of any lengths then; one of a path MTU grows to the
+ * MTU of rings.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +27,7 @@
 #include "nic/ah.h"
 #include "nic/cq.h"
 #include "nic/mem.h"
+#include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/srq.h"
 #include "wire/bytes.h"
@@ -30,12 +36,18 @@
 
 #include "nic_rx_fuzz.h"
 
+#ifndef NIC_RX_LANES
+#define NIC_RX_LANES 0
+#endif
+
 enum {
-	AREA_BYTES = 8192,
+	AREA_BYTES = NIC_RX_LANES ? 3 * VB_LANE_MTU_BYTES : 8192,
 	FRAMES_MAX = 16, /* that arrive together */
 	STEPS_MAX = 200,
 	CQE_WANTED = 64,
-	RECV_BYTES = 3000,
+	RECV_BYTES = NIC_RX_LANES ? 70000 : 3000,
+	PATH_MTU = 512,
+	PEER_QPN = 0x1234,
 };
 
 /* What lies where in memory; guards stand between. */
@@ -55,6 +67,12 @@ struct harness {
 	uint64_t now_ns;
 	struct vb_frame frame[FRAMES_MAX];
 	unsigned frames;
+
+	/* The peer, if we meet in rings: what it sends, and what it takes in. */
+	struct vb_peer *peer;
+	struct vb_ring_tx to_us[VB_RING_LANES];
+	struct vb_ring_rx from_us[VB_RING_LANES];
+	bool gone;
 };
 
 static const uint8_t own_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
@@ -128,34 +146,151 @@ static int probe_memory(void *arg, const void *addr, size_t bytes, bool write)
 }
 
 /* For each input; hardly touched, so that giving them back costs less than clearing them. */
-static void *export_zeros(void)
+static void *zeros(void **kept, size_t bytes)
 {
-	const size_t bytes = sizeof(struct vb_export);
-	static void *zeros;
-
-	if (!zeros)
-		zeros = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+	if (!*kept)
+		*kept = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			     0);
-	vb_check(zeros != MAP_FAILED && madvise(zeros, bytes, MADV_DONTNEED) == 0);
-	return zeros;
+	vb_check(*kept != MAP_FAILED && madvise(*kept, bytes, MADV_DONTNEED) == 0);
+	return *kept;
+}
+
+/* --- a peer --- */
+
+/* Where it writes and where it reads; what lies in the data area means nothing. */
+static struct vb_ring_area *area_make(void **kept)
+{
+	struct vb_ring_area *rings = *kept ? *kept : zeros(kept, sizeof(*rings));
+
+	for (unsigned i = 0; i < VB_RING_LANES; i++)
+		memset(&rings->lane[i], 0, offsetof(struct vb_ring_shared, data));
+	return rings;
+}
+
+static int reach(void *arg, uint16_t own_slot, uint16_t slot)
+{
+	static void *kept_in, *kept_out, *kept_export;
+	struct vb_ring_area *to_us = area_make(&kept_in), *from_us = area_make(&kept_out);
+	struct harness *h = arg;
+
+	if (h->gone)
+		return ENOENT;
+	if (!kept_export)
+		zeros(&kept_export, sizeof(struct vb_export));
+	h->peer = vb_peer_get(h->nic, own_slot, slot);
+	vb_check(h->peer);
+	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		vb_ring_tx_init(&h->to_us[i], &to_us->lane[i]);
+		vb_ring_rx_init(&h->from_us[i], &from_us->lane[i]);
+	}
+	vb_peer_rx_set(h->peer, to_us, kept_export);
+	vb_peer_tx_set(h->peer, from_us, kept_export);
+	return 0;
+}
+
+static void peer_ignore(void *arg, struct vb_peer *peer)
+{
+}
+
+/* What leaves through rings must be well-formed too. */
+static void peer_read(struct harness *h)
+{
+	struct vb_ring_frame frame;
+	struct vb_pkt pkt;
+
+	for (unsigned i = 0; h->peer && i < VB_RING_LANES; i++) {
+		while (vb_ring_take(&h->from_us[i], &frame)) {
+			vb_check(vb_pkt_parse_head(&pkt, frame.octets, frame.head_bytes));
+			vb_check(frame.payload_bytes <= VB_LANE_MTU_BYTES);
+			vb_ring_release(&h->from_us[i]);
+		}
+		vb_check(!vb_ring_rx_is_broken(&h->from_us[i]));
+	}
+}
+
+/* Where the head ends, and how long the payload behind it shall be. */
+static uint32_t split(const struct nic_rx_step *step, const uint8_t *data, uint32_t *payload)
+{
+	const struct vb_op_info *info = vb_op_info(data[0]);
+	uint32_t head = step->bytes > 11 ? data[11] % (VB_RING_HEAD_BYTES_MAX + 1u) : 0;
+
+	if ((step->what & MEND_ICRC) && info)
+		head = info->header_bytes;
+	head = head < step->bytes ? head : step->bytes;
+	*payload = step->bytes - head;
+	if (step->what & MEND_ICRC) {
+		*payload -= *payload < VB_ICRC_BYTES ? *payload : VB_ICRC_BYTES;
+		if (*payload == PATH_MTU)
+			*payload = VB_LANE_MTU_BYTES;
+	}
+	return head;
+}
+
+static void peer_send(struct harness *h, const struct nic_rx_step *step, const uint8_t *data)
+{
+	const struct vb_op_info *info = vb_op_info(data[0]);
+	struct vb_ring_tx *tx = &h->to_us[step->which & 0x80 ? step->which >> 4 & 3 : 0];
+	uint32_t payload, head = split(step, data, &payload), given = step->bytes - head, whole;
+	uint8_t *to;
+
+	whole = head;
+	if (info && info->transport == VB_UD && head + VB_LANE_PATH_BYTES <= VB_RING_HEAD_BYTES_MAX)
+		whole += VB_LANE_PATH_BYTES;
+	to = vb_ring_reserve(tx, whole, payload);
+	if (!to)
+		return;
+	memset(tx->octets, 0xfe, sizeof(tx->octets));
+	memcpy(tx->octets, data, head);
+	memset(to, 0x77, payload);
+	memcpy(to, data + head, given < payload ? given : payload);
+	vb_ring_publish(tx, whole, payload);
+}
+
+/* A frame of lengths that no producer of ours would publish, or a tail that is none. */
+static void peer_rave(struct harness *h, const struct nic_rx_step *step)
+{
+	const struct vb_ring_tx *tx = &h->to_us[step->which & 3];
+
+	if (!h->peer)
+		return;
+	if (step->bytes & 1)
+		atomic_store(&h->from_us[step->which & 3].shared->tail, step->bytes);
+	else
+		atomic_store(&tx->shared->slot[vb_ring_slot_index(tx->head)].mark,
+			     (uint64_t)step->bytes << 48 | (tx->head + 1));
+}
+
+static void peer_die(struct harness *h)
+{
+	if (h->peer && !h->gone) {
+		h->gone = true;
+		vb_peer_gone(h->peer);
+	}
 }
 
 static void nic_make(struct harness *h)
 {
+	static void *export;
 	const struct vb_nic_host host = {
-		.arg = h, .export_memory = export_zeros(), .now_ns = now_ns, .tx = tx,
+		.arg = h, .now_ns = now_ns, .tx = tx,
+		.export_memory = zeros(&export, sizeof(struct vb_export)),
 		.burst_frames_max = burst_frames_max, .frame_bytes_max = frame_bytes_max,
 		.kick = kick, .signal = signal_fd, .unsignal = signal_fd, .lease = lease,
-		.probe_memory = probe_memory,
+		.probe_memory = probe_memory, .reach = NIC_RX_LANES ? reach : NULL,
+		.ring_bell = NIC_RX_LANES ? peer_ignore : NULL,
+		.release = NIC_RX_LANES ? peer_ignore : NULL,
 	};
-	struct vb_gid_entry entry = { .ifindex = 1, .mtu_bytes = 1500 };
+	struct vb_gid_entry entry[2] = { { .ifindex = 1, .mtu_bytes = 1500 },
+					 { .ifindex = 1, .mtu_bytes = 1500 } };
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 32, .max_sge = 2 } };
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1 };
 
-	memcpy(entry.gid, own_gid, VB_GID_BYTES);
+	memcpy(entry[0].gid, own_gid, VB_GID_BYTES);
+	memcpy(entry[1].gid, peer_gid, VB_GID_BYTES);
 	memcpy(ah.grh.dgid.raw, peer_gid, VB_GID_BYTES);
 	vb_check(!vb_nic_create(&h->nic, &host, 1));
-	vb_nic_gids_set(h->nic, &entry, 1);
+	/* A peer's address is an address of this host. */
+	vb_nic_gids_set(h->nic, entry, NIC_RX_LANES ? 2 : 1);
 	vb_check(!vb_ctx_create(h->nic, 0, &h->ctx) && !vb_pd_create(h->ctx, &h->pd));
 	vb_check(!vb_cq_create(h->ctx, CQE_WANTED, NULL, 0, NULL, &h->cq));
 	vb_check(!vb_srq_create(h->pd, &srq, &h->srq) && !vb_ah_create(h->pd, &ah, &h->ah));
@@ -188,7 +323,8 @@ static void qp_make(struct harness *h, unsigned i)
 			 .max_recv_sge = 2, .max_inline_data = 64 },
 	};
 	struct ibv_qp_attr attr = {
-		.port_num = 1, .qkey = NIC_RX_QKEY, .path_mtu = IBV_MTU_512, .dest_qp_num = 0x1234,
+		.port_num = 1, .qkey = NIC_RX_QKEY, .path_mtu = IBV_MTU_512,
+		.dest_qp_num = PEER_QPN,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC,
 		.rq_psn = 0xfffff0, .sq_psn = 0xfffff8, .max_dest_rd_atomic = 3,
@@ -260,6 +396,9 @@ static void mend_address(const struct harness *h, uint8_t *data, const struct vb
 	vb_be32_put(eth + 8, h->mr[which]->ibv.rkey);
 	if (info->headers & VB_H_RETH)
 		vb_be32_put(eth + 12, vb_be32_get(eth + 12) % (2 * AREA_BYTES));
+	/* What was meant to be more than a path MTU is to be more than one here. */
+	if (NIC_RX_LANES && (info->headers & VB_H_RETH) && vb_be32_get(eth + 12) >= PATH_MTU)
+		vb_be32_put(eth + 12, vb_be32_get(eth + 12) * (VB_LANE_MTU_BYTES / PATH_MTU));
 }
 
 static void mend(const struct harness *h, uint8_t *data, uint32_t bytes, unsigned what,
@@ -279,13 +418,17 @@ static void mend(const struct harness *h, uint8_t *data, uint32_t bytes, unsigne
 		put_psn(data + 9, vb_psn_add(base, (uint32_t)(int8_t)data[11] / 4));
 	if ((what & MEND_ADDRESS) && info && bytes >= info->header_bytes + 4u) {
 		mend_address(h, data, info);
-		if (info->headers & VB_H_DETH)
+		if (info->headers & VB_H_DETH) {
 			vb_be32_put(data + VB_BTH_BYTES, NIC_RX_QKEY);
+			vb_be32_put(data + VB_BTH_BYTES + 4, PEER_QPN);
+		}
 	}
 }
 
 static void arrive(struct harness *h)
 {
+	if (NIC_RX_LANES)
+		vb_nic_lanes_scan(h->nic);
 	if (!h->frames)
 		return;
 	vb_check(vb_nic_rx_try(h->nic));
@@ -312,6 +455,11 @@ static void step_frame(struct harness *h, const struct nic_rx_step *step, const 
 			vb_icrc_put(copy + step->bytes - 4,
 				    vb_icrc_frame(&frame->path, copy, step->bytes, 0));
 	}
+	if (NIC_RX_LANES && h->peer && step->bytes) {
+		peer_send(h, step, copy);
+		free(copy);
+		h->frames--;
+	}
 	if (h->frames == FRAMES_MAX)
 		arrive(h);
 }
@@ -328,7 +476,7 @@ static void step_send(struct harness *h, const struct nic_rx_step *step)
 		sge.length = 8;
 	if (qp->ibv.qp.qp_type == IBV_QPT_UD) {
 		wr.wr.ud.ah = &h->ah->ibv;
-		wr.wr.ud.remote_qpn = 0x1234;
+		wr.wr.ud.remote_qpn = PEER_QPN;
 	}
 	vb_qp_post_send(qp, &wr, &bad);
 }
@@ -354,6 +502,10 @@ static void step_state(struct harness *h, const struct nic_rx_step *step)
 {
 	struct ibv_qp_attr attr = { .qp_state = step->bytes % 7 };
 
+	if (NIC_RX_LANES && step->bytes % 16 == 15) {
+		peer_die(h);
+		return;
+	}
 	vb_qp_modify(h->qp[step->which % NIC_RX_QPS], &attr, IBV_QP_STATE);
 }
 
@@ -384,7 +536,12 @@ static void do_step(struct harness *h, const struct nic_rx_step *step, const uin
 		step_state(h, step);
 		break;
 	case STEP_ARRIVE:
+		peer_read(h);
+		break;
 	case STEP_NOTHING:
+		if (NIC_RX_LANES)
+			peer_rave(h, step);
+		break;
 	case STEP_KINDS:
 		break;
 	}
@@ -400,9 +557,13 @@ static void check_memory(void)
 		       { RECV, RECV_BYTES + 40 }, { GUARD_3, 0 }, { LOCAL, AREA_BYTES / 2 },
 		       { GUARD_4, 0 } };
 
-	for (unsigned i = 0; i < VB_ARRAY_LEN(closed); i++)
-		for (uint32_t at = closed[i].from; at < AREA_BYTES; at++)
-			vb_check(area(closed[i].which)[at] == 0x5a + closed[i].which);
+	/* All octets are equal if each equals the next. */
+	for (unsigned i = 0; i < VB_ARRAY_LEN(closed); i++) {
+		const uint8_t *at = area(closed[i].which) + closed[i].from;
+
+		vb_check(*at == 0x5a + closed[i].which);
+		vb_check(!memcmp(at, at + 1, AREA_BYTES - closed[i].from - 1));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -426,6 +587,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			at += step.bytes;
 	}
 	arrive(&h);
+	peer_read(&h);
 	unmake(&h);
 	check_memory();
 	return 0;
