@@ -313,6 +313,13 @@ bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data)
 	return true;
 }
 
+uint32_t vb_rc_ack(struct vb_resp *resp, uint32_t *psn)
+{
+	*psn = vb_psn_add(resp->epsn, VB_PSN_MASK);
+	resp->ack_owed = false;
+	return (uint32_t)ack_syndrome(resp) << 24 | resp->msn;
+}
+
 void vb_rc_response_fault(struct vb_resp *resp, const struct vb_pkt *pkt)
 {
 	/* What was promised cannot be kept: everything from this PSN on is refused. */

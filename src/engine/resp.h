@@ -112,9 +112,26 @@ static inline bool vb_resp_owes(const struct vb_resp *resp)
 	return resp->ack_owed || resp->nak_owed || resp->done != resp->tail;
 }
 
+/* Is an ACK all that is owed? */
+static inline bool vb_resp_owes_ack_only(const struct vb_resp *resp)
+{
+	return resp->ack_owed && !resp->nak_owed && resp->done == resp->tail;
+}
+
 struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp);
 void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos);
 bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data);
+
+/*
+ * Is what is owed an ACK and nothing else? Then vb_rc_ack() is the short way to it: the AETH as a
+ * word, and its PSN.
+ */
+static inline bool vb_rc_owes_ack(const struct vb_resp *resp)
+{
+	return resp->ack_owed && !resp->nak_owed && resp->done == resp->tail;
+}
+
+uint32_t vb_rc_ack(struct vb_resp *resp, uint32_t *psn);
 
 /* The data of the response in hand cannot be read: NAK it instead. */
 void vb_rc_response_fault(struct vb_resp *resp, const struct vb_pkt *pkt);

@@ -34,6 +34,21 @@ static enum put put(struct vb_lane *lane, struct vb_pkt *pkt, const struct vb_pa
 	return PUT;
 }
 
+/* Most of what a responder owes is a plain ACK; false if there is no room. */
+static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
+{
+	uint8_t *out = lane->tx.octets;
+	uint32_t aeth, psn;
+
+	if (!vb_ring_reserve(&lane->tx, VB_BTH_BYTES + sizeof(aeth), 0))
+		return false;
+	aeth = vb_rc_ack(&qp->resp, &psn);
+	vb_bth_put(out, VB_OP_RC_ACK, false, VB_PKEY_DEFAULT, qp->dqpn, false, psn);
+	vb_be32_put(out + VB_BTH_BYTES, aeth);
+	vb_ring_publish(&lane->tx, VB_BTH_BYTES + sizeof(aeth), 0);
+	return true;
+}
+
 /* What the responder owes; false if there is no room. */
 static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 {
@@ -46,10 +61,9 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 		struct vb_pkt pkt;
 		bool data;
 
-		if (resp->done != resp->tail)
-			before = vb_resp_pos_get(resp);
-		else if (!vb_ring_reserve(&lane->tx, VB_PKT_HEADER_BYTES_MAX, 0))
-			return false; /* for an ACK or NAK one slot is enough */
+		if (vb_rc_owes_ack(resp))
+			return put_ack(qp, lane);
+		before = vb_resp_pos_get(resp);
 		vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
 		payload.count = payload.bytes = 0;
 		if (!vb_rc_response(resp, &pkt, &data))
@@ -77,15 +91,55 @@ static void fault(struct vb_qp *qp, const struct vb_req_pos *before, enum ibv_wc
 
 enum step { SENT, NOTHING, FULL };
 
+/* A packet that is a whole message: no struct in between. */
+static enum put put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb_wqe *wqe,
+			 const struct vb_segment *seg, bool ackreq)
+{
+	const struct vb_op_info *info = vb_op_info(seg->opcode);
+	bool se = (wqe->flags & IBV_SEND_SOLICITED) && vb_wqe_takes_recv(wqe);
+	uint8_t *to = vb_ring_reserve(&lane->tx, info->header_bytes, seg->bytes);
+	uint8_t *out = lane->tx.octets;
+
+	if (!to)
+		return NO_ROOM;
+	vb_bth_put(out, seg->opcode, se, VB_PKEY_DEFAULT, qp->dqpn, ackreq, seg->psn);
+	out += VB_BTH_BYTES;
+	if (info->headers & VB_H_RETH) {
+		vb_reth_put(out, wqe->remote.va, wqe->remote.rkey, wqe->bytes);
+		out += VB_RETH_BYTES;
+	}
+	if (info->headers & VB_H_IMM)
+		memcpy(out, &wqe->imm_be, sizeof(wqe->imm_be));
+	if (wqe->flags & IBV_SEND_INLINE)
+		memcpy(to, wqe->data, seg->bytes);
+	else if (seg->bytes && !vb_payload_put(qp, wqe, seg, to))
+		return NO_DATA;
+	vb_ring_publish(&lane->tx, info->header_bytes, seg->bytes);
+	return PUT;
+}
+
+static enum put put_segment(struct vb_qp *qp, struct vb_lane *lane, const struct vb_wqe *wqe,
+			    const struct vb_segment *seg, bool ackreq, const struct vb_path *path)
+{
+	struct vb_payload payload;
+	struct vb_pkt pkt;
+
+	if (wqe->only && !path && !(vb_op_info(seg->opcode)->headers & VB_H_IETH))
+		return put_only(qp, lane, wqe, seg, ackreq);
+	vb_pkt_fill_request(qp, wqe, seg, ackreq, &pkt);
+	payload.count = payload.bytes = 0;
+	if (!vb_wqe_is_fetch(wqe) && !vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload))
+		return NO_DATA;
+	return put(lane, &pkt, &payload, path);
+}
+
 /* The next packet of the requester; path: of a datagram. */
 static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struct vb_path *path)
 {
 	struct vb_req *req = &qp->req;
 	struct vb_req_pos before = req->pos;
 	const struct vb_wqe *wqe;
-	struct vb_payload payload;
 	struct vb_segment seg;
-	struct vb_pkt pkt;
 	enum put done;
 	bool ackreq;
 
@@ -96,13 +150,7 @@ static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struc
 		fault(qp, &before, (enum ibv_wc_status)wqe->fault);
 		return NOTHING;
 	}
-	vb_pkt_fill_request(qp, wqe, &seg, ackreq, &pkt);
-	payload.count = payload.bytes = 0;
-	if (!vb_wqe_is_fetch(wqe) && !vb_payload_gather(qp, wqe, seg.offset, seg.bytes, &payload)) {
-		fault(qp, &before, IBV_WC_LOC_PROT_ERR);
-		return NOTHING;
-	}
-	done = put(lane, &pkt, &payload, path);
+	done = put_segment(qp, lane, wqe, &seg, ackreq, path);
 	if (done == NO_ROOM) {
 		req->pos = before;
 		return FULL;

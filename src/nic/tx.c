@@ -270,6 +270,15 @@ bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offs
 	return true;
 }
 
+bool vb_payload_put(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_segment *seg,
+		    uint8_t *to)
+{
+	struct vb_payload payload;
+
+	return vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload) &&
+	       vb_payload_copy(to, &payload);
+}
+
 /* --- what the responder owes --- */
 
 bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_payload *payload)
@@ -445,18 +454,32 @@ static void transmit_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 	while (more && vb_lane_is_next(qp));
 }
 
+/* Has sending left nothing behind: no failure, no event to tell, and a clock where one is due? */
+static bool is_settled(const struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+
+	return vb_qp_state(qp) == IBV_QPS_RTS && !req->fault && !qp->resp.broken &&
+	       !qp->drain_event && vb_rc_deadline_ns(req) == VB_NEVER_NS &&
+	       (atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) != VB_NEVER_NS ||
+		req->una_psn == req->top_psn);
+}
+
 void vb_qp_transmit_locked(struct vb_qp *qp)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);
 
 	if (state < IBV_QPS_RTR)
 		return;
-	if (qp->peer)
+	if (qp->peer) {
 		vb_lane_transmit(qp, state);
-	else if (qp->ibv.qp.qp_type == IBV_QPT_UD)
+		if (is_settled(qp))
+			return;
+	} else if (qp->ibv.qp.qp_type == IBV_QPT_UD) {
 		transmit_datagrams(qp, state);
-	else
+	} else {
 		transmit_wire(qp, state);
+	}
 	if (qp->resp.broken && state != IBV_QPS_ERR)
 		vb_qp_fail_locked(qp);
 	vb_qp_after_locked(qp, vb_req_settle(&qp->req));

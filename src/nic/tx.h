@@ -20,6 +20,10 @@ bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offs
 /* Where the data of the READ response pkt lies; false: the key does not allow it (any more). */
 bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_payload *payload);
 
+/* Gather and copy a segment's payload, which is not inline; false: a key or memory forbids it. */
+bool vb_payload_put(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_segment *seg,
+		    uint8_t *to);
+
 /* Copy it together; false: a part of it is not mapped any more. */
 bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload);
 

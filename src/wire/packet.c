@@ -105,10 +105,8 @@ static uint8_t *extended_emit(uint8_t *out, unsigned headers, const struct vb_pk
 		out += 4;
 	}
 	if (headers & VB_H_RETH) {
-		vb_be64_put(out, pkt->va);
-		vb_be32_put(out + 8, pkt->rkey);
-		vb_be32_put(out + 12, pkt->dma_bytes);
-		out += 16;
+		vb_reth_put(out, pkt->va, pkt->rkey, pkt->dma_bytes);
+		out += VB_RETH_BYTES;
 	}
 	if (headers & VB_H_ATOMIC) {
 		vb_be64_put(out, pkt->va);

@@ -13,9 +13,11 @@
 #include <stdint.h>
 
 #include "wire/aeth.h"
+#include "wire/bytes.h"
 #include "wire/opcode.h"
 
 #define VB_ICRC_BYTES 4
+#define VB_RETH_BYTES 16
 #define VB_FRAME_BYTES_MIN (VB_BTH_BYTES + VB_ICRC_BYTES)
 #define VB_FRAME_BYTES_MAX 65507      /* what one IPv4 UDP datagram can carry */
 #define VB_PKT_HEADER_BYTES_MAX 44    /* BTH, XRCETH, AtomicETH */
@@ -103,6 +105,22 @@ static inline void vb_pkt_begin(struct vb_pkt *pkt, uint32_t dqpn, uint16_t pkey
 	pkt->tver = pkt->pad = 0;
 	pkt->pkey = pkey;
 	pkt->dqpn = dqpn;
+}
+
+/* A BTH without flags but the solicited event and the request for an acknowledgement. */
+static inline void vb_bth_put(uint8_t *out, uint8_t opcode, bool se, uint16_t pkey, uint32_t dqpn,
+			      bool ackreq, uint32_t psn)
+{
+	vb_be32_put(out, (uint32_t)opcode << 24 | (uint32_t)se << 23 | pkey);
+	vb_be32_put(out + 4, dqpn & 0xffffff);
+	vb_be32_put(out + 8, (uint32_t)ackreq << 31 | (psn & 0xffffff));
+}
+
+static inline void vb_reth_put(uint8_t *out, uint64_t va, uint32_t rkey, uint32_t dma_bytes)
+{
+	vb_be64_put(out, va);
+	vb_be32_put(out + 8, rkey);
+	vb_be32_put(out + 12, dma_bytes);
 }
 
 /* A verdict in words: "short", "version", ... */
