@@ -43,13 +43,13 @@ struct vb_ring_slot {
 
 /* All zero at first. */
 struct vb_ring_shared {
-	/* The consumer's: slots before `tail` are free. */
+	/* The consumer's: slots before `tail` are free; and from when on it heeds `direct`. */
 	_Alignas(VB_RING_LINE_BYTES) _Atomic uint32_t tail;
+	_Atomic uint32_t heeds_direct;
 	/* The producer's: set while it waits for room, so that the consumer rings when it moves. */
 	_Alignas(VB_RING_LINE_BYTES) _Atomic uint32_t wants_room;
-	/* The producer's: accesses to the consumer's memory that it began and ended. */
-	_Alignas(VB_RING_LINE_BYTES) _Atomic uint32_t direct_begun;
-	_Atomic uint32_t direct_ended;
+	/* The producer's: odd while it reaches into the consumer's memory by itself. */
+	_Alignas(VB_RING_LINE_BYTES) _Atomic uint32_t direct;
 	_Alignas(4096) struct vb_ring_slot slot[VB_RING_SLOTS];
 	_Alignas(4096) uint8_t data[VB_RING_DATA_BYTES];
 };

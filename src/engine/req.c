@@ -52,6 +52,14 @@ void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
 	req->tail++;
 }
 
+void vb_req_done_directly(struct vb_req *req)
+{
+	vb_check(req->head == req->tail);
+	req->tail++;
+	req->pos.next++;
+	vb_req_complete_head(req, IBV_WC_SUCCESS);
+}
+
 static uint32_t in_flight(const struct vb_req *req)
 {
 	return (req->pos.next_psn - req->una_psn) & VB_PSN_MASK;

@@ -89,6 +89,12 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn);
 void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe);
 
 /*
+ * A freshly written work request was carried out without a packet: complete it. Everything before
+ * it must be complete. Takes no PSN, so that neither side's numbers know of it.
+ */
+void vb_req_done_directly(struct vb_req *req);
+
+/*
  * The next packet, false if there is none to be sent now. Moves pos; the caller who cannot send it
  * puts back the pos from before. ackreq: whether the packet should ask for an acknowledgement.
  */

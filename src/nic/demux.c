@@ -53,6 +53,7 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 
 	if (vb_qp_state(qp) == IBV_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = true;
+		vb_export_qp_locked(qp);
 		vb_qp_event(qp, IBV_EVENT_COMM_EST);
 	}
 	switch (qp->ibv.qp.qp_type) {

@@ -23,8 +23,10 @@ struct vb_export_key {
 	_Atomic uint64_t base;	 /* where that octet is */
 	_Atomic uint32_t access; /* IBV_ACCESS_* */
 	_Atomic int32_t shared;	 /* the fd through which the memory can be mapped, -1: none */
-	_Atomic uint64_t shared_offset;
-	uint64_t reserved;
+	_Atomic uint64_t shared_offset; /* of `base` in that file */
+	_Atomic uint32_t shared_id;	/* tells one such region from the next that has its key */
+	/* Octets at both ends that lie on pages which the file does not have. */
+	_Atomic uint16_t shared_skip, shared_cut;
 };
 
 struct vb_export_qp {
@@ -39,14 +41,30 @@ struct vb_export_qp {
 struct vb_export {
 	uint32_t magic, version;
 	uint32_t pid;
+	uint64_t nonce_address; /* where the owner has a copy of `nonce` that nobody shares */
 	_Alignas(64) _Atomic uint32_t sleep_epoch; /* odd: ring the bell */
-	_Alignas(64) uint64_t nonce; /* whoever reads it here by process_vm_readv() may do so */
+	_Alignas(64) uint64_t nonce; /* whoever finds it at nonce_address has found the owner */
 	_Alignas(4096) struct vb_export_qp qp[VB_SLOTS_PER_NIC_MAX][VB_INDICES];
 	_Alignas(4096) struct vb_export_key key[VB_MRS_MAX];
 };
 
 #define VB_EXPORT_MAGIC 0x76627870u
 #define VB_EXPORT_VERSION 1u
+
+/*
+ * A key is 7 random bits, 17 bits of place in the table, 8 random bits: the low octet last, since
+ * ibv_inc_rkey() counts there.
+ */
+#define VB_KEY_PLACE_BITS 17
+#define VB_KEY_PLACE_SHIFT 8
+#define VB_KEY_PLACE_MASK ((1u << VB_KEY_PLACE_BITS) - 1)
+
+_Static_assert(1 << VB_KEY_PLACE_BITS == VB_MRS_MAX, "the place bits are the number of regions");
+
+static inline uint32_t vb_key_place(uint32_t key)
+{
+	return key >> VB_KEY_PLACE_SHIFT & VB_KEY_PLACE_MASK;
+}
 
 /* A region, as an entry said it was at one moment. */
 struct vb_export_region {

@@ -155,18 +155,19 @@ enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64
 	return vb_guard_copy(to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
 }
 
-static bool do_atomic(uint64_t *at, const struct vb_pkt *pkt, enum vb_kind kind, uint64_t *orig)
+bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint64_t compare,
+		       uint64_t *orig)
 {
 	struct vb_guard guard;
 
 	if (!vb_guard_enter(&guard))
 		return false;
 	if (kind == VB_K_FETCH_ADD) {
-		*orig = __atomic_fetch_add(at, pkt->swap_add, __ATOMIC_SEQ_CST);
+		*orig = __atomic_fetch_add(at, swap_add, __ATOMIC_SEQ_CST);
 	} else {
-		uint64_t expected = pkt->compare;
+		uint64_t expected = compare;
 
-		__atomic_compare_exchange_n(at, &expected, pkt->swap_add, false, __ATOMIC_SEQ_CST,
+		__atomic_compare_exchange_n(at, &expected, swap_add, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
 		*orig = expected;
 	}
@@ -185,6 +186,7 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 	if (!at)
 		return VB_BAD_ACCESS;
 	/* An address that is aligned remotely may lie askew here (zero-based, iova). */
-	ok = ((uintptr_t)at & 7) == 0 && do_atomic((uint64_t *)at, pkt, kind, orig);
+	ok = ((uintptr_t)at & 7) == 0 &&
+	     vb_atomic_guarded((uint64_t *)at, kind, pkt->swap_add, pkt->compare, orig);
 	return ok ? VB_OK : VB_BAD_MEMORY;
 }

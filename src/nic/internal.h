@@ -110,6 +110,13 @@ void vb_keys_fini(struct vb_keys *keys);
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 		   uint64_t bytes, unsigned access);
 
+/*
+ * Compare-and-swap or fetch-and-add on application memory, which is aligned: atomic against any
+ * other of this host's (host.c). False: the memory is gone.
+ */
+bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint64_t compare,
+		       uint64_t *orig);
+
 /* --- timers (timer.c) --- */
 struct vb_timer {
 	uint64_t at_ns; /* UINT64_MAX: not in the heap */

@@ -34,6 +34,7 @@ enum {
 
 	VB_PEERS_MAX = 4096,  /* slots of this host that we exchange shared memory with */
 	VB_HOT_MAX = 16,      /* rings that are looked at in every poll */
+	VB_DIRECT_MAPS = 16,  /* regions of a peer's that a lane keeps mapped */
 
 	VB_COMP_VECTORS = 8,
 };

@@ -13,16 +13,6 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                  \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
 
-/*
- * A key is 7 random bits, 17 bits of place in the table, 8 random bits: the low octet last, since
- * ibv_inc_rkey() counts there.
- */
-#define PLACE_BITS 17
-#define PLACE_SHIFT 8
-#define PLACE_MASK ((1u << PLACE_BITS) - 1)
-
-_Static_assert(1 << PLACE_BITS == VB_MRS_MAX, "the key's place bits are the number of regions");
-
 void vb_keys_init(struct vb_keys *keys)
 {
 	vb_lock_init(&keys->lock);
@@ -35,7 +25,7 @@ void vb_keys_fini(struct vb_keys *keys)
 
 static struct vb_export_key *entry_of(struct vb_nic *nic, uint32_t key)
 {
-	return &nic->export->key[key >> PLACE_SHIFT & PLACE_MASK];
+	return &nic->export->key[vb_key_place(key)];
 }
 
 /* The only way an entry is changed; see vb_export_key_read(). The keys' lock is held. */
@@ -79,11 +69,11 @@ static int key_add(struct vb_nic *nic, struct vb_mr *mr)
 		return ENOMEM;
 	}
 	do
-		place = ++keys->next & PLACE_MASK;
+		place = ++keys->next & VB_KEY_PLACE_MASK;
 	while (!place || VB_EXPORT_GET(nic->export->key[place].key)); /* so that no key is 0 */
 	keys->count++;
 	mr->ibv.lkey = mr->ibv.rkey =
-		(random & ~(PLACE_MASK << PLACE_SHIFT)) | place << PLACE_SHIFT;
+		(random & ~(VB_KEY_PLACE_MASK << VB_KEY_PLACE_SHIFT)) | place << VB_KEY_PLACE_SHIFT;
 	entry_fill(&nic->export->key[place], mr);
 	vb_lock_drop(&keys->lock);
 	return 0;

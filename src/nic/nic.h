@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "base/frame.h"
 #include "base/lock.h"
@@ -67,6 +68,19 @@ struct vb_nic_host {
 	int (*reach)(void *arg, uint16_t own_slot, uint16_t slot);
 	void (*ring_bell)(void *arg, struct vb_peer *peer);
 	void (*release)(void *arg, struct vb_peer *peer);
+	/*
+	 * One-sided operations on the memory of a peer's process (direct.h); all four or none.
+	 * vm_write, vm_read: move the octets of these pieces to or from an address there, in
+	 * ascending order and the last octets last; true if all were moved. map: a part of a file
+	 * that the peer's process has open, to read and write; NULL if that is not to be had.
+	 */
+	bool (*vm_write)(void *arg, struct vb_peer *peer, uint64_t address,
+			 const struct iovec *iov, unsigned count);
+	bool (*vm_read)(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
+			unsigned count);
+	void *(*map)(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes);
+	void (*unmap)(void *arg, void *memory, uint64_t bytes);
+
 	bool no_wire; /* what cannot go through shared memory shall not be connected */
 
 	/* Lease a further slot: 0 or a positive errno. */

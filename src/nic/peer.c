@@ -63,6 +63,7 @@ static struct vb_peer *peer_make(struct vb_nic *nic)
 		peer->lane[i].peer = peer;
 		vb_lock_init(&peer->lane[i].tx_lock);
 		vb_lock_init(&peer->lane[i].rx_lock);
+		vb_lock_init(&peer->lane[i].direct.lock);
 	}
 	return peer;
 }
@@ -124,6 +125,7 @@ void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		vb_lock_take(&peer->lane[i].tx_lock);
 		vb_ring_tx_init(&peer->lane[i].tx, &area->lane[i]);
 		vb_lock_drop(&peer->lane[i].tx_lock);
+		vb_direct_reset(&peer->lane[i]);
 	}
 	atomic_store_explicit(&peer->has_tx, true, memory_order_release);
 }
@@ -137,7 +139,11 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
 		vb_lock_drop(&peer->lane[i].rx_lock);
 	}
-	atomic_store_explicit(&peer->has_rx, true, memory_order_release);
+	/* Whoever revokes something from now on finds these rings, and waits for their producer. */
+	atomic_store(&peer->has_rx, true);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < VB_RING_LANES; i++)
+		atomic_store(&area->lane[i].heeds_direct, 1);
 }
 
 /* Those that we can send to already. */
@@ -467,6 +473,7 @@ void vb_nic_quiesce(struct vb_nic *nic)
 		for (unsigned k = 0; k < VB_RING_LANES; k++) {
 			vb_lock_take(&peer->lane[k].rx_lock);
 			vb_lock_drop(&peer->lane[k].rx_lock);
+			vb_direct_settle(&peer->lane[k]);
 		}
 	}
 }
@@ -502,6 +509,7 @@ void vb_peer_drop(struct vb_peer *peer)
 
 	if (atomic_fetch_sub(&peer->refs, 1) != 1)
 		return;
+	vb_direct_forget(peer);
 	nic->host.release(nic->host.arg, peer);
 	atomic_store(&peer->has_tx, false);
 	atomic_store(&peer->has_rx, false);
@@ -528,8 +536,10 @@ static void slot_fail(struct vb_slot *slot, struct vb_peer *peer)
 		if (!qp)
 			continue;
 		vb_lock_take(&qp->lock);
-		if (qp->peer == peer)
+		if (qp->peer == peer) {
+			vb_export_qp_locked(qp);
 			vb_qp_transmit_locked(qp);
+		}
 		vb_lock_drop(&qp->lock);
 	}
 }
@@ -581,6 +591,7 @@ void vb_peers_fini(struct vb_nic *nic)
 	for (unsigned i = 0; i < atomic_load(&nic->peer_count); i++) {
 		struct vb_peer *peer = peer_nth(nic, i);
 
+		vb_direct_forget(peer);
 		if (nic->host.release)
 			nic->host.release(nic->host.arg, peer);
 		for (unsigned k = 0; k < VB_RING_LANES; k++) {

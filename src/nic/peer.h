@@ -18,6 +18,7 @@
  */
 
 #include "base/ring.h"
+#include "nic/direct.h"
 #include "nic/export.h"
 #include "nic/nic.h"
 
@@ -42,9 +43,12 @@ struct vb_lane {
 	_Atomic uint32_t waiters;	       /* their number */
 	_Atomic uint32_t stuck_tail;	       /* where the consumer was then */
 
+	_Alignas(VB_RING_LINE_BYTES) struct vb_direct direct;
+
 	_Alignas(VB_RING_LINE_BYTES) vb_lock rx_lock; /* the right to consume; outside QP locks */
 	struct vb_ring_rx rx;
 	uint64_t frames; /* taken, and not yet in the NIC's statistics */
+	_Atomic uint32_t unsettled; /* what `direct` was when we waited for it in vain */
 };
 
 struct vb_peer {
@@ -164,7 +168,10 @@ void vb_peers_count(struct vb_nic *nic);
 /* Take all that was there, waiting for whoever else is at it. */
 void vb_lane_drain(struct vb_lane *lane);
 
-/* After this nobody is inside what came by packets before. Holds no lock meanwhile. */
+/*
+ * After this nobody is inside what came by packets before, or in our memory by what was in the
+ * export before. Holds no lock meanwhile.
+ */
 void vb_nic_quiesce(struct vb_nic *nic);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/guard.h"
 #include "nic/ah.h"
+#include "nic/direct.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
 
@@ -164,6 +165,14 @@ static int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe 
 	return 0;
 }
 
+/* Nothing is before it, so it may go into the peer's memory by itself (direct.h). */
+static bool may_go_directly(const struct vb_qp *qp, enum ibv_qp_state state,
+			    const struct vb_wqe *wqe)
+{
+	return qp->req.head == qp->req.tail && qp->peer && wqe->kind != VB_K_SEND &&
+	       qp->req.transport == VB_RC && state == IBV_QPS_RTS;
+}
+
 static bool sq_full(const struct vb_qp *qp)
 {
 	uint32_t released = atomic_load_explicit(&qp->sq_released, memory_order_acquire);
@@ -198,10 +207,14 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 			*bad = wr;
 			break;
 		}
-		vb_req_commit(&qp->req, wqe);
+		if (may_go_directly(qp, state, wqe) && vb_direct_try(qp, wqe, wr->next))
+			vb_req_done_directly(&qp->req);
+		else
+			vb_req_commit(&qp->req, wqe);
 	}
 	if (state >= IBV_QPS_RTS && qp->peer) {
-		vb_qp_transmit_locked(qp);
+		if (qp->req.pos.next != qp->req.tail)
+			vb_qp_transmit_locked(qp);
 	} else if (state >= IBV_QPS_RTS) {
 		qp->now_ns = vb_nic_now_ns(qp->nic);
 		if (state != IBV_QPS_RTS || vb_req_urgent(&qp->req, qp->now_ns))

@@ -32,6 +32,8 @@ struct vb_qp {
 	struct vb_lane *lane_waits; /* has no room for us: we are in its queue (its tx_lock) */
 	struct vb_qp *lane_next;
 	uint64_t lane_stuck_ns; /* UD: since when */
+	unsigned exported;	/* what its entry in the export grants: IBV_ACCESS_REMOTE_* */
+	uint64_t direct_ns;	/* of the last post that might have been one of a stream (direct.c) */
 	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
 	struct ibv_qp_cap cap;
 	int sq_sig_all;
@@ -117,6 +119,13 @@ void vb_qp_unbind_locked(struct vb_qp *qp);
 
 /* Neither clock nor pacing nor room in a ring finds it any more; packets must not either. */
 void vb_qp_silence(struct vb_qp *qp);
+
+/*
+ * Bring what peers are told of the QP up to date, after its state or rights changed (export.c).
+ * True if something was revoked: whoever promised that to the application calls vb_nic_quiesce().
+ */
+bool vb_export_qp_locked(struct vb_qp *qp);
+void vb_export_qp_hide(struct vb_qp *qp); /* it is about to vanish */
 
 /* To the error state: flush everything (qp_error.c). */
 void vb_qp_fail_locked(struct vb_qp *qp);

@@ -62,6 +62,7 @@ static void flush_send(struct vb_qp *qp)
 void vb_qp_fail_locked(struct vb_qp *qp)
 {
 	atomic_store(&qp->state, IBV_QPS_ERR);
+	vb_export_qp_locked(qp);
 	flush_send(qp);
 	vb_qp_flush_recv_locked(qp);
 }

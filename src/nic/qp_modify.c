@@ -288,6 +288,7 @@ static void enter(struct vb_qp *qp, const struct plan *plan)
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct plan plan = { .ring = NULL };
+	bool revoked = false;
 	int err;
 
 	vb_lock_take(&qp->lock);
@@ -306,10 +307,13 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		vb_qp_bind_locked(qp, plan.peer, attr->dest_qp_num);
 	configure(qp, mask);
 	enter(qp, &plan);
+	revoked = vb_export_qp_locked(qp);
 	if (plan.to == IBV_QPS_RTS || plan.to == IBV_QPS_SQD)
 		vb_qp_transmit_locked(qp);
 out:
 	vb_lock_drop(&qp->lock);
 	free(plan.ring);
+	if (revoked)
+		vb_nic_quiesce(qp->nic);
 	return err;
 }

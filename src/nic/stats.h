@@ -12,6 +12,7 @@
 #define VB_STAT_LIST(X)                                                                           \
 	X(RX_FRAMES, "rx_frames")                                                                 \
 	X(RX_LANE_FRAMES, "rx_shared_memory_frames")                                              \
+	X(DIRECT_OPS, "direct_operations")                                                        \
 	X(TX_FRAMES, "tx_frames")                                                                 \
 	X(TX_BURSTS, "tx_bursts")                                                                 \
 	X(TX_FULL, "tx_link_full")                                                                \

@@ -128,7 +128,7 @@ static void what_two_write_lies_on_lines_of_their_own(void **state)
 	static const size_t at[] = {
 		offsetof(struct vb_ring_shared, tail),
 		offsetof(struct vb_ring_shared, wants_room),
-		offsetof(struct vb_ring_shared, direct_begun),
+		offsetof(struct vb_ring_shared, direct),
 		offsetof(struct vb_ring_shared, slot),
 		offsetof(struct vb_ring_shared, data),
 	};
