@@ -16,16 +16,6 @@
 
 enum { NONE = -1, HUPS_PER_TURN = 16 };
 
-/* Where a peer object's memory is; kept for its next use. */
-struct vb_peer_maps {
-	struct vb_peer_maps *next;
-	struct vb_peer *peer;
-	void *tx, *rx, *export;
-	int bell_fd;
-	bool known; /* export and bell are those of nonce's owner */
-	uint64_t nonce;
-};
-
 int vb_peers_open(struct vb_device *dev)
 {
 	struct vb_peers *peers = &dev->peers;
@@ -53,6 +43,8 @@ int vb_peers_open(struct vb_device *dev)
 	export->pid = (uint32_t)getpid();
 	if (getrandom(&export->nonce, sizeof(export->nonce), GRND_NONBLOCK) < 0)
 		export->nonce = vb_now_ns() ^ (uint64_t)getpid() << 40;
+	peers->nonce = export->nonce;
+	export->nonce_address = (uintptr_t)&peers->nonce;
 	return 0;
 close_bell:
 	close(peers->bell_fd);
@@ -68,6 +60,7 @@ static void close_fds(struct vb_peers *peers)
 	for (struct vb_peer_maps *maps = peers->maps; maps; maps = maps->next) {
 		if (maps->bell_fd != NONE)
 			close(maps->bell_fd);
+		vb_direct_part(&maps->direct);
 	}
 	close(peers->hup_fd);
 	close(peers->bell_fd);
@@ -117,6 +110,7 @@ static struct vb_peer_maps *maps_make(struct vb_peers *peers, struct vb_peer *pe
 	if (!maps)
 		return NULL;
 	maps->bell_fd = NONE;
+	vb_direct_meet(&maps->direct, 0);
 	if (vb_shm_reserve(&maps->tx, sizeof(struct vb_ring_area)))
 		goto free_maps;
 	if (vb_shm_reserve(&maps->rx, sizeof(struct vb_ring_area)))
@@ -169,6 +163,7 @@ static int introduce(struct vb_device *dev, struct vb_peer_maps *maps,
 	vb_lock_drop(&dev->peers.bell_lock);
 	maps->nonce = export->nonce;
 	maps->known = true;
+	vb_direct_meet(&maps->direct, peer->pid);
 	return 0;
 }
 
@@ -344,6 +339,7 @@ void vb_peers_release(void *arg, struct vb_peer *peer)
 	vb_shm_blank(maps->rx, sizeof(struct vb_ring_area));
 	vb_shm_blank(maps->export, sizeof(struct vb_export));
 	maps->known = false;
+	vb_direct_part(&maps->direct);
 	vb_lock_take(&dev->peers.bell_lock);
 	if (maps->bell_fd != NONE)
 		close(maps->bell_fd);

@@ -12,10 +12,21 @@
 
 #include "base/lock.h"
 #include "hub/client.h"
+#include "run/direct.h"
 
 struct vb_device;
 struct vb_peer;
-struct vb_peer_maps;
+
+/* Where a peer object's memory is; kept for its next use. */
+struct vb_peer_maps {
+	struct vb_peer_maps *next;
+	struct vb_peer *peer;
+	void *tx, *rx, *export;
+	int bell_fd;
+	bool known; /* export and bell are those of nonce's owner */
+	uint64_t nonce;
+	struct vb_direct_peer direct;
+};
 
 struct vb_peers {
 	bool allowed; /* VERBATIM_LINK and what else is set leave room for shared memory */
@@ -25,6 +36,7 @@ struct vb_peers {
 	int hup_fd;		    /* an epoll set of the peers' bells */
 	int export_fd;
 	void *export;
+	uint64_t nonce; /* a copy of the export's, which only our own memory has */
 	struct vb_peer_maps *maps; /* all there ever were */
 };
 

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/direct.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "nic/peer.h"
+#include "run/cancel.h"
+#include "run/device.h"
+
+/* Up to here /proc/PID/mem is faster, though it copies twice. */
+#define MEM_BYTES_MAX 16384u
+
+enum { NONE = -1, PATH_BYTES = 64, PIECES_MAX = 8 };
+
+/*
+ * The calls themselves: libc's pread and pwrite are places where a thread can be cancelled, and a
+ * lock is held here.
+ */
+static ssize_t mem_read(int fd, void *to, size_t bytes, uint64_t address)
+{
+	return syscall(SYS_pread64, fd, to, bytes, address);
+}
+
+static ssize_t mem_write(int fd, const void *from, size_t bytes, uint64_t address)
+{
+	return syscall(SYS_pwrite64, fd, from, bytes, address);
+}
+
+/* --- who is there --- */
+
+void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid)
+{
+	vb_lock_init(&direct->lock);
+	direct->pid = pid;
+	direct->mem_fd = NONE;
+	atomic_store(&direct->no_calls, false);
+	atomic_store(&direct->state, pid ? VB_DIRECT_UNKNOWN : VB_DIRECT_REFUSED);
+}
+
+void vb_direct_part(struct vb_direct_peer *direct)
+{
+	atomic_store(&direct->state, VB_DIRECT_REFUSED);
+	if (direct->mem_fd != NONE)
+		close(direct->mem_fd);
+	direct->mem_fd = NONE;
+}
+
+/* Is the owner of the export still there, and is it what the descriptor leads to? */
+static bool is_there(const struct vb_direct_peer *direct, const struct vb_export *export)
+{
+	uint64_t nonce;
+
+	return mem_read(direct->mem_fd, &nonce, sizeof(nonce), export->nonce_address) ==
+		       sizeof(nonce) &&
+	       nonce == export->nonce;
+}
+
+static bool mem_open(struct vb_direct_peer *direct, const struct vb_export *export)
+{
+	char path[PATH_BYTES];
+
+	/* Another number means another PID namespace: theirs, or the hub's. */
+	if (export->pid != direct->pid)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/mem", direct->pid);
+	direct->mem_fd = open(path, O_RDWR | O_CLOEXEC);
+	return direct->mem_fd != NONE && is_there(direct, export);
+}
+
+static void find_out(struct vb_direct_peer *direct, const struct vb_export *export)
+{
+	int cancel = vb_cancel_defer();
+
+	vb_lock_take(&direct->lock);
+	if (atomic_load(&direct->state) == VB_DIRECT_UNKNOWN) {
+		if (mem_open(direct, export))
+			atomic_store_explicit(&direct->state, VB_DIRECT_OPEN, memory_order_release);
+		else
+			vb_direct_part(direct);
+	}
+	vb_lock_drop(&direct->lock);
+	vb_cancel_restore(cancel);
+}
+
+/* What leads to the peer's memory; NULL if nothing does. */
+static struct vb_direct_peer *direct_of(struct vb_peer *peer)
+{
+	struct vb_peer_maps *maps = peer->run;
+	struct vb_direct_peer *direct = &maps->direct;
+
+	if (atomic_load_explicit(&direct->state, memory_order_acquire) == VB_DIRECT_UNKNOWN)
+		find_out(direct, peer->export);
+	return atomic_load_explicit(&direct->state, memory_order_acquire) == VB_DIRECT_OPEN
+		       ? direct
+		       : NULL;
+}
+
+/* --- access --- */
+
+static size_t total(const struct iovec *iov, unsigned count)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		bytes += iov[i].iov_len;
+	return bytes;
+}
+
+/*
+ * Within one call the kernel may copy cache lines in any order, and whoever spins on the last octet
+ * must find the others there: so many octets, those on the last line, are copied by themselves.
+ */
+static size_t tail_bytes(uint64_t address, size_t bytes)
+{
+	return vb_min_u64(bytes, ((address + bytes - 1) % VB_RING_LINE_BYTES) + 1);
+}
+
+static bool write_mem(int fd, uint64_t address, const struct iovec *iov, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const uint8_t *from = iov[i].iov_base;
+		size_t bytes = iov[i].iov_len, body = 0;
+
+		if (i + 1 == count)
+			body = bytes - tail_bytes(address, bytes);
+		if (body && mem_write(fd, from, body, address) != (ssize_t)body)
+			return false;
+		if (mem_write(fd, from + body, bytes - body, address + body) !=
+		    (ssize_t)(bytes - body))
+			return false;
+		address += bytes;
+	}
+	return true;
+}
+
+static bool read_mem(int fd, uint64_t address, const struct iovec *iov, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (mem_read(fd, iov[i].iov_base, iov[i].iov_len, address) !=
+		    (ssize_t)iov[i].iov_len)
+			return false;
+		address += iov[i].iov_len;
+	}
+	return true;
+}
+
+/* Where the calls are not permitted they never will be; a fault is a matter of the memory. */
+static bool is_whole(struct vb_direct_peer *direct, ssize_t done, size_t bytes)
+{
+	if (done < 0 && errno != EFAULT && errno != ENOMEM)
+		atomic_store(&direct->no_calls, true);
+	return done == (ssize_t)bytes;
+}
+
+static bool write_call(struct vb_direct_peer *direct, uint64_t address, const struct iovec *iov,
+		       unsigned count, size_t bytes)
+{
+	struct iovec local[PIECES_MAX + 1], remote = { (void *)(uintptr_t)address, bytes };
+	size_t tail = tail_bytes(address, bytes);
+
+	if (count > PIECES_MAX)
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		local[i] = iov[i];
+	if (tail < local[count - 1].iov_len) {
+		local[count - 1].iov_len -= tail;
+		local[count] = (struct iovec){
+			(uint8_t *)local[count - 1].iov_base + local[count - 1].iov_len, tail
+		};
+		count++;
+	}
+	return is_whole(direct,
+			process_vm_writev((pid_t)direct->pid, local, count, &remote, 1, 0), bytes);
+}
+
+static bool read_call(struct vb_direct_peer *direct, uint64_t address, const struct iovec *iov,
+		      unsigned count, size_t bytes)
+{
+	struct iovec remote = { (void *)(uintptr_t)address, bytes };
+
+	return is_whole(direct, process_vm_readv((pid_t)direct->pid, iov, count, &remote, 1, 0),
+			bytes);
+}
+
+bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
+		     unsigned count)
+{
+	struct vb_direct_peer *direct = direct_of(peer);
+	size_t bytes = total(iov, count);
+
+	if (!direct)
+		return false;
+	if (bytes <= MEM_BYTES_MAX)
+		return write_mem(direct->mem_fd, address, iov, count);
+	/* The PID is that of the process as long as its memory is there. */
+	return !atomic_load_explicit(&direct->no_calls, memory_order_relaxed) &&
+	       is_there(direct, peer->export) && write_call(direct, address, iov, count, bytes);
+}
+
+bool vb_direct_read(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
+		    unsigned count)
+{
+	struct vb_direct_peer *direct = direct_of(peer);
+	size_t bytes = total(iov, count);
+
+	if (!direct)
+		return false;
+	if (bytes <= MEM_BYTES_MAX)
+		return read_mem(direct->mem_fd, address, iov, count);
+	return !atomic_load_explicit(&direct->no_calls, memory_order_relaxed) &&
+	       read_call(direct, address, iov, count, bytes) && is_there(direct, peer->export);
+}
+
+/* --- mapping --- */
+
+/* Files that their owner could exchange for a device or a disk's are not what we write to. */
+static bool is_memory(int file, uint64_t end)
+{
+	struct stat st;
+
+	return fcntl(file, F_GET_SEALS) >= 0 && fstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_size >= 0 && (uint64_t)st.st_size >= end;
+}
+
+/* The pages that hold some octets. */
+static uint64_t page_part(uint64_t offset)
+{
+	return offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static void *file_map(int file, uint64_t offset, uint64_t bytes)
+{
+	uint64_t part = page_part(offset);
+	void *at;
+
+	if (offset + bytes < bytes || !is_memory(file, offset + bytes))
+		return NULL;
+	at = mmap(NULL, bytes + part, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+		  (off_t)(offset - part));
+	if (at == MAP_FAILED)
+		return NULL;
+	madvise(at, bytes + part, MADV_DONTFORK);
+	return (uint8_t *)at + part;
+}
+
+void *vb_direct_map(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes)
+{
+	struct vb_direct_peer *direct = direct_of(peer);
+	int cancel = vb_cancel_defer(), fd;
+	char path[PATH_BYTES];
+	void *at = NULL;
+
+	if (direct) {
+		snprintf(path, sizeof(path), "/proc/%u/fd/%d", direct->pid, file);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		/* As long as its memory is there, the PID is that of the process. */
+		if (fd != NONE && is_there(direct, peer->export))
+			at = file_map(fd, offset, bytes);
+		if (fd != NONE)
+			close(fd);
+	}
+	vb_cancel_restore(cancel);
+	return at;
+}
+
+void vb_direct_unmap(void *arg, void *memory, uint64_t bytes)
+{
+	uint64_t part = page_part((uintptr_t)memory);
+
+	munmap((uint8_t *)memory - part, bytes + part);
+}

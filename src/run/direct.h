@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_DIRECT_H
+#define VB_RUN_DIRECT_H
+
+/*
+ * Reaching into the memory of another process, for nic/direct.h.
+ *
+ * Small accesses go through /proc/PID/mem: opened once, the descriptor stands for that address
+ * space, so permission is checked then and not at each call (which makes it the fastest way up to
+ * some pages), and whatever becomes of the PID, it never leads into another program's memory. Large
+ * ones go by process_vm_writev and process_vm_readv, which copy once instead of twice.
+ *
+ * Whether any of that is permitted (Yama, seccomp, PID namespaces, PR_SET_DUMPABLE) is found out
+ * when it is wanted first: who we find must have the number that the peer's export tells of, in
+ * memory of its own.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/lock.h"
+
+struct vb_export;
+struct vb_peer;
+
+/* What a peer has for it. */
+struct vb_direct_peer {
+	vb_lock lock; /* finding out */
+	_Atomic int state; /* enum vb_direct_state */
+	_Atomic bool no_calls; /* process_vm_* are refused */
+	uint32_t pid;
+	int mem_fd;
+};
+
+enum vb_direct_state { VB_DIRECT_UNKNOWN, VB_DIRECT_OPEN, VB_DIRECT_REFUSED };
+
+/* For a peer object that is new; pid: who the hub says that it is, 0 for nobody. */
+void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid);
+
+/* Nobody uses it any more, or we are a forked child: close what is open. */
+void vb_direct_part(struct vb_direct_peer *direct);
+
+/* For struct vb_nic_host; arg: the device. */
+bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
+		     unsigned count);
+bool vb_direct_read(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
+		    unsigned count);
+void *vb_direct_map(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes);
+void vb_direct_unmap(void *arg, void *memory, uint64_t bytes);
+
+#endif
