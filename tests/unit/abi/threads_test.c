@@ -148,7 +148,7 @@ static void *poll_and_post(void *arg)
 	return NULL;
 }
 
-static void *wait_for_event(void *arg)
+static void *__attribute__((unused)) wait_for_event(void *arg)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -175,11 +175,14 @@ static void threads_may_be_cancelled(void **state)
 		pthread_join(thread, &result);
 		assert_ptr_equal(result, PTHREAD_CANCELED);
 	}
+#ifndef __SANITIZE_THREAD__
+	/* It does not watch what a thread does that is cancelled in poll(): locks, among others. */
 	pthread_create(&thread, NULL, wait_for_event, channel);
 	usleep(1000);
 	pthread_cancel(thread);
 	pthread_join(thread, &result);
 	assert_ptr_equal(result, PTHREAD_CANCELED);
+#endif
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 	run(alone);
 }
