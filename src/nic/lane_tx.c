@@ -177,10 +177,24 @@ static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 	return step != FULL;
 }
 
+/* What would have kept it from leaving, had anybody been there. */
+static enum ibv_wc_status own_fault(struct vb_qp *qp, const struct vb_wqe *wqe,
+				    const struct vb_segment *seg)
+{
+	struct vb_payload payload;
+
+	if (wqe->fault)
+		return (enum ibv_wc_status)wqe->fault;
+	return vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload) ? IBV_WC_SUCCESS
+									     : IBV_WC_LOC_PROT_ERR;
+}
+
 /* There is nobody any more: an RC fails at once, what others send is lost as on any wire. */
 static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	struct vb_req *req = &qp->req;
+	struct vb_req_pos before = req->pos;
+	enum ibv_wc_status status;
 	struct vb_segment seg;
 	bool ackreq;
 
@@ -193,8 +207,13 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 		}
 		return;
 	}
-	while (vb_req_next(req, &seg, &ackreq))
-		;
+	for (; vb_req_next(req, &seg, &ackreq); before = req->pos) {
+		status = own_fault(qp, vb_sq_at(&req->sq, before.next), &seg);
+		if (status != IBV_WC_SUCCESS) {
+			fault(qp, &before, status);
+			break;
+		}
+	}
 	vb_req_complete_sent(req);
 }
 
