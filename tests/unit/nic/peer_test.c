@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Peers: how they end and are followed by others, who is looked at, and whose bell is rung. */
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "lanes_fixture.h"
+#include "wire/bytes.h"
+
+static struct vb_qp *a, *b; /* of side 0, of side 1 */
+
+static void pair_make(enum ibv_qp_type type)
+{
+	a = qp_make(&side[0], type);
+	b = qp_make(&side[1], type);
+	qp_connect(a, b);
+}
+
+static void pair_drop(void)
+{
+	qp_drop(a);
+	qp_drop(b);
+}
+
+static struct vb_peer *peer_of(struct side *s, const struct side *other)
+{
+	return vb_peer_find(s->nic, s->slot, other->slot);
+}
+
+/* Side 1 dies, and side 0 hears of it. */
+static void death(void)
+{
+	struct vb_peer *peer = peer_of(&side[0], &side[1]);
+
+	assert_non_null(peer);
+	side_die(&side[1]);
+	vb_peer_gone(peer);
+}
+
+/* --- the end of a peer --- */
+
+static void what_was_outstanding_fails_at_once(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	for (unsigned i = 0; i < 3; i++)
+		qp_recv(&side[1], b, 50 + i, 0, 100);
+	for (unsigned i = 0; i < 3; i++)
+		qp_recv(&side[0], a, 60 + i, 0, 100);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	vb_nic_lanes_scan(side[1].nic);
+	/* It answered the first and sent something of its own, and died then. */
+	assert_int_equal(qp_send(&side[1], b, 9, 100), 0);
+	assert_int_equal(qp_send(&side[0], a, 2, 100), 0);
+	assert_int_equal(qp_send(&side[0], a, 3, 100), 0);
+	death();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[0].cq, 60, IBV_WC_SUCCESS);
+	assert_wc(side[0].cq, 2, IBV_WC_RETRY_EXC_ERR);
+	assert_wc(side[0].cq, 3, IBV_WC_WR_FLUSH_ERR);
+	assert_wc(side[0].cq, 61, IBV_WC_WR_FLUSH_ERR);
+	assert_wc(side[0].cq, 62, IBV_WC_WR_FLUSH_ERR);
+	assert_no_wc(side[0].cq);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_ERR);
+	/* And nothing more comes. */
+	assert_int_equal(qp_send(&side[0], a, 4, 100), 0);
+	assert_wc(side[0].cq, 4, IBV_WC_WR_FLUSH_ERR);
+	lanes_now_ns += 1000000000;
+	vb_nic_turn(side[0].nic);
+	vb_nic_lanes_scan(side[0].nic);
+	assert_no_wc(side[0].cq);
+	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
+	pair_drop();
+}
+
+/* Nothing was outstanding: nothing fails, before something is posted. */
+static void an_idle_connection_fails_when_it_is_used(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	qp_recv(&side[0], a, 60, 0, 100);
+	death();
+	assert_no_wc(side[0].cq);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_RTS);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_wc(side[0].cq, 60, IBV_WC_WR_FLUSH_ERR);
+	pair_drop();
+}
+
+static void one_that_only_receives_is_left_alone(void **state)
+{
+	a = qp_make(&side[0], IBV_QPT_RC);
+	b = qp_make(&side[1], IBV_QPT_RC);
+	assert_int_equal(qp_step(a, IBV_QPS_INIT, 0), 0);
+	assert_int_equal(qp_step(a, IBV_QPS_RTR, b->ibv.qp.qp_num), 0);
+	qp_ready(b, a->ibv.qp.qp_num);
+	qp_recv(&side[0], a, 60, 0, 100);
+	assert_int_equal(qp_send(&side[1], b, 1, 100), 0);
+	death();
+	assert_wc(side[0].cq, 60, IBV_WC_SUCCESS);
+	assert_no_wc(side[0].cq);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_RTR);
+	pair_drop();
+}
+
+/* Being drained, it has begun nothing that could fail; what was queued does once it may go. */
+static void a_drained_queue_fails_when_it_goes_on(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	assert_int_equal(qp_step(a, IBV_QPS_SQD, 0), 0);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	death();
+	assert_no_wc(side[0].cq);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_SQD);
+	assert_int_equal(qp_step(a, IBV_QPS_RTS, 0), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
+	pair_drop();
+}
+
+static void what_is_unreliable_is_lost_without_a_word(void **state)
+{
+	pair_make(IBV_QPT_UC);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	death();
+	assert_int_equal(qp_send(&side[0], a, 2, 100000), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[0].cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_RTS);
+	pair_drop();
+}
+
+/* But a fault of one's own is one, whoever is there. */
+static void one_s_own_faults_are_told_all_the_same(void **state)
+{
+	struct ibv_sge sge = sge_of(&side[0], 0, 100);
+	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	pair_make(IBV_QPT_UC);
+	death();
+	sge.length = (1u << 31) + 1;
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_SQE);
+	assert_int_equal(qp_step(a, IBV_QPS_RTS, 0), 0);
+	sge.length = 100;
+	sge.lkey ^= 0x100;
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_LOC_PROT_ERR);
+	pair_drop();
+}
+
+static void who_waits_for_room_at_the_dead_is_let_go(void **state)
+{
+	struct vb_qp *c, *d;
+
+	pair_make(IBV_QPT_RC);
+	c = qp_make(&side[0], IBV_QPT_UC);
+	d = qp_make(&side[1], IBV_QPT_UC);
+	qp_connect(c, d);
+	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
+		assert_int_equal(qp_send(&side[0], a, i, 8), 0);
+	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
+		assert_int_equal(qp_send(&side[0], c, 1000 + i, 8), 0);
+	assert_int_equal(atomic_load(&side[0].nic->waiters), 2);
+	for (unsigned i = 0; i < VB_RING_SLOTS; i++)
+		assert_wc(side[0].cq, 1000 + i, IBV_WC_SUCCESS);
+	death();
+	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_wc(side[0].cq, 0, IBV_WC_RETRY_EXC_ERR);
+	for (unsigned i = 1; i < VB_RING_SLOTS + 1; i++)
+		assert_wc(side[0].cq, i, IBV_WC_WR_FLUSH_ERR);
+	assert_wc(side[0].cq, 1000 + VB_RING_SLOTS, IBV_WC_SUCCESS);
+	qp_drop(c);
+	qp_drop(d);
+	pair_drop();
+}
+
+/* A process that says it is gone and goes on writing does not keep us. */
+static void *write_on(void *arg)
+{
+	struct vb_peer *peer = peer_of(&side[1], &side[0]);
+	struct vb_ring_tx *tx = &peer->lane[0].tx;
+	_Atomic bool *stop = arg;
+
+	while (!atomic_load(stop)) {
+		if (vb_ring_reserve(tx, 12, 0)) {
+			memset(tx->octets, 0xff, 12);
+			vb_ring_publish(tx, 12, 0);
+		}
+	}
+	return NULL;
+}
+
+static void one_who_writes_on_does_not_keep_us(void **state)
+{
+	_Atomic bool stop = false;
+	pthread_t thread;
+
+	pair_make(IBV_QPT_RC);
+	assert_int_equal(pthread_create(&thread, NULL, write_on, &stop), 0);
+	for (unsigned i = 0; i < 1000; i++)
+		vb_nic_lanes_scan(side[0].nic);
+	alarm(60);
+	death();
+	alarm(0);
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
+	pair_drop();
+}
+
+/* --- those that come after --- */
+
+static void assert_exchange(struct side *s, struct vb_qp *from, struct side *t, struct vb_qp *to)
+{
+	qp_recv(t, to, 71, 0, 1000);
+	assert_int_equal(qp_send(s, from, 72, 1000), 0);
+	settle();
+	assert_wc(s->cq, 72, IBV_WC_SUCCESS);
+	assert_wc(t->cq, 71, IBV_WC_SUCCESS);
+	assert_no_wc(s->cq);
+	assert_no_wc(t->cq);
+}
+
+static void the_slot_s_next_owner_is_another_peer(void **state)
+{
+	struct vb_peer *peer;
+	struct side *heir;
+	struct vb_qp *c, *d;
+
+	pair_make(IBV_QPT_RC);
+	peer = a->peer;
+	death();
+	assert_null(peer_of(&side[0], &side[1]));
+	heir = side_make(side[1].slot, 5000);
+	c = qp_make(&side[0], IBV_QPT_RC);
+	d = qp_make(heir, IBV_QPT_RC);
+	qp_connect(c, d);
+	assert_non_null(c->peer);
+	assert_ptr_not_equal(c->peer, peer);
+	assert_exchange(&side[0], c, heir, d);
+	/* The old one lives as long as QPs know it, and fails them. */
+	assert_int_equal(side[0].releases, 0);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
+	qp_drop(a);
+	assert_int_equal(side[0].releases, 1);
+	assert_exchange(&side[0], c, heir, d);
+	qp_drop(c);
+	qp_drop(d);
+	qp_drop(b);
+	assert_int_equal(side[0].releases, 1);
+}
+
+/* Its successor is there before we hear of its end. */
+static void a_successor_may_come_before_the_news(void **state)
+{
+	struct vb_peer *peer;
+	struct side *heir;
+	struct vb_qp *c, *d;
+
+	pair_make(IBV_QPT_RC);
+	peer = a->peer;
+	side_die(&side[1]);
+	vb_peer_unlist(peer);
+	heir = side_make(side[1].slot, 5000);
+	c = qp_make(&side[0], IBV_QPT_RC);
+	d = qp_make(heir, IBV_QPT_RC);
+	qp_connect(c, d);
+	assert_ptr_not_equal(c->peer, peer);
+	assert_exchange(&side[0], c, heir, d);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	assert_no_wc(side[0].cq);
+	vb_peer_gone(peer);
+	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_ptr_equal(peer_of(&side[0], heir), c->peer);
+	assert_exchange(&side[0], c, heir, d);
+	qp_drop(c);
+	qp_drop(d);
+	pair_drop();
+}
+
+static void peer_objects_are_used_again(void **state)
+{
+	struct vb_peer *peer;
+
+	for (unsigned i = 0; i < 5; i++) {
+		struct side *heir = i ? side_make(SLOT_FIRST + 1, 1000 * i) : &side[1];
+
+		a = qp_make(&side[0], IBV_QPT_RC);
+		b = qp_make(heir, IBV_QPT_RC);
+		qp_connect(a, b);
+		assert_exchange(&side[0], a, heir, b);
+		peer = a->peer;
+		qp_drop(a);
+		qp_drop(b);
+		assert_int_equal(side[0].releases, i);
+		side_die(heir);
+		vb_peer_gone(peer);
+		assert_int_equal(side[0].releases, i + 1);
+		/* Nothing is to be held, and nothing to be ended twice. */
+		assert_false(vb_peer_hold(peer));
+		vb_peer_gone(peer);
+		assert_int_equal(side[0].releases, i + 1);
+	}
+	assert_int_equal(atomic_load(&side[0].nic->peer_count), 1);
+}
+
+/* The process died between being found and being held: the QP goes by wire, and hears nothing. */
+static void nobody_is_bound_to_the_dead(void **state)
+{
+	struct vb_peer *peer;
+
+	pair_make(IBV_QPT_RC);
+	peer = a->peer;
+	assert_int_equal(qp_step(a, IBV_QPS_RESET, 0), 0);
+	death();
+	vb_qp_bind_locked(a, peer, b->ibv.qp.qp_num);
+	assert_null(a->peer);
+	/* Or it was another's by then. */
+	side_make(SLOT_FIRST + 2, 300);
+	qp_drop(b);
+	b = qp_make(&side[2], IBV_QPT_RC);
+	qp_connect(a, b);
+	assert_ptr_equal(a->peer, peer);
+	assert_int_equal(qp_step(a, IBV_QPS_RESET, 0), 0);
+	vb_qp_bind_locked(a, peer, (SLOT_FIRST + 1) << VB_INDEX_BITS | 7);
+	assert_null(a->peer);
+	assert_int_equal(atomic_load(&peer->refs), 1);
+	pair_drop();
+}
+
+/* A datagram that waited at the dead goes where the slot's next owner is. */
+static void datagrams_do_not_wait_for_the_dead(void **state)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_sge sge = sge_of(&side[0], 0, 8);
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct vb_ah *ah;
+	struct side *heir;
+	struct vb_qp *c;
+
+	pair_make(IBV_QPT_UD);
+	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+	wr.wr.ud.ah = &ah->ibv;
+	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	for (unsigned i = 0; i < VB_RING_SLOTS + 3; i++)
+		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	assert_non_null(a->lane_waits);
+	death();
+	assert_null(a->lane_waits);
+	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(side[0].releases, 1);
+	/* Nobody could be reached, so they went by wire, like any to nobody. */
+	assert_int_equal(side[0].wire, 3);
+	lanes_now_ns += 200000000;
+	heir = side_make(side[1].slot, 5000);
+	c = qp_make(heir, IBV_QPT_UD);
+	qp_ready(c, 0);
+	qp_recv(heir, c, 5, 0, 100);
+	wr.wr.ud.remote_qpn = c->ibv.qp.qp_num;
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	settle();
+	assert_wc(heir->cq, 5, IBV_WC_SUCCESS);
+	assert_int_equal(vb_ah_destroy(ah), 0);
+	qp_drop(c);
+	pair_drop();
+}
+
+static void there_is_no_peer_of_no_slot(void **state)
+{
+	assert_null(vb_peer_get(side[0].nic, SLOT_FIRST, 7));
+	pair_make(IBV_QPT_RC);
+	assert_null(vb_peer_get(side[0].nic, SLOT_FIRST + 5, 7));
+	assert_null(vb_peer_get(side[0].nic, SLOT_FIRST, VB_SLOTS));
+	assert_null(vb_peer_find(side[0].nic, SLOT_FIRST, 7));
+	assert_non_null(vb_peer_get(side[0].nic, SLOT_FIRST, 7));
+	assert_ptr_equal(vb_peer_get(side[0].nic, SLOT_FIRST, 7),
+			 vb_peer_find(side[0].nic, SLOT_FIRST, 7));
+	pair_drop();
+}
+
+/* --- who is looked at --- */
+
+enum { OTHERS = VB_HOT_MAX + 4 };
+
+static struct vb_qp *here[OTHERS], *there[OTHERS];
+
+static void others_make(void)
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		struct side *s = side_make((uint16_t)(SLOT_FIRST + 2 + i), 100 + i);
+
+		here[i] = qp_make(&side[0], IBV_QPT_RC);
+		there[i] = qp_make(s, IBV_QPT_RC);
+		qp_connect(here[i], there[i]);
+	}
+}
+
+static void others_drop(void)
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		qp_drop(here[i]);
+		qp_drop(there[i]);
+	}
+}
+
+/* More rings in use than are looked at in every poll: all are heard, by polls alone. */
+static void all_are_heard(void **state)
+{
+	others_make();
+	for (unsigned round = 0; round < 10; round++) {
+		unsigned got = 0;
+
+		for (unsigned i = 0; i < OTHERS; i++) {
+			qp_recv(&side[0], here[i], i, 0, 100);
+			assert_int_equal(qp_send(&side[2 + i], there[i], i, 100), 0);
+		}
+		for (unsigned polls = 0; got < OTHERS; polls++) {
+			assert_true(polls < 10000);
+			got += vb_nic_lanes_poll(side[0].nic);
+		}
+		settle();
+		for (unsigned i = 0; i < OTHERS; i++)
+			assert_wc(side[2 + i].cq, i, IBV_WC_SUCCESS);
+		for (unsigned i = 0; i < OTHERS; i++) {
+			struct ibv_wc wc;
+
+			assert_int_equal(vb_cq_poll(side[0].cq, 1, &wc), 1);
+		}
+	}
+	assert_int_equal(atomic_load(&side[0].nic->hot_count), VB_HOT_MAX);
+	others_drop();
+}
+
+/* One whose messages never end does not drown those of others. */
+static void nobody_is_drowned_by_others_traffic(void **state)
+{
+	struct ibv_wc wc;
+	unsigned polls;
+
+	others_make();
+	for (unsigned i = 0; i < VB_HOT_MAX; i++) {
+		qp_recv(&side[0], here[0], 0, 0, 100);
+		assert_int_equal(qp_send(&side[2], there[0], 0, 100), 0);
+		settle();
+		while (vb_cq_poll(side[0].cq, 1, &wc))
+			;
+	}
+	qp_recv(&side[0], here[1], 7777, 0, 100);
+	assert_int_equal(qp_send(&side[3], there[1], 1, 100), 0);
+	for (polls = 0; polls < 100000; polls++) {
+		bool found = false;
+
+		qp_recv(&side[0], here[0], 0, 0, 100);
+		assert_int_equal(qp_send(&side[2], there[0], 0, 100), 0);
+		assert_true(vb_nic_lanes_poll(side[0].nic) > 0);
+		vb_nic_lanes_scan(side[2].nic);
+		while (vb_cq_poll(side[2].cq, 1, &wc))
+			;
+		while (vb_cq_poll(side[0].cq, 1, &wc))
+			found |= wc.wr_id == 7777;
+		if (found)
+			break;
+	}
+	assert_true(polls < 10000);
+	settle();
+	others_drop();
+}
+
+/* --- bells --- */
+
+static void a_sleeper_is_rung_for_once(void **state)
+{
+	pair_make(IBV_QPT_UC);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_int_equal(side[1].bells, 0);
+	settle();
+	for (unsigned i = 1; i <= 3; i++) {
+		assert_true(vb_nic_asleep(side[1].nic));
+		for (unsigned k = 0; k < 4; k++)
+			assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+		vb_nic_lanes_scan(side[0].nic);
+		assert_int_equal(side[1].bells, i);
+		vb_nic_awake(side[1].nic);
+		assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+		settle();
+		assert_int_equal(side[1].bells, i);
+	}
+	pair_drop();
+}
+
+static void nobody_sleeps_over_frames(void **state)
+{
+	pair_make(IBV_QPT_UC);
+	assert_true(vb_nic_asleep(side[1].nic));
+	vb_nic_awake(side[1].nic);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_false(vb_nic_asleep(side[1].nic));
+	vb_nic_awake(side[1].nic);
+	settle();
+	assert_true(vb_nic_asleep(side[1].nic));
+	vb_nic_awake(side[1].nic);
+	/* To be awake twice changes nothing: others would take it for sleep. */
+	vb_nic_awake(side[1].nic);
+	assert_int_equal(atomic_load(&side[1].nic->export->sleep_epoch) % 2, 0);
+	pair_drop();
+}
+
+/* As if the other had lain down while we published, and each had just missed the other. */
+static void lie_down_unseen(struct side *s)
+{
+	atomic_fetch_or(&s->nic->export->sleep_epoch, 1);
+}
+
+static void a_missed_sleeper_is_rung_for_later(void **state)
+{
+	pair_make(IBV_QPT_UC);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	lie_down_unseen(&side[1]);
+	assert_int_equal(side[1].bells, 0);
+	/* Before it sleeps itself ... */
+	assert_true(vb_nic_asleep(side[0].nic));
+	assert_int_equal(side[1].bells, 1);
+	vb_nic_awake(side[0].nic);
+	vb_nic_awake(side[1].nic);
+	settle();
+	/* ... or when it polls. */
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	lie_down_unseen(&side[1]);
+	for (unsigned i = 0; i < 200; i++)
+		vb_nic_lanes_poll(side[0].nic);
+	assert_int_equal(side[1].bells, 2);
+	vb_nic_awake(side[1].nic);
+	settle();
+	pair_drop();
+}
+
+/* Where traffic goes both ways, the very next poll sees it. */
+static void the_next_poll_rings_for_a_friend(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	assert_exchange(&side[0], a, &side[1], b);
+	assert_exchange(&side[1], b, &side[0], a);
+	qp_recv(&side[1], b, 1, 0, 8);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	lie_down_unseen(&side[1]);
+	vb_nic_lanes_poll(side[0].nic);
+	assert_int_equal(side[1].bells, 1);
+	vb_nic_awake(side[1].nic);
+	settle();
+	pair_drop();
+}
+
+/* --- peers out of their mind --- */
+
+static void assert_peer_is_given_up(void)
+{
+	/* By the clock, at the latest. */
+	for (unsigned i = 0; i < 2; i++) {
+		lanes_now_ns += 20000000;
+		vb_nic_turn(side[0].nic);
+		vb_nic_lanes_scan(side[0].nic);
+	}
+	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_ERR);
+	/* It keeps nobody awake. */
+	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_true(vb_nic_asleep(side[0].nic));
+	vb_nic_awake(side[0].nic);
+	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
+}
+
+static void a_producer_of_nonsense_is_as_good_as_dead(void **state)
+{
+	struct vb_ring_tx *tx;
+
+	pair_make(IBV_QPT_RC);
+	tx = &peer_of(&side[1], &side[0])->lane[b->ibv.qp.qp_num % VB_RING_LANES].tx;
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	atomic_store(&tx->shared->slot[0].mark, 0xffull << 56 | 1);
+	assert_int_equal(vb_nic_lanes_scan(side[0].nic), 0);
+	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_MALFORMED), 1);
+	assert_peer_is_given_up();
+	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_MALFORMED), 1);
+	pair_drop();
+}
+
+static void a_consumer_of_nonsense_is_as_good_as_dead(void **state)
+{
+	struct vb_ring_shared *shared;
+
+	pair_make(IBV_QPT_RC);
+	shared = a->lane_tx->tx.shared;
+	for (unsigned i = 0; i < VB_RING_SLOTS + 3; i++)
+		assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_int_equal(atomic_load(&side[0].nic->waiters), 1);
+	atomic_store(&shared->tail, 0x1000);
+	assert_peer_is_given_up();
+	pair_drop();
+}
+
+static void datagrams_to_one_out_of_its_mind_are_lost(void **state)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_sge sge = sge_of(&side[0], 0, 8);
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct vb_ring_shared *shared;
+	struct vb_ah *ah;
+
+	pair_make(IBV_QPT_UD);
+	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+	wr.wr.ud.ah = &ah->ibv;
+	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
+	for (unsigned i = 0; i < VB_RING_SLOTS; i++)
+		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	shared = peer_of(&side[0], &side[1])->lane[a->ibv.qp.qp_num % VB_RING_LANES].tx.shared;
+	atomic_store(&shared->tail, 0x1000);
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
+		assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 1);
+	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(vb_ah_destroy(ah), 0);
+	pair_drop();
+}
+
+/* Its own QPs may be as foul as they like: frames for others' QPs are dropped and counted. */
+static void frames_that_are_none_are_counted(void **state)
+{
+	struct vb_ring_tx *tx;
+	uint8_t *to;
+
+	pair_make(IBV_QPT_RC);
+	tx = &peer_of(&side[1], &side[0])->lane[0].tx;
+	for (unsigned head = 0; head <= VB_RING_HEAD_BYTES_MAX; head++) {
+		to = vb_ring_reserve(tx, head, 100);
+		assert_non_null(to);
+		memset(tx->octets, 0xc3, head);
+		vb_ring_publish(tx, head, 100);
+	}
+	/* Right in all but its version; for no QP; and an ACK with a payload. */
+	for (unsigned i = 0; i < 3; i++) {
+		to = vb_ring_reserve(tx, 16, 8);
+		memset(tx->octets, 0, 16);
+		tx->octets[0] = i == 2 ? VB_OP_RC_ACK : VB_OP_RC_SEND_ONLY;
+		tx->octets[1] = i == 0 ? 1 : 0;
+		vb_be16_put(tx->octets + 2, 0xffff);
+		vb_be32_put(tx->octets + 4, i == 1 ? 77 : a->ibv.qp.qp_num);
+		vb_ring_publish(tx, 16, 8);
+	}
+	vb_nic_lanes_scan(side[0].nic);
+	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_MALFORMED),
+			 VB_RING_HEAD_BYTES_MAX + 1 + 2);
+	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_NO_QP), 1);
+	assert_false(atomic_load(&peer_of(&side[0], &side[1])->broken));
+	assert_exchange(&side[0], a, &side[1], b);
+	pair_drop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LANES(what_was_outstanding_fails_at_once),
+		LANES(an_idle_connection_fails_when_it_is_used),
+		LANES(one_that_only_receives_is_left_alone),
+		LANES(a_drained_queue_fails_when_it_goes_on),
+		LANES(what_is_unreliable_is_lost_without_a_word),
+		LANES(one_s_own_faults_are_told_all_the_same),
+		LANES(who_waits_for_room_at_the_dead_is_let_go),
+		LANES(one_who_writes_on_does_not_keep_us),
+		LANES(the_slot_s_next_owner_is_another_peer),
+		LANES(a_successor_may_come_before_the_news),
+		LANES(peer_objects_are_used_again),
+		LANES(nobody_is_bound_to_the_dead),
+		LANES(datagrams_do_not_wait_for_the_dead),
+		LANES(there_is_no_peer_of_no_slot),
+		LANES(all_are_heard),
+		LANES(nobody_is_drowned_by_others_traffic),
+		LANES(a_sleeper_is_rung_for_once),
+		LANES(nobody_sleeps_over_frames),
+		LANES(a_missed_sleeper_is_rung_for_later),
+		LANES(the_next_poll_rings_for_a_friend),
+		LANES(a_producer_of_nonsense_is_as_good_as_dead),
+		LANES(a_consumer_of_nonsense_is_as_good_as_dead),
+		LANES(datagrams_to_one_out_of_its_mind_are_lost),
+		LANES(frames_that_are_none_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
