@@ -14,6 +14,9 @@
 #define ACK_DELAY_NS 16777216u /* 4.096 us * 2^12 */
 #define RTO_MIN_NS 4000000u
 
+/* How often a requester on a reliable link looks whether it gets on. */
+#define LOOK_NS 10000000u
+
 uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
 {
 	if (!req->timeout)
@@ -322,6 +325,8 @@ void vb_rc_watch(struct vb_req *req, uint64_t now_ns)
 {
 	req->watched_psn = req->una_psn;
 	req->progress_ns = now_ns;
+	/* A look that comes later than this is late by us: vb_rc_timeout() takes that off. */
+	req->resend_ns = now_ns + LOOK_NS;
 }
 
 enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns)
@@ -330,11 +335,9 @@ enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns)
 		return vb_rc_timeout(req, now_ns);
 	if (req->una_psn == req->top_psn)
 		return VB_REQ_NOTHING;
-	if (req->una_psn != req->watched_psn || unread) {
+	if (req->una_psn != req->watched_psn || unread || req->resend_ns == VB_NEVER_NS) {
 		vb_rc_watch(req, now_ns);
-		req->resend_ns = VB_NEVER_NS; /* whoever calls looks again after a while */
 		return VB_REQ_NOTHING;
 	}
-	req->resend_ns = vb_min_u64(req->resend_ns, now_ns);
 	return vb_rc_timeout(req, now_ns);
 }

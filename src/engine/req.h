@@ -124,8 +124,9 @@ uint64_t vb_rc_deadline_ns(const struct vb_req *req);
 /*
  * The clock of a requester on a reliable link, which runs only now and then. Nothing gets lost
  * there, but the other side may drop what it is not ready for. watch: something is outstanding,
- * from now on. look, a while later: was there any progress since, or is what was sent not even
- * read yet (unread)? If neither, as vb_rc_timeout(); else watch anew.
+ * from now on; vb_rc_deadline_ns() says when to look. look: was there any progress since, or does
+ * something that was sent, by either side, wait to be read (unread)? If neither, as
+ * vb_rc_timeout(); else watch anew.
  */
 void vb_rc_watch(struct vb_req *req, uint64_t now_ns);
 enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns);

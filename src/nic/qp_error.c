@@ -89,32 +89,32 @@ static void tell_drained(struct vb_qp *qp)
 /* Through shared memory: a clock now and then, not one for each packet. */
 static void watch(struct vb_qp *qp)
 {
-	const uint64_t look_ns = 10000000;
-	uint64_t now_ns;
-
 	if (qp->req.una_psn == qp->req.top_psn || qp->req.transport != VB_RC ||
 	    atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) != UINT64_MAX)
 		return;
-	now_ns = vb_nic_now_ns(qp->nic);
-	vb_rc_watch(&qp->req, now_ns);
-	vb_timer_arm(qp->nic, qp, now_ns + look_ns);
+	vb_rc_watch(&qp->req, vb_nic_now_ns(qp->nic));
+	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
 }
 
-/* Has the peer not even read what we sent last? */
-static bool is_unread(struct vb_lane *lane)
+/* Has the peer not even read what we sent last, or we what it has sent? Then it is not silent. */
+static bool is_unread(const struct vb_qp *qp)
 {
+	struct vb_lane *tx = qp->lane_tx;
 	bool unread;
 
-	vb_lock_take(&lane->tx_lock);
-	unread = !vb_ring_tx_is_empty(&lane->tx);
-	vb_lock_drop(&lane->tx_lock);
+	if (atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire) &&
+	    vb_ring_ready(&qp->lane_rx->rx))
+		return true;
+	vb_lock_take(&tx->tx_lock);
+	unread = !vb_ring_tx_is_empty(&tx->tx);
+	vb_lock_drop(&tx->tx_lock);
 	return unread;
 }
 
 static enum vb_req_outcome timeout(struct vb_qp *qp, uint64_t now_ns)
 {
 	if (qp->peer)
-		return vb_rc_look(&qp->req, is_unread(qp->lane_tx), now_ns);
+		return vb_rc_look(&qp->req, is_unread(qp), now_ns);
 	return vb_rc_timeout(&qp->req, now_ns);
 }
 
