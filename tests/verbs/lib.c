@@ -34,6 +34,7 @@ void vt_faults_to_library(void)
 
 int vt_run(const char *name, const struct CMUnitTest *tests, size_t count)
 {
+	cmocka_set_test_filter(getenv("VT_TEST"));
 	if (netns_enter()) {
 		learn_handlers();
 		return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
@@ -255,7 +256,7 @@ static int attr_rts(struct ibv_qp_attr *attr, const struct vt_options *opt)
 	attr->sq_psn = 0xfffff0;
 	if (opt->type != IBV_QPT_RC)
 		return IBV_QP_STATE | IBV_QP_SQ_PSN;
-	attr->timeout = opt->timeout;
+	attr->timeout = opt->timeout & 31;
 	attr->retry_cnt = opt->retry_cnt & 7;
 	attr->rnr_retry = opt->rnr_retry & 7;
 	attr->max_rd_atomic = opt->rd_atomic == 255 ? 0 : opt->rd_atomic;

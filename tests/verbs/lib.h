@@ -52,7 +52,7 @@ struct vt_options {
 	int mr_access;		   /* everything */
 	unsigned qp_access;	   /* everything */
 	enum ibv_mtu mtu;	   /* 1024 */
-	uint8_t timeout;	   /* 14: 67 ms */
+	uint8_t timeout;	   /* 14: 67 ms; a value of 32 means 0: for ever */
 	uint8_t retry_cnt, rnr_retry; /* 7; a value of 8 means 0 */
 	uint8_t rnr_timer;	   /* 1: 10 us */
 	uint8_t rd_atomic;	   /* VT_RD_ATOMIC; a value of 255 means 0 */
@@ -90,7 +90,10 @@ int vt_teardown(void **state);
  */
 void vt_faults_to_library(void);
 
-/* Runs the group in a namespace of its own; where there can be none, skips each test. */
+/*
+ * Runs the group in a namespace of its own; where there can be none, skips each test. VT_TEST in
+ * the environment names those that are to run, with * and ? as wildcards.
+ */
 #define vt_main(tests) vt_run(#tests, tests, sizeof(tests) / sizeof((tests)[0]))
 int vt_run(const char *name, const struct CMUnitTest *tests, size_t count);
 

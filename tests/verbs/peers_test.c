@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "peer.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * Processes of one host, and what becomes of them: they stop, die, fork, execute, by the dozen.
+ * They share memory: what is noticed here without any timeout could not be noticed otherwise, and
+ * so nothing of this depends on how fast anything is.
+ */
+
+/* A QP that waits for ever: no timeout, and no end to RNR. */
+static const struct vt_options patient = { .timeout = 32, .rnr_retry = 7 };
+
+/* One that does not wait at all, or as little as can be asked for: 34 ms. */
+static const struct vt_options hasty = { .timeout = 1, .retry_cnt = 1, .rnr_retry = 7 };
+
+/* --- death --- */
+
+static void the_dead_fail_what_is_outstanding(void **state)
+{
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+
+	vp_pair_open(&p, peer, &patient);
+	vp_exchange(&p, 100, 1);
+	vp_stop(peer); /* so that it reads none of these */
+	for (uint64_t i = 0; i < 50; i++)
+		vt_send(&p.a, &p.b, i);
+	vt_expect_none(p.a.cq);
+	vp_kill(peer);
+	vt_expect(p.a.cq, 0, IBV_WC_RETRY_EXC_ERR);
+	for (uint64_t i = 1; i < 50; i++)
+		vt_expect(p.a.cq, i, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
+	vp_pair_close(&p);
+}
+
+/* Whatever it is that waits. */
+static void the_dead_fail_every_operation(void **state)
+{
+	static const enum ibv_wr_opcode ops[] = {
+		IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_IMM,
+	};
+	enum { OPS = sizeof(ops) / sizeof(ops[0]) };
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p[OPS];
+	struct vt_wr w;
+
+	for (int i = 0; i < OPS; i++)
+		vp_pair_open(&p[i], peer, &patient);
+	vp_stop(peer);
+	/* Behind a SEND, which needs the other side, none can be done without it. */
+	for (int i = 0; i < OPS; i++) {
+		vt_send(&p[i].a, &p[i].b, 1);
+		vt_wr(&w, ops[i], &p[i].a, &p[i].b, 8);
+		w.wr.wr_id = 2;
+		vt_post(&p[i].a, &w);
+	}
+	vp_kill(peer);
+	for (int i = 0; i < OPS; i++) {
+		vt_expect(p[i].a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+		vt_expect(p[i].a.cq, 2, IBV_WC_WR_FLUSH_ERR);
+		vt_expect_none(p[i].a.cq);
+		vp_pair_close(&p[i]);
+	}
+}
+
+/* It takes part, but has no receives: most of the time nothing is under way. */
+static void the_dead_end_an_rnr_wait(void **state)
+{
+	struct vt_options opt = patient;
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+
+	opt.rnr_timer = 31; /* 491 ms */
+	vp_pair_open(&p, peer, &opt);
+	vt_send(&p.a, &p.b, 1);
+	vt_expect_none(p.a.cq);
+	vp_kill(peer);
+	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	vp_pair_close(&p);
+}
+
+/* ibv_post_recv(3): requests stay until a message comes, or the QP fails. */
+static void the_dead_leave_posted_receives(void **state)
+{
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair sends, waits;
+
+	vp_pair_open(&sends, peer, &patient);
+	vp_pair_open(&waits, peer, &patient);
+	vt_recv(&waits.a, 1);
+	vt_recv(&waits.a, 2);
+	vt_send(&sends.a, &sends.b, 3);
+	vp_kill(peer);
+	vt_expect(sends.a.cq, 3, IBV_WC_RETRY_EXC_ERR); /* by now it has been noticed */
+	vt_expect_none(waits.a.cq);
+	assert_int_equal(vt_state(waits.a.qp), IBV_QPS_RTS);
+	vt_send(&waits.a, &waits.b, 4);
+	vt_expect(waits.a.cq, 4, IBV_WC_RETRY_EXC_ERR);
+	vt_expect(waits.a.cq, 1, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(waits.a.cq, 2, IBV_WC_WR_FLUSH_ERR);
+	vt_no_event();
+	vp_pair_close(&sends);
+	vp_pair_close(&waits);
+}
+
+/* What it had sent is there, to the last octet. */
+static void what_the_dead_have_sent_arrives(void **state)
+{
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+
+	vp_pair_open(&p, peer, &patient);
+	vp_fill(&p, 65536, 5);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(vt_recv_at(&p.a, i, 0, 65536), 0);
+	for (uint64_t i = 0; i < 4; i++)
+		vp_send(&p, i, 65536);
+	vp_kill(peer);
+	for (uint64_t i = 0; i < 4; i++)
+		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(p.a.buf, 65536, 5));
+	vp_pair_close(&p);
+}
+
+/* Nobody says that a datagram, or what goes unreliably, was lost. */
+static void the_dead_get_nothing_unreliable(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
+
+	for (int i = 0; i < 2; i++) {
+		struct vt_options opt = { .type = types[i] };
+		struct vp *peer = vp_start(NULL);
+		struct vp_pair p;
+
+		vp_pair_open(&p, peer, &opt);
+		vt_recv(&p.a, 90);
+		vp_stop(peer);
+		vt_send(&p.a, &p.b, 1);
+		vp_kill(peer);
+		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		for (uint64_t n = 2; n < 40; n++) {
+			vt_send(&p.a, &p.b, n);
+			vt_expect(p.a.cq, n, IBV_WC_SUCCESS);
+		}
+		assert_int_equal(vt_state(p.a.qp), IBV_QPS_RTS);
+		vt_expect_none(p.a.cq);
+		vp_pair_close(&p);
+	}
+}
+
+/* Slots come back with new owners; what belonged to the dead does not hear those. */
+static void the_next_owner_of_a_slot_is_somebody_else(void **state)
+{
+	enum { LIVES = 12 };
+	struct vp_pair p[LIVES];
+
+	for (unsigned i = 0; i < LIVES; i++) {
+		struct vp *peer = vp_start(NULL);
+
+		vp_pair_open(&p[i], peer, &patient);
+		vp_exchange(&p[i], 3000, i);
+		vt_recv(&p[i].a, 7);
+		vp_kill(peer);
+	}
+	for (unsigned i = 0; i < LIVES; i++) {
+		vt_send(&p[i].a, &p[i].b, 8);
+		vt_expect(p[i].a.cq, 8, IBV_WC_RETRY_EXC_ERR);
+		vt_expect(p[i].a.cq, 7, IBV_WC_WR_FLUSH_ERR);
+		vp_pair_close(&p[i]);
+	}
+}
+
+/* The QP is used again: a new connection with somebody who lives. */
+static void a_qp_outlives_its_peers(void **state)
+{
+	struct vt_end end;
+	struct vp_pair p;
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct vp *peer = vp_start(NULL);
+
+		if (i == 0) {
+			vp_pair_open(&p, peer, &patient);
+		} else {
+			end = p.a;
+			vp_pair_make(&p, peer, &patient);
+			vt_end_close(&p.a);
+			p.a = end;
+			assert_int_equal(vt_modify(p.a.qp, IBV_QPS_RESET), 0);
+			vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.far_qp.qp_num);
+			assert_int_equal(vp_far_connect(&p), 0);
+		}
+		vp_exchange(&p, 5000, i);
+		vt_send(&p.a, &p.b, 1);
+		vp_kill(peer);
+		vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	}
+	vp_pair_close(&p);
+}
+
+/* --- leaving, forking, executing --- */
+
+/* Who closes the device is gone as well; he need not die for it. */
+static void who_leaves_is_missed(void **state)
+{
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+
+	vp_pair_open(&p, peer, &patient);
+	vt_send(&p.a, &p.b, 1);
+	vp_end(peer);
+	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	vp_pair_close(&p);
+}
+
+/* Children of the other process hold nothing that would hide its end. */
+static void children_do_not_hide_a_death(void **state)
+{
+	for (unsigned executes = 0; executes < 2; executes++) {
+		struct vp_order order = { .what = VP_CHILD, .count = executes };
+		struct vp *peer = vp_start(NULL);
+		struct vp_pair p;
+		pid_t child;
+
+		vp_pair_open(&p, peer, &patient);
+		child = vp_do(peer, &order).pid;
+		assert_true(child > 0);
+		vp_exchange(&p, 40000, executes);
+		vt_send(&p.a, &p.b, 1);
+		vp_kill(peer);
+		vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+		assert_int_equal(kill(child, SIGKILL), 0); /* it was alive */
+		vp_pair_close(&p);
+	}
+}
+
+/* A process that executes another program has left the NIC. */
+static void executing_is_leaving(void **state)
+{
+	struct vp_order order = { .what = VP_EXEC };
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+
+	vp_pair_open(&p, peer, &patient);
+	vt_send(&p.a, &p.b, 1);
+	vp_do(peer, &order);
+	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(waitpid(peer->pid, NULL, WNOHANG), 0); /* it is alive */
+	vp_kill(peer);
+	vp_pair_close(&p);
+}
+
+/* Children of this process, that come and go, disturb nobody. */
+static void children_of_ours_disturb_nobody(void **state)
+{
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+
+	vp_pair_open(&p, peer, &patient);
+	for (unsigned i = 0; i < 10; i++) {
+		pid_t child = fork();
+
+		if (!child && i & 1)
+			execlp("true", "true", NULL);
+		if (!child)
+			_exit(0);
+		vp_exchange(&p, 40000, i);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+	}
+	vp_pair_close(&p);
+	vp_end(peer);
+}
+
+/* --- stopping --- */
+
+/* Longer than all retries: shared memory loses nothing, so there is nothing to give up. */
+static void who_stops_for_long_loses_nothing(void **state)
+{
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+
+	vp_pair_open(&p, peer, &hasty);
+	for (uint64_t i = 0; i < 60; i++)
+		vp_recv(&p, i, 0, 1000);
+	vp_stop(peer);
+	for (uint64_t i = 0; i < 60; i++)
+		vt_send(&p.a, &p.b, i);
+	for (int i = 0; i < 10; i++) /* 600 ms */
+		vt_expect_none(p.a.cq);
+	vp_go_on(peer);
+	for (uint64_t i = 0; i < 60; i++) {
+		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		vp_expect(&p, i, IBV_WC_SUCCESS);
+	}
+	vp_expect_none(&p);
+	vp_exchange(&p, 1000, 3);
+	vp_pair_close(&p);
+	vp_end(peer);
+}
+
+/* Threads of both play, and the other process is stopped at any instant. */
+static void stops_at_any_instant_are_survived(void **state)
+{
+	enum { QPS = 3, ROUNDS = 3000 };
+	struct vp_order ponged = { .what = VP_PONGED };
+	struct ibv_comp_channel *channel[QPS];
+	struct vp *peer = vp_start(NULL);
+	struct vp_pong pong[QPS];
+	struct vp_pair p[QPS];
+	pthread_t thread[QPS];
+
+	for (unsigned i = 0; i < QPS; i++) {
+		struct vp_order begin = { .what = VP_PONG, .count = ROUNDS };
+		struct vt_options opt = hasty;
+
+		opt.channel = channel[i] = ibv_create_comp_channel(vt.ctx);
+		assert_non_null(opt.channel);
+		vp_pair_open(&p[i], peer, &opt);
+		vt_recv(&p[i].a, 0);
+		vp_recv(&p[i], 0, 0, 64);
+		begin.end = p[i].end;
+		vp_do(peer, &begin);
+		pong[i] = (struct vp_pong){ .end = &p[i].a, .channel = channel[i],
+					    .count = ROUNDS, .serves = true };
+		assert_int_equal(pthread_create(&thread[i], NULL, vp_pong, &pong[i]), 0);
+	}
+	for (int i = 0; i < 40; i++) {
+		vt_sleep_ms(i % 4);
+		vp_stop(peer);
+		vt_sleep_ms(i % 10 ? 1 : 100);
+		vp_go_on(peer);
+	}
+	for (unsigned i = 0; i < QPS; i++) {
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+		if (!pong[i].good)
+			fail_msg("a pong ended: %s", ibv_wc_status_str(pong[i].status));
+	}
+	assert_int_equal(vp_do(peer, &ponged).rc, QPS);
+	for (unsigned i = 0; i < QPS; i++) {
+		vp_pair_close(&p[i]);
+		assert_int_equal(ibv_destroy_comp_channel(channel[i]), 0);
+	}
+	vp_end(peer);
+}
+
+/* --- the hub --- */
+
+/* Rings live on without a hub; who comes later finds a new one, and everybody. */
+static void a_hub_may_die(void **state)
+{
+	struct vp *old = vp_start(NULL), *young;
+	struct vp_pair p, q;
+	pid_t hub = vp_hub();
+
+	vp_pair_open(&p, old, &patient);
+	vp_exchange(&p, 100, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(hub > 0);
+		assert_int_equal(kill(hub, SIGKILL), 0);
+		vp_exchange(&p, 60000, i);
+		young = vp_start(NULL);
+		vp_pair_open(&q, young, &patient);
+		vp_exchange(&q, 60000, i);
+		vp_exchange(&p, 60000, i);
+		assert_int_not_equal(vp_hub(), hub);
+		hub = vp_hub();
+		vt_send(&q.a, &q.b, 5);
+		vp_kill(young);
+		vt_expect(q.a.cq, 5, IBV_WC_RETRY_EXC_ERR);
+		vp_pair_close(&q);
+	}
+	vt_send(&p.a, &p.b, 6);
+	vp_kill(old);
+	vt_expect(p.a.cq, 6, IBV_WC_RETRY_EXC_ERR);
+	vp_pair_close(&p);
+}
+
+/* A death is noticed although there is no hub to tell of it. */
+static void a_death_without_a_hub_is_noticed(void **state)
+{
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+	pid_t hub = vp_hub();
+
+	vp_pair_open(&p, peer, &patient);
+	vt_send(&p.a, &p.b, 1);
+	assert_true(hub > 0);
+	vp_stop(peer);
+	assert_int_equal(kill(hub, SIGKILL), 0);
+	vp_kill(peer);
+	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	vp_pair_close(&p);
+}
+
+/* --- many --- */
+
+/* More than what is looked at in every poll. */
+static void many_peers(void **state)
+{
+	enum { PEERS = 20 };
+	struct vp *peer[PEERS];
+	struct vp_pair p[PEERS];
+
+	for (unsigned i = 0; i < PEERS; i++) {
+		peer[i] = vp_start(NULL);
+		vp_pair_open(&p[i], peer[i], &patient);
+	}
+	for (unsigned i = 0; i < 3 * PEERS; i++)
+		vp_exchange(&p[i * 7 % PEERS], 20000, i);
+	/* All at once. */
+	for (unsigned i = 0; i < PEERS; i++) {
+		vt_recv(&p[i].a, 9);
+		vp_send(&p[i], 9, 4000);
+	}
+	for (unsigned i = 0; i < PEERS; i++)
+		vt_expect(p[i].a.cq, 9, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < PEERS; i += 3) {
+		vt_send(&p[i].a, &p[i].b, 10);
+		vp_kill(peer[i]);
+	}
+	for (unsigned i = 0; i < PEERS; i++) {
+		if (i % 3) {
+			vp_expect(&p[i], 9, IBV_WC_SUCCESS);
+			vp_exchange(&p[i], 20000, i);
+		} else {
+			vt_expect(p[i].a.cq, 10, IBV_WC_RETRY_EXC_ERR);
+		}
+		vp_pair_close(&p[i]);
+		if (i % 3)
+			vp_end(peer[i]);
+	}
+}
+
+/* Rings have room for a thousand of these; the others wait for their turn. */
+static void many_qps_share_the_rings(void **state)
+{
+	enum { QPS = 2000 };
+	static struct vp_pair p[QPS];
+	struct vt_options opt = { .timeout = 32, .send_wr = 1, .recv_wr = 1, .sge = 1, .cqe = 4,
+				  .bytes = 64, .inline_bytes = 8 };
+	struct vp *peer = vp_start(NULL);
+
+	for (unsigned i = 0; i < QPS; i++) {
+		vp_pair_open(&p[i], peer, &opt);
+		vt_fill(p[i].a.buf, 8, i);
+		vp_recv(&p[i], i, 0, 64);
+	}
+	vp_stop(peer);
+	for (unsigned i = 0; i < QPS; i++)
+		vt_send(&p[i].a, &p[i].b, i);
+	/* Some of those that wait are not there any more when it is their turn. */
+	for (unsigned i = QPS - 100; i < QPS; i++) {
+		assert_int_equal(ibv_destroy_qp(p[i].a.qp), 0);
+		p[i].a.qp = NULL;
+	}
+	vp_go_on(peer);
+	for (unsigned i = 0; i < QPS - 100; i++) {
+		vt_expect(p[i].a.cq, i, IBV_WC_SUCCESS);
+		vp_expect(&p[i], i, IBV_WC_SUCCESS);
+		assert_true(vp_is_filled(&p[i], 0, 8, i));
+	}
+	vp_kill(peer);
+	for (unsigned i = 0; i < QPS; i++)
+		vp_pair_close(&p[i]);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		vp_test(the_dead_fail_what_is_outstanding),
+		vp_test(the_dead_fail_every_operation),
+		vp_test(the_dead_end_an_rnr_wait),
+		vp_test(the_dead_leave_posted_receives),
+		vp_test(what_the_dead_have_sent_arrives),
+		vp_test(the_dead_get_nothing_unreliable),
+		vp_test(the_next_owner_of_a_slot_is_somebody_else),
+		vp_test(a_qp_outlives_its_peers),
+		vp_test(who_leaves_is_missed),
+		vp_test(children_do_not_hide_a_death),
+		vp_test(executing_is_leaving),
+		vp_test(children_of_ours_disturb_nobody),
+		vp_test(who_stops_for_long_loses_nothing),
+		vp_test(stops_at_any_instant_are_survived),
+		vp_test(a_hub_may_die),
+		vp_test(a_death_without_a_hub_is_noticed),
+		vp_test(many_peers),
+		vp_test(many_qps_share_the_rings),
+	};
+
+	return vp_main(argc, tests);
+}
