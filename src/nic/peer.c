@@ -450,6 +450,7 @@ bool vb_nic_asleep(struct vb_nic *nic)
 	/* Odd, and ordered before the looks at what peers have published. */
 	atomic_fetch_or(&nic->export->sleep_epoch, 1);
 	vb_lock_drop(&nic->sleep_lock);
+	atomic_thread_fence(memory_order_seq_cst);
 	return !has_work(nic);
 }
 

@@ -505,16 +505,33 @@ static void nobody_sleeps_over_frames(void **state)
 	settle();
 	assert_true(vb_nic_asleep(side[1].nic));
 	vb_nic_awake(side[1].nic);
-	/* To be awake twice changes nothing: others would take it for sleep. */
-	vb_nic_awake(side[1].nic);
 	assert_int_equal(atomic_load(&side[1].nic->export->sleep_epoch) % 2, 0);
 	pair_drop();
 }
 
-/* As if the other had lain down while we published, and each had just missed the other. */
+/* As if it had lain down while we published, and each had just missed the other. */
 static void lie_down_unseen(struct side *s)
 {
-	atomic_fetch_or(&s->nic->export->sleep_epoch, 1);
+	assert_false(vb_nic_asleep(s->nic));
+}
+
+/* Of two sleepers in one process, one gets up: the other one's bell must be rung again. */
+static void each_sleeper_is_rung_for(void **state)
+{
+	pair_make(IBV_QPT_UC);
+	assert_true(vb_nic_asleep(side[1].nic));
+	assert_true(vb_nic_asleep(side[1].nic));
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_int_equal(side[1].bells, 1);
+	vb_nic_awake(side[1].nic);
+	vb_nic_lanes_scan(side[1].nic);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_int_equal(side[1].bells, 2);
+	vb_nic_awake(side[1].nic);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_int_equal(side[1].bells, 2);
+	settle();
+	pair_drop();
 }
 
 static void a_missed_sleeper_is_rung_for_later(void **state)
@@ -685,6 +702,7 @@ int main(void)
 		LANES(nobody_is_drowned_by_others_traffic),
 		LANES(a_sleeper_is_rung_for_once),
 		LANES(nobody_sleeps_over_frames),
+		LANES(each_sleeper_is_rung_for),
 		LANES(a_missed_sleeper_is_rung_for_later),
 		LANES(the_next_poll_rings_for_a_friend),
 		LANES(a_producer_of_nonsense_is_as_good_as_dead),
