@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/demux.h"
 
+#include "nic/acks.h"
 #include "nic/peer.h"
 #include "wire/grh.h"
 
@@ -45,6 +46,12 @@ static void responder_failed(struct vb_qp *qp, enum vb_verdict verdict)
 	vb_qp_after_locked(qp, VB_REQ_NOTHING);
 }
 
+static bool completes_recv(const struct vb_op_info *info)
+{
+	return (info->pos & VB_P_LAST) &&
+	       (info->kind == VB_K_SEND || (info->headers & VB_H_IMM));
+}
+
 static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		    const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -59,6 +66,8 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	switch (qp->ibv.qp.qp_type) {
 	case IBV_QPT_RC:
 		result = vb_rc_request(&qp->resp, pkt, info);
+		if (batch->polled && result.outcome <= VB_RESP_OWES && completes_recv(info))
+			vb_ack_message(qp, batch->now_ns);
 		break;
 	case IBV_QPT_UC:
 		result = vb_uc_request(&qp->resp, pkt, info);
@@ -168,8 +177,12 @@ void vb_batch_end(struct vb_batch *batch)
 		batch->touched = qp->touched_next;
 		vb_batch_hold(batch, qp);
 		qp->touched = false;
+		if (batch->polled)
+			vb_ack_hold(qp, batch->now_ns);
 		if (vb_qp_wants_to_send(qp))
 			vb_qp_transmit_locked(qp);
+		if (batch->polled)
+			vb_ack_keep(qp);
 	}
 	vb_batch_hold(batch, NULL);
 }

@@ -14,6 +14,7 @@
 struct vb_batch {
 	struct vb_nic *nic;
 	uint64_t now_ns; /* 0: the way it came runs no clocks */
+	bool polled;	 /* by a thread that will soon do so again (vb_nic_rx_polled) */
 	struct vb_qp *touched;
 	struct vb_qp *locked; /* packets come in runs: keep the lock over a run */
 };

@@ -59,6 +59,8 @@ struct vb_nic {
 	vb_lock held_lock;
 	struct vb_qp *held; /* QPs that pacing holds back */
 	struct vb_timers timers;
+	struct vb_qp *acks; /* QPs whose ACKs wait (rx right) */
+	_Atomic uint64_t acks_due_ns;
 	struct vb_stats stats;
 
 	/* Shared memory (peer.h). peers_lock: peers_free, additions to peers and hot. */

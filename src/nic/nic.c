@@ -65,6 +65,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_keys_init(&nic->keys);
 	vb_peers_init(nic);
 	vb_timers_init(&nic->timers);
+	atomic_store(&nic->acks_due_ns, UINT64_MAX);
 	*out = nic;
 	return 0;
 }

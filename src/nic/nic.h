@@ -129,6 +129,12 @@ int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *a
  */
 void vb_nic_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
 
+/*
+ * The same by an application's thread that polls, and is likely to answer at once: an ACK may wait
+ * for that until the NIC's deadline (vb_nic_deadline_ns), which moves forward for it.
+ */
+void vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
+
 /* The rx right: take it before vb_nic_rx(); destroying a QP takes it for a moment too. */
 bool vb_nic_rx_try(struct vb_nic *nic);
 void vb_nic_rx_drop(struct vb_nic *nic);

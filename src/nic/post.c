@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "nic/acks.h"
 #include "nic/ah.h"
 #include "nic/direct.h"
 #include "nic/qp.h"
@@ -217,6 +218,7 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 			vb_qp_transmit_locked(qp);
 	} else if (state >= IBV_QPS_RTS) {
 		qp->now_ns = vb_nic_now_ns(qp->nic);
+		vb_ack_posted(qp, qp->now_ns);
 		if (state != IBV_QPS_RTS || vb_req_urgent(&qp->req, qp->now_ns))
 			vb_qp_transmit_locked(qp);
 	}

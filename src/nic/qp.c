@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/acks.h"
 #include "nic/peer.h"
 #include "nic/rq.h"
 
@@ -139,6 +140,9 @@ int vb_qp_destroy(struct vb_qp *qp)
 	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */
 	vb_nic_quiesce(qp->nic);
 	vb_qp_silence(qp);
+	vb_lock_take(&qp->nic->rx);
+	vb_ack_forget(qp);
+	vb_lock_drop(&qp->nic->rx);
 	vb_qp_unbind_locked(qp);
 	/* Nobody finds it now; its completions point at it no longer. */
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);

@@ -10,6 +10,15 @@
 #include "nic/internal.h"
 #include "nic/srq.h"
 
+/* An ACK that may wait for something to travel with (acks.h). */
+struct vb_ack {
+	uint64_t came_ns; /* when a message came; 0: the application has posted since */
+	uint64_t due_ns;  /* when the ACK leaves at the latest; 0: none waits */
+	uint8_t quick;	  /* how often in a row the application answered at once */
+	bool listed;
+	struct vb_qp *next; /* in nic->acks (rx right) */
+};
+
 struct vb_qp {
 	union {
 		struct ibv_qp qp;
@@ -45,6 +54,7 @@ struct vb_qp {
 	bool link_full;	  /* a burst was refused: try again by the clock */
 	uint64_t now_ns;  /* of the call that is under way */
 
+	struct vb_ack ack;
 	struct vb_timer timer;
 	_Atomic uint64_t timer_ns; /* a copy of timer.at_ns, to be read without its lock */
 

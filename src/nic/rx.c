@@ -2,6 +2,7 @@
 
 /* The way in from the wire: frames, their ICRC, and whether they come from whom they should. */
 
+#include "nic/acks.h"
 #include "nic/demux.h"
 #include "nic/pair.h"
 #include "wire/icrc.h"
@@ -75,14 +76,24 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 	vb_batch_packet(batch, qp, frame, &pkt, info);
 }
 
-void vb_nic_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned n)
+static void take(struct vb_nic *nic, const struct vb_frame *frames, unsigned n, bool polled)
 {
-	struct vb_batch batch = { .nic = nic, .now_ns = vb_nic_now_ns(nic) };
+	struct vb_batch batch = { .nic = nic, .now_ns = vb_nic_now_ns(nic), .polled = polled };
 
 	vb_stat_add(&nic->stats, VB_STAT_RX_FRAMES, n);
 	for (unsigned i = 0; i < n; i++)
 		take_frame(&batch, &frames[i]);
 	vb_batch_end(&batch);
+}
+
+void vb_nic_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned n)
+{
+	take(nic, frames, n, false);
+}
+
+void vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, unsigned n)
+{
+	take(nic, frames, n, true);
 }
 
 void vb_nic_turn(struct vb_nic *nic)
@@ -95,5 +106,6 @@ void vb_nic_turn(struct vb_nic *nic)
 	vb_lock_take(&nic->rx);
 	while ((qp = vb_timer_take(nic, now_ns)))
 		vb_qp_on_time(qp, now_ns);
+	vb_acks_turn(nic, now_ns);
 	vb_lock_drop(&nic->rx);
 }

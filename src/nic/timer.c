@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "nic/internal.h"
 #include "nic/qp.h"
 
@@ -147,5 +148,5 @@ struct vb_qp *vb_timer_take(struct vb_nic *nic, uint64_t now_ns)
 uint64_t vb_nic_deadline_ns(const struct vb_nic *nic)
 {
 	/* Ordered against what the caller says of its sleep before it asks (run/progress.c). */
-	return atomic_load(&nic->timers.first_ns);
+	return vb_min_u64(atomic_load(&nic->timers.first_ns), atomic_load(&nic->acks_due_ns));
 }

@@ -157,7 +157,7 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 
 	if (!port)
 		return ENODEV;
-	vb_progress_wire(dev);
+	vb_progress_sends(dev);
 	cancel = vb_cancel_defer();
 	rc = vb_link_tx(port->link, burst);
 	vb_cancel_restore(cancel);

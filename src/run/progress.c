@@ -25,6 +25,9 @@
 #define SLICE_NS 100000u
 #define NAP_NS_MAX 1000000u
 
+/* An application that polled so lately is not asleep. */
+#define BUSY_NS 1000000u
+
 /* Shared memory is looked at so long before a thread sleeps: as long as a wake-up takes. */
 #define SPIN_NS 30000u
 
@@ -42,6 +45,13 @@ enum {
 	FD_PORTS,
 	FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX,
 };
+
+static __thread bool is_progress_thread __attribute__((tls_model("initial-exec")));
+
+static void wire_is_used(struct vb_progress *progress)
+{
+	atomic_store_explicit(&progress->wire_quiet, 0, memory_order_relaxed);
+}
 
 /*
  * False if somebody else is at it; *got is the number of frames. polled: the application does so
@@ -66,7 +76,7 @@ static bool take_frames(struct vb_device *dev, bool polled, unsigned *got)
 	}
 	vb_nic_rx_drop(dev->nic);
 	if (*got)
-		vb_progress_wire(dev);
+		wire_is_used(&dev->progress);
 	return true;
 }
 
@@ -81,16 +91,29 @@ static bool turn_if_due(struct vb_device *dev)
 	return true;
 }
 
+/* The application, by one of its threads, looked at the wire or sent something. */
+static void app_was_here(struct vb_progress *progress, uint64_t now_ns, bool expects)
+{
+	atomic_store_explicit(&progress->poll_cpu, sched_getcpu(), memory_order_relaxed);
+	atomic_store_explicit(&progress->poll_ns, now_ns, memory_order_relaxed);
+	atomic_store_explicit(&progress->expects, expects, memory_order_relaxed);
+}
+
 static void take(struct vb_device *dev, bool polled)
 {
+	struct vb_progress *progress = &dev->progress;
 	int cancel = vb_cancel_defer();
+	uint64_t now_ns;
 	unsigned got;
 
 	/* Whoever has the right may be waiting for this very CPU. */
 	if (!take_frames(dev, polled, &got))
 		sched_yield();
-	turn_if_due(dev);
-	atomic_store_explicit(&dev->progress.poll_cpu, sched_getcpu(), memory_order_relaxed);
+	now_ns = vb_now_ns();
+	if (vb_nic_deadline_ns(dev->nic) <= now_ns)
+		vb_nic_turn(dev->nic);
+	if (polled)
+		app_was_here(progress, now_ns, got == 0);
 	vb_cancel_restore(cancel);
 }
 
@@ -114,9 +137,16 @@ void vb_progress_poll(struct vb_device *dev)
 	take(dev, true);
 }
 
-void vb_progress_wire(struct vb_device *dev)
+void vb_progress_sends(struct vb_device *dev)
 {
-	atomic_store_explicit(&dev->progress.wire_quiet, 0, memory_order_relaxed);
+	struct vb_progress *progress = &dev->progress;
+	uint64_t polls = atomic_load_explicit(&progress->polls, memory_order_relaxed);
+
+	wire_is_used(progress);
+	if (is_progress_thread)
+		return;
+	atomic_store_explicit(&progress->polls, polls + 1, memory_order_relaxed);
+	app_was_here(progress, vb_now_ns(), true);
 }
 
 /* --- waking the thread --- */
@@ -280,6 +310,17 @@ static void nap(struct vb_device *dev)
 	progress->nap_ns = vb_min_u64(2 * progress->nap_ns, NAP_NS_MAX);
 }
 
+/* Did the application poll last where this thread runs? */
+static bool polled_here(struct vb_progress *progress)
+{
+	return atomic_load_explicit(&progress->poll_cpu, memory_order_relaxed) == sched_getcpu();
+}
+
+static bool polled_within(struct vb_progress *progress, uint64_t ns)
+{
+	return vb_now_ns() < atomic_load_explicit(&progress->poll_ns, memory_order_relaxed) + ns;
+}
+
 static bool app_is_polling(struct vb_progress *progress)
 {
 	uint64_t before = progress->polls_seen, end_ns;
@@ -290,12 +331,10 @@ static bool app_is_polling(struct vb_progress *progress)
 	/* Rings are cheap to look at: it has, and will again; a nap later we know better. */
 	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) >= WIRE_QUIET_POLLS)
 		return true;
-	/*
-	 * Where we run it cannot, so there is nothing to be seen, and nothing to be gained by
-	 * leaving the frames to it: the switch between the two is paid already.
-	 */
-	if (atomic_load_explicit(&progress->poll_cpu, memory_order_relaxed) == sched_getcpu())
-		return false;
+	/* Where we run it cannot. One that found nothing yet will look again. */
+	if (polled_here(progress))
+		return atomic_load_explicit(&progress->expects, memory_order_relaxed) ||
+		       polled_within(progress, LOOK_NS);
 	end_ns = vb_now_ns() + LOOK_NS;
 	do {
 		if (atomic_load_explicit(&progress->polls, memory_order_relaxed) !=
@@ -343,6 +382,12 @@ static bool lanes_are_quiet(struct vb_device *dev)
 	return true;
 }
 
+/* Would an application that was busy just now get this CPU if we left it? */
+static bool is_in_the_way(struct vb_progress *progress)
+{
+	return polled_here(progress) && polled_within(progress, BUSY_NS);
+}
+
 static void *thread_main(void *arg)
 {
 	struct vb_device *dev = arg;
@@ -350,6 +395,7 @@ static void *thread_main(void *arg)
 	bool spin = false;
 	unsigned got;
 
+	is_progress_thread = true;
 	pthread_setname_np(pthread_self(), "verbatim");
 	slice_shorten();
 	while (!atomic_load(&progress->stop)) {
@@ -366,7 +412,7 @@ static void *thread_main(void *arg)
 		got += vb_nic_lanes_scan(dev->nic);
 		if (turn_if_due(dev) || got)
 			spin = true;
-		else if (spin && !lanes_are_quiet(dev))
+		else if (spin && !is_in_the_way(progress) && !lanes_are_quiet(dev))
 			continue;
 		else {
 			spin = false;

@@ -27,9 +27,11 @@ struct vb_progress {
 	struct vb_frame *frames; /* of whoever holds the rx right */
 	_Atomic bool stop;
 	_Atomic bool napping;
-	_Atomic uint64_t polls;		 /* by the application; lost counts do not matter */
+	_Atomic uint64_t polls;		 /* by the application, and sends; roughly */
 	_Atomic uint32_t wire_quiet;	 /* polls since something came or went by the wire */
-	_Atomic int poll_cpu;		 /* where the last one was */
+	_Atomic int poll_cpu;		 /* where the last one was that looked at the wire */
+	_Atomic uint64_t poll_ns;	 /* ... and when */
+	_Atomic bool expects;		 /* ... and found nothing, or has sent something since */
 	_Atomic uint64_t sleep_until_ns; /* of the thread; 0: it is awake, or was just kicked */
 
 	/* An application's thread that waits for frames itself (await.h). */
@@ -59,8 +61,8 @@ void vb_progress_poll(struct vb_device *dev);
 /* Take what the wire has brought, do what is due. As poll, without shared memory. */
 void vb_progress_take(struct vb_device *dev);
 
-/* Something came or went by the wire: polls look at it more often for a while. Any thread. */
-void vb_progress_wire(struct vb_device *dev);
+/* Something is about to leave by the wire. Any thread. */
+void vb_progress_sends(struct vb_device *dev);
 
 /* The NIC's or a link's deadline moved forward. Any thread, under any lock of the NIC's. */
 void vb_progress_kick(struct vb_device *dev);

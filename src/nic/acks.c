@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/acks.h"
+
+/* So often in a row it has to answer at once for its answers to be waited for. */
+#define QUICK_MIN 4
+
+void vb_ack_posted(struct vb_qp *qp, uint64_t now_ns)
+{
+	struct vb_ack *ack = &qp->ack;
+
+	if (!ack->came_ns)
+		return;
+	if (now_ns - ack->came_ns >= VB_ACK_WAIT_NS)
+		ack->quick = 0;
+	else if (ack->quick < QUICK_MIN)
+		ack->quick++;
+	ack->came_ns = 0;
+}
+
+void vb_ack_hold(struct vb_qp *qp, uint64_t now_ns)
+{
+	struct vb_ack *ack = &qp->ack;
+
+	if (!qp->resp.ack_owed || ack->came_ns != now_ns)
+		return;
+	/* A second message, and the first not answered yet: that is a stream. */
+	if (ack->due_ns || ack->quick < QUICK_MIN || vb_qp_state(qp) != IBV_QPS_RTS)
+		ack->due_ns = 0;
+	else
+		ack->due_ns = now_ns + VB_ACK_WAIT_NS;
+}
+
+void vb_ack_keep(struct vb_qp *qp)
+{
+	struct vb_nic *nic = qp->nic;
+	bool first = !nic->acks;
+
+	if (!vb_ack_waits(qp) || qp->ack.listed)
+		return;
+	qp->ack.listed = true;
+	qp->ack.next = nic->acks;
+	nic->acks = qp;
+	/* Those that were there before are due earlier. */
+	if (first) {
+		atomic_store(&nic->acks_due_ns, qp->ack.due_ns);
+		nic->host.kick(nic->host.arg);
+	}
+}
+
+void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
+{
+	struct vb_qp **at = &nic->acks, *qp;
+	uint64_t first_ns = UINT64_MAX;
+
+	if (atomic_load_explicit(&nic->acks_due_ns, memory_order_relaxed) > now_ns)
+		return;
+	while ((qp = *at)) {
+		vb_lock_take(&qp->lock);
+		qp->now_ns = now_ns;
+		if (qp->resp.ack_owed && qp->ack.due_ns && qp->ack.due_ns <= now_ns) {
+			qp->ack.quick = 0;
+			vb_qp_transmit_locked(qp);
+		}
+		if (vb_ack_waits(qp)) {
+			first_ns = qp->ack.due_ns < first_ns ? qp->ack.due_ns : first_ns;
+			at = &qp->ack.next;
+		} else {
+			qp->ack.listed = false;
+			*at = qp->ack.next;
+		}
+		vb_lock_drop(&qp->lock);
+	}
+	atomic_store(&nic->acks_due_ns, first_ns);
+}
+
+void vb_ack_forget(struct vb_qp *qp)
+{
+	struct vb_qp **at = &qp->nic->acks;
+
+	if (!qp->ack.listed)
+		return;
+	while (*at != qp)
+		at = &(*at)->ack.next;
+	*at = qp->ack.next;
+	qp->ack.listed = false;
+	if (!qp->nic->acks)
+		atomic_store(&qp->nic->acks_due_ns, UINT64_MAX);
+}

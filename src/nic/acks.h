@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_ACKS_H
+#define VB_NIC_ACKS_H
+
+/*
+ * ACKs that wait. An ACK that is a datagram of its own costs both sides as much as the message that
+ * it is for; in one burst with the application's answer it costs next to nothing. So where an
+ * application has used to answer at once, the ACK waits for that a little: until something is
+ * posted, or something more is owed, or the NIC's deadline comes. Over the wire, RC only.
+ *
+ * Whether it is worth it is learned from what the application does, not by trying: how many times
+ * in a row it posted right after a message came.
+ */
+
+#include "nic/qp.h"
+
+/* So long it waits at most: an answer that takes longer is none that anybody spins for. */
+#define VB_ACK_WAIT_NS 10000u
+
+/* A message came that the application learns of. QP locked. */
+static inline void vb_ack_message(struct vb_qp *qp, uint64_t now_ns)
+{
+	qp->ack.came_ns = now_ns;
+}
+
+/* The application posted. QP locked. */
+void vb_ack_posted(struct vb_qp *qp, uint64_t now_ns);
+
+/* A batch has ended: shall the ACK that is owed wait? QP locked, rx right held. */
+void vb_ack_hold(struct vb_qp *qp, uint64_t now_ns);
+
+/* After sending: the ACK that waits still is to be remembered. QP locked, rx right held. */
+void vb_ack_keep(struct vb_qp *qp);
+
+/* Is there one that must not leave on its own yet? QP locked. */
+static inline bool vb_ack_waits(struct vb_qp *qp)
+{
+	if (!qp->resp.ack_owed)
+		qp->ack.due_ns = 0;
+	return qp->ack.due_ns > qp->now_ns;
+}
+
+/* Send those whose time has come. Rx right held. */
+void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns);
+
+/* The QP goes. Rx right held. */
+void vb_ack_forget(struct vb_qp *qp);
+
+#endif
