@@ -3,7 +3,9 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "netns.h"
 
@@ -485,4 +487,22 @@ bool vt_is_octet(const uint8_t *buf, size_t bytes, uint8_t octet)
 		if (buf[i] != octet)
 			return false;
 	return true;
+}
+
+/* Behind the end of a file there is nothing, and nothing else can come to lie there meanwhile. */
+void *vt_hole(void *pages, size_t bytes)
+{
+	int fd = memfd_create("hole", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_ptr_equal(mmap(pages, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0),
+			 pages);
+	close(fd);
+	return pages;
+}
+
+void vt_hole_mend(void *pages, size_t bytes)
+{
+	assert_ptr_equal(mmap(pages, bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), pages);
 }

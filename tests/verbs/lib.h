@@ -172,4 +172,8 @@ void vt_fill(uint8_t *buf, size_t bytes, unsigned seed);
 bool vt_is_filled(const uint8_t *buf, size_t bytes, unsigned seed);
 bool vt_is_octet(const uint8_t *buf, size_t bytes, uint8_t octet);
 
+/* Whole pages vanish: whoever touches them meets a fault. And they come back, as zeros. */
+void *vt_hole(void *pages, size_t bytes);
+void vt_hole_mend(void *pages, size_t bytes);
+
 #endif

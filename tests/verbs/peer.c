@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -92,17 +91,15 @@ static int far_send(struct far *far, const struct vp_order *order)
 	return vt_try(&far->e, &w);
 }
 
+/* Behind a file without contents there is nothing, and nothing else comes to lie there. */
 static void far_hole(struct far *far, size_t offset, size_t bytes, struct vp_answer *answer)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = ((uintptr_t)far->e.buf + offset + page - 1) & ~(page - 1);
 	uintptr_t to = ((uintptr_t)far->e.buf + offset + bytes) & ~(page - 1);
 
-	/* Nobody else's mapping may come to lie there, so nothing is left, but it is not free. */
-	far->hole = mmap((void *)from, to - from, PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	far->hole = vt_hole((void *)from, to - from);
 	far->hole_bytes = to - from;
-	assert_ptr_equal(far->hole, (void *)from);
 	answer->addr = from;
 }
 
@@ -113,7 +110,7 @@ static void far_close(uint32_t number)
 	if (!far)
 		return;
 	if (far->hole)
-		mprotect(far->hole, far->hole_bytes, PROT_READ | PROT_WRITE);
+		vt_hole_mend(far->hole, far->hole_bytes);
 	vt_end_close(&far->e);
 	if (far->channel)
 		assert_int_equal(ibv_destroy_comp_channel(far->channel), 0);

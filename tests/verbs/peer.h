@@ -32,7 +32,7 @@ enum vp_what {
 	VP_POLL,      /* wait for a completion */
 	VP_FILL,      /* with octets that tell where they come from */
 	VP_IS_FILLED, /* rc 1: it is */
-	VP_HOLE,      /* unmap a stretch of the buffer; whole pages */
+	VP_HOLE,      /* let the whole pages in a stretch of the buffer vanish */
 	VP_STATE,     /* rc: the QP's state */
 	VP_EVENT,     /* wait for an asynchronous event, and acknowledge it; rc: its type */
 	VP_CHILD,     /* fork a process that executes `sleep`, if count, or sleeps as it is */

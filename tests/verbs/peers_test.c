@@ -39,6 +39,33 @@ static void the_dead_fail_what_is_outstanding(void **state)
 	vp_pair_close(&p);
 }
 
+/* Each QP fails, whether it had sent something or waits for room in a ring that is full. */
+static void the_dead_fail_what_waits_for_room(void **state)
+{
+	enum { QPS = 16, DEPTH = 64 };
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p[QPS];
+	struct vt_wr w;
+
+	for (unsigned i = 0; i < QPS; i++)
+		vp_pair_open(&p[i], peer, &patient);
+	vp_stop(peer);
+	for (uint64_t id = 0; id < DEPTH; id++) {
+		for (unsigned i = 0; i < QPS; i++) {
+			vt_wr(&w, IBV_WR_SEND, &p[i].a, &p[i].b, 65536);
+			w.wr.wr_id = id;
+			vt_post(&p[i].a, &w);
+		}
+	}
+	vp_kill(peer);
+	for (unsigned i = 0; i < QPS; i++) {
+		vt_expect(p[i].a.cq, 0, IBV_WC_RETRY_EXC_ERR);
+		for (uint64_t id = 1; id < DEPTH; id++)
+			vt_expect(p[i].a.cq, id, IBV_WC_WR_FLUSH_ERR);
+		vp_pair_close(&p[i]);
+	}
+}
+
 /* Whatever it is that waits. */
 static void the_dead_fail_every_operation(void **state)
 {
@@ -475,6 +502,7 @@ int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		vp_test(the_dead_fail_what_is_outstanding),
+		vp_test(the_dead_fail_what_waits_for_room),
 		vp_test(the_dead_fail_every_operation),
 		vp_test(the_dead_end_an_rnr_wait),
 		vp_test(the_dead_leave_posted_receives),

@@ -24,10 +24,15 @@ static const struct {
 };
 enum { OPS = 5 };
 
-/* Around the ends of packets, of messages that are copied, and of messages of several pieces. */
+/*
+ * Around the ends of packets, of messages that are copied, of what fits a slot of a ring with its
+ * headers, and of messages of several pieces.
+ */
 static const uint32_t sizes[] = {
-	0,    1,    2,	  3,	4,     5,     63,    64,     65,      255,	256,	 257,
-	1023, 1024, 1025, 4095, 4096,  4097,  8192,  65535,  65536,   65537,	200000,
+	0,     1,     2,     3,	    4,	   5,	  23,	 24,	25,    27,    28,    29,    39,
+	40,    41,    43,    44,    45,	   55,	  56,	 57,	63,    64,    65,    255,   256,
+	257,   1023,  1024,  1025,  4095,  4096,  4097,	 8192,	32767, 32768, 32769, 65535, 65536,
+	65537, 98303, 98304, 98305, 200000,
 	(1 << 20) - 1,	(1 << 20) + 1,	3 * 1024 * 1024 + 7,
 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), BYTES = 4 << 20 };
