@@ -62,6 +62,8 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 	struct vb_ah *ah;
 	int err = vb_path_resolve(nic, attr, &path);
 
+	if (!err && nic->host.no_wire && !path.local)
+		err = ENETUNREACH;
 	if (err)
 		return err;
 	err = vb_nic_count_up(&nic->ahs, VB_AHS_MAX);

@@ -12,7 +12,10 @@ struct vb_ah {
 	struct ibv_ah_attr attr;
 };
 
-/* attr must be global (a GRH is what an address is on Ethernet), port 1, sgid valid: EINVAL. */
+/*
+ * attr must be global (a GRH is what an address is on Ethernet), port 1, sgid valid: EINVAL.
+ * ENETUNREACH: not an address of this host, and there is no wire.
+ */
 int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah **ah);
 int vb_ah_destroy(struct vb_ah *ah);
 

@@ -81,7 +81,7 @@ struct vb_nic_host {
 	void *(*map)(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes);
 	void (*unmap)(void *arg, void *memory, uint64_t bytes);
 
-	bool no_wire; /* what cannot go through shared memory shall not be connected */
+	bool no_wire; /* nothing is connected or addressed that is not reached that way */
 
 	/* Lease a further slot: 0 or a positive errno. */
 	int (*lease)(void *arg, uint16_t *slot, uint32_t *next_index);

@@ -157,6 +157,9 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 
 	if (!port)
 		return ENODEV;
+	/* Only datagrams come here then: nothing else gets connected. */
+	if (dev->env.link == VB_ENV_LINK_SHM)
+		return ENETUNREACH;
 	vb_progress_sends(dev);
 	cancel = vb_cancel_defer();
 	rc = vb_link_tx(port->link, burst);
