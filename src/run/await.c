@@ -81,12 +81,13 @@ static void leave(void *arg)
 	struct vb_progress *progress = &driver->dev->progress;
 	struct itimerspec takeover = { .it_value.tv_nsec = TAKEOVER_NS };
 
+	/* First of all: the progress thread, once woken, goes back to sleep if it finds a driver. */
+	atomic_store(&progress->driver, false);
 	/* Another found us driving and waits: for him the progress thread must come back at once. */
 	if (atomic_exchange(&progress->followed, false))
 		vb_progress_wake(driver->dev);
 	else if (!atomic_exchange(&progress->takeover_set, true))
 		timerfd_settime(progress->takeover_fd, 0, &takeover, NULL);
-	atomic_store(&progress->driver, false);
 }
 
 static void awake(void *arg)

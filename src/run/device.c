@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "link/shm.h"
 #include "link/udp.h"
 #include "run/cancel.h"
 #include "run/eventfd.h"
@@ -225,8 +226,11 @@ static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 	vb_lock_take(&dev->lease_lock);
 	if (dev->first_is_taken) {
 		rc = port_lease(dev, &leased);
-		if (rc == 0)
+		/* Whoever sleeps looks at this port as well from now on. */
+		if (rc == 0) {
 			vb_progress_wake(dev);
+			vb_bell_ring(dev->peers.bell_outer_fd);
+		}
 	} else {
 		leased = dev->first_slot;
 		dev->first_is_taken = true;
