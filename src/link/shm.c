@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -125,4 +126,11 @@ void vb_bell_hush(int inner_fd)
 		if (recv(inner_fd, octets, sizeof(octets), MSG_DONTWAIT) != sizeof(octets))
 			break;
 	}
+}
+
+bool vb_bell_is_dead(int outer_fd)
+{
+	struct pollfd fd = { .fd = outer_fd };
+
+	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLHUP);
 }

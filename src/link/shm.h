@@ -40,5 +40,6 @@ void vb_shm_unmap(void *memory, size_t bytes);
 int vb_bell_create(int *inner_fd, int *outer_fd);
 void vb_bell_ring(int outer_fd);
 void vb_bell_hush(int inner_fd); /* what has rung so far is heard */
+bool vb_bell_is_dead(int outer_fd);
 
 #endif

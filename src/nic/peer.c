@@ -155,7 +155,7 @@ static struct vb_peer *peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqp
 	return peer && atomic_load_explicit(&peer->has_tx, memory_order_acquire) ? peer : NULL;
 }
 
-static struct vb_peer *peer_ask(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 {
 	uint16_t own_slot = (uint16_t)(qpn >> VB_INDEX_BITS);
 	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
@@ -169,13 +169,6 @@ static struct vb_peer *peer_ask(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 	return peer_known(nic, qpn, dqpn);
 }
 
-struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
-{
-	struct vb_peer *peer = peer_known(nic, qpn, dqpn);
-
-	return peer ? peer : peer_ask(nic, qpn, dqpn);
-}
-
 struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 {
 	struct vb_peer *peer = peer_known(nic, qpn, dqpn);
@@ -183,7 +176,7 @@ struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 	if (peer || !nic->host.reach ||
 	    vb_nic_now_ns(nic) < atomic_load(&nic->refused_until_ns[dqpn >> VB_INDEX_BITS]))
 		return peer;
-	return peer_ask(nic, qpn, dqpn);
+	return vb_peer_reach(nic, qpn, dqpn);
 }
 
 /* --- bells --- */

@@ -119,11 +119,15 @@ void vb_peers_fini(struct vb_nic *nic);
 
 /*
  * The peer that QP qpn of ours sends to, where the destination is an address of this host's. NULL:
- * not through shared memory. May ask the hub: some 100 us, the first time.
+ * not through shared memory. May ask the hub: some 100 us, the first time. Whoever has died by now
+ * is not found any more, though nobody may have heard of it yet.
  */
 struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 
-/* The same for each datagram: a slot that could not be reached is left alone for a while. */
+/*
+ * The same for each datagram: whoever is known is taken to live, and a slot that could not be
+ * reached is left alone for a while.
+ */
 struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 
 /* As long as it is held, a peer is not used for another slot. False: that has happened. */

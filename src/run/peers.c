@@ -256,6 +256,18 @@ static bool slot_is_ours(struct vb_device *dev, uint16_t slot)
 	return false;
 }
 
+/* Its bell says so before we hear of it (vb_peers_hup). */
+static bool is_dead(struct vb_device *dev, const struct vb_peer *peer)
+{
+	const struct vb_peer_maps *maps = peer->run;
+	bool dead;
+
+	vb_lock_take(&dev->peers.bell_lock);
+	dead = maps && maps->bell_fd != NONE && vb_bell_is_dead(maps->bell_fd);
+	vb_lock_drop(&dev->peers.bell_lock);
+	return dead;
+}
+
 int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 {
 	struct vb_device *dev = arg;
@@ -268,6 +280,10 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 	vb_lock_take(&dev->peers.lock);
 	/* Another thread may have done it while we waited. */
 	peer = vb_peer_find(dev->nic, own_slot, slot);
+	if (peer && is_dead(dev, peer)) {
+		vb_peer_unlist(peer);
+		peer = NULL;
+	}
 	if (!peer || !atomic_load(&peer->has_tx))
 		rc = slot_is_ours(dev, slot) ? reach_self(dev, own_slot, slot)
 					     : reach_other(dev, own_slot, slot);

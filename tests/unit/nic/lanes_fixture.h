@@ -127,17 +127,26 @@ static int lanes_reach(void *arg, uint16_t own_slot, uint16_t slot)
 	struct vb_peer *peer;
 
 	from->reaches++;
+	peer = vb_peer_find(from->nic, own_slot, slot);
+	if (peer && peer->run != to)
+		vb_peer_unlist(peer);
 	if (!to)
 		return ENOENT;
 	if (to->refuses)
 		return to->refuses;
 	area = &from->area[to - side];
+	if (*area && vb_peer_find(from->nic, own_slot, slot))
+		return 0;
+	if (*area)
+		munmap(*area, sizeof(**area));
 	*area = zeros(sizeof(**area));
 	peer = vb_peer_get(to->nic, slot, own_slot);
 	assert_non_null(peer);
+	peer->run = from;
 	vb_peer_rx_set(peer, *area, from->nic->export);
 	peer = vb_peer_get(from->nic, own_slot, slot);
 	assert_non_null(peer);
+	peer->run = to;
 	vb_peer_tx_set(peer, *area, to->nic->export);
 	return 0;
 }

@@ -264,11 +264,12 @@ static void a_successor_may_come_before_the_news(void **state)
 	pair_make(IBV_QPT_RC);
 	peer = a->peer;
 	side_die(&side[1]);
-	vb_peer_unlist(peer);
 	heir = side_make(side[1].slot, 5000);
 	c = qp_make(&side[0], IBV_QPT_RC);
 	d = qp_make(heir, IBV_QPT_RC);
+	/* Our side first: it knows the slot's old owner only. */
 	qp_connect(c, d);
+	assert_non_null(c->peer);
 	assert_ptr_not_equal(c->peer, peer);
 	assert_exchange(&side[0], c, heir, d);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
