@@ -25,11 +25,15 @@
 
 #include "base/check.h"
 
+/* The simulator makes them smaller, so that rings are full all the time. */
+#ifndef VB_RING_SLOTS
+#define VB_RING_SLOTS 256u
+#define VB_RING_DATA_BYTES (512u << 10)
+#endif
+
 enum {
-	VB_RING_SLOTS = 256,
 	VB_RING_SLOT_BYTES = 64,
 	VB_RING_HEAD_BYTES_MAX = 56, /* also what fits a slot altogether */
-	VB_RING_DATA_BYTES = 512 << 10,
 	VB_RING_PAYLOAD_BYTES_MAX = 64 << 10,
 	VB_RING_LINE_BYTES = 64,
 	VB_RING_AHEAD = 8, /* slots between the one being filled and the one being fetched */

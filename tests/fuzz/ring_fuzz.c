@@ -50,7 +50,9 @@ static uint8_t octet_of(uint32_t frame, uint32_t at)
 
 static bool in_data(const struct harness *h, const uint8_t *at, uint32_t bytes)
 {
-	return at >= h->shared->data && (size_t)(at - h->shared->data) + bytes <= VB_RING_DATA_BYTES;
+	const uint8_t *data = h->shared->data;
+
+	return at >= data && (size_t)(at - data) + bytes <= VB_RING_DATA_BYTES;
 }
 
 static void produce(struct harness *h, uint32_t head, uint32_t payload)

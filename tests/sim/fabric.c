@@ -149,7 +149,7 @@ static void launch(struct fabric *f, unsigned to, uint64_t at_ns, const struct v
 {
 	struct fabric_flight *flight;
 
-	if (f->queued[to] >= f->faults.queue_max || happens(f, f->faults.loss) ||
+	if (f->dead[to] || f->queued[to] >= f->faults.queue_max || happens(f, f->faults.loss) ||
 	    (f->dead_qpn && f->dead_qpn == (vb_be32_get(data + 4) & VB_PSN_MASK))) {
 		f->lost++;
 		show(f, "lost ", to, data, bytes);
@@ -228,11 +228,19 @@ int fabric_tx(struct fabric *f, unsigned from, const struct vb_burst *burst)
 
 uint64_t fabric_next_ns(const struct fabric *f)
 {
-	uint64_t next = f->count ? f->heap[0]->at_ns : UINT64_MAX;
+	return f->count ? f->heap[0]->at_ns : UINT64_MAX;
+}
 
-	for (unsigned i = 0; i < f->nics; i++)
-		next = vb_min_u64(next, vb_nic_deadline_ns(f->nic[i]));
-	return next;
+static void arrive(struct fabric *f, unsigned to, const struct vb_frame *frames, unsigned n)
+{
+	f->arrived[to] = true;
+	vb_check(vb_nic_rx_try(f->nic[to]));
+	/* Some applications poll, some do not. */
+	if (to % 2)
+		vb_nic_rx_polled(f->nic[to], frames, n);
+	else
+		vb_nic_rx(f->nic[to], frames, n);
+	vb_nic_rx_drop(f->nic[to]);
 }
 
 /* All that is due for the same NIC arrives together. */
@@ -253,13 +261,8 @@ static void deliver(struct fabric *f)
 		show(f, "comes", to, flight->data, flight->bytes);
 	}
 	f->queued[to] -= n;
-	vb_check(vb_nic_rx_try(f->nic[to]));
-	/* Some applications poll, some do not. */
-	if (to % 2)
-		vb_nic_rx_polled(f->nic[to], frames, n);
-	else
-		vb_nic_rx(f->nic[to], frames, n);
-	vb_nic_rx_drop(f->nic[to]);
+	if (!f->dead[to])
+		arrive(f, to, frames, n);
 	while (n)
 		free(flights[--n]);
 }
@@ -268,7 +271,4 @@ void fabric_step(struct fabric *f)
 {
 	while (f->count && f->heap[0]->at_ns <= f->now_ns)
 		deliver(f);
-	for (unsigned i = 0; i < f->nics; i++)
-		if (vb_nic_deadline_ns(f->nic[i]) <= f->now_ns)
-			vb_nic_turn(f->nic[i]);
 }

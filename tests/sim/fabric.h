@@ -14,7 +14,7 @@
 
 struct vb_nic;
 
-enum { FABRIC_NICS_MAX = 3, FABRIC_GIDS = 2 };
+enum { FABRIC_NICS_MAX = 4, FABRIC_GIDS = 2 };
 
 /* Parts per million: of frames, full of bursts. */
 struct fabric_faults {
@@ -37,6 +37,8 @@ struct fabric {
 	struct vb_nic *nic[FABRIC_NICS_MAX];
 	uint8_t gid[FABRIC_NICS_MAX][FABRIC_GIDS][VB_GID_BYTES];
 	uint32_t dead_qpn; /* what is sent to it is lost; 0: none */
+	bool dead[FABRIC_NICS_MAX];    /* the same of a NIC; what it sent arrives still */
+	bool arrived[FABRIC_NICS_MAX]; /* something has; the caller takes it back */
 	uint32_t queued[FABRIC_NICS_MAX];
 	uint64_t busy_ns[FABRIC_NICS_MAX]; /* the last frame in order arrives then */
 
@@ -57,10 +59,10 @@ void fabric_calm(struct fabric *fabric);
 /* As vb_nic_host.tx: 0 or EAGAIN. */
 int fabric_tx(struct fabric *fabric, unsigned from, const struct vb_burst *burst);
 
-/* When something happens next, a NIC's clock included; UINT64_MAX: never. */
+/* When something arrives next; UINT64_MAX: never. */
 uint64_t fabric_next_ns(const struct fabric *fabric);
 
-/* Let happen what is due at now_ns. */
+/* Let arrive what is due at now_ns. */
 void fabric_step(struct fabric *fabric);
 
 #endif

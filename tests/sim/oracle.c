@@ -166,6 +166,9 @@ void oracle_send_wc(struct sim_cq *cq, struct end *end, const struct ibv_wc *wc)
 	sim_require(sim, wc->wr_id >> 32 == end->index && number < end->ops);
 	if (number < end->done)
 		sim_fail(sim, "end %u: work request %u is done twice", end->index, number);
+	if (end->sqd && number >= end->sqd_ops && wc->status == IBV_WC_SUCCESS)
+		sim_fail(sim, "end %u: work request %u is done though it drains", end->index,
+			 number);
 	/* Those before it said nothing: they were not asked to, and did not fail. */
 	for (; end->done < number; end->done++) {
 		const struct op *op = &end->op[end->done];

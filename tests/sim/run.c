@@ -60,19 +60,32 @@ static void choose_faults(struct sim *sim, struct fabric_faults *faults)
 		faults->queue_max = sim_range(sim, 40, 200);
 }
 
+/* Whoever sleeps wakes when something comes from the wire. */
+static void arrivals(struct sim *sim)
+{
+	for (unsigned i = 0; i < sim->fabric.nics; i++) {
+		if (sim->fabric.arrived[i])
+			process_wake(&sim->node[i]);
+		sim->fabric.arrived[i] = false;
+	}
+}
+
 /* To when the application or the fabric does something next. */
 static void step(struct sim *sim, uint64_t *app_ns, uint64_t idle_ns)
 {
 	struct fabric *fabric = &sim->fabric;
-	uint64_t next_ns = fabric_next_ns(fabric);
+	uint64_t next_ns = vb_min_u64(fabric_next_ns(fabric), process_next_ns(sim));
 
 	if (next_ns < *app_ns) {
 		if (next_ns > fabric->now_ns)
 			fabric->now_ns = next_ns;
+		process_step(sim);
 		fabric_step(fabric);
+		arrivals(sim);
 		return;
 	}
 	fabric->now_ns = *app_ns;
+	world_tick(sim);
 	trouble_tick(sim);
 	workload_tick(sim);
 	if (sim->calm)
@@ -103,19 +116,26 @@ static void run(struct sim *sim)
 	}
 	sim->calm = true;
 	fabric_calm(fabric);
+	process_calm(sim);
 	sim_trace(sim, "calm");
 	calm_ns = app_ns = fabric->now_ns;
-	while (!workload_finished(sim) || fabric_next_ns(fabric) != UINT64_MAX) {
+	while (!workload_finished(sim) || fabric_next_ns(fabric) != UINT64_MAX ||
+	       process_next_ns(sim) != UINT64_MAX || !process_quiet(sim)) {
 		uint64_t before = done;
 
 		step(sim, &app_ns, idle_ns);
+		process_check(sim);
 		done = 0;
 		for (unsigned i = 0; i < sim->ends; i++)
 			done += sim->end[i].done + sim->end[i].recv_next;
 		idle_ns = done != before ? 20000 : vb_min_u64(2000000, idle_ns + idle_ns / 8);
 		sim_require(sim, ++steps < STEPS_MAX);
 		if (fabric->now_ns - calm_ns > CALM_NS_MAX)
-			sim_fail(sim, "nothing goes on, although nothing is in the way");
+			sim_fail(sim, "nothing goes on, although nothing is in the way: %s",
+				 !workload_finished(sim)		    ? "work"
+				 : fabric_next_ns(fabric) != UINT64_MAX    ? "the wire"
+				 : process_next_ns(sim) != UINT64_MAX	    ? "a clock"
+									    : "a ring");
 	}
 	workload_tick(sim);
 	workload_tick(sim);
@@ -135,6 +155,7 @@ bool sim_run(struct sim *sim, uint64_t seed, bool trace)
 	if (sim_chance(sim, 30))
 		sim->trouble = (enum trouble_kind)sim_range(sim, 1, TROUBLE_KINDS - 1);
 	fabric_init(&sim->fabric, sim_random(sim), &faults);
+	process_begin(sim);
 	sim->fabric.trace = trace;
 	world_make(sim);
 	run(sim);

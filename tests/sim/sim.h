@@ -7,6 +7,7 @@
  * know must come of it. Everything follows from one seed; nothing here knows real time.
  *
  *   world.c     NICs and their objects, made and unmade
+ *   process.c   what a process is beside its NIC: a thread, rings to others, an end
  *   workload.c  what the applications do: post, poll, drain
  *   oracle.c    what must come of it: completions, data, order, memory
  *   trouble.c   runs in which something is meant to fail
@@ -29,10 +30,12 @@
 #include "nic/mem.h"
 #include "nic/qp.h"
 #include "nic/srq.h"
+#include "process.h"
 
 enum {
 	NODES_MAX = FABRIC_NICS_MAX,
-	ENDS_MAX = 12,
+	ENDS_MAX = 16,
+	PAIRS_MAX = 6,
 	CQS_MAX = 3,   /* of a node */
 	SGES_MAX = 6,  /* that we use */
 	OPS_MAX = 96,  /* of an end */
@@ -94,6 +97,15 @@ struct node {
 	struct sim_cq cq[CQS_MAX];
 	struct sim_rq srq;
 	int signals[1 + CQS_MAX]; /* by event fd; 0: asynchronous */
+
+	/* As a process. */
+	uint16_t slot;
+	struct node *heir_of; /* who had its slot before */
+	bool threaded, asleep;
+	bool dead;
+	uint64_t thread_ns; /* when its thread does something next by itself */
+	uint64_t news_ns;   /* when it hears of a death; 0: of none */
+	uint32_t rings_due; /* bits: the nodes whose rings have come and were not looked at */
 };
 
 enum shared_kind { SHARED_NOT, SHARED_ADD, SHARED_SWAP };
@@ -134,6 +146,9 @@ struct end {
 	unsigned gid;
 	enum ibv_mtu mtu_code;
 	uint32_t mtu;
+	uint32_t unit; /* of its messages' sizes: the MTU of its way, mostly */
+	uint64_t ready_ns; /* when it goes to RTR and RTS; 0: it is there */
+	bool unborn;
 	uint32_t sq_psn;
 	unsigned access; /* what the QP lets others do */
 	struct ibv_qp_attr rts; /* timeout, retries, rnr, rd_atomic as chosen */
@@ -149,6 +164,7 @@ struct end {
 	unsigned released;	 /* send queue places we know to be free again */
 	unsigned unsignaled;	 /* since one with a completion */
 	bool sqd, drained;
+	unsigned sqd_ops; /* posted when it began to drain: no others may be done meanwhile */
 	uint32_t drained_psn; /* nothing beyond it was sent when the queue had drained */
 	uint64_t posted_ns; /* when something was last posted */
 
@@ -186,6 +202,7 @@ enum trouble_kind {
 	TROUBLE_TO_ERR,
 	TROUBLE_RESET,
 	TROUBLE_DESTROY,
+	TROUBLE_DEATH, /* a process ends, and perhaps another one gets its slot */
 	TROUBLE_KINDS
 };
 
@@ -203,6 +220,11 @@ struct sim {
 	unsigned slots_leased;
 
 	bool faulty; /* the fabric was, before it was calm */
+	bool one_host; /* all nodes have all addresses */
+	uint32_t bells_lost; /* of a million */
+	struct link link[NODES_MAX][NODES_MAX];
+	struct node *heir; /* of the process that will die */
+	uint64_t birth_ns; /* of its QPs, 0: not yet known */
 
 	enum trouble_kind trouble;
 	unsigned trouble_opcodes;
@@ -251,6 +273,8 @@ void world_unmake(struct sim *sim);
 struct area world_area(struct node *node, uint32_t bytes);
 void world_register(struct node *node, struct area *area, struct vb_pd *pd, unsigned access);
 int world_modify(struct end *end, enum ibv_qp_state to);
+void world_tick(struct sim *sim);
+void world_birth(struct sim *sim);
 
 static inline uint64_t node_addr(const struct node *node, uint32_t at)
 {
@@ -264,6 +288,12 @@ void workload_post(struct end *end, unsigned count);
 void workload_recv(struct sim_rq *rq, uint32_t count);
 void workload_poll(struct sim_cq *cq, int count);
 void workload_events(struct node *node);
+
+/* May it post sends? */
+static inline bool end_is_ready(const struct end *end)
+{
+	return !end->unborn && !end->ready_ns && !end->gone;
+}
 
 static inline bool op_takes_recv(const struct op *op)
 {

@@ -47,6 +47,7 @@ static const struct trouble_row rows[TROUBLE_KINDS] = {
 	[TROUBLE_TO_ERR] = { "ERR in the middle", 0, IBV_WC_WR_FLUSH_ERR },
 	[TROUBLE_RESET] = { "RESET in the middle", 0, IBV_WC_WR_FLUSH_ERR },
 	[TROUBLE_DESTROY] = { "destroyed in the middle", 0, IBV_WC_WR_FLUSH_ERR },
+	[TROUBLE_DEATH] = { "a process dies", 0, IBV_WC_RETRY_EXC_ERR },
 };
 
 /* What bars the way of one kind of work request: which the victim may not use otherwise. */
@@ -61,6 +62,48 @@ static const struct {
 static bool has_bad_op(const struct sim *sim)
 {
 	return rows[sim->trouble].opcodes;
+}
+
+/* All that has to do with the dying process may fail, and nothing else. */
+static void plan_death(struct sim *sim)
+{
+	const struct node *dying = sim->victim->peer->node;
+
+	for (unsigned i = 0; i < sim->ends; i++) {
+		struct end *end = &sim->end[i];
+
+		if (end->node == dying)
+			end->trouble = true;
+		if (end->peer->node == dying && end->type == IBV_QPT_RC) {
+			end->trouble = true;
+			end->allowed = BIT(IBV_WC_RETRY_EXC_ERR);
+			end->allowed_recv = BIT(IBV_WC_WR_FLUSH_ERR);
+		}
+	}
+}
+
+static void die(struct sim *sim)
+{
+	struct node *dying = sim->victim->peer->node;
+
+	for (unsigned i = 0; i < sim->ends; i++) {
+		if (sim->end[i].node == dying)
+			sim->end[i].gone = true;
+	}
+	process_die(dying);
+}
+
+/* Before the others hear of the death, or after. */
+static void birth_tick(struct sim *sim)
+{
+	if (!sim->heir || !sim->end[sim->ends - 1].unborn || !sim->trouble_done)
+		return;
+	if (!sim->birth_ns)
+		sim->birth_ns = sim->fabric.now_ns + sim_below(sim, 2000000);
+	if (sim->fabric.now_ns < sim->birth_ns)
+		return;
+	sim_trace(sim, "now: another process");
+	world_birth(sim);
 }
 
 void trouble_plan(struct sim *sim)
@@ -88,6 +131,11 @@ void trouble_plan(struct sim *sim)
 		victim->rts.timeout = (uint8_t)sim_range(sim, 1, 14);
 		victim->rts.retry_cnt = (uint8_t)sim_below(sim, 8);
 	}
+	/* Nothing is lost in a ring; who dies there dies as a process. */
+	if (sim->trouble == TROUBLE_DEAD_PEER)
+		process_by_wire(sim, victim->node, peer->node);
+	if (sim->trouble == TROUBLE_DEATH)
+		plan_death(sim);
 	if (sim->trouble == TROUBLE_QP_ACCESS) {
 		which = sim_below(sim, VB_ARRAY_LEN(barred));
 		sim->trouble_opcodes = barred[which].opcode;
@@ -230,6 +278,8 @@ static void strike(struct sim *sim)
 	} else if (sim->trouble == TROUBLE_RESET) {
 		sim_require(sim, world_modify(victim, IBV_QPS_RESET) == 0);
 		victim->gone = true;
+	} else if (sim->trouble == TROUBLE_DEATH) {
+		die(sim);
 	} else if (sim->trouble == TROUBLE_DESTROY) {
 		sim_require(sim, vb_qp_destroy(victim->qp) == 0);
 		vb_qp_free(victim->qp);
@@ -248,6 +298,7 @@ void trouble_tick(struct sim *sim)
 		return;
 	if (!sim->trouble_done && !has_bad_op(sim) && victim->ops > sim->trouble_at)
 		strike(sim);
+	birth_tick(sim);
 	freeze(victim);
 	freeze(victim->peer);
 }

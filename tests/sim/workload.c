@@ -22,13 +22,13 @@ static uint32_t choose_bytes(struct end *end)
 		break;
 	case 2:
 	case 3:
-		bytes = sim_range(sim, 1, 4) * end->mtu + sim_below(sim, 3) - 1;
+		bytes = sim_range(sim, 1, 4) * end->unit + sim_below(sim, 3) - 1;
 		break;
 	case 4:
 		bytes = sim_range(sim, 1, max);
 		break;
 	default:
-		bytes = sim_range(sim, 1, 2 * end->mtu);
+		bytes = sim_range(sim, 1, 2 * end->unit);
 	}
 	return bytes < max ? bytes : max;
 }
@@ -256,7 +256,7 @@ void workload_post(struct end *end, unsigned count)
 	unsigned n = 0;
 	int err;
 
-	if (end->gone)
+	if (!end_is_ready(end))
 		return;
 	for (; n < count && n < 8 && end->ops < end->wanted; n++) {
 		struct op *op = &end->op[end->ops];
@@ -325,7 +325,7 @@ void workload_recv(struct sim_rq *rq, uint32_t count)
 	uint32_t n = 0;
 	int err;
 
-	if (rq->closed || !rq->depth)
+	if (rq->closed || !rq->depth || rq->node->dead || (rq->end && rq->end->unborn))
 		return;
 	for (; n < count && n < 8 && rq->posted < rq->depth; n++) {
 		uint32_t index = 0;
@@ -381,6 +381,13 @@ static int poll_some(struct sim_cq *cq, int count)
 /* A CQ with a channel is only looked at after an event, and then until it is empty. */
 void workload_poll(struct sim_cq *cq, int count)
 {
+	struct sim *sim = cq->node->sim;
+
+	if (cq->node->dead)
+		return;
+	/* A poll turns the NIC, unless its thread does all of that. */
+	if (!cq->node->threaded || (!sim->calm && sim_chance(sim, 30)))
+		process_poll(cq->node);
 	if (!cq->channel) {
 		poll_some(cq, count);
 		return;
@@ -398,7 +405,7 @@ void workload_events(struct node *node)
 {
 	struct ibv_async_event event;
 
-	while (node->signals[0]) {
+	while (node->signals[0] && !node->dead) {
 		node->signals[0]--;
 		sim_require(node->sim, vb_ctx_event_pop(node->ctx, &event));
 		sim_trace(node->sim, "node %u: event %d", node->index, event.event_type);
@@ -418,11 +425,12 @@ static void drain_or_go_on(struct end *end)
 {
 	struct sim *sim = end->sim;
 
-	if (end->gone || end->broken || end->trouble)
+	if (!end_is_ready(end) || end->broken || end->trouble)
 		return;
 	if (!end->sqd && !sim->calm && sim_chance(sim, 5)) {
 		sim_trace(sim, "end %u: SQD", end->index);
 		end->sqd = true;
+		end->sqd_ops = end->ops;
 		end->drained = false;
 		sim_require(sim, world_modify(end, IBV_QPS_SQD) == 0);
 	} else if (end->sqd && end->drained) {
@@ -487,6 +495,10 @@ void workload_tick(struct sim *sim)
 		drain_or_go_on(&sim->end[i]);
 		workload_recv(&sim->end[i].own_rq, 8);
 		workload_post(&sim->end[i], 8);
+	}
+	for (unsigned i = 0; i < sim->nodes; i++) {
+		if (!sim->node[i].dead)
+			process_rest(&sim->node[i]);
 	}
 }
 

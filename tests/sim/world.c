@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/peer.h"
 #include "sim.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -48,13 +49,60 @@ static void host_unsignal(void *arg, int fd)
 	((struct node *)arg)->signals[fd]--;
 }
 
+/* Who has a slot after another goes on counting, a little further. */
 static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 {
-	struct sim *sim = ((struct node *)arg)->sim;
+	uint16_t slots[VB_SLOTS_PER_NIC_MAX];
+	uint32_t next[VB_SLOTS_PER_NIC_MAX];
+	struct node *node = arg;
+	struct sim *sim = node->sim;
 
-	*slot = (uint16_t)(1 + 37 * sim->slots_leased++);
-	*next_index = sim_below(sim, VB_INDICES);
+	if (node->heir_of) {
+		sim_require(sim, vb_nic_slots(node->heir_of->nic, slots, next) == 1);
+		*slot = slots[0];
+		*next_index = (next[0] + sim_below(sim, 5)) % VB_INDICES;
+	} else {
+		*slot = (uint16_t)(1 + 37 * sim->slots_leased++);
+		*next_index = sim_below(sim, VB_INDICES);
+	}
+	node->slot = *slot;
 	return 0;
+}
+
+static int host_reach(void *arg, uint16_t own_slot, uint16_t slot)
+{
+	return process_reach(arg, slot);
+}
+
+static void host_ring_bell(void *arg, struct vb_peer *peer)
+{
+	process_bell(arg, peer);
+}
+
+static void host_release(void *arg, struct vb_peer *peer)
+{
+	process_release(peer);
+}
+
+static bool host_vm_write(void *arg, struct vb_peer *peer, uint64_t address,
+			  const struct iovec *iov, unsigned count)
+{
+	return process_vm(arg, peer, address, iov, count, true);
+}
+
+static bool host_vm_read(void *arg, struct vb_peer *peer, uint64_t address,
+			 const struct iovec *iov, unsigned count)
+{
+	return process_vm(arg, peer, address, iov, count, false);
+}
+
+static void *host_map(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes)
+{
+	return NULL;
+}
+
+static void host_unmap(void *arg, void *memory, uint64_t bytes)
+{
 }
 
 static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool write)
@@ -100,26 +148,31 @@ static void arena_make(struct node *node)
 
 /* --- nodes --- */
 
+/* Its own addresses, and behind them those of the others on its host. */
 static void node_gids(struct node *node)
 {
-	struct vb_gid_entry entry[FABRIC_GIDS] = {
+	static const struct vb_gid_entry pattern[FABRIC_GIDS] = {
 		{ .gid = { [10] = 0xff, 0xff, 10, 0, 0, 0 }, .ifindex = 1 },
 		{ .gid = { 0xfd }, .ifindex = 1 },
 	};
+	struct vb_gid_entry entry[FABRIC_GIDS * NODES_MAX];
 	uint32_t mtu_bytes = sim_chance(node->sim, 50) ? 5000 : sim_range(node->sim, 576, 5000);
+	unsigned nodes = node->sim->one_host ? NODES_MAX : 1;
 
-	for (unsigned i = 0; i < FABRIC_GIDS; i++) {
-		entry[i].gid[15] = (uint8_t)(1 + node->index);
+	for (unsigned i = 0; i < FABRIC_GIDS * nodes; i++) {
+		entry[i] = pattern[i % FABRIC_GIDS];
+		entry[i].gid[15] = (uint8_t)(1 + (node->index + i / FABRIC_GIDS) % NODES_MAX);
 		entry[i].mtu_bytes = mtu_bytes;
-		memcpy(node->sim->fabric.gid[node->index][i], entry[i].gid, VB_GID_BYTES);
 	}
-	vb_nic_gids_set(node->nic, entry, FABRIC_GIDS);
+	for (unsigned i = 0; i < FABRIC_GIDS; i++)
+		memcpy(node->sim->fabric.gid[node->index][i], entry[i].gid, VB_GID_BYTES);
+	vb_nic_gids_set(node->nic, entry, FABRIC_GIDS * nodes);
 }
 
 static void node_make(struct sim *sim, unsigned index)
 {
 	struct node *node = &sim->node[index];
-	const struct vb_nic_host host = {
+	struct vb_nic_host host = {
 		.arg = node,
 		.now_ns = host_now_ns,
 		.tx = host_tx,
@@ -130,10 +183,18 @@ static void node_make(struct sim *sim, unsigned index)
 		.unsignal = host_unsignal,
 		.lease = host_lease,
 		.probe_memory = host_probe_memory,
+		.reach = host_reach,
+		.ring_bell = host_ring_bell,
+		.release = host_release,
+		.vm_write = host_vm_write,
+		.vm_read = host_vm_read,
+		.map = host_map,
+		.unmap = host_unmap,
 	};
 
 	node->sim = sim;
 	node->index = index;
+	host.export_memory = process_export(node);
 	arena_make(node);
 	sim_require(sim, vb_nic_create(&node->nic, &host, sim_random(sim)) == 0);
 	sim->fabric.nic[sim->fabric.nics++] = node->nic;
@@ -199,8 +260,14 @@ static uint32_t largest_message(struct sim *sim, const struct end *end)
 		return end->mtu;
 	if (end->index < 2 && sim_chance(sim, 4))
 		return MESSAGE_MAX;
-	return sim_chance(sim, 30) ? sim_range(sim, 1, 3) * end->mtu
-				   : sim_range(sim, 8, 7 * end->mtu);
+	return sim_chance(sim, 30) ? sim_range(sim, 1, 3) * end->unit
+				   : sim_range(sim, 8, (end->unit > 4096 ? 4 : 7) * end->unit);
+}
+
+static bool goes_through_ring(const struct end *end)
+{
+	return end->type != IBV_QPT_UD &&
+	       end->sim->link[end->node->index][end->peer->node->index].open;
 }
 
 static void end_choose_rts(struct sim *sim, struct end *end)
@@ -221,6 +288,7 @@ static void end_choose_rts(struct sim *sim, struct end *end)
 		end->mtu_code = port.active_mtu;
 	}
 	end->mtu = 128u << end->mtu_code;
+	end->unit = goes_through_ring(end) && sim_chance(sim, 30) ? VB_LANE_MTU_BYTES : end->mtu;
 	end->sq_psn = sim_chance(sim, 40) ? 0xffffff - sim_below(sim, 60)
 					  : sim_below(sim, 1 << 24);
 	end->wanted = sim_chance(sim, 10) ? 0 : sim_range(sim, 1, OPS_MAX * 2 / 3);
@@ -270,36 +338,68 @@ static struct end *end_add(struct sim *sim, enum ibv_qp_type type, struct node *
 	return end;
 }
 
+/* Two ends that belong together; b's is returned. */
+static struct end *pair_add(struct sim *sim, enum ibv_qp_type type, struct node *from,
+			    struct node *to)
+{
+	struct end *a = end_add(sim, type, from), *b = end_add(sim, type, to);
+
+	a->peer = b;
+	b->peer = a;
+	a->gid = b->gid = sim_below(sim, FABRIC_GIDS);
+	a->mtu_code = b->mtu_code = (enum ibv_mtu)sim_range(sim, IBV_MTU_256, IBV_MTU_4096);
+	end_choose_rts(sim, a);
+	end_choose_rts(sim, b);
+	a->rts.max_dest_rd_atomic = (uint8_t)sim_range(sim, 1, 16);
+	b->rts.max_dest_rd_atomic = (uint8_t)sim_range(sim, 1, 16);
+	a->rts.max_rd_atomic = (uint8_t)sim_range(sim, 1, b->rts.max_dest_rd_atomic);
+	b->rts.max_rd_atomic = (uint8_t)sim_range(sim, 1, a->rts.max_dest_rd_atomic);
+	end_choose_queues(sim, a);
+	end_choose_queues(sim, b);
+	return b;
+}
+
 static void choose_pairs(struct sim *sim)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC,
 						  IBV_QPT_UD };
-	unsigned pairs = sim_chance(sim, 40) ? 1 : sim_range(sim, 1, ENDS_MAX / 2);
+	unsigned pairs = sim_chance(sim, 40) ? 1 : sim_range(sim, 1, PAIRS_MAX);
 
 	for (unsigned i = 0; i < pairs; i++) {
 		enum ibv_qp_type type = types[sim_below(sim, VB_ARRAY_LEN(types))];
 		struct node *from = &sim->node[sim_below(sim, sim->nodes)];
 		struct node *to = &sim->node[(from->index + 1) % sim->nodes];
-		struct end *a, *b;
+		bool first = i == 0 && sim->trouble != TROUBLE_NONE;
+		struct end *end;
 
-		if (i == 0 && sim->trouble != TROUBLE_NONE)
-			type = IBV_QPT_RC;
-		if (sim_chance(sim, 10))
+		if (sim_chance(sim, 10) && !(first && sim->trouble == TROUBLE_DEATH))
 			to = from;
-		a = end_add(sim, type, from);
-		b = end_add(sim, type, to);
-		a->peer = b;
-		b->peer = a;
-		a->gid = b->gid = sim_below(sim, FABRIC_GIDS);
-		a->mtu_code = b->mtu_code = (enum ibv_mtu)sim_range(sim, IBV_MTU_256, IBV_MTU_4096);
-		end_choose_rts(sim, a);
-		end_choose_rts(sim, b);
-		a->rts.max_dest_rd_atomic = (uint8_t)sim_range(sim, 1, 16);
-		b->rts.max_dest_rd_atomic = (uint8_t)sim_range(sim, 1, 16);
-		a->rts.max_rd_atomic = (uint8_t)sim_range(sim, 1, b->rts.max_dest_rd_atomic);
-		b->rts.max_rd_atomic = (uint8_t)sim_range(sim, 1, a->rts.max_dest_rd_atomic);
-		end_choose_queues(sim, a);
-		end_choose_queues(sim, b);
+		end = pair_add(sim, first ? IBV_QPT_RC : type, from, to);
+		/* It is connected some time after the other, whose first packets it drops. */
+		if (!first && sim_chance(sim, 15))
+			end->ready_ns = 1 + sim_below(sim, 30000000);
+	}
+}
+
+/* Another process comes by the slot of the one that dies, and has to do with those that live. */
+static void choose_heir(struct sim *sim)
+{
+	struct node *heir = &sim->node[sim->nodes], *dead;
+
+	if (sim->trouble != TROUBLE_DEATH || !sim_chance(sim, 60))
+		return;
+	node_make(sim, sim->nodes++);
+	dead = sim->end[0].peer->node;
+	heir->heir_of = dead;
+	sim->heir = heir;
+	for (unsigned i = 0; i < sim->nodes - 1; i++) {
+		struct end *end;
+
+		if (&sim->node[i] == dead)
+			continue;
+		end = pair_add(sim, sim_chance(sim, 70) ? IBV_QPT_RC : IBV_QPT_UC, heir,
+			       &sim->node[i]);
+		end->unborn = end->peer->unborn = true;
 	}
 }
 
@@ -320,7 +420,7 @@ static void choose_sizes(struct sim *sim)
 			need(end->rq, 4096 + 40);
 		else
 			need(end->peer->rq, end->message_max);
-		if (end->message_max == MESSAGE_MAX) {
+		if (end->message_max > 16 * 4096) {
 			struct sim_rq *rq = end->peer->rq;
 
 			rq->depth = rq->depth > 3 ? 3 : rq->depth;
@@ -435,15 +535,52 @@ int world_modify(struct end *end, enum ibv_qp_state to)
 	return vb_qp_modify(end->qp, &attr, IBV_QP_STATE);
 }
 
+static const enum ibv_qp_state steps[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
+
 static void make_ends(struct sim *sim)
 {
-	static const enum ibv_qp_state steps[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
-
 	for (unsigned i = 0; i < sim->ends; i++)
-		end_make(&sim->end[i]);
+		if (!sim->end[i].unborn)
+			end_make(&sim->end[i]);
 	for (unsigned step = 0; step < VB_ARRAY_LEN(steps); step++)
 		for (unsigned i = 0; i < sim->ends; i++)
-			sim_require(sim, world_modify(&sim->end[i], steps[step]) == 0);
+			if (!sim->end[i].unborn && (step == 0 || !sim->end[i].ready_ns))
+				sim_require(sim, world_modify(&sim->end[i], steps[step]) == 0);
+}
+
+/* Those that come late. */
+void world_tick(struct sim *sim)
+{
+	for (unsigned i = 0; i < sim->ends; i++) {
+		struct end *end = &sim->end[i];
+
+		if (!end->ready_ns || end->ready_ns > sim->fabric.now_ns || end->node->dead)
+			continue;
+		sim_trace(sim, "end %u is ready", i);
+		end->ready_ns = 0;
+		for (unsigned step = 1; step < VB_ARRAY_LEN(steps); step++)
+			sim_require(sim, world_modify(end, steps[step]) == 0);
+	}
+}
+
+/* The heir's side first: so others hear of it before they have to do with it. */
+void world_birth(struct sim *sim)
+{
+	for (unsigned i = 0; i < sim->ends; i++)
+		if (sim->end[i].unborn)
+			end_make(&sim->end[i]);
+	for (unsigned i = 0; i < sim->ends; i++)
+		if (sim->end[i].unborn && sim->end[i].node == sim->heir)
+			for (unsigned step = 0; step < VB_ARRAY_LEN(steps); step++)
+				sim_require(sim, world_modify(&sim->end[i], steps[step]) == 0);
+	for (unsigned i = 0; i < sim->nodes; i++)
+		process_hear_rings(&sim->node[i]);
+	for (unsigned i = 0; i < sim->ends; i++)
+		if (sim->end[i].unborn && sim->end[i].node != sim->heir)
+			for (unsigned step = 0; step < VB_ARRAY_LEN(steps); step++)
+				sim_require(sim, world_modify(&sim->end[i], steps[step]) == 0);
+	for (unsigned i = 0; i < sim->ends; i++)
+		sim->end[i].unborn = false;
 }
 
 static void fill(struct node *node)
@@ -461,9 +598,13 @@ static void fill(struct node *node)
 void world_make(struct sim *sim)
 {
 	sim->nodes = sim_chance(sim, 10) ? 1 : sim_chance(sim, 20) ? 3 : 2;
+	if (sim->nodes == 1 && sim->trouble == TROUBLE_DEATH)
+		sim->nodes = 2;
+	process_links(sim);
 	for (unsigned i = 0; i < sim->nodes; i++)
 		node_make(sim, i);
 	choose_pairs(sim);
+	choose_heir(sim);
 	choose_sizes(sim);
 	trouble_plan(sim);
 	for (unsigned i = 0; i < sim->ends; i++)
@@ -511,7 +652,7 @@ static void node_unmake(struct sim *sim, struct node *node)
 		vb_cq_free(cq->cq);
 		if (cq->channel)
 			sim_require(sim, vb_channel_destroy(cq->channel) == 0);
-		sim_require(sim, node->signals[cq->fd] == 0);
+		sim_require(sim, node->dead || node->signals[cq->fd] == 0);
 	}
 	if (node->srq.srq) {
 		sim_require(sim, vb_srq_destroy(node->srq.srq) == 0);

@@ -43,7 +43,7 @@ static const uint32_t payloads[] = { 40, 0, 41, 100, 128, 200, 8, 64 };
 static struct vb_ring_shared *shared;
 static uint8_t octets[FRAMES][256]; /* what goes through, made beforehand */
 
-/* Both ends stand four frames before the last slot's end, and 320 octets before that of the data. */
+/* Both ends stand four frames before the last slot's end, and 320 octets before the data's. */
 static const uint32_t start = 3 * VB_RING_SLOTS - 4;
 static const uint32_t data_start = 5 * VB_RING_DATA_BYTES - 320;
 
