@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The requester on a link that loses nothing: no window to find, and a clock that seldom runs. */
+
+#include "req_fixture.h"
+
+#define TIMEOUT_14_NS (4096ull << 14)
+#define LONG_NS 1000000000000ull
+
+static int begin_reliable(void **state)
+{
+	begin(state);
+	req.reliable = true;
+	req.window_max = 1 << 22;
+	vb_req_start(&req, START_PSN);
+	return 0;
+}
+
+/* As nic does it: the clock is set when something is sent and no clock runs; then it looks. */
+static void set_clock(void)
+{
+	if (req.una_psn != req.top_psn && vb_rc_deadline_ns(&req) == VB_NEVER_NS)
+		vb_rc_watch(&req, now_ns);
+}
+
+static unsigned send_watched(void)
+{
+	unsigned sent_now = send_all();
+
+	set_clock();
+	return sent_now;
+}
+
+/* The clock rings; what comes of it is sent. */
+static enum vb_req_outcome chime(bool unread)
+{
+	enum vb_req_outcome outcome;
+
+	assert_true(vb_rc_deadline_ns(&req) != VB_NEVER_NS);
+	now_ns = vb_rc_deadline_ns(&req) > now_ns ? vb_rc_deadline_ns(&req) : now_ns;
+	outcome = vb_rc_look(&req, unread, now_ns);
+	send_watched();
+	/* Whatever it was: it does not ring again right away. */
+	if (outcome != VB_REQ_FAILED && vb_rc_deadline_ns(&req) != VB_NEVER_NS)
+		assert_true(vb_rc_deadline_ns(&req) > now_ns);
+	return outcome;
+}
+
+/* --- sending --- */
+
+static void all_leaves_at_once(void **state)
+{
+	post(VB_K_SEND, 3000 * MTU);
+	assert_int_equal(send_all(), 3000);
+	for (unsigned i = 0; i < 10; i++)
+		post(VB_K_WRITE, 2 * MTU);
+	assert_int_equal(send_all(), 20);
+	assert_int_equal(send_all(), 0);
+}
+
+/* One answer for each message, and none for parts of one. */
+static void the_last_packet_asks_for_the_answer(void **state)
+{
+	post(VB_K_SEND, 3 * MTU);
+	post(VB_K_SEND, 1);
+	post(VB_K_WRITE, 2 * MTU + 1);
+	assert_int_equal(send_all(), 7);
+	for (unsigned i = 0; i < 7; i++)
+		assert_int_equal(asked[i], i == 2 || i == 3 || i == 6);
+}
+
+static void answers_do_not_touch_the_window(void **state)
+{
+	uint32_t window = req.window;
+
+	for (unsigned i = 0; i < 20; i++) {
+		post(VB_K_SEND, MTU);
+		send_all();
+		ack(START_PSN + i);
+	}
+	assert_done(20);
+	assert_int_equal(req.window, window);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+}
+
+static void a_hole_is_filled_without_slowing_down(void **state)
+{
+	uint32_t window = req.window;
+
+	for (unsigned i = 0; i < 4; i++)
+		post(VB_K_SEND, 1);
+	send_all();
+	/* The peer dropped the first two, being not ready for them. */
+	assert_int_equal(nak(START_PSN, VB_NAK_PSN), VB_REQ_MOVED);
+	assert_int_equal(req.window, window);
+	assert_int_equal(send_watched(), 4);
+	assert_int_equal(sent[0].psn, START_PSN);
+	ack(START_PSN + 3);
+	assert_done(4);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+}
+
+/* --- the clock --- */
+
+static void no_clock_runs_by_itself(void **state)
+{
+	post(VB_K_SEND, 1);
+	post(VB_K_READ_REQ, 100);
+	send_all();
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+}
+
+static void a_look_at_nothing_is_nothing(void **state)
+{
+	assert_int_equal(vb_rc_look(&req, false, now_ns), VB_REQ_NOTHING);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+	post(VB_K_SEND, 1);
+	send_watched();
+	ack(START_PSN);
+	assert_int_equal(vb_rc_look(&req, false, now_ns + LONG_NS), VB_REQ_NOTHING);
+	assert_int_equal(send_all(), 0);
+	assert_done(1);
+}
+
+static void a_peer_that_gets_on_is_left_alone(void **state)
+{
+	for (unsigned i = 0; i < 50; i++)
+		post(VB_K_SEND, 1);
+	assert_int_equal(send_watched(), 50);
+	/* The clock rings as it was set; an answer has come meanwhile, each time. */
+	for (unsigned i = 0; i < 49; i++) {
+		ack(START_PSN + i);
+		now_ns += 10000000;
+		assert_int_equal(vb_rc_look(&req, false, now_ns), VB_REQ_NOTHING);
+		assert_int_equal(send_all(), 0);
+		assert_true(vb_rc_deadline_ns(&req) > now_ns);
+	}
+	assert_done(49);
+}
+
+static void a_peer_that_reads_nothing_is_waited_for(void **state)
+{
+	post(VB_K_SEND, 1);
+	send_watched();
+	while (now_ns < LONG_NS) {
+		assert_int_equal(chime(true), VB_REQ_NOTHING);
+		assert_int_equal(sent_count, 0);
+	}
+	/* Then it reads, and drops what it is not ready for: only now its silence counts. */
+	for (unsigned i = 0; chime(false) == VB_REQ_NOTHING; i++)
+		assert_true(i < 2);
+	assert_int_equal(sent_count, 1);
+	ack(START_PSN);
+	assert_done(1);
+}
+
+/* Sent again once, it may be stopped before it reads that. */
+static void it_may_stop_reading_later(void **state)
+{
+	post(VB_K_SEND, 1);
+	send_watched();
+	while (chime(false) != VB_REQ_MOVED)
+		;
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_int_equal(chime(true), VB_REQ_NOTHING);
+		assert_int_equal(sent_count, 0);
+	}
+	while (chime(false) != VB_REQ_MOVED)
+		;
+	assert_int_equal(sent_count, 1);
+	ack(START_PSN);
+	assert_done(1);
+}
+
+static void silence_ends_it_after_all_retries(void **state)
+{
+	for (unsigned retries = 0; retries < 8; retries++) {
+		enum vb_req_outcome outcome;
+		uint64_t start_ns;
+
+		begin_reliable(NULL);
+		req.retry_cnt = req.retries_left = (uint8_t)retries;
+		post(VB_K_SEND, 1);
+		post(VB_K_SEND, 1);
+		start_ns = now_ns;
+		send_watched();
+		while ((outcome = chime(false)) != VB_REQ_FAILED)
+			assert_true(now_ns - start_ns < (retries + 2) * TIMEOUT_14_NS);
+		assert_true(now_ns - start_ns >= (retries + 1) * TIMEOUT_14_NS);
+		assert_failed(0, IBV_WC_RETRY_EXC_ERR);
+	}
+}
+
+static void without_a_timeout_it_tries_for_ever(void **state)
+{
+	req.timeout = 0;
+	req.retry_cnt = req.retries_left = 0;
+	post(VB_K_SEND, 1);
+	send_watched();
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_not_equal(chime(false), VB_REQ_FAILED);
+	ack(START_PSN);
+	assert_done(1);
+}
+
+/* A thread that was not scheduled for a second has seen no silence: the answer may lie there. */
+static void our_own_lateness_is_not_silence(void **state)
+{
+	req.retry_cnt = req.retries_left = 1;
+	post(VB_K_SEND, 1);
+	send_watched();
+	now_ns += 1000000000;
+	assert_int_not_equal(chime(false), VB_REQ_FAILED);
+	ack(START_PSN);
+	assert_done(1);
+}
+
+static void progress_begins_the_count_anew(void **state)
+{
+	req.retry_cnt = req.retries_left = 2;
+	for (unsigned i = 0; i < 10; i++)
+		post(VB_K_SEND, 1);
+	send_watched();
+	for (unsigned i = 0; i < 9; i++) {
+		uint64_t from_ns = now_ns;
+
+		while (now_ns < from_ns + 2 * TIMEOUT_14_NS)
+			assert_int_not_equal(chime(false), VB_REQ_FAILED);
+		ack(START_PSN + i);
+		set_clock();
+	}
+	assert_done(9);
+}
+
+/* --- no receive posted --- */
+
+static void it_waits_as_long_as_the_peer_says(void **state)
+{
+	post(VB_K_SEND, 1);
+	send_watched();
+	assert_int_equal(rnr(START_PSN, 14), VB_REQ_MOVED); /* 1.28 ms */
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(vb_rc_deadline_ns(&req), now_ns + 1280000);
+	assert_int_equal(vb_rc_look(&req, false, now_ns + 1279999), VB_REQ_NOTHING);
+	assert_int_equal(send_all(), 0);
+	/* Unread or not: it is the peer who asked for it. */
+	now_ns += 1280000;
+	assert_int_equal(vb_rc_look(&req, true, now_ns), VB_REQ_MOVED);
+	assert_int_equal(send_watched(), 1);
+	ack(START_PSN);
+	assert_done(1);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+}
+
+static void it_asks_as_often_as_it_may(void **state)
+{
+	req.rnr_retry = req.rnr_left = 3;
+	post(VB_K_SEND, 1);
+	send_watched();
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(rnr(START_PSN, 1), VB_REQ_MOVED);
+		assert_int_equal(chime(false), VB_REQ_MOVED);
+		assert_int_equal(sent_count, 1);
+	}
+	assert_int_equal(rnr(START_PSN, 1), VB_REQ_FAILED);
+	assert_failed(0, IBV_WC_RNR_RETRY_EXC_ERR);
+}
+
+/* --- fetches --- */
+
+static void a_long_read_comes_in_pieces(void **state)
+{
+	unsigned pieces = 4, per_piece = VB_READ_CHUNK_BYTES / MTU;
+
+	req.max_fetches = 2;
+	post(VB_K_READ_REQ, pieces * VB_READ_CHUNK_BYTES);
+	assert_int_equal(send_all(), 2);
+	for (unsigned i = 0; i < pieces * per_piece; i++) {
+		unsigned at = i % per_piece;
+		uint8_t opcode = at == 0 ? VB_OP_RC_READ_RESP_FIRST
+				 : at + 1 == per_piece ? VB_OP_RC_READ_RESP_LAST
+						       : VB_OP_RC_READ_RESP_MIDDLE;
+
+		answer(opcode, START_PSN + i, vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED), 0, MTU);
+		send_all();
+	}
+	assert_done(1);
+	assert_int_equal(fake.local_writes, pieces * per_piece);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+}
+
+/* IBA 9.7.5.1.4: a fence holds back what comes behind a READ, small or not. */
+static void a_fence_holds_back_small_messages_too(void **state)
+{
+	struct vb_wqe *wqe;
+
+	post(VB_K_READ_REQ, 100);
+	wqe = post_flags(VB_K_SEND, 8, IBV_SEND_FENCE);
+	wqe->only = vb_segment_only(VB_RC, wqe);
+	assert_int_equal(send_all(), 1);
+	read_resp(START_PSN, 100);
+	assert_int_equal(send_all(), 1);
+	ack(START_PSN + 1);
+	assert_done(2);
+}
+
+/* What is short goes a short way, and that must not make a difference. */
+static void short_messages_go_by_the_same_rules(void **state)
+{
+	struct vb_wqe *wqe;
+
+	for (unsigned i = 0; i < 3; i++) {
+		wqe = post(VB_K_SEND, 8);
+		wqe->only = vb_segment_only(VB_RC, wqe);
+	}
+	assert_int_equal(send_watched(), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(sent[i].psn, START_PSN + i);
+		assert_true(asked[i] && sent[i].first && sent[i].last);
+		assert_int_equal(sent[i].bytes, 8);
+		assert_int_equal(sent[i].opcode, VB_OP_RC_SEND_ONLY);
+	}
+	/* Again from the second on. */
+	assert_int_equal(nak(START_PSN + 1, VB_NAK_PSN), VB_REQ_MOVED);
+	assert_int_equal(send_watched(), 2);
+	assert_int_equal(sent[0].psn, START_PSN + 1);
+	/* Not while it waits, not when it is being drained, not beyond a fault. */
+	assert_int_equal(rnr(START_PSN + 1, 1), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(chime(false), VB_REQ_MOVED);
+	req.sqd = true;
+	wqe = post(VB_K_SEND, 8);
+	wqe->only = vb_segment_only(VB_RC, wqe);
+	assert_int_equal(send_all(), 0);
+	req.sqd = false;
+	vb_req_fault(&req, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(send_all(), 0);
+	ack(START_PSN + 2);
+	assert_failed(3, IBV_WC_LOC_PROT_ERR);
+}
+
+static void without_credits_one_message_goes_to_find_out(void **state)
+{
+	struct vb_wqe *wqe;
+
+	for (unsigned i = 0; i < 4; i++) {
+		wqe = post(VB_K_SEND, 8);
+		wqe->only = vb_segment_only(VB_RC, wqe);
+		if (i == 0)
+			assert_int_equal(send_watched(), 1);
+	}
+	/* It has come, and there is no receive request left. */
+	assert_int_equal(answer(VB_OP_RC_ACK, START_PSN, vb_aeth_ack(0), 1, 0), VB_REQ_MOVED);
+	assert_int_equal(send_watched(), 1);
+	assert_int_equal(answer(VB_OP_RC_ACK, START_PSN + 1, vb_aeth_ack(1), 2, 0), VB_REQ_MOVED);
+	assert_int_equal(send_watched(), 1);
+	ack(START_PSN + 2);
+	assert_int_equal(send_watched(), 1);
+	ack(START_PSN + 3);
+	assert_done(4);
+}
+
+#define RELIABLE(name) cmocka_unit_test_setup(name, begin_reliable)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RELIABLE(all_leaves_at_once),
+		RELIABLE(the_last_packet_asks_for_the_answer),
+		RELIABLE(answers_do_not_touch_the_window),
+		RELIABLE(a_hole_is_filled_without_slowing_down),
+		RELIABLE(no_clock_runs_by_itself),
+		RELIABLE(a_look_at_nothing_is_nothing),
+		RELIABLE(a_peer_that_gets_on_is_left_alone),
+		RELIABLE(a_peer_that_reads_nothing_is_waited_for),
+		RELIABLE(it_may_stop_reading_later),
+		RELIABLE(silence_ends_it_after_all_retries),
+		RELIABLE(without_a_timeout_it_tries_for_ever),
+		RELIABLE(our_own_lateness_is_not_silence),
+		RELIABLE(progress_begins_the_count_anew),
+		RELIABLE(it_waits_as_long_as_the_peer_says),
+		RELIABLE(it_asks_as_often_as_it_may),
+		RELIABLE(a_long_read_comes_in_pieces),
+		RELIABLE(a_fence_holds_back_small_messages_too),
+		RELIABLE(short_messages_go_by_the_same_rules),
+		RELIABLE(without_credits_one_message_goes_to_find_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
