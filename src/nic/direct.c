@@ -121,8 +121,10 @@ static bool granted_by_key(const struct vb_export *export, const struct vb_wqe *
 
 static void unmap(struct vb_nic *nic, struct vb_direct_map *map)
 {
-	if (map->memory)
+	if (map->memory) {
 		nic->host.unmap(nic->host.arg, map->memory, map->bytes);
+		atomic_fetch_sub(&nic->direct_maps, 1);
+	}
 	*map = (struct vb_direct_map){ .memory = NULL };
 }
 
@@ -145,6 +147,8 @@ static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t b
 		map->bytes = to->region_bytes - to->skip - to->cut;
 		map->memory = nic->host.map(nic->host.arg, lane->peer, to->file,
 					    to->file_offset + to->skip, map->bytes);
+		if (map->memory)
+			atomic_fetch_add(&nic->direct_maps, 1);
 	}
 	return map->memory ? map->memory + (to->offset - to->skip) : NULL;
 }
@@ -357,6 +361,51 @@ void vb_direct_reset(struct vb_lane *lane)
 	lane->direct.heeded = false;
 	lane->direct.count = 0;
 	vb_lock_drop(&lane->direct.lock);
+}
+
+/* Does the map's region exist no more? */
+static bool is_stale(const struct vb_peer *peer, const struct vb_direct_map *map)
+{
+	const struct vb_export_key *entry = key_entry(peer->export, map->key);
+
+	return VB_EXPORT_GET(entry->key) != map->key || VB_EXPORT_GET(entry->shared_id) != map->id;
+}
+
+static void sweep_peer(struct vb_peer *peer)
+{
+	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		struct vb_direct *direct = &peer->lane[i].direct;
+
+		vb_lock_take(&direct->lock);
+		for (unsigned k = 0; k < VB_DIRECT_MAPS; k++) {
+			if (direct->map[k].memory && is_stale(peer, &direct->map[k]))
+				unmap(peer->nic, &direct->map[k]);
+		}
+		vb_lock_drop(&direct->lock);
+	}
+}
+
+void vb_direct_sweep(struct vb_nic *nic)
+{
+	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+
+	if (!atomic_load_explicit(&nic->direct_maps, memory_order_relaxed))
+		return;
+	for (unsigned i = 0; i < count; i++)
+		sweep_peer(atomic_load(&nic->peers[i]));
+}
+
+void vb_direct_revoked(struct vb_nic *nic)
+{
+	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_peer *peer = atomic_load(&nic->peers[i]);
+
+		if (atomic_load_explicit(&peer->has_rx, memory_order_acquire) &&
+		    !vb_peer_is_lost(peer))
+			nic->host.ring_bell(nic->host.arg, peer);
+	}
 }
 
 void vb_direct_forget(struct vb_peer *peer)

@@ -28,6 +28,7 @@
 #include "nic/limits.h"
 
 struct vb_lane;
+struct vb_nic;
 struct vb_peer;
 struct vb_qp;
 struct vb_wqe;
@@ -62,6 +63,13 @@ void vb_direct_settle(struct vb_lane *lane);
 
 /* The lane's ring is another one now. */
 void vb_direct_reset(struct vb_lane *lane);
+
+/*
+ * Unmap what its owners have deregistered; and as the owner: have peers do that. Memory is not
+ * free before they have. Any thread.
+ */
+void vb_direct_sweep(struct vb_nic *nic);
+void vb_direct_revoked(struct vb_nic *nic);
 
 /* Nobody uses the peer any more: unmap what is mapped of it. */
 void vb_direct_forget(struct vb_peer *peer);

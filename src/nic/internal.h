@@ -77,6 +77,7 @@ struct vb_nic {
 	vb_lock sleep_lock;
 	uint32_t sleepers; /* threads that have to be woken by a bell */
 	_Atomic uint32_t waiters; /* QPs that wait for room in a ring */
+	_Atomic uint32_t direct_maps; /* regions of peers' that are mapped */
 };
 
 static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)

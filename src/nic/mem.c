@@ -29,7 +29,8 @@ static struct vb_export_key *entry_of(struct vb_nic *nic, uint32_t key)
 }
 
 /* The only way an entry is changed; see vb_export_key_read(). The keys' lock is held. */
-static void entry_set(struct vb_export_key *entry, const struct vb_export_region *region)
+static void entry_set(struct vb_export_key *entry, const struct vb_export_region *region,
+		      const struct vb_shared *shared)
 {
 	uint32_t seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
 
@@ -40,7 +41,11 @@ static void entry_set(struct vb_export_key *entry, const struct vb_export_region
 	VB_EXPORT_SET(entry->bytes, region->bytes);
 	VB_EXPORT_SET(entry->base, region->base);
 	VB_EXPORT_SET(entry->access, region->access);
-	VB_EXPORT_SET(entry->shared, -1);
+	VB_EXPORT_SET(entry->shared, shared->file);
+	VB_EXPORT_SET(entry->shared_offset, shared->offset);
+	VB_EXPORT_SET(entry->shared_id, shared->id);
+	VB_EXPORT_SET(entry->shared_skip, shared->skip);
+	VB_EXPORT_SET(entry->shared_cut, shared->cut);
 	VB_EXPORT_SET(entry->seq, seq + 2);
 }
 
@@ -55,7 +60,7 @@ static void entry_fill(struct vb_export_key *entry, const struct vb_mr *mr)
 		.access = mr->access,
 	};
 
-	entry_set(entry, &region);
+	entry_set(entry, &region, &mr->shared);
 }
 
 static int key_add(struct vb_nic *nic, struct vb_mr *mr)
@@ -93,9 +98,10 @@ static void key_show(struct vb_nic *nic, const struct vb_mr *mr)
 static void key_hide(struct vb_nic *nic, uint32_t key, bool for_good)
 {
 	const struct vb_export_region nothing = { .key = for_good ? 0 : key };
+	const struct vb_shared not_shared = { .file = -1 };
 
 	vb_lock_take(&nic->keys.lock);
-	entry_set(entry_of(nic, key), &nothing);
+	entry_set(entry_of(nic, key), &nothing, &not_shared);
 	if (for_good)
 		nic->keys.count--;
 	vb_lock_drop(&nic->keys.lock);
@@ -142,6 +148,23 @@ static void place_region(struct vb_mr *mr, void *addr, size_t bytes, uint64_t io
 	mr->bytes = bytes;
 }
 
+/* Only memory that others may use is worth the trouble. */
+static void region_share(struct vb_nic *nic, struct vb_mr *mr)
+{
+	const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				IBV_ACCESS_REMOTE_ATOMIC;
+
+	if (!nic->host.share || !(mr->access & remote) ||
+	    !nic->host.share(nic->host.arg, mr->base, mr->bytes, &mr->shared))
+		mr->shared = (struct vb_shared){ .file = -1 };
+}
+
+static void region_unshare(struct vb_nic *nic, struct vb_mr *mr)
+{
+	if (mr->shared.file >= 0 && nic->host.unshare(nic->host.arg, &mr->shared))
+		vb_direct_revoked(nic);
+}
+
 int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigned access,
 	      struct vb_mr **out)
 {
@@ -163,8 +186,10 @@ int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigne
 	mr->ibv.pd = &pd->ibv;
 	mr->access = access;
 	place_region(mr, addr, bytes, iova);
+	region_share(nic, mr);
 	err = key_add(nic, mr);
 	if (err) {
+		region_unshare(nic, mr);
 		free(mr);
 		return err;
 	}
@@ -199,10 +224,13 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 		atomic_fetch_add(&pd->users, 1);
 		mr->ibv.pd = &pd->ibv;
 	}
-	if (translation)
+	mr->access = access;
+	if (translation) {
+		region_unshare(nic, mr);
 		place_region(mr, addr, bytes,
 			     access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr);
-	mr->access = access;
+		region_share(nic, mr);
+	}
 	key_show(nic, mr);
 	return 0;
 }
@@ -212,6 +240,7 @@ int vb_mr_dereg(struct vb_mr *mr)
 	struct vb_nic *nic = vb_nic_of(mr->ibv.context);
 
 	key_hide(nic, mr->ibv.lkey, true);
+	region_unshare(nic, mr);
 	atomic_fetch_sub(&((struct vb_pd *)mr->ibv.pd)->users, 1);
 	free(mr);
 	return 0;

@@ -12,6 +12,7 @@ struct vb_mr {
 	uint8_t *base;	 /* where that octet is */
 	uint64_t bytes;
 	unsigned access; /* IBV_ACCESS_* */
+	struct vb_shared shared;
 };
 
 /*

@@ -32,6 +32,15 @@ struct vb_nic;
 struct vb_peer;
 struct vb_qp;
 
+/* How others can map a region: the octets from skip to the last cut ones. file -1: they cannot. */
+struct vb_shared {
+	int32_t file;	 /* a descriptor of this process */
+	uint32_t id;	 /* no other region has it */
+	uint64_t offset; /* where in the file the region's first octet is, or would be */
+	uint16_t skip, cut;
+	void *item; /* belongs to the host */
+};
+
 /* What a NIC needs from its surroundings. */
 struct vb_nic_host {
 	void *arg;
@@ -86,6 +95,13 @@ struct vb_nic_host {
 
 	/* Lease a further slot: 0 or a positive errno. */
 	int (*lease)(void *arg, uint16_t *slot, uint32_t *next_index);
+
+	/*
+	 * Make memory that is being registered such that others can map it, or find that it is;
+	 * NULL, or false: they cannot. And the end of that; true: others should unmap it.
+	 */
+	bool (*share)(void *arg, void *addr, size_t bytes, struct vb_shared *shared);
+	bool (*unshare)(void *arg, const struct vb_shared *shared);
 
 	/* Are these octets mapped (and writable)? 0, or EFAULT. */
 	int (*probe_memory)(void *arg, const void *addr, size_t bytes, bool write);

@@ -290,6 +290,8 @@ static int nic_start(struct vb_device *dev)
 		.reach = vb_peers_reach,
 		.ring_bell = vb_peers_bell,
 		.release = vb_peers_release,
+		.share = vb_share_region,
+		.unshare = vb_share_end,
 		.vm_write = vb_direct_write,
 		.vm_read = vb_direct_read,
 		.map = vb_direct_map,
@@ -300,6 +302,8 @@ static int nic_start(struct vb_device *dev)
 	};
 	int rc;
 
+	if (!dev->peers.allowed)
+		host.share = NULL;
 	rc = vb_nic_create(&dev->nic, &host, seed_of(&dev->env));
 	if (rc != 0)
 		return rc;
@@ -336,6 +340,7 @@ static int device_start(struct vb_device *dev)
 	rc = vb_peers_open(dev);
 	if (rc != 0)
 		goto close_gids;
+	vb_share_open(&dev->share, dev->env.shared_mr);
 	offer = vb_peers_offer(dev);
 	rc = vb_hub_client_open(&dev->hub, &offer, vb_peers_ring_came, dev);
 	if (rc != 0) {
@@ -352,6 +357,7 @@ static int device_start(struct vb_device *dev)
 close_hub:
 	vb_hub_client_close(dev->hub);
 close_peers:
+	vb_share_close(&dev->share);
 	vb_peers_close(dev);
 close_gids:
 	vb_gids_close(&dev->gids);
@@ -400,6 +406,7 @@ static void device_stop(struct vb_device *dev)
 	vb_nic_destroy(dev->nic);
 	ports_destroy(dev);
 	vb_hub_client_close(dev->hub);
+	vb_share_close(&dev->share);
 	vb_peers_close(dev);
 	vb_gids_close(&dev->gids);
 	vb_lock_fini(&dev->lease_lock);
@@ -423,6 +430,7 @@ static void forget_in_child(void)
 	vb_hub_client_forget(dev->hub);
 	vb_progress_forget(dev);
 	vb_peers_forget(dev);
+	vb_share_forget(&dev->share);
 	vb_gids_close(&dev->gids);
 	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
 		dev->ports[i].link->ops->forget(dev->ports[i].link);

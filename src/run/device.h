@@ -26,6 +26,7 @@
 #include "run/gids.h"
 #include "run/peers.h"
 #include "run/progress.h"
+#include "run/share.h"
 
 /* A slot's socket and what sends and receives there. */
 struct vb_port {
@@ -53,6 +54,7 @@ struct vb_device {
 	struct vb_gids gids;
 
 	struct vb_peers peers;
+	struct vb_share share;
 	struct vb_progress progress;
 };
 

@@ -26,6 +26,12 @@ static bool number_of(const char *text, uint64_t *number)
 	return end != text && *end == '\0' && errno == 0;
 }
 
+static bool switch_of(const char *text, bool *on)
+{
+	*on = text && strcmp(text, "1") == 0;
+	return !text || *on || strcmp(text, "0") == 0;
+}
+
 static bool link_of(const char *text, enum vb_env_link *link)
 {
 	static const char *const names[] = {
@@ -54,6 +60,10 @@ int vb_env_read(struct vb_env *env, char *(*get)(const char *name), const char *
 
 	if (!link_of(text_of(get, "VERBATIM_LINK"), &read.link)) {
 		*bad = "VERBATIM_LINK";
+		return EINVAL;
+	}
+	if (!switch_of(text_of(get, "VERBATIM_SHARED_MR"), &read.shared_mr)) {
+		*bad = "VERBATIM_SHARED_MR";
 		return EINVAL;
 	}
 	if (seed && !number_of(seed, &read.seed)) {

@@ -22,6 +22,7 @@ struct vb_env {
 	const char *fault; /* VERBATIM_FAULT, NULL: none */
 	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
 	uint64_t seed;	   /* VERBATIM_SEED, of keys and first numbers */
+	bool shared_mr;	   /* VERBATIM_SHARED_MR: registered memory may be moved into a memfd */
 	bool seeded;	   /* false: seed is not set, take an unpredictable one */
 };
 

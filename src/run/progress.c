@@ -226,8 +226,10 @@ static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, 
 	}
 	if (fds[FD_HUB].revents)
 		vb_hub_client_turn(dev->hub);
-	if (fds[FD_BELL].revents)
+	if (fds[FD_BELL].revents) {
 		vb_bell_hush(dev->peers.bell_fd);
+		vb_direct_sweep(dev->nic);
+	}
 	if (fds[FD_HUPS].revents)
 		vb_peers_hup(dev);
 	if (fds[FD_TAKEOVER].revents &&

@@ -384,6 +384,62 @@ static void what_cannot_be_mapped_is_not_tried_again(void **state)
 	assert_int_equal(host.writes, 5);
 }
 
+static unsigned shares, ends;
+
+static bool fake_share(void *arg, void *addr, size_t bytes, struct vb_shared *shared)
+{
+	*shared = (struct vb_shared){ .file = FILE_NUMBER, .id = ++shares,
+				      .offset = (uintptr_t)addr };
+	return true;
+}
+
+static bool fake_unshare(void *arg, const struct vb_shared *shared)
+{
+	ends++;
+	return true;
+}
+
+static void regions_are_shared_from_registration_to_its_end(void **state)
+{
+	struct vb_nic *nic = side[1].nic;
+	unsigned bells;
+	struct vb_mr *mr;
+
+	shares = ends = 0;
+	nic->host.share = fake_share;
+	nic->host.unshare = fake_unshare;
+	/* What others have no right to is not worth it. */
+	assert_int_equal(vb_mr_reg(side[1].pd, side[1].mem, 4096, (uintptr_t)side[1].mem,
+				   IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	assert_int_equal(shares + ends, 0);
+	assert_int_equal(vb_mr_reg(side[1].pd, side[1].mem, 4096, (uintptr_t)side[1].mem,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &mr), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(post_with(IBV_WR_RDMA_WRITE, i, 8, IBV_SEND_SIGNALED, &mr->ibv),
+				 0);
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+		assert_memory_equal((uint8_t *)mr->ibv.addr + i, side[0].mem + FROM, 8);
+		assert_int_equal(host.maps, i < 2 ? 1 : 2);
+		if (i == 1)
+			assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+						     side[1].mem + 8192, 4096, 0), 0);
+	}
+	assert_int_equal(shares, 2);
+	assert_int_equal(ends, 1);
+	assert_int_equal(host.unmaps, 1);
+	/* Peers hear of it, and let go of the memory. */
+	bells = side[0].bells;
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	assert_int_equal(ends, 2);
+	assert_true(side[0].bells > bells);
+	assert_int_equal(host.unmaps, 1);
+	vb_direct_sweep(side[0].nic);
+	assert_int_equal(host.unmaps, 2);
+	assert_int_equal(host.writes, 0);
+	nic->host.share = NULL;
+}
+
 /* --- what does not fit is judged by its owner --- */
 
 static void where_there_is_no_way_in_the_ring_serves(void **state)
@@ -680,6 +736,7 @@ int main(void)
 		DIRECT(another_region_at_the_same_place_is_mapped_anew),
 		DIRECT(what_the_file_does_not_have_goes_otherwise),
 		DIRECT(what_cannot_be_mapped_is_not_tried_again),
+		DIRECT(regions_are_shared_from_registration_to_its_end),
 		DIRECT(where_there_is_no_way_in_the_ring_serves),
 		DIRECT(a_wrong_key_is_refused),
 		DIRECT(what_is_out_of_bounds_is_refused),

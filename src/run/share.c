@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/share.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/guard.h"
+#include "run/cancel.h"
+#include "run/device.h"
+
+enum { NONE = -1 };
+
+/* As much as can ever be moved: no part of our file is used twice. It has holes only, at first. */
+#define FILE_BYTES (1ull << 46)
+
+/* A file of the application's with regions in it, or a stretch of ours in place of its memory. */
+struct vb_share_item {
+	struct vb_share_item *next;
+	unsigned refs;
+	int fd;
+	uint64_t device, inode;
+	uint8_t *start; /* NULL: a file of the application's */
+	size_t bytes;
+	uint64_t offset;
+};
+
+void vb_share_open(struct vb_share *share, bool moves)
+{
+	*share = (struct vb_share){ .moves = moves, .fd = NONE, .vmas.fd = NONE };
+	vb_lock_init(&share->lock);
+	vb_vmas_open(&share->vmas);
+}
+
+void vb_share_forget(struct vb_share *share)
+{
+	for (struct vb_share_item *item = share->items; item; item = item->next) {
+		if (!item->start)
+			close(item->fd);
+	}
+	if (share->fd != NONE)
+		close(share->fd);
+	vb_vmas_close(&share->vmas);
+}
+
+void vb_share_close(struct vb_share *share)
+{
+	vb_share_forget(share);
+	while (share->items) {
+		struct vb_share_item *item = share->items;
+
+		share->items = item->next;
+		free(item);
+	}
+	vb_lock_fini(&share->lock);
+}
+
+static struct vb_share_item *item_add(struct vb_share *share, const struct vb_share_item *like)
+{
+	struct vb_share_item *item = malloc(sizeof(*item));
+
+	if (!item)
+		return NULL;
+	*item = *like;
+	item->refs = 0;
+	item->next = share->items;
+	share->items = item;
+	return item;
+}
+
+static void item_remove(struct vb_share *share, struct vb_share_item *item)
+{
+	struct vb_share_item **at = &share->items;
+
+	while (*at != item)
+		at = &(*at)->next;
+	*at = item->next;
+	free(item);
+}
+
+/* --- files of the application's --- */
+
+static bool is_file(int fd, const struct vb_vma *vma)
+{
+	struct stat st;
+
+	/* What has seals is memory; a disk's file is not for others to write to. */
+	return fstat(fd, &st) == 0 && st.st_dev == vma->device && st.st_ino == vma->inode &&
+	       S_ISREG(st.st_mode) && fcntl(fd, F_GET_SEALS) >= 0 &&
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+/* A descriptor of our own for a file that some mapping is of. */
+static int file_by_name(const struct vb_vma *vma)
+{
+	struct stat st;
+	int fd;
+
+	/* To open something else might have an effect. */
+	if (vma->name[0] != '/' || lstat(vma->name, &st) || !S_ISREG(st.st_mode) ||
+	    st.st_ino != vma->inode)
+		return NONE;
+	fd = open(vma->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd == NONE || is_file(fd, vma))
+		return fd;
+	close(fd);
+	return NONE;
+}
+
+static int file_by_descriptor(const struct vb_vma *vma)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	int fd = NONE;
+
+	while (dir && fd == NONE && (entry = readdir(dir))) {
+		int candidate = atoi(entry->d_name);
+
+		if (entry->d_name[0] != '.' && is_file(candidate, vma))
+			fd = fcntl(candidate, F_DUPFD_CLOEXEC, 0);
+	}
+	if (dir)
+		closedir(dir);
+	return fd;
+}
+
+static struct vb_share_item *file_item(struct vb_share *share, const struct vb_vma *vma)
+{
+	struct vb_share_item *item = share->items;
+	struct vb_share_item file = { .device = vma->device, .inode = vma->inode };
+
+	while (item && (item->start || item->device != vma->device || item->inode != vma->inode))
+		item = item->next;
+	if (item)
+		return item;
+	file.fd = file_by_name(vma);
+	if (file.fd == NONE)
+		file.fd = file_by_descriptor(vma);
+	if (file.fd == NONE)
+		return NULL;
+	item = item_add(share, &file);
+	if (!item)
+		close(file.fd);
+	return item;
+}
+
+/* --- memory that is moved --- */
+
+static bool file_make(struct vb_share *share)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct rlimit limit;
+	struct stat st;
+
+	if (share->fd != NONE)
+		return true;
+	/* Where files have a limit, exceeding it is a signal. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY)
+		return false;
+	share->fd = memfd_create("verbatim-mr", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (share->fd == NONE)
+		return false;
+	if (ftruncate(share->fd, (off_t)FILE_BYTES) || fcntl(share->fd, F_ADD_SEALS, seals) ||
+	    fstat(share->fd, &st)) {
+		close(share->fd);
+		share->fd = NONE;
+		return false;
+	}
+	share->device = st.st_dev;
+	share->inode = st.st_ino;
+	return true;
+}
+
+static bool is_ours(const struct vb_share *share, const struct vb_vma *vma)
+{
+	return share->fd != NONE && vma->shared && vma->device == share->device &&
+	       vma->inode == share->inode;
+}
+
+/* The application's own memory, as from malloc or mmap; not a stack, which grows. */
+static bool is_movable(const struct vb_vma *vma)
+{
+	return !vma->inode && !vma->shared && vma->readable && vma->writable &&
+	       (!vma->name[0] || !strcmp(vma->name, "[heap]") ||
+		!strncmp(vma->name, "[anon:", strlen("[anon:")));
+}
+
+static bool all_movable(const struct vb_share *share, const uint8_t *start, size_t bytes)
+{
+	const uint8_t *at = start;
+	struct vb_vma vma;
+
+	while (at < start + bytes) {
+		if (!vb_vma_find(&share->vmas, at, &vma) || !vb_vma_holds(&vma, at) ||
+		    !is_movable(&vma))
+			return false;
+		at = (const uint8_t *)(uintptr_t)vma.end;
+	}
+	return true;
+}
+
+/* Put other pages in the place of some, with what those hold. fd: NONE for private ones. */
+static bool replace(uint8_t *start, size_t bytes, int fd, uint64_t offset)
+{
+	int flags = fd == NONE ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	uint8_t *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)offset);
+
+	if (at == MAP_FAILED)
+		return false;
+	/* A child that wrote to them would write into its parent's memory. */
+	if (fd != NONE)
+		madvise(at, bytes, MADV_DONTFORK);
+	if (vb_guard_copy(at, start, bytes) &&
+	    mremap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start) != MAP_FAILED)
+		return true;
+	munmap(at, bytes);
+	return false;
+}
+
+static void punch(const struct vb_share *share, uint64_t offset, size_t bytes)
+{
+	fallocate(share->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+		  (off_t)bytes);
+}
+
+static struct vb_share_item *moved_item(struct vb_share *share, uint8_t *start, size_t bytes)
+{
+	struct vb_share_item *item;
+
+	if (!all_movable(share, start, bytes) || !file_make(share) ||
+	    bytes > FILE_BYTES - share->next_offset)
+		return NULL;
+	item = item_add(share, &(struct vb_share_item){ .fd = share->fd, .start = start,
+							.bytes = bytes,
+							.offset = share->next_offset });
+	if (!item)
+		return NULL;
+	share->next_offset += bytes;
+	if (replace(start, bytes, share->fd, item->offset))
+		return item;
+	punch(share, item->offset, bytes);
+	item_remove(share, item);
+	return NULL;
+}
+
+/* Where in our file the octets lie that are mapped there. */
+static uint64_t offset_of(const struct vb_vma *vma, const uint8_t *at)
+{
+	return vma->offset + ((uintptr_t)at - vma->start);
+}
+
+/* Is it where we put it? The application may have unmapped it, and something else come there. */
+static bool is_in_place(const struct vb_share *share, const struct vb_share_item *item,
+			const struct vb_vma *vma, const uint8_t *at)
+{
+	return vb_vma_holds(vma, at) && is_ours(share, vma) &&
+	       offset_of(vma, at) == item->offset + (uint64_t)(at - item->start);
+}
+
+/* The stretch that holds some octets, which are mapped as vma says. */
+static struct vb_share_item *moved_before(struct vb_share *share, const uint8_t *start,
+					  size_t bytes, const struct vb_vma *vma)
+{
+	struct vb_share_item *item = share->items;
+
+	while (item && !(item->start && start >= item->start &&
+			 start + bytes <= item->start + item->bytes &&
+			 is_in_place(share, item, vma, start)))
+		item = item->next;
+	return item;
+}
+
+/* Make the pages private again that are still in their place. */
+static void move_back(struct vb_share *share, const struct vb_share_item *item)
+{
+	uint8_t *at = item->start, *end = at + item->bytes;
+	size_t moved = 0, bytes;
+	struct vb_vma vma;
+
+	while (at < end && vb_vma_find(&share->vmas, at, &vma)) {
+		if ((uintptr_t)at < vma.start)
+			at = (uint8_t *)(uintptr_t)vb_min_u64(vma.start, (uintptr_t)end);
+		bytes = vb_min_u64(vma.end, (uintptr_t)end) - (uintptr_t)at;
+		if (bytes && is_in_place(share, item, &vma, at) && replace(at, bytes, NONE, 0))
+			moved += bytes;
+		at += bytes;
+	}
+	/* What was not found may have been mapped elsewhere (mremap), and is kept. */
+	if (moved == item->bytes)
+		punch(share, item->offset, item->bytes);
+}
+
+/* --- both --- */
+
+/* The mapping and item that hold the octets from start to start + bytes. */
+static bool describe(struct vb_share *share, uint8_t *start, size_t bytes, struct vb_shared *out)
+{
+	struct vb_share_item *item;
+	struct vb_vma vma;
+
+	if (!vb_vma_find(&share->vmas, start, &vma) || !vb_vma_holds(&vma, start) ||
+	    vma.end - (uintptr_t)start < bytes || !vma.shared || !vma.writable || !vma.inode)
+		return false;
+	item = is_ours(share, &vma) ? moved_before(share, start, bytes, &vma)
+				    : file_item(share, &vma);
+	if (!item)
+		return false;
+	out->file = item->fd;
+	out->offset = offset_of(&vma, start);
+	out->item = item;
+	return true;
+}
+
+/* The whole pages of a region. */
+static bool whole_pages(uint8_t *addr, size_t bytes, uint8_t **start, size_t *page_bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = ((uintptr_t)addr + page - 1) & -page;
+	uintptr_t last = ((uintptr_t)addr + bytes) & -page;
+
+	*start = (uint8_t *)first;
+	*page_bytes = last > first ? last - first : 0;
+	return last > first;
+}
+
+static bool share_locked(struct vb_share *share, uint8_t *addr, size_t bytes,
+			 struct vb_shared *out)
+{
+	uint8_t *start;
+	size_t inside;
+
+	*out = (struct vb_shared){ .file = NONE };
+	/* Where the kernel answers slowly, only who wants moving waits for it. */
+	if (!share->moves && !share->vmas.is_fast)
+		return false;
+	if (describe(share, addr, bytes, out))
+		return true;
+	if (!share->moves || !whole_pages(addr, bytes, &start, &inside))
+		return false;
+	if (!describe(share, start, inside, out) &&
+	    (!moved_item(share, start, inside) || !describe(share, start, inside, out)))
+		return false;
+	out->skip = (uint16_t)(start - addr);
+	out->cut = (uint16_t)(bytes - inside - out->skip);
+	out->offset -= out->skip; /* may be less than 0: nobody goes there */
+	return true;
+}
+
+bool vb_share_region(void *arg, void *addr, size_t bytes, struct vb_shared *out)
+{
+	struct vb_share *share = &((struct vb_device *)arg)->share;
+	int cancel = vb_cancel_defer();
+	bool ok;
+
+	vb_lock_take(&share->lock);
+	ok = bytes && share_locked(share, addr, bytes, out);
+	if (ok) {
+		((struct vb_share_item *)out->item)->refs++;
+		out->id = ++share->next_id;
+	}
+	vb_lock_drop(&share->lock);
+	vb_cancel_restore(cancel);
+	return ok;
+}
+
+bool vb_share_end(void *arg, const struct vb_shared *shared)
+{
+	struct vb_share *share = &((struct vb_device *)arg)->share;
+	struct vb_share_item *item = shared->item;
+	int cancel = vb_cancel_defer();
+	bool last_of_file = false;
+
+	vb_lock_take(&share->lock);
+	if (!--item->refs) {
+		/* What peers map of ours is a hole by then; of other files they would keep pages. */
+		last_of_file = !item->start;
+		if (item->start)
+			move_back(share, item);
+		else
+			close(item->fd);
+		item_remove(share, item);
+	}
+	vb_lock_drop(&share->lock);
+	vb_cancel_restore(cancel);
+	return last_of_file;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_SHARE_H
+#define VB_RUN_SHARE_H
+
+/*
+ * Regions that peers can map (nic/direct.h): then a WRITE is a copy, of a few octets a store, and
+ * an atomic an instruction.
+ *
+ * Memory that is a file's already, a memfd or one of /dev/shm, is found to be so where the kernel
+ * answers cheaply (run/vma.h). The application's descriptor of it must be open, or its name exist.
+ *
+ * With VERBATIM_SHARED_MR=1, private memory becomes a file's too: the whole pages of a region are
+ * copied into a memfd of ours, which is mapped in their place, and with the last region that they
+ * are in, they become private again. It is not done unasked, because it can be noticed: what
+ * another thread writes to these pages just then is lost; a forked child does not have them; pages
+ * that were locked, huge or bound to a node are ordinary ones afterwards.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "nic/mem.h"
+#include "run/vma.h"
+
+struct vb_share_item;
+
+struct vb_share {
+	vb_lock lock;
+	bool moves; /* VERBATIM_SHARED_MR */
+	struct vb_vmas vmas;
+	int fd; /* our memfd, or -1 */
+	uint64_t device, inode; /* its */
+	uint64_t next_offset;	/* never used again */
+	uint32_t next_id;
+	struct vb_share_item *items;
+};
+
+void vb_share_open(struct vb_share *share, bool moves);
+
+/* All regions are deregistered, or will never be. */
+void vb_share_close(struct vb_share *share);
+
+/* In a forked child: close the descriptors. */
+void vb_share_forget(struct vb_share *share);
+
+/* For struct vb_nic_host; arg: the device. */
+bool vb_share_region(void *arg, void *addr, size_t bytes, struct vb_shared *shared);
+bool vb_share_end(void *arg, const struct vb_shared *shared);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "run/device.h"
+#include "run/share.h"
+
+enum { PAGES = 8 };
+
+static struct vb_device dev;
+static size_t page;
+
+static int begin_with(bool moves)
+{
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	memset(&dev, 0, sizeof(dev));
+	vb_share_open(&dev.share, moves);
+	return 0;
+}
+
+static int begin(void **state)
+{
+	return begin_with(false);
+}
+
+static int begin_moving(void **state)
+{
+	return begin_with(true);
+}
+
+/* As on a kernel that tells of all mappings or none. */
+static int begin_moving_slowly(void **state)
+{
+	begin_with(true);
+	dev.share.vmas.is_fast = false;
+	return 0;
+}
+
+static int end(void **state)
+{
+	assert_null(dev.share.items);
+	vb_share_close(&dev.share);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define MOVING(name) cmocka_unit_test_setup_teardown(name, begin_moving, end)
+#define SLOWLY(name)                                                                              \
+	{                                                                                         \
+		#name "_slowly", name, begin_moving_slowly, end, NULL                             \
+	}
+
+static uint8_t *pages(int flags, int fd)
+{
+	uint8_t *at = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	assert_true(at != MAP_FAILED);
+	for (size_t i = 0; i < PAGES * page; i++)
+		at[i] = (uint8_t)(i * 7 + i / 251);
+	return at;
+}
+
+static uint8_t *private_pages(void)
+{
+	return pages(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+static bool untouched(const uint8_t *at, size_t from, size_t bytes)
+{
+	for (size_t i = from; i < from + bytes; i++) {
+		if (at[i] != (uint8_t)(i * 7 + i / 251))
+			return false;
+	}
+	return true;
+}
+
+static bool is_private(const uint8_t *at)
+{
+	struct vb_vma vma;
+
+	assert_true(vb_vma_find(&dev.share.vmas, at, &vma));
+	assert_true(vb_vma_holds(&vma, at));
+	return !vma.shared && !vma.inode;
+}
+
+/* Do a peer's mapping of the file and the region have the same octets? */
+static void expect_same(const struct vb_shared *shared, uint8_t *region, size_t bytes)
+{
+	size_t inside = bytes - shared->skip - shared->cut;
+	uint64_t from = shared->offset + shared->skip, part = from % page;
+	uint8_t *at = mmap(NULL, inside + part, PROT_READ | PROT_WRITE, MAP_SHARED, shared->file,
+			   (off_t)(from - part));
+	uint8_t before = region[shared->skip];
+
+	assert_true(at != MAP_FAILED);
+	assert_memory_equal(at + part, region + shared->skip, inside);
+	at[part] = before ^ 0xff;
+	assert_int_equal(region[shared->skip], before ^ 0xff);
+	region[shared->skip] = before;
+	assert_int_equal(at[part], before);
+	munmap(at, inside + part);
+}
+
+static void private_memory_is_left_alone(void **state)
+{
+	uint8_t *at = private_pages();
+	struct vb_shared shared;
+
+	assert_false(vb_share_region(&dev, at, PAGES * page, &shared));
+	assert_true(is_private(at));
+	munmap(at, PAGES * page);
+}
+
+static void whole_pages_are_moved_and_come_back(void **state)
+{
+	static const struct {
+		size_t from, bytes; /* in eighths of a page */
+		uint16_t skip, cut;
+	} rows[] = {
+		{ 0, 64, 0, 0 }, { 1, 15, 7, 0 }, { 0, 17, 0, 1 }, { 3, 21, 5, 0 }, { 7, 10, 1, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint8_t *at = private_pages();
+		size_t from = rows[i].from * page / 8, bytes = rows[i].bytes * page / 8;
+		struct vb_shared shared;
+		struct stat st;
+
+		assert_true(vb_share_region(&dev, at + from, bytes, &shared));
+		assert_int_equal(shared.skip, rows[i].skip * page / 8);
+		assert_int_equal(shared.cut, rows[i].cut * page / 8);
+		assert_true(untouched(at, 0, PAGES * page));
+		expect_same(&shared, at + from, bytes);
+		assert_int_equal(is_private(at), rows[i].from != 0);
+		assert_true(is_private(at + (PAGES - 1) * page) || from + bytes == PAGES * page);
+		at[from + shared.skip] ^= 1;
+		vb_share_end(&dev, &shared);
+		at[from + shared.skip] ^= 1;
+		assert_true(untouched(at, 0, PAGES * page));
+		for (size_t p = 0; p < PAGES; p++)
+			assert_true(is_private(at + p * page));
+		/* Nothing of it is left in the file. */
+		assert_int_equal(fstat(dev.share.fd, &st), 0);
+		assert_int_equal(st.st_blocks, 0);
+		munmap(at, PAGES * page);
+	}
+}
+
+static void less_than_a_page_is_not_moved(void **state)
+{
+	uint8_t *at = private_pages();
+	struct vb_shared shared;
+
+	assert_false(vb_share_region(&dev, at + 1, page, &shared));
+	assert_false(vb_share_region(&dev, at + page / 2, page, &shared));
+	assert_false(vb_share_region(&dev, at, 0, &shared));
+	assert_true(is_private(at));
+	munmap(at, PAGES * page);
+}
+
+static void regions_of_the_same_pages_share_them(void **state)
+{
+	uint8_t *at = private_pages();
+	struct vb_shared all, part, again;
+
+	assert_true(vb_share_region(&dev, at, PAGES * page, &all));
+	assert_true(vb_share_region(&dev, at + 100, 3 * page, &part));
+	assert_true(vb_share_region(&dev, at, PAGES * page, &again));
+	/* A part of pages that are moved already is in the file whole. */
+	assert_int_equal(part.skip + part.cut, 0);
+	assert_true(all.id != part.id && part.id != again.id && all.id != again.id);
+	expect_same(&part, at + 100, 3 * page);
+	vb_share_end(&dev, &all);
+	expect_same(&part, at + 100, 3 * page);
+	assert_false(is_private(at));
+	vb_share_end(&dev, &part);
+	expect_same(&again, at, PAGES * page);
+	vb_share_end(&dev, &again);
+	assert_true(is_private(at));
+	assert_true(untouched(at, 0, PAGES * page));
+	munmap(at, PAGES * page);
+}
+
+static void regions_that_overlap_are_moved_once(void **state)
+{
+	uint8_t *at = private_pages();
+	struct vb_shared first, second;
+
+	assert_true(vb_share_region(&dev, at, 4 * page, &first));
+	assert_false(vb_share_region(&dev, at + 2 * page, 4 * page, &second));
+	vb_share_end(&dev, &first);
+	assert_true(vb_share_region(&dev, at + 2 * page, 4 * page, &second));
+	vb_share_end(&dev, &second);
+	assert_true(untouched(at, 0, PAGES * page));
+	munmap(at, PAGES * page);
+}
+
+/* Programs free memory first and deregister it later, and others are given the address. */
+static void what_was_unmapped_is_not_touched(void **state)
+{
+	uint8_t *at = private_pages(), *others;
+	struct vb_shared shared;
+
+	assert_true(vb_share_region(&dev, at, PAGES * page, &shared));
+	munmap(at + page, 3 * page);
+	others = mmap(at + page, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	assert_ptr_equal(others, at + page);
+	vb_share_end(&dev, &shared);
+	assert_true(untouched(at, 0, page));
+	assert_true(untouched(at, 4 * page, 4 * page));
+	assert_true(is_private(at));
+	assert_true(is_private(at + 4 * page));
+	assert_int_equal(mprotect(others, page, PROT_READ), 0);
+	assert_int_equal(others[0], 0);
+	munmap(at, PAGES * page);
+}
+
+static void what_was_moved_by_the_application_keeps_its_octets(void **state)
+{
+	uint8_t *at = private_pages(), *elsewhere;
+	struct vb_shared shared;
+
+	assert_true(vb_share_region(&dev, at, PAGES * page, &shared));
+	elsewhere = mremap(at, PAGES * page, 2 * PAGES * page, MREMAP_MAYMOVE);
+	assert_true(elsewhere != MAP_FAILED);
+	vb_share_end(&dev, &shared);
+	assert_true(untouched(elsewhere, 0, PAGES * page));
+	munmap(elsewhere, 2 * PAGES * page);
+}
+
+static void the_heap_is_moved_and_the_stack_is_not(void **state)
+{
+	uint8_t stack[64 << 10], *heap = malloc(64 << 10);
+	struct vb_shared shared;
+
+	memset(stack, 1, sizeof(stack));
+	assert_false(vb_share_region(&dev, stack, sizeof(stack), &shared));
+	assert_non_null(heap);
+	assert_true(vb_share_region(&dev, heap, 64 << 10, &shared));
+	vb_share_end(&dev, &shared);
+	free(heap);
+}
+
+static void a_child_does_not_have_it(void **state)
+{
+	uint8_t *at = private_pages();
+	struct vb_shared shared;
+	int status;
+	pid_t pid;
+
+	assert_true(vb_share_region(&dev, at, 4 * page, &shared));
+	pid = fork();
+	if (!pid) {
+		signal(SIGSEGV, SIG_DFL);
+		vb_share_forget(&dev.share);
+		at[7 * page] = 1;
+		at[0] = 1;
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_true(untouched(at, 0, PAGES * page));
+	vb_share_end(&dev, &shared);
+	munmap(at, PAGES * page);
+}
+
+/* There, a file as large as ours would be is a deadly signal. */
+static void where_files_are_limited_nothing_is_moved(void **state)
+{
+	uint8_t *at = private_pages();
+	struct rlimit limit, before;
+	struct vb_shared shared;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = (struct rlimit){ .rlim_cur = 1 << 20, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_false(vb_share_region(&dev, at, PAGES * page, &shared));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_true(is_private(at));
+	munmap(at, PAGES * page);
+}
+
+/* --- memory that is a file's already --- */
+
+static bool can_find(void)
+{
+	return dev.share.vmas.is_fast || dev.share.moves;
+}
+
+static void a_memfd_is_found(void **state)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	struct vb_shared shared, second;
+	uint8_t *at;
+
+	assert_int_equal(ftruncate(fd, (off_t)((PAGES + 2) * page)), 0);
+	at = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(2 * page));
+	assert_true(at != MAP_FAILED);
+	if (!can_find())
+		skip();
+	assert_true(vb_share_region(&dev, at + 10, 5000, &shared));
+	assert_true(vb_share_region(&dev, at + 3 * page, 50, &second));
+	assert_int_equal(shared.skip + shared.cut, 0);
+	assert_int_equal(shared.offset, 2 * page + 10);
+	/* One descriptor, our own, serves both. */
+	assert_int_equal(shared.file, second.file);
+	close(fd);
+	expect_same(&shared, at + 10, 5000);
+	vb_share_end(&dev, &shared);
+	expect_same(&second, at + 3 * page, 50);
+	vb_share_end(&dev, &second);
+	assert_int_equal(fcntl(second.file, F_GETFD), -1);
+	munmap(at, PAGES * page);
+}
+
+static void a_file_of_dev_shm_is_found_by_its_name(void **state)
+{
+	char name[64];
+	struct vb_shared shared;
+	uint8_t *at;
+	int fd;
+
+	snprintf(name, sizeof(name), "/dev/shm/vb-share-test-%d", (int)getpid());
+	fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || !can_find())
+		skip();
+	assert_int_equal(ftruncate(fd, (off_t)(PAGES * page)), 0);
+	at = pages(MAP_SHARED, fd);
+	close(fd);
+	assert_true(vb_share_region(&dev, at, PAGES * page, &shared));
+	expect_same(&shared, at, PAGES * page);
+	vb_share_end(&dev, &shared);
+	assert_int_equal(unlink(name), 0);
+	/* Now there is neither a name nor a descriptor. */
+	assert_false(vb_share_region(&dev, at, PAGES * page, &shared));
+	munmap(at, PAGES * page);
+}
+
+static void what_is_not_all_one_shared_mapping_is_not_shared(void **state)
+{
+	char path[] = "/var/tmp/vb-share-test-XXXXXX";
+	int disk = mkstemp(path), fd = memfd_create("test", MFD_CLOEXEC);
+	struct vb_shared shared;
+	uint8_t *at, *on_disk;
+
+	assert_int_equal(ftruncate(fd, (off_t)(PAGES * page)), 0);
+	at = pages(MAP_SHARED, fd);
+	assert_int_equal(mprotect(at + 4 * page, page, PROT_READ), 0);
+	/* Beyond its end, in part not writable, not there. */
+	assert_false(vb_share_region(&dev, at, (PAGES + 1) * page, &shared));
+	assert_false(vb_share_region(&dev, at, 5 * page, &shared));
+	assert_false(vb_share_region(&dev, at + 4 * page, page, &shared));
+	munmap(at + 5 * page, page);
+	assert_false(vb_share_region(&dev, at + 5 * page, page, &shared));
+	munmap(at, PAGES * page);
+	/* A copy of our own of a file's pages. */
+	at = pages(MAP_PRIVATE, fd);
+	assert_false(vb_share_region(&dev, at, PAGES * page, &shared));
+	munmap(at, PAGES * page);
+	close(fd);
+	assert_true(disk >= 0);
+	unlink(path);
+	assert_int_equal(ftruncate(disk, (off_t)(PAGES * page)), 0);
+	on_disk = pages(MAP_SHARED, disk);
+	/* Where that is memory after all, it is shared. */
+	if (fcntl(disk, F_GET_SEALS) < 0)
+		assert_false(vb_share_region(&dev, on_disk, PAGES * page, &shared));
+	munmap(on_disk, PAGES * page);
+	close(disk);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(private_memory_is_left_alone),
+		TEST(a_memfd_is_found),
+		TEST(a_file_of_dev_shm_is_found_by_its_name),
+		TEST(what_is_not_all_one_shared_mapping_is_not_shared),
+		MOVING(whole_pages_are_moved_and_come_back),
+		MOVING(less_than_a_page_is_not_moved),
+		MOVING(regions_of_the_same_pages_share_them),
+		MOVING(regions_that_overlap_are_moved_once),
+		MOVING(what_was_unmapped_is_not_touched),
+		MOVING(what_was_moved_by_the_application_keeps_its_octets),
+		MOVING(the_heap_is_moved_and_the_stack_is_not),
+		MOVING(a_child_does_not_have_it),
+		MOVING(where_files_are_limited_nothing_is_moved),
+		SLOWLY(whole_pages_are_moved_and_come_back),
+		SLOWLY(regions_of_the_same_pages_share_them),
+		SLOWLY(what_was_unmapped_is_not_touched),
+		SLOWLY(a_memfd_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
