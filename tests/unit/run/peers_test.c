@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * A device's peers, without a hub: what would come from there is made here, as other processes
+ * would have made it, well or badly.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "link/shm.h"
+#include "nic/cq.h"
+#include "nic/peer.h"
+#include "nic/qp.h"
+#include "run/device.h"
+
+enum { OWN = 5, OTHER = 9, NONE = -1 };
+
+static struct vb_device *dev;
+static struct vb_ctx *ctx;
+static struct vb_pd *pd;
+static struct vb_cq *cq;
+static struct vb_qp *qp;
+
+/* Another process, or what it makes. */
+struct other {
+	struct vb_export *export;
+	int export_fd;
+	int bell, bell_outer;
+	struct vb_ring_area *area;
+	int ring_fd;
+	struct vb_ring_tx tx; /* of lane 0 */
+};
+
+static unsigned fds_open(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* --- our side --- */
+
+static uint64_t host_now_ns(void *arg)
+{
+	return 1;
+}
+
+static int host_tx(void *arg, uint16_t slot, const struct vb_burst *burst)
+{
+	return 0;
+}
+
+static unsigned host_burst_frames_max(void *arg)
+{
+	return 1;
+}
+
+static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
+{
+	return 5000;
+}
+
+static void host_nothing(void *arg)
+{
+}
+
+static void host_signal(void *arg, int fd)
+{
+}
+
+static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
+{
+	*slot = OWN;
+	*next_index = 100;
+	return 0;
+}
+
+static int host_probe(void *arg, const void *addr, size_t bytes, bool write)
+{
+	return 0;
+}
+
+static int begin(void **state)
+{
+	struct vb_nic_host host = {
+		.now_ns = host_now_ns, .tx = host_tx, .burst_frames_max = host_burst_frames_max,
+		.frame_bytes_max = host_frame_bytes_max, .kick = host_nothing,
+		.signal = host_signal, .unsignal = host_signal, .lease = host_lease,
+		.probe_memory = host_probe, .reach = vb_peers_reach, .ring_bell = vb_peers_bell,
+		.release = vb_peers_release,
+	};
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .cap = { .max_send_wr = 1, .max_recv_wr = 1 } };
+
+	dev = calloc(1, sizeof(*dev));
+	assert_non_null(dev);
+	assert_int_equal(vb_peers_open(dev), 0);
+	host.arg = dev;
+	host.export_memory = dev->peers.export;
+	assert_int_equal(vb_nic_create(&dev->nic, &host, 1), 0);
+	dev->ports[0].slot = OWN;
+	atomic_store(&dev->port_count, 1);
+	/* A QP, so that the slot is leased. */
+	assert_int_equal(vb_ctx_create(dev->nic, 0, &ctx), 0);
+	assert_int_equal(vb_pd_create(ctx, &pd), 0);
+	assert_int_equal(vb_cq_create(ctx, 4, NULL, 0, NULL, &cq), 0);
+	init.send_cq = init.recv_cq = &cq->ibv.cq;
+	assert_int_equal(vb_qp_create(pd, &init, &qp), 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	assert_int_equal(vb_qp_destroy(qp), 0);
+	vb_qp_free(qp);
+	assert_int_equal(vb_cq_destroy(cq), 0);
+	vb_cq_free(cq);
+	assert_int_equal(vb_pd_destroy(pd), 0);
+	vb_ctx_destroy(ctx);
+	vb_nic_destroy(dev->nic);
+	vb_peers_close(dev);
+	free(dev);
+	return 0;
+}
+
+static uint64_t frames_taken(void)
+{
+	vb_nic_lanes_scan(dev->nic);
+	return atomic_load(&vb_nic_stats(dev->nic)->count[VB_STAT_RX_LANE_FRAMES]);
+}
+
+static struct vb_peer *find(void)
+{
+	return vb_peer_find(dev->nic, OWN, OTHER);
+}
+
+static bool hears(void)
+{
+	struct vb_peer *peer = find();
+
+	return peer && atomic_load(&peer->has_rx);
+}
+
+/* --- the other side --- */
+
+static void other_make(struct other *o, uint64_t nonce)
+{
+	void *memory;
+
+	assert_int_equal(vb_shm_export(&o->export_fd, &memory, sizeof(struct vb_export)), 0);
+	o->export = memory;
+	o->export->magic = VB_EXPORT_MAGIC;
+	o->export->version = VB_EXPORT_VERSION;
+	o->export->nonce = nonce;
+	assert_int_equal(vb_bell_create(&o->bell, &o->bell_outer), 0);
+}
+
+static void other_ring(struct other *o)
+{
+	void *memory;
+
+	assert_int_equal(vb_shm_create(&o->ring_fd, sizeof(struct vb_ring_area)), 0);
+	assert_int_equal(vb_shm_reserve(&memory, sizeof(struct vb_ring_area)), 0);
+	assert_int_equal(vb_shm_map(memory, o->ring_fd, sizeof(struct vb_ring_area), true), 0);
+	o->area = memory;
+	vb_ring_tx_init(&o->tx, &o->area->lane[0]);
+}
+
+static void other_unring(struct other *o)
+{
+	vb_shm_unmap(o->area, sizeof(struct vb_ring_area));
+	close(o->ring_fd);
+}
+
+/* Its process has ended. */
+static void other_die(struct other *o)
+{
+	close(o->bell);
+	o->bell = NONE;
+}
+
+static void other_unmake(struct other *o)
+{
+	if (o->bell != NONE)
+		close(o->bell);
+	close(o->bell_outer);
+	close(o->export_fd);
+	vb_shm_unmap(o->export, sizeof(struct vb_export));
+}
+
+/* The hub tells us of its ring: with copies of its files. */
+static void told_of(const struct other *o, int ring_fd)
+{
+	const struct vb_hub_peer peer = { .bell_fd = dup(o->bell_outer),
+					  .export_fd = dup(o->export_fd) };
+
+	vb_peers_ring_came(dev, OTHER, OWN, dup(ring_fd), &peer);
+}
+
+static void send_frame(struct other *o)
+{
+	assert_non_null(vb_ring_reserve(&o->tx, 12, 0));
+	memset(o->tx.octets, 0xff, 12);
+	vb_ring_publish(&o->tx, 12, 0);
+}
+
+/* --- who comes --- */
+
+static void a_ring_that_comes_is_read(void **state)
+{
+	struct other o;
+	unsigned fds;
+
+	other_make(&o, 1);
+	other_ring(&o);
+	/* Sent before we hear of it, and after. */
+	send_frame(&o);
+	fds = fds_open();
+	told_of(&o, o.ring_fd);
+	assert_true(hears());
+	assert_int_equal(frames_taken(), 1);
+	send_frame(&o);
+	assert_int_equal(frames_taken(), 2);
+	/* Of all the files only the bell is kept. */
+	assert_int_equal(fds_open(), fds + 1);
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+static void its_bell_is_rung(void **state)
+{
+	struct pollfd p = { .events = POLLIN };
+	struct other o;
+
+	other_make(&o, 1);
+	other_ring(&o);
+	told_of(&o, o.ring_fd);
+	p.fd = o.bell;
+	vb_peers_bell(dev, find());
+	assert_int_equal(poll(&p, 1, 0), 1);
+	vb_bell_hush(o.bell);
+	/* It waits for room, asleep: told when we have read. */
+	atomic_store(&o.area->lane[0].wants_room, 1);
+	atomic_store(&o.export->sleep_epoch, 1);
+	send_frame(&o);
+	frames_taken();
+	frames_taken();
+	assert_int_equal(poll(&p, 1, 0), 1);
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+static void files_that_are_no_rings_are_refused(void **state)
+{
+	const size_t bytes = sizeof(struct vb_ring_area);
+	struct {
+		size_t bytes;
+		int seals;
+	} bad[] = { { bytes - 4096, F_SEAL_SHRINK | F_SEAL_GROW }, { bytes, F_SEAL_GROW },
+		    { bytes, 0 }, { 2 * bytes, F_SEAL_SHRINK | F_SEAL_GROW }, { 0, 0 } };
+	struct other o;
+	unsigned fds;
+
+	other_make(&o, 1);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int fd = memfd_create("bad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+		assert_int_equal(ftruncate(fd, (off_t)bad[i].bytes), 0);
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, bad[i].seals), 0);
+		fds = fds_open();
+		told_of(&o, fd);
+		assert_false(hears());
+		/* Its bell may be kept, once. */
+		assert_true(fds_open() <= fds + (i == 0));
+		close(fd);
+	}
+	/* A good one is welcome all the same. */
+	other_ring(&o);
+	told_of(&o, o.ring_fd);
+	assert_true(hears());
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+static void files_that_are_no_exports_are_refused(void **state)
+{
+	struct other o, good;
+	unsigned fds;
+
+	other_make(&o, 1);
+	other_ring(&o);
+	for (unsigned i = 0; i < 3; i++) {
+		struct vb_hub_peer peer = { .bell_fd = dup(o.bell_outer) };
+
+		o.export->magic = VB_EXPORT_MAGIC + (i == 0);
+		o.export->version = VB_EXPORT_VERSION + (i == 1);
+		peer.export_fd = dup(i == 2 ? o.ring_fd : o.export_fd);
+		fds = fds_open();
+		vb_peers_ring_came(dev, OTHER, OWN, dup(o.ring_fd), &peer);
+		assert_false(hears());
+		assert_int_equal(fds_open(), fds - 2);
+	}
+	other_make(&good, 2);
+	told_of(&good, o.ring_fd);
+	assert_true(hears());
+	other_unmake(&good);
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+static void a_bell_that_is_none_is_refused(void **state)
+{
+	struct vb_hub_peer peer;
+	struct other o;
+
+	other_make(&o, 1);
+	other_ring(&o);
+	peer = (struct vb_hub_peer){ .bell_fd = memfd_create("none", MFD_CLOEXEC),
+				     .export_fd = dup(o.export_fd) };
+	vb_peers_ring_came(dev, OTHER, OWN, dup(o.ring_fd), &peer);
+	assert_false(hears());
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+/* The hub died, and the asker asked once more: the later ring counts. */
+static void the_same_process_may_come_twice(void **state)
+{
+	struct other o, again;
+	struct vb_peer *peer;
+	unsigned fds;
+
+	other_make(&o, 1);
+	other_ring(&o);
+	told_of(&o, o.ring_fd);
+	peer = find();
+	again = o;
+	other_ring(&again);
+	fds = fds_open();
+	told_of(&again, again.ring_fd);
+	assert_ptr_equal(find(), peer);
+	assert_int_equal(fds_open(), fds);
+	send_frame(&again);
+	assert_int_equal(frames_taken(), 1);
+	send_frame(&o);
+	assert_int_equal(frames_taken(), 1);
+	other_unring(&again);
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+/* --- who goes, and who comes after --- */
+
+static void a_process_that_ends_is_forgotten(void **state)
+{
+	struct vb_peer *peer;
+	struct other o;
+	unsigned fds = fds_open();
+
+	other_make(&o, 1);
+	other_ring(&o);
+	told_of(&o, o.ring_fd);
+	peer = find();
+	send_frame(&o);
+	other_die(&o);
+	vb_peers_hup(dev);
+	assert_null(find());
+	/* What it had sent was taken in; what it writes now is not seen. */
+	send_frame(&o);
+	assert_int_equal(frames_taken(), 1);
+	other_unring(&o);
+	other_unmake(&o);
+	assert_int_equal(fds_open(), fds);
+	vb_peers_hup(dev);
+	/* The object serves the next one. */
+	other_make(&o, 2);
+	other_ring(&o);
+	told_of(&o, o.ring_fd);
+	assert_ptr_equal(find(), peer);
+	send_frame(&o);
+	assert_int_equal(frames_taken(), 2);
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+/* The next owner of the slot comes before its predecessor's bell has told us. */
+static void a_successor_is_told_from_its_predecessor(void **state)
+{
+	struct vb_peer *peer;
+	struct other o, heir;
+
+	other_make(&o, 1);
+	other_ring(&o);
+	told_of(&o, o.ring_fd);
+	peer = find();
+	other_make(&heir, 2);
+	other_ring(&heir);
+	told_of(&heir, heir.ring_fd);
+	assert_ptr_not_equal(find(), peer);
+	peer = find();
+	other_die(&o);
+	vb_peers_hup(dev);
+	assert_ptr_equal(find(), peer);
+	send_frame(&heir);
+	assert_int_equal(frames_taken(), 1);
+	other_unring(&heir);
+	other_unmake(&heir);
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+/* Before its bell has told us, somebody wants to connect to whoever has the slot now. */
+static void the_dead_are_not_reached(void **state)
+{
+	struct rlimit before, none;
+	struct other o;
+
+	other_make(&o, 1);
+	other_ring(&o);
+	told_of(&o, o.ring_fd);
+	/* As if we had rings to it as well. */
+	atomic_store(&find()->has_tx, true);
+	dev->peers.allowed = true;
+	assert_int_equal(vb_peers_reach(dev, OWN, OTHER), 0);
+	assert_non_null(find());
+	other_die(&o);
+	/* There is no hub to be asked: without descriptors we do not get that far. */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(vb_peers_reach(dev, OWN, OTHER), EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_null(find());
+	vb_peers_hup(dev);
+	other_unring(&o);
+	other_unmake(&o);
+}
+
+static void one_that_is_dead_when_it_comes_goes_at_once(void **state)
+{
+	struct other o;
+	unsigned fds = fds_open();
+
+	other_make(&o, 1);
+	other_ring(&o);
+	send_frame(&o);
+	other_die(&o);
+	told_of(&o, o.ring_fd);
+	vb_peers_hup(dev);
+	assert_null(find());
+	/* What it had sent counts nevertheless. */
+	assert_int_equal(frames_taken(), 1);
+	other_unring(&o);
+	other_unmake(&o);
+	assert_int_equal(fds_open(), fds);
+}
+
+static void many_come_and_go(void **state)
+{
+	unsigned fds = fds_open();
+
+	for (unsigned i = 0; i < 300; i++) {
+		struct other o;
+
+		other_make(&o, i + 1);
+		other_ring(&o);
+		told_of(&o, o.ring_fd);
+		send_frame(&o);
+		if (i % 2)
+			assert_int_equal(frames_taken(), i + 1);
+		other_die(&o);
+		vb_peers_hup(dev);
+		assert_int_equal(frames_taken(), i + 1);
+		other_unring(&o);
+		other_unmake(&o);
+	}
+	assert_int_equal(fds_open(), fds);
+	assert_int_equal(atomic_load(&dev->nic->peer_count), 1);
+}
+
+/* --- ourselves --- */
+
+static void we_reach_ourselves_without_a_hub(void **state)
+{
+	struct vb_peer *peer;
+
+	dev->peers.allowed = true;
+	assert_int_equal(vb_peers_reach(dev, OWN, OWN), 0);
+	peer = vb_peer_find(dev->nic, OWN, OWN);
+	assert_non_null(peer);
+	assert_true(atomic_load(&peer->has_tx) && atomic_load(&peer->has_rx));
+	assert_non_null(vb_ring_reserve(&peer->lane[2].tx, 12, 30000));
+	memset(peer->lane[2].tx.octets, 0xff, 12);
+	vb_ring_publish(&peer->lane[2].tx, 12, 30000);
+	assert_int_equal(frames_taken(), 1);
+	/* Asked again, it is still the same ring. */
+	assert_int_equal(vb_peers_reach(dev, OWN, OWN), 0);
+	assert_int_equal(frames_taken(), 1);
+	vb_peers_bell(dev, peer);
+	assert_int_equal(poll(&(struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN }, 1, 0),
+			 1);
+}
+
+static void who_is_not_allowed_reaches_nobody(void **state)
+{
+	dev->peers.allowed = false;
+	assert_int_equal(vb_peers_reach(dev, OWN, OWN), EOPNOTSUPP);
+	assert_int_equal(vb_peers_reach(dev, OWN, OTHER), EOPNOTSUPP);
+	dev->peers.allowed = true;
+	/* The hub's own slot. */
+	assert_int_equal(vb_peers_reach(dev, OWN, 0), EOPNOTSUPP);
+}
+
+static void settings_decide_what_is_offered(void **state)
+{
+	static const struct {
+		enum vb_env_link link;
+		const char *fault, *pcap;
+		bool shm;
+	} rows[] = {
+		{ VB_ENV_LINK_ANY, NULL, NULL, true }, { VB_ENV_LINK_ANY, "loss=1%", NULL, false },
+		{ VB_ENV_LINK_ANY, NULL, "a.pcap", false }, { VB_ENV_LINK_UDP, NULL, NULL, false },
+		{ VB_ENV_LINK_SHM, NULL, NULL, true }, { VB_ENV_LINK_SHM, "loss=1%", NULL, true },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct vb_device *d = calloc(1, sizeof(*d));
+		unsigned fds = fds_open();
+
+		assert_non_null(d);
+		d->env.link = rows[i].link;
+		d->env.fault = rows[i].fault;
+		d->env.pcap = rows[i].pcap;
+		assert_int_equal(vb_peers_open(d), 0);
+		assert_int_equal(vb_peers_offer(d).shm, rows[i].shm);
+		vb_peers_close(d);
+		free(d);
+		assert_int_equal(fds_open(), fds);
+	}
+}
+
+#define PEERS(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PEERS(a_ring_that_comes_is_read),
+		PEERS(its_bell_is_rung),
+		PEERS(files_that_are_no_rings_are_refused),
+		PEERS(files_that_are_no_exports_are_refused),
+		PEERS(a_bell_that_is_none_is_refused),
+		PEERS(the_same_process_may_come_twice),
+		PEERS(a_process_that_ends_is_forgotten),
+		PEERS(a_successor_is_told_from_its_predecessor),
+		PEERS(the_dead_are_not_reached),
+		PEERS(one_that_is_dead_when_it_comes_goes_at_once),
+		PEERS(many_come_and_go),
+		PEERS(we_reach_ourselves_without_a_hub),
+		PEERS(who_is_not_allowed_reaches_nobody),
+		cmocka_unit_test(settings_decide_what_is_offered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
