@@ -313,7 +313,8 @@ def group_scale():
                      Figure(f"latency, {many}", 2, "us", {"limit": lone}),
                      Figure("wake-ups of an idle process", 0, "1/s")], idle, False)]
     for what, way, env in (("write", "write", None), ("write shared MR", "write", SHARED),
-                           ("send", "send", None)):
+                           ("lone write", "lone", None),
+                           ("lone write shared MR", "lone", SHARED), ("send", "send", None)):
         single = key_of("scale", f"{what}, 1 thread", 8)
         rows.append(Measure([Figure(f"{what}, 1 thread", 8, "M/s"),
                              Figure(f"{what}, 2 threads", 8, "M/s", {"limit": single})],

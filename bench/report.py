@@ -127,7 +127,7 @@ def verdicts_rest():
                   [key_of("event", "futex", 0)], True, 1.3)
     yield Verdict("5", f"latency with {IDLE_QPS} QPs / with 1",
                   scale(f"latency, {IDLE_QPS} QPs", 2), [scale("latency, 1 QP", 2)], True, 1.1)
-    for way in ("write", "write shared MR", "send"):
+    for way in ("lone write", "lone write shared MR", "write", "write shared MR", "send"):
         yield Verdict("6", f"message rate of 2 threads / 1, {way}",
                       scale(f"{way}, 2 threads", 8), [scale(f"{way}, 1 thread", 8)], False, 1.7)
     yield Verdict("7", "wake-ups of an idle process: 1/s", scale("wake-ups of an idle process", 0),

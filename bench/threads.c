@@ -5,6 +5,8 @@
  * its own in the same context, send messages of 8 octets to another process.
  *
  *   threads write CORE CORE    the other process sleeps: it is no bottleneck unless it has to help
+ *   threads lone CORE CORE     the same, and each waits for its message to be done before the next:
+ *                              the other process need not help at all
  *   threads send CORE CORE     the other process receives, where the system lets it run
  *
  * Prints the rate of one thread and of both together: "one M/s", "two M/s", medians.
@@ -23,6 +25,7 @@ enum {
 	WINDOWS = 5,
 	WINDOW_US = 100000,
 	OCTETS = 8,
+	SPREAD = 256,
 };
 
 struct lane {
@@ -45,6 +48,7 @@ static const struct ibv_qp_cap cap = {
 static struct lane lanes[THREADS];
 static struct end end;
 static enum ibv_wr_opcode opcode;
+static unsigned depth = DEPTH, signal_each = SIGNAL_EACH;
 
 /* As perftest does: a full queue, one completion for some. */
 static void *lane_run(void *arg)
@@ -58,15 +62,15 @@ static void *lane_run(void *arg)
 			usleep(100);
 			continue;
 		}
-		while (posted - done < DEPTH &&
-		       (posted % SIGNAL_EACH ||
+		while (posted - done < depth &&
+		       (posted % signal_each ||
 			atomic_load_explicit(&lane->on, memory_order_relaxed))) {
 			posted++;
 			send_post(&end, lane->qp, opcode,
-				  posted % SIGNAL_EACH ? 0 : IBV_SEND_SIGNALED, OCTETS,
+				  posted % signal_each ? 0 : IBV_SEND_SIGNALED, OCTETS,
 				  &lane->peer);
 		}
-		done += (uint64_t)cq_poll(lane->cq).sent * SIGNAL_EACH;
+		done += (uint64_t)cq_poll(lane->cq).sent * signal_each;
 		atomic_store_explicit(&lane->done, done, memory_order_relaxed);
 	}
 	return NULL;
@@ -79,6 +83,8 @@ static void lanes_make(int fd)
 		lanes[i].cq = ibv_create_cq(end.context, RECV_DEPTH + DEPTH, NULL, NULL, 0);
 		need(lanes[i].cq, "ibv_create_cq");
 		qps_make(&end, lanes[i].cq, &cap, fd, &lanes[i].qp, 1, &lanes[i].peer);
+		/* Not into one cache line, where any two writers would meet. */
+		lanes[i].peer.address += i * SPREAD;
 	}
 }
 
@@ -131,11 +137,14 @@ int main(int argc, char **argv)
 	char word;
 	pid_t pid;
 
-	if (argc != 4 || (strcmp(argv[1], "write") && strcmp(argv[1], "send"))) {
-		fputs("usage: threads write|send CORE CORE\n", stderr);
+	if (argc != 4 || (strcmp(argv[1], "write") && strcmp(argv[1], "lone") &&
+			  strcmp(argv[1], "send"))) {
+		fputs("usage: threads write|lone|send CORE CORE\n", stderr);
 		return 2;
 	}
 	opcode = strcmp(argv[1], "send") ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
+	if (!strcmp(argv[1], "lone"))
+		depth = signal_each = 1;
 	need(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
 	pid = fork_child();
 	close(ends[pid ? 1 : 0]);

@@ -316,10 +316,18 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 		atomic_store_explicit(&lane->tx.shared->direct, ++lane->direct.count,
 				      memory_order_release);
 	}
+	/* Not in the statistics at once: threads would meet there. */
+	lane->direct.done += done;
 	vb_lock_drop(&lane->direct.lock);
-	if (done)
-		vb_stat_add(&qp->nic->stats, VB_STAT_DIRECT_OPS, 1);
 	return done;
+}
+
+void vb_direct_count(struct vb_lane *lane)
+{
+	vb_lock_take(&lane->direct.lock);
+	vb_stat_add(&lane->peer->nic->stats, VB_STAT_DIRECT_OPS, lane->direct.done);
+	lane->direct.done = 0;
+	vb_lock_drop(&lane->direct.lock);
 }
 
 /* --- the owner's side --- */

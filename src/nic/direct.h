@@ -45,6 +45,7 @@ struct vb_direct {
 	vb_lock lock;
 	uint32_t count; /* as published in `direct` */
 	bool heeded;	/* the owner is known to look at it */
+	uint64_t done;	/* operations that are not yet in the NIC's statistics */
 	struct vb_direct_map map[VB_DIRECT_MAPS];
 };
 
@@ -53,6 +54,9 @@ struct vb_direct {
  * another one was posted with it. False: nothing has happened that matters, send it. QP locked.
  */
 bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more);
+
+/* Bring the NIC's statistics up to date. */
+void vb_direct_count(struct vb_lane *lane);
 
 /*
  * Something was revoked in the export: wait until the lane's producer is not at it any more. Not

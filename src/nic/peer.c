@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/direct.h"
 #include "nic/pair.h"
 #include "nic/qp.h"
 
@@ -482,6 +483,7 @@ void vb_peers_count(struct vb_nic *nic)
 				vb_lane_count(&peer->lane[k]);
 				vb_lock_drop(&peer->lane[k].rx_lock);
 			}
+			vb_direct_count(&peer->lane[k]);
 		}
 	}
 }
