@@ -295,18 +295,19 @@ static void nap(struct vb_device *dev)
 	struct vb_progress *progress = &dev->progress;
 	struct pollfd fds[FDS_MAX];
 	unsigned count = fds_fill(dev, fds);
-	uint64_t deadline_ns;
+	uint64_t until_ns = vb_now_ns() + progress->nap_ns;
 
-	/* While the wire is quiet the application does not look at it: what comes there wakes us. */
-	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) < WIRE_QUIET_POLLS)
+	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) < WIRE_QUIET_POLLS) {
 		count = FD_PORTS;
-	/* Nor does it look at the clock often then. */
-	turn_if_due(dev);
-	deadline_ns = vb_min_u64(vb_now_ns() + progress->nap_ns, vb_nic_deadline_ns(dev->nic));
-	atomic_store(&progress->sleep_until_ns, deadline_ns);
-	deadline_ns = vb_min_u64(deadline_ns, vb_nic_deadline_ns(dev->nic));
+	} else {
+		/* The application looks neither at the wire then, nor often at the clock. */
+		turn_if_due(dev);
+		until_ns = vb_min_u64(until_ns, vb_nic_deadline_ns(dev->nic));
+		atomic_store(&progress->sleep_until_ns, until_ns);
+		until_ns = vb_min_u64(until_ns, vb_nic_deadline_ns(dev->nic));
+	}
 	atomic_store(&progress->napping, true);
-	wait_fds(dev, fds, count, deadline_ns);
+	wait_fds(dev, fds, count, until_ns);
 	atomic_store(&progress->napping, false);
 	atomic_store(&progress->sleep_until_ns, 0);
 	progress->nap_ns = vb_min_u64(2 * progress->nap_ns, NAP_NS_MAX);
