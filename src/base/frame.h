@@ -21,8 +21,8 @@ enum {
 
 /*
  * Frames to one destination slot, gathered from where they lie. All frames are frame_bytes long
- * but the last, which may be shorter (last_bytes, > 0). The pieces of frame i follow those of
- * frame i - 1 without gap; pieces may cross no frame boundary.
+ * but the last, which may be shorter (last_bytes, > 0). They lie one behind the other without gap;
+ * where pieces end has nothing to do with where frames end.
  *
  * Frame i leaves with IPv4 identification i (what the kernel's segmentation does); whoever
  * computed the ICRCs relied on it.

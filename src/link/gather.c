@@ -13,16 +13,24 @@ uint32_t vb_gather_bytes(const struct vb_gather *gather, const struct vb_burst *
 
 int vb_gather_next(struct vb_gather *gather, const struct vb_burst *burst, uint8_t *data)
 {
-	uint32_t bytes = vb_gather_bytes(gather, burst), done = 0;
+	size_t left = vb_gather_bytes(gather, burst);
 
-	while (done < bytes) {
-		const struct iovec *iov = &burst->iov[gather->piece++];
+	while (left) {
+		const struct iovec *iov = &burst->iov[gather->piece];
+		size_t n;
 
-		/* Pieces make up exactly the frames, and cross no boundary (link.h). */
-		vb_check(gather->piece <= burst->iovcnt && iov->iov_len <= bytes - done);
-		if (!vb_guard_copy(data + done, iov->iov_base, iov->iov_len))
+		/* Pieces make up exactly the frames (frame.h). */
+		vb_check(gather->piece < burst->iovcnt);
+		n = vb_min_u64(iov->iov_len - gather->used, left);
+		if (!vb_guard_copy(data, (const uint8_t *)iov->iov_base + gather->used, n))
 			return EFAULT;
-		done += (uint32_t)iov->iov_len;
+		data += n;
+		left -= n;
+		gather->used += n;
+		if (gather->used == iov->iov_len) {
+			gather->piece++;
+			gather->used = 0;
+		}
 	}
 	gather->frame++;
 	return 0;

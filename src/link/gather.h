@@ -9,6 +9,7 @@
 /* A place in a burst's pieces. Start with all zero. */
 struct vb_gather {
 	uint32_t piece; /* in burst->iov */
+	size_t used;	/* octets of that piece that were copied */
 	uint32_t frame;
 };
 

@@ -25,10 +25,8 @@
 
 #define TAIL_BYTES_MAX (3 + VB_ICRC_BYTES)
 
-struct room {
-	uint8_t head[VB_PKT_HEADER_BYTES_MAX + COPY_BYTES_MAX + TAIL_BYTES_MAX];
-	uint8_t tail[8];
-};
+/* What a frame takes of the room at most: all of it, if small, or what goes around its payload. */
+#define ROOM_FRAME_BYTES (VB_PKT_HEADER_BYTES_MAX + COPY_BYTES_MAX + TAIL_BYTES_MAX)
 
 struct builder {
 	struct vb_qp *qp;
@@ -40,7 +38,12 @@ struct builder {
 	struct vb_req_pos req_pos;
 	struct vb_resp_pos resp_pos;
 	struct iovec iov[VB_LINK_BURST_IOV_MAX];
-	struct room room[VB_LINK_BURST_FRAMES_MAX];
+	/*
+	 * Frames lie one behind the other here, so that small ones are one piece together, and a
+	 * tail is one with the header that follows it: each piece costs the kernel something.
+	 */
+	uint32_t room_used;
+	uint8_t room[VB_LINK_BURST_FRAMES_MAX * ROOM_FRAME_BYTES];
 };
 
 static void begin(struct builder *b)
@@ -48,6 +51,7 @@ static void begin(struct builder *b)
 	b->burst.frames = 0;
 	b->burst.iovcnt = 0;
 	b->bytes = 0;
+	b->room_used = 0;
 	b->req_pos = b->qp->req.pos;
 	b->resp_pos = vb_resp_pos_get(&b->qp->resp);
 }
@@ -83,7 +87,12 @@ static bool fits(const struct builder *b, const struct vb_path *path, uint16_t s
 
 static void piece(struct builder *b, const void *base, size_t bytes)
 {
-	b->iov[b->burst.iovcnt++] = (struct iovec){ .iov_base = (void *)base, .iov_len = bytes };
+	struct iovec *last = b->burst.iovcnt ? &b->iov[b->burst.iovcnt - 1] : NULL;
+
+	if (last && (const uint8_t *)last->iov_base + last->iov_len == base)
+		last->iov_len += bytes;
+	else
+		b->iov[b->burst.iovcnt++] = (struct iovec){ .iov_base = (void *)base, .iov_len = bytes };
 }
 
 /* The ICRC over a payload that stays where it is; false if it cannot be read. */
@@ -113,37 +122,41 @@ bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload)
 	return true;
 }
 
-/* Small frame: one piece. False if the payload cannot be read. */
-static bool build_copied(struct builder *b, struct room *room, const struct vb_path *path,
+/* Small frame: all of it in the room, from its header on. False if the payload cannot be read. */
+static bool build_copied(struct builder *b, uint8_t *room, const struct vb_path *path,
 			 const struct vb_payload *payload, uint32_t header, uint32_t pad,
 			 uint32_t frame)
 {
 	uint32_t crc;
 
-	if (!vb_payload_copy(room->head + header, payload))
+	if (!vb_payload_copy(room + header, payload))
 		return false;
-	memset(room->head + header + payload->bytes, 0, pad);
-	crc = vb_icrc_header(path, frame, b->burst.frames, room->head, frame - VB_ICRC_BYTES);
-	vb_icrc_put(room->head + frame - VB_ICRC_BYTES, vb_icrc_finish(crc));
-	piece(b, room->head, frame);
+	memset(room + header + payload->bytes, 0, pad);
+	crc = vb_icrc_header(path, frame, b->burst.frames, room, frame - VB_ICRC_BYTES);
+	vb_icrc_put(room + frame - VB_ICRC_BYTES, vb_icrc_finish(crc));
+	piece(b, room, frame);
+	b->room_used += frame;
 	return true;
 }
 
-static bool build_gathered(struct builder *b, struct room *room, const struct vb_path *path,
+/* The payload stays where it is; header and tail in the room. */
+static bool build_gathered(struct builder *b, uint8_t *room, const struct vb_path *path,
 			   const struct vb_payload *payload, uint32_t header, uint32_t pad,
 			   uint32_t frame)
 {
-	uint32_t crc = vb_icrc_header(path, frame, b->burst.frames, room->head, header);
+	uint32_t crc = vb_icrc_header(path, frame, b->burst.frames, room, header);
+	uint8_t *tail = room + header;
 
 	if (!crc_in_place(payload, &crc))
 		return false;
-	memset(room->tail, 0, pad);
-	crc = vb_icrc_add(crc, room->tail, pad);
-	vb_icrc_put(room->tail + pad, vb_icrc_finish(crc));
-	piece(b, room->head, header);
+	memset(tail, 0, pad);
+	crc = vb_icrc_add(crc, tail, pad);
+	vb_icrc_put(tail + pad, vb_icrc_finish(crc));
+	piece(b, room, header);
 	for (uint32_t i = 0; i < payload->count; i++)
 		piece(b, payload->iov[i].iov_base, payload->iov[i].iov_len);
-	piece(b, room->tail, pad + VB_ICRC_BYTES);
+	piece(b, tail, pad + VB_ICRC_BYTES);
+	b->room_used += header + pad + VB_ICRC_BYTES;
 	return true;
 }
 
@@ -155,12 +168,12 @@ enum added { ADDED, FAULT };
 static enum added add(struct builder *b, const struct vb_path *path, struct vb_pkt *pkt,
 		      const struct vb_payload *payload)
 {
-	struct room *room = &b->room[b->burst.frames];
+	uint8_t *room = b->room + b->room_used;
 	uint32_t header, frame;
 	bool ok;
 
 	pkt->pad = vb_pkt_pad(payload->bytes);
-	header = (uint32_t)vb_pkt_emit(room->head, pkt);
+	header = (uint32_t)vb_pkt_emit(room, pkt);
 	frame = header + payload->bytes + pkt->pad + VB_ICRC_BYTES;
 	if (payload->bytes <= COPY_BYTES_MAX)
 		ok = build_copied(b, room, path, payload, header, pkt->pad, frame);

@@ -315,7 +315,7 @@ static void bursts_are_taken_apart(void **state)
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "loss=0%");
 	uint8_t data[250];
-	struct iovec iov[] = {{data, 60}, {data + 60, 40}, {data + 100, 100}, {data + 200, 50}};
+	struct iovec iov[] = {{data, 60}, {data + 60, 90}, {data + 150, 50}, {data + 200, 50}};
 	struct vb_burst burst = {
 		.path = path,
 		.slot = 9,

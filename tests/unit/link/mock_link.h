@@ -39,6 +39,7 @@ static int mock_tx(struct vb_link *link, const struct vb_burst *burst)
 {
 	struct mock_link *mock = mock_of(link);
 	uint32_t piece = 0;
+	size_t used = 0;
 
 	if (mock->error)
 		return mock->error;
@@ -50,12 +51,14 @@ static int mock_tx(struct vb_link *link, const struct vb_burst *burst)
 		vb_check(mock->sent_n <= MOCK_SENT_MAX);
 		sent->bytes = bytes;
 		sent->slot = burst->slot;
-		while (done < bytes) {
-			const struct iovec *iov = &burst->iov[piece++];
+		for (; done < bytes; done++) {
+			const struct iovec *iov = &burst->iov[piece];
 
-			for (size_t k = 0; k < iov->iov_len; k++, done++) {
-				if (done < MOCK_FRAME_MAX)
-					sent->data[done] = ((uint8_t *)iov->iov_base)[k];
+			if (done < MOCK_FRAME_MAX)
+				sent->data[done] = ((uint8_t *)iov->iov_base)[used];
+			if (++used == iov->iov_len) {
+				piece++;
+				used = 0;
 			}
 		}
 	}
