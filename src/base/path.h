@@ -33,4 +33,9 @@ static inline bool vb_gid_is_ipv4(const uint8_t gid[VB_GID_BYTES])
 	return memcmp(gid, prefix, sizeof(prefix)) == 0;
 }
 
+static inline bool vb_gid_is_link_local(const uint8_t gid[VB_GID_BYTES])
+{
+	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
 #endif

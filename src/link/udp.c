@@ -41,6 +41,7 @@ union rx_control {
 
 /* What one recvmmsg brought, and how much of it has been handed on as frames. */
 struct rx {
+	unsigned ask;		 /* for so many, 1 to RX_BATCHES_MAX */
 	unsigned batches, next;	 /* received; the one that comes next */
 	uint32_t offset, frames; /* within that one: octets and frames handed on */
 	uint32_t segment_bytes;
@@ -77,11 +78,6 @@ static void gid_from_ipv4(uint8_t gid[VB_GID_BYTES], const void *ipv4)
 	memset(gid, 0, 10);
 	memset(gid + 10, 0xff, 2);
 	memcpy(gid + 12, ipv4, 4);
-}
-
-static bool gid_is_link_local(const uint8_t gid[VB_GID_BYTES])
-{
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
 static bool gid_is_zero(const uint8_t gid[VB_GID_BYTES])
@@ -128,13 +124,15 @@ static void control_put(struct msghdr *msg, int level, int type, const void *dat
 	msg->msg_controllen += CMSG_SPACE(bytes);
 }
 
-/* Source address, and what of the IP header differs from the socket's defaults. */
-static void control_put_path(struct msghdr *msg, int family, const struct vb_path *path)
+/* Source address, if not the socket's own, and what of the IP header is not as it is by default. */
+static void control_put_path(struct msghdr *msg, int family, bool bound, const struct vb_path *path)
 {
 	bool ipv4 = vb_gid_is_ipv4(path->dst);
 	int tclass = path->tclass, hops = path->hop_limit;
 
-	if (family == AF_INET) {
+	if (bound) {
+		/* Nothing to be said. */
+	} else if (family == AF_INET) {
 		struct in_pktinfo info = {.ipi_ifindex = (int)path->ifindex};
 
 		memcpy(&info.ipi_spec_dst, ipv4_of(path->src), 4);
@@ -162,11 +160,12 @@ static void control_put_path(struct msghdr *msg, int family, const struct vb_pat
  * The socket that sends from that port: the slot's own, unless it is a sender's. Another socket
  * would put another port into the header than the ICRC was made for.
  */
-static int fd_of_sport(struct udp_link *udp, uint16_t sport)
+static int fd_of_path(struct udp_link *udp, const struct vb_path *path, bool *bound)
 {
-	if (sport < VB_UDP_SENDER_PORT)
+	*bound = false;
+	if (path->sport < VB_UDP_SENDER_PORT)
 		return udp->fd;
-	return vb_udp_senders_fd(&udp->senders, sport);
+	return vb_udp_senders_fd(&udp->senders, path, bound);
 }
 
 /* One sendmsg. segment_bytes 0: a single datagram. */
@@ -177,7 +176,8 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 		struct cmsghdr align;
 		uint8_t octets[TX_CONTROL_BYTES];
 	} control;
-	int fd = fd_of_sport(udp, path->sport);
+	bool bound;
+	int fd = fd_of_path(udp, path, &bound);
 	union address to;
 	struct msghdr msg = {
 		.msg_name = &to,
@@ -192,7 +192,7 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 		return ENETUNREACH;
 	if (udp->family == AF_INET6 && !vb_gid_is_ipv4(path->dst))
 		to.in6.sin6_flowinfo = htonl(path->flow_label & FLOW_LABEL_MASK);
-	control_put_path(&msg, udp->family, path);
+	control_put_path(&msg, udp->family, bound, path);
 	if (segment_bytes)
 		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
 	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
@@ -200,14 +200,18 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 	return errno == ENOBUFS || errno == EINTR ? EAGAIN : errno;
 }
 
-/* How many pieces make up the first frame; pieces cross no frame boundary. */
-static uint32_t first_frame_iovcnt(const struct vb_burst *burst)
+/* The first frame on its own. */
+static int first_frame_send(struct udp_link *udp, const struct vb_burst *burst)
 {
-	uint32_t bytes = 0, i = 0;
+	struct iovec iov[VB_LINK_BURST_IOV_MAX];
+	uint32_t left = burst->frame_bytes, n = 0;
 
-	while (i < burst->iovcnt && bytes < burst->frame_bytes)
-		bytes += burst->iov[i++].iov_len;
-	return i;
+	while (left) {
+		iov[n] = burst->iov[n];
+		iov[n].iov_len = vb_min_u64(iov[n].iov_len, left);
+		left -= iov[n++].iov_len;
+	}
+	return datagram_send(udp, &burst->path, iov, n, 0);
 }
 
 /*
@@ -219,7 +223,7 @@ static uint32_t first_frame_iovcnt(const struct vb_burst *burst)
 static int segmented_refused(struct udp_link *udp, const struct vb_burst *burst, int error)
 {
 	if (error == EINVAL) {
-		int rc = datagram_send(udp, &burst->path, burst->iov, first_frame_iovcnt(burst), 0);
+		int rc = first_frame_send(udp, burst);
 
 		if (rc)
 			return rc == EAGAIN ? EIO : rc;
@@ -250,6 +254,7 @@ static struct rx *rx_create(void)
 		return NULL;
 	/* The buffers stay untouched, so that pages come into being as they are needed. */
 	memset(rx, 0, offsetof(struct rx, data));
+	rx->ask = 1;
 	for (unsigned i = 0; i < RX_BATCHES_MAX; i++) {
 		rx->iov[i] = (struct iovec){rx->data[i], RX_BATCH_BYTES};
 		rx->msgs[i].msg_hdr = (struct msghdr){
@@ -264,6 +269,23 @@ static struct rx *rx_create(void)
 	return rx;
 }
 
+/*
+ * So many messages as `ask` says; their number. Where they come one by one, which is what the
+ * fastest ping-pong is, asking for one only saves asking in vain for a second.
+ */
+static int rx_messages(struct rx *rx, int fd)
+{
+	ssize_t bytes;
+
+	if (rx->ask > 1)
+		return recvmmsg(fd, rx->msgs, rx->ask, MSG_DONTWAIT, NULL);
+	bytes = recvmsg(fd, &rx->msgs[0].msg_hdr, MSG_DONTWAIT);
+	if (bytes < 0)
+		return 0;
+	rx->msgs[0].msg_len = (unsigned)bytes;
+	return 1;
+}
+
 /* Ask the kernel for more. Only the messages that it filled last time need their sizes back. */
 static bool rx_refill(struct rx *rx, int fd)
 {
@@ -273,8 +295,10 @@ static bool rx_refill(struct rx *rx, int fd)
 		rx->msgs[i].msg_hdr.msg_namelen = sizeof(rx->from[i]);
 		rx->msgs[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
 	}
-	n = recvmmsg(fd, rx->msgs, RX_BATCHES_MAX, MSG_DONTWAIT, NULL);
+	n = rx_messages(rx, fd);
 	rx->batches = n > 0 ? (unsigned)n : 0;
+	rx->ask = rx->batches == rx->ask ? vb_min_u64(2 * rx->ask, RX_BATCHES_MAX)
+					 : vb_max_u64(rx->batches, 1);
 	rx->next = 0;
 	rx->offset = 0;
 	return n > 0;
@@ -330,7 +354,7 @@ static void control_take_ipv6(struct rx *rx, const struct cmsghdr *cmsg)
 	case IPV6_PKTINFO:
 		memcpy(&info, CMSG_DATA(cmsg), sizeof(info));
 		memcpy(rx->path.dst, &info.ipi6_addr, VB_GID_BYTES);
-		if (gid_is_link_local(rx->path.src) || gid_is_link_local(rx->path.dst))
+		if (vb_gid_is_link_local(rx->path.src) || vb_gid_is_link_local(rx->path.dst))
 			rx->path.ifindex = info.ipi6_ifindex;
 		break;
 	default:
@@ -455,7 +479,7 @@ static uint16_t udp_sport(struct vb_link *link, const struct vb_path *path, uint
 	/* What stays on this host meets no GRO, and the sockets are saved. */
 	if (!memcmp(path->src, path->dst, VB_GID_BYTES))
 		return VB_UDP_PORT;
-	return vb_udp_senders_port(&udp_of(link)->senders, slot);
+	return vb_udp_senders_port(&udp_of(link)->senders, path, slot);
 }
 
 static void udp_forget(struct vb_link *link)

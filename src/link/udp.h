@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/path.h"
+
 enum {
 	VB_UDP_PORT = 4791,	       /* RoCEv2, IBTA annex A17 */
 	VB_UDP_BUFFER_BYTES = 8 << 20, /* asked for; the system may grant less */
@@ -37,9 +39,10 @@ int vb_udp_socket_bind(int fd);
 
 /*
  * Make a socket that only sends, of that family (AF_INET6 for both): options as above, bound to
- * that port of every address, next to others of this uid. 0 and the fd, or a positive errno.
+ * that port of an address, or of every address (src NULL), next to others of this uid. 0 and the
+ * fd, or a positive errno.
  */
-int vb_udp_socket_sender(int *fd, int family, uint16_t port);
+int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], uint16_t port);
 
 /* True if the socket has been bound already. */
 bool vb_udp_socket_bound(int fd);

@@ -15,14 +15,23 @@ void vb_udp_senders_init(struct vb_udp_senders *senders, int family)
 	vb_lock_init(&senders->lock);
 }
 
-void vb_udp_senders_close(struct vb_udp_senders *senders)
+static void close_all(struct vb_udp_sender sender[VB_UDP_SLOTS])
 {
 	for (unsigned slot = 0; slot < VB_UDP_SLOTS; slot++) {
-		int entry = atomic_exchange(&senders->fd_plus_1[slot], NONE);
+		int entry = atomic_load(&sender[slot].fd_plus_1);
 
-		if (entry > 0)
+		if (entry == NOT_ASKED)
+			continue;
+		atomic_store(&sender[slot].fd_plus_1, NONE);
+		if (entry != NONE)
 			close(entry - 1);
 	}
+}
+
+void vb_udp_senders_close(struct vb_udp_senders *senders)
+{
+	close_all(senders->ipv4);
+	close_all(senders->ipv6);
 }
 
 /* The kernel gives the lowest number that is free, so a high one says that many are in use. */
@@ -33,47 +42,73 @@ static bool descriptors_are_few(int fd)
 	return getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
-static int sender_make(struct vb_udp_senders *senders, uint16_t slot)
+/* A link-local address would tie the socket to an interface, and it is to serve all. */
+static bool may_bind(const uint8_t gid[VB_GID_BYTES])
 {
+	static const uint8_t zero[VB_GID_BYTES];
+
+	return memcmp(gid, zero, sizeof(zero)) != 0 && !vb_gid_is_link_local(gid);
+}
+
+static int sender_make(struct vb_udp_senders *senders, struct vb_udp_sender *sender,
+		       const struct vb_path *path, uint16_t slot)
+{
+	const uint8_t *src = may_bind(path->src) ? path->src : NULL;
 	int fd;
 
 	if (senders->count == VB_UDP_SENDERS_MAX ||
-	    vb_udp_socket_sender(&fd, senders->family, VB_UDP_SENDER_PORT | slot))
+	    vb_udp_socket_sender(&fd, senders->family, src, VB_UDP_SENDER_PORT | slot))
 		return NONE;
 	if (descriptors_are_few(fd)) {
 		close(fd);
 		return NONE;
 	}
+	if (src)
+		memcpy(sender->src, src, VB_GID_BYTES);
 	senders->count++;
 	return fd + 1;
 }
 
-uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, uint16_t slot)
+static struct vb_udp_sender *sender_of(struct vb_udp_senders *senders, const struct vb_path *path,
+				       unsigned slot)
 {
+	return vb_gid_is_ipv4(path->dst) ? &senders->ipv4[slot] : &senders->ipv6[slot];
+}
+
+uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_path *path,
+			     uint16_t slot)
+{
+	struct vb_udp_sender *sender;
 	int entry;
 
 	if (slot >= VB_UDP_SLOTS)
 		return VB_UDP_PORT;
-	entry = atomic_load_explicit(&senders->fd_plus_1[slot], memory_order_relaxed);
+	sender = sender_of(senders, path, slot);
+	entry = atomic_load_explicit(&sender->fd_plus_1, memory_order_relaxed);
 	if (__builtin_expect(entry == NOT_ASKED, false)) {
 		vb_lock_take(&senders->lock);
-		entry = atomic_load(&senders->fd_plus_1[slot]);
+		entry = atomic_load(&sender->fd_plus_1);
 		if (entry == NOT_ASKED) {
-			entry = sender_make(senders, slot);
-			atomic_store(&senders->fd_plus_1[slot], entry);
+			entry = sender_make(senders, sender, path, slot);
+			atomic_store(&sender->fd_plus_1, entry);
 		}
 		vb_lock_drop(&senders->lock);
 	}
 	return entry > 0 ? VB_UDP_SENDER_PORT | slot : VB_UDP_PORT;
 }
 
-int vb_udp_senders_fd(struct vb_udp_senders *senders, uint16_t port)
+int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path, bool *bound)
 {
-	unsigned slot = port - (unsigned)VB_UDP_SENDER_PORT;
+	unsigned slot = path->sport - (unsigned)VB_UDP_SENDER_PORT;
+	struct vb_udp_sender *sender;
 	int entry;
 
 	if (slot >= VB_UDP_SLOTS)
 		return -1;
-	entry = atomic_load_explicit(&senders->fd_plus_1[slot], memory_order_relaxed);
-	return entry > 0 ? entry - 1 : -1;
+	sender = sender_of(senders, path, slot);
+	entry = atomic_load_explicit(&sender->fd_plus_1, memory_order_acquire);
+	if (entry <= 0)
+		return -1;
+	*bound = memcmp(path->src, sender->src, VB_GID_BYTES) == 0;
+	return entry - 1;
 }

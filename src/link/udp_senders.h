@@ -8,6 +8,9 @@
  * the sender, for the sake of such differences), so the GRO of the host that receives them never
  * merges what belongs to different sockets there.
  *
+ * It is bound to the address that the first path to that slot comes from as well, since there is
+ * mostly one only: then nothing has to be said of it with each datagram.
+ *
  * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
  * for good: whoever asks again is not kept waiting by the kernel.
  */
@@ -16,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "base/path.h"
 
 enum {
 	VB_UDP_SLOTS = 1024,	    /* a slot is 10 bits */
@@ -23,11 +27,16 @@ enum {
 	VB_UDP_SENDER_PORT = 0xc000 /* slot 0's, where the dynamic ports begin (RFC 6335) */
 };
 
+struct vb_udp_sender {
+	atomic_int fd_plus_1;	   /* 0: not asked for yet; -1: there can be none */
+	uint8_t src[VB_GID_BYTES]; /* that it is bound to; all zero: to none */
+};
+
 struct vb_udp_senders {
 	int family;
 	vb_lock lock; /* whoever makes one */
 	unsigned count;
-	atomic_int fd_plus_1[VB_UDP_SLOTS]; /* 0: not asked for yet; -1: there can be none */
+	struct vb_udp_sender ipv4[VB_UDP_SLOTS], ipv6[VB_UDP_SLOTS];
 };
 
 /* The structure is all zero. */
@@ -37,14 +46,18 @@ void vb_udp_senders_init(struct vb_udp_senders *senders, int family);
 void vb_udp_senders_close(struct vb_udp_senders *senders);
 
 /*
- * The source port of frames to a slot: its own, or VB_UDP_PORT if there can be no socket for that:
- * there are VB_UDP_SENDERS_MAX, the port is somebody else's, or half of the descriptors that this
- * process may have are in use (the rest is the application's). Makes the socket when first asked;
- * later it is a load. Any thread.
+ * The source port of frames to a slot on this path: its own, or VB_UDP_PORT if there can be no
+ * socket for that: there are VB_UDP_SENDERS_MAX, the port is somebody else's, or half of the
+ * descriptors that this process may have are in use (the rest is the application's). Makes the
+ * socket when first asked; later it is a load. Any thread.
  */
-uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, uint16_t slot);
+uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_path *path,
+			     uint16_t slot);
 
-/* The socket that sends from a port told by vb_udp_senders_port(), or -1. */
-int vb_udp_senders_fd(struct vb_udp_senders *senders, uint16_t port);
+/*
+ * The socket for a path, by its source port, which vb_udp_senders_port() told; or -1. bound:
+ * whether what it sends comes from the path's source address without its being said.
+ */
+int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path, bool *bound);
 
 #endif

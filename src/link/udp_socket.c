@@ -144,7 +144,8 @@ int vb_udp_socket_steer(int fd)
 	return 0;
 }
 
-static int port_bind(int fd, uint16_t port)
+/* src: NULL for every address. */
+static int port_bind(int fd, const uint8_t src[VB_GID_BYTES], uint16_t port)
 {
 	union {
 		struct sockaddr any;
@@ -156,19 +157,24 @@ static int port_bind(int fd, uint16_t port)
 	/* An unbound socket's name has the right family and the wildcard address already. */
 	if (getsockname(fd, &address.any, &bytes))
 		return errno;
-	if (address.any.sa_family == AF_INET6)
+	if (address.any.sa_family == AF_INET6) {
 		address.in6.sin6_port = htons(port);
-	else
+		if (src)
+			memcpy(&address.in6.sin6_addr, src, VB_GID_BYTES);
+	} else {
 		address.in.sin_port = htons(port);
+		if (src)
+			memcpy(&address.in.sin_addr, src + 12, sizeof(address.in.sin_addr));
+	}
 	return bind(fd, &address.any, bytes) ? errno : 0;
 }
 
 int vb_udp_socket_bind(int fd)
 {
-	return port_bind(fd, VB_UDP_PORT);
+	return port_bind(fd, NULL, VB_UDP_PORT);
 }
 
-int vb_udp_socket_sender(int *fd, int family, uint16_t port)
+int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], uint16_t port)
 {
 	int rc;
 
@@ -180,7 +186,7 @@ int vb_udp_socket_sender(int *fd, int family, uint16_t port)
 	if (!rc)
 		rc = filter_attach(*fd);
 	if (!rc)
-		rc = port_bind(*fd, port);
+		rc = port_bind(*fd, src, port);
 	if (rc)
 		close(*fd);
 	return rc;
@@ -206,7 +212,7 @@ int vb_udp_port_probe(void)
 	if (ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only)))
 		rc = errno;
 	if (!rc)
-		rc = port_bind(fd, VB_UDP_PORT);
+		rc = port_bind(fd, NULL, VB_UDP_PORT);
 	close(fd);
 	return rc;
 }
