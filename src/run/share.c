@@ -379,7 +379,7 @@ bool vb_share_end(void *arg, const struct vb_shared *shared)
 
 	vb_lock_take(&share->lock);
 	if (!--item->refs) {
-		/* What peers map of ours is a hole by then; of other files they would keep pages. */
+		/* What peers map of ours is a hole then; of other files they would keep pages. */
 		last_of_file = !item->start;
 		if (item->start)
 			move_back(share, item);

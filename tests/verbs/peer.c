@@ -92,6 +92,42 @@ static int far_send(struct far *far, const struct vp_order *order)
 }
 
 /* Behind a file without contents there is nothing, and nothing else comes to lie there. */
+static int far_modify(struct far *far, const struct vp_order *order, int mask)
+{
+	struct ibv_qp_attr attr = { .qp_state = (enum ibv_qp_state)order->count,
+				    .qp_access_flags = order->flags };
+
+	return ibv_modify_qp(far->e.qp, &attr, mask);
+}
+
+static int far_dereg(struct far *far)
+{
+	int err = ibv_dereg_mr(far->e.mr);
+
+	far->e.mr = NULL;
+	return err;
+}
+
+/* The last octets of the buffer get what was there. */
+static int far_add(struct far *far, const struct vp_order *order)
+{
+	struct ibv_sge sge = { (uintptr_t)far->e.buf + far->e.bytes - 8, 8, far->e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
+				  .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD }, *bad;
+	struct ibv_wc wc = { .status = IBV_WC_SUCCESS };
+	int err = 0;
+
+	wr.wr.atomic.remote_addr = order->addr;
+	wr.wr.atomic.rkey = order->rkey;
+	wr.wr.atomic.compare_add = 1;
+	for (uint32_t i = 0; i < order->count && !err && wc.status == IBV_WC_SUCCESS; i++) {
+		err = ibv_post_send(far->e.qp, &wr, &bad);
+		if (!err && !vt_poll_ms(far->e.cq, &wc, VT_WAIT_MS))
+			err = ETIMEDOUT;
+	}
+	return err ? err : (int)wc.status;
+}
+
 static void far_hole(struct far *far, size_t offset, size_t bytes, struct vp_answer *answer)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -182,6 +218,18 @@ static void carry_out(struct far *far, const struct vp_order *order, struct vp_a
 	case VP_STATE:
 		answer->rc = vt_state(far->e.qp);
 		break;
+	case VP_MODIFY:
+		answer->rc = far_modify(far, order, IBV_QP_STATE);
+		break;
+	case VP_RIGHTS:
+		answer->rc = far_modify(far, order, IBV_QP_ACCESS_FLAGS);
+		break;
+	case VP_DEREG:
+		answer->rc = far_dereg(far);
+		break;
+	case VP_ADD:
+		answer->rc = far_add(far, order);
+		break;
 	case VP_PONG:
 		pong_begin(far, order->count);
 		break;
@@ -210,6 +258,9 @@ static void obey(const struct vp_order *order, struct vp_answer *answer)
 	case VP_EXEC:
 		fcntl(ORDERS_FD, F_SETFD, FD_CLOEXEC);
 		execlp("sleep", "sleep", "30", NULL);
+		break;
+	case VP_HIDE:
+		answer->rc = prctl(PR_SET_DUMPABLE, 0);
 		break;
 	case VP_PONGED:
 		answer->rc = pongs_end();

@@ -34,9 +34,14 @@ enum vp_what {
 	VP_IS_FILLED, /* rc 1: it is */
 	VP_HOLE,      /* let the whole pages in a stretch of the buffer vanish */
 	VP_STATE,     /* rc: the QP's state */
+	VP_MODIFY,    /* the QP's state to count */
+	VP_RIGHTS,    /* the QP's access flags to flags */
+	VP_DEREG,     /* the end's region */
+	VP_ADD,	      /* so many fetch-and-adds of 1, one after another; rc 0: all went well */
 	VP_EVENT,     /* wait for an asynchronous event, and acknowledge it; rc: its type */
 	VP_CHILD,     /* fork a process that executes `sleep`, if count, or sleeps as it is */
 	VP_EXEC,      /* become `sleep`: no answer */
+	VP_HIDE,      /* prctl(PR_SET_DUMPABLE, 0) */
 	VP_PONG,      /* begin a thread that plays vp_pong(); there must be receives by then */
 	VP_PONGED,    /* rc: the number of such threads that ended well; waits for all */
 	VP_CLOSE,
