@@ -175,7 +175,7 @@ static inline void vb_ring_publish(struct vb_ring_tx *tx, uint32_t head_bytes,
 	struct vb_ring_slot *slot = &tx->shared->slot[index];
 	uint64_t lengths = head_bytes << 24 | payload_bytes;
 
-	/* The consumer has read that slot a lap ago: have its line here by the time it is filled. */
+	/* The consumer read that slot a lap ago: have its line here by the time it is filled. */
 	__builtin_prefetch(&tx->shared->slot[vb_ring_slot_index(tx->head + VB_RING_AHEAD)], 1);
 	tx->data_head = tx->data_end[index] = tx->next_data_head;
 	tx->head++;

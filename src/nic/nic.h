@@ -72,8 +72,8 @@ struct vb_nic_host {
 	 * Shared memory; all three or none. reach: set up the rings towards a slot of this host
 	 * (vb_peer_tx_set), unless they are; 0 or a positive errno. A peer whose process is dead
 	 * makes room for the slot's next owner (vb_peer_unlist). ring_bell: wake the process of a
-	 * peer. release: nobody uses what was mapped for this peer any more, but its lanes may still
-	 * be looked at: let there be zeros.
+	 * peer. release: nobody uses what was mapped for this peer any more, but its lanes may be
+	 * looked at still: let there be zeros.
 	 */
 	int (*reach)(void *arg, uint16_t own_slot, uint16_t slot);
 	void (*ring_bell)(void *arg, struct vb_peer *peer);

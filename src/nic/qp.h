@@ -42,7 +42,7 @@ struct vb_qp {
 	struct vb_qp *lane_next;
 	uint64_t lane_stuck_ns; /* UD: since when */
 	unsigned exported;	/* what its entry in the export grants: IBV_ACCESS_REMOTE_* */
-	uint64_t direct_ns;	/* of the last post that might have been one of a stream (direct.c) */
+	uint64_t direct_ns; /* of the last post that might have been one of a stream (direct.c) */
 	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
 	struct ibv_qp_cap cap;
 	int sq_sig_all;

@@ -185,7 +185,10 @@ static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 	return 128u << (transport == VB_UD ? port_mtu(qp) : qp->attr.path_mtu);
 }
 
-/* Half of what the other side's buffer holds, where there is a wire; more than window_bytes_max gains nothing. */
+/*
+ * Half of what the other side's buffer holds, where there is a wire; more than window_bytes_max
+ * gains nothing.
+ */
 static uint32_t window_max(struct vb_qp *qp)
 {
 	const uint32_t window_bytes_max = 512u * 1024;

@@ -81,9 +81,9 @@ static void leave(void *arg)
 	struct vb_progress *progress = &driver->dev->progress;
 	struct itimerspec takeover = { .it_value.tv_nsec = TAKEOVER_NS };
 
-	/* First of all: the progress thread, once woken, goes back to sleep if it finds a driver. */
+	/* First of all: the progress thread, once woken, sleeps again if it finds a driver. */
 	atomic_store(&progress->driver, false);
-	/* Another found us driving and waits: for him the progress thread must come back at once. */
+	/* Another found us driving and waits: the progress thread must be back at once. */
 	if (atomic_exchange(&progress->followed, false))
 		vb_progress_wake(driver->dev);
 	else if (!atomic_exchange(&progress->takeover_set, true))

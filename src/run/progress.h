@@ -38,7 +38,7 @@ struct vb_progress {
 	_Atomic bool driver;	   /* there is one */
 	_Atomic bool drives;	   /* so the application waited last */
 	_Atomic bool followed;	   /* others wait meanwhile */
-	_Atomic bool watches;	   /* the thread sleeps, watching for frames as if there were none */
+	_Atomic bool watches;	   /* the thread sleeps, and watches for frames */
 	_Atomic bool takeover_set; /* it will look again when takeover_fd is readable */
 	int takeover_fd;
 	int luck;	 /* the driver's own: how often it paid lately to look before a sleep */
