@@ -20,7 +20,8 @@ struct vb_link;
 
 struct vb_link_ops {
 	/*
-	 * Send a burst. Any thread, several at once. Returns 0, or a positive errno:
+	 * Send a burst. Any thread, several at once; no cancellation point (pthreads(7)), and
+	 * neither is rx. Returns 0, or a positive errno:
 	 * EAGAIN   the link is full for now: nothing was sent, try again when tx_ready
 	 * EFAULT   a piece could not be read
 	 * other    the frames are lost (no route, too big, a source port that sport() did not

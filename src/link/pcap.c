@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -156,7 +157,8 @@ static void record_write(struct pcap_link *pcap, const struct vb_path *path, uin
 		.bytes = bytes,
 	};
 	/* A full disk costs records, never traffic. */
-	if (writev(pcap->fd, iov, VB_ARRAY_LEN(iov)) < 0)
+	/* Not the library's writev(): nobody may be cancelled here, holding the lock. */
+	if (syscall(SYS_writev, pcap->fd, iov, VB_ARRAY_LEN(iov)) < 0)
 		return;
 }
 

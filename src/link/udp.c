@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -62,6 +63,25 @@ struct udp_link {
 	struct rx *rx;		 /* made at the first rx; the one rx thread's own */
 	struct vb_udp_senders senders;
 };
+
+/*
+ * Straight to the kernel: in the C library these are cancellation points, which costs something at
+ * each call, and nobody may be cancelled in here anyway.
+ */
+static ssize_t message_send(int fd, const struct msghdr *msg)
+{
+	return syscall(SYS_sendmsg, fd, msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static ssize_t message_receive(int fd, struct msghdr *msg)
+{
+	return syscall(SYS_recvmsg, fd, msg, MSG_DONTWAIT);
+}
+
+static int messages_receive(int fd, struct mmsghdr *msgs, unsigned n)
+{
+	return (int)syscall(SYS_recvmmsg, fd, msgs, n, MSG_DONTWAIT, NULL);
+}
 
 static struct udp_link *udp_of(struct vb_link *link)
 {
@@ -195,7 +215,7 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 	control_put_path(&msg, udp->family, bound, path);
 	if (segment_bytes)
 		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
-	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (message_send(fd, &msg) >= 0)
 		return 0;
 	return errno == ENOBUFS || errno == EINTR ? EAGAIN : errno;
 }
@@ -273,34 +293,38 @@ static struct rx *rx_create(void)
  * So many messages as `ask` says; their number. Where they come one by one, which is what the
  * fastest ping-pong is, asking for one only saves asking in vain for a second.
  */
-static int rx_messages(struct rx *rx, int fd)
+static unsigned rx_messages(struct rx *rx, int fd)
 {
-	ssize_t bytes;
+	ssize_t n;
 
-	if (rx->ask > 1)
-		return recvmmsg(fd, rx->msgs, rx->ask, MSG_DONTWAIT, NULL);
-	bytes = recvmsg(fd, &rx->msgs[0].msg_hdr, MSG_DONTWAIT);
-	if (bytes < 0)
+	if (rx->ask > 1) {
+		n = messages_receive(fd, rx->msgs, rx->ask);
+		return n > 0 ? (unsigned)n : 0;
+	}
+	n = message_receive(fd, &rx->msgs[0].msg_hdr);
+	if (n < 0)
 		return 0;
-	rx->msgs[0].msg_len = (unsigned)bytes;
+	rx->msgs[0].msg_len = (unsigned)n;
 	return 1;
 }
 
 /* Ask the kernel for more. Only the messages that it filled last time need their sizes back. */
 static bool rx_refill(struct rx *rx, int fd)
 {
-	int n;
+	unsigned n;
 
 	for (unsigned i = 0; i < rx->batches; i++) {
 		rx->msgs[i].msg_hdr.msg_namelen = sizeof(rx->from[i]);
 		rx->msgs[i].msg_hdr.msg_controllen = sizeof(rx->control[i]);
 	}
 	n = rx_messages(rx, fd);
-	rx->batches = n > 0 ? (unsigned)n : 0;
-	rx->ask = rx->batches == rx->ask ? vb_min_u64(2 * rx->ask, RX_BATCHES_MAX)
-					 : vb_max_u64(rx->batches, 1);
+	rx->batches = n;
 	rx->next = 0;
 	rx->offset = 0;
+	if (n < rx->ask)
+		rx->ask = n ? n : 1;
+	else if (2 * n <= RX_BATCHES_MAX)
+		rx->ask = 2 * n;
 	return n > 0;
 }
 

@@ -202,7 +202,7 @@ static uint32_t frame_bytes(uint8_t opcode, uint32_t payload)
  */
 static void add_ack(struct builder *b)
 {
-	const struct vb_payload none = { .count = 0 };
+	static const struct vb_payload none;
 	struct vb_qp *qp = b->qp;
 	struct vb_pkt pkt;
 	bool data;
@@ -331,12 +331,16 @@ static bool transmit_responses(struct builder *b)
 	struct vb_resp *resp = &qp->resp;
 
 	for (;;) {
-		struct vb_resp_pos before = vb_resp_pos_get(resp);
-		struct vb_payload payload = { .count = 0 };
+		struct vb_resp_pos before;
+		struct vb_payload payload;
 		enum added added = FAULT;
 		struct vb_pkt pkt;
 		bool data;
 
+		if (!vb_resp_owes(resp))
+			return true;
+		before = vb_resp_pos_get(resp);
+		payload.count = payload.bytes = 0;
 		vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
@@ -403,13 +407,15 @@ static bool transmit_requests(struct builder *b)
 		struct vb_req_pos before = req->pos;
 		const struct vb_wqe *wqe;
 		const struct vb_path *path;
-		struct vb_payload payload = { .count = 0 };
+		struct vb_payload payload;
 		struct vb_segment seg;
 		struct vb_pkt pkt;
 		enum added added;
 		bool ackreq;
 
-		if (vb_lane_is_next(qp) || !vb_req_next(req, &seg, &ackreq))
+		if (req->transport == VB_UD && vb_lane_is_next(qp))
+			break;
+		if (!vb_req_next(req, &seg, &ackreq))
 			break;
 		wqe = vb_sq_at(&req->sq, before.next);
 		path = req->transport == VB_UD ? &wqe->ud.path : &qp->path;
@@ -417,6 +423,7 @@ static bool transmit_requests(struct builder *b)
 			fault(b, &before, (enum ibv_wc_status)wqe->fault);
 			break;
 		}
+		payload.count = payload.bytes = 0;
 		vb_pkt_fill_request(qp, wqe, &seg, ackreq, &pkt);
 		if (!vb_wqe_is_fetch(wqe) &&
 		    !vb_payload_gather(qp, wqe, seg.offset, seg.bytes, &payload)) {

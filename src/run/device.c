@@ -154,7 +154,7 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 {
 	struct vb_device *dev = arg;
 	struct vb_port *port = port_of(dev, src_slot);
-	int cancel, rc;
+	int rc;
 
 	if (!port)
 		return ENODEV;
@@ -162,9 +162,7 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 	if (dev->env.link == VB_ENV_LINK_SHM)
 		return ENETUNREACH;
 	vb_progress_sends(dev);
-	cancel = vb_cancel_defer();
 	rc = vb_link_tx(port->link, burst);
-	vb_cancel_restore(cancel);
 	/* Faults may delay what was sent, and somebody has to be awake when it is due. */
 	if (dev->env.fault)
 		vb_progress_kick(dev);

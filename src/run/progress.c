@@ -35,6 +35,9 @@
 #define WIRE_QUIET_POLLS 4096u
 #define WIRE_EVERY 1024u
 
+/* The clock costs a tenth of a look at the wire, and no deadline is that near. */
+#define CLOCK_EVERY 8u
+
 enum {
 	STACK_BYTES = 256 << 10,
 	FD_KICK = 0,
@@ -99,27 +102,33 @@ static void app_was_here(struct vb_progress *progress, uint64_t now_ns, bool exp
 	atomic_store_explicit(&progress->expects, expects, memory_order_relaxed);
 }
 
-static void take(struct vb_device *dev, bool polled)
+void vb_progress_take(struct vb_device *dev)
 {
-	struct vb_progress *progress = &dev->progress;
-	int cancel = vb_cancel_defer();
-	uint64_t now_ns;
 	unsigned got;
 
 	/* Whoever has the right may be waiting for this very CPU. */
-	if (!take_frames(dev, polled, &got))
+	if (!take_frames(dev, false, &got))
 		sched_yield();
+	turn_if_due(dev);
+}
+
+/* polls: how many before this one. */
+static void poll_wire(struct vb_device *dev, uint64_t polls)
+{
+	struct vb_progress *progress = &dev->progress;
+	uint64_t now_ns;
+	unsigned got;
+
+	if (!take_frames(dev, true, &got))
+		sched_yield();
+	if (!got && polls % CLOCK_EVERY != 0) {
+		atomic_store_explicit(&progress->expects, true, memory_order_relaxed);
+		return;
+	}
 	now_ns = vb_now_ns();
 	if (vb_nic_deadline_ns(dev->nic) <= now_ns)
 		vb_nic_turn(dev->nic);
-	if (polled)
-		app_was_here(progress, now_ns, got == 0);
-	vb_cancel_restore(cancel);
-}
-
-void vb_progress_take(struct vb_device *dev)
-{
-	take(dev, false);
+	app_was_here(progress, now_ns, got == 0);
 }
 
 void vb_progress_poll(struct vb_device *dev)
@@ -134,7 +143,7 @@ void vb_progress_poll(struct vb_device *dev)
 		atomic_store_explicit(&progress->wire_quiet, quiet + 1, memory_order_relaxed);
 	else if (polls % WIRE_EVERY != 0)
 		return;
-	take(dev, true);
+	poll_wire(dev, polls);
 }
 
 void vb_progress_sends(struct vb_device *dev)
