@@ -199,7 +199,8 @@ def rule_pure_core(_):
     archives = [a for a in archives if os.path.exists(a)]
     if not archives:
         return [f"no archive in {BUILD}"]
-    out = subprocess.run(["nm", "-A", "-g", "-P"] + archives, stdout=subprocess.PIPE, check=True,
+    # The target says to look at the code and not at what the compiler keeps for the linker.
+    out = subprocess.run(["nm", "--target=elf64-little", "-A", "-g", "-P"] + archives, stdout=subprocess.PIPE, check=True,
                          stderr=subprocess.DEVNULL, text=True).stdout
     defined, used = set(), []
     for line in out.splitlines():
