@@ -200,8 +200,9 @@ def rule_pure_core(_):
     if not archives:
         return [f"no archive in {BUILD}"]
     # The target says to look at the code and not at what the compiler keeps for the linker.
-    out = subprocess.run(["nm", "--target=elf64-little", "-A", "-g", "-P"] + archives, stdout=subprocess.PIPE, check=True,
-                         stderr=subprocess.DEVNULL, text=True).stdout
+    command = ["nm", "--target=elf64-little", "-A", "-g", "-P"] + archives
+    out = subprocess.run(command, stdout=subprocess.PIPE, check=True, stderr=subprocess.DEVNULL,
+                         text=True).stdout
     defined, used = set(), []
     for line in out.splitlines():
         where, name, kind = line.split()[:3]
