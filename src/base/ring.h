@@ -78,7 +78,7 @@ struct vb_ring_tx {
 	uint32_t data_end[VB_RING_SLOTS];
 };
 
-/* The consumer's own side. */
+/* The consumer's own side. All zero at first. */
 struct vb_ring_rx {
 	struct vb_ring_shared *shared;
 	_Atomic uint32_t next; /* written by whoever consumes, looked at by anybody */
@@ -194,7 +194,13 @@ static inline bool vb_ring_tx_is_empty(struct vb_ring_tx *tx)
 
 static inline void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_shared *shared)
 {
-	*rx = (struct vb_ring_rx){ .shared = shared };
+	/* Whoever looked for frames of the one before may still do so: there, nothing is new. */
+	if (rx->shared != shared)
+		rx->shared = shared;
+	atomic_store_explicit(&rx->next, 0, memory_order_relaxed);
+	atomic_store_explicit(&rx->told, 0, memory_order_relaxed);
+	atomic_store_explicit(&rx->broken, false, memory_order_relaxed);
+	rx->data_pos = rx->data_told = rx->next_data_pos = 0;
 }
 
 /* Is there a frame? Any thread; only whoever serializes the consumers may believe a yes. */

@@ -164,7 +164,7 @@ static bool put(uint8_t *to, const uint8_t *from, size_t bytes)
 	if (body) {
 		if (!vb_guard_copy(to, from, body))
 			return false;
-		atomic_thread_fence(memory_order_release);
+		atomic_thread_fence(memory_order_seq_cst);
 	}
 	return vb_guard_copy(to + body, from + body, tail);
 }

@@ -93,7 +93,7 @@ static void publish_all(void)
 static unsigned frames_found(void)
 {
 	struct vb_ring_frame frame;
-	struct vb_ring_rx rx;
+	struct vb_ring_rx rx = { .shared = NULL };
 	unsigned found;
 
 	vb_ring_rx_init(&rx, shared);
