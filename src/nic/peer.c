@@ -111,17 +111,10 @@ struct vb_peer *vb_peer_get(struct vb_nic *nic, uint16_t own_slot, uint16_t slot
 	return peer;
 }
 
-/* Whoever received from the peer before looks at it meanwhile: there, nothing is new. */
-static void export_set(struct vb_peer *peer, const struct vb_export *export)
-{
-	if (peer->export != export)
-		peer->export = export;
-}
-
 void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export)
 {
-	export_set(peer, export);
+	atomic_store(&peer->export, export);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_lock_take(&peer->lane[i].tx_lock);
 		vb_ring_tx_init(&peer->lane[i].tx, &area->lane[i]);
@@ -134,7 +127,7 @@ void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export)
 {
-	export_set(peer, export);
+	atomic_store(&peer->export, export);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_lock_take(&peer->lane[i].rx_lock);
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);

@@ -61,7 +61,7 @@ struct vb_peer {
 	_Atomic bool broken; /* it has written nonsense into a ring: as good as gone */
 	_Atomic bool dirty; /* published since the epoch was last looked at behind a fence */
 	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
-	const struct vb_export *export; /* set with has_tx and with has_rx */
+	const struct vb_export *_Atomic export; /* set with has_tx and with has_rx */
 	bool is_listed; /* in nic->peers: from its first use on, for ever */
 	struct vb_peer *free_next;
 	struct vb_lane lane[VB_RING_LANES];
