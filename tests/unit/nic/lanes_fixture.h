@@ -38,19 +38,20 @@ struct side {
 	uint8_t *mem;
 	uint16_t slot;
 	uint32_t next_index;
-	bool dead; /* nobody reaches it any more */
-	int refuses; /* what reaching it says */
-	unsigned bells;	   /* rung here */
-	unsigned reaches;  /* asked for by it */
-	unsigned releases; /* of its peers */
-	unsigned wire;	   /* frames that it sent there */
-	unsigned events;
+	_Atomic bool dead; /* nobody reaches it any more */
+	int refuses;	   /* what reaching it says */
+	_Atomic unsigned bells;	   /* rung here */
+	_Atomic unsigned reaches;  /* asked for by it */
+	_Atomic unsigned releases; /* of its peers */
+	_Atomic unsigned wire;	   /* frames that it sent there */
+	_Atomic unsigned events;
 	struct vb_ring_area *area[SIDES_MAX]; /* to others */
 };
 
 static struct side side[SIDES_MAX];
 static unsigned sides;
-static uint64_t lanes_now_ns;
+static _Atomic uint64_t lanes_now_ns;
+static vb_lock reach_lock = VB_LOCK_INIT;
 
 static const uint8_t host_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
 
@@ -120,9 +121,9 @@ static void *zeros(size_t bytes)
 	return at;
 }
 
-static int lanes_reach(void *arg, uint16_t own_slot, uint16_t slot)
+static int reach_locked(struct side *from, uint16_t own_slot, uint16_t slot)
 {
-	struct side *from = arg, *to = side_of_slot(slot);
+	struct side *to = side_of_slot(slot);
 	struct vb_ring_area **area;
 	struct vb_peer *peer;
 
@@ -149,6 +150,16 @@ static int lanes_reach(void *arg, uint16_t own_slot, uint16_t slot)
 	peer->run = to;
 	vb_peer_tx_set(peer, *area, to->nic->export);
 	return 0;
+}
+
+static int lanes_reach(void *arg, uint16_t own_slot, uint16_t slot)
+{
+	int rc;
+
+	vb_lock_take(&reach_lock);
+	rc = reach_locked(arg, own_slot, slot);
+	vb_lock_drop(&reach_lock);
+	return rc;
 }
 
 static void lanes_bell(void *arg, struct vb_peer *peer)
@@ -210,14 +221,19 @@ static int lanes_begin(void **state)
 	return 0;
 }
 
+static inline void cq_drop(struct vb_cq *cq)
+{
+	assert_int_equal(vb_cq_destroy(cq), 0);
+	vb_cq_free(cq);
+}
+
 /* Whatever a test left behind says EBUSY here. */
 static int lanes_end(void **state)
 {
 	for (unsigned i = 0; i < sides; i++) {
 		struct side *s = &side[i];
 
-		assert_int_equal(vb_cq_destroy(s->cq), 0);
-		vb_cq_free(s->cq);
+		cq_drop(s->cq);
 		assert_int_equal(vb_mr_dereg(s->mr), 0);
 		assert_int_equal(vb_pd_destroy(s->pd), 0);
 		vb_ctx_destroy(s->ctx);

@@ -301,6 +301,24 @@ static void who_waits_for_room_is_rung_for(void **state)
 	pairs_drop();
 }
 
+/* Not once only: each time there is none again. */
+static void who_waits_again_sleeps_again(void **state)
+{
+	pairs_make(IBV_QPT_UC);
+	fill_ring(4 * RING_FRAMES);
+	for (unsigned i = 1; i <= 4; i++) {
+		assert_true(vb_nic_asleep(side[0].nic));
+		assert_int_equal(side[0].bells, i - 1);
+		vb_nic_lanes_scan(side[1].nic);
+		assert_int_equal(side[0].bells, i);
+		vb_nic_awake(side[0].nic);
+		/* One look suffices for what was waited for. */
+		vb_nic_lanes_poll(side[0].nic);
+	}
+	settle();
+	pairs_drop();
+}
+
 /* One who only sends has rings one way: it is rung for all the same. */
 static void one_who_never_receives_is_rung_for_too(void **state)
 {
@@ -461,6 +479,7 @@ int main(void)
 		LANES(all_may_leave_the_queue),
 		LANES(reset_and_error_leave_the_queue),
 		LANES(who_waits_for_room_is_rung_for),
+		LANES(who_waits_again_sleeps_again),
 		LANES(one_who_never_receives_is_rung_for_too),
 		LANES(nobody_sleeps_over_room),
 		LANES(datagrams_for_one_who_does_not_read_are_lost),
