@@ -131,6 +131,7 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_lock_take(&peer->lane[i].rx_lock);
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
+		atomic_store(&peer->lane[i].unsettled, 0);
 		vb_lock_drop(&peer->lane[i].rx_lock);
 	}
 	/* Whoever revokes something from now on finds these rings, and waits for their producer. */

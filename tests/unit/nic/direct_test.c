@@ -683,6 +683,17 @@ static void somebody_deregisters(void)
 	}
 }
 
+/* Who comes after a peer that was given up is waited for again. */
+static void the_next_peer_is_waited_for(void **state)
+{
+	struct vb_peer *peer = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
+	struct vb_ring_area *area = side[0].area[1];
+
+	atomic_store(&peer->lane[1].unsettled, 5);
+	vb_peer_rx_set(peer, area, side[0].nic->export);
+	assert_int_equal(atomic_load(&peer->lane[1].unsettled), 0);
+}
+
 /* Time stands still here, so it would wait for ever. */
 static void deregistration_waits_for_an_access_under_way(void **state)
 {
@@ -754,6 +765,7 @@ int main(void)
 		DIRECT(an_owner_that_does_not_watch_is_asked),
 		DIRECT(deregistration_waits_for_an_access_under_way),
 		DIRECT(a_peer_that_never_ends_is_given_up),
+		DIRECT(the_next_peer_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
