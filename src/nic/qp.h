@@ -38,7 +38,7 @@ struct vb_qp {
 	uint32_t dqpn;
 	struct vb_peer *peer; /* RC, UC: set if it is reached through shared memory (peer.h) */
 	struct vb_lane *lane_tx, *lane_rx;
-	struct vb_lane *_Atomic lane_waits; /* has no room for us: we are in its queue (its tx_lock) */
+	struct vb_lane *_Atomic lane_waits; /* has no room: we are in its queue (its tx_lock) */
 	struct vb_qp *lane_next;
 	uint64_t lane_stuck_ns; /* UD: since when */
 	unsigned exported;	/* what its entry in the export grants: IBV_ACCESS_REMOTE_* */

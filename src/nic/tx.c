@@ -92,7 +92,7 @@ static void piece(struct builder *b, const void *base, size_t bytes)
 	if (last && (const uint8_t *)last->iov_base + last->iov_len == base)
 		last->iov_len += bytes;
 	else
-		b->iov[b->burst.iovcnt++] = (struct iovec){ .iov_base = (void *)base, .iov_len = bytes };
+		b->iov[b->burst.iovcnt++] = (struct iovec){ (void *)base, bytes };
 }
 
 /* The ICRC over a payload that stays where it is; false if it cannot be read. */
