@@ -673,9 +673,19 @@ static void frames_that_are_none_are_counted(void **state)
 		vb_be32_put(tx->octets + 4, i == 1 ? 77 : a->ibv.qp.qp_num);
 		vb_ring_publish(tx, 16, 8);
 	}
+	/* Datagrams with no path behind their headers, and with more than that. */
+	for (unsigned i = 0; i < 3; i++) {
+		uint32_t head = 20 + (i == 0 ? 0 : i == 1 ? VB_LANE_PATH_BYTES - 1 : 36);
+
+		assert_non_null(vb_ring_reserve(tx, head, 0));
+		memset(tx->octets, 0, head);
+		tx->octets[0] = VB_OP_UD_SEND_ONLY;
+		vb_be16_put(tx->octets + 2, 0xffff);
+		vb_ring_publish(tx, head, 0);
+	}
 	vb_nic_lanes_scan(side[0].nic);
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_MALFORMED),
-			 VB_RING_HEAD_BYTES_MAX + 1 + 2);
+			 VB_RING_HEAD_BYTES_MAX + 1 + 2 + 3);
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_NO_QP), 1);
 	assert_false(atomic_load(&peer_of(&side[0], &side[1])->broken));
 	assert_exchange(&side[0], a, &side[1], b);
