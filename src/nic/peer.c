@@ -450,6 +450,14 @@ void vb_nic_awake(struct vb_nic *nic)
 	vb_lock_drop(&nic->sleep_lock);
 }
 
+void vb_nic_heard(struct vb_nic *nic)
+{
+	vb_lock_take(&nic->sleep_lock);
+	if (nic->sleepers)
+		atomic_fetch_add(&nic->export->sleep_epoch, 2);
+	vb_lock_drop(&nic->sleep_lock);
+}
+
 void vb_nic_quiesce(struct vb_nic *nic)
 {
 	vb_lock_take(&nic->rx);

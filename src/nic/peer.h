@@ -112,6 +112,12 @@ unsigned vb_nic_lanes_scan(struct vb_nic *nic);
 bool vb_nic_asleep(struct vb_nic *nic);
 void vb_nic_awake(struct vb_nic *nic);
 
+/*
+ * The bell was hushed: call this next, and then look at all lanes. Whoever sleeps on may not have
+ * heard it, and peers ring once for an epoch only, so this begins another.
+ */
+void vb_nic_heard(struct vb_nic *nic);
+
 /* --- inside nic --- */
 
 void vb_peers_init(struct vb_nic *nic);

@@ -117,8 +117,10 @@ static int sleep_once(struct driver *driver)
 	if (vb_nic_asleep(dev->nic))
 		rc = poll(fds, FD_PORTS + ports, -1) < 0 ? errno : 0;
 	pthread_cleanup_pop(1);
-	if (rc == 0 && fds[FD_BELL].revents)
+	if (rc == 0 && fds[FD_BELL].revents) {
 		vb_bell_hush(dev->peers.bell_fd);
+		vb_nic_heard(dev->nic);
+	}
 	return rc;
 }
 

@@ -237,6 +237,7 @@ static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, 
 		vb_hub_client_turn(dev->hub);
 	if (fds[FD_BELL].revents) {
 		vb_bell_hush(dev->peers.bell_fd);
+		vb_nic_heard(dev->nic);
 		vb_direct_sweep(dev->nic);
 	}
 	if (fds[FD_HUPS].revents)

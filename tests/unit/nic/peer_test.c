@@ -535,6 +535,26 @@ static void each_sleeper_is_rung_for(void **state)
 	pair_drop();
 }
 
+/* Somebody who was awake took the bell's octets and the frames: the sleeper slept through it. */
+static void a_bell_that_another_heard_is_rung_again(void **state)
+{
+	pair_make(IBV_QPT_UC);
+	assert_true(vb_nic_asleep(side[1].nic));
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_int_equal(side[1].bells, 1);
+	vb_nic_heard(side[1].nic);
+	vb_nic_lanes_scan(side[1].nic);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_int_equal(side[1].bells, 2);
+	vb_nic_awake(side[1].nic);
+	/* With nobody asleep, nobody is to be rung for. */
+	vb_nic_heard(side[1].nic);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	assert_int_equal(side[1].bells, 2);
+	settle();
+	pair_drop();
+}
+
 static void a_missed_sleeper_is_rung_for_later(void **state)
 {
 	pair_make(IBV_QPT_UC);
@@ -714,6 +734,7 @@ int main(void)
 		LANES(a_sleeper_is_rung_for_once),
 		LANES(nobody_sleeps_over_frames),
 		LANES(each_sleeper_is_rung_for),
+		LANES(a_bell_that_another_heard_is_rung_again),
 		LANES(a_missed_sleeper_is_rung_for_later),
 		LANES(the_next_poll_rings_for_a_friend),
 		LANES(a_producer_of_nonsense_is_as_good_as_dead),
