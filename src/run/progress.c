@@ -28,8 +28,12 @@
 /* An application that polled so lately is not asleep. */
 #define BUSY_NS 1000000u
 
-/* Shared memory is looked at so long before a thread sleeps: as long as a wake-up takes. */
+/*
+ * So long one looks for more before a thread sleeps: as long as a wake-up takes. The rings are
+ * looked at that many times for each look at the wire, since that costs as much.
+ */
 #define SPIN_NS 30000u
+#define LANE_LOOKS 64u
 
 /* So many polls without a frame on the wire, and the wire is looked at only now and then. */
 #define WIRE_QUIET_POLLS 4096u
@@ -378,16 +382,22 @@ static void slice_shorten(void)
 		syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
-/* Frames come in runs: false if there is one right now, true if it stays quiet for a while. */
-static bool lanes_are_quiet(struct vb_device *dev)
+/*
+ * Frames come in runs: false if there is one right now, true if it stays quiet for a while. wire:
+ * the run came by the wire, at least in part.
+ */
+static bool stays_quiet(struct vb_device *dev, bool wire)
 {
 	uint64_t end_ns = vb_now_ns() + SPIN_NS;
+	unsigned got;
 
 	do {
-		for (unsigned i = 0; i < 64; i++) {
+		for (unsigned i = 0; i < LANE_LOOKS; i++) {
 			if (vb_nic_lanes_poll(dev->nic))
 				return false;
 		}
+		if (wire && take_frames(dev, false, &got) && got)
+			return false;
 		if (atomic_load_explicit(&dev->progress.polls, memory_order_relaxed) !=
 		    dev->progress.polls_seen)
 			return false; /* the application looks itself */
@@ -405,7 +415,7 @@ static void *thread_main(void *arg)
 {
 	struct vb_device *dev = arg;
 	struct vb_progress *progress = &dev->progress;
-	bool spin = false;
+	bool spin = false, wire = false;
 	unsigned got;
 
 	is_progress_thread = true;
@@ -422,13 +432,14 @@ static void *thread_main(void *arg)
 			continue;
 		}
 		progress->nap_ns = NAP_NS_MIN;
+		wire |= got > 0;
 		got += vb_nic_lanes_scan(dev->nic);
 		if (turn_if_due(dev) || got)
 			spin = true;
-		else if (spin && !is_in_the_way(progress) && !lanes_are_quiet(dev))
+		else if (spin && !is_in_the_way(progress) && !stays_quiet(dev, wire))
 			continue;
 		else {
-			spin = false;
+			spin = wire = false;
 			sleep_for_work(dev);
 		}
 	}
