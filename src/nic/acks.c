@@ -47,6 +47,15 @@ void vb_ack_keep(struct vb_qp *qp)
 	}
 }
 
+void vb_ack_hurry(struct vb_qp *qp)
+{
+	if (!qp->resp.ack_owed || !qp->ack.due_ns)
+		return;
+	qp->ack.due_ns = 0;
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	vb_qp_transmit_locked(qp);
+}
+
 void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 {
 	struct vb_qp **at = &nic->acks, *qp;
@@ -71,6 +80,28 @@ void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 		vb_lock_drop(&qp->lock);
 	}
 	atomic_store(&nic->acks_due_ns, first_ns);
+}
+
+void vb_ack_flush(struct vb_qp *qp)
+{
+	if (!qp->resp.ack_owed || !qp->ack.due_ns)
+		return;
+	qp->ack.due_ns = 0;
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	vb_qp_transmit_locked(qp);
+}
+
+void vb_acks_flush(struct vb_nic *nic)
+{
+	if (!vb_lock_try(&nic->rx))
+		return;
+	for (struct vb_qp *qp = nic->acks; qp; qp = qp->ack.next) {
+		if (vb_lock_try(&qp->lock)) {
+			vb_ack_flush(qp);
+			vb_lock_drop(&qp->lock);
+		}
+	}
+	vb_lock_drop(&nic->rx);
 }
 
 void vb_ack_forget(struct vb_qp *qp)

@@ -40,8 +40,20 @@ static inline bool vb_ack_waits(struct vb_qp *qp)
 	return qp->ack.due_ns > qp->now_ns;
 }
 
+/*
+ * The QP goes, or will not send any more: what waits leaves now, or the peer, whose message has
+ * arrived, would ask in vain whether it has. QP locked.
+ */
+void vb_ack_hurry(struct vb_qp *qp);
+
 /* Send those whose time has come. Rx right held. */
 void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns);
+
+/* The QP will not get to it: send the ACK that waits now. QP locked. */
+void vb_ack_flush(struct vb_qp *qp);
+
+/* The process ends: the same for all QPs that nobody is busy with. Never waits. */
+void vb_acks_flush(struct vb_nic *nic);
 
 /* The QP goes. Rx right held. */
 void vb_ack_forget(struct vb_qp *qp);

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/prng.h"
+#include "nic/acks.h"
 #include "nic/internal.h"
 #include "nic/pair.h"
 #include "nic/peer.h"
@@ -83,6 +84,11 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_lock_fini(&nic->lock);
 	free(nic->own_export);
 	free(nic);
+}
+
+void vb_nic_farewell(struct vb_nic *nic)
+{
+	vb_acks_flush(nic);
 }
 
 uint64_t vb_nic_random(struct vb_nic *nic)

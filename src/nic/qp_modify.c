@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "nic/acks.h"
 #include "nic/ah.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
@@ -299,6 +300,8 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (err)
 		goto out;
 	qp->now_ns = vb_nic_now_ns(qp->nic);
+	if (plan.to == IBV_QPS_RESET || plan.to == IBV_QPS_ERR)
+		vb_ack_flush(qp);
 	if (plan.to == IBV_QPS_RESET)
 		reset(qp);
 	keep(&qp->attr, attr, mask);

@@ -376,12 +376,14 @@ static void log_counters(struct vb_device *dev)
 }
 
 /* A program that gives up exits without closing: just then the counters are worth something. */
-static void __attribute__((destructor)) log_counters_at_exit(void)
+static void __attribute__((destructor)) say_farewell_at_exit(void)
 {
 	if (!vb_lock_try(&current_lock))
 		return;
-	if (current)
+	if (current) {
+		vb_nic_farewell(current->nic);
 		log_counters(current);
+	}
 	vb_lock_drop(&current_lock);
 }
 

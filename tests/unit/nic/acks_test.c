@@ -244,11 +244,33 @@ static void it_waits_no_longer_than_its_qp_lives(void **state)
 {
 	get_quick();
 	drop_qp(ends.qp);
+	/* The peer must not take our leaving for a loss. */
+	assert_sent(1, 1);
+	assert_int_equal(ends.opcode[0], vb_op_find(VB_RC, VB_K_ACK, VB_P_ONLY, 0));
 	assert_int_equal(vb_nic_deadline_ns(fix.nic) > fix.now_ns + VB_ACK_WAIT_NS, true);
 	fix.now_ns += VB_ACK_WAIT_NS;
 	vb_nic_turn(fix.nic);
 	assert_sent(0, 0);
 	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
+}
+
+static void it_leaves_before_the_qp_is_in_error(void **state)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	get_quick();
+	assert_int_equal(vb_qp_modify(ends.qp, &attr, IBV_QP_STATE), 0);
+	assert_sent(1, 1);
+	assert_int_equal(ends.opcode[0], vb_op_find(VB_RC, VB_K_ACK, VB_P_ONLY, 0));
+}
+
+static void it_leaves_when_the_process_ends(void **state)
+{
+	get_quick();
+	vb_nic_farewell(fix.nic);
+	assert_sent(1, 1);
+	vb_nic_farewell(fix.nic);
+	assert_sent(0, 0);
 }
 
 #define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end_connected)
@@ -264,6 +286,8 @@ int main(void)
 		CONNECTED(slow_answers_are_not_waited_for),
 		CONNECTED(who_does_not_poll_is_not_waited_for),
 		CONNECTED(it_waits_no_longer_than_its_qp_lives),
+		CONNECTED(it_leaves_before_the_qp_is_in_error),
+		CONNECTED(it_leaves_when_the_process_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
