@@ -47,15 +47,6 @@ void vb_ack_keep(struct vb_qp *qp)
 	}
 }
 
-void vb_ack_hurry(struct vb_qp *qp)
-{
-	if (!qp->resp.ack_owed || !qp->ack.due_ns)
-		return;
-	qp->ack.due_ns = 0;
-	qp->now_ns = vb_nic_now_ns(qp->nic);
-	vb_qp_transmit_locked(qp);
-}
-
 void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 {
 	struct vb_qp **at = &nic->acks, *qp;

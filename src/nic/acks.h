@@ -40,12 +40,6 @@ static inline bool vb_ack_waits(struct vb_qp *qp)
 	return qp->ack.due_ns > qp->now_ns;
 }
 
-/*
- * The QP goes, or will not send any more: what waits leaves now, or the peer, whose message has
- * arrived, would ask in vain whether it has. QP locked.
- */
-void vb_ack_hurry(struct vb_qp *qp);
-
 /* Send those whose time has come. Rx right held. */
 void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns);
 

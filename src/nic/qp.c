@@ -135,16 +135,13 @@ int vb_qp_destroy(struct vb_qp *qp)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
-	/* What was received stays received: the peer must not take our leaving for a loss. */
-	vb_lock_take(&qp->lock);
-	vb_ack_flush(qp);
-	vb_lock_drop(&qp->lock);
 	vb_export_qp_hide(qp);
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
 	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */
 	vb_nic_quiesce(qp->nic);
+	/* What was received stays received: the peer must not take our leaving for a loss. */
 	vb_lock_take(&qp->lock);
-	vb_ack_hurry(qp);
+	vb_ack_flush(qp);
 	vb_lock_drop(&qp->lock);
 	vb_qp_silence(qp);
 	vb_lock_take(&qp->nic->rx);
