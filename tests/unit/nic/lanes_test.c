@@ -3,6 +3,8 @@
 /* What QPs of one host exchange through rings, and who hears whom. */
 
 #include "lanes_fixture.h"
+#include "wire/bytes.h"
+#include "wire/icrc.h"
 
 static struct vb_qp *a, *b; /* of side 0, of side 1 */
 
@@ -240,6 +242,77 @@ static void unreliable_connections_lose_what_nobody_takes(void **state)
 	pair_drop();
 }
 
+/* IBA 10.3.1.6: a local fault stops the send queue; what is posted behind it is not sent. */
+static void a_bad_key_stops_an_unreliable_connection(void **state)
+{
+	struct ibv_sge sge = sge_of(&side[0], 0, 100);
+	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	pair_make(IBV_QPT_UC);
+	qp_recv(&side[1], b, 9, 0, 100);
+	sge.lkey ^= 0x100;
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	assert_wc(side[0].cq, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(vb_qp_state(a), IBV_QPS_SQE);
+	assert_int_equal(qp_send(&side[0], a, 2, 100), 0);
+	assert_wc(side[0].cq, 2, IBV_WC_WR_FLUSH_ERR);
+	settle();
+	assert_no_wc(side[1].cq);
+	assert_int_equal(qp_step(a, IBV_QPS_RTS, 0), 0);
+	assert_int_equal(qp_send(&side[0], a, 3, 100), 0);
+	settle();
+	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 9, IBV_WC_SUCCESS);
+	pair_drop();
+}
+
+/* What is said with a message comes with it: immediate data, and that it is solicited. */
+static void what_is_said_with_a_message_comes_with_it(void **state)
+{
+	static const uint32_t lengths[] = { 0, 8, 100, 50000 };
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct vb_channel *channel;
+	struct vb_cq *cq;
+	struct ibv_wc wc;
+
+	assert_int_equal(vb_channel_create(side[1].ctx, 7, &channel), 0);
+	assert_int_equal(vb_cq_create(side[1].ctx, 64, channel, 0, NULL, &cq), 0);
+	a = qp_make(&side[0], IBV_QPT_RC);
+	b = qp_make_on(&side[1], IBV_QPT_RC, cq);
+	qp_connect(a, b);
+	for (unsigned i = 0; i < 16; i++) {
+		bool imm = i & 1, write = i & 2, solicited = i & 4;
+		unsigned events = side[1].events;
+
+		sge = sge_of(&side[0], 0, lengths[i / 4]);
+		qp_recv(&side[1], b, i, 0, 60000);
+		wr.opcode = write ? IBV_WR_RDMA_WRITE_WITH_IMM
+			    : imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+		wr.send_flags = solicited ? IBV_SEND_SOLICITED : 0;
+		wr.imm_data = 0x12345678 + i;
+		wr.wr.rdma.remote_addr = (uintptr_t)side[1].mem;
+		wr.wr.rdma.rkey = side[1].mr->ibv.rkey;
+		vb_cq_arm_notify(cq, true);
+		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+		settle();
+		assert_int_equal(side[1].events - events, solicited);
+		assert_int_equal(vb_cq_poll(cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.byte_len, lengths[i / 4]);
+		assert_int_equal(wc.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+		assert_int_equal(!!(wc.wc_flags & IBV_WC_WITH_IMM), imm || write);
+		if (imm || write)
+			assert_int_equal(wc.imm_data, 0x12345678 + i);
+		if (solicited)
+			assert_ptr_equal(vb_channel_pop(channel), cq);
+	}
+	pair_drop();
+	cq_drop(cq);
+	assert_int_equal(vb_channel_destroy(channel), 0);
+}
+
 /* --- datagrams --- */
 
 static struct vb_ah *ah;
@@ -415,6 +488,64 @@ static void frames_of_another_peer_are_dropped(void **state)
 	pair_drop();
 }
 
+/* A datagram's sender must be of the slot that the ring is of. */
+static void datagrams_in_another_s_name_are_dropped(void **state)
+{
+	struct vb_ring_tx *tx;
+
+	datagrams_make();
+	qp_recv(&side[1], b, 2, 0, 1000);
+	assert_int_equal(datagram(1, 8, 0, b->ibv.qp.qp_num), 0);
+	settle();
+	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+	qp_recv(&side[1], b, 3, 0, 1000);
+	tx = &vb_peer_find(side[0].nic, side[0].slot, side[1].slot)->lane[0].tx;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_non_null(vb_ring_reserve(tx, 20 + VB_LANE_PATH_BYTES, 0));
+		memset(tx->octets, 0, sizeof(tx->octets));
+		tx->octets[0] = VB_OP_UD_SEND_ONLY;
+		vb_be16_put(tx->octets + 2, 0xffff);
+		vb_be32_put(tx->octets + 4, b->ibv.qp.qp_num);
+		vb_be32_put(tx->octets + 12, QKEY);
+		vb_be32_put(tx->octets + 16, (side[0].slot + (i == 0)) << VB_INDEX_BITS | 77);
+		memcpy(tx->octets + 20, host_gid, VB_GID_BYTES);
+		memcpy(tx->octets + 20 + VB_GID_BYTES, host_gid, VB_GID_BYTES);
+		vb_ring_publish(tx, 20 + VB_LANE_PATH_BYTES, 0);
+		settle();
+		assert_int_equal(stat_of(&side[1], VB_STAT_DROP_STRANGER), 1);
+		if (i == 0)
+			assert_no_wc(side[1].cq);
+	}
+	assert_wc(side[1].cq, 3, IBV_WC_SUCCESS);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	datagrams_drop();
+}
+
+/* Who is connected through a ring hears nothing from the wire, however well it fits. */
+static void the_wire_is_not_listened_to(void **state)
+{
+	uint8_t frame[VB_BTH_BYTES + 8 + VB_ICRC_BYTES];
+	struct vb_frame in = { .data = frame, .bytes = sizeof(frame) };
+	struct vb_pkt pkt = { .opcode = VB_OP_RC_SEND_ONLY, .pkey = VB_PKEY_DEFAULT,
+			      .ackreq = true, .psn = 0x100 };
+
+	pair_make(IBV_QPT_RC);
+	qp_recv(&side[1], b, 2, 0, 100);
+	pkt.dqpn = b->ibv.qp.qp_num;
+	in.path.sport = VB_ROCE_PORT;
+	memcpy(in.path.src, host_gid, VB_GID_BYTES);
+	memcpy(in.path.dst, host_gid, VB_GID_BYTES);
+	memset(frame, 0, sizeof(frame));
+	vb_pkt_emit(frame, &pkt);
+	vb_icrc_put(frame + VB_BTH_BYTES + 8, vb_icrc_frame(&in.path, frame, sizeof(frame), 0));
+	assert_true(vb_nic_rx_try(side[1].nic));
+	vb_nic_rx(side[1].nic, &in, 1);
+	vb_nic_rx_drop(side[1].nic);
+	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_STRANGER), 1);
+	assert_no_wc(side[1].cq);
+	pair_drop();
+}
+
 /* After RESET a QP belongs to nobody, and may go another way the next time. */
 static void a_qp_that_is_reset_lets_go_of_its_peer(void **state)
 {
@@ -452,6 +583,8 @@ int main(void)
 		LANES(one_that_stops_reading_is_waited_for_too),
 		LANES(a_qp_that_is_none_ends_in_retries_exceeded),
 		LANES(unreliable_connections_lose_what_nobody_takes),
+		LANES(a_bad_key_stops_an_unreliable_connection),
+		LANES(what_is_said_with_a_message_comes_with_it),
 		LANES(datagrams_come_with_their_addresses),
 		LANES(a_datagram_with_a_bad_key_stops_the_queue),
 		LANES(a_drained_queue_holds_datagrams_back),
@@ -460,6 +593,8 @@ int main(void)
 		LANES(connecting_asks_again),
 		LANES(who_cannot_be_reached_is_sent_to_by_wire),
 		LANES(frames_of_another_peer_are_dropped),
+		LANES(datagrams_in_another_s_name_are_dropped),
+		LANES(the_wire_is_not_listened_to),
 		LANES(a_qp_that_is_reset_lets_go_of_its_peer),
 	};
 

@@ -495,6 +495,30 @@ static void a_sleeper_is_rung_for_once(void **state)
 	pair_drop();
 }
 
+/* Datagrams, which are bound to nobody, ring as well. */
+static void a_datagram_wakes_whom_it_is_for(void **state)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_sge sge = sge_of(&side[0], 0, 8);
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct vb_ah *ah;
+
+	pair_make(IBV_QPT_UD);
+	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+	wr.wr.ud.ah = &ah->ibv;
+	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	settle();
+	assert_true(vb_nic_asleep(side[1].nic));
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	assert_int_equal(side[1].bells, 1);
+	vb_nic_awake(side[1].nic);
+	settle();
+	assert_int_equal(vb_ah_destroy(ah), 0);
+	pair_drop();
+}
+
 static void nobody_sleeps_over_frames(void **state)
 {
 	pair_make(IBV_QPT_UC);
@@ -732,6 +756,7 @@ int main(void)
 		LANES(all_are_heard),
 		LANES(nobody_is_drowned_by_others_traffic),
 		LANES(a_sleeper_is_rung_for_once),
+		LANES(a_datagram_wakes_whom_it_is_for),
 		LANES(nobody_sleeps_over_frames),
 		LANES(each_sleeper_is_rung_for),
 		LANES(a_bell_that_another_heard_is_rung_again),
