@@ -111,6 +111,8 @@ static inline int post_with(enum ibv_wr_opcode op, uint32_t to, uint32_t bytes, 
 
 	wr.wr.rdma.remote_addr = (uintptr_t)remote->addr + to;
 	wr.wr.rdma.rkey = remote->rkey;
+	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		wr.wr.atomic.rkey = remote->rkey;
 	return vb_qp_post_send(a, &wr, &bad);
 }
 

@@ -401,18 +401,21 @@ static void revocation_waits_for_an_access_under_way(void **state)
 	assert_int_equal(direct_ops(), 2);
 }
 
-/* One that died in the midst of it is not waited for: time would not end that either. */
+static uint64_t racing_now(void *arg)
+{
+	return lanes_now_ns += 100000000;
+}
+
+/* One that died in the midst of it is not waited for. */
 static void the_dead_are_not_waited_for(void **state)
 {
 	atomic_store(&side[0].area[1]->lane[1].direct, 3);
 	vb_peer_gone(vb_peer_find(side[1].nic, side[1].slot, side[0].slot));
+	side[1].nic->host.now_ns = racing_now;
 	vb_nic_quiesce(side[1].nic);
+	side[1].nic->host.now_ns = lanes_now;
+	assert_in_range(lanes_now_ns, 0, 200000000);
 	atomic_store(&side[0].area[1]->lane[1].direct, 0);
-}
-
-static uint64_t racing_now(void *arg)
-{
-	return lanes_now_ns += 100000000;
 }
 
 /* One that is stopped in the midst of it is waited for once, and not for ever. */
