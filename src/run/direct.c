@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -250,21 +251,40 @@ static void *file_map(int file, uint64_t offset, uint64_t bytes)
 	return (uint8_t *)at + part;
 }
 
+/* The bell of a process that has ended, or executes another program, has hung up. */
+static bool has_left(const struct vb_peer_maps *maps)
+{
+	struct pollfd bell = { .fd = maps->bell_fd };
+
+	return poll(&bell, 1, 0) != 0;
+}
+
+/* A descriptor of our own of what the peer's process has open. */
+static int file_open(const struct vb_peer_maps *maps, const struct vb_export *export, int file)
+{
+	char path[PATH_BYTES];
+	int fd;
+
+	if (!maps->direct.pid || maps->direct.pid != export->pid)
+		return NONE;
+	snprintf(path, sizeof(path), "/proc/%u/fd/%d", maps->direct.pid, file);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	/* As long as it has not left, the PID is its own. */
+	if (fd == NONE || !has_left(maps))
+		return fd;
+	close(fd);
+	return NONE;
+}
+
 void *vb_direct_map(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes)
 {
-	struct vb_direct_peer *direct = direct_of(peer);
-	int cancel = vb_cancel_defer(), fd;
-	char path[PATH_BYTES];
+	int cancel = vb_cancel_defer();
+	int fd = file_open(peer->run, peer->export, file);
 	void *at = NULL;
 
-	if (direct) {
-		snprintf(path, sizeof(path), "/proc/%u/fd/%d", direct->pid, file);
-		fd = open(path, O_RDWR | O_CLOEXEC);
-		/* As long as its memory is there, the PID is that of the process. */
-		if (fd != NONE && is_there(direct, peer->export))
-			at = file_map(fd, offset, bytes);
-		if (fd != NONE)
-			close(fd);
+	if (fd != NONE) {
+		at = file_map(fd, offset, bytes);
+		close(fd);
 	}
 	vb_cancel_restore(cancel);
 	return at;

@@ -12,7 +12,7 @@
  *
  * Whether any of that is permitted (Yama, seccomp, PID namespaces, PR_SET_DUMPABLE) is found out
  * when it is wanted first: who we find must have the number that the peer's export tells of, in
- * memory of its own.
+ * memory of its own. To map a file that it has open takes less permission (Yama does not mind).
  */
 
 #include <stdatomic.h>

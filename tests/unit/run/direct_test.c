@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "nic/peer.h"
+#include "run/direct.h"
+#include "run/peers.h"
+
+/* The peer is a child, which stopped itself: what it has, we have at the same address. */
+
+enum { BYTES = 300000, NONCE = 0x1234567 };
+
+static struct vb_peer peer;
+static struct vb_peer_maps maps;
+static struct vb_export *export;
+static uint64_t nonce; /* the child has its number here, we another */
+static uint8_t *theirs, *ours, *seen;
+static int file = -1, disk = -1, bell[2];
+static pid_t child;
+
+static _Noreturn void be_peer(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(bell[1]);
+	nonce = NONCE;
+	memset(theirs, 0xee, BYTES);
+	raise(SIGSTOP);
+	_exit(0);
+}
+
+static void *pages(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_true(at != MAP_FAILED);
+	return at;
+}
+
+static int begin(void **state)
+{
+	char path[] = "/var/tmp/vb-direct-test-XXXXXX";
+	int status;
+
+	export = pages(sizeof(*export));
+	theirs = pages(BYTES);
+	ours = pages(BYTES);
+	seen = pages(BYTES);
+	for (size_t i = 0; i < BYTES; i++)
+		ours[i] = (uint8_t)(i * 7 + i / 251);
+	file = memfd_create("test", MFD_CLOEXEC);
+	disk = mkstemp(path);
+	unlink(path);
+	assert_int_equal(ftruncate(file, BYTES), 0);
+	assert_int_equal(ftruncate(disk, BYTES), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, bell), 0);
+	nonce = 0;
+	child = fork();
+	if (!child)
+		be_peer();
+	close(bell[0]);
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status));
+	memset(&maps, 0, sizeof(maps));
+	memset(&peer, 0, sizeof(peer));
+	export->pid = (uint32_t)child;
+	export->nonce = NONCE;
+	export->nonce_address = (uintptr_t)&nonce;
+	maps.bell_fd = bell[1];
+	peer.export = export;
+	peer.run = &maps;
+	vb_direct_meet(&maps.direct, (uint32_t)child);
+	return 0;
+}
+
+static void child_end(void)
+{
+	if (child) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	child = 0;
+}
+
+static int end(void **state)
+{
+	child_end();
+	vb_direct_part(&maps.direct);
+	assert_int_equal(maps.direct.mem_fd, -1);
+	close(bell[1]);
+	close(file);
+	close(disk);
+	munmap(export, sizeof(*export));
+	munmap(theirs, BYTES);
+	munmap(ours, BYTES);
+	munmap(seen, BYTES);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+static bool write_to(size_t to, size_t bytes)
+{
+	struct iovec piece = { ours, bytes };
+
+	return vb_direct_write(NULL, &peer, (uintptr_t)theirs + to, &piece, 1);
+}
+
+static bool read_from(size_t from, size_t bytes)
+{
+	struct iovec piece = { seen, bytes };
+
+	return vb_direct_read(NULL, &peer, (uintptr_t)theirs + from, &piece, 1);
+}
+
+static void all_lengths_and_places_arrive_whole(void **state)
+{
+	static const size_t lengths[] = { 1,  2,    7,	  8,	 9,	64,    65,
+					  63, 4096, 4097, 16384, 16385, 200000 };
+	static const size_t places[] = { 64, 65, 100, 127, 4095, 8192 };
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
+			size_t at = places[k], bytes = lengths[i];
+
+			assert_true(write_to(at, bytes));
+			assert_true(read_from(at - 1, bytes + 2));
+			assert_memory_equal(seen + 1, ours, bytes);
+			assert_int_equal(seen[0], 0xee);
+			assert_int_equal(seen[bytes + 1], 0xee);
+			memset(seen, 0xee, bytes);
+			assert_true(vb_direct_write(NULL, &peer, (uintptr_t)theirs + at,
+						    &(struct iovec){ seen, bytes }, 1));
+		}
+	}
+	assert_int_equal(theirs[100], 0);
+}
+
+static void pieces_are_put_in_a_row(void **state)
+{
+	static const size_t lengths[][3] = { { 1, 2, 3 }, { 100, 1, 70 }, { 9000, 9000, 9 } };
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct iovec pieces[3], back[3];
+		size_t all = 0;
+
+		for (size_t k = 0; k < 3; k++) {
+			pieces[k] = (struct iovec){ ours + 20000 * k, lengths[i][k] };
+			back[2 - k] = (struct iovec){ seen + 20000 * k, lengths[i][k] };
+			all += lengths[i][k];
+		}
+		assert_true(vb_direct_write(NULL, &peer, (uintptr_t)theirs + 3, pieces, 3));
+		assert_true(read_from(3, all));
+		for (size_t k = 0, at = 0; k < 3; at += lengths[i][k++])
+			assert_memory_equal(seen + at, pieces[k].iov_base, lengths[i][k]);
+		assert_true(vb_direct_read(NULL, &peer, (uintptr_t)theirs + 3, back, 3));
+		assert_memory_equal(back[0].iov_base, ours, vb_min_u64(lengths[i][0],
+								       lengths[i][2]));
+	}
+}
+
+static void what_is_not_there_fails(void **state)
+{
+	static const size_t lengths[] = { 8, 5000, 100000 };
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct iovec piece = { ours, lengths[i] };
+
+		assert_false(vb_direct_write(NULL, &peer, 4096, &piece, 1));
+		assert_false(vb_direct_read(NULL, &peer, 4096, &piece, 1));
+		/* Ours is not there. */
+		piece.iov_base = (void *)4096;
+		assert_false(vb_direct_write(NULL, &peer, (uintptr_t)theirs, &piece, 1));
+		assert_false(vb_direct_read(NULL, &peer, (uintptr_t)theirs, &piece, 1));
+	}
+	/* It was the address, not the way. */
+	assert_true(write_to(0, 100000));
+}
+
+static void a_dead_process_has_no_memory(void **state)
+{
+	assert_true(write_to(0, 8));
+	child_end();
+	assert_false(write_to(0, 8));
+	assert_false(write_to(0, 100000));
+	assert_false(read_from(0, 8));
+	assert_false(read_from(0, 100000));
+	assert_null(vb_direct_map(NULL, &peer, file, 0, 4096));
+}
+
+static void expect_refused(bool can_map)
+{
+	void *at = vb_direct_map(NULL, &peer, file, 0, 4096);
+
+	assert_false(write_to(0, 8));
+	assert_false(read_from(0, 100000));
+	assert_int_equal(maps.direct.mem_fd, -1);
+	assert_int_equal(atomic_load(&maps.direct.state), VB_DIRECT_REFUSED);
+	assert_int_equal(at != NULL, can_map);
+	if (at)
+		vb_direct_unmap(NULL, at, 4096);
+}
+
+static void who_is_somebody_else_is_refused(void **state)
+{
+	export->nonce++;
+	expect_refused(true);
+}
+
+/* We have the same memory, but not the number in it. */
+static void a_pid_of_another_process_is_refused(void **state)
+{
+	export->pid = (uint32_t)getpid();
+	vb_direct_meet(&maps.direct, (uint32_t)getpid());
+	expect_refused(true);
+}
+
+static void a_pid_that_the_hub_does_not_know_is_refused(void **state)
+{
+	vb_direct_meet(&maps.direct, 0);
+	expect_refused(false);
+}
+
+static void a_pid_that_differs_from_the_hub_s_is_refused(void **state)
+{
+	export->pid++;
+	expect_refused(false);
+}
+
+static void files_of_memory_are_mapped(void **state)
+{
+	uint8_t *at = vb_direct_map(NULL, &peer, file, 5000, 10000);
+	uint8_t there[10000];
+
+	assert_non_null(at);
+	memcpy(at, ours, 10000);
+	assert_int_equal(pread(file, there, sizeof(there), 5000), sizeof(there));
+	assert_memory_equal(there, ours, sizeof(there));
+	vb_direct_unmap(NULL, at, 10000);
+	/* Beyond its end; no file; one of a disk, where that is one; arithmetic. */
+	assert_null(vb_direct_map(NULL, &peer, file, BYTES - 10, 11));
+	assert_null(vb_direct_map(NULL, &peer, file, UINT64_MAX - 10, 4096));
+	assert_null(vb_direct_map(NULL, &peer, 999, 0, 10));
+	if (fcntl(disk, F_GET_SEALS) < 0)
+		assert_null(vb_direct_map(NULL, &peer, disk, 0, 10));
+	at = vb_direct_map(NULL, &peer, file, BYTES - 10, 10);
+	assert_non_null(at);
+	vb_direct_unmap(NULL, at, 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(all_lengths_and_places_arrive_whole),
+		TEST(pieces_are_put_in_a_row),
+		TEST(what_is_not_there_fails),
+		TEST(a_dead_process_has_no_memory),
+		TEST(who_is_somebody_else_is_refused),
+		TEST(a_pid_of_another_process_is_refused),
+		TEST(a_pid_that_the_hub_does_not_know_is_refused),
+		TEST(a_pid_that_differs_from_the_hub_s_is_refused),
+		TEST(files_of_memory_are_mapped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
