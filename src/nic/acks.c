@@ -75,7 +75,7 @@ void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 
 void vb_ack_flush(struct vb_qp *qp)
 {
-	if (!qp->resp.ack_owed || !qp->ack.due_ns)
+	if (!vb_resp_owes(&qp->resp))
 		return;
 	qp->ack.due_ns = 0;
 	qp->now_ns = vb_nic_now_ns(qp->nic);

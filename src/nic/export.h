@@ -44,6 +44,7 @@ struct vb_export {
 	uint64_t nonce_address; /* where the owner has a copy of `nonce` that nobody shares */
 	_Alignas(64) _Atomic uint32_t sleep_epoch; /* odd: ring the bell */
 	_Alignas(64) uint64_t nonce; /* whoever finds it at nonce_address has found the owner */
+	_Atomic uint32_t left;	     /* it has closed the device, or exited: it did not die */
 	_Alignas(4096) struct vb_export_qp qp[VB_SLOTS_PER_NIC_MAX][VB_INDICES];
 	_Alignas(4096) struct vb_export_key key[VB_MRS_MAX];
 };

@@ -189,7 +189,11 @@ static enum ibv_wc_status own_fault(struct vb_qp *qp, const struct vb_wqe *wqe,
 									     : IBV_WC_LOC_PROT_ERR;
 }
 
-/* There is nobody any more: an RC fails at once, what others send is lost as on any wire. */
+/*
+ * There is nobody any more, and what is sent is lost as on any wire. Of a process that died an RC
+ * learns at once. One that left had no more use for what is outstanding, and many a program leaves
+ * a peer before that peer has counted to the end: there the QP's own clock tells, if it has one.
+ */
 static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	struct vb_req *req = &qp->req;
@@ -200,7 +204,7 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return;
-	if (req->transport == VB_RC) {
+	if (req->transport == VB_RC && (!atomic_load(&qp->peer->left) || !req->timeout)) {
 		if (req->head != req->tail && !(req->sqd && vb_req_drained(req))) {
 			vb_req_complete_head(req, IBV_WC_RETRY_EXC_ERR);
 			vb_qp_after_locked(qp, VB_REQ_FAILED);
@@ -213,8 +217,10 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 			fault(qp, &before, status);
 			break;
 		}
+		vb_req_sent(req, &before, 0);
 	}
-	vb_req_complete_sent(req);
+	if (req->transport != VB_RC)
+		vb_req_complete_sent(req);
 }
 
 /* Nobody reads the lane any more, or whoever does is out of its mind. tx_lock held. */

@@ -89,6 +89,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 void vb_nic_farewell(struct vb_nic *nic)
 {
 	vb_acks_flush(nic);
+	atomic_store(&nic->export->left, 1);
 }
 
 uint64_t vb_nic_random(struct vb_nic *nic)

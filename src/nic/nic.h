@@ -118,7 +118,10 @@ struct vb_gid_entry {
 /* seed: for keys and first QP numbers; a given seed makes everything repeatable. */
 int vb_nic_create(struct vb_nic **nic, const struct vb_nic_host *host, uint64_t seed);
 
-/* The process ends without destroying its QPs: let nothing be owed. Never waits for a lock. */
+/*
+ * The process ends, perhaps without destroying its QPs: let nothing be owed, and let peers know
+ * that it leaves by itself. Never waits for a lock.
+ */
 void vb_nic_farewell(struct vb_nic *nic);
 
 /* Only with all contexts closed. */

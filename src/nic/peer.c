@@ -74,6 +74,7 @@ static void peer_reset(struct vb_peer *peer, uint16_t own_slot, uint16_t slot)
 	peer->own_slot = own_slot;
 	peer->slot = slot;
 	atomic_store(&peer->gone, false);
+	atomic_store(&peer->left, false);
 	atomic_store(&peer->broken, false);
 	atomic_store(&peer->dirty, false);
 	atomic_store(&peer->rung, 0);
@@ -550,6 +551,8 @@ void vb_peer_gone(struct vb_peer *peer)
 		for (unsigned k = 0; k < VB_RING_LANES; k++)
 			vb_lane_drain(&peer->lane[k]);
 	}
+	if (atomic_load(&peer->has_tx))
+		atomic_store(&peer->left, atomic_load(&peer->export->left));
 	if (atomic_exchange(&peer->gone, true))
 		return;
 	vb_peer_unlist(peer);

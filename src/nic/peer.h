@@ -58,6 +58,7 @@ struct vb_peer {
 	_Atomic uint32_t refs; /* QPs bound to it, and one for as long as the process lives */
 	_Atomic bool has_tx, has_rx;
 	_Atomic bool gone;   /* the process is dead, or has left */
+	_Atomic bool left;   /* ... which is no failure: see vb_peer_gone() */
 	_Atomic bool broken; /* it has written nonsense into a ring: as good as gone */
 	_Atomic bool dirty; /* published since the epoch was last looked at behind a fence */
 	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
@@ -88,7 +89,8 @@ void vb_peer_unlist(struct vb_peer *peer);
 
 /*
  * The other process is gone: what it had published is taken in; then everything that QPs still
- * have outstanding towards it fails with RETRY_EXC_ERR, at once.
+ * have outstanding towards it fails with RETRY_EXC_ERR: at once, or, if it left as one should
+ * (vb_nic_farewell) and the QP has a timeout, when the retries are used up.
  */
 void vb_peer_gone(struct vb_peer *peer);
 

@@ -102,6 +102,8 @@ static bool is_unread(const struct vb_qp *qp)
 	struct vb_lane *tx = qp->lane_tx;
 	bool unread;
 
+	if (vb_peer_is_lost(qp->peer))
+		return false;
 	if (atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire) &&
 	    vb_ring_ready(&qp->lane_rx->rx))
 		return true;

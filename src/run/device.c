@@ -401,6 +401,7 @@ static void mark_slots(struct vb_device *dev)
 static void device_stop(struct vb_device *dev)
 {
 	vb_progress_stop(dev);
+	vb_nic_farewell(dev->nic);
 	log_counters(dev);
 	mark_slots(dev);
 	vb_nic_destroy(dev->nic);

@@ -237,14 +237,48 @@ static void a_qp_outlives_its_peers(void **state)
 /* Who closes the device is gone as well; he need not die for it. */
 static void who_leaves_is_missed(void **state)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
+	const struct vt_options *options[] = { &patient, &hasty };
 
-	vp_pair_open(&p, peer, &patient);
+	for (int i = 0; i < 2; i++) {
+		struct vp *peer = vp_start(NULL);
+		struct vp_pair p;
+
+		vp_pair_open(&p, peer, options[i]);
+		vt_send(&p.a, &p.b, 1);
+		vt_send(&p.a, &p.b, 2);
+		vp_end(peer);
+		vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+		vt_expect(p.a.cq, 2, IBV_WC_WR_FLUSH_ERR);
+		vp_pair_close(&p);
+	}
+}
+
+/*
+ * Who has all that he waits for leaves, whatever else is under way; that is no failure before all
+ * retries are used up, just as over a wire.
+ */
+static void who_leaves_is_waited_for(void **state)
+{
+	struct vt_options opt = { .timeout = 20, .retry_cnt = 7 }; /* 34 s */
+	struct vp *peer = vp_start(NULL), *dies = vp_start(NULL);
+	struct vp_pair p, q;
+
+	vp_pair_open(&p, peer, &opt);
+	vp_pair_open(&q, dies, &opt);
 	vt_send(&p.a, &p.b, 1);
+	vt_send(&q.a, &q.b, 1);
 	vp_end(peer);
-	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	vp_kill(dies);
+	vt_expect(q.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	for (uint64_t i = 2; i < 40; i++)
+		vt_send(&p.a, &p.b, i);
+	vt_expect_none(p.a.cq);
+	assert_int_equal(vt_state(p.a.qp), IBV_QPS_RTS);
+	assert_int_equal(vt_modify(p.a.qp, IBV_QPS_ERR), 0);
+	for (uint64_t i = 1; i < 40; i++)
+		vt_expect(p.a.cq, i, IBV_WC_WR_FLUSH_ERR);
 	vp_pair_close(&p);
+	vp_pair_close(&q);
 }
 
 /* Children of the other process hold nothing that would hide its end. */
@@ -511,6 +545,7 @@ int main(int argc, char **argv)
 		vp_test(the_next_owner_of_a_slot_is_somebody_else),
 		vp_test(a_qp_outlives_its_peers),
 		vp_test(who_leaves_is_missed),
+		vp_test(who_leaves_is_waited_for),
 		vp_test(children_do_not_hide_a_death),
 		vp_test(executing_is_leaving),
 		vp_test(children_of_ours_disturb_nobody),
