@@ -9,6 +9,9 @@
 /* How long a datagram waits for a reader before it counts as lost. */
 #define DATAGRAM_NS 20000000u
 
+/* When to look once more whether whoever it was sent to sleeps. */
+#define LATER_NS 10000000u
+
 enum put { PUT, NO_ROOM, NO_DATA };
 
 /* Build a frame in the ring. The lane's tx_lock is held. */
@@ -231,6 +234,16 @@ static bool is_lost(struct vb_lane *lane)
 	return vb_peer_is_lost(lane->peer);
 }
 
+/*
+ * An application that sends and does nothing more may have missed that the other side fell asleep
+ * (`dirty`): the clock sees to it that somebody looks. An RC has a clock of its own.
+ */
+static void look_later(struct vb_qp *qp)
+{
+	if (atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) == UINT64_MAX)
+		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + LATER_NS);
+}
+
 void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	struct vb_lane *lane = qp->lane_tx;
@@ -249,8 +262,11 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 	from -= lane->tx.head;
 	lost = is_lost(lane);
 	vb_lock_drop(&lane->tx_lock);
-	if (from)
+	if (from) {
 		vb_peer_published(qp->peer);
+		if (qp->req.transport != VB_RC)
+			look_later(qp);
+	}
 	if (lost)
 		nobody_there(qp, state);
 }
@@ -316,6 +332,7 @@ static enum step send_datagram(struct vb_qp *qp, struct vb_lane *lane)
 	if (step == SENT) {
 		qp->lane_stuck_ns = 0;
 		vb_peer_published(lane->peer);
+		look_later(qp);
 	} else if (step == FULL && (lost || is_overdue(qp))) {
 		vb_lane_unwait(qp);
 		lose_datagram(qp);

@@ -14,7 +14,7 @@
  * Nobody turns to the kernel to send. Whoever sleeps says so in its export (sleep_epoch is odd),
  * and whoever published something for it then rings its bell, once for each epoch. A producer
  * looks at the epoch without a fence, and therefore may look too early: it looks once more when
- * it next polls, or before it sleeps (`dirty`).
+ * it next polls, or before it sleeps (`dirty`), and some clock sees to it that one of these comes.
  */
 
 #include "base/ring.h"

@@ -91,6 +91,7 @@ void process_links(struct sim *sim)
 	}
 	for (unsigned i = 0; i < NODES_MAX; i++) {
 		sim->node[i].threaded = sim_chance(sim, 50);
+		sim->node[i].rude = sim_chance(sim, 30);
 		sim->node[i].thread_ns = sim_below(sim, 100000);
 	}
 }
@@ -437,6 +438,8 @@ void process_poll(struct node *node)
 /* As one who waits for an event: a last look around, and whoever has work does it. */
 void process_rest(struct node *node)
 {
+	if (node->rude)
+		return;
 	look_around(node);
 	if (!vb_nic_asleep(node->nic))
 		wake_at(node, now_ns(node));
@@ -480,12 +483,13 @@ static bool has_room(const struct vb_peer *peer)
 	return false;
 }
 
-/* Will that node look once more whether this one sleeps? */
+/* Will that node look once more whether this one sleeps? At the latest when its clock rings. */
 static bool will_look(const struct node *node, const struct node *other)
 {
 	const struct vb_peer *peer = link_of(node, other)->peer;
 
-	return peer && atomic_load(&peer->dirty) && !sleeps(node);
+	return peer && atomic_load(&peer->dirty) &&
+	       (!sleeps(node) || vb_nic_deadline_ns(node->nic) != NEVER);
 }
 
 void process_check(struct sim *sim)

@@ -102,6 +102,7 @@ struct node {
 	uint16_t slot;
 	struct node *heir_of; /* who had its slot before */
 	bool threaded, asleep;
+	bool rude; /* its application looks at nothing when it has posted */
 	bool dead;
 	uint64_t thread_ns; /* when its thread does something next by itself */
 	uint64_t news_ns;   /* when it hears of a death; 0: of none */

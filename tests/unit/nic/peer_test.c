@@ -602,6 +602,26 @@ static void a_missed_sleeper_is_rung_for_later(void **state)
 	pair_drop();
 }
 
+/* One who sends and never looks at anything again: a clock does it for him. */
+static void a_missed_sleeper_is_rung_for_by_the_clock(void **state)
+{
+	pair_make(IBV_QPT_UC);
+	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
+	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
+	lie_down_unseen(&side[1]);
+	assert_true(vb_nic_deadline_ns(side[0].nic) <= lanes_now_ns + 10000000);
+	lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+	vb_nic_turn(side[0].nic);
+	assert_true(vb_nic_asleep(side[0].nic));
+	assert_int_equal(side[1].bells, 1);
+	vb_nic_awake(side[0].nic);
+	/* Once is enough. */
+	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
+	vb_nic_awake(side[1].nic);
+	settle();
+	pair_drop();
+}
+
 /* Where traffic goes both ways, the very next poll sees it. */
 static void the_next_poll_rings_for_a_friend(void **state)
 {
@@ -761,6 +781,7 @@ int main(void)
 		LANES(each_sleeper_is_rung_for),
 		LANES(a_bell_that_another_heard_is_rung_again),
 		LANES(a_missed_sleeper_is_rung_for_later),
+		LANES(a_missed_sleeper_is_rung_for_by_the_clock),
 		LANES(the_next_poll_rings_for_a_friend),
 		LANES(a_producer_of_nonsense_is_as_good_as_dead),
 		LANES(a_consumer_of_nonsense_is_as_good_as_dead),
