@@ -7,11 +7,18 @@
 
 gid=$(gid_index 127.0.0.1)
 rounds=2
-killing kill_server ib_send_bw -b
-killing kill_server ib_read_bw
-killing kill_client ib_write_bw -b
-killing kill_both ib_write_bw -b -q 4
+# Through shared memory a death is noticed at once: without a timeout (-u 0) there is no other way.
+killing kill_server ib_send_bw -b -u 0
+killing kill_server ib_read_bw -u 0
+killing kill_client ib_write_bw -b -u 0
+killing kill_both ib_write_bw -b -q 4 -u 0
 killing kill_hub ib_send_bw
+killing kill_hub ib_write_bw -b -q 4
+killing kill_hub_and_server ib_write_bw -b -u 0
+
+link_use udp
+killing kill_server ib_send_bw -b
+killing kill_client ib_write_bw -b
 killing kill_hub ib_write_bw -b -q 4
 killing kill_hub_and_server ib_write_bw -b
 suite_end

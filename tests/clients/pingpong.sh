@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # ibverbs-utils' ping-pongs, server and client as two processes on one host: every service, sizes
 # from 1 octet to 1 MiB, IPv4 and IPv6 GIDs, polling and sleeping, with their own check of the data.
+# check-limit: 900
 . "$(dirname "$0")/../lib/suite.sh"
 
 expect='iters in'
@@ -46,6 +47,7 @@ for mtu in 256 512 2048 4096; do
 done
 pingpong "srq 64 queue pairs" ibv_srq_pingpong 127.0.0.1 -q 64 -n 100 -c
 pingpong "rc by ibv_wr" ibv_rc_pingpong 127.0.0.1 -N -c
+expect='traffic: ' pingpong "every octet checked" "$VB_ROOT/tests/lib/traffic.py" 127.0.0.1 -n 3
 
 if user_become; then
 	for kind in rc uc ud srq; do
@@ -54,4 +56,16 @@ if user_become; then
 else
 	skip "as an ordinary user" "nobody cannot read $VB_BUILD"
 fi
+
+# All of the above was through shared memory. hosts.sh has the other link with all sizes.
+link_use udp
+on_server=() on_client=()
+for from in 127.0.0.1 ::1; do
+	pingpong "rc $from" ibv_rc_pingpong $from -s 65536 -n 200 -c
+	pingpong "uc $from" ibv_uc_pingpong $from -s 65536 -n 200 -c
+	pingpong "ud $from" ibv_ud_pingpong $from -c
+	pingpong "srq $from" ibv_srq_pingpong $from -c
+	pingpong "rc events $from" ibv_rc_pingpong $from -e -c
+done
+pingpong "rc path MTU 256" ibv_rc_pingpong 127.0.0.1 -m 256 -s 10001 -c
 suite_end

@@ -65,4 +65,14 @@ if user_become; then
 else
 	skip "as an ordinary user" "nobody cannot read $VB_BUILD"
 fi
+
+link_use udp
+on_client=()
+gid=$(gid_index 127.0.0.1)
+for name in cq_events atomic relaxed_ordering mr qp; do
+	module "udp " "$name" "$lacking"
+done
+for name in cqex qpex; do
+	module "udp " "$name" ""
+done
 suite_end

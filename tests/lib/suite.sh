@@ -8,6 +8,7 @@
 #   pair NAME SERVER ... -- CLIENT ...   runs both on the NIC; see there
 #   twins NAME CMD ...       a pair: CMD is the server, CMD $address the client
 #   gid_index ADDRESS [ON ...]           the index of an address in the GID table
+#   link_use udp                         from now on by that link, and results say so
 #   suite_end                            the last line of every suite
 #
 # The namespace is nobody's but this process's and its children's: it needs no name and no removal.
@@ -42,6 +43,7 @@ port=19000		# the last one that a pair met at
 address=127.0.0.1	# where the client of twins finds the server
 expect=			# what the client's output has to match, if anything
 on_server=() on_client=()	# what puts a program on another host or makes it another user
+over=			# what results say of the link, if it is not the one chosen by itself
 
 ip link set lo up
 
@@ -60,18 +62,24 @@ suite_end() {
 }
 
 ok() {
-	echo "ok $1"
+	echo "ok $1$over"
 }
 
 skip() {
-	echo "skip $1: $2"
+	echo "skip $1$over: $2"
+}
+
+# Within a host programs share memory unless they are told otherwise; between hosts it is UDP.
+link_use() {
+	export VERBATIM_LINK=$1
+	over=" ($1)"
 }
 
 # fail NAME WHY [FILE ...]
 fail() {
 	local file
 	failures=$((failures + 1))
-	echo "FAIL $1: $2"
+	echo "FAIL $1$over: $2"
 	shift 2
 	for file; do
 		echo "--- ${file##*/}"

@@ -8,12 +8,15 @@
 
 gid=$(gid_index 127.0.0.1)
 rounds=20
-for program in ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw; do
-	killing kill_server $program -b
-	killing kill_client $program -b
-	killing kill_both $program -b -q 4
-	killing kill_hub $program -b
-	killing kill_hub_and_server $program -b
+for link in shm udp; do
+	link_use $link
+	for program in ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw; do
+		killing kill_server $program -b
+		killing kill_client $program -b
+		killing kill_both $program -b -q 4
+		killing kill_hub $program -b
+		killing kill_hub_and_server $program -b
+	done
 done
 
 "$VB_BUILD/verbatim" hub status >"$tmp/hub"
