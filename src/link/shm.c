@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,10 +17,21 @@
 
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
+/* Beyond this limit one does not get an error alone, but a signal that kills. */
+static bool size_is_allowed(size_t bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+	       (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur);
+}
+
 static int file_make(int *fd, size_t bytes)
 {
 	int rc;
 
+	if (!size_is_allowed(bytes))
+		return EFBIG;
 	*fd = memfd_create("verbatim", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return errno;

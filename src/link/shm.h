@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A file of zeros that keeps its size. */
+/* A file of zeros that keeps its size. EFBIG: RLIMIT_FSIZE forbids it. */
 int vb_shm_create(int *fd, size_t bytes);
 
 /* A file of zeros, mapped for us to write, and for nobody else from now on. */

@@ -16,6 +16,24 @@
 
 enum { NONE = -1, HUPS_PER_TURN = 16 };
 
+/* Where files may not be as large as that, there is no shared memory, and the wire is left. */
+static int export_make(struct vb_peers *peers)
+{
+	int rc = vb_shm_export(&peers->export_fd, &peers->export, sizeof(struct vb_export));
+
+	if (rc != EFBIG)
+		return rc;
+	vb_log("no shared memory: RLIMIT_FSIZE is too low");
+	peers->allowed = false;
+	rc = vb_shm_create(&peers->export_fd, 0);
+	if (rc != 0)
+		return rc;
+	rc = vb_shm_reserve(&peers->export, sizeof(struct vb_export));
+	if (rc != 0)
+		close(peers->export_fd);
+	return rc;
+}
+
 int vb_peers_open(struct vb_device *dev)
 {
 	struct vb_peers *peers = &dev->peers;
@@ -26,7 +44,7 @@ int vb_peers_open(struct vb_device *dev)
 	vb_lock_init(&peers->bell_lock);
 	peers->allowed = dev->env.link == VB_ENV_LINK_SHM ||
 			 (dev->env.link == VB_ENV_LINK_ANY && !dev->env.fault && !dev->env.pcap);
-	rc = vb_shm_export(&peers->export_fd, &peers->export, sizeof(struct vb_export));
+	rc = export_make(peers);
 	if (rc != 0)
 		return rc;
 	rc = vb_bell_create(&peers->bell_fd, &peers->bell_outer_fd);

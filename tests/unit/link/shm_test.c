@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -182,6 +183,23 @@ static void ours_keeps_its_size(void **state)
 static bool future_writes_are_sealed(int fd)
 {
 	return fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE;
+}
+
+/* The limit's signal would kill us. */
+static void a_limit_of_file_sizes_is_an_error(void **state)
+{
+	struct rlimit before, low;
+	void *memory;
+	int fd, rc;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	low = before;
+	low.rlim_cur = BYTES - 1;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+	rc = vb_shm_create(&fd, BYTES);
+	assert_int_equal(vb_shm_export(&fd, &memory, BYTES), EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(rc, EFBIG);
 }
 
 static void only_its_owner_writes_an_export(void **state)
@@ -359,6 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_mappings_are_one_memory),
+		cmocka_unit_test(a_limit_of_file_sizes_is_an_error),
 		cmocka_unit_test(what_is_reserved_is_zeros),
 		cmocka_unit_test(what_is_blanked_is_shared_no_longer),
 		cmocka_unit_test(a_file_that_may_shrink_is_refused),
