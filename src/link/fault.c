@@ -315,11 +315,11 @@ static unsigned fault_burst_frames_max(struct vb_link *link)
 	return 1;
 }
 
-static int fault_rx_fd(struct vb_link *link)
+static int fault_rx_fd(struct vb_link *link, unsigned i)
 {
 	struct vb_link *inner = fault_of(link)->inner;
 
-	return inner->ops->rx_fd(inner);
+	return inner->ops->rx_fd(inner, i);
 }
 
 static uint64_t fault_deadline_ns(struct vb_link *link)

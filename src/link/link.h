@@ -18,6 +18,8 @@
 
 struct vb_link;
 
+enum { VB_LINK_RX_FDS_MAX = 2 };
+
 struct vb_link_ops {
 	/*
 	 * Send a burst. Any thread, several at once; no cancellation point (pthreads(7)), and
@@ -31,7 +33,8 @@ struct vb_link_ops {
 
 	/*
 	 * Receive up to max frames without waiting; one thread at a time. Returns their number.
-	 * Fewer than max do not mean that there are no more: 0 does.
+	 * Fewer than max do not mean that there are no more. Nor does 0, for once: but then the
+	 * descriptors below say so.
 	 */
 	unsigned (*rx)(struct vb_link *, struct vb_frame *, unsigned max);
 
@@ -39,11 +42,12 @@ struct vb_link_ops {
 	unsigned (*burst_frames_max)(struct vb_link *);
 
 	/*
-	 * The fd that becomes readable (POLLIN) when rx has work, -1 if there is none, and the
-	 * time in ns (CLOCK_MONOTONIC) at which rx should be called at the latest, UINT64_MAX for
-	 * none (a wrapper that delays frames needs that).
+	 * The i-th of the descriptors of which one becomes readable (POLLIN) when rx has work, -1
+	 * if there are no more; they change in rx only. And the time in ns (CLOCK_MONOTONIC) at
+	 * which rx should be called at the latest, UINT64_MAX for none (a wrapper that delays
+	 * frames needs that). Any thread.
 	 */
-	int (*rx_fd)(struct vb_link *);
+	int (*rx_fd)(struct vb_link *, unsigned i);
 	uint64_t (*deadline_ns)(struct vb_link *);
 
 	/*

@@ -214,11 +214,11 @@ static unsigned pcap_burst_frames_max(struct vb_link *link)
 	return inner->ops->burst_frames_max(inner);
 }
 
-static int pcap_rx_fd(struct vb_link *link)
+static int pcap_rx_fd(struct vb_link *link, unsigned i)
 {
 	struct vb_link *inner = pcap_of(link)->inner;
 
-	return inner->ops->rx_fd(inner);
+	return inner->ops->rx_fd(inner, i);
 }
 
 static uint64_t pcap_deadline_ns(struct vb_link *link)

@@ -39,10 +39,19 @@ int vb_udp_socket_bind(int fd);
 
 /*
  * Make a socket that only sends, of that family (AF_INET6 for both): options as above, bound to
- * that port of an address, or of every address (src NULL), next to others of this uid. 0 and the
- * fd, or a positive errno.
+ * that port of an address, or of every address (src NULL), next to others of this uid, with that
+ * hop limit. 0 and the fd, or a positive errno.
  */
-int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], uint16_t port);
+int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], uint16_t port,
+			 uint8_t hop_limit);
+
+/*
+ * Make a socket that gets what comes from one port of one host, and nothing else: from path->src
+ * and path->sport to path->dst and VB_UDP_PORT. The others of the group do not get that any more.
+ * May be closed at any time. 0 and the fd, or a positive errno: EADDRNOTAVAIL if the kernel would
+ * answer that host from another address.
+ */
+int vb_udp_socket_flow(int *fd, int family, const struct vb_path *path);
 
 /* True if the socket has been bound already. */
 bool vb_udp_socket_bound(int fd);

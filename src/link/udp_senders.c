@@ -56,8 +56,10 @@ static int sender_make(struct vb_udp_senders *senders, struct vb_udp_sender *sen
 	const uint8_t *src = may_bind(path->src) ? path->src : NULL;
 	int fd;
 
+	sender->hop_limit = path->hop_limit ? path->hop_limit : VB_UDP_HOP_LIMIT_DEFAULT;
 	if (senders->count == VB_UDP_SENDERS_MAX ||
-	    vb_udp_socket_sender(&fd, senders->family, src, VB_UDP_SENDER_PORT | slot))
+	    vb_udp_socket_sender(&fd, senders->family, src, VB_UDP_SENDER_PORT | slot,
+				 sender->hop_limit))
 		return NONE;
 	if (descriptors_are_few(fd)) {
 		close(fd);
@@ -97,18 +99,15 @@ uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_pat
 	return entry > 0 ? VB_UDP_SENDER_PORT | slot : VB_UDP_PORT;
 }
 
-int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path, bool *bound)
+int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path,
+		      const struct vb_udp_sender **sender)
 {
 	unsigned slot = path->sport - (unsigned)VB_UDP_SENDER_PORT;
-	struct vb_udp_sender *sender;
 	int entry;
 
 	if (slot >= VB_UDP_SLOTS)
 		return -1;
-	sender = sender_of(senders, path, slot);
-	entry = atomic_load_explicit(&sender->fd_plus_1, memory_order_acquire);
-	if (entry <= 0)
-		return -1;
-	*bound = memcmp(path->src, sender->src, VB_GID_BYTES) == 0;
-	return entry - 1;
+	*sender = sender_of(senders, path, slot);
+	entry = atomic_load_explicit(&(*sender)->fd_plus_1, memory_order_acquire);
+	return entry > 0 ? entry - 1 : -1;
 }

@@ -8,8 +8,8 @@
  * the sender, for the sake of such differences), so the GRO of the host that receives them never
  * merges what belongs to different sockets there.
  *
- * It is bound to the address that the first path to that slot comes from as well, since there is
- * mostly one only: then nothing has to be said of it with each datagram.
+ * It is bound to the address that the first path to that slot comes from as well, and has that
+ * path's hop limit, since there is mostly one only: then nothing has to be said with each datagram.
  *
  * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
  * for good: whoever asks again is not kept waiting by the kernel.
@@ -30,6 +30,7 @@ enum {
 struct vb_udp_sender {
 	atomic_int fd_plus_1;	   /* 0: not asked for yet; -1: there can be none */
 	uint8_t src[VB_GID_BYTES]; /* that it is bound to; all zero: to none */
+	uint8_t hop_limit;	   /* that it was given */
 };
 
 struct vb_udp_senders {
@@ -55,9 +56,10 @@ uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_pat
 			     uint16_t slot);
 
 /*
- * The socket for a path, by its source port, which vb_udp_senders_port() told; or -1. bound:
- * whether what it sends comes from the path's source address without its being said.
+ * The socket for a path, by its source port, which vb_udp_senders_port() told; or -1. *sender: what
+ * need not be said of a datagram from there.
  */
-int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path, bool *bound);
+int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path,
+		      const struct vb_udp_sender **sender);
 
 #endif

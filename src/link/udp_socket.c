@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "link/udp_address.h"
 
 /* Kernel ABI (linux/in6.h) that glibc's headers leave out and linux/in6.h cannot be read with. */
 #ifndef IPV6_FLOWINFO
@@ -174,19 +175,69 @@ int vb_udp_socket_bind(int fd)
 	return port_bind(fd, NULL, VB_UDP_PORT);
 }
 
-int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], uint16_t port)
+int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], uint16_t port,
+			 uint8_t hop_limit)
 {
+	const struct option hops[] = {
+		{ IPPROTO_IP, IP_TTL, hop_limit, true },
+		{ IPPROTO_IPV6, IPV6_UNICAST_HOPS, hop_limit, family == AF_INET6 },
+	};
 	int rc;
 
 	*fd = socket(family, SOCKET_TYPE, 0);
 	if (*fd < 0)
 		return errno;
 	rc = options_set_all(*fd, family == AF_INET6);
+	if (!rc)
+		rc = options_set(*fd, hops, VB_ARRAY_LEN(hops));
 	/* Nobody reads what would be sent to it. */
 	if (!rc)
 		rc = filter_attach(*fd);
 	if (!rc)
 		rc = port_bind(*fd, src, port);
+	if (rc)
+		close(*fd);
+	return rc;
+}
+
+/*
+ * Bound to every address, the socket joins the slots' group, as its last member: it stands for a
+ * slot that nobody has yet, and so gets nothing. Connected, it leaves the group; a slot's socket
+ * that was bound in between moves up into its place, which is where it belongs. (Bound to an
+ * address alone it would get what is for the slots, until it is connected.)
+ */
+int vb_udp_socket_flow(int *fd, int family, const struct vb_path *path)
+{
+	static const struct option without[] = {
+		{ IPPROTO_IP, IP_PKTINFO, 0, false },
+		{ IPPROTO_IPV6, IPV6_RECVPKTINFO, 0, false },
+	};
+	union vb_udp_address address;
+	uint8_t local[VB_GID_BYTES];
+	socklen_t bytes;
+	int rc;
+
+	*fd = socket(family, SOCKET_TYPE, 0);
+	if (*fd < 0)
+		return errno;
+	rc = options_set_all(*fd, family == AF_INET6);
+	if (!rc)
+		rc = options_set(*fd, without, VB_ARRAY_LEN(without));
+	if (!rc && !vb_udp_address_set(&address, &bytes, family, path->src, path->sport,
+				       path->ifindex))
+		rc = EAFNOSUPPORT;
+	if (!rc)
+		rc = port_bind(*fd, NULL, VB_UDP_PORT);
+	if (!rc && connect(*fd, &address.any, bytes))
+		rc = errno;
+	bytes = sizeof(address);
+	if (!rc && getsockname(*fd, &address.any, &bytes))
+		rc = errno;
+	/* The kernel chooses the local address, of several perhaps another one. */
+	if (!rc) {
+		vb_udp_address_gid(&address, local);
+		rc = memcmp(local, path->dst, VB_GID_BYTES) == 0 ? 0 : EADDRNOTAVAIL;
+	}
 	if (rc)
 		close(*fd);
 	return rc;

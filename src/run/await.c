@@ -21,7 +21,7 @@
 /* When the driver is away for so long, the progress thread takes its place. */
 #define TAKEOVER_NS 1000000
 
-enum { FD_EVENT, FD_BELL, FD_PORTS, FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX };
+enum { FD_EVENT, FD_BELL, FD_PORTS, FDS_MAX = FD_PORTS + VB_PROGRESS_PORT_FDS_MAX };
 
 struct driver {
 	struct vb_device *dev;
@@ -100,22 +100,17 @@ static void awake(void *arg)
 static int sleep_once(struct driver *driver)
 {
 	struct vb_device *dev = driver->dev;
-	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
 	struct pollfd fds[FDS_MAX];
+	unsigned count;
 	volatile int rc = 0; /* a cancelled poll() leaves by a long jump */
 
 	fds[FD_EVENT] = (struct pollfd){ .fd = driver->fd, .events = POLLIN };
 	fds[FD_BELL] = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
-	for (unsigned i = 0; i < ports; i++) {
-		struct vb_link *link = dev->ports[i].link;
-
-		fds[FD_PORTS + i] = (struct pollfd){ .fd = link->ops->rx_fd(link),
-						     .events = POLLIN };
-	}
+	count = FD_PORTS + vb_progress_ports_fill(dev, fds + FD_PORTS);
 	pthread_cleanup_push(awake, driver);
 	/* The progress thread sees to the clock, and to the hub. */
 	if (vb_nic_asleep(dev->nic))
-		rc = poll(fds, FD_PORTS + ports, -1) < 0 ? errno : 0;
+		rc = poll(fds, count, -1) < 0 ? errno : 0;
 	pthread_cleanup_pop(1);
 	if (rc == 0 && fds[FD_BELL].revents) {
 		vb_bell_hush(dev->peers.bell_fd);

@@ -111,7 +111,7 @@ static uint32_t rx_buffer_bytes(int fd)
 static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 {
 	unsigned index = atomic_load(&dev->port_count);
-	struct vb_port port = { .slot = slot->slot, .fd = slot->fd };
+	struct vb_port port = { .slot = slot->slot, .fd = slot->fd, .rx_fd_seen = -1 };
 	int rc;
 
 	rc = vb_link_udp_create(&port.link, slot->fd);

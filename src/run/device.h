@@ -33,6 +33,7 @@ struct vb_port {
 	uint16_t slot;
 	int fd; /* belongs to the link */
 	struct vb_link *link;
+	int rx_fd_seen; /* its second descriptor, as far as sleepers know (rx right) */
 };
 
 struct vb_device {

@@ -50,7 +50,7 @@ enum {
 	FD_HUPS,
 	FD_TAKEOVER,
 	FD_PORTS,
-	FDS_MAX = FD_PORTS + VB_SLOTS_PER_NIC_MAX,
+	FDS_MAX = FD_PORTS + VB_PROGRESS_PORT_FDS_MAX,
 };
 
 static __thread bool is_progress_thread __attribute__((tls_model("initial-exec")));
@@ -58,6 +58,20 @@ static __thread bool is_progress_thread __attribute__((tls_model("initial-exec")
 static void wire_is_used(struct vb_progress *progress)
 {
 	atomic_store_explicit(&progress->wire_quiet, 0, memory_order_relaxed);
+}
+
+/* Has the link got another descriptor? Whoever sleeps already does not wait for that one. */
+static void tell_of_fds(struct vb_device *dev, struct vb_port *port)
+{
+	int fd = port->link->ops->rx_fd(port->link, 1), cancel;
+
+	if (fd == port->rx_fd_seen)
+		return;
+	port->rx_fd_seen = fd;
+	cancel = vb_cancel_defer();
+	vb_progress_wake(dev);
+	vb_bell_ring(dev->peers.bell_outer_fd);
+	vb_cancel_restore(cancel);
 }
 
 /*
@@ -73,8 +87,11 @@ static bool take_frames(struct vb_device *dev, bool polled, unsigned *got)
 	if (!vb_nic_rx_try(dev->nic))
 		return false;
 	for (unsigned i = 0; i < ports; i++) {
-		unsigned n = vb_link_rx(dev->ports[i].link, frames, VB_LINK_RX_FRAMES_MAX);
+		struct vb_port *port = &dev->ports[i];
+		unsigned n = vb_link_rx(port->link, frames, VB_LINK_RX_FRAMES_MAX);
 
+		if (n > 0)
+			tell_of_fds(dev, port);
 		if (n > 0 && polled)
 			vb_nic_rx_polled(dev->nic, frames, n);
 		else if (n > 0)
@@ -251,22 +268,28 @@ static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, 
 		atomic_store(&dev->progress.takeover_set, false);
 }
 
+unsigned vb_progress_ports_fill(struct vb_device *dev, struct pollfd *fds)
+{
+	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire), count = 0;
+
+	for (unsigned i = 0; i < ports; i++) {
+		struct vb_link *link = dev->ports[i].link;
+
+		for (unsigned k = 0; k < VB_LINK_RX_FDS_MAX; k++)
+			fds[count++] = (struct pollfd){ .fd = link->ops->rx_fd(link, k),
+							.events = POLLIN };
+	}
+	return count;
+}
+
 static unsigned fds_fill(struct vb_device *dev, struct pollfd *fds)
 {
-	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
-
 	fds[FD_KICK] = (struct pollfd){ .fd = dev->progress.kick_fd, .events = POLLIN };
 	fds[FD_HUB] = (struct pollfd){ .fd = vb_hub_client_fd(dev->hub), .events = POLLIN };
 	fds[FD_BELL] = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
 	fds[FD_HUPS] = (struct pollfd){ .fd = dev->peers.hup_fd, .events = POLLIN };
 	fds[FD_TAKEOVER] = (struct pollfd){ .fd = dev->progress.takeover_fd, .events = POLLIN };
-	for (unsigned i = 0; i < ports; i++) {
-		struct vb_link *link = dev->ports[i].link;
-
-		fds[FD_PORTS + i] = (struct pollfd){ .fd = link->ops->rx_fd(link),
-						     .events = POLLIN };
-	}
-	return FD_PORTS + ports;
+	return FD_PORTS + vb_progress_ports_fill(dev, fds + FD_PORTS);
 }
 
 static void sleep_for_work(struct vb_device *dev)

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct pollfd;
 struct vb_device;
 struct vb_frame;
 
@@ -66,6 +67,10 @@ void vb_progress_sends(struct vb_device *dev);
 
 /* The NIC's or a link's deadline moved forward. Any thread, under any lock of the NIC's. */
 void vb_progress_kick(struct vb_device *dev);
+
+/* What becomes readable when frames come (poll(2)): at most so many; their number. Any thread. */
+#define VB_PROGRESS_PORT_FDS_MAX (VB_SLOTS_PER_NIC_MAX * VB_LINK_RX_FDS_MAX)
+unsigned vb_progress_ports_fill(struct vb_device *dev, struct pollfd *fds);
 
 /* The thread is to look at its descriptors again (a port was added). Any thread. */
 void vb_progress_wake(struct vb_device *dev);

@@ -386,7 +386,7 @@ static void the_rest_is_the_inner_links(void **state)
 	mock->rx.bytes = 99;
 	assert_int_equal(vb_link_rx(link, frames, 4), 3);
 	assert_int_equal(frames[2].bytes, 99);
-	assert_int_equal(link->ops->rx_fd(link), 42);
+	assert_int_equal(link->ops->rx_fd(link, 0), 42);
 	assert_int_equal(link->ops->frame_bytes_max(link, &path), 4242);
 	assert_int_equal(link->ops->sport(link, &path, 7), 5007);
 	link->ops->forget(link);

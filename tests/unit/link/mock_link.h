@@ -80,9 +80,9 @@ static unsigned mock_burst_frames_max(struct vb_link *link)
 	return VB_LINK_BURST_FRAMES_MAX;
 }
 
-static int mock_rx_fd(struct vb_link *link)
+static int mock_rx_fd(struct vb_link *link, unsigned i)
 {
-	return 42;
+	return i == 0 ? 42 : -1;
 }
 
 static uint64_t mock_deadline_ns(struct vb_link *link)

@@ -215,7 +215,7 @@ static void a_capture_is_its_owners_alone_or_fails(void **state)
 	assert_int_equal(stat(file, &stat_), 0);
 	assert_int_equal(stat_.st_mode & 0777, 0600);
 	assert_int_equal(link->ops->burst_frames_max(link), VB_LINK_BURST_FRAMES_MAX);
-	assert_int_equal(link->ops->rx_fd(link), 42);
+	assert_int_equal(link->ops->rx_fd(link, 0), 42);
 	assert_true(link->ops->deadline_ns(link) == UINT64_MAX);
 	assert_int_equal(link->ops->frame_bytes_max(link, &ipv4), 4242);
 	assert_int_equal(link->ops->sport(link, &ipv4, 7), 5007);

@@ -63,7 +63,7 @@ static unsigned fds_open(void)
 /* One frame from slot 1 to slot 2: the port that it came from. */
 static unsigned sport_seen(void)
 {
-	struct pollfd pollfd = {slot[2]->ops->rx_fd(slot[2]), POLLIN, 0};
+	struct pollfd pollfd = {slot[2]->ops->rx_fd(slot[2], 0), POLLIN, 0};
 	struct vb_frame frames[4];
 	uint8_t data[64] = {0};
 
@@ -223,7 +223,7 @@ static void nothing_is_kept_that_is_sent_to_them(void **state)
 	int fd, other;
 
 	NEEDS_GROUP(state);
-	assert_int_equal(vb_udp_socket_sender(&fd, AF_INET6, NULL, 0xc002), 0);
+	assert_int_equal(vb_udp_socket_sender(&fd, AF_INET6, NULL, 0xc002, 64), 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
 	other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -106,7 +106,7 @@ static int burst_send(struct vb_link *link, const struct vb_path *path, unsigned
 /* All that has arrived. The octets of the frames are valid until the next call. */
 static unsigned receive(struct vb_link *link, struct vb_frame frames[FRAMES_MAX])
 {
-	struct pollfd pollfd = {link->ops->rx_fd(link), POLLIN, 0};
+	struct pollfd pollfd = {link->ops->rx_fd(link, 0), POLLIN, 0};
 
 	poll(&pollfd, 1, 100);
 	return vb_link_rx(link, frames, FRAMES_MAX);
@@ -307,7 +307,7 @@ static void a_kernel_that_cannot_segment_is_asked_once(void **state)
 
 	NEEDS_GROUP(state);
 	/* Without checksums Linux refuses to segment: udp_send_skb() returns EINVAL. */
-	setsockopt(slot[1]->ops->rx_fd(slot[1]), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on));
+	setsockopt(slot[1]->ops->rx_fd(slot[1], 0), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on));
 	frame_fill(data, sizeof(data), 2, 0);
 	assert_int_equal(burst_send(slot[1], &path, 2, data, sizeof(data), 100), EIO);
 	assert_int_equal(slot[1]->ops->burst_frames_max(slot[1]), 1);
@@ -327,7 +327,7 @@ static void draining_takes_all_that_was_there(void **state)
 	frame_fill(data, sizeof(data), 2, 0);
 	for (unsigned i = 0; i < 1000; i++)
 		assert_int_equal(burst_send(slot[1], &path, 2, data, sizeof(data), 64), 0);
-	vb_udp_socket_drain(slot[2]->ops->rx_fd(slot[2]));
+	vb_udp_socket_drain(slot[2]->ops->rx_fd(slot[2], 0));
 	assert_int_equal(receive_all(), 0);
 	assert_int_equal(burst_send(slot[1], &path, 2, data, sizeof(data), 64), 0);
 	assert_int_equal(receive(slot[2], frames), 1);

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/udp_rx.h"
+
+#include <netinet/udp.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "link/udp.h"
+#include "link/udp_address.h"
+#include "link/udp_senders.h"
+
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11 /* linux/in6.h */
+#endif
+
+enum {
+	BATCHES_MAX = 16,    /* datagrams, or merged runs of them, of one recvmmsg */
+	BATCH_BYTES = 65536, /* a merged run is never longer than the longest UDP datagram */
+	CONTROL_BYTES = 256,
+	FLOW_LABEL_MASK = 0xfffff,
+
+	/* So many messages in a row from one port of one host make a flow. */
+	FLOW_AFTER = 1000,
+	/* A flow that was looked at so often in vain is over: another one may take its place. */
+	FLOW_OVER = 1 << 16,
+	/* So often in vain, and a socket is looked at only now and then. */
+	QUIET = 1024,
+	QUIET_EVERY = 8,
+};
+
+/* Where messages come from: the slot's socket, and the flow's. */
+enum { SLOT, FLOW, SOURCES };
+
+struct source {
+	unsigned ask;	/* for so many messages, 1 to BATCHES_MAX */
+	uint32_t quiet; /* looks in vain since the last message */
+};
+
+union control {
+	struct cmsghdr align;
+	uint8_t octets[CONTROL_BYTES];
+};
+
+struct vb_udp_rx {
+	int fd, family;
+	atomic_int flow_fd; /* -1: none */
+	atomic_bool pending;
+	struct vb_path flow; /* what comes by it has this path */
+	bool no_flow;	     /* it was tried, and is not possible */
+	bool settling;	     /* what came before the flow was there may still be in the slot's */
+	uint32_t looks;
+	struct source source[SOURCES];
+
+	/* Who has been sending to the slot's socket, and how many messages in a row. */
+	struct vb_path last;
+	uint32_t run;
+
+	/* What the last call brought, and how much of it has been handed on as frames. */
+	unsigned from;		 /* its source */
+	unsigned batches, next;	 /* received; the one that comes next */
+	uint32_t offset, frames; /* within that one: octets and frames handed on */
+	uint32_t segment_bytes;
+	struct vb_path path;
+	struct mmsghdr msgs[BATCHES_MAX];
+	struct iovec iov[BATCHES_MAX];
+	union vb_udp_address name[BATCHES_MAX];
+	union control control[BATCHES_MAX];
+	uint8_t data[BATCHES_MAX][BATCH_BYTES];
+};
+
+struct vb_udp_rx *vb_udp_rx_create(int fd, int family)
+{
+	struct vb_udp_rx *rx = aligned_alloc(64, (sizeof(*rx) + 63) / 64 * 64);
+
+	if (!rx)
+		return NULL;
+	/* The buffers stay untouched, so that pages come into being as they are needed. */
+	memset(rx, 0, offsetof(struct vb_udp_rx, data));
+	rx->fd = fd;
+	rx->family = family;
+	rx->flow_fd = -1;
+	for (unsigned i = 0; i < SOURCES; i++)
+		rx->source[i].ask = 1;
+	for (unsigned i = 0; i < BATCHES_MAX; i++) {
+		rx->iov[i] = (struct iovec){rx->data[i], BATCH_BYTES};
+		rx->msgs[i].msg_hdr = (struct msghdr){
+			.msg_iov = &rx->iov[i],
+			.msg_iovlen = 1,
+			.msg_control = &rx->control[i],
+		};
+	}
+	return rx;
+}
+
+void vb_udp_rx_forget(struct vb_udp_rx *rx)
+{
+	int fd = atomic_exchange(&rx->flow_fd, -1);
+
+	if (fd >= 0)
+		close(fd);
+}
+
+void vb_udp_rx_destroy(struct vb_udp_rx *rx)
+{
+	if (!rx)
+		return;
+	vb_udp_rx_forget(rx);
+	free(rx);
+}
+
+int vb_udp_rx_fd(const struct vb_udp_rx *rx, unsigned i)
+{
+	return i == SLOT ? rx->fd : i == FLOW ? atomic_load(&rx->flow_fd) : -1;
+}
+
+bool vb_udp_rx_pending(const struct vb_udp_rx *rx)
+{
+	return atomic_load_explicit(&rx->pending, memory_order_relaxed);
+}
+
+/* --- the flow --- */
+
+/* The slot that a frame is for: the upper 10 bits of its BTH's destination QPN (udp_socket.c). */
+static bool is_for_slot(const struct vb_frame *frame, uint16_t slot)
+{
+	return frame->bytes > 6 && (frame->data[5] << 8 | frame->data[6]) >> 6 == slot;
+}
+
+static uint16_t slot_of_port(uint16_t sport)
+{
+	return (uint16_t)(sport - VB_UDP_SENDER_PORT);
+}
+
+/*
+ * A frame from the slot's socket: one more in a row, or of another? Only ports that say the slot
+ * are candidates: nothing for another slot may come from them.
+ */
+static bool flow_is_due(struct vb_udp_rx *rx, const struct vb_frame *frame)
+{
+	const struct vb_path *path = &frame->path;
+
+	if (rx->last.sport != path->sport || memcmp(rx->last.src, path->src, VB_GID_BYTES) != 0 ||
+	    memcmp(rx->last.dst, path->dst, VB_GID_BYTES) != 0) {
+		rx->last = *path;
+		rx->run = 0;
+		return false;
+	}
+	if (++rx->run < FLOW_AFTER || rx->no_flow)
+		return false;
+	rx->run = 0;
+	return is_for_slot(frame, slot_of_port(path->sport)) &&
+	       (rx->flow_fd < 0 || rx->source[FLOW].quiet >= FLOW_OVER);
+}
+
+static void flow_end(struct vb_udp_rx *rx)
+{
+	vb_udp_rx_forget(rx);
+	rx->settling = false;
+}
+
+static void flow_begin(struct vb_udp_rx *rx, const struct vb_path *path)
+{
+	int fd;
+
+	flow_end(rx);
+	if (vb_udp_socket_flow(&fd, rx->family, path)) {
+		rx->no_flow = true;
+		return;
+	}
+	rx->flow = *path;
+	rx->source[FLOW] = (struct source){.ask = 1};
+	rx->settling = true;
+	atomic_store(&rx->flow_fd, fd);
+}
+
+/* --- datagrams --- */
+
+/*
+ * So many messages as `ask` says; their number. Where they come one by one, which is what the
+ * fastest ping-pong is, asking for one only saves asking in vain for a second.
+ *
+ * Straight to the kernel: in the C library these are cancellation points, which costs something at
+ * each call, and nobody may be cancelled in here anyway.
+ */
+static unsigned receive(struct vb_udp_rx *rx, int fd, unsigned ask)
+{
+	long n;
+
+	if (ask > 1) {
+		n = syscall(SYS_recvmmsg, fd, rx->msgs, ask, MSG_DONTWAIT, NULL);
+		return n > 0 ? (unsigned)n : 0;
+	}
+	n = syscall(SYS_recvmsg, fd, &rx->msgs[0].msg_hdr, MSG_DONTWAIT);
+	if (n < 0)
+		return 0;
+	rx->msgs[0].msg_len = (unsigned)n;
+	return 1;
+}
+
+/* The kernel has put there what it filled. What comes by the flow needs no name. */
+static void headers_set(struct vb_udp_rx *rx, unsigned from, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct msghdr *msg = &rx->msgs[i].msg_hdr;
+
+		msg->msg_name = from == SLOT ? &rx->name[i] : NULL;
+		msg->msg_namelen = from == SLOT ? sizeof(rx->name[i]) : 0;
+		msg->msg_controllen = sizeof(rx->control[i]);
+	}
+}
+
+static bool look(struct vb_udp_rx *rx, unsigned from)
+{
+	struct source *source = &rx->source[from];
+	unsigned n;
+
+	headers_set(rx, from, source->ask);
+	n = receive(rx, from == SLOT ? rx->fd : rx->flow_fd, source->ask);
+	rx->from = from;
+	rx->batches = n;
+	rx->next = 0;
+	rx->offset = 0;
+	if (n < source->ask)
+		source->ask = n ? n : 1;
+	else if (2 * n <= BATCHES_MAX)
+		source->ask = 2 * n;
+	source->quiet = n ? 0 : source->quiet + 1;
+	return n > 0;
+}
+
+static bool is_worth_a_look(const struct vb_udp_rx *rx, unsigned from)
+{
+	return rx->source[from].quiet < QUIET || rx->looks % QUIET_EVERY == 0;
+}
+
+static bool refill(struct vb_udp_rx *rx)
+{
+	/* Not the one that was first the last time: none has to wait for an end of the other. */
+	unsigned first = rx->from == SLOT ? FLOW : SLOT;
+
+	rx->batches = rx->next = 0;
+	if (rx->flow_fd < 0)
+		return look(rx, SLOT);
+	rx->looks++;
+	if (rx->settling) {
+		if (look(rx, SLOT))
+			return true;
+		rx->settling = false;
+	}
+	/* Where none is worth it, one of them all the same, by turns. */
+	if (!is_worth_a_look(rx, !first))
+		return look(rx, first);
+	return (is_worth_a_look(rx, first) && look(rx, first)) || look(rx, !first);
+}
+
+static int control_int(const struct cmsghdr *cmsg)
+{
+	int value = 0;
+
+	/* IP_TOS comes as one octet, everything else as an int. */
+	if (cmsg->cmsg_len < CMSG_LEN(sizeof(value)))
+		return *CMSG_DATA(cmsg);
+	memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
+	return value;
+}
+
+static void control_take_ipv4(struct vb_udp_rx *rx, const struct cmsghdr *cmsg)
+{
+	struct in_pktinfo info;
+
+	switch (cmsg->cmsg_type) {
+	case IP_TOS:
+		rx->path.tclass = (uint8_t)control_int(cmsg);
+		break;
+	case IP_TTL:
+		rx->path.hop_limit = (uint8_t)control_int(cmsg);
+		break;
+	case IP_PKTINFO:
+		memcpy(&info, CMSG_DATA(cmsg), sizeof(info));
+		vb_gid_from_ipv4(rx->path.dst, &info.ipi_addr);
+		break;
+	default:
+		break;
+	}
+}
+
+static void control_take_ipv6(struct vb_udp_rx *rx, const struct cmsghdr *cmsg)
+{
+	struct in6_pktinfo info;
+	uint32_t flow;
+
+	switch (cmsg->cmsg_type) {
+	case IPV6_TCLASS:
+		rx->path.tclass = (uint8_t)control_int(cmsg);
+		break;
+	case IPV6_HOPLIMIT:
+		rx->path.hop_limit = (uint8_t)control_int(cmsg);
+		break;
+	case IPV6_FLOWINFO:
+		memcpy(&flow, CMSG_DATA(cmsg), sizeof(flow));
+		rx->path.flow_label = ntohl(flow) & FLOW_LABEL_MASK;
+		break;
+	case IPV6_PKTINFO:
+		memcpy(&info, CMSG_DATA(cmsg), sizeof(info));
+		memcpy(rx->path.dst, &info.ipi6_addr, VB_GID_BYTES);
+		if (vb_gid_is_link_local(rx->path.src) || vb_gid_is_link_local(rx->path.dst))
+			rx->path.ifindex = info.ipi6_ifindex;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Start on the next datagram, or merged run: where it came from, and how long its pieces are. */
+static void batch_begin(struct vb_udp_rx *rx)
+{
+	struct mmsghdr *mmsg = &rx->msgs[rx->next];
+
+	rx->segment_bytes = mmsg->msg_len;
+	rx->frames = 0;
+	if (rx->from == FLOW) {
+		rx->path = rx->flow;
+	} else {
+		rx->path = (struct vb_path){.hop_limit = VB_UDP_HOP_LIMIT_DEFAULT};
+		rx->path.sport = vb_udp_address_port(&rx->name[rx->next]);
+		vb_udp_address_gid(&rx->name[rx->next], rx->path.src);
+	}
+	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(&mmsg->msg_hdr); cmsg;
+	     cmsg = CMSG_NXTHDR(&mmsg->msg_hdr, cmsg)) {
+		if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)
+			rx->segment_bytes = (uint32_t)control_int(cmsg);
+		else if (cmsg->cmsg_level == IPPROTO_IP)
+			control_take_ipv4(rx, cmsg);
+		else if (cmsg->cmsg_level == IPPROTO_IPV6)
+			control_take_ipv6(rx, cmsg);
+	}
+	if (rx->segment_bytes == 0)
+		rx->segment_bytes = mmsg->msg_len;
+}
+
+/*
+ * After a batch's first frame, which is like the others. A port that says one slot and sends to
+ * another is none of ours: its frames would miss their way in a flow.
+ */
+static void batch_judge(struct vb_udp_rx *rx, const struct vb_frame *frame)
+{
+	if (rx->from == SLOT) {
+		if (flow_is_due(rx, frame))
+			flow_begin(rx, &frame->path);
+	} else if (!is_for_slot(frame, slot_of_port(rx->flow.sport))) {
+		flow_end(rx);
+		rx->no_flow = true;
+	}
+}
+
+unsigned vb_udp_rx_take(struct vb_udp_rx *rx, struct vb_frame *frames, unsigned max)
+{
+	unsigned n = 0;
+
+	if (rx->next == rx->batches && !refill(rx))
+		return 0;
+	while (n < max && rx->next < rx->batches) {
+		uint32_t left = rx->msgs[rx->next].msg_len - rx->offset;
+		bool first = rx->offset == 0;
+
+		if (first)
+			batch_begin(rx);
+		if (left) {
+			uint32_t bytes = (uint32_t)vb_min_u64(left, rx->segment_bytes);
+
+			frames[n] = (struct vb_frame){
+				.path = rx->path,
+				.data = rx->data[rx->next] + rx->offset,
+				.bytes = bytes,
+				.id_hint = (uint16_t)rx->frames++,
+			};
+			if (first)
+				batch_judge(rx, &frames[n]);
+			n++;
+			rx->offset += bytes;
+			left -= bytes;
+		}
+		if (!left) {
+			rx->next++;
+			rx->offset = 0;
+		}
+	}
+	atomic_store_explicit(&rx->pending, rx->next < rx->batches, memory_order_relaxed);
+	return n;
+}

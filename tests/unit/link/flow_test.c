@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A link's second socket, for what comes from one port: when there is one, and what it gets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "udp_lib.h"
+
+enum {
+	SLOTS = 4,
+	BYTES = 64,
+	MANY = 1500,	 /* more in a row than it takes */
+	IN_VAIN = 50,	 /* looks, until there really is nothing */
+	OVER = 700000,	 /* looks after which a flow is over */
+	BURST = 10,
+};
+
+static struct vb_link *slot[SLOTS];
+static uint32_t sent, taken[SLOTS];
+
+/* Slots are made as a test needs them: two of them are there. */
+static int begin(void **state)
+{
+	struct vb_path any = path_make("127.0.0.1", "127.0.0.2");
+
+	memset(taken, 0, sizeof(taken));
+	sent = 0;
+	if (!netns_enter())
+		return 0;
+	if (!slots_make(slot, 3))
+		return -1;
+	/* Slot 0's link sends all; these are its sockets. */
+	for (uint16_t to = 0; to < SLOTS; to++)
+		assert_int_equal(slot[0]->ops->sport(slot[0], &any, to), 0xc000 + to);
+	any = path_make("::", "::1");
+	assert_int_equal(slot[0]->ops->sport(slot[0], &any, 1), 0xc001);
+	*state = slot;
+	return 0;
+}
+
+static int end(void **state)
+{
+	if (*state)
+		slots_destroy(slot, 3);
+	*state = NULL;
+	return 0;
+}
+
+#define NEEDS_SLOTS(state)      \
+	do {                    \
+		if (!*(state))  \
+			skip(); \
+	} while (0)
+
+static struct vb_path path_from(const char *src, const char *dst, uint16_t sport)
+{
+	struct vb_path path = path_make(src, dst);
+
+	path.sport = sport;
+	return path;
+}
+
+/* Frames are numbered. */
+static void send_one(const struct vb_path *path, unsigned to)
+{
+	uint8_t data[BYTES] = {0};
+
+	memcpy(data + 16, &sent, sizeof(sent));
+	sent++;
+	assert_int_equal(frame_send_to(slot[0], path, to, data, sizeof(data)), 0);
+}
+
+/* Take what has come to a slot: from that path, for that slot, and in the order of sending. */
+static unsigned take(unsigned at, const struct vb_path *path, unsigned to)
+{
+	struct vb_frame frames[64];
+	unsigned got = 0;
+
+	for (unsigned vain = 0; vain < IN_VAIN; vain++) {
+		unsigned n = vb_link_rx(slot[at], frames, 64);
+
+		for (unsigned i = 0; i < n; i++) {
+			uint32_t number;
+
+			memcpy(&number, frames[i].data + 16, sizeof(number));
+			assert_true(number >= taken[at]);
+			taken[at] = number;
+			assert_int_equal(frames[i].bytes, BYTES);
+			assert_int_equal(frame_slot(frames[i].data), to);
+			assert_memory_equal(frames[i].path.src, path->src, VB_GID_BYTES);
+			assert_memory_equal(frames[i].path.dst, path->dst, VB_GID_BYTES);
+			assert_int_equal(frames[i].path.sport, path->sport);
+			assert_int_equal(frames[i].path.hop_limit, VB_UDP_HOP_LIMIT_DEFAULT);
+		}
+		got += n;
+		if (n)
+			vain = 0;
+	}
+	return got;
+}
+
+static void send_and_take(const struct vb_path *path, unsigned to, unsigned count)
+{
+	unsigned got = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		send_one(path, to);
+		if (i % 16 == 15)
+			got += take(to, path, to);
+	}
+	got += take(to, path, to);
+	assert_int_equal(got, count);
+}
+
+static bool has_flow(unsigned at)
+{
+	return slot[at]->ops->rx_fd(slot[at], 1) >= 0;
+}
+
+static struct vb_path flow_make(void)
+{
+	struct vb_path path = path_from("127.0.0.2", "127.0.0.1", 0xc001);
+
+	send_and_take(&path, 1, MANY);
+	assert_true(has_flow(1));
+	return path;
+}
+
+/* --- tests --- */
+
+static void many_in_a_row_make_one(void **state)
+{
+	struct vb_path path;
+
+	NEEDS_SLOTS(state);
+	assert_int_equal(slot[1]->ops->rx_fd(slot[1], 2), -1);
+	assert_false(has_flow(1));
+	path = flow_make();
+	send_and_take(&path, 1, MANY);
+}
+
+static void ipv6_makes_one_too(void **state)
+{
+	struct vb_path path = path_from("::1", "::1", 0xc001);
+
+	NEEDS_SLOTS(state);
+	send_and_take(&path, 1, MANY);
+	assert_true(has_flow(1));
+	send_and_take(&path, 1, MANY);
+}
+
+/* They wait in the slot's socket when it begins, and come before what waits in its own. */
+static void it_begins_behind_what_came_before(void **state)
+{
+	struct vb_path path = path_from("127.0.0.2", "127.0.0.1", 0xc001);
+	struct vb_frame frame;
+
+	NEEDS_SLOTS(state);
+	send_and_take(&path, 1, 900);
+	for (unsigned i = 0; i < 300; i++)
+		send_one(&path, 1);
+	for (unsigned i = 0; i < 150; i++)
+		assert_int_equal(vb_link_rx(slot[1], &frame, 1), 1);
+	assert_true(has_flow(1));
+	for (unsigned i = 0; i < 100; i++)
+		send_one(&path, 1);
+	assert_int_equal(take(1, &path, 1), 250);
+}
+
+static void others_come_as_ever(void **state)
+{
+	struct vb_path one, other = path_from("127.0.0.3", "127.0.0.1", 0xc001);
+
+	NEEDS_SLOTS(state);
+	one = flow_make();
+	for (unsigned i = 0; i < 200; i++) {
+		send_and_take(&one, 1, 1);
+		send_and_take(&other, 1, 1);
+	}
+	send_and_take(&other, 1, 100);
+	send_and_take(&one, 1, 100);
+}
+
+/* Socket and slot find each other by their places in a group (udp_socket.c). */
+static void slots_stay_where_they_are(void **state)
+{
+	struct vb_path path = path_from("127.0.0.2", "127.0.0.1", VB_UDP_PORT);
+	int fd;
+
+	NEEDS_SLOTS(state);
+	flow_make();
+	assert_int_equal(vb_udp_socket_create(&fd), 0);
+	assert_int_equal(vb_udp_socket_bind(fd), 0);
+	assert_int_equal(vb_link_udp_create(&slot[3], fd), 0);
+	for (unsigned to = 0; to < SLOTS; to++)
+		send_and_take(&path, to, 10);
+	slot[1]->ops->forget(slot[1]);
+	send_and_take(&path, 2, 10);
+	slot[3]->ops->destroy(slot[3]);
+}
+
+static void two_by_turns_make_none(void **state)
+{
+	struct vb_path one = path_from("127.0.0.2", "127.0.0.1", 0xc001);
+	struct vb_path other = path_from("127.0.0.3", "127.0.0.1", 0xc001);
+
+	NEEDS_SLOTS(state);
+	for (unsigned i = 0; i < MANY; i++) {
+		send_and_take(&one, 1, 1);
+		send_and_take(&other, 1, 1);
+	}
+	assert_false(has_flow(1));
+}
+
+static void ports_that_do_not_name_the_slot_make_none(void **state)
+{
+	const struct vb_path path[] = {
+		path_from("127.0.0.2", "127.0.0.1", 0xc002),
+		path_from("127.0.0.2", "127.0.0.1", VB_UDP_PORT),
+	};
+
+	NEEDS_SLOTS(state);
+	for (unsigned i = 0; i < 2; i++)
+		send_and_take(&path[i], 1, 2 * MANY);
+	assert_false(has_flow(1));
+}
+
+/* Frames for another slot from the port of a flow would miss that slot as long as it lasts. */
+static void a_frame_for_another_slot_ends_it(void **state)
+{
+	struct vb_path path;
+
+	NEEDS_SLOTS(state);
+	path = flow_make();
+	send_one(&path, 2);
+	assert_int_equal(take(1, &path, 2), 1);
+	assert_false(has_flow(1));
+	send_and_take(&path, 2, 10);
+	send_and_take(&path, 1, 2 * MANY);
+	assert_false(has_flow(1));
+}
+
+/* To 127.0.0.1 this host would speak as 127.0.0.1, and not as 127.0.0.2. */
+static void an_address_that_the_kernel_does_not_choose_has_none(void **state)
+{
+	struct vb_path path = path_from("127.0.0.1", "127.0.0.2", 0xc001);
+
+	NEEDS_SLOTS(state);
+	send_and_take(&path, 1, 2 * MANY);
+	assert_false(has_flow(1));
+}
+
+static void when_it_is_over_another_takes_its_place(void **state)
+{
+	struct vb_path path, other = path_from("127.0.0.3", "127.0.0.1", 0xc001);
+	struct vb_frame frame;
+
+	NEEDS_SLOTS(state);
+	path = flow_make();
+	send_and_take(&other, 1, MANY);
+	for (unsigned i = 0; i < OVER; i++)
+		assert_int_equal(vb_link_rx(slot[1], &frame, 1), 0);
+	send_and_take(&other, 1, 2 * MANY);
+	assert_true(has_flow(1));
+	/* The first one's come to the slot's socket again. */
+	send_and_take(&path, 1, MANY / 2);
+	send_and_take(&other, 1, MANY);
+}
+
+static void bursts_come_whole(void **state)
+{
+	static uint8_t data[BURST * BYTES];
+	struct vb_path path;
+	struct iovec iov = {data, sizeof(data)};
+	struct vb_burst burst = {
+		.slot = 1, .frames = BURST, .frame_bytes = BYTES, .last_bytes = BYTES, .iovcnt = 1,
+		.iov = &iov,
+	};
+
+	NEEDS_SLOTS(state);
+	path = flow_make();
+	burst.path = path;
+	for (unsigned i = 0; i < BURST; i++) {
+		frame_slot_set(data + i * BYTES, 1);
+		memcpy(data + i * BYTES + 16, &sent, sizeof(sent));
+		sent++;
+	}
+	assert_int_equal(vb_link_tx(slot[0], &burst), 0);
+	assert_int_equal(take(1, &path, 1), BURST);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(many_in_a_row_make_one),
+		TEST(ipv6_makes_one_too),
+		TEST(it_begins_behind_what_came_before),
+		TEST(others_come_as_ever),
+		TEST(slots_stay_where_they_are),
+		TEST(two_by_turns_make_none),
+		TEST(ports_that_do_not_name_the_slot_make_none),
+		TEST(a_frame_for_another_slot_ends_it),
+		TEST(an_address_that_the_kernel_does_not_choose_has_none),
+		TEST(when_it_is_over_another_takes_its_place),
+		TEST(bursts_come_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
