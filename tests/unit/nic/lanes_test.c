@@ -313,6 +313,29 @@ static void what_is_said_with_a_message_comes_with_it(void **state)
 	assert_int_equal(vb_channel_destroy(channel), 0);
 }
 
+/* ibv_modify_qp(3): the event comes when what was begun is done, not some time later. */
+static void a_queue_tells_when_it_has_drained(void **state)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_async_event event;
+	unsigned events;
+
+	pair_make(IBV_QPT_RC);
+	qp_recv(&side[1], b, 2, 0, 100);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	events = side[0].events;
+	assert_int_equal(vb_qp_modify(a, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	assert_int_equal(qp_send(&side[0], a, 3, 100), 0);
+	assert_int_equal(side[0].events, events);
+	settle();
+	assert_int_equal(side[0].events, events + 1);
+	assert_true(vb_ctx_event_pop(side[0].ctx, &event));
+	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_no_wc(side[0].cq);
+	pair_drop();
+}
+
 /* --- datagrams --- */
 
 static struct vb_ah *ah;
@@ -585,6 +608,7 @@ int main(void)
 		LANES(unreliable_connections_lose_what_nobody_takes),
 		LANES(a_bad_key_stops_an_unreliable_connection),
 		LANES(what_is_said_with_a_message_comes_with_it),
+		LANES(a_queue_tells_when_it_has_drained),
 		LANES(datagrams_come_with_their_addresses),
 		LANES(a_datagram_with_a_bad_key_stops_the_queue),
 		LANES(a_drained_queue_holds_datagrams_back),
