@@ -6,8 +6,11 @@
 #include "nic/peer.h"
 #include "wire/bytes.h"
 
-/* Enough to share the cost of an acknowledgement, few enough for it to come soon. */
-#define BATCH_FRAMES_MAX 64u
+/*
+ * Enough to share the cost of an acknowledgement, few enough for it to come soon: a thread that
+ * sends as often as another receives must not run out of a small send queue.
+ */
+#define BATCH_FRAMES_MAX 8u
 #define BATCH_BYTES_MAX (256u << 10)
 
 /* Where a datagram's path stands: behind its headers, since a GRH is made of it. */

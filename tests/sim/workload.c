@@ -161,8 +161,11 @@ static void choose_flags(struct end *end, struct op *op)
 	struct sim *sim = end->sim;
 	bool last = end->ops + 1 >= end->wanted;
 	bool full = end->unsignaled + 1 >= end->init.cap.max_send_wr;
+	/* What is fetched lies there until a completion says so: none may be waited for in vain. */
+	bool tight = op_is_fetch(op) &&
+		     end->landing_head - end->landing_tail > end->landing.bytes / 2;
 
-	if (last || full || sim_chance(sim, 40))
+	if (last || full || sim_chance(sim, 40) || tight)
 		op->flags |= IBV_SEND_SIGNALED;
 	if (sim_chance(sim, 20))
 		op->flags |= IBV_SEND_FENCE;
