@@ -395,4 +395,14 @@ static inline uint64_t stat_of(const struct side *s, enum vb_stat stat)
 
 #define LANES(name) cmocka_unit_test_setup_teardown(name, lanes_begin, lanes_end)
 
+/* Scan until nothing comes: a scan takes a few frames of each lane at a time. Their number. */
+static inline unsigned scan_all(struct side *s)
+{
+	unsigned all = 0, got;
+
+	while ((got = vb_nic_lanes_scan(s->nic)))
+		all += got;
+	return all;
+}
+
 #endif

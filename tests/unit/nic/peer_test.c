@@ -745,7 +745,7 @@ static void frames_that_are_none_are_counted(void **state)
 		vb_be16_put(tx->octets + 2, 0xffff);
 		vb_ring_publish(tx, head, 0);
 	}
-	vb_nic_lanes_scan(side[0].nic);
+	scan_all(&side[0]);
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_MALFORMED),
 			 VB_RING_HEAD_BYTES_MAX + 1 + 2 + 3);
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_NO_QP), 1);

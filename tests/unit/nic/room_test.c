@@ -338,7 +338,7 @@ static void one_who_never_receives_is_rung_for_too(void **state)
 		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
 	assert_int_equal(side[1].reaches, 0);
 	assert_true(vb_nic_asleep(side[0].nic));
-	vb_nic_lanes_scan(side[1].nic);
+	scan_all(&side[1]);
 	assert_int_equal(side[0].bells, 1);
 	vb_nic_awake(side[0].nic);
 	settle();
@@ -455,7 +455,7 @@ static void a_datagram_waits_at_its_own_lane(void **state)
 	first = a->lane_waits;
 	assert_non_null(first);
 	assert_int_equal(first->peer->slot, side[1].slot);
-	vb_nic_lanes_scan(side[1].nic);
+	scan_all(&side[1]);
 	/* There is room at the first, which it takes by posting; and none at the second. */
 	assert_int_equal(datagram(0, c->ibv.qp.qp_num), 0);
 	second = a->lane_waits;
