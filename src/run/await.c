@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/check.h"
 #include "link/shm.h"
 #include "nic/peer.h"
 #include "run/device.h"
@@ -30,13 +31,25 @@ struct driver {
 	void *arg;
 };
 
+/* Whoever waits makes no fault: these interrupt nothing. */
+static bool is_fault(int signal)
+{
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+
+	for (size_t i = 0; i < VB_ARRAY_LEN(faults); i++) {
+		if (faults[i] == signal)
+			return true;
+	}
+	return false;
+}
+
 /* Does a handler want the call that it interrupted to end? Nobody says which signal it was. */
 static bool wants_eintr(void)
 {
 	for (int i = 1; i < NSIG; i++) {
 		struct sigaction action;
 
-		if (i == SIGSEGV || i == SIGBUS || sigaction(i, NULL, &action))
+		if (is_fault(i) || sigaction(i, NULL, &action))
 			continue;
 		if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN &&
 		    !(action.sa_flags & SA_RESTART))
