@@ -508,7 +508,7 @@ static void a_wait_may_be_cancelled(void **state)
 	struct line line, second;
 	void *result;
 
-	/* A cancelled thread's stack is a fault to the one, its atomics are nothing to the other. */
+	/* A cancelled thread's stack is a fault to the one; the other sees no atomics there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	skip();
 #endif

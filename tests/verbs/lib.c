@@ -468,7 +468,8 @@ void vt_no_event(void)
 /* --- octets --- */
 
 /*
- * What a NIC does to memory is ordered by completions, of which a thread may have heard from another
+ * What a NIC does to memory is ordered by completions, of which a thread may have heard from
+ * another
  * process. ThreadSanitizer, to whom that says nothing, would look at each octet for a long time.
  */
 #define UNWATCHED __attribute__((no_sanitize("thread")))

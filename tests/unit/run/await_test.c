@@ -278,7 +278,7 @@ static void a_cancelled_wait_leaves_the_place(void **state)
 	void *result;
 
 	NEEDS_NAMESPACE(state);
-	/* A cancelled thread's stack is a fault to the one, its atomics are nothing to the other. */
+	/* A cancelled thread's stack is a fault to the one; the other sees no atomics there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	skip();
 #endif
