@@ -469,8 +469,7 @@ void vt_no_event(void)
 
 /*
  * What a NIC does to memory is ordered by completions, of which a thread may have heard from
- * another
- * process. ThreadSanitizer, to whom that says nothing, would look at each octet for a long time.
+ * another process. ThreadSanitizer, to whom that says nothing, would look at each octet for long.
  */
 #define UNWATCHED __attribute__((no_sanitize("thread")))
 
