@@ -532,6 +532,126 @@ static void many_qps_share_the_rings(void **state)
 		vp_pair_close(&p[i]);
 }
 
+/* --- all of that --- */
+
+enum { CROWD = 6, STEPS = 400 };
+
+struct member {
+	struct vp *peer; /* NULL: nobody here */
+	struct vp_pair p;
+	bool stopped, sent; /* something is under way that it does not answer */
+};
+
+static void member_comes(struct member *m)
+{
+	*m = (struct member){ .peer = vp_start(NULL) };
+	vp_pair_open(&m->p, m->peer, &patient);
+	vp_recv(&m->p, 5, 0, 64);
+}
+
+static void member_is_told(struct member *m)
+{
+	vt_send(&m->p.a, &m->p.b, 5);
+	m->sent = true;
+}
+
+/* What was under way arrives. */
+static void member_answers(struct member *m)
+{
+	if (!m->sent)
+		return;
+	vt_expect(m->p.a.cq, 5, IBV_WC_SUCCESS);
+	vp_expect(&m->p, 5, IBV_WC_SUCCESS);
+	vp_recv(&m->p, 5, 0, 64);
+	m->sent = false;
+}
+
+static void member_dies(struct member *m)
+{
+	vp_kill(m->peer);
+	if (m->sent && m->stopped)
+		vt_expect(m->p.a.cq, 5, IBV_WC_RETRY_EXC_ERR);
+	vp_pair_close(&m->p);
+	m->peer = NULL;
+}
+
+static void member_leaves(struct member *m)
+{
+	vp_pair_close(&m->p);
+	vp_end(m->peer);
+	m->peer = NULL;
+}
+
+static void member_goes_on(struct member *m)
+{
+	vp_go_on(m->peer);
+	m->stopped = false;
+	member_answers(m);
+}
+
+/* One step of somebody's. */
+static void member_steps(struct member *m, unsigned what, unsigned seed)
+{
+	if (!m->peer) {
+		member_comes(m);
+	} else if (m->stopped) {
+		if (what < 40 && !m->sent)
+			member_is_told(m);
+		else if (what < 80)
+			member_goes_on(m);
+		else
+			member_dies(m);
+	} else if (what < 60) {
+		vp_recv(&m->p, 1002, 0, 20000); /* behind the one that is posted */
+		member_is_told(m);
+		member_answers(m);
+		vt_fill(m->p.a.buf, 8, seed);
+		vt_send(&m->p.a, &m->p.b, 6);
+		vt_expect(m->p.a.cq, 6, IBV_WC_SUCCESS);
+		vp_expect(&m->p, 1002, IBV_WC_SUCCESS);
+		assert_true(vp_is_filled(&m->p, 0, 8, seed));
+	} else if (what < 80) {
+		vp_stop(m->peer);
+		m->stopped = true;
+	} else if (what < 90) {
+		member_dies(m);
+	} else {
+		member_leaves(m);
+	}
+}
+
+/*
+ * People come, talk, stop, go on, leave, die, and now and then so does the hub. VT_SEED makes it
+ * another story.
+ */
+static void a_crowd(void **state)
+{
+	const char *seed = getenv("VT_SEED");
+	struct member member[CROWD] = { { .peer = NULL } };
+	uint32_t random = seed ? (uint32_t)atoi(seed) : 4791;
+
+	for (unsigned step = 0; step < STEPS; step++) {
+		random = random * 1664525 + 1013904223;
+		if (random >> 16 & 31) {
+			member_steps(&member[(random >> 8) % CROWD], (random >> 21) % 100, step);
+		} else {
+			pid_t hub = vp_hub();
+
+			if (hub)
+				kill(hub, SIGKILL);
+		}
+	}
+	for (unsigned i = 0; i < CROWD; i++) {
+		if (!member[i].peer)
+			continue;
+		if (member[i].stopped)
+			member_goes_on(&member[i]);
+		member_is_told(&member[i]);
+		member_answers(&member[i]);
+		member_leaves(&member[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -555,6 +675,7 @@ int main(int argc, char **argv)
 		vp_test(a_death_without_a_hub_is_noticed),
 		vp_test(many_peers),
 		vp_test(many_qps_share_the_rings),
+		vp_test(a_crowd),
 	};
 
 	return vp_main(argc, tests);
