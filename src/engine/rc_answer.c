@@ -280,6 +280,26 @@ enum vb_req_outcome vb_rc_answer(struct vb_req *req, const struct vb_pkt *pkt,
 	return outcome;
 }
 
+bool vb_rc_middle(struct vb_req *req, uint32_t psn, const uint8_t *payload, uint32_t bytes,
+		  uint64_t now_ns)
+{
+	const struct vb_wqe *wqe;
+	uint32_t index, next = vb_psn_add(psn, 1);
+
+	if (psn != req->una_psn || bytes != req->mtu || req->head == req->tail ||
+	    vb_psn_diff(psn, req->top_psn) >= 0 || vb_psn_diff(next, req->pos.next_psn) > 0)
+		return false;
+	wqe = vb_sq_at(&req->sq, req->head);
+	index = (psn - wqe->psn) & VB_PSN_MASK;
+	/* Where a piece that was asked for ends, more is to be done (take_data). */
+	if (wqe->kind != VB_K_READ_REQ || index + 1 >= wqe->packets ||
+	    (index + 1) % vb_read_chunk_packets(req->mtu) == 0 ||
+	    vb_host_local_write(req, wqe, index * req->mtu, payload, bytes) != IBV_WC_SUCCESS)
+		return false;
+	advance(req, next, now_ns);
+	return true;
+}
+
 uint64_t vb_rc_deadline_ns(const struct vb_req *req)
 {
 	if (req->rnr_wait)

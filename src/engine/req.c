@@ -169,6 +169,38 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 	return true;
 }
 
+/* As may_send() and vb_req_next() have it, for packets that are neither first nor last. */
+uint32_t vb_req_run(const struct vb_req *req)
+{
+	const struct vb_wqe *wqe;
+	uint32_t index, left, until_ackreq;
+
+	if (req->pos.next == req->tail || req->rnr_wait || req->reliable ||
+	    (req->fault && req->pos.next == req->fault_index))
+		return 0;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	index = (req->pos.next_psn - wqe->psn) & VB_PSN_MASK;
+	if (index == 0 || index + 1 >= wqe->packets ||
+	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE))
+		return 0;
+	left = wqe->packets - 1 - index;
+	if (req->transport != VB_RC)
+		return left;
+	/* The last one that the window lets go asks, and so does one in each quarter of it. */
+	if (in_flight(req) + 1 >= req->window || (req->pos.since_ackreq + 1) * 4 >= req->window)
+		return 0;
+	until_ackreq = (req->window - 1) / 4 - req->pos.since_ackreq;
+	left = (uint32_t)vb_min_u64(left, req->window - 1 - in_flight(req));
+	return (uint32_t)vb_min_u64(left, until_ackreq);
+}
+
+void vb_req_skip(struct vb_req *req, uint32_t packets)
+{
+	req->pos.next_psn = vb_psn_add(req->pos.next_psn, packets);
+	if (req->transport == VB_RC)
+		req->pos.since_ackreq += packets;
+}
+
 bool vb_req_urgent(const struct vb_req *req, uint64_t now_ns)
 {
 	return req->transport != VB_RC || !in_flight(req) ||

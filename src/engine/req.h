@@ -101,6 +101,13 @@ void vb_req_done_directly(struct vb_req *req);
 bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq);
 
 /*
+ * How many packets from pos on are such as need no thought: in the midst of a SEND or WRITE, free to
+ * leave, asking for no acknowledgement. 0 says nothing: ask vb_req_next(). skip: they are sent.
+ */
+uint32_t vb_req_run(const struct vb_req *req);
+void vb_req_skip(struct vb_req *req, uint32_t packets);
+
+/*
  * Is it worth a call of the link to send what is queued now? Not while an answer is under way
  * that will bring us here again shortly, unless there is enough for a burst: small messages that
  * are posted one by one travel together that way. RC only; the others have nobody who answers.
@@ -116,6 +123,13 @@ void vb_req_fault(struct vb_req *req, enum ibv_wc_status status);
 /* An RC ACK, NAK, READ response or atomic acknowledgement arrived. */
 enum vb_req_outcome vb_rc_answer(struct vb_req *req, const struct vb_pkt *pkt,
 				 const struct vb_op_info *info, uint64_t now_ns);
+
+/*
+ * The answer that most are: a packet in the midst of a READ response, in its turn. False: it is
+ * another, or something is wrong with it; then it is for vb_rc_answer(), as with vb_resp_middle().
+ */
+bool vb_rc_middle(struct vb_req *req, uint32_t psn, const uint8_t *payload, uint32_t bytes,
+		  uint64_t now_ns);
 
 /* Time has come (deadline_ns passed). */
 enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns);

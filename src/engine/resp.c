@@ -76,6 +76,31 @@ static enum vb_verdict place(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    pkt->payload_bytes);
 }
 
+bool vb_resp_middle(struct vb_resp *resp, enum vb_kind kind, uint32_t psn, bool ackreq,
+		    const uint8_t *payload, uint32_t bytes)
+{
+	uint64_t total = (uint64_t)resp->offset + bytes;
+	enum vb_verdict verdict;
+
+	if (psn != resp->epsn || bytes != resp->mtu || resp->broken || resp->nak_sent ||
+	    resp->nak_owed)
+		return false;
+	if (kind == VB_K_WRITE && resp->message == VB_M_WRITE && total < resp->dma_bytes)
+		verdict = vb_host_remote_write(resp, resp->rkey, resp->va + resp->offset, payload,
+					       bytes);
+	else if (kind == VB_K_SEND && resp->message == VB_M_SEND && total <= 1u << 31)
+		verdict = vb_host_recv_write(resp, resp->offset, payload, bytes);
+	else
+		return false;
+	if (verdict != VB_OK)
+		return false;
+	resp->offset = (uint32_t)total;
+	resp->epsn = vb_psn_add(psn, 1);
+	if (ackreq && resp->transport == VB_RC)
+		resp->ack_owed = true;
+	return true;
+}
+
 /* Does this packet need a receive request: the first of a SEND, the last of a WRITE with imm. */
 static bool takes_recv(const struct vb_op_info *info)
 {

@@ -91,6 +91,15 @@ struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *p
 struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    const struct vb_op_info *info);
 
+/*
+ * The packet that most are: one in the midst of a SEND or WRITE, in its turn. False: it is another,
+ * or something is wrong with it; then it is for the functions above, and nothing has changed but
+ * perhaps octets at the place where the packet's belong. A message that is an RC one is answered as
+ * ever (vb_resp_owes()).
+ */
+bool vb_resp_middle(struct vb_resp *resp, enum vb_kind kind, uint32_t psn, bool ackreq,
+		    const uint8_t *payload, uint32_t bytes);
+
 /* grh: the VB_GRH_BYTES octets that go before the data. */
 struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    const struct vb_op_info *info, const uint8_t *grh);

@@ -397,6 +397,85 @@ static void fault(struct builder *b, const struct vb_req_pos *before, enum ibv_w
 	vb_req_fault(&b->qp->req, status);
 }
 
+/*
+ * The frames of n packets in the midst of a message, whose headers differ in their PSNs only. False
+ * if the payload cannot be read; then there are none.
+ */
+static bool build_middles(struct builder *b, const struct vb_pkt *first, const uint8_t *payload,
+			  uint32_t bytes, uint32_t n)
+{
+	const uint32_t frame = VB_BTH_BYTES + bytes + VB_ICRC_BYTES, iovcnt = b->burst.iovcnt;
+	const uint32_t room_used = b->room_used;
+	uint8_t header[VB_PKT_HEADER_BYTES_MAX];
+	struct vb_guard guard;
+
+	vb_pkt_emit(header, first);
+	if (!vb_guard_enter(&guard)) {
+		b->burst.iovcnt = iovcnt;
+		b->room_used = room_used;
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t *room = b->room + room_used + i * (VB_BTH_BYTES + VB_ICRC_BYTES);
+		uint32_t crc;
+
+		memcpy(room, header, VB_BTH_BYTES);
+		vb_be32_put(room + 8, vb_psn_add(first->psn, i));
+		crc = vb_icrc_header(&b->burst.path, frame, (uint16_t)(b->burst.frames + i), room,
+				     VB_BTH_BYTES);
+		crc = vb_icrc_add(crc, payload + (size_t)i * bytes, bytes);
+		vb_icrc_put(room + VB_BTH_BYTES, vb_icrc_finish(crc));
+		piece(b, room, VB_BTH_BYTES);
+		piece(b, payload + (size_t)i * bytes, bytes);
+		piece(b, room + VB_BTH_BYTES, VB_ICRC_BYTES);
+	}
+	vb_guard_leave();
+	b->room_used = room_used + n * (VB_BTH_BYTES + VB_ICRC_BYTES);
+	b->burst.frames += (uint16_t)n;
+	b->bytes += n * frame;
+	return true;
+}
+
+/* How many more frames of this length have room. They must be as long as those that are there. */
+static uint32_t room_for(const struct builder *b, uint32_t frame)
+{
+	const struct vb_burst *burst = &b->burst;
+	uint64_t n = b->frames_max - burst->frames;
+
+	if (!burst->frames || burst->frame_bytes != frame || burst->last_bytes != frame)
+		return 0;
+	n = vb_min_u64(n, (VB_LINK_BURST_BYTES_MAX - b->bytes) / frame);
+	return (uint32_t)vb_min_u64(n, (VB_LINK_BURST_IOV_MAX - burst->iovcnt - 1) / 2);
+}
+
+/* Add as many as go without a thought behind one that is like them; false: none. */
+static bool add_middles(struct builder *b)
+{
+	struct vb_qp *qp = b->qp;
+	struct vb_req *req = &qp->req;
+	uint32_t n = vb_req_run(req);
+	struct vb_payload payload;
+	struct vb_segment seg;
+	const struct vb_wqe *wqe;
+	struct vb_pkt pkt;
+
+	if (n)
+		n = (uint32_t)vb_min_u64(
+			n, room_for(b, VB_BTH_BYTES + req->mtu + VB_ICRC_BYTES));
+	if (!n)
+		return false;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	vb_segment_at(&seg, req->transport, wqe, req->pos.next_psn, req->mtu);
+	if (!vb_payload_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
+		return false;
+	vb_pkt_fill_request(qp, wqe, &seg, false, &pkt);
+	pkt.pad = 0;
+	if (!build_middles(b, &pkt, payload.iov[0].iov_base, req->mtu, n))
+		return false;
+	vb_req_skip(req, n);
+	return true;
+}
+
 /* False if the link is full. */
 static bool transmit_requests(struct builder *b)
 {
@@ -413,6 +492,8 @@ static bool transmit_requests(struct builder *b)
 		enum added added;
 		bool ackreq;
 
+		if (add_middles(b))
+			continue;
 		if (req->transport == VB_UD && vb_lane_is_next(qp))
 			break;
 		if (!vb_req_next(req, &seg, &ackreq))

@@ -91,6 +91,35 @@ enum vb_parse vb_pkt_parse(struct vb_pkt *pkt, const uint8_t *frame, size_t byte
 const struct vb_op_info *vb_pkt_parse_head(struct vb_pkt *pkt, const uint8_t *head, size_t bytes);
 
 /*
+ * Is it a packet with nothing but a BTH in front of its payload, no flag in it but the request for
+ * an acknowledgement, no pad and that P_Key? Then its opcode, QPN and PSN; of other packets nothing.
+ */
+struct vb_bare {
+	uint8_t opcode;
+	bool ackreq;
+	uint32_t dqpn, psn;
+};
+
+static inline bool vb_pkt_is_bare(struct vb_bare *bare, const uint8_t *frame, size_t bytes,
+				  uint16_t pkey)
+{
+	const struct vb_op_info *op;
+
+	if (bytes < VB_FRAME_BYTES_MIN || bytes > VB_FRAME_BYTES_MAX || bytes % 4)
+		return false;
+	op = &vb_op_infos[frame[0]];
+	/* Octet 1 has SE, MigReq, which says nothing here, pad and version; octet 4 has none of ours. */
+	if (!op->name || op->headers || !op->payload || (frame[1] & 0xbf) ||
+	    vb_be16_get(frame + 2) != pkey || frame[4])
+		return false;
+	bare->opcode = frame[0];
+	bare->dqpn = vb_be32_get(frame + 4);
+	bare->ackreq = frame[8] & 0x80;
+	bare->psn = vb_be32_get(frame + 8) & 0xffffff;
+	return true;
+}
+
+/*
  * Writes the BTH and the extended headers that pkt->opcode asks for, and returns their number of
  * octets, at most VB_PKT_HEADER_BYTES_MAX. Payload, pad and ICRC are the caller's to add; pkt->pad
  * says how much pad that is. A value wider than its place on the wire is cut to it. The opcode must

@@ -269,6 +269,52 @@ static void test_truncated(void **state)
 	}
 }
 
+/* Bare is what parses, has a payload and no header but the BTH, and nothing set that is none. */
+static void assert_bare_as_parsed(const uint8_t *frame, size_t bytes)
+{
+	struct vb_bare bare;
+	struct vb_pkt pkt;
+	bool is_bare = vb_pkt_is_bare(&bare, frame, bytes, 0xffff);
+	bool parses = vb_pkt_parse(&pkt, frame, bytes) == VB_PARSE_OK;
+	const struct vb_op_info *info = vb_op_info(frame[0]);
+
+	if (!is_bare) {
+		assert_false(parses && !info->headers && info->payload && !pkt.se && !pkt.pad &&
+			     !pkt.fecn && !pkt.becn && pkt.pkey == 0xffff && !frame[4]);
+		return;
+	}
+	assert_true(parses);
+	assert_false(info->headers || pkt.se || pkt.pad || pkt.fecn || pkt.becn);
+	assert_int_equal(pkt.pkey, 0xffff);
+	assert_int_equal(bare.opcode, pkt.opcode);
+	assert_int_equal(bare.dqpn, pkt.dqpn);
+	assert_int_equal(bare.psn, pkt.psn);
+	assert_int_equal(bare.ackreq, pkt.ackreq);
+	assert_ptr_equal(pkt.payload, frame + VB_BTH_BYTES);
+	assert_int_equal(pkt.payload_bytes, bytes - VB_BTH_BYTES - VB_ICRC_BYTES);
+}
+
+static void test_bare(void **state)
+{
+	uint8_t frame[64];
+
+	for (unsigned opcode = 0; opcode < 256; opcode++) {
+		memset(frame, 0, sizeof(frame));
+		frame[0] = (uint8_t)opcode;
+		frame[2] = frame[3] = 0xff;
+		frame[5] = 0x12;
+		frame[8] = 0x80;
+		frame[11] = 0x77;
+		for (size_t bytes = 0; bytes <= sizeof(frame); bytes++)
+			assert_bare_as_parsed(frame, bytes);
+		for (unsigned bit = 0; bit < 8 * VB_BTH_BYTES; bit++) {
+			frame[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			assert_bare_as_parsed(frame, sizeof(frame));
+			frame[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		}
+	}
+}
+
 static void test_verdict_names(void **state)
 {
 	for (unsigned verdict = 0; verdict < VB_PARSE_COUNT; verdict++)
@@ -285,6 +331,7 @@ int main(void)
 		cmocka_unit_test(test_reserved_bits),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_bare),
 		cmocka_unit_test(test_verdict_names),
 	};
 
