@@ -340,13 +340,14 @@ void vb_direct_settle(struct vb_lane *lane)
 	uint64_t begin_ns;
 	uint32_t seen;
 
+	/* Ordered after what was changed in the export. */
+	atomic_thread_fence(memory_order_seq_cst);
+	/* What is being set up has a producer who has not begun. */
+	if (!atomic_load(&lane->peer->has_rx))
+		return;
 	vb_lock_take(&lane->rx_lock);
 	shared = lane->rx.shared;
 	vb_lock_drop(&lane->rx_lock);
-	if (!shared)
-		return;
-	/* Ordered after what was changed in the export. */
-	atomic_thread_fence(memory_order_seq_cst);
 	seen = atomic_load(&shared->direct);
 	if (!(seen & 1) || seen == atomic_load(&lane->unsettled))
 		return;
