@@ -101,8 +101,8 @@ void vb_req_done_directly(struct vb_req *req);
 bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq);
 
 /*
- * How many packets from pos on are such as need no thought: in the midst of a SEND or WRITE, free to
- * leave, asking for no acknowledgement. 0 says nothing: ask vb_req_next(). skip: they are sent.
+ * How many packets from pos on are such as need no thought: in the midst of a SEND or WRITE, free
+ * to leave, asking for no acknowledgement. 0 says nothing: ask vb_req_next(). skip: they are sent.
  */
 uint32_t vb_req_run(const struct vb_req *req);
 void vb_req_skip(struct vb_req *req, uint32_t packets);

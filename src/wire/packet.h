@@ -92,7 +92,7 @@ const struct vb_op_info *vb_pkt_parse_head(struct vb_pkt *pkt, const uint8_t *he
 
 /*
  * Is it a packet with nothing but a BTH in front of its payload, no flag in it but the request for
- * an acknowledgement, no pad and that P_Key? Then its opcode, QPN and PSN; of other packets nothing.
+ * an acknowledgement, no pad and that P_Key? Then its opcode, QPN and PSN; of others nothing.
  */
 struct vb_bare {
 	uint8_t opcode;
@@ -108,7 +108,7 @@ static inline bool vb_pkt_is_bare(struct vb_bare *bare, const uint8_t *frame, si
 	if (bytes < VB_FRAME_BYTES_MIN || bytes > VB_FRAME_BYTES_MAX || bytes % 4)
 		return false;
 	op = &vb_op_infos[frame[0]];
-	/* Octet 1 has SE, MigReq, which says nothing here, pad and version; octet 4 has none of ours. */
+	/* Octet 1 has SE, MigReq (it says nothing here), pad, version; 4 has none of ours. */
 	if (!op->name || op->headers || !op->payload || (frame[1] & 0xbf) ||
 	    vb_be16_get(frame + 2) != pkey || frame[4])
 		return false;
