@@ -73,6 +73,11 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 		result = vb_uc_request(&qp->resp, pkt, info);
 		break;
 	default:
+		/* ibv_create_qp_ex(3): one that sends as another receives nothing. */
+		if (qp->sqpn != qp->ibv.qp.qp_num) {
+			vb_batch_count(batch, VB_STAT_DROP_NO_QP);
+			return;
+		}
 		if (pkt->qkey != qp->attr.qkey) {
 			vb_batch_count(batch, VB_STAT_DROP_QKEY);
 			return;

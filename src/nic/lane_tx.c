@@ -282,7 +282,8 @@ static struct vb_lane *datagram_lane(struct vb_qp *qp)
 	if (req->transport != VB_UD || req->pos.next == req->tail)
 		return NULL;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
-	if (!wqe->ud.path.local || wqe->fault)
+	/* A ring takes no other number than the sender's for its source. */
+	if (!wqe->ud.path.local || wqe->fault || qp->sqpn != qp->ibv.qp.qp_num)
 		return NULL;
 	peer = vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, wqe->ud.dqpn);
 	return peer ? &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES] : NULL;

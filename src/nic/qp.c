@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "nic/acks.h"
@@ -21,12 +22,34 @@ static uint32_t power_of_two(uint32_t n)
 	return size;
 }
 
+/*
+ * What ibv_create_qp_ex(3) may ask for beside, and of which types. Flags that are not here are about
+ * Ethernet frames.
+ */
+static const struct type_row {
+	enum ibv_qp_type type;
+	uint32_t create_flags;
+} type_rows[] = {
+	{ IBV_QPT_RC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING },
+	{ IBV_QPT_UC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING },
+	{ IBV_QPT_UD, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING |
+			      IBV_QP_CREATE_SOURCE_QPN },
+};
+
+static const struct type_row *row_of(enum ibv_qp_type type)
+{
+	for (size_t i = 0; i < VB_ARRAY_LEN(type_rows); i++) {
+		if (type_rows[i].type == type)
+			return &type_rows[i];
+	}
+	return NULL;
+}
+
 static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
-	    attr->qp_type != IBV_QPT_UD)
+	if (!row_of(attr->qp_type))
 		return EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->ibv.context ||
 	    attr->recv_cq->context != pd->ibv.context)
@@ -99,7 +122,13 @@ static void count_users(const struct vb_qp *qp, uint32_t by)
 		atomic_fetch_add(&((struct vb_srq *)ibv->srq)->users, by);
 }
 
-int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **out)
+/* What a QP may be created with beside what any has. */
+struct extra {
+	uint32_t create_flags, source_qpn;
+};
+
+static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct extra *extra,
+		  struct vb_qp **out)
 {
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
 	struct vb_qp *qp;
@@ -125,10 +154,77 @@ int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp *
 		return err;
 	}
 	qp->ibv.qp.handle = qp->ibv.qp.qp_num;
+	qp->create_flags = extra->create_flags;
+	qp->sqpn = extra->create_flags & IBV_QP_CREATE_SOURCE_QPN ? extra->source_qpn
+								  : qp->ibv.qp.qp_num;
 	count_users(qp, 1);
 	attr->cap = qp->cap;
 	*out = qp;
 	return 0;
+}
+
+int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **out)
+{
+	static const struct extra none;
+
+	return create(pd, attr, &none, out);
+}
+
+static int check_ex(const struct ibv_qp_init_attr_ex *attr)
+{
+	static const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+				      IBV_QP_INIT_ATTR_CREATE_FLAGS |
+				      IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
+				      IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH |
+				      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	static const uint32_t of_raw_packet = IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
+					      IBV_QP_INIT_ATTR_IND_TABLE |
+					      IBV_QP_INIT_ATTR_RX_HASH;
+
+	if ((attr->comp_mask & ~known) || !row_of(attr->qp_type) ||
+	    (attr->comp_mask & of_raw_packet))
+		return EOPNOTSUPP;
+	/* An XRC domain takes the place of a PD, and goes with a receiving end of XRC only. */
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
+	    (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD))
+		return EINVAL;
+	return 0;
+}
+
+static int extra_of(const struct ibv_qp_init_attr_ex *attr, struct extra *extra)
+{
+	struct vb_nic *nic = vb_nic_of(attr->pd->context);
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
+		return 0;
+	extra->create_flags = attr->create_flags;
+	if (extra->create_flags & ~row_of(attr->qp_type)->create_flags)
+		return EINVAL;
+	if (!(extra->create_flags & IBV_QP_CREATE_SOURCE_QPN))
+		return 0;
+	extra->source_qpn = attr->source_qpn;
+	if (extra->source_qpn >> 24)
+		return EINVAL;
+	/* In shared memory the number says who sends, and is checked. */
+	return nic->host.no_wire ? EOPNOTSUPP : 0;
+}
+
+int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
+{
+	struct ibv_qp_init_attr plain;
+	struct extra extra = { 0 };
+	int err = check_ex(attr);
+
+	if (!err)
+		err = extra_of(attr, &extra);
+	if (err)
+		return err;
+	/* The extended attributes begin with the plain ones (verbs.h relies on it as well). */
+	memcpy(&plain, attr, sizeof(plain));
+	err = create((struct vb_pd *)attr->pd, &plain, &extra, out);
+	if (!err)
+		attr->cap = plain.cap;
+	return err;
 }
 
 int vb_qp_destroy(struct vb_qp *qp)

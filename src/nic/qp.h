@@ -65,6 +65,9 @@ struct vb_qp {
 
 	uint32_t events_delivered;
 	void *abi; /* belongs to abi */
+
+	uint32_t sqpn;	       /* UD: the source QPN of what it sends */
+	uint32_t create_flags; /* enum ibv_qp_create_flags */
 };
 
 /*
@@ -72,6 +75,14 @@ struct vb_qp {
  * device's limits, no CQ, an SRQ with UC (ibv_create_qp(3)), objects of another context.
  */
 int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp);
+
+/*
+ * ibv_create_qp_ex(3), but for the operations of the builder; attr->pd is the PD. Beside the above,
+ * EINVAL: no PD, an XRC domain, a flag that the type does not have, a source QPN of more than 24
+ * bits. EOPNOTSUPP: what is unknown, or goes with types that we do not have; a source QPN without a
+ * wire.
+ */
+int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 
 /* ibv_modify_qp(3). EINVAL: transition, mask or value wrong; nothing has changed then. */
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);

@@ -386,7 +386,7 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	if (headers & VB_H_DETH) {
 		pkt->dqpn = wqe->ud.dqpn;
 		pkt->qkey = wqe->ud.qkey;
-		pkt->sqpn = qp->ibv.qp.qp_num;
+		pkt->sqpn = qp->sqpn;
 	}
 }
 

@@ -194,7 +194,8 @@ static void it_receives_from_the_srq_it_was_given(void **state)
 	vt_pair_close(&p);
 }
 
-/* create: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD" */
+/* create: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET" */
+/* create: "returns a pointer to the created QP" */
 static void it_has_the_type_it_was_asked_for(void **state)
 {
 	struct ibv_qp_init_attr told;
@@ -398,6 +399,7 @@ static void as_much_inline_as_granted_can_be_posted(void **state)
 	}
 }
 
+/* create: "QP capabilities" */
 /* create: "will update the qp_init_attr->cap struct with the actual QP values" */
 /* create: "the values will be greater than or equal to the values requested" */
 static void caps_come_back_as_they_are(void **state)

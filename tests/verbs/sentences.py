@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """SENTENCES.md and the tests agree: every sentence has its test, and every citation is listed.
 
-A citation is a comment 'create: "WORDS"' or 'destroy: "WORDS"' before a test function; the table's
-rows are | page | words | test |.
+A citation is a comment 'PAGE: "WORDS"' before a test function, where PAGE is one of those below; the
+table's rows are | page | words | test |.
 """
 import os
 import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CITATION = re.compile(r'(create|destroy): "([^"]+)"')
-ROW = re.compile(r'^\| (create|destroy) \| (.+) \| `(\w+)` \|$')
+PAGES = "(create_ex|create|destroy|attach)"
+PROGRAMS = ["create_qp_test.c", "create_qp_ex_test.c", "destroy_qp_test.c"]
+CITATION = re.compile(PAGES + r': "([^"]+)"')
+ROW = re.compile(r"^\| " + PAGES + r" \| (.+) \| `(\w+)` \|$")
 
 
 def cited(name):
@@ -37,7 +39,7 @@ def listed():
 
 
 def main():
-    tests = cited("create_qp_test.c") | cited("destroy_qp_test.c")
+    tests = set().union(*map(cited, PROGRAMS))
     table = listed()
     if sys.argv[1:] == ["--rows"]:
         for page, words, test in sorted(tests):

@@ -1,86 +1,61 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/qp.h"
 
-#include <string.h>
-
 #include "abi/verbs/abi.h"
 
-static int create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp)
+static struct ibv_qp *created(int rc, struct vb_qp *qp)
 {
-	int rc;
-
-	if (vb_abi_is_gone(pd->context))
-		return EIO;
-	rc = vb_qp_create((struct vb_pd *)pd, attr, qp);
-	if (rc != 0)
-		return rc;
-	pthread_mutex_init(&(*qp)->ibv.qp.mutex, NULL);
-	pthread_cond_init(&(*qp)->ibv.qp.cond, NULL);
-	return 0;
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	pthread_mutex_init(&qp->ibv.qp.mutex, NULL);
+	pthread_cond_init(&qp->ibv.qp.cond, NULL);
+	return &qp->ibv.qp;
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct vb_qp *qp;
-	int rc = create(pd, attr, &qp);
+	struct vb_qp *qp = NULL;
+	int rc = EINVAL; /* what ibv_create_qp_ex() comes to if it has nothing but a PD, and has none */
 
-	if (rc != 0) {
-		errno = rc;
-		return NULL;
-	}
-	return &qp->ibv.qp;
+	if (pd)
+		rc = vb_abi_is_gone(pd->context) ? EIO : vb_qp_create((struct vb_pd *)pd, attr, &qp);
+	return created(rc, qp);
 }
 
-static int check_ex(const struct ibv_qp_init_attr_ex *attr)
+static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+		     struct vb_qp **qp)
 {
-	static const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-				      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	bool builds = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const struct ibv_qp_cap wanted = attr->cap;
+	int rc = 0;
 
-	if (attr->comp_mask & ~known)
-		return EOPNOTSUPP;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd)
+	if (vb_abi_is_gone(context))
+		return EIO;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && attr->pd->context != context)
 		return EINVAL;
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
-		return EOPNOTSUPP;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		return vb_wr_check(attr->qp_type, attr->send_ops_flags);
-	return 0;
-}
-
-static int create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp)
-{
-	struct ibv_qp_init_attr plain;
-	int rc;
-
-	rc = check_ex(attr);
-	if (rc != 0)
+	if (builds)
+		rc = vb_wr_check(attr->qp_type, attr->send_ops_flags);
+	if (rc == 0)
+		rc = vb_qp_create_ex(attr, qp);
+	if (rc != 0 || !builds)
 		return rc;
-	/* The extended attributes begin with the plain ones (verbs.h relies on it as well). */
-	memcpy(&plain, attr, sizeof(plain));
-	rc = create(attr->pd, &plain, qp);
-	if (rc != 0)
-		return rc;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
-		rc = vb_wr_attach(&(*qp)->ibv.qp, &plain.cap, attr->send_ops_flags);
-		if (rc != 0) {
-			ibv_destroy_qp(&(*qp)->ibv.qp);
-			return rc;
-		}
+	rc = vb_wr_attach(&(*qp)->ibv.qp, &attr->cap, attr->send_ops_flags);
+	if (rc != 0) {
+		attr->cap = wanted;
+		vb_qp_destroy(*qp);
+		vb_qp_free(*qp);
 	}
-	attr->cap = plain.cap;
-	return 0;
+	return rc;
 }
 
 struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	struct vb_qp *qp;
-	int rc = create_ex(attr, &qp);
+	struct vb_qp *qp = NULL;
+	int rc = create_ex(context, attr, &qp);
 
-	if (rc != 0) {
-		errno = rc;
-		return NULL;
-	}
-	return &qp->ibv.qp;
+	return created(rc, qp);
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
@@ -103,9 +78,15 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr)
 {
+	int rc;
+
 	if (vb_abi_is_gone(qp->context))
 		return EIO;
-	return vb_qp_query((struct vb_qp *)qp, attr, init_attr);
+	rc = vb_qp_query((struct vb_qp *)qp, attr, init_attr);
+	/* A send that failed has changed it without a word to the application. */
+	if (rc == 0 && (attr_mask & IBV_QP_STATE))
+		qp->state = attr->qp_state;
+	return rc;
 }
 
 /* A retransmission may write the same octets again, so nothing can be promised. */

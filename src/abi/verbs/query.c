@@ -50,7 +50,8 @@ int vb_abi_query_device_ex(struct ibv_context *context,
 		return EINVAL;
 	/* All that stays zero is what a device says that does not have it. */
 	vb_nic_query_device(vb_abi_nic(context), &full.orig_attr);
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags |
+				   IBV_DEVICE_PCI_WRITE_END_PADDING; /* no PCI to pad on */
 	full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
 	copy_out(attr, attr_bytes, &full, sizeof(full));
 	return 0;

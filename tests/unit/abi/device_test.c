@@ -94,7 +94,8 @@ static void device_ex_begins_with_the_device(void **state)
 	assert_memory_equal(&ex.orig_attr, &plain, sizeof(plain));
 	assert_int_equal(ex.comp_mask, 0);
 	assert_int_equal(ex.phys_port_cnt_ex, 1);
-	assert_int_equal(ex.device_cap_flags_ex, plain.device_cap_flags);
+	assert_int_equal(ex.device_cap_flags_ex,
+			 plain.device_cap_flags | IBV_DEVICE_PCI_WRITE_END_PADDING);
 	assert_int_equal(ex.odp_caps.general_caps, 0);
 	assert_int_equal(ex.completion_timestamp_mask, 0);
 	assert_int_equal(ex.raw_packet_caps, 0);

@@ -1,0 +1,742 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib.h"
+
+/*
+ * ibv_create_qp_ex(3), sentence by sentence: the words above a test are the manual's, and
+ * SENTENCES.md lists them. What belongs to RAW_PACKET, RSS and TSO, to XRC or to mlx5dv comes with
+ * those; until then the test is that it is refused.
+ */
+
+static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+enum { TYPES = 3, ALL_TYPES = 7, RAW_BITS = 3, PAD_BYTES = 64 };
+
+static const enum ibv_qp_type not_here[] = { IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
+					     IBV_QPT_XRC_RECV, IBV_QPT_DRIVER };
+
+static struct ibv_qp_init_attr_ex init_of(struct ibv_cq *cq, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr_ex init;
+
+	memset(&init, 0, sizeof(init)); /* the gaps as well: it is compared octet by octet */
+	init.send_cq = init.recv_cq = cq;
+	init.cap = (struct ibv_qp_cap){ 4, 4, 1, 1, 0 };
+	init.qp_type = type;
+	init.comp_mask = IBV_QP_INIT_ATTR_PD;
+	init.pd = vt.pd;
+	return init;
+}
+
+static struct ibv_qp *made(struct ibv_qp_init_attr_ex *init)
+{
+	struct ibv_qp *qp = ibv_create_qp_ex(vt.ctx, init);
+
+	if (!qp)
+		fail_msg("mask %x: %s", init->comp_mask, strerror(errno));
+	return qp;
+}
+
+static void expect_refused(struct ibv_qp_init_attr_ex *init, int err)
+{
+	struct ibv_qp_init_attr_ex before;
+
+	memcpy(&before, init, sizeof(before));
+	errno = 0;
+	assert_null(ibv_create_qp_ex(vt.ctx, init));
+	assert_int_equal(errno, err);
+	assert_memory_equal(init, &before, sizeof(before));
+}
+
+static void expect_flag_refused(struct ibv_cq *cq, enum ibv_qp_type type, uint32_t flag, int err)
+{
+	struct ibv_qp_init_attr_ex init = init_of(cq, type);
+
+	init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	init.create_flags = flag;
+	expect_refused(&init, err);
+}
+
+/* create_ex: "creates a queue pair (QP) associated with the protection domain pd" */
+/* create_ex: "PD to be associated with the QP" */
+static void it_belongs_to_the_pd_of_its_attributes(void **state)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	for (int i = 0; i < 2 * TYPES; i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, types[i / 2]);
+		struct ibv_pd *pd = ibv_alloc_pd(vt.ctx);
+		struct ibv_qp *qp;
+
+		/* With a PD alone <infiniband/verbs.h> calls ibv_create_qp(). */
+		init.comp_mask |= i & 1 ? IBV_QP_INIT_ATTR_CREATE_FLAGS : 0;
+		init.pd = pd;
+		qp = made(&init);
+		assert_ptr_equal(qp->pd, pd);
+		assert_ptr_equal(qp->context, vt.ctx);
+		assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+		assert_int_equal(ibv_dealloc_pd(pd), 0);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void without_a_pd_it_is_refused(void **state)
+{
+	static const uint32_t masks[] = {
+		0, IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+	};
+	struct ibv_context *other = ibv_open_device(vt.ctx->device);
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_pd *far_pd;
+
+	assert_non_null(other);
+	far_pd = ibv_alloc_pd(other);
+	assert_non_null(far_pd);
+	for (unsigned i = 0; i < TYPES * sizeof(masks) / sizeof(masks[0]); i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
+
+		/* The field is there, but no bit says so. */
+		init.comp_mask = masks[i / TYPES];
+		expect_refused(&init, EINVAL);
+		/* The bit is there, but no PD. */
+		init.comp_mask |= IBV_QP_INIT_ATTR_PD;
+		init.pd = NULL;
+		expect_refused(&init, EINVAL);
+		if (init.comp_mask == IBV_QP_INIT_ATTR_PD)
+			continue; /* ibv_create_qp() does not see the context */
+		init.pd = far_pd;
+		expect_refused(&init, EINVAL);
+	}
+	assert_int_equal(ibv_dealloc_pd(far_pd), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* create_ex: "Identifies valid fields" */
+static void fields_without_their_bit_are_not_looked_at(void **state)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	for (int i = 0; i < 2 * TYPES; i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, types[i / 2]);
+		struct ibv_qp *qp;
+
+		init.comp_mask |= i & 1 ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0;
+		init.xrcd = (struct ibv_xrcd *)8;
+		init.create_flags = 0xffffffffu;
+		init.max_tso_header = 64;
+		init.rwq_ind_tbl = (struct ibv_rwq_ind_table *)8;
+		memset(&init.rx_hash_conf, 0xff, sizeof(init.rx_hash_conf));
+		init.source_qpn = 0xffffffff;
+		init.send_ops_flags = i & 1 ? IBV_QP_EX_WITH_SEND : UINT64_MAX;
+		qp = made(&init);
+		assert_int_equal(ibv_qp_to_qp_ex(qp) != NULL, i & 1);
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void bits_that_nobody_knows_are_refused(void **state)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	for (int bit = ALL_TYPES; bit < 32; bit++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, types[bit % TYPES]);
+
+		init.comp_mask |= 1u << bit;
+		expect_refused(&init, EOPNOTSUPP);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* create_ex: "Associated context of the QP" */
+static void it_carries_the_context_it_was_given(void **state)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_qp_init_attr_ex init = init_of(cq, IBV_QPT_UD);
+	struct ibv_qp_init_attr told;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *qp;
+	int mine;
+
+	init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	init.qp_context = &mine;
+	qp = made(&init);
+	assert_ptr_equal(qp->qp_context, &mine);
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &told), 0);
+	assert_ptr_equal(told.qp_context, &mine);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* An end whose QP was created with these attributes, in RTS, its own peer. */
+static void end_open(struct vt_end *end, struct vt_options *opt, struct ibv_qp_init_attr_ex *init)
+{
+	vt_end_open(end, opt, opt->srq);
+	assert_int_equal(ibv_destroy_qp(end->qp), 0);
+	if (!init->send_cq)
+		init->send_cq = init->recv_cq = end->cq;
+	init->srq = end->srq;
+	end->qp = made(init);
+	vt_climb(end->qp, opt, IBV_QPS_RTS, end->qp->qp_num);
+}
+
+static void send_to_oneself(struct vt_end *end, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
+{
+	vt_recv(end, 7);
+	vt_send(end, end, 8);
+	vt_expect(recv_cq, 7, IBV_WC_SUCCESS);
+	vt_expect(send_cq, 8, IBV_WC_SUCCESS);
+	vt_expect_none(send_cq);
+	vt_expect_none(recv_cq);
+}
+
+/* create_ex: "CQ to be associated with the Send Queue (SQ)" */
+/* create_ex: "CQ to be associated with the Receive Queue (RQ)" */
+static void each_queue_completes_on_its_cq(void **state)
+{
+	for (int i = 0; i < TYPES; i++) {
+		struct vt_options opt = { .type = types[i] };
+		struct ibv_cq *send_cq = vt_cq(8, NULL), *recv_cq = vt_cq(8, NULL);
+		struct ibv_qp_init_attr_ex init = init_of(send_cq, types[i]);
+		struct vt_end end;
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		init.recv_cq = recv_cq;
+		end_open(&end, &opt, &init);
+		send_to_oneself(&end, send_cq, recv_cq);
+		vt_end_close(&end);
+		assert_int_equal(ibv_destroy_cq(send_cq), 0);
+		assert_int_equal(ibv_destroy_cq(recv_cq), 0);
+	}
+}
+
+/* create_ex: "SRQ handle if QP is to be associated with an SRQ, otherwise NULL" */
+static void it_receives_from_the_srq_it_was_given(void **state)
+{
+	for (int i = 0; i < TYPES; i += 2) {
+		struct vt_options opt = { .type = types[i], .srq = true };
+		struct ibv_cq *send_cq = vt_cq(8, NULL), *recv_cq = vt_cq(8, NULL);
+		struct ibv_qp_init_attr_ex init = init_of(send_cq, types[i]);
+		struct vt_end end;
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		init.recv_cq = recv_cq;
+		end_open(&end, &opt, &init);
+		assert_ptr_equal(end.qp->srq, end.srq);
+		send_to_oneself(&end, send_cq, recv_cq);
+		vt_end_close(&end);
+		assert_int_equal(ibv_destroy_cq(send_cq), 0);
+		assert_int_equal(ibv_destroy_cq(recv_cq), 0);
+	}
+}
+
+/* create_ex: "If set, each Work Request (WR) submitted to the SQ generates a completion entry" */
+static void sq_sig_all_makes_every_send_complete(void **state)
+{
+	for (int all = 0; all < 2; all++) {
+		struct vt_options opt = { .type = IBV_QPT_RC };
+		struct ibv_qp_init_attr_ex init = init_of(NULL, IBV_QPT_RC);
+		struct vt_end end;
+		struct vt_wr w;
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		init.sq_sig_all = all;
+		end_open(&end, &opt, &init);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &end, &end, 8);
+		w.wr.wr_id = 21;
+		w.wr.send_flags = 0;
+		vt_post(&end, &w);
+		w.wr.wr_id = 22;
+		w.wr.send_flags = IBV_SEND_SIGNALED;
+		vt_post(&end, &w);
+		if (all)
+			vt_expect(end.cq, 21, IBV_WC_SUCCESS);
+		vt_expect(end.cq, 22, IBV_WC_SUCCESS);
+		vt_expect_none(end.cq);
+		vt_end_close(&end);
+	}
+}
+
+/* --- types --- */
+
+/*
+ * create_ex: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET or
+ * IBV_QPT_DRIVER"
+ */
+/* create_ex: "returns a pointer to the created QP, or NULL if the request fails." */
+/* create_ex: "IBV_QPT_DRIVER does not represent a specific service and is used for vendor" */
+static void it_has_the_type_it_was_asked_for(void **state)
+{
+	static const enum ibv_qp_type none[] = { 0, 77, -1 };
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_qp_init_attr_ex init;
+
+	for (int i = 0; i < TYPES; i++) {
+		struct ibv_qp *qp;
+
+		init = init_of(cq, types[i]);
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		qp = made(&init);
+		assert_int_equal(qp->qp_type, types[i]);
+		assert_int_equal(qp->state, IBV_QPS_RESET);
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		init = init_of(cq, not_here[i]);
+		expect_refused(&init, EOPNOTSUPP);
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		expect_refused(&init, EOPNOTSUPP);
+	}
+	for (int i = 0; i < 3; i++) {
+		init = init_of(cq, none[i]);
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		expect_refused(&init, EOPNOTSUPP);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* create_ex: "XRC domain to be associated with the target QP" */
+static void an_xrc_domain_goes_with_no_other_type(void **state)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_qp_init_attr_ex init;
+
+	for (int i = 0; i < 2 * TYPES; i++) {
+		init = init_of(cq, types[i / 2]);
+		init.comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+		init.xrcd = i & 1 ? (struct ibv_xrcd *)8 : NULL;
+		expect_refused(&init, EINVAL);
+		init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+		expect_refused(&init, EINVAL);
+	}
+	/* A later issue's: where it does belong, with no PD beside it. */
+	init = init_of(cq, IBV_QPT_XRC_RECV);
+	init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+	init.xrcd = (struct ibv_xrcd *)8;
+	expect_refused(&init, EOPNOTSUPP);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* create_ex: "Maximum TSO header size" */
+/* create_ex: "Indirection table to be associated with the QP" */
+/* create_ex: "RX hash configuration to be used" */
+/* create_ex: "RX hash function, use enum ibv_rx_hash_function_flags" */
+/* create_ex: "RX hash key length" */
+/* create_ex: "RX hash key data" */
+/* create_ex: "RX fields that should participate in the hashing, use enum ibv_rx_hash_fields" */
+/* create_ex: "When using tunneling protocol, e.g. VXLAN, then we have an inner" */
+/*
+ * create_ex: "For applying RSS on the inner packet, then the following field should be set with one
+ * of the L3/L4 fields."
+ */
+static void what_raw_packets_have_is_refused(void **state)
+{
+	static const uint32_t bits[RAW_BITS] = { IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
+						 IBV_QP_INIT_ATTR_IND_TABLE,
+						 IBV_QP_INIT_ATTR_RX_HASH };
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	uint8_t key[40] = { 1 };
+
+	for (int i = 0; i < RAW_BITS * (TYPES + 1); i++) {
+		enum ibv_qp_type type = i % 4 < TYPES ? types[i % 4] : IBV_QPT_RAW_PACKET;
+		struct ibv_qp_init_attr_ex init = init_of(cq, type);
+
+		/* Without a value, and with one. */
+		init.comp_mask |= bits[i / 4];
+		expect_refused(&init, EOPNOTSUPP);
+		init.max_tso_header = 64;
+		init.rwq_ind_tbl = (struct ibv_rwq_ind_table *)8;
+		init.rx_hash_conf = (struct ibv_rx_hash_conf){
+			.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+			.rx_hash_key_len = sizeof(key),
+			.rx_hash_key = key,
+			.rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_INNER,
+		};
+		expect_refused(&init, EOPNOTSUPP);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* --- flags --- */
+
+/* create_ex: "Creation flags for this QP" */
+static void flags_are_those_of_the_type(void **state)
+{
+	static const uint32_t common = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
+				       IBV_QP_CREATE_PCI_WRITE_END_PADDING;
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	for (int i = 0; i < TYPES * 32; i++) {
+		uint32_t flag = 1u << i / TYPES;
+		enum ibv_qp_type type = types[i % TYPES];
+		struct ibv_qp_init_attr_ex init = init_of(cq, type);
+
+		if (!(flag & common) &&
+		    (type != IBV_QPT_UD || flag != IBV_QP_CREATE_SOURCE_QPN)) {
+			expect_flag_refused(cq, type, flag, EINVAL);
+			expect_flag_refused(cq, type, flag | common, EINVAL);
+			continue;
+		}
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		init.create_flags = flag;
+		assert_int_equal(ibv_destroy_qp(made(&init)), 0);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* create_ex: "FCS field will be scattered to host memory" */
+/* create_ex: "CVLAN field will be stripped from incoming packets" */
+static void what_frames_of_ethernet_have_is_refused(void **state)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	for (int i = 0; i < TYPES; i++) {
+		expect_flag_refused(cq, types[i], IBV_QP_CREATE_SCATTER_FCS, EINVAL);
+		expect_flag_refused(cq, types[i], IBV_QP_CREATE_CVLAN_STRIPPING, EINVAL);
+	}
+	/* A later issue's: where they do belong. */
+	expect_flag_refused(cq, IBV_QPT_RAW_PACKET, IBV_QP_CREATE_SCATTER_FCS, EOPNOTSUPP);
+	expect_flag_refused(cq, IBV_QPT_RAW_PACKET, IBV_QP_CREATE_CVLAN_STRIPPING, EOPNOTSUPP);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* create_ex: "Incoming packets will be padded to cacheline size" */
+static void padding_is_harmless(void **state)
+{
+	struct ibv_device_attr_ex device;
+
+	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
+	assert_true(device.device_cap_flags_ex & IBV_DEVICE_PCI_WRITE_END_PADDING);
+	for (int i = 0; i < TYPES; i++) {
+		struct vt_options opt = { .type = types[i] };
+		struct ibv_qp_init_attr_ex init = init_of(NULL, types[i]);
+		uint32_t head = types[i] == IBV_QPT_UD ? 40 : 0;
+		struct vt_end end;
+		struct ibv_wc wc;
+		struct vt_wr w;
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		init.create_flags = IBV_QP_CREATE_PCI_WRITE_END_PADDING;
+		end_open(&end, &opt, &init);
+		memset(end.buf, 0x55, 4096);
+		vt_fill(end.buf, 13, 1);
+		assert_int_equal(vt_recv_at(&end, 2, 1024, 1024), 0);
+		vt_wr(&w, IBV_WR_SEND, &end, &end, 13);
+		vt_post(&end, &w);
+		for (int n = 0; n < 2; n++) {
+			assert_true(vt_poll_ms(end.cq, &wc, VT_WAIT_MS));
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		}
+		/* No octet behind the message is touched. */
+		assert_true(vt_is_filled(end.buf + 1024 + head, 13, 1));
+		assert_true(vt_is_octet(end.buf + 1024 + head + 13, PAD_BYTES, 0x55));
+		vt_end_close(&end);
+	}
+}
+
+/* create_ex: "The created QP will use the source_qpn as its wire QP number" */
+/*
+ * create_ex: "Source QP number, creation flag IBV_QP_CREATE_SOURCE_QPN should be set, few NOTEs
+ * below"
+ */
+static void datagrams_come_from_the_number_it_was_given(void **state)
+{
+	static const uint32_t numbers[] = { 0xabcdef, 1, 0xffffff, 0 };
+	struct vt_options opt = { .type = IBV_QPT_UD };
+	struct vt_pair p;
+
+	vt_pair_open(&p, &opt);
+	for (int i = 0; i < 4; i++) {
+		struct ibv_qp_init_attr_ex init = init_of(NULL, IBV_QPT_UD);
+		struct vt_end from;
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		/* Without the flag the field means nothing. */
+		init.create_flags = i ? IBV_QP_CREATE_SOURCE_QPN : 0;
+		init.source_qpn = numbers[i];
+		end_open(&from, &opt, &init);
+		vt_recv(&p.b, 1);
+		vt_send(&from, &p.b, 2);
+		assert_int_equal(vt_expect(p.b.cq, 1, IBV_WC_SUCCESS).src_qp,
+				 i ? numbers[i] : from.qp->qp_num);
+		/* For its own side it keeps the number that it has. */
+		assert_int_equal(vt_expect(from.cq, 2, IBV_WC_SUCCESS).qp_num, from.qp->qp_num);
+		assert_int_not_equal(from.qp->qp_num, numbers[i]);
+		vt_end_close(&from);
+	}
+	vt_pair_close(&p);
+}
+
+/* create_ex: "The attribute source_qpn is supported only on UD QP" */
+/* create_ex: "without flow steering RX should not be possible." */
+static void one_that_sends_as_another_receives_nothing(void **state)
+{
+	struct vt_options opt = { .type = IBV_QPT_UD };
+	struct ibv_qp_init_attr_ex init;
+	struct vt_end end;
+
+	for (int i = 0; i < 2; i++) {
+		init = init_of(NULL, types[i]);
+		init.send_cq = init.recv_cq = vt_cq(4, NULL);
+		expect_flag_refused(init.send_cq, types[i], IBV_QP_CREATE_SOURCE_QPN, EINVAL);
+		assert_int_equal(ibv_destroy_cq(init.send_cq), 0);
+	}
+	init = init_of(NULL, IBV_QPT_UD);
+	init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	init.create_flags = IBV_QP_CREATE_SOURCE_QPN;
+	init.source_qpn = 0x123456;
+	end_open(&end, &opt, &init);
+	vt_recv(&end, 1);
+	vt_send(&end, &end, 2);
+	vt_expect(end.cq, 2, IBV_WC_SUCCESS);
+	vt_expect_none(end.cq);
+	/* QP numbers have 24 bits (IBA 9.2). */
+	init.source_qpn = 1u << 24;
+	expect_refused(&init, EINVAL);
+	vt_end_close(&end);
+}
+
+/* --- operations of the builder --- */
+
+/*
+ * create_ex: "Select which QP send ops will be defined in struct ibv_qp_ex. Use enum
+ * ibv_qp_create_send_ops_flags"
+ */
+static void operations_are_those_of_the_type(void **state)
+{
+	static const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+	static const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE |
+				       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+	static const uint64_t fetches = IBV_QP_EX_WITH_RDMA_READ |
+					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+					IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+	static const uint64_t can[TYPES] = { sends | writes | fetches, sends | writes, sends };
+	static const uint64_t cannot[TYPES] = { IBV_QP_EX_WITH_TSO, IBV_QP_EX_WITH_TSO | fetches,
+						IBV_QP_EX_WITH_TSO | fetches | writes };
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	for (int i = 0; i < TYPES * 64; i++) {
+		uint64_t op = 1ull << i / TYPES;
+		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = op;
+		if (can[i % TYPES] & op)
+			assert_int_equal(ibv_destroy_qp(made(&init)), 0);
+		else if ((cannot[i % TYPES] & op) || i / TYPES > 15) /* the headers know no more */
+			expect_refused(&init, EOPNOTSUPP);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/*
+ * create_ex: "Use ibv_qp_to_qp_ex() to get the ibv_qp_ex for accessing the send ops iterator
+ * interface, when QP create attr IBV_QP_INIT_ATTR_SEND_OPS_FLAGS is used."
+ */
+static void the_builder_sends(void **state)
+{
+	struct vt_options opt = { .type = IBV_QPT_RC };
+	struct ibv_qp_init_attr_ex init = init_of(NULL, IBV_QPT_RC);
+	struct ibv_qp_ex *ex;
+	struct vt_end end;
+
+	init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	init.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
+	end_open(&end, &opt, &init);
+	vt_fill(end.buf, 100, 3);
+	ex = ibv_qp_to_qp_ex(end.qp);
+	assert_non_null(ex);
+	ibv_wr_start(ex);
+	ex->wr_id = 5;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(ex, end.mr->rkey, (uintptr_t)end.buf + 4096);
+	ibv_wr_set_sge(ex, end.mr->lkey, (uintptr_t)end.buf, 100);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	vt_expect(end.cq, 5, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(end.buf + 4096, 100, 3));
+	/* One that was not selected is not there. */
+	ibv_wr_start(ex);
+	ibv_wr_rdma_read(ex, end.mr->rkey, (uintptr_t)end.buf);
+	ibv_wr_set_sge(ex, end.mr->lkey, (uintptr_t)end.buf + 4096, 100);
+	assert_int_not_equal(ibv_wr_complete(ex), 0);
+	vt_expect_none(end.cq);
+	vt_end_close(&end);
+}
+
+/* --- sizes --- */
+
+/* create_ex: "QP capabilities" */
+/* create_ex: "Requested max number of outstanding WRs in the SQ" */
+/* create_ex: "Requested max number of outstanding WRs in the RQ" */
+/* create_ex: "Requested max number of scatter/gather (s/g) elements in a WR in the SQ" */
+/* create_ex: "Requested max number of s/g elements in a WR in the RQ" */
+/*
+ * create_ex: "Requested max number of data (bytes) that can be posted inline to the SQ, otherwise 0"
+ */
+/*
+ * create_ex: "will update the qp_init_attr_ex->cap struct with the actual QP values of the QP that
+ * was created; the values will be greater than or equal to the values requested."
+ */
+static void caps_come_back_as_they_are(void **state)
+{
+	static const struct ibv_qp_cap wanted[] = {
+		{ 1, 1, 1, 1, 0 }, { 3, 5, 2, 3, 17 }, { 100, 0, 1, 0, 0 }, { 0, 100, 0, 1, 0 },
+		{ 1000, 999, 16, 30, 236 },
+	};
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	for (unsigned i = 0; i < TYPES * sizeof(wanted) / sizeof(wanted[0]); i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
+		const struct ibv_qp_cap *w = &wanted[i / TYPES];
+		struct ibv_qp_init_attr told;
+		struct ibv_qp_attr attr;
+		struct ibv_qp *qp;
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		init.cap = *w;
+		qp = made(&init);
+		assert_true(init.cap.max_send_wr >= w->max_send_wr);
+		assert_true(init.cap.max_recv_wr >= w->max_recv_wr);
+		assert_true(init.cap.max_send_sge >= w->max_send_sge);
+		assert_true(init.cap.max_recv_sge >= w->max_recv_sge);
+		assert_true(init.cap.max_inline_data >= w->max_inline_data);
+		assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &told), 0);
+		assert_memory_equal(&attr.cap, &init.cap, sizeof(attr.cap));
+		assert_memory_equal(&told.cap, &init.cap, sizeof(attr.cap));
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* As many as were granted can be posted, and one more of them cannot. */
+static void the_queues_hold_what_was_granted(void **state)
+{
+	struct vt_options opt = { .type = IBV_QPT_UD };
+	struct ibv_qp_init_attr_ex init = init_of(NULL, IBV_QPT_UD);
+	struct vt_end end;
+	struct vt_wr w;
+	uint32_t i;
+
+	init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	init.cap = (struct ibv_qp_cap){ 5, 6, 1, 1, 33 };
+	end_open(&end, &opt, &init);
+	for (i = 0; i < init.cap.max_recv_wr; i++)
+		assert_int_equal(vt_recv_at(&end, i, 0, 1024), 0);
+	assert_int_equal(vt_recv_at(&end, 77, 0, 1024), ENOMEM);
+	vt_wr(&w, IBV_WR_SEND, &end, &end, init.cap.max_inline_data);
+	w.wr.send_flags |= IBV_SEND_INLINE;
+	w.wr.wr.ud.remote_qpn = 0x3fff; /* nobody's */
+	for (i = 0; i < init.cap.max_send_wr; i++)
+		vt_post(&end, &w);
+	assert_int_equal(vt_try(&end, &w), ENOMEM);
+	for (i = 0; i < init.cap.max_send_wr; i++)
+		vt_expect(end.cq, 1, IBV_WC_SUCCESS);
+	w.sge.length++;
+	assert_int_equal(vt_try(&end, &w), EINVAL);
+	w.sge.length--;
+	w.wr.num_sge = (int)init.cap.max_send_sge + 1;
+	assert_int_equal(vt_try(&end, &w), EINVAL);
+	vt_end_close(&end);
+}
+
+/* create_ex: "The attributes max_recv_wr and max_recv_sge are ignored by ibv_create_qp_ex()" */
+static void with_an_srq_receive_caps_do_not_matter(void **state)
+{
+	static const uint32_t values[] = { 0, 1, 1u << 20, UINT32_MAX };
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(vt.pd, &srq_init);
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	assert_non_null(srq);
+	for (int i = 0; i < 2 * 4 * 4; i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, i & 1 ? IBV_QPT_RC : IBV_QPT_UD);
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		init.srq = srq;
+		init.cap.max_recv_wr = values[i / 2 % 4];
+		init.cap.max_recv_sge = values[i / 8];
+		assert_int_equal(ibv_destroy_qp(made(&init)), 0);
+	}
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void too_much_is_refused(void **state)
+{
+	static const struct ibv_qp_cap too_much[] = {
+		{ 1u << 20, 1, 1, 1, 0 }, { 1, UINT32_MAX, 1, 1, 0 }, { 1, 1, 1000, 1, 0 },
+		{ 1, 1, 1, UINT32_MAX, 0 }, { 1, 1, 1, 1, 1u << 20 },
+	};
+	struct ibv_cq *cq = vt_cq(4, NULL);
+
+	for (unsigned i = 0; i < 2 * TYPES * sizeof(too_much) / sizeof(too_much[0]); i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, types[i / 2 % TYPES]);
+
+		init.cap = too_much[i / 2 / TYPES];
+		init.comp_mask |= i & 1 ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+					: IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		expect_refused(&init, EINVAL);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* --- the end --- */
+
+/* create_ex: "Check the QP number (qp_num) in the returned QP." */
+/* create_ex: "ibv_destroy_qp() destroys the QP qp." */
+/*
+ * create_ex: "ibv_destroy_qp() returns 0 on success, or the value of errno on failure (which
+ * indicates the failure reason)."
+ */
+static void every_qp_has_a_number_until_it_is_destroyed(void **state)
+{
+	enum { COUNT = 100 };
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_qp *qps[COUNT];
+
+	for (int i = 0; i < COUNT; i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
+
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = IBV_QP_EX_WITH_SEND;
+		qps[i] = made(&init);
+		assert_in_range(qps[i]->qp_num, 2, 0xfffffe); /* 0 and 1 are special */
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(qps[i]->qp_num, qps[k]->qp_num);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		vt_test(it_belongs_to_the_pd_of_its_attributes),
+		vt_test(without_a_pd_it_is_refused),
+		vt_test(fields_without_their_bit_are_not_looked_at),
+		vt_test(bits_that_nobody_knows_are_refused),
+		vt_test(it_carries_the_context_it_was_given),
+		vt_test(each_queue_completes_on_its_cq),
+		vt_test(it_receives_from_the_srq_it_was_given),
+		vt_test(sq_sig_all_makes_every_send_complete),
+		vt_test(it_has_the_type_it_was_asked_for),
+		vt_test(an_xrc_domain_goes_with_no_other_type),
+		vt_test(what_raw_packets_have_is_refused),
+		vt_test(flags_are_those_of_the_type),
+		vt_test(what_frames_of_ethernet_have_is_refused),
+		vt_test(padding_is_harmless),
+		vt_test(datagrams_come_from_the_number_it_was_given),
+		vt_test(one_that_sends_as_another_receives_nothing),
+		vt_test(operations_are_those_of_the_type),
+		vt_test(the_builder_sends),
+		vt_test(caps_come_back_as_they_are),
+		vt_test(the_queues_hold_what_was_granted),
+		vt_test(with_an_srq_receive_caps_do_not_matter),
+		vt_test(too_much_is_refused),
+		vt_test(every_qp_has_a_number_until_it_is_destroyed),
+	};
+
+	return vt_main(tests);
+}
