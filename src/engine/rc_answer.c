@@ -138,13 +138,35 @@ static enum vb_req_outcome fail_head(struct vb_req *req, enum ibv_wc_status stat
 	return VB_REQ_FAILED;
 }
 
+/*
+ * IBA 17.2.8: one that is armed takes the other path, which gets all the retries anew, and of which
+ * nothing is known yet.
+ */
+static enum vb_req_outcome retries_used_up(struct vb_req *req, uint64_t now_ns)
+{
+	if (!req->armed)
+		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
+	req->armed = false;
+	req->retries_left = req->retry_cnt;
+	req->rnr_left = req->rnr_retry;
+	req->backoff = 0;
+	req->gap_known = false;
+	req->srtt_ns = req->rttvar_ns = 0;
+	req->rto_ns = VB_RTO_START_NS;
+	window_shrink(req, 1);
+	vb_req_rewind(req);
+	req->progress_ns = now_ns;
+	req->resend_ns = now_ns + req->rto_ns;
+	return VB_REQ_MIGRATE;
+}
+
 /* A response before this one is missing: ask again, once for each hole. */
 static enum vb_req_outcome send_again(struct vb_req *req, uint64_t now_ns)
 {
 	if (req->gap_known)
 		return VB_REQ_NOTHING;
 	if (!req->retries_left)
-		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
+		return retries_used_up(req, now_ns);
 	req->retries_left--;
 	req->gap_known = true;
 	window_shrink(req, 0);
@@ -331,7 +353,7 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 	 */
 	if (timeout_ns != VB_NEVER_NS &&
 	    now_ns >= req->progress_ns + (req->retry_cnt + 1ull) * timeout_ns)
-		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
+		return retries_used_up(req, now_ns);
 	if (req->backoff < 10)
 		req->backoff++;
 	window_shrink(req, 1);

@@ -28,6 +28,20 @@ static struct vb_resource *resource_at(const struct vb_resp *resp, uint64_t inde
 	return &resp->ring[index % resp->resources_max];
 }
 
+struct vb_resource *vb_resp_ring_replace(struct vb_resp *resp, struct vb_resource *ring,
+					 uint32_t max)
+{
+	struct vb_resource *old = resp->ring;
+	uint64_t kept = vb_min_u64(resp->tail, vb_min_u64(resp->resources_max, max));
+
+	vb_check(vb_resp_ring_fits(resp, max));
+	for (uint64_t i = resp->tail - kept; i != resp->tail; i++)
+		ring[i % max] = *resource_at(resp, i);
+	resp->ring = ring;
+	resp->resources_max = max;
+	return old;
+}
+
 static enum vb_verdict read_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    struct vb_resource *out)
 {

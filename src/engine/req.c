@@ -11,8 +11,6 @@
 #define GATHER_PACKETS 16u
 #define GATHER_NS 20000u
 
-#define RTO_START_NS 10000000u
-
 void vb_req_reset(struct vb_req *req)
 {
 	struct vb_sq sq = req->sq;
@@ -28,7 +26,7 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn)
 	if (req->window > req->window_max || req->reliable)
 		req->window = req->window_max;
 	req->threshold = req->window_max;
-	req->rto_ns = RTO_START_NS;
+	req->rto_ns = VB_RTO_START_NS;
 	req->retries_left = req->retry_cnt;
 	req->rnr_left = req->rnr_retry;
 }

@@ -19,6 +19,9 @@
 
 #define VB_NEVER_NS UINT64_MAX
 
+/* When to send again on suspicion, as long as nothing is known of the path. */
+#define VB_RTO_START_NS 10000000u
+
 /* How far sending has come; copied to be able to take a step back when the link was full. */
 struct vb_req_pos {
 	uint32_t next;	       /* the work request that next_psn belongs to */
@@ -45,6 +48,7 @@ struct vb_req {
 	uint32_t post_psn; /* for the next work request */
 	uint32_t post_ssn;
 	bool sqd;	   /* draining: begin no further work request */
+	bool armed;	   /* there is another path to try when retries are used up (nic) */
 
 	/* A local fault that was met on sending: reported when all before it is done. */
 	enum ibv_wc_status fault;
@@ -77,6 +81,7 @@ struct vb_req {
 enum vb_req_outcome {
 	VB_REQ_NOTHING,
 	VB_REQ_MOVED,  /* there may be more to send now */
+	VB_REQ_MIGRATE, /* as MOVED, by the other path: retries by this one are used up */
 	VB_REQ_STALE,  /* the answer was none to anything: drop it */
 	VB_REQ_FAILED, /* a completion with an error was produced: the QP goes to error */
 };

@@ -86,6 +86,18 @@ struct vb_resp_result {
 /* Everything but the ring's memory starts afresh. */
 void vb_resp_reset(struct vb_resp *resp);
 
+/*
+ * A ring of max places in the place of the one there is, whose memory is the caller's again. What
+ * is kept for duplicates moves along, the newest first; what is still owed must have room.
+ */
+static inline bool vb_resp_ring_fits(const struct vb_resp *resp, uint32_t max)
+{
+	return resp->tail - resp->done <= max;
+}
+
+struct vb_resource *vb_resp_ring_replace(struct vb_resp *resp, struct vb_resource *ring,
+					 uint32_t max);
+
 struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    const struct vb_op_info *info);
 struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *pkt,

@@ -17,12 +17,23 @@ int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
 	ctx->events_tail = &ctx->events;
 	ctx->ibv.context.async_fd = async_fd;
 	vb_lock_init(&ctx->lock);
+	vb_lock_take(&nic->lock);
+	ctx->next = nic->ctxs;
+	nic->ctxs = ctx;
+	vb_lock_drop(&nic->lock);
 	*out = ctx;
 	return 0;
 }
 
 void vb_ctx_destroy(struct vb_ctx *ctx)
 {
+	struct vb_ctx **at = &ctx->nic->ctxs;
+
+	vb_lock_take(&ctx->nic->lock);
+	while (*at != ctx)
+		at = &(*at)->next;
+	*at = ctx->next;
+	vb_lock_drop(&ctx->nic->lock);
 	while (ctx->events) {
 		struct vb_event *next = ctx->events->next;
 
@@ -65,6 +76,38 @@ void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
 	ctx->events_tail = &e->next;
 	vb_lock_drop(&ctx->lock);
 	ctx->nic->host.signal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
+}
+
+/* An unread one of that type goes to the end of the queue. False: there is none. */
+static bool event_renew(struct vb_ctx *ctx, enum ibv_event_type type)
+{
+	struct vb_event **at = &ctx->events, *e;
+
+	vb_lock_take(&ctx->lock);
+	while ((e = *at) && e->event.event_type != type)
+		at = &e->next;
+	if (e && e->next) {
+		*at = e->next;
+		e->next = NULL;
+		*ctx->events_tail = e;
+		ctx->events_tail = &e->next;
+	}
+	vb_lock_drop(&ctx->lock);
+	return e;
+}
+
+void vb_nic_event(struct vb_nic *nic, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .event_type = type };
+
+	if (type != IBV_EVENT_DEVICE_FATAL)
+		event.element.port_num = 1;
+	vb_lock_take(&nic->lock);
+	for (struct vb_ctx *ctx = nic->ctxs; ctx; ctx = ctx->next) {
+		if (!event_renew(ctx, type))
+			vb_ctx_event_push(ctx, &event, NULL);
+	}
+	vb_lock_drop(&nic->lock);
 }
 
 void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered)

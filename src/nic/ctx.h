@@ -16,6 +16,7 @@ struct vb_ctx {
 	struct vb_nic *nic;
 	vb_lock lock;
 	struct vb_event *events, **events_tail;
+	struct vb_ctx *next; /* of the NIC's (its lock) */
 	void *run;		  /* belongs to `run` */
 	struct verbs_context ibv; /* must stay last: `ibv.context` is what the application holds */
 };
@@ -40,6 +41,12 @@ bool vb_ctx_event_pop(struct vb_ctx *ctx, struct ibv_async_event *event);
 /* Queue an event for the application; delivered may be NULL (unaffiliated). */
 void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
 		       uint32_t *delivered);
+
+/*
+ * Tell all contexts of what is nobody's own: the port's, or the device's. Of each type a context
+ * keeps one unread event, the newest: nobody has to read them, and what is true can be asked for.
+ */
+void vb_nic_event(struct vb_nic *nic, enum ibv_event_type type);
 
 /* Forget the unread events of the object that `delivered` belongs to. */
 void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered);

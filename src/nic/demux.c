@@ -2,6 +2,7 @@
 #include "nic/demux.h"
 
 #include "nic/acks.h"
+#include "nic/migrate.h"
 #include "nic/peer.h"
 #include "wire/grh.h"
 
@@ -126,6 +127,8 @@ static void answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt
 	outcome = vb_rc_answer(&qp->req, pkt, info, now_ns);
 	if (outcome == VB_REQ_STALE)
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
+	if (outcome == VB_REQ_MIGRATE)
+		vb_migrate_locked(qp);
 	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) == VB_AETH_RNR)
 		vb_batch_count(batch, VB_STAT_RNR_NAKS_SEEN);
 	if (info->kind == VB_K_ACK && pkt->syndrome == vb_aeth_nak(VB_NAK_PSN))

@@ -47,6 +47,7 @@ struct vb_nic {
 	_Atomic uint32_t rx_buffer_bytes;
 
 	struct vb_gid_entry gids[VB_GIDS_MAX];
+	struct vb_ctx *ctxs;
 
 	_Atomic(struct vb_slot *) slots[VB_SLOTS_PER_NIC_MAX];
 	unsigned slot_count;

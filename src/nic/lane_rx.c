@@ -3,6 +3,7 @@
 /* The way in from a ring. What it brings is from one peer, and is for QPs that know that peer. */
 
 #include "nic/demux.h"
+#include "nic/migrate.h"
 #include "nic/peer.h"
 #include "wire/bytes.h"
 
@@ -68,6 +69,8 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}
+	if (qp->migrates)
+		vb_migration_admit(qp, NULL, &pkt, info);
 	vb_batch_packet(batch, qp, &frame, &pkt, info);
 }
 

@@ -46,7 +46,7 @@ static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 	if (!vb_ring_reserve(&lane->tx, VB_BTH_BYTES + sizeof(aeth), 0))
 		return false;
 	aeth = vb_rc_ack(&qp->resp, &psn);
-	vb_bth_put(out, VB_OP_RC_ACK, false, VB_PKEY_DEFAULT, qp->dqpn, false, psn);
+	vb_bth_put(out, VB_OP_RC_ACK, false, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, false, psn);
 	vb_be32_put(out + VB_BTH_BYTES, aeth);
 	vb_ring_publish(&lane->tx, VB_BTH_BYTES + sizeof(aeth), 0);
 	return true;
@@ -67,7 +67,7 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 		if (vb_rc_owes_ack(resp))
 			return put_ack(qp, lane);
 		before = vb_resp_pos_get(resp);
-		vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
+		vb_qp_pkt_begin(qp, &pkt);
 		payload.count = payload.bytes = 0;
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
@@ -105,7 +105,7 @@ static enum put put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb
 
 	if (!to)
 		return NO_ROOM;
-	vb_bth_put(out, seg->opcode, se, VB_PKEY_DEFAULT, qp->dqpn, ackreq, seg->psn);
+	vb_bth_put(out, seg->opcode, se, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, ackreq, seg->psn);
 	out += VB_BTH_BYTES;
 	if (info->headers & VB_H_RETH) {
 		vb_reth_put(out, wqe->remote.va, wqe->remote.rkey, wqe->bytes);

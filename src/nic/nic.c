@@ -233,13 +233,46 @@ unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
 
 /* --- addresses --- */
 
+static bool port_is_up(const struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
+		if (nic->gids[i].mtu_bytes && !nic->gids[i].no_carrier)
+			return true;
+	}
+	return false;
+}
+
+static bool gids_differ(const struct vb_nic *nic, const struct vb_gid_entry *entries,
+			unsigned count)
+{
+	static const struct vb_gid_entry none;
+
+	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
+		const struct vb_gid_entry *entry = i < count ? &entries[i] : &none;
+
+		if (nic->gids[i].ifindex != entry->ifindex ||
+		    memcmp(nic->gids[i].gid, entry->gid, VB_GID_BYTES) != 0)
+			return true;
+	}
+	return false;
+}
+
 void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, unsigned count)
 {
+	bool was_up, is_up, differ;
+
 	vb_check(count <= VB_GIDS_MAX);
 	vb_lock_take(&nic->lock);
+	was_up = port_is_up(nic);
+	differ = gids_differ(nic, entries, count);
 	memset(nic->gids, 0, sizeof(nic->gids));
 	memcpy(nic->gids, entries, count * sizeof(*entries));
+	is_up = port_is_up(nic);
 	vb_lock_drop(&nic->lock);
+	if (was_up != is_up)
+		vb_nic_event(nic, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	if (differ)
+		vb_nic_event(nic, IBV_EVENT_GID_CHANGE);
 }
 
 int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entry)
@@ -277,7 +310,8 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.hw_ver = 1,
 		.max_qp = VB_QPS_MAX - 2 * VB_SLOTS_PER_NIC_MAX,
 		.max_qp_wr = VB_QP_WR_MAX,
-		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
+		.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CURR_QP_STATE_MOD |
+				    IBV_DEVICE_SYS_IMAGE_GUID |
 				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE,
 		.max_sge = VB_SGE_MAX,
 		.max_sge_rd = VB_SGE_MAX,
@@ -314,15 +348,14 @@ static uint32_t narrowest_bytes(struct vb_nic *nic, bool *up)
 {
 	uint32_t out = UINT32_MAX, loop = UINT32_MAX;
 
-	*up = false;
 	vb_lock_take(&nic->lock);
+	*up = port_is_up(nic);
 	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
 		const struct vb_gid_entry *e = &nic->gids[i];
 		uint32_t *least = e->loopback ? &loop : &out;
 
 		if (!e->mtu_bytes)
 			continue;
-		*up = true;
 		if (e->mtu_bytes < *least)
 			*least = e->mtu_bytes;
 	}

@@ -113,6 +113,7 @@ struct vb_gid_entry {
 	uint32_t ifindex;
 	uint32_t mtu_bytes; /* of the interface */
 	bool loopback;
+	bool no_carrier; /* the interface is up, but nothing leaves it */
 };
 
 /* seed: for keys and first QP numbers; a given seed makes everything repeatable. */
@@ -127,7 +128,11 @@ void vb_nic_farewell(struct vb_nic *nic);
 /* Only with all contexts closed. */
 void vb_nic_destroy(struct vb_nic *nic);
 
-/* Replace the GID table (count at most VB_GIDS_MAX). Indices in use must keep their meaning. */
+/*
+ * Replace the GID table (count at most VB_GIDS_MAX). Indices in use must keep their meaning. The
+ * port is up as long as there is an entry with a carrier. Contexts are told of what has changed:
+ * GID_CHANGE, PORT_ACTIVE, PORT_ERR.
+ */
 void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, unsigned count);
 
 /* A copy of one entry; EINVAL if index >= VB_GIDS_MAX. An empty entry is returned as zeros. */

@@ -171,7 +171,8 @@ static bool may_go_directly(const struct vb_qp *qp, enum ibv_qp_state state,
 			    const struct vb_wqe *wqe)
 {
 	return qp->req.head == qp->req.tail && qp->peer && wqe->kind != VB_K_SEND &&
-	       qp->req.transport == VB_RC && state == IBV_QPS_RTS;
+	       qp->req.transport == VB_RC && state == IBV_QPS_RTS &&
+	       !qp->migrates; /* only packets say where a path stands */
 }
 
 static bool sq_full(const struct vb_qp *qp)

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "nic/acks.h"
+#include "nic/migrate.h"
 #include "nic/peer.h"
 #include "nic/rq.h"
 
@@ -101,6 +102,7 @@ static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_at
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
+	qp->migreq = attr->qp_type != IBV_QPT_UD;
 	ibv->context = pd->ibv.context;
 	ibv->qp_context = attr->qp_context;
 	ibv->pd = &pd->ibv;
@@ -257,6 +259,7 @@ void vb_qp_free(struct vb_qp *qp)
 	vb_rq_fini(&qp->own_rq);
 	free(qp->resp.ring);
 	free(qp->req.sq.ring);
+	free(qp->migration);
 	vb_lock_fini(&qp->lock);
 	free(qp);
 }

@@ -36,6 +36,8 @@ struct vb_qp {
 
 	struct vb_path path; /* RC, UC: the peer */
 	uint32_t dqpn;
+	bool migreq;	/* RC, UC: in the packets that leave (migrate.h) */
+	bool migrates;	/* there is an alternate path */
 	struct vb_peer *peer; /* RC, UC: set if it is reached through shared memory (peer.h) */
 	struct vb_lane *lane_tx, *lane_rx;
 	struct vb_lane *_Atomic lane_waits; /* has no room: we are in its queue (its tx_lock) */
@@ -64,6 +66,7 @@ struct vb_qp {
 	bool touched;
 
 	uint32_t events_delivered;
+	struct vb_migration *migration; /* NULL: no alternate path was ever loaded */
 	void *abi; /* belongs to abi */
 
 	uint32_t sqpn;	       /* UD: the source QPN of what it sends */

@@ -2,6 +2,7 @@
 
 /* What happens to a QP when something has failed, and when its clock rings. */
 
+#include "nic/migrate.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
@@ -150,6 +151,8 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 		outcome = timeout(qp, now_ns);
 	if (outcome != VB_REQ_NOTHING && !waited)
 		vb_stat_add(&qp->nic->stats, VB_STAT_TIMEOUTS, 1);
+	if (outcome == VB_REQ_MIGRATE)
+		vb_migrate_locked(qp);
 	if (outcome == VB_REQ_FAILED)
 		vb_qp_after_locked(qp, outcome);
 	else

@@ -7,6 +7,7 @@
 
 #include "nic/acks.h"
 #include "nic/ah.h"
+#include "nic/migrate.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
@@ -24,7 +25,9 @@ struct plan {
 	enum ibv_qp_state from, to;
 	struct vb_path path, alt_path;
 	struct vb_resource *ring;
+	struct vb_migration *migration; /* if it has none yet */
 	struct vb_peer *peer; /* to be reached through shared memory */
+	bool tells; /* when the queue is drained */
 };
 
 struct bound {
@@ -60,11 +63,13 @@ static int check_values(const struct ibv_qp_attr *a, int mask)
 		return EINVAL;
 	if ((mask & IBV_QP_ACCESS_FLAGS) && (a->qp_access_flags & ~(unsigned)ACCESS_KNOWN))
 		return EINVAL;
-	/* There is no second path to migrate to: only the state that a QP is in anyway. */
-	if ((mask & IBV_QP_PATH_MIG_STATE) && a->path_mig_state != IBV_MIG_MIGRATED)
-		return EOPNOTSUPP;
+	if ((mask & IBV_QP_ALT_PATH) && a->alt_port_num < 1)
+		return EINVAL;
 	return 0;
 }
+
+/* Queues keep their size, and nobody measures the rate at which a QP sends. */
+#define NOT_DONE (IBV_QP_CAP | IBV_QP_RATE_LIMIT)
 
 /* Does a packet of this path MTU get through without being cut up? */
 static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu)
@@ -76,34 +81,72 @@ static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 	return (128u << mtu) + HEADERS_BYTES > frame ? EINVAL : 0;
 }
 
-static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
-		       struct plan *plan)
+static int check_path(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
+		      struct vb_path *path)
 {
-	int err = 0;
+	int err = vb_path_resolve(qp->nic, av, path);
 
-	if (mask & IBV_QP_AV) {
-		enum ibv_mtu mtu = mask & IBV_QP_PATH_MTU ? attr->path_mtu : qp->attr.path_mtu;
-
-		err = vb_path_resolve(qp->nic, &attr->ah_attr, &plan->path);
-		if (!err)
-			err = check_mtu(qp, &plan->path, mtu);
-	}
-	if (!err && (mask & IBV_QP_ALT_PATH))
-		err = vb_path_resolve(qp->nic, &attr->alt_ah_attr, &plan->alt_path);
+	if (!err)
+		err = check_mtu(qp, path, mtu);
+	if (!err && qp->nic->host.no_wire && !path->local)
+		err = ENETUNREACH;
 	return err;
 }
 
-/* Does it go through shared memory? That is decided once, when a QP is connected. */
-static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, struct plan *plan)
+/* IBA 17.2.8: both paths have the same MTU. */
+static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		       struct plan *plan)
+{
+	enum ibv_mtu mtu = mask & IBV_QP_PATH_MTU ? attr->path_mtu : qp->attr.path_mtu;
+	int err = 0;
+
+	if (mask & IBV_QP_AV)
+		err = check_path(qp, &attr->ah_attr, mtu, &plan->path);
+	if (!err && (mask & IBV_QP_ALT_PATH))
+		err = check_path(qp, &attr->alt_ah_attr, mtu, &plan->alt_path);
+	return err;
+}
+
+/*
+ * Does it go through shared memory? That is decided once, when a QP is connected: what is queued
+ * has been cut up for it. So such a QP may get another path in SQD, but not one to another host.
+ */
+static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		      struct plan *plan)
 {
 	struct vb_nic *nic = qp->nic;
 
-	if (plan->from != IBV_QPS_INIT || plan->to != IBV_QPS_RTR ||
-	    qp->ibv.qp.qp_type == IBV_QPT_UD)
+	if (!(mask & IBV_QP_AV))
 		return 0;
+	if (plan->from == IBV_QPS_SQD)
+		return qp->peer && !plan->path.local ? EOPNOTSUPP : 0;
 	if (plan->path.local)
 		plan->peer = vb_peer_reach(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
 	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
+}
+
+static int check_migration(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (!(mask & IBV_QP_PATH_MIG_STATE))
+		return 0;
+	return vb_migration_check(qp->attr.path_mig_state, attr->path_mig_state,
+				  qp->migrates || (mask & IBV_QP_ALT_PATH));
+}
+
+/* Memory for what is new. What is still owed for READs and atomics must keep its place. */
+static int prepare(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
+{
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+	    !vb_resp_ring_fits(&qp->resp, attr->max_dest_rd_atomic))
+		return EBUSY;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		plan->ring = calloc(attr->max_dest_rd_atomic + 1u, sizeof(*plan->ring));
+	if ((mask & IBV_QP_ALT_PATH) && !qp->migration)
+		plan->migration = calloc(1, sizeof(*plan->migration));
+	if (((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && !plan->ring) ||
+	    ((mask & IBV_QP_ALT_PATH) && !qp->migration && !plan->migration))
+		return ENOMEM;
+	return 0;
 }
 
 static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
@@ -114,19 +157,19 @@ static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != plan->from)
 		return EINVAL;
 	plan->to = mask & IBV_QP_STATE ? attr->qp_state : plan->from;
+	plan->tells = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
+	if (mask & NOT_DONE)
+		return EOPNOTSUPP;
 	err = vb_qp_transition_check(qp->ibv.qp.qp_type, plan->from, plan->to, mask);
 	if (!err)
 		err = check_values(attr, mask);
 	if (!err)
 		err = check_paths(qp, attr, mask, plan);
 	if (!err)
-		err = check_peer(qp, attr, plan);
-	if (!err && (mask & IBV_QP_MAX_DEST_RD_ATOMIC)) {
-		plan->ring = calloc(attr->max_dest_rd_atomic + 1u, sizeof(*plan->ring));
-		if (!plan->ring)
-			err = ENOMEM;
-	}
-	return err;
+		err = check_peer(qp, attr, mask, plan);
+	if (!err)
+		err = check_migration(qp, attr, mask);
+	return err ? err : prepare(qp, attr, mask, plan);
 }
 
 /* Attributes that are only kept, to be told again: one row each. */
@@ -245,25 +288,40 @@ static void reset(struct vb_qp *qp)
 		vb_rq_empty(&qp->own_rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
+	vb_migration_end(qp);
 	qp->in_error_event = false;
 	qp->comm_est = false;
 	qp->drain_event = false;
 	qp->link_full = false;
 }
 
-static void replace_ring(struct vb_qp *qp, struct plan *plan)
+static void set_alt_path(struct vb_qp *qp, struct plan *plan)
 {
-	struct vb_resource *old = qp->resp.ring;
+	if (!qp->migration) {
+		qp->migration = plan->migration;
+		plan->migration = NULL;
+	}
+	qp->migrates = true;
+	qp->migration->alt = plan->alt_path;
+	vb_path_sport_set(qp->nic, &qp->migration->alt,
+			  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn);
+}
 
-	qp->resp.ring = plan->ring;
-	qp->resp.done = qp->resp.fresh = qp->resp.tail = 0;
-	plan->ring = old;
+/* The state before: `keep` has put what was asked for in its place. */
+static void set_migration(struct vb_qp *qp, enum ibv_mig_state before)
+{
+	if (qp->attr.path_mig_state == IBV_MIG_REARM && before == IBV_MIG_MIGRATED)
+		vb_migration_rearm(qp);
+	else if (qp->attr.path_mig_state == IBV_MIG_MIGRATED && before == IBV_MIG_ARMED)
+		vb_migrate_locked(qp);
 }
 
 static void enter(struct vb_qp *qp, const struct plan *plan)
 {
 	bool moved = plan->from != plan->to;
 
+	if (moved)
+		qp->drain_event = plan->tells;
 	atomic_store_explicit(&qp->state, plan->to, memory_order_release);
 	qp->ibv.qp.state = plan->to;
 	switch (plan->to) {
@@ -279,7 +337,6 @@ static void enter(struct vb_qp *qp, const struct plan *plan)
 		break;
 	case IBV_QPS_SQD:
 		qp->req.sqd = true;
-		qp->drain_event = moved && qp->attr.en_sqd_async_notify;
 		break;
 	case IBV_QPS_ERR:
 		vb_qp_fail_locked(qp);
@@ -289,36 +346,54 @@ static void enter(struct vb_qp *qp, const struct plan *plan)
 	}
 }
 
+/* Nothing of it can fail. */
+static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
+{
+	enum ibv_mig_state mig_state = qp->attr.path_mig_state;
+
+	if (plan->to == IBV_QPS_RESET || plan->to == IBV_QPS_ERR)
+		vb_ack_flush(qp);
+	if (plan->to == IBV_QPS_RESET)
+		reset(qp);
+	keep(&qp->attr, attr, mask);
+	if (mask & IBV_QP_AV) {
+		qp->path = plan->path;
+		vb_migration_forget_old(qp);
+	}
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		plan->ring = vb_resp_ring_replace(&qp->resp, plan->ring, attr->max_dest_rd_atomic);
+	if (plan->peer)
+		vb_qp_bind_locked(qp, plan->peer, attr->dest_qp_num);
+	configure(qp, mask);
+	if (mask & IBV_QP_ALT_PATH)
+		set_alt_path(qp, plan);
+	if (mask & IBV_QP_PATH_MIG_STATE)
+		set_migration(qp, mig_state);
+	enter(qp, plan);
+}
+
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct plan plan = { .ring = NULL };
 	bool revoked = false;
 	int err;
 
+	/* ibv_modify_qp(3): the mask may be 0, and then there is nothing to do. */
+	if (!mask)
+		return 0;
 	vb_lock_take(&qp->lock);
 	err = check(qp, attr, mask, &plan);
 	if (err)
 		goto out;
 	qp->now_ns = vb_nic_now_ns(qp->nic);
-	if (plan.to == IBV_QPS_RESET || plan.to == IBV_QPS_ERR)
-		vb_ack_flush(qp);
-	if (plan.to == IBV_QPS_RESET)
-		reset(qp);
-	keep(&qp->attr, attr, mask);
-	if (mask & IBV_QP_AV)
-		qp->path = plan.path;
-	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		replace_ring(qp, &plan);
-	if (plan.peer)
-		vb_qp_bind_locked(qp, plan.peer, attr->dest_qp_num);
-	configure(qp, mask);
-	enter(qp, &plan);
+	commit(qp, attr, mask, &plan);
 	revoked = vb_export_qp_locked(qp);
 	if (plan.to == IBV_QPS_RTS || plan.to == IBV_QPS_SQD)
 		vb_qp_transmit_locked(qp);
 out:
 	vb_lock_drop(&qp->lock);
 	free(plan.ring);
+	free(plan.migration);
 	if (revoked)
 		vb_nic_quiesce(qp->nic);
 	return err;

@@ -4,6 +4,7 @@
 
 #include "nic/acks.h"
 #include "nic/demux.h"
+#include "nic/migrate.h"
 #include "nic/pair.h"
 #include "wire/icrc.h"
 
@@ -12,6 +13,14 @@ static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
 	return !qp->peer && memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
 	       memcmp(frame->path.dst, qp->path.src, VB_GID_BYTES) == 0;
+}
+
+static bool is_admitted(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_pkt *pkt,
+			const struct vb_op_info *info)
+{
+	if (!qp->migrates)
+		return is_from_peer(qp, frame);
+	return !qp->peer && vb_migration_admit(qp, &frame->path, pkt, info);
 }
 
 static void release_held(struct vb_batch *batch)
@@ -65,7 +74,7 @@ static bool take_middle(struct vb_batch *batch, const struct vb_frame *frame)
 		return false;
 	info = vb_op_info(bare.opcode);
 	state = vb_qp_state(qp);
-	if (info->pos != VB_P_MIDDLE || info->transport != qp->resp.transport ||
+	if (info->pos != VB_P_MIDDLE || info->transport != qp->resp.transport || qp->migrates ||
 	    (state != IBV_QPS_RTS && state != IBV_QPS_RTR) || !is_from_peer(qp, frame) ||
 	    !vb_icrc_check(&frame->path, frame->data, frame->bytes, frame->id_hint, NULL))
 		return false;
@@ -106,7 +115,7 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 	vb_batch_hold(batch, qp);
 	if (!vb_batch_admit(batch, qp, &pkt, info))
 		return;
-	if (info->transport != VB_UD && !is_from_peer(qp, frame)) {
+	if (info->transport != VB_UD && !is_admitted(qp, frame, &pkt, info)) {
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}

@@ -210,7 +210,7 @@ static void add_ack(struct builder *b)
 	if (!vb_resp_owes_ack_only(&qp->resp) ||
 	    !fits(b, &qp->path, b->burst.slot, ACK_FRAME_BYTES, 0))
 		return;
-	vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
+	vb_qp_pkt_begin(qp, &pkt);
 	vb_rc_response(&qp->resp, &pkt, &data);
 	add(b, &qp->path, &pkt, &none);
 }
@@ -341,7 +341,7 @@ static bool transmit_responses(struct builder *b)
 			return true;
 		before = vb_resp_pos_get(resp);
 		payload.count = payload.bytes = 0;
-		vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
+		vb_qp_pkt_begin(qp, &pkt);
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
 		if (!data || vb_payload_response(qp, &pkt, &payload)) {
@@ -366,7 +366,7 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 {
 	unsigned headers = vb_op_info(seg->opcode)->headers;
 
-	vb_pkt_begin(pkt, qp->dqpn, VB_PKEY_DEFAULT);
+	vb_qp_pkt_begin(qp, pkt);
 	pkt->opcode = seg->opcode;
 	pkt->se = seg->last && (wqe->flags & IBV_SEND_SOLICITED) && vb_wqe_takes_recv(wqe);
 	pkt->ackreq = ackreq;

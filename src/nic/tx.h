@@ -13,6 +13,13 @@ struct vb_payload {
 	uint32_t bytes;
 };
 
+/* A packet to the QP's peer; opcode and PSN are the caller's to set. */
+static inline void vb_qp_pkt_begin(const struct vb_qp *qp, struct vb_pkt *pkt)
+{
+	vb_pkt_begin(pkt, qp->dqpn, VB_PKEY_DEFAULT);
+	pkt->migreq = qp->migreq;
+}
+
 /* Where a stretch of a work request's data lies; false: a key does not allow it. QP locked. */
 bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset, uint32_t bytes,
 		       struct vb_payload *out);

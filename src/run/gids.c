@@ -62,7 +62,10 @@ unsigned vb_gids_collect(struct vb_gid_entry *found, unsigned max, const struct 
 	const struct ifaddrs *ifa;
 
 	for (ifa = list; ifa && count < max; ifa = ifa->ifa_next) {
-		struct vb_gid_entry entry = { .loopback = ifa->ifa_flags & IFF_LOOPBACK };
+		struct vb_gid_entry entry = {
+			.loopback = ifa->ifa_flags & IFF_LOOPBACK,
+			.no_carrier = !(ifa->ifa_flags & IFF_RUNNING),
+		};
 
 		if (!ifa->ifa_addr || !(ifa->ifa_flags & IFF_UP) ||
 		    !gid_from_sockaddr(entry.gid, ifa->ifa_addr))

@@ -49,6 +49,7 @@ enum {
 	FD_BELL,
 	FD_HUPS,
 	FD_TAKEOVER,
+	FD_INTERFACES,
 	FD_PORTS,
 	FDS_MAX = FD_PORTS + VB_PROGRESS_PORT_FDS_MAX,
 };
@@ -266,6 +267,8 @@ static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, 
 	if (fds[FD_TAKEOVER].revents &&
 	    read(dev->progress.takeover_fd, &kicks, sizeof(kicks)) == sizeof(kicks))
 		atomic_store(&dev->progress.takeover_set, false);
+	if (fds[FD_INTERFACES].revents)
+		vb_device_gids_refresh(dev);
 }
 
 unsigned vb_progress_ports_fill(struct vb_device *dev, struct pollfd *fds)
@@ -289,6 +292,7 @@ static unsigned fds_fill(struct vb_device *dev, struct pollfd *fds)
 	fds[FD_BELL] = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
 	fds[FD_HUPS] = (struct pollfd){ .fd = dev->peers.hup_fd, .events = POLLIN };
 	fds[FD_TAKEOVER] = (struct pollfd){ .fd = dev->progress.takeover_fd, .events = POLLIN };
+	fds[FD_INTERFACES] = (struct pollfd){ .fd = dev->gids.watch_fd, .events = POLLIN };
 	return FD_PORTS + vb_progress_ports_fill(dev, fds + FD_PORTS);
 }
 

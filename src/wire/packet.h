@@ -108,7 +108,7 @@ static inline bool vb_pkt_is_bare(struct vb_bare *bare, const uint8_t *frame, si
 	if (bytes < VB_FRAME_BYTES_MIN || bytes > VB_FRAME_BYTES_MAX || bytes % 4)
 		return false;
 	op = &vb_op_infos[frame[0]];
-	/* Octet 1 has SE, MigReq (it says nothing here), pad, version; 4 has none of ours. */
+	/* Octet 1 has SE, MigReq (whoever heeds that comes not here), pad, version. */
 	if (!op->name || op->headers || !op->payload || (frame[1] & 0xbf) ||
 	    vb_be16_get(frame + 2) != pkey || frame[4])
 		return false;
@@ -136,11 +136,12 @@ static inline void vb_pkt_begin(struct vb_pkt *pkt, uint32_t dqpn, uint16_t pkey
 	pkt->dqpn = dqpn;
 }
 
-/* A BTH without flags but the solicited event and the request for an acknowledgement. */
-static inline void vb_bth_put(uint8_t *out, uint8_t opcode, bool se, uint16_t pkey, uint32_t dqpn,
-			      bool ackreq, uint32_t psn)
+/* A BTH without flags but SE, MigReq and the request for an acknowledgement. */
+static inline void vb_bth_put(uint8_t *out, uint8_t opcode, bool se, bool migreq, uint16_t pkey,
+			      uint32_t dqpn, bool ackreq, uint32_t psn)
 {
-	vb_be32_put(out, (uint32_t)opcode << 24 | (uint32_t)se << 23 | pkey);
+	vb_be32_put(out, (uint32_t)opcode << 24 | (uint32_t)se << 23 | (uint32_t)migreq << 22 |
+				 pkey);
 	vb_be32_put(out + 4, dqpn & 0xffffff);
 	vb_be32_put(out + 8, (uint32_t)ackreq << 31 | (psn & 0xffffff));
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/migrate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/psn.h"
+
+/*
+ * What may be asked for (IBA 17.2.8): to wait for the peer, and to migrate once it is there. Nobody
+ * but the peer arms. That nothing changes may be said where nothing is under way.
+ */
+static const bool may_ask[IBV_MIG_ARMED + 1][IBV_MIG_ARMED + 1] = {
+	[IBV_MIG_MIGRATED] = { [IBV_MIG_MIGRATED] = true, [IBV_MIG_REARM] = true },
+	[IBV_MIG_REARM] = { [IBV_MIG_REARM] = true },
+	[IBV_MIG_ARMED] = { [IBV_MIG_MIGRATED] = true },
+};
+
+int vb_migration_check(enum ibv_mig_state from, enum ibv_mig_state to, bool has_alt)
+{
+	if (to > IBV_MIG_ARMED || !may_ask[from][to])
+		return EINVAL;
+	return to == IBV_MIG_REARM && !has_alt ? EINVAL : 0;
+}
+
+void vb_migration_rearm(struct vb_qp *qp)
+{
+	qp->migreq = false;
+	qp->migration->has_old = false;
+	qp->migration->refused = false;
+}
+
+void vb_migration_forget_old(struct vb_qp *qp)
+{
+	if (qp->migration)
+		qp->migration->has_old = false;
+}
+
+void vb_migrate_locked(struct vb_qp *qp)
+{
+	struct vb_migration *migration = qp->migration;
+	struct ibv_qp_attr *attr = &qp->attr;
+
+	migration->old = qp->path;
+	migration->has_old = true;
+	qp->path = migration->alt;
+	attr->ah_attr = attr->alt_ah_attr;
+	attr->port_num = attr->alt_port_num;
+	attr->pkey_index = attr->alt_pkey_index;
+	attr->timeout = qp->req.timeout = attr->alt_timeout;
+	attr->path_mig_state = IBV_MIG_MIGRATED;
+	qp->req.armed = false;
+	qp->migreq = true;
+	vb_qp_event(qp, IBV_EVENT_PATH_MIG);
+}
+
+static bool comes_by(const struct vb_path *from, const struct vb_path *path)
+{
+	return !from || (memcmp(from->src, path->dst, VB_GID_BYTES) == 0 &&
+			 memcmp(from->dst, path->src, VB_GID_BYTES) == 0);
+}
+
+/* A packet that was late, and says what was so once, must not count. */
+static bool is_news(const struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	switch (info->kind) {
+	case VB_K_READ_RESP:
+	case VB_K_ACK:
+	case VB_K_ATOMIC_ACK:
+		return vb_psn_diff(pkt->psn, qp->req.una_psn) >= 0;
+	default:
+		return pkt->psn == qp->resp.epsn;
+	}
+}
+
+/* IBA 11.6.3.2: the peer has migrated, but not to where we would follow it. */
+static void refuse(struct vb_qp *qp)
+{
+	if (qp->migration->refused)
+		return;
+	qp->migration->refused = true;
+	vb_qp_event(qp, IBV_EVENT_PATH_MIG_ERR);
+}
+
+static bool admit_armed(struct vb_qp *qp, const struct vb_path *from, bool migreq, bool news)
+{
+	bool primary = comes_by(from, &qp->path);
+
+	if (migreq && comes_by(from, &qp->migration->alt)) {
+		vb_migrate_locked(qp);
+		return true;
+	}
+	if (migreq && (news || !primary))
+		refuse(qp);
+	return primary;
+}
+
+bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const struct vb_pkt *pkt,
+			const struct vb_op_info *info)
+{
+	const struct vb_migration *migration = qp->migration;
+	bool primary = comes_by(from, &qp->path);
+
+	switch (qp->attr.path_mig_state) {
+	case IBV_MIG_REARM:
+		if (primary && !pkt->migreq && is_news(qp, pkt, info)) {
+			qp->attr.path_mig_state = IBV_MIG_ARMED;
+			qp->req.armed = true;
+		}
+		return primary;
+	case IBV_MIG_ARMED:
+		return admit_armed(qp, from, pkt->migreq, is_news(qp, pkt, info));
+	case IBV_MIG_MIGRATED:
+		break;
+	}
+	return primary || (migration->has_old && comes_by(from, &migration->old));
+}
+
+void vb_migration_end(struct vb_qp *qp)
+{
+	free(qp->migration);
+	qp->migration = NULL;
+	qp->migrates = false;
+	qp->migreq = qp->ibv.qp.qp_type != IBV_QPT_UD;
+}
