@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Probes of XRC, work queues, flows and counters. Of what cannot be made, the functions that take
+ * one are called with a structure that has a context and nothing else: they must not look further.
+ */
+#include "probe.h"
+
+/* --- extended reliable connections --- */
+
+static int xrcd_open(uint64_t unused)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+	};
+	struct ibv_xrcd *made = ibv_open_xrcd(vt.ctx, &attr);
+
+	return made ? ibv_close_xrcd(made) : probe_made(made);
+}
+
+static int xrcd_close(uint64_t unused)
+{
+	struct ibv_xrcd none = { .context = vt.ctx };
+
+	return ibv_close_xrcd(&none);
+}
+
+static int qp_open(uint64_t unused)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			     IBV_QP_OPEN_ATTR_CONTEXT | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	return probe_made(ibv_open_qp(vt.ctx, &attr));
+}
+
+/* --- work queues --- */
+
+static int wq_create(uint64_t flags)
+{
+	struct ibv_cq *cq = vt_cq(16, NULL);
+	struct ibv_wq_init_attr attr = {
+		.wq_type = IBV_WQT_RQ,
+		.max_wr = 4,
+		.max_sge = 1,
+		.pd = vt.pd,
+		.cq = cq,
+		.comp_mask = flags ? IBV_WQ_INIT_ATTR_FLAGS : 0,
+		.create_flags = (uint32_t)flags,
+	};
+	struct ibv_wq *made;
+	int rc;
+
+	errno = 0;
+	made = ibv_create_wq(vt.ctx, &attr);
+	rc = made ? ibv_destroy_wq(made) : probe_made(made);
+	ibv_destroy_cq(cq);
+	return rc;
+}
+
+static int wq_plain(uint64_t unused)
+{
+	return wq_create(0);
+}
+
+static int wq_modify(uint64_t mask)
+{
+	struct ibv_wq none = { .context = vt.ctx };
+	struct ibv_wq_attr attr = { .attr_mask = (uint32_t)mask, .wq_state = IBV_WQS_RDY };
+
+	return ibv_modify_wq(&none, &attr);
+}
+
+static int wq_state(uint64_t state)
+{
+	struct ibv_wq none = { .context = vt.ctx };
+	struct ibv_wq_attr attr = { .attr_mask = IBV_WQ_ATTR_STATE,
+				    .wq_state = (enum ibv_wq_state)state };
+
+	return ibv_modify_wq(&none, &attr);
+}
+
+static int wq_destroy(uint64_t unused)
+{
+	struct ibv_wq none = { .context = vt.ctx };
+
+	return ibv_destroy_wq(&none);
+}
+
+static int table_create(uint64_t mask)
+{
+	struct ibv_wq none = { .context = vt.ctx }, *queues[] = { &none };
+	struct ibv_rwq_ind_table_init_attr attr = { .ind_tbl = queues,
+						    .comp_mask = (uint32_t)mask };
+
+	return probe_made(ibv_create_rwq_ind_table(vt.ctx, &attr));
+}
+
+static int table_destroy(uint64_t unused)
+{
+	struct ibv_rwq_ind_table none = { .context = vt.ctx };
+
+	return ibv_destroy_rwq_ind_table(&none);
+}
+
+/* --- flows --- */
+
+static int flow(enum ibv_flow_attr_type type, uint32_t flags, enum ibv_flow_spec_type spec)
+{
+	struct {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth spec;
+	} rule = {
+		.attr = { .type = type, .size = sizeof(rule), .num_of_specs = 1, .port = 1,
+			  .flags = flags },
+		.spec = { .type = spec, .size = sizeof(rule.spec) },
+	};
+	struct vt_options opt = { .type = IBV_QPT_UD };
+	struct ibv_flow *made;
+	struct vt_end end;
+	int rc;
+
+	vt_end_open(&end, &opt, false);
+	errno = 0;
+	made = ibv_create_flow(end.qp, &rule.attr);
+	rc = made ? ibv_destroy_flow(made) : probe_made(made);
+	vt_end_close(&end);
+	return rc;
+}
+
+static int flow_create(uint64_t unused)
+{
+	return flow(IBV_FLOW_ATTR_NORMAL, 0, IBV_FLOW_SPEC_ETH);
+}
+
+static int flow_type(uint64_t type)
+{
+	return flow((enum ibv_flow_attr_type)type, 0, IBV_FLOW_SPEC_ETH);
+}
+
+static int flow_flag(uint64_t flag)
+{
+	return flow(IBV_FLOW_ATTR_NORMAL, (uint32_t)flag, IBV_FLOW_SPEC_ETH);
+}
+
+static int flow_spec(uint64_t type)
+{
+	return flow(IBV_FLOW_ATTR_NORMAL, 0, (enum ibv_flow_spec_type)type);
+}
+
+static int flow_destroy(uint64_t unused)
+{
+	struct ibv_flow none = { .context = vt.ctx };
+
+	return ibv_destroy_flow(&none);
+}
+
+static int action_create(uint64_t unused)
+{
+	struct ibv_flow_action_esp esp = { .spi = 1 };
+	struct ibv_flow_action_esp_attr attr = { .esp_attr = &esp };
+
+	return probe_made(ibv_create_flow_action_esp(vt.ctx, &attr));
+}
+
+static int action_modify(uint64_t unused)
+{
+	struct ibv_flow_action none = { .context = vt.ctx };
+	struct ibv_flow_action_esp_attr attr = { .esp_attr = NULL };
+
+	return ibv_modify_flow_action_esp(&none, &attr);
+}
+
+static int action_destroy(uint64_t unused)
+{
+	struct ibv_flow_action none = { .context = vt.ctx };
+
+	return ibv_destroy_flow_action(&none);
+}
+
+/* --- counters --- */
+
+static struct ibv_counters no_counters;
+
+static struct ibv_counters *counters_new(void)
+{
+	struct ibv_counters_init_attr attr = { .comp_mask = 0 };
+	struct ibv_counters *made = ibv_create_counters(vt.ctx, &attr);
+
+	no_counters.context = vt.ctx;
+	return made ? made : &no_counters;
+}
+
+static int counters_create(uint64_t unused)
+{
+	struct ibv_counters *made = counters_new();
+
+	return made == &no_counters ? probe_made(NULL) : ibv_destroy_counters(made);
+}
+
+static int counters_destroy(uint64_t unused)
+{
+	return ibv_destroy_counters(counters_new());
+}
+
+static int counters_attach(uint64_t what)
+{
+	struct ibv_counters *made = counters_new();
+	struct ibv_flow none = { .context = vt.ctx };
+	struct ibv_counter_attach_attr attr = { .counter_desc =
+							(enum ibv_counter_description)what };
+	int rc = ibv_attach_counters_point_flow(made, &attr, &none);
+
+	ibv_destroy_counters(made);
+	return rc;
+}
+
+static int counters_read(uint64_t flags)
+{
+	struct ibv_counters *made = counters_new();
+	uint64_t values[2];
+	int rc = ibv_read_counters(made, values, 2, (uint32_t)flags);
+
+	ibv_destroy_counters(made);
+	return rc;
+}
+
+/* clang-format off */
+const struct probe probe_later[] = {
+	PROBE(ibv_open_xrcd, xrcd_open),
+	PROBE(IBV_XRCD_INIT_ATTR_FD, xrcd_open),
+	PROBE(IBV_XRCD_INIT_ATTR_OFLAGS, xrcd_open),
+	PROBE(ibv_close_xrcd, xrcd_close),
+	PROBE(ibv_open_qp, qp_open),
+	PROBE(IBV_QP_OPEN_ATTR_NUM, qp_open),
+	PROBE(IBV_QP_OPEN_ATTR_XRCD, qp_open),
+	PROBE(IBV_QP_OPEN_ATTR_CONTEXT, qp_open),
+	PROBE(IBV_QP_OPEN_ATTR_TYPE, qp_open),
+
+	PROBE(ibv_create_wq, wq_plain),
+	PROBE(IBV_WQT_RQ, wq_plain),
+	PROBE(IBV_WQ_INIT_ATTR_FLAGS, wq_create),
+	PROBE_FLAG(IBV_WQ_FLAGS_CVLAN_STRIPPING, wq_create),
+	PROBE_FLAG(IBV_WQ_FLAGS_SCATTER_FCS, wq_create),
+	PROBE_FLAG(IBV_WQ_FLAGS_DELAY_DROP, wq_create),
+	PROBE_FLAG(IBV_WQ_FLAGS_PCI_WRITE_END_PADDING, wq_create),
+	PROBE(ibv_modify_wq, wq_modify),
+	PROBE_FLAG(IBV_WQ_ATTR_STATE, wq_modify),
+	PROBE_FLAG(IBV_WQ_ATTR_CURR_STATE, wq_modify),
+	PROBE_FLAG(IBV_WQ_ATTR_FLAGS, wq_modify),
+	PROBE_FLAG(IBV_WQS_RESET, wq_state),
+	PROBE_FLAG(IBV_WQS_RDY, wq_state),
+	PROBE_FLAG(IBV_WQS_ERR, wq_state),
+	PROBE_FLAG(IBV_WQS_UNKNOWN, wq_state),
+	PROBE(ibv_destroy_wq, wq_destroy),
+	PROBE(ibv_post_wq_recv, wq_plain),
+	PROBE(ibv_create_rwq_ind_table, table_create),
+	PROBE(ibv_destroy_rwq_ind_table, table_destroy),
+
+	PROBE(ibv_create_flow, flow_create),
+	PROBE_FLAG(IBV_FLOW_ATTR_NORMAL, flow_type),
+	PROBE_FLAG(IBV_FLOW_ATTR_ALL_DEFAULT, flow_type),
+	PROBE_FLAG(IBV_FLOW_ATTR_MC_DEFAULT, flow_type),
+	PROBE_FLAG(IBV_FLOW_ATTR_SNIFFER, flow_type),
+	PROBE_FLAG(IBV_FLOW_ATTR_FLAGS_DONT_TRAP, flow_flag),
+	PROBE_FLAG(IBV_FLOW_ATTR_FLAGS_EGRESS, flow_flag),
+	PROBE_FLAG(IBV_FLOW_SPEC_ETH, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_IPV4, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_IPV6, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_IPV4_EXT, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_ESP, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_TCP, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_UDP, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_VXLAN_TUNNEL, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_GRE, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_MPLS, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_INNER, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_ACTION_TAG, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_ACTION_DROP, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_ACTION_HANDLE, flow_spec),
+	PROBE_FLAG(IBV_FLOW_SPEC_ACTION_COUNT, flow_spec),
+	PROBE(ibv_destroy_flow, flow_destroy),
+	PROBE(ibv_create_flow_action_esp, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_MASK_ESN, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_KEYMAT_AES_GCM, action_create),
+	PROBE(IBV_FLOW_ACTION_IV_ALGO_SEQ, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_REPLAY_NONE, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_REPLAY_BMP, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_FLAGS_INLINE_CRYPTO, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_FLAGS_FULL_OFFLOAD, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_FLAGS_TUNNEL, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_FLAGS_TRANSPORT, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_FLAGS_DECRYPT, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_FLAGS_ENCRYPT, action_create),
+	PROBE(IBV_FLOW_ACTION_ESP_FLAGS_ESN_NEW_WINDOW, action_create),
+	PROBE(ibv_modify_flow_action_esp, action_modify),
+	PROBE(ibv_destroy_flow_action, action_destroy),
+
+	PROBE(ibv_create_counters, counters_create),
+	PROBE(ibv_destroy_counters, counters_destroy),
+	PROBE(ibv_attach_counters_point_flow, counters_attach),
+	PROBE_FLAG(IBV_COUNTER_PACKETS, counters_attach),
+	PROBE_FLAG(IBV_COUNTER_BYTES, counters_attach),
+	PROBE(ibv_read_counters, counters_read),
+	PROBE_FLAG(IBV_READ_COUNTERS_ATTR_PREFER_CACHED, counters_read),
+	{ NULL },
+};
