@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "nic/cq.h"
+#include "nic/domain.h"
 #include "nic/internal.h"
 
 int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
@@ -14,6 +15,7 @@ int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
 	if (!ctx)
 		return ENOMEM;
 	ctx->nic = nic;
+	ctx->family = atomic_fetch_add(&nic->family_last, 1) + 1;
 	ctx->events_tail = &ctx->events;
 	ctx->ibv.context.async_fd = async_fd;
 	vb_lock_init(&ctx->lock);
@@ -130,30 +132,79 @@ void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered)
 	vb_lock_drop(&ctx->lock);
 }
 
+/* A PD's handle is its place there; the caller counts, so there is one. */
+static uint32_t enter(struct vb_nic *nic, uint64_t id, uint64_t family)
+{
+	struct vb_export_pd *entry;
+	uint32_t number;
+
+	vb_lock_take(&nic->lock);
+	do {
+		number = nic->pd_next++ % VB_PDS_MAX;
+		entry = &nic->export->pd[number];
+	} while (VB_EXPORT_GET(entry->id));
+	VB_EXPORT_SET(entry->family, family);
+	VB_EXPORT_SET(entry->id, id);
+	vb_lock_drop(&nic->lock);
+	return number;
+}
+
 int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
 {
+	struct vb_nic *nic = ctx->nic;
 	struct vb_pd *pd;
-	int err = vb_nic_count_up(&ctx->nic->pds, VB_PDS_MAX);
+	int err;
 
+	/* Where would it be? */
+	if (ctx->foreign)
+		return EOPNOTSUPP;
+	err = vb_nic_count_up(&nic->pds, VB_PDS_MAX);
 	if (err)
 		return err;
 	pd = calloc(1, sizeof(*pd));
 	if (!pd) {
-		atomic_fetch_sub(&ctx->nic->pds, 1);
+		atomic_fetch_sub(&nic->pds, 1);
 		return ENOMEM;
 	}
 	pd->ibv.context = &ctx->ibv.context;
-	pd->id = atomic_fetch_add(&ctx->nic->pd_last, 1) + 1;
+	pd->id = atomic_fetch_add(&nic->pd_last, 1) + 1;
+	pd->ibv.handle = enter(nic, pd->id, ctx->family);
+	pd->handle = (struct vb_handle){ .object = pd, .free = free, .number = pd->ibv.handle,
+					 .family = ctx->family, .users = &pd->users };
+	vb_handle_add(&nic->pd_handles, &pd->handle);
 	*out = pd;
 	return 0;
 }
 
-int vb_pd_destroy(struct vb_pd *pd)
+/* What is not in the list: it cannot be imported. */
+static void domain_destroy(struct vb_pd *pd)
 {
-	if (atomic_load(&pd->users))
-		return EBUSY;
+	vb_domain_destroy(pd->domain);
 	atomic_fetch_sub(&vb_nic_of(pd->ibv.context)->pds, 1);
 	free(pd);
+}
+
+int vb_pd_destroy(struct vb_pd *pd)
+{
+	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
+
+	if (pd->foreign)
+		return EOPNOTSUPP;
+	if (pd->domain) {
+		if (atomic_load(&pd->users))
+			return EBUSY;
+		domain_destroy(pd);
+		return 0;
+	}
+	if (pd->handle.original->dead)
+		return ENOENT;
+	if (vb_handle_is_used(&nic->pd_handles, &pd->handle))
+		return EBUSY;
+	if (vb_handle_kill(&nic->pd_handles, &pd->handle)) {
+		VB_EXPORT_SET(nic->export->pd[pd->ibv.handle].id, 0);
+		atomic_fetch_sub(&nic->pds, 1);
+	}
+	vb_handle_drop(&nic->pd_handles, &pd->handle);
 	return 0;
 }
 

@@ -4,7 +4,10 @@
 
 /* Contexts, protection domains, completion channels, and the queue of asynchronous events. */
 
+#include "nic/handle.h"
 #include "nic/nic.h"
+
+struct vb_foreign;
 
 struct vb_event {
 	struct vb_event *next;
@@ -17,6 +20,8 @@ struct vb_ctx {
 	vb_lock lock;
 	struct vb_event *events, **events_tail;
 	struct vb_ctx *next; /* of the NIC's (its lock) */
+	uint64_t family; /* its objects can be imported by contexts of the same (handle.h) */
+	struct vb_foreign *foreign; /* it stands for a context of another process; or NULL */
 	void *run;		  /* belongs to `run` */
 	struct verbs_context ibv; /* must stay last: `ibv.context` is what the application holds */
 };
@@ -53,12 +58,21 @@ void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered);
 
 struct vb_pd {
 	struct ibv_pd ibv;
-	uint64_t id; /* its number: not 0, and no other PD of this NIC ever has it */
-	_Atomic uint32_t users; /* MRs, QPs, SRQs, AHs */
+	uint64_t id; /* the domain's number: not 0, and no other of this NIC ever has it */
+	_Atomic uint32_t users; /* MRs, QPs, SRQs, AHs, parent domains */
+	struct vb_domain *domain; /* of a parent domain (domain.h), which has the id of its PD */
+	struct vb_handle handle;
+	struct vb_foreign *foreign; /* a PD of another process ... */
+	uint64_t foreign_id;	    /* ... with this number there; or NULL */
 };
 
 int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **pd);
-int vb_pd_destroy(struct vb_pd *pd); /* EBUSY while in use */
+
+/*
+ * EBUSY: in use, by whatever handle. ENOENT: imported, or was, and destroyed already; EOPNOTSUPP:
+ * another process's. With these two it can be given up (import.h).
+ */
+int vb_pd_destroy(struct vb_pd *pd);
 
 struct vb_cq;
 

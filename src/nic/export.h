@@ -17,14 +17,20 @@
 struct vb_export_key {
 	_Atomic uint32_t seq;
 	_Atomic uint32_t key;	 /* 0: no region here */
-	_Atomic uint64_t pd;	 /* a PD's number, never used again; 0: nobody gets in now */
+	_Atomic uint64_t pd;	 /* a PD's number, never used again; 0: nobody gets in directly */
 	_Atomic uint64_t iova;	 /* the address that SGEs and RETHs use for the first octet */
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t base;	 /* where that octet is */
 	_Atomic uint32_t access; /* IBV_ACCESS_* */
 	_Atomic int32_t shared;	 /* the fd through which the memory can be mapped, -1: none */
-	_Atomic uint64_t shared_offset; /* of `base` in that file */
-	_Atomic uint32_t shared_id;	/* tells one such region from the next that has its key */
+	union {
+		_Atomic uint64_t shared_offset; /* of `base` in that file */
+		_Atomic uint64_t window_pd;	/* of a window that is bound (window.c), else 0 */
+	};
+	union {
+		_Atomic uint32_t shared_id;  /* tells one such region from the next of its key */
+		_Atomic uint32_t window_qpn; /* the only one whose peer gets in; 0: any of the PD */
+	};
 	/* Octets at both ends that lie on pages which the file does not have. */
 	_Atomic uint16_t shared_skip, shared_cut;
 };
@@ -38,6 +44,11 @@ struct vb_export_qp {
 	uint32_t reserved[10];
 };
 
+struct vb_export_pd {
+	_Atomic uint64_t id;	 /* the PD's number, as in the entries of keys; 0: none here */
+	_Atomic uint64_t family; /* of the contexts that may import it */
+};
+
 struct vb_export {
 	uint32_t magic, version;
 	uint32_t pid;
@@ -46,11 +57,12 @@ struct vb_export {
 	_Alignas(64) uint64_t nonce; /* whoever finds it at nonce_address has found the owner */
 	_Atomic uint32_t left;	     /* it has closed the device, or exited: it did not die */
 	_Alignas(4096) struct vb_export_qp qp[VB_SLOTS_PER_NIC_MAX][VB_INDICES];
-	_Alignas(4096) struct vb_export_key key[VB_MRS_MAX];
+	_Alignas(4096) struct vb_export_key key[VB_KEYS];
+	_Alignas(4096) struct vb_export_pd pd[VB_PDS_MAX]; /* the place is its handle */
 };
 
 #define VB_EXPORT_MAGIC 0x76627870u
-#define VB_EXPORT_VERSION 1u
+#define VB_EXPORT_VERSION 2u
 
 /*
  * A key is 7 random bits, 17 bits of place in the table, 8 random bits: the low octet last, since
@@ -60,11 +72,17 @@ struct vb_export {
 #define VB_KEY_PLACE_SHIFT 8
 #define VB_KEY_PLACE_MASK ((1u << VB_KEY_PLACE_BITS) - 1)
 
-_Static_assert(1 << VB_KEY_PLACE_BITS == VB_MRS_MAX, "the place bits are the number of regions");
+_Static_assert(1 << VB_KEY_PLACE_BITS == VB_KEYS, "the place bits are the number of keys");
 
 static inline uint32_t vb_key_place(uint32_t key)
 {
 	return key >> VB_KEY_PLACE_SHIFT & VB_KEY_PLACE_MASK;
+}
+
+/* Under this number, no PD's, the null regions of a PD are entered: they have no memory. */
+static inline uint64_t vb_export_pd_of_null(uint64_t pd)
+{
+	return ~pd;
 }
 
 /* A region, as an entry said it was at one moment. */

@@ -6,6 +6,7 @@
 
 #include "engine/resp.h"
 #include "nic/ctx.h"
+#include "nic/dm.h"
 #include "nic/export.h"
 
 /* A leased slot and its QPs. */
@@ -17,17 +18,25 @@ struct vb_slot {
 };
 
 struct vb_mr;
+struct vb_mw;
+
+/* Whose key it is: one of the two, or nobody's. */
+struct vb_key_owner {
+	struct vb_mr *mr;
+	struct vb_mw *mw;
+};
 
 /* The keys themselves stand in the export. */
 struct vb_keys {
-	vb_lock lock; /* whoever changes one */
-	uint32_t next, count;
+	vb_lock lock; /* whoever changes one, or binds a window */
+	uint32_t next, mrs, mws;
+	struct vb_key_owner owner[VB_KEYS];
 };
 
-/* QPs by the time at which they want to be looked at: a heap. */
+/* QPs and CQs by the time at which they want to be looked at: a heap. */
 struct vb_timers {
 	vb_lock lock;
-	struct vb_qp **heap;
+	struct vb_timer **heap;
 	uint32_t count, size;
 	_Atomic uint64_t first_ns;
 };
@@ -52,8 +61,13 @@ struct vb_nic {
 	_Atomic(struct vb_slot *) slots[VB_SLOTS_PER_NIC_MAX];
 	unsigned slot_count;
 
-	_Atomic uint32_t pds, cqs, srqs, ahs, qps;
+	_Atomic uint32_t pds, cqs, srqs, ahs, qps, tds, counters;
 	_Atomic uint64_t pd_last; /* the number that the last PD got */
+	_Atomic uint64_t family_last;
+	uint32_t pd_next; /* where the next PD may be entered */
+	struct vb_handles pd_handles, mrs, dm_handles;
+	struct vb_dms dms;
+	_Atomic uint32_t srq_last;
 
 	struct vb_keys keys;
 	struct vb_pairs *pairs;
@@ -106,6 +120,23 @@ void vb_keys_init(struct vb_keys *keys);
 void vb_keys_fini(struct vb_keys *keys);
 
 /*
+ * For those who own keys, with the keys' lock held. take: a place that nobody has, as a key with
+ * fresh random bits; the caller writes its entry at once. write: the only way an entry is changed,
+ * see vb_export_key_read().
+ */
+uint32_t vb_key_take_locked(struct vb_nic *nic, uint32_t random);
+void vb_key_write_locked(struct vb_nic *nic, const struct vb_export_region *region,
+			 const struct vb_shared *shared);
+
+/* After this, nobody knows the key, and its place is free. */
+void vb_key_drop_locked(struct vb_nic *nic, uint32_t key);
+
+static inline struct vb_key_owner *vb_key_owner(struct vb_nic *nic, uint32_t key)
+{
+	return &nic->keys.owner[vb_key_place(key)];
+}
+
+/*
  * Find the memory at va, if the key allows it: where it is, or NULL. access: IBV_ACCESS_* bits that
  * all must be granted, 0 for a local read. It stays registered as long as the caller keeps the
  * right by which it came here: the rx right, a lane's rx_lock, or the QP's lock where the
@@ -115,7 +146,7 @@ uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t
 		   uint64_t bytes, unsigned access);
 
 /*
- * Compare-and-swap or fetch-and-add on application memory, which is aligned: atomic against any
+ * Compare-and-swap, fetch-and-add or ATOMIC_WRITE on application memory, which is aligned: atomic against any
  * other of this host's (host.c). False: the memory is gone.
  */
 bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint64_t compare,
@@ -123,16 +154,27 @@ bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint6
 
 /* --- timers (timer.c) --- */
 struct vb_timer {
-	uint64_t at_ns; /* UINT64_MAX: not in the heap */
+	_Atomic uint64_t at_ns; /* written with the timers' lock; UINT64_MAX: not in the heap */
 	uint32_t place;
+	bool of_cq; /* it is part of a struct vb_cq; else of a struct vb_qp */
 };
 
 void vb_timers_init(struct vb_timers *timers);
 void vb_timers_fini(struct vb_timers *timers);
-/* Look at qp at at_ns or before. */
+void vb_timer_init(struct vb_timer *timer, bool of_cq);
+/* Look at its owner at at_ns or before. Under any lock but the timers'. */
+void vb_timer_set(struct vb_nic *nic, struct vb_timer *timer, uint64_t at_ns);
+void vb_timer_clear(struct vb_nic *nic, struct vb_timer *timer);
+/* The same for a QP. */
 void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t at_ns);
 void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp);
-/* Take out a QP whose time has come, NULL: none. */
-struct vb_qp *vb_timer_take(struct vb_nic *nic, uint64_t now_ns);
+/* Take out one whose time has come, NULL: none. */
+struct vb_timer *vb_timer_take(struct vb_nic *nic, uint64_t now_ns);
+
+/* When it will be looked at; without the lock, so others may bring that forward meanwhile. */
+static inline uint64_t vb_timer_at_ns(const struct vb_timer *timer)
+{
+	return atomic_load_explicit(&timer->at_ns, memory_order_relaxed);
+}
 
 #endif

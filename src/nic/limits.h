@@ -21,13 +21,33 @@ enum {
 	VB_QP_WR_MAX = 32768,
 	VB_INLINE_BYTES_MAX = 1024,
 
+	VB_DM_BYTES_MAX = 1 << 20, /* of all device memory together */
+	VB_DM_UNIT_BYTES = 64,
+	VB_DM_ALIGN_LOG_MAX = 12,
+	VB_NULL_BYTES = 65536, /* of a null region in one go: a packet, or what goes as one */
+	VB_FOREIGN_MAPS = 64, /* regions that are mapped of one process whose device is imported */
+
 	VB_CQS_MAX = 65536,
 	VB_CQE_MAX = 4194304,
-	VB_MRS_MAX = 1 << 17,
-	VB_PDS_MAX = 65536,
+	VB_CQ_COUNT_MAX = 32768,     /* completions that one event can tell of */
+	VB_CQ_PERIOD_US_MAX = 16384, /* ... and how long the first may wait for it */
+	VB_KEYS = 1 << 17,
+	VB_MWS_MAX = 1 << 15,
+	VB_MRS_MAX = VB_KEYS - 1 - VB_MWS_MAX, /* no key is 0 */
+	VB_PDS_MAX = 65536, /* parent domains included */
+	VB_TDS_MAX = 65536,
+	VB_COUNTERS_MAX = 65536,
 	VB_AHS_MAX = 1 << 20,
 	VB_SRQS_MAX = 65536,
 	VB_SRQ_WR_MAX = 32768,
+	VB_SRQ_NUMBER_MAX = (1 << 24) - 1,
+
+	VB_TM_TAGS_MAX = 1024,  /* in the list of one SRQ; a message is compared with one by one */
+	VB_TM_OPS_MAX = 32768,
+	VB_TM_SGE_MAX = 4,
+	VB_TM_RNDV_MAX = 16, /* rendezvous under way on a QP */
+	VB_TM_RNDV_BYTES_MAX = 64,
+	VB_TM_AHEAD_MAX = 0x3fff, /* unexpected messages till we ask for a SYNC */
 
 	VB_RX_BUFFER_BYTES = 212992, /* of a socket that nobody made larger */
 	VB_PAIRS_MAX = 1024, /* NICs that we keep count of, for pacing */
@@ -46,6 +66,9 @@ enum {
 
 /* 4.096 us * 2^12: how long a software peer may take to get the processor and answer. */
 #define VB_ACK_DELAY_CODE 12
+
+/* The clock that completions are stamped by counts ns. */
+#define VB_CLOCK_KHZ 1000000u
 
 #define VB_MESSAGE_BYTES_MAX (1u << 31)
 #define VB_MR_BYTES_MAX (1ull << 46)

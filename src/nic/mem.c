@@ -28,7 +28,6 @@ static struct vb_export_key *entry_of(struct vb_nic *nic, uint32_t key)
 	return &nic->export->key[vb_key_place(key)];
 }
 
-/* The only way an entry is changed; see vb_export_key_read(). The keys' lock is held. */
 static void entry_set(struct vb_export_key *entry, const struct vb_export_region *region,
 		      const struct vb_shared *shared)
 {
@@ -49,63 +48,99 @@ static void entry_set(struct vb_export_key *entry, const struct vb_export_region
 	VB_EXPORT_SET(entry->seq, seq + 2);
 }
 
-static void entry_fill(struct vb_export_key *entry, const struct vb_mr *mr)
+uint32_t vb_key_take_locked(struct vb_nic *nic, uint32_t random)
 {
+	struct vb_keys *keys = &nic->keys;
+	uint32_t place;
+
+	do
+		place = ++keys->next & VB_KEY_PLACE_MASK;
+	while (!place || VB_EXPORT_GET(nic->export->key[place].key)); /* so that no key is 0 */
+	return (random & ~(VB_KEY_PLACE_MASK << VB_KEY_PLACE_SHIFT)) | place << VB_KEY_PLACE_SHIFT;
+}
+
+void vb_key_write_locked(struct vb_nic *nic, const struct vb_export_region *region,
+			 const struct vb_shared *shared)
+{
+	entry_set(entry_of(nic, region->key), region, shared);
+}
+
+void vb_key_drop_locked(struct vb_nic *nic, uint32_t key)
+{
+	const struct vb_export_region nothing = { .key = 0 };
+	const struct vb_shared not_shared = { .file = -1 };
+
+	entry_set(entry_of(nic, key), &nothing, &not_shared);
+	*vb_key_owner(nic, key) = (struct vb_key_owner){ NULL, NULL };
+}
+
+static void key_write_locked(struct vb_nic *nic, const struct vb_mr *mr)
+{
+	uint64_t pd = ((struct vb_pd *)mr->ibv.pd)->id;
 	const struct vb_export_region region = {
 		.key = mr->ibv.lkey,
-		.pd = ((struct vb_pd *)mr->ibv.pd)->id,
+		.pd = mr->kind == VB_MR_NULL ? vb_export_pd_of_null(pd) : pd,
 		.iova = mr->iova,
 		.bytes = mr->bytes,
 		.base = (uintptr_t)mr->base,
 		.access = mr->access,
 	};
 
-	entry_set(entry, &region, &mr->shared);
+	vb_key_write_locked(nic, &region, &mr->shared);
 }
 
 static int key_add(struct vb_nic *nic, struct vb_mr *mr)
 {
 	struct vb_keys *keys = &nic->keys;
-	uint32_t place, random = (uint32_t)vb_nic_random(nic);
+	uint32_t random = (uint32_t)vb_nic_random(nic);
+	int err = 0;
 
 	vb_lock_take(&keys->lock);
-	if (keys->count == VB_MRS_MAX - 1) {
-		vb_lock_drop(&keys->lock);
-		return ENOMEM;
+	if (keys->mrs == VB_MRS_MAX) {
+		err = ENOMEM;
+	} else {
+		keys->mrs++;
+		mr->ibv.lkey = mr->ibv.rkey = vb_key_take_locked(nic, random);
+		key_write_locked(nic, mr);
+		vb_key_owner(nic, mr->ibv.lkey)->mr = mr;
 	}
-	do
-		place = ++keys->next & VB_KEY_PLACE_MASK;
-	while (!place || VB_EXPORT_GET(nic->export->key[place].key)); /* so that no key is 0 */
-	keys->count++;
-	mr->ibv.lkey = mr->ibv.rkey =
-		(random & ~(VB_KEY_PLACE_MASK << VB_KEY_PLACE_SHIFT)) | place << VB_KEY_PLACE_SHIFT;
-	entry_fill(&nic->export->key[place], mr);
 	vb_lock_drop(&keys->lock);
-	return 0;
+	return err;
 }
 
-static void key_show(struct vb_nic *nic, const struct vb_mr *mr)
+static void key_show(struct vb_nic *nic, struct vb_mr *mr)
 {
 	vb_lock_take(&nic->keys.lock);
-	entry_fill(entry_of(nic, mr->ibv.lkey), mr);
+	key_write_locked(nic, mr);
+	vb_key_owner(nic, mr->ibv.lkey)->mr = mr;
 	vb_lock_drop(&nic->keys.lock);
 }
 
 /*
  * After this, nobody is inside the region and nobody gets in: no PD has the number 0. It keeps its
- * place, unless the key goes for good.
+ * place, unless the key goes for good. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES).
  */
-static void key_hide(struct vb_nic *nic, uint32_t key, bool for_good)
+static int key_hide(struct vb_nic *nic, struct vb_mr *mr, bool for_good)
 {
-	const struct vb_export_region nothing = { .key = for_good ? 0 : key };
+	const struct vb_export_region nothing = { .key = mr->ibv.lkey };
 	const struct vb_shared not_shared = { .file = -1 };
 
 	vb_lock_take(&nic->keys.lock);
-	entry_set(entry_of(nic, key), &nothing, &not_shared);
-	if (for_good)
-		nic->keys.count--;
+	if (mr->windows) {
+		vb_lock_drop(&nic->keys.lock);
+		return EBUSY;
+	}
+	/* No window finds it any more. */
+	vb_key_owner(nic, mr->ibv.lkey)->mr = NULL;
+	if (for_good) {
+		vb_key_drop_locked(nic, mr->ibv.lkey);
+		nic->keys.mrs--;
+	} else {
+		vb_key_write_locked(nic, &nothing, &not_shared);
+	}
 	vb_lock_drop(&nic->keys.lock);
 	vb_nic_quiesce(nic);
+	return 0;
 }
 
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
@@ -115,12 +150,12 @@ uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t
 
 	if (!vb_export_key_read(entry_of(nic, key), &region) ||
 	    !vb_export_region_allows(&region, ((struct vb_pd *)pd)->id, key, va, bytes, access))
-		return NULL;
+		return vb_mr_get_other(nic, (struct vb_pd *)pd, key, va, bytes, access);
 	return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
 }
 
-/* IBA 10.6.3.1: what others may change, the owner must be allowed to change. */
-static bool access_fits(unsigned access)
+/* What others may change, the owner must be allowed to change. */
+bool vb_mr_access_fits(unsigned access)
 {
 	unsigned required = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
@@ -129,9 +164,17 @@ static bool access_fits(unsigned access)
 	return !(access & required) || (access & IBV_ACCESS_LOCAL_WRITE);
 }
 
+/* ibv_reg_mr(3): an implicit region is one of on-demand paging. */
+static bool is_whole_space(const void *addr, size_t bytes, unsigned access)
+{
+	return !addr && bytes == SIZE_MAX && (access & IBV_ACCESS_ON_DEMAND);
+}
+
 static int memory_fits(struct vb_nic *nic, const void *addr, size_t bytes, uint64_t iova,
 		       unsigned access)
 {
+	if (is_whole_space(addr, bytes, access))
+		return iova || (access & IBV_ACCESS_HUGETLB) ? EINVAL : 0;
 	if (bytes > VB_MR_BYTES_MAX || iova + bytes < iova || (uintptr_t)addr + bytes < bytes)
 		return EINVAL;
 	if (access & IBV_ACCESS_ON_DEMAND)
@@ -154,7 +197,7 @@ static void region_share(struct vb_nic *nic, struct vb_mr *mr)
 	const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				IBV_ACCESS_REMOTE_ATOMIC;
 
-	if (!nic->host.share || !(mr->access & remote) ||
+	if (!nic->host.share || !(mr->access & remote) || mr->bytes > VB_MR_BYTES_MAX ||
 	    !nic->host.share(nic->host.arg, mr->base, mr->bytes, &mr->shared))
 		mr->shared = (struct vb_shared){ .file = -1 };
 }
@@ -165,27 +208,17 @@ static void region_unshare(struct vb_nic *nic, struct vb_mr *mr)
 		vb_direct_revoked(nic);
 }
 
-int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigned access,
-	      struct vb_mr **out)
+int vb_mr_make(struct vb_pd *pd, const struct vb_mr *like, struct vb_mr **out)
 {
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
-	struct vb_mr *mr;
+	struct vb_mr *mr = malloc(sizeof(*mr));
 	int err;
 
-	if (!access_fits(access))
-		return EINVAL;
-	if (access & IBV_ACCESS_ZERO_BASED)
-		iova = 0;
-	err = memory_fits(nic, addr, bytes, iova, access);
-	if (err)
-		return err;
-	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
+	*mr = *like;
 	mr->ibv.context = pd->ibv.context;
 	mr->ibv.pd = &pd->ibv;
-	mr->access = access;
-	place_region(mr, addr, bytes, iova);
 	region_share(nic, mr);
 	err = key_add(nic, mr);
 	if (err) {
@@ -193,9 +226,30 @@ int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigne
 		free(mr);
 		return err;
 	}
+	mr->ibv.handle = mr->ibv.lkey;
+	mr->handle = (struct vb_handle){ .object = mr, .free = free, .number = mr->ibv.handle,
+					 .family = vb_ctx_of(pd->ibv.context)->family };
+	vb_handle_add(&nic->mrs, &mr->handle);
 	atomic_fetch_add(&pd->users, 1);
 	*out = mr;
 	return 0;
+}
+
+int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigned access,
+	      struct vb_mr **out)
+{
+	struct vb_mr like = { .kind = VB_MR_MEMORY, .access = access };
+	int err;
+
+	if (!vb_mr_access_fits(access))
+		return EINVAL;
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
+	err = memory_fits(vb_nic_of(pd->ibv.context), addr, bytes, iova, access);
+	if (err)
+		return err;
+	place_region(&like, addr, bytes, iova);
+	return vb_mr_make(pd, &like, out);
 }
 
 int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_t bytes,
@@ -205,11 +259,13 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 	bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	int err;
 
-	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
+	if (mr->kind == VB_MR_DM || mr->kind == VB_MR_DMABUF)
+		return EOPNOTSUPP;
+	if (mr->kind != VB_MR_MEMORY || !flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
 		return EINVAL;
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = mr->access;
-	if (((flags & IBV_REREG_MR_CHANGE_PD) && !pd) || !access_fits(access))
+	if (((flags & IBV_REREG_MR_CHANGE_PD) && !pd) || !vb_mr_access_fits(access))
 		return EINVAL;
 	if (!translation) {
 		addr = mr->ibv.addr;
@@ -218,7 +274,9 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 	err = memory_fits(nic, addr, bytes, (uintptr_t)addr, access);
 	if (err)
 		return err;
-	key_hide(nic, mr->ibv.lkey, false);
+	err = key_hide(nic, mr, false);
+	if (err)
+		return err;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		atomic_fetch_sub(&((struct vb_pd *)mr->ibv.pd)->users, 1);
 		atomic_fetch_add(&pd->users, 1);
@@ -238,10 +296,20 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 int vb_mr_dereg(struct vb_mr *mr)
 {
 	struct vb_nic *nic = vb_nic_of(mr->ibv.context);
+	struct vb_mr *region = mr->handle.original->object;
+	int err;
 
-	key_hide(nic, mr->ibv.lkey, true);
-	region_unshare(nic, mr);
-	atomic_fetch_sub(&((struct vb_pd *)mr->ibv.pd)->users, 1);
-	free(mr);
+	if (mr->kind == VB_MR_FOREIGN)
+		return EOPNOTSUPP;
+	if (region->handle.dead)
+		return ENOENT;
+	err = key_hide(nic, region, true);
+	if (err)
+		return err;
+	vb_handle_kill(&nic->mrs, &mr->handle);
+	region_unshare(nic, region);
+	vb_mr_let_go(region);
+	atomic_fetch_sub(&((struct vb_pd *)region->ibv.pd)->users, 1);
+	vb_handle_drop(&nic->mrs, &mr->handle);
 	return 0;
 }

@@ -8,9 +8,11 @@
 #include "base/prng.h"
 #include "nic/acks.h"
 #include "nic/internal.h"
+#include "nic/mem.h"
 #include "nic/pair.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
+#include "nic/tm.h"
 
 /* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
 #define FRAME_OVERHEAD_BYTES 44
@@ -64,6 +66,10 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->rx);
 	vb_lock_init(&nic->held_lock);
 	vb_keys_init(&nic->keys);
+	vb_handles_init(&nic->pd_handles);
+	vb_handles_init(&nic->mrs);
+	vb_handles_init(&nic->dm_handles);
+	vb_lock_init(&nic->dms.lock);
 	vb_peers_init(nic);
 	vb_timers_init(&nic->timers);
 	atomic_store(&nic->acks_due_ns, UINT64_MAX);
@@ -78,6 +84,10 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_peers_fini(nic);
 	vb_timers_fini(&nic->timers);
 	vb_pairs_fini(nic);
+	vb_lock_fini(&nic->dms.lock);
+	vb_handles_fini(&nic->dm_handles);
+	vb_handles_fini(&nic->mrs);
+	vb_handles_fini(&nic->pd_handles);
 	vb_keys_fini(&nic->keys);
 	vb_lock_fini(&nic->held_lock);
 	vb_lock_fini(&nic->rx);
@@ -312,12 +322,15 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.max_qp_wr = VB_QP_WR_MAX,
 		.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CURR_QP_STATE_MOD |
 				    IBV_DEVICE_SYS_IMAGE_GUID |
-				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE,
+				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
+				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				    IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_sge = VB_SGE_MAX,
 		.max_sge_rd = VB_SGE_MAX,
 		.max_cq = VB_CQS_MAX,
 		.max_cqe = VB_CQE_MAX,
-		.max_mr = VB_MRS_MAX - 1, /* no key is 0 */
+		.max_mr = VB_MRS_MAX,
+		.max_mw = VB_MWS_MAX,
 		.max_pd = VB_PDS_MAX,
 		.max_qp_rd_atom = VB_RD_ATOMIC_MAX,
 		.max_res_rd_atom = VB_RD_ATOMIC_MAX * (VB_QPS_MAX - 2 * VB_SLOTS_PER_NIC_MAX),
@@ -331,6 +344,31 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.local_ca_ack_delay = VB_ACK_DELAY_CODE,
 		.phys_port_cnt = VB_PORTS,
 	};
+}
+
+void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
+{
+	/* What is not named is zero, as a device says it that does not have it. */
+	*attr = (struct ibv_device_attr_ex){
+		.completion_timestamp_mask = nic->host.raw_ns ? UINT64_MAX : 0,
+		.hca_core_clock = nic->host.raw_ns ? VB_CLOCK_KHZ : 0,
+		.cq_mod_caps = { .max_cq_count = VB_CQ_COUNT_MAX,
+				 .max_cq_period = VB_CQ_PERIOD_US_MAX },
+	};
+	vb_tm_query(&attr->tm_caps);
+	vb_nic_query_device(nic, &attr->orig_attr);
+	vb_mem_query(nic, attr);
+	attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags |
+				    IBV_DEVICE_PCI_WRITE_END_PADDING; /* no PCI to pad on */
+	attr->phys_port_cnt_ex = attr->orig_attr.phys_port_cnt;
+}
+
+int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns)
+{
+	if (!nic->host.raw_ns)
+		return EOPNOTSUPP;
+	*raw_ns = nic->host.raw_ns(nic->host.arg);
+	return 0;
 }
 
 static enum ibv_mtu mtu_code(uint32_t interface_bytes)
@@ -384,6 +422,7 @@ int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *a
 		.active_speed = 32, /* ... EDR: a name for "fast"; there is no wire behind it */
 		.phys_state = up ? 5 : 3, /* LinkUp : Disabled */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.flags = IBV_QPF_GRH_REQUIRED,
 	};
 	return 0;
 }

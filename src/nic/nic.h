@@ -31,6 +31,10 @@
 struct vb_nic;
 struct vb_peer;
 struct vb_qp;
+struct vb_foreign;
+
+/* ibv_advise_mr(3) */
+enum vb_fetch { VB_FETCH_LOOK, VB_FETCH_READ, VB_FETCH_WRITE };
 
 /* How others can map a region: the octets from skip to the last cut ones. file -1: they cannot. */
 struct vb_shared {
@@ -50,6 +54,13 @@ struct vb_nic_host {
 
 	/* Monotonic time in ns. */
 	uint64_t (*now_ns)(void *arg);
+
+	/*
+	 * What completions are stamped with, in ns: a clock that nobody sets or steers, and the
+	 * time of day. Both, or none: then no CQ stamps.
+	 */
+	uint64_t (*raw_ns)(void *arg);
+	uint64_t (*wall_ns)(void *arg);
 
 	/* Send frames that come from the QP slot src_slot; as vb_link_ops.tx. */
 	int (*tx)(void *arg, uint16_t src_slot, const struct vb_burst *burst);
@@ -105,6 +116,35 @@ struct vb_nic_host {
 
 	/* Are these octets mapped (and writable)? 0, or EFAULT. */
 	int (*probe_memory)(void *arg, const void *addr, size_t bytes, bool write);
+
+	/*
+	 * Bring octets of the application's into memory, for reading or writing, or only look
+	 * whether they are mapped. 0, EFAULT, or ENOMEM. NULL: nobody can.
+	 */
+	int (*fetch)(void *arg, void *addr, size_t bytes, enum vb_fetch how);
+
+	/*
+	 * The device's memory: so many zeros, aligned to a page, the same at each call; `share`
+	 * knows them. NULL, both of them: there is none.
+	 */
+	void *(*device_memory)(void *arg, size_t bytes);
+
+	/*
+	 * Map a part of a file of the application's: 0; EBADF, EINVAL: no such descriptor, or no
+	 * such part, or iova lies in its page where offset does not; EOPNOTSUPP: it cannot be
+	 * mapped so; ENOMEM. `unmap` ends it. NULL: nothing can.
+	 */
+	int (*map_file)(void *arg, int fd, uint64_t offset, uint64_t bytes, uint64_t iova,
+			bool write, void **memory);
+
+	/*
+	 * Memory of another process, whose file's octets from this address there on can be mapped
+	 * here, to read and write: where they are, or NULL. `unmap` ends it. leave: nobody uses
+	 * the foreign any more, free it. NULL where nothing is imported (import.h).
+	 */
+	void *(*foreign_map)(void *arg, struct vb_foreign *foreign, uint64_t address,
+			     uint64_t bytes);
+	void (*foreign_leave)(void *arg, struct vb_foreign *foreign);
 };
 
 /* One entry of the GID table. All zero: an empty entry. */
@@ -147,9 +187,13 @@ void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
  */
 void vb_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes);
 
-/* ibv_query_device(3), ibv_query_port(3): truthful. */
+/* ibv_query_device(3), ibv_query_device_ex(3), ibv_query_port(3): truthful. */
 void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr);
+void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr);
 int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *attr);
+
+/* The device's own clock, by which completions are stamped; EOPNOTSUPP: it has none. */
+int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns);
 
 /*
  * Take in frames that were addressed to slots of this NIC. One thread at a time (the rx right).

@@ -16,7 +16,9 @@
 #include "link/udp.h"
 #include "run/cancel.h"
 #include "run/eventfd.h"
+#include "run/foreign.h"
 #include "run/log.h"
+#include "run/memfile.h"
 #include "run/memprobe.h"
 #include "run/sigguard.h"
 
@@ -29,12 +31,17 @@ static struct vb_device *current;
 /* Those of our parents, so that nobody takes them for leaks. */
 static struct vb_device *inherited;
 
-uint64_t vb_now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+uint64_t vb_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* --- ports --- */
@@ -150,6 +157,16 @@ static uint64_t host_now_ns(void *arg)
 	return vb_now_ns();
 }
 
+static uint64_t host_raw_ns(void *arg)
+{
+	return clock_ns(CLOCK_MONOTONIC_RAW);
+}
+
+static uint64_t host_wall_ns(void *arg)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
 static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 {
 	struct vb_device *dev = arg;
@@ -247,6 +264,11 @@ static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool wri
 	return vb_memprobe(addr, bytes, write);
 }
 
+static int host_fetch(void *arg, void *addr, size_t bytes, enum vb_fetch how)
+{
+	return vb_memfetch(addr, bytes, how);
+}
+
 /* --- GIDs --- */
 
 void vb_device_gids_refresh(struct vb_device *dev)
@@ -277,6 +299,8 @@ static int nic_start(struct vb_device *dev)
 	struct vb_nic_host host = {
 		.arg = dev,
 		.now_ns = host_now_ns,
+		.raw_ns = host_raw_ns,
+		.wall_ns = host_wall_ns,
 		.tx = host_tx,
 		.burst_frames_max = host_burst_frames_max,
 		.frame_bytes_max = host_frame_bytes_max,
@@ -288,6 +312,11 @@ static int nic_start(struct vb_device *dev)
 		.reach = vb_peers_reach,
 		.ring_bell = vb_peers_bell,
 		.release = vb_peers_release,
+		.device_memory = vb_share_device_memory,
+		.map_file = vb_memfile_map,
+		.fetch = host_fetch,
+		.foreign_map = vb_foreign_map,
+		.foreign_leave = vb_foreign_leave,
 		.share = vb_share_region,
 		.unshare = vb_share_end,
 		.vm_write = vb_direct_write,

@@ -14,6 +14,7 @@
 #include "nic/peer.h"
 #include "run/cancel.h"
 #include "run/device.h"
+#include "run/memfile.h"
 
 /* Up to here /proc/PID/mem is faster, though it copies twice. */
 #define MEM_BYTES_MAX 16384u
@@ -221,34 +222,10 @@ bool vb_direct_read(void *arg, struct vb_peer *peer, uint64_t address, const str
 
 /* --- mapping --- */
 
-/* Files that their owner could exchange for a device or a disk's are not what we write to. */
-static bool is_memory(int file, uint64_t end)
-{
-	struct stat st;
-
-	return fcntl(file, F_GET_SEALS) >= 0 && fstat(file, &st) == 0 && S_ISREG(st.st_mode) &&
-	       st.st_size >= 0 && (uint64_t)st.st_size >= end;
-}
-
 /* The pages that hold some octets. */
 static uint64_t page_part(uint64_t offset)
 {
 	return offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-}
-
-static void *file_map(int file, uint64_t offset, uint64_t bytes)
-{
-	uint64_t part = page_part(offset);
-	void *at;
-
-	if (offset + bytes < bytes || !is_memory(file, offset + bytes))
-		return NULL;
-	at = mmap(NULL, bytes + part, PROT_READ | PROT_WRITE, MAP_SHARED, file,
-		  (off_t)(offset - part));
-	if (at == MAP_FAILED)
-		return NULL;
-	madvise(at, bytes + part, MADV_DONTFORK);
-	return (uint8_t *)at + part;
 }
 
 /* The bell of a process that has ended, or executes another program, has hung up. */
@@ -283,7 +260,7 @@ void *vb_direct_map(void *arg, struct vb_peer *peer, int file, uint64_t offset, 
 	void *at = NULL;
 
 	if (fd != NONE) {
-		at = file_map(fd, offset, bytes);
+		at = vb_memfile_map_shared(fd, offset, bytes);
 		close(fd);
 	}
 	vb_cancel_restore(cancel);

@@ -73,3 +73,27 @@ int vb_memprobe(const void *addr, size_t bytes, bool write)
 		return EFAULT;
 	return 0;
 }
+
+/* With an old kernel, what is mapped is brought in when it is touched. */
+int vb_memfetch(void *addr, size_t bytes, enum vb_fetch how)
+{
+	uintptr_t first, last;
+
+	if (bytes == 0)
+		return 0;
+	pthread_once(&once, look_at_kernel);
+	if ((uintptr_t)addr + (bytes - 1) < (uintptr_t)addr)
+		return EFAULT;
+	first = (uintptr_t)addr & -page_bytes;
+	last = ((uintptr_t)addr + (bytes - 1)) & -page_bytes;
+	if (has_hole(first, last))
+		return EFAULT;
+	if (how == VB_FETCH_LOOK || !can_populate ||
+	    madvise((void *)first, last - first + page_bytes,
+		    how == VB_FETCH_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
+		return 0;
+	/* EAGAIN, EINTR: it is no more than advice. */
+	return errno == EINVAL || errno == EFAULT || errno == EHWPOISON ? EFAULT
+	       : errno == ENOMEM				        ? ENOMEM
+								        : 0;
+}

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "link/shm.h"
 #include "run/cancel.h"
 #include "run/device.h"
 
@@ -47,6 +48,8 @@ void vb_share_forget(struct vb_share *share)
 	}
 	if (share->fd != NONE)
 		close(share->fd);
+	if (share->own && share->own->fd != NONE)
+		close(share->own->fd);
 	vb_vmas_close(&share->vmas);
 }
 
@@ -59,6 +62,9 @@ void vb_share_close(struct vb_share *share)
 		share->items = item->next;
 		free(item);
 	}
+	if (share->own)
+		munmap(share->own->start, share->own->bytes);
+	free(share->own);
 	vb_lock_fini(&share->lock);
 }
 
@@ -87,33 +93,6 @@ static void item_remove(struct vb_share *share, struct vb_share_item *item)
 
 /* --- files of the application's --- */
 
-static bool is_file(int fd, const struct vb_vma *vma)
-{
-	struct stat st;
-
-	/* What has seals is memory; a disk's file is not for others to write to. */
-	return fstat(fd, &st) == 0 && st.st_dev == vma->device && st.st_ino == vma->inode &&
-	       S_ISREG(st.st_mode) && fcntl(fd, F_GET_SEALS) >= 0 &&
-	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
-}
-
-/* A descriptor of our own for a file that some mapping is of. */
-static int file_by_name(const struct vb_vma *vma)
-{
-	struct stat st;
-	int fd;
-
-	/* To open something else might have an effect. */
-	if (vma->name[0] != '/' || lstat(vma->name, &st) || !S_ISREG(st.st_mode) ||
-	    st.st_ino != vma->inode)
-		return NONE;
-	fd = open(vma->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd == NONE || is_file(fd, vma))
-		return fd;
-	close(fd);
-	return NONE;
-}
-
 static int file_by_descriptor(const struct vb_vma *vma)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -123,7 +102,7 @@ static int file_by_descriptor(const struct vb_vma *vma)
 	while (dir && fd == NONE && (entry = readdir(dir))) {
 		int candidate = atoi(entry->d_name);
 
-		if (entry->d_name[0] != '.' && is_file(candidate, vma))
+		if (entry->d_name[0] != '.' && vb_vma_is_file(vma, candidate))
 			fd = fcntl(candidate, F_DUPFD_CLOEXEC, 0);
 	}
 	if (dir)
@@ -140,7 +119,7 @@ static struct vb_share_item *file_item(struct vb_share *share, const struct vb_v
 		item = item->next;
 	if (item)
 		return item;
-	file.fd = file_by_name(vma);
+	file.fd = vb_vma_file_by_name(vma);
 	if (file.fd == NONE)
 		file.fd = file_by_descriptor(vma);
 	if (file.fd == NONE)
@@ -297,7 +276,64 @@ static void move_back(struct vb_share *share, const struct vb_share_item *item)
 		punch(share, item->offset, item->bytes);
 }
 
-/* --- both --- */
+/* --- device memory --- */
+
+static struct vb_share_item *device_make(size_t bytes)
+{
+	struct vb_share_item *item = calloc(1, sizeof(*item));
+
+	if (!item)
+		return NULL;
+	item->bytes = bytes;
+	if (vb_shm_create(&item->fd, bytes))
+		item->fd = NONE;
+	item->start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			   item->fd == NONE ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, item->fd,
+			   0);
+	if (item->start != MAP_FAILED) {
+		/* A child that wrote to it would write into its parent's. */
+		madvise(item->start, bytes, MADV_DONTFORK);
+		return item;
+	}
+	if (item->fd != NONE)
+		close(item->fd);
+	free(item);
+	return NULL;
+}
+
+void *vb_share_device_memory(void *arg, size_t bytes)
+{
+	struct vb_share *share = &((struct vb_device *)arg)->share;
+	int cancel = vb_cancel_defer();
+	void *at = NULL;
+
+	vb_lock_take(&share->lock);
+	if (!share->own)
+		share->own = device_make(bytes);
+	if (share->own)
+		at = share->own->start;
+	vb_lock_drop(&share->lock);
+	vb_cancel_restore(cancel);
+	return at;
+}
+
+static bool is_device_memory(const struct vb_share *share, const uint8_t *addr)
+{
+	const struct vb_share_item *device = share->own;
+
+	return device && addr >= device->start && addr < device->start + device->bytes;
+}
+
+static bool describe_device(const struct vb_share *share, const uint8_t *addr,
+			    struct vb_shared *out)
+{
+	*out = (struct vb_shared){ .file = share->own->fd,
+				   .offset = (uint64_t)(addr - share->own->start),
+				   .item = share->own };
+	return share->own->fd != NONE;
+}
+
+/* --- all of them --- */
 
 /* The mapping and item that hold the octets from start to start + bytes. */
 static bool describe(struct vb_share *share, uint8_t *start, size_t bytes, struct vb_shared *out)
@@ -337,6 +373,8 @@ static bool share_locked(struct vb_share *share, uint8_t *addr, size_t bytes,
 	size_t inside;
 
 	*out = (struct vb_shared){ .file = NONE };
+	if (is_device_memory(share, addr))
+		return describe_device(share, addr, out);
 	/* Where the kernel answers slowly, only who wants moving waits for it. */
 	if (!share->moves && !share->vmas.is_fast)
 		return false;
@@ -378,7 +416,7 @@ bool vb_share_end(void *arg, const struct vb_shared *shared)
 	bool last_of_file = false;
 
 	vb_lock_take(&share->lock);
-	if (!--item->refs) {
+	if (!--item->refs && item != share->own) {
 		/* What peers map of ours is a hole then; of other files they would keep pages. */
 		last_of_file = !item->start;
 		if (item->start)

@@ -6,6 +6,8 @@
  * Regions that peers can map (nic/direct.h): then a WRITE is a copy, of a few octets a store, and
  * an atomic an instruction.
  *
+ * Device memory is a file of ours.
+ *
  * Memory that is a file's already, a memfd or one of /dev/shm, is found to be so where the kernel
  * answers cheaply (run/vma.h). The application's descriptor of it must be open, or its name exist.
  *
@@ -35,6 +37,7 @@ struct vb_share {
 	uint64_t next_offset;	/* never used again */
 	uint32_t next_id;
 	struct vb_share_item *items;
+	struct vb_share_item *own; /* device memory (nic/dm.h); NULL: nobody has asked for it */
 };
 
 void vb_share_open(struct vb_share *share, bool moves);
@@ -45,7 +48,8 @@ void vb_share_close(struct vb_share *share);
 /* In a forked child: close the descriptors. */
 void vb_share_forget(struct vb_share *share);
 
-/* For struct vb_nic_host; arg: the device. */
+/* For struct vb_nic_host; arg: the device. Where no file may be that large, private memory. */
+void *vb_share_device_memory(void *arg, size_t bytes);
 bool vb_share_region(void *arg, void *addr, size_t bytes, struct vb_shared *shared);
 bool vb_share_end(void *arg, const struct vb_shared *shared);
 

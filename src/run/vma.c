@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { NONE = -1, TEXT_BYTES = 8192 };
+enum { NONE = -1, TEXT_BYTES = 8192, PATH_BYTES = 64 };
 
 /* Linux 6.11; libc's headers may be older. */
 struct query {
@@ -104,12 +105,25 @@ static bool search(int fd, uint64_t address, struct vb_vma *vma)
 	return false;
 }
 
-void vb_vmas_open(struct vb_vmas *vmas)
+static void open_maps(struct vb_vmas *vmas, const char *path)
 {
 	struct vb_vma vma;
 
-	vmas->fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	vmas->is_fast = vmas->fd != NONE && ask(vmas->fd, (uintptr_t)&vma, &vma);
+	vmas->fd = open(path, O_RDONLY | O_CLOEXEC);
+	vmas->is_fast = vmas->fd != NONE && ask(vmas->fd, 0, &vma);
+}
+
+void vb_vmas_open(struct vb_vmas *vmas)
+{
+	open_maps(vmas, "/proc/self/maps");
+}
+
+void vb_vmas_open_process(struct vb_vmas *vmas, uint32_t pid)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	open_maps(vmas, path);
 }
 
 void vb_vmas_close(struct vb_vmas *vmas)
@@ -125,4 +139,30 @@ bool vb_vma_find(const struct vb_vmas *vmas, const void *address, struct vb_vma 
 		return false;
 	return vmas->is_fast ? ask(vmas->fd, (uintptr_t)address, vma)
 			     : search(vmas->fd, (uintptr_t)address, vma);
+}
+
+bool vb_vma_is_file(const struct vb_vma *vma, int fd)
+{
+	struct stat st;
+
+	/* What has seals is memory; a disk's file is not for others to write to. */
+	return fstat(fd, &st) == 0 && st.st_dev == vma->device && st.st_ino == vma->inode &&
+	       S_ISREG(st.st_mode) && fcntl(fd, F_GET_SEALS) >= 0 &&
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+int vb_vma_file_by_name(const struct vb_vma *vma)
+{
+	struct stat st;
+	int fd;
+
+	/* To open something else might have an effect. */
+	if (vma->name[0] != '/' || lstat(vma->name, &st) || !S_ISREG(st.st_mode) ||
+	    st.st_ino != vma->inode)
+		return NONE;
+	fd = open(vma->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd == NONE || vb_vma_is_file(vma, fd))
+		return fd;
+	close(fd);
+	return NONE;
 }

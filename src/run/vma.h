@@ -29,6 +29,9 @@ struct vb_vmas {
 
 /* Never fails: without /proc nothing is found afterwards. Not for use in a forked child. */
 void vb_vmas_open(struct vb_vmas *vmas);
+
+/* The same of another process; where we may not look, nothing is found. */
+void vb_vmas_open_process(struct vb_vmas *vmas, uint32_t pid);
 void vb_vmas_close(struct vb_vmas *vmas);
 
 /*
@@ -36,6 +39,15 @@ void vb_vmas_close(struct vb_vmas *vmas);
  * nobody says. Any thread.
  */
 bool vb_vma_find(const struct vb_vmas *vmas, const void *address, struct vb_vma *vma);
+
+/*
+ * A descriptor of our own for the memory that a mapping is of (memfd, /dev/shm), by its name; to
+ * read and write. -1: it has none, or what has that name now is something else.
+ */
+int vb_vma_file_by_name(const struct vb_vma *vma);
+
+/* Is that descriptor one of that memory, to read and write? */
+bool vb_vma_is_file(const struct vb_vma *vma, int fd);
 
 static inline bool vb_vma_holds(const struct vb_vma *vma, const void *address)
 {

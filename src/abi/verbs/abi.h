@@ -41,21 +41,52 @@ static inline int vb_abi_minus_one(int err)
 /* The one device; its pointer is the same for the life of the process (device.c). */
 struct ibv_device *vb_abi_device(void);
 
+/* A context of that device; cmd_fd is its from now on, -1: it gets one. */
+int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **ctx);
+
 /* The functions of an extended completion queue, a queue pair, a context. */
 struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 				      struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_srq *vb_abi_create_srq_ex(struct ibv_context *context,
+				     struct ibv_srq_init_attr_ex *attr);
+int vb_abi_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
+int vb_abi_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr);
 int vb_abi_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		      size_t attr_bytes);
 int vb_abi_query_device_ex(struct ibv_context *context,
 			   const struct ibv_query_device_ex_input *input,
 			   struct ibv_device_attr_ex *attr, size_t attr_bytes);
+int vb_abi_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+struct ibv_td *vb_abi_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int vb_abi_dealloc_td(struct ibv_td *td);
+struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
+					  struct ibv_parent_domain_init_attr *attr);
+struct ibv_counters *vb_abi_create_counters(struct ibv_context *context,
+					    struct ibv_counters_init_attr *attr);
+int vb_abi_destroy_counters(struct ibv_counters *counters);
+int vb_abi_attach_counters(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,
+			   struct ibv_flow *flow);
+int vb_abi_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t count,
+			 uint32_t flags);
+struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int vb_abi_free_dm(struct ibv_dm *dm);
+void vb_abi_dm_fill_in(struct ibv_dm *dm);
+struct ibv_mr *vb_abi_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+				size_t length, unsigned access);
+struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd);
+int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		     struct ibv_sge *sg_list, uint32_t num_sge);
 
 /* The slots of ibv_context_ops. */
 int vb_abi_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int vb_abi_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int vb_abi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int vb_abi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vb_abi_dealloc_mw(struct ibv_mw *mw);
+int vb_abi_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int vb_abi_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /*

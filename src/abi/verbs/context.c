@@ -5,37 +5,23 @@
 #include <unistd.h>
 
 #include "abi/verbs/abi.h"
+#include "nic/import.h"
 #include "run/eventfd.h"
+#include "run/foreign.h"
 
 /*
  * What the inline wrappers call without looking must be a function even if it does nothing; an
  * entry of verbs_context that is NULL tells them "not supported".
  */
-static struct ibv_mw *no_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	return EOPNOTSUPP;
-}
-
-static int no_dealloc_mw(struct ibv_mw *mw)
-{
-	return EOPNOTSUPP;
-}
-
 static int no_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	return EOPNOTSUPP;
 }
 
 static const struct ibv_context_ops ops = {
-	.alloc_mw = no_alloc_mw,
-	.bind_mw = no_bind_mw,
-	.dealloc_mw = no_dealloc_mw,
+	.alloc_mw = vb_abi_alloc_mw,
+	.bind_mw = vb_abi_bind_mw,
+	.dealloc_mw = vb_abi_dealloc_mw,
 	.poll_cq = vb_abi_poll_cq,
 	.req_notify_cq = vb_abi_req_notify_cq,
 	.post_srq_recv = vb_abi_post_srq_recv,
@@ -51,8 +37,25 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	verbs->sz = sizeof(*verbs);
 	verbs->query_port = vb_abi_query_port;
 	verbs->query_device_ex = vb_abi_query_device_ex;
+	verbs->query_rt_values = vb_abi_query_rt_values;
 	verbs->create_cq_ex = vb_abi_create_cq_ex;
+	verbs->modify_cq = vb_abi_modify_cq;
+	verbs->alloc_td = vb_abi_alloc_td;
+	verbs->dealloc_td = vb_abi_dealloc_td;
+	verbs->alloc_parent_domain = vb_abi_alloc_parent_domain;
+	verbs->create_counters = vb_abi_create_counters;
+	verbs->destroy_counters = vb_abi_destroy_counters;
+	verbs->attach_counters_point_flow = vb_abi_attach_counters;
+	verbs->read_counters = vb_abi_read_counters;
 	verbs->create_qp_ex = vb_abi_create_qp_ex;
+	verbs->create_srq_ex = vb_abi_create_srq_ex;
+	verbs->get_srq_num = vb_abi_get_srq_num;
+	verbs->post_srq_ops = vb_abi_post_srq_ops;
+	verbs->alloc_dm = vb_abi_alloc_dm;
+	verbs->free_dm = vb_abi_free_dm;
+	verbs->reg_dm_mr = vb_abi_reg_dm_mr;
+	verbs->alloc_null_mr = vb_abi_alloc_null_mr;
+	verbs->advise_mr = vb_abi_advise_mr;
 	verbs->close_xrcd = no_close_xrcd;
 	context->device = device;
 	context->ops = ops;
@@ -62,25 +65,40 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	pthread_mutex_init(&context->mutex, NULL);
 }
 
-static int open_context(struct vb_device *dev, struct ibv_device *device, struct vb_ctx **out)
+/*
+ * There is no kernel to send commands to: the descriptor is one from which the context can be
+ * imported. Where no file can be made, it is one at least, because programs show and duplicate it.
+ */
+static int make_cmd_fd(struct vb_ctx *ctx, int *cmd_fd)
 {
-	struct vb_ctx *ctx = NULL;
-	int async_fd, cmd_fd, rc;
+	if (vb_card_make(ctx->run, ctx->family, cmd_fd) == 0)
+		return 0;
+	*cmd_fd = eventfd(0, EFD_CLOEXEC);
+	return *cmd_fd < 0 ? errno : 0;
+}
+
+int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **out)
+{
+	struct vb_ctx *ctx;
+	int async_fd, rc;
 
 	async_fd = vb_eventfd_create();
 	if (async_fd < 0)
 		return errno;
-	/* There is no kernel to send commands to; an fd, because programs show and duplicate it. */
-	cmd_fd = eventfd(0, EFD_CLOEXEC);
-	rc = cmd_fd < 0 ? errno : vb_ctx_create(dev->nic, async_fd, &ctx);
+	rc = vb_ctx_create(dev->nic, async_fd, &ctx);
 	if (rc != 0) {
-		if (cmd_fd >= 0)
-			close(cmd_fd);
 		close(async_fd);
 		return rc;
 	}
 	ctx->run = dev;
-	fill_in(ctx, device, cmd_fd);
+	if (cmd_fd < 0)
+		rc = make_cmd_fd(ctx, &cmd_fd);
+	if (rc != 0) {
+		vb_ctx_destroy(ctx);
+		close(async_fd);
+		return rc;
+	}
+	fill_in(ctx, vb_abi_device(), cmd_fd);
 	*out = ctx;
 	return 0;
 }
@@ -97,7 +115,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	}
 	rc = vb_device_open(&dev);
 	if (rc == 0) {
-		rc = open_context(dev, device, &ctx);
+		rc = vb_abi_context_make(dev, -1, &ctx);
 		if (rc != 0)
 			vb_device_close(dev);
 	}
@@ -116,6 +134,7 @@ int ibv_close_device(struct ibv_context *context)
 	if (vb_device_is_gone(dev))
 		return 0;
 	pthread_mutex_destroy(&context->mutex);
+	vb_ctx_disown(vb_ctx_of(context));
 	vb_ctx_destroy(vb_ctx_of(context));
 	close(async_fd);
 	close(cmd_fd);

@@ -1,39 +1,110 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_import_device(3) and its kin: objects of another context or process. Not yet. */
+/* ibv_import_device(3) and its kin: objects of another context, of this process or another. */
 #include "abi/verbs/abi.h"
+#include "nic/import.h"
+#include "run/foreign.h"
+
+/* The context takes the descriptor over only if it comes to be. */
+static int import_context(struct vb_device *dev, int cmd_fd, const struct vb_card *card,
+			  struct vb_ctx **ctx)
+{
+	struct vb_foreign *foreign = NULL;
+	int rc = 0;
+
+	if (!vb_card_is_own(dev, card))
+		rc = vb_foreign_meet(dev, card, &foreign);
+	if (rc != 0)
+		return rc;
+	rc = vb_abi_context_make(dev, cmd_fd, ctx);
+	if (rc == 0 && foreign)
+		vb_ctx_adopt_foreign(*ctx, foreign);
+	else if (rc == 0)
+		vb_ctx_adopt(*ctx, card->family);
+	else if (foreign)
+		vb_foreign_drop(foreign);
+	return rc;
+}
 
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
-	errno = EOPNOTSUPP;
-	return NULL;
+	struct vb_device *dev;
+	struct vb_card card;
+	struct vb_ctx *ctx;
+	int rc = vb_card_read(cmd_fd, &card);
+
+	if (rc == 0)
+		rc = vb_device_open(&dev);
+	if (rc == 0) {
+		rc = import_context(dev, cmd_fd, &card, &ctx);
+		if (rc != 0)
+			vb_device_close(dev);
+	}
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &ctx->ibv.context;
 }
 
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
-	errno = EOPNOTSUPP;
-	return NULL;
+	struct vb_pd *pd;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(context))
+		rc = vb_pd_import(vb_ctx_of(context), pd_handle, &pd);
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &pd->ibv;
 }
 
 void ibv_unimport_pd(struct ibv_pd *pd)
 {
+	if (!vb_abi_is_gone(pd->context))
+		vb_pd_unimport((struct vb_pd *)pd);
 }
 
 struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
-	errno = EOPNOTSUPP;
-	return NULL;
+	struct vb_mr *mr;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(pd->context))
+		rc = vb_mr_import((struct vb_pd *)pd, mr_handle, &mr);
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &mr->ibv;
 }
 
 void ibv_unimport_mr(struct ibv_mr *mr)
 {
+	if (!vb_abi_is_gone(mr->context))
+		vb_mr_unimport((struct vb_mr *)mr);
 }
 
 struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
-	errno = EOPNOTSUPP;
-	return NULL;
+	struct vb_dm *dm;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(context))
+		rc = vb_dm_import(vb_ctx_of(context), dm_handle, &dm);
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	vb_abi_dm_fill_in(&dm->ibv);
+	return &dm->ibv;
 }
 
-void ibv_unimport_dm(struct ibv_dm *dm)
+void ibv_unimport_dm(struct ibv_dm *ibv)
 {
+	struct vb_dm *dm = (struct vb_dm *)ibv;
+
+	if (!dm->apart && !vb_abi_is_gone(ibv->context))
+		vb_dm_unimport(dm);
 }

@@ -35,8 +35,36 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				 int fd, int access)
 {
-	errno = EOPNOTSUPP;
-	return NULL;
+	struct vb_mr *mr;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(pd->context))
+		rc = vb_mr_reg_dmabuf((struct vb_pd *)pd, offset, length, iova, fd, access, &mr);
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &mr->ibv;
+}
+
+struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct vb_mr *mr;
+	int rc = vb_abi_is_gone(pd->context) ? EIO : vb_mr_alloc_null((struct vb_pd *)pd, &mr);
+
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &mr->ibv;
+}
+
+int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		     struct ibv_sge *sg_list, uint32_t num_sge)
+{
+	if (vb_abi_is_gone(pd->context))
+		return EIO;
+	return vb_mr_advise((struct vb_pd *)pd, advice, flags, sg_list, num_sge);
 }
 
 /*

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Device memory, ibv_alloc_dm(3). */
+#include "abi/verbs/abi.h"
+#include "nic/mem.h"
+
+/* In a forked child, the parent's is not there. */
+static bool is_there(const struct vb_dm *dm)
+{
+	return dm->apart || !vb_abi_is_gone(dm->ibv.context);
+}
+
+static int memcpy_to_dm(struct ibv_dm *ibv, uint64_t dm_offset, const void *host_addr,
+			size_t length)
+{
+	struct vb_dm *dm = (struct vb_dm *)ibv;
+
+	return is_there(dm) ? vb_dm_write(dm, dm_offset, host_addr, length) : EIO;
+}
+
+static int memcpy_from_dm(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offset, size_t length)
+{
+	struct vb_dm *dm = (struct vb_dm *)ibv;
+
+	return is_there(dm) ? vb_dm_read(dm, dm_offset, host_addr, length) : EIO;
+}
+
+void vb_abi_dm_fill_in(struct ibv_dm *dm)
+{
+	dm->memcpy_to_dm = memcpy_to_dm;
+	dm->memcpy_from_dm = memcpy_from_dm;
+}
+
+/*
+ * What needs no NIC works in a forked child as well: a device that the kernel drives would let it
+ * have memory through the descriptor that it inherited, and programs do that.
+ */
+struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+{
+	struct vb_ctx *ctx = vb_ctx_of(context);
+	struct vb_dm *dm;
+	int rc = vb_abi_is_gone(context) ? vb_dm_alloc_apart(ctx, attr, &dm)
+					 : vb_dm_alloc(ctx, attr, &dm);
+
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	vb_abi_dm_fill_in(&dm->ibv);
+	return &dm->ibv;
+}
+
+int vb_abi_free_dm(struct ibv_dm *ibv)
+{
+	struct vb_dm *dm = (struct vb_dm *)ibv;
+
+	if (dm->apart) {
+		vb_dm_free_apart(dm);
+		return 0;
+	}
+	return vb_abi_is_gone(ibv->context) ? 0 : vb_dm_free(dm);
+}
+
+struct ibv_mr *vb_abi_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+				size_t length, unsigned access)
+{
+	struct vb_mr *mr;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(pd->context))
+		rc = vb_mr_reg_dm((struct vb_pd *)pd, (struct vb_dm *)dm, offset, length, access,
+				  &mr);
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &mr->ibv;
+}
