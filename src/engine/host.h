@@ -24,10 +24,17 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *wqe,
 				       uint32_t offset, const void *data, uint32_t bytes);
 
+/* Carry out a work request that needs no packet (BIND, LOCAL_INV): SUCCESS or MW_BIND_ERR. */
+enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe);
+
 /* --- responder --- */
 
-/* Take the next receive work request into resp->recv: false if there is none. */
-bool vb_host_recv_take(struct vb_resp *resp);
+/*
+ * Take the next receive work request into resp->recv: false if there is none. For this packet: the
+ * first of a SEND, the last of a WRITE with immediate data.
+ */
+bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
+		       const struct vb_op_info *info);
 
 /* How many are posted; UINT32_MAX where nobody can say (SRQ). */
 uint32_t vb_host_recv_count(struct vb_resp *resp);
@@ -49,5 +56,8 @@ enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64
 				     const void *data, uint32_t bytes);
 enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt *pkt,
 				      enum vb_kind kind, uint64_t *orig);
+
+/* The peer has no more use for a window: OK, or BAD_ACCESS if it is none of this QP's. */
+enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey);
 
 #endif

@@ -93,6 +93,8 @@ static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 
 		if (((psn - wqe->psn) & VB_PSN_MASK) < wqe->packets)
 			break;
+		if (vb_wqe_is_local(wqe) && !req->local_done)
+			break;
 		if (req->pos.next == req->head)
 			req->pos.next++;
 		vb_req_complete_head(req, IBV_WC_SUCCESS);
@@ -257,6 +259,11 @@ static enum vb_req_outcome take_data(struct vb_req *req, const struct vb_pkt *pk
 		if (!vb_wqe_is_atomic(wqe))
 			return fail_head(req, IBV_WC_BAD_RESP_ERR);
 		status = vb_host_local_write(req, wqe, 0, &pkt->orig, sizeof(pkt->orig));
+	} else if (kind == VB_K_ATOMIC_WRITE) {
+		/* Release 1.6: answered with a READ response that has no data. */
+		if (pkt->payload_bytes)
+			return fail_head(req, IBV_WC_BAD_RESP_ERR);
+		status = IBV_WC_SUCCESS;
 	} else {
 		uint32_t expected = (uint32_t)vb_min_u64(req->mtu, wqe->bytes - seg.offset);
 

@@ -58,6 +58,7 @@ static enum vb_verdict read_request(struct vb_resp *resp, const struct vb_pkt *p
 	}
 	*out = (struct vb_resource){
 		.owed = true,
+		.kind = VB_K_READ_REQ,
 		.psn = pkt->psn,
 		.packets = vb_packets(pkt->dma_bytes, resp->mtu),
 		.rkey = pkt->rkey,
@@ -81,9 +82,29 @@ static enum vb_verdict atomic_request(struct vb_resp *resp, const struct vb_pkt 
 	if (verdict != VB_OK)
 		return verdict;
 	*out = (struct vb_resource){
-		.owed = true, .psn = pkt->psn, .packets = 1, .atomic = true, .orig = orig
+		.owed = true, .psn = pkt->psn, .packets = 1, .kind = info->kind, .orig = orig
 	};
 	return VB_OK;
+}
+
+/* Release 1.6: eight aligned octets that appear at once; the right is that of a WRITE. */
+static enum vb_verdict atomic_write(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    struct vb_resource *out)
+{
+	enum vb_verdict verdict;
+	uint64_t none;
+
+	if (!(resp->access & IBV_ACCESS_REMOTE_WRITE))
+		return VB_BAD_ACCESS;
+	if (pkt->dma_bytes != sizeof(uint64_t) || pkt->payload_bytes != sizeof(uint64_t))
+		return VB_BAD_LENGTH;
+	if (pkt->va & 7)
+		return VB_MISALIGNED;
+	verdict = vb_host_remote_atomic(resp, pkt, VB_K_ATOMIC_WRITE, &none);
+	*out = (struct vb_resource){
+		.owed = true, .psn = pkt->psn, .packets = 1, .kind = VB_K_ATOMIC_WRITE
+	};
+	return verdict;
 }
 
 /* A request in its turn that is answered with data. */
@@ -99,6 +120,8 @@ static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
 		return VB_BAD_RESOURCES;
 	if (info->kind == VB_K_READ_REQ)
 		verdict = read_request(resp, pkt, &res);
+	else if (info->kind == VB_K_ATOMIC_WRITE)
+		verdict = atomic_write(resp, pkt, &res);
 	else
 		verdict = atomic_request(resp, pkt, info, &res);
 	if (verdict != VB_OK)
@@ -152,7 +175,7 @@ static bool is_rest_of(const struct vb_resource *res, const struct vb_pkt *pkt, 
 {
 	uint32_t offset = ((pkt->psn - res->psn) & VB_PSN_MASK) * mtu;
 
-	return !res->atomic && pkt->rkey == res->rkey && pkt->va == res->va + offset &&
+	return pkt->rkey == res->rkey && pkt->va == res->va + offset &&
 	       pkt->dma_bytes == res->bytes - offset;
 }
 
@@ -166,14 +189,14 @@ static struct vb_resp_result seen_before(struct vb_resp *resp, const struct vb_p
 	bool read = info->kind == VB_K_READ_REQ;
 	uint64_t index;
 
-	if (!read && info->kind != VB_K_CMP_SWP && info->kind != VB_K_FETCH_ADD) {
+	if (info->kind == VB_K_SEND || info->kind == VB_K_WRITE) {
 		/* While a NAK stands, an ACK would say that all before it came: it did. */
 		resp->ack_owed = true;
 		return duplicate;
 	}
 	if (!resource_find(resp, pkt->psn, &index) ||
-	    (read ? !is_rest_of(resource_at(resp, index), pkt, resp->mtu)
-		  : !resource_at(resp, index)->atomic))
+	    resource_at(resp, index)->kind != info->kind ||
+	    (read && !is_rest_of(resource_at(resp, index), pkt, resp->mtu)))
 		return dropped(VB_BAD_SEQUENCE);
 	answer_again(resp, index, (pkt->psn - resource_at(resp, index)->psn) & VB_PSN_MASK);
 	return duplicate;
@@ -202,10 +225,10 @@ static bool is_request(const struct vb_op_info *info)
 	switch (info->kind) {
 	case VB_K_SEND:
 	case VB_K_WRITE:
-		return !(info->headers & VB_H_IETH);
 	case VB_K_READ_REQ:
 	case VB_K_CMP_SWP:
 	case VB_K_FETCH_ADD:
+	case VB_K_ATOMIC_WRITE:
 		return true;
 	default:
 		return false;
@@ -284,13 +307,15 @@ static bool answer(struct vb_resp *resp, struct vb_resource *res, struct vb_pkt 
 	unsigned pos = (i == res->from ? VB_P_FIRST : 0) |
 		       (res->sent == res->packets ? VB_P_LAST : 0);
 
-	*data = !res->atomic;
+	*data = res->kind == VB_K_READ_REQ;
 	pkt->psn = vb_psn_add(res->psn, i);
 	pkt->msn = res->msn;
 	pkt->syndrome = ack_syndrome(resp);
-	if (res->atomic) {
+	if (res->kind == VB_K_CMP_SWP || res->kind == VB_K_FETCH_ADD) {
 		pkt->opcode = vb_op_find(resp->transport, VB_K_ATOMIC_ACK, VB_P_ONLY, 0);
 		pkt->orig = res->orig;
+	} else if (res->kind != VB_K_READ_REQ) {
+		pkt->opcode = vb_op_find(resp->transport, VB_K_READ_RESP, VB_P_ONLY, 0);
 	} else {
 		pkt->opcode = vb_op_find(resp->transport, VB_K_READ_RESP, pos, 0);
 		pkt->rkey = res->rkey;

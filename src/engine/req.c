@@ -37,6 +37,8 @@ void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
 	wqe->packets = vb_wqe_is_atomic(wqe) ? 1 : vb_packets(wqe->bytes, req->mtu);
 	wqe->ssn = req->post_ssn;
 	wqe->messages = 1;
+	if (vb_wqe_is_local(wqe))
+		wqe->packets = wqe->messages = 0;
 	if (wqe->kind == VB_K_READ_REQ) {
 		uint32_t chunk = vb_read_chunk_packets(req->mtu);
 
@@ -105,6 +107,8 @@ static bool look(struct vb_req *req, struct vb_segment *seg)
 	if (req->fault && req->pos.next == req->fault_index)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
+	if (vb_wqe_is_local(wqe))
+		return false;
 	vb_segment_at(seg, req->transport, wqe, req->pos.next_psn, req->mtu);
 	return may_send(req, seg, wqe);
 }
@@ -227,14 +231,59 @@ void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t n
 	}
 }
 
+/* Is the work request without a packet that stands at pos one of those that were carried out? */
+static bool was_carried_out(const struct vb_req *req)
+{
+	return req->local_done && (int32_t)(req->pos.next - req->local_next) < 0;
+}
+
+bool vb_req_local(struct vb_req *req)
+{
+	const struct vb_wqe *wqe;
+	enum ibv_wc_status status;
+
+	if (req->pos.next == req->tail || req->rnr_wait ||
+	    (req->fault && req->pos.next == req->fault_index))
+		return false;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	if (!vb_wqe_is_local(wqe))
+		return false;
+	if (was_carried_out(req)) {
+		req->pos.next++;
+		return true;
+	}
+	if (req->sqd || ((wqe->flags & IBV_SEND_FENCE) && req->pos.fetches))
+		return false;
+	status = wqe->fault ? (enum ibv_wc_status)wqe->fault : vb_host_local(req, wqe);
+	if (status != IBV_WC_SUCCESS) {
+		vb_req_fault(req, status);
+		return false;
+	}
+	req->local_next = ++req->pos.next;
+	req->local_done++;
+	return true;
+}
+
 void vb_req_fault(struct vb_req *req, enum ibv_wc_status status)
 {
 	req->fault = status;
 	req->fault_index = req->pos.next;
 }
 
+/* Those that were carried out, and nothing is before them any more. */
+static void complete_locals(struct vb_req *req)
+{
+	while (req->local_done && vb_wqe_is_local(vb_sq_at(&req->sq, req->head))) {
+		if (req->pos.next == req->head)
+			req->pos.next++;
+		vb_req_complete_head(req, IBV_WC_SUCCESS);
+	}
+}
+
 enum vb_req_outcome vb_req_settle(struct vb_req *req)
 {
+	if (req->local_done)
+		complete_locals(req);
 	if (!req->fault || req->head != req->fault_index)
 		return VB_REQ_NOTHING;
 	vb_req_complete_head(req, req->fault);
@@ -261,9 +310,12 @@ void vb_req_rewind(struct vb_req *req)
 void vb_req_complete_head(struct vb_req *req, enum ibv_wc_status status)
 {
 	uint32_t index = req->head++;
+	const struct vb_wqe *wqe = vb_sq_at(&req->sq, index);
 
 	vb_check(index != req->tail);
-	vb_host_send_done(req, vb_sq_at(&req->sq, index), index, status);
+	if (req->local_done && vb_wqe_is_local(wqe))
+		req->local_done--;
+	vb_host_send_done(req, wqe, index, status);
 }
 
 void vb_req_complete_sent(struct vb_req *req)

@@ -48,7 +48,12 @@ struct vb_req {
 	uint32_t post_psn; /* for the next work request */
 	uint32_t post_ssn;
 	bool sqd;	   /* draining: begin no further work request */
+	/* Work requests without a packet that were carried out, and wait for those before them. */
+	uint16_t local_done;
 	bool armed;	   /* there is another path to try when retries are used up (nic) */
+
+	/* The host's own work requests, of which the application knows nothing: how many ever. */
+	uint32_t own_posted, own_done;
 
 	/* A local fault that was met on sending: reported when all before it is done. */
 	enum ibv_wc_status fault;
@@ -75,6 +80,7 @@ struct vb_req {
 	uint32_t sample_psn;
 	uint32_t window, threshold; /* in packets */
 	uint32_t grow;		    /* acknowledged packets towards one more of window */
+	uint32_t local_next;	    /* if local_done: behind the last of them */
 };
 
 /* What the QP has to do after an answer or a timeout. */
@@ -119,6 +125,14 @@ void vb_req_skip(struct vb_req *req, uint32_t packets);
  */
 bool vb_req_urgent(const struct vb_req *req, uint64_t now_ns);
 
+/*
+ * Where vb_req_next() finds nothing to send: is there a work request without a packet whose turn it
+ * is? Then it is carried out, now or once already, and sending goes on behind it. It completes with
+ * those before it, in vb_req_settle() at the latest. So what comes behind a BIND leaves after it
+ * took effect; nothing is said about whether those before it have arrived, unless there is a fence.
+ */
+bool vb_req_local(struct vb_req *req);
+
 /* After the packets up to pos were handed to the link. */
 void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t now_ns);
 
@@ -150,7 +164,10 @@ uint64_t vb_rc_deadline_ns(const struct vb_req *req);
 void vb_rc_watch(struct vb_req *req, uint64_t now_ns);
 enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns);
 
-/* If the work request at the head failed locally and nothing is left before it: complete it. */
+/*
+ * What was carried out without a packet completes if nothing is left before it; and so does a work
+ * request that failed locally.
+ */
 enum vb_req_outcome vb_req_settle(struct vb_req *req);
 
 /* Nothing begun is unfinished (what SQD waits for). */

@@ -128,9 +128,15 @@ enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
 		return VB_BAD_LENGTH;
 	/* Last of the checks: a request that is refused takes no receive request with it. */
 	if (takes_recv(info) && !resp->has_recv) {
-		if (!vb_host_recv_take(resp))
+		if (!vb_host_recv_take(resp, pkt, info))
 			return VB_NO_RECV;
 		resp->has_recv = true;
+	}
+	/* IBA 9.4.1.1.1: of no effect unless all else is well; with it, the data belongs to us. */
+	if (info->headers & VB_H_IETH) {
+		verdict = vb_host_invalidate(resp, pkt->inv_rkey);
+		if (verdict != VB_OK)
+			return verdict;
 	}
 	verdict = place(resp, pkt, info);
 	if (verdict != VB_OK)

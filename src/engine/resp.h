@@ -24,7 +24,7 @@ struct vb_resource {
 	bool owed;     /* from `done` on: an answer is to be sent */
 	uint32_t from; /* the packet that this answer begins with */
 	uint32_t sent; /* packets that have left, those before `from` included */
-	bool atomic;
+	uint8_t kind;  /* enum vb_kind of the request */
 	uint32_t rkey;
 	uint64_t va;
 	uint32_t bytes;
@@ -52,6 +52,7 @@ struct vb_resp {
 	uint32_t dma_bytes;
 
 	bool has_recv; /* recv is taken from the queue */
+	uint8_t mark;  /* ... and this is what the host notes about it: 0 is nothing */
 	struct vb_recv recv;
 
 	bool ack_owed;

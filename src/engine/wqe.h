@@ -15,6 +15,9 @@
 #include "base/path.h"
 #include "wire/opcode.h"
 
+/* What a send queue does by itself, without a packet: kinds beyond those that packets have. */
+enum { VB_K_BIND = VB_K_COUNT, VB_K_LOCAL_INV };
+
 /* Where a datagram goes. */
 struct vb_ud_addr {
 	struct vb_path path;
@@ -34,7 +37,7 @@ struct vb_wqe {
 	uint8_t fault;	   /* enum ibv_wc_status: what it will fail with when its turn comes */
 	uint32_t imm_be;   /* or the rkey to invalidate, in host order */
 	uint32_t psn;	   /* first of the PSNs it takes */
-	uint32_t packets;  /* how many those are */
+	uint32_t packets;  /* how many those are; 0: it needs none */
 	uint32_t ssn;	   /* number of its first message */
 	uint32_t messages; /* a long READ is sent as several requests */
 	union {
@@ -44,6 +47,12 @@ struct vb_wqe {
 			uint64_t swap_add, compare;
 		} remote;
 		struct vb_ud_addr ud;
+		struct {
+			uint64_t addr, bytes;
+			uint32_t region; /* its key, 0: none */
+			uint32_t key;	 /* what the window's will be */
+			unsigned access; /* IBV_ACCESS_* */
+		} bind;
 	};
 	union {
 		struct ibv_sge sge[1]; /* sge_count of them */
@@ -72,10 +81,22 @@ static inline bool vb_wqe_is_atomic(const struct vb_wqe *wqe)
 	return wqe->kind == VB_K_CMP_SWP || wqe->kind == VB_K_FETCH_ADD;
 }
 
-/* Does it wait for a response that carries data? */
+/* Does it wait for a response of its own, which takes a place among the READs and atomics? */
 static inline bool vb_wqe_is_fetch(const struct vb_wqe *wqe)
 {
-	return wqe->kind == VB_K_READ_REQ || vb_wqe_is_atomic(wqe);
+	return wqe->kind == VB_K_READ_REQ ||
+	       (wqe->kind >= VB_K_CMP_SWP && wqe->kind <= VB_K_FLUSH);
+}
+
+/* ... and has no data to send? */
+static inline bool vb_wqe_sends_nothing(const struct vb_wqe *wqe)
+{
+	return vb_wqe_is_fetch(wqe) && wqe->kind != VB_K_ATOMIC_WRITE;
+}
+
+static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
+{
+	return wqe->kind >= VB_K_COUNT;
 }
 
 #endif

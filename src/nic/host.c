@@ -11,6 +11,8 @@
 #include "base/guard.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
+#include "nic/window.h"
+#include "nic/tm.h"
 
 static struct vb_qp *qp_of_req(struct vb_req *req)
 {
@@ -30,6 +32,10 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 
 	if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
 		return;
+	if (vb_tm_is_own(wqe)) {
+		vb_tm_sent(qp, wqe, status);
+		return;
+	}
 	cqe = (struct vb_cqe){
 		.wc = { .wr_id = wqe->wr_id,
 			.status = status,
@@ -38,9 +44,14 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 			.qp_num = qp->ibv.qp.qp_num },
 		.solicited = status != IBV_WC_SUCCESS,
 		.qp = qp,
-		.sq_released = index + 1,
+		.sq_released = index + 1 - req->own_done,
 	};
 	vb_cq_push((struct vb_cq *)qp->ibv.qp.send_cq, &cqe);
+}
+
+enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
+{
+	return vb_window_local(qp_of_req(req), wqe);
 }
 
 /* Scatter over a list of SGEs: false if a key does not allow it or memory is gone. */
@@ -71,19 +82,25 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 				       uint32_t offset, const void *data, uint32_t bytes)
 {
 	struct vb_qp *qp = qp_of_req(req);
+	/* What a rendezvous reads goes to a buffer of the SRQ's. */
+	struct ibv_pd *pd = vb_tm_is_own(wqe) ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
 
-	if (!scatter(qp->nic, qp->ibv.qp.pd, wqe->sge, wqe->sge_count, offset, data, bytes))
+	if (!scatter(qp->nic, pd, wqe->sge, wqe->sge_count, offset, data, bytes))
 		return IBV_WC_LOC_PROT_ERR;
 	return IBV_WC_SUCCESS;
 }
 
-bool vb_host_recv_take(struct vb_resp *resp)
+bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
+		       const struct vb_op_info *info)
 {
 	struct vb_qp *qp = qp_of_resp(resp);
+	struct vb_srq *srq = (struct vb_srq *)qp->ibv.qp.srq;
 
-	if (qp->ibv.qp.srq)
-		return vb_srq_take((struct vb_srq *)qp->ibv.qp.srq, &resp->recv);
-	return vb_rq_take(qp->rq, &resp->recv);
+	if (!srq)
+		return vb_rq_take(qp->rq, &resp->recv);
+	if (srq->tm)
+		return vb_tm_take(qp, pkt, info);
+	return vb_srq_take(srq, &resp->recv);
 }
 
 uint32_t vb_host_recv_count(struct vb_resp *resp)
@@ -101,6 +118,8 @@ enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const 
 	struct ibv_pd *pd = qp->ibv.qp.srq ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
 	const struct vb_recv *recv = &resp->recv;
 
+	if (resp->mark && !vb_tm_place(resp, &offset, &data, &bytes))
+		return VB_OK;
 	if ((uint64_t)offset + bytes > recv->bytes)
 		return VB_TOO_LONG;
 	if (!scatter(qp->nic, pd, recv->sge, recv->sge_count, offset, data, bytes))
@@ -126,6 +145,9 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 	if (info->headers & VB_H_IMM) {
 		cqe.wc.wc_flags |= IBV_WC_WITH_IMM;
 		cqe.wc.imm_data = pkt->imm_be;
+	} else if (info->headers & VB_H_IETH) {
+		cqe.wc.wc_flags |= IBV_WC_WITH_INV;
+		cqe.wc.invalidated_rkey = pkt->inv_rkey;
 	}
 	if (resp->transport == VB_UD) {
 		/* Clients of mlx5 devices read the kind of IP header off sl: 1 IPv6, 2 IPv4. */
@@ -133,7 +155,10 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		cqe.wc.src_qp = pkt->sqpn;
 		cqe.wc.sl = qp->rx_ipv4 ? 2 : 1;
 	}
-	vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
+	if (resp->mark)
+		vb_tm_done(qp, &cqe);
+	else
+		vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
 }
 
 enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64_t va,
@@ -141,14 +166,14 @@ enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64
 {
 	struct vb_qp *qp = qp_of_resp(resp);
 
-	return vb_mr_get(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, access) ? VB_OK : VB_BAD_ACCESS;
+	return vb_remote_get(qp, rkey, va, bytes, access) ? VB_OK : VB_BAD_ACCESS;
 }
 
 enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64_t va,
 				     const void *data, uint32_t bytes)
 {
 	struct vb_qp *qp = qp_of_resp(resp);
-	uint8_t *to = vb_mr_get(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, IBV_ACCESS_REMOTE_WRITE);
+	uint8_t *to = vb_remote_get(qp, rkey, va, bytes, IBV_ACCESS_REMOTE_WRITE);
 
 	if (!to)
 		return VB_BAD_ACCESS;
@@ -162,7 +187,9 @@ bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint6
 
 	if (!vb_guard_enter(&guard))
 		return false;
-	if (kind == VB_K_FETCH_ADD) {
+	if (kind == VB_K_ATOMIC_WRITE) {
+		__atomic_store_n(at, swap_add, __ATOMIC_SEQ_CST);
+	} else if (kind == VB_K_FETCH_ADD) {
 		*orig = __atomic_fetch_add(at, swap_add, __ATOMIC_SEQ_CST);
 	} else {
 		uint64_t expected = compare;
@@ -179,14 +206,23 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 				      enum vb_kind kind, uint64_t *orig)
 {
 	struct vb_qp *qp = qp_of_resp(resp);
-	uint8_t *at = vb_mr_get(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, sizeof(*orig),
-				IBV_ACCESS_REMOTE_ATOMIC);
+	unsigned access = kind == VB_K_ATOMIC_WRITE ? IBV_ACCESS_REMOTE_WRITE
+						    : IBV_ACCESS_REMOTE_ATOMIC;
+	uint8_t *at = vb_remote_get(qp, pkt->rkey, pkt->va, sizeof(*orig), access);
+	uint64_t operand = pkt->swap_add;
 	bool ok;
 
 	if (!at)
 		return VB_BAD_ACCESS;
+	if (kind == VB_K_ATOMIC_WRITE) /* as octets: they go where they are as they are */
+		memcpy(&operand, pkt->payload, sizeof(operand));
 	/* An address that is aligned remotely may lie askew here (zero-based, iova). */
 	ok = ((uintptr_t)at & 7) == 0 &&
-	     vb_atomic_guarded((uint64_t *)at, kind, pkt->swap_add, pkt->compare, orig);
+	     vb_atomic_guarded((uint64_t *)at, kind, operand, pkt->compare, orig);
 	return ok ? VB_OK : VB_BAD_MEMORY;
+}
+
+enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey)
+{
+	return vb_window_invalidate(qp_of_resp(resp), rkey) ? VB_OK : VB_BAD_ACCESS;
 }

@@ -131,7 +131,8 @@ static enum put put_segment(struct vb_qp *qp, struct vb_lane *lane, const struct
 		return put_only(qp, lane, wqe, seg, ackreq);
 	vb_pkt_fill_request(qp, wqe, seg, ackreq, &pkt);
 	payload.count = payload.bytes = 0;
-	if (!vb_wqe_is_fetch(wqe) && !vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload))
+	if (!vb_wqe_sends_nothing(wqe) &&
+	    !vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload))
 		return NO_DATA;
 	return put(lane, &pkt, &payload, path);
 }
@@ -172,7 +173,7 @@ static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 
 	while (qp->req.pos.next != qp->req.tail) {
 		step = put_request(qp, lane, NULL);
-		if (step != SENT)
+		if (step != SENT && !(step == NOTHING && vb_req_local(&qp->req)))
 			break;
 	}
 	if (qp->req.transport != VB_RC)
@@ -200,13 +201,21 @@ static enum ibv_wc_status own_fault(struct vb_qp *qp, const struct vb_wqe *wqe,
 static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	struct vb_req *req = &qp->req;
-	struct vb_req_pos before = req->pos;
+	struct vb_req_pos before;
 	enum ibv_wc_status status;
 	struct vb_segment seg;
 	bool ackreq;
 
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return;
+	/* What needs nobody is done all the same. */
+	while (vb_req_local(req))
+		continue;
+	if (vb_req_settle(req) == VB_REQ_FAILED) {
+		vb_qp_after_locked(qp, VB_REQ_FAILED);
+		return;
+	}
+	before = req->pos;
 	if (req->transport == VB_RC && (!atomic_load(&qp->peer->left) || !req->timeout)) {
 		if (req->head != req->tail && !(req->sqd && vb_req_drained(req))) {
 			vb_req_complete_head(req, IBV_WC_RETRY_EXC_ERR);
@@ -214,7 +223,9 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 		}
 		return;
 	}
-	for (; vb_req_next(req, &seg, &ackreq); before = req->pos) {
+	for (; vb_req_next(req, &seg, &ackreq) || vb_req_local(req); before = req->pos) {
+		if (vb_wqe_is_local(vb_sq_at(&req->sq, before.next)))
+			continue;
 		status = own_fault(qp, vb_sq_at(&req->sq, before.next), &seg);
 		if (status != IBV_WC_SUCCESS) {
 			fault(qp, &before, status);
@@ -240,7 +251,7 @@ static bool is_lost(struct vb_lane *lane)
  */
 static void look_later(struct vb_qp *qp)
 {
-	if (atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) == UINT64_MAX)
+	if (vb_timer_at_ns(&qp->timer) == UINT64_MAX)
 		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + LATER_NS);
 }
 

@@ -11,6 +11,7 @@
 #include "nic/direct.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
+#include "nic/window.h"
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -32,6 +33,11 @@ static const struct opcode_row opcode_rows[] = {
 	[IBV_WR_RDMA_READ] = { ON_RC, VB_K_READ_REQ, 0, IBV_WC_RDMA_READ },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = { ON_RC, VB_K_CMP_SWP, 0, IBV_WC_COMP_SWAP },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { ON_RC, VB_K_FETCH_ADD, 0, IBV_WC_FETCH_ADD },
+	[IBV_WR_LOCAL_INV] = { ON_RC | ON_UC, VB_K_LOCAL_INV, 0, IBV_WC_LOCAL_INV },
+	[IBV_WR_BIND_MW] = { ON_RC | ON_UC, VB_K_BIND, 0, IBV_WC_BIND_MW },
+	/* IBA 9.2.1 has no opcode for it on UC, whatever the man page allows. */
+	[IBV_WR_SEND_WITH_INV] = { ON_RC, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
+	[IBV_WR_ATOMIC_WRITE] = { ON_RC, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
 };
 
 static uint8_t service_bit(const struct vb_qp *qp)
@@ -45,10 +51,10 @@ static uint8_t service_bit(const struct vb_qp *qp)
 static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 		      const struct opcode_row **row)
 {
-	if ((unsigned)wr->opcode > IBV_WR_DRIVER1)
+	if ((unsigned)wr->opcode >= VB_ARRAY_LEN(opcode_rows))
 		return EINVAL;
-	if ((unsigned)wr->opcode >= VB_ARRAY_LEN(opcode_rows) || !opcode_rows[wr->opcode].on)
-		return EOPNOTSUPP;
+	if (!opcode_rows[wr->opcode].on)
+		return wr->opcode <= IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 	*row = &opcode_rows[wr->opcode];
 	return (*row)->on & service_bit(qp) ? 0 : EINVAL;
 }
@@ -62,6 +68,18 @@ static uint64_t total_bytes(const struct ibv_send_wr *wr)
 	return bytes;
 }
 
+/* ibv_post_send(3): SEND and WRITE; for the builder, whose ATOMIC_WRITE takes a value, also that. */
+static bool may_be_inline(const struct opcode_row *row)
+{
+	return row->kind == VB_K_SEND || row->kind == VB_K_WRITE || row->kind == VB_K_ATOMIC_WRITE;
+}
+
+/* Eight octets have room in any work request. */
+static uint32_t inline_max(const struct vb_qp *qp, const struct opcode_row *row)
+{
+	return row->kind == VB_K_ATOMIC_WRITE ? sizeof(uint64_t) : qp->cap.max_inline_data;
+}
+
 static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 		 const struct opcode_row *row)
 {
@@ -69,8 +87,7 @@ static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	    (wr->send_flags & ~(unsigned)FLAGS_KNOWN))
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
-	    ((row->kind != VB_K_SEND && row->kind != VB_K_WRITE) ||
-	     total_bytes(wr) > qp->cap.max_inline_data))
+	    (!may_be_inline(row) || total_bytes(wr) > inline_max(qp, row)))
 		return EINVAL;
 	if (qp->ibv.qp.qp_type == IBV_QPT_UD &&
 	    (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->ibv.qp.pd))
@@ -84,7 +101,10 @@ static enum ibv_wc_status device_fault(const struct vb_qp *qp, const struct vb_w
 {
 	uint64_t max = qp->ibv.qp.qp_type == IBV_QPT_UD ? qp->req.mtu : VB_MESSAGE_BYTES_MAX;
 
-	if (bytes > max || (vb_wqe_is_atomic(wqe) && bytes != sizeof(uint64_t)))
+	if (bytes > max)
+		return IBV_WC_LOC_LEN_ERR;
+	if (bytes != sizeof(uint64_t) &&
+	    (vb_wqe_is_atomic(wqe) || wqe->kind == VB_K_ATOMIC_WRITE))
 		return IBV_WC_LOC_LEN_ERR;
 	if (vb_wqe_is_fetch(wqe) && !qp->req.max_fetches)
 		return IBV_WC_LOC_QP_OP_ERR;
@@ -112,6 +132,7 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 	switch (wqe->kind) {
 	case VB_K_WRITE:
 	case VB_K_READ_REQ:
+	case VB_K_ATOMIC_WRITE:
 		wqe->remote.va = wr->wr.rdma.remote_addr;
 		wqe->remote.rkey = wr->wr.rdma.rkey;
 		break;
@@ -136,6 +157,28 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
 }
 
+/* What needs no packet: neither data nor any place to go to. */
+static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+			const struct opcode_row *row, enum ibv_mw_type type, struct vb_wqe *wqe)
+{
+	int err = row->kind == VB_K_BIND ? vb_bind_decode(wr, type, wqe) : 0;
+
+	if (err)
+		return err;
+	wqe->wr_id = wr->wr_id;
+	wqe->kind = row->kind;
+	wqe->fault = IBV_WC_SUCCESS;
+	wqe->bytes = 0;
+	wqe->extra = 0;
+	wqe->wc_opcode = row->wc_opcode;
+	wqe->flags = (uint8_t)wr->send_flags;
+	if (qp->sq_sig_all)
+		wqe->flags |= IBV_SEND_SIGNALED;
+	wqe->imm_be = wr->invalidate_rkey;
+	wqe->sge_count = 0;
+	return 0;
+}
+
 static int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe)
 {
 	const struct opcode_row *row;
@@ -146,6 +189,8 @@ static int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe 
 		err = check(qp, wr, row);
 	if (err)
 		return err;
+	if (row->kind >= VB_K_COUNT)
+		return decode_local(qp, wr, row, IBV_MW_TYPE_2, wqe);
 	wqe->wr_id = wr->wr_id;
 	wqe->kind = row->kind;
 	bytes = total_bytes(wr);
@@ -175,11 +220,13 @@ static bool may_go_directly(const struct vb_qp *qp, enum ibv_qp_state state,
 	       !qp->migrates; /* only packets say where a path stands */
 }
 
-static bool sq_full(const struct vb_qp *qp)
+/* Is the send queue full, with so many more than are in it? */
+static bool sq_full(const struct vb_qp *qp, uint32_t more)
 {
 	uint32_t released = atomic_load_explicit(&qp->sq_released, memory_order_acquire);
 
-	return qp->req.tail - released >= qp->cap.max_send_wr;
+	return qp->req.tail - qp->req.own_posted + more - released >=
+	       qp->cap.max_send_wr;
 }
 
 /* IBA 10.8.2: no sends before RTS; in SQE and ERR they are flushed. */
@@ -188,6 +235,29 @@ static int can_post(struct vb_qp *qp, enum ibv_qp_state state)
 	if (state < IBV_QPS_RTS)
 		return EINVAL;
 	return qp->req.sq.ring ? 0 : vb_qp_sq_make(qp);
+}
+
+/* It stands at the tail, and nothing is wrong with it. */
+static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_wqe *wqe, bool more)
+{
+	if (may_go_directly(qp, state, wqe) && vb_direct_try(qp, wqe, more))
+		vb_req_done_directly(&qp->req);
+	else
+		vb_req_commit(&qp->req, wqe);
+}
+
+/* Something was posted: send what may leave. */
+static inline void send_off(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	if (state >= IBV_QPS_RTS && qp->peer) {
+		if (qp->req.pos.next != qp->req.tail)
+			vb_qp_transmit_locked(qp);
+	} else if (state >= IBV_QPS_RTS) {
+		qp->now_ns = vb_nic_now_ns(qp->nic);
+		vb_ack_posted(qp, qp->now_ns);
+		if (state != IBV_QPS_RTS || vb_req_urgent(&qp->req, qp->now_ns))
+			vb_qp_transmit_locked(qp);
+	}
 }
 
 int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -204,24 +274,60 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	for (; wr && !err; wr = wr->next) {
 		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
 
-		err = sq_full(qp) ? ENOMEM : decode(qp, wr, wqe);
+		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, wqe);
 		if (err) {
 			*bad = wr;
 			break;
 		}
-		if (may_go_directly(qp, state, wqe) && vb_direct_try(qp, wqe, wr->next))
-			vb_req_done_directly(&qp->req);
-		else
-			vb_req_commit(&qp->req, wqe);
+		commit(qp, state, wqe, wr->next);
 	}
-	if (state >= IBV_QPS_RTS && qp->peer) {
-		if (qp->req.pos.next != qp->req.tail)
-			vb_qp_transmit_locked(qp);
-	} else if (state >= IBV_QPS_RTS) {
-		qp->now_ns = vb_nic_now_ns(qp->nic);
-		vb_ack_posted(qp, qp->now_ns);
-		if (state != IBV_QPS_RTS || vb_req_urgent(&qp->req, qp->now_ns))
-			vb_qp_transmit_locked(qp);
+	send_off(qp, state);
+	vb_lock_drop(&qp->lock);
+	return err;
+}
+
+int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	enum ibv_qp_state state;
+	uint32_t n = 0, from;
+	int err;
+
+	vb_lock_take(&qp->lock);
+	state = vb_qp_state(qp);
+	err = can_post(qp, state);
+	from = qp->req.tail;
+	for (; wr && !err; wr = wr->next, n++)
+		err = sq_full(qp, n) ? ENOMEM : decode(qp, wr, vb_sq_at(&qp->req.sq, from + n));
+	if (!err) {
+		for (uint32_t i = 0; i < n; i++)
+			commit(qp, state, vb_sq_at(&qp->req.sq, from + i), i + 1 < n);
+		send_off(qp, state);
+	}
+	vb_lock_drop(&qp->lock);
+	return err;
+}
+
+int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct opcode_row *row;
+	enum ibv_qp_state state;
+	struct vb_wqe *wqe = NULL;
+	int err;
+
+	vb_lock_take(&qp->lock);
+	state = vb_qp_state(qp);
+	err = can_post(qp, state);
+	if (!err)
+		err = opcode_row(qp, wr, &row);
+	if (!err && sq_full(qp, 0))
+		err = ENOMEM;
+	if (!err) {
+		wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
+		err = decode_local(qp, wr, row, IBV_MW_TYPE_1, wqe);
+	}
+	if (!err) {
+		vb_req_commit(&qp->req, wqe);
+		send_off(qp, state);
 	}
 	vb_lock_drop(&qp->lock);
 	return err;

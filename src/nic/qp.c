@@ -13,6 +13,8 @@
 #include "nic/migrate.h"
 #include "nic/peer.h"
 #include "nic/rq.h"
+#include "nic/window.h"
+#include "nic/tm.h"
 
 static uint32_t power_of_two(uint32_t n)
 {
@@ -46,6 +48,11 @@ static const struct type_row *row_of(enum ibv_qp_type type)
 	return NULL;
 }
 
+static bool has_tags(const struct ibv_srq *srq)
+{
+	return srq && ((const struct vb_srq *)srq)->tm;
+}
+
 static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
@@ -55,8 +62,9 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->ibv.context ||
 	    attr->recv_cq->context != pd->ibv.context)
 		return EINVAL;
-	/* ibv_create_qp(3): an SRQ goes with RC or UD. */
-	if (attr->srq && (attr->qp_type == IBV_QPT_UC || attr->srq->context != pd->ibv.context))
+	/* ibv_create_qp(3): an SRQ goes with RC or UD. One with tags: IBV_TM_CAP_RC. */
+	if (attr->srq && (attr->qp_type == IBV_QPT_UC || attr->srq->context != pd->ibv.context ||
+			  (attr->qp_type != IBV_QPT_RC && has_tags(attr->srq))))
 		return EINVAL;
 	if (cap->max_send_wr > VB_QP_WR_MAX || cap->max_send_sge > VB_SGE_MAX ||
 	    cap->max_inline_data > VB_INLINE_BYTES_MAX)
@@ -70,10 +78,12 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 /* The memory for the work requests comes with the first post, see vb_qp_sq_make(). */
 static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 {
-	size_t sges = attr->cap.max_send_sge * sizeof(struct ibv_sge);
-	size_t data = sges > attr->cap.max_inline_data ? sges : attr->cap.max_inline_data;
+	/* A rendezvous adds work requests of ours. */
+	bool tags = has_tags(attr->srq);
+	uint64_t sge_max = vb_max_u64(attr->cap.max_send_sge, tags ? VB_TM_SGE_MAX : 0);
+	size_t data = vb_max_u64(sge_max * sizeof(struct ibv_sge), attr->cap.max_inline_data);
 	size_t stride = sizeof(struct vb_wqe) + data;
-	uint32_t size = power_of_two(attr->cap.max_send_wr);
+	uint32_t size = power_of_two(attr->cap.max_send_wr + (tags ? 2 * VB_TM_RNDV_MAX : 0));
 
 	qp->req.sq.stride = (uint32_t)((stride + 63) & ~(size_t)63);
 	qp->req.sq.mask = size - 1;
@@ -91,6 +101,13 @@ int vb_qp_sq_make(struct vb_qp *qp)
 
 	sq->ring = aligned_alloc(64, (sq->mask + (size_t)1) * sq->stride);
 	return sq->ring ? 0 : ENOMEM;
+}
+
+/* Nothing is left to be made when a message with a tag comes. */
+static int make_for_tags(struct vb_qp *qp)
+{
+	qp->tm = calloc(1, sizeof(*qp->tm));
+	return qp->tm ? vb_qp_sq_make(qp) : ENOMEM;
 }
 
 static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_attr *attr)
@@ -142,15 +159,17 @@ static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct 
 	if (!qp)
 		return ENOMEM;
 	qp->nic = nic;
-	qp->timer.at_ns = UINT64_MAX;
-	atomic_store(&qp->timer_ns, UINT64_MAX);
+	vb_timer_init(&qp->timer, false);
 	vb_lock_init(&qp->lock);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	fill(qp, pd, attr);
 	init_queues(qp, attr);
+	if (has_tags(attr->srq))
+		err = make_for_tags(qp);
 	/* Last: from here on, packets find it. */
-	err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
+	if (!err)
+		err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
 	if (err) {
 		vb_qp_free(qp);
 		return err;
@@ -246,6 +265,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_ack_forget(qp);
 	vb_lock_drop(&qp->nic->rx);
 	vb_qp_unbind_locked(qp);
+	vb_windows_unbind(qp);
 	/* Nobody finds it now; its completions point at it no longer. */
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
@@ -257,6 +277,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 void vb_qp_free(struct vb_qp *qp)
 {
 	vb_rq_fini(&qp->own_rq);
+	free(qp->tm);
 	free(qp->resp.ring);
 	free(qp->req.sq.ring);
 	free(qp->migration);

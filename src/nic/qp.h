@@ -58,7 +58,6 @@ struct vb_qp {
 
 	struct vb_ack ack;
 	struct vb_timer timer;
-	_Atomic uint64_t timer_ns; /* a copy of timer.at_ns, to be read without its lock */
 
 	struct vb_qp *held_next; /* in nic->held (its lock) */
 	bool held;
@@ -68,9 +67,11 @@ struct vb_qp {
 	uint32_t events_delivered;
 	struct vb_migration *migration; /* NULL: no alternate path was ever loaded */
 	void *abi; /* belongs to abi */
+	struct vb_tm_qp *tm; /* if its SRQ has tags */
 
 	uint32_t sqpn;	       /* UD: the source QPN of what it sends */
 	uint32_t create_flags; /* enum ibv_qp_create_flags */
+	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
 };
 
 /*
@@ -108,7 +109,13 @@ void vb_qp_free(struct vb_qp *qp);
 int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
+/* As vb_qp_post_send(), but all or none: ibv_wr_complete(3). */
+int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr);
+
 /* --- inside nic --- */
+
+/* The BIND of a window of type 1, which no work request of the application's can be (window.c). */
+int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr);
 
 static inline enum ibv_qp_state vb_qp_state(const struct vb_qp *qp)
 {

@@ -11,6 +11,7 @@
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
+#include "nic/window.h"
 
 #define ACCESS_KNOWN                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
@@ -281,6 +282,7 @@ static void reset(struct vb_qp *qp)
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
 	vb_qp_unbind_locked(qp);
+	vb_windows_unbind(qp);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	atomic_store(&qp->sq_released, 0);

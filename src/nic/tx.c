@@ -15,6 +15,7 @@
 #include "nic/lane_tx.h"
 #include "nic/pair.h"
 #include "nic/tx.h"
+#include "nic/window.h"
 #include "wire/icrc.h"
 
 /*
@@ -302,8 +303,7 @@ bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_p
 	payload->bytes = pkt->dma_bytes;
 	if (!pkt->dma_bytes)
 		return true;
-	from = vb_mr_get(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, pkt->dma_bytes,
-			 IBV_ACCESS_REMOTE_READ);
+	from = vb_remote_get(qp, pkt->rkey, pkt->va, pkt->dma_bytes, IBV_ACCESS_REMOTE_READ);
 	if (!from)
 		return false;
 	payload->iov[0] = (struct iovec){ from, pkt->dma_bytes };
@@ -372,6 +372,7 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	pkt->ackreq = ackreq;
 	pkt->psn = seg->psn;
 	pkt->imm_be = wqe->imm_be;
+	pkt->inv_rkey = wqe->imm_be;
 	if (headers & (VB_H_RETH | VB_H_ATOMIC)) {
 		pkt->va = wqe->remote.va;
 		pkt->rkey = wqe->remote.rkey;
@@ -496,8 +497,11 @@ static bool transmit_requests(struct builder *b)
 			continue;
 		if (req->transport == VB_UD && vb_lane_is_next(qp))
 			break;
-		if (!vb_req_next(req, &seg, &ackreq))
+		if (!vb_req_next(req, &seg, &ackreq)) {
+			if (vb_req_local(req))
+				continue;
 			break;
+		}
 		wqe = vb_sq_at(&req->sq, before.next);
 		path = req->transport == VB_UD ? &wqe->ud.path : &qp->path;
 		if (wqe->fault) {
@@ -506,7 +510,7 @@ static bool transmit_requests(struct builder *b)
 		}
 		payload.count = payload.bytes = 0;
 		vb_pkt_fill_request(qp, wqe, &seg, ackreq, &pkt);
-		if (!vb_wqe_is_fetch(wqe) &&
+		if (!vb_wqe_sends_nothing(wqe) &&
 		    !vb_payload_gather(qp, wqe, seg.offset, seg.bytes, &payload)) {
 			fault(b, &before, IBV_WC_LOC_PROT_ERR);
 			break;
@@ -560,9 +564,10 @@ static bool is_settled(const struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
 
-	return vb_qp_state(qp) == IBV_QPS_RTS && !req->fault && !qp->resp.broken &&
+	return vb_qp_state(qp) == IBV_QPS_RTS && !req->fault && !req->local_done &&
+	       !qp->resp.broken &&
 	       !qp->drain_event && vb_rc_deadline_ns(req) == VB_NEVER_NS &&
-	       (atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) != VB_NEVER_NS ||
+	       (vb_timer_at_ns(&qp->timer) != VB_NEVER_NS ||
 		req->una_psn == req->top_psn);
 }
 

@@ -11,16 +11,19 @@
 #include "base/check.h"
 #include "nic/qp.h"
 
+/* What an ATOMIC_WRITE takes, whatever room for inline data was asked for. */
+#define ATOMIC_BYTES sizeof(uint64_t)
+
 /* Places for one work request more than the queue has: those that are wrong are written there. */
 struct builder {
 	vb_lock lock; /* from wr_start to wr_complete or wr_abort: ibv_wr_start(3), CONCURRENCY */
 	uint64_t ops;
-	uint32_t wr_max, sge_max, inline_max;
+	uint32_t wr_max, sge_max, inline_max, inline_stride;
 	uint32_t count;
 	int error;
 	struct ibv_send_wr *wrs;
 	struct ibv_sge *sges; /* sge_max for each work request */
-	uint8_t *inline_data; /* inline_max for each */
+	uint8_t *inline_data; /* inline_stride for each */
 };
 
 static struct builder *builder_of(struct ibv_qp_ex *qp)
@@ -59,6 +62,35 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode
 		.send_flags = qp->wr_flags & ~IBV_SEND_INLINE,
 	};
 	return &b->wrs[index];
+}
+
+/* Setters without an operation before them are wrong. */
+static struct ibv_send_wr *current(struct builder *b)
+{
+	if (b->count == 0)
+		fail(b, EINVAL);
+	return &b->wrs[current_index(b)];
+}
+
+/* ibv_wr_post(3), WORK REQUESTS: whose setters are "DATA". */
+static bool takes_data(const struct ibv_send_wr *wr)
+{
+	return wr->opcode != IBV_WR_BIND_MW && wr->opcode != IBV_WR_LOCAL_INV &&
+	       wr->opcode != IBV_WR_ATOMIC_WRITE;
+}
+
+/* So many octets behind those that are there already. */
+static void inline_put(struct builder *b, struct ibv_send_wr *wr, const void *data, size_t bytes,
+		       size_t offset)
+{
+	uint8_t *copy = b->inline_data + (size_t)(wr - b->wrs) * b->inline_stride;
+
+	if (bytes)
+		memcpy(copy + offset, data, bytes);
+	wr->sg_list[0] = (struct ibv_sge){ .addr = (uintptr_t)copy,
+					   .length = (uint32_t)(offset + bytes) };
+	wr->num_sge = 1;
+	wr->send_flags |= IBV_SEND_INLINE;
 }
 
 /* --- operations --- */
@@ -136,22 +168,28 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t re
 		     remote_addr, add, 0);
 }
 
-/* Operations that no QP of ours can be created with: begin() refuses them. */
 static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
 			    const void *value)
 {
-	begin(qp, IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE);
+	struct ibv_send_wr *wr = begin_rdma(qp, IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE,
+					    rkey, remote_addr);
+
+	inline_put(builder_of(qp), wr, value, ATOMIC_BYTES, 0);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
-	begin(qp, IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW);
+	struct ibv_send_wr *wr = begin(qp, IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW);
+
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
 }
 
 static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 {
-	begin(qp, IBV_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV);
+	begin(qp, IBV_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV)->invalidate_rkey = rkey;
 }
 
 /* --- setters --- */
@@ -159,9 +197,9 @@ static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *list)
 {
 	struct builder *b = builder_of(qp);
-	struct ibv_send_wr *wr = &b->wrs[current_index(b)];
+	struct ibv_send_wr *wr = current(b);
 
-	if (num_sge > b->sge_max) {
+	if (num_sge > b->sge_max || !takes_data(wr)) {
 		fail(b, EINVAL);
 		return;
 	}
@@ -181,22 +219,19 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf,
 				    const struct ibv_data_buf *list)
 {
 	struct builder *b = builder_of(qp);
-	uint32_t index = current_index(b);
-	struct ibv_send_wr *wr = &b->wrs[index];
-	uint8_t *copy = b->inline_data + (size_t)index * b->inline_max;
+	struct ibv_send_wr *wr = current(b);
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < num_buf; i++) {
-		if (list[i].length > b->inline_max - bytes) {
+		if (list[i].length > b->inline_max - bytes || !takes_data(wr)) {
 			fail(b, EINVAL);
 			return;
 		}
-		memcpy(copy + bytes, list[i].addr, list[i].length);
+		inline_put(b, wr, list[i].addr, list[i].length, bytes);
 		bytes += list[i].length;
 	}
-	wr->sg_list[0] = (struct ibv_sge){ .addr = (uintptr_t)copy, .length = (uint32_t)bytes };
-	wr->num_sge = 1;
-	wr->send_flags |= IBV_SEND_INLINE;
+	if (!num_buf)
+		inline_put(b, wr, NULL, 0, 0);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
@@ -210,8 +245,12 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 			   uint32_t remote_qkey)
 {
 	struct builder *b = builder_of(qp);
-	struct ibv_send_wr *wr = &b->wrs[current_index(b)];
+	struct ibv_send_wr *wr = current(b);
 
+	if (qp->qp_base.qp_type != IBV_QPT_UD) {
+		fail(b, EINVAL);
+		return;
+	}
 	wr->wr.ud.ah = ah;
 	wr->wr.ud.remote_qpn = remote_qpn;
 	wr->wr.ud.remote_qkey = remote_qkey;
@@ -241,7 +280,6 @@ static void wr_start(struct ibv_qp_ex *qp)
 static int wr_complete(struct ibv_qp_ex *qp)
 {
 	struct builder *b = builder_of(qp);
-	struct ibv_send_wr *bad;
 	int rc;
 
 	if (vb_abi_is_gone(qp->qp_base.context))
@@ -250,7 +288,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	for (uint32_t i = 0; i + 1 < b->count; i++)
 		b->wrs[i].next = &b->wrs[i + 1];
 	if (rc == 0 && b->count > 0)
-		rc = vb_qp_post_send((struct vb_qp *)qp, b->wrs, &bad);
+		rc = vb_qp_post_batch((struct vb_qp *)qp, b->wrs);
 	vb_lock_drop(&b->lock);
 	return rc;
 }
@@ -270,13 +308,16 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 				       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 	static const uint64_t fetches = IBV_QP_EX_WITH_RDMA_READ |
 					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-					IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+					IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+					IBV_QP_EX_WITH_ATOMIC_WRITE;
+	static const uint64_t windows = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
 	static const struct {
 		enum ibv_qp_type type;
 		uint64_t ops;
 	} table[] = {
-		{ IBV_QPT_RC, sends | writes | fetches },
-		{ IBV_QPT_UC, sends | writes },
+		{ IBV_QPT_RC,
+		  sends | writes | fetches | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
+		{ IBV_QPT_UC, sends | writes | windows },
 		{ IBV_QPT_UD, sends },
 	};
 
@@ -334,9 +375,10 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops)
 	b->wr_max = cap->max_send_wr;
 	b->sge_max = (uint32_t)vb_max_u64(cap->max_send_sge, 1);
 	b->inline_max = cap->max_inline_data;
+	b->inline_stride = (uint32_t)vb_max_u64(b->inline_max, ATOMIC_BYTES);
 	b->wrs = calloc(places, sizeof(*b->wrs));
 	b->sges = calloc(places * b->sge_max, sizeof(*b->sges));
-	b->inline_data = calloc(places, vb_max_u64(b->inline_max, 1));
+	b->inline_data = calloc(places, b->inline_stride);
 	if (!b->wrs || !b->sges || !b->inline_data) {
 		builder_free(b);
 		return ENOMEM;

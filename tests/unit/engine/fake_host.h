@@ -33,6 +33,10 @@ static struct {
 	uint64_t local_first; /* its first eight octets */
 	enum ibv_wc_status local_status;
 
+	/* Work requests without a packet that were carried out. */
+	unsigned locals;
+	enum ibv_wc_status local_result;
+
 	/* Receive requests. */
 	unsigned recv_posted, recv_taken;
 	bool recv_uncounted;
@@ -43,6 +47,9 @@ static struct {
 		bool imm;
 	} recv_done[FAKE_DONE_MAX];
 	unsigned recv_done_count;
+	unsigned invalidated;
+	uint32_t inv_rkey;
+	enum vb_verdict invalidate;
 	enum vb_verdict recv_write;
 	uint32_t recv_bytes; /* written, in all */
 
@@ -52,6 +59,7 @@ static struct {
 	unsigned access;
 	uint64_t va;
 	uint64_t word;
+	enum vb_kind atomic_kind;
 } fake;
 
 void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t index,
@@ -72,7 +80,23 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 	return fake.local_status;
 }
 
-bool vb_host_recv_take(struct vb_resp *resp)
+enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
+{
+	if (fake.local_result == IBV_WC_SUCCESS)
+		fake.locals++;
+	return fake.local_result;
+}
+
+enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey)
+{
+	if (fake.invalidate == VB_OK)
+		fake.invalidated++;
+	fake.inv_rkey = rkey;
+	return fake.invalidate;
+}
+
+bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
+		       const struct vb_op_info *info)
 {
 	if (fake.recv_taken == fake.recv_posted)
 		return false;
@@ -126,6 +150,7 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 	if (fake.remote_atomic != VB_OK)
 		return fake.remote_atomic;
 	fake.atomics++;
+	fake.atomic_kind = kind;
 	*orig = fake.word;
 	fake.word += kind == VB_K_FETCH_ADD ? pkt->swap_add : 0;
 	return VB_OK;

@@ -37,7 +37,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static inline struct vb_wqe *post_flags(enum vb_kind kind, uint32_t bytes, uint8_t flags)
+static inline struct vb_wqe *post_flags(unsigned kind, uint32_t bytes, uint8_t flags)
 {
 	struct vb_wqe *wqe = vb_sq_at(&req.sq, req.tail);
 
@@ -49,13 +49,13 @@ static inline struct vb_wqe *post_flags(enum vb_kind kind, uint32_t bytes, uint8
 	return wqe;
 }
 
-static inline struct vb_wqe *post(enum vb_kind kind, uint32_t bytes)
+static inline struct vb_wqe *post(unsigned kind, uint32_t bytes)
 {
 	return post_flags(kind, bytes, 0);
 }
 
 /* Send what may be sent: the number of packets. They are in sent[], from 0 on. */
-static unsigned send_all(void)
+static inline unsigned send_all(void)
 {
 	struct vb_req_pos before = req.pos;
 

@@ -336,7 +336,7 @@ static void nobody_is_inside_after_deregistration(void **state)
 /* Peers read the table too, without any right: what they read belongs together. */
 static void *watch_entry(void *arg)
 {
-	uint32_t place = watched.key >> 8 & (VB_MRS_MAX - 1);
+	uint32_t place = vb_key_place(watched.key);
 	const struct vb_export_key *entry = &fix.nic->export->key[place];
 	struct vb_export_region region;
 

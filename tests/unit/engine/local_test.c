@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Work requests without a packet (BIND, LOCAL_INV): carried out once, in their turn, and complete
+ * in theirs; and ATOMIC_WRITE, which is answered as a READ is.
+ */
+
+#include "req_fixture.h"
+
+/* As nic does it: what may leave leaves, what needs no packet is done, and then settled. */
+static unsigned go(void)
+{
+	struct vb_req_pos before = req.pos;
+
+	sent_count = 0;
+	for (;;) {
+		if (vb_req_next(&req, &sent[sent_count], &asked[sent_count]))
+			sent_count++;
+		else if (!vb_req_local(&req))
+			break;
+	}
+	vb_req_sent(&req, &before, now_ns);
+	if (req.transport != VB_RC)
+		vb_req_complete_sent(&req);
+	vb_req_settle(&req);
+	return sent_count;
+}
+
+static void alone_it_is_done_at_once(void **state)
+{
+	struct vb_wqe *wqe = post(VB_K_BIND, 0);
+
+	assert_int_equal(wqe->packets, 0);
+	assert_int_equal(go(), 0);
+	assert_int_equal(fake.locals, 1);
+	assert_done(1);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+	assert_int_equal(post(VB_K_SEND, 1)->psn, START_PSN);
+	assert_int_equal(go(), 1);
+	ack(START_PSN);
+	assert_done(2);
+}
+
+static void it_takes_no_psn_and_no_ssn(void **state)
+{
+	post(VB_K_SEND, 1);
+	assert_int_equal(post(VB_K_LOCAL_INV, 0)->psn, 0x101);
+	assert_int_equal(post(VB_K_BIND, 0)->psn, 0x101);
+	assert_int_equal(post(VB_K_SEND, 1)->psn, 0x101);
+	assert_int_equal(vb_sq_at(&req.sq, 3)->ssn, 2);
+	assert_int_equal(go(), 2);
+	assert_int_equal(sent[1].psn, 0x101);
+	assert_int_equal(fake.locals, 2);
+	ack(0x101);
+	assert_done(4);
+}
+
+/* IBA 10.8.5: completions come in the order of the work requests. */
+static void it_completes_after_those_before_it(void **state)
+{
+	post(VB_K_WRITE, 2 * MTU);
+	post(VB_K_BIND, 0);
+	assert_int_equal(go(), 2);
+	assert_int_equal(fake.locals, 1);
+	assert_done(0);
+	ack(0x100);
+	assert_done(0);
+	ack(0x101);
+	assert_done(2);
+}
+
+/* What comes behind a BIND leaves when it has taken effect. */
+static void what_follows_leaves_after_it(void **state)
+{
+	struct vb_segment seg;
+	bool ackreq;
+
+	post(VB_K_BIND, 0);
+	post(VB_K_SEND, 1);
+	assert_false(vb_req_next(&req, &seg, &ackreq));
+	assert_int_equal(fake.locals, 0);
+	assert_true(vb_req_local(&req));
+	assert_int_equal(fake.locals, 1);
+	assert_true(vb_req_next(&req, &seg, &ackreq));
+	assert_false(vb_req_local(&req));
+}
+
+static void sending_again_does_not_do_it_again(void **state)
+{
+	post(VB_K_SEND, 1);
+	post(VB_K_BIND, 0);
+	post(VB_K_SEND, 1);
+	post(VB_K_LOCAL_INV, 0);
+	post(VB_K_SEND, 1);
+	assert_int_equal(go(), 3);
+	assert_int_equal(fake.locals, 2);
+	nak(0x100, VB_NAK_PSN);
+	assert_int_equal(go(), 3);
+	assert_int_equal(fake.locals, 2);
+	assert_done(0);
+	/* The first came; the second waits for a buffer. */
+	rnr(0x101, 1);
+	assert_done(2);
+	assert_int_equal(go(), 0);
+	now_ns = vb_rc_deadline_ns(&req);
+	vb_rc_timeout(&req, now_ns);
+	assert_int_equal(go(), 2);
+	now_ns = vb_rc_deadline_ns(&req);
+	vb_rc_timeout(&req, now_ns);
+	assert_int_equal(go(), 1);
+	assert_int_equal(fake.locals, 2);
+	ack(0x102);
+	assert_done(5);
+	assert_int_equal(req.local_done, 0);
+}
+
+/* An answer to what left before we went back: all of it is done, and nothing is done twice. */
+static void an_ack_passes_over_it_after_going_back(void **state)
+{
+	post(VB_K_SEND, 1);
+	post(VB_K_BIND, 0);
+	post(VB_K_SEND, 1);
+	post(VB_K_BIND, 0);
+	go();
+	vb_req_rewind(&req);
+	ack(0x101);
+	assert_done(4);
+	assert_int_equal(req.pos.next, 4);
+	post(VB_K_BIND, 0);
+	assert_int_equal(go(), 0);
+	assert_int_equal(fake.locals, 3);
+	assert_done(5);
+}
+
+/* The link was full: the position goes back, the deed does not. */
+static void a_step_back_does_not_undo_it(void **state)
+{
+	struct vb_req_pos before = req.pos;
+	struct vb_segment seg;
+	bool ackreq;
+
+	post(VB_K_BIND, 0);
+	post(VB_K_SEND, 1);
+	assert_true(vb_req_local(&req));
+	assert_true(vb_req_next(&req, &seg, &ackreq));
+	req.pos = before;
+	assert_int_equal(vb_req_settle(&req), VB_REQ_NOTHING);
+	assert_done(1);
+	assert_int_equal(go(), 1);
+	assert_int_equal(fake.locals, 1);
+	ack(0x100);
+	assert_done(2);
+}
+
+/* IBA 10.8.3.3: with a fence it waits for READs and atomics; without, it does not. */
+static void a_fence_holds_it_back(void **state)
+{
+	post(VB_K_READ_REQ, 8);
+	post(VB_K_LOCAL_INV, 0);
+	post(VB_K_FETCH_ADD, 8);
+	post_flags(VB_K_LOCAL_INV, 0, IBV_SEND_FENCE);
+	post(VB_K_SEND, 1);
+	assert_int_equal(go(), 2);
+	assert_int_equal(fake.locals, 1);
+	read_resp(0x100, 8);
+	assert_int_equal(go(), 0);
+	assert_int_equal(fake.locals, 1);
+	assert_done(2);
+	atomic_ack(0x101);
+	assert_int_equal(go(), 1);
+	assert_int_equal(fake.locals, 2);
+	ack(0x102);
+	assert_done(5);
+}
+
+static void a_draining_queue_begins_none(void **state)
+{
+	post(VB_K_SEND, 1);
+	go();
+	post(VB_K_BIND, 0);
+	req.sqd = true;
+	assert_int_equal(go(), 0);
+	assert_int_equal(fake.locals, 0);
+	assert_false(vb_req_drained(&req));
+	ack(0x100);
+	assert_true(vb_req_drained(&req));
+	assert_done(1);
+	req.sqd = false;
+	go();
+	assert_done(2);
+}
+
+static void one_done_before_draining_belongs_to_what_drains(void **state)
+{
+	post(VB_K_SEND, 1);
+	post(VB_K_BIND, 0);
+	post(VB_K_SEND, 1);
+	req.window = 1;
+	assert_int_equal(go(), 1);
+	assert_int_equal(fake.locals, 1);
+	req.sqd = true;
+	assert_false(vb_req_drained(&req));
+	ack(0x100);
+	assert_done(2);
+	assert_true(vb_req_drained(&req));
+}
+
+static void what_fails_fails_in_its_turn(void **state)
+{
+	post(VB_K_SEND, 1);
+	post(VB_K_BIND, 0);
+	post(VB_K_SEND, 1);
+	fake.local_result = IBV_WC_MW_BIND_ERR;
+	assert_int_equal(go(), 1);
+	assert_done(0);
+	assert_int_equal(ack(0x100), VB_REQ_FAILED);
+	assert_failed(1, IBV_WC_MW_BIND_ERR);
+}
+
+static void alone_it_fails_at_once(void **state)
+{
+	post(VB_K_LOCAL_INV, 0);
+	fake.local_result = IBV_WC_MW_BIND_ERR;
+	assert_false(vb_req_local(&req));
+	assert_int_equal(vb_req_settle(&req), VB_REQ_FAILED);
+	assert_failed(0, IBV_WC_MW_BIND_ERR);
+}
+
+/* Flushed with all the rest, though it was done. */
+static void an_error_leaves_nothing_behind(void **state)
+{
+	post(VB_K_SEND, 1);
+	post(VB_K_BIND, 0);
+	post(VB_K_BIND, 0);
+	go();
+	assert_int_equal(req.local_done, 2);
+	while (req.head != req.tail)
+		vb_req_complete_head(&req, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(req.local_done, 0);
+}
+
+static void without_acknowledgements_as_well(void **state)
+{
+	req.transport = VB_UC;
+	post(VB_K_WRITE, 2 * MTU);
+	post(VB_K_BIND, 0);
+	post(VB_K_SEND, 1);
+	post(VB_K_BIND, 0);
+	assert_int_equal(go(), 3);
+	assert_done(4);
+	post(VB_K_LOCAL_INV, 0);
+	assert_int_equal(go(), 0);
+	assert_done(5);
+	assert_int_equal(fake.locals, 3);
+}
+
+static void in_a_long_queue_each_is_done_once(void **state)
+{
+	for (unsigned round = 0; round < 12; round++) {
+		for (unsigned i = 0; i < 20; i++)
+			post(i % 3 == 1 ? VB_K_BIND : VB_K_SEND, 1);
+		go();
+		vb_req_rewind(&req);
+		go();
+		ack((req.post_psn - 1) & VB_PSN_MASK);
+		assert_int_equal(req.head, req.tail);
+		assert_int_equal(fake.locals, 7 * (round + 1));
+		assert_int_equal(fake.done_count, 20 * (round + 1));
+	}
+}
+
+/* --- ATOMIC_WRITE --- */
+
+static enum vb_req_outcome empty_response(uint32_t psn)
+{
+	return read_resp(psn, 0);
+}
+
+static void an_atomic_write_is_answered_like_a_read(void **state)
+{
+	struct vb_wqe *wqe = post(VB_K_ATOMIC_WRITE, 8);
+
+	assert_int_equal(wqe->packets, 1);
+	post(VB_K_SEND, 1);
+	assert_int_equal(go(), 2);
+	assert_int_equal(sent[0].opcode, VB_OP_RC_ATOMIC_WRITE);
+	assert_int_equal(sent[0].bytes, 8);
+	assert_int_equal(empty_response(0x100), VB_REQ_MOVED);
+	assert_done(1);
+	assert_int_equal(fake.local_writes, 0);
+	ack(0x101);
+	assert_done(2);
+}
+
+/* It counts among max_rd_atomic. */
+static void atomic_writes_take_places_of_reads(void **state)
+{
+	req.max_fetches = 2;
+	for (unsigned i = 0; i < 3; i++)
+		post(VB_K_ATOMIC_WRITE, 8);
+	assert_int_equal(go(), 2);
+	empty_response(0x100);
+	assert_int_equal(go(), 1);
+	assert_done(1);
+}
+
+static void an_ack_is_no_answer_to_it(void **state)
+{
+	post(VB_K_ATOMIC_WRITE, 8);
+	post(VB_K_SEND, 1);
+	go();
+	assert_int_equal(ack(0x101), VB_REQ_MOVED);
+	assert_done(0);
+	assert_int_equal(go(), 2);
+	assert_int_equal(sent[0].psn, 0x100);
+}
+
+static void a_wrong_answer_to_it_is_an_error(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t bytes;
+	} rows[] = { { VB_OP_RC_READ_RESP_ONLY, 8 }, { VB_OP_RC_READ_RESP_ONLY, 1 },
+		     { VB_OP_RC_ATOMIC_ACK, 0 } };
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		begin(state);
+		post(VB_K_ATOMIC_WRITE, 8);
+		go();
+		assert_int_equal(answer(rows[i].opcode, 0x100, 0, 0, rows[i].bytes),
+				 VB_REQ_FAILED);
+		assert_failed(0, IBV_WC_BAD_RESP_ERR);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(alone_it_is_done_at_once),
+		TEST(it_takes_no_psn_and_no_ssn),
+		TEST(it_completes_after_those_before_it),
+		TEST(what_follows_leaves_after_it),
+		TEST(sending_again_does_not_do_it_again),
+		TEST(an_ack_passes_over_it_after_going_back),
+		TEST(a_step_back_does_not_undo_it),
+		TEST(a_fence_holds_it_back),
+		TEST(a_draining_queue_begins_none),
+		TEST(one_done_before_draining_belongs_to_what_drains),
+		TEST(what_fails_fails_in_its_turn),
+		TEST(alone_it_fails_at_once),
+		TEST(an_error_leaves_nothing_behind),
+		TEST(without_acknowledgements_as_well),
+		TEST(in_a_long_queue_each_is_done_once),
+		TEST(an_atomic_write_is_answered_like_a_read),
+		TEST(atomic_writes_take_places_of_reads),
+		TEST(an_ack_is_no_answer_to_it),
+		TEST(a_wrong_answer_to_it_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
