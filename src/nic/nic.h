@@ -187,7 +187,10 @@ void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
  */
 void vb_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes);
 
-/* ibv_query_device(3), ibv_query_device_ex(3), ibv_query_port(3): truthful. */
+/*
+ * ibv_query_device(3), ibv_query_device_ex(3), ibv_query_port(3): truthful. What is said of the
+ * device never changes, and no lock is taken for it.
+ */
 void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr);
 void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr);
 int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *attr);

@@ -7,7 +7,8 @@
  *
  * An object that the application holds is the NIC's object. In a forked child the inherited ones
  * are dead (see run/device.h): calls on them fail with EIO, and destroying them does nothing, with
- * success, because nothing of the child's is left to destroy.
+ * success, because nothing of the child's is left to destroy. What needs no NIC works: asking what
+ * the device can do, and device memory that the child allocates and copies to and from.
  */
 
 #include <errno.h>

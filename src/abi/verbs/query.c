@@ -30,10 +30,9 @@ static void copy_out(void *dst, size_t dst_bytes, const void *src, size_t src_by
 
 /* --- the device --- */
 
+/* What a device can do never changes: it is told in a forked child as well. */
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	if (vb_abi_is_gone(context))
-		return EIO;
 	vb_nic_query_device(vb_abi_nic(context), attr);
 	return 0;
 }
@@ -42,19 +41,34 @@ int vb_abi_query_device_ex(struct ibv_context *context,
 			   const struct ibv_query_device_ex_input *input,
 			   struct ibv_device_attr_ex *attr, size_t attr_bytes)
 {
-	struct ibv_device_attr_ex full = { .comp_mask = 0 };
+	struct ibv_device_attr_ex full;
+
+	if ((input && input->comp_mask) || attr_bytes < sizeof(full.orig_attr))
+		return EINVAL;
+	vb_nic_query_device_ex(vb_abi_nic(context), &full);
+	copy_out(attr, attr_bytes, &full, sizeof(full));
+	return 0;
+}
+
+/*
+ * The clock is one number, in tv_nsec alone: that is how programs take it that compare it with the
+ * stamps of completions (ibv_query_rt_values_ex(3) leaves it open).
+ */
+int vb_abi_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	uint64_t raw_ns;
+	int rc;
 
 	if (vb_abi_is_gone(context))
 		return EIO;
-	if ((input && input->comp_mask) || attr_bytes < sizeof(full.orig_attr))
+	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;
-	/* All that stays zero is what a device says that does not have it. */
-	vb_nic_query_device(vb_abi_nic(context), &full.orig_attr);
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags |
-				   IBV_DEVICE_PCI_WRITE_END_PADDING; /* no PCI to pad on */
-	full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
-	copy_out(attr, attr_bytes, &full, sizeof(full));
-	return 0;
+	if (!values->comp_mask)
+		return 0;
+	rc = vb_nic_query_clock(vb_abi_nic(context), &raw_ns);
+	if (rc == 0)
+		values->raw_clock = (struct timespec){ .tv_nsec = (long)raw_ns };
+	return rc;
 }
 
 /* --- the port --- */

@@ -25,6 +25,7 @@ enum { FINE = 42, CHILD_S = 20 };
 
 static struct verbs v;
 static struct ibv_qp *qp[2];
+static struct ibv_dm *inherited_dm;
 
 static int run_child(void (*body)(void))
 {
@@ -76,7 +77,6 @@ static void call_everything(void)
 	struct ibv_recv_wr *bad_recv = NULL;
 	struct ibv_qp_init_attr init = verbs_init_attr(&v, IBV_QPT_RC);
 	struct ibv_async_event event;
-	struct ibv_device_attr device;
 	struct ibv_port_attr port;
 	struct ibv_qp_attr attr;
 	union ibv_gid gid;
@@ -88,7 +88,6 @@ static void call_everything(void)
 	expect(ibv_req_notify_cq(v.cq, 0) == EIO);
 	expect(ibv_query_qp(qp[0], &attr, IBV_QP_STATE, &init) == EIO);
 	expect(ibv_modify_qp(qp[0], &attr, IBV_QP_STATE) == EIO);
-	expect(ibv_query_device(v.context, &device) == EIO);
 	expect(ibv_query_port(v.context, 1, &port) == EIO);
 	expect(ibv_query_gid(v.context, 1, 0, &gid) == -1 && errno == EIO);
 	expect(!ibv_alloc_pd(v.context) && errno == EIO);
@@ -98,6 +97,49 @@ static void call_everything(void)
 	expect(!ibv_reg_mr(v.pd, v.buffer, 1, 0) && errno == EIO);
 	expect(ibv_resize_cq(v.cq, 4) == EIO);
 	expect(ibv_get_async_event(v.context, &event) == -1 && errno == EIO);
+}
+
+static void call_all_about_memory(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	struct ibv_sge sge = { (uintptr_t)v.buffer, 4, v.mr->lkey };
+	char octets[64];
+
+	expect(!ibv_alloc_null_mr(v.pd) && errno == EIO);
+	expect(ibv_advise_mr(v.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1) == EIO);
+	expect(!ibv_reg_dmabuf_mr(v.pd, 0, 64, 0, 0, 0) && errno == EIO);
+	expect(ibv_rereg_mr(v.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) ==
+		       IBV_REREG_MR_ERR_INPUT && errno == EIO);
+	expect(!ibv_import_pd(v.context, v.pd->handle) && errno == EIO);
+	expect(!ibv_import_mr(v.pd, v.mr->handle) && errno == EIO);
+	expect(!ibv_import_dm(v.context, inherited_dm->handle) && errno == EIO);
+	/* Its memory is the parent's. */
+	expect(ibv_memcpy_to_dm(inherited_dm, 0, octets, 64) == EIO);
+	expect(ibv_memcpy_from_dm(octets, inherited_dm, 0, 64) == EIO);
+	expect(!ibv_reg_dm_mr(v.pd, inherited_dm, 0, 64, IBV_ACCESS_ZERO_BASED) && errno == EIO);
+	expect(ibv_free_dm(inherited_dm) == 0);
+	attr.length = SIZE_MAX;
+	expect(!ibv_alloc_dm(v.context, &attr) && errno == EINVAL);
+}
+
+/* pyverbs' test_multi_process_alloc_dm has its children do that. */
+static void use_what_needs_no_nic(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	struct ibv_device_attr_ex ex;
+	struct ibv_device_attr device;
+	struct ibv_dm *dm;
+	char octets[8] = "";
+
+	expect(ibv_query_device(v.context, &device) == 0 && device.max_qp > 0);
+	expect(ibv_query_device_ex(v.context, NULL, &ex) == 0 && ex.max_dm_size >= 64);
+	dm = ibv_alloc_dm(v.context, &attr);
+	expect(dm);
+	expect(ibv_memcpy_to_dm(dm, 8, "of child", 8) == 0);
+	expect(ibv_memcpy_from_dm(octets, dm, 8, 8) == 0 && !memcmp(octets, "of child", 8));
+	expect(ibv_memcpy_from_dm(octets, dm, 60, 8) == EFAULT);
+	expect(!ibv_reg_dm_mr(v.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED) && errno == EIO);
+	expect(ibv_free_dm(dm) == 0);
 }
 
 static void destroy_everything(void)
@@ -113,6 +155,22 @@ static void destroy_everything(void)
 static void inherited_objects_fail(void **state)
 {
 	assert_int_equal(run_child(call_everything), FINE);
+	traffic();
+}
+
+static void device_memory_is_the_parents(void **state)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	char octets[8] = "";
+
+	inherited_dm = ibv_alloc_dm(v.context, &attr);
+	assert_non_null(inherited_dm);
+	assert_int_equal(ibv_memcpy_to_dm(inherited_dm, 0, "parent's", 8), 0);
+	assert_int_equal(run_child(call_all_about_memory), FINE);
+	assert_int_equal(run_child(use_what_needs_no_nic), FINE);
+	assert_int_equal(ibv_memcpy_from_dm(octets, inherited_dm, 0, 8), 0);
+	assert_memory_equal(octets, "parent's", 8);
+	assert_int_equal(ibv_free_dm(inherited_dm), 0);
 	traffic();
 }
 
@@ -215,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(inherited_objects_fail, setup, teardown),
+		cmocka_unit_test_setup_teardown(device_memory_is_the_parents, setup, teardown),
 		cmocka_unit_test_setup_teardown(destroying_inherited_objects_does_nothing, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_child_may_open_the_device, setup, teardown),
