@@ -7,6 +7,7 @@
  * it is; anybody else becomes root of a user namespace first, where the system allows that.
  */
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
@@ -42,6 +43,38 @@ static inline bool netns_interface_up(const char *name, int mtu)
 	}
 	request.ifr_flags = IFF_UP | IFF_RUNNING;
 	ok = ok && !ioctl(fd, SIOCSIFFLAGS, &request);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Take an interface down. */
+static inline bool netns_interface_down(const char *name)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request;
+	bool ok = fd >= 0;
+
+	memset(&request, 0, sizeof(request));
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	ok = ok && !ioctl(fd, SIOCSIFFLAGS, &request);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Give lo another IPv4 address, under a label such as "lo:1"; to take the label down removes it. */
+static inline bool netns_address_add(const char *label, const char *ipv4)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request;
+	bool ok = fd >= 0 && inet_pton(AF_INET, ipv4, &addr.sin_addr) == 1;
+
+	memset(&request, 0, sizeof(request));
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", label);
+	memcpy(&request.ifr_addr, &addr, sizeof(addr));
+	ok = ok && !ioctl(fd, SIOCSIFADDR, &request);
 	if (fd >= 0)
 		close(fd);
 	return ok;

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib.h"
+
+#include "netns.h"
+
+/*
+ * Automatic path migration: ibv_modify_qp(3) with an alternate path and a path migration state, and
+ * what becomes of it (IBA 17.2.8). The primary path is one that can be taken away: an address of
+ * its own. The alternate one is the loopback address. Both ends are here.
+ */
+
+#define PRIMARY "10.77.0.1"
+#define THIRD "10.77.0.2"
+
+enum { ALT_TIMEOUT = 15 };
+
+struct way {
+	int index;
+	union ibv_gid gid;
+};
+
+static struct way primary, alt;
+
+static struct way way_of(const char *ipv4)
+{
+	uint8_t wanted[16] = { [10] = 0xff, [11] = 0xff };
+	struct way way = { .index = 0 };
+
+	assert_int_equal(inet_pton(AF_INET, ipv4, wanted + 12), 1);
+	for (; way.index < 256; way.index++) {
+		assert_int_equal(ibv_query_gid(vt.ctx, 1, way.index, &way.gid), 0);
+		if (!memcmp(way.gid.raw, wanted, sizeof(wanted)))
+			return way;
+	}
+	fail_msg("%s is not in the GID table", ipv4);
+	return way;
+}
+
+static int setup(void **state)
+{
+	assert_true(netns_address_add("lo:1", PRIMARY));
+	vt_setup(state);
+	primary = way_of(PRIMARY);
+	alt = (struct way){ .index = vt.gid_index, .gid = vt.gid };
+	vt.gid_index = primary.index;
+	vt.gid = primary.gid;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	netns_interface_down("lo:1");
+	return vt_teardown(state);
+}
+
+/* Where something is to get lost, or addresses are to count: not between two processes' memory. */
+static char *link_before;
+
+static int setup_wire(void **state)
+{
+	const char *link = getenv("VERBATIM_LINK");
+
+	link_before = link ? strdup(link) : NULL;
+	setenv("VERBATIM_LINK", "udp", 1);
+	return setup(state);
+}
+
+static int teardown_wire(void **state)
+{
+	if (link_before)
+		setenv("VERBATIM_LINK", link_before, 1);
+	else
+		unsetenv("VERBATIM_LINK");
+	free(link_before);
+	return teardown(state);
+}
+
+/* --- attributes --- */
+
+static struct ibv_ah_attr av(const struct way *way)
+{
+	return (struct ibv_ah_attr){
+		.grh = { .dgid = way->gid, .sgid_index = (uint8_t)way->index, .hop_limit = 1 },
+		.is_global = 1,
+		.port_num = 1,
+	};
+}
+
+static struct ibv_qp_attr with_alt(const struct way *way)
+{
+	return (struct ibv_qp_attr){
+		.alt_ah_attr = av(way), .alt_port_num = 1, .alt_timeout = ALT_TIMEOUT,
+		.path_mig_state = IBV_MIG_REARM,
+	};
+}
+
+static int set_state(struct ibv_qp *qp, enum ibv_mig_state to)
+{
+	struct ibv_qp_attr attr = { .path_mig_state = to };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_PATH_MIG_STATE);
+}
+
+static void rearm(struct ibv_qp *qp, const struct way *way)
+{
+	struct ibv_qp_attr attr = with_alt(way);
+
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), 0);
+}
+
+static struct ibv_qp_attr query(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(qp, &attr, -1, &init), 0);
+	return attr;
+}
+
+static void expect_state(struct ibv_qp *qp, enum ibv_mig_state state)
+{
+	assert_int_equal(query(qp).path_mig_state, state);
+}
+
+static void expect_way(struct ibv_qp *qp, const struct way *way)
+{
+	struct ibv_qp_attr attr = query(qp);
+
+	assert_int_equal(attr.ah_attr.grh.sgid_index, way->index);
+	assert_memory_equal(&attr.ah_attr.grh.dgid, &way->gid, sizeof(way->gid));
+}
+
+/* --- traffic and events --- */
+
+static void exchange(struct vt_end *from, struct vt_end *to)
+{
+	vt_recv(to, 1);
+	vt_send(from, to, 2);
+	vt_expect(to->cq, 1, IBV_WC_SUCCESS);
+	vt_expect(from->cq, 2, IBV_WC_SUCCESS);
+}
+
+/* Of a QP; that addresses have changed is somebody else's business. */
+static struct ibv_async_event qp_event(void)
+{
+	struct ibv_async_event event;
+
+	do {
+		if (!vt_readable(vt.ctx->async_fd, VT_WAIT_MS))
+			fail_msg("no event");
+		assert_int_equal(ibv_get_async_event(vt.ctx, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type == IBV_EVENT_GID_CHANGE);
+	return event;
+}
+
+static void expect_event(enum ibv_event_type type, struct ibv_qp *qp)
+{
+	struct ibv_async_event event = qp_event();
+
+	assert_string_equal(ibv_event_type_str(event.event_type), ibv_event_type_str(type));
+	assert_ptr_equal(event.element.qp, qp);
+}
+
+/* Both ends have asked for it, and have heard that of each other. */
+static void arm(struct vt_pair *p, const struct way *way)
+{
+	rearm(p->a.qp, way);
+	rearm(p->b.qp, way);
+	expect_state(p->a.qp, IBV_MIG_REARM);
+	exchange(&p->a, &p->b);
+	if (p->opt.type == IBV_QPT_UC)
+		exchange(&p->b, &p->a);
+	expect_state(p->a.qp, IBV_MIG_ARMED);
+	expect_state(p->b.qp, IBV_MIG_ARMED);
+}
+
+static void pair_open(struct vt_pair *p, enum ibv_qp_type type)
+{
+	struct vt_options opt = { .type = type, .retry_cnt = 1 };
+
+	vt_pair_open(p, &opt);
+}
+
+static const enum ibv_qp_type connected[] = { IBV_QPT_RC, IBV_QPT_UC };
+
+/* --- what may be asked for --- */
+
+static void the_device_says_that_it_can(void **state)
+{
+	struct ibv_device_attr attr;
+
+	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
+	assert_true(attr.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG);
+}
+
+/* On each step on which it may be given, and told again until RESET. */
+static void an_alternate_path_is_kept(void **state)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct vt_options opt = { .type = connected[i % 2] };
+		enum ibv_qp_state when = i / 2 ? IBV_QPS_RTS : IBV_QPS_RTR;
+		struct ibv_qp_attr attr, with = with_alt(&alt);
+		struct vt_end end;
+		int mask;
+
+		vt_end_open(&end, &opt, false);
+		vt_climb(end.qp, &opt, when - 1, end.qp->qp_num);
+		mask = vt_attr(&attr, &opt, when, end.qp->qp_num);
+		attr.alt_ah_attr = with.alt_ah_attr;
+		attr.alt_port_num = with.alt_port_num;
+		attr.alt_timeout = with.alt_timeout;
+		assert_int_equal(ibv_modify_qp(end.qp, &attr, mask | IBV_QP_ALT_PATH), 0);
+		attr = query(end.qp);
+		assert_memory_equal(&attr.alt_ah_attr.grh, &with.alt_ah_attr.grh,
+				    sizeof(attr.alt_ah_attr.grh));
+		assert_int_equal(attr.alt_port_num, 1);
+		assert_int_equal(attr.alt_pkey_index, 0);
+		assert_int_equal(attr.alt_timeout, ALT_TIMEOUT);
+		assert_int_equal(attr.path_mig_state, IBV_MIG_MIGRATED);
+		assert_int_equal(vt_modify(end.qp, IBV_QPS_RESET), 0);
+		assert_int_equal(query(end.qp).alt_port_num, 0);
+		vt_end_close(&end);
+	}
+}
+
+static void spoil_port0(struct ibv_qp_attr *a) { a->alt_port_num = 0; }
+static void spoil_port2(struct ibv_qp_attr *a) { a->alt_port_num = 2; }
+static void spoil_av_port(struct ibv_qp_attr *a) { a->alt_ah_attr.port_num = 2; }
+static void spoil_pkey(struct ibv_qp_attr *a) { a->alt_pkey_index = 1; }
+static void spoil_timeout(struct ibv_qp_attr *a) { a->alt_timeout = 32; }
+static void spoil_gid(struct ibv_qp_attr *a) { a->alt_ah_attr.grh.sgid_index = 255; }
+static void spoil_grh(struct ibv_qp_attr *a) { a->alt_ah_attr.is_global = 0; }
+static void spoil_dgid(struct ibv_qp_attr *a) { memset(&a->alt_ah_attr.grh.dgid, 0, 16); }
+static void spoil_state(struct ibv_qp_attr *a) { a->path_mig_state = IBV_MIG_ARMED; }
+static void spoil_state3(struct ibv_qp_attr *a) { a->path_mig_state = 3; }
+
+/* ibv_modify_qp(3): of what is refused nothing is kept. */
+static void a_wrong_alternate_path_is_refused(void **state)
+{
+	static void (*const spoil[])(struct ibv_qp_attr *) = {
+		spoil_port0, spoil_port2, spoil_av_port, spoil_pkey, spoil_timeout, spoil_gid,
+		spoil_grh, spoil_dgid, spoil_state, spoil_state3,
+	};
+	struct ibv_qp_attr before, after;
+	struct vt_pair p;
+
+	pair_open(&p, IBV_QPT_RC);
+	before = query(p.a.qp);
+	for (unsigned i = 0; i < sizeof(spoil) / sizeof(spoil[0]); i++) {
+		struct ibv_qp_attr attr = with_alt(&alt);
+
+		spoil[i](&attr);
+		assert_int_equal(ibv_modify_qp(p.a.qp, &attr,
+					       IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
+				 EINVAL);
+		after = query(p.a.qp);
+		assert_memory_equal(&before, &after, sizeof(before));
+	}
+	vt_pair_close(&p);
+}
+
+/*
+ * IBA 17.2.8: software asks for REARM, and for MIGRATED when both are armed. It cannot arm, and
+ * what is waited for cannot be called off. Without an alternate path there is nothing to wait for.
+ */
+static void only_some_changes_of_state_may_be_asked_for(void **state)
+{
+	struct vt_pair p;
+
+	pair_open(&p, IBV_QPT_RC);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_REARM), EINVAL);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_ARMED), EINVAL);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
+	expect_state(p.a.qp, IBV_MIG_MIGRATED);
+	rearm(p.a.qp, &alt);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_ARMED), EINVAL);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), EINVAL);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_REARM), 0);
+	rearm(p.b.qp, &alt);
+	exchange(&p.a, &p.b);
+	expect_state(p.a.qp, IBV_MIG_ARMED);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_ARMED), EINVAL);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_REARM), EINVAL);
+	expect_state(p.a.qp, IBV_MIG_ARMED);
+	vt_no_event();
+	vt_pair_close(&p);
+}
+
+/* --- migration --- */
+
+/* One of them waits, the other does not: nobody is armed, and both get on. */
+static void one_alone_does_not_arm(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct vt_pair p;
+
+		pair_open(&p, connected[i]);
+		rearm(p.a.qp, &alt);
+		exchange(&p.a, &p.b);
+		exchange(&p.b, &p.a);
+		expect_state(p.a.qp, IBV_MIG_REARM);
+		expect_state(p.b.qp, IBV_MIG_MIGRATED);
+		vt_no_event();
+		vt_pair_close(&p);
+	}
+}
+
+/* ibv_query_qp(3): path_mig_state and ah_attr may change by themselves. */
+static void who_is_told_to_migrate_takes_the_other_along(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct vt_pair p;
+
+		pair_open(&p, connected[i]);
+		arm(&p, &alt);
+		expect_way(p.a.qp, &primary);
+		assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
+		expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
+		expect_way(p.a.qp, &alt);
+		expect_state(p.a.qp, IBV_MIG_MIGRATED);
+		assert_int_equal(query(p.a.qp).timeout, ALT_TIMEOUT);
+		expect_way(p.b.qp, &primary);
+		exchange(&p.a, &p.b);
+		expect_event(IBV_EVENT_PATH_MIG, p.b.qp);
+		expect_way(p.b.qp, &alt);
+		expect_state(p.b.qp, IBV_MIG_MIGRATED);
+		exchange(&p.b, &p.a);
+		vt_no_event();
+		vt_pair_close(&p);
+	}
+}
+
+/* What the other sends before it has heard of it comes all the same. */
+static void who_has_not_heard_of_it_is_heard(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct vt_pair p;
+
+		pair_open(&p, connected[i]);
+		arm(&p, &alt);
+		assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
+		expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
+		exchange(&p.b, &p.a);
+		if (connected[i] == IBV_QPT_RC) /* the ACK has told */
+			expect_event(IBV_EVENT_PATH_MIG, p.b.qp);
+		vt_no_event();
+		vt_pair_close(&p);
+	}
+}
+
+/* With a new alternate path it begins again: there and back, often. */
+static void there_and_back(void **state)
+{
+	struct vt_pair p;
+
+	pair_open(&p, IBV_QPT_RC);
+	for (unsigned round = 0; round < 6; round++) {
+		struct vt_end *first = round % 3 ? &p.a : &p.b;
+		struct vt_end *second = round % 3 ? &p.b : &p.a;
+
+		arm(&p, round % 2 ? &primary : &alt);
+		assert_int_equal(set_state(first->qp, IBV_MIG_MIGRATED), 0);
+		expect_event(IBV_EVENT_PATH_MIG, first->qp);
+		exchange(first, second);
+		expect_event(IBV_EVENT_PATH_MIG, second->qp);
+		expect_way(first->qp, round % 2 ? &primary : &alt);
+		expect_way(second->qp, round % 2 ? &primary : &alt);
+	}
+	vt_no_event();
+	vt_pair_close(&p);
+}
+
+/* All kinds of work, on its way while paths change. */
+static void work_goes_on_meanwhile(void **state)
+{
+	static const enum ibv_wr_opcode op[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND,
+						 IBV_WR_ATOMIC_FETCH_AND_ADD };
+	struct vt_options opt = { .bytes = 1 << 18 };
+	struct vt_pair p;
+	struct vt_wr w;
+
+	vt_pair_open(&p, &opt);
+	for (unsigned round = 0; round < 10; round++) {
+		arm(&p, round % 2 ? &primary : &alt);
+		for (unsigned i = 0; i < 24; i++) {
+			vt_wr(&w, op[i % 4], &p.a, &p.b, i % 4 == 3 ? 8 : 1 << 17);
+			w.wr.wr_id = i;
+			if (op[i % 4] == IBV_WR_SEND)
+				vt_recv(&p.b, i);
+			vt_post(&p.a, &w);
+			if (i == round * 2)
+				assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
+		}
+		for (unsigned i = 0; i < 24; i++)
+			vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		for (unsigned i = 2; i < 24; i += 4)
+			vt_expect(p.b.cq, i, IBV_WC_SUCCESS);
+		expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
+		expect_event(IBV_EVENT_PATH_MIG, p.b.qp);
+	}
+	vt_pair_close(&p);
+}
+
+/* --- a path that is lost --- */
+
+/* IBA 17.2.8: retries that are used up are no end, if there is another path. */
+static void a_lost_path_is_left(void **state)
+{
+	struct vt_pair p;
+
+	pair_open(&p, IBV_QPT_RC);
+	arm(&p, &alt);
+	assert_true(netns_interface_down("lo:1"));
+	exchange(&p.a, &p.b);
+	expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
+	expect_event(IBV_EVENT_PATH_MIG, p.b.qp);
+	expect_way(p.a.qp, &alt);
+	expect_way(p.b.qp, &alt);
+	exchange(&p.b, &p.a);
+	vt_pair_close(&p);
+}
+
+/* Without one, or with one that is lost as well, it is an end as ever. */
+static void where_there_is_no_other_path_it_ends(void **state)
+{
+	struct vt_pair p;
+
+	for (unsigned armed = 0; armed < 2; armed++) {
+		assert_true(netns_address_add("lo:1", PRIMARY));
+		primary = way_of(PRIMARY);
+		vt.gid_index = primary.index;
+		pair_open(&p, IBV_QPT_RC);
+		if (armed)
+			arm(&p, &primary);
+		assert_true(netns_interface_down("lo:1"));
+		vt_send(&p.a, &p.b, 5);
+		vt_expect(p.a.cq, 5, IBV_WC_RETRY_EXC_ERR);
+		if (armed)
+			expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
+		vt_pair_close(&p);
+	}
+}
+
+/* IBA 11.6.3.2: a peer that migrates to where we would not is not followed, and that is told. */
+static void a_path_that_is_not_ours_is_refused(void **state)
+{
+	struct way third;
+	struct vt_pair p;
+
+	assert_true(netns_address_add("lo:2", THIRD));
+	third = way_of(THIRD);
+	pair_open(&p, IBV_QPT_RC);
+	rearm(p.a.qp, &third);
+	rearm(p.b.qp, &alt);
+	exchange(&p.a, &p.b);
+	assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
+	expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
+	vt_send(&p.a, &p.b, 5);
+	expect_event(IBV_EVENT_PATH_MIG_ERR, p.b.qp);
+	vt_expect(p.a.cq, 5, IBV_WC_RETRY_EXC_ERR);
+	expect_state(p.b.qp, IBV_MIG_ARMED);
+	expect_way(p.b.qp, &primary);
+	vt_no_event(); /* told once */
+	vt_pair_close(&p);
+	netns_interface_down("lo:2");
+}
+
+#define migrate_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define wire_test(f) cmocka_unit_test_setup_teardown(f, setup_wire, teardown_wire)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		migrate_test(the_device_says_that_it_can),
+		migrate_test(an_alternate_path_is_kept),
+		migrate_test(a_wrong_alternate_path_is_refused),
+		migrate_test(only_some_changes_of_state_may_be_asked_for),
+		migrate_test(one_alone_does_not_arm),
+		migrate_test(who_is_told_to_migrate_takes_the_other_along),
+		migrate_test(who_has_not_heard_of_it_is_heard),
+		migrate_test(there_and_back),
+		migrate_test(work_goes_on_meanwhile),
+		wire_test(a_lost_path_is_left),
+		wire_test(where_there_is_no_other_path_it_ends),
+		wire_test(a_path_that_is_not_ours_is_refused),
+	};
+
+	return vt_main(tests);
+}
