@@ -177,7 +177,7 @@ uint32_t vb_req_run(const struct vb_req *req)
 	const struct vb_wqe *wqe;
 	uint32_t index, left, until_ackreq;
 
-	if (req->pos.next == req->tail || req->rnr_wait || req->reliable ||
+	if (req->pos.next == req->tail || req->rnr_wait ||
 	    (req->fault && req->pos.next == req->fault_index))
 		return 0;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
@@ -189,17 +189,21 @@ uint32_t vb_req_run(const struct vb_req *req)
 	if (req->transport != VB_RC)
 		return left;
 	/* The last one that the window lets go asks, and so does one in each quarter of it. */
-	if (in_flight(req) + 1 >= req->window || (req->pos.since_ackreq + 1) * 4 >= req->window)
+	if (in_flight(req) + 1 >= req->window)
+		return 0;
+	left = (uint32_t)vb_min_u64(left, req->window - 1 - in_flight(req));
+	if (req->reliable)
+		return left;
+	if ((req->pos.since_ackreq + 1) * 4 >= req->window)
 		return 0;
 	until_ackreq = (req->window - 1) / 4 - req->pos.since_ackreq;
-	left = (uint32_t)vb_min_u64(left, req->window - 1 - in_flight(req));
 	return (uint32_t)vb_min_u64(left, until_ackreq);
 }
 
 void vb_req_skip(struct vb_req *req, uint32_t packets)
 {
 	req->pos.next_psn = vb_psn_add(req->pos.next_psn, packets);
-	if (req->transport == VB_RC)
+	if (req->transport == VB_RC && !req->reliable)
 		req->pos.since_ackreq += packets;
 }
 

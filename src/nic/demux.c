@@ -177,6 +177,35 @@ void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_f
 	}
 }
 
+bool vb_batch_expects(const struct vb_batch *batch, const struct vb_bare *bare)
+{
+	const struct vb_op_info *info = vb_op_info(bare->opcode);
+	const struct vb_qp *qp = batch->locked;
+	enum ibv_qp_state state;
+
+	if (!qp || bare->dqpn != qp->ibv.qp.qp_num || info->pos != VB_P_MIDDLE ||
+	    info->transport != qp->resp.transport || qp->migrates)
+		return false;
+	state = vb_qp_state(qp);
+	return state == IBV_QPS_RTS || (state == IBV_QPS_RTR && info->kind != VB_K_READ_RESP);
+}
+
+bool vb_batch_middle(struct vb_batch *batch, const struct vb_bare *bare, const uint8_t *payload,
+		     uint32_t bytes)
+{
+	enum vb_kind kind = (enum vb_kind)vb_op_info(bare->opcode)->kind;
+	struct vb_qp *qp = batch->locked;
+	bool taken;
+
+	if (kind == VB_K_READ_RESP)
+		taken = vb_rc_middle(&qp->req, bare->psn, payload, bytes, batch->now_ns);
+	else
+		taken = vb_resp_middle(&qp->resp, kind, bare->psn, bare->ackreq, payload, bytes);
+	if (taken && (kind == VB_K_READ_RESP || qp->resp.ack_owed))
+		vb_batch_touch(batch, qp);
+	return taken;
+}
+
 void vb_batch_end(struct vb_batch *batch)
 {
 	while (batch->touched) {

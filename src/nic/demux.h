@@ -38,6 +38,15 @@ bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pk
 void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		     const struct vb_pkt *pkt, const struct vb_op_info *info);
 
+/*
+ * The short way for most packets of a long message. expects: is it one in the midst of a message,
+ * and for the QP that is held? middle: give it to that QP; false: it is for vb_batch_admit() and
+ * vb_batch_packet(), and nothing has changed but perhaps octets at the place where its belong.
+ */
+bool vb_batch_expects(const struct vb_batch *batch, const struct vb_bare *bare);
+bool vb_batch_middle(struct vb_batch *batch, const struct vb_bare *bare, const uint8_t *payload,
+		     uint32_t bytes);
+
 /* Send what the QPs owe, hold none. */
 void vb_batch_end(struct vb_batch *batch);
 

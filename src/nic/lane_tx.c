@@ -2,6 +2,8 @@
 #include "nic/lane_tx.h"
 
 #include "base/check.h"
+#include "base/guard.h"
+#include "base/psn.h"
 #include "nic/peer.h"
 #include "nic/tx.h"
 #include "wire/bytes.h"
@@ -167,12 +169,62 @@ static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struc
 	return SENT;
 }
 
+/* Frames in the midst of a message, alike but for their PSNs: how many there was room for. */
+static uint32_t put_alike(struct vb_lane *lane, const struct vb_qp *qp,
+			  const struct vb_segment *first, const uint8_t *from, uint32_t n)
+{
+	uint32_t bytes = qp->req.mtu, i;
+
+	for (i = 0; i < n; i++, from += bytes) {
+		uint8_t *to = vb_ring_reserve(&lane->tx, VB_BTH_BYTES, bytes);
+
+		if (!to)
+			break;
+		vb_bth_put(lane->tx.octets, first->opcode, false, qp->migreq, VB_PKEY_DEFAULT,
+			   qp->dqpn, false, vb_psn_add(first->psn, i));
+		if (!vb_guard_copy(to, from, bytes))
+			break;
+		vb_ring_publish(&lane->tx, VB_BTH_BYTES, bytes);
+	}
+	return i;
+}
+
+/*
+ * The midst of a long message: the engine is asked once, and the key is looked up once. NOTHING: go
+ * the long way, which also says what is wrong.
+ */
+static enum step put_middles(struct vb_qp *qp, struct vb_lane *lane)
+{
+	struct vb_req *req = &qp->req;
+	struct vb_req_pos before = req->pos;
+	uint32_t n = vb_req_run(req), sent;
+	const struct vb_wqe *wqe;
+	struct vb_payload payload;
+	struct vb_segment seg;
+
+	if (!n)
+		return NOTHING;
+	wqe = vb_sq_at(&req->sq, before.next);
+	vb_segment_at(&seg, req->transport, wqe, before.next_psn, req->mtu);
+	if (vb_op_info(seg.opcode)->headers ||
+	    !vb_payload_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
+		return NOTHING;
+	sent = put_alike(lane, qp, &seg, payload.iov[0].iov_base, n);
+	if (!sent)
+		return NOTHING;
+	vb_req_skip(req, sent);
+	vb_req_sent(req, &before, 0);
+	return SENT;
+}
+
 static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 {
 	enum step step = NOTHING;
 
 	while (qp->req.pos.next != qp->req.tail) {
-		step = put_request(qp, lane, NULL);
+		step = put_middles(qp, lane);
+		if (step == NOTHING)
+			step = put_request(qp, lane, NULL);
 		if (step != SENT && !(step == NOTHING && vb_req_local(&qp->req)))
 			break;
 	}

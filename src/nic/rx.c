@@ -62,35 +62,14 @@ static bool take_flow(struct vb_batch *batch, const struct vb_frame *frame)
  */
 static bool take_middle(struct vb_batch *batch, const struct vb_frame *frame)
 {
-	const uint32_t around = VB_BTH_BYTES + VB_ICRC_BYTES;
-	const uint8_t *payload = frame->data + VB_BTH_BYTES;
-	struct vb_qp *qp = batch->locked;
-	const struct vb_op_info *info;
 	struct vb_bare bare;
-	enum ibv_qp_state state;
 
-	if (!qp || !vb_pkt_is_bare(&bare, frame->data, frame->bytes, VB_PKEY_DEFAULT) ||
-	    bare.dqpn != qp->ibv.qp.qp_num)
-		return false;
-	info = vb_op_info(bare.opcode);
-	state = vb_qp_state(qp);
-	if (info->pos != VB_P_MIDDLE || info->transport != qp->resp.transport || qp->migrates ||
-	    (state != IBV_QPS_RTS && state != IBV_QPS_RTR) || !is_from_peer(qp, frame) ||
-	    !vb_icrc_check(&frame->path, frame->data, frame->bytes, frame->id_hint, NULL))
-		return false;
-	if (info->kind == VB_K_READ_RESP) {
-		if (state != IBV_QPS_RTS || !vb_rc_middle(&qp->req, bare.psn, payload,
-							  frame->bytes - around, batch->now_ns))
-			return false;
-		vb_batch_touch(batch, qp);
-		return true;
-	}
-	if (!vb_resp_middle(&qp->resp, (enum vb_kind)info->kind, bare.psn, bare.ackreq, payload,
-			    frame->bytes - around))
-		return false;
-	if (qp->resp.ack_owed)
-		vb_batch_touch(batch, qp);
-	return true;
+	return batch->locked &&
+	       vb_pkt_is_bare(&bare, frame->data, frame->bytes, VB_PKEY_DEFAULT) &&
+	       vb_batch_expects(batch, &bare) && is_from_peer(batch->locked, frame) &&
+	       vb_icrc_check(&frame->path, frame->data, frame->bytes, frame->id_hint, NULL) &&
+	       vb_batch_middle(batch, &bare, frame->data + VB_BTH_BYTES,
+			       frame->bytes - VB_BTH_BYTES - VB_ICRC_BYTES);
 }
 
 static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)

@@ -100,23 +100,27 @@ struct vb_bare {
 	uint32_t dqpn, psn;
 };
 
+/* Of a link that passes on payload beside the headers: head has VB_BTH_BYTES octets. */
+static inline bool vb_pkt_head_is_bare(struct vb_bare *bare, const uint8_t *head, uint16_t pkey)
+{
+	const struct vb_op_info *op = &vb_op_infos[head[0]];
+
+	/* Octet 1 has SE, MigReq (whoever heeds that comes not here), pad, version. */
+	if (!op->name || op->headers || !op->payload || (head[1] & 0xbf) ||
+	    vb_be16_get(head + 2) != pkey || head[4])
+		return false;
+	bare->opcode = head[0];
+	bare->dqpn = vb_be32_get(head + 4);
+	bare->ackreq = head[8] & 0x80;
+	bare->psn = vb_be32_get(head + 8) & 0xffffff;
+	return true;
+}
+
 static inline bool vb_pkt_is_bare(struct vb_bare *bare, const uint8_t *frame, size_t bytes,
 				  uint16_t pkey)
 {
-	const struct vb_op_info *op;
-
-	if (bytes < VB_FRAME_BYTES_MIN || bytes > VB_FRAME_BYTES_MAX || bytes % 4)
-		return false;
-	op = &vb_op_infos[frame[0]];
-	/* Octet 1 has SE, MigReq (whoever heeds that comes not here), pad, version. */
-	if (!op->name || op->headers || !op->payload || (frame[1] & 0xbf) ||
-	    vb_be16_get(frame + 2) != pkey || frame[4])
-		return false;
-	bare->opcode = frame[0];
-	bare->dqpn = vb_be32_get(frame + 4);
-	bare->ackreq = frame[8] & 0x80;
-	bare->psn = vb_be32_get(frame + 8) & 0xffffff;
-	return true;
+	return bytes >= VB_FRAME_BYTES_MIN && bytes <= VB_FRAME_BYTES_MAX && bytes % 4 == 0 &&
+	       vb_pkt_head_is_bare(bare, frame, pkey);
 }
 
 /*
