@@ -107,6 +107,24 @@ static int fd_of_path(struct udp_link *udp, const struct vb_path *path,
 	return vb_udp_senders_fd(&udp->senders, path, sender);
 }
 
+/* Need a datagram not say where it goes? Not where its socket is connected with just that. */
+static bool goes_without_saying(const struct vb_udp_sender *sender, const struct vb_path *path)
+{
+	return memcmp(path->dst, sender->dst, VB_GID_BYTES) == 0 &&
+	       memcmp(path->src, sender->src, VB_GID_BYTES) == 0 &&
+	       (vb_gid_is_ipv4(path->dst) || !path->flow_label);
+}
+
+/*
+ * A connected socket tells, instead of sending, that an earlier datagram found nobody: of that the
+ * transport learns by itself, and the next datagram leaves.
+ */
+static bool tells_of_earlier(int error)
+{
+	return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENOPROTOOPT ||
+	       error == EPROTO;
+}
+
 /* One sendmsg. segment_bytes 0: a single datagram. */
 static int datagram_send(struct udp_link *udp, const struct vb_path *path, const struct iovec *iov,
 			 uint32_t iovcnt, uint16_t segment_bytes)
@@ -127,15 +145,18 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 
 	if (fd < 0)
 		return EADDRNOTAVAIL;
-	if (!vb_udp_address_set(&to, &msg.msg_namelen, udp->family, path->dst, VB_UDP_PORT,
-				path->ifindex))
+	if (goes_without_saying(sender, path))
+		msg.msg_name = NULL;
+	else if (!vb_udp_address_set(&to, &msg.msg_namelen, udp->family, path->dst, VB_UDP_PORT,
+				     path->ifindex))
 		return ENETUNREACH;
-	if (udp->family == AF_INET6 && !vb_gid_is_ipv4(path->dst))
+	else if (udp->family == AF_INET6 && !vb_gid_is_ipv4(path->dst))
 		to.in6.sin6_flowinfo = htonl(path->flow_label & FLOW_LABEL_MASK);
 	control_put_path(&msg, udp->family, sender, path);
 	if (segment_bytes)
 		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
-	if (message_send(fd, &msg) >= 0)
+	if (message_send(fd, &msg) >= 0 ||
+	    (tells_of_earlier(errno) && message_send(fd, &msg) >= 0))
 		return 0;
 	return errno == ENOBUFS || errno == EINTR ? EAGAIN : errno;
 }

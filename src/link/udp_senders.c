@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "link/udp.h"
+#include "link/udp_address.h"
 
 enum { NOT_ASKED = 0, NONE = -1 };
 
@@ -45,9 +46,20 @@ static bool descriptors_are_few(int fd)
 /* A link-local address would tie the socket to an interface, and it is to serve all. */
 static bool may_bind(const uint8_t gid[VB_GID_BYTES])
 {
-	static const uint8_t zero[VB_GID_BYTES];
+	return !vb_gid_is_zero(gid) && !vb_gid_is_link_local(gid);
+}
 
-	return memcmp(gid, zero, sizeof(zero)) != 0 && !vb_gid_is_link_local(gid);
+/* Where that fails, each datagram says where it goes, and what is wrong with that. */
+static void connect_with(const struct vb_udp_senders *senders, struct vb_udp_sender *sender, int fd,
+			 const struct vb_path *path)
+{
+	union vb_udp_address to;
+	socklen_t bytes;
+
+	if (may_bind(path->dst) &&
+	    vb_udp_address_set(&to, &bytes, senders->family, path->dst, VB_UDP_PORT, 0) &&
+	    connect(fd, &to.any, bytes) == 0)
+		memcpy(sender->dst, path->dst, VB_GID_BYTES);
 }
 
 static int sender_make(struct vb_udp_senders *senders, struct vb_udp_sender *sender,
@@ -65,8 +77,10 @@ static int sender_make(struct vb_udp_senders *senders, struct vb_udp_sender *sen
 		close(fd);
 		return NONE;
 	}
-	if (src)
+	if (src) {
 		memcpy(sender->src, src, VB_GID_BYTES);
+		connect_with(senders, sender, fd, path);
+	}
 	senders->count++;
 	return fd + 1;
 }

@@ -10,6 +10,8 @@
  *
  * It is bound to the address that the first path to that slot comes from as well, and has that
  * path's hop limit, since there is mostly one only: then nothing has to be said with each datagram.
+ * For the same reason it is connected with where that path leads, so that the kernel need not look
+ * for the way each time; it can send elsewhere all the same.
  *
  * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
  * for good: whoever asks again is not kept waiting by the kernel.
@@ -30,6 +32,7 @@ enum {
 struct vb_udp_sender {
 	atomic_int fd_plus_1;	   /* 0: not asked for yet; -1: there can be none */
 	uint8_t src[VB_GID_BYTES]; /* that it is bound to; all zero: to none */
+	uint8_t dst[VB_GID_BYTES]; /* that it is connected with; all zero: none */
 	uint8_t hop_limit;	   /* that it was given */
 };
 
