@@ -80,6 +80,12 @@ static uint32_t inline_max(const struct vb_qp *qp, const struct opcode_row *row)
 	return row->kind == VB_K_ATOMIC_WRITE ? sizeof(uint64_t) : qp->cap.max_inline_data;
 }
 
+/* A parent domain and the PD behind it are one. */
+static bool same_domain(const struct ibv_pd *a, const struct ibv_pd *b)
+{
+	return a == b || ((const struct vb_pd *)a)->id == ((const struct vb_pd *)b)->id;
+}
+
 static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 		 const struct opcode_row *row)
 {
@@ -90,7 +96,7 @@ static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	    (!may_be_inline(row) || total_bytes(wr) > inline_max(qp, row)))
 		return EINVAL;
 	if (qp->ibv.qp.qp_type == IBV_QPT_UD &&
-	    (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->ibv.qp.pd))
+	    (!wr->wr.ud.ah || !same_domain(wr->wr.ud.ah->pd, qp->ibv.qp.pd)))
 		return EINVAL;
 	return 0;
 }

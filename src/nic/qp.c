@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "nic/acks.h"
+#include "nic/domain.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
 #include "nic/rq.h"
@@ -95,19 +96,60 @@ static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 	qp->rq = &qp->own_rq;
 }
 
+static size_t sq_bytes(const struct vb_sq *sq)
+{
+	return (sq->mask + (size_t)1) * sq->stride;
+}
+
 int vb_qp_sq_make(struct vb_qp *qp)
 {
 	struct vb_sq *sq = &qp->req.sq;
 
-	sq->ring = aligned_alloc(64, (sq->mask + (size_t)1) * sq->stride);
+	sq->ring = aligned_alloc(64, sq_bytes(sq));
 	return sq->ring ? 0 : ENOMEM;
+}
+
+/* A parent domain may have memory for them; what it leaves to us stays for the first post. */
+static int borrow_queues(struct vb_qp *qp)
+{
+	struct vb_pd *pd = (struct vb_pd *)qp->ibv.qp.pd;
+	void *memory = NULL;
+	int err = 0;
+
+	if (qp->cap.max_send_wr)
+		err = vb_buffer_borrow(pd, VB_BUFFER_SQ, sq_bytes(&qp->req.sq), &memory);
+	qp->req.sq.ring = memory;
+	qp->sq_borrowed = memory != NULL;
+	if (err || !qp->cap.max_recv_wr)
+		return err;
+	err = vb_buffer_borrow(pd, VB_BUFFER_RQ, vb_rq_bytes(&qp->own_rq), &memory);
+	qp->own_rq.ring = memory;
+	qp->rq_borrowed = memory != NULL;
+	return err;
+}
+
+static void return_queues(struct vb_qp *qp)
+{
+	struct vb_pd *pd = (struct vb_pd *)qp->ibv.qp.pd;
+
+	if (qp->sq_borrowed) {
+		vb_buffer_return(pd, VB_BUFFER_SQ, qp->req.sq.ring);
+		qp->req.sq.ring = NULL;
+	}
+	if (qp->rq_borrowed) {
+		vb_buffer_return(pd, VB_BUFFER_RQ, qp->own_rq.ring);
+		qp->own_rq.ring = NULL;
+	}
+	qp->sq_borrowed = qp->rq_borrowed = false;
 }
 
 /* Nothing is left to be made when a message with a tag comes. */
 static int make_for_tags(struct vb_qp *qp)
 {
 	qp->tm = calloc(1, sizeof(*qp->tm));
-	return qp->tm ? vb_qp_sq_make(qp) : ENOMEM;
+	if (!qp->tm)
+		return ENOMEM;
+	return qp->req.sq.ring ? 0 : vb_qp_sq_make(qp);
 }
 
 static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_attr *attr)
@@ -165,12 +207,14 @@ static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct 
 	vb_resp_reset(&qp->resp);
 	fill(qp, pd, attr);
 	init_queues(qp, attr);
-	if (has_tags(attr->srq))
+	err = borrow_queues(qp);
+	if (!err && has_tags(attr->srq))
 		err = make_for_tags(qp);
 	/* Last: from here on, packets find it. */
 	if (!err)
 		err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
 	if (err) {
+		return_queues(qp);
 		vb_qp_free(qp);
 		return err;
 	}
@@ -270,6 +314,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
 	vb_ctx_events_cancel(vb_ctx_of(ibv->context), &qp->events_delivered);
+	return_queues(qp);
 	count_users(qp, (uint32_t)-1);
 	return 0;
 }

@@ -72,6 +72,7 @@ struct vb_qp {
 	uint32_t sqpn;	       /* UD: the source QPN of what it sends */
 	uint32_t create_flags; /* enum ibv_qp_create_flags */
 	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
+	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
 };
 
 /*

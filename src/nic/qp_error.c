@@ -6,6 +6,7 @@
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
+#include "nic/tm.h"
 
 void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
@@ -24,7 +25,10 @@ static void flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
 		.solicited = true,
 	};
 
-	vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
+	if (qp->resp.mark)
+		vb_tm_done(qp, &cqe);
+	else
+		vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
 }
 
 void vb_qp_flush_recv_locked(struct vb_qp *qp)
@@ -91,7 +95,7 @@ static void tell_drained(struct vb_qp *qp)
 static void watch(struct vb_qp *qp)
 {
 	if (qp->req.una_psn == qp->req.top_psn || qp->req.transport != VB_RC ||
-	    atomic_load_explicit(&qp->timer_ns, memory_order_relaxed) != UINT64_MAX)
+	    vb_timer_at_ns(&qp->timer) != UINT64_MAX)
 		return;
 	vb_rc_watch(&qp->req, vb_nic_now_ns(qp->nic));
 	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
@@ -139,11 +143,49 @@ void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
 		watch(qp);
 }
 
+/* IBA 11.6.3.1: a QP that could not complete on its CQ cannot go on. */
+static void fail_for_cq(struct vb_qp *qp)
+{
+	enum ibv_qp_state state;
+
+	vb_lock_take(&qp->lock);
+	state = vb_qp_state(qp);
+	if (state != IBV_QPS_RESET && state != IBV_QPS_ERR) {
+		vb_qp_fail_locked(qp);
+		vb_qp_event(qp, IBV_EVENT_QP_FATAL);
+	}
+	vb_lock_drop(&qp->lock);
+}
+
+/* All of them: whose completions were lost, nobody knows. Rx right held, so none is destroyed. */
+static void fail_all_of(struct vb_nic *nic, const struct vb_cq *cq)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+
+		for (unsigned k = 0; slot && k < VB_INDICES; k++) {
+			struct vb_qp *qp = atomic_load(&slot->qp[k]);
+
+			if (qp && (qp->ibv.qp.send_cq == &cq->ibv.cq ||
+				   qp->ibv.qp.recv_cq == &cq->ibv.cq))
+				fail_for_cq(qp);
+		}
+	}
+}
+
+static void heed_overrun(struct vb_qp *qp, struct ibv_cq *cq)
+{
+	if (cq && vb_cq_is_broken((struct vb_cq *)cq))
+		fail_all_of(qp->nic, (struct vb_cq *)cq);
+}
+
 void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 {
 	enum vb_req_outcome outcome = VB_REQ_NOTHING;
 	bool waited;
 
+	heed_overrun(qp, qp->ibv.qp.send_cq);
+	heed_overrun(qp, qp->ibv.qp.recv_cq);
 	vb_lock_take(&qp->lock);
 	qp->now_ns = now_ns;
 	waited = qp->req.rnr_wait;

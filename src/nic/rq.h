@@ -11,8 +11,14 @@
 void vb_rq_init(struct vb_rq *rq, uint32_t wr_max, uint32_t sge_max);
 void vb_rq_fini(struct vb_rq *rq);
 
+/* How much memory that is. Who has it from elsewhere sets rq->ring, and takes it away again. */
+size_t vb_rq_bytes(const struct vb_rq *rq);
+
 /* EINVAL, ENOMEM: as ibv_post_recv(3); *bad is the first request not queued. Any thread. */
 int vb_rq_post(struct vb_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* The same where one thread does all the posting, and resizing; it does not serve await_posts(). */
+int vb_rq_post_alone(struct vb_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /*
  * What is being posted in this moment is in the queue after this; and whoever posts later sees
@@ -26,7 +32,14 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv *recv);
 /* Drop all that are queued. Counts as taking. */
 void vb_rq_empty(struct vb_rq *rq);
 
-/* The same from a shared queue; any thread. Tells when the limit is reached. */
+/*
+ * Give the queue another size; nobody posts or takes meanwhile. EINVAL: 0, beyond the device's
+ * limit, or less than what is queued. *ring: memory for it, or NULL: our own, if it has any yet.
+ * After success it is what was used before, for the caller to free.
+ */
+int vb_rq_resize(struct vb_rq *rq, uint32_t wr_max, void **ring);
+
+/* Take from a shared queue; any thread. Tells when the limit is reached (srq.c). */
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv);
 
 /* How many are queued. Exact for who takes, as far as others do not post meanwhile. */

@@ -386,9 +386,19 @@ static void an_overrun_is_told_once(void **state)
 	event = vt_event(IBV_EVENT_CQ_ERR);
 	assert_ptr_equal(event.element.cq, p.a.cq);
 	ibv_ack_async_event(&event);
+	/* IBA 11.6.3.1: and its QPs, of whose completions some are lost, are in error. */
+	event = vt_event(IBV_EVENT_QP_FATAL);
+	assert_ptr_equal(event.element.qp, p.a.qp);
+	ibv_ack_async_event(&event);
+	assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
+	assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
 	vt_no_event();
-	while (ibv_poll_cq(p.a.cq, 1, &wc) > 0)
-		;
+	/* "and the CQ cannot be used": what came before is there, and nothing after it. */
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(ibv_poll_cq(p.a.cq, 1, &wc), 1);
+	vt_send(&p.a, &p.b, 40);
+	vt_expect_none(p.a.cq);
+	assert_int_equal(ibv_resize_cq(p.a.cq, 100), EINVAL);
 	vt_pair_close(&p);
 }
 

@@ -23,6 +23,18 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	return vb_abi_is_gone(cq->context) ? EIO : vb_cq_resize((struct vb_cq *)cq, cqe);
 }
 
+int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	if (vb_abi_is_gone(cq->context))
+		return EIO;
+	if (!attr->attr_mask)
+		return EINVAL;
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return EOPNOTSUPP;
+	return vb_cq_moderate((struct vb_cq *)cq, attr->moderate.cq_count,
+			      attr->moderate.cq_period);
+}
+
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct vb_cq *cq = (struct vb_cq *)ibv;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ibv_create_cq_ex(3): completions read one by one, field by field. The completion that the
- * application stands on is kept beside the CQ, so both ways of polling take from the same queue.
+ * application stands on is kept beside the CQ, so both ways of polling take from the same queue,
+ * and what it reads stays what it is until it takes the next one.
  */
-#include <limits.h>
 #include <stdlib.h>
 
 #include "abi/verbs/abi.h"
 #include "nic/cq.h"
 
 struct cursor {
-	vb_lock lock; /* from a successful start_poll to end_poll, unless single_threaded */
-	bool single_threaded;
-	struct ibv_wc wc;
+	vb_lock lock; /* from a successful start_poll to end_poll, unless one thread polls alone */
+	struct vb_cqe cqe;
+	struct vb_cq_stamp stamp;
 };
 
 static struct cursor *cursor_of(struct ibv_cq_ex *cq)
@@ -22,49 +22,57 @@ static struct cursor *cursor_of(struct ibv_cq_ex *cq)
 
 static const struct ibv_wc *wc_of(struct ibv_cq_ex *cq)
 {
-	return &cursor_of(cq)->wc;
+	return &cursor_of(cq)->cqe.wc;
 }
 
-static int advance(struct ibv_cq_ex *cq)
+static int advance(struct ibv_cq_ex *ex)
 {
-	struct ibv_wc *wc = &cursor_of(cq)->wc;
-	int got = vb_abi_poll_cq(ibv_cq_ex_to_cq(cq), 1, wc);
+	struct vb_cq *cq = (struct vb_cq *)ex;
+	struct vb_device *dev = vb_device_of(ex->context);
+	struct cursor *cursor = cq->abi;
 
-	if (got < 0)
-		return -got;
-	if (got == 0)
-		return ENOENT;
-	cq->wr_id = wc->wr_id;
-	cq->status = wc->status;
+	if (vb_device_is_gone(dev))
+		return EIO;
+	if (!vb_cq_take(cq, &cursor->cqe, &cursor->stamp)) {
+		vb_progress_poll(dev);
+		if (!vb_cq_take(cq, &cursor->cqe, &cursor->stamp))
+			return ENOENT;
+	}
+	ex->wr_id = cursor->cqe.wc.wr_id;
+	ex->status = cursor->cqe.wc.status;
 	return 0;
 }
 
-static void unlock(struct cursor *cursor)
+static void lock(struct ibv_cq_ex *cq)
 {
-	if (!cursor->single_threaded)
-		vb_lock_drop(&cursor->lock);
+	if (!((struct vb_cq *)cq)->lone)
+		vb_lock_take(&cursor_of(cq)->lock);
+}
+
+static void unlock(struct ibv_cq_ex *cq)
+{
+	if (!((struct vb_cq *)cq)->lone)
+		vb_lock_drop(&cursor_of(cq)->lock);
 }
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
-	struct cursor *cursor = cursor_of(cq);
 	int rc;
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
 	if (vb_abi_is_gone(cq->context))
 		return EIO;
-	if (!cursor->single_threaded)
-		vb_lock_take(&cursor->lock);
+	lock(cq);
 	rc = advance(cq);
 	if (rc != 0)
-		unlock(cursor);
+		unlock(cq);
 	return rc;
 }
 
 static void end_poll(struct ibv_cq_ex *cq)
 {
-	unlock(cursor_of(cq));
+	unlock(cq);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
@@ -117,6 +125,38 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
 	return wc_of(cq)->dlid_path_bits;
 }
 
+static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
+{
+	return cursor_of(cq)->stamp.raw_ns;
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+{
+	return cursor_of(cq)->stamp.wall_ns;
+}
+
+/* Both belong to Ethernet's raw frames and their steering; for RC, UC and UD there is neither. */
+static uint16_t read_cvlan(struct ibv_cq_ex *cq)
+{
+	return 0;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *cq)
+{
+	return 0;
+}
+
+static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
+{
+	const struct vb_cqe *cqe = &cursor_of(cq)->cqe;
+
+	*info = (struct ibv_wc_tm_info){ 0 };
+	if (cqe->has_tm) {
+		info->tag = cqe->tm_tag;
+		info->priv = cqe->tm_priv;
+	}
+}
+
 /* What was not asked for at creation may not be read: those readers stay NULL, as a trap. */
 static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 {
@@ -140,44 +180,32 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 		cq->read_sl = read_sl;
 	if (flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		cq->read_dlid_path_bits = read_dlid_path_bits;
-}
-
-static int check_attr(const struct ibv_cq_init_attr_ex *attr)
-{
-	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
-
-	if (attr->cqe > INT_MAX)
-		return EINVAL;
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
-		return EOPNOTSUPP;
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
-		return EOPNOTSUPP;
-	if (flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
-		return EOPNOTSUPP;
-	return 0;
+	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		cq->read_completion_ts = read_completion_ts;
+	if (flags & IBV_WC_EX_WITH_CVLAN)
+		cq->read_cvlan = read_cvlan;
+	if (flags & IBV_WC_EX_WITH_FLOW_TAG)
+		cq->read_flow_tag = read_flow_tag;
+	if (flags & IBV_WC_EX_WITH_TM_INFO)
+		cq->read_tm_info = read_tm_info;
+	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }
 
 static int create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
 		  struct vb_cq **cq)
 {
-	struct cursor *cursor;
+	struct cursor *cursor = calloc(1, sizeof(*cursor));
 	int rc;
 
-	rc = check_attr(attr);
-	if (rc != 0)
-		return rc;
-	cursor = calloc(1, sizeof(*cursor));
 	if (!cursor)
 		return ENOMEM;
-	rc = vb_cq_create(vb_ctx_of(context), attr->cqe, (struct vb_channel *)attr->channel,
-			  attr->comp_vector, attr->cq_context, cq);
+	rc = vb_cq_create_ex(vb_ctx_of(context), attr, cq);
 	if (rc != 0) {
 		free(cursor);
 		return rc;
 	}
 	vb_lock_init(&cursor->lock);
-	cursor->single_threaded = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-				  (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 	(*cq)->abi = cursor;
 	return 0;
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/domain.h"
+
 #include "abi/verbs/abi.h"
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -16,4 +18,36 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	return vb_abi_is_gone(pd->context) ? 0 : vb_pd_destroy((struct vb_pd *)pd);
+}
+
+struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
+					  struct ibv_parent_domain_init_attr *attr)
+{
+	struct vb_pd *pd;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(context))
+		rc = vb_parent_domain_create(vb_ctx_of(context), attr, &pd);
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &pd->ibv;
+}
+
+struct ibv_td *vb_abi_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct vb_td *td;
+	int rc = vb_abi_is_gone(context) ? EIO : vb_td_create(vb_ctx_of(context), attr, &td);
+
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &td->ibv;
+}
+
+int vb_abi_dealloc_td(struct ibv_td *td)
+{
+	return vb_abi_is_gone(td->context) ? 0 : vb_td_destroy((struct vb_td *)td);
 }

@@ -27,7 +27,8 @@ static struct {
 	struct vb_nic *nic;
 	struct vb_ctx *ctx;
 	struct vb_pd *pd;
-	uint64_t now_ns;
+	uint64_t now_ns, raw_ns, wall_ns;
+	unsigned clocks_read;
 	int signals[FDS];
 	unsigned sent, kicks;
 	uint8_t last[64]; /* the first piece that was sent last, or its beginning */
@@ -41,6 +42,18 @@ static const uint8_t peer_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 2 }
 static uint64_t fix_now_ns(void *arg)
 {
 	return fix.now_ns;
+}
+
+static uint64_t fix_raw_ns(void *arg)
+{
+	fix.clocks_read++;
+	return fix.raw_ns;
+}
+
+static uint64_t fix_wall_ns(void *arg)
+{
+	fix.clocks_read++;
+	return fix.wall_ns;
 }
 
 static int fix_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
@@ -94,7 +107,8 @@ static int fix_probe(void *arg, const void *addr, size_t bytes, bool write)
 static int begin(void **state)
 {
 	const struct vb_nic_host host = {
-		.now_ns = fix_now_ns, .tx = fix_tx, .burst_frames_max = fix_burst_frames_max,
+		.now_ns = fix_now_ns, .raw_ns = fix_raw_ns, .wall_ns = fix_wall_ns, .tx = fix_tx,
+		.burst_frames_max = fix_burst_frames_max,
 		.frame_bytes_max = fix_frame_bytes_max, .kick = fix_kick, .signal = fix_signal,
 		.unsignal = fix_unsignal, .lease = fix_lease, .probe_memory = fix_probe,
 	};

@@ -19,8 +19,8 @@ static int begin_timers(void **state)
 	assert_non_null(qps);
 	for (unsigned i = 0; i < QPS; i++) {
 		qps[i].nic = fix.nic;
-		qps[i].timer.at_ns = model[i] = UINT64_MAX;
-		atomic_store(&qps[i].timer_ns, UINT64_MAX);
+		vb_timer_init(&qps[i].timer, false);
+		model[i] = UINT64_MAX;
 	}
 	return 0;
 }
@@ -48,10 +48,10 @@ static void arm(unsigned i, uint64_t at_ns)
 
 static void take_due(uint64_t now_ns)
 {
-	struct vb_qp *qp;
+	struct vb_timer *timer;
 
-	while ((qp = vb_timer_take(fix.nic, now_ns))) {
-		unsigned i = (unsigned)(qp - qps);
+	while ((timer = vb_timer_take(fix.nic, now_ns))) {
+		unsigned i = (unsigned)(vb_container_of(timer, struct vb_qp, timer) - qps);
 
 		assert_true(model[i] <= now_ns);
 		assert_int_equal(model[i], first());

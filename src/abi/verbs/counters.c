@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/counters.h"
+
+#include "abi/verbs/abi.h"
+
+struct ibv_counters *vb_abi_create_counters(struct ibv_context *context,
+					    struct ibv_counters_init_attr *attr)
+{
+	struct vb_counters *counters;
+	int rc = EIO;
+
+	if (!vb_abi_is_gone(context))
+		rc = vb_counters_create(vb_ctx_of(context), attr, &counters);
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &counters->ibv;
+}
+
+int vb_abi_destroy_counters(struct ibv_counters *counters)
+{
+	if (vb_abi_is_gone(counters->context))
+		return 0;
+	return vb_counters_destroy((struct vb_counters *)counters);
+}
+
+/* There are no steering rules that could be counted. */
+int vb_abi_attach_counters(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,
+			   struct ibv_flow *flow)
+{
+	return EOPNOTSUPP;
+}
+
+int vb_abi_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t count,
+			 uint32_t flags)
+{
+	if (vb_abi_is_gone(counters->context))
+		return EIO;
+	return vb_counters_read((struct vb_counters *)counters, values, count, flags);
+}
