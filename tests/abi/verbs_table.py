@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""docs/verbs.md says the truth: it has every function and flag of the installed <infiniband/verbs.h>
-and <infiniband/tm_types.h> and nothing else, each row names a test that there is, and each call and
-flag is accepted or refused as its row says (tests/verbs/probe.h makes them).
+"""docs/verbs.md says the truth: it has every function and flag of <infiniband/verbs.h> and
+<infiniband/tm_types.h> and nothing else, each row names a test that there is, and each call and flag
+is accepted or refused as its row says (tests/verbs/probe.h makes them).
 
 A row of its tables is | `NAME` ... | state | what to know | `test` ... |; what states and tests
 there are is told at the beginning of the document. `verbs_table.py --names` prints the names that

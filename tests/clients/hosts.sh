@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
+. "$(dirname "$0")/../lib/pingpong.sh"
 
 if ! hosts_make 1500; then
 	skip all "this system lets us make no veth"
@@ -39,6 +40,7 @@ done
 # The options once; all combinations are in long/hosts.sh.
 hosts_use 6
 PREFIX="MTU 9000 IPv6"
+pingpong_options
 perf_options
 
 # A path MTU that the cable does not carry is refused, not sent in vain.

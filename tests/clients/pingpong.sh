@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # ibverbs-utils' ping-pongs, server and client as two processes on one host: every service, sizes
-# from 1 octet to 1 MiB, IPv4 and IPv6 GIDs, polling and sleeping, with their own check of the data.
+# from 1 octet to 1 MiB, IPv4 and IPv6 GIDs, polling and sleeping, each option, with their own check
+# of the data.
 # check-limit: 900
 . "$(dirname "$0")/../lib/suite.sh"
+. "$(dirname "$0")/../lib/pingpong.sh"
 
 expect='iters in'
 
@@ -46,7 +48,8 @@ for mtu in 256 512 2048 4096; do
 	pingpong "uc path MTU $mtu" ibv_uc_pingpong ::1 -m $mtu -s 10001 -c
 done
 pingpong "srq 64 queue pairs" ibv_srq_pingpong 127.0.0.1 -q 64 -n 100 -c
-pingpong "rc by ibv_wr" ibv_rc_pingpong 127.0.0.1 -N -c
+gid=$(gid_index 127.0.0.1)
+pingpong_options
 expect='traffic: ' pingpong "every octet checked" "$VB_ROOT/tests/lib/traffic.py" 127.0.0.1 -n 3
 
 if user_become; then
@@ -60,6 +63,7 @@ fi
 # All of the above was through shared memory. hosts.sh has the other link with all sizes.
 link_use udp
 on_server=() on_client=()
+pingpong_options
 for from in 127.0.0.1 ::1; do
 	pingpong "rc $from" ibv_rc_pingpong $from -s 65536 -n 200 -c
 	pingpong "uc $from" ibv_uc_pingpong $from -s 65536 -n 200 -c

@@ -160,7 +160,7 @@ static int any_rate(uint64_t unused)
 
 static int helpers(uint64_t unused)
 {
-	return ibv_inc_rkey(0x12ff) == 0x1200 && ibv_is_qpt_supported(1 << IBV_QPT_RC, IBV_QPT_RC) &&
+	return ibv_inc_rkey(0x12ff) == 0x1200 && ibv_is_qpt_supported(4, IBV_QPT_RC) &&
 			       ibv_flow_label_to_udp_sport(1) == 0xc001 && verbs_get_ctx(vt.ctx)
 		       ? 0
 		       : EPROTO;

@@ -425,7 +425,6 @@ const struct probe probe_qps[] = {
 	PROBE_FLAG(IBV_MTU_4096, mtu),
 	PROBE_FLAG(IBV_MIG_MIGRATED, mig_state),
 	PROBE_FLAG(IBV_MIG_REARM, mig_state),
-	PROBE_FLAG(IBV_MIG_ARMED, mig_state),
 	PROBE(ibv_modify_qp_rate_limit, rate_limit),
 	PROBE(ibv_query_qp, query),
 	PROBE(ibv_query_qp_data_in_order, data_in_order),
