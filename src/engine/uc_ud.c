@@ -70,7 +70,7 @@ struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *p
 	if (pkt->payload_bytes > resp->mtu)
 		return dropped(VB_BAD_LENGTH);
 	if (!resp->has_recv) {
-		if (!vb_host_recv_take(resp))
+		if (!vb_host_recv_take(resp, pkt, info))
 			return dropped(VB_NO_RECV);
 		resp->has_recv = true;
 	}

@@ -46,6 +46,7 @@ struct target {
 	int32_t file; /* -1: not shared */
 	uint64_t file_offset;
 	uint16_t skip, cut;
+	bool paged;
 };
 
 static unsigned access_of(const struct vb_wqe *wqe)
@@ -113,6 +114,7 @@ static bool granted_by_key(const struct vb_export *export, const struct vb_wqe *
 	to->region_bytes = region.bytes;
 	to->offset = wqe->remote.va - region.iova;
 	to->address = region.base + to->offset;
+	to->paged = region.access & IBV_ACCESS_ON_DEMAND;
 	return vb_export_region_allows(&region, pd, wqe->remote.rkey, wqe->remote.va, wqe->bytes,
 				       access);
 }
@@ -215,7 +217,8 @@ static bool is_alone(struct vb_qp *qp, bool more)
 
 	if (more)
 		return false;
-	if (atomic_load_explicit(&qp->sq_released, memory_order_relaxed) == qp->req.tail)
+	if (atomic_load_explicit(&qp->sq_released, memory_order_relaxed) ==
+	    qp->req.tail - qp->req.own_posted)
 		return true;
 	/* Nobody has asked for its completion, or nobody has looked: the time has to tell. */
 	now_ns = qp->direct_ns = vb_nic_now_ns(qp->nic);
@@ -229,13 +232,13 @@ static bool suits_calls(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	       wqe->bytes <= calls_bytes_max(qp->peer, wqe) && is_alone(qp, more);
 }
 
-static bool call(struct vb_peer *peer, uint64_t address, const struct vb_payload *local,
+static bool call(struct vb_peer *peer, const struct target *to, const struct vb_payload *local,
 		 bool write)
 {
 	const struct vb_nic_host *host = &peer->nic->host;
 
-	return (write ? host->vm_write : host->vm_read)(host->arg, peer, address, local->iov,
-							local->count);
+	return (write ? host->vm_write : host->vm_read)(host->arg, peer, to->address, local->iov,
+							local->count, to->paged);
 }
 
 /* --- both --- */
@@ -278,7 +281,7 @@ static bool access_memory(struct vb_qp *qp, const struct vb_wqe *wqe,
 		return at && !(wqe->remote.va & 7) && atomic(at, local, wqe);
 	if (at)
 		return copy(at, local, write);
-	return (calls || suits_calls(qp, wqe, more)) && call(qp->peer, to.address, local, write);
+	return (calls || suits_calls(qp, wqe, more)) && call(qp->peer, &to, local, write);
 }
 
 /* Where the data lies that is written or, if we may change what is there, read. */

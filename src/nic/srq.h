@@ -20,17 +20,37 @@ struct vb_rq {
 	_Atomic uint32_t head; /* written by who takes */
 };
 
+struct vb_tm;
+
 struct vb_srq {
 	struct ibv_srq ibv;
 	struct vb_rq rq;
+	struct vb_tm *tm;  /* IBV_SRQT_TM, or NULL: see tm.h */
 	vb_lock take_lock; /* comes before rq.lock */
 	uint32_t limit;	   /* 0: not armed; take_lock */
 	uint32_t events_delivered;
 	_Atomic uint32_t users; /* QPs */
+	bool lone;     /* one thread posts, so its author promised (domain.h) */
+	bool borrowed; /* the ring is the parent domain's */
 };
 
-/* attr: wanted in, actual out. EINVAL beyond the device's limits. */
+/*
+ * ibv_create_srq(3): attr has what is wanted, and what came out, which is the same. EINVAL beyond
+ * the device's limits. ibv.handle is its number, as ibv_get_srq_num(3) has it.
+ */
 int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **srq);
+
+/*
+ * ibv_create_srq_ex(3). EINVAL: a bit of comp_mask that the type needs is missing, or one that it
+ * has no use for is set, or objects of another context, or more tags than the device has.
+ * EOPNOTSUPP: bits that we do not know, XRC.
+ */
+int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, struct vb_srq **srq);
+
+/*
+ * ibv_modify_srq(3). EINVAL: something unknown in mask, a limit beyond the queue's size, a size that
+ * does not hold what is posted.
+ */
 int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask);
 int vb_srq_query(struct vb_srq *srq, struct ibv_srq_attr *attr);
 

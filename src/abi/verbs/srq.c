@@ -2,21 +2,60 @@
 #include "nic/srq.h"
 
 #include "abi/verbs/abi.h"
+#include "nic/tm.h"
 
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+/* What the application gets for it. */
+static struct ibv_srq *hand_out(int rc, struct vb_srq **srq)
 {
-	struct vb_srq *srq;
-	int rc = EIO;
-
-	if (!vb_abi_is_gone(pd->context))
-		rc = vb_srq_create((struct vb_pd *)pd, attr, &srq);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
 	}
-	pthread_mutex_init(&srq->ibv.mutex, NULL);
-	pthread_cond_init(&srq->ibv.cond, NULL);
-	return &srq->ibv;
+	pthread_mutex_init(&(*srq)->ibv.mutex, NULL);
+	pthread_cond_init(&(*srq)->ibv.cond, NULL);
+	return &(*srq)->ibv;
+}
+
+static int create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **srq)
+{
+	return vb_abi_is_gone(pd->context) ? EIO : vb_srq_create((struct vb_pd *)pd, attr, srq);
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct vb_srq *srq;
+
+	return hand_out(create(pd, attr, &srq), &srq);
+}
+
+static int create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr,
+		     struct vb_srq **srq)
+{
+	return vb_abi_is_gone(context) ? EIO : vb_srq_create_ex(vb_ctx_of(context), attr, srq);
+}
+
+/* The header's wrapper turns to ibv_create_srq() where a PD and the basic type are all there is. */
+struct ibv_srq *vb_abi_create_srq_ex(struct ibv_context *context,
+				     struct ibv_srq_init_attr_ex *attr)
+{
+	struct vb_srq *srq;
+
+	return hand_out(create_ex(context, attr, &srq), &srq);
+}
+
+int vb_abi_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr)
+{
+	if (vb_abi_is_gone(srq->context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	return vb_tm_post((struct vb_srq *)srq, wr, bad_wr);
+}
+
+int vb_abi_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
+{
+	*srq_num = srq->handle;
+	return 0;
 }
 
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask)

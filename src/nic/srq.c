@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Shared receive queues: who makes them, who takes from them, who is told. */
+
+#include "nic/srq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "nic/domain.h"
+#include "nic/internal.h"
+#include "nic/rq.h"
+#include "nic/tm.h"
+
+static int check_attr(const struct ibv_srq_attr *attr)
+{
+	if (!attr->max_wr || attr->max_wr > VB_SRQ_WR_MAX || attr->max_sge > VB_SGE_MAX)
+		return EINVAL;
+	return 0;
+}
+
+/* *ring is NULL where the memory is to be ours: that comes with the first post. */
+static int ring_borrow(struct vb_pd *pd, uint32_t wr_max, uint32_t sge_max, void **ring)
+{
+	struct vb_rq rq;
+
+	vb_rq_init(&rq, wr_max, sge_max);
+	return vb_buffer_borrow(pd, VB_BUFFER_SRQ, vb_rq_bytes(&rq), ring);
+}
+
+static void ring_free(const struct vb_srq *srq, void *ring, bool borrowed)
+{
+	if (borrowed)
+		vb_buffer_return((struct vb_pd *)srq->ibv.pd, VB_BUFFER_SRQ, ring);
+	else
+		free(ring);
+}
+
+static int make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context,
+		struct vb_srq **out)
+{
+	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
+	struct vb_srq *srq;
+	void *ring;
+	int err = check_attr(attr);
+
+	if (!err)
+		err = vb_nic_count_up(&nic->srqs, VB_SRQS_MAX);
+	if (err)
+		return err;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq) {
+		atomic_fetch_sub(&nic->srqs, 1);
+		return ENOMEM;
+	}
+	err = ring_borrow(pd, attr->max_wr, attr->max_sge, &ring);
+	if (err) {
+		free(srq);
+		atomic_fetch_sub(&nic->srqs, 1);
+		return err;
+	}
+	vb_rq_init(&srq->rq, attr->max_wr, attr->max_sge);
+	srq->rq.ring = ring;
+	srq->borrowed = ring != NULL;
+	srq->lone = vb_pd_is_lone(pd);
+	vb_lock_init(&srq->take_lock);
+	srq->ibv.context = pd->ibv.context;
+	srq->ibv.srq_context = context;
+	srq->ibv.pd = &pd->ibv;
+	/* From 1 on: 0 is what a program has that never asked. */
+	srq->ibv.handle = 1 + atomic_fetch_add(&nic->srq_last, 1) % VB_SRQ_NUMBER_MAX;
+	atomic_fetch_add(&pd->users, 1);
+	/* ibv_create_srq(3): srq_limit is for modify, not for create. */
+	*out = srq;
+	return 0;
+}
+
+int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **out)
+{
+	return make(pd, &attr->attr, attr->srq_context, out);
+}
+
+/*
+ * What comes with each type, beside the PD that all have. A bit too many is a mistake of the
+ * caller's as one too few is: it would believe to have got what it asked for.
+ */
+static const struct {
+	uint32_t needs;
+	int err;
+} type_rows[] = {
+	[IBV_SRQT_BASIC] = { .needs = 0 },
+	[IBV_SRQT_XRC] = { .err = EOPNOTSUPP },
+	[IBV_SRQT_TM] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM },
+};
+
+static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex *attr,
+		    enum ibv_srq_type type)
+{
+	const uint32_t common = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	const struct ibv_context *context = &ctx->ibv.context;
+
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
+		return EOPNOTSUPP;
+	if ((unsigned)type >= VB_ARRAY_LEN(type_rows))
+		return EINVAL;
+	if (type_rows[type].err)
+		return type_rows[type].err;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
+	    (attr->comp_mask & ~common) != type_rows[type].needs)
+		return EINVAL;
+	if (!attr->pd || attr->pd->context != context)
+		return EINVAL;
+	if (type == IBV_SRQT_TM && (!attr->cq || attr->cq->context != context))
+		return EINVAL;
+	return 0;
+}
+
+int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, struct vb_srq **out)
+{
+	enum ibv_srq_type type =
+		attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	struct vb_tm *tm = NULL;
+	int err = check_ex(ctx, attr, type);
+
+	if (!err && type == IBV_SRQT_TM)
+		err = vb_tm_create((struct vb_cq *)attr->cq, &attr->tm_cap, &tm);
+	if (!err)
+		err = make((struct vb_pd *)attr->pd, &attr->attr, attr->srq_context, out);
+	if (!err)
+		(*out)->tm = tm;
+	else if (tm)
+		vb_tm_destroy(tm);
+	return err;
+}
+
+static void limit_event(struct vb_srq *srq)
+{
+	struct ibv_async_event event = {
+		.element.srq = &srq->ibv,
+		.event_type = IBV_EVENT_SRQ_LIMIT_REACHED,
+	};
+
+	vb_ctx_event_push(vb_ctx_of(srq->ibv.context), &event, &srq->events_delivered);
+}
+
+/* A queue that is resized, and the memory for it, which is asked for before any lock. */
+struct resize {
+	void *ring;
+	bool borrowed;
+};
+
+static int resize_begin(struct vb_srq *srq, uint32_t wr_max, struct resize *resize)
+{
+	int err;
+
+	if (!wr_max || wr_max > VB_SRQ_WR_MAX)
+		return EINVAL;
+	err = ring_borrow((struct vb_pd *)srq->ibv.pd, wr_max, srq->rq.sge_max, &resize->ring);
+	resize->borrowed = resize->ring != NULL;
+	return err;
+}
+
+/* What is left in *resize, of no use any more, has to be freed. */
+static int resize_locked(struct vb_srq *srq, uint32_t wr_max, struct resize *resize)
+{
+	bool borrowed = resize->borrowed;
+	int err = vb_rq_resize(&srq->rq, wr_max, &resize->ring);
+
+	if (!err) {
+		resize->borrowed = srq->borrowed;
+		srq->borrowed = borrowed;
+	}
+	return err;
+}
+
+int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	struct resize resize = { .ring = NULL };
+	struct vb_rq *rq = &srq->rq;
+	bool reached = false;
+	uint32_t wr_max;
+	int err = 0;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	if (mask & IBV_SRQ_MAX_WR)
+		err = resize_begin(srq, attr->max_wr, &resize);
+	if (err)
+		return err;
+	vb_lock_take(&srq->take_lock);
+	vb_lock_take(&rq->lock);
+	wr_max = mask & IBV_SRQ_MAX_WR ? attr->max_wr : rq->wr_max;
+	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > wr_max)
+		err = EINVAL;
+	if (!err && (mask & IBV_SRQ_MAX_WR))
+		err = resize_locked(srq, wr_max, &resize);
+	if (!err && (mask & IBV_SRQ_LIMIT)) {
+		/* IBA 11.2.3.3: armed below the limit already, it fires at once. */
+		reached = attr->srq_limit && vb_rq_count(rq) < attr->srq_limit;
+		srq->limit = reached ? 0 : attr->srq_limit;
+	}
+	vb_lock_drop(&rq->lock);
+	vb_lock_drop(&srq->take_lock);
+	ring_free(srq, resize.ring, resize.borrowed);
+	if (reached)
+		limit_event(srq);
+	return err;
+}
+
+int vb_srq_query(struct vb_srq *srq, struct ibv_srq_attr *attr)
+{
+	vb_lock_take(&srq->take_lock);
+	attr->max_wr = srq->rq.wr_max;
+	attr->max_sge = srq->rq.sge_max;
+	attr->srq_limit = srq->limit;
+	vb_lock_drop(&srq->take_lock);
+	return 0;
+}
+
+bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv)
+{
+	bool any, reached;
+
+	vb_lock_take(&srq->take_lock);
+	any = vb_rq_take(&srq->rq, recv);
+	reached = srq->limit && vb_rq_count(&srq->rq) < srq->limit;
+	if (reached)
+		srq->limit = 0; /* once for each time it is armed */
+	vb_lock_drop(&srq->take_lock);
+	if (reached)
+		limit_event(srq);
+	return any;
+}
+
+int vb_srq_destroy(struct vb_srq *srq)
+{
+	struct vb_ctx *ctx = vb_ctx_of(srq->ibv.context);
+
+	if (atomic_load(&srq->users))
+		return EBUSY;
+	vb_ctx_events_cancel(ctx, &srq->events_delivered);
+	if (srq->tm)
+		vb_tm_destroy(srq->tm);
+	ring_free(srq, srq->rq.ring, srq->borrowed);
+	srq->rq.ring = NULL;
+	atomic_fetch_sub(&((struct vb_pd *)srq->ibv.pd)->users, 1);
+	atomic_fetch_sub(&ctx->nic->srqs, 1);
+	return 0;
+}
+
+void vb_srq_free(struct vb_srq *srq)
+{
+	vb_lock_fini(&srq->take_lock);
+	vb_rq_fini(&srq->rq);
+	free(srq);
+}
+
+int vb_srq_post(struct vb_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return srq->lone ? vb_rq_post_alone(&srq->rq, wr, bad) : vb_rq_post(&srq->rq, wr, bad);
+}
