@@ -146,8 +146,8 @@ uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t
 		   uint64_t bytes, unsigned access);
 
 /*
- * Compare-and-swap, fetch-and-add or ATOMIC_WRITE on application memory, which is aligned: atomic against any
- * other of this host's (host.c). False: the memory is gone.
+ * Compare-and-swap, fetch-and-add or ATOMIC_WRITE on application memory, which is aligned: atomic
+ * against any other of this host's (host.c). False: the memory is gone.
  */
 bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint64_t compare,
 		       uint64_t *orig);

@@ -68,7 +68,7 @@ static uint64_t total_bytes(const struct ibv_send_wr *wr)
 	return bytes;
 }
 
-/* ibv_post_send(3): SEND and WRITE; for the builder, whose ATOMIC_WRITE takes a value, also that. */
+/* ibv_post_send(3): SEND and WRITE; and what the builder gives the value itself. */
 static bool may_be_inline(const struct opcode_row *row)
 {
 	return row->kind == VB_K_SEND || row->kind == VB_K_WRITE || row->kind == VB_K_ATOMIC_WRITE;

@@ -261,7 +261,7 @@ int vb_mw_bind(struct vb_qp *qp, struct vb_mw *mw, const struct ibv_mw_bind *bin
 		.opcode = IBV_WR_BIND_MW,
 		.send_flags = bind->send_flags,
 		.bind_mw = { .mw = &mw->ibv,
-			     .rkey = mw->upper | (ibv_inc_rkey(mw->ibv.rkey) & TAG_MASK),
+			     .rkey = mw->upper | ((mw->ibv.rkey + 1) & TAG_MASK),
 			     .bind_info = *info },
 	};
 	int err;

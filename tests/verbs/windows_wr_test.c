@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Memory windows of type 2: BIND, LOCAL_INV and SEND_WITH_INV. */
+
+#include "windows.h"
+
+/* --- type 2: work requests --- */
+
+static void what_cannot_be_bound_by_a_request_is_refused(void **state)
+{
+	struct ibv_mw *type_1 = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind_info info;
+	struct ibv_send_wr wr;
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	info = stretch(&s, AT, BYTES, REMOTE);
+	wr = bind_wr(&s, &info);
+	wr.bind_mw.mw = type_1;
+	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
+	wr.bind_mw.mw = NULL;
+	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
+	wr = bind_wr(&s, &info);
+	wr.bind_mw.bind_info.length = 0;
+	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
+	wr = bind_wr(&s, &info);
+	wr.bind_mw.bind_info.mr = NULL;
+	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
+	wr = bind_wr(&s, &info);
+	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_MW_BIND;
+	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
+	wr = bind_wr(&s, &info);
+	wr.send_flags |= IBV_SEND_INLINE;
+	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
+	vt_expect_none(s.p.b.cq);
+	bind_all(&s);
+	assert_int_equal(ibv_dealloc_mw(type_1), 0);
+	scene_close(&s);
+}
+
+static void the_low_octet_of_the_key_is_the_application_s(void **state)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_send_wr wr;
+	struct scene s;
+	uint32_t before;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	info = stretch(&s, AT, BYTES, REMOTE);
+	for (unsigned i = 0; i < 3; i++) {
+		before = s.rkey;
+		wr = bind_wr(&s, &info);
+		wr.bind_mw.rkey = s.rkey = (s.rkey & ~0xffu) | ((0xfe + i) & 0xff);
+		assert_int_equal(post(s.p.b.qp, &wr), 0);
+		vt_expect(s.p.b.cq, 10, IBV_WC_SUCCESS);
+		write_at(&s, AT, 8, true);
+		local_inv(&s.p.b, s.rkey, IBV_WC_SUCCESS);
+	}
+	bind_on(&s, &s.p.b, &info);
+	write_at(&s, AT, 8, true);
+	s.rkey = before;
+	write_at(&s, AT, 8, false);
+	scene_close(&s);
+}
+
+/* 2B: the window is for the QP that it was bound by. */
+static void a_window_of_type_2_is_for_one_qp(void **state)
+{
+	struct vt_pair other;
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	bind_all(&s);
+	write_at(&s, AT, 8, true);
+	vt_pair_open(&other, NULL);
+	access_as(&other.a, &other.b, IBV_WR_RDMA_WRITE, (uintptr_t)s.p.b.buf + AT, s.rkey, 8,
+		  false);
+	write_at(&s, AT, 8, true);
+	vt_pair_close(&other);
+	scene_close(&s);
+}
+
+static void local_invalidation_takes_it_back(void **state)
+{
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	bind_all(&s);
+	write_at(&s, AT, 8, true);
+	local_inv(&s.p.b, s.rkey, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dereg_mr(s.mr), 0);
+	s.mr = vt_mr(vt.pd, s.p.b.buf, s.p.b.bytes, REGION_ACCESS);
+	write_at(&s, AT + 8, 8, false);
+	assert_true(vt_is_octet(s.p.b.buf + AT + 8, 8, 0));
+	reconnect(&s);
+	bind_all(&s);
+	write_at(&s, AT + 8, 8, true);
+	scene_close(&s);
+}
+
+/* Each is a QP's end: "Memory Management Operation Error" (IBA 10.10.3). */
+static void what_cannot_be_invalidated_is_an_error(void **state)
+{
+	struct ibv_mw_bind bind = { .wr_id = 10, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_mw *type_1;
+	struct vt_pair other;
+	struct scene s;
+
+	for (unsigned i = 0; i < 6; i++) {
+		struct vt_end *end;
+		uint32_t key;
+
+		scene_open(&s, IBV_MW_TYPE_2);
+		vt_pair_open(&other, NULL);
+		end = &s.p.b;
+		type_1 = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_1);
+		bind.bind_info = stretch(&s, AT, BYTES, REMOTE);
+		assert_int_equal(ibv_bind_mw(s.p.b.qp, type_1, &bind), 0);
+		vt_expect(s.p.b.cq, 10, IBV_WC_SUCCESS);
+		key = s.rkey;
+		if (i > 0)
+			bind_all(&s); /* not bound the first time */
+		switch (i) {
+		case 1:
+			key = s.rkey ^ 1;
+			break;
+		case 2:
+			key = type_1->rkey;
+			break;
+		case 3:
+			key = s.mr->rkey;
+			break;
+		case 4: /* of another QP */
+			key = s.rkey;
+			end = &other.b;
+			break;
+		case 5: /* once already */
+			key = s.rkey;
+			local_inv(end, key, IBV_WC_SUCCESS);
+		}
+		local_inv(end, key, IBV_WC_MW_BIND_ERR);
+		assert_int_equal(vt_state(end->qp), IBV_QPS_ERR);
+		assert_int_equal(ibv_dealloc_mw(type_1), 0);
+		vt_pair_close(&other);
+		scene_close(&s);
+	}
+}
+
+/* --- SEND with invalidate --- */
+
+static void send_inv(struct scene *s, uint32_t rkey, uint32_t bytes)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_SEND_WITH_INV, &s->p.a, &s->p.b, bytes);
+	w.wr.invalidate_rkey = rkey;
+	vt_post(&s->p.a, &w);
+}
+
+static void the_peer_s_send_takes_it_back(void **state)
+{
+	static const uint32_t sizes[] = { 0, 8, 1024, 5000 };
+	struct ibv_wc wc;
+	struct scene s;
+
+	for (unsigned i = 0; i < 4; i++) {
+		scene_open(&s, IBV_MW_TYPE_2);
+		bind_all(&s);
+		write_at(&s, AT, 8, true);
+		vt_recv(&s.p.b, 2);
+		send_inv(&s, s.rkey, sizes[i]);
+		wc = vt_expect(s.p.a.cq, 1, IBV_WC_SUCCESS);
+		assert_int_equal(wc.opcode, IBV_WC_SEND);
+		wc = vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
+		assert_int_equal(wc.opcode, IBV_WC_RECV);
+		assert_int_equal(wc.byte_len, sizes[i]);
+		assert_true(wc.wc_flags & IBV_WC_WITH_INV);
+		assert_false(wc.wc_flags & IBV_WC_WITH_IMM);
+		assert_int_equal(wc.invalidated_rkey, s.rkey);
+		/* It is free to be bound again, which shows that it is not bound. */
+		bind_all(&s);
+		write_at(&s, AT, 8, true);
+		s.rkey--;
+		write_at(&s, AT, 8, false);
+		scene_close(&s);
+	}
+}
+
+static void a_send_that_invalidates_nothing_is_refused(void **state)
+{
+	struct scene s;
+
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t keys[4];
+
+		scene_open(&s, IBV_MW_TYPE_2);
+		if (i != 3)
+			bind_all(&s);
+		keys[0] = s.rkey ^ 0x80;
+		keys[1] = s.mr->rkey;
+		keys[2] = 0;
+		keys[3] = s.rkey; /* not bound */
+		vt_recv(&s.p.b, 2);
+		send_inv(&s, keys[i], 8);
+		vt_expect(s.p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
+		vt_expect(s.p.b.cq, 2, IBV_WC_LOC_ACCESS_ERR);
+		vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
+		assert_int_equal(vt_state(s.p.b.qp), IBV_QPS_ERR);
+		assert_true(vt_is_octet(s.p.b.buf, s.p.b.bytes, 0));
+		scene_close(&s);
+	}
+}
+
+/* IBA 9.2.1 has no such packet for the others. */
+static void only_rc_sends_with_invalidate(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct vt_options opt = { .type = types[i] };
+		struct vt_pair p;
+		struct vt_wr w;
+
+		vt_pair_open(&p, &opt);
+		vt_wr(&w, IBV_WR_SEND_WITH_INV, &p.a, &p.b, 8);
+		assert_int_equal(vt_try(&p.a, &w), EINVAL);
+		w.wr.opcode = IBV_WR_LOCAL_INV;
+		if (types[i] == IBV_QPT_UD)
+			assert_int_equal(vt_try(&p.a, &w), EINVAL);
+		vt_pair_close(&p);
+	}
+}
+
+/* --- what the device finds wrong with a bind --- */
+
+enum wrong {
+	NO_MW_BIND,
+	WRITE_WITHOUT_LOCAL_WRITE,
+	ATOMIC_WITHOUT_LOCAL_WRITE,
+	BEFORE_THE_REGION,
+	BEYOND_THE_REGION,
+	TOO_LONG,
+	AROUND_THE_END_OF_TIME,
+	ZERO_BASED_REGION,
+	REGION_OF_OTHER_PD,
+	WINDOW_OF_OTHER_PD,
+	BOUND_ALREADY,
+	WRONGS
+};
+
+static void make_wrong(struct scene *s, enum wrong wrong, struct ibv_mw_bind_info *info)
+{
+	switch (wrong) {
+	case BEFORE_THE_REGION:
+		info->addr = (uintptr_t)s->p.b.buf - 1;
+		break;
+	case BEYOND_THE_REGION:
+		info->addr = (uintptr_t)s->p.b.buf + s->p.b.bytes - BYTES + 1;
+		break;
+	case TOO_LONG:
+		info->length = s->p.b.bytes + 1;
+		break;
+	case AROUND_THE_END_OF_TIME:
+		info->length = UINT64_MAX;
+		break;
+	case ZERO_BASED_REGION:
+		info->addr = AT;
+		break;
+	case ATOMIC_WITHOUT_LOCAL_WRITE:
+		info->mw_access_flags = IBV_ACCESS_REMOTE_ATOMIC;
+		break;
+	case WRITE_WITHOUT_LOCAL_WRITE:
+		info->mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+		break;
+	default:
+		break;
+	}
+}
+
+static int region_access(enum wrong wrong)
+{
+	switch (wrong) {
+	case NO_MW_BIND:
+		return IBV_ACCESS_LOCAL_WRITE;
+	case WRITE_WITHOUT_LOCAL_WRITE:
+	case ATOMIC_WITHOUT_LOCAL_WRITE:
+		return IBV_ACCESS_MW_BIND;
+	case ZERO_BASED_REGION:
+		return REGION_ACCESS | IBV_ACCESS_ZERO_BASED;
+	default:
+		return REGION_ACCESS;
+	}
+}
+
+static void bind_wrongly(enum wrong wrong)
+{
+	struct ibv_pd *other_pd = ibv_alloc_pd(vt.ctx);
+	struct ibv_mw_bind_info info;
+	struct ibv_send_wr wr;
+	struct scene s;
+
+	scene_open_as(&s, IBV_QPT_RC, IBV_MW_TYPE_2, region_access(wrong));
+	if (wrong == REGION_OF_OTHER_PD) {
+		assert_int_equal(ibv_dereg_mr(s.mr), 0);
+		s.mr = vt_mr(other_pd, s.p.b.buf, s.p.b.bytes, REGION_ACCESS);
+	} else if (wrong == WINDOW_OF_OTHER_PD) {
+		assert_int_equal(ibv_dealloc_mw(s.mw), 0);
+		s.mw = ibv_alloc_mw(other_pd, IBV_MW_TYPE_2);
+		s.rkey = s.mw->rkey;
+	} else if (wrong == BOUND_ALREADY) {
+		bind_all(&s);
+	}
+	info = stretch(&s, AT, BYTES, REMOTE);
+	make_wrong(&s, wrong, &info);
+	wr = bind_wr(&s, &info);
+	assert_int_equal(post(s.p.b.qp, &wr), 0);
+	vt_expect(s.p.b.cq, 10, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(vt_state(s.p.b.qp), IBV_QPS_ERR);
+	if (wrong != BOUND_ALREADY)
+		assert_int_equal(ibv_dereg_mr(s.mr), 0);
+	else
+		assert_int_equal(ibv_dereg_mr(s.mr), EBUSY);
+	s.mr = wrong == BOUND_ALREADY ? s.mr : NULL;
+	scene_close(&s);
+	assert_int_equal(ibv_dealloc_pd(other_pd), 0);
+}
+
+static void a_bind_that_breaks_a_rule_completes_with_an_error(void **state)
+{
+	for (int wrong = 0; wrong < WRONGS; wrong++)
+		bind_wrongly((enum wrong)wrong);
+}
+
+/* A window for reading needs no LOCAL_WRITE of its region. */
+static void reading_needs_no_local_write(void **state)
+{
+	struct ibv_mw_bind_info info;
+	struct scene s;
+
+	scene_open_as(&s, IBV_QPT_RC, IBV_MW_TYPE_2, IBV_ACCESS_MW_BIND);
+	info = stretch(&s, AT, BYTES, IBV_ACCESS_REMOTE_READ);
+	bind_on(&s, &s.p.b, &info);
+	access_as(&s.p.a, &s.p.b, IBV_WR_RDMA_READ, (uintptr_t)s.p.b.buf + AT, s.rkey, 8, true);
+	scene_close(&s);
+}
+
+/* --- order --- */
+
+/*
+ * ibv_bind_mw(3): "The user may safely send the R_key using a send request on the same QP". Nothing
+ * is waited for in between, and nothing but the SEND tells.
+ */
+static void a_send_behind_a_bind_may_carry_the_key(void **state)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_send_wr bind, *bad;
+	struct vt_wr send;
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	info = stretch(&s, AT, BYTES, REMOTE);
+	for (unsigned i = 0; i < 100; i++) {
+		vt_recv(&s.p.a, 3);
+		bind = bind_wr(&s, &info);
+		bind.send_flags = 0;
+		vt_wr(&send, IBV_WR_SEND, &s.p.b, &s.p.a, 8);
+		send.wr.sg_list = &send.sge;
+		bind.next = &send.wr;
+		assert_int_equal(ibv_post_send(s.p.b.qp, &bind, &bad), 0);
+		vt_expect(s.p.a.cq, 3, IBV_WC_SUCCESS);
+		write_at(&s, AT, 8, true);
+		vt_expect(s.p.b.cq, 1, IBV_WC_SUCCESS);
+		local_inv(&s.p.b, s.rkey, IBV_WC_SUCCESS);
+	}
+	scene_close(&s);
+}
+
+static void completions_come_in_the_order_of_posting(void **state)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_send_wr bind, inv, *bad;
+	struct vt_wr write, read;
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	info = stretch(&s, AT, BYTES, REMOTE);
+	vt_wr(&write, IBV_WR_RDMA_WRITE, &s.p.b, &s.p.a, 60000);
+	write.wr.sg_list = &write.sge;
+	bind = bind_wr(&s, &info);
+	vt_wr(&read, IBV_WR_RDMA_READ, &s.p.b, &s.p.a, 60000);
+	read.wr.sg_list = &read.sge;
+	read.wr.wr_id = 2;
+	inv = inv_wr(IBV_WR_LOCAL_INV, s.rkey);
+	inv.send_flags |= IBV_SEND_FENCE;
+	write.wr.next = &bind;
+	bind.next = &read.wr;
+	read.wr.next = &inv;
+	assert_int_equal(ibv_post_send(s.p.b.qp, &write.wr, &bad), 0);
+	vt_expect(s.p.b.cq, 1, IBV_WC_SUCCESS);
+	vt_expect(s.p.b.cq, 10, IBV_WC_SUCCESS);
+	vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
+	vt_expect(s.p.b.cq, 11, IBV_WC_SUCCESS);
+	scene_close(&s);
+}
+
+static void without_a_signal_it_says_nothing(void **state)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_send_wr wr;
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	info = stretch(&s, AT, BYTES, REMOTE);
+	wr = bind_wr(&s, &info);
+	wr.send_flags = 0;
+	assert_int_equal(post(s.p.b.qp, &wr), 0);
+	vt_expect_none(s.p.b.cq);
+	write_at(&s, AT, 8, true);
+	scene_close(&s);
+}
+
+static void a_full_queue_takes_no_bind(void **state)
+{
+	struct vt_options opt = { .send_wr = 4 };
+	struct ibv_mw_bind bind = { .wr_id = 10, .send_flags = IBV_SEND_SIGNALED };
+	struct scene s = { .mr = NULL };
+
+	vt_pair_open(&s.p, &opt);
+	s.mr = vt_mr(vt.pd, s.p.b.buf, s.p.b.bytes, REGION_ACCESS);
+	s.mw = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_1);
+	bind.bind_info = stretch(&s, AT, BYTES, REMOTE);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(ibv_bind_mw(s.p.b.qp, s.mw, &bind), 0);
+	assert_int_equal(ibv_bind_mw(s.p.b.qp, s.mw, &bind), ENOMEM);
+	for (unsigned i = 0; i < 4; i++)
+		vt_expect(s.p.b.cq, 10, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_bind_mw(s.p.b.qp, s.mw, &bind), 0);
+	vt_expect(s.p.b.cq, 10, IBV_WC_SUCCESS);
+	s.rkey = s.mw->rkey;
+	write_at(&s, AT, 8, true);
+	scene_close(&s);
+}
+
+static void in_the_error_state_it_is_flushed(void **state)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_send_wr wr;
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	info = stretch(&s, AT, BYTES, REMOTE);
+	assert_int_equal(vt_modify(s.p.b.qp, IBV_QPS_ERR), 0);
+	wr = bind_wr(&s, &info);
+	assert_int_equal(post(s.p.b.qp, &wr), 0);
+	vt_expect(s.p.b.cq, 10, IBV_WC_WR_FLUSH_ERR);
+	wr = inv_wr(IBV_WR_LOCAL_INV, s.rkey);
+	assert_int_equal(post(s.p.b.qp, &wr), 0);
+	vt_expect(s.p.b.cq, 11, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_dereg_mr(s.mr), 0);
+	s.mr = NULL;
+	scene_close(&s);
+}
+
+/* --- the QP's end is the end of the bindings of type 2 --- */
+
+static void reset_unbinds(void **state)
+{
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	bind_all(&s);
+	reconnect(&s);
+	write_at(&s, AT, 8, false);
+	reconnect(&s);
+	bind_all(&s);
+	write_at(&s, AT, 8, true);
+	scene_close(&s);
+}
+
+static void destroying_unbinds(void **state)
+{
+	struct vt_pair other;
+	struct scene s;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	bind_all(&s);
+	vt_pair_open(&other, NULL);
+	assert_int_equal(ibv_destroy_qp(s.p.b.qp), 0);
+	s.p.b.qp = NULL;
+	assert_int_equal(ibv_dereg_mr(s.mr), 0);
+	s.mr = vt_mr(vt.pd, s.p.b.buf, s.p.b.bytes, REGION_ACCESS);
+	s.rkey = s.mw->rkey;
+	bind_on(&s, &other.b, &(struct ibv_mw_bind_info){ s.mr, (uintptr_t)s.p.b.buf, 64, REMOTE });
+	access_as(&other.a, &other.b, IBV_WR_RDMA_WRITE, (uintptr_t)s.p.b.buf, s.rkey, 8, true);
+	assert_int_equal(ibv_dealloc_mw(s.mw), 0);
+	s.mw = NULL;
+	vt_pair_close(&other);
+	scene_close(&s);
+}
+
+/* --- UC --- */
+
+static void windows_work_on_uc_too(void **state)
+{
+	struct scene s;
+
+	for (unsigned i = 0; i < 2; i++) {
+		scene_open_as(&s, IBV_QPT_UC, both_types[i], REGION_ACCESS);
+		bind_all(&s);
+		write_at(&s, AT, 8, true);
+		for (unsigned ms = 0; ms < VT_WAIT_MS && !s.p.b.buf[AT + 7]; ms++)
+			vt_sleep_ms(1);
+		assert_true(vt_is_filled(s.p.b.buf + AT, 8, SEED));
+		if (i)
+			local_inv(&s.p.b, s.rkey, IBV_WC_SUCCESS);
+		else
+			bind_on(&s, &s.p.b, &(struct ibv_mw_bind_info){ .mr = NULL });
+		/* UC says nothing about what does not arrive. */
+		write_at(&s, AT + 8, 8, true);
+		vt_sleep_ms(VT_QUIET_MS);
+		assert_true(vt_is_octet(s.p.b.buf + AT + 8, 8, 0));
+		scene_close(&s);
+	}
+}
+
+/* A failed work request stops a UC's sending, not its receiving (IBA 10.3.1.6). */
+static void a_failed_bind_stops_uc_sending(void **state)
+{
+	struct scene s;
+
+	scene_open_as(&s, IBV_QPT_UC, IBV_MW_TYPE_2, REGION_ACCESS);
+	local_inv(&s.p.b, s.rkey, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(vt_state(s.p.b.qp), IBV_QPS_SQE);
+	scene_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		vt_test(what_cannot_be_bound_by_a_request_is_refused),
+		vt_test(the_low_octet_of_the_key_is_the_application_s),
+		vt_test(a_window_of_type_2_is_for_one_qp),
+		vt_test(local_invalidation_takes_it_back),
+		vt_test(what_cannot_be_invalidated_is_an_error),
+		vt_test(the_peer_s_send_takes_it_back),
+		vt_test(a_send_that_invalidates_nothing_is_refused),
+		vt_test(only_rc_sends_with_invalidate),
+		vt_test(a_bind_that_breaks_a_rule_completes_with_an_error),
+		vt_test(reading_needs_no_local_write),
+		vt_test(a_send_behind_a_bind_may_carry_the_key),
+		vt_test(completions_come_in_the_order_of_posting),
+		vt_test(without_a_signal_it_says_nothing),
+		vt_test(a_full_queue_takes_no_bind),
+		vt_test(in_the_error_state_it_is_flushed),
+		vt_test(reset_unbinds),
+		vt_test(destroying_unbinds),
+		vt_test(windows_work_on_uc_too),
+		vt_test(a_failed_bind_stops_uc_sending),
+	};
+
+	return vt_main(tests);
+}
