@@ -288,82 +288,82 @@ static void assert_refused(struct vb_resp_result result, enum vb_verdict verdict
 	assert_int_equal(request(VB_OP_RC_SEND_ONLY, 0x100, 1, 0).outcome, VB_RESP_DROPPED);
 }
 
+static const struct {
+	uint8_t opcode;
+	uint32_t payload, dma;
+	enum vb_verdict check, write, atomic, recv, inv; /* what the host finds */
+	unsigned access_taken;
+	uint64_t va;
+	enum vb_verdict verdict;
+	enum vb_nak code;
+} faults[] = {
+	{ VB_OP_RC_WRITE_ONLY, 4, 4, .access_taken = IBV_ACCESS_REMOTE_WRITE,
+	  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_WRITE_ONLY, 0, 0, .access_taken = IBV_ACCESS_REMOTE_WRITE,
+	  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_READ_REQ, 0, 4, .access_taken = IBV_ACCESS_REMOTE_READ,
+	  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_FETCH_ADD, 0, 0, .access_taken = IBV_ACCESS_REMOTE_ATOMIC,
+	  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_WRITE_ONLY, 4, 4, .check = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
+	  .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_WRITE_FIRST, MTU, MTU + 1, .check = VB_BAD_ACCESS,
+	  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_READ_REQ, 0, 4, .check = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
+	  .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_CMP_SWP, 0, 0, .atomic = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
+	  .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_CMP_SWP, 0, 0, .va = 4, .verdict = VB_MISALIGNED,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_WRITE_ONLY, 4, 4, .write = VB_BAD_MEMORY, .verdict = VB_BAD_MEMORY,
+	  .code = VB_NAK_OP },
+	{ VB_OP_RC_WRITE_ONLY, 4, 4, .write = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
+	  .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_FETCH_ADD, 0, 0, .atomic = VB_BAD_MEMORY, .verdict = VB_BAD_MEMORY,
+	  .code = VB_NAK_OP },
+	{ VB_OP_RC_SEND_ONLY, 4, 0, .recv = VB_TOO_LONG, .verdict = VB_TOO_LONG,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_SEND_ONLY, 4, 0, .recv = VB_BAD_RECV_SGE, .verdict = VB_BAD_RECV_SGE,
+	  .code = VB_NAK_OP },
+	{ VB_OP_RC_WRITE_ONLY, 4, 0x80000001, .verdict = VB_BAD_LENGTH,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_READ_REQ, 0, 0x80000001, .verdict = VB_BAD_LENGTH,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_SEND_ONLY_INV, 4, 0, .inv = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
+	  .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_FLUSH, 0, 0, .verdict = VB_BAD_OPCODE, .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_ATOMIC_WRITE, 8, 8, .access_taken = IBV_ACCESS_REMOTE_WRITE,
+	  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_ATOMIC_WRITE, 8, 8, .atomic = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
+	  .code = VB_NAK_ACCESS },
+	{ VB_OP_RC_ATOMIC_WRITE, 8, 8, .va = 4, .verdict = VB_MISALIGNED,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_ATOMIC_WRITE, 8, 0, .verdict = VB_BAD_LENGTH,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_ATOMIC_WRITE, 0, 0, .verdict = VB_BAD_LENGTH,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_ATOMIC_WRITE, 4, 8, .verdict = VB_BAD_LENGTH,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_ATOMIC_WRITE, 16, 16, .verdict = VB_BAD_LENGTH,
+	  .code = VB_NAK_INVALID_REQ },
+	{ VB_OP_RC_SEND_MIDDLE, MTU, 0, .verdict = VB_BAD_SEQUENCE,
+	  .code = VB_NAK_INVALID_REQ },
+};
+
 static void faults_and_their_naks(void **state)
 {
-	static const struct {
-		uint8_t opcode;
-		uint32_t payload, dma;
-		enum vb_verdict check, write, atomic, recv, inv; /* what the host finds */
-		unsigned access_taken;
-		uint64_t va;
-		enum vb_verdict verdict;
-		enum vb_nak code;
-	} rows[] = {
-		{ VB_OP_RC_WRITE_ONLY, 4, 4, .access_taken = IBV_ACCESS_REMOTE_WRITE,
-		  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_WRITE_ONLY, 0, 0, .access_taken = IBV_ACCESS_REMOTE_WRITE,
-		  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_READ_REQ, 0, 4, .access_taken = IBV_ACCESS_REMOTE_READ,
-		  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_FETCH_ADD, 0, 0, .access_taken = IBV_ACCESS_REMOTE_ATOMIC,
-		  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_WRITE_ONLY, 4, 4, .check = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
-		  .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_WRITE_FIRST, MTU, MTU + 1, .check = VB_BAD_ACCESS,
-		  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_READ_REQ, 0, 4, .check = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
-		  .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_CMP_SWP, 0, 0, .atomic = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
-		  .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_CMP_SWP, 0, 0, .va = 4, .verdict = VB_MISALIGNED,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_WRITE_ONLY, 4, 4, .write = VB_BAD_MEMORY, .verdict = VB_BAD_MEMORY,
-		  .code = VB_NAK_OP },
-		{ VB_OP_RC_WRITE_ONLY, 4, 4, .write = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
-		  .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_FETCH_ADD, 0, 0, .atomic = VB_BAD_MEMORY, .verdict = VB_BAD_MEMORY,
-		  .code = VB_NAK_OP },
-		{ VB_OP_RC_SEND_ONLY, 4, 0, .recv = VB_TOO_LONG, .verdict = VB_TOO_LONG,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_SEND_ONLY, 4, 0, .recv = VB_BAD_RECV_SGE, .verdict = VB_BAD_RECV_SGE,
-		  .code = VB_NAK_OP },
-		{ VB_OP_RC_WRITE_ONLY, 4, 0x80000001, .verdict = VB_BAD_LENGTH,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_READ_REQ, 0, 0x80000001, .verdict = VB_BAD_LENGTH,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_SEND_ONLY_INV, 4, 0, .inv = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
-		  .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_FLUSH, 0, 0, .verdict = VB_BAD_OPCODE, .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_ATOMIC_WRITE, 8, 8, .access_taken = IBV_ACCESS_REMOTE_WRITE,
-		  .verdict = VB_BAD_ACCESS, .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_ATOMIC_WRITE, 8, 8, .atomic = VB_BAD_ACCESS, .verdict = VB_BAD_ACCESS,
-		  .code = VB_NAK_ACCESS },
-		{ VB_OP_RC_ATOMIC_WRITE, 8, 8, .va = 4, .verdict = VB_MISALIGNED,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_ATOMIC_WRITE, 8, 0, .verdict = VB_BAD_LENGTH,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_ATOMIC_WRITE, 0, 0, .verdict = VB_BAD_LENGTH,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_ATOMIC_WRITE, 4, 8, .verdict = VB_BAD_LENGTH,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_ATOMIC_WRITE, 16, 16, .verdict = VB_BAD_LENGTH,
-		  .code = VB_NAK_INVALID_REQ },
-		{ VB_OP_RC_SEND_MIDDLE, MTU, 0, .verdict = VB_BAD_SEQUENCE,
-		  .code = VB_NAK_INVALID_REQ },
-	};
-
-	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
-		struct vb_pkt pkt = packet(rows[i].opcode, 0x100, rows[i].payload, rows[i].dma);
+	for (unsigned i = 0; i < VB_ARRAY_LEN(faults); i++) {
+		struct vb_pkt pkt = packet(faults[i].opcode, 0x100, faults[i].payload, faults[i].dma);
 
 		begin(NULL);
-		fake.remote_check = rows[i].check;
-		fake.remote_write = rows[i].write;
-		fake.remote_atomic = rows[i].atomic;
-		fake.recv_write = rows[i].recv;
-		fake.invalidate = rows[i].inv;
-		resp.access &= ~rows[i].access_taken;
-		pkt.va += rows[i].va;
-		assert_refused(give(&pkt), rows[i].verdict, rows[i].code);
+		fake.remote_check = faults[i].check;
+		fake.remote_write = faults[i].write;
+		fake.remote_atomic = faults[i].atomic;
+		fake.recv_write = faults[i].recv;
+		fake.invalidate = faults[i].inv;
+		resp.access &= ~faults[i].access_taken;
+		pkt.va += faults[i].va;
+		assert_refused(give(&pkt), faults[i].verdict, faults[i].code);
 	}
 }
 
