@@ -319,6 +319,68 @@ static void a_second_nak_for_the_same_is_one(void **state)
 	assert_int_not_equal(nak(0x100, VB_NAK_PSN), VB_REQ_FAILED);
 }
 
+/* --- another path --- */
+
+/* IBA 17.2.8: one that is armed goes over to it when retries are used up, and gets them anew. */
+static void silence_makes_one_that_is_armed_migrate(void **state)
+{
+	enum vb_req_outcome outcome;
+	uint64_t start_ns;
+
+	req.retry_cnt = req.retries_left = 2;
+	req.armed = true;
+	post(VB_K_SEND, 3 * MTU);
+	start_ns = now_ns;
+	send_all();
+	do {
+		now_ns = vb_rc_deadline_ns(&req);
+		outcome = vb_rc_timeout(&req, now_ns);
+		if (outcome == VB_REQ_MOVED)
+			send_all();
+	} while (outcome == VB_REQ_MOVED);
+	assert_int_equal(outcome, VB_REQ_MIGRATE);
+	assert_true(now_ns >= start_ns + 3 * TIMEOUT_14_NS);
+	assert_done(0);
+	assert_false(req.armed);
+	assert_int_equal(send_all(), 1); /* nothing is known of that path yet */
+	assert_int_equal(sent[0].psn, 0x100);
+	/* The clock runs for it, as long as for the first, and then it is the end. */
+	ring_until(now_ns + 3 * TIMEOUT_14_NS - 1, &outcome);
+	assert_int_equal(outcome, VB_REQ_NOTHING);
+	assert_done(0);
+	ring_until(now_ns + 2 * TIMEOUT_14_NS, &outcome);
+	assert_int_equal(outcome, VB_REQ_FAILED);
+	assert_failed(0, IBV_WC_RETRY_EXC_ERR);
+}
+
+/* The same for NAKs, which say that packets are lost again and again. */
+static void naks_make_one_that_is_armed_migrate(void **state)
+{
+	req.retry_cnt = req.retries_left = 1;
+	req.armed = true;
+	post(VB_K_SEND, 1);
+	send_all();
+	assert_int_equal(nak(0x100, VB_NAK_PSN), VB_REQ_MOVED);
+	send_all();
+	assert_int_equal(nak(0x100, VB_NAK_PSN), VB_REQ_MIGRATE);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(nak(0x100, VB_NAK_PSN), VB_REQ_MOVED);
+	send_all();
+	assert_int_equal(nak(0x100, VB_NAK_PSN), VB_REQ_FAILED);
+	assert_failed(0, IBV_WC_RETRY_EXC_ERR);
+}
+
+/* A receiver that is not ready is so on every path. */
+static void not_ready_makes_nobody_migrate(void **state)
+{
+	req.rnr_retry = req.rnr_left = 0;
+	req.armed = true;
+	post(VB_K_SEND, 1);
+	send_all();
+	assert_int_equal(rnr(0x100, 1), VB_REQ_FAILED);
+	assert_failed(0, IBV_WC_RNR_RETRY_EXC_ERR);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
@@ -343,6 +405,9 @@ int main(void)
 		TEST(waiting_is_not_silence),
 		TEST(a_second_not_ready_for_the_same_is_one),
 		TEST(a_second_nak_for_the_same_is_one),
+		TEST(silence_makes_one_that_is_armed_migrate),
+		TEST(naks_make_one_that_is_armed_migrate),
+		TEST(not_ready_makes_nobody_migrate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Path migration: what packets say of it, by which way they may come, and which of them count. */
+#include "nic_fixture.h"
+
+#include "nic/migrate.h"
+#include "wire/icrc.h"
+
+enum { EPSN = 0x100, MIGREQ = 0x40, MTU = 1024 };
+
+static const uint8_t alt_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 9, 0, 1 };
+static const uint8_t alt_peer_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 9, 0, 2 };
+static const uint8_t third_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 9, 0, 3 };
+
+enum way { PRIMARY, ALT, THIRD };
+
+static struct {
+	struct vb_cq *cq;
+	struct vb_qp *qp;
+	uint32_t psn; /* of the peer's next message */
+} ends;
+
+static void connect_as(enum ibv_qp_type type)
+{
+	ends.qp = make_qp(type, ends.cq, NULL);
+	bring(ends.qp, IBV_QPS_RTS);
+	ends.psn = EPSN;
+}
+
+static int begin_connected(void **state)
+{
+	struct vb_gid_entry entry[2] = { { .ifindex = 1, .mtu_bytes = 1500 },
+					 { .ifindex = 2, .mtu_bytes = 1500 } };
+	int rc = begin(state);
+
+	memset(&ends, 0, sizeof(ends));
+	memcpy(entry[0].gid, own_gid, VB_GID_BYTES);
+	memcpy(entry[1].gid, alt_gid, VB_GID_BYTES);
+	vb_nic_gids_set(fix.nic, entry, 2);
+	assert_event(IBV_EVENT_GID_CHANGE);
+	ends.cq = make_cq(64, NULL);
+	connect_as(IBV_QPT_RC);
+	return rc;
+}
+
+static int end_connected(void **state)
+{
+	drop_qp(ends.qp);
+	drop_cq(ends.cq);
+	return end(state);
+}
+
+static int set_mig_state(enum ibv_mig_state to)
+{
+	struct ibv_qp_attr attr = { .path_mig_state = to };
+
+	return vb_qp_modify(ends.qp, &attr, IBV_QP_PATH_MIG_STATE);
+}
+
+static void rearm(void)
+{
+	struct ibv_qp_attr attr = {
+		.path_mig_state = IBV_MIG_REARM, .alt_port_num = 1, .alt_timeout = 16,
+		.alt_ah_attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 },
+	};
+
+	memcpy(attr.alt_ah_attr.grh.dgid.raw, alt_peer_gid, VB_GID_BYTES);
+	assert_int_equal(vb_qp_modify(ends.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
+			 0);
+}
+
+static enum ibv_mig_state mig_state(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(vb_qp_query(ends.qp, &attr, &init), 0);
+	return attr.path_mig_state;
+}
+
+/* --- what the peer sends --- */
+
+static void post_recv(void)
+{
+	struct ibv_recv_wr wr = { .num_sge = 0 }, *bad;
+
+	assert_int_equal(vb_qp_post_recv(ends.qp, &wr, &bad), 0);
+}
+
+static void frame_make(struct vb_frame *out, uint8_t *octets, enum way way, bool migreq,
+		       enum vb_kind kind, uint32_t psn)
+{
+	static const uint8_t *const from[] = { peer_gid, alt_peer_gid, third_gid };
+	static const uint8_t *const to[] = { own_gid, alt_gid, own_gid };
+	struct vb_path path = { .sport = 4791 };
+	struct vb_pkt pkt;
+	uint32_t bytes;
+
+	memset(&pkt, 0, sizeof(pkt));
+	vb_pkt_begin(&pkt, ends.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+	pkt.migreq = migreq;
+	pkt.opcode = vb_op_find(ends.qp->ibv.qp.qp_type == IBV_QPT_RC ? VB_RC : VB_UC, kind,
+				VB_P_ONLY, 0);
+	pkt.psn = psn;
+	pkt.ackreq = kind == VB_K_SEND;
+	pkt.syndrome = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
+	memcpy(path.src, from[way], VB_GID_BYTES);
+	memcpy(path.dst, to[way], VB_GID_BYTES);
+	bytes = (uint32_t)vb_pkt_emit(octets, &pkt) + VB_ICRC_BYTES;
+	vb_icrc_put(octets + bytes - VB_ICRC_BYTES, vb_icrc_frame(&path, octets, bytes, 0));
+	*out = (struct vb_frame){ .path = path, .data = octets, .bytes = bytes };
+}
+
+static void packet_comes(enum way way, bool migreq, enum vb_kind kind, uint32_t psn)
+{
+	uint8_t octets[64];
+	struct vb_frame frame;
+
+	frame_make(&frame, octets, way, migreq, kind, psn);
+	vb_nic_rx(fix.nic, &frame, 1);
+}
+
+/* The peer's next message: true if it was taken. */
+static bool message_comes(enum way way, bool migreq)
+{
+	struct ibv_wc wc;
+
+	post_recv();
+	packet_comes(way, migreq, VB_K_SEND, ends.psn);
+	if (!vb_cq_poll(ends.cq, 1, &wc))
+		return false;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	ends.psn++;
+	return true;
+}
+
+/* Its last message again: late, or because the ACK was lost. */
+static void duplicate_comes(enum way way, bool migreq)
+{
+	packet_comes(way, migreq, VB_K_SEND, ends.psn - 1);
+}
+
+static void arm(void)
+{
+	rearm();
+	assert_true(message_comes(PRIMARY, false));
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+	assert_no_event();
+}
+
+/* --- what we send --- */
+
+static void send_one(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+
+	fix.sent = 0;
+	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
+	assert_int_equal(fix.sent, 1);
+}
+
+static bool sent_migreq(void)
+{
+	return fix.last[1] & MIGREQ;
+}
+
+/* IBA 9.2.3, 17.2.8: set as long as nothing was asked for, clear from then until it migrates. */
+static void migreq_says_where_we_stand(void **state)
+{
+	send_one();
+	assert_true(sent_migreq());
+	message_comes(PRIMARY, true); /* an ACK says it too */
+	assert_true(sent_migreq());
+	rearm();
+	send_one();
+	assert_false(sent_migreq());
+	assert_true(message_comes(PRIMARY, false));
+	assert_false(sent_migreq());
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+	send_one();
+	assert_false(sent_migreq());
+	assert_int_equal(set_mig_state(IBV_MIG_MIGRATED), 0);
+	assert_event(IBV_EVENT_PATH_MIG);
+	send_one();
+	assert_true(sent_migreq());
+}
+
+/* A datagram belongs to no connection that could migrate. */
+static void datagrams_have_no_migreq(void **state)
+{
+	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
+	struct vb_qp *ud = make_qp(IBV_QPT_UD, ends.cq, NULL);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+	struct vb_ah *ah;
+
+	memcpy(av.grh.dgid.raw, peer_gid, VB_GID_BYTES);
+	assert_int_equal(vb_ah_create(fix.pd, &av, &ah), 0);
+	bring(ud, IBV_QPS_RTS);
+	wr.wr.ud.ah = &ah->ibv;
+	wr.wr.ud.remote_qpn = 0x77;
+	assert_int_equal(vb_qp_post_send(ud, &wr, &bad), 0);
+	assert_int_equal(fix.sent, 1);
+	assert_false(sent_migreq());
+	drop_qp(ud);
+	assert_int_equal(vb_ah_destroy(ah), 0);
+}
+
+/* --- arming --- */
+
+static void only_a_peer_that_waits_arms(void **state)
+{
+	assert_true(message_comes(PRIMARY, true));
+	rearm();
+	assert_true(message_comes(PRIMARY, true));
+	assert_int_equal(mig_state(), IBV_MIG_REARM);
+	assert_true(message_comes(PRIMARY, false));
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+	assert_true(ends.qp->req.armed);
+}
+
+static void an_ack_arms_as_well(void **state)
+{
+	rearm();
+	send_one();
+	packet_comes(PRIMARY, false, VB_K_ACK, 0x200);
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+}
+
+/* What is late was true once: before the last migration perhaps. */
+static void what_is_late_does_not_arm(void **state)
+{
+	assert_true(message_comes(PRIMARY, false));
+	send_one();
+	packet_comes(PRIMARY, true, VB_K_ACK, 0x200);
+	rearm();
+	duplicate_comes(PRIMARY, false);
+	packet_comes(PRIMARY, false, VB_K_ACK, 0x200);
+	packet_comes(PRIMARY, false, VB_K_SEND, ends.psn + 1); /* too early */
+	assert_int_equal(mig_state(), IBV_MIG_REARM);
+}
+
+/* --- migrating --- */
+
+static void who_comes_by_the_other_path_is_followed(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
+
+	for (unsigned i = 0; i < 2; i++) {
+		drop_qp(ends.qp);
+		connect_as(types[i]);
+		arm();
+		assert_true(message_comes(ALT, true));
+		assert_event(IBV_EVENT_PATH_MIG);
+		assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
+		assert_memory_equal(ends.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
+		assert_memory_equal(ends.qp->path.src, alt_gid, VB_GID_BYTES);
+		assert_false(ends.qp->req.armed);
+		assert_int_equal(ends.qp->req.timeout, i ? 0 : 16);
+		assert_true(message_comes(ALT, true));
+		assert_no_event();
+	}
+}
+
+/* Its first packet by that path may be one whose ACK was lost on the other: the ACK goes there. */
+static void what_comes_again_by_the_other_path_counts(void **state)
+{
+	arm();
+	duplicate_comes(ALT, true);
+	assert_event(IBV_EVENT_PATH_MIG);
+	assert_true(sent_migreq());
+	assert_int_equal(fix.last[0], VB_OP_RC_ACK);
+}
+
+/* A packet in the midst of a message, which others take a short way. */
+static void a_packet_in_the_midst_of_a_message_counts(void **state)
+{
+	uint8_t first[MTU + 64], octets[MTU + 64];
+	struct vb_frame frames[2];
+	struct vb_pkt pkt;
+	struct vb_path path[2] = { { .sport = 4791 }, { .sport = 4791 } };
+	uint8_t data[3 * MTU];
+	struct vb_mr *mr;
+
+	arm();
+	assert_int_equal(vb_mr_reg(fix.pd, data, sizeof(data), (uintptr_t)data,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &mr), 0);
+	memcpy(path[0].src, peer_gid, VB_GID_BYTES);
+	memcpy(path[0].dst, own_gid, VB_GID_BYTES);
+	memcpy(path[1].src, alt_peer_gid, VB_GID_BYTES);
+	memcpy(path[1].dst, alt_gid, VB_GID_BYTES);
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t *out = i ? octets : first;
+		uint32_t bytes;
+
+		memset(&pkt, 0, sizeof(pkt));
+		vb_pkt_begin(&pkt, ends.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+		pkt.opcode = i ? VB_OP_RC_WRITE_MIDDLE : VB_OP_RC_WRITE_FIRST;
+		pkt.migreq = i;
+		pkt.psn = ends.psn++;
+		pkt.va = (uintptr_t)data;
+		pkt.rkey = mr->ibv.rkey;
+		pkt.dma_bytes = sizeof(data);
+		bytes = (uint32_t)vb_pkt_emit(out, &pkt);
+		memset(out + bytes, (int)i, MTU);
+		bytes += MTU + VB_ICRC_BYTES;
+		vb_icrc_put(out + bytes - VB_ICRC_BYTES, vb_icrc_frame(&path[i], out, bytes, 0));
+		frames[i] = (struct vb_frame){ .path = path[i], .data = out, .bytes = bytes };
+	}
+	vb_nic_rx(fix.nic, frames, 2);
+	assert_event(IBV_EVENT_PATH_MIG);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+}
+
+/* --- what does not count --- */
+
+static void what_is_late_makes_nobody_migrate(void **state)
+{
+	assert_true(message_comes(PRIMARY, true));
+	arm();
+	duplicate_comes(PRIMARY, true);
+	packet_comes(PRIMARY, true, VB_K_SEND, ends.psn - 2);
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+	assert_no_event();
+}
+
+/* The peer has migrated, to a path that is our old one: we do not follow, and go on. Told once. */
+static void a_migration_to_no_path_of_ours_is_refused(void **state)
+{
+	arm();
+	assert_true(message_comes(PRIMARY, true));
+	assert_event(IBV_EVENT_PATH_MIG_ERR);
+	assert_true(message_comes(PRIMARY, true));
+	assert_false(message_comes(THIRD, true));
+	assert_no_event();
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+	assert_memory_equal(ends.qp->path.dst, peer_gid, VB_GID_BYTES);
+}
+
+static void strangers_are_strangers(void **state)
+{
+	assert_false(message_comes(ALT, true));
+	assert_false(message_comes(THIRD, true));
+	rearm();
+	assert_false(message_comes(ALT, true)); /* not armed yet */
+	assert_false(message_comes(ALT, false));
+	assert_false(message_comes(THIRD, false));
+	assert_true(message_comes(PRIMARY, false));
+	assert_false(message_comes(ALT, false)); /* who is not migrated has no business there */
+	assert_no_event();
+	assert_false(message_comes(THIRD, true));
+	assert_event(IBV_EVENT_PATH_MIG_ERR);
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+}
+
+/* The peer sends by the old path until it hears of it: that is taken, until there is a new one. */
+static void the_old_path_is_good_until_the_next_is_asked_for(void **state)
+{
+	arm();
+	assert_int_equal(set_mig_state(IBV_MIG_MIGRATED), 0);
+	assert_event(IBV_EVENT_PATH_MIG);
+	assert_true(message_comes(PRIMARY, false));
+	assert_memory_equal(ends.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
+	assert_true(message_comes(ALT, true));
+	assert_true(message_comes(PRIMARY, false));
+	rearm();
+	assert_false(message_comes(PRIMARY, false));
+	assert_true(message_comes(ALT, false));
+	assert_no_event();
+}
+
+static void reset_forgets_it_all(void **state)
+{
+	arm();
+	assert_int_equal(set_state(ends.qp, IBV_QPS_RESET), 0);
+	assert_null(ends.qp->migration);
+	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
+	bring(ends.qp, IBV_QPS_RTS);
+	ends.psn = EPSN;
+	assert_int_equal(set_mig_state(IBV_MIG_REARM), EINVAL);
+	assert_false(message_comes(ALT, true));
+	send_one();
+	assert_true(sent_migreq());
+}
+
+#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end_connected)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONNECTED(migreq_says_where_we_stand),
+		CONNECTED(datagrams_have_no_migreq),
+		CONNECTED(only_a_peer_that_waits_arms),
+		CONNECTED(an_ack_arms_as_well),
+		CONNECTED(what_is_late_does_not_arm),
+		CONNECTED(who_comes_by_the_other_path_is_followed),
+		CONNECTED(what_comes_again_by_the_other_path_counts),
+		CONNECTED(a_packet_in_the_midst_of_a_message_counts),
+		CONNECTED(what_is_late_makes_nobody_migrate),
+		CONNECTED(a_migration_to_no_path_of_ours_is_refused),
+		CONNECTED(strangers_are_strangers),
+		CONNECTED(the_old_path_is_good_until_the_next_is_asked_for),
+		CONNECTED(reset_forgets_it_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
