@@ -261,6 +261,30 @@ static void threads_may_ask_at_once(void **state)
 	assert_int_equal(fds_open(), fds + VB_UDP_SENDERS_MAX);
 }
 
+/* A socket that is connected is told when nobody was there. That is no reason not to send again. */
+static void an_earlier_refusal_keeps_nothing_from_leaving(void **state)
+{
+	uint8_t data[64] = {0};
+	struct vb_link *link;
+	int fd, listener;
+
+	if (!netns_enter())
+		skip();
+	assert_int_equal(vb_udp_socket_create(&fd), 0);
+	assert_int_equal(vb_link_udp_create(&link, fd), 0);
+	path = path_make("127.0.0.1", "127.0.0.2");
+	path.sport = link->ops->sport(link, &path, 2);
+	assert_int_equal(path.sport, 0xc002);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(frame_send_to(link, &path, 2, data, sizeof(data)), 0);
+	assert_int_equal(vb_udp_socket_create(&listener), 0);
+	assert_int_equal(vb_udp_socket_bind(listener), 0);
+	assert_int_equal(frame_send_to(link, &path, 2, data, sizeof(data)), 0);
+	assert_int_equal(recv(listener, data, sizeof(data), 0), sizeof(data));
+	close(listener);
+	link->ops->destroy(link);
+}
+
 #define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, group_create, group_destroy)
 
 int main(void)
@@ -276,6 +300,7 @@ int main(void)
 		GROUP_TEST(a_forked_child_closes_them),
 		GROUP_TEST(nothing_is_kept_that_is_sent_to_them),
 		GROUP_TEST(threads_may_ask_at_once),
+		cmocka_unit_test(an_earlier_refusal_keeps_nothing_from_leaving),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
