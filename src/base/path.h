@@ -38,4 +38,10 @@ static inline bool vb_gid_is_link_local(const uint8_t gid[VB_GID_BYTES])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
+/* True for a multicast group: 224.0.0.0/4, or an IPv6 address in ff00::/8. */
+static inline bool vb_gid_is_group(const uint8_t gid[VB_GID_BYTES])
+{
+	return gid[0] == 0xff || (vb_gid_is_ipv4(gid) && (gid[12] & 0xf0) == 0xe0);
+}
+
 #endif

@@ -344,6 +344,20 @@ static uint16_t fault_sport(struct vb_link *link, const struct vb_path *path, ui
 	return inner->ops->sport(inner, path, slot);
 }
 
+static int fault_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
+{
+	struct vb_link *inner = fault_of(link)->inner;
+
+	return inner->ops->join(inner, gid, ifindex);
+}
+
+static void fault_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_link *inner = fault_of(link)->inner;
+
+	inner->ops->leave(inner, gid);
+}
+
 static void fault_forget(struct vb_link *link)
 {
 	struct vb_link *inner = fault_of(link)->inner;
@@ -375,6 +389,8 @@ static const struct vb_link_ops fault_ops = {
 	.deadline_ns = fault_deadline_ns,
 	.frame_bytes_max = fault_frame_bytes_max,
 	.sport = fault_sport,
+	.join = fault_join,
+	.leave = fault_leave,
 	.forget = fault_forget,
 	.destroy = fault_destroy,
 };

@@ -18,7 +18,7 @@
 
 struct vb_link;
 
-enum { VB_LINK_RX_FDS_MAX = 2 };
+enum { VB_LINK_RX_FDS_MAX = 3 };
 
 struct vb_link_ops {
 	/*
@@ -62,6 +62,16 @@ struct vb_link_ops {
 	 * the first time that somebody asks for a slot it may make a socket. Any thread.
 	 */
 	uint16_t (*sport)(struct vb_link *, const struct vb_path *, uint16_t slot);
+
+	/*
+	 * Take in what is sent to a group (vb_gid_is_group()) and comes by that interface. Any thread.
+	 * 0, also where that is so already, or a positive errno, EMFILE, ENODEV or another of
+	 * IP_ADD_MEMBERSHIP's (ip(7)).
+	 */
+	int (*join)(struct vb_link *, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex);
+
+	/* Take in nothing more of that group. Any thread, while nobody is in rx. */
+	void (*leave)(struct vb_link *, const uint8_t gid[VB_GID_BYTES]);
 
 	/*
 	 * In a forked child: close what descriptors there are, and nothing more. No call may

@@ -242,6 +242,20 @@ static uint16_t pcap_sport(struct vb_link *link, const struct vb_path *path, uin
 	return inner->ops->sport(inner, path, slot);
 }
 
+static int pcap_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	return inner->ops->join(inner, gid, ifindex);
+}
+
+static void pcap_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	inner->ops->leave(inner, gid);
+}
+
 static void pcap_forget(struct vb_link *link)
 {
 	struct vb_link *inner = pcap_of(link)->inner;
@@ -268,6 +282,8 @@ static const struct vb_link_ops pcap_ops = {
 	.deadline_ns = pcap_deadline_ns,
 	.frame_bytes_max = pcap_frame_bytes_max,
 	.sport = pcap_sport,
+	.join = pcap_join,
+	.leave = pcap_leave,
 	.forget = pcap_forget,
 	.destroy = pcap_destroy,
 };

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "link/udp_address.h"
+#include "link/udp_groups.h"
 #include "link/udp_rx.h"
 #include "link/udp_senders.h"
 
@@ -31,6 +32,7 @@ struct udp_link {
 	atomic_bool unsegmented; /* the kernel refused to segment: frames leave one by one */
 	_Atomic(struct vb_udp_rx *) rx; /* made at the first rx */
 	struct vb_udp_senders senders;
+	struct vb_udp_groups groups;
 };
 
 /* Straight to the kernel: in the C library it is a cancellation point (udp_rx.c). */
@@ -213,7 +215,7 @@ static unsigned udp_rx(struct vb_link *link, struct vb_frame *frames, unsigned m
 	struct vb_udp_rx *rx = atomic_load_explicit(&udp->rx, memory_order_relaxed);
 
 	if (!rx) {
-		rx = vb_udp_rx_create(udp->fd, udp->family);
+		rx = vb_udp_rx_create(udp->fd, udp->family, &udp->groups);
 		atomic_store(&udp->rx, rx);
 	}
 	return rx ? vb_udp_rx_take(rx, frames, max) : 0;
@@ -231,6 +233,8 @@ static int udp_rx_fd(struct vb_link *link, unsigned i)
 	struct udp_link *udp = udp_of(link);
 	struct vb_udp_rx *rx = atomic_load(&udp->rx);
 
+	if (i == VB_LINK_RX_FDS_MAX - 1) /* behind those of rx */
+		return vb_udp_groups_fd(&udp->groups);
 	return rx ? vb_udp_rx_fd(rx, i) : i == 0 ? udp->fd : -1;
 }
 
@@ -239,6 +243,19 @@ static uint64_t udp_deadline_ns(struct vb_link *link)
 	struct vb_udp_rx *rx = atomic_load_explicit(&udp_of(link)->rx, memory_order_acquire);
 
 	return rx && vb_udp_rx_pending(rx) ? 0 : UINT64_MAX;
+}
+
+/* To a group the way goes by the interface that the path names, not by a route. */
+static bool way_out_set(int fd, const struct vb_path *path)
+{
+	struct ip_mreqn ipv4 = {.imr_ifindex = (int)path->ifindex};
+	int ipv6 = (int)path->ifindex;
+
+	if (!vb_gid_is_group(path->dst))
+		return true;
+	if (vb_gid_is_ipv4(path->dst))
+		return !setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &ipv4, sizeof(ipv4));
+	return !setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &ipv6, sizeof(ipv6));
 }
 
 /*
@@ -257,7 +274,8 @@ static uint32_t udp_frame_bytes_max(struct vb_link *link, const struct vb_path *
 
 	if (fd < 0)
 		return 0;
-	if (vb_udp_address_set(&dst, &dst_bytes, family, path->dst, VB_UDP_PORT, path->ifindex) &&
+	if (way_out_set(fd, path) &&
+	    vb_udp_address_set(&dst, &dst_bytes, family, path->dst, VB_UDP_PORT, path->ifindex) &&
 	    (vb_gid_is_zero(path->src) ||
 	     (vb_udp_address_set(&src, &src_bytes, family, path->src, 0, path->ifindex) &&
 	      !bind(fd, &src.any, src_bytes))) &&
@@ -273,10 +291,20 @@ static uint32_t udp_frame_bytes_max(struct vb_link *link, const struct vb_path *
 
 static uint16_t udp_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
 {
-	/* What stays on this host meets no GRO, and the sockets are saved. */
-	if (!memcmp(path->src, path->dst, VB_GID_BYTES))
+	/* What stays on this host meets no GRO, and the sockets are saved; a group has no slot. */
+	if (!memcmp(path->src, path->dst, VB_GID_BYTES) || vb_gid_is_group(path->dst))
 		return VB_UDP_PORT;
 	return vb_udp_senders_port(&udp_of(link)->senders, path, slot);
+}
+
+static int udp_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
+{
+	return vb_udp_groups_join(&udp_of(link)->groups, gid, ifindex);
+}
+
+static void udp_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
+{
+	vb_udp_groups_leave(&udp_of(link)->groups, gid);
 }
 
 static void udp_forget(struct vb_link *link)
@@ -287,6 +315,7 @@ static void udp_forget(struct vb_link *link)
 	if (udp->rx)
 		vb_udp_rx_forget(udp->rx);
 	vb_udp_senders_close(&udp->senders);
+	vb_udp_groups_close(&udp->groups);
 }
 
 static void udp_destroy(struct vb_link *link)
@@ -295,6 +324,7 @@ static void udp_destroy(struct vb_link *link)
 
 	udp_forget(link);
 	vb_lock_fini(&udp->senders.lock);
+	vb_udp_groups_fini(&udp->groups);
 	vb_udp_rx_destroy(udp->rx);
 	free(udp);
 }
@@ -307,6 +337,8 @@ static const struct vb_link_ops udp_ops = {
 	.deadline_ns = udp_deadline_ns,
 	.frame_bytes_max = udp_frame_bytes_max,
 	.sport = udp_sport,
+	.join = udp_join,
+	.leave = udp_leave,
 	.forget = udp_forget,
 	.destroy = udp_destroy,
 };
@@ -328,6 +360,7 @@ int vb_link_udp_create(struct vb_link **link, int fd)
 	udp->fd = fd;
 	udp->family = family;
 	vb_udp_senders_init(&udp->senders, family);
+	vb_udp_groups_init(&udp->groups);
 	*link = &udp->link;
 	return 0;
 }

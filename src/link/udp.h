@@ -53,6 +53,14 @@ int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], u
  */
 int vb_udp_socket_flow(int *fd, int family, const struct vb_path *path);
 
+/*
+ * Make a socket of the group's own family that is bound to it and to VB_UDP_PORT, and gets what is
+ * sent there once it has joined (IP_ADD_MEMBERSHIP), and nothing else. scope: the interface, for
+ * groups that each interface has its own of, else 0. May be closed at any time. 0 and the fd, or a
+ * positive errno.
+ */
+int vb_udp_socket_group(int *fd, const uint8_t gid[VB_GID_BYTES], uint32_t scope);
+
 /* True if the socket has been bound already. */
 bool vb_udp_socket_bound(int fd);
 

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "link/udp.h"
 #include "link/udp_address.h"
+#include "link/udp_groups.h"
 #include "link/udp_senders.h"
 
 #ifndef IPV6_FLOWINFO
@@ -32,8 +33,8 @@ enum {
 	QUIET_EVERY = 8,
 };
 
-/* Where messages come from: the slot's socket, and the flow's. */
-enum { SLOT, FLOW, SOURCES };
+/* Where messages come from: the slot's socket, the flow's, those of groups. */
+enum { SLOT, FLOW, GROUP, SOURCES };
 
 struct source {
 	unsigned ask;	/* for so many messages, 1 to BATCHES_MAX */
@@ -47,6 +48,7 @@ union control {
 
 struct vb_udp_rx {
 	int fd, family;
+	const struct vb_udp_groups *groups;
 	atomic_int flow_fd; /* -1: none */
 	atomic_bool pending;
 	struct vb_path flow; /* what comes by it has this path */
@@ -61,6 +63,7 @@ struct vb_udp_rx {
 
 	/* What the last call brought, and how much of it has been handed on as frames. */
 	unsigned from;		 /* its source */
+	unsigned own;		 /* the last one that was no group's */
 	unsigned batches, next;	 /* received; the one that comes next */
 	uint32_t offset, frames; /* within that one: octets and frames handed on */
 	uint32_t segment_bytes;
@@ -72,7 +75,7 @@ struct vb_udp_rx {
 	uint8_t data[BATCHES_MAX][BATCH_BYTES];
 };
 
-struct vb_udp_rx *vb_udp_rx_create(int fd, int family)
+struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_groups *groups)
 {
 	struct vb_udp_rx *rx = aligned_alloc(64, (sizeof(*rx) + 63) / 64 * 64);
 
@@ -82,6 +85,7 @@ struct vb_udp_rx *vb_udp_rx_create(int fd, int family)
 	memset(rx, 0, offsetof(struct vb_udp_rx, data));
 	rx->fd = fd;
 	rx->family = family;
+	rx->groups = groups;
 	rx->flow_fd = -1;
 	for (unsigned i = 0; i < SOURCES; i++)
 		rx->source[i].ask = 1;
@@ -207,20 +211,30 @@ static void headers_set(struct vb_udp_rx *rx, unsigned from, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		struct msghdr *msg = &rx->msgs[i].msg_hdr;
 
-		msg->msg_name = from == SLOT ? &rx->name[i] : NULL;
-		msg->msg_namelen = from == SLOT ? sizeof(rx->name[i]) : 0;
+		msg->msg_name = from != FLOW ? &rx->name[i] : NULL;
+		msg->msg_namelen = from != FLOW ? sizeof(rx->name[i]) : 0;
 		msg->msg_controllen = sizeof(rx->control[i]);
 	}
+}
+
+static int fd_of(const struct vb_udp_rx *rx, unsigned from)
+{
+	if (from == SLOT)
+		return rx->fd;
+	return from == FLOW ? rx->flow_fd : vb_udp_groups_ready(rx->groups);
 }
 
 static bool look(struct vb_udp_rx *rx, unsigned from)
 {
 	struct source *source = &rx->source[from];
+	int fd = fd_of(rx, from);
 	unsigned n;
 
 	headers_set(rx, from, source->ask);
-	n = receive(rx, from == SLOT ? rx->fd : rx->flow_fd, source->ask);
+	n = fd >= 0 ? receive(rx, fd, source->ask) : 0;
 	rx->from = from;
+	if (from != GROUP)
+		rx->own = from;
 	rx->batches = n;
 	rx->next = 0;
 	rx->offset = 0;
@@ -237,10 +251,10 @@ static bool is_worth_a_look(const struct vb_udp_rx *rx, unsigned from)
 	return rx->source[from].quiet < QUIET || rx->looks % QUIET_EVERY == 0;
 }
 
-static bool refill(struct vb_udp_rx *rx)
+static bool refill_own(struct vb_udp_rx *rx)
 {
 	/* Not the one that was first the last time: none has to wait for an end of the other. */
-	unsigned first = rx->from == SLOT ? FLOW : SLOT;
+	unsigned first = rx->own == SLOT ? FLOW : SLOT;
 
 	rx->batches = rx->next = 0;
 	if (rx->flow_fd < 0)
@@ -255,6 +269,16 @@ static bool refill(struct vb_udp_rx *rx)
 	if (!is_worth_a_look(rx, !first))
 		return look(rx, first);
 	return (is_worth_a_look(rx, first) && look(rx, first)) || look(rx, !first);
+}
+
+static bool refill(struct vb_udp_rx *rx)
+{
+	if (vb_udp_groups_fd(rx->groups) < 0)
+		return refill_own(rx);
+	/* By turns: whoever had the last one comes second. */
+	if (rx->from == GROUP)
+		return refill_own(rx) || look(rx, GROUP);
+	return look(rx, GROUP) || refill_own(rx);
 }
 
 static int control_int(const struct cmsghdr *cmsg)
@@ -351,7 +375,7 @@ static void batch_judge(struct vb_udp_rx *rx, const struct vb_frame *frame)
 	if (rx->from == SLOT) {
 		if (flow_is_due(rx, frame))
 			flow_begin(rx, &frame->path);
-	} else if (!is_for_slot(frame, slot_of_port(rx->flow.sport))) {
+	} else if (rx->from == FLOW && !is_for_slot(frame, slot_of_port(rx->flow.sport))) {
 		flow_end(rx);
 		rx->no_flow = true;
 	}

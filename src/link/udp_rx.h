@@ -11,15 +11,18 @@
  * not say where each datagram comes from. It is the flow. Whatever it does not match still comes by
  * the slot's socket, and each of the two is looked at as often as it is worth it.
  *
+ * And there are the sockets of multicast groups (udp_groups.h), which have their turn each time.
+ *
  * All but vb_udp_rx_fd() and vb_udp_rx_pending(): one thread at a time.
  */
 
 #include "link/link.h"
 
+struct vb_udp_groups;
 struct vb_udp_rx;
 
-/* fd: the slot's socket, which stays the caller's. NULL: no memory. */
-struct vb_udp_rx *vb_udp_rx_create(int fd, int family);
+/* fd: the slot's socket, which stays the caller's, as groups do. NULL: no memory. */
+struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_groups *groups);
 void vb_udp_rx_destroy(struct vb_udp_rx *rx);
 
 /* As vb_link_ops.rx. */

@@ -243,6 +243,25 @@ int vb_udp_socket_flow(int *fd, int family, const struct vb_path *path)
 	return rc;
 }
 
+int vb_udp_socket_group(int *fd, const uint8_t gid[VB_GID_BYTES], uint32_t scope)
+{
+	bool ipv6 = !vb_gid_is_ipv4(gid);
+	union vb_udp_address address;
+	socklen_t bytes = 0;
+	int rc;
+
+	*fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCKET_TYPE, 0);
+	if (*fd < 0)
+		return errno;
+	rc = options_set_all(*fd, ipv6);
+	vb_udp_address_set(&address, &bytes, ipv6 ? AF_INET6 : AF_INET, gid, VB_UDP_PORT, scope);
+	if (!rc && bind(*fd, &address.any, bytes))
+		rc = errno;
+	if (rc)
+		close(*fd);
+	return rc;
+}
+
 bool vb_udp_socket_bound(int fd)
 {
 	struct sockaddr_in6 address = {0};

@@ -9,8 +9,7 @@
 
 #define HOP_LIMIT_DEFAULT 64
 
-/* Is it an address of this host's? */
-static bool gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
+bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 {
 	bool ours = false;
 
@@ -21,7 +20,7 @@ static bool gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 	return ours;
 }
 
-int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
+static int resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
 {
 	static const uint8_t zero[VB_GID_BYTES];
 	struct vb_gid_entry entry;
@@ -43,8 +42,13 @@ int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct v
 	};
 	memcpy(path->src, entry.gid, sizeof(path->src));
 	memcpy(path->dst, attr->grh.dgid.raw, sizeof(path->dst));
-	path->local = gid_is_ours(nic, path->dst);
+	path->local = vb_gid_is_ours(nic, path->dst);
 	return 0;
+}
+
+int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
+{
+	return vb_gid_is_group(attr->grh.dgid.raw) ? EINVAL : resolve(nic, attr, path);
 }
 
 void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn)
@@ -60,9 +64,12 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
 	struct vb_path path;
 	struct vb_ah *ah;
-	int err = vb_path_resolve(nic, attr, &path);
+	int err = resolve(nic, attr, &path);
 
-	if (!err && nic->host.no_wire && !path.local)
+	if (!err && !path.local && nic->host.no_wire)
+		err = ENETUNREACH;
+	/* Not every interface takes every group: there is none of IPv6 on loopback by itself. */
+	if (!err && vb_gid_is_group(path.dst) && !nic->host.frame_bytes_max(nic->host.arg, &path))
 		err = ENETUNREACH;
 	if (err)
 		return err;

@@ -41,6 +41,7 @@ struct vb_timers {
 	_Atomic uint64_t first_ns;
 };
 
+struct vb_groups;
 struct vb_pairs;
 struct vb_peer;
 struct vb_lane;
@@ -71,6 +72,7 @@ struct vb_nic {
 
 	struct vb_keys keys;
 	struct vb_pairs *pairs;
+	struct vb_groups *groups;
 	vb_lock held_lock;
 	struct vb_qp *held; /* QPs that pacing holds back */
 	struct vb_timers timers;

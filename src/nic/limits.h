@@ -18,6 +18,11 @@ enum {
 	VB_SLOTS = 1 << VB_SLOT_BITS,
 	VB_QPS_MAX = VB_SLOTS_PER_NIC_MAX * VB_INDICES,
 
+	VB_INDICES_USED = VB_INDICES - 3, /* the first two and the last mean other things */
+	VB_QPN_GROUP = 0xffffff,	  /* whatever is attached to the group (IBA 3.5.3) */
+	VB_GROUPS_MAX = 256,
+	VB_GROUP_QPS_MAX = 4096, /* of one group */
+
 	VB_QP_WR_MAX = 32768,
 	VB_INLINE_BYTES_MAX = 1024,
 

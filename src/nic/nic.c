@@ -8,6 +8,7 @@
 #include "base/prng.h"
 #include "nic/acks.h"
 #include "nic/internal.h"
+#include "nic/mcast.h"
 #include "nic/mem.h"
 #include "nic/pair.h"
 #include "nic/peer.h"
@@ -55,7 +56,8 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		free(nic);
 		return ENOMEM;
 	}
-	if (vb_pairs_init(nic)) {
+	if (vb_pairs_init(nic) || vb_groups_init(nic)) {
+		vb_pairs_fini(nic);
 		free(nic->own_export);
 		free(nic);
 		return ENOMEM;
@@ -84,6 +86,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_peers_fini(nic);
 	vb_timers_fini(&nic->timers);
 	vb_pairs_fini(nic);
+	vb_groups_fini(nic);
 	vb_lock_fini(&nic->dms.lock);
 	vb_handles_fini(&nic->dm_handles);
 	vb_handles_fini(&nic->mrs);
@@ -188,7 +191,8 @@ static uint32_t slot_place(struct vb_slot *slot, struct vb_qp *qp)
 
 	do
 		index = slot->next_index++ & (VB_INDICES - 1);
-	while (index < 2 || atomic_load(&slot->qp[index])); /* 0 and 1 mean management QPs */
+	/* 0 and 1 mean management QPs; the last one of the last slot is VB_QPN_GROUP. */
+	while (index < 2 || index == VB_INDICES - 1 || atomic_load(&slot->qp[index]));
 	atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
 	slot->count++;
 	return (uint32_t)slot->slot << VB_INDEX_BITS | index;
@@ -202,7 +206,7 @@ int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
 	vb_lock_take(&nic->lock);
 	for (unsigned i = 0; i < nic->slot_count && !slot; i++) {
 		slot = atomic_load(&nic->slots[i]);
-		if (slot->count >= VB_INDICES - 2)
+		if (slot->count >= VB_INDICES_USED)
 			slot = NULL;
 	}
 	if (!slot)
@@ -282,6 +286,8 @@ void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, uns
 	if (was_up != is_up)
 		vb_nic_event(nic, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 	if (differ)
+		vb_groups_rejoin(nic);
+	if (differ)
 		vb_nic_event(nic, IBV_EVENT_GID_CHANGE);
 }
 
@@ -318,7 +324,7 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.vendor_id = VB_VENDOR_ID,
 		.vendor_part_id = VB_PART_ID,
 		.hw_ver = 1,
-		.max_qp = VB_QPS_MAX - 2 * VB_SLOTS_PER_NIC_MAX,
+		.max_qp = VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
 		.max_qp_wr = VB_QP_WR_MAX,
 		.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CURR_QP_STATE_MOD |
 				    IBV_DEVICE_SYS_IMAGE_GUID |
@@ -333,9 +339,12 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.max_mw = VB_MWS_MAX,
 		.max_pd = VB_PDS_MAX,
 		.max_qp_rd_atom = VB_RD_ATOMIC_MAX,
-		.max_res_rd_atom = VB_RD_ATOMIC_MAX * (VB_QPS_MAX - 2 * VB_SLOTS_PER_NIC_MAX),
+		.max_res_rd_atom = VB_RD_ATOMIC_MAX * VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
 		.max_qp_init_rd_atom = VB_RD_ATOMIC_MAX,
 		.atomic_cap = IBV_ATOMIC_GLOB,
+		.max_mcast_grp = VB_GROUPS_MAX,
+		.max_mcast_qp_attach = VB_GROUP_QPS_MAX,
+		.max_total_mcast_qp_attach = VB_GROUPS_MAX * VB_GROUP_QPS_MAX,
 		.max_ah = VB_AHS_MAX,
 		.max_srq = VB_SRQS_MAX,
 		.max_srq_wr = VB_SRQ_WR_MAX,

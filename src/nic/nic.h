@@ -80,6 +80,13 @@ struct vb_nic_host {
 	void (*unsignal)(void *arg, int fd);
 
 	/*
+	 * As vb_link_ops.join and leave; both or none: there is no multicast. leave: with the rx
+	 * right held.
+	 */
+	int (*join)(void *arg, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex);
+	void (*leave)(void *arg, const uint8_t gid[VB_GID_BYTES]);
+
+	/*
 	 * Shared memory; all three or none. reach: set up the rings towards a slot of this host
 	 * (vb_peer_tx_set), unless they are; 0 or a positive errno. A peer whose process is dead
 	 * makes room for the slot's next owner (vb_peer_unlist). ring_bell: wake the process of a

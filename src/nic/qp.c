@@ -296,6 +296,8 @@ int vb_qp_destroy(struct vb_qp *qp)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
+	if (qp->attached)
+		return EBUSY;
 	vb_export_qp_hide(qp);
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
 	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */

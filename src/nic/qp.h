@@ -71,6 +71,7 @@ struct vb_qp {
 
 	uint32_t sqpn;	       /* UD: the source QPN of what it sends */
 	uint32_t create_flags; /* enum ibv_qp_create_flags */
+	uint32_t attached;     /* to so many multicast groups (mcast.c) */
 	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
 	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
 };
@@ -96,7 +97,7 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
 /*
- * Any state. Outstanding work vanishes without completions, its completions leave the CQs. Dead
+ * EBUSY while it is attached to a multicast group. Any state. Outstanding work vanishes without completions, its completions leave the CQs. Dead
  * but not freed: the caller waits for acks of events_delivered, then calls vb_qp_free().
  */
 int vb_qp_destroy(struct vb_qp *qp);

@@ -4,6 +4,7 @@
 
 #include "nic/acks.h"
 #include "nic/demux.h"
+#include "nic/mcast.h"
 #include "nic/migrate.h"
 #include "nic/pair.h"
 #include "wire/icrc.h"
@@ -46,7 +47,9 @@ static bool take_flow(struct vb_batch *batch, const struct vb_frame *frame)
 {
 	struct vb_flow flow;
 
-	if (!vb_flow_parse(&flow, frame->data, frame->bytes))
+	/* One who asked a group would have all of it answer. */
+	if (vb_gid_is_group(frame->path.dst) ||
+	    !vb_flow_parse(&flow, frame->data, frame->bytes))
 		return false;
 	if (!icrc_is_right(batch, frame))
 		return true;
@@ -87,8 +90,17 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 		return;
 	info = vb_op_info(pkt.opcode);
 	qp = vb_nic_qp_find(batch->nic, pkt.dqpn);
+	if (!qp && pkt.dqpn == VB_QPN_GROUP) {
+		vb_group_packet(batch, frame, &pkt, info);
+		return;
+	}
 	if (!qp) {
 		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
+		return;
+	}
+	/* IBA 9.6.1: what was sent to a group is for no QP in particular. */
+	if (info->transport == VB_UD && vb_gid_is_group(frame->path.dst)) {
+		vb_batch_count(batch, VB_STAT_DROP_GROUP);
 		return;
 	}
 	vb_batch_hold(batch, qp);

@@ -27,6 +27,7 @@
 	X(DROP_MALFORMED, "drop_malformed")                                                       \
 	X(DROP_ICRC, "drop_icrc")                                                                 \
 	X(DROP_NO_QP, "drop_no_qp")                                                               \
+	X(DROP_GROUP, "drop_no_multicast_group")                                                  \
 	X(DROP_TRANSPORT, "drop_wrong_transport")                                                 \
 	X(DROP_STATE, "drop_qp_state")                                                            \
 	X(DROP_STRANGER, "drop_wrong_peer")                                                       \

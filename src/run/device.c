@@ -217,6 +217,33 @@ static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *p
 	return sport;
 }
 
+/* One socket for the process, whatever the slots of its QPs: it takes in each packet once. */
+static int host_join(void *arg, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
+{
+	struct vb_device *dev = arg;
+	struct vb_link *link = dev->ports[0].link;
+	int cancel = vb_cancel_defer();
+	int rc = link->ops->join(link, gid, ifindex);
+
+	/* The link may have got a descriptor that nobody who sleeps knows of. */
+	if (rc == 0) {
+		vb_progress_wake(dev);
+		vb_bell_ring(dev->peers.bell_outer_fd);
+	}
+	vb_cancel_restore(cancel);
+	return rc;
+}
+
+static void host_leave(void *arg, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_device *dev = arg;
+	struct vb_link *link = dev->ports[0].link;
+	int cancel = vb_cancel_defer();
+
+	link->ops->leave(link, gid);
+	vb_cancel_restore(cancel);
+}
+
 static void host_kick(void *arg)
 {
 	vb_progress_kick(arg);
@@ -305,6 +332,8 @@ static int nic_start(struct vb_device *dev)
 		.burst_frames_max = host_burst_frames_max,
 		.frame_bytes_max = host_frame_bytes_max,
 		.sport = host_sport,
+		.join = host_join,
+		.leave = host_leave,
 		.kick = host_kick,
 		.signal = host_signal,
 		.unsignal = host_unsignal,

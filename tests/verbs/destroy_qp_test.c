@@ -589,16 +589,36 @@ static void the_advised_steps_work(void **state)
  */
 /* destroy: "EBUSY QP is still attached to one or more multicast groups" */
 /* create: "ibv_destroy_qp() fails if the QP is attached to a multicast group" */
-static void there_is_no_group_to_be_attached_to(void **state)
+/*
+ * create_ex: "ibv_destroy_qp() fails if the QP is attached to a multicast group."
+ */
+static void what_is_attached_to_a_group_stays(void **state)
 {
-	union ibv_gid group = { .raw = { 0xff, 0x0e, [15] = 1 } };
+	static const union ibv_gid groups[] = {
+		{ .raw = { [10] = 0xff, [11] = 0xff, 239, 79, 0, 1 } },
+		{ .raw = { [10] = 0xff, [11] = 0xff, 239, 79, 0, 2 } },
+	};
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct vt_end end;
 
-	/* Attaching is refused until there are groups: so no QP ever is attached. */
 	vt_end_open(&end, &opt, false);
 	vt_climb(end.qp, &opt, IBV_QPS_RTS, 0);
-	assert_int_equal(ibv_attach_mcast(end.qp, &group, 0), EOPNOTSUPP);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_attach_mcast(end.qp, &groups[i], 0), 0);
+	for (int i = 0; i < 2; i++) {
+		/* Nothing has happened to it: it receives as before. */
+		assert_int_equal(ibv_destroy_qp(end.qp), EBUSY);
+		assert_int_equal(vt_state(end.qp), IBV_QPS_RTS);
+		vt_recv(&end, 7);
+		vt_send(&end, &end, 8);
+		for (int n = 0; n < 2; n++) {
+			struct ibv_wc wc;
+
+			assert_true(vt_poll_ms(end.cq, &wc, VT_WAIT_MS));
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		}
+		assert_int_equal(ibv_detach_mcast(end.qp, &groups[i], 0), 0);
+	}
 	assert_int_equal(ibv_destroy_qp(end.qp), 0);
 	end.qp = NULL;
 	vt_end_close(&end);
@@ -704,7 +724,7 @@ int main(void)
 		vt_test(without_an_srq_there_is_no_such_event),
 		vt_test(a_request_in_hand_is_flushed_by_the_error_state),
 		vt_test(the_advised_steps_work),
-		vt_test(there_is_no_group_to_be_attached_to),
+		vt_test(what_is_attached_to_a_group_stays),
 		vt_test(it_waits_for_events_that_were_read),
 		vt_test(it_does_not_wait_for_events_that_nobody_read),
 		vt_test(events_of_others_stay),
