@@ -42,6 +42,7 @@ hosts_use 6
 PREFIX="MTU 9000 IPv6"
 pingpong_options
 perf_options
+perf_builder
 
 # A path MTU that the cable does not carry is refused, not sent in vain.
 hosts_mtu 1500

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # perftest's programs, server and client as two processes on one host: every operation and service,
-# and each option that makes a program use the NIC in another way.
+# posted and built, and each option that makes a program use the NIC in another way.
 # check-limit: 1800
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
@@ -12,6 +12,7 @@ gid=$(gid_index 127.0.0.1)
 
 perf_services
 perf_options
+perf_builder
 perf_sizes
 perf "ib_send_lat -n 100000" ib_send_lat -n 100000
 perf "ib_write_bw -s 2 -n 100000" ib_write_bw -s 2 -n 100000
@@ -53,6 +54,7 @@ link_use udp
 on_server=() on_client=()
 gid=$(gid_index 127.0.0.1)
 perf_services
+perf_builder
 for what in send write read; do
 	perf_plain ib_${what}_bw -b -n 500
 	perf_plain ib_${what}_bw -q 16 -n 100

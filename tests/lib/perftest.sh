@@ -17,6 +17,17 @@ perf_plain() {
 	perf "${PREFIX:+$PREFIX }$*" "$@"
 }
 
+# The same by ibv_wr_*(3) in place of ibv_post_send(3). perftest does that on devices that it knows
+# by their part number, so it is told one (of a ConnectX-5), and says on which way it went.
+perf_by_wr() {
+	local name="${PREFIX:+$PREFIX }by ibv_wr $*"
+	perf "$name" env "LD_PRELOAD=$VB_PRELOAD:$VB_BUILD/tests/verbs/libpart_id.so" \
+		PART_ID=4119 "$@"
+	if grep -q '^---' "$tmp/client" && ! grep -q 'ibv_wr.* API *: *ON' "$tmp/client"; then
+		fail "$name" "it did not go that way" "$tmp/client"
+	fi
+}
+
 # How much to send where nobody sends again and perftest waits for all of it. A sanitizer makes the
 # receiver so slow that only what the socket holds is safe.
 unreliable=(-n 500)
@@ -35,6 +46,31 @@ perf_services() {
 	done
 	perf_plain ib_send_bw -c UD -s 1024 "${unreliable[@]}"
 	perf_plain ib_send_lat -c UD -n 1000
+}
+
+# Every operation and service by ibv_wr_*(3), and what else changes how requests are built.
+perf_builder() {
+	local what
+	for what in send write read atomic; do
+		perf_by_wr ib_${what}_bw -n 1000
+		perf_by_wr ib_${what}_lat -n 1000
+		perf_by_wr ib_${what}_bw -l 8 -q 4 -n 800
+	done
+	for what in send write; do
+		perf_by_wr ib_${what}_bw -c UC "${unreliable[@]}"
+		perf_by_wr ib_${what}_lat -c UC -n 500
+		perf_by_wr ib_${what}_bw -I 100 -s 100 -n 1000
+		perf_by_wr ib_${what}_lat -I 32 -s 32 -n 1000
+	done
+	perf_by_wr ib_send_bw -c UD -s 1024 "${unreliable[@]}"
+	perf_by_wr ib_send_lat -c UD -I 32 -s 32 -n 1000
+	perf_by_wr ib_send_bw --use-srq -r 100 -q 4 -n 200
+	perf_by_wr ib_send_bw -b -e -n 500
+	perf_by_wr ib_write_bw -b -q 16 -n 100
+	perf_by_wr ib_atomic_bw -A CMP_AND_SWAP -n 1000
+	perf_by_wr ib_write_bw -s 2 -n 50000
+	perf_by_wr ib_send_bw -s 8388608 -n 20
+	perf_plain ib_write_bw --use_old_post_send -n 500
 }
 
 # The options that make a program use the NIC in another way.
@@ -68,6 +104,14 @@ perf_options() {
 	perf_plain ib_write_bw --report_gbits -s 1048576 -n 200
 	perf_plain ib_read_bw -o 1 -n 500
 	perf_plain ib_write_bw -D 2
+	perf_plain ib_send_bw --recv_post_list=8 -n 800
+	perf_plain ib_send_bw --reversed -n 500
+	perf_plain ib_send_bw -e -X 3 -n 500
+	perf_plain ib_send_bw -u 20 -n 500
+	perf_plain ib_write_bw -S 2 -n 500
+	perf_plain ib_write_bw --odp -n 500
+	perf_plain ib_read_bw --odp -n 500
+	perf_plain ib_write_bw --rate_limit=10 --rate_limit_type=SW -n 500
 }
 
 # All sizes from 2 octets to 8 MiB.
