@@ -312,6 +312,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_lock_drop(&qp->nic->rx);
 	vb_qp_unbind_locked(qp);
 	vb_windows_unbind(qp);
+	vb_tm_leave(qp);
 	/* Nobody finds it now; its completions point at it no longer. */
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);

@@ -167,7 +167,8 @@ static void fail_all_of(struct vb_nic *nic, const struct vb_cq *cq)
 			struct vb_qp *qp = atomic_load(&slot->qp[k]);
 
 			if (qp && (qp->ibv.qp.send_cq == &cq->ibv.cq ||
-				   qp->ibv.qp.recv_cq == &cq->ibv.cq))
+				   qp->ibv.qp.recv_cq == &cq->ibv.cq ||
+				   vb_tm_cq(qp) == &cq->ibv.cq))
 				fail_for_cq(qp);
 		}
 	}
@@ -186,6 +187,7 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 
 	heed_overrun(qp, qp->ibv.qp.send_cq);
 	heed_overrun(qp, qp->ibv.qp.recv_cq);
+	heed_overrun(qp, vb_tm_cq(qp));
 	vb_lock_take(&qp->lock);
 	qp->now_ns = now_ns;
 	waited = qp->req.rnr_wait;

@@ -11,6 +11,7 @@
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
+#include "nic/tm.h"
 #include "nic/window.h"
 
 #define ACCESS_KNOWN                                                                              \
@@ -283,6 +284,7 @@ static void reset(struct vb_qp *qp)
 	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
 	vb_qp_unbind_locked(qp);
 	vb_windows_unbind(qp);
+	vb_tm_leave(qp);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	atomic_store(&qp->sq_released, 0);

@@ -48,8 +48,8 @@ int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_sr
 int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, struct vb_srq **srq);
 
 /*
- * ibv_modify_srq(3). EINVAL: something unknown in mask, a limit beyond the queue's size, a size that
- * does not hold what is posted.
+ * ibv_modify_srq(3). EINVAL: something unknown in mask, a limit beyond the queue's size, a size
+ * that does not hold what is posted.
  */
 int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask);
 int vb_srq_query(struct vb_srq *srq, struct ibv_srq_attr *attr);

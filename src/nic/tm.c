@@ -16,7 +16,7 @@ _Static_assert(VB_TMH_BYTES == sizeof(struct ibv_tmh) && VB_RVH_BYTES == sizeof(
 /* Of the list of tags: no place. */
 #define NOWHERE UINT32_MAX
 
-/* A buffer with a tag. Listed in the order in which they were added, or in the list of free ones. */
+/* A buffer with a tag: in the list, as they were added, or among those that are free. */
 struct tag {
 	uint64_t tag, mask;
 	uint32_t next, prev; /* places */
@@ -33,7 +33,7 @@ struct vb_tm {
 	struct tag *tags;
 	uint32_t max;
 	uint32_t first, last; /* of the list */
-	uint32_t idle;	      /* the first that was added out of step, and all behind it: not used */
+	uint32_t idle;	      /* the first that was added out of step: with all behind it not used */
 	uint32_t free;
 	/*
 	 * Unexpected messages: those that came, and those that software says to have handled. 16
@@ -373,7 +373,7 @@ static void begin_rendezvous(struct vb_qp *qp, bool solicited)
 		wqe->flags |= IBV_SEND_SOLICITED;
 	vb_req_commit(&qp->req, wqe);
 
-	/* The sender may do with its buffer as it likes once it has this: not before we have all. */
+	/* Once it has this, the sender does with its buffer as it likes: not before we have all. */
 	wqe = own_wqe(qp, VB_K_SEND, IBV_WC_TM_NO_TAG);
 	wqe->flags |= IBV_SEND_INLINE | IBV_SEND_FENCE;
 	wqe->bytes = VB_TMH_BYTES;
@@ -463,4 +463,32 @@ void vb_tm_sent(struct vb_qp *qp, const struct vb_wqe *wqe, enum ibv_wc_status s
 		vb_cq_push(srq_of(qp)->tm->cq, &cqe);
 	else if (status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR)
 		vb_qp_event(qp, IBV_EVENT_QP_FATAL);
+}
+
+void vb_tm_leave(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+	struct vb_cqe cqe = {
+		.wc = { .wr_id = qp->resp.recv.wr_id,
+			.status = IBV_WC_WR_FLUSH_ERR,
+			.qp_num = qp->ibv.qp.qp_num },
+		.solicited = true,
+	};
+
+	if (!qp->tm)
+		return;
+	if (qp->resp.has_recv)
+		vb_tm_done(qp, &cqe);
+	qp->resp.has_recv = false;
+	for (uint32_t i = req->head; i != req->tail; i++) {
+		const struct vb_wqe *wqe = vb_sq_at(&req->sq, i);
+
+		if (vb_tm_is_own(wqe))
+			vb_tm_sent(qp, wqe, IBV_WC_WR_FLUSH_ERR);
+	}
+}
+
+struct ibv_cq *vb_tm_cq(const struct vb_qp *qp)
+{
+	return qp->tm ? &srq_of(qp)->tm->cq->ibv.cq : NULL;
 }

@@ -60,7 +60,7 @@ int vb_tm_post(struct vb_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **ba
 /* A message begins: take what it is for into resp->recv and resp->mark. False: not now. */
 bool vb_tm_take(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info);
 
-/* Where a piece of it goes, of which the header is cut off; false: nothing is left to be written. */
+/* Where a piece of it goes, of which the header is cut off; false: nothing of it goes anywhere. */
 bool vb_tm_place(const struct vb_resp *resp, uint32_t *offset, const void **data, uint32_t *bytes);
 
 /*
@@ -71,6 +71,15 @@ void vb_tm_done(struct vb_qp *qp, struct vb_cqe *cqe);
 
 /* A work request of ours is done: the READ of a rendezvous, or its FIN. */
 void vb_tm_sent(struct vb_qp *qp, const struct vb_wqe *wqe, enum ibv_wc_status status);
+
+/*
+ * The QP is about to forget all it was about. What it has in hand of the queue's is flushed: tags
+ * and receive requests are not the QP's to lose. Nothing happens to a QP without tags.
+ */
+void vb_tm_leave(struct vb_qp *qp);
+
+/* Where the queue's completions go; NULL for a QP without tags. */
+struct ibv_cq *vb_tm_cq(const struct vb_qp *qp);
 
 /* Work requests of ours have an opcode of a receive, which no other in a send queue has. */
 static inline bool vb_tm_is_own(const struct vb_wqe *wqe)

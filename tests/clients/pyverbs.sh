@@ -11,8 +11,8 @@ fi
 
 # Modules that have to pass, but for tests that need what this NIC does not have yet or this
 # machine cannot have; and modules that may skip at will, but neither err nor crash nor hang.
-passing="addr pd cq cq_events fork atomic relaxed_ordering device mr qp qpex"
-others="cqex odp parent_domain shared_pd tag_matching flow rss_traffic rdmacm"
+passing="addr pd cq cq_events fork atomic relaxed_ordering device mr qp qpex tag_matching"
+others="cqex odp parent_domain shared_pd flow rss_traffic rdmacm"
 lacking='XRCD|[Dd]evice memory|dmabuf|Raw Packet|RAW QP'
 
 mkdir "$tmp/tests"
@@ -69,7 +69,7 @@ fi
 link_use udp
 on_client=()
 gid=$(gid_index 127.0.0.1)
-for name in cq_events atomic relaxed_ordering mr qp; do
+for name in cq_events atomic relaxed_ordering mr qp tag_matching; do
 	module "udp " "$name" "$lacking"
 done
 for name in cqex qpex; do

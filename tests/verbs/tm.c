@@ -232,7 +232,9 @@ enum ibv_wc_status tm_del(struct tm_scene *s, uint32_t handle)
 
 void tm_ordinary(struct tm_scene *s, uint64_t wr_id)
 {
-	assert_int_equal(vt_recv_at(&s->b, wr_id, TM_ORDINARY, (uint32_t)s->b.bytes - TM_ORDINARY), 0);
+	uint32_t bytes = (uint32_t)s->b.bytes - TM_ORDINARY;
+
+	assert_int_equal(vt_recv_at(&s->b, wr_id, TM_ORDINARY, bytes), 0);
 }
 
 /* --- messages --- */

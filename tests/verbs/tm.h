@@ -102,7 +102,7 @@ void tm_send_eager(struct tm_scene *s, uint64_t of, uint32_t bytes);
 /* a's completion of it. */
 void tm_sent(struct tm_scene *s);
 
-/* Into a tagged buffer, or an ordinary one with all that stands in front. a's completion as well. */
+/* Into a tagged buffer, or an ordinary one with all that stands in front. a's completion, too. */
 void tm_expect_matched(struct tm_scene *s, uint64_t wr_id, uint64_t of, uint32_t bytes);
 void tm_expect_unexpected(struct tm_scene *s, uint64_t wr_id, uint64_t of, uint32_t bytes,
 			  unsigned flags);
