@@ -222,7 +222,9 @@ static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 	enum step step = NOTHING;
 
 	while (qp->req.pos.next != qp->req.tail) {
-		step = put_middles(qp, lane);
+		/* A message of one packet has no midst. */
+		step = vb_sq_at(&qp->req.sq, qp->req.pos.next)->only ? NOTHING
+								     : put_middles(qp, lane);
 		if (step == NOTHING)
 			step = put_request(qp, lane, NULL);
 		if (step != SENT && !(step == NOTHING && vb_req_local(&qp->req)))
