@@ -127,6 +127,7 @@ static int own_mr(const struct vb_pd *pd, struct vb_mr *mr)
 	}
 	mr->kind = VB_MR_IMPORTED;
 	mr->bytes = region->bytes;
+	mr->access = region->access;
 	mr->ibv.lkey = region->ibv.lkey;
 	mr->ibv.rkey = region->ibv.rkey;
 	vb_handle_import(mrs, &mr->handle, original);

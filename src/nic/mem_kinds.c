@@ -125,7 +125,7 @@ static int sge_check(struct vb_nic *nic, const struct vb_pd *pd, const struct ad
 	const struct vb_export_key *entry = &nic->export->key[vb_key_place(sge->lkey)];
 	struct vb_export_region region;
 
-	if (!vb_export_key_read(entry, &region) || region.key != sge->lkey)
+	if (!vb_export_key_read(entry, &region) || !region.key || region.key != sge->lkey)
 		return ENOENT;
 	if (region.pd != pd->id && region.pd != vb_export_pd_of_null(pd->id) && region.pd)
 		return EPERM;

@@ -98,14 +98,16 @@ struct vb_nic_host {
 	void (*release)(void *arg, struct vb_peer *peer);
 	/*
 	 * One-sided operations on the memory of a peer's process (direct.h); all four or none.
+	 * `paged`: what its pages forbid the owner is forbidden (on-demand paging); otherwise
+	 * nobody has to mind, as where pages are pinned.
 	 * vm_write, vm_read: move the octets of these pieces to or from an address there, in
 	 * ascending order and the last octets last; true if all were moved. map: a part of a file
 	 * that the peer's process has open, to read and write; NULL if that is not to be had.
 	 */
 	bool (*vm_write)(void *arg, struct vb_peer *peer, uint64_t address,
-			 const struct iovec *iov, unsigned count);
+			 const struct iovec *iov, unsigned count, bool paged);
 	bool (*vm_read)(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
-			unsigned count);
+			unsigned count, bool paged);
 	void *(*map)(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes);
 	void (*unmap)(void *arg, void *memory, uint64_t bytes);
 

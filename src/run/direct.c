@@ -192,14 +192,14 @@ static bool read_call(struct vb_direct_peer *direct, uint64_t address, const str
 }
 
 bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
-		     unsigned count)
+		     unsigned count, bool paged)
 {
 	struct vb_direct_peer *direct = direct_of(peer);
 	size_t bytes = total(iov, count);
 
 	if (!direct)
 		return false;
-	if (bytes <= MEM_BYTES_MAX)
+	if (bytes <= MEM_BYTES_MAX && !paged)
 		return write_mem(direct->mem_fd, address, iov, count);
 	/* The PID is that of the process as long as its memory is there. */
 	return !atomic_load_explicit(&direct->no_calls, memory_order_relaxed) &&
@@ -207,14 +207,14 @@ bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const st
 }
 
 bool vb_direct_read(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
-		    unsigned count)
+		    unsigned count, bool paged)
 {
 	struct vb_direct_peer *direct = direct_of(peer);
 	size_t bytes = total(iov, count);
 
 	if (!direct)
 		return false;
-	if (bytes <= MEM_BYTES_MAX)
+	if (bytes <= MEM_BYTES_MAX && !paged)
 		return read_mem(direct->mem_fd, address, iov, count);
 	return !atomic_load_explicit(&direct->no_calls, memory_order_relaxed) &&
 	       read_call(direct, address, iov, count, bytes) && is_there(direct, peer->export);

@@ -8,7 +8,8 @@
  * Small accesses go through /proc/PID/mem: opened once, the descriptor stands for that address
  * space, so permission is checked then and not at each call (which makes it the fastest way up to
  * some pages), and whatever becomes of the PID, it never leads into another program's memory. Large
- * ones go by process_vm_writev and process_vm_readv, which copy once instead of twice.
+ * ones go by process_vm_writev and process_vm_readv, which copy once instead of twice, and so do all
+ * where the protection of pages counts: the file knows none.
  *
  * Whether any of that is permitted (Yama, seccomp, PID namespaces, PR_SET_DUMPABLE) is found out
  * when it is wanted first: who we find must have the number that the peer's export tells of, in
@@ -44,9 +45,9 @@ void vb_direct_part(struct vb_direct_peer *direct);
 
 /* For struct vb_nic_host; arg: the device. */
 bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
-		     unsigned count);
+		     unsigned count, bool paged);
 bool vb_direct_read(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
-		    unsigned count);
+		    unsigned count, bool paged);
 void *vb_direct_map(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes);
 void vb_direct_unmap(void *arg, void *memory, uint64_t bytes);
 

@@ -85,13 +85,13 @@ static void host_release(void *arg, struct vb_peer *peer)
 }
 
 static bool host_vm_write(void *arg, struct vb_peer *peer, uint64_t address,
-			  const struct iovec *iov, unsigned count)
+			  const struct iovec *iov, unsigned count, bool paged)
 {
 	return process_vm(arg, peer, address, iov, count, true);
 }
 
 static bool host_vm_read(void *arg, struct vb_peer *peer, uint64_t address,
-			 const struct iovec *iov, unsigned count)
+			 const struct iovec *iov, unsigned count, bool paged)
 {
 	return process_vm(arg, peer, address, iov, count, false);
 }

@@ -126,6 +126,14 @@ struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel)
 	return cq;
 }
 
+struct ibv_cq_ex *vt_cq_ex(struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(vt.ctx, attr);
+
+	assert_non_null(cq);
+	return cq;
+}
+
 struct ibv_mr *vt_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, addr, bytes, access);
@@ -166,6 +174,44 @@ static void qp_open(struct vt_end *end, const struct vt_options *opt)
 	assert_non_null(end->qp);
 }
 
+static void *memfd_map(size_t bytes)
+{
+	int fd = memfd_create("buffer", MFD_CLOEXEC);
+	void *at;
+
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(at != MAP_FAILED);
+	/* Still open, so that others find it; the test's process closes it when it ends. */
+	return at;
+}
+
+static struct ibv_mr *dm_make(struct vt_end *end, int access)
+{
+	struct ibv_alloc_dm_attr attr = { .length = end->bytes, .log_align_req = 6 };
+
+	end->dm = ibv_alloc_dm(vt.ctx, &attr);
+	assert_non_null(end->dm);
+	return ibv_reg_dm_mr(vt.pd, end->dm, 0, end->bytes,
+			     (unsigned)access | IBV_ACCESS_ZERO_BASED);
+}
+
+static void memory_open(struct vt_end *end, const struct vt_options *opt)
+{
+	if (opt->memory == VT_DM) {
+		end->mr = dm_make(end, opt->mr_access);
+		assert_non_null(end->mr);
+		return;
+	}
+	end->buf = opt->memory == VT_MEMFD ? memfd_map(end->bytes) : calloc(1, end->bytes);
+	assert_non_null(end->buf);
+	if (opt->memory == VT_SPACE)
+		end->mr = vt_mr(vt.pd, NULL, SIZE_MAX, opt->mr_access | IBV_ACCESS_ON_DEMAND);
+	else
+		end->mr = vt_mr(vt.pd, end->buf, end->bytes, opt->mr_access);
+	end->is_mapped = opt->memory == VT_MEMFD;
+}
+
 void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq)
 {
 	struct ibv_srq_init_attr init;
@@ -174,14 +220,13 @@ void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq)
 	init = (struct ibv_srq_init_attr){ .attr = { .max_wr = opt->recv_wr,
 						     .max_sge = opt->sge } };
 	*end = (struct vt_end){ .bytes = opt->bytes };
-	end->cq = vt_cq(opt->cqe, opt->channel);
+	end->cq = opt->cq_attr ? ibv_cq_ex_to_cq(vt_cq_ex(opt->cq_attr))
+			       : vt_cq(opt->cqe, opt->channel);
 	if (srq) {
 		end->srq = ibv_create_srq(vt.pd, &init);
 		assert_non_null(end->srq);
 	}
-	end->buf = calloc(1, end->bytes);
-	assert_non_null(end->buf);
-	end->mr = vt_mr(vt.pd, end->buf, end->bytes, opt->mr_access);
+	memory_open(end, opt);
 	if (opt->type == IBV_QPT_UD)
 		end->ah = vt_ah();
 	qp_open(end, opt);
@@ -199,7 +244,12 @@ void vt_end_close(struct vt_end *end)
 		assert_int_equal(ibv_dereg_mr(end->mr), 0);
 	if (end->cq)
 		assert_int_equal(ibv_destroy_cq(end->cq), 0);
-	free(end->buf);
+	if (end->dm)
+		assert_int_equal(ibv_free_dm(end->dm), 0);
+	if (end->is_mapped)
+		munmap(end->buf, end->bytes);
+	else
+		free(end->buf);
 	*end = (struct vt_end){ .qp = NULL };
 }
 

@@ -34,10 +34,15 @@ struct vt_end {
 	struct ibv_cq *cq; /* of both queues */
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
-	uint8_t *buf;
+	struct ibv_dm *dm;
+	uint8_t *buf; /* NULL: device memory, from its address 0 on */
 	size_t bytes;
+	bool is_mapped;
 	struct ibv_ah *ah; /* UD: to the other end, which is here as well */
 };
+
+/* What an end's buffer is: from the heap, a memfd's, device memory, or all there is. */
+enum vt_memory { VT_HEAP, VT_MEMFD, VT_DM, VT_SPACE };
 
 /* What a pair is made with; a field that is zero has the value named here. */
 struct vt_options {
@@ -49,6 +54,7 @@ struct vt_options {
 	uint32_t inline_bytes;	   /* 64 */
 	int cqe;		   /* 256 */
 	size_t bytes;		   /* of each buffer: 64 KiB */
+	enum vt_memory memory;	   /* VT_HEAP */
 	int mr_access;		   /* everything */
 	unsigned qp_access;	   /* everything */
 	enum ibv_mtu mtu;	   /* 1024 */
@@ -57,6 +63,7 @@ struct vt_options {
 	uint8_t rnr_timer;	   /* 1: 10 us */
 	uint8_t rd_atomic;	   /* VT_RD_ATOMIC; a value of 255 means 0 */
 	struct ibv_comp_channel *channel;
+	struct ibv_cq_init_attr_ex *cq_attr; /* what CQs are made by, in place of the above */
 	enum ibv_qp_state state;   /* how far to bring it: RTS; 7 (UNKNOWN) means RESET */
 };
 
@@ -99,6 +106,7 @@ int vt_run(const char *name, const struct CMUnitTest *tests, size_t count);
 
 /* --- objects --- */
 struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel);
+struct ibv_cq_ex *vt_cq_ex(struct ibv_cq_init_attr_ex *attr);
 struct ibv_mr *vt_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access);
 
 /* Two QPs of this process, connected to each other. */

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -128,15 +129,27 @@ static int far_add(struct far *far, const struct vp_order *order)
 	return err ? err : (int)wc.status;
 }
 
-static void far_hole(struct far *far, size_t offset, size_t bytes, struct vp_answer *answer)
+static size_t far_pages(struct far *far, size_t offset, size_t bytes, struct vp_answer *answer)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = ((uintptr_t)far->e.buf + offset + page - 1) & ~(page - 1);
 	uintptr_t to = ((uintptr_t)far->e.buf + offset + bytes) & ~(page - 1);
 
-	far->hole = vt_hole((void *)from, to - from);
-	far->hole_bytes = to - from;
 	answer->addr = from;
+	return to - from;
+}
+
+static void far_hole(struct far *far, size_t offset, size_t bytes, struct vp_answer *answer)
+{
+	far->hole_bytes = far_pages(far, offset, bytes, answer);
+	far->hole = vt_hole((void *)(uintptr_t)answer->addr, far->hole_bytes);
+}
+
+static void far_protect(struct far *far, const struct vp_order *order, struct vp_answer *answer)
+{
+	size_t bytes = far_pages(far, order->offset, order->bytes, answer);
+
+	answer->rc = mprotect((void *)(uintptr_t)answer->addr, bytes, (int)order->flags);
 }
 
 static void far_close(uint32_t number)
@@ -227,6 +240,13 @@ static void carry_out(struct far *far, const struct vp_order *order, struct vp_a
 	case VP_DEREG:
 		answer->rc = far_dereg(far);
 		break;
+	case VP_PROTECT:
+		far_protect(far, order, answer);
+		break;
+	case VP_EXPORT:
+		answer->pd_handle = far->e.mr->pd->handle;
+		answer->mr_handle = far->e.mr->handle;
+		break;
 	case VP_ADD:
 		answer->rc = far_add(far, order);
 		break;
@@ -274,6 +294,22 @@ static void obey(const struct vp_order *order, struct vp_answer *answer)
 	}
 }
 
+/* A descriptor of ours, with an octet around it. */
+static void fd_send(int fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
+	struct iovec octet = { "", 1 };
+	struct msghdr message = { .msg_iov = &octet, .msg_iovlen = 1,
+				  .msg_control = &control, .msg_controllen = sizeof(control) };
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(ORDERS_FD, &message, MSG_NOSIGNAL), 1);
+}
+
 static bool answer_send(const struct vp_answer *answer)
 {
 	return send(ORDERS_FD, answer, sizeof(*answer), MSG_NOSIGNAL) == sizeof(*answer);
@@ -290,6 +326,11 @@ static int serve(void)
 	       recv(ORDERS_FD, &order, sizeof(order), 0) == sizeof(order)) {
 		answer = (struct vp_answer){ .pid = getpid() };
 		obey(&order, &answer);
+		if (order.what == VP_EXPORT) {
+			assert_true(answer_send(&answer));
+			fd_send(vt.ctx->cmd_fd);
+			answer = (struct vp_answer){ .pid = getpid() };
+		}
 	}
 	for (uint32_t i = 0; i < far_count; i++)
 		far_close(i);
@@ -353,6 +394,24 @@ static struct vp_answer answer_take(struct vp *peer)
 	if (recv(peer->fd, &answer, sizeof(answer), 0) != sizeof(answer))
 		fail_msg("the peer is gone");
 	return answer;
+}
+
+int vp_take_fd(struct vp *peer)
+{
+	char room[CMSG_SPACE(sizeof(int))];
+	struct vp_answer answer;
+	struct iovec piece = { &answer, sizeof(answer) };
+	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = room,
+				  .msg_controllen = sizeof(room) };
+	int fd;
+
+	assert_true(vt_readable(peer->fd, VT_WAIT_MS));
+	assert_int_equal(recvmsg(peer->fd, &message, MSG_CMSG_CLOEXEC), 1);
+	assert_non_null(CMSG_FIRSTHDR(&message));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	/* That it obeyed. */
+	answer_take(peer);
+	return fd;
 }
 
 struct vp *vp_start(const char *const *more)

@@ -44,6 +44,8 @@ enum vp_what {
 	VP_HIDE,      /* prctl(PR_SET_DUMPABLE, 0) */
 	VP_PONG,      /* begin a thread that plays vp_pong(); there must be receives by then */
 	VP_PONGED,    /* rc: the number of such threads that ended well; waits for all */
+	VP_PROTECT,   /* mprotect(2) the whole pages of a stretch of the buffer: PROT_* in flags */
+	VP_EXPORT,    /* the handles of the end's PD and region; vp_take_fd() follows */
 	VP_CLOSE,
 };
 
@@ -65,6 +67,7 @@ struct vp_order {
 struct vp_answer {
 	int rc; /* VP_CONNECT, VP_SEND ...: an errno */
 	uint32_t end, qpn, rkey;
+	uint32_t pd_handle, mr_handle;
 	uint64_t addr;
 	pid_t pid;
 	bool got; /* VP_POLL */
@@ -93,6 +96,9 @@ void vp_go_on(struct vp *peer);
 
 /* What it is told is done on return. VP_EXEC: it has gone. */
 struct vp_answer vp_do(struct vp *peer, const struct vp_order *order);
+
+/* After VP_EXPORT: a copy of the descriptor of its context. */
+int vp_take_fd(struct vp *peer);
 
 /* --- connections --- */
 

@@ -16,6 +16,7 @@ static struct vb_qp *a, *b; /* of side 0, of side 1 */
 /* What the host does, and is told to do. */
 static struct {
 	unsigned writes, reads, maps, unmaps;
+	unsigned paged; /* of the writes and reads */
 	bool refuses;	     /* no way into the peer */
 	bool refuses_map;
 	void (*meanwhile)(void); /* called within an access */
@@ -27,9 +28,10 @@ static void move(void *to, const void *from, size_t bytes)
 }
 
 static bool fake_write(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
-		       unsigned count)
+		       unsigned count, bool paged)
 {
 	host.writes++;
+	host.paged += paged;
 	if (host.refuses)
 		return false;
 	if (host.meanwhile)
@@ -42,9 +44,10 @@ static bool fake_write(void *arg, struct vb_peer *peer, uint64_t address, const 
 }
 
 static bool fake_read(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
-		      unsigned count)
+		      unsigned count, bool paged)
 {
 	host.reads++;
+	host.paged += paged;
 	if (host.refuses)
 		return false;
 	for (unsigned i = 0; i < count; i++) {

@@ -117,14 +117,14 @@ static bool write_to(size_t to, size_t bytes)
 {
 	struct iovec piece = { ours, bytes };
 
-	return vb_direct_write(NULL, &peer, (uintptr_t)theirs + to, &piece, 1);
+	return vb_direct_write(NULL, &peer, (uintptr_t)theirs + to, &piece, 1, false);
 }
 
 static bool read_from(size_t from, size_t bytes)
 {
 	struct iovec piece = { seen, bytes };
 
-	return vb_direct_read(NULL, &peer, (uintptr_t)theirs + from, &piece, 1);
+	return vb_direct_read(NULL, &peer, (uintptr_t)theirs + from, &piece, 1, false);
 }
 
 static void all_lengths_and_places_arrive_whole(void **state)
@@ -144,7 +144,7 @@ static void all_lengths_and_places_arrive_whole(void **state)
 			assert_int_equal(seen[bytes + 1], 0xee);
 			memset(seen, 0xee, bytes);
 			assert_true(vb_direct_write(NULL, &peer, (uintptr_t)theirs + at,
-						    &(struct iovec){ seen, bytes }, 1));
+						    &(struct iovec){ seen, bytes }, 1, false));
 		}
 	}
 	assert_int_equal(theirs[100], 0);
@@ -163,11 +163,11 @@ static void pieces_are_put_in_a_row(void **state)
 			back[2 - k] = (struct iovec){ seen + 20000 * k, lengths[i][k] };
 			all += lengths[i][k];
 		}
-		assert_true(vb_direct_write(NULL, &peer, (uintptr_t)theirs + 3, pieces, 3));
+		assert_true(vb_direct_write(NULL, &peer, (uintptr_t)theirs + 3, pieces, 3, false));
 		assert_true(read_from(3, all));
 		for (size_t k = 0, at = 0; k < 3; at += lengths[i][k++])
 			assert_memory_equal(seen + at, pieces[k].iov_base, lengths[i][k]);
-		assert_true(vb_direct_read(NULL, &peer, (uintptr_t)theirs + 3, back, 3));
+		assert_true(vb_direct_read(NULL, &peer, (uintptr_t)theirs + 3, back, 3, false));
 		assert_memory_equal(back[0].iov_base, ours, vb_min_u64(lengths[i][0],
 								       lengths[i][2]));
 	}
@@ -180,12 +180,12 @@ static void what_is_not_there_fails(void **state)
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		struct iovec piece = { ours, lengths[i] };
 
-		assert_false(vb_direct_write(NULL, &peer, 4096, &piece, 1));
-		assert_false(vb_direct_read(NULL, &peer, 4096, &piece, 1));
+		assert_false(vb_direct_write(NULL, &peer, 4096, &piece, 1, false));
+		assert_false(vb_direct_read(NULL, &peer, 4096, &piece, 1, false));
 		/* Ours is not there. */
 		piece.iov_base = (void *)4096;
-		assert_false(vb_direct_write(NULL, &peer, (uintptr_t)theirs, &piece, 1));
-		assert_false(vb_direct_read(NULL, &peer, (uintptr_t)theirs, &piece, 1));
+		assert_false(vb_direct_write(NULL, &peer, (uintptr_t)theirs, &piece, 1, false));
+		assert_false(vb_direct_read(NULL, &peer, (uintptr_t)theirs, &piece, 1, false));
 	}
 	/* It was the address, not the way. */
 	assert_true(write_to(0, 100000));
