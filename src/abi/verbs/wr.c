@@ -9,6 +9,7 @@
 
 #include "abi/verbs/abi.h"
 #include "base/check.h"
+#include "nic/domain.h"
 #include "nic/qp.h"
 
 /* What an ATOMIC_WRITE takes, whatever room for inline data was asked for. */
@@ -17,6 +18,7 @@
 /* Places for one work request more than the queue has: those that are wrong are written there. */
 struct builder {
 	vb_lock lock; /* from wr_start to wr_complete or wr_abort: ibv_wr_start(3), CONCURRENCY */
+	bool lone;    /* one thread posts, so its author promised: it takes no lock */
 	uint64_t ops;
 	uint32_t wr_max, sge_max, inline_max, inline_stride;
 	uint32_t count;
@@ -263,6 +265,18 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 
 /* --- the batch --- */
 
+static void batch_lock(struct builder *b)
+{
+	if (!b->lone)
+		vb_lock_take(&b->lock);
+}
+
+static void batch_unlock(struct builder *b)
+{
+	if (!b->lone)
+		vb_lock_drop(&b->lock);
+}
+
 static void wr_start(struct ibv_qp_ex *qp)
 {
 	struct builder *b = builder_of(qp);
@@ -272,7 +286,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 		b->error = EIO;
 		return;
 	}
-	vb_lock_take(&b->lock);
+	batch_lock(b);
 	b->count = 0;
 	b->error = 0;
 }
@@ -289,14 +303,14 @@ static int wr_complete(struct ibv_qp_ex *qp)
 		b->wrs[i].next = &b->wrs[i + 1];
 	if (rc == 0 && b->count > 0)
 		rc = vb_qp_post_batch((struct vb_qp *)qp, b->wrs);
-	vb_lock_drop(&b->lock);
+	batch_unlock(b);
 	return rc;
 }
 
 static void wr_abort(struct ibv_qp_ex *qp)
 {
 	if (!vb_abi_is_gone(qp->qp_base.context))
-		vb_lock_drop(&builder_of(qp)->lock);
+		batch_unlock(builder_of(qp));
 }
 
 /* --- creation --- */
@@ -371,6 +385,7 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops)
 	if (!b)
 		return ENOMEM;
 	vb_lock_init(&b->lock);
+	b->lone = vb_pd_is_lone((struct vb_pd *)ibv->pd);
 	b->ops = ops;
 	b->wr_max = cap->max_send_wr;
 	b->sge_max = (uint32_t)vb_max_u64(cap->max_send_sge, 1);
