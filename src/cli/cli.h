@@ -25,6 +25,7 @@ int vb_cli_run(int argc, char **argv);
 int vb_cli_devices(int argc, char **argv);
 int vb_cli_status(int argc, char **argv);
 int vb_cli_hub(int argc, char **argv);
+int vb_cli_fail(int argc, char **argv);
 
 /* The folder of our libraries. 0, or ENOENT if they are not where they should be. */
 int vb_cli_library_dir(char dir[PATH_MAX]);

@@ -97,6 +97,25 @@ int vb_cli_hub(int argc, char **argv)
 	return VB_CLI_USAGE;
 }
 
+int vb_cli_fail(int argc, char **argv)
+{
+	char *end = NULL;
+	unsigned long pid = argc == 2 ? strtoul(argv[1], &end, 10) : 0;
+	int rc;
+
+	if (!pid || pid > INT32_MAX || *end) {
+		fputs("usage: verbatim fail PID\n", stderr);
+		return VB_CLI_USAGE;
+	}
+	rc = vb_hub_fail((uint32_t)pid);
+	if (!rc)
+		return VB_CLI_OK;
+	if (rc != ESRCH && rc != ECONNREFUSED)
+		return trouble(rc);
+	vb_cli_error("process %lu does not have the device open", pid);
+	return VB_CLI_FAILED;
+}
+
 int vb_cli_status(int argc, char **argv)
 {
 	char dir[PATH_MAX];

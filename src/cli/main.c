@@ -26,6 +26,8 @@ static const struct command commands[] = {
 	  "what is in use, and by whom" },
 	{ "hub",     vb_cli_hub,     "status | stop [--force]",
 	  "look at or stop the hub" },
+	{ "fail",    vb_cli_fail,    "PID",
+	  "let the device of a process fail" },
 };
 /* clang-format on */
 

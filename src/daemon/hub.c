@@ -399,13 +399,30 @@ static void on_stop(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 	conn->role = GONE;
 }
 
+static void on_fail(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		    const int *fds, unsigned n)
+{
+	const struct vb_hub_msg fatal = vb_hub_msg_make(VB_HUB_FATAL);
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_FAILED);
+
+	msg.failed.error = ESRCH;
+	for (unsigned i = 0; i < hub->conns; i++) {
+		const struct conn *to = &hub->conn[i];
+
+		if (to->role == CLIENT && to->welcome && (uint32_t)to->pid == request->fail.pid)
+			msg.failed.error = vb_hub_send(to->fd, &fatal, NULL, 0) ? EAGAIN : 0;
+	}
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	conn->role = GONE;
+}
+
 typedef void on_message(struct hub *, struct conn *, const struct vb_hub_msg *, const int *fds,
 			unsigned n);
 
 static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_HELLO] = on_hello,   [VB_HUB_MARK] = on_mark, [VB_HUB_LEASE] = on_lease,
 	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop, [VB_HUB_OFFER] = on_offer,
-	[VB_HUB_REACH] = on_reach,
+	[VB_HUB_REACH] = on_reach,   [VB_HUB_FAIL] = on_fail,
 };
 
 static void conn_read(struct hub *hub, struct conn *conn)

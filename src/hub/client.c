@@ -79,6 +79,8 @@ struct vb_hub_client {
 	struct vb_hub_offer offer;
 	vb_hub_ring_fn *ring_fn;
 	void *ring_arg;
+	void (*fatal_fn)(void *arg);
+	bool fatal; /* waits for a turn, as rings do */
 	bool delivering;     /* a turn is inside ring_fn */
 	unsigned rings;	     /* that wait */
 	unsigned ring_first; /* the oldest of them */
@@ -399,12 +401,32 @@ static void turn_locked(struct vb_hub_client *client)
 		ring_take(client, &msg, fds);
 		return;
 	}
+	if (!rc && msg.type == VB_HUB_FATAL) {
+		client->fatal = true;
+		eventfd_write(client->wake_fd, 1);
+		return;
+	}
 	if (!rc)
 		fds_close(fds, n);
 	/* To wait for another hub would not help: whoever asks is told. */
 	if (rc == EMFILE)
 		client->error = rc;
 	hub_lost(client);
+}
+
+/* With the lock held, but for the call. */
+static void fatal_deliver(struct vb_hub_client *client)
+{
+	eventfd_t times;
+
+	client->fatal = false;
+	if (!client->rings)
+		eventfd_read(client->wake_fd, &times);
+	if (!client->fatal_fn)
+		return;
+	vb_lock_drop(&client->lock);
+	client->fatal_fn(client->ring_arg);
+	vb_lock_take(&client->lock);
 }
 
 /* With the lock held, but for the calls. */
@@ -434,6 +456,15 @@ void vb_hub_client_turn(struct vb_hub_client *client)
 	turn_locked(client);
 	if (!client->delivering)
 		rings_deliver(client);
+	if (client->fatal)
+		fatal_deliver(client);
+	vb_lock_drop(&client->lock);
+}
+
+void vb_hub_client_on_fatal(struct vb_hub_client *client, void (*fatal)(void *arg))
+{
+	vb_lock_take(&client->lock);
+	client->fatal_fn = fatal;
 	vb_lock_drop(&client->lock);
 }
 

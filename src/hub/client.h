@@ -52,6 +52,12 @@ typedef void vb_hub_ring_fn(void *arg, uint16_t from, uint16_t to, int ring_fd,
 int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer,
 		       vb_hub_ring_fn *ring, void *arg);
 
+/*
+ * Somebody wants this process's device to fail: fatal is called with open's arg, from
+ * vb_hub_client_turn only and without any lock of the client. Before the first turn.
+ */
+void vb_hub_client_on_fatal(struct vb_hub_client *, void (*fatal)(void *arg));
+
 /* Lease a slot. 0, ENOSPC (all 1023 taken), or as open. Any thread. */
 int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
 

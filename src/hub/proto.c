@@ -108,6 +108,16 @@ static bool ring_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return fds && slots_ok(msg->ring.from, msg->ring.to);
 }
 
+static bool fail_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return msg->fail.pid >= 1 && msg->fail.pid <= INT32_MAX;
+}
+
+static bool failed_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return msg->failed.error <= INT32_MAX;
+}
+
 struct rule {
 	uint16_t bytes;
 	uint16_t fds; /* comes with none or with so many; ok() says when with none */
@@ -134,6 +144,9 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_REACH]   = { WITH(reach),   1,                 reach_ok },
 	[VB_HUB_REACHED] = { WITH(reached), VB_HUB_OFFER_FDS,  reached_ok },
 	[VB_HUB_RING]    = { WITH(ring),    VB_HUB_RING_FDS,   ring_ok },
+	[VB_HUB_FAIL]    = { WITH(fail),    0,                 fail_ok },
+	[VB_HUB_FAILED]  = { WITH(failed),  0,                 failed_ok },
+	[VB_HUB_FATAL]   = { HEADER_BYTES,  0,                 bare_ok },
 };
 /* clang-format on */
 

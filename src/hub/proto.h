@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 2, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 3, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
@@ -40,6 +40,9 @@ enum vb_hub_type {
 	VB_HUB_REACH,	  /* asks to send to another's slot through this ring */
 	VB_HUB_REACHED,	  /* the other's bell and export, or an error */
 	VB_HUB_RING,	  /* hub: another sends to your slot through this ring */
+	VB_HUB_FAIL,	  /* asks that a process's device fail */
+	VB_HUB_FAILED,	  /* it has been told, or an error */
+	VB_HUB_FATAL,	  /* hub: your device is to fail */
 	VB_HUB_TYPES
 };
 
@@ -101,6 +104,14 @@ struct vb_hub_ring {
 	uint32_t from, to, pid; /* slots: another client's, the receiver's; the other's process */
 };
 
+struct vb_hub_fail {
+	uint32_t pid; /* as the hub sees it, and VB_HUB_ROWS tell it */
+};
+
+struct vb_hub_failed {
+	uint32_t error;
+};
+
 struct vb_hub_msg {
 	uint32_t magic;
 	uint16_t version, type;
@@ -118,6 +129,8 @@ struct vb_hub_msg {
 		struct vb_hub_reach reach;
 		struct vb_hub_reached reached;
 		struct vb_hub_ring ring;
+		struct vb_hub_fail fail;
+		struct vb_hub_failed failed;
 	};
 };
 

@@ -88,3 +88,17 @@ int vb_hub_stop(bool force, unsigned *clients)
 	*clients = msg.stopped.clients;
 	return (int)msg.stopped.error;
 }
+
+int vb_hub_fail(uint32_t pid)
+{
+	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_FAIL);
+	int fd, rc;
+
+	msg.fail.pid = pid;
+	rc = ask(&fd, &msg, VB_HUB_FAILED, deadline_ns);
+	if (rc)
+		return rc;
+	close(fd);
+	return (int)msg.failed.error;
+}

@@ -20,4 +20,10 @@ int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
  */
 int vb_hub_stop(bool force, unsigned *clients);
 
+/*
+ * Have the device of a process fail. ESRCH: no process with that pid, as vb_hub_status_read() tells
+ * it, has the device open; EAGAIN: it does not listen.
+ */
+int vb_hub_fail(uint32_t pid);
+
 #endif

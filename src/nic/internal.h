@@ -58,6 +58,7 @@ struct vb_nic {
 
 	struct vb_gid_entry gids[VB_GIDS_MAX];
 	struct vb_ctx *ctxs;
+	_Atomic bool failed;
 
 	_Atomic(struct vb_slot *) slots[VB_SLOTS_PER_NIC_MAX];
 	unsigned slot_count;

@@ -235,4 +235,12 @@ unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
 
 struct vb_stats *vb_nic_stats(struct vb_nic *nic);
 
+/*
+ * The device breaks down, for good: every QP goes to the error state, so that what is outstanding
+ * completes, and contexts are told (IBV_EVENT_DEVICE_FATAL). What completes can be polled, objects
+ * can be destroyed; who asks for anything else asks has_failed first, and gets EIO. Any thread.
+ */
+void vb_nic_fail(struct vb_nic *nic);
+bool vb_nic_has_failed(const struct vb_nic *nic);
+
 #endif

@@ -180,6 +180,44 @@ static void heed_overrun(struct vb_qp *qp, struct ibv_cq *cq)
 		fail_all_of(qp->nic, (struct vb_cq *)cq);
 }
 
+bool vb_nic_has_failed(const struct vb_nic *nic)
+{
+	return atomic_load_explicit(&nic->failed, memory_order_relaxed);
+}
+
+/* Who changes a QP at the same time either sees that the device has failed, or is undone here. */
+static void slot_fail(struct vb_slot *slot)
+{
+	for (unsigned i = 0; i < VB_INDICES; i++) {
+		struct vb_qp *qp = atomic_load(&slot->qp[i]);
+
+		if (!qp)
+			continue;
+		vb_lock_take(&qp->lock);
+		if (vb_qp_state(qp) != IBV_QPS_RESET) {
+			vb_qp_fail_locked(qp);
+			vb_qp_after_locked(qp, VB_REQ_NOTHING);
+		}
+		vb_lock_drop(&qp->lock);
+	}
+}
+
+void vb_nic_fail(struct vb_nic *nic)
+{
+	if (atomic_exchange(&nic->failed, true))
+		return;
+	/* Whoever destroys a QP waits for the rx right before it frees. */
+	vb_lock_take(&nic->rx);
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+
+		if (slot)
+			slot_fail(slot);
+	}
+	vb_lock_drop(&nic->rx);
+	vb_nic_event(nic, IBV_EVENT_DEVICE_FATAL);
+}
+
 void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 {
 	enum vb_req_outcome outcome = VB_REQ_NOTHING;

@@ -386,7 +386,7 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (!mask)
 		return 0;
 	vb_lock_take(&qp->lock);
-	err = check(qp, attr, mask, &plan);
+	err = vb_nic_has_failed(qp->nic) ? EIO : check(qp, attr, mask, &plan);
 	if (err)
 		goto out;
 	qp->now_ns = vb_nic_now_ns(qp->nic);

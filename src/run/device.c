@@ -309,6 +309,16 @@ void vb_device_gids_refresh(struct vb_device *dev)
 	vb_cancel_restore(cancel);
 }
 
+/* --- the end that is asked for --- */
+
+static void device_fails(void *arg)
+{
+	struct vb_device *dev = arg;
+
+	vb_log("the device was told to fail");
+	vb_nic_fail(dev->nic);
+}
+
 /* --- life and death --- */
 
 static uint64_t seed_of(const struct vb_env *env)
@@ -403,6 +413,7 @@ static int device_start(struct vb_device *dev)
 		vb_log("cannot reach the hub: %s", strerror(rc));
 		goto close_peers;
 	}
+	vb_hub_client_on_fatal(dev->hub, device_fails);
 	rc = port_lease(dev, &dev->first_slot);
 	if (rc != 0)
 		goto close_hub;

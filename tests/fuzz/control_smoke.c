@@ -53,6 +53,9 @@ static void message_seed(struct input *input, unsigned type, unsigned fds)
 	case VB_HUB_MARK:
 		msg.mark.slot = 1;
 		break;
+	case VB_HUB_FAIL:
+		msg.fail.pid = 1;
+		break;
 	case VB_HUB_ROWS:
 		msg.rows.count = 1;
 		msg.rows.row[0].slot = 1;

@@ -32,6 +32,15 @@ static inline bool vb_abi_is_gone(struct ibv_context *context)
 	return vb_device_is_gone(vb_device_of(context));
 }
 
+/*
+ * Nothing can be had of the device any more, with the same EIO: it is gone, or has failed
+ * (vb_nic_fail). What is left of it can be destroyed, posted to and polled unless it is gone.
+ */
+static inline bool vb_abi_is_dead(struct ibv_context *context)
+{
+	return vb_abi_is_gone(context) || vb_nic_has_failed(vb_abi_nic(context));
+}
+
 /* For functions that return -1 and set errno. */
 static inline int vb_abi_minus_one(int err)
 {

@@ -13,7 +13,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct vb_ah *ah;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(pd->context)) {
+	if (!vb_abi_is_dead(pd->context)) {
 		vb_device_gids_refresh(vb_device_of(pd->context));
 		rc = vb_ah_create((struct vb_pd *)pd, attr, &ah);
 	}

@@ -12,7 +12,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	struct vb_channel *channel;
 	int fd, rc;
 
-	if (vb_abi_is_gone(context)) {
+	if (vb_abi_is_dead(context)) {
 		errno = EIO;
 		return NULL;
 	}

@@ -115,7 +115,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	}
 	rc = vb_device_open(&dev);
 	if (rc == 0) {
-		rc = vb_abi_context_make(dev, -1, &ctx);
+		/* One that has failed is done with when all who have it open have closed it. */
+		rc = vb_nic_has_failed(dev->nic) ? EIO : vb_abi_context_make(dev, -1, &ctx);
 		if (rc != 0)
 			vb_device_close(dev);
 	}

@@ -9,7 +9,7 @@ struct ibv_counters *vb_abi_create_counters(struct ibv_context *context,
 	struct vb_counters *counters;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(context))
+	if (!vb_abi_is_dead(context))
 		rc = vb_counters_create(vb_ctx_of(context), attr, &counters);
 	if (rc != 0) {
 		errno = rc;

@@ -20,12 +20,12 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	return vb_abi_is_gone(cq->context) ? EIO : vb_cq_resize((struct vb_cq *)cq, cqe);
+	return vb_abi_is_dead(cq->context) ? EIO : vb_cq_resize((struct vb_cq *)cq, cqe);
 }
 
 int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
-	if (vb_abi_is_gone(cq->context))
+	if (vb_abi_is_dead(cq->context))
 		return EIO;
 	if (!attr->attr_mask)
 		return EINVAL;

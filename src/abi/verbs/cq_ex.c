@@ -214,7 +214,7 @@ struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 				      struct ibv_cq_init_attr_ex *attr)
 {
 	struct vb_cq *cq;
-	int rc = vb_abi_is_gone(context) ? EIO : create(context, attr, &cq);
+	int rc = vb_abi_is_dead(context) ? EIO : create(context, attr, &cq);
 
 	if (rc != 0) {
 		errno = rc;

@@ -66,7 +66,7 @@ struct ibv_mr *vb_abi_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t o
 	struct vb_mr *mr;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(pd->context))
+	if (!vb_abi_is_dead(pd->context))
 		rc = vb_mr_reg_dm((struct vb_pd *)pd, (struct vb_dm *)dm, offset, length, access,
 				  &mr);
 	if (rc != 0) {

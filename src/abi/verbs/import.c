@@ -51,7 +51,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 	struct vb_pd *pd;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(context))
+	if (!vb_abi_is_dead(context))
 		rc = vb_pd_import(vb_ctx_of(context), pd_handle, &pd);
 	if (rc != 0) {
 		errno = rc;
@@ -71,7 +71,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	struct vb_mr *mr;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(pd->context))
+	if (!vb_abi_is_dead(pd->context))
 		rc = vb_mr_import((struct vb_pd *)pd, mr_handle, &mr);
 	if (rc != 0) {
 		errno = rc;
@@ -91,7 +91,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 	struct vb_dm *dm;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(context))
+	if (!vb_abi_is_dead(context))
 		rc = vb_dm_import(vb_ctx_of(context), dm_handle, &dm);
 	if (rc != 0) {
 		errno = rc;

@@ -12,7 +12,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	struct vb_mr *mr;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(pd->context))
+	if (!vb_abi_is_dead(pd->context))
 		rc = vb_mr_reg((struct vb_pd *)pd, addr, length, iova, access, &mr);
 	if (rc != 0) {
 		errno = rc;
@@ -38,7 +38,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	struct vb_mr *mr;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(pd->context))
+	if (!vb_abi_is_dead(pd->context))
 		rc = vb_mr_reg_dmabuf((struct vb_pd *)pd, offset, length, iova, fd, access, &mr);
 	if (rc != 0) {
 		errno = rc;
@@ -50,7 +50,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd)
 {
 	struct vb_mr *mr;
-	int rc = vb_abi_is_gone(pd->context) ? EIO : vb_mr_alloc_null((struct vb_pd *)pd, &mr);
+	int rc = vb_abi_is_dead(pd->context) ? EIO : vb_mr_alloc_null((struct vb_pd *)pd, &mr);
 
 	if (rc != 0) {
 		errno = rc;
@@ -62,7 +62,7 @@ struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd)
 int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		     struct ibv_sge *sg_list, uint32_t num_sge)
 {
-	if (vb_abi_is_gone(pd->context))
+	if (vb_abi_is_dead(pd->context))
 		return EIO;
 	return vb_mr_advise((struct vb_pd *)pd, advice, flags, sg_list, num_sge);
 }
@@ -76,7 +76,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 {
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(mr->context))
+	if (!vb_abi_is_dead(mr->context))
 		rc = vb_mr_rereg((struct vb_mr *)mr, flags, (struct vb_pd *)pd, addr, length,
 				 access);
 	if (rc != 0) {

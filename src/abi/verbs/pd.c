@@ -6,7 +6,7 @@
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	struct vb_pd *pd;
-	int rc = vb_abi_is_gone(context) ? EIO : vb_pd_create(vb_ctx_of(context), &pd);
+	int rc = vb_abi_is_dead(context) ? EIO : vb_pd_create(vb_ctx_of(context), &pd);
 
 	if (rc != 0) {
 		errno = rc;
@@ -26,7 +26,7 @@ struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
 	struct vb_pd *pd;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(context))
+	if (!vb_abi_is_dead(context))
 		rc = vb_parent_domain_create(vb_ctx_of(context), attr, &pd);
 	if (rc != 0) {
 		errno = rc;
@@ -38,7 +38,7 @@ struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
 struct ibv_td *vb_abi_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
 	struct vb_td *td;
-	int rc = vb_abi_is_gone(context) ? EIO : vb_td_create(vb_ctx_of(context), attr, &td);
+	int rc = vb_abi_is_dead(context) ? EIO : vb_td_create(vb_ctx_of(context), attr, &td);
 
 	if (rc != 0) {
 		errno = rc;

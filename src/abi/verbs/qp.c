@@ -20,7 +20,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	int rc = EINVAL; /* what ibv_create_qp_ex() comes to if it has nothing but a PD, and has none */
 
 	if (pd)
-		rc = vb_abi_is_gone(pd->context) ? EIO : vb_qp_create((struct vb_pd *)pd, attr, &qp);
+		rc = vb_abi_is_dead(pd->context) ? EIO : vb_qp_create((struct vb_pd *)pd, attr, &qp);
 	return created(rc, qp);
 }
 
@@ -31,7 +31,7 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	const struct ibv_qp_cap wanted = attr->cap;
 	int rc = 0;
 
-	if (vb_abi_is_gone(context))
+	if (vb_abi_is_dead(context))
 		return EIO;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && attr->pd->context != context)
 		return EINVAL;
@@ -67,7 +67,7 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
-	if (vb_abi_is_gone(qp->context))
+	if (vb_abi_is_dead(qp->context))
 		return EIO;
 	/* The address vector names a GID index, which may be of an address that is new. */
 	if (attr_mask & IBV_QP_AV)
@@ -80,7 +80,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 {
 	int rc;
 
-	if (vb_abi_is_gone(qp->context))
+	if (vb_abi_is_dead(qp->context))
 		return EIO;
 	rc = vb_qp_query((struct vb_qp *)qp, attr, init_attr);
 	/* A send that failed has changed it without a word to the application. */

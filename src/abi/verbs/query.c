@@ -59,7 +59,7 @@ int vb_abi_query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 	uint64_t raw_ns;
 	int rc;
 
-	if (vb_abi_is_gone(context))
+	if (vb_abi_is_dead(context))
 		return EIO;
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;
@@ -79,7 +79,7 @@ int vb_abi_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
 	struct ibv_port_attr full = { .port_cap_flags2 = 0 };
 	int rc;
 
-	if (vb_abi_is_gone(context))
+	if (vb_abi_is_dead(context))
 		return EIO;
 	vb_device_gids_refresh(vb_device_of(context));
 	rc = vb_nic_query_port(vb_abi_nic(context), port_num, &full);
@@ -120,7 +120,7 @@ int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pke
 static int gid_get(struct ibv_context *context, uint32_t port_num, uint32_t index,
 		   struct vb_gid_entry *entry)
 {
-	if (vb_abi_is_gone(context))
+	if (vb_abi_is_dead(context))
 		return EIO;
 	if (port_num < 1 || port_num > VB_PORTS)
 		return EINVAL;
@@ -196,7 +196,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 	if (flags)
 		return -EOPNOTSUPP;
-	if (vb_abi_is_gone(context))
+	if (vb_abi_is_dead(context))
 		return -EIO;
 	vb_device_gids_refresh(vb_device_of(context));
 	for (uint32_t i = 0; gid_get(context, 1, i, &internal) == 0; i++) {

@@ -18,7 +18,7 @@ static struct ibv_srq *hand_out(int rc, struct vb_srq **srq)
 
 static int create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **srq)
 {
-	return vb_abi_is_gone(pd->context) ? EIO : vb_srq_create((struct vb_pd *)pd, attr, srq);
+	return vb_abi_is_dead(pd->context) ? EIO : vb_srq_create((struct vb_pd *)pd, attr, srq);
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -31,7 +31,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 static int create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr,
 		     struct vb_srq **srq)
 {
-	return vb_abi_is_gone(context) ? EIO : vb_srq_create_ex(vb_ctx_of(context), attr, srq);
+	return vb_abi_is_dead(context) ? EIO : vb_srq_create_ex(vb_ctx_of(context), attr, srq);
 }
 
 /* The header's wrapper turns to ibv_create_srq() where a PD and the basic type are all there is. */
@@ -60,13 +60,13 @@ int vb_abi_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
 {
-	return vb_abi_is_gone(srq->context) ? EIO
+	return vb_abi_is_dead(srq->context) ? EIO
 					    : vb_srq_modify((struct vb_srq *)srq, attr, attr_mask);
 }
 
 int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
-	return vb_abi_is_gone(srq->context) ? EIO : vb_srq_query((struct vb_srq *)srq, attr);
+	return vb_abi_is_dead(srq->context) ? EIO : vb_srq_query((struct vb_srq *)srq, attr);
 }
 
 int ibv_destroy_srq(struct ibv_srq *ibv)

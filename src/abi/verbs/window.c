@@ -8,7 +8,7 @@ struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct vb_mw *mw;
 	int rc = EIO;
 
-	if (!vb_abi_is_gone(pd->context))
+	if (!vb_abi_is_dead(pd->context))
 		rc = vb_mw_alloc((struct vb_pd *)pd, type, &mw);
 	if (rc != 0) {
 		errno = rc;
@@ -25,7 +25,7 @@ int vb_abi_dealloc_mw(struct ibv_mw *mw)
 /* verbs.h has checked some of it already. */
 int vb_abi_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	if (vb_abi_is_gone(qp->context))
+	if (vb_abi_is_dead(qp->context))
 		return EIO;
 	return vb_mw_bind((struct vb_qp *)qp, (struct vb_mw *)mw, bind);
 }

@@ -379,6 +379,39 @@ static void it_stops_when_asked(void **state)
 	vb_hub_client_close(client);
 }
 
+static unsigned told_to_fail;
+
+static void on_fatal(void *arg)
+{
+	told_to_fail++;
+}
+
+/* Each time it is asked for, whoever has the device open hears of it in a turn; nobody else does. */
+static void a_client_is_told_to_fail(void **state)
+{
+	struct vb_hub_client *client;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	vb_hub_client_on_fatal(client, on_fatal);
+	told_to_fail = 0;
+	assert_int_equal(vb_hub_fail((uint32_t)getppid()), ESRCH);
+	for (unsigned times = 1; times <= 3; times++) {
+		struct pollfd poller = {vb_hub_client_fd(client), POLLIN, 0};
+
+		assert_int_equal(vb_hub_fail((uint32_t)getpid()), 0);
+		while (told_to_fail < times) {
+			assert_int_equal(poll(&poller, 1, 5000), 1);
+			vb_hub_client_turn(client);
+		}
+		assert_int_equal(poll(&poller, 1, 0), 0);
+	}
+	slot_lease(client);
+	assert_int_equal(told_to_fail, 3);
+	vb_hub_client_close(client);
+	assert_int_equal(vb_hub_fail((uint32_t)getpid()), ESRCH);
+}
+
 static void nonsense_costs_the_connection_and_nothing_else(void **state)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MARK);
@@ -621,6 +654,7 @@ int main(void)
 		HUB_TEST(a_hub_with_few_descriptors_has_few_slots),
 		HUB_TEST(the_hub_tells_who_holds_what),
 		HUB_TEST(it_stops_when_asked),
+		HUB_TEST(a_client_is_told_to_fail),
 		HUB_TEST(nonsense_costs_the_connection_and_nothing_else),
 		HUB_TEST(without_verbatimd_there_is_enoent),
 		HUB_TEST(a_strangers_port_is_eaddrinuse),

@@ -58,6 +58,12 @@ static struct vb_hub_msg sample(unsigned type)
 		msg.ring.from = 1023;
 		msg.ring.to = 1;
 		break;
+	case VB_HUB_FAIL:
+		msg.fail.pid = INT32_MAX;
+		break;
+	case VB_HUB_FAILED:
+		msg.failed.error = ESRCH;
+		break;
 	default:
 		break;
 	}
@@ -207,6 +213,14 @@ static void values_out_of_range_are_refused(void **state)
 	assert_int_equal(parse(&msg, 2), EPROTO);
 	msg = sample(VB_HUB_REACHED);
 	msg.reached.error = 0x80000000;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg = sample(VB_HUB_FAIL);
+	msg.fail.pid = 0;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg.fail.pid = 0x80000000;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg = sample(VB_HUB_FAILED);
+	msg.failed.error = 0x80000000;
 	assert_int_equal(parse(&msg, 0), EPROTO);
 }
 

@@ -154,6 +154,7 @@ static void send_one(void)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
 
 	fix.sent = 0;
+	fix.now_ns += 1000000; /* so that it does not wait for company */
 	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
 	assert_int_equal(fix.sent, 1);
 }
@@ -254,7 +255,7 @@ static void who_comes_by_the_other_path_is_followed(void **state)
 		assert_memory_equal(ends.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
 		assert_memory_equal(ends.qp->path.src, alt_gid, VB_GID_BYTES);
 		assert_false(ends.qp->req.armed);
-		assert_int_equal(ends.qp->req.timeout, i ? 0 : 16);
+		assert_int_equal(ends.qp->req.timeout, 16);
 		assert_true(message_comes(ALT, true));
 		assert_no_event();
 	}
