@@ -11,14 +11,17 @@ fi
 
 # Modules that have to pass, but for tests that need what this NIC does not have yet or this
 # machine cannot have; and modules that may skip at will, but neither err nor crash nor hang.
-passing="addr pd cq cq_events fork atomic relaxed_ordering device mr qp qpex tag_matching"
-others="cqex odp parent_domain shared_pd flow rss_traffic rdmacm"
-lacking='XRCD|[Dd]evice memory|dmabuf|Raw Packet|RAW QP'
+passing="addr pd cq cq_events cqex fork atomic relaxed_ordering device mr qp qpex parent_domain"
+passing+=" tag_matching mlx5_timestamp"
+others="odp shared_pd flow rss_traffic rdmacm"
+lacking='XRCD|[Dd]evice memory|dmabuf|Raw Packet|RAW QP|QP type 8|no huge pages'
+lacking+='|Converting timestamp' # only mlx5 can; the time of day needs none
 
 mkdir "$tmp/tests"
 for file in "$shipped"/*.py "$shipped"/*.py.gz; do
 	name=${file##*/}
 	case $name in
+	test_mlx5_timestamp.py.gz) gunzip -c "$file" >"$tmp/tests/${name%.gz}" ;;
 	test_mlx5_* | test_efa* | test_cuda*) ;;
 	*.gz) gunzip -c "$file" >"$tmp/tests/${name%.gz}" ;;
 	*) cp "$file" "$tmp/tests/" ;;
@@ -69,10 +72,8 @@ fi
 link_use udp
 on_client=()
 gid=$(gid_index 127.0.0.1)
-for name in cq_events atomic relaxed_ordering mr qp tag_matching; do
+for name in cq_events cqex atomic relaxed_ordering mr qp qpex parent_domain tag_matching \
+	mlx5_timestamp; do
 	module "udp " "$name" "$lacking"
-done
-for name in cqex qpex; do
-	module "udp " "$name" ""
 done
 suite_end

@@ -145,7 +145,7 @@ static void a_thread_domain_takes_no_lock(void **state)
 	assert_int_equal(ibv_dealloc_td(td), 0);
 }
 
-/* --- each thread in a domain of its own, all at once; and others do the NIC's work meanwhile --- */
+/* --- each thread in a domain of its own, all at once, and each turns the whole NIC --- */
 
 enum { THREADS = 4, MESSAGES = 3000, DEPTH = 16 };
 
@@ -287,7 +287,7 @@ static void a_parent_domain_in_use_stays(void **state)
 	assert_int_equal(ibv_dealloc_pd(domain), 0);
 }
 
-/* "completely interchangeable with the struct ibv_pd used to create it": QPs of one, rest of other. */
+/* "completely interchangeable with the struct ibv_pd used to create it": QPs of one, rest not. */
 static void it_is_the_pd_behind_it(void **state)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UD };

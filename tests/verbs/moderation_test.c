@@ -168,7 +168,7 @@ static void a_period_gathers_what_comes(void **state)
 	close_pair();
 }
 
-/* ibv_req_notify_cq(3), "only generated for a new CQE ... considered solicited": others don't count. */
+/* ibv_req_notify_cq(3): "only generated for a new CQE ... considered solicited": those count. */
 static void solicited_ones_are_counted_apart(void **state)
 {
 	struct vt_wr w;
