@@ -2,7 +2,7 @@
 /*
  * What tags are for: software and NIC match messages to receives together, as MPI has it. Each
  * receive gets the oldest message of its sender that no older receive got, whoever finds that out
- * and however posting, arriving and handling meet. Software does its half as tag_matching.md has it.
+ * and however posting, arriving and handling meet. Software does its half as tag_matching.md says.
  */
 #include "tm.h"
 
