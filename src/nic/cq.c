@@ -491,7 +491,7 @@ static void overrun(struct vb_cq *cq, uint32_t qpn)
 }
 
 /* There is no room: lose what nobody took for longest, or what has come. push_lock held. */
-static bool make_way(struct vb_cq *cq, const struct vb_cqe *cqe)
+static __attribute__((noinline)) bool make_way(struct vb_cq *cq, const struct vb_cqe *cqe)
 {
 	vb_stat_add(&vb_nic_of(cq->ibv.cq.context)->stats, VB_STAT_CQ_OVERRUNS, 1);
 	if (cq->overwrites)
@@ -501,7 +501,7 @@ static bool make_way(struct vb_cq *cq, const struct vb_cqe *cqe)
 	return cq->overwrites;
 }
 
-static void stamp(struct vb_cq *cq, uint64_t place)
+static __attribute__((noinline)) void stamp(struct vb_cq *cq, uint64_t place)
 {
 	const struct vb_nic_host *host = &vb_nic_of(cq->ibv.cq.context)->host;
 	struct vb_cq_stamp *to = &cq->stamps[place & cq->mask];
