@@ -183,7 +183,7 @@ def wrong_state(row, told):
     if told is None:
         asked = row.state == "works" or row.state.startswith("refused")
         return f"says {row.state!r}, but no probe calls it" if asked else None
-    right = {"constant": False, "reported": told == 0, "never": told != 0}
+    right = {"constant": told == 0, "reported": told == 0, "never": told != 0}
     if right.get(row.state, word_of(told) == row.state):
         return None
     return f"says {row.state!r}, but the probe: {word_of(told)}"

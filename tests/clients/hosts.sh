@@ -34,6 +34,8 @@ for mtu in 1500 9000; do
 		fi
 		pingpongs
 		perf_services
+		group=group$family
+		perf_multicast "${!group}"
 	done
 done
 
