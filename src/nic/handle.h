@@ -22,7 +22,7 @@ struct vb_handle {
 	struct vb_handle *original; /* itself, unless it was imported */
 	void *object;		    /* what it is a part of */
 	void (*free)(void *object); /* called with the list's lock held */
-	uint64_t family;	    /* contexts that may import it: one, and those imported from it */
+	uint64_t family;	    /* contexts that may import it: imported from each other */
 	uint32_t number;	    /* `handle` in the structures of libibverbs */
 	uint32_t imports;	    /* of an original: how many there are */
 	bool held;		    /* the application has the pointer */

@@ -46,8 +46,8 @@ int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigne
 /*
  * ibv_rereg_mr(3). flags: IBV_REREG_MR_CHANGE_*. The keys stay. EINVAL and EFAULT as reg; EINVAL
  * for a null MR (ibv_alloc_null_mr(3)) and one that was imported; EOPNOTSUPP for device memory and
- * dma-buf; EBUSY: windows are bound to it. On failure nothing changed. Accesses that meet the region
- * just then are refused.
+ * dma-buf; EBUSY: windows are bound to it. On failure nothing changed. Accesses that meet the
+ * region just then are refused.
  */
 int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_t bytes,
 		unsigned access);

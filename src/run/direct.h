@@ -8,8 +8,8 @@
  * Small accesses go through /proc/PID/mem: opened once, the descriptor stands for that address
  * space, so permission is checked then and not at each call (which makes it the fastest way up to
  * some pages), and whatever becomes of the PID, it never leads into another program's memory. Large
- * ones go by process_vm_writev and process_vm_readv, which copy once instead of twice, and so do all
- * where the protection of pages counts: the file knows none.
+ * ones go by process_vm_writev and process_vm_readv, which copy once instead of twice, and so do
+ * all where the protection of pages counts: the file knows none.
  *
  * Whether any of that is permitted (Yama, seccomp, PID namespaces, PR_SET_DUMPABLE) is found out
  * when it is wanted first: who we find must have the number that the peer's export tells of, in

@@ -187,7 +187,7 @@ static void queues_of_an_imported_pd_use_its_regions(void **state)
 			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 			assert_true(vt_is_filled(memory + 1000, 300, 7));
 		} else {
-			/* An address handle that was made with the other pointer is of that PD too. */
+			/* An address handle made with the other pointer is of that PD too. */
 			ah = vt_ah();
 			vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 8);
 			w.wr.wr.ud.ah = ah;

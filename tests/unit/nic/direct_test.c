@@ -291,6 +291,27 @@ static void regions_are_shared_from_registration_to_its_end(void **state)
 	nic->host.share = NULL;
 }
 
+/* Where pages come on demand, the host is told that their protection counts. */
+static void the_host_is_told_of_paging(void **state)
+{
+	struct vb_mr *paged;
+
+	assert_int_equal(vb_mr_reg(side[1].pd, side[1].mem, MEM_BYTES, (uintptr_t)side[1].mem,
+				   side[1].mr->access | IBV_ACCESS_ON_DEMAND, &paged),
+			 0);
+	post(IBV_WR_RDMA_WRITE, 0, 8);
+	settle();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(host.writes, 1);
+	assert_int_equal(host.paged, 0);
+	assert_int_equal(post_with(IBV_WR_RDMA_WRITE, 0, 8, IBV_SEND_SIGNALED, &paged->ibv), 0);
+	settle();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(host.writes, 2);
+	assert_int_equal(host.paged, 1);
+	assert_int_equal(vb_mr_dereg(paged), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +330,7 @@ int main(void)
 		DIRECT(what_the_file_does_not_have_goes_otherwise),
 		DIRECT(what_cannot_be_mapped_is_not_tried_again),
 		DIRECT(regions_are_shared_from_registration_to_its_end),
+		DIRECT(the_host_is_told_of_paging),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

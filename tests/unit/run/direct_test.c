@@ -51,6 +51,9 @@ static void *pages(size_t bytes)
 	return at;
 }
 
+/* Private, as they were when the peer began, and only to be read. */
+static uint8_t *guarded;
+
 static int begin(void **state)
 {
 	char path[] = "/var/tmp/vb-direct-test-XXXXXX";
@@ -60,6 +63,8 @@ static int begin(void **state)
 	theirs = pages(BYTES);
 	ours = pages(BYTES);
 	seen = pages(BYTES);
+	guarded = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(guarded != MAP_FAILED);
 	for (size_t i = 0; i < BYTES; i++)
 		ours[i] = (uint8_t)(i * 7 + i / 251);
 	file = memfd_create("test", MFD_CLOEXEC);
@@ -108,10 +113,32 @@ static int end(void **state)
 	munmap(theirs, BYTES);
 	munmap(ours, BYTES);
 	munmap(seen, BYTES);
+	munmap(guarded, BYTES);
 	return 0;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+/* Pinned pages would be written whatever their protection is; paged ones are asked. */
+static void protection_counts_where_there_is_paging(void **state)
+{
+	static const size_t lengths[] = { 8, BYTES / 2, BYTES };
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(lengths); i++) {
+		struct iovec from = { ours, lengths[i] }, to = { seen, lengths[i] };
+		uint64_t at = (uintptr_t)guarded;
+
+		assert_false(vb_direct_write(NULL, &peer, at, &from, 1, true));
+		assert_true(vb_direct_read(NULL, &peer, at, &to, 1, true));
+		assert_int_equal(seen[0], 0);
+		at = (uintptr_t)theirs;
+		assert_true(vb_direct_write(NULL, &peer, at, &from, 1, true));
+		assert_true(vb_direct_read(NULL, &peer, at, &to, 1, true));
+		assert_memory_equal(ours, seen, lengths[i]);
+	}
+	assert_true(vb_direct_write(NULL, &peer, (uintptr_t)guarded,
+				    &(struct iovec){ ours, 8 }, 1, false));
+}
 
 static bool write_to(size_t to, size_t bytes)
 {
@@ -266,6 +293,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(all_lengths_and_places_arrive_whole),
+		TEST(protection_counts_where_there_is_paging),
 		TEST(pieces_are_put_in_a_row),
 		TEST(what_is_not_there_fails),
 		TEST(a_dead_process_has_no_memory),

@@ -88,6 +88,45 @@ static int group_setup(void **state)
 	return 0;
 }
 
+/* --- ibv_advise_mr(3) --- */
+
+static unsigned resident(char *base)
+{
+	unsigned char in[PAGES];
+	unsigned count = 0;
+
+	assert_int_equal(mincore(base, PAGES * page_bytes, in), 0);
+	for (unsigned i = 0; i < PAGES; i++)
+		count += in[i] & 1;
+	return count;
+}
+
+static void pages_are_fetched(void **state)
+{
+	char *base = map(PROT_READ | PROT_WRITE);
+
+	assert_int_equal(vb_memfetch(base, PAGES * page_bytes, VB_FETCH_LOOK), 0);
+	assert_int_equal(resident(base), 0);
+	assert_int_equal(vb_memfetch(base + page_bytes - 1, 2, VB_FETCH_WRITE), 0);
+	assert_int_equal(resident(base), 2);
+	assert_int_equal(vb_memfetch(base, 0, VB_FETCH_WRITE), 0);
+	assert_int_equal(vb_memfetch(base, PAGES * page_bytes, VB_FETCH_READ), 0);
+	unmap(base);
+}
+
+static void what_is_not_there_is_not_fetched(void **state)
+{
+	char *base = map(PROT_READ);
+
+	assert_int_equal(vb_memfetch(base, page_bytes, VB_FETCH_READ), 0);
+	assert_int_equal(vb_memfetch(base, page_bytes, VB_FETCH_WRITE), EFAULT);
+	assert_int_equal(munmap(base + page_bytes, page_bytes), 0);
+	for (int how = VB_FETCH_LOOK; how <= VB_FETCH_WRITE; how++)
+		assert_int_equal(vb_memfetch(base, 3 * page_bytes, (enum vb_fetch)how), EFAULT);
+	assert_int_equal(vb_memfetch((void *)UINTPTR_MAX, 2, VB_FETCH_LOOK), EFAULT);
+	unmap(base);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +136,8 @@ int main(void)
 		cmocka_unit_test(null_and_wrapping_ranges_are_refused),
 		cmocka_unit_test(read_only_memory_is_for_reading),
 		cmocka_unit_test(reserved_memory_is_not_there),
+		cmocka_unit_test(pages_are_fetched),
+		cmocka_unit_test(what_is_not_there_is_not_fetched),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);

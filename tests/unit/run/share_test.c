@@ -383,6 +383,49 @@ static void what_is_not_all_one_shared_mapping_is_not_shared(void **state)
 	close(disk);
 }
 
+/* --- device memory --- */
+
+/* Of a file from the start, whatever the kernel tells of mappings. */
+static void device_memory_is_shared(void **state)
+{
+	uint8_t *at = vb_share_device_memory(&dev, PAGES * page);
+	struct vb_shared one, other;
+	uint8_t octet;
+
+	assert_non_null(at);
+	assert_ptr_equal(vb_share_device_memory(&dev, PAGES * page), at);
+	dev.share.vmas.is_fast = false;
+	assert_true(vb_share_region(&dev, at + 100, 1000, &one));
+	assert_int_equal(one.offset, 100);
+	assert_int_equal(one.skip, 0);
+	assert_int_equal(one.cut, 0);
+	at[100] = 0x5a;
+	assert_int_equal(pread(one.file, &octet, 1, 100), 1);
+	assert_int_equal(octet, 0x5a);
+	assert_true(vb_share_region(&dev, at, PAGES * page, &other));
+	assert_int_not_equal(one.id, other.id);
+	assert_false(vb_share_end(&dev, &one));
+	assert_false(vb_share_end(&dev, &other));
+	/* It stays when nobody has it registered. */
+	assert_int_equal(at[100], 0x5a);
+}
+
+static void device_memory_is_private_where_files_are_limited(void **state)
+{
+	struct rlimit before, none = { .rlim_cur = 0 };
+	struct vb_shared out;
+	uint8_t *at;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none.rlim_max = before.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	at = vb_share_device_memory(&dev, PAGES * page);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_non_null(at);
+	at[0] = 1;
+	assert_false(vb_share_region(&dev, at, 64, &out));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +446,8 @@ int main(void)
 		SLOWLY(regions_of_the_same_pages_share_them),
 		SLOWLY(what_was_unmapped_is_not_touched),
 		SLOWLY(a_memfd_is_found),
+		TEST(device_memory_is_shared),
+		TEST(device_memory_is_private_where_files_are_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

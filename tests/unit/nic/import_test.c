@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/import.h"
+
+#include <stdlib.h>
+
+#include "nic/foreign.h"
+#include "nic_fixture.h"
+
+enum { BYTES = 4096 };
+
+static uint8_t memory[BYTES] __attribute__((aligned(4096)));
+
+/* The NIC of another process, and what is imported of it; its addresses are ours here. */
+static struct {
+	struct vb_nic *nic;
+	struct vb_ctx *ctx;
+	struct vb_pd *pd;
+	struct vb_foreign *foreign;
+	unsigned maps, unmaps, left;
+	bool refuses;
+} owner;
+
+static void *foreign_map(void *arg, struct vb_foreign *foreign, uint64_t address, uint64_t bytes)
+{
+	assert_ptr_equal(foreign, owner.foreign);
+	if (owner.refuses)
+		return NULL;
+	owner.maps++;
+	return (void *)(uintptr_t)address;
+}
+
+static void unmap(void *arg, void *at, uint64_t bytes)
+{
+	owner.unmaps++;
+}
+
+static void foreign_leave(void *arg, struct vb_foreign *foreign)
+{
+	owner.left++;
+	free(foreign);
+}
+
+static int import_begin(void **state)
+{
+	struct vb_nic_host host;
+
+	begin(state);
+	memset(&owner, 0, sizeof(owner));
+	host = fix.nic->host;
+	fix.nic->host.foreign_map = foreign_map;
+	fix.nic->host.foreign_leave = foreign_leave;
+	fix.nic->host.unmap = unmap;
+	assert_int_equal(vb_nic_create(&owner.nic, &host, 7), 0);
+	assert_int_equal(vb_ctx_create(owner.nic, FD_ASYNC, &owner.ctx), 0);
+	assert_int_equal(vb_pd_create(owner.ctx, &owner.pd), 0);
+	owner.foreign = calloc(1, sizeof(*owner.foreign));
+	owner.foreign->nic = fix.nic;
+	owner.foreign->export = owner.nic->export;
+	owner.foreign->family = owner.ctx->family;
+	vb_foreign_init(owner.foreign);
+	return 0;
+}
+
+static int import_end(void **state)
+{
+	assert_int_equal(owner.left, 1);
+	assert_int_equal(owner.maps, owner.unmaps);
+	assert_int_equal(vb_pd_destroy(owner.pd), 0);
+	vb_ctx_destroy(owner.ctx);
+	vb_nic_destroy(owner.nic);
+	return end(state);
+}
+
+#define FOREIGN(name) cmocka_unit_test_setup_teardown(name, import_begin, import_end)
+
+static struct vb_mr *reg(struct vb_pd *pd, unsigned access)
+{
+	struct vb_mr *mr;
+
+	assert_int_equal(vb_mr_reg(pd, memory, BYTES, (uintptr_t)memory, access, &mr), 0);
+	return mr;
+}
+
+/* A context of ours that stands for the owner's, and its PD in it. */
+static struct vb_ctx *ctx_import(struct vb_pd **pd)
+{
+	struct vb_ctx *ctx;
+
+	assert_int_equal(vb_ctx_create(fix.nic, FD_ASYNC, &ctx), 0);
+	vb_ctx_adopt_foreign(ctx, owner.foreign);
+	assert_int_equal(vb_pd_import(ctx, owner.pd->ibv.handle, pd), 0);
+	return ctx;
+}
+
+static void ctx_close(struct vb_ctx *ctx)
+{
+	vb_ctx_disown(ctx);
+	vb_ctx_destroy(ctx);
+}
+
+static uint8_t *get(struct vb_pd *pd, uint32_t key, uint64_t va, uint64_t bytes, unsigned access)
+{
+	return vb_mr_get(fix.nic, &pd->ibv, key, va, bytes, access);
+}
+
+/* --- within a NIC --- */
+
+/* It has the same number: so whatever compares numbers takes the one for the other. */
+static void an_import_of_a_pd_is_that_pd(void **state)
+{
+	struct vb_ctx *ctx;
+	struct vb_pd *pd;
+	struct vb_mr *mr = reg(fix.pd, 0), *own;
+
+	assert_int_equal(vb_ctx_create(fix.nic, FD_ASYNC, &ctx), 0);
+	assert_int_equal(vb_pd_import(ctx, fix.pd->ibv.handle, &pd), EINVAL);
+	vb_ctx_adopt(ctx, fix.ctx->family);
+	assert_int_equal(vb_pd_import(ctx, VB_PDS_MAX, &pd), EINVAL);
+	assert_int_equal(vb_pd_import(ctx, fix.pd->ibv.handle, &pd), 0);
+	assert_int_equal(pd->id, fix.pd->id);
+	assert_ptr_equal(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0), memory);
+	own = reg(pd, 0);
+	assert_ptr_equal(get(fix.pd, own->ibv.lkey, (uintptr_t)memory, 8, 0), memory);
+	assert_int_equal(vb_pd_destroy(fix.pd), EBUSY);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	assert_int_equal(vb_pd_destroy(fix.pd), EBUSY);
+	assert_int_equal(vb_mr_dereg(own), 0);
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+}
+
+/* Handles are given anew, and limits count objects, not handles. */
+static void handles_do_not_run_out(void **state)
+{
+	uint32_t last = fix.pd->ibv.handle;
+
+	for (unsigned i = 0; i < 2 * VB_PDS_MAX; i++) {
+		struct vb_pd *pd, *again;
+
+		assert_int_equal(vb_pd_create(fix.ctx, &pd), 0);
+		assert_int_not_equal(pd->ibv.handle, last);
+		assert_int_equal(vb_pd_import(fix.ctx, pd->ibv.handle, &again), 0);
+		assert_ptr_not_equal(pd, again);
+		assert_int_equal(vb_pd_destroy(again), 0);
+		assert_int_equal(vb_pd_destroy(pd), ENOENT);
+		vb_pd_unimport(pd);
+		last = pd->ibv.handle;
+	}
+	assert_int_equal(fix.nic->pds, 1);
+}
+
+static void a_region_is_destroyed_by_either_handle(void **state)
+{
+	struct vb_mr *mr = reg(fix.pd, 0), *import;
+	uint32_t key = mr->ibv.lkey;
+
+	assert_int_equal(vb_mr_import(fix.pd, mr->ibv.handle ^ 1, &import), EINVAL);
+	assert_int_equal(vb_mr_import(fix.pd, mr->ibv.handle, &import), 0);
+	assert_int_equal(vb_mr_rereg(import, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), EINVAL);
+	assert_int_equal(vb_mr_dereg(import), 0);
+	assert_null(get(fix.pd, key, (uintptr_t)memory, 8, 0));
+	assert_int_equal(fix.pd->users, 0);
+	assert_int_equal(vb_mr_dereg(mr), ENOENT);
+	vb_mr_unimport(mr);
+}
+
+/* --- of another process --- */
+
+static void its_regions_are_found_by_its_pd(void **state)
+{
+	struct vb_mr *mr = reg(owner.pd, IBV_ACCESS_REMOTE_READ);
+	struct vb_pd *pd, *other;
+	struct vb_ctx *ctx = ctx_import(&pd);
+
+	assert_int_equal(vb_pd_create(owner.ctx, &other), 0);
+	assert_ptr_equal(get(pd, mr->ibv.lkey, (uintptr_t)memory + 8, BYTES - 8, 0), memory + 8);
+	assert_ptr_equal(get(pd, mr->ibv.rkey, (uintptr_t)memory, 8, IBV_ACCESS_REMOTE_READ),
+			 memory);
+	assert_int_equal(owner.maps, 1);
+	assert_null(get(pd, mr->ibv.rkey, (uintptr_t)memory, 8, IBV_ACCESS_REMOTE_WRITE));
+	assert_null(get(pd, mr->ibv.rkey, (uintptr_t)memory, 8, IBV_ACCESS_LOCAL_WRITE));
+	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory + 8, BYTES - 7, 0));
+	assert_null(get(pd, mr->ibv.lkey ^ 1, (uintptr_t)memory, 8, 0));
+	assert_null(get(fix.pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
+	/* Its number counts there, not here, where a PD of ours may have it. */
+	assert_int_not_equal(pd->id, fix.pd->id);
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
+	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	assert_int_equal(vb_pd_destroy(other), 0);
+}
+
+/* Ours live in its PD as well, and the owner knows nothing of them. */
+static void regions_of_ours_are_found_first(void **state)
+{
+	struct vb_pd *pd;
+	struct vb_ctx *ctx = ctx_import(&pd);
+	struct vb_mr *mr = reg(pd, 0);
+
+	assert_ptr_equal(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0), memory);
+	assert_int_equal(owner.maps, 0);
+	assert_null(vb_mr_get(owner.nic, &owner.pd->ibv, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+}
+
+/* Another region at the same address, or the same at another, is mapped anew. */
+static void a_mapping_is_of_one_registration(void **state)
+{
+	struct vb_mr *mr = reg(owner.pd, 0), *import;
+	uint32_t handle = mr->ibv.handle;
+	struct vb_pd *pd;
+	struct vb_ctx *ctx = ctx_import(&pd);
+
+	assert_non_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + 64, 64, 0),
+			 0);
+	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
+	assert_ptr_equal(get(pd, mr->ibv.lkey, (uintptr_t)memory + 64, 64, 0), memory + 64);
+	assert_int_equal(owner.maps, 2);
+	assert_int_equal(owner.unmaps, 0);
+	/* An import makes room. */
+	assert_int_equal(vb_mr_import(pd, mr->ibv.handle, &import), 0);
+	assert_int_equal(owner.maps, 2);
+	assert_int_equal(owner.unmaps, 1);
+	vb_mr_unimport(import);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	assert_int_equal(vb_mr_import(pd, handle, &import), EINVAL);
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+}
+
+static void mappings_are_bounded(void **state)
+{
+	struct vb_mr *mr[VB_FOREIGN_MAPS + 1], *import;
+	struct vb_pd *pd;
+	struct vb_ctx *ctx = ctx_import(&pd);
+
+	for (unsigned i = 0; i <= VB_FOREIGN_MAPS; i++)
+		mr[i] = reg(owner.pd, 0);
+	for (unsigned i = 0; i < VB_FOREIGN_MAPS; i++)
+		assert_non_null(get(pd, mr[i]->ibv.lkey, (uintptr_t)memory, 8, 0));
+	assert_null(get(pd, mr[VB_FOREIGN_MAPS]->ibv.lkey, (uintptr_t)memory, 8, 0));
+	assert_int_equal(vb_mr_import(pd, mr[VB_FOREIGN_MAPS]->ibv.handle, &import), ENOMEM);
+	assert_int_equal(vb_mr_dereg(mr[3]), 0);
+	assert_int_equal(vb_mr_import(pd, mr[VB_FOREIGN_MAPS]->ibv.handle, &import), 0);
+	assert_non_null(get(pd, mr[VB_FOREIGN_MAPS]->ibv.lkey, (uintptr_t)memory, 8, 0));
+	vb_mr_unimport(import);
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+	for (unsigned i = 0; i <= VB_FOREIGN_MAPS; i++) {
+		if (i != 3)
+			assert_int_equal(vb_mr_dereg(mr[i]), 0);
+	}
+}
+
+static void what_cannot_be_mapped_is_refused(void **state)
+{
+	struct vb_mr *mr = reg(owner.pd, 0), *import;
+	struct vb_pd *pd;
+	struct vb_ctx *ctx = ctx_import(&pd);
+
+	owner.refuses = true;
+	assert_int_equal(vb_mr_import(pd, mr->ibv.handle, &import), EOPNOTSUPP);
+	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
+	assert_int_equal(vb_pd_destroy(pd), EOPNOTSUPP);
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+}
+
+/* Others' PDs, those of other contexts there, and those that are gone. */
+static void only_pds_of_that_context_are_imported(void **state)
+{
+	struct vb_ctx *other_ctx, *ctx;
+	struct vb_pd *other, *pd, *none;
+	uint32_t handle;
+
+	ctx = ctx_import(&pd);
+	assert_int_equal(vb_ctx_create(owner.nic, FD_ASYNC, &other_ctx), 0);
+	assert_int_equal(vb_pd_create(other_ctx, &other), 0);
+	assert_int_equal(vb_pd_import(ctx, other->ibv.handle, &none), EINVAL);
+	assert_int_equal(vb_pd_destroy(other), 0);
+	assert_int_equal(vb_pd_create(owner.ctx, &other), 0);
+	handle = other->ibv.handle;
+	assert_int_equal(vb_pd_destroy(other), 0);
+	assert_int_equal(vb_pd_import(ctx, handle, &none), EINVAL);
+	assert_int_equal(vb_pd_create(ctx, &none), EOPNOTSUPP);
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+	vb_ctx_destroy(other_ctx);
+}
+
+/* Objects in a PD keep what it stands for, even when the context is closed. */
+static void the_last_user_ends_it(void **state)
+{
+	struct vb_pd *pd;
+	struct vb_ctx *ctx = ctx_import(&pd);
+
+	atomic_fetch_add(&pd->users, 1);
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+	assert_int_equal(owner.left, 0);
+	atomic_fetch_sub(&pd->users, 1);
+	/* The next who looks at PDs sees to it. */
+	assert_int_equal(vb_pd_create(fix.ctx, &pd), 0);
+	assert_int_equal(owner.left, 1);
+	assert_int_equal(vb_pd_destroy(pd), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_import_of_a_pd_is_that_pd),
+		TEST(handles_do_not_run_out),
+		TEST(a_region_is_destroyed_by_either_handle),
+		FOREIGN(its_regions_are_found_by_its_pd),
+		FOREIGN(regions_of_ours_are_found_first),
+		FOREIGN(a_mapping_is_of_one_registration),
+		FOREIGN(mappings_are_bounded),
+		FOREIGN(what_cannot_be_mapped_is_refused),
+		FOREIGN(only_pds_of_that_context_are_imported),
+		FOREIGN(the_last_user_ends_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
