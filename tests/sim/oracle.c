@@ -131,6 +131,7 @@ static void op_done(struct end *end, unsigned number)
 
 	if (trouble_is_bad(end, number))
 		sim_fail(end->sim, "end %u: work request %u must fail", end->index, number);
+	window_op_done(end, number);
 	if (op->opcode == IBV_WR_RDMA_READ)
 		read_done(end, number);
 	else if (op_is_atomic(op))
@@ -200,6 +201,8 @@ void oracle_send_wc(struct sim_cq *cq, struct end *end, const struct ibv_wc *wc)
 static bool imm_fits(const struct op *op, const struct ibv_wc *wc)
 {
 	if (op_has_imm(op) != !!(wc->wc_flags & IBV_WC_WITH_IMM))
+		return false;
+	if ((op->opcode == IBV_WR_SEND_WITH_INV) != !!(wc->wc_flags & IBV_WC_WITH_INV))
 		return false;
 	return !op_has_imm(op) || op->imm_be == wc->imm_data;
 }
@@ -273,6 +276,7 @@ static void message_check(struct end *end, const struct buffer *buffer, const st
 	if (i == from->ops)
 		sim_fail(end->sim, "end %u: received what nobody sent", end->index);
 	end->recv_next = i + 1;
+	window_message(end, from, i, wc);
 	if (end->type == IBV_QPT_UD)
 		grh_check(end, from, buffer);
 	/* Of a UC message that was lost on its way, a part may have come into the same buffer. */
@@ -435,6 +439,8 @@ static void end_check(struct end *end)
 	sim_require(sim, end->done == end->ops);
 	sim_require(sim, end->qp->req.head == end->qp->req.tail);
 	sim_require(sim, vb_rc_deadline_ns(&end->qp->req) == VB_NEVER_NS);
+	if (!end->trouble)
+		windows_check(end);
 	if (end->type != IBV_QPT_RC || end->trouble)
 		return;
 	for (unsigned i = end->recv_next; i < end->peer->ops; i++)

@@ -156,6 +156,7 @@ bool sim_run(struct sim *sim, uint64_t seed, bool trace)
 	choose_faults(sim, &faults);
 	if (sim_chance(sim, 30))
 		sim->trouble = (enum trouble_kind)sim_range(sim, 1, TROUBLE_KINDS - 1);
+	windows_begin(sim);
 	fabric_init(&sim->fabric, sim_random(sim), &faults);
 	process_begin(sim);
 	sim->fabric.trace = trace;

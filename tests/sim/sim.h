@@ -10,6 +10,7 @@
  *   process.c   what a process is beside its NIC: a thread, rings to others, an end
  *   workload.c  what the applications do: post, poll, drain
  *   oracle.c    what must come of it: completions, data, order, memory
+ *   window.c    memory windows: bound, used, taken back
  *   trouble.c   runs in which something is meant to fail
  *   run.c       a run from its seed: first with faults, then without, until all is done
  *   main.c      many runs
@@ -30,6 +31,7 @@
 #include "nic/mem.h"
 #include "nic/qp.h"
 #include "nic/srq.h"
+#include "nic/window.h"
 #include "process.h"
 
 enum {
@@ -41,6 +43,7 @@ enum {
 	OPS_MAX = 96,  /* of an end */
 	DEPTH_MAX = 32, /* of a receive queue */
 	WORDS = 2,     /* counters, and swapped words, that all ends share */
+	WINDOWS_MAX = 3, /* of an end */
 	ARENA_BYTES = 24 << 20,
 	MESSAGE_MAX = 320 << 10,
 };
@@ -109,6 +112,24 @@ struct node {
 	uint32_t rings_due; /* bits: the nodes whose rings have come and were not looked at */
 };
 
+enum window_state {
+	WINDOW_FREE,
+	WINDOW_BINDING, /* posted, and nobody knows yet that it is done */
+	WINDOW_BOUND,
+	WINDOW_LEAVING, /* whoever takes it back has posted that */
+};
+
+struct window {
+	struct vb_mw *mw; /* NULL: there is none */
+	enum window_state state;
+	uint32_t key; /* of the last binding */
+	uint32_t at, bytes;
+	unsigned access;
+	bool zero_based;
+	unsigned bind_op;  /* number of the work request that binds it */
+	unsigned last_use; /* how many work requests of the peer's must be done for it to be idle */
+};
+
 enum shared_kind { SHARED_NOT, SHARED_ADD, SHARED_SWAP };
 
 /* A work request, and what became of it. */
@@ -129,6 +150,11 @@ struct op {
 	unsigned shared_node, shared_word;
 	struct end *dest; /* UD */
 	struct vb_ah *ah;
+	struct window *window; /* that it binds or invalidates */
+	struct {
+		struct vb_mw *mw;
+		struct ibv_mw_bind_info info;
+	} bad_bind;
 	bool bad;	  /* meant to fail: touches nothing */
 	enum ibv_wc_status status;
 };
@@ -171,6 +197,7 @@ struct end {
 
 	/* As a responder: what the peer's requests change. */
 	struct area target;
+	struct window window[WINDOWS_MAX];
 	unsigned recv_next; /* the peer's work request that may complete a receive next */
 
 	/* When something is meant to go wrong. */
@@ -196,6 +223,9 @@ enum trouble_kind {
 	TROUBLE_MISALIGNED, /* an atomic at an odd address */
 	TROUBLE_LKEY,	  /* a local key that is none */
 	TROUBLE_OVERSIZE, /* beyond 2 GiB */
+	TROUBLE_WINDOW,	  /* a window that is not bound, or not for this */
+	TROUBLE_INVALIDATE, /* ... that is not the receiver's to lose */
+	TROUBLE_LOCAL,	  /* ... that cannot be bound or invalidated so */
 	TROUBLE_RECV_SHORT, /* a message longer than the receive buffer */
 	TROUBLE_RECV_LKEY, /* a receive buffer with a key that is none */
 	TROUBLE_RNR,	  /* no receive buffer, and a finite rnr_retry */
@@ -223,6 +253,8 @@ struct sim {
 	bool faulty; /* the fabric was, before it was calm */
 	bool one_host; /* all nodes have all addresses */
 	uint32_t bells_lost; /* of a million */
+	bool windows; /* there are some, and ATOMIC_WRITEs */
+	uint64_t window_rng;
 	struct link link[NODES_MAX][NODES_MAX];
 	struct node *heir; /* of the process that will die */
 	uint64_t birth_ns; /* of its QPs, 0: not yet known */
@@ -299,17 +331,29 @@ static inline bool end_is_ready(const struct end *end)
 static inline bool op_takes_recv(const struct op *op)
 {
 	return op->opcode == IBV_WR_SEND || op->opcode == IBV_WR_SEND_WITH_IMM ||
-	       op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	       op->opcode == IBV_WR_SEND_WITH_INV || op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 static inline bool op_is_write(const struct op *op)
 {
-	return op->opcode == IBV_WR_RDMA_WRITE || op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return op->opcode == IBV_WR_RDMA_WRITE || op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+	       op->opcode == IBV_WR_ATOMIC_WRITE;
+}
+
+static inline bool op_is_local(const struct op *op)
+{
+	return op->opcode == IBV_WR_BIND_MW || op->opcode == IBV_WR_LOCAL_INV;
 }
 
 static inline bool op_is_atomic(const struct op *op)
 {
 	return op->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Eight octets that are aligned? */
+static inline bool op_is_word(const struct op *op)
+{
+	return op_is_atomic(op) || op->opcode == IBV_WR_ATOMIC_WRITE;
 }
 
 static inline bool op_is_fetch(const struct op *op)
@@ -327,6 +371,22 @@ void oracle_begin(struct sim *sim);
 void oracle_send_wc(struct sim_cq *cq, struct end *end, const struct ibv_wc *wc);
 void oracle_recv_wc(struct sim_cq *cq, struct end *end, const struct ibv_wc *wc);
 void oracle_end(struct sim *sim);
+
+/* --- window.c --- */
+void windows_begin(struct sim *sim);
+void windows_make(struct end *end);
+void windows_unmake(struct end *end);
+void windows_check(struct end *end);
+/* Let the next work request be about a window; let an access go through one. */
+void window_plan(struct end *end, struct op *op);
+void window_aim(struct end *end, struct op *op, unsigned access, uint32_t align);
+void window_wr(struct end *end, const struct op *op, struct ibv_send_wr *wr);
+/* What completions tell of them. */
+void window_op_done(struct end *end, unsigned number);
+void window_message(struct end *end, struct end *from, unsigned number, const struct ibv_wc *wc);
+void window_trouble(struct end *end, struct op *op, unsigned access);
+void window_trouble_invalidate(struct end *end, struct op *op);
+void window_trouble_local(struct end *end, struct op *op);
 
 /* --- trouble.c --- */
 void trouble_plan(struct sim *sim);

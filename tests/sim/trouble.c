@@ -13,7 +13,7 @@
 #define BIT(status) (1u << (status))
 #define DEPENDS 0 /* may fail or not */
 
-enum { WRITES = 1, READS = 2, ATOMICS = 4, SENDS = 8, ALL = 15 };
+enum { WRITES = 1, READS = 2, ATOMICS = 4, SENDS = 8, ALL = 15, RETURNS = 16, LOCALS = 32 };
 
 struct trouble_row {
 	const char *name;
@@ -38,6 +38,12 @@ static const struct trouble_row rows[TROUBLE_KINDS] = {
 	[TROUBLE_MISALIGNED] = { "misaligned", ATOMICS, IBV_WC_REM_INV_REQ_ERR, true, true },
 	[TROUBLE_LKEY] = { "a local key that is none", ALL, IBV_WC_LOC_PROT_ERR, false, false },
 	[TROUBLE_OVERSIZE] = { "beyond 2 GiB", WRITES | SENDS, IBV_WC_LOC_LEN_ERR, false, true },
+	[TROUBLE_WINDOW] = { "no window for this", WRITES | READS | ATOMICS, IBV_WC_REM_ACCESS_ERR,
+			     true, true },
+	[TROUBLE_INVALIDATE] = { "no window to give back", RETURNS, IBV_WC_REM_ACCESS_ERR, true,
+				 true, IBV_WC_LOC_ACCESS_ERR },
+	[TROUBLE_LOCAL] = { "no window to bind or take back", LOCALS, IBV_WC_MW_BIND_ERR, false,
+			    true },
 	[TROUBLE_RECV_SHORT] = { "a short receive buffer", 0, IBV_WC_REM_INV_REQ_ERR, true, false,
 				 IBV_WC_LOC_LEN_ERR },
 	[TROUBLE_RECV_LKEY] = { "a bad receive buffer", 0, IBV_WC_REM_OP_ERR, true, false,
@@ -166,7 +172,9 @@ enum ibv_wr_opcode trouble_opcode(struct end *end, enum ibv_wr_opcode opcode)
 		{ WRITES, IBV_WR_RDMA_WRITE }, { WRITES, IBV_WR_RDMA_WRITE_WITH_IMM },
 		{ READS, IBV_WR_RDMA_READ }, { ATOMICS, IBV_WR_ATOMIC_CMP_AND_SWP },
 		{ ATOMICS, IBV_WR_ATOMIC_FETCH_AND_ADD }, { SENDS, IBV_WR_SEND },
-		{ SENDS, IBV_WR_SEND_WITH_IMM },
+		{ SENDS, IBV_WR_SEND_WITH_IMM }, { WRITES, IBV_WR_ATOMIC_WRITE },
+		{ RETURNS, IBV_WR_SEND_WITH_INV }, { LOCALS, IBV_WR_BIND_MW },
+		{ LOCALS, IBV_WR_LOCAL_INV },
 	};
 	unsigned i;
 
@@ -213,6 +221,14 @@ void trouble_op(struct end *end, struct op *op)
 	} else if (sim->trouble == TROUBLE_MISALIGNED) {
 		op->va += sim_range(sim, 1, 7);
 		op->va -= op->va > node_addr(there, target->at + target->bytes - 8) ? 8 : 0;
+	} else if (sim->trouble == TROUBLE_WINDOW) {
+		window_trouble(end, op, op_is_atomic(op) ? IBV_ACCESS_REMOTE_ATOMIC
+					: op_is_write(op) ? IBV_ACCESS_REMOTE_WRITE
+							  : IBV_ACCESS_REMOTE_READ);
+	} else if (sim->trouble == TROUBLE_INVALIDATE) {
+		window_trouble_invalidate(end, op);
+	} else if (sim->trouble == TROUBLE_LOCAL) {
+		window_trouble_local(end, op);
 	} else if (sim->trouble == TROUBLE_LKEY) {
 		break_lkey(sim, op->sge, op->num_sge);
 	} else if (sim->trouble == TROUBLE_OVERSIZE) {

@@ -78,6 +78,13 @@ static bool aim_landing(struct end *end, struct op *op)
 	return true;
 }
 
+static unsigned op_access(const struct op *op)
+{
+	if (op_is_atomic(op))
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	return op_is_write(op) ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+}
+
 static void aim_remote(struct end *end, struct op *op, uint32_t align)
 {
 	const struct area *target = &end->peer->target;
@@ -86,6 +93,8 @@ static void aim_remote(struct end *end, struct op *op, uint32_t align)
 	op->remote = target->at + at;
 	op->rkey = target->mr->ibv.rkey;
 	op->va = node_addr(end->peer->node, op->remote);
+	if (!trouble_is_bad(end, end->ops))
+		window_aim(end, op, op_access(op), align);
 }
 
 /* Some atomics go to words that everybody's atomics go to. */
@@ -176,7 +185,7 @@ static void choose_flags(struct end *end, struct op *op)
 /* Inline data may be overwritten as soon as posting is through: it will be. */
 static void choose_inline(struct end *end, struct op *op)
 {
-	if (op_is_fetch(op) || op->bytes > end->init.cap.max_inline_data ||
+	if (op_is_fetch(op) || op_is_local(op) || op->bytes > end->init.cap.max_inline_data ||
 	    trouble_is_bad(end, end->ops) || !sim_chance(end->sim, 40))
 		return;
 	op->flags |= IBV_SEND_INLINE;
@@ -193,15 +202,20 @@ static bool op_make(struct end *end, struct op *op)
 	if (!weigh(end, &op->opcode))
 		return false;
 	op->opcode = trouble_opcode(end, op->opcode);
-	op->bytes = op_is_atomic(op) ? 8 : choose_bytes(end);
-	if (trouble_is_bad(end, end->ops) && !op_is_atomic(op))
+	window_plan(end, op);
+	op->bytes = op_is_word(op) ? 8 : choose_bytes(end);
+	if (trouble_is_bad(end, end->ops) && !op_is_word(op))
 		op->bytes = sim_range(end->sim, 1, end->message_max < 8192 ? end->message_max
 									    : 8192);
 	op->imm_be = (uint32_t)sim_random(end->sim);
-	if (op_is_fetch(op) ? !aim_landing(end, op) : (aim_source(end, op), false))
+	if (op_is_local(op))
+		op->bytes = 0;
+	else if (op_is_fetch(op) ? !aim_landing(end, op) : (aim_source(end, op), false))
 		return false;
 	if (op_is_atomic(op))
 		aim_atomic(end, op);
+	else if (op_is_word(op))
+		aim_remote(end, op, 8);
 	else if (op_is_write(op) || op->opcode == IBV_WR_RDMA_READ)
 		aim_remote(end, op, 1);
 	else if (end->type == IBV_QPT_UD)
@@ -229,6 +243,8 @@ static void wr_fill(struct end *end, struct op *op, unsigned number, struct ibv_
 		wr->wr.atomic.rkey = op->rkey;
 		wr->wr.atomic.compare_add = add ? op->operand : op->compare;
 		wr->wr.atomic.swap = op->operand;
+	} else if (op_is_local(op) || op->opcode == IBV_WR_SEND_WITH_INV) {
+		window_wr(end, op, wr);
 	} else if (end->type == IBV_QPT_UD) {
 		wr->wr.ud.ah = &op->ah->ibv;
 		wr->wr.ud.remote_qpn = op->dest->qp->ibv.qp.qp_num;

@@ -447,7 +447,9 @@ static void end_areas(struct end *end)
 	world_register(node, &end->landing, node->pd, IBV_ACCESS_LOCAL_WRITE);
 	/* Not much larger than what is written there, so that things meet. */
 	end->target = world_area(node, reach + sim_below(node->sim, 2048));
-	world_register(node, &end->target, node->pd, IBV_ACCESS_LOCAL_WRITE | REMOTE);
+	world_register(node, &end->target, node->pd,
+		       IBV_ACCESS_LOCAL_WRITE | REMOTE | IBV_ACCESS_MW_BIND);
+	windows_make(end);
 	if (end->rq == &end->own_rq)
 		rq_area(end->rq);
 }
@@ -637,6 +639,7 @@ static void end_unmake(struct sim *sim, struct end *end)
 		if (end->op[i].ah)
 			sim_require(sim, vb_ah_destroy(end->op[i].ah) == 0);
 	}
+	windows_unmake(end);
 	area_drop(sim, &end->source);
 	area_drop(sim, &end->landing);
 	area_drop(sim, &end->target);
