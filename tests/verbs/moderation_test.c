@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "lib.h"
+#include "peer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 /*
  * ibv_modify_cq(3): events that wait for several completions, or for a time. An application that
@@ -48,15 +51,20 @@ static void message(uint64_t wr_id)
 	vt_send(&pair.a, &pair.b, wr_id);
 }
 
-static void expect_event(struct ibv_cq *cq)
+static void take_event(struct ibv_cq *cq)
 {
 	struct ibv_cq *from;
 	void *context;
 
-	assert_true(vt_readable(channel->fd, VT_WAIT_MS));
 	assert_int_equal(ibv_get_cq_event(channel, &from, &context), 0);
 	assert_ptr_equal(from, cq);
 	ibv_ack_cq_events(from, 1);
+}
+
+static void expect_event(struct ibv_cq *cq)
+{
+	assert_true(vt_readable(channel->fd, VT_WAIT_MS));
+	take_event(cq);
 }
 
 static void expect_no_event(void)
@@ -139,7 +147,10 @@ static void an_event_comes_in_time(void **state)
 	for (uint64_t i = 1; i <= 5; i++) {
 		assert_int_equal(ibv_req_notify_cq(pair.b.cq, 0), 0);
 		message(i);
-		expect_event(pair.b.cq);
+		/* Whether one looks at the descriptor, or waits. */
+		if (i % 2)
+			assert_true(vt_readable(channel->fd, VT_WAIT_MS));
+		take_event(pair.b.cq);
 		vt_expect(pair.b.cq, i, IBV_WC_SUCCESS);
 		vt_expect(pair.a.cq, i, IBV_WC_SUCCESS);
 	}
@@ -223,9 +234,90 @@ static void a_moderated_cq_can_be_destroyed(void **state)
 	}
 }
 
-int main(void)
+/* --- from another process, while a thread here sleeps --- */
+
+struct waiter {
+	pthread_t thread;
+	_Atomic bool waits;
+	struct ibv_cq *cq;
+	int rc;
+};
+
+static void *wait_for_event(void *arg)
 {
-	const struct CMUnitTest tests[] = {
+	struct waiter *waiter = arg;
+	void *context;
+
+	atomic_store(&waiter->waits, true);
+	waiter->rc = ibv_get_cq_event(channel, &waiter->cq, &context);
+	if (waiter->rc == 0)
+		ibv_ack_cq_events(waiter->cq, 1);
+	return NULL;
+}
+
+/* Asleep, as far as one can tell. */
+static void waiter_begin(struct waiter *waiter)
+{
+	*waiter = (struct waiter){ .rc = -1 };
+	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_event, waiter), 0);
+	while (!atomic_load(&waiter->waits))
+		vt_sleep_ms(1);
+	vt_sleep_ms(2);
+}
+
+/* If it is not woken, this does not end. */
+static void waiter_end(struct waiter *waiter, struct ibv_cq *cq)
+{
+	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
+	assert_int_equal(waiter->rc, 0);
+	assert_ptr_equal(waiter->cq, cq);
+}
+
+/* The sleeper takes the frames in, and somebody else has the clock. */
+static void a_sleeper_is_woken(uint16_t count, uint16_t period_us, unsigned messages)
+{
+	struct vp *peer = vp_start(NULL);
+	struct vt_options opt = { .type = IBV_QPT_RC };
+	struct waiter waiter;
+	struct vp_pair p;
+
+	opt.channel = channel = ibv_create_comp_channel(vt.ctx);
+	assert_non_null(channel);
+	vp_pair_open(&p, peer, &opt);
+	assert_int_equal(moderate(p.a.cq, count, period_us), 0);
+	for (unsigned round = 0; round < 10; round++) {
+		for (uint64_t i = 1; i <= messages; i++)
+			assert_int_equal(vt_recv_at(&p.a, i, 0, 64), 0);
+		assert_int_equal(ibv_req_notify_cq(p.a.cq, 0), 0);
+		waiter_begin(&waiter);
+		for (uint64_t i = 1; i <= messages; i++)
+			vp_send(&p, i, 8);
+		waiter_end(&waiter, p.a.cq);
+		for (uint64_t i = 1; i <= messages; i++)
+			vp_expect(&p, i, IBV_WC_SUCCESS);
+		expect_range(p.a.cq, 1, messages);
+		/* A clock that ran out before all had come told of some: that was one event. */
+		while (vt_readable(channel->fd, 0))
+			expect_event(p.a.cq);
+	}
+	vp_pair_close(&p);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+	vp_end(peer);
+}
+
+static void a_sleeper_is_woken_in_time(void **state)
+{
+	a_sleeper_is_woken(caps().max_cq_count, 3000, 1);
+}
+
+static void a_sleeper_is_woken_after_so_many(void **state)
+{
+	a_sleeper_is_woken(4, 0, 4);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
 		vt_test(unknown_attributes_are_refused),
 		vt_test(the_caps_are_true),
 		vt_test(an_event_comes_after_so_many),
@@ -235,7 +327,9 @@ int main(void)
 		vt_test(solicited_ones_are_counted_apart),
 		vt_test(turning_it_off_tells_what_was_held_back),
 		vt_test(a_moderated_cq_can_be_destroyed),
+		vp_test(a_sleeper_is_woken_in_time),
+		vp_test(a_sleeper_is_woken_after_so_many),
 	};
 
-	return vt_main(tests);
+	return vp_main(argc, tests);
 }
