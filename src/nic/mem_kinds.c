@@ -108,15 +108,14 @@ uint8_t *vb_mr_get_other(struct vb_nic *nic, const struct vb_pd *pd, uint32_t ke
 /* --- advice --- */
 
 struct advice {
-	bool known;
 	bool write;
 	enum vb_fetch how;
 };
 
 static const struct advice advices[] = {
-	[IBV_ADVISE_MR_ADVICE_PREFETCH] = { true, false, VB_FETCH_READ },
-	[IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE] = { true, true, VB_FETCH_WRITE },
-	[IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT] = { true, false, VB_FETCH_LOOK },
+	[IBV_ADVISE_MR_ADVICE_PREFETCH] = { false, VB_FETCH_READ },
+	[IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE] = { true, VB_FETCH_WRITE },
+	[IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT] = { false, VB_FETCH_LOOK },
 };
 
 static int sge_check(struct vb_nic *nic, const struct vb_pd *pd, const struct advice *advice,
@@ -141,12 +140,13 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 		 const struct ibv_sge *sge, uint32_t count)
 {
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
-	const struct advice *row = &advices[advice];
+	const struct advice *row;
 	uint8_t *at;
 	int err = 0;
 
-	if ((unsigned)advice >= VB_ARRAY_LEN(advices) || !row->known || !nic->host.fetch)
+	if ((unsigned)advice >= VB_ARRAY_LEN(advices) || !nic->host.fetch)
 		return EOPNOTSUPP;
+	row = &advices[advice];
 	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !count)
 		return EINVAL;
 	for (uint32_t i = 0; i < count && !err; i++)

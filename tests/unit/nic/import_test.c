@@ -139,12 +139,12 @@ static void handles_do_not_run_out(void **state)
 
 		assert_int_equal(vb_pd_create(fix.ctx, &pd), 0);
 		assert_int_not_equal(pd->ibv.handle, last);
+		last = pd->ibv.handle;
 		assert_int_equal(vb_pd_import(fix.ctx, pd->ibv.handle, &again), 0);
 		assert_ptr_not_equal(pd, again);
 		assert_int_equal(vb_pd_destroy(again), 0);
 		assert_int_equal(vb_pd_destroy(pd), ENOENT);
 		vb_pd_unimport(pd);
-		last = pd->ibv.handle;
 	}
 	assert_int_equal(fix.nic->pds, 1);
 }

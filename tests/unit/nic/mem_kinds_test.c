@@ -77,7 +77,7 @@ static void a_null_region_is_zero_wherever_it_is_read(void **state)
 	to = get(mr->ibv.lkey, 0, VB_NULL_BYTES, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(to);
 	memset(to, 0xff, VB_NULL_BYTES);
-	for (uint64_t va = 0, i = 0; i < 64; i++, va = 1ull << i) {
+	for (uint64_t va = 1; va; va <<= 1) {
 		const uint8_t *from = get(mr->ibv.lkey, va, VB_NULL_BYTES, 0);
 
 		assert_non_null(from);
@@ -92,6 +92,7 @@ static void a_null_region_is_for_its_pd_and_no_peers(void **state)
 {
 	struct vb_pd *other;
 	struct vb_mr *mr;
+	uint32_t key;
 
 	assert_int_equal(vb_pd_create(fix.ctx, &other), 0);
 	assert_int_equal(vb_mr_alloc_null(fix.pd, &mr), 0);
@@ -105,8 +106,9 @@ static void a_null_region_is_for_its_pd_and_no_peers(void **state)
 	assert_int_not_equal(
 		fix.nic->export->key[vb_key_place(mr->ibv.lkey)].pd, fix.pd->id);
 	assert_int_equal(vb_pd_destroy(fix.pd), EBUSY);
+	key = mr->ibv.lkey;
 	dereg(mr);
-	assert_null(get(mr->ibv.lkey, 0, 8, 0));
+	assert_null(get(key, 0, 8, 0));
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
 
