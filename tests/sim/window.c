@@ -251,17 +251,46 @@ static struct window *foreign_window(struct end *owner, uint32_t bytes)
 	return NULL;
 }
 
+/* One of the end's bound windows that has, or has not, this right; NULL: there is none. */
+static struct window *bound(struct end *end, unsigned access, bool grants)
+{
+	unsigned from = below(end->sim, WINDOWS_MAX);
+
+	for (unsigned i = 0; i < WINDOWS_MAX; i++) {
+		struct window *w = &end->window[(from + i) % WINDOWS_MAX];
+
+		if (w->state == WINDOW_BOUND && ((w->access & access) == access) == grants)
+			return w;
+	}
+	return NULL;
+}
+
+static uint64_t window_va(const struct end *owner, const struct window *w, uint32_t offset)
+{
+	return (w->zero_based ? 0 : node_addr(owner->node, w->at)) + offset;
+}
+
 void window_trouble(struct end *end, struct op *op, unsigned access)
 {
-	struct window *w = &end->peer->window[below(end->sim, WINDOWS_MAX)];
-	struct window *foreign = foreign_window(end->peer, op->bytes);
+	struct end *owner = end->peer;
+	struct window *lacking = bound(owner, access, false), *granting = bound(owner, access, true);
+	struct window *foreign = foreign_window(owner, op->bytes);
+	unsigned which = below(end->sim, 4);
 
-	op->rkey = stale_key(w);
-	if (w->state == WINDOW_BOUND && (w->access & access) != access) {
-		op->rkey = w->key;
-	} else if (foreign && below(end->sim, 2)) {
+	if (which == 1 && lacking) {
+		op->rkey = lacking->key;
+		op->va = window_va(owner, lacking, 0);
+	} else if (which == 2 && foreign) {
 		op->rkey = foreign->key;
-		op->va = foreign->zero_based ? 0 : node_addr(end->peer->node, foreign->at);
+		op->va = window_va(owner, foreign, 0);
+	} else if (which == 3 && granting) {
+		op->rkey = granting->key;
+		/* Its last octets are beyond the end, or all are before the beginning. */
+		op->va = window_va(owner, granting, 0) - 8;
+		if (granting->bytes >= op->bytes && below(end->sim, 2))
+			op->va += (granting->bytes - op->bytes + 16) & ~7u;
+	} else {
+		op->rkey = stale_key(&owner->window[below(end->sim, WINDOWS_MAX)]);
 	}
 }
 
