@@ -12,9 +12,9 @@ fi
 # Modules that have to pass, but for tests that need what this NIC does not have yet or this
 # machine cannot have; and modules that may skip at will, but neither err nor crash nor hang.
 passing="addr pd cq cq_events cqex fork atomic relaxed_ordering device mr qp qpex parent_domain"
-passing+=" tag_matching mlx5_timestamp"
-others="odp shared_pd flow rss_traffic rdmacm"
-lacking='XRCD|[Dd]evice memory|dmabuf|Raw Packet|RAW QP|QP type 8|no huge pages'
+passing+=" tag_matching mlx5_timestamp odp shared_pd"
+others="flow rss_traffic rdmacm"
+lacking='XRCD|dmabuf|Raw Packet|RAW QP|QP type 8|no huge pages'
 lacking+='|Converting timestamp' # only mlx5 can; the time of day needs none
 
 mkdir "$tmp/tests"
@@ -62,7 +62,7 @@ done
 
 if user_become; then
 	gid=$(gid_index 127.0.0.1 "${on_client[@]}")
-	for name in addr cq_events atomic mr qp; do
+	for name in addr cq_events atomic mr odp shared_pd qp; do
 		module "user " "$name" "$lacking"
 	done
 else
@@ -72,8 +72,8 @@ fi
 link_use udp
 on_client=()
 gid=$(gid_index 127.0.0.1)
-for name in cq_events cqex atomic relaxed_ordering mr qp qpex parent_domain tag_matching \
-	mlx5_timestamp; do
+for name in cq_events cqex atomic relaxed_ordering device mr odp shared_pd qp qpex parent_domain \
+	tag_matching mlx5_timestamp; do
 	module "udp " "$name" "$lacking"
 done
 suite_end
