@@ -11,7 +11,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGES = "(create_ex|create|destroy|attach)"
-PROGRAMS = ["create_qp_test.c", "create_qp_ex_test.c", "destroy_qp_test.c"]
+PROGRAMS = ["create_qp_test.c", "create_qp_ex_test.c", "destroy_qp_test.c",
+            "mcast_test.c"]
 CITATION = re.compile(PAGES + r': "([^"]+)"')
 ROW = re.compile(r"^\| " + PAGES + r" \| (.+) \| `(\w+)` \|$")
 
@@ -20,7 +21,7 @@ def cited(name):
     """The (page, words, test) of one test program."""
     with open(os.path.join(HERE, name), encoding="utf8") as file:
         text = file.read()
-    registered = set(re.findall(r"\bvt_test\((\w+)\)", text))
+    registered = set(re.findall(r"\b(?:vt|mcast)_test\((\w+)\)", text))
     found = set()
     # A run of comments, and the function that follows.
     for comments, test in re.findall(r"((?:^/\*(?:.|\n)*?\*/\n)+)static void (\w+)\(", text, re.M):
