@@ -140,25 +140,29 @@ static enum vb_req_outcome fail_head(struct vb_req *req, enum ibv_wc_status stat
 	return VB_REQ_FAILED;
 }
 
-/*
- * IBA 17.2.8: one that is armed takes the other path, which gets all the retries anew, and of which
- * nothing is known yet.
- */
-static enum vb_req_outcome retries_used_up(struct vb_req *req, uint64_t now_ns)
+void vb_rc_new_path(struct vb_req *req, uint64_t now_ns)
 {
-	if (!req->armed)
-		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
 	req->armed = false;
 	req->retries_left = req->retry_cnt;
 	req->rnr_left = req->rnr_retry;
 	req->backoff = 0;
 	req->gap_known = false;
-	req->srtt_ns = req->rttvar_ns = 0;
+	req->srtt_ns = req->rttvar_ns = req->sample_ns = 0;
 	req->rto_ns = VB_RTO_START_NS;
-	window_shrink(req, 1);
-	vb_req_rewind(req);
+	if (req->resend_ns == VB_NEVER_NS)
+		return;
 	req->progress_ns = now_ns;
 	req->resend_ns = now_ns + req->rto_ns;
+}
+
+/* IBA 17.2.8: one that is armed takes the other path, and sends all of it again. */
+static enum vb_req_outcome retries_used_up(struct vb_req *req, uint64_t now_ns)
+{
+	if (!req->armed)
+		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
+	vb_rc_new_path(req, now_ns);
+	window_shrink(req, 1);
+	vb_req_rewind(req);
 	return VB_REQ_MIGRATE;
 }
 

@@ -165,6 +165,12 @@ void vb_rc_watch(struct vb_req *req, uint64_t now_ns);
 enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns);
 
 /*
+ * From now on it goes by another path, which gets all the retries anew, and of which nothing is
+ * known yet; whatever the reason was.
+ */
+void vb_rc_new_path(struct vb_req *req, uint64_t now_ns);
+
+/*
  * What was carried out without a packet completes if nothing is left before it; and so does a work
  * request that failed locally.
  */

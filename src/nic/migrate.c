@@ -49,7 +49,8 @@ void vb_migrate_locked(struct vb_qp *qp)
 	attr->pkey_index = attr->alt_pkey_index;
 	attr->timeout = qp->req.timeout = attr->alt_timeout;
 	attr->path_mig_state = IBV_MIG_MIGRATED;
-	qp->req.armed = false;
+	vb_rc_new_path(&qp->req, vb_nic_now_ns(qp->nic));
+	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
 	qp->migreq = true;
 	vb_qp_event(qp, IBV_EVENT_PATH_MIG);
 }
@@ -82,11 +83,26 @@ static void refuse(struct vb_qp *qp)
 	vb_qp_event(qp, IBV_EVENT_PATH_MIG_ERR);
 }
 
-static bool admit_armed(struct vb_qp *qp, const struct vb_path *from, bool migreq, bool news)
+/*
+ * We wait for the peer to arm. If it comes by the alternate path it is armed, has migrated, and its
+ * word of the former got lost: to insist on that, as IBA 17.2.8 has it, would end the connection.
+ */
+static bool admit_waiting(struct vb_qp *qp, bool primary, bool alt, bool migreq, bool news)
 {
-	bool primary = comes_by(from, &qp->path);
+	if (migreq && alt && !primary) {
+		vb_migrate_locked(qp);
+		return true;
+	}
+	if (primary && !migreq && news) {
+		qp->attr.path_mig_state = IBV_MIG_ARMED;
+		qp->req.armed = true;
+	}
+	return primary;
+}
 
-	if (migreq && comes_by(from, &qp->migration->alt)) {
+static bool admit_armed(struct vb_qp *qp, bool primary, bool alt, bool migreq, bool news)
+{
+	if (migreq && alt) {
 		vb_migrate_locked(qp);
 		return true;
 	}
@@ -99,17 +115,13 @@ bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const stru
 			const struct vb_op_info *info)
 {
 	const struct vb_migration *migration = qp->migration;
-	bool primary = comes_by(from, &qp->path);
+	bool primary = comes_by(from, &qp->path), alt = comes_by(from, &migration->alt);
 
 	switch (qp->attr.path_mig_state) {
 	case IBV_MIG_REARM:
-		if (primary && !pkt->migreq && is_news(qp, pkt, info)) {
-			qp->attr.path_mig_state = IBV_MIG_ARMED;
-			qp->req.armed = true;
-		}
-		return primary;
+		return admit_waiting(qp, primary, alt, pkt->migreq, is_news(qp, pkt, info));
 	case IBV_MIG_ARMED:
-		return admit_armed(qp, from, pkt->migreq, is_news(qp, pkt, info));
+		return admit_armed(qp, primary, alt, pkt->migreq, is_news(qp, pkt, info));
 	case IBV_MIG_MIGRATED:
 		break;
 	}

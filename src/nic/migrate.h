@@ -18,8 +18,8 @@
 struct vb_migration {
 	struct vb_path alt;
 	struct vb_path old;  /* the primary path before the last migration */
-	bool has_old;	     /* the peer may not have heard of it yet, and sends by that one still */
-	bool refused;	     /* that the peer wanted to migrate and could not was told */
+	bool has_old; /* the peer may not have heard of it yet, and sends by that one still */
+	bool refused; /* that the peer wanted to migrate and could not was told */
 };
 
 /* path_mig_state as ibv_modify_qp(3) may set it. 0 or EINVAL. has_alt: a path was ever loaded. */

@@ -144,12 +144,25 @@ static bool damage(struct fabric *f, struct fabric_flight *flight)
 	return true;
 }
 
+static bool is_cut(const struct fabric *f, const struct vb_path *path, const uint8_t *data)
+{
+	uint32_t qpn = vb_be32_get(data + 4) & VB_PSN_MASK;
+
+	if (!f->cut.on || (qpn != f->cut.qpn[0] && qpn != f->cut.qpn[1]))
+		return false;
+	for (unsigned i = 0; i < 2; i++)
+		if (!memcmp(path->src, f->cut.gid[i], VB_GID_BYTES) &&
+		    !memcmp(path->dst, f->cut.gid[1 - i], VB_GID_BYTES))
+			return true;
+	return false;
+}
+
 static void launch(struct fabric *f, unsigned to, uint64_t at_ns, const struct vb_path *path,
 		   uint16_t hint, const uint8_t *data, uint32_t bytes)
 {
 	struct fabric_flight *flight;
 
-	if (f->dead[to] || f->queued[to] >= f->faults.queue_max || happens(f, f->faults.loss) ||
+	if (f->dead[to] || is_cut(f, path, data) || f->queued[to] >= f->faults.queue_max || happens(f, f->faults.loss) ||
 	    (f->dead_qpn && f->dead_qpn == (vb_be32_get(data + 4) & VB_PSN_MASK))) {
 		f->lost++;
 		show(f, "lost ", to, data, bytes);

@@ -37,6 +37,11 @@ struct fabric {
 	struct vb_nic *nic[FABRIC_NICS_MAX];
 	uint8_t gid[FABRIC_NICS_MAX][FABRIC_GIDS][VB_GID_BYTES];
 	uint32_t dead_qpn; /* what is sent to it is lost; 0: none */
+	struct {
+		bool on;
+		uint8_t gid[2][VB_GID_BYTES];
+		uint32_t qpn[2];
+	} cut; /* a path between two addresses: what these QPs send by it is lost */
 	bool dead[FABRIC_NICS_MAX];    /* the same of a NIC; what it sent arrives still */
 	bool arrived[FABRIC_NICS_MAX]; /* something has; the caller takes it back */
 	uint32_t queued[FABRIC_NICS_MAX];

@@ -29,6 +29,7 @@ enum { WORKERS_MAX = 16, SEEDS_FILE_MAX = 10000, RUN_SECONDS_MAX = 120 };
 struct work {
 	_Atomic uint64_t next; /* place of the next seed that nobody has taken */
 	_Atomic uint64_t failed;
+	_Atomic uint64_t migrations, stumbles, changes; /* of all runs: there must be some */
 	_Atomic uint64_t running[WORKERS_MAX];
 	uint64_t count;
 	uint64_t from;
@@ -42,10 +43,10 @@ static uint64_t seed_at(uint64_t place)
 	return work->from ? work->from + place : work->listed[place];
 }
 
+static struct sim sim;
+
 static bool run_one(uint64_t seed, bool trace)
 {
-	static struct sim sim;
-
 	alarm(trace ? 0 : RUN_SECONDS_MAX);
 	if (sim_run(&sim, seed, trace))
 		return true;
@@ -64,6 +65,9 @@ static void worker(unsigned self)
 		work->running[self] = seed_at(place);
 		if (!run_one(seed_at(place), false))
 			work->failed++;
+		work->migrations += sim.migrations;
+		work->stumbles += sim.stumbles;
+		work->changes += sim.changes;
 	}
 }
 
@@ -117,8 +121,10 @@ static int run_many(void)
 		}
 	}
 	watch(pid, workers);
-	printf("%llu runs, %llu failed\n", (unsigned long long)work->count,
-	       (unsigned long long)work->failed);
+	printf("%llu runs, %llu failed; %llu migrations, %llu recoveries, %llu changes in SQD\n",
+	       (unsigned long long)work->count, (unsigned long long)work->failed,
+	       (unsigned long long)work->migrations, (unsigned long long)work->stumbles,
+	       (unsigned long long)work->changes);
 	return work->failed != 0;
 }
 

@@ -174,13 +174,19 @@ void oracle_send_wc(struct sim_cq *cq, struct end *end, const struct ibv_wc *wc)
 	for (; end->done < number; end->done++) {
 		const struct op *op = &end->op[end->done];
 
-		if (end->init.sq_sig_all || (op->flags & IBV_SEND_SIGNALED) || end->broken)
+		if (end->init.sq_sig_all || (op->flags & IBV_SEND_SIGNALED) || end->broken ||
+		    change_status(end, end->done) != IBV_WC_SUCCESS)
 			sim_fail(sim, "end %u: %u completes before %u", end->index, number,
 				 end->done);
 		op_done(end, end->done);
 	}
 	end->op[number].status = wc->status;
-	if (wc->status != IBV_WC_SUCCESS) {
+	if (!end->trouble && change_status(end, number) != IBV_WC_SUCCESS) {
+		sim_require(sim, wc->status == change_status(end, number));
+		if (wc->status == IBV_WC_LOC_PROT_ERR)
+			end->sqe_at = number;
+		end->sqe = end->sqe || wc->status == IBV_WC_LOC_PROT_ERR;
+	} else if (wc->status != IBV_WC_SUCCESS) {
 		send_failed(end, number, wc);
 	} else {
 		sim_require(sim, !end->broken);
@@ -264,7 +270,7 @@ static void message_check(struct end *end, const struct buffer *buffer, const st
 	unsigned i = end->type == IBV_QPT_UD ? 0 : end->recv_next;
 
 	for (; i < from->ops; i++) {
-		if (!op_takes_recv(&from->op[i]) ||
+		if (!op_takes_recv(&from->op[i]) || from->op[i].stumbles || from->op[i].flushed ||
 		    (end->type == IBV_QPT_UD && from->op[i].dest != end))
 			continue;
 		if (message_fits(end, from, i, buffer, wc))

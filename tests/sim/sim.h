@@ -11,6 +11,7 @@
  *   workload.c  what the applications do: post, poll, drain
  *   oracle.c    what must come of it: completions, data, order, memory
  *   window.c    memory windows: bound, used, taken back
+ *   change.c    what they change of their QPs meanwhile: attributes, states, paths
  *   trouble.c   runs in which something is meant to fail
  *   run.c       a run from its seed: first with faults, then without, until all is done
  *   main.c      many runs
@@ -156,6 +157,8 @@ struct op {
 		struct ibv_mw_bind_info info;
 	} bad_bind;
 	bool bad;	  /* meant to fail: touches nothing */
+	bool stumbles;	  /* its local key is none: UC and UD stop sending there */
+	bool flushed;	  /* it came behind one that did */
 	enum ibv_wc_status status;
 };
 
@@ -194,6 +197,13 @@ struct end {
 	unsigned sqd_ops; /* posted when it began to drain: no others may be done meanwhile */
 	uint32_t drained_psn; /* nothing beyond it was sent when the queue had drained */
 	uint64_t posted_ns; /* when something was last posted */
+
+	/* What its application changes (change.c). */
+	bool sqe; /* it has seen that one failed, and not yet gone on */
+	unsigned sqe_at;	/* which */
+	uint8_t reads_most;	/* that it may ever have had on their way */
+	unsigned migrations;	/* of which it was told */
+	unsigned path_changes;	/* that it has begun */
 
 	/* As a responder: what the peer's requests change. */
 	struct area target;
@@ -258,6 +268,9 @@ struct sim {
 	struct link link[NODES_MAX][NODES_MAX];
 	struct node *heir; /* of the process that will die */
 	uint64_t birth_ns; /* of its QPs, 0: not yet known */
+
+	struct end *cut; /* whose path was cut */
+	unsigned migrations, stumbles, changes; /* so that one sees that there were any */
 
 	enum trouble_kind trouble;
 	unsigned trouble_opcodes;
@@ -365,6 +378,13 @@ static inline bool op_has_imm(const struct op *op)
 {
 	return op->opcode == IBV_WR_SEND_WITH_IMM || op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
+
+/* --- change.c --- */
+void change_act(struct end *end);
+void change_op(struct end *end, struct op *op);
+void change_event(struct end *end, enum ibv_event_type type);
+bool change_finished(const struct end *end);
+enum ibv_wc_status change_status(struct end *end, unsigned number);
 
 /* --- oracle.c --- */
 void oracle_begin(struct sim *sim);

@@ -223,6 +223,7 @@ static bool op_make(struct end *end, struct op *op)
 	choose_flags(end, op);
 	choose_inline(end, op);
 	trouble_op(end, op);
+	change_op(end, op);
 	return true;
 }
 
@@ -430,33 +431,10 @@ void workload_events(struct node *node)
 		sim_trace(node->sim, "node %u: event %d", node->index, event.event_type);
 		if (event.event_type == IBV_EVENT_CQ_ERR)
 			sim_fail(node->sim, "a CQ that is large enough overran");
-		if (event.event_type == IBV_EVENT_SQ_DRAINED) {
-			struct end *end = event.element.qp->qp_context;
-
-			sim_require(node->sim, end->sqd);
-			end->drained = true;
-			end->drained_psn = end->qp->req.top_psn;
-		}
-	}
-}
-
-static void drain_or_go_on(struct end *end)
-{
-	struct sim *sim = end->sim;
-
-	if (!end_is_ready(end) || end->broken || end->trouble)
-		return;
-	if (!end->sqd && !sim->calm && sim_chance(sim, 5)) {
-		sim_trace(sim, "end %u: SQD", end->index);
-		end->sqd = true;
-		end->sqd_ops = end->ops;
-		end->drained = false;
-		sim_require(sim, world_modify(end, IBV_QPS_SQD) == 0);
-	} else if (end->sqd && end->drained) {
-		sim_trace(sim, "end %u: RTS again", end->index);
-		sim_require(sim, end->qp->req.top_psn == end->drained_psn);
-		end->sqd = false;
-		sim_require(sim, world_modify(end, IBV_QPS_RTS) == 0);
+		if (event.event_type == IBV_EVENT_SQ_DRAINED ||
+		    event.event_type == IBV_EVENT_PATH_MIG ||
+		    event.event_type == IBV_EVENT_PATH_MIG_ERR)
+			change_event(event.element.qp->qp_context, event.event_type);
 	}
 }
 
@@ -493,7 +471,7 @@ static void act(struct sim *sim, unsigned what)
 			resize(&node->cq[sim_below(sim, node->cq_count)]);
 		break;
 	default:
-		drain_or_go_on(end);
+		change_act(end);
 	}
 }
 
@@ -511,7 +489,7 @@ void workload_tick(struct sim *sim)
 		workload_recv(&sim->node[i].srq, 8);
 	}
 	for (unsigned i = 0; i < sim->ends; i++) {
-		drain_or_go_on(&sim->end[i]);
+		change_act(&sim->end[i]);
 		workload_recv(&sim->end[i].own_rq, 8);
 		workload_post(&sim->end[i], 8);
 	}
@@ -526,7 +504,7 @@ bool workload_finished(const struct sim *sim)
 	for (unsigned i = 0; i < sim->ends; i++) {
 		const struct end *end = &sim->end[i];
 
-		if (!end->gone && (end->done < end->wanted || end->sqd))
+		if (!end->gone && (end->done < end->wanted || !change_finished(end)))
 			return false;
 	}
 	return true;

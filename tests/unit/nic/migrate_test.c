@@ -341,7 +341,6 @@ static void strangers_are_strangers(void **state)
 	assert_false(message_comes(ALT, true));
 	assert_false(message_comes(THIRD, true));
 	rearm();
-	assert_false(message_comes(ALT, true)); /* not armed yet */
 	assert_false(message_comes(ALT, false));
 	assert_false(message_comes(THIRD, false));
 	assert_true(message_comes(PRIMARY, false));
@@ -365,6 +364,18 @@ static void the_old_path_is_good_until_the_next_is_asked_for(void **state)
 	rearm();
 	assert_false(message_comes(PRIMARY, false));
 	assert_true(message_comes(ALT, false));
+	assert_no_event();
+}
+
+/* The peer is armed and has migrated; what would have armed us got lost. */
+static void who_waits_is_taken_along_too(void **state)
+{
+	rearm();
+	assert_true(message_comes(ALT, true));
+	assert_event(IBV_EVENT_PATH_MIG);
+	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
+	assert_memory_equal(ends.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
+	assert_true(message_comes(ALT, true));
 	assert_no_event();
 }
 
@@ -399,6 +410,7 @@ int main(void)
 		CONNECTED(a_migration_to_no_path_of_ours_is_refused),
 		CONNECTED(strangers_are_strangers),
 		CONNECTED(the_old_path_is_good_until_the_next_is_asked_for),
+		CONNECTED(who_waits_is_taken_along_too),
 		CONNECTED(reset_forgets_it_all),
 	};
 
