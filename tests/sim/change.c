@@ -91,12 +91,13 @@ static void drain_or_go_on(struct end *end)
 
 /* --- SQE --- */
 
+/* Where there are windows, what is flushed would have to be undone in what we know of those. */
 void change_op(struct end *end, struct op *op)
 {
 	struct sim *sim = end->sim;
 
-	if (end->type == IBV_QPT_RC || end->trouble || sim->calm || op->inlined || !op->bytes ||
-	    !sim_chance(sim, 4))
+	if (end->type == IBV_QPT_RC || end->trouble || sim->calm || sim->windows || op->inlined ||
+	    !op->bytes || !sim_chance(sim, 4))
 		return;
 	for (int i = 0; i < op->num_sge; i++)
 		op->sge[i].lkey ^= 0x80;
