@@ -152,6 +152,63 @@ static void destroy_everything(void)
 	expect(ibv_close_device(v.context) == 0);
 }
 
+static struct {
+	struct ibv_td *td;
+	struct ibv_pd *domain;
+	struct ibv_counters *counters;
+	struct ibv_cq_ex *cq;
+} inherited;
+
+static void call_all_about_domains(void)
+{
+	struct ibv_modify_cq_attr modify = { .attr_mask = IBV_CQ_ATTR_MODERATE };
+	struct ibv_parent_domain_init_attr parent = { .pd = v.pd };
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+	struct ibv_cq_init_attr_ex cq = { .cqe = 1 };
+	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
+	struct ibv_td_init_attr td = { .comp_mask = 0 };
+	struct ibv_poll_cq_attr poll = { .comp_mask = 0 };
+	uint64_t value;
+
+	expect(!ibv_alloc_td(v.context, &td) && errno == EIO);
+	expect(!ibv_alloc_parent_domain(v.context, &parent) && errno == EIO);
+	expect(!ibv_create_cq_ex(v.context, &cq) && errno == EIO);
+	expect(!ibv_create_counters(v.context, &counters) && errno == EIO);
+	expect(ibv_start_poll(inherited.cq, &poll) == EIO);
+	expect(ibv_modify_cq(ibv_cq_ex_to_cq(inherited.cq), &modify) == EIO);
+	expect(ibv_read_counters(inherited.counters, &value, 1, 0) == EIO);
+	expect(ibv_query_rt_values_ex(v.context, &values) == EIO);
+	expect(ibv_destroy_cq(ibv_cq_ex_to_cq(inherited.cq)) == 0);
+	expect(ibv_destroy_counters(inherited.counters) == 0);
+	expect(ibv_dealloc_pd(inherited.domain) == 0);
+	expect(ibv_dealloc_td(inherited.td) == 0);
+}
+
+static void inherited_domains_are_dead(void **state)
+{
+	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
+	struct ibv_parent_domain_init_attr parent = { .pd = v.pd };
+	struct ibv_td_init_attr td = { .comp_mask = 0 };
+	struct ibv_cq_init_attr_ex cq = { .cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
+
+	inherited.td = ibv_alloc_td(v.context, &td);
+	assert_non_null(inherited.td);
+	parent.td = inherited.td;
+	inherited.domain = ibv_alloc_parent_domain(v.context, &parent);
+	assert_non_null(inherited.domain);
+	cq.parent_domain = inherited.domain;
+	inherited.cq = ibv_create_cq_ex(v.context, &cq);
+	assert_non_null(inherited.cq);
+	inherited.counters = ibv_create_counters(v.context, &counters);
+	assert_non_null(inherited.counters);
+	assert_int_equal(run_child(call_all_about_domains), FINE);
+	assert_int_equal(ibv_destroy_counters(inherited.counters), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(inherited.cq)), 0);
+	assert_int_equal(ibv_dealloc_pd(inherited.domain), 0);
+	assert_int_equal(ibv_dealloc_td(inherited.td), 0);
+	traffic();
+}
+
 static void inherited_objects_fail(void **state)
 {
 	assert_int_equal(run_child(call_everything), FINE);
@@ -274,6 +331,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(inherited_objects_fail, setup, teardown),
 		cmocka_unit_test_setup_teardown(device_memory_is_the_parents, setup, teardown),
+		cmocka_unit_test_setup_teardown(inherited_domains_are_dead, setup, teardown),
 		cmocka_unit_test_setup_teardown(destroying_inherited_objects_does_nothing, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_child_may_open_the_device, setup, teardown),
