@@ -15,8 +15,12 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	return 0;
 }
 
-static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *acked)
+/* In a forked child, a thread of the parent's may hold the mutex for ever. */
+static void ack(struct ibv_context *context, pthread_mutex_t *mutex, pthread_cond_t *cond,
+		uint32_t *acked)
 {
+	if (vb_abi_is_gone(context))
+		return;
 	pthread_mutex_lock(mutex);
 	++*acked;
 	pthread_cond_signal(cond);
@@ -31,7 +35,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 
 	switch ((int)event->event_type) {
 	case IBV_EVENT_CQ_ERR:
-		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		ack(cq->context, &cq->mutex, &cq->cond, &cq->async_events_completed);
 		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
@@ -41,11 +45,11 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		ack(&qp->mutex, &qp->cond, &qp->events_completed);
+		ack(qp->context, &qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		ack(&srq->mutex, &srq->cond, &srq->events_completed);
+		ack(srq->context, &srq->mutex, &srq->cond, &srq->events_completed);
 		break;
 	default: /* of a port or the device: nobody waits for these */
 		break;
