@@ -18,6 +18,15 @@ shows() {
 shows "ibv_devices lists verbatim0" '^ *verbatim0\s+[0-9a-f]{16}$'
 check "ibv_devinfo" "${run[@]}" ibv_devinfo -d verbatim0 -i 1
 check "ibv_devinfo -l" "${run[@]}" ibv_devinfo -l
+check "ibv_devinfo -v of that port" "${run[@]}" ibv_devinfo -v -d verbatim0 -i 1
+for wrong in "-d verbatim1" "-i 2"; do
+	# shellcheck disable=SC2086 # two words
+	if "${run[@]}" ibv_devinfo $wrong >"$tmp/devinfo" 2>&1; then
+		fail "ibv_devinfo $wrong fails" "it does not" "$tmp/devinfo"
+	else
+		ok "ibv_devinfo $wrong fails"
+	fi
+done
 
 "${run[@]}" ibv_devinfo -v >"$tmp/devinfo" 2>&1
 shows "the port is up" 'state:.*PORT_ACTIVE'
@@ -26,11 +35,18 @@ shows "the transport is InfiniBand's" 'transport:.*InfiniBand'
 shows "the path MTU of loopback is 4096" 'active_mtu:.*4096'
 shows "IPv4 has a GID" 'GID\[.*::ffff:127\.0\.0\.1, RoCE v2'
 shows "IPv6 has a GID" 'GID\[.*::1, RoCE v2'
+shows "memory windows are claimed" 'MEM_WINDOW_TYPE_2B'
+shows "migration is claimed" 'AUTO_PATH_MIG'
+shows "multicast is claimed" 'max_mcast_grp:\s+[1-9]'
+shows "paging is claimed" 'ODP_SUPPORT_IMPLICIT'
+shows "tag matching is claimed" 'IBV_TM_CAP_RC'
+shows "device memory is claimed" 'device memory:\s+[1-9]'
+shows "timestamps are claimed" 'timestamp_mask:\s+0x[1-9a-f]'
 # What this NIC does not have, it does not claim.
-shows "no memory windows are claimed" 'max_mw:\s+0$'
-shows "no multicast is claimed" 'max_mcast_grp:\s+0$'
 shows "no raw Ethernet is claimed" 'max_raw_ethy_qp:\s+0$'
-shows "no paging is claimed" 'NO SUPPORT'
+shows "no receive side scaling is claimed" 'max_rwq_indirection_tables:\s+0$'
+shows "no segmentation is claimed" 'max_tso:\s+0$'
+shows "no XRC is claimed" 'NO SUPPORT'
 check "the limits hold" "${run[@]}" "$VB_ROOT/tests/lib/limits.py" "$tmp/devinfo"
 
 # The same GUID for each program, and the same after all of them are gone.
@@ -43,25 +59,47 @@ else
 	fail "the GUID stays" "$(guid), then $(guid)"
 fi
 
-# ibv_asyncwatch waits for events that do not come; and one comes when an interface goes.
+# ibv_asyncwatch tells of what happens to the interfaces, the device being named or not.
+# told PATTERN: until it has said so.
+told() {
+	local i
+	for ((i = 0; i < limit_s * 20; i++)); do
+		grep -Eq -- "$1" "$tmp/watch" && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# watch NAME PATTERN CMD ...: CMD makes it say that.
 watch() {
-	local pid
-	"${run[@]}" stdbuf -oL ibv_asyncwatch >"$tmp/watch" 2>&1 &
-	pid=$!
-	sleep 1
-	if ! kill -0 $pid 2>/dev/null; then
-		fail "ibv_asyncwatch waits" "it ended" "$tmp/watch"
-		return
-	fi
-	kill $pid
-	wait $pid 2>/dev/null
-	if grep -q 'async event FD' "$tmp/watch"; then
-		ok "ibv_asyncwatch waits"
+	local name=$1 pattern=$2
+	shift 2
+	"$@"
+	if told "$pattern"; then
+		ok "$name"
 	else
-		fail "ibv_asyncwatch waits" "it does not say on what" "$tmp/watch"
+		fail "$name" "ibv_asyncwatch does not say /$pattern/" "$tmp/watch"
 	fi
 }
-watch
+
+watch_all() {
+	local pid
+	"${run[@]}" stdbuf -oL ibv_asyncwatch "$@" >"$tmp/watch" 2>&1 &
+	pid=$!
+	watch "ibv_asyncwatch${*:+ $*} waits" 'async event FD' true
+	watch "ibv_asyncwatch${*:+ $*} sees an address come" 'GID_CHANGE' ip addr add 127.7.7.7/32 dev lo
+	watch "ibv_asyncwatch${*:+ $*} sees the port go down" 'PORT_ERR .*port 1' ip link set lo down
+	watch "ibv_asyncwatch${*:+ $*} sees it come up" 'PORT_ACTIVE .*port 1' ip link set lo up
+	ip addr del 127.7.7.7/32 dev lo
+	if kill $pid; then
+		ok "ibv_asyncwatch${*:+ $*} goes on waiting"
+	else
+		fail "ibv_asyncwatch${*:+ $*} goes on waiting" "it ended" "$tmp/watch"
+	fi
+	wait $pid 2>/dev/null
+}
+watch_all
+watch_all -d verbatim0
 
 # Addresses that come later are found by the next program.
 if hosts_make 1500; then

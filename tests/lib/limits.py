@@ -14,8 +14,8 @@ import sys
 
 from pyverbs import enums as e
 from pyverbs.cq import CQ, CompChannel
-from pyverbs.device import Context
-from pyverbs.mr import MR
+from pyverbs.device import DM, AllocDmAttr, Context
+from pyverbs.mr import MR, MW
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsError, PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
@@ -29,8 +29,9 @@ wrong = []
 def printed(path):
     """Name to number, of what ibv_devinfo says."""
     with open(path, encoding="ascii") as file:
-        found = re.findall(r"^\s*(\w+):\s+(0x[0-9a-f]+|\d+)(?:\s|$)", file.read(), re.M)
-    return {name: int(value, 0) for name, value in found}
+        found = re.findall(r"^\s*([\w ]+):\s+(0x[0-9a-f]+|\d+)(?:\s|Bytes|$)", file.read(), re.M)
+    # Of max_sge, the first is the device's, the second the tagged buffers'.
+    return {name: int(value, 0) for name, value in reversed(found)}
 
 
 def attempt(make):
@@ -120,6 +121,8 @@ def main():
     holds("gid_tbl_len", limits["gid_tbl_len"] - 1, lambda n: context.query_gid(1, n))
     holds("max_pkeys", limits["pkey_tbl_len"] - 1, lambda n: context.query_pkey(1, n))
     channel = CompChannel(context)
+    holds("max_dm_size", limits["maximum available device memory"],
+          lambda n: DM(context, AllocDmAttr(n)))
     holds("num_comp_vectors", limits["num_comp_vectors"] - 1,
           lambda n: CQ(context, 1, None, channel, n))
 
@@ -128,6 +131,7 @@ def main():
     counts("max_pd", limits["max_pd"] - 1, lambda: PD(context))
     counts("max_mr", limits["max_mr"] - 1,
            lambda: MR(pd, 64, e.IBV_ACCESS_LOCAL_WRITE, address=memory.buf))
+    counts("max_mw", limits["max_mw"], lambda: MW(pd, e.IBV_MW_TYPE_2))
     counts("max_cq", limits["max_cq"] - 1, lambda: CQ(context, 1))
     counts("max_srq", limits["max_srq"], srq)
     counts("max_qp", limits["max_qp"], qp)
