@@ -188,14 +188,14 @@ int vb_pd_destroy(struct vb_pd *pd)
 {
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
 
-	if (pd->foreign)
-		return EOPNOTSUPP;
 	if (pd->domain) {
 		if (atomic_load(&pd->users))
 			return EBUSY;
 		domain_destroy(pd);
 		return 0;
 	}
+	if (pd->foreign)
+		return EOPNOTSUPP;
 	if (pd->handle.original->dead)
 		return ENOENT;
 	if (vb_handle_is_used(&nic->pd_handles, &pd->handle))

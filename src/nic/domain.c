@@ -80,6 +80,8 @@ static struct vb_pd *pd_make(struct vb_ctx *ctx, const struct vb_pd *behind)
 	pd->ibv.context = &ctx->ibv.context;
 	pd->ibv.handle = behind->ibv.handle;
 	pd->id = behind->id;
+	pd->foreign = behind->foreign;
+	pd->foreign_id = behind->foreign_id;
 	pd->domain = domain;
 	return pd;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "nic/domain.h"
 #include "nic/foreign.h"
 #include "nic_fixture.h"
 
@@ -192,6 +193,25 @@ static void its_regions_are_found_by_its_pd(void **state)
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
 
+static void a_parent_domain_is_its_pd_there_too(void **state)
+{
+	struct vb_mr *mr = reg(owner.pd, 0);
+	struct vb_pd *pd, *domain;
+	struct vb_ctx *ctx = ctx_import(&pd);
+	struct ibv_parent_domain_init_attr attr = { .pd = &pd->ibv };
+
+	assert_int_equal(vb_parent_domain_create(ctx, &attr, &domain), 0);
+	assert_ptr_equal(get(domain, mr->ibv.lkey, (uintptr_t)memory, 8, 0), memory);
+	/* It is ours to destroy. */
+	vb_pd_unimport(pd);
+	assert_int_equal(vb_pd_destroy(domain), 0);
+	ctx_close(ctx);
+	assert_int_equal(owner.left, 0);
+	assert_int_equal(vb_pd_create(fix.ctx, &pd), 0);
+	assert_int_equal(vb_pd_destroy(pd), 0);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+}
+
 /* Ours live in its PD as well, and the owner knows nothing of them. */
 static void regions_of_ours_are_found_first(void **state)
 {
@@ -318,6 +338,7 @@ int main(void)
 		TEST(handles_do_not_run_out),
 		TEST(a_region_is_destroyed_by_either_handle),
 		FOREIGN(its_regions_are_found_by_its_pd),
+		FOREIGN(a_parent_domain_is_its_pd_there_too),
 		FOREIGN(regions_of_ours_are_found_first),
 		FOREIGN(a_mapping_is_of_one_registration),
 		FOREIGN(mappings_are_bounded),
