@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/acks.h"
 
+#include <sched.h>
+
+#include "nic/peer.h"
+
 /* So often in a row it has to answer at once for its answers to be waited for. */
 #define QUICK_MIN 4
+
+/* How long a QP that goes waits for room for what it owes. */
+#define ROOM_NS 10000000u
+#define ROOM_ROUNDS_MAX 2000u
 
 void vb_ack_posted(struct vb_qp *qp, uint64_t now_ns)
 {
@@ -73,13 +81,35 @@ void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 	atomic_store(&nic->acks_due_ns, first_ns);
 }
 
-void vb_ack_flush(struct vb_qp *qp)
+static void flush(struct vb_qp *qp)
 {
-	if (!vb_resp_owes(&qp->resp))
-		return;
 	qp->ack.due_ns = 0;
 	qp->now_ns = vb_nic_now_ns(qp->nic);
 	vb_qp_transmit_locked(qp);
+}
+
+/* Is something owed that only waits for room, with somebody there who makes some? */
+static bool waits_for_room(const struct vb_qp *qp)
+{
+	if (!vb_resp_owes(&qp->resp))
+		return false;
+	return qp->peer ? qp->lane_waits && !vb_peer_is_lost(qp->peer) : qp->link_full;
+}
+
+void vb_ack_flush(struct vb_qp *qp)
+{
+	uint64_t begin_ns;
+
+	if (!vb_resp_owes(&qp->resp))
+		return;
+	flush(qp);
+	begin_ns = qp->now_ns;
+	for (unsigned i = 0; i < ROOM_ROUNDS_MAX && waits_for_room(qp); i++) {
+		if (qp->now_ns - begin_ns >= ROOM_NS)
+			break;
+		sched_yield();
+		flush(qp);
+	}
 }
 
 void vb_acks_flush(struct vb_nic *nic)
@@ -88,7 +118,8 @@ void vb_acks_flush(struct vb_nic *nic)
 		return;
 	for (struct vb_qp *qp = nic->acks; qp; qp = qp->ack.next) {
 		if (vb_lock_try(&qp->lock)) {
-			vb_ack_flush(qp);
+			if (vb_resp_owes(&qp->resp))
+				flush(qp);
 			vb_lock_drop(&qp->lock);
 		}
 	}

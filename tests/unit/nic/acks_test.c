@@ -2,6 +2,8 @@
 /* ACKs that wait for the application's answer: when, how long, and that none is forgotten. */
 #include "nic_fixture.h"
 
+#include <limits.h>
+
 #include "nic/acks.h"
 #include "wire/icrc.h"
 
@@ -15,6 +17,7 @@ static struct {
 	uint32_t psn;		     /* of the peer's next message */
 	uint32_t acked;		     /* our next message, to be acknowledged by the peer */
 	unsigned bursts, frames;     /* sent, all told */
+	unsigned full;		     /* so many bursts the link has no room for */
 	uint8_t opcode[FRAMES_MAX];  /* of the last burst */
 } ends;
 
@@ -24,6 +27,10 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 	uint8_t octets[1024];
 	size_t bytes = 0;
 
+	if (ends.full) {
+		ends.full--;
+		return EAGAIN;
+	}
 	for (uint32_t i = 0; i < burst->iovcnt; i++) {
 		assert_true(bytes + burst->iov[i].iov_len <= sizeof(octets));
 		memcpy(octets + bytes, burst->iov[i].iov_base, burst->iov[i].iov_len);
@@ -254,6 +261,27 @@ static void it_waits_no_longer_than_its_qp_lives(void **state)
 	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
 }
 
+/* A burst that the link refuses must not be the last that the peer was to hear of us. */
+static void a_full_link_is_waited_for(void **state)
+{
+	get_quick();
+	ends.full = 20;
+	drop_qp(ends.qp);
+	assert_sent(1, 1);
+	assert_int_equal(ends.opcode[0], vb_op_find(VB_RC, VB_K_ACK, VB_P_ONLY, 0));
+	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
+}
+
+static void a_link_that_stays_full_is_not(void **state)
+{
+	get_quick();
+	ends.full = UINT_MAX;
+	drop_qp(ends.qp);
+	assert_sent(0, 0);
+	ends.full = 0;
+	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
+}
+
 static void it_leaves_before_the_qp_is_in_error(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -286,6 +314,8 @@ int main(void)
 		CONNECTED(slow_answers_are_not_waited_for),
 		CONNECTED(who_does_not_poll_is_not_waited_for),
 		CONNECTED(it_waits_no_longer_than_its_qp_lives),
+		CONNECTED(a_full_link_is_waited_for),
+		CONNECTED(a_link_that_stays_full_is_not),
 		CONNECTED(it_leaves_before_the_qp_is_in_error),
 		CONNECTED(it_leaves_when_the_process_ends),
 	};
