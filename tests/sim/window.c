@@ -128,7 +128,7 @@ void window_plan(struct end *end, struct op *op)
 	}
 	if (op->opcode == IBV_WR_SEND && below(sim, 2) && plan_send_inv(end, op))
 		return;
-	switch (below(sim, 12)) {
+	switch (below(sim, sim->trouble == TROUBLE_WINDOW ? 6 : 12)) {
 	case 0:
 	case 1:
 		plan_bind(end, op);
@@ -270,28 +270,31 @@ static uint64_t window_va(const struct end *owner, const struct window *w, uint3
 	return (w->zero_based ? 0 : node_addr(owner->node, w->at)) + offset;
 }
 
+/* Through one that lacks the right, one of another QP, beyond one's bounds, or by a stale key. */
 void window_trouble(struct end *end, struct op *op, unsigned access)
 {
 	struct end *owner = end->peer;
-	struct window *lacking = bound(owner, access, false), *granting = bound(owner, access, true);
-	struct window *foreign = foreign_window(owner, op->bytes);
+	struct window *granting = bound(owner, access, true);
+	struct window *choice[] = { bound(owner, access, false), foreign_window(owner, op->bytes),
+				    granting };
 	unsigned which = below(end->sim, 4);
+	struct window *w;
 
-	if (which == 1 && lacking) {
-		op->rkey = lacking->key;
-		op->va = window_va(owner, lacking, 0);
-	} else if (which == 2 && foreign) {
-		op->rkey = foreign->key;
-		op->va = window_va(owner, foreign, 0);
-	} else if (which == 3 && granting) {
-		op->rkey = granting->key;
-		/* Its last octets are beyond the end, or all are before the beginning. */
-		op->va = window_va(owner, granting, 0) - 8;
-		if (granting->bytes >= op->bytes && below(end->sim, 2))
-			op->va += (granting->bytes - op->bytes + 16) & ~7u;
-	} else {
+	for (unsigned i = 0; i < 4 && which < 3 && !choice[which]; i++)
+		which = (which + 1) % 4;
+	if (which == 3 || !choice[which]) {
 		op->rkey = stale_key(&owner->window[below(end->sim, WINDOWS_MAX)]);
+		return;
 	}
+	w = choice[which];
+	op->rkey = w->key;
+	op->va = window_va(owner, w, 0);
+	if (w != granting)
+		return;
+	/* All of it is before the beginning, or the last octets are beyond the end. */
+	op->va -= 8;
+	if (w->bytes >= op->bytes && below(end->sim, 2))
+		op->va += (w->bytes - op->bytes + 16) & ~7u;
 }
 
 void window_trouble_invalidate(struct end *end, struct op *op)
