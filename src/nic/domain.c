@@ -44,8 +44,6 @@ static int check(const struct vb_ctx *ctx, const struct ibv_parent_domain_init_a
 
 	if (!attr->pd || attr->pd->context != &ctx->ibv.context || (attr->comp_mask & ~known))
 		return EINVAL;
-	if (((struct vb_pd *)attr->pd)->foreign)
-		return EOPNOTSUPP;
 	if (attr->td && attr->td->context != &ctx->ibv.context)
 		return EINVAL;
 	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&

@@ -23,7 +23,7 @@ int vb_td_destroy(struct vb_td *td); /* EBUSY while a parent domain has it */
 
 /*
  * EINVAL: no PD, something of another context, unknown attributes, one allocator without the
- * other; EOPNOTSUPP: another process's PD; ENOMEM. It ends by vb_pd_destroy().
+ * other; ENOMEM. It ends by vb_pd_destroy().
  */
 int vb_parent_domain_create(struct vb_ctx *ctx, const struct ibv_parent_domain_init_attr *attr,
 			    struct vb_pd **pd);
