@@ -64,9 +64,9 @@ struct vb_link_ops {
 	uint16_t (*sport)(struct vb_link *, const struct vb_path *, uint16_t slot);
 
 	/*
-	 * Take in what is sent to a group (vb_gid_is_group()) and comes by that interface. Any thread.
-	 * 0, also where that is so already, or a positive errno, EMFILE, ENODEV or another of
-	 * IP_ADD_MEMBERSHIP's (ip(7)).
+	 * Take in what is sent to a group (vb_gid_is_group()) and comes by that interface. Any
+	 * thread. 0, also where that is so already, or a positive errno, EMFILE, ENODEV or another
+	 * of IP_ADD_MEMBERSHIP's (ip(7)).
 	 */
 	int (*join)(struct vb_link *, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex);
 

@@ -27,8 +27,8 @@ static uint32_t power_of_two(uint32_t n)
 }
 
 /*
- * What ibv_create_qp_ex(3) may ask for beside, and of which types. Flags that are not here are about
- * Ethernet frames.
+ * What ibv_create_qp_ex(3) may ask for beside, and of which types. Flags that are not here are
+ * about Ethernet frames.
  */
 static const struct type_row {
 	enum ibv_qp_type type;

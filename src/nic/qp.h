@@ -97,8 +97,9 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
 /*
- * EBUSY while it is attached to a multicast group. Any state. Outstanding work vanishes without completions, its completions leave the CQs. Dead
- * but not freed: the caller waits for acks of events_delivered, then calls vb_qp_free().
+ * EBUSY while it is attached to a multicast group. Any state. Outstanding work vanishes without
+ * completions, its completions leave the CQs. Dead but not freed: the caller waits for acks of
+ * events_delivered, then calls vb_qp_free().
  */
 int vb_qp_destroy(struct vb_qp *qp);
 void vb_qp_free(struct vb_qp *qp);

@@ -571,7 +571,8 @@ static void the_builder_sends(void **state)
 /* create_ex: "Requested max number of scatter/gather (s/g) elements in a WR in the SQ" */
 /* create_ex: "Requested max number of s/g elements in a WR in the RQ" */
 /*
- * create_ex: "Requested max number of data (bytes) that can be posted inline to the SQ, otherwise 0"
+ * create_ex: "Requested max number of data (bytes) that can be posted inline to the SQ, otherwise
+ * 0"
  */
 /*
  * create_ex: "will update the qp_init_attr_ex->cap struct with the actual QP values of the QP that

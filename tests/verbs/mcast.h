@@ -4,8 +4,8 @@
 
 /*
  * What the tests of multicast share. Over IPv4 all of it is on loopback; with VT_IPV6 in the
- * environment on a cable, because the kernel has no way to a group of IPv6 on loopback. Its other end
- * is here too, but without an address, or else what goes out at one end would come in at the other.
+ * environment on a cable, because the kernel has no way to a group of IPv6 on loopback. Its other
+ * end is here too, but without an address, or else what goes out here would come in there.
  */
 
 #include <arpa/inet.h>
@@ -142,7 +142,8 @@ static inline void listen_at(struct vt_end *end, unsigned slice)
 }
 
 /* The destination GID that the receiver is told stands in the header, of either shape. */
-static inline void assert_header(const uint8_t *header, const union ibv_gid *from, const union ibv_gid *to)
+static inline void assert_header(const uint8_t *header, const union ibv_gid *from,
+				 const union ibv_gid *to)
 {
 	if (is_ipv6()) {
 		assert_memory_equal(header + 8, from->raw, 16);
@@ -155,8 +156,8 @@ static inline void assert_header(const uint8_t *header, const union ibv_gid *fro
 	assert_int_equal(header[28], HOPS);
 }
 
-static inline void expect_copy(struct vt_end *end, unsigned slice, const struct vt_end *from, unsigned n,
-			uint32_t bytes)
+static inline void expect_copy(struct vt_end *end, unsigned slice, const struct vt_end *from,
+			       unsigned n, uint32_t bytes)
 {
 	struct ibv_wc wc = vt_expect(end->cq, 100 + slice, IBV_WC_SUCCESS);
 	const uint8_t *at = end->buf + SLICE * slice;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """SENTENCES.md and the tests agree: every sentence has its test, and every citation is listed.
 
-A citation is a comment 'PAGE: "WORDS"' before a test function, where PAGE is one of those below; the
-table's rows are | page | words | test |.
+A citation is a comment 'PAGE: "WORDS"' before a test function, where PAGE is one of those below;
+the table's rows are | page | words | test |.
 """
 import os
 import re

@@ -17,10 +17,13 @@ static struct ibv_qp *created(int rc, struct vb_qp *qp)
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct vb_qp *qp = NULL;
-	int rc = EINVAL; /* what ibv_create_qp_ex() comes to if it has nothing but a PD, and has none */
+	int rc = EINVAL;
 
-	if (pd)
-		rc = vb_abi_is_dead(pd->context) ? EIO : vb_qp_create((struct vb_pd *)pd, attr, &qp);
+	/* ibv_create_qp_ex() comes here if there is nothing but a PD, whether or not there is. */
+	if (pd && vb_abi_is_dead(pd->context))
+		rc = EIO;
+	else if (pd)
+		rc = vb_qp_create((struct vb_pd *)pd, attr, &qp);
 	return created(rc, qp);
 }
 

@@ -28,6 +28,7 @@ struct mock_link {
 	unsigned rx_n;
 	bool *destroyed;
 	bool forgotten;
+	uint32_t joined; /* the interface at which it was joined last; 0: it was left */
 };
 
 static struct mock_link *mock_of(struct vb_link *link)
@@ -100,6 +101,17 @@ static uint16_t mock_sport(struct vb_link *link, const struct vb_path *path, uin
 	return (uint16_t)(5000 + slot);
 }
 
+static int mock_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
+{
+	mock_of(link)->joined = ifindex;
+	return 0;
+}
+
+static void mock_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
+{
+	mock_of(link)->joined = 0;
+}
+
 static void mock_forget(struct vb_link *link)
 {
 	struct mock_link *mock = mock_of(link);
@@ -125,6 +137,8 @@ static const struct vb_link_ops mock_ops = {
 	.deadline_ns = mock_deadline_ns,
 	.frame_bytes_max = mock_frame_bytes_max,
 	.sport = mock_sport,
+	.join = mock_join,
+	.leave = mock_leave,
 	.forget = mock_forget,
 	.destroy = mock_destroy,
 };
