@@ -62,6 +62,7 @@ for what in send write read; do
 done
 perf_plain ib_send_bw -e -n 500
 perf_plain ib_send_bw --use-srq -q 16 -n 100
+perf_plain ib_send_bw --use-srq -q 200 -n 600 -r 600 -s 1024
 perf_plain ib_write_bw -s 2 -n 100000
 perf_plain ib_send_bw -s 8388608 -n 20
 suite_end
