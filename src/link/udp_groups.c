@@ -62,7 +62,7 @@ static int join_at(int fd, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
 	bool ipv4 = vb_gid_is_ipv4(gid);
 	struct group_req request = { .gr_interface = ifindex };
 	union vb_udp_address address;
-	socklen_t bytes;
+	socklen_t bytes = 0;
 
 	vb_udp_address_set(&address, &bytes, ipv4 ? AF_INET : AF_INET6, gid, 0, 0);
 	memcpy(&request.gr_group, &address, bytes);

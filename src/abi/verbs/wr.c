@@ -205,7 +205,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct i
 		fail(b, EINVAL);
 		return;
 	}
-	memcpy(wr->sg_list, list, num_sge * sizeof(*list));
+	if (num_sge) /* with none, the list may be NULL */
+		memcpy(wr->sg_list, list, num_sge * sizeof(*list));
 	wr->num_sge = (int)num_sge;
 }
 
