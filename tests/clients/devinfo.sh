@@ -83,18 +83,18 @@ watch() {
 }
 
 watch_all() {
-	local pid
+	local pid name="ibv_asyncwatch${*:+ $*}"
 	"${run[@]}" stdbuf -oL ibv_asyncwatch "$@" >"$tmp/watch" 2>&1 &
 	pid=$!
-	watch "ibv_asyncwatch${*:+ $*} waits" 'async event FD' true
-	watch "ibv_asyncwatch${*:+ $*} sees an address come" 'GID_CHANGE' ip addr add 127.7.7.7/32 dev lo
-	watch "ibv_asyncwatch${*:+ $*} sees the port go down" 'PORT_ERR .*port 1' ip link set lo down
-	watch "ibv_asyncwatch${*:+ $*} sees it come up" 'PORT_ACTIVE .*port 1' ip link set lo up
+	watch "$name waits" 'async event FD' true
+	watch "$name sees an address come" 'GID_CHANGE' ip addr add 127.7.7.7/32 dev lo
+	watch "$name sees the port go down" 'PORT_ERR .*port 1' ip link set lo down
+	watch "$name sees it come up" 'PORT_ACTIVE .*port 1' ip link set lo up
 	ip addr del 127.7.7.7/32 dev lo
 	if kill $pid; then
-		ok "ibv_asyncwatch${*:+ $*} goes on waiting"
+		ok "$name goes on waiting"
 	else
-		fail "ibv_asyncwatch${*:+ $*} goes on waiting" "it ended" "$tmp/watch"
+		fail "$name goes on waiting" "it ended" "$tmp/watch"
 	fi
 	wait $pid 2>/dev/null
 }

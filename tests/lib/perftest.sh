@@ -114,8 +114,8 @@ perf_options() {
 	perf_plain ib_write_bw --rate_limit=10 --rate_limit_type=SW -n 500
 }
 
-# A multicast group; its GID is written as 16 numbers. Nobody paces what goes there, and nobody sends
-# it again: few enough for the receiver's socket.
+# A multicast group; its GID is written as 16 numbers. Nobody paces what goes there, nor sends it
+# again: few enough for the receiver's socket.
 perf_multicast() {
 	perf_plain ib_send_bw -g -M "$1" -c UD -s 1024 -n 50
 	perf_plain ib_send_bw -g -M "$1" -c UD -e -s 100 -n 50

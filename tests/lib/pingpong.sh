@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# ibverbs-utils' ping-pongs with each of their options; source it after suite.sh. The suite sets $gid.
+# ibverbs-utils' ping-pongs with each of their options; source it after suite.sh. The suite sets
+# $gid.
 
 # The program, and its options: -N posts by ibv_wr_*(3), -o pages on demand, -O does so with one
 # region for all of memory, -P prefetches, -t reads timestamps from an extended CQ, -j has its

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints "NAME ERRNO" for each probe (probe.h). Exit status 77: no network namespace to be had. */
+/* Prints "NAME ERRNO" for each probe (probe.h). */
 #include "probe.h"
 
-#include <unistd.h>
-
 #include "netns.h"
-
-enum { SKIPPED = 77 };
 
 static void fill(struct ibv_qp_init_attr_ex *attr, const struct vt_end *end,
 		 enum ibv_qp_type type, uint64_t ops)
@@ -49,8 +45,10 @@ int main(void)
 						     probe_qps, probe_requests, probe_later };
 	void *state = NULL;
 
-	if (!netns_enter())
-		return SKIPPED;
+	if (!netns_enter()) {
+		printf("1..1\nok 1 - probe # SKIP no network namespace to be had\n");
+		return 0;
+	}
 	vt_setup(&state);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		for (const struct probe *p = parts[i]; p->name; p++) {
