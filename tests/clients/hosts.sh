@@ -34,8 +34,6 @@ for mtu in 1500 9000; do
 		fi
 		pingpongs
 		perf_services
-		group=group$family
-		perf_multicast "${!group}"
 	done
 done
 

@@ -13,7 +13,6 @@ gid=$(gid_index 127.0.0.1)
 perf_services
 perf_options
 perf_builder
-perf_multicast $group4
 perf_sizes
 perf "ib_send_lat -n 100000" ib_send_lat -n 100000
 perf "ib_write_bw -s 2 -n 100000" ib_write_bw -s 2 -n 100000

@@ -114,16 +114,6 @@ perf_options() {
 	perf_plain ib_write_bw --rate_limit=10 --rate_limit_type=SW -n 500
 }
 
-# A multicast group; its GID is written as 16 numbers. Nobody paces what goes there, nor sends it
-# again: few enough for the receiver's socket.
-perf_multicast() {
-	perf_plain ib_send_bw -g -M "$1" -c UD -s 1024 -n 50
-	perf_plain ib_send_bw -g -M "$1" -c UD -e -s 100 -n 50
-	perf_plain ib_send_lat -g -M "$1" -c UD -s 64 -n 500
-}
-group4=0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3
-group6=255:14:0:0:0:0:0:0:0:0:0:0:0:1:2:3
-
 # All sizes from 2 octets to 8 MiB.
 perf_sizes() {
 	local what
