@@ -26,7 +26,6 @@ int vb_migration_check(enum ibv_mig_state from, enum ibv_mig_state to, bool has_
 void vb_migration_rearm(struct vb_qp *qp)
 {
 	qp->migreq = false;
-	qp->migration->has_old = false;
 	qp->migration->refused = false;
 }
 
@@ -87,7 +86,7 @@ static void refuse(struct vb_qp *qp)
  * We wait for the peer to arm. If it comes by the alternate path it is armed, has migrated, and its
  * word of the former got lost: to insist on that, as IBA 17.2.8 has it, would end the connection.
  */
-static bool admit_waiting(struct vb_qp *qp, bool primary, bool alt, bool migreq, bool news)
+static bool heed_waiting(struct vb_qp *qp, bool primary, bool alt, bool migreq, bool news)
 {
 	if (migreq && alt && !primary) {
 		vb_migrate_locked(qp);
@@ -100,7 +99,7 @@ static bool admit_waiting(struct vb_qp *qp, bool primary, bool alt, bool migreq,
 	return primary;
 }
 
-static bool admit_armed(struct vb_qp *qp, bool primary, bool alt, bool migreq, bool news)
+static bool heed_armed(struct vb_qp *qp, bool primary, bool alt, bool migreq, bool news)
 {
 	if (migreq && alt) {
 		vb_migrate_locked(qp);
@@ -116,16 +115,19 @@ bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const stru
 {
 	const struct vb_migration *migration = qp->migration;
 	bool primary = comes_by(from, &qp->path), alt = comes_by(from, &migration->alt);
+	bool old = migration->has_old && comes_by(from, &migration->old), heeded = primary;
 
 	switch (qp->attr.path_mig_state) {
 	case IBV_MIG_REARM:
-		return admit_waiting(qp, primary, alt, pkt->migreq, is_news(qp, pkt, info));
+		heeded = heed_waiting(qp, primary, alt, pkt->migreq, is_news(qp, pkt, info));
+		break;
 	case IBV_MIG_ARMED:
-		return admit_armed(qp, primary, alt, pkt->migreq, is_news(qp, pkt, info));
+		heeded = heed_armed(qp, primary, alt, pkt->migreq, is_news(qp, pkt, info));
+		break;
 	case IBV_MIG_MIGRATED:
 		break;
 	}
-	return primary || (migration->has_old && comes_by(from, &migration->old));
+	return heeded || old;
 }
 
 void vb_migration_end(struct vb_qp *qp)

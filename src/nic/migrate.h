@@ -18,7 +18,7 @@
 struct vb_migration {
 	struct vb_path alt;
 	struct vb_path old;  /* the primary path before the last migration */
-	bool has_old; /* the peer may not have heard of it yet, and sends by that one still */
+	bool has_old; /* the peer may not have heard of it yet, or a packet is late: it is good */
 	bool refused; /* that the peer wanted to migrate and could not was told */
 };
 

@@ -271,6 +271,18 @@ void change_act(struct end *end)
 	change_path(end);
 }
 
+/* Each migration of which it was told took it from one path to the other. */
+void change_end(struct end *end)
+{
+	if (end->type == IBV_QPT_UD || end->trouble || end->node->dead || !end_is_ready(end))
+		return;
+	sim_require(end->sim, query(end).ah_attr.grh.sgid_index ==
+				      (end->gid + end->migrations) % FABRIC_GIDS);
+	if (!end->sim->faulty && end->sim->trouble == TROUBLE_NONE)
+		sim_require(end->sim, !atomic_load(&vb_nic_stats(end->node->nic)
+							    ->count[VB_STAT_DROP_STRANGER]));
+}
+
 bool change_finished(const struct end *end)
 {
 	return !end->sqd && !end->sqe;

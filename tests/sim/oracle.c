@@ -442,6 +442,7 @@ static void end_check(struct end *end)
 		loosen(end);
 	if (end->gone)
 		return;
+	change_end(end);
 	sim_require(sim, end->done == end->ops);
 	sim_require(sim, end->qp->req.head == end->qp->req.tail);
 	sim_require(sim, vb_rc_deadline_ns(&end->qp->req) == VB_NEVER_NS);

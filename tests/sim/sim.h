@@ -384,6 +384,7 @@ void change_act(struct end *end);
 void change_op(struct end *end, struct op *op);
 void change_event(struct end *end, enum ibv_event_type type);
 bool change_finished(const struct end *end);
+void change_end(struct end *end);
 enum ibv_wc_status change_status(struct end *end, unsigned number);
 
 /* --- oracle.c --- */

@@ -351,8 +351,8 @@ static void strangers_are_strangers(void **state)
 	assert_int_equal(mig_state(), IBV_MIG_ARMED);
 }
 
-/* The peer sends by the old path until it hears of it: that is taken, until there is a new one. */
-static void the_old_path_is_good_until_the_next_is_asked_for(void **state)
+/* The peer sends by the old path until it hears of it, and packets are late: those are taken. */
+static void the_old_path_is_good_until_there_is_another(void **state)
 {
 	arm();
 	assert_int_equal(set_mig_state(IBV_MIG_MIGRATED), 0);
@@ -360,11 +360,46 @@ static void the_old_path_is_good_until_the_next_is_asked_for(void **state)
 	assert_true(message_comes(PRIMARY, false));
 	assert_memory_equal(ends.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
 	assert_true(message_comes(ALT, true));
-	assert_true(message_comes(PRIMARY, false));
 	rearm();
-	assert_false(message_comes(PRIMARY, false));
+	assert_true(message_comes(PRIMARY, false));
+	assert_int_equal(mig_state(), IBV_MIG_REARM); /* which says nothing of now */
 	assert_true(message_comes(ALT, false));
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+	assert_true(message_comes(PRIMARY, false));
 	assert_no_event();
+	assert_int_equal(set_mig_state(IBV_MIG_MIGRATED), 0);
+	assert_event(IBV_EVENT_PATH_MIG);
+	assert_false(message_comes(PRIMARY, false));
+}
+
+/*
+ * Both have something outstanding when the path is lost. The peer notices first, and takes us
+ * along: our retries by the first path are used up as well, but not those by the second.
+ */
+static void who_is_taken_along_begins_its_retries_anew(void **state)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	uint64_t lost_ns;
+	struct ibv_wc wc;
+
+	arm();
+	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
+	lost_ns = fix.now_ns;
+	/* All retries but the last are used up: 8 times 67 ms. */
+	while (vb_nic_deadline_ns(fix.nic) < lost_ns + 530000000) {
+		fix.now_ns = vb_nic_deadline_ns(fix.nic);
+		vb_nic_turn(fix.nic);
+	}
+	duplicate_comes(ALT, true);
+	assert_event(IBV_EVENT_PATH_MIG);
+	while (vb_nic_deadline_ns(fix.nic) < lost_ns + 700000000) {
+		fix.now_ns = vb_nic_deadline_ns(fix.nic);
+		vb_nic_turn(fix.nic);
+	}
+	assert_int_equal(vb_qp_state(ends.qp), IBV_QPS_RTS);
+	packet_comes(ALT, true, VB_K_ACK, 0x200);
+	assert_int_equal(vb_cq_poll(ends.cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
 /* The peer is armed and has migrated; what would have armed us got lost. */
@@ -409,7 +444,8 @@ int main(void)
 		CONNECTED(what_is_late_makes_nobody_migrate),
 		CONNECTED(a_migration_to_no_path_of_ours_is_refused),
 		CONNECTED(strangers_are_strangers),
-		CONNECTED(the_old_path_is_good_until_the_next_is_asked_for),
+		CONNECTED(the_old_path_is_good_until_there_is_another),
+		CONNECTED(who_is_taken_along_begins_its_retries_anew),
 		CONNECTED(who_waits_is_taken_along_too),
 		CONNECTED(reset_forgets_it_all),
 	};

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""RC traffic as traffic.py has it, on a connection with an alternate path, whose primary one is cut.
+
+  migrate.py [-p PORT] -g GID -a ALTERNATE_GID          the server
+  migrate.py ... -x COMMAND HOST                        the client, which cuts it by that
+
+Rounds before the cut arm the connection (IBA 17.2.8), rounds after it go by the other path. Exit
+status 1 and a line that says what was wrong, or 0 and "migrate: done".
+"""
+import argparse
+import os
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from pyverbs import enums as e
+from pyverbs.addr import AHAttr, GID, GlobalRoute
+from pyverbs.qp import QPAttr
+
+from traffic import Side, client_round, must, server_round
+
+ROUNDS = 3  # before the cut, and after it
+MIGRATED, REARM, ARMED = 0, 1, 2
+
+
+def state_of(side):
+    """The state of migration, and the index of the GID that the connection goes by."""
+    attr, _ = side.qp.query(e.IBV_QP_PATH_MIG_STATE | e.IBV_QP_AV)
+    return attr.path_mig_state, attr.ah_attr.sgid_index
+
+
+def rearm(side, hears, says):
+    says.write(f"{side.context.query_gid(1, side.args.alternate)}\n")
+    says.flush()
+    attr = QPAttr()
+    attr.alt_ah_attr = AHAttr(port_num=1, is_global=1,
+                              gr=GlobalRoute(dgid=GID(hears.readline().strip()),
+                                             sgid_index=side.args.alternate))
+    attr.alt_port_num, attr.alt_timeout, attr.path_mig_state = 1, 16, REARM
+    side.qp.modify(attr, e.IBV_QP_ALT_PATH | e.IBV_QP_PATH_MIG_STATE)
+
+
+def together(hears, says):
+    says.write("here\n")
+    says.flush()
+    must(hears.readline() == "here\n", "the other side is gone")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-p", dest="port", type=int, default=18515)
+    parser.add_argument("-g", dest="gid", type=int, required=True)
+    parser.add_argument("-a", dest="alternate", type=int, required=True)
+    parser.add_argument("-x", dest="cut", default="true")
+    parser.add_argument("host", nargs="?")
+    args = parser.parse_args()
+    args.octets, args.mtu = 1 << 19, 1024
+    side = Side(args)
+    if args.host:
+        connection = socket.create_connection((args.host, args.port))
+    else:
+        connection = socket.create_server(("", args.port)).accept()[0]
+    hears, says = connection.makefile("r"), connection.makefile("w")
+    side.meet(hears, says)
+    rearm(side, hears, says)
+    together(hears, says)
+    a_round = client_round if args.host else server_round
+    for n in range(ROUNDS):
+        a_round(side, n)
+    must(state_of(side) == (ARMED, args.gid), "not armed:", state_of(side))
+    together(hears, says)
+    if args.host:
+        subprocess.run(args.cut, shell=True, check=True)
+    together(hears, says)
+    for n in range(ROUNDS, 2 * ROUNDS):
+        a_round(side, n)
+    together(hears, says)
+    must(state_of(side) == (MIGRATED, args.alternate), "not migrated:", state_of(side))
+    print("migrate: done")
+
+
+if __name__ == "__main__":
+    main()
