@@ -30,6 +30,7 @@
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/srq.h"
+#include "nic/tm.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -60,7 +61,7 @@ struct harness {
 	struct vb_ctx *ctx;
 	struct vb_pd *pd;
 	struct vb_cq *cq;
-	struct vb_srq *srq;
+	struct vb_srq *srq, *tagged;
 	struct vb_mr *mr[AREAS];
 	struct vb_ah *ah;
 	struct vb_qp *qp[NIC_RX_QPS];
@@ -78,15 +79,17 @@ struct harness {
 static const uint8_t own_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
 static const uint8_t peer_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 2 };
 
+enum queue { OWN, SHARED, TAGGED };
+
 static const struct {
 	enum ibv_qp_type type;
-	bool srq;
+	enum queue queue;
 	enum ibv_qp_state state;
 } plan[NIC_RX_QPS] = {
-	{ IBV_QPT_RC, false, IBV_QPS_RTS }, { IBV_QPT_RC, true, IBV_QPS_RTS },
-	{ IBV_QPT_RC, false, IBV_QPS_RTR }, { IBV_QPT_UC, false, IBV_QPS_RTS },
-	{ IBV_QPT_UD, false, IBV_QPS_RTS }, { IBV_QPT_UD, true, IBV_QPS_RTS },
-	{ IBV_QPT_RC, false, IBV_QPS_INIT },
+	{ IBV_QPT_RC, OWN, IBV_QPS_RTS }, { IBV_QPT_RC, SHARED, IBV_QPS_RTS },
+	{ IBV_QPT_RC, OWN, IBV_QPS_RTR }, { IBV_QPT_UC, OWN, IBV_QPS_RTS },
+	{ IBV_QPT_UD, OWN, IBV_QPS_RTS }, { IBV_QPT_UD, SHARED, IBV_QPS_RTS },
+	{ IBV_QPT_RC, OWN, IBV_QPS_INIT }, [NIC_RX_TAGGED] = { IBV_QPT_RC, TAGGED, IBV_QPS_RTS },
 };
 
 static uint8_t *area(enum area which)
@@ -283,6 +286,13 @@ static void nic_make(struct harness *h)
 	struct vb_gid_entry entry[2] = { { .ifindex = 1, .mtu_bytes = 1500 },
 					 { .ifindex = 1, .mtu_bytes = 1500 } };
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 32, .max_sge = 2 } };
+	struct ibv_srq_init_attr_ex tagged = {
+		.attr = srq.attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
+			     IBV_SRQ_INIT_ATTR_TM,
+		.srq_type = IBV_SRQT_TM,
+		.tm_cap = { .max_num_tags = 8 },
+	};
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1 };
 
 	memcpy(entry[0].gid, own_gid, VB_GID_BYTES);
@@ -294,6 +304,9 @@ static void nic_make(struct harness *h)
 	vb_check(!vb_ctx_create(h->nic, 0, &h->ctx) && !vb_pd_create(h->ctx, &h->pd));
 	vb_check(!vb_cq_create(h->ctx, CQE_WANTED, NULL, 0, NULL, &h->cq));
 	vb_check(!vb_srq_create(h->pd, &srq, &h->srq) && !vb_ah_create(h->pd, &ah, &h->ah));
+	tagged.pd = &h->pd->ibv;
+	tagged.cq = &h->cq->ibv.cq;
+	vb_check(!vb_srq_create_ex(h->ctx, &tagged, &h->tagged));
 }
 
 static void memory_make(struct harness *h)
@@ -314,11 +327,17 @@ static void memory_make(struct harness *h)
 	}
 }
 
+static struct vb_srq *queue_of(const struct harness *h, unsigned i)
+{
+	return plan[i].queue == TAGGED ? h->tagged : plan[i].queue == SHARED ? h->srq : NULL;
+}
+
 static void qp_make(struct harness *h, unsigned i)
 {
+	struct vb_srq *srq = queue_of(h, i);
 	struct ibv_qp_init_attr init = {
 		.send_cq = &h->cq->ibv.cq, .recv_cq = &h->cq->ibv.cq,
-		.srq = plan[i].srq ? &h->srq->ibv : NULL, .qp_type = plan[i].type,
+		.srq = srq ? &srq->ibv : NULL, .qp_type = plan[i].type,
 		.cap = { .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2,
 			 .max_recv_sge = 2, .max_inline_data = 64 },
 	};
@@ -361,8 +380,10 @@ static void unmake(struct harness *h)
 		vb_check(!vb_qp_destroy(h->qp[i]));
 		vb_qp_free(h->qp[i]);
 	}
-	vb_check(!vb_ah_destroy(h->ah) && !vb_srq_destroy(h->srq) && !vb_cq_destroy(h->cq));
+	vb_check(!vb_ah_destroy(h->ah) && !vb_srq_destroy(h->srq));
+	vb_check(!vb_srq_destroy(h->tagged) && !vb_cq_destroy(h->cq));
 	vb_srq_free(h->srq);
+	vb_srq_free(h->tagged);
 	vb_cq_free(h->cq);
 	for (unsigned i = 0; i < AREAS; i++)
 		if (h->mr[i])
@@ -481,9 +502,25 @@ static void step_send(struct harness *h, const struct nic_rx_step *step)
 	vb_qp_post_send(qp, &wr, &bad);
 }
 
+/* Handles are easily guessed here: a place, and the first number or two. */
+static void step_tag(struct harness *h, const struct nic_rx_step *step, struct ibv_sge *sge)
+{
+	struct ibv_ops_wr wr = {
+		.opcode = (step->bytes >> 13 & 3) % 3,
+		.flags = step->bytes >> 11 & 3,
+		.tm = { .unexpected_cnt = step->bytes & 7,
+			.handle = (step->bytes & 7) + VB_TM_TAGS_MAX * (1 + (step->bytes >> 4 & 1)),
+			.add = { .sg_list = sge, .num_sge = 1 + step->bytes % 2,
+				 .tag = step->which >> 6,
+				 .mask = step->which & 0x20 ? step->which >> 6 : UINT64_MAX } },
+	}, *bad;
+
+	vb_tm_post(h->tagged, &wr, &bad);
+}
+
 static void step_recv(struct harness *h, const struct nic_rx_step *step)
 {
-	struct vb_qp *qp = h->qp[step->which % NIC_RX_QPS];
+	unsigned which = step->which % NIC_RX_QPS;
 	struct ibv_sge sge[2] = {
 		{ (uintptr_t)area(RECV), step->bytes % RECV_BYTES, h->mr[RECV]->ibv.lkey },
 		{ (uintptr_t)area(RECV) + RECV_BYTES, 40, h->mr[RECV]->ibv.lkey },
@@ -492,10 +529,12 @@ static void step_recv(struct harness *h, const struct nic_rx_step *step)
 
 	if (step->bytes == 0xffff)
 		sge[0].lkey ^= 1;
-	if (qp->ibv.qp.srq)
-		vb_srq_post(h->srq, &wr, &bad);
+	if (which == NIC_RX_TAGGED && (step->bytes & 0x8000))
+		step_tag(h, step, sge);
+	else if (plan[which].queue != OWN)
+		vb_srq_post(queue_of(h, which), &wr, &bad);
 	else
-		vb_qp_post_recv(qp, &wr, &bad);
+		vb_qp_post_recv(h->qp[which], &wr, &bad);
 }
 
 static void step_state(struct harness *h, const struct nic_rx_step *step)

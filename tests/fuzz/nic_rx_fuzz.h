@@ -6,13 +6,14 @@
 
 #include <stdint.h>
 
-enum { NIC_RX_QPS = 7, NIC_RX_QKEY = 0x11111111 };
+/* The last QP receives from an SRQ with tags. */
+enum { NIC_RX_QPS = 8, NIC_RX_TAGGED = 7, NIC_RX_QKEY = 0x11111111 };
 
 enum nic_rx_step_kind {
 	STEP_FRAME,
 	STEP_TIME,  /* bytes: microseconds that pass */
 	STEP_SEND,  /* bytes: opcode in the three high bits, length in the others */
-	STEP_RECV,  /* bytes: length */
+	STEP_RECV,  /* bytes: length; with tags and the high bit, an operation on them */
 	STEP_POLL,
 	STEP_STATE, /* bytes: to which state */
 	STEP_ARRIVE, /* frames before and after it come apart */

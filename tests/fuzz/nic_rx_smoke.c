@@ -43,7 +43,8 @@ static void add_step(struct input *input, unsigned what, unsigned which, uint32_
 
 static uint8_t choose_opcode(uint64_t *rng, unsigned which)
 {
-	static const uint8_t base[NIC_RX_QPS] = { 0x00, 0x00, 0x00, 0x20, 0x60, 0x60, 0x00 };
+	static const uint8_t base[NIC_RX_QPS] = { 0x00, 0x00, 0x00, 0x20,
+						   0x60, 0x60, 0x00, 0x00 };
 
 	if (below(rng, 20) == 0)
 		return (uint8_t)vb_prng_next(rng);
@@ -102,15 +103,26 @@ static void add_copy(struct input *input, size_t last, uint64_t *rng)
 	input->bytes += bytes;
 }
 
+/* What a SEND to an SRQ with tags begins with: a header, and what to read. */
+static void make_tagged(uint8_t *at, uint64_t *rng)
+{
+	at[0] = (uint8_t)below(rng, 6);
+	vb_be64_put(at + 8, below(rng, 4));
+	vb_be32_put(at + 28, below(rng, 4000));
+}
+
 static void add_frame(struct input *input, uint64_t *rng)
 {
 	unsigned what = STEP_FRAME | MEND_ICRC | MEND_HEADER | MEND_PSN | MEND_ADDRESS;
 	unsigned which = below(rng, 3) ? below(rng, 2) : below(rng, NIC_RX_QPS);
+	bool tagged = below(rng, 4) == 0;
 	uint8_t opcode = choose_opcode(rng, which);
 	const struct vb_op_info *info = vb_op_info(opcode);
 	uint32_t payload = info && !info->payload ? 0 : choose_payload(rng), bytes;
 	uint8_t *at = input->octets + input->bytes + 4;
 
+	if (tagged)
+		which = NIC_RX_TAGGED;
 	if (below(rng, 8) == 0)
 		what &= vb_prng_next(rng) | STEP_FRAME;
 	for (uint32_t i = 0; i < 64; i++)
@@ -119,6 +131,12 @@ static void add_frame(struct input *input, uint64_t *rng)
 		payload = make_sensible(at, rng, which, payload);
 		opcode = at[0];
 		info = vb_op_info(opcode);
+	}
+	if (tagged && below(rng, 2)) { /* as long as the request of a rendezvous may be, or so */
+		opcode = VB_OP_RC_SEND_ONLY;
+		info = vb_op_info(opcode);
+		payload = 16 + below(rng, 52);
+		at[11] = 0;
 	}
 	bytes = (info ? info->header_bytes : VB_BTH_BYTES) + ((payload + 3) & ~3u) + 4;
 	if (below(rng, 50) == 0) {
@@ -130,6 +148,8 @@ static void add_frame(struct input *input, uint64_t *rng)
 	}
 	for (uint32_t i = 64; i < bytes; i++)
 		at[i] = (uint8_t)i;
+	if (tagged && below(rng, 8))
+		make_tagged(at + VB_BTH_BYTES, rng);
 	at[0] = opcode;
 	at[1] = (uint8_t)((at[1] & 0xcf) | vb_pkt_pad(payload) << 4);
 	add_step(input, what & ~7u, which, bytes);
@@ -142,8 +162,11 @@ static void make(struct input *input, uint64_t *rng)
 	size_t last = 0;
 
 	input->bytes = 0;
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 4; i++) {
 		add_step(input, STEP_RECV, below(rng, NIC_RX_QPS), below(rng, 3000));
+		add_step(input, STEP_RECV, NIC_RX_TAGGED | below(rng, 8) << 5,
+			 0x8000 | below(rng, 0x2000));
+	}
 	for (unsigned i = 0; i < steps && input->bytes + 2000 < INPUT_BYTES_MAX; i++) {
 		if (last && below(rng, 8) == 0) {
 			add_copy(input, last, rng);
