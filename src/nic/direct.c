@@ -152,7 +152,10 @@ static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t b
 		if (map->memory)
 			atomic_fetch_add(&nic->direct_maps, 1);
 	}
-	return map->memory ? map->memory + (to->offset - to->skip) : NULL;
+	/* What the owner says of its region by now is no reason to leave what is mapped. */
+	if (!map->memory || bytes > map->bytes || to->offset - to->skip > map->bytes - bytes)
+		return NULL;
+	return map->memory + (to->offset - to->skip);
 }
 
 /*

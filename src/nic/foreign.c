@@ -106,7 +106,10 @@ uint8_t *vb_foreign_get(const struct vb_pd *pd, uint32_t key, uint64_t va, uint6
 	map = map_find(foreign, key, seq);
 	if (!map && !map_make_locking(foreign, &region, seq))
 		map = map_find(foreign, key, seq);
-	return map ? map->memory + (va - region.iova) : NULL;
+	/* What the owner says of its region by now is no reason to leave what is mapped. */
+	if (!map || bytes > map->bytes || va - region.iova > map->bytes - bytes)
+		return NULL;
+	return map->memory + (va - region.iova);
 }
 
 /* Unmap what is registered no more. Whoever found it before is waited for. */

@@ -330,12 +330,12 @@ struct foreign {
 	struct ibv_mr *mr; /* NULL: it could not be imported, and errno says why */
 };
 
-static void foreign_open(struct foreign *f, enum vt_memory memory)
+static void foreign_open_with(struct foreign *f, enum vt_memory memory, const char *const *env)
 {
 	struct vp_order order = { .what = VP_OPEN };
 	struct vp_answer answer;
 
-	*f = (struct foreign){ .peer = vp_start(NULL) };
+	*f = (struct foreign){ .peer = vp_start(env) };
 	order.opt = vt_options(&(struct vt_options){ .memory = memory, .bytes = 65536 });
 	answer = vp_do(f->peer, &order);
 	f->end = answer.end;
@@ -351,6 +351,11 @@ static void foreign_open(struct foreign *f, enum vt_memory memory)
 	assert_non_null(f->pd);
 	errno = 0;
 	f->mr = ibv_import_mr(f->pd, f->mr_handle);
+}
+
+static void foreign_open(struct foreign *f, enum vt_memory memory)
+{
+	foreign_open_with(f, memory, NULL);
 }
 
 static void foreign_close(struct foreign *f)
@@ -448,6 +453,35 @@ static void device_memory_of_another_process_is_used(void **state)
 	/* Only regions: the memory itself has a handle that means nothing here. */
 	assert_null(ibv_import_dm(f.context, 0));
 	assert_int_equal(errno, EOPNOTSUPP);
+	vt_pair_close(&p);
+	foreign_close(&f);
+}
+
+/* Private memory becomes a file's where its owner lets it (VERBATIM_SHARED_MR). */
+static void private_memory_is_used_if_it_may_be_moved(void **state)
+{
+	static const char *const moves[] = { "VERBATIM_SHARED_MR=1", NULL };
+	const char *link = getenv("VERBATIM_LINK");
+	struct foreign f;
+	struct vt_pair p;
+	struct vt_wr w;
+
+	foreign_open(&f, VT_PAGES);
+	assert_null(f.mr);
+	assert_int_equal(errno, EOPNOTSUPP);
+	foreign_close(&f);
+	/* Without shared memory nothing is moved. */
+	if (link && !strcmp(link, "udp"))
+		return;
+	foreign_open_with(&f, VT_PAGES, moves);
+	assert_non_null(f.mr);
+	far_fill(&f, 0, 9000, 4);
+	foreign_pair(&f, &p);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 9000);
+	w.sge = (struct ibv_sge){ f.addr, 9000, f.mr->lkey };
+	vt_post(&p.a, &w);
+	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(p.b.buf, 9000, 4));
 	vt_pair_close(&p);
 	foreign_close(&f);
 }
@@ -586,6 +620,7 @@ int main(int argc, char **argv)
 		vt_test(device_memory_is_imported),
 		vp_test(regions_of_another_process_are_used),
 		vp_test(device_memory_of_another_process_is_used),
+		vp_test(private_memory_is_used_if_it_may_be_moved),
 		vp_test(what_its_owner_does_not_grant_is_refused),
 		vp_test(what_its_owner_deregisters_is_gone),
 		vp_test(the_rest_is_refused),

@@ -174,15 +174,17 @@ static void qp_open(struct vt_end *end, const struct vt_options *opt)
 	assert_non_null(end->qp);
 }
 
-static void *memfd_map(size_t bytes)
+/* The file stays open, so that others find it; the test's process closes it when it ends. */
+static void *pages_map(size_t bytes, bool of_file)
 {
-	int fd = memfd_create("buffer", MFD_CLOEXEC);
+	int fd = of_file ? memfd_create("buffer", MFD_CLOEXEC) : -1;
 	void *at;
 
-	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
-	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (of_file)
+		assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		  of_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
 	assert_true(at != MAP_FAILED);
-	/* Still open, so that others find it; the test's process closes it when it ends. */
 	return at;
 }
 
@@ -203,13 +205,14 @@ static void memory_open(struct vt_end *end, const struct vt_options *opt)
 		assert_non_null(end->mr);
 		return;
 	}
-	end->buf = opt->memory == VT_MEMFD ? memfd_map(end->bytes) : calloc(1, end->bytes);
+	end->is_mapped = opt->memory == VT_MEMFD || opt->memory == VT_PAGES;
+	end->buf = end->is_mapped ? pages_map(end->bytes, opt->memory == VT_MEMFD)
+				  : calloc(1, end->bytes);
 	assert_non_null(end->buf);
 	if (opt->memory == VT_SPACE)
 		end->mr = vt_mr(vt.pd, NULL, SIZE_MAX, opt->mr_access | IBV_ACCESS_ON_DEMAND);
 	else
 		end->mr = vt_mr(vt.pd, end->buf, end->bytes, opt->mr_access);
-	end->is_mapped = opt->memory == VT_MEMFD;
 }
 
 void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq)

@@ -41,8 +41,8 @@ struct vt_end {
 	struct ibv_ah *ah; /* UD: to the other end, which is here as well */
 };
 
-/* What an end's buffer is: from the heap, a memfd's, device memory, or all there is. */
-enum vt_memory { VT_HEAP, VT_MEMFD, VT_DM, VT_SPACE };
+/* What an end's buffer is: from the heap, whole pages, a memfd's, of the device, all there is. */
+enum vt_memory { VT_HEAP, VT_PAGES, VT_MEMFD, VT_DM, VT_SPACE };
 
 /* What a pair is made with; a field that is zero has the value named here. */
 struct vt_options {

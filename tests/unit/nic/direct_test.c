@@ -291,6 +291,36 @@ static void regions_are_shared_from_registration_to_its_end(void **state)
 	nic->host.share = NULL;
 }
 
+/* The export is the owner's to write: what it says there later does not lead us astray. */
+static void a_mapping_is_not_left(void **state)
+{
+	struct vb_export_key *entry;
+	struct vb_mr *mr;
+
+	assert_int_equal(vb_mr_reg(side[1].pd, side[1].mem, 1000, (uintptr_t)side[1].mem,
+				   side[1].mr->access, &mr),
+			 0);
+	share_key(mr->ibv.rkey, FILE_NUMBER, 1, 0, 0);
+	entry = &side[1].nic->export->key[vb_key_place(mr->ibv.rkey)];
+	assert_int_equal(post_with(IBV_WR_RDMA_WRITE, 0, 1000, IBV_SEND_SIGNALED, &mr->ibv), 0);
+	settle();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(host.maps, 1);
+	assert_int_equal(direct_ops(), 1);
+	VB_EXPORT_SET(entry->bytes, MEM_BYTES);
+	host.refuses = true;
+	/* It goes where the owner's own NIC looks at it. */
+	assert_int_equal(post_with(IBV_WR_RDMA_WRITE, 999, 2, IBV_SEND_SIGNALED, &mr->ibv), 0);
+	settle();
+	assert_wc(side[0].cq, 999, IBV_WC_SUCCESS);
+	assert_int_equal(post_with(IBV_WR_RDMA_WRITE, 5000, 8000, IBV_SEND_SIGNALED, &mr->ibv), 0);
+	settle();
+	assert_wc(side[0].cq, 5000, IBV_WC_SUCCESS);
+	assert_int_equal(direct_ops(), 1);
+	assert_int_equal(host.maps, 1);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+}
+
 /* Where pages come on demand, the host is told that their protection counts. */
 static void the_host_is_told_of_paging(void **state)
 {
@@ -330,6 +360,7 @@ int main(void)
 		DIRECT(what_the_file_does_not_have_goes_otherwise),
 		DIRECT(what_cannot_be_mapped_is_not_tried_again),
 		DIRECT(regions_are_shared_from_registration_to_its_end),
+		DIRECT(a_mapping_is_not_left),
 		DIRECT(the_host_is_told_of_paging),
 	};
 

@@ -253,6 +253,27 @@ static void a_mapping_is_of_one_registration(void **state)
 	ctx_close(ctx);
 }
 
+/* The export is the owner's to write: what it says there later does not lead us astray. */
+static void a_mapping_is_not_left(void **state)
+{
+	struct vb_mr *mr;
+	struct vb_pd *pd;
+	struct vb_ctx *ctx = ctx_import(&pd);
+	struct vb_export_key *entry;
+
+	assert_int_equal(vb_mr_reg(owner.pd, memory, 64, (uintptr_t)memory, 0, &mr), 0);
+	assert_non_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 64, 0));
+	entry = &owner.nic->export->key[vb_key_place(mr->ibv.lkey)];
+	VB_EXPORT_SET(entry->bytes, 1ull << 40);
+	assert_non_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 64, 0));
+	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 65, 0));
+	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory + 64, 1, 0));
+	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory + (1ull << 39), 1, 0));
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+}
+
 static void mappings_are_bounded(void **state)
 {
 	struct vb_mr *mr[VB_FOREIGN_MAPS + 1], *import;
@@ -341,6 +362,7 @@ int main(void)
 		FOREIGN(a_parent_domain_is_its_pd_there_too),
 		FOREIGN(regions_of_ours_are_found_first),
 		FOREIGN(a_mapping_is_of_one_registration),
+		FOREIGN(a_mapping_is_not_left),
 		FOREIGN(mappings_are_bounded),
 		FOREIGN(what_cannot_be_mapped_is_refused),
 		FOREIGN(only_pds_of_that_context_are_imported),
