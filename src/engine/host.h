@@ -57,6 +57,12 @@ enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64
 enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt *pkt,
 				      enum vb_kind kind, uint64_t *orig);
 
+/*
+ * Let what has come be seen by all, in the range or region that the FLUSH names, if these rights
+ * (VB_ACCESS_FLUSH_*) are granted there: OK or BAD_ACCESS.
+ */
+enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, unsigned access);
+
 /* The peer has no more use for a window: OK, or BAD_ACCESS if it is none of this QP's. */
 enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey);
 

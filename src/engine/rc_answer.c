@@ -263,7 +263,7 @@ static enum vb_req_outcome take_data(struct vb_req *req, const struct vb_pkt *pk
 		if (!vb_wqe_is_atomic(wqe))
 			return fail_head(req, IBV_WC_BAD_RESP_ERR);
 		status = vb_host_local_write(req, wqe, 0, &pkt->orig, sizeof(pkt->orig));
-	} else if (kind == VB_K_ATOMIC_WRITE) {
+	} else if (kind == VB_K_ATOMIC_WRITE || kind == VB_K_FLUSH) {
 		/* Release 1.6: answered with a READ response that has no data. */
 		if (pkt->payload_bytes)
 			return fail_head(req, IBV_WC_BAD_RESP_ERR);

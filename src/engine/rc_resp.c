@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/psn.h"
 #include "engine/host.h"
+#include "engine/newer.h"
 
 static const struct vb_resp_result nothing = { VB_RESP_NOTHING, VB_OK };
 static const struct vb_resp_result owes = { VB_RESP_OWES, VB_OK };
@@ -107,6 +108,29 @@ static enum vb_verdict atomic_write(struct vb_resp *resp, const struct vb_pkt *p
 	return verdict;
 }
 
+/*
+ * Release 1.6: answered when all before it is where it was asked to be. For GLOBAL that is where
+ * everybody sees it; PERSISTENT is a right that no region of ours grants.
+ */
+static enum vb_verdict flush(struct vb_resp *resp, const struct vb_pkt *pkt,
+			     struct vb_resource *out)
+{
+	unsigned access = (pkt->flush_type & VB_FLUSH_GLOBAL ? VB_ACCESS_FLUSH_GLOBAL : 0) |
+			  (pkt->flush_type & VB_FLUSH_PERSISTENT ? VB_ACCESS_FLUSH_PERSISTENT : 0);
+	enum vb_verdict verdict;
+
+	if (!access || (pkt->flush_type & ~(VB_FLUSH_GLOBAL | VB_FLUSH_PERSISTENT)) ||
+	    pkt->flush_level > VB_FLUSH_MR)
+		return VB_BAD_OPCODE;
+	if ((resp->access & access) != access)
+		return VB_BAD_ACCESS;
+	verdict = vb_host_flush(resp, pkt, access);
+	*out = (struct vb_resource){
+		.owed = true, .psn = pkt->psn, .packets = 1, .kind = VB_K_FLUSH
+	};
+	return verdict;
+}
+
 /* A request in its turn that is answered with data. */
 static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
 			     const struct vb_op_info *info)
@@ -122,6 +146,8 @@ static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
 		verdict = read_request(resp, pkt, &res);
 	else if (info->kind == VB_K_ATOMIC_WRITE)
 		verdict = atomic_write(resp, pkt, &res);
+	else if (info->kind == VB_K_FLUSH)
+		verdict = flush(resp, pkt, &res);
 	else
 		verdict = atomic_request(resp, pkt, info, &res);
 	if (verdict != VB_OK)
@@ -229,14 +255,16 @@ static bool is_request(const struct vb_op_info *info)
 	case VB_K_CMP_SWP:
 	case VB_K_FETCH_ADD:
 	case VB_K_ATOMIC_WRITE:
+	case VB_K_FLUSH:
 		return true;
 	default:
 		return false;
 	}
 }
 
-struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
-				    const struct vb_op_info *info)
+/* In its turn it is refused with that verdict, if there is one. */
+static inline struct vb_resp_result take(struct vb_resp *resp, const struct vb_pkt *pkt,
+					 const struct vb_op_info *info, enum vb_verdict refusal)
 {
 	int32_t ahead = vb_psn_diff(pkt->psn, resp->epsn);
 	enum vb_verdict verdict;
@@ -253,6 +281,8 @@ struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *p
 	}
 	resp->nak_sent = false;
 	resp->nak_owed = false;
+	if (refusal != VB_OK)
+		return refuse(resp, pkt, info, refusal);
 	if (!is_request(info))
 		return refuse(resp, pkt, info, VB_BAD_OPCODE);
 	if (info->kind != VB_K_SEND && info->kind != VB_K_WRITE) {
@@ -266,6 +296,18 @@ struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *p
 	if (pkt->ackreq)
 		resp->ack_owed = true;
 	return resp->ack_owed ? owes : nothing;
+}
+
+struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
+				    const struct vb_op_info *info)
+{
+	return take(resp, pkt, info, VB_OK);
+}
+
+struct vb_resp_result vb_rc_refuse(struct vb_resp *resp, const struct vb_pkt *pkt,
+				   const struct vb_op_info *info, enum vb_verdict verdict)
+{
+	return take(resp, pkt, info, verdict);
 }
 
 struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp)

@@ -34,7 +34,8 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn)
 void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
 {
 	wqe->psn = req->post_psn;
-	wqe->packets = vb_wqe_is_atomic(wqe) ? 1 : vb_packets(wqe->bytes, req->mtu);
+	/* What a FLUSH is about is no data of its own. */
+	wqe->packets = wqe->kind == VB_K_FLUSH ? 1 : vb_packets(wqe->bytes, req->mtu);
 	wqe->ssn = req->post_ssn;
 	wqe->messages = 1;
 	if (vb_wqe_is_local(wqe))
@@ -45,7 +46,7 @@ void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
 		wqe->messages = (wqe->packets + chunk - 1) / chunk;
 	}
 	wqe->only = 0;
-	if (wqe->packets == 1 && !vb_wqe_is_fetch(wqe))
+	if (wqe->packets == 1 && !vb_wqe_is_fetch(wqe) && req->transport != VB_XRC)
 		wqe->only = vb_segment_only(req->transport, wqe);
 	req->post_psn = vb_psn_add(req->post_psn, wqe->packets);
 	req->post_ssn = vb_psn_add(req->post_ssn, wqe->messages);
@@ -71,15 +72,27 @@ static bool was_sent(const struct vb_req *req, uint32_t psn)
 	return vb_psn_diff(psn, req->top_psn) < 0;
 }
 
+/*
+ * What is on its way by XRC is all for one slot: another's is begun when that is done. The SRQs of
+ * a receive QP may belong to several NICs, and none of them may meet another in the middle.
+ */
+static bool waits_for_slot(const struct vb_req *req, const struct vb_wqe *wqe)
+{
+	return req->transport == VB_XRC && in_flight(req) &&
+	       vb_wqe_srq_slot(wqe) != req->pos.srq_slot;
+}
+
 /* May the packet that stands at pos leave now? */
 static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 		     const struct vb_wqe *wqe)
 {
 	uint32_t flying = in_flight(req);
 
-	if (req->transport != VB_RC)
+	if (!vb_transport_acks(req->transport))
 		return !(req->sqd && seg->first);
 	if (flying && flying + seg->span > req->window)
+		return false;
+	if (waits_for_slot(req, wqe))
 		return false;
 	if (seg->first && !was_sent(req, seg->psn)) {
 		if (req->sqd)
@@ -145,7 +158,7 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 	struct vb_segment after;
 
 	if (next_simple(req, seg)) {
-		*ackreq = req->transport == VB_RC;
+		*ackreq = vb_transport_acks(req->transport);
 		return true;
 	}
 	if (!look(req, seg))
@@ -154,9 +167,11 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 	req->pos.next_psn = vb_psn_add(req->pos.next_psn, seg->span);
 	if (vb_wqe_is_fetch(wqe))
 		req->pos.fetches++;
+	if (req->transport == VB_XRC)
+		req->pos.srq_slot = vb_wqe_srq_slot(wqe);
 	if (seg->last)
 		req->pos.next++;
-	if (req->transport != VB_RC) {
+	if (!vb_transport_acks(req->transport)) {
 		*ackreq = false;
 		return true;
 	}
@@ -183,10 +198,10 @@ uint32_t vb_req_run(const struct vb_req *req)
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	index = (req->pos.next_psn - wqe->psn) & VB_PSN_MASK;
 	if (index == 0 || index + 1 >= wqe->packets ||
-	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE))
+	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE) || req->transport == VB_XRC)
 		return 0;
 	left = wqe->packets - 1 - index;
-	if (req->transport != VB_RC)
+	if (!vb_transport_acks(req->transport))
 		return left;
 	/* The last one that the window lets go asks, and so does one in each quarter of it. */
 	if (in_flight(req) + 1 >= req->window)
@@ -203,13 +218,13 @@ uint32_t vb_req_run(const struct vb_req *req)
 void vb_req_skip(struct vb_req *req, uint32_t packets)
 {
 	req->pos.next_psn = vb_psn_add(req->pos.next_psn, packets);
-	if (req->transport == VB_RC && !req->reliable)
+	if (vb_transport_acks(req->transport) && !req->reliable)
 		req->pos.since_ackreq += packets;
 }
 
 bool vb_req_urgent(const struct vb_req *req, uint64_t now_ns)
 {
-	return req->transport != VB_RC || !in_flight(req) ||
+	return !vb_transport_acks(req->transport) || !in_flight(req) ||
 	       ((req->post_psn - req->pos.next_psn) & VB_PSN_MASK) >= GATHER_PACKETS ||
 	       now_ns >= req->sent_ns + GATHER_NS;
 }
@@ -223,7 +238,7 @@ void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t n
 	if (vb_psn_diff(req->pos.next_psn, req->top_psn) > 0)
 		req->top_psn = req->pos.next_psn;
 	req->sent_ns = now_ns;
-	if (req->transport != VB_RC || req->reliable)
+	if (!vb_transport_acks(req->transport) || req->reliable)
 		return;
 	if (before->next_psn == req->una_psn && fresh)
 		req->progress_ns = now_ns;

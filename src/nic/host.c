@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "engine/newer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
 #include "nic/window.h"
@@ -220,6 +221,20 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 	ok = ((uintptr_t)at & 7) == 0 &&
 	     vb_atomic_guarded((uint64_t *)at, kind, operand, pkt->compare, orig);
 	return ok ? VB_OK : VB_BAD_MEMORY;
+}
+
+/* Copies are made by this processor, and seen by all in order: there is nothing to wait for. */
+enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, unsigned access)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	bool ok = true;
+
+	if (pkt->flush_level == VB_FLUSH_MR)
+		ok = vb_key_grants(qp->nic, qp->ibv.qp.pd, pkt->rkey, access);
+	else if (pkt->dma_bytes)
+		ok = vb_mr_get(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, pkt->dma_bytes, access);
+	atomic_thread_fence(memory_order_seq_cst);
+	return ok ? VB_OK : VB_BAD_ACCESS;
 }
 
 enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey)

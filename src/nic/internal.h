@@ -148,6 +148,9 @@ static inline struct vb_key_owner *vb_key_owner(struct vb_nic *nic, uint32_t key
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 		   uint64_t bytes, unsigned access);
 
+/* Does a region of this key grant these rights, wherever it is? */
+bool vb_key_grants(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, unsigned access);
+
 /*
  * Compare-and-swap, fetch-and-add or ATOMIC_WRITE on application memory, which is aligned: atomic
  * against any other of this host's (host.c). False: the memory is gone.

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "engine/newer.h"
 #include "nic/internal.h"
 #include "nic/peer.h"
 
 #define ACCESS_KNOWN                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                  \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | VB_ACCESS_FLUSH_GLOBAL)
 
 void vb_keys_init(struct vb_keys *keys)
 {
@@ -141,6 +142,14 @@ static int key_hide(struct vb_nic *nic, struct vb_mr *mr, bool for_good)
 	vb_lock_drop(&nic->keys.lock);
 	vb_nic_quiesce(nic);
 	return 0;
+}
+
+bool vb_key_grants(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, unsigned access)
+{
+	struct vb_export_region region;
+
+	return vb_export_key_read(entry_of(nic, key), &region) && region.key == key &&
+	       region.pd == ((const struct vb_pd *)pd)->id && (region.access & access) == access;
 }
 
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,

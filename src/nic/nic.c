@@ -368,7 +368,8 @@ void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 	vb_nic_query_device(nic, &attr->orig_attr);
 	vb_mem_query(nic, attr);
 	attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags |
-				    IBV_DEVICE_PCI_WRITE_END_PADDING; /* no PCI to pad on */
+				    IBV_DEVICE_PCI_WRITE_END_PADDING | /* no PCI to pad on */
+				    VB_DEVICE_ATOMIC_WRITE | VB_DEVICE_FLUSH_GLOBAL;
 	attr->phys_port_cnt_ex = attr->orig_attr.phys_port_cnt;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "engine/newer.h"
 #include "nic/acks.h"
 #include "nic/ah.h"
 #include "nic/direct.h"
@@ -15,7 +16,7 @@
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-enum { ON_RC = 1, ON_UC = 2, ON_UD = 4 };
+enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, BUILDER_ONLY = 8 };
 
 /* What the opcodes of ibv_post_send(3) mean, and on which services they are. */
 struct opcode_row {
@@ -37,6 +38,8 @@ static const struct opcode_row opcode_rows[] = {
 	[IBV_WR_BIND_MW] = { ON_RC | ON_UC, VB_K_BIND, 0, IBV_WC_BIND_MW },
 	/* IBA 9.2.1 has no opcode for it on UC, whatever the man page allows. */
 	[IBV_WR_SEND_WITH_INV] = { ON_RC, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
+	/* struct ibv_send_wr has nothing to say what to flush: vb_qp_post_batch(). */
+	[VB_WR_FLUSH] = { ON_RC | BUILDER_ONLY, VB_K_FLUSH, 0, VB_WC_FLUSH },
 	[IBV_WR_ATOMIC_WRITE] = { ON_RC, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
 };
 
@@ -48,7 +51,7 @@ static uint8_t service_bit(const struct vb_qp *qp)
 }
 
 /* The row of an opcode: 0, EOPNOTSUPP for what no service here has, EINVAL for this service. */
-static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built,
 		      const struct opcode_row **row)
 {
 	if ((unsigned)wr->opcode >= VB_ARRAY_LEN(opcode_rows))
@@ -56,6 +59,8 @@ static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	if (!opcode_rows[wr->opcode].on)
 		return wr->opcode <= IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 	*row = &opcode_rows[wr->opcode];
+	if (((*row)->on & BUILDER_ONLY) && !built)
+		return EINVAL;
 	return (*row)->on & service_bit(qp) ? 0 : EINVAL;
 }
 
@@ -150,6 +155,15 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 		wqe->remote.swap_add = wqe->kind == VB_K_CMP_SWP ? wr->wr.atomic.swap
 								 : wr->wr.atomic.compare_add;
 		break;
+	case VB_K_FLUSH:
+		wqe->remote.va = wr->wr.atomic.remote_addr;
+		wqe->remote.rkey = wr->wr.atomic.rkey;
+		wqe->remote.swap_add = wr->wr.atomic.swap & 0xff; /* type ... */
+		wqe->remote.compare = wr->wr.atomic.swap >> 8;	  /* and level */
+		if (wr->wr.atomic.compare_add > VB_MESSAGE_BYTES_MAX)
+			wqe->fault = IBV_WC_LOC_LEN_ERR;
+		wqe->bytes = wqe->fault ? 0 : (uint32_t)wr->wr.atomic.compare_add;
+		break;
 	default:
 		break;
 	}
@@ -185,11 +199,12 @@ static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	return 0;
 }
 
-static int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe)
+static inline int decode(struct vb_qp *qp, const struct ibv_send_wr *wr, bool built,
+			 struct vb_wqe *wqe)
 {
 	const struct opcode_row *row;
 	uint64_t bytes;
-	int err = opcode_row(qp, wr, &row);
+	int err = opcode_row(qp, wr, built, &row);
 
 	if (!err)
 		err = check(qp, wr, row);
@@ -280,7 +295,7 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	for (; wr && !err; wr = wr->next) {
 		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
 
-		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, wqe);
+		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, false, wqe);
 		if (err) {
 			*bad = wr;
 			break;
@@ -303,7 +318,8 @@ int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr)
 	err = can_post(qp, state);
 	from = qp->req.tail;
 	for (; wr && !err; wr = wr->next, n++)
-		err = sq_full(qp, n) ? ENOMEM : decode(qp, wr, vb_sq_at(&qp->req.sq, from + n));
+		err = sq_full(qp, n) ? ENOMEM
+				     : decode(qp, wr, true, vb_sq_at(&qp->req.sq, from + n));
 	if (!err) {
 		for (uint32_t i = 0; i < n; i++)
 			commit(qp, state, vb_sq_at(&qp->req.sq, from + i), i + 1 < n);
@@ -324,7 +340,7 @@ int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr)
 	state = vb_qp_state(qp);
 	err = can_post(qp, state);
 	if (!err)
-		err = opcode_row(qp, wr, &row);
+		err = opcode_row(qp, wr, false, &row);
 	if (!err && sq_full(qp, 0))
 		err = ENOMEM;
 	if (!err) {

@@ -4,6 +4,7 @@
 
 /* Queue pairs. */
 
+#include "engine/newer.h"
 #include "engine/req.h"
 #include "engine/resp.h"
 #include "nic/cq.h"
@@ -22,7 +23,10 @@ struct vb_ack {
 struct vb_qp {
 	union {
 		struct ibv_qp qp;
-		struct ibv_qp_ex qp_ex;
+		struct {
+			struct ibv_qp_ex qp_ex;
+			vb_wr_flush_fn *wr_flush;
+		};
 	} ibv;
 	struct vb_nic *nic;
 	vb_lock lock;
@@ -112,7 +116,10 @@ void vb_qp_free(struct vb_qp *qp);
 int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
-/* As vb_qp_post_send(), but all or none: ibv_wr_complete(3). */
+/*
+ * As vb_qp_post_send(), but all or none: ibv_wr_complete(3). A FLUSH is told in wr.atomic: the
+ * octets in compare_add, type and (from bit 8 on) level in swap.
+ */
 int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr);
 
 /* --- inside nic --- */

@@ -379,6 +379,8 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 		pkt->dma_bytes = wqe->bytes;
 		pkt->swap_add = wqe->remote.swap_add;
 		pkt->compare = wqe->remote.compare;
+		pkt->flush_type = (uint8_t)wqe->remote.swap_add;
+		pkt->flush_level = (uint8_t)wqe->remote.compare;
 	}
 	if (wqe->kind == VB_K_READ_REQ) {
 		pkt->va += seg->offset;

@@ -78,7 +78,7 @@ static struct ibv_send_wr *current(struct builder *b)
 static bool takes_data(const struct ibv_send_wr *wr)
 {
 	return wr->opcode != IBV_WR_BIND_MW && wr->opcode != IBV_WR_LOCAL_INV &&
-	       wr->opcode != IBV_WR_ATOMIC_WRITE;
+	       wr->opcode != IBV_WR_ATOMIC_WRITE && (int)wr->opcode != VB_WR_FLUSH;
 }
 
 /* So many octets behind those that are there already. */
@@ -177,6 +177,16 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote
 					    rkey, remote_addr);
 
 	inline_put(builder_of(qp), wr, value, ATOMIC_BYTES, 0);
+}
+
+/* Of newer headers than ours (engine/newer.h). */
+static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t bytes,
+		     uint8_t type, uint8_t level)
+{
+	if (!type || (type & ~(VB_FLUSH_GLOBAL | VB_FLUSH_PERSISTENT)) || level > VB_FLUSH_MR)
+		fail(builder_of(qp), EINVAL);
+	begin_atomic(qp, (enum ibv_wr_opcode)VB_WR_FLUSH, VB_QP_EX_WITH_FLUSH, rkey, remote_addr,
+		     level == VB_FLUSH_MR ? 0 : bytes, type | (uint64_t)level << 8);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
@@ -324,7 +334,7 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 	static const uint64_t fetches = IBV_QP_EX_WITH_RDMA_READ |
 					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 					IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-					IBV_QP_EX_WITH_ATOMIC_WRITE;
+					IBV_QP_EX_WITH_ATOMIC_WRITE | VB_QP_EX_WITH_FLUSH;
 	static const uint64_t windows = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
 	static const struct {
 		enum ibv_qp_type type;
@@ -402,6 +412,7 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops)
 	/* Setters without an operation write there; they need a list, like any other. */
 	b->wrs[b->wr_max].sg_list = b->sges + (size_t)b->wr_max * b->sge_max;
 	set_functions(&qp->ibv.qp_ex);
+	qp->ibv.wr_flush = wr_flush;
 	qp->abi = b;
 	return 0;
 }

@@ -60,6 +60,7 @@ static struct {
 	uint64_t va;
 	uint64_t word;
 	enum vb_kind atomic_kind;
+	unsigned flush_level;
 } fake;
 
 void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t index,
@@ -85,6 +86,14 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
 	if (fake.local_result == IBV_WC_SUCCESS)
 		fake.locals++;
 	return fake.local_result;
+}
+
+enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, unsigned access)
+{
+	fake.checks++;
+	fake.access = access;
+	fake.flush_level = pkt->flush_level;
+	return fake.remote_check;
 }
 
 enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey)

@@ -292,6 +292,23 @@ static void an_atomic_write_is_answered_like_a_read(void **state)
 	assert_done(2);
 }
 
+/* Whatever it is about, it is one packet without data. */
+static void a_flush_is_one_packet(void **state)
+{
+	struct vb_wqe *wqe = post(VB_K_FLUSH, 100 * MTU);
+
+	assert_int_equal(wqe->packets, 1);
+	post(VB_K_SEND, 1);
+	assert_int_equal(go(), 2);
+	assert_int_equal(sent[0].opcode, VB_OP_RC_FLUSH);
+	assert_true(vb_wqe_sends_nothing(wqe));
+	assert_int_equal(sent[1].psn, 0x101);
+	assert_int_equal(empty_response(0x100), VB_REQ_MOVED);
+	assert_done(1);
+	ack(0x101);
+	assert_done(2);
+}
+
 /* It counts among max_rd_atomic. */
 static void atomic_writes_take_places_of_reads(void **state)
 {
@@ -354,6 +371,7 @@ int main(void)
 		TEST(without_acknowledgements_as_well),
 		TEST(in_a_long_queue_each_is_done_once),
 		TEST(an_atomic_write_is_answered_like_a_read),
+		TEST(a_flush_is_one_packet),
 		TEST(atomic_writes_take_places_of_reads),
 		TEST(an_ack_is_no_answer_to_it),
 		TEST(a_wrong_answer_to_it_is_an_error),

@@ -53,13 +53,13 @@ static inline struct vb_resp_result give(const struct vb_pkt *pkt)
 
 	switch (resp.transport) {
 	case VB_RC:
+	case VB_XRC:
 		return vb_rc_request(&resp, pkt, info);
 	case VB_UC:
 		return vb_uc_request(&resp, pkt, info);
 	case VB_RD:
 	case VB_UD:
 	case VB_CNP:
-	case VB_XRC:
 		break;
 	}
 	return vb_ud_request(&resp, pkt, info, grh);
@@ -115,6 +115,17 @@ static inline void assert_ack(uint32_t psn, unsigned class, unsigned value)
 	assert_int_equal(vb_aeth_class(pkt.syndrome), class);
 	if (class != VB_AETH_ACK)
 		assert_int_equal(vb_aeth_value(pkt.syndrome), value);
+}
+
+static inline void assert_refused(struct vb_resp_result result, enum vb_verdict verdict,
+			   enum vb_nak code)
+{
+	assert_result(result, VB_RESP_FAILED, verdict);
+	assert_ack(0x100, VB_AETH_NAK, code);
+	assert_true(resp.broken);
+	assert_int_equal(resp.epsn, 0x100);
+	/* Nothing is taken any more. */
+	assert_int_equal(request(VB_OP_RC_SEND_ONLY, 0x100, 1, 0).outcome, VB_RESP_DROPPED);
 }
 
 #endif

@@ -277,17 +277,6 @@ static void a_write_needs_no_receive_request(void **state)
 
 /* --- IBA 9.9.3: what is wrong with a request, and what is said to it --- */
 
-static void assert_refused(struct vb_resp_result result, enum vb_verdict verdict,
-			   enum vb_nak code)
-{
-	assert_result(result, VB_RESP_FAILED, verdict);
-	assert_ack(0x100, VB_AETH_NAK, code);
-	assert_true(resp.broken);
-	assert_int_equal(resp.epsn, 0x100);
-	/* Nothing is taken any more. */
-	assert_int_equal(request(VB_OP_RC_SEND_ONLY, 0x100, 1, 0).outcome, VB_RESP_DROPPED);
-}
-
 static const struct {
 	uint8_t opcode;
 	uint32_t payload, dma;
@@ -611,101 +600,11 @@ static void data_that_vanished_is_refused_in_place_of_the_answer(void **state)
 	assert_true(resp.broken);
 }
 
-/* --- SEND with invalidate --- */
-
-static struct vb_resp_result send_inv(uint8_t opcode, uint32_t psn, uint32_t payload)
-{
-	struct vb_pkt pkt = packet(opcode, psn, payload, 0);
-
-	pkt.inv_rkey = 0x4711;
-	return give(&pkt);
-}
-
-static void the_last_packet_invalidates_once(void **state)
-{
-	request(VB_OP_RC_SEND_FIRST, 0x100, MTU, 0);
-	request(VB_OP_RC_SEND_MIDDLE, 0x101, MTU, 0);
-	assert_int_equal(fake.invalidated, 0);
-	assert_int_equal(send_inv(VB_OP_RC_SEND_LAST_INV, 0x102, 1).verdict, VB_OK);
-	assert_int_equal(fake.invalidated, 1);
-	assert_int_equal(fake.inv_rkey, 0x4711);
-	assert_int_equal(fake.recv_done_count, 1);
-	/* A duplicate has its effect once (IBA C9-105). */
-	assert_int_equal(send_inv(VB_OP_RC_SEND_LAST_INV, 0x102, 1).outcome, VB_RESP_DUPLICATE);
-	assert_int_equal(fake.invalidated, 1);
-	assert_int_equal(send_inv(VB_OP_RC_SEND_ONLY_INV, 0x103, 0).verdict, VB_OK);
-	assert_int_equal(fake.invalidated, 2);
-}
-
-static void without_a_receive_nothing_is_invalidated(void **state)
-{
-	fake.recv_posted = 0;
-	assert_int_equal(send_inv(VB_OP_RC_SEND_ONLY_INV, 0x100, 1).verdict, VB_NO_RECV);
-	assert_int_equal(fake.invalidated, 0);
-	fake.recv_posted = 1;
-	assert_int_equal(send_inv(VB_OP_RC_SEND_ONLY_INV, 0x100, 1).verdict, VB_OK);
-	assert_int_equal(fake.invalidated, 1);
-}
-
-static void a_key_that_is_no_window_fails_the_receive(void **state)
-{
-	fake.invalidate = VB_BAD_ACCESS;
-	assert_refused(send_inv(VB_OP_RC_SEND_ONLY_INV, 0x100, 1), VB_BAD_ACCESS, VB_NAK_ACCESS);
-	assert_int_equal(fake.recv_done_count, 1);
-	assert_int_equal(fake.recv_done[0].status, IBV_WC_LOC_ACCESS_ERR);
-	assert_int_equal(fake.recv_bytes, 0);
-}
-
-/* --- ATOMIC_WRITE --- */
-
-static void an_atomic_write_is_answered_with_an_empty_read_response(void **state)
-{
-	struct vb_pkt pkt;
-
-	request(VB_OP_RC_WRITE_ONLY, 0x100, 4, 4);
-	assert_int_equal(request(VB_OP_RC_ATOMIC_WRITE, 0x101, 8, 8).outcome, VB_RESP_OWES);
-	assert_int_equal(fake.atomic_kind, VB_K_ATOMIC_WRITE);
-	pkt = response();
-	assert_int_equal(pkt.opcode, VB_OP_RC_READ_RESP_ONLY);
-	assert_int_equal(pkt.psn, 0x101);
-	assert_int_equal(pkt.msn, 2);
-	assert_int_equal(pkt.dma_bytes, 0);
-	assert_silent();
-}
-
-static void a_duplicate_of_it_is_answered_not_executed(void **state)
-{
-	request(VB_OP_RC_ATOMIC_WRITE, 0x100, 8, 8);
-	response();
-	request(VB_OP_RC_WRITE_ONLY, 0x101, 4, 4);
-	assert_int_equal(request(VB_OP_RC_ATOMIC_WRITE, 0x100, 8, 8).outcome, VB_RESP_DUPLICATE);
-	assert_int_equal(fake.atomics, 1);
-	assert_answer(VB_OP_RC_READ_RESP_ONLY, 0x100);
-	/* What was something else is none of its duplicates. */
-	assert_int_equal(request(VB_OP_RC_READ_REQ, 0x100, 0, 8).outcome, VB_RESP_DROPPED);
-	assert_int_equal(request(VB_OP_RC_FETCH_ADD, 0x100, 0, 0).outcome, VB_RESP_DROPPED);
-}
-
-/* As many as READs and atomics may be outstanding, all together. */
-static void it_takes_a_place_of_the_resources(void **state)
-{
-	for (unsigned i = 0; i < RESOURCES; i++)
-		assert_int_equal(request(VB_OP_RC_ATOMIC_WRITE, 0x100 + i, 8, 8).verdict, VB_OK);
-	assert_int_equal(request(VB_OP_RC_ATOMIC_WRITE, 0x100 + RESOURCES, 8, 8).verdict,
-			 VB_BAD_RESOURCES);
-}
-
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(the_last_packet_invalidates_once),
-		TEST(without_a_receive_nothing_is_invalidated),
-		TEST(a_key_that_is_no_window_fails_the_receive),
-		TEST(an_atomic_write_is_answered_with_an_empty_read_response),
-		TEST(a_duplicate_of_it_is_answered_not_executed),
-		TEST(it_takes_a_place_of_the_resources),
 		TEST(an_ack_is_given_when_asked_for),
 		TEST(the_msn_counts_complete_messages),
 		TEST(a_duplicate_send_is_acknowledged_not_executed),

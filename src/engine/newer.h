@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ENGINE_NEWER_H
+#define VB_ENGINE_NEWER_H
+
+/*
+ * What releases of <infiniband/verbs.h> have that are newer than the one we are compiled with; the
+ * numbers are theirs. Programs that were compiled with such a one find it here as well. All of it is
+ * about FLUSH (IBTA release 1.6), and about saying that there is ATOMIC_WRITE.
+ */
+
+#include <infiniband/verbs.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* IBV_ACCESS_FLUSH_*, of QPs and regions. No region of ours is persistent. */
+#define VB_ACCESS_FLUSH_GLOBAL (1u << 8)
+#define VB_ACCESS_FLUSH_PERSISTENT (1u << 9)
+
+#define VB_QP_EX_WITH_FLUSH (1ull << 11) /* IBV_QP_EX_WITH_FLUSH */
+#define VB_WR_FLUSH 14			  /* IBV_WR_FLUSH */
+#define VB_WC_FLUSH 8			  /* IBV_WC_FLUSH */
+
+/* IBV_DEVICE_FLUSH_GLOBAL, IBV_DEVICE_ATOMIC_WRITE: in device_cap_flags_ex. */
+#define VB_DEVICE_FLUSH_GLOBAL (1ull << 38)
+#define VB_DEVICE_ATOMIC_WRITE (1ull << 40)
+
+/* enum ibv_placement_type (bits), enum ibv_selectivity_level; as the FETH has them. */
+enum { VB_FLUSH_GLOBAL = 1, VB_FLUSH_PERSISTENT = 2 };
+enum { VB_FLUSH_RANGE = 0, VB_FLUSH_MR = 1 };
+
+/* The member that follows wr_atomic_write in struct ibv_qp_ex. */
+typedef void vb_wr_flush_fn(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t bytes,
+			    uint8_t type, uint8_t level);
+
+#endif
