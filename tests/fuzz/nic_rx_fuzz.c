@@ -5,7 +5,7 @@
  * An input is a list of steps, each of four octets and what they announce:
  *
  *   what    step_kind (three bits), and for frames what the harness mends (enum mend)
- *   which   QP, modulo their number
+ *   which   QP, modulo their number; of a frame, one bit: it was sent to a group (NIC_RX_TO_GROUP)
  *   bytes   16 bits, little-endian: of the frame that follows; otherwise a parameter
  *
  * So that frames get deep, the harness can put right their ICRC, destination, PSN, key and
@@ -26,6 +26,7 @@
 #include "fuzz.h"
 #include "nic/ah.h"
 #include "nic/cq.h"
+#include "nic/mcast.h"
 #include "nic/mem.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
@@ -78,6 +79,7 @@ struct harness {
 
 static const uint8_t own_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
 static const uint8_t peer_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 2 };
+static const uint8_t group_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 239, 0, 0, 1 };
 
 enum queue { OWN, SHARED, TAGGED };
 
@@ -126,6 +128,15 @@ static unsigned burst_frames_max(void *arg)
 static uint32_t frame_bytes_max(void *arg, const struct vb_path *path)
 {
 	return 5000;
+}
+
+static int join(void *arg, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
+{
+	return 0;
+}
+
+static void leave(void *arg, const uint8_t gid[VB_GID_BYTES])
+{
 }
 
 static void kick(void *arg)
@@ -278,7 +289,8 @@ static void nic_make(struct harness *h)
 		.arg = h, .now_ns = now_ns, .tx = tx,
 		.export_memory = zeros(&export, sizeof(struct vb_export)),
 		.burst_frames_max = burst_frames_max, .frame_bytes_max = frame_bytes_max,
-		.kick = kick, .signal = signal_fd, .unsignal = signal_fd, .lease = lease,
+		.join = join, .leave = leave, .kick = kick, .signal = signal_fd,
+		.unsignal = signal_fd, .lease = lease,
 		.probe_memory = probe_memory, .reach = NIC_RX_LANES ? reach : NULL,
 		.ring_bell = NIC_RX_LANES ? peer_ignore : NULL,
 		.release = NIC_RX_LANES ? peer_ignore : NULL,
@@ -377,6 +389,7 @@ static void qp_make(struct harness *h, unsigned i)
 static void unmake(struct harness *h)
 {
 	for (unsigned i = 0; i < NIC_RX_QPS; i++) {
+		vb_group_detach(h->qp[i], group_gid);
 		vb_check(!vb_qp_destroy(h->qp[i]));
 		vb_qp_free(h->qp[i]);
 	}
@@ -463,15 +476,18 @@ static void step_frame(struct harness *h, const struct nic_rx_step *step, const 
 {
 	uint8_t *copy = malloc(step->bytes ? step->bytes : 1);
 	struct vb_frame *frame = &h->frame[h->frames++];
+	unsigned which = step->which & ~(unsigned)NIC_RX_TO_GROUP;
 
 	vb_check(copy);
 	memcpy(copy, data, step->bytes);
 	*frame = (struct vb_frame){ .data = copy, .bytes = step->bytes };
 	memcpy(frame->path.src, peer_gid, VB_GID_BYTES);
-	memcpy(frame->path.dst, own_gid, VB_GID_BYTES);
+	memcpy(frame->path.dst, step->which & NIC_RX_TO_GROUP ? group_gid : own_gid, VB_GID_BYTES);
 	frame->path.sport = 4791;
 	if (step->bytes >= VB_FRAME_BYTES_MIN && step->bytes % 4 == 0) {
-		mend(h, copy, step->bytes, step->what, h->qp[step->which % NIC_RX_QPS]);
+		mend(h, copy, step->bytes, step->what, h->qp[which % NIC_RX_QPS]);
+		if ((step->what & MEND_HEADER) && (step->which & NIC_RX_TO_GROUP))
+			put_psn(copy + 5, VB_QPN_GROUP);
 		if (step->what & MEND_ICRC)
 			vb_icrc_put(copy + step->bytes - 4,
 				    vb_icrc_frame(&frame->path, copy, step->bytes, 0));
@@ -545,6 +561,8 @@ static void step_state(struct harness *h, const struct nic_rx_step *step)
 		peer_die(h);
 		return;
 	}
+	if (step->bytes % 16 == 14 && vb_group_detach(h->qp[step->which % NIC_RX_QPS], group_gid))
+		vb_group_attach(h->qp[step->which % NIC_RX_QPS], group_gid);
 	vb_qp_modify(h->qp[step->which % NIC_RX_QPS], &attr, IBV_QP_STATE);
 }
 
@@ -614,6 +632,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	memory_make(&h);
 	for (unsigned i = 0; i < NIC_RX_QPS; i++)
 		qp_make(&h, i);
+	for (unsigned i = 0; i < NIC_RX_QPS; i++)
+		vb_check(!vb_group_attach(h.qp[i], group_gid) == (plan[i].type == IBV_QPT_UD));
 	for (unsigned steps = 0; steps < STEPS_MAX && at + 4 <= bytes; steps++) {
 		struct nic_rx_step step = { data[at], data[at + 1],
 					    (uint16_t)(data[at + 2] | data[at + 3] << 8) };

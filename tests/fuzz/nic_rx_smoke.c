@@ -152,6 +152,8 @@ static void add_frame(struct input *input, uint64_t *rng)
 		make_tagged(at + VB_BTH_BYTES, rng);
 	at[0] = opcode;
 	at[1] = (uint8_t)((at[1] & 0xcf) | vb_pkt_pad(payload) << 4);
+	if (below(rng, 4) == 0)
+		which |= NIC_RX_TO_GROUP;
 	add_step(input, what & ~7u, which, bytes);
 	input->bytes += bytes;
 }
