@@ -15,7 +15,8 @@ enum { SEED = 11, AT = 4096 };
 	(IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                           \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE)
 #define WINDOWS (IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV)
-#define RC_OPS (SENDS | WRITES | FETCHES | WINDOWS | IBV_QP_EX_WITH_SEND_WITH_INV)
+#define WITH_FLUSH (1ull << 11) /* flush_test.c */
+#define RC_OPS (SENDS | WRITES | FETCHES | WINDOWS | IBV_QP_EX_WITH_SEND_WITH_INV | WITH_FLUSH)
 #define UC_OPS (SENDS | WRITES | WINDOWS)
 
 static struct ibv_qp *qp_ex(struct ibv_cq *cq, enum ibv_qp_type type, uint64_t ops,

@@ -3,6 +3,8 @@
 
 #include "nic_fixture.h"
 
+#include "engine/newer.h"
+
 enum { BYTES = 4096 };
 
 static uint8_t memory[2 * BYTES] __attribute__((aligned(4096)));
@@ -122,7 +124,9 @@ static void unknown_rights_are_refused(void **state)
 		bool known = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |
 				       IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
-				       IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE) || bit == 0;
+				       IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE |
+				       VB_ACCESS_FLUSH_GLOBAL) ||
+			     bit == 0;
 
 		assert_int_equal(vb_mr_reg(fix.pd, memory, BYTES, 0, access, &mr),
 				 known ? 0 : EINVAL);

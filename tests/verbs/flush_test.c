@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib.h"
+
+/*
+ * FLUSH (IBTA release 1.6), as programs see it whose headers are newer than those here: the numbers
+ * are those of rdma-core from release 45 on.
+ */
+
+#define WITH_FLUSH (1ull << 11)
+#define ACCESS_FLUSH_GLOBAL (1 << 8)
+#define ACCESS_FLUSH_PERSISTENT (1 << 9)
+#define WC_FLUSH 8
+
+enum { GLOBAL = 1, PERSISTENT = 2 };
+enum { RANGE, REGION };
+enum { AT = 4096 };
+
+/* The newer structure: one member more. */
+struct newer_qp_ex {
+	struct ibv_qp_ex ex;
+	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
+			 uint8_t type, uint8_t level);
+};
+
+struct scene {
+	struct vt_pair p;
+	struct ibv_qp_ex *ex;
+};
+
+static void scene_open_as(struct scene *s, int mr_access, unsigned qp_access, uint8_t rd_atomic)
+{
+	struct vt_options opt = { .state = IBV_QPS_UNKNOWN, .mr_access = VT_ALL_ACCESS | mr_access,
+				  .qp_access = VT_ALL_ACCESS | qp_access,
+				  .rd_atomic = rd_atomic };
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 64, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = vt.pd,
+		.send_ops_flags = WITH_FLUSH | IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+
+	vt_pair_open(&s->p, &opt);
+	assert_int_equal(ibv_destroy_qp(s->p.a.qp), 0);
+	attr.send_cq = attr.recv_cq = s->p.a.cq;
+	s->p.a.qp = ibv_create_qp_ex(vt.ctx, &attr);
+	assert_non_null(s->p.a.qp);
+	s->ex = ibv_qp_to_qp_ex(s->p.a.qp);
+	vt_climb(s->p.a.qp, &s->p.opt, IBV_QPS_RTS, s->p.b.qp->qp_num);
+	vt_climb(s->p.b.qp, &s->p.opt, IBV_QPS_RTS, s->p.a.qp->qp_num);
+}
+
+static void scene_open(struct scene *s)
+{
+	scene_open_as(s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT, 0);
+}
+
+static void build(struct scene *s, uint64_t wr_id, uint64_t va, size_t len, uint8_t type,
+		  uint8_t level)
+{
+	s->ex->wr_id = wr_id;
+	s->ex->wr_flags = IBV_SEND_SIGNALED;
+	((struct newer_qp_ex *)s->ex)->wr_flush(s->ex, s->p.b.mr->rkey, va, len, type, level);
+}
+
+static void flush(struct scene *s, uint64_t va, size_t len, uint8_t type, uint8_t level,
+		  enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	ibv_wr_start(s->ex);
+	build(s, 10, va, len, type, level);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	wc = vt_expect(s->p.a.cq, 10, status);
+	if (status == IBV_WC_SUCCESS)
+		assert_int_equal((int)wc.opcode, WC_FLUSH);
+}
+
+static uint64_t there(const struct scene *s, size_t offset)
+{
+	return (uintptr_t)s->p.b.buf + offset;
+}
+
+static void what_was_written_is_there(void **state)
+{
+	struct scene s;
+
+	scene_open(&s);
+	for (unsigned i = 0; i < 50; i++) {
+		vt_fill(s.p.a.buf, 3000, i);
+		ibv_wr_start(s.ex);
+		s.ex->wr_id = 1;
+		s.ex->wr_flags = 0;
+		ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s, AT));
+		ibv_wr_set_sge(s.ex, s.p.a.mr->lkey, (uintptr_t)s.p.a.buf, 3000);
+		build(&s, 10, there(&s, AT), 3000, GLOBAL, RANGE);
+		assert_int_equal(ibv_wr_complete(s.ex), 0);
+		vt_expect(s.p.a.cq, 10, IBV_WC_SUCCESS);
+		assert_true(vt_is_filled(s.p.b.buf + AT, 3000, i));
+	}
+	vt_pair_close(&s.p);
+}
+
+/* A range is checked, to the octet; for the whole region neither address nor length matter. */
+static void ranges_and_regions(void **state)
+{
+	static const struct {
+		int64_t offset;
+		size_t len;
+		uint8_t level;
+		bool good;
+	} rows[] = {
+		{ 0, 65536, RANGE, true },   { 100, 0, RANGE, true },	 { -1, 0, RANGE, true },
+		{ 0, 65537, RANGE, false },  { -1, 8, RANGE, false },	 { 65536, 1, RANGE, false },
+		{ 0, 65537, REGION, true },  { -4096, 8, REGION, true }, { 0, 0, REGION, true },
+	};
+	struct scene s;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		scene_open(&s);
+		flush(&s, there(&s, 0) + (uint64_t)rows[i].offset, rows[i].len, GLOBAL,
+		      rows[i].level, rows[i].good ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+		if (!rows[i].good)
+			vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
+		vt_pair_close(&s.p);
+	}
+}
+
+static void it_needs_a_right_of_qp_and_region(void **state)
+{
+	static const struct {
+		int mr_access;
+		unsigned qp_access;
+		uint8_t type;
+	} rows[] = {
+		{ 0, ACCESS_FLUSH_GLOBAL, GLOBAL },
+		{ ACCESS_FLUSH_GLOBAL, 0, GLOBAL },
+		{ ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_PERSISTENT, GLOBAL },
+		{ ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL, PERSISTENT },
+		/* No memory of ours is persistent. */
+		{ ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT, PERSISTENT },
+		{ ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT,
+		  GLOBAL | PERSISTENT },
+	};
+	struct scene s;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (uint8_t level = RANGE; level <= REGION; level++) {
+			scene_open_as(&s, rows[i].mr_access, rows[i].qp_access, 0);
+			flush(&s, there(&s, 0), 8, rows[i].type, level, IBV_WC_REM_ACCESS_ERR);
+			vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
+			vt_pair_close(&s.p);
+		}
+}
+
+static void persistent_regions_there_are_not(void **state)
+{
+	static uint8_t octets[64];
+
+	errno = 0;
+	assert_null(ibv_reg_mr(vt.pd, octets, sizeof(octets),
+			       IBV_ACCESS_LOCAL_WRITE | ACCESS_FLUSH_PERSISTENT));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void nonsense_fails_the_batch(void **state)
+{
+	static const uint8_t wrong[][2] = { { 0, RANGE }, { 4, RANGE }, { GLOBAL, 2 } };
+	struct scene s;
+
+	scene_open(&s);
+	for (unsigned i = 0; i < 3; i++) {
+		ibv_wr_start(s.ex);
+		build(&s, 10, there(&s, 0), 8, GLOBAL, RANGE);
+		build(&s, 11, there(&s, 0), 8, wrong[i][0], wrong[i][1]);
+		assert_int_equal(ibv_wr_complete(s.ex), EINVAL);
+	}
+	ibv_wr_start(s.ex);
+	build(&s, 10, there(&s, 0), 8, GLOBAL, RANGE);
+	ibv_wr_set_sge(s.ex, s.p.a.mr->lkey, (uintptr_t)s.p.a.buf, 8);
+	assert_int_equal(ibv_wr_complete(s.ex), EINVAL);
+	vt_expect_none(s.p.a.cq);
+	vt_pair_close(&s.p);
+}
+
+/* It takes a place among READs and atomics. */
+static void where_no_reads_may_go_it_may_not(void **state)
+{
+	struct scene s;
+
+	scene_open_as(&s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL, 255);
+	flush(&s, there(&s, 0), 8, GLOBAL, RANGE, IBV_WC_LOC_QP_OP_ERR);
+	vt_pair_close(&s.p);
+	scene_open_as(&s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL, 1);
+	ibv_wr_start(s.ex);
+	for (unsigned i = 0; i < 40; i++)
+		build(&s, i, there(&s, i), 8, GLOBAL, i % 2);
+	assert_int_equal(ibv_wr_complete(s.ex), 0);
+	for (unsigned i = 0; i < 40; i++)
+		vt_expect(s.p.a.cq, i, IBV_WC_SUCCESS);
+	vt_pair_close(&s.p);
+}
+
+static void the_device_says_that_it_can(void **state)
+{
+	struct ibv_device_attr_ex attr;
+
+	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &attr), 0);
+	assert_true(attr.device_cap_flags_ex >> 38 & 1);
+	assert_false(attr.device_cap_flags_ex >> 39 & 1);
+	assert_true(attr.device_cap_flags_ex >> 40 & 1); /* ATOMIC_WRITE */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		vt_test(what_was_written_is_there),
+		vt_test(ranges_and_regions),
+		vt_test(it_needs_a_right_of_qp_and_region),
+		vt_test(persistent_regions_there_are_not),
+		vt_test(nonsense_fails_the_batch),
+		vt_test(where_no_reads_may_go_it_may_not),
+		vt_test(the_device_says_that_it_can),
+	};
+
+	return vt_main(tests);
+}
