@@ -77,6 +77,8 @@ struct vb_nic {
 	vb_lock held_lock;
 	struct vb_qp *held; /* QPs that pacing holds back */
 	struct vb_timers timers;
+	vb_lock wide_lock;
+	uint8_t wide[VB_LINK_BURST_BYTES_MAX]; /* frames on their way out (tx.c) */
 	struct vb_qp *acks; /* QPs whose ACKs wait (rx right) */
 	_Atomic uint64_t acks_due_ns;
 	struct vb_stats stats;

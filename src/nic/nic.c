@@ -67,6 +67,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->lock);
 	vb_lock_init(&nic->rx);
 	vb_lock_init(&nic->held_lock);
+	vb_lock_init(&nic->wide_lock);
 	vb_keys_init(&nic->keys);
 	vb_handles_init(&nic->pd_handles);
 	vb_handles_init(&nic->mrs);
@@ -93,6 +94,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_handles_fini(&nic->pd_handles);
 	vb_keys_fini(&nic->keys);
 	vb_lock_fini(&nic->held_lock);
+	vb_lock_fini(&nic->wide_lock);
 	vb_lock_fini(&nic->rx);
 	vb_lock_fini(&nic->lock);
 	free(nic->own_export);

@@ -24,6 +24,12 @@
  */
 #define COPY_BYTES_MAX 256u
 
+/*
+ * The same for the many frames of a long message, which are one piece then: a copy in the cache
+ * costs about what the kernel asks for two pieces.
+ */
+#define WIDE_BYTES_MAX 4096u
+
 #define TAIL_BYTES_MAX (3 + VB_ICRC_BYTES)
 
 /* What a frame takes of the room at most: all of it, if small, or what goes around its payload. */
@@ -44,6 +50,9 @@ struct builder {
 	 * tail is one with the header that follows it: each piece costs the kernel something.
 	 */
 	uint32_t room_used;
+	/* Of the NIC's, for whole frames of a long message; NULL: somebody else has it. */
+	uint8_t *wide;
+	uint32_t wide_used;
 	uint8_t room[VB_LINK_BURST_FRAMES_MAX * ROOM_FRAME_BYTES];
 };
 
@@ -52,7 +61,7 @@ static void begin(struct builder *b)
 	b->burst.frames = 0;
 	b->burst.iovcnt = 0;
 	b->bytes = 0;
-	b->room_used = 0;
+	b->room_used = b->wide_used = 0;
 	b->req_pos = b->qp->req.pos;
 	b->resp_pos = vb_resp_pos_get(&b->qp->resp);
 }
@@ -400,6 +409,70 @@ static void fault(struct builder *b, const struct vb_req_pos *before, enum ibv_w
 	vb_req_fault(&b->qp->req, status);
 }
 
+/* How far a burst is built, which has a piece at least. */
+struct mark {
+	uint32_t iovcnt, room_used, wide_used;
+	size_t last_bytes;
+};
+
+static struct mark mark(const struct builder *b)
+{
+	return (struct mark){
+		.iovcnt = b->burst.iovcnt,
+		.room_used = b->room_used,
+		.wide_used = b->wide_used,
+		.last_bytes = b->iov[b->burst.iovcnt - 1].iov_len,
+	};
+}
+
+static void go_back(struct builder *b, const struct mark *to)
+{
+	b->burst.iovcnt = to->iovcnt;
+	b->room_used = to->room_used;
+	b->wide_used = to->wide_used;
+	/* What came behind may have joined it (piece). */
+	b->iov[to->iovcnt - 1].iov_len = to->last_bytes;
+}
+
+/*
+ * A frame in the midst of a message, payload included, as one piece with those before it. The guard
+ * is entered.
+ */
+static void build_wide(struct builder *b, const uint8_t *header, uint32_t psn, uint16_t index,
+		       const uint8_t *payload, uint32_t bytes)
+{
+	uint8_t *room = b->wide + b->wide_used;
+	uint32_t frame = VB_BTH_BYTES + bytes + VB_ICRC_BYTES;
+	uint32_t crc;
+
+	memcpy(room, header, VB_BTH_BYTES);
+	vb_be32_put(room + 8, psn);
+	memcpy(room + VB_BTH_BYTES, payload, bytes);
+	crc = vb_icrc_header(&b->burst.path, frame, index, room, VB_BTH_BYTES + bytes);
+	vb_icrc_put(room + VB_BTH_BYTES + bytes, vb_icrc_finish(crc));
+	piece(b, room, frame);
+	b->wide_used += frame;
+}
+
+/* The same, with the payload where it lies. */
+static void build_narrow(struct builder *b, const uint8_t *header, uint32_t psn, uint16_t index,
+			 const uint8_t *payload, uint32_t bytes)
+{
+	uint8_t *room = b->room + b->room_used;
+	uint32_t frame = VB_BTH_BYTES + bytes + VB_ICRC_BYTES;
+	uint32_t crc;
+
+	memcpy(room, header, VB_BTH_BYTES);
+	vb_be32_put(room + 8, psn);
+	crc = vb_icrc_header(&b->burst.path, frame, index, room, VB_BTH_BYTES);
+	crc = vb_icrc_add(crc, payload, bytes);
+	vb_icrc_put(room + VB_BTH_BYTES, vb_icrc_finish(crc));
+	piece(b, room, VB_BTH_BYTES);
+	piece(b, payload, bytes);
+	piece(b, room + VB_BTH_BYTES, VB_ICRC_BYTES);
+	b->room_used += VB_BTH_BYTES + VB_ICRC_BYTES;
+}
+
 /*
  * The frames of n packets in the midst of a message, whose headers differ in their PSNs only. False
  * if the payload cannot be read; then there are none.
@@ -407,35 +480,24 @@ static void fault(struct builder *b, const struct vb_req_pos *before, enum ibv_w
 static bool build_middles(struct builder *b, const struct vb_pkt *first, const uint8_t *payload,
 			  uint32_t bytes, uint32_t n)
 {
-	const uint32_t frame = VB_BTH_BYTES + bytes + VB_ICRC_BYTES, iovcnt = b->burst.iovcnt;
-	const uint32_t room_used = b->room_used;
+	const struct mark before = mark(b);
 	uint8_t header[VB_PKT_HEADER_BYTES_MAX];
 	struct vb_guard guard;
 
 	vb_pkt_emit(header, first);
 	if (!vb_guard_enter(&guard)) {
-		b->burst.iovcnt = iovcnt;
-		b->room_used = room_used;
+		go_back(b, &before);
 		return false;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		uint8_t *room = b->room + room_used + i * (VB_BTH_BYTES + VB_ICRC_BYTES);
-		uint32_t crc;
+		uint16_t index = (uint16_t)(b->burst.frames + i);
 
-		memcpy(room, header, VB_BTH_BYTES);
-		vb_be32_put(room + 8, vb_psn_add(first->psn, i));
-		crc = vb_icrc_header(&b->burst.path, frame, (uint16_t)(b->burst.frames + i), room,
-				     VB_BTH_BYTES);
-		crc = vb_icrc_add(crc, payload + (size_t)i * bytes, bytes);
-		vb_icrc_put(room + VB_BTH_BYTES, vb_icrc_finish(crc));
-		piece(b, room, VB_BTH_BYTES);
-		piece(b, payload + (size_t)i * bytes, bytes);
-		piece(b, room + VB_BTH_BYTES, VB_ICRC_BYTES);
+		(b->wide ? build_wide : build_narrow)(b, header, vb_psn_add(first->psn, i), index,
+						      payload + (size_t)i * bytes, bytes);
 	}
 	vb_guard_leave();
-	b->room_used = room_used + n * (VB_BTH_BYTES + VB_ICRC_BYTES);
 	b->burst.frames += (uint16_t)n;
-	b->bytes += n * frame;
+	b->bytes += n * (VB_BTH_BYTES + bytes + VB_ICRC_BYTES);
 	return true;
 }
 
@@ -467,6 +529,8 @@ static bool add_middles(struct builder *b)
 			n, room_for(b, VB_BTH_BYTES + req->mtu + VB_ICRC_BYTES));
 	if (!n)
 		return false;
+	if (!b->wide && req->mtu <= WIDE_BYTES_MAX && vb_lock_try(&qp->nic->wide_lock))
+		b->wide = qp->nic->wide;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	vb_segment_at(&seg, req->transport, wqe, req->pos.next_psn, req->mtu);
 	if (!vb_payload_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
@@ -532,22 +596,34 @@ static bool transmit_requests(struct builder *b)
 }
 
 /* By way of the wire; false if the link, or pacing, has no room for more. */
+static bool transmit_by(struct builder *b, enum ibv_qp_state state)
+{
+	struct vb_qp *qp = b->qp;
+	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+
+	begin(b);
+	b->ack_rides = sends && vb_resp_owes_ack_only(&qp->resp);
+	if (!b->ack_rides && (!transmit_responses(b) || !flush(b)))
+		return false;
+	if (sends && !transmit_requests(b))
+		return false;
+	b->ack_rides = false;
+	return vb_ack_waits(qp) || (transmit_responses(b) && flush(b));
+}
+
 static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
 {
-	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 	struct builder b;
+	bool done;
 
 	b.qp = qp;
+	b.wide = NULL;
 	b.frames_max = qp->nic->host.burst_frames_max(qp->nic->host.arg);
 	qp->link_full = false;
-	begin(&b);
-	b.ack_rides = sends && vb_resp_owes_ack_only(&qp->resp);
-	if (!b.ack_rides && (!transmit_responses(&b) || !flush(&b)))
-		return false;
-	if (sends && !transmit_requests(&b))
-		return false;
-	b.ack_rides = false;
-	return vb_ack_waits(qp) || (transmit_responses(&b) && flush(&b));
+	done = transmit_by(&b, state);
+	if (b.wide)
+		vb_lock_drop(&qp->nic->wide_lock);
+	return done;
 }
 
 /* Datagrams go by the way that each one's address asks for, in their order. */

@@ -479,6 +479,46 @@ static void sending_from_vanished_memory(void **state)
 	}
 }
 
+enum { PART = 131072, PART_THERE = 65536 };
+
+/* What lies before the hole leaves as ever, and arrives; then the work request fails for it. */
+static void send_part(const struct vt_options *opt)
+{
+	static uint8_t ones[PART_THERE];
+	uint8_t *part = mmap(NULL, PART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			     0);
+	time_t end = time(NULL) + 20;
+	struct ibv_mr *mr;
+	struct vt_pair p;
+	struct vt_wr w;
+
+	assert_ptr_not_equal(part, MAP_FAILED);
+	memset(part, 1, PART);
+	memset(ones, 1, sizeof(ones));
+	mr = vt_mr(vt.pd, part, PART, VT_ALL_ACCESS);
+	assert_int_equal(mprotect(part + PART_THERE, PART - PART_THERE, PROT_NONE), 0);
+	vt_pair_open(&p, opt);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, PART);
+	w.sge.addr = (uintptr_t)part;
+	w.sge.lkey = mr->lkey;
+	vt_post(&p.a, &w);
+	vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
+	while (memcmp((void *)(uintptr_t)w.wr.wr.rdma.remote_addr, ones, PART_THERE) != 0)
+		assert_true(time(NULL) < end);
+	vt_pair_close(&p);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(munmap(part, PART), 0);
+}
+
+static void sending_from_memory_that_vanished_in_part(void **state)
+{
+	vt_faults_to_library();
+	for (enum ibv_mtu mtu = IBV_MTU_1024; mtu <= IBV_MTU_4096; mtu++) {
+		send_part(&(struct vt_options){ .type = IBV_QPT_RC, .mtu = mtu, .bytes = PART });
+		send_part(&(struct vt_options){ .type = IBV_QPT_UC, .mtu = mtu, .bytes = PART });
+	}
+}
+
 static void receiving_into_vanished_memory(void **state)
 {
 	struct ibv_mr *mr;
@@ -579,6 +619,7 @@ int main(void)
 		vt_test(a_message_longer_than_its_receive_request),
 		vt_test(receive_requests_in_bad_places),
 		vt_test(sending_from_vanished_memory),
+		vt_test(sending_from_memory_that_vanished_in_part),
 		vt_test(receiving_into_vanished_memory),
 		vt_test(remote_operations_on_vanished_memory),
 		vt_test(reading_into_vanished_memory),
