@@ -28,6 +28,7 @@ struct vb_req_pos {
 	uint32_t next_psn;
 	uint32_t fetches;      /* READ requests and atomics on their way since una_psn */
 	uint32_t since_ackreq; /* packets since one that asked for an acknowledgement */
+	uint32_t srq_slot;     /* XRC: where all goes that is on its way */
 };
 
 struct vb_req {

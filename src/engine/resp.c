@@ -96,7 +96,7 @@ bool vb_resp_middle(struct vb_resp *resp, enum vb_kind kind, uint32_t psn, bool 
 		return false;
 	resp->offset = (uint32_t)total;
 	resp->epsn = vb_psn_add(psn, 1);
-	if (ackreq && resp->transport == VB_RC)
+	if (ackreq && vb_transport_acks(resp->transport))
 		resp->ack_owed = true;
 	return true;
 }

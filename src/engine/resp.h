@@ -101,6 +101,14 @@ struct vb_resource *vb_resp_ring_replace(struct vb_resp *resp, struct vb_resourc
 
 struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    const struct vb_op_info *info);
+
+/*
+ * The same for a request with which something is wrong that only the host sees: in its turn it is
+ * refused with that verdict; before and after its turn it is what any request is.
+ */
+struct vb_resp_result vb_rc_refuse(struct vb_resp *resp, const struct vb_pkt *pkt,
+				   const struct vb_op_info *info, enum vb_verdict verdict);
+
 struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    const struct vb_op_info *info);
 

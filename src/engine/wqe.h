@@ -25,6 +25,9 @@ struct vb_ud_addr {
 	uint32_t qkey;
 };
 
+/* An SRQ's number is one of its NIC's: a slot, and an index of so many bits. */
+#define VB_SRQN_INDEX_BITS 14
+
 struct vb_wqe {
 	uint64_t wr_id;
 	uint32_t bytes;
@@ -44,6 +47,7 @@ struct vb_wqe {
 		struct {
 			uint64_t va;
 			uint32_t rkey;
+			uint32_t srqn; /* XRC: of all kinds, SENDs as well */
 			uint64_t swap_add, compare;
 		} remote;
 		struct vb_ud_addr ud;
@@ -92,6 +96,12 @@ static inline bool vb_wqe_is_fetch(const struct vb_wqe *wqe)
 static inline bool vb_wqe_sends_nothing(const struct vb_wqe *wqe)
 {
 	return vb_wqe_is_fetch(wqe) && wqe->kind != VB_K_ATOMIC_WRITE;
+}
+
+/* The slot of the SRQ that an XRC request names: whose NIC it is for. */
+static inline uint32_t vb_wqe_srq_slot(const struct vb_wqe *wqe)
+{
+	return wqe->remote.srqn >> VB_SRQN_INDEX_BITS;
 }
 
 static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)

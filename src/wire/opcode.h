@@ -23,6 +23,12 @@ enum vb_transport {
 	VB_XRC = 5,
 };
 
+/* RC and XRC: what is sent is acknowledged. */
+static inline bool vb_transport_acks(enum vb_transport transport)
+{
+	return transport == VB_RC || transport == VB_XRC;
+}
+
 /* What a packet is, whatever its transport and its place in the message. */
 enum vb_kind {
 	VB_K_SEND,

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The requester of XRC: one of RC whose messages name SRQs, and change slots in between only. */
+#include "req_fixture.h"
+
+static uint32_t srqn(uint32_t slot, uint32_t index)
+{
+	return slot << VB_SRQN_INDEX_BITS | index;
+}
+
+static int begin_xrc(void **state)
+{
+	begin(state);
+	req.transport = VB_XRC;
+	return 0;
+}
+
+static void post_to(unsigned kind, uint32_t bytes, uint32_t to)
+{
+	struct vb_wqe *wqe = vb_sq_at(&req.sq, req.tail);
+
+	*wqe = (struct vb_wqe){ .wr_id = req.tail, .kind = (uint8_t)kind, .bytes = bytes };
+	wqe->remote.srqn = to;
+	vb_req_commit(&req, wqe);
+}
+
+static enum vb_req_outcome xrc_ack(uint32_t psn)
+{
+	return answer(VB_OP_XRC_ACK, psn, vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED), 0, 0);
+}
+
+/* IBTA Annex A14: the same operations as RC's, each request with opcodes of its own. */
+static void each_request_has_an_opcode_of_its_own(void **state)
+{
+	static const struct {
+		enum vb_kind kind;
+		uint32_t bytes;
+		uint8_t opcodes[3];
+		unsigned count;
+	} rows[] = {
+		{ VB_K_SEND, 10, { VB_OP_XRC_SEND_ONLY }, 1 },
+		{ VB_K_SEND,
+		  3 * MTU,
+		  { VB_OP_XRC_SEND_FIRST, VB_OP_XRC_SEND_MIDDLE, VB_OP_XRC_SEND_LAST },
+		  3 },
+		{ VB_K_WRITE, MTU, { VB_OP_XRC_WRITE_ONLY }, 1 },
+		{ VB_K_WRITE,
+		  2 * MTU + 1,
+		  { VB_OP_XRC_WRITE_FIRST, VB_OP_XRC_WRITE_MIDDLE, VB_OP_XRC_WRITE_LAST },
+		  3 },
+		{ VB_K_READ_REQ, 5 * MTU, { VB_OP_XRC_READ_REQ }, 1 },
+		{ VB_K_CMP_SWP, 8, { VB_OP_XRC_CMP_SWP }, 1 },
+		{ VB_K_FETCH_ADD, 8, { VB_OP_XRC_FETCH_ADD }, 1 },
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		begin_xrc(state);
+		post_to(rows[i].kind, rows[i].bytes, srqn(3, 1));
+		assert_int_equal(send_all(), rows[i].count);
+		for (unsigned k = 0; k < rows[i].count; k++)
+			assert_int_equal(sent[k].opcode, rows[i].opcodes[k]);
+	}
+}
+
+static void what_is_on_its_way_is_for_one_slot(void **state)
+{
+	post_to(VB_K_SEND, 10, srqn(3, 1));
+	post_to(VB_K_SEND, 10, srqn(3, 2)); /* another SRQ of the same NIC */
+	post_to(VB_K_SEND, 2 * MTU, srqn(4, 1));
+	post_to(VB_K_SEND, 10, srqn(3, 1));
+	assert_int_equal(send_all(), 2);
+	assert_int_equal(xrc_ack(START_PSN), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 0); /* the second is still out */
+	assert_int_equal(xrc_ack(START_PSN + 1), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 2); /* all packets of the third */
+	assert_int_equal(xrc_ack(START_PSN + 2), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(xrc_ack(START_PSN + 3), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(xrc_ack(START_PSN + 4), VB_REQ_MOVED);
+	assert_done(4);
+}
+
+/* Nothing is done before its data came. */
+static void a_read_keeps_other_slots_waiting_until_its_data_came(void **state)
+{
+	post_to(VB_K_READ_REQ, 100, srqn(5, 1));
+	post_to(VB_K_SEND, 10, srqn(6, 1));
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(answer(VB_OP_XRC_READ_RESP_ONLY, START_PSN,
+				vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED), 0, 100),
+			 VB_REQ_MOVED);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(sent[0].psn, START_PSN + 1);
+}
+
+static void what_is_sent_again_waits_as_it_did(void **state)
+{
+	post_to(VB_K_SEND, 10, srqn(3, 1));
+	post_to(VB_K_SEND, 10, srqn(4, 1));
+	assert_int_equal(send_all(), 1);
+	now_ns += 1000000000;
+	assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(sent[0].psn, START_PSN);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(xrc_ack(START_PSN), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(sent[0].psn, START_PSN + 1);
+}
+
+/* Every request has an XRCETH: none is of the kind that is sent without a thought. */
+static void there_is_no_short_way(void **state)
+{
+	for (unsigned reliable = 0; reliable < 2; reliable++) {
+		struct vb_segment seg;
+		bool ackreq;
+
+		begin_xrc(state);
+		req.reliable = reliable;
+		req.window = 64;
+		post_to(VB_K_WRITE, 20 * MTU, srqn(3, 1));
+		assert_true(vb_req_next(&req, &seg, &ackreq));
+		assert_int_equal(vb_req_run(&req), 0);
+		assert_true(vb_req_next(&req, &seg, &ackreq));
+		assert_int_equal(seg.opcode, VB_OP_XRC_WRITE_MIDDLE);
+	}
+}
+
+static void it_ends_as_rc_does_where_nobody_answers(void **state)
+{
+	req.timeout = 1;
+	req.retry_cnt = req.retries_left = 1;
+	post_to(VB_K_SEND, 10, srqn(3, 1));
+	for (unsigned i = 0; i < 1000 && !fake.done_count; i++) {
+		send_all();
+		now_ns += 10000000;
+		vb_rc_timeout(&req, now_ns);
+	}
+	assert_failed(0, IBV_WC_RETRY_EXC_ERR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(each_request_has_an_opcode_of_its_own, begin_xrc),
+		cmocka_unit_test_setup(what_is_on_its_way_is_for_one_slot, begin_xrc),
+		cmocka_unit_test_setup(a_read_keeps_other_slots_waiting_until_its_data_came,
+				       begin_xrc),
+		cmocka_unit_test_setup(what_is_sent_again_waits_as_it_did, begin_xrc),
+		cmocka_unit_test_setup(there_is_no_short_way, begin_xrc),
+		cmocka_unit_test_setup(it_ends_as_rc_does_where_nobody_answers, begin_xrc),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
