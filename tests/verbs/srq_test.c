@@ -419,6 +419,73 @@ static void many_threads_post(void **state)
 	crowd_close(&c);
 }
 
+struct resizer {
+	struct ibv_srq *srq;
+	_Atomic int stop, tried, done;
+};
+
+static void *resize_on(void *arg)
+{
+	struct resizer *r = arg;
+
+	for (uint32_t i = 0; !atomic_load(&r->stop); i++) {
+		struct ibv_srq_attr attr = { .max_wr = i % 2 ? 16 : 200, .srq_limit = 0 };
+		int err = ibv_modify_srq(r->srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT);
+
+		/* EINVAL: more are posted just now than would fit. */
+		assert_true(err == 0 || err == EINVAL);
+		atomic_fetch_add(&r->done, !err);
+		atomic_fetch_add(&r->tried, 1);
+	}
+	return NULL;
+}
+
+/* While the queue changes its size, no request is lost, none comes twice, and none out of order. */
+static void resizing_does_not_disturb(void **state)
+{
+	enum { COUNT = 1500, AT_A_TIME = 20 };
+	uint64_t posted = 0, taken = 0;
+	struct resizer resizer = { 0 };
+	int sent = 0, returned = 0, tried;
+	pthread_t thread;
+	struct crowd c;
+
+	crowd_open(&c, all_rc);
+	resizer.srq = c.common.srq;
+	assert_int_equal(pthread_create(&thread, NULL, resize_on, &resizer), 0);
+	while (taken < COUNT) {
+		struct ibv_wc wc;
+		int err = 0;
+
+		/* In step with the other thread, however slow either is. */
+		tried = atomic_load(&resizer.tried);
+		while (taken % AT_A_TIME == 0 && atomic_load(&resizer.tried) == tried)
+			sched_yield();
+		for (int i = 0; i < 30 && posted < COUNT && !err; i++) {
+			err = vt_recv_at(&c.common, posted, 0, 64);
+			assert_true(err == 0 || err == ENOMEM);
+			posted += !err;
+		}
+		if (sent < COUNT && sent == returned) {
+			vt_send(&c.from[sent % QPS], &c.to[sent % QPS], 1);
+			sent++;
+		}
+		if (ibv_poll_cq(c.from[(sent - 1) % QPS].cq, 1, &wc) == 1) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			returned++;
+		}
+		while (ibv_poll_cq(c.common.cq, 1, &wc) == 1) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			assert_int_equal(wc.wr_id, taken);
+			taken++;
+		}
+	}
+	atomic_store(&resizer.stop, 1);
+	pthread_join(thread, NULL);
+	assert_true(resizer.done > COUNT / AT_A_TIME / 10);
+	crowd_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +501,7 @@ int main(void)
 		vt_test(requests_outlive_the_qps),
 		vt_test(the_limit_counts_what_all_take),
 		vt_test(many_threads_post),
+		vt_test(resizing_does_not_disturb),
 	};
 
 	return vt_main(tests);
