@@ -33,7 +33,7 @@ struct vb_tm {
 	struct tag *tags;
 	uint32_t max;
 	uint32_t first, last; /* of the list */
-	uint32_t idle;	      /* the first that was added out of step: with all behind it not used */
+	uint32_t idle;	      /* the first added out of step: it and all behind it wait */
 	uint32_t free;
 	/*
 	 * Unexpected messages: those that came, and those that software says to have handled. 16
