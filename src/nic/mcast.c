@@ -193,19 +193,19 @@ static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID
 	err = add(nic, group, qp);
 	if (!err)
 		err = join(nic, gid);
-	if (err) {
-		if (group->count) {
-			qp->attached--;
-			host->leave(host->arg, gid); /* where it did join */
-		}
-		group_free(group);
-		return err;
-	}
 	vb_lock_take(&nic->rx);
-	*at = group;
+	if (!err)
+		*at = group;
+	else if (group->count)
+		host->leave(host->arg, gid); /* where it did join */
 	vb_lock_drop(&nic->rx);
-	nic->groups->count++;
-	return 0;
+	if (!err) {
+		nic->groups->count++;
+		return 0;
+	}
+	qp->attached -= group->count;
+	group_free(group);
+	return err;
 }
 
 int vb_group_attach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
