@@ -196,14 +196,12 @@ int vb_pd_destroy(struct vb_pd *pd)
 	}
 	if (pd->foreign)
 		return EOPNOTSUPP;
-	if (pd->handle.original->dead)
-		return ENOENT;
 	if (vb_handle_is_used(&nic->pd_handles, &pd->handle))
 		return EBUSY;
-	if (vb_handle_kill(&nic->pd_handles, &pd->handle)) {
-		VB_EXPORT_SET(nic->export->pd[pd->ibv.handle].id, 0);
-		atomic_fetch_sub(&nic->pds, 1);
-	}
+	if (!vb_handle_kill(&nic->pd_handles, &pd->handle))
+		return ENOENT;
+	VB_EXPORT_SET(nic->export->pd[pd->ibv.handle].id, 0);
+	atomic_fetch_sub(&nic->pds, 1);
 	vb_handle_drop(&nic->pd_handles, &pd->handle);
 	return 0;
 }

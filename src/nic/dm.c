@@ -98,16 +98,14 @@ int vb_dm_free(struct vb_dm *dm)
 	struct vb_nic *nic = vb_nic_of(dm->ibv.context);
 	const struct vb_dm *original = dm->handle.original->object;
 
-	if (dm->handle.original->dead)
-		return ENOENT;
 	if (vb_handle_is_used(&nic->dm_handles, &dm->handle))
 		return EBUSY;
-	if (vb_handle_kill(&nic->dm_handles, &dm->handle)) {
-		vb_lock_take(&nic->dms.lock);
-		memset(nic->dms.used + original->first, false,
-		       original->units * sizeof(nic->dms.used[0]));
-		vb_lock_drop(&nic->dms.lock);
-	}
+	if (!vb_handle_kill(&nic->dm_handles, &dm->handle))
+		return ENOENT;
+	vb_lock_take(&nic->dms.lock);
+	memset(nic->dms.used + original->first, false,
+	       original->units * sizeof(nic->dms.used[0]));
+	vb_lock_drop(&nic->dms.lock);
 	vb_handle_drop(&nic->dm_handles, &dm->handle);
 	return 0;
 }

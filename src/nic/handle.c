@@ -133,6 +133,13 @@ bool vb_handle_kill(struct vb_handles *handles, struct vb_handle *handle)
 	return first;
 }
 
+void vb_handle_revive(struct vb_handles *handles, struct vb_handle *handle)
+{
+	vb_lock_take(&handles->lock);
+	handle->original->dead = false;
+	vb_lock_drop(&handles->lock);
+}
+
 bool vb_handle_is_used(struct vb_handles *handles, const struct vb_handle *handle)
 {
 	const struct vb_handle *original = handle->original;

@@ -58,6 +58,9 @@ void vb_handle_unfind(struct vb_handles *handles, struct vb_handle *original);
 /* Destroy the object that it stands for: true for the first who does. */
 bool vb_handle_kill(struct vb_handles *handles, struct vb_handle *handle);
 
+/* It was not destroyed after all. */
+void vb_handle_revive(struct vb_handles *handles, struct vb_handle *handle);
+
 /* Has anything that stands for the same object users? */
 bool vb_handle_is_used(struct vb_handles *handles, const struct vb_handle *handle);
 

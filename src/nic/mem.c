@@ -310,12 +310,13 @@ int vb_mr_dereg(struct vb_mr *mr)
 
 	if (mr->kind == VB_MR_FOREIGN)
 		return EOPNOTSUPP;
-	if (region->handle.dead)
+	if (!vb_handle_kill(&nic->mrs, &mr->handle))
 		return ENOENT;
 	err = key_hide(nic, region, true);
-	if (err)
+	if (err) {
+		vb_handle_revive(&nic->mrs, &mr->handle);
 		return err;
-	vb_handle_kill(&nic->mrs, &mr->handle);
+	}
 	region_unshare(nic, region);
 	vb_mr_let_go(region);
 	atomic_fetch_sub(&((struct vb_pd *)region->ibv.pd)->users, 1);

@@ -136,6 +136,17 @@ static void the_first_to_destroy_destroys(void **state)
 	assert_int_equal(freed, 4);
 }
 
+static void what_could_not_be_destroyed_lives(void **state)
+{
+	struct object *object = made();
+
+	assert_true(vb_handle_kill(&handles, &object->handle));
+	assert_false(is_there());
+	vb_handle_revive(&handles, &object->handle);
+	assert_true(is_there());
+	destroy(object);
+}
+
 static void an_object_lives_on_without_a_pointer(void **state)
 {
 	struct object *object = made(), *import;
@@ -202,6 +213,7 @@ int main(void)
 		TEST(what_was_made_is_found_until_it_is_destroyed),
 		TEST(an_import_that_is_given_up_leaves_the_object),
 		TEST(the_first_to_destroy_destroys),
+		TEST(what_could_not_be_destroyed_lives),
 		TEST(an_object_lives_on_without_a_pointer),
 		TEST(users_of_any_handle_are_users),
 		TEST(users_keep_what_was_given_up),

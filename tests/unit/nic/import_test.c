@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/import.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "nic/domain.h"
@@ -163,6 +164,32 @@ static void a_region_is_destroyed_by_either_handle(void **state)
 	assert_int_equal(fix.pd->users, 0);
 	assert_int_equal(vb_mr_dereg(mr), ENOENT);
 	vb_mr_unimport(mr);
+}
+
+static void *destroy_region(void *mr)
+{
+	return (void *)(intptr_t)vb_mr_dereg(mr);
+}
+
+/* Two threads at once: one of them destroys it, and the other is told. */
+static void a_region_is_destroyed_once(void **state)
+{
+	for (unsigned i = 0; i < 200; i++) {
+		struct vb_mr *mr = reg(fix.pd, 0), *import;
+		pthread_t thread;
+		void *theirs;
+		int ours;
+
+		assert_int_equal(vb_mr_import(fix.pd, mr->ibv.handle, &import), 0);
+		assert_int_equal(pthread_create(&thread, NULL, destroy_region, import), 0);
+		ours = vb_mr_dereg(mr);
+		pthread_join(thread, &theirs);
+		assert_true((ours == 0 && theirs == (void *)(intptr_t)ENOENT) ||
+			    (ours == ENOENT && !theirs));
+		vb_mr_unimport(ours ? mr : import);
+		assert_int_equal(fix.pd->users, 0);
+		assert_int_equal(fix.nic->keys.mrs, 0);
+	}
 }
 
 /* --- of another process --- */
@@ -358,6 +385,7 @@ int main(void)
 		TEST(an_import_of_a_pd_is_that_pd),
 		TEST(handles_do_not_run_out),
 		TEST(a_region_is_destroyed_by_either_handle),
+		TEST(a_region_is_destroyed_once),
 		FOREIGN(its_regions_are_found_by_its_pd),
 		FOREIGN(a_parent_domain_is_its_pd_there_too),
 		FOREIGN(regions_of_ours_are_found_first),
