@@ -432,8 +432,10 @@ void vb_tm_done(struct vb_qp *qp, struct vb_cqe *cqe)
 		cqe->wc.byte_len = (uint32_t)vb_min_u64(cqe->wc.byte_len, recv->bytes);
 	if (mark == VB_TM_RNDV)
 		cqe->wc.byte_len = 0; /* there will be more when it was read */
-	if (ok)
+	if (ok && rows[mark].status) {
 		cqe->wc.status = rows[mark].status;
+		cqe->solicited = true; /* as whatever is no success */
+	}
 	if (rows[mark].matched) {
 		cqe->has_tm = true;
 		cqe->tm_tag = qp->tm->tmh.tag;
