@@ -47,6 +47,30 @@ static inline bool find_gid(const char *text, union ibv_gid *gid, int *index)
 	return false;
 }
 
+static inline struct ibv_ah *try_ah(const union ibv_gid *to, int sgid_index, uint8_t hops)
+{
+	struct ibv_ah_attr attr = {
+		.grh = { .dgid = *to, .sgid_index = (uint8_t)sgid_index, .hop_limit = hops },
+		.is_global = 1,
+		.port_num = 1,
+	};
+
+	return ibv_create_ah(vt.pd, &attr);
+}
+
+/* An interface that has just come up has no route to groups for a moment. */
+static inline void await_way_out(void)
+{
+	union ibv_gid gid = group_of(0);
+	struct ibv_ah *ah;
+
+	for (int ms = 0; !(ah = try_ah(&gid, source_index, 1)); ms++) {
+		assert_in_range(ms, 0, VT_WAIT_MS);
+		vt_sleep_ms(1);
+	}
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
 static inline int setup(void **state)
 {
 	vt_setup(state);
@@ -56,6 +80,7 @@ static inline int setup(void **state)
 					"ip addr add fd79::1/64 dev vb0 nodad && "
 					"ip link set vb0 up"), 0);
 	assert_true(find_gid(is_ipv6() ? "fd79::1" : "127.0.0.1", &source, &source_index));
+	await_way_out();
 	return 0;
 }
 
@@ -102,17 +127,6 @@ static inline int detach(struct vt_end *end, unsigned n)
 	union ibv_gid gid = group_of(n);
 
 	return ibv_detach_mcast(end->qp, &gid, 0xc000);
-}
-
-static inline struct ibv_ah *try_ah(const union ibv_gid *to, int sgid_index, uint8_t hops)
-{
-	struct ibv_ah_attr attr = {
-		.grh = { .dgid = *to, .sgid_index = (uint8_t)sgid_index, .hop_limit = hops },
-		.is_global = 1,
-		.port_num = 1,
-	};
-
-	return ibv_create_ah(vt.pd, &attr);
 }
 
 static inline void message(struct vt_wr *w, struct vt_end *from, struct ibv_ah *ah, uint32_t bytes)
