@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/guard.h"
 #include "base/psn.h"
+#include "nic/pace.h"
 #include "nic/peer.h"
 #include "nic/tx.h"
 #include "wire/bytes.h"
@@ -165,6 +166,8 @@ static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struc
 		fault(qp, &before, IBV_WC_LOC_PROT_ERR);
 		return NOTHING;
 	}
+	if (qp->paced)
+		vb_pace_charge(qp, vb_op_info(seg.opcode)->header_bytes + seg.bytes);
 	vb_req_sent(req, &before, 0);
 	return SENT;
 }
@@ -222,9 +225,12 @@ static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 	enum step step = NOTHING;
 
 	while (qp->req.pos.next != qp->req.tail) {
+		step = NOTHING;
+		if (qp->paced && vb_pace_waits(qp))
+			break;
 		/* A message of one packet has no midst. */
-		step = vb_sq_at(&qp->req.sq, qp->req.pos.next)->only ? NOTHING
-								     : put_middles(qp, lane);
+		if (!qp->paced && !vb_sq_at(&qp->req.sq, qp->req.pos.next)->only)
+			step = put_middles(qp, lane);
 		if (step == NOTHING)
 			step = put_request(qp, lane, NULL);
 		if (step != SENT && !(step == NOTHING && vb_req_local(&qp->req)))
@@ -415,7 +421,7 @@ bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return false;
 	while (step == SENT && (lane = datagram_lane(qp)))
-		step = send_datagram(qp, lane);
+		step = qp->paced && vb_pace_waits(qp) ? FULL : send_datagram(qp, lane);
 	vb_req_complete_sent(&qp->req);
 	/* What may not leave by this way holds up what comes behind it. */
 	return step == SENT;

@@ -61,6 +61,9 @@ enum {
 	VB_HOT_MAX = 16,      /* rings that are looked at in every poll */
 	VB_DIRECT_MAPS = 16,  /* regions of a peer's that a lane keeps mapped */
 
+	VB_RATE_KBPS_MIN = 1000,
+	VB_RATE_KBPS_MAX = 100000000,
+
 	VB_COMP_VECTORS = 8,
 };
 

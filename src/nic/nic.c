@@ -365,6 +365,10 @@ void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 		.hca_core_clock = nic->host.raw_ns ? VB_CLOCK_KHZ : 0,
 		.cq_mod_caps = { .max_cq_count = VB_CQ_COUNT_MAX,
 				 .max_cq_period = VB_CQ_PERIOD_US_MAX },
+		.packet_pacing_caps = { .qp_rate_limit_min = VB_RATE_KBPS_MIN,
+					.qp_rate_limit_max = VB_RATE_KBPS_MAX,
+					.supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC |
+							  1u << IBV_QPT_UD },
 	};
 	vb_tm_query(&attr->tm_caps);
 	vb_nic_query_device(nic, &attr->orig_attr);

@@ -245,7 +245,8 @@ static bool may_go_directly(const struct vb_qp *qp, enum ibv_qp_state state,
 {
 	return qp->req.head == qp->req.tail && qp->peer && wqe->kind != VB_K_SEND &&
 	       qp->req.transport == VB_RC && state == IBV_QPS_RTS &&
-	       !qp->migrates; /* only packets say where a path stands */
+	       /* Only packets say where a path stands, and only they are counted. */
+	       !(qp->migrates | qp->paced);
 }
 
 /* Is the send queue full, with so many more than are in it? */

@@ -20,6 +20,13 @@ struct vb_ack {
 	struct vb_qp *next; /* in nic->acks (rx right) */
 };
 
+/* A rate limit (pace.h). */
+struct vb_pace {
+	uint32_t rate_kbps; /* 0: none */
+	uint64_t burst_ns;  /* so far ahead of the rate one may be */
+	uint64_t due_ns, until_ns, now_ns;
+};
+
 struct vb_qp {
 	union {
 		struct ibv_qp qp;
@@ -42,6 +49,7 @@ struct vb_qp {
 	uint32_t dqpn;
 	bool migreq;	/* RC, UC: in the packets that leave (migrate.h) */
 	bool migrates;	/* there is an alternate path */
+	bool paced;	/* there is a rate limit (pace.h) */
 	struct vb_peer *peer; /* RC, UC: set if it is reached through shared memory (peer.h) */
 	struct vb_lane *lane_tx, *lane_rx;
 	struct vb_lane *_Atomic lane_waits; /* has no room: we are in its queue (its tx_lock) */
@@ -70,6 +78,7 @@ struct vb_qp {
 
 	uint32_t events_delivered;
 	struct vb_migration *migration; /* NULL: no alternate path was ever loaded */
+	struct vb_pace pace;
 	void *abi; /* belongs to abi */
 	struct vb_tm_qp *tm; /* if its SRQ has tags */
 
@@ -96,6 +105,9 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 
 /* ibv_modify_qp(3). EINVAL: transition, mask or value wrong; nothing has changed then. */
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
+
+/* ibv_modify_qp_rate_limit(3). EINVAL: not in RTS or SQD, or a rate that the device does not do. */
+int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr);
 
 /* ibv_query_qp(3): everything, whatever the mask asks for. */
 int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);

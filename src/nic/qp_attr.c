@@ -3,7 +3,8 @@
 /*
  * The queue pair state machine as data (IBA 10.3.1, table of QP state transition properties): for
  * each pair of states and each service the attributes that must be given, and those that may be.
- * A pair that is not listed is no transition.
+ * A pair that is not listed is no transition. The rate is ours to place: it may be set once a QP
+ * sends.
  */
 
 #include <errno.h>
@@ -30,6 +31,7 @@
 #define MIG IBV_QP_PATH_MIG_STATE
 #define CUR IBV_QP_CUR_STATE
 #define NOTIFY IBV_QP_EN_SQD_ASYNC_NOTIFY
+#define RATE IBV_QP_RATE_LIMIT
 
 enum service { RC, UC, UD, SERVICES };
 
@@ -57,24 +59,24 @@ static const struct transition transitions[] = {
 	    [UD] = { 0, PKEY | QKEY } } },
 	{ IBV_QPS_RTR, IBV_QPS_RTS,
 	  { [RC] = { TIMEOUT | RETRY | RNR_RETRY | SPSN | RD,
-		     CUR | ALT | ACCESS | RNR_TIMER | MIG },
-	    [UC] = { SPSN, CUR | ALT | ACCESS | MIG },
-	    [UD] = { SPSN, CUR | QKEY } } },
+		     CUR | ALT | ACCESS | RNR_TIMER | MIG | RATE },
+	    [UC] = { SPSN, CUR | ALT | ACCESS | MIG | RATE },
+	    [UD] = { SPSN, CUR | QKEY | RATE } } },
 	{ IBV_QPS_RTS, IBV_QPS_RTS,
-	  { [RC] = { 0, CUR | ACCESS | ALT | MIG | RNR_TIMER },
-	    [UC] = { 0, CUR | ACCESS | ALT | MIG },
-	    [UD] = { 0, CUR | QKEY } } },
+	  { [RC] = { 0, CUR | ACCESS | ALT | MIG | RNR_TIMER | RATE },
+	    [UC] = { 0, CUR | ACCESS | ALT | MIG | RATE },
+	    [UD] = { 0, CUR | QKEY | RATE } } },
 	{ IBV_QPS_RTS, IBV_QPS_SQD,
 	  { [RC] = { 0, NOTIFY }, [UC] = { 0, NOTIFY }, [UD] = { 0, NOTIFY } } },
 	{ IBV_QPS_SQD, IBV_QPS_SQD,
 	  { [RC] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | DEST_RD | ALT | ACCESS |
-				PKEY | RNR_TIMER | MIG },
-	    [UC] = { 0, AV | ALT | ACCESS | PKEY | MIG },
-	    [UD] = { 0, PKEY | QKEY } } },
+				PKEY | RNR_TIMER | MIG | RATE },
+	    [UC] = { 0, AV | ALT | ACCESS | PKEY | MIG | RATE },
+	    [UD] = { 0, PKEY | QKEY | RATE } } },
 	{ IBV_QPS_SQD, IBV_QPS_RTS,
-	  { [RC] = { 0, CUR | ALT | ACCESS | RNR_TIMER | MIG },
-	    [UC] = { 0, CUR | ALT | ACCESS | MIG },
-	    [UD] = { 0, CUR | QKEY } } },
+	  { [RC] = { 0, CUR | ALT | ACCESS | RNR_TIMER | MIG | RATE },
+	    [UC] = { 0, CUR | ALT | ACCESS | MIG | RATE },
+	    [UD] = { 0, CUR | QKEY | RATE } } },
 	{ IBV_QPS_SQE, IBV_QPS_RTS,
 	  { [RC] = { 0, -1 }, /* an RC send queue has no such state */
 	    [UC] = { 0, CUR | ACCESS },

@@ -8,6 +8,7 @@
 #include "nic/acks.h"
 #include "nic/ah.h"
 #include "nic/migrate.h"
+#include "nic/pace.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/rq.h"
@@ -68,11 +69,11 @@ static int check_values(const struct ibv_qp_attr *a, int mask)
 		return EINVAL;
 	if ((mask & IBV_QP_ALT_PATH) && a->alt_port_num < 1)
 		return EINVAL;
-	return 0;
+	return mask & IBV_QP_RATE_LIMIT ? vb_pace_check(a->rate_limit) : 0;
 }
 
-/* Queues keep their size, and nobody measures the rate at which a QP sends. */
-#define NOT_DONE (IBV_QP_CAP | IBV_QP_RATE_LIMIT)
+/* Queues keep their size. */
+#define NOT_DONE IBV_QP_CAP
 
 /* Does a packet of this path MTU get through without being cut up? */
 static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu)
@@ -202,6 +203,7 @@ static void keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mas
 	KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
 	KEEP(IBV_QP_PATH_MIG_STATE, path_mig_state);
 	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
+	KEEP(IBV_QP_RATE_LIMIT, rate_limit);
 #undef KEEP
 	if (mask & IBV_QP_RQ_PSN)
 		to->rq_psn = from->rq_psn & 0xffffff;
@@ -294,6 +296,7 @@ static void reset(struct vb_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
 	vb_migration_end(qp);
+	vb_pace_set(qp, 0, 0);
 	qp->in_error_event = false;
 	qp->comm_est = false;
 	qp->drain_event = false;
@@ -374,6 +377,8 @@ static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 		set_alt_path(qp, plan);
 	if (mask & IBV_QP_PATH_MIG_STATE)
 		set_migration(qp, mig_state);
+	if (mask & IBV_QP_RATE_LIMIT)
+		vb_pace_set(qp, attr->rate_limit, 0);
 	enter(qp, plan);
 }
 
@@ -401,5 +406,29 @@ out:
 	free(plan.migration);
 	if (revoked)
 		vb_nic_quiesce(qp->nic);
+	return err;
+}
+
+int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr)
+{
+	int err = vb_pace_check(attr->rate_limit);
+
+	/* Without a limit there are no bursts. */
+	if (!err && !attr->rate_limit && attr->max_burst_sz)
+		err = EINVAL;
+	if (err)
+		return err;
+	vb_lock_take(&qp->lock);
+	if (vb_nic_has_failed(qp->nic)) {
+		err = EIO;
+	} else if (vb_qp_state(qp) != IBV_QPS_RTS && vb_qp_state(qp) != IBV_QPS_SQD) {
+		err = EINVAL;
+	} else {
+		qp->attr.rate_limit = attr->rate_limit;
+		vb_pace_set(qp, attr->rate_limit, attr->max_burst_sz);
+		qp->now_ns = vb_nic_now_ns(qp->nic);
+		vb_qp_transmit_locked(qp);
+	}
+	vb_lock_drop(&qp->lock);
 	return err;
 }

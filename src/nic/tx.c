@@ -13,6 +13,7 @@
 #include "base/psn.h"
 #include "nic/acks.h"
 #include "nic/lane_tx.h"
+#include "nic/pace.h"
 #include "nic/pair.h"
 #include "nic/tx.h"
 #include "nic/window.h"
@@ -559,7 +560,9 @@ static bool transmit_requests(struct builder *b)
 		enum added added;
 		bool ackreq;
 
-		if (add_middles(b))
+		if (qp->paced && vb_pace_waits(qp))
+			break;
+		if (!qp->paced && add_middles(b))
 			continue;
 		if (req->transport == VB_UD && vb_lane_is_next(qp))
 			break;
@@ -591,6 +594,8 @@ static bool transmit_requests(struct builder *b)
 			fault(b, &before, IBV_WC_LOC_PROT_ERR);
 			break;
 		}
+		if (qp->paced)
+			vb_pace_charge(qp, b->burst.last_bytes);
 	}
 	return flush(b);
 }

@@ -132,8 +132,8 @@ static int optional_mask(enum ibv_qp_type type, enum ibv_qp_state to)
 	static const int rtr[] = { IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH,
 				   IBV_QP_PKEY_INDEX | IBV_QP_QKEY };
 	static const int rts[] = { IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH |
-					   IBV_QP_PATH_MIG_STATE,
-				   IBV_QP_CUR_STATE | IBV_QP_QKEY };
+					   IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT,
+				   IBV_QP_CUR_STATE | IBV_QP_QKEY | IBV_QP_RATE_LIMIT };
 	int mask = 0;
 
 	if (to == IBV_QPS_RTR)
@@ -143,10 +143,10 @@ static int optional_mask(enum ibv_qp_type type, enum ibv_qp_state to)
 	return mask | (to == IBV_QPS_RTS && type == IBV_QPT_RC ? IBV_QP_MIN_RNR_TIMER : 0);
 }
 
-/* Queues keep their size (no IBV_DEVICE_RESIZE_MAX_WR), and nobody paces: never to be had. */
+/* Queues keep their size (no IBV_DEVICE_RESIZE_MAX_WR): never to be had. */
 static int refusal(int bit)
 {
-	return bit == IBV_QP_CAP || bit == IBV_QP_RATE_LIMIT ? EOPNOTSUPP : EINVAL;
+	return bit == IBV_QP_CAP ? EOPNOTSUPP : EINVAL;
 }
 
 /* A bit that has no business in a step, known or not, is refused. */

@@ -11,10 +11,11 @@ enum { NOBODY = 0x3fff };
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 enum { RC, UC, UD, TYPES };
 
-#define ALL_BITS (IBV_QP_RATE_LIMIT | (IBV_QP_RATE_LIMIT - 1))
-#define NEVER (IBV_QP_CAP | IBV_QP_RATE_LIMIT) /* refused everywhere, with EOPNOTSUPP */
+#define NEVER IBV_QP_CAP /* refused everywhere, with EOPNOTSUPP */
+#define RATE IBV_QP_RATE_LIMIT
 
-#define ANY (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+#define ANY                                                                                       \
+	(IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | RATE)
 
 /* The steps with nothing that must be given, and what may be. */
 static const struct {
@@ -26,7 +27,7 @@ static const struct {
 	    IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
 	    IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY } },
 	{ IBV_QPS_RTS, IBV_QPS_RTS,
-	  { ANY | IBV_QP_MIN_RNR_TIMER, ANY, IBV_QP_CUR_STATE | IBV_QP_QKEY } },
+	  { ANY | IBV_QP_MIN_RNR_TIMER, ANY, IBV_QP_CUR_STATE | IBV_QP_QKEY | RATE } },
 	{ IBV_QPS_RTS, IBV_QPS_SQD,
 	  { IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY } },
 	{ IBV_QPS_SQD, IBV_QPS_SQD,
@@ -34,9 +35,9 @@ static const struct {
 		    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER |
 		    IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC,
 	    (ANY & ~IBV_QP_CUR_STATE) | IBV_QP_PKEY_INDEX | IBV_QP_AV,
-	    IBV_QP_PKEY_INDEX | IBV_QP_QKEY } },
+	    IBV_QP_PKEY_INDEX | IBV_QP_QKEY | RATE } },
 	{ IBV_QPS_SQD, IBV_QPS_RTS,
-	  { ANY | IBV_QP_MIN_RNR_TIMER, ANY, IBV_QP_CUR_STATE | IBV_QP_QKEY } },
+	  { ANY | IBV_QP_MIN_RNR_TIMER, ANY, IBV_QP_CUR_STATE | IBV_QP_QKEY | RATE } },
 	{ IBV_QPS_SQE, IBV_QPS_RTS,
 	  { 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, IBV_QP_CUR_STATE | IBV_QP_QKEY } },
 };

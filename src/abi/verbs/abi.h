@@ -89,6 +89,8 @@ struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd);
 int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		     struct ibv_sge *sg_list, uint32_t num_sge);
 
+int vb_abi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
+
 /* The slots of ibv_context_ops. */
 int vb_abi_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int vb_abi_req_notify_cq(struct ibv_cq *cq, int solicited_only);

@@ -48,6 +48,7 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	verbs->attach_counters_point_flow = vb_abi_attach_counters;
 	verbs->read_counters = vb_abi_read_counters;
 	verbs->create_qp_ex = vb_abi_create_qp_ex;
+	verbs->modify_qp_rate_limit = vb_abi_modify_qp_rate_limit;
 	verbs->create_srq_ex = vb_abi_create_srq_ex;
 	verbs->get_srq_num = vb_abi_get_srq_num;
 	verbs->post_srq_ops = vb_abi_post_srq_ops;

@@ -78,6 +78,11 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 	return vb_qp_modify((struct vb_qp *)qp, attr, attr_mask);
 }
 
+int vb_abi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	return vb_abi_is_dead(qp->context) ? EIO : vb_qp_rate_limit((struct vb_qp *)qp, attr);
+}
+
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr)
 {
