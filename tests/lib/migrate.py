@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""RC traffic as traffic.py has it, on a connection with an alternate path, whose primary one is cut.
+"""RC traffic as traffic.py has it, on a connection with two paths, of which the first is cut.
 
   migrate.py [-p PORT] -g GID -a ALTERNATE_GID          the server
   migrate.py ... -x COMMAND HOST                        the client, which cuts it by that

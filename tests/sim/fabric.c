@@ -162,7 +162,8 @@ static void launch(struct fabric *f, unsigned to, uint64_t at_ns, const struct v
 {
 	struct fabric_flight *flight;
 
-	if (f->dead[to] || is_cut(f, path, data) || f->queued[to] >= f->faults.queue_max || happens(f, f->faults.loss) ||
+	if (f->dead[to] || is_cut(f, path, data) || f->queued[to] >= f->faults.queue_max ||
+	    happens(f, f->faults.loss) ||
 	    (f->dead_qpn && f->dead_qpn == (vb_be32_get(data + 4) & VB_PSN_MASK))) {
 		f->lost++;
 		show(f, "lost ", to, data, bytes);

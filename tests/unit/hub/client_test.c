@@ -386,7 +386,7 @@ static void on_fatal(void *arg)
 	told_to_fail++;
 }
 
-/* Each time it is asked for, whoever has the device open hears of it in a turn; nobody else does. */
+/* Each time it is asked for, whoever has the device open hears of it in a turn. */
 static void a_client_is_told_to_fail(void **state)
 {
 	struct vb_hub_client *client;
