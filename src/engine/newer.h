@@ -4,8 +4,8 @@
 
 /*
  * What releases of <infiniband/verbs.h> have that are newer than the one we are compiled with; the
- * numbers are theirs. Programs that were compiled with such a one find it here as well. All of it is
- * about FLUSH (IBTA release 1.6), and about saying that there is ATOMIC_WRITE.
+ * numbers are theirs. Programs that were compiled with such a one find it here as well. All of it
+ * is about FLUSH (IBTA release 1.6), and about saying that there is ATOMIC_WRITE.
  */
 
 #include <infiniband/verbs.h>

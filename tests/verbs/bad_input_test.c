@@ -25,7 +25,7 @@ static const struct {
 	{ IBV_WR_ATOMIC_CMP_AND_SWP, { FITS, NOT_HERE, NOT_HERE } },
 	{ IBV_WR_ATOMIC_FETCH_AND_ADD, { FITS, NOT_HERE, NOT_HERE } },
 	{ IBV_WR_ATOMIC_WRITE, { FITS, NOT_HERE, NOT_HERE } },
-	{ IBV_WR_BIND_MW, { NOT_HERE, NOT_HERE, NOT_HERE } }, /* no window; else windows_wr_test.c */
+	{ IBV_WR_BIND_MW, { NOT_HERE, NOT_HERE, NOT_HERE } }, /* without a window */
 	{ IBV_WR_TSO, { NOWHERE, NOWHERE, NOWHERE } },
 	{ IBV_WR_DRIVER1, { NOWHERE, NOWHERE, NOWHERE } },
 	{ IBV_WR_DRIVER1 + 1, { NOT_HERE, NOT_HERE, NOT_HERE } },

@@ -34,7 +34,8 @@ static void scene_open_as(struct scene *s, int mr_access, unsigned qp_access, ui
 				  .rd_atomic = rd_atomic };
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 64, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = 64, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = vt.pd,
 		.send_ops_flags = WITH_FLUSH | IBV_QP_EX_WITH_RDMA_WRITE,

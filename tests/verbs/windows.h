@@ -49,8 +49,8 @@ static inline void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
-static inline struct ibv_mw_bind_info stretch(const struct scene *s, uint64_t offset, uint64_t bytes,
-				       unsigned access)
+static inline struct ibv_mw_bind_info stretch(const struct scene *s, uint64_t offset,
+					      uint64_t bytes, unsigned access)
 {
 	return (struct ibv_mw_bind_info){ .mr = s->mr,
 					  .addr = (uintptr_t)s->p.b.buf + offset,
@@ -122,8 +122,8 @@ static inline void local_inv(struct vt_end *end, uint32_t rkey, enum ibv_wc_stat
 }
 
 /* An access of a's through this key; it succeeds, or it is refused and breaks both QPs. */
-static inline void access_as(struct vt_end *from, struct vt_end *to, enum ibv_wr_opcode op, uint64_t va,
-		      uint32_t rkey, uint32_t bytes, bool good)
+static inline void access_as(struct vt_end *from, struct vt_end *to, enum ibv_wr_opcode op,
+			     uint64_t va, uint32_t rkey, uint32_t bytes, bool good)
 {
 	struct vt_wr w;
 

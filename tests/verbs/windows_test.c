@@ -245,7 +245,9 @@ static void zero_length_unbinds_type_1(void **state)
 		scene_open(&s, IBV_MW_TYPE_1);
 		bind_all(&s);
 		/* With a region or without. */
-		bind.bind_info = i ? stretch(&s, AT, 0, 0) : (struct ibv_mw_bind_info){ .mr = NULL };
+		bind.bind_info = stretch(&s, AT, 0, 0);
+		if (i)
+			bind.bind_info = (struct ibv_mw_bind_info){ .mr = NULL };
 		assert_int_equal(ibv_bind_mw(s.p.b.qp, s.mw, &bind), 0);
 		vt_expect(s.p.b.cq, 10, IBV_WC_SUCCESS);
 		write_at(&s, AT, 8, false);

@@ -342,7 +342,8 @@ static const struct {
 static void faults_and_their_naks(void **state)
 {
 	for (unsigned i = 0; i < VB_ARRAY_LEN(faults); i++) {
-		struct vb_pkt pkt = packet(faults[i].opcode, 0x100, faults[i].payload, faults[i].dma);
+		struct vb_pkt pkt = packet(faults[i].opcode, 0x100, faults[i].payload,
+					   faults[i].dma);
 
 		begin(NULL);
 		fake.remote_check = faults[i].check;
