@@ -21,7 +21,9 @@ static enum ibv_port_state state_of_port(void)
 
 static void set(const struct vb_gid_entry *entries, unsigned count)
 {
-	vb_nic_gids_set(fix.nic, entries, count);
+	static const struct vb_gid_entry none;
+
+	vb_nic_gids_set(fix.nic, entries ? entries : &none, count);
 }
 
 static void a_table_that_is_the_same_is_no_news(void **state)
