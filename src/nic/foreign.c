@@ -65,6 +65,9 @@ static int map_make(struct vb_foreign *foreign, const struct vb_export_region *r
 
 	if (map_find(foreign, region->key, seq))
 		return 0;
+	/* It may be other memory tomorrow. */
+	if (region->access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
 	for (unsigned i = 0; i < VB_FOREIGN_MAPS && !map; i++) {
 		if (!atomic_load(&foreign->map[i].key))
 			map = &foreign->map[i];

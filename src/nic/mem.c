@@ -200,13 +200,16 @@ static void place_region(struct vb_mr *mr, void *addr, size_t bytes, uint64_t io
 	mr->bytes = bytes;
 }
 
-/* Only memory that others may use is worth the trouble. */
+/*
+ * Only memory that others may use is worth the trouble; and what comes on demand may be other
+ * memory tomorrow, where who had mapped it would still see what it was.
+ */
 static void region_share(struct vb_nic *nic, struct vb_mr *mr)
 {
 	const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				IBV_ACCESS_REMOTE_ATOMIC;
 
-	if (!nic->host.share || !(mr->access & remote) || mr->bytes > VB_MR_BYTES_MAX ||
+	if (!nic->host.share || !(mr->access & remote) || (mr->access & IBV_ACCESS_ON_DEMAND) ||
 	    !nic->host.share(nic->host.arg, mr->base, mr->bytes, &mr->shared))
 		mr->shared = (struct vb_shared){ .file = -1 };
 }
@@ -265,7 +268,7 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 		unsigned access)
 {
 	struct vb_nic *nic = vb_nic_of(mr->ibv.context);
-	bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION, anew;
 	int err;
 
 	if (mr->kind == VB_MR_DM || mr->kind == VB_MR_DMABUF)
@@ -291,13 +294,15 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 		atomic_fetch_add(&pd->users, 1);
 		mr->ibv.pd = &pd->ibv;
 	}
+	anew = translation || ((access ^ mr->access) & IBV_ACCESS_ON_DEMAND);
 	mr->access = access;
-	if (translation) {
+	if (anew)
 		region_unshare(nic, mr);
+	if (translation)
 		place_region(mr, addr, bytes,
 			     access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr);
+	if (anew)
 		region_share(nic, mr);
-	}
 	key_show(nic, mr);
 	return 0;
 }

@@ -432,6 +432,25 @@ static void another_process_grants_all_its_memory(void **state)
 	vp_end(peer);
 }
 
+/* Whoever has mapped a region's file keeps what was there; with paging, what is there counts. */
+static void what_another_process_unmaps_is_gone(void **state)
+{
+	struct vt_options opt = { .memory = VT_MEMFD,
+				  .mr_access = VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND };
+	struct vp *peer = vp_start(NULL);
+	struct vp_order hole = { .what = VP_HOLE, .offset = PAGE, .bytes = PAGE };
+	struct vp_pair p;
+
+	vp_pair_open(&p, peer, &opt);
+	far_do(&p, IBV_WR_RDMA_WRITE, 8, IBV_WC_SUCCESS);
+	far_do(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_WC_SUCCESS);
+	hole.end = p.end;
+	vp_do(peer, &hole);
+	far_do(&p, IBV_WR_RDMA_WRITE, 8, IBV_WC_REM_OP_ERR);
+	vp_pair_close(&p);
+	vp_end(peer);
+}
+
 /* There are ways into another process that ask for no permission of its pages. */
 static void what_another_process_forbids_itself_is_an_error(void **state)
 {
@@ -486,6 +505,7 @@ int main(int argc, char **argv)
 		vt_test(advice_about_nothing_is_an_error),
 		vt_test(advice_is_checked_before_it_is_followed),
 		vp_test(another_process_grants_all_its_memory),
+		vp_test(what_another_process_unmaps_is_gone),
 		vp_test(what_another_process_forbids_itself_is_an_error),
 	};
 

@@ -321,6 +321,30 @@ static void a_mapping_is_not_left(void **state)
 	assert_int_equal(vb_mr_dereg(mr), 0);
 }
 
+/* What comes on demand is not for others to map, whenever it begins to. */
+static void paged_regions_are_not_shared(void **state)
+{
+	const unsigned access = side[1].mr->access, paged = access | IBV_ACCESS_ON_DEMAND;
+	struct vb_mr *mr;
+
+	side[1].nic->host.share = fake_share;
+	side[1].nic->host.unshare = fake_unshare;
+	shares = ends = 0;
+	assert_int_equal(vb_mr_reg(side[1].pd, side[1].mem, 100, (uintptr_t)side[1].mem, paged,
+				   &mr),
+			 0);
+	assert_int_equal(shares, 0);
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access), 0);
+	assert_int_equal(shares, 1);
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access), 0);
+	assert_int_equal(shares, 1);
+	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, paged), 0);
+	assert_int_equal(ends, 1);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	assert_int_equal(shares, 1);
+	assert_int_equal(ends, 1);
+}
+
 /* Where pages come on demand, the host is told that their protection counts. */
 static void the_host_is_told_of_paging(void **state)
 {
@@ -361,6 +385,7 @@ int main(void)
 		DIRECT(what_cannot_be_mapped_is_not_tried_again),
 		DIRECT(regions_are_shared_from_registration_to_its_end),
 		DIRECT(a_mapping_is_not_left),
+		DIRECT(paged_regions_are_not_shared),
 		DIRECT(the_host_is_told_of_paging),
 	};
 

@@ -328,9 +328,14 @@ static void mappings_are_bounded(void **state)
 static void what_cannot_be_mapped_is_refused(void **state)
 {
 	struct vb_mr *mr = reg(owner.pd, 0), *import;
+	struct vb_mr *paged = reg(owner.pd, IBV_ACCESS_ON_DEMAND);
 	struct vb_pd *pd;
 	struct vb_ctx *ctx = ctx_import(&pd);
 
+	/* What comes on demand may be elsewhere tomorrow. */
+	assert_int_equal(vb_mr_import(pd, paged->ibv.handle, &import), EOPNOTSUPP);
+	assert_null(get(pd, paged->ibv.lkey, (uintptr_t)memory, 8, 0));
+	assert_int_equal(vb_mr_dereg(paged), 0);
 	owner.refuses = true;
 	assert_int_equal(vb_mr_import(pd, mr->ibv.handle, &import), EOPNOTSUPP);
 	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
