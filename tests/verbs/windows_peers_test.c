@@ -160,6 +160,24 @@ static void it_gives_back_what_it_was_lent(void **state)
 	scene_close(&s);
 }
 
+/* What needs nobody is done though nobody is there; what does need somebody fails behind it. */
+static void a_bind_needs_no_peer(void **state)
+{
+	struct scene s;
+
+	scene_open(&s);
+	vp_kill(s.peer);
+	bind(&s, IBV_ACCESS_REMOTE_WRITE);
+	local_inv(&s);
+	bind(&s, IBV_ACCESS_REMOTE_READ);
+	vt_send(&s.p.a, &s.p.b, 3);
+	vt_expect(s.p.a.cq, 3, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(ibv_dereg_mr(s.mr), EBUSY);
+	assert_int_equal(ibv_dealloc_mw(s.mw), 0);
+	assert_int_equal(ibv_dereg_mr(s.mr), 0);
+	vp_pair_close(&s.p);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +185,7 @@ int main(int argc, char **argv)
 		vp_test(the_atomic_one_as_well),
 		vp_test(what_was_taken_back_keeps_it_out),
 		vp_test(it_gives_back_what_it_was_lent),
+		vp_test(a_bind_needs_no_peer),
 	};
 
 	return vp_main(argc, tests);
