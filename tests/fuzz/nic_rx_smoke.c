@@ -50,7 +50,7 @@ static uint8_t choose_opcode(uint64_t *rng, unsigned which)
 		return (uint8_t)vb_prng_next(rng);
 	if (base[which] == 0x60)
 		return (uint8_t)(0x64 + below(rng, 2));
-	return (uint8_t)(base[which] + below(rng, base[which] ? 12 : 21));
+	return (uint8_t)(base[which] + below(rng, base[which] ? 12 : 30));
 }
 
 static uint32_t choose_payload(uint64_t *rng)
@@ -64,7 +64,8 @@ static uint32_t choose_payload(uint64_t *rng)
 static uint32_t make_sensible(uint8_t *at, uint64_t *rng, unsigned which, uint32_t payload)
 {
 	static const uint8_t rc[] = { 0x04, 0x05, 0x0a, 0x0b, 0x0c, 0x0c, 0x13, 0x14, 0x11, 0x11,
-				      0x00, 0x01, 0x02, 0x06, 0x07, 0x08, 0x0d, 0x10, 0x12 };
+				      0x00, 0x01, 0x02, 0x06, 0x07, 0x08, 0x0d, 0x10, 0x12,
+				      0x17, 0x1d, 0x1d };
 	static const uint8_t uc[] = { 0x24, 0x25, 0x2a, 0x2b, 0x20, 0x21, 0x22, 0x26, 0x27, 0x28 };
 	const struct vb_op_info *info;
 
@@ -79,6 +80,8 @@ static uint32_t make_sensible(uint8_t *at, uint64_t *rng, unsigned which, uint32
 		payload = 512;
 	else if (payload > 512 || !info->payload)
 		payload = info->payload ? 100 : 0;
+	if (info->kind == VB_K_ATOMIC_WRITE)
+		payload = 8;
 	at[11] = 0;
 	if (info->headers & (VB_H_RETH | VB_H_ATOMIC)) {
 		vb_be64_put(at + VB_BTH_BYTES, below(rng, 200) * 8);
