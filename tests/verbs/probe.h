@@ -49,4 +49,7 @@ static inline int probe_first(int one, int other)
  */
 void probe_end_open(struct vt_end *end, enum ibv_qp_type type, uint64_t ops);
 
+/* An XRC domain, for what needs one; NULL, and errno set, where there can be none. */
+struct ibv_xrcd *probe_xrcd(void);
+
 #endif

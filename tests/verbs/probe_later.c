@@ -5,35 +5,62 @@
  */
 #include "probe.h"
 
+#include <fcntl.h>
+
 /* --- extended reliable connections --- */
 
-static int xrcd_open(uint64_t unused)
+struct ibv_xrcd *probe_xrcd(void)
 {
 	struct ibv_xrcd_init_attr attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
 		.fd = -1,
+		.oflags = O_CREAT,
 	};
-	struct ibv_xrcd *made = ibv_open_xrcd(vt.ctx, &attr);
+
+	return ibv_open_xrcd(vt.ctx, &attr);
+}
+
+static int xrcd_open(uint64_t unused)
+{
+	struct ibv_xrcd *made = probe_xrcd();
 
 	return made ? ibv_close_xrcd(made) : probe_made(made);
 }
 
 static int xrcd_close(uint64_t unused)
 {
-	struct ibv_xrcd none = { .context = vt.ctx };
+	struct ibv_xrcd *made = probe_xrcd(), none = { .context = vt.ctx };
 
-	return ibv_close_xrcd(&none);
+	return ibv_close_xrcd(made ? made : &none);
 }
 
+/* The QP of a domain, by its number. */
 static int qp_open(uint64_t unused)
 {
+	struct ibv_xrcd *xrcd = probe_xrcd();
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+	struct ibv_qp *qp = xrcd ? ibv_create_qp_ex(vt.ctx, &init) : NULL, *found;
 	struct ibv_qp_open_attr attr = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
 			     IBV_QP_OPEN_ATTR_CONTEXT | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = qp ? qp->qp_num : 0,
+		.xrcd = xrcd,
 		.qp_type = IBV_QPT_XRC_RECV,
 	};
+	int rc;
 
-	return probe_made(ibv_open_qp(vt.ctx, &attr));
+	errno = 0;
+	found = ibv_open_qp(vt.ctx, &attr);
+	rc = found ? ibv_destroy_qp(found) : probe_made(found);
+	if (qp)
+		ibv_destroy_qp(qp);
+	if (xrcd)
+		ibv_close_xrcd(xrcd);
+	return rc;
 }
 
 /* --- work queues --- */

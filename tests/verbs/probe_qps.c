@@ -57,6 +57,24 @@ static int qp_ex(enum ibv_qp_type type, uint32_t mask, uint32_t create_flags, ui
 	return rc;
 }
 
+/* A QP that receives for a domain, which takes the place of the PD. */
+static int qp_xrc_recv(uint64_t unused)
+{
+	struct ibv_xrcd *xrcd = probe_xrcd();
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+	int rc;
+
+	errno = 0;
+	rc = destroyed(ibv_create_qp_ex(vt.ctx, &attr));
+	if (xrcd)
+		ibv_close_xrcd(xrcd);
+	return rc;
+}
+
 static int qp_mask(uint64_t mask)
 {
 	return qp_ex(IBV_QPT_RC, (uint32_t)mask, 0,
@@ -358,11 +376,11 @@ const struct probe probe_qps[] = {
 	PROBE_FLAG(IBV_QPT_UD, qp_type),
 	PROBE_FLAG(IBV_QPT_RAW_PACKET, qp_type),
 	PROBE_FLAG(IBV_QPT_XRC_SEND, qp_type),
-	PROBE_FLAG(IBV_QPT_XRC_RECV, qp_type),
+	PROBE(IBV_QPT_XRC_RECV, qp_xrc_recv),
 	PROBE_FLAG(IBV_QPT_DRIVER, qp_type),
 	PROBE(ibv_create_qp_ex, qp_mask),
 	PROBE_FLAG(IBV_QP_INIT_ATTR_PD, qp_mask),
-	PROBE_FLAG(IBV_QP_INIT_ATTR_XRCD, qp_mask),
+	PROBE(IBV_QP_INIT_ATTR_XRCD, qp_xrc_recv),
 	PROBE_FLAG(IBV_QP_INIT_ATTR_CREATE_FLAGS, qp_mask),
 	PROBE_FLAG(IBV_QP_INIT_ATTR_MAX_TSO_HEADER, qp_mask),
 	PROBE_FLAG(IBV_QP_INIT_ATTR_IND_TABLE, qp_mask),

@@ -229,11 +229,13 @@ static int srq(uint64_t unused)
 static int srq_ex(uint32_t mask, enum ibv_srq_type type)
 {
 	struct ibv_cq *other = vt_cq(16, NULL);
+	struct ibv_xrcd *xrcd = mask & IBV_SRQ_INIT_ATTR_XRCD ? probe_xrcd() : NULL;
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = { .max_wr = 8, .max_sge = 1 },
 		.comp_mask = mask,
 		.srq_type = type,
 		.pd = vt.pd,
+		.xrcd = xrcd,
 		.cq = other,
 		.tm_cap = { .max_num_tags = 4, .max_ops = 4 },
 	};
@@ -243,11 +245,13 @@ static int srq_ex(uint32_t mask, enum ibv_srq_type type)
 	errno = 0;
 	made = ibv_create_srq_ex(vt.ctx, &attr);
 	rc = made ? ibv_destroy_srq(made) : probe_made(made);
+	if (xrcd)
+		ibv_close_xrcd(xrcd);
 	ibv_destroy_cq(other);
 	return rc;
 }
 
-/* Each type with all that it needs; XRC would need a domain, which cannot be had. */
+/* Each type with all that it needs. */
 static int srq_type(uint64_t type)
 {
 	static const uint32_t masks[] = {

@@ -183,7 +183,6 @@ BUILT(inline_data, IBV_QP_EX_WITH_SEND,
 BUILT(inline_list, IBV_QP_EX_WITH_SEND,
       ibv_wr_send(b.qp); ibv_wr_set_inline_data_list(b.qp, 1, &inline_data))
 BUILT(sge_list, IBV_QP_EX_WITH_SEND, ibv_wr_send(b.qp); ibv_wr_set_sge_list(b.qp, 0, NULL))
-BUILT(xrc_srqn, IBV_QP_EX_WITH_SEND, WITH_SGE(ibv_wr_send(b.qp)); ibv_wr_set_xrc_srqn(b.qp, 7))
 
 static int built_ud(uint64_t unused)
 {
@@ -195,6 +194,37 @@ static int built_ud(uint64_t unused)
 		set_sge(&b);
 	}
 	return done(&b);
+}
+
+/* On a QP of XRC, or else of RC. In the error state it needs nobody at the other end. */
+static int built_xrc_srqn(uint64_t unused)
+{
+	struct ibv_cq *cq = vt_cq(16, NULL);
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = vt.pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *made = ibv_create_qp_ex(vt.ctx, &attr);
+	struct ibv_qp_ex *qp;
+	int rc;
+
+	attr.qp_type = IBV_QPT_RC;
+	made = made ? made : ibv_create_qp_ex(vt.ctx, &attr);
+	assert_non_null(made);
+	vt_modify(made, IBV_QPS_ERR);
+	qp = ibv_qp_to_qp_ex(made);
+	ibv_wr_start(qp);
+	ibv_wr_send(qp);
+	ibv_wr_set_xrc_srqn(qp, 7);
+	rc = ibv_wr_complete(qp);
+	ibv_destroy_qp(made);
+	ibv_destroy_cq(cq);
+	return rc;
 }
 
 /* Nothing of it is sent: the next batch is the one that completes. */
