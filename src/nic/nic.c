@@ -329,7 +329,7 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.max_qp = VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
 		.max_qp_wr = VB_QP_WR_MAX,
 		.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CURR_QP_STATE_MOD |
-				    IBV_DEVICE_SYS_IMAGE_GUID |
+				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
 				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IBV_DEVICE_MEM_MGT_EXTENSIONS,
