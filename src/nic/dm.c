@@ -43,6 +43,7 @@ static int place_take(struct vb_nic *nic, struct vb_dm *dm, uint32_t align_log)
 		dms->memory = nic->host.device_memory(nic->host.arg, VB_DM_BYTES_MAX);
 	if (!dms->memory)
 		return EOPNOTSUPP;
+	VB_EXPORT_SET(nic->export->dm_base, (uintptr_t)dms->memory);
 	dm->units = (uint32_t)((dm->bytes + VB_DM_UNIT_BYTES - 1) / VB_DM_UNIT_BYTES);
 	dm->first = find_place(dms->used, dm->units, align_units ? align_units : 1);
 	if (dm->first == VB_DM_UNITS)
@@ -50,6 +51,13 @@ static int place_take(struct vb_nic *nic, struct vb_dm *dm, uint32_t align_log)
 	memset(dms->used + dm->first, true, dm->units * sizeof(dms->used[0]));
 	dm->memory = dms->memory + (size_t)dm->first * VB_DM_UNIT_BYTES;
 	return 0;
+}
+
+/* So that other processes can import it. */
+static void show(struct vb_nic *nic, const struct vb_dm *dm, uint64_t family)
+{
+	VB_EXPORT_SET(nic->export->dm[dm->first].family, family);
+	VB_EXPORT_SET(nic->export->dm[dm->first].bytes, dm->bytes);
 }
 
 static struct vb_dm *make(struct vb_ctx *ctx, const struct ibv_alloc_dm_attr *attr)
@@ -89,6 +97,7 @@ int vb_dm_alloc(struct vb_ctx *ctx, const struct ibv_alloc_dm_attr *attr, struct
 	dm->handle = (struct vb_handle){ .object = dm, .free = free, .number = dm->first,
 					 .family = ctx->family, .users = &dm->users };
 	vb_handle_add(&nic->dm_handles, &dm->handle);
+	show(nic, dm, ctx->family);
 	*out = dm;
 	return 0;
 }
@@ -98,10 +107,13 @@ int vb_dm_free(struct vb_dm *dm)
 	struct vb_nic *nic = vb_nic_of(dm->ibv.context);
 	const struct vb_dm *original = dm->handle.original->object;
 
+	if (dm->foreign)
+		return EOPNOTSUPP;
 	if (vb_handle_is_used(&nic->dm_handles, &dm->handle))
 		return EBUSY;
 	if (!vb_handle_kill(&nic->dm_handles, &dm->handle))
 		return ENOENT;
+	VB_EXPORT_SET(nic->export->dm[original->first].bytes, 0);
 	vb_lock_take(&nic->dms.lock);
 	memset(nic->dms.used + original->first, false,
 	       original->units * sizeof(nic->dms.used[0]));

@@ -9,15 +9,14 @@
 
 #include "nic/ctx.h"
 
-#define VB_DM_UNITS (VB_DM_BYTES_MAX / VB_DM_UNIT_BYTES)
-
 struct vb_dm {
 	struct ibv_dm ibv;
 	uint8_t *memory;
 	uint64_t bytes;
 	uint32_t first, units;	/* of the device's memory, if that is where it lies */
 	bool apart;		/* or in memory of its own */
-	_Atomic uint32_t users; /* MRs */
+	struct vb_foreign *foreign; /* or in another process, mapped here (import.h); or NULL */
+	_Atomic uint32_t users;	    /* MRs */
 	struct vb_handle handle;
 };
 
@@ -43,7 +42,10 @@ int vb_dm_alloc_apart(struct vb_ctx *ctx, const struct ibv_alloc_dm_attr *attr,
 		      struct vb_dm **dm);
 void vb_dm_free_apart(struct vb_dm *dm);
 
-/* EBUSY: registered, by whatever handle; ENOENT: imported, or was, and freed already. */
+/*
+ * EBUSY: registered, by whatever handle; ENOENT: imported, or was, and freed already; EOPNOTSUPP:
+ * another process's.
+ */
 int vb_dm_free(struct vb_dm *dm);
 
 /*

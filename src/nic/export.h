@@ -49,6 +49,11 @@ struct vb_export_pd {
 	_Atomic uint64_t family; /* of the contexts that may import it */
 };
 
+struct vb_export_dm {
+	_Atomic uint64_t bytes;	 /* of the device memory that begins at this unit; 0: none does */
+	_Atomic uint64_t family; /* of the contexts that may import it */
+};
+
 struct vb_export {
 	uint32_t magic, version;
 	uint32_t pid;
@@ -59,6 +64,8 @@ struct vb_export {
 	_Alignas(4096) struct vb_export_qp qp[VB_SLOTS_PER_NIC_MAX][VB_INDICES];
 	_Alignas(4096) struct vb_export_key key[VB_KEYS];
 	_Alignas(4096) struct vb_export_pd pd[VB_PDS_MAX]; /* the place is its handle */
+	_Atomic uint64_t dm_base; /* where the first unit of device memory is; 0: there is none */
+	_Alignas(4096) struct vb_export_dm dm[VB_DM_UNITS]; /* the place is its handle */
 };
 
 #define VB_EXPORT_MAGIC 0x76627870u

@@ -166,26 +166,69 @@ void vb_mr_unimport(struct vb_mr *mr)
 
 /* --- device memory --- */
 
-int vb_dm_import(struct vb_ctx *ctx, uint32_t handle, struct vb_dm **out)
+static void foreign_dm_free(void *object)
 {
-	struct vb_handle *original;
-	struct vb_dm *dm;
+	struct vb_dm *dm = object;
+	const struct vb_nic_host *host = &dm->foreign->nic->host;
 
-	if (ctx->foreign)
-		return EOPNOTSUPP;
-	dm = malloc(sizeof(*dm));
-	if (!dm)
-		return ENOMEM;
-	original = vb_handle_find(&ctx->nic->dm_handles, ctx->family, handle);
-	if (!original) {
-		free(dm);
+	host->unmap(host->arg, dm->memory, dm->bytes);
+	vb_foreign_drop(dm->foreign);
+	free(dm);
+}
+
+static int foreign_dm(struct vb_ctx *ctx, uint32_t handle, struct vb_dm *dm)
+{
+	const struct vb_export *export = ctx->foreign->export;
+	const struct vb_nic_host *host = &ctx->nic->host;
+	uint64_t offset = (uint64_t)handle * VB_DM_UNIT_BYTES, bytes;
+
+	if (handle >= VB_DM_UNITS)
 		return EINVAL;
-	}
+	bytes = VB_EXPORT_GET(export->dm[handle].bytes);
+	if (!bytes || bytes > VB_DM_BYTES_MAX - offset ||
+	    VB_EXPORT_GET(export->dm[handle].family) != ctx->foreign->family)
+		return EINVAL;
+	*dm = (struct vb_dm){ .bytes = bytes, .foreign = ctx->foreign,
+			      .ibv.comp_mask = IBV_DM_MASK_HANDLE, .ibv.handle = handle };
+	dm->memory = host->foreign_map(host->arg, ctx->foreign,
+				       VB_EXPORT_GET(export->dm_base) + offset, bytes);
+	if (!dm->memory)
+		return EOPNOTSUPP;
+	atomic_fetch_add(&ctx->foreign->refs, 1);
+	dm->handle = (struct vb_handle){ .object = dm, .free = foreign_dm_free,
+					 .users = &dm->users };
+	vb_handle_add(&ctx->nic->dm_handles, &dm->handle);
+	vb_handle_kill(&ctx->nic->dm_handles, &dm->handle);
+	return 0;
+}
+
+static int own_dm(struct vb_ctx *ctx, uint32_t handle, struct vb_dm *dm)
+{
+	struct vb_handles *dms = &ctx->nic->dm_handles;
+	struct vb_handle *original = vb_handle_find(dms, ctx->family, handle);
+
+	if (!original)
+		return EINVAL;
 	*dm = *(struct vb_dm *)original->object;
-	dm->ibv.context = &ctx->ibv.context;
 	atomic_store(&dm->users, 0);
 	dm->handle = (struct vb_handle){ .object = dm, .free = free, .users = &dm->users };
-	vb_handle_import(&ctx->nic->dm_handles, &dm->handle, original);
+	vb_handle_import(dms, &dm->handle, original);
+	return 0;
+}
+
+int vb_dm_import(struct vb_ctx *ctx, uint32_t handle, struct vb_dm **out)
+{
+	struct vb_dm *dm = malloc(sizeof(*dm));
+	int err;
+
+	if (!dm)
+		return ENOMEM;
+	err = ctx->foreign ? foreign_dm(ctx, handle, dm) : own_dm(ctx, handle, dm);
+	if (err) {
+		free(dm);
+		return err;
+	}
+	dm->ibv.context = &ctx->ibv.context;
 	*out = dm;
 	return 0;
 }

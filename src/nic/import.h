@@ -5,8 +5,8 @@
 /*
  * ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3): further handles for objects of a context,
  * in one that was imported from it. Within a process such a handle is as good as the first. Of
- * another process, only PDs can be imported, and of their regions those whose memory can be mapped
- * (foreign.h); what is made in such a PD is ours, and its owner does not know of it.
+ * another process, regions and device memory can be imported if their memory can be mapped
+ * (foreign.h); what is made in its PD, or of its memory, is ours, and its owner does not know of it.
  */
 
 #include "nic/mem.h"
@@ -33,7 +33,7 @@ void vb_pd_unimport(struct vb_pd *pd);
 int vb_mr_import(struct vb_pd *pd, uint32_t handle, struct vb_mr **mr);
 void vb_mr_unimport(struct vb_mr *mr);
 
-/* EINVAL: no such memory; EOPNOTSUPP: another process's; ENOMEM. Functions of ibv as in dm.h. */
+/* EINVAL: no such memory; EOPNOTSUPP: it cannot be mapped; ENOMEM. Functions of ibv as in dm.h. */
 int vb_dm_import(struct vb_ctx *ctx, uint32_t handle, struct vb_dm **dm);
 void vb_dm_unimport(struct vb_dm *dm);
 

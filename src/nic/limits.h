@@ -28,6 +28,7 @@ enum {
 
 	VB_DM_BYTES_MAX = 1 << 20, /* of all device memory together */
 	VB_DM_UNIT_BYTES = 64,
+	VB_DM_UNITS = VB_DM_BYTES_MAX / VB_DM_UNIT_BYTES,
 	VB_DM_ALIGN_LOG_MAX = 12,
 	VB_NULL_BYTES = 65536, /* of a null region in one go: a packet, or what goes as one */
 	VB_FOREIGN_MAPS = 64, /* regions that are mapped of one process whose device is imported */

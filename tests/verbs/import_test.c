@@ -324,7 +324,7 @@ struct foreign {
 	struct vp *peer;
 	uint32_t end;
 	uint64_t addr;
-	uint32_t rkey, pd_handle, mr_handle;
+	uint32_t rkey, pd_handle, mr_handle, dm_handle;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_mr *mr; /* NULL: it could not be imported, and errno says why */
@@ -345,6 +345,7 @@ static void foreign_open_with(struct foreign *f, enum vt_memory memory, const ch
 	answer = vp_do(f->peer, &order);
 	f->pd_handle = answer.pd_handle;
 	f->mr_handle = answer.mr_handle;
+	f->dm_handle = answer.dm_handle;
 	f->context = ibv_import_device(vp_take_fd(f->peer));
 	assert_non_null(f->context);
 	f->pd = ibv_import_pd(f->context, f->pd_handle);
@@ -434,8 +435,11 @@ static void regions_of_another_process_are_used(void **state)
 
 static void device_memory_of_another_process_is_used(void **state)
 {
+	uint8_t octets[64];
 	struct foreign f;
 	struct vt_pair p;
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
 	struct vt_wr w;
 
 	foreign_open(&f, VT_DM);
@@ -450,9 +454,29 @@ static void device_memory_of_another_process_is_used(void **state)
 		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 		assert_int_equal(*(uint64_t *)p.a.buf, 5 * i);
 	}
-	/* Only regions: the memory itself has a handle that means nothing here. */
-	assert_null(ibv_import_dm(f.context, 0));
-	assert_int_equal(errno, EOPNOTSUPP);
+	/* The memory itself can be imported too, copied from and registered, */
+	dm = ibv_import_dm(f.context, f.dm_handle);
+	assert_non_null(dm);
+	assert_int_equal(ibv_memcpy_from_dm(octets, dm, 64, 64), 0);
+	assert_int_equal(octets[0], 15);
+	assert_int_equal(ibv_memcpy_from_dm(octets, dm, 65536, 4), EFAULT);
+	mr = ibv_reg_dm_mr(f.pd, dm, 4096, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	vt_fill(p.b.buf, 1000, 8);
+	vt_wr(&w, IBV_WR_RDMA_READ, &p.a, &p.b, 1000);
+	w.sge = (struct ibv_sge){ 24, 1000, mr->lkey };
+	vt_post(&p.a, &w);
+	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_memcpy_from_dm(octets, dm, 4096 + 24, 64), 0);
+	assert_true(vt_is_filled(octets, 64, 8));
+	/* but not freed. */
+	assert_int_equal(ibv_free_dm(dm), EOPNOTSUPP);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	ibv_unimport_dm(dm);
+	assert_null(ibv_import_dm(f.context, f.dm_handle + 1));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_import_dm(f.context, UINT32_MAX));
+	assert_int_equal(errno, EINVAL);
 	vt_pair_close(&p);
 	foreign_close(&f);
 }

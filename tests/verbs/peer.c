@@ -246,6 +246,7 @@ static void carry_out(struct far *far, const struct vp_order *order, struct vp_a
 	case VP_EXPORT:
 		answer->pd_handle = far->e.mr->pd->handle;
 		answer->mr_handle = far->e.mr->handle;
+		answer->dm_handle = far->e.dm ? far->e.dm->handle : UINT32_MAX;
 		break;
 	case VP_ADD:
 		answer->rc = far_add(far, order);

@@ -67,7 +67,7 @@ struct vp_order {
 struct vp_answer {
 	int rc; /* VP_CONNECT, VP_SEND ...: an errno */
 	uint32_t end, qpn, rkey;
-	uint32_t pd_handle, mr_handle;
+	uint32_t pd_handle, mr_handle, dm_handle;
 	uint64_t addr;
 	pid_t pid;
 	bool got; /* VP_POLL */

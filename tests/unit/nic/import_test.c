@@ -239,6 +239,57 @@ static void a_parent_domain_is_its_pd_there_too(void **state)
 	assert_int_equal(vb_mr_dereg(mr), 0);
 }
 
+static uint8_t device[VB_DM_BYTES_MAX] __attribute__((aligned(4096)));
+
+static void *device_memory(void *arg, size_t bytes)
+{
+	return device;
+}
+
+static void its_device_memory_is_mapped(void **state)
+{
+	const struct ibv_alloc_dm_attr attr = { .length = 100 };
+	struct vb_dm *made, *other, *dm;
+	struct vb_pd *pd;
+	struct vb_ctx *ctx = ctx_import(&pd);
+	struct vb_mr *mr;
+	uint32_t handle;
+
+	owner.nic->host.device_memory = device_memory;
+	assert_int_equal(vb_dm_import(ctx, 0, &dm), EINVAL);
+	assert_int_equal(vb_dm_alloc(owner.ctx, &attr, &other), 0);
+	assert_int_equal(vb_dm_alloc(owner.ctx, &attr, &made), 0);
+	handle = made->ibv.handle;
+	assert_int_equal(vb_dm_import(ctx, handle, &dm), 0);
+	assert_int_equal(dm->ibv.handle, handle);
+	assert_ptr_equal(dm->memory, made->memory);
+	assert_int_equal(dm->bytes, 100);
+	assert_int_equal(vb_mr_reg_dm(pd, dm, 0, 100, IBV_ACCESS_ZERO_BASED, &mr), 0);
+	assert_int_equal(vb_dm_free(dm), EOPNOTSUPP);
+	vb_dm_unimport(dm);
+	/* A region keeps it. */
+	assert_int_equal(owner.unmaps, 0);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	assert_int_equal(vb_dm_import(ctx, handle + 1, &dm), EINVAL);
+	assert_int_equal(vb_dm_import(ctx, VB_DM_UNITS, &dm), EINVAL);
+	/* Its owner may write nonsense. */
+	VB_EXPORT_SET(owner.nic->export->dm[handle].bytes, VB_DM_BYTES_MAX);
+	assert_int_equal(vb_dm_import(ctx, handle, &dm), EINVAL);
+	assert_int_equal(vb_dm_free(made), 0);
+	assert_int_equal(vb_dm_import(ctx, handle, &dm), EINVAL);
+	owner.refuses = true;
+	assert_int_equal(vb_dm_import(ctx, other->ibv.handle, &dm), EOPNOTSUPP);
+	owner.refuses = false;
+	/* Whoever looks next lets go of what was given up. */
+	assert_int_equal(vb_dm_import(ctx, other->ibv.handle, &dm), 0);
+	assert_int_equal(owner.unmaps, 1);
+	vb_dm_unimport(dm);
+	assert_int_equal(owner.unmaps, 2);
+	assert_int_equal(vb_dm_free(other), 0);
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+}
+
 /* Ours live in its PD as well, and the owner knows nothing of them. */
 static void regions_of_ours_are_found_first(void **state)
 {
@@ -393,6 +444,7 @@ int main(void)
 		TEST(a_region_is_destroyed_once),
 		FOREIGN(its_regions_are_found_by_its_pd),
 		FOREIGN(a_parent_domain_is_its_pd_there_too),
+		FOREIGN(its_device_memory_is_mapped),
 		FOREIGN(regions_of_ours_are_found_first),
 		FOREIGN(a_mapping_is_of_one_registration),
 		FOREIGN(a_mapping_is_not_left),
