@@ -22,6 +22,8 @@ pingpongs() {
 		done
 	done
 	twins "$PREFIX rc pingpong -e" ibv_rc_pingpong -p PORT -g "$gid" -e
+	expect='tags: ' twins "$PREFIX messages with tags" \
+		"$VB_ROOT/tests/lib/tags.py" -p PORT -g "$gid"
 }
 
 for mtu in 1500 9000; do
