@@ -269,6 +269,8 @@ def over_udp(group, path_of, mtu, env):
     rows += [
         one("UDP stream", datagram, "GB/s",
             lambda lab: udp(lab, path_of(lab), "stream", datagram, segments, 300)[0]),
+        one("UDP stream, sums", datagram, "GB/s",
+            lambda lab: udp(lab, path_of(lab), "sums", datagram, segments, 300)[0], limit=stream),
         one("iperf3 TCP", 128 * KIB, "GB/s", lambda lab: iperf(lab, path_of(lab)), limit=stream),
         one("UCX tcp tag_bw", MIB, "GB/s", lambda lab: ucx_bw(lab, path_of(lab), "tcp", MIB),
             limit=stream),

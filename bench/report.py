@@ -118,6 +118,8 @@ def verdicts_veth():
                        at("libfabric tcp", MIB)], False, 1, max)
         yield Verdict("3", f"MTU {mtu}: ib_write_bw 1 MiB / raw GSO+GRO stream",
                       at("ib_write_bw", MIB), [at("UDP stream", roce + 58)], False, 0.6)
+        yield Verdict("3", f"MTU {mtu}: ib_write_bw 1 MiB / the same stream with sums and a copy",
+                      at("ib_write_bw", MIB), [at("UDP stream, sums", roce + 58)], False, 0.6)
 
 
 def verdicts_rest():

@@ -9,11 +9,16 @@
  *        datagrams of OCTETS, SEGMENTS in each UDP_SEGMENT send, into a UDP_GRO receiver, unpaced:
  *        what arrived: GB/s, and millions of datagrams a second
  *
+ *   udp sums HOST PORT OCTETS SEGMENTS MS
+ *        the same with what RoCE asks of each datagram beyond that: it is made of data of 1 MiB, a
+ *        CRC-32 stands behind it, which the receiver checks, and its data goes to memory of 1 MiB
+ *
  * Both sides use an unconnected dual-stack socket, as a NIC does; the sender of a stream connects
  * it, which is a little faster.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <isa-l/crc.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -34,7 +39,10 @@
 #define IDLE_NS 100000000u /* a stream that was silent for so long is over */
 
 /* The first octet of a datagram: what it wants. */
-enum { PING = 1, STREAM, REPORT };
+enum { PING = 1, STREAM, SUMS, REPORT };
+
+/* Around the data of a datagram with a sum: the first octet, and the sum behind. */
+enum { HEAD = 12, SUM = 4, DATA_BYTES = 1 << 20 };
 
 struct report {
 	uint8_t kind;
@@ -42,6 +50,8 @@ struct report {
 } __attribute__((packed));
 
 static uint8_t buffer[BUFFER_BYTES];
+static uint8_t data[DATA_BYTES];
+static size_t data_at;
 
 static int socket_make(int family)
 {
@@ -91,16 +101,57 @@ static size_t receive(int fd, struct sockaddr_in6 *from, size_t *each)
 	return (size_t)n;
 }
 
+/* So many octets of data from here on; the next ones follow. */
+static uint8_t *data_next(size_t octets)
+{
+	if (data_at + octets > DATA_BYTES)
+		data_at = 0;
+	data_at += octets;
+	return data + data_at - octets;
+}
+
+static void sum_put(uint8_t *datagram, size_t octets)
+{
+	size_t bytes = octets - HEAD - SUM;
+	uint32_t sum;
+
+	datagram[0] = SUMS;
+	memcpy(datagram + HEAD, data_next(bytes), bytes);
+	sum = crc32_gzip_refl(0, datagram, octets - SUM);
+	memcpy(datagram + octets - SUM, &sum, SUM);
+}
+
+/* How many of the datagrams are right; their data is taken. */
+static size_t sums_take(size_t n, size_t each)
+{
+	size_t right = 0;
+	uint32_t sum;
+
+	if (each <= HEAD + SUM)
+		return 0;
+	for (size_t at = 0; at + each <= n; at += each) {
+		memcpy(&sum, buffer + at + each - SUM, SUM);
+		if (crc32_gzip_refl(0, buffer + at, each - SUM) != sum)
+			continue;
+		memcpy(data_next(each - HEAD - SUM), buffer + at + HEAD, each - HEAD - SUM);
+		right++;
+	}
+	return right;
+}
+
 /* Counts a stream from its first datagram to the last, then tells its sender. */
 static void stream_count(int fd, struct sockaddr_in6 *from, size_t n, size_t each)
 {
 	struct report report = {.kind = REPORT, .octets = n, .datagrams = (n + each - 1) / each};
 	uint64_t start = now_ns(), last = start;
+	bool sums = buffer[0] == SUMS;
 
 	while (now_ns() - last < IDLE_NS) {
 		n = receive(fd, from, &each);
 		if (!n)
 			continue;
+		if (sums)
+			n = sums_take(n, each) * each;
 		report.octets += n;
 		report.datagrams += (n + each - 1) / each;
 		last = now_ns();
@@ -122,7 +173,7 @@ static _Noreturn void serve(uint16_t port)
 		n = receive(fd, &from, &each);
 		if (n && buffer[0] == PING)
 			sendto(fd, buffer, n, 0, (struct sockaddr *)&from, sizeof(from));
-		else if (n && buffer[0] == STREAM)
+		else if (n && (buffer[0] == STREAM || buffer[0] == SUMS))
 			stream_count(fd, &from, n, each);
 	}
 }
@@ -180,7 +231,8 @@ static int ping(int fd, struct sockaddr_in6 *to, size_t octets, size_t count)
 	return 0;
 }
 
-static int stream(int fd, struct sockaddr_in6 *to, size_t octets, size_t segments, size_t ms)
+static int stream(int fd, struct sockaddr_in6 *to, bool sums, size_t octets, size_t segments,
+		  size_t ms)
 {
 	int each = (int)octets;
 	uint64_t end = now_ns() + ms * 1000000u;
@@ -190,9 +242,12 @@ static int stream(int fd, struct sockaddr_in6 *to, size_t octets, size_t segment
 		die("connect");
 	if (segments > 1 && setsockopt(fd, SOL_UDP, UDP_SEGMENT, &each, sizeof(each)))
 		die("UDP_SEGMENT");
+	memset(data, 1, sizeof(data)); /* pages of its own */
 	for (size_t i = 0; i < segments; i++)
 		buffer[i * octets] = STREAM;
 	while (now_ns() < end) {
+		for (size_t i = 0; sums && i < segments; i++)
+			sum_put(buffer + i * octets, octets);
 		if (send(fd, buffer, octets * segments, 0) < 0 && errno != EAGAIN &&
 		    errno != ECONNREFUSED && errno != ENOBUFS)
 			die("send");
@@ -223,14 +278,15 @@ int main(int argc, char **argv)
 		serve((uint16_t)atoi(argv[2]));
 	if (!octets || !count || octets > BUFFER_BYTES || count > PINGS_MAX) {
 		fputs("usage: udp serve PORT | ping HOST PORT OCTETS COUNT | "
-		      "stream HOST PORT OCTETS SEGMENTS MS\n",
+		      "stream|sums HOST PORT OCTETS SEGMENTS MS\n",
 		      stderr);
 		return 2;
 	}
 	fd = socket_to(argv[2], argv[3], &to);
 	if (!strcmp(what, "ping") && argc == 6)
 		return ping(fd, &to, octets, count);
-	if (!strcmp(what, "stream") && argc == 7 && octets * count < BUFFER_BYTES)
-		return stream(fd, &to, octets, count, strtoul(argv[6], NULL, 0));
+	if ((!strcmp(what, "stream") || (!strcmp(what, "sums") && octets > HEAD + SUM)) &&
+	    argc == 7 && octets * count < BUFFER_BYTES)
+		return stream(fd, &to, what[1] == 'u', octets, count, strtoul(argv[6], NULL, 0));
 	return 2;
 }
