@@ -4,6 +4,8 @@
 
 #include "windows.h"
 
+#include <pthread.h>
+
 /* --- type 2: work requests --- */
 
 static void what_cannot_be_bound_by_a_request_is_refused(void **state)
@@ -534,6 +536,65 @@ static void a_failed_bind_stops_uc_sending(void **state)
 	scene_close(&s);
 }
 
+/* --- threads --- */
+
+enum { THREADS = 4, ROUNDS = 300 };
+
+struct worker {
+	struct scene s;
+	pthread_t thread;
+	const char *wrong; /* NULL: all went well */
+};
+
+static bool done(struct vt_end *end)
+{
+	struct ibv_wc wc;
+
+	return vt_poll_ms(end->cq, &wc, VT_WAIT_MS) && wc.status == IBV_WC_SUCCESS;
+}
+
+static void *worker_run(void *arg)
+{
+	struct worker *worker = arg;
+	struct scene *s = &worker->s;
+	struct ibv_mw_bind_info info = stretch(s, AT, BYTES, REMOTE);
+	struct ibv_send_wr bind, inv;
+	struct vt_wr w;
+
+	for (unsigned i = 0; i < ROUNDS && !worker->wrong; i++) {
+		bind = bind_wr(s, &info);
+		if (post(s->p.b.qp, &bind) || !done(&s->p.b))
+			worker->wrong = "a bind";
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &s->p.a, &s->p.b, 8);
+		w.wr.wr.rdma.remote_addr = (uintptr_t)s->p.b.buf + AT;
+		w.wr.wr.rdma.rkey = s->rkey;
+		if (!worker->wrong && (post(s->p.a.qp, &w.wr) || !done(&s->p.a)))
+			worker->wrong = "a write";
+		inv = inv_wr(IBV_WR_LOCAL_INV, s->rkey);
+		if (!worker->wrong && (post(s->p.b.qp, &inv) || !done(&s->p.b)))
+			worker->wrong = "an invalidation";
+	}
+	return NULL;
+}
+
+static void threads_bind_side_by_side(void **state)
+{
+	struct worker workers[THREADS] = { { .wrong = NULL } };
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		scene_open(&workers[i].s, IBV_MW_TYPE_2);
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, worker_run, &workers[i]),
+				 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(workers[i].thread, NULL);
+	for (unsigned i = 0; i < THREADS; i++) {
+		if (workers[i].wrong)
+			fail_msg("thread %u: %s failed", i, workers[i].wrong);
+		scene_close(&workers[i].s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -556,6 +617,7 @@ int main(void)
 		vt_test(destroying_unbinds),
 		vt_test(windows_work_on_uc_too),
 		vt_test(a_failed_bind_stops_uc_sending),
+		vt_test(threads_bind_side_by_side),
 	};
 
 	return vt_main(tests);
