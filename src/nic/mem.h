@@ -89,7 +89,7 @@ int vb_mr_alloc_null(struct vb_pd *pd, struct vb_mr **mr);
 int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 const struct ibv_sge *sge, uint32_t count);
 
-/* max_dm_size and odp_caps of ibv_query_device_ex(3). */
+/* max_dm_size and what is said of on-demand paging in ibv_query_device_ex(3); orig_attr is set. */
 void vb_mem_query(const struct vb_nic *nic, struct ibv_device_attr_ex *attr);
 
 /* --- inside nic --- */

@@ -165,12 +165,13 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 void vb_mem_query(const struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 {
 	const uint32_t both = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+	const uint32_t all = both | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+			     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
 
 	attr->max_dm_size = nic->host.device_memory ? VB_DM_BYTES_MAX : 0;
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-	attr->odp_caps.per_transport_caps.rc_odp_caps =
-		both | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
-		IBV_ODP_SUPPORT_SRQ_RECV;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = all;
+	attr->xrc_odp_caps = attr->orig_attr.device_cap_flags & IBV_DEVICE_XRC ? all : 0;
 	/* No READ, no atomics, and no SRQ (ibv_create_qp(3)). */
 	attr->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = both | IBV_ODP_SUPPORT_SRQ_RECV;

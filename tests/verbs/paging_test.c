@@ -70,6 +70,8 @@ static void the_device_says_what_it_can(void **state)
 			 both | IBV_ODP_SUPPORT_WRITE);
 	assert_int_equal(attr.odp_caps.per_transport_caps.ud_odp_caps,
 			 both | IBV_ODP_SUPPORT_SRQ_RECV);
+	assert_int_equal(attr.xrc_odp_caps,
+			 attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC ? all : 0);
 }
 
 /* Each of the capabilities, with pages that are touched first by the device. */
