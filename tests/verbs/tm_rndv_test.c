@@ -391,6 +391,35 @@ static void the_send_queue_is_the_applications(void **state)
 	tm_close(&s);
 }
 
+/* RESET forgets what was in the send queue, the NIC's own work requests with the others. */
+static void a_qp_can_be_used_again(void **state)
+{
+	struct tm_scene s;
+
+	open_with(&s, (struct vt_options){ .type = IBV_QPT_RC }, 2);
+	for (uint64_t round = 0; round < 5; round++) {
+		struct vt_wr w;
+
+		fill_data(&s, 3000, (unsigned)round);
+		await_fin(&s, round);
+		tm_add(&s, round, round);
+		request(&s, round, 3000, 0);
+		expect_both(&s, round, round, 3000);
+		assert_true(vt_is_filled(s.b.buf, 3000, (unsigned)round));
+		expect_told(&s, round, round);
+		for (int i = 0; i < 3; i++) {
+			vt_wr(&w, IBV_WR_RDMA_WRITE, &s.b, &s.a, 8);
+			w.wr.wr.rdma.remote_addr += BYTES / 2;
+			assert_int_equal(vt_try(&s.b, &w), i < 2 ? 0 : ENOMEM);
+		}
+		assert_int_equal(vt_modify(s.a.qp, IBV_QPS_RESET), 0);
+		assert_int_equal(vt_modify(s.b.qp, IBV_QPS_RESET), 0);
+		vt_climb(s.a.qp, &s.opt, IBV_QPS_RTS, s.b.qp->qp_num);
+		vt_climb(s.b.qp, &s.opt, IBV_QPS_RTS, s.a.qp->qp_num);
+	}
+	tm_close(&s);
+}
+
 /* The QP fails while data is to be read: the tag's second completion says so. */
 static void a_flush_is_told(void **state)
 {
@@ -428,6 +457,7 @@ int main(void)
 		vt_test(a_fin_that_nobody_takes),
 		vt_test(many_at_once),
 		vt_test(the_send_queue_is_the_applications),
+		vt_test(a_qp_can_be_used_again),
 		vt_test(a_flush_is_told),
 	};
 
