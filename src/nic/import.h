@@ -6,7 +6,8 @@
  * ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3): further handles for objects of a context,
  * in one that was imported from it. Within a process such a handle is as good as the first. Of
  * another process, regions and device memory can be imported if their memory can be mapped
- * (foreign.h); what is made in its PD, or of its memory, is ours, and its owner does not know of it.
+ * (foreign.h); what is made in its PD, or of its memory, is ours, and its owner does not know of
+ * it.
  */
 
 #include "nic/mem.h"
