@@ -57,6 +57,7 @@ static void expect_flag_refused(struct ibv_cq *cq, enum ibv_qp_type type, uint32
 
 /* create_ex: "creates a queue pair (QP) associated with the protection domain pd" */
 /* create_ex: "PD to be associated with the QP" */
+/* create_ex: "The argument qp_init_attr_ex is an ibv_qp_init_attr_ex struct" */
 static void it_belongs_to_the_pd_of_its_attributes(void **state)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);

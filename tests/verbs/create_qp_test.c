@@ -59,6 +59,7 @@ static void expect_refused(struct ibv_qp_init_attr *init, int err)
 }
 
 /* create: "creates a queue pair (QP) associated with the protection domain pd" */
+/* create: "The argument qp_init_attr is an ibv_qp_init_attr struct" */
 static void it_belongs_to_its_pd(void **state)
 {
 	struct fixture f;

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -266,6 +268,121 @@ static void a_forked_child_has_no_part_in_it(void **state)
 	vt_end_close(&from);
 }
 
+/* --- at the same time --- */
+
+struct caster {
+	struct vt_end from;
+	struct ibv_ah *ah;
+	_Atomic bool stop;
+};
+
+static void *cast_on_and_on(void *arg)
+{
+	struct caster *c = arg;
+	struct vt_wr w;
+	struct ibv_wc wc;
+
+	message(&w, &c->from, c->ah, 8);
+	while (!c->stop) {
+		struct ibv_send_wr *bad;
+
+		w.wr.sg_list = &w.sge;
+		if (!ibv_post_send(c->from.qp, &w.wr, &bad))
+			vt_poll_ms(c->from.cq, &wc, VT_WAIT_MS);
+	}
+	return NULL;
+}
+
+/* Members come and go while messages come, of which those that stay get each. */
+static void members_come_and_go_under_way(void **state)
+{
+	enum { ROUNDS = 300, SLICES = 16 };
+	union ibv_gid gid = group_of(21);
+	struct caster c = { .stop = false };
+	struct vt_end stays, comes;
+	struct ibv_wc wc;
+	unsigned got = 0;
+	pthread_t thread;
+
+	member_open(&c.from);
+	member_open(&stays);
+	member_open(&comes);
+	c.ah = try_ah(&gid, source_index, HOPS);
+	assert_non_null(c.ah);
+	for (unsigned i = 0; i < SLICES; i++)
+		listen_at(&stays, i);
+	assert_int_equal(attach(&stays, 21), 0);
+	assert_int_equal(pthread_create(&thread, NULL, cast_on_and_on, &c), 0);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		/* The last one of a group, and one of several. */
+		assert_int_equal(attach(&comes, 22), 0);
+		assert_int_equal(attach(&comes, 21), 0);
+		if (vt_poll_ms(stays.cq, &wc, VT_WAIT_MS)) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			listen_at(&stays, (unsigned)wc.wr_id - 100);
+			got++;
+		}
+		assert_int_equal(detach(&comes, 22), 0);
+		assert_int_equal(detach(&comes, 21), 0);
+		assert_int_equal(ibv_destroy_qp(comes.qp), 0);
+		comes.qp = NULL;
+		vt_end_close(&comes);
+		member_open(&comes);
+	}
+	assert_int_equal(got, ROUNDS);
+	c.stop = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(detach(&stays, 21), 0);
+	assert_int_equal(ibv_destroy_ah(c.ah), 0);
+	vt_end_close(&comes);
+	vt_end_close(&stays);
+	vt_end_close(&c.from);
+}
+
+/* --- without a wire --- */
+
+/* This program again, with VERBATIM_LINK=shm: 0 if all is refused. */
+static int wireless_main(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { 1, 1, 1, 1, 0 },
+		.qp_type = IBV_QPT_UD,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.create_flags = IBV_QP_CREATE_SOURCE_QPN,
+	};
+	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff, 239, 79, 0, 1 } };
+	struct vt_end end;
+
+	vt_setup(NULL);
+	member_open(&end);
+	if (ibv_attach_mcast(end.qp, &gid, 0) != ENETUNREACH || ibv_destroy_qp(end.qp))
+		return 1;
+	if (!is_ipv6() && (try_ah(&gid, vt.gid_index, HOPS) || errno != ENETUNREACH))
+		return 2;
+	init.pd = vt.pd;
+	init.send_cq = init.recv_cq = end.cq;
+	if (ibv_create_qp_ex(vt.ctx, &init) || errno != EOPNOTSUPP)
+		return 3;
+	end.qp = NULL;
+	vt_end_close(&end);
+	return vt_teardown(NULL);
+}
+
+static void without_a_wire_there_are_no_groups(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		setenv("VERBATIM_LINK", "shm", 1);
+		execl("/proc/self/exe", "wireless", "shm", (char *)NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* --- interfaces --- */
 
 /* One that comes when the group has its members already; it is left when it goes. */
@@ -344,9 +461,13 @@ int main(int argc, char **argv)
 		mcast_test(a_message_wakes_who_waits),
 		mcast_test(each_process_gets_a_copy),
 		mcast_test(a_forked_child_has_no_part_in_it),
+		mcast_test(members_come_and_go_under_way),
+		mcast_test(without_a_wire_there_are_no_groups),
 		mcast_test(an_interface_that_comes_is_joined_at),
 		mcast_test(a_group_of_the_link_is_one_at_each_interface),
 	};
 
+	if (argc > 1 && !strcmp(argv[1], "shm"))
+		return wireless_main();
 	return argc > 1 ? member_main((unsigned)atoi(argv[1])) : vt_main(tests);
 }
