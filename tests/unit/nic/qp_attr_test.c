@@ -21,7 +21,7 @@ static const struct {
 	{ 'r', IBV_QP_RQ_PSN }, { 'i', IBV_QP_MAX_QP_RD_ATOMIC }, { 'a', IBV_QP_ALT_PATH },
 	{ 'w', IBV_QP_MIN_RNR_TIMER }, { 's', IBV_QP_SQ_PSN },
 	{ 'd', IBV_QP_MAX_DEST_RD_ATOMIC }, { 'g', IBV_QP_PATH_MIG_STATE },
-	{ 'o', IBV_QP_DEST_QPN },
+	{ 'o', IBV_QP_DEST_QPN }, { 'l', IBV_QP_RATE_LIMIT },
 };
 
 static const struct {
@@ -31,11 +31,11 @@ static const struct {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, "KPF", "KPF", "KPQ" },
 	{ IBV_QPS_INIT, IBV_QPS_INIT, "kpf", "kpf", "kpq" },
 	{ IBV_QPS_INIT, IBV_QPS_RTR, "VMORDWafk", "VMORafk", "kq" },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, "STYZIcafwg", "Scafg", "Scq" },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, "cfawg", "cfag", "cq" },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, "STYZIcafwgl", "Scafgl", "Scql" },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, "cfawgl", "cfagl", "cql" },
 	{ IBV_QPS_RTS, IBV_QPS_SQD, "n", "n", "n" },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, "cafwg", "cafg", "cq" },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, "pvtyziadfkwg", "vafkg", "kq" },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, "cafwgl", "cafgl", "cql" },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, "pvtyziadfkwgl", "vafkgl", "kql" },
 	{ IBV_QPS_SQE, IBV_QPS_RTS, NULL, "cf", "cq" },
 };
 
