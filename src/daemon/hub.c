@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "daemon/domains.h"
 #include "daemon/slots.h"
 #include "hub/channel.h"
 #include "hub/proto.h"
@@ -43,6 +44,8 @@ enum {
 static const uint64_t seek_ns = 1000 * MS_NS, seek_step_ns = 10 * MS_NS;
 /* How long somebody who wants to reach a slot waits for its holder to say that it is his. */
 static const uint64_t reach_ns = 1000 * MS_NS, reach_step_ns = 10 * MS_NS;
+/* Whoever dies closes our connection before it gives up its slots' names, perhaps. */
+static const uint64_t collect_step_ns = 10 * MS_NS, collect_spell_ns = 1000 * MS_NS;
 /* A connection on which nothing is said is closed. */
 static const uint64_t silence_ns = 5000 * MS_NS;
 /* No descriptors left: let the backlog wait. */
@@ -91,6 +94,7 @@ struct hub {
 	uint64_t leases, strays, rings;
 	struct vb_slots slots;
 	struct lease lease[VB_HUB_SLOTS_MAX];
+	uint64_t collect_ns; /* when to look for what the dead have of XRC domains; 0: not at all */
 	unsigned conns, conns_max;
 	struct conn conn[CONNS_MAX];
 	struct pollfd pollfd[CONNS_MAX + 2];
@@ -549,12 +553,27 @@ static void sweep(struct hub *hub)
 			i++;
 			continue;
 		}
+		if (conn->role == GONE)
+			hub->collect_ns = now + collect_spell_ns;
 		conn_fds_close(conn);
 		close(conn->fd);
 		*conn = hub->conn[--hub->conns];
 	}
 	if (hub->conns)
 		hub->busy_ns = now;
+}
+
+/*
+ * What the dead had of XRC domains, for some time after anybody has gone, and after we have come.
+ * As long as nobody has anything, that time is over at once.
+ */
+static void collect(struct hub *hub)
+{
+	if (!hub->collect_ns || hub->phase != SERVING)
+		return;
+	if (vb_domains_collect(hub->slots.store, slot_held) &&
+	    (vb_hub_now_ns() > hub->collect_ns || !vb_domains_any(hub->slots.store)))
+		hub->collect_ns = 0;
 }
 
 static int poll_timeout_ms(const struct hub *hub)
@@ -567,6 +586,8 @@ static int poll_timeout_ms(const struct hub *hub)
 		if (hub->conn[i].role == ASKER)
 			until = vb_min_u64(until, now + reach_step_ns);
 	}
+	if (hub->collect_ns > now)
+		until = vb_min_u64(until, now + collect_step_ns);
 	if (hub->accept_ns > now)
 		until = vb_min_u64(until, hub->accept_ns);
 	if (!hub->conns)
@@ -612,6 +633,7 @@ static void turn(struct hub *hub)
 		seek(hub);
 	askers_serve(hub);
 	sweep(hub);
+	collect(hub);
 }
 
 /* Slots take half of our descriptors; no connection is accepted that the rest is too few for. */
@@ -635,6 +657,7 @@ int vb_hub_serve(int listen_fd, uint64_t idle_ns)
 	hub->listen_fd = listen_fd;
 	hub->idle_ns = idle_ns;
 	hub->start_ns = hub->busy_ns = vb_hub_now_ns();
+	hub->collect_ns = hub->start_ns + collect_spell_ns;
 	seek(hub);
 	while (hub->phase != LEAVING) {
 		turn(hub);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "daemon/domains.h"
 #include "link/udp.h"
 
 /* One message of the keeper: the number of its first slot, and a chunk of sockets. */
@@ -107,10 +108,13 @@ int vb_slots_grow(struct vb_slots *slots)
 
 int vb_slots_create(struct vb_slots *slots)
 {
+	int rc;
+
 	slots->made = slots->bound = 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, slots->keeper))
 		return errno;
-	return vb_slots_grow(slots);
+	rc = vb_domains_make(&slots->store, &slots->keeper[2]);
+	return rc ? rc : vb_slots_grow(slots);
 }
 
 static bool socket_is(int fd, int domain, int other_domain, int type)
@@ -160,12 +164,16 @@ static int chunk_peek(int keeper, uint32_t first, int fds[VB_SLOTS_CHUNK])
 
 int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS])
 {
+	struct vb_xrc_store *store;
 	int start = 0, rc = 0;
 
 	slots->made = slots->bound = 0;
 	if (!socket_is(keeper[0], AF_UNIX, AF_UNIX, SOCK_SEQPACKET) ||
 	    !socket_is(keeper[1], AF_UNIX, AF_UNIX, SOCK_SEQPACKET) ||
 	    setsockopt(keeper[1], SOL_SOCKET, SO_PEEK_OFF, &start, sizeof(start)))
+		return EPROTO;
+	store = vb_domains_adopt(keeper[2]);
+	if (!store)
 		return EPROTO;
 	while (!rc && slots->made < VB_HUB_SLOTS_MAX) {
 		rc = chunk_peek(keeper[1], slots->made, &slots->fd[slots->made]);
@@ -177,6 +185,7 @@ int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS])
 		slots->made = 0;
 		return EPROTO;
 	}
+	slots->store = store;
 	memcpy(slots->keeper, keeper, sizeof(slots->keeper));
 	/* Sockets that were not bound yet are bound now or when they are needed. */
 	bind_made(slots);

@@ -22,6 +22,7 @@ enum { VB_SLOTS_CHUNK = 16 };
 
 struct vb_slots {
 	int keeper[VB_HUB_KEEPER_FDS]; /* sent into [0], in flight, receivable from [1] */
+	struct vb_xrc_store *store;    /* what lies behind [2], for XRC domains */
 	unsigned made, bound;	       /* sockets in the keeper; those of them that can be lent */
 	int fd[VB_HUB_SLOTS_MAX];
 };

@@ -2,6 +2,7 @@
 #include "hub/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static const uint64_t busy_ns = 3 * MS_NS;
 
 enum {
 	NONE = -1,
+	STORE = 2, /* in the keeper: the memory of XRC domains */
 	RINGS_MAX = 64,	 /* that wait for a turn; further ones wait in the socket */
 	RINGS_SEEN = 64, /* the last ones that came */
 };
@@ -414,6 +416,20 @@ static void turn_locked(struct vb_hub_client *client)
 	hub_lost(client);
 }
 
+int vb_hub_client_store(struct vb_hub_client *client, int *fd)
+{
+	int rc = 0;
+
+	vb_lock_take(&client->lock);
+	/* Whoever has a slot was welcome once, and every hub since then has got what we hold. */
+	if (client->keeper[STORE] == NONE)
+		rc = EAGAIN;
+	else if ((*fd = fcntl(client->keeper[STORE], F_DUPFD_CLOEXEC, 0)) < 0)
+		rc = errno;
+	vb_lock_drop(&client->lock);
+	return rc;
+}
+
 /* With the lock held, but for the call. */
 static void fatal_deliver(struct vb_hub_client *client)
 {
@@ -476,7 +492,9 @@ static int client_create(struct vb_hub_client **result)
 	if (!client)
 		return ENOMEM;
 	vb_lock_init(&client->lock);
-	client->conn_fd = client->keeper[0] = client->keeper[1] = NONE;
+	client->conn_fd = NONE;
+	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
+		client->keeper[i] = NONE;
 	client->retry_ns = retry_min_ns;
 	client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	client->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);

@@ -78,6 +78,12 @@ int vb_hub_client_reach(struct vb_hub_client *, uint16_t from, uint16_t to, int 
  */
 void vb_hub_client_mark(struct vb_hub_client *, uint16_t slot, uint32_t next_index);
 
+/*
+ * The memory in which XRC domains live, the same for all clients of a uid and network namespace as
+ * long as one of them lives: a descriptor of the caller's. 0 or a positive errno. Any thread.
+ */
+int vb_hub_client_store(struct vb_hub_client *, int *fd);
+
 /* The fd to poll (POLLIN): readable when the hub says something or is gone. */
 int vb_hub_client_fd(struct vb_hub_client *);
 

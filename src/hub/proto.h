@@ -12,13 +12,13 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 3, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 4, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
 	VB_HUB_COMM_BYTES = 16,
 	VB_HUB_FDS_MAX = 3,    /* file descriptors of one message */
-	VB_HUB_KEEPER_FDS = 2, /* its two ends */
+	VB_HUB_KEEPER_FDS = 3, /* its two ends, and the memory that XRC domains live in */
 	VB_HUB_GRANT_FDS = 2,  /* UDP socket, name */
 	VB_HUB_OFFER_FDS = 2,  /* bell, export */
 	VB_HUB_RING_FDS = 3,   /* ring, and the bell and export of who sends through it */
@@ -26,8 +26,8 @@ enum {
 };
 
 enum vb_hub_type {
-	VB_HUB_HELLO = 1, /* client: here I am; with the keeper's ends, if it has them */
-	VB_HUB_WELCOME,	  /* hub: the keeper's two ends, or an error */
+	VB_HUB_HELLO = 1, /* client: here I am; with the keeper, if it has it */
+	VB_HUB_WELCOME,	  /* hub: the keeper, or an error */
 	VB_HUB_MARK,	  /* client: I hold this slot, and its indices have come that far */
 	VB_HUB_LEASE,	  /* asks for a slot */
 	VB_HUB_GRANT,	  /* the slot, its UDP socket and its name, or an error */

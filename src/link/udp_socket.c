@@ -26,7 +26,13 @@
  * Where the destination QPN lies in the BTH (IBA 9.2: octets 5 to 7), and how far its upper ten
  * bits are from the right end of the two octets that hold them.
  */
-enum { BTH_DESTQP_OFFSET = 5, SLOT_SHIFT = 6 };
+enum {
+	TRANSPORT_MASK = 0xe0, /* of the opcode, the first octet */
+	TRANSPORT_XRC = 0xa0,
+	BTH_DESTQP_OFFSET = 5,
+	XRCETH_SRQN_OFFSET = 13,
+	SLOT_SHIFT = 6,
+};
 
 enum { DRAIN_ERRORS_MAX = 16, SOCKET_TYPE = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC };
 
@@ -132,11 +138,21 @@ int vb_udp_socket_create(int *fd)
 
 int vb_udp_socket_steer(int fd)
 {
-	/* A datagram too short for the load ends the program with 0: slot 0, the hub's. */
+	/*
+	 * A datagram too short for the load ends the program with 0: slot 0, the hub's. There, a
+	 * request of XRC goes on to the slot of the SRQ that it names.
+	 */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, BTH_DESTQP_OFFSET),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, SLOT_SHIFT),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 5),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TRANSPORT_MASK),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TRANSPORT_XRC, 0, 3),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, XRCETH_SRQN_OFFSET),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, SLOT_SHIFT),
 		BPF_STMT(BPF_RET | BPF_A, 0),
+		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
 	struct sock_fprog program = {VB_ARRAY_LEN(code), code};
 

@@ -4,6 +4,7 @@
 #include "nic/acks.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
+#include "nic/xrc.h"
 #include "wire/grh.h"
 
 void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
@@ -41,7 +42,7 @@ static const enum vb_stat verdict_stat[VB_VERDICTS] = {
 static void responder_failed(struct vb_qp *qp, enum vb_verdict verdict)
 {
 	vb_qp_transmit_locked(qp);
-	if (qp->ibv.qp.qp_type == IBV_QPT_RC && !vb_verdict_rows[verdict].silent)
+	if (vb_transport_acks(qp->resp.transport) && !vb_verdict_rows[verdict].silent)
 		vb_qp_event(qp, vb_verdict_rows[verdict].event);
 	vb_qp_fail_locked(qp);
 	vb_qp_after_locked(qp, VB_REQ_NOTHING);
@@ -70,6 +71,12 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 		if (batch->polled && result.outcome <= VB_RESP_OWES && completes_recv(info))
 			vb_ack_message(qp, batch->now_ns);
 		break;
+	case IBV_QPT_XRC_RECV:
+		result = vb_xrc_request(batch, qp, pkt, info);
+		break;
+	case IBV_QPT_XRC_SEND:
+		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
+		return;
 	case IBV_QPT_UC:
 		result = vb_uc_request(&qp->resp, pkt, info);
 		break;
@@ -117,7 +124,8 @@ static void answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt
 	enum ibv_qp_state state = vb_qp_state(qp);
 	uint64_t now_ns = batch->now_ns;
 
-	if (qp->ibv.qp.qp_type != IBV_QPT_RC || (state != IBV_QPS_RTS && state != IBV_QPS_SQD)) {
+	if ((qp->ibv.qp.qp_type != IBV_QPT_RC && qp->ibv.qp.qp_type != IBV_QPT_XRC_SEND) ||
+	    (state != IBV_QPS_RTS && state != IBV_QPS_SQD)) {
 		vb_batch_count(batch, VB_STAT_DROP_STATE);
 		return;
 	}
@@ -143,7 +151,8 @@ bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pk
 		    const struct vb_op_info *info)
 {
 	static const enum vb_transport transports[] = {
-		[IBV_QPT_RC] = VB_RC, [IBV_QPT_UC] = VB_UC, [IBV_QPT_UD] = VB_UD
+		[IBV_QPT_RC] = VB_RC, [IBV_QPT_UC] = VB_UC, [IBV_QPT_UD] = VB_UD,
+		[IBV_QPT_XRC_SEND] = VB_XRC, [IBV_QPT_XRC_RECV] = VB_XRC,
 	};
 	enum ibv_qp_state state = vb_qp_state(qp);
 

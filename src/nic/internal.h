@@ -9,12 +9,16 @@
 #include "nic/dm.h"
 #include "nic/export.h"
 
+struct vb_srq;
+struct vb_xrc;
+
 /* A leased slot and its QPs. */
 struct vb_slot {
 	uint16_t slot;
 	uint32_t next_index;
 	uint32_t count;
 	_Atomic(struct vb_qp *) qp[VB_INDICES];
+	_Atomic(struct vb_srq *) srq[VB_INDICES]; /* of XRC */
 };
 
 struct vb_mr;
@@ -98,6 +102,9 @@ struct vb_nic {
 	uint32_t sleepers; /* threads that have to be woken by a bell */
 	_Atomic uint32_t waiters; /* QPs that wait for room in a ring */
 	_Atomic uint32_t direct_maps; /* regions of peers' that are mapped */
+
+	vb_lock xrc_lock; /* who makes the next */
+	_Atomic(struct vb_xrc *) xrc; /* NULL: no XRC domain was ever opened (xrc.h) */
 };
 
 static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)
@@ -119,6 +126,14 @@ int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max);
 struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn);
 int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
 void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn);
+
+/* The same for the SRQs of XRC, whose numbers are counted like those of QPs. */
+struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn);
+int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn);
+void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn);
+
+/* A slot of this NIC, always the same. 0, or as host->lease. */
+int vb_nic_slot_any(struct vb_nic *nic, uint16_t *slot);
 
 /* --- keys (mem.c) --- */
 void vb_keys_init(struct vb_keys *keys);

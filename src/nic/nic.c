@@ -14,6 +14,7 @@
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/tm.h"
+#include "nic/xrc.h"
 
 /* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
 #define FRAME_OVERHEAD_BYTES 44
@@ -67,6 +68,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->lock);
 	vb_lock_init(&nic->rx);
 	vb_lock_init(&nic->held_lock);
+	vb_lock_init(&nic->xrc_lock);
 	vb_lock_init(&nic->wide_lock);
 	vb_keys_init(&nic->keys);
 	vb_handles_init(&nic->pd_handles);
@@ -82,6 +84,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 
 void vb_nic_destroy(struct vb_nic *nic)
 {
+	vb_xrc_fini(nic);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
 		free(atomic_load(&nic->slots[i]));
 	vb_peers_fini(nic);
@@ -93,6 +96,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_handles_fini(&nic->mrs);
 	vb_handles_fini(&nic->pd_handles);
 	vb_keys_fini(&nic->keys);
+	vb_lock_fini(&nic->xrc_lock);
 	vb_lock_fini(&nic->held_lock);
 	vb_lock_fini(&nic->wide_lock);
 	vb_lock_fini(&nic->rx);
@@ -187,34 +191,96 @@ static int lease_slot(struct vb_nic *nic, struct vb_slot **out)
 	return 0;
 }
 
-static uint32_t slot_place(struct vb_slot *slot, struct vb_qp *qp)
+/* A number that no QP and no SRQ of the slot has. */
+static uint32_t slot_index_take(struct vb_slot *slot)
 {
 	uint32_t index;
 
 	do
 		index = slot->next_index++ & (VB_INDICES - 1);
 	/* 0 and 1 mean management QPs; the last one of the last slot is VB_QPN_GROUP. */
-	while (index < 2 || index == VB_INDICES - 1 || atomic_load(&slot->qp[index]));
-	atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
+	while (index < 2 || index == VB_INDICES - 1 || atomic_load(&slot->qp[index]) ||
+	       atomic_load(&slot->srq[index]));
 	slot->count++;
-	return (uint32_t)slot->slot << VB_INDEX_BITS | index;
+	return index;
 }
 
-int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
+/* One that has room, with the NIC's lock held. */
+static int slot_with_room(struct vb_nic *nic, struct vb_slot **out)
 {
 	struct vb_slot *slot = NULL;
-	int err = 0;
 
-	vb_lock_take(&nic->lock);
 	for (unsigned i = 0; i < nic->slot_count && !slot; i++) {
 		slot = atomic_load(&nic->slots[i]);
 		if (slot->count >= VB_INDICES_USED)
 			slot = NULL;
 	}
+	*out = slot;
+	return slot ? 0 : lease_slot(nic, out);
+}
+
+/* One of the two gets a number. */
+static int number_take(struct vb_nic *nic, struct vb_qp *qp, struct vb_srq *srq, uint32_t *number)
+{
+	struct vb_slot *slot;
+	int err;
+
+	vb_lock_take(&nic->lock);
+	err = slot_with_room(nic, &slot);
+	if (!err) {
+		uint32_t index = slot_index_take(slot);
+
+		*number = (uint32_t)slot->slot << VB_INDEX_BITS | index;
+		if (qp)
+			atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
+		else
+			atomic_store_explicit(&slot->srq[index], srq, memory_order_release);
+	}
+	vb_lock_drop(&nic->lock);
+	return err;
+}
+
+int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
+{
+	return number_take(nic, qp, NULL, qpn);
+}
+
+int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn)
+{
+	return number_take(nic, NULL, srq, srqn);
+}
+
+struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn)
+{
+	struct vb_slot *slot = slot_of(nic, srqn);
+
+	if (!slot)
+		return NULL;
+	return atomic_load_explicit(&slot->srq[srqn & (VB_INDICES - 1)], memory_order_acquire);
+}
+
+void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn)
+{
+	struct vb_slot *slot = slot_of(nic, srqn);
+
+	vb_check(slot);
+	vb_lock_take(&nic->lock);
+	atomic_store(&slot->srq[srqn & (VB_INDICES - 1)], NULL);
+	slot->count--;
+	vb_lock_drop(&nic->lock);
+}
+
+int vb_nic_slot_any(struct vb_nic *nic, uint16_t *out)
+{
+	struct vb_slot *slot;
+	int err = 0;
+
+	vb_lock_take(&nic->lock);
+	slot = atomic_load(&nic->slots[0]);
 	if (!slot)
 		err = lease_slot(nic, &slot);
 	if (!err)
-		*qpn = slot_place(slot, qp);
+		*out = slot->slot;
 	vb_lock_drop(&nic->lock);
 	return err;
 }
@@ -355,6 +421,8 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.local_ca_ack_delay = VB_ACK_DELAY_CODE,
 		.phys_port_cnt = VB_PORTS,
 	};
+	if (nic->host.xrc_store && !nic->host.no_wire)
+		attr->device_cap_flags |= IBV_DEVICE_XRC;
 }
 
 void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)

@@ -32,6 +32,7 @@ struct vb_nic;
 struct vb_peer;
 struct vb_qp;
 struct vb_foreign;
+struct vb_xrc_store;
 
 /* ibv_advise_mr(3) */
 enum vb_fetch { VB_FETCH_LOOK, VB_FETCH_READ, VB_FETCH_WRITE };
@@ -110,6 +111,14 @@ struct vb_nic_host {
 			unsigned count, bool paged);
 	void *(*map)(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes);
 	void (*unmap)(void *arg, void *memory, uint64_t bytes);
+
+	/*
+	 * XRC: memory that all NICs of the hub share (xrc_store.h), the same at each call, NULL: not
+	 * to be had; and its lock, which survives its holder's death. All three or none.
+	 */
+	struct vb_xrc_store *(*xrc_store)(void *arg);
+	void (*xrc_lock)(void *arg);
+	void (*xrc_unlock)(void *arg);
 
 	bool no_wire; /* nothing is connected or addressed that is not reached that way */
 

@@ -16,7 +16,7 @@
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, BUILDER_ONLY = 8 };
+enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, BUILDER_ONLY = 16 };
 
 /* What the opcodes of ibv_post_send(3) mean, and on which services they are. */
 struct opcode_row {
@@ -172,7 +172,8 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 		break;
 	}
 	if (qp->ibv.qp.qp_type != IBV_QPT_UD) {
-		wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
+		if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND)
+			wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
 		return;
 	}
 	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;

@@ -16,6 +16,7 @@
 #include "nic/rq.h"
 #include "nic/window.h"
 #include "nic/tm.h"
+#include "nic/xrc.h"
 
 static uint32_t power_of_two(uint32_t n)
 {
@@ -38,6 +39,7 @@ static const struct type_row {
 	{ IBV_QPT_UC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING },
 	{ IBV_QPT_UD, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING |
 			      IBV_QP_CREATE_SOURCE_QPN },
+	{ IBV_QPT_XRC_SEND, 0 },
 };
 
 static const struct type_row *row_of(enum ibv_qp_type type)
@@ -60,9 +62,15 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 
 	if (!row_of(attr->qp_type))
 		return EOPNOTSUPP;
-	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->ibv.context ||
-	    attr->recv_cq->context != pd->ibv.context)
+	if (!attr->send_cq || attr->send_cq->context != pd->ibv.context)
 		return EINVAL;
+	/* IBTA A14: an XRC initiator has no receive queue, and so nothing that goes with one. */
+	if (attr->qp_type == IBV_QPT_XRC_SEND) {
+		if (attr->srq)
+			return EINVAL;
+	} else if (!attr->recv_cq || attr->recv_cq->context != pd->ibv.context) {
+		return EINVAL;
+	}
 	/* ibv_create_qp(3): an SRQ goes with RC or UD. One with tags: IBV_TM_CAP_RC. */
 	if (attr->srq && (attr->qp_type == IBV_QPT_UC || attr->srq->context != pd->ibv.context ||
 			  (attr->qp_type != IBV_QPT_RC && has_tags(attr->srq))))
@@ -71,7 +79,8 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 	    cap->max_inline_data > VB_INLINE_BYTES_MAX)
 		return EINVAL;
 	/* ibv_create_qp(3): max_recv_wr and max_recv_sge are ignored with an SRQ. */
-	if (!attr->srq && (cap->max_recv_wr > VB_QP_WR_MAX || cap->max_recv_sge > VB_SGE_MAX))
+	if (!attr->srq && attr->qp_type != IBV_QPT_XRC_SEND &&
+	    (cap->max_recv_wr > VB_QP_WR_MAX || cap->max_recv_sge > VB_SGE_MAX))
 		return EINVAL;
 	return 0;
 }
@@ -92,7 +101,7 @@ static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 		qp->rq = &((struct vb_srq *)attr->srq)->rq;
 		return;
 	}
-	vb_rq_init(&qp->own_rq, attr->cap.max_recv_wr, attr->cap.max_recv_sge);
+	vb_rq_init(&qp->own_rq, qp->cap.max_recv_wr, qp->cap.max_recv_sge);
 	qp->rq = &qp->own_rq;
 }
 
@@ -157,7 +166,7 @@ static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_at
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
 	qp->cap = attr->cap;
-	if (attr->srq)
+	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
@@ -166,7 +175,7 @@ static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_at
 	ibv->qp_context = attr->qp_context;
 	ibv->pd = &pd->ibv;
 	ibv->send_cq = attr->send_cq;
-	ibv->recv_cq = attr->recv_cq;
+	ibv->recv_cq = attr->qp_type == IBV_QPT_XRC_SEND ? NULL : attr->recv_cq;
 	ibv->srq = attr->srq;
 	ibv->qp_type = attr->qp_type;
 	ibv->state = IBV_QPS_RESET;
@@ -178,7 +187,8 @@ static void count_users(const struct vb_qp *qp, uint32_t by)
 
 	atomic_fetch_add(&((struct vb_pd *)ibv->pd)->users, by);
 	atomic_fetch_add(&((struct vb_cq *)ibv->send_cq)->users, by);
-	atomic_fetch_add(&((struct vb_cq *)ibv->recv_cq)->users, by);
+	if (ibv->recv_cq)
+		atomic_fetch_add(&((struct vb_cq *)ibv->recv_cq)->users, by);
 	if (ibv->srq)
 		atomic_fetch_add(&((struct vb_srq *)ibv->srq)->users, by);
 }
@@ -278,7 +288,11 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 {
 	struct ibv_qp_init_attr plain;
 	struct extra extra = { 0 };
-	int err = check_ex(attr);
+	int err;
+
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return vb_xrc_qp_create(attr, out);
+	err = check_ex(attr);
 
 	if (!err)
 		err = extra_of(attr, &extra);
@@ -298,6 +312,10 @@ int vb_qp_destroy(struct vb_qp *qp)
 
 	if (qp->attached)
 		return EBUSY;
+	if (qp->xrc) {
+		vb_xrc_qp_destroy(qp);
+		return 0;
+	}
 	vb_export_qp_hide(qp);
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
 	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */
@@ -315,7 +333,8 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_tm_leave(qp);
 	/* Nobody finds it now; its completions point at it no longer. */
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
-	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
+	if (ibv->recv_cq)
+		vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
 	vb_ctx_events_cancel(vb_ctx_of(ibv->context), &qp->events_delivered);
 	return_queues(qp);
 	count_users(qp, (uint32_t)-1);
@@ -325,6 +344,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 void vb_qp_free(struct vb_qp *qp)
 {
 	vb_rq_fini(&qp->own_rq);
+	free(qp->xrc);
 	free(qp->tm);
 	free(qp->resp.ring);
 	free(qp->req.sq.ring);
@@ -337,6 +357,8 @@ int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_a
 {
 	const struct ibv_qp *ibv = &qp->ibv.qp;
 
+	if (qp->xrc)
+		return vb_xrc_qp_query(qp, attr, init);
 	vb_lock_take(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = vb_qp_state(qp);

@@ -86,17 +86,21 @@ struct vb_qp {
 	uint32_t create_flags; /* enum ibv_qp_create_flags */
 	uint32_t attached;     /* to so many multicast groups (mcast.c) */
 	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
+	struct vb_xrc_qp *xrc; /* of type XRC_RECV (xrc.h) */
+	uint32_t aimed_slot;   /* XRC_SEND: where path's source port leads */
 	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
 };
 
 /*
- * attr->cap: wanted in, actual out. RC, UC, UD; other types EOPNOTSUPP. EINVAL: beyond the
+ * attr->cap: wanted in, actual out. RC, UC, UD, XRC_SEND (which has no use for a receive queue, its
+ * CQ or an SRQ); other types EOPNOTSUPP. EINVAL: beyond the
  * device's limits, no CQ, an SRQ with UC (ibv_create_qp(3)), objects of another context.
  */
 int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp);
 
 /*
- * ibv_create_qp_ex(3), but for the operations of the builder; attr->pd is the PD. Beside the above,
+ * ibv_create_qp_ex(3), but for the operations of the builder; attr->pd is the PD, or attr->xrcd the
+ * domain of an XRC_RECV (xrc.h). Beside the above,
  * EINVAL: no PD, an XRC domain, a flag that the type does not have, a source QPN of more than 24
  * bits. EOPNOTSUPP: what is unknown, or goes with types that we do not have; a source QPN without a
  * wire.
@@ -190,6 +194,17 @@ void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome);
 
 /* Time has come for this QP. Rx right held. */
 void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns);
+
+/* --- what it takes to change attributes (qp_modify.c), of any type --- */
+
+/* Attributes that no QP of XRC can have here: there is one path. */
+#define VB_QP_XRC_NOT_DONE                                                                        \
+	(IBV_QP_CAP | IBV_QP_RATE_LIMIT | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+
+int vb_qp_values_check(const struct ibv_qp_attr *attr, int mask);
+int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
+		     struct vb_path *path);
+void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask);
 
 /* Tables (qp_attr.c): 0 or EINVAL. */
 int vb_qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,

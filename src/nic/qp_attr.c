@@ -33,7 +33,7 @@
 #define NOTIFY IBV_QP_EN_SQD_ASYNC_NOTIFY
 #define RATE IBV_QP_RATE_LIMIT
 
-enum service { RC, UC, UD, SERVICES };
+enum service { RC, UC, UD, SND, RCV, SERVICES }; /* the last two: of XRC */
 
 struct masks {
 	int required, optional;
@@ -48,44 +48,75 @@ static const struct transition transitions[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT,
 	  { [RC] = { PKEY | PORT | ACCESS, 0 },
 	    [UC] = { PKEY | PORT | ACCESS, 0 },
-	    [UD] = { PKEY | PORT | QKEY, 0 } } },
+	    [UD] = { PKEY | PORT | QKEY, 0 },
+	    [SND] = { PKEY | PORT | ACCESS, 0 },
+	    [RCV] = { PKEY | PORT | ACCESS, 0 } } },
 	{ IBV_QPS_INIT, IBV_QPS_INIT,
 	  { [RC] = { 0, PKEY | PORT | ACCESS },
 	    [UC] = { 0, PKEY | PORT | ACCESS },
-	    [UD] = { 0, PKEY | PORT | QKEY } } },
+	    [UD] = { 0, PKEY | PORT | QKEY },
+	    [SND] = { 0, PKEY | PORT | ACCESS },
+	    [RCV] = { 0, PKEY | PORT | ACCESS } } },
 	{ IBV_QPS_INIT, IBV_QPS_RTR,
 	  { [RC] = { AV | MTU | DQPN | RPSN | DEST_RD | RNR_TIMER, ALT | ACCESS | PKEY },
 	    [UC] = { AV | MTU | DQPN | RPSN, ALT | ACCESS | PKEY },
-	    [UD] = { 0, PKEY | QKEY } } },
+	    [UD] = { 0, PKEY | QKEY },
+	    [SND] = { AV | MTU | DQPN | RPSN, ALT | ACCESS | PKEY },
+	    [RCV] = { AV | MTU | DQPN | RPSN | DEST_RD | RNR_TIMER,
+		      ALT | ACCESS | PKEY } } },
 	{ IBV_QPS_RTR, IBV_QPS_RTS,
 	  { [RC] = { TIMEOUT | RETRY | RNR_RETRY | SPSN | RD,
 		     CUR | ALT | ACCESS | RNR_TIMER | MIG | RATE },
 	    [UC] = { SPSN, CUR | ALT | ACCESS | MIG | RATE },
-	    [UD] = { SPSN, CUR | QKEY | RATE } } },
+	    [UD] = { SPSN, CUR | QKEY | RATE },
+	    [SND] = { TIMEOUT | RETRY | RNR_RETRY | SPSN | RD, CUR | ALT | ACCESS | MIG },
+	    [RCV] = { TIMEOUT | SPSN, CUR | ALT | ACCESS | RNR_TIMER | MIG } } },
 	{ IBV_QPS_RTS, IBV_QPS_RTS,
 	  { [RC] = { 0, CUR | ACCESS | ALT | MIG | RNR_TIMER | RATE },
 	    [UC] = { 0, CUR | ACCESS | ALT | MIG | RATE },
-	    [UD] = { 0, CUR | QKEY | RATE } } },
+	    [UD] = { 0, CUR | QKEY | RATE },
+	    [SND] = { 0, CUR | ACCESS | ALT | MIG },
+	    [RCV] = { 0, CUR | ACCESS | ALT | MIG | RNR_TIMER } } },
 	{ IBV_QPS_RTS, IBV_QPS_SQD,
-	  { [RC] = { 0, NOTIFY }, [UC] = { 0, NOTIFY }, [UD] = { 0, NOTIFY } } },
+	  { [RC] = { 0, NOTIFY }, [UC] = { 0, NOTIFY }, [UD] = { 0, NOTIFY },
+	    [SND] = { 0, NOTIFY }, [RCV] = { 0, NOTIFY } } },
 	{ IBV_QPS_SQD, IBV_QPS_SQD,
 	  { [RC] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | DEST_RD | ALT | ACCESS |
 				PKEY | RNR_TIMER | MIG | RATE },
 	    [UC] = { 0, AV | ALT | ACCESS | PKEY | MIG | RATE },
-	    [UD] = { 0, PKEY | QKEY | RATE } } },
+	    [UD] = { 0, PKEY | QKEY | RATE },
+	    [SND] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | ALT | ACCESS | PKEY |
+				 MIG },
+	    [RCV] = { 0, PORT | AV | TIMEOUT | DEST_RD | ALT | ACCESS | PKEY | RNR_TIMER |
+				 MIG } } },
 	{ IBV_QPS_SQD, IBV_QPS_RTS,
 	  { [RC] = { 0, CUR | ALT | ACCESS | RNR_TIMER | MIG | RATE },
 	    [UC] = { 0, CUR | ALT | ACCESS | MIG | RATE },
-	    [UD] = { 0, CUR | QKEY | RATE } } },
+	    [UD] = { 0, CUR | QKEY | RATE },
+	    [SND] = { 0, CUR | ALT | ACCESS | MIG },
+	    [RCV] = { 0, CUR | ALT | ACCESS | RNR_TIMER | MIG } } },
 	{ IBV_QPS_SQE, IBV_QPS_RTS,
 	  { [RC] = { 0, -1 }, /* an RC send queue has no such state */
 	    [UC] = { 0, CUR | ACCESS },
-	    [UD] = { 0, CUR | QKEY } } },
+	    [UD] = { 0, CUR | QKEY },
+	    [SND] = { 0, -1 },
+	    [RCV] = { 0, -1 } } },
 };
 
 static int service_of(enum ibv_qp_type type)
 {
-	return type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : UD;
+	switch (type) {
+	case IBV_QPT_RC:
+		return RC;
+	case IBV_QPT_UC:
+		return UC;
+	case IBV_QPT_XRC_SEND:
+		return SND;
+	case IBV_QPT_XRC_RECV:
+		return RCV;
+	default:
+		return UD;
+	}
 }
 
 int vb_qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,

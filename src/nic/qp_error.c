@@ -7,11 +7,16 @@
 #include "nic/qp.h"
 #include "nic/rq.h"
 #include "nic/tm.h"
+#include "nic/xrc.h"
 
 void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
 
+	if (vb_xrc_is_shadow(qp)) {
+		vb_xrc_event(qp, type);
+		return;
+	}
 	vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event, &qp->events_delivered);
 }
 
@@ -70,12 +75,14 @@ void vb_qp_fail_locked(struct vb_qp *qp)
 	vb_export_qp_locked(qp);
 	flush_send(qp);
 	vb_qp_flush_recv_locked(qp);
+	if (vb_xrc_is_shadow(qp))
+		vb_xrc_failed(qp);
 }
 
 /* A send failed. IBA 10.3.1.6: UC and UD only stop sending (SQE), RC stops altogether. */
 static void send_failed(struct vb_qp *qp)
 {
-	if (qp->ibv.qp.qp_type == IBV_QPT_RC) {
+	if (vb_transport_acks(qp->req.transport)) {
 		vb_qp_fail_locked(qp);
 		return;
 	}

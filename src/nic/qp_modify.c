@@ -14,6 +14,7 @@
 #include "nic/rq.h"
 #include "nic/tm.h"
 #include "nic/window.h"
+#include "nic/xrc.h"
 
 #define ACCESS_KNOWN                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
@@ -21,8 +22,9 @@
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE |                  \
 	 VB_ACCESS_FLUSH_GLOBAL | VB_ACCESS_FLUSH_PERSISTENT)
 
-/* What a packet may need beside its payload: BTH, RETH, ImmDt, ICRC. */
+/* What a packet may need beside its payload: BTH, RETH, ImmDt, ICRC; and an XRC's XRCETH. */
 #define HEADERS_BYTES 36
+#define XRCETH_BYTES 4
 
 /* What a modification comes down to, worked out before anything changes. */
 struct plan {
@@ -39,7 +41,7 @@ struct bound {
 	uint64_t value, max;
 };
 
-static int check_values(const struct ibv_qp_attr *a, int mask)
+int vb_qp_values_check(const struct ibv_qp_attr *a, int mask)
 {
 	const struct bound bounds[] = {
 		{ IBV_QP_PKEY_INDEX, a->pkey_index, VB_PKEYS - 1 },
@@ -82,11 +84,13 @@ static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 
 	if (!frame)
 		return ENETUNREACH;
+	if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND || qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV)
+		frame -= XRCETH_BYTES;
 	return (128u << mtu) + HEADERS_BYTES > frame ? EINVAL : 0;
 }
 
-static int check_path(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
-		      struct vb_path *path)
+int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
+		     struct vb_path *path)
 {
 	int err = vb_path_resolve(qp->nic, av, path);
 
@@ -105,9 +109,9 @@ static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mas
 	int err = 0;
 
 	if (mask & IBV_QP_AV)
-		err = check_path(qp, &attr->ah_attr, mtu, &plan->path);
+		err = vb_qp_path_check(qp, &attr->ah_attr, mtu, &plan->path);
 	if (!err && (mask & IBV_QP_ALT_PATH))
-		err = check_path(qp, &attr->alt_ah_attr, mtu, &plan->alt_path);
+		err = vb_qp_path_check(qp, &attr->alt_ah_attr, mtu, &plan->alt_path);
 	return err;
 }
 
@@ -124,7 +128,8 @@ static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask
 		return 0;
 	if (plan->from == IBV_QPS_SQD)
 		return qp->peer && !plan->path.local ? EOPNOTSUPP : 0;
-	if (plan->path.local)
+	/* To whom XRC sends is said by each work request. */
+	if (plan->path.local && qp->ibv.qp.qp_type != IBV_QPT_XRC_SEND)
 		plan->peer = vb_peer_reach(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
 	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
 }
@@ -162,11 +167,11 @@ static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 		return EINVAL;
 	plan->to = mask & IBV_QP_STATE ? attr->qp_state : plan->from;
 	plan->tells = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
-	if (mask & NOT_DONE)
+	if (mask & (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND ? VB_QP_XRC_NOT_DONE : NOT_DONE))
 		return EOPNOTSUPP;
 	err = vb_qp_transition_check(qp->ibv.qp.qp_type, plan->from, plan->to, mask);
 	if (!err)
-		err = check_values(attr, mask);
+		err = vb_qp_values_check(attr, mask);
 	if (!err)
 		err = check_paths(qp, attr, mask, plan);
 	if (!err)
@@ -177,7 +182,7 @@ static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 }
 
 /* Attributes that are only kept, to be told again: one row each. */
-static void keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 {
 #define KEEP(bit, field)                                                                          \
 	do {                                                                                      \
@@ -215,6 +220,8 @@ static enum vb_transport transport_of(const struct vb_qp *qp)
 {
 	enum ibv_qp_type type = qp->ibv.qp.qp_type;
 
+	if (type == IBV_QPT_XRC_SEND)
+		return VB_XRC;
 	return type == IBV_QPT_RC ? VB_RC : type == IBV_QPT_UC ? VB_UC : VB_UD;
 }
 
@@ -272,6 +279,7 @@ static void configure(struct vb_qp *qp, int mask)
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
 		vb_path_sport_set(qp->nic, &qp->path,
 				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn);
+	qp->aimed_slot = qp->dqpn >> VB_INDEX_BITS;
 	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
 		req->retries_left = req->retry_cnt;
 		req->rnr_left = req->rnr_retry;
@@ -284,7 +292,8 @@ static void reset(struct vb_qp *qp)
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
-	vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
+	if (ibv->recv_cq)
+		vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
 	vb_qp_unbind_locked(qp);
 	vb_windows_unbind(qp);
 	vb_tm_leave(qp);
@@ -363,7 +372,7 @@ static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 		vb_ack_flush(qp);
 	if (plan->to == IBV_QPS_RESET)
 		reset(qp);
-	keep(&qp->attr, attr, mask);
+	vb_qp_attr_keep(&qp->attr, attr, mask);
 	if (mask & IBV_QP_AV) {
 		qp->path = plan->path;
 		vb_migration_forget_old(qp);
@@ -391,6 +400,8 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	/* ibv_modify_qp(3): the mask may be 0, and then there is nothing to do. */
 	if (!mask)
 		return 0;
+	if (qp->xrc)
+		return vb_xrc_qp_modify(qp, attr, mask);
 	vb_lock_take(&qp->lock);
 	err = vb_nic_has_failed(qp->nic) ? EIO : check(qp, attr, mask, &plan);
 	if (err)

@@ -7,6 +7,7 @@
 #include "nic/mcast.h"
 #include "nic/migrate.h"
 #include "nic/pair.h"
+#include "nic/xrc.h"
 #include "wire/icrc.h"
 
 /* A QP that is connected hears its peer only, from its address, and not through shared memory. */
@@ -89,7 +90,10 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 	if (!icrc_is_right(batch, frame))
 		return;
 	info = vb_op_info(pkt.opcode);
-	qp = vb_nic_qp_find(batch->nic, pkt.dqpn);
+	if (vb_qpn_is_shared(pkt.dqpn))
+		qp = vb_xrc_shadow(batch->nic, pkt.dqpn);
+	else
+		qp = vb_nic_qp_find(batch->nic, pkt.dqpn);
 	if (!qp && pkt.dqpn == VB_QPN_GROUP) {
 		vb_group_packet(batch, frame, &pkt, info);
 		return;
@@ -104,6 +108,10 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 		return;
 	}
 	vb_batch_hold(batch, qp);
+	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_refresh(qp)) {
+		vb_batch_count(batch, VB_STAT_DROP_STATE);
+		return;
+	}
 	if (!vb_batch_admit(batch, qp, &pkt, info))
 		return;
 	if (info->transport != VB_UD && !is_admitted(qp, frame, &pkt, info)) {

@@ -12,6 +12,8 @@
 #include "nic/internal.h"
 #include "nic/rq.h"
 #include "nic/tm.h"
+#include "nic/peer.h"
+#include "nic/xrc.h"
 
 static int check_attr(const struct ibv_srq_attr *attr)
 {
@@ -87,10 +89,9 @@ int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_sr
  */
 static const struct {
 	uint32_t needs;
-	int err;
 } type_rows[] = {
 	[IBV_SRQT_BASIC] = { .needs = 0 },
-	[IBV_SRQT_XRC] = { .err = EOPNOTSUPP },
+	[IBV_SRQT_XRC] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD },
 	[IBV_SRQT_TM] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM },
 };
 
@@ -104,16 +105,46 @@ static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex 
 		return EOPNOTSUPP;
 	if ((unsigned)type >= VB_ARRAY_LEN(type_rows))
 		return EINVAL;
-	if (type_rows[type].err)
-		return type_rows[type].err;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
 	    (attr->comp_mask & ~common) != type_rows[type].needs)
 		return EINVAL;
 	if (!attr->pd || attr->pd->context != context)
 		return EINVAL;
-	if (type == IBV_SRQT_TM && (!attr->cq || attr->cq->context != context))
+	if (type != IBV_SRQT_BASIC && (!attr->cq || attr->cq->context != context))
+		return EINVAL;
+	if (type == IBV_SRQT_XRC && (!attr->xrcd || attr->xrcd->context != context))
 		return EINVAL;
 	return 0;
+}
+
+/* It belongs to that domain from here on, and packets find it. */
+static int enter_domain(struct vb_srq *srq, struct vb_xrcd *xrcd, struct ibv_cq *cq)
+{
+	uint32_t number;
+	int err;
+
+	srq->xrcd = xrcd;
+	srq->cq = cq;
+	err = vb_nic_srq_add(vb_nic_of(srq->ibv.context), srq, &number);
+	if (err) {
+		srq->xrcd = NULL;
+		return err;
+	}
+	srq->ibv.handle = number;
+	atomic_fetch_add(&xrcd->users, 1);
+	atomic_fetch_add(&((struct vb_cq *)cq)->users, 1);
+	return 0;
+}
+
+static void leave_domain(struct vb_srq *srq)
+{
+	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+
+	vb_nic_srq_remove(nic, srq->ibv.handle);
+	vb_nic_quiesce(nic);
+	vb_xrc_srq_leave(srq);
+	atomic_fetch_sub(&srq->xrcd->users, 1);
+	atomic_fetch_sub(&((struct vb_cq *)srq->cq)->users, 1);
 }
 
 int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, struct vb_srq **out)
@@ -131,6 +162,13 @@ int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, stru
 		(*out)->tm = tm;
 	else if (tm)
 		vb_tm_destroy(tm);
+	if (!err && type == IBV_SRQT_XRC) {
+		err = enter_domain(*out, (struct vb_xrcd *)attr->xrcd, attr->cq);
+		if (err) {
+			vb_srq_destroy(*out);
+			vb_srq_free(*out);
+		}
+	}
 	return err;
 }
 
@@ -239,6 +277,8 @@ int vb_srq_destroy(struct vb_srq *srq)
 
 	if (atomic_load(&srq->users))
 		return EBUSY;
+	if (srq->xrcd)
+		leave_domain(srq);
 	vb_ctx_events_cancel(ctx, &srq->events_delivered);
 	if (srq->tm)
 		vb_tm_destroy(srq->tm);

@@ -21,11 +21,14 @@ struct vb_rq {
 };
 
 struct vb_tm;
+struct vb_xrcd;
 
 struct vb_srq {
 	struct ibv_srq ibv;
 	struct vb_rq rq;
 	struct vb_tm *tm;  /* IBV_SRQT_TM, or NULL: see tm.h */
+	struct vb_xrcd *xrcd; /* IBV_SRQT_XRC: its domain, or NULL ... */
+	struct ibv_cq *cq;    /* ... and where completions go */
 	vb_lock take_lock; /* comes before rq.lock */
 	uint32_t limit;	   /* 0: not armed; take_lock */
 	uint32_t events_delivered;
@@ -43,7 +46,7 @@ int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_sr
 /*
  * ibv_create_srq_ex(3). EINVAL: a bit of comp_mask that the type needs is missing, or one that it
  * has no use for is set, or objects of another context, or more tags than the device has.
- * EOPNOTSUPP: bits that we do not know, XRC.
+ * EOPNOTSUPP: bits that we do not know. The number of an XRC SRQ is one of the NIC's, as QPNs are.
  */
 int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, struct vb_srq **srq);
 

@@ -12,11 +12,13 @@
 #include "base/guard.h"
 #include "base/psn.h"
 #include "nic/acks.h"
+#include "nic/ah.h"
 #include "nic/lane_tx.h"
 #include "nic/pace.h"
 #include "nic/pair.h"
 #include "nic/tx.h"
 #include "nic/window.h"
+#include "nic/xrc.h"
 #include "wire/icrc.h"
 
 /*
@@ -226,12 +228,20 @@ static void add_ack(struct builder *b)
 	add(b, &qp->path, &pkt, &none);
 }
 
+/* By whose socket it leaves. A shadow's number is nobody's. */
+static uint16_t slot_from(const struct vb_qp *qp)
+{
+	uint16_t slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
+
+	return slot ? slot : atomic_load(&qp->nic->xrc)->slot;
+}
+
 /* Hand over what was gathered: false if the link is full, and then it was undone. */
 static bool flush(struct builder *b)
 {
 	struct vb_qp *qp = b->qp;
 	struct vb_nic *nic = qp->nic;
-	uint16_t slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
+	uint16_t slot = slot_from(qp);
 	int err;
 
 	if (!b->burst.frames)
@@ -239,7 +249,8 @@ static bool flush(struct builder *b)
 	if (b->ack_rides)
 		add_ack(b);
 	b->burst.iov = b->iov;
-	if (qp->req.transport != VB_RC && !vb_pair_admit(nic, slot, &b->burst, qp->now_ns)) {
+	if (!vb_transport_acks(qp->req.transport) &&
+	    !vb_pair_admit(nic, slot, &b->burst, qp->now_ns)) {
 		vb_pair_hold(nic, qp);
 		err = EAGAIN;
 	} else {
@@ -257,7 +268,7 @@ static bool flush(struct builder *b)
 	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
 	count_again(qp, &b->req_pos);
 	vb_req_sent(&qp->req, &b->req_pos, qp->now_ns);
-	if (qp->req.transport != VB_RC)
+	if (!vb_transport_acks(qp->req.transport))
 		vb_req_complete_sent(&qp->req);
 	begin(b);
 	return true;
@@ -383,6 +394,8 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	pkt->psn = seg->psn;
 	pkt->imm_be = wqe->imm_be;
 	pkt->inv_rkey = wqe->imm_be;
+	if (headers & VB_H_XRCETH)
+		pkt->srqn = wqe->remote.srqn;
 	if (headers & (VB_H_RETH | VB_H_ATOMIC)) {
 		pkt->va = wqe->remote.va;
 		pkt->rkey = wqe->remote.rkey;
@@ -544,6 +557,18 @@ static bool add_middles(struct builder *b)
 	return true;
 }
 
+/*
+ * From here on it goes to another slot, by another source port. Nothing is on its way to the one
+ * before, nor gathered for it.
+ */
+static void aim(struct vb_qp *qp)
+{
+	uint16_t own_slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
+
+	qp->aimed_slot = qp->req.pos.srq_slot;
+	vb_path_sport_set(qp->nic, &qp->path, own_slot, qp->aimed_slot << VB_INDEX_BITS);
+}
+
 /* False if the link is full. */
 static bool transmit_requests(struct builder *b)
 {
@@ -573,6 +598,8 @@ static bool transmit_requests(struct builder *b)
 		}
 		wqe = vb_sq_at(&req->sq, before.next);
 		path = req->transport == VB_UD ? &wqe->ud.path : &qp->path;
+		if (qp->aimed_slot != req->pos.srq_slot && req->transport == VB_XRC)
+			aim(qp);
 		if (wqe->fault) {
 			fault(b, &before, (enum ibv_wc_status)wqe->fault);
 			break;

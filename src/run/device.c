@@ -21,6 +21,7 @@
 #include "run/memfile.h"
 #include "run/memprobe.h"
 #include "run/sigguard.h"
+#include "run/xrc.h"
 
 enum { FILE_NAME_BYTES_MAX = 4096 };
 
@@ -362,6 +363,9 @@ static int nic_start(struct vb_device *dev)
 		.vm_read = vb_direct_read,
 		.map = vb_direct_map,
 		.unmap = vb_direct_unmap,
+		.xrc_store = vb_xrc_host_store,
+		.xrc_lock = vb_xrc_host_lock,
+		.xrc_unlock = vb_xrc_host_unlock,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 		.lease = host_lease,
 		.probe_memory = host_probe_memory,
@@ -474,6 +478,7 @@ static void device_stop(struct vb_device *dev)
 	log_counters(dev);
 	mark_slots(dev);
 	vb_nic_destroy(dev->nic);
+	vb_xrc_host_close(dev);
 	ports_destroy(dev);
 	vb_hub_client_close(dev->hub);
 	vb_share_close(&dev->share);

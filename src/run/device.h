@@ -36,6 +36,8 @@ struct vb_port {
 	int rx_fd_seen; /* its second descriptor, as far as sleepers know (rx right) */
 };
 
+struct vb_xrc_store;
+
 struct vb_device {
 	bool gone;
 	struct vb_device *next; /* gone like this one */
@@ -56,6 +58,7 @@ struct vb_device {
 
 	struct vb_peers peers;
 	struct vb_share share;
+	struct vb_xrc_store *xrc_store; /* NULL: not mapped (xrc.h) */
 	struct vb_progress progress;
 };
 

@@ -46,7 +46,7 @@ shows "timestamps are claimed" 'timestamp_mask:\s+0x[1-9a-f]'
 shows "no raw Ethernet is claimed" 'max_raw_ethy_qp:\s+0$'
 shows "no receive side scaling is claimed" 'max_rwq_indirection_tables:\s+0$'
 shows "no segmentation is claimed" 'max_tso:\s+0$'
-shows "no XRC is claimed" 'NO SUPPORT'
+shows "XRC is claimed" '^\s+XRC$'
 check "the limits hold" "${run[@]}" "$VB_ROOT/tests/lib/limits.py" "$tmp/devinfo"
 
 # The same GUID for each program, and the same after all of them are gone.

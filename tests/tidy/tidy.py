@@ -21,7 +21,7 @@ LAYERS = {
     "hub": ["base", "hub"],
     "run": ["base", "wire", "engine", "nic", "link", "hub", "run"],
     "abi": ["base", "wire", "engine", "nic", "link", "hub", "run", "abi"],
-    "daemon": ["base", "link", "hub", "daemon"],
+    "daemon": ["base", "link", "hub", "nic", "daemon"],
     "cli": ["base", "wire", "link", "hub", "cli"],
 }
 LIBRARY = ["base", "wire", "engine", "nic", "link", "hub", "run", "abi"]

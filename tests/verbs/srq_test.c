@@ -105,15 +105,17 @@ static void what_does_not_go_with_the_type_is_refused(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void xrc_there_is_none(void **state)
+static void xrc_needs_a_domain(void **state)
 {
 	struct ibv_srq_init_attr_ex attr = basic();
 	struct ibv_cq *cq = vt_cq(8, NULL);
 
 	attr.srq_type = IBV_SRQT_XRC;
 	attr.cq = cq;
-	attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD;
-	expect_refused(attr, EOPNOTSUPP);
+	attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+	expect_refused(attr, EINVAL);
+	attr.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+	expect_refused(attr, EINVAL);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
@@ -491,7 +493,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		vt_test(a_basic_one_is_like_any),
 		vt_test(what_does_not_go_with_the_type_is_refused),
-		vt_test(xrc_there_is_none),
+		vt_test(xrc_needs_a_domain),
 		vt_test(sizes_go_up_to_what_the_device_says),
 		vt_test(each_has_a_number),
 		vt_test(a_basic_one_has_no_tags),

@@ -89,6 +89,10 @@ struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd);
 int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		     struct ibv_sge *sg_list, uint32_t num_sge);
 
+struct ibv_xrcd *vb_abi_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int vb_abi_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *vb_abi_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+
 int vb_abi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
 /* The slots of ibv_context_ops. */

@@ -9,15 +9,7 @@
 #include "run/eventfd.h"
 #include "run/foreign.h"
 
-/*
- * What the inline wrappers call without looking must be a function even if it does nothing; an
- * entry of verbs_context that is NULL tells them "not supported".
- */
-static int no_close_xrcd(struct ibv_xrcd *xrcd)
-{
-	return EOPNOTSUPP;
-}
-
+/* An entry of verbs_context that is NULL tells the inline wrappers "not supported". */
 static const struct ibv_context_ops ops = {
 	.alloc_mw = vb_abi_alloc_mw,
 	.bind_mw = vb_abi_bind_mw,
@@ -57,7 +49,9 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	verbs->reg_dm_mr = vb_abi_reg_dm_mr;
 	verbs->alloc_null_mr = vb_abi_alloc_null_mr;
 	verbs->advise_mr = vb_abi_advise_mr;
-	verbs->close_xrcd = no_close_xrcd;
+	verbs->open_xrcd = vb_abi_open_xrcd;
+	verbs->close_xrcd = vb_abi_close_xrcd;
+	verbs->open_qp = vb_abi_open_qp;
 	context->device = device;
 	context->ops = ops;
 	context->cmd_fd = cmd_fd;

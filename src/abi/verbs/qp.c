@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/qp.h"
+#include "nic/xrc.h"
 
 #include "abi/verbs/abi.h"
 
@@ -36,6 +36,9 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 
 	if (vb_abi_is_dead(context))
 		return EIO;
+	if (attr->qp_type == IBV_QPT_XRC_RECV && (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) &&
+	    attr->xrcd && attr->xrcd->context != context)
+		return EINVAL;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && attr->pd->context != context)
 		return EINVAL;
 	if (builds)
@@ -57,6 +60,14 @@ struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 {
 	struct vb_qp *qp = NULL;
 	int rc = create_ex(context, attr, &qp);
+
+	return created(rc, qp);
+}
+
+struct ibv_qp *vb_abi_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	struct vb_qp *qp = NULL;
+	int rc = vb_abi_is_dead(context) ? EIO : vb_xrc_qp_open(vb_ctx_of(context), attr, &qp);
 
 	return created(rc, qp);
 }

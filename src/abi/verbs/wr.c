@@ -271,7 +271,14 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 {
-	fail(builder_of(qp), EINVAL);
+	struct builder *b = builder_of(qp);
+	struct ibv_send_wr *wr = current(b);
+
+	if (qp->qp_base.qp_type != IBV_QPT_XRC_SEND) {
+		fail(b, EINVAL);
+		return;
+	}
+	wr->qp_type.xrc.remote_srqn = remote_srqn;
 }
 
 /* --- the batch --- */
@@ -331,6 +338,9 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 	static const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	static const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE |
 				       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+	static const uint64_t classic = IBV_QP_EX_WITH_RDMA_READ |
+					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+					IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 	static const uint64_t fetches = IBV_QP_EX_WITH_RDMA_READ |
 					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 					IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
@@ -342,6 +352,8 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 	} table[] = {
 		{ IBV_QPT_RC,
 		  sends | writes | fetches | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
+		{ IBV_QPT_XRC_SEND,
+		  sends | writes | classic | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
 		{ IBV_QPT_UC, sends | writes | windows },
 		{ IBV_QPT_UD, sends },
 	};

@@ -230,10 +230,10 @@ static void the_gid_table_has_the_valid_ones(void **state)
 static void what_is_missing_says_so(void **state)
 {
 	struct ibv_context *context = verbs_open();
-	struct ibv_xrcd_init_attr xrcd = { .fd = -1 };
+	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ };
 
 	errno = 0;
-	assert_null(ibv_open_xrcd(context, &xrcd));
+	assert_null(ibv_create_wq(context, &wq));
 	assert_int_equal(errno, EOPNOTSUPP);
 	ibv_close_device(context);
 }

@@ -370,7 +370,7 @@ static void a_forked_child_forgets_what_waits(void **state)
 
 		vb_hub_client_forget(b->client);
 		/* epoll, timer, wake, connection, keeper; two names; a ring with its peer */
-		child_check(descriptors_of(getpid()) == before - 6 - 2 - 3);
+		child_check(descriptors_of(getpid()) == before - 7 - 2 - 3);
 		_exit(0);
 	}
 	assert_child_ok(pid);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <linux/filter.h>
+#include <sys/mman.h>
 
 #include "hub_lib.h"
 
@@ -282,7 +283,7 @@ static void killed_while_it_makes_slots_it_mixes_up_none(void **state)
 }
 
 /* As a hub leaves it that is killed between making a chunk of sockets and binding the last. */
-static void sockets_make(int keeper[2], unsigned chunks, unsigned bound)
+static void sockets_make(int keeper[VB_HUB_KEEPER_FDS], unsigned chunks, unsigned bound)
 {
 	struct sock_filter code[] = {{0x28, 0, 0, 5}, {0x74, 0, 0, 6}, {0x16, 0, 0, 0}};
 	struct sock_fprog program = {3, code};
@@ -290,6 +291,9 @@ static void sockets_make(int keeper[2], unsigned chunks, unsigned bound)
 	int fd[16], on = 1;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper), 0);
+	/* More than enough for what is to lie there, of which nothing does yet. */
+	keeper[2] = memfd_create("store", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(keeper[2], 1 << 26), 0);
 	for (uint32_t i = 0; i < 16 * chunks; i++) {
 		union {
 			struct cmsghdr header;
@@ -326,7 +330,7 @@ static void the_next_hub_finishes_what_was_begun(void **state)
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[40];
-	int keeper[2], fd, rc;
+	int keeper[VB_HUB_KEEPER_FDS], fd, rc;
 	pid_t starter;
 
 	NEEDS_HUB(state);
@@ -340,7 +344,7 @@ static void the_next_hub_finishes_what_was_begun(void **state)
 		rc = vb_hub_connect(&fd);
 	} while (rc == ECONNREFUSED);
 	assert_int_equal(rc, 0);
-	assert_int_equal(vb_hub_send(fd, &msg, keeper, 2), 0);
+	assert_int_equal(vb_hub_send(fd, &msg, keeper, VB_HUB_KEEPER_FDS), 0);
 	assert_child_ok(starter);
 	client = client_open();
 	for (unsigned i = 0; i < 40; i++) {
@@ -353,13 +357,14 @@ static void the_next_hub_finishes_what_was_begun(void **state)
 	close(fd);
 	close(keeper[0]);
 	close(keeper[1]);
+	close(keeper[2]);
 }
 
 static void a_false_keeper_is_not_taken(void **state)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
 	struct vb_hub_client *client;
-	int keeper[2], pipes[2], fd, rc, n = 0;
+	int keeper[VB_HUB_KEEPER_FDS], pipes[2], fd, rc, n = 0;
 	pid_t starter;
 
 	NEEDS_HUB(state);
@@ -371,12 +376,16 @@ static void a_false_keeper_is_not_taken(void **state)
 		rc = vb_hub_connect(&fd);
 		if (rc)
 			continue;
-		vb_hub_send(fd, &msg, n % 2 ? pipes : (int[]){fd, fd}, 2);
+		vb_hub_send(fd, &msg,
+			    n % 2 ? (int[]){pipes[0], pipes[1], keeper[2]}
+				  : (int[]){fd, fd, fd},
+			    VB_HUB_KEEPER_FDS);
 		close(fd);
 	} while (rc || n++ < 10);
 	assert_child_ok(starter);
 	close(keeper[0]);
 	close(keeper[1]);
+	close(keeper[2]);
 	for (unsigned i = 0; i < 2; i++)
 		close(pipes[i]);
 	usleep(50000);

@@ -81,6 +81,8 @@ static void frame_fill(uint8_t *data, uint32_t bytes, unsigned to, uint8_t tag)
 
 	for (uint32_t i = 0; i < bytes; i++)
 		data[i] = (uint8_t)(i * 7 + tag);
+	/* No request of XRC, which goes elsewhere. */
+	data[0] &= 0x1f;
 	data[5] = (uint8_t)(qpn >> 16);
 	data[6] = (uint8_t)(qpn >> 8);
 	data[7] = (uint8_t)qpn;
@@ -192,6 +194,39 @@ static void the_source_address_is_the_paths(void **state)
 	assert_int_equal(receive(slot[1], frames), 1);
 	assert_memory_equal(frames[0].path.src, path.src, VB_GID_BYTES);
 	assert_memory_equal(frames[0].path.dst, path.dst, VB_GID_BYTES);
+}
+
+/* Slot 0 is nobody's: a request of XRC goes to the slot of the SRQ that it names (IBTA A14). */
+static void a_request_of_xrc_goes_to_its_srq_s_slot(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		unsigned to, srq_slot, arrives;
+	} rows[] = {
+		{0xa4, 0, 3, 3}, {0xa0, 0, 1, 1}, {0xb4, 0, 2, 2}, /* requests to slot 0 */
+		{0x04, 0, 3, 0}, {0x64, 0, 2, 0}, {0xc4, 0, 1, 0}, /* of other transports */
+		{0xb1, 2, 3, 2}, {0xa4, 1, 3, 1},		   /* to others: it is their QP */
+	};
+	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
+	struct vb_frame frames[FRAMES_MAX];
+	uint8_t data[32];
+
+	NEEDS_GROUP(state);
+	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		uint32_t srqn = rows[i].srq_slot << 14 | 5;
+
+		frame_fill(data, sizeof(data), rows[i].to, 0);
+		data[0] = rows[i].opcode;
+		data[13] = (uint8_t)(srqn >> 16);
+		data[14] = (uint8_t)(srqn >> 8);
+		data[15] = (uint8_t)srqn;
+		assert_int_equal(burst_send(slot[0], &path, rows[i].to, data, sizeof(data),
+					    sizeof(data)),
+				 0);
+		assert_int_equal(receive(slot[rows[i].arrives], frames), 1);
+		assert_memory_equal(frames[0].data, data, sizeof(data));
+		assert_int_equal(receive_all(), 0);
+	}
 }
 
 static void every_slot_gets_its_own(void **state)
@@ -370,6 +405,7 @@ int main(void)
 		GROUP_TEST(the_path_is_put_into_the_header_and_read_back),
 		GROUP_TEST(the_source_address_is_the_paths),
 		GROUP_TEST(every_slot_gets_its_own),
+		GROUP_TEST(a_request_of_xrc_goes_to_its_srq_s_slot),
 		GROUP_TEST(what_names_no_slot_goes_to_slot_0),
 		GROUP_TEST(frames_that_found_no_room_come_with_the_next_call),
 		GROUP_TEST(an_unmapped_piece_is_efault),

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/xrc.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "abi/verbs/abi.h"
+
+/* ibv_open_xrcd(3): a domain is that of a file's inode; with fd -1, of nobody else. */
+static int open_xrcd(struct ibv_context *context, const struct ibv_xrcd_init_attr *attr,
+		     struct vb_xrcd **xrcd)
+{
+	const uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	uint64_t file[2];
+	struct stat stat;
+
+	if (vb_abi_is_dead(context))
+		return EIO;
+	if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED)
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & both) != both)
+		return EINVAL;
+	if (attr->fd == -1)
+		return vb_xrcd_open(vb_ctx_of(context), NULL, attr->oflags, xrcd);
+	if (fstat(attr->fd, &stat))
+		return errno;
+	file[0] = stat.st_dev;
+	file[1] = stat.st_ino;
+	return vb_xrcd_open(vb_ctx_of(context), file, attr->oflags, xrcd);
+}
+
+struct ibv_xrcd *vb_abi_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+	struct vb_xrcd *xrcd;
+	int rc = open_xrcd(context, attr, &xrcd);
+
+	if (rc != 0) {
+		errno = rc;
+		return NULL;
+	}
+	return &xrcd->ibv;
+}
+
+int vb_abi_close_xrcd(struct ibv_xrcd *xrcd)
+{
+	return vb_abi_is_gone(xrcd->context) ? 0 : vb_xrcd_close((struct vb_xrcd *)xrcd);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_DAEMON_DOMAINS_H
+#define VB_DAEMON_DOMAINS_H
+
+/*
+ * XRC domains, as far as they are the hub's: it makes the memory that they live in, hands it out
+ * with the keeper, and takes back what the dead had of them. It never waits for its lock.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_xrc_store;
+
+/* Fresh memory, mapped, with a descriptor to hand out. 0 or a positive errno. */
+int vb_domains_make(struct vb_xrc_store **store, int *fd);
+
+/* What another hub made; NULL: it is none. */
+struct vb_xrc_store *vb_domains_adopt(int fd);
+
+/*
+ * Take back what processes have whose slots nobody holds, as `is_held` says. False: somebody else
+ * has the lock, try again.
+ */
+bool vb_domains_collect(struct vb_xrc_store *store, bool (*is_held)(unsigned slot));
+
+/* Does any process have something there? */
+bool vb_domains_any(const struct vb_xrc_store *store);
+
+#endif

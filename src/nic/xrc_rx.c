@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Shadows: the responder of one NIC for a receive QP that many NICs drive in turn. Which packet
+ * comes next, and how many messages have come, they all read from one word and write there.
+ */
+
+#include <stdlib.h>
+
+#include "base/psn.h"
+#include "nic/acks.h"
+#include "nic/ah.h"
+#include "nic/rq.h"
+#include "nic/xrc.h"
+
+static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t qpn)
+{
+	struct vb_qp *qp = calloc(1, sizeof(*qp));
+	struct vb_xrc_qp *x = calloc(1, sizeof(*x));
+
+	if (!qp || !x) {
+		free(qp);
+		free(x);
+		return NULL;
+	}
+	qp->nic = nic;
+	qp->xrc = x;
+	x->rcv = rcv;
+	x->seq = 1; /* no one that is read */
+	vb_timer_init(&qp->timer, false);
+	vb_lock_init(&qp->lock);
+	vb_req_reset(&qp->req);
+	vb_resp_reset(&qp->resp);
+	qp->req.transport = qp->resp.transport = VB_XRC;
+	vb_rq_init(&qp->own_rq, 0, 0);
+	qp->rq = &qp->own_rq;
+	qp->ibv.qp.qp_num = qp->sqpn = qpn;
+	qp->ibv.qp.qp_type = IBV_QPT_XRC_RECV;
+	/* Shared by many, and nobody waits for these two. */
+	qp->comm_est = qp->in_error_event = true;
+	return qp;
+}
+
+struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_xrc *xrc = atomic_load_explicit(&nic->xrc, memory_order_acquire);
+	struct vb_xrc_rcv *rcv = xrc ? vb_xrc_rcv_of(xrc->store, qpn) : NULL;
+	struct vb_qp *qp;
+
+	if (!rcv || !atomic_load(&rcv->domain))
+		return NULL;
+	qp = atomic_load(&xrc->shadow[qpn]);
+	if (!qp) {
+		qp = make(nic, rcv, qpn);
+		atomic_store(&xrc->shadow[qpn], qp);
+	}
+	return qp;
+}
+
+/* Places for what is kept of READs and atomics; false: no memory, or they are all in use. */
+static bool resize(struct vb_resp *resp, uint32_t places)
+{
+	struct vb_resource *ring;
+
+	if (resp->ring && resp->resources_max == places)
+		return true;
+	ring = vb_resp_ring_fits(resp, places) ? calloc(places + 1u, sizeof(*ring)) : NULL;
+	if (!ring)
+		return false;
+	free(vb_resp_ring_replace(resp, ring, places));
+	return true;
+}
+
+/* The QP was made anew, or has been in RESET: whatever was under way is not any more. */
+static void begin_life(struct vb_qp *qp, uint32_t life)
+{
+	vb_qp_flush_recv_locked(qp);
+	vb_resp_reset(&qp->resp);
+	qp->resp.transport = VB_XRC;
+	qp->xrc->life = life;
+}
+
+bool vb_xrc_refresh(struct vb_qp *qp)
+{
+	struct vb_xrc_qp *x = qp->xrc;
+	struct vb_resp *resp = &qp->resp;
+	struct vb_xrc_attr at;
+	uint32_t seq, life;
+
+	if (atomic_load_explicit(&x->rcv->seq, memory_order_acquire) == x->seq)
+		return true;
+	life = atomic_load(&x->rcv->life);
+	if (!vb_xrc_rcv_read(x->rcv, &at, &seq))
+		return false;
+	if (life != x->life)
+		begin_life(qp, life);
+	if (!resize(resp, at.attr.max_dest_rd_atomic))
+		return false;
+	qp->attr = at.attr;
+	qp->dqpn = at.attr.dest_qp_num;
+	qp->path = at.path;
+	qp->migreq = true;
+	vb_path_sport_set(qp->nic, &qp->path, atomic_load(&qp->nic->xrc)->slot, qp->dqpn);
+	qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
+	resp->min_rnr_timer = at.attr.min_rnr_timer;
+	resp->access = at.attr.qp_access_flags;
+	x->domain = atomic_load(&x->rcv->domain);
+	x->seq = seq;
+	atomic_store(&qp->state, at.attr.qp_state);
+	return true;
+}
+
+/*
+ * The SRQ that the packet names: receives come from it, and its PD says which keys are good. False:
+ * there is none in this domain, or another has the message in hand.
+ */
+static bool aim(struct vb_qp *qp, const struct vb_pkt *pkt)
+{
+	struct ibv_qp *ibv = &qp->ibv.qp;
+	struct vb_srq *srq = vb_nic_srq_find(qp->nic, pkt->srqn);
+
+	if (!srq || srq->xrcd->id != qp->xrc->domain)
+		return false;
+	if (ibv->srq == &srq->ibv)
+		return true;
+	if (qp->resp.message != VB_M_NONE)
+		return false;
+	/* Taken for a message that never came to its end. */
+	if (qp->resp.has_recv)
+		vb_qp_flush_recv_locked(qp);
+	ibv->srq = &srq->ibv;
+	ibv->pd = srq->ibv.pd;
+	ibv->recv_cq = srq->cq;
+	return true;
+}
+
+/* What is owed of READs is fetched with the keys of the SRQ that they named. */
+static bool settle_reads(struct vb_qp *qp, const struct vb_pkt *pkt)
+{
+	const struct ibv_srq *srq = qp->ibv.qp.srq;
+
+	if (!srq || srq->handle == pkt->srqn || qp->resp.done == qp->resp.tail)
+		return true;
+	vb_qp_transmit_locked(qp);
+	return qp->resp.done == qp->resp.tail;
+}
+
+static struct vb_resp_result dropped(void)
+{
+	return (struct vb_resp_result){ VB_RESP_DROPPED, VB_BAD_SEQUENCE };
+}
+
+struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
+				     const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	uint16_t own = atomic_load(&qp->nic->xrc)->slot;
+	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	struct vb_resp *resp = &qp->resp;
+	uint64_t word = atomic_load(&rcv->word);
+	struct vb_xrc_at at = vb_xrc_at(word);
+	struct vb_resp_result result;
+
+	if (!settle_reads(qp, pkt))
+		return dropped();
+	if (resp->epsn != at.epsn || resp->msn != at.msn) {
+		vb_resp_drop_message(resp);
+		resp->nak_sent = false;
+		resp->epsn = at.epsn;
+		resp->msn = at.msn;
+	}
+	/* Ahead of its turn, and another NIC had the last one: that one may not be through yet. */
+	if (vb_psn_diff(pkt->psn, at.epsn) > 0 && at.slot && at.slot != own)
+		return dropped();
+	if (aim(qp, pkt))
+		result = vb_rc_request(resp, pkt, info);
+	else
+		result = vb_rc_refuse(resp, pkt, info, VB_BAD_OPCODE);
+	if (resp->epsn == at.epsn && resp->msn == at.msn)
+		return result;
+	at = (struct vb_xrc_at){ .epsn = resp->epsn, .msn = resp->msn, .slot = own };
+	/* Nobody else can have moved it, unless somebody else sends in the sender's name. */
+	return atomic_compare_exchange_strong(&rcv->word, &word, vb_xrc_word(at)) ? result
+										  : dropped();
+}
+
+void vb_xrc_srq_leave(struct vb_srq *srq)
+{
+	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+
+	vb_lock_take(&nic->rx);
+	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
+		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
+
+		if (!qp)
+			continue;
+		vb_lock_take(&qp->lock);
+		if (qp->ibv.qp.srq == &srq->ibv) {
+			vb_ack_flush(qp);
+			vb_resp_drop_message(&qp->resp);
+			qp->resp.has_recv = false;
+			qp->resp.done = qp->resp.fresh = qp->resp.tail;
+			qp->ibv.qp.srq = NULL;
+			qp->ibv.qp.pd = NULL;
+			qp->ibv.qp.recv_cq = NULL;
+		}
+		vb_lock_drop(&qp->lock);
+	}
+	vb_lock_drop(&nic->rx);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_XRC_H
+#define VB_RUN_XRC_H
+
+/* The memory in which XRC domains live, shared by all processes of a hub (nic/xrc_store.h). */
+
+#include "run/device.h"
+
+/* For struct vb_nic_host; arg is the struct vb_device. */
+struct vb_xrc_store *vb_xrc_host_store(void *arg);
+void vb_xrc_host_lock(void *arg);
+void vb_xrc_host_unlock(void *arg);
+
+/* The NIC is gone. */
+void vb_xrc_host_close(struct vb_device *dev);
+
+#endif
