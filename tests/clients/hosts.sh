@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Two hosts joined by veth, MTU 1500 and 9000, IPv4 and IPv6 GIDs: ping-pongs and perftest.
+# check-limit: 1200
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
