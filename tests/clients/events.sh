@@ -66,6 +66,17 @@ else
 fi
 watch_end
 
+# One host, two addresses: in whichever way packets go, the other side comes along.
+for link in "" udp; do
+	[ -z "$link" ] || link_use $link
+	expect='migrate: done'
+	twins "a connection migrates between processes" \
+		"$VB_ROOT/tests/lib/migrate.py" -p PORT -g "$(gid_index 127.0.0.1)" \
+		-a "$(gid_index ::1)"
+done
+unset VERBATIM_LINK
+over=
+
 # Two cables: the second one takes over.
 if hosts_make 1500 && ip link add vb1 type veth peer name vb1 netns "${on_b[2]}"; then
 	ip addr add 10.80.0.1/24 dev vb1

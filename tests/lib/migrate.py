@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""RC traffic as traffic.py has it, on a connection with two paths, of which the first is cut.
+"""RC traffic as traffic.py has it, on a connection with two paths, of which the first is left.
 
   migrate.py [-p PORT] -g GID -a ALTERNATE_GID          the server
-  migrate.py ... -x COMMAND HOST                        the client, which cuts it by that
+  migrate.py ... [-x COMMAND] HOST                      the client
 
-Rounds before the cut arm the connection (IBA 17.2.8), rounds after it go by the other path. Exit
-status 1 and a line that says what was wrong, or 0 and "migrate: done".
+The client cuts the path by the command; without one it migrates of its own will. Rounds before
+that arm the connection (IBA 17.2.8), rounds after it go by the other path. Exit status 1 and a line
+that says what was wrong, or 0 and "migrate: done".
 """
 import argparse
 import os
@@ -54,7 +55,7 @@ def main():
     parser.add_argument("-p", dest="port", type=int, default=18515)
     parser.add_argument("-g", dest="gid", type=int, required=True)
     parser.add_argument("-a", dest="alternate", type=int, required=True)
-    parser.add_argument("-x", dest="cut", default="true")
+    parser.add_argument("-x", dest="cut")
     parser.add_argument("host", nargs="?")
     args = parser.parse_args()
     args.octets, args.mtu = 1 << 19, 1024
@@ -72,8 +73,10 @@ def main():
         a_round(side, n)
     must(state_of(side) == (ARMED, args.gid), "not armed:", state_of(side))
     together(hears, says)
-    if args.host:
+    if args.host and args.cut:
         subprocess.run(args.cut, shell=True, check=True)
+    elif args.host:
+        side.qp.modify(QPAttr(), e.IBV_QP_PATH_MIG_STATE)  # to MIGRATED, which is 0
     together(hears, says)
     for n in range(ROUNDS, 2 * ROUNDS):
         a_round(side, n)
