@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Multicast by perftest: UD with -g, between processes of one host and between two hosts, to groups of
-# IPv4 and IPv6.
+# Multicast by perftest: UD with -g, between processes of one host and between two hosts, to groups
+# of IPv4 and IPv6.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
@@ -14,8 +14,8 @@ group() {
 	esac
 }
 
-# cast FAMILY PROGRAM ARGS ...: each side is in a group of its own, and sends to the other's. What is
-# lost is lost: so few messages that the receiver's socket holds them all.
+# cast FAMILY PROGRAM ARGS ...: each side is in a group of its own, and sends to the other's. What
+# is lost is lost: so few messages that the receiver's socket holds them all.
 cast() {
 	local family=$1 expect=$perftest_row
 	shift
@@ -61,6 +61,11 @@ for family in 4 6; do
 		continue
 	fi
 	both $family
+	export VERBATIM_PCAP="$tmp/cast$family-%p.pcap"
+	cast $family ib_send_bw -s 100 -n 150
+	unset VERBATIM_PCAP
+	check "$PREFIX: every ICRC is right" \
+		"$VB_ROOT/tests/lib/icrc_check.py" --min 300 "$tmp/cast$family"-*.pcap
 done
 
 on_server=() on_client=()
