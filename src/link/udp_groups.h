@@ -5,8 +5,8 @@
 /*
  * The multicast groups of a UDP link. Each has a socket of its own, bound to the group's address
  * and port 4791, beside the slots' sockets. Bound like that it gets nothing that is for the slots,
- * is no member of their group of sockets, whose order the kernel goes by, and goes with its process;
- * what comes to a slot's socket never was sent to a group.
+ * is no member of their group of sockets, whose order the kernel goes by, and goes with its
+ * process; what comes to a slot's socket never was sent to a group.
  *
  * A group of IPv6 that is a link's or an interface's own (ff02::/16, ff01::/16) is another one at
  * each interface, and has a socket for each.
