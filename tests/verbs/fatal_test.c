@@ -95,7 +95,8 @@ static void nothing_more_is_to_be_had(void **state)
 	struct ibv_port_attr port;
 	struct vt_pair p;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-	union ibv_gid gid;
+	struct ibv_alloc_dm_attr dm = { .length = 64 };
+	union ibv_gid gid = { .raw = { 0xff } };
 	uint8_t octet;
 
 	vt_pair_open(&p, NULL);
@@ -114,6 +115,9 @@ static void nothing_more_is_to_be_had(void **state)
 	expect_eio(ibv_create_qp(vt.pd, &init));
 	expect_eio(ibv_create_srq(vt.pd, &srq));
 	expect_eio(ibv_open_device(vt.ctx->device));
+	expect_eio(ibv_alloc_dm(vt.ctx, &dm));
+	expect_eio(ibv_alloc_mw(vt.pd, IBV_MW_TYPE_2));
+	assert_int_equal(ibv_attach_mcast(p.a.qp, &gid, 0), EIO);
 	assert_int_equal(ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE), EIO);
 	assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_STATE, &init), EIO);
 	assert_int_equal(ibv_resize_cq(p.a.cq, 2), EIO);

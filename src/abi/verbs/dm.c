@@ -38,9 +38,12 @@ struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_
 {
 	struct vb_ctx *ctx = vb_ctx_of(context);
 	struct vb_dm *dm;
-	int rc = vb_abi_is_gone(context) ? vb_dm_alloc_apart(ctx, attr, &dm)
-					 : vb_dm_alloc(ctx, attr, &dm);
+	int rc = EIO;
 
+	if (vb_abi_is_gone(context))
+		rc = vb_dm_alloc_apart(ctx, attr, &dm);
+	else if (!vb_abi_is_dead(context))
+		rc = vb_dm_alloc(ctx, attr, &dm);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;

@@ -6,7 +6,7 @@
 /* A multicast LID belongs to InfiniBand's own switches; here it says nothing. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (vb_abi_is_gone(qp->context))
+	if (vb_abi_is_dead(qp->context))
 		return EIO;
 	/* It is joined at the interfaces that there are. */
 	vb_device_gids_refresh(vb_device_of(qp->context));
