@@ -36,10 +36,14 @@ pingpong_rows=(
 	"srq -o -e -q 4 -c"
 	"srq -l 5 -q 1 -c"
 	"srq -r 64 -q 32 -n 200 -m 2048 -e -c"
+	"xsrq"
+	"xsrq -e -s 65536"
+	"xsrq -o -n 100"
+	"xsrq -l 5 -m 1024 -d verbatim0 -i 1 -s 1"
 )
 
 pingpong_options() {
-	local row expect='iters in'
+	local row expect='iters in|^success'
 	local -a words
 	for row in "${pingpong_rows[@]}"; do
 		read -ra words <<<"$row"
