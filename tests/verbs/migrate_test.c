@@ -224,6 +224,37 @@ static void an_alternate_path_is_kept(void **state)
 	}
 }
 
+/* On the way to RTS it may be asked for with all the rest, alternate path included. */
+static void it_may_be_asked_for_before_anything_is_sent(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct vt_options opt = { .type = connected[i], .state = IBV_QPS_UNKNOWN };
+		struct vt_pair p;
+
+		vt_pair_open(&p, &opt);
+		for (unsigned n = 0; n < 2; n++) {
+			struct ibv_qp *qp = n ? p.b.qp : p.a.qp;
+			struct ibv_qp_attr attr, with = with_alt(&alt);
+			int mask;
+
+			vt_climb(qp, &p.opt, IBV_QPS_RTR, n ? p.a.qp->qp_num : p.b.qp->qp_num);
+			mask = vt_attr(&attr, &p.opt, IBV_QPS_RTS, 0);
+			attr.alt_ah_attr = with.alt_ah_attr;
+			attr.alt_port_num = 1;
+			attr.path_mig_state = IBV_MIG_REARM;
+			assert_int_equal(ibv_modify_qp(qp, &attr, mask | IBV_QP_ALT_PATH |
+								IBV_QP_PATH_MIG_STATE), 0);
+			expect_state(qp, IBV_MIG_REARM);
+		}
+		exchange(&p.a, &p.b);
+		exchange(&p.b, &p.a);
+		expect_state(p.a.qp, IBV_MIG_ARMED);
+		expect_state(p.b.qp, IBV_MIG_ARMED);
+		vt_no_event();
+		vt_pair_close(&p);
+	}
+}
+
 static void spoil_port0(struct ibv_qp_attr *a) { a->alt_port_num = 0; }
 static void spoil_port2(struct ibv_qp_attr *a) { a->alt_port_num = 2; }
 static void spoil_av_port(struct ibv_qp_attr *a) { a->alt_ah_attr.port_num = 2; }
@@ -474,6 +505,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		migrate_test(the_device_says_that_it_can),
 		migrate_test(an_alternate_path_is_kept),
+		migrate_test(it_may_be_asked_for_before_anything_is_sent),
 		migrate_test(a_wrong_alternate_path_is_refused),
 		migrate_test(only_some_changes_of_state_may_be_asked_for),
 		migrate_test(one_alone_does_not_arm),
