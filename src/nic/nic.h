@@ -113,8 +113,8 @@ struct vb_nic_host {
 	void (*unmap)(void *arg, void *memory, uint64_t bytes);
 
 	/*
-	 * XRC: memory that all NICs of the hub share (xrc_store.h), the same at each call, NULL: not
-	 * to be had; and its lock, which survives its holder's death. All three or none.
+	 * XRC: memory that all NICs of the hub share (xrc_store.h), the same at each call, NULL:
+	 * not to be had; and its lock, which survives its holder's death. All three or none.
 	 */
 	struct vb_xrc_store *(*xrc_store)(void *arg);
 	void (*xrc_lock)(void *arg);

@@ -61,7 +61,8 @@ static const struct transition transitions[] = {
 	  { [RC] = { AV | MTU | DQPN | RPSN | DEST_RD | RNR_TIMER, ALT | ACCESS | PKEY },
 	    [UC] = { AV | MTU | DQPN | RPSN, ALT | ACCESS | PKEY },
 	    [UD] = { 0, PKEY | QKEY },
-	    [SND] = { AV | MTU | DQPN | RPSN, ALT | ACCESS | PKEY },
+	    /* Of no use, but perftest gives both ends what either needs, here and in RTS. */
+	    [SND] = { AV | MTU | DQPN | RPSN, ALT | ACCESS | PKEY | DEST_RD | RNR_TIMER },
 	    [RCV] = { AV | MTU | DQPN | RPSN | DEST_RD | RNR_TIMER,
 		      ALT | ACCESS | PKEY } } },
 	{ IBV_QPS_RTR, IBV_QPS_RTS,
@@ -70,7 +71,8 @@ static const struct transition transitions[] = {
 	    [UC] = { SPSN, CUR | ALT | ACCESS | MIG | RATE },
 	    [UD] = { SPSN, CUR | QKEY | RATE },
 	    [SND] = { TIMEOUT | RETRY | RNR_RETRY | SPSN | RD, CUR | ALT | ACCESS | MIG },
-	    [RCV] = { TIMEOUT | SPSN, CUR | ALT | ACCESS | RNR_TIMER | MIG } } },
+	    [RCV] = { TIMEOUT | SPSN, CUR | ALT | ACCESS | RNR_TIMER | MIG | RETRY |
+					      RNR_RETRY | RD } } },
 	{ IBV_QPS_RTS, IBV_QPS_RTS,
 	  { [RC] = { 0, CUR | ACCESS | ALT | MIG | RNR_TIMER | RATE },
 	    [UC] = { 0, CUR | ACCESS | ALT | MIG | RATE },

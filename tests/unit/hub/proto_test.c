@@ -153,7 +153,8 @@ static void descriptors_come_with_what_they_belong_to(void **state)
 		struct vb_hub_msg msg = sample(type);
 
 		for (unsigned fds = 0; fds <= VB_HUB_FDS_MAX + 1; fds++) {
-			bool ok = fds == sample_fds(type) || (type == VB_HUB_HELLO && fds == VB_HUB_KEEPER_FDS);
+			bool ok = fds == sample_fds(type) ||
+				  (type == VB_HUB_HELLO && fds == VB_HUB_KEEPER_FDS);
 
 			assert_int_equal(parse(&msg, fds), ok ? 0 : EPROTO);
 		}

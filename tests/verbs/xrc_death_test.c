@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receive QPs that belong to a domain: three receivers and a creator share them, two senders stream
+ * to all SRQs, one process after another goes, and so does the hub. Each is a process of its own,
+ * forked before any has opened the device; what they tell each other stands in shared memory.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "peer.h"
+#include "xrc.h"
+
+enum { RECEIVERS = 3, SENDERS = 2, ROUND = 900, BYTES = 2048 };
+
+/* What is said once is said by a value that is not 0. */
+static struct board {
+	_Atomic uint32_t snd[SENDERS], rcv[SENDERS], srq[RECEIVERS];
+	_Atomic uint32_t connected;	      /* senders whose receive QPs are */
+	_Atomic uint32_t round;		      /* that senders may do, from 1 on */
+	_Atomic uint32_t targets;	      /* the first receiver that is sent to */
+	_Atomic uint32_t done[SENDERS];	      /* rounds */
+	_Atomic uint32_t got[RECEIVERS][SENDERS];
+	_Atomic uint32_t leave[RECEIVERS], left[RECEIVERS];
+	_Atomic uint32_t last[SENDERS];	      /* 1 + the status that the last message ended with */
+} *board;
+
+static int domain_fd;
+
+/* A message: who sends it, and which of those that he sends to this SRQ it is. */
+struct message {
+	uint32_t sender, number;
+	uint8_t fill[BYTES - 8];
+};
+
+static void await_value(_Atomic uint32_t *value, uint32_t least)
+{
+	for (uint64_t end_ms = vt_now_ms() + VT_WAIT_MS; atomic_load(value) < least;) {
+		assert_true(vt_now_ms() < end_ms);
+		usleep(500);
+	}
+}
+
+/* --- the processes --- */
+
+static void be_creator(unsigned unused)
+{
+	struct ibv_xrcd *xrcd = vx_domain(domain_fd, O_CREAT);
+
+	assert_non_null(xrcd);
+	for (unsigned i = 0; i < SENDERS; i++) {
+		struct ibv_qp *qp = vx_rcv_make(xrcd);
+
+		assert_non_null(qp);
+		await_value(&board->snd[i], 1);
+		assert_int_equal(vx_climb(qp, atomic_load(&board->snd[i]), IBV_QPS_RTR), 0);
+		atomic_store(&board->rcv[i], qp->qp_num);
+		atomic_fetch_add(&board->connected, 1);
+	}
+	for (;;)
+		pause();
+}
+
+static void take(struct vx_srq *srq, unsigned self, const struct ibv_wc *wc)
+{
+	const struct message *m = (const void *)(srq->buf + wc->wr_id * BYTES);
+
+	assert_int_equal(wc->status, IBV_WC_SUCCESS);
+	assert_int_equal(wc->byte_len, BYTES);
+	assert_true(m->sender < SENDERS);
+	assert_int_equal(wc->qp_num, atomic_load(&board->rcv[m->sender]));
+	/* None is lost, none comes twice, none overtakes another. */
+	assert_int_equal(m->number, atomic_load(&board->got[self][m->sender]));
+	assert_true(vt_is_filled(m->fill, sizeof(m->fill), m->number));
+	atomic_fetch_add(&board->got[self][m->sender], 1);
+	vx_recv(srq, wc->wr_id, wc->wr_id * BYTES, BYTES);
+}
+
+static void be_receiver(unsigned self)
+{
+	struct vx_srq *srq = calloc(1, sizeof(*srq));
+	struct ibv_xrcd *xrcd;
+	struct ibv_wc wc;
+
+	assert_non_null(srq);
+	xrcd = vx_domain(domain_fd, O_CREAT);
+	assert_non_null(xrcd);
+	vx_srq_open(srq, xrcd);
+	for (unsigned i = 0; i < VX_BYTES / BYTES; i++)
+		vx_recv(srq, i, (size_t)i * BYTES, BYTES);
+	atomic_store(&board->srq[self], srq->number);
+	while (!atomic_load(&board->leave[self])) {
+		while (ibv_poll_cq(srq->cq, 1, &wc) == 1)
+			take(srq, self, &wc);
+	}
+	vx_srq_close(srq);
+	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+	/* It stays, so that it is the reference that has gone and not the process. */
+	atomic_store(&board->left[self], 1);
+	for (;;)
+		pause();
+}
+
+static void send_round(struct vx_snd *snd, unsigned self, uint32_t numbers[RECEIVERS])
+{
+	unsigned first = atomic_load(&board->targets);
+	struct message *m = (void *)snd->buf;
+	struct ibv_wc wc;
+
+	m->sender = self;
+	for (unsigned n = 0; n < ROUND; n++) {
+		unsigned to = first + n % (RECEIVERS - first);
+
+		m->number = numbers[to]++;
+		vt_fill(m->fill, sizeof(m->fill), m->number);
+		assert_int_equal(vx_post(snd, IBV_WR_SEND, atomic_load(&board->srq[to]), n, BYTES,
+					 NULL),
+				 0);
+		assert_true(vt_poll_ms(snd->cq, &wc, VT_WAIT_MS));
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	}
+}
+
+static void be_sender(unsigned self)
+{
+	struct vx_snd *snd = calloc(1, sizeof(*snd));
+	uint32_t numbers[RECEIVERS] = { 0 }, round = 0;
+	struct ibv_wc wc;
+
+	assert_non_null(snd);
+	vx_snd_open(snd, 0);
+	atomic_store(&board->snd[self], snd->qp->qp_num);
+	await_value(&board->rcv[self], 1);
+	assert_int_equal(vx_climb(snd->qp, atomic_load(&board->rcv[self]), IBV_QPS_RTS), 0);
+	for (;;) {
+		await_value(&board->round, round + 1);
+		if (atomic_load(&board->targets) == RECEIVERS)
+			break;
+		send_round(snd, self, numbers);
+		atomic_store(&board->done[self], ++round);
+	}
+	/* Nobody is left. */
+	assert_int_equal(vx_post(snd, IBV_WR_SEND, atomic_load(&board->srq[RECEIVERS - 1]), 1, 8,
+				 NULL),
+			 0);
+	assert_true(vt_poll_ms(snd->cq, &wc, VT_WAIT_MS));
+	atomic_store(&board->last[self], 1 + wc.status);
+	for (;;)
+		pause();
+}
+
+/* --- the test --- */
+
+static pid_t children[16];
+static unsigned child_count;
+static pid_t tester;
+
+static pid_t start(void (*be)(unsigned), unsigned number)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		vt_setup(NULL);
+		be(number);
+		_exit(0);
+	}
+	children[child_count++] = pid;
+	return pid;
+}
+
+static void kill_and_wait(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (unsigned i = 0; i < child_count; i++) {
+		if (children[i] == pid)
+			children[i] = 0;
+	}
+}
+
+static int begin(void **state)
+{
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	domain_fd = memfd_create("domain", 0);
+	child_count = 0;
+	tester = getpid();
+	return board == MAP_FAILED || domain_fd < 0;
+}
+
+static int end(void **state)
+{
+	/* One of the others has failed, and says no more than that. */
+	if (getpid() != tester)
+		_exit(1);
+	for (unsigned i = 0; i < child_count; i++) {
+		if (children[i])
+			kill_and_wait(children[i]);
+	}
+	close(domain_fd);
+	munmap(board, sizeof(*board));
+	return 0;
+}
+
+/* Both senders do one round more, and all of it has come. */
+static void round_done(unsigned round, uint32_t total[RECEIVERS])
+{
+	unsigned first = atomic_load(&board->targets);
+
+	for (unsigned i = 0; i < SENDERS; i++)
+		await_value(&board->done[i], round);
+	for (unsigned r = first; r < RECEIVERS; r++) {
+		total[r] += ROUND / (RECEIVERS - first);
+		for (unsigned i = 0; i < SENDERS; i++)
+			await_value(&board->got[r][i], total[r]);
+	}
+}
+
+/* Is anything of the domain left? Only who opens it without O_CREAT can tell, so a child does. */
+static void be_asker(unsigned there)
+{
+	struct ibv_xrcd *xrcd = vx_domain(domain_fd, 0);
+
+	_exit((xrcd != NULL) == there ? 0 : 1);
+}
+
+static void expect_domain(bool there)
+{
+	int status;
+	pid_t pid = start(be_asker, there);
+
+	children[--child_count] = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void they_stream_to_the_last(bool hub_dies)
+{
+	uint32_t total[RECEIVERS] = { 0 };
+	pid_t creator, hub;
+
+	for (unsigned i = 0; i < RECEIVERS; i++)
+		start(be_receiver, i);
+	for (unsigned i = 0; i < SENDERS; i++)
+		start(be_sender, i);
+	creator = start(be_creator, 0);
+	for (unsigned i = 0; i < RECEIVERS; i++)
+		await_value(&board->srq[i], 1);
+	await_value(&board->connected, SENDERS);
+	atomic_store(&board->round, 1);
+	/* In the midst of it. */
+	await_value(&board->got[0][0], ROUND / 10);
+	kill_and_wait(creator);
+	hub = vp_hub();
+	assert_true(hub > 0);
+	if (hub_dies)
+		kill(hub, SIGKILL);
+	round_done(1, total);
+	expect_domain(true);
+	for (unsigned r = 0; r < RECEIVERS; r++) {
+		atomic_store(&board->leave[r], 1);
+		await_value(&board->left[r], 1);
+		atomic_store(&board->targets, r + 1);
+		atomic_store(&board->round, r + 2);
+		if (r + 1 < RECEIVERS)
+			round_done(r + 2, total);
+	}
+	/* With the last reference the QPs are gone. */
+	for (unsigned i = 0; i < SENDERS; i++) {
+		await_value(&board->last[i], 1);
+		assert_int_equal(atomic_load(&board->last[i]), 1 + IBV_WC_RETRY_EXC_ERR);
+	}
+	expect_domain(false);
+}
+
+static void the_creator_is_killed_and_nothing_is_lost(void **state)
+{
+	they_stream_to_the_last(false);
+}
+
+static void the_hub_is_killed_and_nothing_is_lost(void **state)
+{
+	they_stream_to_the_last(true);
+}
+
+/* A receiver that is killed takes no other along, and with the last one the domain goes. */
+static void what_the_dead_held_is_taken_back(void **state)
+{
+	pid_t pid[RECEIVERS];
+
+	for (unsigned i = 0; i < RECEIVERS; i++) {
+		pid[i] = start(be_receiver, i);
+		await_value(&board->srq[i], 1);
+	}
+	for (unsigned i = 0; i < RECEIVERS; i++) {
+		expect_domain(true);
+		kill_and_wait(pid[i]);
+	}
+	for (uint64_t end_ms = vt_now_ms() + VT_WAIT_MS;; usleep(10000)) {
+		int status;
+		pid_t asker = start(be_asker, false);
+
+		children[--child_count] = 0;
+		waitpid(asker, &status, 0);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+			break;
+		assert_true(vt_now_ms() < end_ms);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest xrc_death[] = {
+		cmocka_unit_test_setup_teardown(the_creator_is_killed_and_nothing_is_lost, begin,
+						end),
+		cmocka_unit_test_setup_teardown(the_hub_is_killed_and_nothing_is_lost, begin, end),
+		cmocka_unit_test_setup_teardown(what_the_dead_held_is_taken_back, begin, end),
+	};
+
+	return vt_main(xrc_death);
+}
