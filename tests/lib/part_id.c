@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * To be preloaded: perftest posts by ibv_wr_*(3) only on devices whose part numbers are in a list of
- * its own. PART_ID in the environment is the number that it sees.
+ * To be preloaded: perftest posts by ibv_wr_*(3) only on devices whose part numbers are in a list
+ * of its own. PART_ID in the environment is the number that it sees.
  */
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
