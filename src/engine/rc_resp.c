@@ -401,11 +401,19 @@ uint32_t vb_rc_ack(struct vb_resp *resp, uint32_t *psn)
 	return (uint32_t)ack_syndrome(resp) << 24 | resp->msn;
 }
 
-void vb_rc_response_fault(struct vb_resp *resp, const struct vb_pkt *pkt)
+bool vb_rc_response_fault(struct vb_resp *resp, const struct vb_resp_pos *before,
+			  const struct vb_pkt *pkt)
 {
+	uint64_t index;
+
+	if (resource_find(resp, pkt->psn, &index) && index < before->fresh) {
+		resource_at(resp, index)->owed = false;
+		return false;
+	}
 	/* What was promised cannot be kept: everything from this PSN on is refused. */
 	resp->epsn = pkt->psn;
 	resp->done = resp->fresh = resp->tail;
 	owe_nak(resp, vb_aeth_nak(VB_NAK_OP));
 	resp->broken = true;
+	return true;
 }

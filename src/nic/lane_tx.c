@@ -80,10 +80,8 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 			vb_resp_pos_put(resp, &before);
 			return false;
 		}
-		if (done == NO_DATA) {
-			vb_rc_response_fault(resp, &pkt);
+		if (done == NO_DATA && vb_rc_response_fault(resp, &before, &pkt))
 			vb_qp_event(qp, vb_verdict_rows[VB_BAD_MEMORY].event);
-		}
 	}
 	return true;
 }

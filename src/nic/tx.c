@@ -373,10 +373,8 @@ static bool transmit_responses(struct builder *b)
 				continue;
 			}
 		}
-		if (added == FAULT) {
-			vb_rc_response_fault(resp, &pkt);
+		if (added == FAULT && vb_rc_response_fault(resp, &before, &pkt))
 			vb_qp_event(qp, vb_verdict_rows[VB_BAD_MEMORY].event);
-		}
 	}
 }
 

@@ -589,16 +589,61 @@ static void a_refused_burst_is_taken_back(void **state)
 
 static void data_that_vanished_is_refused_in_place_of_the_answer(void **state)
 {
+	struct vb_resp_pos before;
 	struct vb_pkt pkt;
 
 	request(VB_OP_RC_READ_REQ, 0x100, 0, 3 * MTU);
 	request(VB_OP_RC_READ_REQ, 0x103, 0, 1);
 	response();
+	before = vb_resp_pos_get(&resp);
 	pkt = response();
-	vb_rc_response_fault(&resp, &pkt);
+	assert_true(vb_rc_response_fault(&resp, &before, &pkt));
 	assert_ack(0x101, VB_AETH_NAK, VB_NAK_OP);
 	assert_silent();
 	assert_true(resp.broken);
+}
+
+/* Not to the last packet: only then it was given. */
+static void data_that_vanished_before_the_last_packet_is_refused(void **state)
+{
+	struct vb_resp_pos before;
+	struct vb_pkt pkt;
+
+	request(VB_OP_RC_READ_REQ, 0x100, 0, 2 * MTU);
+	response();
+	before = vb_resp_pos_get(&resp);
+	pkt = response();
+	assert_true(vb_rc_response_fault(&resp, &before, &pkt));
+	assert_ack(0x101, VB_AETH_NAK, VB_NAK_OP);
+}
+
+/*
+ * Whoever has the data may have let the memory go (a seed of the simulator: it was given back with a
+ * SEND, and a late duplicate of the READ was this QP's end).
+ */
+static void data_that_was_given_and_vanished_is_not_given_again(void **state)
+{
+	struct vb_resp_pos before;
+	struct vb_pkt pkt;
+
+	request(VB_OP_RC_READ_REQ, 0x100, 0, 2 * MTU);
+	request(VB_OP_RC_READ_REQ, 0x102, 0, 1);
+	for (unsigned i = 0; i < 3; i++)
+		response();
+	request_ackreq(VB_OP_RC_SEND_ONLY, 0x103, 1);
+	response();
+	assert_int_equal(request(VB_OP_RC_READ_REQ, 0x100, 0, 2 * MTU).outcome, VB_RESP_DUPLICATE);
+	before = vb_resp_pos_get(&resp);
+	pkt = response();
+	assert_int_equal(pkt.psn, 0x100);
+	assert_false(vb_rc_response_fault(&resp, &before, &pkt));
+	assert_silent();
+	assert_false(resp.broken);
+	/* All goes on. */
+	assert_int_equal(request(VB_OP_RC_READ_REQ, 0x104, 0, 1).outcome, VB_RESP_OWES);
+	assert_answer(VB_OP_RC_READ_RESP_ONLY, 0x104);
+	assert_int_equal(request(VB_OP_RC_READ_REQ, 0x102, 0, 1).outcome, VB_RESP_DUPLICATE);
+	assert_answer(VB_OP_RC_READ_RESP_ONLY, 0x102);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, begin)
@@ -606,6 +651,8 @@ static void data_that_vanished_is_refused_in_place_of_the_answer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(data_that_vanished_before_the_last_packet_is_refused),
+		TEST(data_that_was_given_and_vanished_is_not_given_again),
 		TEST(an_ack_is_given_when_asked_for),
 		TEST(the_msn_counts_complete_messages),
 		TEST(a_duplicate_send_is_acknowledged_not_executed),
