@@ -49,14 +49,18 @@ static bool may_bind(const uint8_t gid[VB_GID_BYTES])
 	return !vb_gid_is_zero(gid) && !vb_gid_is_link_local(gid);
 }
 
-/* Where that fails, each datagram says where it goes, and what is wrong with that. */
+/*
+ * Where that fails, each datagram says where it goes, and what is wrong with that. So it does over
+ * IPv4: there the kernel counts the datagrams of a connected socket in their identification, which
+ * the ICRC covers; it leaves those of others 0.
+ */
 static void connect_with(const struct vb_udp_senders *senders, struct vb_udp_sender *sender, int fd,
 			 const struct vb_path *path)
 {
 	union vb_udp_address to;
 	socklen_t bytes;
 
-	if (may_bind(path->dst) &&
+	if (may_bind(path->dst) && !vb_gid_is_ipv4(path->dst) &&
 	    vb_udp_address_set(&to, &bytes, senders->family, path->dst, VB_UDP_PORT, 0) &&
 	    connect(fd, &to.any, bytes) == 0)
 		memcpy(sender->dst, path->dst, VB_GID_BYTES);

@@ -10,8 +10,8 @@
  *
  * It is bound to the address that the first path to that slot comes from as well, and has that
  * path's hop limit, since there is mostly one only: then nothing has to be said with each datagram.
- * For the same reason it is connected with where that path leads, so that the kernel need not look
- * for the way each time; it can send elsewhere all the same.
+ * For the same reason it is connected with where that path leads, over IPv6, so that the kernel
+ * need not look for the way each time; it can send elsewhere all the same.
  *
  * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
  * for good: whoever asks again is not kept waiting by the kernel.
