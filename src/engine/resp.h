@@ -164,10 +164,10 @@ static inline bool vb_rc_owes_ack(const struct vb_resp *resp)
 uint32_t vb_rc_ack(struct vb_resp *resp, uint32_t *psn);
 
 /*
- * The data of the response in hand cannot be read: NAK it instead, and that is the QP's end. But one
- * that was given before is just not given again (false): whoever has it may have taken the memory
- * back since, and a request that comes late must not be what the QP ends by. before: from before
- * vb_rc_response().
+ * The data of the response in hand cannot be read: NAK it instead, and that is the QP's end. But
+ * one that was given before is just not given again (false): whoever has it may have let the memory
+ * go since, and a request that comes late must not be what the QP ends by. before: the position
+ * before vb_rc_response().
  */
 bool vb_rc_response_fault(struct vb_resp *resp, const struct vb_resp_pos *before,
 			  const struct vb_pkt *pkt);

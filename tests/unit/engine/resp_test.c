@@ -618,8 +618,8 @@ static void data_that_vanished_before_the_last_packet_is_refused(void **state)
 }
 
 /*
- * Whoever has the data may have let the memory go (a seed of the simulator: it was given back with a
- * SEND, and a late duplicate of the READ was this QP's end).
+ * Whoever has the data may have let the memory go (a seed of the simulator: it was given back with
+ * a SEND, and a late duplicate of the READ was this QP's end).
  */
 static void data_that_was_given_and_vanished_is_not_given_again(void **state)
 {
