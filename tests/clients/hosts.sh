@@ -36,6 +36,7 @@ for mtu in 1500 9000; do
 			continue
 		fi
 		pingpongs
+		xsrq_pingpongs
 		perf_services
 	done
 done

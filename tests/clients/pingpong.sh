@@ -50,6 +50,7 @@ done
 pingpong "srq 64 queue pairs" ibv_srq_pingpong 127.0.0.1 -q 64 -n 100 -c
 gid=$(gid_index 127.0.0.1)
 pingpong_options
+xsrq_pingpongs
 expect='traffic: ' pingpong "every octet checked" "$VB_ROOT/tests/lib/traffic.py" 127.0.0.1 -n 3
 expect='tags: ' pingpong "messages with tags" "$VB_ROOT/tests/lib/tags.py" 127.0.0.1 -n 20
 
@@ -65,6 +66,7 @@ fi
 link_use udp
 on_server=() on_client=()
 pingpong_options
+xsrq_pingpongs
 expect='tags: ' pingpong "messages with tags" "$VB_ROOT/tests/lib/tags.py" 127.0.0.1 -n 20
 for from in 127.0.0.1 ::1; do
 	pingpong "rc $from" ibv_rc_pingpong $from -s 65536 -n 200 -c

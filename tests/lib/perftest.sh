@@ -40,6 +40,8 @@ perf_services() {
 	for what in send write read atomic; do
 		perf_plain ib_${what}_bw -n 1000
 		perf_plain ib_${what}_lat -n 1000
+		perf_plain ib_${what}_bw -c XRC -n 500
+		perf_plain ib_${what}_lat -c XRC -n 500
 	done
 	for what in send write; do
 		perf_plain ib_${what}_bw -c UC "${unreliable[@]}"

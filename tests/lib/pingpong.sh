@@ -51,3 +51,28 @@ pingpong_options() {
 			"${words[@]:1}"
 	done
 }
+
+# XRC's ping-pong: one server, one client with each option, and then several clients at once, which
+# share the server's SRQ.
+xsrq_pingpongs() {
+	local row expect=success
+	local -a words
+	for row in "-n 1000" "-s 1 -n 500" "-s 65536 -n 200" "-s 1048576 -n 20" "-m 256 -s 10001" \
+		"-e -n 500" "-o -n 200"; do
+		read -ra words <<<"$row"
+		twins "${PREFIX:+$PREFIX }xsrq $row" ibv_xsrq_pingpong -p PORT -g "$gid" \
+			"${words[@]}"
+	done
+	# shellcheck disable=SC2016
+	for row in "-n 500" "-e -n 200 -s 20000"; do
+		read -ra words <<<"$row"
+		pair "${PREFIX:+$PREFIX }xsrq four clients $row" ibv_xsrq_pingpong -p PORT -g "$gid" \
+			-c 4 "${words[@]}" -- bash -c '
+			for ((i = 0; i < 4; i++)); do
+				ibv_xsrq_pingpong "$@" &
+				pids+=($!)
+			done
+			for pid in "${pids[@]}"; do wait "$pid" || exit 1; done' \
+			clients -p PORT -g "$gid" "${words[@]}" "$address"
+	done
+}

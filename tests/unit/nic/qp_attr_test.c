@@ -26,20 +26,40 @@ static const struct {
 
 static const struct {
 	enum ibv_qp_state from, to;
-	const char *rc, *uc, *ud; /* NULL: no transition */
+	const char *rc, *uc, *ud, *snd, *rcv; /* the last two: of XRC; NULL: no transition */
 } rows[] = {
-	{ IBV_QPS_RESET, IBV_QPS_INIT, "KPF", "KPF", "KPQ" },
-	{ IBV_QPS_INIT, IBV_QPS_INIT, "kpf", "kpf", "kpq" },
-	{ IBV_QPS_INIT, IBV_QPS_RTR, "VMORDWafk", "VMORafk", "kq" },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, "STYZIcafwgl", "Scafgl", "Scql" },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, "cfawgl", "cfagl", "cql" },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, "n", "n", "n" },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, "cafwgl", "cafgl", "cql" },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, "pvtyziadfkwgl", "vafkgl", "kql" },
-	{ IBV_QPS_SQE, IBV_QPS_RTS, NULL, "cf", "cq" },
+	{ IBV_QPS_RESET, IBV_QPS_INIT, "KPF", "KPF", "KPQ", "KPF", "KPF" },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, "kpf", "kpf", "kpq", "kpf", "kpf" },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, "VMORDWafk", "VMORafk", "kq", "VMORafkdw",
+	  "VMORDWafk" },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, "STYZIcafwgl", "Scafgl", "Scql", "STYZIcafg",
+	  "STcafwgyzi" },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, "cfawgl", "cfagl", "cql", "cfag", "cfagw" },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, "n", "n", "n", "n", "n" },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, "cafwgl", "cafgl", "cql", "cafg", "cafwg" },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, "pvtyziadfkwgl", "vafkgl", "kql", "pvtyziafkg",
+	  "pvtdafkwg" },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, NULL, "cf", "cq", NULL, NULL },
 };
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
+					  IBV_QPT_XRC_RECV };
+
+static const char *of_type(unsigned row, enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return rows[row].rc;
+	case IBV_QPT_UC:
+		return rows[row].uc;
+	case IBV_QPT_XRC_SEND:
+		return rows[row].snd;
+	case IBV_QPT_XRC_RECV:
+		return rows[row].rcv;
+	default:
+		return rows[row].ud;
+	}
+}
 
 static const char *find(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
 {
@@ -48,8 +68,7 @@ static const char *find(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_
 		return "c";
 	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++)
 		if (rows[i].from == from && rows[i].to == to)
-			return type == IBV_QPT_RC ? rows[i].rc
-						  : type == IBV_QPT_UC ? rows[i].uc : rows[i].ud;
+			return of_type(i, type);
 	return NULL;
 }
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "nic/xrc_store.h"
+
+/* What processes share of XRC: who has what, and what goes with the last of them. */
+
+enum { A = 3, B = 7, C = 1023 }; /* processes, by their slots */
+
+static const uint64_t file[2] = { 5, 1234 }, other[2] = { 6, 1234 };
+static struct vb_xrc_store *store;
+
+static int begin(void **state)
+{
+	store = calloc(1, sizeof(*store));
+	vb_xrc_store_init(store);
+	return store == NULL;
+}
+
+static int end(void **state)
+{
+	free(store);
+	return 0;
+}
+
+static uint64_t opened(const uint64_t *of, int flags, uint16_t slot)
+{
+	uint64_t id;
+
+	assert_int_equal(vb_xrc_domain_open(store, of, flags, slot, &id), 0);
+	return id;
+}
+
+static void expect_none(const uint64_t *of, int flags, int err)
+{
+	uint64_t id = 77;
+
+	assert_int_equal(vb_xrc_domain_open(store, of, flags, A, &id), err);
+	assert_int_equal(id, 77);
+}
+
+static uint32_t made(uint64_t domain, uint16_t slot)
+{
+	uint32_t qpn;
+
+	assert_int_equal(vb_xrc_rcv_make(store, domain, slot, &qpn), 0);
+	return qpn;
+}
+
+static bool lives(uint32_t qpn)
+{
+	const struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, qpn);
+
+	return rcv && atomic_load(&rcv->domain) != 0;
+}
+
+static void a_domain_is_that_of_a_file(void **state)
+{
+	uint64_t id;
+
+	expect_none(file, 0, ENOENT);
+	id = opened(file, O_CREAT | O_EXCL, A);
+	assert_int_equal(opened(file, O_CREAT, B), id);
+	assert_int_equal(opened(file, 0, A), id);
+	expect_none(file, O_CREAT | O_EXCL, EEXIST);
+	assert_int_not_equal(opened(other, O_CREAT, A), id);
+	expect_none(NULL, 0, EINVAL);
+	assert_int_not_equal(opened(NULL, O_CREAT, A), opened(NULL, O_CREAT, A));
+}
+
+static void it_goes_with_its_last_reference(void **state)
+{
+	uint64_t id = opened(file, O_CREAT, A);
+
+	opened(file, 0, A);
+	opened(file, 0, B);
+	vb_xrc_domain_close(store, id, A);
+	vb_xrc_domain_close(store, id, A);
+	vb_xrc_domain_close(store, id, A); /* none is left to give back */
+	assert_int_equal(opened(file, 0, C), id);
+	vb_xrc_domain_close(store, id, C);
+	vb_xrc_domain_close(store, id, B);
+	expect_none(file, 0, ENOENT);
+	assert_int_not_equal(opened(file, O_CREAT, A), id);
+}
+
+static void a_receive_qp_goes_with_its_last_holder(void **state)
+{
+	uint64_t id = opened(file, O_CREAT, A), strange = opened(NULL, O_CREAT, B);
+	uint32_t qpn = made(id, A);
+
+	assert_int_equal(vb_xrc_rcv_open(store, strange, qpn, B), EINVAL);
+	assert_int_equal(vb_xrc_rcv_open(store, id, qpn + 1, B), EINVAL);
+	assert_int_equal(vb_xrc_rcv_open(store, id, 0xffffff, B), EINVAL);
+	assert_int_equal(vb_xrc_rcv_open(store, id, qpn, B), 0);
+	vb_xrc_rcv_close(store, qpn, A);
+	assert_true(lives(qpn));
+	vb_xrc_rcv_close(store, qpn, A); /* has it no more */
+	assert_true(lives(qpn));
+	vb_xrc_rcv_close(store, qpn, B);
+	assert_false(lives(qpn));
+}
+
+/* RFC: "persists until the XRC domain is closed", whoever made it. */
+static void what_the_dead_made_lives_as_long_as_its_domain(void **state)
+{
+	uint64_t id = opened(file, O_CREAT, A);
+	bool holders[VB_SLOTS];
+	uint32_t qpn = made(id, A);
+
+	opened(file, 0, B);
+	assert_true(vb_xrc_collect(store, A));
+	assert_false(vb_xrc_collect(store, A));
+	assert_true(lives(qpn));
+	assert_true(vb_xrc_holders(store, holders));
+	assert_true(holders[B] && !holders[A]);
+	assert_int_equal(vb_xrc_rcv_open(store, id, qpn, B), 0);
+	assert_true(vb_xrc_collect(store, B));
+	assert_false(lives(qpn));
+	expect_none(file, 0, ENOENT);
+	assert_false(vb_xrc_holders(store, holders));
+}
+
+static void numbers_go_on_counting(void **state)
+{
+	uint64_t id = opened(file, O_CREAT, A);
+	uint32_t first = made(id, A), next;
+
+	vb_xrc_rcv_close(store, first, A);
+	next = made(id, A);
+	assert_int_not_equal(first, next);
+	for (uint32_t i = 1; i < VB_XRC_RCVS_MAX - VB_XRC_INDEX_FIRST; i++)
+		assert_true(made(id, A) >= VB_XRC_INDEX_FIRST);
+	assert_int_equal(vb_xrc_rcv_make(store, id, A, &next), ENOMEM);
+	vb_xrc_domain_close(store, id, A);
+	assert_false(lives(first));
+}
+
+static void there_are_so_many_domains(void **state)
+{
+	uint64_t id = 0;
+
+	for (unsigned i = 0; i < VB_XRC_DOMAINS_MAX; i++)
+		id = opened(NULL, O_CREAT, A);
+	expect_none(file, O_CREAT, ENOMEM);
+	vb_xrc_domain_close(store, id, A);
+	opened(file, O_CREAT, A);
+}
+
+static void what_it_is_set_to_is_read_whole(void **state)
+{
+	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, made(opened(file, O_CREAT, A), A));
+	struct vb_xrc_attr at = { .attr = { .qp_state = IBV_QPS_RTR, .rq_psn = 0xabcdef } }, now;
+	uint32_t seq, again, life = atomic_load(&rcv->life);
+
+	vb_xrc_rcv_write(rcv, &at, true);
+	assert_true(vb_xrc_rcv_read(rcv, &now, &seq));
+	assert_int_equal(now.attr.rq_psn, 0xabcdef);
+	assert_int_equal(vb_xrc_at(atomic_load(&rcv->word)).epsn, 0xabcdef);
+	assert_int_not_equal(atomic_load(&rcv->life), life);
+	life = atomic_load(&rcv->life);
+	vb_xrc_rcv_write(rcv, &at, false);
+	assert_int_equal(atomic_load(&rcv->life), life);
+	assert_true(vb_xrc_rcv_read(rcv, &now, &again));
+	assert_int_not_equal(again, seq);
+}
+
+/* Whoever died while it wrote leaves an odd number: nobody reads what is half there. */
+static void what_is_half_written_is_in_error(void **state)
+{
+	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, made(opened(file, O_CREAT, A), A));
+	struct vb_xrc_attr now;
+	uint32_t seq;
+
+	atomic_fetch_add(&rcv->seq, 1);
+	assert_false(vb_xrc_rcv_read(rcv, &now, &seq));
+	vb_xrc_store_repair(store);
+	assert_true(vb_xrc_rcv_read(rcv, &now, &seq));
+	assert_int_equal(now.attr.qp_state, IBV_QPS_ERR);
+}
+
+static void how_far_it_has_come_is_one_word(void **state)
+{
+	struct vb_xrc_at at = { .epsn = 0xfedcba, .msn = 0x123456, .slot = C }, back;
+
+	back = vb_xrc_at(vb_xrc_word(at));
+	assert_int_equal(back.epsn, at.epsn);
+	assert_int_equal(back.msn, at.msn);
+	assert_int_equal(back.slot, at.slot);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_domain_is_that_of_a_file, begin, end),
+		cmocka_unit_test_setup_teardown(it_goes_with_its_last_reference, begin, end),
+		cmocka_unit_test_setup_teardown(a_receive_qp_goes_with_its_last_holder, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_the_dead_made_lives_as_long_as_its_domain,
+						begin, end),
+		cmocka_unit_test_setup_teardown(numbers_go_on_counting, begin, end),
+		cmocka_unit_test_setup_teardown(there_are_so_many_domains, begin, end),
+		cmocka_unit_test_setup_teardown(what_it_is_set_to_is_read_whole, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_half_written_is_in_error, begin, end),
+		cmocka_unit_test(how_far_it_has_come_is_one_word),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
