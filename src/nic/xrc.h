@@ -18,7 +18,7 @@
 
 struct vb_xrcd {
 	struct ibv_xrcd ibv;
-	uint64_t id; /* in the store */
+	uint64_t id; /* in the store; OFED's programs know its lower half as `handle` */
 	_Atomic uint32_t users; /* SRQs and QPs of this process */
 };
 
@@ -55,6 +55,20 @@ int vb_xrc_qp_create(const struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 
 /* ibv_open_qp(3). EINVAL: something is missing, or there is no such QP in that domain. */
 int vb_xrc_qp_open(struct vb_ctx *ctx, const struct ibv_qp_open_attr *attr, struct vb_qp **qp);
+
+/*
+ * OFED's calls: receive QPs that the application knows by their numbers only. new: this process is
+ * registered with it; keep: it goes with its domain and not before, whoever is registered. EINVAL:
+ * that domain has no such QP; otherwise as vb_qp_modify() and vb_qp_query().
+ */
+int vb_xrc_rcv_new(struct vb_xrcd *xrcd, uint32_t *qpn);
+void vb_xrc_rcv_keep(struct vb_xrcd *xrcd, uint32_t qpn);
+int vb_xrc_rcv_join(struct vb_xrcd *xrcd, uint32_t qpn);
+int vb_xrc_rcv_leave(struct vb_xrcd *xrcd, uint32_t qpn); /* also: it is not registered */
+int vb_xrc_rcv_modify(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_attr *attr,
+		      int mask);
+int vb_xrc_rcv_query(struct vb_xrcd *xrcd, uint32_t qpn, struct ibv_qp_attr *attr,
+		     struct ibv_qp_init_attr *init);
 
 /* As vb_qp_modify(), vb_qp_query() and vb_qp_destroy(), which come here. */
 int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);

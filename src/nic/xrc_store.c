@@ -31,6 +31,8 @@ static void rcv_free(struct vb_xrc_rcv *rcv)
 {
 	atomic_store(&rcv->domain, 0);
 	memset(rcv->open, 0, sizeof(rcv->open));
+	memset(rcv->registered, 0, sizeof(rcv->registered));
+	rcv->kept = false;
 	vb_xrc_rcv_state_set(rcv, IBV_QPS_RESET);
 	atomic_fetch_add(&rcv->life, 1);
 }
@@ -42,6 +44,16 @@ static bool any(const uint16_t refs[VB_SLOTS])
 			return true;
 	}
 	return false;
+}
+
+static void free_if_unneeded(struct vb_xrc_rcv *rcv)
+{
+	bool needed = rcv->kept || any(rcv->open);
+
+	for (unsigned i = 0; i < VB_SLOTS && !needed; i++)
+		needed = rcv->registered[i];
+	if (!needed)
+		rcv_free(rcv);
 }
 
 /* Readers look at seq before and after, so it is odd before the first octet changes. */
@@ -130,8 +142,28 @@ void vb_xrc_rcv_close(struct vb_xrc_store *store, uint32_t qpn, uint16_t slot)
 	if (!rcv || !atomic_load(&rcv->domain) || !rcv->open[slot])
 		return;
 	rcv->open[slot]--;
-	if (!any(rcv->open))
-		rcv_free(rcv);
+	free_if_unneeded(rcv);
+}
+
+int vb_xrc_rcv_register(struct vb_xrc_store *store, uint64_t domain, uint32_t qpn, uint16_t slot)
+{
+	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, qpn);
+
+	if (!rcv || atomic_load(&rcv->domain) != domain)
+		return EINVAL;
+	rcv->registered[slot] = true;
+	return 0;
+}
+
+int vb_xrc_rcv_unregister(struct vb_xrc_store *store, uint64_t domain, uint32_t qpn, uint16_t slot)
+{
+	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, qpn);
+
+	if (!rcv || atomic_load(&rcv->domain) != domain || !rcv->registered[slot])
+		return EINVAL;
+	rcv->registered[slot] = false;
+	free_if_unneeded(rcv);
+	return 0;
 }
 
 /* --- domains --- */
@@ -224,7 +256,7 @@ bool vb_xrc_collect(struct vb_xrc_store *store, uint16_t slot)
 	/* A receive QP stays as long as its domain: it is not the dead process's. */
 	for (unsigned i = 0; i < store->rcvs_top; i++) {
 		if (atomic_load(&store->rcv[i].domain))
-			store->rcv[i].open[slot] = 0;
+			store->rcv[i].open[slot] = store->rcv[i].registered[slot] = 0;
 	}
 	for (unsigned i = 0; i < store->domains_top; i++) {
 		struct vb_xrc_domain *domain = &store->domain[i];

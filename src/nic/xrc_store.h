@@ -42,6 +42,8 @@ struct vb_xrc_rcv {
 	_Atomic uint64_t domain; /* its number; 0: there is no such QP */
 	struct vb_xrc_attr at;
 	uint16_t open[VB_SLOTS]; /* how often a process has it open */
+	bool registered[VB_SLOTS]; /* processes that said so by ibv_reg_xrc_rcv_qp() */
+	bool kept;		 /* nobody but its domain has it (ibv_alloc_xrc_rcv_qp()) */
 };
 
 struct vb_xrc_domain {
@@ -110,8 +112,16 @@ int vb_xrc_rcv_make(struct vb_xrc_store *store, uint64_t domain, uint16_t slot, 
 /* ibv_open_qp(3): EINVAL if that domain has no such QP. */
 int vb_xrc_rcv_open(struct vb_xrc_store *store, uint64_t domain, uint32_t qpn, uint16_t slot);
 
-/* Nobody has it open any more, and the last one who had says so: then it goes. */
+/* Nobody needs it any more, and the last one who did says so: then it goes. */
 void vb_xrc_rcv_close(struct vb_xrc_store *store, uint32_t qpn, uint16_t slot);
+
+/*
+ * Processes that need a receive QP without having it open (OFED's calls). EINVAL: that domain has
+ * no such QP; unregister: nor is the process registered. Registering twice is registering once.
+ */
+int vb_xrc_rcv_register(struct vb_xrc_store *store, uint64_t domain, uint32_t qpn, uint16_t slot);
+int vb_xrc_rcv_unregister(struct vb_xrc_store *store, uint64_t domain, uint32_t qpn,
+			  uint16_t slot);
 
 /* Set what it is set to; begin: with RTR it begins at attr->rq_psn. */
 void vb_xrc_rcv_write(struct vb_xrc_rcv *rcv, const struct vb_xrc_attr *at, bool begin);

@@ -66,8 +66,8 @@ xsrq_pingpongs() {
 	# shellcheck disable=SC2016
 	for row in "-n 500" "-e -n 200 -s 20000"; do
 		read -ra words <<<"$row"
-		pair "${PREFIX:+$PREFIX }xsrq four clients $row" ibv_xsrq_pingpong -p PORT -g "$gid" \
-			-c 4 "${words[@]}" -- bash -c '
+		pair "${PREFIX:+$PREFIX }xsrq four clients $row" \
+			ibv_xsrq_pingpong -p PORT -g "$gid" -c 4 "${words[@]}" -- bash -c '
 			for ((i = 0; i < 4; i++)); do
 				ibv_xsrq_pingpong "$@" &
 				pids+=($!)
