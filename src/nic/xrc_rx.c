@@ -47,7 +47,7 @@ struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn)
 	struct vb_xrc_rcv *rcv = xrc ? vb_xrc_rcv_of(xrc->store, qpn) : NULL;
 	struct vb_qp *qp;
 
-	if (!rcv || !atomic_load(&rcv->domain))
+	if (!rcv || !atomic_load(&rcv->domain) || vb_nic_has_failed(nic))
 		return NULL;
 	qp = atomic_load(&xrc->shadow[qpn]);
 	if (!qp) {
@@ -104,6 +104,9 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 	qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
 	resp->min_rnr_timer = at.attr.min_rnr_timer;
 	resp->access = at.attr.qp_access_flags;
+	/* Another's shadow met with an error, and what is in hand here comes to no end. */
+	if (at.attr.qp_state == IBV_QPS_ERR && resp->has_recv)
+		vb_qp_flush_recv_locked(qp);
 	x->domain = atomic_load(&x->rcv->domain);
 	x->seq = seq;
 	atomic_store(&qp->state, at.attr.qp_state);

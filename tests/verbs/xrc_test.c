@@ -316,6 +316,37 @@ static void rdma_goes_by_the_keys_of_the_srq_s_pd(void **state)
 	all_close(all);
 }
 
+/*
+ * READs of both are under way together, and each is answered with its own SRQ's keys: the same
+ * address, of two PDs.
+ */
+static void what_is_read_goes_by_its_own_srq_s_keys(void **state)
+{
+	struct all *all = all_open(0);
+	struct ibv_wc wc;
+	unsigned posted = 0, done = 0;
+
+	while (done < 300) {
+		unsigned i = posted & 1;
+
+		if (posted < 300 && posted - done < 8) {
+			vx_recv(&all->srq[1 - i], posted, 0, 8);
+			assert_int_equal(vx_post(&all->snd, IBV_WR_RDMA_READ, all->srq[i].number,
+						 posted, 3000, all->srq[i].mr),
+					 0);
+			assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[1 - i].number,
+						 posted, 8, NULL),
+					 0);
+			posted++;
+		}
+		while (ibv_poll_cq(all->snd.cq, 1, &wc) == 1) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			done += wc.opcode == IBV_WC_RDMA_READ;
+		}
+	}
+	all_close(all);
+}
+
 /* A14: what is no SRQ of the QP's domain is an invalid request. */
 static void an_srq_of_another_domain_is_refused(void **state)
 {
@@ -532,6 +563,7 @@ int main(void)
 		vt_test(a_send_goes_to_the_srq_it_names),
 		vt_test(a_stream_arrives_in_order),
 		vt_test(rdma_goes_by_the_keys_of_the_srq_s_pd),
+		vt_test(what_is_read_goes_by_its_own_srq_s_keys),
 		vt_test(an_srq_of_another_domain_is_refused),
 		vt_test(without_a_receive_the_sender_waits),
 		vt_test(a_receive_too_short_is_an_error_of_both),
