@@ -27,6 +27,12 @@ int vb_cli_status(int argc, char **argv);
 int vb_cli_hub(int argc, char **argv);
 int vb_cli_fail(int argc, char **argv);
 
+struct vb_hub_row;
+
+/* Parts of `hub`: what there is of XRC, given the slots that are leased; and its log. */
+int vb_cli_domains(const struct vb_hub_row *rows, unsigned count);
+int vb_cli_log(void);
+
 /* The folder of our libraries. 0, or ENOENT if they are not where they should be. */
 int vb_cli_library_dir(char dir[PATH_MAX]);
 

@@ -62,8 +62,9 @@ static int hub_status(void)
 		       rows[i].comm, age, rows[i].slot << 14 | rows[i].next_index,
 		       rows[i].shm ? "yes" : "no");
 	}
+	rc = vb_cli_domains(rows, summary.rows);
 	free(rows);
-	return VB_CLI_OK;
+	return rc;
 }
 
 static int hub_stop(bool force)
@@ -93,7 +94,9 @@ int vb_cli_hub(int argc, char **argv)
 		return hub_status();
 	if (!strcmp(verb, "stop") && (argc == 2 || force))
 		return hub_stop(force);
-	fputs("usage: verbatim hub status | stop [--force]\n", stderr);
+	if (!strcmp(verb, "log") && argc == 2)
+		return vb_cli_log();
+	fputs("usage: verbatim hub status | log | stop [--force]\n", stderr);
 	return VB_CLI_USAGE;
 }
 

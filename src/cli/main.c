@@ -24,7 +24,7 @@ static const struct command commands[] = {
 	  "list what programs see" },
 	{ "status",  vb_cli_status,  "",
 	  "what is in use, and by whom" },
-	{ "hub",     vb_cli_hub,     "status | stop [--force]",
+	{ "hub",     vb_cli_hub,     "status | log | stop [--force]",
 	  "look at or stop the hub" },
 	{ "fail",    vb_cli_fail,    "PID",
 	  "let the device of a process fail" },

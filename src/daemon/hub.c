@@ -420,13 +420,24 @@ static void on_fail(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 	conn->role = GONE;
 }
 
+static void on_domains(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		       const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MEMORY);
+	bool there = hub->phase == SERVING;
+
+	msg.memory.error = there ? 0 : EAGAIN;
+	vb_hub_send(conn->fd, &msg, there ? &hub->slots.keeper[2] : NULL, there);
+	conn->role = GONE;
+}
+
 typedef void on_message(struct hub *, struct conn *, const struct vb_hub_msg *, const int *fds,
 			unsigned n);
 
 static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_HELLO] = on_hello,   [VB_HUB_MARK] = on_mark, [VB_HUB_LEASE] = on_lease,
 	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop, [VB_HUB_OFFER] = on_offer,
-	[VB_HUB_REACH] = on_reach,   [VB_HUB_FAIL] = on_fail,
+	[VB_HUB_REACH] = on_reach,   [VB_HUB_FAIL] = on_fail, [VB_HUB_DOMAINS] = on_domains,
 };
 
 static void conn_read(struct hub *hub, struct conn *conn)

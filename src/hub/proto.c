@@ -118,6 +118,11 @@ static bool failed_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return msg->failed.error <= INT32_MAX;
 }
 
+static bool memory_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return answer_ok(msg->memory.error, fds);
+}
+
 struct rule {
 	uint16_t bytes;
 	uint16_t fds; /* comes with none or with so many; ok() says when with none */
@@ -147,6 +152,8 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_FAIL]    = { WITH(fail),    0,                 fail_ok },
 	[VB_HUB_FAILED]  = { WITH(failed),  0,                 failed_ok },
 	[VB_HUB_FATAL]   = { HEADER_BYTES,  0,                 bare_ok },
+	[VB_HUB_DOMAINS] = { HEADER_BYTES,  0,                 bare_ok },
+	[VB_HUB_MEMORY]  = { WITH(memory),  1,                 memory_ok },
 };
 /* clang-format on */
 

@@ -43,6 +43,8 @@ enum vb_hub_type {
 	VB_HUB_FAIL,	  /* asks that a process's device fail */
 	VB_HUB_FAILED,	  /* it has been told, or an error */
 	VB_HUB_FATAL,	  /* hub: your device is to fail */
+	VB_HUB_DOMAINS,	  /* asks for the memory that XRC domains live in */
+	VB_HUB_MEMORY,	  /* that, or an error */
 	VB_HUB_TYPES
 };
 
@@ -112,6 +114,10 @@ struct vb_hub_failed {
 	uint32_t error;
 };
 
+struct vb_hub_memory {
+	uint32_t error;
+};
+
 struct vb_hub_msg {
 	uint32_t magic;
 	uint16_t version, type;
@@ -131,6 +137,7 @@ struct vb_hub_msg {
 		struct vb_hub_ring ring;
 		struct vb_hub_fail fail;
 		struct vb_hub_failed failed;
+		struct vb_hub_memory memory;
 	};
 };
 

@@ -89,6 +89,30 @@ int vb_hub_stop(bool force, unsigned *clients)
 	return (int)msg.stopped.error;
 }
 
+int vb_hub_domains_read(int *memory)
+{
+	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_DOMAINS);
+	int fds[VB_HUB_FDS_MAX], fd, rc = vb_hub_connect(&fd);
+	unsigned n = 0;
+
+	if (rc)
+		return rc;
+	rc = vb_hub_send(fd, &msg, NULL, 0);
+	if (!rc)
+		rc = vb_hub_recv_by(fd, &msg, fds, &n, deadline_ns);
+	close(fd);
+	if (rc)
+		return rc;
+	if (msg.type == VB_HUB_MEMORY && !msg.memory.error) {
+		*memory = fds[0];
+		return 0;
+	}
+	while (n)
+		close(fds[--n]);
+	return msg.type == VB_HUB_MEMORY ? (int)msg.memory.error : EPROTO;
+}
+
 int vb_hub_fail(uint32_t pid)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;

@@ -117,6 +117,16 @@ static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex 
 	return 0;
 }
 
+/* No packet finds it any more. */
+static void hide(struct vb_srq *srq)
+{
+	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+
+	vb_nic_srq_remove(nic, srq->ibv.handle);
+	vb_nic_quiesce(nic);
+	vb_xrc_srq_leave(srq);
+}
+
 /* It belongs to that domain from here on, and packets find it. */
 static int enter_domain(struct vb_srq *srq, struct vb_xrcd *xrcd, struct ibv_cq *cq)
 {
@@ -131,6 +141,12 @@ static int enter_domain(struct vb_srq *srq, struct vb_xrcd *xrcd, struct ibv_cq 
 		return err;
 	}
 	srq->ibv.handle = number;
+	err = vb_xrc_srq_announce(srq);
+	if (err) {
+		hide(srq);
+		srq->xrcd = NULL;
+		return err;
+	}
 	atomic_fetch_add(&xrcd->users, 1);
 	atomic_fetch_add(&((struct vb_cq *)cq)->users, 1);
 	return 0;
@@ -138,11 +154,8 @@ static int enter_domain(struct vb_srq *srq, struct vb_xrcd *xrcd, struct ibv_cq 
 
 static void leave_domain(struct vb_srq *srq)
 {
-	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
-
-	vb_nic_srq_remove(nic, srq->ibv.handle);
-	vb_nic_quiesce(nic);
-	vb_xrc_srq_leave(srq);
+	hide(srq);
+	vb_xrc_srq_recall(srq);
 	atomic_fetch_sub(&srq->xrcd->users, 1);
 	atomic_fetch_sub(&((struct vb_cq *)srq->cq)->users, 1);
 }

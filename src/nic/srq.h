@@ -35,6 +35,7 @@ struct vb_srq {
 	_Atomic uint32_t users; /* QPs */
 	bool lone;     /* one thread posts, so its author promised (domain.h) */
 	bool borrowed; /* the ring is the parent domain's */
+	uint32_t xrc_place; /* where the hub reads of it (xrc_notes.h) */
 };
 
 /*

@@ -297,10 +297,52 @@ int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return err;
 }
 
+int vb_xrc_srq_announce(struct vb_srq *srq)
+{
+	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	int err;
+
+	store_lock(nic);
+	err = vb_xrc_srq_note(&xrc->store->srqs, srq->xrcd->id, srq->ibv.handle, xrc->slot,
+			      &srq->xrc_place);
+	store_unlock(nic);
+	return err;
+}
+
+void vb_xrc_srq_recall(struct vb_srq *srq)
+{
+	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+
+	store_lock(nic);
+	vb_xrc_srq_strike(&xrc->store->srqs, srq->xrc_place, srq->ibv.handle);
+	store_unlock(nic);
+}
+
+/* For those who have no event channel to hear it from: the QP is nobody's. */
+static void log_event(struct vb_qp *shadow, enum ibv_event_type type)
+{
+	struct vb_nic *nic = shadow->nic;
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc_note note = {
+		.wall_ns = nic->host.wall_ns ? nic->host.wall_ns(nic->host.arg) : 0,
+		.domain = shadow->xrc->domain,
+		.qpn = shadow->ibv.qp.qp_num,
+		.type = type,
+		.slot = xrc->slot,
+	};
+
+	store_lock(nic);
+	vb_xrc_log_add(&xrc->store->log, &note);
+	store_unlock(nic);
+}
+
 void vb_xrc_event(struct vb_qp *shadow, enum ibv_event_type type)
 {
 	struct vb_xrc *xrc = atomic_load(&shadow->nic->xrc);
 
+	log_event(shadow, type);
 	vb_lock_take(&xrc->lock);
 	for (struct vb_qp *qp = xrc->handles; qp; qp = qp->xrc->next) {
 		struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };

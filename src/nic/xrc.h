@@ -96,6 +96,10 @@ void vb_xrc_failed(struct vb_qp *qp);
 /* Something happened to the QP: those of this process who have it open are told. */
 void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type);
 
+/* What the hub tells of SRQs: this one is there, and is not any more. ENOMEM: too many. */
+int vb_xrc_srq_announce(struct vb_srq *srq);
+void vb_xrc_srq_recall(struct vb_srq *srq);
+
 /* No packet finds the SRQ any more: no shadow points at it after this. */
 void vb_xrc_srq_leave(struct vb_srq *srq);
 

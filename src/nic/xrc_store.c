@@ -258,6 +258,7 @@ bool vb_xrc_collect(struct vb_xrc_store *store, uint16_t slot)
 		if (atomic_load(&store->rcv[i].domain))
 			store->rcv[i].open[slot] = store->rcv[i].registered[slot] = 0;
 	}
+	vb_xrc_srqs_collect(&store->srqs, slot);
 	for (unsigned i = 0; i < store->domains_top; i++) {
 		struct vb_xrc_domain *domain = &store->domain[i];
 

@@ -17,9 +17,10 @@
 
 #include "base/path.h"
 #include "nic/limits.h"
+#include "nic/xrc_notes.h"
 
 #define VB_XRC_MAGIC 0x58524321u
-#define VB_XRC_VERSION 1u
+#define VB_XRC_VERSION 2u
 
 enum {
 	VB_XRC_DOMAINS_MAX = 1024,
@@ -61,6 +62,8 @@ struct vb_xrc_store {
 	_Alignas(64) uint8_t lock[VB_XRC_LOCK_BYTES]; /* the host's */
 	struct vb_xrc_domain domain[VB_XRC_DOMAINS_MAX];
 	struct vb_xrc_rcv rcv[VB_XRC_RCVS_MAX];
+	struct vb_xrc_srqs srqs;
+	struct vb_xrc_log log;
 };
 
 /* How far a receive QP has come, as one word. */

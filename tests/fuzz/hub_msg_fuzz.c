@@ -72,6 +72,9 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 		check_slot(msg->ring.from, 0);
 		check_slot(msg->ring.to, 0);
 		break;
+	case VB_HUB_MEMORY:
+		check_answer(msg->memory.error, fds, 1);
+		break;
 	case VB_HUB_FAIL:
 		vb_check(fds == 0 && msg->fail.pid >= 1 && msg->fail.pid <= INT32_MAX);
 		break;

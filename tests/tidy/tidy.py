@@ -22,7 +22,7 @@ LAYERS = {
     "run": ["base", "wire", "engine", "nic", "link", "hub", "run"],
     "abi": ["base", "wire", "engine", "nic", "link", "hub", "run", "abi"],
     "daemon": ["base", "link", "hub", "nic", "daemon"],
-    "cli": ["base", "wire", "link", "hub", "cli"],
+    "cli": ["base", "wire", "link", "hub", "nic", "cli"],
 }
 LIBRARY = ["base", "wire", "engine", "nic", "link", "hub", "run", "abi"]
 # <infiniband/verbs.h> is vocabulary there, and only abi may call it. The command is one more

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "hub_lib.h"
@@ -412,6 +413,29 @@ static void a_client_is_told_to_fail(void **state)
 	assert_int_equal(vb_hub_fail((uint32_t)getpid()), ESRCH);
 }
 
+static ino_t inode_of(int fd)
+{
+	struct stat stat;
+
+	assert_int_equal(fstat(fd, &stat), 0);
+	close(fd);
+	return stat.st_ino;
+}
+
+static void whoever_asks_gets_the_memory_of_the_domains(void **state)
+{
+	struct vb_hub_client *client;
+	int fd, other;
+
+	NEEDS_HUB(state);
+	assert_int_equal(vb_hub_domains_read(&fd), ECONNREFUSED);
+	client = client_open();
+	assert_int_equal(vb_hub_client_store(client, &fd), 0);
+	assert_int_equal(vb_hub_domains_read(&other), 0);
+	assert_int_equal(inode_of(fd), inode_of(other));
+	vb_hub_client_close(client);
+}
+
 static void nonsense_costs_the_connection_and_nothing_else(void **state)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MARK);
@@ -655,6 +679,7 @@ int main(void)
 		HUB_TEST(the_hub_tells_who_holds_what),
 		HUB_TEST(it_stops_when_asked),
 		HUB_TEST(a_client_is_told_to_fail),
+		HUB_TEST(whoever_asks_gets_the_memory_of_the_domains),
 		HUB_TEST(nonsense_costs_the_connection_and_nothing_else),
 		HUB_TEST(without_verbatimd_there_is_enoent),
 		HUB_TEST(a_strangers_port_is_eaddrinuse),

@@ -64,6 +64,9 @@ static struct vb_hub_msg sample(unsigned type)
 	case VB_HUB_FAILED:
 		msg.failed.error = ESRCH;
 		break;
+	case VB_HUB_MEMORY:
+		msg.memory.error = EAGAIN;
+		break;
 	default:
 		break;
 	}
@@ -148,6 +151,7 @@ static void descriptors_come_with_what_they_belong_to(void **state)
 	struct vb_hub_msg grant = vb_hub_msg_make(VB_HUB_GRANT);
 	struct vb_hub_msg welcome = vb_hub_msg_make(VB_HUB_WELCOME);
 	struct vb_hub_msg reached = vb_hub_msg_make(VB_HUB_REACHED);
+	struct vb_hub_msg memory = vb_hub_msg_make(VB_HUB_MEMORY);
 
 	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
 		struct vb_hub_msg msg = sample(type);
@@ -165,8 +169,11 @@ static void descriptors_come_with_what_they_belong_to(void **state)
 	grant.grant.slot = 1;
 	assert_int_equal(parse(&grant, 2), 0);
 	assert_int_equal(parse(&grant, 0), EPROTO);
-	assert_int_equal(parse(&welcome, 2), 0);
+	assert_int_equal(parse(&welcome, VB_HUB_KEEPER_FDS), 0);
+	assert_int_equal(parse(&welcome, VB_HUB_KEEPER_FDS - 1), EPROTO);
 	assert_int_equal(parse(&welcome, 0), EPROTO);
+	assert_int_equal(parse(&memory, 1), 0);
+	assert_int_equal(parse(&memory, 0), EPROTO);
 }
 
 static void values_out_of_range_are_refused(void **state)
