@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The shadow of a receive QP of XRC: one NIC, and what another, whose slot is OTHER, has done
+ * meanwhile stands in the word that both go by.
+ */
+#include "nic_fixture.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "nic/xrc.h"
+#include "wire/icrc.h"
+
+enum { SENDER = 0x77, PSN = 0x100, OWN = 3, OTHER = 9, MTU = 1024 };
+
+static struct vb_xrc_store *store;
+static struct {
+	struct vb_xrcd *xrcd;
+	struct vb_cq *cq;
+	struct vb_srq *srq;
+	struct vb_qp *handle;
+	struct vb_xrc_rcv *rcv;
+} x;
+
+static struct vb_xrc_store *host_store(void *arg)
+{
+	return store;
+}
+
+static void host_lock(void *arg)
+{
+}
+
+static int begin_xrc(void **state)
+{
+	struct ibv_srq_init_attr_ex srq = {
+		.attr = { .max_wr = 8, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD,
+		.srq_type = IBV_SRQT_XRC,
+	};
+	struct ibv_qp_init_attr_ex qp = { .qp_type = IBV_QPT_XRC_RECV,
+					  .comp_mask = IBV_QP_INIT_ATTR_XRCD };
+
+	begin(state);
+	store = calloc(1, sizeof(*store));
+	vb_xrc_store_init(store);
+	fix.nic->host.xrc_store = host_store;
+	fix.nic->host.xrc_lock = fix.nic->host.xrc_unlock = host_lock;
+	assert_int_equal(vb_xrcd_open(fix.ctx, NULL, O_CREAT, &x.xrcd), 0);
+	x.cq = make_cq(16, NULL);
+	srq.pd = &fix.pd->ibv;
+	srq.cq = &x.cq->ibv.cq;
+	srq.xrcd = qp.xrcd = &x.xrcd->ibv;
+	assert_int_equal(vb_srq_create_ex(fix.ctx, &srq, &x.srq), 0);
+	assert_int_equal(vb_xrc_qp_create(&qp, &x.handle), 0);
+	x.rcv = x.handle->xrc->rcv;
+	return 0;
+}
+
+static int end_xrc(void **state)
+{
+	drop_qp(x.handle);
+	assert_int_equal(vb_srq_destroy(x.srq), 0);
+	vb_srq_free(x.srq);
+	drop_cq(x.cq);
+	assert_int_equal(vb_xrcd_close(x.xrcd), 0);
+	end(state);
+	free(store);
+	return 0;
+}
+
+static void connect_it(void)
+{
+	struct ibv_qp_attr attr = {
+		.port_num = 1, .path_mtu = IBV_MTU_1024, .dest_qp_num = SENDER, .rq_psn = PSN,
+		.max_dest_rd_atomic = 4, .ah_attr = { .is_global = 1, .port_num = 1 },
+	};
+
+	memcpy(attr.ah_attr.grh.dgid.raw, peer_gid, VB_GID_BYTES);
+	attr.qp_state = IBV_QPS_INIT;
+	assert_int_equal(vb_qp_modify(x.handle, &attr,
+				      IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
+					      IBV_QP_ACCESS_FLAGS),
+			 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(vb_qp_modify(x.handle, &attr,
+				      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+			 0);
+}
+
+static void post_recv(uint64_t wr_id)
+{
+	struct ibv_recv_wr wr = { .wr_id = wr_id }, *bad;
+
+	assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
+}
+
+/* A packet without data comes, to that SRQ. */
+static void comes(uint8_t opcode, uint32_t psn, uint32_t srqn)
+{
+	uint8_t octets[VB_PKT_HEADER_BYTES_MAX + MTU + VB_ICRC_BYTES] = { 0 };
+	struct vb_frame frame = { .path.sport = 4791, .data = octets };
+	struct vb_pkt pkt;
+
+	memset(&pkt, 0, sizeof(pkt));
+	vb_pkt_begin(&pkt, x.handle->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+	pkt.opcode = opcode;
+	pkt.psn = psn;
+	pkt.ackreq = true;
+	pkt.srqn = srqn;
+	memcpy(frame.path.src, peer_gid, VB_GID_BYTES);
+	memcpy(frame.path.dst, own_gid, VB_GID_BYTES);
+	frame.bytes = (uint32_t)vb_pkt_emit(octets, &pkt) + VB_ICRC_BYTES;
+	if (opcode == VB_OP_XRC_SEND_FIRST)
+		frame.bytes += MTU;
+	vb_icrc_put(octets + frame.bytes - VB_ICRC_BYTES,
+		    vb_icrc_frame(&frame.path, octets, frame.bytes, 0));
+	vb_nic_rx(fix.nic, &frame, 1);
+}
+
+static void send_comes(uint32_t psn)
+{
+	comes(VB_OP_XRC_SEND_ONLY, psn, x.srq->ibv.handle);
+}
+
+static void set_word(uint32_t epsn, uint32_t msn, uint16_t slot)
+{
+	struct vb_xrc_at at = { .epsn = epsn, .msn = msn, .slot = slot };
+
+	atomic_store(&x.rcv->word, vb_xrc_word(at));
+}
+
+static void expect_word(uint32_t epsn, uint32_t msn, uint16_t slot)
+{
+	struct vb_xrc_at at = vb_xrc_at(atomic_load(&x.rcv->word));
+
+	assert_int_equal(at.epsn, epsn);
+	assert_int_equal(at.msn, msn);
+	assert_int_equal(at.slot, slot);
+}
+
+/* What was sent last is an ACK or NAK of that PSN. */
+static void expect_answer(unsigned sent, uint32_t psn, uint8_t syndrome)
+{
+	struct vb_pkt pkt;
+
+	assert_int_equal(fix.sent, sent);
+	assert_non_null(vb_pkt_parse_head(&pkt, fix.last, VB_BTH_BYTES + 4));
+	assert_int_equal(pkt.opcode, VB_OP_XRC_ACK);
+	assert_int_equal(pkt.dqpn, SENDER);
+	assert_int_equal(pkt.psn, psn);
+	assert_int_equal(pkt.syndrome, syndrome);
+}
+
+static void expect_completion(uint64_t wr_id)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(vb_cq_poll(x.cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, wr_id);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.qp_num, x.handle->ibv.qp.qp_num);
+}
+
+static uint64_t dropped(enum vb_stat why)
+{
+	return atomic_load(&vb_nic_stats(fix.nic)->count[why]);
+}
+
+#define ACK vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED)
+
+static void what_is_taken_moves_the_word(void **state)
+{
+	connect_it();
+	post_recv(1);
+	send_comes(PSN);
+	expect_answer(1, PSN, ACK);
+	expect_completion(1);
+	expect_word(PSN + 1, 1, OWN);
+}
+
+static void it_goes_on_where_another_stopped(void **state)
+{
+	connect_it();
+	post_recv(1);
+	send_comes(PSN);
+	set_word(PSN + 9, 7, OTHER);
+	/* Seen before, if not here. */
+	send_comes(PSN + 4);
+	expect_answer(2, PSN + 8, ACK);
+	post_recv(2);
+	send_comes(PSN + 9);
+	expect_answer(3, PSN + 9, ACK);
+	expect_completion(1);
+	expect_completion(2);
+	expect_word(PSN + 10, 8, OWN);
+}
+
+/* Who took the last packet says that one is missing; others do not know. */
+static void only_who_had_the_last_one_asks_for_the_next(void **state)
+{
+	connect_it();
+	set_word(PSN + 5, 5, OTHER);
+	send_comes(PSN + 6);
+	assert_int_equal(fix.sent, 0);
+	assert_int_equal(dropped(VB_STAT_DROP_SEQUENCE), 1);
+	set_word(PSN + 5, 5, OWN);
+	send_comes(PSN + 6);
+	expect_answer(1, PSN + 5, vb_aeth_nak(VB_NAK_PSN));
+	expect_word(PSN + 5, 5, OWN);
+}
+
+/* A message that was begun here and went on elsewhere is none of ours; its receive is. */
+static void a_message_that_is_taken_over_is_given_up(void **state)
+{
+	static uint8_t room[2 * MTU];
+	struct ibv_sge sge = { (uintptr_t)room, sizeof(room), 0 };
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct vb_mr *mr;
+
+	assert_int_equal(vb_mr_reg(fix.pd, room, sizeof(room), sge.addr, IBV_ACCESS_LOCAL_WRITE,
+				   &mr),
+			 0);
+	sge.lkey = mr->ibv.lkey;
+	connect_it();
+	assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
+	comes(VB_OP_XRC_SEND_FIRST, PSN, x.srq->ibv.handle);
+	expect_word(PSN + 1, 0, OWN);
+	set_word(PSN + 20, 6, OTHER);
+	send_comes(PSN + 20);
+	expect_completion(1);
+	expect_word(PSN + 21, 7, OWN);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+}
+
+/* A14: an SRQ that there is not; and then nobody takes anything for that QP any more. */
+static void an_error_is_one_for_all(void **state)
+{
+	struct vb_xrc_attr at;
+	uint32_t seq;
+
+	connect_it();
+	comes(VB_OP_XRC_SEND_ONLY, PSN, x.srq->ibv.handle + 1);
+	expect_answer(1, PSN, vb_aeth_nak(VB_NAK_INVALID_REQ));
+	assert_true(vb_xrc_rcv_read(x.rcv, &at, &seq));
+	assert_int_equal(at.attr.qp_state, IBV_QPS_ERR);
+	assert_event(IBV_EVENT_QP_REQ_ERR);
+	post_recv(1);
+	send_comes(PSN);
+	assert_int_equal(fix.sent, 1);
+	assert_int_equal(dropped(VB_STAT_DROP_STATE), 1);
+}
+
+/* As another's shadow finds it. */
+static void another_s_error_is_ours(void **state)
+{
+	connect_it();
+	post_recv(1);
+	send_comes(PSN);
+	vb_xrc_rcv_state_set(x.rcv, IBV_QPS_ERR);
+	send_comes(PSN + 1);
+	assert_int_equal(fix.sent, 1);
+	assert_int_equal(dropped(VB_STAT_DROP_STATE), 1);
+	expect_word(PSN + 1, 1, OWN);
+}
+
+static void what_is_half_written_is_waited_for(void **state)
+{
+	connect_it();
+	post_recv(1);
+	atomic_fetch_add(&x.rcv->seq, 1);
+	send_comes(PSN);
+	assert_int_equal(fix.sent, 0);
+	atomic_fetch_add(&x.rcv->seq, 1);
+	send_comes(PSN);
+	expect_answer(1, PSN, ACK);
+}
+
+static void a_number_of_nobody_is_answered_by_nobody(void **state)
+{
+	connect_it();
+	post_recv(1);
+	vb_xrc_rcv_close(store, x.handle->ibv.qp.qp_num, OWN);
+	send_comes(PSN);
+	assert_int_equal(fix.sent, 0);
+	assert_int_equal(dropped(VB_STAT_DROP_NO_QP), 1);
+}
+
+#define XRC_TEST(name) cmocka_unit_test_setup_teardown(name, begin_xrc, end_xrc)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		XRC_TEST(what_is_taken_moves_the_word),
+		XRC_TEST(it_goes_on_where_another_stopped),
+		XRC_TEST(only_who_had_the_last_one_asks_for_the_next),
+		XRC_TEST(a_message_that_is_taken_over_is_given_up),
+		XRC_TEST(an_error_is_one_for_all),
+		XRC_TEST(another_s_error_is_ours),
+		XRC_TEST(what_is_half_written_is_waited_for),
+		XRC_TEST(a_number_of_nobody_is_answered_by_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
