@@ -329,7 +329,8 @@ static void unknown_access_flags_are_refused(void **state)
 {
 	static uint8_t buf[256];
 
-	for (int bit = 8; bit < 20; bit++) {
+	/* Bit 8 is newer than the headers, and known: IBV_ACCESS_FLUSH_GLOBAL. */
+	for (int bit = 9; bit < 20; bit++) {
 		errno = 0;
 		assert_null(ibv_reg_mr_iova2(vt.pd, buf, sizeof(buf), (uintptr_t)buf, 1u << bit));
 		assert_int_equal(errno, EINVAL);
