@@ -119,7 +119,7 @@ int vx_climb(struct ibv_qp *qp, uint32_t peer_qpn, enum ibv_qp_state last)
 		.max_dest_rd_atomic = VT_RD_ATOMIC,
 		.max_rd_atomic = VT_RD_ATOMIC,
 		.min_rnr_timer = 1,
-		.timeout = 12,
+		.timeout = 15, /* a second in all: nobody gets to run at once here */
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = { .is_global = 1,

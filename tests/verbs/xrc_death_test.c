@@ -15,7 +15,7 @@
 #include "peer.h"
 #include "xrc.h"
 
-enum { RECEIVERS = 3, SENDERS = 2, ROUND = 900, BYTES = 2048 };
+enum { RECEIVERS = 3, SENDERS = 2, ROUND = 240, BYTES = 2048 };
 
 /* What is said once is said by a value that is not 0. */
 static struct board {
@@ -94,8 +94,11 @@ static void be_receiver(unsigned self)
 		vx_recv(srq, i, (size_t)i * BYTES, BYTES);
 	atomic_store(&board->srq[self], srq->number);
 	while (!atomic_load(&board->leave[self])) {
-		while (ibv_poll_cq(srq->cq, 1, &wc) == 1)
+		/* Many share few processors: the library takes in what comes meanwhile. */
+		if (ibv_poll_cq(srq->cq, 1, &wc) == 1)
 			take(srq, self, &wc);
+		else
+			usleep(200);
 	}
 	vx_srq_close(srq);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
