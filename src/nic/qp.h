@@ -110,7 +110,10 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 /* ibv_modify_qp(3). EINVAL: transition, mask or value wrong; nothing has changed then. */
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
 
-/* ibv_modify_qp_rate_limit(3). EINVAL: not in RTS or SQD, or a rate that the device does not do. */
+/*
+ * ibv_modify_qp_rate_limit(3). EINVAL: not in RTS or SQD, a rate that the device does not do, or a
+ * bit of comp_mask, of which none is known.
+ */
 int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr);
 
 /* ibv_query_qp(3): everything, whatever the mask asks for. */

@@ -422,7 +422,7 @@ out:
 
 int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr)
 {
-	int err = vb_pace_check(attr->rate_limit);
+	int err = attr->comp_mask ? EINVAL : vb_pace_check(attr->rate_limit);
 
 	/* Without a limit there are no bursts. */
 	if (!err && !attr->rate_limit && attr->max_burst_sz)

@@ -106,6 +106,10 @@ static void by_a_verb_of_its_own(void **state)
 	assert_true(send_all_ms(&p, IBV_WR_SEND, CHUNK) >= LEAST_MS);
 	attr.rate_limit = caps().qp_rate_limit_max + 1;
 	assert_int_equal(ibv_modify_qp_rate_limit(p.a.qp, &attr), EINVAL);
+	attr.rate_limit = RATE_KBPS;
+	attr.comp_mask = 1; /* no bit of it is known */
+	assert_int_equal(ibv_modify_qp_rate_limit(p.a.qp, &attr), EINVAL);
+	attr.comp_mask = 0;
 	attr.rate_limit = 0;
 	assert_int_equal(ibv_modify_qp_rate_limit(p.a.qp, &attr), EINVAL); /* a burst of nothing */
 	assert_int_equal(rate_of(p.a.qp), RATE_KBPS);
