@@ -26,7 +26,7 @@ struct ibv_xrc_qp_init_attr {
 	struct ibv_xrc_domain *xrc_domain;
 };
 
-/* As ibv_open_xrcd(3): NULL with errno. fd -1: a domain of one's own. */
+/* As ibv_open_xrcd(3): NULL with errno. fd -1: a domain of one's own, and oflag is O_CREAT. */
 struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context, int fd, int oflag);
 
 /* 0, or EBUSY: this process has SRQs or QPs of it. */
@@ -39,7 +39,9 @@ struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *xrc
 /*
  * A receive QP, brought to RTR in one go, that lives until its domain goes. pd says which device.
  * attr_mask has what takes a QP to INIT and to RTR; of that, only MAX_DEST_RD_ATOMIC may be left
- * out, which means 0. 0, or a negative errno.
+ * out, which means 0. QKEY, TIMEOUT, RETRY_CNT and RNR_RETRY are kept for who asks; states, caps
+ * and what only a sender has are not looked at; PATH_MIG_STATE can be MIGRATED. 0, or a negative
+ * errno: EOPNOTSUPP for an alternate path or another PATH_MIG_STATE.
  */
 int ibv_alloc_xrc_rcv_qp(struct ibv_pd *pd, struct ibv_xrc_domain *xrc_domain,
 			 struct ibv_qp_attr *attr, enum ibv_qp_attr_mask attr_mask,

@@ -67,6 +67,9 @@ int vb_xrc_rcv_join(struct vb_xrcd *xrcd, uint32_t qpn);
 int vb_xrc_rcv_leave(struct vb_xrcd *xrcd, uint32_t qpn); /* also: it is not registered */
 int vb_xrc_rcv_modify(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_attr *attr,
 		      int mask);
+/* What means nothing to a QP that sends nothing, to be told when it is asked for. EINVAL. */
+int vb_xrc_rcv_remember(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_attr *attr,
+			int mask);
 int vb_xrc_rcv_query(struct vb_xrcd *xrcd, uint32_t qpn, struct ibv_qp_attr *attr,
 		     struct ibv_qp_init_attr *init);
 

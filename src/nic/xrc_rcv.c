@@ -86,6 +86,27 @@ int vb_xrc_rcv_modify(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_at
 	return stand_in(xrcd, qpn, &qp, &x) ? vb_xrc_qp_modify(&qp, attr, mask) : EINVAL;
 }
 
+int vb_xrc_rcv_remember(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_attr *attr,
+			int mask)
+{
+	struct vb_xrc_rcv *rcv;
+	struct vb_xrc_attr at;
+	int err = vb_qp_values_check(attr, mask);
+
+	if (err)
+		return err;
+	rcv = vb_xrc_rcv_of(lock(xrcd)->store, qpn);
+	if (rcv && atomic_load(&rcv->domain) == xrcd->id) {
+		at = rcv->at;
+		vb_qp_attr_keep(&at.attr, attr, mask);
+		vb_xrc_rcv_write(rcv, &at, false);
+	} else {
+		err = EINVAL;
+	}
+	unlock(xrcd);
+	return err;
+}
+
 int vb_xrc_rcv_query(struct vb_xrcd *xrcd, uint32_t qpn, struct ibv_qp_attr *attr,
 		     struct ibv_qp_init_attr *init)
 {

@@ -107,9 +107,9 @@ static int mask_of(enum ibv_qp_type type, enum ibv_qp_state to)
 	}
 }
 
-int vx_climb(struct ibv_qp *qp, uint32_t peer_qpn, enum ibv_qp_state last)
+struct ibv_qp_attr vx_attr(uint32_t peer_qpn)
 {
-	struct ibv_qp_attr attr = {
+	return (struct ibv_qp_attr){
 		.qp_access_flags = VT_ALL_ACCESS,
 		.port_num = 1,
 		.path_mtu = IBV_MTU_1024,
@@ -127,6 +127,11 @@ int vx_climb(struct ibv_qp *qp, uint32_t peer_qpn, enum ibv_qp_state last)
 			     .grh = { .dgid = vt.gid, .sgid_index = (uint8_t)vt.gid_index,
 				      .hop_limit = 64 } },
 	};
+}
+
+int vx_climb(struct ibv_qp *qp, uint32_t peer_qpn, enum ibv_qp_state last)
+{
+	struct ibv_qp_attr attr = vx_attr(peer_qpn);
 	int err = 0;
 
 	for (enum ibv_qp_state to = IBV_QPS_INIT; to <= last && !err; to++) {

@@ -41,6 +41,9 @@ struct vx_snd {
 void vx_snd_open(struct vx_snd *snd, uint64_t ops);
 void vx_snd_close(struct vx_snd *snd);
 
+/* What any of the two kinds needs on its way to RTS. */
+struct ibv_qp_attr vx_attr(uint32_t peer_qpn);
+
 /* From RESET to RTS; the receive QP needs to go no further than RTR, and may. */
 int vx_climb(struct ibv_qp *qp, uint32_t peer_qpn, enum ibv_qp_state to);
 

@@ -5,6 +5,7 @@
  * forked before any has opened the device; what they tell each other stands in shared memory.
  */
 #include <fcntl.h>
+#include <infiniband/verbatim_xrc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -47,18 +48,40 @@ static void await_value(_Atomic uint32_t *value, uint32_t least)
 
 /* --- the processes --- */
 
-static void be_creator(unsigned unused)
+/* Note 4 of the RFC. */
+static uint32_t alloc(struct ibv_xrcd *xrcd, uint32_t sender)
+{
+	const int mask = IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_AV |
+			 IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER;
+	struct ibv_qp_attr attr = vx_attr(sender);
+	uint32_t qpn;
+
+	assert_int_equal(ibv_alloc_xrc_rcv_qp(vt.pd, (struct ibv_xrc_domain *)xrcd, &attr,
+					      (enum ibv_qp_attr_mask)mask, &qpn),
+			 0);
+	return qpn;
+}
+
+static uint32_t create(struct ibv_xrcd *xrcd, uint32_t sender)
+{
+	struct ibv_qp *qp = vx_rcv_make(xrcd);
+
+	assert_non_null(qp);
+	assert_int_equal(vx_climb(qp, sender, IBV_QPS_RTR), 0);
+	return qp->qp_num;
+}
+
+static void be_creator(unsigned by_rfc)
 {
 	struct ibv_xrcd *xrcd = vx_domain(domain_fd, O_CREAT);
 
 	assert_non_null(xrcd);
 	for (unsigned i = 0; i < SENDERS; i++) {
-		struct ibv_qp *qp = vx_rcv_make(xrcd);
+		uint32_t sender;
 
-		assert_non_null(qp);
 		await_value(&board->snd[i], 1);
-		assert_int_equal(vx_climb(qp, atomic_load(&board->snd[i]), IBV_QPS_RTR), 0);
-		atomic_store(&board->rcv[i], qp->qp_num);
+		sender = atomic_load(&board->snd[i]);
+		atomic_store(&board->rcv[i], by_rfc ? alloc(xrcd, sender) : create(xrcd, sender));
 		atomic_fetch_add(&board->connected, 1);
 	}
 	for (;;)
@@ -258,7 +281,7 @@ static void await_no_domain(void)
 	}
 }
 
-static void they_stream_to_the_last(bool hub_dies)
+static void they_stream_to_the_last(bool by_rfc, bool hub_dies)
 {
 	uint32_t total[RECEIVERS] = { 0 };
 	pid_t creator, hub;
@@ -267,7 +290,7 @@ static void they_stream_to_the_last(bool hub_dies)
 		start(be_receiver, i);
 	for (unsigned i = 0; i < SENDERS; i++)
 		start(be_sender, i);
-	creator = start(be_creator, 0);
+	creator = start(be_creator, by_rfc);
 	for (unsigned i = 0; i < RECEIVERS; i++)
 		await_value(&board->srq[i], 1);
 	await_value(&board->connected, SENDERS);
@@ -300,12 +323,21 @@ static void they_stream_to_the_last(bool hub_dies)
 
 static void the_creator_is_killed_and_nothing_is_lost(void **state)
 {
-	they_stream_to_the_last(false);
+	they_stream_to_the_last(false, false);
+}
+
+/*
+ * rfc: "userspace process which created the receiving XRC qp on a given host dies before other
+ * processes which still need to receive XRC messages on their SRQs which are"
+ */
+static void the_creator_by_the_rfc_is_killed_and_nothing_is_lost(void **state)
+{
+	they_stream_to_the_last(true, false);
 }
 
 static void the_hub_is_killed_and_nothing_is_lost(void **state)
 {
-	they_stream_to_the_last(true);
+	they_stream_to_the_last(false, true);
 }
 
 /* A receiver that is killed takes no other along, and with the last one the domain goes. */
@@ -329,6 +361,8 @@ int main(void)
 	const struct CMUnitTest xrc_death[] = {
 		cmocka_unit_test_setup_teardown(the_creator_is_killed_and_nothing_is_lost, begin,
 						end),
+		cmocka_unit_test_setup_teardown(
+			the_creator_by_the_rfc_is_killed_and_nothing_is_lost, begin, end),
 		cmocka_unit_test_setup_teardown(the_hub_is_killed_and_nothing_is_lost, begin, end),
 		cmocka_unit_test_setup_teardown(what_the_dead_held_is_taken_back, begin, end),
 	};

@@ -2,6 +2,8 @@
 /* XRC as OFED had it: see include/infiniband/verbatim_xrc.h. */
 #include <infiniband/verbatim_xrc.h>
 
+#include <fcntl.h>
+
 #include "abi/verbs/abi.h"
 #include "nic/xrc.h"
 
@@ -12,6 +14,21 @@ _Static_assert(offsetof(struct ibv_xrc_domain, handle) == offsetof(struct vb_xrc
 #define TO_INIT (IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT)
 #define TO_RTR                                                                                    \
 	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER)
+/* RFC, table of attributes: those it calls not needed, caps among them, which are fixed ... */
+#define IGNORED                                                                                   \
+	(IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_CAP | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | \
+	 IBV_QP_EN_SQD_ASYNC_NOTIFY)
+/* ... and those it has although a QP that only receives makes nothing of them. */
+#define REMEMBERED (IBV_QP_QKEY | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
+
+/* RFC: "Other caps will use hard-coded values". */
+static const struct ibv_qp_cap fixed_cap = {
+	.max_send_wr = 1,
+	.max_recv_wr = 0,
+	.max_send_sge = 1,
+	.max_recv_sge = 0,
+	.max_inline_data = 0,
+};
 
 static struct vb_xrcd *xrcd_of(struct ibv_xrc_domain *domain)
 {
@@ -33,6 +50,11 @@ struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context, int fd, 
 		.oflags = oflag,
 	};
 
+	/* Nobody else can have it, so there is nothing to be exclusive about. */
+	if (fd == -1 && oflag != O_CREAT) {
+		errno = EINVAL;
+		return NULL;
+	}
 	return (struct ibv_xrc_domain *)vb_abi_open_xrcd(context, &attr);
 }
 
@@ -83,14 +105,19 @@ static int alloc(struct ibv_pd *pd, struct ibv_xrc_domain *domain, const struct 
 
 	if (rc != 0)
 		return rc;
-	mask &= ~(IBV_QP_STATE | IBV_QP_CUR_STATE); /* "Not needed" */
+	mask &= ~IGNORED;
 	if (pd->context != domain->context || (mask & (TO_INIT | TO_RTR)) != (TO_INIT | TO_RTR))
 		return EINVAL;
+	/* There is one path, and it is where it migrates from. */
+	if ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state == IBV_MIG_MIGRATED)
+		mask &= ~IBV_QP_PATH_MIG_STATE;
 	vb_device_gids_refresh(vb_device_of(pd->context));
 	rc = vb_xrc_rcv_new(xrcd_of(domain), &qpn);
 	if (rc != 0)
 		return rc;
-	rc = bring_to_rtr(xrcd_of(domain), qpn, attr, mask);
+	rc = bring_to_rtr(xrcd_of(domain), qpn, attr, mask & ~REMEMBERED);
+	if (rc == 0)
+		rc = vb_xrc_rcv_remember(xrcd_of(domain), qpn, attr, mask & REMEMBERED);
 	/* It is the domain's only when nothing can fail any more. */
 	if (rc == 0)
 		vb_xrc_rcv_keep(xrcd_of(domain), qpn);
@@ -132,7 +159,11 @@ int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *domain, uint32_t xrc_qp_num,
 {
 	int rc = usable(domain);
 
-	return rc ? rc : vb_xrc_rcv_query(xrcd_of(domain), xrc_qp_num, attr, init_attr);
+	if (rc == 0)
+		rc = vb_xrc_rcv_query(xrcd_of(domain), xrc_qp_num, attr, init_attr);
+	if (rc == 0)
+		attr->cap = init_attr->cap = fixed_cap;
+	return rc;
 }
 
 int ibv_reg_xrc_rcv_qp(struct ibv_xrc_domain *domain, uint32_t xrc_qp_num)
