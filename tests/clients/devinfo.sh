@@ -84,6 +84,7 @@ watch() {
 
 watch_all() {
 	local pid name="ibv_asyncwatch${*:+ $*}"
+	: >"$tmp/watch" # what the one before said is not what this one says
 	"${run[@]}" stdbuf -oL ibv_asyncwatch "$@" >"$tmp/watch" 2>&1 &
 	pid=$!
 	watch "$name waits" 'async event FD' true
