@@ -2,6 +2,8 @@
 #include "xrc.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
 
 struct ibv_xrcd *vx_domain(int fd, int oflags)
 {
@@ -166,4 +168,21 @@ int vx_post(struct vx_snd *snd, enum ibv_wr_opcode op, uint32_t srqn, uint64_t w
 		wr.wr.rdma.rkey = to->rkey;
 	}
 	return ibv_post_send(snd->qp, &wr, &bad);
+}
+
+void vx_hub_says(const char *what, char *text, size_t bytes)
+{
+	char command[PATH_MAX + 64], self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	FILE *pipe;
+
+	assert_true(n > 0);
+	self[n] = 0;
+	for (unsigned up = 0; up < 3; up++)
+		*strrchr(self, '/') = 0;
+	snprintf(command, sizeof(command), "%s/verbatim hub %s", self, what);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	text[fread(text, 1, bytes - 1, pipe)] = 0;
+	assert_int_equal(pclose(pipe), 0);
 }

@@ -51,4 +51,7 @@ int vx_climb(struct ibv_qp *qp, uint32_t peer_qpn, enum ibv_qp_state to);
 int vx_post(struct vx_snd *snd, enum ibv_wr_opcode op, uint32_t srqn, uint64_t wr_id,
 	    uint32_t bytes, const struct ibv_mr *to);
 
+/* What `verbatim hub WHAT` says, of the build that this test belongs to. */
+void vx_hub_says(const char *what, char *text, size_t bytes);
+
 #endif

@@ -281,13 +281,13 @@ static void await_no_domain(void)
 	}
 }
 
-static void they_stream_to_the_last(bool by_rfc, bool hub_dies)
+/* Everybody, and traffic to all SRQs. Returns the creator. */
+static pid_t they_begin(bool by_rfc, pid_t receiver[RECEIVERS])
 {
-	uint32_t total[RECEIVERS] = { 0 };
-	pid_t creator, hub;
+	pid_t creator;
 
 	for (unsigned i = 0; i < RECEIVERS; i++)
-		start(be_receiver, i);
+		receiver[i] = start(be_receiver, i);
 	for (unsigned i = 0; i < SENDERS; i++)
 		start(be_sender, i);
 	creator = start(be_creator, by_rfc);
@@ -297,14 +297,12 @@ static void they_stream_to_the_last(bool by_rfc, bool hub_dies)
 	atomic_store(&board->round, 1);
 	/* In the midst of it. */
 	await_value(&board->got[0][0], ROUND / 10);
-	kill_and_wait(creator);
-	hub = vp_hub();
-	assert_true(hub > 0);
-	if (hub_dies)
-		kill(hub, SIGKILL);
-	round_done(1, total);
-	expect_domain(true);
-	for (unsigned r = 0; r < RECEIVERS; r++) {
+	return creator;
+}
+
+static void they_leave_one_by_one(unsigned first, uint32_t total[RECEIVERS])
+{
+	for (unsigned r = first; r < RECEIVERS; r++) {
 		atomic_store(&board->leave[r], 1);
 		await_value(&board->left[r], 1);
 		if (r + 1 == RECEIVERS)
@@ -321,9 +319,28 @@ static void they_stream_to_the_last(bool by_rfc, bool hub_dies)
 	}
 }
 
+static void kill_hub(void)
+{
+	pid_t hub = vp_hub();
+
+	assert_true(hub > 0);
+	kill(hub, SIGKILL);
+}
+
+static void they_stream_to_the_last(bool by_rfc)
+{
+	uint32_t total[RECEIVERS] = { 0 };
+	pid_t receiver[RECEIVERS];
+
+	kill_and_wait(they_begin(by_rfc, receiver));
+	round_done(1, total);
+	expect_domain(true);
+	they_leave_one_by_one(0, total);
+}
+
 static void the_creator_is_killed_and_nothing_is_lost(void **state)
 {
-	they_stream_to_the_last(false, false);
+	they_stream_to_the_last(false);
 }
 
 /*
@@ -332,12 +349,75 @@ static void the_creator_is_killed_and_nothing_is_lost(void **state)
  */
 static void the_creator_by_the_rfc_is_killed_and_nothing_is_lost(void **state)
 {
-	they_stream_to_the_last(true, false);
+	they_stream_to_the_last(true);
 }
 
 static void the_hub_is_killed_and_nothing_is_lost(void **state)
 {
-	they_stream_to_the_last(false, true);
+	uint32_t total[RECEIVERS] = { 0 };
+	pid_t receiver[RECEIVERS];
+
+	kill_and_wait(they_begin(false, receiver));
+	kill_hub();
+	round_done(1, total);
+	expect_domain(true);
+	they_leave_one_by_one(0, total);
+}
+
+/* As the hub tells it: domain, holders, receive QPs and SRQs, and none besides. */
+static bool hub_knows(const pid_t receiver[RECEIVERS], unsigned first)
+{
+	char text[32768], words[64];
+	const char *xrc;
+	bool all = true;
+
+	vx_hub_says("status", text, sizeof(text));
+	xrc = strstr(text, "XRC domain ");
+	for (unsigned i = 0; i < SENDERS && xrc; i++) {
+		snprintf(words, sizeof(words), "receive QP 0x%06x  RTR",
+			 atomic_load(&board->rcv[i]));
+		all &= strstr(xrc, words) != NULL;
+	}
+	for (unsigned i = 0; i < RECEIVERS && xrc; i++) {
+		snprintf(words, sizeof(words), "pid %d, ", (int)receiver[i]);
+		all &= (strstr(xrc, words) != NULL) == (i >= first);
+		snprintf(words, sizeof(words), "SRQ 0x%06x ", atomic_load(&board->srq[i]));
+		all &= (strstr(xrc, words) != NULL) == (i >= first);
+	}
+	return xrc && all;
+}
+
+static void await_hub_knows(const pid_t receiver[RECEIVERS], unsigned first)
+{
+	for (uint64_t end_ms = vt_now_ms() + VT_WAIT_MS; !hub_knows(receiver, first);) {
+		assert_true(vt_now_ms() < end_ms);
+		usleep(10000);
+	}
+}
+
+/* What goes on living is told by the memory, and what died while there was no hub by its names. */
+static void the_next_hub_knows_who_lives_and_who_died_meanwhile(void **state)
+{
+	uint32_t total[RECEIVERS] = { 0 }, before;
+	pid_t receiver[RECEIVERS], creator = they_begin(true, receiver), hub;
+
+	round_done(1, total);
+	await_hub_knows(receiver, 0);
+	before = atomic_load(&board->got[1][0]);
+	atomic_store(&board->targets, 1);
+	atomic_store(&board->round, 2);
+	await_value(&board->got[1][0], before + ROUND / 20);
+	hub = vp_hub();
+	kill_hub();
+	kill_and_wait(receiver[0]);
+	kill_and_wait(creator);
+	round_done(2, total);
+	await_hub_knows(receiver, 1);
+	assert_int_not_equal(vp_hub(), hub);
+	/* And again, with nobody dead. */
+	kill_hub();
+	await_hub_knows(receiver, 1);
+	they_leave_one_by_one(1, total);
 }
 
 /* A receiver that is killed takes no other along, and with the last one the domain goes. */
@@ -364,6 +444,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			the_creator_by_the_rfc_is_killed_and_nothing_is_lost, begin, end),
 		cmocka_unit_test_setup_teardown(the_hub_is_killed_and_nothing_is_lost, begin, end),
+		cmocka_unit_test_setup_teardown(
+			the_next_hub_knows_who_lives_and_who_died_meanwhile, begin, end),
 		cmocka_unit_test_setup_teardown(what_the_dead_held_is_taken_back, begin, end),
 	};
 

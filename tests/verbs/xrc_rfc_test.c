@@ -5,7 +5,6 @@
  */
 #include <fcntl.h>
 #include <infiniband/verbatim_xrc.h>
-#include <limits.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -107,24 +106,6 @@ static void expect_send(uint64_t wr_id, enum ibv_wr_opcode op, enum ibv_wc_statu
 				 op == IBV_WR_SEND ? NULL : f.srq.mr),
 			 0);
 	vt_expect(f.snd.cq, wr_id, status);
-}
-
-/* What `verbatim hub WHAT` says, of the build that this test belongs to. */
-static void hub_says(const char *what, char *text, size_t bytes)
-{
-	char command[PATH_MAX + 64], self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	FILE *pipe;
-
-	assert_true(n > 0);
-	self[n] = 0;
-	for (unsigned up = 0; up < 3; up++)
-		*strrchr(self, '/') = 0;
-	snprintf(command, sizeof(command), "%s/verbatim hub %s", self, what);
-	pipe = popen(command, "r");
-	assert_non_null(pipe);
-	text[fread(text, 1, bytes - 1, pipe)] = 0;
-	assert_int_equal(pclose(pipe), 0);
 }
 
 static void expect_said(const char *text, const char *words)
@@ -301,7 +282,7 @@ static void errors_go_to_the_log_and_the_sender_is_refused(void **state)
 {
 	char before[32768], after[32768], number[64];
 
-	hub_says("log", before, sizeof(before));
+	vx_hub_says("log", before, sizeof(before));
 	connect();
 	assert_int_equal(vx_post(&f.snd, IBV_WR_RDMA_WRITE, f.srq.number, 1, BYTES,
 				 &(struct ibv_mr){ .addr = f.srq.buf, .rkey = 0x7fffffff }),
@@ -309,7 +290,7 @@ static void errors_go_to_the_log_and_the_sender_is_refused(void **state)
 	vt_expect(f.snd.cq, 1, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(query(NULL).qp_state, IBV_QPS_ERR);
 	vt_no_event();
-	hub_says("log", after, sizeof(after));
+	vx_hub_says("log", after, sizeof(after));
 	assert_memory_equal(after, before, strlen(before));
 	snprintf(number, sizeof(number), "receive QP 0x%06x of XRC domain", f.qpn);
 	expect_said(after + strlen(before), number);
@@ -326,7 +307,7 @@ static void the_hub_lists_it(void **state)
 	char text[32768], words[96];
 
 	connect();
-	hub_says("status", text, sizeof(text));
+	vx_hub_says("status", text, sizeof(text));
 	expect_said(text, "XRC domain ");
 	snprintf(words, sizeof(words), "pid %d, ", (int)getpid());
 	expect_said(text, words);
@@ -336,7 +317,7 @@ static void the_hub_lists_it(void **state)
 	snprintf(words, sizeof(words), "SRQ 0x%06x", f.srq.number);
 	expect_said(text, words);
 	vx_srq_close(&f.srq);
-	hub_says("status", text, sizeof(text));
+	vx_hub_says("status", text, sizeof(text));
 	assert_null(strstr(text, words));
 	vx_srq_open(&f.srq, (struct ibv_xrcd *)f.domain);
 }
@@ -404,7 +385,7 @@ static void values_are_checked(void **state)
 	f.attr.timeout = 32;
 	f.mask |= IBV_QP_TIMEOUT;
 	refused(EINVAL);
-	hub_says("status", text, sizeof(text));
+	vx_hub_says("status", text, sizeof(text));
 	expect_said(text, "XRC domain ");
 	assert_null(strstr(text, "receive QP"));
 }
