@@ -795,7 +795,7 @@ int main(void)
 		LANES(a_bell_that_another_heard_is_rung_again),
 		LANES(a_missed_sleeper_is_rung_for_later),
 		LANES(a_missed_sleeper_is_rung_for_by_the_clock),
-		TEST(a_missed_sleeper_is_rung_for_when_the_sender_goes),
+		LANES(a_missed_sleeper_is_rung_for_when_the_sender_goes),
 		LANES(the_next_poll_rings_for_a_friend),
 		LANES(a_producer_of_nonsense_is_as_good_as_dead),
 		LANES(a_consumer_of_nonsense_is_as_good_as_dead),
