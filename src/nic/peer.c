@@ -362,6 +362,12 @@ static void tell_idle(struct vb_lane *lane)
 	vb_lock_drop(&lane->rx_lock);
 }
 
+void vb_peers_look(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < peers_count(nic); i++)
+		bell_again(peer_nth(nic, i));
+}
+
 unsigned vb_nic_lanes_scan(struct vb_nic *nic)
 {
 	unsigned got = 0;

@@ -161,6 +161,12 @@ static inline void vb_peer_published(struct vb_peer *peer)
 		vb_peer_bell(peer);
 }
 
+/*
+ * Look once more, behind a fence, whether a peer sleeps that something was published for: for those
+ * after whom nobody may come, as a QP that goes and takes its clock along.
+ */
+void vb_peers_look(struct vb_nic *nic);
+
 /* The lane's consumer was told of room, or was not: ring the producer if it waits for that. */
 void vb_lane_tell_room(struct vb_lane *lane);
 

@@ -325,6 +325,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_ack_flush(qp);
 	vb_lock_drop(&qp->lock);
 	vb_qp_silence(qp);
+	vb_peers_look(qp->nic);
 	vb_lock_take(&qp->nic->rx);
 	vb_ack_forget(qp);
 	vb_lock_drop(&qp->nic->rx);
