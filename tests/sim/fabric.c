@@ -211,7 +211,7 @@ int fabric_tx(struct fabric *f, unsigned from, const struct vb_burst *burst)
 	static uint8_t frame[VB_LINK_BURST_BYTES_MAX];
 	const struct iovec *iov = burst->iov;
 	size_t used = 0;
-	int to = find_nic(f, burst->path.dst);
+	int first = find_nic(f, burst->path.dst), to = first;
 	uint64_t at_ns;
 
 	vb_check(burst->frames && burst->frames <= VB_LINK_BURST_FRAMES_MAX);
@@ -221,7 +221,7 @@ int fabric_tx(struct fabric *f, unsigned from, const struct vb_burst *burst)
 		return EAGAIN;
 	if (to < 0)
 		return 0;
-	at_ns = vb_max_u64(f->now_ns + f->delay_ns, f->busy_ns[to]);
+	at_ns = vb_max_u64(f->now_ns + f->delay_ns, f->busy_ns[first]);
 	for (uint16_t i = 0; i < burst->frames; i++) {
 		bool last = i + 1 == burst->frames;
 		uint32_t bytes = last ? burst->last_bytes : burst->frame_bytes;
@@ -229,12 +229,16 @@ int fabric_tx(struct fabric *f, unsigned from, const struct vb_burst *burst)
 		take_bytes(frame, bytes, &iov, &used);
 		f->sent++;
 		show(f, "sent ", from, frame, bytes);
+		if (f->steer)
+			to = f->steer(f, (unsigned)first, frame);
+		if (to < 0)
+			continue;
 		launch(f, (unsigned)to, at_ns, &burst->path, i, frame, bytes);
 		if (happens(f, f->faults.dup))
 			launch(f, (unsigned)to, at_ns, &burst->path, i, frame, bytes);
 	}
 	vb_check(iov == burst->iov + burst->iovcnt);
-	f->busy_ns[to] = at_ns + burst->frames * 100ull;
+	f->busy_ns[first] = at_ns + burst->frames * 100ull;
 	return 0;
 }
 

@@ -36,6 +36,12 @@ struct fabric {
 	unsigned nics;
 	struct vb_nic *nic[FABRIC_NICS_MAX];
 	uint8_t gid[FABRIC_NICS_MAX][FABRIC_GIDS][VB_GID_BYTES];
+	/*
+	 * Which of several NICs with the same address a frame is for, given the first of them;
+	 * -1: none. NULL: no two have the same.
+	 */
+	int (*steer)(const struct fabric *fabric, unsigned first, const uint8_t *frame);
+	void *steer_arg;
 	uint32_t dead_qpn; /* what is sent to it is lost; 0: none */
 	struct {
 		bool on;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Simulated runs: the seeds that failed once, and a fixed range of others. With --long, fresh ones.
 # One seed again, telling all: make sim SEED=n V=1. sim_narrow is the same with rings that hardly
-# anything fits into.
+# anything fits into, and sim_xrc has the processes of an XRC domain and their deaths.
 set -u
 sim=$VB_BUILD/tests/sim/sim
 narrow=$VB_BUILD/tests/sim/sim_narrow
@@ -28,6 +28,7 @@ for i in 0 1 2 3 4 5 6 7 8 9; do
 	try "seeds-from-$((1 + i * part))" "$sim" --count $part $((1 + i * part))
 done
 try "narrow-rings" "$narrow" --count $((count / 4))
+try "xrc" "$VB_BUILD/tests/sim/sim_xrc" --count $((count / 2))
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds" "$sim" --random 100000
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds-narrow" "$narrow" --random 100000
 exit $status

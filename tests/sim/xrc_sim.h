@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_SIM_XRC_SIM_H
+#define VB_SIM_XRC_SIM_H
+
+/* What a run of sim_xrc consists of: xrc_world.c makes it, xrc.c lets it go. */
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "base/prng.h"
+#include "fabric.h"
+#include "nic/cq.h"
+#include "nic/mem.h"
+#include "nic/qp.h"
+#include "nic/srq.h"
+#include "nic/xrc.h"
+
+enum {
+	RECEIVERS_MAX = 3,
+	SENDERS_MAX = 2,
+	OPS = 48, /* of a sender, at most */
+	QUEUE = 12,
+	RECVS = 6,
+	MESSAGE_MAX = 10000,
+	AREA_BYTES = OPS * MESSAGE_MAX,
+	STEPS_MAX = 2000000,
+	MEMORIES = 3,
+};
+
+#define CALM_NS_MAX (120ull * 1000 * 1000 * 1000)
+#define ACCESS                                                                                    \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+struct op {
+	enum ibv_wr_opcode opcode;
+	unsigned to;
+	uint32_t bytes, offset; /* offset: of a READ, in the pattern */
+	uint64_t adds;		/* before it, to the same counter */
+};
+
+struct sender {
+	struct vb_qp *qp;
+	uint32_t rcv_qpn;
+	unsigned targets; /* bits: receivers that it sends to */
+	unsigned wanted, posted, done;
+	bool broken;
+	struct op op[OPS + 1];
+	unsigned next_recv[RECEIVERS_MAX]; /* which may come next there */
+	uint64_t adds[RECEIVERS_MAX];	   /* posted */
+};
+
+struct node {
+	unsigned index;
+	uint16_t slot;
+	bool dead;
+	struct vb_nic *nic;
+	struct vb_ctx *ctx;
+	struct vb_pd *pd;
+	struct vb_cq *cq;
+	struct vb_mr *mr[MEMORIES];
+	/* Of a receiver. */
+	struct vb_xrcd *xrcd;
+	struct vb_srq *srq;
+	struct vb_qp *handle[SENDERS_MAX]; /* of whoever made the receive QPs */
+	bool posted[RECVS];
+};
+
+/*
+ * Of a receiver: buffers for receives; what is written; what is read, with counters behind. Of a
+ * sender: what it sends; where it lands; nothing.
+ */
+extern uint8_t memory[FABRIC_NICS_MAX][MEMORIES][AREA_BYTES + 64];
+
+extern struct sim {
+	uint64_t seed, rng;
+	bool trace, calm, by_number;
+	jmp_buf failed;
+	char why[300];
+	struct fabric fabric;
+	struct vb_xrc_store *store;
+	unsigned locked;
+	unsigned receivers, senders;
+	struct node node[FABRIC_NICS_MAX];
+	struct sender sender[SENDERS_MAX];
+	unsigned dying; /* which receiver; none if there are not so many */
+	uint64_t death_ns, collect_ns;
+} sim;
+
+void failed(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+#define require(cond)                                                                             \
+	do {                                                                                      \
+		if (!(cond))                                                                      \
+			failed("%s:%d: not so: %s", __FILE__, __LINE__, #cond);                   \
+	} while (0)
+
+static inline uint32_t below(uint32_t n)
+{
+	return (uint32_t)(vb_prng_next(&sim.rng) % n);
+}
+
+static inline bool chance(unsigned percent)
+{
+	return below(100) < percent;
+}
+
+/* Octets that tell where they come from. */
+static inline uint8_t octet(uint32_t key, uint32_t at)
+{
+	return (uint8_t)(key * 131 + at * 7 + (at >> 8));
+}
+
+static inline void fill(uint8_t *to, uint32_t bytes, uint32_t key)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		to[i] = octet(key, i);
+}
+
+void world_make(void);
+void world_unmake(void);
+
+/* It lets go of its SRQ, of the receive QPs and of the domain. */
+void receiver_leave(struct node *node);
+
+#endif
