@@ -41,11 +41,10 @@ static bool ask(int fd, uint64_t address, struct vb_vma *vma)
 		.name_bytes = sizeof(vma->name),
 	};
 
+	/* An anonymous mapping has no name, and valgrind does not know that others are written. */
+	memset(vma->name, 0, sizeof(vma->name));
 	if (ioctl(fd, QUERY, &query))
 		return false;
-	/* An anonymous mapping has no name, and then it is not written. */
-	if (!query.name_bytes)
-		vma->name[0] = '\0';
 	vma->start = query.start;
 	vma->end = query.end;
 	vma->offset = query.offset;

@@ -35,6 +35,8 @@ grind "write_bw 16 queue pairs" ib_write_bw -F -x "$gid" -n 10 -q 16
 grind "read_bw" ib_read_bw -F -x "$gid" -n 50
 grind "atomic_lat" ib_atomic_lat -F -x "$gid" -n 50
 grind "send_bw UD" ib_send_bw -F -x "$gid" -n 50 -c UD -s 1024
+truncate -s 1M "$tmp/file"
+grind "write_bw on a file" ib_write_bw -F -x "$gid" -n 50 --mmap "$tmp/file"
 link_use udp
 grind "rc pingpong" ibv_rc_pingpong -g "$gid" -n 100 -c
 grind "uc pingpong" ibv_uc_pingpong -g "$gid" -n 100 -c
