@@ -113,6 +113,13 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 	return true;
 }
 
+static struct vb_srq *srq_named(const struct vb_qp *qp, const struct vb_pkt *pkt)
+{
+	struct vb_srq *srq = vb_nic_srq_find(qp->nic, pkt->srqn);
+
+	return srq && srq->xrcd->id == qp->xrc->domain ? srq : NULL;
+}
+
 /*
  * The SRQ that the packet names: receives come from it, and its PD says which keys are good. False:
  * there is none in this domain, or another has the message in hand.
@@ -120,9 +127,9 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 static bool aim(struct vb_qp *qp, const struct vb_pkt *pkt)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
-	struct vb_srq *srq = vb_nic_srq_find(qp->nic, pkt->srqn);
+	struct vb_srq *srq = srq_named(qp, pkt);
 
-	if (!srq || srq->xrcd->id != qp->xrc->domain)
+	if (!srq)
 		return false;
 	if (ibv->srq == &srq->ibv)
 		return true;
@@ -153,6 +160,29 @@ static struct vb_resp_result dropped(void)
 	return (struct vb_resp_result){ VB_RESP_DROPPED, VB_BAD_SEQUENCE };
 }
 
+/*
+ * A READ that was answered is asked for again in the midst of another SRQ's message. The sender may
+ * send nothing else before it has this, so it is answered at once, with the keys of its own SRQ.
+ */
+static struct vb_resp_result answer_between(struct vb_qp *qp, const struct vb_pkt *pkt,
+					    const struct vb_op_info *info)
+{
+	const struct vb_srq *srq = srq_named(qp, pkt);
+	struct vb_resp *resp = &qp->resp;
+	struct ibv_pd *pd = qp->ibv.qp.pd;
+	struct vb_resp_result result;
+
+	if (!srq)
+		return dropped();
+	qp->ibv.qp.pd = srq->ibv.pd;
+	result = vb_rc_request(resp, pkt, info);
+	vb_qp_transmit_locked(qp);
+	/* What did not get out will be asked for again. */
+	resp->done = resp->tail;
+	qp->ibv.qp.pd = pd;
+	return result;
+}
+
 struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
 				     const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -176,6 +206,8 @@ struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
 		return dropped();
 	if (aim(qp, pkt))
 		result = vb_rc_request(resp, pkt, info);
+	else if (info->kind == VB_K_READ_REQ && vb_psn_diff(pkt->psn, at.epsn) < 0)
+		result = answer_between(qp, pkt, info);
 	else
 		result = vb_rc_refuse(resp, pkt, info, VB_BAD_OPCODE);
 	if (resp->epsn == at.epsn && resp->msn == at.msn)

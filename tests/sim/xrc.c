@@ -17,7 +17,7 @@
 
 #include "xrc_sim.h"
 
-static unsigned long long broken_runs, deaths;
+static unsigned long long broken_runs, deaths, noted; /* in all runs */
 
 void failed(const char *format, ...)
 {
@@ -77,7 +77,13 @@ static void op_choose(struct sender *sender, struct op *op)
 	op->to = op > sender->op && chance(40) ? op[-1].to : below(sim.receivers);
 	while (!(sender->targets >> op->to & 1))
 		op->to = below(sim.receivers);
+	op->srq = below(SRQS);
 	op->opcode = opcodes[below(VB_ARRAY_LEN(opcodes))];
+	op->bad = sim.bad_key && sender == sim.sender && sender->posted == sender->wanted;
+	if (op->bad) {
+		op->opcode = IBV_WR_RDMA_WRITE;
+		op->bytes |= 1;
+	}
 	if (op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		op->bytes = 8;
 		op->adds = sender->adds[op->to]++;
@@ -103,26 +109,38 @@ static void post(unsigned s)
 	else
 		fill(mine, op->bytes, key_of(s, number));
 	sge = (struct ibv_sge){ (uintptr_t)mine, op->bytes,
-				node->mr[mine >= memory[node->index][1]]->ibv.lkey };
+				node->mr[0][mine >= memory[node->index][1]]->ibv.lkey };
 	wr.sg_list = &sge;
 	wr.opcode = op->opcode;
-	wr.qp_type.xrc.remote_srqn = to->srq ? to->srq->ibv.handle : 0;
+	wr.qp_type.xrc.remote_srqn = to->srq[op->srq] ? to->srq[op->srq]->ibv.handle : 0;
 	if (op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = (uintptr_t)counter_of(op->to, s);
-		wr.wr.atomic.rkey = to->mr[2]->ibv.rkey;
+		wr.wr.atomic.rkey = to->mr[op->srq][2]->ibv.rkey;
 		wr.wr.atomic.compare_add = 1;
 	} else if (op->opcode == IBV_WR_RDMA_READ) {
 		wr.wr.rdma.remote_addr = (uintptr_t)memory[op->to][2] + op->offset;
-		wr.wr.rdma.rkey = to->mr[2]->ibv.rkey;
+		wr.wr.rdma.rkey = to->mr[op->srq][2]->ibv.rkey;
 	} else {
 		wr.wr.rdma.remote_addr = (uintptr_t)target_of(op->to, s);
-		wr.wr.rdma.rkey = to->mr[1]->ibv.rkey;
+		wr.wr.rdma.rkey = to->mr[op->srq ^ op->bad][1]->ibv.rkey;
 	}
 	if (sim.trace)
 		printf("%12llu sender %u posts %u: opcode %d to %u, %u octets\n",
 		       (unsigned long long)sim.fabric.now_ns, s, number, op->opcode, op->to,
 		       op->bytes);
 	require(vb_qp_post_send(sender->qp, &wr, &bad) == 0);
+}
+
+/* Behind a bad key the QP is in error, and says nothing to one whose answer was lost before. */
+static bool may_fail(unsigned s, const struct op *op, enum ibv_wc_status status)
+{
+	const struct vb_xrc_rcv *rcv = &sim.store->rcv[sim.sender[s].rcv_qpn];
+
+	if (op->bad && status == IBV_WC_REM_ACCESS_ERR)
+		return true;
+	return status == IBV_WC_RETRY_EXC_ERR &&
+	       (sim.node[op->to].dead || !sim.node[op->to].xrcd ||
+		rcv->at.attr.qp_state == IBV_QPS_ERR);
 }
 
 static void sent(unsigned s, const struct ibv_wc *wc)
@@ -140,14 +158,15 @@ static void sent(unsigned s, const struct ibv_wc *wc)
 	}
 	if (wc->status != IBV_WC_SUCCESS) {
 		/* What is for others was done before, or comes after. */
-		if (wc->status != IBV_WC_RETRY_EXC_ERR ||
-		    (sim.node[op->to].xrcd && !sim.node[op->to].dead))
+		if (!may_fail(s, op, wc->status))
 			failed("sender %u: work request %u to %u ends with status %d", s, number,
 			       op->to, wc->status);
 		sender->broken = true;
 		broken_runs++;
 		return;
 	}
+	if (op->bad)
+		failed("sender %u: a bad key was taken for good", s);
 	if (op->opcode == IBV_WR_RDMA_READ &&
 	    !is_filled(landing, op->bytes, op->to, op->offset))
 		failed("sender %u: READ %u is wrong", s, number);
@@ -160,10 +179,10 @@ static void sent(unsigned s, const struct ibv_wc *wc)
 static void recv_post(struct node *node, unsigned at)
 {
 	struct ibv_sge sge = { (uintptr_t)memory[node->index][0] + (size_t)at * MESSAGE_MAX,
-			       MESSAGE_MAX, node->mr[0]->ibv.lkey };
+			       MESSAGE_MAX, node->mr[at / RECVS][0]->ibv.lkey };
 	struct ibv_recv_wr wr = { .wr_id = at, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	require(vb_srq_post(node->srq, &wr, &bad) == 0);
+	require(vb_srq_post(node->srq[at / RECVS], &wr, &bad) == 0);
 	node->posted[at] = true;
 }
 
@@ -179,25 +198,25 @@ static unsigned sender_of(uint32_t qpn)
 /* The next message of that sender's for this receiver, and no other. */
 static void received(struct node *node, const struct ibv_wc *wc)
 {
-	unsigned s = sender_of(wc->qp_num), number;
+	unsigned s = sender_of(wc->qp_num), q = (unsigned)wc->wr_id / RECVS, number;
 	const uint8_t *data = memory[node->index][0] + wc->wr_id * MESSAGE_MAX;
 	struct sender *sender = &sim.sender[s];
 	const struct op *op = NULL;
 
-	require(wc->wr_id < RECVS && node->posted[wc->wr_id]);
+	require(wc->wr_id < SRQS * RECVS && node->posted[wc->wr_id]);
 	node->posted[wc->wr_id] = false;
 	/* Of a message that never came to its end. */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR && sender->broken)
 		return;
 	require(wc->status == IBV_WC_SUCCESS);
-	for (number = sender->next_recv[node->index]; number < sender->posted; number++) {
+	for (number = sender->next_recv[node->index][q]; number < sender->posted; number++) {
 		op = &sender->op[number];
-		if (op->to == node->index && takes_recv(op))
+		if (op->to == node->index && op->srq == q && takes_recv(op))
 			break;
 	}
 	if (number == sender->posted)
 		failed("receiver %u: what sender %u never sent", node->index, s);
-	sender->next_recv[node->index] = number + 1;
+	sender->next_recv[node->index][q] = number + 1;
 	if (wc->byte_len != op->bytes ||
 	    (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) != is_write(op) ||
 	    !!(wc->wc_flags & IBV_WC_WITH_IMM) != (op->opcode != IBV_WR_SEND) ||
@@ -237,7 +256,7 @@ static void application(struct node *node)
 			post(node->index - sim.receivers);
 		return;
 	}
-	for (unsigned i = 0; i < RECVS && node->srq; i++) {
+	for (unsigned i = 0; i < SRQS * RECVS && node->srq[0]; i++) {
 		if (!node->posted[i] && (sim.calm || chance(40)))
 			recv_post(node, i);
 	}
@@ -322,7 +341,7 @@ static void run_until_finished(void)
 		if (sim.fabric.now_ns - from_ns > CALM_NS_MAX)
 			failed("nothing goes on, although nothing is in the way");
 	}
-	for (unsigned n = 0; n < RECVS; n++) {
+	for (unsigned n = 0; n < SRQS * RECVS; n++) {
 		for (unsigned i = 0; i < sim.fabric.nics; i++) {
 			if (works(&sim.node[i]))
 				poll(&sim.node[i]);
@@ -345,7 +364,7 @@ static void pair_check(unsigned r, unsigned s)
 		if (op->to == r && is_write(op) && op->bytes)
 			last_write = op;
 		adds += op->to == r && op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-		if (op->to == r && takes_recv(op) && i >= sender->next_recv[r])
+		if (op->to == r && takes_recv(op) && i >= sender->next_recv[r][op->srq])
 			failed("receiver %u: message %u of sender %u never came", r, i, s);
 	}
 	if (sender->broken)
@@ -357,6 +376,23 @@ static void pair_check(unsigned r, unsigned s)
 	if (last_write &&
 	    !is_filled(target_of(r, s), last_write->bytes, key_of(s, number), 0))
 		failed("receiver %u: what sender %u wrote last is wrong", r, s);
+}
+
+/* The sender with the bad key is refused, the receive QP is in error, and it was noted. */
+static void bad_key_check(void)
+{
+	const struct sender *sender = &sim.sender[0];
+	const struct vb_xrc_rcv *rcv = &sim.store->rcv[sender->rcv_qpn];
+	struct vb_xrc_note note;
+
+	if (!sim.bad_key || sender->done != sender->wanted)
+		return;
+	require(sender->broken);
+	if (!atomic_load(&rcv->domain) || rcv->at.attr.qp_state != IBV_QPS_ERR)
+		return;
+	require(vb_xrc_log_read(&sim.store->log, 0, &note));
+	require(note.qpn == sender->rcv_qpn && note.type == IBV_EVENT_QP_ACCESS_ERR);
+	noted++;
 }
 
 /* All go, by themselves or not; and the senders that are whole try once more. */
@@ -406,6 +442,7 @@ static bool run(uint64_t seed, bool trace)
 		for (unsigned s = 0; s < sim.senders && !sim.node[r].dead; s++)
 			pair_check(r, s);
 	}
+	bad_key_check();
 	sim.calm = true;
 	fabric_calm(&sim.fabric);
 	last_reference_goes();
@@ -427,7 +464,7 @@ int main(int argc, char **argv)
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	for (uint64_t i = 0; i < count; i++)
 		failures += !run(from + i, !many && v && *v && *v != '0');
-	printf("%llu runs, %llu failed; %llu deaths, %llu senders broken\n",
-	       (unsigned long long)count, (unsigned long long)failures, deaths, broken_runs);
+	printf("%llu runs, %llu failed; %llu deaths, %llu errors noted, %llu senders broken\n",
+	       (unsigned long long)count, (unsigned long long)failures, deaths, noted, broken_runs);
 	return failures != 0;
 }

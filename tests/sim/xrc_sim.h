@@ -23,6 +23,7 @@ enum {
 	OPS = 48, /* of a sender, at most */
 	QUEUE = 12,
 	RECVS = 6,
+	SRQS = 2, /* of a receiver, each with a PD of its own */
 	MESSAGE_MAX = 10000,
 	AREA_BYTES = OPS * MESSAGE_MAX,
 	STEPS_MAX = 2000000,
@@ -36,7 +37,8 @@ enum {
 
 struct op {
 	enum ibv_wr_opcode opcode;
-	unsigned to;
+	unsigned to, srq;
+	bool bad; /* its key is of the other SRQ's PD */
 	uint32_t bytes, offset; /* offset: of a READ, in the pattern */
 	uint64_t adds;		/* before it, to the same counter */
 };
@@ -48,7 +50,8 @@ struct sender {
 	unsigned wanted, posted, done;
 	bool broken;
 	struct op op[OPS + 1];
-	unsigned next_recv[RECEIVERS_MAX]; /* which may come next there */
+	unsigned next_recv[RECEIVERS_MAX][SRQS]; /* which may come next there */
+	uint32_t top_psn, top_slot; /* of the last new packet, and where it went */
 	uint64_t adds[RECEIVERS_MAX];	   /* posted */
 };
 
@@ -58,14 +61,14 @@ struct node {
 	bool dead;
 	struct vb_nic *nic;
 	struct vb_ctx *ctx;
-	struct vb_pd *pd;
+	struct vb_pd *pd[SRQS];
 	struct vb_cq *cq;
-	struct vb_mr *mr[MEMORIES];
+	struct vb_mr *mr[SRQS][MEMORIES];
 	/* Of a receiver. */
 	struct vb_xrcd *xrcd;
-	struct vb_srq *srq;
+	struct vb_srq *srq[SRQS];
 	struct vb_qp *handle[SENDERS_MAX]; /* of whoever made the receive QPs */
-	bool posted[RECVS];
+	bool posted[SRQS * RECVS];
 };
 
 /*
@@ -77,6 +80,7 @@ extern uint8_t memory[FABRIC_NICS_MAX][MEMORIES][AREA_BYTES + 64];
 extern struct sim {
 	uint64_t seed, rng;
 	bool trace, calm, by_number;
+	bool bad_key; /* the first sender's last work request has one */
 	jmp_buf failed;
 	char why[300];
 	struct fabric fabric;

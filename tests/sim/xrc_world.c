@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/psn.h"
+
 uint8_t memory[FABRIC_NICS_MAX][MEMORIES][AREA_BYTES + 64] __attribute__((aligned(64)));
 struct sim sim;
 
@@ -69,6 +71,25 @@ static void host_xrc_unlock(void *arg)
 	vb_check(!--sim.locked);
 }
 
+/* Nothing new goes to another NIC before all is acknowledged that went to the last one. */
+static void one_at_a_time(const uint8_t *frame, unsigned slot)
+{
+	uint32_t qpn = frame[5] << 16 | frame[6] << 8 | frame[7];
+	uint32_t psn = frame[9] << 16 | frame[10] << 8 | frame[11];
+
+	for (unsigned s = 0; s < sim.senders; s++) {
+		struct sender *sender = &sim.sender[s];
+
+		if (sender->rcv_qpn != qpn || vb_psn_diff(psn, sender->top_psn) <= 0)
+			continue;
+		if (slot != sender->top_slot && vb_psn_diff(psn, sender->qp->req.una_psn) > 0)
+			failed("sender %u begins with slot %u before it is done with %u", s, slot,
+			       sender->top_slot);
+		sender->top_psn = psn;
+		sender->top_slot = slot;
+	}
+}
+
 /* As the program that steers datagrams does (link/udp_socket.c). */
 static int steer(const struct fabric *fabric, unsigned first, const uint8_t *frame)
 {
@@ -76,8 +97,10 @@ static int steer(const struct fabric *fabric, unsigned first, const uint8_t *fra
 
 	if (first >= sim.receivers)
 		return (int)first;
-	if (!slot && (frame[0] & 0xe0) == 0xa0)
+	if (!slot && (frame[0] & 0xe0) == 0xa0) {
 		slot = (frame[13] << 8 | frame[14]) >> 6;
+		one_at_a_time(frame, slot);
+	}
 	for (unsigned i = 0; i < sim.receivers; i++) {
 		if (sim.node[i].slot == slot)
 			return (int)i;
@@ -120,14 +143,16 @@ static void node_make(unsigned index, bool ipv4)
 	memset(sim.fabric.gid[index][1], 0xee, VB_GID_BYTES);
 	vb_nic_gids_set(node->nic, &entry, 1);
 	require(vb_ctx_create(node->nic, 0, &node->ctx) == 0);
-	require(vb_pd_create(node->ctx, &node->pd) == 0);
+	memset(memory[index], 0, sizeof(memory[index]));
 	require(vb_cq_create(node->ctx, 4 * OPS, NULL, 0, NULL, &node->cq) == 0);
-	for (unsigned i = 0; i < MEMORIES; i++) {
-		uint8_t *at = memory[index][i];
+	for (unsigned q = 0; q < SRQS; q++) {
+		require(vb_pd_create(node->ctx, &node->pd[q]) == 0);
+		for (unsigned i = 0; i < MEMORIES; i++) {
+			uint8_t *at = memory[index][i];
 
-		memset(at, 0, sizeof(memory[index][i]));
-		require(vb_mr_reg(node->pd, at, sizeof(memory[index][i]), (uintptr_t)at, ACCESS,
-				  &node->mr[i]) == 0);
+			require(vb_mr_reg(node->pd[q], at, sizeof(memory[index][i]), (uintptr_t)at,
+					  ACCESS, &node->mr[q][i]) == 0);
+		}
 	}
 }
 
@@ -139,13 +164,15 @@ static void receiver_make(struct node *node)
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
 			     IBV_SRQ_INIT_ATTR_XRCD,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = &node->pd->ibv,
 		.cq = &node->cq->ibv.cq,
 	};
 
 	require(vb_xrcd_open(node->ctx, file, O_CREAT, &node->xrcd) == 0);
 	attr.xrcd = &node->xrcd->ibv;
-	require(vb_srq_create_ex(node->ctx, &attr, &node->srq) == 0);
+	for (unsigned q = 0; q < SRQS; q++) {
+		attr.pd = &node->pd[q]->ibv;
+		require(vb_srq_create_ex(node->ctx, &attr, &node->srq[q]) == 0);
+	}
 	fill(memory[node->index][2], AREA_BYTES, node->index);
 }
 
@@ -159,7 +186,7 @@ static void sender_make(unsigned s)
 		.qp_type = IBV_QPT_XRC_SEND,
 		.sq_sig_all = 1,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = &node->pd->ibv,
+		.pd = &node->pd[0]->ibv,
 	};
 
 	require(vb_qp_create_ex(&attr, &sender->qp) == 0);
@@ -239,6 +266,7 @@ static void connect(unsigned s)
 
 	rcv_make(s, &attr);
 	attr = attr_to(&sim.node[0], sim.sender[s].rcv_qpn, mtu, psn);
+	sim.sender[s].top_psn = (psn - 1) & 0xffffff;
 	attr.qp_state = IBV_QPS_INIT;
 	require(vb_qp_modify(qp, &attr, TO_INIT) == 0);
 	attr.qp_state = IBV_QPS_RTR;
@@ -273,6 +301,7 @@ void world_make(void)
 	if (sim.receivers + sim.senders > FABRIC_NICS_MAX)
 		sim.receivers = FABRIC_NICS_MAX - sim.senders;
 	sim.by_number = chance(50);
+	sim.bad_key = chance(20);
 	sim.dying = chance(40) ? below(sim.receivers) : RECEIVERS_MAX;
 	sim.death_ns = chance(50) ? below(300000) : below(20000000);
 	for (unsigned i = 0; i < sim.receivers + sim.senders; i++)
@@ -287,10 +316,12 @@ void world_make(void)
 
 void receiver_leave(struct node *node)
 {
-	if (node->srq) {
-		require(vb_srq_destroy(node->srq) == 0);
-		vb_srq_free(node->srq);
-		node->srq = NULL;
+	for (unsigned q = 0; q < SRQS; q++) {
+		if (!node->srq[q])
+			continue;
+		require(vb_srq_destroy(node->srq[q]) == 0);
+		vb_srq_free(node->srq[q]);
+		node->srq[q] = NULL;
 	}
 	for (unsigned s = 0; s < SENDERS_MAX; s++) {
 		if (!node->handle[s])
@@ -316,9 +347,10 @@ void world_unmake(void)
 		receiver_leave(node);
 		require(vb_cq_destroy(node->cq) == 0);
 		vb_cq_free(node->cq);
-		for (unsigned k = 0; k < MEMORIES; k++)
-			require(vb_mr_dereg(node->mr[k]) == 0);
-		require(vb_pd_destroy(node->pd) == 0);
+		for (unsigned k = 0; k < SRQS * MEMORIES; k++)
+			require(vb_mr_dereg(node->mr[k / MEMORIES][k % MEMORIES]) == 0);
+		for (unsigned q = 0; q < SRQS; q++)
+			require(vb_pd_destroy(node->pd[q]) == 0);
 		vb_ctx_destroy(node->ctx);
 		vb_nic_destroy(node->nic);
 	}
