@@ -84,6 +84,26 @@ static void parent_and_child_have_memory_of_their_own(void **state)
 	close(go[1]);
 }
 
+/* What the device can do has not changed; its port and addresses are its parent's business. */
+static void a_child_may_ask_what_the_device_can(void **state)
+{
+	struct ibv_device_attr_ex extended;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	pid_t child = fork();
+
+	if (!child) {
+		alarm(CHILD_S);
+		expect(ibv_query_device(vt.ctx, &attr) == 0);
+		expect(ibv_query_device_ex(vt.ctx, NULL, &extended) == 0);
+		expect(ibv_query_port(vt.ctx, 1, &port) == EIO);
+		expect(ibv_query_gid(vt.ctx, 1, 0, &gid) == -1 && errno == EIO);
+		_exit(0);
+	}
+	child_ended_well(child);
+}
+
 /* Another thread of the parent may have been within when it forked. */
 static void no_lock_of_the_parents_keeps_the_child(void **state)
 {
@@ -175,6 +195,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		vt_test(there_is_nothing_to_prepare),
 		vp_test(parent_and_child_have_memory_of_their_own),
+		vt_test(a_child_may_ask_what_the_device_can),
 		vt_test(no_lock_of_the_parents_keeps_the_child),
 		vt_test(a_child_imports_what_its_parent_has),
 		vt_test(other_programs_are_executed),
