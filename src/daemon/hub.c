@@ -431,6 +431,19 @@ static void on_domains(struct hub *hub, struct conn *conn, const struct vb_hub_m
 	conn->role = GONE;
 }
 
+static void on_noted(struct hub *hub, struct conn *conn, const struct vb_hub_msg *news,
+		     const int *fds, unsigned n)
+{
+	/* Who does not read has enough to read, and will look when it comes to it. */
+	for (unsigned i = 0; i < hub->conns; i++) {
+		const struct conn *to = &hub->conn[i];
+
+		if (to->role == CLIENT && to->welcome)
+			vb_hub_send(to->fd, news, NULL, 0);
+	}
+	conn->role = GONE;
+}
+
 typedef void on_message(struct hub *, struct conn *, const struct vb_hub_msg *, const int *fds,
 			unsigned n);
 
@@ -438,6 +451,7 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_HELLO] = on_hello,   [VB_HUB_MARK] = on_mark, [VB_HUB_LEASE] = on_lease,
 	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop, [VB_HUB_OFFER] = on_offer,
 	[VB_HUB_REACH] = on_reach,   [VB_HUB_FAIL] = on_fail, [VB_HUB_DOMAINS] = on_domains,
+	[VB_HUB_NOTED] = on_noted,
 };
 
 static void conn_read(struct hub *hub, struct conn *conn)

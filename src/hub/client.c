@@ -82,7 +82,8 @@ struct vb_hub_client {
 	vb_hub_ring_fn *ring_fn;
 	void *ring_arg;
 	void (*fatal_fn)(void *arg);
-	bool fatal; /* waits for a turn, as rings do */
+	void (*noted_fn)(void *arg);
+	bool fatal, noted; /* wait for a turn, as rings do */
 	bool delivering;     /* a turn is inside ring_fn */
 	unsigned rings;	     /* that wait */
 	unsigned ring_first; /* the oldest of them */
@@ -303,6 +304,10 @@ static void welcome_take(struct vb_hub_client *client, const struct vb_hub_msg *
 	client->welcome = true;
 	client->error = 0;
 	client->retry_ns = retry_min_ns;
+	/* Who noted something while there was no hub could tell nobody. */
+	client->noted |= client->noted_fn != NULL;
+	if (client->noted)
+		eventfd_write(client->wake_fd, 1);
 }
 
 static bool slot_is_ours(const struct vb_hub_client *client, uint32_t slot)
@@ -403,8 +408,9 @@ static void turn_locked(struct vb_hub_client *client)
 		ring_take(client, &msg, fds);
 		return;
 	}
-	if (!rc && msg.type == VB_HUB_FATAL) {
-		client->fatal = true;
+	if (!rc && (msg.type == VB_HUB_FATAL || msg.type == VB_HUB_NOTED)) {
+		client->fatal |= msg.type == VB_HUB_FATAL;
+		client->noted |= msg.type == VB_HUB_NOTED;
 		eventfd_write(client->wake_fd, 1);
 		return;
 	}
@@ -431,17 +437,17 @@ int vb_hub_client_store(struct vb_hub_client *client, int *fd)
 }
 
 /* With the lock held, but for the call. */
-static void fatal_deliver(struct vb_hub_client *client)
+static void news_deliver(struct vb_hub_client *client, bool *news, void (*fn)(void *arg))
 {
 	eventfd_t times;
 
-	client->fatal = false;
-	if (!client->rings)
+	*news = false;
+	if (!client->rings && !client->fatal && !client->noted)
 		eventfd_read(client->wake_fd, &times);
-	if (!client->fatal_fn)
+	if (!fn)
 		return;
 	vb_lock_drop(&client->lock);
-	client->fatal_fn(client->ring_arg);
+	fn(client->ring_arg);
 	vb_lock_take(&client->lock);
 }
 
@@ -455,7 +461,7 @@ static void rings_deliver(struct vb_hub_client *client)
 		struct ring ring = client->ring[client->ring_first];
 
 		client->ring_first = (client->ring_first + 1) % RINGS_MAX;
-		if (--client->rings == 0)
+		if (--client->rings == 0 && !client->fatal && !client->noted)
 			eventfd_read(client->wake_fd, &times);
 		vb_lock_drop(&client->lock);
 		client->ring_fn(client->ring_arg, ring.from, ring.to, ring.fd, &ring.peer);
@@ -473,7 +479,16 @@ void vb_hub_client_turn(struct vb_hub_client *client)
 	if (!client->delivering)
 		rings_deliver(client);
 	if (client->fatal)
-		fatal_deliver(client);
+		news_deliver(client, &client->fatal, client->fatal_fn);
+	if (client->noted)
+		news_deliver(client, &client->noted, client->noted_fn);
+	vb_lock_drop(&client->lock);
+}
+
+void vb_hub_client_on_noted(struct vb_hub_client *client, void (*noted)(void *arg))
+{
+	vb_lock_take(&client->lock);
+	client->noted_fn = noted;
 	vb_lock_drop(&client->lock);
 }
 

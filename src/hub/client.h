@@ -58,6 +58,11 @@ int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer
  */
 void vb_hub_client_on_fatal(struct vb_hub_client *, void (*fatal)(void *arg));
 
+/*
+ * There may be something new in the log of XRC domains: as on_fatal. Before the first turn.
+ */
+void vb_hub_client_on_noted(struct vb_hub_client *, void (*noted)(void *arg));
+
 /* Lease a slot. 0, ENOSPC (all 1023 taken), or as open. Any thread. */
 int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
 

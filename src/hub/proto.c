@@ -154,6 +154,7 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_FATAL]   = { HEADER_BYTES,  0,                 bare_ok },
 	[VB_HUB_DOMAINS] = { HEADER_BYTES,  0,                 bare_ok },
 	[VB_HUB_MEMORY]  = { WITH(memory),  1,                 memory_ok },
+	[VB_HUB_NOTED]   = { HEADER_BYTES,  0,                 bare_ok },
 };
 /* clang-format on */
 

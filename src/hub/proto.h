@@ -45,6 +45,7 @@ enum vb_hub_type {
 	VB_HUB_FATAL,	  /* hub: your device is to fail */
 	VB_HUB_DOMAINS,	  /* asks for the memory that XRC domains live in */
 	VB_HUB_MEMORY,	  /* that, or an error */
+	VB_HUB_NOTED,	  /* there is something new in its log; hub: look at it */
 	VB_HUB_TYPES
 };
 

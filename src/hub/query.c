@@ -113,6 +113,18 @@ int vb_hub_domains_read(int *memory)
 	return msg.type == VB_HUB_MEMORY ? (int)msg.memory.error : EPROTO;
 }
 
+void vb_hub_note(void)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_NOTED);
+	int fd;
+
+	/* Where there is no hub, the next one's clients look by themselves. */
+	if (vb_hub_connect(&fd))
+		return;
+	vb_hub_send(fd, &msg, NULL, 0);
+	close(fd);
+}
+
 int vb_hub_fail(uint32_t pid)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;

@@ -32,4 +32,7 @@ int vb_hub_fail(uint32_t pid);
  */
 int vb_hub_domains_read(int *fd);
 
+/* There is something new in the log of XRC domains: all clients are told. Never waits. */
+void vb_hub_note(void);
+
 #endif

@@ -119,6 +119,8 @@ struct vb_nic_host {
 	struct vb_xrc_store *(*xrc_store)(void *arg);
 	void (*xrc_lock)(void *arg);
 	void (*xrc_unlock)(void *arg);
+	/* Something was noted in its log: have all call vb_xrc_look(). NULL: nobody else asks. */
+	void (*xrc_tell)(void *arg);
 
 	bool no_wire; /* nothing is connected or addressed that is not reached that way */
 

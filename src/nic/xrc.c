@@ -46,6 +46,7 @@ static int attach(struct vb_nic *nic)
 	store_lock(nic);
 	vb_xrc_collect(xrc->store, xrc->slot);
 	store_unlock(nic);
+	xrc->seen = atomic_load(&xrc->store->log.count);
 	atomic_store(&nic->xrc, xrc);
 	return 0;
 }
@@ -336,6 +337,20 @@ static void log_event(struct vb_qp *shadow, enum ibv_event_type type)
 	store_lock(nic);
 	vb_xrc_log_add(&xrc->store->log, &note);
 	store_unlock(nic);
+	if (nic->host.xrc_tell)
+		nic->host.xrc_tell(nic->host.arg);
+}
+
+/* With the lock of handles. */
+static void tell_handles(struct vb_xrc *xrc, uint32_t qpn, enum ibv_event_type type)
+{
+	for (struct vb_qp *qp = xrc->handles; qp; qp = qp->xrc->next) {
+		struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
+
+		if (qp->ibv.qp.qp_num == qpn)
+			vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event,
+					  &qp->events_delivered);
+	}
 }
 
 void vb_xrc_event(struct vb_qp *shadow, enum ibv_event_type type)
@@ -344,12 +359,24 @@ void vb_xrc_event(struct vb_qp *shadow, enum ibv_event_type type)
 
 	log_event(shadow, type);
 	vb_lock_take(&xrc->lock);
-	for (struct vb_qp *qp = xrc->handles; qp; qp = qp->xrc->next) {
-		struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
+	tell_handles(xrc, shadow->ibv.qp.qp_num, type);
+	vb_lock_drop(&xrc->lock);
+}
 
-		if (qp->xrc->rcv == shadow->xrc->rcv)
-			vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event,
-					  &qp->events_delivered);
+void vb_xrc_look(struct vb_nic *nic)
+{
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc_note note;
+
+	if (!xrc)
+		return;
+	vb_lock_take(&xrc->lock);
+	if (xrc->seen < vb_xrc_log_first(&xrc->store->log))
+		xrc->seen = vb_xrc_log_first(&xrc->store->log);
+	for (; xrc->seen < atomic_load(&xrc->store->log.count); xrc->seen++) {
+		/* What was noted here was told here. */
+		if (vb_xrc_log_read(&xrc->store->log, xrc->seen, &note) && note.slot != xrc->slot)
+			tell_handles(xrc, note.qpn, (enum ibv_event_type)note.type);
 	}
 	vb_lock_drop(&xrc->lock);
 }

@@ -36,8 +36,9 @@ struct vb_xrc_qp {
 struct vb_xrc {
 	struct vb_xrc_store *store;
 	uint16_t slot; /* by which the store knows this process */
-	vb_lock lock;  /* handles */
+	vb_lock lock;  /* handles, seen */
 	struct vb_qp *handles;
+	uint64_t seen; /* so many notes of the log */
 	_Atomic(struct vb_qp *) shadow[VB_XRC_RCVS_MAX];
 };
 
@@ -98,6 +99,9 @@ void vb_xrc_failed(struct vb_qp *qp);
 
 /* Something happened to the QP: those of this process who have it open are told. */
 void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type);
+
+/* Others may have noted what happened to QPs that this process has open: its own are told. */
+void vb_xrc_look(struct vb_nic *nic);
 
 /* What the hub tells of SRQs: this one is there, and is not any more. ENOMEM: too many. */
 int vb_xrc_srq_announce(struct vb_srq *srq);

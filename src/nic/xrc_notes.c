@@ -43,17 +43,16 @@ void vb_xrc_log_add(struct vb_xrc_log *log, const struct vb_xrc_note *note)
 {
 	uint64_t number = atomic_load(&log->count);
 
-	/* It is counted first, so that no reader takes what is half written for the oldest. */
-	atomic_store(&log->count, number + 1);
-	atomic_thread_fence(memory_order_seq_cst);
+	/* Nobody reads this place now. */
 	log->note[number % VB_XRC_NOTES_MAX] = *note;
+	atomic_store(&log->count, number + 1);
 }
 
 uint64_t vb_xrc_log_first(const struct vb_xrc_log *log)
 {
 	uint64_t count = atomic_load(&log->count);
 
-	return count > VB_XRC_NOTES_MAX ? count - VB_XRC_NOTES_MAX : 0;
+	return count >= VB_XRC_NOTES_MAX ? count - VB_XRC_NOTES_MAX + 1 : 0;
 }
 
 bool vb_xrc_log_read(const struct vb_xrc_log *log, uint64_t number, struct vb_xrc_note *note)

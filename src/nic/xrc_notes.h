@@ -17,7 +17,7 @@
 
 enum {
 	VB_XRC_SRQS_MAX = 65536, /* of all processes of a hub */
-	VB_XRC_NOTES_MAX = 1024, /* then the oldest goes */
+	VB_XRC_NOTES_MAX = 1024, /* with the one that is being written */
 };
 
 struct vb_xrc_srq_row {

@@ -366,6 +366,7 @@ static int nic_start(struct vb_device *dev)
 		.xrc_store = vb_xrc_host_store,
 		.xrc_lock = vb_xrc_host_lock,
 		.xrc_unlock = vb_xrc_host_unlock,
+		.xrc_tell = vb_xrc_host_tell,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 		.lease = host_lease,
 		.probe_memory = host_probe_memory,
@@ -418,6 +419,7 @@ static int device_start(struct vb_device *dev)
 		goto close_peers;
 	}
 	vb_hub_client_on_fatal(dev->hub, device_fails);
+	vb_hub_client_on_noted(dev->hub, vb_xrc_host_noted);
 	rc = port_lease(dev, &dev->first_slot);
 	if (rc != 0)
 		goto close_hub;

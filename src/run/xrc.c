@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "hub/query.h"
 #include "link/robust.h"
-#include "nic/xrc_store.h"
+#include "nic/xrc.h"
 #include "run/cancel.h"
 
 _Static_assert((int)VB_ROBUST_LOCK_BYTES <= (int)VB_XRC_LOCK_BYTES, "the lock has room");
@@ -38,6 +39,22 @@ void vb_xrc_host_unlock(void *arg)
 	struct vb_device *dev = arg;
 
 	vb_robust_drop(dev->xrc_store->lock);
+}
+
+void vb_xrc_host_tell(void *arg)
+{
+	int cancel = vb_cancel_defer();
+
+	vb_hub_note();
+	vb_cancel_restore(cancel);
+}
+
+void vb_xrc_host_noted(void *arg)
+{
+	struct vb_device *dev = arg;
+
+	if (dev->nic)
+		vb_xrc_look(dev->nic);
 }
 
 void vb_xrc_host_close(struct vb_device *dev)

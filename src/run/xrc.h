@@ -10,6 +10,10 @@
 struct vb_xrc_store *vb_xrc_host_store(void *arg);
 void vb_xrc_host_lock(void *arg);
 void vb_xrc_host_unlock(void *arg);
+void vb_xrc_host_tell(void *arg);
+
+/* For vb_hub_client_on_noted(). */
+void vb_xrc_host_noted(void *arg);
 
 /* The NIC is gone. */
 void vb_xrc_host_close(struct vb_device *dev);

@@ -247,10 +247,10 @@ static void poll(struct node *node)
 
 static void application(struct node *node)
 {
-	struct sender *sender = &sim.sender[node->index - sim.receivers];
-
 	poll(node);
 	if (node->index >= sim.receivers) {
+		const struct sender *sender = &sim.sender[node->index - sim.receivers];
+
 		while (!sender->broken && sender->posted < sender->wanted &&
 		       sender->posted - sender->done < QUEUE && (sim.calm || chance(60)))
 			post(node->index - sim.receivers);

@@ -179,6 +179,44 @@ static void be_sender(unsigned self)
 		pause();
 }
 
+/* Has a receive QP open and no SRQ, and waits for what happens to the QP. */
+static void be_listener(unsigned unused)
+{
+	struct ibv_xrcd *xrcd = vx_domain(domain_fd, O_CREAT);
+	struct ibv_async_event event;
+
+	assert_non_null(xrcd);
+	await_value(&board->snd[0], 1);
+	atomic_store(&board->rcv[0], create(xrcd, atomic_load(&board->snd[0])));
+	event = vt_event(IBV_EVENT_QP_ACCESS_ERR);
+	assert_int_equal(event.element.qp->qp_num, atomic_load(&board->rcv[0]));
+	ibv_ack_async_event(&event);
+	vt_no_event();
+	atomic_store(&board->left[0], 1);
+	for (;;)
+		pause();
+}
+
+static void be_offender(unsigned unused)
+{
+	struct vx_snd *snd = calloc(1, sizeof(*snd));
+	struct ibv_mr none = { .rkey = 0x7fffffff };
+	struct ibv_wc wc;
+
+	assert_non_null(snd);
+	vx_snd_open(snd, 0);
+	atomic_store(&board->snd[0], snd->qp->qp_num);
+	await_value(&board->rcv[0], 1);
+	await_value(&board->srq[0], 1);
+	assert_int_equal(vx_climb(snd->qp, atomic_load(&board->rcv[0]), IBV_QPS_RTS), 0);
+	assert_int_equal(vx_post(snd, IBV_WR_RDMA_WRITE, atomic_load(&board->srq[0]), 1, 8, &none),
+			 0);
+	assert_true(vt_poll_ms(snd->cq, &wc, VT_WAIT_MS));
+	atomic_store(&board->last[0], 1 + wc.status);
+	for (;;)
+		pause();
+}
+
 /* --- the test --- */
 
 static pid_t children[16];
@@ -420,6 +458,20 @@ static void the_next_hub_knows_who_lives_and_who_died_meanwhile(void **state)
 	they_leave_one_by_one(1, total);
 }
 
+/*
+ * ibv_open_qp(3): it shares the QP, and what happens to it. The one whose SRQ was named sees it
+ * happen; the one that has the QP open is told.
+ */
+static void who_has_it_open_is_told_what_happened_elsewhere(void **state)
+{
+	start(be_receiver, 0);
+	start(be_listener, 0);
+	start(be_offender, 0);
+	await_value(&board->last[0], 1);
+	assert_int_equal(atomic_load(&board->last[0]), 1 + IBV_WC_REM_ACCESS_ERR);
+	await_value(&board->left[0], 1);
+}
+
 /* A receiver that is killed takes no other along, and with the last one the domain goes. */
 static void what_the_dead_held_is_taken_back(void **state)
 {
@@ -446,6 +498,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_hub_is_killed_and_nothing_is_lost, begin, end),
 		cmocka_unit_test_setup_teardown(
 			the_next_hub_knows_who_lives_and_who_died_meanwhile, begin, end),
+		cmocka_unit_test_setup_teardown(
+			who_has_it_open_is_told_what_happened_elsewhere, begin, end),
 		cmocka_unit_test_setup_teardown(what_the_dead_held_is_taken_back, begin, end),
 	};
 

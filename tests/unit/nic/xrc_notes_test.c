@@ -68,22 +68,22 @@ static void the_log_forgets_the_oldest(void **state)
 
 	assert_non_null(log);
 	assert_false(vb_xrc_log_read(log, 0, &note));
-	for (unsigned i = 0; i < VB_XRC_NOTES_MAX; i++) {
+	for (unsigned i = 0; i < VB_XRC_NOTES_MAX - 1; i++) {
 		note.domain = i;
 		vb_xrc_log_add(log, &note);
 	}
 	assert_int_equal(vb_xrc_log_first(log), 0);
 	assert_true(vb_xrc_log_read(log, 0, &note));
 	assert_int_equal(note.domain, 0);
-	note.domain = VB_XRC_NOTES_MAX;
+	note.domain = VB_XRC_NOTES_MAX - 1;
 	vb_xrc_log_add(log, &note);
 	assert_int_equal(vb_xrc_log_first(log), 1);
 	assert_false(vb_xrc_log_read(log, 0, &note));
-	for (unsigned i = 1; i <= VB_XRC_NOTES_MAX; i++) {
+	for (unsigned i = 1; i < VB_XRC_NOTES_MAX; i++) {
 		assert_true(vb_xrc_log_read(log, i, &note));
 		assert_int_equal(note.domain, i);
 	}
-	assert_false(vb_xrc_log_read(log, VB_XRC_NOTES_MAX + 1, &note));
+	assert_false(vb_xrc_log_read(log, VB_XRC_NOTES_MAX, &note));
 	free(log);
 }
 
