@@ -29,7 +29,7 @@ struct ibv_xrc_qp_init_attr {
 /* As ibv_open_xrcd(3): NULL with errno. fd -1: a domain of one's own, and oflag is O_CREAT. */
 struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context, int fd, int oflag);
 
-/* 0, or EBUSY: this process has SRQs or QPs of it. */
+/* 0, or EBUSY: this process has SRQs or QPs of it; EINVAL: there is none. */
 int ibv_close_xrc_domain(struct ibv_xrc_domain *xrc_domain);
 
 /* ibv_get_srq_num(3) tells its number. NULL with errno. */

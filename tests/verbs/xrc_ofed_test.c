@@ -77,6 +77,8 @@ static void registration_keeps_it(void **state)
 	assert_int_equal(ibv_reg_xrc_rcv_qp(domain, qpn), EINVAL);
 	init.xrc_domain = NULL;
 	assert_int_equal(ibv_create_xrc_rcv_qp(&init, &qpn), EINVAL);
+	assert_int_equal(ibv_create_xrc_rcv_qp(NULL, &qpn), EINVAL);
+	assert_int_equal(ibv_close_xrc_domain(NULL), EINVAL);
 	assert_int_equal(ibv_close_xrc_domain(domain), 0);
 	assert_int_equal(ibv_close_xrc_domain(other), 0);
 }

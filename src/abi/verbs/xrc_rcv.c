@@ -60,7 +60,7 @@ struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context, int fd, 
 
 int ibv_close_xrc_domain(struct ibv_xrc_domain *domain)
 {
-	return vb_abi_close_xrcd(&xrcd_of(domain)->ibv);
+	return domain ? vb_abi_close_xrcd(&xrcd_of(domain)->ibv) : EINVAL;
 }
 
 struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain,
@@ -136,7 +136,7 @@ int ibv_alloc_xrc_rcv_qp(struct ibv_pd *pd, struct ibv_xrc_domain *domain,
 
 int ibv_create_xrc_rcv_qp(struct ibv_xrc_qp_init_attr *init, uint32_t *xrc_rcv_qpn)
 {
-	int rc = usable(init->xrc_domain);
+	int rc = init ? usable(init->xrc_domain) : EINVAL;
 
 	return rc ? rc : vb_xrc_rcv_new(xrcd_of(init->xrc_domain), xrc_rcv_qpn);
 }
