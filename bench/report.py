@@ -63,9 +63,11 @@ class Results:
                 continue
             for state in self.alike(run, [ours, *refs]):
                 base = combine([self.figures[ref][run][state] for ref in refs])
-                alike.append((by_state[state] / base, state))
+                if base:            # 0: whoever measures it got no processor
+                    alike.append((by_state[state] / base, state))
             base = combine([statistics.mean(self.figures[ref][run].values()) for ref in refs])
-            others.append((statistics.mean(by_state.values()) / base, "mixed"))
+            if base:
+                others.append((statistics.mean(by_state.values()) / base, "mixed"))
         return (alike, True) if alike else (others, False)
 
 
