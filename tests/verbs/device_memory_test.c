@@ -373,7 +373,8 @@ static void another_process_reaches_it(void **state)
 	struct vp_pair p;
 
 	vp_pair_open(&p, peer, &patient);
-	vt_sleep_ms(20);
+	/* When this is done it has taken our ring, and heeds who reaches into its memory. */
+	write_far(&p, 0, 8, 1);
 	if (!by_udp())
 		vp_stop(peer);
 	for (unsigned i = 0; i < COUNT(lengths); i++) {
@@ -391,6 +392,7 @@ static void atomics_work_on_it(void **state)
 	struct vp_pair p;
 
 	vp_pair_open(&p, peer, &patient);
+	write_far(&p, 0, 8, 1); /* as above */
 	if (!by_udp())
 		vp_stop(peer);
 	assert_int_equal(far_atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 5, 0), 0);
