@@ -54,4 +54,7 @@ int vx_post(struct vx_snd *snd, enum ibv_wr_opcode op, uint32_t srqn, uint64_t w
 /* What `verbatim hub WHAT` says, of the build that this test belongs to. */
 void vx_hub_says(const char *what, char *text, size_t bytes);
 
+/* The same, if it can: false, as from a hub that was started a moment ago and has no store yet. */
+bool vx_hub_tells(const char *what, char *text, size_t bytes);
+
 #endif

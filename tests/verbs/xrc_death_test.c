@@ -409,7 +409,8 @@ static bool hub_knows(const pid_t receiver[RECEIVERS], unsigned first)
 	const char *xrc;
 	bool all = true;
 
-	vx_hub_says("status", text, sizeof(text));
+	if (!vx_hub_tells("status", text, sizeof(text)))
+		return false;
 	xrc = strstr(text, "XRC domain ");
 	for (unsigned i = 0; i < SENDERS && xrc; i++) {
 		snprintf(words, sizeof(words), "receive QP 0x%06x  RTR",
