@@ -152,15 +152,7 @@ struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp);
 void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos);
 bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data);
 
-/*
- * Is what is owed an ACK and nothing else? Then vb_rc_ack() is the short way to it: the AETH as a
- * word, and its PSN.
- */
-static inline bool vb_rc_owes_ack(const struct vb_resp *resp)
-{
-	return resp->ack_owed && !resp->nak_owed && resp->done == resp->tail;
-}
-
+/* Where vb_resp_owes_ack_only(), the short way to it: the AETH as a word, and its PSN. */
 uint32_t vb_rc_ack(struct vb_resp *resp, uint32_t *psn);
 
 /*

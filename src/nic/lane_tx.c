@@ -67,7 +67,7 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 		struct vb_pkt pkt;
 		bool data;
 
-		if (vb_rc_owes_ack(resp))
+		if (vb_resp_owes_ack_only(resp))
 			return put_ack(qp, lane);
 		before = vb_resp_pos_get(resp);
 		vb_qp_pkt_begin(qp, &pkt);

@@ -116,9 +116,8 @@ int vb_xrcd_close(struct vb_xrcd *xrcd)
 
 /* --- receive QPs, as the application holds them --- */
 
-static struct vb_qp *handle_make(struct vb_xrcd *xrcd, void *context)
+struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic)
 {
-	struct vb_nic *nic = vb_nic_of(xrcd->ibv.context);
 	struct vb_qp *qp = calloc(1, sizeof(*qp));
 	struct vb_xrc_qp *x = calloc(1, sizeof(*x));
 
@@ -129,12 +128,21 @@ static struct vb_qp *handle_make(struct vb_xrcd *xrcd, void *context)
 	}
 	qp->nic = nic;
 	qp->xrc = x;
-	x->xrcd = xrcd;
 	vb_timer_init(&qp->timer, false);
 	vb_lock_init(&qp->lock);
+	qp->ibv.qp.qp_type = IBV_QPT_XRC_RECV;
+	return qp;
+}
+
+static struct vb_qp *handle_make(struct vb_xrcd *xrcd, void *context)
+{
+	struct vb_qp *qp = vb_xrc_rcv_alloc(vb_nic_of(xrcd->ibv.context));
+
+	if (!qp)
+		return NULL;
+	qp->xrc->xrcd = xrcd;
 	qp->ibv.qp.context = xrcd->ibv.context;
 	qp->ibv.qp.qp_context = context;
-	qp->ibv.qp.qp_type = IBV_QPT_XRC_RECV;
 	return qp;
 }
 

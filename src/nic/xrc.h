@@ -82,6 +82,9 @@ void vb_xrc_qp_destroy(struct vb_qp *qp);
 /* The NIC goes: nothing of it is left in the store. */
 void vb_xrc_fini(struct vb_nic *nic);
 
+/* What every QP of type XRC_RECV has, a handle (xrc.c) or a shadow (xrc_rx.c); NULL: no memory. */
+struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic);
+
 /* --- shadows (xrc_rx.c) --- */
 
 /* The shadow of a QP with this number, made if there can be one; NULL. Rx right held. */

@@ -15,27 +15,18 @@
 
 static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t qpn)
 {
-	struct vb_qp *qp = calloc(1, sizeof(*qp));
-	struct vb_xrc_qp *x = calloc(1, sizeof(*x));
+	struct vb_qp *qp = vb_xrc_rcv_alloc(nic);
 
-	if (!qp || !x) {
-		free(qp);
-		free(x);
+	if (!qp)
 		return NULL;
-	}
-	qp->nic = nic;
-	qp->xrc = x;
-	x->rcv = rcv;
-	x->seq = 1; /* no one that is read */
-	vb_timer_init(&qp->timer, false);
-	vb_lock_init(&qp->lock);
+	qp->xrc->rcv = rcv;
+	qp->xrc->seq = 1; /* no one that is read */
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	qp->req.transport = qp->resp.transport = VB_XRC;
 	vb_rq_init(&qp->own_rq, 0, 0);
 	qp->rq = &qp->own_rq;
 	qp->ibv.qp.qp_num = qp->sqpn = qpn;
-	qp->ibv.qp.qp_type = IBV_QPT_XRC_RECV;
 	/* Shared by many, and nobody waits for these two. */
 	qp->comm_est = qp->in_error_event = true;
 	return qp;

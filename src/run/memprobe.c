@@ -57,17 +57,25 @@ static bool has_hole(uintptr_t first, uintptr_t last)
 	return false;
 }
 
+/* The first and the last page of these octets, of which there is one; false: they wrap around. */
+static bool pages_of(const void *addr, size_t bytes, uintptr_t *first, uintptr_t *last)
+{
+	uintptr_t end = (uintptr_t)addr + (bytes - 1);
+
+	pthread_once(&once, look_at_kernel);
+	*first = (uintptr_t)addr & -page_bytes;
+	*last = end & -page_bytes;
+	return end >= (uintptr_t)addr;
+}
+
 int vb_memprobe(const void *addr, size_t bytes, bool write)
 {
 	uintptr_t first, last;
 
 	if (bytes == 0)
 		return 0;
-	pthread_once(&once, look_at_kernel);
-	if ((uintptr_t)addr + (bytes - 1) < (uintptr_t)addr)
+	if (!pages_of(addr, bytes, &first, &last))
 		return EFAULT;
-	first = (uintptr_t)addr & -page_bytes;
-	last = ((uintptr_t)addr + (bytes - 1)) & -page_bytes;
 	if (has_hole(first, last) || is_refused(first, write) ||
 	    (last != first && is_refused(last, write)))
 		return EFAULT;
@@ -81,11 +89,8 @@ int vb_memfetch(void *addr, size_t bytes, enum vb_fetch how)
 
 	if (bytes == 0)
 		return 0;
-	pthread_once(&once, look_at_kernel);
-	if ((uintptr_t)addr + (bytes - 1) < (uintptr_t)addr)
+	if (!pages_of(addr, bytes, &first, &last))
 		return EFAULT;
-	first = (uintptr_t)addr & -page_bytes;
-	last = ((uintptr_t)addr + (bytes - 1)) & -page_bytes;
 	if (has_hole(first, last))
 		return EFAULT;
 	if (how == VB_FETCH_LOOK || !can_populate ||
