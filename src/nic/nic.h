@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 
 #include "base/frame.h"
+#include "base/lent.h"
 #include "base/lock.h"
 #include "nic/limits.h"
 #include "nic/stats.h"
@@ -252,6 +253,6 @@ struct vb_stats *vb_nic_stats(struct vb_nic *nic);
  * can be destroyed; who asks for anything else asks has_failed first, and gets EIO. Any thread.
  */
 void vb_nic_fail(struct vb_nic *nic);
-bool vb_nic_has_failed(const struct vb_nic *nic);
+VB_LENT bool vb_nic_has_failed(const struct vb_nic *nic);
 
 #endif

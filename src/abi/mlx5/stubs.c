@@ -86,7 +86,6 @@ VB_STUB_MINUS_ONE(mlx5dv_vfio_get_events_fd, EOPNOTSUPP)
 
 VB_STUB_POINTER(mlx5dv_alloc_dm, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_alloc_var, EOPNOTSUPP)
-VB_STUB_POINTER(mlx5dv_create_cq, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_create_flow, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_create_flow_action_esp, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_create_flow_action_modify_header, EOPNOTSUPP)
