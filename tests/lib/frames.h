@@ -105,7 +105,8 @@ static inline void frame_extension(struct frame *frame, uint8_t next, uint8_t mo
 }
 
 /* offset: in octets, a multiple of 8. */
-static inline void frame_ipv6_fragment(struct frame *frame, uint8_t next, uint16_t offset, bool more)
+static inline void frame_ipv6_fragment(struct frame *frame, uint8_t next, uint16_t offset,
+				       bool more)
 {
 	uint8_t *at = frame_room(frame, 8);
 
