@@ -8,10 +8,7 @@
 #include "wire/bytes.h"
 
 enum {
-	MACS_BYTES = 12,
-	TYPE_CVLAN = 0x8100,
-	PROTO_TCP = 6,
-	PROTO_UDP = 17,
+	MACS_BYTES = 2 * VB_MAC_BYTES,
 	IPV4_CSUM_AT = 10,
 	TCP_CSUM_AT = 16,
 	TCP_BYTES_MIN = 20,
@@ -72,11 +69,11 @@ static bool l4_find(const struct vb_eth_headers *h, const uint8_t *octets, struc
 		return false;
 	rest = h->end - h->l4_at;
 	l4->bytes = rest;
-	if (h->proto == PROTO_TCP) {
+	if (h->proto == VB_IPPROTO_TCP) {
 		l4->csum_at = h->l4_at + TCP_CSUM_AT;
 		return rest >= TCP_BYTES_MIN;
 	}
-	if (h->proto != PROTO_UDP || rest < UDP_BYTES)
+	if (h->proto != VB_IPPROTO_UDP || rest < UDP_BYTES)
 		return false;
 	/* What IP carries behind the datagram's own length is not of it. */
 	length = vb_be16_get(octets + h->l4_at + UDP_LENGTH_AT);
@@ -115,7 +112,7 @@ static void write_csums(const struct vb_eth_headers *h, uint8_t *octets)
 	memset(octets + l4.csum_at, 0, 2);
 	csum = (uint16_t)~l4_sum(h, octets, &l4);
 	/* RFC 768: zero says that there is none; all ones is as good. */
-	if (!csum && h->proto == PROTO_UDP)
+	if (!csum && h->proto == VB_IPPROTO_UDP)
 		csum = 0xffff;
 	memcpy(octets + l4.csum_at, &csum, 2);
 }
@@ -143,9 +140,9 @@ static bool l4_ok(const struct vb_eth_headers *h, const uint8_t *octets)
 	if (!l4_find(h, octets, &l4))
 		return false;
 	/* RFC 8200 8.1: over IPv6 there has to be one. */
-	if (h->proto == PROTO_UDP && h->l3 == VB_L3_IPV4 && !vb_be16_get(octets + l4.csum_at))
+	if (h->proto == VB_IPPROTO_UDP && h->l3 == VB_L3_IPV4 && !vb_be16_get(octets + l4.csum_at))
 		return true;
-	if (h->proto == PROTO_UDP && !vb_be16_get(octets + l4.csum_at))
+	if (h->proto == VB_IPPROTO_UDP && !vb_be16_get(octets + l4.csum_at))
 		return false;
 	return l4_sum(h, octets, &l4) == 0xffff;
 }
@@ -185,7 +182,7 @@ void vb_eth_rx_pieces(struct vb_eth_pieces *pieces, const uint8_t *octets, uint3
 	pieces->bytes = 0;
 	pieces->tci = 0;
 	pieces->stripped = strip && bytes >= MACS_BYTES + VB_ETH_VLAN_BYTES + 2 &&
-			   vb_be16_get(octets + MACS_BYTES) == TYPE_CVLAN;
+			   vb_be16_get(octets + MACS_BYTES) == VB_ETHERTYPE_VLAN;
 	if (pieces->stripped) {
 		pieces->tci = vb_be16_get(octets + MACS_BYTES + 2);
 		piece_add(pieces, octets, MACS_BYTES);

@@ -5,8 +5,6 @@
 
 #include "base/check.h"
 
-enum { PROTO_TCP = 6, PROTO_UDP = 17, PROTO_ESP = 50, PROTO_AH = 51 };
-
 /* The 32 bits of the key from that bit on. */
 static uint32_t window(const uint8_t *key, uint32_t bit)
 {
@@ -58,12 +56,12 @@ static const struct field_row {
 	{ VB_HASH_DST_IPV4, VB_L3_IPV4, 0, 16, 4 },
 	{ VB_HASH_SRC_IPV6, VB_L3_IPV6, 0, 8, 16 },
 	{ VB_HASH_DST_IPV6, VB_L3_IPV6, 0, 24, 16 },
-	{ VB_HASH_SRC_PORT_TCP, VB_L3_NONE, PROTO_TCP, 0, 2 },
-	{ VB_HASH_DST_PORT_TCP, VB_L3_NONE, PROTO_TCP, 2, 2 },
-	{ VB_HASH_SRC_PORT_UDP, VB_L3_NONE, PROTO_UDP, 0, 2 },
-	{ VB_HASH_DST_PORT_UDP, VB_L3_NONE, PROTO_UDP, 2, 2 },
-	{ VB_HASH_IPSEC_SPI, VB_L3_NONE, PROTO_ESP, 0, 4 },
-	{ VB_HASH_IPSEC_SPI, VB_L3_NONE, PROTO_AH, 4, 4 },
+	{ VB_HASH_SRC_PORT_TCP, VB_L3_NONE, VB_IPPROTO_TCP, 0, 2 },
+	{ VB_HASH_DST_PORT_TCP, VB_L3_NONE, VB_IPPROTO_TCP, 2, 2 },
+	{ VB_HASH_SRC_PORT_UDP, VB_L3_NONE, VB_IPPROTO_UDP, 0, 2 },
+	{ VB_HASH_DST_PORT_UDP, VB_L3_NONE, VB_IPPROTO_UDP, 2, 2 },
+	{ VB_HASH_IPSEC_SPI, VB_L3_NONE, VB_IPPROTO_ESP, 0, 4 },
+	{ VB_HASH_IPSEC_SPI, VB_L3_NONE, VB_IPPROTO_AH, 4, 4 },
 };
 
 static bool has_field(const struct vb_eth_headers *h, const struct field_row *row)
@@ -71,7 +69,7 @@ static bool has_field(const struct vb_eth_headers *h, const struct field_row *ro
 	if (!row->proto)
 		return h->l3 == (enum vb_l3)row->l3;
 	return h->l3 != VB_L3_NONE && h->l4_at && !h->fragment && h->proto == row->proto &&
-	       h->l4_at + row->at + row->bytes <= h->end;
+	       (uint32_t)(h->l4_at + row->at + row->bytes) <= h->end;
 }
 
 uint32_t vb_toeplitz_input(const struct vb_eth_frame *frame, uint64_t fields,

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "eth/tso.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "eth/checksum.h"
+#include "wire/bytes.h"
+
+enum {
+	IPV4_LENGTH_AT = 2,
+	IPV4_ID_AT = 4,
+	IPV6_LENGTH_AT = 4,
+	IPV6_BYTES = 40,
+	UDP_LENGTH_AT = 4,
+	TCP_SEQ_AT = 4,
+	TCP_FLAGS_AT = 13,
+	TCP_FIN = 1,
+	TCP_PSH = 8,
+	TCP_CWR = 128,
+	LENGTH_MAX = 65535,
+};
+
+/* The packet of these headers reaches to the end of so many octets; or says no length at all. */
+static void length_put(const struct vb_eth_headers *h, uint8_t *octets, uint32_t end, bool told)
+{
+	uint32_t bytes = told ? end - h->l3_at : 0;
+
+	if (h->l3 == VB_L3_IPV4)
+		vb_be16_put(octets + h->l3_at + IPV4_LENGTH_AT, (uint16_t)bytes);
+	else if (h->l3 == VB_L3_IPV6)
+		vb_be16_put(octets + h->l3_at + IPV6_LENGTH_AT,
+			    (uint16_t)(told ? bytes - IPV6_BYTES : 0));
+	if (told && h->l3 != VB_L3_NONE && h->proto == VB_IPPROTO_UDP && h->l4_at)
+		vb_be16_put(octets + h->l4_at + UDP_LENGTH_AT, (uint16_t)(end - h->l4_at));
+}
+
+/* Whose data is cut: the headers that end with TCP. */
+static const struct vb_eth_headers *stream_of(const struct vb_tso *tso)
+{
+	return tso->frame.has_inner ? &tso->frame.inner : &tso->frame.outer;
+}
+
+/*
+ * What lengths the header tells is up to the application, and may end it early; so each is made to
+ * say nothing as soon as it is found.
+ */
+static void look(struct vb_tso *tso)
+{
+	struct vb_eth_frame *frame = &tso->frame;
+
+	if (vb_eth_parse(frame, tso->header, tso->header_bytes)) {
+		length_put(&frame->outer, tso->header, 0, false);
+		vb_eth_parse(frame, tso->header, tso->header_bytes);
+		length_put(&frame->inner, tso->header, 0, false);
+		vb_eth_parse(frame, tso->header, tso->header_bytes);
+	}
+	frame->octets = NULL;
+}
+
+bool vb_tso_begin(struct vb_tso *tso, const uint8_t *header, uint32_t header_bytes,
+		  uint32_t payload_bytes, uint32_t mss)
+{
+	const struct vb_eth_headers *stream;
+
+	if (header_bytes > VB_TSO_HEADER_BYTES_MAX || !mss)
+		return false;
+	memset(tso, 0, sizeof(*tso));
+	memcpy(tso->header, header, header_bytes);
+	tso->header_bytes = header_bytes;
+	tso->payload_bytes = payload_bytes;
+	tso->mss = mss;
+	look(tso);
+	stream = stream_of(tso);
+	/* An IP header begins behind that of Ethernet: with this, none is too long for its length. */
+	return stream->l4_at && stream->proto == VB_IPPROTO_TCP && !stream->fragment &&
+	       stream->payload_at == header_bytes &&
+	       header_bytes - VB_ETH_HEADER_BYTES + vb_min_u64(mss, payload_bytes) <= LENGTH_MAX;
+}
+
+bool vb_tso_next(struct vb_tso *tso, struct vb_tso_cut *cut)
+{
+	if (tso->index && tso->offset == tso->payload_bytes)
+		return false;
+	*cut = (struct vb_tso_cut){
+		.offset = tso->offset,
+		.bytes = (uint32_t)vb_min_u64(tso->mss, tso->payload_bytes - tso->offset),
+		.index = tso->index,
+	};
+	tso->offset += cut->bytes;
+	tso->index++;
+	return true;
+}
+
+static void id_add(const struct vb_eth_headers *h, uint8_t *octets, uint32_t more)
+{
+	uint8_t *id = octets + h->l3_at + IPV4_ID_AT;
+
+	if (h->l3 == VB_L3_IPV4)
+		vb_be16_put(id, (uint16_t)(vb_be16_get(id) + more));
+}
+
+void vb_tso_frame(const struct vb_tso *tso, const struct vb_tso_cut *cut, uint8_t *octets)
+{
+	uint32_t end = tso->header_bytes + cut->bytes;
+	uint8_t *tcp = octets + stream_of(tso)->l4_at;
+
+	memcpy(octets, tso->header, tso->header_bytes);
+	length_put(&tso->frame.outer, octets, end, true);
+	length_put(&tso->frame.inner, octets, end, true);
+	id_add(&tso->frame.outer, octets, cut->index);
+	id_add(&tso->frame.inner, octets, cut->index);
+	vb_be32_put(tcp + TCP_SEQ_AT, vb_be32_get(tcp + TCP_SEQ_AT) + cut->offset);
+	if (cut->index)
+		tcp[TCP_FLAGS_AT] &= (uint8_t)~TCP_CWR;
+	if (cut->offset + cut->bytes < tso->payload_bytes)
+		tcp[TCP_FLAGS_AT] &= (uint8_t) ~(TCP_FIN | TCP_PSH);
+	vb_eth_tx_checksums(octets, end, true);
+}
