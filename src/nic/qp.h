@@ -50,7 +50,12 @@ struct vb_qp {
 	bool migreq;	/* RC, UC: in the packets that leave (migrate.h) */
 	bool migrates;	/* there is an alternate path */
 	bool paced;	/* there is a rate limit (pace.h) */
-	struct vb_peer *peer; /* RC, UC: set if it is reached through shared memory (peer.h) */
+	bool has_parcels; /* small data travels inside completions (parcel.h) */
+	/*
+	 * RC, UC: set if it is reached through shared memory (peer.h). XRC_SEND: who owns the SRQs
+	 * that it aims at now; a shadow: whoever sent the last request.
+	 */
+	struct vb_peer *peer;
 	struct vb_lane *lane_tx, *lane_rx;
 	struct vb_lane *_Atomic lane_waits; /* has no room: we are in its queue (its tx_lock) */
 	struct vb_qp *lane_next;
@@ -87,8 +92,10 @@ struct vb_qp {
 	uint32_t attached;     /* to so many multicast groups (mcast.c) */
 	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
 	struct vb_xrc_qp *xrc; /* of type XRC_RECV (xrc.h) */
-	uint32_t aimed_slot;   /* XRC_SEND: where path's source port leads */
+	uint32_t aimed_slot;   /* XRC_SEND: whose SRQs its requests are for now */
+	uint32_t dv_flags; /* enum vb_qp_dv_flag (qp_dv.h) */
 	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
+	struct vb_parcels *parcels;    /* if has_parcels */
 };
 
 /*
@@ -176,6 +183,9 @@ void vb_qp_transmit_locked(struct vb_qp *qp);
 /* On the way to RTR: this peer is where it sends to, through shared memory (lane_tx.c). */
 void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
 void vb_qp_unbind_locked(struct vb_qp *qp);
+
+/* XRC: the engine goes by what the way is now (qp_modify.c). Nothing is outstanding. */
+void vb_qp_link_set(struct vb_qp *qp);
 
 /* Neither clock nor pacing nor room in a ring finds it any more; packets must not either. */
 void vb_qp_silence(struct vb_qp *qp);

@@ -12,5 +12,25 @@
 #include <infiniband/mlx5dv.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/wr.h"
+
+/* What a QP of mlx5dv_create_qp() has, if it has a builder; vb_builder.dv points at it. */
+struct vb_mlx5_qp {
+	struct mlx5dv_qp_ex ex; /* first: the handle that the application holds is the object */
+	struct ibv_qp_ex *qp;
+};
+
+/* A new one, from malloc(), without its QP; NULL: no memory. */
+struct vb_mlx5_qp *vb_mlx5_qp_part(void);
+
+static inline struct ibv_qp_ex *vb_mlx5_qp_of(struct mlx5dv_qp_ex *mqp)
+{
+	return ((struct vb_mlx5_qp *)mqp)->qp;
+}
+
+static inline struct vb_builder *vb_mlx5_builder(struct mlx5dv_qp_ex *mqp)
+{
+	return vb_wr_builder(vb_mlx5_qp_of(mqp));
+}
 
 #endif

@@ -58,6 +58,16 @@ int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **ctx);
 struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 				      struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
+/*
+ * mlx5dv_create_qp(3), translated; attr may have more than ibv_create_qp_ex() takes. part: memory
+ * from malloc() that abi/mlx5 finds again in the builder (wr.h), and whose it is from then on; it is
+ * freed at once if the QP gets no builder. NULL with errno.
+ */
+struct vb_qp_dv_attr;
+struct ibv_qp *vb_abi_create_qp_dv(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+				   const struct vb_qp_dv_attr *dv, void *part);
+
 struct ibv_srq *vb_abi_create_srq_ex(struct ibv_context *context,
 				     struct ibv_srq_init_attr_ex *attr);
 int vb_abi_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
@@ -107,10 +117,10 @@ int vb_abi_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 
 /*
  * The builder behind ibv_wr_*(3), kept in vb_qp.abi (wr.c). ops: IBV_QP_EX_WITH_*; EOPNOTSUPP if
- * the QP's type or this NIC cannot do one of them.
+ * the QP's type or this NIC cannot do one of them. dv_ops: those of enum vb_qp_dv_flag.
  */
 int vb_wr_check(enum ibv_qp_type type, uint64_t ops);
-int vb_wr_attach(struct ibv_qp *qp, const struct ibv_qp_cap *cap, uint64_t ops);
+int vb_wr_attach(struct ibv_qp *qp, const struct ibv_qp_cap *cap, uint64_t ops, uint32_t dv_ops);
 void vb_wr_detach(struct ibv_qp *qp);
 
 /*

@@ -151,7 +151,7 @@ static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
 	const struct vb_cqe *cqe = &cursor_of(cq)->cqe;
 
 	*info = (struct ibv_wc_tm_info){ 0 };
-	if (cqe->has_tm) {
+	if (cqe->note == VB_CQE_TM) {
 		info->tag = cqe->tm_tag;
 		info->priv = cqe->tm_priv;
 	}

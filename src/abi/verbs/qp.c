@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/xrc.h"
 
+#include <stdlib.h>
+
 #include "abi/verbs/abi.h"
+#include "abi/verbs/wr.h"
 
 static struct ibv_qp *created(int rc, struct vb_qp *qp)
 {
@@ -28,9 +31,11 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 }
 
 static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
-		     struct vb_qp **qp)
+		     const struct vb_qp_dv_attr *dv, struct vb_qp **qp)
 {
-	bool builds = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
+	uint32_t dv_ops = dv->flags & VB_QP_DV_BUILDER;
+	bool builds = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) || dv_ops;
 	const struct ibv_qp_cap wanted = attr->cap;
 	int rc = 0;
 
@@ -42,12 +47,12 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && attr->pd->context != context)
 		return EINVAL;
 	if (builds)
-		rc = vb_wr_check(attr->qp_type, attr->send_ops_flags);
+		rc = vb_wr_check(attr->qp_type, ops);
 	if (rc == 0)
-		rc = vb_qp_create_ex(attr, qp);
+		rc = vb_qp_create_dv(attr, dv, qp);
 	if (rc != 0 || !builds)
 		return rc;
-	rc = vb_wr_attach(&(*qp)->ibv.qp, &attr->cap, attr->send_ops_flags);
+	rc = vb_wr_attach(&(*qp)->ibv.qp, &attr->cap, ops, dv_ops);
 	if (rc != 0) {
 		attr->cap = wanted;
 		vb_qp_destroy(*qp);
@@ -58,9 +63,26 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 
 struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
+	static const struct vb_qp_dv_attr none;
 	struct vb_qp *qp = NULL;
-	int rc = create_ex(context, attr, &qp);
+	int rc = EOPNOTSUPP;
 
+	/* Those of mlx5's have to be created by its own call. */
+	if (attr->qp_type != IBV_QPT_DRIVER)
+		rc = create_ex(context, attr, &none, &qp);
+	return created(rc, qp);
+}
+
+struct ibv_qp *vb_abi_create_qp_dv(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+				   const struct vb_qp_dv_attr *dv, void *part)
+{
+	struct vb_qp *qp = NULL;
+	int rc = create_ex(context, attr, dv, &qp);
+
+	if (rc == 0 && qp->abi)
+		((struct vb_builder *)qp->abi)->dv = part;
+	else
+		free(part);
 	return created(rc, qp);
 }
 

@@ -8,70 +8,16 @@
 #include <string.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/wr.h"
 #include "base/check.h"
 #include "nic/domain.h"
-#include "nic/qp.h"
 
 /* What an ATOMIC_WRITE takes, whatever room for inline data was asked for. */
 #define ATOMIC_BYTES sizeof(uint64_t)
 
-/* Places for one work request more than the queue has: those that are wrong are written there. */
-struct builder {
-	vb_lock lock; /* from wr_start to wr_complete or wr_abort: ibv_wr_start(3), CONCURRENCY */
-	bool lone;    /* one thread posts, so its author promised: it takes no lock */
-	uint64_t ops;
-	uint32_t wr_max, sge_max, inline_max, inline_stride;
-	uint32_t count;
-	int error;
-	struct ibv_send_wr *wrs;
-	struct ibv_sge *sges; /* sge_max for each work request */
-	uint8_t *inline_data; /* inline_stride for each */
-};
-
-static struct builder *builder_of(struct ibv_qp_ex *qp)
-{
-	return ((struct vb_qp *)qp)->abi;
-}
-
-static void fail(struct builder *b, int error)
-{
-	if (b->error == 0)
-		b->error = error;
-}
-
-/* The place of the work request that setters act on. */
-static uint32_t current_index(const struct builder *b)
-{
-	return b->error || b->count == 0 ? b->wr_max : b->count - 1;
-}
-
 static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op)
 {
-	struct builder *b = builder_of(qp);
-	uint32_t index;
-
-	if (!(b->ops & op))
-		fail(b, EINVAL);
-	else if (b->count == b->wr_max)
-		fail(b, ENOMEM);
-	else
-		b->count++;
-	index = current_index(b);
-	b->wrs[index] = (struct ibv_send_wr){
-		.wr_id = qp->wr_id,
-		.sg_list = b->sges + (size_t)index * b->sge_max,
-		.opcode = opcode,
-		.send_flags = qp->wr_flags & ~IBV_SEND_INLINE,
-	};
-	return &b->wrs[index];
-}
-
-/* Setters without an operation before them are wrong. */
-static struct ibv_send_wr *current(struct builder *b)
-{
-	if (b->count == 0)
-		fail(b, EINVAL);
-	return &b->wrs[current_index(b)];
+	return vb_wr_begin(qp, opcode, vb_wr_builder(qp)->ops & op);
 }
 
 /* ibv_wr_post(3), WORK REQUESTS: whose setters are "DATA". */
@@ -82,7 +28,7 @@ static bool takes_data(const struct ibv_send_wr *wr)
 }
 
 /* So many octets behind those that are there already. */
-static void inline_put(struct builder *b, struct ibv_send_wr *wr, const void *data, size_t bytes,
+static void inline_put(struct vb_builder *b, struct ibv_send_wr *wr, const void *data, size_t bytes,
 		       size_t offset)
 {
 	uint8_t *copy = b->inline_data + (size_t)(wr - b->wrs) * b->inline_stride;
@@ -176,7 +122,7 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote
 	struct ibv_send_wr *wr = begin_rdma(qp, IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE,
 					    rkey, remote_addr);
 
-	inline_put(builder_of(qp), wr, value, ATOMIC_BYTES, 0);
+	inline_put(vb_wr_builder(qp), wr, value, ATOMIC_BYTES, 0);
 }
 
 /* Of newer headers than ours (engine/newer.h). */
@@ -184,7 +130,7 @@ static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, 
 		     uint8_t type, uint8_t level)
 {
 	if (!type || (type & ~(VB_FLUSH_GLOBAL | VB_FLUSH_PERSISTENT)) || level > VB_FLUSH_MR)
-		fail(builder_of(qp), EINVAL);
+		vb_wr_fail(vb_wr_builder(qp), EINVAL);
 	begin_atomic(qp, (enum ibv_wr_opcode)VB_WR_FLUSH, VB_QP_EX_WITH_FLUSH, rkey, remote_addr,
 		     level == VB_FLUSH_MR ? 0 : bytes, type | (uint64_t)level << 8);
 }
@@ -208,11 +154,11 @@ static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 
 static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *list)
 {
-	struct builder *b = builder_of(qp);
-	struct ibv_send_wr *wr = current(b);
+	struct vb_builder *b = vb_wr_builder(qp);
+	struct ibv_send_wr *wr = vb_wr_current(b);
 
 	if (num_sge > b->sge_max || !takes_data(wr)) {
-		fail(b, EINVAL);
+		vb_wr_fail(b, EINVAL);
 		return;
 	}
 	if (num_sge) /* with none, the list may be NULL */
@@ -231,13 +177,13 @@ static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint3
 static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf,
 				    const struct ibv_data_buf *list)
 {
-	struct builder *b = builder_of(qp);
-	struct ibv_send_wr *wr = current(b);
+	struct vb_builder *b = vb_wr_builder(qp);
+	struct ibv_send_wr *wr = vb_wr_current(b);
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < num_buf; i++) {
 		if (list[i].length > b->inline_max - bytes || !takes_data(wr)) {
-			fail(b, EINVAL);
+			vb_wr_fail(b, EINVAL);
 			return;
 		}
 		inline_put(b, wr, list[i].addr, list[i].length, bytes);
@@ -257,11 +203,11 @@ static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
 static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 			   uint32_t remote_qkey)
 {
-	struct builder *b = builder_of(qp);
-	struct ibv_send_wr *wr = current(b);
+	struct vb_builder *b = vb_wr_builder(qp);
+	struct ibv_send_wr *wr = vb_wr_current(b);
 
 	if (qp->qp_base.qp_type != IBV_QPT_UD) {
-		fail(b, EINVAL);
+		vb_wr_fail(b, EINVAL);
 		return;
 	}
 	wr->wr.ud.ah = ah;
@@ -271,11 +217,11 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 {
-	struct builder *b = builder_of(qp);
-	struct ibv_send_wr *wr = current(b);
+	struct vb_builder *b = vb_wr_builder(qp);
+	struct ibv_send_wr *wr = vb_wr_current(b);
 
 	if (qp->qp_base.qp_type != IBV_QPT_XRC_SEND) {
-		fail(b, EINVAL);
+		vb_wr_fail(b, EINVAL);
 		return;
 	}
 	wr->qp_type.xrc.remote_srqn = remote_srqn;
@@ -283,13 +229,13 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 
 /* --- the batch --- */
 
-static void batch_lock(struct builder *b)
+static void batch_lock(struct vb_builder *b)
 {
 	if (!b->lone)
 		vb_lock_take(&b->lock);
 }
 
-static void batch_unlock(struct builder *b)
+static void batch_unlock(struct vb_builder *b)
 {
 	if (!b->lone)
 		vb_lock_drop(&b->lock);
@@ -297,7 +243,7 @@ static void batch_unlock(struct builder *b)
 
 static void wr_start(struct ibv_qp_ex *qp)
 {
-	struct builder *b = builder_of(qp);
+	struct vb_builder *b = vb_wr_builder(qp);
 
 	if (vb_abi_is_gone(qp->qp_base.context)) {
 		/* A thread of the parent may have held the lock; the child has no use for it. */
@@ -311,7 +257,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 
 static int wr_complete(struct ibv_qp_ex *qp)
 {
-	struct builder *b = builder_of(qp);
+	struct vb_builder *b = vb_wr_builder(qp);
 	int rc;
 
 	if (vb_abi_is_gone(qp->qp_base.context))
@@ -328,7 +274,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 static void wr_abort(struct ibv_qp_ex *qp)
 {
 	if (!vb_abi_is_gone(qp->qp_base.context))
-		batch_unlock(builder_of(qp));
+		batch_unlock(vb_wr_builder(qp));
 }
 
 /* --- creation --- */
@@ -356,6 +302,9 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 		  sends | writes | classic | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
 		{ IBV_QPT_UC, sends | writes | windows },
 		{ IBV_QPT_UD, sends },
+		/* An initiator of DC; a target sends nothing, which vb_qp_create_dv() sees to. */
+		{ IBV_QPT_DRIVER,
+		  sends | writes | classic | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
 	};
 
 	for (size_t i = 0; i < VB_ARRAY_LEN(table); i++) {
@@ -390,19 +339,21 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_atomic_write = wr_atomic_write;
 }
 
-static void builder_free(struct builder *b)
+static void builder_free(struct vb_builder *b)
 {
 	vb_lock_fini(&b->lock);
+	free(b->dv);
+	free(b->dc);
 	free(b->inline_data);
 	free(b->sges);
 	free(b->wrs);
 	free(b);
 }
 
-int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops)
+int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops, uint32_t dv_ops)
 {
 	struct vb_qp *qp = (struct vb_qp *)ibv;
-	struct builder *b = calloc(1, sizeof(*b));
+	struct vb_builder *b = calloc(1, sizeof(*b));
 	size_t places = (size_t)cap->max_send_wr + 1;
 
 	if (!b)
@@ -410,6 +361,7 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops)
 	vb_lock_init(&b->lock);
 	b->lone = vb_pd_is_lone((struct vb_pd *)ibv->pd);
 	b->ops = ops;
+	b->dv_ops = dv_ops;
 	b->wr_max = cap->max_send_wr;
 	b->sge_max = (uint32_t)vb_max_u64(cap->max_send_sge, 1);
 	b->inline_max = cap->max_inline_data;
@@ -417,7 +369,10 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops)
 	b->wrs = calloc(places, sizeof(*b->wrs));
 	b->sges = calloc(places * b->sge_max, sizeof(*b->sges));
 	b->inline_data = calloc(places, b->inline_stride);
-	if (!b->wrs || !b->sges || !b->inline_data) {
+	if (ibv->qp_type == IBV_QPT_DRIVER)
+		b->dc = calloc(places, sizeof(*b->dc));
+	if (!b->wrs || !b->sges || !b->inline_data ||
+	    (ibv->qp_type == IBV_QPT_DRIVER && !b->dc)) {
 		builder_free(b);
 		return ENOMEM;
 	}

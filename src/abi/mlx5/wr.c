@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mlx5dv_wr_*(3): operations and setters for the builder of ibv_wr_*(3), which has the state
+ * (abi/verbs/wr.h). All of them are there on every QP that has a builder; one that the QP was not
+ * created for fails its batch, with EINVAL, as in the builder itself.
+ */
+#include <stdlib.h>
+
+#include "abi/mlx5/mlx5.h"
+
+/* --- DC --- */
+
+static void set_dc_addr_stream(struct mlx5dv_qp_ex *mqp, struct ibv_ah *ah, uint32_t remote_dctn,
+			       uint64_t remote_dc_key, uint16_t stream_id)
+{
+	struct vb_builder *b = vb_mlx5_builder(mqp);
+	struct ibv_send_wr *wr = vb_wr_current(b);
+
+	if (!b->dc) {
+		vb_wr_fail(b, EINVAL);
+		return;
+	}
+	b->dc[wr - b->wrs] = (struct vb_dc_address){
+		.ah = ah,
+		.dctn = remote_dctn,
+		.key = remote_dc_key,
+		.stream = stream_id,
+	};
+	wr->tso.hdr = &b->dc[wr - b->wrs];
+}
+
+static void set_dc_addr(struct mlx5dv_qp_ex *mqp, struct ibv_ah *ah, uint32_t remote_dctn,
+			uint64_t remote_dc_key)
+{
+	set_dc_addr_stream(mqp, ah, remote_dctn, remote_dc_key, 0);
+}
+
+/* --- memory keys --- */
+
+static void refuse(struct mlx5dv_qp_ex *mqp)
+{
+	vb_wr_fail(vb_mlx5_builder(mqp), EOPNOTSUPP);
+}
+
+static void mr_interleaved(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey,
+			   uint32_t access_flags, uint32_t repeat_count, uint16_t num_interleaved,
+			   struct mlx5dv_mr_interleaved *data)
+{
+	refuse(mqp);
+}
+
+static void mr_list(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, uint32_t access_flags,
+		    uint16_t num_sges, struct ibv_sge *sge)
+{
+	refuse(mqp);
+}
+
+static void mkey_configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, uint8_t num_setters,
+			   struct mlx5dv_mkey_conf_attr *attr)
+{
+	refuse(mqp);
+}
+
+static void set_mkey_access_flags(struct mlx5dv_qp_ex *mqp, uint32_t access_flags)
+{
+	refuse(mqp);
+}
+
+static void set_mkey_layout_list(struct mlx5dv_qp_ex *mqp, uint16_t num_sges,
+				 const struct ibv_sge *sge)
+{
+	refuse(mqp);
+}
+
+static void set_mkey_layout_interleaved(struct mlx5dv_qp_ex *mqp, uint32_t repeat_count,
+					uint16_t num_interleaved,
+					const struct mlx5dv_mr_interleaved *data)
+{
+	refuse(mqp);
+}
+
+/* Signatures and encryption we do not do. */
+static void set_mkey_sig_block(struct mlx5dv_qp_ex *mqp, const struct mlx5dv_sig_block_attr *attr)
+{
+	refuse(mqp);
+}
+
+static void set_mkey_crypto(struct mlx5dv_qp_ex *mqp, const struct mlx5dv_crypto_attr *attr)
+{
+	refuse(mqp);
+}
+
+/* --- others --- */
+
+static void raw_wqe(struct mlx5dv_qp_ex *mqp, const void *wqe)
+{
+	refuse(mqp);
+}
+
+static void memory_copy(struct mlx5dv_qp_ex *mqp, uint32_t dest_lkey, uint64_t dest_addr,
+			uint32_t src_lkey, uint64_t src_addr, size_t length)
+{
+	refuse(mqp);
+}
+
+struct vb_mlx5_qp *vb_mlx5_qp_part(void)
+{
+	static const struct mlx5dv_qp_ex functions = {
+		.wr_set_dc_addr = set_dc_addr,
+		.wr_mr_interleaved = mr_interleaved,
+		.wr_mr_list = mr_list,
+		.wr_mkey_configure = mkey_configure,
+		.wr_set_mkey_access_flags = set_mkey_access_flags,
+		.wr_set_mkey_layout_list = set_mkey_layout_list,
+		.wr_set_mkey_layout_interleaved = set_mkey_layout_interleaved,
+		.wr_set_mkey_sig_block = set_mkey_sig_block,
+		.wr_raw_wqe = raw_wqe,
+		.wr_set_dc_addr_stream = set_dc_addr_stream,
+		.wr_memcpy = memory_copy,
+		.wr_set_mkey_crypto = set_mkey_crypto,
+	};
+	struct vb_mlx5_qp *part = calloc(1, sizeof(*part));
+
+	if (part)
+		part->ex = functions;
+	return part;
+}
+
+struct mlx5dv_qp_ex *mlx5dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp)
+{
+	struct vb_builder *b = qp ? vb_wr_builder(qp) : NULL;
+
+	if (!b || !b->dv) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return b->dv;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ABI_VERBS_WR_H
+#define VB_ABI_VERBS_WR_H
+
+/*
+ * The builder behind ibv_wr_*(3) (wr.c) and mlx5dv_wr_*(3) (abi/mlx5/wr.c), kept in vb_qp.abi.
+ * Whoever calls what is here is between wr_start and wr_complete, and has the builder's lock by
+ * that; what is wrong is remembered and told by wr_complete.
+ */
+
+#include <errno.h>
+
+#include "nic/qp.h"
+#include "nic/qp_dv.h"
+
+/* Places for one work request more than the queue has: those that are wrong are written there. */
+struct vb_builder {
+	vb_lock lock; /* from wr_start to wr_complete or wr_abort: ibv_wr_start(3), CONCURRENCY */
+	bool lone;    /* one thread posts, so its author promised: it takes no lock */
+	uint64_t ops;	 /* IBV_QP_EX_WITH_* */
+	uint32_t dv_ops; /* VB_QP_*, of which nic/qp_dv.h says that the builder has them */
+	uint32_t wr_max, sge_max, inline_max, inline_stride;
+	uint32_t count;
+	int error;
+	struct ibv_send_wr *wrs;
+	struct ibv_sge *sges; /* sge_max for each work request */
+	uint8_t *inline_data; /* inline_stride for each */
+	struct vb_dc_address *dc; /* one for each, if it is an initiator of DC */
+	void *dv; /* belongs to abi/mlx5 (struct vb_mlx5_qp), freed with the builder; or NULL */
+};
+
+static inline struct vb_builder *vb_wr_builder(struct ibv_qp_ex *qp)
+{
+	return ((struct vb_qp *)qp)->abi;
+}
+
+static inline void vb_wr_fail(struct vb_builder *b, int error)
+{
+	if (b->error == 0)
+		b->error = error;
+}
+
+/* The place of the work request that setters act on. */
+static inline uint32_t vb_wr_index(const struct vb_builder *b)
+{
+	return b->error || b->count == 0 ? b->wr_max : b->count - 1;
+}
+
+/* Begin a work request. allowed: the QP was created for it; EINVAL if not. */
+static inline struct ibv_send_wr *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode,
+					      bool allowed)
+{
+	struct vb_builder *b = vb_wr_builder(qp);
+	uint32_t index;
+
+	if (!allowed)
+		vb_wr_fail(b, EINVAL);
+	else if (b->count == b->wr_max)
+		vb_wr_fail(b, ENOMEM);
+	else
+		b->count++;
+	index = vb_wr_index(b);
+	b->wrs[index] = (struct ibv_send_wr){
+		.wr_id = qp->wr_id,
+		.sg_list = b->sges + (size_t)index * b->sge_max,
+		.opcode = opcode,
+		.send_flags = qp->wr_flags & ~IBV_SEND_INLINE,
+	};
+	return &b->wrs[index];
+}
+
+/* What setters act on. Without an operation before them they are wrong. */
+static inline struct ibv_send_wr *vb_wr_current(struct vb_builder *b)
+{
+	if (b->count == 0)
+		vb_wr_fail(b, EINVAL);
+	return &b->wrs[vb_wr_index(b)];
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/qp_dv.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "nic/qp.h"
+
+enum {
+	RC = 1 << 0,
+	UC = 1 << 1,
+	UD = 1 << 2,
+	XRC = 1 << 3,
+	RAW = 1 << 4,
+	DCI = 1 << 5,
+	DCT = 1 << 6,
+	ANY = (1 << 7) - 1,
+};
+
+/*
+ * On which QPs a flag means something. done: it has its effect, wherever it means something.
+ * mlx5dv_create_qp(3) leaves the types open; they follow from what a flag is about: credits are in
+ * the acknowledgements of RC alone, tunnels and loopback are about Ethernet frames, and the
+ * builder's operations are documented for RC, "the same" being available for a DCI
+ * (mlx5dv_wr_post(3)).
+ */
+static const struct flag_row {
+	uint32_t flag;
+	unsigned types;
+	bool done;
+} flag_rows[] = {
+	{ VB_QP_SCATTER_TO_CQE_OFF, ANY, false },
+	{ VB_QP_SCATTER_TO_CQE_ON, ANY, false },
+	{ VB_QP_PACKET_CREDITS, RC, false },
+	{ VB_QP_TUNNEL_OFFLOADS, RAW, false },
+	{ VB_QP_LOOPBACK_UC, RAW, false },
+	{ VB_QP_LOOPBACK_MC, RAW, false },
+	{ VB_QP_MR_INTERLEAVED, RC | DCI, false },
+	{ VB_QP_MR_LIST, RC | DCI, false },
+	{ VB_QP_MKEY_CONFIGURE, RC | DCI, false },
+	{ VB_QP_MEMCPY, RC | DCI, false },
+	{ VB_QP_RAW_WQE, RC | DCI, false },
+};
+
+static unsigned type_bit(enum ibv_qp_type type, const struct vb_dc_attr *dc)
+{
+	switch ((int)type) {
+	case IBV_QPT_RC:
+		return RC;
+	case IBV_QPT_UC:
+		return UC;
+	case IBV_QPT_UD:
+		return UD;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return XRC;
+	case IBV_QPT_RAW_PACKET:
+		return RAW;
+	case IBV_QPT_DRIVER:
+		return dc->target ? DCT : DCI;
+	default:
+		return 0;
+	}
+}
+
+static int flags_check(uint32_t flags, unsigned type)
+{
+	static const uint32_t both = VB_QP_SCATTER_TO_CQE_OFF | VB_QP_SCATTER_TO_CQE_ON;
+	uint32_t known = 0;
+
+	if ((flags & both) == both)
+		return EINVAL;
+	for (size_t i = 0; i < VB_ARRAY_LEN(flag_rows); i++) {
+		known |= flag_rows[i].flag;
+		if ((flags & flag_rows[i].flag) && !(flag_rows[i].types & type))
+			return EINVAL;
+	}
+	for (size_t i = 0; i < VB_ARRAY_LEN(flag_rows); i++) {
+		if ((flags & flag_rows[i].flag) && !flag_rows[i].done)
+			return EOPNOTSUPP;
+	}
+	return flags & ~known ? EINVAL : 0;
+}
+
+/* An initiator receives nothing; whatever SRQ it names is nobody's. */
+static int dc_check(const struct ibv_qp_init_attr_ex *attr, const struct vb_dc_attr *dc)
+{
+	if ((attr->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != IBV_QP_INIT_ATTR_PD)
+		return EINVAL;
+	if (dc->target)
+		return attr->srq && attr->recv_cq && attr->comp_mask == IBV_QP_INIT_ATTR_PD
+			       ? 0
+			       : EINVAL;
+	return attr->cap.max_recv_wr || attr->cap.max_recv_sge ? EINVAL : 0;
+}
+
+int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
+		    struct vb_qp **out)
+{
+	int err;
+
+	if ((attr->qp_type == IBV_QPT_DRIVER) != (dv->dc != NULL))
+		return EINVAL;
+	err = flags_check(dv->flags, type_bit(attr->qp_type, dv->dc));
+	if (!err && dv->dc)
+		err = dc_check(attr, dv->dc);
+	if (err)
+		return err;
+	if (dv->dc)
+		return EOPNOTSUPP;
+	err = vb_qp_create_ex(attr, out);
+	/* It is in the reset state: nobody has asked for its flags yet. */
+	if (!err)
+		(*out)->dv_flags = dv->flags;
+	return err;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_QP_DV_H
+#define VB_NIC_QP_DV_H
+
+/*
+ * What a QP can be created with beyond ibv_create_qp_ex(3): mlx5dv_create_qp(3), in words of our
+ * own. abi/mlx5 translates.
+ */
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_qp;
+
+/* The flags; those named "builder" are operations that the builder gets (abi/verbs/wr.h). */
+enum vb_qp_dv_flag {
+	VB_QP_SCATTER_TO_CQE_OFF = 1 << 0,
+	VB_QP_SCATTER_TO_CQE_ON = 1 << 1, /* the requester's too, if not all WRs are signaled */
+	VB_QP_PACKET_CREDITS = 1 << 2,
+	VB_QP_TUNNEL_OFFLOADS = 1 << 3,
+	VB_QP_LOOPBACK_UC = 1 << 4,
+	VB_QP_LOOPBACK_MC = 1 << 5,
+	VB_QP_MR_INTERLEAVED = 1 << 6, /* builder */
+	VB_QP_MR_LIST = 1 << 7,	       /* builder */
+	VB_QP_MKEY_CONFIGURE = 1 << 8, /* builder */
+	VB_QP_MEMCPY = 1 << 9,	       /* builder */
+	VB_QP_RAW_WQE = 1 << 10,       /* builder */
+};
+
+#define VB_QP_DV_BUILDER                                                                          \
+	(VB_QP_MR_INTERLEAVED | VB_QP_MR_LIST | VB_QP_MKEY_CONFIGURE | VB_QP_MEMCPY | VB_QP_RAW_WQE)
+
+/* An end of the dynamically connected transport: a target, or an initiator with or without streams. */
+struct vb_dc_attr {
+	bool target;
+	uint64_t access_key; /* of a target */
+	bool streams;	     /* of an initiator; so many, as powers of two */
+	uint8_t streams_log, errored_log;
+};
+
+/* Where a work request of an initiator goes; wr->tso.hdr of a struct ibv_send_wr points at it. */
+struct vb_dc_address {
+	struct ibv_ah *ah;
+	uint32_t dctn;
+	uint64_t key;
+	uint16_t stream; /* 0: none */
+};
+
+struct vb_qp_dv_attr {
+	uint32_t flags;		     /* enum vb_qp_dv_flag */
+	const struct vb_dc_attr *dc; /* or NULL */
+};
+
+/*
+ * vb_qp_create_ex(), and more. attr->qp_type is IBV_QPT_DRIVER exactly if there is dv->dc. Beside
+ * what that refuses, EINVAL: a flag that the type of the QP cannot have, both of SCATTER_TO_CQE, a
+ * target without SRQ or receive CQ or with operations for a builder, an initiator with a receive
+ * queue; EOPNOTSUPP: a flag that we do not do.
+ */
+int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
+		    struct vb_qp **qp);
+
+#endif
