@@ -18,17 +18,34 @@ void vb_req_reset(struct vb_req *req)
 	*req = (struct vb_req){ .sq = sq, .resend_ns = VB_NEVER_NS };
 }
 
-void vb_req_start(struct vb_req *req, uint32_t sq_psn)
+static void window_begin(struct vb_req *req)
 {
-	req->una_psn = req->top_psn = req->post_psn = req->pos.next_psn = sq_psn;
-	req->post_ssn = 1;
 	req->window = WINDOW_BYTES_START / req->mtu;
 	if (req->window > req->window_max || req->reliable)
 		req->window = req->window_max;
 	req->threshold = req->window_max;
+}
+
+void vb_req_start(struct vb_req *req, uint32_t sq_psn)
+{
+	req->una_psn = req->top_psn = req->post_psn = req->pos.next_psn = sq_psn;
+	req->post_ssn = 1;
+	window_begin(req);
 	req->rto_ns = VB_RTO_START_NS;
 	req->retries_left = req->retry_cnt;
 	req->rnr_left = req->rnr_retry;
+}
+
+void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max)
+{
+	req->reliable = reliable;
+	req->window_max = window_max;
+	window_begin(req);
+	req->grow = 0;
+	req->pos.since_ackreq = 0;
+	req->sample_ns = req->srtt_ns = req->rttvar_ns = 0;
+	req->rto_ns = VB_RTO_START_NS;
+	req->resend_ns = VB_NEVER_NS;
 }
 
 void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
@@ -46,7 +63,7 @@ void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
 		wqe->messages = (wqe->packets + chunk - 1) / chunk;
 	}
 	wqe->only = 0;
-	if (wqe->packets == 1 && !vb_wqe_is_fetch(wqe) && req->transport != VB_XRC)
+	if (wqe->packets == 1 && !vb_wqe_is_fetch(wqe) && req->transport != VB_DC)
 		wqe->only = vb_segment_only(req->transport, wqe);
 	req->post_psn = vb_psn_add(req->post_psn, wqe->packets);
 	req->post_ssn = vb_psn_add(req->post_ssn, wqe->messages);
@@ -74,11 +91,12 @@ static bool was_sent(const struct vb_req *req, uint32_t psn)
 
 /*
  * What is on its way by XRC is all for one slot: another's is begun when that is done. The SRQs of
- * a receive QP may belong to several NICs, and none of them may meet another in the middle.
+ * a receive QP may belong to several NICs, and none of them may meet another in the middle. By DC,
+ * it is all by one connection.
  */
 static bool waits_for_slot(const struct vb_req *req, const struct vb_wqe *wqe)
 {
-	return req->transport == VB_XRC && in_flight(req) &&
+	return vb_transport_aims(req->transport) && in_flight(req) &&
 	       vb_wqe_srq_slot(wqe) != req->pos.srq_slot;
 }
 
@@ -141,6 +159,11 @@ static bool next_simple(struct vb_req *req, struct vb_segment *seg)
 	if (!wqe->only || in_flight(req) >= req->window ||
 	    (req->credits_known && vb_psn_diff(wqe->ssn, req->limit_ssn) > 0))
 		return false;
+	if (req->transport == VB_XRC) {
+		if (waits_for_slot(req, wqe))
+			return false;
+		req->pos.srq_slot = vb_wqe_srq_slot(wqe);
+	}
 	seg->opcode = wqe->only;
 	seg->first = seg->last = true;
 	seg->psn = req->pos.next_psn;
@@ -167,7 +190,7 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 	req->pos.next_psn = vb_psn_add(req->pos.next_psn, seg->span);
 	if (vb_wqe_is_fetch(wqe))
 		req->pos.fetches++;
-	if (req->transport == VB_XRC)
+	if (vb_transport_aims(req->transport))
 		req->pos.srq_slot = vb_wqe_srq_slot(wqe);
 	if (seg->last)
 		req->pos.next++;
@@ -198,7 +221,10 @@ uint32_t vb_req_run(const struct vb_req *req)
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	index = (req->pos.next_psn - wqe->psn) & VB_PSN_MASK;
 	if (index == 0 || index + 1 >= wqe->packets ||
-	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE) || req->transport == VB_XRC)
+	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE) || req->transport == VB_DC)
+		return 0;
+	/* Whoever builds frames of the wire in runs knows none with an XRCETH. */
+	if (req->transport == VB_XRC && !req->reliable)
 		return 0;
 	left = wqe->packets - 1 - index;
 	if (!vb_transport_acks(req->transport))
@@ -218,6 +244,8 @@ uint32_t vb_req_run(const struct vb_req *req)
 void vb_req_skip(struct vb_req *req, uint32_t packets)
 {
 	req->pos.next_psn = vb_psn_add(req->pos.next_psn, packets);
+	if (req->transport == VB_XRC)
+		req->pos.srq_slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
 	if (vb_transport_acks(req->transport) && !req->reliable)
 		req->pos.since_ackreq += packets;
 }
@@ -335,6 +363,29 @@ void vb_req_complete_head(struct vb_req *req, enum ibv_wc_status status)
 	if (req->local_done && vb_wqe_is_local(wqe))
 		req->local_done--;
 	vb_host_send_done(req, wqe, index, status);
+}
+
+void vb_req_give_up(struct vb_req *req, enum ibv_wc_status status)
+{
+	vb_req_complete_head(req, status);
+	vb_req_go_on(req);
+}
+
+void vb_req_go_on(struct vb_req *req)
+{
+	bool more = req->head != req->tail;
+
+	req->una_psn = more ? vb_sq_at(&req->sq, req->head)->psn : req->post_psn;
+	req->top_psn = req->una_psn;
+	vb_req_rewind(req);
+	req->fault = IBV_WC_SUCCESS;
+	req->rnr_wait = false;
+	req->resend_ns = VB_NEVER_NS;
+	req->retries_left = req->retry_cnt;
+	req->rnr_left = req->rnr_retry;
+	req->backoff = 0;
+	req->gap_known = false;
+	req->credits_known = false;
 }
 
 void vb_req_complete_sent(struct vb_req *req)

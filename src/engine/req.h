@@ -28,7 +28,7 @@ struct vb_req_pos {
 	uint32_t next_psn;
 	uint32_t fetches;      /* READ requests and atomics on their way since una_psn */
 	uint32_t since_ackreq; /* packets since one that asked for an acknowledgement */
-	uint32_t srq_slot;     /* XRC: where all goes that is on its way */
+	uint32_t srq_slot;     /* XRC, DC: where all goes that is on its way (vb_wqe_srq_slot) */
 };
 
 struct vb_req {
@@ -96,6 +96,12 @@ enum vb_req_outcome {
 /* On the way to RTS (and to RTR for mtu): everything but the queue's memory starts afresh. */
 void vb_req_reset(struct vb_req *req);
 void vb_req_start(struct vb_req *req, uint32_t sq_psn);
+
+/*
+ * From now on it goes by another link, of which nothing is known yet. Nothing is outstanding.
+ * window_max: packets that may be on their way.
+ */
+void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max);
 
 /* Give a freshly written work request its PSNs, and queue it. The queue must have room. */
 void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe);
@@ -176,6 +182,13 @@ void vb_rc_new_path(struct vb_req *req, uint64_t now_ns);
  * request that failed locally.
  */
 enum vb_req_outcome vb_req_settle(struct vb_req *req);
+
+/*
+ * DC: the oldest work request is given up, and completes so; or it has failed and is completed.
+ * Sending goes on with the next one, by another connection, as if nothing had been sent before.
+ */
+void vb_req_give_up(struct vb_req *req, enum ibv_wc_status status);
+void vb_req_go_on(struct vb_req *req);
 
 /* Nothing begun is unfinished (what SQD waits for). */
 bool vb_req_drained(const struct vb_req *req);

@@ -47,7 +47,11 @@ struct vb_wqe {
 		struct {
 			uint64_t va;
 			uint32_t rkey;
-			uint32_t srqn; /* XRC: of all kinds, SENDs as well */
+			/*
+			 * Of all kinds, SENDs as well. XRC: the SRQ. DC: in its place, the number of
+			 * a connection, which those have in common that go by one.
+			 */
+			uint32_t srqn;
 			uint64_t swap_add, compare;
 		} remote;
 		struct vb_ud_addr ud;
@@ -98,7 +102,7 @@ static inline bool vb_wqe_sends_nothing(const struct vb_wqe *wqe)
 	return vb_wqe_is_fetch(wqe) && wqe->kind != VB_K_ATOMIC_WRITE;
 }
 
-/* The slot of the SRQ that an XRC request names: whose NIC it is for. */
+/* The slot of the SRQ that an XRC request names: whose NIC it is for. DC: see there. */
 static inline uint32_t vb_wqe_srq_slot(const struct vb_wqe *wqe)
 {
 	return wqe->remote.srqn >> VB_SRQN_INDEX_BITS;

@@ -5,7 +5,8 @@
 	(VB_BTH_BYTES + ((h)&VB_H_IMM ? 4 : 0) + ((h)&VB_H_IETH ? 4 : 0) +                        \
 	 ((h)&VB_H_RETH ? 16 : 0) + ((h)&VB_H_AETH ? 4 : 0) + ((h)&VB_H_ATOMIC ? 28 : 0) +        \
 	 ((h)&VB_H_ATOMICACK ? 8 : 0) + ((h)&VB_H_DETH ? 8 : 0) + ((h)&VB_H_XRCETH ? 4 : 0) +     \
-	 ((h)&VB_H_FETH ? 4 : 0) + ((h)&VB_H_CNP ? 16 : 0))
+	 ((h)&VB_H_FETH ? 4 : 0) + ((h)&VB_H_CNP ? 16 : 0) +                                 \
+	 ((h)&VB_H_DCETH ? 16 : 0) + ((h)&VB_H_DCKEY ? 8 : 0))
 
 const struct vb_op_info vb_op_infos[256] = {
 #define VB_OP(n, opcode, t, k, p, h, carries)                                                     \

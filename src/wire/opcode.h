@@ -3,8 +3,9 @@
 #define VB_WIRE_OPCODE_H
 
 /*
- * The opcodes of the Base Transport Header as data (IBTA 9.2.1, Annexes A14 and A17, release 1.6).
- * opcode.def holds one row per opcode; everything here is derived from it at compile time.
+ * The opcodes of the Base Transport Header as data (IBTA 9.2.1, Annexes A14 and A17, release 1.6), and
+ * those of DC, which are ours. opcode.def holds one row per opcode; everything here is derived from
+ * it at compile time.
  */
 
 #include <stdbool.h>
@@ -21,12 +22,20 @@ enum vb_transport {
 	VB_UD = 3,
 	VB_CNP = 4,
 	VB_XRC = 5,
+	VB_DC = 7, /* ours: 0xe0 and up are the manufacturer's */
+	VB_TRANSPORTS = 8,
 };
 
-/* RC and XRC: what is sent is acknowledged. */
+/* RC, XRC and DC: what is sent is acknowledged. */
 static inline bool vb_transport_acks(enum vb_transport transport)
 {
-	return transport == VB_RC || transport == VB_XRC;
+	return transport == VB_RC || transport >= VB_XRC;
+}
+
+/* XRC and DC: each packet says to whom within the destination it is, or from whom it comes. */
+static inline bool vb_transport_aims(enum vb_transport transport)
+{
+	return transport >= VB_XRC;
 }
 
 /* What a packet is, whatever its transport and its place in the message. */
@@ -42,6 +51,8 @@ enum vb_kind {
 	VB_K_ATOMIC_WRITE,
 	VB_K_FLUSH,
 	VB_K_CNP,
+	VB_K_CONNECT,	 /* DC */
+	VB_K_DISCONNECT, /* DC */
 	VB_K_COUNT,
 };
 
@@ -66,11 +77,13 @@ enum vb_header {
 	VB_H_XRCETH = 1 << 7,
 	VB_H_FETH = 1 << 8,
 	VB_H_CNP = 1 << 9, /* the 16 reserved octets of a CNP */
+	VB_H_DCETH = 1 << 10,
+	VB_H_DCKEY = 1 << 11,
 };
 
 #define VB_BTH_BYTES 12
 
-/* VB_OP_RC_SEND_FIRST ... VB_OP_CNP: the opcode octets by name. */
+/* VB_OP_RC_SEND_FIRST ... VB_OP_DC_DISCONNECT: the opcode octets by name. */
 enum vb_opcode {
 #define VB_OP(name, opcode, transport, kind, pos, headers, payload) VB_OP_##name = opcode,
 #include "wire/opcode.def"
@@ -87,7 +100,7 @@ struct vb_op_info {
 	const char *name;     /* "RC_SEND_FIRST" ..., NULL: no such opcode */
 };
 
-#define VB_OP_FIND_SIZE (6 * VB_K_COUNT * 4 * 4)
+#define VB_OP_FIND_SIZE (VB_TRANSPORTS * VB_K_COUNT * 4 * 4)
 
 #define vb_op_find_index(transport, kind, pos, headers)                                           \
 	((((unsigned)(transport) * VB_K_COUNT + (unsigned)(kind)) * 4 + (unsigned)(pos)) * 4 +     \

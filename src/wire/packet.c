@@ -49,6 +49,17 @@ static const uint8_t *extended_parse(struct vb_pkt *pkt, unsigned headers, const
 		pkt->sqpn = vb_be32_get(in + 4) & QPN_MASK;
 		in += 8;
 	}
+	if (headers & VB_H_DCETH) {
+		pkt->mtu_code = in[0] & 7;
+		pkt->sqpn = vb_be32_get(in) & QPN_MASK;
+		pkt->start_psn = vb_be32_get(in + 4) & QPN_MASK;
+		pkt->connection = vb_be64_get(in + 8);
+		in += VB_DCETH_BYTES;
+	}
+	if (headers & VB_H_DCKEY) {
+		pkt->dc_key = vb_be64_get(in);
+		in += 8;
+	}
 	if (headers & VB_H_FETH) {
 		pkt->flush_level = in[3] >> 4 & 3;
 		pkt->flush_type = in[3] & 15;
@@ -98,6 +109,16 @@ static uint8_t *extended_emit(uint8_t *out, unsigned headers, const struct vb_pk
 	if (headers & VB_H_DETH) {
 		vb_be32_put(out, pkt->qkey);
 		vb_be32_put(out + 4, pkt->sqpn & QPN_MASK);
+		out += 8;
+	}
+	if (headers & VB_H_DCETH) {
+		vb_be32_put(out, (uint32_t)(pkt->mtu_code & 7) << 24 | (pkt->sqpn & QPN_MASK));
+		vb_be32_put(out + 4, pkt->start_psn & QPN_MASK);
+		vb_be64_put(out + 8, pkt->connection);
+		out += VB_DCETH_BYTES;
+	}
+	if (headers & VB_H_DCKEY) {
+		vb_be64_put(out, pkt->dc_key);
 		out += 8;
 	}
 	if (headers & VB_H_FETH) {

@@ -18,9 +18,10 @@
 
 #define VB_ICRC_BYTES 4
 #define VB_RETH_BYTES 16
+#define VB_DCETH_BYTES 16
 #define VB_FRAME_BYTES_MIN (VB_BTH_BYTES + VB_ICRC_BYTES)
 #define VB_FRAME_BYTES_MAX 65507      /* what one IPv4 UDP datagram can carry */
-#define VB_PKT_HEADER_BYTES_MAX 44    /* BTH, XRCETH, AtomicETH */
+#define VB_PKT_HEADER_BYTES_MAX 56    /* BTH, DCETH, AtomicETH */
 
 struct vb_pkt {
 	/* BTH (IBTA 9.2) */
@@ -51,11 +52,17 @@ struct vb_pkt {
 	uint32_t imm_be;
 	/* IETH */
 	uint32_t inv_rkey;
-	/* DETH */
+	/* DETH; sqpn also of DCETH: the DCI */
 	uint32_t qkey;
 	uint32_t sqpn;
 	/* XRCETH */
 	uint32_t srqn;
+	/* DCETH */
+	uint8_t mtu_code;    /* 3 bits: enum ibv_mtu, by which its sender cuts messages */
+	uint32_t start_psn;  /* the connection's first */
+	uint64_t connection; /* its number: a later one of the same DCI has a higher one */
+	/* DCKEY */
+	uint64_t dc_key;
 	/* FETH */
 	uint8_t flush_type;  /* 4 bits: placement type */
 	uint8_t flush_level; /* 2 bits: selectivity level */

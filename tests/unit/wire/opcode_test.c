@@ -37,7 +37,7 @@ static void test_rows_are_unique(void **state)
 
 static void test_rows_are_consistent(void **state)
 {
-	static const char *const prefixes[] = { "RC_", "UC_", "RD_", "UD_", "CNP", "XRC_" };
+	static const char *const prefixes[] = { "RC_", "UC_", "RD_", "UD_", "CNP", "XRC_", "", "DC_" };
 
 	for (size_t i = 0; i < VB_ARRAY_LEN(opcodes); i++) {
 		const struct vb_op_info *a = vb_op_info(opcodes[i]);
@@ -54,6 +54,9 @@ static void test_rows_are_consistent(void **state)
 		assert_int_equal(!!(a->headers & VB_H_XRCETH),
 				 a->transport == VB_XRC && is_request);
 		assert_int_equal(!!(a->headers & VB_H_DETH), a->transport == VB_UD);
+		/* Ours: who sends, in every packet of DC; the access key in what connects. */
+		assert_int_equal(!!(a->headers & VB_H_DCETH), a->transport == VB_DC);
+		assert_int_equal(!!(a->headers & VB_H_DCKEY), a->kind == VB_K_CONNECT);
 		/* ImmDt and IETH end a message, and exclude each other. */
 		if (a->headers & (VB_H_IMM | VB_H_IETH))
 			assert_true(a->pos & VB_P_LAST);
@@ -115,6 +118,12 @@ static void test_header_lengths(void **state)
 		{ VB_OP_XRC_WRITE_ONLY_IMM, 36, true },
 		{ VB_OP_XRC_FETCH_ADD, 44, false },
 		{ VB_OP_XRC_ACK, 16, false },
+		{ VB_OP_DC_SEND_MIDDLE, 28, true },
+		{ VB_OP_DC_WRITE_ONLY_IMM, 48, true },
+		{ VB_OP_DC_ACK, 32, false },
+		{ VB_OP_DC_FETCH_ADD, 56, false },
+		{ VB_OP_DC_CONNECT, 36, false },
+		{ VB_OP_DC_DISCONNECT, 28, false },
 	};
 
 	for (size_t i = 0; i < VB_ARRAY_LEN(rows); i++) {
@@ -128,7 +137,7 @@ static void test_reserved_opcodes(void **state)
 {
 	static const uint8_t reserved[] = {
 		0x15, 0x18, 0x1b, 0x1e, 0x1f, 0x2c, 0x33, 0x37, 0x40, 0x5f,
-		0x60, 0x63, 0x66, 0x6a, 0x80, 0x82, 0xb5, 0xb8, 0xc0, 0xff,
+		0x60, 0x63, 0x66, 0x6a, 0x80, 0x82, 0xb5, 0xb8, 0xc0, 0xf5, 0xfa, 0xff,
 	};
 
 	for (size_t i = 0; i < sizeof(reserved); i++)

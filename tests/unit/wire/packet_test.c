@@ -140,6 +140,14 @@ static void random_extended(struct vb_pkt *pkt, unsigned headers, uint64_t *seed
 	}
 	if (headers & VB_H_XRCETH)
 		pkt->srqn = (uint32_t)vb_prng_next(seed) & 0xffffff;
+	if (headers & VB_H_DCETH) {
+		pkt->mtu_code = vb_prng_next(seed) & 7;
+		pkt->sqpn = (uint32_t)vb_prng_next(seed) & 0xffffff;
+		pkt->start_psn = (uint32_t)vb_prng_next(seed) & 0xffffff;
+		pkt->connection = vb_prng_next(seed);
+	}
+	if (headers & VB_H_DCKEY)
+		pkt->dc_key = vb_prng_next(seed);
 	if (headers & VB_H_FETH) {
 		pkt->flush_type = vb_prng_next(seed) & 15;
 		pkt->flush_level = vb_prng_next(seed) & 3;
