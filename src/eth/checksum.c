@@ -44,7 +44,7 @@ static uint16_t sum_fold(uint64_t sum)
 /* RFC 9293 3.1, RFC 8200 8.1: addresses, protocol and length are summed up as well. */
 static uint64_t sum_pseudo(const struct vb_eth_headers *h, const uint8_t *octets, uint32_t bytes)
 {
-	uint8_t last[8] = { [7] = h->proto };
+	uint8_t last[8] = {[7] = h->proto};
 	uint64_t sum;
 
 	if (h->l3 == VB_L3_IPV4)
@@ -168,8 +168,7 @@ void vb_eth_fcs(const uint8_t *octets, uint32_t bytes, uint8_t fcs[VB_ETH_FCS_BY
 
 static void piece_add(struct vb_eth_pieces *pieces, const void *octets, uint32_t bytes)
 {
-	pieces->iov[pieces->count++] = (struct iovec){ .iov_base = (void *)octets,
-						       .iov_len = bytes };
+	pieces->iov[pieces->count++] = (struct iovec){.iov_base = (void *)octets, .iov_len = bytes};
 	pieces->bytes += bytes;
 }
 

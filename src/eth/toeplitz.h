@@ -25,8 +25,7 @@ struct vb_toeplitz {
 void vb_toeplitz_init(struct vb_toeplitz *toeplitz, const uint8_t key[VB_TOEPLITZ_KEY_BYTES]);
 
 /* bytes: at most VB_TOEPLITZ_INPUT_BYTES_MAX. */
-uint32_t vb_toeplitz_hash(const struct vb_toeplitz *toeplitz, const uint8_t *input,
-			  uint32_t bytes);
+uint32_t vb_toeplitz_hash(const struct vb_toeplitz *toeplitz, const uint8_t *input, uint32_t bytes);
 
 /* The fields that go into the hash: the bits of enum ibv_rx_hash_fields, by the same values. */
 enum vb_hash_field {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checksums of frames against a sum made octet by octet; pieces of a frame as they are scattered. */
+/* Checksums of frames against sums made word by word; pieces of a frame as they are scattered. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static bool rx_ok(const struct frame *frame, bool inner)
 
 static void front(struct frame *frame, bool v6, uint8_t proto)
 {
-	*frame = (struct frame){ .bytes = 0 };
+	*frame = (struct frame){.bytes = 0};
 	frame_eth(frame, frame_dst_mac, v6 ? VB_ETHERTYPE_IPV6 : VB_ETHERTYPE_IPV4);
 	frame_vlan(frame, VB_ETHERTYPE_VLAN, 7);
 	if (v6)
@@ -94,8 +94,7 @@ static void test_all_lengths(void **state)
 		assert_false(rx_ok(&frame, false));
 		vb_eth_tx_checksums(frame.octets, frame.bytes, false);
 		assert_true(v6 || ip_right(ip));
-		assert_true(l4_right(ip, l4, proto,
-				     (uint32_t)(frame.octets + frame.bytes - l4)));
+		assert_true(l4_right(ip, l4, proto, (uint32_t)(frame.octets + frame.bytes - l4)));
 		/* ibv_poll_cq(3): "TCP/UDP checksum over IPv4". */
 		assert_int_equal(rx_ok(&frame, false), !v6);
 	}
@@ -167,10 +166,12 @@ static void test_without_l4(void **state)
 	struct frame frame, before;
 
 	for (unsigned i = 0; i < 3; i++) {
-		frame = (struct frame){ .bytes = 0 };
+		frame = (struct frame){.bytes = 0};
 		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
 		frame_ipv4(&frame, i < 2 ? VB_IPPROTO_UDP : VB_IPPROTO_ICMP,
-			   i == 0 ? 0x2000 : i == 1 ? 5 : 0);
+			   i == 0   ? 0x2000
+			   : i == 1 ? 5
+				    : 0);
 		frame_data(&frame, 40);
 		frame_close(&frame);
 		before = frame;
@@ -179,7 +180,7 @@ static void test_without_l4(void **state)
 		assert_memory_equal(frame.octets + 34, before.octets + 34, 40);
 		assert_false(rx_ok(&frame, false));
 	}
-	frame = (struct frame){ .bytes = 0 };
+	frame = (struct frame){.bytes = 0};
 	frame_eth(&frame, frame_dst_mac, 0x88b5);
 	frame_data(&frame, 40);
 	before = frame;
@@ -283,7 +284,7 @@ static void test_pieces(void **state)
 {
 	uint8_t out[FRAME_BYTES_MAX], fcs[VB_ETH_FCS_BYTES];
 	struct vb_eth_pieces pieces;
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = {.bytes = 0};
 
 	frame_eth(&frame, frame_dst_mac, 0x88b5);
 	frame_vlan(&frame, VB_ETHERTYPE_VLAN, 0xa123);
@@ -320,10 +321,10 @@ static void test_pieces(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_lengths),    cmocka_unit_test(test_every_octet_counts),
-		cmocka_unit_test(test_zero_of_udp),    cmocka_unit_test(test_udp_ends_early),
-		cmocka_unit_test(test_without_l4),     cmocka_unit_test(test_tunnels),
-		cmocka_unit_test(test_fcs),	       cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_all_lengths), cmocka_unit_test(test_every_octet_counts),
+		cmocka_unit_test(test_zero_of_udp), cmocka_unit_test(test_udp_ends_early),
+		cmocka_unit_test(test_without_l4),  cmocka_unit_test(test_tunnels),
+		cmocka_unit_test(test_fcs),	    cmocka_unit_test(test_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

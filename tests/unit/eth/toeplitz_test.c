@@ -27,17 +27,17 @@ static const struct published {
 	uint16_t dport, sport;
 	uint32_t of_addresses, of_all;
 } published[] = {
-	{ AF_INET, "161.142.100.80", "66.9.149.187", 1766, 2794, 0x323e8fc2, 0x51ccc178 },
-	{ AF_INET, "65.69.140.83", "199.92.111.2", 4739, 14230, 0xd718262a, 0xc626b0ea },
-	{ AF_INET, "12.22.207.184", "24.19.198.95", 38024, 12898, 0xd2d0a5de, 0x5c2b394a },
-	{ AF_INET, "209.142.163.6", "38.27.205.30", 2217, 48228, 0x82989176, 0xafc7327f },
-	{ AF_INET, "202.188.127.2", "153.39.163.191", 1303, 44251, 0x5d1809c5, 0x10e828a2 },
-	{ AF_INET6, "3ffe:2501:200:3::1", "3ffe:2501:200:1fff::7", 1766, 2794, 0x2cc18cd5,
-	  0x40207d3d },
-	{ AF_INET6, "ff02::1", "3ffe:501:8::260:97ff:fe40:efab", 4739, 14230, 0x0f0c461c,
-	  0xdde51bbf },
-	{ AF_INET6, "fe80::200:f8ff:fe21:67cf", "3ffe:1900:4545:3:200:f8ff:fe21:67cf", 38024,
-	  44251, 0x4b61e985, 0x02d1feef },
+	{AF_INET, "161.142.100.80", "66.9.149.187", 1766, 2794, 0x323e8fc2, 0x51ccc178},
+	{AF_INET, "65.69.140.83", "199.92.111.2", 4739, 14230, 0xd718262a, 0xc626b0ea},
+	{AF_INET, "12.22.207.184", "24.19.198.95", 38024, 12898, 0xd2d0a5de, 0x5c2b394a},
+	{AF_INET, "209.142.163.6", "38.27.205.30", 2217, 48228, 0x82989176, 0xafc7327f},
+	{AF_INET, "202.188.127.2", "153.39.163.191", 1303, 44251, 0x5d1809c5, 0x10e828a2},
+	{AF_INET6, "3ffe:2501:200:3::1", "3ffe:2501:200:1fff::7", 1766, 2794, 0x2cc18cd5,
+	 0x40207d3d},
+	{AF_INET6, "ff02::1", "3ffe:501:8::260:97ff:fe40:efab", 4739, 14230, 0x0f0c461c,
+	 0xdde51bbf},
+	{AF_INET6, "fe80::200:f8ff:fe21:67cf", "3ffe:1900:4545:3:200:f8ff:fe21:67cf", 38024, 44251,
+	 0x4b61e985, 0x02d1feef},
 };
 
 /* The packet of a published value, over TCP or UDP. */
@@ -46,7 +46,7 @@ static void build(struct frame *frame, const struct published *p, bool tcp, uint
 	uint8_t proto = tcp ? VB_IPPROTO_TCP : VB_IPPROTO_UDP, *ip, *l4;
 	bool v4 = p->family == AF_INET;
 
-	*frame = (struct frame){ .bytes = 0 };
+	*frame = (struct frame){.bytes = 0};
 	frame_eth(frame, frame_dst_mac, v4 ? VB_ETHERTYPE_IPV4 : VB_ETHERTYPE_IPV6);
 	ip = frame->octets + frame->bytes;
 	if (v4)
@@ -77,7 +77,7 @@ static uint32_t hash_of(const struct frame *frame, uint64_t fields)
 	return vb_toeplitz_hash(&toeplitz, input, vb_toeplitz_input(&parsed, fields, input));
 }
 
-#define ADDRESSES                                                                                 \
+#define ADDRESSES \
 	(IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 | IBV_RX_HASH_DST_IPV6)
 #define TCP_PORTS (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP)
 #define UDP_PORTS (IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP)
@@ -129,14 +129,14 @@ static void test_each_field(void **state)
 		bool v6, udp;
 		uint32_t at, bytes;
 	} rows[] = {
-		{ IBV_RX_HASH_SRC_IPV4, VB_HASH_SRC_IPV4, false, false, 14 + 12, 4 },
-		{ IBV_RX_HASH_DST_IPV4, VB_HASH_DST_IPV4, false, false, 14 + 16, 4 },
-		{ IBV_RX_HASH_SRC_IPV6, VB_HASH_SRC_IPV6, true, false, 14 + 8, 16 },
-		{ IBV_RX_HASH_DST_IPV6, VB_HASH_DST_IPV6, true, false, 14 + 24, 16 },
-		{ IBV_RX_HASH_SRC_PORT_TCP, VB_HASH_SRC_PORT_TCP, false, false, 14 + 20, 2 },
-		{ IBV_RX_HASH_DST_PORT_TCP, VB_HASH_DST_PORT_TCP, true, false, 14 + 40 + 2, 2 },
-		{ IBV_RX_HASH_SRC_PORT_UDP, VB_HASH_SRC_PORT_UDP, true, true, 14 + 40, 2 },
-		{ IBV_RX_HASH_DST_PORT_UDP, VB_HASH_DST_PORT_UDP, false, true, 14 + 20 + 2, 2 },
+		{IBV_RX_HASH_SRC_IPV4, VB_HASH_SRC_IPV4, false, false, 14 + 12, 4},
+		{IBV_RX_HASH_DST_IPV4, VB_HASH_DST_IPV4, false, false, 14 + 16, 4},
+		{IBV_RX_HASH_SRC_IPV6, VB_HASH_SRC_IPV6, true, false, 14 + 8, 16},
+		{IBV_RX_HASH_DST_IPV6, VB_HASH_DST_IPV6, true, false, 14 + 24, 16},
+		{IBV_RX_HASH_SRC_PORT_TCP, VB_HASH_SRC_PORT_TCP, false, false, 14 + 20, 2},
+		{IBV_RX_HASH_DST_PORT_TCP, VB_HASH_DST_PORT_TCP, true, false, 14 + 40 + 2, 2},
+		{IBV_RX_HASH_SRC_PORT_UDP, VB_HASH_SRC_PORT_UDP, true, true, 14 + 40, 2},
+		{IBV_RX_HASH_DST_PORT_UDP, VB_HASH_DST_PORT_UDP, false, true, 14 + 20 + 2, 2},
 	};
 
 	for (size_t i = 0; i < VB_ARRAY_LEN(rows); i++) {
@@ -155,8 +155,8 @@ static void test_each_field(void **state)
 
 static void test_spi(void **state)
 {
-	static const uint8_t spi[4] = { 1, 2, 3, 4 };
-	struct frame frame = { .bytes = 0 };
+	static const uint8_t spi[4] = {1, 2, 3, 4};
+	struct frame frame = {.bytes = 0};
 	uint8_t *ah;
 
 	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
@@ -166,7 +166,7 @@ static void test_spi(void **state)
 	expect_input(&frame, VB_HASH_IPSEC_SPI, spi, 4);
 	expect_input(&frame, VB_HASH_IPSEC_SPI | TCP_PORTS | UDP_PORTS, spi, 4);
 	/* RFC 4302: that of AH stands in the second word. */
-	frame = (struct frame){ .bytes = 0 };
+	frame = (struct frame){.bytes = 0};
 	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV6);
 	frame_ipv6(&frame, VB_IPPROTO_AH);
 	ah = frame_room(&frame, 8);
@@ -181,7 +181,7 @@ static void test_spi(void **state)
 static void test_inner(void **state)
 {
 	static const uint64_t fields = VB_HASH_SRC_IPV4 | VB_HASH_SRC_PORT_TCP;
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = {.bytes = 0};
 	uint8_t expected[6];
 	uint32_t ip;
 
@@ -206,8 +206,10 @@ static void test_inner(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_published_values), cmocka_unit_test(test_no_ports_of_fragments),
-		cmocka_unit_test(test_each_field),	 cmocka_unit_test(test_spi),
+		cmocka_unit_test(test_published_values),
+		cmocka_unit_test(test_no_ports_of_fragments),
+		cmocka_unit_test(test_each_field),
+		cmocka_unit_test(test_spi),
 		cmocka_unit_test(test_inner),
 	};
 

@@ -39,7 +39,7 @@ static void build(struct header *h, unsigned kind)
 	bool v6 = kind & V6;
 	uint16_t type = v6 ? VB_ETHERTYPE_IPV6 : VB_ETHERTYPE_IPV4;
 
-	*h = (struct header){ .udp_at = 0 };
+	*h = (struct header){.udp_at = 0};
 	frame_eth(frame, frame_dst_mac, kind & VXLAN ? VB_ETHERTYPE_IPV4 : type);
 	if (kind & VLAN)
 		frame_vlan(frame, VB_ETHERTYPE_VLAN, 5);
@@ -126,8 +126,8 @@ static void test_all_kinds(void **state)
 {
 	static const struct {
 		uint32_t payload, mss;
-	} sizes[] = { { 0, 100 }, { 1, 1 }, { 5, 1 }, { 99, 100 }, { 100, 100 }, { 101, 100 },
-		      { 1000, 100 }, { 3001, 1460 } };
+	} sizes[] = {{0, 100},	 {1, 1},     {5, 1},	  {99, 100},
+		     {100, 100}, {101, 100}, {1000, 100}, {3001, 1460}};
 
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		struct header h;
@@ -141,7 +141,7 @@ static void test_all_kinds(void **state)
 /* The lengths in it are left to us, so they may be any: of the whole, too short, none. */
 static void test_lengths_do_not_matter(void **state)
 {
-	static const uint16_t lengths[] = { 0, 1, 20, 39, 40, 64, 1500, 65535 };
+	static const uint16_t lengths[] = {0, 1, 20, 39, 40, 64, 1500, 65535};
 
 	for (size_t i = 0; i < VB_ARRAY_LEN(lengths); i++) {
 		for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -196,12 +196,12 @@ static void test_what_cannot_be_cut(void **state)
 	}
 	assert_false(vb_tso_begin(&tso, zeros, sizeof(zeros), 10, 4));
 	assert_false(vb_tso_begin(&tso, zeros, sizeof(zeros) - 1, 10, 4));
-	h = (struct header){ .udp_at = 0 };
+	h = (struct header){.udp_at = 0};
 	frame_eth(&h.frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
 	frame_ipv4(&h.frame, VB_IPPROTO_UDP, 0);
 	frame_udp(&h.frame, 9);
 	refused(&h, h.frame.bytes, 10, 4);
-	h = (struct header){ .udp_at = 0 };
+	h = (struct header){.udp_at = 0};
 	frame_eth(&h.frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
 	frame_ipv4(&h.frame, VB_IPPROTO_TCP, 0x2000);
 	frame_tcp(&h.frame, 0);
