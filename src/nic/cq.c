@@ -93,6 +93,7 @@ static void fill(struct vb_cq *cq, struct vb_ctx *ctx, const struct ibv_cq_init_
 	cq->ibv.cq.context = &ctx->ibv.context;
 	cq->ibv.cq.cq_context = attr->cq_context;
 	cq->wc_flags = attr->wc_flags;
+	cq->cqe_bytes = VB_CQE_BYTES;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
 		cq->domain = (struct vb_pd *)attr->parent_domain;
 	cq->lone = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || vb_pd_is_lone(cq->domain);
@@ -209,6 +210,31 @@ static void ring_copy(const struct vb_cq *cq, void *ring, uint32_t size)
 	}
 }
 
+/* They are as many as the places. All that wait stay beside theirs. Both locks held. */
+static int parcels_resize(struct vb_cq *cq, uint32_t size)
+{
+	struct vb_parcel *parcels = calloc(size, sizeof(*parcels));
+
+	if (!parcels)
+		return ENOMEM;
+	for (uint64_t i = head_of(cq); cq->parcels && i != tail_of(cq); i++)
+		parcels[i & (size - 1)] = cq->parcels[i & cq->mask];
+	free(cq->parcels);
+	cq->parcels = parcels;
+	return 0;
+}
+
+int vb_cq_parcels_make(struct vb_cq *cq)
+{
+	int err = 0;
+
+	lock_both(cq);
+	if (!cq->parcels)
+		err = parcels_resize(cq, cq->mask + 1);
+	drop_both(cq);
+	return err;
+}
+
 int vb_cq_resize(struct vb_cq *cq, int cqe)
 {
 	bool borrowed, old_borrowed;
@@ -223,9 +249,11 @@ int vb_cq_resize(struct vb_cq *cq, int cqe)
 	if (err)
 		return err;
 	lock_both(cq);
-	if (tail_of(cq) - head_of(cq) > (uint64_t)cqe || vb_cq_is_broken(cq)) {
+	if (tail_of(cq) - head_of(cq) > (uint64_t)cqe || vb_cq_is_broken(cq))
 		err = EINVAL;
-	} else {
+	else if (cq->parcels)
+		err = parcels_resize(cq, size);
+	if (!err) {
 		old = cq->ring;
 		old_borrowed = cq->borrowed;
 		ring_copy(cq, ring, size);
@@ -285,6 +313,8 @@ int vb_cq_destroy(struct vb_cq *cq)
 	vb_ctx_events_cancel(ctx, &cq->async_delivered);
 	ring_free(cq, cq->ring, cq->borrowed);
 	cq->ring = NULL;
+	free(cq->parcels);
+	cq->parcels = NULL;
 	if (cq->domain)
 		atomic_fetch_sub(&cq->domain->users, 1);
 	atomic_fetch_sub(&ctx->nic->cqs, 1);
@@ -312,10 +342,26 @@ static void guard_drop(struct vb_cq *cq)
 		vb_lock_drop(cq->guard);
 }
 
-static void give_back(const struct vb_cqe *cqe)
+/* What it brought along arrives now; if the memory is gone, that is what the completion says. */
+static __attribute__((noinline)) void deliver(struct vb_cq *cq, const struct vb_cqe *cqe,
+					      uint64_t place, struct ibv_wc *wc)
 {
-	if (cqe->qp && !cqe->has_tm)
+	if (!vb_parcel_deliver(cqe->qp, &cq->parcels[place & cq->mask]))
+		wc->status = IBV_WC_LOC_PROT_ERR;
+	if (!(wc->opcode & IBV_WC_RECV))
 		vb_qp_release(cqe->qp, cqe->sq_released);
+}
+
+/* The application takes it, as *wc. */
+static inline void hand_over(struct vb_cq *cq, const struct vb_cqe *cqe, uint64_t place,
+			     struct ibv_wc *wc)
+{
+	if (!cqe->qp)
+		return;
+	if (cqe->note == VB_CQE_PLAIN)
+		vb_qp_release(cqe->qp, cqe->sq_released);
+	else if (cqe->note == VB_CQE_PARCEL)
+		deliver(cq, cqe, place, wc);
 }
 
 int vb_cq_poll(struct vb_cq *cq, int n, struct ibv_wc *wc)
@@ -329,10 +375,10 @@ int vb_cq_poll(struct vb_cq *cq, int n, struct ibv_wc *wc)
 	head = head_of(cq);
 	tail = tail_of(cq);
 	for (; i < n && head != tail; i++) {
-		const struct vb_cqe *cqe = at(cq, head++);
+		const struct vb_cqe *cqe = at(cq, head);
 
 		wc[i] = cqe->wc;
-		give_back(cqe);
+		hand_over(cq, cqe, head++, &wc[i]);
 	}
 	atomic_store_explicit(&cq->head, head, memory_order_release);
 	guard_drop(cq);
@@ -353,7 +399,7 @@ bool vb_cq_take(struct vb_cq *cq, struct vb_cqe *cqe, struct vb_cq_stamp *stamp)
 		*cqe = *at(cq, head);
 		if (cq->stamps)
 			*stamp = cq->stamps[head & cq->mask];
-		give_back(cqe);
+		hand_over(cq, cqe, head, &cqe->wc);
 		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 	}
 	guard_drop(cq);
@@ -524,6 +570,8 @@ void vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 		*at(cq, tail) = *cqe;
 		if (cq->stamps)
 			stamp(cq, tail);
+		if (cqe->note == VB_CQE_PARCEL)
+			cq->parcels[tail & cq->mask] = cqe->qp->parcels->in_hand;
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 		if (wakes(cq, cqe))
 			hold(cq, cq->held + 1);
@@ -549,6 +597,8 @@ void vb_cq_purge(struct vb_cq *cq, uint32_t qpn)
 		*at(cq, to) = *at(cq, i);
 		if (cq->stamps)
 			cq->stamps[to & cq->mask] = cq->stamps[i & cq->mask];
+		if (cq->parcels)
+			cq->parcels[to & cq->mask] = cq->parcels[i & cq->mask];
 		to++;
 	}
 	/* Fewer may be left than were told of: better an event too many than one too few. */

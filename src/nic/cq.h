@@ -5,20 +5,28 @@
 /* Completion queues. */
 
 #include "nic/internal.h"
+#include "nic/parcel.h"
+
+/* What there is to a completion beside its struct ibv_wc. */
+enum vb_cqe_note {
+	VB_CQE_PLAIN,
+	VB_CQE_TM,     /* it tells of tag matching, and gives nothing back */
+	VB_CQE_PARCEL, /* it brings data along (parcel.h); qp is whose, send queue or not */
+};
 
 /* A completion, and what is to be given back when the application takes it. */
 struct vb_cqe {
 	struct ibv_wc wc;
 	union {
 		struct vb_qp *qp; /* whose send queue gets room back by that, or NULL */
-		uint64_t tm_tag;  /* with has_tm: struct ibv_wc_tm_info */
+		uint64_t tm_tag;  /* VB_CQE_TM: struct ibv_wc_tm_info */
 	};
 	union {
 		uint32_t sq_released; /* ... up to this place */
 		uint32_t tm_priv;
 	};
 	bool solicited;
-	bool has_tm; /* it tells of tag matching, and gives nothing back */
+	uint8_t note; /* enum vb_cqe_note */
 };
 
 _Static_assert(sizeof(struct vb_cqe) == 64, "a completion is a cache line");
@@ -72,6 +80,8 @@ struct vb_cq {
 	bool overwrites;	/* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN */
 	bool borrowed;		/* the ring is the parent domain's */
 	struct vb_pd *domain;	/* the parent domain, or NULL */
+	uint16_t cqe_bytes;	/* what mlx5 would make a completion: half of it is for a parcel */
+	struct vb_parcel *parcels; /* one beside each completion, NULL: none ever comes */
 
 	struct vb_cq *channel_next; /* in the channel's queue */
 	uint32_t channel_pending;   /* events queued there */
@@ -90,6 +100,9 @@ int vb_cq_create(struct vb_ctx *ctx, int cqe, struct vb_channel *channel, int ve
  * stamps without clocks.
  */
 int vb_cq_create_ex(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, struct vb_cq **cq);
+
+/* From now on it holds parcels, of QPs made after this. ENOMEM. */
+int vb_cq_parcels_make(struct vb_cq *cq);
 
 /* EINVAL if what it holds does not fit, cqe is out of range, or it has overrun. */
 int vb_cq_resize(struct vb_cq *cq, int cqe);

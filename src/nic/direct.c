@@ -297,6 +297,8 @@ static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_payload
 			       IBV_ACCESS_LOCAL_WRITE))
 			return false;
 	}
+	if (qp->has_parcels && vb_parcel_aim_fetch(qp, wqe, local))
+		return true;
 	return vb_payload_gather(qp, wqe, 0, wqe->bytes, local);
 }
 
@@ -326,6 +328,8 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	/* Not in the statistics at once: threads would meet there. */
 	lane->direct.done += done;
 	vb_lock_drop(&lane->direct.lock);
+	if (!done && qp->has_parcels)
+		vb_parcel_drop(qp);
 	return done;
 }
 

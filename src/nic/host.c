@@ -47,6 +47,8 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 		.qp = qp,
 		.sq_released = index + 1 - req->own_done,
 	};
+	if (qp->has_parcels && vb_parcel_goes(qp))
+		cqe.note = VB_CQE_PARCEL;
 	vb_cq_push((struct vb_cq *)qp->ibv.qp.send_cq, &cqe);
 }
 
@@ -55,9 +57,8 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
 	return vb_window_local(qp_of_req(req), wqe);
 }
 
-/* Scatter over a list of SGEs: false if a key does not allow it or memory is gone. */
-static bool scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge,
-		    uint32_t count, uint32_t offset, const uint8_t *data, uint32_t bytes)
+bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
+		   uint32_t offset, const uint8_t *data, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < count && bytes; i++) {
 		uint32_t n = sge[i].length;
@@ -86,7 +87,9 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 	/* What a rendezvous reads goes to a buffer of the SRQ's. */
 	struct ibv_pd *pd = vb_tm_is_own(wqe) ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
 
-	if (!scatter(qp->nic, pd, wqe->sge, wqe->sge_count, offset, data, bytes))
+	if (qp->has_parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
+		return IBV_WC_SUCCESS;
+	if (!vb_mr_scatter(qp->nic, pd, wqe->sge, wqe->sge_count, offset, data, bytes))
 		return IBV_WC_LOC_PROT_ERR;
 	return IBV_WC_SUCCESS;
 }
@@ -123,7 +126,9 @@ enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const 
 		return VB_OK;
 	if ((uint64_t)offset + bytes > recv->bytes)
 		return VB_TOO_LONG;
-	if (!scatter(qp->nic, pd, recv->sge, recv->sge_count, offset, data, bytes))
+	if (qp->has_parcels && vb_parcel_take_recv(qp, offset, data, bytes))
+		return VB_OK;
+	if (!vb_mr_scatter(qp->nic, pd, recv->sge, recv->sge_count, offset, data, bytes))
 		return VB_BAD_RECV_SGE;
 	return VB_OK;
 }
@@ -155,6 +160,10 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		cqe.wc.wc_flags |= IBV_WC_GRH;
 		cqe.wc.src_qp = pkt->sqpn;
 		cqe.wc.sl = qp->rx_ipv4 ? 2 : 1;
+	}
+	if (qp->has_parcels && vb_parcel_goes(qp)) {
+		cqe.note = VB_CQE_PARCEL;
+		cqe.qp = qp;
 	}
 	if (resp->mark)
 		vb_tm_done(qp, &cqe);

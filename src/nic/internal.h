@@ -165,6 +165,10 @@ static inline struct vb_key_owner *vb_key_owner(struct vb_nic *nic, uint32_t key
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 		   uint64_t bytes, unsigned access);
 
+/* Scatter over a list of SGEs: false if a key does not allow it or memory is gone (host.c). */
+bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
+		   uint32_t offset, const uint8_t *data, uint32_t bytes);
+
 /* Does a region of this key grant these rights, wherever it is? */
 bool vb_key_grants(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, unsigned access);
 

@@ -225,6 +225,18 @@ void vb_nic_fail(struct vb_nic *nic)
 	vb_nic_event(nic, IBV_EVENT_DEVICE_FATAL);
 }
 
+/* The completion tells of it. IBA 10.2.5: no QP goes on after one with an error. */
+static void heed_parcels(struct vb_qp *qp)
+{
+	if (!vb_parcels_failed(qp))
+		return;
+	vb_lock_take(&qp->lock);
+	atomic_store(&qp->parcels->failed, false);
+	if (vb_qp_state(qp) != IBV_QPS_RESET && vb_qp_state(qp) != IBV_QPS_ERR)
+		vb_qp_fail_locked(qp);
+	vb_lock_drop(&qp->lock);
+}
+
 void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 {
 	enum vb_req_outcome outcome = VB_REQ_NOTHING;
@@ -233,6 +245,7 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 	heed_overrun(qp, qp->ibv.qp.send_cq);
 	heed_overrun(qp, qp->ibv.qp.recv_cq);
 	heed_overrun(qp, vb_tm_cq(qp));
+	heed_parcels(qp);
 	vb_lock_take(&qp->lock);
 	qp->now_ns = now_ns;
 	waited = qp->req.rnr_wait;

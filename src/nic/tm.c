@@ -437,7 +437,7 @@ void vb_tm_done(struct vb_qp *qp, struct vb_cqe *cqe)
 		cqe->solicited = true; /* as whatever is no success */
 	}
 	if (rows[mark].matched) {
-		cqe->has_tm = true;
+		cqe->note = VB_CQE_TM;
 		cqe->tm_tag = qp->tm->tmh.tag;
 		cqe->tm_priv = qp->tm->tmh.app_ctx;
 	}

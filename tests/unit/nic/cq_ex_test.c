@@ -116,7 +116,7 @@ static void a_taken_completion_tells_all(void **state)
 	struct vb_cqe cqe = { .wc = { .wr_id = 5, .byte_len = 6 },
 			      .tm_tag = 0x123456789abcdef0,
 			      .tm_priv = 77,
-			      .has_tm = true };
+			      .note = VB_CQE_TM };
 	struct vb_cq_stamp stamp = { 1, 2 };
 	struct vb_cqe out = { .wc = { .wr_id = 42 } };
 

@@ -188,7 +188,7 @@ static void a_qp_that_leaves_gives_back_what_it_has(void **state)
 			end_message(&s, IBV_WC_SUCCESS);
 			cqe = next(&s);
 			assert_int_equal(cqe.wc.wc_flags, IBV_WC_TM_MATCH);
-			assert_true(cqe.has_tm);
+			assert_int_equal(cqe.note, VB_CQE_TM);
 			assert_int_equal(cqe.tm_tag, 6);
 			assert_int_equal(cqe.tm_priv, 0x55);
 			begin_message(&s, VB_TMH_EAGER, tagged ? 5 : 99, false);
