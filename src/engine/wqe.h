@@ -16,7 +16,7 @@
 #include "wire/opcode.h"
 
 /* What a send queue does by itself, without a packet: kinds beyond those that packets have. */
-enum { VB_K_BIND = VB_K_COUNT, VB_K_LOCAL_INV };
+enum { VB_K_BIND = VB_K_COUNT, VB_K_TSO, VB_K_LOCAL_INV };
 
 /* Where a datagram goes. */
 struct vb_ud_addr {
@@ -55,6 +55,9 @@ struct vb_wqe {
 			uint64_t swap_add, compare;
 		} remote;
 		struct vb_ud_addr ud;
+		struct {
+			uint32_t header_bytes, mss; /* raw.h */
+		} tso;
 		struct {
 			uint64_t addr, bytes;
 			uint32_t region; /* its key, 0: none */

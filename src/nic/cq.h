@@ -24,9 +24,11 @@ struct vb_cqe {
 	union {
 		uint32_t sq_released; /* ... up to this place */
 		uint32_t tm_priv;
+		uint32_t flow_tag; /* of a frame that was received (raw.h): the rule's, or 0 */
 	};
 	bool solicited;
 	uint8_t note; /* enum vb_cqe_note */
+	uint16_t cvlan; /* of a frame that was received, if its tag was stripped; else 0 */
 };
 
 _Static_assert(sizeof(struct vb_cqe) == 64, "a completion is a cache line");

@@ -7,6 +7,13 @@
 #include "nic/xrc.h"
 #include "wire/grh.h"
 
+struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn)
+{
+	if (vb_qpn_is_shared(dqpn))
+		return vb_xrc_shadow(batch->nic, dqpn);
+	return vb_nic_qp_find(batch->nic, dqpn);
+}
+
 void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
 {
 	if (batch->locked == qp)
@@ -153,6 +160,7 @@ bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pk
 	static const enum vb_transport transports[] = {
 		[IBV_QPT_RC] = VB_RC, [IBV_QPT_UC] = VB_UC, [IBV_QPT_UD] = VB_UD,
 		[IBV_QPT_XRC_SEND] = VB_XRC, [IBV_QPT_XRC_RECV] = VB_XRC,
+		[IBV_QPT_RAW_PACKET] = VB_RD, /* which no packet is of */
 	};
 	enum ibv_qp_state state = vb_qp_state(qp);
 

@@ -15,6 +15,7 @@ struct vb_batch {
 	struct vb_nic *nic;
 	uint64_t now_ns; /* 0: the way it came runs no clocks */
 	bool polled;	 /* by a thread that will soon do so again (vb_nic_rx_polled) */
+	bool went_out;	 /* Ethernet frames have, by our uplink: they are to be flushed */
 	struct vb_qp *touched;
 	struct vb_qp *locked; /* packets come in runs: keep the lock over a run */
 };
@@ -23,6 +24,9 @@ static inline void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
 {
 	vb_stat_add(&batch->nic->stats, stat, 1);
 }
+
+/* Whom a packet is for, a shadow of XRC among them (xrc.h); NULL: nobody. */
+struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn);
 
 /* Lock this QP, and no other; NULL: none. */
 void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp);

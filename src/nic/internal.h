@@ -10,6 +10,7 @@
 #include "nic/export.h"
 
 struct vb_srq;
+struct vb_segment_port;
 struct vb_xrc;
 
 /* A leased slot and its QPs. */
@@ -58,6 +59,7 @@ struct vb_nic {
 	vb_lock rx;   /* the rx right */
 	uint64_t seed;
 	uint64_t guid_be;
+	const struct vb_persona *persona;
 	_Atomic uint32_t rx_buffer_bytes;
 
 	struct vb_gid_entry gids[VB_GIDS_MAX];
@@ -104,6 +106,8 @@ struct vb_nic {
 	_Atomic uint32_t direct_maps; /* regions of peers' that are mapped */
 
 	vb_lock xrc_lock; /* who makes the next */
+	vb_lock segment_lock; /* who joins */
+	_Atomic(struct vb_segment_port *) segment; /* NULL: there was no RAW_PACKET QP (segment.h) */
 	_Atomic(struct vb_xrc *) xrc; /* NULL: no XRC domain was ever opened (xrc.h) */
 };
 

@@ -5,6 +5,8 @@
 #include "nic/demux.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
+#include "nic/segment.h"
+#include "nic/xrc.h"
 #include "wire/bytes.h"
 
 /*
@@ -33,12 +35,38 @@ static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from,
 	return true;
 }
 
+/* Whose sender is another process of this host, and that one; and about SRQs of ours. */
+static bool shadow_hears(const struct vb_qp *qp, const struct vb_lane *lane, uint32_t srqn)
+{
+	return qp->path.local && qp->dqpn >> VB_INDEX_BITS == lane->peer->slot &&
+	       srqn >> VB_INDEX_BITS == lane->peer->own_slot;
+}
+
 static bool is_from_peer(const struct vb_lane *lane, const struct vb_qp *qp,
 			 const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
 	if (info->transport == VB_UD)
 		return pkt->sqpn >> VB_INDEX_BITS == lane->peer->slot;
+	if (vb_qpn_is_shared(pkt->dqpn))
+		return (info->headers & VB_H_XRCETH) && shadow_hears(qp, lane, pkt->srqn);
 	return qp->lane_rx == lane;
+}
+
+/* As take_middle(), of a request of XRC: the shadow in hand has taken one by this lane before. */
+static bool take_xrc_middle(struct vb_batch *batch, const struct vb_lane *lane,
+			    const struct vb_ring_frame *from)
+{
+	struct vb_qp *qp = batch->locked;
+	struct vb_bare bare;
+	uint32_t srqn;
+
+	if (!vb_pkt_head_is_plain(&bare, from->octets, VB_PKEY_DEFAULT, VB_H_XRCETH) || !qp ||
+	    qp->lane_rx != lane || bare.dqpn != qp->ibv.qp.qp_num ||
+	    !vb_qpn_is_shared(bare.dqpn) || vb_op_info(bare.opcode)->pos != VB_P_MIDDLE)
+		return false;
+	srqn = vb_be32_get(from->octets + VB_BTH_BYTES) & 0xffffff;
+	return shadow_hears(qp, lane, srqn) &&
+	       vb_xrc_middle(batch, qp, &bare, srqn, from->payload, from->payload_bytes);
 }
 
 /*
@@ -51,6 +79,8 @@ static bool take_middle(struct vb_batch *batch, const struct vb_lane *lane,
 	const struct vb_qp *qp = batch->locked;
 	struct vb_bare bare;
 
+	if (from->head_bytes == VB_BTH_BYTES + VB_XRCETH_BYTES)
+		return take_xrc_middle(batch, lane, from);
 	return qp && qp->lane_rx == lane && from->head_bytes == VB_BTH_BYTES &&
 	       vb_pkt_head_is_bare(&bare, from->octets, VB_PKEY_DEFAULT) &&
 	       vb_batch_expects(batch, &bare) &&
@@ -66,6 +96,11 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 	struct vb_qp *qp;
 
 	info = vb_pkt_parse_head(&pkt, from->octets, from->head_bytes);
+	if (!info && from->octets[0] == VB_SEGMENT_OPCODE) {
+		vb_batch_hold(batch, NULL);
+		batch->went_out |= vb_segment_came(lane, from);
+		return;
+	}
 	if (!info || (from->payload_bytes && !info->payload) ||
 	    (info->transport == VB_UD && !path_parse(&frame, from, info->header_bytes))) {
 		vb_batch_count(batch, VB_STAT_DROP_MALFORMED);
@@ -73,12 +108,16 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 	}
 	pkt.payload = from->payload;
 	pkt.payload_bytes = from->payload_bytes;
-	qp = vb_nic_qp_find(batch->nic, pkt.dqpn);
+	qp = vb_batch_find(batch, pkt.dqpn);
 	if (!qp) {
 		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
 		return;
 	}
 	vb_batch_hold(batch, qp);
+	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_refresh(qp)) {
+		vb_batch_count(batch, VB_STAT_DROP_STATE);
+		return;
+	}
 	if (!vb_batch_admit(batch, qp, &pkt, info))
 		return;
 	if (!is_from_peer(lane, qp, &pkt, info)) {
@@ -87,6 +126,8 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 	}
 	if (qp->migrates)
 		vb_migration_admit(qp, NULL, &pkt, info);
+	if (vb_qpn_is_shared(pkt.dqpn))
+		vb_xrc_answer_by(qp, lane->peer);
 	vb_batch_packet(batch, qp, &frame, &pkt, info);
 }
 
@@ -108,6 +149,8 @@ static unsigned take_batch(struct vb_lane *lane)
 	if (vb_ring_rx_is_broken(&lane->rx) && !atomic_exchange(&lane->peer->broken, true))
 		vb_batch_count(&batch, VB_STAT_DROP_MALFORMED);
 	vb_batch_end(&batch);
+	if (batch.went_out)
+		vb_segment_flush(batch.nic);
 	lane->frames += n;
 	if (told)
 		vb_lane_tell_room(lane);

@@ -65,6 +65,10 @@ enum {
 	VB_RATE_KBPS_MIN = 1000,
 	VB_RATE_KBPS_MAX = 100000000,
 
+	VB_ETH_MTU_BYTES = 9000, /* of the Ethernet segment */
+	VB_ETH_FRAME_BYTES_MAX = VB_ETH_MTU_BYTES + 18, /* with header and a VLAN tag */
+	VB_TSO_BYTES_MAX = 1 << 18, /* of one work request, without its header */
+
 	VB_COMP_VECTORS = 8,
 };
 

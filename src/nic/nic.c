@@ -13,6 +13,7 @@
 #include "nic/pair.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
+#include "nic/segment.h"
 #include "nic/tm.h"
 #include "nic/xrc.h"
 
@@ -64,11 +65,13 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		return ENOMEM;
 	}
 	nic->seed = seed;
+	nic->persona = vb_persona_find(NULL);
 	nic->rx_buffer_bytes = VB_RX_BUFFER_BYTES;
 	vb_lock_init(&nic->lock);
 	vb_lock_init(&nic->rx);
 	vb_lock_init(&nic->held_lock);
 	vb_lock_init(&nic->xrc_lock);
+	vb_lock_init(&nic->segment_lock);
 	vb_lock_init(&nic->wide_lock);
 	vb_keys_init(&nic->keys);
 	vb_handles_init(&nic->pd_handles);
@@ -85,6 +88,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 void vb_nic_destroy(struct vb_nic *nic)
 {
 	vb_xrc_fini(nic);
+	vb_segment_fini(nic);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
 		free(atomic_load(&nic->slots[i]));
 	vb_peers_fini(nic);
@@ -97,6 +101,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_handles_fini(&nic->pd_handles);
 	vb_keys_fini(&nic->keys);
 	vb_lock_fini(&nic->xrc_lock);
+	vb_lock_fini(&nic->segment_lock);
 	vb_lock_fini(&nic->held_lock);
 	vb_lock_fini(&nic->wide_lock);
 	vb_lock_fini(&nic->rx);
@@ -379,19 +384,23 @@ void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be)
 	nic->guid_be = guid_be;
 }
 
+void vb_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona)
+{
+	nic->persona = persona;
+}
+
 /* --- queries --- */
 
 void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 {
 	*attr = (struct ibv_device_attr){
-		.fw_ver = VB_VERSION,
 		.node_guid = nic->guid_be,
 		.sys_image_guid = nic->guid_be,
 		.max_mr_size = VB_MR_BYTES_MAX,
 		.page_size_cap = 0xfffff000,
-		.vendor_id = VB_VENDOR_ID,
-		.vendor_part_id = VB_PART_ID,
-		.hw_ver = 1,
+		.vendor_id = nic->persona->vendor_id,
+		.vendor_part_id = nic->persona->part_id,
+		.hw_ver = nic->persona->hw_ver,
 		.max_qp = VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
 		.max_qp_wr = VB_QP_WR_MAX,
 		.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CURR_QP_STATE_MOD |
@@ -421,7 +430,8 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.local_ca_ack_delay = VB_ACK_DELAY_CODE,
 		.phys_port_cnt = VB_PORTS,
 	};
-	if (nic->host.xrc_store && !nic->host.no_wire)
+	memcpy(attr->fw_ver, nic->persona->fw_ver, strlen(nic->persona->fw_ver));
+	if (nic->host.xrc_store)
 		attr->device_cap_flags |= IBV_DEVICE_XRC;
 }
 

@@ -27,6 +27,7 @@
 #include "base/lent.h"
 #include "base/lock.h"
 #include "nic/limits.h"
+#include "nic/persona.h"
 #include "nic/stats.h"
 
 struct vb_nic;
@@ -34,6 +35,7 @@ struct vb_peer;
 struct vb_qp;
 struct vb_foreign;
 struct vb_xrc_store;
+struct vb_segment_table;
 
 /* ibv_advise_mr(3) */
 enum vb_fetch { VB_FETCH_LOOK, VB_FETCH_READ, VB_FETCH_WRITE };
@@ -123,6 +125,16 @@ struct vb_nic_host {
 	/* Something was noted in its log: have all call vb_xrc_look(). NULL: nobody else asks. */
 	void (*xrc_tell)(void *arg);
 
+	/*
+	 * The Ethernet segment (segment.h): the table that all NICs of the hub share; NULL, or the
+	 * function returns NULL: there is no segment here, and so no RAW_PACKET QP.
+	 * uplink_open: the interface that the user named, if he did; from then on its frames come
+	 * by vb_nic_uplink_rx(). uplink_tx: send frames there, how many were sent. Both or none.
+	 */
+	struct vb_segment_table *(*segment)(void *arg);
+	bool (*uplink_open)(void *arg);
+	unsigned (*uplink_tx)(void *arg, const struct iovec *frames, unsigned count);
+
 	bool no_wire; /* nothing is connected or addressed that is not reached that way */
 
 	/* Lease a further slot: 0 or a positive errno. */
@@ -201,6 +213,9 @@ int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entr
 
 /* node_guid and sys_image_guid are the host's business: big-endian, derived from a MAC. */
 void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
+
+/* Before anybody asks what the device is; unless told, it is neutral. */
+void vb_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona);
 
 /*
  * The size of the link's receive buffer, which a peer's is taken to resemble: what may be on its

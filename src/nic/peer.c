@@ -7,6 +7,8 @@
 #include "nic/direct.h"
 #include "nic/pair.h"
 #include "nic/qp.h"
+#include "nic/segment.h"
+#include "nic/xrc.h"
 
 /* A slot that could not be reached is not asked for again at each datagram. */
 #define REFUSED_NS 100000000u
@@ -19,6 +21,16 @@
 #define BUSY_SHARE 16u
 
 /* --- the table of peers --- */
+
+static unsigned peers_count(struct vb_nic *nic)
+{
+	return atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+}
+
+static struct vb_peer *peer_nth(struct vb_nic *nic, unsigned i)
+{
+	return atomic_load_explicit(&nic->peers[i], memory_order_relaxed);
+}
 
 static unsigned slot_index(struct vb_nic *nic, uint16_t own_slot)
 {
@@ -142,8 +154,7 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		atomic_store(&area->lane[i].heeds_direct, 1);
 }
 
-/* Those that we can send to already. */
-static struct vb_peer *peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+struct vb_peer *vb_peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 {
 	struct vb_peer *peer = vb_peer_find(nic, (uint16_t)(qpn >> VB_INDEX_BITS),
 					    (uint16_t)(dqpn >> VB_INDEX_BITS));
@@ -162,17 +173,34 @@ struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 		atomic_store(&nic->refused_until_ns[slot], vb_nic_now_ns(nic) + REFUSED_NS);
 		return NULL;
 	}
-	return peer_known(nic, qpn, dqpn);
+	return vb_peer_known(nic, qpn, dqpn);
 }
 
 struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 {
-	struct vb_peer *peer = peer_known(nic, qpn, dqpn);
+	struct vb_peer *peer = vb_peer_known(nic, qpn, dqpn);
 
 	if (peer || !nic->host.reach ||
 	    vb_nic_now_ns(nic) < atomic_load(&nic->refused_until_ns[dqpn >> VB_INDEX_BITS]))
 		return peer;
 	return vb_peer_reach(nic, qpn, dqpn);
+}
+
+bool vb_peers_back_wanted(const struct vb_nic *nic)
+{
+	return atomic_load(&nic->xrc) != NULL;
+}
+
+void vb_peers_reach_back(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		if (atomic_load(&peer->has_rx) && !atomic_load(&peer->has_tx) &&
+		    !vb_peer_is_lost(peer))
+			vb_peer_reach(nic, (uint32_t)peer->own_slot << VB_INDEX_BITS,
+				      (uint32_t)peer->slot << VB_INDEX_BITS);
+	}
 }
 
 /* --- bells --- */
@@ -305,16 +333,6 @@ static void lane_resume(struct vb_lane *lane)
 }
 
 /* --- progress --- */
-
-static unsigned peers_count(struct vb_nic *nic)
-{
-	return atomic_load_explicit(&nic->peer_count, memory_order_acquire);
-}
-
-static struct vb_peer *peer_nth(struct vb_nic *nic, unsigned i)
-{
-	return atomic_load_explicit(&nic->peers[i], memory_order_relaxed);
-}
 
 /* Send on where there is room again. The resume right keeps the QPs from being destroyed. */
 static void resume(struct vb_nic *nic)
@@ -570,6 +588,7 @@ void vb_peer_gone(struct vb_peer *peer)
 		if (slot)
 			slot_fail(slot, peer);
 	}
+	vb_xrc_peer_gone(peer);
 	vb_lock_drop(&nic->rx);
 	/* Datagrams wait without holding the peer. */
 	vb_lock_take(&nic->resume_lock);
@@ -580,6 +599,7 @@ void vb_peer_gone(struct vb_peer *peer)
 		lane_resume(&peer->lane[k]);
 	}
 	vb_lock_drop(&nic->resume_lock);
+	vb_segment_look(nic, peer->slot);
 	/* It no longer lives. */
 	vb_peer_drop(peer);
 }

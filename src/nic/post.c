@@ -10,13 +10,15 @@
 #include "nic/acks.h"
 #include "nic/ah.h"
 #include "nic/direct.h"
+#include "nic/peer.h"
 #include "nic/qp.h"
+#include "nic/raw.h"
 #include "nic/rq.h"
 #include "nic/window.h"
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, BUILDER_ONLY = 16 };
+enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, BUILDER_ONLY = 16, ON_RAW = 32 };
 
 /* What the opcodes of ibv_post_send(3) mean, and on which services they are. */
 struct opcode_row {
@@ -30,7 +32,8 @@ static const struct opcode_row opcode_rows[] = {
 	[IBV_WR_RDMA_WRITE] = { ON_RC | ON_UC | ON_XRC, VB_K_WRITE, 0, IBV_WC_RDMA_WRITE },
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = { ON_RC | ON_UC | ON_XRC, VB_K_WRITE, VB_H_IMM,
 					 IBV_WC_RDMA_WRITE },
-	[IBV_WR_SEND] = { ON_RC | ON_UC | ON_UD | ON_XRC, VB_K_SEND, 0, IBV_WC_SEND },
+	[IBV_WR_SEND] = { ON_RC | ON_UC | ON_UD | ON_XRC | ON_RAW, VB_K_SEND, 0, IBV_WC_SEND },
+	[IBV_WR_TSO] = { ON_RAW, VB_K_TSO, 0, IBV_WC_TSO },
 	[IBV_WR_SEND_WITH_IMM] = { ON_RC | ON_UC | ON_UD | ON_XRC, VB_K_SEND, VB_H_IMM,
 				   IBV_WC_SEND },
 	[IBV_WR_RDMA_READ] = { ON_RC | ON_XRC, VB_K_READ_REQ, 0, IBV_WC_RDMA_READ },
@@ -51,6 +54,8 @@ static uint8_t service_bit(const struct vb_qp *qp)
 
 	if (type == IBV_QPT_XRC_SEND)
 		return ON_XRC;
+	if (type == IBV_QPT_RAW_PACKET)
+		return ON_RAW;
 	return type == IBV_QPT_RC ? ON_RC : type == IBV_QPT_UC ? ON_UC : ON_UD;
 }
 
@@ -95,11 +100,19 @@ static bool same_domain(const struct ibv_pd *a, const struct ibv_pd *b)
 	return a == b || ((const struct vb_pd *)a)->id == ((const struct vb_pd *)b)->id;
 }
 
+/* ibv_post_send(3): IP_CSUM is for those whose headers are the application's. */
+static bool flags_known(const struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	unsigned unknown = wr->send_flags & ~(unsigned)FLAGS_KNOWN;
+
+	return !unknown || (qp->raw && unknown == IBV_SEND_IP_CSUM);
+}
+
 static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 		 const struct opcode_row *row)
 {
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
-	    (wr->send_flags & ~(unsigned)FLAGS_KNOWN))
+	    !flags_known(qp, wr))
 		return EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
 	    (!may_be_inline(row) || total_bytes(wr) > inline_max(qp, row)))
@@ -142,6 +155,14 @@ static int copy_inline(struct vb_wqe *wqe, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+/* Where the hub may be asked who that is: whatever makes the queue move on has no time to. */
+static void fill_srq(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
+	if (qp->path.local)
+		vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn);
+}
+
 static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	switch (wqe->kind) {
@@ -173,7 +194,7 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 	}
 	if (qp->ibv.qp.qp_type != IBV_QPT_UD) {
 		if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND)
-			wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
+			fill_srq(qp, wqe, wr);
 		return;
 	}
 	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
@@ -219,7 +240,8 @@ decode(struct vb_qp *qp, const struct ibv_send_wr *wr, bool built, struct vb_wqe
 	if (err)
 		return err;
 	if (row->kind >= VB_K_COUNT)
-		return decode_local(qp, wr, row, IBV_MW_TYPE_2, wqe);
+		return row->kind == VB_K_TSO ? vb_raw_tso_decode(qp, wr, wqe)
+					     : decode_local(qp, wr, row, IBV_MW_TYPE_2, wqe);
 	wqe->wr_id = wr->wr_id;
 	wqe->kind = row->kind;
 	bytes = total_bytes(wr);

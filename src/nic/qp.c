@@ -13,6 +13,7 @@
 #include "nic/domain.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
+#include "nic/raw.h"
 #include "nic/rq.h"
 #include "nic/window.h"
 #include "nic/tm.h"
@@ -39,6 +40,8 @@ static const struct type_row {
 	{ IBV_QPT_UC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING },
 	{ IBV_QPT_UD, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING |
 			      IBV_QP_CREATE_SOURCE_QPN },
+	{ IBV_QPT_RAW_PACKET, IBV_QP_CREATE_CVLAN_STRIPPING | IBV_QP_CREATE_SCATTER_FCS |
+				      IBV_QP_CREATE_PCI_WRITE_END_PADDING },
 	{ IBV_QPT_XRC_SEND, 0 },
 };
 
@@ -72,7 +75,8 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 		return EINVAL;
 	}
 	/* ibv_create_qp(3): an SRQ goes with RC or UD. One with tags: IBV_TM_CAP_RC. */
-	if (attr->srq && (attr->qp_type == IBV_QPT_UC || attr->srq->context != pd->ibv.context ||
+	if (attr->srq && (attr->qp_type == IBV_QPT_UC || attr->qp_type == IBV_QPT_RAW_PACKET ||
+			  attr->srq->context != pd->ibv.context ||
 			  (attr->qp_type != IBV_QPT_RC && has_tags(attr->srq))))
 		return EINVAL;
 	if (cap->max_send_wr > VB_QP_WR_MAX || cap->max_send_sge > VB_SGE_MAX ||
@@ -92,7 +96,7 @@ static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 	bool tags = has_tags(attr->srq);
 	uint64_t sge_max = vb_max_u64(attr->cap.max_send_sge, tags ? VB_TM_SGE_MAX : 0);
 	size_t data = vb_max_u64(sge_max * sizeof(struct ibv_sge), attr->cap.max_inline_data);
-	size_t stride = sizeof(struct vb_wqe) + data;
+	size_t stride = sizeof(struct vb_wqe) + (qp->raw ? vb_raw_wqe_room(qp->raw, data) : data);
 	uint32_t size = power_of_two(attr->cap.max_send_wr + (tags ? 2 * VB_TM_RNDV_MAX : 0));
 
 	qp->req.sq.stride = (uint32_t)((stride + 63) & ~(size_t)63);
@@ -195,7 +199,7 @@ static void count_users(const struct vb_qp *qp, uint32_t by)
 
 /* What a QP may be created with beside what any has. */
 struct extra {
-	uint32_t create_flags, source_qpn;
+	uint32_t create_flags, source_qpn, tso_header_max;
 };
 
 static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct extra *extra,
@@ -216,8 +220,11 @@ static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct 
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	fill(qp, pd, attr);
+	if (attr->qp_type == IBV_QPT_RAW_PACKET)
+		err = vb_raw_make(qp, extra->tso_header_max);
 	init_queues(qp, attr);
-	err = borrow_queues(qp);
+	if (!err)
+		err = borrow_queues(qp);
 	if (!err && has_tags(attr->srq))
 		err = make_for_tags(qp);
 	/* Last: from here on, packets find it. */
@@ -344,6 +351,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 
 void vb_qp_free(struct vb_qp *qp)
 {
+	vb_raw_free(qp);
 	vb_rq_fini(&qp->own_rq);
 	free(qp->xrc);
 	free(qp->tm);

@@ -33,7 +33,7 @@
 #define NOTIFY IBV_QP_EN_SQD_ASYNC_NOTIFY
 #define RATE IBV_QP_RATE_LIMIT
 
-enum service { RC, UC, UD, SND, RCV, SERVICES }; /* the last two: of XRC */
+enum service { RC, UC, UD, RAW, SND, RCV, SERVICES }; /* the last two: of XRC */
 
 struct masks {
 	int required, optional;
@@ -49,18 +49,21 @@ static const struct transition transitions[] = {
 	  { [RC] = { PKEY | PORT | ACCESS, 0 },
 	    [UC] = { PKEY | PORT | ACCESS, 0 },
 	    [UD] = { PKEY | PORT | QKEY, 0 },
+	    [RAW] = { PORT, 0 },
 	    [SND] = { PKEY | PORT | ACCESS, 0 },
 	    [RCV] = { PKEY | PORT | ACCESS, 0 } } },
 	{ IBV_QPS_INIT, IBV_QPS_INIT,
 	  { [RC] = { 0, PKEY | PORT | ACCESS },
 	    [UC] = { 0, PKEY | PORT | ACCESS },
 	    [UD] = { 0, PKEY | PORT | QKEY },
+	    [RAW] = { 0, PORT },
 	    [SND] = { 0, PKEY | PORT | ACCESS },
 	    [RCV] = { 0, PKEY | PORT | ACCESS } } },
 	{ IBV_QPS_INIT, IBV_QPS_RTR,
 	  { [RC] = { AV | MTU | DQPN | RPSN | DEST_RD | RNR_TIMER, ALT | ACCESS | PKEY },
 	    [UC] = { AV | MTU | DQPN | RPSN, ALT | ACCESS | PKEY },
 	    [UD] = { 0, PKEY | QKEY },
+	    [RAW] = { 0, 0 },
 	    /* Of no use, but perftest gives both ends what either needs, here and in RTS. */
 	    [SND] = { AV | MTU | DQPN | RPSN, ALT | ACCESS | PKEY | DEST_RD | RNR_TIMER },
 	    [RCV] = { AV | MTU | DQPN | RPSN | DEST_RD | RNR_TIMER,
@@ -70,6 +73,7 @@ static const struct transition transitions[] = {
 		     CUR | ALT | ACCESS | RNR_TIMER | MIG | RATE },
 	    [UC] = { SPSN, CUR | ALT | ACCESS | MIG | RATE },
 	    [UD] = { SPSN, CUR | QKEY | RATE },
+	    [RAW] = { 0, CUR | RATE },
 	    [SND] = { TIMEOUT | RETRY | RNR_RETRY | SPSN | RD, CUR | ALT | ACCESS | MIG },
 	    [RCV] = { TIMEOUT | SPSN, CUR | ALT | ACCESS | RNR_TIMER | MIG | RETRY |
 					      RNR_RETRY | RD } } },
@@ -77,16 +81,19 @@ static const struct transition transitions[] = {
 	  { [RC] = { 0, CUR | ACCESS | ALT | MIG | RNR_TIMER | RATE },
 	    [UC] = { 0, CUR | ACCESS | ALT | MIG | RATE },
 	    [UD] = { 0, CUR | QKEY | RATE },
+	    [RAW] = { 0, CUR | RATE },
 	    [SND] = { 0, CUR | ACCESS | ALT | MIG },
 	    [RCV] = { 0, CUR | ACCESS | ALT | MIG | RNR_TIMER } } },
 	{ IBV_QPS_RTS, IBV_QPS_SQD,
 	  { [RC] = { 0, NOTIFY }, [UC] = { 0, NOTIFY }, [UD] = { 0, NOTIFY },
+	    [RAW] = { 0, NOTIFY },
 	    [SND] = { 0, NOTIFY }, [RCV] = { 0, NOTIFY } } },
 	{ IBV_QPS_SQD, IBV_QPS_SQD,
 	  { [RC] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | DEST_RD | ALT | ACCESS |
 				PKEY | RNR_TIMER | MIG | RATE },
 	    [UC] = { 0, AV | ALT | ACCESS | PKEY | MIG | RATE },
 	    [UD] = { 0, PKEY | QKEY | RATE },
+	    [RAW] = { 0, RATE },
 	    [SND] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | ALT | ACCESS | PKEY |
 				 MIG },
 	    [RCV] = { 0, PORT | AV | TIMEOUT | DEST_RD | ALT | ACCESS | PKEY | RNR_TIMER |
@@ -95,12 +102,14 @@ static const struct transition transitions[] = {
 	  { [RC] = { 0, CUR | ALT | ACCESS | RNR_TIMER | MIG | RATE },
 	    [UC] = { 0, CUR | ALT | ACCESS | MIG | RATE },
 	    [UD] = { 0, CUR | QKEY | RATE },
+	    [RAW] = { 0, CUR | RATE },
 	    [SND] = { 0, CUR | ALT | ACCESS | MIG },
 	    [RCV] = { 0, CUR | ALT | ACCESS | RNR_TIMER | MIG } } },
 	{ IBV_QPS_SQE, IBV_QPS_RTS,
 	  { [RC] = { 0, -1 }, /* an RC send queue has no such state */
 	    [UC] = { 0, CUR | ACCESS },
 	    [UD] = { 0, CUR | QKEY },
+	    [RAW] = { 0, CUR },
 	    [SND] = { 0, -1 },
 	    [RCV] = { 0, -1 } } },
 };
@@ -112,6 +121,8 @@ static int service_of(enum ibv_qp_type type)
 		return RC;
 	case IBV_QPT_UC:
 		return UC;
+	case IBV_QPT_RAW_PACKET:
+		return RAW;
 	case IBV_QPT_XRC_SEND:
 		return SND;
 	case IBV_QPT_XRC_RECV:

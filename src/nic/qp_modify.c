@@ -11,6 +11,7 @@
 #include "nic/pace.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
+#include "nic/raw.h"
 #include "nic/rq.h"
 #include "nic/tm.h"
 #include "nic/window.h"
@@ -24,7 +25,6 @@
 
 /* What a packet may need beside its payload: BTH, RETH, ImmDt, ICRC; and an XRC's XRCETH. */
 #define HEADERS_BYTES 36
-#define XRCETH_BYTES 4
 
 /* What a modification comes down to, worked out before anything changes. */
 struct plan {
@@ -85,7 +85,7 @@ static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 	if (!frame)
 		return ENETUNREACH;
 	if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND || qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV)
-		frame -= XRCETH_BYTES;
+		frame -= VB_XRCETH_BYTES;
 	return (128u << mtu) + HEADERS_BYTES > frame ? EINVAL : 0;
 }
 
@@ -122,14 +122,17 @@ static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mas
 static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		      struct plan *plan)
 {
+	bool is_xrc = qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND;
 	struct vb_nic *nic = qp->nic;
 
 	if (!(mask & IBV_QP_AV))
 		return 0;
 	if (plan->from == IBV_QPS_SQD)
-		return qp->peer && !plan->path.local ? EOPNOTSUPP : 0;
+		return qp->peer && !plan->path.local && !is_xrc ? EOPNOTSUPP : 0;
 	/* To whom XRC sends is said by each work request. */
-	if (plan->path.local && qp->ibv.qp.qp_type != IBV_QPT_XRC_SEND)
+	if (plan->path.local && is_xrc)
+		return 0;
+	if (plan->path.local)
 		plan->peer = vb_peer_reach(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
 	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
 }
@@ -236,7 +239,10 @@ static enum ibv_mtu port_mtu(struct vb_qp *qp)
 
 static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 {
-	if (qp->peer)
+	if (qp->raw) /* a work request is never more than one step */
+		return VB_MESSAGE_BYTES_MAX;
+	/* XRC may change from one way to another between two messages that are queued already. */
+	if (qp->peer && transport != VB_XRC)
 		return VB_LANE_MTU_BYTES;
 	return 128u << (transport == VB_UD ? port_mtu(qp) : qp->attr.path_mtu);
 }
@@ -254,6 +260,11 @@ static uint32_t window_max(struct vb_qp *qp)
 	if (qp->peer)
 		return psns;
 	return (uint32_t)vb_max_u64(vb_min_u64(half, window_bytes_max) / qp->req.mtu, 4);
+}
+
+void vb_qp_link_set(struct vb_qp *qp)
+{
+	vb_req_link_set(&qp->req, qp->peer != NULL, window_max(qp));
 }
 
 /* What the engines go by follows from the attributes, whenever those change. */
@@ -276,10 +287,12 @@ static void configure(struct vb_qp *qp, int mask)
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		resp->resources_max = a->max_dest_rd_atomic;
 	qp->dqpn = a->dest_qp_num;
-	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN))
+	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
 		vb_path_sport_set(qp->nic, &qp->path,
-				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn);
-	qp->aimed_slot = qp->dqpn >> VB_INDEX_BITS;
+				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+				  req->transport == VB_XRC ? qp->aimed_slot << VB_INDEX_BITS
+							   : qp->dqpn);
+	}
 	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
 		req->retries_left = req->retry_cnt;
 		req->rnr_left = req->rnr_retry;
@@ -305,11 +318,14 @@ static void reset(struct vb_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
 	vb_migration_end(qp);
+	if (qp->raw)
+		vb_raw_reset(qp);
 	vb_pace_set(qp, 0, 0);
 	qp->in_error_event = false;
 	qp->comm_est = false;
 	qp->drain_event = false;
 	qp->link_full = false;
+	qp->aimed_slot = 0;
 }
 
 static void set_alt_path(struct vb_qp *qp, struct plan *plan)

@@ -38,6 +38,10 @@
 	X(DROP_NO_RECV, "drop_no_receive_wr")                                                     \
 	X(DROP_LENGTH, "drop_length")                                                             \
 	X(DROP_ACCESS, "drop_access")                                                             \
+	X(UPLINK_SENT, "uplink_sent")                                                             \
+	X(UPLINK_LOST, "uplink_send_error")                                                       \
+	X(UPLINK_CAME, "uplink_received")                                                         \
+	X(RAW_NOBODY, "raw_frames_for_nobody")                                                    \
 	X(CQ_OVERRUNS, "cq_overruns")
 
 enum vb_stat {

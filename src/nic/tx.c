@@ -16,6 +16,7 @@
 #include "nic/lane_tx.h"
 #include "nic/pace.h"
 #include "nic/pair.h"
+#include "nic/raw.h"
 #include "nic/tx.h"
 #include "nic/window.h"
 #include "nic/xrc.h"
@@ -555,18 +556,6 @@ static bool add_middles(struct builder *b)
 	return true;
 }
 
-/*
- * From here on it goes to another slot, by another source port. Nothing is on its way to the one
- * before, nor gathered for it.
- */
-static void aim(struct vb_qp *qp)
-{
-	uint16_t own_slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
-
-	qp->aimed_slot = qp->req.pos.srq_slot;
-	vb_path_sport_set(qp->nic, &qp->path, own_slot, qp->aimed_slot << VB_INDEX_BITS);
-}
-
 /* False if the link is full. */
 static bool transmit_requests(struct builder *b)
 {
@@ -587,7 +576,7 @@ static bool transmit_requests(struct builder *b)
 			break;
 		if (!qp->paced && add_middles(b))
 			continue;
-		if (req->transport == VB_UD && vb_lane_is_next(qp))
+		if ((req->transport == VB_UD && vb_lane_is_next(qp)) || vb_lane_is_astray(qp))
 			break;
 		if (!vb_req_next(req, &seg, &ackreq)) {
 			if (vb_req_local(req))
@@ -596,8 +585,6 @@ static bool transmit_requests(struct builder *b)
 		}
 		wqe = vb_sq_at(&req->sq, before.next);
 		path = req->transport == VB_UD ? &wqe->ud.path : &qp->path;
-		if (qp->aimed_slot != req->pos.srq_slot && req->transport == VB_XRC)
-			aim(qp);
 		if (wqe->fault) {
 			fault(b, &before, (enum ibv_wc_status)wqe->fault);
 			break;
@@ -667,6 +654,21 @@ static void transmit_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 	while (more && vb_lane_is_next(qp));
 }
 
+/* Requests of XRC go to one slot after the other, to each by the way that there is. */
+static void transmit_xrc(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+
+	do {
+		if (sends)
+			vb_lane_aim(qp);
+		if (qp->peer)
+			vb_lane_transmit(qp, state);
+		else
+			transmit_wire(qp, state);
+	} while (sends && qp->req.una_psn == qp->req.top_psn && vb_lane_is_astray(qp));
+}
+
 /* Has sending left nothing behind: no failure, no event to tell, and a clock where one is due? */
 static bool is_settled(const struct vb_qp *qp)
 {
@@ -685,12 +687,16 @@ void vb_qp_transmit_locked(struct vb_qp *qp)
 
 	if (state < IBV_QPS_RTR)
 		return;
-	if (qp->peer) {
+	if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND) {
+		transmit_xrc(qp, state);
+	} else if (qp->peer) {
 		vb_lane_transmit(qp, state);
 		if (is_settled(qp))
 			return;
 	} else if (qp->ibv.qp.qp_type == IBV_QPT_UD) {
 		transmit_datagrams(qp, state);
+	} else if (qp->raw) {
+		vb_raw_transmit(qp, state);
 	} else {
 		transmit_wire(qp, state);
 	}
