@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/guard.h"
 #include "base/psn.h"
+#include "nic/ah.h"
 #include "nic/pace.h"
 #include "nic/peer.h"
 #include "nic/tx.h"
@@ -44,12 +45,13 @@ static enum put put(struct vb_lane *lane, struct vb_pkt *pkt, const struct vb_pa
 static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 {
 	uint8_t *out = lane->tx.octets;
+	uint8_t opcode = qp->resp.transport == VB_XRC ? VB_OP_XRC_ACK : VB_OP_RC_ACK;
 	uint32_t aeth, psn;
 
 	if (!vb_ring_reserve(&lane->tx, VB_BTH_BYTES + sizeof(aeth), 0))
 		return false;
 	aeth = vb_rc_ack(&qp->resp, &psn);
-	vb_bth_put(out, VB_OP_RC_ACK, false, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, false, psn);
+	vb_bth_put(out, opcode, false, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, false, psn);
 	vb_be32_put(out + VB_BTH_BYTES, aeth);
 	vb_ring_publish(&lane->tx, VB_BTH_BYTES + sizeof(aeth), 0);
 	return true;
@@ -108,6 +110,10 @@ static enum put put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb
 		return NO_ROOM;
 	vb_bth_put(out, seg->opcode, se, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, ackreq, seg->psn);
 	out += VB_BTH_BYTES;
+	if (info->headers & VB_H_XRCETH) {
+		vb_be32_put(out, wqe->remote.srqn);
+		out += VB_XRCETH_BYTES;
+	}
 	if (info->headers & VB_H_RETH) {
 		vb_reth_put(out, wqe->remote.va, wqe->remote.rkey, wqe->bytes);
 		out += VB_RETH_BYTES;
@@ -170,22 +176,28 @@ static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struc
 	return SENT;
 }
 
-/* Frames in the midst of a message, alike but for their PSNs: how many there was room for. */
-static uint32_t put_alike(struct vb_lane *lane, const struct vb_qp *qp,
-			  const struct vb_segment *first, const uint8_t *from, uint32_t n)
+/*
+ * Frames in the midst of a message, alike but for their PSNs: how many there was room for. extra:
+ * octets behind the BTH, of an XRCETH or none.
+ */
+static inline __attribute__((always_inline)) uint32_t
+put_alike(struct vb_lane *lane, const struct vb_qp *qp, const struct vb_segment *first,
+	  const uint8_t *from, uint32_t n, uint32_t extra, uint32_t srqn)
 {
 	uint32_t bytes = qp->req.mtu, i;
 
 	for (i = 0; i < n; i++, from += bytes) {
-		uint8_t *to = vb_ring_reserve(&lane->tx, VB_BTH_BYTES, bytes);
+		uint8_t *to = vb_ring_reserve(&lane->tx, VB_BTH_BYTES + extra, bytes);
 
 		if (!to)
 			break;
 		vb_bth_put(lane->tx.octets, first->opcode, false, qp->migreq, VB_PKEY_DEFAULT,
 			   qp->dqpn, false, vb_psn_add(first->psn, i));
+		if (extra)
+			vb_be32_put(lane->tx.octets + VB_BTH_BYTES, srqn);
 		if (!vb_guard_copy(to, from, bytes))
 			break;
-		vb_ring_publish(&lane->tx, VB_BTH_BYTES, bytes);
+		vb_ring_publish(&lane->tx, VB_BTH_BYTES + extra, bytes);
 	}
 	return i;
 }
@@ -207,10 +219,13 @@ static enum step put_middles(struct vb_qp *qp, struct vb_lane *lane)
 		return NOTHING;
 	wqe = vb_sq_at(&req->sq, before.next);
 	vb_segment_at(&seg, req->transport, wqe, before.next_psn, req->mtu);
-	if (vb_op_info(seg.opcode)->headers ||
-	    !vb_payload_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
+	if (!vb_payload_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
 		return NOTHING;
-	sent = put_alike(lane, qp, &seg, payload.iov[0].iov_base, n);
+	if (req->transport == VB_XRC)
+		sent = put_alike(lane, qp, &seg, payload.iov[0].iov_base, n, VB_XRCETH_BYTES,
+				 wqe->remote.srqn);
+	else
+		sent = put_alike(lane, qp, &seg, payload.iov[0].iov_base, n, 0, 0);
 	if (!sent)
 		return NOTHING;
 	vb_req_skip(req, sent);
@@ -224,7 +239,7 @@ static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 
 	while (qp->req.pos.next != qp->req.tail) {
 		step = NOTHING;
-		if (qp->paced && vb_pace_waits(qp))
+		if ((qp->paced && vb_pace_waits(qp)) || vb_lane_is_astray(qp))
 			break;
 		/* A message of one packet has no midst. */
 		if (!qp->paced && !vb_sq_at(&qp->req.sq, qp->req.pos.next)->only)
@@ -234,7 +249,7 @@ static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 		if (step != SENT && !(step == NOTHING && vb_req_local(&qp->req)))
 			break;
 	}
-	if (qp->req.transport != VB_RC)
+	if (!vb_transport_acks(qp->req.transport))
 		vb_req_complete_sent(&qp->req);
 	return step != FULL;
 }
@@ -274,7 +289,7 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 		return;
 	}
 	before = req->pos;
-	if (req->transport == VB_RC && (!atomic_load(&qp->peer->left) || !req->timeout)) {
+	if (vb_transport_acks(req->transport) && (!atomic_load(&qp->peer->left) || !req->timeout)) {
 		if (req->head != req->tail && !(req->sqd && vb_req_drained(req))) {
 			vb_req_complete_head(req, IBV_WC_RETRY_EXC_ERR);
 			vb_qp_after_locked(qp, VB_REQ_FAILED);
@@ -291,7 +306,7 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 		}
 		vb_req_sent(req, &before, 0);
 	}
-	if (req->transport != VB_RC)
+	if (!vb_transport_acks(req->transport))
 		vb_req_complete_sent(req);
 }
 
@@ -333,7 +348,7 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 	vb_lock_drop(&lane->tx_lock);
 	if (from) {
 		vb_peer_published(qp->peer);
-		if (qp->req.transport != VB_RC)
+		if (!vb_transport_acks(qp->req.transport))
 			look_later(qp);
 	}
 	if (lost)
@@ -440,6 +455,37 @@ void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
 	qp->peer = peer;
 	qp->lane_tx = &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES];
 	qp->lane_rx = &peer->lane[dqpn % VB_RING_LANES];
+}
+
+void vb_lane_aim(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+	uint32_t slot, towards;
+	struct vb_peer *peer;
+
+	if (req->una_psn != req->top_psn || req->pos.next == req->tail ||
+	    vb_wqe_is_local(vb_sq_at(&req->sq, req->pos.next)))
+		return;
+	slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
+	if (slot == qp->aimed_slot && qp->peer && qp->path.local && !vb_peer_is_lost(qp->peer))
+		return;
+	/* By the lane that the number of the receive QP picks it is answered. */
+	towards = slot << VB_INDEX_BITS | (qp->dqpn & (VB_INDICES - 1));
+	peer = qp->path.local ? vb_peer_known(qp->nic, qp->ibv.qp.qp_num, towards) : NULL;
+	if (slot == qp->aimed_slot &&
+	    (peer == qp->peer || (qp->path.local && (!peer || vb_peer_is_lost(peer)))))
+		return;
+	if (peer)
+		vb_qp_bind_locked(qp, peer, towards);
+	else
+		vb_qp_unbind_locked(qp);
+	vb_qp_link_set(qp);
+	qp->aimed_slot = slot;
+	vb_path_sport_set(qp->nic, &qp->path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+			  towards);
+	/* By the wire there are clocks. */
+	if (!qp->peer)
+		qp->now_ns = vb_nic_now_ns(qp->nic);
 }
 
 void vb_qp_unbind_locked(struct vb_qp *qp)

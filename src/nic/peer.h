@@ -84,6 +84,14 @@ void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
+/*
+ * XRC answers by the way that a request came, and from within a ring's batch nobody can be asked for
+ * that way. wanted: so whoever lets a peer send to us sees to it that we can send to that peer, and
+ * before its first packet is seen. reach: sees to it for all that can send to us, from now on.
+ */
+bool vb_peers_back_wanted(const struct vb_nic *nic);
+void vb_peers_reach_back(struct vb_nic *nic);
+
 /* Nobody finds it any more: the slot's next owner gets a peer of its own. */
 void vb_peer_unlist(struct vb_peer *peer);
 
@@ -131,6 +139,9 @@ void vb_peers_fini(struct vb_nic *nic);
  * is not found any more, though nobody may have heard of it yet.
  */
 struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
+
+/* The same without asking anybody: NULL if we cannot send to it yet. */
+struct vb_peer *vb_peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 
 /*
  * The same for each datagram: whoever is known is taken to live, and a slot that could not be

@@ -101,7 +101,7 @@ static void tell_drained(struct vb_qp *qp)
 /* Through shared memory: a clock now and then, not one for each packet. */
 static void watch(struct vb_qp *qp)
 {
-	if (qp->req.una_psn == qp->req.top_psn || qp->req.transport != VB_RC ||
+	if (qp->req.una_psn == qp->req.top_psn || !vb_transport_acks(qp->req.transport) ||
 	    vb_timer_at_ns(&qp->timer) != UINT64_MAX)
 		return;
 	vb_rc_watch(&qp->req, vb_nic_now_ns(qp->nic));

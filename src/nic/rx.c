@@ -10,10 +10,13 @@
 #include "nic/xrc.h"
 #include "wire/icrc.h"
 
-/* A QP that is connected hears its peer only, from its address, and not through shared memory. */
+/*
+ * A QP that is connected hears its peer only, from its address, and not through shared memory. To
+ * one of XRC that way is open beside the wire.
+ */
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	return !qp->peer && memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
+	return (!qp->peer || qp->req.transport == VB_XRC) && memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
 	       memcmp(frame->path.dst, qp->path.src, VB_GID_BYTES) == 0;
 }
 
@@ -90,10 +93,7 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 	if (!icrc_is_right(batch, frame))
 		return;
 	info = vb_op_info(pkt.opcode);
-	if (vb_qpn_is_shared(pkt.dqpn))
-		qp = vb_xrc_shadow(batch->nic, pkt.dqpn);
-	else
-		qp = vb_nic_qp_find(batch->nic, pkt.dqpn);
+	qp = vb_batch_find(batch, pkt.dqpn);
 	if (!qp && pkt.dqpn == VB_QPN_GROUP) {
 		vb_group_packet(batch, frame, &pkt, info);
 		return;
@@ -118,6 +118,8 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}
+	if (vb_qpn_is_shared(pkt.dqpn))
+		vb_xrc_answer_by(qp, NULL);
 	vb_batch_packet(batch, qp, frame, &pkt, info);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/peer.h"
 
 static void store_lock(struct vb_nic *nic)
 {
@@ -25,7 +26,7 @@ static int attach(struct vb_nic *nic)
 	struct vb_xrc *xrc;
 	int err;
 
-	if (!nic->host.xrc_store || nic->host.no_wire)
+	if (!nic->host.xrc_store)
 		return EOPNOTSUPP;
 	if (atomic_load(&nic->xrc))
 		return 0;
@@ -48,6 +49,7 @@ static int attach(struct vb_nic *nic)
 	store_unlock(nic);
 	xrc->seen = atomic_load(&xrc->store->log.count);
 	atomic_store(&nic->xrc, xrc);
+	vb_peers_reach_back(nic);
 	return 0;
 }
 
@@ -63,8 +65,10 @@ void vb_xrc_fini(struct vb_nic *nic)
 	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
 		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
 
-		if (qp)
-			vb_qp_free(qp);
+		if (!qp)
+			continue;
+		vb_qp_unbind_locked(qp);
+		vb_qp_free(qp);
 	}
 	vb_lock_fini(&xrc->lock);
 	free(xrc);

@@ -44,7 +44,7 @@ struct vb_xrc {
 
 /*
  * ibv_open_xrcd(3): file, flags and errors as vb_xrc_domain_open(); EOPNOTSUPP where no memory is
- * shared, or there is no wire.
+ * shared.
  */
 int vb_xrcd_open(struct vb_ctx *ctx, const uint64_t file[2], int flags, struct vb_xrcd **xrcd);
 
@@ -87,7 +87,7 @@ struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic);
 
 /* --- shadows (xrc_rx.c) --- */
 
-/* The shadow of a QP with this number, made if there can be one; NULL. Rx right held. */
+/* The shadow of a QP with this number, made if there can be one; NULL. */
 struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn);
 
 /* Have it be what the store says; false: it cannot be said now. Shadow locked. */
@@ -96,6 +96,22 @@ bool vb_xrc_refresh(struct vb_qp *qp);
 /* A request for it; the caller does what comes of it. Shadow locked. */
 struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
 				     const struct vb_pkt *pkt, const struct vb_op_info *info);
+
+/*
+ * The short way for a request in the midst of a message, as vb_batch_middle(). False: it is for
+ * vb_xrc_request().
+ */
+bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bare *bare,
+		   uint32_t srqn, const uint8_t *payload, uint32_t bytes);
+
+/*
+ * Answers leave as the last request came: through shared memory from that peer, where it can be
+ * answered that way; NULL: by the wire. Shadow locked.
+ */
+void vb_xrc_answer_by(struct vb_qp *qp, struct vb_peer *peer);
+
+/* There is nobody any more who could be answered through this. Rx right held. */
+void vb_xrc_peer_gone(struct vb_peer *peer);
 
 /* The shadow has gone to the error state, and so does the QP, for all. Shadow locked. */
 void vb_xrc_failed(struct vb_qp *qp);

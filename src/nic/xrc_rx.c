@@ -10,6 +10,7 @@
 #include "base/psn.h"
 #include "nic/acks.h"
 #include "nic/ah.h"
+#include "nic/peer.h"
 #include "nic/rq.h"
 #include "nic/xrc.h"
 
@@ -36,15 +37,18 @@ struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn)
 {
 	struct vb_xrc *xrc = atomic_load_explicit(&nic->xrc, memory_order_acquire);
 	struct vb_xrc_rcv *rcv = xrc ? vb_xrc_rcv_of(xrc->store, qpn) : NULL;
-	struct vb_qp *qp;
+	struct vb_qp *qp, *made;
 
 	if (!rcv || !atomic_load(&rcv->domain) || vb_nic_has_failed(nic))
 		return NULL;
 	qp = atomic_load(&xrc->shadow[qpn]);
-	if (!qp) {
-		qp = make(nic, rcv, qpn);
-		atomic_store(&xrc->shadow[qpn], qp);
-	}
+	if (qp)
+		return qp;
+	made = make(nic, rcv, qpn);
+	/* Packets for it may come by the wire and by a ring, and be the first both. */
+	if (!made || atomic_compare_exchange_strong(&xrc->shadow[qpn], &qp, made))
+		return made;
+	vb_qp_free(made);
 	return qp;
 }
 
@@ -207,6 +211,56 @@ struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
 	/* Nobody else can have moved it, unless somebody else sends in the sender's name. */
 	return atomic_compare_exchange_strong(&rcv->word, &word, vb_xrc_word(at)) ? result
 										  : dropped();
+}
+
+bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bare *bare,
+		   uint32_t srqn, const uint8_t *payload, uint32_t bytes)
+{
+	enum vb_kind kind = (enum vb_kind)vb_op_info(bare->opcode)->kind;
+	uint16_t own = atomic_load_explicit(&qp->nic->xrc, memory_order_relaxed)->slot;
+	struct vb_xrc_at at = { qp->resp.epsn, qp->resp.msn, own };
+	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	uint64_t word = vb_xrc_word(at);
+
+	if (atomic_load_explicit(&rcv->seq, memory_order_acquire) != qp->xrc->seq ||
+	    vb_qp_state(qp) < IBV_QPS_RTR || vb_qp_state(qp) == IBV_QPS_ERR ||
+	    atomic_load(&rcv->word) != word || !qp->ibv.qp.srq ||
+	    qp->ibv.qp.srq->handle != srqn ||
+	    !vb_resp_middle(&qp->resp, kind, bare->psn, bare->ackreq, payload, bytes))
+		return false;
+	if (qp->resp.ack_owed)
+		vb_batch_touch(batch, qp);
+	at.epsn = qp->resp.epsn;
+	/* As in vb_xrc_request(): if it was moved meanwhile, the next request finds that out. */
+	atomic_compare_exchange_strong(&rcv->word, &word, vb_xrc_word(at));
+	return true;
+}
+
+void vb_xrc_answer_by(struct vb_qp *qp, struct vb_peer *peer)
+{
+	if (qp->peer == peer)
+		return;
+	if (peer && atomic_load_explicit(&peer->has_tx, memory_order_acquire) &&
+	    !vb_peer_is_lost(peer))
+		vb_qp_bind_locked(qp, peer, qp->dqpn);
+	else if (qp->peer)
+		vb_qp_unbind_locked(qp);
+}
+
+void vb_xrc_peer_gone(struct vb_peer *peer)
+{
+	struct vb_xrc *xrc = atomic_load(&peer->nic->xrc);
+
+	for (unsigned i = 0; xrc && i < VB_XRC_RCVS_MAX; i++) {
+		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
+
+		if (!qp)
+			continue;
+		vb_lock_take(&qp->lock);
+		if (qp->peer == peer)
+			vb_qp_unbind_locked(qp);
+		vb_lock_drop(&qp->lock);
+	}
 }
 
 void vb_xrc_srq_leave(struct vb_srq *srq)

@@ -312,6 +312,12 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 	return rc;
 }
 
+static void reach_back(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
+{
+	if (vb_peers_back_wanted(dev->nic))
+		vb_peers_reach(dev, own_slot, slot);
+}
+
 void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 			const struct vb_hub_peer *peer)
 {
@@ -319,6 +325,7 @@ void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 	struct vb_peer_maps *maps;
 	int rc;
 
+	reach_back(dev, to, from);
 	vb_lock_take(&dev->peers.lock);
 	rc = peer_meet(dev, to, from, peer, &maps);
 	if (rc == 0)
@@ -327,6 +334,8 @@ void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 		vb_peer_rx_set(maps->peer, maps->rx, maps->export);
 	vb_lock_drop(&dev->peers.lock);
 	close(ring_fd);
+	/* If a domain was opened meanwhile, whoever did that has not seen this peer. */
+	reach_back(dev, to, from);
 	if (rc != 0)
 		vb_log("slot %u: its ring is of no use: %s", from, strerror(rc));
 }

@@ -18,6 +18,7 @@
 
 #define VB_ICRC_BYTES 4
 #define VB_RETH_BYTES 16
+#define VB_XRCETH_BYTES 4
 #define VB_DCETH_BYTES 16
 #define VB_FRAME_BYTES_MIN (VB_BTH_BYTES + VB_ICRC_BYTES)
 #define VB_FRAME_BYTES_MAX 65507      /* what one IPv4 UDP datagram can carry */
@@ -108,12 +109,13 @@ struct vb_bare {
 };
 
 /* Of a link that passes on payload beside the headers: head has VB_BTH_BYTES octets. */
-static inline bool vb_pkt_head_is_bare(struct vb_bare *bare, const uint8_t *head, uint16_t pkey)
+static inline bool vb_pkt_head_is_plain(struct vb_bare *bare, const uint8_t *head, uint16_t pkey,
+					unsigned headers)
 {
 	const struct vb_op_info *op = &vb_op_infos[head[0]];
 
 	/* Octet 1 has SE, MigReq (whoever heeds that comes not here), pad, version. */
-	if (!op->name || op->headers || !op->payload || (head[1] & 0xbf) ||
+	if (!op->name || op->headers != headers || !op->payload || (head[1] & 0xbf) ||
 	    vb_be16_get(head + 2) != pkey || head[4])
 		return false;
 	bare->opcode = head[0];
@@ -121,6 +123,11 @@ static inline bool vb_pkt_head_is_bare(struct vb_bare *bare, const uint8_t *head
 	bare->ackreq = head[8] & 0x80;
 	bare->psn = vb_be32_get(head + 8) & 0xffffff;
 	return true;
+}
+
+static inline bool vb_pkt_head_is_bare(struct vb_bare *bare, const uint8_t *head, uint16_t pkey)
+{
+	return vb_pkt_head_is_plain(bare, head, pkey, VB_H_NONE);
 }
 
 static inline bool vb_pkt_is_bare(struct vb_bare *bare, const uint8_t *frame, size_t bytes,
