@@ -10,6 +10,7 @@
 #include "nic/export.h"
 
 struct vb_srq;
+struct vb_rwq;
 struct vb_segment_port;
 struct vb_xrc;
 
@@ -18,6 +19,7 @@ struct vb_slot {
 	uint16_t slot;
 	uint32_t next_index;
 	uint32_t count;
+	uint64_t reserved[VB_INDICES / 64]; /* indices that nobody may have (the NIC's lock) */
 	_Atomic(struct vb_qp *) qp[VB_INDICES];
 	_Atomic(struct vb_srq *) srq[VB_INDICES]; /* of XRC */
 };
@@ -50,6 +52,14 @@ struct vb_groups;
 struct vb_pairs;
 struct vb_peer;
 struct vb_lane;
+
+/* Work queues and their tables (wq.h). */
+struct vb_rwqs {
+	vb_lock lock; /* before the lock of any of them */
+	struct vb_rwq *first;
+	uint32_t last;
+	_Atomic uint32_t count, tables, table_last;
+};
 
 struct vb_nic {
 	struct vb_nic_host host;
@@ -106,7 +116,7 @@ struct vb_nic {
 	_Atomic uint32_t direct_maps; /* regions of peers' that are mapped */
 
 	vb_lock xrc_lock; /* who makes the next */
-	vb_lock segment_lock; /* who joins */
+	struct vb_rwqs rwqs;
 	_Atomic(struct vb_segment_port *) segment; /* NULL: there was no RAW_PACKET QP (segment.h) */
 	_Atomic(struct vb_xrc *) xrc; /* NULL: no XRC domain was ever opened (xrc.h) */
 };

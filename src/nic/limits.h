@@ -67,6 +67,10 @@ enum {
 
 	VB_ETH_MTU_BYTES = 9000, /* of the Ethernet segment */
 	VB_ETH_FRAME_BYTES_MAX = VB_ETH_MTU_BYTES + 18, /* with header and a VLAN tag */
+	VB_RWQS_MAX = 65536,
+	VB_RWQ_TABLES_MAX = 65536,
+	VB_RWQ_TABLE_LOG_MAX = 11,
+	VB_RWQ_DELAYED_MAX = 32, /* frames that wait for requests to be posted */
 	VB_TSO_BYTES_MAX = 1 << 18, /* of one work request, without its header */
 
 	VB_COMP_VECTORS = 8,
@@ -82,6 +86,9 @@ enum {
 
 /* The clock that completions are stamped by counts ns. */
 #define VB_CLOCK_KHZ 1000000u
+
+/* How long what was said of that clock and the time of day holds: somebody may set the latter. */
+#define VB_CLOCK_INFO_NS 1000000000ull
 
 #define VB_MESSAGE_BYTES_MAX (1u << 31)
 #define VB_MR_BYTES_MAX (1ull << 46)

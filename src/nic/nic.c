@@ -13,6 +13,7 @@
 #include "nic/pair.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
+#include "nic/rss.h"
 #include "nic/segment.h"
 #include "nic/tm.h"
 #include "nic/xrc.h"
@@ -71,7 +72,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->rx);
 	vb_lock_init(&nic->held_lock);
 	vb_lock_init(&nic->xrc_lock);
-	vb_lock_init(&nic->segment_lock);
+	vb_rwqs_init(&nic->rwqs);
 	vb_lock_init(&nic->wide_lock);
 	vb_keys_init(&nic->keys);
 	vb_handles_init(&nic->pd_handles);
@@ -101,8 +102,8 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_handles_fini(&nic->pd_handles);
 	vb_keys_fini(&nic->keys);
 	vb_lock_fini(&nic->xrc_lock);
-	vb_lock_fini(&nic->segment_lock);
 	vb_lock_fini(&nic->held_lock);
+	vb_rwqs_fini(&nic->rwqs);
 	vb_lock_fini(&nic->wide_lock);
 	vb_lock_fini(&nic->rx);
 	vb_lock_fini(&nic->lock);
@@ -196,6 +197,11 @@ static int lease_slot(struct vb_nic *nic, struct vb_slot **out)
 	return 0;
 }
 
+static bool index_is_reserved(const struct vb_slot *slot, uint32_t index)
+{
+	return slot->reserved[index / 64] >> (index % 64) & 1;
+}
+
 /* A number that no QP and no SRQ of the slot has. */
 static uint32_t slot_index_take(struct vb_slot *slot)
 {
@@ -205,7 +211,7 @@ static uint32_t slot_index_take(struct vb_slot *slot)
 		index = slot->next_index++ & (VB_INDICES - 1);
 	/* 0 and 1 mean management QPs; the last one of the last slot is VB_QPN_GROUP. */
 	while (index < 2 || index == VB_INDICES - 1 || atomic_load(&slot->qp[index]) ||
-	       atomic_load(&slot->srq[index]));
+	       atomic_load(&slot->srq[index]) || index_is_reserved(slot, index));
 	slot->count++;
 	return index;
 }
@@ -243,6 +249,46 @@ static int number_take(struct vb_nic *nic, struct vb_qp *qp, struct vb_srq *srq,
 	}
 	vb_lock_drop(&nic->lock);
 	return err;
+}
+
+int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn)
+{
+	struct vb_slot *slot;
+	int err;
+
+	vb_lock_take(&nic->lock);
+	err = slot_with_room(nic, &slot);
+	if (!err) {
+		uint32_t index = slot_index_take(slot);
+
+		slot->reserved[index / 64] |= 1ull << (index % 64);
+		*qpn = (uint32_t)slot->slot << VB_INDEX_BITS | index;
+	}
+	vb_lock_drop(&nic->lock);
+	return err;
+}
+
+int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+	uint32_t index = qpn & (VB_INDICES - 1);
+	int err = EINVAL;
+
+	if (!slot)
+		return err;
+	vb_lock_take(&nic->lock);
+	if (index_is_reserved(slot, index)) {
+		slot->reserved[index / 64] &= ~(1ull << (index % 64));
+		slot->count--;
+		err = 0;
+	}
+	vb_lock_drop(&nic->lock);
+	return err;
+}
+
+bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn)
+{
+	return vb_nic_qp_find(nic, qpn) != NULL;
 }
 
 int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
@@ -443,12 +489,17 @@ void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 		.hca_core_clock = nic->host.raw_ns ? VB_CLOCK_KHZ : 0,
 		.cq_mod_caps = { .max_cq_count = VB_CQ_COUNT_MAX,
 				 .max_cq_period = VB_CQ_PERIOD_US_MAX },
+		.tso_caps = { .max_tso = VB_TSO_BYTES_MAX,
+			      .supported_qpts = 1u << IBV_QPT_RAW_PACKET },
+		.raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING |
+				   IBV_RAW_PACKET_CAP_SCATTER_FCS | IBV_RAW_PACKET_CAP_IP_CSUM,
 		.packet_pacing_caps = { .qp_rate_limit_min = VB_RATE_KBPS_MIN,
 					.qp_rate_limit_max = VB_RATE_KBPS_MAX,
 					.supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC |
 							  1u << IBV_QPT_UD },
 	};
 	vb_tm_query(&attr->tm_caps);
+	vb_rss_query(attr);
 	vb_nic_query_device(nic, &attr->orig_attr);
 	vb_mem_query(nic, attr);
 	attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags |
@@ -462,6 +513,15 @@ int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns)
 	if (!nic->host.raw_ns)
 		return EOPNOTSUPP;
 	*raw_ns = nic->host.raw_ns(nic->host.arg);
+	return 0;
+}
+
+int vb_nic_query_times(struct vb_nic *nic, uint64_t *raw_ns, uint64_t *wall_ns)
+{
+	if (!nic->host.raw_ns || !nic->host.wall_ns)
+		return EOPNOTSUPP;
+	*raw_ns = nic->host.raw_ns(nic->host.arg);
+	*wall_ns = nic->host.wall_ns(nic->host.arg);
 	return 0;
 }
 

@@ -234,6 +234,20 @@ int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *a
 /* The device's own clock, by which completions are stamped; EOPNOTSUPP: it has none. */
 int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns);
 
+/* The same, and the time of day at that moment, since 1970. */
+VB_LENT int vb_nic_query_times(struct vb_nic *nic, uint64_t *raw_ns, uint64_t *wall_ns);
+
+/*
+ * A QP number that no QP and no SRQ of this NIC gets until it is released: it is as good as one for
+ * whoever has to name a QP that is none (mlx5dv_reserved_qpn_alloc(3)). ENOMEM, or as host->lease.
+ * Release: EINVAL, it is not reserved.
+ */
+VB_LENT int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn);
+VB_LENT int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn);
+
+/* Is there a QP of this number at this moment? */
+VB_LENT bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn);
+
 /*
  * Take in frames that were addressed to slots of this NIC. One thread at a time (the rx right).
  * Answers them as well: acknowledgements, read responses, further requests.

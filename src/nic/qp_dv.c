@@ -114,3 +114,12 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 		(*out)->dv_flags = dv->flags;
 	return err;
 }
+
+void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
+{
+	*caps = (struct vb_dv_caps){ .flags = 0 };
+	for (size_t i = 0; i < VB_ARRAY_LEN(flag_rows); i++) {
+		if (flag_rows[i].done)
+			caps->flags |= flag_rows[i].flag;
+	}
+}

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lent.h"
+
+struct vb_nic;
 struct vb_qp;
 
 /* The flags; those named "builder" are operations that the builder gets (abi/verbs/wr.h). */
@@ -60,5 +63,17 @@ struct vb_qp_dv_attr {
  */
 int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
 		    struct vb_qp **qp);
+
+/* What of all this there is. */
+struct vb_dv_caps {
+	uint32_t flags;	  /* enum vb_qp_dv_flag: those with an effect */
+	uint32_t tunnels; /* enum mlx5dv_tunnel_offloads, of VB_QP_TUNNEL_OFFLOADS */
+	bool dc;	  /* and of that: */
+	uint32_t dc_odp;  /* enum ibv_odp_transport_cap_bits */
+	uint8_t dc_streams_log_max, dc_errored_log_max;
+	uint64_t memcpy_bytes_max; /* of VB_QP_MEMCPY */
+};
+
+VB_LENT void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps);
 
 #endif

@@ -332,6 +332,18 @@ static uint64_t seed_of(const struct vb_env *env)
 	return seed;
 }
 
+/* Whoever asks for one that there is not gets the device all the same: it can do no less. */
+static void persona_set(struct vb_device *dev)
+{
+	const struct vb_persona *persona = vb_persona_find(dev->env.persona);
+
+	if (persona)
+		vb_nic_persona_set(dev->nic, persona);
+	else
+		vb_log("VERBATIM_PERSONA: there is no %s, only connectx7: the device stays neutral",
+		       dev->env.persona);
+}
+
 static int nic_start(struct vb_device *dev)
 {
 	struct vb_nic_host host = {
@@ -367,6 +379,9 @@ static int nic_start(struct vb_device *dev)
 		.xrc_lock = vb_xrc_host_lock,
 		.xrc_unlock = vb_xrc_host_unlock,
 		.xrc_tell = vb_xrc_host_tell,
+		.segment = vb_uplink_segment,
+		.uplink_open = vb_uplink_open,
+		.uplink_tx = vb_uplink_tx,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 		.lease = host_lease,
 		.probe_memory = host_probe_memory,
@@ -379,6 +394,7 @@ static int nic_start(struct vb_device *dev)
 	if (rc != 0)
 		return rc;
 	vb_nic_guid_set(dev->nic, vb_guid_get());
+	persona_set(dev);
 	if (atomic_load(&dev->port_count))
 		vb_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(dev->ports[0].fd));
 	vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
@@ -480,6 +496,7 @@ static void device_stop(struct vb_device *dev)
 	log_counters(dev);
 	mark_slots(dev);
 	vb_nic_destroy(dev->nic);
+	vb_uplink_close(dev);
 	vb_xrc_host_close(dev);
 	ports_destroy(dev);
 	vb_hub_client_close(dev->hub);
@@ -508,6 +525,7 @@ static void forget_in_child(void)
 	vb_progress_forget(dev);
 	vb_peers_forget(dev);
 	vb_share_forget(&dev->share);
+	vb_uplink_forget(dev);
 	vb_gids_close(&dev->gids);
 	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
 		dev->ports[i].link->ops->forget(dev->ports[i].link);

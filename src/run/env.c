@@ -55,6 +55,8 @@ int vb_env_read(struct vb_env *env, char *(*get)(const char *name), const char *
 	struct vb_env read = {
 		.fault = text_of(get, "VERBATIM_FAULT"),
 		.pcap = text_of(get, "VERBATIM_PCAP"),
+		.ethernet = text_of(get, "VERBATIM_ETH"),
+		.persona = text_of(get, "VERBATIM_PERSONA"),
 		.seeded = seed != NULL,
 	};
 

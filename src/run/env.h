@@ -21,8 +21,10 @@ struct vb_env {
 	enum vb_env_link link; /* VERBATIM_LINK */
 	const char *fault; /* VERBATIM_FAULT, NULL: none */
 	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
+	const char *ethernet; /* VERBATIM_ETH, NULL: none */
 	uint64_t seed;	   /* VERBATIM_SEED, of keys and first numbers */
 	bool shared_mr;	   /* VERBATIM_SHARED_MR: registered memory may be moved into a memfd */
+	const char *persona; /* VERBATIM_PERSONA, NULL: the neutral one */
 	bool seeded;	   /* false: seed is not set, take an unpredictable one */
 };
 

@@ -1,12 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* mlx5dv_create_cq(3). */
 #include "abi/mlx5/mlx5.h"
+#include "nic/cq.h"
+
+/*
+ * Completions are 64 octets if nothing is said. How large they are shows in how much data fits into
+ * one (nic/parcel.h); padding them does not show at all.
+ */
+static int check(const struct mlx5dv_cq_init_attr *attr, uint16_t *cqe_bytes)
+{
+	static const uint64_t known = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE |
+				      MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |
+				      MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+	uint32_t flags = attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+
+	if (attr->comp_mask & ~known)
+		return EINVAL;
+	*cqe_bytes = VB_CQE_BYTES;
+	if (attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE)
+		*cqe_bytes = attr->cqe_size;
+	if (*cqe_bytes != VB_CQE_BYTES && *cqe_bytes != VB_CQE_BYTES_MAX)
+		return EINVAL;
+	/* "a padded 128B CQE" */
+	if (flags & ~(uint32_t)MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD ||
+	    (flags && *cqe_bytes != VB_CQE_BYTES_MAX))
+		return EINVAL;
+	return attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE ? EOPNOTSUPP : 0;
+}
 
 struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr,
 				   struct mlx5dv_cq_init_attr *mlx5_attr)
 {
-	if (mlx5_attr->comp_mask) {
-		errno = EOPNOTSUPP;
+	static const struct mlx5dv_cq_init_attr nothing;
+	struct ibv_cq_ex *cq;
+	uint16_t cqe_bytes;
+	int rc = check(mlx5_attr ? mlx5_attr : &nothing, &cqe_bytes);
+
+	if (rc != 0) {
+		errno = rc;
 		return NULL;
 	}
-	return vb_abi_create_cq_ex(context, attr);
+	cq = vb_abi_create_cq_ex(context, attr);
+	if (cq)
+		((struct vb_cq *)cq)->cqe_bytes = cqe_bytes;
+	return cq;
 }

@@ -33,6 +33,7 @@ static void without_settings_all_is_default(void **state)
 	assert_int_equal(vb_env_read(&env, get, &bad), 0);
 	assert_null(env.fault);
 	assert_null(env.pcap);
+	assert_null(env.persona);
 	assert_false(env.seeded);
 	assert_false(env.shared_mr);
 }
@@ -41,7 +42,8 @@ static void settings_are_read(void **state)
 {
 	static const char *const some[] = {
 		"VERBATIM_FAULT", "loss=1%", "VERBATIM_PCAP", "/tmp/x.pcap", "VERBATIM_LINK", "udp",
-		"VERBATIM_SEED",  "0x10",    "VERBATIM_SHARED_MR", "1", NULL,
+		"VERBATIM_SEED",  "0x10",    "VERBATIM_SHARED_MR", "1",
+		"VERBATIM_PERSONA", "connectx7", NULL,
 	};
 	const char *bad = NULL;
 	struct vb_env env;
@@ -52,6 +54,7 @@ static void settings_are_read(void **state)
 	assert_string_equal(env.pcap, "/tmp/x.pcap");
 	assert_true(env.seeded);
 	assert_int_equal(env.seed, 16);
+	assert_string_equal(env.persona, "connectx7");
 	assert_true(env.shared_mr);
 }
 

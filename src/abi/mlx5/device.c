@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The device as mlx5 direct verbs see it: what it is, what it can do, its clock. */
+#include <string.h>
+
+#include "abi/mlx5/mlx5.h"
+#include "base/check.h"
+#include "nic/nic.h"
+#include "run/log.h"
+
+/*
+ * mlx5dv_is_supported(3): whether functions of this library may be called for the device. So they
+ * may for ours, whatever its persona. That its queues are not in memory for programs to write, as
+ * with hardware, is said where they ask for them: DEVX and mlx5dv_init_obj().
+ */
+bool mlx5dv_is_supported(struct ibv_device *device)
+{
+	return device == vb_abi_device();
+}
+
+struct ibv_context *mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr)
+{
+	if (!mlx5dv_is_supported(device) || (attr && (attr->flags || attr->comp_mask))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return ibv_open_device(device);
+}
+
+/* The fields that not every caller has: his structure may be of an older header. */
+#define FIELD(bit, name)                                                                          \
+	{                                                                                         \
+		MLX5DV_CONTEXT_MASK_##bit, offsetof(struct mlx5dv_context, name),                 \
+			sizeof(((struct mlx5dv_context *)NULL)->name)                             \
+	}
+
+static const struct field {
+	uint64_t bit;
+	size_t offset, bytes;
+} fields[] = {
+	FIELD(CQE_COMPRESION, cqe_comp_caps),
+	FIELD(SWP, sw_parsing_caps),
+	FIELD(STRIDING_RQ, striding_rq_caps),
+	FIELD(TUNNEL_OFFLOADS, tunnel_offloads_caps),
+	FIELD(DYN_BFREGS, max_dynamic_bfregs),
+	FIELD(CLOCK_INFO_UPDATE, max_clock_info_update_nsec),
+	FIELD(FLOW_ACTION_FLAGS, flow_action_flags),
+	FIELD(DC_ODP_CAPS, dc_odp_caps),
+	FIELD(HCA_CORE_CLOCK, hca_core_clock),
+	FIELD(NUM_LAG_PORTS, num_lag_ports),
+	FIELD(SIGNATURE_OFFLOAD, sig_caps),
+	FIELD(DCI_STREAMS, dci_streams_caps),
+	FIELD(WR_MEMCPY_LENGTH, max_wr_memcpy_length),
+	FIELD(CRYPTO_OFFLOAD, crypto_caps),
+};
+
+/*
+ * comp_mask says which fields the caller has, and comes back as those that mean something: what a
+ * device lacks altogether has no bit, and its fields are zero.
+ */
+int mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *attrs)
+{
+	const uint64_t asked = attrs->comp_mask;
+	struct mlx5dv_context full = { .version = 0 };
+	struct vb_dv_caps caps;
+
+	vb_qp_dv_query(vb_abi_nic(context), &caps);
+	full.flags = MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD; /* there is no bus to pad on */
+	if (caps.flags & VB_QP_PACKET_CREDITS)
+		full.flags |= MLX5DV_CONTEXT_FLAGS_PACKET_BASED_CREDIT_MODE;
+	if (caps.tunnels) {
+		full.tunnel_offloads_caps = caps.tunnels;
+		full.comp_mask |= MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS;
+	}
+	full.max_clock_info_update_nsec = VB_CLOCK_INFO_NS;
+	full.comp_mask |= MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE;
+	if (caps.dc) {
+		full.dc_odp_caps = caps.dc_odp;
+		full.dci_streams_caps.max_log_num_concurent = caps.dc_streams_log_max;
+		full.dci_streams_caps.max_log_num_errored = caps.dc_errored_log_max;
+		full.comp_mask |= MLX5DV_CONTEXT_MASK_DC_ODP_CAPS |
+				  MLX5DV_CONTEXT_MASK_DCI_STREAMS;
+	}
+	if (caps.memcpy_bytes_max) {
+		full.max_wr_memcpy_length = caps.memcpy_bytes_max;
+		full.comp_mask |= MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH;
+	}
+	attrs->version = full.version;
+	attrs->flags = full.flags;
+	attrs->comp_mask = full.comp_mask & asked;
+	for (size_t i = 0; i < VB_ARRAY_LEN(fields); i++) {
+		if (asked & fields[i].bit)
+			memcpy((char *)attrs + fields[i].offset, (char *)&full + fields[i].offset,
+			       fields[i].bytes);
+	}
+	return 0;
+}
+
+/*
+ * What is known of a port beyond ibv_query_port(3) is where it stands within an adapter's switch.
+ * Ours stands in none, so none of the attributes is there.
+ */
+int _mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct mlx5dv_port *info,
+		       size_t info_len)
+{
+	if (port_num < 1 || port_num > VB_PORTS || info_len < sizeof(info->flags))
+		return EINVAL;
+	memset(info, 0, info_len);
+	return 0;
+}
+
+/* The device's clock counts ns, and never comes round; what has to be known is what time it is. */
+int mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)
+{
+	uint64_t raw_ns, wall_ns;
+	int rc;
+
+	if (vb_abi_is_dead(context))
+		return EIO;
+	rc = vb_nic_query_times(vb_abi_nic(context), &raw_ns, &wall_ns);
+	if (rc == 0)
+		*info = (struct mlx5dv_clock_info){
+			.nsec = wall_ns,
+			.last_cycles = raw_ns,
+			.mult = 1,
+			.mask = UINT64_MAX,
+		};
+	return rc;
+}
+
+/* --- objects laid open --- */
+
+static int init_obj(void)
+{
+	vb_log("mlx5dv_init_obj: this device has no queues in memory for a program to write to");
+	return EOPNOTSUPP;
+}
+
+int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
+{
+	return init_obj();
+}
+
+/* The older layout of its structs. A function of its own: the linker folds two names of one. */
+int vb_mlx5_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type);
+
+int vb_mlx5_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)
+{
+	return init_obj();
+}
+__asm__(".symver vb_mlx5_init_obj_1_0, mlx5dv_init_obj@MLX5_1.0");
+
+/* --- numbers and hints --- */
+
+int mlx5dv_reserved_qpn_alloc(struct ibv_context *context, uint32_t *qpn)
+{
+	return vb_abi_is_dead(context) ? EIO : vb_nic_qpn_reserve(vb_abi_nic(context), qpn);
+}
+
+int mlx5dv_reserved_qpn_dealloc(struct ibv_context *context, uint32_t qpn)
+{
+	return vb_abi_is_gone(context) ? 0 : vb_nic_qpn_release(vb_abi_nic(context), qpn);
+}
+
+/*
+ * What an address handle would learn is which congestion control a QP has negotiated by ECE. None
+ * of ours has, so there is nothing to keep; that the handle and the QP are there is checked.
+ */
+int mlx5dv_map_ah_to_qp(struct ibv_ah *ah, uint32_t qp_num)
+{
+	if (vb_abi_is_dead(ah->context))
+		return EIO;
+	return vb_nic_qpn_is_used(vb_abi_nic(ah->context), qp_num) ? 0 : EINVAL;
+}
+
+/* On-chip memory is what ibv_alloc_dm(3) gives; the other types are tables of hardware's. */
+struct ibv_dm *mlx5dv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *dm_attr,
+			       struct mlx5dv_alloc_dm_attr *mlx5_attr)
+{
+	if (mlx5_attr->comp_mask || mlx5_attr->type != MLX5DV_DM_TYPE_MEMIC) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return vb_abi_alloc_dm(context, dm_attr);
+}
