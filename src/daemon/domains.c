@@ -41,11 +41,21 @@ struct vb_xrc_store *vb_domains_adopt(int fd)
 	return NULL;
 }
 
+/* Who is dead is on no Ethernet segment; that needs no lock. */
+static void segment_collect(struct vb_segment_table *table, bool (*is_held)(unsigned slot))
+{
+	for (unsigned slot = 1; slot < VB_SLOTS; slot++) {
+		if (vb_segment_has(table, (uint16_t)slot) && !is_held(slot))
+			vb_segment_clear(table, (uint16_t)slot);
+	}
+}
+
 bool vb_domains_collect(struct vb_xrc_store *store, bool (*is_held)(unsigned slot))
 {
 	bool holders[VB_SLOTS];
 	enum vb_robust rc;
 
+	segment_collect(&store->segment, is_held);
 	if (!vb_xrc_holders(store, holders))
 		return true;
 	rc = vb_robust_try(store->lock);

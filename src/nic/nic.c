@@ -13,9 +13,10 @@
 #include "nic/pair.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
-#include "nic/rss.h"
+#include "nic/raw.h"
 #include "nic/segment.h"
 #include "nic/tm.h"
+#include "nic/wq.h"
 #include "nic/xrc.h"
 
 /* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
@@ -489,17 +490,14 @@ void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 		.hca_core_clock = nic->host.raw_ns ? VB_CLOCK_KHZ : 0,
 		.cq_mod_caps = { .max_cq_count = VB_CQ_COUNT_MAX,
 				 .max_cq_period = VB_CQ_PERIOD_US_MAX },
-		.tso_caps = { .max_tso = VB_TSO_BYTES_MAX,
-			      .supported_qpts = 1u << IBV_QPT_RAW_PACKET },
-		.raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING |
-				   IBV_RAW_PACKET_CAP_SCATTER_FCS | IBV_RAW_PACKET_CAP_IP_CSUM,
 		.packet_pacing_caps = { .qp_rate_limit_min = VB_RATE_KBPS_MIN,
 					.qp_rate_limit_max = VB_RATE_KBPS_MAX,
 					.supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC |
 							  1u << IBV_QPT_UD },
 	};
 	vb_tm_query(&attr->tm_caps);
-	vb_rss_query(attr);
+	if (nic->host.segment)
+		vb_raw_query(attr);
 	vb_nic_query_device(nic, &attr->orig_attr);
 	vb_mem_query(nic, attr);
 	attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags |

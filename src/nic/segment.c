@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "eth/tso.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/raw.h"
@@ -52,13 +53,13 @@ static int join(struct vb_nic *nic, struct vb_segment_port **out)
 
 	if (!nic->host.segment || !nic->host.reach)
 		return EOPNOTSUPP;
-	vb_lock_take(&nic->segment_lock);
+	vb_lock_take(&nic->xrc_lock);
 	if (!port_of(nic)) {
 		err = port_make(nic, &port);
 		if (!err)
 			atomic_store_explicit(&nic->segment, port, memory_order_release);
 	}
-	vb_lock_drop(&nic->segment_lock);
+	vb_lock_drop(&nic->xrc_lock);
 	*out = port_of(nic);
 	return err;
 }
@@ -299,9 +300,9 @@ static void forward(struct vb_nic *nic, struct vb_segment_port *port, uint16_t s
 		vb_stat_add(&nic->stats, VB_STAT_TX_LOST, 1);
 }
 
-void vb_nic_uplink_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes)
+static void came(struct vb_nic *nic, struct vb_segment_port *port, const uint8_t *octets,
+		 uint32_t bytes)
 {
-	struct vb_segment_port *port = port_of(nic);
 	uint16_t targets[VB_SEGMENT_TARGETS_MAX];
 	unsigned count;
 
@@ -319,4 +320,41 @@ void vb_nic_uplink_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes)
 		else
 			forward(nic, port, slot, octets, bytes);
 	}
+}
+
+/* What the host did not cut, or has merged: as it would have been on a wire. */
+static void came_merged(struct vb_nic *nic, struct vb_segment_port *port, const uint8_t *octets,
+			uint32_t bytes, uint32_t mss)
+{
+	uint8_t whole[VB_ETH_FRAME_BYTES_MAX];
+	struct vb_eth_frame frame;
+	struct vb_tso_cut cut;
+	struct vb_tso tso;
+	uint32_t header;
+
+	if (!vb_eth_parse(&frame, octets, bytes))
+		return;
+	header = frame.has_inner ? frame.inner.payload_at : frame.outer.payload_at;
+	if (header + mss > sizeof(whole) ||
+	    !vb_tso_begin(&tso, octets, header, bytes - header, mss)) {
+		vb_stat_add(&nic->stats, VB_STAT_DROP_LENGTH, 1);
+		return;
+	}
+	while (vb_tso_next(&tso, &cut)) {
+		memcpy(whole + header, octets + header + cut.offset, cut.bytes);
+		vb_tso_frame(&tso, &cut, whole);
+		came(nic, port, whole, header + cut.bytes);
+	}
+}
+
+void vb_nic_uplink_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint32_t mss)
+{
+	struct vb_segment_port *port = port_of(nic);
+
+	if (!port)
+		return;
+	if (mss)
+		came_merged(nic, port, octets, bytes, mss);
+	else
+		came(nic, port, octets, bytes);
 }

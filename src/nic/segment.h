@@ -79,7 +79,10 @@ void vb_segment_fini(struct vb_nic *nic);
 
 /* --- for the host --- */
 
-/* A frame came in by the uplink. Rx right held. */
-void vb_nic_uplink_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes);
+/*
+ * A frame came in by the uplink; mss: it is several TCP segments of so many octets in one, else 0.
+ * Rx right held.
+ */
+void vb_nic_uplink_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint32_t mss);
 
 #endif

@@ -17,10 +17,11 @@
 
 #include "base/path.h"
 #include "nic/limits.h"
+#include "nic/segment_table.h"
 #include "nic/xrc_notes.h"
 
 #define VB_XRC_MAGIC 0x58524321u
-#define VB_XRC_VERSION 2u
+#define VB_XRC_VERSION 3u
 
 enum {
 	VB_XRC_DOMAINS_MAX = 1024,
@@ -64,6 +65,7 @@ struct vb_xrc_store {
 	struct vb_xrc_rcv rcv[VB_XRC_RCVS_MAX];
 	struct vb_xrc_srqs srqs;
 	struct vb_xrc_log log;
+	struct vb_segment_table segment; /* not of XRC at all, but as shared */
 };
 
 /* How far a receive QP has come, as one word. */

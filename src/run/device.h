@@ -27,6 +27,7 @@
 #include "run/peers.h"
 #include "run/progress.h"
 #include "run/share.h"
+#include "run/uplink.h"
 
 /* A slot's socket and what sends and receives there. */
 struct vb_port {
@@ -58,6 +59,7 @@ struct vb_device {
 
 	struct vb_peers peers;
 	struct vb_share share;
+	struct vb_uplink uplink;
 	struct vb_xrc_store *xrc_store; /* NULL: not mapped (xrc.h) */
 	struct vb_progress progress;
 };

@@ -99,6 +99,7 @@ static bool take_frames(struct vb_device *dev, bool polled, unsigned *got)
 			vb_nic_rx(dev->nic, frames, n);
 		*got += n;
 	}
+	*got += vb_uplink_take(dev);
 	vb_nic_rx_drop(dev->nic);
 	if (*got)
 		wire_is_used(&dev->progress);
@@ -282,6 +283,7 @@ unsigned vb_progress_ports_fill(struct vb_device *dev, struct pollfd *fds)
 			fds[count++] = (struct pollfd){ .fd = link->ops->rx_fd(link, k),
 							.events = POLLIN };
 	}
+	fds[count++] = (struct pollfd){ .fd = vb_uplink_fd(dev), .events = POLLIN };
 	return count;
 }
 

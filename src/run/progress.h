@@ -69,7 +69,7 @@ void vb_progress_sends(struct vb_device *dev);
 void vb_progress_kick(struct vb_device *dev);
 
 /* What becomes readable when frames come (poll(2)): at most so many; their number. Any thread. */
-#define VB_PROGRESS_PORT_FDS_MAX (VB_SLOTS_PER_NIC_MAX * VB_LINK_RX_FDS_MAX)
+#define VB_PROGRESS_PORT_FDS_MAX (VB_SLOTS_PER_NIC_MAX * VB_LINK_RX_FDS_MAX + 1)
 unsigned vb_progress_ports_fill(struct vb_device *dev, struct pollfd *fds);
 
 /* The thread is to look at its descriptors again (a port was added). Any thread. */

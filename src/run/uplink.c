@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/uplink.h"
+
+#include <string.h>
+
+#include "link/ethernet.h"
+#include "link/shm.h"
+#include "nic/segment.h"
+#include "nic/xrc_store.h"
+#include "run/cancel.h"
+#include "run/device.h"
+#include "run/log.h"
+#include "run/xrc.h"
+
+static struct vb_ethernet *ethernet_of(const struct vb_device *dev)
+{
+	return atomic_load_explicit(&dev->uplink.eth, memory_order_acquire);
+}
+
+/* Frames travel through rings, so whoever has none is not on the segment. */
+struct vb_segment_table *vb_uplink_segment(void *arg)
+{
+	struct vb_device *dev = arg;
+	struct vb_xrc_store *store = dev->peers.allowed ? vb_xrc_host_store(dev) : NULL;
+
+	return store ? &store->segment : NULL;
+}
+
+bool vb_uplink_open(void *arg)
+{
+	struct vb_device *dev = arg;
+	struct vb_ethernet *eth;
+	int cancel, rc;
+
+	if (!dev->env.ethernet || ethernet_of(dev))
+		return ethernet_of(dev) != NULL;
+	cancel = vb_cancel_defer();
+	rc = vb_ethernet_open(&eth, dev->env.ethernet);
+	if (rc != 0) {
+		vb_log("VERBATIM_ETH: %s: %s", dev->env.ethernet, strerror(rc));
+	} else {
+		atomic_store_explicit(&dev->uplink.eth, eth, memory_order_release);
+		/* Whoever sleeps does not know of it yet. */
+		vb_progress_wake(dev);
+		vb_bell_ring(dev->peers.bell_outer_fd);
+	}
+	vb_cancel_restore(cancel);
+	return rc == 0;
+}
+
+unsigned vb_uplink_tx(void *arg, const struct iovec *frames, unsigned count)
+{
+	struct vb_device *dev = arg;
+	int cancel = vb_cancel_defer();
+	unsigned sent = vb_ethernet_tx(ethernet_of(dev), frames, count);
+
+	vb_cancel_restore(cancel);
+	return sent;
+}
+
+unsigned vb_uplink_take(struct vb_device *dev)
+{
+	struct vb_ethernet_frame frames[VB_ETHERNET_FRAMES_MAX];
+	struct vb_ethernet *eth = ethernet_of(dev);
+	unsigned count;
+	int cancel;
+
+	if (!eth)
+		return 0;
+	cancel = vb_cancel_defer();
+	count = vb_ethernet_rx(eth, frames);
+	vb_cancel_restore(cancel);
+	for (unsigned i = 0; i < count; i++)
+		vb_nic_uplink_rx(dev->nic, frames[i].octets, frames[i].bytes, frames[i].mss);
+	return count;
+}
+
+int vb_uplink_fd(const struct vb_device *dev)
+{
+	struct vb_ethernet *eth = ethernet_of(dev);
+
+	return eth ? vb_ethernet_fd(eth) : -1;
+}
+
+void vb_uplink_close(struct vb_device *dev)
+{
+	if (ethernet_of(dev))
+		vb_ethernet_close(ethernet_of(dev));
+	atomic_store(&dev->uplink.eth, NULL);
+}
+
+void vb_uplink_forget(struct vb_device *dev)
+{
+	if (ethernet_of(dev))
+		vb_ethernet_forget(ethernet_of(dev));
+}
