@@ -36,7 +36,10 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe);
 bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
 		       const struct vb_op_info *info);
 
-/* How many are posted; UINT32_MAX where nobody can say (SRQ). */
+/*
+ * What credits there are (IBA 9.7.7.2): how many are posted or, where credits are those of packets,
+ * how many packets there is room for. UINT32_MAX where nobody can say (SRQ).
+ */
 uint32_t vb_host_recv_count(struct vb_resp *resp);
 
 /* Write at `offset` of resp->recv's SGEs: OK, TOO_LONG, BAD_RECV_SGE. */

@@ -229,7 +229,8 @@ static void take_credits(struct vb_req *req, const struct vb_pkt *pkt)
 
 	req->credits_known = code != VB_CREDIT_CODE_UNLIMITED;
 	if (req->credits_known)
-		req->limit_ssn = vb_psn_add(pkt->msn, vb_credit_decode(code));
+		req->credit_limit = vb_psn_add(req->packet_credits ? pkt->psn : pkt->msn,
+					       vb_credit_decode(code));
 }
 
 static enum vb_req_outcome ack_or_nak(struct vb_req *req, const struct vb_pkt *pkt,

@@ -100,6 +100,22 @@ static bool waits_for_slot(const struct vb_req *req, const struct vb_wqe *wqe)
 	       vb_wqe_srq_slot(wqe) != req->pos.srq_slot;
 }
 
+/*
+ * Does it take a receive request, or a part of one, without a credit for it? Once begun, it is held
+ * up no more: of messages, all of it.
+ */
+static bool lacks_credit(const struct vb_req *req, const struct vb_segment *seg,
+			 const struct vb_wqe *wqe)
+{
+	if (!req->credits_known || !vb_wqe_takes_recv(wqe))
+		return false;
+	if (!req->packet_credits)
+		return seg->first && vb_psn_diff(wqe->ssn, req->credit_limit) > 0;
+	/* Of a WRITE the last packet alone does. */
+	return (wqe->kind == VB_K_SEND || seg->last) &&
+	       vb_psn_diff(seg->psn, req->credit_limit) > 0;
+}
+
 /* May the packet that stands at pos leave now? */
 static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 		     const struct vb_wqe *wqe)
@@ -112,12 +128,11 @@ static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 		return false;
 	if (waits_for_slot(req, wqe))
 		return false;
-	if (seg->first && !was_sent(req, seg->psn)) {
-		if (req->sqd)
+	if ((seg->first || req->packet_credits) && !was_sent(req, seg->psn)) {
+		if (req->sqd && seg->first)
 			return false;
-		/* IBA 9.7.7.2.5: without a credit, one message may go, to find out. */
-		if (req->credits_known && flying && vb_wqe_takes_recv(wqe) &&
-		    vb_psn_diff(wqe->ssn, req->limit_ssn) > 0)
+		/* IBA 9.7.7.2.5: without a credit, one may go, to find out. */
+		if (flying && lacks_credit(req, seg, wqe))
 			return false;
 	}
 	if (seg->first && (wqe->flags & IBV_SEND_FENCE) && req->pos.fetches)
@@ -157,7 +172,8 @@ static bool next_simple(struct vb_req *req, struct vb_segment *seg)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	if (!wqe->only || in_flight(req) >= req->window ||
-	    (req->credits_known && vb_psn_diff(wqe->ssn, req->limit_ssn) > 0))
+	    (req->credits_known &&
+	     (req->packet_credits || vb_psn_diff(wqe->ssn, req->credit_limit) > 0)))
 		return false;
 	if (req->transport == VB_XRC) {
 		if (waits_for_slot(req, wqe))
@@ -199,7 +215,8 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 		return true;
 	}
 	if (req->reliable) {
-		*ackreq = seg->last;
+		/* Where credits end within a message, their return has to be asked for. */
+		*ackreq = seg->last || (req->packet_credits && !look(req, &after));
 		return true;
 	}
 	/* Ask where sending stops, and often enough for the window to move without stopping. */
@@ -221,7 +238,8 @@ uint32_t vb_req_run(const struct vb_req *req)
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	index = (req->pos.next_psn - wqe->psn) & VB_PSN_MASK;
 	if (index == 0 || index + 1 >= wqe->packets ||
-	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE) || req->transport == VB_DC)
+	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE) || req->transport == VB_DC ||
+	    req->packet_credits)
 		return 0;
 	/* Whoever builds frames of the wire in runs knows none with an XRCETH. */
 	if (req->transport == VB_XRC && !req->reliable)

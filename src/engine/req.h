@@ -38,6 +38,7 @@ struct vb_req {
 	uint32_t max_fetches; /* max_rd_atomic */
 	uint32_t window_max;  /* packets that may be on their way */
 	bool reliable;	      /* the link loses nothing: no window to find, no clocks to run */
+	bool packet_credits;  /* credits are packets', not messages' */
 	uint8_t timeout;      /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
 	uint8_t retry_cnt, rnr_retry;
 
@@ -60,9 +61,12 @@ struct vb_req {
 	enum ibv_wc_status fault;
 	uint32_t fault_index;
 
-	/* Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. */
+	/*
+	 * Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. Where they are those of
+	 * packets it is a PSN, and packets wait.
+	 */
 	bool credits_known;
-	uint32_t limit_ssn;
+	uint32_t credit_limit;
 
 	/* Retries and their clocks. */
 	uint8_t retries_left, rnr_left;

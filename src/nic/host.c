@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "engine/newer.h"
 #include "nic/qp.h"
+#include "nic/qp_dv.h"
 #include "nic/rq.h"
 #include "nic/window.h"
 #include "nic/tm.h"
@@ -107,11 +108,24 @@ bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
 	return vb_srq_take(srq, &resp->recv);
 }
 
+/* Packets that there is room for: in the message that is coming, and in those that may come. */
+static __attribute__((noinline)) uint32_t packets_of(const struct vb_qp *qp)
+{
+	const struct vb_resp *resp = &qp->resp;
+	uint32_t packets = vb_rq_packets(qp->rq, resp->mtu);
+
+	if (resp->message == VB_M_SEND && resp->offset < resp->recv.bytes)
+		packets += vb_packets(resp->recv.bytes - resp->offset, resp->mtu);
+	return packets;
+}
+
 uint32_t vb_host_recv_count(struct vb_resp *resp)
 {
 	struct vb_qp *qp = qp_of_resp(resp);
 
-	return qp->ibv.qp.srq ? UINT32_MAX : vb_rq_count(qp->rq);
+	if (qp->ibv.qp.srq)
+		return UINT32_MAX;
+	return qp->dv_flags & VB_QP_PACKET_CREDITS ? packets_of(qp) : vb_rq_count(qp->rq);
 }
 
 /* The keys of a receive request belong to its queue's PD: the SRQ's, if it is one. */

@@ -24,6 +24,7 @@ enum {
 	VB_GROUP_QPS_MAX = 4096, /* of one group */
 
 	VB_QP_WR_MAX = 32768,
+	VB_CREDIT_RECVS_MAX = 128, /* that are looked at to tell of credits in packets */
 	VB_INLINE_BYTES_MAX = 1024,
 
 	VB_DM_BYTES_MAX = 1 << 20, /* of all device memory together */

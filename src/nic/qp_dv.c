@@ -29,9 +29,9 @@ static const struct flag_row {
 	unsigned types;
 	bool done;
 } flag_rows[] = {
-	{ VB_QP_SCATTER_TO_CQE_OFF, ANY, false },
-	{ VB_QP_SCATTER_TO_CQE_ON, ANY, false },
-	{ VB_QP_PACKET_CREDITS, RC, false },
+	{ VB_QP_SCATTER_TO_CQE_OFF, ANY, true },
+	{ VB_QP_SCATTER_TO_CQE_ON, ANY, true },
+	{ VB_QP_PACKET_CREDITS, RC, true },
 	{ VB_QP_TUNNEL_OFFLOADS, RAW, false },
 	{ VB_QP_LOOPBACK_UC, RAW, false },
 	{ VB_QP_LOOPBACK_MC, RAW, false },
@@ -97,6 +97,7 @@ static int dc_check(const struct ibv_qp_init_attr_ex *attr, const struct vb_dc_a
 int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
 		    struct vb_qp **out)
 {
+	struct vb_qp *qp;
 	int err;
 
 	if ((attr->qp_type == IBV_QPT_DRIVER) != (dv->dc != NULL))
@@ -108,11 +109,20 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 		return err;
 	if (dv->dc)
 		return EOPNOTSUPP;
-	err = vb_qp_create_ex(attr, out);
+	err = vb_qp_create_ex(attr, &qp);
+	if (err)
+		return err;
 	/* It is in the reset state: nobody has asked for its flags yet. */
-	if (!err)
-		(*out)->dv_flags = dv->flags;
-	return err;
+	qp->dv_flags = dv->flags;
+	if (!(dv->flags & VB_QP_SCATTER_TO_CQE_OFF))
+		err = vb_parcels_make(qp, dv->flags & VB_QP_SCATTER_TO_CQE_ON);
+	if (err) {
+		vb_qp_destroy(qp);
+		vb_qp_free(qp);
+		return err;
+	}
+	*out = qp;
+	return 0;
 }
 
 void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)

@@ -11,6 +11,7 @@
 #include "nic/pace.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
+#include "nic/qp_dv.h"
 #include "nic/raw.h"
 #include "nic/rq.h"
 #include "nic/tm.h"
@@ -277,6 +278,7 @@ static void configure(struct vb_qp *qp, int mask)
 	req->transport = resp->transport = transport_of(qp);
 	req->mtu = resp->mtu = mtu_bytes(qp, req->transport);
 	req->reliable = qp->peer != NULL;
+	req->packet_credits = qp->dv_flags & VB_QP_PACKET_CREDITS;
 	req->max_fetches = a->max_rd_atomic;
 	req->window_max = window_max(qp);
 	req->timeout = a->timeout;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "nic/internal.h"
 
 void vb_rq_init(struct vb_rq *rq, uint32_t wr_max, uint32_t sge_max)
@@ -123,6 +124,16 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv *recv)
 		recv->sge[i] = first->sge[i];
 	atomic_store_explicit(&rq->head, head + 1, memory_order_release);
 	return true;
+}
+
+uint32_t vb_rq_packets(const struct vb_rq *rq, uint32_t mtu)
+{
+	uint32_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+	uint32_t count = (uint32_t)vb_min_u64(vb_rq_count(rq), VB_CREDIT_RECVS_MAX), packets = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		packets += vb_packets(at(rq, head + i)->bytes, mtu);
+	return packets;
 }
 
 void vb_rq_empty(struct vb_rq *rq)

@@ -50,4 +50,10 @@ static inline uint32_t vb_rq_count(const struct vb_rq *rq)
 	return atomic_load_explicit(&rq->tail, memory_order_acquire) - head;
 }
 
+/*
+ * For how many packets of a SEND there is room, counting no more than the VB_CREDIT_RECVS_MAX
+ * oldest requests: a promise may be short. As vb_rq_take(), one thread at a time.
+ */
+uint32_t vb_rq_packets(const struct vb_rq *rq, uint32_t mtu);
+
 #endif

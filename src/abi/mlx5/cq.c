@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mlx5dv_create_cq(3). */
+#include <stdlib.h>
+
 #include "abi/mlx5/mlx5.h"
 #include "nic/cq.h"
+
+/* As mlx5 has it, the environment may say so. */
+static uint16_t bytes_by_default(void)
+{
+	const char *set = secure_getenv("MLX5_CQE_SIZE");
+	unsigned long bytes = set ? strtoul(set, NULL, 10) : VB_CQE_BYTES;
+
+	return bytes > VB_CQE_BYTES_MAX ? 0 : (uint16_t)bytes;
+}
 
 /*
  * Completions are 64 octets if nothing is said. How large they are shows in how much data fits into
@@ -16,9 +27,8 @@ static int check(const struct mlx5dv_cq_init_attr *attr, uint16_t *cqe_bytes)
 
 	if (attr->comp_mask & ~known)
 		return EINVAL;
-	*cqe_bytes = VB_CQE_BYTES;
-	if (attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE)
-		*cqe_bytes = attr->cqe_size;
+	*cqe_bytes = attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE ? attr->cqe_size
+									 : bytes_by_default();
 	if (*cqe_bytes != VB_CQE_BYTES && *cqe_bytes != VB_CQE_BYTES_MAX)
 		return EINVAL;
 	/* "a padded 128B CQE" */

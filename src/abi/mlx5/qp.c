@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mlx5dv_create_qp(3): what it asks for, said in the NIC's words. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "abi/mlx5/mlx5.h"
 #include "base/check.h"
@@ -65,6 +66,17 @@ static int dc_of(const struct mlx5dv_qp_init_attr *attr, struct vb_dc_attr *dc)
 	return from->dc_type == MLX5DV_DCTYPE_DCI ? 0 : EINVAL;
 }
 
+/* Where no flag decides, mlx5 has the environment decide. */
+static uint32_t scatter_by_default(uint32_t flags)
+{
+	const char *set = secure_getenv("MLX5_SCATTER_TO_CQE");
+
+	if ((flags & (VB_QP_SCATTER_TO_CQE_OFF | VB_QP_SCATTER_TO_CQE_ON)) || !set ||
+	    strcmp(set, "0") != 0)
+		return flags;
+	return flags | VB_QP_SCATTER_TO_CQE_OFF;
+}
+
 /* Only what comp_mask says is valid is looked at. */
 static int attr_of(const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *from,
 		   struct vb_qp_dv_attr *dv, struct vb_dc_attr *dc)
@@ -89,6 +101,7 @@ static int attr_of(const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_q
 	if (rc == 0 && (from->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS))
 		rc = translate(send_ops, VB_ARRAY_LEN(send_ops), from->send_ops_flags, EOPNOTSUPP,
 			       &dv->flags);
+	dv->flags = scatter_by_default(dv->flags);
 	return rc;
 }
 

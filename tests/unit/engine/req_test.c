@@ -129,7 +129,7 @@ static void credits_hold_messages_back(void **state)
 	for (unsigned i = 0; i < 6; i++)
 		post(VB_K_SEND, 1);
 	req.credits_known = true;
-	req.limit_ssn = 0;
+	req.credit_limit = 0;
 	assert_int_equal(send_all(), 1);
 	/* Two more receive requests (code 2), one message completed: SSN 2 and 3 may go. */
 	answer(VB_OP_RC_ACK, 0x100, vb_aeth_ack(2), 1, 0);
@@ -147,7 +147,7 @@ static void credits_are_for_what_takes_a_receive_request(void **state)
 	post(VB_K_READ_REQ, 1);
 	post(VB_K_WRITE, 1)->extra = VB_H_IMM;
 	req.credits_known = true;
-	req.limit_ssn = 0;
+	req.credit_limit = 0;
 	assert_int_equal(send_all(), 3);
 }
 
@@ -156,7 +156,7 @@ static void an_ack_of_the_newest_acknowledged_brings_credits(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		post(VB_K_SEND, 1);
 	req.credits_known = true;
-	req.limit_ssn = 0;
+	req.credit_limit = 0;
 	send_all();
 	answer(VB_OP_RC_ACK, 0x100, vb_aeth_ack(0), 1, 0);
 	assert_int_equal(send_all(), 1);
