@@ -20,4 +20,5 @@ if [ ! -e "$BUILD/build.ninja" ]; then
 	meson setup "$BUILD" $MESON_FLAGS || stop "meson setup fails"
 fi
 ninja -C "$BUILD" || stop "the build fails"
+scripts/kernel.sh "$BUILD/guest" || echo "check: no kernel for a guest"
 exec python3 scripts/check.py "$@"

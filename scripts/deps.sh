@@ -11,7 +11,7 @@ build="gcc make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisa
 demo="perftest iproute2"
 test="$build $demo python3 libcmocka-dev binutils ibverbs-utils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils tshark nftables iperf3 util-linux
-	procps valgrind"
+	procps valgrind qemu-system-x86 busybox-static kmod"
 fuzz="$build clang llvm"
 bench="$build $demo python3 libcmocka-dev ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox
 	util-linux"

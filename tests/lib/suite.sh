@@ -43,6 +43,7 @@ port=19000		# the last one that a pair met at
 address=127.0.0.1	# where the client of twins finds the server
 expect=			# what the client's output has to match, if anything
 on_server=() on_client=()	# what puts a program on another host or makes it another user
+run_server=("${run[@]}") run_client=("${run[@]}")	# what puts a program on the NIC
 over=			# what results say of the link, if it is not the one chosen by itself
 
 ip link set lo up
@@ -141,7 +142,8 @@ pair_run() {
 		shift
 	done
 	shift
-	timeout -k 5 "$limit_s" "${on_server[@]}" "${run[@]}" "${server[@]}" >"$tmp/server" 2>&1 &
+	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" "${server[@]}" \
+		>"$tmp/server" 2>&1 &
 	pid=$!
 	: >"$tmp/client"
 	if ! port_wait "$port" $pid; then
@@ -149,7 +151,8 @@ pair_run() {
 		why="the server does not listen: $(status_say $?)"
 		return 1
 	fi
-	timeout -k 5 "$limit_s" "${on_client[@]}" "${run[@]}" "${@/PORT/$port}" >"$tmp/client" 2>&1
+	timeout -k 5 "$limit_s" "${on_client[@]}" "${run_client[@]}" "${@/PORT/$port}" \
+		>"$tmp/client" 2>&1
 	client_rc=$?
 	# A server whose client failed may wait for ever.
 	process_wait $pid $((client_rc ? 1 : 10)) 2>/dev/null

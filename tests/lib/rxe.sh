@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# Programs with rdma_rxe of the guest on one end; source it after guest.sh and perftest.sh.
+
+rxe_on=(python3 "$VB_ROOT/tests/lib/guest.py" call $guest_b4 $guest_port)
+
+# rxe_use FAMILY: the GIDs are IPv4 or IPv6 addresses (4, 6). Programs meet by TCP over IPv4.
+rxe_use() {
+	local pattern
+	case $1 in
+	4) pattern=:ffff:0a4f:0002 own=$guest_a4 ;;
+	6) pattern=fd79:.*:0002 own=$guest_a6 ;;
+	esac
+	family=$1
+	own=$(gid_index "$own")
+	their=$(guest_gid "$pattern")
+	[ -n "$own" ] && [ -n "$their" ] || fail "IPv$1" "a GID table lacks the address"
+}
+
+# rxe_far SIDE: client or server is from now on the guest's.
+rxe_far() {
+	far=$1
+	PREFIX="rxe is $1, IPv$family${VERBATIM_FAULT:+, faults},"
+	on_server=() on_client=()
+	run_server=("${run[@]}") run_client=("${run[@]}")
+	case $1 in
+	client) on_client=("${rxe_on[@]}") run_client=() address=$guest_a4 ;;
+	server) on_server=("${rxe_on[@]}") run_server=() address=$guest_b4 ;;
+	esac
+}
+
+# rxe_twins NAME DEVICE GID CMD ...: DEVICE and GID are the options' names.
+rxe_twins() {
+	local name=$1 device=$2 gid=$3
+	shift 3
+	local ours=("$@" "$device" verbatim0 "$gid" "$own") theirs=("$@" "$device" rxe0 "$gid" "$their")
+	case $far in
+	client) pair "$name" "${ours[@]}" -- "${theirs[@]}" $address ;;
+	server) pair "$name" "${theirs[@]}" -- "${ours[@]}" $address ;;
+	esac
+}
+
+# rxe_pingpong SERVICE ARGS ...
+rxe_pingpong() {
+	local expect='iters in' service=$1
+	shift
+	rxe_twins "$PREFIX $service $*" -d -g "ibv_${service}_pingpong" -p PORT "$@"
+}
+
+# rxe_perf PROGRAM ARGS ...
+rxe_perf() {
+	local expect=$perftest_row
+	rxe_twins "$PREFIX $*" -d -x "$@" -F -p PORT
+}
