@@ -15,6 +15,7 @@
 #include "nic/peer.h"
 #include "nic/raw.h"
 #include "nic/rq.h"
+#include "nic/rss.h"
 #include "nic/window.h"
 #include "nic/tm.h"
 #include "nic/xrc.h"
@@ -257,15 +258,14 @@ static int check_ex(const struct ibv_qp_init_attr_ex *attr)
 	static const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 				      IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				      IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
-				      IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH |
 				      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	static const uint32_t of_raw_packet = IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
-					      IBV_QP_INIT_ATTR_IND_TABLE |
-					      IBV_QP_INIT_ATTR_RX_HASH;
+	bool cuts = attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
 
 	if ((attr->comp_mask & ~known) || !row_of(attr->qp_type) ||
-	    (attr->comp_mask & of_raw_packet))
+	    (cuts && attr->qp_type != IBV_QPT_RAW_PACKET))
 		return EOPNOTSUPP;
+	if (cuts && attr->max_tso_header > VB_TSO_HEADER_BYTES_MAX)
+		return EINVAL;
 	/* An XRC domain takes the place of a PD, and goes with a receiving end of XRC only. */
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD))
@@ -277,6 +277,8 @@ static int extra_of(const struct ibv_qp_init_attr_ex *attr, struct extra *extra)
 {
 	struct vb_nic *nic = vb_nic_of(attr->pd->context);
 
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER)
+		extra->tso_header_max = attr->max_tso_header;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		return 0;
 	extra->create_flags = attr->create_flags;
@@ -299,6 +301,8 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return vb_xrc_qp_create(attr, out);
+	if (vb_rss_is_asked(attr))
+		return vb_rss_qp_create(attr, out);
 	err = check_ex(attr);
 
 	if (!err)
@@ -321,6 +325,10 @@ int vb_qp_destroy(struct vb_qp *qp)
 		return EBUSY;
 	if (qp->xrc) {
 		vb_xrc_qp_destroy(qp);
+		return 0;
+	}
+	if (qp->rss) {
+		vb_rss_qp_destroy(qp);
 		return 0;
 	}
 	vb_export_qp_hide(qp);
@@ -352,6 +360,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 void vb_qp_free(struct vb_qp *qp)
 {
 	vb_raw_free(qp);
+	free(qp->rss);
 	vb_rq_fini(&qp->own_rq);
 	free(qp->xrc);
 	free(qp->tm);
@@ -369,6 +378,8 @@ int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_a
 
 	if (qp->xrc)
 		return vb_xrc_qp_query(qp, attr, init);
+	if (qp->rss) /* there is neither a state nor anything that one could have set */
+		return EOPNOTSUPP;
 	vb_lock_take(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = vb_qp_state(qp);

@@ -28,6 +28,7 @@ struct vb_pace {
 };
 
 struct vb_raw;
+struct vb_rss;
 
 struct vb_qp {
 	union {
@@ -97,7 +98,8 @@ struct vb_qp {
 	uint32_t aimed_slot;   /* XRC_SEND: whose SRQs its requests are for now */
 	uint32_t dv_flags; /* enum vb_qp_dv_flag (qp_dv.h) */
 	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
-	struct vb_raw *raw; /* of type RAW_PACKET (raw.h) */
+	struct vb_raw *raw; /* of type RAW_PACKET (raw.h) ... */
+	struct vb_rss *rss; /* ... without queues of its own (rss.h) */
 	struct vb_parcels *parcels;    /* if has_parcels */
 };
 

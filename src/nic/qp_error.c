@@ -7,6 +7,7 @@
 #include "nic/qp.h"
 #include "nic/rq.h"
 #include "nic/tm.h"
+#include "nic/wq.h"
 #include "nic/xrc.h"
 
 void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
@@ -164,7 +165,7 @@ static void fail_for_cq(struct vb_qp *qp)
 	vb_lock_drop(&qp->lock);
 }
 
-/* All of them: whose completions were lost, nobody knows. Rx right held, so none is destroyed. */
+/* All of them: whose completions were lost, nobody knows. Rx right held, so no QP is destroyed. */
 static void fail_all_of(struct vb_nic *nic, const struct vb_cq *cq)
 {
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
@@ -179,6 +180,7 @@ static void fail_all_of(struct vb_nic *nic, const struct vb_cq *cq)
 				fail_for_cq(qp);
 		}
 	}
+	vb_rwqs_fail(nic, cq);
 }
 
 static void heed_overrun(struct vb_qp *qp, struct ibv_cq *cq)
@@ -221,6 +223,7 @@ void vb_nic_fail(struct vb_nic *nic)
 		if (slot)
 			slot_fail(slot);
 	}
+	vb_rwqs_fail(nic, NULL);
 	vb_lock_drop(&nic->rx);
 	vb_nic_event(nic, IBV_EVENT_DEVICE_FATAL);
 }

@@ -420,6 +420,8 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return 0;
 	if (qp->xrc)
 		return vb_xrc_qp_modify(qp, attr, mask);
+	if (qp->rss)
+		return EOPNOTSUPP;
 	vb_lock_take(&qp->lock);
 	err = vb_nic_has_failed(qp->nic) ? EIO : check(qp, attr, mask, &plan);
 	if (err)

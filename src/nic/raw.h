@@ -55,6 +55,9 @@ void vb_raw_reset(struct vb_qp *qp);
  */
 int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe);
 
+/* ibv_query_device_ex(3): what there is for these QPs. */
+void vb_raw_query(struct ibv_device_attr_ex *attr);
+
 /* vb_qp_transmit_locked() of such a QP. */
 void vb_raw_transmit(struct vb_qp *qp, enum ibv_qp_state state);
 

@@ -4,6 +4,7 @@
 #include "eth/checksum.h"
 #include "nic/qp_dv.h"
 #include "nic/rq.h"
+#include "nic/rss.h"
 #include "nic/steer.h"
 
 /* One frame may go to so many queues: what is beyond is lost. */
@@ -93,6 +94,15 @@ static void deliver(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t
 	vb_lock_drop(&qp->lock);
 }
 
+/* It has no queue of its own, but a table of them. */
+static void spread(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t tag)
+{
+	uint32_t hash;
+
+	vb_rwq_receive(vb_rss_pick(qp, frame, &hash), frame, tag,
+		       qp->dv_flags & VB_QP_TUNNEL_OFFLOADS);
+}
+
 void vb_raw_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint64_t context)
 {
 	struct vb_steer_hit hits[HITS_MAX];
@@ -109,6 +119,20 @@ void vb_raw_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint64
 
 		if (!qp->raw || is_loopback(qp, &frame, context))
 			continue;
-		deliver(qp, &frame, hits[i].has_tag ? hits[i].tag : 0);
+		if (qp->rss)
+			spread(qp, &frame, hits[i].has_tag ? hits[i].tag : 0);
+		else
+			deliver(qp, &frame, hits[i].has_tag ? hits[i].tag : 0);
 	}
+}
+
+void vb_raw_query(struct ibv_device_attr_ex *attr)
+{
+	attr->tso_caps = (struct ibv_tso_caps){
+		.max_tso = VB_TSO_BYTES_MAX,
+		.supported_qpts = 1u << IBV_QPT_RAW_PACKET,
+	};
+	attr->raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING |
+				IBV_RAW_PACKET_CAP_SCATTER_FCS | IBV_RAW_PACKET_CAP_IP_CSUM;
+	vb_rss_query(attr);
 }
