@@ -135,15 +135,18 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
 	return cursor_of(cq)->stamp.wall_ns;
 }
 
-/* Both belong to Ethernet's raw frames and their steering; for RC, UC and UD there is neither. */
+/* Both belong to Ethernet's raw frames and their steering; for all others there is neither. */
 static uint16_t read_cvlan(struct ibv_cq_ex *cq)
 {
-	return 0;
+	return cursor_of(cq)->cqe.cvlan;
 }
 
 static uint32_t read_flow_tag(struct ibv_cq_ex *cq)
 {
-	return 0;
+	const struct vb_cqe *cqe = &cursor_of(cq)->cqe;
+
+	/* What gives places of a send queue back has those where the tag is. */
+	return cqe->qp || cqe->note != VB_CQE_PLAIN ? 0 : cqe->flow_tag;
 }
 
 static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
