@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Fetches Debian's kernel, for the guest of tests/lib/guest.sh, and unpacks it in a folder; nothing is
-# installed, and nothing is done if it is there already.
+# Fetches Debian's kernel, for the guest of tests/lib/guest.sh, and unpacks it in a folder; nothing
+# is installed, and nothing is done if it is there already.
 #   kernel.sh FOLDER
 set -eu
 [ ! -e "$1/boot" ] || exit 0
