@@ -8,6 +8,10 @@
  * one build, so what it looks like may change at any time. Inside libibverbs.so.1 such a call is as
  * direct as any other.
  */
+#ifdef VB_BORROWS /* we are compiled for a library that finds it in another */
+#define VB_LENT
+#else
 #define VB_LENT __attribute__((visibility("protected")))
+#endif
 
 #endif
