@@ -51,7 +51,7 @@ void vb_raw_reset(struct vb_qp *qp);
 
 /*
  * Decode an IBV_WR_TSO (ibv_post_send(3)). EINVAL: the QP was not made for it, or not for so long a
- * header; a flag that does not go with it, no mss; EFAULT: the header cannot be read.
+ * header; a header shorter than Ethernet's, a flag that does not go with it, no mss; EFAULT: the header cannot be read.
  */
 int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe);
 

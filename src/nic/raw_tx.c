@@ -75,7 +75,8 @@ int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, stru
 	uint64_t bytes = 0;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
-	    (wr->send_flags & ~flags) || !wr->tso.mss || wr->tso.hdr_sz > raw->header_max)
+	    (wr->send_flags & ~flags) || !wr->tso.mss || wr->tso.hdr_sz > raw->header_max ||
+	    wr->tso.hdr_sz < VB_ETH_HEADER_BYTES)
 		return EINVAL;
 	for (int i = 0; i < wr->num_sge; i++)
 		bytes += wr->sg_list[i].length;

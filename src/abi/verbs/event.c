@@ -32,6 +32,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	struct ibv_cq *cq = event->element.cq;
 	struct ibv_qp *qp = event->element.qp;
 	struct ibv_srq *srq = event->element.srq;
+	struct ibv_wq *wq = event->element.wq;
 
 	switch ((int)event->event_type) {
 	case IBV_EVENT_CQ_ERR:
@@ -50,6 +51,9 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		ack(srq->context, &srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	case IBV_EVENT_WQ_FATAL:
+		ack(wq->context, &wq->mutex, &wq->cond, &wq->events_completed);
 		break;
 	default: /* of a port or the device: nobody waits for these */
 		break;

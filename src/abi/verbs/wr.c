@@ -11,6 +11,7 @@
 #include "abi/verbs/wr.h"
 #include "base/check.h"
 #include "nic/domain.h"
+#include "nic/raw.h"
 
 /* What an ATOMIC_WRITE takes, whatever room for inline data was asked for. */
 #define ATOMIC_BYTES sizeof(uint64_t)
@@ -60,7 +61,20 @@ static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 
 static void wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
-	begin(qp, IBV_WR_TSO, IBV_QP_EX_WITH_TSO);
+	struct vb_builder *b = vb_wr_builder(qp);
+	struct ibv_send_wr *wr = begin(qp, IBV_WR_TSO, IBV_QP_EX_WITH_TSO);
+	uint8_t *copy = b->inline_data + (size_t)(wr - b->wrs) * b->inline_stride;
+
+	if (hdr_sz > b->header_max) {
+		vb_wr_fail(b, EINVAL);
+		return;
+	}
+	/* It stands where inline data would, which does not go with it. */
+	if (hdr_sz)
+		memcpy(copy, hdr, hdr_sz);
+	wr->tso.hdr = copy;
+	wr->tso.hdr_sz = hdr_sz;
+	wr->tso.mss = mss;
 }
 
 static struct ibv_send_wr *begin_rdma(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op,
@@ -182,14 +196,15 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf,
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < num_buf; i++) {
-		if (list[i].length > b->inline_max - bytes || !takes_data(wr)) {
+		if (list[i].length > b->inline_max - bytes || !takes_data(wr) ||
+		    wr->opcode == IBV_WR_TSO) {
 			vb_wr_fail(b, EINVAL);
 			return;
 		}
 		inline_put(b, wr, list[i].addr, list[i].length, bytes);
 		bytes += list[i].length;
 	}
-	if (!num_buf)
+	if (!num_buf && wr->opcode != IBV_WR_TSO)
 		inline_put(b, wr, NULL, 0, 0);
 }
 
@@ -302,6 +317,7 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 		  sends | writes | classic | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
 		{ IBV_QPT_UC, sends | writes | windows },
 		{ IBV_QPT_UD, sends },
+		{ IBV_QPT_RAW_PACKET, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO },
 		/* An initiator of DC; a target sends nothing, which vb_qp_create_dv() sees to. */
 		{ IBV_QPT_DRIVER,
 		  sends | writes | classic | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
@@ -365,7 +381,9 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops,
 	b->wr_max = cap->max_send_wr;
 	b->sge_max = (uint32_t)vb_max_u64(cap->max_send_sge, 1);
 	b->inline_max = cap->max_inline_data;
-	b->inline_stride = (uint32_t)vb_max_u64(b->inline_max, ATOMIC_BYTES);
+	b->header_max = qp->raw ? qp->raw->header_max : 0;
+	b->inline_stride = (uint32_t)vb_max_u64(vb_max_u64(b->inline_max, b->header_max),
+						ATOMIC_BYTES);
 	b->wrs = calloc(places, sizeof(*b->wrs));
 	b->sges = calloc(places * b->sge_max, sizeof(*b->sges));
 	b->inline_data = calloc(places, b->inline_stride);

@@ -20,6 +20,7 @@ struct vb_builder {
 	uint64_t ops;	 /* IBV_QP_EX_WITH_* */
 	uint32_t dv_ops; /* VB_QP_*, of which nic/qp_dv.h says that the builder has them */
 	uint32_t wr_max, sge_max, inline_max, inline_stride;
+	uint32_t header_max; /* of TSO */
 	uint32_t count;
 	int error;
 	struct ibv_send_wr *wrs;
