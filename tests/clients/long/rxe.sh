@@ -21,8 +21,9 @@ for family in 4 6; do
 		for path in 256 512 1024; do
 			for size in 1 255 1024 65537 1000000; do
 				rxe_pingpong rc -c -m $path -s $size -n 30
-				rxe_pingpong uc -m $path -s $size -n 10
 			done
+			# Nothing of UC is sent again, and the guest is slow.
+			rxe_pingpong uc -m $path -s 1024 -n 10
 		done
 		for what in send write read; do
 			rxe_perf ib_${what}_bw -a -n 20
@@ -33,7 +34,6 @@ for family in 4 6; do
 		rxe_perf ib_send_bw -e -n 200
 		rxe_perf ib_atomic_bw -A CMP_AND_SWAP -n 200
 		rxe_perf ib_atomic_bw -A FETCH_AND_ADD -q 4 -n 200
-		rxe_perf ib_write_bw -c UC -n 100
 		rxe_perf ib_send_lat -c UC -n 100
 		rxe_perf ib_send_lat -c UD -n 100
 	done
