@@ -170,7 +170,7 @@ static void qp_open(struct vt_end *end, const struct vt_options *opt)
 		.sq_sig_all = opt->sq_sig_all,
 	};
 
-	end->qp = ibv_create_qp(vt.pd, &init);
+	end->qp = opt->make_qp ? opt->make_qp(&init) : ibv_create_qp(vt.pd, &init);
 	assert_non_null(end->qp);
 }
 
@@ -223,8 +223,12 @@ void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq)
 	init = (struct ibv_srq_init_attr){ .attr = { .max_wr = opt->recv_wr,
 						     .max_sge = opt->sge } };
 	*end = (struct vt_end){ .bytes = opt->bytes };
-	end->cq = opt->cq_attr ? ibv_cq_ex_to_cq(vt_cq_ex(opt->cq_attr))
-			       : vt_cq(opt->cqe, opt->channel);
+	if (opt->make_cq)
+		end->cq = opt->make_cq(opt->cqe);
+	else if (opt->cq_attr)
+		end->cq = ibv_cq_ex_to_cq(vt_cq_ex(opt->cq_attr));
+	else
+		end->cq = vt_cq(opt->cqe, opt->channel);
 	if (srq) {
 		end->srq = ibv_create_srq(vt.pd, &init);
 		assert_non_null(end->srq);

@@ -65,6 +65,9 @@ struct vt_options {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq_init_attr_ex *cq_attr; /* what CQs are made by, in place of the above */
 	enum ibv_qp_state state;   /* how far to bring it: RTS; 7 (UNKNOWN) means RESET */
+	/* What makes them in place of ibv_create_qp() and ibv_create_cq(), if not NULL. */
+	struct ibv_qp *(*make_qp)(struct ibv_qp_init_attr *attr);
+	struct ibv_cq *(*make_cq)(int cqe);
 };
 
 struct vt_pair {
