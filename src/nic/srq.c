@@ -17,7 +17,7 @@
 
 static int check_attr(const struct ibv_srq_attr *attr)
 {
-	if (!attr->max_wr || attr->max_wr > VB_SRQ_WR_MAX || attr->max_sge > VB_SGE_MAX)
+	if (attr->max_wr > VB_SRQ_WR_MAX || attr->max_sge > VB_SGE_MAX)
 		return EINVAL;
 	return 0;
 }
@@ -44,9 +44,12 @@ static int make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 {
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
 	struct vb_srq *srq;
+	uint32_t wr_max;
 	void *ring;
 	int err = check_attr(attr);
 
+	/* Whoever asks for none gets one, as from mlx5. */
+	wr_max = (uint32_t)vb_max_u64(attr->max_wr, 1);
 	if (!err)
 		err = vb_nic_count_up(&nic->srqs, VB_SRQS_MAX);
 	if (err)
@@ -56,13 +59,13 @@ static int make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 		atomic_fetch_sub(&nic->srqs, 1);
 		return ENOMEM;
 	}
-	err = ring_borrow(pd, attr->max_wr, attr->max_sge, &ring);
+	err = ring_borrow(pd, wr_max, attr->max_sge, &ring);
 	if (err) {
 		free(srq);
 		atomic_fetch_sub(&nic->srqs, 1);
 		return err;
 	}
-	vb_rq_init(&srq->rq, attr->max_wr, attr->max_sge);
+	vb_rq_init(&srq->rq, wr_max, attr->max_sge);
 	srq->rq.ring = ring;
 	srq->borrowed = ring != NULL;
 	srq->lone = vb_pd_is_lone(pd);
@@ -80,7 +83,11 @@ static int make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 
 int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **out)
 {
-	return make(pd, &attr->attr, attr->srq_context, out);
+	int err = make(pd, &attr->attr, attr->srq_context, out);
+
+	if (!err)
+		attr->attr.max_wr = (*out)->rq.wr_max;
+	return err;
 }
 
 /*
@@ -182,6 +189,8 @@ int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, stru
 			vb_srq_free(*out);
 		}
 	}
+	if (!err)
+		attr->attr.max_wr = (*out)->rq.wr_max;
 	return err;
 }
 

@@ -192,7 +192,6 @@ static void resizing_keeps_what_is_posted(void **state)
 static void sizes_beyond_the_limits_are_refused(void **state)
 {
 	static const struct ibv_srq_attr rows[] = {
-		{ .max_wr = 0, .max_sge = 1 },
 		{ .max_wr = VB_SRQ_WR_MAX + 1, .max_sge = 1 },
 		{ .max_wr = 1, .max_sge = VB_SGE_MAX + 1 },
 	};
