@@ -10,6 +10,7 @@
 #include "nic/export.h"
 
 struct vb_srq;
+struct vb_steer;
 struct vb_rwq;
 struct vb_segment_port;
 struct vb_xrc;
@@ -90,6 +91,7 @@ struct vb_nic {
 	struct vb_keys keys;
 	struct vb_pairs *pairs;
 	struct vb_groups *groups;
+	struct vb_steer *steer;
 	vb_lock held_lock;
 	struct vb_qp *held; /* QPs that pacing holds back */
 	struct vb_timers timers;

@@ -44,6 +44,10 @@ enum {
 	VB_PDS_MAX = 65536, /* parent domains included */
 	VB_TDS_MAX = 65536,
 	VB_COUNTERS_MAX = 65536,
+	VB_COUNTER_POINTS_MAX = 64, /* of one object */
+	VB_FLOWS_MAX = 1 << 18,
+	VB_FLOW_GROUPS_MAX = 4096, /* flow rules differ in priority and masks in so many ways */
+	VB_FLOW_SPECS_MAX = 10,
 	VB_AHS_MAX = 1 << 20,
 	VB_SRQS_MAX = 65536,
 	VB_SRQ_WR_MAX = 32768,

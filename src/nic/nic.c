@@ -15,6 +15,7 @@
 #include "nic/qp.h"
 #include "nic/raw.h"
 #include "nic/segment.h"
+#include "nic/steer.h"
 #include "nic/tm.h"
 #include "nic/wq.h"
 #include "nic/xrc.h"
@@ -60,8 +61,9 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		free(nic);
 		return ENOMEM;
 	}
-	if (vb_pairs_init(nic) || vb_groups_init(nic)) {
+	if (vb_pairs_init(nic) || vb_steer_init(nic) || vb_groups_init(nic)) {
 		vb_pairs_fini(nic);
+		vb_steer_fini(nic);
 		free(nic->own_export);
 		free(nic);
 		return ENOMEM;
@@ -97,6 +99,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_timers_fini(&nic->timers);
 	vb_pairs_fini(nic);
 	vb_groups_fini(nic);
+	vb_steer_fini(nic);
 	vb_lock_fini(&nic->dms.lock);
 	vb_handles_fini(&nic->dm_handles);
 	vb_handles_fini(&nic->mrs);

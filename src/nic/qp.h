@@ -92,7 +92,7 @@ struct vb_qp {
 
 	uint32_t sqpn;	       /* UD: the source QPN of what it sends */
 	uint32_t create_flags; /* enum ibv_qp_create_flags */
-	uint32_t attached;     /* to so many multicast groups (mcast.c) */
+	uint32_t attached;     /* to so many multicast groups, or flow rules (mcast.c, steer.c) */
 	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
 	struct vb_xrc_qp *xrc; /* of type XRC_RECV (xrc.h) */
 	uint32_t aimed_slot;   /* XRC_SEND: whose SRQs its requests are for now */
@@ -132,9 +132,9 @@ int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr
 int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
 /*
- * EBUSY while it is attached to a multicast group. Any state. Outstanding work vanishes without
- * completions, its completions leave the CQs. Dead but not freed: the caller waits for acks of
- * events_delivered, then calls vb_qp_free().
+ * EBUSY while it is attached to a multicast group or a flow rule. Any state. Outstanding work
+ * vanishes without completions, its completions leave the CQs. Dead but not freed: the caller waits
+ * for acks of events_delivered, then calls vb_qp_free().
  */
 int vb_qp_destroy(struct vb_qp *qp);
 void vb_qp_free(struct vb_qp *qp);

@@ -39,6 +39,8 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	verbs->destroy_counters = vb_abi_destroy_counters;
 	verbs->attach_counters_point_flow = vb_abi_attach_counters;
 	verbs->read_counters = vb_abi_read_counters;
+	verbs->ibv_create_flow = vb_abi_create_flow;
+	verbs->ibv_destroy_flow = vb_abi_destroy_flow;
 	verbs->create_qp_ex = vb_abi_create_qp_ex;
 	verbs->modify_qp_rate_limit = vb_abi_modify_qp_rate_limit;
 	verbs->create_srq_ex = vb_abi_create_srq_ex;

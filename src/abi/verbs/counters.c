@@ -25,11 +25,12 @@ int vb_abi_destroy_counters(struct ibv_counters *counters)
 	return vb_counters_destroy((struct vb_counters *)counters);
 }
 
-/* There are no steering rules that could be counted. */
 int vb_abi_attach_counters(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,
 			   struct ibv_flow *flow)
 {
-	return EOPNOTSUPP;
+	if (vb_abi_is_gone(counters->context))
+		return EIO;
+	return vb_counters_attach((struct vb_counters *)counters, attr, flow);
 }
 
 int vb_abi_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t count,
