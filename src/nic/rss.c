@@ -35,8 +35,8 @@ static int check_fields(uint64_t fields, uint32_t places)
 /* It has neither queues nor anybody to tell of them, and nothing is asked of its frames. */
 static bool asks_too_much(const struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t needed = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE |
-				IBV_QP_INIT_ATTR_RX_HASH;
+	const uint32_t needed =
+		IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
 	const struct ibv_qp_cap *cap = &attr->cap;
 
 	return (attr->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_CREATE_FLAGS) != needed ||
@@ -53,8 +53,7 @@ static int check(const struct ibv_qp_init_attr_ex *attr)
 	if (attr->qp_type != IBV_QPT_RAW_PACKET ||
 	    attr->comp_mask >= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS << 1)
 		return EOPNOTSUPP;
-	if (asks_too_much(attr) || !attr->pd || !table ||
-	    table->ibv.context != attr->pd->context)
+	if (asks_too_much(attr) || !attr->pd || !table || table->ibv.context != attr->pd->context)
 		return EINVAL;
 	if (hash->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ)
 		return EOPNOTSUPP;

@@ -143,9 +143,9 @@ int vb_rwq_create(struct vb_ctx *ctx, struct ibv_wq_init_attr *attr, struct vb_r
 /* --- states --- */
 
 static const bool transitions[][3] = {
-	[IBV_WQS_RESET] = { [IBV_WQS_RESET] = true, [IBV_WQS_RDY] = true },
-	[IBV_WQS_RDY] = { [IBV_WQS_RESET] = true, [IBV_WQS_RDY] = true, [IBV_WQS_ERR] = true },
-	[IBV_WQS_ERR] = { [IBV_WQS_RESET] = true, [IBV_WQS_ERR] = true },
+	[IBV_WQS_RESET] = {[IBV_WQS_RESET] = true, [IBV_WQS_RDY] = true},
+	[IBV_WQS_RDY] = {[IBV_WQS_RESET] = true, [IBV_WQS_RDY] = true, [IBV_WQS_ERR] = true},
+	[IBV_WQS_ERR] = {[IBV_WQS_RESET] = true, [IBV_WQS_ERR] = true},
 };
 
 static void forget_delayed(struct vb_rwq *wq)
@@ -163,10 +163,10 @@ static void flush_locked(struct vb_rwq *wq)
 	vb_rq_await_posts(&wq->rq);
 	while (vb_rq_take(&wq->rq, &recv)) {
 		struct vb_cqe cqe = {
-			.wc = { .wr_id = recv.wr_id,
-				.status = IBV_WC_WR_FLUSH_ERR,
-				.opcode = IBV_WC_RECV,
-				.qp_num = wq->ibv.wq_num },
+			.wc = {.wr_id = recv.wr_id,
+			       .status = IBV_WC_WR_FLUSH_ERR,
+			       .opcode = IBV_WC_RECV,
+			       .qp_num = wq->ibv.wq_num},
 			.solicited = true,
 		};
 
@@ -233,8 +233,7 @@ int vb_rwq_modify(struct vb_rwq *wq, struct ibv_wq_attr *attr)
 
 static void fail_locked(struct vb_rwq *wq, bool tell)
 {
-	struct ibv_async_event event = { .element.wq = &wq->ibv,
-					 .event_type = IBV_EVENT_WQ_FATAL };
+	struct ibv_async_event event = {.element.wq = &wq->ibv, .event_type = IBV_EVENT_WQ_FATAL};
 
 	if (state_of(wq) != IBV_WQS_RDY)
 		return;

@@ -19,8 +19,8 @@ struct vb_rwq {
 	struct vb_nic *nic;
 	vb_lock lock; /* who takes requests, or changes the state; before rq.lock */
 	struct vb_rq rq;
-	_Atomic int state; /* enum ibv_wq_state; written with the lock held */
-	uint32_t flags;	   /* enum ibv_wq_flags; lock */
+	_Atomic int state;		/* enum ibv_wq_state; written with the lock held */
+	uint32_t flags;			/* enum ibv_wq_flags; lock */
 	struct vb_rwq_delayed *delayed; /* IBV_WQ_FLAGS_DELAY_DROP: what waits; lock */
 	_Atomic uint32_t users;		/* places in tables */
 	uint32_t events_delivered;

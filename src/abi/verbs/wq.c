@@ -28,9 +28,8 @@ struct ibv_wq *vb_abi_create_wq(struct ibv_context *context, struct ibv_wq_init_
 
 int vb_abi_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr)
 {
-	return vb_abi_result(vb_abi_is_dead(wq->context)
-				     ? EIO
-				     : vb_rwq_modify((struct vb_rwq *)wq, attr));
+	return vb_abi_result(
+		vb_abi_is_dead(wq->context) ? EIO : vb_rwq_modify((struct vb_rwq *)wq, attr));
 }
 
 int vb_abi_destroy_wq(struct ibv_wq *ibv)
@@ -50,8 +49,8 @@ int vb_abi_destroy_wq(struct ibv_wq *ibv)
 	return 0;
 }
 
-struct ibv_rwq_ind_table *
-vb_abi_create_rwq_ind_table(struct ibv_context *context, struct ibv_rwq_ind_table_init_attr *attr)
+struct ibv_rwq_ind_table *vb_abi_create_rwq_ind_table(struct ibv_context *context,
+						      struct ibv_rwq_ind_table_init_attr *attr)
 {
 	struct vb_rwq_table *table = NULL;
 	int rc = vb_abi_is_dead(context) ? EIO
