@@ -72,7 +72,7 @@ bool vb_tso_begin(struct vb_tso *tso, const uint8_t *header, uint32_t header_byt
 	tso->mss = mss;
 	look(tso);
 	stream = stream_of(tso);
-	/* An IP header begins behind that of Ethernet: with this, none is too long for its length. */
+	/* An IP header begins behind that of Ethernet, so none is too long for its length then. */
 	return stream->l4_at && stream->proto == VB_IPPROTO_TCP && !stream->fragment &&
 	       stream->payload_at == header_bytes &&
 	       header_bytes - VB_ETH_HEADER_BYTES + vb_min_u64(mss, payload_bytes) <= LENGTH_MAX;

@@ -41,6 +41,17 @@ static inline bool vb_abi_is_dead(struct ibv_context *context)
 	return vb_abi_is_gone(context) || vb_nic_has_failed(vb_abi_nic(context));
 }
 
+/*
+ * For functions that return an errno. They set it, too: a call into the kernel does, and there are
+ * programs that print it.
+ */
+static inline int vb_abi_result(int rc)
+{
+	if (rc != 0)
+		errno = rc;
+	return rc;
+}
+
 /* For functions that return -1 and set errno. */
 static inline int vb_abi_minus_one(int err)
 {
@@ -90,6 +101,8 @@ int vb_abi_attach_counters(struct ibv_counters *counters, struct ibv_counter_att
 			   struct ibv_flow *flow);
 int vb_abi_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t count,
 			 uint32_t flags);
+struct ibv_flow *vb_abi_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int vb_abi_destroy_flow(struct ibv_flow *flow);
 struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int vb_abi_free_dm(struct ibv_dm *dm);
 void vb_abi_dm_fill_in(struct ibv_dm *dm);
@@ -101,11 +114,17 @@ int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 
 struct ibv_xrcd *vb_abi_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int vb_abi_close_xrcd(struct ibv_xrcd *xrcd);
-struct ibv_flow *vb_abi_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
-int vb_abi_destroy_flow(struct ibv_flow *flow);
 struct ibv_qp *vb_abi_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 
 int vb_abi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
+
+struct ibv_wq *vb_abi_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr);
+int vb_abi_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int vb_abi_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *
+vb_abi_create_rwq_ind_table(struct ibv_context *context,
+			    struct ibv_rwq_ind_table_init_attr *attr);
+int vb_abi_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 
 /* The slots of ibv_context_ops. */
 int vb_abi_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);

@@ -54,6 +54,11 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	verbs->open_xrcd = vb_abi_open_xrcd;
 	verbs->close_xrcd = vb_abi_close_xrcd;
 	verbs->open_qp = vb_abi_open_qp;
+	verbs->create_wq = vb_abi_create_wq;
+	verbs->modify_wq = vb_abi_modify_wq;
+	verbs->destroy_wq = vb_abi_destroy_wq;
+	verbs->create_rwq_ind_table = vb_abi_create_rwq_ind_table;
+	verbs->destroy_rwq_ind_table = vb_abi_destroy_rwq_ind_table;
 	context->device = device;
 	context->ops = ops;
 	context->cmd_fd = cmd_fd;
