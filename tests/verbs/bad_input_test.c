@@ -612,9 +612,39 @@ static void retry_exceeded(void **state)
 	}
 }
 
+/* --- what control functions refuse --- */
+
+/* rc is EINVAL, EBUSY ...: what it says, errno says. */
+static int said_twice(int rc)
+{
+	assert_int_equal(errno, rc);
+	errno = 0;
+	return rc;
+}
+
+static void errno_says_it_too(void **state)
+{
+	struct vt_options opt = { .type = IBV_QPT_RC };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	union ibv_gid no_group = { .raw = { 1 } };
+	struct ibv_port_attr port;
+	struct vt_end end;
+
+	vt_end_open(&end, &opt, false);
+	errno = 0;
+	assert_int_equal(said_twice(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE)), EINVAL);
+	assert_int_equal(said_twice(ibv_attach_mcast(end.qp, &no_group, 0)), EINVAL);
+	assert_int_equal(said_twice(ibv_resize_cq(end.cq, -1)), EINVAL);
+	assert_int_equal(said_twice(ibv_destroy_cq(end.cq)), EBUSY);
+	assert_int_equal(said_twice(ibv_dealloc_pd(vt.pd)), EBUSY);
+	assert_int_equal(said_twice(ibv_query_port(vt.ctx, 9, &port)), EINVAL);
+	vt_end_close(&end);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		vt_test(errno_says_it_too),
 		vt_test(every_opcode_on_every_service),
 		vt_test(unknown_flags_are_refused),
 		vt_test(lists_of_pieces_that_are_too_long_are_refused),

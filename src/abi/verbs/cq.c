@@ -20,7 +20,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	return vb_abi_is_dead(cq->context) ? EIO : vb_cq_resize((struct vb_cq *)cq, cqe);
+	return vb_abi_result(vb_abi_is_dead(cq->context) ? EIO
+							 : vb_cq_resize((struct vb_cq *)cq, cqe));
 }
 
 int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
@@ -44,7 +45,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 		return 0;
 	rc = vb_cq_destroy(cq);
 	if (rc != 0)
-		return rc;
+		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
 			 &cq->comp_delivered);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,

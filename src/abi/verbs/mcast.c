@@ -7,15 +7,15 @@
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	if (vb_abi_is_dead(qp->context))
-		return EIO;
+		return vb_abi_result(EIO);
 	/* It is joined at the interfaces that there are. */
 	vb_device_gids_refresh(vb_device_of(qp->context));
-	return vb_group_attach((struct vb_qp *)qp, gid->raw);
+	return vb_abi_result(vb_group_attach((struct vb_qp *)qp, gid->raw));
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	if (vb_abi_is_gone(qp->context))
-		return EIO;
-	return vb_group_detach((struct vb_qp *)qp, gid->raw);
+		return vb_abi_result(EIO);
+	return vb_abi_result(vb_group_detach((struct vb_qp *)qp, gid->raw));
 }

@@ -63,8 +63,8 @@ int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 		     struct ibv_sge *sg_list, uint32_t num_sge)
 {
 	if (vb_abi_is_dead(pd->context))
-		return EIO;
-	return vb_mr_advise((struct vb_pd *)pd, advice, flags, sg_list, num_sge);
+		return vb_abi_result(EIO);
+	return vb_abi_result(vb_mr_advise((struct vb_pd *)pd, advice, flags, sg_list, num_sge));
 }
 
 /*
@@ -88,5 +88,6 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	return vb_abi_is_gone(mr->context) ? 0 : vb_mr_dereg((struct vb_mr *)mr);
+	return vb_abi_is_gone(mr->context) ? 0
+					   : vb_abi_result(vb_mr_dereg((struct vb_mr *)mr));
 }

@@ -17,7 +17,8 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	return vb_abi_is_gone(pd->context) ? 0 : vb_pd_destroy((struct vb_pd *)pd);
+	return vb_abi_is_gone(pd->context) ? 0
+					   : vb_abi_result(vb_pd_destroy((struct vb_pd *)pd));
 }
 
 struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
@@ -49,5 +50,6 @@ struct ibv_td *vb_abi_alloc_td(struct ibv_context *context, struct ibv_td_init_a
 
 int vb_abi_dealloc_td(struct ibv_td *td)
 {
-	return vb_abi_is_gone(td->context) ? 0 : vb_td_destroy((struct vb_td *)td);
+	return vb_abi_is_gone(td->context) ? 0
+					   : vb_abi_result(vb_td_destroy((struct vb_td *)td));
 }

@@ -104,30 +104,31 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
 	if (vb_abi_is_dead(qp->context))
-		return EIO;
+		return vb_abi_result(EIO);
 	/* The address vector names a GID index, which may be of an address that is new. */
 	if (attr_mask & IBV_QP_AV)
 		vb_device_gids_refresh(vb_device_of(qp->context));
-	return vb_qp_modify((struct vb_qp *)qp, attr, attr_mask);
+	return vb_abi_result(vb_qp_modify((struct vb_qp *)qp, attr, attr_mask));
 }
 
 int vb_abi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
-	return vb_abi_is_dead(qp->context) ? EIO : vb_qp_rate_limit((struct vb_qp *)qp, attr);
+	return vb_abi_result(vb_abi_is_dead(qp->context)
+				     ? EIO
+				     : vb_qp_rate_limit((struct vb_qp *)qp, attr));
 }
 
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr)
 {
-	int rc;
+	int rc = EIO;
 
-	if (vb_abi_is_dead(qp->context))
-		return EIO;
-	rc = vb_qp_query((struct vb_qp *)qp, attr, init_attr);
+	if (!vb_abi_is_dead(qp->context))
+		rc = vb_qp_query((struct vb_qp *)qp, attr, init_attr);
 	/* A send that failed has changed it without a word to the application. */
 	if (rc == 0 && (attr_mask & IBV_QP_STATE))
 		qp->state = attr->qp_state;
-	return rc;
+	return vb_abi_result(rc);
 }
 
 /* A retransmission may write the same octets again, so nothing can be promised. */
@@ -145,7 +146,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		return 0;
 	rc = vb_qp_destroy(qp);
 	if (rc != 0)
-		return rc;
+		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->events_delivered);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);

@@ -85,7 +85,7 @@ int vb_abi_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
 	rc = vb_nic_query_port(vb_abi_nic(context), port_num, &full);
 	if (rc == 0)
 		copy_out(attr, attr_bytes, &full, sizeof(full));
-	return rc;
+	return vb_abi_result(rc);
 }
 
 /* For programs built before the structure grew: its octets up to `flags`. */

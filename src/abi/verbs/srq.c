@@ -60,13 +60,16 @@ int vb_abi_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
 {
-	return vb_abi_is_dead(srq->context) ? EIO
-					    : vb_srq_modify((struct vb_srq *)srq, attr, attr_mask);
+	return vb_abi_result(vb_abi_is_dead(srq->context)
+				     ? EIO
+				     : vb_srq_modify((struct vb_srq *)srq, attr, attr_mask));
 }
 
 int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
-	return vb_abi_is_dead(srq->context) ? EIO : vb_srq_query((struct vb_srq *)srq, attr);
+	return vb_abi_result(vb_abi_is_dead(srq->context)
+				     ? EIO
+				     : vb_srq_query((struct vb_srq *)srq, attr));
 }
 
 int ibv_destroy_srq(struct ibv_srq *ibv)
@@ -78,7 +81,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 		return 0;
 	rc = vb_srq_destroy(srq);
 	if (rc != 0)
-		return rc;
+		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &srq->events_delivered);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);

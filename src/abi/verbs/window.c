@@ -19,7 +19,8 @@ struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 int vb_abi_dealloc_mw(struct ibv_mw *mw)
 {
-	return vb_abi_is_gone(mw->context) ? 0 : vb_mw_dealloc((struct vb_mw *)mw);
+	return vb_abi_is_gone(mw->context) ? 0
+					   : vb_abi_result(vb_mw_dealloc((struct vb_mw *)mw));
 }
 
 /* verbs.h has checked some of it already. */
