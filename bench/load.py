@@ -211,6 +211,11 @@ def group_bw():
     rows += [one(f"ib_{name}_bw -b", MIB, "GB/s",
                  lambda lab, n=name: perf_bw(lab, lab.host, f"ib_{n}_bw", MIB, ["-b"]),
                  limit=key_of("bw", "ring, both ways", MIB)) for name in ("send", "write", "read")]
+    rows += [one(f"ib_{name}_bw -c XRC", octets, "GB/s",
+                 lambda lab, o=octets, n=name: perf_bw(lab, lab.host, f"ib_{n}_bw", o,
+                                                       ["-c", "XRC"]),
+                 limit=key_of("bw", f"ib_{name}_bw", octets))
+             for octets in (64 * KIB, MIB) for name in ("send", "write")]
     return rows
 
 
@@ -231,6 +236,8 @@ def group_rate():
                        ("ib_write_bw shared MR", rate("ib_write_bw", (), SHARED)),
                        ("ib_read_bw", rate("ib_read_bw"))):
         rows.append(one(what, 8, "M/s", take, limit=ring, UCX=peer))
+    rows += [one(f"ib_{name}_bw -c XRC", 8, "M/s", rate(f"ib_{name}_bw", ["-c", "XRC"]),
+                 limit=key_of("rate", f"ib_{name}_bw", 8)) for name in ("send", "write")]
     return rows
 
 

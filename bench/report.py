@@ -108,6 +108,14 @@ def verdicts_same_host():
                       lambda found: min([2 * found[0], *found[1:]]))
 
 
+def verdicts_xrc():
+    for name in ("send", "write"):
+        for group, octets in (("bw", MIB), ("bw", 64 * KIB), ("rate", 8)):
+            yield Verdict("8", f"ib_{name}_bw {size(octets)}: XRC / RC",
+                          key_of(group, f"ib_{name}_bw -c XRC", octets),
+                          [key_of(group, f"ib_{name}_bw", octets)], False, 0.5)
+
+
 def verdicts_veth():
     for mtu, roce in ((9000, 4096), (1500, 1024)):
         def at(what, octets, group=f"veth{mtu}"):
@@ -284,7 +292,8 @@ def write(rows, folder):
     results = Results(rows)
     figures = list(summaries(results))
     verdicts = [judge(results, verdict) for make in
-                (verdicts_same_host, verdicts_veth, verdicts_rest) for verdict in make()]
+                (verdicts_same_host, verdicts_xrc, verdicts_veth, verdicts_rest)
+                for verdict in make()]
     groups = {row["group"] for row in figures}
     text = "\n".join([*heading(rows), *table(figures), *footnote(figures),
                       *verdict_table(verdicts, groups), *curve_errors(rows)])

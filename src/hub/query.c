@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hub/channel.h"
@@ -24,8 +25,12 @@ static int expect(int fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_
 	return msg->type == type ? 0 : EPROTO;
 }
 
-/* Connect, ask, and hear the first part of the answer. The connection is open after 0 only. */
-static int ask(int *fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
+/*
+ * Connect, ask, and hear the first message of the answer with its descriptors. The connection is
+ * open after 0 only.
+ */
+static int ask_for(int *fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n,
+		   uint64_t deadline_ns)
 {
 	int rc = vb_hub_connect(fd);
 
@@ -33,10 +38,32 @@ static int ask(int *fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t 
 		return rc;
 	rc = vb_hub_send(*fd, msg, NULL, 0);
 	if (!rc)
-		rc = expect(*fd, msg, type, deadline_ns);
+		rc = vb_hub_recv_by(*fd, msg, fds, n, deadline_ns);
 	if (rc)
 		close(*fd);
 	return rc;
+}
+
+static void fds_close(const int *fds, unsigned n)
+{
+	while (n)
+		close(fds[--n]);
+}
+
+/* The same, where the answer is of that type and brings none. */
+static int ask(int *fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
+{
+	int fds[VB_HUB_FDS_MAX], rc;
+	unsigned n = 0;
+
+	rc = ask_for(fd, msg, fds, &n, deadline_ns);
+	if (rc)
+		return rc;
+	fds_close(fds, n);
+	if (msg->type == type)
+		return 0;
+	close(*fd);
+	return EPROTO;
 }
 
 static int rows_read(int fd, struct vb_hub_row *rows, unsigned n, uint64_t deadline_ns)
@@ -89,28 +116,35 @@ int vb_hub_stop(bool force, unsigned *clients)
 	return (int)msg.stopped.error;
 }
 
-int vb_hub_domains_read(int *memory)
+static int domains_ask(int *memory, uint64_t deadline_ns)
 {
-	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_DOMAINS);
-	int fds[VB_HUB_FDS_MAX], fd, rc = vb_hub_connect(&fd);
+	int fds[VB_HUB_FDS_MAX], fd, rc;
 	unsigned n = 0;
 
+	rc = ask_for(&fd, &msg, fds, &n, deadline_ns);
 	if (rc)
 		return rc;
-	rc = vb_hub_send(fd, &msg, NULL, 0);
-	if (!rc)
-		rc = vb_hub_recv_by(fd, &msg, fds, &n, deadline_ns);
 	close(fd);
-	if (rc)
-		return rc;
-	if (msg.type == VB_HUB_MEMORY && !msg.memory.error) {
+	if (msg.type == VB_HUB_MEMORY && !msg.memory.error && n) {
 		*memory = fds[0];
 		return 0;
 	}
-	while (n)
-		close(fds[--n]);
-	return msg.type == VB_HUB_MEMORY ? (int)msg.memory.error : EPROTO;
+	fds_close(fds, n);
+	return msg.type == VB_HUB_MEMORY && msg.memory.error ? (int)msg.memory.error : EPROTO;
+}
+
+int vb_hub_domains_read(int *memory)
+{
+	const struct timespec a_while = { .tv_nsec = 3000000 };
+	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
+	int rc = domains_ask(memory, deadline_ns);
+
+	while (rc == EAGAIN && vb_hub_now_ns() < deadline_ns) {
+		nanosleep(&a_while, NULL);
+		rc = domains_ask(memory, deadline_ns);
+	}
+	return rc;
 }
 
 void vb_hub_note(void)

@@ -27,8 +27,8 @@ int vb_hub_stop(bool force, unsigned *clients);
 int vb_hub_fail(uint32_t pid);
 
 /*
- * The memory in which XRC domains live (vb_hub_client_store()): a descriptor of the caller's.
- * EAGAIN: the hub is new, and does not have it yet.
+ * The memory in which XRC domains live (vb_hub_client_store()): a descriptor of the caller's. A hub
+ * that is new gets it from its clients soon; EAGAIN: it has not for some seconds.
  */
 int vb_hub_domains_read(int *fd);
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Simulated runs: the seeds that failed once, and a fixed range of others. With --long, fresh ones.
 # One seed again, telling all: make sim SEED=n V=1. sim_narrow is the same with rings that hardly
-# anything fits into, and sim_xrc has the processes of an XRC domain and their deaths.
+# anything fits into, and sim_xrc has the processes of an XRC domain and their deaths, over either
+# kind of rings.
 set -u
 sim=$VB_BUILD/tests/sim/sim
 narrow=$VB_BUILD/tests/sim/sim_narrow
@@ -29,6 +30,7 @@ for i in 0 1 2 3 4 5 6 7 8 9; do
 done
 try "narrow-rings" "$narrow" --count $((count / 4))
 try "xrc" "$VB_BUILD/tests/sim/sim_xrc" --count $((count / 2))
+try "xrc-narrow-rings" "$VB_BUILD/tests/sim/sim_xrc_narrow" --count $((count / 4))
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds" "$sim" --random 100000
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds-narrow" "$narrow" --random 100000
 exit $status

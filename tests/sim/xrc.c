@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * XRC, simulated: processes of one host that share a domain and its receive QPs, and senders on
- * others; over a fabric that loses, doubles, delays and damages, and with the death of a process.
+ * others, over a fabric that loses, doubles, delays and damages; or all of them on one host, by
+ * rings where there is one; and with the death of a process.
  * Arguments and output as those of `sim` (main.c), but for files.
  *
  * What must come of it: every message once and in its order, at the SRQ that it names; what is
@@ -17,7 +18,7 @@
 
 #include "xrc_sim.h"
 
-static unsigned long long broken_runs, deaths, noted; /* in all runs */
+static unsigned long long broken_runs, deaths, noted, by_ring; /* in all runs */
 
 void failed(const char *format, ...)
 {
@@ -247,6 +248,7 @@ static void poll(struct node *node)
 
 static void application(struct node *node)
 {
+	rings_turn(node);
 	poll(node);
 	if (node->index >= sim.receivers) {
 		const struct sender *sender = &sim.sender[node->index - sim.receivers];
@@ -343,8 +345,10 @@ static void run_until_finished(void)
 	}
 	for (unsigned n = 0; n < SRQS * RECVS; n++) {
 		for (unsigned i = 0; i < sim.fabric.nics; i++) {
-			if (works(&sim.node[i]))
-				poll(&sim.node[i]);
+			if (!works(&sim.node[i]))
+				continue;
+			rings_turn(&sim.node[i]);
+			poll(&sim.node[i]);
 		}
 	}
 }
@@ -446,6 +450,7 @@ static bool run(uint64_t seed, bool trace)
 	sim.calm = true;
 	fabric_calm(&sim.fabric);
 	last_reference_goes();
+	by_ring += sim.ring_frames;
 	world_unmake();
 	return true;
 }
@@ -464,7 +469,8 @@ int main(int argc, char **argv)
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	for (uint64_t i = 0; i < count; i++)
 		failures += !run(from + i, !many && v && *v && *v != '0');
-	printf("%llu runs, %llu failed; %llu deaths, %llu errors noted, %llu senders broken\n",
-	       (unsigned long long)count, (unsigned long long)failures, deaths, noted, broken_runs);
+	printf("%llu runs, %llu failed; %llu deaths, %llu errors noted, %llu senders broken, %llu frames by rings\n",
+	       (unsigned long long)count, (unsigned long long)failures, deaths, noted, broken_runs,
+	       by_ring);
 	return failures != 0;
 }

@@ -2,7 +2,10 @@
 #ifndef VB_SIM_XRC_SIM_H
 #define VB_SIM_XRC_SIM_H
 
-/* What a run of sim_xrc consists of: xrc_world.c makes it, xrc.c lets it go. */
+/*
+ * What a run of sim_xrc consists of: xrc_world.c makes it, with the rings of xrc_rings.c, xrc.c
+ * lets it go.
+ */
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -80,6 +83,8 @@ extern uint8_t memory[FABRIC_NICS_MAX][MEMORIES][AREA_BYTES + 64];
 extern struct sim {
 	uint64_t seed, rng;
 	bool trace, calm, by_number;
+	bool one_host; /* senders too, so that there are rings */
+	unsigned long long ring_frames;
 	bool bad_key; /* the first sender's last work request has one */
 	jmp_buf failed;
 	char why[300];
@@ -125,6 +130,16 @@ static inline void fill(uint8_t *to, uint32_t bytes, uint32_t key)
 
 void world_make(void);
 void world_unmake(void);
+
+/* As in struct vb_nic_host. */
+struct vb_peer;
+int rings_reach(void *arg, uint16_t own_slot, uint16_t slot);
+void rings_ignore(void *arg, struct vb_peer *peer);
+
+/* Before NICs are made; after they are gone; and what the node's thread does. */
+void rings_begin(void);
+void rings_end(void);
+void rings_turn(struct node *node);
 
 /* It lets go of its SRQ, of the receive QPs and of the domain. */
 void receiver_leave(struct node *node);

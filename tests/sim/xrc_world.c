@@ -95,13 +95,13 @@ static int steer(const struct fabric *fabric, unsigned first, const uint8_t *fra
 {
 	unsigned slot = (frame[5] << 8 | frame[6]) >> 6;
 
-	if (first >= sim.receivers)
+	if (first >= sim.receivers && !sim.one_host)
 		return (int)first;
 	if (!slot && (frame[0] & 0xe0) == 0xa0) {
 		slot = (frame[13] << 8 | frame[14]) >> 6;
 		one_at_a_time(frame, slot);
 	}
-	for (unsigned i = 0; i < sim.receivers; i++) {
+	for (unsigned i = 0; i < sim.fabric.nics; i++) {
 		if (sim.node[i].slot == slot)
 			return (int)i;
 	}
@@ -128,6 +128,9 @@ static void node_make(unsigned index, bool ipv4)
 		.unsignal = host_ignore_fd,
 		.lease = host_lease,
 		.probe_memory = host_probe_memory,
+		.reach = rings_reach,
+		.ring_bell = rings_ignore,
+		.release = rings_ignore,
 		.xrc_store = host_xrc_store,
 		.xrc_lock = host_xrc_lock,
 		.xrc_unlock = host_xrc_unlock,
@@ -136,7 +139,7 @@ static void node_make(unsigned index, bool ipv4)
 
 	node->index = index;
 	/* All receivers are on one host. */
-	entry.gid[15] = (uint8_t)(index < sim.receivers ? 1 : 1 + index);
+	entry.gid[15] = (uint8_t)(index < sim.receivers || sim.one_host ? 1 : 1 + index);
 	require(vb_nic_create(&node->nic, &host, vb_prng_next(&sim.rng)) == 0);
 	sim.fabric.nic[sim.fabric.nics++] = node->nic;
 	memcpy(sim.fabric.gid[index][0], entry.gid, VB_GID_BYTES);
@@ -300,6 +303,8 @@ void world_make(void)
 	sim.receivers = 1 + below(RECEIVERS_MAX);
 	if (sim.receivers + sim.senders > FABRIC_NICS_MAX)
 		sim.receivers = FABRIC_NICS_MAX - sim.senders;
+	sim.one_host = chance(60);
+	rings_begin();
 	sim.by_number = chance(50);
 	sim.bad_key = chance(20);
 	sim.dying = chance(40) ? below(sim.receivers) : RECEIVERS_MAX;
@@ -355,5 +360,6 @@ void world_unmake(void)
 		vb_nic_destroy(node->nic);
 	}
 	fabric_fini(&sim.fabric);
+	rings_end();
 	free(sim.store);
 }
