@@ -78,6 +78,9 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 		if (batch->polled && result.outcome <= VB_RESP_OWES && completes_recv(info))
 			vb_ack_message(qp, batch->now_ns);
 		break;
+	case IBV_QPT_DRIVER:
+		result = vb_rc_request(&qp->resp, pkt, info);
+		break;
 	case IBV_QPT_XRC_RECV:
 		result = vb_xrc_request(batch, qp, pkt, info);
 		break;
@@ -131,7 +134,7 @@ static void answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt
 	enum ibv_qp_state state = vb_qp_state(qp);
 	uint64_t now_ns = batch->now_ns;
 
-	if ((qp->ibv.qp.qp_type != IBV_QPT_RC && qp->ibv.qp.qp_type != IBV_QPT_XRC_SEND) ||
+	if (!vb_transport_acks(qp->req.transport) || qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV ||
 	    (state != IBV_QPS_RTS && state != IBV_QPS_SQD)) {
 		vb_batch_count(batch, VB_STAT_DROP_STATE);
 		return;
@@ -157,9 +160,10 @@ static void answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt
 bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
 		    const struct vb_op_info *info)
 {
-	static const enum vb_transport transports[] = {
+	static const uint8_t transports[] = {
 		[IBV_QPT_RC] = VB_RC, [IBV_QPT_UC] = VB_UC, [IBV_QPT_UD] = VB_UD,
 		[IBV_QPT_XRC_SEND] = VB_XRC, [IBV_QPT_XRC_RECV] = VB_XRC,
+		[IBV_QPT_DRIVER] = VB_DC,
 		[IBV_QPT_RAW_PACKET] = VB_RD, /* which no packet is of */
 	};
 	enum ibv_qp_state state = vb_qp_state(qp);

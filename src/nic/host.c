@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/guard.h"
 #include "engine/newer.h"
+#include "nic/dc.h"
 #include "nic/qp.h"
 #include "nic/qp_dv.h"
 #include "nic/rq.h"
@@ -105,6 +106,8 @@ bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
 		return vb_rq_take(qp->rq, &resp->recv);
 	if (srq->tm)
 		return vb_tm_take(qp, pkt, info);
+	if (resp->transport == VB_DC)
+		return vb_dc_recv_take(qp);
 	return vb_srq_take(srq, &resp->recv);
 }
 

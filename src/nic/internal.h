@@ -117,6 +117,7 @@ struct vb_nic {
 	_Atomic uint32_t waiters; /* QPs that wait for room in a ring */
 	_Atomic uint32_t direct_maps; /* regions of peers' that are mapped */
 
+	_Atomic bool has_targets; /* of DC: there was one */
 	vb_lock xrc_lock; /* who makes the next */
 	struct vb_rwqs rwqs;
 	_Atomic(struct vb_segment_port *) segment; /* NULL: there was no RAW_PACKET QP (segment.h) */

@@ -2,6 +2,7 @@
 
 /* The way in from a ring. What it brings is from one peer, and is for QPs that know that peer. */
 
+#include "nic/dc.h"
 #include "nic/demux.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
@@ -114,6 +115,10 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 		return;
 	}
 	vb_batch_hold(batch, qp);
+	if (info->transport == VB_DC) {
+		vb_dc_rx(batch, qp, &(struct vb_dc_from){ .lane = lane }, &pkt, info);
+		return;
+	}
 	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_refresh(qp)) {
 		vb_batch_count(batch, VB_STAT_DROP_STATE);
 		return;

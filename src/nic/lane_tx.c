@@ -5,6 +5,7 @@
 #include "base/guard.h"
 #include "base/psn.h"
 #include "nic/ah.h"
+#include "nic/dc.h"
 #include "nic/pace.h"
 #include "nic/peer.h"
 #include "nic/tx.h"
@@ -41,6 +42,19 @@ static enum put put(struct vb_lane *lane, struct vb_pkt *pkt, const struct vb_pa
 	return PUT;
 }
 
+bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt)
+{
+	static const struct vb_payload none;
+	enum put done;
+
+	vb_lock_take(&lane->tx_lock);
+	done = put(lane, pkt, &none, NULL);
+	vb_lock_drop(&lane->tx_lock);
+	if (done == PUT)
+		vb_peer_published(lane->peer);
+	return done == PUT;
+}
+
 /* Most of what a responder owes is a plain ACK; false if there is no room. */
 static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 {
@@ -69,13 +83,15 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 		struct vb_pkt pkt;
 		bool data;
 
-		if (vb_resp_owes_ack_only(resp))
+		if (vb_resp_owes_ack_only(resp) && resp->transport != VB_DC)
 			return put_ack(qp, lane);
 		before = vb_resp_pos_get(resp);
 		vb_qp_pkt_begin(qp, &pkt);
 		payload.count = payload.bytes = 0;
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
+		if (resp->transport == VB_DC)
+			vb_dc_pkt_fill(qp, &pkt);
 		if (!data || vb_payload_response(qp, &pkt, &payload))
 			done = put(lane, &pkt, &payload, NULL);
 		if (done == NO_ROOM) {

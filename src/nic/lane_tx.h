@@ -27,6 +27,9 @@ static inline bool vb_lane_is_astray(const struct vb_qp *qp)
 	return !vb_wqe_is_local(wqe) && vb_wqe_srq_slot(wqe) != qp->aimed_slot;
 }
 
+/* DC: one packet without payload; false: there is no room. No lane locked. */
+bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt);
+
 /* UD: does the datagram that is next go through shared memory? */
 bool vb_lane_is_next(struct vb_qp *qp);
 

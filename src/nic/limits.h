@@ -63,6 +63,11 @@ enum {
 	VB_RX_BUFFER_BYTES = 212992, /* of a socket that nobody made larger */
 	VB_PAIRS_MAX = 1024, /* NICs that we keep count of, for pacing */
 
+	VB_DCI_STREAMS_LOG_MAX = 6, /* streams of an initiator of DC: so many powers of two */
+	VB_DCI_ERRORED_LOG_MAX = 6,
+	VB_DC_CONTEXTS_MAX = 1024, /* initiators that a target knows at a time */
+	VB_DC_RESOURCES = 16,	   /* READs and atomics on their way to a target */
+
 	VB_PEERS_MAX = 4096,  /* slots of this host that we exchange shared memory with */
 	VB_HOT_MAX = 16,      /* rings that are looked at in every poll */
 	VB_DIRECT_MAPS = 16,  /* regions of a peer's that a lane keeps mapped */
@@ -80,6 +85,13 @@ enum {
 
 	VB_COMP_VECTORS = 8,
 };
+
+/*
+ * How long a target of DC remembers an initiator that has parted, so that no late packet is taken
+ * for a new one; and one that has just fallen silent. At most, if there are too many.
+ */
+#define VB_DC_LINGER_NS 4000000000ull
+#define VB_DC_FORGET_NS 60000000000ull
 
 /* What the device calls itself: a neutral vendor, since programs key quirks on known ones. */
 #define VB_VERSION "0.1.0"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/dc.h"
 #include "nic/direct.h"
 #include "nic/pair.h"
 #include "nic/qp.h"
@@ -188,7 +189,7 @@ struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 
 bool vb_peers_back_wanted(const struct vb_nic *nic)
 {
-	return atomic_load(&nic->xrc) != NULL;
+	return atomic_load(&nic->xrc) != NULL || atomic_load(&nic->has_targets);
 }
 
 void vb_peers_reach_back(struct vb_nic *nic)
@@ -249,6 +250,16 @@ bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp)
 	atomic_fetch_add(&lane->waiters, 1);
 	atomic_fetch_add(&lane->peer->nic->waiters, 1);
 	return true;
+}
+
+bool vb_lane_wait(struct vb_lane *lane, struct vb_qp *qp)
+{
+	bool waits;
+
+	vb_lock_take(&lane->tx_lock);
+	waits = vb_lane_wait_locked(lane, qp);
+	vb_lock_drop(&lane->tx_lock);
+	return waits;
 }
 
 static void waiters_count_down(struct vb_lane *lane, uint32_t by)
@@ -558,6 +569,8 @@ static void slot_fail(struct vb_slot *slot, struct vb_peer *peer)
 
 		if (!qp)
 			continue;
+		if (qp->dc && qp->dc->role == VB_DC_TARGET)
+			vb_dct_peer_gone(qp, peer);
 		vb_lock_take(&qp->lock);
 		if (qp->peer == peer) {
 			vb_export_qp_locked(qp);

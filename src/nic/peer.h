@@ -42,6 +42,8 @@ struct vb_lane {
 	struct vb_qp *waiting, **waiting_tail; /* QPs for which there was no room */
 	_Atomic uint32_t waiters;	       /* their number */
 	_Atomic uint32_t stuck_tail;	       /* where the consumer was then */
+	bool given_up;		  /* frames were lost because it took none for so long ... */
+	uint32_t given_up_tail;	  /* ... and stood here: until it moves, none waits (raw_tx.c) */
 
 	_Alignas(VB_RING_LINE_BYTES) struct vb_direct direct;
 
@@ -85,7 +87,7 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
 /*
- * XRC answers by the way that a request came, and from within a ring's batch nobody can be asked for
+ * XRC and DC answer by the way that a request came, and from within a ring's batch nobody can be asked for
  * that way. wanted: so whoever lets a peer send to us sees to it that we can send to that peer, and
  * before its first packet is seen. reach: sees to it for all that can send to us, from now on.
  */
@@ -183,6 +185,9 @@ void vb_lane_tell_room(struct vb_lane *lane);
 
 /* Queue the QP until the lane has room; false if it has some by now. tx_lock held. */
 bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp);
+
+/* The same, tx_lock not held. */
+bool vb_lane_wait(struct vb_lane *lane, struct vb_qp *qp);
 
 /* Take the QP off the queue it is in, if any. The QP locked, or out of everybody's reach. */
 void vb_lane_unwait(struct vb_qp *qp);

@@ -9,6 +9,7 @@
 #include "engine/newer.h"
 #include "nic/acks.h"
 #include "nic/ah.h"
+#include "nic/dc.h"
 #include "nic/direct.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
@@ -18,7 +19,7 @@
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, BUILDER_ONLY = 16, ON_RAW = 32 };
+enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, BUILDER_ONLY = 16, ON_RAW = 32, ON_DC = 64 };
 
 /* What the opcodes of ibv_post_send(3) mean, and on which services they are. */
 struct opcode_row {
@@ -29,20 +30,23 @@ struct opcode_row {
 };
 
 static const struct opcode_row opcode_rows[] = {
-	[IBV_WR_RDMA_WRITE] = { ON_RC | ON_UC | ON_XRC, VB_K_WRITE, 0, IBV_WC_RDMA_WRITE },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = { ON_RC | ON_UC | ON_XRC, VB_K_WRITE, VB_H_IMM,
+	[IBV_WR_RDMA_WRITE] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_WRITE, 0, IBV_WC_RDMA_WRITE },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_WRITE, VB_H_IMM,
 					 IBV_WC_RDMA_WRITE },
-	[IBV_WR_SEND] = { ON_RC | ON_UC | ON_UD | ON_XRC | ON_RAW, VB_K_SEND, 0, IBV_WC_SEND },
+	[IBV_WR_SEND] = { ON_RC | ON_UC | ON_UD | ON_XRC | ON_RAW | ON_DC, VB_K_SEND, 0,
+			  IBV_WC_SEND },
 	[IBV_WR_TSO] = { ON_RAW, VB_K_TSO, 0, IBV_WC_TSO },
-	[IBV_WR_SEND_WITH_IMM] = { ON_RC | ON_UC | ON_UD | ON_XRC, VB_K_SEND, VB_H_IMM,
+	[IBV_WR_SEND_WITH_IMM] = { ON_RC | ON_UC | ON_UD | ON_XRC | ON_DC, VB_K_SEND, VB_H_IMM,
 				   IBV_WC_SEND },
-	[IBV_WR_RDMA_READ] = { ON_RC | ON_XRC, VB_K_READ_REQ, 0, IBV_WC_RDMA_READ },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { ON_RC | ON_XRC, VB_K_CMP_SWP, 0, IBV_WC_COMP_SWAP },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { ON_RC | ON_XRC, VB_K_FETCH_ADD, 0, IBV_WC_FETCH_ADD },
+	[IBV_WR_RDMA_READ] = { ON_RC | ON_XRC | ON_DC, VB_K_READ_REQ, 0, IBV_WC_RDMA_READ },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { ON_RC | ON_XRC | ON_DC, VB_K_CMP_SWP, 0,
+					IBV_WC_COMP_SWAP },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { ON_RC | ON_XRC | ON_DC, VB_K_FETCH_ADD, 0,
+					  IBV_WC_FETCH_ADD },
 	[IBV_WR_LOCAL_INV] = { ON_RC | ON_UC | ON_XRC, VB_K_LOCAL_INV, 0, IBV_WC_LOCAL_INV },
 	[IBV_WR_BIND_MW] = { ON_RC | ON_UC | ON_XRC, VB_K_BIND, 0, IBV_WC_BIND_MW },
 	/* IBA 9.2.1 has no opcode for it on UC, whatever the man page allows. */
-	[IBV_WR_SEND_WITH_INV] = { ON_RC | ON_XRC, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
+	[IBV_WR_SEND_WITH_INV] = { ON_RC | ON_XRC | ON_DC, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
 	/* struct ibv_send_wr has nothing to say what to flush: vb_qp_post_batch(). */
 	[VB_WR_FLUSH] = { ON_RC | BUILDER_ONLY, VB_K_FLUSH, 0, VB_WC_FLUSH },
 	[IBV_WR_ATOMIC_WRITE] = { ON_RC, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
@@ -56,6 +60,8 @@ static uint8_t service_bit(const struct vb_qp *qp)
 		return ON_XRC;
 	if (type == IBV_QPT_RAW_PACKET)
 		return ON_RAW;
+	if (type == IBV_QPT_DRIVER)
+		return ON_DC;
 	return type == IBV_QPT_RC ? ON_RC : type == IBV_QPT_UC ? ON_UC : ON_UD;
 }
 
@@ -70,7 +76,10 @@ static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool
 	*row = &opcode_rows[wr->opcode];
 	if (((*row)->on & BUILDER_ONLY) && !built)
 		return EINVAL;
-	return (*row)->on & service_bit(qp) ? 0 : EINVAL;
+	if (!((*row)->on & service_bit(qp)))
+		return EINVAL;
+	/* mlx5dv_wr_set_dc_addr(3): only the builder can say where it goes. */
+	return qp->ibv.qp.qp_type != IBV_QPT_DRIVER ? 0 : built ? vb_dc_wr_check(qp, wr) : EINVAL;
 }
 
 static uint64_t total_bytes(const struct ibv_send_wr *wr)
@@ -195,6 +204,8 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 	if (qp->ibv.qp.qp_type != IBV_QPT_UD) {
 		if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND)
 			fill_srq(qp, wqe, wr);
+		else if (qp->ibv.qp.qp_type == IBV_QPT_DRIVER)
+			vb_dc_wr_fill(qp, wqe, wr);
 		return;
 	}
 	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;

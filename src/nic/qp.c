@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "nic/acks.h"
+#include "nic/dc.h"
 #include "nic/domain.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
@@ -60,11 +61,12 @@ static bool has_tags(const struct ibv_srq *srq)
 	return srq && ((const struct vb_srq *)srq)->tm;
 }
 
-static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr)
+static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr,
+		      const struct vb_dc_attr *dc)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (!row_of(attr->qp_type))
+	if (!row_of(attr->qp_type) && !dc)
 		return EOPNOTSUPP;
 	if (!attr->send_cq || attr->send_cq->context != pd->ibv.context)
 		return EINVAL;
@@ -201,6 +203,7 @@ static void count_users(const struct vb_qp *qp, uint32_t by)
 /* What a QP may be created with beside what any has. */
 struct extra {
 	uint32_t create_flags, source_qpn, tso_header_max;
+	const struct vb_dc_attr *dc;
 };
 
 static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct extra *extra,
@@ -208,7 +211,7 @@ static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct 
 {
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
 	struct vb_qp *qp;
-	int err = check_init(pd, attr);
+	int err = check_init(pd, attr, extra->dc);
 
 	if (err)
 		return err;
@@ -224,6 +227,8 @@ static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct 
 	if (attr->qp_type == IBV_QPT_RAW_PACKET)
 		err = vb_raw_make(qp, extra->tso_header_max);
 	init_queues(qp, attr);
+	if (extra->dc)
+		err = vb_dc_init(qp, extra->dc);
 	if (!err)
 		err = borrow_queues(qp);
 	if (!err && has_tags(attr->srq))
@@ -317,6 +322,30 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 	return err;
 }
 
+int vb_qp_create_dc(struct ibv_qp_init_attr_ex *attr, const struct vb_dc_attr *dc,
+		    struct vb_qp **out)
+{
+	struct ibv_qp_init_attr plain;
+	struct extra extra = { .dc = dc };
+	int err;
+
+	if (dc->streams_log > VB_DCI_STREAMS_LOG_MAX || dc->errored_log > VB_DCI_ERRORED_LOG_MAX)
+		return EINVAL;
+	memcpy(&plain, attr, sizeof(plain));
+	/* Half of each end has nothing to do, and nobody has to give it anything. */
+	if (dc->target) {
+		plain.cap.max_send_wr = plain.cap.max_send_sge = plain.cap.max_inline_data = 0;
+		plain.send_cq = plain.send_cq ? plain.send_cq : plain.recv_cq;
+	} else {
+		plain.srq = NULL;
+		plain.recv_cq = plain.recv_cq ? plain.recv_cq : plain.send_cq;
+	}
+	err = create((struct vb_pd *)attr->pd, &plain, &extra, out);
+	if (!err)
+		attr->cap = plain.cap;
+	return err;
+}
+
 int vb_qp_destroy(struct vb_qp *qp)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
@@ -335,6 +364,8 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
 	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */
 	vb_nic_quiesce(qp->nic);
+	if (qp->dc)
+		vb_dc_leave(qp);
 	/* What was received stays received: the peer must not take our leaving for a loss. */
 	vb_lock_take(&qp->lock);
 	vb_ack_flush(qp);
@@ -360,6 +391,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 void vb_qp_free(struct vb_qp *qp)
 {
 	vb_raw_free(qp);
+	vb_dc_fini(qp);
 	free(qp->rss);
 	vb_rq_fini(&qp->own_rq);
 	free(qp->xrc);

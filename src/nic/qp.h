@@ -27,6 +27,7 @@ struct vb_pace {
 	uint64_t due_ns, until_ns, now_ns;
 };
 
+struct vb_dc;
 struct vb_raw;
 struct vb_rss;
 
@@ -101,6 +102,7 @@ struct vb_qp {
 	struct vb_raw *raw; /* of type RAW_PACKET (raw.h) ... */
 	struct vb_rss *rss; /* ... without queues of its own (rss.h) */
 	struct vb_parcels *parcels;    /* if has_parcels */
+	struct vb_dc *dc; /* of type DRIVER (dc.h) */
 };
 
 /*

@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "base/check.h"
-#include "nic/qp.h"
+#include "nic/dc.h"
 
 #define PKEY IBV_QP_PKEY_INDEX
 #define PORT IBV_QP_PORT
@@ -148,6 +148,44 @@ int vb_qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum i
 		if (m->optional < 0 || (mask & m->required) != m->required)
 			return EINVAL;
 		return mask & ~(m->required | m->optional) ? EINVAL : 0;
+	}
+	return EINVAL;
+}
+
+/*
+ * The ends of DC have tables of their own, as the mlx5 driver has it. A target is done in RTR; who
+ * has no more use for it destroys it.
+ */
+static const struct dc_transition {
+	enum ibv_qp_state from, to;
+	struct masks masks;
+} initiator_transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, { PKEY | PORT, 0 } },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, { 0, PKEY | PORT } },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, { MTU, PKEY | AV } },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, { TIMEOUT | RETRY | RNR_RETRY | SPSN | RD, RNR_TIMER } },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, { 0, RNR_TIMER } },
+}, target_transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, { PKEY | PORT | ACCESS, 0 } },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, { RNR_TIMER | AV | MTU, 0 } },
+};
+
+int vb_dc_transition_check(bool target, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	const struct dc_transition *t = target ? target_transitions : initiator_transitions;
+	size_t rows = target ? VB_ARRAY_LEN(target_transitions)
+			     : VB_ARRAY_LEN(initiator_transitions);
+
+	mask &= ~(IBV_QP_STATE | CUR);
+	if (!target && (to == IBV_QPS_RESET || to == IBV_QPS_ERR))
+		return mask ? EINVAL : 0;
+	for (; rows; rows--, t++) {
+		if (t->from != from || t->to != to)
+			continue;
+		return (mask & t->masks.required) != t->masks.required ||
+				       (mask & ~(t->masks.required | t->masks.optional))
+			       ? EINVAL
+			       : 0;
 	}
 	return EINVAL;
 }

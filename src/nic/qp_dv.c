@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/check.h"
-#include "nic/qp.h"
+#include "nic/dc.h"
 
 enum {
 	RC = 1 << 0,
@@ -107,14 +107,12 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 		err = dc_check(attr, dv->dc);
 	if (err)
 		return err;
-	if (dv->dc)
-		return EOPNOTSUPP;
-	err = vb_qp_create_ex(attr, &qp);
+	err = dv->dc ? vb_qp_create_dc(attr, dv->dc, &qp) : vb_qp_create_ex(attr, &qp);
 	if (err)
 		return err;
 	/* It is in the reset state: nobody has asked for its flags yet. */
 	qp->dv_flags = dv->flags;
-	if (!(dv->flags & VB_QP_SCATTER_TO_CQE_OFF))
+	if (!dv->dc && !(dv->flags & VB_QP_SCATTER_TO_CQE_OFF))
 		err = vb_parcels_make(qp, dv->flags & VB_QP_SCATTER_TO_CQE_ON);
 	if (err) {
 		vb_qp_destroy(qp);

@@ -2,6 +2,7 @@
 
 /* What happens to a QP when something has failed, and when its clock rings. */
 
+#include "nic/dc.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
@@ -14,6 +15,8 @@ void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
 
+	if (vb_dc_is_context(qp))
+		return;
 	if (vb_xrc_is_shadow(qp)) {
 		vb_xrc_event(qp, type);
 		return;
@@ -74,6 +77,8 @@ void vb_qp_fail_locked(struct vb_qp *qp)
 {
 	atomic_store(&qp->state, IBV_QPS_ERR);
 	vb_export_qp_locked(qp);
+	if (qp->dc)
+		vb_dc_part(qp);
 	flush_send(qp);
 	vb_qp_flush_recv_locked(qp);
 	if (vb_xrc_is_shadow(qp))
@@ -83,6 +88,8 @@ void vb_qp_fail_locked(struct vb_qp *qp)
 /* A send failed. IBA 10.3.1.6: UC and UD only stop sending (SQE), RC stops altogether. */
 static void send_failed(struct vb_qp *qp)
 {
+	if (qp->dc && vb_dc_isolate(qp))
+		return;
 	if (vb_transport_acks(qp->req.transport)) {
 		vb_qp_fail_locked(qp);
 		return;

@@ -7,6 +7,7 @@
 
 #include "nic/acks.h"
 #include "nic/ah.h"
+#include "nic/dc.h"
 #include "nic/migrate.h"
 #include "nic/pace.h"
 #include "nic/peer.h"
@@ -123,15 +124,15 @@ static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mas
 static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		      struct plan *plan)
 {
-	bool is_xrc = qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND;
+	bool aims = qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND || qp->dc;
 	struct vb_nic *nic = qp->nic;
 
 	if (!(mask & IBV_QP_AV))
 		return 0;
 	if (plan->from == IBV_QPS_SQD)
-		return qp->peer && !plan->path.local && !is_xrc ? EOPNOTSUPP : 0;
-	/* To whom XRC sends is said by each work request. */
-	if (plan->path.local && is_xrc)
+		return qp->peer && !plan->path.local && !aims ? EOPNOTSUPP : 0;
+	/* To whom XRC and DC send is said by each work request. */
+	if (plan->path.local && aims)
 		return 0;
 	if (plan->path.local)
 		plan->peer = vb_peer_reach(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
@@ -173,7 +174,11 @@ static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 	plan->tells = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
 	if (mask & (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND ? VB_QP_XRC_NOT_DONE : NOT_DONE))
 		return EOPNOTSUPP;
-	err = vb_qp_transition_check(qp->ibv.qp.qp_type, plan->from, plan->to, mask);
+	if (qp->dc)
+		err = vb_dc_transition_check(qp->dc->role == VB_DC_TARGET, plan->from, plan->to,
+					     mask);
+	else
+		err = vb_qp_transition_check(qp->ibv.qp.qp_type, plan->from, plan->to, mask);
 	if (!err)
 		err = vb_qp_values_check(attr, mask);
 	if (!err)
@@ -226,6 +231,8 @@ static enum vb_transport transport_of(const struct vb_qp *qp)
 
 	if (type == IBV_QPT_XRC_SEND)
 		return VB_XRC;
+	if (type == IBV_QPT_DRIVER)
+		return VB_DC;
 	return type == IBV_QPT_RC ? VB_RC : type == IBV_QPT_UC ? VB_UC : VB_UD;
 }
 
@@ -242,8 +249,8 @@ static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 {
 	if (qp->raw) /* a work request is never more than one step */
 		return VB_MESSAGE_BYTES_MAX;
-	/* XRC may change from one way to another between two messages that are queued already. */
-	if (qp->peer && transport != VB_XRC)
+	/* XRC and DC may change from one way to another between two messages that are queued. */
+	if (qp->peer && !vb_transport_aims(transport))
 		return VB_LANE_MTU_BYTES;
 	return 128u << (transport == VB_UD ? port_mtu(qp) : qp->attr.path_mtu);
 }
@@ -280,6 +287,8 @@ static void configure(struct vb_qp *qp, int mask)
 	req->reliable = qp->peer != NULL;
 	req->packet_credits = qp->dv_flags & VB_QP_PACKET_CREDITS;
 	req->max_fetches = a->max_rd_atomic;
+	if (qp->dc)
+		req->max_fetches = (uint32_t)vb_min_u64(req->max_fetches, VB_DC_RESOURCES);
 	req->window_max = window_max(qp);
 	req->timeout = a->timeout;
 	req->retry_cnt = a->retry_cnt;
@@ -288,7 +297,8 @@ static void configure(struct vb_qp *qp, int mask)
 	resp->access = a->qp_access_flags;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		resp->resources_max = a->max_dest_rd_atomic;
-	qp->dqpn = a->dest_qp_num;
+	if (!qp->dc)
+		qp->dqpn = a->dest_qp_num;
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
 		vb_path_sport_set(qp->nic, &qp->path,
 				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
@@ -309,6 +319,8 @@ static void reset(struct vb_qp *qp)
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	if (ibv->recv_cq)
 		vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
+	if (qp->dc)
+		vb_dc_reset(qp);
 	vb_qp_unbind_locked(qp);
 	vb_windows_unbind(qp);
 	vb_tm_leave(qp);

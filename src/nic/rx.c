@@ -3,6 +3,7 @@
 /* The way in from the wire: frames, their ICRC, and whether they come from whom they should. */
 
 #include "nic/acks.h"
+#include "nic/dc.h"
 #include "nic/demux.h"
 #include "nic/mcast.h"
 #include "nic/migrate.h"
@@ -108,6 +109,10 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 		return;
 	}
 	vb_batch_hold(batch, qp);
+	if (info->transport == VB_DC) {
+		vb_dc_rx(batch, qp, &(struct vb_dc_from){ .frame = frame }, &pkt, info);
+		return;
+	}
 	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_refresh(qp)) {
 		vb_batch_count(batch, VB_STAT_DROP_STATE);
 		return;

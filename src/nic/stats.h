@@ -35,13 +35,14 @@
 	X(DROP_QKEY, "drop_qkey")                                                                 \
 	X(DROP_STALE, "drop_stale_response")                                                      \
 	X(DROP_SEQUENCE, "drop_opcode_sequence")                                                  \
+	X(DROP_NO_CONTEXT, "drop_not_connected")                                                  \
 	X(DROP_NO_RECV, "drop_no_receive_wr")                                                     \
 	X(DROP_LENGTH, "drop_length")                                                             \
 	X(DROP_ACCESS, "drop_access")                                                             \
-	X(UPLINK_SENT, "uplink_sent")                                                             \
 	X(DROP_NO_FLOW, "drop_no_flow_rule")                                                      \
 	X(DROP_FLOW, "drop_by_flow_rule")                                                         \
 	X(DROP_FLOW_HITS, "drop_too_many_receivers")                                              \
+	X(UPLINK_SENT, "uplink_sent")                                                             \
 	X(UPLINK_LOST, "uplink_send_error")                                                       \
 	X(UPLINK_CAME, "uplink_received")                                                         \
 	X(RAW_NOBODY, "raw_frames_for_nobody")                                                    \

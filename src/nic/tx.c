@@ -13,6 +13,7 @@
 #include "base/psn.h"
 #include "nic/acks.h"
 #include "nic/ah.h"
+#include "nic/dc.h"
 #include "nic/lane_tx.h"
 #include "nic/pace.h"
 #include "nic/pair.h"
@@ -366,6 +367,8 @@ static bool transmit_responses(struct builder *b)
 		vb_qp_pkt_begin(qp, &pkt);
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
+		if (resp->transport == VB_DC)
+			vb_dc_pkt_fill(qp, &pkt);
 		if (!data || vb_payload_response(qp, &pkt, &payload)) {
 			if (!add_or_flush(b, &qp->path, &pkt, &payload, &added)) {
 				vb_resp_pos_put(resp, &before);
@@ -395,6 +398,8 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	pkt->inv_rkey = wqe->imm_be;
 	if (headers & VB_H_XRCETH)
 		pkt->srqn = wqe->remote.srqn;
+	if (headers & VB_H_DCETH)
+		vb_dc_pkt_fill(qp, pkt);
 	if (headers & (VB_H_RETH | VB_H_ATOMIC)) {
 		pkt->va = wqe->remote.va;
 		pkt->rkey = wqe->remote.rkey;
@@ -669,6 +674,18 @@ static void transmit_xrc(struct vb_qp *qp, enum ibv_qp_state state)
 	} while (sends && qp->req.una_psn == qp->req.top_psn && vb_lane_is_astray(qp));
 }
 
+/* Requests of DC go to one target after the other, to each by the way that there is. */
+static void transmit_dc(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	qp->link_full = false;
+	if (state != IBV_QPS_RTS || !vb_dc_aim(qp))
+		return;
+	if (qp->peer)
+		vb_lane_transmit(qp, state);
+	else
+		transmit_wire(qp, state);
+}
+
 /* Has sending left nothing behind: no failure, no event to tell, and a clock where one is due? */
 static bool is_settled(const struct vb_qp *qp)
 {
@@ -689,6 +706,8 @@ void vb_qp_transmit_locked(struct vb_qp *qp)
 		return;
 	if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND) {
 		transmit_xrc(qp, state);
+	} else if (qp->ibv.qp.qp_type == IBV_QPT_DRIVER && !vb_dc_is_context(qp)) {
+		transmit_dc(qp, state);
 	} else if (qp->peer) {
 		vb_lane_transmit(qp, state);
 		if (is_settled(qp))

@@ -23,8 +23,9 @@ enum vb_transport {
 	VB_CNP = 4,
 	VB_XRC = 5,
 	VB_DC = 7, /* ours: 0xe0 and up are the manufacturer's */
-	VB_TRANSPORTS = 8,
 };
+
+enum { VB_TRANSPORTS = 8 };
 
 /* RC, XRC and DC: what is sent is acknowledged. */
 static inline bool vb_transport_acks(enum vb_transport transport)

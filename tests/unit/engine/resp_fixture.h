@@ -54,6 +54,7 @@ static inline struct vb_resp_result give(const struct vb_pkt *pkt)
 	switch (resp.transport) {
 	case VB_RC:
 	case VB_XRC:
+	case VB_DC:
 		return vb_rc_request(&resp, pkt, info);
 	case VB_UC:
 		return vb_uc_request(&resp, pkt, info);
