@@ -11,8 +11,8 @@
 #include "nic/qp_dv.h"
 #include "nic/tx.h"
 
-/* So long a frame waits for a reader before it counts as lost. */
-#define PATIENCE_NS 20000000u
+/* So long a frame waits for a reader before it counts as lost, and those behind it at once. */
+#define PATIENCE_NS 100000000u
 
 /* When to look once more whether whoever it was sent to sleeps. */
 #define LATER_NS 10000000u
@@ -184,6 +184,21 @@ static bool is_overdue(struct vb_qp *qp)
 
 enum step { SENT, LOST, FULL };
 
+/* It has not moved since somebody waited in vain. tx_lock held. */
+static bool is_given_up(struct vb_lane *lane)
+{
+	lane->given_up = lane->given_up && lane->tx.tail == lane->given_up_tail;
+	return lane->given_up;
+}
+
+static void give_up(struct vb_lane *lane)
+{
+	vb_lock_take(&lane->tx_lock);
+	lane->given_up = true;
+	lane->given_up_tail = lane->tx.tail;
+	vb_lock_drop(&lane->tx_lock);
+}
+
 static enum step put(struct vb_qp *qp, struct vb_lane *lane, unsigned what)
 {
 	const struct vb_raw *raw = qp->raw;
@@ -194,7 +209,7 @@ static enum step put(struct vb_qp *qp, struct vb_lane *lane, unsigned what)
 	vb_lock_take(&lane->tx_lock);
 	/* Asked with the lock held: who ends the peer says so first, and then empties the queue. */
 	while (!vb_segment_put(lane, raw->frame, raw->bytes, what, raw->context)) {
-		if (is_lost(lane))
+		if (is_lost(lane) || is_given_up(lane))
 			step = LOST;
 		else if (vb_lane_wait_locked(lane, qp))
 			step = FULL;
@@ -214,6 +229,7 @@ static enum step send_to(struct vb_qp *qp, uint16_t target)
 	struct vb_raw *raw = qp->raw;
 	unsigned what = target >> VB_SEGMENT_TARGET_SHIFT;
 	uint32_t slot = target & (VB_SLOTS - 1);
+	struct vb_lane *lane;
 	struct vb_peer *peer;
 	enum step step;
 
@@ -226,9 +242,11 @@ static enum step send_to(struct vb_qp *qp, uint16_t target)
 	peer = vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, slot << VB_INDEX_BITS);
 	if (!peer || vb_peer_is_lost(peer))
 		return LOST;
-	step = put(qp, &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES], what);
+	lane = &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES];
+	step = put(qp, lane, what);
 	if (step == FULL && is_overdue(qp)) {
 		vb_lane_unwait(qp);
+		give_up(lane);
 		step = LOST;
 	}
 	if (step != FULL)
