@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib.h"
+
+#include <infiniband/mlx5dv.h>
+
+/*
+ * mlx5dv_create_qp(3): what it may be asked for, together and alone. What each flag does has its
+ * own tests: scatter_cqe, packet_credits, dc, mkey.
+ */
+
+static struct ibv_cq *cq;
+
+static struct ibv_qp_init_attr_ex attr_of(enum ibv_qp_type type)
+{
+	return (struct ibv_qp_init_attr_ex){
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 4, .max_recv_wr = type == IBV_QPT_DRIVER ? 0 : 4,
+			 .max_send_sge = 1, .max_recv_sge = type == IBV_QPT_DRIVER ? 0 : 1 },
+		.qp_type = type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = vt.pd,
+	};
+}
+
+static struct ibv_qp *create(struct ibv_qp_init_attr_ex attr, const struct mlx5dv_qp_init_attr *dv)
+{
+	struct mlx5dv_qp_init_attr copy = *dv;
+
+	errno = 0;
+	return mlx5dv_create_qp(vt.ctx, &attr, &copy);
+}
+
+static void expect_refused(struct ibv_qp_init_attr_ex attr, const struct mlx5dv_qp_init_attr *dv,
+			   int error)
+{
+	assert_null(create(attr, dv));
+	assert_int_equal(errno, error);
+}
+
+static void expect_made(struct ibv_qp_init_attr_ex attr, const struct mlx5dv_qp_init_attr *dv)
+{
+	struct ibv_qp *qp = create(attr, dv);
+
+	assert_non_null(qp);
+	assert_int_equal(qp->qp_type, attr.qp_type);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static int setup(void **state)
+{
+	int rc = vt_setup(state);
+
+	if (rc == 0)
+		cq = vt_cq(16, NULL);
+	return rc;
+}
+
+static int teardown(void **state)
+{
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	return vt_teardown(state);
+}
+
+#define dv_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+/* create_dv: "creates a queue pair (QP) with specific driver properties" */
+/* create_dv: "Please see ibv_create_qp_ex(3) man page for context and qp_attr" */
+/* create_dv: "returns a pointer to the created QP" */
+static void it_is_created_like_any_other(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+	static const struct mlx5dv_qp_init_attr nothing;
+	struct ibv_qp_init_attr_ex attr;
+	struct ibv_qp *qp;
+
+	for (int i = 0; i < 3; i++) {
+		attr = attr_of(types[i]);
+		expect_made(attr, &nothing);
+		qp = mlx5dv_create_qp(vt.ctx, &attr, NULL);
+		assert_non_null(qp);
+		assert_ptr_equal(qp->context, vt.ctx);
+		assert_ptr_equal(qp->pd, vt.pd);
+		assert_int_equal(qp->state, IBV_QPS_RESET);
+		assert_true(attr.cap.max_send_wr >= 4);
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+	}
+}
+
+/* create_dv: "on error NULL will be returned and errno will be set" */
+static void what_ibv_create_qp_ex_refuses_is_refused(void **state)
+{
+	static const struct mlx5dv_qp_init_attr nothing;
+	struct ibv_qp_init_attr_ex attr = attr_of(IBV_QPT_RC);
+
+	attr.comp_mask = 0;
+	expect_refused(attr, &nothing, EINVAL);
+	attr = attr_of(IBV_QPT_RC);
+	attr.cap.max_send_wr = 1u << 30;
+	expect_refused(attr, &nothing, EINVAL);
+	attr = attr_of(IBV_QPT_RC);
+	attr.send_cq = NULL;
+	expect_refused(attr, &nothing, EINVAL);
+	attr = attr_of((enum ibv_qp_type)77);
+	expect_refused(attr, &nothing, EOPNOTSUPP);
+}
+
+/* create_dv: "Bitmask specifying what fields in the structure are valid" */
+/* create_dv: "valid values in create_flags" */
+/* create_dv: "valid values in dc_init_attr" */
+/* create_dv: "valid values in send_ops_flags" */
+static void fields_without_their_bit_are_not_looked_at(void **state)
+{
+	struct mlx5dv_qp_init_attr dv = {
+		.create_flags = ~0u,
+		.dc_init_attr = { .dc_type = (enum mlx5dv_dc_type)9, .dct_access_key = 1 },
+		.send_ops_flags = ~0ull,
+	};
+
+	expect_made(attr_of(IBV_QPT_RC), &dv);
+	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
+	expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
+	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
+	expect_refused(attr_of(IBV_QPT_RC), &dv, EOPNOTSUPP);
+	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
+	expect_refused(attr_of(IBV_QPT_DRIVER), &dv, EINVAL);
+	for (unsigned bit = 4; bit < 64; bit++) {
+		dv.comp_mask = 1ull << bit;
+		expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
+	}
+}
+
+/* create_dv: "create_flags: A bitwise OR of the various values described below" */
+static void flags_that_contradict_or_that_nobody_knows_are_refused(void **state)
+{
+	struct mlx5dv_qp_init_attr dv = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+	};
+	static const uint32_t of_frames[] = { MLX5DV_QP_CREATE_TUNNEL_OFFLOADS,
+					      MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC,
+					      MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC };
+
+	expect_made(attr_of(IBV_QPT_RC), &dv);
+	dv.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
+			  MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE;
+	expect_made(attr_of(IBV_QPT_RC), &dv);
+	dv.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
+			  MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE;
+	expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
+	/* Credits are in the acknowledgements of RC. */
+	dv.create_flags = MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE;
+	expect_refused(attr_of(IBV_QPT_UC), &dv, EINVAL);
+	expect_refused(attr_of(IBV_QPT_UD), &dv, EINVAL);
+	/* These are about Ethernet frames. */
+	for (int i = 0; i < 3; i++) {
+		dv.create_flags = of_frames[i];
+		expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
+		expect_refused(attr_of(IBV_QPT_UD), &dv, EINVAL);
+	}
+	/* Signatures, which the page did not have yet. */
+	dv.create_flags = MLX5DV_QP_CREATE_SIG_PIPELINING;
+	expect_refused(attr_of(IBV_QPT_RC), &dv, EOPNOTSUPP);
+	for (unsigned bit = 7; bit < 32; bit++) {
+		dv.create_flags = 1u << bit;
+		expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
+	}
+}
+
+/* create_dv: "DC init attributes" */
+static void dc_goes_with_a_driver_qp_only(void **state)
+{
+	struct mlx5dv_qp_init_attr dv = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+		.dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI },
+	};
+	struct mlx5dv_qp_init_attr none = { .comp_mask = 0 };
+	struct ibv_qp_init_attr_ex attr;
+
+	expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
+	expect_refused(attr_of(IBV_QPT_DRIVER), &none, EINVAL);
+	dv.dc_init_attr.dc_type = (enum mlx5dv_dc_type)0;
+	expect_refused(attr_of(IBV_QPT_DRIVER), &dv, EINVAL);
+	dv.dc_init_attr.dc_type = (enum mlx5dv_dc_type)3;
+	expect_refused(attr_of(IBV_QPT_DRIVER), &dv, EINVAL);
+	/* An initiator receives nothing. */
+	dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+	attr = attr_of(IBV_QPT_DRIVER);
+	attr.cap.max_recv_wr = 1;
+	expect_refused(attr, &dv, EINVAL);
+	/* A target has an SRQ, and sends nothing. */
+	dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCT;
+	expect_refused(attr_of(IBV_QPT_DRIVER), &dv, EINVAL);
+	/* Streams are an initiator's. */
+	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC | MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+	expect_refused(attr_of(IBV_QPT_DRIVER), &dv, EINVAL);
+	dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+	expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
+	/* The ordinary call has no way to say which end. */
+	attr = attr_of(IBV_QPT_DRIVER);
+	assert_null(ibv_create_qp_ex(vt.ctx, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+/* create_dv: "send_ops_flags: A bitwise OR of the various values described below" */
+static void operations_are_those_of_the_type(void **state)
+{
+	struct mlx5dv_qp_init_attr dv = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
+	};
+
+	expect_made(attr_of(IBV_QPT_RC), &dv);
+	for (unsigned bit = 0; bit < 5; bit++) {
+		dv.send_ops_flags = 1u << bit;
+		expect_refused(attr_of(IBV_QPT_UD), &dv, EINVAL);
+		expect_refused(attr_of(IBV_QPT_UC), &dv, EINVAL);
+	}
+	for (unsigned bit = 5; bit < 64; bit++) {
+		dv.send_ops_flags = 1ull << bit;
+		expect_refused(attr_of(IBV_QPT_RC), &dv, EOPNOTSUPP);
+	}
+}
+
+/*
+ * create_dv: "mlx5dv_qp_ex_from_ibv_qp_ex() is used to get struct mlx5dv_qp_ex for accessing the send
+ * ops interfaces when IBV_QP_INIT_ATTR_SEND_OPS_FLAGS is used"
+ */
+static void the_builder_has_a_second_face(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = attr_of(IBV_QPT_RC);
+	struct vt_options opt = vt_options(&(struct vt_options){ .type = IBV_QPT_RC });
+	struct mlx5dv_qp_init_attr dv = { .comp_mask = 0 };
+	struct mlx5dv_qp_ex *mqp;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *ex;
+
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	qp = create(attr, &dv);
+	assert_non_null(qp);
+	ex = ibv_qp_to_qp_ex(qp);
+	assert_non_null(ex);
+	mqp = mlx5dv_qp_ex_from_ibv_qp_ex(ex);
+	assert_non_null(mqp);
+	vt_climb(qp, &opt, IBV_QPS_RTS, qp->qp_num);
+	/* What the QP was not created for fails the batch, and nothing of it is posted. */
+	ibv_wr_start(ex);
+	ex->wr_id = 1;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	mlx5dv_wr_set_dc_addr(mqp, NULL, 1, 2);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	mlx5dv_wr_memcpy(mqp, 1, 2, 3, 4, 5);
+	assert_int_not_equal(ibv_wr_complete(ex), 0);
+	/* Signatures and encryption are nowhere. */
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	mlx5dv_wr_set_mkey_sig_block(mqp, NULL);
+	assert_int_equal(ibv_wr_complete(ex), EOPNOTSUPP);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	mlx5dv_wr_set_mkey_crypto(mqp, NULL);
+	assert_int_equal(ibv_wr_complete(ex), EOPNOTSUPP);
+	vt_expect_none(cq);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+
+	/* One that was created otherwise has none. */
+	qp = ibv_create_qp_ex(vt.ctx, &attr);
+	assert_non_null(qp);
+	assert_null(mlx5dv_qp_ex_from_ibv_qp_ex(ibv_qp_to_qp_ex(qp)));
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		dv_test(it_is_created_like_any_other),
+		dv_test(what_ibv_create_qp_ex_refuses_is_refused),
+		dv_test(fields_without_their_bit_are_not_looked_at),
+		dv_test(flags_that_contradict_or_that_nobody_knows_are_refused),
+		dv_test(dc_goes_with_a_driver_qp_only),
+		dv_test(operations_are_those_of_the_type),
+		dv_test(the_builder_has_a_second_face),
+	};
+
+	return vt_main(tests);
+}

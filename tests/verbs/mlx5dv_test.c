@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib.h"
+
+#include <dlfcn.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/tm_types.h>
+#include <time.h>
+
+/* What mlx5 direct verbs say of the device, and what they do that is not about QPs. */
+
+static void the_device_may_be_asked(void **state)
+{
+	struct ibv_device stranger = { .node_type = IBV_NODE_CA };
+	struct mlx5dv_context_attr attr = { .flags = 0 };
+	struct ibv_context *ctx;
+
+	assert_true(mlx5dv_is_supported(vt.ctx->device));
+	assert_false(mlx5dv_is_supported(&stranger));
+	ctx = mlx5dv_open_device(vt.ctx->device, &attr);
+	assert_non_null(ctx);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	ctx = mlx5dv_open_device(vt.ctx->device, NULL);
+	assert_non_null(ctx);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	/* There is no hardware to send commands to. */
+	for (unsigned bit = 0; bit < 32; bit++) {
+		attr.flags = 1u << bit;
+		assert_null(mlx5dv_open_device(vt.ctx->device, &attr));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+	attr = (struct mlx5dv_context_attr){ .comp_mask = 1 };
+	assert_null(mlx5dv_open_device(vt.ctx->device, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(mlx5dv_open_device(&stranger, NULL));
+}
+
+/* mlx5dv_query_device(3): "Compatibility mask (comp_mask) is in/out field." */
+static void only_what_is_asked_for_is_written(void **state)
+{
+	struct mlx5dv_context some, all;
+	uint8_t *octet = (uint8_t *)&some;
+
+	memset(&all, 0xa5, sizeof(all));
+	all.comp_mask = ~0ull;
+	assert_int_equal(mlx5dv_query_device(vt.ctx, &all), 0);
+	assert_int_equal(all.version, 0);
+	assert_true(all.comp_mask & MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE);
+	assert_true(all.max_clock_info_update_nsec > 0);
+	/* What there is not has no bit, and says nothing. */
+	assert_false(all.comp_mask & MLX5DV_CONTEXT_MASK_CQE_COMPRESION);
+	assert_int_equal(all.cqe_comp_caps.max_num, 0);
+	assert_false(all.comp_mask & MLX5DV_CONTEXT_MASK_HCA_CORE_CLOCK);
+	assert_null(all.hca_core_clock);
+	assert_false(all.comp_mask & MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD);
+	assert_int_equal(all.crypto_caps.flags, 0);
+	assert_false(all.comp_mask & MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD);
+	assert_false(all.flags & MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP);
+	/* A program with an older header has less room, and says so. */
+	memset(&some, 0xa5, sizeof(some));
+	some.comp_mask = 0;
+	assert_int_equal(mlx5dv_query_device(vt.ctx, &some), 0);
+	assert_int_equal(some.comp_mask, 0);
+	assert_true(vt_is_octet(octet + offsetof(struct mlx5dv_context, cqe_comp_caps),
+				sizeof(some) - offsetof(struct mlx5dv_context, cqe_comp_caps),
+				0xa5));
+}
+
+/* mlx5dv_query_port(3): "flags will store a subset of the requested attributes" */
+static void the_port_stands_in_no_switch(void **state)
+{
+	struct mlx5dv_port port;
+
+	memset(&port, 0xff, sizeof(port));
+	assert_int_equal(mlx5dv_query_port(vt.ctx, 1, &port), 0);
+	assert_int_equal(port.flags, 0);
+	assert_int_equal(mlx5dv_query_port(vt.ctx, 0, &port), EINVAL);
+	assert_int_equal(mlx5dv_query_port(vt.ctx, 2, &port), EINVAL);
+}
+
+static uint64_t wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* mlx5dv_ts_to_ns(3): a stamp becomes the time of day at which it was taken. */
+static void stamps_become_times_of_day(void **state)
+{
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+	struct mlx5dv_clock_info info;
+	uint64_t before, ns;
+
+	assert_int_equal(mlx5dv_get_clock_info(vt.ctx, &info), 0);
+	before = wall_ns();
+	assert_int_equal(ibv_query_rt_values_ex(vt.ctx, &values), 0);
+	ns = mlx5dv_ts_to_ns(&info, (uint64_t)values.raw_clock.tv_nsec);
+	/* The two clocks are read one after the other: so much is the most they may be apart. */
+	assert_in_range(ns, before - 1000000000u, wall_ns() + 1000000000u);
+	/* And one from before. */
+	ns = mlx5dv_ts_to_ns(&info, info.last_cycles - 5000);
+	assert_true(ns == info.nsec - 5000);
+}
+
+/* mlx5dv_create_cq(3) */
+static void completions_are_of_two_sizes(void **state)
+{
+	static const struct {
+		uint64_t comp_mask;
+		uint32_t flags;
+		uint16_t cqe_size;
+		int error;
+	} rows[] = {
+		{ 0, ~0u, 9, 0 }, /* nothing of that is valid */
+		{ MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, 0, 64, 0 },
+		{ MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, 0, 128, 0 },
+		/* "other values will fail mlx5dv_create_cq" */
+		{ MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, 0, 0, EINVAL },
+		{ MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE, 0, 256, EINVAL },
+		/* "create a padded 128B CQE" */
+		{ MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE | MLX5DV_CQ_INIT_ATTR_MASK_FLAGS,
+		  MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD, 128, 0 },
+		{ MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE | MLX5DV_CQ_INIT_ATTR_MASK_FLAGS,
+		  MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD, 64, EINVAL },
+		{ MLX5DV_CQ_INIT_ATTR_MASK_FLAGS, MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD, 128, EINVAL },
+		{ MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE | MLX5DV_CQ_INIT_ATTR_MASK_FLAGS,
+		  MLX5DV_CQ_INIT_ATTR_FLAGS_RESERVED, 128, EINVAL },
+		{ MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE, 0, 0, EOPNOTSUPP },
+		{ 1 << 3, 0, 64, EINVAL },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ibv_cq_init_attr_ex attr = { .cqe = 10 };
+		struct mlx5dv_cq_init_attr dv = {
+			.comp_mask = rows[i].comp_mask,
+			.cqe_comp_res_format = MLX5DV_CQE_RES_FORMAT_HASH,
+			.flags = rows[i].flags,
+			.cqe_size = rows[i].cqe_size,
+		};
+		struct ibv_cq_ex *cq = mlx5dv_create_cq(vt.ctx, &attr, &dv);
+
+		if (rows[i].error) {
+			assert_null(cq);
+			assert_int_equal(errno, rows[i].error);
+		} else {
+			assert_non_null(cq);
+			assert_true(ibv_cq_ex_to_cq(cq)->cqe >= 10);
+			assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+		}
+	}
+}
+
+/* mlx5dv_reserved_qpn_alloc(3): "a unique QP number from/to device" */
+static void a_number_that_is_reserved_is_nobody_elses(void **state)
+{
+	enum { COUNT = 100, ROUND = 16384 };
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+					 .cap = { 1, 1, 1, 1, 0 } };
+	uint32_t qpn[COUNT];
+
+	for (int i = 0; i < COUNT; i++) {
+		assert_int_equal(mlx5dv_reserved_qpn_alloc(vt.ctx, &qpn[i]), 0);
+		assert_in_range(qpn[i], 2, 0xfffffe);
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(qpn[i], qpn[k]);
+	}
+	/* Numbers count on and come round; more than once round. */
+	for (int i = 0; i < ROUND + COUNT; i++) {
+		struct ibv_qp *qp = ibv_create_qp(vt.pd, &init);
+		uint32_t number;
+
+		assert_non_null(qp);
+		number = qp->qp_num;
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+		for (int k = 0; k < COUNT; k++)
+			assert_int_not_equal(number, qpn[k]);
+	}
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(mlx5dv_reserved_qpn_dealloc(vt.ctx, qpn[i]), 0);
+	assert_int_equal(mlx5dv_reserved_qpn_dealloc(vt.ctx, qpn[0]), EINVAL);
+	assert_int_equal(mlx5dv_reserved_qpn_dealloc(vt.ctx, 0xffffffff), EINVAL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* mlx5dv_map_ah_to_qp(3): "just a hint" */
+static void an_address_may_be_mapped_to_a_qp_that_there_is(void **state)
+{
+	struct vt_options opt = { .type = IBV_QPT_UD };
+	struct vt_end end;
+	struct ibv_ah *ah = vt_ah();
+
+	vt_end_open(&end, &opt, false);
+	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end.qp->qp_num), 0);
+	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end.qp->qp_num), 0);
+	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end.qp->qp_num + 1), EINVAL);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	vt_end_close(&end);
+}
+
+/* mlx5dv_alloc_dm(3) */
+static void memory_of_the_device_is_of_one_type(void **state)
+{
+	static const enum mlx5dv_alloc_dm_type others[] = {
+		MLX5DV_DM_TYPE_STEERING_SW_ICM, MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM,
+		MLX5DV_DM_TYPE_HEADER_MODIFY_PATTERN_SW_ICM,
+	};
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct mlx5dv_alloc_dm_attr dv = { .type = MLX5DV_DM_TYPE_MEMIC };
+	struct ibv_dm *dm = mlx5dv_alloc_dm(vt.ctx, &attr, &dv);
+	uint64_t value = 0x1234, got = 0;
+
+	assert_non_null(dm);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 8, &value, sizeof(value)), 0);
+	assert_int_equal(ibv_memcpy_from_dm(&got, dm, 8, sizeof(got)), 0);
+	assert_int_equal(got, value);
+	assert_int_equal(ibv_free_dm(dm), 0);
+	for (int i = 0; i < 3; i++) {
+		dv.type = others[i];
+		assert_null(mlx5dv_alloc_dm(vt.ctx, &attr, &dv));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+	dv = (struct mlx5dv_alloc_dm_attr){ .comp_mask = 1 };
+	assert_null(mlx5dv_alloc_dm(vt.ctx, &attr, &dv));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+/* Nothing that a program could write to is there, at either version of the function. */
+static void no_queue_is_laid_open(void **state)
+{
+	int (*older)(struct mlx5dv_obj *, uint64_t);
+	struct mlx5dv_qp out = { .comp_mask = 7 };
+	struct mlx5dv_obj obj = { .qp = { .in = NULL, .out = &out } };
+
+	for (unsigned bit = 0; bit < 8; bit++)
+		assert_int_equal(mlx5dv_init_obj(&obj, 1ull << bit), EOPNOTSUPP);
+	*(void **)&older = dlvsym(RTLD_DEFAULT, "mlx5dv_init_obj", "MLX5_1.0");
+	assert_non_null(older);
+	assert_true(older != mlx5dv_init_obj);
+	assert_int_equal(older(&obj, MLX5DV_OBJ_QP), EOPNOTSUPP);
+	assert_int_equal(out.comp_mask, 7);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		vt_test(the_device_may_be_asked),
+		vt_test(only_what_is_asked_for_is_written),
+		vt_test(the_port_stands_in_no_switch),
+		vt_test(stamps_become_times_of_day),
+		vt_test(completions_are_of_two_sizes),
+		vt_test(a_number_that_is_reserved_is_nobody_elses),
+		vt_test(an_address_may_be_mapped_to_a_qp_that_there_is),
+		vt_test(memory_of_the_device_is_of_one_type),
+		vt_test(no_queue_is_laid_open),
+	};
+
+	return vt_main(tests);
+}
