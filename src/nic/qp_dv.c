@@ -125,7 +125,14 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 
 void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
 {
-	*caps = (struct vb_dv_caps){ .flags = 0 };
+	*caps = (struct vb_dv_caps){
+		.dc = true,
+		/* Whoever fetches a page does not ask for whom. */
+		.dc_odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+			  IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV,
+		.dc_streams_log_max = VB_DCI_STREAMS_LOG_MAX,
+		.dc_errored_log_max = VB_DCI_ERRORED_LOG_MAX,
+	};
 	for (size_t i = 0; i < VB_ARRAY_LEN(flag_rows); i++) {
 		if (flag_rows[i].done)
 			caps->flags |= flag_rows[i].flag;

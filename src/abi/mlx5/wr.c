@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "abi/mlx5/mlx5.h"
+#include "nic/dc.h"
 
 /* --- DC --- */
 
@@ -33,6 +34,11 @@ static void set_dc_addr(struct mlx5dv_qp_ex *mqp, struct ibv_ah *ah, uint32_t re
 			uint64_t remote_dc_key)
 {
 	set_dc_addr_stream(mqp, ah, remote_dctn, remote_dc_key, 0);
+}
+
+int mlx5dv_dci_stream_id_reset(struct ibv_qp *qp, uint16_t stream_id)
+{
+	return vb_dc_stream_reset((struct vb_qp *)qp, stream_id);
 }
 
 /* --- memory keys --- */
