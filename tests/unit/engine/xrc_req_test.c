@@ -108,22 +108,73 @@ static void what_is_sent_again_waits_as_it_did(void **state)
 	assert_int_equal(sent[0].psn, START_PSN + 1);
 }
 
-/* Every request has an XRCETH: none is of the kind that is sent without a thought. */
-static void there_is_no_short_way(void **state)
+/* Every request has an XRCETH: by the wire none is of the kind that is sent without a thought. */
+static void only_a_reliable_link_has_a_short_way(void **state)
 {
 	for (unsigned reliable = 0; reliable < 2; reliable++) {
 		struct vb_segment seg;
 		bool ackreq;
 
 		begin_xrc(state);
-		req.reliable = reliable;
+		vb_req_link_set(&req, reliable, 64);
 		req.window = 64;
 		post_to(VB_K_WRITE, 20 * MTU, srqn(3, 1));
 		assert_true(vb_req_next(&req, &seg, &ackreq));
-		assert_int_equal(vb_req_run(&req), 0);
+		assert_int_equal(vb_req_run(&req), reliable ? 18 : 0);
 		assert_true(vb_req_next(&req, &seg, &ackreq));
 		assert_int_equal(seg.opcode, VB_OP_XRC_WRITE_MIDDLE);
 	}
+}
+
+/* What was skipped after going back is on its way to its slot: what follows need not wait. */
+static void what_is_skipped_goes_to_its_slot(void **state)
+{
+	struct vb_segment seg;
+	bool ackreq;
+
+	vb_req_link_set(&req, true, 64);
+	post_to(VB_K_WRITE, 5 * MTU, srqn(3, 1));
+	post_to(VB_K_SEND, 10, srqn(4, 1));
+	assert_true(vb_req_next(&req, &seg, &ackreq));
+	vb_req_skip(&req, vb_req_run(&req));
+	vb_req_sent(&req, &(struct vb_req_pos){ .next_psn = START_PSN }, now_ns);
+	assert_int_equal(xrc_ack(START_PSN + 1), VB_REQ_MOVED);
+	vb_req_rewind(&req);
+	assert_int_equal(vb_req_run(&req), 2);
+	vb_req_skip(&req, 2);
+	assert_true(vb_req_next(&req, &seg, &ackreq));
+	assert_int_equal(seg.opcode, VB_OP_XRC_WRITE_LAST);
+	assert_false(vb_req_next(&req, &seg, &ackreq)); /* another slot's */
+}
+
+static void small_messages_wait_for_their_slot_on_a_reliable_link_too(void **state)
+{
+	vb_req_link_set(&req, true, 64);
+	post_to(VB_K_SEND, 10, srqn(3, 1));
+	post_to(VB_K_WRITE, 10, srqn(3, 2));
+	post_to(VB_K_SEND, 10, srqn(4, 1));
+	assert_int_equal(send_all(), 2);
+	assert_int_equal(sent[1].opcode, VB_OP_XRC_WRITE_ONLY);
+	assert_int_equal(xrc_ack(START_PSN), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(xrc_ack(START_PSN + 1), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 1);
+}
+
+/* Of one link nothing is known but its window; the other has none to find, and no clocks. */
+static void each_link_begins_afresh(void **state)
+{
+	vb_req_link_set(&req, true, 1000);
+	assert_int_equal(req.window, 1000);
+	post_to(VB_K_SEND, 10, srqn(3, 1));
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
+	assert_int_equal(xrc_ack(START_PSN), VB_REQ_MOVED);
+	vb_req_link_set(&req, false, 1000);
+	assert_int_equal(req.window, 65536 / MTU);
+	post_to(VB_K_SEND, 10, srqn(4, 1));
+	assert_int_equal(send_all(), 1);
+	assert_true(vb_rc_deadline_ns(&req) != VB_NEVER_NS);
 }
 
 static void it_ends_as_rc_does_where_nobody_answers(void **state)
@@ -147,7 +198,10 @@ int main(void)
 		cmocka_unit_test_setup(a_read_keeps_other_slots_waiting_until_its_data_came,
 				       begin_xrc),
 		cmocka_unit_test_setup(what_is_sent_again_waits_as_it_did, begin_xrc),
-		cmocka_unit_test_setup(there_is_no_short_way, begin_xrc),
+		cmocka_unit_test_setup(only_a_reliable_link_has_a_short_way, begin_xrc),
+		cmocka_unit_test_setup(what_is_skipped_goes_to_its_slot, begin_xrc),
+		cmocka_unit_test_setup(small_messages_wait_for_their_slot_on_a_reliable_link_too, begin_xrc),
+		cmocka_unit_test_setup(each_link_begins_afresh, begin_xrc),
 		cmocka_unit_test_setup(it_ends_as_rc_does_where_nobody_answers, begin_xrc),
 	};
 

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * XRC through rings: side 0 sends, to SRQs of sides 1 and 2, which share a domain; the fixture's
+ * wire loses everything.
+ */
+#include "lanes_fixture.h"
+
+#include <fcntl.h>
+
+#include "nic/srq.h"
+#include "nic/xrc.h"
+
+enum { PSN = 0x100, RECVS = 8, RECV_BYTES = 8192 };
+
+static struct vb_xrc_store *store;
+static struct {
+	struct vb_xrcd *xrcd[2];
+	struct vb_srq *srq[2];
+	struct vb_qp *handle, *snd;
+	struct vb_xrc_rcv *rcv;
+} x;
+
+static struct vb_xrc_store *host_store(void *arg)
+{
+	return store;
+}
+
+static void host_lock(void *arg)
+{
+}
+
+static void use_store(struct side *s)
+{
+	s->nic->host.xrc_store = host_store;
+	s->nic->host.xrc_lock = s->nic->host.xrc_unlock = host_lock;
+}
+
+static void recv_post(unsigned i, uint64_t wr_id)
+{
+	struct ibv_sge sge = sge_of(&side[1 + i], (uint32_t)wr_id * RECV_BYTES, RECV_BYTES);
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	assert_int_equal(vb_srq_post(x.srq[i], &wr, &bad), 0);
+}
+
+static void receiver_make(unsigned i)
+{
+	static const uint64_t file[2] = { 1, 2 };
+	struct side *s = &side[1 + i];
+	struct ibv_srq_init_attr_ex srq = {
+		.attr = { .max_wr = RECVS, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD,
+		.srq_type = IBV_SRQT_XRC, .pd = &s->pd->ibv, .cq = &s->cq->ibv.cq,
+	};
+
+	use_store(s);
+	assert_int_equal(vb_xrcd_open(s->ctx, file, O_CREAT, &x.xrcd[i]), 0);
+	srq.xrcd = &x.xrcd[i]->ibv;
+	assert_int_equal(vb_srq_create_ex(s->ctx, &srq, &x.srq[i]), 0);
+	for (uint64_t k = 0; k < RECVS; k++)
+		recv_post(i, k);
+}
+
+static struct ibv_qp_attr attr_to(enum ibv_qp_state state, uint32_t qpn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = state, .port_num = 1, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		.rq_psn = PSN, .sq_psn = PSN, .max_dest_rd_atomic = 4, .max_rd_atomic = 4,
+		.min_rnr_timer = 1, .timeout = 14, .retry_cnt = 1, .rnr_retry = 7,
+		.ah_attr = { .is_global = 1, .port_num = 1 },
+	};
+
+	memcpy(attr.ah_attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	return attr;
+}
+
+static void climb(struct vb_qp *qp, uint32_t peer_qpn)
+{
+	static const int masks[] = {
+		IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS,
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC,
+	};
+	bool receives = qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV;
+
+	for (unsigned i = 0; i < (receives ? 2 : 3); i++) {
+		struct ibv_qp_attr attr =
+			attr_to((enum ibv_qp_state)(IBV_QPS_INIT + i), peer_qpn);
+		int mask = IBV_QP_STATE | masks[i];
+
+		if (receives && i == 1)
+			mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		assert_int_equal(vb_qp_modify(qp, &attr, mask), 0);
+	}
+}
+
+/* Both receivers have a way back to the sender. */
+static void ways_back(void)
+{
+	for (unsigned i = 1; i < 3; i++)
+		assert_int_equal(lanes_reach(&side[i], side[i].slot, side[0].slot), 0);
+}
+
+static int begin_apart(void **state)
+{
+	struct ibv_qp_init_attr_ex rcv = { .qp_type = IBV_QPT_XRC_RECV,
+					   .comp_mask = IBV_QP_INIT_ATTR_XRCD };
+
+	lanes_begin(state);
+	side_make(SLOT_FIRST + 2, 300);
+	store = calloc(1, sizeof(*store));
+	vb_xrc_store_init(store);
+	receiver_make(0);
+	receiver_make(1);
+	rcv.xrcd = &x.xrcd[0]->ibv;
+	assert_int_equal(vb_xrc_qp_create(&rcv, &x.handle), 0);
+	x.rcv = x.handle->xrc->rcv;
+	x.snd = qp_make(&side[0], IBV_QPT_XRC_SEND);
+	climb(x.handle, x.snd->ibv.qp.qp_num);
+	climb(x.snd, x.handle->ibv.qp.qp_num);
+	return 0;
+}
+
+static int begin_xrc(void **state)
+{
+	begin_apart(state);
+	ways_back();
+	return 0;
+}
+
+static int end_xrc(void **state)
+{
+	qp_drop(x.snd);
+	qp_drop(x.handle);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(vb_srq_destroy(x.srq[i]), 0);
+		vb_srq_free(x.srq[i]);
+		assert_int_equal(vb_xrcd_close(x.xrcd[i]), 0);
+	}
+	lanes_end(state);
+	free(store);
+	return 0;
+}
+
+static void post(enum ibv_wr_opcode opcode, uint32_t srqn, uint64_t wr_id, uint32_t bytes,
+		 const struct side *to, uint32_t at)
+{
+	struct ibv_sge sge = sge_of(&side[0], 0, bytes);
+	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	wr.qp_type.xrc.remote_srqn = srqn;
+	if (opcode != IBV_WR_SEND) {
+		wr.wr.rdma.remote_addr = (uintptr_t)to->mem + at;
+		wr.wr.rdma.rkey = to->mr->ibv.rkey;
+	}
+	assert_int_equal(vb_qp_post_send(x.snd, &wr, &bad), 0);
+}
+
+static void send_to(unsigned i, uint64_t wr_id, uint32_t bytes)
+{
+	post(IBV_WR_SEND, x.srq[i]->ibv.handle, wr_id, bytes, NULL, 0);
+}
+
+static void fill(struct side *s, uint32_t at, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		s->mem[at + i] = (uint8_t)(i * 7 + (i >> 8) + 1);
+}
+
+static void expect_no_wire(void)
+{
+	for (unsigned i = 0; i < sides; i++)
+		assert_int_equal(side[i].wire, 0);
+}
+
+static void all_of_it_goes_through_rings(void **state)
+{
+	struct side *to = &side[1];
+
+	fill(&side[0], 0, 5000);
+	send_to(0, 1, 5000);
+	post(IBV_WR_RDMA_WRITE, x.srq[0]->ibv.handle, 2, 5000, to, 600000);
+	settle();
+	assert_wc(to->cq, 0, IBV_WC_SUCCESS);
+	assert_memory_equal(to->mem, side[0].mem, 5000);
+	assert_memory_equal(to->mem + 600000, side[0].mem, 5000);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[0].cq, 2, IBV_WC_SUCCESS);
+	memset(side[0].mem, 0, 5000);
+	post(IBV_WR_RDMA_READ, x.srq[0]->ibv.handle, 3, 5000, to, 600000);
+	settle();
+	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
+	assert_memory_equal(to->mem + 600000, side[0].mem, 5000);
+	expect_no_wire();
+	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).slot, to->slot);
+	assert_true(x.snd->peer && x.snd->peer->slot == to->slot);
+}
+
+static void one_slot_after_the_other_is_aimed_at(void **state)
+{
+	for (uint64_t i = 0; i < 6; i++)
+		send_to(i / 2 % 2, i, 100);
+	assert_int_equal(x.snd->aimed_slot, side[1].slot);
+	settle();
+	for (uint64_t i = 0; i < 6; i++)
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_wc(side[1].cq, i, IBV_WC_SUCCESS);
+	assert_wc(side[2].cq, 0, IBV_WC_SUCCESS);
+	assert_wc(side[2].cq, 1, IBV_WC_SUCCESS);
+	expect_no_wire();
+}
+
+/* More than rings hold, in messages of many packets: nothing is lost, and nothing comes twice. */
+static void a_full_ring_makes_it_wait(void **state)
+{
+	uint32_t bytes = 200 * 1024;
+
+	fill(&side[0], 0, bytes);
+	for (uint64_t i = 0; i < 5; i++)
+		post(IBV_WR_RDMA_WRITE, x.srq[0]->ibv.handle, i, bytes, &side[1],
+		     (uint32_t)i * bytes);
+	assert_non_null(x.snd->lane_waits);
+	settle();
+	for (uint64_t i = 0; i < 5; i++)
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_memory_equal(side[1].mem + i * bytes, side[0].mem, bytes);
+	assert_int_equal(stat_of(&side[1], VB_STAT_DUPLICATES), 0);
+	expect_no_wire();
+}
+
+static void without_a_ring_it_goes_by_the_wire(void **state)
+{
+	side[2].refuses = EOPNOTSUPP;
+	send_to(0, 1, 100);
+	send_to(1, 2, 100);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(side[0].wire, 1);
+	assert_null(x.snd->peer);
+	assert_false(x.snd->req.reliable);
+	assert_no_wc(side[0].cq);
+}
+
+/* A request was taken, and there is no ring to answer by. */
+static void without_a_ring_back_the_wire_answers(void **state)
+{
+	send_to(0, 1, 100);
+	settle();
+	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(side[1].wire, 1);
+	assert_no_wc(side[0].cq);
+}
+
+/* Whoever has been sent to before it opens a domain sees to the way back then. */
+static void opening_a_domain_makes_the_ways_back(void **state)
+{
+	struct side *late = side_make(SLOT_FIRST + 3, 400);
+	struct vb_qp *qp = qp_make(late, IBV_QPT_RC); /* so that it has a slot */
+	struct vb_xrcd *xrcd;
+
+	use_store(late);
+	assert_false(vb_peers_back_wanted(late->nic));
+	assert_int_equal(lanes_reach(&side[0], side[0].slot, late->slot), 0);
+	assert_null(vb_peer_known(late->nic, (uint32_t)late->slot << VB_INDEX_BITS,
+				  x.snd->ibv.qp.qp_num));
+	assert_int_equal(vb_xrcd_open(late->ctx, NULL, O_CREAT, &xrcd), 0);
+	assert_true(vb_peers_back_wanted(late->nic));
+	assert_non_null(vb_peer_known(late->nic, (uint32_t)late->slot << VB_INDEX_BITS,
+				      x.snd->ibv.qp.qp_num));
+	assert_int_equal(vb_xrcd_close(xrcd), 0);
+	qp_drop(qp);
+}
+
+static void who_sends_to_the_dead_learns_it_at_once(void **state)
+{
+	struct vb_peer *peer;
+
+	send_to(0, 1, 100);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	peer = x.snd->peer;
+	side_die(&side[1]);
+	send_to(0, 2, 100);
+	assert_no_wc(side[0].cq);
+	vb_peer_gone(peer);
+	assert_wc(side[0].cq, 2, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(vb_qp_state(x.snd), IBV_QPS_ERR);
+}
+
+/* Nothing was outstanding: others are sent to, and who died there is none of their business. */
+static void a_death_elsewhere_is_no_error(void **state)
+{
+	struct vb_peer *peer;
+
+	send_to(0, 1, 100);
+	settle();
+	peer = x.snd->peer;
+	side_die(&side[1]);
+	vb_peer_gone(peer);
+	send_to(1, 2, 100);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[0].cq, 2, IBV_WC_SUCCESS);
+}
+
+/* Nobody answers a sender that has died, and nothing of it is kept. */
+static void a_shadow_lets_go_of_a_dead_sender(void **state)
+{
+	struct vb_qp *shadow;
+
+	send_to(0, 1, 100);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	shadow = vb_xrc_shadow(side[1].nic, x.handle->ibv.qp.qp_num);
+	assert_non_null(shadow->peer);
+	side_die(&side[0]);
+	vb_peer_gone(shadow->peer);
+	assert_null(shadow->peer);
+	assert_int_equal(side[1].releases, 1);
+}
+
+/* Put a SEND of that many octets into a ring, as whoever owns `from` may. */
+static void forge(struct side *from, struct side *to, uint32_t srqn, uint8_t opcode,
+		  uint32_t bytes)
+{
+	struct vb_peer *peer;
+	struct vb_pkt pkt;
+
+	assert_int_equal(lanes_reach(from, from->slot, to->slot), 0);
+	peer = vb_peer_find(from->nic, from->slot, to->slot);
+	memset(&pkt, 0, sizeof(pkt));
+	vb_pkt_begin(&pkt, x.handle->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+	pkt.opcode = opcode;
+	pkt.psn = PSN;
+	pkt.srqn = srqn;
+	assert_non_null(vb_ring_reserve(&peer->lane[0].tx, vb_op_info(opcode)->header_bytes,
+					bytes));
+	vb_pkt_emit(peer->lane[0].tx.octets, &pkt);
+	vb_ring_publish(&peer->lane[0].tx, vb_op_info(opcode)->header_bytes, bytes);
+	scan_all(to);
+}
+
+static void strangers_are_not_heard(void **state)
+{
+	uint64_t word = atomic_load(&x.rcv->word), before;
+
+	before = stat_of(&side[1], VB_STAT_DROP_STRANGER);
+	/* A process that is not the sender's. */
+	forge(&side[2], &side[1], x.srq[0]->ibv.handle, VB_OP_XRC_SEND_ONLY, 10);
+	/* The sender, to whom an SRQ of somebody else's is nothing for this process. */
+	forge(&side[0], &side[1], x.srq[1]->ibv.handle, VB_OP_XRC_SEND_ONLY, 10);
+	/* What names no SRQ. */
+	forge(&side[0], &side[1], 0, VB_OP_XRC_ACK, 0);
+	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_STRANGER), before + 3);
+	assert_true(atomic_load(&x.rcv->word) == word);
+	assert_no_wc(side[1].cq);
+	forge(&side[0], &side[1], x.srq[0]->ibv.handle, VB_OP_XRC_SEND_ONLY, 10);
+	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
+}
+
+/* In the midst of a message another NIC moves the word: what comes is not in its turn any more. */
+static void a_word_that_moved_ends_the_short_way(void **state)
+{
+	struct vb_xrc_at at = { .epsn = PSN + 2, .msn = 1, .slot = side[2].slot };
+
+	forge(&side[0], &side[1], x.srq[0]->ibv.handle, VB_OP_XRC_SEND_FIRST, 1024);
+	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).epsn, PSN + 1);
+	atomic_store(&x.rcv->word, vb_xrc_word(at));
+	forge(&side[0], &side[1], x.srq[0]->ibv.handle, VB_OP_XRC_SEND_MIDDLE, 1024);
+	assert_true(atomic_load(&x.rcv->word) == vb_xrc_word(at));
+	assert_no_wc(side[1].cq);
+}
+
+#define XRC(name) cmocka_unit_test_setup_teardown(name, begin_xrc, end_xrc)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		XRC(all_of_it_goes_through_rings),
+		XRC(one_slot_after_the_other_is_aimed_at),
+		XRC(a_full_ring_makes_it_wait),
+		XRC(without_a_ring_it_goes_by_the_wire),
+		cmocka_unit_test_setup_teardown(without_a_ring_back_the_wire_answers, begin_apart,
+						end_xrc),
+		XRC(opening_a_domain_makes_the_ways_back),
+		XRC(who_sends_to_the_dead_learns_it_at_once),
+		XRC(a_death_elsewhere_is_no_error),
+		XRC(a_shadow_lets_go_of_a_dead_sender),
+		XRC(strangers_are_not_heard),
+		XRC(a_word_that_moved_ends_the_short_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
