@@ -45,7 +45,10 @@ struct vb_eth_level {
 	uint8_t zero[4];
 };
 
-enum { VB_KEY_WORDS_LEVEL = sizeof(struct vb_eth_level) / 8, VB_KEY_WORDS = 2 * VB_KEY_WORDS_LEVEL };
+enum {
+	VB_KEY_WORDS_LEVEL = sizeof(struct vb_eth_level) / 8,
+	VB_KEY_WORDS = 2 * VB_KEY_WORDS_LEVEL,
+};
 
 union vb_eth_key {
 	struct {

@@ -117,7 +117,7 @@ static int label_place(const struct making *making, unsigned type, uint8_t *plac
 	unsigned before = making->before & SPEC_MASK;
 
 	*place = VB_KEY_LABEL_ETH;
-	if (making->before && (making->before & IBV_FLOW_SPEC_INNER) != (type & IBV_FLOW_SPEC_INNER))
+	if ((making->before ^ type) & IBV_FLOW_SPEC_INNER)
 		return 0; /* the first of its level */
 	switch (before) {
 	case IBV_FLOW_SPEC_UDP:
@@ -250,21 +250,24 @@ static int add_spec(struct making *making, const struct ibv_flow_spec *spec)
 
 /* --- the whole --- */
 
-/* Ethertype and IP version say the same; IP may stand under labels. */
+/* Could the ethertype be this one? */
+static bool type_can_be(const struct vb_eth_level *value, const struct vb_eth_level *mask,
+			uint16_t type)
+{
+	return !((value->ethertype[0] ^ (type >> 8)) & mask->ethertype[0]) &&
+	       !((value->ethertype[1] ^ (type & 0xff)) & mask->ethertype[1]);
+}
+
+/* Ethertype, labels and IP version go together; IP may stand under labels. */
 static int check_ethertype(const struct vb_eth_level *value, const struct vb_eth_level *mask)
 {
-	static const uint8_t ipv4[2] = { 0x08, 0x00 }, ipv6[2] = { 0x86, 0xdd };
-	const uint8_t *type = value->version == 4 ? ipv4 : ipv6;
-	bool labels = value->ethertype[0] == 0x88 &&
-		      (value->ethertype[1] == 0x47 || value->ethertype[1] == 0x48);
+	uint16_t ip = value->version == 4 ? VB_ETHERTYPE_IPV4 : VB_ETHERTYPE_IPV6;
+	bool labels = type_can_be(value, mask, VB_ETHERTYPE_MPLS) ||
+		      type_can_be(value, mask, VB_ETHERTYPE_MPLS_MC);
 
-	if (!mask->version || labels)
-		return 0;
-	for (unsigned i = 0; i < 2; i++) {
-		if ((type[i] ^ value->ethertype[i]) & mask->ethertype[i])
-			return EINVAL;
-	}
-	return 0;
+	if (value->label_in == VB_KEY_LABEL_ETH)
+		return labels ? 0 : EINVAL;
+	return !mask->version || labels || type_can_be(value, mask, ip) ? 0 : EINVAL;
 }
 
 /* A group is told by the first bit on the wire (IEEE 802.3 3.2.3). */

@@ -3,8 +3,9 @@
 #define VB_NIC_FLOW_SPEC_H
 
 /*
- * ibv_create_flow(3): what an application asks for, decoded. A rule is a key and a mask (eth/key.h),
- * where it stands in the order of all rules, and what is done with what matches. Pure; any thread.
+ * ibv_create_flow(3): what an application asks for, decoded. A rule is a key and a mask
+ * (eth/key.h), where it stands in the order of all rules, and what is done with what matches. Pure;
+ * any thread.
  */
 
 #include <infiniband/verbs.h>

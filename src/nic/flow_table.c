@@ -83,6 +83,17 @@ struct vb_flow_entry *vb_flow_group_find(const struct vb_flow_group *group,
 	return entry;
 }
 
+static unsigned bits_of(const union vb_eth_key *mask)
+{
+	unsigned bits = 0;
+
+	for (unsigned i = 0; i < VB_KEY_WORDS; i++) {
+		for (uint64_t word = mask->word[i]; word; word &= word - 1)
+			bits++;
+	}
+	return bits;
+}
+
 static struct vb_flow_group *group_make(const struct vb_flow_rule *rule)
 {
 	struct vb_flow_group *group = calloc(1, sizeof(*group));
@@ -91,10 +102,10 @@ static struct vb_flow_group *group_make(const struct vb_flow_rule *rule)
 		return NULL;
 	group->order = rule->order;
 	group->traps = rule->traps;
+	group->bits = bits_of(&rule->mask);
 	for (unsigned i = 0; i < VB_KEY_WORDS; i++) {
 		if (!rule->mask.word[i])
 			continue;
-		group->bits += (unsigned)__builtin_popcountll(rule->mask.word[i]);
 		group->inner |= i >= VB_KEY_WORDS_LEVEL;
 		group->word[group->words] = (uint8_t)i;
 		group->mask[group->words++] = rule->mask.word[i];
@@ -130,10 +141,8 @@ static struct vb_flow_group **group_place(struct vb_flow_table *table,
 					  const struct vb_flow_rule *rule, bool *found)
 {
 	struct vb_flow_group **at = &table->first;
-	unsigned bits = 0;
+	unsigned bits = bits_of(&rule->mask);
 
-	for (unsigned i = 0; i < VB_KEY_WORDS; i++)
-		bits += (unsigned)__builtin_popcountll(rule->mask.word[i]);
 	while (*at && ((*at)->order < rule->order ||
 		       ((*at)->order == rule->order && (*at)->bits > bits)))
 		at = &(*at)->next;
