@@ -255,10 +255,20 @@ void trouble_recv(struct sim_rq *rq, struct buffer *buffer)
 	}
 }
 
-/* Once its QP is in error or gone, nothing of an end's memory changes any more. */
+static bool holds_any(const struct sim_cq *cq)
+{
+	return atomic_load(&cq->cq->head) != atomic_load(&cq->cq->tail);
+}
+
+/*
+ * Once its QP is in error or gone, nothing of an end's memory changes any more, but by completions
+ * from before that bring data along.
+ */
 static void freeze(struct end *end)
 {
 	if (end->frozen || (!end->gone && vb_qp_state(end->qp) != IBV_QPS_ERR))
+		return;
+	if (!end->gone && end->qp->has_parcels && (holds_any(end->scq) || holds_any(end->rcq)))
 		return;
 	end->frozen = malloc(end->target.bytes + end->landing.bytes);
 	vb_check(end->frozen);

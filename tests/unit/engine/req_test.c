@@ -165,6 +165,69 @@ static void an_ack_of_the_newest_acknowledged_brings_credits(void **state)
 	assert_int_equal(send_all(), 1);
 }
 
+/* mlx5dv_create_qp(3), PACKET_BASED_CREDIT_MODE: the limit falls within a message too. */
+static void credits_of_packets_hold_packets_back(void **state)
+{
+	for (unsigned reliable = 0; reliable < 2; reliable++) {
+		begin(NULL);
+		req.packet_credits = true;
+		req.reliable = reliable;
+		vb_req_start(&req, START_PSN);
+		post(VB_K_SEND, 1);
+		post(VB_K_SEND, 3 * MTU);
+		post(VB_K_SEND, 4 * MTU);
+		/* Nothing is known yet of the first; the AETH gives four packets from there on. */
+		req.credits_known = true;
+		req.credit_limit = START_PSN - 1;
+		assert_int_equal(send_all(), 1);
+		answer(VB_OP_RC_ACK, 0x100, vb_aeth_ack(vb_credit_encode(4)), 1, 0);
+		assert_int_equal(send_all(), 4);
+		assert_int_equal(sent[3].psn, 0x104);
+		/* The last of them asks, so that more come. */
+		assert_true(asked[3]);
+		assert_int_equal(vb_req_run(&req), 0);
+		/* None are left: one packet goes when nothing is on its way, and asks. */
+		answer(VB_OP_RC_ACK, 0x104, vb_aeth_ack(0), 2, 0);
+		assert_int_equal(send_all(), 1);
+		assert_int_equal(sent[0].psn, 0x105);
+		assert_true(asked[0]);
+		answer(VB_OP_RC_ACK, 0x105, vb_aeth_ack(0), 2, 0);
+		assert_int_equal(send_all(), 1);
+		answer(VB_OP_RC_ACK, 0x106, vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED), 2, 0);
+		assert_int_equal(send_all(), 1);
+		ack(0x107);
+		assert_done(3);
+	}
+}
+
+/* ... but what was sent once may be sent again. */
+static void credits_of_packets_do_not_hold_up_a_repetition(void **state)
+{
+	req.packet_credits = true;
+	post(VB_K_SEND, 5 * MTU);
+	assert_int_equal(send_all(), 5);
+	answer(VB_OP_RC_ACK, 0x101, vb_aeth_ack(0), 0, 0);
+	nak(0x102, VB_NAK_PSN);
+	assert_int_equal(send_all(), 3);
+	ack(0x104);
+	assert_done(1);
+}
+
+static void credits_of_packets_are_for_sends_and_immediate_data(void **state)
+{
+	req.packet_credits = true;
+	post(VB_K_SEND, 1);
+	post(VB_K_WRITE, 3 * MTU);
+	post(VB_K_READ_REQ, MTU);
+	post(VB_K_WRITE, 3 * MTU)->extra = VB_H_IMM;
+	req.credits_known = true;
+	req.credit_limit = START_PSN - 1;
+	/* All but the packet that has the immediate data. */
+	assert_int_equal(send_all(), 7);
+	assert_int_equal(sent[6].psn, 0x106);
+	assert_true(asked[6]);
+}
+
 static void a_fence_waits_for_reads_and_atomics(void **state)
 {
 	post(VB_K_READ_REQ, 10);
@@ -476,6 +539,9 @@ int main(void)
 		TEST(going_back_over_the_wrap),
 		TEST(a_read_far_ahead_is_not_taken_for_one_behind),
 		TEST(credits_hold_messages_back),
+		TEST(credits_of_packets_hold_packets_back),
+		TEST(credits_of_packets_do_not_hold_up_a_repetition),
+		TEST(credits_of_packets_are_for_sends_and_immediate_data),
 		TEST(credits_are_for_what_takes_a_receive_request),
 		TEST(an_ack_of_the_newest_acknowledged_brings_credits),
 		TEST(a_fence_waits_for_reads_and_atomics),

@@ -115,6 +115,36 @@ static void check_taken(const struct vb_recv *recv, uint64_t *next)
 		 recv->sge[0].length == n && recv->bytes == n);
 }
 
+/* Room for packets: of a request without octets, for one. */
+static void room_is_counted_in_packets(void **state)
+{
+	static const uint32_t bytes[] = { 0, 1, 1024, 1025, 4096 };
+	static const uint32_t packets[] = { 1, 1, 1, 2, 4 };
+	struct vb_rq rq;
+	struct vb_recv recv;
+	uint32_t sum = 0;
+
+	vb_rq_init(&rq, 512, 1);
+	assert_int_equal(vb_rq_packets(&rq, 1024), 0);
+	for (unsigned i = 0; i < VB_ARRAY_LEN(bytes); i++) {
+		struct ibv_sge sge = { 0, bytes[i], 0 };
+
+		assert_int_equal(post(&rq, i, &sge, 1), 0);
+		sum += packets[i];
+		assert_int_equal(vb_rq_packets(&rq, 1024), sum);
+	}
+	for (unsigned i = 0; i < VB_ARRAY_LEN(bytes); i++) {
+		assert_true(vb_rq_take(&rq, &recv));
+		sum -= packets[i];
+		assert_int_equal(vb_rq_packets(&rq, 1024), sum);
+	}
+	/* Of many, not all are looked at. */
+	for (unsigned i = 0; i < 512; i++)
+		assert_int_equal(post(&rq, i, NULL, 0), 0);
+	assert_int_equal(vb_rq_packets(&rq, 1024), VB_CREDIT_RECVS_MAX);
+	vb_rq_fini(&rq);
+}
+
 static void posters_and_a_taker_do_not_meet(void **state)
 {
 	pthread_t thread[POSTERS];
@@ -244,6 +274,7 @@ int main(void)
 		TEST(requests_come_out_as_they_went_in),
 		TEST(as_many_fit_as_was_asked_for),
 		TEST(a_queue_has_no_memory_before_its_first_post),
+		TEST(room_is_counted_in_packets),
 		TEST(posters_and_a_taker_do_not_meet),
 		TEST(several_may_take_from_a_shared_queue),
 		TEST(what_is_posted_while_a_qp_fails_is_flushed),
