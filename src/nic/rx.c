@@ -17,7 +17,8 @@
  */
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	return (!qp->peer || qp->req.transport == VB_XRC) && memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
+	return (!qp->peer || qp->req.transport == VB_XRC) &&
+	       memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
 	       memcmp(frame->path.dst, qp->path.src, VB_GID_BYTES) == 0;
 }
 
