@@ -24,7 +24,7 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *wqe,
 				       uint32_t offset, const void *data, uint32_t bytes);
 
-/* Carry out a work request that needs no packet (BIND, LOCAL_INV): SUCCESS or MW_BIND_ERR. */
+/* Carry out a work request that needs no packet: SUCCESS, MW_BIND_ERR or LOC_PROT_ERR. */
 enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe);
 
 /* --- responder --- */
@@ -66,7 +66,7 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
  */
 enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, unsigned access);
 
-/* The peer has no more use for a window: OK, or BAD_ACCESS if it is none of this QP's. */
+/* The peer has no more use for a key: OK, or BAD_ACCESS if it has no say in that. */
 enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey);
 
 #endif

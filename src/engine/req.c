@@ -302,6 +302,31 @@ static bool was_carried_out(const struct vb_req *req)
 	return req->local_done && (int32_t)(req->pos.next - req->local_next) < 0;
 }
 
+/* The key that this one changes, of those that other work requests' data may be behind. */
+static uint32_t changed_key(const struct vb_wqe *wqe)
+{
+	if (wqe->kind == VB_K_MKEY)
+		return wqe->mkey.key;
+	return wqe->kind == VB_K_LOCAL_INV ? wqe->imm_be : 0;
+}
+
+/*
+ * Does something before it that is on its way have its data behind the key that it changes? That
+ * may have to be sent again, or its answer is still to be placed.
+ */
+static bool is_in_use(const struct vb_req *req, uint32_t key)
+{
+	for (uint32_t i = req->head; key && i != req->pos.next; i++) {
+		const struct vb_wqe *wqe = vb_sq_at(&req->sq, i);
+
+		for (uint32_t k = 0; k < wqe->sge_count; k++) {
+			if (!((wqe->sge[k].lkey ^ key) & ~VB_KEY_TAG_MASK))
+				return true;
+		}
+	}
+	return false;
+}
+
 bool vb_req_local(struct vb_req *req)
 {
 	const struct vb_wqe *wqe;
@@ -317,7 +342,8 @@ bool vb_req_local(struct vb_req *req)
 		req->pos.next++;
 		return true;
 	}
-	if (req->sqd || ((wqe->flags & IBV_SEND_FENCE) && req->pos.fetches))
+	if (req->sqd || ((wqe->flags & IBV_SEND_FENCE) && req->pos.fetches) ||
+	    (vb_transport_acks(req->transport) && is_in_use(req, changed_key(wqe))))
 		return false;
 	status = wqe->fault ? (enum ibv_wc_status)wqe->fault : vb_host_local(req, wqe);
 	if (status != IBV_WC_SUCCESS) {

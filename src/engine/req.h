@@ -141,6 +141,7 @@ bool vb_req_urgent(const struct vb_req *req, uint64_t now_ns);
  * is? Then it is carried out, now or once already, and sending goes on behind it. It completes with
  * those before it, in vb_req_settle() at the latest. So what comes behind a BIND leaves after it
  * took effect; nothing is said about whether those before it have arrived, unless there is a fence.
+ * Only what changes a key waits for those whose data is behind it.
  */
 bool vb_req_local(struct vb_req *req);
 

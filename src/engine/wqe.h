@@ -16,7 +16,10 @@
 #include "wire/opcode.h"
 
 /* What a send queue does by itself, without a packet: kinds beyond those that packets have. */
-enum { VB_K_BIND = VB_K_COUNT, VB_K_TSO, VB_K_LOCAL_INV };
+enum { VB_K_BIND = VB_K_COUNT, VB_K_TSO, VB_K_LOCAL_INV, VB_K_MKEY, VB_K_MEMCPY };
+
+/* The octet of a key that its owner may change: the others say whose it is. */
+#define VB_KEY_TAG_MASK 0xffu
 
 /* Where a datagram goes. */
 struct vb_ud_addr {
@@ -27,6 +30,21 @@ struct vb_ud_addr {
 
 /* An SRQ's number is one of its NIC's: a slot, and an index of so many bits. */
 #define VB_SRQN_INDEX_BITS 14
+
+/* A piece of what an indirect key leads to, and the gap behind it. */
+struct vb_mkey_entry {
+	uint64_t addr;
+	uint32_t bytes, skip, lkey;
+};
+
+/* What is to become of an indirect key. */
+struct vb_mkey_conf {
+	uint32_t key;	/* as it will be */
+	uint32_t repeat;
+	uint16_t count; /* of entries */
+	uint16_t access;
+	bool has_access, has_layout;
+};
 
 struct vb_wqe {
 	uint64_t wr_id;
@@ -64,6 +82,11 @@ struct vb_wqe {
 			uint32_t key;	 /* what the window's will be */
 			unsigned access; /* IBV_ACCESS_* */
 		} bind;
+		struct vb_mkey_conf mkey; /* its entries: vb_wqe_entries() */
+		struct {
+			uint64_t to, from;
+			uint32_t to_key, from_key, bytes;
+		} copy;
 	};
 	union {
 		struct ibv_sge sge[1]; /* sge_count of them */
@@ -80,6 +103,12 @@ struct vb_sq {
 static inline struct vb_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t index)
 {
 	return (struct vb_wqe *)(sq->ring + (size_t)(index & sq->mask) * sq->stride);
+}
+
+/* Of a VB_K_MKEY, where others have their SGEs. */
+static inline struct vb_mkey_entry *vb_wqe_entries(struct vb_wqe *wqe)
+{
+	return (struct vb_mkey_entry *)wqe->data;
 }
 
 static inline bool vb_wqe_takes_recv(const struct vb_wqe *wqe)

@@ -85,7 +85,7 @@ static inline bool vb_dc_is_context(const struct vb_qp *qp)
  * device's limits, or objects of another context.
  */
 int vb_qp_create_dc(struct ibv_qp_init_attr_ex *attr, const struct vb_dc_attr *dc,
-		    struct vb_qp **qp);
+		    uint32_t dv_flags, struct vb_qp **qp);
 
 /*
  * mlx5dv_dci_stream_id_reset(3): work requests of that stream are sent again. EINVAL: the QP has no

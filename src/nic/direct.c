@@ -299,7 +299,7 @@ static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_payload
 	}
 	if (qp->has_parcels && vb_parcel_aim_fetch(qp, wqe, local))
 		return true;
-	return vb_payload_gather(qp, wqe, 0, wqe->bytes, local);
+	return vb_payload_gather(qp, wqe, 0, wqe->bytes, local) && !local->scattered;
 }
 
 bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)

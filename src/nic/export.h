@@ -92,6 +92,9 @@ static inline uint64_t vb_export_pd_of_null(uint64_t pd)
 	return ~pd;
 }
 
+/* And under this one, nobody's either, indirect keys (mkey.h): who has them sends, and asks us. */
+#define VB_EXPORT_PD_INDIRECT UINT64_MAX
+
 /* A region, as an entry said it was at one moment. */
 struct vb_export_region {
 	uint64_t pd, iova, bytes, base;

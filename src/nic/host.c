@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "engine/newer.h"
 #include "nic/dc.h"
+#include "nic/mkey.h"
 #include "nic/qp.h"
 #include "nic/qp_dv.h"
 #include "nic/rq.h"
@@ -56,7 +57,26 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 
 enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
 {
-	return vb_window_local(qp_of_req(req), wqe);
+	struct vb_qp *qp = qp_of_req(req);
+
+	switch (wqe->kind) {
+	case VB_K_MKEY:
+		return vb_mkey_configure(qp, wqe);
+	case VB_K_MEMCPY:
+		return vb_memcpy(qp, wqe);
+	default:
+		return vb_window_local(qp, wqe);
+	}
+}
+
+/* What is not in one piece may be in several. */
+static bool write_pieces(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+			 const uint8_t *data, uint32_t bytes, unsigned access)
+{
+	struct vb_walk walk;
+
+	vb_walk_begin(&walk, nic, pd, key, va, bytes, access);
+	return walk.mkey && vb_walk_write(&walk, data, bytes);
 }
 
 bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
@@ -73,7 +93,9 @@ bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *
 		n = n - offset < bytes ? n - offset : bytes;
 		to = vb_mr_get(nic, pd, sge[i].lkey, sge[i].addr + offset, n,
 			       IBV_ACCESS_LOCAL_WRITE);
-		if (!to || !vb_guard_copy(to, data, n))
+		if (to ? !vb_guard_copy(to, data, n)
+		       : !write_pieces(nic, pd, sge[i].lkey, sge[i].addr + offset, data, n,
+				       IBV_ACCESS_LOCAL_WRITE))
 			return false;
 		data += n;
 		bytes -= n;
@@ -193,7 +215,10 @@ enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64
 {
 	struct vb_qp *qp = qp_of_resp(resp);
 
-	return vb_remote_get(qp, rkey, va, bytes, access) ? VB_OK : VB_BAD_ACCESS;
+	return vb_remote_get(qp, rkey, va, bytes, access) ||
+			       vb_mkey_allows(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, access)
+		       ? VB_OK
+		       : VB_BAD_ACCESS;
 }
 
 enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64_t va,
@@ -203,7 +228,10 @@ enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64
 	uint8_t *to = vb_remote_get(qp, rkey, va, bytes, IBV_ACCESS_REMOTE_WRITE);
 
 	if (!to)
-		return VB_BAD_ACCESS;
+		return write_pieces(qp->nic, qp->ibv.qp.pd, rkey, va, data, bytes,
+				    IBV_ACCESS_REMOTE_WRITE)
+			       ? VB_OK
+			       : VB_BAD_ACCESS;
 	return vb_guard_copy(to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
 }
 

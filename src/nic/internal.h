@@ -27,17 +27,20 @@ struct vb_slot {
 
 struct vb_mr;
 struct vb_mw;
+struct vb_mkey;
 
-/* Whose key it is: one of the two, or nobody's. */
+/* Whose key it is: one of the three, or nobody's. */
 struct vb_key_owner {
 	struct vb_mr *mr;
 	struct vb_mw *mw;
+	_Atomic(struct vb_mkey *) mkey; /* read without the lock */
 };
 
 /* The keys themselves stand in the export. */
 struct vb_keys {
 	vb_lock lock; /* whoever changes one, or binds a window */
-	uint32_t next, mrs, mws;
+	uint32_t next, mrs, mws; /* indirect keys count as regions */
+	struct vb_mkey *mkeys, *mkeys_free; /* all that were ever made; those that nobody has */
 	struct vb_key_owner owner[VB_KEYS];
 };
 

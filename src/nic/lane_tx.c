@@ -87,7 +87,7 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 			return put_ack(qp, lane);
 		before = vb_resp_pos_get(resp);
 		vb_qp_pkt_begin(qp, &pkt);
-		payload.count = payload.bytes = 0;
+		vb_payload_none(&payload);
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
 		if (resp->transport == VB_DC)
@@ -153,7 +153,7 @@ static enum put put_segment(struct vb_qp *qp, struct vb_lane *lane, const struct
 	if (wqe->only && !path && !(vb_op_info(seg->opcode)->headers & VB_H_IETH))
 		return put_only(qp, lane, wqe, seg, ackreq);
 	vb_pkt_fill_request(qp, wqe, seg, ackreq, &pkt);
-	payload.count = payload.bytes = 0;
+	vb_payload_none(&payload);
 	if (!vb_wqe_sends_nothing(wqe) &&
 	    !vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload))
 		return NO_DATA;

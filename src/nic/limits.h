@@ -41,6 +41,8 @@ enum {
 	VB_KEYS = 1 << 17,
 	VB_MWS_MAX = 1 << 15,
 	VB_MRS_MAX = VB_KEYS - 1 - VB_MWS_MAX, /* no key is 0 */
+	VB_MKEY_ENTRIES_MAX = 64, /* of an indirect key: no work request has room for more */
+	VB_MEMCPY_BYTES_MAX = 1 << 20, /* of one work request: its QP is locked meanwhile */
 	VB_PDS_MAX = 65536, /* parent domains included */
 	VB_TDS_MAX = 65536,
 	VB_COUNTERS_MAX = 65536,

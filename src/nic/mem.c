@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "engine/newer.h"
 #include "nic/internal.h"
+#include "nic/mkey.h"
 #include "nic/peer.h"
 
 #define ACCESS_KNOWN                                                                              \
@@ -21,6 +22,7 @@ void vb_keys_init(struct vb_keys *keys)
 
 void vb_keys_fini(struct vb_keys *keys)
 {
+	vb_mkeys_free(keys);
 	vb_lock_fini(&keys->lock);
 }
 
@@ -72,7 +74,9 @@ void vb_key_drop_locked(struct vb_nic *nic, uint32_t key)
 	const struct vb_shared not_shared = { .file = -1 };
 
 	entry_set(entry_of(nic, key), &nothing, &not_shared);
-	*vb_key_owner(nic, key) = (struct vb_key_owner){ NULL, NULL };
+	vb_key_owner(nic, key)->mr = NULL;
+	vb_key_owner(nic, key)->mw = NULL;
+	atomic_store(&vb_key_owner(nic, key)->mkey, NULL);
 }
 
 static void key_write_locked(struct vb_nic *nic, const struct vb_mr *mr)

@@ -9,6 +9,7 @@
 #include "nic/foreign.h"
 #include "nic/internal.h"
 #include "nic/mem.h"
+#include "nic/mkey.h"
 
 #define ACCESS_DMABUF                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
@@ -102,6 +103,8 @@ uint8_t *vb_mr_get_other(struct vb_nic *nic, const struct vb_pd *pd, uint32_t ke
 			return NULL;
 		return access ? abyss : zeros;
 	}
+	if (region.key == key && region.pd == VB_EXPORT_PD_INDIRECT)
+		return vb_mkey_get(nic, pd, key, va, bytes, access);
 	return pd->foreign ? vb_foreign_get(pd, key, va, bytes, access) : NULL;
 }
 
@@ -126,7 +129,8 @@ static int sge_check(struct vb_nic *nic, const struct vb_pd *pd, const struct ad
 
 	if (!vb_export_key_read(entry, &region) || !region.key || region.key != sge->lkey)
 		return ENOENT;
-	if (region.pd != pd->id && region.pd != vb_export_pd_of_null(pd->id) && region.pd)
+	if (region.pd != pd->id && region.pd != vb_export_pd_of_null(pd->id) && region.pd &&
+	    region.pd != VB_EXPORT_PD_INDIRECT)
 		return EPERM;
 	if (region.pd != pd->id || !(region.access & IBV_ACCESS_ON_DEMAND))
 		return EINVAL;

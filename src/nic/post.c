@@ -11,6 +11,7 @@
 #include "nic/ah.h"
 #include "nic/dc.h"
 #include "nic/direct.h"
+#include "nic/mkey.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
 #include "nic/raw.h"
@@ -50,6 +51,9 @@ static const struct opcode_row opcode_rows[] = {
 	/* struct ibv_send_wr has nothing to say what to flush: vb_qp_post_batch(). */
 	[VB_WR_FLUSH] = { ON_RC | BUILDER_ONLY, VB_K_FLUSH, 0, VB_WC_FLUSH },
 	[IBV_WR_ATOMIC_WRITE] = { ON_RC, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
+	/* mlx5dv_wr_post(3), and what it says of their completions' opcodes. */
+	[VB_WR_MKEY] = { ON_RC | BUILDER_ONLY, VB_K_MKEY, 0, IBV_WC_DRIVER1 },
+	[VB_WR_MEMCPY] = { ON_RC | BUILDER_ONLY, VB_K_MEMCPY, 0, IBV_WC_DRIVER3 },
 };
 
 static uint8_t service_bit(const struct vb_qp *qp)
@@ -220,8 +224,14 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 			const struct opcode_row *row, enum ibv_mw_type type, struct vb_wqe *wqe)
 {
-	int err = row->kind == VB_K_BIND ? vb_bind_decode(wr, type, wqe) : 0;
+	int err = 0;
 
+	if (row->kind == VB_K_BIND)
+		err = vb_bind_decode(wr, type, wqe);
+	else if (row->kind == VB_K_MKEY)
+		err = vb_mkey_decode(qp, wr, wqe);
+	else if (row->kind == VB_K_MEMCPY)
+		err = vb_memcpy_decode(wr, wqe);
 	if (err)
 		return err;
 	wqe->wr_id = wr->wr_id;

@@ -13,8 +13,10 @@
 #include "nic/dc.h"
 #include "nic/domain.h"
 #include "nic/migrate.h"
+#include "nic/mkey.h"
 #include "nic/peer.h"
 #include "nic/raw.h"
+#include "nic/qp_dv.h"
 #include "nic/rq.h"
 #include "nic/rss.h"
 #include "nic/window.h"
@@ -92,14 +94,23 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 	return 0;
 }
 
+/* The room that a work request has at its end. */
+static size_t data_room(const struct vb_qp *qp, const struct ibv_qp_cap *cap, bool tags)
+{
+	uint64_t sge_max = vb_max_u64(cap->max_send_sge, tags ? VB_TM_SGE_MAX : 0);
+	size_t data = vb_max_u64(sge_max * sizeof(struct ibv_sge), cap->max_inline_data);
+
+	if (qp->dv_flags & VB_QP_MKEYS)
+		data = vb_max_u64(data, vb_mkey_room(cap) * sizeof(struct vb_mkey_entry));
+	return qp->raw ? vb_raw_wqe_room(qp->raw, data) : data;
+}
+
 /* The memory for the work requests comes with the first post, see vb_qp_sq_make(). */
 static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 {
 	/* A rendezvous adds work requests of ours. */
 	bool tags = has_tags(attr->srq);
-	uint64_t sge_max = vb_max_u64(attr->cap.max_send_sge, tags ? VB_TM_SGE_MAX : 0);
-	size_t data = vb_max_u64(sge_max * sizeof(struct ibv_sge), attr->cap.max_inline_data);
-	size_t stride = sizeof(struct vb_wqe) + (qp->raw ? vb_raw_wqe_room(qp->raw, data) : data);
+	size_t stride = sizeof(struct vb_wqe) + data_room(qp, &attr->cap, tags);
 	uint32_t size = power_of_two(attr->cap.max_send_wr + (tags ? 2 * VB_TM_RNDV_MAX : 0));
 
 	qp->req.sq.stride = (uint32_t)((stride + 63) & ~(size_t)63);
@@ -204,6 +215,7 @@ static void count_users(const struct vb_qp *qp, uint32_t by)
 struct extra {
 	uint32_t create_flags, source_qpn, tso_header_max;
 	const struct vb_dc_attr *dc;
+	uint32_t dv_flags; /* qp_dv.h */
 };
 
 static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct extra *extra,
@@ -224,6 +236,7 @@ static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct 
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	fill(qp, pd, attr);
+	qp->dv_flags = extra->dv_flags;
 	if (attr->qp_type == IBV_QPT_RAW_PACKET)
 		err = vb_raw_make(qp, extra->tso_header_max);
 	init_queues(qp, attr);
@@ -300,8 +313,13 @@ static int extra_of(const struct ibv_qp_init_attr_ex *attr, struct extra *extra)
 
 int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 {
+	return vb_qp_create_with(attr, 0, out);
+}
+
+int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **out)
+{
 	struct ibv_qp_init_attr plain;
-	struct extra extra = { 0 };
+	struct extra extra = { .dv_flags = dv_flags };
 	int err;
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
@@ -323,10 +341,10 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 }
 
 int vb_qp_create_dc(struct ibv_qp_init_attr_ex *attr, const struct vb_dc_attr *dc,
-		    struct vb_qp **out)
+		    uint32_t dv_flags, struct vb_qp **out)
 {
 	struct ibv_qp_init_attr plain;
-	struct extra extra = { .dc = dc };
+	struct extra extra = { .dc = dc, .dv_flags = dv_flags };
 	int err;
 
 	if (dc->streams_log > VB_DCI_STREAMS_LOG_MAX || dc->errored_log > VB_DCI_ERRORED_LOG_MAX)

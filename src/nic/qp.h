@@ -121,6 +121,9 @@ int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp *
  */
 int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 
+/* The same, with flags that were checked (qp_dv.h). */
+int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **qp);
+
 /* ibv_modify_qp(3). EINVAL: transition, mask or value wrong; nothing has changed then. */
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
 

@@ -35,10 +35,10 @@ static const struct flag_row {
 	{ VB_QP_TUNNEL_OFFLOADS, RAW, false },
 	{ VB_QP_LOOPBACK_UC, RAW, false },
 	{ VB_QP_LOOPBACK_MC, RAW, false },
-	{ VB_QP_MR_INTERLEAVED, RC | DCI, false },
-	{ VB_QP_MR_LIST, RC | DCI, false },
-	{ VB_QP_MKEY_CONFIGURE, RC | DCI, false },
-	{ VB_QP_MEMCPY, RC | DCI, false },
+	{ VB_QP_MR_INTERLEAVED, RC, true },
+	{ VB_QP_MR_LIST, RC, true },
+	{ VB_QP_MKEY_CONFIGURE, RC, true },
+	{ VB_QP_MEMCPY, RC, true },
 	{ VB_QP_RAW_WQE, RC | DCI, false },
 };
 
@@ -107,11 +107,10 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 		err = dc_check(attr, dv->dc);
 	if (err)
 		return err;
-	err = dv->dc ? vb_qp_create_dc(attr, dv->dc, &qp) : vb_qp_create_ex(attr, &qp);
+	err = dv->dc ? vb_qp_create_dc(attr, dv->dc, dv->flags, &qp)
+		     : vb_qp_create_with(attr, dv->flags, &qp);
 	if (err)
 		return err;
-	/* It is in the reset state: nobody has asked for its flags yet. */
-	qp->dv_flags = dv->flags;
 	if (!dv->dc && !(dv->flags & VB_QP_SCATTER_TO_CQE_OFF))
 		err = vb_parcels_make(qp, dv->flags & VB_QP_SCATTER_TO_CQE_ON);
 	if (err) {

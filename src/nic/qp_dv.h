@@ -34,6 +34,9 @@ enum vb_qp_dv_flag {
 #define VB_QP_DV_BUILDER                                                                          \
 	(VB_QP_MR_INTERLEAVED | VB_QP_MR_LIST | VB_QP_MKEY_CONFIGURE | VB_QP_MEMCPY | VB_QP_RAW_WQE)
 
+/* Those that lay out indirect keys (mkey.h). */
+#define VB_QP_MKEYS (VB_QP_MR_INTERLEAVED | VB_QP_MR_LIST | VB_QP_MKEY_CONFIGURE)
+
 /* An end of the dynamically connected transport: a target, or an initiator with or without streams. */
 struct vb_dc_attr {
 	bool target;

@@ -81,10 +81,13 @@ void vb_tm_leave(struct vb_qp *qp);
 /* Where the queue's completions go; NULL for a QP without tags. */
 struct ibv_cq *vb_tm_cq(const struct vb_qp *qp);
 
-/* Work requests of ours have an opcode of a receive, which no other in a send queue has. */
+/*
+ * Work requests of ours have an opcode of a receive, which no other in a send queue has (those
+ * of a driver's own come behind them).
+ */
 static inline bool vb_tm_is_own(const struct vb_wqe *wqe)
 {
-	return wqe->wc_opcode >= IBV_WC_RECV;
+	return wqe->wc_opcode >= IBV_WC_RECV && wqe->wc_opcode < IBV_WC_DRIVER1;
 }
 
 #endif

@@ -127,6 +127,8 @@ static bool crc_in_place(const struct vb_payload *payload, uint32_t *crc)
 
 bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload)
 {
+	if (payload->scattered)
+		return vb_payload_copy_scattered(to, payload);
 	for (uint32_t i = 0; i < payload->count; i++) {
 		const struct iovec *from = &payload->iov[i];
 
@@ -137,7 +139,7 @@ bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload)
 	return true;
 }
 
-/* Small frame: all of it in the room, from its header on. False if the payload cannot be read. */
+/* All of it in one place, from its header on. False if the payload cannot be read. */
 static bool build_copied(struct builder *b, uint8_t *room, const struct vb_path *path,
 			 const struct vb_payload *payload, uint32_t header, uint32_t pad,
 			 uint32_t frame)
@@ -150,7 +152,33 @@ static bool build_copied(struct builder *b, uint8_t *room, const struct vb_path 
 	crc = vb_icrc_header(path, frame, b->burst.frames, room, frame - VB_ICRC_BYTES);
 	vb_icrc_put(room + frame - VB_ICRC_BYTES, vb_icrc_finish(crc));
 	piece(b, room, frame);
+	return true;
+}
+
+/* Small frame: in the room, where its header is. */
+static bool build_small(struct builder *b, uint8_t *room, const struct vb_path *path,
+			const struct vb_payload *payload, uint32_t header, uint32_t pad,
+			uint32_t frame)
+{
+	if (!build_copied(b, room, path, payload, header, pad, frame))
+		return false;
 	b->room_used += frame;
+	return true;
+}
+
+/* Too many pieces to be gathered, and perhaps too much for the room. */
+static bool build_scattered(struct builder *b, uint8_t *room, const struct vb_path *path,
+			    const struct vb_payload *payload, uint32_t header, uint32_t pad,
+			    uint32_t frame)
+{
+	if (!b->wide) {
+		vb_lock_take(&b->qp->nic->wide_lock);
+		b->wide = b->qp->nic->wide;
+	}
+	memcpy(b->wide + b->wide_used, room, header);
+	if (!build_copied(b, b->wide + b->wide_used, path, payload, header, pad, frame))
+		return false;
+	b->wide_used += frame;
 	return true;
 }
 
@@ -191,7 +219,9 @@ static enum added add(struct builder *b, const struct vb_path *path, struct vb_p
 	header = (uint32_t)vb_pkt_emit(room, pkt);
 	frame = header + payload->bytes + pkt->pad + VB_ICRC_BYTES;
 	if (payload->bytes <= COPY_BYTES_MAX)
-		ok = build_copied(b, room, path, payload, header, pkt->pad, frame);
+		ok = build_small(b, room, path, payload, header, pkt->pad, frame);
+	else if (payload->scattered)
+		ok = build_scattered(b, room, path, payload, header, pkt->pad, frame);
 	else
 		ok = build_gathered(b, room, path, payload, header, pkt->pad, frame);
 	if (!ok)
@@ -280,8 +310,11 @@ static bool flush(struct builder *b)
 bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset, uint32_t bytes,
 		       struct vb_payload *out)
 {
+	const uint32_t start = offset;
+
 	out->count = 0;
 	out->bytes = bytes;
+	out->scattered = false;
 	if (wqe->flags & IBV_SEND_INLINE) {
 		out->iov[0] = (struct iovec){ (void *)(wqe->data + offset), bytes };
 		out->count = bytes ? 1 : 0;
@@ -299,7 +332,8 @@ bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offs
 		n = n - offset < bytes ? n - offset : bytes;
 		from = vb_mr_get(qp->nic, qp->ibv.qp.pd, sge->lkey, sge->addr + offset, n, 0);
 		if (!from)
-			return false;
+			return vb_payload_scatter(qp, wqe->sge, wqe->sge_count, start, out->bytes,
+						  0, out);
 		out->iov[out->count++] = (struct iovec){ from, n };
 		bytes -= n;
 		offset = 0;
@@ -324,11 +358,15 @@ bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_p
 
 	payload->count = 0;
 	payload->bytes = pkt->dma_bytes;
+	payload->scattered = false;
 	if (!pkt->dma_bytes)
 		return true;
 	from = vb_remote_get(qp, pkt->rkey, pkt->va, pkt->dma_bytes, IBV_ACCESS_REMOTE_READ);
-	if (!from)
-		return false;
+	if (!from) {
+		payload->response = (struct ibv_sge){ pkt->va, pkt->dma_bytes, pkt->rkey };
+		return vb_payload_scatter(qp, &payload->response, 1, 0, pkt->dma_bytes,
+					  IBV_ACCESS_REMOTE_READ, payload);
+	}
 	payload->iov[0] = (struct iovec){ from, pkt->dma_bytes };
 	payload->count = 1;
 	return true;
@@ -363,7 +401,7 @@ static bool transmit_responses(struct builder *b)
 		if (!vb_resp_owes(resp))
 			return true;
 		before = vb_resp_pos_get(resp);
-		payload.count = payload.bytes = 0;
+		vb_payload_none(&payload);
 		vb_qp_pkt_begin(qp, &pkt);
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
@@ -594,7 +632,7 @@ static bool transmit_requests(struct builder *b)
 			fault(b, &before, (enum ibv_wc_status)wqe->fault);
 			break;
 		}
-		payload.count = payload.bytes = 0;
+		vb_payload_none(&payload);
 		vb_pkt_fill_request(qp, wqe, &seg, ackreq, &pkt);
 		if (!vb_wqe_sends_nothing(wqe) &&
 		    !vb_payload_gather(qp, wqe, seg.offset, seg.bytes, &payload)) {

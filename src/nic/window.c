@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "nic/mkey.h"
 #include "nic/peer.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -12,7 +13,7 @@
 #define ACCESS_KNOWN (REMOTE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 
 /* The octet that changes from one binding to the next. */
-#define TAG_MASK 0xffu
+#define TAG_MASK VB_KEY_TAG_MASK
 
 static uint64_t pd_of(const struct ibv_pd *pd)
 {
@@ -134,7 +135,9 @@ enum ibv_wc_status vb_window_local(struct vb_qp *qp, const struct vb_wqe *wqe)
 	bool ok;
 
 	vb_lock_take(&qp->nic->keys.lock);
-	ok = wqe->kind == VB_K_BIND ? bind(qp, wqe) : invalidate(qp, wqe->imm_be);
+	ok = wqe->kind == VB_K_BIND ? bind(qp, wqe)
+				    : invalidate(qp, wqe->imm_be) ||
+					      vb_mkey_invalidate_locked(qp, wqe->imm_be, false);
 	vb_lock_drop(&qp->nic->keys.lock);
 	return ok ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }
@@ -144,7 +147,7 @@ bool vb_window_invalidate(struct vb_qp *qp, uint32_t key)
 	bool ok;
 
 	vb_lock_take(&qp->nic->keys.lock);
-	ok = invalidate(qp, key);
+	ok = invalidate(qp, key) || vb_mkey_invalidate_locked(qp, key, true);
 	vb_lock_drop(&qp->nic->keys.lock);
 	return ok;
 }

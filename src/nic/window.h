@@ -50,7 +50,10 @@ int vb_bind_decode(const struct ibv_send_wr *wr, enum ibv_mw_type type, struct v
 /* Carry out a BIND or LOCAL_INV: SUCCESS or MW_BIND_ERR (IBA 10.10.3). QP locked. */
 enum ibv_wc_status vb_window_local(struct vb_qp *qp, const struct vb_wqe *wqe);
 
-/* Unbind the QP's own window of this key: false if there is none. QP locked. */
+/*
+ * A peer has no more use for a key: unbind the QP's own window, or clear an indirect key that is
+ * made for it (mkey.h). False if there is none. QP locked.
+ */
 bool vb_window_invalidate(struct vb_qp *qp, uint32_t key);
 
 /* The QP vanishes or forgets all: so do its windows' bindings. Nobody is inside. */

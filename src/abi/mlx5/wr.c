@@ -8,6 +8,7 @@
 
 #include "abi/mlx5/mlx5.h"
 #include "nic/dc.h"
+#include "nic/mkey.h"
 
 /* --- DC --- */
 
@@ -48,41 +49,109 @@ static void refuse(struct mlx5dv_qp_ex *mqp)
 	vb_wr_fail(vb_mlx5_builder(mqp), EOPNOTSUPP);
 }
 
-static void mr_interleaved(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey,
-			   uint32_t access_flags, uint32_t repeat_count, uint16_t num_interleaved,
-			   struct mlx5dv_mr_interleaved *data)
+/* What the builder has collected for the key, to add to; NULL: it is something else, or failed. */
+static struct vb_mkey_request *request_of(struct vb_builder *b)
 {
-	refuse(mqp);
+	struct ibv_send_wr *wr = vb_wr_current(b);
+
+	if ((int)wr->opcode != VB_WR_MKEY)
+		vb_wr_fail(b, EINVAL);
+	return b->error ? NULL : (void *)(b->mkeys + (wr - b->wrs) * b->mkey_stride);
 }
 
-static void mr_list(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, uint32_t access_flags,
-		    uint16_t num_sges, struct ibv_sge *sge)
+static void check_setter(struct vb_builder *b, int rc)
 {
-	refuse(mqp);
+	if (rc != 0)
+		vb_wr_fail(b, rc);
+}
+
+static void configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, unsigned setters,
+		      uint32_t op)
+{
+	struct ibv_qp_ex *qp = vb_mlx5_qp_of(mqp);
+	struct vb_builder *b = vb_wr_builder(qp);
+	struct ibv_send_wr *wr = vb_wr_begin(qp, (enum ibv_wr_opcode)VB_WR_MKEY, b->dv_ops & op);
+	struct vb_mkey_request *request;
+
+	/* "Current implementation requires the IBV_SEND_INLINE option": so does ours. */
+	if (!(qp->wr_flags & IBV_SEND_INLINE))
+		vb_wr_fail(b, EOPNOTSUPP);
+	request = request_of(b);
+	if (!request)
+		return;
+	wr->wr.rdma.remote_addr = (uintptr_t)request;
+	check_setter(b, vb_mkey_request_begin(request, (struct vb_qp *)qp, (struct vb_mkey *)mkey,
+					      setters));
 }
 
 static void mkey_configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, uint8_t num_setters,
 			   struct mlx5dv_mkey_conf_attr *attr)
 {
-	refuse(mqp);
+	/* There are no signatures to be reset. */
+	if (attr->comp_mask ||
+	    (attr->conf_flags & ~(uint32_t)MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR))
+		refuse(mqp);
+	configure(mqp, mkey, num_setters, VB_QP_MKEY_CONFIGURE);
 }
 
 static void set_mkey_access_flags(struct mlx5dv_qp_ex *mqp, uint32_t access_flags)
 {
-	refuse(mqp);
+	struct vb_builder *b = vb_mlx5_builder(mqp);
+	struct vb_mkey_request *request = request_of(b);
+
+	if (request)
+		check_setter(b, vb_mkey_request_access(request, access_flags));
 }
 
 static void set_mkey_layout_list(struct mlx5dv_qp_ex *mqp, uint16_t num_sges,
 				 const struct ibv_sge *sge)
 {
-	refuse(mqp);
+	struct vb_builder *b = vb_mlx5_builder(mqp);
+	struct vb_mkey_request *request = request_of(b);
+
+	if (request)
+		check_setter(b, vb_mkey_request_list(request, num_sges, sge));
 }
+
+/* The entries are ours with other names. */
+_Static_assert(sizeof(struct mlx5dv_mr_interleaved) == sizeof(struct vb_mkey_entry) &&
+		       offsetof(struct mlx5dv_mr_interleaved, addr) ==
+			       offsetof(struct vb_mkey_entry, addr) &&
+		       offsetof(struct mlx5dv_mr_interleaved, bytes_count) ==
+			       offsetof(struct vb_mkey_entry, bytes) &&
+		       offsetof(struct mlx5dv_mr_interleaved, bytes_skip) ==
+			       offsetof(struct vb_mkey_entry, skip) &&
+		       offsetof(struct mlx5dv_mr_interleaved, lkey) ==
+			       offsetof(struct vb_mkey_entry, lkey),
+	       "an entry is copied as it is");
 
 static void set_mkey_layout_interleaved(struct mlx5dv_qp_ex *mqp, uint32_t repeat_count,
 					uint16_t num_interleaved,
 					const struct mlx5dv_mr_interleaved *data)
 {
-	refuse(mqp);
+	struct vb_builder *b = vb_mlx5_builder(mqp);
+	struct vb_mkey_request *request = request_of(b);
+
+	if (request)
+		check_setter(b, vb_mkey_request_layout(request, repeat_count, num_interleaved,
+						       (const struct vb_mkey_entry *)data));
+}
+
+static void mr_interleaved(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey,
+			   uint32_t access_flags, uint32_t repeat_count, uint16_t num_interleaved,
+			   struct mlx5dv_mr_interleaved *data)
+{
+	configure(mqp, mkey, 2, VB_QP_MR_INTERLEAVED);
+	set_mkey_access_flags(mqp, access_flags);
+	set_mkey_layout_interleaved(mqp, repeat_count, num_interleaved, data);
+}
+
+static void mr_list(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, uint32_t access_flags,
+		    uint16_t num_sges, struct ibv_sge *sge)
+{
+	configure(mqp, mkey, 2, VB_QP_MR_LIST);
+	set_mkey_access_flags(mqp, access_flags);
+	set_mkey_layout_list(mqp, num_sges, sge);
 }
 
 /* Signatures and encryption we do not do. */
@@ -103,10 +172,19 @@ static void raw_wqe(struct mlx5dv_qp_ex *mqp, const void *wqe)
 	refuse(mqp);
 }
 
+/* How long it may be is checked when it is posted. */
 static void memory_copy(struct mlx5dv_qp_ex *mqp, uint32_t dest_lkey, uint64_t dest_addr,
 			uint32_t src_lkey, uint64_t src_addr, size_t length)
 {
-	refuse(mqp);
+	struct ibv_qp_ex *qp = vb_mlx5_qp_of(mqp);
+	struct ibv_send_wr *wr = vb_wr_begin(qp, (enum ibv_wr_opcode)VB_WR_MEMCPY,
+					     vb_wr_builder(qp)->dv_ops & VB_QP_MEMCPY);
+
+	wr->wr.atomic.rkey = dest_lkey;
+	wr->wr.atomic.remote_addr = dest_addr;
+	wr->imm_data = src_lkey;
+	wr->wr.atomic.compare_add = src_addr;
+	wr->wr.atomic.swap = length;
 }
 
 struct vb_mlx5_qp *vb_mlx5_qp_part(void)

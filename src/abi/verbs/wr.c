@@ -11,6 +11,7 @@
 #include "abi/verbs/wr.h"
 #include "base/check.h"
 #include "nic/domain.h"
+#include "nic/mkey.h"
 #include "nic/raw.h"
 
 /* What an ATOMIC_WRITE takes, whatever room for inline data was asked for. */
@@ -25,7 +26,8 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode
 static bool takes_data(const struct ibv_send_wr *wr)
 {
 	return wr->opcode != IBV_WR_BIND_MW && wr->opcode != IBV_WR_LOCAL_INV &&
-	       wr->opcode != IBV_WR_ATOMIC_WRITE && (int)wr->opcode != VB_WR_FLUSH;
+	       wr->opcode != IBV_WR_ATOMIC_WRITE && (int)wr->opcode != VB_WR_FLUSH &&
+	       (int)wr->opcode != VB_WR_MKEY && (int)wr->opcode != VB_WR_MEMCPY;
 }
 
 /* So many octets behind those that are there already. */
@@ -360,6 +362,7 @@ static void builder_free(struct vb_builder *b)
 	vb_lock_fini(&b->lock);
 	free(b->dv);
 	free(b->dc);
+	free(b->mkeys);
 	free(b->inline_data);
 	free(b->sges);
 	free(b->wrs);
@@ -389,8 +392,12 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops,
 	b->inline_data = calloc(places, b->inline_stride);
 	if (ibv->qp_type == IBV_QPT_DRIVER)
 		b->dc = calloc(places, sizeof(*b->dc));
+	b->mkey_stride = (uint32_t)(sizeof(struct vb_mkey_request) +
+				    vb_mkey_room(cap) * sizeof(struct vb_mkey_entry));
+	if (dv_ops & VB_QP_MKEYS)
+		b->mkeys = calloc(places, b->mkey_stride);
 	if (!b->wrs || !b->sges || !b->inline_data ||
-	    (ibv->qp_type == IBV_QPT_DRIVER && !b->dc)) {
+	    (ibv->qp_type == IBV_QPT_DRIVER && !b->dc) || (!b->mkeys && (dv_ops & VB_QP_MKEYS))) {
 		builder_free(b);
 		return ENOMEM;
 	}

@@ -27,6 +27,8 @@ struct vb_builder {
 	struct ibv_sge *sges; /* sge_max for each work request */
 	uint8_t *inline_data; /* inline_stride for each */
 	struct vb_dc_address *dc; /* one for each, if it is an initiator of DC */
+	uint8_t *mkeys; /* a struct vb_mkey_request for each, if it lays out indirect keys */
+	uint32_t mkey_stride;
 	void *dv; /* belongs to abi/mlx5 (struct vb_mlx5_qp), freed with the builder; or NULL */
 };
 

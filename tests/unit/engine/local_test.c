@@ -352,6 +352,67 @@ static void a_wrong_answer_to_it_is_an_error(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
+/* A work request that has its data behind a key, of which the low octet is anybody's. */
+static void post_behind(unsigned kind, uint32_t key)
+{
+	struct vb_wqe *wqe = post(kind, 1);
+
+	wqe->sge_count = 1;
+	wqe->sge[0] = (struct ibv_sge){ .length = 1, .lkey = key };
+}
+
+/* It may have to be sent again, and would find other data there, or none. */
+static void a_key_stays_while_something_is_sent_from_behind_it(void **state)
+{
+	static const unsigned kinds[] = { VB_K_SEND, VB_K_WRITE, VB_K_READ_REQ };
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(kinds); i++) {
+		uint32_t psn = req.post_psn, done = fake.done_count;
+
+		fake.locals = 0;
+		post_behind(kinds[i], 0x12345607);
+		post(VB_K_LOCAL_INV, 0)->imm_be = 0x12345699;
+		assert_int_equal(go(), 1);
+		assert_int_equal(fake.locals, 0);
+		assert_int_equal(go(), 0);
+		if (kinds[i] == VB_K_READ_REQ)
+			read_resp(psn, 1);
+		else
+			ack(psn);
+		assert_int_equal(go(), 0);
+		assert_int_equal(fake.locals, 1);
+		assert_done(done + 2);
+	}
+}
+
+static void another_key_may_change_meanwhile(void **state)
+{
+	post_behind(VB_K_SEND, 0x12345607);
+	post(VB_K_LOCAL_INV, 0)->imm_be = 0x12345707;
+	post(VB_K_MKEY, 0)->mkey.key = 0x22345607;
+	post(VB_K_MEMCPY, 0);
+	assert_int_equal(go(), 1);
+	assert_int_equal(fake.locals, 3);
+	post(VB_K_MKEY, 0)->mkey.key = 0x12345600;
+	assert_int_equal(go(), 0);
+	assert_int_equal(fake.locals, 3);
+	ack(START_PSN);
+	assert_int_equal(go(), 0);
+	assert_int_equal(fake.locals, 4);
+	assert_done(5);
+}
+
+/* Nothing is sent again there. */
+static void without_acknowledgements_nothing_is_waited_for(void **state)
+{
+	req.transport = VB_UC;
+	post_behind(VB_K_SEND, 0x12345607);
+	post(VB_K_LOCAL_INV, 0)->imm_be = 0x12345607;
+	assert_int_equal(go(), 1);
+	assert_int_equal(fake.locals, 1);
+	assert_done(2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -370,6 +431,9 @@ int main(void)
 		TEST(an_error_leaves_nothing_behind),
 		TEST(without_acknowledgements_as_well),
 		TEST(in_a_long_queue_each_is_done_once),
+		TEST(a_key_stays_while_something_is_sent_from_behind_it),
+		TEST(another_key_may_change_meanwhile),
+		TEST(without_acknowledgements_nothing_is_waited_for),
 		TEST(an_atomic_write_is_answered_like_a_read),
 		TEST(a_flush_is_one_packet),
 		TEST(atomic_writes_take_places_of_reads),
