@@ -483,6 +483,8 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 	memcpy(attr->fw_ver, nic->persona->fw_ver, strlen(nic->persona->fw_ver));
 	if (nic->host.xrc_store)
 		attr->device_cap_flags |= IBV_DEVICE_XRC;
+	if (nic->host.segment)
+		attr->device_cap_flags |= IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING;
 }
 
 void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
@@ -499,14 +501,14 @@ void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 							  1u << IBV_QPT_UD },
 	};
 	vb_tm_query(&attr->tm_caps);
-	if (nic->host.segment)
-		vb_raw_query(attr);
 	vb_nic_query_device(nic, &attr->orig_attr);
 	vb_mem_query(nic, attr);
 	attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags |
 				    IBV_DEVICE_PCI_WRITE_END_PADDING | /* no PCI to pad on */
 				    VB_DEVICE_ATOMIC_WRITE | VB_DEVICE_FLUSH_GLOBAL;
 	attr->phys_port_cnt_ex = attr->orig_attr.phys_port_cnt;
+	if (nic->host.segment)
+		vb_raw_query(attr);
 }
 
 int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns)

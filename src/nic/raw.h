@@ -51,11 +51,12 @@ void vb_raw_reset(struct vb_qp *qp);
 
 /*
  * Decode an IBV_WR_TSO (ibv_post_send(3)). EINVAL: the QP was not made for it, or not for so long a
- * header; a header shorter than Ethernet's, a flag that does not go with it, no mss; EFAULT: the header cannot be read.
+ * header; a header shorter than Ethernet's, a flag that does not go with it, no mss; EFAULT: the
+ * header cannot be read.
  */
 int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe);
 
-/* ibv_query_device_ex(3): what there is for these QPs. */
+/* ibv_query_device_ex(3): what there is for these QPs, in addition. */
 void vb_raw_query(struct ibv_device_attr_ex *attr);
 
 /* vb_qp_transmit_locked() of such a QP. */

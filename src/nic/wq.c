@@ -56,7 +56,8 @@ static int check(const struct vb_ctx *ctx, const struct ibv_wq_init_attr *attr)
 {
 	const struct ibv_context *context = &ctx->ibv.context;
 
-	if (attr->comp_mask >= IBV_WQ_INIT_ATTR_RESERVED || (flags_of(attr) & ~CREATE_FLAGS_KNOWN))
+	if (!ctx->nic->host.segment || attr->comp_mask >= IBV_WQ_INIT_ATTR_RESERVED ||
+	    (flags_of(attr) & ~CREATE_FLAGS_KNOWN))
 		return EOPNOTSUPP;
 	if (attr->wq_type != IBV_WQT_RQ || !attr->max_wr || attr->max_wr > VB_QP_WR_MAX ||
 	    attr->max_sge > VB_SGE_MAX)
@@ -372,7 +373,7 @@ int vb_rwq_post(struct vb_rwq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 
 static int table_check(const struct vb_ctx *ctx, const struct ibv_rwq_ind_table_init_attr *attr)
 {
-	if (attr->comp_mask)
+	if (!ctx->nic->host.segment || attr->comp_mask)
 		return EOPNOTSUPP;
 	if (attr->log_ind_tbl_size > VB_RWQ_TABLE_LOG_MAX || !attr->ind_tbl)
 		return EINVAL;

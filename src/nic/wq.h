@@ -30,7 +30,8 @@ struct vb_rwq {
 /*
  * ibv_create_wq(3). attr->max_wr (1..VB_QP_WR_MAX) and max_sge (at most VB_SGE_MAX) come out as
  * they were. EINVAL: they are not, the type is no receive queue, or objects of another context, or
- * none. EOPNOTSUPP: bits of comp_mask or create_flags that nobody knows. ENOMEM.
+ * none. EOPNOTSUPP: bits of comp_mask or create_flags that nobody knows; or there is no segment
+ * (segment.h), and so nothing to receive. ENOMEM.
  */
 int vb_rwq_create(struct vb_ctx *ctx, struct ibv_wq_init_attr *attr, struct vb_rwq **wq);
 

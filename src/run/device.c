@@ -388,8 +388,10 @@ static int nic_start(struct vb_device *dev)
 	};
 	int rc;
 
-	if (!dev->peers.allowed)
+	if (!dev->peers.allowed) {
 		host.share = NULL;
+		host.segment = NULL;
+	}
 	rc = vb_nic_create(&dev->nic, &host, seed_of(&dev->env));
 	if (rc != 0)
 		return rc;

@@ -2,6 +2,19 @@
 /* Work queues: creation, states, what is received and what is not, tables. */
 #include "wq_fixture.h"
 
+static struct vb_segment_table *fix_segment(void *arg)
+{
+	return NULL;
+}
+
+/* Work queues are for what comes by the Ethernet segment, and there is one. */
+static int begin_wq(void **state)
+{
+	begin(state);
+	fix.nic->host.segment = fix_segment;
+	return 0;
+}
+
 static void test_creation(void **state)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
@@ -49,6 +62,8 @@ static void test_creation(void **state)
 	atomic_store(&fix.nic->rwqs.count, VB_RWQS_MAX);
 	assert_int_equal(vb_rwq_create(fix.ctx, &attr, &wq), ENOMEM);
 	atomic_store(&fix.nic->rwqs.count, 0);
+	fix.nic->host.segment = NULL;
+	assert_int_equal(vb_rwq_create(fix.ctx, &attr, &wq), EOPNOTSUPP);
 	drop_cq(cq);
 }
 
@@ -386,15 +401,17 @@ static void test_tables(void **state)
 	drop_cq(cq);
 }
 
+#define WITH_SEGMENT(name) cmocka_unit_test_setup_teardown(name, begin_wq, end)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_creation),	TEST(test_what_it_needs_stays),
-		TEST(test_transitions), TEST(test_modify),
-		TEST(test_posting),	TEST(test_receiving),
-		TEST(test_flags),	TEST(test_errors),
-		TEST(test_overrun),	TEST(test_device_fails),
-		TEST(test_delay_drop),	TEST(test_tables),
+		WITH_SEGMENT(test_creation),	WITH_SEGMENT(test_what_it_needs_stays),
+		WITH_SEGMENT(test_transitions), WITH_SEGMENT(test_modify),
+		WITH_SEGMENT(test_posting),	WITH_SEGMENT(test_receiving),
+		WITH_SEGMENT(test_flags),	WITH_SEGMENT(test_errors),
+		WITH_SEGMENT(test_overrun),	WITH_SEGMENT(test_device_fails),
+		WITH_SEGMENT(test_delay_drop),	WITH_SEGMENT(test_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
