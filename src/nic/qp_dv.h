@@ -37,7 +37,7 @@ enum vb_qp_dv_flag {
 /* Those that lay out indirect keys (mkey.h). */
 #define VB_QP_MKEYS (VB_QP_MR_INTERLEAVED | VB_QP_MR_LIST | VB_QP_MKEY_CONFIGURE)
 
-/* An end of the dynamically connected transport: a target, or an initiator with or without streams. */
+/* An end of the dynamically connected transport: a target, or an initiator. */
 struct vb_dc_attr {
 	bool target;
 	uint64_t access_key; /* of a target */

@@ -5,7 +5,7 @@
 
 /*
  * mlx5dv_create_qp(3): what it may be asked for, together and alone. What each flag does has its
- * own tests: scatter_cqe, packet_credits, dc, mkey.
+ * own tests: scatter_cqe, credits, dc, mkey.
  */
 
 static struct ibv_cq *cq;
@@ -221,8 +221,8 @@ static void operations_are_those_of_the_type(void **state)
 }
 
 /*
- * create_dv: "mlx5dv_qp_ex_from_ibv_qp_ex() is used to get struct mlx5dv_qp_ex for accessing the send
- * ops interfaces when IBV_QP_INIT_ATTR_SEND_OPS_FLAGS is used"
+ * create_dv: "mlx5dv_qp_ex_from_ibv_qp_ex() is used to get struct mlx5dv_qp_ex for accessing the
+ * send ops interfaces when IBV_QP_INIT_ATTR_SEND_OPS_FLAGS is used"
  */
 static void the_builder_has_a_second_face(void **state)
 {

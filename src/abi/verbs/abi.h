@@ -72,7 +72,7 @@ struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 
 /*
  * mlx5dv_create_qp(3), translated; attr may have more than ibv_create_qp_ex() takes. part: memory
- * from malloc() that abi/mlx5 finds again in the builder (wr.h), and whose it is from then on; it is
+ * from malloc() that abi/mlx5 finds again in the builder (wr.h), and whose it is from then on;
  * freed at once if the QP gets no builder. NULL with errno.
  */
 struct vb_qp_dv_attr;
