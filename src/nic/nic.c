@@ -439,6 +439,11 @@ void vb_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona)
 	nic->persona = persona;
 }
 
+const struct vb_persona *vb_nic_persona(const struct vb_nic *nic)
+{
+	return nic->persona;
+}
+
 /* --- queries --- */
 
 void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)

@@ -216,6 +216,7 @@ void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
 
 /* Before anybody asks what the device is; unless told, it is neutral. */
 void vb_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona);
+const struct vb_persona *vb_nic_persona(const struct vb_nic *nic);
 
 /*
  * The size of the link's receive buffer, which a peer's is taken to resemble: what may be on its

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/qp.h"
+#include "nic/dc.h"
 #include "nic/tm.h"
 #include "nic/tx.h"
 
@@ -28,6 +28,11 @@ static int cqs_prepare(const struct vb_qp *qp, const struct vb_parcels *parcels)
 	return err;
 }
 
+static bool is_initiator(const struct vb_qp *qp)
+{
+	return qp->dc && qp->dc->role == VB_DC_INITIATOR;
+}
+
 int vb_parcels_make(struct vb_qp *qp, bool always)
 {
 	const struct ibv_qp *ibv = &qp->ibv.qp;
@@ -38,7 +43,7 @@ int vb_parcels_make(struct vb_qp *qp, bool always)
 		return ENOMEM;
 	if (ibv->qp_type == IBV_QPT_RC || ibv->qp_type == IBV_QPT_UC)
 		parcels->recv_bytes = bytes_of(ibv->recv_cq);
-	if (ibv->qp_type == IBV_QPT_RC && (always || qp->sq_sig_all))
+	if ((ibv->qp_type == IBV_QPT_RC || is_initiator(qp)) && (always || qp->sq_sig_all))
 		parcels->fetch_bytes = bytes_of(ibv->send_cq);
 	err = cqs_prepare(qp, parcels);
 	if (err || (!parcels->recv_bytes && !parcels->fetch_bytes)) {

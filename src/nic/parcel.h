@@ -45,9 +45,9 @@ struct vb_parcels {
 };
 
 /*
- * Give a QP that nobody uses yet its parcels: SENDs of RC, UC and DCT that come in, and answers to
- * what RC and DCI ask for, if each work request completes or with `always`, those that do. A type
- * that has neither is left alone: 0. ENOMEM.
+ * Give a QP that nobody uses yet its parcels: SENDs of RC and UC that come in, and answers to what
+ * RC and initiators of DC ask for, if each work request completes or, with `always`, to those that
+ * do. A type that has neither is left alone: 0. ENOMEM.
  */
 int vb_parcels_make(struct vb_qp *qp, bool always);
 void vb_parcels_free(struct vb_qp *qp);

@@ -12,8 +12,8 @@
  * lowest there can be, since programs take a higher one for the promise of more.
  */
 static const struct vb_persona personas[] = {
-	{ "", VB_VERSION, VB_VENDOR_ID, VB_PART_ID, 1 },
-	{ "connectx7", "28.0.0", 0x02c9, 4129, 0 },
+	{ "", VB_VERSION, VB_VENDOR_ID, VB_PART_ID, 1, false },
+	{ "connectx7", "28.0.0", 0x02c9, 4129, 0, true },
 };
 
 const struct vb_persona *vb_persona_find(const char *name)

@@ -4,15 +4,18 @@
 
 /*
  * What the device says it is: ibv_query_device(3), vendor and part. Programs key on that which way
- * they go, so another make's name can be asked for (VERBATIM_PERSONA). It changes nothing else.
+ * they go, so another make's name can be asked for (VERBATIM_PERSONA). It changes nothing else but
+ * what that make does by default.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vb_persona {
 	const char *name;
 	const char *fw_ver;
 	uint32_t vendor_id, part_id, hw_ver;
+	bool has_parcels; /* small data travels inside completions, asked for or not (parcel.h) */
 };
 
 /* The one of this name; NULL, or no name: the neutral one. NULL if there is no such. */

@@ -111,7 +111,7 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 		     : vb_qp_create_with(attr, dv->flags, &qp);
 	if (err)
 		return err;
-	if (!dv->dc && !(dv->flags & VB_QP_SCATTER_TO_CQE_OFF))
+	if (!(dv->flags & VB_QP_SCATTER_TO_CQE_OFF))
 		err = vb_parcels_make(qp, dv->flags & VB_QP_SCATTER_TO_CQE_ON);
 	if (err) {
 		vb_qp_destroy(qp);

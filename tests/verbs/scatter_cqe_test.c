@@ -127,16 +127,6 @@ static void disabled_it_is_not(void **state)
 	vt_pair_close(&p);
 }
 
-static void qps_of_ibv_create_qp_know_nothing_of_it(void **state)
-{
-	struct vt_pair p;
-
-	open_pair(&p, (struct vt_options){ .make_cq = wide_cq });
-	assert_false(stays(&p, 1));
-	assert_false(stays(&p, SMALL));
-	vt_pair_close(&p);
-}
-
 static void a_completion_of_128_octets_has_room_for_64(void **state)
 {
 	struct vt_pair p;
@@ -462,6 +452,39 @@ static void a_wrong_key_is_the_senders_news(void **state)
 
 /* --- who decides --- */
 
+static struct ibv_qp *by_ibv_create_qp_ex(struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex attr;
+
+	memset(&attr, 0, sizeof(attr));
+	memcpy(&attr, init, sizeof(*init));
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	attr.pd = vt.pd;
+	return ibv_create_qp_ex(vt.ctx, &attr);
+}
+
+/* What other calls than mlx5's own make is plain, unless the device says that it is of that make. */
+static void qps_of_other_calls_are_what_the_device_says(void **state)
+{
+	struct ibv_qp *(*const make[])(struct ibv_qp_init_attr *) = { NULL, by_ibv_create_qp_ex };
+	const char *persona = getenv("VERBATIM_PERSONA");
+	bool mlx5 = persona && *persona;
+	struct vt_pair p;
+
+	for (int i = 0; i < 2; i++) {
+		open_pair(&p, (struct vt_options){ .make_qp = make[i], .sq_sig_all = 1 });
+		assert_int_equal(stays(&p, 1), mlx5);
+		assert_int_equal(stays(&p, SMALL), mlx5);
+		assert_int_equal(fetch_stays(&p, IBV_WR_RDMA_READ, SMALL), mlx5);
+		vt_pair_close(&p);
+		setenv("MLX5_SCATTER_TO_CQE", "0", 1);
+		open_pair(&p, (struct vt_options){ .make_qp = make[i] });
+		assert_false(stays(&p, 1));
+		vt_pair_close(&p);
+		unsetenv("MLX5_SCATTER_TO_CQE");
+	}
+}
+
 static void both_flags_at_once_are_refused(void **state)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
@@ -528,7 +551,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		vt_test(a_small_receive_is_in_the_completion),
 		vt_test(disabled_it_is_not),
-		vt_test(qps_of_ibv_create_qp_know_nothing_of_it),
+		vt_test(qps_of_other_calls_are_what_the_device_says),
 		vt_test(a_completion_of_128_octets_has_room_for_64),
 		vt_test(a_shared_receive_queue_makes_no_difference),
 		vt_test(it_is_the_same_for_uc),

@@ -2,6 +2,7 @@
 #include "nic/xrc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "abi/verbs/abi.h"
 #include "abi/verbs/wr.h"
@@ -17,6 +18,33 @@ static struct ibv_qp *created(int rc, struct vb_qp *qp)
 	return &qp->ibv.qp;
 }
 
+/*
+ * Scatter to CQE is mlx5's, which has it on all QPs where its setting allows: so has the device
+ * where it says that it is one, and no plain call asks for it elsewhere.
+ */
+static uint32_t plain_flags(struct ibv_context *context)
+{
+	const char *set = secure_getenv("MLX5_SCATTER_TO_CQE");
+
+	if (!vb_nic_persona(vb_ctx_of(context)->nic)->has_parcels || (set && !strcmp(set, "0")))
+		return VB_QP_SCATTER_TO_CQE_OFF;
+	return 0;
+}
+
+static int create_plain(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp)
+{
+	int rc = vb_qp_create(pd, attr, qp);
+
+	if (rc != 0 || plain_flags(pd->ibv.context))
+		return rc;
+	rc = vb_parcels_make(*qp, false);
+	if (rc != 0) {
+		vb_qp_destroy(*qp);
+		vb_qp_free(*qp);
+	}
+	return rc;
+}
+
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct vb_qp *qp = NULL;
@@ -26,7 +54,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	if (pd && vb_abi_is_dead(pd->context))
 		rc = EIO;
 	else if (pd)
-		rc = vb_qp_create((struct vb_pd *)pd, attr, &qp);
+		rc = create_plain((struct vb_pd *)pd, attr, &qp);
 	return created(rc, qp);
 }
 
@@ -63,13 +91,13 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 
 struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	static const struct vb_qp_dv_attr none;
+	const struct vb_qp_dv_attr dv = { .flags = plain_flags(context) };
 	struct vb_qp *qp = NULL;
 	int rc = EOPNOTSUPP;
 
 	/* Those of mlx5's have to be created by its own call. */
 	if (attr->qp_type != IBV_QPT_DRIVER)
-		rc = create_ex(context, attr, &none, &qp);
+		rc = create_ex(context, attr, &dv, &qp);
 	return created(rc, qp);
 }
 
