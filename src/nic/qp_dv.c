@@ -131,6 +131,7 @@ void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
 			  IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV,
 		.dc_streams_log_max = VB_DCI_STREAMS_LOG_MAX,
 		.dc_errored_log_max = VB_DCI_ERRORED_LOG_MAX,
+		.memcpy_bytes_max = VB_MEMCPY_BYTES_MAX,
 	};
 	for (size_t i = 0; i < VB_ARRAY_LEN(flag_rows); i++) {
 		if (flag_rows[i].done)

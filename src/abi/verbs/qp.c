@@ -80,6 +80,9 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 		rc = vb_qp_create_dv(attr, dv, qp);
 	if (rc != 0 || !builds)
 		return rc;
+	/* What lays out keys clears them as well; on mlx5, a builder has all operations anyway. */
+	if (dv_ops & VB_QP_MKEYS)
+		ops |= IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
 	rc = vb_wr_attach(&(*qp)->ibv.qp, &attr->cap, ops, dv_ops);
 	if (rc != 0) {
 		attr->cap = wanted;
