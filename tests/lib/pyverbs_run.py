@@ -5,7 +5,8 @@
   pyverbs_run.py FOLDER MODULE PREFIX REASONS [--dev DEV --port PORT --gid N]
 
 FOLDER holds the package `tests`. Prints "ok", "FAIL" or "skip" lines, the names after PREFIX.
-REASONS is a regular expression: a test that skips for any other reason fails; empty: skip at will.
+REASONS is a regular expression for "NAME: WHY": a test that skips for any other reason fails; empty:
+skip at will.
 VB_LEFT_OUT in the environment, NAME=WHY, is a test that is not run: it skips for that reason.
 Each name is first said to stderr, so that one sees in which test a crash or a hang was.
 """
@@ -50,7 +51,7 @@ class Result(unittest.TestResult):
 
     def addSkip(self, test, reason):
         reason = reason.splitlines()[0]
-        allowed = not REASONS or re.search(REASONS, reason)
+        allowed = not REASONS or re.search(REASONS, f"{test.id().split('.')[-1]}: {reason}")
         self.note(test, "skip" if allowed else "FAIL", reason)
 
     def addFailure(self, test, err):

@@ -254,6 +254,15 @@ static void the_builder_has_a_second_face(void **state)
 	ibv_wr_send(ex);
 	mlx5dv_wr_memcpy(mqp, 1, 2, 3, 4, 5);
 	assert_int_not_equal(ibv_wr_complete(ex), 0);
+	/* Operations of ibv_wr_*() need not have been asked for, as with mlx5. */
+	ibv_wr_start(ex);
+	ex->wr_id = 2;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_local_inv(ex, 0x1234);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	vt_expect(cq, 2, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(vt_modify(qp, IBV_QPS_RESET), 0);
+	vt_climb(qp, &opt, IBV_QPS_RTS, qp->qp_num);
 	/* Signatures and encryption are nowhere. */
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);

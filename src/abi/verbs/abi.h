@@ -141,6 +141,7 @@ int vb_abi_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
  * the QP's type or this NIC cannot do one of them. dv_ops: those of enum vb_qp_dv_flag.
  */
 int vb_wr_check(enum ibv_qp_type type, uint64_t ops);
+uint64_t vb_wr_ops(enum ibv_qp_type type); /* all that there are */
 int vb_wr_attach(struct ibv_qp *qp, const struct ibv_qp_cap *cap, uint64_t ops, uint32_t dv_ops);
 void vb_wr_detach(struct ibv_qp *qp);
 

@@ -110,10 +110,15 @@ struct ibv_qp *vb_abi_create_qp_dv(struct ibv_context *context, struct ibv_qp_in
 	struct vb_qp *qp = NULL;
 	int rc = create_ex(context, attr, dv, &qp);
 
-	if (rc == 0 && qp->abi)
-		((struct vb_builder *)qp->abi)->dv = part;
-	else
+	struct vb_builder *b = rc == 0 ? qp->abi : NULL;
+
+	if (b) {
+		/* mlx5 looks at what was asked for at creation alone, and programs rely on that. */
+		b->ops = vb_wr_ops(attr->qp_type);
+		b->dv = part;
+	} else {
 		free(part);
+	}
 	return created(rc, qp);
 }
 

@@ -296,7 +296,7 @@ static void wr_abort(struct ibv_qp_ex *qp)
 
 /* --- creation --- */
 
-int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
+uint64_t vb_wr_ops(enum ibv_qp_type type)
 {
 	static const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	static const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE |
@@ -327,9 +327,16 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 
 	for (size_t i = 0; i < VB_ARRAY_LEN(table); i++) {
 		if (table[i].type == type)
-			return ops & ~table[i].ops ? EOPNOTSUPP : 0;
+			return table[i].ops;
 	}
-	return EOPNOTSUPP;
+	return 0;
+}
+
+int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
+{
+	uint64_t all = vb_wr_ops(type);
+
+	return !all || (ops & ~all) ? EOPNOTSUPP : 0;
 }
 
 static void set_functions(struct ibv_qp_ex *qp)
