@@ -241,11 +241,24 @@ static uint64_t clock_ns(struct vb_nic *nic)
 	return nic->host.wall_ns ? nic->host.wall_ns(nic->host.arg) : vb_nic_now_ns(nic);
 }
 
+/* What is sent by a ring is answered by one, so there is no other way than both or, else, none. */
+static struct vb_peer *peer_of(struct vb_qp *qp, const struct vb_dc_to *to)
+{
+	struct vb_peer *peer = NULL;
+
+	if (to->path.local)
+		peer = vb_peer_known(qp->nic, qp->ibv.qp.qp_num, to->dctn);
+	if (!peer || vb_peer_is_lost(peer) ||
+	    (!atomic_load(&peer->has_rx) && !qp->nic->host.no_wire))
+		return NULL;
+	return peer;
+}
+
 static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 {
 	uint16_t own_slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
 	struct vb_dci *dci = dci_of(qp);
-	struct vb_peer *peer = NULL;
+	struct vb_peer *peer = peer_of(qp, to);
 
 	vb_dc_part(qp);
 	/* Higher than any of this QP's, and of any that had its number before. */
@@ -256,8 +269,6 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	qp->path = to->path;
 	qp->dqpn = to->dctn;
 	qp->aimed_slot = slot;
-	if (to->path.local)
-		peer = vb_peer_known(qp->nic, qp->ibv.qp.qp_num, to->dctn);
 	if (peer)
 		vb_qp_bind_locked(qp, peer, to->dctn);
 	else
@@ -267,13 +278,14 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	dci->dc.connected = true;
 }
 
-/* Is it still connected to where this one goes? */
-static bool is_aimed(const struct vb_qp *qp, uint32_t slot)
+/* Is it still connected to where this one goes, and by the best way? */
+static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 {
 	const struct vb_dci *dci = dci_of(qp);
 
 	return dci->dc.connected && qp->aimed_slot == slot &&
-	       qp->now_ns - dci->used_ns < IDLE_NS && (!qp->peer || !vb_peer_is_lost(qp->peer));
+	       qp->now_ns - dci->used_ns < IDLE_NS &&
+	       (qp->peer ? !vb_peer_is_lost(qp->peer) : !peer_of(qp, to));
 }
 
 /* Nothing is outstanding: to whom does it go next? False: there is nothing to go anywhere. */
@@ -293,7 +305,7 @@ static bool choose(struct vb_qp *qp)
 			vb_req_give_up(req, IBV_WC_WR_FLUSH_ERR);
 			continue;
 		}
-		if (!is_aimed(qp, slot))
+		if (!is_aimed(qp, to, slot))
 			connect(qp, to, slot);
 		dci->used_ns = qp->now_ns;
 		return true;
@@ -307,7 +319,7 @@ bool vb_dc_aim(struct vb_qp *qp)
 	struct vb_dc *dc = qp->dc;
 	bool room;
 
-	if (req->rnr_wait || req->fault)
+	if (req->rnr_wait || (req->fault && req->pos.next == req->fault_index))
 		return true;
 	if (req->una_psn == req->top_psn && !choose(qp))
 		return false;

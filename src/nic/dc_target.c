@@ -294,7 +294,7 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 	if (pkt->connection != x->dc.connection) {
 		if (info->kind == VB_K_CONNECT)
 			connect(batch, x, from, pkt);
-		else
+		else if (info->kind != VB_K_DISCONNECT)
 			ask_to_connect(batch, x->target, from, pkt);
 		return;
 	}

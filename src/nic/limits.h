@@ -67,7 +67,6 @@ enum {
 
 	VB_DCI_STREAMS_LOG_MAX = 6, /* streams of an initiator of DC: so many powers of two */
 	VB_DCI_ERRORED_LOG_MAX = 6,
-	VB_DC_CONTEXTS_MAX = 1024, /* initiators that a target knows at a time */
 	VB_DC_RESOURCES = 16,	   /* READs and atomics on their way to a target */
 
 	VB_PEERS_MAX = 4096,  /* slots of this host that we exchange shared memory with */
@@ -88,8 +87,13 @@ enum {
 	VB_COMP_VECTORS = 8,
 };
 
+/* Initiators that a target of DC knows at a time. */
+#ifndef VB_DC_CONTEXTS_MAX
+#define VB_DC_CONTEXTS_MAX 1024
+#endif
+
 /*
- * How long a target of DC remembers an initiator that has parted, so that no late packet is taken
+ * How long it remembers an initiator that has parted, so that no late packet is taken
  * for a new one; and one that has just fallen silent. At most, if there are too many.
  */
 #define VB_DC_LINGER_NS 4000000000ull

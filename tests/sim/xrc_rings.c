@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Rings between the processes of sim_xrc, where senders and receivers are on one host. */
+/* Rings between processes of one host, in the world of sim_xrc or sim_dc (meson.build). */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "nic/peer.h"
-#include "xrc_sim.h"
+#include SIM_WORLD
 
 /* From one node to another, and what the former has of the latter. */
 static struct ring {

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* NICs, each with a target and some initiators. */
+#include "dc_sim.h"
+
+#include <stdlib.h>
+
+struct area area[FABRIC_NICS_MAX];
+struct sim sim;
+
+/* --- what a NIC asks of its surroundings --- */
+
+static uint64_t host_now_ns(void *arg)
+{
+	return sim.fabric.now_ns;
+}
+
+static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
+{
+	return fabric_tx(&sim.fabric, ((struct node *)arg)->index, burst);
+}
+
+static unsigned host_burst_frames_max(void *arg)
+{
+	return sim.fabric.frames_max;
+}
+
+static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
+{
+	return 5000;
+}
+
+static void host_ignore(void *arg)
+{
+}
+
+static void host_ignore_fd(void *arg, int fd)
+{
+}
+
+static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
+{
+	struct node *node = arg;
+
+	*slot = node->slot = (uint16_t)(3 + 41 * node->index);
+	*next_index = below(VB_INDICES);
+	return 0;
+}
+
+static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool write)
+{
+	return 0;
+}
+
+/* As the program that steers datagrams does (link/udp_socket.c). */
+static int steer(const struct fabric *fabric, unsigned first, const uint8_t *frame)
+{
+	unsigned slot = (frame[5] << 8 | frame[6]) >> 6;
+
+	for (unsigned i = 0; i < sim.fabric.nics; i++) {
+		if (sim.node[i].slot == slot && (sim.one_host || i == first))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* --- the world --- */
+
+static void target_make(struct node *node)
+{
+	struct vb_dc_attr dc = { .target = true };
+	struct vb_qp_dv_attr dv = { .dc = &dc };
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = RECVS, .max_sge = 1 } };
+	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_DRIVER,
+					    .comp_mask = IBV_QP_INIT_ATTR_PD };
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = ACCESS,
+		.path_mtu = IBV_MTU_1024,
+		.min_rnr_timer = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } },
+	};
+
+	node->key = dc.access_key = vb_prng_next(&sim.rng);
+	require(vb_srq_create(node->pd, &srq, &node->srq) == 0);
+	init.pd = &node->pd->ibv;
+	init.srq = &node->srq->ibv;
+	init.recv_cq = &node->recv_cq->ibv.cq;
+	require(vb_qp_create_dv(&init, &dv, &node->target) == 0);
+	node->dctn = node->target->ibv.qp.qp_num;
+	memcpy(attr.ah_attr.grh.dgid.raw, sim.fabric.gid[node->index][0], VB_GID_BYTES);
+	require(vb_qp_modify(node->target, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+							   IBV_QP_ACCESS_FLAGS) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	require(vb_qp_modify(node->target, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+							   IBV_QP_MIN_RNR_TIMER) == 0);
+}
+
+static void node_make(unsigned index, bool ipv4)
+{
+	static const struct vb_gid_entry pattern[2] = {
+		{ .gid = { 0xfd }, .ifindex = 1, .mtu_bytes = 5000 },
+		{ .gid = { [10] = 0xff, 0xff, 10, 0, 0, 0 }, .ifindex = 1, .mtu_bytes = 5000 },
+	};
+	struct node *node = &sim.node[index];
+	struct vb_nic_host host = {
+		.arg = node,
+		.now_ns = host_now_ns,
+		.tx = host_tx,
+		.burst_frames_max = host_burst_frames_max,
+		.frame_bytes_max = host_frame_bytes_max,
+		.kick = host_ignore,
+		.signal = host_ignore_fd,
+		.unsignal = host_ignore_fd,
+		.lease = host_lease,
+		.probe_memory = host_probe_memory,
+		.reach = rings_reach,
+		.ring_bell = rings_ignore,
+		.release = rings_ignore,
+	};
+	struct vb_gid_entry entry = pattern[ipv4];
+
+	node->index = index;
+	entry.gid[15] = (uint8_t)(sim.one_host ? 1 : 1 + index);
+	require(vb_nic_create(&node->nic, &host, vb_prng_next(&sim.rng)) == 0);
+	sim.fabric.nic[sim.fabric.nics++] = node->nic;
+	memcpy(sim.fabric.gid[index][0], entry.gid, VB_GID_BYTES);
+	memset(sim.fabric.gid[index][1], 0xee, VB_GID_BYTES);
+	vb_nic_gids_set(node->nic, &entry, 1);
+	require(vb_ctx_create(node->nic, 0, &node->ctx) == 0);
+	require(vb_pd_create(node->ctx, &node->pd) == 0);
+	require(vb_cq_create(node->ctx, 4 * OPS, NULL, 0, NULL, &node->cq) == 0);
+	require(vb_cq_create(node->ctx, 4 * OPS, NULL, 0, NULL, &node->recv_cq) == 0);
+	memset(&area[index], 0, sizeof(area[index]));
+	fill(area[index].pattern, PATTERN_BYTES, index);
+	require(vb_mr_reg(node->pd, &area[index], sizeof(area[index]), (uintptr_t)&area[index],
+			  ACCESS, &node->mr) == 0);
+}
+
+static void ahs_make(struct node *node)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
+
+	for (unsigned i = 0; i < sim.nodes; i++) {
+		memcpy(attr.grh.dgid.raw, sim.fabric.gid[i][0], VB_GID_BYTES);
+		require(vb_ah_create(node->pd, &attr, &node->ah[i]) == 0);
+	}
+}
+
+void sender_connect(struct sender *sender, bool again)
+{
+	uint32_t psn = chance(30) ? 0xfffff0 + below(16) : below(1 << 24);
+	struct ibv_qp_attr attr = {
+		.port_num = 1,
+		.path_mtu = sender->mtu,
+		.sq_psn = psn,
+		.max_rd_atomic = (uint8_t)(1 + below(20)),
+		.timeout = 12,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+
+	if (again) {
+		attr.qp_state = IBV_QPS_RESET;
+		require(vb_qp_modify(sender->qp, &attr, IBV_QP_STATE) == 0);
+	}
+	attr.qp_state = IBV_QPS_INIT;
+	require(vb_qp_modify(sender->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) ==
+		0);
+	attr.qp_state = IBV_QPS_RTR;
+	require(vb_qp_modify(sender->qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	require(vb_qp_modify(sender->qp, &attr,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN | IBV_QP_RETRY_CNT |
+				     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static void sender_make(struct node *node)
+{
+	struct sender *sender = &sim.sender[sim.senders];
+	struct vb_dc_attr dc = { .streams = chance(50), .streams_log = 3,
+				 .errored_log = ERRORED_LOG };
+	struct vb_qp_dv_attr dv = { .dc = &dc };
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = &node->cq->ibv.cq,
+		.cap = { .max_send_wr = QUEUE, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_DRIVER,
+		.sq_sig_all = 1,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = &node->pd->ibv,
+	};
+
+	sender->index = sim.senders++;
+	sender->node = node;
+	sender->streams = dc.streams;
+	sender->mtu = (enum ibv_mtu)(IBV_MTU_256 + below(5));
+	sender->wanted = 1 + below(OPS);
+	require(vb_qp_create_dv(&init, &dv, &sender->qp) == 0);
+	sender_connect(sender, false);
+}
+
+void world_make(void)
+{
+	static const uint32_t most_ppm[] = { 0, 10000, 30000, 50000 };
+	uint32_t most = most_ppm[below(VB_ARRAY_LEN(most_ppm))];
+	struct fabric_faults faults = { .queue_max = UINT32_MAX, .late_ns = 1 };
+	bool ipv4 = chance(50);
+
+	if (most) {
+		faults.loss = below(most);
+		faults.dup = below(most);
+		faults.reorder = below(most);
+		faults.corrupt = below(most / 2);
+		faults.full = chance(30) ? below(200000) : 0;
+		faults.late_ns = chance(30) ? 5000000 : 100000;
+	}
+	fabric_init(&sim.fabric, vb_prng_next(&sim.rng), &faults);
+	sim.fabric.trace = sim.trace;
+	sim.fabric.steer = steer;
+	sim.nodes = 2 + below(FABRIC_NICS_MAX - 1);
+	sim.one_host = chance(50);
+	rings_begin();
+	sim.bad = chance(30);
+	sim.dying = chance(40) ? below(sim.nodes) : FABRIC_NICS_MAX;
+	sim.only_target = chance(40);
+	sim.death_ns = chance(50) ? below(300000) : below(20000000);
+	for (unsigned i = 0; i < sim.nodes; i++)
+		node_make(i, ipv4);
+	for (unsigned i = 0; i < sim.nodes; i++) {
+		target_make(&sim.node[i]);
+		ahs_make(&sim.node[i]);
+	}
+	for (unsigned i = 0; i < sim.nodes; i++) {
+		for (unsigned k = 0; k < DCIS; k++)
+			sender_make(&sim.node[i]);
+	}
+}
+
+void target_destroy(struct node *node)
+{
+	if (!node->target)
+		return;
+	require(vb_qp_destroy(node->target) == 0);
+	vb_qp_free(node->target);
+	node->target = NULL;
+}
+
+void world_unmake(void)
+{
+	for (unsigned s = 0; s < sim.senders; s++) {
+		require(vb_qp_destroy(sim.sender[s].qp) == 0);
+		vb_qp_free(sim.sender[s].qp);
+	}
+	for (unsigned i = 0; i < sim.nodes; i++) {
+		struct node *node = &sim.node[i];
+
+		target_destroy(node);
+		require(vb_srq_destroy(node->srq) == 0);
+		vb_srq_free(node->srq);
+		require(vb_cq_destroy(node->cq) == 0);
+		vb_cq_free(node->cq);
+		require(vb_cq_destroy(node->recv_cq) == 0);
+		vb_cq_free(node->recv_cq);
+		require(vb_mr_dereg(node->mr) == 0);
+		for (unsigned k = 0; k < sim.nodes; k++)
+			vb_ah_destroy(node->ah[k]);
+		require(vb_pd_destroy(node->pd) == 0);
+		vb_ctx_destroy(node->ctx);
+		vb_nic_destroy(node->nic);
+	}
+	fabric_fini(&sim.fabric);
+	rings_end();
+}
