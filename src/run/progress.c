@@ -434,6 +434,18 @@ static bool stays_quiet(struct vb_device *dev, bool wire)
 	return true;
 }
 
+/*
+ * A ring that has just come may hold more frames than a scan takes, and their bell was rung before:
+ * it woke a driver who did not see them and sleeps again. What comes from now on rings once more.
+ */
+static void scan_all(struct vb_device *dev)
+{
+	for (unsigned i = 0; i < VB_RING_SLOTS; i++) {
+		if (!vb_nic_lanes_scan(dev->nic))
+			break;
+	}
+}
+
 /* Would an application that was busy just now get this CPU if we left it? */
 static bool is_in_the_way(struct vb_progress *progress)
 {
@@ -452,7 +464,7 @@ static void *thread_main(void *arg)
 	slice_shorten();
 	while (!atomic_load(&progress->stop)) {
 		if (atomic_load(&progress->driver)) {
-			vb_nic_lanes_scan(dev->nic);
+			scan_all(dev);
 			stand_by(dev);
 			continue;
 		}
