@@ -24,7 +24,7 @@ enum vb_flow_class {
 };
 
 struct vb_flow_rule {
-	/* The lower ones are asked first: class, priority, and those that trap behind others. */
+	/* The lower ones are asked first: class << 24, priority << 1, 1 if it traps. */
 	uint32_t order;
 	bool traps; /* what matches goes to no rule of a higher order */
 	union vb_eth_key value, mask; /* value: no bits but those of mask */
@@ -33,11 +33,6 @@ struct vb_flow_rule {
 	uint32_t tag;
 	struct vb_counters *counters; /* or NULL */
 };
-
-static inline enum vb_flow_class vb_flow_class_of(const struct vb_flow_rule *rule)
-{
-	return (enum vb_flow_class)(rule->order >> 24);
-}
 
 /*
  * attr is read as libibverbs reads it: `size` means nothing, each specification tells its own.

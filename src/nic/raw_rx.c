@@ -117,7 +117,7 @@ void vb_raw_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint64
 	for (unsigned i = 0; i < count; i++) {
 		struct vb_qp *qp = hits[i].qp;
 
-		if (!qp->raw || is_loopback(qp, &frame, context))
+		if (!qp->raw || (!hits[i].sniffed && is_loopback(qp, &frame, context)))
 			continue;
 		if (qp->rss)
 			spread(qp, &frame, hits[i].has_tag ? hits[i].tag : 0);

@@ -230,6 +230,7 @@ static void apply(const struct vb_flow_entry *entry, struct passing *passing)
 		}
 		passing->hit[passing->hits++] = (struct vb_steer_hit){
 			.qp = dest->qp, .tag = entry->tag, .has_tag = entry->has_tag,
+			.sniffed = entry->group->order >> 24 == VB_FLOW_SNIFFER,
 		};
 	}
 }

@@ -43,6 +43,7 @@ struct vb_steer_hit {
 	struct vb_qp *qp;
 	uint32_t tag;
 	bool has_tag;
+	bool sniffed; /* by a sniffer, which sees what its own context sends as well */
 };
 
 /*

@@ -7,11 +7,10 @@
  * the headers say beside that is always the same: source and destination can be told apart.
  */
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-
-#include "wire/bytes.h"
 
 #define FRAME_BYTES_MAX 2048
 #define FRAME_IPS_MAX 4
@@ -36,6 +35,18 @@ static const uint8_t frame_src_mac[6] = { 0x02, 0x11, 0x22, 0x33, 0x44, 0x02 };
 #define FRAME_SPI 0x01020304u
 #define FRAME_ESP_SEQ 7u
 
+static inline void frame_put16(uint8_t *at, uint16_t v)
+{
+	v = htobe16(v);
+	memcpy(at, &v, sizeof(v));
+}
+
+static inline void frame_put32(uint8_t *at, uint32_t v)
+{
+	v = htobe32(v);
+	memcpy(at, &v, sizeof(v));
+}
+
 /* Zeros; where they are. */
 static inline uint8_t *frame_room(struct frame *frame, uint32_t bytes)
 {
@@ -52,7 +63,7 @@ static inline void frame_eth(struct frame *frame, const uint8_t dst[6], uint16_t
 
 	memcpy(at, dst, 6);
 	memcpy(at + 6, frame_src_mac, 6);
-	vb_be16_put(at + 12, ethertype);
+	frame_put16(at + 12, ethertype);
 }
 
 /* Behind an Ethernet header, whose type becomes `tag`. */
@@ -61,8 +72,8 @@ static inline void frame_vlan(struct frame *frame, uint16_t tag, uint16_t tci)
 	uint8_t *at = frame_room(frame, 4);
 
 	memcpy(at + 2, at - 2, 2);
-	vb_be16_put(at - 2, tag);
-	vb_be16_put(at, tci);
+	frame_put16(at - 2, tag);
+	frame_put16(at, tci);
 }
 
 static inline void frame_ipv4(struct frame *frame, uint8_t proto, uint16_t fragment)
@@ -73,11 +84,11 @@ static inline void frame_ipv4(struct frame *frame, uint8_t proto, uint16_t fragm
 	at = frame_room(frame, 20);
 	at[0] = 0x45;
 	at[1] = FRAME_TOS;
-	vb_be16_put(at + 6, fragment);
+	frame_put16(at + 6, fragment);
 	at[8] = FRAME_TTL;
 	at[9] = proto;
-	vb_be32_put(at + 12, FRAME_SRC_IPV4);
-	vb_be32_put(at + 16, FRAME_DST_IPV4);
+	frame_put32(at + 12, FRAME_SRC_IPV4);
+	frame_put32(at + 16, FRAME_DST_IPV4);
 }
 
 static inline void frame_ipv6(struct frame *frame, uint8_t next)
@@ -86,7 +97,7 @@ static inline void frame_ipv6(struct frame *frame, uint8_t next)
 
 	frame->ip_at[frame->ips++] = frame->bytes;
 	at = frame_room(frame, 40);
-	vb_be32_put(at, 6u << 28 | (uint32_t)FRAME_TOS << 20 | FRAME_FLOW_LABEL);
+	frame_put32(at, 6u << 28 | (uint32_t)FRAME_TOS << 20 | FRAME_FLOW_LABEL);
 	at[6] = next;
 	at[7] = FRAME_TTL;
 	for (unsigned i = 0; i < 16; i++) {
@@ -111,23 +122,23 @@ static inline void frame_ipv6_fragment(struct frame *frame, uint8_t next, uint16
 	uint8_t *at = frame_room(frame, 8);
 
 	at[0] = next;
-	vb_be16_put(at + 2, (uint16_t)(offset | more));
+	frame_put16(at + 2, (uint16_t)(offset | more));
 }
 
 static inline void frame_udp(struct frame *frame, uint16_t dport)
 {
 	uint8_t *at = frame_room(frame, 8);
 
-	vb_be16_put(at, FRAME_SPORT);
-	vb_be16_put(at + 2, dport);
+	frame_put16(at, FRAME_SPORT);
+	frame_put16(at + 2, dport);
 }
 
 static inline void frame_tcp(struct frame *frame, uint32_t option_words)
 {
 	uint8_t *at = frame_room(frame, 20 + 4 * option_words);
 
-	vb_be16_put(at, FRAME_SPORT);
-	vb_be16_put(at + 2, FRAME_DPORT);
+	frame_put16(at, FRAME_SPORT);
+	frame_put16(at + 2, FRAME_DPORT);
 	at[12] = (uint8_t)((5 + option_words) << 4);
 }
 
@@ -136,31 +147,31 @@ static inline void frame_vxlan(struct frame *frame)
 	uint8_t *at = frame_room(frame, 8);
 
 	at[0] = 8;
-	vb_be32_put(at + 4, FRAME_VNI << 8);
+	frame_put32(at + 4, FRAME_VNI << 8);
 }
 
 /* flags: C 0x8000, K 0x2000, S 0x1000. */
 static inline void frame_gre(struct frame *frame, uint16_t flags, uint16_t ethertype)
 {
-	vb_be16_put(frame_room(frame, 4), flags);
-	vb_be16_put(frame->octets + frame->bytes - 2, ethertype);
+	frame_put16(frame_room(frame, 4), flags);
+	frame_put16(frame->octets + frame->bytes - 2, ethertype);
 	if (flags & 0x8000)
 		frame_room(frame, 4);
 	if (flags & 0x2000)
-		vb_be32_put(frame_room(frame, 4), FRAME_GRE_KEY);
+		frame_put32(frame_room(frame, 4), FRAME_GRE_KEY);
 	if (flags & 0x1000)
 		frame_room(frame, 4);
 }
 
 static inline void frame_label(struct frame *frame, uint32_t label, bool bottom)
 {
-	vb_be32_put(frame_room(frame, 4), label << 12 | (uint32_t)bottom << 8 | 64);
+	frame_put32(frame_room(frame, 4), label << 12 | (uint32_t)bottom << 8 | 64);
 }
 
 static inline void frame_esp(struct frame *frame)
 {
-	vb_be32_put(frame_room(frame, 4), FRAME_SPI);
-	vb_be32_put(frame_room(frame, 4), FRAME_ESP_SEQ);
+	frame_put32(frame_room(frame, 4), FRAME_SPI);
+	frame_put32(frame_room(frame, 4), FRAME_ESP_SEQ);
 }
 
 static inline void frame_data(struct frame *frame, uint32_t bytes)
@@ -176,9 +187,9 @@ static inline void frame_close(struct frame *frame)
 		uint16_t bytes = (uint16_t)(frame->bytes - frame->ip_at[i]);
 
 		if (ip[0] >> 4 == 4)
-			vb_be16_put(ip + 2, bytes);
+			frame_put16(ip + 2, bytes);
 		else
-			vb_be16_put(ip + 4, (uint16_t)(bytes - 40));
+			frame_put16(ip + 4, (uint16_t)(bytes - 40));
 	}
 }
 

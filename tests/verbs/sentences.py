@@ -10,7 +10,7 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PAGES = "(create_ex|create_dv|create|destroy|attach|rfc)"
+PAGES = "(create_ex|create_dv|create|destroy|attach|rfc|flow|counters)"
 PROGRAMS = sorted(name for name in os.listdir(HERE) if name.endswith("_test.c"))
 CITATION = re.compile(PAGES + r': "([^"]+)"')
 ROW = re.compile(r"^\| " + PAGES + r" \| (.+) \| `(\w+)` \|$")

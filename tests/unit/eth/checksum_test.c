@@ -10,6 +10,7 @@
 #include "base/prng.h"
 #include "eth/checksum.h"
 #include "frames.h"
+#include "wire/bytes.h"
 
 /* RFC 1071, word by word, as it is written there: 0 where the checksum in it is right. */
 static uint16_t check(const uint8_t *octets, uint32_t bytes, uint32_t sum)

@@ -8,6 +8,7 @@
 
 #include "eth/key.h"
 #include "frames.h"
+#include "wire/bytes.h"
 
 static union vb_eth_key key_of(struct frame *frame)
 {

@@ -9,6 +9,7 @@
 
 #include "eth/parse.h"
 #include "frames.h"
+#include "wire/bytes.h"
 
 static struct vb_eth_frame parsed(struct frame *frame)
 {

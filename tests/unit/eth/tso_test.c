@@ -10,6 +10,7 @@
 #include "eth/checksum.h"
 #include "eth/tso.h"
 #include "frames.h"
+#include "wire/bytes.h"
 
 enum { FIN = 1, SYN = 2, PSH = 8, ACK = 16, CWR = 128, SEQ = 0xfffffe00 };
 

@@ -9,6 +9,7 @@
 #include "nic/raw.h"
 #include "nic/wq.h"
 #include "nic_fixture.h"
+#include "wire/bytes.h"
 
 enum { WR_MAX = 8, BUFFER_BYTES = 256 };
 
