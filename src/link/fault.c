@@ -344,6 +344,14 @@ static uint16_t fault_sport(struct vb_link *link, const struct vb_path *path, ui
 	return inner->ops->sport(inner, path, slot);
 }
 
+static int fault_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,
+			      uint16_t port)
+{
+	struct vb_link *inner = fault_of(link)->inner;
+
+	return inner->ops->sport_choose(inner, path, slot, port);
+}
+
 static int fault_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
 {
 	struct vb_link *inner = fault_of(link)->inner;
@@ -389,6 +397,7 @@ static const struct vb_link_ops fault_ops = {
 	.deadline_ns = fault_deadline_ns,
 	.frame_bytes_max = fault_frame_bytes_max,
 	.sport = fault_sport,
+	.sport_choose = fault_sport_choose,
 	.join = fault_join,
 	.leave = fault_leave,
 	.forget = fault_forget,

@@ -64,6 +64,14 @@ struct vb_link_ops {
 	uint16_t (*sport)(struct vb_link *, const struct vb_path *, uint16_t slot);
 
 	/*
+	 * Frames on that path to that slot shall come from this port (udp_senders.h says which may)
+	 * wherever path.sport says so from now on. 0, also where that is so already; EADDRINUSE: the
+	 * port is somebody else's, or for another slot; ENOSPC: there are as many as there can be.
+	 * Any thread.
+	 */
+	int (*sport_choose)(struct vb_link *, const struct vb_path *, uint16_t slot, uint16_t port);
+
+	/*
 	 * Take in what is sent to a group (vb_gid_is_group()) and comes by that interface. Any
 	 * thread. 0, also where that is so already, or a positive errno, EMFILE, ENODEV or another
 	 * of IP_ADD_MEMBERSHIP's (ip(7)).

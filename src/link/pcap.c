@@ -242,6 +242,14 @@ static uint16_t pcap_sport(struct vb_link *link, const struct vb_path *path, uin
 	return inner->ops->sport(inner, path, slot);
 }
 
+static int pcap_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,
+			     uint16_t port)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	return inner->ops->sport_choose(inner, path, slot, port);
+}
+
 static int pcap_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
 {
 	struct vb_link *inner = pcap_of(link)->inner;
@@ -282,6 +290,7 @@ static const struct vb_link_ops pcap_ops = {
 	.deadline_ns = pcap_deadline_ns,
 	.frame_bytes_max = pcap_frame_bytes_max,
 	.sport = pcap_sport,
+	.sport_choose = pcap_sport_choose,
 	.join = pcap_join,
 	.leave = pcap_leave,
 	.forget = pcap_forget,

@@ -297,6 +297,12 @@ static uint16_t udp_sport(struct vb_link *link, const struct vb_path *path, uint
 	return vb_udp_senders_port(&udp_of(link)->senders, path, slot);
 }
 
+static int udp_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,
+			    uint16_t port)
+{
+	return vb_udp_senders_choose(&udp_of(link)->senders, path, slot, port);
+}
+
 static int udp_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
 {
 	return vb_udp_groups_join(&udp_of(link)->groups, gid, ifindex);
@@ -337,6 +343,7 @@ static const struct vb_link_ops udp_ops = {
 	.deadline_ns = udp_deadline_ns,
 	.frame_bytes_max = udp_frame_bytes_max,
 	.sport = udp_sport,
+	.sport_choose = udp_sport_choose,
 	.join = udp_join,
 	.leave = udp_leave,
 	.forget = udp_forget,

@@ -39,11 +39,11 @@ int vb_udp_socket_bind(int fd);
 
 /*
  * Make a socket that only sends, of that family (AF_INET6 for both): options as above, bound to
- * that port of an address, or of every address (src NULL), next to others of this uid, with that
- * hop limit. 0 and the fd, or a positive errno.
+ * that port of an address, or of every address (src NULL), next to others of this uid or alone,
+ * with that hop limit. 0 and the fd, or a positive errno.
  */
 int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], uint16_t port,
-			 uint8_t hop_limit);
+			 uint8_t hop_limit, bool alone);
 
 /*
  * Make a socket that gets what comes from one port of one host, and nothing else: from path->src

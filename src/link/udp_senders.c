@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/udp_senders.h"
 
+#include <errno.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -16,23 +18,29 @@ void vb_udp_senders_init(struct vb_udp_senders *senders, int family)
 	vb_lock_init(&senders->lock);
 }
 
+static void close_one(struct vb_udp_sender *sender)
+{
+	int entry = atomic_load(&sender->fd_plus_1);
+
+	if (entry == NOT_ASKED)
+		return;
+	atomic_store(&sender->fd_plus_1, NONE);
+	if (entry != NONE)
+		close(entry - 1);
+}
+
 static void close_all(struct vb_udp_sender sender[VB_UDP_SLOTS])
 {
-	for (unsigned slot = 0; slot < VB_UDP_SLOTS; slot++) {
-		int entry = atomic_load(&sender[slot].fd_plus_1);
-
-		if (entry == NOT_ASKED)
-			continue;
-		atomic_store(&sender[slot].fd_plus_1, NONE);
-		if (entry != NONE)
-			close(entry - 1);
-	}
+	for (unsigned slot = 0; slot < VB_UDP_SLOTS; slot++)
+		close_one(&sender[slot]);
 }
 
 void vb_udp_senders_close(struct vb_udp_senders *senders)
 {
 	close_all(senders->ipv4);
 	close_all(senders->ipv6);
+	for (unsigned i = 0; i < VB_UDP_CHOSEN_MAX; i++)
+		close_one(&senders->chosen[i].sender);
 }
 
 /* The kernel gives the lowest number that is free, so a high one says that many are in use. */
@@ -75,7 +83,7 @@ static int sender_make(struct vb_udp_senders *senders, struct vb_udp_sender *sen
 	sender->hop_limit = path->hop_limit ? path->hop_limit : VB_UDP_HOP_LIMIT_DEFAULT;
 	if (senders->count == VB_UDP_SENDERS_MAX ||
 	    vb_udp_socket_sender(&fd, senders->family, src, VB_UDP_SENDER_PORT | slot,
-				 sender->hop_limit))
+				 sender->hop_limit, false))
 		return NONE;
 	if (descriptors_are_few(fd)) {
 		close(fd);
@@ -117,14 +125,76 @@ uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_pat
 	return entry > 0 ? VB_UDP_SENDER_PORT | slot : VB_UDP_PORT;
 }
 
+/* --- ports that somebody chose --- */
+
+static struct vb_udp_chosen *chosen_find(struct vb_udp_senders *senders, uint16_t port)
+{
+	unsigned count = atomic_load_explicit(&senders->chosen_count, memory_order_acquire);
+
+	for (unsigned i = 0; i < count; i++) {
+		if (senders->chosen[i].port == port)
+			return &senders->chosen[i];
+	}
+	return NULL;
+}
+
+/* It has no hop limit, way or address in common with anybody, so each datagram says its own. */
+static int chosen_add(struct vb_udp_senders *senders, uint16_t slot, uint16_t port)
+{
+	unsigned count = atomic_load(&senders->chosen_count);
+	struct vb_udp_chosen *chosen = &senders->chosen[count];
+	int fd, rc;
+
+	if (count == VB_UDP_CHOSEN_MAX)
+		return ENOSPC;
+	rc = vb_udp_socket_sender(&fd, senders->family, NULL, port, VB_UDP_HOP_LIMIT_DEFAULT, true);
+	if (rc)
+		return rc;
+	if (descriptors_are_few(fd)) {
+		close(fd);
+		return ENOSPC;
+	}
+	chosen->port = port;
+	chosen->slot = slot;
+	chosen->sender.hop_limit = VB_UDP_HOP_LIMIT_DEFAULT;
+	atomic_store(&chosen->sender.fd_plus_1, fd + 1);
+	atomic_store_explicit(&senders->chosen_count, count + 1, memory_order_release);
+	return 0;
+}
+
+int vb_udp_senders_choose(struct vb_udp_senders *senders, const struct vb_path *path,
+			  uint16_t slot, uint16_t port)
+{
+	struct vb_udp_chosen *chosen;
+	int rc;
+
+	if (port < VB_UDP_SENDER_PORT + VB_UDP_SLOTS ||
+	    (vb_gid_is_ipv4(path->dst) ? 0 : senders->family != AF_INET6))
+		return EADDRINUSE;
+	vb_lock_take(&senders->lock);
+	chosen = chosen_find(senders, port);
+	if (chosen)
+		rc = chosen->slot == slot ? 0 : EADDRINUSE;
+	else
+		rc = chosen_add(senders, slot, port);
+	vb_lock_drop(&senders->lock);
+	return rc;
+}
+
 int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path,
 		      const struct vb_udp_sender **sender)
 {
 	unsigned slot = path->sport - (unsigned)VB_UDP_SENDER_PORT;
+	struct vb_udp_chosen *chosen;
 	int entry;
 
-	if (slot >= VB_UDP_SLOTS)
-		return -1;
+	if (slot >= VB_UDP_SLOTS) {
+		chosen = chosen_find(senders, path->sport);
+		if (!chosen)
+			return -1;
+		*sender = &chosen->sender;
+		return atomic_load(&chosen->sender.fd_plus_1) - 1;
+	}
 	*sender = sender_of(senders, path, slot);
 	entry = atomic_load_explicit(&(*sender)->fd_plus_1, memory_order_acquire);
 	return entry > 0 ? entry - 1 : -1;

@@ -26,7 +26,8 @@
 enum {
 	VB_UDP_SLOTS = 1024,	    /* a slot is 10 bits */
 	VB_UDP_SENDERS_MAX = 256,   /* of a link */
-	VB_UDP_SENDER_PORT = 0xc000 /* slot 0's, where the dynamic ports begin (RFC 6335) */
+	VB_UDP_SENDER_PORT = 0xc000, /* slot 0's, where the dynamic ports begin (RFC 6335) */
+	VB_UDP_CHOSEN_MAX = 64	    /* ports of a link that somebody chose */
 };
 
 struct vb_udp_sender {
@@ -36,11 +37,19 @@ struct vb_udp_sender {
 	uint8_t hop_limit;	   /* that it was given */
 };
 
+/* A port that was asked for, in place of the slot's (vb_udp_senders_choose()). */
+struct vb_udp_chosen {
+	uint16_t port, slot;
+	struct vb_udp_sender sender;
+};
+
 struct vb_udp_senders {
 	int family;
 	vb_lock lock; /* whoever makes one */
 	unsigned count;
 	struct vb_udp_sender ipv4[VB_UDP_SLOTS], ipv6[VB_UDP_SLOTS];
+	atomic_uint chosen_count; /* written with the lock held */
+	struct vb_udp_chosen chosen[VB_UDP_CHOSEN_MAX];
 };
 
 /* The structure is all zero. */
@@ -59,7 +68,16 @@ uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_pat
 			     uint16_t slot);
 
 /*
- * The socket for a path, by its source port, which vb_udp_senders_port() told; or -1. *sender: what
+ * Make a socket of this very port for frames on this path to this slot. Whoever receives them must
+ * not merge what goes to different slots, so a port is one slot's, and one process's: EADDRINUSE if
+ * it is not to be had, which none of the slots' own is. ENOSPC: VB_UDP_CHOSEN_MAX, or descriptors
+ * as above; or an errno of socket(2). 0, also where it is so already. It stays until the link goes.
+ */
+int vb_udp_senders_choose(struct vb_udp_senders *senders, const struct vb_path *path,
+			  uint16_t slot, uint16_t port);
+
+/*
+ * The socket for a path, by its source port, which one of the two above told; or -1. *sender: what
  * need not be said of a datagram from there.
  */
 int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path,

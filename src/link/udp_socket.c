@@ -192,8 +192,9 @@ int vb_udp_socket_bind(int fd)
 }
 
 int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], uint16_t port,
-			 uint8_t hop_limit)
+			 uint8_t hop_limit, bool alone)
 {
+	static const struct option shared[] = { { SOL_SOCKET, SO_REUSEPORT, 0, true } };
 	const struct option hops[] = {
 		{ IPPROTO_IP, IP_TTL, hop_limit, true },
 		{ IPPROTO_IPV6, IPV6_UNICAST_HOPS, hop_limit, family == AF_INET6 },
@@ -206,6 +207,8 @@ int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], u
 	rc = options_set_all(*fd, family == AF_INET6);
 	if (!rc)
 		rc = options_set(*fd, hops, VB_ARRAY_LEN(hops));
+	if (!rc && alone)
+		rc = options_set(*fd, shared, VB_ARRAY_LEN(shared));
 	/* Nobody reads what would be sent to it. */
 	if (!rc)
 		rc = filter_attach(*fd);

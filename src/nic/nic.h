@@ -76,6 +76,10 @@ struct vb_nic_host {
 	/* As vb_link_ops.sport, of the link that src_slot has. NULL: always 4791. */
 	uint16_t (*sport)(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot);
 
+	/* As vb_link_ops.sport_choose, of that link. NULL: EOPNOTSUPP. */
+	int (*sport_choose)(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot,
+			    uint16_t port);
+
 	/* The NIC's deadline moved forward: whoever sleeps until it must look again. */
 	void (*kick)(void *arg);
 

@@ -122,6 +122,33 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 	return 0;
 }
 
+/* Of mlx5 too: RoCEv2's source ports are the dynamic ones (RFC 6335). */
+#define SPORT_MIN 0xc000
+
+int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port)
+{
+	const struct vb_nic_host *host = &qp->nic->host;
+	enum ibv_qp_type type = qp->ibv.qp.qp_type;
+	int err = 0;
+
+	if (type != IBV_QPT_RC && type != IBV_QPT_UC)
+		return EOPNOTSUPP;
+	if (port < SPORT_MIN)
+		return EINVAL;
+	vb_lock_take(&qp->lock);
+	if (vb_qp_state(qp) != IBV_QPS_RTS)
+		err = EOPNOTSUPP;
+	else if (!qp->peer && !host->sport_choose)
+		err = EOPNOTSUPP;
+	else if (!qp->peer)
+		err = host->sport_choose(host->arg, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+					 &qp->path, (uint16_t)(qp->dqpn >> VB_INDEX_BITS), port);
+	if (!err && !qp->peer)
+		qp->path.sport = port;
+	vb_lock_drop(&qp->lock);
+	return err;
+}
+
 void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
 {
 	*caps = (struct vb_dv_caps){

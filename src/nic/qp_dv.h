@@ -67,6 +67,14 @@ struct vb_qp_dv_attr {
 int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
 		    struct vb_qp **qp);
 
+/*
+ * Let datagrams of an RC or UC QP in RTS come from this UDP port, 0xc000 or more
+ * (mlx5dv_modify_qp_udp_sport(3)), until it goes to RTR anew or takes its alternate path. A QP that
+ * reaches its peer through shared memory sends none, so it is all the same to it. EOPNOTSUPP: type
+ * or state; EINVAL: the port; or as vb_link_ops.sport_choose.
+ */
+VB_LENT int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port);
+
 /* What of all this there is. */
 struct vb_dv_caps {
 	uint32_t flags;	  /* enum vb_qp_dv_flag: those with an effect */

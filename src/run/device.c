@@ -204,6 +204,20 @@ static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
 	return bytes;
 }
 
+static int host_sport_choose(void *arg, uint16_t src_slot, const struct vb_path *path,
+			     uint16_t slot, uint16_t sport)
+{
+	struct vb_port *port = port_of(arg, src_slot);
+	int cancel, rc;
+
+	if (!port)
+		return EOPNOTSUPP;
+	cancel = vb_cancel_defer();
+	rc = port->link->ops->sport_choose(port->link, path, slot, sport);
+	vb_cancel_restore(cancel);
+	return rc;
+}
+
 static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot)
 {
 	struct vb_port *port = port_of(arg, src_slot);
@@ -355,6 +369,7 @@ static int nic_start(struct vb_device *dev)
 		.burst_frames_max = host_burst_frames_max,
 		.frame_bytes_max = host_frame_bytes_max,
 		.sport = host_sport,
+		.sport_choose = host_sport_choose,
 		.join = host_join,
 		.leave = host_leave,
 		.kick = host_kick,

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <infiniband/mlx5dv.h>
-#include <infiniband/tm_types.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 /* What mlx5 direct verbs say of the device, and what they do that is not about QPs. */
 
@@ -242,6 +247,88 @@ static void no_queue_is_laid_open(void **state)
 	assert_int_equal(out.comp_mask, 7);
 }
 
+/* --- the UDP source port --- */
+
+/* All that passes on this host, as IP packets. */
+static int ear_open(void)
+{
+	struct sockaddr_ll lo = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP),
+				  .sll_ifindex = (int)if_nametoindex("lo") };
+	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_IP));
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&lo, sizeof(lo)), 0);
+	return fd;
+}
+
+/* How many of those heard are RoCE for this QP, and how many of them come from that port. */
+static void ear_count(int fd, uint32_t qpn, uint16_t port, unsigned *all, unsigned *from_port)
+{
+	uint8_t packet[2048];
+	ssize_t got;
+
+	*all = *from_port = 0;
+	while ((got = recv(fd, packet, sizeof(packet), MSG_DONTWAIT)) > 0) {
+		const uint8_t *udp = packet + 4 * (packet[0] & 15);
+		const uint8_t *bth = udp + 8;
+
+		if (got < 48 || packet[9] != IPPROTO_UDP || (udp[2] << 8 | udp[3]) != 4791 ||
+		    (uint32_t)(bth[5] << 16 | bth[6] << 8 | bth[7]) != qpn)
+			continue;
+		++*all;
+		*from_port += (udp[0] << 8 | udp[1]) == port;
+	}
+}
+
+/* mlx5dv_modify_qp_udp_sport(3): "modifying the configured UDP source port of a given RC/UC QP" */
+static void datagrams_come_from_the_port_that_was_chosen(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
+	bool wire = getenv("VERBATIM_LINK") && strcmp(getenv("VERBATIM_LINK"), "udp") == 0;
+	unsigned all, from_port;
+	struct vt_pair p;
+	int ear = ear_open();
+
+	for (int i = 0; i < 2; i++) {
+		struct vt_options opt = { .type = types[i] };
+		uint16_t port = (uint16_t)(55555 + i);
+
+		vt_pair_open(&p, &opt);
+		assert_int_equal(mlx5dv_modify_qp_udp_sport(p.a.qp, 0xbfff), EINVAL);
+		assert_int_equal(mlx5dv_modify_qp_udp_sport(p.a.qp, port), 0);
+		ear_count(ear, 0, 0, &all, &from_port); /* what was before */
+		for (int n = 0; n < 10; n++) {
+			vt_recv(&p.b, (uint64_t)n);
+			vt_send(&p.a, &p.b, (uint64_t)n);
+			vt_expect(p.a.cq, (uint64_t)n, IBV_WC_SUCCESS);
+			vt_expect(p.b.cq, (uint64_t)n, IBV_WC_SUCCESS);
+		}
+		ear_count(ear, p.b.qp->qp_num, port, &all, &from_port);
+		assert_int_equal(from_port, all);
+		assert_true(wire ? all >= 10 : all == 0);
+		/* The slots' own ports are not to be had, where there are any. */
+		assert_int_equal(mlx5dv_modify_qp_udp_sport(p.a.qp, 0xc001),
+				 wire ? EADDRINUSE : 0);
+		vt_pair_close(&p);
+	}
+	assert_int_equal(close(ear), 0);
+}
+
+static void only_a_connection_that_is_up_has_a_port(void **state)
+{
+	static const struct vt_options rows[] = {
+		{ .type = IBV_QPT_UD },
+		{ .type = IBV_QPT_RC, .state = IBV_QPS_RTR },
+	};
+	struct vt_pair p;
+
+	for (int i = 0; i < 2; i++) {
+		vt_pair_open(&p, &rows[i]);
+		assert_int_equal(mlx5dv_modify_qp_udp_sport(p.a.qp, 55557), EOPNOTSUPP);
+		vt_pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -254,6 +341,8 @@ int main(void)
 		vt_test(an_address_may_be_mapped_to_a_qp_that_there_is),
 		vt_test(memory_of_the_device_is_of_one_type),
 		vt_test(no_queue_is_laid_open),
+		vt_test(datagrams_come_from_the_port_that_was_chosen),
+		vt_test(only_a_connection_that_is_up_has_a_port),
 	};
 
 	return vt_main(tests);

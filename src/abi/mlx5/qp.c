@@ -129,3 +129,10 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context, struct ibv_qp_init_
 		part->qp = ibv_qp_to_qp_ex(qp);
 	return qp;
 }
+
+int mlx5dv_modify_qp_udp_sport(struct ibv_qp *qp, uint16_t udp_sport)
+{
+	if (vb_abi_is_dead(qp->context))
+		return EIO;
+	return vb_qp_sport_choose((struct vb_qp *)qp, udp_sport);
+}

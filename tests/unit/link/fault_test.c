@@ -389,6 +389,7 @@ static void the_rest_is_the_inner_links(void **state)
 	assert_int_equal(link->ops->rx_fd(link, 0), 42);
 	assert_int_equal(link->ops->frame_bytes_max(link, &path), 4242);
 	assert_int_equal(link->ops->sport(link, &path, 7), 5007);
+	assert_int_equal(link->ops->sport_choose(link, &path, 7, 600), 607);
 	assert_int_equal(link->ops->join(link, path.dst, 3), 0);
 	assert_int_equal(mock->joined, 3);
 	link->ops->leave(link, path.dst);

@@ -101,6 +101,13 @@ static uint16_t mock_sport(struct vb_link *link, const struct vb_path *path, uin
 	return (uint16_t)(5000 + slot);
 }
 
+/* What it was asked for comes back, so that a wrapper can be seen to pass it on. */
+static int mock_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,
+			     uint16_t port)
+{
+	return port + slot;
+}
+
 static int mock_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
 {
 	mock_of(link)->joined = ifindex;
@@ -137,6 +144,7 @@ static const struct vb_link_ops mock_ops = {
 	.deadline_ns = mock_deadline_ns,
 	.frame_bytes_max = mock_frame_bytes_max,
 	.sport = mock_sport,
+	.sport_choose = mock_sport_choose,
 	.join = mock_join,
 	.leave = mock_leave,
 	.forget = mock_forget,

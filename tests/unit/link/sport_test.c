@@ -216,6 +216,39 @@ static void a_forked_child_closes_them(void **state)
 	assert_int_equal(sport_seen(), 0xc002);
 }
 
+/* One slot's, and one link's of this host: whoever receives them takes them for one flow. */
+static void a_port_that_is_chosen_is_nobody_elses(void **state)
+{
+	static const char *const addresses[][2] = {{"127.0.0.1", "127.0.0.2"}, {"::1", "::1"}};
+	const struct vb_link_ops *ops;
+	unsigned fds;
+	int fd;
+
+	NEEDS_GROUP(state);
+	ops = slot[1]->ops;
+	for (unsigned i = 0; i < 2; i++) {
+		path = path_make(addresses[i][0], addresses[i][1]);
+		assert_int_equal(ops->sport_choose(slot[1], &path, 2, 55555), 0);
+		path.sport = 55555;
+		assert_int_equal(sport_seen(), 55555);
+		fds = fds_open();
+		assert_int_equal(ops->sport_choose(slot[1], &path, 2, 55555), 0);
+		assert_int_equal(fds_open(), fds);
+	}
+	assert_int_equal(ops->sport_choose(slot[1], &path, 0, 55555), EADDRINUSE);
+	assert_int_equal(ops->sport_choose(slot[0], &path, 2, 55555), EADDRINUSE);
+	/* The slots' own are shared with others, and other things' are other things'. */
+	assert_int_equal(ops->sport_choose(slot[1], &path, 2, 0xc002), EADDRINUSE);
+	assert_int_equal(ops->sport_choose(slot[1], &path, 2, VB_UDP_PORT), EADDRINUSE);
+	fd = port_take(55556);
+	assert_int_equal(ops->sport_choose(slot[1], &path, 2, 55556), EADDRINUSE);
+	close(fd);
+	assert_int_equal(ops->sport_choose(slot[1], &path, 2, 55556), 0);
+	for (unsigned i = 2; i < VB_UDP_CHOSEN_MAX; i++)
+		assert_int_equal(ops->sport_choose(slot[1], &path, 2, (uint16_t)(55555 + i)), 0);
+	assert_int_equal(ops->sport_choose(slot[1], &path, 2, 60000), ENOSPC);
+}
+
 static void nothing_is_kept_that_is_sent_to_them(void **state)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(0xc002)};
@@ -223,7 +256,7 @@ static void nothing_is_kept_that_is_sent_to_them(void **state)
 	int fd, other;
 
 	NEEDS_GROUP(state);
-	assert_int_equal(vb_udp_socket_sender(&fd, AF_INET6, NULL, 0xc002, 64), 0);
+	assert_int_equal(vb_udp_socket_sender(&fd, AF_INET6, NULL, 0xc002, 64, false), 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
 	other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -298,6 +331,7 @@ int main(void)
 		GROUP_TEST(sockets_are_bounded),
 		GROUP_TEST(the_other_half_of_the_descriptors_is_left),
 		GROUP_TEST(a_forked_child_closes_them),
+		GROUP_TEST(a_port_that_is_chosen_is_nobody_elses),
 		GROUP_TEST(nothing_is_kept_that_is_sent_to_them),
 		GROUP_TEST(threads_may_ask_at_once),
 		cmocka_unit_test(an_earlier_refusal_keeps_nothing_from_leaving),
