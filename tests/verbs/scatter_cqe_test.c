@@ -273,6 +273,139 @@ static void an_answer_without_a_completion_goes_to_memory(void **state)
 	vt_pair_close(&p);
 }
 
+/* --- DC --- */
+
+enum { DC_KEY = 0x1234 };
+
+struct dc {
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *target, *initiator;
+	struct ibv_ah *ah;
+	struct ibv_mr *mr;
+	uint8_t buf[4096];
+};
+
+static struct ibv_qp *dc_make(struct dc *dc, struct mlx5dv_qp_init_attr *dv)
+{
+	bool target = dv->dc_init_attr.dc_type == MLX5DV_DCTYPE_DCT;
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = dc->cq,
+		.recv_cq = dc->cq,
+		.srq = target ? dc->srq : NULL,
+		.cap = { .max_send_wr = target ? 0 : 8, .max_send_sge = target ? 0 : 1 },
+		.qp_type = IBV_QPT_DRIVER,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | (target ? 0 : IBV_QP_INIT_ATTR_SEND_OPS_FLAGS),
+		.pd = vt.pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ,
+	};
+	struct ibv_qp *qp;
+
+	dv->comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DC;
+	qp = mlx5dv_create_qp(vt.ctx, &attr, dv);
+	assert_non_null(qp);
+	return qp;
+}
+
+/* A target is connected to nobody: its address vector need not name anybody. */
+static void dc_climb(struct dc *dc)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_READ };
+	int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	int rtr = IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV;
+
+	assert_int_equal(ibv_modify_qp(dc->initiator, &attr, init), 0);
+	assert_int_equal(ibv_modify_qp(dc->target, &attr, init | IBV_QP_ACCESS_FLAGS), 0);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+				     .path_mtu = IBV_MTU_1024,
+				     .min_rnr_timer = 1,
+				     .ah_attr = { .is_global = 1, .port_num = 1,
+						  .grh.hop_limit = 64 } };
+	attr.ah_attr.grh.sgid_index = (uint8_t)vt.gid_index;
+	assert_int_equal(ibv_modify_qp(dc->target, &attr, rtr | IBV_QP_MIN_RNR_TIMER), 0);
+	attr.ah_attr.grh.dgid = vt.gid;
+	assert_int_equal(ibv_modify_qp(dc->initiator, &attr, rtr), 0);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7,
+				     .rnr_retry = 7, .max_rd_atomic = 4 };
+	assert_int_equal(ibv_modify_qp(dc->initiator, &attr,
+				       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+					       IBV_QP_SQ_PSN),
+			 0);
+}
+
+static void dc_open(struct dc *dc, uint32_t flags)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct mlx5dv_qp_init_attr target = { .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCT,
+								.dct_access_key = DC_KEY } };
+	struct mlx5dv_qp_init_attr initiator = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+		.create_flags = flags,
+		.dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI },
+	};
+
+	memset(dc, 0, sizeof(*dc));
+	dc->cq = vt_cq(16, NULL);
+	dc->srq = ibv_create_srq(vt.pd, &srq);
+	assert_non_null(dc->srq);
+	dc->mr = vt_mr(vt.pd, dc->buf, sizeof(dc->buf), VT_ALL_ACCESS);
+	dc->ah = vt_ah();
+	dc->target = dc_make(dc, &target);
+	dc->initiator = dc_make(dc, &initiator);
+	dc_climb(dc);
+}
+
+static void dc_close(struct dc *dc)
+{
+	assert_int_equal(ibv_destroy_qp(dc->initiator), 0);
+	assert_int_equal(ibv_destroy_qp(dc->target), 0);
+	assert_int_equal(ibv_destroy_ah(dc->ah), 0);
+	assert_int_equal(ibv_dereg_mr(dc->mr), 0);
+	assert_int_equal(ibv_destroy_srq(dc->srq), 0);
+	assert_int_equal(ibv_destroy_cq(dc->cq), 0);
+}
+
+static bool dc_read_stays(struct dc *dc, uint32_t bytes)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(dc->initiator);
+	uint8_t *to = dc->buf + 2048;
+	bool early = false;
+
+	vt_fill(dc->buf, 1024, FILL);
+	memset(to, 0, 1024);
+	ibv_wr_start(qp);
+	qp->wr_id = 5;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_read(qp, dc->mr->rkey, (uintptr_t)dc->buf);
+	mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(qp), dc->ah, dc->target->qp_num, DC_KEY);
+	ibv_wr_set_sge(qp, dc->mr->lkey, (uintptr_t)to, bytes);
+	assert_int_equal(ibv_wr_complete(qp), 0);
+	for (int ms = 0; ms < VT_QUIET_MS && !early; ms++) {
+		early = !vt_is_octet(to, bytes, 0);
+		vt_sleep_ms(1);
+	}
+	vt_expect(dc->cq, 5, IBV_WC_SUCCESS);
+	assert_memory_equal(to, dc->buf, bytes);
+	return !early;
+}
+
+static void initiators_of_dc_have_it_for_what_they_read(void **state)
+{
+	static struct dc dc;
+
+	dc_open(&dc, MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE);
+	assert_true(dc_read_stays(&dc, SMALL));
+	assert_true(dc_read_stays(&dc, 1));
+	assert_false(dc_read_stays(&dc, SMALL + 1));
+	dc_close(&dc);
+	dc_open(&dc, MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE);
+	assert_false(dc_read_stays(&dc, SMALL));
+	dc_close(&dc);
+}
+
 /* --- between its coming and the poll --- */
 
 static void the_other_way_of_polling_delivers_as_well(void **state)
@@ -558,6 +691,7 @@ int main(void)
 		vt_test(data_is_scattered_over_the_pieces_of_the_request),
 		vt_test(answers_stay_if_all_is_signaled_or_it_was_allowed),
 		vt_test(an_answer_without_a_completion_goes_to_memory),
+		vt_test(initiators_of_dc_have_it_for_what_they_read),
 		vt_test(the_other_way_of_polling_delivers_as_well),
 		vt_test(a_resized_cq_keeps_it),
 		vt_test(a_region_that_is_gone_fails_the_request),
