@@ -282,6 +282,55 @@ static void the_builder_has_a_second_face(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* --- both ends --- */
+
+/* By turns: the first of a pair counts packets, the second does not. */
+static struct ibv_qp *make_unlike(struct ibv_qp_init_attr *init)
+{
+	static unsigned count;
+	struct ibv_qp_init_attr_ex attr = { .send_cq = init->send_cq,
+					    .recv_cq = init->recv_cq,
+					    .cap = init->cap,
+					    .qp_type = init->qp_type,
+					    .comp_mask = IBV_QP_INIT_ATTR_PD,
+					    .pd = vt.pd };
+	struct mlx5dv_qp_init_attr dv = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+		.create_flags = count++ % 2 ? 0 : MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE,
+	};
+
+	return mlx5dv_create_qp(vt.ctx, &attr, &dv);
+}
+
+/*
+ * create_dv: "It is the applications responsibility to make sure that the peer QP is configured
+ * with same mode" Who does not only waits longer than he would have to: what is sent, comes.
+ */
+static void ends_of_different_modes_lose_nothing(void **state)
+{
+	struct vt_options opt = { .make_qp = make_unlike };
+	struct vt_wr w;
+	struct vt_pair p;
+
+	vt_pair_open(&p, &opt);
+	for (int way = 0; way < 2; way++) {
+		struct vt_end *from = way ? &p.b : &p.a, *to = way ? &p.a : &p.b;
+
+		for (uint32_t n = 0; n < 8; n++) {
+			uint32_t bytes = 1 + n * 1500;
+
+			vt_fill(from->buf, bytes, n);
+			vt_recv(to, n);
+			vt_wr(&w, IBV_WR_SEND, from, to, bytes);
+			vt_post(from, &w);
+			assert_int_equal(vt_expect(to->cq, n, IBV_WC_SUCCESS).byte_len, bytes);
+			vt_expect(from->cq, w.wr.wr_id, IBV_WC_SUCCESS);
+			assert_true(vt_is_filled(to->buf, bytes, n));
+		}
+	}
+	vt_pair_close(&p);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -292,6 +341,7 @@ int main(void)
 		dv_test(dc_goes_with_a_driver_qp_only),
 		dv_test(operations_are_those_of_the_type),
 		dv_test(the_builder_has_a_second_face),
+		dv_test(ends_of_different_modes_lose_nothing),
 	};
 
 	return vt_main(tests);

@@ -116,7 +116,7 @@ static void a_small_receive_is_in_the_completion(void **state)
 	vt_pair_close(&p);
 }
 
-/* "Disable scatter to CQE feature which is enabled by default." */
+/* create_dv: "Disable scatter to CQE feature which is enabled by default." */
 static void disabled_it_is_not(void **state)
 {
 	struct vt_pair p;
@@ -249,7 +249,8 @@ static void expect_fetches(struct ibv_qp *(*make)(struct ibv_qp_init_attr *), bo
 }
 
 /*
- * "Allow scatter to CQE for requester even if the qp was not configured to signal all WRs."
+ * create_dv: "Allow scatter to CQE for requester even if the qp was not configured to signal all
+ * WRs."
  */
 static void answers_stay_if_all_is_signaled_or_it_was_allowed(void **state)
 {
