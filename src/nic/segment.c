@@ -79,12 +79,28 @@ void vb_segment_fini(struct vb_nic *nic)
 
 /* --- the uplink --- */
 
+/*
+ * Somebody has it: get to know him, to hear when he dies (vb_segment_look). False: he is dead, or
+ * has given it back.
+ */
+static bool owner_known(struct vb_nic *nic, struct vb_segment_port *port)
+{
+	uint32_t owner = atomic_load(&port->table->uplink);
+
+	if (!owner || owner == port->slot)
+		return owner;
+	if (nic->host.reach(nic->host.arg, port->slot, (uint16_t)owner) != ENOENT)
+		return true;
+	atomic_compare_exchange_strong(&port->table->uplink, &owner, 0);
+	return false;
+}
+
 /* Whoever comes first has it, if it is to be had in that process. port->lock held. */
 static void uplink_take(struct vb_nic *nic, struct vb_segment_port *port)
 {
 	uint32_t nobody = 0;
 
-	if (!nic->host.uplink_open || port->has_uplink ||
+	if (!nic->host.uplink_open || port->has_uplink || owner_known(nic, port) ||
 	    !atomic_compare_exchange_strong(&port->table->uplink, &nobody, port->slot))
 		return;
 	if (!port->out_octets)
