@@ -62,8 +62,8 @@ struct vb_req {
 	uint32_t fault_index;
 
 	/*
-	 * Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. Where they are those of
-	 * packets it is a PSN, and packets wait.
+	 * Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. Where they are those
+	 * of packets it is a PSN, and packets wait.
 	 */
 	bool credits_known;
 	uint32_t credit_limit;

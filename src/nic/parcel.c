@@ -106,8 +106,8 @@ static bool address_fetch(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	struct vb_parcels *parcels = qp->parcels;
 
-	return wqe->bytes && wqe->bytes <= parcels->fetch_bytes && (wqe->flags & IBV_SEND_SIGNALED) &&
-	       !vb_tm_is_own(wqe) &&
+	return wqe->bytes && wqe->bytes <= parcels->fetch_bytes &&
+	       (wqe->flags & IBV_SEND_SIGNALED) && !vb_tm_is_own(wqe) &&
 	       address(qp->nic, &parcels->in_hand, qp->ibv.qp.pd, wqe->sge, wqe->sge_count,
 		       wqe->bytes);
 }
