@@ -123,6 +123,24 @@ bool vb_dc_send(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path
 	return lane ? vb_lane_put_one(lane, pkt) : send_by_wire(qp, pkt, path);
 }
 
+/*
+ * The target knows of no connection: the CONNECT got lost. All is sent again, at no cost in
+ * retries; but once only, as there may be another reason.
+ */
+static void connect_again(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt)
+{
+	struct vb_dci *dci = dci_of(qp);
+	struct vb_req *req = &qp->req;
+
+	vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
+	if (dci->asked || req->rnr_wait || pkt->psn != req->una_psn ||
+	    req->una_psn != dci->dc.start_psn)
+		return;
+	dci->asked = true;
+	vb_req_rewind(req);
+	vb_batch_touch(batch, qp);
+}
+
 void vb_dc_rx(struct vb_batch *batch, struct vb_qp *qp, const struct vb_dc_from *from,
 	      const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -151,7 +169,10 @@ void vb_dc_rx(struct vb_batch *batch, struct vb_qp *qp, const struct vb_dc_from 
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}
-	vb_batch_packet(batch, qp, from->frame, pkt, info);
+	if (info->kind == VB_K_ACK && !pkt->mtu_code && pkt->syndrome == vb_aeth_nak(VB_NAK_PSN))
+		connect_again(batch, qp, pkt);
+	else
+		vb_batch_packet(batch, qp, from->frame, pkt, info);
 }
 
 /* --- posting --- */
@@ -266,6 +287,7 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	dci->dc.start_psn = qp->req.una_psn;
 	dci->dc.mtu_code = (uint8_t)qp->attr.path_mtu;
 	dci->key = to->key;
+	dci->asked = false;
 	qp->path = to->path;
 	qp->dqpn = to->dctn;
 	qp->aimed_slot = slot;

@@ -42,6 +42,7 @@ struct vb_dci {
 	struct vb_dc_to last; /* of the one that was posted last, and the connection's number there */
 	uint32_t run;
 	uint64_t key;	  /* of the target that it is connected to */
+	bool asked;	  /* the target has asked for a CONNECT that got lost */
 	uint64_t used_ns; /* when something was last sent to it with nothing outstanding */
 	bool streams;
 	unsigned errored, errored_max; /* so many are; with so many the QP is */

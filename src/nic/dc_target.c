@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/psn.h"
 #include "nic/acks.h"
 #include "nic/ah.h"
 #include "nic/dc.h"
@@ -175,6 +176,7 @@ static struct vb_dcx *enter(struct vb_qp *target, const struct who *who, uint64_
 
 /* --- answers that no context gives --- */
 
+/* By its MTU, which is none, one knows that it comes from no connection. */
 static void answer_to(struct vb_qp *target, const struct vb_dc_from *from, const struct vb_pkt *pkt,
 		      uint8_t syndrome)
 {
@@ -185,7 +187,6 @@ static void answer_to(struct vb_qp *target, const struct vb_dc_from *from, const
 		.psn = pkt->start_psn,
 		.syndrome = syndrome,
 		.sqpn = target->ibv.qp.qp_num,
-		.mtu_code = pkt->mtu_code,
 		.start_psn = pkt->start_psn,
 		.connection = pkt->connection,
 	};
@@ -268,10 +269,21 @@ static void connect(struct vb_batch *batch, struct vb_dcx *x, const struct vb_dc
 		vb_batch_count(batch, VB_STAT_DROP_NO_CONTEXT);
 }
 
-/* What brought the connection to its end may have got lost: say it again. */
-static void refuse_again(struct vb_batch *batch, struct vb_qp *qp)
+/*
+ * What brought the connection to its end may have got lost, and so may what was answered before:
+ * say it again.
+ */
+static void refuse_again(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+			 const struct vb_op_info *info)
 {
-	qp->resp.nak_owed = qp->resp.nak_sent;
+	struct vb_resp *resp = &qp->resp;
+
+	if (info->kind != VB_K_CONNECT && vb_psn_diff(pkt->psn, resp->epsn) < 0) {
+		resp->broken = false;
+		vb_rc_request(resp, pkt, info);
+		resp->broken = true;
+	}
+	resp->nak_owed = resp->nak_sent;
 	vb_batch_count(batch, VB_STAT_DUPLICATES);
 	vb_batch_touch(batch, qp);
 }
@@ -305,7 +317,7 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 	if (info->kind == VB_K_DISCONNECT)
 		close_locked(x);
 	else if (vb_qp_state(&x->qp) == IBV_QPS_ERR)
-		refuse_again(batch, &x->qp);
+		refuse_again(batch, &x->qp, pkt, info);
 	else if (info->kind != VB_K_CONNECT)
 		vb_batch_packet(batch, &x->qp, from->frame, pkt, info);
 }

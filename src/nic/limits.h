@@ -96,8 +96,12 @@ enum {
  * How long it remembers an initiator that has parted, so that no late packet is taken
  * for a new one; and one that has just fallen silent. At most, if there are too many.
  */
+#ifndef VB_DC_LINGER_NS
 #define VB_DC_LINGER_NS 4000000000ull
-#define VB_DC_FORGET_NS 60000000000ull
+#endif
+#ifndef VB_DC_FORGET_NS
+#define VB_DC_FORGET_NS 10000000000ull
+#endif
 
 /* What the device calls itself: a neutral vendor, since programs key quirks on known ones. */
 #define VB_VERSION "0.1.0"

@@ -78,7 +78,7 @@ static void target_make(struct node *node)
 		.port_num = 1,
 		.qp_access_flags = ACCESS,
 		.path_mtu = IBV_MTU_1024,
-		.min_rnr_timer = 1,
+		.min_rnr_timer = (uint8_t)(1 + below(14)),
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } },
 	};
 
