@@ -118,6 +118,13 @@ struct vt_options vt_options(const struct vt_options *opt)
 	return o;
 }
 
+bool vt_has_segment(void)
+{
+	const char *link = getenv("VERBATIM_LINK");
+
+	return !link || strcmp(link, "udp") != 0;
+}
+
 struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *cq = ibv_create_cq(vt.ctx, cqe, NULL, channel, 0);

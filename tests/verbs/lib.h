@@ -107,6 +107,9 @@ void vt_faults_to_library(void);
 #define vt_main(tests) vt_run(#tests, tests, sizeof(tests) / sizeof((tests)[0]))
 int vt_run(const char *name, const struct CMUnitTest *tests, size_t count);
 
+/* Is there an Ethernet segment, and so RAW_PACKET QPs? It is shared memory (docs/ethernet.md). */
+bool vt_has_segment(void);
+
 /* --- objects --- */
 struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel);
 struct ibv_cq_ex *vt_cq_ex(struct ibv_cq_init_attr_ex *attr);
