@@ -310,7 +310,15 @@ static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	       (qp->peer ? !vb_peer_is_lost(qp->peer) : !peer_of(qp, to));
 }
 
-/* Nothing is outstanding: to whom does it go next? False: there is nothing to go anywhere. */
+/* Nothing is outstanding, and a message ends where its connection does. */
+static bool may_choose(const struct vb_req *req)
+{
+	return req->una_psn == req->top_psn &&
+	       (req->head == req->tail ||
+		vb_sq_at(&req->sq, req->head)->psn == req->una_psn);
+}
+
+/* So, to whom does it go next? False: there is nothing to go anywhere. */
 static bool choose(struct vb_qp *qp)
 {
 	struct vb_req *req = &qp->req;
@@ -343,7 +351,7 @@ bool vb_dc_aim(struct vb_qp *qp)
 
 	if (req->rnr_wait || (req->fault && req->pos.next == req->fault_index))
 		return true;
-	if (req->una_psn == req->top_psn && !choose(qp))
+	if (may_choose(req) && !choose(qp))
 		return false;
 	/* Until something was acknowledged, the target may not know of us. */
 	if (!dc->connected || req->una_psn != dc->start_psn || req->pos.next_psn != dc->start_psn ||
