@@ -19,6 +19,7 @@
 enum {
 	TAG_BYTES = 4,
 	MACS_BYTES = 12,
+	UDP_CHECKSUM_AT = 6, /* in its header */
 	FRAME_BYTES_MAX = 65536 + 64, /* what the host may have merged, with its headers */
 	ROOM_BYTES = TAG_BYTES + FRAME_BYTES_MAX,
 	BATCH = 64, /* frames of one sendmmsg() */
@@ -234,8 +235,8 @@ void vb_ethernet_checksum(uint8_t *octets, uint32_t bytes, uint32_t start, uint3
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
 	sum = ~sum & 0xffff;
-	/* RFC 768: zero says that there is none. TCP does not mind. */
-	if (sum == 0)
+	/* RFC 768: in UDP zero says that there is none. */
+	if (sum == 0 && offset == UDP_CHECKSUM_AT)
 		sum = 0xffff;
 	octets[start + offset] = (uint8_t)(sum >> 8);
 	octets[start + offset + 1] = (uint8_t)sum;
