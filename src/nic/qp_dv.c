@@ -32,9 +32,9 @@ static const struct flag_row {
 	{ VB_QP_SCATTER_TO_CQE_OFF, ANY, true },
 	{ VB_QP_SCATTER_TO_CQE_ON, ANY, true },
 	{ VB_QP_PACKET_CREDITS, RC, true },
-	{ VB_QP_TUNNEL_OFFLOADS, RAW, false },
-	{ VB_QP_LOOPBACK_UC, RAW, false },
-	{ VB_QP_LOOPBACK_MC, RAW, false },
+	{ VB_QP_TUNNEL_OFFLOADS, RAW, true },
+	{ VB_QP_LOOPBACK_UC, RAW, true },
+	{ VB_QP_LOOPBACK_MC, RAW, true },
 	{ VB_QP_MR_INTERLEAVED, RC, true },
 	{ VB_QP_MR_LIST, RC, true },
 	{ VB_QP_MKEY_CONFIGURE, RC, true },
@@ -98,11 +98,15 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 		    struct vb_qp **out)
 {
 	struct vb_qp *qp;
+	unsigned type;
 	int err;
 
 	if ((attr->qp_type == IBV_QPT_DRIVER) != (dv->dc != NULL))
 		return EINVAL;
-	err = flags_check(dv->flags, type_bit(attr->qp_type, dv->dc));
+	type = type_bit(attr->qp_type, dv->dc);
+	if (!type)
+		return EOPNOTSUPP;
+	err = flags_check(dv->flags, type);
 	if (!err && dv->dc)
 		err = dc_check(attr, dv->dc);
 	if (err)
@@ -149,9 +153,13 @@ int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port)
 	return err;
 }
 
+/* mlx5's bits for VXLAN, GRE, MPLS in GRE and in UDP: what eth/parse.h looks into. */
+#define TUNNELS (1u << 0 | 1u << 1 | 1u << 3 | 1u << 4)
+
 void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
 {
 	*caps = (struct vb_dv_caps){
+		.tunnels = nic->host.segment ? TUNNELS : 0,
 		.dc = true,
 		/* Whoever fetches a page does not ask for whom. */
 		.dc_odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
