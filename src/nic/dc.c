@@ -343,6 +343,20 @@ static bool choose(struct vb_qp *qp)
 	return false;
 }
 
+bool vb_dc_local(struct vb_qp *qp)
+{
+	struct vb_req *req = &qp->req;
+
+	if (req->una_psn != req->top_psn)
+		return true;
+	while (vb_req_local(req))
+		continue;
+	if (vb_req_settle(req) != VB_REQ_FAILED)
+		return true;
+	vb_qp_after_locked(qp, VB_REQ_FAILED);
+	return false;
+}
+
 bool vb_dc_aim(struct vb_qp *qp)
 {
 	struct vb_req *req = &qp->req;
@@ -383,7 +397,10 @@ bool vb_dc_isolate(struct vb_qp *qp)
 
 	if (qp->dc->role != VB_DC_INITIATOR || !dci->streams)
 		return false;
-	stream = dci->to[(req->head - 1) & req->sq.mask].stream;
+	/* What goes nowhere is in no stream, which is stream 0. */
+	stream = vb_wqe_is_local(vb_sq_at(&req->sq, req->head - 1))
+			 ? 0
+			 : dci->to[(req->head - 1) & req->sq.mask].stream;
 	if (!is_errored(dci, stream))
 		dci->errored_id[dci->errored++] = stream;
 	if (dci->errored == dci->errored_max)

@@ -123,6 +123,12 @@ int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr);
 void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr);
 
 /*
+ * Before all that: carry out what goes nowhere, where nothing is outstanding. False: it failed, and
+ * the QP with it.
+ */
+bool vb_dc_local(struct vb_qp *qp);
+
+/*
  * Before something is sent: have the QP be connected to the target of the work request that is
  * next. Nothing is outstanding where that changes. False: there is nothing to send, or no room.
  */

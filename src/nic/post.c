@@ -44,7 +44,8 @@ static const struct opcode_row opcode_rows[] = {
 					IBV_WC_COMP_SWAP },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { ON_RC | ON_XRC | ON_DC, VB_K_FETCH_ADD, 0,
 					  IBV_WC_FETCH_ADD },
-	[IBV_WR_LOCAL_INV] = { ON_RC | ON_UC | ON_XRC, VB_K_LOCAL_INV, 0, IBV_WC_LOCAL_INV },
+	[IBV_WR_LOCAL_INV] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_LOCAL_INV, 0,
+			       IBV_WC_LOCAL_INV },
 	[IBV_WR_BIND_MW] = { ON_RC | ON_UC | ON_XRC, VB_K_BIND, 0, IBV_WC_BIND_MW },
 	/* IBA 9.2.1 has no opcode for it on UC, whatever the man page allows. */
 	[IBV_WR_SEND_WITH_INV] = { ON_RC | ON_XRC | ON_DC, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
@@ -52,8 +53,8 @@ static const struct opcode_row opcode_rows[] = {
 	[VB_WR_FLUSH] = { ON_RC | BUILDER_ONLY, VB_K_FLUSH, 0, VB_WC_FLUSH },
 	[IBV_WR_ATOMIC_WRITE] = { ON_RC, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
 	/* mlx5dv_wr_post(3), and what it says of their completions' opcodes. */
-	[VB_WR_MKEY] = { ON_RC | BUILDER_ONLY, VB_K_MKEY, 0, IBV_WC_DRIVER1 },
-	[VB_WR_MEMCPY] = { ON_RC | BUILDER_ONLY, VB_K_MEMCPY, 0, IBV_WC_DRIVER3 },
+	[VB_WR_MKEY] = { ON_RC | ON_DC | BUILDER_ONLY, VB_K_MKEY, 0, IBV_WC_DRIVER1 },
+	[VB_WR_MEMCPY] = { ON_RC | ON_DC | BUILDER_ONLY, VB_K_MEMCPY, 0, IBV_WC_DRIVER3 },
 };
 
 static uint8_t service_bit(const struct vb_qp *qp)
@@ -82,8 +83,10 @@ static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool
 		return EINVAL;
 	if (!((*row)->on & service_bit(qp)))
 		return EINVAL;
+	if (qp->ibv.qp.qp_type != IBV_QPT_DRIVER || (*row)->kind >= VB_K_COUNT)
+		return 0;
 	/* mlx5dv_wr_set_dc_addr(3): only the builder can say where it goes. */
-	return qp->ibv.qp.qp_type != IBV_QPT_DRIVER ? 0 : built ? vb_dc_wr_check(qp, wr) : EINVAL;
+	return built ? vb_dc_wr_check(qp, wr) : EINVAL;
 }
 
 static uint64_t total_bytes(const struct ibv_send_wr *wr)

@@ -35,10 +35,10 @@ static const struct flag_row {
 	{ VB_QP_TUNNEL_OFFLOADS, RAW, true },
 	{ VB_QP_LOOPBACK_UC, RAW, true },
 	{ VB_QP_LOOPBACK_MC, RAW, true },
-	{ VB_QP_MR_INTERLEAVED, RC, true },
-	{ VB_QP_MR_LIST, RC, true },
-	{ VB_QP_MKEY_CONFIGURE, RC, true },
-	{ VB_QP_MEMCPY, RC, true },
+	{ VB_QP_MR_INTERLEAVED, RC | DCI, true },
+	{ VB_QP_MR_LIST, RC | DCI, true },
+	{ VB_QP_MKEY_CONFIGURE, RC | DCI, true },
+	{ VB_QP_MEMCPY, RC | DCI, true },
 	{ VB_QP_RAW_WQE, RC | DCI, false },
 };
 

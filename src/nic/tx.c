@@ -716,7 +716,7 @@ static void transmit_xrc(struct vb_qp *qp, enum ibv_qp_state state)
 static void transmit_dc(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	qp->link_full = false;
-	if (state != IBV_QPS_RTS || !vb_dc_aim(qp))
+	if (state != IBV_QPS_RTS || !vb_dc_local(qp) || !vb_dc_aim(qp))
 		return;
 	if (qp->peer)
 		vb_lane_transmit(qp, state);
