@@ -17,11 +17,9 @@ done
 raw_twins raw_ethernet_bw -s 1024 -n 1000 -r 2000 -b
 raw_twins raw_ethernet_bw -s 256 -n 2000 -r 4000 -I 256
 raw_twins raw_ethernet_bw -s 64 -n 2000 -r 4000 -l 16
-raw_twins raw_ethernet_bw -s 64 -n 1000 -r 2000 -e
 raw_twins raw_ethernet_bw -s 64 -n 1000 -r 2000 --promiscuous
 raw_twins raw_ethernet_bw -s 64 -n 1000 -r 2000 --sniffer
 raw_twins raw_ethernet_lat -s 128 -n 500 --vlan_en --vlan_pcp 3
-raw_twins raw_ethernet_lat -s 64 -n 500 -e
 # By itself this release wants a limiter for it that it then refuses; and counts no other way.
 raw_twins raw_ethernet_burst_lat -s 64 -n 128 -r 1024 -Q 1 --burst_size 16 \
 	--rate_limit_type PP --rate_units M --rate_limit 1000
