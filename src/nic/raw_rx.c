@@ -66,8 +66,11 @@ static bool is_loopback(const struct vb_qp *qp, const struct vb_eth_frame *frame
 {
 	bool group = vb_segment_is_group(vb_segment_mac(frame->octets));
 
-	return context && context == qp->raw->context &&
-	       !(qp->dv_flags & (group ? VB_QP_LOOPBACK_MC : VB_QP_LOOPBACK_UC));
+	if (!context || context != qp->raw->context)
+		return false;
+	if (group && (qp->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
+		return true;
+	return !(qp->dv_flags & (group ? VB_QP_LOOPBACK_MC : VB_QP_LOOPBACK_UC));
 }
 
 /* IBA 10.3.1: a receive request that ends in error takes the QP along. */

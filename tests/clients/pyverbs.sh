@@ -70,6 +70,13 @@ export VERBATIM_PERSONA=connectx7
 for name in $mlx5; do
 	module "mlx5 " "$name" "$mlx5_lacking"
 done
+# On it, all the others go another way too: data is in completions.
+for name in $passing; do
+	module "connectx7 " "$name" "$lacking|$mlx5_lacking"
+done
+for name in $others; do
+	module "connectx7 " "$name" ""
+done
 unset VERBATIM_PERSONA
 
 gid=$(gid_index ::1)

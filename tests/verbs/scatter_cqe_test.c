@@ -516,7 +516,7 @@ static void what_came_before_an_error_is_delivered(void **state)
 	vt_pair_close(&p);
 }
 
-/* Its completions leave the CQ (ibv_destroy_qp(3), IBV_QPS_RESET), and what they bring with them. */
+/* Its completions leave the CQ, when it is destroyed or reset, and what they bring with them. */
 static void it_vanishes_with_the_completion(void **state)
 {
 	struct vt_pair p, q;
@@ -597,7 +597,7 @@ static struct ibv_qp *by_ibv_create_qp_ex(struct ibv_qp_init_attr *init)
 	return ibv_create_qp_ex(vt.ctx, &attr);
 }
 
-/* What other calls than mlx5's own make is plain, unless the device says that it is of that make. */
+/* What other calls than mlx5's own make is plain, unless the device passes for mlx5's. */
 static void qps_of_other_calls_are_what_the_device_says(void **state)
 {
 	struct ibv_qp *(*const make[])(struct ibv_qp_init_attr *) = { NULL, by_ibv_create_qp_ex };
