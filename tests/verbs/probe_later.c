@@ -92,96 +92,159 @@ static int wq_plain(uint64_t unused)
 	return wq_create(0);
 }
 
+/* A queue, what is done with it, and its end. */
+static int with_wq(int (*act)(struct ibv_wq *wq, uint64_t value), uint64_t value)
+{
+	struct ibv_cq *cq = vt_cq(16, NULL);
+	struct ibv_wq_init_attr attr = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1, .pd = vt.pd, .cq = cq,
+	};
+	struct ibv_wq *wq;
+	int rc;
+
+	errno = 0;
+	wq = ibv_create_wq(vt.ctx, &attr);
+	rc = wq ? act(wq, value) : probe_made(wq);
+	if (wq)
+		ibv_destroy_wq(wq);
+	ibv_destroy_cq(cq);
+	return rc;
+}
+
+static int modify_act(struct ibv_wq *wq, uint64_t mask)
+{
+	struct ibv_wq_attr attr = {
+		.attr_mask = (uint32_t)mask, .wq_state = IBV_WQS_RDY,
+		.curr_wq_state = IBV_WQS_RESET, .flags_mask = IBV_WQ_FLAGS_CVLAN_STRIPPING,
+	};
+
+	/* The state that it has goes with the one that it is to have. */
+	if (mask == IBV_WQ_ATTR_CURR_STATE)
+		attr.attr_mask |= IBV_WQ_ATTR_STATE;
+	return ibv_modify_wq(wq, &attr);
+}
+
 static int wq_modify(uint64_t mask)
 {
-	struct ibv_wq none = { .context = vt.ctx };
-	struct ibv_wq_attr attr = { .attr_mask = (uint32_t)mask, .wq_state = IBV_WQS_RDY };
+	return with_wq(modify_act, mask ? mask : IBV_WQ_ATTR_STATE);
+}
 
-	return ibv_modify_wq(&none, &attr);
+static int state_act(struct ibv_wq *wq, uint64_t state)
+{
+	struct ibv_wq_attr attr = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+
+	if (state == IBV_WQS_ERR) /* only from there */
+		ibv_modify_wq(wq, &attr);
+	attr.wq_state = (enum ibv_wq_state)state;
+	return ibv_modify_wq(wq, &attr);
 }
 
 static int wq_state(uint64_t state)
 {
-	struct ibv_wq none = { .context = vt.ctx };
-	struct ibv_wq_attr attr = { .attr_mask = IBV_WQ_ATTR_STATE,
-				    .wq_state = (enum ibv_wq_state)state };
-
-	return ibv_modify_wq(&none, &attr);
+	return with_wq(state_act, state);
 }
 
-static int wq_destroy(uint64_t unused)
+static int table_act(struct ibv_wq *wq, uint64_t mask)
 {
-	struct ibv_wq none = { .context = vt.ctx };
+	struct ibv_rwq_ind_table_init_attr attr = { .ind_tbl = &wq, .comp_mask = (uint32_t)mask };
+	struct ibv_rwq_ind_table *made = ibv_create_rwq_ind_table(vt.ctx, &attr);
 
-	return ibv_destroy_wq(&none);
+	return made ? ibv_destroy_rwq_ind_table(made) : probe_made(made);
 }
 
-static int table_create(uint64_t mask)
+static int table_plain(uint64_t unused)
 {
-	struct ibv_wq none = { .context = vt.ctx }, *queues[] = { &none };
-	struct ibv_rwq_ind_table_init_attr attr = { .ind_tbl = queues,
-						    .comp_mask = (uint32_t)mask };
-
-	return probe_made(ibv_create_rwq_ind_table(vt.ctx, &attr));
-}
-
-static int table_destroy(uint64_t unused)
-{
-	struct ibv_rwq_ind_table none = { .context = vt.ctx };
-
-	return ibv_destroy_rwq_ind_table(&none);
+	return with_wq(table_act, 0);
 }
 
 /* --- flows --- */
 
-static int flow(enum ibv_flow_attr_type type, uint32_t flags, enum ibv_flow_spec_type spec)
+static const struct {
+	unsigned type;
+	uint16_t bytes;
+} specs[] = {
+	{ IBV_FLOW_SPEC_ETH, sizeof(struct ibv_flow_spec_eth) },
+	{ IBV_FLOW_SPEC_IPV4, sizeof(struct ibv_flow_spec_ipv4) },
+	{ IBV_FLOW_SPEC_IPV6, sizeof(struct ibv_flow_spec_ipv6) },
+	{ IBV_FLOW_SPEC_IPV4_EXT, sizeof(struct ibv_flow_spec_ipv4_ext) },
+	{ IBV_FLOW_SPEC_ESP, sizeof(struct ibv_flow_spec_esp) },
+	{ IBV_FLOW_SPEC_TCP, sizeof(struct ibv_flow_spec_tcp_udp) },
+	{ IBV_FLOW_SPEC_UDP, sizeof(struct ibv_flow_spec_tcp_udp) },
+	{ IBV_FLOW_SPEC_VXLAN_TUNNEL, sizeof(struct ibv_flow_spec_tunnel) },
+	{ IBV_FLOW_SPEC_GRE, sizeof(struct ibv_flow_spec_gre) },
+	{ IBV_FLOW_SPEC_MPLS, sizeof(struct ibv_flow_spec_mpls) },
+	{ IBV_FLOW_SPEC_ETH | IBV_FLOW_SPEC_INNER, sizeof(struct ibv_flow_spec_eth) },
+	{ IBV_FLOW_SPEC_ACTION_TAG, sizeof(struct ibv_flow_spec_action_tag) },
+	{ IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop) },
+	{ IBV_FLOW_SPEC_ACTION_HANDLE, sizeof(struct ibv_flow_spec_action_handle) },
+	{ IBV_FLOW_SPEC_ACTION_COUNT, sizeof(struct ibv_flow_spec_counter_action) },
+};
+
+/* Make a rule of one specification, and destroy it. */
+static int flow(enum ibv_flow_attr_type type, uint32_t flags, const struct ibv_flow_spec *spec)
 {
 	struct {
 		struct ibv_flow_attr attr;
-		struct ibv_flow_spec_eth spec;
+		uint8_t spec[sizeof(struct ibv_flow_spec)];
 	} rule = {
-		.attr = { .type = type, .size = sizeof(rule), .num_of_specs = 1, .port = 1,
-			  .flags = flags },
-		.spec = { .type = spec, .size = sizeof(rule.spec) },
+		.attr = { .type = type, .size = sizeof(rule.attr), .num_of_specs = !!spec,
+			  .port = 1, .flags = flags },
 	};
-	struct vt_options opt = { .type = IBV_QPT_UD };
+	struct ibv_cq *cq = vt_cq(1, NULL);
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RAW_PACKET,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(vt.pd, &init);
 	struct ibv_flow *made;
-	struct vt_end end;
-	int rc;
+	int rc = probe_made(qp);
 
-	vt_end_open(&end, &opt, false);
-	errno = 0;
-	made = ibv_create_flow(end.qp, &rule.attr);
-	rc = made ? ibv_destroy_flow(made) : probe_made(made);
-	vt_end_close(&end);
+	if (qp) {
+		if (spec)
+			memcpy((uint8_t *)&rule + rule.attr.size, spec, spec->hdr.size);
+		errno = 0;
+		made = ibv_create_flow(qp, &rule.attr);
+		rc = made ? ibv_destroy_flow(made) : probe_made(made);
+		ibv_destroy_qp(qp);
+	}
+	ibv_destroy_cq(cq);
 	return rc;
 }
 
-static int flow_create(uint64_t unused)
+static int flow_plain(uint64_t unused)
 {
-	return flow(IBV_FLOW_ATTR_NORMAL, 0, IBV_FLOW_SPEC_ETH);
+	return flow(IBV_FLOW_ATTR_NORMAL, 0, NULL);
 }
 
 static int flow_type(uint64_t type)
 {
-	return flow((enum ibv_flow_attr_type)type, 0, IBV_FLOW_SPEC_ETH);
+	return flow((enum ibv_flow_attr_type)type, 0, NULL);
 }
 
 static int flow_flag(uint64_t flag)
 {
-	return flow(IBV_FLOW_ATTR_NORMAL, (uint32_t)flag, IBV_FLOW_SPEC_ETH);
+	return flow(IBV_FLOW_ATTR_NORMAL, (uint32_t)flag, NULL);
 }
 
 static int flow_spec(uint64_t type)
 {
-	return flow(IBV_FLOW_ATTR_NORMAL, 0, (enum ibv_flow_spec_type)type);
-}
+	struct ibv_counters_init_attr attr = { .comp_mask = 0 };
+	struct ibv_counters *counters = ibv_create_counters(vt.ctx, &attr);
+	struct ibv_flow_spec spec;
+	unsigned i = 0;
+	int rc;
 
-static int flow_destroy(uint64_t unused)
-{
-	struct ibv_flow none = { .context = vt.ctx };
-
-	return ibv_destroy_flow(&none);
+	memset(&spec, 0, sizeof(spec));
+	while (specs[i].type != type && specs[i].type != (type | IBV_FLOW_SPEC_ETH))
+		i++;
+	spec.hdr.type = (enum ibv_flow_spec_type)specs[i].type;
+	spec.hdr.size = specs[i].bytes;
+	if (type == IBV_FLOW_SPEC_ACTION_COUNT)
+		spec.flow_count.counters = counters;
+	rc = flow(IBV_FLOW_ATTR_NORMAL, 0, &spec);
+	ibv_destroy_counters(counters);
+	return rc;
 }
 
 static int action_create(uint64_t unused)
@@ -235,10 +298,9 @@ static int counters_destroy(uint64_t unused)
 static int counters_attach(uint64_t what)
 {
 	struct ibv_counters *made = counters_new();
-	struct ibv_flow none = { .context = vt.ctx };
 	struct ibv_counter_attach_attr attr = { .counter_desc =
 							(enum ibv_counter_description)what };
-	int rc = ibv_attach_counters_point_flow(made, &attr, &none);
+	int rc = ibv_attach_counters_point_flow(made, &attr, NULL);
 
 	ibv_destroy_counters(made);
 	return rc;
@@ -281,12 +343,12 @@ const struct probe probe_later[] = {
 	PROBE_FLAG(IBV_WQS_RDY, wq_state),
 	PROBE_FLAG(IBV_WQS_ERR, wq_state),
 	PROBE_FLAG(IBV_WQS_UNKNOWN, wq_state),
-	PROBE(ibv_destroy_wq, wq_destroy),
+	PROBE(ibv_destroy_wq, wq_plain),
 	PROBE(ibv_post_wq_recv, wq_plain),
-	PROBE(ibv_create_rwq_ind_table, table_create),
-	PROBE(ibv_destroy_rwq_ind_table, table_destroy),
+	PROBE(ibv_create_rwq_ind_table, table_plain),
+	PROBE(ibv_destroy_rwq_ind_table, table_plain),
 
-	PROBE(ibv_create_flow, flow_create),
+	PROBE(ibv_create_flow, flow_plain),
 	PROBE_FLAG(IBV_FLOW_ATTR_NORMAL, flow_type),
 	PROBE_FLAG(IBV_FLOW_ATTR_ALL_DEFAULT, flow_type),
 	PROBE_FLAG(IBV_FLOW_ATTR_MC_DEFAULT, flow_type),
@@ -308,7 +370,7 @@ const struct probe probe_later[] = {
 	PROBE_FLAG(IBV_FLOW_SPEC_ACTION_DROP, flow_spec),
 	PROBE_FLAG(IBV_FLOW_SPEC_ACTION_HANDLE, flow_spec),
 	PROBE_FLAG(IBV_FLOW_SPEC_ACTION_COUNT, flow_spec),
-	PROBE(ibv_destroy_flow, flow_destroy),
+	PROBE(ibv_destroy_flow, flow_plain),
 	PROBE(ibv_create_flow_action_esp, action_create),
 	PROBE(IBV_FLOW_ACTION_ESP_MASK_ESN, action_create),
 	PROBE(IBV_FLOW_ACTION_ESP_KEYMAT_AES_GCM, action_create),
