@@ -76,6 +76,8 @@ static void op_choose(struct sender *sender, struct op *op)
 
 	*op = (struct op){ .opcode = opcodes[below(VB_ARRAY_LEN(opcodes))] };
 	op->bytes = chance(40) ? below(64) : below(MESSAGE_MAX);
+	/* Of two without data or number one would not know which came. */
+	op->bytes |= op->opcode == IBV_WR_SEND;
 	op->to = before && chance(30) ? before->to : below(sim.nodes);
 	op->stream = 1 + below(STREAMS);
 	if (op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
