@@ -42,7 +42,8 @@ void probe_end_open(struct vt_end *end, enum ibv_qp_type type, uint64_t ops)
 int main(void)
 {
 	static const struct probe *const parts[] = { probe_device, probe_memory, probe_queues,
-						     probe_qps, probe_requests, probe_later };
+						     probe_qps, probe_requests, probe_frames,
+						     probe_later };
 	void *state = NULL;
 
 	if (!netns_enter()) {

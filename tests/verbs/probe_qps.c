@@ -34,7 +34,6 @@ static int qp(uint64_t unused)
 /* With one bit of comp_mask more, and what it stands for. */
 static int qp_ex(enum ibv_qp_type type, uint32_t mask, uint32_t create_flags, uint64_t ops)
 {
-	static uint8_t key[40];
 	struct ibv_cq *cq = vt_cq(16, NULL);
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = cq,
@@ -44,8 +43,6 @@ static int qp_ex(enum ibv_qp_type type, uint32_t mask, uint32_t create_flags, ui
 		.comp_mask = IBV_QP_INIT_ATTR_PD | mask,
 		.pd = vt.pd,
 		.create_flags = create_flags,
-		.max_tso_header = 64,
-		.rx_hash_conf = { IBV_RX_HASH_FUNC_TOEPLITZ, sizeof(key), key, 0 },
 		.source_qpn = 77,
 		.send_ops_flags = ops,
 	};
@@ -382,13 +379,8 @@ const struct probe probe_qps[] = {
 	PROBE_FLAG(IBV_QP_INIT_ATTR_PD, qp_mask),
 	PROBE(IBV_QP_INIT_ATTR_XRCD, qp_xrc_recv),
 	PROBE_FLAG(IBV_QP_INIT_ATTR_CREATE_FLAGS, qp_mask),
-	PROBE_FLAG(IBV_QP_INIT_ATTR_MAX_TSO_HEADER, qp_mask),
-	PROBE_FLAG(IBV_QP_INIT_ATTR_IND_TABLE, qp_mask),
-	PROBE_FLAG(IBV_QP_INIT_ATTR_RX_HASH, qp_mask),
 	PROBE_FLAG(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, qp_mask),
 	PROBE_FLAG(IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, qp_flag),
-	PROBE_FLAG(IBV_QP_CREATE_SCATTER_FCS, qp_flag),
-	PROBE_FLAG(IBV_QP_CREATE_CVLAN_STRIPPING, qp_flag),
 	PROBE_FLAG(IBV_QP_CREATE_SOURCE_QPN, qp_flag),
 	PROBE_FLAG(IBV_QP_CREATE_PCI_WRITE_END_PADDING, qp_flag),
 	PROBE_FLAG(IBV_QP_EX_WITH_RDMA_WRITE, qp_op),
@@ -401,7 +393,6 @@ const struct probe probe_qps[] = {
 	PROBE_FLAG(IBV_QP_EX_WITH_LOCAL_INV, qp_op),
 	PROBE_FLAG(IBV_QP_EX_WITH_BIND_MW, qp_op),
 	PROBE_FLAG(IBV_QP_EX_WITH_SEND_WITH_INV, qp_op),
-	PROBE_FLAG(IBV_QP_EX_WITH_TSO, qp_op),
 	PROBE_FLAG(IBV_QP_EX_WITH_ATOMIC_WRITE, qp_op),
 	PROBE(ibv_qp_to_qp_ex, qp_to_ex),
 

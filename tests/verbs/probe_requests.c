@@ -177,7 +177,6 @@ BUILT(fetch_add, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
       WITH_SGE(ibv_wr_atomic_fetch_add(b.qp, rkey, there, 1)))
 BUILT(atomic_write, IBV_QP_EX_WITH_ATOMIC_WRITE,
       ibv_wr_atomic_write(b.qp, rkey, there, &eight_octets))
-BUILT(tso, IBV_QP_EX_WITH_TSO, WITH_SGE(ibv_wr_send_tso(b.qp, "0123456789abcd", 14, 64)))
 BUILT(inline_data, IBV_QP_EX_WITH_SEND,
       ibv_wr_send(b.qp); ibv_wr_set_inline_data(b.qp, inline_data.addr, inline_data.length))
 BUILT(inline_list, IBV_QP_EX_WITH_SEND,
@@ -304,14 +303,12 @@ const struct probe probe_requests[] = {
 	PROBE_FLAG(IBV_WR_LOCAL_INV, opcode),
 	PROBE_FLAG(IBV_WR_BIND_MW, opcode),
 	PROBE_FLAG(IBV_WR_SEND_WITH_INV, opcode),
-	PROBE_FLAG(IBV_WR_TSO, opcode),
 	PROBE_FLAG(IBV_WR_DRIVER1, opcode),
 	PROBE_FLAG(IBV_WR_ATOMIC_WRITE, opcode),
 	PROBE_FLAG(IBV_SEND_FENCE, send_flag),
 	PROBE_FLAG(IBV_SEND_SIGNALED, send_flag),
 	PROBE_FLAG(IBV_SEND_SOLICITED, send_flag),
 	PROBE_FLAG(IBV_SEND_INLINE, send_flag),
-	PROBE_FLAG(IBV_SEND_IP_CSUM, send_flag),
 
 	PROBE(ibv_wr_start, built_send),
 	PROBE(ibv_wr_complete, built_send),
@@ -319,7 +316,6 @@ const struct probe probe_requests[] = {
 	PROBE(ibv_wr_send, built_send),
 	PROBE(ibv_wr_send_imm, built_send_imm),
 	PROBE(ibv_wr_send_inv, built_send_inv),
-	PROBE(ibv_wr_send_tso, built_tso),
 	PROBE(ibv_wr_rdma_write, built_write),
 	PROBE(ibv_wr_rdma_write_imm, built_write_imm),
 	PROBE(ibv_wr_rdma_read, built_read),
