@@ -357,7 +357,7 @@ int vb_rwq_post(struct vb_rwq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 		return EINVAL;
 	}
 	err = vb_rq_post(&wq->rq, wr, bad);
-	/* As vb_qp_post_recv(): either who failed it has flushed these, or we see that it failed. */
+	/* As vb_qp_post_recv(): who failed it has flushed these, or we see that it failed. */
 	if (state_of(wq) != IBV_WQS_RDY || wq->delayed) {
 		vb_lock_take(&wq->lock);
 		if (state_of(wq) == IBV_WQS_ERR)
