@@ -4,6 +4,7 @@
 
 #include "nic_fixture.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "nic/export.h"
@@ -461,6 +462,51 @@ static void what_was_destroyed_is_used_again(void **state)
 	assert_null(get(k.mkey->lkey, 0, 1, 0));
 }
 
+/* Other QPs' threads look while it is changed: what they are led to is of one layout or of none. */
+enum { LOOKS = 3000 };
+
+static void *look(void *looks)
+{
+	uintptr_t mixed = 0;
+
+	while (atomic_fetch_add((_Atomic unsigned *)looks, 1) < LOOKS) {
+		const uint8_t *at;
+		unsigned seen = 0;
+		struct vb_walk w;
+		uint64_t n;
+
+		vb_walk_begin(&w, fix.nic, &fix.pd->ibv, k.mkey->lkey, 0, 3200, 0);
+		while ((at = vb_walk_next(&w, 4, &n)))
+			seen |= at < memory[1] ? 1 : 2;
+		mixed += seen == 3;
+		at = get(k.mkey->lkey, 4, 4, 0);
+		mixed += at && at != memory[0] + 2048 && at != memory[1] + 2048;
+	}
+	return (void *)mixed;
+}
+
+static void who_looks_meanwhile_sees_one_layout(void **state)
+{
+	const struct vb_mkey_entry layouts[2][2] = {
+		{ entry(0, 0, 4, 0), entry(0, 2048, 4, 0) },
+		{ entry(1, 0, 4, 0), entry(1, 2048, 4, 0) },
+	};
+	_Atomic unsigned looks = 0;
+	pthread_t thread;
+	void *mixed;
+
+	assert_int_equal(pthread_create(&thread, NULL, look, &looks), 0);
+	for (unsigned i = 0; atomic_load(&looks) < LOOKS; i++) {
+		configure(0, 400, 2, layouts[i % 2]);
+		if (i % 5 == 0) {
+			assert_int_equal(invalidate(k.mkey->lkey), 0);
+			assert_completes(IBV_WC_SUCCESS, IBV_WC_LOCAL_INV);
+		}
+	}
+	assert_int_equal(pthread_join(thread, &mixed), 0);
+	assert_null(mixed);
+}
+
 /* What was posted names the key: it fails if that is gone when its turn comes. */
 static void a_key_may_vanish_before_its_request(void **state)
 {
@@ -676,6 +722,7 @@ int main(void)
 		MKEY_TEST(the_tag_stays_unless_asked_for),
 		MKEY_TEST(a_change_ends_a_walk),
 		MKEY_TEST(what_was_destroyed_is_used_again),
+		MKEY_TEST(who_looks_meanwhile_sees_one_layout),
 		MKEY_TEST(a_key_may_vanish_before_its_request),
 		MKEY_TEST(creation_is_checked),
 		MKEY_TEST(setters_are_counted),
