@@ -135,6 +135,7 @@ void vb_raw_query(struct ibv_device_attr_ex *attr)
 		.max_tso = VB_TSO_BYTES_MAX,
 		.supported_qpts = 1u << IBV_QPT_RAW_PACKET,
 	};
+	attr->packet_pacing_caps.supported_qpts |= 1u << IBV_QPT_RAW_PACKET;
 	attr->raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING |
 				IBV_RAW_PACKET_CAP_SCATTER_FCS | IBV_RAW_PACKET_CAP_IP_CSUM;
 	attr->device_cap_flags_ex |= IBV_DEVICE_RAW_SCATTER_FCS;

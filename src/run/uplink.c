@@ -17,11 +17,9 @@ static struct vb_ethernet *ethernet_of(const struct vb_device *dev)
 	return atomic_load_explicit(&dev->uplink.eth, memory_order_acquire);
 }
 
-/* Frames travel through rings, so whoever has none is not on the segment. */
 struct vb_segment_table *vb_uplink_segment(void *arg)
 {
-	struct vb_device *dev = arg;
-	struct vb_xrc_store *store = dev->peers.allowed ? vb_xrc_host_store(dev) : NULL;
+	struct vb_xrc_store *store = vb_xrc_host_store(arg);
 
 	return store ? &store->segment : NULL;
 }

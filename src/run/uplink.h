@@ -17,7 +17,10 @@ struct vb_uplink {
 	_Atomic(struct vb_ethernet *) eth; /* NULL: there is none; else until the device closes */
 };
 
-/* For struct vb_nic_host; arg is the struct vb_device. */
+/*
+ * For struct vb_nic_host; arg is the struct vb_device. Frames travel through rings, so whoever has
+ * none is not on the segment.
+ */
 struct vb_segment_table *vb_uplink_segment(void *arg);
 bool vb_uplink_open(void *arg);
 unsigned vb_uplink_tx(void *arg, const struct iovec *frames, unsigned count);
