@@ -295,6 +295,8 @@ static void every_operation_arrives(void **state)
 }
 
 /* One initiator to many targets in turn, and many initiators to one target. */
+/* create_dv: "MLX5DV_DCTYPE_DCT QP type: Target DC." */
+/* create_dv: "MLX5DV_DCTYPE_DCI QP type: Initiator DC." */
 static void whoever_is_named_gets_it(void **state)
 {
 	struct target t[TARGETS];
@@ -348,6 +350,7 @@ static void expect_it_works(struct initiator *i, struct target *t, uint16_t stre
 }
 
 /* docs/dc.md: REM_ACCESS_ERR for a wrong key of either kind; and the initiator recovers. */
+/* create_dv: "dct_access_key: used to create a DCT QP." */
 static void a_wrong_key_is_refused(void **state)
 {
 	struct initiator i;
