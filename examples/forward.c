@@ -6,9 +6,9 @@
  *
  *	forward DEVICE MAC1 STATION1 MAC2 STATION2
  *
- * A frame for MAC1 is sent on to STATION2, as from MAC2; one for MAC2 to STATION1, as from MAC1. So
- * for station 1, whoever is behind the forwarder is at MAC1, and for station 2 at MAC2. It ends when
- * its standard input does, and says how many frames went which way.
+ * A frame for MAC1 is sent on to STATION2, as from MAC2; one for MAC2 to STATION1, as from MAC1.
+ * So for station 1, whoever is behind the forwarder is at MAC1, and for station 2 at MAC2. It ends
+ * when its standard input does, and says how many frames went which way.
  */
 
 #include <errno.h>

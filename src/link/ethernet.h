@@ -26,15 +26,15 @@ struct vb_ethernet_frame {
 /*
  * setting: "tap:NAME", made and brought up unless it is there already, or an interface's name.
  * 0; EINVAL: neither; EPERM, EACCES: not allowed (a TAP device that was made for this user is, and
- * so is everything in a user and network namespace of one's own); ENODEV, ENOENT: no such interface,
- * no TAP devices here; EBUSY; or another of open(2), socket(2), ioctl(2).
+ * so is everything in a user and network namespace of one's own); ENODEV, ENOENT: no such
+ * interface, no TAP devices here; EBUSY; or another of open(2), socket(2), ioctl(2).
  */
 int vb_ethernet_open(struct vb_ethernet **eth, const char *setting);
 
 /* Readable when frames have come. */
 int vb_ethernet_fd(const struct vb_ethernet *eth);
 
-/* How many were sent; the others are lost. Any thread, several at once. Not a cancellation point. */
+/* How many were sent; the others are lost. Any thread, several at once. */
 unsigned vb_ethernet_tx(struct vb_ethernet *eth, const struct iovec *frames, unsigned count);
 
 /* Up to VB_ETHERNET_FRAMES_MAX frames, which stay until the next call; one thread at a time. */

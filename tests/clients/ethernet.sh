@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# RAW_PACKET queue pairs: perftest's raw_ethernet_* between two processes; the TCP of two hosts through
-# examples/forward, by way of a TAP device; two segments joined by a cable; what no root is needed
-# for; the death of who has the uplink.
+# RAW_PACKET queue pairs: perftest's raw_ethernet_* between two processes; the TCP of two hosts
+# through examples/forward, by way of a TAP device; two segments joined by a cable; what no root is
+# needed for; the death of who has the uplink.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/ethernet.sh"
@@ -32,8 +32,8 @@ raw_twins raw_ethernet_bw -s 200 -n 1000 -r 2000 --tcp
 raw_twins raw_ethernet_bw -s 200 -n 1000 -r 2000 --flows 4
 raw_twins raw_ethernet_lat -s 200 -n 500 --tcp
 raw_ip=()
-check "$PREFIX raw_ethernet_fs_rate" "${run[@]}" raw_ethernet_fs_rate -F -d verbatim0 -n 500 --server \
-	-E $mac_b -B $mac_a
+check "$PREFIX raw_ethernet_fs_rate" "${run[@]}" raw_ethernet_fs_rate -F -d verbatim0 -n 500 \
+	--server -E $mac_b -B $mac_a
 
 # --- a network of hosts around it ---
 
@@ -48,7 +48,8 @@ if [ -z "$forward" ]; then
 	suite_end
 fi
 check "ping through forward" "${on_s1[@]}" "${ping[@]}" -c 5 -W 5 -s 56 $ip2
-check "ping through forward, frames of full length" "${on_s1[@]}" "${ping[@]}" -c 3 -W 5 -s 1472 $ip2
+check "ping through forward, frames of full length" \
+	"${on_s1[@]}" "${ping[@]}" -c 3 -W 5 -s 1472 $ip2
 capture_start
 tcp_through "TCP through forward" 20M
 capture_end "TCP through forward, as tshark sees it"

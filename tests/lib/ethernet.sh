@@ -100,8 +100,9 @@ stations_make() {
 forward_start() {
 	rm -f "$tmp/forward.in"
 	mkfifo "$tmp/forward.in"
-	VERBATIM_ETH=$1 VERBATIM_LOG=$tmp/forward.log "${run[@]}" "$VB_BUILD/examples/forward" verbatim0 \
-		$mac_f1 $mac_s1 $mac_f2 $mac_s2 <"$tmp/forward.in" >"$tmp/forward" 2>&1 &
+	VERBATIM_ETH=$1 VERBATIM_LOG=$tmp/forward.log "${run[@]}" "$VB_BUILD/examples/forward" \
+		verbatim0 $mac_f1 $mac_s1 $mac_f2 $mac_s2 \
+		<"$tmp/forward.in" >"$tmp/forward" 2>&1 &
 	forward=$!
 	exec {forward_in}>"$tmp/forward.in"
 	started "$tmp/forward" ready $forward || forward=
@@ -113,7 +114,8 @@ forward_end() {
 	exec {forward_in}>&-
 	process_wait "$forward" 10
 	rc=$?
-	if [ $rc = 0 ] && [ "$(grep -c 'station [12]: [1-9][0-9]* frames, 0 lost' "$tmp/forward")" = 2 ]; then
+	if [ $rc = 0 ] &&
+		[ "$(grep -c 'station [12]: [1-9][0-9]* frames, 0 lost' "$tmp/forward")" = 2 ]; then
 		ok "$1"
 	else
 		fail "$1" "$(status_say $rc)" "$tmp/forward" "$tmp/forward.log"
@@ -139,8 +141,8 @@ capture_start() {
 	started "$tmp/tshark" Capturing $capture
 }
 
-# Whatever way they went, each frame of TCP has right checksums, and there were many. The kernel writes
-# ffff where 0 would do as well, which to tshark is wrong.
+# Whatever way they went, each frame of TCP has right checksums, and there were many. The kernel
+# writes ffff where 0 would do as well, which to tshark is wrong.
 capture_end() {
 	local good bad
 	kill -INT "$capture"
