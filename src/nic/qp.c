@@ -326,7 +326,7 @@ int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struc
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		return vb_xrc_qp_create(attr, out);
 	if (vb_rss_is_asked(attr))
-		return vb_rss_qp_create(attr, out);
+		return vb_rss_qp_create(attr, dv_flags, out);
 	err = check_ex(attr);
 
 	if (!err)

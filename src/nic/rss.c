@@ -83,7 +83,7 @@ static void fill(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 	vb_toeplitz_init(&qp->rss->toeplitz, attr->rx_hash_conf.rx_hash_key);
 }
 
-int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
+int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **out)
 {
 	struct vb_qp *qp;
 	int err = check(attr);
@@ -99,6 +99,7 @@ int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 		return ENOMEM;
 	}
 	fill(qp, attr);
+	qp->dv_flags = dv_flags;
 	err = vb_raw_make(qp, 0);
 	if (!err)
 		err = vb_nic_qp_add(qp->nic, qp, &qp->ibv.qp.qp_num);

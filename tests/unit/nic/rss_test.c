@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* QPs that spread what they receive: what they can be asked, and where a frame goes. */
+#include "nic/qp_dv.h"
 #include "nic/rss.h"
 #include "nic/segment.h"
 #include "wq_fixture.h"
@@ -243,6 +244,19 @@ static void test_spreads(void **state)
 	drop_qp(qp);
 }
 
+/* mlx5dv_create_qp(3): what is inside of tunnels, and own frames. */
+static void test_flags_of_mlx5(void **state)
+{
+	static const uint32_t flags = VB_QP_TUNNEL_OFFLOADS | VB_QP_LOOPBACK_UC;
+	const struct vb_qp_dv_attr dv = {.flags = flags | VB_QP_SCATTER_TO_CQE_OFF};
+	struct ibv_qp_init_attr_ex attr = init_of(IBV_RX_HASH_SRC_IPV4);
+	struct vb_qp *qp;
+
+	assert_int_equal(vb_qp_create_dv(&attr, &dv, &qp), 0);
+	assert_int_equal(qp->dv_flags & (flags | VB_QP_LOOPBACK_MC), flags);
+	drop_qp(qp);
+}
+
 static void test_query(void **state)
 {
 	struct ibv_device_attr_ex attr;
@@ -269,7 +283,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_TABLE(test_every_mask), WITH_TABLE(test_what_is_refused),
 		WITH_TABLE(test_what_it_is), WITH_TABLE(test_pick),
-		WITH_TABLE(test_spreads),    WITH_TABLE(test_query),
+		WITH_TABLE(test_spreads),    WITH_TABLE(test_flags_of_mlx5),
+		WITH_TABLE(test_query),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
