@@ -231,6 +231,34 @@ static void memory_of_the_device_is_of_one_type(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
+static void a_work_queue_is_an_ordinary_one(void **state)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_wq_init_attr attr = { .wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1,
+					 .pd = vt.pd, .cq = cq };
+	struct mlx5dv_wq_init_attr dv = { .comp_mask = 0 };
+	struct ibv_wq *plain = ibv_create_wq(vt.ctx, &attr), *wq;
+	int error = errno;
+
+	/* Where there is no segment, there are none of either. */
+	wq = mlx5dv_create_wq(vt.ctx, &attr, &dv);
+	assert_int_equal(wq != NULL, plain != NULL);
+	if (wq) {
+		assert_ptr_equal(wq->cq, cq);
+		assert_int_equal(ibv_destroy_wq(wq), 0);
+		assert_int_equal(ibv_destroy_wq(plain), 0);
+	} else {
+		assert_int_equal(errno, error);
+	}
+	dv.comp_mask = MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ;
+	assert_null(mlx5dv_create_wq(vt.ctx, &attr, &dv));
+	assert_int_equal(errno, EOPNOTSUPP);
+	dv.comp_mask = 2;
+	assert_null(mlx5dv_create_wq(vt.ctx, &attr, &dv));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 /* Nothing that a program could write to is there, at either version of the function. */
 static void no_queue_is_laid_open(void **state)
 {
@@ -340,6 +368,7 @@ int main(void)
 		vt_test(a_number_that_is_reserved_is_nobody_elses),
 		vt_test(an_address_may_be_mapped_to_a_qp_that_there_is),
 		vt_test(memory_of_the_device_is_of_one_type),
+		vt_test(a_work_queue_is_an_ordinary_one),
 		vt_test(no_queue_is_laid_open),
 		vt_test(datagrams_come_from_the_port_that_was_chosen),
 		vt_test(only_a_connection_that_is_up_has_a_port),

@@ -102,6 +102,8 @@ int mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *attr
 int _mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct mlx5dv_port *info,
 		       size_t info_len)
 {
+	if (vb_abi_is_dead(context))
+		return EIO;
 	if (port_num < 1 || port_num > VB_PORTS || info_len < sizeof(info->flags))
 		return EINVAL;
 	memset(info, 0, info_len);
