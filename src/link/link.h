@@ -65,9 +65,9 @@ struct vb_link_ops {
 
 	/*
 	 * Frames on that path to that slot shall come from this port (udp_senders.h says which may)
-	 * wherever path.sport says so from now on. 0, also where that is so already; EADDRINUSE: the
-	 * port is somebody else's, or for another slot; ENOSPC: there are as many as there can be.
-	 * Any thread.
+	 * wherever path.sport says so from now on. 0, also where that is so already; EADDRINUSE:
+	 * the port is somebody else's, or for another slot; ENOSPC: there are as many as there can
+	 * be. Any thread.
 	 */
 	int (*sport_choose)(struct vb_link *, const struct vb_path *, uint16_t slot, uint16_t port);
 

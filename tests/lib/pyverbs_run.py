@@ -5,8 +5,8 @@
   pyverbs_run.py FOLDER MODULE PREFIX REASONS [--dev DEV --port PORT --gid N]
 
 FOLDER holds the package `tests`. Prints "ok", "FAIL" or "skip" lines, the names after PREFIX.
-REASONS is a regular expression for "NAME: WHY": a test that skips for any other reason fails; empty:
-skip at will.
+REASONS is a regular expression for "NAME: WHY": a test that skips for any other reason fails;
+empty: skip at will.
 VB_LEFT_OUT in the environment, NAME=WHY, is a test that is not run: it skips for that reason.
 Each name is first said to stderr, so that one sees in which test a crash or a hang was.
 """
