@@ -26,6 +26,7 @@ struct library {
 	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
 	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
 	const char *(*port_state_str)(enum ibv_port_state);
+	void (*port_mac)(uint8_t mac[6]); /* of our own */
 };
 
 static int library_open(struct library *library)
@@ -43,6 +44,7 @@ static int library_open(struct library *library)
 		{"ibv_query_port", &library->query_port},
 		{"ibv_query_gid", &library->query_gid},
 		{"ibv_port_state_str", &library->port_state_str},
+		{"vb_port_mac", &library->port_mac},
 	};
 	char dir[PATH_MAX], file[PATH_MAX + 32];
 	void *handle;
@@ -87,6 +89,7 @@ static int device_print(const struct library *library, struct ibv_device *device
 {
 	struct ibv_context *context = library->open_device(device);
 	struct ibv_port_attr port = {0};
+	uint8_t mac[6];
 
 	if (!context) {
 		vb_cli_error("%s: %s", library->get_device_name(device), strerror(errno));
@@ -96,6 +99,9 @@ static int device_print(const struct library *library, struct ibv_device *device
 	printf("%s  guid %016" PRIx64 "  port 1 %s, MTU %d\n", library->get_device_name(device),
 	       be64toh(library->get_device_guid(device)), library->port_state_str(port.state),
 	       128 << port.active_mtu);
+	library->port_mac(mac);
+	printf("  mac      %02x:%02x:%02x:%02x:%02x:%02x\n", mac[0], mac[1], mac[2], mac[3], mac[4],
+	       mac[5]);
 	gids_print(library, context, port.gid_tbl_len);
 	library->close_device(context);
 	return VB_CLI_OK;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lent.h"
 #include "nic/nic.h"
 
 struct vb_gids {
@@ -47,7 +48,13 @@ void vb_gids_merge(struct vb_gids *gids, const struct vb_gid_entry *found, unsig
  */
 uint64_t vb_guid_get(void);
 
-/* The same for a list of interface addresses; 0 if none has a MAC. */
+/*
+ * The port's own MAC, on the Ethernet segment of this user's hub: locally administered, made of the
+ * node GUID and the user, so that those of two hubs differ from each other and from interfaces'.
+ */
+VB_LENT void vb_port_mac(uint8_t mac[6]);
+
+/* The node GUID by a list of interface addresses; 0 if none has a MAC. */
 uint64_t vb_guid_of(const struct ifaddrs *list);
 
 /*

@@ -103,6 +103,16 @@ uint64_t vb_guid_get(void)
 	return node_guid;
 }
 
+void vb_port_mac(uint8_t mac[MAC_BYTES])
+{
+	uint64_t hash = vb_guid_get() ^ (uint64_t)getuid() << 20;
+
+	hash = vb_prng_next(&hash);
+	memcpy(mac, &hash, MAC_BYTES);
+	/* IEEE 802 8.2: nobody's, but locally administered, and no group. */
+	mac[0] = (uint8_t)((mac[0] & ~1u) | 2);
+}
+
 static bool has_address(const struct ifaddrs *ifa, const uint8_t gid[VB_GID_BYTES])
 {
 	struct ifaddrs one = *ifa;
