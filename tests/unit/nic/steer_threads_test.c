@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules come and go while frames pass: what stays is always found, what goes is never half there. */
+#include <pthread.h>
+
+#include "flows.h"
+#include "frames.h"
+#include "nic/segment.h"
+#include "nic/steer.h"
+#include "nic_fixture.h"
+
+enum { LOOKERS = 2, ROUNDS = 4000, RULES = 40 };
+
+static struct {
+	struct vb_segment_table table;
+	struct vb_cq *cq;
+	struct vb_qp *stays, *goes;
+	_Atomic bool done;
+	_Atomic uint64_t looked, wrong;
+} world;
+
+static struct vb_segment_table *host_segment(void *arg)
+{
+	return &world.table;
+}
+
+static int host_reach(void *arg, uint16_t own_slot, uint16_t slot)
+{
+	return EOPNOTSUPP;
+}
+
+/* A frame for the rule that stays; the others are for ports behind it, or drop, or only copy. */
+static void *look(void *arg)
+{
+	struct frame frame = { .bytes = 0 };
+	struct vb_eth_frame parsed;
+	struct vb_steer_hit hits[4];
+
+	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
+	frame_ipv4(&frame, VB_IPPROTO_UDP, 0);
+	frame_udp(&frame, 7);
+	frame_close(&frame);
+	vb_eth_parse(&parsed, frame.octets, frame.bytes);
+	while (!atomic_load(&world.done)) {
+		unsigned count = vb_steer_match(fix.nic, &parsed, hits, 4);
+
+		/* A copy for the one that does not trap, at times. */
+		if (count < 1 || count > 2 || hits[count - 1].qp != world.stays ||
+		    (count == 2 && hits[0].qp != world.goes))
+			atomic_fetch_add(&world.wrong, 1);
+		atomic_fetch_add(&world.looked, 1);
+	}
+	return NULL;
+}
+
+static struct vb_steer_flow *make(struct vb_qp *qp, uint16_t priority, int port, uint32_t flags)
+{
+	struct vb_steer_flow *made;
+	struct flow flow;
+
+	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow.attr.priority = priority;
+	flow.attr.flags = flags;
+	flow_mac(&flow, frame_dst_mac);
+	if (port >= 0)
+		flow_udp(&flow, (uint16_t)port);
+	assert_int_equal(vb_flow_create(qp, &flow.attr, &made), 0);
+	return made;
+}
+
+static void test_rules_come_and_go(void **state)
+{
+	struct vb_steer_flow *stays, *flow[RULES];
+	pthread_t looker[LOOKERS];
+
+	stays = make(world.stays, 5, -1, 0);
+	for (unsigned i = 0; i < LOOKERS; i++)
+		assert_int_equal(pthread_create(&looker[i], NULL, look, NULL), 0);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 0; i < RULES; i++) {
+			/* Copies, the same match with another place, other ports, behind it. */
+			if (i == 0)
+				flow[i] = make(world.goes, 1, -1, IBV_FLOW_ATTR_FLAGS_DONT_TRAP);
+			else if (i == 1)
+				flow[i] = make(world.stays, 5, -1, 0);
+			else
+				flow[i] = make(world.goes, i & 1 ? 0 : 9, 100 + (int)i, 0);
+		}
+		for (unsigned i = 0; i < RULES; i++)
+			assert_int_equal(vb_flow_destroy(flow[(i + round) % RULES]), 0);
+	}
+	/* On one processor the others may not have had a turn yet. */
+	while (atomic_load(&world.looked) < 100)
+		sched_yield();
+	atomic_store(&world.done, true);
+	for (unsigned i = 0; i < LOOKERS; i++)
+		pthread_join(looker[i], NULL);
+	assert_int_equal(atomic_load(&world.wrong), 0);
+	assert_int_equal(vb_flow_destroy(stays), 0);
+}
+
+static int start(void **state)
+{
+	begin(state);
+	memset(&world, 0, sizeof(world));
+	fix.nic->host.segment = host_segment;
+	fix.nic->host.reach = host_reach;
+	world.cq = make_cq(8, NULL);
+	world.stays = make_qp(IBV_QPT_RAW_PACKET, world.cq, NULL);
+	world.goes = make_qp(IBV_QPT_RAW_PACKET, world.cq, NULL);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	drop_qp(world.stays);
+	drop_qp(world.goes);
+	drop_cq(world.cq);
+	return end(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_rules_come_and_go, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
