@@ -134,7 +134,8 @@ static uint8_t told_after_one(bool packets, unsigned recvs, uint32_t bytes, bool
 
 /*
  * create_dv: "Set QP to work in end-to-end packet-based credit, instead of the default
- * message-based credits (IB spec. section 9.7.7.2)." The codes: 2 is two, 6 is eight, 10 is 32 (IBA table 45).
+ * message-based credits (IB spec. section 9.7.7.2)." The codes: 2 is two, 6 is eight, 10 is 32 (IBA
+ * table 45).
  */
 static void acknowledgements_count_messages_or_packets(void **state)
 {
