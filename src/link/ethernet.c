@@ -226,7 +226,7 @@ void vb_ethernet_checksum(uint8_t *octets, uint32_t bytes, uint32_t start, uint3
 {
 	uint32_t sum = 0, at = start;
 
-	if (start + offset + 2 > bytes || start > bytes || offset > bytes)
+	if ((uint64_t)start + offset + 2 > bytes)
 		return;
 	for (; at + 1 < bytes; at += 2)
 		sum += (uint32_t)octets[at] << 8 | octets[at + 1];

@@ -260,7 +260,7 @@ static void what_a_context_sends_does_not_come_back(void **state)
 	raw_close(&a);
 }
 
-/* A ring is full long before a send queue is: the sender waits, and nothing is lost or disordered. */
+/* A ring is full long before a send queue is: the sender waits, and nothing is lost. */
 static void a_full_ring_holds_the_sender_back(void **state)
 {
 	struct raw_options opt = { .wr = 2000 };

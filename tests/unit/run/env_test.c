@@ -42,7 +42,7 @@ static void settings_are_read(void **state)
 {
 	static const char *const some[] = {
 		"VERBATIM_FAULT", "loss=1%", "VERBATIM_PCAP", "/tmp/x.pcap", "VERBATIM_LINK", "udp",
-		"VERBATIM_SEED",  "0x10",    "VERBATIM_SHARED_MR", "1",
+		"VERBATIM_ETH", "tap:t0", "VERBATIM_SEED", "0x10", "VERBATIM_SHARED_MR", "1",
 		"VERBATIM_PERSONA", "connectx7", NULL,
 	};
 	const char *bad = NULL;
@@ -52,6 +52,7 @@ static void settings_are_read(void **state)
 	assert_int_equal(vb_env_read(&env, get, &bad), 0);
 	assert_string_equal(env.fault, "loss=1%");
 	assert_string_equal(env.pcap, "/tmp/x.pcap");
+	assert_string_equal(env.ethernet, "tap:t0");
 	assert_true(env.seeded);
 	assert_int_equal(env.seed, 16);
 	assert_string_equal(env.persona, "connectx7");
