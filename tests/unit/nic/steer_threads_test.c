@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules come and go while frames pass: what stays is always found, what goes is never half there. */
+/* Rules come and go while frames pass: what stays is found, what goes is never half there. */
 #include <pthread.h>
 
 #include "flows.h"
