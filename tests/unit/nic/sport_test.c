@@ -2,6 +2,7 @@
 /* The source port that the host names for a slot is in all that goes there, and in its ICRC. */
 #include "nic_fixture.h"
 
+#include "nic/qp_dv.h"
 #include "wire/flow.h"
 #include "wire/icrc.h"
 
@@ -125,6 +126,38 @@ static void an_answer_has_the_askers(void **state)
 	assert_seen(1, 50009);
 }
 
+/* mlx5dv_modify_qp_udp_sport(3) */
+static int host_sport_choose(void *arg, uint16_t src_slot, const struct vb_path *path,
+			     uint16_t slot, uint16_t port)
+{
+	assert_int_equal(src_slot, 3);
+	assert_int_equal(slot, 0);
+	assert_memory_equal(path->dst, peer_gid, VB_GID_BYTES);
+	return port == 60000 ? EADDRINUSE : 0;
+}
+
+static void a_qp_may_choose_its_own(void **state)
+{
+	struct vb_cq *cq = make_cq(8, NULL);
+	struct vb_qp *uc = make_qp(IBV_QPT_UC, cq, NULL), *ud = make_qp(IBV_QPT_UD, cq, NULL);
+
+	assert_int_equal(vb_qp_sport_choose(uc, 55555), EOPNOTSUPP);
+	bring(uc, IBV_QPS_RTS);
+	assert_int_equal(vb_qp_sport_choose(uc, 55555), EOPNOTSUPP); /* the host cannot */
+	fix.nic->host.sport_choose = host_sport_choose;
+	assert_int_equal(vb_qp_sport_choose(ud, 55555), EOPNOTSUPP);
+	assert_int_equal(vb_qp_sport_choose(uc, 0xbfff), EINVAL);
+	assert_int_equal(vb_qp_sport_choose(uc, 60000), EADDRINUSE);
+	post(uc, NULL, 0);
+	assert_seen(1, 50000);
+	assert_int_equal(vb_qp_sport_choose(uc, 55555), 0);
+	post(uc, NULL, 0);
+	assert_seen(2, 55555);
+	drop_qp(ud);
+	drop_qp(uc);
+	drop_cq(cq);
+}
+
 #define PORTS_TEST(name) cmocka_unit_test_setup_teardown(name, begin_with_ports, end)
 
 int main(void)
@@ -133,6 +166,7 @@ int main(void)
 		PORTS_TEST(a_connected_qp_has_one),
 		PORTS_TEST(each_datagram_has_its_own),
 		PORTS_TEST(an_answer_has_the_askers),
+		PORTS_TEST(a_qp_may_choose_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
