@@ -123,7 +123,7 @@ struct vb_nic {
 	_Atomic bool has_targets; /* of DC: there was one */
 	vb_lock xrc_lock; /* who makes the next */
 	struct vb_rwqs rwqs;
-	_Atomic(struct vb_segment_port *) segment; /* NULL: there was no RAW_PACKET QP (segment.h) */
+	_Atomic(struct vb_segment_port *) segment; /* NULL: no RAW_PACKET QP yet (segment.h) */
 	_Atomic(struct vb_xrc *) xrc; /* NULL: no XRC domain was ever opened (xrc.h) */
 };
 

@@ -27,11 +27,11 @@ static inline bool vb_rss_is_asked(const struct ibv_qp_init_attr_ex *attr)
 
 /*
  * vb_qp_create_with() of one that asks; of dv_flags (qp_dv.h), those about tunnels and loopback
- * matter. The QP has no state: it receives as long as it has rules. EOPNOTSUPP: not RAW_PACKET, a hash that is not
- * Toeplitz, fields that nobody knows. EINVAL: no table or no hash; something that it has no use
- * for (queues, CQs, SRQ, flags, operations); a key that has not VB_TOEPLITZ_KEY_BYTES; fields of
- * both IPv4 and IPv6, of more than one of TCP, UDP and IPsec, none but IBV_RX_HASH_INNER, or none
- * at all with a table of more than one place.
+ * matter. The QP has no state: it receives as long as it has rules. EOPNOTSUPP: not RAW_PACKET, a
+ * hash that is not Toeplitz, fields that nobody knows. EINVAL: no table or no hash; something that
+ * it has no use for (queues, CQs, SRQ, flags, operations); a key that has not
+ * VB_TOEPLITZ_KEY_BYTES; fields of both IPv4 and IPv6, of more than one of TCP, UDP and IPsec, none
+ * but IBV_RX_HASH_INNER, or none at all with a table of more than one place.
  */
 int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **qp);
 
