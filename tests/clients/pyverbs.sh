@@ -95,7 +95,7 @@ fi
 
 link_use udp
 on_client=()
-lacking+='|QP type 8' # Ethernet's segment is shared memory
+lacking+='|QP type 8|Raw Packet QP' # Ethernet's segment is shared memory
 gid=$(gid_index 127.0.0.1)
 for name in cq_events cqex atomic relaxed_ordering device mr odp shared_pd qp qpex parent_domain \
 	tag_matching mlx5_timestamp; do
