@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Indirect keys and memcpy on an initiator of DC: "available builders ... are the same as RC QP". */
+/* Indirect keys and memcpy on an initiator of DC: "available builders ... the same as RC QP". */
 
 #include "mkey.h"
 

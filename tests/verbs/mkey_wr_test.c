@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* The work requests that lay out indirect keys, and DMA memcpy: what they take, and when they act. */
+/* The work requests that lay out indirect keys, and memcpy: what they take, and when they act. */
 
 #include "mkey.h"
 

@@ -424,7 +424,7 @@ static void the_tag_stays_unless_asked_for(void **state)
 	request_begin(0);
 }
 
-/* A walk that has begun ends where the key is changed: nobody gets half of one and half of another. */
+/* A walk that has begun ends where the key is changed: nobody gets half of one, half of another. */
 static void a_change_ends_a_walk(void **state)
 {
 	const struct vb_mkey_entry entries[] = { entry(0, 0, 8, 0), entry(1, 0, 8, 0) };
