@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ends of DC, packet by packet: what a target makes of the numbers of connections, of keys and of
+ * too many initiators, and what an initiator sends and takes.
+ */
+#include "nic_fixture.h"
+
+#include "nic/dc.h"
+#include "wire/icrc.h"
+
+enum { KEY = 0xabc, DCI = 0x123456, START = 0xfffffe, RECVS = 8 };
+
+static struct {
+	struct vb_cq *cq;
+	struct vb_srq *srq;
+	struct vb_mr *mr;
+	struct vb_ah *ah;
+	struct vb_qp *target, *initiator;
+	uint8_t buf[4096];
+} x;
+
+static struct vb_qp *make_end(const struct vb_dc_attr *dc)
+{
+	struct vb_qp_dv_attr dv = { .dc = dc };
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = &x.cq->ibv.cq,
+		.recv_cq = &x.cq->ibv.cq,
+		.srq = dc->target ? &x.srq->ibv : NULL,
+		.cap = { .max_send_wr = dc->target ? 0 : 8, .max_send_sge = dc->target ? 0 : 1 },
+		.qp_type = IBV_QPT_DRIVER,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = &fix.pd->ibv,
+		.sq_sig_all = 1,
+	};
+	struct vb_qp *qp;
+
+	assert_int_equal(vb_qp_create_dv(&init, &dv, &qp), 0);
+	return qp;
+}
+
+static void climb(struct vb_qp *qp, bool target)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.min_rnr_timer = 5,
+		.sq_psn = START,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+		.ah_attr = { .is_global = 1, .port_num = 1 },
+	};
+
+	memcpy(attr.ah_attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
+	assert_int_equal(vb_qp_modify(qp, &attr,
+				      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      (target ? IBV_QP_ACCESS_FLAGS : 0)), 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(vb_qp_modify(qp, &attr,
+				      IBV_QP_STATE | IBV_QP_PATH_MTU |
+					      (target ? IBV_QP_AV | IBV_QP_MIN_RNR_TIMER : 0)), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!target)
+		assert_int_equal(vb_qp_modify(qp, &attr,
+					      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
+						      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						      IBV_QP_MAX_QP_RD_ATOMIC), 0);
+}
+
+static int begin_dc(void **state)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = RECVS, .max_sge = 1 } };
+	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
+
+	begin(state);
+	memcpy(av.grh.dgid.raw, peer_gid, VB_GID_BYTES);
+	x.cq = make_cq(64, NULL);
+	assert_int_equal(vb_srq_create(fix.pd, &srq, &x.srq), 0);
+	assert_int_equal(vb_mr_reg(fix.pd, x.buf, sizeof(x.buf), (uintptr_t)x.buf,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &x.mr), 0);
+	assert_int_equal(vb_ah_create(fix.pd, &av, &x.ah), 0);
+	x.target = make_end(&(struct vb_dc_attr){ .target = true, .access_key = KEY });
+	climb(x.target, true);
+	x.initiator = make_end(&(struct vb_dc_attr){ .target = false });
+	climb(x.initiator, false);
+	for (unsigned i = 0; i < RECVS; i++) {
+		struct ibv_sge sge = { (uintptr_t)x.buf + i * 512, 512, x.mr->ibv.lkey };
+		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+		assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
+	}
+	return 0;
+}
+
+static int end_dc(void **state)
+{
+	assert_int_equal(vb_qp_destroy(x.target), 0);
+	vb_qp_free(x.target);
+	assert_int_equal(vb_qp_destroy(x.initiator), 0);
+	vb_qp_free(x.initiator);
+	assert_int_equal(vb_srq_destroy(x.srq), 0);
+	vb_srq_free(x.srq);
+	assert_int_equal(vb_mr_dereg(x.mr), 0);
+	vb_ah_destroy(x.ah);
+	drop_cq(x.cq);
+	return end(state);
+}
+
+/* --- packets --- */
+
+struct packet {
+	uint8_t opcode;
+	uint32_t psn, dci;
+	uint64_t connection, key;
+	uint8_t syndrome, mtu_code;
+};
+
+static void comes(uint32_t dqpn, const struct packet *p)
+{
+	uint8_t octets[1200] = { 0 };
+	struct vb_frame frame = { .data = octets };
+	const struct vb_op_info *info = vb_op_info(p->opcode);
+	struct vb_pkt pkt = {
+		.opcode = p->opcode,
+		.ackreq = true,
+		.pkey = VB_PKEY_DEFAULT,
+		.dqpn = dqpn,
+		.psn = p->psn,
+		.sqpn = p->dci,
+		.mtu_code = p->mtu_code,
+		.start_psn = START,
+		.connection = p->connection,
+		.dc_key = p->key,
+		.syndrome = p->syndrome,
+	};
+	size_t bytes = vb_pkt_emit(octets, &pkt);
+
+	if (info->payload)
+		bytes += info->pos & VB_P_LAST ? 8 : 128u << p->mtu_code;
+
+	frame.bytes = (uint32_t)bytes + 4;
+	memcpy(frame.path.src, peer_gid, VB_GID_BYTES);
+	memcpy(frame.path.dst, own_gid, VB_GID_BYTES);
+	frame.path.sport = 4791;
+	vb_icrc_put(octets + bytes, vb_icrc_frame(&frame.path, octets, frame.bytes, 0));
+	assert_true(vb_nic_rx_try(fix.nic));
+	vb_nic_rx(fix.nic, &frame, 1);
+	vb_nic_rx_drop(fix.nic);
+}
+
+static void request(uint8_t opcode, uint64_t connection, uint32_t psn)
+{
+	comes(x.target->ibv.qp.qp_num,
+	      &(struct packet){ opcode, psn & 0xffffff, DCI, connection, KEY, 0, IBV_MTU_1024 });
+}
+
+static unsigned completions(void)
+{
+	struct ibv_wc wc[4];
+
+	return (unsigned)vb_cq_poll(x.cq, 4, wc);
+}
+
+/* What was sent last was that answer, to this connection. */
+static void expect_answer(unsigned sent, uint32_t psn, uint8_t syndrome, uint8_t mtu_code)
+{
+	struct vb_pkt pkt;
+
+	assert_int_equal(fix.sent, sent);
+	assert_non_null(vb_pkt_parse_head(&pkt, fix.last, 32));
+	assert_int_equal(pkt.opcode, VB_OP_DC_ACK);
+	assert_int_equal(pkt.dqpn, DCI);
+	assert_int_equal(pkt.sqpn, x.target->ibv.qp.qp_num);
+	assert_int_equal(pkt.psn, psn & 0xffffff);
+	assert_int_equal(pkt.syndrome, syndrome);
+	assert_int_equal(pkt.mtu_code, mtu_code);
+}
+
+/* --- targets --- */
+
+static void half_a_handshake_is_enough(void **state)
+{
+	request(VB_OP_DC_CONNECT, 5, START);
+	assert_int_equal(fix.sent, 0);
+	request(VB_OP_DC_SEND_ONLY, 5, START);
+	expect_answer(1, START, vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED), IBV_MTU_1024);
+	request(VB_OP_DC_SEND_ONLY, 5, START + 1);
+	request(VB_OP_DC_SEND_ONLY, 5, START + 2);
+	expect_answer(3, START + 2, vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED), IBV_MTU_1024);
+	assert_int_equal(completions(), 3);
+}
+
+/* Whatever comes late or twice: it is known by the connection's number. */
+static void what_is_late_is_dropped(void **state)
+{
+	request(VB_OP_DC_CONNECT, 5, START);
+	request(VB_OP_DC_SEND_ONLY, 5, START);
+	request(VB_OP_DC_CONNECT, 5, START);
+	assert_int_equal(completions(), 1);
+	request(VB_OP_DC_SEND_ONLY, 5, START); /* a duplicate: answered, not delivered */
+	assert_int_equal(completions(), 0);
+	expect_answer(2, START, vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED), IBV_MTU_1024);
+	request(VB_OP_DC_DISCONNECT, 5, START + 1);
+	request(VB_OP_DC_CONNECT, 5, START);
+	request(VB_OP_DC_SEND_ONLY, 5, START);
+	request(VB_OP_DC_CONNECT, 6, START);
+	request(VB_OP_DC_CONNECT, 4, START);
+	request(VB_OP_DC_SEND_ONLY, 4, START);
+	request(VB_OP_DC_DISCONNECT, 5, START);
+	assert_int_equal(completions(), 0);
+	assert_int_equal(fix.sent, 2);
+	request(VB_OP_DC_SEND_ONLY, 6, START);
+	assert_int_equal(completions(), 1);
+}
+
+/* But after a while it is no late packet: a host's clock was set back. */
+static void a_lower_number_is_good_after_a_while(void **state)
+{
+	request(VB_OP_DC_CONNECT, 5, START);
+	request(VB_OP_DC_DISCONNECT, 5, START);
+	fix.now_ns += VB_DC_LINGER_NS - 1;
+	request(VB_OP_DC_CONNECT, 3, START);
+	request(VB_OP_DC_SEND_ONLY, 3, START);
+	assert_int_equal(completions(), 0);
+	fix.now_ns++;
+	request(VB_OP_DC_CONNECT, 3, START);
+	request(VB_OP_DC_SEND_ONLY, 3, START);
+	assert_int_equal(completions(), 1);
+}
+
+static void a_connect_that_got_lost_is_asked_for(void **state)
+{
+	request(VB_OP_DC_SEND_ONLY, 5, START + 1);
+	request(VB_OP_DC_DISCONNECT, 5, START);
+	assert_int_equal(fix.sent, 0);
+	request(VB_OP_DC_SEND_ONLY, 5, START);
+	expect_answer(1, START, vb_aeth_nak(VB_NAK_PSN), 0);
+	request(VB_OP_DC_CONNECT, 5, START);
+	request(VB_OP_DC_DISCONNECT, 7, START);
+	request(VB_OP_DC_SEND_ONLY, 7, START);
+	expect_answer(2, START, vb_aeth_nak(VB_NAK_PSN), 0);
+	assert_int_equal(completions(), 0);
+}
+
+static void a_wrong_key_is_refused(void **state)
+{
+	struct packet p = { VB_OP_DC_CONNECT, START, DCI, 5, KEY + 1, 0, IBV_MTU_1024 };
+
+	comes(x.target->ibv.qp.qp_num, &p);
+	expect_answer(1, START, vb_aeth_nak(VB_NAK_ACCESS), 0);
+	p.key = KEY;
+	p.mtu_code = 0;
+	comes(x.target->ibv.qp.qp_num, &p);
+	p.mtu_code = 6;
+	comes(x.target->ibv.qp.qp_num, &p);
+	request(VB_OP_DC_SEND_ONLY, 5, START);
+	assert_int_equal(completions(), 0);
+}
+
+/* The target stays; and the refusal is said as often as it is asked for. */
+static void what_is_wrong_ends_the_connection_alone(void **state)
+{
+	request(VB_OP_DC_CONNECT, 5, START);
+	request(VB_OP_DC_SEND_ONLY, 5, START);
+	request(VB_OP_DC_WRITE_ONLY, 5, START + 1);
+	expect_answer(2, START + 1, vb_aeth_nak(VB_NAK_INVALID_REQ), IBV_MTU_1024);
+	request(VB_OP_DC_WRITE_ONLY, 5, START + 1);
+	expect_answer(3, START + 1, vb_aeth_nak(VB_NAK_INVALID_REQ), IBV_MTU_1024);
+	request(VB_OP_DC_CONNECT, 5, START);
+	expect_answer(4, START + 1, vb_aeth_nak(VB_NAK_INVALID_REQ), IBV_MTU_1024);
+	assert_int_equal(vb_qp_state(x.target), IBV_QPS_RTR);
+	assert_int_equal(fix.signals[FD_ASYNC], 0);
+	request(VB_OP_DC_CONNECT, 6, START);
+	request(VB_OP_DC_SEND_ONLY, 6, START);
+	assert_int_equal(completions(), 2);
+}
+
+static void too_many_have_to_wait(void **state)
+{
+	struct packet p = { VB_OP_DC_CONNECT, START, 0, 5, KEY, 0, IBV_MTU_1024 };
+
+	for (p.dci = 1; p.dci <= VB_DC_CONTEXTS_MAX; p.dci++)
+		comes(x.target->ibv.qp.qp_num, &p);
+	assert_int_equal(fix.sent, 0);
+	request(VB_OP_DC_CONNECT, 5, START);
+	expect_answer(1, START, vb_aeth_rnr(5), 0);
+	/* One parts, and is forgotten when nothing of it can be under way any more. */
+	p.opcode = VB_OP_DC_DISCONNECT;
+	p.dci = 7;
+	comes(x.target->ibv.qp.qp_num, &p);
+	request(VB_OP_DC_CONNECT, 5, START);
+	expect_answer(2, START, vb_aeth_rnr(5), 0);
+	fix.now_ns += VB_DC_LINGER_NS;
+	request(VB_OP_DC_CONNECT, 5, START);
+	request(VB_OP_DC_SEND_ONLY, 5, START);
+	assert_int_equal(completions(), 1);
+	/* Those that say nothing, too. */
+	fix.now_ns += VB_DC_FORGET_NS - VB_DC_LINGER_NS;
+	p.opcode = VB_OP_DC_CONNECT;
+	p.dci = 5000;
+	comes(x.target->ibv.qp.qp_num, &p);
+	p.opcode = VB_OP_DC_SEND_ONLY;
+	comes(x.target->ibv.qp.qp_num, &p);
+	assert_int_equal(completions(), 1);
+}
+
+/* Taken for a message whose sender is gone, a receive request serves another. */
+static void a_receive_request_is_not_lost(void **state)
+{
+	struct packet p = { VB_OP_DC_CONNECT, START, 0x42, 5, KEY, 0, IBV_MTU_256 };
+
+	request(VB_OP_DC_CONNECT, 1, START);
+	for (unsigned i = 0; i < RECVS - 1; i++) {
+		request(VB_OP_DC_SEND_ONLY, 1, START + i);
+		assert_int_equal(completions(), 1);
+	}
+	/* The last one goes to a message that does not end. */
+	comes(x.target->ibv.qp.qp_num, &p);
+	p.opcode = VB_OP_DC_SEND_FIRST;
+	comes(x.target->ibv.qp.qp_num, &p);
+	request(VB_OP_DC_SEND_ONLY, 1, START + RECVS - 1);
+	expect_answer(RECVS + 1, START + RECVS - 1, vb_aeth_rnr(5), IBV_MTU_1024);
+	p.opcode = VB_OP_DC_DISCONNECT;
+	comes(x.target->ibv.qp.qp_num, &p);
+	request(VB_OP_DC_SEND_ONLY, 1, START + RECVS - 1);
+	assert_int_equal(completions(), 1);
+}
+
+/* --- initiators --- */
+
+static void post_send(uint32_t dctn)
+{
+	struct vb_dc_address to = { .ah = &x.ah->ibv, .dctn = dctn, .key = KEY };
+	struct ibv_sge sge = { (uintptr_t)x.buf, 8, x.mr->ibv.lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .tso.hdr = &to };
+
+	assert_int_equal(vb_qp_post_batch(x.initiator, &wr), 0);
+}
+
+static void answer(uint64_t connection, uint32_t psn, uint8_t syndrome, uint8_t mtu_code)
+{
+	comes(x.initiator->ibv.qp.qp_num,
+	      &(struct packet){ VB_OP_DC_ACK, psn & 0xffffff, 0x777, connection, 0, syndrome,
+				mtu_code });
+}
+
+static uint64_t connection_sent(uint32_t dctn)
+{
+	struct vb_pkt pkt;
+
+	assert_non_null(vb_pkt_parse_head(&pkt, fix.last, 36));
+	assert_int_equal(pkt.dqpn, dctn);
+	assert_int_equal(pkt.sqpn, x.initiator->ibv.qp.qp_num);
+	return pkt.connection;
+}
+
+static void it_goes_to_one_after_the_other(void **state)
+{
+	const uint8_t ack = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
+	uint64_t first, second;
+
+	fix.wall_ns = 1000;
+	post_send(0x10);
+	assert_int_equal(fix.sent, 2); /* CONNECT, SEND */
+	first = connection_sent(0x10);
+	assert_int_equal(first, 1000);
+	post_send(0x20);
+	assert_int_equal(fix.sent, 2);
+	answer(first + 1, START, ack, IBV_MTU_1024); /* to another */
+	assert_int_equal(completions(), 0);
+	answer(first, START, ack, IBV_MTU_1024);
+	assert_int_equal(completions(), 1);
+	assert_int_equal(fix.sent, 5); /* DISCONNECT, CONNECT, SEND */
+	second = connection_sent(0x20);
+	assert_true(second > first);
+	answer(first, START + 1, ack, IBV_MTU_1024);
+	assert_int_equal(completions(), 0);
+	answer(second, START + 1, ack, IBV_MTU_1024);
+	assert_int_equal(completions(), 1);
+	/* The same once more: it is connected. Then, idle for long, anew. */
+	post_send(0x20);
+	assert_int_equal(fix.sent, 6);
+	answer(second, START + 2, ack, IBV_MTU_1024);
+	fix.now_ns += VB_DC_FORGET_NS / 2;
+	post_send(0x20);
+	assert_int_equal(fix.sent, 9);
+	assert_true(connection_sent(0x20) > second);
+}
+
+static void a_lost_connect_is_sent_again_once_for_asking(void **state)
+{
+	uint64_t number;
+
+	post_send(0x10);
+	number = connection_sent(0x10);
+	answer(number, START, vb_aeth_nak(VB_NAK_PSN), 0);
+	assert_int_equal(fix.sent, 4);
+	for (unsigned i = 0; i < 20; i++)
+		answer(number, START, vb_aeth_nak(VB_NAK_PSN), 0);
+	assert_int_equal(fix.sent, 4);
+	assert_int_equal(vb_qp_state(x.initiator), IBV_QPS_RTS);
+	answer(number, START, vb_aeth_nak(VB_NAK_ACCESS), 0);
+	assert_int_equal(vb_qp_state(x.initiator), IBV_QPS_ERR);
+}
+
+#define dc_test(f) cmocka_unit_test_setup_teardown(f, begin_dc, end_dc)
+
+int main(void)
+{
+	const struct CMUnitTest dc[] = {
+		dc_test(half_a_handshake_is_enough),
+		dc_test(what_is_late_is_dropped),
+		dc_test(a_lower_number_is_good_after_a_while),
+		dc_test(a_connect_that_got_lost_is_asked_for),
+		dc_test(a_wrong_key_is_refused),
+		dc_test(what_is_wrong_ends_the_connection_alone),
+		dc_test(too_many_have_to_wait),
+		dc_test(a_receive_request_is_not_lost),
+		dc_test(it_goes_to_one_after_the_other),
+		dc_test(a_lost_connect_is_sent_again_once_for_asking),
+	};
+
+	return cmocka_run_group_tests(dc, NULL, NULL);
+}
