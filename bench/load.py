@@ -331,6 +331,18 @@ def group_scale():
     return rows
 
 
+def group_frames():
+    """Ethernet frames by RAW_PACKET QPs, by packet sockets, and copied through a ring."""
+    def rates(octets):
+        return lambda lab: [float(line.split()[1]) for line in
+                            lab.own("frames", *lab.cores, octets).strip().splitlines()]
+    return [Measure([Figure("RAW_PACKET QPs", octets, "M/s",
+                            {"limit": key_of("frames", "ring, frames", octets)}),
+                     Figure("packet sockets", octets, "M/s"),
+                     Figure("ring, frames", octets, "M/s")], rates(octets), False)
+            for octets in (64, 1500)]
+
+
 def loopback(lab):
     return lab.host
 
@@ -348,6 +360,7 @@ GROUPS = {
     "veth1500": ("two hosts, veth, MTU 1500",
                  lambda: over_udp("veth1500", lambda lab: lab.veth_use(1500), 1024, None)),
     "scale": ("same host, many QPs, idle processes, threads", group_scale),
+    "frames": ("same host, Ethernet frames", group_frames),
 }
 
 
