@@ -284,10 +284,8 @@ static int check_attr(const struct ibv_flow_attr *attr)
 	    attr->port < 1 || attr->port > VB_PORTS || attr->num_of_specs > VB_FLOW_SPECS_MAX ||
 	    (attr->flags & ~known))
 		return EINVAL;
-	/* ibv_create_flow(3): only NORMAL supports DONT_TRAP. */
-	if ((attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP) && attr->type != IBV_FLOW_ATTR_NORMAL)
-		return EINVAL;
-	return attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS ? EOPNOTSUPP : 0;
+	/* ibv_create_flow(3): only NORMAL supports DONT_TRAP. Nothing that is sent is left over. */
+	return attr->flags && attr->type != IBV_FLOW_ATTR_NORMAL ? EINVAL : 0;
 }
 
 static void set_order(struct vb_flow_rule *rule, const struct ibv_flow_attr *attr)
@@ -320,6 +318,7 @@ int vb_flow_decode(const struct ibv_flow_attr *attr, struct vb_flow_rule *rule)
 		return err;
 	memset(rule, 0, sizeof(*rule));
 	set_order(rule, attr);
+	rule->egress = attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS;
 	for (unsigned i = 0; !err && i < attr->num_of_specs; i++) {
 		/* They follow each other without regard to alignment. */
 		memcpy(&spec.hdr, at, sizeof(spec.hdr));
@@ -339,8 +338,9 @@ int vb_flow_decode(const struct ibv_flow_attr *attr, struct vb_flow_rule *rule)
 		err = check_ethertype(&rule->value.outer, &rule->mask.outer);
 	if (!err)
 		err = check_ethertype(&rule->value.inner, &rule->mask.inner);
-	/* Either nobody gets it, or others too. */
-	if (!err && rule->drop && (attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP))
+	/* Either nobody gets it, or others too; and nobody here sees a tag of what is sent. */
+	if (!err && ((rule->drop && (attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP)) ||
+		     (rule->egress && rule->has_tag)))
 		err = EINVAL;
 	return err;
 }

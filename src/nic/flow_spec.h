@@ -26,7 +26,8 @@ enum vb_flow_class {
 struct vb_flow_rule {
 	/* The lower ones are asked first: class << 24, priority << 1, 1 if it traps. */
 	uint32_t order;
-	bool traps; /* what matches goes to no rule of a higher order */
+	bool traps;  /* what matches goes to no rule of a higher order */
+	bool egress; /* it is about frames that are sent */
 	union vb_eth_key value, mask; /* value: no bits but those of mask */
 	bool drop;
 	bool has_tag;
@@ -37,8 +38,9 @@ struct vb_flow_rule {
 /*
  * attr is read as libibverbs reads it: `size` means nothing, each specification tells its own.
  * EINVAL: a type, port, flag, bit of comp_mask, number or size of specifications that there is not;
- * DONT_TRAP with other types than NORMAL, or with drop; values that contradict each other, or that
- * no header can have; an action twice. EOPNOTSUPP: EGRESS, ACTION_HANDLE; MPLS directly in IP.
+ * DONT_TRAP or EGRESS with other types than NORMAL; DONT_TRAP with drop, EGRESS with a tag; values
+ * that contradict each other, or that no header can have; an action twice. EOPNOTSUPP:
+ * ACTION_HANDLE; MPLS directly in IP.
  */
 int vb_flow_decode(const struct ibv_flow_attr *attr, struct vb_flow_rule *rule);
 

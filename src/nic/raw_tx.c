@@ -9,6 +9,7 @@
 #include "nic/pace.h"
 #include "nic/peer.h"
 #include "nic/qp_dv.h"
+#include "nic/steer.h"
 #include "nic/tx.h"
 
 /* So long a frame waits for a reader before it counts as lost, and those behind it at once. */
@@ -155,7 +156,9 @@ static enum ibv_wc_status make_frame(struct vb_qp *qp, const struct vb_wqe *wqe)
 		status = wqe->wc_opcode == IBV_WC_TSO ? cut(qp, wqe) : gather(qp, wqe);
 	if (status != IBV_WC_SUCCESS)
 		return status;
-	raw->targets = vb_segment_plan(raw->port, raw->frame, false, raw->target);
+	raw->targets = 0;
+	if (vb_steer_sends(qp->nic, raw->frame, raw->bytes))
+		raw->targets = vb_segment_plan(raw->port, raw->frame, false, raw->target);
 	raw->targets_done = 0;
 	return IBV_WC_SUCCESS;
 }

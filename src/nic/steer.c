@@ -9,7 +9,7 @@
 
 struct vb_steer {
 	vb_lock change; /* whoever changes rules has it */
-	struct vb_flow_table rules;
+	struct vb_flow_table rules, egress;
 	/* What the rules want: destinations, and how many rules want groups, or anything. */
 	struct vb_flow_table macs;
 	uint32_t mac_count, groups, everything;
@@ -24,6 +24,7 @@ int vb_steer_init(struct vb_nic *nic)
 		return ENOMEM;
 	vb_lock_init(&steer->change);
 	vb_flow_table_init(&steer->rules);
+	vb_flow_table_init(&steer->egress);
 	vb_flow_table_init(&steer->macs);
 	nic->steer = steer;
 	return 0;
@@ -37,6 +38,7 @@ void vb_steer_fini(struct vb_nic *nic)
 		return;
 	/* Entries of rules that were never destroyed. */
 	vb_flow_table_fini(&steer->rules);
+	vb_flow_table_fini(&steer->egress);
 	vb_flow_table_fini(&steer->macs);
 	vb_lock_fini(&steer->change);
 	free(steer);
@@ -55,6 +57,8 @@ static int want(struct vb_steer *steer, const struct vb_flow_rule *rule, struct 
 	struct vb_flow_rule mac = { .mask = { .outer = exact } };
 	int err;
 
+	if (rule->egress)
+		return 0;
 	if (memcmp(mask->dst_mac, exact.dst_mac, VB_MAC_BYTES) != 0) {
 		flow->groups = mask->dst_mac[0] & value->dst_mac[0] & 1;
 		*changed = 1 == (flow->groups ? ++steer->groups : ++steer->everything);
@@ -73,6 +77,8 @@ static bool unwant(struct vb_steer *steer, const struct vb_steer_flow *flow)
 {
 	bool last;
 
+	if (flow->egress)
+		return false;
 	if (!flow->mac)
 		return 0 == (flow->groups ? --steer->groups : --steer->everything);
 	last = flow->mac->one.refs == 1;
@@ -109,6 +115,11 @@ void vb_steer_filter(struct vb_nic *nic, struct vb_segment_filter *filter)
 
 /* --- rules --- */
 
+static struct vb_flow_table *table_of(struct vb_steer *steer, const struct vb_steer_flow *flow)
+{
+	return flow->egress ? &steer->egress : &steer->rules;
+}
+
 static int add_locked(struct vb_steer *steer, const struct vb_flow_rule *rule,
 		      struct vb_steer_flow *flow, bool *changed)
 {
@@ -116,12 +127,14 @@ static int add_locked(struct vb_steer *steer, const struct vb_flow_rule *rule,
 
 	if (steer->flows == VB_FLOWS_MAX)
 		return ENOMEM;
-	err = vb_flow_table_add(&steer->rules, rule, flow->qp, rule->counters, &flow->entry);
+	err = vb_flow_table_add(table_of(steer, flow), rule, flow->qp, rule->counters,
+				&flow->entry);
 	if (err)
 		return err;
 	err = want(steer, rule, flow, changed);
 	if (err) {
-		vb_flow_table_remove(&steer->rules, flow->entry, flow->qp, rule->counters);
+		vb_flow_table_remove(table_of(steer, flow), flow->entry, flow->qp,
+				     rule->counters);
 		return err;
 	}
 	steer->flows++;
@@ -135,8 +148,10 @@ static int add_locked(struct vb_steer *steer, const struct vb_flow_rule *rule,
 /* ibv_create_flow(3): only UD and RAW_PACKET. */
 static int check(const struct vb_qp *qp, const struct vb_flow_rule *rule)
 {
-	if (qp->ibv.qp.qp_type != IBV_QPT_RAW_PACKET)
-		return qp->ibv.qp.qp_type == IBV_QPT_UD ? EOPNOTSUPP : EINVAL;
+	if (qp->ibv.qp.qp_type != IBV_QPT_RAW_PACKET && qp->ibv.qp.qp_type != IBV_QPT_UD)
+		return EINVAL;
+	if (qp->ibv.qp.qp_type == IBV_QPT_UD && !rule->egress)
+		return EOPNOTSUPP;
 	if (rule->counters && vb_nic_of(rule->counters->ibv.context) != qp->nic)
 		return EINVAL;
 	return 0;
@@ -160,6 +175,7 @@ int vb_flow_create(struct vb_qp *qp, const struct ibv_flow_attr *attr, struct vb
 	flow->ibv.context = qp->ibv.qp.context;
 	flow->qp = qp;
 	flow->counters = rule.counters;
+	flow->egress = rule.egress;
 	vb_lock_take(&steer->change);
 	err = add_locked(steer, &rule, flow, &changed);
 	vb_lock_drop(&steer->change);
@@ -180,7 +196,7 @@ int vb_flow_destroy(struct vb_steer_flow *flow)
 	bool changed;
 
 	vb_lock_take(&steer->change);
-	vb_flow_table_remove(&steer->rules, flow->entry, flow->qp, flow->counters);
+	vb_flow_table_remove(table_of(steer, flow), flow->entry, flow->qp, flow->counters);
 	changed = unwant(steer, flow);
 	steer->flows--;
 	flow->qp->attached--;
@@ -235,26 +251,35 @@ static void apply(const struct vb_flow_entry *entry, struct passing *passing)
 	}
 }
 
+/* Past all rules of a table, of which there are some. */
+static void pass(struct vb_flow_table *rules, struct passing *passing)
+{
+	vb_eth_key_outer(&passing->key.outer, passing->frame);
+	vb_lock_take(&rules->look);
+	for (const struct vb_flow_group *group = rules->first; group; group = group->next) {
+		const struct vb_flow_entry *entry = ask(group, passing);
+
+		if (!entry)
+			continue;
+		apply(entry, passing);
+		if (group->traps || entry->drop)
+			break;
+	}
+	vb_lock_drop(&rules->look);
+}
+
+static bool has_rules(const struct vb_flow_table *rules)
+{
+	return atomic_load_explicit(&rules->groups, memory_order_relaxed) != 0;
+}
+
 unsigned vb_steer_match(struct vb_nic *nic, const struct vb_eth_frame *frame,
 			struct vb_steer_hit hits[], unsigned max)
 {
-	struct vb_flow_table *rules = &nic->steer->rules;
 	struct passing passing = { .frame = frame, .hit = hits, .max = max };
 
-	if (atomic_load_explicit(&rules->groups, memory_order_relaxed)) {
-		vb_eth_key_outer(&passing.key.outer, frame);
-		vb_lock_take(&rules->look);
-		for (const struct vb_flow_group *group = rules->first; group; group = group->next) {
-			const struct vb_flow_entry *entry = ask(group, &passing);
-
-			if (!entry)
-				continue;
-			apply(entry, &passing);
-			if (group->traps || entry->drop)
-				break;
-		}
-		vb_lock_drop(&rules->look);
-	}
+	if (has_rules(&nic->steer->rules))
+		pass(&nic->steer->rules, &passing);
 	if (passing.lost)
 		vb_stat_add(&nic->stats, VB_STAT_DROP_FLOW_HITS, passing.lost);
 	if (passing.dropped)
@@ -262,4 +287,17 @@ unsigned vb_steer_match(struct vb_nic *nic, const struct vb_eth_frame *frame,
 	else if (!passing.hits)
 		vb_stat_add(&nic->stats, VB_STAT_DROP_NO_FLOW, 1);
 	return passing.hits;
+}
+
+bool vb_steer_sends(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes)
+{
+	struct vb_eth_frame frame;
+	struct passing passing = { .frame = &frame };
+
+	if (!has_rules(&nic->steer->egress) || !vb_eth_parse(&frame, octets, bytes))
+		return true;
+	pass(&nic->steer->egress, &passing);
+	if (passing.dropped)
+		vb_stat_add(&nic->stats, VB_STAT_DROP_FLOW, 1);
+	return !passing.dropped;
 }

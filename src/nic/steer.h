@@ -10,6 +10,8 @@
  * trap (DONT_TRAP) only gets a copy. Of rules of one priority whose masks differ, the one that asks
  * for more bits comes first. What nobody has trapped goes to all default rules that want it.
  *
+ * Rules for what is sent are asked in the same way, and let it pass or drop it, whoever sends.
+ *
  * Any thread. Who looks has one short lock in common with others that look, and with changes.
  */
 
@@ -27,11 +29,12 @@ struct vb_steer_flow {
 	struct vb_flow_entry *entry;
 	struct vb_flow_entry *mac; /* the destination that it asks for; NULL: it does not */
 	bool groups;		   /* without a MAC: it asks for some group */
+	bool egress;		   /* it asks for nothing */
 };
 
 /*
  * The rule; errors as vb_flow_decode(), and EINVAL: neither UD nor RAW_PACKET, counters of another
- * NIC; EOPNOTSUPP: UD, to which no frames go here; EEXIST: frames of this match and priority are
+ * NIC; EOPNOTSUPP: UD, to which no frames go here (of what is sent, the QP means nothing); EEXIST: frames of this match and priority are
  * dropped, or tagged in another way; ENOMEM: more rules, or kinds of rules, than there may be.
  */
 int vb_flow_create(struct vb_qp *qp, const struct ibv_flow_attr *attr, struct vb_steer_flow **flow);
@@ -53,6 +56,9 @@ struct vb_steer_hit {
  */
 unsigned vb_steer_match(struct vb_nic *nic, const struct vb_eth_frame *frame,
 			struct vb_steer_hit hits[], unsigned max);
+
+/* May this frame be sent? What rules count is counted here. */
+bool vb_steer_sends(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes);
 
 /* Which destinations there are rules for (segment_table.h). */
 void vb_steer_filter(struct vb_nic *nic, struct vb_segment_filter *filter);

@@ -578,6 +578,56 @@ static void counters_count_frames_and_octets(void **state)
 	assert_int_equal(ibv_destroy_counters(counters), 0);
 }
 
+/*
+ * flow: "Match sent packets against EGRESS rules and carry associated actions if required"
+ * flow: "When IBV_FLOW_ATTR_FLAGS_EGRESS flag is set, the qp parameter is used only as a mean to get
+ * the device."
+ */
+static void egress_rules_are_about_what_is_sent(void **state)
+{
+	struct ibv_counters_init_attr init = { 0 };
+	struct ibv_counter_attach_attr attach = { .counter_desc = IBV_COUNTER_PACKETS };
+	struct ibv_counters *counters;
+	struct ibv_flow *own, *drops, *counts;
+	struct flow flow;
+	uint64_t sent = 9;
+
+	raw_needed();
+	own = simple('a', IBV_FLOW_ATTR_NORMAL, 0, 0);
+	counters = ibv_create_counters(it.to[1].ctx, &init);
+	assert_non_null(counters);
+	assert_int_equal(ibv_attach_counters_point_flow(counters, &attach, NULL), 0);
+	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+	flow_mac(&flow, raw_mac[1]);
+	flow_count(&flow, counters);
+	counts = flow_to('b', &flow); /* which gets nothing by it */
+	assert_non_null(counts);
+	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+	flow.attr.priority = 1;
+	flow_udp(&flow, 7);
+	flow_drop(&flow);
+	drops = flow_to('c', &flow);
+	assert_non_null(drops);
+	send_udp(raw_mac[1], 7); /* the rule before it lets this pass */
+	send_udp(raw_mac[1], 8);
+	expect("aa");
+	drop(counts);
+	send_udp(raw_mac[1], 7);
+	send_udp(raw_mac[1], 8);
+	expect("a");
+	assert_int_equal(ibv_read_counters(counters, &sent, 1, 0), 0);
+	assert_int_equal(sent, 2);
+	drop(drops);
+	send_udp(raw_mac[1], 7);
+	expect("a");
+	flow_tag(&flow, 1);
+	refused('a', &flow, EINVAL);
+	assert_int_equal(ibv_destroy_counters(counters), 0);
+	drop(own);
+}
+
 /* --- what is refused --- */
 
 /*
@@ -611,9 +661,9 @@ static void what_is_wrong_is_refused(void **state)
 	refused('a', &flow, EINVAL);
 	flow_begin(&flow, (enum ibv_flow_attr_type)4);
 	refused('a', &flow, EINVAL);
-	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow_begin(&flow, IBV_FLOW_ATTR_ALL_DEFAULT);
 	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
-	refused('a', &flow, EOPNOTSUPP);
+	refused('a', &flow, EINVAL);
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow_add(&flow, &handle, sizeof(handle));
 	refused('a', &flow, EOPNOTSUPP);
@@ -692,6 +742,7 @@ int main(void)
 		flow_test(dropped_frames_reach_nobody),
 		flow_test(tagged_frames_say_so),
 		flow_test(counters_count_frames_and_octets),
+		flow_test(egress_rules_are_about_what_is_sent),
 		flow_test(what_is_wrong_is_refused),
 		flow_test(what_contradicts_another_rule_is_refused),
 		flow_test(a_queue_pair_with_rules_stays),

@@ -430,8 +430,16 @@ static void test_actions(void **state)
 	assert_true(rule.drop && rule.has_tag);
 	assert_int_equal(rule.tag, 0xfffffffe);
 	assert_ptr_equal(rule.counters, &counters);
+	assert_false(rule.egress);
 	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
 	assert_int_equal(vb_flow_decode(&flow.attr, &rule), EINVAL);
+	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+	assert_int_equal(vb_flow_decode(&flow.attr, &rule), EINVAL); /* with a tag */
+	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow_drop(&flow);
+	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+	assert_int_equal(vb_flow_decode(&flow.attr, &rule), 0);
+	assert_true(rule.egress && rule.drop);
 }
 
 static void test_actions_refused(void **state)
@@ -484,7 +492,9 @@ static void test_attributes_refused(void **state)
 		{ 0, IBV_FLOW_ATTR_NORMAL, 0, 1, 1 << 0, EINVAL },
 		{ 0, IBV_FLOW_ATTR_NORMAL, 0, 1, 1 << 3, EINVAL },
 		{ 0, IBV_FLOW_ATTR_NORMAL, 0, 1, 1u << 31, EINVAL },
-		{ 0, IBV_FLOW_ATTR_NORMAL, 0, 1, IBV_FLOW_ATTR_FLAGS_EGRESS, EOPNOTSUPP },
+		{ 0, IBV_FLOW_ATTR_NORMAL, 0, 1, IBV_FLOW_ATTR_FLAGS_EGRESS, 0 },
+		{ 0, IBV_FLOW_ATTR_ALL_DEFAULT, 0, 1, IBV_FLOW_ATTR_FLAGS_EGRESS, EINVAL },
+		{ 0, IBV_FLOW_ATTR_SNIFFER, 0, 1, IBV_FLOW_ATTR_FLAGS_EGRESS, EINVAL },
 		{ 0, IBV_FLOW_ATTR_ALL_DEFAULT, 0, 1, IBV_FLOW_ATTR_FLAGS_DONT_TRAP, EINVAL },
 		{ 0, IBV_FLOW_ATTR_MC_DEFAULT, 0, 1, IBV_FLOW_ATTR_FLAGS_DONT_TRAP, EINVAL },
 		{ 0, IBV_FLOW_ATTR_SNIFFER, 0, 1, IBV_FLOW_ATTR_FLAGS_DONT_TRAP, EINVAL },

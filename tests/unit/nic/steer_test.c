@@ -260,6 +260,39 @@ static void test_drop(void **state)
 	drop_flow(all);
 }
 
+/* What is sent has rules of its own, which want nothing of the segment. */
+static void test_egress(void **state)
+{
+	struct vb_steer_flow *drop, *pass;
+	struct frame frame = { .bytes = 0 };
+	struct flow flow;
+
+	frame_eth(&frame, frame_dst_mac, 0x0806);
+	assert_true(vb_steer_sends(fix.nic, frame.octets, frame.bytes));
+	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+	flow_mac(&flow, frame_dst_mac);
+	flow.attr.priority = 1;
+	flow_drop(&flow);
+	drop = make_flow(0, &flow);
+	assert_false(vb_steer_sends(fix.nic, frame.octets, frame.bytes));
+	assert_true(vb_steer_sends(fix.nic, frame.octets, 13)); /* no frame */
+	assert_int_equal(whom(frame_dst_mac, 1), 0);
+	assert_int_equal(stat(VB_STAT_DROP_FLOW), 1);
+	assert_int_equal(stat(VB_STAT_DROP_NO_FLOW), 1);
+	assert_int_equal(atomic_load(&world.table.members[0]), 0);
+	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+	flow_mac(&flow, frame_dst_mac);
+	pass = make_flow(1, &flow);
+	assert_true(vb_steer_sends(fix.nic, frame.octets, frame.bytes));
+	assert_int_equal(whom(frame_dst_mac, 1), 0);
+	drop_flow(pass);
+	assert_false(vb_steer_sends(fix.nic, frame.octets, frame.bytes));
+	drop_flow(drop);
+	assert_true(vb_steer_sends(fix.nic, frame.octets, frame.bytes));
+}
+
 static void test_tags(void **state)
 {
 	struct frame frame = { .bytes = 0 };
@@ -738,6 +771,7 @@ int main(void)
 		STEER_TEST(test_defaults),
 		STEER_TEST(test_sniffer),
 		STEER_TEST(test_drop),
+		STEER_TEST(test_egress),
 		STEER_TEST(test_tags),
 		STEER_TEST(test_too_many),
 		STEER_TEST(test_refused),
