@@ -167,6 +167,8 @@ void vb_segment_flush(struct vb_nic *nic)
 {
 	struct vb_segment_port *port = port_of(nic);
 
+	if (!port) /* whoever asked us to send something out knows nothing of us */
+		return;
 	vb_lock_take(&port->out_lock);
 	flush_locked(nic, port);
 	vb_lock_drop(&port->out_lock);
