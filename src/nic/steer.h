@@ -34,8 +34,9 @@ struct vb_steer_flow {
 
 /*
  * The rule; errors as vb_flow_decode(), and EINVAL: neither UD nor RAW_PACKET, counters of another
- * NIC; EOPNOTSUPP: UD, to which no frames go here (of what is sent, the QP means nothing); EEXIST: frames of this match and priority are
- * dropped, or tagged in another way; ENOMEM: more rules, or kinds of rules, than there may be.
+ * NIC; EOPNOTSUPP: UD, to which no frames go here (for rules of what is sent it will do); EEXIST:
+ * frames of this match and priority are dropped, or tagged in another way; ENOMEM: more rules, or
+ * kinds of rules, than there may be.
  */
 int vb_flow_create(struct vb_qp *qp, const struct ibv_flow_attr *attr, struct vb_steer_flow **flow);
 int vb_flow_destroy(struct vb_steer_flow *flow);

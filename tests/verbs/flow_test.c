@@ -5,8 +5,8 @@
 
 /*
  * ibv_create_flow(3) and ibv_create_counters(3), sentence by sentence, by frames that go from one
- * context to others; between processes, see flow_peers_test.c. Every bit of every specification is looked at
- * in tests/unit/nic/flow_spec_test.c.
+ * context to others; between processes, see flow_peers_test.c. Every bit of every specification is
+ * looked at in tests/unit/nic/flow_spec_test.c.
  */
 
 enum { GOT = 100, FROM = 0, VLAN = 0x8100, IPV4 = 0x0800, IPV6 = 0x86dd, MPLS = 0x8847 };
@@ -580,8 +580,8 @@ static void counters_count_frames_and_octets(void **state)
 
 /*
  * flow: "Match sent packets against EGRESS rules and carry associated actions if required"
- * flow: "When IBV_FLOW_ATTR_FLAGS_EGRESS flag is set, the qp parameter is used only as a mean to get
- * the device."
+ * flow: "When IBV_FLOW_ATTR_FLAGS_EGRESS flag is set, the qp parameter is used only as a mean to
+ * get the device."
  */
 static void egress_rules_are_about_what_is_sent(void **state)
 {
