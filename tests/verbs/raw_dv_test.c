@@ -133,7 +133,16 @@ static uint32_t sum(const uint8_t *octets, uint32_t bytes)
  */
 static void checksums_inside_of_tunnels_count_if_that_is_asked(void **state)
 {
+	struct mlx5dv_context caps = {.comp_mask = MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS};
+
 	raw_needed();
+	assert_int_equal(mlx5dv_query_device(vt.ctx, &caps), 0);
+	assert_int_equal(caps.comp_mask, MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS);
+	assert_int_equal(caps.tunnel_offloads_caps,
+			 MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_VXLAN |
+				 MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GRE |
+				 MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_CW_MPLS_OVER_GRE |
+				 MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_CW_MPLS_OVER_UDP);
 	for (unsigned i = 0; i < 4; i++) {
 		bool sends = i & 1, receives = i & 2;
 		const uint8_t *got;
