@@ -66,8 +66,8 @@ struct vb_wqe {
 			uint64_t va;
 			uint32_t rkey;
 			/*
-			 * Of all kinds, SENDs as well. XRC: the SRQ. DC: in its place, the number of
-			 * a connection, which those have in common that go by one.
+			 * Of all kinds, SENDs as well. XRC: the SRQ. DC: in its place, the number
+			 * of a connection, the same for those that go by one.
 			 */
 			uint32_t srqn;
 			uint64_t swap_add, compare;

@@ -13,7 +13,7 @@
 #include "nic/peer.h"
 #include "wire/icrc.h"
 
-/* With nothing to say for so long, it connects anew: the target may have forgotten (dc_target.c). */
+/* With nothing to say for so long, it connects anew: the target may have forgotten it. */
 #define IDLE_NS (VB_DC_FORGET_NS / 2)
 
 static struct vb_dci *dci_of(const struct vb_qp *qp)
@@ -206,7 +206,7 @@ void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_w
 	}
 	dci->to[(size_t)((uint8_t *)wqe - sq->ring) / sq->stride] = to;
 	wqe->remote.srqn = dci->run << VB_SRQN_INDEX_BITS;
-	/* Where the hub may be asked who that is: whatever makes the queue move on has no time to. */
+	/* Here the hub may be asked who that is: whatever makes the queue move on has no time. */
 	if (to.path.local)
 		vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, to.dctn);
 }

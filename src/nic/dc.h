@@ -39,8 +39,8 @@ struct vb_dc_to {
 struct vb_dci {
 	struct vb_dc dc;
 	struct vb_dc_to *to; /* one for each place in the send queue */
-	struct vb_dc_to last; /* of the one that was posted last, and the connection's number there */
-	uint32_t run;
+	struct vb_dc_to last; /* of the one that was posted last ... */
+	uint32_t run;	      /* ... and what it has in common with those that go along */
 	uint64_t key;	  /* of the target that it is connected to */
 	bool asked;	  /* the target has asked for a CONNECT that got lost */
 	uint64_t used_ns; /* when something was last sent to it with nothing outstanding */
@@ -106,7 +106,7 @@ int vb_dc_transition_check(bool target, enum ibv_qp_state from, enum ibv_qp_stat
 /* What the DCETH has. */
 void vb_dc_pkt_fill(const struct vb_qp *qp, struct vb_pkt *pkt);
 
-/* A packet of DC for this QP of the application's, which is held; the batch may hold another then. */
+/* A packet of DC for this QP of the application's, which is held; after that another may be. */
 void vb_dc_rx(struct vb_batch *batch, struct vb_qp *qp, const struct vb_dc_from *from,
 	      const struct vb_pkt *pkt, const struct vb_op_info *info);
 

@@ -89,8 +89,8 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 /*
  * XRC and DC answer by the way that a request came, and from within a ring's batch nobody can be
  * asked for that way. wanted: so whoever lets a peer send to us sees to it that we can send to that
- * peer, and before its first packet is seen. reach: sees to it for all that can send to us, from now
- * on.
+ * peer, and before its first packet is seen. reach: sees to it for all that can send to us, from
+ * now on.
  */
 bool vb_peers_back_wanted(const struct vb_nic *nic);
 void vb_peers_reach_back(struct vb_nic *nic);

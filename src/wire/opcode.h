@@ -3,9 +3,9 @@
 #define VB_WIRE_OPCODE_H
 
 /*
- * The opcodes of the Base Transport Header as data (IBTA 9.2.1, Annexes A14 and A17, release 1.6), and
- * those of DC, which are ours. opcode.def holds one row per opcode; everything here is derived from
- * it at compile time.
+ * The opcodes of the Base Transport Header as data (IBTA 9.2.1, Annexes A14 and A17, release 1.6),
+ * and those of DC, which are ours. opcode.def holds one row per opcode; everything here is derived
+ * from it at compile time.
  */
 
 #include <stdbool.h>

@@ -169,7 +169,8 @@ static void packet(const uint8_t *step)
 		.ackreq = step[0] & 8,
 		.pkey = VB_PKEY_DEFAULT,
 		.dqpn = (to_target ? h.target : h.initiator)->ibv.qp.qp_num,
-		.psn = (to_target ? step[3] / 16 : h.initiator->req.una_psn + step[3] / 32) & 0xffffff,
+		.psn = (to_target ? step[3] / 16 : h.initiator->req.una_psn + step[3] / 32) &
+		       0xffffff,
 		.sqpn = 0x700u + (step[4] & 3),
 		.mtu_code = (uint8_t)(to_target ? step[4] >> 2 & 7 : step[4] & 3),
 		.start_psn = step[0] & 16 ? 0 : step[3] & 3,

@@ -3,7 +3,8 @@
 # Simulated runs: the seeds that failed once, and a fixed range of others. With --long, fresh ones.
 # One seed again, telling all: make sim SEED=n V=1. sim_narrow is the same with rings that hardly
 # anything fits into, and sim_xrc has the processes of an XRC domain and their deaths, over either
-# kind of rings. sim_dc has initiators and targets of DC; its narrow one, targets that know only three.
+# kind of rings. sim_dc has initiators and targets of DC; its narrow one, targets that know but
+# three.
 set -u
 sim=$VB_BUILD/tests/sim/sim
 narrow=$VB_BUILD/tests/sim/sim_narrow

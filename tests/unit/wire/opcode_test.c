@@ -37,7 +37,8 @@ static void test_rows_are_unique(void **state)
 
 static void test_rows_are_consistent(void **state)
 {
-	static const char *const prefixes[] = { "RC_", "UC_", "RD_", "UD_", "CNP", "XRC_", "", "DC_" };
+	static const char *const prefixes[] = { "RC_", "UC_", "RD_", "UD_",
+						"CNP", "XRC_", "",    "DC_" };
 
 	for (size_t i = 0; i < VB_ARRAY_LEN(opcodes); i++) {
 		const struct vb_op_info *a = vb_op_info(opcodes[i]);
