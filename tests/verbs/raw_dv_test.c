@@ -17,15 +17,16 @@ enum {
 };
 
 /* In place of the end's QP. */
-static void remake(struct raw_end *end, uint32_t flags)
+static void remake(struct raw_end *end, uint32_t flags, uint32_t create_flags)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = end->cq,
 		.recv_cq = end->cq,
 		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = IBV_QPT_RAW_PACKET,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
 		.pd = end->pd,
+		.create_flags = create_flags,
 	};
 	struct mlx5dv_qp_init_attr dv = {
 		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
@@ -43,15 +44,18 @@ static void remake(struct raw_end *end, uint32_t flags)
 static void its_own_frames_come_back_if_that_is_asked(void **state)
 {
 	static const struct {
-		uint32_t flags;
+		uint32_t flags, create_flags;
 		bool unicast, groups;
 	} rows[] = {
-		{0, false, false},
-		{MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC, true, false},
-		{MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC, false, true},
+		{0, 0, false, false},
+		{MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC, 0, true, false},
+		{MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC, 0, false, true},
 		{MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC |
 			 MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC,
-		 true, true},
+		 0, true, true},
+		{MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC |
+			 MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC,
+		 IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, true, false},
 	};
 
 	raw_needed();
@@ -59,7 +63,7 @@ static void its_own_frames_come_back_if_that_is_asked(void **state)
 		struct raw_end end;
 
 		raw_open(&end, NULL);
-		remake(&end, rows[i].flags);
+		remake(&end, rows[i].flags, rows[i].create_flags);
 		raw_listen(&end, raw_mac[0]);
 		raw_listen(&end, raw_group);
 		for (unsigned group = 0; group < 2; group++) {
@@ -153,9 +157,9 @@ static void checksums_inside_of_tunnels_count_if_that_is_asked(void **state)
 		raw_open(&a, NULL);
 		raw_open(&b, NULL);
 		if (sends)
-			remake(&a, MLX5DV_QP_CREATE_TUNNEL_OFFLOADS);
+			remake(&a, MLX5DV_QP_CREATE_TUNNEL_OFFLOADS, 0);
 		if (receives)
-			remake(&b, MLX5DV_QP_CREATE_TUNNEL_OFFLOADS);
+			remake(&b, MLX5DV_QP_CREATE_TUNNEL_OFFLOADS, 0);
 		raw_listen(&b, raw_mac[1]);
 		raw_recv(&b, GOT, RAW_SLOT_BYTES);
 		frame = tunnel_make(&a);
