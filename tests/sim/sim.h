@@ -56,6 +56,7 @@ struct node;
 struct area {
 	uint32_t at, bytes;
 	struct vb_mr *mr;
+	struct vb_mkey *mkey; /* to the same octets; or NULL */
 };
 
 struct sim_cq {
@@ -326,6 +327,15 @@ static inline uint64_t node_addr(const struct node *node, uint32_t at)
 {
 	return (uintptr_t)(node->mem + at);
 }
+
+/* --- mkey.c --- */
+
+/* An area was registered: give it an indirect key as well, in some runs. */
+void mkey_make(struct node *node, struct area *area, struct vb_pd *pd);
+
+/* Perhaps have this be by the area's indirect key, if it is by its region's. */
+void mkey_aim(const struct node *node, const struct area *area, uint64_t number, uint32_t *key,
+	      uint64_t *addr, uint64_t bytes);
 
 /* --- workload.c --- */
 void workload_tick(struct sim *sim);

@@ -256,6 +256,27 @@ static void wr_fill(struct end *end, struct op *op, unsigned number, struct ibv_
 	}
 }
 
+/* What the op says of plain memory goes partly by indirect keys; wherever it is meant to succeed. */
+static void wr_aim(struct end *end, const struct op *op, unsigned number, struct ibv_send_wr *wr,
+		   struct ibv_sge *sge)
+{
+	uint64_t draw = (uint64_t)(end->index + 1) << 40 | (uint64_t)number << 8;
+
+	if (end->trouble || op->inlined)
+		return;
+	for (int i = 0; i < wr->num_sge; i++) {
+		sge[i] = op->sge[i];
+		mkey_aim(end->node, op_is_fetch(op) ? &end->landing : &end->source,
+			 draw + (unsigned)i, &sge[i].lkey, &sge[i].addr, sge[i].length);
+	}
+	wr->sg_list = sge;
+	/* A word has to be in one piece. */
+	if (end->type != IBV_QPT_UD && !op_is_word(op) &&
+	    (op_is_write(op) || op->opcode == IBV_WR_RDMA_READ))
+		mkey_aim(end->peer->node, &end->peer->target, draw + SGES_MAX, &wr->wr.rdma.rkey,
+			 &wr->wr.rdma.remote_addr, op->bytes);
+}
+
 /* The QP's queue is full as far as we can know: it must say so, and where. */
 static void post_too_many(struct end *end)
 {
@@ -272,7 +293,7 @@ static void post_too_many(struct end *end)
 void workload_post(struct end *end, unsigned count)
 {
 	struct ibv_send_wr wr[8], *bad = NULL;
-	struct ibv_sge scratch[8];
+	struct ibv_sge scratch[8], sges[8][SGES_MAX];
 	unsigned n = 0;
 	int err;
 
@@ -284,6 +305,7 @@ void workload_post(struct end *end, unsigned count)
 		if (end->ops - end->released >= end->init.cap.max_send_wr || !op_make(end, op))
 			break;
 		wr_fill(end, op, end->ops, &wr[n]);
+		wr_aim(end, op, end->ops, &wr[n], sges[n]);
 		if (op->inlined) {
 			scratch[n] = (struct ibv_sge){ (uintptr_t)op->inlined, op->bytes, 0 };
 			wr[n].sg_list = &scratch[n];
@@ -342,6 +364,7 @@ static void buffer_make(struct sim_rq *rq, uint32_t index)
 void workload_recv(struct sim_rq *rq, uint32_t count)
 {
 	struct ibv_recv_wr wr[8], *bad = NULL;
+	struct ibv_sge sges[8][SGES_MAX];
 	uint32_t n = 0;
 	int err;
 
@@ -355,9 +378,14 @@ void workload_recv(struct sim_rq *rq, uint32_t count)
 		buffer_make(rq, index);
 		wr[n] = (struct ibv_recv_wr){
 			.wr_id = 1ull << 63 | (uint64_t)rq_id(rq) << 32 | index,
-			.sg_list = rq->buffer[index].sge,
+			.sg_list = sges[n],
 			.num_sge = rq->buffer[index].num_sge,
 		};
+		for (int i = 0; i < wr[n].num_sge; i++) {
+			sges[n][i] = rq->buffer[index].sge[i];
+			mkey_aim(rq->node, &rq->area, (uint64_t)rq->tail << 8 | (unsigned)i,
+				 &sges[n][i].lkey, &sges[n][i].addr, sges[n][i].length);
+		}
 		if (n)
 			wr[n - 1].next = &wr[n];
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "nic/mkey.h"
 #include "nic/peer.h"
 #include "nic/qp_dv.h"
 #include "sim.h"
@@ -131,6 +132,7 @@ void world_register(struct node *node, struct area *area, struct vb_pd *pd, unsi
 
 	sim_require(node->sim, vb_mr_reg(pd, addr, area->bytes, (uintptr_t)addr, access,
 					 &area->mr) == 0);
+	mkey_make(node, area, pd);
 }
 
 /* The arenas are kept from run to run: fresh pages cost more than what happens in them. */
@@ -653,6 +655,8 @@ void world_make(struct sim *sim)
 
 static void area_drop(struct sim *sim, struct area *area)
 {
+	if (area->mkey)
+		sim_require(sim, vb_mkey_destroy(area->mkey) == 0);
 	if (area->mr)
 		sim_require(sim, vb_mr_dereg(area->mr) == 0);
 }
