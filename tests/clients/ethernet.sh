@@ -42,6 +42,7 @@ if ! ip tuntap add vt0 mode tap 2>/dev/null; then
 	suite_end
 fi
 stations_make
+ip link set vt0 master br0 up
 forward_start tap:vt0
 if [ -z "$forward" ]; then
 	fail "forward" "it does not start" "$tmp/forward"
@@ -50,9 +51,9 @@ fi
 check "ping through forward" "${on_s1[@]}" "${ping[@]}" -c 5 -W 5 -s 56 $ip2
 check "ping through forward, frames of full length" \
 	"${on_s1[@]}" "${ping[@]}" -c 3 -W 5 -s 1472 $ip2
-capture_start
+capture_start vt0
 tcp_through "TCP through forward" 20M
-capture_end "TCP through forward, as tshark sees it"
+capture_end "TCP through forward, as tshark sees it" ip
 forward_end "what forward counts"
 
 # Whoever has the uplink is killed, and another process takes over.
@@ -64,6 +65,18 @@ wait "$first" 2>/dev/null
 ping_until "ping after the death of who had the uplink"
 forward_end "what the second forward counts"
 ip link del vt0
+
+# By a packet socket: here the kernel leaves checksums, and the cutting of TCP, to the adapter.
+ip link add vu0 type veth peer name vu1
+ip link set vu1 master br0 up
+ip link set vu0 up
+forward_start vu0
+check "ping through forward and a packet socket" "${on_s1[@]}" "${ping[@]}" -c 5 -W 5 $ip2
+capture_start vs0 "${on_s2[@]}"
+tcp_through "TCP through forward and a packet socket" 20M
+capture_end "TCP through forward and a packet socket, as tshark sees it" "ip.src == $ip1"
+forward_end "what forward counts at a packet socket"
+ip link del vu0
 
 # --- two hosts, each with a hub of its own, and a cable between them ---
 

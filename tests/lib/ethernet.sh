@@ -89,7 +89,6 @@ stations_make() {
 	host_new on_s2
 	ip link add br0 type bridge
 	ip link set br0 up
-	ip link set vt0 master br0 up
 	station_make 1 pid "${on_s1[2]}" "${on_s1[@]}"
 	station_make 2 pid "${on_s2[2]}" "${on_s2[@]}"
 	"${on_s1[@]}" ip neigh add $ip2 lladdr $mac_f1 dev vs0 nud permanent
@@ -134,22 +133,30 @@ ping_until() {
 	fail "$1" "no answer in $i s" "$tmp/output" "$tmp/forward.log"
 }
 
+# capture_start INTERFACE [ON ...]
 capture_start() {
 	: >"$tmp/tshark"
-	tshark -q -i vt0 -s 0 -w "$tmp/vt0.pcap" >"$tmp/tshark" 2>&1 &
+	"${@:2}" tshark -q -i "$1" -s 0 -w "$tmp/frames.pcap" >"$tmp/tshark" 2>&1 &
 	capture=$!
 	started "$tmp/tshark" Capturing $capture
 }
 
 # Whatever way they went, each frame of TCP has right checksums, and there were many. The kernel
-# writes ffff where 0 would do as well, which to tshark is wrong.
+# writes ffff where 0 would do as well, which to tshark is wrong. FILTER: which frames; a station's own
+# have no checksums yet where it captures them.
+# capture_end NAME FILTER
 capture_end() {
-	local good bad
-	kill -INT "$capture"
+	local good bad i
+	kill "$capture"
+	for ((i = 0; i < 100; i++)); do
+		kill -0 "$capture" 2>/dev/null || break
+		sleep 0.05
+	done
+	kill -KILL "$capture" 2>/dev/null
 	wait "$capture" 2>/dev/null
-	good=$(frames_with 'tcp.checksum.status == "Good" && ip.checksum.status == "Good"')
-	bad=$(frames_with 'ip.checksum.status == "Bad" ||
-		(tcp.checksum.status == "Bad" && tcp.checksum != 0xffff)')
+	good=$(frames_with "$2 && tcp.checksum.status == \"Good\" && ip.checksum.status == \"Good\"")
+	bad=$(frames_with "$2 && (ip.checksum.status == \"Bad\" ||
+		(tcp.checksum.status == \"Bad\" && tcp.checksum != 0xffff))")
 	if [ "${good:-0}" -gt 1000 ] && [ "$bad" = 0 ]; then
 		ok "$1"
 	else
@@ -158,7 +165,7 @@ capture_end() {
 }
 
 frames_with() {
-	tshark -r "$tmp/vt0.pcap" -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -Y "$1" \
+	tshark -r "$tmp/frames.pcap" -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -Y "$1" \
 		2>"$tmp/tshark" | wc -l
 }
 
