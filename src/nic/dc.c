@@ -300,6 +300,17 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	dci->dc.connected = true;
 }
 
+/* Beside the payload: BTH, DCETH, RETH, ImmDt, ICRC. */
+#define HEADERS_BYTES 52
+
+/* Does a packet get there without being cut up? To nowhere it does: that is found out otherwise. */
+static bool fits(struct vb_qp *qp, const struct vb_dc_to *to)
+{
+	uint32_t frame = qp->nic->host.frame_bytes_max(qp->nic->host.arg, &to->path);
+
+	return !frame || peer_of(qp, to) || (128u << qp->attr.path_mtu) + HEADERS_BYTES <= frame;
+}
+
 /* Is it still connected to where this one goes, and by the best way? */
 static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 {
@@ -335,8 +346,13 @@ static bool choose(struct vb_qp *qp)
 			vb_req_give_up(req, IBV_WC_WR_FLUSH_ERR);
 			continue;
 		}
-		if (!is_aimed(qp, to, slot))
+		if (!is_aimed(qp, to, slot)) {
+			if (!fits(qp, to)) {
+				vb_req_fault(req, IBV_WC_LOC_QP_OP_ERR);
+				return false;
+			}
 			connect(qp, to, slot);
+		}
 		dci->used_ns = qp->now_ns;
 		return true;
 	}

@@ -66,6 +66,15 @@ icrc_judge "one host" "$tmp"/one-*.pcap
 mergecap -F pcap -w "$tmp/one.pcap" "$tmp"/one-*.pcap
 tshark_judge "one host" "$tmp/one.pcap"
 
+# DC is ours, and nothing to tshark.
+export VERBATIM_PCAP=$tmp/dc-%p.pcap VERBATIM_PERSONA=connectx7
+gid=$(gid_index 127.0.0.1)
+for program in ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw; do
+	twins "DC: $program" $program -c DC -n 50 -F -x "$gid" -p PORT
+done
+unset VERBATIM_PCAP VERBATIM_PERSONA
+icrc_judge "DC" "$tmp"/dc-*.pcap
+
 # capture NAME: of two hosts by dumpcap, on the cable. Packets are to be cut up before they are
 # seen there, as a cable that does not cut them up itself has it.
 capture() {

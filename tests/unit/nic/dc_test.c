@@ -407,6 +407,24 @@ static void a_lost_connect_is_sent_again_once_for_asking(void **state)
 	assert_int_equal(vb_qp_state(x.initiator), IBV_QPS_ERR);
 }
 
+/* The path MTU is the QP's, but where it goes each work request says. */
+static uint32_t narrow_way(void *arg, const struct vb_path *path)
+{
+	return 1024 + 51;
+}
+
+static void a_way_that_is_too_narrow_is_found_out(void **state)
+{
+	struct ibv_wc wc;
+
+	fix.nic->host.frame_bytes_max = narrow_way;
+	post_send(0x10);
+	assert_int_equal(fix.sent, 0);
+	assert_int_equal(vb_cq_poll(x.cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
+	assert_int_equal(vb_qp_state(x.initiator), IBV_QPS_ERR);
+}
+
 #define dc_test(f) cmocka_unit_test_setup_teardown(f, begin_dc, end_dc)
 
 int main(void)
@@ -421,6 +439,7 @@ int main(void)
 		dc_test(too_many_have_to_wait),
 		dc_test(a_receive_request_is_not_lost),
 		dc_test(it_goes_to_one_after_the_other),
+		dc_test(a_way_that_is_too_narrow_is_found_out),
 		dc_test(a_lost_connect_is_sent_again_once_for_asking),
 	};
 
