@@ -142,8 +142,8 @@ capture_start() {
 }
 
 # Whatever way they went, each frame of TCP has right checksums, and there were many. The kernel
-# writes ffff where 0 would do as well, which to tshark is wrong. FILTER: which frames; a station's own
-# have no checksums yet where it captures them.
+# writes ffff where 0 would do as well, which to tshark is wrong. FILTER: which frames; a station's
+# own have no checksums yet where it captures them.
 # capture_end NAME FILTER
 capture_end() {
 	local good bad i
@@ -154,7 +154,8 @@ capture_end() {
 	done
 	kill -KILL "$capture" 2>/dev/null
 	wait "$capture" 2>/dev/null
-	good=$(frames_with "$2 && tcp.checksum.status == \"Good\" && ip.checksum.status == \"Good\"")
+	good=$(frames_with "$2 && ip.checksum.status == \"Good\" &&
+		tcp.checksum.status == \"Good\"")
 	bad=$(frames_with "$2 && (ip.checksum.status == \"Bad\" ||
 		(tcp.checksum.status == \"Bad\" && tcp.checksum != 0xffff))")
 	if [ "${good:-0}" -gt 1000 ] && [ "$bad" = 0 ]; then
