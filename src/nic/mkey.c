@@ -378,14 +378,6 @@ static uint32_t entry_find(const struct vb_mkey *mkey, uint64_t at)
 	return low;
 }
 
-static bool is_indirect(struct vb_nic *nic, uint32_t key)
-{
-	struct vb_export_region region;
-
-	return !vb_export_key_read(&nic->export->key[vb_key_place(key)], &region) ||
-	       region.pd == VB_EXPORT_PD_INDIRECT;
-}
-
 void vb_walk_begin(struct vb_walk *walk, struct vb_nic *nic, struct ibv_pd *pd, uint32_t key,
 		   uint64_t va, uint64_t bytes, unsigned access)
 {
@@ -411,17 +403,26 @@ static void next_entry(struct vb_walk *walk)
 	walk->row++;
 }
 
+/* Of what is no indirect key: a null region gives so much in one go, and has more. */
+static uint8_t *region_get(const struct vb_walk *walk, uint32_t key, uint64_t va, uint64_t *bytes,
+			   unsigned access)
+{
+	uint64_t pd = GET(walk->nic->export->key[vb_key_place(key)].pd);
+
+	if (pd == VB_EXPORT_PD_INDIRECT)
+		return NULL;
+	if (pd == vb_export_pd_of_null(((const struct vb_pd *)walk->pd)->id))
+		*bytes = vb_min_u64(*bytes, VB_NULL_BYTES);
+	return vb_mr_get(walk->nic, walk->pd, key, va, *bytes, access);
+}
+
 /*
  * What lets a peer in is the indirect key; that the memory behind it may be changed is the region's
  * to say, as it is where a window is bound.
  */
-static uint8_t *region_get(const struct vb_walk *walk, uint32_t key, uint64_t va, uint64_t bytes)
+static unsigned access_behind(const struct vb_walk *walk)
 {
-	unsigned access = walk->access & ~(unsigned)IBV_ACCESS_REMOTE_READ ? IBV_ACCESS_LOCAL_WRITE
-									   : 0;
-
-	return is_indirect(walk->nic, key) ? NULL
-					   : vb_mr_get(walk->nic, walk->pd, key, va, bytes, access);
+	return walk->access & ~(unsigned)IBV_ACCESS_REMOTE_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
 }
 
 uint8_t *vb_walk_next(struct vb_walk *walk, uint64_t max, uint64_t *bytes)
@@ -435,7 +436,7 @@ uint8_t *vb_walk_next(struct vb_walk *walk, uint64_t max, uint64_t *bytes)
 	if (!n)
 		return NULL;
 	if (!mkey) {
-		at = vb_mr_get(walk->nic, walk->pd, walk->key, walk->va, n, walk->access);
+		at = region_get(walk, walk->key, walk->va, &n, walk->access);
 	} else {
 		/* One of no octets is passed by. */
 		while (walk->into >= (entry_bytes = GET(mkey->entry[walk->index].bytes)) &&
@@ -447,8 +448,8 @@ uint8_t *vb_walk_next(struct vb_walk *walk, uint64_t max, uint64_t *bytes)
 		if (GET(mkey->seq) != walk->seq)
 			return NULL;
 		n = vb_min_u64(n, entry_bytes - walk->into);
+		at = region_get(walk, lkey, addr, &n, access_behind(walk));
 		walk->into += (uint32_t)n;
-		at = region_get(walk, lkey, addr, n);
 	}
 	if (!at)
 		return NULL;

@@ -256,7 +256,7 @@ static void wr_fill(struct end *end, struct op *op, unsigned number, struct ibv_
 	}
 }
 
-/* What the op says of plain memory goes partly by indirect keys; wherever it is meant to succeed. */
+/* What the op says of plain memory goes partly by indirect keys, if it is meant to succeed. */
 static void wr_aim(struct end *end, const struct op *op, unsigned number, struct ibv_send_wr *wr,
 		   struct ibv_sge *sge)
 {

@@ -680,6 +680,27 @@ static void memory_is_copied_by_keys_of_any_kind(void **state)
 	assert_memory_equal(from + 1000, from, 200);
 }
 
+/* ibv_alloc_null_mr(3): what is read there is zero, however much, and what is written vanishes. */
+static void nothing_is_copied_from_and_to_nowhere(void **state)
+{
+	enum { MANY = 200000 };
+	uint8_t *octets = malloc(MANY);
+	struct vb_mr *mr, *null;
+
+	memset(octets, 0xee, MANY);
+	assert_int_equal(vb_mr_reg(fix.pd, octets, MANY, 0, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+	assert_int_equal(vb_mr_alloc_null(fix.pd, &null), 0);
+	assert_int_equal(post_copy(null->ibv.lkey, 77, mr->ibv.lkey, 0, MANY), 0);
+	assert_completes(IBV_WC_SUCCESS, IBV_WC_DRIVER3);
+	assert_int_equal(post_copy(mr->ibv.lkey, 1, null->ibv.lkey, 5, MANY - 1), 0);
+	assert_completes(IBV_WC_SUCCESS, IBV_WC_DRIVER3);
+	assert_int_equal(octets[0], 0xee);
+	assert_true(!octets[1] && !memcmp(octets + 1, octets + 2, MANY - 2));
+	assert_int_equal(vb_mr_dereg(null), 0);
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	free(octets);
+}
+
 static void a_copy_is_of_some_octets_and_not_too_many(void **state)
 {
 	assert_int_equal(post_copy(0, 0, 0, 0, 0), EINVAL);
@@ -731,6 +752,7 @@ int main(void)
 		MKEY_TEST(only_the_builder_posts_them),
 		MKEY_TEST(payload_in_many_pieces_is_copied),
 		MKEY_TEST(memory_is_copied_by_keys_of_any_kind),
+		MKEY_TEST(nothing_is_copied_from_and_to_nowhere),
 		MKEY_TEST(a_copy_is_of_some_octets_and_not_too_many),
 		MKEY_TEST(a_copy_beyond_its_key_touches_nothing),
 	};
