@@ -338,8 +338,16 @@ static bool choose(struct vb_qp *qp)
 	qp->now_ns = vb_nic_now_ns(qp->nic);
 	while (req->pos.next != req->tail) {
 		const struct vb_dc_to *to = &dci->to[req->pos.next & req->sq.mask];
-		uint32_t slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
+		const struct vb_wqe *wqe = vb_sq_at(&req->sq, req->pos.next);
+		uint32_t slot = vb_wqe_srq_slot(wqe);
 
+		/* What needs no packet goes nowhere. */
+		if (vb_wqe_is_local(wqe)) {
+			if (!vb_req_local(req))
+				return true;
+			continue;
+		}
+		vb_req_settle(req);
 		if (dci->errored && is_errored(dci, to->stream)) {
 			/* mlx5dv_dci_stream_id_reset(3): flushed, in the order of the queue. */
 			vb_dc_part(qp);
@@ -411,7 +419,8 @@ bool vb_dc_isolate(struct vb_qp *qp)
 	struct vb_dci *dci = dci_of(qp);
 	uint16_t stream;
 
-	if (qp->dc->role != VB_DC_INITIATOR || !dci->streams)
+	if (qp->dc->role != VB_DC_INITIATOR || !dci->streams ||
+	    vb_wqe_is_local(vb_sq_at(&req->sq, req->head - 1)))
 		return false;
 	/* What goes nowhere is in no stream, which is stream 0. */
 	stream = vb_wqe_is_local(vb_sq_at(&req->sq, req->head - 1))
