@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Between us and Linux's rdma_rxe, which runs in a virtual machine: each operation of RC, and a few of
-# the others, with either on either end. long/rxe.sh has more.
+# Between us and Linux's rdma_rxe, which runs in a virtual machine: each operation of RC, and a few
+# of the others, with either on either end. long/rxe.sh has more.
 # check-limit: 900
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/perftest.sh"

@@ -91,6 +91,6 @@ guest_make() {
 
 # guest_gid ADDRESS: its index in the guest's GID table.
 guest_gid() {
-	guest sh -c 'grep -il "$(printf %s "$1")" /sys/class/infiniband/rxe0/ports/1/gids/*' sh "$1" |
+	guest sh -c 'grep -il "$1" /sys/class/infiniband/rxe0/ports/1/gids/*' sh "$1" |
 		sed -n '1s/.*\///p'
 }

@@ -33,7 +33,8 @@ rxe_far() {
 rxe_twins() {
 	local name=$1 device=$2 gid=$3
 	shift 3
-	local ours=("$@" "$device" verbatim0 "$gid" "$own") theirs=("$@" "$device" rxe0 "$gid" "$their")
+	local ours=("$@" "$device" verbatim0 "$gid" "$own")
+	local theirs=("$@" "$device" rxe0 "$gid" "$their")
 	case $far in
 	client) pair "$name" "${ours[@]}" -- "${theirs[@]}" $address ;;
 	server) pair "$name" "${theirs[@]}" -- "${ours[@]}" $address ;;

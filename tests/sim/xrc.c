@@ -469,7 +469,8 @@ int main(int argc, char **argv)
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	for (uint64_t i = 0; i < count; i++)
 		failures += !run(from + i, !many && v && *v && *v != '0');
-	printf("%llu runs, %llu failed; %llu deaths, %llu errors noted, %llu senders broken, %llu frames by rings\n",
+	printf("%llu runs, %llu failed; %llu deaths, %llu errors noted, %llu senders broken, "
+	       "%llu frames by rings\n",
 	       (unsigned long long)count, (unsigned long long)failures, deaths, noted, broken_runs,
 	       by_ring);
 	return failures != 0;

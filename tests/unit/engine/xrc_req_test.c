@@ -200,7 +200,8 @@ int main(void)
 		cmocka_unit_test_setup(what_is_sent_again_waits_as_it_did, begin_xrc),
 		cmocka_unit_test_setup(only_a_reliable_link_has_a_short_way, begin_xrc),
 		cmocka_unit_test_setup(what_is_skipped_goes_to_its_slot, begin_xrc),
-		cmocka_unit_test_setup(small_messages_wait_for_their_slot_on_a_reliable_link_too, begin_xrc),
+		cmocka_unit_test_setup(small_messages_wait_for_their_slot_on_a_reliable_link_too,
+				       begin_xrc),
 		cmocka_unit_test_setup(each_link_begins_afresh, begin_xrc),
 		cmocka_unit_test_setup(it_ends_as_rc_does_where_nobody_answers, begin_xrc),
 	};
