@@ -51,7 +51,7 @@ dc_options() {
 		perf_dc ib_${what}_bw -Q 1 -t 16 -n 500
 	done
 	# Not ib_send_lat: it has one channel for both CQs and takes it that the event of what it
-	# sent comes before that of the answer. By DC that is another QP's, and may overtake the ACK.
+	# sent comes before that of the answer, which by DC is another QP's and may overtake it.
 	for what in send read atomic; do
 		perf_dc_events ib_${what}_bw -e -n 500
 		[ $what = send ] || perf_dc_events ib_${what}_lat -e -n 300
