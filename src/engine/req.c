@@ -48,7 +48,8 @@ void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max)
 	req->resend_ns = VB_NEVER_NS;
 }
 
-void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
+/* What it is cut into, behind all that has its numbers. */
+static void number(struct vb_req *req, struct vb_wqe *wqe)
 {
 	wqe->psn = req->post_psn;
 	/* What a FLUSH is about is no data of its own. */
@@ -67,7 +68,30 @@ void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
 		wqe->only = vb_segment_only(req->transport, wqe);
 	req->post_psn = vb_psn_add(req->post_psn, wqe->packets);
 	req->post_ssn = vb_psn_add(req->post_ssn, wqe->messages);
+}
+
+void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe)
+{
+	number(req, wqe);
 	req->tail++;
+}
+
+void vb_req_mtu_set(struct vb_req *req, uint32_t mtu)
+{
+	req->mtu = mtu;
+	if (req->head == req->tail)
+		return;
+	req->post_psn = req->una_psn;
+	req->post_ssn = vb_sq_at(&req->sq, req->head)->ssn;
+	for (uint32_t i = req->head; i != req->tail; i++)
+		number(req, vb_sq_at(&req->sq, i));
+}
+
+bool vb_req_is_between(const struct vb_req *req)
+{
+	return req->una_psn == req->top_psn &&
+	       (req->head == req->tail ||
+		vb_sq_at(&req->sq, req->head)->psn == req->una_psn);
 }
 
 void vb_req_done_directly(struct vb_req *req)

@@ -107,6 +107,12 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn);
  */
 void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max);
 
+/* Nothing is outstanding, and no message is half sent. */
+bool vb_req_is_between(const struct vb_req *req);
+
+/* So is it: from now on messages are cut into pieces of this size, those in the queue as well. */
+void vb_req_mtu_set(struct vb_req *req, uint32_t mtu);
+
 /* Give a freshly written work request its PSNs, and queue it. The queue must have room. */
 void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe);
 

@@ -321,14 +321,6 @@ static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	       (qp->peer ? !vb_peer_is_lost(qp->peer) : !peer_of(qp, to));
 }
 
-/* Nothing is outstanding, and a message ends where its connection does. */
-static bool may_choose(const struct vb_req *req)
-{
-	return req->una_psn == req->top_psn &&
-	       (req->head == req->tail ||
-		vb_sq_at(&req->sq, req->head)->psn == req->una_psn);
-}
-
 /* So, to whom does it go next? False: there is nothing to go anywhere. */
 static bool choose(struct vb_qp *qp)
 {
@@ -389,7 +381,7 @@ bool vb_dc_aim(struct vb_qp *qp)
 
 	if (req->rnr_wait || (req->fault && req->pos.next == req->fault_index))
 		return true;
-	if (may_choose(req) && !choose(qp))
+	if (vb_req_is_between(req) && !choose(qp))
 		return false;
 	/* Until something was acknowledged, the target may not know of us. */
 	if (!dc->connected || req->una_psn != dc->start_psn || req->pos.next_psn != dc->start_psn ||

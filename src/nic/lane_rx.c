@@ -53,20 +53,26 @@ static bool is_from_peer(const struct vb_lane *lane, const struct vb_qp *qp,
 	return qp->lane_rx == lane;
 }
 
+static uint32_t xrceth(const struct vb_ring_frame *from)
+{
+	return vb_be32_get(from->octets + VB_BTH_BYTES);
+}
+
 /* As take_middle(), of a request of XRC: the shadow in hand has taken one by this lane before. */
 static bool take_xrc_middle(struct vb_batch *batch, const struct vb_lane *lane,
 			    const struct vb_ring_frame *from)
 {
 	struct vb_qp *qp = batch->locked;
 	struct vb_bare bare;
-	uint32_t srqn;
+	uint32_t srqn, word = xrceth(from);
 
 	if (!vb_pkt_head_is_plain(&bare, from->octets, VB_PKEY_DEFAULT, VB_H_XRCETH) || !qp ||
 	    qp->lane_rx != lane || bare.dqpn != qp->ibv.qp.qp_num ||
 	    !vb_qpn_is_shared(bare.dqpn) || vb_op_info(bare.opcode)->pos != VB_P_MIDDLE)
 		return false;
-	srqn = vb_be32_get(from->octets + VB_BTH_BYTES) & 0xffffff;
+	srqn = word & 0xffffff;
 	return shadow_hears(qp, lane, srqn) &&
+	       (word & VB_LANE_LARGE) == (qp->resp.mtu == VB_LANE_MTU_BYTES ? VB_LANE_LARGE : 0) &&
 	       vb_xrc_middle(batch, qp, &bare, srqn, from->payload, from->payload_bytes);
 }
 
@@ -131,8 +137,11 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 	}
 	if (qp->migrates)
 		vb_migration_admit(qp, NULL, &pkt, info);
-	if (vb_qpn_is_shared(pkt.dqpn))
-		vb_xrc_answer_by(qp, lane->peer);
+	if (vb_qpn_is_shared(pkt.dqpn) &&
+	    !vb_xrc_comes_by(qp, lane->peer, xrceth(from) & VB_LANE_LARGE, info->kind)) {
+		vb_batch_count(batch, VB_STAT_DROP_SEQUENCE);
+		return;
+	}
 	vb_batch_packet(batch, qp, &frame, &pkt, info);
 }
 

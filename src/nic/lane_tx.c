@@ -19,6 +19,12 @@
 
 enum put { PUT, NO_ROOM, NO_DATA };
 
+/* The XRCETH of a request in a ring. */
+static inline uint32_t xrceth(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	return wqe->remote.srqn | (qp->req.mtu == VB_LANE_MTU_BYTES ? VB_LANE_LARGE : 0);
+}
+
 /* Build a frame in the ring. The lane's tx_lock is held. */
 static enum put put(struct vb_lane *lane, struct vb_pkt *pkt, const struct vb_payload *payload,
 		    const struct vb_path *path)
@@ -30,6 +36,8 @@ static enum put put(struct vb_lane *lane, struct vb_pkt *pkt, const struct vb_pa
 	if (!to)
 		return NO_ROOM;
 	vb_pkt_emit(lane->tx.octets, pkt);
+	if (vb_op_info(pkt->opcode)->headers & VB_H_XRCETH)
+		vb_be32_put(lane->tx.octets + VB_BTH_BYTES, pkt->srqn);
 	if (path) {
 		vb_be32_put(lane->tx.octets + VB_LANE_FLOW_OFFSET,
 			    (uint32_t)path->tclass << 20 | path->flow_label);
@@ -127,7 +135,7 @@ static enum put put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb
 	vb_bth_put(out, seg->opcode, se, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, ackreq, seg->psn);
 	out += VB_BTH_BYTES;
 	if (info->headers & VB_H_XRCETH) {
-		vb_be32_put(out, wqe->remote.srqn);
+		vb_be32_put(out, xrceth(qp, wqe));
 		out += VB_XRCETH_BYTES;
 	}
 	if (info->headers & VB_H_RETH) {
@@ -153,6 +161,8 @@ static enum put put_segment(struct vb_qp *qp, struct vb_lane *lane, const struct
 	if (wqe->only && !path && !(vb_op_info(seg->opcode)->headers & VB_H_IETH))
 		return put_only(qp, lane, wqe, seg, ackreq);
 	vb_pkt_fill_request(qp, wqe, seg, ackreq, &pkt);
+	if (qp->req.transport == VB_XRC)
+		pkt.srqn = xrceth(qp, wqe);
 	vb_payload_none(&payload);
 	if (!vb_wqe_sends_nothing(wqe) &&
 	    !vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload))
@@ -198,7 +208,7 @@ static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struc
  */
 static inline __attribute__((always_inline)) uint32_t
 put_alike(struct vb_lane *lane, const struct vb_qp *qp, const struct vb_segment *first,
-	  const uint8_t *from, uint32_t n, uint32_t extra, uint32_t srqn)
+	  const uint8_t *from, uint32_t n, uint32_t extra, uint32_t xrceth_word)
 {
 	uint32_t bytes = qp->req.mtu, i;
 
@@ -210,7 +220,7 @@ put_alike(struct vb_lane *lane, const struct vb_qp *qp, const struct vb_segment 
 		vb_bth_put(lane->tx.octets, first->opcode, false, qp->migreq, VB_PKEY_DEFAULT,
 			   qp->dqpn, false, vb_psn_add(first->psn, i));
 		if (extra)
-			vb_be32_put(lane->tx.octets + VB_BTH_BYTES, srqn);
+			vb_be32_put(lane->tx.octets + VB_BTH_BYTES, xrceth_word);
 		if (!vb_guard_copy(to, from, bytes))
 			break;
 		vb_ring_publish(&lane->tx, VB_BTH_BYTES + extra, bytes);
@@ -239,7 +249,7 @@ static enum step put_middles(struct vb_qp *qp, struct vb_lane *lane)
 		return NOTHING;
 	if (req->transport == VB_XRC)
 		sent = put_alike(lane, qp, &seg, payload.iov[0].iov_base, n, VB_XRCETH_BYTES,
-				 wqe->remote.srqn);
+				 xrceth(qp, wqe));
 	else
 		sent = put_alike(lane, qp, &seg, payload.iov[0].iov_base, n, 0, 0);
 	if (!sent)
@@ -479,7 +489,7 @@ void vb_lane_aim(struct vb_qp *qp)
 	uint32_t slot, towards;
 	struct vb_peer *peer;
 
-	if (req->una_psn != req->top_psn || req->pos.next == req->tail ||
+	if (!vb_req_is_between(req) || req->pos.next == req->tail ||
 	    vb_wqe_is_local(vb_sq_at(&req->sq, req->pos.next)))
 		return;
 	slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
@@ -495,6 +505,7 @@ void vb_lane_aim(struct vb_qp *qp)
 		vb_qp_bind_locked(qp, peer, towards);
 	else
 		vb_qp_unbind_locked(qp);
+	vb_qp_pieces_set(qp);
 	vb_qp_link_set(qp);
 	qp->aimed_slot = slot;
 	vb_path_sport_set(qp->nic, &qp->path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),

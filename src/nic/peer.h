@@ -28,6 +28,12 @@ struct vb_peer;
 #define VB_LANE_MTU_BYTES 32768u
 
 /*
+ * XRC does so only where there is a ring back as well, and says it in bits of the XRCETH that are
+ * reserved on a wire: whoever takes the request need not have heard of its sender before.
+ */
+#define VB_LANE_LARGE (1u << 24)
+
+/*
  * Behind the headers of a datagram: the GIDs it comes from and goes to. There is no room for more,
  * but its PSN is for nobody: in that word of the BTH stand traffic class and flow label.
  */

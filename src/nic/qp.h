@@ -194,7 +194,11 @@ void vb_qp_transmit_locked(struct vb_qp *qp);
 void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
 void vb_qp_unbind_locked(struct vb_qp *qp);
 
-/* XRC: the engine goes by what the way is now (qp_modify.c). Nothing is outstanding. */
+/*
+ * XRC: cut messages as the way that there is now wants it; then, and for DC, the engine goes by what
+ * that way is (qp_modify.c). Nothing is outstanding.
+ */
+void vb_qp_pieces_set(struct vb_qp *qp);
 void vb_qp_link_set(struct vb_qp *qp);
 
 /* Neither clock nor pacing nor room in a ring finds it any more; packets must not either. */

@@ -268,8 +268,8 @@ static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 {
 	if (qp->raw) /* a work request is never more than one step */
 		return VB_MESSAGE_BYTES_MAX;
-	/* XRC and DC may change from one way to another between two messages that are queued. */
-	if (qp->peer && !vb_transport_aims(transport))
+	/* XRC and DC choose their way with what is next in the queue, and may have (lane_tx.c). */
+	if (qp->peer && (!vb_transport_aims(transport) || qp->req.mtu == VB_LANE_MTU_BYTES))
 		return VB_LANE_MTU_BYTES;
 	return 128u << (transport == VB_UD ? port_mtu(qp) : qp->attr.path_mtu);
 }
@@ -287,6 +287,15 @@ static uint32_t window_max(struct vb_qp *qp)
 	if (qp->peer)
 		return psns;
 	return (uint32_t)vb_max_u64(vb_min_u64(half, window_bytes_max) / qp->req.mtu, 4);
+}
+
+void vb_qp_pieces_set(struct vb_qp *qp)
+{
+	bool large = qp->peer && atomic_load(&qp->peer->has_rx);
+	uint32_t mtu = large ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
+
+	if (qp->req.mtu != mtu)
+		vb_req_mtu_set(&qp->req, mtu);
 }
 
 void vb_qp_link_set(struct vb_qp *qp)

@@ -124,8 +124,10 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}
-	if (vb_qpn_is_shared(pkt.dqpn))
-		vb_xrc_answer_by(qp, NULL);
+	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_comes_by(qp, NULL, false, info->kind)) {
+		vb_batch_count(batch, VB_STAT_DROP_SEQUENCE);
+		return;
+	}
 	vb_batch_packet(batch, qp, frame, &pkt, info);
 }
 

@@ -105,10 +105,13 @@ bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bar
 		   uint32_t srqn, const uint8_t *payload, uint32_t bytes);
 
 /*
- * Answers leave as the last request came: through shared memory from that peer, where it can be
- * answered that way; NULL: by the wire. Shadow locked.
+ * A request of this kind has come through shared memory from that peer (large: in pieces of
+ * VB_LANE_MTU_BYTES); NULL: by the wire. Answers leave the way that the last one came, if there is
+ * one back. False: it comes too late or too early, since it is cut differently from what is still
+ * to be answered, or would have to be answered by the wire in pieces that are too large for that.
+ * Shadow locked.
  */
-void vb_xrc_answer_by(struct vb_qp *qp, struct vb_peer *peer);
+bool vb_xrc_comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind);
 
 /* There is nobody any more who could be answered through this. Rx right held. */
 void vb_xrc_peer_gone(struct vb_peer *peer);

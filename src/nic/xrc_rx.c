@@ -96,7 +96,8 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 	qp->path = at.path;
 	qp->migreq = true;
 	vb_path_sport_set(qp->nic, &qp->path, atomic_load(&qp->nic->xrc)->slot, qp->dqpn);
-	qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
+	if (resp->mtu != VB_LANE_MTU_BYTES)
+		qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
 	resp->min_rnr_timer = at.attr.min_rnr_timer;
 	resp->access = at.attr.qp_access_flags;
 	/* Another's shadow met with an error, and what is in hand here comes to no end. */
@@ -236,7 +237,7 @@ bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bar
 	return true;
 }
 
-void vb_xrc_answer_by(struct vb_qp *qp, struct vb_peer *peer)
+static void answer_by(struct vb_qp *qp, struct vb_peer *peer)
 {
 	if (qp->peer == peer)
 		return;
@@ -245,6 +246,20 @@ void vb_xrc_answer_by(struct vb_qp *qp, struct vb_peer *peer)
 		vb_qp_bind_locked(qp, peer, qp->dqpn);
 	else if (qp->peer)
 		vb_qp_unbind_locked(qp);
+}
+
+bool vb_xrc_comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind)
+{
+	uint32_t mtu = large ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
+	struct vb_resp *resp = &qp->resp;
+
+	if (mtu != resp->mtu && resp->done != resp->tail)
+		return false;
+	answer_by(qp, peer);
+	if (large && kind == VB_K_READ_REQ && !qp->peer)
+		return false;
+	qp->req.mtu = resp->mtu = mtu;
+	return true;
 }
 
 void vb_xrc_peer_gone(struct vb_peer *peer)
@@ -257,8 +272,11 @@ void vb_xrc_peer_gone(struct vb_peer *peer)
 		if (!qp)
 			continue;
 		vb_lock_take(&qp->lock);
-		if (qp->peer == peer)
+		if (qp->peer == peer) {
 			vb_qp_unbind_locked(qp);
+			/* Nobody asked for these any more, and no wire takes pieces of a ring's size. */
+			qp->resp.done = qp->resp.tail;
+		}
 		vb_lock_drop(&qp->lock);
 	}
 }

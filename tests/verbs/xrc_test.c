@@ -244,11 +244,12 @@ static void a_send_goes_to_the_srq_it_names(void **state)
 static void a_stream_arrives_in_order(void **state)
 {
 	struct all *all = all_open(0);
-	uint32_t sent = 0, got[2] = { 0, 0 };
+	uint32_t sent = 0, done = 0, got[2] = { 0, 0 };
 	struct ibv_wc wc;
 
 	while (got[0] + got[1] < 400) {
-		if (sent < 400 && sent - got[0] - got[1] < VX_WR / 2) {
+		/* A message may be here before its sender knows that, and has its place back. */
+		if (sent < 400 && sent - got[0] - got[1] < VX_WR / 2 && sent - done < VX_WR) {
 			vx_recv(&all->srq[sent & 1], sent, 0, VX_BYTES);
 			assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[sent & 1].number,
 						 sent, sent * 5, NULL),
@@ -261,7 +262,7 @@ static void a_stream_arrives_in_order(void **state)
 				assert_int_equal(wc.byte_len, (2 * got[i]++ + i) * 5);
 			}
 		}
-		while (ibv_poll_cq(all->snd.cq, 1, &wc) == 1)
+		for (; ibv_poll_cq(all->snd.cq, 1, &wc) == 1; done++)
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
 	all_close(all);

@@ -177,6 +177,28 @@ static void each_link_begins_afresh(void **state)
 	assert_true(vb_rc_deadline_ns(&req) != VB_NEVER_NS);
 }
 
+/* What waits is cut as the way wants it that it will take; what has begun, as it was begun. */
+static void messages_are_cut_anew_in_between_only(void **state)
+{
+	post_to(VB_K_SEND, 10, srqn(3, 1));
+	post_to(VB_K_SEND, 3 * MTU + 1, srqn(4, 1));
+	post_to(VB_K_READ_REQ, 5 * MTU, srqn(4, 1));
+	post_to(VB_K_WRITE, 10, srqn(4, 1));
+	assert_true(vb_req_is_between(&req));
+	assert_int_equal(send_all(), 1);
+	assert_false(vb_req_is_between(&req));
+	assert_int_equal(xrc_ack(START_PSN), VB_REQ_MOVED);
+	assert_true(vb_req_is_between(&req));
+	vb_req_mtu_set(&req, 4 * MTU);
+	assert_int_equal(req.post_psn, START_PSN + 1 + 1 + 2 + 1);
+	assert_int_equal(send_all(), 3);
+	assert_int_equal(sent[0].opcode, VB_OP_XRC_SEND_ONLY);
+	assert_int_equal(sent[0].psn, START_PSN + 1);
+	assert_int_equal(sent[1].psn, START_PSN + 2);
+	assert_int_equal(sent[2].psn, START_PSN + 4);
+	assert_int_equal(sent[2].opcode, VB_OP_XRC_WRITE_ONLY);
+}
+
 static void it_ends_as_rc_does_where_nobody_answers(void **state)
 {
 	req.timeout = 1;
@@ -203,6 +225,7 @@ int main(void)
 		cmocka_unit_test_setup(small_messages_wait_for_their_slot_on_a_reliable_link_too,
 				       begin_xrc),
 		cmocka_unit_test_setup(each_link_begins_afresh, begin_xrc),
+		cmocka_unit_test_setup(messages_are_cut_anew_in_between_only, begin_xrc),
 		cmocka_unit_test_setup(it_ends_as_rc_does_where_nobody_answers, begin_xrc),
 	};
 

@@ -197,6 +197,8 @@ static void all_of_it_goes_through_rings(void **state)
 	assert_memory_equal(to->mem + 600000, side[0].mem, 5000);
 	expect_no_wire();
 	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).slot, to->slot);
+	/* Each was one packet. */
+	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).epsn, PSN + 3);
 	assert_true(x.snd->peer && x.snd->peer->slot == to->slot);
 }
 
@@ -255,6 +257,33 @@ static void without_a_ring_back_the_wire_answers(void **state)
 	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
 	assert_int_equal(side[1].wire, 1);
 	assert_no_wc(side[0].cq);
+}
+
+/* Pieces are those of the way that a message takes, and not of the one when it was posted. */
+static void messages_are_cut_as_their_way_wants_it(void **state)
+{
+	const struct vb_req *req = &x.snd->req;
+
+	side[2].refuses = EOPNOTSUPP;
+	send_to(0, 1, 5000);
+	send_to(1, 2, 5000);
+	assert_int_equal(vb_sq_at(&req->sq, 1)->packets, 1);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_null(x.snd->peer);
+	assert_int_equal(req->mtu, 1024);
+	assert_int_equal(vb_sq_at(&req->sq, 1)->packets, 5);
+	assert_int_equal(req->top_psn, PSN + 1 + 5);
+}
+
+/* By the wire nothing large can be answered: it is asked for in the path's pieces. */
+static void without_a_ring_back_pieces_are_the_paths(void **state)
+{
+	send_to(0, 1, 5000);
+	settle();
+	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(x.snd->req.mtu, 1024);
+	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).epsn, PSN + 5);
 }
 
 /* Whoever has been sent to before it opens a domain sees to the way back then. */
@@ -386,8 +415,11 @@ int main(void)
 		XRC(one_slot_after_the_other_is_aimed_at),
 		XRC(a_full_ring_makes_it_wait),
 		XRC(without_a_ring_it_goes_by_the_wire),
+		XRC(messages_are_cut_as_their_way_wants_it),
 		cmocka_unit_test_setup_teardown(without_a_ring_back_the_wire_answers, begin_apart,
 						end_xrc),
+		cmocka_unit_test_setup_teardown(without_a_ring_back_pieces_are_the_paths,
+						begin_apart, end_xrc),
 		XRC(opening_a_domain_makes_the_ways_back),
 		XRC(who_sends_to_the_dead_learns_it_at_once),
 		XRC(a_death_elsewhere_is_no_error),
