@@ -245,6 +245,7 @@ void vb_xrc_qp_destroy(struct vb_qp *qp)
 	store_lock(nic);
 	vb_xrc_rcv_close(xrc->store, qp->ibv.qp.qp_num, xrc->slot);
 	store_unlock(nic);
+	vb_xrc_rcv_left(nic, qp->xrc->rcv);
 	vb_ctx_events_cancel(vb_ctx_of(qp->ibv.qp.context), &qp->events_delivered);
 	atomic_fetch_sub(&qp->xrc->xrcd->users, 1);
 }
@@ -305,9 +306,21 @@ int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 				 then.attr.qp_state == IBV_QPS_RESET ||
 					 (mask & IBV_QP_RQ_PSN));
 	store_unlock(qp->nic);
-	if (!err)
-		qp->ibv.qp.state = then.attr.qp_state;
-	return err;
+	if (err)
+		return err;
+	qp->ibv.qp.state = then.attr.qp_state;
+	if (then.attr.qp_state == IBV_QPS_RESET || then.attr.qp_state == IBV_QPS_ERR)
+		vb_xrc_rcv_left(qp->nic, rcv);
+	return 0;
+}
+
+void vb_xrc_rcv_left(struct vb_nic *nic, const struct vb_xrc_rcv *rcv)
+{
+	uint16_t slot = vb_xrc_at(atomic_load(&rcv->word)).slot;
+
+	vb_xrc_shadows_look(nic);
+	if (slot && slot != atomic_load(&nic->xrc)->slot && nic->host.xrc_tell)
+		nic->host.xrc_tell(nic->host.arg);
 }
 
 int vb_xrc_srq_announce(struct vb_srq *srq)
@@ -382,6 +395,7 @@ void vb_xrc_look(struct vb_nic *nic)
 
 	if (!xrc)
 		return;
+	vb_xrc_shadows_look(nic);
 	vb_lock_take(&xrc->lock);
 	if (xrc->seen < vb_xrc_log_first(&xrc->store->log))
 		xrc->seen = vb_xrc_log_first(&xrc->store->log);

@@ -113,8 +113,20 @@ bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bar
  */
 bool vb_xrc_comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind);
 
+/*
+ * QPs may have come to their end, or to an error: a receive request that was taken for a message
+ * which will not go on is flushed. No QP locked.
+ */
+void vb_xrc_shadows_look(struct vb_nic *nic);
+
 /* There is nobody any more who could be answered through this. Rx right held. */
 void vb_xrc_peer_gone(struct vb_peer *peer);
+
+/*
+ * The application has taken a QP out of use, all of it or for itself: whoever had its last packet
+ * looks at its shadow. Nothing locked.
+ */
+void vb_xrc_rcv_left(struct vb_nic *nic, const struct vb_xrc_rcv *rcv);
 
 /* The shadow has gone to the error state, and so does the QP, for all. Shadow locked. */
 void vb_xrc_failed(struct vb_qp *qp);

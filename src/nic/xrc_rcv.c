@@ -60,6 +60,8 @@ int vb_xrc_rcv_leave(struct vb_xrcd *xrcd, uint32_t qpn)
 	int err = vb_xrc_rcv_unregister(xrc->store, xrcd->id, qpn, xrc->slot);
 
 	unlock(xrcd);
+	if (!err)
+		vb_xrc_rcv_left(nic_of(xrcd), vb_xrc_rcv_of(xrc->store, qpn));
 	return err;
 }
 

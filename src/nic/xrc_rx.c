@@ -248,6 +248,24 @@ static void answer_by(struct vb_qp *qp, struct vb_peer *peer)
 		vb_qp_unbind_locked(qp);
 }
 
+void vb_xrc_shadows_look(struct vb_nic *nic)
+{
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+
+	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
+		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
+
+		if (!qp)
+			continue;
+		vb_lock_take(&qp->lock);
+		if (qp->resp.has_recv && !atomic_load(&qp->xrc->rcv->domain))
+			vb_qp_flush_recv_locked(qp);
+		else if (qp->resp.has_recv)
+			vb_xrc_refresh(qp);
+		vb_lock_drop(&qp->lock);
+	}
+}
+
 bool vb_xrc_comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind)
 {
 	uint32_t mtu = large ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
@@ -274,7 +292,7 @@ void vb_xrc_peer_gone(struct vb_peer *peer)
 		vb_lock_take(&qp->lock);
 		if (qp->peer == peer) {
 			vb_qp_unbind_locked(qp);
-			/* Nobody asked for these any more, and no wire takes pieces of a ring's size. */
+			/* Nobody waits for these, and no wire takes pieces of a ring's size. */
 			qp->resp.done = qp->resp.tail;
 		}
 		vb_lock_drop(&qp->lock);

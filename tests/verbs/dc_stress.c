@@ -7,11 +7,11 @@
  *
  * A target process writes FOLDER/NAME.to: who its COUNT targets are; takes messages until there is
  * FOLDER/stop, and then writes FOLDER/NAME.got: how many came from whom. An initiator process reads
- * all that end in .to, sends MESSAGES from each of its COUNT initiators to targets chosen at random,
- * and writes FOLDER/NAME.sent. Each message says from whom to whom it is, and which in the row of
- * those two; a target fails if one is missing, comes twice or is damaged. An initiator fails if a
- * message to a process other than those in FOLDER/dead fails; what was behind one that did is sent
- * again.
+ * all that end in .to, sends MESSAGES from each of its COUNT initiators to targets chosen at
+ * random, and writes FOLDER/NAME.sent. Each message says from whom to whom it is, and which in the
+ * row of those two; a target fails if one is missing, comes twice or is damaged. An initiator fails
+ * if a message to a process other than those in FOLDER/dead fails; what was behind one that did is
+ * sent again.
  */
 #include <dirent.h>
 #include <errno.h>

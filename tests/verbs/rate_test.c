@@ -61,11 +61,16 @@ static uint64_t send_all_ms(struct vt_pair *p, enum ibv_wr_opcode op, uint32_t c
 static void the_device_says_what_it_can(void **state)
 {
 	struct ibv_packet_pacing_caps c = caps();
+	struct ibv_device_attr_ex attr;
+	unsigned frames;
 
+	/* Where there is no Ethernet segment, there are no QPs on it. */
+	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &attr), 0);
+	frames = attr.raw_packet_caps ? 1 << IBV_QPT_RAW_PACKET : 0;
 	assert_true(c.qp_rate_limit_min > 0 && c.qp_rate_limit_min <= RATE_KBPS);
 	assert_true(c.qp_rate_limit_max >= RATE_KBPS);
 	assert_int_equal(c.supported_qpts,
-			 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD);
+			 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD | frames);
 }
 
 static void what_it_cannot_is_refused(void **state)

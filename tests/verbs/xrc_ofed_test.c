@@ -96,6 +96,7 @@ static void srqs_are_the_standard_ones(void **state)
 	assert_int_equal(ibv_close_xrc_domain(domain), EBUSY);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	assert_null(ibv_create_xrc_srq(vt.pd, NULL, cq, &init));
+	assert_null(ibv_create_xrc_srq(NULL, domain, cq, &init));
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_close_xrc_domain(domain), 0);

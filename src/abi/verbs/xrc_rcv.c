@@ -77,6 +77,10 @@ struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *dom
 		.cq = xrc_cq,
 	};
 
+	if (!pd) {
+		errno = EINVAL;
+		return NULL;
+	}
 	return vb_abi_create_srq_ex(pd->context, &attr);
 }
 

@@ -236,6 +236,36 @@ static void a_message_that_is_taken_over_is_given_up(void **state)
 	assert_int_equal(vb_mr_dereg(mr), 0);
 }
 
+/* A message was half there, and will not go on: its receive is not lost. */
+static void a_message_that_will_not_go_on_gives_its_receive_back(void **state)
+{
+	static uint8_t room[2 * MTU];
+	struct ibv_sge sge = { (uintptr_t)room, sizeof(room), 0 };
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_wc wc;
+	struct vb_mr *mr;
+
+	assert_int_equal(vb_mr_reg(fix.pd, room, sizeof(room), sge.addr, IBV_ACCESS_LOCAL_WRITE,
+				   &mr),
+			 0);
+	sge.lkey = mr->ibv.lkey;
+	for (unsigned i = 0; i < 2; i++) {
+		connect_it();
+		assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
+		comes(VB_OP_XRC_SEND_FIRST, PSN, x.srq->ibv.handle);
+		assert_int_equal(vb_cq_poll(x.cq, 1, &wc), 0);
+		attr.qp_state = i ? IBV_QPS_RESET : IBV_QPS_ERR;
+		assert_int_equal(vb_xrc_qp_modify(x.handle, &attr, IBV_QP_STATE), 0);
+		assert_int_equal(vb_cq_poll(x.cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, 1);
+		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+		attr.qp_state = IBV_QPS_RESET;
+		assert_int_equal(vb_xrc_qp_modify(x.handle, &attr, IBV_QP_STATE), 0);
+	}
+	assert_int_equal(vb_mr_dereg(mr), 0);
+}
+
 /* A14: an SRQ that there is not; and then nobody takes anything for that QP any more. */
 static void an_error_is_one_for_all(void **state)
 {
@@ -298,6 +328,7 @@ int main(void)
 		XRC_TEST(it_goes_on_where_another_stopped),
 		XRC_TEST(only_who_had_the_last_one_asks_for_the_next),
 		XRC_TEST(a_message_that_is_taken_over_is_given_up),
+		XRC_TEST(a_message_that_will_not_go_on_gives_its_receive_back),
 		XRC_TEST(an_error_is_one_for_all),
 		XRC_TEST(another_s_error_is_ours),
 		XRC_TEST(what_is_half_written_is_waited_for),
