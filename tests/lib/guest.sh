@@ -24,6 +24,7 @@ guest_initrd() {
 	local ram=$tmp/initrd module path
 	mkdir -p "$ram"/{bin,proc,sys,dev,host,new,modules}
 	cp "$(command -v busybox)" "$ram/bin/busybox" || return 1
+	cp "$VB_ROOT/tests/lib/guest.py" "$ram/" || return 1
 	depmod -b "$guest_root" "$guest_version" || return 1
 	for module in $guest_modules; do
 		modprobe -d "$guest_root" -S "$guest_version" --show-depends $module || return 1
@@ -41,13 +42,13 @@ guest_initrd() {
 		mkdir /over; mount -t tmpfs over /over; mkdir /over/upper /over/work
 		mount -t overlay -o lowerdir=/host,upperdir=/over/upper,workdir=/over/work over /new
 		for path in proc sys dev; do mount --bind /\$path /new/\$path; done
-		mount -t tmpfs tmp /new/tmp; mount -t tmpfs run /new/run
+		mount -t tmpfs tmp /new/tmp; mount -t tmpfs run /new/run; cp /guest.py /new/run
 		ip link set lo up; ip link set eth0 up
 		echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad
 		ip addr add $guest_b4/24 dev eth0
 		chroot /new /usr/sbin/ip addr add $guest_b6/64 dev eth0 nodad
 		chroot /new /usr/bin/rdma link add rxe0 type rxe netdev eth0
-		exec chroot /new /usr/bin/python3 "$VB_ROOT/tests/lib/guest.py" serve $guest_port
+		exec chroot /new /usr/bin/python3 /run/guest.py serve $guest_port
 	END
 	chmod +x "$ram/init"
 	(cd "$ram" && find . | busybox cpio -o -H newc | gzip -1) >"$tmp/initrd.gz" 2>/dev/null
