@@ -352,6 +352,21 @@ static __attribute__((noinline)) void deliver(struct vb_cq *cq, const struct vb_
 		vb_qp_release(cqe->qp, cqe->sq_released);
 }
 
+void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_qp *qp)
+{
+	lock_both(cq);
+	for (uint64_t i = head_of(cq); i != tail_of(cq); i++) {
+		struct vb_cqe *cqe = at(cq, i);
+
+		if (cqe->note != VB_CQE_PARCEL || cqe->qp != qp || (cqe->wc.opcode & IBV_WC_RECV))
+			continue;
+		if (!vb_parcel_deliver(cqe->qp, &cq->parcels[i & cq->mask]))
+			cqe->wc.status = IBV_WC_LOC_PROT_ERR;
+		cqe->note = VB_CQE_PLAIN;
+	}
+	drop_both(cq);
+}
+
 /* The application takes it, as *wc. */
 static inline void hand_over(struct vb_cq *cq, const struct vb_cqe *cqe, uint64_t place,
 			     struct ibv_wc *wc)

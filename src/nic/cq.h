@@ -106,6 +106,9 @@ int vb_cq_create_ex(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, 
 /* From now on it holds parcels, of QPs made after this. ENOMEM. */
 int vb_cq_parcels_make(struct vb_cq *cq);
 
+/* Deliver what completions of this QP's send queue hold. QP locked. */
+void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_qp *qp);
+
 /* EINVAL if what it holds does not fit, cqe is out of range, or it has overrun. */
 int vb_cq_resize(struct vb_cq *cq, int cqe);
 

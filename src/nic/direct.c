@@ -299,6 +299,8 @@ static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_payload
 	}
 	if (qp->has_parcels && vb_parcel_aim_fetch(qp, wqe, local))
 		return true;
+	if (qp->has_parcels && vb_wqe_is_fetch(wqe))
+		vb_parcels_settle(qp);
 	return vb_payload_gather(qp, wqe, 0, wqe->bytes, local) && !local->scattered;
 }
 

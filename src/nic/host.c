@@ -50,8 +50,10 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 		.qp = qp,
 		.sq_released = index + 1 - req->own_done,
 	};
-	if (qp->has_parcels && vb_parcel_goes(qp))
+	if (qp->has_parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;
+		qp->parcels->waiting = true;
+	}
 	vb_cq_push((struct vb_cq *)qp->ibv.qp.send_cq, &cqe);
 }
 
@@ -59,6 +61,8 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
 {
 	struct vb_qp *qp = qp_of_req(req);
 
+	if (qp->has_parcels)
+		vb_parcels_settle(qp);
 	switch (wqe->kind) {
 	case VB_K_MKEY:
 		return vb_mkey_configure(qp, wqe);
@@ -113,6 +117,9 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 
 	if (qp->has_parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
 		return IBV_WC_SUCCESS;
+	/* What an earlier one brought does not come later. */
+	if (qp->has_parcels)
+		vb_parcels_settle(qp);
 	if (!vb_mr_scatter(qp->nic, pd, wqe->sge, wqe->sge_count, offset, data, bytes))
 		return IBV_WC_LOC_PROT_ERR;
 	return IBV_WC_SUCCESS;

@@ -43,7 +43,9 @@ int vb_parcels_make(struct vb_qp *qp, bool always)
 		return ENOMEM;
 	if (ibv->qp_type == IBV_QPT_RC || ibv->qp_type == IBV_QPT_UC)
 		parcels->recv_bytes = bytes_of(ibv->recv_cq);
-	if ((ibv->qp_type == IBV_QPT_RC || is_initiator(qp)) && (always || qp->sq_sig_all))
+	/* Who sends may have to deliver, and nobody but the poller may touch a lone CQ. */
+	if ((ibv->qp_type == IBV_QPT_RC || is_initiator(qp)) && (always || qp->sq_sig_all) &&
+	    !((const struct vb_cq *)ibv->send_cq)->lone)
 		parcels->fetch_bytes = bytes_of(ibv->send_cq);
 	err = cqs_prepare(qp, parcels);
 	if (err || (!parcels->recv_bytes && !parcels->fetch_bytes)) {
@@ -158,6 +160,37 @@ bool vb_parcel_deliver(struct vb_qp *qp, const struct vb_parcel *parcel)
 	atomic_store(&qp->parcels->failed, true);
 	vb_timer_arm(qp->nic, qp, 0);
 	return false;
+}
+
+void vb_parcels_settle(struct vb_qp *qp)
+{
+	if (!qp->parcels->waiting)
+		return;
+	qp->parcels->waiting = false;
+	vb_cq_parcels_settle((struct vb_cq *)qp->ibv.qp.send_cq, qp);
+}
+
+void vb_parcels_fence(struct vb_qp *qp)
+{
+	qp->parcels->fenced = true;
+	qp->parcels->fence_at = qp->req.tail;
+	vb_parcels_settle(qp);
+}
+
+void vb_parcels_before_send(struct vb_qp *qp)
+{
+	const struct vb_parcels *parcels = qp->parcels;
+
+	if (parcels->fenced && (int32_t)(parcels->fence_at - qp->req.pos.next) >= 0)
+		vb_parcels_settle(qp);
+}
+
+void vb_parcels_reset(struct vb_qp *qp)
+{
+	struct vb_parcels *parcels = qp->parcels;
+
+	parcels->full = parcels->waiting = parcels->fenced = false;
+	atomic_store(&parcels->failed, false);
 }
 
 bool vb_parcels_failed(const struct vb_qp *qp)

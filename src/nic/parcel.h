@@ -42,6 +42,9 @@ struct vb_parcels {
 	bool full;	      /* `in_hand` is for the completion that comes next */
 	struct vb_parcel in_hand;
 	atomic_bool failed;   /* one could not be delivered: the QP is to fail */
+	bool waiting;	      /* answers may be waiting in the send CQ */
+	bool fenced;
+	uint32_t fence_at;    /* the last work request with a fence that was posted */
 };
 
 /*
@@ -75,6 +78,19 @@ bool vb_parcel_goes(struct vb_qp *qp);
  * go since. False: it has, and the QP fails when the NIC is turned next. CQ's lock for taking held.
  */
 bool vb_parcel_deliver(struct vb_qp *qp, const struct vb_parcel *parcel);
+
+/*
+ * Answers that wait in the send CQ are delivered now: what comes next in the send queue may be about
+ * the memory that they belong in, or about the key of it. QP locked.
+ */
+void vb_parcels_settle(struct vb_qp *qp);
+
+/* A work request with a fence stands at the tail; and: something is about to be sent. QP locked. */
+void vb_parcels_fence(struct vb_qp *qp);
+void vb_parcels_before_send(struct vb_qp *qp);
+
+/* The QP was reset: nothing of it is in a CQ any more. QP locked. */
+void vb_parcels_reset(struct vb_qp *qp);
 
 /* Has one of its parcels met no memory? */
 bool vb_parcels_failed(const struct vb_qp *qp);

@@ -362,6 +362,8 @@ static void reset(struct vb_qp *qp)
 	vb_migration_end(qp);
 	if (qp->raw)
 		vb_raw_reset(qp);
+	if (qp->has_parcels)
+		vb_parcels_reset(qp);
 	vb_pace_set(qp, 0, 0);
 	qp->in_error_event = false;
 	qp->comm_est = false;

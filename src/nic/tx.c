@@ -742,6 +742,8 @@ void vb_qp_transmit_locked(struct vb_qp *qp)
 
 	if (state < IBV_QPS_RTR)
 		return;
+	if (qp->has_parcels)
+		vb_parcels_before_send(qp);
 	if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND) {
 		transmit_xrc(qp, state);
 	} else if (qp->ibv.qp.qp_type == IBV_QPT_DRIVER && !vb_dc_is_context(qp)) {

@@ -260,6 +260,49 @@ static void answers_stay_if_all_is_signaled_or_it_was_allowed(void **state)
 	expect_fetches(disabled, true, false);
 }
 
+/* ibv_post_send(3), IBV_SEND_FENCE: what was read is there before what comes behind is sent. */
+static void a_fence_waits_for_memory(void **state)
+{
+	struct vt_pair p;
+	struct vt_wr w;
+
+	open_pair(&p, (struct vt_options){ .make_qp = by_default, .sq_sig_all = 1 });
+	for (unsigned polled = 0; polled < 2; polled++) {
+		memset(p.a.buf, 0, p.a.bytes);
+		vt_fill(p.b.buf, p.b.bytes, FILL + polled);
+		fetch(&p, IBV_WR_RDMA_READ, 16, 0);
+		/* With the answer under way, and with the answer in the CQ. */
+		if (polled)
+			vt_sleep_ms(20);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 16);
+		w.wr.send_flags = IBV_SEND_FENCE;
+		w.wr.wr.rdma.remote_addr += 1000;
+		memset(p.b.buf + 1000, 0, 16);
+		vt_post(&p.a, &w);
+		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		assert_memory_equal(p.b.buf + 1000, p.b.buf, 16);
+	}
+	vt_pair_close(&p);
+}
+
+/* A large answer does not lie in a completion: it does not come before an earlier small one. */
+static void answers_reach_memory_in_their_order(void **state)
+{
+	struct vt_pair p;
+
+	open_pair(&p, (struct vt_options){ .make_qp = by_default, .sq_sig_all = 1 });
+	vt_fill(p.b.buf, p.b.bytes, FILL);
+	fetch(&p, IBV_WR_RDMA_READ, 16, 0);
+	vt_sleep_ms(20);
+	vt_fill(p.b.buf, p.b.bytes, FILL + 1);
+	fetch(&p, IBV_WR_RDMA_READ, 100, 0);
+	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(p.a.buf, 100, FILL + 1));
+	vt_pair_close(&p);
+}
+
 static void an_answer_without_a_completion_goes_to_memory(void **state)
 {
 	struct vt_pair p;
@@ -481,6 +524,30 @@ static void a_region_that_is_gone_fails_the_request(void **state)
 	vt_pair_close(&p);
 }
 
+/* An error of the life before is none of the new one. */
+static void a_reset_forgets_that_it_was_to_fail(void **state)
+{
+	struct vt_options opt = { .make_qp = by_default };
+	struct vt_pair p;
+
+	open_pair(&p, opt);
+	for (unsigned i = 0; i < 20; i++) {
+		vt_recv(&p.b, 2);
+		send_and_wait(&p, SMALL);
+		assert_int_equal(ibv_dereg_mr(p.b.mr), 0);
+		vt_expect(p.b.cq, 2, IBV_WC_LOC_PROT_ERR);
+		vt_modify(p.b.qp, IBV_QPS_RESET);
+		vt_climb(p.b.qp, &p.opt, IBV_QPS_RTS, p.a.qp->qp_num);
+		vt_sleep_ms(2);
+		assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
+		vt_modify(p.a.qp, IBV_QPS_RESET);
+		vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
+		p.b.mr = ibv_reg_mr(vt.pd, p.b.buf, p.b.bytes, VT_ALL_ACCESS);
+		assert_non_null(p.b.mr);
+	}
+	vt_pair_close(&p);
+}
+
 static void memory_that_is_gone_fails_the_request(void **state)
 {
 	struct vt_pair p;
@@ -691,6 +758,9 @@ int main(void)
 		vt_test(it_is_the_same_for_uc),
 		vt_test(data_is_scattered_over_the_pieces_of_the_request),
 		vt_test(answers_stay_if_all_is_signaled_or_it_was_allowed),
+		vt_test(a_fence_waits_for_memory),
+		vt_test(answers_reach_memory_in_their_order),
+		vt_test(a_reset_forgets_that_it_was_to_fail),
 		vt_test(an_answer_without_a_completion_goes_to_memory),
 		vt_test(initiators_of_dc_have_it_for_what_they_read),
 		vt_test(the_other_way_of_polling_delivers_as_well),
