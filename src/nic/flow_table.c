@@ -251,9 +251,13 @@ static int dest_add(struct vb_flow_table *table, struct vb_flow_entry *entry, st
 
 /* --- rules --- */
 
-/* The first rule of its match; its group is there. */
+/*
+ * The first rule of its match; its group is there. Who looks never finds it without a destination:
+ * it would keep the frame from all rules behind it, for nobody.
+ */
 static int entry_add(struct vb_flow_table *table, struct vb_flow_group *group,
-		     const struct vb_flow_rule *rule, struct vb_flow_entry **out)
+		     const struct vb_flow_rule *rule, struct vb_flow_dest first,
+		     struct vb_flow_entry **out)
 {
 	struct vb_flow_entry *entry = entry_make(group, rule), **at;
 
@@ -261,6 +265,8 @@ static int entry_add(struct vb_flow_table *table, struct vb_flow_group *group,
 		free(entry);
 		return ENOMEM;
 	}
+	entry->one = first;
+	entry->dests = 1;
 	at = &group->bucket[entry->hash & (group->buckets - 1)];
 	vb_lock_take(&table->look);
 	entry->next = *at;
@@ -271,23 +277,26 @@ static int entry_add(struct vb_flow_table *table, struct vb_flow_group *group,
 	return 0;
 }
 
-/* An empty group is not there, and no entry is without destinations, once this is left. */
-static void tidy(struct vb_flow_table *table, struct vb_flow_group *group,
-		 struct vb_flow_entry *entry)
+/* The last rule of its match goes, and its destination with it. */
+static void entry_remove(struct vb_flow_table *table, struct vb_flow_entry *entry)
 {
-	struct vb_flow_entry **at;
+	struct vb_flow_group *group = entry->group;
+	struct vb_flow_entry **at = &group->bucket[entry->hash & (group->buckets - 1)];
+
+	while (*at != entry)
+		at = &(*at)->next;
+	vb_lock_take(&table->look);
+	*at = entry->next;
+	group->entries--;
+	vb_lock_drop(&table->look);
+	entry_free(entry);
+}
+
+/* An empty group is not there once this is left. */
+static void tidy(struct vb_flow_table *table, struct vb_flow_group *group)
+{
 	struct vb_flow_group **place = &table->first;
 
-	if (entry && !entry->dests) {
-		at = &group->bucket[entry->hash & (group->buckets - 1)];
-		vb_lock_take(&table->look);
-		while (*at != entry)
-			at = &(*at)->next;
-		*at = entry->next;
-		group->entries--;
-		vb_lock_drop(&table->look);
-		entry_free(entry);
-	}
 	if (group->entries)
 		return;
 	while (*place != group)
@@ -333,27 +342,25 @@ int vb_flow_table_add(struct vb_flow_table *table, const struct vb_flow_rule *ru
 	if (entry && (entry->drop != rule->drop || entry->has_tag != rule->has_tag ||
 		      entry->tag != rule->tag))
 		return EEXIST;
-	if (!entry)
-		err = entry_add(table, group, rule, &entry);
-	if (!err)
+	if (entry)
 		err = dest_add(table, entry, qp, counters);
+	else
+		err = entry_add(table, group, rule,
+				(struct vb_flow_dest){ .qp = qp, .counters = counters, .refs = 1 },
+				&entry);
 	if (err)
-		tidy(table, group, entry);
+		tidy(table, group);
 	else
 		*out = entry;
 	return err;
 }
 
-void vb_flow_table_remove(struct vb_flow_table *table, struct vb_flow_entry *entry,
-			  struct vb_qp *qp, struct vb_counters *counters)
+static void dest_remove(struct vb_flow_table *table, struct vb_flow_entry *entry,
+			struct vb_flow_dest *dest)
 {
-	struct vb_flow_dest *dest = dest_find(entry, qp, counters);
-	bool again;
+	const struct vb_qp *qp = dest->qp;
+	bool again = dest->again;
 
-	vb_check(dest);
-	if (--dest->refs)
-		return;
-	again = dest->again;
 	vb_lock_take(&table->look);
 	memmove(dest, dest + 1, (size_t)(entry->dest + --entry->dests - dest) * sizeof(*dest));
 	/* Another that stands for this QP becomes the one by which it gets the frame. */
@@ -363,5 +370,21 @@ void vb_flow_table_remove(struct vb_flow_table *table, struct vb_flow_entry *ent
 			entry->dest[i].again = false;
 	}
 	vb_lock_drop(&table->look);
-	tidy(table, entry->group, entry);
+}
+
+void vb_flow_table_remove(struct vb_flow_table *table, struct vb_flow_entry *entry,
+			  struct vb_qp *qp, struct vb_counters *counters)
+{
+	struct vb_flow_dest *dest = dest_find(entry, qp, counters);
+	struct vb_flow_group *group = entry->group;
+
+	vb_check(dest);
+	if (--dest->refs)
+		return;
+	if (entry->dests > 1) {
+		dest_remove(table, entry, dest);
+		return;
+	}
+	entry_remove(table, entry);
+	tidy(table, group);
 }

@@ -8,7 +8,7 @@
 #include "nic/steer.h"
 #include "nic_fixture.h"
 
-enum { LOOKERS = 2, ROUNDS = 4000, RULES = 40 };
+enum { LOOKERS = 2, ROUNDS = 4000, RULES = 40, PORT = 7 };
 
 static struct {
 	struct vb_segment_table table;
@@ -28,6 +28,15 @@ static int host_reach(void *arg, uint16_t own_slot, uint16_t slot)
 	return EOPNOTSUPP;
 }
 
+static void frame_make(struct frame *frame, struct vb_eth_frame *parsed)
+{
+	frame_eth(frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
+	frame_ipv4(frame, VB_IPPROTO_UDP, 0);
+	frame_udp(frame, PORT);
+	frame_close(frame);
+	vb_eth_parse(parsed, frame->octets, frame->bytes);
+}
+
 /* A frame for the rule that stays; the others are for ports behind it, or drop, or only copy. */
 static void *look(void *arg)
 {
@@ -35,11 +44,7 @@ static void *look(void *arg)
 	struct vb_eth_frame parsed;
 	struct vb_steer_hit hits[4];
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_UDP, 0);
-	frame_udp(&frame, 7);
-	frame_close(&frame);
-	vb_eth_parse(&parsed, frame.octets, frame.bytes);
+	frame_make(&frame, &parsed);
 	while (!atomic_load(&world.done)) {
 		unsigned count = vb_steer_match(fix.nic, &parsed, hits, 4);
 
@@ -98,6 +103,42 @@ static void test_rules_come_and_go(void **state)
 	assert_int_equal(vb_flow_destroy(stays), 0);
 }
 
+/* A frame for the rule that stays, or for the one before it that comes and goes: always for one. */
+static void *look_for_one(void *arg)
+{
+	struct frame frame = { .bytes = 0 };
+	struct vb_eth_frame parsed;
+	struct vb_steer_hit hits[4];
+
+	frame_make(&frame, &parsed);
+	while (!atomic_load(&world.done)) {
+		unsigned count = vb_steer_match(fix.nic, &parsed, hits, 4);
+
+		if (count != 1 || (hits[0].qp != world.stays && hits[0].qp != world.goes))
+			atomic_fetch_add(&world.wrong, 1);
+		atomic_fetch_add(&world.looked, 1);
+	}
+	return NULL;
+}
+
+static void test_a_rule_before_another_comes_and_goes(void **state)
+{
+	struct vb_steer_flow *stays = make(world.stays, 5, -1, 0);
+	pthread_t looker[LOOKERS];
+
+	for (unsigned i = 0; i < LOOKERS; i++)
+		assert_int_equal(pthread_create(&looker[i], NULL, look_for_one, NULL), 0);
+	while (atomic_load(&world.looked) < 100)
+		sched_yield();
+	for (unsigned round = 0; round < RULES * ROUNDS; round++)
+		assert_int_equal(vb_flow_destroy(make(world.goes, 0, PORT, 0)), 0);
+	atomic_store(&world.done, true);
+	for (unsigned i = 0; i < LOOKERS; i++)
+		pthread_join(looker[i], NULL);
+	assert_int_equal(atomic_load(&world.wrong), 0);
+	assert_int_equal(vb_flow_destroy(stays), 0);
+}
+
 static int start(void **state)
 {
 	begin(state);
@@ -122,6 +163,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rules_come_and_go, start, stop),
+		cmocka_unit_test_setup_teardown(test_a_rule_before_another_comes_and_goes, start,
+						stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
