@@ -13,12 +13,14 @@
 #define LABEL_BYTES 4u
 #define IPV4_OFFSET_MASK 0x1fffu
 #define IPV4_MORE 0x2000u
+#define IPV6_ROUTING 43u
 #define IPV6_FRAGMENT 44u
 
 /* From here to there nothing else is looked at. */
 struct span {
 	const uint8_t *octets;
 	uint32_t at, end;
+	bool lengthless; /* IP's lengths are not looked at */
 };
 
 static bool has(const struct span *span, uint32_t bytes)
@@ -28,7 +30,7 @@ static bool has(const struct span *span, uint32_t bytes)
 
 /* --- L4 --- */
 
-/* The least that the header of a protocol needs; others are not known. */
+/* The least that the header of a protocol needs; 0: it is not known. */
 static uint32_t l4_bytes_min(uint8_t proto)
 {
 	switch (proto) {
@@ -42,7 +44,7 @@ static uint32_t l4_bytes_min(uint8_t proto)
 	case VB_IPPROTO_GRE:
 		return 4;
 	default:
-		return 1;
+		return 0;
 	}
 }
 
@@ -77,10 +79,10 @@ static void parse_l4(struct vb_eth_headers *headers, struct span *span)
 	uint32_t least = l4_bytes_min(headers->proto), bytes;
 
 	if ((headers->fragment && !headers->first_fragment) || headers->proto == VB_IPPROTO_NONE ||
-	    !has(span, least))
+	    !has(span, least ? least : 1))
 		return;
 	bytes = l4_bytes(headers->proto, header);
-	if ((bytes && bytes < least) || !has(span, bytes))
+	if (bytes < least || !has(span, bytes))
 		return;
 	headers->l4_at = (uint16_t)span->at;
 	span->at += bytes;
@@ -89,10 +91,11 @@ static void parse_l4(struct vb_eth_headers *headers, struct span *span)
 
 /* --- L3 --- */
 
-/* The packet is so long, if it says so and the frame is not shorter. */
+/* The packet is so long, if the frame is not shorter. */
 static void cut(struct vb_eth_headers *headers, struct span *span, uint32_t bytes)
 {
-	if (bytes < span->end - headers->l3_at)
+	headers->whole = bytes <= span->end - headers->l3_at;
+	if (headers->whole)
 		span->end = headers->l3_at + bytes;
 	headers->end = span->end;
 }
@@ -106,7 +109,7 @@ static bool parse_ipv4(struct vb_eth_headers *headers, struct span *span)
 	if (!has(span, IPV4_BYTES_MIN) || ip[0] >> 4 != 4)
 		return false;
 	header_bytes = 4u * (ip[0] & 15);
-	total_bytes = vb_be16_get(ip + 2);
+	total_bytes = span->lengthless ? 0 : vb_be16_get(ip + 2);
 	if (header_bytes < IPV4_BYTES_MIN || !has(span, header_bytes) ||
 	    (total_bytes && total_bytes < header_bytes))
 		return false;
@@ -126,7 +129,7 @@ static bool is_extension(uint8_t proto)
 {
 	switch (proto) {
 	case 0:	  /* hop by hop */
-	case 43:  /* routing */
+	case IPV6_ROUTING:
 	case IPV6_FRAGMENT:
 	case 60:  /* destination */
 	case 135: /* mobility */
@@ -157,6 +160,8 @@ static void parse_extensions(struct vb_eth_headers *headers, struct span *span)
 			headers->fragment = offset & 0xfff9;
 			headers->first_fragment = headers->fragment && !(offset & 0xfff8);
 		} else {
+			if (headers->proto == IPV6_ROUTING && extension[3])
+				headers->routed = true;
 			bytes += 8u * extension[1];
 		}
 		if (!has(span, bytes))
@@ -178,7 +183,7 @@ static bool parse_ipv6(struct vb_eth_headers *headers, struct span *span)
 
 	if (!has(span, IPV6_BYTES) || ip[0] >> 4 != 6)
 		return false;
-	payload_bytes = vb_be16_get(ip + 4);
+	payload_bytes = span->lengthless ? 0 : vb_be16_get(ip + 4);
 	headers->l3 = VB_L3_IPV6;
 	headers->l3_at = (uint16_t)span->at;
 	headers->proto = ip[6];
@@ -323,15 +328,27 @@ static void parse_tunnel(struct vb_eth_frame *frame, struct span *span)
 	}
 }
 
+static bool parse(struct vb_eth_frame *frame, struct span *span)
+{
+	memset(frame, 0, sizeof(*frame));
+	frame->octets = span->octets;
+	frame->bytes = span->end;
+	if (!parse_l2(&frame->outer, span))
+		return false;
+	parse_tunnel(frame, span);
+	return true;
+}
+
 bool vb_eth_parse(struct vb_eth_frame *frame, const uint8_t *octets, uint32_t bytes)
 {
 	struct span span = { .octets = octets, .end = bytes };
 
-	memset(frame, 0, sizeof(*frame));
-	frame->octets = octets;
-	frame->bytes = bytes;
-	if (!parse_l2(&frame->outer, &span))
-		return false;
-	parse_tunnel(frame, &span);
-	return true;
+	return parse(frame, &span);
+}
+
+bool vb_eth_parse_template(struct vb_eth_frame *frame, const uint8_t *octets, uint32_t bytes)
+{
+	struct span span = { .octets = octets, .end = bytes, .lengthless = true };
+
+	return parse(frame, &span);
 }

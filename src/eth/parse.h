@@ -56,6 +56,8 @@ struct vb_eth_headers {
 	bool has_l2;
 	bool fragment;	     /* of an IP packet, whichever */
 	bool first_fragment; /* ... which begins with the L4 header */
+	bool whole;	     /* IP tells a length, and so much is there */
+	bool routed;	     /* by IPv6, to somewhere else than its header says (RFC 8200 4.4) */
 	uint8_t vlans;
 	uint8_t proto; /* of IP; of IPv6, what stands behind the extension headers; else 0 */
 	enum vb_l3 l3;
@@ -91,5 +93,8 @@ struct vb_eth_frame {
  * are cut off or wrong just end the parse. Fragments are not looked into for tunnels.
  */
 bool vb_eth_parse(struct vb_eth_frame *frame, const uint8_t *octets, uint32_t bytes);
+
+/* The same, of headers whose data is elsewhere: whatever lengths IP tells are taken for 0. */
+bool vb_eth_parse_template(struct vb_eth_frame *frame, const uint8_t *octets, uint32_t bytes);
 
 #endif

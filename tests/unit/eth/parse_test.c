@@ -106,15 +106,24 @@ static void test_ipv4(void **state)
 	assert_int_equal(out.outer.end, 45);
 	assert_false(out.outer.fragment);
 	assert_false(out.outer.first_fragment);
+	assert_true(out.outer.whole);
 	assert_no_tunnel(&out);
 
 	vb_be16_put(frame.octets + 16, 0); /* left to who cuts segments */
 	assert_true(vb_eth_parse(&out, frame.octets, frame.bytes));
 	assert_int_equal(out.outer.end, frame.bytes);
+	assert_false(out.outer.whole);
 	vb_be16_put(frame.octets + 16, 0xffff);
 	assert_true(vb_eth_parse(&out, frame.octets, frame.bytes));
 	assert_int_equal(out.outer.end, frame.bytes);
 	assert_int_equal(out.outer.l4_at, 34);
+	assert_false(out.outer.whole);
+	for (uint16_t bytes = 0; bytes < 50; bytes++) {
+		vb_be16_put(frame.octets + 16, bytes);
+		assert_true(vb_eth_parse_template(&out, frame.octets, frame.bytes));
+		assert_int_equal(out.outer.end, frame.bytes);
+		assert_int_equal(out.outer.l4_at, 34);
+	}
 }
 
 static void test_ipv4_options(void **state)
@@ -132,6 +141,11 @@ static void test_ipv4_options(void **state)
 	assert_int_equal(out.outer.l4_at, 74);
 	assert_int_equal(out.outer.payload_at, 134);
 	assert_int_equal(out.outer.end, 139);
+	/* RFC 9293 3.1: a data offset within the header itself is none. */
+	for (uint8_t words = 0; words < 5; words++) {
+		frame.octets[74 + 12] = (uint8_t)(words << 4);
+		assert_int_equal(parsed(&frame).outer.l4_at, 0);
+	}
 }
 
 static void test_ipv4_wrong(void **state)
