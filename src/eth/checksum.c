@@ -15,6 +15,8 @@ enum {
 	UDP_LENGTH_AT = 4,
 	UDP_CSUM_AT = 6,
 	UDP_BYTES = 8,
+	GRE_CSUM_AT = 4,
+	GRE_CSUM_PRESENT = 0x80,
 };
 
 /*
@@ -65,7 +67,7 @@ static bool l4_find(const struct vb_eth_headers *h, const uint8_t *octets, struc
 {
 	uint32_t rest, length;
 
-	if (h->l3 == VB_L3_NONE || !h->l4_at || h->fragment || h->end < h->l4_at)
+	if (h->l3 == VB_L3_NONE || !h->l4_at || h->fragment || h->routed || h->end < h->l4_at)
 		return false;
 	rest = h->end - h->l4_at;
 	l4->bytes = rest;
@@ -75,7 +77,10 @@ static bool l4_find(const struct vb_eth_headers *h, const uint8_t *octets, struc
 	}
 	if (h->proto != VB_IPPROTO_UDP || rest < UDP_BYTES)
 		return false;
-	/* What IP carries behind the datagram's own length is not of it. */
+	/*
+	 * What IP carries behind the datagram's own length is not of it. A length that cannot be
+	 * is as good as none to who sends.
+	 */
 	length = vb_be16_get(octets + h->l4_at + UDP_LENGTH_AT);
 	if (length >= UDP_BYTES && length < rest)
 		l4->bytes = length;
@@ -117,14 +122,30 @@ static void write_csums(const struct vb_eth_headers *h, uint8_t *octets)
 	memcpy(octets + l4.csum_at, &csum, 2);
 }
 
+/* RFC 2784, 2.4: over the header of GRE and all that is behind it. */
+static void write_gre_csum(const struct vb_eth_headers *h, uint8_t *octets)
+{
+	uint8_t *gre = octets + h->l4_at;
+	uint16_t csum;
+
+	if (h->proto != VB_IPPROTO_GRE || !(gre[0] & GRE_CSUM_PRESENT))
+		return;
+	memset(gre + GRE_CSUM_AT, 0, 2);
+	csum = (uint16_t)~sum_fold(sum_add(0, gre, h->end - h->l4_at));
+	memcpy(gre + GRE_CSUM_AT, &csum, 2);
+}
+
 void vb_eth_tx_checksums(uint8_t *octets, uint32_t bytes, bool inner)
 {
 	struct vb_eth_frame frame;
 
 	if (!vb_eth_parse(&frame, octets, bytes))
 		return;
-	if (inner && frame.has_inner)
-		write_csums(&frame.inner, octets); /* the outer one covers it */
+	/* From the inside out: the outer ones cover it. */
+	if (inner && frame.has_inner) {
+		write_csums(&frame.inner, octets);
+		write_gre_csum(&frame.outer, octets);
+	}
 	write_csums(&frame.outer, octets);
 }
 
@@ -137,7 +158,9 @@ static bool l4_ok(const struct vb_eth_headers *h, const uint8_t *octets)
 {
 	struct l4 l4;
 
-	if (!l4_find(h, octets, &l4))
+	if (!h->whole || !l4_find(h, octets, &l4))
+		return false;
+	if (h->proto == VB_IPPROTO_UDP && vb_be16_get(octets + h->l4_at + UDP_LENGTH_AT) != l4.bytes)
 		return false;
 	/* RFC 8200 8.1: over IPv6 there has to be one. */
 	if (h->proto == VB_IPPROTO_UDP && h->l3 == VB_L3_IPV4 && !vb_be16_get(octets + l4.csum_at))
@@ -152,6 +175,7 @@ bool vb_eth_rx_csum_ok(const struct vb_eth_frame *frame, bool inner)
 	const struct vb_eth_headers *out = &frame->outer, *in = &frame->inner;
 	bool out_ok = out->l3 != VB_L3_IPV4 || l3_ok(out, frame->octets);
 
+	out_ok = out_ok && (out->l3 == VB_L3_NONE || out->whole);
 	if (!inner || !frame->has_inner)
 		return out->l3 == VB_L3_IPV4 && out_ok && l4_ok(out, frame->octets);
 	return out_ok && (in->l3 != VB_L3_IPV4 || l3_ok(in, frame->octets)) &&

@@ -17,15 +17,19 @@ enum { VB_ETH_FCS_BYTES = 4, VB_ETH_VLAN_BYTES = 4 };
 
 /*
  * ibv_post_send(3), IBV_SEND_IP_CSUM: write the checksums of the IPv4 header and of TCP or UDP,
- * whatever stands there. A fragment has no checksum of its own but the header's. The packet in a
- * tunnel is data, and stays what it is, unless `inner`: then its checksums are written first.
+ * whatever stands there. A fragment has no checksum of its own but the header's; over IPv6 with
+ * segments left in a routing header, TCP's and UDP's stay what they are: not every type of those
+ * headers tells the final destination, which they are about. The packet in a tunnel is data, and
+ * stays what it is, unless `inner`: then its checksums are written first, and that of GRE behind
+ * them, if there is room for one.
  */
 void vb_eth_tx_checksums(uint8_t *octets, uint32_t bytes, bool inner);
 
 /*
  * ibv_poll_cq(3), IBV_WC_IP_CSUM_OK: is it TCP or UDP over IPv4, whole, and are both checksums
- * right? UDP without one counts as right. With `inner`, and a tunnel: are those of the packet
- * inside right, be it IPv4 or IPv6, and that of the IPv4 header outside, if there is one?
+ * right? UDP without one counts as right. Whole: IP's length is not 0 and within the frame, UDP's
+ * within the packet. With `inner`, and a tunnel: is the packet inside so, be it over IPv4 or IPv6,
+ * and the one outside whole, if it is one of IP, its IPv4 header's checksum right?
  */
 bool vb_eth_rx_csum_ok(const struct vb_eth_frame *frame, bool inner);
 

@@ -161,6 +161,100 @@ static void test_udp_ends_early(void **state)
 	assert_true(l4_right(ip, udp, VB_IPPROTO_UDP, 19));
 }
 
+/* What is not whole is not right, be its sums what they may. */
+static void test_not_whole(void **state)
+{
+	static const struct {
+		uint8_t proto;
+		int ip, udp; /* -1: as it should be */
+		uint8_t words;
+		bool ok;
+	} rows[] = {
+		{VB_IPPROTO_TCP, -1, -1, 5, true},   {VB_IPPROTO_TCP, -1, -1, 0, false},
+		{VB_IPPROTO_TCP, -1, -1, 4, false},  {VB_IPPROTO_TCP, 0, -1, 5, false},
+		{VB_IPPROTO_TCP, 20, -1, 5, false},  {VB_IPPROTO_TCP, 51, -1, 5, false},
+		{VB_IPPROTO_TCP, 1500, -1, 5, false}, {VB_IPPROTO_TCP, 65535, -1, 5, false},
+		{VB_IPPROTO_UDP, -1, -1, 0, true},   {VB_IPPROTO_UDP, -1, 8, 0, true},
+		{VB_IPPROTO_UDP, -1, 0, 0, false},   {VB_IPPROTO_UDP, -1, 7, 0, false},
+		{VB_IPPROTO_UDP, -1, 31, 0, false},  {VB_IPPROTO_UDP, -1, 65535, 0, false},
+		{VB_IPPROTO_UDP, 1500, 1480, 0, false},
+	};
+
+	for (size_t i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		bool tcp = rows[i].proto == VB_IPPROTO_TCP;
+		struct frame frame;
+		uint8_t *ip, *l4;
+
+		front(&frame, false, rows[i].proto);
+		ip = frame.octets + frame.ip_at[0];
+		l4 = frame.octets + frame.bytes;
+		if (tcp)
+			frame_tcp(&frame, 0);
+		else
+			frame_udp(&frame, 9);
+		frame_data(&frame, tcp ? 10 : 22); /* 30 octets behind IP's header */
+		frame_close(&frame);
+		if (rows[i].ip >= 0)
+			vb_be16_put(ip + 2, (uint16_t)rows[i].ip);
+		if (tcp)
+			l4[12] = (uint8_t)(rows[i].words << 4);
+		else
+			vb_be16_put(l4 + 4, (uint16_t)(rows[i].udp < 0 ? 30 : rows[i].udp));
+		/* Sums over what there is, as the sender makes them. */
+		vb_eth_tx_checksums(frame.octets, frame.bytes, false);
+		assert_true(ip_right(ip));
+		assert_int_equal(rx_ok(&frame, false), rows[i].ok);
+	}
+}
+
+/* RFC 8200 8.1: the sum is about the final destination. There the header has it. */
+static void test_routing_header(void **state)
+{
+	for (uint8_t left = 0; left < 2; left++) {
+		struct frame frame;
+		uint8_t *tcp;
+
+		front(&frame, true, 43);
+		frame_extension(&frame, VB_IPPROTO_TCP, 2);
+		frame.octets[frame.bytes - 24 + 3] = left;
+		tcp = frame.octets + frame.bytes;
+		frame_tcp(&frame, 0);
+		frame_data(&frame, 7);
+		frame_close(&frame);
+		vb_be16_put(tcp + 16, 0x7777);
+		vb_eth_tx_checksums(frame.octets, frame.bytes, false);
+		assert_int_equal(vb_be16_get(tcp + 16) == 0x7777, left);
+		assert_int_equal(
+			l4_right(frame.octets + frame.ip_at[0], tcp, VB_IPPROTO_TCP, 27), !left);
+	}
+}
+
+/* RFC 2784, 2.4: GRE's sum is about what was written inside; it is data if that is. */
+static void test_gre(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		bool inner = i;
+		struct frame frame;
+		uint8_t *gre;
+
+		front(&frame, false, VB_IPPROTO_GRE);
+		gre = frame.octets + frame.bytes;
+		frame_gre(&frame, 0xb000, VB_ETHERTYPE_IPV6);
+		frame_ipv6(&frame, VB_IPPROTO_TCP);
+		frame_tcp(&frame, 0);
+		frame_data(&frame, 7);
+		frame_close(&frame);
+		vb_be16_put(gre + 4, 0x7777);
+		frame_data(&frame, 3); /* padding of Ethernet */
+		vb_eth_tx_checksums(frame.octets, frame.bytes, inner);
+		assert_int_equal(vb_be16_get(gre + 4) == 0x7777, !inner);
+		assert_int_equal(
+			check(gre, (uint32_t)(frame.octets + frame.bytes - 3 - gre), 0) == 0,
+			inner);
+		assert_int_equal(rx_ok(&frame, true), inner);
+	}
+}
+
 /* Neither fragments nor other protocols have a checksum of TCP or UDP: nothing is verified. */
 static void test_without_l4(void **state)
 {
@@ -240,6 +334,13 @@ static void test_tunnels(void **state)
 		t.frame.octets[t.frame.ip_at[0] + 8]--; /* a router that forgets the checksum */
 		assert_false(rx_ok(&t.frame, true));
 		t.frame.octets[t.frame.ip_at[0] + 8]++;
+		vb_be16_put(t.frame.octets + t.frame.ip_at[0] + 2, 0);
+		vb_eth_tx_checksums(t.frame.octets, t.frame.bytes, true);
+		assert_false(rx_ok(&t.frame, true)); /* it is whole inside, but not outside */
+		frame_close(&t.frame);
+		vb_eth_tx_checksums(t.frame.octets, t.frame.bytes, true);
+		vb_be16_put(t.udp + 6, 0);
+		assert_true(rx_ok(&t.frame, true));
 		t.in_tcp[30] ^= 1;
 		assert_false(rx_ok(&t.frame, true));
 		assert_true(rx_ok(&t.frame, false));
@@ -325,7 +426,9 @@ int main(void)
 		cmocka_unit_test(test_all_lengths), cmocka_unit_test(test_every_octet_counts),
 		cmocka_unit_test(test_zero_of_udp), cmocka_unit_test(test_udp_ends_early),
 		cmocka_unit_test(test_without_l4),  cmocka_unit_test(test_tunnels),
-		cmocka_unit_test(test_fcs),	    cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_not_whole),   cmocka_unit_test(test_routing_header),
+		cmocka_unit_test(test_gre),	    cmocka_unit_test(test_fcs),
+		cmocka_unit_test(test_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
