@@ -37,7 +37,8 @@ struct vb_tso_cut {
 
 /*
  * False: the header does not end with that of TCP, is longer than VB_TSO_HEADER_BYTES_MAX, mss is
- * 0, or a packet would be longer than IP can tell.
+ * 0, a packet would be longer than IP can tell, or IPv6 has segments left in a routing header
+ * (checksum.h). What lengths the header tells does not matter.
  */
 bool vb_tso_begin(struct vb_tso *tso, const uint8_t *header, uint32_t header_bytes,
 		  uint32_t payload_bytes, uint32_t mss);
@@ -48,8 +49,9 @@ bool vb_tso_next(struct vb_tso *tso, struct vb_tso_cut *cut);
 /*
  * Write the header of that frame in front of its data, which stands at octets + header_bytes
  * already. From the header that was given differ: the lengths of IP, and of UDP where it carries a
- * tunnel; the identification of IPv4, which counts up; the sequence number; CWR, which only the
- * first has (RFC 3168, 6.1.2), and FIN and PSH, which only the last has; all checksums.
+ * tunnel; the identification of IPv4 and the sequence number of GRE, which count up; the sequence
+ * number of TCP; CWR, which only the first has (RFC 3168, 6.1.2), and FIN and PSH, which only the
+ * last has; all checksums, that of GRE too.
  */
 void vb_tso_frame(const struct vb_tso *tso, const struct vb_tso_cut *cut, uint8_t *octets);
 
