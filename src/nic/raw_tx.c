@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/guard.h"
 #include "eth/checksum.h"
 #include "nic/pace.h"
@@ -128,7 +129,7 @@ static enum ibv_wc_status cut(struct vb_qp *qp, const struct vb_wqe *wqe)
 	struct vb_payload payload;
 
 	if (!raw->cuts) {
-		if (header + wqe->tso.mss > VB_ETH_FRAME_BYTES_MAX)
+		if (header + vb_min_u64(wqe->tso.mss, wqe->bytes) > VB_ETH_FRAME_BYTES_MAX)
 			return IBV_WC_LOC_LEN_ERR;
 		if (!vb_tso_begin(raw->tso, wqe->data + raw->header_at, header, wqe->bytes,
 				  wqe->tso.mss) ||

@@ -323,11 +323,35 @@ static void what_is_wrong_is_refused(void **state)
 	wr = tso_wr(&two, sge, 1, 100);
 	wr.tso.hdr_sz = RAW_HEADER - 1;
 	assert_int_equal(post(&two, &wr), EINVAL); /* not even Ethernet's */
+	wr = tso_wr(&two, sge, 1, 100);
+	wr.tso.hdr = NULL;
+	assert_int_equal(post(&two, &wr), EFAULT);
+	ibv_wr_start(two.qpx);
+	ibv_wr_send_tso(two.qpx, NULL, HEADER, 100);
+	ibv_wr_set_sge(two.qpx, sge[0].lkey, sge[0].addr, sge[0].length);
+	assert_int_equal(ibv_wr_complete(two.qpx), EFAULT);
 	ibv_wr_start(two.qpx);
 	ibv_wr_send_tso(two.qpx, two.header, HEADER, 100);
 	ibv_wr_set_inline_data(two.qpx, two.header, 10);
 	assert_int_equal(ibv_wr_complete(two.qpx), EINVAL);
 	vt_expect_none(two.a.cq);
+	two_close(&two);
+}
+
+/* No frame is longer than there are where there is no more data than that. */
+static void the_last_frame_may_be_shorter_than_any_mss(void **state)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct two two;
+
+	two_open(&two, HEADER);
+	make_ready(&two, 100, 65535);
+	sge = data_sge(&two, 0, 100);
+	wr = tso_wr(&two, &sge, 1, 65535);
+	assert_int_equal(post(&two, &wr), 0);
+	vt_expect(two.a.cq, 77, IBV_WC_SUCCESS);
+	expect_stream(&two, 100, 65535);
 	two_close(&two);
 }
 
@@ -349,7 +373,7 @@ static void what_cannot_be_cut_completes_with_an_error(void **state)
 
 		two_open(&two, HEADER);
 		raw_recv(&two.b, 0, RAW_SLOT_BYTES);
-		sge = data_sge(&two, 0, i == 2 ? 262145 : 500);
+		sge = data_sge(&two, 0, i == 2 ? 262145 : i == 3 ? 9000 : 500);
 		wr = tso_wr(&two, &sge, 1, i == 3 ? 9000 : 100);
 		if (i == 0)
 			two.header[IP_AT + 9] = 17;
@@ -372,6 +396,7 @@ int main(void)
 		vt_test(data_may_lie_in_pieces),
 		vt_test(headers_are_as_long_as_was_asked),
 		vt_test(what_is_wrong_is_refused),
+		vt_test(the_last_frame_may_be_shorter_than_any_mss),
 		vt_test(what_cannot_be_cut_completes_with_an_error),
 	};
 
