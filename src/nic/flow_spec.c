@@ -54,7 +54,7 @@ static const struct kind kinds[] = {
 	KIND(IBV_FLOW_SPEC_GRE, ibv_flow_spec_gre, .said = { .proto = VB_IPPROTO_GRE }),
 	KIND(IBV_FLOW_SPEC_MPLS, ibv_flow_spec_mpls),
 	KIND(IBV_FLOW_SPEC_VXLAN_TUNNEL, ibv_flow_spec_tunnel, .outer_only = true,
-	     .said = { .tunnel = 1 }),
+	     .said = { .tunnel = 1, .proto = VB_IPPROTO_UDP }),
 };
 
 static const struct field fields[] = {
@@ -190,6 +190,9 @@ static int add_match(struct making *making, const struct kind *kind,
 	int err;
 
 	if (inner && kind->outer_only)
+		return EINVAL;
+	/* The order says where labels are: nowhere are they before Ethernet's header. */
+	if (kind->type == IBV_FLOW_SPEC_ETH && mask->label_in)
 		return EINVAL;
 	err = require_said(value, mask, &kind->said);
 	if (!err && kind->type == IBV_FLOW_SPEC_MPLS) {

@@ -316,6 +316,23 @@ static int decode_mpls(unsigned before, unsigned inner, struct vb_flow_rule *rul
 	return vb_flow_decode(&flow.attr, rule);
 }
 
+static int decode_mpls_before_eth(unsigned inner)
+{
+	struct ibv_flow_spec_mpls mpls = {
+		.type = IBV_FLOW_SPEC_MPLS | inner, .size = sizeof(mpls),
+	};
+	struct ibv_flow_spec_eth eth = {
+		.type = IBV_FLOW_SPEC_ETH | inner, .size = sizeof(eth),
+	};
+	struct vb_flow_rule rule;
+	struct flow flow;
+
+	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow_add(&flow, &mpls, sizeof(mpls));
+	flow_add(&flow, &eth, sizeof(eth));
+	return vb_flow_decode(&flow.attr, &rule);
+}
+
 static void test_mpls_stands_behind_what_stands_before(void **state)
 {
 	static const struct {
@@ -343,6 +360,9 @@ static void test_mpls_stands_behind_what_stands_before(void **state)
 		assert_int_equal(decode_mpls(before, inner, &rule), 0);
 		assert_int_equal(rule.value.inner.label_in, VB_KEY_LABEL_ETH);
 	}
+	/* Nothing stands before Ethernet. */
+	for (unsigned inner = 0; inner <= IBV_FLOW_SPEC_INNER; inner += IBV_FLOW_SPEC_INNER)
+		assert_int_equal(decode_mpls_before_eth(inner), EINVAL);
 	/* Labels directly in IP (RFC 4023) are not looked for. */
 	assert_int_equal(decode_mpls(IBV_FLOW_SPEC_IPV4, 0, &rule), EOPNOTSUPP);
 	assert_int_equal(decode_mpls(IBV_FLOW_SPEC_IPV4_EXT, 0, &rule), EOPNOTSUPP);
@@ -555,6 +575,7 @@ static void test_contradictions(void **state)
 		{ 0, 2, 0 }, { 0, 3, EINVAL }, { 2, 3, EINVAL }, { 4, 5, EINVAL }, { 4, 6, EINVAL },
 		{ 6, 7, EINVAL }, { 2, 4, 0 }, { 2, 5, EINVAL }, { 3, 4, EINVAL }, { 3, 5, 0 },
 		{ 1, 2, 0 }, { 0, 0, 0 }, { 0, 9, 0 }, { 0, 8, EINVAL },
+		{ 4, 9, EINVAL }, { 9, 7, EINVAL }, { 9, 6, EINVAL },
 	};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
