@@ -2,6 +2,7 @@
 #include "run/env.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,20 @@ static bool link_of(const char *text, enum vb_env_link *link)
 	return *link != VB_ENV_LINK_ANY;
 }
 
+/* Whether Linux would have an interface of that name; whether there is one is seen later. */
+static bool is_interface(const char *name)
+{
+	return *name && strlen(name) < IFNAMSIZ && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0 && !name[strcspn(name, "/: \t\n\v\f\r")];
+}
+
+static bool is_ethernet(const char *text)
+{
+	static const char tap[] = "tap:";
+
+	return is_interface(strncmp(text, tap, strlen(tap)) == 0 ? text + strlen(tap) : text);
+}
+
 int vb_env_read(struct vb_env *env, char *(*get)(const char *name), const char **bad)
 {
 	const char *seed = text_of(get, "VERBATIM_SEED");
@@ -66,6 +81,10 @@ int vb_env_read(struct vb_env *env, char *(*get)(const char *name), const char *
 	}
 	if (!switch_of(text_of(get, "VERBATIM_SHARED_MR"), &read.shared_mr)) {
 		*bad = "VERBATIM_SHARED_MR";
+		return EINVAL;
+	}
+	if (read.ethernet && !is_ethernet(read.ethernet)) {
+		*bad = "VERBATIM_ETH";
 		return EINVAL;
 	}
 	if (seed && !number_of(seed, &read.seed)) {

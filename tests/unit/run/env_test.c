@@ -96,6 +96,32 @@ static void bad_value_names_its_setting(void **state)
 	assert_int_equal(env.seed, 42);
 }
 
+static void ethernet_names_an_interface(void **state)
+{
+	static const struct {
+		const char *value;
+		int rc;
+	} rows[] = {
+		{ "eth0", 0 }, { "tap:t0", 0 }, { "tap:tap", 0 }, { "tap", 0 },
+		{ "of.15.chars-yes", 0 }, { "tap:of.15.chars-yes", 0 }, { "...", 0 },
+		{ "of.16.chars-none", EINVAL }, { "tap:of.16.chars-none", EINVAL },
+		{ "tap:", EINVAL }, { "tap:a b", EINVAL }, { "a\tb", EINVAL }, { " a", EINVAL },
+		{ "tun:a", EINVAL }, { "tap:tap:a", EINVAL }, { "/dev/x", EINVAL },
+		{ ".", EINVAL }, { "tap:..", EINVAL },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *const one[] = { "VERBATIM_ETH", rows[i].value, NULL };
+		struct vb_env env = { .seed = 42 };
+		const char *bad = "";
+
+		environment = one;
+		assert_int_equal(vb_env_read(&env, get, &bad), rows[i].rc);
+		assert_string_equal(bad, rows[i].rc ? "VERBATIM_ETH" : "");
+		assert_int_equal(env.seed, rows[i].rc ? 42 : 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +129,7 @@ int main(void)
 		cmocka_unit_test(settings_are_read),
 		cmocka_unit_test(empty_value_is_none),
 		cmocka_unit_test(bad_value_names_its_setting),
+		cmocka_unit_test(ethernet_names_an_interface),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
