@@ -10,6 +10,7 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/wr.h"
 #include "base/check.h"
+#include "base/guard.h"
 #include "nic/domain.h"
 #include "nic/mkey.h"
 #include "nic/raw.h"
@@ -72,8 +73,10 @@ static void wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16
 		return;
 	}
 	/* It stands where inline data would, which does not go with it. */
-	if (hdr_sz)
-		memcpy(copy, hdr, hdr_sz);
+	if (hdr_sz && !vb_guard_copy(copy, hdr, hdr_sz)) {
+		vb_wr_fail(b, EFAULT);
+		return;
+	}
 	wr->tso.hdr = copy;
 	wr->tso.hdr_sz = hdr_sz;
 	wr->tso.mss = mss;
