@@ -160,7 +160,8 @@ static bool l4_ok(const struct vb_eth_headers *h, const uint8_t *octets)
 
 	if (!h->whole || !l4_find(h, octets, &l4))
 		return false;
-	if (h->proto == VB_IPPROTO_UDP && vb_be16_get(octets + h->l4_at + UDP_LENGTH_AT) != l4.bytes)
+	if (h->proto == VB_IPPROTO_UDP &&
+	    vb_be16_get(octets + h->l4_at + UDP_LENGTH_AT) != l4.bytes)
 		return false;
 	/* RFC 8200 8.1: over IPv6 there has to be one. */
 	if (h->proto == VB_IPPROTO_UDP && h->l3 == VB_L3_IPV4 && !vb_be16_get(octets + l4.csum_at))
