@@ -323,17 +323,30 @@ static void what_is_wrong_is_refused(void **state)
 	wr = tso_wr(&two, sge, 1, 100);
 	wr.tso.hdr_sz = RAW_HEADER - 1;
 	assert_int_equal(post(&two, &wr), EINVAL); /* not even Ethernet's */
-	wr = tso_wr(&two, sge, 1, 100);
-	wr.tso.hdr = NULL;
-	assert_int_equal(post(&two, &wr), EFAULT);
-	ibv_wr_start(two.qpx);
-	ibv_wr_send_tso(two.qpx, NULL, HEADER, 100);
-	ibv_wr_set_sge(two.qpx, sge[0].lkey, sge[0].addr, sge[0].length);
-	assert_int_equal(ibv_wr_complete(two.qpx), EFAULT);
 	ibv_wr_start(two.qpx);
 	ibv_wr_send_tso(two.qpx, two.header, HEADER, 100);
 	ibv_wr_set_inline_data(two.qpx, two.header, 10);
 	assert_int_equal(ibv_wr_complete(two.qpx), EINVAL);
+	vt_expect_none(two.a.cq);
+	two_close(&two);
+}
+
+static void a_header_from_nowhere_is_refused(void **state)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct two two;
+
+	vt_faults_to_library();
+	two_open(&two, HEADER);
+	sge = data_sge(&two, 0, 10);
+	wr = tso_wr(&two, &sge, 1, 100);
+	wr.tso.hdr = NULL;
+	assert_int_equal(post(&two, &wr), EFAULT);
+	ibv_wr_start(two.qpx);
+	ibv_wr_send_tso(two.qpx, NULL, HEADER, 100);
+	ibv_wr_set_sge(two.qpx, sge.lkey, sge.addr, sge.length);
+	assert_int_equal(ibv_wr_complete(two.qpx), EFAULT);
 	vt_expect_none(two.a.cq);
 	two_close(&two);
 }
@@ -396,6 +409,7 @@ int main(void)
 		vt_test(data_may_lie_in_pieces),
 		vt_test(headers_are_as_long_as_was_asked),
 		vt_test(what_is_wrong_is_refused),
+		vt_test(a_header_from_nowhere_is_refused),
 		vt_test(the_last_frame_may_be_shorter_than_any_mss),
 		vt_test(what_cannot_be_cut_completes_with_an_error),
 	};
