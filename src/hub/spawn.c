@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hub/spawn.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -116,11 +117,35 @@ static void log_pick(struct vb_hub_spawn *spawn)
 		snprintf(spawn->log, PATH_MAX, "/dev/null");
 }
 
+/* What the kernel lists, without an allocation: this is a child of a process with threads. */
+static bool listed_close(void)
+{
+	_Alignas(struct dirent64) char buf[4096];
+	int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
+	long n;
+
+	if (dir < 0)
+		return false;
+	while ((n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < n;) {
+			const struct dirent64 *entry = (const void *)(buf + at);
+			int fd = atoi(entry->d_name);
+
+			if (fd > STDERR_FILENO && fd != dir)
+				close(fd);
+			at += entry->d_reclen;
+		}
+	}
+	close(dir);
+	return n == 0;
+}
+
 static void files_close(void)
 {
 	long max;
 
-	if (!syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0))
+	/* Older kernels do not know the one, and there may be a million numbers to try. */
+	if (!syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) || listed_close())
 		return;
 	max = sysconf(_SC_OPEN_MAX);
 	if (max < 0 || max > FDS_CLOSED_MAX)
