@@ -80,8 +80,8 @@ bool vb_parcel_goes(struct vb_qp *qp);
 bool vb_parcel_deliver(struct vb_qp *qp, const struct vb_parcel *parcel);
 
 /*
- * Answers that wait in the send CQ are delivered now: what comes next in the send queue may be about
- * the memory that they belong in, or about the key of it. QP locked.
+ * Answers that wait in the send CQ are delivered now: what comes next in the send queue may be
+ * about the memory that they belong in, or about the key of it. QP locked.
  */
 void vb_parcels_settle(struct vb_qp *qp);
 
