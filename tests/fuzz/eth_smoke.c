@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * As smoke.c, for what takes Ethernet frames.
- *
- *   smoke_X [ROUNDS [SEED]]   frames of all kinds, then that many mutations of them
- *   smoke_X --seeds DIR       writes the frames as a corpus for fuzz_X
- *   smoke_X --file FILE ...   an input that libFuzzer kept
- */
-#include <stdio.h>
-#include <stdlib.h>
+/* Inputs (smoke_main.h) for what takes Ethernet frames. */
+#include <string.h>
 
-#include "base/check.h"
 #include "base/prng.h"
 #include "eth/parse.h"
 #include "frames.h"
-#include "fuzz.h"
+#include "smoke_main.h"
 
-enum { ROUNDS_DEFAULT = 1000000, CHANGES_MAX = 4, SEEDS = 4 * 3 * 5 };
+enum { SEEDS = 4 * 3 * 5 };
 
 /* An IP packet with an L4 header; level 1: in it there is another, or Ethernet. */
 static void ip_seed(struct frame *frame, unsigned ip, unsigned what, unsigned level)
@@ -68,88 +60,36 @@ static void frame_seed(struct frame *frame, unsigned i)
 	frame_close(frame);
 }
 
-static void frame_mutate(struct frame *frame, uint64_t *seed)
+static void input_seed(struct smoke_input *input, unsigned i)
+{
+	struct frame frame;
+
+	frame_seed(&frame, i);
+	memcpy(input->octets, frame.octets, frame.bytes);
+	input->bytes = frame.bytes;
+}
+
+static void input_mutate(struct smoke_input *input, uint64_t *seed)
 {
 	uint64_t r = vb_prng_next(seed);
-	uint32_t at = frame->bytes ? (uint32_t)(r >> 32) % frame->bytes : 0;
+	uint32_t at = input->bytes ? (uint32_t)(r >> 32) % (uint32_t)input->bytes : 0;
 
 	switch (r % 8) {
 	case 0:
-		frame->bytes = at;
+		input->bytes = at;
 		break;
 	case 1:
-		if (frame->bytes + 8 <= FRAME_BYTES_MAX)
-			frame_data(frame, 8);
+		if (input->bytes + 8 <= FRAME_BYTES_MAX) {
+			memset(input->octets + input->bytes, 0x5a, 8);
+			input->bytes += 8;
+		}
 		break;
 	case 2:
-		frame->octets[at] = (uint8_t)(r >> 8);
+		input->octets[at] = (uint8_t)(r >> 8);
 		break;
 	default:
-		frame->octets[at] ^= (uint8_t)(1 << (r >> 8 & 7));
+		input->octets[at] ^= (uint8_t)(1 << (r >> 8 & 7));
 	}
 }
 
-/* In memory of exactly that size, so that a sanitizer sees a read beyond it. */
-static void try(const uint8_t *octets, uint32_t bytes)
-{
-	uint8_t *copy = malloc(bytes ? bytes : 1);
-
-	vb_check(copy);
-	memcpy(copy, octets, bytes);
-	LLVMFuzzerTestOneInput(copy, bytes);
-	free(copy);
-}
-
-static int seeds_write(const char *dir)
-{
-	for (unsigned i = 0; i < SEEDS; i++) {
-		struct frame frame;
-		char name[4096];
-		FILE *file;
-
-		frame_seed(&frame, i);
-		snprintf(name, sizeof(name), "%s/eth-%u", dir, i);
-		file = fopen(name, "wb");
-		if (!file || fwrite(frame.octets, 1, frame.bytes, file) != frame.bytes ||
-		    fclose(file))
-			return 1;
-	}
-	return 0;
-}
-
-static int files_run(char **names)
-{
-	for (; *names; names++) {
-		FILE *file = fopen(*names, "rb");
-		struct frame frame;
-
-		if (!file)
-			return 1;
-		frame.bytes = (uint32_t)fread(frame.octets, 1, sizeof(frame.octets), file);
-		fclose(file);
-		try(frame.octets, frame.bytes);
-	}
-	return 0;
-}
-
-int main(int argc, char **argv)
-{
-	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : ROUNDS_DEFAULT;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-
-	if (argc == 3 && !strcmp(argv[1], "--seeds"))
-		return seeds_write(argv[2]);
-	if (argc > 2 && !strcmp(argv[1], "--file"))
-		return files_run(argv + 2);
-	for (unsigned long i = 0; i < SEEDS + rounds; i++) {
-		uint64_t changes = i < SEEDS ? 0 : 1 + vb_prng_next(&seed) % CHANGES_MAX;
-		struct frame frame;
-
-		frame_seed(&frame, (unsigned)(i % SEEDS));
-		while (changes--)
-			frame_mutate(&frame, &seed);
-		try(frame.octets, frame.bytes);
-	}
-	printf("%u frames and %lu mutations of them\n", SEEDS, rounds);
-	return 0;
-}
+const struct smoke smoke = { "eth", SEEDS, 1000000, input_seed, input_mutate };

@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * As smoke.c, for flow rules.
- *
- *   smoke_X [ROUNDS [SEED]]   rules of all kinds with frames, and that many mutations of them
- *   smoke_X --seeds DIR       writes the good inputs as a corpus for fuzz_X
- *   smoke_X --file FILE ...   an input that libFuzzer kept
- */
-#include <stdio.h>
-#include <stdlib.h>
+/* Inputs (smoke_main.h) for flow rules. */
+#include <string.h>
 
 #include "base/check.h"
 #include "base/prng.h"
 #include "flow_decode_fuzz.h"
 #include "flows.h"
 #include "frames.h"
-#include "fuzz.h"
+#include "smoke_main.h"
 
-enum { ROUNDS_DEFAULT = 500000, CHANGES_MAX = 4, SEEDS = 256, INPUT_BYTES = 1024 };
+enum { SEEDS = 256 };
 
 static const struct {
 	unsigned type;
@@ -33,11 +26,6 @@ static const struct {
 	KIND(IBV_FLOW_SPEC_GRE, ibv_flow_spec_gre),
 	KIND(IBV_FLOW_SPEC_MPLS, ibv_flow_spec_mpls),
 	KIND(IBV_FLOW_SPEC_VXLAN_TUNNEL, ibv_flow_spec_tunnel),
-};
-
-struct input {
-	uint8_t octets[INPUT_BYTES];
-	size_t bytes;
 };
 
 /* A specification whose mask has a few bits, with a value that fits often enough. */
@@ -62,7 +50,7 @@ static void spec_add(struct flow *flow, uint64_t *seed)
 	flow_add(flow, &spec, kinds[kind].bytes);
 }
 
-static void input_seed(struct input *input, unsigned n)
+static void input_seed(struct smoke_input *input, unsigned n)
 {
 	struct frame frame = { .bytes = 0 };
 	uint64_t seed = n + 1, r = vb_prng_next(&seed);
@@ -89,7 +77,7 @@ static void input_seed(struct input *input, unsigned n)
 	input->bytes = FLOW_FUZZ_RULE_BYTES + frame.bytes;
 }
 
-static void input_mutate(struct input *input, uint64_t *seed)
+static void input_mutate(struct smoke_input *input, uint64_t *seed)
 {
 	uint64_t r = vb_prng_next(seed);
 	/* Mostly where the rule is. */
@@ -109,67 +97,4 @@ static void input_mutate(struct input *input, uint64_t *seed)
 	}
 }
 
-static void try(const struct input *input)
-{
-	uint8_t *copy = malloc(input->bytes);
-
-	vb_check(copy);
-	memcpy(copy, input->octets, input->bytes);
-	LLVMFuzzerTestOneInput(copy, input->bytes);
-	free(copy);
-}
-
-static int seeds_write(const char *dir)
-{
-	for (unsigned i = 0; i < SEEDS; i++) {
-		struct input input;
-		char name[4096];
-		FILE *file;
-
-		input_seed(&input, i);
-		snprintf(name, sizeof(name), "%s/flow-%u", dir, i);
-		file = fopen(name, "wb");
-		if (!file || fwrite(input.octets, 1, input.bytes, file) != input.bytes ||
-		    fclose(file))
-			return 1;
-	}
-	return 0;
-}
-
-static int files_run(char **names)
-{
-	for (; *names; names++) {
-		FILE *file = fopen(*names, "rb");
-		struct input input;
-
-		if (!file)
-			return 1;
-		input.bytes = fread(input.octets, 1, sizeof(input.octets), file);
-		fclose(file);
-		if (input.bytes)
-			try(&input);
-	}
-	return 0;
-}
-
-int main(int argc, char **argv)
-{
-	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : ROUNDS_DEFAULT;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-
-	if (argc == 3 && !strcmp(argv[1], "--seeds"))
-		return seeds_write(argv[2]);
-	if (argc > 2 && !strcmp(argv[1], "--file"))
-		return files_run(argv + 2);
-	for (unsigned long i = 0; i < SEEDS + rounds; i++) {
-		uint64_t changes = i < SEEDS ? 0 : 1 + vb_prng_next(&seed) % CHANGES_MAX;
-		struct input input;
-
-		input_seed(&input, (unsigned)(i % SEEDS));
-		while (changes--)
-			input_mutate(&input, &seed);
-		try(&input);
-	}
-	printf("%u rules and %lu mutations of them\n", SEEDS, rounds);
-	return 0;
-}
+const struct smoke smoke = { "flow", SEEDS, 500000, input_seed, input_mutate };

@@ -98,6 +98,27 @@ static void post_recv(uint64_t wr_id)
 	assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
 }
 
+/* For messages of more than one packet. */
+static struct vb_mr *room_reg(void)
+{
+	static uint8_t room[2 * MTU];
+	struct vb_mr *mr;
+
+	assert_int_equal(vb_mr_reg(fix.pd, room, sizeof(room), (uintptr_t)room,
+				   IBV_ACCESS_LOCAL_WRITE, &mr),
+			 0);
+	return mr;
+}
+
+/* A receive with that room, whose wr_id is 1. */
+static void post_recv_room(const struct vb_mr *mr)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->ibv.addr, (uint32_t)mr->ibv.length, mr->ibv.lkey };
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
+}
+
 /* A packet without data comes, to that SRQ. */
 static void comes(uint8_t opcode, uint32_t psn, uint32_t srqn)
 {
@@ -216,17 +237,10 @@ static void only_who_had_the_last_one_asks_for_the_next(void **state)
 /* A message that was begun here and went on elsewhere is none of ours; its receive is. */
 static void a_message_that_is_taken_over_is_given_up(void **state)
 {
-	static uint8_t room[2 * MTU];
-	struct ibv_sge sge = { (uintptr_t)room, sizeof(room), 0 };
-	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 }, *bad;
-	struct vb_mr *mr;
+	struct vb_mr *mr = room_reg();
 
-	assert_int_equal(vb_mr_reg(fix.pd, room, sizeof(room), sge.addr, IBV_ACCESS_LOCAL_WRITE,
-				   &mr),
-			 0);
-	sge.lkey = mr->ibv.lkey;
 	connect_it();
-	assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
+	post_recv_room(mr);
 	comes(VB_OP_XRC_SEND_FIRST, PSN, x.srq->ibv.handle);
 	expect_word(PSN + 1, 0, OWN);
 	set_word(PSN + 20, 6, OTHER);
@@ -239,20 +253,13 @@ static void a_message_that_is_taken_over_is_given_up(void **state)
 /* A message was half there, and will not go on: its receive is not lost. */
 static void a_message_that_will_not_go_on_gives_its_receive_back(void **state)
 {
-	static uint8_t room[2 * MTU];
-	struct ibv_sge sge = { (uintptr_t)room, sizeof(room), 0 };
-	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 }, *bad;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_wc wc;
-	struct vb_mr *mr;
+	struct vb_mr *mr = room_reg();
 
-	assert_int_equal(vb_mr_reg(fix.pd, room, sizeof(room), sge.addr, IBV_ACCESS_LOCAL_WRITE,
-				   &mr),
-			 0);
-	sge.lkey = mr->ibv.lkey;
 	for (unsigned i = 0; i < 2; i++) {
 		connect_it();
-		assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
+		post_recv_room(mr);
 		comes(VB_OP_XRC_SEND_FIRST, PSN, x.srq->ibv.handle);
 		assert_int_equal(vb_cq_poll(x.cq, 1, &wc), 0);
 		attr.qp_state = i ? IBV_QPS_RESET : IBV_QPS_ERR;
