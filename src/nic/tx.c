@@ -46,6 +46,12 @@ struct builder {
 	uint32_t bytes;
 	unsigned frames_max;
 	bool ack_rides; /* an ACK is owed, and nothing else: it may join requests */
+	/*
+	 * Sum up what was copied, not what it is copied from. The application may write there all
+	 * the time, and what changes between the sum and the copy is dropped by whoever gets it. It
+	 * is sent again then, and that must not go on for ever.
+	 */
+	bool certain;
 	/* To go back to, if the link refuses. */
 	struct vb_req_pos req_pos;
 	struct vb_resp_pos resp_pos;
@@ -166,15 +172,26 @@ static bool build_small(struct builder *b, uint8_t *room, const struct vb_path *
 	return true;
 }
 
-/* Too many pieces to be gathered, and perhaps too much for the room. */
-static bool build_scattered(struct builder *b, uint8_t *room, const struct vb_path *path,
+/* The NIC's room for whole frames, until the end of transmitting; none, if somebody else has it. */
+static void wide_take(struct builder *b, bool wait)
+{
+	struct vb_nic *nic = b->qp->nic;
+
+	if (b->wide)
+		return;
+	if (wait)
+		vb_lock_take(&nic->wide_lock);
+	else if (!vb_lock_try(&nic->wide_lock))
+		return;
+	b->wide = nic->wide;
+}
+
+/* Too many pieces to be gathered, or certain, and perhaps too much for the room. */
+static bool build_large(struct builder *b, uint8_t *room, const struct vb_path *path,
 			    const struct vb_payload *payload, uint32_t header, uint32_t pad,
 			    uint32_t frame)
 {
-	if (!b->wide) {
-		vb_lock_take(&b->qp->nic->wide_lock);
-		b->wide = b->qp->nic->wide;
-	}
+	wide_take(b, true);
 	memcpy(b->wide + b->wide_used, room, header);
 	if (!build_copied(b, b->wide + b->wide_used, path, payload, header, pad, frame))
 		return false;
@@ -220,8 +237,8 @@ static enum added add(struct builder *b, const struct vb_path *path, struct vb_p
 	frame = header + payload->bytes + pkt->pad + VB_ICRC_BYTES;
 	if (payload->bytes <= COPY_BYTES_MAX)
 		ok = build_small(b, room, path, payload, header, pkt->pad, frame);
-	else if (payload->scattered)
-		ok = build_scattered(b, room, path, payload, header, pkt->pad, frame);
+	else if (payload->scattered || b->certain)
+		ok = build_large(b, room, path, payload, header, pkt->pad, frame);
 	else
 		ok = build_gathered(b, room, path, payload, header, pkt->pad, frame);
 	if (!ok)
@@ -401,6 +418,7 @@ static bool transmit_responses(struct builder *b)
 		if (!vb_resp_owes(resp))
 			return true;
 		before = vb_resp_pos_get(resp);
+		b->certain = resp->done < resp->fresh;
 		vb_payload_none(&payload);
 		vb_qp_pkt_begin(qp, &pkt);
 		if (!vb_rc_response(resp, &pkt, &data))
@@ -492,35 +510,35 @@ static void go_back(struct builder *b, const struct mark *to)
 
 /*
  * A frame in the midst of a message, payload included, as one piece with those before it. The guard
- * is entered.
+ * is entered. Where it may be, the sum is taken first: of what was only just written it would have
+ * to wait for each octet to get out of the store buffer.
  */
-static void build_wide(struct builder *b, const uint8_t *header, uint32_t psn, uint16_t index,
+static void build_wide(struct builder *b, const uint8_t *header, uint32_t psn, uint32_t crc,
 		       const uint8_t *payload, uint32_t bytes)
 {
 	uint8_t *room = b->wide + b->wide_used;
-	uint32_t frame = VB_BTH_BYTES + bytes + VB_ICRC_BYTES;
-	uint32_t crc;
+	uint8_t *data = room + VB_BTH_BYTES;
 
 	memcpy(room, header, VB_BTH_BYTES);
 	vb_be32_put(room + 8, psn);
-	memcpy(room + VB_BTH_BYTES, payload, bytes);
-	crc = vb_icrc_header(&b->burst.path, frame, index, room, VB_BTH_BYTES + bytes);
-	vb_icrc_put(room + VB_BTH_BYTES + bytes, vb_icrc_finish(crc));
-	piece(b, room, frame);
-	b->wide_used += frame;
+	if (!b->certain)
+		crc = vb_icrc_add(crc, payload, bytes);
+	memcpy(data, payload, bytes);
+	if (b->certain)
+		crc = vb_icrc_add(crc, data, bytes);
+	vb_icrc_put(data + bytes, vb_icrc_finish(crc));
+	piece(b, room, VB_BTH_BYTES + bytes + VB_ICRC_BYTES);
+	b->wide_used += VB_BTH_BYTES + bytes + VB_ICRC_BYTES;
 }
 
 /* The same, with the payload where it lies. */
-static void build_narrow(struct builder *b, const uint8_t *header, uint32_t psn, uint16_t index,
+static void build_narrow(struct builder *b, const uint8_t *header, uint32_t psn, uint32_t crc,
 			 const uint8_t *payload, uint32_t bytes)
 {
 	uint8_t *room = b->room + b->room_used;
-	uint32_t frame = VB_BTH_BYTES + bytes + VB_ICRC_BYTES;
-	uint32_t crc;
 
 	memcpy(room, header, VB_BTH_BYTES);
 	vb_be32_put(room + 8, psn);
-	crc = vb_icrc_header(&b->burst.path, frame, index, room, VB_BTH_BYTES);
 	crc = vb_icrc_add(crc, payload, bytes);
 	vb_icrc_put(room + VB_BTH_BYTES, vb_icrc_finish(crc));
 	piece(b, room, VB_BTH_BYTES);
@@ -538,18 +556,20 @@ static bool build_middles(struct builder *b, const struct vb_pkt *first, const u
 {
 	const struct mark before = mark(b);
 	uint8_t header[VB_PKT_HEADER_BYTES_MAX];
+	struct vb_icrc_run run;
 	struct vb_guard guard;
 
 	vb_pkt_emit(header, first);
+	vb_icrc_run_begin(&run, &b->burst.path, VB_BTH_BYTES + bytes + VB_ICRC_BYTES,
+			  b->burst.frames, header);
 	if (!vb_guard_enter(&guard)) {
 		go_back(b, &before);
 		return false;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		uint16_t index = (uint16_t)(b->burst.frames + i);
-
-		(b->wide ? build_wide : build_narrow)(b, header, vb_psn_add(first->psn, i), index,
+		(b->wide ? build_wide : build_narrow)(b, header, run.psn, run.crc,
 						      payload + (size_t)i * bytes, bytes);
+		vb_icrc_run_next(&run);
 	}
 	vb_guard_leave();
 	b->burst.frames += (uint16_t)n;
@@ -569,6 +589,12 @@ static uint32_t room_for(const struct builder *b, uint32_t frame)
 	return (uint32_t)vb_min_u64(n, (VB_LINK_BURST_IOV_MAX - burst->iovcnt - 1) / 2);
 }
 
+/* What comes torn to UC's peer is lost with all of its message, and never sent again. */
+static bool must_be_certain(const struct vb_req *req)
+{
+	return req->transport == VB_UC || vb_psn_diff(req->pos.next_psn, req->top_psn) < 0;
+}
+
 /* Add as many as go without a thought behind one that is like them; false: none. */
 static bool add_middles(struct builder *b)
 {
@@ -585,8 +611,8 @@ static bool add_middles(struct builder *b)
 			n, room_for(b, VB_BTH_BYTES + req->mtu + VB_ICRC_BYTES));
 	if (!n)
 		return false;
-	if (!b->wide && req->mtu <= WIDE_BYTES_MAX && vb_lock_try(&qp->nic->wide_lock))
-		b->wide = qp->nic->wide;
+	if (req->mtu <= WIDE_BYTES_MAX)
+		wide_take(b, b->certain);
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	vb_segment_at(&seg, req->transport, wqe, req->pos.next_psn, req->mtu);
 	if (!vb_payload_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
@@ -617,6 +643,7 @@ static bool transmit_requests(struct builder *b)
 
 		if (qp->paced && vb_pace_waits(qp))
 			break;
+		b->certain = must_be_certain(req);
 		if (!qp->paced && add_middles(b))
 			continue;
 		if ((req->transport == VB_UD && vb_lane_is_next(qp)) || vb_lane_is_astray(qp))

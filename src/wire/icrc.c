@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/psn.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
 
@@ -124,6 +125,45 @@ uint32_t vb_icrc_frame(const struct vb_path *path, const uint8_t *frame, size_t 
 {
 	vb_check(bytes >= VB_FRAME_BYTES_MIN);
 	return vb_icrc_header(path, bytes, ip_id, frame, bytes - VB_ICRC_BYTES);
+}
+
+/* --- frames alike, in a row ---
+ *
+ * A CRC is linear: where octets change by a difference, it changes by what that difference makes of
+ * it, which depends on how many octets follow and on nothing else. One more changes a number in its
+ * lowest bits, up to the first that was 0: so there are as few differences as a number has bits.
+ */
+
+/* Of bits 0 to i in the identification, with the rest of IPv4's header, UDP's and the BTH behind. */
+static const uint32_t next_id[VB_ICRC_RUN_MAX_LOG + 1] = {
+	0xcf9e17c8, 0x8bd33e19, 0x03496dbb, 0xc90cccbe,
+	0x86f688f5, 0x19020063, 0xfd9a170e, 0xefdb3f95,
+};
+
+/* Of bits 0 to i in the PSN, with nothing behind; the last one twice, for the step round to 0. */
+static const uint32_t next_psn[] = {
+	0x77073096, 0x990951ba, 0x9e6495a3, 0x90bf1d91, 0x8d080df5, 0xb6662d3d, 0xc0ba6cad,
+	0x2d02ef8d, 0x3419decc, 0x062fbc4e, 0x6243794a, 0xaa9af342, 0xe058e113, 0x75dcc5b1,
+	0x85a58ab4, 0xbe2612ff, 0xbfe478c8, 0xbc60aca6, 0xbb69047a, 0xb57a55c2, 0xa95cf6b2,
+	0x9111b052, 0xe18b3d92, 0x00be2612, 0x00be2612,
+};
+
+void vb_icrc_run_begin(struct vb_icrc_run *run, const struct vb_path *path,
+		       size_t udp_payload_bytes, uint16_t ip_id, const uint8_t *bth)
+{
+	run->crc = vb_icrc_header(path, udp_payload_bytes, ip_id, bth, VB_BTH_BYTES);
+	run->psn = vb_be32_get(bth + 8) & VB_PSN_MASK;
+	run->ip_id = ip_id;
+	run->ipv4 = vb_gid_is_ipv4(path->dst);
+}
+
+void vb_icrc_run_next(struct vb_icrc_run *run)
+{
+	run->crc ^= next_psn[__builtin_ctz(~run->psn)];
+	run->psn = (run->psn + 1) & VB_PSN_MASK;
+	if (run->ipv4)
+		run->crc ^= next_id[__builtin_ctz(~run->ip_id)];
+	run->ip_id++;
 }
 
 /* --- finding the identification ---

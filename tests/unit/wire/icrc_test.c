@@ -8,6 +8,7 @@
 
 #include "base/prng.h"
 #include "vectors.h"
+#include "wire/bytes.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -82,6 +83,42 @@ static void test_pieces(void **state)
 			crc = vb_icrc_add(crc, v->frame + header + half, rest - header - half);
 			assert_int_equal(vb_icrc_finish(crc), right);
 		}
+	}
+}
+
+/* Wherever a run begins, each of its frames has the sum that it has alone; PSNs go round. */
+static void test_run(void **state)
+{
+	static const uint32_t psns[] = { 0, 1, 0x7ff0, 0x123456, 0x7fffff, 0xffff80, 0xffffff };
+	const struct vb_path *const paths[] = { &path_ipv4, &path_ipv6 };
+	uint8_t bth[VB_BTH_BYTES] = { VB_OP_RC_SEND_ONLY, 0x40, 0xff, 0xff, 0, 1, 2, 3 };
+
+	for (unsigned i = 0; i < 2 * sizeof(psns) / sizeof(psns[0]); i++) {
+		const struct vb_path *path = paths[i % 2];
+		uint16_t first = i % 3 ? 0 : 61;
+		uint32_t psn = psns[i / 2];
+		struct vb_icrc_run run;
+
+		vb_be32_put(bth + 8, psn);
+		vb_icrc_run_begin(&run, path, 1040, first, bth);
+		for (uint16_t id = first; id < VB_ICRC_RUN_MAX; id++) {
+			vb_be32_put(bth + 8, psn);
+			assert_int_equal(run.psn, psn);
+			assert_int_equal(run.crc, vb_icrc_header(path, 1040, id, bth, sizeof(bth)));
+			vb_icrc_run_next(&run);
+			psn = (psn + 1) & 0xffffff;
+		}
+	}
+	/* Every bit of a PSN is carried into once. */
+	for (unsigned bit = 0; bit < 24; bit++) {
+		uint32_t psn = (1u << bit) - 1;
+		struct vb_icrc_run run;
+
+		vb_be32_put(bth + 8, psn);
+		vb_icrc_run_begin(&run, &path_ipv6, 4112, 0, bth);
+		vb_icrc_run_next(&run);
+		vb_be32_put(bth + 8, psn + 1);
+		assert_int_equal(run.crc, vb_icrc_header(&path_ipv6, 4112, 1, bth, sizeof(bth)));
 	}
 }
 
@@ -267,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_run),
 		cmocka_unit_test(test_captured_check),
 		cmocka_unit_test(test_every_identification),
 		cmocka_unit_test(test_every_length),

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that the application writes all the time: here it changes whenever something has been
+ * made and is about to leave. What was lost for that once leaves again, and then it is right.
+ */
+#include "nic_fixture.h"
+
+#include "wire/icrc.h"
+
+enum { MTU = 1024, FRAMES = 9, BYTES = FRAMES * MTU - 100, WIRE_BYTES = FRAMES * (MTU + 32) };
+
+static struct {
+	struct vb_cq *cq;
+	struct vb_qp *qp;
+	struct vb_mr *mr;
+	uint8_t data[BYTES];
+	unsigned right, wrong; /* frames that have left */
+} ends;
+
+static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
+{
+	static uint8_t octets[WIRE_BYTES];
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < BYTES; i++)
+		ends.data[i]++;
+	for (uint32_t i = 0; i < burst->iovcnt; i++) {
+		assert_true(bytes + burst->iov[i].iov_len <= sizeof(octets));
+		memcpy(octets + bytes, burst->iov[i].iov_base, burst->iov[i].iov_len);
+		bytes += burst->iov[i].iov_len;
+	}
+	for (uint16_t i = 0; i < burst->frames; i++) {
+		const uint8_t *frame = octets + (size_t)i * burst->frame_bytes;
+		uint32_t n = i + 1u < burst->frames ? burst->frame_bytes : burst->last_bytes;
+
+		if (vb_icrc_frame(&burst->path, frame, n, i) == vb_icrc_get(frame + n - 4))
+			ends.right++;
+		else
+			ends.wrong++;
+	}
+	return 0;
+}
+
+static int begin_memory(void **state)
+{
+	int rc = begin(state);
+
+	memset(&ends, 0, sizeof(ends));
+	fix.nic->host.tx = host_tx;
+	ends.cq = make_cq(64, NULL);
+	assert_int_equal(vb_mr_reg(fix.pd, ends.data, BYTES, (uintptr_t)ends.data,
+				   IBV_ACCESS_REMOTE_READ, &ends.mr), 0);
+	return rc;
+}
+
+static int end_memory(void **state)
+{
+	drop_qp(ends.qp);
+	drop_cq(ends.cq);
+	assert_int_equal(vb_mr_dereg(ends.mr), 0);
+	return end(state);
+}
+
+static void post(enum ibv_qp_type type)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)ends.data, .length = BYTES,
+			       .lkey = ends.mr->ibv.lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+
+	ends.qp = make_qp(type, ends.cq, NULL);
+	bring(ends.qp, IBV_QPS_RTS);
+	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
+}
+
+static void assert_left(unsigned right, unsigned wrong)
+{
+	assert_int_equal(ends.right, right);
+	assert_int_equal(ends.wrong, wrong);
+	ends.right = ends.wrong = 0;
+}
+
+/* The window begins anew with one frame. */
+static void send_again(void)
+{
+	fix.now_ns = vb_nic_deadline_ns(fix.nic);
+	vb_nic_turn(fix.nic);
+}
+
+/*
+ * The first time the first and the last are summed up where they lie, which is faster; this shows
+ * that they were. Those between are copied, if there is room.
+ */
+static void what_is_sent_again_is_right(void **state)
+{
+	post(IBV_QPT_RC);
+	assert_left(FRAMES - 2, 2);
+	send_again();
+	assert_left(1, 0);
+}
+
+/* Somebody else has the room where whole frames are made: that changes nothing. */
+static void without_room_as_well(void **state)
+{
+	vb_lock_take(&fix.nic->wide_lock);
+	post(IBV_QPT_RC);
+	vb_lock_drop(&fix.nic->wide_lock);
+	assert_left(0, FRAMES);
+	send_again();
+	assert_left(1, 0);
+}
+
+static void where_nothing_is_sent_again_it_is_right_at_once(void **state)
+{
+	post(IBV_QPT_UC);
+	assert_left(FRAMES, 0);
+}
+
+static void read_by_the_peer(uint32_t psn)
+{
+	struct vb_path path = { .sport = 4791 };
+	struct vb_frame in;
+	uint8_t frame[64];
+	struct vb_pkt pkt;
+
+	memset(&pkt, 0, sizeof(pkt));
+	vb_pkt_begin(&pkt, ends.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+	pkt.opcode = vb_op_find(VB_RC, VB_K_READ_REQ, VB_P_ONLY, 0);
+	pkt.psn = psn;
+	pkt.va = (uintptr_t)ends.data;
+	pkt.rkey = ends.mr->ibv.rkey;
+	pkt.dma_bytes = BYTES;
+	memcpy(path.src, peer_gid, VB_GID_BYTES);
+	memcpy(path.dst, own_gid, VB_GID_BYTES);
+	in = (struct vb_frame){ .path = path, .data = frame };
+	in.bytes = (uint32_t)vb_pkt_emit(frame, &pkt) + VB_ICRC_BYTES;
+	vb_icrc_put(frame + in.bytes - 4, vb_icrc_frame(&path, frame, in.bytes, 0));
+	vb_nic_rx(fix.nic, &in, 1);
+}
+
+static void what_is_read_again_is_right(void **state)
+{
+	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
+	bring(ends.qp, IBV_QPS_RTS);
+	read_by_the_peer(0x100);
+	assert_left(0, FRAMES);
+	read_by_the_peer(0x100);
+	assert_left(FRAMES, 0);
+	/* The next one is new. */
+	read_by_the_peer(0x100 + FRAMES);
+	assert_left(0, FRAMES);
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, begin_memory, end_memory)
+	const struct CMUnitTest tests[] = {
+		T(what_is_sent_again_is_right),
+		T(without_room_as_well),
+		T(where_nothing_is_sent_again_it_is_right_at_once),
+		T(what_is_read_again_is_right),
+	};
+
+	return cmocka_run_group_tests_name("nic/certain", tests, NULL, NULL);
+}
