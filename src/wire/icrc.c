@@ -134,7 +134,7 @@ uint32_t vb_icrc_frame(const struct vb_path *path, const uint8_t *frame, size_t 
  * lowest bits, up to the first that was 0: so there are as few differences as a number has bits.
  */
 
-/* Of bits 0 to i in the identification, with the rest of IPv4's header, UDP's and the BTH behind. */
+/* Of bits 0 to i in the identification, with the rest of IPv4's header, UDP's and BTH behind. */
 static const uint32_t next_id[VB_ICRC_RUN_MAX_LOG + 1] = {
 	0xcf9e17c8, 0x8bd33e19, 0x03496dbb, 0xc90cccbe,
 	0x86f688f5, 0x19020063, 0xfd9a170e, 0xefdb3f95,
