@@ -394,6 +394,26 @@ bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data)
 	return true;
 }
 
+uint32_t vb_resp_run(const struct vb_resp *resp)
+{
+	const struct vb_resource *res;
+
+	if (resp->done == resp->tail)
+		return 0;
+	res = resource_at(resp, resp->done);
+	if (!res->owed || res->kind != VB_K_READ_REQ || res->sent == res->from)
+		return 0;
+	return res->packets - 1 - res->sent;
+}
+
+void vb_resp_skip(struct vb_resp *resp, uint32_t packets)
+{
+	struct vb_resource *res = resource_at(resp, resp->done);
+
+	vb_check(packets <= vb_resp_run(resp));
+	res->sent += packets;
+}
+
 uint32_t vb_rc_ack(struct vb_resp *resp, uint32_t *psn)
 {
 	*psn = vb_psn_add(resp->epsn, VB_PSN_MASK);

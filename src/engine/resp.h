@@ -152,6 +152,14 @@ struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp);
 void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos);
 bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data);
 
+/*
+ * How many packets owed next are in the midst of a READ's answer: like the first of them, but for
+ * the PSN and the data, of which each has an MTU. skip: that many are passed. A resource has
+ * packets for at least one more then.
+ */
+uint32_t vb_resp_run(const struct vb_resp *resp);
+void vb_resp_skip(struct vb_resp *resp, uint32_t packets);
+
 /* Where vb_resp_owes_ack_only(), the short way to it: the AETH as a word, and its PSN. */
 uint32_t vb_rc_ack(struct vb_resp *resp, uint32_t *psn);
 

@@ -293,6 +293,34 @@ static bool add_middles(struct sender *s)
 	return true;
 }
 
+/* The same for what is owed: the midst of a READ's answer. */
+static bool answer_middles(struct sender *s)
+{
+	struct vb_qp *qp = s->qp;
+	struct vb_resp *resp = &qp->resp;
+	uint32_t n = vb_resp_run(resp);
+	struct vb_resp_pos before;
+	struct vb_pkt pkt;
+	const uint8_t *from;
+	bool data;
+
+	if (n)
+		n = (uint32_t)vb_min_u64(n, vb_framer_room(&s->framer, resp->mtu));
+	if (!n || resp->transport != VB_RC)
+		return false;
+	before = vb_resp_pos_get(resp);
+	vb_qp_pkt_begin(qp, &pkt);
+	vb_rc_response(resp, &pkt, &data);
+	pkt.pad = 0;
+	from = vb_remote_get(qp, pkt.rkey, pkt.va, n * resp->mtu, IBV_ACCESS_REMOTE_READ);
+	if (!from || !vb_framer_add_middles(&s->framer, &pkt, from, resp->mtu, n)) {
+		vb_resp_pos_put(resp, &before);
+		return false;
+	}
+	vb_resp_skip(resp, n - 1);
+	return true;
+}
+
 /* True if all that is owed was sent or gathered. */
 static bool transmit_responses(struct sender *s)
 {
@@ -309,6 +337,8 @@ static bool transmit_responses(struct sender *s)
 		if (!vb_resp_owes(resp))
 			return true;
 		s->framer.certain = resp->done < resp->fresh;
+		if (answer_middles(s))
+			continue;
 		before = vb_resp_pos_get(resp);
 		vb_payload_none(&payload);
 		vb_qp_pkt_begin(qp, &pkt);

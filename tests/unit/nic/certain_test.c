@@ -137,17 +137,18 @@ static void read_by_the_peer(uint32_t psn)
 	vb_nic_rx(fix.nic, &in, 1);
 }
 
+/* The first is longer than the rest, and so alone with its second; of the rest one begins. */
 static void what_is_read_again_is_right(void **state)
 {
 	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
 	bring(ends.qp, IBV_QPS_RTS);
 	read_by_the_peer(0x100);
-	assert_left(0, FRAMES);
+	assert_left(FRAMES - 4, 4);
 	read_by_the_peer(0x100);
 	assert_left(FRAMES, 0);
 	/* The next one is new. */
 	read_by_the_peer(0x100 + FRAMES);
-	assert_left(0, FRAMES);
+	assert_left(FRAMES - 4, 4);
 }
 
 int main(void)
