@@ -260,12 +260,6 @@ static void fault(struct sender *s, const struct vb_req_pos *before, enum ibv_wc
 	vb_req_fault(&s->qp->req, status);
 }
 
-/* What comes torn to UC's peer is lost with all of its message, and never sent again. */
-static bool must_be_certain(const struct vb_req *req)
-{
-	return req->transport == VB_UC || vb_psn_diff(req->pos.next_psn, req->top_psn) < 0;
-}
-
 /* Add as many as go without a thought behind one that is like them; false: none. */
 static bool add_middles(struct sender *s)
 {
@@ -377,7 +371,7 @@ static bool transmit_requests(struct sender *s)
 
 		if (qp->paced && vb_pace_waits(qp))
 			break;
-		s->framer.certain = must_be_certain(req);
+		s->framer.certain = vb_psn_diff(req->pos.next_psn, req->top_psn) < 0;
 		if (!qp->paced && add_middles(s))
 			continue;
 		if ((req->transport == VB_UD && vb_lane_is_next(qp)) || vb_lane_is_astray(qp))

@@ -109,12 +109,6 @@ static void without_room_as_well(void **state)
 	assert_left(1, 0);
 }
 
-static void where_nothing_is_sent_again_it_is_right_at_once(void **state)
-{
-	post(IBV_QPT_UC);
-	assert_left(FRAMES, 0);
-}
-
 static void read_by_the_peer(uint32_t psn)
 {
 	struct vb_path path = { .sport = 4791 };
@@ -157,7 +151,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(what_is_sent_again_is_right),
 		T(without_room_as_well),
-		T(where_nothing_is_sent_again_it_is_right_at_once),
 		T(what_is_read_again_is_right),
 	};
 
