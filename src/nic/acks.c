@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "base/check.h"
 #include "nic/peer.h"
 
 /* So often in a row it has to answer at once for its answers to be waited for. */
@@ -124,6 +125,26 @@ void vb_acks_flush(struct vb_nic *nic)
 		}
 	}
 	vb_lock_drop(&nic->rx);
+}
+
+void vb_unacked_add(struct vb_qp *qp, struct vb_cq *cq, const struct vb_cqe *cqe)
+{
+	struct vb_unacked *unacked = qp->unacked;
+
+	vb_check(!vb_unacked_is_full(qp));
+	unacked->of[unacked->count].cq = cq;
+	unacked->of[unacked->count++].cqe = *cqe;
+}
+
+void vb_unacked_give(struct vb_qp *qp)
+{
+	struct vb_unacked *unacked = qp->unacked;
+	unsigned count = unacked ? unacked->count : 0;
+
+	for (unsigned i = 0; i < count; i++)
+		vb_cq_push(unacked->of[i].cq, &unacked->of[i].cqe);
+	if (count)
+		unacked->count = 0;
 }
 
 void vb_ack_forget(struct vb_qp *qp)

@@ -10,6 +10,13 @@
  *
  * Whether it is worth it is learned from what the application does, not by trying: how many times
  * in a row it posted right after a message came.
+ *
+ * And, of XRC and DC, completions that wait for an ACK. There the application answers by another QP
+ * than the one that acknowledges, and nothing would keep the answer behind the ACK. A NIC of
+ * hardware has sent the ACK before anybody can have answered, and programs rely on it: they wait
+ * for their own SEND first, and for the answer then. So what was received completes when its ACK is
+ * on its way, or when the link has no room for it. Both go by one lane (peer.h), and by one UDP
+ * flow.
  */
 
 #include "nic/qp.h"
@@ -54,5 +61,30 @@ void vb_acks_flush(struct vb_nic *nic);
 
 /* The QP goes. Rx right held. */
 void vb_ack_forget(struct vb_qp *qp);
+
+/* --- completions that wait for an ACK: of responders of XRC and DC. QP locked --- */
+
+/* So many messages share an ACK at most. */
+
+#define VB_UNACKED_MAX 8
+
+struct vb_unacked {
+	unsigned count;
+	struct {
+		struct vb_cq *cq;
+		struct vb_cqe cqe;
+	} of[VB_UNACKED_MAX];
+};
+
+/* A receive is complete, but for the ACK. What fills it is given before the next one comes. */
+void vb_unacked_add(struct vb_qp *qp, struct vb_cq *cq, const struct vb_cqe *cqe);
+
+static inline bool vb_unacked_is_full(const struct vb_qp *qp)
+{
+	return qp->unacked->count == VB_UNACKED_MAX;
+}
+
+/* All of them are the application's now. Any QP. */
+void vb_unacked_give(struct vb_qp *qp);
 
 #endif

@@ -63,6 +63,7 @@ static void contexts_free(struct vb_dct *dct)
 {
 	for (unsigned i = 0; i < atomic_load(&dct->count); i++) {
 		free(dct->all[i]->qp.resp.ring);
+		free(dct->all[i]->qp.unacked);
 		vb_lock_fini(&dct->all[i]->qp.lock);
 		free(dct->all[i]);
 	}

@@ -76,7 +76,10 @@ static struct vb_dcx *make(struct vb_qp *target)
 		return NULL;
 	qp = &x->qp;
 	qp->resp.ring = calloc(VB_DC_RESOURCES + 1u, sizeof(*qp->resp.ring));
-	if (!qp->resp.ring) {
+	qp->unacked = calloc(1, sizeof(*qp->unacked));
+	if (!qp->resp.ring || !qp->unacked) {
+		free(qp->unacked);
+		free(qp->resp.ring);
 		free(x);
 		return NULL;
 	}
@@ -105,6 +108,7 @@ static void close_locked(struct vb_dcx *x)
 	struct vb_qp *qp = &x->qp;
 
 	atomic_store(&qp->state, IBV_QPS_RESET);
+	vb_unacked_give(qp);
 	vb_resp_drop_message(&qp->resp);
 	if (qp->resp.has_recv) {
 		qp->resp.has_recv = false;
@@ -196,7 +200,7 @@ static void answer_to(struct vb_qp *target, const struct vb_dc_from *from, const
 		/* The way back may not be there yet: then the question is asked again. */
 		if (!atomic_load(&from->lane->peer->has_tx) || vb_peer_is_lost(from->lane->peer))
 			return;
-		lane = &from->lane->peer->lane[nak.sqpn % VB_RING_LANES];
+		lane = vb_lane_of(from->lane->peer, VB_DC, nak.sqpn);
 	} else {
 		back = from->frame->path;
 		memcpy(back.src, from->frame->path.dst, VB_GID_BYTES);

@@ -61,6 +61,22 @@ static bool completes_recv(const struct vb_op_info *info)
 	       (info->kind == VB_K_SEND || (info->headers & VB_H_IMM));
 }
 
+/* What it completed waits for the ACK: until the batch ends, so that one ACK is for many. */
+static void acknowledge_first(struct vb_batch *batch, struct vb_qp *qp)
+{
+	bool owes = vb_resp_owes(&qp->resp);
+
+	if (!qp->unacked->count)
+		return;
+	if (owes && !vb_unacked_is_full(qp)) {
+		vb_batch_touch(batch, qp);
+		return;
+	}
+	if (owes)
+		vb_qp_transmit_locked(qp);
+	vb_unacked_give(qp);
+}
+
 static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		    const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -80,9 +96,11 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 		break;
 	case IBV_QPT_DRIVER:
 		result = vb_rc_request(&qp->resp, pkt, info);
+		acknowledge_first(batch, qp);
 		break;
 	case IBV_QPT_XRC_RECV:
 		result = vb_xrc_request(batch, qp, pkt, info);
+		acknowledge_first(batch, qp);
 		break;
 	case IBV_QPT_XRC_SEND:
 		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
@@ -239,6 +257,8 @@ void vb_batch_end(struct vb_batch *batch)
 			vb_ack_hold(qp, batch->now_ns);
 		if (vb_qp_wants_to_send(qp))
 			vb_qp_transmit_locked(qp);
+		if (vb_transport_aims(qp->resp.transport))
+			vb_unacked_give(qp);
 		if (batch->polled)
 			vb_ack_keep(qp);
 	}

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/guard.h"
 #include "engine/newer.h"
+#include "nic/acks.h"
 #include "nic/dc.h"
 #include "nic/mkey.h"
 #include "nic/qp.h"
@@ -213,6 +214,8 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 	}
 	if (resp->mark)
 		vb_tm_done(qp, &cqe);
+	else if (vb_transport_aims(resp->transport))
+		vb_unacked_add(qp, (struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
 	else
 		vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
 }

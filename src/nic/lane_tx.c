@@ -479,8 +479,8 @@ void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
 		return;
 	}
 	qp->peer = peer;
-	qp->lane_tx = &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES];
-	qp->lane_rx = &peer->lane[dqpn % VB_RING_LANES];
+	qp->lane_tx = vb_lane_of(peer, qp->req.transport, qp->ibv.qp.qp_num);
+	qp->lane_rx = vb_lane_of(peer, qp->req.transport, dqpn);
 }
 
 void vb_lane_aim(struct vb_qp *qp)
@@ -495,7 +495,6 @@ void vb_lane_aim(struct vb_qp *qp)
 	slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
 	if (slot == qp->aimed_slot && qp->peer && qp->path.local && !vb_peer_is_lost(qp->peer))
 		return;
-	/* By the lane that the number of the receive QP picks it is answered. */
 	towards = slot << VB_INDEX_BITS | (qp->dqpn & (VB_INDICES - 1));
 	peer = qp->path.local ? vb_peer_known(qp->nic, qp->ibv.qp.qp_num, towards) : NULL;
 	if (slot == qp->aimed_slot &&

@@ -5,7 +5,8 @@
 /*
  * A peer: another slot under the same hub (or a slot of our own), reached through rings in shared
  * memory. Between one slot of ours and one of another there are VB_RING_LANES rings each way; a QP
- * sends through the lane that its own number picks, so QPs of different threads seldom meet.
+ * sends through the lane that its own number picks, so QPs of different threads seldom meet (but
+ * see vb_lane_of).
  *
  * The host maps memory and hands it in; the NIC makes, uses and retires the objects. A peer object
  * is never freed before the NIC is, only used again, and what the host mapped for it stays mapped
@@ -21,6 +22,7 @@
 #include "nic/direct.h"
 #include "nic/export.h"
 #include "nic/nic.h"
+#include "wire/opcode.h"
 
 struct vb_peer;
 
@@ -161,6 +163,17 @@ struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 /* As long as it is held, a peer is not used for another slot. False: that has happened. */
 bool vb_peer_hold(struct vb_peer *peer);
 void vb_peer_drop(struct vb_peer *peer);
+
+/*
+ * The lane by which a QP of that number sends, on either side. What aims goes by a single one: only
+ * within a lane does anything stay in order, and there one QP's answer must stay behind another's
+ * ACK (acks.h).
+ */
+static inline struct vb_lane *vb_lane_of(struct vb_peer *peer, enum vb_transport transport,
+					 uint32_t qpn)
+{
+	return &peer->lane[vb_transport_aims(transport) ? 0 : qpn % VB_RING_LANES];
+}
 
 /* Is there nobody any more to send to? */
 static inline bool vb_peer_is_lost(const struct vb_peer *peer)

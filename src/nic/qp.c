@@ -418,6 +418,7 @@ void vb_qp_free(struct vb_qp *qp)
 	free(qp->resp.ring);
 	free(qp->req.sq.ring);
 	free(qp->migration);
+	free(qp->unacked);
 	vb_parcels_free(qp);
 	vb_lock_fini(&qp->lock);
 	free(qp);

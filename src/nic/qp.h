@@ -30,6 +30,7 @@ struct vb_pace {
 struct vb_dc;
 struct vb_raw;
 struct vb_rss;
+struct vb_unacked;
 
 struct vb_qp {
 	union {
@@ -78,6 +79,7 @@ struct vb_qp {
 	uint64_t now_ns;  /* of the call that is under way */
 
 	struct vb_ack ack;
+	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
 	struct vb_timer timer;
 
 	struct vb_qp *held_next; /* in nic->held (its lock) */

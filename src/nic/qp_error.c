@@ -2,6 +2,7 @@
 
 /* What happens to a QP when something has failed, and when its clock rings. */
 
+#include "nic/acks.h"
 #include "nic/dc.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
@@ -44,6 +45,7 @@ void vb_qp_flush_recv_locked(struct vb_qp *qp)
 {
 	struct vb_recv recv;
 
+	vb_unacked_give(qp);
 	if (qp->resp.has_recv) {
 		qp->resp.has_recv = false;
 		flush_one_recv(qp, qp->resp.recv.wr_id);

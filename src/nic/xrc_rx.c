@@ -20,6 +20,11 @@ static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t q
 
 	if (!qp)
 		return NULL;
+	qp->unacked = calloc(1, sizeof(*qp->unacked));
+	if (!qp->unacked) {
+		vb_qp_free(qp);
+		return NULL;
+	}
 	qp->xrc->rcv = rcv;
 	qp->xrc->seq = 1; /* no one that is read */
 	vb_req_reset(&qp->req);
@@ -320,6 +325,8 @@ void vb_xrc_srq_leave(struct vb_srq *srq)
 			qp->ibv.qp.pd = NULL;
 			qp->ibv.qp.recv_cq = NULL;
 		}
+		/* In the midst of a batch: those of this SRQ may have come before another's. */
+		vb_unacked_give(qp);
 		vb_lock_drop(&qp->lock);
 	}
 	vb_lock_drop(&nic->rx);

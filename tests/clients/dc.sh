@@ -50,12 +50,13 @@ dc_options() {
 		perf_dc ib_${what}_bw -q 16 -l 4 -n 400
 		perf_dc ib_${what}_bw -Q 1 -t 16 -n 500
 	done
-	# Not ib_send_lat: it has one channel for both CQs and takes it that the event of what it
-	# sent comes before that of the answer, which by DC is another QP's and may overtake it.
+	# ib_send_lat has one channel for both CQs and takes it that the event of what it sent comes
+	# before that of the answer, which is another QP's.
 	for what in send read atomic; do
 		perf_dc_events ib_${what}_bw -e -n 500
-		[ $what = send ] || perf_dc_events ib_${what}_lat -e -n 300
+		perf_dc_events ib_${what}_lat -e -n 300
 	done
+	perf_plain ib_send_lat -c XRC -e -n 300
 	for what in send write; do
 		perf_dc ib_${what}_bw -I 64 -s 64 -n 2000
 		perf_dc ib_${what}_lat -I 32 -s 32 -n 1000

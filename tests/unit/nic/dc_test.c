@@ -5,10 +5,11 @@
  */
 #include "nic_fixture.h"
 
+#include "nic/acks.h"
 #include "nic/dc.h"
 #include "wire/icrc.h"
 
-enum { KEY = 0xabc, DCI = 0x123456, START = 0xfffffe, RECVS = 8 };
+enum { KEY = 0xabc, DCI = 0x123456, START = 0xfffffe, RECVS = VB_UNACKED_MAX + 2 };
 
 static struct {
 	struct vb_cq *cq;
@@ -87,7 +88,7 @@ static int begin_dc(void **state)
 	x.initiator = make_end(&(struct vb_dc_attr){ .target = false });
 	climb(x.initiator, false);
 	for (unsigned i = 0; i < RECVS; i++) {
-		struct ibv_sge sge = { (uintptr_t)x.buf + i * 512, 512, x.mr->ibv.lkey };
+		struct ibv_sge sge = { (uintptr_t)x.buf + i * 400, 400, x.mr->ibv.lkey };
 		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 		assert_int_equal(vb_srq_post(x.srq, &wr, &bad), 0);
@@ -118,9 +119,10 @@ struct packet {
 	uint8_t syndrome, mtu_code;
 };
 
-static void comes(uint32_t dqpn, const struct packet *p)
+enum { OCTETS = 1200 };
+
+static struct vb_frame frame_of(uint8_t octets[OCTETS], uint32_t dqpn, const struct packet *p)
 {
-	uint8_t octets[1200] = { 0 };
 	struct vb_frame frame = { .data = octets };
 	const struct vb_op_info *info = vb_op_info(p->opcode);
 	struct vb_pkt pkt = {
@@ -146,9 +148,22 @@ static void comes(uint32_t dqpn, const struct packet *p)
 	memcpy(frame.path.dst, own_gid, VB_GID_BYTES);
 	frame.path.sport = 4791;
 	vb_icrc_put(octets + bytes, vb_icrc_frame(&frame.path, octets, frame.bytes, 0));
+	return frame;
+}
+
+static void come(const struct vb_frame *frames, unsigned count)
+{
 	assert_true(vb_nic_rx_try(fix.nic));
-	vb_nic_rx(fix.nic, &frame, 1);
+	vb_nic_rx(fix.nic, frames, count);
 	vb_nic_rx_drop(fix.nic);
+}
+
+static void comes(uint32_t dqpn, const struct packet *p)
+{
+	uint8_t octets[OCTETS] = { 0 };
+	struct vb_frame frame = frame_of(octets, dqpn, p);
+
+	come(&frame, 1);
 }
 
 static void request(uint8_t opcode, uint64_t connection, uint32_t psn)
@@ -159,9 +174,9 @@ static void request(uint8_t opcode, uint64_t connection, uint32_t psn)
 
 static unsigned completions(void)
 {
-	struct ibv_wc wc[4];
+	struct ibv_wc wc[16];
 
-	return (unsigned)vb_cq_poll(x.cq, 4, wc);
+	return (unsigned)vb_cq_poll(x.cq, 16, wc);
 }
 
 /* What was sent last was that answer, to this connection. */
@@ -191,6 +206,38 @@ static void half_a_handshake_is_enough(void **state)
 	request(VB_OP_DC_SEND_ONLY, 5, START + 2);
 	expect_answer(3, START + 2, vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED), IBV_MTU_1024);
 	assert_int_equal(completions(), 3);
+}
+
+/* What the application knew of when something was sent. */
+static unsigned known_at[RECVS];
+
+static int tx_looks(void *arg, uint16_t src_slot, const struct vb_burst *burst)
+{
+	known_at[fix.sent++] = completions();
+	return 0;
+}
+
+/*
+ * The application answers by another QP, and could be faster than an ACK that is still to be sent.
+ * One ACK is for many messages, but not for so many that they would have to wait for long.
+ */
+static void messages_complete_when_their_ack_has_left(void **state)
+{
+	static uint8_t octets[RECVS][OCTETS];
+	struct packet p = { VB_OP_DC_SEND_ONLY, START, DCI, 5, KEY, 0, IBV_MTU_1024 };
+	struct vb_frame frames[RECVS];
+
+	fix.nic->host.tx = tx_looks;
+	request(VB_OP_DC_CONNECT, 5, START);
+	for (unsigned i = 0; i < RECVS; i++) {
+		frames[i] = frame_of(octets[i], x.target->ibv.qp.qp_num, &p);
+		p.psn = (p.psn + 1) & 0xffffff;
+	}
+	come(frames, RECVS);
+	assert_int_equal(fix.sent, 2);
+	assert_int_equal(known_at[0], 0);
+	assert_int_equal(known_at[1], VB_UNACKED_MAX);
+	assert_int_equal(completions(), RECVS - VB_UNACKED_MAX);
 }
 
 /* Whatever comes late or twice: it is known by the connection's number. */
@@ -431,6 +478,7 @@ int main(void)
 {
 	const struct CMUnitTest dc[] = {
 		dc_test(half_a_handshake_is_enough),
+		dc_test(messages_complete_when_their_ack_has_left),
 		dc_test(what_is_late_is_dropped),
 		dc_test(a_lower_number_is_good_after_a_while),
 		dc_test(a_connect_that_got_lost_is_asked_for),
