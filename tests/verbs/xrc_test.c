@@ -348,19 +348,24 @@ static void what_is_read_goes_by_its_own_srq_s_keys(void **state)
 	all_close(all);
 }
 
-/* A14: what is no SRQ of the QP's domain is an invalid request. */
+/* A14: what is no SRQ of the QP's domain is an invalid request; whether it ever was is the same. */
 static void an_srq_of_another_domain_is_refused(void **state)
 {
-	for (unsigned missing = 0; missing < 2; missing++) {
+	enum { ANOTHER_S, NEVER_MADE, DESTROYED, CASES };
+
+	for (unsigned which = 0; which < CASES; which++) {
 		struct all *all = all_open(0);
 		struct ibv_xrcd *other = vx_domain(-1, O_CREAT);
-		struct vx_srq stranger;
+		struct vx_srq stranger, gone;
+		uint32_t number;
 
 		vx_srq_open(&stranger, other);
-		assert_int_equal(vx_post(&all->snd, IBV_WR_SEND,
-					 missing ? stranger.number + 1 : stranger.number, 1, 8,
-					 NULL),
-				 0);
+		vx_srq_open(&gone, all->xrcd);
+		number = which == ANOTHER_S ? stranger.number : gone.number;
+		vx_srq_close(&gone);
+		if (which == NEVER_MADE)
+			number++;
+		assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, number, 1, 8, NULL), 0);
 		vt_expect(all->snd.cq, 1, IBV_WC_REM_INV_REQ_ERR);
 		vt_event_acked(IBV_EVENT_QP_REQ_ERR);
 		assert_int_equal(vt_state(all->rcv), IBV_QPS_ERR);
@@ -369,6 +374,17 @@ static void an_srq_of_another_domain_is_refused(void **state)
 		assert_int_equal(ibv_close_xrcd(other), 0);
 		all_close(all);
 	}
+}
+
+/* Slot 0 has the receive QPs, and no SRQs: it is no process's, and nobody else takes requests. */
+static void an_srq_in_nobody_s_slot_is_not_answered_for(void **state)
+{
+	struct all *all = all_open(0);
+
+	assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, 1, 1, 8, NULL), 0);
+	vt_expect(all->snd.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(vt_state(all->rcv), IBV_QPS_RTR);
+	all_close(all);
 }
 
 static void without_a_receive_the_sender_waits(void **state)
@@ -566,6 +582,7 @@ int main(void)
 		vt_test(rdma_goes_by_the_keys_of_the_srq_s_pd),
 		vt_test(what_is_read_goes_by_its_own_srq_s_keys),
 		vt_test(an_srq_of_another_domain_is_refused),
+		vt_test(an_srq_in_nobody_s_slot_is_not_answered_for),
 		vt_test(without_a_receive_the_sender_waits),
 		vt_test(a_receive_too_short_is_an_error_of_both),
 		vt_test(an_srq_tells_of_its_limit),
