@@ -7,6 +7,7 @@
 #include "nic/internal.h"
 #include "wire/icrc.h"
 
+/* For 0, which many programs leave there: a kernel with hardware takes the route's in any case. */
 #define HOP_LIMIT_DEFAULT 64
 
 bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])

@@ -238,6 +238,7 @@ void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int
 	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
 	KEEP(IBV_QP_RATE_LIMIT, rate_limit);
 #undef KEEP
+	/* Programs put random numbers there; mlx5 and rxe too take what a PSN has bits for. */
 	if (mask & IBV_QP_RQ_PSN)
 		to->rq_psn = from->rq_psn & 0xffffff;
 	if (mask & IBV_QP_SQ_PSN)
