@@ -576,8 +576,11 @@ int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer 
 		rc = news_wait(client, NONE, deadline_ns);
 	} while (rc == EAGAIN && vb_hub_now_ns() < deadline_ns);
 	if (rc) {
+		/* There was no reason to give up, or one that might have passed: fork(2)'s. */
+		if (rc == EAGAIN && !client->error)
+			rc = ETIMEDOUT;
 		vb_hub_client_close(client);
-		return rc == EAGAIN ? ETIMEDOUT : rc;
+		return rc;
 	}
 	*result = client;
 	return 0;

@@ -45,9 +45,9 @@ typedef void vb_hub_ring_fn(void *arg, uint16_t from, uint16_t to, int ring_fd,
  * Connect to the hub of this uid and network namespace; start it if there is none. offer: NULL if
  * shared memory is out of the question; its descriptors stay the caller's, and must stay open
  * until close. ring may be NULL then.
- * 0, or EADDRINUSE (somebody else holds port 4791 here), ENOENT (no verbatimd to start),
- * ETIMEDOUT, EPERM (the hub's name is taken by another uid), or another positive errno. The
- * environment is read here and never again.
+ * 0, or EADDRINUSE (somebody else holds port 4791 here), ENOENT (no verbatimd to start), EAGAIN
+ * (no process can be made for it, as fork(2) says), ETIMEDOUT, EPERM (the hub's name is taken by
+ * another uid), or another positive errno. The environment is read here and never again.
  */
 int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer,
 		       vb_hub_ring_fn *ring, void *arg);

@@ -27,17 +27,6 @@ enum {
 	FDS_CLOSED_MAX = 1 << 20,
 };
 
-/*
- * Sharing memory spares a large application the copying of its page tables. ThreadSanitizer's
- * runtime would take the child's doings for the parent's, so there the children have a copy, and
- * an error of theirs shows as a hub that does not answer.
- */
-#ifdef __SANITIZE_THREAD__
-#define CLONE_KIND CLONE_VFORK
-#else
-#define CLONE_KIND (CLONE_VM | CLONE_VFORK)
-#endif
-
 #define ENV_PREFIX "VERBATIM_"
 
 struct vb_hub_spawn {
@@ -45,7 +34,8 @@ struct vb_hub_spawn {
 	char log[PATH_MAX];
 	char *env[ENV_MAX + 1];
 	uint8_t *stacks;
-	volatile int error; /* written by the children: they share our memory */
+	int clone_flags;
+	volatile int error; /* written by the children, where they share our memory */
 };
 
 /* Where verbatimd lies, seen from the file that holds this code: the library or `verbatim`. */
@@ -194,14 +184,21 @@ static int leaf(void *arg)
 	return 127;
 }
 
-/* The child in between: leads a session of its own, and by dying gives the hub to init. */
+/*
+ * The child in between: leads a session of its own, and by dying gives the hub to init. To a tool
+ * that runs the application within itself, valgrind say, it is a copy of the application: at its
+ * exit the tool would report on that, after seconds of looking for leaks, while the application
+ * waits. Of a SIGKILL no such tool hears, unless it looks for it in kill().
+ */
 static int middle(void *arg)
 {
+	const union sigval nothing = {0};
 	struct vb_hub_spawn *spawn = arg;
 
 	setsid();
-	if (clone(leaf, spawn->stacks + 2 * STACK_BYTES, CLONE_KIND, spawn) < 0)
+	if (clone(leaf, spawn->stacks + 2 * STACK_BYTES, spawn->clone_flags, spawn) < 0)
 		spawn->error = errno;
+	sigqueue(getpid(), SIGKILL, nothing);
 	return 0;
 }
 
@@ -219,7 +216,7 @@ static void children_run(struct vb_hub_spawn *spawn)
 	sigfillset(&all);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid = clone(middle, spawn->stacks + STACK_BYTES, CLONE_KIND, spawn);
+	pid = clone(middle, spawn->stacks + STACK_BYTES, spawn->clone_flags, spawn);
 	if (pid < 0)
 		spawn->error = errno;
 	else
@@ -227,6 +224,16 @@ static void children_run(struct vb_hub_spawn *spawn)
 			continue;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_setcancelstate(state, NULL);
+}
+
+/*
+ * Sharing memory spares a large application the copying of its page tables. The runtime of a
+ * ThreadSanitizer, which may be the application's alone, would take the children's doings for the
+ * parent's: so there they have a copy, and an error of theirs shows as a hub that does not answer.
+ */
+static int clone_flags(void)
+{
+	return CLONE_VFORK | (dlsym(RTLD_DEFAULT, "__tsan_init") ? 0 : CLONE_VM);
 }
 
 int vb_hub_spawn_create(struct vb_hub_spawn **result)
@@ -243,6 +250,7 @@ int vb_hub_spawn_create(struct vb_hub_spawn **result)
 	}
 	if (find(spawn->path))
 		spawn->path[0] = 0;
+	spawn->clone_flags = clone_flags();
 	env_pick(spawn);
 	log_pick(spawn);
 	*result = spawn;

@@ -46,4 +46,26 @@ VERBATIM_FAULT="loss=2%,dup=2%,reorder=5%,seed=5" \
 	grind "send_bw faults" ib_send_bw -F -x "$gid" -n 50
 over=
 check "devinfo" "${run[@]}" "${memcheck[@]}" ibv_devinfo -v
+
+# hub_start NAME OPTIONS ...: whoever finds no hub starts one, by a copy of itself. No copy may end
+# under valgrind: it would be looked through for leaks, for seconds, and reported on.
+hub_start() {
+	local name=$1 reports
+	shift
+	"$VB_BUILD/verbatim" hub stop --force >/dev/null
+	timeout -k 5 "$limit_s" "${run[@]}" valgrind "$@" ibv_devinfo >"$tmp/report" 2>&1 || {
+		fail "$name" "$(status_say $?)" "$tmp/report"
+		return
+	}
+	reports=$(grep -c "ERROR SUMMARY: 0 errors" "$tmp/report")
+	if [ "$reports" = 1 ]; then
+		ok "$name"
+	else
+		fail "$name" "$reports good reports, not one" "$tmp/report"
+	fi
+}
+
+hub_start "starts the hub" --leak-check=full --error-exitcode=99
+hub_start "starts the hub, children traced" --leak-check=full --trace-children=yes
+hub_start "starts the hub under helgrind" --tool=helgrind
 suite_end
