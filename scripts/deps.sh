@@ -10,8 +10,8 @@ set -eu
 build="gcc make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev"
 demo="perftest iproute2"
 test="$build $demo python3 libcmocka-dev binutils ibverbs-utils rdmacm-utils python3-pyverbs
-	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils tshark nftables iperf3 util-linux
-	procps valgrind qemu-system-x86 busybox-static kmod"
+	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py tshark
+	nftables iperf3 util-linux procps valgrind qemu-system-x86 busybox-static kmod"
 fuzz="$build clang llvm"
 bench="$build $demo python3 libcmocka-dev ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox
 	util-linux"

@@ -11,8 +11,9 @@
 #include "base/check.h"
 #include "link/fault.h"
 
-#define PATH_VARIABLE "LD_LIBRARY_PATH"
+#define DEV_LIBRARY "libverbatim_dev.so.1"
 
+/* One without an argument is a word, which is there or not. */
 struct option {
 	const char *name, *variable, *argument, *help;
 };
@@ -25,6 +26,8 @@ static const struct option options[] = {
 	  "record every packet; %p stands for the process id" },
 	{ "--log",   "VERBATIM_LOG",   "FILE",
 	  "say what goes wrong; 'stderr' for the terminal" },
+	{ "--dev",   NULL,             NULL,
+	  "show a device file to programs that look for one (UCX, Open MPI)" },
 };
 /* clang-format on */
 
@@ -32,8 +35,8 @@ static int usage(FILE *out, int status)
 {
 	fputs("usage: verbatim run [OPTIONS] [--] CMD [ARGS]\n\n", out);
 	for (unsigned i = 0; i < VB_ARRAY_LEN(options); i++)
-		fprintf(out, "  %-7s %s  %s\n", options[i].name, options[i].argument,
-			options[i].help);
+		fprintf(out, "  %-7s %-4s  %s\n", options[i].name,
+			options[i].argument ? options[i].argument : "", options[i].help);
 	return status;
 }
 
@@ -46,11 +49,29 @@ static const struct option *option_find(const char *name)
 	return NULL;
 }
 
-/* Our folder first, then what was there: the program may need other libraries from it. */
-static int library_path_set(void)
+/* Adds to a variable that is a list of paths, in front of what was there or behind it. */
+static int list_add(const char *variable, const char *path, bool in_front)
 {
-	const char *before = getenv(PATH_VARIABLE);
-	char dir[PATH_MAX], *path;
+	const char *before = getenv(variable);
+	char *list;
+	int rc;
+
+	if (!before || !*before)
+		return setenv(variable, path, 1) ? errno : 0;
+	if (asprintf(&list, "%s:%s", in_front ? path : before, in_front ? before : path) < 0)
+		return ENOMEM;
+	rc = setenv(variable, list, 1) ? errno : 0;
+	free(list);
+	return rc;
+}
+
+/*
+ * Our folder first, then what was there: the program may need other libraries from it. Behind what
+ * is preloaded already, since a sanitizer's library wants to be the first.
+ */
+static int libraries_set(bool dev)
+{
+	char dir[PATH_MAX], path[PATH_MAX + sizeof(DEV_LIBRARY)];
 	int rc = vb_cli_library_dir(dir);
 
 	if (rc) {
@@ -58,13 +79,9 @@ static int library_path_set(void)
 			     "../lib/verbatim");
 		return rc;
 	}
-	if (!before || !*before)
-		return setenv(PATH_VARIABLE, dir, 1) ? errno : 0;
-	if (asprintf(&path, "%s:%s", dir, before) < 0)
-		return ENOMEM;
-	rc = setenv(PATH_VARIABLE, path, 1) ? errno : 0;
-	free(path);
-	return rc;
+	snprintf(path, sizeof(path), "%s/" DEV_LIBRARY, dir);
+	rc = list_add("LD_LIBRARY_PATH", dir, true);
+	return rc || !dev ? rc : list_add("LD_PRELOAD", path, false);
 }
 
 /* The library has nobody to complain to, and would go on without a device. */
@@ -81,26 +98,31 @@ static bool fault_ok(void)
 
 int vb_cli_run(int argc, char **argv)
 {
+	bool dev = false;
 	int i = 1, rc;
 
-	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--"); i += 2) {
+	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--"); i++) {
 		const struct option *option = option_find(argv[i]);
 
 		if (!strcmp(argv[i], "--help"))
 			return usage(stdout, VB_CLI_OK);
+		if (option && !option->argument) {
+			dev = true;
+			continue;
+		}
 		if (!option || i + 1 == argc) {
 			vb_cli_error(option ? "%s needs an argument" : "run has no option '%s'",
 				     argv[i]);
 			return usage(stderr, VB_CLI_RUN_FAILED);
 		}
-		if (setenv(option->variable, argv[i + 1], 1))
+		if (setenv(option->variable, argv[++i], 1))
 			return VB_CLI_RUN_FAILED;
 	}
 	if (i < argc && !strcmp(argv[i], "--"))
 		i++;
 	if (i == argc)
 		return usage(stderr, VB_CLI_RUN_FAILED);
-	if (!fault_ok() || library_path_set())
+	if (!fault_ok() || libraries_set(dev))
 		return VB_CLI_RUN_FAILED;
 	execvp(argv[i], argv + i);
 	rc = errno;

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# UCX, which looks for a device file: its own tests by its RC and UD, on one host by both links, and
+# between two; and an MPI program by Open MPI's way over UCX, which checks all data.
+. "$(dirname "$0")/../lib/suite.sh"
+. "$(dirname "$0")/../lib/netns.sh"
+
+for program in ucx_perftest mpirun.openmpi; do
+	command -v $program >/dev/null && continue
+	skip all "no $program"
+	exit 0
+done
+if [ "$VB_SANITIZE" = thread ]; then
+	skip all "UCX crashes under ThreadSanitizer, with any library"
+	exit 0
+fi
+run+=("$VB_BUILD/verbatim" run --dev --)
+run_server=("${run[@]}") run_client=("${run[@]}")
+export UCX_NET_DEVICES=verbatim0:1 UCX_WARN_UNUSED_ENV_VARS=n
+
+# ucx_pair TEST SIZE COUNT: by whatever UCX_TLS says.
+ucx_pair() {
+	expect='^Final: +[0-9]' twins "${PREFIX:+$PREFIX }$UCX_TLS $1 $2" \
+		ucx_perftest -p PORT -t "$1" -s "$2" -n "$3" -w 10
+}
+
+ucx_pairs() {
+	for UCX_TLS in rc_v ud_v; do
+		export UCX_TLS
+		ucx_pair tag_lat 8 100
+		ucx_pair tag_bw 5000 100
+		ucx_pair tag_bw 1000000 10
+		ucx_pair stream_bw 5000 100
+		ucx_pair ucp_am_bw 40000 50
+		ucx_pair ucp_put_bw 100000 50
+		ucx_pair ucp_get 5000 50
+		ucx_pair ucp_fadd 8 50
+	done
+}
+
+# Open MPI is to have no other way, not to mind root or few processors, and to leave nothing behind.
+export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=self OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_orte_tmpdir_base=$tmp
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# mpi PROCESSES OCTETS [MPIRUN ...]: the program, by RC and by UD.
+mpi() {
+	local processes=$1 octets=$2 tls name rc
+	for tls in rc_v ud_v; do
+		name="${PREFIX:+$PREFIX }MPI, $processes processes by $tls"
+		UCX_TLS=$tls,self timeout -k 5 "$limit_s" mpirun.openmpi -np "$processes" \
+			"${@:3}" "${run[@]}" "$VB_ROOT/tests/lib/mpi.py" "$octets" \
+			</dev/null >"$tmp/mpi" 2>&1
+		rc=$?
+		if [ $rc != 0 ]; then
+			fail "$name" "$(status_say $rc)" "$tmp/mpi"
+		elif ! grep -q "^mpi: $processes processes" "$tmp/mpi"; then
+			fail "$name" "it does not say that all is right" "$tmp/mpi"
+		else
+			ok "$name"
+		fi
+	done
+}
+
+# What writes to hardware's queues itself is not offered, whatever the device calls itself.
+for persona in "" connectx7; do
+	VERBATIM_PERSONA=$persona "${run[@]}" ucx_info -d >"$tmp/info" 2>&1
+	found=$(sed -n '/^# Memory domain: verbatim0/,/^# Memory domain: [^v]/p' "$tmp/info" |
+		awk '/Transport:/ { print $3 }' | sort | xargs)
+	if [ "$found" = "rc_verbs ud_verbs" ]; then
+		ok "ucx_info finds the device${persona:+ as a $persona}"
+	else
+		fail "ucx_info finds the device${persona:+ as a $persona}" \
+			"it has '$found'" "$tmp/info"
+	fi
+done
+
+ucx_pairs
+mpi 2 2000000
+mpi 5 200000
+link_use udp
+ucx_pairs
+mpi 2 2000000
+mpi 5 200000
+unset VERBATIM_LINK
+over=
+PREFIX="bad network,"
+VERBATIM_FAULT="loss=1%,dup=1%,reorder=3%,corrupt=0.5%,seed=7" mpi 3 200000
+PREFIX=
+
+if hosts_make 1500; then
+	PREFIX="two hosts, IPv4"
+	hosts_use 4
+	ucx_pairs
+	# mpirun starts its own helper on B by what would be ssh: AGENT HOST COMMAND.
+	cat >"$tmp/agent" <<-END
+		#!/bin/sh
+		shift
+		exec ${on_b[*]} sh -c "\$*"
+	END
+	chmod +x "$tmp/agent"
+	export OMPI_MCA_plm_rsh_agent=$tmp/agent
+	mpi 4 500000 -H $a4:2,$b4:2
+	PREFIX="two hosts, IPv6"
+	hosts_use 6
+	export UCX_IB_GID_INDEX=$gid
+	mpi 2 500000 -H $a4:1,$b4:1
+else
+	skip "two hosts" "this system lets us make no veth"
+fi
+suite_end
