@@ -74,7 +74,8 @@ static void copy_from_hole_twice(void)
 	/* Twice: the signal must not stay blocked after the first. */
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		if (vb_guard_copy(octets, (void *)hole, sizes[i]) ||
-		    vb_guard_copy((void *)hole, octets, sizes[i]))
+		    vb_guard_copy((void *)hole, octets, sizes[i]) ||
+		    vb_guard_copy(octets, NULL, sizes[i]) || vb_guard_copy(NULL, octets, sizes[i]))
 			_exit(WRONG);
 	}
 	if (!vb_guard_copy(octets, "x", 2) || octets[0] != 'x')
