@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "peer.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -10,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -604,36 +604,37 @@ void vp_exchange(struct vp_pair *pair, uint32_t bytes, unsigned seed)
 
 /* --- the hub --- */
 
-static bool is_hub_of_ours(const char *pid)
-{
-	char name[64], ours[64] = "", theirs[64] = "", comm[16] = "";
-	FILE *file;
-
-	snprintf(name, sizeof(name), "/proc/%.20s/comm", pid);
-	file = fopen(name, "r");
-	if (!file)
-		return false;
-	if (!fgets(comm, sizeof(comm), file))
-		comm[0] = 0;
-	fclose(file);
-	snprintf(name, sizeof(name), "/proc/%.20s/ns/net", pid);
-	return !strcmp(comm, "verbatimd\n") &&
-	       readlink("/proc/self/ns/net", ours, sizeof(ours) - 1) > 0 &&
-	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
-}
-
+/*
+ * The one that has the name. Several may be started at a time, and those that come too late leave
+ * soon: to look for processes would find them as well.
+ */
 pid_t vp_hub(void)
 {
-	DIR *all = opendir("/proc");
-	struct dirent *one;
-	pid_t pid = 0;
+	static const char word[] = " @verbatim-hub-";
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct ucred cred = { .pid = 0 };
+	socklen_t bytes = sizeof(cred);
+	FILE *names = fopen("/proc/net/unix", "r");
+	char line[256], *name = NULL;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	assert_non_null(all);
-	while (!pid && (one = readdir(all)))
-		if (atoi(one->d_name) && is_hub_of_ours(one->d_name))
-			pid = atoi(one->d_name);
-	closedir(all);
-	return pid;
+	assert_non_null(names);
+	assert_true(fd >= 0);
+	while (!name && fgets(line, sizeof(line), names))
+		name = strstr(line, word);
+	fclose(names);
+	if (name) {
+		size_t n = strcspn(name + 2, "\n");
+
+		assert_in_range(n, 1, sizeof(address.sun_path) - 1);
+		memcpy(address.sun_path + 1, name + 2, n);
+		n += offsetof(struct sockaddr_un, sun_path) + 1;
+		if (connect(fd, (struct sockaddr *)&address, (socklen_t)n) ||
+		    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes))
+			cred.pid = 0;
+	}
+	close(fd);
+	return cred.pid;
 }
 
 /* --- by events --- */
