@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -206,15 +205,22 @@ static int offer_send(const struct vb_hub_client *client, int fd)
 	return rc == ETOOMANYREFS ? 0 : rc;
 }
 
+/*
+ * Not that of the thread, which may be any: the one that greets another hub is our own. Nor that of
+ * the process, which is valgrind's where the program runs in it.
+ */
+static void program_name(char comm[VB_HUB_COMM_BYTES])
+{
+	vb_hub_comm_copy(comm, program_invocation_short_name);
+}
+
 /* Say hello: with the marks of our slots, all there is to know for a hub that has just started. */
 static int greet(struct vb_hub_client *client, int fd)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
-	char name[VB_HUB_COMM_BYTES] = "";
 	int rc = ETOOMANYREFS;
 
-	prctl(PR_GET_NAME, name);
-	vb_hub_comm_copy(msg.hello.comm, name);
+	program_name(msg.hello.comm);
 	if (client->keeper[0] != NONE)
 		rc = fds_send(fd, &msg, client->keeper, VB_HUB_KEEPER_FDS);
 	/* Without it if need be: another client may be able to bring it. */
@@ -641,12 +647,10 @@ static int ask(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_
 static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, uint64_t deadline_ns)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_LEASE);
-	char name[VB_HUB_COMM_BYTES] = "";
 	int fds[VB_HUB_FDS_MAX], rc;
 	struct held held;
 
-	prctl(PR_GET_NAME, name);
-	vb_hub_comm_copy(msg.lease.comm, name);
+	program_name(msg.lease.comm);
 	rc = ask(client, &msg, fds, 0, VB_HUB_GRANT, deadline_ns);
 	if (rc || msg.grant.error)
 		return rc ? rc : (int)msg.grant.error;

@@ -33,6 +33,7 @@ static void a_dead_hub_is_replaced_and_told_what_we_hold(void **state)
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[20];
 	struct vb_hub_row *rows;
+	char comm[VB_HUB_COMM_BYTES];
 	pid_t pid;
 
 	NEEDS_HUB(state);
@@ -40,6 +41,9 @@ static void a_dead_hub_is_replaced_and_told_what_we_hold(void **state)
 	for (unsigned i = 0; i < 18; i++)
 		slot[i] = slot_lease(client);
 	vb_hub_client_mark(client, slot[3].slot, 3333);
+	/* Whoever turns is a thread with a name of its own; the hub is told the program's. */
+	prctl(PR_SET_NAME, "turner");
+	vb_hub_comm_copy(comm, program_invocation_short_name);
 	for (unsigned i = 0; i < 5; i++) {
 		pid = hub_pid();
 		hub_kill();
@@ -54,6 +58,7 @@ static void a_dead_hub_is_replaced_and_told_what_we_hold(void **state)
 	assert_int_equal(rows[3].slot, slot[3].slot);
 	assert_int_equal(rows[3].next_index, 3333);
 	assert_int_equal(rows[3].pid, getpid());
+	assert_string_equal(rows[3].comm, comm);
 	free(rows);
 	slot[18] = slot_lease(client);
 	slot[19] = slot_lease(client);
