@@ -426,7 +426,7 @@ static void sqe_is_left_only_by_who_knows_of_it(void **state)
 }
 
 /*
- * Requests 1 to 3 of the send queue, in their order, and 10 of the receive queue, which has the same
+ * Requests 1 to 3 of the send queue, in their order, and 10 of the receive queue, which shares the
  * CQ and knows of no order with the other.
  */
 static void expect_round(struct ibv_cq *cq)
