@@ -7,7 +7,7 @@
 # Says nothing and needs no root where nothing is missing.
 set -eu
 
-build="gcc make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev"
+build="gcc libc6-dev make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev"
 demo="perftest iproute2"
 test="$build $demo python3 libcmocka-dev binutils ibverbs-utils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py tshark
