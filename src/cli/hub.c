@@ -34,6 +34,20 @@ static int trouble(int error)
 	return VB_CLI_FAILED;
 }
 
+static void row_print(const struct vb_hub_row *row)
+{
+	char age[16];
+
+	/* Stopped, say, since before this hub was started: there is no more to know of it. */
+	if (!row->pid) {
+		printf("%5u  %8s  has not spoken to this hub yet\n", row->slot, "?");
+		return;
+	}
+	age_print(row->age_ms, age);
+	printf("%5u  %8u  %-15s  %8s  0x%06x  %s\n", row->slot, row->pid, row->comm, age,
+	       row->slot << 14 | row->next_index, row->shm ? "yes" : "no");
+}
+
 static int hub_status(void)
 {
 	struct vb_hub_summary summary;
@@ -55,13 +69,8 @@ static int hub_status(void)
 	if (summary.rows)
 		printf("\n%5s  %8s  %-15s  %8s  %-8s  %s\n", "slot", "pid", "program", "age",
 		       "next QPN", "shared memory");
-	for (unsigned i = 0; i < summary.rows; i++) {
-		age_print(rows[i].age_ms, age);
-		/* A slot whose holder has not spoken to this hub yet has no pid. */
-		printf("%5u  %8u  %-15s  %8s  0x%06x  %s\n", rows[i].slot, rows[i].pid,
-		       rows[i].comm, age, rows[i].slot << 14 | rows[i].next_index,
-		       rows[i].shm ? "yes" : "no");
-	}
+	for (unsigned i = 0; i < summary.rows; i++)
+		row_print(&rows[i]);
 	rc = vb_cli_domains(rows, summary.rows);
 	free(rows);
 	return rc;

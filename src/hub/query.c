@@ -11,6 +11,20 @@
 
 static const uint64_t query_deadline_ns = 3000000000;
 
+/*
+ * Is it worth asking again, after a pause? A hub that is new waits for its clients to bring what the
+ * last one had, a second at most; one that dies while it is asked leaves a next one or none.
+ */
+static bool again(int rc, uint64_t deadline_ns)
+{
+	const struct timespec a_while = {.tv_nsec = 3000000};
+
+	if ((rc != EAGAIN && rc != ECONNRESET && rc != EPIPE) || vb_hub_now_ns() >= deadline_ns)
+		return false;
+	nanosleep(&a_while, NULL);
+	return true;
+}
+
 /* The next message, which must be of that type and bring no descriptors. */
 static int expect(int fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
 {
@@ -25,12 +39,8 @@ static int expect(int fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_
 	return msg->type == type ? 0 : EPROTO;
 }
 
-/*
- * Connect, ask, and hear the first message of the answer with its descriptors. The connection is
- * open after 0 only.
- */
-static int ask_for(int *fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n,
-		   uint64_t deadline_ns)
+static int ask_once(int *fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n,
+		    uint64_t deadline_ns)
 {
 	int rc = vb_hub_connect(fd);
 
@@ -41,6 +51,22 @@ static int ask_for(int *fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], uns
 		rc = vb_hub_recv_by(*fd, msg, fds, n, deadline_ns);
 	if (rc)
 		close(*fd);
+	return rc;
+}
+
+/*
+ * Connect, ask, and hear the first message of the answer with its descriptors. The connection is
+ * open after 0 only.
+ */
+static int ask_for(int *fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n,
+		   uint64_t deadline_ns)
+{
+	int rc;
+
+	/* Nothing is received but whole answers: msg is still the question. */
+	do {
+		rc = ask_once(fd, msg, fds, n, deadline_ns);
+	} while (again(rc, deadline_ns));
 	return rc;
 }
 
@@ -84,9 +110,9 @@ static int rows_read(int fd, struct vb_hub_row *rows, unsigned n, uint64_t deadl
 	return 0;
 }
 
-int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
+static int status_ask(struct vb_hub_summary *summary, struct vb_hub_row **rows,
+		      uint64_t deadline_ns)
 {
-	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STATUS);
 	int fd, rc = ask(&fd, &msg, VB_HUB_SUMMARY, deadline_ns);
 
@@ -95,9 +121,23 @@ int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
 	*summary = msg.summary;
 	*rows = calloc(summary->rows + 1, sizeof(**rows));
 	rc = *rows ? rows_read(fd, *rows, summary->rows, deadline_ns) : ENOMEM;
+	/* Its own slot has a socket, or it has none to tell of yet. */
+	if (!rc && !summary->sockets)
+		rc = EAGAIN;
 	if (rc)
 		free(*rows);
 	close(fd);
+	return rc;
+}
+
+int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
+{
+	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
+	int rc;
+
+	do {
+		rc = status_ask(summary, rows, deadline_ns);
+	} while (again(rc, deadline_ns));
 	return rc;
 }
 
@@ -136,14 +176,12 @@ static int domains_ask(int *memory, uint64_t deadline_ns)
 
 int vb_hub_domains_read(int *memory)
 {
-	const struct timespec a_while = { .tv_nsec = 3000000 };
 	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
-	int rc = domains_ask(memory, deadline_ns);
+	int rc;
 
-	while (rc == EAGAIN && vb_hub_now_ns() < deadline_ns) {
-		nanosleep(&a_while, NULL);
+	do {
 		rc = domains_ask(memory, deadline_ns);
-	}
+	} while (again(rc, deadline_ns));
 	return rc;
 }
 

@@ -4,14 +4,19 @@
 
 /*
  * Questions to a running hub, for the command line. None starts one: ECONNREFUSED if there is
- * none. Also ETIMEDOUT, EPERM (the hub's name is taken by another uid), EPROTO.
+ * none. Also ETIMEDOUT, EPERM (the hub's name is taken by another uid), EPROTO. They wait for some
+ * seconds, at most.
  */
 
 #include <stdbool.h>
 
 #include "hub/proto.h"
 
-/* What the hub knows. *rows: summary->rows of them, by slot, to be freed with free(). */
+/*
+ * What the hub knows. *rows: summary->rows of them, by slot, to be freed with free(); one whose
+ * holder has not spoken to this hub yet has pid 0. A hub that is new gets its sockets from its
+ * clients soon; EAGAIN: it has not for some seconds.
+ */
 int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows);
 
 /*

@@ -106,11 +106,17 @@ static inline bool hub_summary(struct vb_hub_summary *summary)
 	return true;
 }
 
+/* Of whoever listens, whether it serves or not; 0 if nobody does. */
 static inline pid_t hub_pid(void)
 {
-	struct vb_hub_summary summary;
+	pid_t pid = 0;
+	int fd;
 
-	return hub_summary(&summary) ? (pid_t)summary.pid : 0;
+	if (vb_hub_connect(&fd))
+		return 0;
+	vb_hub_peer_check(fd, &pid);
+	close(fd);
+	return pid;
 }
 
 /* kill -9, and wait until its sockets are closed. */
