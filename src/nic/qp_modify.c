@@ -105,18 +105,16 @@ int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mt
 }
 
 /*
- * A target of DC is connected to nobody, so its address vector may well name nobody: then only what
- * is ours of it counts. perftest does so for all but the first.
+ * A target of DC is connected to nobody, so whom its address vector names is not looked at: only
+ * what is ours of it counts. In perftest's of all but the first is what malloc() left there.
  */
 static int check_av(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
 		    struct vb_path *path)
 {
-	static const union ibv_gid nobody;
 	struct ibv_ah_attr own = *av;
 	struct vb_gid_entry entry;
 
 	if (qp->dc && qp->dc->role == VB_DC_TARGET &&
-	    memcmp(&own.grh.dgid, &nobody, sizeof(nobody)) == 0 &&
 	    vb_nic_gid_get(qp->nic, own.grh.sgid_index, &entry) == 0)
 		memcpy(own.grh.dgid.raw, entry.gid, VB_GID_BYTES);
 	return vb_qp_path_check(qp, &own, mtu, path);
