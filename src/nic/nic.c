@@ -473,7 +473,12 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.max_qp_rd_atom = VB_RD_ATOMIC_MAX,
 		.max_res_rd_atom = VB_RD_ATOMIC_MAX * VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
 		.max_qp_init_rd_atom = VB_RD_ATOMIC_MAX,
-		.atomic_cap = IBV_ATOMIC_GLOB,
+		/*
+		 * They are the processor's own, and so atomic with whatever else it does: that is
+		 * IBV_ATOMIC_GLOB. But adapters say this, which promises less, and there are
+		 * programs that take nothing else: UCX.
+		 */
+		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_mcast_grp = VB_GROUPS_MAX,
 		.max_mcast_qp_attach = VB_GROUP_QPS_MAX,
 		.max_total_mcast_qp_attach = VB_GROUPS_MAX * VB_GROUP_QPS_MAX,

@@ -24,9 +24,16 @@ ucx_pair() {
 		ucx_perftest -p PORT -t "$1" -s "$2" -n "$3" -w 10
 }
 
+# uct_pair TRANSPORT TEST SIZE COUNT: one layer below, where nothing makes up for what is not there.
+uct_pair() {
+	expect='^Final: +[0-9]' twins "${PREFIX:+$PREFIX }$1 $2 $3" \
+		ucx_perftest -p PORT -d verbatim0:1 -x "$1" -t "$2" -s "$3" -n "$4" -w 10
+}
+
 ucx_pairs() {
+	local operation
+	export UCX_TLS
 	for UCX_TLS in rc_v ud_v; do
-		export UCX_TLS
 		ucx_pair tag_lat 8 100
 		ucx_pair tag_bw 5000 100
 		ucx_pair tag_bw 1000000 10
@@ -35,6 +42,9 @@ ucx_pairs() {
 		ucx_pair ucp_put_bw 100000 50
 		ucx_pair ucp_get 5000 50
 		ucx_pair ucp_fadd 8 50
+	done
+	for operation in add_mr fadd cswap; do
+		uct_pair rc_verbs $operation 8 50
 	done
 }
 
