@@ -286,7 +286,6 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	/* Higher than any of this QP's, and of any that had its number before. */
 	dci->dc.connection = vb_max_u64(dci->dc.connection + 1, clock_ns(qp->nic));
 	dci->dc.start_psn = qp->req.una_psn;
-	dci->dc.mtu_code = (uint8_t)qp->attr.path_mtu;
 	dci->key = to->key;
 	dci->asked = false;
 	qp->path = to->path;
@@ -296,7 +295,10 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 		vb_qp_bind_locked(qp, peer, to->dctn);
 	else
 		vb_qp_unbind_locked(qp);
+	vb_qp_pieces_set(qp);
 	vb_qp_link_set(qp);
+	dci->dc.mtu_code = qp->req.mtu == VB_LANE_MTU_BYTES ? VB_DC_MTU_LARGE
+							    : (uint8_t)qp->attr.path_mtu;
 	vb_path_sport_set(qp->nic, &qp->path, own_slot, to->dctn);
 	dci->dc.connected = true;
 }

@@ -19,11 +19,14 @@
 
 enum vb_dc_role { VB_DC_INITIATOR, VB_DC_TARGET, VB_DC_CONTEXT };
 
+/* Behind enum ibv_mtu, and in a ring only: pieces of VB_LANE_MTU_BYTES. */
+#define VB_DC_MTU_LARGE 7
+
 /* What all of them have, and what the DCETH says of an initiator or a context. */
 struct vb_dc {
 	enum vb_dc_role role;
 	bool connected;
-	uint8_t mtu_code; /* enum ibv_mtu */
+	uint8_t mtu_code; /* enum ibv_mtu, or VB_DC_MTU_LARGE */
 	uint32_t start_psn;
 	uint64_t connection;
 };

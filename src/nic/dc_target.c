@@ -224,6 +224,15 @@ static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
 
 /* --- connecting --- */
 
+/* What its initiator cuts messages into; 0: nothing that this way takes. */
+static uint32_t mtu_bytes(const struct vb_dc_from *from, const struct vb_pkt *pkt)
+{
+	if (pkt->mtu_code == VB_DC_MTU_LARGE)
+		return from->lane ? VB_LANE_MTU_BYTES : 0;
+	return pkt->mtu_code < IBV_MTU_256 || pkt->mtu_code > IBV_MTU_4096 ? 0
+									   : 128u << pkt->mtu_code;
+}
+
 /* The context goes by this connection from now on. Context locked. False: there is no way back. */
 static bool open_locked(struct vb_dcx *x, const struct vb_dc_from *from, const struct vb_pkt *pkt)
 {
@@ -251,7 +260,7 @@ static bool open_locked(struct vb_dcx *x, const struct vb_dc_from *from, const s
 	x->dc.start_psn = pkt->start_psn;
 	x->dc.mtu_code = pkt->mtu_code;
 	x->dc.connected = true;
-	resp->mtu = qp->req.mtu = 128u << pkt->mtu_code;
+	resp->mtu = qp->req.mtu = mtu_bytes(from, pkt);
 	resp->resources_max = VB_DC_RESOURCES;
 	resp->min_rnr_timer = target->attr.min_rnr_timer;
 	resp->access = target->attr.qp_access_flags;
@@ -267,7 +276,7 @@ static bool open_locked(struct vb_dcx *x, const struct vb_dc_from *from, const s
 static void connect(struct vb_batch *batch, struct vb_dcx *x, const struct vb_dc_from *from,
 		    const struct vb_pkt *pkt)
 {
-	if (pkt->mtu_code < IBV_MTU_256 || pkt->mtu_code > IBV_MTU_4096)
+	if (!mtu_bytes(from, pkt))
 		vb_batch_count(batch, VB_STAT_DROP_MALFORMED);
 	else if (!open_locked(x, from, pkt))
 		vb_batch_count(batch, VB_STAT_DROP_NO_CONTEXT);

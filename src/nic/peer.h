@@ -26,12 +26,13 @@
 
 struct vb_peer;
 
-/* RC and UC cut their messages into pieces of this size: large, and still at home in a cache. */
+/* Messages are cut into pieces of this size: large, and still at home in a cache. */
 #define VB_LANE_MTU_BYTES 32768u
 
 /*
  * XRC does so only where there is a ring back as well, and says it in bits of the XRCETH that are
- * reserved on a wire: whoever takes the request need not have heard of its sender before.
+ * reserved on a wire: whoever takes the request need not have heard of its sender before. (DC too
+ * says it, when it connects: VB_DC_MTU_LARGE.)
  */
 #define VB_LANE_LARGE (1u << 24)
 

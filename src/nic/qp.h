@@ -197,8 +197,8 @@ void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
 void vb_qp_unbind_locked(struct vb_qp *qp);
 
 /*
- * XRC: cut messages as the way that there is now wants it; then, and for DC, the engine goes by
- * what that way is (qp_modify.c). Nothing is outstanding.
+ * XRC, DC: cut messages as the way that there is now wants it; then the engine goes by what that
+ * way is (qp_modify.c). Nothing is outstanding.
  */
 void vb_qp_pieces_set(struct vb_qp *qp);
 void vb_qp_link_set(struct vb_qp *qp);

@@ -303,6 +303,8 @@ static void a_wrong_key_is_refused(void **state)
 	comes(x.target->ibv.qp.qp_num, &p);
 	p.mtu_code = 6;
 	comes(x.target->ibv.qp.qp_num, &p);
+	p.mtu_code = VB_DC_MTU_LARGE;
+	comes(x.target->ibv.qp.qp_num, &p);
 	request(VB_OP_DC_SEND_ONLY, 5, START);
 	assert_int_equal(completions(), 0);
 }

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DC through rings: an initiator of side 0 sends to targets of sides 1 and 2; the fixture's wire
+ * loses everything.
+ */
+#include "lanes_fixture.h"
+
+#include "nic/dc.h"
+#include "nic/srq.h"
+
+enum { KEY = 0xabc, PSN = 0xfffff0, BYTES = 200 * 1024, PIECES = 7 };
+
+static struct {
+	struct vb_srq *srq[2];
+	struct vb_qp *target[2], *initiator;
+	struct vb_ah *ah;
+} x;
+
+static struct vb_qp *make_end(struct side *s, struct vb_srq *srq)
+{
+	struct vb_dc_attr dc = { .target = srq != NULL, .access_key = KEY };
+	struct vb_qp_dv_attr dv = { .dc = &dc };
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = &s->cq->ibv.cq,
+		.recv_cq = &s->cq->ibv.cq,
+		.srq = srq ? &srq->ibv : NULL,
+		.cap = { .max_send_wr = srq ? 0 : 8, .max_send_sge = srq ? 0 : 1 },
+		.qp_type = IBV_QPT_DRIVER,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = &s->pd->ibv,
+		.sq_sig_all = 1,
+	};
+	struct vb_qp *qp;
+
+	assert_int_equal(vb_qp_create_dv(&init, &dv, &qp), 0);
+	return qp;
+}
+
+static void climb(struct vb_qp *qp, bool target)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		.path_mtu = IBV_MTU_1024,
+		.min_rnr_timer = 5,
+		.sq_psn = PSN,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+		.ah_attr = { .is_global = 1, .port_num = 1 },
+	};
+
+	memcpy(attr.ah_attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	assert_int_equal(vb_qp_modify(qp, &attr,
+				      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      (target ? IBV_QP_ACCESS_FLAGS : 0)),
+			 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(vb_qp_modify(qp, &attr,
+				      IBV_QP_STATE | IBV_QP_PATH_MTU |
+					      (target ? IBV_QP_AV | IBV_QP_MIN_RNR_TIMER : 0)),
+			 0);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!target)
+		assert_int_equal(vb_qp_modify(qp, &attr,
+					      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
+						      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						      IBV_QP_MAX_QP_RD_ATOMIC),
+				 0);
+}
+
+static int begin_dc(void **state)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 8, .max_sge = 1 } };
+	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
+
+	lanes_begin(state);
+	side_make(SLOT_FIRST + 2, 300);
+	memcpy(av.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	assert_int_equal(vb_ah_create(side[0].pd, &av, &x.ah), 0);
+	x.initiator = make_end(&side[0], NULL);
+	climb(x.initiator, false);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(vb_srq_create(side[1 + i].pd, &srq, &x.srq[i]), 0);
+		x.target[i] = make_end(&side[1 + i], x.srq[i]);
+		climb(x.target[i], true);
+	}
+	/* Of two ways back there is one. */
+	assert_int_equal(lanes_reach(&side[1], side[1].slot, side[0].slot), 0);
+	return 0;
+}
+
+static int end_dc(void **state)
+{
+	qp_drop(x.initiator);
+	for (unsigned i = 0; i < 2; i++) {
+		qp_drop(x.target[i]);
+		assert_int_equal(vb_srq_destroy(x.srq[i]), 0);
+		vb_srq_free(x.srq[i]);
+	}
+	vb_ah_destroy(x.ah);
+	return lanes_end(state);
+}
+
+static void post(enum ibv_wr_opcode opcode, unsigned i, uint64_t wr_id)
+{
+	struct vb_dc_address to = { .ah = &x.ah->ibv, .dctn = x.target[i]->ibv.qp.qp_num,
+				    .key = KEY };
+	struct ibv_sge sge = sge_of(&side[0], 0, BYTES);
+	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+				  .opcode = opcode, .tso.hdr = &to };
+
+	wr.wr.rdma.remote_addr = (uintptr_t)side[1 + i].mem;
+	wr.wr.rdma.rkey = side[1 + i].mr->ibv.rkey;
+	assert_int_equal(vb_qp_post_batch(x.initiator, &wr), 0);
+}
+
+static void fill(uint8_t *at)
+{
+	for (uint32_t i = 0; i < BYTES; i++)
+		at[i] = (uint8_t)(i * 7 + (i >> 8) + 1);
+}
+
+/* A piece is what a ring takes well, whatever the path MTU is: to be told by the PSNs. */
+static void messages_are_cut_into_pieces_of_a_ring(void **state)
+{
+	fill(side[0].mem);
+	post(IBV_WR_RDMA_WRITE, 0, 1);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(side[1].mem, side[0].mem, BYTES);
+	assert_int_equal(x.initiator->req.una_psn, (PSN + PIECES) & 0xffffff);
+	memset(side[0].mem, 0, BYTES);
+	post(IBV_WR_RDMA_READ, 0, 2);
+	settle();
+	assert_wc(side[0].cq, 2, IBV_WC_SUCCESS);
+	assert_memory_equal(side[1].mem, side[0].mem, BYTES);
+	assert_int_equal(x.initiator->req.una_psn, (PSN + 2 * PIECES) & 0xffffff);
+	assert_int_equal(side[0].wire + side[1].wire, 0);
+}
+
+/* Pieces are those of the way that a message takes, and not of the one when it was posted. */
+static void messages_are_cut_as_their_way_wants_it(void **state)
+{
+	const struct vb_req *req = &x.initiator->req;
+
+	post(IBV_WR_RDMA_WRITE, 0, 1);
+	post(IBV_WR_RDMA_WRITE, 1, 2);
+	assert_int_equal(vb_sq_at(&req->sq, 1)->packets, PIECES);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_null(x.initiator->peer);
+	assert_int_equal(req->mtu, 1024);
+	assert_int_equal(req->una_psn, (PSN + PIECES) & 0xffffff);
+	assert_int_equal(vb_sq_at(&req->sq, 1)->packets, BYTES / 1024);
+	assert_int_equal(req->post_psn, (PSN + PIECES + BYTES / 1024) & 0xffffff);
+	assert_no_wc(side[0].cq);
+}
+
+#define DC(name) cmocka_unit_test_setup_teardown(name, begin_dc, end_dc)
+
+int main(void)
+{
+	const struct CMUnitTest dc_lanes[] = {
+		DC(messages_are_cut_into_pieces_of_a_ring),
+		DC(messages_are_cut_as_their_way_wants_it),
+	};
+
+	return cmocka_run_group_tests(dc_lanes, NULL, NULL);
+}
