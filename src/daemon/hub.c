@@ -141,6 +141,15 @@ static struct conn *client_of(struct hub *hub, unsigned slot)
 	return NULL;
 }
 
+static unsigned clients_count(const struct hub *hub)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < hub->conns; i++)
+		n += hub->conn[i].role == CLIENT;
+	return n;
+}
+
 static void conn_fds_close(struct conn *conn)
 {
 	for (unsigned i = 0; i < VB_HUB_OFFER_FDS; i++) {
@@ -250,12 +259,17 @@ static void waiting_refuse(struct hub *hub, int error)
  */
 static void seek(struct hub *hub)
 {
-	int rc = vb_udp_port_probe();
+	bool early = vb_hub_now_ns() < hub->start_ns + seek_ns;
+	int rc = hub->error ? hub->error : vb_udp_port_probe();
 
-	if (rc == EADDRINUSE && vb_hub_now_ns() < hub->start_ns + seek_ns)
+	if (rc == EADDRINUSE && early)
 		return;
 	if (!rc)
 		rc = vb_slots_create(&hub->slots);
+	hub->error = rc;
+	/* Whoever started us is to hear it, and has not come yet. */
+	if (rc && early && !clients_count(hub))
+		return;
 	if (rc) {
 		fprintf(stderr, "verbatimd: UDP port %d: %s\n", VB_UDP_PORT, strerror(rc));
 		waiting_refuse(hub, rc);
@@ -276,6 +290,7 @@ static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 	memcpy(conn->comm, msg->hello.comm, sizeof(conn->comm));
 	conn->role = CLIENT;
 	if (adopted) {
+		hub->error = 0;
 		hub->phase = SERVING;
 		waiting_serve(hub);
 		return;
@@ -333,15 +348,6 @@ static void on_reach(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 	conn->reach = msg->reach;
 	conn->since_ns = vb_hub_now_ns();
 	conn->role = first ? ASKER : GONE;
-}
-
-static unsigned clients_count(const struct hub *hub)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < hub->conns; i++)
-		n += hub->conn[i].role == CLIENT;
-	return n;
 }
 
 static void row_fill(struct vb_hub_row *row, struct hub *hub, unsigned slot)

@@ -31,15 +31,14 @@ static uint64_t idle_ms(void)
 	return *end || value > IDLE_MS_MAX ? IDLE_MS : value;
 }
 
-/* A descriptor for every slot and every client, and as many in flight (unix(7)). */
-static void descriptors_raise(void)
+static void limit_raise(int resource)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
+	if (getrlimit(resource, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	setrlimit(resource, &limit);
 }
 
 int main(void)
@@ -48,8 +47,12 @@ int main(void)
 
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	umask(077);
-	descriptors_raise();
+	/* A descriptor for every slot and every client, and as many in flight (unix(7)). */
+	limit_raise(RLIMIT_NOFILE);
+	/* The memory of XRC domains is a file. Where it may not be that large, clients are told. */
+	limit_raise(RLIMIT_FSIZE);
 	rc = vb_hub_listen(&fd);
 	/* Somebody was faster: that is as good. */
 	if (rc == EADDRINUSE)

@@ -114,7 +114,10 @@ int vb_slots_create(struct vb_slots *slots)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, slots->keeper))
 		return errno;
 	rc = vb_domains_make(&slots->store, &slots->keeper[2]);
-	return rc ? rc : vb_slots_grow(slots);
+	if (!rc)
+		rc = vb_slots_grow(slots);
+	/* It is not that all slots are taken: we may not have descriptors enough for any. */
+	return rc == ENOSPC ? EMFILE : rc;
 }
 
 static bool socket_is(int fd, int domain, int other_domain, int type)

@@ -46,7 +46,8 @@ typedef void vb_hub_ring_fn(void *arg, uint16_t from, uint16_t to, int ring_fd,
  * shared memory is out of the question; its descriptors stay the caller's, and must stay open
  * until close. ring may be NULL then.
  * 0, or EADDRINUSE (somebody else holds port 4791 here), ENOENT (no verbatimd to start), EAGAIN
- * (no process can be made for it, as fork(2) says), ETIMEDOUT, EPERM (the hub's name is taken by
+ * (no process can be made for it, as fork(2) says), EMFILE, EFBIG (it inherits limits that it
+ * cannot work with: RLIMIT_NOFILE, RLIMIT_FSIZE), ETIMEDOUT, EPERM (the hub's name is taken by
  * another uid), or another positive errno. The environment is read here and never again.
  */
 int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer,

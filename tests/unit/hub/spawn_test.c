@@ -195,7 +195,8 @@ static uint64_t status_read(pid_t pid, const char *name)
 
 static void what_the_program_blocks_or_ignores_the_hub_does_not(void **state)
 {
-	const uint64_t hubs_own = 1ull << (SIGHUP - 1) | 1ull << (SIGPIPE - 1);
+	const uint64_t hubs_own = 1ull << (SIGHUP - 1) | 1ull << (SIGPIPE - 1) |
+				  1ull << (SIGXFSZ - 1);
 	sigset_t all, before, after;
 
 	NEEDS_HUB(state);
@@ -285,6 +286,43 @@ static void where_no_process_can_be_made_it_is_eagain(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* The hub gets them with its program's other limits, and tells what they keep it from. */
+static void start_on_little(void *arg)
+{
+	const struct {
+		int resource, error;
+		rlim_t cur, max;
+	} limits[] = {
+		{RLIMIT_FSIZE, 0, 65536, RLIM_INFINITY},
+		{RLIMIT_FSIZE, EFBIG, 65536, 65536},
+		{RLIMIT_NOFILE, EMFILE, 24, 24},
+	};
+	struct vb_hub_client *client;
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(limits); i++) {
+		struct rlimit limit = {limits[i].cur, limits[i].max};
+		pid_t pid = fork();
+		int status, rc;
+
+		if (pid == 0) {
+			child_check(!setrlimit(limits[i].resource, &limit));
+			rc = vb_hub_client_open(&client, NULL, NULL, NULL);
+			if (!rc)
+				vb_hub_client_close(client);
+			_exit(rc);
+		}
+		child_check(waitpid(pid, &status, 0) == pid);
+		child_check(WIFEXITED(status) && WEXITSTATUS(status) == limits[i].error);
+		hub_stop();
+	}
+}
+
+static void what_limits_forbid_is_told(void **state)
+{
+	NEEDS_HUB(state);
+	assert_child_ok(child_start(start_on_little, NULL));
+}
+
 #define T(name) cmocka_unit_test_setup(name, hub_setup)
 
 int main(void)
@@ -299,6 +337,7 @@ int main(void)
 		T(what_the_program_blocks_or_ignores_the_hub_does_not),
 		T(a_program_without_stdio_may_start_it),
 		T(where_no_process_can_be_made_it_is_eagain),
+		T(what_limits_forbid_is_told),
 	};
 
 	return cmocka_run_group_tests_name("hub/spawn", tests, NULL, NULL);
