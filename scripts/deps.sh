@@ -7,14 +7,14 @@
 # Says nothing and needs no root where nothing is missing.
 set -eu
 
-build="gcc libc6-dev make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev"
+build="gcc libc6-dev make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev
+	libcmocka-dev"
 demo="perftest iproute2"
-test="$build $demo python3 libcmocka-dev binutils ibverbs-utils rdmacm-utils python3-pyverbs
+test="$build $demo python3 binutils ibverbs-utils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py tshark
 	nftables iperf3 util-linux procps valgrind qemu-system-x86 busybox-static kmod"
 fuzz="$build clang llvm"
-bench="$build $demo python3 libcmocka-dev ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox
-	util-linux"
+bench="$build $demo python3 ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox util-linux"
 
 wanted=
 for tier in "${@:-build}"; do
