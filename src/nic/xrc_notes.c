@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/torn.h"
+
 int vb_xrc_srq_note(struct vb_xrc_srqs *srqs, uint64_t domain, uint32_t number, uint16_t slot,
 		    uint32_t *place)
 {
@@ -44,7 +46,7 @@ void vb_xrc_log_add(struct vb_xrc_log *log, const struct vb_xrc_note *note)
 	uint64_t number = atomic_load(&log->count);
 
 	/* Nobody reads this place now. */
-	log->note[number % VB_XRC_NOTES_MAX] = *note;
+	vb_torn_write(&log->note[number % VB_XRC_NOTES_MAX], note, sizeof(*note));
 	atomic_store(&log->count, number + 1);
 }
 
@@ -59,7 +61,7 @@ bool vb_xrc_log_read(const struct vb_xrc_log *log, uint64_t number, struct vb_xr
 {
 	if (number < vb_xrc_log_first(log) || number >= atomic_load(&log->count))
 		return false;
-	*note = log->note[number % VB_XRC_NOTES_MAX];
+	vb_torn_read(note, &log->note[number % VB_XRC_NOTES_MAX], sizeof(*note));
 	atomic_thread_fence(memory_order_seq_cst);
 	return number >= vb_xrc_log_first(log);
 }

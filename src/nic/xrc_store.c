@@ -6,6 +6,15 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/torn.h"
+
+_Static_assert(sizeof(struct vb_xrc_attr) % 8 == 0 && _Alignof(struct vb_xrc_attr) == 8,
+	       "what vb_torn_write() takes");
+
+static void at_write(struct vb_xrc_rcv *rcv, const struct vb_xrc_attr *at)
+{
+	vb_torn_write(&rcv->at, at, sizeof(*at));
+}
 
 void vb_xrc_store_init(struct vb_xrc_store *store)
 {
@@ -17,10 +26,12 @@ void vb_xrc_store_repair(struct vb_xrc_store *store)
 {
 	for (unsigned i = 0; i < store->rcvs_top; i++) {
 		struct vb_xrc_rcv *rcv = &store->rcv[i];
+		struct vb_xrc_attr at = rcv->at;
 
 		if (!(atomic_load(&rcv->seq) & 1))
 			continue;
-		rcv->at.attr.qp_state = IBV_QPS_ERR;
+		at.attr.qp_state = IBV_QPS_ERR;
+		at_write(rcv, &at);
 		atomic_fetch_add(&rcv->seq, 1);
 	}
 }
@@ -74,7 +85,7 @@ void vb_xrc_rcv_write(struct vb_xrc_rcv *rcv, const struct vb_xrc_attr *at, bool
 	struct vb_xrc_at start = { .epsn = at->attr.rq_psn };
 
 	write_begin(rcv);
-	rcv->at = *at;
+	at_write(rcv, at);
 	if (begin) {
 		atomic_store(&rcv->word, vb_xrc_word(start));
 		atomic_fetch_add(&rcv->life, 1);
@@ -84,9 +95,10 @@ void vb_xrc_rcv_write(struct vb_xrc_rcv *rcv, const struct vb_xrc_attr *at, bool
 
 void vb_xrc_rcv_state_set(struct vb_xrc_rcv *rcv, enum ibv_qp_state state)
 {
-	write_begin(rcv);
-	rcv->at.attr.qp_state = state;
-	write_end(rcv);
+	struct vb_xrc_attr at = rcv->at;
+
+	at.attr.qp_state = state;
+	vb_xrc_rcv_write(rcv, &at, false);
 }
 
 bool vb_xrc_rcv_read(const struct vb_xrc_rcv *rcv, struct vb_xrc_attr *at, uint32_t *seq)
@@ -94,7 +106,7 @@ bool vb_xrc_rcv_read(const struct vb_xrc_rcv *rcv, struct vb_xrc_attr *at, uint3
 	*seq = atomic_load(&rcv->seq);
 	if (*seq & 1)
 		return false;
-	*at = rcv->at;
+	vb_torn_read(at, &rcv->at, sizeof(*at));
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load(&rcv->seq) == *seq;
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "nic/xrc_store.h"
@@ -173,6 +174,47 @@ static void what_it_is_set_to_is_read_whole(void **state)
 	assert_int_not_equal(again, seq);
 }
 
+enum { WRITES = 20000 };
+
+static _Atomic bool written;
+
+static void *write_often(void *arg)
+{
+	for (uint32_t i = 1; i <= WRITES; i++) {
+		struct vb_xrc_attr at = { .attr = { .rq_psn = i, .dest_qp_num = i },
+					  .path.ifindex = i };
+
+		vb_xrc_rcv_write(arg, &at, false);
+		if (i % 16 == 0)
+			vb_xrc_rcv_state_set(arg, IBV_QPS_ERR);
+	}
+	atomic_store(&written, true);
+	return NULL;
+}
+
+/* Who receives reads it with no lock, while others change it. */
+static void it_is_read_whole_while_it_is_written(void **state)
+{
+	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, made(opened(file, O_CREAT, A), A));
+	struct vb_xrc_attr now;
+	bool whole = true, last;
+	pthread_t thread;
+	uint32_t seq;
+
+	atomic_store(&written, false);
+	assert_int_equal(pthread_create(&thread, NULL, write_often, rcv), 0);
+	do {
+		last = atomic_load(&written);
+		if (vb_xrc_rcv_read(rcv, &now, &seq))
+			whole &= now.attr.rq_psn == now.attr.dest_qp_num &&
+				 now.attr.rq_psn == now.path.ifindex;
+	} while (!last);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(whole);
+	assert_int_equal(now.attr.rq_psn, WRITES);
+	assert_int_equal(now.attr.qp_state, IBV_QPS_ERR);
+}
+
 /* Whoever died while it wrote leaves an odd number: nobody reads what is half there. */
 static void what_is_half_written_is_in_error(void **state)
 {
@@ -209,6 +251,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(numbers_go_on_counting, begin, end),
 		cmocka_unit_test_setup_teardown(there_are_so_many_domains, begin, end),
 		cmocka_unit_test_setup_teardown(what_it_is_set_to_is_read_whole, begin, end),
+		cmocka_unit_test_setup_teardown(it_is_read_whole_while_it_is_written, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_half_written_is_in_error, begin, end),
 		cmocka_unit_test(how_far_it_has_come_is_one_word),
 	};
