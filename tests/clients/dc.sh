@@ -18,7 +18,9 @@ perf_dc() {
 # With events it leaves a CQ behind where one end receives or reads, so that its channel cannot be
 # destroyed (ibv_create_comp_channel(3)), and complains of that, and nothing else, in the end.
 perf_dc_events() {
-	perf "${PREFIX:+$PREFIX }$1 -c DC ${*:2}" "$tmp/but_for_channel" "$1" -c DC "${@:2}"
+	local -a run_server=("$tmp/but_for_channel" "${run_server[@]}")
+	local -a run_client=("$tmp/but_for_channel" "${run_client[@]}")
+	perf_dc "$@"
 }
 cat >"$tmp/but_for_channel" <<'END'
 #!/bin/bash
