@@ -450,6 +450,26 @@ static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 	enter(qp, plan);
 }
 
+/*
+ * What has come through shared memory by now counts. An adapter would have taken it in long since:
+ * programs hear from their peer by another way that it has their last message, and put an end to
+ * the QP before they poll for it; its ACK may lie in the ring then. What the wire has brought is the
+ * host's to take in; here we wait for who is about that.
+ */
+static void take_in(struct vb_qp *qp)
+{
+	struct vb_lane *lane = NULL;
+
+	vb_lock_take(&qp->lock);
+	if (qp->peer && atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire))
+		lane = qp->lane_rx;
+	vb_lock_drop(&qp->lock);
+	if (lane)
+		vb_lane_drain(lane);
+	vb_lock_take(&qp->nic->rx);
+	vb_lock_drop(&qp->nic->rx);
+}
+
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct plan plan = { .ring = NULL };
@@ -463,6 +483,8 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return vb_xrc_qp_modify(qp, attr, mask);
 	if (qp->rss)
 		return EOPNOTSUPP;
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
+		take_in(qp);
 	vb_lock_take(&qp->lock);
 	err = vb_nic_has_failed(qp->nic) ? EIO : check(qp, attr, mask, &plan);
 	if (err)

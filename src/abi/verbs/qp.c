@@ -144,6 +144,9 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 	/* The address vector names a GID index, which may be of an address that is new. */
 	if (attr_mask & IBV_QP_AV)
 		vb_device_gids_refresh(vb_device_of(qp->context));
+	/* What has come before counts (vb_qp_modify), whoever was to take it in. */
+	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
+		vb_progress_take(vb_device_of(qp->context));
 	return vb_abi_result(vb_qp_modify((struct vb_qp *)qp, attr, attr_mask));
 }
 

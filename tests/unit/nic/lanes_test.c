@@ -594,6 +594,32 @@ static void a_qp_that_is_reset_lets_go_of_its_peer(void **state)
 	assert_int_equal(side[0].releases, 0);
 }
 
+/*
+ * The peer's application had the message, and told ours by another way that it is done: an adapter
+ * has the ACK by then.
+ */
+static void what_was_acknowledged_before_is_not_flushed(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(types); i++) {
+		pair_make(types[i]);
+		qp_recv(&side[0], a, 3, 0, 100);
+		qp_recv(&side[1], b, 2, 0, 100);
+		assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+		scan_all(&side[1]);
+		assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+		assert_int_equal(qp_send(&side[1], b, 4, 100), 0);
+
+		assert_int_equal(qp_step(a, IBV_QPS_ERR, 0), 0);
+		assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+		assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
+		settle();
+		assert_wc(side[1].cq, 4, IBV_WC_SUCCESS);
+		pair_drop();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -620,6 +646,7 @@ int main(void)
 		LANES(datagrams_in_another_s_name_are_dropped),
 		LANES(the_wire_is_not_listened_to),
 		LANES(a_qp_that_is_reset_lets_go_of_its_peer),
+		LANES(what_was_acknowledged_before_is_not_flushed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
