@@ -453,8 +453,8 @@ static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 /*
  * What has come through shared memory by now counts. An adapter would have taken it in long since:
  * programs hear from their peer by another way that it has their last message, and put an end to
- * the QP before they poll for it; its ACK may lie in the ring then. What the wire has brought is the
- * host's to take in; here we wait for who is about that.
+ * the QP before they poll for it; its ACK may lie in the ring then. What the wire has brought is
+ * the host's to take in; here we wait for who is about that.
  */
 static void take_in(struct vb_qp *qp)
 {
