@@ -492,6 +492,8 @@ void vb_lane_aim(struct vb_qp *qp)
 	if (!vb_req_is_between(req) || req->pos.next == req->tail ||
 	    vb_wqe_is_local(vb_sq_at(&req->sq, req->pos.next)))
 		return;
+	if (vb_lane_has_widened(qp))
+		vb_qp_pieces_set(qp);
 	slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
 	if (slot == qp->aimed_slot && qp->peer && qp->path.local && !vb_peer_is_lost(qp->peer))
 		return;

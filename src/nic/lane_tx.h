@@ -4,6 +4,7 @@
 
 /* The way out through shared memory. QPs locked. */
 
+#include "nic/peer.h"
 #include "nic/qp.h"
 
 /* Send what a QP that is bound to a peer owes and may send; if there is no room, it waits. */
@@ -15,7 +16,17 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state);
  */
 void vb_lane_aim(struct vb_qp *qp);
 
-/* XRC: is the request that is next for another slot than the QP aims at? */
+/* XRC: was the way back not there yet when pieces of the path MTU were chosen? */
+static inline bool vb_lane_has_widened(const struct vb_qp *qp)
+{
+	return qp->req.mtu != VB_LANE_MTU_BYTES && qp->peer &&
+	       atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire);
+}
+
+/*
+ * XRC: has the QP to be aimed before it begins the request that is next? That is for another slot
+ * than it aims at; or its pieces could be larger now.
+ */
 static inline bool vb_lane_is_astray(const struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
@@ -24,7 +35,10 @@ static inline bool vb_lane_is_astray(const struct vb_qp *qp)
 	if (req->transport != VB_XRC || req->pos.next == req->tail)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
-	return !vb_wqe_is_local(wqe) && vb_wqe_srq_slot(wqe) != qp->aimed_slot;
+	if (vb_wqe_is_local(wqe))
+		return false;
+	return vb_wqe_srq_slot(wqe) != qp->aimed_slot ||
+	       (vb_lane_has_widened(qp) && wqe->psn == req->pos.next_psn);
 }
 
 /* DC: one packet without payload; false: there is no room. No lane locked. */

@@ -323,6 +323,30 @@ static void without_a_ring_back_pieces_are_the_paths(void **state)
 	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).epsn, PSN + 5);
 }
 
+/*
+ * The way back comes a moment after the first message was posted, and those behind it are not cut
+ * small for ever: nothing more is begun, and what waits is cut anew.
+ */
+static void pieces_grow_with_the_way_back(void **state)
+{
+	const struct vb_req *req = &x.snd->req;
+
+	fill(&side[0], 0, 5000);
+	send_to(0, 1, 5000);
+	ways_back();
+	for (uint64_t i = 2; i < 5; i++)
+		send_to(0, i, 5000);
+	assert_int_equal(req->top_psn, PSN + 5);
+	settle();
+	for (uint64_t i = 1; i < 5; i++) {
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+		assert_wc(side[1].cq, i - 1, IBV_WC_SUCCESS);
+		assert_memory_equal(side[1].mem + (i - 1) * RECV_BYTES, side[0].mem, 5000);
+	}
+	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).epsn, PSN + 5 + 3);
+	expect_no_wire();
+}
+
 /* Whoever has been sent to before it opens a domain sees to the way back then. */
 static void opening_a_domain_makes_the_ways_back(void **state)
 {
@@ -455,6 +479,8 @@ int main(void)
 		XRC(without_a_ring_it_goes_by_the_wire),
 		XRC(messages_are_cut_as_their_way_wants_it),
 		cmocka_unit_test_setup_teardown(without_a_ring_back_the_wire_answers, begin_apart,
+						end_xrc),
+		cmocka_unit_test_setup_teardown(pieces_grow_with_the_way_back, begin_apart,
 						end_xrc),
 		cmocka_unit_test_setup_teardown(without_a_ring_back_pieces_are_the_paths,
 						begin_apart, end_xrc),
