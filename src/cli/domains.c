@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "hub/channel.h"
 #include "hub/query.h"
 #include "link/robust.h"
 #include "nic/xrc_store.h"
@@ -36,7 +37,7 @@ static int store_map(const struct vb_xrc_store **store)
 
 static int trouble(int error)
 {
-	vb_cli_error("the hub does not tell of XRC domains: %s", strerror(error));
+	vb_cli_error("the hub does not tell of XRC domains: %s", vb_hub_error_text(error));
 	return VB_CLI_FAILED;
 }
 

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hub/channel.h"
 #include "hub/query.h"
+#include "link/udp.h"
 
 /* An age for people: two digits or three, and a unit. */
 static void age_print(uint64_t ms, char text[16])
@@ -27,10 +29,7 @@ static void age_print(uint64_t ms, char text[16])
 
 static int trouble(int error)
 {
-	if (error == EPERM)
-		vb_cli_error("the hub's name is taken by another user");
-	else
-		vb_cli_error("the hub does not answer: %s", strerror(error));
+	vb_cli_error("cannot reach the hub: %s", vb_hub_error_text(error));
 	return VB_CLI_FAILED;
 }
 
@@ -57,6 +56,8 @@ static int hub_status(void)
 
 	if (rc == ECONNREFUSED) {
 		puts("hub      not running (the first program that needs it starts it)");
+		if (vb_udp_port_probe() == EADDRINUSE)
+			printf("port     %s\n", vb_hub_error_text(EADDRINUSE));
 		return VB_CLI_OK;
 	}
 	if (rc)
@@ -86,8 +87,8 @@ static int hub_stop(bool force)
 		return VB_CLI_OK;
 	}
 	if (rc == EBUSY) {
-		vb_cli_error("%u programs use the hub; with --force it stops all the same, and "
-			     "they start another",
+		vb_cli_error("the hub is in use (clients: %u); with --force it stops all the same, "
+			     "and they start another",
 			     clients);
 		return VB_CLI_FAILED;
 	}

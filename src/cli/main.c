@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static void usage(FILE *out)
 {
 	fputs("usage: verbatim COMMAND\n\n", out);
 	for (unsigned i = 0; i < VB_ARRAY_LEN(commands); i++)
-		fprintf(out, "  %-8s %-24s %s\n", commands[i].name, commands[i].arguments,
+		fprintf(out, "  %-8s %-30s  %s\n", commands[i].name, commands[i].arguments,
 			commands[i].help);
 	fputs("\n  --help, --version\n", out);
 }
@@ -77,15 +78,36 @@ int vb_cli_library_dir(char dir[PATH_MAX])
 	return ENOENT;
 }
 
+static bool is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+}
+
+static int command_run(const struct command *command, int argc, char **argv)
+{
+	/* `run` has more to say, and a program may be called help. */
+	if (command->run == vb_cli_run || argc != 2 || !is_help(argv[1]))
+		return command->run(argc, argv);
+	printf("usage: verbatim %s %s\n\n  %s\n", command->name, command->arguments,
+	       command->help);
+	return VB_CLI_OK;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+	char help[] = "--help";
 
+	/* help COMMAND is COMMAND --help. */
+	if (argc == 3 && is_help(name)) {
+		name = argv[1] = argv[2];
+		argv[2] = help;
+	}
 	for (unsigned i = 0; i < VB_ARRAY_LEN(commands); i++) {
 		if (!strcmp(name, commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return command_run(&commands[i], argc - 1, argv + 1);
 	}
-	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+	if (is_help(name)) {
 		usage(stdout);
 		return VB_CLI_OK;
 	}

@@ -6,16 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "link/fault.h"
+#include "run/env.h"
 
 #define DEV_LIBRARY "libverbatim_dev.so.1"
 
 /* One without an argument is a word, which is there or not. */
 struct option {
 	const char *name, *variable, *argument, *help;
+	const char *no_file; /* of FILEs: the value that names none */
 };
 
 /* clang-format off */
@@ -23,9 +26,9 @@ static const struct option options[] = {
 	{ "--fault", "VERBATIM_FAULT", "TEXT",
 	  "such as loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7" },
 	{ "--pcap",  "VERBATIM_PCAP",  "FILE",
-	  "record every packet; %p stands for the process id" },
+	  "record every packet; %p stands for the process id", "" },
 	{ "--log",   "VERBATIM_LOG",   "FILE",
-	  "say what goes wrong; 'stderr' for the terminal" },
+	  "say what goes wrong; 'stderr' for the terminal", "stderr" },
 	{ "--dev",   NULL,             NULL,
 	  "show a device file to programs that look for one (UCX, Open MPI)" },
 };
@@ -40,11 +43,18 @@ static int usage(FILE *out, int status)
 	return status;
 }
 
-static const struct option *option_find(const char *name)
+/* By its name, to which "=VALUE" may be joined if it takes one. */
+static const struct option *option_find(const char *word)
 {
+	size_t name_chars = strcspn(word, "=");
+
 	for (unsigned i = 0; i < VB_ARRAY_LEN(options); i++) {
-		if (!strcmp(name, options[i].name))
-			return &options[i];
+		const struct option *option = &options[i];
+
+		if (strlen(option->name) == name_chars &&
+		    !strncmp(word, option->name, name_chars) &&
+		    (option->argument || !word[name_chars]))
+			return option;
 	}
 	return NULL;
 }
@@ -84,16 +94,66 @@ static int libraries_set(bool dev)
 	return rc || !dev ? rc : list_add("LD_PRELOAD", path, false);
 }
 
-/* The library has nobody to complain to, and would go on without a device. */
-static bool fault_ok(void)
+/* Whether a file can be made there or written to; not by trying, it may be a pipe. 0 or errno. */
+static int file_check(const char *path)
 {
-	const char *text = getenv("VERBATIM_FAULT");
-	struct vb_fault fault;
+	const char *slash = strrchr(path, '/');
+	int folder_chars = slash ? (int)(slash - path) + 1 : 0;
+	char folder[PATH_MAX];
+	struct stat found;
 
-	if (!text || !*text || !vb_fault_parse(&fault, text))
-		return true;
-	vb_cli_error("cannot read the faults '%s'", text);
-	return false;
+	if (!stat(path, &found))
+		return S_ISDIR(found.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
+	/* Of "%p" each process makes its own number. */
+	if (errno != ENOENT || (slash && memchr(path, '%', (size_t)folder_chars)))
+		return errno == ENOENT ? 0 : errno;
+	snprintf(folder, sizeof(folder), "%.*s", folder_chars, path);
+	return access(*folder ? folder : ".", W_OK | X_OK) ? errno : 0;
+}
+
+static bool files_ok(void)
+{
+	for (unsigned i = 0; i < VB_ARRAY_LEN(options); i++) {
+		const struct option *option = &options[i];
+		const char *path = option->no_file ? getenv(option->variable) : NULL;
+		int rc = path && *path && strcmp(path, option->no_file) ? file_check(path) : 0;
+
+		if (rc) {
+			vb_cli_error("%s: %s: %s", option->variable, path, strerror(rc));
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The library has nobody to complain to: the program would find no device, and not know why. */
+static bool settings_ok(void)
+{
+	struct vb_fault fault;
+	struct vb_env env;
+	const char *bad;
+
+	if (vb_env_read(&env, getenv, &bad)) {
+		vb_cli_error("%s cannot be '%s'", bad, getenv(bad));
+		return false;
+	}
+	if (env.fault && vb_fault_parse(&fault, env.fault)) {
+		vb_cli_error("cannot read the faults '%s'", env.fault);
+		return false;
+	}
+	return files_ok();
+}
+
+/* Takes the word at *i, and the next one if that is its value. */
+static int option_take(const struct option *option, int argc, char **argv, int *i)
+{
+	const char *value = strchr(argv[*i], '=');
+
+	if (!value && *i + 1 == argc) {
+		vb_cli_error("%s needs an argument", argv[*i]);
+		return EINVAL;
+	}
+	return setenv(option->variable, value ? value + 1 : argv[++*i], 1) ? errno : 0;
 }
 
 int vb_cli_run(int argc, char **argv)
@@ -104,25 +164,20 @@ int vb_cli_run(int argc, char **argv)
 	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--"); i++) {
 		const struct option *option = option_find(argv[i]);
 
-		if (!strcmp(argv[i], "--help"))
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
 			return usage(stdout, VB_CLI_OK);
-		if (option && !option->argument) {
+		if (!option)
+			vb_cli_error("run has no option '%s'", argv[i]);
+		if (option && !option->argument)
 			dev = true;
-			continue;
-		}
-		if (!option || i + 1 == argc) {
-			vb_cli_error(option ? "%s needs an argument" : "run has no option '%s'",
-				     argv[i]);
+		else if (!option || option_take(option, argc, argv, &i))
 			return usage(stderr, VB_CLI_RUN_FAILED);
-		}
-		if (setenv(option->variable, argv[++i], 1))
-			return VB_CLI_RUN_FAILED;
 	}
 	if (i < argc && !strcmp(argv[i], "--"))
 		i++;
 	if (i == argc)
 		return usage(stderr, VB_CLI_RUN_FAILED);
-	if (!fault_ok() || libraries_set(dev))
+	if (!settings_ok() || libraries_set(dev))
 		return VB_CLI_RUN_FAILED;
 	execvp(argv[i], argv + i);
 	rc = errno;

@@ -11,7 +11,31 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/check.h"
+
 enum { BACKLOG = 1024 };
+
+const char *vb_hub_error_text(int error)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} rows[] = {
+		{EADDRINUSE,
+		 "UDP port 4791 is taken here, by another user or the kernel's rdma_rxe"},
+		{EPERM, "its name is taken by another user"},
+		{ENOENT, "there is no verbatimd to start"},
+		{EMFILE, "RLIMIT_NOFILE is too low"},
+		{EFBIG, "RLIMIT_FSIZE is too low"},
+		{ETIMEDOUT, "it does not answer"},
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		if (rows[i].error == error)
+			return rows[i].text;
+	}
+	return strerror(error);
+}
 
 uint64_t vb_hub_now_ns(void)
 {

@@ -52,4 +52,7 @@ int vb_hub_recv_by(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsi
 /* Wait until the fd is readable or deadline_ns has come, whatever signals arrive. */
 void vb_hub_wait(int fd, uint64_t deadline_ns);
 
+/* What it means, to people, that a call of hub's fails so. As strerror(), where we know no more. */
+const char *vb_hub_error_text(int error);
+
 #endif

@@ -12,8 +12,8 @@
 static const uint64_t query_deadline_ns = 3000000000;
 
 /*
- * Is it worth asking again, after a pause? A hub that is new waits for its clients to bring what the
- * last one had, a second at most; one that dies while it is asked leaves a next one or none.
+ * Is it worth asking again, after a pause? A hub that is new waits for its clients to bring what
+ * the last one had, a second at most; one that dies while it is asked leaves a next one or none.
  */
 static bool again(int rc, uint64_t deadline_ns)
 {

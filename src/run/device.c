@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "hub/channel.h"
 #include "link/shm.h"
 #include "link/udp.h"
 #include "run/cancel.h"
@@ -448,7 +449,7 @@ static int device_start(struct vb_device *dev)
 	offer = vb_peers_offer(dev);
 	rc = vb_hub_client_open(&dev->hub, &offer, vb_peers_ring_came, dev);
 	if (rc != 0) {
-		vb_log("cannot reach the hub: %s", strerror(rc));
+		vb_log("cannot reach the hub: %s", vb_hub_error_text(rc));
 		goto close_peers;
 	}
 	vb_hub_client_on_fatal(dev->hub, device_fails);

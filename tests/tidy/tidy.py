@@ -23,7 +23,7 @@ LAYERS = {
     "run": ["base", "wire", "eth", "engine", "nic", "link", "hub", "run"],
     "abi": ["base", "wire", "eth", "engine", "nic", "link", "hub", "run", "abi"],
     "daemon": ["base", "link", "hub", "nic", "daemon"],
-    "cli": ["base", "wire", "link", "hub", "nic", "cli"],
+    "cli": ["base", "wire", "link", "hub", "nic", "run", "cli"],
 }
 LIBRARY = ["base", "wire", "eth", "engine", "nic", "link", "hub", "run", "abi"]
 # <infiniband/verbs.h> is vocabulary there, and only abi may call it. The command is one more

@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The command `verbatim`, as newcomers use it: right and wrong words, and a hub that is not there,
+# hangs, or is somebody else's. Each outcome has its exit status and says what it is.
+. "$(dirname "$0")/../lib/suite.sh"
+
+verbatim=$VB_BUILD/verbatim
+export VERBATIM_HUB_IDLE_MS=60000
+where=()	# what leads the command somewhere else
+
+# says STATUS PATTERN ARGS ...: what it prints has that in it
+says() {
+	local status=$1 pattern=$2 rc
+	shift 2
+	timeout -k 5 "$limit_s" "${where[@]}" "$verbatim" "$@" >"$tmp/said" 2>&1
+	rc=$?
+	if [ $rc != "$status" ]; then
+		fail "verbatim $*$with" "$(status_say $rc), not $status" "$tmp/said"
+	elif [ -n "$pattern" ] && ! grep -Eq -- "$pattern" "$tmp/said"; then
+		fail "verbatim $*$with" "does not print /$pattern/" "$tmp/said"
+	else
+		ok "verbatim $*$with"
+	fi
+}
+
+with=
+says 2 '^usage: verbatim COMMAND'
+says 2 "no command 'runn'" runn -- true
+for help in --help -h help; do
+	says 0 '^usage: verbatim COMMAND' $help
+	says 0 '^usage: verbatim run .*CMD' $help run
+	says 0 '^usage: verbatim hub status' hub $help
+	for command in devices status fail; do
+		says 0 "^usage: verbatim $command" $command $help
+	done
+done
+says 0 '^verbatim [0-9]' --version
+says 0 '--fault TEXT' run --help
+says 0 '--fault TEXT' run -h
+
+says 125 '^usage: verbatim run' run
+says 125 '^usage: verbatim run' run --
+says 125 '--fault needs an argument' run --fault
+says 125 "no option '--loss'" run --loss 1% -- true
+says 125 "no option '--dev=1'" run --dev=1 -- true
+says 125 "cannot read the faults 'much'" run --fault much -- true
+says 125 "cannot read the faults 'much'" run --fault=much -- true
+says 0 '^loss=1%$' run --fault=loss=1% -- printenv VERBATIM_FAULT
+says 0 '^loss=1%$' run --fault loss=1% printenv VERBATIM_FAULT
+says 125 'VERBATIM_PCAP: /nowhere/x: No such file' run --pcap /nowhere/x -- true
+says 125 'VERBATIM_PCAP: /: Is a directory' run --pcap=/ -- true
+says 125 'VERBATIM_LOG: /nowhere/x: No such file' run --log /nowhere/x -- true
+says 0 "^$tmp/%p.pcap$" run --pcap "$tmp/%p.pcap" -- printenv VERBATIM_PCAP
+says 0 '^stderr$' run --log stderr -- printenv VERBATIM_LOG
+says 127 'nothing-there: No such file' run -- nothing-there
+says 126 '/: Permission denied' run -- /
+says 7 '' run -- sh -c 'exit 7'
+for setting in LINK=tcp SHARED_MR=2 SEED=few ETH=a/b; do
+	export "VERBATIM_$setting"
+	with=" with VERBATIM_$setting"
+	says 125 "VERBATIM_${setting%%=*} cannot be '${setting#*=}'" run -- true
+	says 1 "VERBATIM_${setting%%=*}: not a value" devices
+	unset "VERBATIM_${setting%%=*}"
+done
+
+with=" without a hub"
+says 0 'not running' status
+says 0 'not running' hub status
+says 0 'not running' hub log
+says 0 'not running' hub stop
+says 0 'not running' hub stop --force
+says 1 'process 1 does not have' fail 1
+for wrong in "hub" "hub start" "hub status x" "hub stop x" "hub log x" "status x" "devices x" \
+	"fail" "fail x" "fail 0" "fail -1" "fail 1x" "fail 2147483648" "fail 1 2"; do
+	# shellcheck disable=SC2086 # words
+	says 2 '^usage: verbatim' $wrong
+done
+VERBATIM_HUB=/nowhere says 1 'no verbatimd to start' devices
+VERBATIM_HUB=/bin/false says 1 'it does not answer' devices
+
+with=" with a hub"
+says 0 '^verbatim0 .* active' devices
+says 0 '^hub +pid [0-9]+.* 0 clients' status
+says 0 '' hub log
+says 1 'process 1 does not have' fail 1
+"${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
+watcher=$!
+for ((i = 0; i < 500; i++)); do
+	"$verbatim" hub status | grep -q ibv_asyncwatch && break
+	sleep 0.02
+done
+says 0 ' ibv_asyncwatch ' hub status
+says 1 'in use \(clients: 1\)' hub stop
+says 0 '' fail "$watcher"
+kill -9 "$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')"
+for ((i = 0; i < 500; i++)); do
+	"$verbatim" hub status | grep -q ibv_asyncwatch && break
+	sleep 0.02
+done
+with=" with the next hub"
+says 0 ' ibv_asyncwatch ' hub status
+
+nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
+if [ "$(id -u)" = 0 ] && "${nobody[@]}" test -x "$verbatim" 2>/dev/null; then
+	with=" as another user"
+	where=("${nobody[@]}")
+	says 0 'port +UDP port 4791 is taken' status
+	says 1 'UDP port 4791 is taken' devices
+	says 1 'does not have the device open' fail "$watcher"
+	where=()
+else
+	skip "as another user" "there is none"
+fi
+
+hub=$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')
+kill -STOP "$hub"
+with=" with a hub that hangs"
+says 1 'it does not answer' status
+says 1 'it does not answer' hub stop --force
+says 1 'it does not answer' hub log
+says 1 'it does not answer' fail "$watcher"
+says 1 'it does not answer' devices
+kill -CONT "$hub"
+kill $watcher
+wait $watcher 2>/dev/null
+with=" at the end"
+says 0 '' hub stop --force
+suite_end
