@@ -60,8 +60,12 @@ def exports(path):
 
 
 def listed(library):
-    with open(os.path.join(HERE, "symbols-debian12.txt"), encoding="utf8") as file:
-        return {line.split()[0] for line in file if line.split()[1:] == [library]}
+    """What the libraries of Debian 12 export, and what those of later ones do besides."""
+    names = set()
+    for path in glob.glob(os.path.join(HERE, "symbols-debian*.txt")):
+        with open(path, encoding="utf8") as file:
+            names |= {line.split()[0] for line in file if line.split()[1:] == [library]}
+    return names
 
 
 def system_library(name):

@@ -596,6 +596,9 @@ static void a_device_can_be_opened_again_and_again(void **state)
 
 /* --- names of numbers --- */
 
+/* Newer headers declare it. */
+const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
+
 static void everything_has_a_name(void **state)
 {
 	for (int i = -1; i < 40; i++) {
@@ -603,11 +606,15 @@ static void everything_has_a_name(void **state)
 		assert_true(strlen(ibv_node_type_str((enum ibv_node_type)i)) > 0);
 		assert_true(strlen(ibv_port_state_str((enum ibv_port_state)i)) > 0);
 		assert_true(strlen(ibv_event_type_str((enum ibv_event_type)i)) > 0);
+		assert_true(strlen(ibv_wr_opcode_str((enum ibv_wr_opcode)i)) > 0);
 	}
 	assert_string_not_equal(ibv_wc_status_str(IBV_WC_SUCCESS),
 				ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR));
 	assert_string_not_equal(ibv_event_type_str(IBV_EVENT_CQ_ERR),
 				ibv_event_type_str(IBV_EVENT_QP_FATAL));
+	assert_string_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)13), /* of no operation */
+			    ibv_wr_opcode_str((enum ibv_wr_opcode)1000));
+	assert_string_not_equal(ibv_wr_opcode_str(IBV_WR_SEND), ibv_wr_opcode_str(IBV_WR_TSO));
 }
 
 static void rates_convert_both_ways(void **state)

@@ -9,6 +9,7 @@
 
 VB_STUB_INT(efadv_query_ah)
 VB_STUB_INT(efadv_query_device)
+VB_STUB_INT(efadv_query_mr)
 VB_STUB_POINTER(efadv_cq_from_ibv_cq_ex, EOPNOTSUPP)
 VB_STUB_POINTER(efadv_create_cq, EOPNOTSUPP)
 VB_STUB_POINTER(efadv_create_driver_qp, EOPNOTSUPP)

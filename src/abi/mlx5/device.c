@@ -110,6 +110,14 @@ int _mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct ml
 	return 0;
 }
 
+/* Of rdma-core 54: the PCI function that dma-buf regions may go by. This device has no bus. */
+int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf, size_t buf_len);
+
+int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf, size_t buf_len)
+{
+	return ENODEV;
+}
+
 /* The device's clock counts ns, and never comes round; what has to be known is what time it is. */
 int mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)
 {

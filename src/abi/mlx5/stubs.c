@@ -113,6 +113,7 @@ VB_STUB_POINTER(mlx5dv_dr_rule_create, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_dr_table_create, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_get_vfio_device_list, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_pp_alloc, EOPNOTSUPP)
+VB_STUB_POINTER(mlx5dv_reg_dmabuf_mr, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_sched_leaf_create, EOPNOTSUPP)
 VB_STUB_POINTER(mlx5dv_sched_node_create, EOPNOTSUPP)
 

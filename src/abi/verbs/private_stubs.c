@@ -52,6 +52,15 @@ int private_query_gid_type(void *context, unsigned char port, unsigned int index
 }
 OTHER(EXPORT_OTHER, private_query_gid_type, ibv_query_gid_type)
 
+/* This one, too: it is in <infiniband/verbs.h>, but among the private symbols. */
+const char *ibv_wr_opcode_str(int opcode);
+const char *private_wr_opcode_str(int opcode);
+const char *private_wr_opcode_str(int opcode)
+{
+	return ibv_wr_opcode_str(opcode);
+}
+OTHER(EXPORT_OTHER, private_wr_opcode_str, ibv_wr_opcode_str)
+
 PRIVATE(private_false, verbs_allow_disassociate_destroy)
 PRIVATE(private_void, __verbs_log)
 PRIVATE(private_void, verbs_init_cq)
@@ -76,6 +85,7 @@ PRIVATE(private_int, ibv_cmd_create_ah)
 PRIVATE(private_int, ibv_cmd_create_counters)
 PRIVATE(private_int, ibv_cmd_create_cq)
 PRIVATE(private_int, ibv_cmd_create_cq_ex)
+PRIVATE(private_int, ibv_cmd_create_cq_ex2)
 PRIVATE(private_int, ibv_cmd_create_flow)
 PRIVATE(private_int, ibv_cmd_create_flow_action_esp)
 PRIVATE(private_int, ibv_cmd_create_qp)

@@ -6,6 +6,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "engine/newer.h"
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Tables have holes: a value without a name is as unknown as one beyond the end. */
@@ -103,6 +105,30 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 	};
 
 	return name_find(names, COUNT(names), (unsigned int)status);
+}
+
+const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode); /* newer headers have it */
+
+const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+	static const char *const names[] = {
+		[IBV_WR_RDMA_WRITE] = "WRITE",
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = "WRITE with immediate",
+		[IBV_WR_SEND] = "SEND",
+		[IBV_WR_SEND_WITH_IMM] = "SEND with immediate",
+		[IBV_WR_RDMA_READ] = "READ",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "compare and swap",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "fetch and add",
+		[IBV_WR_LOCAL_INV] = "local invalidation",
+		[IBV_WR_BIND_MW] = "window binding",
+		[IBV_WR_SEND_WITH_INV] = "SEND with invalidation",
+		[IBV_WR_TSO] = "segmented frame",
+		[IBV_WR_DRIVER1] = "of the device",
+		[VB_WR_FLUSH] = "FLUSH",
+		[IBV_WR_ATOMIC_WRITE] = "atomic WRITE",
+	};
+
+	return name_find(names, COUNT(names), (unsigned int)opcode);
 }
 
 /*
