@@ -174,8 +174,8 @@ static inline bool datagram_take(int fd, unsigned *slot, uint32_t *number)
 static inline void assert_steering(const struct vb_hub_slot *slot, unsigned n)
 {
 	static const char *const addresses[] = {"127.0.0.1", "127.1.2.3", "::1"};
-	uint32_t number;
-	unsigned got;
+	uint32_t number = 0;
+	unsigned got = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		for (unsigned a = 0; a < VB_ARRAY_LEN(addresses); a++)

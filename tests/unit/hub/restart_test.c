@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <linux/filter.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "hub_lib.h"
