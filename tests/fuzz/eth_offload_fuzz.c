@@ -21,9 +21,10 @@ static bool sums_up(const struct vb_eth_headers *h, const uint8_t *octets)
 
 	if (!h->whole || h->routed || !h->l4_at || h->fragment)
 		return false;
+	if (h->proto != VB_IPPROTO_UDP)
+		return h->proto == VB_IPPROTO_TCP;
 	length = vb_be16_get(octets + h->l4_at + 4);
-	return h->proto == VB_IPPROTO_TCP || (h->proto == VB_IPPROTO_UDP && length >= 8 &&
-					      length <= h->end - h->l4_at);
+	return length >= 8 && length <= h->end - h->l4_at;
 }
 
 static void send_and_receive(const uint8_t *data, uint32_t bytes)
