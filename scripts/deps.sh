@@ -11,8 +11,9 @@ build="gcc libc6-dev make meson ninja-build pkg-config libibverbs-dev librdmacm-
 	libcmocka-dev"
 demo="perftest iproute2"
 test="$build $demo python3 binutils ibverbs-utils rdmacm-utils python3-pyverbs
-	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py tshark
-	nftables iperf3 util-linux procps valgrind qemu-system-x86 busybox-static kmod"
+	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py
+	dapl2-utils tshark nftables iperf3 util-linux procps valgrind qemu-system-x86
+	busybox-static kmod"
 fuzz="$build clang llvm"
 bench="$build $demo python3 ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox util-linux"
 
