@@ -47,7 +47,7 @@ loads "python imports all" 'all' /usr/bin/python3 -c 'import pyverbs.qp, pyverbs
 import pyverbs.providers.mlx5.mlx5dv, pyverbs.providers.efa.efadv; print("all")'
 
 # The connection manager comes later: what needs it says so, and ends.
-for program in "rping -s -v -C 1" "ucmatose" "udaddy" rstream "fi_pingpong -p verbs"; do
+for program in "rping -s -v -C 1" "ucmatose" "udaddy" rstream "fi_info -p verbs"; do
 	name=${program%% *}
 	command -v "$name" >/dev/null || continue
 	# shellcheck disable=SC2086 # a command line
