@@ -324,6 +324,14 @@ static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	       (qp->peer ? !vb_peer_is_lost(qp->peer) : !peer_of(qp, to));
 }
 
+bool vb_dc_has_ring(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+
+	return !qp->peer && qp->path.local && req->una_psn != req->top_psn &&
+	       peer_of(qp, &dci_of(qp)->to[req->pos.next & req->sq.mask]);
+}
+
 /* So, to whom does it go next? False: there is nothing to go anywhere. */
 static bool choose(struct vb_qp *qp)
 {

@@ -137,6 +137,12 @@ bool vb_dc_local(struct vb_qp *qp);
  */
 bool vb_dc_aim(struct vb_qp *qp);
 
+/*
+ * By the wire: is there a ring to the target of the request that is next by now, which waits for
+ * nothing but ACKs of what was sent? With nothing outstanding vb_dc_aim() has had its say.
+ */
+bool vb_dc_has_ring(struct vb_qp *qp);
+
 /* Part from the target. */
 void vb_dc_part(struct vb_qp *qp);
 

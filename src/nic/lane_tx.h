@@ -4,6 +4,7 @@
 
 /* The way out through shared memory. QPs locked. */
 
+#include "nic/dc.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
 
@@ -24,21 +25,25 @@ static inline bool vb_lane_has_widened(const struct vb_qp *qp)
 }
 
 /*
- * XRC: has the QP to be aimed before it begins the request that is next? That is for another slot
- * than it aims at; or its pieces could be larger now.
+ * XRC, DC: has the QP to be aimed before it begins the request that is next? XRC's is for another
+ * slot than it aims at, or its pieces could be larger now; DC's could go by a ring now.
  */
-static inline bool vb_lane_is_astray(const struct vb_qp *qp)
+static inline bool vb_lane_is_astray(struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
 	const struct vb_wqe *wqe;
 
-	if (req->transport != VB_XRC || req->pos.next == req->tail)
+	if (!vb_transport_aims(req->transport) || req->pos.next == req->tail)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	if (vb_wqe_is_local(wqe))
 		return false;
-	return vb_wqe_srq_slot(wqe) != qp->aimed_slot ||
-	       (vb_lane_has_widened(qp) && wqe->psn == req->pos.next_psn);
+	if (req->transport == VB_XRC && vb_wqe_srq_slot(wqe) != qp->aimed_slot)
+		return true;
+	/* What was begun is sent again by the same way, and in the same pieces. */
+	if (wqe->psn != req->top_psn || req->pos.next_psn != req->top_psn)
+		return false;
+	return req->transport == VB_XRC ? vb_lane_has_widened(qp) : vb_dc_has_ring(qp);
 }
 
 /* DC: one packet without payload; false: there is no room. No lane locked. */

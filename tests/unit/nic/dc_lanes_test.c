@@ -104,17 +104,22 @@ static int end_dc(void **state)
 	return lanes_end(state);
 }
 
-static void post(enum ibv_wr_opcode opcode, unsigned i, uint64_t wr_id)
+static void post_bytes(enum ibv_wr_opcode opcode, unsigned i, uint64_t wr_id, uint32_t bytes)
 {
 	struct vb_dc_address to = { .ah = &x.ah->ibv, .dctn = x.target[i]->ibv.qp.qp_num,
 				    .key = KEY };
-	struct ibv_sge sge = sge_of(&side[0], 0, BYTES);
+	struct ibv_sge sge = sge_of(&side[0], 0, bytes);
 	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
 				  .opcode = opcode, .tso.hdr = &to };
 
 	wr.wr.rdma.remote_addr = (uintptr_t)side[1 + i].mem;
 	wr.wr.rdma.rkey = side[1 + i].mr->ibv.rkey;
 	assert_int_equal(vb_qp_post_batch(x.initiator, &wr), 0);
+}
+
+static void post(enum ibv_wr_opcode opcode, unsigned i, uint64_t wr_id)
+{
+	post_bytes(opcode, i, wr_id, BYTES);
 }
 
 static void fill(uint8_t *at)
@@ -159,6 +164,38 @@ static void messages_are_cut_as_their_way_wants_it(void **state)
 	assert_no_wc(side[0].cq);
 }
 
+static void transmit(void)
+{
+	vb_lock_take(&x.initiator->lock);
+	vb_qp_transmit_locked(x.initiator);
+	vb_lock_drop(&x.initiator->lock);
+}
+
+/*
+ * The way back comes a moment after the first message was posted. One who keeps the send queue full
+ * is not held to the wire for that: what was sent is waited for, and nothing more is begun.
+ */
+static void no_more_is_begun_by_the_wire_when_there_is_a_ring(void **state)
+{
+	const struct vb_req *req = &x.initiator->req;
+
+	post_bytes(IBV_WR_RDMA_WRITE, 1, 1, 100);
+	post_bytes(IBV_WR_RDMA_WRITE, 1, 2, 100);
+	transmit();
+	assert_null(x.initiator->peer);
+	assert_int_equal(req->pos.next, 2);
+	assert_int_equal(lanes_reach(&side[2], side[2].slot, side[0].slot), 0);
+	post_bytes(IBV_WR_RDMA_WRITE, 1, 3, 100);
+	transmit();
+	assert_int_equal(req->pos.next, 2);
+	assert_int_equal(req->top_psn, (PSN + 2) & 0xffffff);
+	/* But what was is sent again. */
+	vb_req_rewind(&x.initiator->req);
+	assert_int_equal(req->pos.next, 0);
+	transmit();
+	assert_int_equal(req->pos.next, 2);
+}
+
 #define DC(name) cmocka_unit_test_setup_teardown(name, begin_dc, end_dc)
 
 int main(void)
@@ -166,6 +203,7 @@ int main(void)
 	const struct CMUnitTest dc_lanes[] = {
 		DC(messages_are_cut_into_pieces_of_a_ring),
 		DC(messages_are_cut_as_their_way_wants_it),
+		DC(no_more_is_begun_by_the_wire_when_there_is_a_ring),
 	};
 
 	return cmocka_run_group_tests(dc_lanes, NULL, NULL);

@@ -337,6 +337,13 @@ static void pieces_grow_with_the_way_back(void **state)
 	for (uint64_t i = 2; i < 5; i++)
 		send_to(0, i, 5000);
 	assert_int_equal(req->top_psn, PSN + 5);
+	/* What was begun is sent again as it was. */
+	vb_lock_take(&x.snd->lock);
+	vb_req_rewind(&x.snd->req);
+	vb_qp_transmit_locked(x.snd);
+	vb_lock_drop(&x.snd->lock);
+	assert_int_equal(req->pos.next, 1);
+	assert_int_equal(req->pos.next_psn, PSN + 5);
 	settle();
 	for (uint64_t i = 1; i < 5; i++) {
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
