@@ -5,8 +5,8 @@
 A suite is an executable file tests/SUITE/NAME.sh or .py (and tests/SUITE/long/NAME.sh with
 --long). It prints one line per test, "ok NAME", "FAIL NAME: why" or "skip NAME: why", and
 anything else it likes; all of it goes to BUILD/check/SUITE-NAME.log, and is shown if a test fails.
-A line "# check-limit: SECONDS" in its first 20 lines changes its time limit. It finds in its
-environment:
+A line "# check-limit: SECONDS" in its first 20 lines changes its time limit; in a sanitizer build
+it has three times as long. It finds in its environment:
   VB_ROOT, VB_BUILD   the source and build folders, absolute
   VB_RUN              what to put before a client's command line
   VB_SANITIZE         "address" or "thread" in a sanitizer build, else empty
@@ -103,17 +103,20 @@ def execute(command, log, limit_s, env):
             process.wait()
 
 
-def script_limit(path):
-    with open(path, encoding="utf8") as file:
-        found = re.search(r"^# check-limit: (\d+)$", "".join(file.readlines()[:20]), re.M)
-    return int(found.group(1)) if found else LIMIT_S
+def limit_of(path, env):
+    """How long a suite may take, or Meson's tests without a path."""
+    found = None
+    if path:
+        with open(path, encoding="utf8") as file:
+            found = re.search(r"^# check-limit: (\d+)$", "".join(file.readlines()[:20]), re.M)
+    return (int(found.group(1)) if found else LIMIT_S) * (3 if env["VB_SANITIZE"] else 1)
 
 
 def run_script(suite, path, env):
     """One suite script: (its tally, its log)."""
     name = os.path.splitext(os.path.basename(path))[0]
     log = os.path.join(BUILD, "check", f"{suite}-{name}.log")
-    limit_s = script_limit(path)
+    limit_s = limit_of(path, env)
     status = execute([path], log, limit_s, env)
     tally = Tally()
     with open(log, encoding="utf8", errors="replace") as file:
@@ -161,18 +164,19 @@ def unit_program(entry):
 def run_unit(env):
     """Meson's tests: (tally, log)."""
     log = os.path.join(BUILD, "check", "unit.log")
+    limit_s = limit_of(None, env)
     record = os.path.join(BUILD, "meson-logs", "testlog.json")
     if os.path.exists(record):
         os.remove(record)
     status = execute(["meson", "test", "-C", BUILD, "--no-rebuild", "--print-errorlogs"], log,
-                     LIMIT_S, env)
+                     limit_s, env)
     tally = Tally()
     if os.path.exists(record):
         with open(record, encoding="utf8") as file:
             for line in file:
                 tally.add(unit_program(json.loads(line)))
     if status is None:
-        tally.failures.append(f"unit: did not end within {LIMIT_S} s")
+        tally.failures.append(f"unit: did not end within {limit_s} s")
     elif status != 0 and not tally.failures and not tally.skipped:
         tally.failures.append("unit: meson test fails")
     return tally, log
