@@ -107,6 +107,12 @@ void vb_shm_blank(void *memory, size_t bytes)
 		madvise(at, bytes, MADV_DONTFORK);
 }
 
+void vb_shm_forget(void *memory, size_t bytes)
+{
+	mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+	     0);
+}
+
 void vb_shm_unmap(void *memory, size_t bytes)
 {
 	munmap(memory, bytes);

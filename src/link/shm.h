@@ -31,6 +31,13 @@ int vb_shm_map(void *memory, int fd, size_t bytes, bool write);
 /* Zeros again in the place of what is at memory, which stays readable and writable. */
 void vb_shm_blank(void *memory, size_t bytes);
 
+/*
+ * In the child of a fork, which has none of this memory: keep others out of its place, and tell
+ * tools that know nothing of MADV_DONTFORK. Valgrind would look for pointers there, page by page,
+ * and survive a SIGSEGV for each: seconds, at the child's end.
+ */
+void vb_shm_forget(void *memory, size_t bytes);
+
 void vb_shm_unmap(void *memory, size_t bytes);
 
 /*

@@ -107,7 +107,15 @@ void vb_peers_close(struct vb_device *dev)
 
 void vb_peers_forget(struct vb_device *dev)
 {
-	close_fds(&dev->peers);
+	struct vb_peers *peers = &dev->peers;
+
+	close_fds(peers);
+	for (struct vb_peer_maps *maps = peers->maps; maps; maps = maps->next) {
+		vb_shm_forget(maps->tx, sizeof(struct vb_ring_area));
+		vb_shm_forget(maps->rx, sizeof(struct vb_ring_area));
+		vb_shm_forget(maps->export, sizeof(struct vb_export));
+	}
+	vb_shm_forget(peers->export, sizeof(struct vb_export));
 }
 
 struct vb_hub_offer vb_peers_offer(const struct vb_device *dev)

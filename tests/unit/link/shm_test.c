@@ -262,6 +262,25 @@ static void children_do_not_inherit(void **state)
 	close(fd);
 }
 
+/* What is forgotten there stays out of reach, and nothing else gets into its place. */
+static void nothing_takes_the_place_of_what_a_child_forgot(void **state)
+{
+	uint8_t *a = reserved();
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		vb_shm_forget(a, BYTES);
+		_exit(mmap(a, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			   -1, 0) != MAP_FAILED);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	memset(a, 1, BYTES);
+	vb_shm_unmap(a, BYTES);
+}
+
 /* --- bells --- */
 
 static int inner, outer;
@@ -387,6 +406,7 @@ int main(void)
 		cmocka_unit_test(ours_keeps_its_size),
 		cmocka_unit_test(only_its_owner_writes_an_export),
 		cmocka_unit_test(children_do_not_inherit),
+		cmocka_unit_test(nothing_takes_the_place_of_what_a_child_forgot),
 		BELL(a_bell_is_heard_until_it_is_hushed),
 		BELL(it_may_be_rung_without_end),
 		BELL(copies_of_the_outer_end_ring_too),
