@@ -93,6 +93,15 @@ static int command_run(const struct command *command, int argc, char **argv)
 	return VB_CLI_OK;
 }
 
+/* What nobody could read was not done. */
+static int written(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	vb_cli_error("cannot write: %s", strerror(errno));
+	return VB_CLI_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -105,15 +114,15 @@ int main(int argc, char **argv)
 	}
 	for (unsigned i = 0; i < VB_ARRAY_LEN(commands); i++) {
 		if (!strcmp(name, commands[i].name))
-			return command_run(&commands[i], argc - 1, argv + 1);
+			return written(command_run(&commands[i], argc - 1, argv + 1));
 	}
 	if (is_help(name)) {
 		usage(stdout);
-		return VB_CLI_OK;
+		return written(VB_CLI_OK);
 	}
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
 		printf("verbatim %s\n", vb_cli_version);
-		return VB_CLI_OK;
+		return written(VB_CLI_OK);
 	}
 	if (*name)
 		vb_cli_error("there is no command '%s'", name);

@@ -23,7 +23,21 @@ says() {
 	fi
 }
 
+# full ARGS ...: what cannot be printed is a failure
+full() {
+	if "$verbatim" "$@" >/dev/full 2>"$tmp/said" || ! grep -q 'cannot write' "$tmp/said"; then
+		fail "verbatim $* >/dev/full" "is none" "$tmp/said"
+	else
+		ok "verbatim $* >/dev/full"
+	fi
+}
+
 with=
+full --help
+full --version
+full run --help
+full status
+full hub status
 says 2 '^usage: verbatim COMMAND'
 says 2 "no command 'runn'" runn -- true
 for help in --help -h help; do
