@@ -28,7 +28,10 @@
 enum { VB_FLUSH_GLOBAL = 1, VB_FLUSH_PERSISTENT = 2 };
 enum { VB_FLUSH_RANGE = 0, VB_FLUSH_MR = 1 };
 
-/* The member that follows wr_atomic_write in struct ibv_qp_ex. */
+/* What follows wr_atomic_write in struct ibv_qp_ex, whether the header at hand says so or not. */
+#define VB_QP_EX_OLDER_BYTES                                                                       \
+	(offsetof(struct ibv_qp_ex, wr_atomic_write) +                                             \
+	 sizeof(((struct ibv_qp_ex *)NULL)->wr_atomic_write))
 typedef void vb_wr_flush_fn(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t bytes,
 			    uint8_t type, uint8_t level);
 

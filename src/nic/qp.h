@@ -35,8 +35,9 @@ struct vb_unacked;
 struct vb_qp {
 	union {
 		struct ibv_qp qp;
+		struct ibv_qp_ex qp_ex;
 		struct {
-			struct ibv_qp_ex qp_ex;
+			char older[VB_QP_EX_OLDER_BYTES];
 			vb_wr_flush_fn *wr_flush;
 		};
 	} ibv;

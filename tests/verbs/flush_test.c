@@ -15,9 +15,9 @@ enum { GLOBAL = 1, PERSISTENT = 2 };
 enum { RANGE, REGION };
 enum { AT = 4096 };
 
-/* The newer structure: one member more. */
+/* The newer structure: one member more, which the header at hand may have or not. */
 struct newer_qp_ex {
-	struct ibv_qp_ex ex;
+	char older[offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void *)];
 	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
 			 uint8_t type, uint8_t level);
 };

@@ -54,6 +54,25 @@ static const struct field {
 };
 
 /*
+ * What follows crypto_caps in newer headers (rdma-core 50 on), which the one at hand may have or
+ * not: how many READs and atomics a DC QP answers at a time, and starts.
+ */
+#define MASK_MAX_DC_RD_ATOM (1ull << 14) /* MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM */
+struct newer_context {
+	_Alignas(uint64_t) char older[offsetof(struct mlx5dv_context, crypto_caps) +
+				      sizeof(struct mlx5dv_crypto_caps)];
+	uint64_t max_dc_rd_atom, max_dc_init_rd_atom;
+};
+
+static void rd_atomic_say(struct mlx5dv_context *attrs)
+{
+	struct newer_context *newer = (struct newer_context *)attrs;
+
+	newer->max_dc_rd_atom = newer->max_dc_init_rd_atom = VB_RD_ATOMIC_MAX;
+	attrs->comp_mask |= MASK_MAX_DC_RD_ATOM;
+}
+
+/*
  * comp_mask says which fields the caller has, and comes back as those that mean something: what a
  * device lacks altogether has no bit, and its fields are zero.
  */
@@ -92,6 +111,8 @@ int mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *attr
 			memcpy((char *)attrs + fields[i].offset, (char *)&full + fields[i].offset,
 			       fields[i].bytes);
 	}
+	if (caps.dc && (asked & MASK_MAX_DC_RD_ATOM))
+		rd_atomic_say(attrs);
 	return 0;
 }
 
