@@ -7,7 +7,7 @@
 FOLDER holds the package `tests`. Prints "ok", "FAIL" or "skip" lines, the names after PREFIX.
 REASONS is a regular expression for "NAME: WHY": a test that skips for any other reason fails;
 empty: skip at will.
-VB_LEFT_OUT in the environment, NAME=WHY, is a test that is not run: it skips for that reason.
+VB_LEFT_OUT in the environment has lines NAME=WHY: tests that are not run, but skip for that reason.
 Each name is first said to stderr, so that one sees in which test a crash or a hang was.
 """
 import os
@@ -77,8 +77,9 @@ def main():
     from args_parser import parser
     parser.parse_args()
     suite = unittest.defaultTestLoader.loadTestsFromName(f"tests.{MODULE}")
-    left_out, _, why = os.environ.get("VB_LEFT_OUT", "").partition("=")
-    leave_out(suite, left_out, why)
+    for line in os.environ.get("VB_LEFT_OUT", "").splitlines():
+        left_out, _, why = line.partition("=")
+        leave_out(suite, left_out, why)
     result = Result()
     suite.run(result)
     if not result.testsRun:
