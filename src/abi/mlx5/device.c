@@ -58,6 +58,8 @@ static const struct field {
  * not: how many READs and atomics a DC QP answers at a time, and starts.
  */
 #define MASK_MAX_DC_RD_ATOM (1ull << 14) /* MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM */
+/* ConnectX's figure, not VB_RD_ATOMIC_MAX: pyverbs posts as many at once, for which it has room. */
+enum { DC_RD_ATOMIC = 16 };
 struct newer_context {
 	_Alignas(uint64_t) char older[offsetof(struct mlx5dv_context, crypto_caps) +
 				      sizeof(struct mlx5dv_crypto_caps)];
@@ -68,7 +70,7 @@ static void rd_atomic_say(struct mlx5dv_context *attrs)
 {
 	struct newer_context *newer = (struct newer_context *)attrs;
 
-	newer->max_dc_rd_atom = newer->max_dc_init_rd_atom = VB_RD_ATOMIC_MAX;
+	newer->max_dc_rd_atom = newer->max_dc_init_rd_atom = DC_RD_ATOMIC;
 	attrs->comp_mask |= MASK_MAX_DC_RD_ATOM;
 }
 
