@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 /*
  * What a healthy connection does: every operation, on every service, in many sizes and pieces, with
  * each octet checked, and the octets around.
@@ -467,6 +470,46 @@ static void a_target_that_sleeps_is_written_to(void **state)
 	vt_pair_close(&p);
 }
 
+static struct {
+	uint8_t *at;
+	size_t bytes;
+	atomic_bool over;
+} scribble;
+
+static void *scribble_run(void *arg)
+{
+	for (unsigned i = 0; !atomic_load(&scribble.over); i++)
+		memset(scribble.at, (int)i, scribble.bytes);
+	return arg;
+}
+
+/* What is read is old or new, octet by octet; but it is read. */
+static void memory_that_always_changes_is_read_and_written_from(void **state)
+{
+	enum { ROUNDS = 50, PAGE = 4096 };
+	static const enum ibv_wr_opcode ops_both[] = { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE };
+	struct vt_options opt = { .mtu = IBV_MTU_4096, .retry_cnt = 1 };
+	struct vt_pair p;
+	pthread_t thread;
+	struct vt_wr w;
+
+	vt_pair_open(&p, &opt);
+	for (unsigned i = 0; i < 2; i++) {
+		scribble.at = i ? p.a.buf : p.b.buf;
+		scribble.bytes = PAGE;
+		atomic_store(&scribble.over, false);
+		assert_int_equal(pthread_create(&thread, NULL, scribble_run, NULL), 0);
+		for (unsigned round = 0; round < ROUNDS; round++) {
+			vt_wr(&w, ops_both[i], &p.a, &p.b, PAGE);
+			vt_post(&p.a, &w);
+			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		}
+		atomic_store(&scribble.over, true);
+		pthread_join(thread, NULL);
+	}
+	vt_pair_close(&p);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -486,6 +529,7 @@ int main(void)
 		vt_test(both_directions_at_once),
 		vt_test(a_late_receiver_gets_everything),
 		vt_test(a_target_that_sleeps_is_written_to),
+		vt_test(memory_that_always_changes_is_read_and_written_from),
 	};
 
 	return vt_main(tests);
