@@ -314,8 +314,10 @@ static void configure(struct vb_qp *qp, int mask)
 	req->reliable = qp->peer != NULL;
 	req->packet_credits = qp->dv_flags & VB_QP_PACKET_CREDITS;
 	req->max_fetches = a->max_rd_atomic;
+	/* An initiator of which 0 is said may have one: so has mlx5's, and programs rely on it. */
 	if (qp->dc)
-		req->max_fetches = (uint32_t)vb_min_u64(req->max_fetches, VB_DC_RESOURCES);
+		req->max_fetches = (uint32_t)vb_min_u64(vb_max_u64(req->max_fetches, 1),
+							VB_DC_RESOURCES);
 	req->window_max = window_max(qp);
 	req->timeout = a->timeout;
 	req->retry_cnt = a->retry_cnt;

@@ -30,7 +30,7 @@ struct initiator {
 	uint8_t *buf;
 	struct ibv_mr *mr;
 	struct ibv_ah *ah;
-	uint8_t timeout, rnr_retry;
+	uint8_t timeout, rnr_retry, max_rd_atomic;
 };
 
 /* --- objects --- */
@@ -134,6 +134,7 @@ static void climb(struct initiator *i)
 	assert_int_equal(go(i->qp, IBV_QPS_RTR, RTR), 0);
 	attr.timeout = i->timeout;
 	attr.rnr_retry = i->rnr_retry;
+	attr.max_rd_atomic = i->max_rd_atomic;
 	assert_int_equal(ibv_modify_qp(i->qp, &attr, RTS), 0);
 }
 
@@ -146,6 +147,7 @@ static void initiator_open(struct initiator *i, uint8_t errored_log)
 	dc.dci_streams.log_num_errored = errored_log;
 	i->timeout = 14;
 	i->rnr_retry = 7;
+	i->max_rd_atomic = 4;
 	i->cq = vt_cq(64, NULL);
 	i->buf = calloc(1, BYTES);
 	i->mr = vt_mr(vt.pd, i->buf, BYTES, VT_ALL_ACCESS);
@@ -378,6 +380,27 @@ static void it_does_not_matter_whom_a_target_names(void **state)
 		target_close(&t);
 	}
 	initiator_close(&i);
+}
+
+/* pyverbs's tests of rdma-core 56 say 0 READs and atomics, and begin one. */
+static void of_no_reads_and_atomics_one_is_allowed(void **state)
+{
+	struct initiator i;
+	struct target t;
+
+	target_open(&t);
+	initiator_open(&i, 0);
+	assert_int_equal(go(i.qp, IBV_QPS_RESET, IBV_QP_STATE), 0);
+	i.max_rd_atomic = 0;
+	climb(&i);
+	for (uint64_t k = 0; k < 3; k++)
+		post_to(&i, &t, (struct request){ .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+						  .bytes = 8, .operand = 2, .wr_id = k });
+	for (uint64_t k = 0; k < 3; k++)
+		vt_expect(i.cq, k, IBV_WC_SUCCESS);
+	assert_int_equal(*(uint64_t *)t.buf, 6);
+	initiator_close(&i);
+	target_close(&t);
 }
 
 /* --- what does not --- */
@@ -685,6 +708,7 @@ int main(void)
 		vt_test(every_operation_arrives),
 		vt_test(whoever_is_named_gets_it),
 		vt_test(it_does_not_matter_whom_a_target_names),
+		vt_test(of_no_reads_and_atomics_one_is_allowed),
 		vt_test(a_wrong_key_is_refused),
 		vt_test(a_wrong_rkey_hurts_the_initiator_alone),
 		vt_test(a_target_that_is_gone_is_told),
