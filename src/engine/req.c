@@ -48,6 +48,16 @@ void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max)
 	req->resend_ns = VB_NEVER_NS;
 }
 
+void vb_req_window_max_set(struct vb_req *req, uint32_t window_max)
+{
+	/* Nothing was lost yet, or a limit was found: that one stays. */
+	if (req->threshold == req->window_max || req->threshold > window_max)
+		req->threshold = window_max;
+	req->window_max = window_max;
+	if (req->window > window_max)
+		req->window = window_max;
+}
+
 /* What it is cut into, behind all that has its numbers. */
 static void number(struct vb_req *req, struct vb_wqe *wqe)
 {

@@ -107,6 +107,9 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn);
  */
 void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max);
 
+/* So many packets may be on their way from now on; those that are already stay. */
+void vb_req_window_max_set(struct vb_req *req, uint32_t window_max);
+
 /* Nothing is outstanding, and no message is half sent. */
 bool vb_req_is_between(const struct vb_req *req);
 

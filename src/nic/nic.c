@@ -297,7 +297,11 @@ bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn)
 
 int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
 {
-	return number_take(nic, qp, NULL, qpn);
+	int err = number_take(nic, qp, NULL, qpn);
+
+	if (!err)
+		atomic_fetch_add(&nic->qps, 1);
+	return err;
 }
 
 int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn)
@@ -349,6 +353,7 @@ void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn)
 	atomic_store(&slot->qp[qpn & (VB_INDICES - 1)], NULL);
 	slot->count--;
 	vb_lock_drop(&nic->lock);
+	atomic_fetch_sub(&nic->qps, 1);
 }
 
 unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],

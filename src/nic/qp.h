@@ -77,6 +77,7 @@ struct vb_qp {
 
 	bool drain_event; /* SQD: tell when drained */
 	bool link_full;	  /* a burst was refused: try again by the clock */
+	uint32_t sharers; /* QPs of the NIC, when the window was last looked at */
 	uint64_t now_ns;  /* of the call that is under way */
 
 	struct vb_ack ack;
@@ -203,6 +204,9 @@ void vb_qp_unbind_locked(struct vb_qp *qp);
  */
 void vb_qp_pieces_set(struct vb_qp *qp);
 void vb_qp_link_set(struct vb_qp *qp);
+
+/* By the wire: let the window be what it may be with as many QPs as there are now. QP locked. */
+void vb_qp_window_share(struct vb_qp *qp);
 
 /* Neither clock nor pacing nor room in a ring finds it any more; packets must not either. */
 void vb_qp_silence(struct vb_qp *qp);

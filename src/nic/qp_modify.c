@@ -274,18 +274,28 @@ static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 }
 
 /*
- * Half of what the other side's buffer holds, where there is a wire. More than window_bytes_max
- * gains nothing, a quarter of it costs a tenth, for the ACKs and for pauses.
+ * Half of what the other side's buffer holds, where there is a wire, shared by all QPs, as if all
+ * sent to there just now. For one QP more than `most` gains nothing, and a quarter of it costs a
+ * tenth, for the ACKs and for pauses; less than `least` is too little if it is alone after all.
  */
 static uint32_t window_max(struct vb_qp *qp)
 {
-	const uint32_t window_bytes_max = 2u << 20;
+	const uint32_t most = 2u << 20, least = 512u << 10;
 	const uint32_t psns = 1u << 22; /* far below half the space of PSNs */
 	uint32_t half = atomic_load(&qp->nic->rx_buffer_bytes) / 2;
+	uint64_t share;
 
+	qp->sharers = atomic_load_explicit(&qp->nic->qps, memory_order_relaxed);
 	if (qp->peer)
 		return psns;
-	return (uint32_t)vb_max_u64(vb_min_u64(half, window_bytes_max) / qp->req.mtu, 4);
+	share = vb_max_u64(half / vb_max_u64(qp->sharers, 1), least);
+	return (uint32_t)vb_max_u64(vb_min_u64(vb_min_u64(share, most), half) / qp->req.mtu, 4);
+}
+
+void vb_qp_window_share(struct vb_qp *qp)
+{
+	if (qp->sharers != atomic_load_explicit(&qp->nic->qps, memory_order_relaxed))
+		vb_req_window_max_set(&qp->req, window_max(qp));
 }
 
 void vb_qp_pieces_set(struct vb_qp *qp)

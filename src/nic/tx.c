@@ -433,6 +433,7 @@ static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
 
 	s.qp = qp;
 	vb_framer_init(&s.framer, qp);
+	vb_qp_window_share(qp);
 	qp->link_full = false;
 	done = transmit_by(&s, state);
 	vb_framer_fini(&s.framer);

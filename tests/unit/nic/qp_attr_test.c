@@ -232,6 +232,40 @@ static void reset_forgets_all(void **state)
 	drop_cq(cq);
 }
 
+/* Together QPs have half a buffer under way, however many there are when one of them sends. */
+static void the_window_is_shared(void **state)
+{
+	enum { MANY = 16 };
+	static const struct {
+		uint32_t buffer, qps, window;
+	} cases[] = {
+		{ 8u << 20, 1, 2048 }, { 8u << 20, 2, 2048 }, { 8u << 20, 4, 1024 },
+		{ 8u << 20, 8, 512 },  { 8u << 20, 16, 512 }, { 8u << 20, 1, 2048 },
+		{ 212992, 1, 104 },    { 212992, 16, 104 },   { 4u << 20, 2, 1024 },
+	};
+	struct vb_cq *cq = make_cq(64, NULL);
+	struct vb_qp *qp = make_qp(IBV_QPT_RC, cq, NULL), *others[MANY];
+
+	bring(qp, IBV_QPS_RTS);
+	for (unsigned i = 0; i < VB_ARRAY_LEN(cases); i++) {
+		vb_nic_rx_buffer_set(fix.nic, cases[i].buffer);
+		for (unsigned k = 0; k < MANY; k++)
+			others[k] = make_qp(IBV_QPT_RC, cq, NULL);
+		qp->sharers = 0; /* the buffer is another one: look anew */
+		for (unsigned k = cases[i].qps - 1; k < MANY; k++)
+			drop_qp(others[k]);
+		vb_lock_take(&qp->lock);
+		vb_qp_transmit_locked(qp);
+		vb_lock_drop(&qp->lock);
+		assert_int_equal(qp->req.window_max, cases[i].window);
+		assert_true(qp->req.window <= qp->req.window_max);
+		for (unsigned k = 0; k + 1 < cases[i].qps; k++)
+			drop_qp(others[k]);
+	}
+	drop_qp(qp);
+	drop_cq(cq);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +274,7 @@ int main(void)
 		TEST(the_current_state_must_be_the_current_state),
 		TEST(psns_are_cut_to_24_bits),
 		TEST(reset_forgets_all),
+		TEST(the_window_is_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
