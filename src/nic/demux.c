@@ -2,6 +2,7 @@
 #include "nic/demux.h"
 
 #include "nic/acks.h"
+#include "nic/lane_tx.h"
 #include "nic/migrate.h"
 #include "nic/peer.h"
 #include "nic/xrc.h"
@@ -77,6 +78,41 @@ static void acknowledge_first(struct vb_batch *batch, struct vb_qp *qp)
 	vb_unacked_give(qp);
 }
 
+/* What became of a request. */
+static void heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_result result)
+{
+	switch (result.outcome) {
+	case VB_RESP_NOTHING:
+		break;
+	case VB_RESP_DUPLICATE:
+		vb_batch_count(batch, VB_STAT_DUPLICATES);
+		vb_batch_touch(batch, qp);
+		break;
+	case VB_RESP_OWES:
+		if (result.verdict != VB_OK)
+			vb_batch_count(batch, result.verdict == VB_NO_RECV ? VB_STAT_RNR_NAKS_SENT
+								       : VB_STAT_PSN_NAKS_SENT);
+		vb_batch_touch(batch, qp);
+		break;
+	case VB_RESP_DROPPED:
+		vb_batch_count(batch, verdict_stat[result.verdict]);
+		break;
+	case VB_RESP_FAILED:
+		responder_failed(qp, result.verdict);
+		break;
+	}
+}
+
+void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+			 const struct vb_op_info *info)
+{
+	struct vb_resp_result result = vb_rc_request(&qp->resp, pkt, info);
+
+	if (batch->polled && result.outcome <= VB_RESP_OWES && completes_recv(info))
+		vb_ack_message(qp, batch->now_ns);
+	heed(batch, qp, result);
+}
+
 static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		    const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -90,10 +126,8 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	}
 	switch (qp->ibv.qp.qp_type) {
 	case IBV_QPT_RC:
-		result = vb_rc_request(&qp->resp, pkt, info);
-		if (batch->polled && result.outcome <= VB_RESP_OWES && completes_recv(info))
-			vb_ack_message(qp, batch->now_ns);
-		break;
+		vb_batch_rc_request(batch, qp, pkt, info);
+		return;
 	case IBV_QPT_DRIVER:
 		result = vb_rc_request(&qp->resp, pkt, info);
 		acknowledge_first(batch, qp);
@@ -123,30 +157,11 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 		result = vb_ud_request(&qp->resp, pkt, info, grh);
 		break;
 	}
-	switch (result.outcome) {
-	case VB_RESP_NOTHING:
-		break;
-	case VB_RESP_DUPLICATE:
-		vb_batch_count(batch, VB_STAT_DUPLICATES);
-		vb_batch_touch(batch, qp);
-		break;
-	case VB_RESP_OWES:
-		if (result.verdict != VB_OK)
-			vb_batch_count(batch, result.verdict == VB_NO_RECV ? VB_STAT_RNR_NAKS_SENT
-								       : VB_STAT_PSN_NAKS_SENT);
-		vb_batch_touch(batch, qp);
-		break;
-	case VB_RESP_DROPPED:
-		vb_batch_count(batch, verdict_stat[result.verdict]);
-		break;
-	case VB_RESP_FAILED:
-		responder_failed(qp, result.verdict);
-		break;
-	}
+	heed(batch, qp, result);
 }
 
-static void answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
-		   const struct vb_op_info *info)
+void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		     const struct vb_op_info *info)
 {
 	enum vb_req_outcome outcome;
 	enum ibv_qp_state state = vb_qp_state(qp);
@@ -171,7 +186,7 @@ static void answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt
 		vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
 	if (outcome == VB_REQ_FAILED)
 		vb_qp_after_locked(qp, outcome);
-	else
+	else if (vb_qp_wants_to_send(qp))
 		vb_batch_touch(batch, qp);
 }
 
@@ -208,7 +223,7 @@ void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_f
 	case VB_K_READ_RESP:
 	case VB_K_ACK:
 	case VB_K_ATOMIC_ACK:
-		answer(batch, qp, pkt, info);
+		vb_batch_answer(batch, qp, pkt, info);
 		break;
 	default:
 		request(batch, qp, frame, pkt, info);
@@ -255,7 +270,7 @@ void vb_batch_end(struct vb_batch *batch)
 		qp->touched = false;
 		if (batch->polled)
 			vb_ack_hold(qp, batch->now_ns);
-		if (vb_qp_wants_to_send(qp))
+		if (vb_qp_wants_to_send(qp) && !vb_lane_ack(qp))
 			vb_qp_transmit_locked(qp);
 		if (vb_transport_aims(qp->resp.transport))
 			vb_unacked_give(qp);

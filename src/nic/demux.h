@@ -42,6 +42,12 @@ bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pk
 void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		     const struct vb_pkt *pkt, const struct vb_op_info *info);
 
+/* The same where it is known what it is: a request of an RC that is up, an answer. */
+void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+			 const struct vb_op_info *info);
+void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		     const struct vb_op_info *info);
+
 /*
  * The short way for most packets of a long message. expects: is it one in the midst of a message,
  * and for the QP that is held? middle: give it to that QP; false: it is for vb_batch_admit() and

@@ -2,6 +2,7 @@
 
 /* The way in from a ring. What it brings is from one peer, and is for QPs that know that peer. */
 
+#include "base/psn.h"
 #include "nic/dc.h"
 #include "nic/demux.h"
 #include "nic/migrate.h"
@@ -16,6 +17,10 @@
  */
 #define BATCH_FRAMES_MAX 8u
 #define BATCH_BYTES_MAX (256u << 10)
+
+/* In the first word of a BTH. */
+#define SE_BIT (1u << 23)
+#define MIGREQ_BIT (1u << 22)
 
 /* Where a datagram's path stands: behind its headers, since a GRH is made of it. */
 static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head)
@@ -94,6 +99,59 @@ static bool take_middle(struct vb_batch *batch, const struct vb_lane *lane,
 	       vb_batch_middle(batch, &bare, from->payload, from->payload_bytes);
 }
 
+/* An RC that is up, and of which no packet says anything about its path. */
+static bool is_plain(const struct vb_qp *qp, const struct vb_lane *lane)
+{
+	return qp->lane_rx == lane && qp->ibv.qp.qp_type == IBV_QPT_RC &&
+	       vb_qp_state(qp) == IBV_QPS_RTS && !qp->migrates;
+}
+
+/*
+ * What most messages are made of: a SEND in one packet, and its ACK. False: it is something else,
+ * and for take_frame().
+ */
+static bool take_plain(struct vb_batch *batch, const struct vb_lane *lane,
+		       const struct vb_ring_frame *from)
+{
+	uint32_t word = vb_be32_get(from->octets), dqpn = vb_be32_get(from->octets + 4);
+	bool ack = word >> 24 == VB_OP_RC_ACK;
+	const struct vb_op_info *info;
+	struct vb_pkt pkt;
+	struct vb_qp *qp;
+
+	if ((!ack && word >> 24 != VB_OP_RC_SEND_ONLY) ||
+	    (word & 0xffffff & ~(SE_BIT | MIGREQ_BIT)) != VB_PKEY_DEFAULT)
+		return false;
+	info = vb_op_info(word >> 24);
+	if (from->head_bytes != info->header_bytes || dqpn > 0xffffff || vb_qpn_is_shared(dqpn))
+		return false;
+	qp = vb_nic_qp_find(batch->nic, dqpn);
+	if (!qp)
+		return false;
+	vb_batch_hold(batch, qp);
+	if (!is_plain(qp, lane))
+		return false;
+	vb_pkt_begin(&pkt, dqpn, VB_PKEY_DEFAULT);
+	pkt.opcode = word >> 24;
+	pkt.se = word & SE_BIT;
+	word = vb_be32_get(from->octets + 8);
+	pkt.ackreq = word >> 31;
+	pkt.psn = word & VB_PSN_MASK;
+	pkt.payload = from->payload;
+	pkt.payload_bytes = from->payload_bytes;
+	if (!ack) {
+		vb_batch_rc_request(batch, qp, &pkt, info);
+		return true;
+	}
+	if (from->payload_bytes)
+		return false;
+	word = vb_be32_get(from->octets + VB_BTH_BYTES);
+	pkt.syndrome = (uint8_t)(word >> 24);
+	pkt.msn = word & VB_PSN_MASK;
+	vb_batch_answer(batch, qp, &pkt, info);
+	return true;
+}
+
 static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 		       const struct vb_ring_frame *from)
 {
@@ -154,7 +212,7 @@ static unsigned take_batch(struct vb_lane *lane)
 	bool told = false;
 
 	while (n < BATCH_FRAMES_MAX && bytes < BATCH_BYTES_MAX && vb_ring_take(&lane->rx, &frame)) {
-		if (!take_middle(&batch, lane, &frame))
+		if (!take_plain(&batch, lane, &frame) && !take_middle(&batch, lane, &frame))
 			take_frame(&batch, lane, &frame);
 		bytes += frame.payload_bytes;
 		told |= vb_ring_release(&lane->rx);

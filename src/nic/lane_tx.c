@@ -79,6 +79,24 @@ static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 	return true;
 }
 
+bool vb_lane_ack(struct vb_qp *qp)
+{
+	struct vb_lane *lane = qp->lane_tx;
+	bool done;
+
+	if (!lane || !vb_resp_owes_ack_only(&qp->resp) || qp->req.pos.next != qp->req.tail ||
+	    qp->resp.broken || qp->drain_event || qp->has_parcels ||
+	    qp->ibv.qp.qp_type != IBV_QPT_RC || vb_qp_state(qp) != IBV_QPS_RTS ||
+	    vb_peer_is_lost(qp->peer))
+		return false;
+	vb_lock_take(&lane->tx_lock);
+	done = put_ack(qp, lane);
+	vb_lock_drop(&lane->tx_lock);
+	if (done)
+		vb_peer_published(qp->peer);
+	return done;
+}
+
 /* What the responder owes; false if there is no room. */
 static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 {

@@ -12,6 +12,12 @@
 void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state);
 
 /*
+ * Where an ACK is all that an RC owes, and it has nothing to send: the short way to it. False: it
+ * is for vb_qp_transmit_locked(), and nothing has changed.
+ */
+bool vb_lane_ack(struct vb_qp *qp);
+
+/*
  * XRC: to whom its requests go next, and by which way. Nothing is outstanding where that changes,
  * so nothing happens where something is.
  */
