@@ -74,7 +74,7 @@ struct vb_ring_tx {
 	uint32_t data_head, data_tail;
 	uint32_t next_data_head;     /* of the frame being built */
 	bool broken;		     /* the consumer has written nonsense */
-	_Alignas(8) uint8_t octets[VB_RING_HEAD_BYTES_MAX]; /* the slot being built */
+	uint8_t *octets;	     /* ... goes here: the slot's, which nobody looks at yet */
 	uint32_t data_end[VB_RING_SLOTS];
 };
 
@@ -146,7 +146,8 @@ static inline bool vb_ring_has_room(struct vb_ring_tx *tx, uint32_t payload_end)
 
 /*
  * Room for a frame: where its payload goes, NULL if there is none now. The head goes to tx->octets.
- * Nothing has changed until vb_ring_publish().
+ * Nothing has happened until vb_ring_publish(). Both are shared memory: what was written there is
+ * not to be believed when read again.
  */
 static inline uint8_t *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t head_bytes,
 				       uint32_t payload_bytes)
@@ -163,6 +164,7 @@ static inline uint8_t *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t head_byte
 	if (!vb_ring_has_room(tx, end) && (!vb_ring_tx_update(tx) || !vb_ring_has_room(tx, end)))
 		return NULL;
 	tx->next_data_head = end;
+	tx->octets = tx->shared->slot[vb_ring_slot_index(tx->head)].octets;
 	return fits ? tx->octets + head_bytes
 		    : tx->shared->data + (start & (VB_RING_DATA_BYTES - 1));
 }
@@ -179,7 +181,6 @@ static inline void vb_ring_publish(struct vb_ring_tx *tx, uint32_t head_bytes,
 	__builtin_prefetch(&tx->shared->slot[vb_ring_slot_index(tx->head + VB_RING_AHEAD)], 1);
 	tx->data_head = tx->data_end[index] = tx->next_data_head;
 	tx->head++;
-	memcpy(slot->octets, tx->octets, sizeof(slot->octets));
 	atomic_store_explicit(&slot->mark, lengths << 32 | tx->head, memory_order_release);
 }
 

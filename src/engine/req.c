@@ -195,19 +195,45 @@ static bool look(struct vb_req *req, struct vb_segment *seg)
 
 /*
  * A message of one packet on a reliable link, with nothing about it or before it that could hold
- * it up: what nearly all are there. False: look closer.
+ * it up: what nearly all are there. NULL: look closer.
  */
-static bool next_simple(struct vb_req *req, struct vb_segment *seg)
+static inline const struct vb_wqe *simple(const struct vb_req *req)
 {
 	const struct vb_wqe *wqe;
 
 	if (!req->reliable || req->pos.next == req->tail || req->rnr_wait || req->fault ||
 	    req->sqd || req->pos.fetches)
-		return false;
+		return NULL;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	if (!wqe->only || in_flight(req) >= req->window ||
 	    (req->credits_known &&
 	     (req->packet_credits || vb_psn_diff(wqe->ssn, req->credit_limit) > 0)))
+		return NULL;
+	return wqe;
+}
+
+const struct vb_wqe *vb_req_lone(const struct vb_req *req)
+{
+	const struct vb_wqe *wqe = simple(req);
+
+	if (!wqe || req->transport != VB_RC || req->pos.next + 1 != req->tail || wqe->fault ||
+	    req->local_done || req->pos.next_psn != req->top_psn)
+		return NULL;
+	return wqe;
+}
+
+void vb_req_lone_sent(struct vb_req *req)
+{
+	req->top_psn = req->pos.next_psn = vb_psn_add(req->pos.next_psn, 1);
+	req->pos.next++;
+	req->sent_ns = 0;
+}
+
+static bool next_simple(struct vb_req *req, struct vb_segment *seg)
+{
+	const struct vb_wqe *wqe = simple(req);
+
+	if (!wqe)
 		return false;
 	if (req->transport == VB_XRC) {
 		if (waits_for_slot(req, wqe))

@@ -132,6 +132,15 @@ void vb_req_done_directly(struct vb_req *req);
 bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq);
 
 /*
+ * The short way where the work request that was just posted is all that there is to send: a message
+ * of one packet on a reliable link, with nothing about it or before it that could hold it up. NULL:
+ * it is for vb_req_next(). Its packet has the opcode wqe->only and the PSN pos.next_psn, and asks
+ * for an acknowledgement; sent: after it was handed to the link. RC only.
+ */
+const struct vb_wqe *vb_req_lone(const struct vb_req *req);
+void vb_req_lone_sent(struct vb_req *req);
+
+/*
  * How many packets from pos on are such as need no thought: in the midst of a SEND or WRITE, free
  * to leave, asking for no acknowledgement. 0 says nothing: ask vb_req_next(). skip: they are sent.
  */

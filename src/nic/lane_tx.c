@@ -66,12 +66,13 @@ bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt)
 /* Most of what a responder owes is a plain ACK; false if there is no room. */
 static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 {
-	uint8_t *out = lane->tx.octets;
 	uint8_t opcode = qp->resp.transport == VB_XRC ? VB_OP_XRC_ACK : VB_OP_RC_ACK;
 	uint32_t aeth, psn;
+	uint8_t *out;
 
 	if (!vb_ring_reserve(&lane->tx, VB_BTH_BYTES + sizeof(aeth), 0))
 		return false;
+	out = lane->tx.octets;
 	aeth = vb_rc_ack(&qp->resp, &psn);
 	vb_bth_put(out, opcode, false, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, false, psn);
 	vb_be32_put(out + VB_BTH_BYTES, aeth);
@@ -79,15 +80,20 @@ static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 	return true;
 }
 
+/* An RC that is up, towards somebody who lives, with nothing to be seen to but what it sends. */
+static bool is_plain(const struct vb_qp *qp)
+{
+	return qp->peer && qp->ibv.qp.qp_type == IBV_QPT_RC && vb_qp_state(qp) == IBV_QPS_RTS &&
+	       !(qp->has_parcels | qp->paced | qp->drain_event | qp->resp.broken) &&
+	       !vb_peer_is_lost(qp->peer);
+}
+
 bool vb_lane_ack(struct vb_qp *qp)
 {
 	struct vb_lane *lane = qp->lane_tx;
 	bool done;
 
-	if (!lane || !vb_resp_owes_ack_only(&qp->resp) || qp->req.pos.next != qp->req.tail ||
-	    qp->resp.broken || qp->drain_event || qp->has_parcels ||
-	    qp->ibv.qp.qp_type != IBV_QPT_RC || vb_qp_state(qp) != IBV_QPS_RTS ||
-	    vb_peer_is_lost(qp->peer))
+	if (!vb_resp_owes_ack_only(&qp->resp) || qp->req.pos.next != qp->req.tail || !is_plain(qp))
 		return false;
 	vb_lock_take(&lane->tx_lock);
 	done = put_ack(qp, lane);
@@ -140,8 +146,9 @@ static void fault(struct vb_qp *qp, const struct vb_req_pos *before, enum ibv_wc
 enum step { SENT, NOTHING, FULL };
 
 /* A packet that is a whole message: no struct in between. */
-static enum put put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb_wqe *wqe,
-			 const struct vb_segment *seg, bool ackreq)
+static inline __attribute__((always_inline)) enum put
+put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb_wqe *wqe,
+	 const struct vb_segment *seg, bool ackreq)
 {
 	const struct vb_op_info *info = vb_op_info(seg->opcode);
 	bool se = (wqe->flags & IBV_SEND_SOLICITED) && vb_wqe_takes_recv(wqe);
@@ -168,6 +175,33 @@ static enum put put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb
 		return NO_DATA;
 	vb_ring_publish(&lane->tx, info->header_bytes, seg->bytes);
 	return PUT;
+}
+
+bool vb_lane_send(struct vb_qp *qp)
+{
+	struct vb_lane *lane = qp->lane_tx;
+	const struct vb_wqe *wqe = vb_req_lone(&qp->req);
+	struct vb_segment seg;
+	enum put done;
+
+	/* The clock that looks whether it gets on runs already (vb_qp_after_locked). */
+	if (!wqe || vb_resp_owes(&qp->resp) || !is_plain(qp) ||
+	    vb_timer_at_ns(&qp->timer) == VB_NEVER_NS ||
+	    vb_rc_deadline_ns(&qp->req) != VB_NEVER_NS ||
+	    (vb_op_info(wqe->only)->headers & VB_H_IETH))
+		return false;
+	seg.opcode = wqe->only;
+	seg.psn = qp->req.pos.next_psn;
+	seg.bytes = wqe->bytes;
+	seg.offset = 0;
+	vb_lock_take(&lane->tx_lock);
+	done = put_only(qp, lane, wqe, &seg, true);
+	vb_lock_drop(&lane->tx_lock);
+	if (done != PUT)
+		return false;
+	vb_req_lone_sent(&qp->req);
+	vb_peer_published(qp->peer);
+	return true;
 }
 
 static enum put put_segment(struct vb_qp *qp, struct vb_lane *lane, const struct vb_wqe *wqe,

@@ -18,6 +18,12 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state);
 bool vb_lane_ack(struct vb_qp *qp);
 
 /*
+ * The same for a work request that was just posted, of an RC that has nothing else to send and
+ * owes nothing.
+ */
+bool vb_lane_send(struct vb_qp *qp);
+
+/*
  * XRC: to whom its requests go next, and by which way. Nothing is outstanding where that changes,
  * so nothing happens where something is.
  */

@@ -11,6 +11,7 @@
 #include "nic/ah.h"
 #include "nic/dc.h"
 #include "nic/direct.h"
+#include "nic/lane_tx.h"
 #include "nic/mkey.h"
 #include "nic/peer.h"
 #include "nic/qp.h"
@@ -328,7 +329,7 @@ static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_w
 static inline void send_off(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	if (state >= IBV_QPS_RTS && qp->peer) {
-		if (qp->req.pos.next != qp->req.tail)
+		if (qp->req.pos.next != qp->req.tail && !vb_lane_send(qp))
 			vb_qp_transmit_locked(qp);
 	} else if (state >= IBV_QPS_RTS) {
 		qp->now_ns = vb_nic_now_ns(qp->nic);

@@ -253,7 +253,7 @@ static void peer_send(struct harness *h, const struct nic_rx_step *step, const u
 	to = vb_ring_reserve(tx, whole, payload);
 	if (!to)
 		return;
-	memset(tx->octets, 0xfe, sizeof(tx->octets));
+	memset(tx->octets, 0xfe, VB_RING_HEAD_BYTES_MAX);
 	memcpy(tx->octets, data, head);
 	memset(to, 0x77, payload);
 	memcpy(to, data + head, given < payload ? given : payload);

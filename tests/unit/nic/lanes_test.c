@@ -525,7 +525,7 @@ static void datagrams_in_another_s_name_are_dropped(void **state)
 	tx = &vb_peer_find(side[0].nic, side[0].slot, side[1].slot)->lane[0].tx;
 	for (unsigned i = 0; i < 2; i++) {
 		assert_non_null(vb_ring_reserve(tx, 20 + VB_LANE_PATH_BYTES, 0));
-		memset(tx->octets, 0, sizeof(tx->octets));
+		memset(tx->octets, 0, VB_RING_HEAD_BYTES_MAX);
 		tx->octets[0] = VB_OP_UD_SEND_ONLY;
 		vb_be16_put(tx->octets + 2, 0xffff);
 		vb_be32_put(tx->octets + 4, b->ibv.qp.qp_num);
