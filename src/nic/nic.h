@@ -255,15 +255,16 @@ VB_LENT bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn);
 
 /*
  * Take in frames that were addressed to slots of this NIC. One thread at a time (the rx right).
- * Answers them as well: acknowledgements, read responses, further requests.
+ * Answers them as well: acknowledgements, read responses, further requests. Returns what time it
+ * was when it began.
  */
-void vb_nic_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
+uint64_t vb_nic_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
 
 /*
  * The same by an application's thread that polls, and is likely to answer at once: an ACK may wait
  * for that until the NIC's deadline (vb_nic_deadline_ns), which moves forward for it.
  */
-void vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
+uint64_t vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
 
 /* The rx right: take it before vb_nic_rx(); destroying a QP takes it for a moment too. */
 bool vb_nic_rx_try(struct vb_nic *nic);

@@ -131,7 +131,7 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 	vb_batch_packet(batch, qp, frame, &pkt, info);
 }
 
-static void take(struct vb_nic *nic, const struct vb_frame *frames, unsigned n, bool polled)
+static uint64_t take(struct vb_nic *nic, const struct vb_frame *frames, unsigned n, bool polled)
 {
 	struct vb_batch batch = { .nic = nic, .now_ns = vb_nic_now_ns(nic), .polled = polled };
 
@@ -141,16 +141,17 @@ static void take(struct vb_nic *nic, const struct vb_frame *frames, unsigned n, 
 			take_frame(&batch, &frames[i]);
 	}
 	vb_batch_end(&batch);
+	return batch.now_ns;
 }
 
-void vb_nic_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned n)
+uint64_t vb_nic_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned n)
 {
-	take(nic, frames, n, false);
+	return take(nic, frames, n, false);
 }
 
-void vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, unsigned n)
+uint64_t vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, unsigned n)
 {
-	take(nic, frames, n, true);
+	return take(nic, frames, n, true);
 }
 
 void vb_nic_turn(struct vb_nic *nic)

@@ -182,6 +182,7 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 		return ENETUNREACH;
 	vb_progress_sends(dev);
 	rc = vb_link_tx(port->link, burst);
+	vb_progress_sent(dev);
 	/* Faults may delay what was sent, and somebody has to be awake when it is due. */
 	if (dev->env.fault)
 		vb_progress_kick(dev);

@@ -76,11 +76,13 @@ static void tell_of_fds(struct vb_device *dev, struct vb_port *port)
 }
 
 /*
- * False if somebody else is at it; *got is the number of frames. polled: the application does so
- * and will be back soon.
+ * False if somebody else is at it; *got is the number of frames, and *now_ns, if that is not NULL
+ * and there were any of the wire's, the time. polled: the application does so and will be back soon.
  */
-static bool take_frames(struct vb_device *dev, bool polled, unsigned *got)
+static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint64_t *now_ns)
 {
+	uint64_t took_ns = 0;
+
 	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
 	struct vb_frame *frames = dev->progress.frames;
 
@@ -94,15 +96,17 @@ static bool take_frames(struct vb_device *dev, bool polled, unsigned *got)
 		if (n > 0)
 			tell_of_fds(dev, port);
 		if (n > 0 && polled)
-			vb_nic_rx_polled(dev->nic, frames, n);
+			took_ns = vb_nic_rx_polled(dev->nic, frames, n);
 		else if (n > 0)
-			vb_nic_rx(dev->nic, frames, n);
+			took_ns = vb_nic_rx(dev->nic, frames, n);
 		*got += n;
 	}
 	*got += vb_uplink_take(dev);
 	vb_nic_rx_drop(dev->nic);
 	if (*got)
 		wire_is_used(&dev->progress);
+	if (now_ns && took_ns)
+		*now_ns = took_ns;
 	return true;
 }
 
@@ -130,7 +134,7 @@ void vb_progress_take(struct vb_device *dev)
 	unsigned got;
 
 	/* Whoever has the right may be waiting for this very CPU. */
-	if (!take_frames(dev, false, &got))
+	if (!take_frames(dev, false, &got, NULL))
 		sched_yield();
 	turn_if_due(dev);
 }
@@ -139,16 +143,18 @@ void vb_progress_take(struct vb_device *dev)
 static void poll_wire(struct vb_device *dev, uint64_t polls)
 {
 	struct vb_progress *progress = &dev->progress;
-	uint64_t now_ns;
+	uint64_t now_ns = 0;
 	unsigned got;
 
-	if (!take_frames(dev, true, &got))
+	if (!take_frames(dev, true, &got, &now_ns))
 		sched_yield();
 	if (!got && polls % CLOCK_EVERY != 0) {
 		atomic_store_explicit(&progress->expects, true, memory_order_relaxed);
 		return;
 	}
-	now_ns = vb_now_ns();
+	/* Who has got something does not wait for the clock once more. */
+	if (!now_ns)
+		now_ns = vb_now_ns();
 	if (vb_nic_deadline_ns(dev->nic) <= now_ns)
 		vb_nic_turn(dev->nic);
 	app_was_here(progress, now_ns, got == 0);
@@ -178,7 +184,14 @@ void vb_progress_sends(struct vb_device *dev)
 	if (is_progress_thread)
 		return;
 	atomic_store_explicit(&progress->polls, polls + 1, memory_order_relaxed);
-	app_was_here(progress, vb_now_ns(), true);
+	atomic_store_explicit(&progress->poll_cpu, sched_getcpu(), memory_order_relaxed);
+	atomic_store_explicit(&progress->expects, true, memory_order_relaxed);
+}
+
+void vb_progress_sent(struct vb_device *dev)
+{
+	if (!is_progress_thread)
+		atomic_store_explicit(&dev->progress.poll_ns, vb_now_ns(), memory_order_relaxed);
 }
 
 /* --- waking the thread --- */
@@ -425,7 +438,7 @@ static bool stays_quiet(struct vb_device *dev, bool wire)
 			if (vb_nic_lanes_poll(dev->nic))
 				return false;
 		}
-		if (wire && take_frames(dev, false, &got) && got)
+		if (wire && take_frames(dev, false, &got, NULL) && got)
 			return false;
 		if (atomic_load_explicit(&dev->progress.polls, memory_order_relaxed) !=
 		    dev->progress.polls_seen)
@@ -468,7 +481,7 @@ static void *thread_main(void *arg)
 			stand_by(dev);
 			continue;
 		}
-		if (app_is_polling(progress) || !take_frames(dev, false, &got)) {
+		if (app_is_polling(progress) || !take_frames(dev, false, &got, NULL)) {
 			nap(dev);
 			continue;
 		}

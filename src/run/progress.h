@@ -62,8 +62,9 @@ void vb_progress_poll(struct vb_device *dev);
 /* Take what the wire has brought, do what is due. As poll, without shared memory. */
 void vb_progress_take(struct vb_device *dev);
 
-/* Something is about to leave by the wire. Any thread. */
+/* Something is about to leave by the wire, or has left: nobody waits for the second. Any thread. */
 void vb_progress_sends(struct vb_device *dev);
+void vb_progress_sent(struct vb_device *dev);
 
 /* The NIC's or a link's deadline moved forward. Any thread, under any lock of the NIC's. */
 void vb_progress_kick(struct vb_device *dev);
