@@ -77,7 +77,8 @@ static void tell_of_fds(struct vb_device *dev, struct vb_port *port)
 
 /*
  * False if somebody else is at it; *got is the number of frames, and *now_ns, if that is not NULL
- * and there were any of the wire's, the time. polled: the application does so and will be back soon.
+ * and there were any of the wire's, the time. polled: the application does so and will be back
+ * soon.
  */
 static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint64_t *now_ns)
 {
