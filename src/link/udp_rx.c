@@ -21,6 +21,7 @@
 enum {
 	BATCHES_MAX = 16,    /* datagrams, or merged runs of them, of one recvmmsg */
 	BATCH_BYTES = 65536, /* a merged run is never longer than the longest UDP datagram */
+	HOT_BYTES = 262144,  /* of one recvmmsg: more would leave the cache before it is looked at */
 	CONTROL_BYTES = 256,
 	FLOW_LABEL_MASK = 0xfffff,
 
@@ -224,6 +225,18 @@ static int fd_of(const struct vb_udp_rx *rx, unsigned from)
 	return from == FLOW ? rx->flow_fd : vb_udp_groups_ready(rx->groups);
 }
 
+/* There were as many as were asked for, and may be more: for how many to ask the next time. */
+static unsigned ask_next(const struct vb_udp_rx *rx, unsigned n)
+{
+	uint32_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		bytes += rx->msgs[i].msg_len;
+	if (bytes > HOT_BYTES)
+		return n / 2;
+	return 2 * n <= BATCHES_MAX && 2 * bytes <= HOT_BYTES ? 2 * n : n;
+}
+
 static bool look(struct vb_udp_rx *rx, unsigned from)
 {
 	struct source *source = &rx->source[from];
@@ -240,8 +253,8 @@ static bool look(struct vb_udp_rx *rx, unsigned from)
 	rx->offset = 0;
 	if (n < source->ask)
 		source->ask = n ? n : 1;
-	else if (2 * n <= BATCHES_MAX)
-		source->ask = 2 * n;
+	else
+		source->ask = ask_next(rx, n);
 	source->quiet = n ? 0 : source->quiet + 1;
 	return n > 0;
 }
