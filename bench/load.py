@@ -263,19 +263,29 @@ def over_udp(group, path_of, mtu, env):
     peer_lat = key_of(group, "UCX tcp tag_lat", 8)
     fab, fab_lat = key_of(group, "libfabric tcp", MIB), key_of(group, "libfabric tcp", 64)
     rxm = "tcp;ofi_rxm"
+
+    def lat(name):
+        return one(f"ib_{name}_lat", 2, "us",
+                   lambda lab: perf_lat(lab, path_of(lab), f"ib_{name}_lat", 2, (), env),
+                   limit=ping, UCX=peer_lat, fabric=fab_lat)
+
+    def wide(name, octets):
+        return one(f"ib_{name}_bw", octets, "GB/s",
+                   lambda lab: perf_bw(lab, path_of(lab), f"ib_{name}_bw", octets, (), env),
+                   limit=stream, TCP=tcp, UCX=peer, fabric=fab)
+
+    # What has a limit to keep stands beside that limit, so that both meet the machine alike.
     rows = [
         one("UDP ping-pong", 64, "us", lambda lab: udp(lab, path_of(lab), "ping", 64, 20000)[0]),
+        lat("send"),
         one("UCX tcp tag_lat", 8, "us", lambda lab: ucx(lab, path_of(lab), "tcp", "tag_lat", 8),
             limit=ping),
         one("libfabric tcp", 64, "us", lambda lab: fabric(lab, path_of(lab), rxm, 64, 10000),
             limit=ping),
-    ]
-    rows += [one(f"ib_{name}_lat", 2, "us",
-                 lambda lab, n=name: perf_lat(lab, path_of(lab), f"ib_{n}_lat", 2, (), env),
-                 limit=ping, UCX=peer_lat, fabric=fab_lat) for name in ("send", "write", "read")]
-    rows += [
+        lat("write"), lat("read"),
         one("UDP stream", datagram, "GB/s",
             lambda lab: udp(lab, path_of(lab), "stream", datagram, segments, 300)[0]),
+        wide("write", MIB),
         one("UDP stream, sums", datagram, "GB/s",
             lambda lab: udp(lab, path_of(lab), "sums", datagram, segments, 300)[0], limit=stream),
         one("iperf3 TCP", 128 * KIB, "GB/s", lambda lab: iperf(lab, path_of(lab)), limit=stream),
@@ -283,13 +293,8 @@ def over_udp(group, path_of, mtu, env):
             limit=stream),
         one("libfabric tcp", MIB, "GB/s",
             lambda lab: fabric_bw(lab, path_of(lab), rxm, MIB, 500), limit=stream),
+        wide("write", 4 * KIB), wide("write", 64 * KIB), wide("send", MIB), wide("read", MIB),
     ]
-    for octets, names in ((4 * KIB, ["write"]), (64 * KIB, ["write"]),
-                          (MIB, ["send", "write", "read"])):
-        rows += [one(f"ib_{name}_bw", octets, "GB/s",
-                     lambda lab, n=name, o=octets: perf_bw(lab, path_of(lab), f"ib_{n}_bw", o,
-                                                           (), env),
-                     limit=stream, TCP=tcp, UCX=peer, fabric=fab) for name in names]
     rows += [
         one("ib_write_bw -b", MIB, "GB/s",
             lambda lab: perf_bw(lab, path_of(lab), "ib_write_bw", MIB, ["-b"], env), limit=stream),

@@ -21,7 +21,7 @@
 enum {
 	BATCHES_MAX = 16,    /* datagrams, or merged runs of them, of one recvmmsg */
 	BATCH_BYTES = 65536, /* a merged run is never longer than the longest UDP datagram */
-	HOT_BYTES = 262144,  /* of one recvmmsg: more would leave the cache before it is looked at */
+	HOT_BYTES = 262144,  /* of one recvmmsg: more leaves the cache before it is looked at */
 	CONTROL_BYTES = 256,
 	FLOW_LABEL_MASK = 0xfffff,
 
