@@ -82,10 +82,9 @@ static void tell_of_fds(struct vb_device *dev, struct vb_port *port)
  */
 static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint64_t *now_ns)
 {
-	uint64_t took_ns = 0;
-
 	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
 	struct vb_frame *frames = dev->progress.frames;
+	uint64_t took_ns = 0;
 
 	*got = 0;
 	if (!vb_nic_rx_try(dev->nic))
