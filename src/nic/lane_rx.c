@@ -18,10 +18,6 @@
 #define BATCH_FRAMES_MAX 8u
 #define BATCH_BYTES_MAX (256u << 10)
 
-/* In the first word of a BTH. */
-#define SE_BIT (1u << 23)
-#define MIGREQ_BIT (1u << 22)
-
 /* Where a datagram's path stands: behind its headers, since a GRH is made of it. */
 static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head)
 {
@@ -113,30 +109,24 @@ static bool is_plain(const struct vb_qp *qp, const struct vb_lane *lane)
 static bool take_plain(struct vb_batch *batch, const struct vb_lane *lane,
 		       const struct vb_ring_frame *from)
 {
-	uint32_t word = vb_be32_get(from->octets), dqpn = vb_be32_get(from->octets + 4);
-	bool ack = word >> 24 == VB_OP_RC_ACK;
+	bool ack = from->octets[0] == VB_OP_RC_ACK;
 	const struct vb_op_info *info;
 	struct vb_pkt pkt;
 	struct vb_qp *qp;
+	uint32_t aeth;
 
-	if ((!ack && word >> 24 != VB_OP_RC_SEND_ONLY) ||
-	    (word & 0xffffff & ~(SE_BIT | MIGREQ_BIT)) != VB_PKEY_DEFAULT)
+	if (!ack && from->octets[0] != VB_OP_RC_SEND_ONLY)
 		return false;
-	info = vb_op_info(word >> 24);
-	if (from->head_bytes != info->header_bytes || dqpn > 0xffffff || vb_qpn_is_shared(dqpn))
+	info = vb_op_info(from->octets[0]);
+	if (from->head_bytes != info->header_bytes ||
+	    !vb_bth_get(&pkt, from->octets, VB_PKEY_DEFAULT) || vb_qpn_is_shared(pkt.dqpn))
 		return false;
-	qp = vb_nic_qp_find(batch->nic, dqpn);
+	qp = vb_nic_qp_find(batch->nic, pkt.dqpn);
 	if (!qp)
 		return false;
 	vb_batch_hold(batch, qp);
 	if (!is_plain(qp, lane))
 		return false;
-	vb_pkt_begin(&pkt, dqpn, VB_PKEY_DEFAULT);
-	pkt.opcode = word >> 24;
-	pkt.se = word & SE_BIT;
-	word = vb_be32_get(from->octets + 8);
-	pkt.ackreq = word >> 31;
-	pkt.psn = word & VB_PSN_MASK;
 	pkt.payload = from->payload;
 	pkt.payload_bytes = from->payload_bytes;
 	if (!ack) {
@@ -145,9 +135,9 @@ static bool take_plain(struct vb_batch *batch, const struct vb_lane *lane,
 	}
 	if (from->payload_bytes)
 		return false;
-	word = vb_be32_get(from->octets + VB_BTH_BYTES);
-	pkt.syndrome = (uint8_t)(word >> 24);
-	pkt.msn = word & VB_PSN_MASK;
+	aeth = vb_be32_get(from->octets + VB_BTH_BYTES);
+	pkt.syndrome = (uint8_t)(aeth >> 24);
+	pkt.msn = aeth & VB_PSN_MASK;
 	vb_batch_answer(batch, qp, &pkt, info);
 	return true;
 }

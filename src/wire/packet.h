@@ -164,6 +164,27 @@ static inline void vb_bth_put(uint8_t *out, uint8_t opcode, bool se, bool migreq
 	vb_be32_put(out + 8, (uint32_t)ackreq << 31 | (psn & 0xffffff));
 }
 
+/*
+ * The same read back: false if anything more is in it, or another P_Key. Of *pkt the BTH alone is
+ * set.
+ */
+static inline bool vb_bth_get(struct vb_pkt *pkt, const uint8_t *head, uint16_t pkey)
+{
+	const uint32_t se = 1u << 23, migreq = 1u << 22;
+	uint32_t word = vb_be32_get(head), dqpn = vb_be32_get(head + 4);
+
+	if ((word & 0xffffff & ~(se | migreq)) != pkey || dqpn > 0xffffff)
+		return false;
+	vb_pkt_begin(pkt, dqpn, pkey);
+	pkt->opcode = (uint8_t)(word >> 24);
+	pkt->se = word & se;
+	pkt->migreq = word & migreq;
+	word = vb_be32_get(head + 8);
+	pkt->ackreq = word >> 31;
+	pkt->psn = word & 0xffffff;
+	return true;
+}
+
 static inline void vb_reth_put(uint8_t *out, uint64_t va, uint32_t rkey, uint32_t dma_bytes)
 {
 	vb_be64_put(out, va);

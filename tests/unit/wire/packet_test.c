@@ -96,6 +96,37 @@ static void test_captured_octets_again(void **state)
 	}
 }
 
+static void test_captured_bth_alone(void **state)
+{
+	unsigned plain = 0;
+
+	for (size_t i = 0; i < vectors_count; i++) {
+		const struct vector *v = &vectors[i];
+		struct vb_pkt pkt;
+		uint8_t head[VB_BTH_BYTES];
+
+		assert_int_equal(vb_pkt_parse(&pkt, v->frame, v->frame_bytes), VB_PARSE_OK);
+		if (pkt.pad || pkt.tver || pkt.fecn || pkt.becn) {
+			assert_false(vb_bth_get(&pkt, v->frame, pkt.pkey));
+			continue;
+		}
+		assert_true(vb_bth_get(&pkt, v->frame, pkt.pkey));
+		check_bth(&pkt, v);
+		plain++;
+		vb_bth_put(head, pkt.opcode, pkt.se, pkt.migreq, pkt.pkey, pkt.dqpn, pkt.ackreq,
+			   pkt.psn);
+		assert_true(vb_bth_get(&pkt, head, pkt.pkey));
+		check_bth(&pkt, v);
+		assert_false(vb_bth_get(&pkt, head, pkt.pkey ^ 1));
+		head[1] |= 1; /* version */
+		assert_false(vb_bth_get(&pkt, head, pkt.pkey));
+		head[1] &= 0xfe;
+		head[4] |= 0x80; /* FECN */
+		assert_false(vb_bth_get(&pkt, head, pkt.pkey));
+	}
+	assert_true(plain > vectors_count / 2);
+}
+
 /* --- random packets --- */
 
 static void random_bth(struct vb_pkt *pkt, uint64_t *seed)
@@ -335,6 +366,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_captured_fields),
 		cmocka_unit_test(test_captured_octets_again),
+		cmocka_unit_test(test_captured_bth_alone),
 		cmocka_unit_test(test_random_round_trip),
 		cmocka_unit_test(test_reserved_bits),
 		cmocka_unit_test(test_verdicts),
