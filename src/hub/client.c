@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fd.h"
 #include "base/lock.h"
 #include "hub/channel.h"
 #include "hub/proto.h"
@@ -91,17 +92,10 @@ struct vb_hub_client {
 	ino_t seen[RINGS_SEEN];
 };
 
-static void fd_close(int *fd)
-{
-	if (*fd != NONE)
-		close(*fd);
-	*fd = NONE;
-}
-
 static void fds_close(int *fds, unsigned n)
 {
 	while (n--)
-		fd_close(&fds[n]);
+		vb_fd_close(&fds[n]);
 }
 
 static uint64_t random_below(uint64_t bound)
@@ -136,7 +130,7 @@ static void disconnect(struct vb_hub_client *client)
 	if (client->conn_fd != NONE) {
 		/* By hand: a copy of the fd that a forked child has would stay in the set. */
 		epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, client->conn_fd, NULL);
-		fd_close(&client->conn_fd);
+		vb_fd_close(&client->conn_fd);
 	}
 	client->welcome = client->full = false;
 }
@@ -333,6 +327,12 @@ static uint32_t pid_here(int bell_fd, uint32_t pid_there)
 	return vb_hub_peer_check(bell_fd, &pid) ? pid_there : (uint32_t)pid;
 }
 
+/* Nobody waits there: the child of a fork has nothing to close. */
+static void ring_clear(struct ring *ring)
+{
+	*ring = (struct ring){ .fd = NONE, .peer = { .bell_fd = NONE, .export_fd = NONE } };
+}
+
 /*
  * If a hub dies between telling us and telling the asker, he asks the next one, and the ring comes
  * again; by then there may be something in it that we have taken out. Files in memory do not get
@@ -464,8 +464,9 @@ static void rings_deliver(struct vb_hub_client *client)
 
 	client->delivering = true;
 	while (client->rings) {
-		struct ring ring = client->ring[client->ring_first];
+		struct ring *first = &client->ring[client->ring_first], ring = *first;
 
+		ring_clear(first);
 		client->ring_first = (client->ring_first + 1) % RINGS_MAX;
 		if (--client->rings == 0 && !client->fatal && !client->noted)
 			eventfd_read(client->wake_fd, &times);
@@ -516,6 +517,8 @@ static int client_create(struct vb_hub_client **result)
 	client->conn_fd = NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
 		client->keeper[i] = NONE;
+	for (unsigned i = 0; i < RINGS_MAX; i++)
+		ring_clear(&client->ring[i]);
 	client->retry_ns = retry_min_ns;
 	client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	client->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -594,13 +597,19 @@ int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer 
 
 static int held_add(struct vb_hub_client *client, const struct held *held)
 {
-	struct held *more;
+	struct held *more, *less;
 
 	vb_lock_take(&client->lock);
-	more = reallocarray(client->held, client->held_n + 1, sizeof(*more));
+	more = calloc(client->held_n + 1, sizeof(*more));
 	if (more) {
+		/* The child of a fork reads the one or the other, and both are whole. */
+		less = client->held;
+		if (less)
+			memcpy(more, less, client->held_n * sizeof(*more));
+		more[client->held_n] = *held;
 		client->held = more;
-		client->held[client->held_n++] = *held;
+		client->held_n++;
+		free(less);
 		marks_send(client);
 	}
 	vb_lock_drop(&client->lock);
@@ -761,19 +770,17 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 	 * taken; and the epoll set is shared with the parent, so nothing is removed from it.
 	 */
 	for (unsigned i = 0; i < client->held_n; i++)
-		fd_close(&client->held[i].name_fd);
-	for (; client->rings; client->rings--) {
-		struct ring *ring = &client->ring[client->ring_first++ % RINGS_MAX];
-
-		fd_close(&ring->fd);
-		fd_close(&ring->peer.bell_fd);
-		fd_close(&ring->peer.export_fd);
+		vb_fd_close(&client->held[i].name_fd);
+	for (unsigned i = 0; i < RINGS_MAX; i++) {
+		vb_fd_close(&client->ring[i].fd);
+		vb_fd_close(&client->ring[i].peer.bell_fd);
+		vb_fd_close(&client->ring[i].peer.export_fd);
 	}
 	fds_close(client->keeper, VB_HUB_KEEPER_FDS);
-	fd_close(&client->conn_fd);
-	fd_close(&client->wake_fd);
-	fd_close(&client->timer_fd);
-	fd_close(&client->epoll_fd);
+	vb_fd_close(&client->conn_fd);
+	vb_fd_close(&client->wake_fd);
+	vb_fd_close(&client->timer_fd);
+	vb_fd_close(&client->epoll_fd);
 	vb_hub_spawn_destroy(client->spawn);
 	free(client->held);
 	free(client);

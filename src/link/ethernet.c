@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fd.h"
 
 enum {
 	TAG_BYTES = 4,
@@ -48,7 +49,7 @@ static int tap_open(struct vb_ethernet *eth, const char *name)
 		return errno;
 	if (ioctl(eth->fd, TUNSETIFF, &request)) {
 		rc = errno;
-		close(eth->fd);
+		vb_fd_close(&eth->fd);
 		return rc;
 	}
 	/* It may be up, or not ours to bring up: then that is somebody else's business. */
@@ -106,7 +107,7 @@ static int packet_open(struct vb_ethernet *eth, const char *name)
 	if (rc == 0 && bind(eth->fd, (struct sockaddr *)&address, sizeof(address)))
 		rc = errno;
 	if (rc != 0)
-		close(eth->fd);
+		vb_fd_close(&eth->fd);
 	return rc;
 }
 
@@ -139,12 +140,12 @@ int vb_ethernet_fd(const struct vb_ethernet *eth)
 
 void vb_ethernet_forget(struct vb_ethernet *eth)
 {
-	close(eth->fd);
+	vb_fd_close(&eth->fd);
 }
 
 void vb_ethernet_close(struct vb_ethernet *eth)
 {
-	close(eth->fd);
+	vb_fd_close(&eth->fd);
 	free(eth->room);
 	free(eth);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fd.h"
 #include "base/lock.h"
 #include "link/gather.h"
 #include "link/udp.h"
@@ -277,7 +278,7 @@ static void pcap_destroy(struct vb_link *link)
 	struct pcap_link *pcap = pcap_of(link);
 
 	pcap->inner->ops->destroy(pcap->inner);
-	close(pcap->fd);
+	vb_fd_close(&pcap->fd);
 	vb_lock_fini(&pcap->lock);
 	free(pcap);
 }

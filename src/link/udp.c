@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fd.h"
 #include "link/udp_address.h"
 #include "link/udp_groups.h"
 #include "link/udp_rx.h"
@@ -317,7 +318,7 @@ static void udp_forget(struct vb_link *link)
 {
 	struct udp_link *udp = udp_of(link);
 
-	close(udp->fd);
+	vb_fd_close(&udp->fd);
 	if (udp->rx)
 		vb_udp_rx_forget(udp->rx);
 	vb_udp_senders_close(&udp->senders);

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "link/udp.h"
 #include "link/udp_address.h"
 
@@ -91,7 +92,7 @@ static int group_make(struct vb_udp_groups *groups, const uint8_t gid[VB_GID_BYT
 	if (!rc && epoll_ctl(vb_udp_groups_fd(groups), EPOLL_CTL_ADD, group->fd, &event))
 		rc = errno;
 	if (rc) {
-		close(group->fd);
+		vb_fd_close(&group->fd);
 		free(group);
 		return rc;
 	}
@@ -132,7 +133,7 @@ void vb_udp_groups_leave(struct vb_udp_groups *groups, const uint8_t gid[VB_GID_
 		*at = group->next;
 		/* A forked child may hold the socket for a moment more: the set must not. */
 		epoll_ctl(vb_udp_groups_fd(groups), EPOLL_CTL_DEL, group->fd, NULL);
-		close(group->fd);
+		vb_fd_close(&group->fd);
 		free(group);
 	}
 	vb_lock_drop(&groups->lock);
@@ -152,7 +153,7 @@ void vb_udp_groups_close(struct vb_udp_groups *groups)
 	int fd = atomic_exchange(&groups->epoll_fd, -1);
 
 	for (struct vb_udp_group *group = groups->list; group; group = group->next)
-		close(group->fd);
+		vb_fd_close(&group->fd);
 	if (fd >= 0)
 		close(fd);
 }

@@ -125,7 +125,7 @@ static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 
 	rc = vb_link_udp_create(&port.link, slot->fd);
 	if (rc != 0) {
-		close(slot->fd);
+		close(port.fd);
 		return rc;
 	}
 	rc = wrap_pcap(dev, &port.link, index);

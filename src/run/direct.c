@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fd.h"
 #include "nic/peer.h"
 #include "run/cancel.h"
 #include "run/device.h"
@@ -49,9 +50,7 @@ void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid)
 void vb_direct_part(struct vb_direct_peer *direct)
 {
 	atomic_store(&direct->state, VB_DIRECT_REFUSED);
-	if (direct->mem_fd != NONE)
-		close(direct->mem_fd);
-	direct->mem_fd = NONE;
+	vb_fd_close(&direct->mem_fd);
 }
 
 /* Is the owner of the export still there, and is it what the descriptor leads to? */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fd.h"
 
 /* How often to look where the kernel does not tell. */
 #define REREAD_NS 100000000u
@@ -208,9 +209,7 @@ int vb_gids_open(struct vb_gids *gids)
 
 void vb_gids_close(struct vb_gids *gids)
 {
-	if (gids->watch_fd >= 0)
-		close(gids->watch_fd);
-	gids->watch_fd = -1;
+	vb_fd_close(&gids->watch_fd);
 }
 
 bool vb_gids_refresh(struct vb_gids *gids, uint64_t now_ns)

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "link/shm.h"
 #include "nic/peer.h"
 #include "run/cancel.h"
@@ -30,7 +31,7 @@ static int export_make(struct vb_peers *peers)
 		return rc;
 	rc = vb_shm_reserve(&peers->export, sizeof(struct vb_export));
 	if (rc != 0)
-		close(peers->export_fd);
+		vb_fd_close(&peers->export_fd);
 	return rc;
 }
 
@@ -65,10 +66,10 @@ int vb_peers_open(struct vb_device *dev)
 	export->nonce_address = (uintptr_t)&peers->nonce;
 	return 0;
 close_bell:
-	close(peers->bell_fd);
-	close(peers->bell_outer_fd);
+	vb_fd_close(&peers->bell_fd);
+	vb_fd_close(&peers->bell_outer_fd);
 unmap:
-	close(peers->export_fd);
+	vb_fd_close(&peers->export_fd);
 	vb_shm_unmap(peers->export, sizeof(struct vb_export));
 	return rc;
 }
@@ -76,14 +77,13 @@ unmap:
 static void close_fds(struct vb_peers *peers)
 {
 	for (struct vb_peer_maps *maps = peers->maps; maps; maps = maps->next) {
-		if (maps->bell_fd != NONE)
-			close(maps->bell_fd);
+		vb_fd_close(&maps->bell_fd);
 		vb_direct_part(&maps->direct);
 	}
-	close(peers->hup_fd);
-	close(peers->bell_fd);
-	close(peers->bell_outer_fd);
-	close(peers->export_fd);
+	vb_fd_close(&peers->hup_fd);
+	vb_fd_close(&peers->bell_fd);
+	vb_fd_close(&peers->bell_outer_fd);
+	vb_fd_close(&peers->export_fd);
 }
 
 void vb_peers_close(struct vb_device *dev)
@@ -214,23 +214,23 @@ static uint64_t nonce_of(int export_fd)
  * had the slot before makes room: its bell will tell of its end. Takes or closes peer's fds.
  */
 static int peer_meet(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
-		     const struct vb_hub_peer *peer, struct vb_peer_maps **maps)
+		     struct vb_hub_peer peer, struct vb_peer_maps **maps)
 {
 	int rc = peer_get(dev, own_slot, slot, maps);
 	bool same = false;
 
 	if (rc == 0 && (*maps)->known) {
-		same = (*maps)->nonce == nonce_of(peer->export_fd);
+		same = (*maps)->nonce == nonce_of(peer.export_fd);
 		if (!same) {
 			vb_peer_unlist((*maps)->peer);
 			rc = peer_get(dev, own_slot, slot, maps);
 		}
 	}
 	if (rc == 0 && !same)
-		rc = introduce(dev, *maps, peer);
+		rc = introduce(dev, *maps, &peer);
 	if (rc != 0 || same)
-		close(peer->bell_fd);
-	close(peer->export_fd);
+		close(peer.bell_fd);
+	close(peer.export_fd);
 	return rc;
 }
 
@@ -262,7 +262,7 @@ static int reach_other(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 		return rc;
 	rc = vb_hub_client_reach(dev->hub, own_slot, slot, fd, &peer);
 	if (rc == 0)
-		rc = peer_meet(dev, own_slot, slot, &peer, &maps);
+		rc = peer_meet(dev, own_slot, slot, peer, &maps);
 	if (rc == 0)
 		rc = vb_shm_map(maps->tx, fd, sizeof(struct vb_ring_area), true);
 	if (rc == 0)
@@ -335,7 +335,7 @@ void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 
 	reach_back(dev, to, from);
 	vb_lock_take(&dev->peers.lock);
-	rc = peer_meet(dev, to, from, peer, &maps);
+	rc = peer_meet(dev, to, from, *peer, &maps);
 	if (rc == 0)
 		rc = vb_shm_map(maps->rx, ring_fd, sizeof(struct vb_ring_area), true);
 	if (rc == 0)
@@ -392,8 +392,6 @@ void vb_peers_release(void *arg, struct vb_peer *peer)
 	maps->known = false;
 	vb_direct_part(&maps->direct);
 	vb_lock_take(&dev->peers.bell_lock);
-	if (maps->bell_fd != NONE)
-		close(maps->bell_fd);
-	maps->bell_fd = NONE;
+	vb_fd_close(&maps->bell_fd);
 	vb_lock_drop(&dev->peers.bell_lock);
 }

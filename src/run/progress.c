@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fd.h"
 #include "link/shm.h"
 #include "nic/peer.h"
 #include "run/cancel.h"
@@ -549,7 +550,7 @@ int vb_progress_start(struct vb_device *dev)
 		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (progress->takeover_fd < 0) {
 		rc = errno;
-		close(progress->kick_fd);
+		vb_fd_close(&progress->kick_fd);
 		free(progress->frames);
 		return rc;
 	}
@@ -558,8 +559,8 @@ int vb_progress_start(struct vb_device *dev)
 	rc = thread_create(dev);
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	if (rc != 0) {
-		close(progress->takeover_fd);
-		close(progress->kick_fd);
+		vb_fd_close(&progress->takeover_fd);
+		vb_fd_close(&progress->kick_fd);
 		free(progress->frames);
 	}
 	return rc;
@@ -572,13 +573,13 @@ void vb_progress_stop(struct vb_device *dev)
 	atomic_store(&progress->stop, true);
 	kick_write(progress);
 	pthread_join(progress->thread, NULL);
-	close(progress->takeover_fd);
-	close(progress->kick_fd);
+	vb_fd_close(&progress->takeover_fd);
+	vb_fd_close(&progress->kick_fd);
 	free(progress->frames);
 }
 
 void vb_progress_forget(struct vb_device *dev)
 {
-	close(dev->progress.takeover_fd);
-	close(dev->progress.kick_fd);
+	vb_fd_close(&dev->progress.takeover_fd);
+	vb_fd_close(&dev->progress.kick_fd);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/fd.h"
 #include "base/guard.h"
 #include "link/shm.h"
 #include "run/cancel.h"
@@ -44,12 +45,11 @@ void vb_share_forget(struct vb_share *share)
 {
 	for (struct vb_share_item *item = share->items; item; item = item->next) {
 		if (!item->start)
-			close(item->fd);
+			vb_fd_close(&item->fd);
 	}
-	if (share->fd != NONE)
-		close(share->fd);
-	if (share->own && share->own->fd != NONE)
-		close(share->own->fd);
+	vb_fd_close(&share->fd);
+	if (share->own)
+		vb_fd_close(&share->own->fd);
 	vb_vmas_close(&share->vmas);
 }
 
@@ -148,8 +148,7 @@ static bool file_make(struct vb_share *share)
 		return false;
 	if (ftruncate(share->fd, (off_t)FILE_BYTES) || fcntl(share->fd, F_ADD_SEALS, seals) ||
 	    fstat(share->fd, &st)) {
-		close(share->fd);
-		share->fd = NONE;
+		vb_fd_close(&share->fd);
 		return false;
 	}
 	share->device = st.st_dev;
@@ -296,7 +295,7 @@ static struct vb_share_item *device_make(size_t bytes)
 		return item;
 	}
 	if (item->fd != NONE)
-		close(item->fd);
+		vb_fd_close(&item->fd);
 	free(item);
 	return NULL;
 }
@@ -422,7 +421,7 @@ bool vb_share_end(void *arg, const struct vb_shared *shared)
 		if (item->start)
 			move_back(share, item);
 		else
-			close(item->fd);
+			vb_fd_close(&item->fd);
 		item_remove(share, item);
 	}
 	vb_lock_drop(&share->lock);

@@ -9,6 +9,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 enum { NONE = -1, TEXT_BYTES = 8192, PATH_BYTES = 64 };
 
 /* Linux 6.11; libc's headers may be older. */
@@ -127,9 +129,7 @@ void vb_vmas_open_process(struct vb_vmas *vmas, uint32_t pid)
 
 void vb_vmas_close(struct vb_vmas *vmas)
 {
-	if (vmas->fd != NONE)
-		close(vmas->fd);
-	vmas->fd = NONE;
+	vb_fd_close(&vmas->fd);
 }
 
 bool vb_vma_find(const struct vb_vmas *vmas, const void *address, struct vb_vma *vma)

@@ -182,6 +182,12 @@ def rule_banned(files):
     return faults
 
 
+def rule_forks(files):
+    """What is in memory for longer than a call is closed so that a fork amid it does no harm."""
+    return [f"{f.path}:{n}" for f in files if f.is_c and f.folder in ("link", "run", "hub")
+            for n, line in enumerate(f.code(), 1) if re.search(r"\bclose\(\w+->", line)]
+
+
 def rule_finished(files):
     """No notes to oneself: an issue is the place."""
     return [f"{f.path}:{n}" for f in files if f.path != "tests/tidy/tidy.py"

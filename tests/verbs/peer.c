@@ -386,6 +386,18 @@ static void become_peer(int fd, char **env)
 	_exit(127);
 }
 
+/* A process that has left without an answer: how it left is what the reader wants to know. */
+static void fail_gone(struct vp *peer)
+{
+	int status = 0;
+
+	if (waitpid(peer->pid, &status, 0) == peer->pid)
+		peer->pid = 0;
+	if (WIFSIGNALED(status))
+		fail_msg("the peer is gone, by signal %d", WTERMSIG(status));
+	fail_msg("the peer is gone, with %d", WEXITSTATUS(status));
+}
+
 static struct vp_answer answer_take(struct vp *peer)
 {
 	struct vp_answer answer;
@@ -393,7 +405,7 @@ static struct vp_answer answer_take(struct vp *peer)
 	if (!vt_readable(peer->fd, 2 * VT_WAIT_MS))
 		fail_msg("the peer does not answer");
 	if (recv(peer->fd, &answer, sizeof(answer), 0) != sizeof(answer))
-		fail_msg("the peer is gone");
+		fail_gone(peer);
 	return answer;
 }
 
