@@ -295,6 +295,12 @@ static int attr_init(struct ibv_qp_attr *attr, const struct vt_options *opt)
 	       (opt->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
 }
 
+/* So that the wrap is always near. */
+static uint32_t first_psn(const struct vt_options *opt)
+{
+	return (0xfffff0 + opt->later_psn) & 0xffffff;
+}
+
 static int attr_rtr(struct ibv_qp_attr *attr, const struct vt_options *opt, uint32_t peer_qpn)
 {
 	int mask = IBV_QP_STATE;
@@ -303,7 +309,7 @@ static int attr_rtr(struct ibv_qp_attr *attr, const struct vt_options *opt, uint
 		return mask;
 	attr->path_mtu = opt->mtu;
 	attr->dest_qp_num = peer_qpn;
-	attr->rq_psn = 0xfffff0; /* so that the wrap is always near */
+	attr->rq_psn = first_psn(opt);
 	attr->ah_attr = (struct ibv_ah_attr){
 		.grh = { .dgid = vt.gid, .sgid_index = vt.gid_index, .hop_limit = 1 },
 		.is_global = 1,
@@ -319,7 +325,7 @@ static int attr_rtr(struct ibv_qp_attr *attr, const struct vt_options *opt, uint
 
 static int attr_rts(struct ibv_qp_attr *attr, const struct vt_options *opt)
 {
-	attr->sq_psn = 0xfffff0;
+	attr->sq_psn = first_psn(opt);
 	if (opt->type != IBV_QPT_RC)
 		return IBV_QP_STATE | IBV_QP_SQ_PSN;
 	attr->timeout = opt->timeout & 31;

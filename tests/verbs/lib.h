@@ -62,6 +62,7 @@ struct vt_options {
 	uint8_t retry_cnt, rnr_retry; /* 7; a value of 8 means 0 */
 	uint8_t rnr_timer;	   /* 1: 10 us */
 	uint8_t rd_atomic;	   /* VT_RD_ATOMIC; a value of 255 means 0 */
+	uint32_t later_psn;	   /* how much later than usual PSNs begin: another connection's */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq_init_attr_ex *cq_attr; /* what CQs are made by, in place of the above */
 	enum ibv_qp_state state;   /* how far to bring it: RTS; 7 (UNKNOWN) means RESET */

@@ -414,6 +414,8 @@ static void a_qp_can_be_used_again(void **state)
 		}
 		assert_int_equal(vt_modify(s.a.qp, IBV_QPS_RESET), 0);
 		assert_int_equal(vt_modify(s.b.qp, IBV_QPS_RESET), 0);
+		/* A packet of this connection's that is late must not be the next one's. */
+		s.opt.later_psn += 1000;
 		vt_climb(s.a.qp, &s.opt, IBV_QPS_RTS, s.b.qp->qp_num);
 		vt_climb(s.b.qp, &s.opt, IBV_QPS_RTS, s.a.qp->qp_num);
 	}
