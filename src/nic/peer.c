@@ -138,15 +138,25 @@ void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 	atomic_store_explicit(&peer->has_tx, true, memory_order_release);
 }
 
+void vb_peer_rx_pause(struct vb_peer *peer)
+{
+	for (unsigned i = 0; i < VB_RING_LANES; i++)
+		vb_lock_take(&peer->lane[i].rx_lock);
+}
+
+void vb_peer_rx_resume(struct vb_peer *peer)
+{
+	for (unsigned i = 0; i < VB_RING_LANES; i++)
+		vb_lock_drop(&peer->lane[i].rx_lock);
+}
+
 void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export)
 {
 	atomic_store(&peer->export, export);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
-		vb_lock_take(&peer->lane[i].rx_lock);
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
 		atomic_store(&peer->lane[i].unsettled, 0);
-		vb_lock_drop(&peer->lane[i].rx_lock);
 	}
 	/* Whoever revokes something from now on finds these rings, and waits for their producer. */
 	atomic_store(&peer->has_rx, true);

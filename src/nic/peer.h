@@ -91,7 +91,15 @@ struct vb_peer *vb_peer_find(struct vb_nic *nic, uint16_t own_slot, uint16_t slo
 void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
-/* What it sends comes here; export as above. */
+/*
+ * Nobody takes anything out of the peer's rings in between. A peer object that was another's is
+ * looked into by whoever polls, at the places where that one stopped: what is mapped for it must
+ * not be seen before vb_peer_rx_set().
+ */
+void vb_peer_rx_pause(struct vb_peer *peer);
+void vb_peer_rx_resume(struct vb_peer *peer);
+
+/* What it sends comes here, from the first frame on; export as above. Paused. */
 void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 

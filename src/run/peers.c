@@ -246,7 +246,9 @@ static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 		rc = peer_get(dev, slot, own_slot, &from);
 	if (rc != 0)
 		return rc;
+	vb_peer_rx_pause(from->peer);
 	vb_peer_rx_set(from->peer, to->tx, dev->peers.export);
+	vb_peer_rx_resume(from->peer);
 	vb_peer_tx_set(to->peer, to->tx, dev->peers.export);
 	return 0;
 }
@@ -326,6 +328,18 @@ static void reach_back(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 		vb_peers_reach(dev, own_slot, slot);
 }
 
+static int ring_take(struct vb_peer_maps *maps, int ring_fd)
+{
+	int rc;
+
+	vb_peer_rx_pause(maps->peer);
+	rc = vb_shm_map(maps->rx, ring_fd, sizeof(struct vb_ring_area), true);
+	if (rc == 0)
+		vb_peer_rx_set(maps->peer, maps->rx, maps->export);
+	vb_peer_rx_resume(maps->peer);
+	return rc;
+}
+
 void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 			const struct vb_hub_peer *peer)
 {
@@ -337,9 +351,7 @@ void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 	vb_lock_take(&dev->peers.lock);
 	rc = peer_meet(dev, to, from, *peer, &maps);
 	if (rc == 0)
-		rc = vb_shm_map(maps->rx, ring_fd, sizeof(struct vb_ring_area), true);
-	if (rc == 0)
-		vb_peer_rx_set(maps->peer, maps->rx, maps->export);
+		rc = ring_take(maps, ring_fd);
 	vb_lock_drop(&dev->peers.lock);
 	close(ring_fd);
 	/* If a domain was opened meanwhile, whoever did that has not seen this peer. */

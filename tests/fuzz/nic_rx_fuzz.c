@@ -197,7 +197,9 @@ static int reach(void *arg, uint16_t own_slot, uint16_t slot)
 		vb_ring_tx_init(&h->to_us[i], &to_us->lane[i]);
 		vb_ring_rx_init(&h->from_us[i], &from_us->lane[i]);
 	}
+	vb_peer_rx_pause(h->peer);
 	vb_peer_rx_set(h->peer, to_us, kept_export);
+	vb_peer_rx_resume(h->peer);
 	vb_peer_tx_set(h->peer, from_us, kept_export);
 	return 0;
 }

@@ -192,6 +192,7 @@ static void ring_comes(struct node *node, struct node *from)
 	const struct link *link = link_of(from, node);
 	struct vb_peer *peer = peer_of(node, from);
 
+	vb_peer_rx_pause(peer);
 	vb_peer_rx_set(peer, areas[from->index][node->index], export_of(node, from));
 	for (unsigned k = 0; k < VB_RING_LANES; k++) {
 		struct vb_ring_rx *rx = &peer->lane[k].rx;
@@ -200,6 +201,7 @@ static void ring_comes(struct node *node, struct node *from)
 		atomic_store(&rx->told, link->start);
 		rx->data_pos = rx->data_told = rx->next_data_pos = link->data_start;
 	}
+	vb_peer_rx_resume(peer);
 	node->rings_due &= ~(1u << from->index);
 }
 

@@ -53,7 +53,9 @@ static int reach(struct node *from, struct node *to)
 	if (vb_peers_back_wanted(to->nic))
 		reach(to, from);
 	peer = peer_of(to, from);
+	vb_peer_rx_pause(peer);
 	vb_peer_rx_set(peer, ring->area, from->nic->export);
+	vb_peer_rx_resume(peer);
 	return 0;
 }
 

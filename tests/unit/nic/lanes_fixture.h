@@ -149,7 +149,9 @@ static int reach_locked(struct side *from, uint16_t own_slot, uint16_t slot)
 	peer = vb_peer_get(to->nic, slot, own_slot);
 	assert_non_null(peer);
 	peer->run = from;
+	vb_peer_rx_pause(peer);
 	vb_peer_rx_set(peer, *area, from->nic->export);
+	vb_peer_rx_resume(peer);
 	peer = vb_peer_get(from->nic, own_slot, slot);
 	assert_non_null(peer);
 	peer->run = to;

@@ -159,6 +159,27 @@ static void a_peer_that_is_not_ready_yet_gets_it_later(void **state)
 	pair_drop();
 }
 
+/* What is mapped for an object's next owner is there before the place to begin at is set. */
+static void nobody_looks_into_rings_while_they_change(void **state)
+{
+	struct vb_peer *peer;
+
+	pair_make(IBV_QPT_RC);
+	peer = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
+	qp_recv(&side[1], b, 2, 0, 100);
+	vb_peer_rx_pause(peer);
+	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
+	assert_int_equal(vb_nic_lanes_poll(side[1].nic), 0);
+	assert_int_equal(vb_nic_lanes_scan(side[1].nic), 0);
+	assert_no_wc(side[1].cq);
+	vb_peer_rx_resume(peer);
+	assert_int_equal(vb_nic_lanes_scan(side[1].nic), 1);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
+	pair_drop();
+}
+
 /* A peer that sleeps has not lost anything: its clock must not count against it. */
 static void a_peer_that_does_not_read_is_waited_for(void **state)
 {
@@ -628,6 +649,7 @@ int main(void)
 		LANES(a_nic_reaches_itself),
 		LANES(without_a_receive_the_sender_waits_and_tries_again),
 		LANES(a_peer_that_is_not_ready_yet_gets_it_later),
+		LANES(nobody_looks_into_rings_while_they_change),
 		LANES(a_peer_that_does_not_read_is_waited_for),
 		LANES(one_that_stops_reading_is_waited_for_too),
 		LANES(a_qp_that_is_none_ends_in_retries_exceeded),

@@ -300,6 +300,7 @@ static void entries_end_with_the_peer(void **state)
 static void a_new_ring_begins_anew(void **state)
 {
 	struct vb_peer *peer = vb_peer_find(side[0].nic, side[0].slot, side[1].slot);
+	struct vb_peer *back = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
 	struct vb_ring_area *area = zeros(sizeof(*area)), *before = side[0].area[1];
 
 	post(IBV_WR_RDMA_WRITE, 0, 8);
@@ -308,8 +309,9 @@ static void a_new_ring_begins_anew(void **state)
 	assert_int_equal(a->lane_tx->direct.count, 0);
 	post(IBV_WR_RDMA_WRITE, 0, 8);
 	assert_int_equal(host.writes, 1);
-	vb_peer_rx_set(vb_peer_find(side[1].nic, side[1].slot, side[0].slot), area,
-		       side[0].nic->export);
+	vb_peer_rx_pause(back);
+	vb_peer_rx_set(back, area, side[0].nic->export);
+	vb_peer_rx_resume(back);
 	settle();
 	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
 	side[0].area[1] = area;
@@ -377,7 +379,9 @@ static void the_next_peer_is_waited_for(void **state)
 	struct vb_ring_area *area = side[0].area[1];
 
 	atomic_store(&peer->lane[1].unsettled, 5);
+	vb_peer_rx_pause(peer);
 	vb_peer_rx_set(peer, area, side[0].nic->export);
+	vb_peer_rx_resume(peer);
 	assert_int_equal(atomic_load(&peer->lane[1].unsettled), 0);
 }
 
