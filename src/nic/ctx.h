@@ -23,6 +23,7 @@ struct vb_ctx {
 	uint64_t family; /* its objects can be imported by contexts of the same (handle.h) */
 	struct vb_foreign *foreign; /* it stands for a context of another process; or NULL */
 	void *run;		  /* belongs to `run` */
+	_Atomic uint32_t holders; /* belongs to `abi`: what lives in it */
 	struct verbs_context ibv; /* must stay last: `ibv.context` is what the application holds */
 };
 
@@ -34,8 +35,14 @@ static inline struct vb_ctx *vb_ctx_of(struct ibv_context *context)
 /* async_fd: an event fd of the host's, for host->signal. The caller fills in ibv. */
 int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **ctx);
 
-/* Frees what queues for the application. Objects that still live in it stay, leaked. */
+/* Frees what queues for the application. No object lives in it. */
 void vb_ctx_destroy(struct vb_ctx *ctx);
+
+/*
+ * The application has closed it, and left objects in it: its QPs and WQs go to the error state, so
+ * that nothing of the application's is read or written any more. Any thread.
+ */
+void vb_ctx_fail(struct vb_ctx *ctx);
 
 /*
  * Take the next asynchronous event: true if there was one. Call it once for each time that the

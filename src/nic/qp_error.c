@@ -189,7 +189,7 @@ static void fail_all_of(struct vb_nic *nic, const struct vb_cq *cq)
 				fail_for_cq(qp);
 		}
 	}
-	vb_rwqs_fail(nic, cq);
+	vb_rwqs_fail(nic, cq, NULL);
 }
 
 static void heed_overrun(struct vb_qp *qp, struct ibv_cq *cq)
@@ -203,13 +203,12 @@ bool vb_nic_has_failed(const struct vb_nic *nic)
 	return atomic_load_explicit(&nic->failed, memory_order_relaxed);
 }
 
-/* Who changes a QP at the same time either sees that the device has failed, or is undone here. */
-static void slot_fail(struct vb_slot *slot)
+static void slot_fail(struct vb_slot *slot, const struct ibv_context *of)
 {
 	for (unsigned i = 0; i < VB_INDICES; i++) {
 		struct vb_qp *qp = atomic_load(&slot->qp[i]);
 
-		if (!qp)
+		if (!qp || (of && qp->ibv.qp.context != of))
 			continue;
 		vb_lock_take(&qp->lock);
 		if (vb_qp_state(qp) != IBV_QPS_RESET) {
@@ -220,20 +219,32 @@ static void slot_fail(struct vb_slot *slot)
 	}
 }
 
-void vb_nic_fail(struct vb_nic *nic)
+/* All QPs and WQs, or a context's. */
+static void fail_what_is(struct vb_nic *nic, const struct ibv_context *of)
 {
-	if (atomic_exchange(&nic->failed, true))
-		return;
 	/* Whoever destroys a QP waits for the rx right before it frees. */
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
 		struct vb_slot *slot = atomic_load(&nic->slots[i]);
 
 		if (slot)
-			slot_fail(slot);
+			slot_fail(slot, of);
 	}
-	vb_rwqs_fail(nic, NULL);
+	vb_rwqs_fail(nic, NULL, of);
 	vb_lock_drop(&nic->rx);
+}
+
+void vb_ctx_fail(struct vb_ctx *ctx)
+{
+	fail_what_is(ctx->nic, &ctx->ibv.context);
+}
+
+void vb_nic_fail(struct vb_nic *nic)
+{
+	if (atomic_exchange(&nic->failed, true))
+		return;
+	/* Who changes a QP at the same time either sees that, or is undone here. */
+	fail_what_is(nic, NULL);
 	vb_nic_event(nic, IBV_EVENT_DEVICE_FATAL);
 }
 

@@ -243,11 +243,11 @@ static void fail_locked(struct vb_rwq *wq, bool tell)
 		vb_ctx_event_push(vb_ctx_of(wq->ibv.context), &event, &wq->events_delivered);
 }
 
-void vb_rwqs_fail(struct vb_nic *nic, const struct vb_cq *cq)
+void vb_rwqs_fail(struct vb_nic *nic, const struct vb_cq *cq, const struct ibv_context *of)
 {
 	vb_lock_take(&nic->rwqs.lock);
 	for (struct vb_rwq *wq = nic->rwqs.first; wq; wq = wq->next) {
-		if (cq && cq_of(wq) != cq)
+		if ((cq && cq_of(wq) != cq) || (of && wq->ibv.context != of))
 			continue;
 		vb_lock_take(&wq->lock);
 		fail_locked(wq, cq);

@@ -78,7 +78,10 @@ void vb_rwqs_fini(struct vb_rwqs *rwqs);
  */
 void vb_rwq_receive(struct vb_rwq *wq, const struct vb_eth_frame *frame, uint32_t tag, bool inner);
 
-/* Those of a CQ that has overrun fail; cq NULL: all, and as the device has failed, no event. */
-void vb_rwqs_fail(struct vb_nic *nic, const struct vb_cq *cq);
+/*
+ * Those of a CQ that has overrun fail. cq NULL: all, or those of a context; as the device has
+ * failed or the application has closed the context, there is no event.
+ */
+void vb_rwqs_fail(struct vb_nic *nic, const struct vb_cq *cq, const struct ibv_context *of);
 
 #endif

@@ -65,6 +65,19 @@ struct ibv_device *vb_abi_device(void);
 /* A context of that device; cmd_fd is its from now on, -1: it gets one. */
 int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **ctx);
 
+/*
+ * What lives in a context and needs nothing else of it: PDs, CQs, channels, domains, device memory,
+ * counters. ibv_close_device(3) leaves them be, so the context stays until they are gone: whoever
+ * destroys the last one closes it. Call _ended with what the destruction returned, and touch
+ * nothing of the context's after that.
+ */
+static inline void vb_abi_made(struct ibv_context *context)
+{
+	atomic_fetch_add(&vb_ctx_of(context)->holders, 1);
+}
+
+int vb_abi_ended(struct ibv_context *context, int rc);
+
 /* The functions of an extended completion queue, a queue pair, a context. */
 struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 				      struct ibv_cq_init_attr_ex *attr);

@@ -25,19 +25,21 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 		errno = rc;
 		return NULL;
 	}
+	vb_abi_made(context);
 	return &channel->ibv;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
+	struct ibv_context *context = channel->context;
 	int fd = channel->fd, rc;
 
-	if (vb_abi_is_gone(channel->context))
+	if (vb_abi_is_gone(context))
 		return 0;
 	rc = vb_channel_destroy((struct vb_channel *)channel);
 	if (rc == 0)
 		close(fd);
-	return rc;
+	return vb_abi_ended(context, rc);
 }
 
 static bool has_event(void *channel)

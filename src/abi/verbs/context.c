@@ -93,6 +93,7 @@ int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **out)
 		return rc;
 	}
 	ctx->run = dev;
+	atomic_store(&ctx->holders, 1);
 	if (cmd_fd < 0)
 		rc = make_cmd_fd(ctx, &cmd_fd);
 	if (rc != 0) {
@@ -129,18 +130,38 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return &ctx->ibv.context;
 }
 
-int ibv_close_device(struct ibv_context *context)
+static void end(struct ibv_context *context)
 {
 	struct vb_device *dev = vb_device_of(context);
 	int async_fd = context->async_fd, cmd_fd = context->cmd_fd;
 
-	if (vb_device_is_gone(dev))
-		return 0;
 	pthread_mutex_destroy(&context->mutex);
 	vb_ctx_disown(vb_ctx_of(context));
 	vb_ctx_destroy(vb_ctx_of(context));
 	close(async_fd);
 	close(cmd_fd);
 	vb_device_close(dev);
-	return 0;
+}
+
+int vb_abi_ended(struct ibv_context *context, int rc)
+{
+	if (rc == 0 && atomic_fetch_sub(&vb_ctx_of(context)->holders, 1) == 1)
+		end(context);
+	return rc;
+}
+
+/*
+ * "It does not release all the resources": programs leave them, or release them afterwards (a
+ * collector of garbage has no order). A kernel would take away what its file was open for, so that
+ * nobody reaches the application's memory any more.
+ */
+int ibv_close_device(struct ibv_context *context)
+{
+	struct vb_ctx *ctx = vb_ctx_of(context);
+
+	if (vb_abi_is_gone(context))
+		return 0;
+	if (atomic_load(&ctx->holders) > 1)
+		vb_ctx_fail(ctx);
+	return vb_abi_ended(context, 0);
 }

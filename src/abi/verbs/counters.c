@@ -15,14 +15,17 @@ struct ibv_counters *vb_abi_create_counters(struct ibv_context *context,
 		errno = rc;
 		return NULL;
 	}
+	vb_abi_made(context);
 	return &counters->ibv;
 }
 
 int vb_abi_destroy_counters(struct ibv_counters *counters)
 {
-	if (vb_abi_is_gone(counters->context))
+	struct ibv_context *context = counters->context;
+
+	if (vb_abi_is_gone(context))
 		return 0;
-	return vb_counters_destroy((struct vb_counters *)counters);
+	return vb_abi_ended(context, vb_counters_destroy((struct vb_counters *)counters));
 }
 
 int vb_abi_attach_counters(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,

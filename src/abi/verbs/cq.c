@@ -38,10 +38,11 @@ int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
+	struct ibv_context *context = ibv->context;
 	struct vb_cq *cq = (struct vb_cq *)ibv;
 	int rc;
 
-	if (vb_abi_is_gone(ibv->context))
+	if (vb_abi_is_gone(context))
 		return 0;
 	rc = vb_cq_destroy(cq);
 	if (rc != 0)
@@ -54,7 +55,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_destroy(&ibv->mutex);
 	free(cq->abi);
 	vb_cq_free(cq);
-	return 0;
+	return vb_abi_ended(context, 0);
 }
 
 int vb_abi_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)

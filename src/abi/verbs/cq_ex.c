@@ -226,5 +226,6 @@ struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 	pthread_mutex_init(&cq->ibv.cq.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cq.cond, NULL);
 	set_readers(&cq->ibv.cq_ex, attr->wc_flags);
+	vb_abi_made(context);
 	return &cq->ibv.cq_ex;
 }

@@ -48,19 +48,22 @@ struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_
 		errno = rc;
 		return NULL;
 	}
+	if (!dm->apart)
+		vb_abi_made(context);
 	vb_abi_dm_fill_in(&dm->ibv);
 	return &dm->ibv;
 }
 
 int vb_abi_free_dm(struct ibv_dm *ibv)
 {
+	struct ibv_context *context = ibv->context;
 	struct vb_dm *dm = (struct vb_dm *)ibv;
 
 	if (dm->apart) {
 		vb_dm_free_apart(dm);
 		return 0;
 	}
-	return vb_abi_is_gone(ibv->context) ? 0 : vb_dm_free(dm);
+	return vb_abi_is_gone(context) ? 0 : vb_abi_ended(context, vb_dm_free(dm));
 }
 
 struct ibv_mr *vb_abi_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,

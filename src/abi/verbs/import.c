@@ -57,13 +57,18 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 		errno = rc;
 		return NULL;
 	}
+	vb_abi_made(context);
 	return &pd->ibv;
 }
 
 void ibv_unimport_pd(struct ibv_pd *pd)
 {
-	if (!vb_abi_is_gone(pd->context))
-		vb_pd_unimport((struct vb_pd *)pd);
+	struct ibv_context *context = pd->context;
+
+	if (vb_abi_is_gone(context))
+		return;
+	vb_pd_unimport((struct vb_pd *)pd);
+	vb_abi_ended(context, 0);
 }
 
 struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
@@ -97,14 +102,18 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 		errno = rc;
 		return NULL;
 	}
+	vb_abi_made(context);
 	vb_abi_dm_fill_in(&dm->ibv);
 	return &dm->ibv;
 }
 
 void ibv_unimport_dm(struct ibv_dm *ibv)
 {
+	struct ibv_context *context = ibv->context;
 	struct vb_dm *dm = (struct vb_dm *)ibv;
 
-	if (!dm->apart && !vb_abi_is_gone(ibv->context))
-		vb_dm_unimport(dm);
+	if (dm->apart || vb_abi_is_gone(context))
+		return;
+	vb_dm_unimport(dm);
+	vb_abi_ended(context, 0);
 }

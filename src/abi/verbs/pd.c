@@ -12,13 +12,17 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 		errno = rc;
 		return NULL;
 	}
+	vb_abi_made(context);
 	return &pd->ibv;
 }
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	return vb_abi_is_gone(pd->context) ? 0
-					   : vb_abi_result(vb_pd_destroy((struct vb_pd *)pd));
+	struct ibv_context *context = pd->context;
+
+	if (vb_abi_is_gone(context))
+		return 0;
+	return vb_abi_ended(context, vb_abi_result(vb_pd_destroy((struct vb_pd *)pd)));
 }
 
 struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
@@ -33,6 +37,7 @@ struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
 		errno = rc;
 		return NULL;
 	}
+	vb_abi_made(context);
 	return &pd->ibv;
 }
 
@@ -45,11 +50,15 @@ struct ibv_td *vb_abi_alloc_td(struct ibv_context *context, struct ibv_td_init_a
 		errno = rc;
 		return NULL;
 	}
+	vb_abi_made(context);
 	return &td->ibv;
 }
 
 int vb_abi_dealloc_td(struct ibv_td *td)
 {
-	return vb_abi_is_gone(td->context) ? 0
-					   : vb_abi_result(vb_td_destroy((struct vb_td *)td));
+	struct ibv_context *context = td->context;
+
+	if (vb_abi_is_gone(context))
+		return 0;
+	return vb_abi_ended(context, vb_abi_result(vb_td_destroy((struct vb_td *)td)));
 }

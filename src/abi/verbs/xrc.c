@@ -38,10 +38,15 @@ struct ibv_xrcd *vb_abi_open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
 		errno = rc;
 		return NULL;
 	}
+	vb_abi_made(context);
 	return &xrcd->ibv;
 }
 
 int vb_abi_close_xrcd(struct ibv_xrcd *xrcd)
 {
-	return vb_abi_is_gone(xrcd->context) ? 0 : vb_xrcd_close((struct vb_xrcd *)xrcd);
+	struct ibv_context *context = xrcd->context;
+
+	if (vb_abi_is_gone(context))
+		return 0;
+	return vb_abi_ended(context, vb_xrcd_close((struct vb_xrcd *)xrcd));
 }

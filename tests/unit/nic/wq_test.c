@@ -284,7 +284,7 @@ static void test_overrun(void **state)
 	assert_int_equal(wq->events_delivered, 1);
 	assert_int_equal(wq->ibv.state, IBV_WQS_ERR);
 	/* The other one has nothing to complete by any more. */
-	vb_rwqs_fail(fix.nic, cq);
+	vb_rwqs_fail(fix.nic, cq, NULL);
 	assert_int_equal(beside->ibv.state, IBV_WQS_ERR);
 	assert_int_equal(fix.signals[FD_ASYNC], 1);
 	drop_wq(beside);
