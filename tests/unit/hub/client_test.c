@@ -594,22 +594,25 @@ static void a_forked_child_that_forgets_disturbs_nobody(void **state)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot, other;
-	int pipes[2];
+	int pipes[2], forgotten[2];
 	char octet;
 	pid_t pid;
 
 	NEEDS_HUB(state);
 	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(pipe(forgotten), 0);
 	client = client_open();
 	slot = slot_lease(client);
 	pid = fork();
 	if (pid == 0) {
 		vb_hub_client_forget(client);
 		close(slot.fd);
+		close(pipes[1]);
+		child_check(write(forgotten[1], "x", 1) == 1);
 		child_check(read(pipes[0], &octet, 1) == 1);
 		_exit(0);
 	}
-	usleep(20000);
+	assert_int_equal(read(forgotten[0], &octet, 1), 1);
 	assert_steering(&slot, 1);
 	vb_hub_client_turn(client);
 	other = slot_lease(client);
@@ -627,6 +630,8 @@ static void a_forked_child_that_forgets_disturbs_nobody(void **state)
 	vb_hub_client_close(client);
 	close(pipes[0]);
 	close(pipes[1]);
+	close(forgotten[0]);
+	close(forgotten[1]);
 }
 
 static void *lease_many(void *client)
