@@ -199,8 +199,11 @@ static int segmented_refused(struct udp_link *udp, const struct vb_burst *burst,
 static int udp_tx(struct vb_link *link, const struct vb_burst *burst)
 {
 	struct udp_link *udp = udp_of(link);
+	struct vb_udp_counted *counted = vb_udp_senders_counted(&udp->senders, &burst->path);
 	int rc;
 
+	if (counted && vb_udp_counted_send(counted, burst))
+		return 0;
 	if (burst->frames <= 1)
 		return datagram_send(udp, &burst->path, burst->iov, burst->iovcnt, 0);
 	rc = datagram_send(udp, &burst->path, burst->iov, burst->iovcnt,

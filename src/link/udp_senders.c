@@ -27,6 +27,7 @@ static void close_one(struct vb_udp_sender *sender)
 	atomic_store(&sender->fd_plus_1, NONE);
 	if (entry != NONE)
 		close(entry - 1);
+	vb_udp_counted_close(&sender->counted);
 }
 
 static void close_all(struct vb_udp_sender sender[VB_UDP_SLOTS])
@@ -57,20 +58,37 @@ static bool may_bind(const uint8_t gid[VB_GID_BYTES])
 	return !vb_gid_is_zero(gid) && !vb_gid_is_link_local(gid);
 }
 
+static void counted_make(struct vb_udp_senders *senders, struct vb_udp_sender *sender,
+			 const struct vb_path *path, uint16_t port)
+{
+	struct vb_udp_counted *counted = &sender->counted;
+
+	if (senders->counted == VB_UDP_COUNTED_MAX ||
+	    vb_udp_counted_open(counted, sender->src, path->dst, port, sender->hop_limit))
+		return;
+	if (descriptors_are_few(atomic_load(&counted->fd_plus_1) - 1))
+		vb_udp_counted_close(counted);
+	else
+		senders->counted++;
+}
+
 /*
  * Where that fails, each datagram says where it goes, and what is wrong with that. So it does over
  * IPv4: there the kernel counts the datagrams of a connected socket in their identification, which
  * the ICRC covers; it leaves those of others 0.
  */
-static void connect_with(const struct vb_udp_senders *senders, struct vb_udp_sender *sender, int fd,
-			 const struct vb_path *path)
+static void connect_with(struct vb_udp_senders *senders, struct vb_udp_sender *sender, int fd,
+			 const struct vb_path *path, uint16_t port)
 {
 	union vb_udp_address to;
 	socklen_t bytes;
 
-	if (may_bind(path->dst) && !vb_gid_is_ipv4(path->dst) &&
-	    vb_udp_address_set(&to, &bytes, senders->family, path->dst, VB_UDP_PORT, 0) &&
-	    connect(fd, &to.any, bytes) == 0)
+	if (!may_bind(path->dst))
+		return;
+	if (vb_gid_is_ipv4(path->dst))
+		counted_make(senders, sender, path, port);
+	else if (vb_udp_address_set(&to, &bytes, senders->family, path->dst, VB_UDP_PORT, 0) &&
+		 connect(fd, &to.any, bytes) == 0)
 		memcpy(sender->dst, path->dst, VB_GID_BYTES);
 }
 
@@ -91,7 +109,7 @@ static int sender_make(struct vb_udp_senders *senders, struct vb_udp_sender *sen
 	}
 	if (src) {
 		memcpy(sender->src, src, VB_GID_BYTES);
-		connect_with(senders, sender, fd, path);
+		connect_with(senders, sender, fd, path, VB_UDP_SENDER_PORT | slot);
 	}
 	senders->count++;
 	return fd + 1;
@@ -198,4 +216,20 @@ int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path
 	*sender = sender_of(senders, path, slot);
 	entry = atomic_load_explicit(&(*sender)->fd_plus_1, memory_order_acquire);
 	return entry > 0 ? entry - 1 : -1;
+}
+
+struct vb_udp_counted *vb_udp_senders_counted(struct vb_udp_senders *senders,
+					      const struct vb_path *path)
+{
+	unsigned slot = path->sport - (unsigned)VB_UDP_SENDER_PORT;
+	struct vb_udp_sender *sender;
+
+	if (slot >= VB_UDP_SLOTS || path->tclass || !vb_gid_is_ipv4(path->dst))
+		return NULL;
+	sender = &senders->ipv4[slot];
+	if (memcmp(path->dst, sender->counted.dst, VB_GID_BYTES) != 0 ||
+	    memcmp(path->src, sender->src, VB_GID_BYTES) != 0 ||
+	    (path->hop_limit && path->hop_limit != sender->hop_limit))
+		return NULL;
+	return &sender->counted;
 }

@@ -11,7 +11,8 @@
  * It is bound to the address that the first path to that slot comes from as well, and has that
  * path's hop limit, since there is mostly one only: then nothing has to be said with each datagram.
  * For the same reason it is connected with where that path leads, over IPv6, so that the kernel
- * need not look for the way each time; it can send elsewhere all the same.
+ * need not look for the way each time; it can send elsewhere all the same. Over IPv4 that makes
+ * the kernel count, and there is a second socket for it (udp_counted.h).
  *
  * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
  * for good: whoever asks again is not kept waiting by the kernel.
@@ -22,11 +23,13 @@
 
 #include "base/lock.h"
 #include "base/path.h"
+#include "link/udp_counted.h"
 
 enum {
 	VB_UDP_SLOTS = 1024,	    /* a slot is 10 bits */
 	VB_UDP_SENDERS_MAX = 256,   /* of a link */
 	VB_UDP_SENDER_PORT = 0xc000, /* slot 0's, where the dynamic ports begin (RFC 6335) */
+	VB_UDP_COUNTED_MAX = 64,    /* of those, with a second socket */
 	VB_UDP_CHOSEN_MAX = 64	    /* ports of a link that somebody chose */
 };
 
@@ -35,6 +38,7 @@ struct vb_udp_sender {
 	uint8_t src[VB_GID_BYTES]; /* that it is bound to; all zero: to none */
 	uint8_t dst[VB_GID_BYTES]; /* that it is connected with; all zero: none */
 	uint8_t hop_limit;	   /* that it was given */
+	struct vb_udp_counted counted;
 };
 
 /* A port that was asked for, in place of the slot's (vb_udp_senders_choose()). */
@@ -46,7 +50,7 @@ struct vb_udp_chosen {
 struct vb_udp_senders {
 	int family;
 	vb_lock lock; /* whoever makes one */
-	unsigned count;
+	unsigned count, counted;
 	struct vb_udp_sender ipv4[VB_UDP_SLOTS], ipv6[VB_UDP_SLOTS];
 	atomic_uint chosen_count; /* written with the lock held */
 	struct vb_udp_chosen chosen[VB_UDP_CHOSEN_MAX];
@@ -82,5 +86,9 @@ int vb_udp_senders_choose(struct vb_udp_senders *senders, const struct vb_path *
  */
 int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path,
 		      const struct vb_udp_sender **sender);
+
+/* The connected socket for a path that one of them told; NULL: none that would do as it is. */
+struct vb_udp_counted *vb_udp_senders_counted(struct vb_udp_senders *senders,
+					      const struct vb_path *path);
 
 #endif

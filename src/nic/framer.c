@@ -9,6 +9,7 @@ void vb_framer_init(struct vb_framer *f, const struct vb_qp *qp)
 	f->qp = qp;
 	f->wide = NULL;
 	f->certain = false;
+	f->burst.renumber = vb_icrc_renumber;
 	f->frames_max = qp->nic->host.burst_frames_max(qp->nic->host.arg);
 }
 

@@ -71,6 +71,7 @@ struct vb_nic {
 	void *own_export;	  /* where it lies, if the host has no memory for it */
 	vb_lock lock; /* tables below, seed, counts */
 	vb_lock rx;   /* the rx right */
+	uint16_t id_first; /* that the last batch of frames began with (rx right) */
 	uint64_t seed;
 	uint64_t guid_be;
 	const struct vb_persona *persona;

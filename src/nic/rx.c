@@ -40,9 +40,26 @@ static void release_held(struct vb_batch *batch)
 	}
 }
 
+/*
+ * Identifications begin at 0 in each batch, or count on from batch to batch
+ * (link/udp_counted.h): it is likely to be as it was with the last one.
+ */
+static bool icrc_fits(struct vb_nic *nic, const struct vb_frame *frame)
+{
+	uint16_t first = nic->id_first, id;
+
+	if (first && !frame->id_hint)
+		first++;
+	if (!vb_icrc_check(&frame->path, frame->data, frame->bytes,
+			   (uint16_t)(first + frame->id_hint), &id))
+		return false;
+	nic->id_first = (uint16_t)(id - frame->id_hint);
+	return true;
+}
+
 static bool icrc_is_right(struct vb_batch *batch, const struct vb_frame *frame)
 {
-	if (vb_icrc_check(&frame->path, frame->data, frame->bytes, frame->id_hint, NULL))
+	if (icrc_fits(batch->nic, frame))
 		return true;
 	vb_batch_count(batch, VB_STAT_DROP_ICRC);
 	return false;
@@ -76,7 +93,7 @@ static bool take_middle(struct vb_batch *batch, const struct vb_frame *frame)
 	return batch->locked &&
 	       vb_pkt_is_bare(&bare, frame->data, frame->bytes, VB_PKEY_DEFAULT) &&
 	       vb_batch_expects(batch, &bare) && is_from_peer(batch->locked, frame) &&
-	       vb_icrc_check(&frame->path, frame->data, frame->bytes, frame->id_hint, NULL) &&
+	       icrc_fits(batch->nic, frame) &&
 	       vb_batch_middle(batch, &bare, frame->data + VB_BTH_BYTES,
 			       frame->bytes - VB_BTH_BYTES - VB_ICRC_BYTES);
 }

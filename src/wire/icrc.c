@@ -178,6 +178,8 @@ void vb_icrc_run_next(struct vb_icrc_run *run)
 #define POLY 0xedb88320u
 #define ONE 0x80000000u
 
+enum { CACHED_LENGTHS = VB_FRAME_BYTES_MAX / 4 + 1 };
+
 static uint32_t times_x(uint32_t a)
 {
 	return a >> 1 ^ (a & 1 ? POLY : 0);
@@ -213,14 +215,14 @@ static uint32_t times(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* 1 / x^(8 * octets) */
-static uint32_t power_undo(size_t octets)
+/* x^(8 * octets), or 1 / x^(8 * octets), by which step is a single one's. */
+static uint32_t power_of(size_t octets, uint32_t (*step)(uint32_t))
 {
 	uint32_t power = ONE;
 	uint32_t base = ONE;
 
 	for (unsigned i = 0; i < 8; i++)
-		base = over_x(base);
+		base = step(base);
 	for (; octets; octets /= 2) {
 		if (octets & 1)
 			power = times(power, base);
@@ -230,26 +232,46 @@ static uint32_t power_undo(size_t octets)
 }
 
 /*
- * The divisor for a frame length. Lengths repeat, so each is computed once; threads that meet here
- * store the same value. No power is 0, so 0 means "not yet".
+ * The factor for a frame length, or its inverse. Lengths repeat, so each is computed once; threads
+ * that meet here store the same value. No power is 0, so 0 means "not yet".
  */
-static uint32_t power_cached(size_t frame_bytes)
+static uint32_t power_cached(_Atomic uint32_t *cache, size_t frame_bytes,
+			     uint32_t (*step)(uint32_t))
 {
-	static _Atomic uint32_t cache[VB_FRAME_BYTES_MAX / 4 + 1];
 	_Atomic uint32_t *slot = &cache[frame_bytes / 4];
 	uint32_t power = atomic_load_explicit(slot, memory_order_relaxed);
 
 	if (power)
 		return power;
 	/* From the identification, included, to the ICRC, excluded. */
-	power = power_undo(PSEUDO_IPV4_BYTES - ONES_BYTES - 4 + frame_bytes - VB_ICRC_BYTES);
+	power = power_of(PSEUDO_IPV4_BYTES - ONES_BYTES - 4 + frame_bytes - VB_ICRC_BYTES, step);
 	atomic_store_explicit(slot, power, memory_order_relaxed);
 	return power;
+}
+
+/* The first octet on the wire is the register's lowest, but the identification's higher one. */
+static uint16_t swapped(uint32_t octets)
+{
+	return (uint16_t)(octets << 8 | octets >> 8);
+}
+
+void vb_icrc_renumber(uint8_t *frame, uint32_t bytes, uint16_t from, uint16_t to)
+{
+	static _Atomic uint32_t cache[CACHED_LENGTHS];
+	uint8_t *icrc = frame + bytes - VB_ICRC_BYTES;
+	uint32_t power;
+
+	vb_check(bytes >= VB_FRAME_BYTES_MIN && bytes <= VB_FRAME_BYTES_MAX && bytes % 4 == 0);
+	if (from == to)
+		return;
+	power = power_cached(cache, bytes, times_x);
+	vb_icrc_put(icrc, vb_icrc_get(icrc) ^ times(power, swapped((uint32_t)(from ^ to))));
 }
 
 bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t bytes, uint16_t id_hint,
 		   uint16_t *id)
 {
+	static _Atomic uint32_t cache[CACHED_LENGTHS];
 	uint32_t difference;
 	uint16_t found = id_hint;
 
@@ -260,11 +282,10 @@ bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t byte
 	if (difference) {
 		if (!vb_gid_is_ipv4(path->dst))
 			return false;
-		difference = times(power_cached(bytes), difference);
+		difference = times(power_cached(cache, bytes, over_x), difference);
 		if (difference >> 16)
 			return false;
-		/* The first octet on the wire is the register's lowest, but the id's higher one. */
-		found ^= (uint16_t)(difference << 8 | difference >> 8);
+		found ^= swapped(difference);
 	}
 	if (id)
 		*id = found;

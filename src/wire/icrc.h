@@ -56,6 +56,12 @@ void vb_icrc_run_begin(struct vb_icrc_run *run, const struct vb_path *path,
 		       size_t udp_payload_bytes, uint16_t ip_id, const uint8_t *bth);
 void vb_icrc_run_next(struct vb_icrc_run *run);
 
+/*
+ * Make the ICRC of a frame that was made for one identification, over IPv4, right for another.
+ * bytes counts the ICRC; the frame has no more than VB_FRAME_BYTES_MAX.
+ */
+void vb_icrc_renumber(uint8_t *frame, uint32_t bytes, uint16_t from, uint16_t to);
+
 /* Goes on over any octets behind the headers. */
 uint32_t vb_icrc_add(uint32_t crc, const void *data, size_t bytes);
 

@@ -170,6 +170,27 @@ static void test_every_length(void **state)
 	}
 }
 
+static void test_renumbered(void **state)
+{
+	static uint8_t frame[FRAME_BYTES_MAX];
+	uint64_t seed = 3;
+	uint16_t id;
+
+	for (size_t i = 0; i < sizeof(frame); i++)
+		frame[i] = (uint8_t)vb_prng_next(&seed);
+	for (uint32_t bytes = VB_FRAME_BYTES_MIN; bytes <= sizeof(frame); bytes += 4) {
+		uint16_t from = (uint16_t)vb_prng_next(&seed), to = (uint16_t)vb_prng_next(&seed);
+
+		vb_icrc_put(frame + bytes - 4, vb_icrc_frame(&path_ipv4, frame, bytes, from));
+		vb_icrc_renumber(frame, bytes, from, to);
+		assert_int_equal(vb_icrc_get(frame + bytes - 4),
+				 vb_icrc_frame(&path_ipv4, frame, bytes, to));
+		vb_icrc_renumber(frame, bytes, to, to);
+		assert_true(vb_icrc_check(&path_ipv4, frame, bytes, to, &id));
+		assert_int_equal(id, to);
+	}
+}
+
 /*
  * Each single bit of each captured frame. The masked octet may change; any other change is noticed,
  * but that over IPv4 another identification may happen to fit, once in 2^16 times. The caller sees
@@ -308,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_captured_check),
 		cmocka_unit_test(test_every_identification),
 		cmocka_unit_test(test_every_length),
+		cmocka_unit_test(test_renumbered),
 		cmocka_unit_test(test_flipped_bits),
 		cmocka_unit_test(test_flipped_path),
 		cmocka_unit_test(test_masked_path),

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "link/udp_counted.h"
+
+#include <errno.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "link/gather.h"
+#include "link/udp.h"
+#include "link/udp_address.h"
+
+enum {
+	DISCARD_PORT = 9, /* RFC 863 */
+	SEGMENT_BYTES = 4, /* of what is sent to find out */
+	IPV4_BYTES = 20,
+	HEADER_BYTES = IPV4_BYTES + 8,
+	ID_OFFSET = 4,
+	SOURCE_PORT_OFFSET = IPV4_BYTES,
+};
+
+union control {
+	struct cmsghdr align;
+	uint8_t octets[CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(uint16_t))];
+};
+
+static void control_put(struct msghdr *msg, int level, int type, const void *data, size_t bytes)
+{
+	struct cmsghdr *cmsg = (void *)((uint8_t *)msg->msg_control + msg->msg_controllen);
+
+	cmsg->cmsg_level = level;
+	cmsg->cmsg_type = type;
+	cmsg->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(cmsg), data, bytes);
+	msg->msg_controllen += CMSG_SPACE(bytes);
+}
+
+/* --- learning the count --- */
+
+/* The headers of a datagram that has left, with so many octets behind them. */
+static bool headers_see(int fd, uint16_t port, size_t bytes, uint16_t *id)
+{
+	uint8_t octets[256], control[512];
+	struct iovec iov = { octets, sizeof(octets) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t got = recvmsg(fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT);
+	const uint8_t *ip;
+
+	/* In front of them there may be what is the interface's. */
+	if (got < (ssize_t)(HEADER_BYTES + bytes) || (msg.msg_flags & MSG_TRUNC))
+		return false;
+	ip = octets + got - bytes - HEADER_BYTES;
+	if (ip[0] != 0x45 || ip[9] != IPPROTO_UDP ||
+	    (ip[SOURCE_PORT_OFFSET] << 8 | ip[SOURCE_PORT_OFFSET + 1]) != port)
+		return false;
+	*id = (uint16_t)(ip[ID_OFFSET] << 8 | ip[ID_OFFSET + 1]);
+	return true;
+}
+
+/* What identification does the next datagram get, of one segment or two? It takes it. */
+static bool id_ask(int fd, const union vb_udp_address *to, socklen_t to_bytes, uint16_t port,
+		   unsigned segments, uint16_t *id)
+{
+	static const uint8_t zeros[2 * SEGMENT_BYTES];
+	const uint32_t tell = SOF_TIMESTAMPING_TX_SCHED;
+	const uint16_t segment_bytes = SEGMENT_BYTES;
+	union control control = { 0 };
+	struct iovec iov = { (void *)zeros, segments * (size_t)SEGMENT_BYTES };
+	struct msghdr msg = { .msg_name = (void *)to, .msg_namelen = to_bytes, .msg_iov = &iov,
+			      .msg_iovlen = 1, .msg_control = &control };
+
+	control_put(&msg, SOL_SOCKET, SO_TIMESTAMPING, &tell, sizeof(tell));
+	if (segments > 1)
+		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
+	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 &&
+	       headers_see(fd, port, iov.iov_len, id);
+}
+
+/* A send is counted once, however many segments it has; they count on from it by themselves. */
+static int count_learn(int fd, const uint8_t src[VB_GID_BYTES], uint16_t port, uint16_t *next)
+{
+	int on = SOF_TIMESTAMPING_SOFTWARE, off = 0;
+	uint16_t id[3] = { 0 };
+	union vb_udp_address to;
+	socklen_t bytes;
+
+	if (!vb_udp_address_set(&to, &bytes, AF_INET, src, DISCARD_PORT, 0) ||
+	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &on, sizeof(on)))
+		return EOPNOTSUPP;
+	for (unsigned i = 0; i < VB_ARRAY_LEN(id); i++) {
+		if (!id_ask(fd, &to, bytes, port, 1 + i % 2, &id[i]))
+			return EOPNOTSUPP;
+	}
+	*next = (uint16_t)(id[2] + 1);
+	if ((uint16_t)(id[1] - id[0]) != 1 || (uint16_t)(id[2] - id[1]) != 1 ||
+	    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &off, sizeof(off)))
+		return EOPNOTSUPP;
+	return 0;
+}
+
+int vb_udp_counted_open(struct vb_udp_counted *counted, const uint8_t src[VB_GID_BYTES],
+			const uint8_t dst[VB_GID_BYTES], uint16_t port, uint8_t hop_limit)
+{
+	union vb_udp_address to;
+	socklen_t bytes;
+	int fd, rc = 0;
+
+	if (!vb_udp_address_set(&to, &bytes, AF_INET, dst, VB_UDP_PORT, 0))
+		return EAFNOSUPPORT;
+	rc = vb_udp_socket_sender(&fd, AF_INET, src, port, hop_limit, false);
+	if (rc)
+		return rc;
+	if (connect(fd, &to.any, bytes))
+		rc = errno;
+	if (!rc)
+		rc = count_learn(fd, src, port, &counted->id);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	vb_lock_init(&counted->lock);
+	memcpy(counted->dst, dst, VB_GID_BYTES);
+	atomic_store(&counted->fd_plus_1, fd + 1);
+	return 0;
+}
+
+void vb_udp_counted_close(struct vb_udp_counted *counted)
+{
+	int fd = atomic_exchange(&counted->fd_plus_1, 0) - 1;
+
+	if (fd >= 0)
+		close(fd);
+}
+
+/* --- sending --- */
+
+/* All of it in one place, with the identifications that it will have; 0: it cannot be read. */
+static size_t renumbered(const struct vb_burst *burst, uint16_t id, uint8_t *to)
+{
+	struct vb_gather gather = { 0 };
+	uint8_t *at = to;
+
+	for (uint16_t i = 0; i < burst->frames; i++) {
+		uint32_t bytes = vb_gather_bytes(&gather, burst);
+
+		if (vb_gather_next(&gather, burst, at))
+			return 0;
+		burst->renumber(at, bytes, i, (uint16_t)(id + i));
+		at += bytes;
+	}
+	return (size_t)(at - to);
+}
+
+/* The kernel looks whether there was an error, and for memory, before it counts. */
+static bool is_uncounted(int error)
+{
+	return error == EAGAIN || error == EINTR || error == ECONNREFUSED ||
+	       error == EHOSTUNREACH || error == ENOPROTOOPT || error == EPROTO;
+}
+
+static bool send_locked(struct vb_udp_counted *counted, int fd, const struct vb_burst *burst)
+{
+	uint16_t segment_bytes = (uint16_t)burst->frame_bytes;
+	uint8_t octets[VB_UDP_COUNTED_BYTES_MAX];
+	union control control;
+	struct iovec iov = { octets, renumbered(burst, counted->id, octets) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control };
+
+	if (!iov.iov_len)
+		return false;
+	if (burst->frames > 1) {
+		memset(&control, 0, sizeof(control));
+		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
+	}
+	/* Straight to the kernel: in the C library it is a cancellation point (udp_rx.c). */
+	if (syscall(SYS_sendmsg, fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+		counted->id++;
+		return true;
+	}
+	if (!is_uncounted(errno))
+		vb_udp_counted_close(counted);
+	return false;
+}
+
+bool vb_udp_counted_send(struct vb_udp_counted *counted, const struct vb_burst *burst)
+{
+	int fd = atomic_load_explicit(&counted->fd_plus_1, memory_order_acquire) - 1;
+	bool sent = false;
+
+	if (fd < 0 || !burst->renumber ||
+	    (burst->frames - 1u) * burst->frame_bytes + burst->last_bytes >
+		    VB_UDP_COUNTED_BYTES_MAX ||
+	    !vb_lock_try(&counted->lock))
+		return false;
+	fd = atomic_load(&counted->fd_plus_1) - 1;
+	if (fd >= 0)
+		sent = send_locked(counted, fd, burst);
+	vb_lock_drop(&counted->lock);
+	return sent;
+}
