@@ -48,13 +48,13 @@ rxe_pingpong() {
 	local expect='iters in' service=$1 why
 	shift
 	local name="$PREFIX $service $*" limit_s=$limit_s
-	[ -z "$VERBATIM_FAULT" ] || limit_s=$((limit_s / 3))
+	[ -z "${VERBATIM_FAULT:-}" ] || limit_s=$((limit_s / 3))
 	for _ in 1 ${VERBATIM_FAULT:+2 3 4}; do
 		if rxe_twins -d -g "ibv_${service}_pingpong" -p PORT "$@"; then
 			ok "$name"
 			return
 		fi
-		[ "$VERBATIM_FAULT" ] && grep -q 'iters in' "$tmp/server" "$tmp/client" || break
+		[ "${VERBATIM_FAULT:-}" ] && grep -q 'iters in' "$tmp/server" "$tmp/client" || break
 	done
 	fail "$name" "$why" "$tmp/server" "$tmp/client"
 }
