@@ -227,7 +227,9 @@ struct vb_udp_counted *vb_udp_senders_counted(struct vb_udp_senders *senders,
 	if (slot >= VB_UDP_SLOTS || path->tclass || !vb_gid_is_ipv4(path->dst))
 		return NULL;
 	sender = &senders->ipv4[slot];
-	if (memcmp(path->dst, sender->counted.dst, VB_GID_BYTES) != 0 ||
+	/* Whoever made it has written the rest before. */
+	if (atomic_load_explicit(&sender->fd_plus_1, memory_order_acquire) <= 0 ||
+	    memcmp(path->dst, sender->counted.dst, VB_GID_BYTES) != 0 ||
 	    memcmp(path->src, sender->src, VB_GID_BYTES) != 0 ||
 	    (path->hop_limit && path->hop_limit != sender->hop_limit))
 		return NULL;
