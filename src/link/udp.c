@@ -8,13 +8,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/fd.h"
 #include "link/udp_address.h"
 #include "link/udp_groups.h"
+#include "link/udp_message.h"
 #include "link/udp_rx.h"
 #include "link/udp_senders.h"
 
@@ -36,12 +36,6 @@ struct udp_link {
 	struct vb_udp_groups groups;
 };
 
-/* Straight to the kernel: in the C library it is a cancellation point (udp_rx.c). */
-static ssize_t message_send(int fd, const struct msghdr *msg)
-{
-	return syscall(SYS_sendmsg, fd, msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 static struct udp_link *udp_of(struct vb_link *link)
 {
 	return vb_container_of(link, struct udp_link, link);
@@ -50,16 +44,8 @@ static struct udp_link *udp_of(struct vb_link *link)
 /* Append one control message; the buffer is sized for all that tx ever appends. */
 static void control_put(struct msghdr *msg, int level, int type, const void *data, size_t bytes)
 {
-	struct cmsghdr *cmsg = (void *)((uint8_t *)msg->msg_control + msg->msg_controllen);
-
 	vb_check(msg->msg_controllen + CMSG_SPACE(bytes) <= TX_CONTROL_BYTES);
-	/* The padding as well: valgrind looks at all that the kernel gets. */
-	memset(cmsg, 0, CMSG_SPACE(bytes));
-	cmsg->cmsg_level = level;
-	cmsg->cmsg_type = type;
-	cmsg->cmsg_len = CMSG_LEN(bytes);
-	memcpy(CMSG_DATA(cmsg), data, bytes);
-	msg->msg_controllen += CMSG_SPACE(bytes);
+	vb_udp_control_put(msg, level, type, data, bytes);
 }
 
 /* What of the IP header is not as the socket has it by default. */
@@ -118,16 +104,6 @@ static bool goes_without_saying(const struct vb_udp_sender *sender, const struct
 	       (vb_gid_is_ipv4(path->dst) || !path->flow_label);
 }
 
-/*
- * A connected socket tells, instead of sending, that an earlier datagram found nobody: of that the
- * transport learns by itself, and the next datagram leaves.
- */
-static bool tells_of_earlier(int error)
-{
-	return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENOPROTOOPT ||
-	       error == EPROTO;
-}
-
 /* One sendmsg. segment_bytes 0: a single datagram. */
 static int datagram_send(struct udp_link *udp, const struct vb_path *path, const struct iovec *iov,
 			 uint32_t iovcnt, uint16_t segment_bytes)
@@ -158,8 +134,8 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 	control_put_path(&msg, udp->family, sender, path);
 	if (segment_bytes)
 		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
-	if (message_send(fd, &msg) >= 0 ||
-	    (tells_of_earlier(errno) && message_send(fd, &msg) >= 0))
+	if (vb_udp_message_send(fd, &msg) >= 0 ||
+	    (vb_udp_tells_of_earlier(errno) && vb_udp_message_send(fd, &msg) >= 0))
 		return 0;
 	return errno == ENOBUFS || errno == EINTR ? EAGAIN : errno;
 }

@@ -7,13 +7,13 @@
 #include <netinet/udp.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "link/gather.h"
 #include "link/udp.h"
 #include "link/udp_address.h"
+#include "link/udp_message.h"
 
 enum {
 	DISCARD_PORT = 9, /* RFC 863 */
@@ -28,17 +28,6 @@ union control {
 	struct cmsghdr align;
 	uint8_t octets[CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(uint16_t))];
 };
-
-static void control_put(struct msghdr *msg, int level, int type, const void *data, size_t bytes)
-{
-	struct cmsghdr *cmsg = (void *)((uint8_t *)msg->msg_control + msg->msg_controllen);
-
-	cmsg->cmsg_level = level;
-	cmsg->cmsg_type = type;
-	cmsg->cmsg_len = CMSG_LEN(bytes);
-	memcpy(CMSG_DATA(cmsg), data, bytes);
-	msg->msg_controllen += CMSG_SPACE(bytes);
-}
 
 /* --- learning the count --- */
 
@@ -70,15 +59,16 @@ static bool id_ask(int fd, const union vb_udp_address *to, socklen_t to_bytes, u
 	static const uint8_t zeros[2 * SEGMENT_BYTES];
 	const uint32_t tell = SOF_TIMESTAMPING_TX_SCHED;
 	const uint16_t segment_bytes = SEGMENT_BYTES;
-	union control control = { 0 };
+	union control control;
 	struct iovec iov = { (void *)zeros, segments * (size_t)SEGMENT_BYTES };
 	struct msghdr msg = { .msg_name = (void *)to, .msg_namelen = to_bytes, .msg_iov = &iov,
 			      .msg_iovlen = 1, .msg_control = &control };
 
-	control_put(&msg, SOL_SOCKET, SO_TIMESTAMPING, &tell, sizeof(tell));
+	vb_udp_control_put(&msg, SOL_SOCKET, SO_TIMESTAMPING, &tell, sizeof(tell));
 	if (segments > 1)
-		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
-	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 &&
+		vb_udp_control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes,
+				   sizeof(segment_bytes));
+	return vb_udp_message_send(fd, &msg) >= 0 &&
 	       headers_see(fd, port, iov.iov_len, id);
 }
 
@@ -160,8 +150,7 @@ static size_t renumbered(const struct vb_burst *burst, uint16_t id, uint8_t *to)
 /* The kernel looks whether there was an error, and for memory, before it counts. */
 static bool is_uncounted(int error)
 {
-	return error == EAGAIN || error == EINTR || error == ECONNREFUSED ||
-	       error == EHOSTUNREACH || error == ENOPROTOOPT || error == EPROTO;
+	return error == EAGAIN || error == EINTR || vb_udp_tells_of_earlier(error);
 }
 
 static bool send_locked(struct vb_udp_counted *counted, int fd, const struct vb_burst *burst)
@@ -174,12 +163,10 @@ static bool send_locked(struct vb_udp_counted *counted, int fd, const struct vb_
 
 	if (!iov.iov_len)
 		return false;
-	if (burst->frames > 1) {
-		memset(&control, 0, sizeof(control));
-		control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, sizeof(segment_bytes));
-	}
-	/* Straight to the kernel: in the C library it is a cancellation point (udp_rx.c). */
-	if (syscall(SYS_sendmsg, fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+	if (burst->frames > 1)
+		vb_udp_control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes,
+				   sizeof(segment_bytes));
+	if (vb_udp_message_send(fd, &msg) >= 0) {
 		counted->id++;
 		return true;
 	}
