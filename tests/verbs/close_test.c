@@ -186,35 +186,26 @@ static void the_last_of_a_process_is_closed_so_as_well(void **state)
 
 static void nobody_reaches_what_was_closed(void **state)
 {
-	struct vt_options opt = vt_options(&(struct vt_options){ .retry_cnt = 1 });
-	const struct vt own = vt;
-	struct vt other = vt;
-	struct vt_end a, b;
+	const struct vt_options opt = { .retry_cnt = 1 };
+	struct vt_pair p;
+	struct vt other;
 	struct vt_wr w;
 
-	other.ctx = context_open();
-	other.pd = ibv_alloc_pd(other.ctx);
-	assert_non_null(other.pd);
-	vt_end_open(&a, &opt, false);
-	vt = other;
-	vt_end_open(&b, &opt, false);
-	vt = own;
-	vt_climb(a.qp, &opt, IBV_QPS_RTS, b.qp->qp_num);
-	vt_climb(b.qp, &opt, IBV_QPS_RTS, a.qp->qp_num);
-	vt_fill(a.buf, 4096, 1);
-	vt_fill(b.buf, 4096, 2);
-	vt_recv(&b, 5);
+	vt_pair_open_across(&p, &other, &opt);
+	vt_fill(p.a.buf, 4096, 1);
+	vt_fill(p.b.buf, 4096, 2);
+	vt_recv(&p.b, 5);
 	assert_int_equal(ibv_close_device(other.ctx), 0);
-	vt_expect(b.cq, 5, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(vt_state(b.qp), IBV_QPS_ERR);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &a, &b, 4096);
-	vt_post(&a, &w);
-	vt_expect(a.cq, 1, IBV_WC_RETRY_EXC_ERR);
-	assert_true(vt_is_filled(b.buf, 4096, 2));
-	assert_int_equal(vt_state(a.qp), IBV_QPS_ERR);
-	vt_end_close(&b);
+	vt_expect(p.b.cq, 5, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_state(p.b.qp), IBV_QPS_ERR);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 4096);
+	vt_post(&p.a, &w);
+	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_true(vt_is_filled(p.b.buf, 4096, 2));
+	assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
+	vt_end_close(&p.b);
 	assert_int_equal(ibv_dealloc_pd(other.pd), 0);
-	vt_end_close(&a);
+	vt_end_close(&p.a);
 	vt_no_event();
 }
 

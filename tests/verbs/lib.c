@@ -267,15 +267,37 @@ void vt_end_close(struct vt_end *end)
 	*end = (struct vt_end){ .qp = NULL };
 }
 
+static void pair_connect(struct vt_pair *pair)
+{
+	if (pair->opt.state == IBV_QPS_UNKNOWN)
+		return;
+	vt_climb(pair->a.qp, &pair->opt, pair->opt.state, pair->b.qp->qp_num);
+	vt_climb(pair->b.qp, &pair->opt, pair->opt.state, pair->a.qp->qp_num);
+}
+
 void vt_pair_open(struct vt_pair *pair, const struct vt_options *opt)
 {
 	pair->opt = vt_options(opt);
 	vt_end_open(&pair->a, &pair->opt, false);
 	vt_end_open(&pair->b, &pair->opt, pair->opt.srq);
-	if (pair->opt.state == IBV_QPS_UNKNOWN)
-		return;
-	vt_climb(pair->a.qp, &pair->opt, pair->opt.state, pair->b.qp->qp_num);
-	vt_climb(pair->b.qp, &pair->opt, pair->opt.state, pair->a.qp->qp_num);
+	pair_connect(pair);
+}
+
+void vt_pair_open_across(struct vt_pair *pair, struct vt *other, const struct vt_options *opt)
+{
+	const struct vt own = vt;
+
+	*other = vt;
+	other->ctx = ibv_open_device(vt.ctx->device);
+	assert_non_null(other->ctx);
+	other->pd = ibv_alloc_pd(other->ctx);
+	assert_non_null(other->pd);
+	pair->opt = vt_options(opt);
+	vt_end_open(&pair->a, &pair->opt, false);
+	vt = *other;
+	vt_end_open(&pair->b, &pair->opt, pair->opt.srq);
+	vt = own;
+	pair_connect(pair);
 }
 
 void vt_pair_close(struct vt_pair *pair)

@@ -120,6 +120,9 @@ struct ibv_mr *vt_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access);
 void vt_pair_open(struct vt_pair *pair, const struct vt_options *opt);
 void vt_pair_close(struct vt_pair *pair);
 
+/* The same, b in a context and PD of its own, which are made: `other`. */
+void vt_pair_open_across(struct vt_pair *pair, struct vt *other, const struct vt_options *opt);
+
 /* A QP alone, in RESET, and what belongs to it. */
 void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq);
 void vt_end_close(struct vt_end *end);

@@ -547,35 +547,23 @@ static void contexts_do_not_mix(void **state)
 /* QPs of two contexts of one process speak like any two. */
 static void contexts_speak_to_each_other(void **state)
 {
-	const struct vt own = vt;
-	struct vt other = vt;
-	struct vt_options opt = { .type = IBV_QPT_RC };
-	struct vt_end a, b;
+	struct vt_pair p;
+	struct vt other;
 	struct vt_wr w;
 
-	other.ctx = ibv_open_device(vt.ctx->device);
-	assert_non_null(other.ctx);
-	other.pd = ibv_alloc_pd(other.ctx);
-	assert_non_null(other.pd);
-	vt_end_open(&a, &opt, false);
-	vt = other;
-	vt_end_open(&b, &opt, false);
-	vt = own;
-	vt_climb(a.qp, &opt, IBV_QPS_RTS, b.qp->qp_num);
-	vt_climb(b.qp, &opt, IBV_QPS_RTS, a.qp->qp_num);
-	vt_recv(&b, 5);
-	vt_send(&a, &b, 1);
-	vt_expect(b.cq, 5, IBV_WC_SUCCESS);
-	vt_expect(a.cq, 1, IBV_WC_SUCCESS);
-	vt_wr(&w, IBV_WR_RDMA_READ, &b, &a, 4096);
-	vt_post(&b, &w);
-	vt_expect(b.cq, 1, IBV_WC_SUCCESS);
+	vt_pair_open_across(&p, &other, NULL);
+	vt_recv(&p.b, 5);
+	vt_send(&p.a, &p.b, 1);
+	vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
+	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_wr(&w, IBV_WR_RDMA_READ, &p.b, &p.a, 4096);
+	vt_post(&p.b, &w);
+	vt_expect(p.b.cq, 1, IBV_WC_SUCCESS);
 	/* Keys of one context are no keys in the other. */
-	w.sge.lkey = a.mr->lkey;
-	vt_post(&b, &w);
-	vt_expect(b.cq, 1, IBV_WC_LOC_PROT_ERR);
-	vt_end_close(&b);
-	vt_end_close(&a);
+	w.sge.lkey = p.a.mr->lkey;
+	vt_post(&p.b, &w);
+	vt_expect(p.b.cq, 1, IBV_WC_LOC_PROT_ERR);
+	vt_pair_close(&p);
 	assert_int_equal(ibv_dealloc_pd(other.pd), 0);
 	assert_int_equal(ibv_close_device(other.ctx), 0);
 }

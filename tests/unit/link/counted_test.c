@@ -6,11 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "link/udp_counted.h"
@@ -45,12 +42,6 @@ static int group_create(void **state)
 	*state = &counted;
 	return 0;
 }
-
-#define NEEDS_GROUP(state)      \
-	do {                    \
-		if (!*(state))  \
-			skip(); \
-	} while (0)
 
 static void counted_open(void)
 {
@@ -165,15 +156,6 @@ static void what_does_not_leave_is_not_counted(void **state)
 	vb_udp_counted_close(&counted);
 }
 
-static void mtu_set(int mtu)
-{
-	struct ifreq request = {.ifr_name = "lo", .ifr_mtu = mtu};
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-
-	assert_int_equal(ioctl(fd, SIOCSIFMTU, &request), 0);
-	close(fd);
-}
-
 /* Counted or not? Nobody knows: it never sends again. */
 static void one_that_was_refused_is_given_up(void **state)
 {
@@ -188,11 +170,11 @@ static void one_that_was_refused_is_given_up(void **state)
 	counted_open();
 	assert_true(send_frames(1));
 	assert_int_equal(packet_see(&id), 1);
-	mtu_set(300);
+	assert_true(netns_interface_up("lo", 300));
 	/* The first time it may be told of what came before. */
 	assert_false(vb_udp_counted_send(&counted, &burst));
 	assert_false(vb_udp_counted_send(&counted, &burst));
-	mtu_set(LO_MTU);
+	assert_true(netns_interface_up("lo", LO_MTU));
 	assert_int_equal(atomic_load(&counted.fd_plus_1), 0);
 	assert_false(send_frames(1));
 	assert_int_equal(packet_see(&id), 0);

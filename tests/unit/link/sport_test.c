@@ -40,12 +40,6 @@ static int group_destroy(void **state)
 	return 0;
 }
 
-#define NEEDS_GROUP(state)      \
-	do {                    \
-		if (!*(state))  \
-			skip(); \
-	} while (0)
-
 static uint16_t sport(unsigned from, unsigned to)
 {
 	return slot[from]->ops->sport(slot[from], &path, (uint16_t)to);

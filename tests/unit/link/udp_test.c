@@ -15,9 +15,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "link/link.h"
-#include "link/udp.h"
-#include "netns.h"
+#include "udp_lib.h"
 
 /* A group of slots as the hub makes it, with a link on each, in a namespace of the test's own. */
 
@@ -41,37 +39,12 @@ static int group_create(void **state)
 	return 0;
 }
 
-/* Skips where there is no namespace to be had. */
-#define NEEDS_GROUP(state)      \
-	do {                    \
-		if (!*(state))  \
-			skip(); \
-	} while (0)
-
 static int group_destroy(void **state)
 {
 	for (unsigned i = 0; *state && i < SLOTS; i++)
 		slot[i]->ops->destroy(slot[i]);
 	*state = NULL;
 	return 0;
-}
-
-static void gid_set(uint8_t gid[VB_GID_BYTES], const char *address)
-{
-	memset(gid, 0, VB_GID_BYTES);
-	if (inet_pton(AF_INET6, address, gid) == 1)
-		return;
-	memset(gid + 10, 0xff, 2);
-	assert_int_equal(inet_pton(AF_INET, address, gid + 12), 1);
-}
-
-static struct vb_path path_make(const char *src, const char *dst)
-{
-	struct vb_path path = {.hop_limit = VB_UDP_HOP_LIMIT_DEFAULT};
-
-	gid_set(path.src, src);
-	gid_set(path.dst, dst);
-	return path;
 }
 
 /* Octets that begin as a BTH for that slot and go on with a pattern. */
