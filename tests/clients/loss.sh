@@ -23,16 +23,10 @@ traffic() {
 # that sends something again is left behind when the others have counted to the end, in every third
 # run: so a single one goes by the SRQ.
 pingpong() {
-	local name=$1 expect='iters in' why
+	local name=$1 expect='iters in'
 	shift
-	for _ in 1 2 3 4; do
-		if pair_run "$@" -p PORT -g "$gid" -- "$@" -p PORT -g "$gid" "$address"; then
-			ok "$name"
-			return
-		fi
-		grep -q 'retry counter exceeded' "$tmp/server" "$tmp/client" || break
-	done
-	fail "$name" "$why" "$tmp/server" "$tmp/client"
+	set -- "$@" -p PORT -g "$gid"
+	pair_try 4 'retry counter exceeded' "$name" pair_run "$@" -- "$@" "$address"
 }
 
 # What clients do otherwise over such a path. perftest has timeout 14 and 7 retries.
