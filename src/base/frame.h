@@ -24,8 +24,8 @@ enum {
  * but the last, which may be shorter (last_bytes, > 0). They lie one behind the other without gap;
  * where pieces end has nothing to do with where frames end.
  *
- * Frame i leaves with IPv4 identification i (what the kernel's segmentation does), or has been
- * renumbered; whoever computed the ICRCs relied on it.
+ * Frame i leaves with IPv4 identification first_id + i, since the kernel's segmentation counts so;
+ * whoever computed the ICRCs relied on it. first_id is 0, unless somebody claimed another one.
  */
 struct vb_burst {
 	struct vb_path path;
@@ -34,11 +34,8 @@ struct vb_burst {
 	uint32_t frame_bytes, last_bytes;
 	uint32_t iovcnt;
 	const struct iovec *iov;
-	/*
-	 * Make the ICRC of a frame, from its header on, right for another identification than it
-	 * was made for. NULL: there is no way.
-	 */
-	void (*renumber)(uint8_t *frame, uint32_t bytes, uint16_t from, uint16_t to);
+	uint16_t first_id;
+	void *claim; /* by which (link.h); NULL: none */
 };
 
 /* One frame received. The octets stay valid until the next rx call on that link. */

@@ -32,6 +32,16 @@ struct vb_link_ops {
 	int (*tx)(struct vb_link *, const struct vb_burst *);
 
 	/*
+	 * Claim the IPv4 identification that a burst on this path (with its sport) will have, which
+	 * whoever builds its ICRCs has to know: it may leave by a faster way then. NULL: there is
+	 * none, or somebody else is on it, and the identification is 0. A claim ends with the tx of
+	 * a burst that has it, whatever that returns, or is given back, by the thread that made it;
+	 * meanwhile no other thread waits for it. NULL in place of both: there are no claims.
+	 */
+	void *(*claim)(struct vb_link *, const struct vb_path *, uint16_t *first_id);
+	void (*unclaim)(struct vb_link *, void *claim);
+
+	/*
 	 * Receive up to max frames without waiting; one thread at a time. Returns their number.
 	 * Fewer than max do not mean that there are no more. Nor does 0, for once: but then the
 	 * descriptors below say so.
@@ -97,6 +107,12 @@ struct vb_link {
 static inline int vb_link_tx(struct vb_link *link, const struct vb_burst *burst)
 {
 	return link->ops->tx(link, burst);
+}
+
+static inline void *vb_link_claim(struct vb_link *link, const struct vb_path *path,
+				  uint16_t *first_id)
+{
+	return link->ops->claim ? link->ops->claim(link, path, first_id) : NULL;
 }
 
 static inline unsigned vb_link_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)

@@ -180,14 +180,27 @@ static int pcap_tx(struct vb_link *link, const struct vb_burst *burst)
 	vb_lock_take(&pcap->lock);
 	while (gather.frame < burst->frames) {
 		uint8_t *frame = pcap->packet + headers_bytes(&burst->path);
-		uint32_t bytes = vb_gather_bytes(&gather, burst), id = gather.frame;
+		uint32_t bytes = vb_gather_bytes(&gather, burst);
+		uint16_t id = (uint16_t)(burst->first_id + gather.frame);
 
 		if (vb_gather_next(&gather, burst, frame))
 			break;
-		record_write(pcap, &burst->path, (uint16_t)id, bytes);
+		record_write(pcap, &burst->path, id, bytes);
 	}
 	vb_lock_drop(&pcap->lock);
 	return 0;
+}
+
+static void *pcap_claim(struct vb_link *link, const struct vb_path *path, uint16_t *first_id)
+{
+	return vb_link_claim(pcap_of(link)->inner, path, first_id);
+}
+
+static void pcap_unclaim(struct vb_link *link, void *claim)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	inner->ops->unclaim(inner, claim);
 }
 
 static unsigned pcap_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)
@@ -285,6 +298,8 @@ static void pcap_destroy(struct vb_link *link)
 
 static const struct vb_link_ops pcap_ops = {
 	.tx = pcap_tx,
+	.claim = pcap_claim,
+	.unclaim = pcap_unclaim,
 	.rx = pcap_rx,
 	.burst_frames_max = pcap_burst_frames_max,
 	.rx_fd = pcap_rx_fd,

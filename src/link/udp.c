@@ -175,11 +175,10 @@ static int segmented_refused(struct udp_link *udp, const struct vb_burst *burst,
 static int udp_tx(struct vb_link *link, const struct vb_burst *burst)
 {
 	struct udp_link *udp = udp_of(link);
-	struct vb_udp_counted *counted = vb_udp_senders_counted(&udp->senders, &burst->path);
 	int rc;
 
-	if (counted && vb_udp_counted_send(counted, burst))
-		return 0;
+	if (burst->claim)
+		return vb_udp_counted_send(burst->claim, burst);
 	if (burst->frames <= 1)
 		return datagram_send(udp, &burst->path, burst->iov, burst->iovcnt, 0);
 	rc = datagram_send(udp, &burst->path, burst->iov, burst->iovcnt,
@@ -187,6 +186,18 @@ static int udp_tx(struct vb_link *link, const struct vb_burst *burst)
 	if (rc == EIO || rc == EINVAL || rc == EOPNOTSUPP)
 		return segmented_refused(udp, burst, rc);
 	return rc;
+}
+
+static void *udp_claim(struct vb_link *link, const struct vb_path *path, uint16_t *first_id)
+{
+	struct vb_udp_counted *counted = vb_udp_senders_counted(&udp_of(link)->senders, path);
+
+	return counted && vb_udp_counted_claim(counted, first_id) ? counted : NULL;
+}
+
+static void udp_unclaim(struct vb_link *link, void *claim)
+{
+	vb_udp_counted_unclaim(claim);
 }
 
 static unsigned udp_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)
@@ -317,6 +328,8 @@ static void udp_destroy(struct vb_link *link)
 
 static const struct vb_link_ops udp_ops = {
 	.tx = udp_tx,
+	.claim = udp_claim,
+	.unclaim = udp_unclaim,
 	.rx = udp_rx,
 	.burst_frames_max = udp_burst_frames_max,
 	.rx_fd = udp_rx_fd,

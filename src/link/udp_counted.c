@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "link/gather.h"
 #include "link/udp.h"
 #include "link/udp_address.h"
 #include "link/udp_message.h"
@@ -22,6 +21,7 @@ enum {
 	HEADER_BYTES = IPV4_BYTES + 8,
 	ID_OFFSET = 4,
 	SOURCE_PORT_OFFSET = IPV4_BYTES,
+	LEARN_FRAMES = 16, /* a burst of so many costs far more than telling the socket */
 };
 
 union control {
@@ -130,64 +130,94 @@ void vb_udp_counted_close(struct vb_udp_counted *counted)
 
 /* --- sending --- */
 
-/* All of it in one place, with the identifications that it will have; 0: it cannot be read. */
-static size_t renumbered(const struct vb_burst *burst, uint16_t id, uint8_t *to)
+bool vb_udp_counted_claim(struct vb_udp_counted *counted, uint16_t *id)
 {
-	struct vb_gather gather = { 0 };
-	uint8_t *at = to;
-
-	for (uint16_t i = 0; i < burst->frames; i++) {
-		uint32_t bytes = vb_gather_bytes(&gather, burst);
-
-		if (vb_gather_next(&gather, burst, at))
-			return 0;
-		burst->renumber(at, bytes, i, (uint16_t)(id + i));
-		at += bytes;
-	}
-	return (size_t)(at - to);
-}
-
-/* The kernel looks whether there was an error, and for memory, before it counts. */
-static bool is_uncounted(int error)
-{
-	return error == EAGAIN || error == EINTR || vb_udp_tells_of_earlier(error);
-}
-
-static bool send_locked(struct vb_udp_counted *counted, int fd, const struct vb_burst *burst)
-{
-	uint16_t segment_bytes = (uint16_t)burst->frame_bytes;
-	uint8_t octets[VB_UDP_COUNTED_BYTES_MAX];
-	union control control;
-	struct iovec iov = { octets, renumbered(burst, counted->id, octets) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control };
-
-	if (!iov.iov_len)
+	if (!atomic_load_explicit(&counted->fd_plus_1, memory_order_acquire) ||
+	    !vb_lock_try(&counted->lock))
 		return false;
+	if (!atomic_load(&counted->fd_plus_1)) {
+		vb_lock_drop(&counted->lock);
+		return false;
+	}
+	*id = counted->id;
+	return true;
+}
+
+void vb_udp_counted_unclaim(struct vb_udp_counted *counted)
+{
+	vb_lock_drop(&counted->lock);
+}
+
+/* Does the socket cut a burst as it has to be cut, without being told? */
+static bool cuts_right(const struct vb_udp_counted *counted, const struct vb_burst *burst)
+{
 	if (burst->frames > 1)
+		return burst->frame_bytes == counted->segment_bytes;
+	return !counted->segment_bytes || burst->frame_bytes <= counted->segment_bytes;
+}
+
+/* Many bursts of a long message are cut alike: the socket is told once, where that pays. */
+static void cut_learn(struct vb_udp_counted *counted, int fd, const struct vb_burst *burst)
+{
+	int bytes = (int)burst->frame_bytes;
+
+	if (burst->frames >= LEARN_FRAMES && !cuts_right(counted, burst) &&
+	    !setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &bytes, sizeof(bytes)))
+		counted->segment_bytes = burst->frame_bytes;
+}
+
+/*
+ * Straight to the kernel, as with messages. What lies in one piece needs none: a message costs the
+ * kernel twice what the look at its control part does.
+ */
+static ssize_t burst_send(const struct vb_udp_counted *counted, int fd,
+			  const struct vb_burst *burst)
+{
+	uint16_t segment_bytes = burst->frames > 1 ? (uint16_t)burst->frame_bytes : 0;
+	bool told = cuts_right(counted, burst);
+	union control control;
+	struct msghdr msg = { .msg_iov = (struct iovec *)burst->iov,
+			      .msg_iovlen = burst->iovcnt };
+
+	if (told && burst->iovcnt == 1)
+		return syscall(SYS_sendto, fd, burst->iov->iov_base, burst->iov->iov_len,
+			       VB_UDP_SEND_FLAGS, NULL, 0);
+	if (!told) {
+		msg.msg_control = &control;
 		vb_udp_control_put(&msg, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes,
 				   sizeof(segment_bytes));
-	if (vb_udp_message_send(fd, &msg) >= 0) {
+	}
+	return vb_udp_message_send(fd, &msg);
+}
+
+/* The kernel looks for errors of before, for memory, and at the octets, before it counts. */
+static bool is_uncounted(int error)
+{
+	return error == EAGAIN || error == EINTR || error == EFAULT ||
+	       vb_udp_tells_of_earlier(error);
+}
+
+static int send_claimed(struct vb_udp_counted *counted, const struct vb_burst *burst)
+{
+	int fd = atomic_load(&counted->fd_plus_1) - 1;
+
+	if (fd < 0)
+		return EIO;
+	cut_learn(counted, fd, burst);
+	if (burst_send(counted, fd, burst) >= 0 ||
+	    (vb_udp_tells_of_earlier(errno) && burst_send(counted, fd, burst) >= 0)) {
 		counted->id++;
-		return true;
+		return 0;
 	}
 	if (!is_uncounted(errno))
 		vb_udp_counted_close(counted);
-	return false;
+	return errno == EINTR ? EAGAIN : errno;
 }
 
-bool vb_udp_counted_send(struct vb_udp_counted *counted, const struct vb_burst *burst)
+int vb_udp_counted_send(struct vb_udp_counted *counted, const struct vb_burst *burst)
 {
-	int fd = atomic_load_explicit(&counted->fd_plus_1, memory_order_acquire) - 1;
-	bool sent = false;
+	int rc = send_claimed(counted, burst);
 
-	if (fd < 0 || !burst->renumber ||
-	    (burst->frames - 1u) * burst->frame_bytes + burst->last_bytes >
-		    VB_UDP_COUNTED_BYTES_MAX ||
-	    !vb_lock_try(&counted->lock))
-		return false;
-	fd = atomic_load(&counted->fd_plus_1) - 1;
-	if (fd >= 0)
-		sent = send_locked(counted, fd, burst);
 	vb_lock_drop(&counted->lock);
-	return sent;
+	return rc;
 }

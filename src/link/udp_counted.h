@@ -3,14 +3,16 @@
 #define VB_LINK_UDP_COUNTED_H
 
 /*
- * Connected IPv4 sockets, for small datagrams: a tenth of what those cost is the kernel's search
- * for the way, and a connected socket remembers it. But there the kernel counts the datagrams in
- * the identification of the IPv4 header, from a random number on, and the ICRC covers that. So the
- * socket learns where the count stands when it is made, from three datagrams to its own host, whose
- * headers the kernel shows again with the times of their leaving (SO_TIMESTAMPING, without a
- * privilege), and from then on it counts as well. Where that cannot be, or something happens of
- * which it is not known whether the kernel counted it, the socket is given up for good: there is
- * always the other way.
+ * Connected IPv4 sockets: the kernel's search for the way is a tenth of what a small datagram
+ * costs, and a few hundredths of a long burst, and a connected socket remembers it. But there the
+ * kernel counts the datagrams in the identification of the IPv4 header, from a random number on,
+ * and the ICRC covers that. So the socket learns where the count stands when it is made, from three
+ * datagrams to its own host, whose headers the kernel shows again with the times of their leaving
+ * (SO_TIMESTAMPING, without a privilege), and from then on it counts as well. Whoever wants to send
+ * by it claims the next identification first, and makes the ICRCs for that.
+ *
+ * Where that cannot be, or something happens of which it is not known whether the kernel counted
+ * it, the socket is given up for good: there is always the other way.
  */
 
 #include <stdatomic.h>
@@ -20,13 +22,12 @@
 #include "base/frame.h"
 #include "base/lock.h"
 
-enum { VB_UDP_COUNTED_BYTES_MAX = 512 }; /* of a burst: beyond, the way matters less */
-
 /* All zero: none. */
 struct vb_udp_counted {
 	atomic_int fd_plus_1;
-	vb_lock lock;
+	vb_lock lock;		   /* whoever has the claim */
 	uint16_t id;		   /* of the next datagram */
+	uint32_t segment_bytes;	   /* that it cuts into by itself; 0: into none */
 	uint8_t dst[VB_GID_BYTES]; /* that it is connected with */
 };
 
@@ -39,11 +40,15 @@ int vb_udp_counted_open(struct vb_udp_counted *counted, const uint8_t src[VB_GID
 			const uint8_t dst[VB_GID_BYTES], uint16_t port, uint8_t hop_limit);
 
 /*
- * Send a burst that has a `renumber`: true if it has left. False: it has not, since there is no
- * socket, another thread is at it, or the burst is too large, or the kernel refused it. The path is
- * the one that the socket is made for. Any thread.
+ * Claim the identification of the next burst. False: there is no socket, or another thread has the
+ * claim. It ends with the burst's sending, or is given back. The path is the one that the socket is
+ * made for. Any thread.
  */
-bool vb_udp_counted_send(struct vb_udp_counted *counted, const struct vb_burst *burst);
+bool vb_udp_counted_claim(struct vb_udp_counted *counted, uint16_t *id);
+void vb_udp_counted_unclaim(struct vb_udp_counted *counted);
+
+/* Send that burst, and end the claim; as vb_link_ops.tx. */
+int vb_udp_counted_send(struct vb_udp_counted *counted, const struct vb_burst *burst);
 
 /* Close it. In a forked child as well, whoever held the lock. */
 void vb_udp_counted_close(struct vb_udp_counted *counted);

@@ -27,10 +27,12 @@ static inline void vb_udp_control_put(struct msghdr *msg, int level, int type, c
 	msg->msg_controllen += CMSG_SPACE(bytes);
 }
 
+#define VB_UDP_SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL)
+
 /* Straight to the kernel: in the C library it is a cancellation point (udp_rx.c). */
 static inline ssize_t vb_udp_message_send(int fd, const struct msghdr *msg)
 {
-	return syscall(SYS_sendmsg, fd, msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return syscall(SYS_sendmsg, fd, msg, VB_UDP_SEND_FLAGS);
 }
 
 /*

@@ -4,27 +4,57 @@
 #include "base/check.h"
 #include "base/guard.h"
 
-void vb_framer_init(struct vb_framer *f, const struct vb_qp *qp)
+void vb_framer_init(struct vb_framer *f, const struct vb_qp *qp, uint16_t slot)
 {
 	f->qp = qp;
+	f->slot = slot;
 	f->wide = NULL;
 	f->certain = false;
-	f->burst.renumber = vb_icrc_renumber;
+	f->burst.claim = NULL;
 	f->frames_max = qp->nic->host.burst_frames_max(qp->nic->host.arg);
+}
+
+/* A claim that no burst left by. */
+static void claim_drop(struct vb_framer *f)
+{
+	const struct vb_nic *nic = f->qp->nic;
+
+	if (f->burst.claim)
+		nic->host.unclaim(nic->host.arg, f->slot, f->burst.claim);
+	f->burst.claim = NULL;
 }
 
 void vb_framer_fini(struct vb_framer *f)
 {
+	claim_drop(f);
 	if (f->wide)
 		vb_lock_drop(&f->qp->nic->wide_lock);
 }
 
 void vb_framer_begin(struct vb_framer *f)
 {
+	claim_drop(f);
+	f->burst.first_id = 0;
 	f->burst.frames = 0;
 	f->burst.iovcnt = 0;
 	f->bytes = 0;
 	f->room_used = f->wide_used = 0;
+}
+
+/* The first frame says where the burst goes. */
+static void claim_make(struct vb_framer *f, const struct vb_path *path)
+{
+	const struct vb_nic *nic = f->qp->nic;
+
+	vb_framer_begin(f);
+	if (nic->host.claim)
+		f->burst.claim = nic->host.claim(nic->host.arg, f->slot, path, &f->burst.first_id);
+}
+
+/* Of the frame that comes next. */
+static uint16_t id_next(const struct vb_framer *f)
+{
+	return (uint16_t)(f->burst.first_id + f->burst.frames);
 }
 
 bool vb_framer_fits(const struct vb_framer *f, const struct vb_path *path, uint16_t slot,
@@ -76,7 +106,7 @@ static bool build_copied(struct vb_framer *f, uint8_t *room, const struct vb_pat
 	if (!vb_payload_copy(room + header, payload))
 		return false;
 	memset(room + header + payload->bytes, 0, pad);
-	crc = vb_icrc_header(path, frame, f->burst.frames, room, frame - VB_ICRC_BYTES);
+	crc = vb_icrc_header(path, frame, id_next(f), room, frame - VB_ICRC_BYTES);
 	vb_icrc_put(room + frame - VB_ICRC_BYTES, vb_icrc_finish(crc));
 	piece(f, room, frame);
 	return true;
@@ -125,7 +155,7 @@ static bool build_gathered(struct vb_framer *f, uint8_t *room, const struct vb_p
 			   const struct vb_payload *payload, uint32_t header, uint32_t pad,
 			   uint32_t frame)
 {
-	uint32_t crc = vb_icrc_header(path, frame, f->burst.frames, room, header);
+	uint32_t crc = vb_icrc_header(path, frame, id_next(f), room, header);
 	uint8_t *tail = room + header;
 
 	if (!crc_in_place(payload, &crc))
@@ -144,10 +174,13 @@ static bool build_gathered(struct vb_framer *f, uint8_t *room, const struct vb_p
 bool vb_framer_add(struct vb_framer *f, const struct vb_path *path, struct vb_pkt *pkt,
 		   const struct vb_payload *payload)
 {
-	uint8_t *room = f->room + f->room_used;
+	uint8_t *room;
 	uint32_t header, frame;
 	bool ok;
 
+	if (!f->burst.frames)
+		claim_make(f, path);
+	room = f->room + f->room_used;
 	pkt->pad = vb_pkt_pad(payload->bytes);
 	header = (uint32_t)vb_pkt_emit(room, pkt);
 	frame = header + payload->bytes + pkt->pad + VB_ICRC_BYTES;
@@ -257,7 +290,7 @@ bool vb_framer_add_middles(struct vb_framer *f, const struct vb_pkt *first,
 		wide_take(f, f->certain);
 	vb_pkt_emit(header, first);
 	vb_icrc_run_begin(&run, &f->burst.path, VB_BTH_BYTES + bytes + VB_ICRC_BYTES,
-			  f->burst.frames, header);
+			  id_next(f), header);
 	if (!vb_guard_enter(&guard)) {
 		go_back(f, &before);
 		return false;

@@ -30,6 +30,7 @@
 
 struct vb_framer {
 	const struct vb_qp *qp;
+	uint16_t slot; /* that its frames come from */
 	struct vb_burst burst;
 	uint32_t bytes;
 	unsigned frames_max;
@@ -51,11 +52,11 @@ struct vb_framer {
 	uint8_t room[VB_LINK_BURST_FRAMES_MAX * VB_FRAMER_ROOM_BYTES];
 };
 
-/* Nothing of it is set before. fini: gives back what it holds of the NIC's. */
-void vb_framer_init(struct vb_framer *framer, const struct vb_qp *qp);
+/* Nothing of it is set before. fini: gives back what it holds of the NIC's and of the host's. */
+void vb_framer_init(struct vb_framer *framer, const struct vb_qp *qp, uint16_t slot);
 void vb_framer_fini(struct vb_framer *framer);
 
-/* An empty burst. */
+/* An empty burst. What was in the last one has left by the host's tx, or was not sent. */
 void vb_framer_begin(struct vb_framer *framer);
 
 /*

@@ -70,6 +70,11 @@ struct vb_nic_host {
 	int (*tx)(void *arg, uint16_t src_slot, const struct vb_burst *burst);
 	unsigned (*burst_frames_max)(void *arg);
 
+	/* As vb_link_ops.claim and unclaim, of the link that src_slot has. Both, or none. */
+	void *(*claim)(void *arg, uint16_t src_slot, const struct vb_path *path,
+		       uint16_t *first_id);
+	void (*unclaim)(void *arg, uint16_t src_slot, void *claim);
+
 	/* As vb_link_ops.frame_bytes_max. */
 	uint32_t (*frame_bytes_max)(void *arg, const struct vb_path *path);
 

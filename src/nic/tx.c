@@ -103,7 +103,7 @@ static bool flush(struct sender *s)
 {
 	struct vb_qp *qp = s->qp;
 	struct vb_nic *nic = qp->nic;
-	uint16_t slot = slot_from(qp);
+	uint16_t slot = s->framer.slot;
 	int err;
 
 	if (!s->framer.burst.frames)
@@ -117,6 +117,7 @@ static bool flush(struct sender *s)
 		err = EAGAIN;
 	} else {
 		err = nic->host.tx(nic->host.arg, slot, &s->framer.burst);
+		s->framer.burst.claim = NULL;
 	}
 	if (err == EAGAIN) {
 		vb_stat_add(&nic->stats, VB_STAT_TX_FULL, 1);
@@ -432,7 +433,7 @@ static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
 	bool done;
 
 	s.qp = qp;
-	vb_framer_init(&s.framer, qp);
+	vb_framer_init(&s.framer, qp, slot_from(qp));
 	vb_qp_window_share(qp);
 	qp->link_full = false;
 	done = transmit_by(&s, state);

@@ -189,6 +189,21 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 	return rc;
 }
 
+static void *host_claim(void *arg, uint16_t src_slot, const struct vb_path *path,
+			uint16_t *first_id)
+{
+	struct vb_port *port = port_of(arg, src_slot);
+
+	return port ? vb_link_claim(port->link, path, first_id) : NULL;
+}
+
+static void host_unclaim(void *arg, uint16_t src_slot, void *claim)
+{
+	struct vb_link *link = port_of(arg, src_slot)->link;
+
+	link->ops->unclaim(link, claim);
+}
+
 static unsigned host_burst_frames_max(void *arg)
 {
 	struct vb_device *dev = arg;
@@ -368,6 +383,8 @@ static int nic_start(struct vb_device *dev)
 		.raw_ns = host_raw_ns,
 		.wall_ns = host_wall_ns,
 		.tx = host_tx,
+		.claim = host_claim,
+		.unclaim = host_unclaim,
 		.burst_frames_max = host_burst_frames_max,
 		.frame_bytes_max = host_frame_bytes_max,
 		.sport = host_sport,

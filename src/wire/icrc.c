@@ -134,13 +134,16 @@ uint32_t vb_icrc_frame(const struct vb_path *path, const uint8_t *frame, size_t 
  * lowest bits, up to the first that was 0: so there are as few differences as a number has bits.
  */
 
-/* Of bits 0 to i in the identification, with the rest of IPv4's header, UDP's and BTH behind. */
-static const uint32_t next_id[VB_ICRC_RUN_MAX_LOG + 1] = {
-	0xcf9e17c8, 0x8bd33e19, 0x03496dbb, 0xc90cccbe,
-	0x86f688f5, 0x19020063, 0xfd9a170e, 0xefdb3f95,
+/* Of bits 0 to i; the last one twice, for the step round to 0. */
+
+/* Of the identification, with the rest of IPv4's header, UDP's and BTH behind. */
+static const uint32_t next_id[] = {
+	0xcf9e17c8, 0x8bd33e19, 0x03496dbb, 0xc90cccbe, 0x86f688f5, 0x19020063, 0xfd9a170e,
+	0xefdb3f95, 0x7aabeb00, 0x8b3b446b, 0xb36b1cfc, 0xc3cbadd2, 0x228acf8e, 0x3b790d77,
+	0x089e8885, 0x6f518361, 0x6f518361,
 };
 
-/* Of bits 0 to i in the PSN, with nothing behind; the last one twice, for the step round to 0. */
+/* Of the PSN, with nothing behind. */
 static const uint32_t next_psn[] = {
 	0x77073096, 0x990951ba, 0x9e6495a3, 0x90bf1d91, 0x8d080df5, 0xb6662d3d, 0xc0ba6cad,
 	0x2d02ef8d, 0x3419decc, 0x062fbc4e, 0x6243794a, 0xaa9af342, 0xe058e113, 0x75dcc5b1,
@@ -162,7 +165,7 @@ void vb_icrc_run_next(struct vb_icrc_run *run)
 	run->crc ^= next_psn[__builtin_ctz(~run->psn)];
 	run->psn = (run->psn + 1) & VB_PSN_MASK;
 	if (run->ipv4)
-		run->crc ^= next_id[__builtin_ctz(~run->ip_id)];
+		run->crc ^= next_id[__builtin_ctz(~(uint32_t)run->ip_id)];
 	run->ip_id++;
 }
 
@@ -177,8 +180,6 @@ void vb_icrc_run_next(struct vb_icrc_run *run)
 
 #define POLY 0xedb88320u
 #define ONE 0x80000000u
-
-enum { CACHED_LENGTHS = VB_FRAME_BYTES_MAX / 4 + 1 };
 
 static uint32_t times_x(uint32_t a)
 {
@@ -215,14 +216,14 @@ static uint32_t times(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* x^(8 * octets), or 1 / x^(8 * octets), by which step is a single one's. */
-static uint32_t power_of(size_t octets, uint32_t (*step)(uint32_t))
+/* 1 / x^(8 * octets) */
+static uint32_t power_undo(size_t octets)
 {
 	uint32_t power = ONE;
 	uint32_t base = ONE;
 
 	for (unsigned i = 0; i < 8; i++)
-		base = step(base);
+		base = over_x(base);
 	for (; octets; octets /= 2) {
 		if (octets & 1)
 			power = times(power, base);
@@ -232,46 +233,26 @@ static uint32_t power_of(size_t octets, uint32_t (*step)(uint32_t))
 }
 
 /*
- * The factor for a frame length, or its inverse. Lengths repeat, so each is computed once; threads
- * that meet here store the same value. No power is 0, so 0 means "not yet".
+ * The divisor for a frame length. Lengths repeat, so each is computed once; threads that meet here
+ * store the same value. No power is 0, so 0 means "not yet".
  */
-static uint32_t power_cached(_Atomic uint32_t *cache, size_t frame_bytes,
-			     uint32_t (*step)(uint32_t))
+static uint32_t power_cached(size_t frame_bytes)
 {
+	static _Atomic uint32_t cache[VB_FRAME_BYTES_MAX / 4 + 1];
 	_Atomic uint32_t *slot = &cache[frame_bytes / 4];
 	uint32_t power = atomic_load_explicit(slot, memory_order_relaxed);
 
 	if (power)
 		return power;
 	/* From the identification, included, to the ICRC, excluded. */
-	power = power_of(PSEUDO_IPV4_BYTES - ONES_BYTES - 4 + frame_bytes - VB_ICRC_BYTES, step);
+	power = power_undo(PSEUDO_IPV4_BYTES - ONES_BYTES - 4 + frame_bytes - VB_ICRC_BYTES);
 	atomic_store_explicit(slot, power, memory_order_relaxed);
 	return power;
-}
-
-/* The first octet on the wire is the register's lowest, but the identification's higher one. */
-static uint16_t swapped(uint32_t octets)
-{
-	return (uint16_t)(octets << 8 | octets >> 8);
-}
-
-void vb_icrc_renumber(uint8_t *frame, uint32_t bytes, uint16_t from, uint16_t to)
-{
-	static _Atomic uint32_t cache[CACHED_LENGTHS];
-	uint8_t *icrc = frame + bytes - VB_ICRC_BYTES;
-	uint32_t power;
-
-	vb_check(bytes >= VB_FRAME_BYTES_MIN && bytes <= VB_FRAME_BYTES_MAX && bytes % 4 == 0);
-	if (from == to)
-		return;
-	power = power_cached(cache, bytes, times_x);
-	vb_icrc_put(icrc, vb_icrc_get(icrc) ^ times(power, swapped((uint32_t)(from ^ to))));
 }
 
 bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t bytes, uint16_t id_hint,
 		   uint16_t *id)
 {
-	static _Atomic uint32_t cache[CACHED_LENGTHS];
 	uint32_t difference;
 	uint16_t found = id_hint;
 
@@ -282,10 +263,11 @@ bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t byte
 	if (difference) {
 		if (!vb_gid_is_ipv4(path->dst))
 			return false;
-		difference = times(power_cached(cache, bytes, over_x), difference);
+		difference = times(power_cached(bytes), difference);
 		if (difference >> 16)
 			return false;
-		found ^= swapped(difference);
+		/* The first octet on the wire is the register's lowest, but the id's higher one. */
+		found ^= (uint16_t)(difference << 8 | difference >> 8);
 	}
 	if (id)
 		*id = found;

@@ -42,25 +42,17 @@ uint32_t vb_icrc_frame(const struct vb_path *path, const uint8_t *frame, size_t 
 /*
  * Frames alike in a row, as the segments of one send are: only the identification and the PSN
  * differ, by one each. crc is what vb_icrc_header() says of the frame in hand, at a tenth of the
- * cost. Identifications stay below VB_ICRC_RUN_MAX; bth is that of the first.
+ * cost. Both go round to 0; bth is that of the first.
  */
 struct vb_icrc_run {
 	uint32_t crc, psn;
-	uint32_t ip_id;
+	uint16_t ip_id;
 	bool ipv4;
 };
-
-enum { VB_ICRC_RUN_MAX_LOG = 7, VB_ICRC_RUN_MAX = 1 << VB_ICRC_RUN_MAX_LOG };
 
 void vb_icrc_run_begin(struct vb_icrc_run *run, const struct vb_path *path,
 		       size_t udp_payload_bytes, uint16_t ip_id, const uint8_t *bth);
 void vb_icrc_run_next(struct vb_icrc_run *run);
-
-/*
- * Make the ICRC of a frame that was made for one identification, over IPv4, right for another.
- * bytes counts the ICRC; the frame has no more than VB_FRAME_BYTES_MAX.
- */
-void vb_icrc_renumber(uint8_t *frame, uint32_t bytes, uint16_t from, uint16_t to);
 
 /* Goes on over any octets behind the headers. */
 uint32_t vb_icrc_add(uint32_t crc, const void *data, size_t bytes);

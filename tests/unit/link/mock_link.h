@@ -22,6 +22,8 @@ struct mock_sent {
 struct mock_link {
 	struct vb_link link;
 	int error; /* what tx returns */
+	uint16_t id;  /* what a claim is told, if not 0 */
+	bool claimed;
 	unsigned sent_n;
 	struct mock_sent *sent;
 	struct vb_frame rx; /* what rx returns, while rx_n */
@@ -42,6 +44,8 @@ static int mock_tx(struct vb_link *link, const struct vb_burst *burst)
 	uint32_t piece = 0;
 	size_t used = 0;
 
+	vb_check(burst->claim == (mock->claimed ? mock : NULL));
+	mock->claimed = false;
 	if (mock->error)
 		return mock->error;
 	for (unsigned i = 0; i < burst->frames; i++) {
@@ -119,6 +123,23 @@ static void mock_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
 	mock_of(link)->joined = 0;
 }
 
+static void *mock_claim(struct vb_link *link, const struct vb_path *path, uint16_t *first_id)
+{
+	struct mock_link *mock = mock_of(link);
+
+	*first_id = mock->id;
+	mock->claimed = mock->id != 0;
+	return mock->claimed ? mock : NULL;
+}
+
+static void mock_unclaim(struct vb_link *link, void *claim)
+{
+	struct mock_link *mock = mock_of(link);
+
+	vb_check(claim == mock && mock->claimed);
+	mock->claimed = false;
+}
+
 static void mock_forget(struct vb_link *link)
 {
 	struct mock_link *mock = mock_of(link);
@@ -138,6 +159,8 @@ static void mock_destroy(struct vb_link *link)
 
 static const struct vb_link_ops mock_ops = {
 	.tx = mock_tx,
+	.claim = mock_claim,
+	.unclaim = mock_unclaim,
 	.rx = mock_rx,
 	.burst_frames_max = mock_burst_frames_max,
 	.rx_fd = mock_rx_fd,

@@ -159,6 +159,32 @@ static void sent_bursts_are_recorded_frame_by_frame(void **state)
 	link->ops->destroy(link);
 }
 
+/* What the link promised is what it is recorded with. */
+static void claims_pass_through(void **state)
+{
+	struct mock_link *mock = mock_create();
+	uint8_t data[20] = {0};
+	struct iovec iov = {data, sizeof(data)};
+	struct vb_burst burst = {.path = ipv4, .slot = 1, .frames = 2, .frame_bytes = 10,
+				 .last_bytes = 10, .iovcnt = 1, .iov = &iov};
+	struct vb_link *link;
+	uint32_t bytes;
+
+	assert_int_equal(vb_link_pcap_create(&link, &mock->link, file), 0);
+	assert_null(vb_link_claim(link, &ipv4, &burst.first_id));
+	mock->id = 0xffff;
+	burst.claim = vb_link_claim(link, &ipv4, &burst.first_id);
+	assert_non_null(burst.claim);
+	link->ops->unclaim(link, burst.claim);
+	assert_false(mock->claimed);
+	burst.claim = vb_link_claim(link, &ipv4, &burst.first_id);
+	assert_int_equal(vb_link_tx(link, &burst), 0);
+	file_read();
+	assert_ipv4(packet(0, &bytes), 38, 0xffff, 1234, data);
+	assert_ipv4(packet(1, &bytes), 38, 0, 1234, data);
+	link->ops->destroy(link);
+}
+
 static void received_frames_are_recorded_with_their_senders_port(void **state)
 {
 	struct mock_link *mock = mock_create();
@@ -232,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(sent_bursts_are_recorded_frame_by_frame, file_make,
 						file_remove),
+		cmocka_unit_test_setup_teardown(claims_pass_through, file_make, file_remove),
 		cmocka_unit_test_setup_teardown(
 			received_frames_are_recorded_with_their_senders_port, file_make,
 			file_remove),

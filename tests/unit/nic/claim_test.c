@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Identifications that the host promises a burst: ICRCs are made for them, and no claim is kept. */
+#include "nic_fixture.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/guard.h"
+#include "wire/icrc.h"
+
+enum { MTU = 1024, FRAMES = 60, BYTES = FRAMES * MTU - 100, WIRE_BYTES = VB_LINK_BURST_BYTES_MAX };
+
+static struct {
+	struct vb_cq *cq;
+	struct vb_qp *qp;
+	struct vb_mr *mr;
+	uint8_t *data;
+	bool busy;	/* there is no claim */
+	uint16_t next;	/* what the next claim says */
+	bool claimed;	/* one is out */
+	unsigned made, given_back;
+	unsigned full;	/* so many bursts find the link full */
+	unsigned frames;
+} ends;
+
+static void *host_claim(void *arg, uint16_t src_slot, const struct vb_path *path,
+			uint16_t *first_id)
+{
+	assert_int_equal(src_slot, 3);
+	assert_memory_equal(path->dst, peer_gid, VB_GID_BYTES);
+	assert_false(ends.claimed);
+	if (ends.busy)
+		return NULL;
+	ends.claimed = true;
+	ends.made++;
+	*first_id = ends.next;
+	return &ends;
+}
+
+static void host_unclaim(void *arg, uint16_t src_slot, void *claim)
+{
+	assert_ptr_equal(claim, &ends);
+	assert_true(ends.claimed);
+	ends.claimed = false;
+	ends.given_back++;
+}
+
+static void expect_sums(const struct vb_burst *burst)
+{
+	static uint8_t octets[WIRE_BYTES];
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < burst->iovcnt; i++) {
+		assert_true(bytes + burst->iov[i].iov_len <= sizeof(octets));
+		memcpy(octets + bytes, burst->iov[i].iov_base, burst->iov[i].iov_len);
+		bytes += burst->iov[i].iov_len;
+	}
+	for (uint16_t i = 0; i < burst->frames; i++) {
+		const uint8_t *frame = octets + (size_t)i * burst->frame_bytes;
+		uint32_t n = i + 1u < burst->frames ? burst->frame_bytes : burst->last_bytes;
+
+		assert_int_equal(vb_icrc_frame(&burst->path, frame, n,
+					       (uint16_t)(burst->first_id + i)),
+				 vb_icrc_get(frame + n - 4));
+	}
+}
+
+static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
+{
+	assert_int_equal(burst->claim != NULL, ends.claimed);
+	assert_int_equal(burst->first_id, ends.claimed ? ends.next : 0);
+	expect_sums(burst);
+	ends.claimed = false;
+	if (ends.full) {
+		ends.full--;
+		return EAGAIN;
+	}
+	ends.next++;
+	ends.frames += burst->frames;
+	return 0;
+}
+
+static int begin_claims(void **state)
+{
+	int rc = begin(state);
+
+	memset(&ends, 0, sizeof(ends));
+	ends.next = 0xffd0; /* long bursts go round to 0 */
+	fix.nic->host.tx = host_tx;
+	fix.nic->host.claim = host_claim;
+	fix.nic->host.unclaim = host_unclaim;
+	ends.cq = make_cq(64, NULL);
+	ends.data = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(ends.data, MAP_FAILED);
+	assert_int_equal(vb_mr_reg(fix.pd, ends.data, BYTES, (uintptr_t)ends.data, 0, &ends.mr),
+			 0);
+	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
+	bring(ends.qp, IBV_QPS_RTS);
+	return rc;
+}
+
+static int end_claims(void **state)
+{
+	assert_false(ends.claimed);
+	drop_qp(ends.qp);
+	drop_cq(ends.cq);
+	assert_int_equal(vb_mr_dereg(ends.mr), 0);
+	assert_int_equal(munmap(ends.data, BYTES), 0);
+	return end(state);
+}
+
+static void post(uint32_t bytes)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)ends.data, .length = bytes,
+			       .lkey = ends.mr->ibv.lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+
+	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
+}
+
+static void sums_are_made_for_what_is_claimed(void **state)
+{
+	post(20);
+	assert_int_equal(ends.frames, 1);
+	post(BYTES);
+	assert_int_equal(ends.frames, 1 + FRAMES);
+	assert_true(ends.made >= 2);
+	assert_int_equal(ends.given_back, 0);
+}
+
+static void without_a_claim_they_are_made_for_0(void **state)
+{
+	ends.busy = true;
+	post(20);
+	post(BYTES);
+	assert_int_equal(ends.frames, 1 + FRAMES);
+}
+
+/* What finds the link full is made again, for another claim. */
+static void a_full_link_ends_a_claim(void **state)
+{
+	ends.full = 1;
+	post(BYTES);
+	assert_int_equal(ends.frames, 0);
+	assert_int_equal(ends.made, 1);
+	ends.next += 5;
+	fix.now_ns = vb_nic_deadline_ns(fix.nic);
+	vb_nic_turn(fix.nic);
+	assert_int_equal(ends.frames, FRAMES);
+}
+
+static void on_fault(int signal)
+{
+	vb_guard_fault();
+	abort();
+}
+
+static void what_cannot_be_read_gives_it_back(void **state)
+{
+	struct sigaction before, action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
+	struct ibv_wc wc;
+
+	assert_int_equal(mprotect(ends.data, BYTES, PROT_NONE), 0);
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	post(MTU); /* summed up where it lies */
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_int_equal(ends.frames, 0);
+	assert_int_equal(ends.made, 1);
+	assert_int_equal(ends.given_back, 1);
+	assert_int_equal(vb_cq_poll(ends.cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, begin_claims, end_claims)
+	const struct CMUnitTest tests[] = {
+		T(sums_are_made_for_what_is_claimed),
+		T(without_a_claim_they_are_made_for_0),
+		T(a_full_link_ends_a_claim),
+		T(what_cannot_be_read_gives_it_back),
+	};
+
+	return cmocka_run_group_tests_name("nic/claim", tests, NULL, NULL);
+}
