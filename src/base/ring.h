@@ -25,10 +25,13 @@
 
 #include "base/check.h"
 
-/* The simulator makes them smaller, so that rings are full all the time. */
+/*
+ * No more data than stays in the caches of both cores beside what it is copied from and to. (The
+ * simulator makes rings smaller, so that they are full all the time.)
+ */
 #ifndef VB_RING_SLOTS
 #define VB_RING_SLOTS 256u
-#define VB_RING_DATA_BYTES (512u << 10)
+#define VB_RING_DATA_BYTES (256u << 10)
 #endif
 
 enum {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 4, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 5, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
