@@ -161,7 +161,7 @@ static void poll_wire(struct vb_device *dev, uint64_t polls)
 	app_was_here(progress, now_ns, got == 0);
 }
 
-void vb_progress_poll(struct vb_device *dev)
+static void poll_all(struct vb_device *dev)
 {
 	struct vb_progress *progress = &dev->progress;
 	uint32_t quiet = atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed);
@@ -174,6 +174,13 @@ void vb_progress_poll(struct vb_device *dev)
 	else if (polls % WIRE_EVERY != 0)
 		return;
 	poll_wire(dev, polls);
+}
+
+void vb_progress_poll(struct vb_device *dev)
+{
+	atomic_store_explicit(&dev->progress.polling, true, memory_order_relaxed);
+	poll_all(dev);
+	atomic_store_explicit(&dev->progress.polling, false, memory_order_relaxed);
 }
 
 void vb_progress_sends(struct vb_device *dev)
@@ -386,8 +393,11 @@ static bool app_is_polling(struct vb_progress *progress)
 	uint64_t before = progress->polls_seen, end_ns;
 
 	progress->polls_seen = atomic_load_explicit(&progress->polls, memory_order_relaxed);
+	/* A poll with much to do takes long; but one that was left for good is none. */
 	if (progress->polls_seen == before)
-		return false;
+		return atomic_load_explicit(&progress->polling, memory_order_relaxed) &&
+		       vb_now_ns() < progress->polls_seen_ns + BUSY_NS;
+	progress->polls_seen_ns = vb_now_ns();
 	/* Rings are cheap to look at: it has, and will again; a nap later we know better. */
 	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) >= WIRE_QUIET_POLLS)
 		return true;

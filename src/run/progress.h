@@ -29,6 +29,7 @@ struct vb_progress {
 	_Atomic bool stop;
 	_Atomic bool napping;
 	_Atomic uint64_t polls;		 /* by the application, and sends; roughly */
+	_Atomic bool polling;		 /* it is in one, or was: several threads share this */
 	_Atomic uint32_t wire_quiet;	 /* polls since something came or went by the wire */
 	_Atomic int poll_cpu;		 /* where the last one was that looked at the wire */
 	_Atomic uint64_t poll_ns;	 /* ... and when */
@@ -46,7 +47,7 @@ struct vb_progress {
 	unsigned sleeps; /* ... and how often it did not look */
 
 	/* the thread's own */
-	uint64_t polls_seen;
+	uint64_t polls_seen, polls_seen_ns; /* how many polls, and when it last saw more */
 	uint64_t nap_ns;
 };
 
