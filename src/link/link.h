@@ -137,7 +137,13 @@ int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const cha
 /*
  * Record what passes, both ways, as a pcap file with IP and UDP headers put back. Creates or
  * empties the file; or an errno of open(2).
+ *
+ * identify: which IPv4 identification has a frame that came, going by its ICRC; no socket says
+ * that. As vb_icrc_check(): links know nothing of what is in a frame. Any thread.
  */
-int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file);
+typedef bool vb_identify(const struct vb_path *path, const uint8_t *frame, size_t bytes,
+			 uint16_t id_hint, uint16_t *id);
+int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file,
+			vb_identify *identify);
 
 #endif

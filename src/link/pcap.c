@@ -52,6 +52,7 @@ struct record_header {
 struct pcap_link {
 	struct vb_link link;
 	struct vb_link *inner;
+	vb_identify *identify;
 	int fd;
 	vb_lock lock; /* guards what follows */
 	uint8_t packet[PCAP_SNAP_BYTES];
@@ -210,12 +211,16 @@ static unsigned pcap_rx(struct vb_link *link, struct vb_frame *frames, unsigned 
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct vb_frame *frame = &frames[i];
+		uint16_t id;
 
 		if (!fits(&frame->path, frame->bytes))
 			continue;
+		/* A damaged one keeps the hint. */
+		id = frame->id_hint;
+		pcap->identify(&frame->path, frame->data, frame->bytes, id, &id);
 		vb_lock_take(&pcap->lock);
 		memcpy(pcap->packet + headers_bytes(&frame->path), frame->data, frame->bytes);
-		record_write(pcap, &frame->path, frame->id_hint, frame->bytes);
+		record_write(pcap, &frame->path, id, frame->bytes);
 		vb_lock_drop(&pcap->lock);
 	}
 	return n;
@@ -334,7 +339,8 @@ static int file_create(int *fd, const char *name)
 	return 0;
 }
 
-int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file)
+int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file,
+			vb_identify *identify)
 {
 	struct pcap_link *pcap = calloc(1, sizeof(*pcap));
 	int rc;
@@ -348,6 +354,7 @@ int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char
 	}
 	pcap->link.ops = &pcap_ops;
 	pcap->inner = inner;
+	pcap->identify = identify;
 	vb_lock_init(&pcap->lock);
 	*link = &pcap->link;
 	return 0;

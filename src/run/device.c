@@ -23,6 +23,7 @@
 #include "run/memprobe.h"
 #include "run/sigguard.h"
 #include "run/xrc.h"
+#include "wire/icrc.h"
 
 enum { FILE_NAME_BYTES_MAX = 4096 };
 
@@ -88,7 +89,7 @@ static int wrap_pcap(struct vb_device *dev, struct vb_link **link, unsigned port
 		return 0;
 	rc = pcap_name(name, sizeof(name), dev->env.pcap, port);
 	if (rc == 0)
-		rc = vb_link_pcap_create(link, *link, name);
+		rc = vb_link_pcap_create(link, *link, name, vb_icrc_check);
 	if (rc != 0)
 		vb_log("VERBATIM_PCAP: %s: %s", dev->env.pcap, strerror(rc));
 	return rc;

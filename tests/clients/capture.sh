@@ -104,6 +104,12 @@ if hosts_make 1500; then
 	"${on_b[@]}" ip link set vb0 gso_max_segs 1
 	hosts_use 4
 	capture two4 "two hosts, IPv4"
+	# What each wrote itself has the identifications that the other's kernel gave.
+	export VERBATIM_PCAP=$tmp/each-%p.pcap
+	PREFIX="two hosts, each for itself:"
+	clients
+	unset VERBATIM_PCAP
+	icrc_judge "two hosts, each for itself" "$tmp"/each-*.pcap
 	hosts_use 6
 	capture two6 "two hosts, IPv6"
 else
