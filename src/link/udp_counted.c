@@ -167,8 +167,8 @@ static void cut_learn(struct vb_udp_counted *counted, int fd, const struct vb_bu
 }
 
 /*
- * Straight to the kernel, as with messages. What lies in one piece needs none: a message costs the
- * kernel twice what the look at its control part does.
+ * What lies in one piece, and is cut without a word, needs no message header, whose taking apart is
+ * a twentieth of what a long burst costs. Straight to the kernel, as with messages.
  */
 static ssize_t burst_send(const struct vb_udp_counted *counted, int fd,
 			  const struct vb_burst *burst)
