@@ -131,7 +131,8 @@ static void scribble(struct harness *h, uint8_t what, const uint8_t *more)
 		memset(&slot[more[0]], more[1], 1 + more[2] % sizeof(*slot));
 		break;
 	case STEP_DATA:
-		memset(h->shared->data + (more[0] << 8 | more[1]) * 8u, more[2], 8);
+		memset(h->shared->data + (more[0] << 8 | more[1]) * 8u % VB_RING_DATA_BYTES,
+		       more[2], 8);
 		break;
 	}
 }
