@@ -78,28 +78,43 @@ static inline uint32_t forge_crc(uint32_t crc, const uint8_t *data, size_t bytes
 	return crc;
 }
 
-/* The ICRC of IPv4 (IBTA Annex A17), behind what is there: identification 0, DF set. */
+/*
+ * The ICRC of an IPv4 packet without options (IBTA Annex A17), so many octets from its IP header
+ * on, the ICRC not among them: what routers change counts as ones, as does an LRH in front.
+ */
+static inline uint32_t forge_icrc(const uint8_t *ip, size_t bytes)
+{
+	enum { LRH = 8, TOS = LRH + 1, TTL = LRH + 8, IP_SUM = LRH + 10, UDP_SUM = LRH + 26,
+	       BTH_RESERVED = LRH + 32, HEADERS = LRH + 28 + FORGE_BTH_BYTES };
+	uint8_t head[HEADERS];
+	size_t n = bytes < HEADERS - LRH ? bytes : HEADERS - LRH;
+
+	memset(head, 0xff, LRH);
+	memcpy(head + LRH, ip, n);
+	head[TOS] = head[TTL] = head[BTH_RESERVED] = 0xff;
+	memset(head + IP_SUM, 0xff, 2);
+	memset(head + UDP_SUM, 0xff, 2);
+	return ~forge_crc(forge_crc(UINT32_MAX, head, LRH + n), ip + n, bytes - n);
+}
+
+/* The ICRC behind what is there: identification 0, DF set. */
 static inline void forge_seal(struct forged *f, const struct sockaddr_in *from)
 {
 	size_t udp = 8 + f->bytes + FORGE_ICRC_BYTES, ip = 20 + udp;
-	uint8_t head[8 + 20 + 8 + FORGE_BTH_BYTES] = {
-		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* where an LRH would be */
-		0x45, 0xff, (uint8_t)(ip >> 8), (uint8_t)ip, 0, 0, 0x40, 0,
-		0xff, 17, 0xff, 0xff, 0, 0, 0, 0, 127, 0, 0, 1,
+	uint8_t packet[28 + FORGE_BYTES_MAX] = {
+		0x45, 0, (uint8_t)(ip >> 8), (uint8_t)ip, 0, 0, 0x40, 0,
+		0, 17, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1,
 		0, 0, FORGE_PORT >> 8, FORGE_PORT & 255,
-		(uint8_t)(udp >> 8), (uint8_t)udp, 0xff, 0xff,
+		(uint8_t)(udp >> 8), (uint8_t)udp, 0, 0,
 	};
-	size_t bth = f->bytes < FORGE_BTH_BYTES ? f->bytes : FORGE_BTH_BYTES;
-	uint32_t crc;
+	uint32_t icrc;
 
-	memcpy(head + 20, &from->sin_addr, 4);
-	memcpy(head + 28, &from->sin_port, 2);
-	memcpy(head + 36, f->octets, bth);
-	head[40] = 0xff;
-	crc = forge_crc(UINT32_MAX, head, 36 + bth);
-	crc = ~forge_crc(crc, f->octets + bth, f->bytes - bth);
+	memcpy(packet + 12, &from->sin_addr, 4);
+	memcpy(packet + 20, &from->sin_port, 2);
+	memcpy(packet + 28, f->octets, f->bytes);
+	icrc = forge_icrc(packet, 28 + f->bytes);
 	for (int i = 0; i < FORGE_ICRC_BYTES; i++)
-		f->octets[f->bytes++] = (uint8_t)(crc >> 8 * i);
+		f->octets[f->bytes++] = (uint8_t)(icrc >> 8 * i);
 }
 
 /* A socket on 127.0.0.last and any port. */
