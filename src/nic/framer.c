@@ -1,17 +1,76 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/framer.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "base/check.h"
 #include "base/guard.h"
 
-void vb_framer_init(struct vb_framer *f, const struct vb_qp *qp, uint16_t slot)
+/*
+ * A payload up to this size is copied before it is summed up: one call for all, and what leaves is
+ * right whatever the application writes meanwhile.
+ */
+enum { SMALL_BYTES_MAX = 256 };
+
+/* A thread goes on with the one that it had: that is in its cache. */
+static __thread unsigned seat_last __attribute__((tls_model("initial-exec")));
+
+int vb_framers_init(struct vb_nic *nic)
 {
+	for (unsigned i = 0; i < VB_FRAMERS; i++)
+		vb_lock_init(&nic->framers[i].lock);
+	nic->framers[0].framer = malloc(sizeof(struct vb_framer));
+	return nic->framers[0].framer ? 0 : ENOMEM;
+}
+
+void vb_framers_fini(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < VB_FRAMERS; i++) {
+		free(nic->framers[i].framer);
+		vb_lock_fini(&nic->framers[i].lock);
+	}
+}
+
+static bool seat_try(struct vb_framer_seat *seat)
+{
+	if (!vb_lock_try(&seat->lock))
+		return false;
+	if (!seat->framer)
+		seat->framer = malloc(sizeof(*seat->framer));
+	if (!seat->framer)
+		vb_lock_drop(&seat->lock);
+	return seat->framer;
+}
+
+/* The first is always there, so that is the one to wait for. */
+static unsigned seat_take(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < VB_FRAMERS; i++) {
+		unsigned seat = (seat_last + i) % VB_FRAMERS;
+
+		if (seat_try(&nic->framers[seat])) {
+			seat_last = seat;
+			return seat;
+		}
+	}
+	vb_lock_take(&nic->framers[0].lock);
+	return 0;
+}
+
+struct vb_framer *vb_framer_take(const struct vb_qp *qp, uint16_t slot)
+{
+	struct vb_nic *nic = qp->nic;
+	unsigned seat = seat_take(nic);
+	struct vb_framer *f = nic->framers[seat].framer;
+
+	f->seat = seat;
 	f->qp = qp;
 	f->slot = slot;
-	f->wide = NULL;
 	f->certain = false;
 	f->burst.claim = NULL;
-	f->frames_max = qp->nic->host.burst_frames_max(qp->nic->host.arg);
+	f->frames_max = nic->host.burst_frames_max(nic->host.arg);
+	return f;
 }
 
 /* A claim that no burst left by. */
@@ -24,11 +83,10 @@ static void claim_drop(struct vb_framer *f)
 	f->burst.claim = NULL;
 }
 
-void vb_framer_fini(struct vb_framer *f)
+void vb_framer_drop(struct vb_framer *f)
 {
 	claim_drop(f);
-	if (f->wide)
-		vb_lock_drop(&f->qp->nic->wide_lock);
+	vb_lock_drop(&f->qp->nic->framers[f->seat].lock);
 }
 
 void vb_framer_begin(struct vb_framer *f)
@@ -36,9 +94,15 @@ void vb_framer_begin(struct vb_framer *f)
 	claim_drop(f);
 	f->burst.first_id = 0;
 	f->burst.frames = 0;
-	f->burst.iovcnt = 0;
 	f->bytes = 0;
-	f->room_used = f->wide_used = 0;
+}
+
+const struct vb_burst *vb_framer_burst(struct vb_framer *f)
+{
+	f->piece = (struct iovec){ f->room, f->bytes };
+	f->burst.iov = &f->piece;
+	f->burst.iovcnt = 1;
+	return &f->burst;
 }
 
 /* The first frame says where the burst goes. */
@@ -58,7 +122,7 @@ static uint16_t id_next(const struct vb_framer *f)
 }
 
 bool vb_framer_fits(const struct vb_framer *f, const struct vb_path *path, uint16_t slot,
-		    uint32_t frame_bytes, uint32_t pieces)
+		    uint32_t frame_bytes)
 {
 	const struct vb_burst *burst = &f->burst;
 
@@ -67,130 +131,74 @@ bool vb_framer_fits(const struct vb_framer *f, const struct vb_path *path, uint1
 	return burst->frames < f->frames_max && burst->last_bytes == burst->frame_bytes &&
 	       frame_bytes <= burst->frame_bytes && burst->slot == slot &&
 	       f->bytes + frame_bytes <= VB_LINK_BURST_BYTES_MAX &&
-	       burst->iovcnt + pieces + 2 <= VB_LINK_BURST_IOV_MAX &&
 	       (path == &f->qp->path || memcmp(path, &burst->path, sizeof(*path)) == 0);
 }
 
-static void piece(struct vb_framer *f, const void *base, size_t bytes)
-{
-	struct iovec *last = f->burst.iovcnt ? &f->iov[f->burst.iovcnt - 1] : NULL;
-
-	if (last && (const uint8_t *)last->iov_base + last->iov_len == base)
-		last->iov_len += bytes;
-	else
-		f->iov[f->burst.iovcnt++] = (struct iovec){ (void *)base, bytes };
-}
-
-/* The ICRC over a payload that stays where it is; false if it cannot be read. */
-static bool crc_in_place(const struct vb_payload *payload, uint32_t *crc)
+/*
+ * Sum and copy. Of what was only just written the sum would have to wait for each octet to get out
+ * of the store buffer, so it is taken of the source. False if that cannot be read.
+ */
+static bool sum_and_copy(uint8_t *room, const struct vb_payload *payload, uint32_t *crc)
 {
 	struct vb_guard guard;
 	uint32_t sum = *crc;
+	uint8_t *to;
 
 	if (!vb_guard_enter(&guard))
 		return false;
-	for (uint32_t i = 0; i < payload->count; i++)
-		sum = vb_icrc_add(sum, payload->iov[i].iov_base, payload->iov[i].iov_len);
+	to = room;
+	for (uint32_t i = 0; i < payload->count; i++) {
+		const struct iovec *from = &payload->iov[i];
+
+		sum = vb_icrc_add(sum, from->iov_base, from->iov_len);
+		memcpy(to, from->iov_base, from->iov_len);
+		to += from->iov_len;
+	}
 	vb_guard_leave();
 	*crc = sum;
 	return true;
 }
 
-/* All of it in one place, from its header on. False if the payload cannot be read. */
+/* Small, or certain: copied first, and then summed up as one with the header. */
 static bool build_copied(struct vb_framer *f, uint8_t *room, const struct vb_path *path,
-			 const struct vb_payload *payload, uint32_t header, uint32_t pad,
-			 uint32_t frame)
+			 const struct vb_payload *payload, uint32_t header, uint32_t frame)
 {
-	uint32_t crc;
+	uint32_t tail = header + payload->bytes;
 
 	if (!vb_payload_copy(room + header, payload))
 		return false;
-	memset(room + header + payload->bytes, 0, pad);
-	crc = vb_icrc_header(path, frame, id_next(f), room, frame - VB_ICRC_BYTES);
-	vb_icrc_put(room + frame - VB_ICRC_BYTES, vb_icrc_finish(crc));
-	piece(f, room, frame);
+	memset(room + tail, 0, frame - VB_ICRC_BYTES - tail);
+	vb_icrc_put(room + frame - VB_ICRC_BYTES, vb_icrc_frame(path, room, frame, id_next(f)));
 	return true;
 }
 
-/* Small frame: in the room, where its header is. */
-static bool build_small(struct vb_framer *f, uint8_t *room, const struct vb_path *path,
-			const struct vb_payload *payload, uint32_t header, uint32_t pad,
-			uint32_t frame)
-{
-	if (!build_copied(f, room, path, payload, header, pad, frame))
-		return false;
-	f->room_used += frame;
-	return true;
-}
-
-/* The NIC's room for whole frames, until the end of transmitting; none, if somebody else has it. */
-static void wide_take(struct vb_framer *f, bool wait)
-{
-	struct vb_nic *nic = f->qp->nic;
-
-	if (f->wide)
-		return;
-	if (wait)
-		vb_lock_take(&nic->wide_lock);
-	else if (!vb_lock_try(&nic->wide_lock))
-		return;
-	f->wide = nic->wide;
-}
-
-/* Too many pieces to be gathered, or certain, and perhaps too much for the room. */
 static bool build_large(struct vb_framer *f, uint8_t *room, const struct vb_path *path,
-			const struct vb_payload *payload, uint32_t header, uint32_t pad,
-			uint32_t frame)
-{
-	wide_take(f, true);
-	memcpy(f->wide + f->wide_used, room, header);
-	if (!build_copied(f, f->wide + f->wide_used, path, payload, header, pad, frame))
-		return false;
-	f->wide_used += frame;
-	return true;
-}
-
-/* The payload stays where it is; header and tail in the room. */
-static bool build_gathered(struct vb_framer *f, uint8_t *room, const struct vb_path *path,
-			   const struct vb_payload *payload, uint32_t header, uint32_t pad,
-			   uint32_t frame)
+			const struct vb_payload *payload, uint32_t header, uint32_t frame)
 {
 	uint32_t crc = vb_icrc_header(path, frame, id_next(f), room, header);
-	uint8_t *tail = room + header;
+	uint8_t *tail = room + header + payload->bytes, *icrc = room + frame - VB_ICRC_BYTES;
 
-	if (!crc_in_place(payload, &crc))
+	if (!sum_and_copy(room + header, payload, &crc))
 		return false;
-	memset(tail, 0, pad);
-	crc = vb_icrc_add(crc, tail, pad);
-	vb_icrc_put(tail + pad, vb_icrc_finish(crc));
-	piece(f, room, header);
-	for (uint32_t i = 0; i < payload->count; i++)
-		piece(f, payload->iov[i].iov_base, payload->iov[i].iov_len);
-	piece(f, tail, pad + VB_ICRC_BYTES);
-	f->room_used += header + pad + VB_ICRC_BYTES;
+	memset(tail, 0, (size_t)(icrc - tail));
+	vb_icrc_put(icrc, vb_icrc_finish(vb_icrc_add(crc, tail, (size_t)(icrc - tail))));
 	return true;
 }
 
 bool vb_framer_add(struct vb_framer *f, const struct vb_path *path, struct vb_pkt *pkt,
 		   const struct vb_payload *payload)
 {
-	uint8_t *room;
+	bool copied = payload->bytes <= SMALL_BYTES_MAX || payload->scattered || f->certain;
 	uint32_t header, frame;
-	bool ok;
+	uint8_t *room;
 
 	if (!f->burst.frames)
 		claim_make(f, path);
-	room = f->room + f->room_used;
+	room = f->room + f->bytes;
 	pkt->pad = vb_pkt_pad(payload->bytes);
 	header = (uint32_t)vb_pkt_emit(room, pkt);
 	frame = header + payload->bytes + pkt->pad + VB_ICRC_BYTES;
-	if (payload->bytes <= VB_FRAMER_COPY_BYTES_MAX)
-		ok = build_small(f, room, path, payload, header, pkt->pad, frame);
-	else if (payload->scattered || f->certain)
-		ok = build_large(f, room, path, payload, header, pkt->pad, frame);
-	else
-		ok = build_gathered(f, room, path, payload, header, pkt->pad, frame);
-	if (!ok)
+	if (!(copied ? build_copied : build_large)(f, room, path, payload, header, frame))
 		return false;
 	if (!f->burst.frames++) {
 		f->burst.path = *path;
@@ -210,98 +218,46 @@ uint32_t vb_framer_room(const struct vb_framer *f, uint32_t payload_bytes)
 
 	if (!burst->frames || burst->frame_bytes != frame || burst->last_bytes != frame)
 		return 0;
-	n = vb_min_u64(n, (VB_LINK_BURST_BYTES_MAX - f->bytes) / frame);
-	return (uint32_t)vb_min_u64(n, (VB_LINK_BURST_IOV_MAX - burst->iovcnt - 1) / 2);
+	return (uint32_t)vb_min_u64(n, (VB_LINK_BURST_BYTES_MAX - f->bytes) / frame);
 }
 
-/* How far a burst is built, which has a piece at least. */
-struct mark {
-	uint32_t iovcnt, room_used, wide_used;
-	size_t last_bytes;
-};
-
-static struct mark mark(const struct vb_framer *f)
+/* A frame in the midst of a message. The guard is entered; crc is its header's. */
+static void build_middle(const struct vb_framer *f, uint8_t *room, const uint8_t *header,
+			 const struct vb_icrc_run *run, const uint8_t *payload, uint32_t bytes)
 {
-	return (struct mark){
-		.iovcnt = f->burst.iovcnt,
-		.room_used = f->room_used,
-		.wide_used = f->wide_used,
-		.last_bytes = f->iov[f->burst.iovcnt - 1].iov_len,
-	};
-}
-
-static void go_back(struct vb_framer *f, const struct mark *to)
-{
-	f->burst.iovcnt = to->iovcnt;
-	f->room_used = to->room_used;
-	f->wide_used = to->wide_used;
-	/* What came behind may have joined it (piece). */
-	f->iov[to->iovcnt - 1].iov_len = to->last_bytes;
-}
-
-/*
- * A frame in the midst of a message, payload included, as one piece with those before it. The guard
- * is entered. Where it may be, the sum is taken first: of what was only just written it would have
- * to wait for each octet to get out of the store buffer.
- */
-static void build_wide(struct vb_framer *f, const uint8_t *header, uint32_t psn, uint32_t crc,
-		       const uint8_t *payload, uint32_t bytes)
-{
-	uint8_t *room = f->wide + f->wide_used;
 	uint8_t *data = room + VB_BTH_BYTES;
+	uint32_t crc = run->crc;
 
 	memcpy(room, header, VB_BTH_BYTES);
-	vb_be32_put(room + 8, psn);
+	vb_be32_put(room + 8, run->psn);
 	if (!f->certain)
 		crc = vb_icrc_add(crc, payload, bytes);
 	memcpy(data, payload, bytes);
 	if (f->certain)
 		crc = vb_icrc_add(crc, data, bytes);
 	vb_icrc_put(data + bytes, vb_icrc_finish(crc));
-	piece(f, room, VB_BTH_BYTES + bytes + VB_ICRC_BYTES);
-	f->wide_used += VB_BTH_BYTES + bytes + VB_ICRC_BYTES;
-}
-
-/* The same, with the payload where it lies. */
-static void build_narrow(struct vb_framer *f, const uint8_t *header, uint32_t psn, uint32_t crc,
-			 const uint8_t *payload, uint32_t bytes)
-{
-	uint8_t *room = f->room + f->room_used;
-
-	memcpy(room, header, VB_BTH_BYTES);
-	vb_be32_put(room + 8, psn);
-	crc = vb_icrc_add(crc, payload, bytes);
-	vb_icrc_put(room + VB_BTH_BYTES, vb_icrc_finish(crc));
-	piece(f, room, VB_BTH_BYTES);
-	piece(f, payload, bytes);
-	piece(f, room + VB_BTH_BYTES, VB_ICRC_BYTES);
-	f->room_used += VB_BTH_BYTES + VB_ICRC_BYTES;
 }
 
 bool vb_framer_add_middles(struct vb_framer *f, const struct vb_pkt *first,
 			   const uint8_t *payload, uint32_t bytes, uint32_t n)
 {
-	const struct mark before = mark(f);
+	const uint32_t frame = VB_BTH_BYTES + bytes + VB_ICRC_BYTES;
 	uint8_t header[VB_PKT_HEADER_BYTES_MAX];
+	uint8_t *room = f->room + f->bytes;
 	struct vb_icrc_run run;
 	struct vb_guard guard;
 
-	if (bytes <= VB_FRAMER_WIDE_BYTES_MAX)
-		wide_take(f, f->certain);
 	vb_pkt_emit(header, first);
-	vb_icrc_run_begin(&run, &f->burst.path, VB_BTH_BYTES + bytes + VB_ICRC_BYTES,
-			  id_next(f), header);
-	if (!vb_guard_enter(&guard)) {
-		go_back(f, &before);
+	vb_icrc_run_begin(&run, &f->burst.path, frame, id_next(f), header);
+	if (!vb_guard_enter(&guard))
 		return false;
-	}
 	for (uint32_t i = 0; i < n; i++) {
-		(f->wide ? build_wide : build_narrow)(f, header, run.psn, run.crc,
-						      payload + (size_t)i * bytes, bytes);
+		build_middle(f, room + (size_t)i * frame, header, &run, payload + (size_t)i * bytes,
+			     bytes);
 		vb_icrc_run_next(&run);
 	}
 	vb_guard_leave();
 	f->burst.frames += (uint16_t)n;
-	f->bytes += n * (VB_BTH_BYTES + bytes + VB_ICRC_BYTES);
+	f->bytes += n * frame;
 	return true;
 }

@@ -65,6 +65,16 @@ struct vb_rwqs {
 	_Atomic uint32_t count, tables, table_last;
 };
 
+struct vb_framer;
+
+enum { VB_FRAMERS = 16 };
+
+/* Where frames are built for the wire, by whoever has the lock. NULL: nobody has needed it yet. */
+struct vb_framer_seat {
+	_Alignas(64) vb_lock lock;
+	struct vb_framer *framer;
+};
+
 struct vb_nic {
 	struct vb_nic_host host;
 	struct vb_export *export; /* what peers see of us */
@@ -99,8 +109,7 @@ struct vb_nic {
 	vb_lock held_lock;
 	struct vb_qp *held; /* QPs that pacing holds back */
 	struct vb_timers timers;
-	vb_lock wide_lock;
-	uint8_t wide[VB_LINK_BURST_BYTES_MAX]; /* frames on their way out (tx.c) */
+	struct vb_framer_seat framers[VB_FRAMERS]; /* framer.h */
 	struct vb_qp *acks; /* QPs whose ACKs wait (rx right) */
 	_Atomic uint64_t acks_due_ns;
 	struct vb_stats stats;

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "nic/acks.h"
+#include "nic/framer.h"
 #include "nic/internal.h"
 #include "nic/mcast.h"
 #include "nic/mem.h"
@@ -61,7 +62,9 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		free(nic);
 		return ENOMEM;
 	}
-	if (vb_pairs_init(nic) || vb_steer_init(nic) || vb_groups_init(nic)) {
+	if (vb_framers_init(nic) || vb_pairs_init(nic) || vb_steer_init(nic) ||
+	    vb_groups_init(nic)) {
+		vb_framers_fini(nic);
 		vb_pairs_fini(nic);
 		vb_steer_fini(nic);
 		free(nic->own_export);
@@ -76,7 +79,6 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->held_lock);
 	vb_lock_init(&nic->xrc_lock);
 	vb_rwqs_init(&nic->rwqs);
-	vb_lock_init(&nic->wide_lock);
 	vb_keys_init(&nic->keys);
 	vb_handles_init(&nic->pd_handles);
 	vb_handles_init(&nic->mrs);
@@ -108,7 +110,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_lock_fini(&nic->xrc_lock);
 	vb_lock_fini(&nic->held_lock);
 	vb_rwqs_fini(&nic->rwqs);
-	vb_lock_fini(&nic->wide_lock);
+	vb_framers_fini(nic);
 	vb_lock_fini(&nic->rx);
 	vb_lock_fini(&nic->lock);
 	free(nic->own_export);

@@ -27,12 +27,12 @@ struct sender {
 	/* To go back to, if the link refuses. */
 	struct vb_req_pos req_pos;
 	struct vb_resp_pos resp_pos;
-	struct vb_framer framer;
+	struct vb_framer *framer;
 };
 
 static void begin(struct sender *s)
 {
-	vb_framer_begin(&s->framer);
+	vb_framer_begin(s->framer);
 	s->req_pos = s->qp->req.pos;
 	s->resp_pos = vb_resp_pos_get(&s->qp->resp);
 }
@@ -83,11 +83,11 @@ static void add_ack(struct sender *s)
 	bool data;
 
 	if (!vb_resp_owes_ack_only(&qp->resp) ||
-	    !vb_framer_fits(&s->framer, &qp->path, s->framer.burst.slot, ACK_FRAME_BYTES, 0))
+	    !vb_framer_fits(s->framer, &qp->path, s->framer->burst.slot, ACK_FRAME_BYTES))
 		return;
 	vb_qp_pkt_begin(qp, &pkt);
 	vb_rc_response(&qp->resp, &pkt, &data);
-	vb_framer_add(&s->framer, &qp->path, &pkt, &none);
+	vb_framer_add(s->framer, &qp->path, &pkt, &none);
 }
 
 /* By whose socket it leaves. A shadow's number is nobody's. */
@@ -103,21 +103,22 @@ static bool flush(struct sender *s)
 {
 	struct vb_qp *qp = s->qp;
 	struct vb_nic *nic = qp->nic;
-	uint16_t slot = s->framer.slot;
+	const struct vb_burst *burst;
+	uint16_t slot = s->framer->slot;
 	int err;
 
-	if (!s->framer.burst.frames)
+	if (!s->framer->burst.frames)
 		return true;
 	if (s->ack_rides)
 		add_ack(s);
-	s->framer.burst.iov = s->framer.iov;
+	burst = vb_framer_burst(s->framer);
 	if (!vb_transport_acks(qp->req.transport) &&
-	    !vb_pair_admit(nic, slot, &s->framer.burst, qp->now_ns)) {
+	    !vb_pair_admit(nic, slot, burst, qp->now_ns)) {
 		vb_pair_hold(nic, qp);
 		err = EAGAIN;
 	} else {
-		err = nic->host.tx(nic->host.arg, slot, &s->framer.burst);
-		s->framer.burst.claim = NULL;
+		err = nic->host.tx(nic->host.arg, slot, burst);
+		s->framer->burst.claim = NULL;
 	}
 	if (err == EAGAIN) {
 		vb_stat_add(&nic->stats, VB_STAT_TX_FULL, 1);
@@ -127,7 +128,7 @@ static bool flush(struct sender *s)
 		begin(s);
 		return false;
 	}
-	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, s->framer.burst.frames);
+	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, burst->frames);
 	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
 	count_again(qp, &s->req_pos);
 	vb_req_sent(&qp->req, &s->req_pos, qp->now_ns);
@@ -210,9 +211,9 @@ static bool add_or_flush(struct sender *s, const struct vb_path *path, struct vb
 	uint32_t bytes = frame_bytes(pkt->opcode, payload->bytes);
 	uint16_t slot = (uint16_t)(pkt->dqpn >> VB_INDEX_BITS);
 
-	if (!vb_framer_fits(&s->framer, path, slot, bytes, payload->count))
+	if (!vb_framer_fits(s->framer, path, slot, bytes))
 		return false;
-	*added = vb_framer_add(&s->framer, path, pkt, payload) ? ADDED : FAULT;
+	*added = vb_framer_add(s->framer, path, pkt, payload) ? ADDED : FAULT;
 	return true;
 }
 
@@ -273,7 +274,7 @@ static bool add_middles(struct sender *s)
 	struct vb_pkt pkt;
 
 	if (n)
-		n = (uint32_t)vb_min_u64(n, vb_framer_room(&s->framer, req->mtu));
+		n = (uint32_t)vb_min_u64(n, vb_framer_room(s->framer, req->mtu));
 	if (!n)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
@@ -282,7 +283,7 @@ static bool add_middles(struct sender *s)
 		return false;
 	vb_pkt_fill_request(qp, wqe, &seg, false, &pkt);
 	pkt.pad = 0;
-	if (!vb_framer_add_middles(&s->framer, &pkt, payload.iov[0].iov_base, req->mtu, n))
+	if (!vb_framer_add_middles(s->framer, &pkt, payload.iov[0].iov_base, req->mtu, n))
 		return false;
 	vb_req_skip(req, n);
 	return true;
@@ -300,7 +301,7 @@ static bool answer_middles(struct sender *s)
 	bool data;
 
 	if (n)
-		n = (uint32_t)vb_min_u64(n, vb_framer_room(&s->framer, resp->mtu));
+		n = (uint32_t)vb_min_u64(n, vb_framer_room(s->framer, resp->mtu));
 	if (!n || resp->transport != VB_RC)
 		return false;
 	before = vb_resp_pos_get(resp);
@@ -308,7 +309,7 @@ static bool answer_middles(struct sender *s)
 	vb_rc_response(resp, &pkt, &data);
 	pkt.pad = 0;
 	from = vb_remote_get(qp, pkt.rkey, pkt.va, n * resp->mtu, IBV_ACCESS_REMOTE_READ);
-	if (!from || !vb_framer_add_middles(&s->framer, &pkt, from, resp->mtu, n)) {
+	if (!from || !vb_framer_add_middles(s->framer, &pkt, from, resp->mtu, n)) {
 		vb_resp_pos_put(resp, &before);
 		return false;
 	}
@@ -331,7 +332,7 @@ static bool transmit_responses(struct sender *s)
 
 		if (!vb_resp_owes(resp))
 			return true;
-		s->framer.certain = resp->done < resp->fresh;
+		s->framer->certain = resp->done < resp->fresh;
 		if (answer_middles(s))
 			continue;
 		before = vb_resp_pos_get(resp);
@@ -372,7 +373,7 @@ static bool transmit_requests(struct sender *s)
 
 		if (qp->paced && vb_pace_waits(qp))
 			break;
-		s->framer.certain = vb_psn_diff(req->pos.next_psn, req->top_psn) < 0;
+		s->framer->certain = vb_psn_diff(req->pos.next_psn, req->top_psn) < 0;
 		if (!qp->paced && add_middles(s))
 			continue;
 		if ((req->transport == VB_UD && vb_lane_is_next(qp)) || vb_lane_is_astray(qp))
@@ -406,7 +407,7 @@ static bool transmit_requests(struct sender *s)
 			break;
 		}
 		if (qp->paced)
-			vb_pace_charge(qp, s->framer.burst.last_bytes);
+			vb_pace_charge(qp, s->framer->burst.last_bytes);
 	}
 	return flush(s);
 }
@@ -433,11 +434,11 @@ static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
 	bool done;
 
 	s.qp = qp;
-	vb_framer_init(&s.framer, qp, slot_from(qp));
+	s.framer = vb_framer_take(qp, slot_from(qp));
 	vb_qp_window_share(qp);
 	qp->link_full = false;
 	done = transmit_by(&s, state);
-	vb_framer_fini(&s.framer);
+	vb_framer_drop(s.framer);
 	return done;
 }
 

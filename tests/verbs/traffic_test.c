@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 /*
  * What a healthy connection does: every operation, on every service, in many sizes and pieces, with
@@ -510,6 +511,56 @@ static void memory_that_always_changes_is_read_and_written_from(void **state)
 	vt_pair_close(&p);
 }
 
+/* What the thread below found: it must not assert. */
+static const char *one_of_each(struct vt_pair *p)
+{
+	static const enum ibv_wr_opcode each[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+						   IBV_WR_RDMA_READ };
+	struct ibv_wc wc;
+	struct vt_wr w;
+
+	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		vt_wr(&w, each[i], &p->a, &p->b, (uint32_t)p->a.bytes);
+		if (vt_try(&p->a, &w))
+			return "a request was refused";
+		if (!vt_poll_ms(p->a.cq, &wc, VT_WAIT_MS) || wc.status != IBV_WC_SUCCESS)
+			return "a request did not complete";
+	}
+	if (!vt_poll_ms(p->b.cq, &wc, VT_WAIT_MS) || wc.byte_len != p->b.bytes)
+		return "a receive did not complete";
+	return NULL;
+}
+
+static void *small_stack_run(void *arg)
+{
+	return (void *)one_of_each(arg);
+}
+
+/* The least that a thread can have, and a page for the test: it does the work of both ends. */
+static void a_thread_may_have_a_small_stack(void **state)
+{
+	const struct vt_options opt = { .bytes = 100000 };
+	pthread_attr_t attr;
+	pthread_t thread;
+	struct vt_pair p;
+	void *failed;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* they need more for themselves */
+#endif
+	vt_pair_open(&p, &opt);
+	vt_recv(&p.b, 1);
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstacksize(&attr, (size_t)sysconf(_SC_THREAD_STACK_MIN) +
+								  4096), 0);
+	assert_int_equal(pthread_create(&thread, &attr, small_stack_run, &p), 0);
+	pthread_join(thread, &failed);
+	if (failed)
+		fail_msg("%s", (const char *)failed);
+	pthread_attr_destroy(&attr);
+	vt_pair_close(&p);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -530,6 +581,7 @@ int main(void)
 		vt_test(a_late_receiver_gets_everything),
 		vt_test(a_target_that_sleeps_is_written_to),
 		vt_test(memory_that_always_changes_is_read_and_written_from),
+		vt_test(a_thread_may_have_a_small_stack),
 	};
 
 	return vt_main(tests);
