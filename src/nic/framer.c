@@ -221,7 +221,7 @@ uint32_t vb_framer_room(const struct vb_framer *f, uint32_t payload_bytes)
 	return (uint32_t)vb_min_u64(n, (VB_LINK_BURST_BYTES_MAX - f->bytes) / frame);
 }
 
-/* A frame in the midst of a message. The guard is entered; crc is its header's. */
+/* A frame in the midst of a message. The guard is entered. */
 static void build_middle(const struct vb_framer *f, uint8_t *room, const uint8_t *header,
 			 const struct vb_icrc_run *run, const uint8_t *payload, uint32_t bytes)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Identifications that the host promises a burst: ICRCs are made for them, and no claim is kept. */
+/*
+ * Identifications that the host promises a burst: ICRCs are made for them, and no claim is kept.
+ * Nor is the place where the burst was built.
+ */
 #include "nic_fixture.h"
 
 #include <signal.h>
@@ -150,6 +153,24 @@ static void a_full_link_ends_a_claim(void **state)
 	assert_int_equal(ends.frames, FRAMES);
 }
 
+/* Other threads are at all places but one where frames are built, and that one is new. */
+static void there_is_a_place_for_each_thread(void **state)
+{
+	struct vb_framer_seat *seats = fix.nic->framers, *last = &seats[VB_FRAMERS - 1];
+
+	assert_null(last->framer);
+	for (struct vb_framer_seat *seat = seats; seat < last; seat++)
+		vb_lock_take(&seat->lock);
+	post(20);
+	assert_int_equal(ends.frames, 1);
+	assert_non_null(last->framer);
+	/* Given back. */
+	assert_true(vb_lock_try(&last->lock));
+	vb_lock_drop(&last->lock);
+	for (struct vb_framer_seat *seat = seats; seat < last; seat++)
+		vb_lock_drop(&seat->lock);
+}
+
 static void on_fault(int signal)
 {
 	vb_guard_fault();
@@ -180,6 +201,7 @@ int main(void)
 		T(without_a_claim_they_are_made_for_0),
 		T(a_full_link_ends_a_claim),
 		T(what_cannot_be_read_gives_it_back),
+		T(there_is_a_place_for_each_thread),
 	};
 
 	return cmocka_run_group_tests_name("nic/claim", tests, NULL, NULL);
