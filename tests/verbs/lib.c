@@ -47,20 +47,28 @@ int vt_run(const char *name, const struct CMUnitTest *tests, size_t count)
 	return 0;
 }
 
+int vt_gid_index(const uint8_t raw[16])
+{
+	union ibv_gid gid;
+
+	for (int i = 0; i < 256; i++) {
+		assert_int_equal(ibv_query_gid(vt.ctx, 1, i, &gid), 0);
+		if (!memcmp(gid.raw, raw, sizeof(gid.raw)))
+			return i;
+	}
+	fail_msg("a GID is not in the table: its last octets are %u.%u.%u.%u", raw[12], raw[13],
+		 raw[14], raw[15]);
+	return -1;
+}
+
 static void find_gid(void)
 {
 	static const uint8_t ipv4[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
 	static const uint8_t ipv6[16] = { [15] = 1 };
 	const uint8_t *wanted = getenv("VT_IPV6") ? ipv6 : ipv4;
 
-	for (int i = 0; i < 256; i++) {
-		assert_int_equal(ibv_query_gid(vt.ctx, 1, i, &vt.gid), 0);
-		if (!memcmp(vt.gid.raw, wanted, sizeof(ipv4))) {
-			vt.gid_index = i;
-			return;
-		}
-	}
-	fail_msg("the loopback address is not in the GID table");
+	vt.gid_index = vt_gid_index(wanted);
+	memcpy(vt.gid.raw, wanted, sizeof(vt.gid.raw));
 }
 
 int vt_setup(void **state)

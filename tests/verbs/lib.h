@@ -90,6 +90,9 @@ extern struct vt vt;
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
+/* The place in the device's table of a GID, which must be there. */
+int vt_gid_index(const uint8_t raw[16]);
+
 /* The device and a PD before each test; after it, all must be given back. */
 int vt_setup(void **state);
 int vt_teardown(void **state);

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "forge.h"
+#include "netns.h"
+
+#define OTHER "127.0.0.2"
 
 /*
  * Threads that send from one address to another, each by QPs of its own: they share the socket
@@ -30,6 +33,18 @@ struct lane {
 
 static struct lane lanes[THREADS];
 
+static int setup(void **state)
+{
+	assert_true(netns_address_add("lo:1", OTHER));
+	return vt_setup(state);
+}
+
+static int teardown(void **state)
+{
+	netns_interface_down("lo:1");
+	return vt_teardown(state);
+}
+
 /* Where a QP is and where the other is, for the attributes that the library makes. */
 static void stand(int index, const union ibv_gid *there)
 {
@@ -37,38 +52,13 @@ static void stand(int index, const union ibv_gid *there)
 	vt.gid = *there;
 }
 
-static int index_of(const union ibv_gid *gid)
-{
-	struct ibv_gid_entry entries[16];
-	ssize_t n = ibv_query_gid_table(vt.ctx, entries, 16, 0);
-
-	for (ssize_t i = 0; i < n; i++) {
-		if (!memcmp(&entries[i].gid, gid, sizeof(*gid)))
-			return (int)entries[i].gid_index;
-	}
-	return -1;
-}
-
-static int other_address(union ibv_gid *gid)
-{
-	int index = -1;
-
-	*gid = vt.gid;
-	gid->raw[15]++;
-	assert_int_equal(system("ip addr add 127.0.0.2/8 dev lo"), 0);
-	for (int ms = 0; index < 0 && ms < VT_WAIT_MS; ms++) {
-		index = index_of(gid);
-		vt_sleep_ms(1);
-	}
-	assert_true(index >= 0);
-	return index;
-}
-
 static void lanes_open(const struct vt_options *opt)
 {
-	union ibv_gid here = vt.gid, there;
-	int index = vt.gid_index, other = other_address(&there);
+	union ibv_gid here = vt.gid, there = vt.gid;
+	int index = vt.gid_index, other;
 
+	assert_int_equal(inet_pton(AF_INET, OTHER, there.raw + 12), 1);
+	other = vt_gid_index(there.raw);
 	for (unsigned i = 0; i < THREADS; i++) {
 		struct lane *lane = &lanes[i];
 
@@ -89,7 +79,6 @@ static void lanes_close(void)
 		vt_end_close(&lanes[i].a);
 		vt_end_close(&lanes[i].b);
 	}
-	assert_int_equal(system("ip addr del 127.0.0.2/8 dev lo"), 0);
 }
 
 /* Another thread must not assert: it says what is wrong. */
@@ -192,7 +181,7 @@ static void threads_share_the_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		vt_test(threads_share_the_way),
+		cmocka_unit_test_setup_teardown(threads_share_the_way, setup, teardown),
 	};
 
 	return vt_main(tests);
