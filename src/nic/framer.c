@@ -91,8 +91,6 @@ void vb_framer_drop(struct vb_framer *f)
 
 void vb_framer_begin(struct vb_framer *f)
 {
-	claim_drop(f);
-	f->burst.first_id = 0;
 	f->burst.frames = 0;
 	f->bytes = 0;
 }
@@ -105,12 +103,13 @@ const struct vb_burst *vb_framer_burst(struct vb_framer *f)
 	return &f->burst;
 }
 
-/* The first frame says where the burst goes. */
+/* The first frame says where the burst goes. One before it may have come to nothing. */
 static void claim_make(struct vb_framer *f, const struct vb_path *path)
 {
 	const struct vb_nic *nic = f->qp->nic;
 
-	vb_framer_begin(f);
+	claim_drop(f);
+	f->burst.first_id = 0;
 	if (nic->host.claim)
 		f->burst.claim = nic->host.claim(nic->host.arg, f->slot, path, &f->burst.first_id);
 }
