@@ -11,15 +11,16 @@ T ?= 60
 
 all: build
 
+# What a user needs; the targets that test build the rest.
 build: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) -j $(JOBS)
+	@ninja -C $(BUILD) -j $(JOBS) product
 
 $(BUILD)/build.ninja:
 	@scripts/deps.sh build
 	@meson setup $(BUILD) --prefix "$(PREFIX)" $(MESON_FLAGS)
 
 demo:
-	@scripts/deps.sh build demo
+	@scripts/deps.sh demo
 	@$(MAKE) --no-print-directory build
 	@BUILD=$(BUILD) scripts/demo.sh
 
@@ -38,6 +39,7 @@ tsan:
 		scripts/check.sh unit sim clients
 
 sim: build
+	@ninja -C $(BUILD) -j $(JOBS) tests/sim/sim
 	@$(BUILD)/tests/sim/sim $(SEED)
 
 fuzz:
@@ -45,7 +47,8 @@ fuzz:
 
 bench:
 	@scripts/deps.sh bench
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS)
 	@BUILD=$(BUILD) bench/bench.py
 
 clients:
@@ -59,7 +62,7 @@ format:
 
 install: build
 	@meson configure $(BUILD) --prefix "$(PREFIX)"
-	@meson install -C $(BUILD)
+	@meson install -C $(BUILD) --no-rebuild
 
 clean:
 	@rm -rf build build-asan build-tsan build-fuzz

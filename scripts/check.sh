@@ -14,7 +14,7 @@ stop() {
 	exit 1
 }
 
-scripts/deps.sh test || stop "cannot install what the tests need"
+scripts/deps.sh check || stop "cannot install what the tests need"
 if [ ! -e "$BUILD/build.ninja" ]; then
 	# shellcheck disable=SC2086 # MESON_FLAGS is a list
 	meson setup "$BUILD" $MESON_FLAGS || stop "meson setup fails"

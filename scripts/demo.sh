@@ -4,7 +4,8 @@
 # over 127.0.0.1. `make demo` has built and installed what this needs.
 set -eu
 cd "$(dirname "$0")/.."
-run="${BUILD:-build}/verbatim run --"
+command=${BUILD:-build}/verbatim
+run="$command run --"
 log=$(mktemp)
 server=
 trap 'rm -f "$log"; [ -z "$server" ] || kill "$server" 2>/dev/null || true' EXIT INT TERM
@@ -53,3 +54,9 @@ gid=${gid:-0}
 $run ibv_devices
 pair ib_write_bw -d verbatim0 -x "$gid" -F -D 3
 pair ib_send_lat -d verbatim0 -x "$gid" -F -n 20000
+cat <<END
+
+Shown: perftest, unmodified, found the device verbatim0; two processes wrote and sent by it.
+Try:   $command devices             what programs see
+       $command run -- PROGRAM      your own program; README.md says more
+END

@@ -1,36 +1,62 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs the Debian or Ubuntu packages that are missing. Arguments: the tiers wanted.
-#   build  what compiles verbatim        demo  the programs of `make demo`
-#   test   what `make check` runs        fuzz  what `make fuzz` needs
-#   bench  what `make bench` compares with, and draws with
-# Says nothing and needs no root where nothing is missing.
+# Installs the Debian or Ubuntu packages that a target of the Makefile lacks.
+#   deps.sh [--print] TARGET ...   build, demo, check, asan, tsan, fuzz, bench or bare
+# With --print it only prints the names of the packages, whether they are installed or not.
+# Says nothing and needs no root where nothing is missing. Exit status 1: something is missing still.
 set -eu
 
+# What compiles and links verbatim.
 build="gcc libc6-dev make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev
 	libcmocka-dev"
-demo="perftest iproute2"
-test="$build $demo python3 binutils ibverbs-utils rdmacm-utils python3-pyverbs
+# The programs that the demo runs.
+demo="$build ibverbs-utils perftest iproute2"
+# The clients of the test suites.
+check="$demo python3 binutils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py
 	dapl2-utils tshark nftables iperf3 util-linux procps valgrind qemu-system-x86
 	busybox-static kmod"
-fuzz="$build clang llvm"
-bench="$build $demo python3 ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox util-linux"
+# libFuzzer is part of clang's runtime, which clang only recommends.
+fuzz="$build clang libclang-rt-dev llvm"
+# What the figures are compared with, and drawn by.
+bench="$demo python3 ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox util-linux"
+# What makes the bare machine of tests/bare.
+bare="debootstrap python3 util-linux iproute2"
 
+usage() {
+	echo "usage: deps.sh [--print] build|demo|check|asan|tsan|fuzz|bench|bare ..." >&2
+	exit 2
+}
+
+print=
+if [ "${1:-}" = --print ]; then
+	print=1
+	shift
+fi
+[ $# -gt 0 ] || usage
 wanted=
-for tier in "${@:-build}"; do
-	case $tier in
+for target; do
+	case $target in
 	build) wanted="$wanted $build" ;;
 	demo) wanted="$wanted $demo" ;;
-	test) wanted="$wanted $test" ;;
+	check | asan | tsan) wanted="$wanted $check" ;;
 	fuzz) wanted="$wanted $fuzz" ;;
 	bench) wanted="$wanted $bench" ;;
-	*) echo "usage: deps.sh [build|demo|test|fuzz|bench] ..." >&2; exit 2 ;;
+	bare) wanted="$wanted $bare" ;;
+	*) usage ;;
 	esac
 done
+# shellcheck disable=SC2086 # lists of packages, here and below
+wanted=$(printf '%s\n' $wanted | sort -u)
+
+if [ -n "$print" ]; then
+	echo $wanted
+	exit 0
+fi
 
 if ! command -v dpkg-query >/dev/null; then
-	echo "deps.sh: not a Debian system; please install by hand:" $wanted >&2
+	echo "deps.sh: this is no Debian or Ubuntu, so nothing is installed. Wanted, by the names" \
+		"that Debian has for them:" $wanted >&2
 	exit 0
 fi
 
@@ -41,10 +67,24 @@ for package in $wanted; do
 done
 [ -n "$missing" ] || exit 0
 
+# give_up WHY: says what an administrator has to do instead.
+give_up() {
+	echo "deps.sh: $1. An administrator has to install these packages:" >&2
+	echo "    apt-get install --no-install-recommends$missing" >&2
+	exit 1
+}
+
+# Nobody is there to type a password where there is no terminal.
 as_root=
-[ "$(id -u)" = 0 ] || as_root=sudo
+if [ "$(id -u)" != 0 ]; then
+	command -v sudo >/dev/null ||
+		give_up "packages are missing, you are not root, and there is no sudo"
+	as_root=sudo
+	[ -t 0 ] || as_root="sudo -n"
+	$as_root true || give_up "packages are missing, and sudo does not let you install them"
+fi
 echo "deps.sh: installing$missing" >&2
-export DEBIAN_FRONTEND=noninteractive
-$as_root apt-get update -q
-# Preseeded: tshark asks whether ordinary users may capture.
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+$as_root apt-get update -q || give_up "apt-get update fails"
+# Without questions: tshark asks whether ordinary users may capture.
+$as_root env DEBIAN_FRONTEND=noninteractive \
+	apt-get install -q -y --no-install-recommends $missing || give_up "apt-get install fails"

@@ -28,9 +28,9 @@ if [ $# = 2 ] && [ "$1" = --one ]; then
 	exit
 fi
 
-scripts/deps.sh test fuzz
-[ -e "$BUILD/build.ninja" ] || CC=clang meson setup "$BUILD" -Dfuzz=true
-ninja -C "$BUILD"
+scripts/deps.sh fuzz
+[ -e "$BUILD/build.ninja" ] || CC=clang meson setup "$BUILD" -Dtests=false -Dfuzz=true
+ninja -C "$BUILD" fuzzers
 mkdir -p "$BUILD/found"
 for target in "$BUILD"/tests/fuzz/fuzz_*; do
 	[ -f "$target" ] && [ -x "$target" ] && echo "${target##*/fuzz_}"
