@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The developer's front door; Meson and ninja do the work. On a bare Debian 12 or Ubuntu 22.04+
+# The developer's front door; Meson and ninja do the work. On a bare Debian 12, Debian 13 or Ubuntu 24.04
 # every target first installs what it lacks (scripts/deps.sh).
 BUILD ?= build
 JOBS ?= $(shell nproc)
