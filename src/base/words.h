@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_BASE_WORDS_H
+#define VB_BASE_WORDS_H
+
+/*
+ * Words that somebody may type, such as settings, commands and values, and what to say to those who
+ * typed another. Pure: any thread.
+ */
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/text.h"
+
+/* Those of a table whose rows have a field `name`. */
+struct vb_words {
+	const char *const *first;
+	size_t stride; /* octets from one row to the next */
+	unsigned count;
+};
+
+/* An initializer. */
+#define VB_WORDS(table)                                                       \
+	{                                                                     \
+		&(table)[0].name, sizeof((table)[0]), VB_ARRAY_LEN(table)     \
+	}
+
+const char *vb_words_at(const struct vb_words *words, unsigned i);
+
+/* The row of a word that has so many octets; words->count if there is none. */
+unsigned vb_words_find(const struct vb_words *words, const char *typed, size_t bytes);
+
+/*
+ * The word that was probably meant, NULL if none is near: at most two slips away, and at most one
+ * for each three letters. A slip is a letter too many, too few, or wrong, or two neighbours that
+ * changed places. Capitals count as small letters.
+ */
+const char *vb_words_nearest(const struct vb_words *words, const char *typed, size_t bytes);
+
+/* Add "; did you mean 'WORD'?", or nothing if none is near. */
+void vb_words_add_nearest(struct vb_text *text, const struct vb_words *words, const char *typed,
+			  size_t bytes);
+
+/* Add "'a', 'b' or 'c'". */
+void vb_words_add_choice(struct vb_text *text, const struct vb_words *words);
+
+/* Add "a, b, c". */
+void vb_words_add_list(struct vb_text *text, const struct vb_words *words);
+
+#endif
