@@ -110,6 +110,19 @@ void vb_words_add_nearest(struct vb_text *text, const struct vb_words *words, co
 		vb_text_add(text, "; did you mean '", nearest, "'?", NULL);
 }
 
+void vb_words_add_unknown(struct vb_text *text, const struct vb_words *words, const char *kind,
+			  const char *title, const char *typed, size_t bytes)
+{
+	vb_text_add(text, "there is no ", kind, " '", NULL);
+	vb_text_add_typed(text, typed, bytes);
+	vb_text_add(text, "'", NULL);
+	vb_words_add_nearest(text, words, typed, bytes);
+	if (!title)
+		return;
+	vb_text_add(text, vb_words_nearest(words, typed, bytes) ? " " : ". ", title, ": ", NULL);
+	vb_words_add_list(text, words);
+}
+
 void vb_words_add_choice(struct vb_text *text, const struct vb_words *words)
 {
 	for (unsigned i = 0; i < words->count; i++)

@@ -41,6 +41,13 @@ const char *vb_words_nearest(const struct vb_words *words, const char *typed, si
 void vb_words_add_nearest(struct vb_text *text, const struct vb_words *words, const char *typed,
 			  size_t bytes);
 
+/*
+ * Add "there is no KIND 'TYPED'", what was probably meant, and behind the title the list of all
+ * words; title NULL: no list.
+ */
+void vb_words_add_unknown(struct vb_text *text, const struct vb_words *words, const char *kind,
+			  const char *title, const char *typed, size_t bytes);
+
 /* Add "'a', 'b' or 'c'". */
 void vb_words_add_choice(struct vb_text *text, const struct vb_words *words);
 

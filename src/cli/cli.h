@@ -8,6 +8,7 @@
  */
 
 #include <limits.h>
+#include <stddef.h>
 
 extern const char vb_cli_version[];
 
@@ -35,6 +36,19 @@ int vb_cli_log(void);
 
 /* The folder of our libraries. 0, or ENOENT if they are not where they should be. */
 int vb_cli_library_dir(char dir[PATH_MAX]);
+
+/*
+ * The settings of the environment, as the library will find them. 0; or EINVAL, or what is wrong
+ * with a file that a setting names, which has been told. The library itself has nobody to complain
+ * to: programs would find no device, and not know why.
+ */
+int vb_cli_settings_check(void);
+
+struct vb_words;
+
+/* There is no such command, option or the like; so many characters of it. */
+void vb_cli_unknown(const struct vb_words *words, const char *kind, const char *typed,
+		    size_t chars);
 
 /* "verbatim: ..." to stderr, with a newline. */
 void vb_cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -118,6 +118,8 @@ int vb_cli_devices(int argc, char **argv)
 		fputs("usage: verbatim devices\n", stderr);
 		return VB_CLI_USAGE;
 	}
+	if (vb_cli_settings_check())
+		return VB_CLI_FAILED;
 	/* Why there is no device, the library says there only. */
 	setenv("VERBATIM_LOG", "stderr", 0);
 	if (library_open(&library))

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/words.h"
 
 struct command {
 	const char *name;
@@ -32,6 +32,8 @@ static const struct command commands[] = {
 };
 /* clang-format on */
 
+static const struct vb_words command_names = VB_WORDS(commands);
+
 void vb_cli_error(const char *format, ...)
 {
 	va_list args;
@@ -41,6 +43,15 @@ void vb_cli_error(const char *format, ...)
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
+}
+
+void vb_cli_unknown(const struct vb_words *words, const char *kind, const char *typed, size_t chars)
+{
+	char line[256];
+	struct vb_text text = vb_text_in(line, sizeof(line));
+
+	vb_words_add_unknown(&text, words, kind, NULL, typed, chars);
+	vb_cli_error("%s", line);
 }
 
 static void usage(FILE *out)
@@ -106,16 +117,16 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	char help[] = "--help";
+	unsigned known;
 
 	/* help COMMAND is COMMAND --help. */
 	if (argc == 3 && is_help(name)) {
 		name = argv[1] = argv[2];
 		argv[2] = help;
 	}
-	for (unsigned i = 0; i < VB_ARRAY_LEN(commands); i++) {
-		if (!strcmp(name, commands[i].name))
-			return written(command_run(&commands[i], argc - 1, argv + 1));
-	}
+	known = vb_words_find(&command_names, name, strlen(name));
+	if (known < command_names.count)
+		return written(command_run(&commands[known], argc - 1, argv + 1));
 	if (is_help(name)) {
 		usage(stdout);
 		return written(VB_CLI_OK);
@@ -125,7 +136,7 @@ int main(int argc, char **argv)
 		return written(VB_CLI_OK);
 	}
 	if (*name)
-		vb_cli_error("there is no command '%s'", name);
+		vb_cli_unknown(&command_names, "command", name, strlen(name));
 	usage(stderr);
 	return VB_CLI_USAGE;
 }

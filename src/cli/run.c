@@ -6,19 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
-#include "link/fault.h"
-#include "run/env.h"
+#include "base/words.h"
 
 #define DEV_LIBRARY "libverbatim_dev.so.1"
 
 /* One without an argument is a word, which is there or not. */
 struct option {
 	const char *name, *variable, *argument, *help;
-	const char *no_file; /* of FILEs: the value that names none */
 };
 
 /* clang-format off */
@@ -26,9 +23,9 @@ static const struct option options[] = {
 	{ "--fault", "VERBATIM_FAULT", "TEXT",
 	  "such as loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7" },
 	{ "--pcap",  "VERBATIM_PCAP",  "FILE",
-	  "record every packet; %p stands for the process id", "" },
+	  "record every packet; %p stands for the process id" },
 	{ "--log",   "VERBATIM_LOG",   "FILE",
-	  "say what goes wrong; 'stderr' for the terminal", "stderr" },
+	  "say what goes wrong; 'stderr' for the terminal" },
 	{ "--dev",   NULL,             NULL,
 	  "show a device file to programs that look for one (UCX, Open MPI)" },
 };
@@ -43,19 +40,20 @@ static int usage(FILE *out, int status)
 	return status;
 }
 
+static const struct vb_words option_names = VB_WORDS(options);
+
 /* By its name, to which "=VALUE" may be joined if it takes one. */
 static const struct option *option_find(const char *word)
 {
 	size_t name_chars = strcspn(word, "=");
+	unsigned i = vb_words_find(&option_names, word, name_chars);
 
-	for (unsigned i = 0; i < VB_ARRAY_LEN(options); i++) {
-		const struct option *option = &options[i];
-
-		if (strlen(option->name) == name_chars &&
-		    !strncmp(word, option->name, name_chars) &&
-		    (option->argument || !word[name_chars]))
-			return option;
-	}
+	if (i == option_names.count)
+		vb_cli_unknown(&option_names, "option", word, name_chars);
+	else if (word[name_chars] && !options[i].argument)
+		vb_cli_error("%s takes no argument", options[i].name);
+	else
+		return &options[i];
 	return NULL;
 }
 
@@ -94,56 +92,6 @@ static int libraries_set(bool dev)
 	return rc || !dev ? rc : list_add("LD_PRELOAD", path, false);
 }
 
-/* Whether a file can be made there or written to; not by trying, it may be a pipe. 0 or errno. */
-static int file_check(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	int folder_chars = slash ? (int)(slash - path) + 1 : 0;
-	char folder[PATH_MAX];
-	struct stat found;
-
-	if (!stat(path, &found))
-		return S_ISDIR(found.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
-	/* Of "%p" each process makes its own number. */
-	if (errno != ENOENT || (slash && memchr(path, '%', (size_t)folder_chars)))
-		return errno == ENOENT ? 0 : errno;
-	snprintf(folder, sizeof(folder), "%.*s", folder_chars, path);
-	return access(*folder ? folder : ".", W_OK | X_OK) ? errno : 0;
-}
-
-static bool files_ok(void)
-{
-	for (unsigned i = 0; i < VB_ARRAY_LEN(options); i++) {
-		const struct option *option = &options[i];
-		const char *path = option->no_file ? getenv(option->variable) : NULL;
-		int rc = path && *path && strcmp(path, option->no_file) ? file_check(path) : 0;
-
-		if (rc) {
-			vb_cli_error("%s: %s: %s", option->variable, path, strerror(rc));
-			return false;
-		}
-	}
-	return true;
-}
-
-/* The library has nobody to complain to: the program would find no device, and not know why. */
-static bool settings_ok(void)
-{
-	struct vb_fault fault;
-	struct vb_env env;
-	const char *bad;
-
-	if (vb_env_read(&env, getenv, &bad)) {
-		vb_cli_error("%s cannot be '%s'", bad, getenv(bad));
-		return false;
-	}
-	if (env.fault && vb_fault_parse(&fault, env.fault)) {
-		vb_cli_error("cannot read the faults '%s'", env.fault);
-		return false;
-	}
-	return files_ok();
-}
-
 /* Takes the word at *i, and the next one if that is its value. */
 static int option_take(const struct option *option, int argc, char **argv, int *i)
 {
@@ -162,12 +110,11 @@ int vb_cli_run(int argc, char **argv)
 	int i = 1, rc;
 
 	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--"); i++) {
-		const struct option *option = option_find(argv[i]);
+		const struct option *option;
 
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
 			return usage(stdout, VB_CLI_OK);
-		if (!option)
-			vb_cli_error("run has no option '%s'", argv[i]);
+		option = option_find(argv[i]);
 		if (option && !option->argument)
 			dev = true;
 		else if (!option || option_take(option, argc, argv, &i))
@@ -177,7 +124,7 @@ int vb_cli_run(int argc, char **argv)
 		i++;
 	if (i == argc)
 		return usage(stderr, VB_CLI_RUN_FAILED);
-	if (!settings_ok() || libraries_set(dev))
+	if (vb_cli_settings_check() || libraries_set(dev))
 		return VB_CLI_RUN_FAILED;
 	execvp(argv[i], argv + i);
 	rc = errno;

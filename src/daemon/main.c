@@ -5,31 +5,20 @@
  * it, with no argument; whoever starts it by hand gets the same.
  *
  * VERBATIM_HUB_IDLE_MS	leave after that many milliseconds without a client (10000)
+ *
+ * The library has looked at all settings before it starts a hub, so that only whoever starts it by
+ * hand may see one refused here.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "daemon/hub.h"
 #include "hub/channel.h"
-
-enum { IDLE_MS = 10000, IDLE_MS_MAX = 24 * 3600 * 1000 };
-
-static uint64_t idle_ms(void)
-{
-	const char *text = getenv("VERBATIM_HUB_IDLE_MS");
-	char *end;
-	unsigned long value;
-
-	if (!text || !*text)
-		return IDLE_MS;
-	value = strtoul(text, &end, 10);
-	return *end || value > IDLE_MS_MAX ? IDLE_MS : value;
-}
+#include "run/env.h"
 
 static void limit_raise(int resource)
 {
@@ -43,8 +32,14 @@ static void limit_raise(int resource)
 
 int main(void)
 {
+	char why[VB_ENV_WHY_BYTES];
+	struct vb_env env;
 	int fd, rc;
 
+	if (vb_env_read(&env, vb_env_here(), why)) {
+		fprintf(stderr, "verbatimd: %s\n", why);
+		return 1;
+	}
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
@@ -58,7 +53,7 @@ int main(void)
 	if (rc == EADDRINUSE)
 		return 0;
 	if (!rc)
-		rc = vb_hub_serve(fd, idle_ms() * 1000000u);
+		rc = vb_hub_serve(fd, env.hub_idle_ms * 1000000u);
 	if (rc)
 		fprintf(stderr, "verbatimd: %s\n", strerror(rc));
 	return rc ? 1 : 0;

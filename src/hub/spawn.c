@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -75,12 +76,16 @@ static int find(char path[PATH_MAX])
 	return ENOENT;
 }
 
-/* Only our own settings travel: not LD_PRELOAD, and not an application's secrets. */
+/*
+ * Only our own settings travel: not LD_PRELOAD, and not an application's secrets. A setuid program
+ * has none (run/env.h).
+ */
 static void env_pick(struct vb_hub_spawn *spawn)
 {
+	char **env = getauxval(AT_SECURE) ? NULL : environ;
 	unsigned n = 0;
 
-	for (char **env = environ; env && *env && n < ENV_MAX; env++) {
+	for (; env && *env && n < ENV_MAX; env++) {
 		if (strncmp(*env, ENV_PREFIX, strlen(ENV_PREFIX)))
 			continue;
 		spawn->env[n] = strdup(*env);

@@ -406,9 +406,10 @@ static const struct vb_link_ops fault_ops = {
 
 int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const char *text)
 {
+	char why[VB_FAULT_WHY_BYTES];
 	struct fault_link *fault;
 	struct vb_fault parsed;
-	int rc = vb_fault_parse(&parsed, text);
+	int rc = vb_fault_parse(&parsed, text, why);
 
 	if (rc)
 		return rc;

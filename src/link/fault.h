@@ -30,6 +30,7 @@ enum {
 	VB_FAULT_HELD_MAX = 1024,	/* frames that wait; one more is lost */
 	VB_FAULT_OVERTAKERS_MAX = 8,
 	VB_FAULT_FLIPPED_BITS_MAX = 3,
+	VB_FAULT_WHY_BYTES = 256,
 };
 
 struct vb_fault {
@@ -45,8 +46,11 @@ struct vb_fault_counts {
 	uint64_t refused;    /* lost because the inner link could not send them later */
 };
 
-/* 0, or EINVAL with *fault untouched. */
-int vb_fault_parse(struct vb_fault *fault, const char *text);
+/*
+ * 0, or EINVAL with *fault untouched; then `why` says on one line what is wrong, and what is wanted
+ * instead. It is empty after a success.
+ */
+int vb_fault_parse(struct vb_fault *fault, const char *text, char why[VB_FAULT_WHY_BYTES]);
 
 /* What has happened so far, of a link made by vb_link_fault_create. Any thread. */
 void vb_link_fault_counts(struct vb_link *link, struct vb_fault_counts *counts);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/words.h"
 
 /* By hand, not strtod(): the decimal point must not depend on the application's locale. */
 
@@ -87,50 +88,160 @@ static bool seed_take(const char **text, void *field)
 	return number_take(text, field);
 }
 
+static const char digits[] = "0123456789";
+
+/* What values there are, and what is said of others. */
+static const struct kind {
+	bool (*take)(const char **text, void *field);
+	const char *units[5];
+	bool fractions;
+	const char *example, *wanted, *range;
+} percentage = {
+	percent_take,
+	{"%"},
+	true,
+	"1%",
+	"a percentage such as 1% is wanted",
+	"a percentage is at most 100%, with at most 7 digits behind the point",
+}, duration = {
+	time_take,
+	{"ns", "us", "ms", "s"},
+	false,
+	"1ms",
+	"a whole number and its unit (ns, us, ms or s) are wanted, such as 250us",
+	"a delay is at most 10s",
+}, number = {
+	seed_take,
+	{""},
+	false,
+	"7",
+	"a number is wanted, of decimal digits alone",
+	"a seed is at most 18446744073709551615",
+};
+
 /* clang-format off */
 static const struct part {
 	const char *name;
 	size_t field;
-	bool (*take)(const char **text, void *field);
+	const struct kind *kind;
 } parts[] = {
-	{ "loss=",    offsetof(struct vb_fault, loss),     percent_take },
-	{ "dup=",     offsetof(struct vb_fault, dup),      percent_take },
-	{ "reorder=", offsetof(struct vb_fault, reorder),  percent_take },
-	{ "corrupt=", offsetof(struct vb_fault, corrupt),  percent_take },
-	{ "delay=",   offsetof(struct vb_fault, delay_ns), time_take },
-	{ "seed=",    offsetof(struct vb_fault, seed),     seed_take },
+	{ "loss",    offsetof(struct vb_fault, loss),     &percentage },
+	{ "dup",     offsetof(struct vb_fault, dup),      &percentage },
+	{ "reorder", offsetof(struct vb_fault, reorder),  &percentage },
+	{ "corrupt", offsetof(struct vb_fault, corrupt),  &percentage },
+	{ "delay",   offsetof(struct vb_fault, delay_ns), &duration },
+	{ "seed",    offsetof(struct vb_fault, seed),     &number },
 };
 /* clang-format on */
 
 enum { PART_SEED = 5 };
 
-/* Which part begins here, VB_ARRAY_LEN(parts) if none. */
-static unsigned part_find(const char **text)
-{
-	unsigned i = 0;
+static const struct vb_words names = VB_WORDS(parts);
 
-	while (i < VB_ARRAY_LEN(parts) && !word_take(text, parts[i].name))
-		i++;
-	return i;
+/* Whether such a value may look like that, be it too large or not. */
+static bool has_form(const struct kind *kind, const char *text, size_t bytes)
+{
+	const char *end = text + bytes;
+	size_t whole = strspn(text, digits), part;
+
+	if (!whole)
+		return false;
+	text += whole;
+	if (kind->fractions && *text == '.') {
+		part = strspn(text + 1, digits);
+		if (!part)
+			return false;
+		text += 1 + part;
+	}
+	for (unsigned i = 0; kind->units[i]; i++) {
+		if (strlen(kind->units[i]) == (size_t)(end - text) &&
+		    !strncmp(text, kind->units[i], (size_t)(end - text)))
+			return true;
+	}
+	return false;
 }
 
-int vb_fault_parse(struct vb_fault *fault, const char *text)
+/* A part of the text, "loss=1%", from here to the next comma. */
+struct given {
+	const char *text, *value; /* value NULL: there is no "=" */
+	size_t bytes, name_bytes, value_bytes;
+};
+
+static struct given given_at(const char *text)
 {
+	struct given given = {.text = text, .bytes = strcspn(text, ",")};
+
+	given.name_bytes = strcspn(text, ",=");
+	if (given.name_bytes < given.bytes) {
+		given.value = text + given.name_bytes + 1;
+		given.value_bytes = given.bytes - given.name_bytes - 1;
+	}
+	return given;
+}
+
+static void no_such_part(struct vb_text *why, const struct given *given)
+{
+	if (!given->bytes) {
+		vb_text_add(why, "a part is empty; there is one comma between two parts", NULL);
+		return;
+	}
+	vb_words_add_unknown(why, &names, "fault", "Faults", given->text, given->name_bytes);
+}
+
+static void no_such_value(struct vb_text *why, const struct given *given, const struct part *part)
+{
+	const struct kind *kind = part->kind;
+
+	vb_text_add_typed(why, given->text, given->bytes);
+	if (!given->value)
+		vb_text_add(why, ": a value is wanted, such as ", part->name, "=", kind->example,
+			    NULL);
+	else if (has_form(kind, given->value, given->value_bytes))
+		vb_text_add(why, ": ", kind->range, NULL);
+	else
+		vb_text_add(why, ": ", kind->wanted, NULL);
+}
+
+/* Reads one part, and marks it as seen. 0 or EINVAL. */
+static int part_read(struct vb_fault *fault, const struct given *given, unsigned *seen,
+		     struct vb_text *why)
+{
+	unsigned i = vb_words_find(&names, given->text, given->name_bytes);
+	const char *value = given->value;
+
+	if (i == names.count) {
+		no_such_part(why, given);
+		return EINVAL;
+	}
+	if (*seen & 1u << i) {
+		vb_text_add(why, parts[i].name, " is there twice", NULL);
+		return EINVAL;
+	}
+	if (!value || !parts[i].kind->take(&value, (char *)fault + parts[i].field) ||
+	    value != given->text + given->bytes) {
+		no_such_value(why, given, &parts[i]);
+		return EINVAL;
+	}
+	*seen |= 1u << i;
+	return 0;
+}
+
+int vb_fault_parse(struct vb_fault *fault, const char *text, char why_chars[VB_FAULT_WHY_BYTES])
+{
+	struct vb_text why = vb_text_in(why_chars, VB_FAULT_WHY_BYTES);
 	struct vb_fault parsed = {0};
 	unsigned seen = 0;
 
-	if (!*text)
-		return EINVAL;
-	do {
-		unsigned i = part_find(&text);
+	for (;; text++) {
+		struct given given = given_at(text);
+		int rc = part_read(&parsed, &given, &seen, &why);
 
-		if (i == VB_ARRAY_LEN(parts) || seen & 1u << i ||
-		    !parts[i].take(&text, (char *)&parsed + parts[i].field))
-			return EINVAL;
-		seen |= 1u << i;
-	} while (word_take(&text, ","));
-	if (*text)
-		return EINVAL;
+		if (rc)
+			return rc;
+		text += given.bytes;
+		if (!*text)
+			break;
+	}
 	parsed.seeded = seen >> PART_SEED & 1;
 	*fault = parsed;
 	return 0;

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "nic/limits.h"
 
 /*
@@ -12,15 +11,19 @@
  * lowest there can be, since programs take a higher one for the promise of more.
  */
 static const struct vb_persona personas[] = {
-	{ "", VB_VERSION, VB_VENDOR_ID, VB_PART_ID, 1, false },
 	{ "connectx7", "28.0.0", 0x02c9, 4129, 0, true },
 };
 
+const struct vb_words vb_persona_names = VB_WORDS(personas);
+
 const struct vb_persona *vb_persona_find(const char *name)
 {
-	for (size_t i = 0; i < VB_ARRAY_LEN(personas); i++) {
-		if (strcmp(personas[i].name, name ? name : "") == 0)
-			return &personas[i];
-	}
-	return NULL;
+	static const struct vb_persona neutral = {
+		"", VB_VERSION, VB_VENDOR_ID, VB_PART_ID, 1, false,
+	};
+	unsigned i = name ? vb_words_find(&vb_persona_names, name, strlen(name)) : 0;
+
+	if (!name || !*name)
+		return &neutral;
+	return i < vb_persona_names.count ? &personas[i] : NULL;
 }

@@ -11,12 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/words.h"
+
 struct vb_persona {
 	const char *name;
 	const char *fw_ver;
 	uint32_t vendor_id, part_id, hw_ver;
 	bool has_parcels; /* small data travels inside completions, asked for or not (parcel.h) */
 };
+
+/* The names there are, but for the neutral one's, which has none. */
+extern const struct vb_words vb_persona_names;
 
 /* The one of this name; NULL, or no name: the neutral one. NULL if there is no such. */
 const struct vb_persona *vb_persona_find(const char *name);

@@ -364,18 +364,6 @@ static uint64_t seed_of(const struct vb_env *env)
 	return seed;
 }
 
-/* Whoever asks for one that there is not gets the device all the same: it can do no less. */
-static void persona_set(struct vb_device *dev)
-{
-	const struct vb_persona *persona = vb_persona_find(dev->env.persona);
-
-	if (persona)
-		vb_nic_persona_set(dev->nic, persona);
-	else
-		vb_log("VERBATIM_PERSONA: there is no %s, only connectx7: the device stays neutral",
-		       dev->env.persona);
-}
-
 static int nic_start(struct vb_device *dev)
 {
 	struct vb_nic_host host = {
@@ -431,7 +419,7 @@ static int nic_start(struct vb_device *dev)
 	if (rc != 0)
 		return rc;
 	vb_nic_guid_set(dev->nic, vb_guid_get());
-	persona_set(dev);
+	vb_nic_persona_set(dev->nic, dev->env.persona);
 	if (atomic_load(&dev->port_count))
 		vb_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(dev->ports[0].fd));
 	vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
@@ -450,12 +438,12 @@ static void ports_destroy(struct vb_device *dev)
 static int device_start(struct vb_device *dev)
 {
 	struct vb_hub_offer offer;
-	const char *bad;
+	char why[VB_ENV_WHY_BYTES];
 	int rc;
 
-	rc = vb_env_read(&dev->env, secure_getenv, &bad);
+	rc = vb_env_read(&dev->env, vb_env_here(), why);
 	if (rc != 0) {
-		vb_log("%s: not a value that it can have", bad);
+		vb_log("%s", why);
 		return rc;
 	}
 	rc = vb_gids_open(&dev->gids);

@@ -5,49 +5,75 @@
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
-#include "base/check.h"
+#include "link/fault.h"
 
-/* An empty value is the same as none, so that `VERBATIM_FAULT= command` switches it off. */
-static const char *text_of(char *(*get)(const char *), const char *name)
-{
-	const char *text = get(name);
+#define PREFIX "VERBATIM_"
 
-	return text && *text ? text : NULL;
-}
+/* --- values --- */
+
+/* Each takes a value that is not empty; false: it is no good. `why` may say more about that. */
 
 static bool number_of(const char *text, uint64_t *number)
 {
-	char *end;
+	bool hexadecimal = strncmp(text, "0x", 2) == 0;
+	const char *digits = hexadecimal ? text + 2 : text;
 
-	if (*text == '-')
+	/* strtoull() would take blanks and signs. */
+	if (!*digits || digits[strspn(digits, hexadecimal ? "0123456789abcdefABCDEF"
+							  : "0123456789")])
 		return false;
 	errno = 0;
-	*number = strtoull(text, &end, 0);
-	return end != text && *end == '\0' && errno == 0;
+	*number = strtoull(digits, NULL, hexadecimal ? 16 : 10);
+	return errno == 0;
 }
 
-static bool switch_of(const char *text, bool *on)
+static bool seed_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
-	*on = text && strcmp(text, "1") == 0;
-	return !text || *on || strcmp(text, "0") == 0;
+	env->seeded = number_of(text, &env->seed);
+	return env->seeded;
 }
 
-static bool link_of(const char *text, enum vb_env_link *link)
+static bool hub_idle_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
-	static const char *const names[] = {
-		[VB_ENV_LINK_UDP] = "udp",
-		[VB_ENV_LINK_SHM] = "shm",
-	};
+	return number_of(text, &env->hub_idle_ms) && env->hub_idle_ms <= VB_ENV_HUB_IDLE_MS_MAX;
+}
 
-	*link = VB_ENV_LINK_ANY;
-	if (!text)
-		return true;
-	for (unsigned i = VB_ENV_LINK_UDP; i < VB_ARRAY_LEN(names); i++) {
-		if (strcmp(text, names[i]) == 0)
-			*link = (enum vb_env_link)i;
-	}
-	return *link != VB_ENV_LINK_ANY;
+static const struct link {
+	const char *name;
+	enum vb_env_link link;
+} links[] = {
+	{ "udp", VB_ENV_LINK_UDP },
+	{ "shm", VB_ENV_LINK_SHM },
+};
+static const struct vb_words link_names = VB_WORDS(links);
+
+static bool link_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	unsigned i = vb_words_find(&link_names, text, strlen(text));
+
+	if (i < link_names.count)
+		env->link = links[i].link;
+	return i < link_names.count;
+}
+
+static const struct {
+	const char *name;
+} switches[] = { { "0" }, { "1" } };
+static const struct vb_words switch_names = VB_WORDS(switches);
+
+static bool shared_mr_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->shared_mr = strcmp(text, "1") == 0;
+	return vb_words_find(&switch_names, text, strlen(text)) < switch_names.count;
+}
+
+static bool persona_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->persona = vb_persona_find(text);
+	return env->persona != NULL;
 }
 
 /* Whether Linux would have an interface of that name; whether there is one is seen later. */
@@ -57,39 +83,135 @@ static bool is_interface(const char *name)
 	       strcmp(name, "..") != 0 && !name[strcspn(name, "/: \t\n\v\f\r")];
 }
 
-static bool is_ethernet(const char *text)
+static bool ethernet_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
 	static const char tap[] = "tap:";
 
+	env->ethernet = text;
 	return is_interface(strncmp(text, tap, strlen(tap)) == 0 ? text + strlen(tap) : text);
 }
 
-int vb_env_read(struct vb_env *env, char *(*get)(const char *name), const char **bad)
+static bool fault_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
-	const char *seed = text_of(get, "VERBATIM_SEED");
-	struct vb_env read = {
-		.fault = text_of(get, "VERBATIM_FAULT"),
-		.pcap = text_of(get, "VERBATIM_PCAP"),
-		.ethernet = text_of(get, "VERBATIM_ETH"),
-		.persona = text_of(get, "VERBATIM_PERSONA"),
-		.seeded = seed != NULL,
-	};
+	char wrong[VB_FAULT_WHY_BYTES];
+	struct vb_fault fault;
 
-	if (!link_of(text_of(get, "VERBATIM_LINK"), &read.link)) {
-		*bad = "VERBATIM_LINK";
-		return EINVAL;
+	env->fault = text;
+	if (vb_fault_parse(&fault, text, wrong) == 0)
+		return true;
+	vb_text_add(why, wrong, NULL);
+	return false;
+}
+
+/* Whether a file can be made or opened there is seen when it is. */
+static bool pcap_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->pcap = text;
+	return true;
+}
+
+static bool log_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->log = text;
+	return true;
+}
+
+static bool hub_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	return true;
+}
+
+/* --- settings --- */
+
+struct setting {
+	const char *name;
+	bool (*read)(struct vb_env *env, const char *text, struct vb_text *why);
+	const struct vb_words *values; /* all that are good; NULL: */
+	const char *good; /* what is good, in words that follow "it is" */
+};
+
+/* clang-format off */
+static const struct setting settings[] = {
+	{ "VERBATIM_LOG",         log_read },
+	{ "VERBATIM_FAULT",       fault_read },
+	{ "VERBATIM_PCAP",        pcap_read },
+	{ "VERBATIM_LINK",        link_read,      &link_names },
+	{ "VERBATIM_SHARED_MR",   shared_mr_read, &switch_names },
+	{ "VERBATIM_PERSONA",     persona_read,   &vb_persona_names },
+	{ "VERBATIM_ETH",         ethernet_read,  NULL,
+	  "tap:NAME or the name of an interface, which has 1 to 15 characters" },
+	{ "VERBATIM_SEED",        seed_read,      NULL,
+	  "a number from 0 to 18446744073709551615, decimal or with 0x" },
+	{ "VERBATIM_HUB",         hub_read },
+	{ "VERBATIM_HUB_IDLE_MS", hub_idle_read,  NULL,
+	  "a number of milliseconds from 0 to 86400000" },
+};
+/* clang-format on */
+
+const struct vb_words vb_env_names = VB_WORDS(settings);
+
+/* "VERBATIM_LINK cannot be 'ud': it is 'udp' or 'shm'; did you mean 'udp'?" */
+static bool setting_read(const struct setting *setting, struct vb_env *env, const char *value,
+			 struct vb_text *why)
+{
+	size_t head;
+
+	vb_text_add(why, setting->name, " cannot be '", NULL);
+	vb_text_add_typed(why, value, strlen(value));
+	vb_text_add(why, "': ", NULL);
+	head = why->used;
+	if (setting->read(env, value, why)) {
+		*why = vb_text_in(why->chars, why->bytes);
+		return true;
 	}
-	if (!switch_of(text_of(get, "VERBATIM_SHARED_MR"), &read.shared_mr)) {
-		*bad = "VERBATIM_SHARED_MR";
-		return EINVAL;
+	if (why->used > head)
+		return false;
+	vb_text_add(why, "it is ", setting->good ? setting->good : "", NULL);
+	if (setting->values) {
+		vb_words_add_choice(why, setting->values);
+		vb_words_add_nearest(why, setting->values, value, strlen(value));
 	}
-	if (read.ethernet && !is_ethernet(read.ethernet)) {
-		*bad = "VERBATIM_ETH";
-		return EINVAL;
-	}
-	if (seed && !number_of(seed, &read.seed)) {
-		*bad = "VERBATIM_SEED";
-		return EINVAL;
+	return false;
+}
+
+char *const *vb_env_here(void)
+{
+	static char *nothing[] = { NULL };
+
+	return getauxval(AT_SECURE) || !environ ? nothing : environ;
+}
+
+int vb_env_read(struct vb_env *env, char *const *environment, char why_chars[VB_ENV_WHY_BYTES])
+{
+	struct vb_text why = vb_text_in(why_chars, VB_ENV_WHY_BYTES);
+	struct vb_env read = {
+		.hub_idle_ms = VB_ENV_HUB_IDLE_MS,
+		.persona = vb_persona_find(NULL),
+	};
+	unsigned seen = 0;
+
+	for (; *environment; environment++) {
+		const char *entry = *environment, *value = strchr(entry, '=');
+		size_t name_bytes = value ? (size_t)(value - entry) : 0;
+		unsigned i;
+
+		if (!value || strncmp(entry, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		i = vb_words_find(&vb_env_names, entry, name_bytes);
+		/* Of two that have one name, getenv(3) and so everybody takes the first. */
+		if (seen & 1u << i)
+			continue;
+		seen |= i < vb_env_names.count ? 1u << i : 0;
+		/* Empty is the same as none: so `VERBATIM_FAULT= command` switches it off. */
+		if (!value[1])
+			continue;
+		if (i == vb_env_names.count) {
+			vb_words_add_unknown(&why, &vb_env_names, "setting", "Settings", entry,
+					     name_bytes);
+			return EINVAL;
+		}
+		if (!setting_read(&settings[i], &read, value + 1, &why))
+			return EINVAL;
 	}
 	*env = read;
 	return 0;

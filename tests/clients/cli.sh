@@ -39,7 +39,10 @@ full run --help
 full status
 full hub status
 says 2 '^usage: verbatim COMMAND'
-says 2 "no command 'runn'" runn -- true
+says 2 "no command 'runn'; did you mean 'run'\?" runn -- true
+says 2 "no command 'stats'; did you mean 'status'\?" stats
+says 2 '^usage: verbatim COMMAND' stats
+says 2 "no command 'server'$" server
 for help in --help -h help; do
 	says 0 '^usage: verbatim COMMAND' $help
 	says 0 '^usage: verbatim run .*CMD' $help run
@@ -55,10 +58,12 @@ says 0 '--fault TEXT' run -h
 says 125 '^usage: verbatim run' run
 says 125 '^usage: verbatim run' run --
 says 125 '--fault needs an argument' run --fault
-says 125 "no option '--loss'" run --loss 1% -- true
-says 125 "no option '--dev=1'" run --dev=1 -- true
-says 125 "cannot read the faults 'much'" run --fault much -- true
-says 125 "cannot read the faults 'much'" run --fault=much -- true
+says 125 "no option '--loss'$" run --loss 1% -- true
+says 125 "no option '--falt'; did you mean '--fault'\?" run --falt=loss=1% -- true
+says 125 '^usage: verbatim run' run --falt=loss=1% -- true
+says 125 '--dev takes no argument' run --dev=1 -- true
+says 125 "no fault 'much'" run --fault much -- true
+says 125 "no fault 'much'" run --fault=much -- true
 says 0 '^loss=1%$' run --fault=loss=1% -- printenv VERBATIM_FAULT
 says 0 '^loss=1%$' run --fault loss=1% printenv VERBATIM_FAULT
 says 125 'VERBATIM_PCAP: /nowhere/x: No such file' run --pcap /nowhere/x -- true
@@ -72,8 +77,8 @@ says 7 '' run -- sh -c 'exit 7'
 for setting in LINK=tcp SHARED_MR=2 SEED=few ETH=a/b; do
 	export "VERBATIM_$setting"
 	with=" with VERBATIM_$setting"
-	says 125 "VERBATIM_${setting%%=*} cannot be '${setting#*=}'" run -- true
-	says 1 "VERBATIM_${setting%%=*}: not a value" devices
+	says 125 "VERBATIM_${setting%%=*} cannot be '${setting#*=}': it is " run -- true
+	says 1 "VERBATIM_${setting%%=*} cannot be '${setting#*=}': it is " devices
 	unset "VERBATIM_${setting%%=*}"
 done
 

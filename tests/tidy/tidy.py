@@ -22,7 +22,7 @@ LAYERS = {
     "hub": ["base", "hub"],
     "run": ["base", "wire", "eth", "engine", "nic", "link", "hub", "run"],
     "abi": ["base", "wire", "eth", "engine", "nic", "link", "hub", "run", "abi"],
-    "daemon": ["base", "link", "hub", "nic", "daemon"],
+    "daemon": ["base", "link", "hub", "nic", "run", "daemon"],
     "cli": ["base", "wire", "link", "hub", "nic", "run", "cli"],
 }
 LIBRARY = ["base", "wire", "eth", "engine", "nic", "link", "hub", "run", "abi"]

@@ -48,9 +48,11 @@ static void fault_text_is_read_exactly(void **state)
 	};
 
 	for (unsigned i = 0; i < VB_ARRAY_LEN(cases); i++) {
+		char why[VB_FAULT_WHY_BYTES] = "?";
 		struct vb_fault fault;
 
-		assert_int_equal(vb_fault_parse(&fault, cases[i].text), 0);
+		assert_int_equal(vb_fault_parse(&fault, cases[i].text, why), 0);
+		assert_string_equal(why, "");
 		assert_int_equal(fault.loss, cases[i].fault.loss);
 		assert_int_equal(fault.dup, cases[i].fault.dup);
 		assert_int_equal(fault.reorder, cases[i].fault.reorder);
@@ -105,10 +107,70 @@ static void other_text_is_refused(void **state)
 
 	for (unsigned i = 0; i < VB_ARRAY_LEN(texts); i++) {
 		struct vb_fault fault = {.loss = 42};
+		char why[VB_FAULT_WHY_BYTES] = "";
 
-		if (vb_fault_parse(&fault, texts[i]) != EINVAL)
+		if (vb_fault_parse(&fault, texts[i], why) != EINVAL)
 			fail_msg("'%s' was accepted", texts[i]);
 		assert_int_equal(fault.loss, 42);
+		assert_string_not_equal(why, "");
+	}
+}
+
+#define FAULTS	   "Faults: loss, dup, reorder, corrupt, delay, seed"
+#define PERCENTAGE "a percentage such as 1% is wanted"
+#define PERCENT_MAX "a percentage is at most 100%, with at most 7 digits behind the point"
+#define DURATION   "a whole number and its unit (ns, us, ms or s) are wanted, such as 250us"
+#define SEED	   "a number is wanted, of decimal digits alone"
+#define SEED_MAX   "a seed is at most 18446744073709551615"
+
+static void refusal_says_what_is_wanted(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+		{"loss=1", "loss=1: " PERCENTAGE},
+		{"dup=1%,loss=1", "loss=1: " PERCENTAGE},
+		{"loss=1,dup=1%", "loss=1: " PERCENTAGE},
+		{"corrupt=", "corrupt=: " PERCENTAGE},
+		{"loss=.5%", "loss=.5%: " PERCENTAGE},
+		{"loss=1.%", "loss=1.%: " PERCENTAGE},
+		{"loss=-1%", "loss=-1%: " PERCENTAGE},
+		{"loss=1%;dup=1%", "loss=1%;dup=1%: " PERCENTAGE},
+		{"loss", "loss: a value is wanted, such as loss=1%"},
+		{"delay,loss=1%", "delay: a value is wanted, such as delay=1ms"},
+		{"seed", "seed: a value is wanted, such as seed=7"},
+		{"loss=101%", "loss=101%: " PERCENT_MAX},
+		{"loss=100.1%", "loss=100.1%: " PERCENT_MAX},
+		{"loss=1.00000000%", "loss=1.00000000%: " PERCENT_MAX},
+		{"dup=99999999999999999999%", "dup=99999999999999999999%: " PERCENT_MAX},
+		{"delay=1", "delay=1: " DURATION},
+		{"delay=1m", "delay=1m: " DURATION},
+		{"delay=0.5ms", "delay=0.5ms: " DURATION},
+		{"delay=11s", "delay=11s: a delay is at most 10s"},
+		{"delay=10000000001ns", "delay=10000000001ns: a delay is at most 10s"},
+		{"delay=18446744073709551616us",
+		 "delay=18446744073709551616us: a delay is at most 10s"},
+		{"seed=-1", "seed=-1: " SEED},
+		{"seed=0x7", "seed=0x7: " SEED},
+		{"seed=18446744073709551616", "seed=18446744073709551616: " SEED_MAX},
+		{"los=1%", "there is no fault 'los'; did you mean 'loss'? " FAULTS},
+		{"Delay=1ms", "there is no fault 'Delay'; did you mean 'delay'? " FAULTS},
+		{"loss=1%, dup=1%", "there is no fault ' dup'; did you mean 'dup'? " FAULTS},
+		{"rate=1%", "there is no fault 'rate'. " FAULTS},
+		{"much", "there is no fault 'much'. " FAULTS},
+		{"loss=1%,loss=2%", "loss is there twice"},
+		{"", "a part is empty; there is one comma between two parts"},
+		{"loss=1%,", "a part is empty; there is one comma between two parts"},
+		{"loss=1%,,dup=1%", "a part is empty; there is one comma between two parts"},
+		{"lo\nss=1%", "there is no fault 'lo?ss'; did you mean 'loss'? " FAULTS},
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(cases); i++) {
+		char why[VB_FAULT_WHY_BYTES];
+		struct vb_fault fault;
+
+		assert_int_equal(vb_fault_parse(&fault, cases[i].text, why), EINVAL);
+		assert_string_equal(why, cases[i].why);
 	}
 }
 
@@ -405,6 +467,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fault_text_is_read_exactly),
 		cmocka_unit_test(other_text_is_refused),
+		cmocka_unit_test(refusal_says_what_is_wanted),
 		cmocka_unit_test(loss_and_dup_are_as_often_as_told),
 		cmocka_unit_test(corruption_flips_one_to_three_bits_anywhere),
 		cmocka_unit_test(reordered_frames_are_overtaken_by_few),

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,29 +12,38 @@
 
 #include "run/env.h"
 
-/* The environment of a test: names and values, ended by NULL. */
-static const char *const *environment;
+static struct vb_env env;
+static char why[VB_ENV_WHY_BYTES];
 
-static char *get(const char *name)
+/* Reads an environment of these entries, the last of which is NULL. */
+static int read_all(const char *const *entries)
 {
-	for (const char *const *entry = environment; *entry; entry += 2) {
-		if (strcmp(entry[0], name) == 0)
-			return (char *)entry[1];
-	}
-	return NULL;
+	memset(&env, 0, sizeof(env));
+	env.seed = 42;
+	memset(why, 'x', sizeof(why));
+	return vb_env_read(&env, (char *const *)entries, why);
+}
+
+static int read_one(const char *entry)
+{
+	const char *const entries[] = { "PATH=/bin", entry, NULL };
+
+	return read_all(entries);
 }
 
 static void without_settings_all_is_default(void **state)
 {
 	static const char *const none[] = { NULL };
-	const char *bad = NULL;
-	struct vb_env env;
 
-	environment = none;
-	assert_int_equal(vb_env_read(&env, get, &bad), 0);
+	assert_int_equal(read_all(none), 0);
+	assert_string_equal(why, "");
 	assert_null(env.fault);
 	assert_null(env.pcap);
-	assert_null(env.persona);
+	assert_null(env.log);
+	assert_null(env.ethernet);
+	assert_ptr_equal(env.persona, vb_persona_find(NULL));
+	assert_int_equal(env.link, VB_ENV_LINK_ANY);
+	assert_int_equal(env.hub_idle_ms, VB_ENV_HUB_IDLE_MS);
 	assert_false(env.seeded);
 	assert_false(env.shared_mr);
 }
@@ -41,59 +51,142 @@ static void without_settings_all_is_default(void **state)
 static void settings_are_read(void **state)
 {
 	static const char *const some[] = {
-		"VERBATIM_FAULT", "loss=1%", "VERBATIM_PCAP", "/tmp/x.pcap", "VERBATIM_LINK", "udp",
-		"VERBATIM_ETH", "tap:t0", "VERBATIM_SEED", "0x10", "VERBATIM_SHARED_MR", "1",
-		"VERBATIM_PERSONA", "connectx7", NULL,
+		"VERBATIM_FAULT=loss=1%", "VERBATIM_PCAP=/tmp/x.pcap", "VERBATIM_LINK=udp",
+		"VERBATIM_ETH=tap:t0", "VERBATIM_SEED=0x10", "VERBATIM_SHARED_MR=1",
+		"VERBATIM_PERSONA=connectx7", "VERBATIM_LOG=x", "VERBATIM_HUB=/x",
+		"VERBATIM_HUB_IDLE_MS=300", NULL,
 	};
-	const char *bad = NULL;
-	struct vb_env env;
 
-	environment = some;
-	assert_int_equal(vb_env_read(&env, get, &bad), 0);
+	assert_int_equal(read_all(some), 0);
+	assert_string_equal(why, "");
 	assert_string_equal(env.fault, "loss=1%");
 	assert_string_equal(env.pcap, "/tmp/x.pcap");
+	assert_string_equal(env.log, "x");
 	assert_string_equal(env.ethernet, "tap:t0");
+	assert_int_equal(env.link, VB_ENV_LINK_UDP);
 	assert_true(env.seeded);
 	assert_int_equal(env.seed, 16);
-	assert_string_equal(env.persona, "connectx7");
+	assert_ptr_equal(env.persona, vb_persona_find("connectx7"));
 	assert_true(env.shared_mr);
+	assert_int_equal(env.hub_idle_ms, 300);
 }
 
+static void values_have_limits(void **state)
+{
+	assert_int_equal(read_one("VERBATIM_SEED=18446744073709551615"), 0);
+	assert_true(env.seed == UINT64_MAX);
+	assert_int_equal(read_one("VERBATIM_SEED=0xffffffffffffffff"), 0);
+	assert_true(env.seed == UINT64_MAX);
+	assert_int_equal(read_one("VERBATIM_SEED=010"), 0);
+	assert_int_equal(env.seed, 10);
+	assert_int_equal(read_one("VERBATIM_HUB_IDLE_MS=86400000"), 0);
+	assert_int_equal(env.hub_idle_ms, VB_ENV_HUB_IDLE_MS_MAX);
+	assert_int_equal(read_one("VERBATIM_SHARED_MR=0"), 0);
+	assert_false(env.shared_mr);
+	assert_int_equal(read_one("VERBATIM_LINK=shm"), 0);
+	assert_int_equal(env.link, VB_ENV_LINK_SHM);
+}
+
+/* What is not a setting, too: it may have been one, or become one. */
 static void empty_value_is_none(void **state)
 {
 	static const char *const empty[] = {
-		"VERBATIM_FAULT", "", "VERBATIM_LINK", "", "VERBATIM_SEED", "", NULL,
+		"VERBATIM_FAULT=", "VERBATIM_LINK=", "VERBATIM_SEED=", "VERBATIM_NOTHING=",
+		"VERBATIM_LINK=udp", "VERBATIM_PERSONA=", NULL,
 	};
-	const char *bad = NULL;
-	struct vb_env env;
 
-	environment = empty;
-	assert_int_equal(vb_env_read(&env, get, &bad), 0);
+	assert_int_equal(read_all(empty), 0);
 	assert_null(env.fault);
 	assert_false(env.seeded);
+	assert_int_equal(env.link, VB_ENV_LINK_ANY); /* getenv(3) takes the first of two */
 }
 
-static void bad_value_names_its_setting(void **state)
-{
-	static const char *const link[] = { "VERBATIM_LINK", "carrier-pigeon", NULL };
-	static const char *const seeds[][3] = {
-		{ "VERBATIM_SEED", "seven", NULL },
-		{ "VERBATIM_SEED", "7x", NULL },
-		{ "VERBATIM_SEED", "-7", NULL },
-		{ "VERBATIM_SEED", "99999999999999999999", NULL },
-	};
-	struct vb_env env = { .seed = 42 };
-	const char *bad = NULL;
+#define SEED	 ": it is a number from 0 to 18446744073709551615, decimal or with 0x"
+#define IDLE	 ": it is a number of milliseconds from 0 to 86400000"
+#define FAULTS	 "Faults: loss, dup, reorder, corrupt, delay, seed"
+#define ETHERNET ": it is tap:NAME or the name of an interface, which has 1 to 15 characters"
 
-	environment = link;
-	assert_int_equal(vb_env_read(&env, get, &bad), EINVAL);
-	assert_string_equal(bad, "VERBATIM_LINK");
-	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++) {
-		environment = seeds[i];
-		assert_int_equal(vb_env_read(&env, get, &bad), EINVAL);
-		assert_string_equal(bad, "VERBATIM_SEED");
+static void bad_value_is_told_what_is_good(void **state)
+{
+	static const struct {
+		const char *entry, *why;
+	} cases[] = {
+		{ "VERBATIM_LINK=tcp", "VERBATIM_LINK cannot be 'tcp': it is 'udp' or 'shm'" },
+		{ "VERBATIM_LINK=UDP", "VERBATIM_LINK cannot be 'UDP': it is 'udp' or 'shm'; "
+				       "did you mean 'udp'?" },
+		{ "VERBATIM_SHARED_MR=yes",
+		  "VERBATIM_SHARED_MR cannot be 'yes': it is '0' or '1'" },
+		{ "VERBATIM_PERSONA=mlx5",
+		  "VERBATIM_PERSONA cannot be 'mlx5': it is 'connectx7'" },
+		{ "VERBATIM_PERSONA=conectx7", "VERBATIM_PERSONA cannot be 'conectx7': "
+					       "it is 'connectx7'; did you mean 'connectx7'?" },
+		{ "VERBATIM_SEED=few", "VERBATIM_SEED cannot be 'few'" SEED },
+		{ "VERBATIM_SEED=7x", "VERBATIM_SEED cannot be '7x'" SEED },
+		{ "VERBATIM_SEED=-7", "VERBATIM_SEED cannot be '-7'" SEED },
+		{ "VERBATIM_SEED= -7", "VERBATIM_SEED cannot be ' -7'" SEED },
+		{ "VERBATIM_SEED=0x", "VERBATIM_SEED cannot be '0x'" SEED },
+		{ "VERBATIM_SEED=18446744073709551616",
+		  "VERBATIM_SEED cannot be '18446744073709551616'" SEED },
+		{ "VERBATIM_HUB_IDLE_MS=10s", "VERBATIM_HUB_IDLE_MS cannot be '10s'" IDLE },
+		{ "VERBATIM_HUB_IDLE_MS=86400001",
+		  "VERBATIM_HUB_IDLE_MS cannot be '86400001'" IDLE },
+		{ "VERBATIM_ETH=a/b", "VERBATIM_ETH cannot be 'a/b'" ETHERNET },
+		{ "VERBATIM_FAULT=loss=1", "VERBATIM_FAULT cannot be 'loss=1': "
+					   "loss=1: a percentage such as 1% is wanted" },
+		{ "VERBATIM_FAULT=los=1%", "VERBATIM_FAULT cannot be 'los=1%': there is no fault "
+					   "'los'; did you mean 'loss'? " FAULTS },
+	};
+
+	for (size_t i = 0; i < VB_ARRAY_LEN(cases); i++) {
+		assert_int_equal(read_one(cases[i].entry), EINVAL);
+		assert_string_equal(why, cases[i].why);
+		assert_int_equal(env.seed, 42);
 	}
+}
+
+/* All that there are, in the words of a refusal. */
+static void all_settings(char list[VB_ENV_WHY_BYTES])
+{
+	struct vb_text text = vb_text_in(list, VB_ENV_WHY_BYTES);
+
+	for (unsigned i = 0; i < vb_env_names.count; i++)
+		vb_text_add(&text, i ? ", " : "Settings: ", vb_words_at(&vb_env_names, i), NULL);
+}
+
+static void unknown_setting_is_told_which_there_are(void **state)
+{
+	char list[VB_ENV_WHY_BYTES], expected[VB_ENV_WHY_BYTES + 80];
+
+	all_settings(list);
+	assert_non_null(strstr(list, "VERBATIM_LOG"));
+	assert_int_equal(read_one("VERBATIM_LOGG=stderr"), EINVAL);
+	snprintf(expected, sizeof(expected),
+		 "there is no setting 'VERBATIM_LOGG'; did you mean 'VERBATIM_LOG'? %s", list);
+	assert_string_equal(why, expected);
+	assert_int_equal(read_one("VERBATIM_DEBUG=1"), EINVAL);
+	snprintf(expected, sizeof(expected), "there is no setting 'VERBATIM_DEBUG'. %s", list);
+	assert_string_equal(why, expected);
 	assert_int_equal(env.seed, 42);
+	/* Others' variables are not our business. */
+	assert_int_equal(read_one("VERBATIMLY=1"), 0);
+	assert_int_equal(read_one("verbatim_log=1"), 0);
+	assert_int_equal(read_one("VERBATIM_WITHOUT_A_VALUE"), 0);
+}
+
+/* Whatever was typed, and however long it is, all of the list is there. */
+static void longest_refusal_is_whole(void **state)
+{
+	char list[VB_ENV_WHY_BYTES], entry[1000] = "VERBATIM_";
+
+	all_settings(list);
+	memset(entry + strlen(entry), 'X', 900);
+	memcpy(entry + strlen(entry), "=1", sizeof("=1"));
+	assert_int_equal(read_one(entry), EINVAL);
+	assert_non_null(strstr(why, list));
+	snprintf(entry, sizeof(entry), "VERBATIM_FAULT=%0900d=1%%", 0);
+	assert_int_equal(read_one(entry), EINVAL);
+	assert_non_null(strstr(why, FAULTS));
+	assert_true(strlen(why) < VB_ENV_WHY_BYTES - 1);
 }
 
 static void ethernet_names_an_interface(void **state)
@@ -111,14 +204,12 @@ static void ethernet_names_an_interface(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const char *const one[] = { "VERBATIM_ETH", rows[i].value, NULL };
-		struct vb_env env = { .seed = 42 };
-		const char *bad = "";
+		char entry[64];
 
-		environment = one;
-		assert_int_equal(vb_env_read(&env, get, &bad), rows[i].rc);
-		assert_string_equal(bad, rows[i].rc ? "VERBATIM_ETH" : "");
-		assert_int_equal(env.seed, rows[i].rc ? 42 : 0);
+		snprintf(entry, sizeof(entry), "VERBATIM_ETH=%s", rows[i].value);
+		assert_int_equal(read_one(entry), rows[i].rc);
+		if (!rows[i].rc)
+			assert_string_equal(env.ethernet, rows[i].value);
 	}
 }
 
@@ -127,8 +218,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_settings_all_is_default),
 		cmocka_unit_test(settings_are_read),
+		cmocka_unit_test(values_have_limits),
 		cmocka_unit_test(empty_value_is_none),
-		cmocka_unit_test(bad_value_names_its_setting),
+		cmocka_unit_test(bad_value_is_told_what_is_good),
+		cmocka_unit_test(unknown_setting_is_told_which_there_are),
+		cmocka_unit_test(longest_refusal_is_whole),
 		cmocka_unit_test(ethernet_names_an_interface),
 	};
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/env.h"
+
+/* Whether a file can be made there or written to; not by trying, it may be a pipe. 0 or errno. */
+static int file_check(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	int folder_chars = slash ? (int)(slash - path) + 1 : 0;
+	char folder[PATH_MAX];
+	struct stat found;
+
+	if (!stat(path, &found))
+		return S_ISDIR(found.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
+	/* Of "%p" each process makes its own number. */
+	if (errno != ENOENT || (slash && memchr(path, '%', (size_t)folder_chars)))
+		return errno == ENOENT ? 0 : errno;
+	snprintf(folder, sizeof(folder), "%.*s", folder_chars, path);
+	return access(*folder ? folder : ".", W_OK | X_OK) ? errno : 0;
+}
+
+static int file_named(const char *setting, const char *path)
+{
+	int rc = path ? file_check(path) : 0;
+
+	if (rc)
+		vb_cli_error("%s: %s: %s", setting, path, strerror(rc));
+	return rc;
+}
+
+int vb_cli_settings_check(void)
+{
+	char why[VB_ENV_WHY_BYTES];
+	struct vb_env env;
+	int rc = vb_env_read(&env, vb_env_here(), why);
+
+	if (rc) {
+		vb_cli_error("%s", why);
+		return rc;
+	}
+	rc = file_named("VERBATIM_PCAP", env.pcap);
+	if (!rc && env.log && strcmp(env.log, "stderr"))
+		rc = file_named("VERBATIM_LOG", env.log);
+	return rc;
+}
