@@ -13,9 +13,9 @@
 
 #define DEV_LIBRARY "libverbatim_dev.so.1"
 
-/* One without an argument is a word, which is there or not. */
+/* One without an argument is a word, which is there or not; then value is the variable's. */
 struct option {
-	const char *name, *variable, *argument, *help;
+	const char *name, *variable, *argument, *help, *value;
 };
 
 /* clang-format off */
@@ -26,6 +26,8 @@ static const struct option options[] = {
 	  "record every packet; %p stands for the process id" },
 	{ "--log",   "VERBATIM_LOG",   "FILE",
 	  "say what goes wrong; 'stderr' for the terminal" },
+	{ "--quiet", "VERBATIM_HINTS", NULL,
+	  "no hints on the mistakes of the first minute", "0" },
 	{ "--dev",   NULL,             NULL,
 	  "show a device file to programs that look for one (UCX, Open MPI)" },
 };
@@ -97,6 +99,8 @@ static int option_take(const struct option *option, int argc, char **argv, int *
 {
 	const char *value = strchr(argv[*i], '=');
 
+	if (!option->argument)
+		return setenv(option->variable, option->value, 1) ? errno : 0;
 	if (!value && *i + 1 == argc) {
 		vb_cli_error("%s needs an argument", argv[*i]);
 		return EINVAL;
@@ -115,7 +119,7 @@ int vb_cli_run(int argc, char **argv)
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
 			return usage(stdout, VB_CLI_OK);
 		option = option_find(argv[i]);
-		if (option && !option->argument)
+		if (option && !option->variable)
 			dev = true;
 		else if (!option || option_take(option, argc, argv, &i))
 			return usage(stderr, VB_CLI_RUN_FAILED);
@@ -124,6 +128,8 @@ int vb_cli_run(int argc, char **argv)
 		i++;
 	if (i == argc)
 		return usage(stderr, VB_CLI_RUN_FAILED);
+	/* What the program would fail with, and not say why. */
+	setenv("VERBATIM_HINTS", "stderr", 0);
 	if (vb_cli_settings_check() || libraries_set(dev))
 		return VB_CLI_RUN_FAILED;
 	execvp(argv[i], argv + i);

@@ -35,7 +35,56 @@ struct vb_ethernet {
 
 /* --- opening --- */
 
-static int tap_open(struct vb_ethernet *eth, const char *name)
+#define OWN_NAMESPACE                                                                 \
+	"or start the program in a network namespace of your own "                    \
+	"(unshare -Urn, then ip link set lo up)"
+#define NO_TUN                                                                        \
+	"there is no /dev/net/tun, or the kernel has no TAP devices: have the module " \
+	"tun loaded (modprobe tun), and the device file put into this container if it is one"
+
+/* At which step it was refused. */
+enum step { TUN_OPEN, TAP_ATTACH, INTERFACE_FIND, PACKET_SOCKET };
+
+/* clang-format off */
+static const struct refusal {
+	enum step step;
+	int error;
+	const char *why;
+} refusals[] = {
+	{ TUN_OPEN, ENOENT, NO_TUN },
+	{ TUN_OPEN, ENODEV, NO_TUN },
+	{ TUN_OPEN, ENXIO,  NO_TUN },
+	{ TUN_OPEN, EACCES,
+	  "the modes of /dev/net/tun do not let this user open it for reading and writing" },
+	{ TUN_OPEN, EPERM,
+	  "this container may not open /dev/net/tun: its device rules have to allow it" },
+	{ TAP_ATTACH, EPERM,
+	  "a TAP device needs CAP_NET_ADMIN in the user namespace that owns this network "
+	  "namespace: have root make it for you (ip tuntap add NAME mode tap user USER), "
+	  OWN_NAMESPACE },
+	{ TAP_ATTACH, EBUSY, "another program has this TAP device open" },
+	{ TAP_ATTACH, EINVAL,
+	  "there is an interface of that name which is no TAP device, or one of several queues" },
+	{ INTERFACE_FIND, ENODEV,
+	  "there is no such interface in this network namespace (ip link shows those that there "
+	  "are)" },
+	{ PACKET_SOCKET, EPERM,
+	  "an interface needs CAP_NET_RAW in the user namespace that owns this network "
+	  "namespace: start the program as root, " OWN_NAMESPACE },
+	{ PACKET_SOCKET, EAFNOSUPPORT, "the kernel has no packet sockets: have af_packet loaded" },
+};
+/* clang-format on */
+
+static int refused(enum step step, int error, const char **why)
+{
+	for (unsigned i = 0; i < VB_ARRAY_LEN(refusals); i++) {
+		if (refusals[i].step == step && refusals[i].error == error)
+			*why = refusals[i].why;
+	}
+	return error;
+}
+
+static int tap_open(struct vb_ethernet *eth, const char *name, const char **why)
 {
 	struct ifreq request = { .ifr_flags = IFF_TAP | IFF_NO_PI };
 	int fd, rc = 0;
@@ -46,9 +95,9 @@ static int tap_open(struct vb_ethernet *eth, const char *name)
 	eth->tap = true;
 	eth->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (eth->fd < 0)
-		return errno;
+		return refused(TUN_OPEN, errno, why);
 	if (ioctl(eth->fd, TUNSETIFF, &request)) {
-		rc = errno;
+		rc = refused(TAP_ATTACH, errno, why);
 		vb_fd_close(&eth->fd);
 		return rc;
 	}
@@ -88,7 +137,7 @@ static int packet_options(int fd, int ifindex)
 	return rc;
 }
 
-static int packet_open(struct vb_ethernet *eth, const char *name)
+static int packet_open(struct vb_ethernet *eth, const char *name, const char **why)
 {
 	struct sockaddr_ll address = {
 		.sll_family = AF_PACKET,
@@ -98,11 +147,11 @@ static int packet_open(struct vb_ethernet *eth, const char *name)
 
 	address.sll_ifindex = (int)if_nametoindex(name);
 	if (!address.sll_ifindex)
-		return ENODEV;
+		return refused(INTERFACE_FIND, ENODEV, why);
 	/* Of no protocol until it is bound: nothing of other interfaces gets in. */
 	eth->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (eth->fd < 0)
-		return errno;
+		return refused(PACKET_SOCKET, errno, why);
 	rc = packet_options(eth->fd, address.sll_ifindex);
 	if (rc == 0 && bind(eth->fd, (struct sockaddr *)&address, sizeof(address)))
 		rc = errno;
@@ -111,19 +160,20 @@ static int packet_open(struct vb_ethernet *eth, const char *name)
 	return rc;
 }
 
-int vb_ethernet_open(struct vb_ethernet **out, const char *setting)
+int vb_ethernet_open(struct vb_ethernet **out, const char *setting, const char **why)
 {
 	static const char tap[] = "tap:";
 	struct vb_ethernet *eth = calloc(1, sizeof(*eth));
 	int rc = ENOMEM;
 
+	*why = NULL;
 	if (!eth)
 		return rc;
 	eth->room = malloc((size_t)VB_ETHERNET_FRAMES_MAX * ROOM_BYTES);
 	if (eth->room && strncmp(setting, tap, strlen(tap)) == 0)
-		rc = tap_open(eth, setting + strlen(tap));
+		rc = tap_open(eth, setting + strlen(tap), why);
 	else if (eth->room)
-		rc = packet_open(eth, setting);
+		rc = packet_open(eth, setting, why);
 	if (rc != 0) {
 		free(eth->room);
 		free(eth);

@@ -27,9 +27,11 @@ struct vb_ethernet_frame {
  * setting: "tap:NAME", made and brought up unless it is there already, or an interface's name.
  * 0; EINVAL: neither; EPERM, EACCES: not allowed (a TAP device that was made for this user is, and
  * so is everything in a user and network namespace of one's own); ENODEV, ENOENT: no such
- * interface, no TAP devices here; EBUSY; or another of open(2), socket(2), ioctl(2).
+ * interface, no TAP devices here; EBUSY; or another of open(2), socket(2), ioctl(2). Where it is
+ * known what is missing then, and what to do, *why says so in words that need not be freed; else
+ * it is NULL.
  */
-int vb_ethernet_open(struct vb_ethernet **eth, const char *setting);
+int vb_ethernet_open(struct vb_ethernet **eth, const char *setting, const char **why);
 
 /* Readable when frames have come. */
 int vb_ethernet_fd(const struct vb_ethernet *eth);

@@ -116,6 +116,17 @@ static bool log_read(struct vb_env *env, const char *text, struct vb_text *why)
 	return true;
 }
 
+static const struct {
+	const char *name;
+} hints[] = { { "0" }, { "stderr" } };
+static const struct vb_words hint_names = VB_WORDS(hints);
+
+/* run/log.c goes by it. */
+static bool hints_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	return vb_words_find(&hint_names, text, strlen(text)) < hint_names.count;
+}
+
 static bool hub_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
 	return true;
@@ -142,6 +153,7 @@ static const struct setting settings[] = {
 	  "tap:NAME or the name of an interface, which has 1 to 15 characters" },
 	{ "VERBATIM_SEED",        seed_read,      NULL,
 	  "a number from 0 to 18446744073709551615, decimal or with 0x" },
+	{ "VERBATIM_HINTS",       hints_read,     &hint_names },
 	{ "VERBATIM_HUB",         hub_read },
 	{ "VERBATIM_HUB_IDLE_MS", hub_idle_read,  NULL,
 	  "a number of milliseconds from 0 to 86400000" },

@@ -28,14 +28,16 @@ bool vb_uplink_open(void *arg)
 {
 	struct vb_device *dev = arg;
 	struct vb_ethernet *eth;
+	const char *why;
 	int cancel, rc;
 
 	if (!dev->env.ethernet || ethernet_of(dev))
 		return ethernet_of(dev) != NULL;
 	cancel = vb_cancel_defer();
-	rc = vb_ethernet_open(&eth, dev->env.ethernet);
+	rc = vb_ethernet_open(&eth, dev->env.ethernet, &why);
 	if (rc != 0) {
-		vb_log("VERBATIM_ETH: %s: %s", dev->env.ethernet, strerror(rc));
+		vb_log_hint(VB_HINT_UPLINK, "VERBATIM_ETH: %s: %s", dev->env.ethernet,
+			    why ? why : strerror(rc));
 	} else {
 		atomic_store_explicit(&dev->uplink.eth, eth, memory_order_release);
 		/* Whoever sleeps does not know of it yet. */

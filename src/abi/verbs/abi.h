@@ -59,6 +59,12 @@ static inline int vb_abi_minus_one(int err)
 	return -1;
 }
 
+/*
+ * A call was refused that this address was given to: if that has to do with GIDs, say so, as a hint
+ * (run/log.h). It is what programs do that were told no index, which InfiniBand can do without.
+ */
+void vb_abi_look_at_gids(const char *call, struct vb_nic *nic, const struct ibv_ah_attr *attr);
+
 /* The one device; its pointer is the same for the life of the process (device.c). */
 struct ibv_device *vb_abi_device(void);
 

@@ -4,9 +4,39 @@
 #include <string.h>
 
 #include "abi/verbs/abi.h"
+#include "run/log.h"
 #include "wire/grh.h"
 
 enum { HOP_LIMIT_OF_ANSWERS = 255 };
+
+/* What is wrong with the GIDs of an address, NULL: nothing. */
+static const char *gid_fault(struct vb_nic *nic, const struct ibv_ah_attr *attr)
+{
+	static const uint8_t zero[VB_GID_BYTES];
+	struct vb_gid_entry entry;
+
+	if (!attr->is_global)
+		return "the address has no GID (ah_attr.is_global is 0), and an Ethernet port "
+		       "needs one";
+	if (vb_nic_gid_get(nic, attr->grh.sgid_index, &entry) || !entry.mtu_bytes)
+		return "this side has no GID of that index (ah_attr.grh.sgid_index)";
+	if (!memcmp(attr->grh.dgid.raw, zero, sizeof(zero)))
+		return "the other side's GID is zero (ah_attr.grh.dgid)";
+	if (vb_gid_is_ipv4(entry.gid) != vb_gid_is_ipv4(attr->grh.dgid.raw))
+		return "the GID of one side is an IPv4 address, that of the other an IPv6 address";
+	return NULL;
+}
+
+void vb_abi_look_at_gids(const char *call, struct vb_nic *nic, const struct ibv_ah_attr *attr)
+{
+	const char *fault = gid_fault(nic, attr);
+
+	if (fault)
+		vb_log_hint(VB_HINT_GID,
+			    "%s: %s: most programs take a GID's index by -g or -x, on both sides; "
+			    "see `verbatim devices`",
+			    call, fault);
+}
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
@@ -18,6 +48,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		rc = vb_ah_create((struct vb_pd *)pd, attr, &ah);
 	}
 	if (rc != 0) {
+		vb_abi_look_at_gids("ibv_create_ah", vb_abi_nic(pd->context), attr);
 		errno = rc;
 		return NULL;
 	}

@@ -8,6 +8,7 @@
 #include "nic/import.h"
 #include "run/eventfd.h"
 #include "run/foreign.h"
+#include "run/log.h"
 
 /* An entry of verbs_context that is NULL tells the inline wrappers "not supported". */
 static const struct ibv_context_ops ops = {
@@ -108,6 +109,7 @@ int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **out)
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
+	char reason[VB_LOG_LINE_BYTES] = "";
 	struct vb_ctx *ctx = NULL;
 	struct vb_device *dev;
 	int rc;
@@ -116,7 +118,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		errno = ENODEV;
 		return NULL;
 	}
+	vb_log_keep(reason);
 	rc = vb_device_open(&dev);
+	vb_log_keep(NULL);
 	if (rc == 0) {
 		/* One that has failed is done with when all who have it open have closed it. */
 		rc = vb_nic_has_failed(dev->nic) ? EIO : vb_abi_context_make(dev, -1, &ctx);
@@ -124,6 +128,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 			vb_device_close(dev);
 	}
 	if (rc != 0) {
+		vb_hint(VB_HINT_OPEN, "ibv_open_device: %s", *reason ? reason : strerror(rc));
 		errno = rc;
 		return NULL;
 	}

@@ -139,6 +139,8 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
+	int rc;
+
 	if (vb_abi_is_dead(qp->context))
 		return vb_abi_result(EIO);
 	/* The address vector names a GID index, which may be of an address that is new. */
@@ -147,7 +149,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 	/* What has come before counts (vb_qp_modify), whoever was to take it in. */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		vb_progress_take(vb_device_of(qp->context));
-	return vb_abi_result(vb_qp_modify((struct vb_qp *)qp, attr, attr_mask));
+	rc = vb_qp_modify((struct vb_qp *)qp, attr, attr_mask);
+	if (rc != 0 && (attr_mask & IBV_QP_AV))
+		vb_abi_look_at_gids("ibv_modify_qp", vb_abi_nic(qp->context), &attr->ah_attr);
+	return vb_abi_result(rc);
 }
 
 int vb_abi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)

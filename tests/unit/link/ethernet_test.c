@@ -77,10 +77,15 @@ static void what_lies_outside_is_left_alone(void **state)
 static void what_names_no_interface_is_refused(void **state)
 {
 	struct vb_ethernet *eth = NULL;
+	const char *why;
 
-	assert_int_equal(vb_ethernet_open(&eth, "tap:"), EINVAL);
-	assert_int_equal(vb_ethernet_open(&eth, "tap:a_name_longer_than_any"), EINVAL);
-	assert_int_equal(vb_ethernet_open(&eth, "no such one"), ENODEV);
+	assert_int_equal(vb_ethernet_open(&eth, "tap:", &why), EINVAL);
+	assert_null(why);
+	assert_int_equal(vb_ethernet_open(&eth, "tap:a_name_longer_than_any", &why), EINVAL);
+	assert_null(why);
+	assert_int_equal(vb_ethernet_open(&eth, "no such one", &why), ENODEV);
+	assert_non_null(why);
+	assert_non_null(strstr(why, "no such interface"));
 	assert_null(eth);
 }
 
