@@ -60,9 +60,8 @@ tidy:
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
-install: build
-	@meson configure $(BUILD) --prefix "$(PREFIX)"
-	@meson install -C $(BUILD) --no-rebuild
+install:
+	@BUILD="$(BUILD)" PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" MAKE="$(MAKE)" scripts/install.sh
 
 clean:
 	@rm -rf build build-asan build-tsan build-fuzz
