@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The developer's front door; Meson and ninja do the work. On a bare Debian 12, Debian 13 or Ubuntu 24.04
-# every target first installs what it lacks (scripts/deps.sh).
+# The developer's front door; Meson and ninja do the work. On a bare Debian 12, Debian 13 or
+# Ubuntu 24.04 every target first installs what it lacks (scripts/deps.sh).
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local

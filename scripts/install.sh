@@ -42,7 +42,8 @@ owner=
 [ ! -e "$BUILD" ] || owner=$(stat -c %u:%g "$BUILD")
 for part in . build.ninja .ninja_log meson-private meson-logs; do
 	may_write "$BUILD/$part" || { [ -f "$folder" ] && [ -w "$folder" ]; } ||
-		stop "user $(id -un) may not write to $folder, which is $(stat -c %U "$folder")'s," \
+		stop "user $(id -un) may not write to $folder," \
+			"which is $(stat -c %U "$folder")'s," \
 			"and so cannot build there: make install" \
 			"BUILD=\$HOME/.cache/verbatim PREFIX=$PREFIX"
 done

@@ -57,17 +57,19 @@ refused() {
 
 who=$("${user[@]}" id -un)
 advice='have root do it \(sudo make install PREFIX=.*\), or choose a folder of yours'
-refused "a PREFIX that is closed" "^install: $who may not write to $closed: $advice" \
+refused "a PREFIX that is closed" "^install: user $who may not write to $closed: $advice" \
 	PREFIX="$closed"
-refused "a PREFIX below one that is closed" "^install: $who may not write to $closed: $advice" \
+refused "a PREFIX below one that is closed" \
+	"^install: user $who may not write to $closed: $advice" \
 	PREFIX="$closed/a/b"
-refused "a PREFIX that is a file" "^install: $who may not write to $source/Makefile: $advice" \
+refused "a PREFIX that is a file" "^install: user $who may not write to $source/Makefile: $advice" \
 	PREFIX="$source/Makefile"
 refused "a PREFIX that is relative" '^install: PREFIX=here is not an absolute path: say PREFIX=/' \
 	PREFIX=here
-refused "a DESTDIR that is closed" "^install: $who may not write to $closed: $advice" \
+refused "a DESTDIR that is closed" "^install: user $who may not write to $closed: $advice" \
 	DESTDIR="$closed" PREFIX=/usr/local
-refused "a BUILD that is closed" "^install: $who may not write to $closed, .* cannot build there" \
+refused "a BUILD that is closed" \
+	"^install: user $who may not write to $closed, .* cannot build there" \
 	BUILD="$closed/build" PREFIX="$source/prefix"
 
 # installed NAME PREFIX ARGS ...: it is, and runs from there.
@@ -104,6 +106,6 @@ else
 	chmod -R a-w "$source/build"
 fi
 refused "what another has built" \
-	"^install: $who may not write to .*, which is .*'s, and so cannot build there" \
+	"^install: user $who may not write to .*, which is .*'s, and so cannot build there" \
 	PREFIX="$source/prefix"
 suite_end

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A bare machine: what debootstrap makes, with git and make added and nothing else. In it the README
-is followed as a newcomer would, first by root, then by an ordinary user.
+"""A bare machine: what debootstrap makes, with git and make added and nothing else. In it the
+README is followed as a newcomer would, first by root, then by an ordinary user.
 
   bare.py RELEASE               the tests of tests/bare, one line each
   bare.py RELEASE CMD [ARG ...] the same machine, for a command of yours: make check, say
@@ -157,10 +157,11 @@ class Machine:
         started.set()
 
     def run(self, words, user=None):
-        """Runs a command line in it: (its exit status, its output, which is printed as it comes)."""
+        """Runs a command line in it: (exit status, output, which is printed as it comes)."""
         lead = ["runuser", "-u", user, "--"] if user else []
         home = "/home/" + user if user else "/root"
-        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "LANG": "C.UTF-8", INSIDE: "1"}
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "LANG": "C.UTF-8",
+               INSIDE: "1"}
         print(f"# {user or 'root'}: {words}", flush=True)
         lines = []
         with subprocess.Popen([*UNSHARE, self.folder, *lead, "sh", "-c",
