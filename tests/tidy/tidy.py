@@ -194,6 +194,13 @@ def rule_finished(files):
             for n, line in enumerate(f.lines, 1) if UNFINISHED.search(line)]
 
 
+def rule_skips(files):
+    """A test that is skipped says why: tests/lib/skip.h."""
+    return [f"{f.path}:{n}" for f in files
+            if f.is_c and f.path.startswith("tests/") and f.path != "tests/lib/skip.h"
+            for n, line in enumerate(f.code(), 1) if re.search(r"\bskip\(\)", line)]
+
+
 def rule_headers(files):
     """A header may be included twice."""
     return [f.path for f in files if f.path.endswith(".h") and "#pragma once" not in f.text

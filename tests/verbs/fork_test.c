@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "peer.h"
+#include "skip.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -154,7 +155,7 @@ static void a_child_imports_what_its_parent_has(void **state)
 	pid_t child;
 
 	if (NO_THREADS_IN_CHILD)
-		skip();
+		SKIP("a sanitizer allows no thread in a child");
 	vt_end_open(&end, &opt, false);
 	vt_fill(end.buf, BYTES, 1);
 	child = fork();

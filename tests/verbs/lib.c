@@ -43,7 +43,7 @@ int vt_run(const char *name, const struct CMUnitTest *tests, size_t count)
 	}
 	printf("1..%zu\n", count);
 	for (size_t i = 0; i < count; i++)
-		printf("ok %zu - %s # SKIP no network namespace to be had\n", i + 1, tests[i].name);
+		printf("ok %zu - %s # SKIP " NO_NETWORK_NAMESPACE "\n", i + 1, tests[i].name);
 	return 0;
 }
 

@@ -47,7 +47,7 @@ int main(void)
 	void *state = NULL;
 
 	if (!netns_enter()) {
-		printf("1..1\nok 1 - probe # SKIP no network namespace to be had\n");
+		printf("1..1\nok 1 - probe # SKIP " NO_NETWORK_NAMESPACE "\n");
 		return 0;
 	}
 	vt_setup(&state);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "raw.h"
+#include "skip.h"
 
 const uint8_t raw_mac[4][RAW_MAC] = {
 	{ 0x02, 0x76, 0x62, 0, 0, 1 },
@@ -15,7 +16,7 @@ void raw_needed(void)
 	const char *link = getenv("VERBATIM_LINK");
 
 	if (link && strcmp(link, "udp") == 0)
-		skip();
+		SKIP("no Ethernet frames over UDP");
 }
 
 static struct ibv_context *context_open(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib.h"
+#include "skip.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -546,7 +547,7 @@ static void a_thread_may_have_a_small_stack(void **state)
 	void *failed;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip(); /* they need more for themselves */
+	SKIP("a sanitizer needs a larger stack"); /* they need more for themselves */
 #endif
 	vt_pair_open(&p, &opt);
 	vt_recv(&p.b, 1);

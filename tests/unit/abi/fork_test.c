@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "verbs.h"
+#include "skip.h"
 
 enum { FINE = 42, CHILD_S = 20 };
 
@@ -252,7 +253,7 @@ static void open_anew(void)
 static void a_child_may_open_the_device(void **state)
 {
 	if (NO_THREADS_IN_CHILD)
-		skip();
+		SKIP("a sanitizer allows no thread in a child");
 	assert_int_equal(run_child(open_anew), FINE);
 	traffic();
 }
@@ -267,7 +268,7 @@ static void open_in_grandchild(void)
 static void a_grandchild_may_as_well(void **state)
 {
 	if (NO_THREADS_IN_CHILD)
-		skip();
+		SKIP("a sanitizer allows no thread in a child");
 	assert_int_equal(run_child(open_in_grandchild), FINE);
 	traffic();
 }

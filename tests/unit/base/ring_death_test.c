@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "base/ring.h"
+#include "skip.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SLOW 1 /* many instructions stand for one */
@@ -154,8 +155,7 @@ static bool step(pid_t pid)
 
 static void skip_without_ptrace(void)
 {
-	print_message("ptrace: %s\n", strerror(errno));
-	skip();
+	SKIP("ptrace: %s", strerror(errno));
 }
 
 static unsigned steps; /* from the first frame to the end */

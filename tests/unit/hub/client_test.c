@@ -279,7 +279,7 @@ static void all_slots_can_be_had_and_no_more(void **state)
 	getrlimit(RLIMIT_NOFILE, &before);
 	limit.rlim_max = before.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit))
-		skip();
+		SKIP("no more than %d descriptors", (int)before.rlim_max);
 	slot = calloc(1024, sizeof(*slot));
 	client = client_open();
 	while (!(rc = vb_hub_client_lease(client, &slot[n])))
@@ -575,7 +575,7 @@ static void other_users_are_kept_apart(void **state)
 		_exit(setuid(NOBODY) || access(getenv("VERBATIM_HUB"), X_OK));
 	waitpid(pid, &status, 0);
 	if (status)
-		skip();
+		SKIP("an ordinary user cannot reach this build");
 	client = client_open();
 	assert_int_equal(pipe(pipes), 0);
 	assert_child_ok(child_start(be_nobody, &pipes[1]));

@@ -26,6 +26,7 @@
 #include "hub/client.h"
 #include "hub/query.h"
 #include "netns.h"
+#include "skip.h"
 
 #define MS_NS 1000000ull
 
@@ -58,10 +59,10 @@ static inline int hub_setup(void **state)
 	return 0;
 }
 
-#define NEEDS_HUB(state)        \
-	do {                    \
-		if (!*(state))  \
-			skip(); \
+#define NEEDS_HUB(state)                            \
+	do {                                        \
+		if (!*(state))                      \
+			SKIP(NO_NETWORK_NAMESPACE); \
 	} while (0)
 
 static inline struct vb_hub_client *client_open(void)

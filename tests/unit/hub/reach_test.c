@@ -277,7 +277,7 @@ static void a_pid_means_what_it_says_here(void **state)
 		waitpid(pid, NULL, 0);
 		close(pipes[0]);
 		party_close(party);
-		skip();
+		SKIP("this system lets us make no PID namespace");
 	}
 	assert_int_equal(reach(party, slot, 1, &peer), 0);
 	assert_true(peer.pid > (uint32_t)pid);
@@ -372,7 +372,7 @@ static void many_reach_all_others(void **state)
 	getrlimit(RLIMIT_NOFILE, &before);
 	limit = (struct rlimit){2048, before.rlim_max};
 	if (before.rlim_cur < limit.rlim_cur && setrlimit(RLIMIT_NOFILE, &limit))
-		skip();
+		SKIP("no more than %d descriptors", (int)before.rlim_max);
 	for (unsigned i = 0; i < MANY; i++)
 		many[i] = one_open();
 	atomic_store(&many_turn, true);

@@ -261,7 +261,7 @@ static void no_ring_is_lost_for_lack_of_descriptors(void **state)
 	NEEDS_HUB(state);
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_max < 128)
-		skip();
+		SKIP("no more than %d descriptors", (int)limit.rlim_max);
 	assert_int_equal(pipe(pipes), 0);
 	pid = child_start(live_on_few_descriptors, &pipes[1]);
 	assert_int_equal(read(pipes[0], &slot, 2), 2);

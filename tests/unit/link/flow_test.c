@@ -48,10 +48,10 @@ static int end(void **state)
 	return 0;
 }
 
-#define NEEDS_SLOTS(state)      \
-	do {                    \
-		if (!*(state))  \
-			skip(); \
+#define NEEDS_SLOTS(state)                          \
+	do {                                        \
+		if (!*(state))                      \
+			SKIP(NO_NETWORK_NAMESPACE); \
 	} while (0)
 
 static struct vb_path path_from(const char *src, const char *dst, uint16_t sport)

@@ -34,10 +34,10 @@ static int end(void **state)
 }
 
 #define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
-#define NEEDS_SLOTS(state)      \
-	do {                    \
-		if (!*(state))  \
-			skip(); \
+#define NEEDS_SLOTS(state)                          \
+	do {                                        \
+		if (!*(state))                      \
+			SKIP(NO_NETWORK_NAMESPACE); \
 	} while (0)
 
 static int join(unsigned i, const char *address)

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "link/shm.h"
+#include "skip.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -209,10 +210,8 @@ static void only_its_owner_writes_an_export(void **state)
 	int fd;
 
 	assert_int_equal(vb_shm_export(&fd, &memory, BYTES), 0);
-	if (!future_writes_are_sealed(fd)) {
-		print_message("no F_SEAL_FUTURE_WRITE: Linux older than 5.1\n");
-		skip();
-	}
+	if (!future_writes_are_sealed(fd))
+		SKIP("no F_SEAL_FUTURE_WRITE: Linux older than 5.1");
 	at = memory;
 	assert_int_equal(vb_shm_map(view, fd, BYTES, false), 0);
 	at[0] = 7;

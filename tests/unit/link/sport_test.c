@@ -296,7 +296,7 @@ static void an_earlier_refusal_keeps_nothing_from_leaving(void **state)
 	int fd, listener;
 
 	if (!netns_enter())
-		skip();
+		SKIP(NO_NETWORK_NAMESPACE);
 	assert_int_equal(vb_udp_socket_create(&fd), 0);
 	assert_int_equal(vb_link_udp_create(&link, fd), 0);
 	path = path_make("127.0.0.1", "127.0.0.2");

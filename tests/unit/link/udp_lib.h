@@ -10,12 +10,13 @@
 #include "link/link.h"
 #include "link/udp.h"
 #include "netns.h"
+#include "skip.h"
 
 /* Skips where there is no namespace to be had, and so no group. */
-#define NEEDS_GROUP(state)      \
-	do {                    \
-		if (!*(state))  \
-			skip(); \
+#define NEEDS_GROUP(state)                          \
+	do {                                        \
+		if (!*(state))                      \
+			SKIP(NO_NETWORK_NAMESPACE); \
 	} while (0)
 
 /* Slots 0 to count - 1 in this namespace. */

@@ -21,6 +21,7 @@
 #include "netns.h"
 #include "run/await.h"
 #include "run/device.h"
+#include "skip.h"
 
 /*
  * Who waits drives the NIC, and there is one who does; whatever ends the wait, the place is free
@@ -74,10 +75,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define NEEDS_NAMESPACE(state)   \
-	do {                     \
-		if (!*(state))   \
-			skip();  \
+#define NEEDS_NAMESPACE(state)                      \
+	do {                                        \
+		if (!*(state))                      \
+			SKIP(NO_NETWORK_NAMESPACE); \
 	} while (0)
 
 /* --- a wait, in a thread of its own --- */
@@ -280,7 +281,7 @@ static void a_cancelled_wait_leaves_the_place(void **state)
 	NEEDS_NAMESPACE(state);
 	/* A cancelled thread's stack is a fault to the one; the other sees no atomics there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	skip();
+	SKIP("a sanitizer does not understand cancelled threads");
 #endif
 	for (int i = 0; i < 10; i++) {
 		begin(&wait);
