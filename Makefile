@@ -40,7 +40,7 @@ tsan:
 
 sim: build
 	@ninja -C $(BUILD) -j $(JOBS) tests/sim/sim
-	@$(BUILD)/tests/sim/sim $(SEED)
+	@$(BUILD)/tests/sim/sim "$(SEED)"
 
 fuzz:
 	@T=$(T) scripts/fuzz.sh

@@ -10,6 +10,7 @@
  * initiator recovers by ibv_modify_qp(3) and goes on.
  */
 #include "dc_sim.h"
+#include "arguments.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -503,21 +504,18 @@ static bool run(uint64_t seed, bool trace)
 
 int main(int argc, char **argv)
 {
-	bool many = argc > 2 && strcmp(argv[1], "--count") == 0;
-	uint64_t count = many ? strtoull(argv[2], NULL, 0) : 1, failures = 0;
-	uint64_t from = many && argc < 4 ? 1 : strtoull(argv[argc - 1], NULL, 0);
 	const char *v = getenv("V");
+	struct sim_range range;
+	uint64_t failures = 0;
 
-	if (argc < 2) {
-		fputs("usage: sim_dc SEED | --count N [FROM]\n", stderr);
-		return 2;
-	}
+	if (sim_range_parse(argc, argv, "sim_dc SEED | --count N [FROM]", &range))
+		return SIM_BAD_USAGE;
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	for (uint64_t i = 0; i < count; i++)
-		failures += !run(from + i, !many && v && *v && *v != '0');
+	for (uint64_t i = 0; i < range.count; i++)
+		failures += !run(range.from + i, range.single && v && *v && *v != '0');
 	printf("%llu runs, %llu failed; %llu connections, %llu messages, %llu ends of targets, "
 	       "%llu errors, %llu resets of QPs, %llu of streams, %llu frames by rings\n",
-	       (unsigned long long)count, (unsigned long long)failures, connects, arrived, deaths,
-	       errors, recovered, streams_reset, by_ring);
+	       (unsigned long long)range.count, (unsigned long long)failures, connects, arrived,
+	       deaths, errors, recovered, streams_reset, by_ring);
 	return failures != 0;
 }

@@ -8,7 +8,7 @@
  *   sim --file FILE           the seeds in a file, one a line; what follows '#' is a comment
  *
  * Seeds are spread over the processors. A run that fails prints "seed N: why", and the exit status
- * is 1.
+ * is 1. Wrong arguments are refused with exit status 2, and nothing runs (arguments.h).
  */
 #include <errno.h>
 #include <malloc.h>
@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "base/check.h"
 #include "sim.h"
 
@@ -33,14 +34,15 @@ struct work {
 	_Atomic uint64_t running[WORKERS_MAX];
 	uint64_t count;
 	uint64_t from;
-	uint64_t listed[SEEDS_FILE_MAX]; /* if from is 0 */
+	bool is_list;
+	uint64_t listed[SEEDS_FILE_MAX];
 };
 
 static struct work *work;
 
 static uint64_t seed_at(uint64_t place)
 {
-	return work->from ? work->from + place : work->listed[place];
+	return work->is_list ? work->listed[place] : work->from + place;
 }
 
 static struct sim sim;
@@ -128,60 +130,92 @@ static int run_many(void)
 	return work->failed != 0;
 }
 
+/* A line's seed, if it has one: what follows '#' is a comment. False if it has something else. */
+static bool line_take(char *line)
+{
+	char *word = line + strspn(line, " \t"), *end;
+
+	word[strcspn(word, "#\n")] = 0;
+	for (end = word + strlen(word); end > word && strchr(" \t", end[-1]); end--)
+		end[-1] = 0;
+	if (!*word)
+		return true;
+	if (work->count < SEEDS_FILE_MAX && sim_number_parse(word, &work->listed[work->count])) {
+		work->count++;
+		return true;
+	}
+	if (work->count == SEEDS_FILE_MAX)
+		fprintf(stderr, "sim: more than %d seeds\n", SEEDS_FILE_MAX);
+	else
+		sim_refuse_seed(word);
+	return false;
+}
+
 static int run_file(const char *name)
 {
-	char line[256], *end;
 	FILE *file = fopen(name, "r");
+	char *line = NULL;
+	bool good = true;
+	size_t bytes = 0;
 
 	if (!file) {
-		fprintf(stderr, "%s: %s\n", name, strerror(errno));
-		return 1;
+		fprintf(stderr, "sim: %s: %s\n", name, strerror(errno));
+		return SIM_BAD_USAGE;
 	}
-	while (work->count < SEEDS_FILE_MAX && fgets(line, sizeof(line), file)) {
-		uint64_t seed = strtoull(line, &end, 0);
-
-		if (end != line)
-			work->listed[work->count++] = seed;
-	}
+	while (good && getline(&line, &bytes, file) >= 0)
+		good = line_take(line);
+	free(line);
 	fclose(file);
+	work->is_list = true;
+	if (good && !work->count)
+		fprintf(stderr, "sim: %s: no seed in it\n", name);
+	return good && work->count ? run_many() : SIM_BAD_USAGE;
+}
+
+static int run_random(const char *runs)
+{
+	if (sim_count_parse(runs, &work->count))
+		return SIM_BAD_USAGE;
+	if (getrandom(&work->from, sizeof(work->from), 0) != sizeof(work->from))
+		return 1;
+	work->from = (work->from >> 24) + 1;
+	printf("seeds from %llu\n", (unsigned long long)work->from);
 	return run_many();
 }
 
-static int usage(void)
+static int run_single(uint64_t seed)
 {
-	fputs("usage: sim SEED | --count N [FROM] | --random N | --file FILE\n", stderr);
-	return 2;
+	const char *v = getenv("V");
+
+	if (!run_one(seed, v && *v && *v != '0'))
+		return 1;
+	printf("seed %llu: ok\n", (unsigned long long)seed);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		return usage();
+	struct sim_range range;
+	int rc;
+
 	/* A NIC's tables are large and hardly used: new zeros cost less than clearing old ones. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	if (argv[1][0] != '-') {
-		uint64_t seed = strtoull(argv[1], NULL, 0);
-		const char *v = getenv("V");
-
-		if (!run_one(seed, v && *v && *v != '0'))
-			return 1;
-		printf("seed %llu: ok\n", (unsigned long long)seed);
-		return 0;
-	}
 	work = mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (work == MAP_FAILED || argc < 3)
-		return usage();
-	if (strcmp(argv[1], "--file") == 0)
-		return run_file(argv[2]);
-	work->count = strtoull(argv[2], NULL, 0);
-	work->from = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
-	if (strcmp(argv[1], "--random") == 0) {
-		if (getrandom(&work->from, sizeof(work->from), 0) != sizeof(work->from))
-			return 1;
-		work->from = (work->from >> 24) + 1;
-		printf("seeds from %llu\n", (unsigned long long)work->from);
-	} else if (strcmp(argv[1], "--count") != 0) {
-		return usage();
+	if (work == MAP_FAILED) {
+		perror("sim: mmap");
+		return 1;
 	}
+	if (argc == 3 && strcmp(argv[1], "--file") == 0)
+		return run_file(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "--random") == 0)
+		return run_random(argv[2]);
+	rc = sim_range_parse(argc, argv, "sim SEED | --count N [FROM] | --random N | --file FILE",
+			     &range);
+	if (rc)
+		return rc;
+	if (range.single)
+		return run_single(range.from);
+	work->from = range.from;
+	work->count = range.count;
 	return run_many();
 }

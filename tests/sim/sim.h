@@ -15,6 +15,7 @@
  *   trouble.c   runs in which something is meant to fail
  *   run.c       a run from its seed: first with faults, then without, until all is done
  *   main.c      many runs
+ *   arguments.c the seeds on the command line
  *
  * Memory: every node has one arena, cut into areas with gaps between. Beside it stands an image of
  * what the arena must hold. Completions move the image on, and in the end both must be equal, to

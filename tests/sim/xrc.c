@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "xrc_sim.h"
 
 static unsigned long long broken_runs, deaths, noted, by_ring; /* in all runs */
@@ -457,21 +458,18 @@ static bool run(uint64_t seed, bool trace)
 
 int main(int argc, char **argv)
 {
-	bool many = argc > 2 && strcmp(argv[1], "--count") == 0;
-	uint64_t count = many ? strtoull(argv[2], NULL, 0) : 1, failures = 0;
-	uint64_t from = many && argc < 4 ? 1 : strtoull(argv[argc - 1], NULL, 0);
 	const char *v = getenv("V");
+	struct sim_range range;
+	uint64_t failures = 0;
 
-	if (argc < 2) {
-		fputs("usage: sim_xrc SEED | --count N [FROM]\n", stderr);
-		return 2;
-	}
+	if (sim_range_parse(argc, argv, "sim_xrc SEED | --count N [FROM]", &range))
+		return SIM_BAD_USAGE;
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	for (uint64_t i = 0; i < count; i++)
-		failures += !run(from + i, !many && v && *v && *v != '0');
+	for (uint64_t i = 0; i < range.count; i++)
+		failures += !run(range.from + i, range.single && v && *v && *v != '0');
 	printf("%llu runs, %llu failed; %llu deaths, %llu errors noted, %llu senders broken, "
 	       "%llu frames by rings\n",
-	       (unsigned long long)count, (unsigned long long)failures, deaths, noted, broken_runs,
-	       by_ring);
+	       (unsigned long long)range.count, (unsigned long long)failures, deaths, noted,
+	       broken_runs, by_ring);
 	return failures != 0;
 }
