@@ -7,6 +7,16 @@ PREFIX ?= /usr/local
 SEED ?= 1
 T ?= 60
 
+# The last line of a check is its count. Below a recipe that fails make would print "*** Error 1",
+# but not with -q where the recipe ends with 1; and '+' has a recipe run in spite of -q. So it is
+# where nothing but checks is wanted, and not with -n. The recipe itself gets no flags of make's.
+checks := check check-long asan tsan clients tidy
+dry := $(findstring n,$(firstword -$(MAKEFLAGS)))
+ifeq ($(or $(dry),$(if $(MAKECMDGOALS),,all),$(filter-out $(checks),$(MAKECMDGOALS))),)
+MAKEFLAGS += -q
+endif
+run := $(if $(dry),,+)@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+
 .PHONY: all build demo check check-long asan tsan sim fuzz bench clients tidy format install clean
 
 all: build
@@ -25,17 +35,17 @@ demo:
 	@BUILD=$(BUILD) scripts/demo.sh
 
 check:
-	@BUILD=$(BUILD) scripts/check.sh
+	$(run) BUILD=$(BUILD) scripts/check.sh
 
 check-long:
-	@BUILD=$(BUILD) scripts/check.sh --long
+	$(run) BUILD=$(BUILD) scripts/check.sh --long
 
 asan:
-	@BUILD=build-asan MESON_FLAGS="-Db_lundef=false -Db_sanitize=address,undefined" \
+	$(run) BUILD=build-asan MESON_FLAGS="-Db_lundef=false -Db_sanitize=address,undefined" \
 		scripts/check.sh unit sim fuzz clients
 
 tsan:
-	@BUILD=build-tsan MESON_FLAGS="-Db_lundef=false -Db_sanitize=thread" \
+	$(run) BUILD=build-tsan MESON_FLAGS="-Db_lundef=false -Db_sanitize=thread" \
 		scripts/check.sh unit sim clients
 
 sim: build
@@ -52,10 +62,10 @@ bench:
 	@BUILD=$(BUILD) bench/bench.py
 
 clients:
-	@BUILD=$(BUILD) scripts/check.sh clients
+	$(run) BUILD=$(BUILD) scripts/check.sh clients
 
 tidy:
-	@BUILD=$(BUILD) scripts/check.sh tidy
+	$(run) BUILD=$(BUILD) scripts/check.sh tidy
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the test suites one after another and counts every single test.
+"""Builds, runs test suites one after another and counts every single test.
+
+  check.py [--long] SUITE ...        BUILD and MESON_FLAGS in the environment choose the build
 
 A suite is an executable file tests/SUITE/NAME.sh or .py (and tests/SUITE/long/NAME.sh with
 --long). It prints one line per test, "ok NAME", "FAIL NAME: why" or "skip NAME: why", and
-anything else it likes; all of it goes to BUILD/check/SUITE-NAME.log, and is shown if a test fails.
+anything else it likes. All of it goes to BUILD/check/SUITE-NAME.log; what stands around a FAIL is
+shown.
 A line "# check-limit: SECONDS" in its first 20 lines changes its time limit; in a sanitizer build
 it has three times as long. It finds in its environment:
   VB_ROOT, VB_BUILD   the source and build folders, absolute
@@ -13,6 +16,10 @@ it has three times as long. It finds in its environment:
   VB_PRELOAD          the sanitizer's runtime for foreign programs (VB_RUN has it already)
   VB_LONG             "1" with --long, else empty
 The unit tests are Meson's; each cmocka test counts (TAP).
+
+Every VB_CHECK_EVERY_S seconds (8) it says what it does and how much is left. At the end it lists
+what was skipped, by reasons, then what failed; the last line is "N passed, N failed, N skipped".
+The exit status is 0 or 1.
 """
 import glob
 import json
@@ -22,37 +29,35 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import time
+import traceback
+
+sys.dont_write_bytecode = True
+from check_progress import Progress
+from check_results import LAST_LINES, Tally, ending, grouped, read_program, read_suite, shown, \
+    suite_result
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
-SUITES = ["tidy", "abi", "unit", "sim", "fuzz", "clients"]
+LOGS = os.path.join(BUILD, "check")
 LIMIT_S = 600
-SHOWN_LINES = 400
-RESULT = re.compile(r"^(ok|FAIL|skip) +(\S.*)$")
-TAP = re.compile(r"^(not )?ok (\d+)(?: - (\w+))?(.*)$", re.M)
+STEP_LIMIT_S = 3600  # of the build and the like
 
 
-class Tally:
-    """How many tests passed, failed and were skipped."""
+class Stop(Exception):
+    """Nothing more can be run: why, the end of a log, and its path."""
 
-    def __init__(self):
-        self.passed, self.skipped, self.failures = 0, 0, []
-
-    def add(self, other):
-        self.passed += other.passed
-        self.skipped += other.skipped
-        self.failures += other.failures
-
-    def __str__(self):
-        return (f"{self.passed} passed, {len(self.failures)} failed, {self.skipped} skipped")
+    def __init__(self, why, details=(), log=""):
+        super().__init__(why)
+        self.why, self.details, self.log = why, list(details), log
 
 
 def build_option(name):
-    """One Meson option of the build folder."""
+    """One Meson option of the build folder; None if there is no such option."""
     path = os.path.join(BUILD, "meson-info", "intro-buildoptions.json")
     with open(path, encoding="utf8") as file:
-        return next(o["value"] for o in json.load(file) if o["name"] == name)
+        return next((o["value"] for o in json.load(file) if o["name"] == name), None)
 
 
 def sanitizer_runtime(name):
@@ -63,9 +68,11 @@ def sanitizer_runtime(name):
 
 
 def environment(long):
-    env = dict(os.environ, VB_ROOT=ROOT, VB_BUILD=BUILD, VB_LONG="1" if long else "")
+    # Else nobody sees how far a suite in Python is.
+    env = dict(os.environ, VB_ROOT=ROOT, VB_BUILD=BUILD, VB_LONG="1" if long else "",
+               PYTHONUNBUFFERED="1")
     run = [os.path.join(BUILD, "verbatim"), "run", "--"]
-    sanitize = build_option("b_sanitize").split(",")[0].replace("none", "")
+    sanitize = (build_option("b_sanitize") or "").split(",")[0].replace("none", "")
     env["VB_PRELOAD"] = sanitizer_runtime(sanitize) if sanitize else ""
     if sanitize:
         # Debian's binaries leak on exit and are not ours to mend.
@@ -89,19 +96,63 @@ def kill_group(pid):
         time.sleep(0.5)
 
 
-def execute(command, log, limit_s, env):
+def text_of(log):
+    with open(log, encoding="utf8", errors="replace") as file:
+        return file.read()
+
+
+def execute(command, log, limit_s, env, tick):
     """Runs a command in its own process group. Returns its exit status, None if out of time."""
+    end = time.monotonic() + limit_s
     with open(log, "w", encoding="utf8") as out:
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            return process.wait(limit_s)
-        except subprocess.TimeoutExpired:
+            while time.monotonic() < end:
+                try:
+                    return process.wait(0.2)
+                except subprocess.TimeoutExpired:
+                    tick()
             return None
         finally:
             kill_group(process.pid)
             process.wait()
 
+
+# --- what comes before the tests ---
+
+def step(progress, label, command):
+    """Runs something that comes before the tests, until it ends well."""
+    log = os.path.join(LOGS, label.replace(" ", "-") + ".log")
+    env = dict(os.environ, PYTHONUNBUFFERED="1")
+
+    def latest():
+        return (text_of(log).strip() or "no output yet").splitlines()[-1]
+
+    progress.begin(label)
+    status = execute(command, log, STEP_LIMIT_S, env, lambda: progress.tick(latest))
+    seconds = progress.end()
+    if status != 0:
+        how = "did not end in time" if status is None else ending(status)
+        raise Stop(f"{label}: {how}", text_of(log).splitlines()[-2 * LAST_LINES:], log)
+    progress.print(f"{label:32} done  ({seconds:.1f} s)")
+
+
+def prepare(progress, labels):
+    """Sets up the build folder, builds, and fetches the kernel of the clients' guest."""
+    if not os.path.exists(os.path.join(BUILD, "build.ninja")):
+        flags = shlex.split(os.environ.get("MESON_FLAGS", ""))
+        step(progress, "meson setup", ["meson", "setup", BUILD, *flags])
+    step(progress, "build", ["ninja", "-C", BUILD])
+    if not any(label.startswith("clients/") for label in labels):
+        return
+    try:
+        step(progress, "kernel", ["scripts/kernel.sh", os.path.join(BUILD, "guest")])
+    except Stop as stop:
+        progress.print(f"check: no kernel for a guest ({stop.why}; see {stop.log})")
+
+
+# --- the tests ---
 
 def limit_of(path, env):
     """How long a suite may take, or Meson's tests without a path."""
@@ -112,85 +163,60 @@ def limit_of(path, env):
     return (int(found.group(1)) if found else LIMIT_S) * (3 if env["VB_SANITIZE"] else 1)
 
 
-def run_script(suite, path, env):
+def run_script(label, path, env, progress):
     """One suite script: (its tally, its log)."""
-    name = os.path.splitext(os.path.basename(path))[0]
-    log = os.path.join(BUILD, "check", f"{suite}-{name}.log")
+    where = os.path.splitext(label)[0]
+    log = os.path.join(LOGS, where.replace("/", "-") + ".log")
     limit_s = limit_of(path, env)
-    status = execute([path], log, limit_s, env)
-    tally = Tally()
-    with open(log, encoding="utf8", errors="replace") as file:
-        for line in file:
-            match = RESULT.match(line.rstrip())
-            if not match:
-                continue
-            if match.group(1) == "ok":
-                tally.passed += 1
-            elif match.group(1) == "skip":
-                tally.skipped += 1
-            else:
-                tally.failures.append(f"{suite}/{name}: {match.group(2)}")
-    if status is None:
-        tally.failures.append(f"{suite}/{name}: did not end within {limit_s} s")
-    elif status != 0 and not tally.failures:
-        tally.failures.append(f"{suite}/{name}: exit status {status}")
-    elif tally.passed + tally.skipped + len(tally.failures) == 0:
-        tally.failures.append(f"{suite}/{name}: ran no test")
-    return tally, log
+
+    def latest():
+        found = [line for line in text_of(log).splitlines() if suite_result(line)]
+        return f"results: {len(found)}, latest: {found[-1]}" if found else "no result yet"
+
+    status = execute([path], log, limit_s, env, lambda: progress.tick(latest))
+    return read_suite(where, text_of(log), status, limit_s), log
 
 
-def unit_program(entry):
-    """The tally of one test program, from Meson's record of it: by TAP, else it is one test."""
-    tally = Tally()
-    points = TAP.findall(entry.get("stdout") or "")
-    label = "unit/" + entry["name"].replace("verbatim:", "").replace(" ", "")
-    for bad, number, name, rest in points:
-        # cmocka 1.1.5 says "not ok N # SKIP name".
-        if "# SKIP" in rest:
-            tally.skipped += 1
-        elif bad:
-            tally.failures.append(f"{label}: {name or number}")
-        else:
-            tally.passed += 1
-    plan = re.search(r"^1\.\.(\d+)", entry.get("stdout") or "", re.M)
-    whole = entry["returncode"] == 0 and (not plan or int(plan.group(1)) == len(points))
-    if not whole and not tally.failures:
-        tally.failures.append(f"{label}: {entry['result']}, status {entry['returncode']}")
-    elif not points:
-        tally.passed += 1
-    return tally
+def programs(record):
+    """Meson's record of the test programs: (label, entry) of each."""
+    if not os.path.exists(record):
+        return
+    for line in text_of(record).splitlines():
+        entry = json.loads(line)
+        yield "unit/" + re.sub(r"^[^:/]*:| ", "", entry["name"]), entry
 
 
-def run_unit(env):
+def run_unit(env, progress):
     """Meson's tests: (tally, log)."""
-    log = os.path.join(BUILD, "check", "unit.log")
+    log, console = os.path.join(LOGS, "unit.log"), os.path.join(LOGS, "unit-meson.log")
     limit_s = limit_of(None, env)
     record = os.path.join(BUILD, "meson-logs", "testlog.json")
     if os.path.exists(record):
         os.remove(record)
-    status = execute(["meson", "test", "-C", BUILD, "--no-rebuild", "--print-errorlogs"], log,
-                     limit_s, env)
-    tally = Tally()
-    if os.path.exists(record):
-        with open(record, encoding="utf8") as file:
-            for line in file:
-                tally.add(unit_program(json.loads(line)))
-    if status is None:
-        tally.failures.append(f"unit: did not end within {limit_s} s")
-    elif status != 0 and not tally.failures and not tally.skipped:
-        tally.failures.append("unit: meson test fails")
+
+    def latest():
+        # " 12/252 verbatim:hub / client   FAIL   1.5s": without the verdict, for to Meson a test
+        # that cmocka skipped is one that failed.
+        found = re.findall(r"^ *(\d+/\d+) +(.*?) +[A-Z]{2,}\b", text_of(console), re.M)
+        return "%s programs, latest: %s" % found[-1] if found else "no result yet"
+
+    status = execute(["meson", "test", "-C", BUILD, "--no-rebuild"], console, limit_s, env,
+                     lambda: progress.tick(latest))
+    tally, ran = Tally(), 0
+    with open(log, "w", encoding="utf8") as file:
+        for where, entry in programs(record):
+            one = read_program(where, entry)
+            tally.add(one)
+            ran += 1
+            file.write(f"=== {where}: {one}\n{entry.get('stdout') or ''}"
+                       f"{entry.get('stderr') or ''}\n")
+    with open(os.path.join(BUILD, "meson-info", "intro-tests.json"), encoding="utf8") as file:
+        planned = len(json.load(file))
+    if status is None or ran != planned:
+        how = f"did not end within {limit_s} s" if status is None else ending(status)
+        tally.fail(f"unit: meson test: {how}, {ran} of {planned} programs ran",
+                   text_of(console).splitlines()[-LAST_LINES:])
     return tally, log
-
-
-def show(label, tally, log, seconds):
-    print(f"{label:32} {tally}  ({seconds:.1f} s)", flush=True)
-    if not tally.failures:
-        return
-    with open(log, encoding="utf8", errors="replace") as file:
-        lines = file.read().splitlines()
-    print(f"--- {log}" + (f", last {SHOWN_LINES} lines" if len(lines) > SHOWN_LINES else ""))
-    print("\n".join(lines[-SHOWN_LINES:]))
-    print("---", flush=True)
 
 
 def scripts_find(suite, long):
@@ -201,28 +227,79 @@ def scripts_find(suite, long):
     return [f for f in found if f.endswith((".sh", ".py")) and os.access(f, os.X_OK)]
 
 
-def main():
-    arguments = sys.argv[1:]
-    long = "--long" in arguments
-    wanted = [a for a in arguments if a != "--long"] or SUITES
-    unknown = [a for a in wanted if a not in SUITES]
-    if unknown:
-        print("check: no such suite:", *unknown, file=sys.stderr)
-        return 2
-    os.makedirs(os.path.join(BUILD, "check"), exist_ok=True)
-    env = environment(long)
-    total = Tally()
+def jobs_find(wanted, long):
+    """(label, path) of each suite; Meson's tests have no path."""
+    jobs = []
     for suite in wanted:
-        jobs = [("unit", None)] if suite == "unit" else []
-        jobs += [(f"{suite}/{os.path.basename(p)}", p) for p in scripts_find(suite, long)]
-        for label, path in jobs:
-            start = time.monotonic()
-            tally, log = run_script(suite, path, env) if path else run_unit(env)
-            show(label, tally, log, time.monotonic() - start)
-            total.add(tally)
+        found = [("unit", None)] if suite == "unit" else []
+        found += [(f"{suite}/{os.path.basename(p)}", p) for p in scripts_find(suite, long)]
+        if not found:
+            raise Stop(f"{suite}: there is no test in tests/{suite}")
+        jobs += found
+    return jobs
+
+
+def show(progress, tally, log):
+    """What the failed tests printed; of the others nothing."""
+    for failure in tally.failures:
+        failure.log = log
+        progress.print(f"--- {failure.name}")
+        for line in shown(failure.details):
+            progress.print("    " + line)
+
+
+def run_all(wanted, long, total, progress):
+    jobs = jobs_find(wanted, long)
+    labels = [label for label, _ in jobs]
+    progress.plan(labels)
+    prepare(progress, labels)
+    env = environment(long)
+    for label, path in jobs:
+        progress.begin(label)
+        tally, log = run_script(label, path, env, progress) if path else run_unit(env, progress)
+        progress.print(f"{label:32} {tally}  ({progress.end():.1f} s)")
+        total.add(tally)
+        show(progress, tally, log)
+
+
+def summarize(total, progress):
+    if total.skips:
+        progress.print("\nskipped:")
+    for row in grouped(total.skips):
+        progress.print(textwrap.fill(row, 100, initial_indent="  ", subsequent_indent="      ",
+                                     break_long_words=False, break_on_hyphens=False))
+    if total.failures:
+        progress.print("\nfailed:")
     for failure in total.failures:
-        print("FAIL", failure)
-    print(total)
+        progress.print("FAIL", failure.name)
+        if failure.log:
+            progress.print("     see", os.path.relpath(failure.log))
+    progress.print(total)
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def main():
+    long = "--long" in sys.argv[1:]
+    total = Tally()
+    os.makedirs(LOGS, exist_ok=True)
+    progress = Progress(os.path.join(LOGS, "times.json"))
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        run_all([a for a in sys.argv[1:] if a != "--long"], long, total, progress)
+    except Stop as stop:
+        failed = Tally()
+        failed.fail(stop.why, stop.details)
+        show(progress, failed, stop.log)
+        total.add(failed)
+    except KeyboardInterrupt:
+        total.fail(f"check: interrupted in {progress.label}", [])
+    except Exception:
+        progress.print(traceback.format_exc())
+        total.fail("check: the runner itself failed, as told above", [])
+    summarize(total, progress)
     return 1 if total.failures or not total.passed else 0
 
 

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a check shows: of failures what belongs to them and nothing else, skips by their reasons,
+and meanwhile, how far it is."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tiny_tree import EVERY_S, ROOT, Report, Tree, wait_for_progress
+
+report = Report()
+
+MIXED = """
+echo chatter of one
+echo ok one
+echo before two
+echo "FAIL two: why two"
+echo "--- client"
+echo "    words of two"
+echo ok three
+echo "skip four: no lamp: none at all"
+for i in $(seq 400); do echo "ok many $i"; done
+echo chatter of many
+exit 1
+"""
+CRASH = "echo ok one; for i in $(seq 40); do echo word $i; done; kill -SEGV $$"
+HANG = "# check-limit: 1\nsleep 100"
+# As cmocka 1.1.5 has it, and as others do.
+TAP = """
+echo 1..7
+echo chatter of good
+echo "ok 1 - good"
+echo "# skip: no lamp: none at all"
+echo "not ok 2 # SKIP old_skip"
+echo "ok 3 - new_skip # SKIP no lamp: none at all"
+echo "# skip: no oil"
+echo "ok 4 # SKIP third_skip"
+echo before bad
+echo "not ok 5 - bad"
+echo "# 0x3 != 0x4"
+echo "# a.c:10: error: Failure!"
+echo chatter of last
+echo "ok 6 - last"
+echo "not ok 7 - unready Could not run test: lamp"
+echo "a.c:12: error: Failure!Test setup failed"
+echo words on stderr >&2
+exit 1
+"""
+
+
+def block(output, name):
+    """The lines shown of a failure; none if it is not there."""
+    lines = output.splitlines()
+    if "--- " + name not in lines:
+        return []
+    start = lines.index("--- " + name) + 1
+    end = next(i for i, line in enumerate(lines[start:], start) if not line.startswith("    "))
+    return [line[4:] for line in lines[start:end]]
+
+
+def test_failures():
+    with Tree() as tree:
+        tree.script("tests/clients/crash.sh", CRASH)
+        tree.script("tests/clients/hang.sh", HANG)
+        tree.script("tests/clients/late.sh", "echo FAIL early: so; echo ok b; kill -ABRT $$")
+        tree.script("tests/clients/mixed.sh", MIXED)
+        tree.script("tests/clients/none.sh", "echo just words")
+        tree.script("tests/clients/status.sh", "echo ok one; exit 3")
+        tree.meson({"crash": "echo 1..2; echo ok 1 - one; echo near >&2; kill -SEGV $$",
+                    "hang": "echo 1..1; sleep 100",
+                    "few": "echo 1..3; echo ok 1 - one",
+                    "status": "echo 1..1; echo ok 1 - one; echo bad end; exit 3",
+                    "tap": TAP})
+        output = tree.run("make", "check")
+    last = [f"word {i}" for i in range(11, 41)]
+    # What a test says before its time is out depends on the machine: None.
+    shown = {
+        "clients/crash: ended by SIGSEGV": last,
+        "clients/hang: did not end within 1 s": None,
+        "clients/late: early: so": [],
+        "clients/late: ended by SIGABRT": ["FAIL early: so", "ok b"],
+        "clients/mixed: two: why two": ["before two", "--- client", "    words of two"],
+        "clients/none: ran no test": ["just words"],
+        "clients/status: exit status 3": ["ok one"],
+        "unit/crash: ended by SIGSEGV after 1 of 2 tests": ["1..2", "ok 1 - one", "near"],
+        "unit/few: exit status 0 after 1 of 3 tests": ["1..3", "ok 1 - one"],
+        "unit/hang: did not end in time": None,
+        "unit/status: exit status 3": ["1..1", "ok 1 - one", "bad end"],
+        "unit/tap: bad": ["before bad", "# 0x3 != 0x4", "# a.c:10: error: Failure!"],
+        "unit/tap: unready: Could not run test: lamp": [
+            "a.c:12: error: Failure!Test setup failed", "stderr:", "words on stderr"],
+    }
+    for name, lines in shown.items():
+        if lines is not None:
+            report.equal(f"shown: {name}", block(output, name), lines, output)
+    report.expect("no passes are shown", "ok many" not in output, output)
+    report.expect("no chatter is shown", "chatter" not in output, output)
+
+    alone = output.after("failed:").splitlines()
+    named = [line[5:] for line in alone if line.startswith("FAIL ")]
+    report.equal("all failures are listed again", sorted(named), sorted(shown), output)
+    report.expect("nothing but failures and logs stands there", all(
+        line.startswith(("FAIL ", "     see build/check/")) for line in alone[:-1]), output)
+    report.equal("each with its log", alone.count("     see build/check/clients-mixed.log"), 1)
+    report.equal("the count", alone[-1], f"416 passed, {len(named)} failed, 4 skipped", output)
+
+
+def test_skips():
+    good_mixed = MIXED.replace("FAIL two: why two", "ok two").replace("exit 1", "")
+    good_tap = TAP.replace("not ok 5", "ok 5").replace("not ok 7", "ok 7").replace("exit 1", "")
+    with Tree() as tree:
+        tree.script("tests/clients/mixed.sh", good_mixed)
+        tree.script("tests/clients/bare.sh", "echo skip all")
+        tree.meson({"tap": good_tap,
+                    "whole": "echo '1..0 # SKIP no oil'"},
+                   "test('seventy_seven', find_program('77.sh'))")
+        tree.script("77.sh", "exit 77")
+        output = tree.run("make", "check")
+    skipped = output.after("skipped:").splitlines()
+    report.equal("a check that only skips succeeds", output.status, 0, output)
+    report.expect("a skip is no failure", "FAIL" not in output and "not ok" not in output, output)
+    report.equal("each reason once, with its tests", skipped[:-1], [
+        "  no lamp: none at all: 3 (unit/s/tap: old_skip, new_skip; clients/mixed: four)",
+        "  no oil: 2 (unit/s/tap: third_skip; unit/s/whole: all)",
+        "  no reason given: 2 (unit/tiny/seventy_seven: all; clients/bare: all)"], output)
+    report.equal("they are counted", output.last, "413 passed, 0 failed, 7 skipped", output)
+
+
+def test_progress_in_a_log():
+    """Silent phases: installation, build, a suite, Meson's tests."""
+    with Tree() as tree:
+        tree.script("scripts/deps.sh", """
+echo "deps.sh: installing one two three"
+echo "0 upgraded, 3 newly installed, 0 to remove and 0 not upgraded."
+echo "Get:1 somewhere one"; echo "Get:2 somewhere two"; echo "Unpacking one (1.0) ..."
+""" + wait_for_progress("installing"))
+        tree.meson({"quick": "echo 1..1; echo ok 1 - alone",
+                    "slow": "echo 1..1" + wait_for_progress("unit,.*1/2 programs") +
+                            "echo ok 1 - alone"},
+                   "custom_target('long', output: 'long', build_by_default: true, "
+                   "command: [find_program('link.sh'), '@OUTPUT@'])")
+        tree.script("link.sh", wait_for_progress("build") + 'touch "$1"')
+        tree.script("tests/clients/silent.sh", wait_for_progress("clients/silent") + "echo ok late")
+        tree.script("tests/clients/some.sh", r"printf 'ok one \033[1mbold\n'; echo words" +
+                    wait_for_progress("clients/some") + "echo ok late")
+        output = tree.run("make", "check")
+        again = tree.run("make", "clients")
+    lines = "\n".join(output.progress())
+    first = r"\| 0 of 9 suites done, time left not known before the first run$"
+    for name, pattern in {
+            "installation": r"installing, \d+ s: of 3 packages 2 fetched, 1 unpacked, 0 ready: "
+                            r"Unpacking one \(1\.0\) \.\.\.$",
+            "build": r"build, \d+ s: .* " + first,
+            "a suite without results": r"clients/silent\.sh, \d+ s: no result yet \| 7 of 9 suites",
+            "a suite's latest result": r"clients/some\.sh, \d+ s: results: 1, latest: "
+                                       r"ok one bold \| 8 of 9 suites done",
+            "Meson's tests": r"unit, \d+ s: 1/2 programs, latest: quick \| 3 of 9"}.items():
+        report.expect(f"in a log: {name}", re.search(r"^\.\.\. " + pattern, lines, re.M), output)
+    report.expect("in a log: no carriage return, no escape",
+                  "\r" not in output and "\x1b" not in output, repr(output))
+    report.equal("in a log: the count is last", output.last, "11 passed, 0 failed, 0 skipped")
+    report.expect("the next run estimates what is left", re.search(
+        r"^\.\.\. clients/silent\.sh, .* \| 1 of 3 suites done, about \d+ s left$", again, re.M),
+        again)
+
+
+def test_progress_on_a_terminal():
+    with Tree() as tree:
+        tree.script("tests/tidy/silent.sh", wait_for_progress("tidy/silent") + "echo ok late")
+        output = tree.run_on_terminal("make", "tidy")
+    report.expect("on a terminal: one line changes", re.search(
+        r"\r\.\.\. tidy/silent\.sh[^\n]*\x1b\[K\r\.\.\. tidy/silent", output), repr(output))
+    report.expect("on a terminal: it is gone before what stays",
+                  "\r\x1b[Ktidy/silent.sh  " in output, repr(output))
+    report.equal("on a terminal: the count is last", output.last.replace("\x1b[K", ""),
+                 "2 passed, 0 failed, 0 skipped", repr(output))
+
+
+def test_intervals():
+    """EVERY_S above is for these tests; what is the interval of others?"""
+    with open(os.path.join(ROOT, "scripts/check.sh"), encoding="utf8") as file:
+        shell = re.search(r"VB_CHECK_EVERY_S:=(\d+)", file.read()).group(1)
+    with open(os.path.join(ROOT, "scripts/check_progress.py"), encoding="utf8") as file:
+        python = re.search(r'"VB_CHECK_EVERY_S", "(\d+)"', file.read()).group(1)
+    report.equal("both parts have the same interval", shell, python)
+    report.expect("it is less than ten seconds", EVERY_S < int(shell) < 10, shell)
+
+
+def main():
+    for name, test in sorted(globals().items()):
+        if name.startswith("test_"):
+            test()
+    report.end()
+
+
+if __name__ == "__main__":
+    main()
