@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # RAW_PACKET queue pairs: perftest's raw_ethernet_* between two processes; the TCP of two hosts
-# through examples/forward, by way of a TAP device; two segments joined by a cable; what no root is
-# needed for; the death of who has the uplink.
+# through examples/forward, by way of a TAP device; two segments joined by a cable; the death of who
+# has the uplink. TAP without root: tap.sh.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/ethernet.sh"
@@ -91,17 +91,5 @@ if hosts_make 1500; then
 	unset VERBATIM_ETH
 else
 	skip "$PREFIX" "this system lets us make no veth"
-fi
-
-# --- and all of it without root ---
-
-own=(unshare --user --map-root-user --net --)
-if "${own[@]}" true 2>"$tmp/own"; then
-	check "TAP in a user and network namespace" \
-		"${own[@]}" "$VB_ROOT/tests/lib/tap_of_ones_own.sh" "${run[@]}"
-else
-	# As in a plain chroot, or where the administrator forbids them.
-	skip "TAP in a user and network namespace" \
-		"this system lets us make no user namespace ($(<"$tmp/own"))"
 fi
 suite_end
