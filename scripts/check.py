@@ -122,7 +122,7 @@ def execute(command, log, limit_s, env, tick):
 # --- what comes before the tests ---
 
 def step(progress, label, command):
-    """Runs something that comes before the tests, until it ends well."""
+    """Runs something that comes before the tests, and has to end well. Shows compiler warnings."""
     log = os.path.join(LOGS, label.replace(" ", "-") + ".log")
     env = dict(os.environ, PYTHONUNBUFFERED="1")
 
@@ -136,6 +136,9 @@ def step(progress, label, command):
         how = "did not end in time" if status is None else ending(status)
         raise Stop(f"{label}: {how}", text_of(log).splitlines()[-2 * LAST_LINES:], log)
     progress.print(f"{label:32} done  ({seconds:.1f} s)")
+    for line in text_of(log).splitlines():
+        if " warning: " in line:
+            progress.print("    " + line)
 
 
 def prepare(progress, labels):

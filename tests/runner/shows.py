@@ -177,6 +177,15 @@ def test_progress_on_a_terminal():
                  "2 passed, 0 failed, 0 skipped", repr(output))
 
 
+def test_warnings():
+    with Tree() as tree:
+        tree.meson({}, "executable('it', 'it.c')")
+        tree.write("it.c", "#warning no lamp\nint main(void) { return 0; }\n")
+        output = tree.run("make", "tidy")
+    report.expect("a compiler's warning is shown", re.search(
+        r"^build +done .*\n    \S*it\.c:1:2: warning: #warning no lamp", output, re.M), output)
+
+
 def test_intervals():
     """EVERY_S above is for these tests; what is the interval of others?"""
     with open(os.path.join(ROOT, "scripts/check.sh"), encoding="utf8") as file:
