@@ -57,6 +57,7 @@ if [ $status != 0 ]; then
 	tail -n 30 "$log"
 	stop "cannot install what the tests need (exit status $status; see $log)"
 fi
+grep '^deps\.sh: ' "$log" || true
 # shellcheck disable=SC2086 # lists
 python3 scripts/check.py $long ${wanted:-$suites} || status=$?
 [ $status -le 1 ] || stop "the runner ended with exit status $status"

@@ -70,6 +70,11 @@ def test_stops():
         report.expect("nothing can be installed: says so",
                       "deps.sh: no lamp\ncheck: cannot install what the tests need (exit status 7; "
                       "see build/check/install.log)\n" in output, output)
+        tree.script("scripts/deps.sh", "echo deps.sh: not a Debian system; echo other words")
+        output = tree.run("make", "check")
+        ends("deps.sh has a word to say", output, PASSES, False)
+        report.expect("deps.sh has a word to say: it is shown",
+                      "deps.sh: not a Debian system" in output.splitlines(), output)
     with Tree() as tree:
         tree.write("meson.build", "project('tiny'\n")
         output = tree.run("make", "check")
