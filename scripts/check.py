@@ -235,7 +235,8 @@ def jobs_find(wanted, long):
     jobs = []
     for suite in wanted:
         found = [("unit", None)] if suite == "unit" else []
-        found += [(f"{suite}/{os.path.basename(p)}", p) for p in scripts_find(suite, long)]
+        found += [(os.path.relpath(p, os.path.join(ROOT, "tests")), p)
+                  for p in scripts_find(suite, long)]
         if not found:
             raise Stop(f"{suite}: there is no test in tests/{suite}")
         jobs += found

@@ -21,15 +21,20 @@ def ends(name, output, last, failed):
 
 def test_targets():
     """All targets that check, with one suite that passes and with one that does not."""
-    rows = {"check": PASSES, "check-long": PASSES, "tidy": "1 passed, 0 failed, 0 skipped",
+    more = PASSES.replace("7 passed", "8 passed")
+    rows = {"check": PASSES, "check-long": more, "tidy": "1 passed, 0 failed, 0 skipped",
             "clients": "1 passed, 0 failed, 0 skipped", "asan": "4 passed, 0 failed, 0 skipped",
             "tsan": "3 passed, 0 failed, 0 skipped"}
     with Tree() as tree:
         # A compiler, for Meson to know b_sanitize.
         tree.meson({"passes": "echo 1..1; echo ok 1 - alone"}, "executable('it', 'it.c')")
         tree.write("it.c", "int main(void) { return 0; }\n")
+        tree.script("tests/clients/long/passes.sh", "echo ok long")
         for target, last in rows.items():
             ends(f"make {target}", tree.run("make", target), last, False)
+        report.equal("a long suite has a log of its own", [
+            tree.read(f"build/check/clients-{name}.log") for name in ("passes", "long-passes")],
+            ["ok alone\n", "ok long\n"])
         for suite in ("tidy", "clients"):
             tree.script(f"tests/{suite}/fails.sh", "echo FAIL me; exit 1")
         for target, last in rows.items():
