@@ -3,7 +3,7 @@
 # Installs the Debian or Ubuntu packages that a target of the Makefile lacks.
 #   deps.sh [--print] TARGET ...   build, demo, check, asan, tsan, fuzz, bench or bare
 # With --print it only prints the names of the packages, whether they are installed or not.
-# Says nothing and needs no root where nothing is missing. Exit status 1: some could not be installed.
+# Says nothing and needs no root where nothing is missing. Exit status 1: not everything is there.
 set -eu
 
 # What compiles and links verbatim.
