@@ -11,7 +11,7 @@ import tempfile
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 REAL = ["Makefile", ".ci/run", "scripts/check.sh", "scripts/check.py", "scripts/check_progress.py",
         "scripts/check_results.py"]
-SUITES = ["tidy", "abi", "runner", "sim", "fuzz", "clients"]
+SUITES = ["tidy", "abi", "runner", "sim", "fuzz", "clients", "bare"]
 LIMIT_S = 120
 EVERY_S = 0.3
 # Ends once the runner has said N lines of progress that match; so no clock decides what it says.

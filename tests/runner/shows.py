@@ -103,7 +103,7 @@ def test_failures():
     report.expect("nothing but failures and logs stands there", all(
         line.startswith(("FAIL ", "     see build/check/")) for line in alone[:-1]), output)
     report.equal("each with its log", alone.count("     see build/check/clients-mixed.log"), 1)
-    report.equal("the count", alone[-1], f"416 passed, {len(named)} failed, 4 skipped", output)
+    report.equal("the count", alone[-1], f"417 passed, {len(named)} failed, 4 skipped", output)
 
 
 def test_skips():
@@ -124,7 +124,7 @@ def test_skips():
         "  no lamp: none at all: 3 (unit/s/tap: old_skip, new_skip; clients/mixed: four)",
         "  no oil: 2 (unit/s/tap: third_skip; unit/s/whole: all)",
         "  no reason given: 2 (unit/tiny/seventy_seven: all; clients/bare: all)"], output)
-    report.equal("they are counted", output.last, "413 passed, 0 failed, 7 skipped", output)
+    report.equal("they are counted", output.last, "414 passed, 0 failed, 7 skipped", output)
 
 
 def test_progress_in_a_log():
@@ -147,19 +147,19 @@ echo "Get:1 somewhere one"; echo "Get:2 somewhere two"; echo "Unpacking one (1.0
         output = tree.run("make", "check")
         again = tree.run("make", "clients")
     lines = "\n".join(output.progress())
-    first = r"\| 0 of 9 suites done, time left not known before the first run$"
+    first = r"\| 0 of 10 suites done, time left not known before the first run$"
     for name, pattern in {
             "installation": r"installing, \d+ s: of 3 packages 2 fetched, 1 unpacked, 0 ready: "
                             r"Unpacking one \(1\.0\) \.\.\.$",
             "build": r"build, \d+ s: .* " + first,
-            "a suite without results": r"clients/silent\.sh, \d+ s: no result yet \| 7 of 9 suites",
+            "a suite without results": r"clients/silent\.sh, \d+ s: no result yet \| 7 of 10 suites",
             "a suite's latest result": r"clients/some\.sh, \d+ s: results: 1, latest: "
-                                       r"ok one bold \| 8 of 9 suites done",
-            "Meson's tests": r"unit, \d+ s: 1/2 programs, latest: quick \| 3 of 9"}.items():
+                                       r"ok one bold \| 8 of 10 suites done",
+            "Meson's tests": r"unit, \d+ s: 1/2 programs, latest: quick \| 3 of 10"}.items():
         report.expect(f"in a log: {name}", re.search(r"^\.\.\. " + pattern, lines, re.M), output)
     report.expect("in a log: no carriage return, no escape",
                   "\r" not in output and "\x1b" not in output, repr(output))
-    report.equal("in a log: the count is last", output.last, "11 passed, 0 failed, 0 skipped")
+    report.equal("in a log: the count is last", output.last, "12 passed, 0 failed, 0 skipped")
     report.expect("the next run estimates what is left", re.search(
         r"^\.\.\. clients/silent\.sh, .* \| 1 of 3 suites done, about \d+ s left$", again, re.M),
         again)
