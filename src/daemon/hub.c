@@ -433,7 +433,7 @@ static void on_domains(struct hub *hub, struct conn *conn, const struct vb_hub_m
 	bool there = hub->phase == SERVING;
 
 	msg.memory.error = there ? 0 : EAGAIN;
-	vb_hub_send(conn->fd, &msg, there ? &hub->slots.keeper[2] : NULL, there);
+	vb_hub_send(conn->fd, &msg, there ? &hub->slots.keeper[VB_HUB_KEEPER_STORE] : NULL, there);
 	conn->role = GONE;
 }
 

@@ -113,7 +113,7 @@ int vb_slots_create(struct vb_slots *slots)
 	slots->made = slots->bound = 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, slots->keeper))
 		return errno;
-	rc = vb_domains_make(&slots->store, &slots->keeper[2]);
+	rc = vb_domains_make(&slots->store, &slots->keeper[VB_HUB_KEEPER_STORE]);
 	if (!rc)
 		rc = vb_slots_grow(slots);
 	/* It is not that all slots are taken: we may not have descriptors enough for any. */
@@ -175,7 +175,7 @@ int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS])
 	    !socket_is(keeper[1], AF_UNIX, AF_UNIX, SOCK_SEQPACKET) ||
 	    setsockopt(keeper[1], SOL_SOCKET, SO_PEEK_OFF, &start, sizeof(start)))
 		return EPROTO;
-	store = vb_domains_adopt(keeper[2]);
+	store = vb_domains_adopt(keeper[VB_HUB_KEEPER_STORE]);
 	if (!store)
 		return EPROTO;
 	while (!rc && slots->made < VB_HUB_SLOTS_MAX) {

@@ -18,7 +18,8 @@ enum {
 	VB_HUB_INDICES = 1 << 14,
 	VB_HUB_COMM_BYTES = 16,
 	VB_HUB_FDS_MAX = 3,    /* file descriptors of one message */
-	VB_HUB_KEEPER_FDS = 3, /* its two ends, and the memory that XRC domains live in */
+	VB_HUB_KEEPER_FDS = 3, /* its two ends, and ... */
+	VB_HUB_KEEPER_STORE = 2, /* ... the memory that XRC domains live in */
 	VB_HUB_GRANT_FDS = 2,  /* UDP socket, name */
 	VB_HUB_OFFER_FDS = 2,  /* bell, export */
 	VB_HUB_RING_FDS = 3,   /* ring, and the bell and export of who sends through it */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_HUB_CLIENT_INTERNAL_H
+#define VB_HUB_CLIENT_INTERNAL_H
+
+/*
+ * The inside of a client, for src/hub/client*.c only: client.c has the connection, client_rings.c
+ * the rings that others send to us through, client_requests.c what is asked of the hub.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/fd.h"
+#include "base/lock.h"
+#include "hub/client.h"
+#include "hub/proto.h"
+
+#define MS_NS 1000000ull
+
+/* How long a call of a client may take. */
+#define VB_HUB_CALL_NS (3000 * MS_NS)
+
+struct vb_hub_spawn;
+
+enum {
+	VB_HUB_RINGS_MAX = 64,	 /* that wait for a turn; further ones wait in the socket */
+	VB_HUB_RINGS_SEEN = 64, /* the last ones that came */
+};
+
+struct vb_hub_held {
+	uint16_t slot;
+	bool told; /* the hub has heard how far the index is */
+	uint32_t next_index;
+	int name_fd; /* the slot is ours as long as this is open */
+};
+
+/* Another process sends to us. */
+struct vb_hub_client_ring {
+	uint16_t from, to;
+	int fd;
+	struct vb_hub_peer peer;
+};
+
+struct vb_hub_client {
+	vb_lock lock;
+	int epoll_fd; /* watches the next three; what the caller polls */
+	int timer_fd; /* the next attempt to connect */
+	int wake_fd;  /* an eventfd: rings wait for a turn */
+	int conn_fd;  /* VB_FD_NONE while there is no hub */
+	int keeper[VB_HUB_KEEPER_FDS];
+	bool welcome;	       /* the hub on conn_fd has taken us in */
+	bool full;	       /* conn_fd takes no more; epoll tells when it does */
+	int error;	       /* why there is no hub, as far as we know */
+	uint64_t spawn_ns;     /* not before that time do we start a hub */
+	uint64_t retry_ns;     /* pause before the next attempt, doubled each time */
+	uint64_t netns_cookie; /* 0: the kernel does not tell */
+	struct vb_hub_spawn *spawn;
+	struct vb_hub_held *held;
+	unsigned held_n;
+	bool offers;
+	struct vb_hub_offer offer;
+	vb_hub_ring_fn *ring_fn;
+	void *ring_arg;
+	void (*fatal_fn)(void *arg);
+	void (*noted_fn)(void *arg);
+	bool fatal, noted; /* wait for a turn, as rings do */
+	bool delivering;     /* a turn is inside ring_fn */
+	unsigned rings;	     /* that wait */
+	unsigned ring_first; /* the oldest of them */
+	struct vb_hub_client_ring ring[VB_HUB_RINGS_MAX];
+	unsigned seen_next;
+	ino_t seen[VB_HUB_RINGS_SEEN];
+};
+
+/* --- client.c: any of these with the client locked, if not said otherwise --- */
+
+void vb_hub_fds_close(int *fds, unsigned n);
+
+/*
+ * Send descriptors. The kernel counts the user's in flight, all slots among them, against the soft
+ * limit of the process that sends one (unix(7), ETOOMANYREFS).
+ */
+int vb_hub_fds_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n);
+
+/* Say what the hub has not heard of our slots. What finds no room is said when there is some. */
+void vb_hub_marks_send(struct vb_hub_client *client);
+
+void vb_hub_program_name(char comm[VB_HUB_COMM_BYTES]);
+
+/*
+ * Wait for the answer on answer_fd (VB_FD_NONE: for nothing), handling news from the hub meanwhile:
+ * it may need us to be connected before it can answer anybody. Whether we are, and if not, why. Not
+ * locked.
+ */
+int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadline_ns);
+
+/* --- client_rings.c --- */
+
+/* In this process's own numbers: the hub may live in another PID namespace than we do. */
+uint32_t vb_hub_pid_here(int bell_fd, uint32_t pid_there);
+
+void vb_hub_ring_clear(struct vb_hub_client_ring *ring);
+
+/* Rings are handed on by a turn only: any other caller may hold locks that their receiver needs. */
+void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, int *fds);
+
+/* With the lock held, but for the calls. */
+void vb_hub_rings_deliver(struct vb_hub_client *client);
+
+#endif

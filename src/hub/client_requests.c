@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hub/client_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hub/channel.h"
+
+/* Somebody is too busy to hear us: the pause before we say it again. */
+static const uint64_t busy_ns = 3 * MS_NS;
+
+static int held_add(struct vb_hub_client *client, const struct vb_hub_held *held)
+{
+	struct vb_hub_held *more, *less;
+
+	vb_lock_take(&client->lock);
+	more = calloc(client->held_n + 1, sizeof(*more));
+	if (more) {
+		/* The child of a fork reads the one or the other, and both are whole. */
+		less = client->held;
+		if (less)
+			memcpy(more, less, client->held_n * sizeof(*more));
+		more[client->held_n] = *held;
+		client->held = more;
+		client->held_n++;
+		free(less);
+		vb_hub_marks_send(client);
+	}
+	vb_lock_drop(&client->lock);
+	return more ? 0 : ENOMEM;
+}
+
+static int answer_wait(struct vb_hub_client *client, int fd, struct vb_hub_msg *msg,
+		       int fds[VB_HUB_FDS_MAX], unsigned *n, uint64_t deadline_ns)
+{
+	for (;;) {
+		int rc = vb_hub_recv(fd, msg, fds, n);
+
+		if (rc != EAGAIN)
+			return rc;
+		if (vb_hub_now_ns() >= deadline_ns)
+			return ETIMEDOUT;
+		vb_hub_news_wait(client, fd, deadline_ns);
+	}
+}
+
+/*
+ * Send a request, with fds_n descriptors of ours in fds, and get the answer of that type and its.
+ * Requests travel on connections of their own: the answer finds the thread that waits for it,
+ * and the progress thread never reads another's mail.
+ */
+static int ask(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
+	       unsigned fds_n, enum vb_hub_type answer, uint64_t deadline_ns)
+{
+	int fd, rc;
+
+	rc = vb_hub_connect(&fd);
+	if (rc)
+		return rc;
+	rc = vb_hub_fds_send(fd, msg, fds, fds_n);
+	if (!rc)
+		rc = answer_wait(client, fd, msg, fds, &fds_n, deadline_ns);
+	close(fd);
+	if (rc || msg->type == answer)
+		return rc;
+	vb_hub_fds_close(fds, fds_n);
+	return EPROTO;
+}
+
+static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, uint64_t deadline_ns)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_LEASE);
+	int fds[VB_HUB_FDS_MAX], rc;
+	struct vb_hub_held held;
+
+	vb_hub_program_name(msg.lease.comm);
+	rc = ask(client, &msg, fds, 0, VB_HUB_GRANT, deadline_ns);
+	if (rc || msg.grant.error)
+		return rc ? rc : (int)msg.grant.error;
+	held = (struct vb_hub_held){
+		.slot = (uint16_t)msg.grant.slot,
+		.next_index = msg.grant.next_index,
+		.name_fd = fds[1],
+	};
+	rc = held_add(client, &held);
+	if (rc) {
+		vb_hub_fds_close(fds, VB_HUB_GRANT_FDS);
+		return rc;
+	}
+	*slot = (struct vb_hub_slot){held.slot, held.next_index, fds[0]};
+	return 0;
+}
+
+/* EADDRINUSE: the hub found sockets and not yet us, who have their keeper. */
+static bool hub_was_missing(int rc)
+{
+	return rc == ECONNREFUSED || rc == ECONNRESET || rc == EPIPE || rc == EAGAIN ||
+	       rc == EADDRINUSE;
+}
+
+/* After a request came to nothing: 0 if it is worth another try now, or the reason to give up. */
+static int again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns)
+{
+	uint64_t now = vb_hub_now_ns();
+
+	if (!hub_was_missing(rc))
+		return rc;
+	rc = vb_hub_news_wait(client, VB_FD_NONE, rc == EAGAIN ? now + busy_ns : deadline_ns);
+	if (rc && !hub_was_missing(rc))
+		return rc;
+	return now < deadline_ns ? 0 : ETIMEDOUT;
+}
+
+int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
+{
+	uint64_t deadline_ns = vb_hub_now_ns() + VB_HUB_CALL_NS;
+	int rc;
+
+	do {
+		rc = lease_once(client, slot, deadline_ns);
+		if (!rc)
+			return 0;
+		rc = again_wait(client, rc, deadline_ns);
+	} while (!rc);
+	return rc;
+}
+
+static int reach_once(struct vb_hub_client *client, const struct vb_hub_reach *reach, int ring_fd,
+		      struct vb_hub_peer *peer, uint64_t deadline_ns)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACH);
+	int fds[VB_HUB_FDS_MAX] = {ring_fd}, rc;
+
+	msg.reach = *reach;
+	rc = ask(client, &msg, fds, 1, VB_HUB_REACHED, deadline_ns);
+	if (rc || msg.reached.error)
+		return rc ? rc : (int)msg.reached.error;
+	*peer = (struct vb_hub_peer){vb_hub_pid_here(fds[0], msg.reached.pid), fds[0], fds[1]};
+	return 0;
+}
+
+int vb_hub_client_reach(struct vb_hub_client *client, uint16_t from, uint16_t to, int ring_fd,
+			struct vb_hub_peer *peer)
+{
+	uint64_t deadline_ns = vb_hub_now_ns() + VB_HUB_CALL_NS;
+	const struct vb_hub_reach reach = {from, to};
+	int rc;
+
+	do {
+		rc = reach_once(client, &reach, ring_fd, peer, deadline_ns);
+		if (!rc)
+			return 0;
+		rc = again_wait(client, rc, deadline_ns);
+	} while (!rc);
+	return rc;
+}

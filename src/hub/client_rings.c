@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hub/client_internal.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+#include "hub/channel.h"
+
+static bool slot_is_ours(const struct vb_hub_client *client, uint32_t slot)
+{
+	for (unsigned i = 0; i < client->held_n; i++) {
+		if (client->held[i].slot == slot)
+			return true;
+	}
+	return false;
+}
+
+uint32_t vb_hub_pid_here(int bell_fd, uint32_t pid_there)
+{
+	pid_t pid;
+
+	return vb_hub_peer_check(bell_fd, &pid) ? pid_there : (uint32_t)pid;
+}
+
+/* Nobody waits there: the child of a fork has nothing to close. */
+void vb_hub_ring_clear(struct vb_hub_client_ring *ring)
+{
+	*ring = (struct vb_hub_client_ring){.fd = VB_FD_NONE,
+					    .peer = {.bell_fd = VB_FD_NONE,
+						     .export_fd = VB_FD_NONE}};
+}
+
+/*
+ * If a hub dies between telling us and telling the asker, he asks the next one, and the ring comes
+ * again; by then there may be something in it that we have taken out. Files in memory do not get
+ * the number of one that was there before.
+ */
+static bool ring_is_new(struct vb_hub_client *client, int fd)
+{
+	struct stat stat;
+
+	if (fstat(fd, &stat))
+		return true;
+	for (unsigned i = 0; i < VB_HUB_RINGS_SEEN; i++) {
+		if (client->seen[i] == stat.st_ino)
+			return false;
+	}
+	client->seen[client->seen_next++ % VB_HUB_RINGS_SEEN] = stat.st_ino;
+	return true;
+}
+
+void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, int *fds)
+{
+	struct vb_hub_client_ring *ring =
+		&client->ring[(client->ring_first + client->rings) % VB_HUB_RINGS_MAX];
+
+	if (!client->ring_fn || !slot_is_ours(client, msg->ring.to) ||
+	    !ring_is_new(client, fds[0])) {
+		vb_hub_fds_close(fds, VB_HUB_RING_FDS);
+		return;
+	}
+	*ring = (struct vb_hub_client_ring){
+		.from = (uint16_t)msg->ring.from,
+		.to = (uint16_t)msg->ring.to,
+		.fd = fds[0],
+		.peer = {vb_hub_pid_here(fds[1], msg->ring.pid), fds[1], fds[2]},
+	};
+	if (client->rings++ == 0)
+		eventfd_write(client->wake_fd, 1);
+}
+
+void vb_hub_rings_deliver(struct vb_hub_client *client)
+{
+	eventfd_t times;
+
+	client->delivering = true;
+	while (client->rings) {
+		struct vb_hub_client_ring *first = &client->ring[client->ring_first], ring = *first;
+
+		vb_hub_ring_clear(first);
+		client->ring_first = (client->ring_first + 1) % VB_HUB_RINGS_MAX;
+		if (--client->rings == 0 && !client->fatal && !client->noted)
+			eventfd_read(client->wake_fd, &times);
+		vb_lock_drop(&client->lock);
+		client->ring_fn(client->ring_arg, ring.from, ring.to, ring.fd, &ring.peer);
+		vb_lock_take(&client->lock);
+	}
+	client->delivering = false;
+}
