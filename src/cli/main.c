@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/words.h"
@@ -66,15 +67,25 @@ static void usage(FILE *out)
 /* Seen from the command: in the build tree beside it, installed under the same prefix. */
 static const char *const library_dirs[] = {"lib", "../lib/verbatim"};
 
+/* The file of this command. Where /proc is not mounted, by the name that it was executed by. */
+static int self_find(char self[PATH_MAX])
+{
+	const char *name = (const char *)getauxval(AT_EXECFN);
+	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+
+	if (n < 0)
+		return name && realpath(name, self) ? 0 : ENOENT;
+	self[n] = 0;
+	return 0;
+}
+
 int vb_cli_library_dir(char dir[PATH_MAX])
 {
 	char self[PATH_MAX], path[2 * PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *end;
 
-	if (n < 0)
+	if (self_find(self))
 		return ENOENT;
-	self[n] = 0;
 	end = strrchr(self, '/');
 	if (!end)
 		return ENOENT;
