@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "hub/channel.h"
+#include "base/failure.h"
 #include "hub/query.h"
+#include "hub/words.h"
 #include "link/robust.h"
 #include "nic/xrc_store.h"
 
@@ -37,7 +38,10 @@ static int store_map(const struct vb_xrc_store **store)
 
 static int trouble(int error)
 {
-	vb_cli_error("the hub does not tell of XRC domains: %s", vb_hub_error_text(error));
+	char why[VB_FAILURE_BYTES];
+
+	vb_cli_error("the hub does not tell of XRC domains: %s",
+		     vb_failure_words(why, sizeof(why), error));
 	return VB_CLI_FAILED;
 }
 
@@ -159,6 +163,8 @@ int vb_cli_log(void)
 	if (rc)
 		return trouble(rc);
 	count = atomic_load(&store->log.count);
+	if (!count)
+		puts("hub log: nothing has happened to a receive QP of XRC so far");
 	for (uint64_t i = vb_xrc_log_first(&store->log); i < count; i++) {
 		if (vb_xrc_log_read(&store->log, i, &note))
 			note_print(&note);

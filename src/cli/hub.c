@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hub/channel.h"
+#include "base/failure.h"
+#include "hub/holders.h"
 #include "hub/query.h"
+#include "hub/words.h"
 #include "link/udp.h"
 
 /* An age for people: two digits or three, and a unit. */
@@ -29,7 +31,9 @@ static void age_print(uint64_t ms, char text[16])
 
 static int trouble(int error)
 {
-	vb_cli_error("cannot reach the hub: %s", vb_hub_error_text(error));
+	char why[VB_FAILURE_BYTES];
+
+	vb_cli_error("%s", vb_failure_words(why, sizeof(why), error));
 	return VB_CLI_FAILED;
 }
 
@@ -50,14 +54,15 @@ static void row_print(const struct vb_hub_row *row)
 static int hub_status(void)
 {
 	struct vb_hub_summary summary;
+	char age[16], why[VB_FAILURE_BYTES];
 	struct vb_hub_row *rows;
-	char age[16];
 	int rc = vb_hub_status_read(&summary, &rows);
 
 	if (rc == ECONNREFUSED) {
 		puts("hub      not running (the first program that needs it starts it)");
 		if (vb_udp_port_probe() == EADDRINUSE)
-			printf("port     %s\n", vb_hub_error_text(EADDRINUSE));
+			printf("port     %s\n",
+			       vb_failure_words(why, sizeof(why), vb_holders_failed()));
 		return VB_CLI_OK;
 	}
 	if (rc)
@@ -80,7 +85,8 @@ static int hub_status(void)
 static int hub_stop(bool force)
 {
 	unsigned clients = 0;
-	int rc = vb_hub_stop(force, &clients);
+	pid_t pid = 0;
+	int rc = vb_hub_stop(force, &clients, &pid);
 
 	if (rc == ECONNREFUSED) {
 		puts("hub      not running");
@@ -92,7 +98,16 @@ static int hub_stop(bool force)
 			     clients);
 		return VB_CLI_FAILED;
 	}
-	return rc ? trouble(rc) : VB_CLI_OK;
+	if (rc)
+		return trouble(rc);
+	fputs("the hub", stdout);
+	if (pid)
+		printf(", pid %d,", (int)pid);
+	if (clients)
+		printf(" has stopped; its clients (%u) start another\n", clients);
+	else
+		puts(" has stopped; nobody was using it");
+	return VB_CLI_OK;
 }
 
 int vb_cli_hub(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/failure.h"
 #include "link/robust.h"
 #include "nic/xrc_store.h"
 
@@ -22,7 +23,7 @@ int vb_domains_make(struct vb_xrc_store **store, int *fd)
 	*store = vb_robust_memory_map(*fd, sizeof(**store));
 	if (!*store) {
 		close(*fd);
-		return ENOMEM;
+		return vb_failed(ENOMEM, "mmap");
 	}
 	prepare(*store);
 	return 0;

@@ -13,10 +13,13 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "daemon/domains.h"
 #include "daemon/slots.h"
+#include "daemon/starter.h"
 #include "hub/channel.h"
 #include "hub/proto.h"
+#include "hub/words.h"
 #include "link/udp.h"
 
 #define MS_NS 1000000ull
@@ -24,6 +27,7 @@
 enum {
 	NONE = -1,
 	CONNS_MAX = 4096,
+	CONNS_MIN = 2,
 	CONN_FDS = 1 + VB_HUB_OFFER_FDS, /* descriptors of a connection, at most */
 	OTHER_FDS = 12,			 /* those that belong to none, nor to a slot */
 	/*
@@ -88,7 +92,7 @@ struct lease {
 
 struct hub {
 	int listen_fd;
-	int error; /* why it leaves */
+	struct vb_failure failure; /* why it leaves, if its error is not 0 */
 	enum phase phase;
 	uint64_t idle_ns, start_ns, busy_ns, accept_ns; /* started; last seen busy; accepts again */
 	uint64_t leases, strays, rings;
@@ -177,6 +181,13 @@ static int slot_take(struct hub *hub, unsigned *slot, int *name_fd)
 	}
 }
 
+static void why_fill(char why[VB_HUB_WHY_BYTES], int error)
+{
+	char words[VB_HUB_WHY_BYTES];
+
+	vb_hub_text_copy(why, VB_HUB_WHY_BYTES, vb_failure_words(words, sizeof(words), error));
+}
+
 static void tenant_serve(struct hub *hub, struct conn *conn)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_GRANT);
@@ -206,6 +217,8 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 		fds[n++] = hub->slots.fd[slot];
 		fds[n++] = name_fd;
 	}
+	if (rc)
+		why_fill(msg.grant.why, rc);
 	/* If the answer does not arrive, the name falls with it, and the slot is free again. */
 	vb_hub_send(conn->fd, &msg, fds, n);
 	if (!rc)
@@ -235,21 +248,38 @@ static void waiting_serve(struct hub *hub)
 	}
 }
 
-static void waiting_refuse(struct hub *hub, int error)
+static void serve(struct hub *hub)
 {
+	hub->phase = SERVING;
+	waiting_serve(hub);
+}
+
+/* It has to leave, for this reason; 0: it has not. */
+static void fail(struct hub *hub, int rc)
+{
+	if (rc && !vb_failure_of(rc))
+		vb_failed_because(rc, strerror(rc));
+	hub->failure = rc ? *vb_failure_of(rc) : (struct vb_failure){.error = 0};
+}
+
+static void waiting_refuse(struct hub *hub)
+{
+	int error = vb_failed_as(&hub->failure);
+
 	for (unsigned i = 0; i < hub->conns; i++) {
 		struct conn *conn = &hub->conn[i];
 		struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WELCOME);
 
 		msg.welcome.error = (uint32_t)error;
+		why_fill(msg.welcome.why, error);
 		if (conn->role == TENANT) {
 			msg = vb_hub_msg_make(VB_HUB_GRANT);
 			msg.grant.error = (uint32_t)error;
+			why_fill(msg.grant.why, error);
 		}
 		if (conn->role == TENANT || conn->role == CLIENT)
 			vb_hub_send(conn->fd, &msg, NULL, 0);
 	}
-	hub->error = error;
 	hub->phase = LEAVING;
 }
 
@@ -260,23 +290,24 @@ static void waiting_refuse(struct hub *hub, int error)
 static void seek(struct hub *hub)
 {
 	bool early = vb_hub_now_ns() < hub->start_ns + seek_ns;
-	int rc = hub->error ? hub->error : vb_udp_port_probe();
+	int rc = hub->failure.error;
 
-	if (rc == EADDRINUSE && early)
-		return;
-	if (!rc)
-		rc = vb_slots_create(&hub->slots);
-	hub->error = rc;
+	if (!rc) {
+		rc = vb_udp_port_probe();
+		if (rc == EADDRINUSE && early)
+			return;
+		if (!rc)
+			rc = vb_slots_create(&hub->slots);
+		fail(hub, rc);
+	}
 	/* Whoever started us is to hear it, and has not come yet. */
 	if (rc && early && !clients_count(hub))
 		return;
 	if (rc) {
-		fprintf(stderr, "verbatimd: UDP port %d: %s\n", VB_UDP_PORT, strerror(rc));
-		waiting_refuse(hub, rc);
+		waiting_refuse(hub);
 		return;
 	}
-	hub->phase = SERVING;
-	waiting_serve(hub);
+	serve(hub);
 }
 
 /* Each on_ function owns the descriptors that came with the message. */
@@ -284,15 +315,14 @@ static void seek(struct hub *hub)
 static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
 		     const int *fds, unsigned n)
 {
-	bool adopted = n && hub->phase == SEEKING && !vb_slots_adopt(&hub->slots, fds);
+	bool seeks = hub->phase == SEEKING && !hub->failure.error;
+	bool adopted = n && seeks && !vb_slots_adopt(&hub->slots, fds);
 
 	setsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &(int){CLIENT_BUFFER_BYTES}, sizeof(int));
 	memcpy(conn->comm, msg->hello.comm, sizeof(conn->comm));
 	conn->role = CLIENT;
 	if (adopted) {
-		hub->error = 0;
-		hub->phase = SERVING;
-		waiting_serve(hub);
+		serve(hub);
 		return;
 	}
 	while (n)
@@ -552,6 +582,17 @@ static void askers_serve(struct hub *hub)
 	}
 }
 
+/* accept(2): most errors are of the connection that was to be; without the call there is no hub. */
+static void accept_failed(struct hub *hub, int error)
+{
+	if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
+		hub->accept_ns = vb_hub_now_ns() + accept_pause_ns;
+	if (error == EPERM || error == ENOSYS) {
+		fail(hub, vb_failed(error, "accept4"));
+		hub->phase = LEAVING;
+	}
+}
+
 static void accept_all(struct hub *hub)
 {
 	while (hub->conns < hub->conns_max) {
@@ -559,11 +600,10 @@ static void accept_all(struct hub *hub)
 
 		conn.fd = accept4(hub->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (conn.fd < 0) {
-			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-			    errno == ENOMEM)
-				hub->accept_ns = vb_hub_now_ns() + accept_pause_ns;
+			accept_failed(hub, errno);
 			return;
 		}
+		vb_starter_leave();
 		if (vb_hub_peer_check(conn.fd, &conn.pid))
 			close(conn.fd);
 		else
@@ -650,8 +690,13 @@ static void turn(struct hub *hub)
 	*strays = (struct pollfd){.fd = hub->slots.bound ? hub->slots.fd[0] : -1, .events = POLLIN};
 	for (unsigned i = 0; i < n; i++)
 		conns[i] = (struct pollfd){.fd = hub->conn[i].fd, .events = POLLIN};
-	if (poll(hub->pollfd, n + 2, poll_timeout_ms(hub)) < 0)
+	if (poll(hub->pollfd, n + 2, poll_timeout_ms(hub)) < 0) {
+		if (errno == EINTR)
+			return;
+		fail(hub, vb_failed(errno, "poll"));
+		hub->phase = LEAVING;
 		return;
+	}
 	for (unsigned i = 0; i < n; i++) {
 		if (conns[i].revents)
 			conn_read(hub, &hub->conn[i]);
@@ -667,12 +712,18 @@ static void turn(struct hub *hub)
 	collect(hub);
 }
 
-/* Slots take half of our descriptors; no connection is accepted that the rest is too few for. */
-static unsigned conns_max(void)
+/*
+ * Slots take half of our descriptors; no connection is accepted that the rest is too few for. A
+ * client has one, and needs a second to ask for anything: with less there is nothing to serve, and
+ * all that can be done is to say so to one.
+ */
+static unsigned conns_max(bool *enough)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < 2 * (OTHER_FDS + CONN_FDS))
+	*enough = !getrlimit(RLIMIT_NOFILE, &limit) &&
+		  limit.rlim_cur >= 2 * (OTHER_FDS + CONNS_MIN * CONN_FDS);
+	if (!*enough)
 		return 1;
 	return (unsigned)vb_min_u64((limit.rlim_cur / 2 - OTHER_FDS) / CONN_FDS, CONNS_MAX);
 }
@@ -680,11 +731,14 @@ static unsigned conns_max(void)
 int vb_hub_serve(int listen_fd, uint64_t idle_ns)
 {
 	struct hub *hub = calloc(1, sizeof(*hub));
+	bool enough;
 	int rc;
 
 	if (!hub)
 		return ENOMEM;
-	hub->conns_max = conns_max();
+	hub->conns_max = conns_max(&enough);
+	if (!enough)
+		fail(hub, vb_failed(EMFILE, "sockets for slots and connections"));
 	hub->listen_fd = listen_fd;
 	hub->idle_ns = idle_ns;
 	hub->start_ns = hub->busy_ns = vb_hub_now_ns();
@@ -695,7 +749,7 @@ int vb_hub_serve(int listen_fd, uint64_t idle_ns)
 		if (!hub->conns && vb_hub_now_ns() - hub->busy_ns >= idle_ns)
 			hub->phase = LEAVING;
 	}
-	rc = hub->error;
+	rc = vb_failed_as(&hub->failure);
 	free(hub);
 	return rc;
 }

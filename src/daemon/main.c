@@ -12,12 +12,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "daemon/hub.h"
+#include "daemon/starter.h"
 #include "hub/channel.h"
+#include "hub/words.h"
 #include "run/env.h"
 
 static void limit_raise(int resource)
@@ -32,7 +33,7 @@ static void limit_raise(int resource)
 
 int main(void)
 {
-	char why[VB_ENV_WHY_BYTES];
+	char why[VB_ENV_WHY_BYTES + VB_HUB_WHY_BYTES];
 	struct vb_env env;
 	int fd, rc;
 
@@ -54,7 +55,10 @@ int main(void)
 		return 0;
 	if (!rc)
 		rc = vb_hub_serve(fd, env.hub_idle_ms * 1000000u);
-	if (rc)
-		fprintf(stderr, "verbatimd: %s\n", strerror(rc));
+	if (rc) {
+		vb_failure_words(why, VB_HUB_WHY_BYTES, rc);
+		fprintf(stderr, "verbatimd: %s\n", why);
+		vb_starter_tell(rc, why);
+	}
 	return rc ? 1 : 0;
 }

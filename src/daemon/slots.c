@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "daemon/domains.h"
+#include "hub/words.h"
 #include "link/udp.h"
 
 /* One message of the keeper: the number of its first slot, and a chunk of sockets. */
@@ -53,7 +55,9 @@ static int chunk_keep(int keeper, uint32_t first, const int fds[VB_SLOTS_CHUNK])
 	control.header.cmsg_type = SCM_RIGHTS;
 	control.header.cmsg_len = CMSG_LEN(VB_SLOTS_CHUNK * sizeof(int));
 	memcpy(CMSG_DATA(&control.header), fds, VB_SLOTS_CHUNK * sizeof(int));
-	return sendmsg(keeper, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
+	if (sendmsg(keeper, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return vb_failed(errno, "sendmsg");
+	return 0;
 }
 
 /* Bind what waits for it, in order. Those behind a failure stay for the next time. */
@@ -91,8 +95,13 @@ int vb_slots_grow(struct vb_slots *slots)
 
 	if (slots->bound < slots->made)
 		return bind_made(slots);
+	if (slots->made + VB_SLOTS_CHUNK > VB_HUB_SLOTS_MAX)
+		return vb_failed_words(ENOSPC, "all %d slots are taken", VB_HUB_SLOTS_MAX - 1);
 	if (slots->made + VB_SLOTS_CHUNK > slots_max())
-		return ENOSPC;
+		return vb_failed_words(ENOSPC,
+				       "all slots are taken that there is room for: RLIMIT_NOFILE "
+				       "of verbatimd is too low for more than %u",
+				       slots->made ? slots->made - 1 : 0);
 	rc = chunk_make(fds);
 	if (rc)
 		return rc;
@@ -112,12 +121,12 @@ int vb_slots_create(struct vb_slots *slots)
 
 	slots->made = slots->bound = 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, slots->keeper))
-		return errno;
+		return vb_failed(errno, "socketpair");
 	rc = vb_domains_make(&slots->store, &slots->keeper[VB_HUB_KEEPER_STORE]);
 	if (!rc)
 		rc = vb_slots_grow(slots);
 	/* It is not that all slots are taken: we may not have descriptors enough for any. */
-	return rc == ENOSPC ? EMFILE : rc;
+	return rc == ENOSPC ? vb_failed(EMFILE, "sockets for slots") : rc;
 }
 
 static bool socket_is(int fd, int domain, int other_domain, int type)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,31 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/check.h"
+#include "base/failure.h"
+#include "hub/procs.h"
+#include "hub/users.h"
+#include "hub/words.h"
 
 enum { BACKLOG = 1024 };
-
-const char *vb_hub_error_text(int error)
-{
-	static const struct {
-		int error;
-		const char *text;
-	} rows[] = {
-		{EADDRINUSE,
-		 "UDP port 4791 is taken here, by another user or the kernel's rdma_rxe"},
-		{EPERM, "its name is taken by another user"},
-		{ENOENT, "there is no verbatimd to start"},
-		{EMFILE, "RLIMIT_NOFILE is too low"},
-		{EFBIG, "RLIMIT_FSIZE is too low"},
-		{ETIMEDOUT, "it does not answer"},
-	};
-
-	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
-		if (rows[i].error == error)
-			return rows[i].text;
-	}
-	return strerror(error);
-}
 
 uint64_t vb_hub_now_ns(void)
 {
@@ -46,7 +28,8 @@ uint64_t vb_hub_now_ns(void)
 }
 
 /* "\0verbatim-<what>-<uid>-<protocol>[-<number>]" */
-static socklen_t address_make(struct sockaddr_un *address, const char *what, int number)
+static socklen_t address_make(struct sockaddr_un *address, const char *what, uint32_t uid,
+			      int protocol, int number)
 {
 	char *name = address->sun_path + 1;
 	size_t room = sizeof(address->sun_path) - 1;
@@ -55,28 +38,39 @@ static socklen_t address_make(struct sockaddr_un *address, const char *what, int
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
 	if (number < 0)
-		used = snprintf(name, room, "verbatim-%s-%u-%d", what, geteuid(), VB_HUB_PROTOCOL);
+		used = snprintf(name, room, "verbatim-%s-%u-%d", what, uid, protocol);
 	else
-		used = snprintf(name, room, "verbatim-%s-%u-%d-%d", what, geteuid(),
-				VB_HUB_PROTOCOL, number);
+		used = snprintf(name, room, "verbatim-%s-%u-%d-%d", what, uid, protocol, number);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
+}
+
+/* What happens every day is no failure: nobody listens, a name is in use, there is no room. */
+static int failed(const char *call)
+{
+	bool daily = errno == ECONNREFUSED || errno == EADDRINUSE || errno == EAGAIN;
+
+	return daily ? errno : vb_failed(errno, call);
+}
+
+static int socket_make(int *fd)
+{
+	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	return *fd < 0 ? vb_failed(errno, "socket") : 0;
 }
 
 static int name_take(int *fd, const char *what, int number)
 {
 	struct sockaddr_un address;
-	socklen_t bytes = address_make(&address, what, number);
+	socklen_t bytes = address_make(&address, what, geteuid(), VB_HUB_PROTOCOL, number);
+	int rc = socket_make(fd);
 
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (*fd < 0)
-		return errno;
-	if (bind(*fd, (struct sockaddr *)&address, bytes)) {
-		int rc = errno;
-
-		close(*fd);
+	if (rc)
 		return rc;
+	if (bind(*fd, (struct sockaddr *)&address, bytes)) {
+		rc = failed("bind");
+		close(*fd);
 	}
-	return 0;
+	return rc;
 }
 
 int vb_hub_listen(int *fd)
@@ -86,7 +80,7 @@ int vb_hub_listen(int *fd)
 	if (rc)
 		return rc;
 	if (listen(*fd, BACKLOG)) {
-		rc = errno;
+		rc = vb_failed(errno, "listen");
 		close(*fd);
 	}
 	return rc;
@@ -97,34 +91,92 @@ int vb_hub_slot_name_take(int *fd, unsigned slot)
 	return name_take(fd, "slot", (int)slot);
 }
 
+static int peer_credentials(int fd, struct ucred *cred)
+{
+	socklen_t bytes = sizeof(*cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &bytes))
+		return vb_failed(errno, "getsockopt(SO_PEERCRED)");
+	return 0;
+}
+
 int vb_hub_peer_check(int fd, pid_t *pid)
 {
 	struct ucred cred;
-	socklen_t bytes = sizeof(cred);
+	int rc = peer_credentials(fd, &cred);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes))
-		return EPERM;
+	if (rc)
+		return rc;
 	*pid = cred.pid;
 	return cred.uid == geteuid() ? 0 : EPERM;
 }
 
-int vb_hub_connect(int *fd)
+/* Somebody else listens by the name of our hub. */
+static int name_is_taken(const struct ucred *cred)
+{
+	char who[96];
+
+	vb_users_words(who, sizeof(who), cred->uid, vb_users_nobody());
+	return vb_failed_words(EPERM,
+			       "the name of this user's hub, @verbatim-hub-%u-%d, is taken by %s "
+			       "(pid %d)" VB_OWN_NETNS,
+			       geteuid(), VB_HUB_PROTOCOL, who, (int)cred->pid);
+}
+
+int vb_hub_silent(int fd)
+{
+	struct ucred cred;
+
+	if (peer_credentials(fd, &cred) || !cred.pid)
+		return vb_failed_words(ETIMEDOUT, "the hub: it does not answer");
+	return vb_failed_words(ETIMEDOUT, "the hub, pid %d: it does not answer%s", (int)cred.pid,
+			       vb_procs_is_stopped(cred.pid) ? ", because it is stopped" : "");
+}
+
+static int hub_connect(int *fd, uint32_t uid, int protocol)
 {
 	struct sockaddr_un address;
-	socklen_t bytes = address_make(&address, "hub", -1);
-	pid_t pid;
-	int rc = 0;
+	socklen_t bytes = address_make(&address, "hub", uid, protocol, -1);
+	int rc = socket_make(fd);
 
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (*fd < 0)
-		return errno;
-	if (connect(*fd, (struct sockaddr *)&address, bytes))
-		rc = errno;
-	if (!rc)
-		rc = vb_hub_peer_check(*fd, &pid);
+	if (rc)
+		return rc;
+	if (connect(*fd, (struct sockaddr *)&address, bytes)) {
+		rc = failed("connect");
+		close(*fd);
+	}
+	return rc;
+}
+
+int vb_hub_connect(int *fd)
+{
+	int rc = hub_connect(fd, geteuid(), VB_HUB_PROTOCOL);
+	struct ucred cred;
+
+	if (rc)
+		return rc;
+	rc = peer_credentials(*fd, &cred);
+	if (!rc && cred.uid != geteuid())
+		rc = name_is_taken(&cred);
 	if (rc)
 		close(*fd);
 	return rc;
+}
+
+int vb_hub_who(uint32_t name_uid, int protocol, pid_t *pid, uint32_t *uid)
+{
+	struct ucred cred;
+	int fd, rc = hub_connect(&fd, name_uid, protocol);
+
+	if (rc)
+		return rc;
+	rc = peer_credentials(fd, &cred);
+	close(fd);
+	if (rc)
+		return rc;
+	*pid = cred.pid;
+	*uid = cred.uid;
+	return 0;
 }
 
 union control {
@@ -148,7 +200,7 @@ int vb_hub_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n
 		memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
 	}
 	if (sendmsg(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return errno == EINTR ? EAGAIN : errno;
+		return errno == EINTR ? EAGAIN : failed("sendmsg");
 	return 0;
 }
 
@@ -186,13 +238,13 @@ int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigne
 	if (bytes == 0)
 		return ECONNRESET;
 	if (bytes < 0)
-		return errno == EAGAIN || errno == EINTR ? EAGAIN : ECONNRESET;
+		return errno == EINTR ? EAGAIN : failed("recvmsg");
 	/* The kernel closes what found no room; what did is ours to close. */
 	*n = fds_take(&header, fds);
 	if (!(header.msg_flags & MSG_CTRUNC))
 		recv(fd, NULL, 0, MSG_DONTWAIT);
 	if (header.msg_flags & MSG_CTRUNC)
-		rc = EMFILE;
+		rc = vb_failed(EMFILE, "recvmsg");
 	else if (header.msg_flags & MSG_TRUNC)
 		rc = EPROTO;
 	else
@@ -226,7 +278,7 @@ int vb_hub_recv_by(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsi
 		if (rc != EAGAIN)
 			return rc;
 		if (vb_hub_now_ns() >= deadline_ns)
-			return ETIMEDOUT;
+			return vb_hub_silent(fd);
 		vb_hub_wait(fd, deadline_ns);
 	}
 }

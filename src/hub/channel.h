@@ -6,6 +6,8 @@
  * The sockets on which hub and clients talk. All names are abstract, so they belong to the
  * network namespace and vanish with their last descriptor, and they hold the uid; a name can be
  * taken by anybody, so both ends look at the other's credentials before they say anything.
+ *
+ * What fails for a reason that people have to know of is noted (base/failure.h).
  */
 
 #include <stdint.h>
@@ -26,8 +28,17 @@ int vb_hub_listen(int *fd);
  */
 int vb_hub_connect(int *fd);
 
+/*
+ * Who listens by the name of the hub of that uid and protocol: the kernel's word, in numbers that
+ * hold here (pid 0: it has none here). 0 or an errno. Says nothing to it.
+ */
+int vb_hub_who(uint32_t name_uid, int protocol, pid_t *pid, uint32_t *uid);
+
 /* 0 and the peer's pid (0 if it has none here) if the peer has our own uid, EPERM otherwise. */
 int vb_hub_peer_check(int fd, pid_t *pid);
+
+/* Whoever is at the other end has not answered in time: ETIMEDOUT, noted with who it is. */
+int vb_hub_silent(int fd);
 
 /*
  * Take a slot's name: a socket that does nothing but exist. Whoever holds it holds the slot, for
@@ -51,8 +62,5 @@ int vb_hub_recv_by(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsi
 
 /* Wait until the fd is readable or deadline_ns has come, whatever signals arrive. */
 void vb_hub_wait(int fd, uint64_t deadline_ns);
-
-/* What it means, to people, that a call of hub's fails so. As strerror(), where we know no more. */
-const char *vb_hub_error_text(int error);
 
 #endif

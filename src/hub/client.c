@@ -16,7 +16,9 @@
 
 #include "base/check.h"
 #include "hub/channel.h"
+#include "hub/holders.h"
 #include "hub/spawn.h"
+#include "hub/words.h"
 
 /* How long a hub may take from exec to listening before somebody starts another. */
 static const uint64_t spawn_patience_ns = 1000 * MS_NS;
@@ -45,11 +47,19 @@ static uint64_t random_below(uint64_t bound)
 	return value % bound;
 }
 
-static void watch(struct vb_hub_client *client, int op, int fd, uint32_t events)
+static int watch(struct vb_hub_client *client, int op, int fd, uint32_t events)
 {
 	struct epoll_event event = {.events = events};
 
-	epoll_ctl(client->epoll_fd, op, fd, &event);
+	return epoll_ctl(client->epoll_fd, op, fd, &event) ? vb_failed(errno, "epoll_ctl") : 0;
+}
+
+/* Whoever waits for the hub is told so, in whatever thread he is. 0: there is nothing to tell. */
+static void trouble_set(struct vb_hub_client *client, int rc)
+{
+	if (rc && !vb_failure_of(rc))
+		vb_failed_because(rc, strerror(rc));
+	client->trouble = rc ? *vb_failure_of(rc) : (struct vb_failure){.error = 0};
 }
 
 static void retry_later(struct vb_hub_client *client)
@@ -59,7 +69,8 @@ static void retry_later(struct vb_hub_client *client)
 			     (long)(client->retry_ns % (1000 * MS_NS))},
 	};
 
-	timerfd_settime(client->timer_fd, 0, &timer, NULL);
+	if (timerfd_settime(client->timer_fd, 0, &timer, NULL))
+		trouble_set(client, vb_failed(errno, "timerfd_settime"));
 	client->retry_ns = vb_min_u64(2 * client->retry_ns, retry_max_ns);
 }
 
@@ -171,18 +182,36 @@ static bool netns_same(struct vb_hub_client *client, int fd)
 	return client->netns_cookie == cookie;
 }
 
-/* Nobody listens: start a hub, unless one has been started just now. */
+/* Nobody listens: start a hub, unless one has been started just now and has not failed. */
 static void hub_missing(struct vb_hub_client *client)
 {
 	uint64_t now = vb_hub_now_ns();
 	int rc;
 
-	if (now < client->spawn_ns)
+	if (now < client->spawn_ns) {
+		rc = vb_hub_spawn_result(client->spawn);
+		if (rc)
+			trouble_set(client, rc);
 		return;
+	}
 	rc = vb_hub_spawn_run(client->spawn);
-	client->error = rc;
+	trouble_set(client, rc);
 	client->spawn_ns = now + spawn_patience_ns;
 	client->retry_ns = retry_min_ns;
+}
+
+/* Take that connection for ours. 0, or an errno that another attempt may not have. */
+static int adopt(struct vb_hub_client *client, int fd)
+{
+	int rc = greet(client, fd);
+
+	if (rc)
+		return rc;
+	client->conn_fd = fd;
+	rc = watch(client, EPOLL_CTL_ADD, fd, EPOLLIN);
+	if (rc)
+		client->conn_fd = VB_FD_NONE;
+	return rc;
 }
 
 /* One attempt to be connected; if it fails, the timer brings the next. */
@@ -193,12 +222,15 @@ static void attempt(struct vb_hub_client *client)
 	if (rc == ECONNREFUSED) {
 		hub_missing(client);
 	} else if (rc) {
-		client->error = rc == EAGAIN ? 0 : rc;
-	} else if (!netns_same(client, fd) || greet(client, fd)) {
+		trouble_set(client, rc == EAGAIN ? 0 : rc);
+	} else if (!netns_same(client, fd)) {
 		close(fd);
+	} else if ((rc = adopt(client, fd)) != 0) {
+		close(fd);
+		/* That a hub just goes is no trouble. */
+		if (rc != EPIPE && rc != ECONNRESET && rc != EAGAIN)
+			trouble_set(client, rc);
 	} else {
-		client->conn_fd = fd;
-		watch(client, EPOLL_CTL_ADD, fd, EPOLLIN);
 		for (unsigned i = 0; i < client->held_n; i++)
 			client->held[i].told = false;
 		vb_hub_marks_send(client);
@@ -222,12 +254,19 @@ static void hub_lost(struct vb_hub_client *client)
 	attempt(client);
 }
 
+int vb_hub_refused(uint32_t error, const char why[VB_HUB_WHY_BYTES])
+{
+	if (!*why || error == EADDRINUSE)
+		return vb_failed((int)error, "the hub");
+	return vb_failed_words((int)error, "the hub: %s", why);
+}
+
 static void welcome_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, const int *fds,
 			 unsigned n)
 {
 	if (!n) {
 		disconnect(client);
-		client->error = (int)msg->welcome.error;
+		trouble_set(client, vb_hub_refused(msg->welcome.error, msg->welcome.why));
 		client->spawn_ns = vb_hub_now_ns() + spawn_patience_ns;
 		retry_later(client);
 		return;
@@ -235,7 +274,8 @@ static void welcome_take(struct vb_hub_client *client, const struct vb_hub_msg *
 	vb_hub_fds_close(client->keeper, VB_HUB_KEEPER_FDS);
 	memcpy(client->keeper, fds, sizeof(client->keeper));
 	client->welcome = true;
-	client->error = 0;
+	vb_hub_spawn_settle(client->spawn);
+	trouble_set(client, 0);
 	client->retry_ns = retry_min_ns;
 	/* Who noted something while there was no hub could tell nobody. */
 	client->noted |= client->noted_fn != NULL;
@@ -294,8 +334,8 @@ static void turn_locked(struct vb_hub_client *client)
 	if (!rc)
 		vb_hub_fds_close(fds, n);
 	/* To wait for another hub would not help: whoever asks is told. */
-	if (rc == EMFILE)
-		client->error = rc;
+	if (rc && rc != ECONNRESET && rc != EPROTO)
+		trouble_set(client, rc);
 	hub_lost(client);
 }
 
@@ -357,33 +397,46 @@ void vb_hub_client_on_fatal(struct vb_hub_client *client, void (*fatal)(void *ar
 	vb_lock_drop(&client->lock);
 }
 
+static int files_make(struct vb_hub_client *client)
+{
+	int rc;
+
+	client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (client->epoll_fd < 0)
+		return vb_failed(errno, "epoll_create1");
+	client->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (client->timer_fd < 0)
+		return vb_failed(errno, "timerfd_create");
+	client->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (client->wake_fd < 0)
+		return vb_failed(errno, "eventfd");
+	rc = watch(client, EPOLL_CTL_ADD, client->timer_fd, EPOLLIN);
+	if (!rc)
+		rc = watch(client, EPOLL_CTL_ADD, client->wake_fd, EPOLLIN);
+	return rc;
+}
+
 static int client_create(struct vb_hub_client **result)
 {
 	struct vb_hub_client *client = calloc(1, sizeof(*client));
 	int rc;
 
 	if (!client)
-		return ENOMEM;
+		return vb_failed(ENOMEM, "calloc");
 	vb_lock_init(&client->lock);
-	client->conn_fd = VB_FD_NONE;
+	client->conn_fd = client->epoll_fd = client->timer_fd = client->wake_fd = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
 		client->keeper[i] = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_RINGS_MAX; i++)
 		vb_hub_ring_clear(&client->ring[i]);
 	client->retry_ns = retry_min_ns;
-	client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	client->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	client->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (client->epoll_fd < 0 || client->timer_fd < 0 || client->wake_fd < 0)
-		rc = errno;
-	else
+	rc = files_make(client);
+	if (!rc)
 		rc = vb_hub_spawn_create(&client->spawn);
 	if (rc) {
 		vb_hub_client_forget(client);
 		return rc;
 	}
-	watch(client, EPOLL_CTL_ADD, client->timer_fd, EPOLLIN);
-	watch(client, EPOLL_CTL_ADD, client->wake_fd, EPOLLIN);
 	*result = client;
 	return 0;
 }
@@ -407,9 +460,20 @@ int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadl
 	poll(fds, VB_ARRAY_LEN(fds), (int)(wait_ns / MS_NS) + 1);
 	vb_lock_take(&client->lock);
 	turn_locked(client);
-	rc = client->welcome ? 0 : client->error ? client->error : EAGAIN;
+	rc = client->welcome ? 0 : client->trouble.error ? vb_failed_as(&client->trouble) : EAGAIN;
 	vb_lock_drop(&client->lock);
 	return rc;
+}
+
+/* EAGAIN: no reason to give up was seen, or one that might have passed: fork(2)'s. */
+static int why_not_open(struct vb_hub_client *client, int rc)
+{
+	if (rc == EADDRINUSE)
+		return vb_holders_failed();
+	if (rc != EAGAIN || client->trouble.error)
+		return rc;
+	return client->conn_fd != VB_FD_NONE ? vb_hub_silent(client->conn_fd)
+					     : vb_hub_spawn_silent(client->spawn);
 }
 
 int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer *offer,
@@ -432,9 +496,7 @@ int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer 
 		rc = vb_hub_news_wait(client, VB_FD_NONE, deadline_ns);
 	} while (rc == EAGAIN && vb_hub_now_ns() < deadline_ns);
 	if (rc) {
-		/* There was no reason to give up, or one that might have passed: fork(2)'s. */
-		if (rc == EAGAIN && !client->error)
-			rc = ETIMEDOUT;
+		rc = why_not_open(client, rc);
 		vb_hub_client_close(client);
 		return rc;
 	}

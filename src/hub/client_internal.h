@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/failure.h"
 #include "base/fd.h"
 #include "base/lock.h"
 #include "hub/client.h"
@@ -51,7 +52,7 @@ struct vb_hub_client {
 	int keeper[VB_HUB_KEEPER_FDS];
 	bool welcome;	       /* the hub on conn_fd has taken us in */
 	bool full;	       /* conn_fd takes no more; epoll tells when it does */
-	int error;	       /* why there is no hub, as far as we know */
+	struct vb_failure trouble; /* why there is no hub; its error 0: nobody knows */
 	uint64_t spawn_ns;     /* not before that time do we start a hub */
 	uint64_t retry_ns;     /* pause before the next attempt, doubled each time */
 	uint64_t netns_cookie; /* 0: the kernel does not tell */
@@ -85,6 +86,9 @@ int vb_hub_fds_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsign
 
 /* Say what the hub has not heard of our slots. What finds no room is said when there is some. */
 void vb_hub_marks_send(struct vb_hub_client *client);
+
+/* What a hub has told of an error, noted. Returns the error. */
+int vb_hub_refused(uint32_t error, const char why[VB_HUB_WHY_BYTES]);
 
 void vb_hub_program_name(char comm[VB_HUB_COMM_BYTES]);
 

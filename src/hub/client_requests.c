@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "hub/channel.h"
+#include "hub/holders.h"
+#include "hub/words.h"
 
 /* Somebody is too busy to hear us: the pause before we say it again. */
 static const uint64_t busy_ns = 3 * MS_NS;
@@ -41,7 +43,7 @@ static int answer_wait(struct vb_hub_client *client, int fd, struct vb_hub_msg *
 		if (rc != EAGAIN)
 			return rc;
 		if (vb_hub_now_ns() >= deadline_ns)
-			return ETIMEDOUT;
+			return vb_hub_silent(fd);
 		vb_hub_news_wait(client, fd, deadline_ns);
 	}
 }
@@ -77,8 +79,10 @@ static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, ui
 
 	vb_hub_program_name(msg.lease.comm);
 	rc = ask(client, &msg, fds, 0, VB_HUB_GRANT, deadline_ns);
-	if (rc || msg.grant.error)
-		return rc ? rc : (int)msg.grant.error;
+	if (!rc && msg.grant.error)
+		rc = vb_hub_refused(msg.grant.error, msg.grant.why);
+	if (rc)
+		return rc;
 	held = (struct vb_hub_held){
 		.slot = (uint16_t)msg.grant.slot,
 		.next_index = msg.grant.next_index,
@@ -100,6 +104,18 @@ static bool hub_was_missing(int rc)
 	       rc == EADDRINUSE;
 }
 
+/* There is no more time for what failed so. */
+static int out_of_time(int rc)
+{
+	char why[VB_FAILURE_BYTES / 2];
+
+	return vb_failed_words(ETIMEDOUT,
+			       "the hub gave no answer within %llu s, the last time "
+			       "because of this: %s",
+			       VB_HUB_CALL_NS / 1000 / MS_NS,
+			       vb_failure_words(why, sizeof(why), rc));
+}
+
 /* After a request came to nothing: 0 if it is worth another try now, or the reason to give up. */
 static int again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns)
 {
@@ -107,10 +123,10 @@ static int again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns
 
 	if (!hub_was_missing(rc))
 		return rc;
+	if (now >= deadline_ns)
+		return rc == EADDRINUSE ? vb_holders_failed() : out_of_time(rc);
 	rc = vb_hub_news_wait(client, VB_FD_NONE, rc == EAGAIN ? now + busy_ns : deadline_ns);
-	if (rc && !hub_was_missing(rc))
-		return rc;
-	return now < deadline_ns ? 0 : ETIMEDOUT;
+	return hub_was_missing(rc) ? 0 : rc;
 }
 
 int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)

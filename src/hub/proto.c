@@ -7,15 +7,20 @@
 
 #include "base/check.h"
 
-static bool comm_ok(const char comm[VB_HUB_COMM_BYTES])
+static bool text_ok(const char *text, size_t bytes)
 {
-	for (unsigned i = 0; i < VB_HUB_COMM_BYTES; i++) {
-		if (!comm[i])
+	for (size_t i = 0; i < bytes; i++) {
+		if (!text[i])
 			return true;
-		if (comm[i] < ' ' || comm[i] > '~')
+		if (text[i] < ' ' || text[i] > '~')
 			return false;
 	}
 	return false;
+}
+
+static bool comm_ok(const char comm[VB_HUB_COMM_BYTES])
+{
+	return text_ok(comm, VB_HUB_COMM_BYTES);
 }
 
 static bool slot_ok(uint32_t slot, uint32_t next_index)
@@ -41,7 +46,7 @@ static bool hello_ok(const struct vb_hub_msg *msg, unsigned fds)
 
 static bool welcome_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
-	return answer_ok(msg->welcome.error, fds);
+	return answer_ok(msg->welcome.error, fds) && text_ok(msg->welcome.why, VB_HUB_WHY_BYTES);
 }
 
 static bool mark_ok(const struct vb_hub_msg *msg, unsigned fds)
@@ -51,7 +56,7 @@ static bool mark_ok(const struct vb_hub_msg *msg, unsigned fds)
 
 static bool grant_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
-	return answer_ok(msg->grant.error, fds) &&
+	return answer_ok(msg->grant.error, fds) && text_ok(msg->grant.why, VB_HUB_WHY_BYTES) &&
 	       (msg->grant.error || slot_ok(msg->grant.slot, msg->grant.next_index));
 }
 
@@ -195,9 +200,14 @@ int vb_hub_msg_parse(struct vb_hub_msg *msg, const void *data, size_t bytes, uns
 	return 0;
 }
 
+void vb_hub_text_copy(char *to, size_t bytes, const char *text)
+{
+	memset(to, 0, bytes);
+	for (size_t i = 0; i + 1 < bytes && text[i]; i++)
+		to[i] = text[i] < ' ' || text[i] > '~' ? '?' : text[i];
+}
+
 void vb_hub_comm_copy(char comm[VB_HUB_COMM_BYTES], const char *name)
 {
-	memset(comm, 0, VB_HUB_COMM_BYTES);
-	for (unsigned i = 0; i < VB_HUB_COMM_BYTES - 1 && name[i]; i++)
-		comm[i] = name[i] < ' ' || name[i] > '~' ? '?' : name[i];
+	vb_hub_text_copy(comm, VB_HUB_COMM_BYTES, name);
 }

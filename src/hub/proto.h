@@ -12,17 +12,18 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 5, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 6, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
 	VB_HUB_COMM_BYTES = 16,
-	VB_HUB_FDS_MAX = 3,    /* file descriptors of one message */
-	VB_HUB_KEEPER_FDS = 3, /* its two ends, and ... */
+	VB_HUB_FDS_MAX = 3,	 /* file descriptors of one message */
+	VB_HUB_KEEPER_FDS = 3,	 /* its two ends, and ... */
 	VB_HUB_KEEPER_STORE = 2, /* ... the memory that XRC domains live in */
-	VB_HUB_GRANT_FDS = 2,  /* UDP socket, name */
-	VB_HUB_OFFER_FDS = 2,  /* bell, export */
-	VB_HUB_RING_FDS = 3,   /* ring, and the bell and export of who sends through it */
+	VB_HUB_GRANT_FDS = 2,	 /* UDP socket, name */
+	VB_HUB_OFFER_FDS = 2,	 /* bell, export */
+	VB_HUB_RING_FDS = 3,	 /* ring, and the bell and export of who sends through it */
+	VB_HUB_WHY_BYTES = 192,
 	VB_HUB_ROWS_MAX = 32,
 };
 
@@ -56,6 +57,7 @@ struct vb_hub_hello {
 
 struct vb_hub_welcome {
 	uint32_t error;
+	char why[VB_HUB_WHY_BYTES]; /* of an error: in words, NUL-terminated; may be empty */
 };
 
 struct vb_hub_mark {
@@ -64,6 +66,7 @@ struct vb_hub_mark {
 
 struct vb_hub_grant {
 	uint32_t error, slot, next_index;
+	char why[VB_HUB_WHY_BYTES];
 };
 
 struct vb_hub_summary {
@@ -152,12 +155,15 @@ size_t vb_hub_msg_bytes(unsigned type);
 /*
  * Check what was received, with its number of file descriptors, and copy it to msg. 0, or EPROTO
  * with msg untouched: size, magic, version, type, descriptors or a value is none we could have
- * sent. After 0, every slot is one (1 to 1023), every index below VB_HUB_INDICES, every comm
+ * sent. After 0, every slot is one (1 to 1023), every index below VB_HUB_INDICES, every text
  * NUL-terminated and printable.
  */
 int vb_hub_msg_parse(struct vb_hub_msg *msg, const void *data, size_t bytes, unsigned fds);
 
-/* Copy a program's name so that it passes: printable, NUL-terminated, zero behind. */
+/* Copy a text of a message so that it passes: printable, NUL-terminated, zero behind. */
+void vb_hub_text_copy(char *to, size_t bytes, const char *text);
+
+/* The same for a program's name. */
 void vb_hub_comm_copy(char comm[VB_HUB_COMM_BYTES], const char *name);
 
 #endif

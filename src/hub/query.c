@@ -141,7 +141,7 @@ int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
 	return rc;
 }
 
-int vb_hub_stop(bool force, unsigned *clients)
+int vb_hub_stop(bool force, unsigned *clients, pid_t *pid)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STOP);
@@ -151,6 +151,8 @@ int vb_hub_stop(bool force, unsigned *clients)
 	rc = ask(&fd, &msg, VB_HUB_STOPPED, deadline_ns);
 	if (rc)
 		return rc;
+	if (vb_hub_peer_check(fd, pid))
+		*pid = 0;
 	close(fd);
 	*clients = msg.stopped.clients;
 	return (int)msg.stopped.error;

@@ -9,6 +9,7 @@
  */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "hub/proto.h"
 
@@ -20,10 +21,10 @@
 int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows);
 
 /*
- * Ask the hub to leave. EBUSY: *clients are connected, and force was not set; if it is, they go
- * on, and start another.
+ * Ask the hub to leave; *pid is its process, 0 if that has no number here. EBUSY: *clients are
+ * connected, and force was not set; if it is, they go on, and start another.
  */
-int vb_hub_stop(bool force, unsigned *clients);
+int vb_hub_stop(bool force, unsigned *clients, pid_t *pid);
 
 /*
  * Have the device of a process fail. ESRCH: no process with that pid, as vb_hub_status_read() tells

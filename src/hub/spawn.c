@@ -21,6 +21,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
+#include "base/fd.h"
+#include "hub/words.h"
 
 enum {
 	STACK_BYTES = 64 << 10, /* of each of the two short-lived children */
@@ -35,8 +38,14 @@ struct vb_hub_spawn {
 	char log[PATH_MAX];
 	char *env[ENV_MAX + 1];
 	uint8_t *stacks;
+	bool found;  /* path is verbatimd; otherwise it is where it was looked for */
+	bool forced; /* by VERBATIM_HUB */
 	int clone_flags;
-	volatile int error; /* written by the children, where they share our memory */
+	int words_fd, words_in_fd; /* a pipe: the hub's standard output */
+	bool ran, ended;
+	/* Written by the children, where they share our memory: */
+	volatile int error;
+	const char *volatile failed; /* that call */
 };
 
 /* Where verbatimd lies, seen from the file that holds this code: the library or `verbatim`. */
@@ -47,15 +56,22 @@ static const char *const places[] = {
 	"../libexec/verbatim/verbatimd",
 };
 
-static int find(char path[PATH_MAX])
+/* If there is none, spawn->path is where it was looked for. */
+static int find(struct vb_hub_spawn *spawn)
 {
 	const char *forced = secure_getenv("VERBATIM_HUB");
-	char self[PATH_MAX];
+	char self[PATH_MAX], *path = spawn->path;
 	Dl_info info;
 	char *end;
 
-	if (forced)
-		return realpath(forced, path) && !access(path, X_OK) ? 0 : ENOENT;
+	spawn->forced = forced != NULL;
+	if (forced) {
+		if (realpath(forced, path) && !access(path, X_OK))
+			return 0;
+		snprintf(path, PATH_MAX, "%s", forced);
+		return ENOENT;
+	}
+	snprintf(path, PATH_MAX, "(not known)");
 	if (!dladdr((void *)find, &info) || !realpath(info.dli_fname, self)) {
 		ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
@@ -73,6 +89,7 @@ static int find(char path[PATH_MAX])
 		if (used < PATH_MAX && !access(path, X_OK))
 			return 0;
 	}
+	snprintf(path, PATH_MAX, "%s", self);
 	return ENOENT;
 }
 
@@ -151,8 +168,14 @@ static void files_close(void)
 
 static void files_open(const struct vb_hub_spawn *spawn)
 {
-	int null = open("/dev/null", O_RDWR), log;
+	bool words = dup2(spawn->words_in_fd, STDOUT_FILENO) >= 0;
+	int null, log;
 
+	/* dup2() to itself changes nothing: it would be closed by exec. */
+	fcntl(STDOUT_FILENO, F_SETFD, 0);
+	/* First, since the application may have left no number for anything else. */
+	files_close();
+	null = open("/dev/null", O_RDWR);
 	/* An application may have closed any of the three: what is opened must not land there. */
 	while (null >= 0 && null <= STDERR_FILENO)
 		null = dup(null);
@@ -160,9 +183,16 @@ static void files_open(const struct vb_hub_spawn *spawn)
 	while (log >= 0 && log <= STDERR_FILENO)
 		log = dup(log);
 	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
+	if (!words)
+		dup2(null, STDOUT_FILENO);
 	dup2(log < 0 ? null : log, STDERR_FILENO);
 	files_close();
+}
+
+static void child_failed(struct vb_hub_spawn *spawn, const char *call)
+{
+	spawn->failed = call;
+	spawn->error = errno;
 }
 
 /*
@@ -181,11 +211,11 @@ static int leaf(void *arg)
 		sigaction(sig, &standard, NULL);
 	files_open(spawn);
 	if (chdir("/"))
-		spawn->error = errno;
+		child_failed(spawn, "chdir");
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve(spawn->path, argv, spawn->env);
-	spawn->error = errno;
+	child_failed(spawn, "execve");
 	return 127;
 }
 
@@ -202,7 +232,7 @@ static int middle(void *arg)
 
 	setsid();
 	if (clone(leaf, spawn->stacks + 2 * STACK_BYTES, spawn->clone_flags, spawn) < 0)
-		spawn->error = errno;
+		child_failed(spawn, "clone");
 	sigqueue(getpid(), SIGKILL, nothing);
 	return 0;
 }
@@ -223,7 +253,7 @@ static void children_run(struct vb_hub_spawn *spawn)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = clone(middle, spawn->stacks + STACK_BYTES, spawn->clone_flags, spawn);
 	if (pid < 0)
-		spawn->error = errno;
+		child_failed(spawn, "clone");
 	else
 		while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
 			continue;
@@ -246,15 +276,15 @@ int vb_hub_spawn_create(struct vb_hub_spawn **result)
 	struct vb_hub_spawn *spawn = calloc(1, sizeof(*spawn));
 
 	if (!spawn)
-		return ENOMEM;
+		return vb_failed(ENOMEM, "calloc");
+	spawn->words_fd = spawn->words_in_fd = VB_FD_NONE;
 	spawn->stacks = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (spawn->stacks == MAP_FAILED) {
 		free(spawn);
-		return ENOMEM;
+		return vb_failed(ENOMEM, "mmap");
 	}
-	if (find(spawn->path))
-		spawn->path[0] = 0;
+	spawn->found = !find(spawn);
 	spawn->clone_flags = clone_flags();
 	env_pick(spawn);
 	log_pick(spawn);
@@ -264,11 +294,64 @@ int vb_hub_spawn_create(struct vb_hub_spawn **result)
 
 int vb_hub_spawn_run(struct vb_hub_spawn *spawn)
 {
-	if (!spawn->path[0])
-		return ENOENT;
+	int fds[2] = {VB_FD_NONE, VB_FD_NONE};
+	char why[VB_FAILURE_BYTES / 2];
+
+	if (!spawn->found)
+		return vb_failed_words(ENOENT, "there is no verbatimd to start%s: %s",
+				       spawn->forced ? "; VERBATIM_HUB is not a program"
+						     : " in this folder, nor in the one above it",
+				       spawn->path);
+	vb_fd_close(&spawn->words_fd);
+	/* Without it, we only hear less of what goes wrong. */
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		fds[0] = fds[1] = VB_FD_NONE;
+	spawn->words_fd = fds[0];
+	spawn->words_in_fd = fds[1];
 	spawn->error = 0;
+	spawn->ran = true;
+	spawn->ended = false;
 	children_run(spawn);
-	return spawn->error;
+	vb_fd_close(&spawn->words_in_fd);
+	if (!spawn->error)
+		return 0;
+	vb_failed(spawn->error, spawn->failed);
+	return vb_failed_words(spawn->error, "%s (to start %s)",
+			       vb_failure_words(why, sizeof(why), spawn->error), spawn->path);
+}
+
+int vb_hub_spawn_result(struct vb_hub_spawn *spawn)
+{
+	char line[VB_FAILURE_BYTES], *why;
+	ssize_t n;
+	long error;
+
+	if (spawn->words_fd == VB_FD_NONE)
+		return 0;
+	n = read(spawn->words_fd, line, sizeof(line) - 1);
+	if (n < 0)
+		return 0;
+	spawn->ended = true;
+	vb_fd_close(&spawn->words_fd);
+	line[n] = 0;
+	line[strcspn(line, "\n")] = 0;
+	error = strtol(line, &why, 10);
+	if (error <= 0 || error > INT_MAX || *why != ' ')
+		return 0;
+	return vb_failed_words((int)error, "the hub: %s", why + 1);
+}
+
+int vb_hub_spawn_silent(struct vb_hub_spawn *spawn)
+{
+	if (!spawn->ran)
+		return vb_failed_words(ETIMEDOUT, "the hub: it does not answer");
+	return vb_failed_words(ETIMEDOUT, "the hub: it does not answer; what was started%s is %s",
+			       spawn->ended ? ", and ended without a word," : "", spawn->path);
+}
+
+void vb_hub_spawn_settle(struct vb_hub_spawn *spawn)
+{
+	vb_fd_close(&spawn->words_fd);
 }
 
 void vb_hub_spawn_destroy(struct vb_hub_spawn *spawn)
@@ -277,6 +360,7 @@ void vb_hub_spawn_destroy(struct vb_hub_spawn *spawn)
 		return;
 	for (unsigned i = 0; i < ENV_MAX; i++)
 		free(spawn->env[i]);
+	vb_fd_close(&spawn->words_fd);
 	munmap(spawn->stacks, 2 * STACK_BYTES);
 	free(spawn);
 }

@@ -16,10 +16,22 @@ int vb_hub_spawn_create(struct vb_hub_spawn **spawn);
 
 /*
  * Start it. Returns as soon as it runs; whether it then finds another hub in its place is its own
- * affair. 0, ENOENT (there is no verbatimd), or another positive errno. Blocks for the time of a
- * vfork. One thread at a time.
+ * affair. 0, ENOENT (there is no verbatimd), or another positive errno, noted. Blocks for the time
+ * of a vfork. One thread at a time.
  */
 int vb_hub_spawn_run(struct vb_hub_spawn *spawn);
+
+/*
+ * What has become of the last one started, which tells through its standard output why it cannot
+ * serve (daemon/main.c): that error, noted; 0 if nothing is known. Never waits.
+ */
+int vb_hub_spawn_result(struct vb_hub_spawn *spawn);
+
+/* Somebody serves: what the one that was started has to say does not matter any more. */
+void vb_hub_spawn_settle(struct vb_hub_spawn *spawn);
+
+/* Nobody has come to listen: ETIMEDOUT, noted with what is known. */
+int vb_hub_spawn_silent(struct vb_hub_spawn *spawn);
 
 void vb_hub_spawn_destroy(struct vb_hub_spawn *spawn);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 
 _Static_assert(sizeof(pthread_mutex_t) <= VB_ROBUST_LOCK_BYTES, "it has room");
 
@@ -54,9 +55,9 @@ int vb_robust_memory_make(const char *name, size_t bytes, int *fd)
 
 	*fd = memfd_create(name, MFD_CLOEXEC);
 	if (*fd < 0)
-		return errno;
+		return vb_failed(errno, "memfd_create");
 	if (ftruncate(*fd, (off_t)bytes)) {
-		rc = errno;
+		rc = vb_failed(errno, "ftruncate");
 		close(*fd);
 	}
 	return rc;

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/failure.h"
+
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
@@ -31,14 +33,17 @@ static int file_make(int *fd, size_t bytes)
 	int rc;
 
 	if (!size_is_allowed(bytes))
-		return EFBIG;
+		return vb_failed(EFBIG, "shared memory");
 	*fd = memfd_create("verbatim", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
-		return errno;
-	if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SIZE_SEALS) == 0)
-		return 0;
-	rc = errno;
-	close(*fd);
+		return vb_failed(errno, "memfd_create");
+	if (ftruncate(*fd, (off_t)bytes))
+		rc = vb_failed(errno, "ftruncate");
+	else
+		rc = fcntl(*fd, F_ADD_SEALS, SIZE_SEALS) ? vb_failed(errno, "fcntl(F_ADD_SEALS)")
+							 : 0;
+	if (rc)
+		close(*fd);
 	return rc;
 }
 
@@ -75,7 +80,7 @@ int vb_shm_reserve(void **memory, size_t bytes)
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)
-		return errno;
+		return vb_failed(errno, "mmap");
 	madvise(at, bytes, MADV_DONTFORK);
 	*memory = at;
 	return 0;
@@ -89,11 +94,11 @@ int vb_shm_map(void *memory, int fd, size_t bytes, bool write)
 
 	if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS || fstat(fd, &st) ||
 	    st.st_size != (off_t)bytes)
-		return EPROTO;
+		return vb_failed(EPROTO, "shared memory of another");
 	at = mmap(memory, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ,
 		  MAP_SHARED | MAP_FIXED, fd, 0);
 	if (at == MAP_FAILED)
-		return errno;
+		return vb_failed(errno, "mmap");
 	madvise(at, bytes, MADV_DONTFORK);
 	return 0;
 }
@@ -123,7 +128,7 @@ int vb_bell_create(int *inner_fd, int *outer_fd)
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds))
-		return errno;
+		return vb_failed(errno, "socketpair");
 	*inner_fd = fds[0];
 	*outer_fd = fds[1];
 	return 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "base/fd.h"
 #include "link/udp_address.h"
 #include "link/udp_groups.h"
@@ -350,12 +351,12 @@ int vb_link_udp_create(struct vb_link **link, int fd)
 	int family;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes))
-		return errno;
+		return vb_failed(errno, "getsockopt(SO_DOMAIN)");
 	if (family != AF_INET && family != AF_INET6)
-		return EAFNOSUPPORT;
+		return vb_failed(EAFNOSUPPORT, "the slot's socket");
 	udp = calloc(1, sizeof(*udp));
 	if (!udp)
-		return ENOMEM;
+		return vb_failed(ENOMEM, "calloc");
 	udp->link.ops = &udp_ops;
 	udp->fd = fd;
 	udp->family = family;

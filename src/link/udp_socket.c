@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "link/udp_address.h"
 
 /* Kernel ABI (linux/in6.h) that glibc's headers leave out and linux/in6.h cannot be read with. */
@@ -86,7 +87,7 @@ static int options_set(int fd, const struct option *option, size_t n)
 		if (setsockopt(fd, option->level, option->name, &option->value,
 			       sizeof(option->value)) &&
 		    option->required)
-			return errno;
+			return vb_failed(errno, "setsockopt");
 	}
 	return 0;
 }
@@ -111,7 +112,7 @@ static int socket_open(int *fd, bool *ipv6)
 		*ipv6 = false;
 		*fd = socket(AF_INET, SOCKET_TYPE, 0);
 	}
-	return *fd < 0 ? errno : 0;
+	return *fd < 0 ? vb_failed(errno, "socket") : 0;
 }
 
 /* Let nothing in. 0 or a positive errno. */
@@ -157,7 +158,7 @@ int vb_udp_socket_steer(int fd)
 	struct sock_fprog program = {VB_ARRAY_LEN(code), code};
 
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)))
-		return errno;
+		return vb_failed(errno, "setsockopt(SO_ATTACH_REUSEPORT_CBPF)");
 	return 0;
 }
 
@@ -183,7 +184,7 @@ static int port_bind(int fd, const uint8_t src[VB_GID_BYTES], uint16_t port)
 		if (src)
 			memcpy(&address.in.sin_addr, src + 12, sizeof(address.in.sin_addr));
 	}
-	return bind(fd, &address.any, bytes) ? errno : 0;
+	return bind(fd, &address.any, bytes) ? vb_failed(errno, "bind") : 0;
 }
 
 int vb_udp_socket_bind(int fd)
@@ -299,7 +300,7 @@ int vb_udp_port_probe(void)
 	if (rc)
 		return rc;
 	if (ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only)))
-		rc = errno;
+		rc = vb_failed(errno, "setsockopt");
 	if (!rc)
 		rc = port_bind(fd, NULL, VB_UDP_PORT);
 	close(fd);

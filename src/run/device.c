@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "hub/channel.h"
+#include "base/failure.h"
+#include "hub/words.h"
 #include "link/shm.h"
 #include "link/udp.h"
 #include "run/cancel.h"
@@ -45,6 +46,22 @@ static uint64_t clock_ns(clockid_t clock)
 uint64_t vb_now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* --- why something failed --- */
+
+static void log_failure(const char *what, int rc)
+{
+	char why[VB_FAILURE_BYTES];
+
+	vb_log("%s: %s", what, vb_failure_words(why, sizeof(why), rc));
+}
+
+int vb_device_failed(int rc)
+{
+	if (rc != 0)
+		log_failure("the device does not open", rc);
+	return rc;
 }
 
 /* --- ports --- */
@@ -91,7 +108,7 @@ static int wrap_pcap(struct vb_device *dev, struct vb_link **link, unsigned port
 	if (rc == 0)
 		rc = vb_link_pcap_create(link, *link, name, vb_icrc_check);
 	if (rc != 0)
-		vb_log("VERBATIM_PCAP: %s: %s", dev->env.pcap, strerror(rc));
+		vb_failed_words(rc, "VERBATIM_PCAP: %s: %s", dev->env.pcap, strerror(rc));
 	return rc;
 }
 
@@ -103,7 +120,7 @@ static int wrap_fault(struct vb_device *dev, struct vb_link **link)
 		return 0;
 	rc = vb_link_fault_create(link, *link, dev->env.fault);
 	if (rc != 0)
-		vb_log("VERBATIM_FAULT: %s: %s", dev->env.fault, strerror(rc));
+		vb_failed_words(rc, "VERBATIM_FAULT: %s: %s", dev->env.fault, strerror(rc));
 	return rc;
 }
 
@@ -146,7 +163,8 @@ static int port_lease(struct vb_device *dev, struct vb_hub_slot *slot)
 	int rc;
 
 	if (atomic_load(&dev->port_count) == VB_SLOTS_PER_NIC_MAX)
-		return ENOSPC;
+		return vb_failed_words(ENOSPC, "a process has %d slots at most",
+				       VB_SLOTS_PER_NIC_MAX);
 	rc = vb_hub_client_lease(dev->hub, slot);
 	if (rc == 0)
 		rc = port_add(dev, slot);
@@ -301,6 +319,8 @@ static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 	vb_lock_take(&dev->lease_lock);
 	if (dev->first_is_taken) {
 		rc = port_lease(dev, &leased);
+		if (rc != 0)
+			log_failure("there is no further slot", rc);
 		/* Whoever sleeps looks at this port as well from now on. */
 		if (rc == 0) {
 			vb_progress_wake(dev);
@@ -417,7 +437,7 @@ static int nic_start(struct vb_device *dev)
 	}
 	rc = vb_nic_create(&dev->nic, &host, seed_of(&dev->env));
 	if (rc != 0)
-		return rc;
+		return vb_failed(rc, "the NIC's memory");
 	vb_nic_guid_set(dev->nic, vb_guid_get());
 	vb_nic_persona_set(dev->nic, dev->env.persona);
 	if (atomic_load(&dev->port_count))
@@ -435,17 +455,11 @@ static void ports_destroy(struct vb_device *dev)
 		dev->ports[i].link->ops->destroy(dev->ports[i].link);
 }
 
-static int device_start(struct vb_device *dev)
+static int parts_start(struct vb_device *dev)
 {
 	struct vb_hub_offer offer;
-	char why[VB_ENV_WHY_BYTES];
 	int rc;
 
-	rc = vb_env_read(&dev->env, vb_env_here(), why);
-	if (rc != 0) {
-		vb_log("%s", why);
-		return rc;
-	}
 	rc = vb_gids_open(&dev->gids);
 	if (rc != 0)
 		return rc;
@@ -455,10 +469,8 @@ static int device_start(struct vb_device *dev)
 	vb_share_open(&dev->share, dev->env.shared_mr);
 	offer = vb_peers_offer(dev);
 	rc = vb_hub_client_open(&dev->hub, &offer, vb_peers_ring_came, dev);
-	if (rc != 0) {
-		vb_log("cannot reach the hub: %s", vb_hub_error_text(rc));
+	if (rc != 0)
 		goto close_peers;
-	}
 	vb_hub_client_on_fatal(dev->hub, device_fails);
 	vb_hub_client_on_noted(dev->hub, vb_xrc_host_noted);
 	rc = port_lease(dev, &dev->first_slot);
@@ -476,6 +488,18 @@ close_peers:
 close_gids:
 	vb_gids_close(&dev->gids);
 	return rc;
+}
+
+static int device_start(struct vb_device *dev)
+{
+	char why[VB_ENV_WHY_BYTES];
+	int rc = vb_env_read(&dev->env, vb_env_here(), why);
+
+	if (rc != 0) {
+		vb_log("%s", why);
+		return rc;
+	}
+	return vb_device_failed(parts_start(dev));
 }
 
 /* What came of this device, for whoever reads the log. */

@@ -70,6 +70,9 @@ struct vb_device {
  */
 int vb_device_open(struct vb_device **dev);
 
+/* The device, or what belongs to a context of it, does not open: the log says why. Returns rc. */
+int vb_device_failed(int rc);
+
 /* All contexts of this open are destroyed. In a forked child: does nothing. */
 void vb_device_close(struct vb_device *dev);
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "base/fd.h"
 
 /* How often to look where the kernel does not tell. */
@@ -154,11 +155,11 @@ static int read_interfaces(struct vb_gids *gids)
 	unsigned count;
 
 	if (getifaddrs(&list) != 0)
-		return errno;
+		return vb_failed(errno, "getifaddrs");
 	found = calloc(VB_GIDS_MAX, sizeof(*found));
 	if (!found) {
 		freeifaddrs(list);
-		return ENOMEM;
+		return vb_failed(ENOMEM, "calloc");
 	}
 	count = vb_gids_collect(found, VB_GIDS_MAX, list);
 	freeifaddrs(list);

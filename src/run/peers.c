@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/failure.h"
 #include "base/fd.h"
 #include "link/shm.h"
 #include "nic/peer.h"
@@ -53,7 +54,7 @@ int vb_peers_open(struct vb_device *dev)
 		goto unmap;
 	peers->hup_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (peers->hup_fd < 0) {
-		rc = errno;
+		rc = vb_failed(errno, "epoll_create1");
 		goto close_bell;
 	}
 	export = peers->export;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "base/fd.h"
 #include "link/shm.h"
 #include "nic/peer.h"
@@ -549,17 +550,17 @@ int vb_progress_start(struct vb_device *dev)
 	progress->nap_ns = NAP_NS_MIN;
 	progress->frames = calloc(VB_LINK_RX_FRAMES_MAX, sizeof(*progress->frames));
 	if (!progress->frames)
-		return ENOMEM;
+		return vb_failed(ENOMEM, "calloc");
 	progress->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (progress->kick_fd < 0) {
-		rc = errno;
+		rc = vb_failed(errno, "eventfd");
 		free(progress->frames);
 		return rc;
 	}
 	progress->takeover_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (progress->takeover_fd < 0) {
-		rc = errno;
+		rc = vb_failed(errno, "timerfd_create");
 		vb_fd_close(&progress->kick_fd);
 		free(progress->frames);
 		return rc;
@@ -569,6 +570,7 @@ int vb_progress_start(struct vb_device *dev)
 	rc = thread_create(dev);
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	if (rc != 0) {
+		vb_failed(rc, "pthread_create");
 		vb_fd_close(&progress->takeover_fd);
 		vb_fd_close(&progress->kick_fd);
 		free(progress->frames);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "abi/verbs/abi.h"
+#include "base/failure.h"
 #include "nic/import.h"
 #include "run/eventfd.h"
 #include "run/foreign.h"
@@ -77,7 +78,7 @@ static int make_cmd_fd(struct vb_ctx *ctx, int *cmd_fd)
 	if (vb_card_make(ctx->run, ctx->family, cmd_fd) == 0)
 		return 0;
 	*cmd_fd = eventfd(0, EFD_CLOEXEC);
-	return *cmd_fd < 0 ? errno : 0;
+	return *cmd_fd < 0 ? vb_device_failed(vb_failed(errno, "eventfd")) : 0;
 }
 
 int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **out)
@@ -87,7 +88,7 @@ int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **out)
 
 	async_fd = vb_eventfd_create();
 	if (async_fd < 0)
-		return errno;
+		return vb_device_failed(vb_failed(errno, "eventfd"));
 	rc = vb_ctx_create(dev->nic, async_fd, &ctx);
 	if (rc != 0) {
 		close(async_fd);

@@ -366,16 +366,17 @@ static void it_stops_when_asked(void **state)
 {
 	struct vb_hub_client *client;
 	unsigned clients;
-	pid_t pid;
+	pid_t pid, stopped = 0;
 
 	NEEDS_HUB(state);
-	assert_int_equal(vb_hub_stop(false, &clients), ECONNREFUSED);
+	assert_int_equal(vb_hub_stop(false, &clients, &stopped), ECONNREFUSED);
 	client = client_open();
 	pid = hub_pid();
-	assert_int_equal(vb_hub_stop(false, &clients), EBUSY);
+	assert_int_equal(vb_hub_stop(false, &clients, &stopped), EBUSY);
 	assert_int_equal(clients, 1);
 	assert_int_equal(hub_pid(), pid);
-	assert_int_equal(vb_hub_stop(true, &clients), 0);
+	assert_int_equal(vb_hub_stop(true, &clients, &stopped), 0);
+	assert_int_equal(stopped, pid);
 	for (unsigned i = 0; i < 1000 && (!hub_pid() || hub_pid() == pid); i++)
 		turn_for(client, 20);
 	assert_int_not_equal(hub_pid(), pid);

@@ -135,8 +135,9 @@ static inline void hub_kill(void)
 static inline void hub_stop(void)
 {
 	unsigned clients;
+	pid_t pid;
 
-	vb_hub_stop(true, &clients);
+	vb_hub_stop(true, &clients, &pid);
 	for (unsigned i = 0; i < 1000 && hub_pid(); i++)
 		usleep(1000);
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_HUB_HOLDERS_H
+#define VB_HUB_HOLDERS_H
+
+/*
+ * Who holds UDP port 4791 in this network namespace, as far as /proc tells: for people, after a hub
+ * has found it taken. Three steps, so that each can be tested with text: read the kernel's tables,
+ * look up who stands behind their entries, say it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "hub/proto.h"
+
+enum {
+	VB_HOLDERS_UIDS = 4,
+	VB_HOLDERS_HUBS = 4,
+	VB_HOLDERS_PROCESSES = 3,
+	VB_HOLDERS_INODES = 64,
+};
+
+/* A hub that listens, by its name; and who it is: of the kernel, in numbers that hold here. */
+struct vb_holders_hub {
+	uint32_t name_uid;
+	int protocol;
+	pid_t pid;    /* 0: it has no number here */
+	uint32_t uid; /* of its process, as seen from here */
+};
+
+struct vb_holders_process {
+	pid_t pid;
+	char comm[VB_HUB_COMM_BYTES];
+	bool stopped;
+};
+
+struct vb_holders {
+	bool known;	  /* the kernel's tables could be read */
+	bool rxe;	  /* Linux's rdma_rxe is loaded */
+	uint32_t self;	  /* our effective uid */
+	uint32_t nobody;  /* vb_users_nobody() */
+	unsigned sockets; /* at the port */
+	unsigned uids;
+	uint32_t uid[VB_HOLDERS_UIDS]; /* of those who made them, as seen from here */
+	unsigned hubs;
+	struct vb_holders_hub hub[VB_HOLDERS_HUBS];
+	unsigned slots;	 /* names of slots that are held */
+	unsigned inodes; /* of the port's sockets and slots' names: who has one holds the port */
+	uint64_t inode[VB_HOLDERS_INODES];
+	unsigned processes; /* that have one of these; the first few */
+	struct vb_holders_process process[VB_HOLDERS_PROCESSES];
+};
+
+/* Read /proc/net/udp or udp6; /proc/net/unix. Of hubs: name and protocol. */
+void vb_holders_udp_read(struct vb_holders *holders, FILE *udp);
+void vb_holders_unix_read(struct vb_holders *holders, FILE *names);
+
+/* All of it, from /proc and by asking the kernel who listens. */
+void vb_holders_look(struct vb_holders *holders);
+
+/* "UDP port 4791 is taken here ...": who, and what to do. Returns text. */
+const char *vb_holders_words(const struct vb_holders *holders, char *text, size_t bytes);
+
+/* vb_failed_because() with those words. Returns EADDRINUSE. */
+int vb_holders_failed(void);
+
+#endif
