@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "hub/program.h"
 #include "hub/query.h"
 #include "hub/words.h"
 #include "link/robust.h"
@@ -47,9 +48,13 @@ static int trouble(int error)
 
 static void holder_print(const struct vb_hub_row *rows, unsigned count, unsigned slot)
 {
+	char number[VB_HUB_NUMBER_BYTES];
+
 	for (unsigned i = 0; i < count; i++) {
-		if (rows[i].slot == slot && rows[i].pid) {
-			printf("  slot %u, pid %u, %s", slot, rows[i].pid, rows[i].comm);
+		if (rows[i].slot == slot && rows[i].program.pid) {
+			printf("  slot %u, pid %s, %s", slot,
+			       vb_hub_program_number(number, rows[i].pid, &rows[i].program),
+			       rows[i].program.comm);
 			return;
 		}
 	}

@@ -10,6 +10,7 @@
 
 #include "base/failure.h"
 #include "hub/holders.h"
+#include "hub/program.h"
 #include "hub/query.h"
 #include "hub/words.h"
 #include "link/udp.h"
@@ -39,22 +40,40 @@ static int trouble(int error)
 
 static void row_print(const struct vb_hub_row *row)
 {
-	char age[16];
+	char age[16], number[VB_HUB_NUMBER_BYTES];
 
 	/* Stopped, say, since before this hub was started: there is no more to know of it. */
-	if (!row->pid) {
+	if (!row->program.pid) {
 		printf("%5u  %8s  has not spoken to this hub yet\n", row->slot, "?");
 		return;
 	}
 	age_print(row->age_ms, age);
-	printf("%5u  %8u  %-15s  %8s  0x%06x  %s\n", row->slot, row->pid, row->comm, age,
+	printf("%5u  %8s  %-15s  %8s  0x%06x  %s\n", row->slot,
+	       vb_hub_program_number(number, row->pid, &row->program), row->program.comm, age,
 	       row->slot << 14 | row->next_index, row->shm ? "yes" : "no");
+}
+
+/* What leads to the processes whose numbers do not hold here: one line for each PID namespace. */
+static void namespaces_print(const struct vb_hub_row *rows, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct vb_hub_program *program = &rows[i].program;
+		bool told = !program->pid || rows[i].pid;
+
+		for (unsigned k = 0; k < i; k++)
+			told |= !rows[k].pid && rows[k].program.pid_ns == program->pid_ns;
+		if (told)
+			continue;
+		printf("\nN@%" PRIu64 " is process N of PID namespace %" PRIu64
+		       ", where the host name is %s (lsns -t pid)\n",
+		       program->pid_ns, program->pid_ns, program->host);
+	}
 }
 
 static int hub_status(void)
 {
 	struct vb_hub_summary summary;
-	char age[16], why[VB_FAILURE_BYTES];
+	char age[16], number[VB_HUB_NUMBER_BYTES], why[VB_FAILURE_BYTES];
 	struct vb_hub_row *rows;
 	int rc = vb_hub_status_read(&summary, &rows);
 
@@ -68,15 +87,16 @@ static int hub_status(void)
 	if (rc)
 		return trouble(rc);
 	age_print(summary.age_ms, age);
-	printf("hub      pid %u, for %s: %u clients, %u of %u slots made, %" PRIu64
+	printf("hub      pid %s, for %s: %u clients, %u of %u slots made, %" PRIu64
 	       " leases, %" PRIu64 " rings, %" PRIu64 " stray datagrams\n",
-	       summary.pid, age, summary.clients, summary.sockets, VB_HUB_SLOTS_MAX, summary.leases,
-	       summary.rings, summary.strays);
+	       vb_hub_program_number(number, summary.pid, &summary.program), age, summary.clients,
+	       summary.sockets, VB_HUB_SLOTS_MAX, summary.leases, summary.rings, summary.strays);
 	if (summary.rows)
 		printf("\n%5s  %8s  %-15s  %8s  %-8s  %s\n", "slot", "pid", "program", "age",
 		       "next QPN", "shared memory");
 	for (unsigned i = 0; i < summary.rows; i++)
 		row_print(&rows[i]);
+	namespaces_print(rows, summary.rows);
 	rc = vb_cli_domains(rows, summary.rows);
 	free(rows);
 	return rc;
@@ -125,22 +145,71 @@ int vb_cli_hub(int argc, char **argv)
 	return VB_CLI_USAGE;
 }
 
+/* "12", or "12@4026532200" as status shows processes that have no number here. */
+static bool number_parse(const char *word, uint32_t *pid, uint64_t *pid_ns)
+{
+	char *end;
+	unsigned long value;
+
+	if (*word < '0' || *word > '9')
+		return false;
+	value = strtoul(word, &end, 10);
+	*pid = (uint32_t)value;
+	*pid_ns = 0;
+	if (*end == '@' && end[1] >= '0' && end[1] <= '9')
+		*pid_ns = strtoull(end + 1, &end, 10);
+	return value && value <= INT32_MAX && !*end;
+}
+
+/* Find out who is meant, and what the program is called; by what it is itself called if nobody. */
+static int program_find(const char *word, uint32_t pid, uint64_t pid_ns,
+			struct vb_hub_program *program)
+{
+	char number[VB_HUB_NUMBER_BYTES];
+	struct vb_hub_summary summary;
+	struct vb_hub_row *rows;
+	int rc = vb_hub_status_read(&summary, &rows);
+
+	if (rc)
+		return rc;
+	*program = (struct vb_hub_program){.pid = pid, .pid_ns = pid_ns, .comm = "?"};
+	if (!strchr(word, '@'))
+		program->pid_ns = vb_hub_pid_ns();
+	for (unsigned i = 0; i < summary.rows; i++) {
+		if (!strcmp(vb_hub_program_number(number, rows[i].pid, &rows[i].program), word))
+			*program = rows[i].program;
+	}
+	free(rows);
+	return 0;
+}
+
 int vb_cli_fail(int argc, char **argv)
 {
-	char *end = NULL;
-	unsigned long pid = argc == 2 ? strtoul(argv[1], &end, 10) : 0;
+	struct vb_hub_program program;
+	uint64_t pid_ns;
+	uint32_t pid;
 	int rc;
 
-	if (!pid || pid > INT32_MAX || *end) {
+	if (argc != 2 || !number_parse(argv[1], &pid, &pid_ns)) {
 		fputs("usage: verbatim fail PID\n", stderr);
 		return VB_CLI_USAGE;
 	}
-	rc = vb_hub_fail((uint32_t)pid);
+	rc = program_find(argv[1], pid, pid_ns, &program);
 	if (!rc)
+		rc = vb_hub_fail(program.pid, program.pid_ns);
+	if (!rc) {
+		printf("the device of process %s (%s) has been told to fail\n", argv[1],
+		       program.comm);
 		return VB_CLI_OK;
+	}
+	if (rc == EAGAIN) {
+		vb_cli_error("process %s does not listen to the hub: too much waits for it",
+			     argv[1]);
+		return VB_CLI_FAILED;
+	}
 	if (rc != ESRCH && rc != ECONNREFUSED)
 		return trouble(rc);
-	vb_cli_error("process %lu does not have the device open", pid);
+	vb_cli_error("process %s does not have the device open", argv[1]);
 	return VB_CLI_FAILED;
 }
 

@@ -18,6 +18,7 @@
 #include "daemon/slots.h"
 #include "daemon/starter.h"
 #include "hub/channel.h"
+#include "hub/program.h"
 #include "hub/proto.h"
 #include "hub/words.h"
 #include "link/udp.h"
@@ -76,7 +77,7 @@ struct conn {
 	bool welcome; /* CLIENT: has been sent the keeper */
 	bool shm;     /* CLIENT: can be reached through shared memory, with what is in fds */
 	uint64_t since_ns;
-	char comm[VB_HUB_COMM_BYTES];
+	struct vb_hub_program program;
 	struct vb_hub_reach reach;		      /* ASKER: to do; the ring is in fds */
 	int fds[VB_HUB_OFFER_FDS];		      /* CLIENT: bell, export */
 	uint64_t slots[VB_HUB_SLOTS_MAX / SLOT_BITS]; /* CLIENT: those it has marked */
@@ -85,9 +86,8 @@ struct conn {
 struct lease {
 	bool indexed; /* next_index is known, not made up */
 	uint32_t next_index;
-	pid_t pid;
 	uint64_t since_ns;
-	char comm[VB_HUB_COMM_BYTES];
+	struct vb_hub_program program;
 };
 
 struct hub {
@@ -204,12 +204,11 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 					    ? (lease->next_index + INDEX_SKIP) % VB_HUB_INDICES
 					    : random_index();
 		lease->indexed = true;
-		lease->pid = conn->pid;
 		lease->since_ns = vb_hub_now_ns();
 		/* Whoever had it before has not been seen to die yet. */
 		for (unsigned i = 0; i < hub->conns; i++)
 			slot_mark(&hub->conn[i], slot, false);
-		memcpy(lease->comm, conn->comm, sizeof(lease->comm));
+		lease->program = conn->program;
 		hub->leases++;
 		vb_udp_socket_drain(hub->slots.fd[slot]);
 		msg.grant.slot = slot;
@@ -319,7 +318,7 @@ static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 	bool adopted = n && seeks && !vb_slots_adopt(&hub->slots, fds);
 
 	setsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &(int){CLIENT_BUFFER_BYTES}, sizeof(int));
-	memcpy(conn->comm, msg->hello.comm, sizeof(conn->comm));
+	conn->program = msg->hello.program;
 	conn->role = CLIENT;
 	if (adopted) {
 		serve(hub);
@@ -343,8 +342,7 @@ static void on_mark(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 	slot_mark(conn, msg->mark.slot, true);
 	lease->indexed = true;
 	lease->next_index = msg->mark.next_index;
-	lease->pid = conn->pid;
-	memcpy(lease->comm, conn->comm, sizeof(lease->comm));
+	lease->program = conn->program;
 	if (!lease->since_ns)
 		lease->since_ns = hub->start_ns;
 }
@@ -352,7 +350,7 @@ static void on_mark(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 static void on_lease(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
 		     const int *fds, unsigned n)
 {
-	memcpy(conn->comm, msg->lease.comm, sizeof(conn->comm));
+	conn->program = msg->lease.program;
 	conn->role = TENANT;
 	if (hub->phase == SERVING)
 		tenant_serve(hub, conn);
@@ -388,10 +386,9 @@ static void row_fill(struct vb_hub_row *row, struct hub *hub, unsigned slot)
 
 	row->slot = slot;
 	row->next_index = lease->next_index;
-	row->pid = (uint32_t)lease->pid;
 	row->age_ms = (vb_hub_now_ns() - since_ns) / MS_NS;
 	row->shm = client && client->shm;
-	memcpy(row->comm, lease->comm, sizeof(row->comm));
+	row->program = lease->program;
 }
 
 static void on_status(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
@@ -405,7 +402,7 @@ static void on_status(struct hub *hub, struct conn *conn, const struct vb_hub_ms
 		if (slot_held(slot))
 			held[helds++] = (uint16_t)slot;
 	}
-	msg.summary.pid = (uint32_t)getpid();
+	vb_hub_program_self(&msg.summary.program);
 	msg.summary.age_ms = (vb_hub_now_ns() - hub->start_ns) / MS_NS;
 	msg.summary.leases = hub->leases;
 	msg.summary.strays = hub->strays;
@@ -449,10 +446,23 @@ static void on_fail(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 	for (unsigned i = 0; i < hub->conns; i++) {
 		const struct conn *to = &hub->conn[i];
 
-		if (to->role == CLIENT && to->welcome && (uint32_t)to->pid == request->fail.pid)
+		if (to->role == CLIENT && to->welcome && to->program.pid == request->fail.pid &&
+		    to->program.pid_ns == request->fail.pid_ns)
 			msg.failed.error = vb_hub_send(to->fd, &fatal, NULL, 0) ? EAGAIN : 0;
 	}
 	vb_hub_send(conn->fd, &msg, NULL, 0);
+	conn->role = GONE;
+}
+
+static void on_who(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		   const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WHOSE);
+	const struct conn *client = client_of(hub, request->who.slot);
+	bool there = client && client->fds[0] != NONE;
+
+	msg.whose.error = there ? 0 : ESRCH;
+	vb_hub_send(conn->fd, &msg, there ? &client->fds[0] : NULL, there);
 	conn->role = GONE;
 }
 
@@ -487,7 +497,7 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_HELLO] = on_hello,   [VB_HUB_MARK] = on_mark, [VB_HUB_LEASE] = on_lease,
 	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop, [VB_HUB_OFFER] = on_offer,
 	[VB_HUB_REACH] = on_reach,   [VB_HUB_FAIL] = on_fail, [VB_HUB_DOMAINS] = on_domains,
-	[VB_HUB_NOTED] = on_noted,
+	[VB_HUB_NOTED] = on_noted,   [VB_HUB_WHO] = on_who,
 };
 
 static void conn_read(struct hub *hub, struct conn *conn)

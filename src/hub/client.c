@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "hub/channel.h"
 #include "hub/holders.h"
+#include "hub/program.h"
 #include "hub/spawn.h"
 #include "hub/words.h"
 
@@ -143,22 +144,13 @@ static int offer_send(const struct vb_hub_client *client, int fd)
 	return rc == ETOOMANYREFS ? 0 : rc;
 }
 
-/*
- * Not that of the thread, which may be any: the one that greets another hub is our own. Nor that of
- * the process, which is valgrind's where the program runs in it.
- */
-void vb_hub_program_name(char comm[VB_HUB_COMM_BYTES])
-{
-	vb_hub_comm_copy(comm, program_invocation_short_name);
-}
-
 /* Say hello: with the marks of our slots, all there is to know for a hub that has just started. */
 static int greet(struct vb_hub_client *client, int fd)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
 	int rc = ETOOMANYREFS;
 
-	vb_hub_program_name(msg.hello.comm);
+	vb_hub_program_self(&msg.hello.program);
 	if (client->keeper[0] != VB_FD_NONE)
 		rc = vb_hub_fds_send(fd, &msg, client->keeper, VB_HUB_KEEPER_FDS);
 	/* Without it if need be: another client may be able to bring it. */

@@ -90,8 +90,6 @@ void vb_hub_marks_send(struct vb_hub_client *client);
 /* What a hub has told of an error, noted. Returns the error. */
 int vb_hub_refused(uint32_t error, const char why[VB_HUB_WHY_BYTES]);
 
-void vb_hub_program_name(char comm[VB_HUB_COMM_BYTES]);
-
 /*
  * Wait for the answer on answer_fd (VB_FD_NONE: for nothing), handling news from the hub meanwhile:
  * it may need us to be connected before it can answer anybody. Whether we are, and if not, why. Not

@@ -8,6 +8,7 @@
 
 #include "hub/channel.h"
 #include "hub/holders.h"
+#include "hub/program.h"
 #include "hub/words.h"
 
 /* Somebody is too busy to hear us: the pause before we say it again. */
@@ -77,7 +78,7 @@ static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, ui
 	int fds[VB_HUB_FDS_MAX], rc;
 	struct vb_hub_held held;
 
-	vb_hub_program_name(msg.lease.comm);
+	vb_hub_program_self(&msg.lease.program);
 	rc = ask(client, &msg, fds, 0, VB_HUB_GRANT, deadline_ns);
 	if (!rc && msg.grant.error)
 		rc = vb_hub_refused(msg.grant.error, msg.grant.why);

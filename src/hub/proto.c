@@ -18,9 +18,10 @@ static bool text_ok(const char *text, size_t bytes)
 	return false;
 }
 
-static bool comm_ok(const char comm[VB_HUB_COMM_BYTES])
+static bool program_ok(const struct vb_hub_program *program)
 {
-	return text_ok(comm, VB_HUB_COMM_BYTES);
+	return program->pid <= INT32_MAX && text_ok(program->comm, sizeof(program->comm)) &&
+	       text_ok(program->host, sizeof(program->host));
 }
 
 static bool slot_ok(uint32_t slot, uint32_t next_index)
@@ -41,7 +42,7 @@ static bool answer_ok(uint32_t error, unsigned fds)
 
 static bool hello_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
-	return comm_ok(msg->hello.comm);
+	return program_ok(&msg->hello.program);
 }
 
 static bool welcome_ok(const struct vb_hub_msg *msg, unsigned fds)
@@ -67,7 +68,8 @@ static bool bare_ok(const struct vb_hub_msg *msg, unsigned fds)
 
 static bool summary_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
-	return msg->summary.sockets <= VB_HUB_SLOTS_MAX && msg->summary.rows < VB_HUB_SLOTS_MAX;
+	return program_ok(&msg->summary.program) && msg->summary.sockets <= VB_HUB_SLOTS_MAX &&
+	       msg->summary.rows < VB_HUB_SLOTS_MAX;
 }
 
 static bool rows_ok(const struct vb_hub_msg *msg, unsigned fds)
@@ -77,7 +79,8 @@ static bool rows_ok(const struct vb_hub_msg *msg, unsigned fds)
 	for (unsigned i = 0; i < msg->rows.count; i++) {
 		const struct vb_hub_row *row = &msg->rows.row[i];
 
-		if (!slot_ok(row->slot, row->next_index) || !comm_ok(row->comm) || row->shm > 1)
+		if (!slot_ok(row->slot, row->next_index) || !program_ok(&row->program) ||
+		    row->shm > 1)
 			return false;
 	}
 	return true;
@@ -128,6 +131,16 @@ static bool memory_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return answer_ok(msg->memory.error, fds);
 }
 
+static bool who_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return slot_ok(msg->who.slot, 0);
+}
+
+static bool whose_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return answer_ok(msg->whose.error, fds);
+}
+
 struct rule {
 	uint16_t bytes;
 	uint16_t fds; /* comes with none or with so many; ok() says when with none */
@@ -160,6 +173,8 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_DOMAINS] = { HEADER_BYTES,  0,                 bare_ok },
 	[VB_HUB_MEMORY]  = { WITH(memory),  1,                 memory_ok },
 	[VB_HUB_NOTED]   = { HEADER_BYTES,  0,                 bare_ok },
+	[VB_HUB_WHO]     = { WITH(who),     0,                 who_ok },
+	[VB_HUB_WHOSE]   = { WITH(whose),   1,                 whose_ok },
 };
 /* clang-format on */
 

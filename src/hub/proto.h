@@ -17,6 +17,7 @@ enum {
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
 	VB_HUB_COMM_BYTES = 16,
+	VB_HUB_HOST_BYTES = 64,
 	VB_HUB_FDS_MAX = 3,	 /* file descriptors of one message */
 	VB_HUB_KEEPER_FDS = 3,	 /* its two ends, and ... */
 	VB_HUB_KEEPER_STORE = 2, /* ... the memory that XRC domains live in */
@@ -48,11 +49,21 @@ enum vb_hub_type {
 	VB_HUB_DOMAINS,	  /* asks for the memory that XRC domains live in */
 	VB_HUB_MEMORY,	  /* that, or an error */
 	VB_HUB_NOTED,	  /* there is something new in its log; hub: look at it */
+	VB_HUB_WHO,	  /* asks who holds a slot */
+	VB_HUB_WHOSE,	  /* his bell, of which the kernel knows whose it is, or an error */
 	VB_HUB_TYPES
 };
 
+/* A process, as it sees itself (hub/program.h). */
+struct vb_hub_program {
+	uint64_t pid_ns; /* inode number of its PID namespace; 0: it does not know */
+	uint32_t pid, reserved;
+	char comm[VB_HUB_COMM_BYTES]; /* name of the program; this and the next NUL-terminated */
+	char host[VB_HUB_HOST_BYTES]; /* its host name: a container has its own */
+};
+
 struct vb_hub_hello {
-	char comm[VB_HUB_COMM_BYTES]; /* NUL-terminated name of the program */
+	struct vb_hub_program program;
 };
 
 struct vb_hub_welcome {
@@ -72,14 +83,17 @@ struct vb_hub_grant {
 struct vb_hub_summary {
 	uint64_t age_ms, leases, strays; /* since its start; datagrams to no slot in use */
 	uint64_t rings;			 /* handed out since then */
-	uint32_t pid, sockets, clients, rows;
+	uint32_t pid;			 /* the hub's, for whoever asks; on its way: 0 */
+	uint32_t sockets, clients, rows;
+	struct vb_hub_program program; /* the hub */
 };
 
 struct vb_hub_row {
 	uint64_t age_ms; /* of the lease, or of the hub if the lease is older */
-	uint32_t slot, next_index, pid;
-	char comm[VB_HUB_COMM_BYTES];
+	uint32_t slot, next_index;
+	uint32_t pid; /* the holder's, for whoever asks; on its way: 0 */
 	uint32_t shm; /* 1: who holds it can be reached through shared memory */
+	struct vb_hub_program program; /* the holder; its pid 0: nobody knows him yet */
 };
 
 struct vb_hub_rows {
@@ -112,7 +126,8 @@ struct vb_hub_ring {
 };
 
 struct vb_hub_fail {
-	uint32_t pid; /* as the hub sees it, and VB_HUB_ROWS tell it */
+	uint64_t pid_ns; /* as the process sees itself, and VB_HUB_ROWS tell it */
+	uint32_t pid, reserved;
 };
 
 struct vb_hub_failed {
@@ -120,6 +135,14 @@ struct vb_hub_failed {
 };
 
 struct vb_hub_memory {
+	uint32_t error;
+};
+
+struct vb_hub_who {
+	uint32_t slot;
+};
+
+struct vb_hub_whose {
 	uint32_t error;
 };
 
@@ -143,6 +166,8 @@ struct vb_hub_msg {
 		struct vb_hub_fail fail;
 		struct vb_hub_failed failed;
 		struct vb_hub_memory memory;
+		struct vb_hub_who who;
+		struct vb_hub_whose whose;
 	};
 };
 

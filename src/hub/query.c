@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "hub/channel.h"
+#include "hub/program.h"
 
 static const uint64_t query_deadline_ns = 3000000000;
 
@@ -115,10 +116,12 @@ static int status_ask(struct vb_hub_summary *summary, struct vb_hub_row **rows,
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STATUS);
 	int fd, rc = ask(&fd, &msg, VB_HUB_SUMMARY, deadline_ns);
+	pid_t pid;
 
 	if (rc)
 		return rc;
 	*summary = msg.summary;
+	summary->pid = vb_hub_peer_check(fd, &pid) ? 0 : (uint32_t)pid;
 	*rows = calloc(summary->rows + 1, sizeof(**rows));
 	rc = *rows ? rows_read(fd, *rows, summary->rows, deadline_ns) : ENOMEM;
 	/* Its own slot has a socket, or it has none to tell of yet. */
@@ -130,6 +133,40 @@ static int status_ask(struct vb_hub_summary *summary, struct vb_hub_row **rows,
 	return rc;
 }
 
+/* The number that the holder of a slot has here, by the kernel's word; 0 if it has none. */
+static uint32_t pid_ask(uint32_t slot, uint64_t deadline_ns)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WHO);
+	int fds[VB_HUB_FDS_MAX], fd;
+	unsigned n = 0;
+	pid_t pid = 0;
+
+	msg.who.slot = slot;
+	if (ask_for(&fd, &msg, fds, &n, deadline_ns))
+		return 0;
+	close(fd);
+	if (n && vb_hub_peer_check(fds[0], &pid))
+		pid = 0;
+	fds_close(fds, n);
+	return (uint32_t)pid;
+}
+
+/* What a process calls itself is its number here only in its own PID namespace. */
+static void pids_find(struct vb_hub_row *rows, unsigned n, uint64_t deadline_ns)
+{
+	uint64_t pid_ns = vb_hub_pid_ns();
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct vb_hub_program *program = &rows[i].program;
+
+		if (!program->pid)
+			continue;
+		rows[i].pid = pid_ns && program->pid_ns == pid_ns
+				      ? program->pid
+				      : pid_ask(rows[i].slot, deadline_ns);
+	}
+}
+
 int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
@@ -138,6 +175,8 @@ int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
 	do {
 		rc = status_ask(summary, rows, deadline_ns);
 	} while (again(rc, deadline_ns));
+	if (!rc)
+		pids_find(*rows, summary->rows, deadline_ns);
 	return rc;
 }
 
@@ -199,13 +238,14 @@ void vb_hub_note(void)
 	close(fd);
 }
 
-int vb_hub_fail(uint32_t pid)
+int vb_hub_fail(uint32_t pid, uint64_t pid_ns)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_FAIL);
 	int fd, rc;
 
 	msg.fail.pid = pid;
+	msg.fail.pid_ns = pid_ns;
 	rc = ask(&fd, &msg, VB_HUB_FAILED, deadline_ns);
 	if (rc)
 		return rc;

@@ -15,8 +15,9 @@
 
 /*
  * What the hub knows. *rows: summary->rows of them, by slot, to be freed with free(); one whose
- * holder has not spoken to this hub yet has pid 0. A hub that is new gets its sockets from its
- * clients soon; EAGAIN: it has not for some seconds.
+ * holder has not spoken to this hub yet has program.pid 0. Where a pid is not 0, it is the one that
+ * the process has in our own PID namespace; where it is 0, it has none there. A hub that is new
+ * gets its sockets from its clients soon; EAGAIN: it has not for some seconds.
  */
 int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows);
 
@@ -27,10 +28,10 @@ int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
 int vb_hub_stop(bool force, unsigned *clients, pid_t *pid);
 
 /*
- * Have the device of a process fail. ESRCH: no process with that pid, as vb_hub_status_read() tells
- * it, has the device open; EAGAIN: it does not listen.
+ * Have the device of process pid of that PID namespace fail, which are program.pid and pid_ns of
+ * vb_hub_status_read(). ESRCH: no such process has the device open; EAGAIN: it does not listen.
  */
-int vb_hub_fail(uint32_t pid);
+int vb_hub_fail(uint32_t pid, uint64_t pid_ns);
 
 /*
  * The memory in which XRC domains live (vb_hub_client_store()): a descriptor of the caller's. A hub

@@ -90,7 +90,8 @@ says 0 'not running' hub stop
 says 0 'not running' hub stop --force
 says 1 'process 1 does not have' fail 1
 for wrong in "hub" "hub start" "hub status x" "hub stop x" "hub log x" "status x" "devices x" \
-	"fail" "fail x" "fail 0" "fail -1" "fail 1x" "fail 2147483648" "fail 1 2"; do
+	"fail" "fail x" "fail 0" "fail -1" "fail 1x" "fail 2147483648" "fail 1 2" \
+	"fail 1@" "fail 1@x"; do
 	# shellcheck disable=SC2086 # words
 	says 2 '^usage: verbatim' $wrong
 done
@@ -100,7 +101,7 @@ VERBATIM_HUB=/bin/false says 1 'it does not answer' devices
 with=" with a hub"
 says 0 '^verbatim0 .* active' devices
 says 0 '^hub +pid [0-9]+.* 0 clients' status
-says 0 '' hub log
+says 0 '^hub log: nothing has happened to a receive QP of XRC so far$' hub log
 says 1 'process 1 does not have' fail 1
 "${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
 watcher=$!
@@ -110,7 +111,7 @@ for ((i = 0; i < 500; i++)); do
 done
 says 0 ' ibv_asyncwatch ' hub status
 says 1 'in use \(clients: 1\)' hub stop
-says 0 '' fail "$watcher"
+says 0 "^the device of process $watcher \(ibv_asyncwatch\) has been told to fail$" fail "$watcher"
 kill -9 "$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')"
 for ((i = 0; i < 500; i++)); do
 	"$verbatim" hub status | grep -q ibv_asyncwatch && break
@@ -143,5 +144,8 @@ kill -CONT "$hub"
 kill $watcher
 wait $watcher 2>/dev/null
 with=" at the end"
-says 0 '' hub stop --force
+# What was asked of the one that hung, it does now: it stops.
+says 0 '^verbatim0' devices
+hub=$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')
+says 0 "^the hub, pid $hub, has stopped; nobody was using it$" hub stop --force
 suite_end

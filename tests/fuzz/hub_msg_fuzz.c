@@ -12,9 +12,10 @@ static void check_slot(uint32_t slot, uint32_t next_index)
 	vb_check(slot >= 1 && slot < VB_HUB_SLOTS_MAX && next_index < VB_HUB_INDICES);
 }
 
-static void check_comm(const char *comm)
+static void check_program(const struct vb_hub_program *program)
 {
-	vb_check(strnlen(comm, VB_HUB_COMM_BYTES) < VB_HUB_COMM_BYTES);
+	vb_check(strnlen(program->comm, VB_HUB_COMM_BYTES) < VB_HUB_COMM_BYTES);
+	vb_check(strnlen(program->host, VB_HUB_HOST_BYTES) < VB_HUB_HOST_BYTES);
 }
 
 static void check_rows(const struct vb_hub_rows *rows)
@@ -22,7 +23,7 @@ static void check_rows(const struct vb_hub_rows *rows)
 	vb_check(rows->count >= 1 && rows->count <= VB_HUB_ROWS_MAX);
 	for (unsigned i = 0; i < rows->count; i++) {
 		check_slot(rows->row[i].slot, rows->row[i].next_index);
-		check_comm(rows->row[i].comm);
+		check_program(&rows->row[i].program);
 		vb_check(rows->row[i].shm <= 1);
 	}
 }
@@ -38,7 +39,7 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 	switch (msg->type) {
 	case VB_HUB_HELLO:
 	case VB_HUB_LEASE:
-		check_comm(msg->hello.comm);
+		check_program(&msg->hello.program);
 		vb_check(fds == 0 || (msg->type == VB_HUB_HELLO && fds == VB_HUB_KEEPER_FDS));
 		break;
 	case VB_HUB_MARK:
@@ -47,6 +48,10 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 		break;
 	case VB_HUB_WELCOME:
 		check_answer(msg->welcome.error, fds, VB_HUB_KEEPER_FDS);
+		break;
+	case VB_HUB_SUMMARY:
+		check_program(&msg->summary.program);
+		vb_check(fds == 0);
 		break;
 	case VB_HUB_GRANT:
 		check_answer(msg->grant.error, fds, VB_HUB_GRANT_FDS);
@@ -71,6 +76,13 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 		vb_check(fds == VB_HUB_RING_FDS);
 		check_slot(msg->ring.from, 0);
 		check_slot(msg->ring.to, 0);
+		break;
+	case VB_HUB_WHO:
+		check_slot(msg->who.slot, 0);
+		vb_check(fds == 0);
+		break;
+	case VB_HUB_WHOSE:
+		check_answer(msg->whose.error, fds, 1);
 		break;
 	case VB_HUB_MEMORY:
 		check_answer(msg->memory.error, fds, 1);

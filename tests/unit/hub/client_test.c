@@ -353,7 +353,7 @@ static void the_hub_tells_who_holds_what(void **state)
 	for (unsigned i = 0; i < 40; i++) {
 		assert_int_equal(rows[i].slot, i + 1);
 		assert_int_equal(rows[i].pid, getpid());
-		assert_string_equal(rows[i].comm, "tab? tester");
+		assert_string_equal(rows[i].program.comm, "tab? tester");
 	}
 	assert_int_equal(rows[7].next_index, 77);
 	free(rows);
@@ -400,11 +400,11 @@ static void a_client_is_told_to_fail(void **state)
 	client = client_open();
 	vb_hub_client_on_fatal(client, on_fatal);
 	told_to_fail = 0;
-	assert_int_equal(vb_hub_fail((uint32_t)getppid()), ESRCH);
+	assert_int_equal(vb_hub_fail((uint32_t)getppid(), vb_hub_pid_ns()), ESRCH);
 	for (unsigned times = 1; times <= 3; times++) {
 		struct pollfd poller = {vb_hub_client_fd(client), POLLIN, 0};
 
-		assert_int_equal(vb_hub_fail((uint32_t)getpid()), 0);
+		assert_int_equal(vb_hub_fail((uint32_t)getpid(), vb_hub_pid_ns()), 0);
 		while (told_to_fail < times) {
 			assert_int_equal(poll(&poller, 1, 5000), 1);
 			vb_hub_client_turn(client);
@@ -414,7 +414,7 @@ static void a_client_is_told_to_fail(void **state)
 	slot_lease(client);
 	assert_int_equal(told_to_fail, 3);
 	vb_hub_client_close(client);
-	assert_int_equal(vb_hub_fail((uint32_t)getpid()), ESRCH);
+	assert_int_equal(vb_hub_fail((uint32_t)getpid(), vb_hub_pid_ns()), ESRCH);
 }
 
 static ino_t inode_of(int fd)

@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "hub/channel.h"
 #include "hub/client.h"
+#include "hub/program.h"
 #include "hub/query.h"
 #include "netns.h"
 #include "skip.h"

@@ -20,7 +20,7 @@ static struct vb_hub_msg sample(unsigned type)
 	switch (type) {
 	case VB_HUB_HELLO:
 	case VB_HUB_LEASE:
-		vb_hub_comm_copy(msg.hello.comm, "ib_write_bw");
+		vb_hub_comm_copy(msg.hello.program.comm, "ib_write_bw");
 		break;
 	case VB_HUB_WELCOME:
 		msg.welcome.error = EADDRINUSE;
@@ -63,6 +63,12 @@ static struct vb_hub_msg sample(unsigned type)
 		break;
 	case VB_HUB_FAILED:
 		msg.failed.error = ESRCH;
+		break;
+	case VB_HUB_WHO:
+		msg.who.slot = 1023;
+		break;
+	case VB_HUB_WHOSE:
+		msg.whose.error = ESRCH;
 		break;
 	case VB_HUB_MEMORY:
 		msg.memory.error = EAGAIN;
@@ -255,16 +261,16 @@ static void names_are_short_printable_and_ended(void **state)
 {
 	struct vb_hub_msg msg = sample(VB_HUB_HELLO);
 
-	memset(msg.hello.comm, 'x', sizeof(msg.hello.comm));
+	memset(msg.hello.program.comm, 'x', sizeof(msg.hello.program.comm));
 	assert_int_equal(parse(&msg, 0), EPROTO);
-	msg.hello.comm[VB_HUB_COMM_BYTES - 1] = 0;
+	msg.hello.program.comm[VB_HUB_COMM_BYTES - 1] = 0;
 	assert_int_equal(parse(&msg, 0), 0);
-	msg.hello.comm[3] = '\033';
+	msg.hello.program.comm[3] = '\033';
 	assert_int_equal(parse(&msg, 0), EPROTO);
-	msg.hello.comm[3] = (char)0xe4;
+	msg.hello.program.comm[3] = (char)0xe4;
 	assert_int_equal(parse(&msg, 0), EPROTO);
-	vb_hub_comm_copy(msg.hello.comm, "a\tb\xff, and more than there is room for");
-	assert_string_equal(msg.hello.comm, "a?b?, and more ");
+	vb_hub_comm_copy(msg.hello.program.comm, "a\tb\xff, and more than there is room for");
+	assert_string_equal(msg.hello.program.comm, "a?b?, and more ");
 	assert_int_equal(parse(&msg, 0), 0);
 }
 

@@ -59,7 +59,7 @@ static void a_dead_hub_is_replaced_and_told_what_we_hold(void **state)
 	assert_int_equal(rows[3].slot, slot[3].slot);
 	assert_int_equal(rows[3].next_index, 3333);
 	assert_int_equal(rows[3].pid, getpid());
-	assert_string_equal(rows[3].comm, comm);
+	assert_string_equal(rows[3].program.comm, comm);
 	free(rows);
 	slot[18] = slot_lease(client);
 	slot[19] = slot_lease(client);
