@@ -152,7 +152,8 @@ echo "Get:1 somewhere one"; echo "Get:2 somewhere two"; echo "Unpacking one (1.0
             "installation": r"installing, \d+ s: of 3 packages 2 fetched, 1 unpacked, 0 ready: "
                             r"Unpacking one \(1\.0\) \.\.\.$",
             "build": r"build, \d+ s: .* " + first,
-            "a suite without results": r"clients/silent\.sh, \d+ s: no result yet \| 7 of 10 suites",
+            "a suite without results": r"clients/silent\.sh, \d+ s: no result yet "
+                                       r"\| 7 of 10 suites",
             "a suite's latest result": r"clients/some\.sh, \d+ s: results: 1, latest: "
                                        r"ok one bold \| 8 of 10 suites done",
             "Meson's tests": r"unit, \d+ s: 1/2 programs, latest: quick \| 3 of 10"}.items():
