@@ -123,6 +123,13 @@ static int name_is_taken(const struct ucred *cred)
 			       geteuid(), VB_HUB_PROTOCOL, who, (int)cred->pid);
 }
 
+bool vb_hub_is_stopped(int fd)
+{
+	struct ucred cred;
+
+	return !peer_credentials(fd, &cred) && cred.pid && vb_procs_is_stopped(cred.pid);
+}
+
 int vb_hub_silent(int fd)
 {
 	struct ucred cred;
@@ -130,7 +137,7 @@ int vb_hub_silent(int fd)
 	if (peer_credentials(fd, &cred) || !cred.pid)
 		return vb_failed_words(ETIMEDOUT, "the hub: it does not answer");
 	return vb_failed_words(ETIMEDOUT, "the hub, pid %d: it does not answer%s", (int)cred.pid,
-			       vb_procs_is_stopped(cred.pid) ? ", because it is stopped" : "");
+			       vb_hub_is_stopped(fd) ? ", because it is stopped" : "");
 }
 
 static int hub_connect(int *fd, uint32_t uid, int protocol)

@@ -10,6 +10,7 @@
  * What fails for a reason that people have to know of is noted (base/failure.h).
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,6 +37,9 @@ int vb_hub_who(uint32_t name_uid, int protocol, pid_t *pid, uint32_t *uid);
 
 /* 0 and the peer's pid (0 if it has none here) if the peer has our own uid, EPERM otherwise. */
 int vb_hub_peer_check(int fd, pid_t *pid);
+
+/* The process at the other end is stopped, as far as /proc tells: it will not answer. */
+bool vb_hub_is_stopped(int fd);
 
 /* Whoever is at the other end has not answered in time: ETIMEDOUT, noted with who it is. */
 int vb_hub_silent(int fd);

@@ -468,10 +468,24 @@ static int why_not_open(struct vb_hub_client *client, int rc)
 					     : vb_hub_spawn_silent(client->spawn);
 }
 
+/*
+ * Nothing shows that it waits in vain: the hub may be short of a processor, as we may be. One that
+ * is stopped is not waited for, nor one that ended as soon as it was started.
+ */
+static bool may_still_open(const struct vb_hub_client *client, uint64_t waited_ns)
+{
+	if (waited_ns < VB_HUB_CALL_NS)
+		return true;
+	if (client->conn_fd != VB_FD_NONE ? vb_hub_is_stopped(client->conn_fd)
+					  : vb_hub_spawn_ended(client->spawn))
+		return false;
+	return waited_ns < VB_HUB_PATIENCE_NS;
+}
+
 int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer *offer,
 		       vb_hub_ring_fn *ring, void *arg)
 {
-	uint64_t deadline_ns = vb_hub_now_ns() + VB_HUB_CALL_NS;
+	uint64_t start_ns = vb_hub_now_ns();
 	struct vb_hub_client *client = NULL;
 	int rc = client_create(&client);
 
@@ -485,8 +499,8 @@ int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer 
 	}
 	attempt(client);
 	do {
-		rc = vb_hub_news_wait(client, VB_FD_NONE, deadline_ns);
-	} while (rc == EAGAIN && vb_hub_now_ns() < deadline_ns);
+		rc = vb_hub_news_wait(client, VB_FD_NONE, start_ns + VB_HUB_PATIENCE_NS);
+	} while (rc == EAGAIN && may_still_open(client, vb_hub_now_ns() - start_ns));
 	if (rc) {
 		rc = why_not_open(client, rc);
 		vb_hub_client_close(client);

@@ -21,6 +21,8 @@
 
 /* How long a call of a client may take. */
 #define VB_HUB_CALL_NS (3000 * MS_NS)
+/* What an open and a lease wait where the hub may just be slow: a busy machine is no failure. */
+#define VB_HUB_PATIENCE_NS (30000 * MS_NS)
 
 struct vb_hub_spawn;
 

@@ -38,12 +38,15 @@ static int held_add(struct vb_hub_client *client, const struct vb_hub_held *held
 static int answer_wait(struct vb_hub_client *client, int fd, struct vb_hub_msg *msg,
 		       int fds[VB_HUB_FDS_MAX], unsigned *n, uint64_t deadline_ns)
 {
+	uint64_t doubt_ns = vb_hub_now_ns() + VB_HUB_CALL_NS;
+
 	for (;;) {
 		int rc = vb_hub_recv(fd, msg, fds, n);
+		uint64_t now = vb_hub_now_ns();
 
 		if (rc != EAGAIN)
 			return rc;
-		if (vb_hub_now_ns() >= deadline_ns)
+		if (now >= deadline_ns || (now >= doubt_ns && vb_hub_is_stopped(fd)))
 			return vb_hub_silent(fd);
 		vb_hub_news_wait(client, fd, deadline_ns);
 	}
@@ -111,9 +114,7 @@ static int out_of_time(int rc)
 	char why[VB_FAILURE_BYTES / 2];
 
 	return vb_failed_words(ETIMEDOUT,
-			       "the hub gave no answer within %llu s, the last time "
-			       "because of this: %s",
-			       VB_HUB_CALL_NS / 1000 / MS_NS,
+			       "the hub gave no answer in time, the last time because of this: %s",
 			       vb_failure_words(why, sizeof(why), rc));
 }
 
@@ -132,7 +133,7 @@ static int again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns
 
 int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
 {
-	uint64_t deadline_ns = vb_hub_now_ns() + VB_HUB_CALL_NS;
+	uint64_t deadline_ns = vb_hub_now_ns() + VB_HUB_PATIENCE_NS;
 	int rc;
 
 	do {

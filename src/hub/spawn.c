@@ -341,6 +341,11 @@ int vb_hub_spawn_result(struct vb_hub_spawn *spawn)
 	return vb_failed_words((int)error, "the hub: %s", why + 1);
 }
 
+bool vb_hub_spawn_ended(const struct vb_hub_spawn *spawn)
+{
+	return spawn->ended;
+}
+
 int vb_hub_spawn_silent(struct vb_hub_spawn *spawn)
 {
 	if (!spawn->ran)

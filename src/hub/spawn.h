@@ -2,6 +2,8 @@
 #ifndef VB_HUB_SPAWN_H
 #define VB_HUB_SPAWN_H
 
+#include <stdbool.h>
+
 /*
  * Start verbatimd out of somebody else's process: no child of his is left behind, no SIGCHLD
  * reaches him, none of his files, signals or directories are taken along.
@@ -29,6 +31,9 @@ int vb_hub_spawn_result(struct vb_hub_spawn *spawn);
 
 /* Somebody serves: what the one that was started has to say does not matter any more. */
 void vb_hub_spawn_settle(struct vb_hub_spawn *spawn);
+
+/* What was started last has ended without a word, as it does where another was faster. */
+bool vb_hub_spawn_ended(const struct vb_hub_spawn *spawn);
 
 /* Nobody has come to listen: ETIMEDOUT, noted with what is known. */
 int vb_hub_spawn_silent(struct vb_hub_spawn *spawn);

@@ -118,6 +118,13 @@ ended=$(realpath /bin/false)
 VERBATIM_HUB=/bin/false why "a hub that ends" \
 	"the hub: it does not answer; what was started, and ended without a word, is $ended" \
 	"$verbatim" devices
+# As on a busy machine: slower than a call's deadline. Others are started meanwhile.
+printf '#!/bin/sh\necho $$ >>%s.pids\nsleep 4\nexec %s/verbatimd\n' "$tmp/slow" "$VB_BUILD" \
+	>"$tmp/slow"
+chmod +x "$tmp/slow"
+VERBATIM_HUB=$tmp/slow says "a hub that starts slowly is waited for" 0 verbatim0 "$verbatim" devices
+xargs kill -9 <"$tmp/slow.pids" 2>/dev/null
+hub_kill
 
 # --- port 4791 is taken ---
 
