@@ -42,6 +42,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 LOGS = os.path.join(BUILD, "check")
 LIMIT_S = 600
+SKIPS_NAMED = 4  # of each reason
 STEP_LIMIT_S = 3600  # of the build and the like
 
 
@@ -267,9 +268,12 @@ def run_all(wanted, long, total, progress):
 
 
 def summarize(total, progress):
+    whole = os.path.join(LOGS, "skipped.txt")
+    with open(whole, "w", encoding="utf8") as file:
+        file.writelines(row + "\n" for row in grouped(total.skips, len(total.skips)))
     if total.skips:
-        progress.print("\nskipped:")
-    for row in grouped(total.skips):
+        progress.print(f"\nskipped (all names: {os.path.relpath(whole)}):")
+    for row in grouped(total.skips, SKIPS_NAMED):
         progress.print(textwrap.fill(row, 100, initial_indent="  ", subsequent_indent="      ",
                                      break_long_words=False, break_on_hyphens=False))
     if total.failures:

@@ -149,14 +149,19 @@ def shown(lines):
     return lines[:half] + [f"... {len(lines) - 2 * half} lines ..."] + lines[-half:]
 
 
-def grouped(skips):
-    """Each reason once, the most frequent first: "REASON: N (WHERE: TEST, TEST; WHERE: TEST)"."""
+def grouped(skips, named):
+    """Each reason once, the most frequent first: "REASON: N (WHERE: TEST, TEST; WHERE: TEST)". No
+    more than `named` tests of each are named."""
     reasons = {}
     for where, test, why in skips:
-        reasons.setdefault(why, {}).setdefault(where, []).append(test)
+        reasons.setdefault(why, []).append((where, test))
     rows = []
-    for why, places in reasons.items():
-        count = sum(len(tests) for tests in places.values())
-        names = "; ".join(f"{where}: {', '.join(tests)}" for where, tests in places.items())
-        rows.append((-count, f"{why}: {count} ({names})"))
+    for why, tests in reasons.items():
+        places = {}
+        for where, test in tests[:named]:
+            places.setdefault(where, []).append(test)
+        names = [f"{where}: {', '.join(found)}" for where, found in places.items()]
+        if len(tests) > named:
+            names.append(f"and {len(tests) - named} more")
+        rows.append((-len(tests), f"{why}: {len(tests)} ({'; '.join(names)})"))
     return [row for _, row in sorted(rows)]

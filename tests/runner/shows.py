@@ -112,19 +112,24 @@ def test_skips():
     with Tree() as tree:
         tree.script("tests/clients/mixed.sh", good_mixed)
         tree.script("tests/clients/bare.sh", "echo skip all")
+        tree.script("tests/tidy/many.sh", 'for i in 1 2 3 4 5 6; do echo "skip t$i: no sun"; done')
         tree.meson({"tap": good_tap,
                     "whole": "echo '1..0 # SKIP no oil'"},
                    "test('seventy_seven', find_program('77.sh'))")
         tree.script("77.sh", "exit 77")
         output = tree.run("make", "check")
-    skipped = output.after("skipped:").splitlines()
+        whole = tree.read("build/check/skipped.txt")
+    skipped = output.after("skipped (all names: build/check/skipped.txt):").splitlines()
     report.equal("a check that only skips succeeds", output.status, 0, output)
     report.expect("a skip is no failure", "FAIL" not in output and "not ok" not in output, output)
     report.equal("each reason once, with its tests", skipped[:-1], [
+        "  no sun: 6 (tidy/many: t1, t2, t3, t4; and 2 more)",
         "  no lamp: none at all: 3 (unit/s/tap: old_skip, new_skip; clients/mixed: four)",
         "  no oil: 2 (unit/s/tap: third_skip; unit/s/whole: all)",
         "  no reason given: 2 (unit/tiny/seventy_seven: all; clients/bare: all)"], output)
-    report.equal("they are counted", output.last, "414 passed, 0 failed, 7 skipped", output)
+    report.expect("a file has all of their names",
+                  "no sun: 6 (tidy/many: t1, t2, t3, t4, t5, t6)\n" in whole, whole)
+    report.equal("they are counted", output.last, "414 passed, 0 failed, 13 skipped", output)
 
 
 def test_progress_in_a_log():
