@@ -12,15 +12,36 @@
 
 static const uint64_t query_deadline_ns = 3000000000;
 
+/* How long before the deadline nobody waits any more for the next hub of those who live. */
+static const uint64_t next_hub_ns = 2000000000;
+
+/* Somebody of ours has the device open: he starts the next hub, unless he is stopped. */
+static bool client_lives(void)
+{
+	for (unsigned slot = 1; slot < VB_HUB_SLOTS_MAX; slot++) {
+		int fd, rc = vb_hub_slot_name_take(&fd, slot);
+
+		if (rc)
+			return rc == EADDRINUSE;
+		close(fd);
+	}
+	return false;
+}
+
 /*
  * Is it worth asking again, after a pause? A hub that is new waits for its clients to bring what
- * the last one had, a second at most; one that dies while it is asked leaves a next one or none.
+ * the last one had, a second at most; one that dies, before or while it is asked, leaves a next one
+ * or none.
  */
 static bool again(int rc, uint64_t deadline_ns)
 {
 	const struct timespec a_while = {.tv_nsec = 3000000};
 
-	if ((rc != EAGAIN && rc != ECONNRESET && rc != EPIPE) || vb_hub_now_ns() >= deadline_ns)
+	if (rc == ECONNREFUSED && client_lives())
+		deadline_ns -= next_hub_ns;
+	else if (rc != EAGAIN && rc != ECONNRESET && rc != EPIPE)
+		return false;
+	if (vb_hub_now_ns() >= deadline_ns)
 		return false;
 	nanosleep(&a_while, NULL);
 	return true;

@@ -301,6 +301,30 @@ static void whoever_asks_a_new_hub_waits_until_it_knows(void **state)
 	vb_hub_client_close(client);
 }
 
+/* Its client lives, and starts the next one when it gets to it. */
+static void whoever_asks_between_two_hubs_waits_for_the_next(void **state)
+{
+	struct vb_hub_summary summary;
+	struct vb_hub_client *client;
+	struct vb_hub_slot slot;
+	struct vb_hub_row *rows;
+	pthread_t turner;
+
+	NEEDS_HUB(state);
+	client = client_open();
+	slot = slot_lease(client);
+	hub_kill();
+	assert_int_equal(pthread_create(&turner, NULL, turn_late, client), 0);
+	assert_int_equal(vb_hub_status_read(&summary, &rows), 0);
+	assert_int_equal(summary.rows, 1);
+	free(rows);
+	pthread_join(turner, NULL);
+	close(slot.fd);
+	vb_hub_client_close(client);
+	hub_stop();
+	assert_int_equal(vb_hub_status_read(&summary, &rows), ECONNREFUSED);
+}
+
 static void kill_at_random(void *arg)
 {
 	srand(1);
@@ -488,6 +512,7 @@ int main(void)
 		HUB_TEST(many_clients_meet_again_in_one_hub),
 		HUB_TEST(no_slot_is_made_while_the_keeper_is_missing),
 		HUB_TEST(whoever_asks_a_new_hub_waits_until_it_knows),
+		HUB_TEST(whoever_asks_between_two_hubs_waits_for_the_next),
 		HUB_TEST(killed_while_it_makes_slots_it_mixes_up_none),
 		HUB_TEST(the_next_hub_finishes_what_was_begun),
 		HUB_TEST(a_false_keeper_is_not_taken),
