@@ -243,10 +243,10 @@ static void sockets_say(struct words *words, const struct vb_holders *holders)
 	for (unsigned i = 0; i < holders->uids; i++)
 		ours |= is_self(holders, holders->uid[i]);
 	if (ours && holders->slots) {
-		add(words, " by programs of this user whose hub has died, and that do not answer "
-			   "the new one");
+		add(words, " by sockets of a hub that has died; programs of this user hold them, "
+			   "and have not handed them on");
 		processes_say(words, holders);
-		add(words, ": let them go on (kill -CONT), or end them");
+		add(words, "; let them go on (kill -CONT), or end them");
 		return;
 	}
 	add(words, " by ");

@@ -106,7 +106,7 @@ says 1 'process 1 does not have' fail 1
 "${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
 watcher=$!
 for ((i = 0; i < 500; i++)); do
-	"$verbatim" hub status | grep -q ibv_asyncwatch && break
+	"$verbatim" hub status | grep -q ' ibv_asyncwatch ' && break
 	sleep 0.02
 done
 says 0 ' ibv_asyncwatch ' hub status
@@ -114,7 +114,7 @@ says 1 'in use \(clients: 1\)' hub stop
 says 0 "^the device of process $watcher \(ibv_asyncwatch\) has been told to fail$" fail "$watcher"
 kill -9 "$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')"
 for ((i = 0; i < 500; i++)); do
-	"$verbatim" hub status | grep -q ibv_asyncwatch && break
+	"$verbatim" hub status | grep -q ' ibv_asyncwatch ' && break
 	sleep 0.02
 done
 with=" with the next hub"

@@ -32,6 +32,7 @@ says() {
 watch() {
 	local out=$1 i
 	shift
+	: >"$out"
 	"$@" "${run[@]}" ibv_asyncwatch >"$out" 2>&1 &
 	lead=$!
 	for ((i = 0; i < 1000; i++)); do

@@ -48,6 +48,18 @@ hub_kill() {
 	done
 }
 
+# A program that has the device open, until it is ended: $watcher.
+watch() {
+	local i
+	: >"$tmp/watch"
+	"${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
+	watcher=$!
+	for ((i = 0; i < 500; i++)); do
+		grep -q 'event FD' "$tmp/watch" && break
+		sleep 0.01
+	done
+}
+
 # A sanitizer has calls and descriptors of its own, and reads /proc.
 bare_build() {
 	[ -z "$VB_SANITIZE" ] || skip "$1" "this build has a sanitizer"
@@ -145,16 +157,11 @@ says "status, with another program" 0 "port     $words" "$verbatim" status
 kill $other
 wait $other 2>/dev/null
 
-"${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
-watcher=$!
-for ((i = 0; i < 500; i++)); do
-	grep -q 'event FD' "$tmp/watch" && break
-	sleep 0.01
-done
+watch
 kill -STOP $watcher
 hub_kill
-words="$taken programs of this user whose hub has died, and that do not answer the new one: \
-pid $watcher (ibv_asyncwatch, stopped): let them go on (kill -CONT), or end them"
+words="$taken sockets of a hub that has died; programs of this user hold them, and have not \
+handed them on: pid $watcher (ibv_asyncwatch, stopped); let them go on (kill -CONT), or end them"
 why "a dead hub, its program stopped" "$words" "$verbatim" devices
 says "status, with a dead hub" 0 "port     $words" "$verbatim" status
 kill -CONT $watcher
@@ -236,12 +243,7 @@ says "an empty log, with a hub" 0 "hub log: nothing has happened to a receive QP
 	"$verbatim" hub log
 hub=$(hub_pid)
 says "stop" 0 "the hub, pid $hub, has stopped; nobody was using it" "$verbatim" hub stop
-"${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
-watcher=$!
-for ((i = 0; i < 500; i++)); do
-	grep -q 'event FD' "$tmp/watch" && break
-	sleep 0.01
-done
+watch
 hub=$(hub_pid)
 says "stop by force" 0 "the hub, pid $hub, has stopped; its clients (1) start another" \
 	"$verbatim" hub stop --force

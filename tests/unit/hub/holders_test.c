@@ -157,9 +157,9 @@ static const struct {
 	/* A dead hub, whose programs are stopped. */
 	{ { .known = true, .self = 1000, .sockets = 16, .uids = 1, .uid = {1000}, .slots = 5,
 	    .processes = 5, .process = {{1, "a", true}, {2, "b", false}, {3, "c", true}} },
-	  TAKEN " by programs of this user whose hub has died, and that do not answer the new one: "
-	  "pid 1 (a, stopped), pid 2 (b), pid 3 (c, stopped) and 2 more: let them go on "
-	  "(kill -CONT), or end them" },
+	  TAKEN " by sockets of a hub that has died; programs of this user hold them, and have not "
+	  "handed them on: pid 1 (a, stopped), pid 2 (b), pid 3 (c, stopped) and 2 more; let them "
+	  "go on (kill -CONT), or end them" },
 	/* Those of somebody else. */
 	{ { .known = true, .self = 1000, .sockets = 16, .uids = 1, .uid = {1001}, .slots = 5 },
 	  TAKEN " by uid 1001" OWN },
