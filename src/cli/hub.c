@@ -10,6 +10,7 @@
 
 #include "base/failure.h"
 #include "hub/holders.h"
+#include "hub/links.h"
 #include "hub/program.h"
 #include "hub/query.h"
 #include "hub/words.h"
@@ -70,12 +71,64 @@ static void namespaces_print(const struct vb_hub_row *rows, unsigned n)
 	}
 }
 
+static const struct vb_hub_row *row_of(const struct vb_hub_row *rows, unsigned n, uint32_t slot)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (rows[i].slot == slot && rows[i].program.pid)
+			return &rows[i];
+	}
+	return NULL;
+}
+
+static void link_print(const struct vb_hub_row *rows, unsigned n, const struct vb_hub_link *link)
+{
+	char from[VB_HUB_NUMBER_BYTES], to[VB_HUB_NUMBER_BYTES], address[VB_HUB_ADDRESS_BYTES];
+	char here[VB_HUB_NUMBER_BYTES + 8], there[VB_HUB_NUMBER_BYTES + 8] = "";
+	const struct vb_hub_row *sender = row_of(rows, n, link->from);
+	const struct vb_hub_row *other = row_of(rows, n, link->to);
+	char words[VB_HUB_LINK_WORDS_BYTES];
+
+	if (!sender)
+		return;
+	vb_hub_program_number(from, sender->pid, &sender->program);
+	snprintf(here, sizeof(here), "in pid %s", from);
+	printf("  pid %s (%s) -> ", from, sender->program.comm);
+	if (other) {
+		vb_hub_program_number(to, other->pid, &other->program);
+		snprintf(there, sizeof(there), "in pid %s", to);
+		printf("pid %s (%s)", to, other->program.comm);
+	} else if (link->to) {
+		printf("slot %u", link->to);
+	} else {
+		fputs(vb_hub_link_address(address, link->gid), stdout);
+	}
+	printf(": %s\n", vb_hub_link_words(words, link, here, there));
+}
+
+/* A link to a process that has gone is none. */
+static void links_print(const struct vb_hub_row *rows, unsigned n, const struct vb_hub_link *links,
+			unsigned links_n)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < links_n; i++) {
+		if (links[i].to && links[i].why != VB_HUB_LINK_NOBODY &&
+		    !row_of(rows, n, links[i].to))
+			continue;
+		if (!any)
+			puts("\nlinks");
+		any = true;
+		link_print(rows, n, &links[i]);
+	}
+}
+
 static int hub_status(void)
 {
 	struct vb_hub_summary summary;
 	char age[16], number[VB_HUB_NUMBER_BYTES], why[VB_FAILURE_BYTES];
+	struct vb_hub_link *links;
 	struct vb_hub_row *rows;
-	int rc = vb_hub_status_read(&summary, &rows);
+	int rc = vb_hub_links_read(&summary, &rows, &links);
 
 	if (rc == ECONNREFUSED) {
 		puts("hub      not running (the first program that needs it starts it)");
@@ -96,9 +149,11 @@ static int hub_status(void)
 		       "next QPN", "shared memory");
 	for (unsigned i = 0; i < summary.rows; i++)
 		row_print(&rows[i]);
+	links_print(rows, summary.rows, links, summary.links);
 	namespaces_print(rows, summary.rows);
 	rc = vb_cli_domains(rows, summary.rows);
 	free(rows);
+	free(links);
 	return rc;
 }
 

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "daemon/domains.h"
+#include "daemon/links.h"
 #include "daemon/slots.h"
 #include "daemon/starter.h"
 #include "hub/channel.h"
@@ -76,6 +77,8 @@ struct conn {
 	enum role role;
 	bool welcome; /* CLIENT: has been sent the keeper */
 	bool shm;     /* CLIENT: can be reached through shared memory, with what is in fds */
+	uint32_t why; /* ... or this is why not (enum vb_hub_link_why) */
+	struct vb_links *links;
 	uint64_t since_ns;
 	struct vb_hub_program program;
 	struct vb_hub_reach reach;		      /* ASKER: to do; the ring is in fds */
@@ -208,6 +211,8 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 		/* Whoever had it before has not been seen to die yet. */
 		for (unsigned i = 0; i < hub->conns; i++)
 			slot_mark(&hub->conn[i], slot, false);
+		for (unsigned i = 0; i < hub->conns; i++)
+			vb_links_forget(hub->conn[i].links, slot);
 		lease->program = conn->program;
 		hub->leases++;
 		vb_udp_socket_drain(hub->slots.fd[slot]);
@@ -362,8 +367,18 @@ static void on_offer(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 	conn_fds_close(conn);
 	memcpy(conn->fds, fds, n * sizeof(*fds));
 	conn->shm = msg->offer.shm;
+	conn->why = msg->offer.why;
 	if (conn->role != CLIENT)
 		conn->role = GONE;
+}
+
+static void on_link(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+		    const int *fds, unsigned n)
+{
+	if (conn->role != CLIENT)
+		conn->role = GONE;
+	else if (slot_is_marked(conn, msg->link.from))
+		vb_links_put(&conn->links, &msg->link);
 }
 
 static void on_reach(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
@@ -410,6 +425,8 @@ static void on_status(struct hub *hub, struct conn *conn, const struct vb_hub_ms
 	msg.summary.sockets = hub->slots.bound;
 	msg.summary.clients = clients_count(hub);
 	msg.summary.rows = helds;
+	for (unsigned i = 0; i < hub->conns; i++)
+		msg.summary.links += vb_links_count(hub->conn[i].links);
 	vb_hub_send(conn->fd, &msg, NULL, 0);
 	for (unsigned i = 0; i < helds; i += VB_HUB_ROWS_MAX) {
 		msg = vb_hub_msg_make(VB_HUB_ROWS);
@@ -419,6 +436,8 @@ static void on_status(struct hub *hub, struct conn *conn, const struct vb_hub_ms
 		}
 		vb_hub_send(conn->fd, &msg, NULL, 0);
 	}
+	for (unsigned i = 0; i < hub->conns; i++)
+		vb_links_send(hub->conn[i].links, conn->fd);
 	conn->role = GONE;
 }
 
@@ -497,7 +516,7 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_HELLO] = on_hello,   [VB_HUB_MARK] = on_mark, [VB_HUB_LEASE] = on_lease,
 	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop, [VB_HUB_OFFER] = on_offer,
 	[VB_HUB_REACH] = on_reach,   [VB_HUB_FAIL] = on_fail, [VB_HUB_DOMAINS] = on_domains,
-	[VB_HUB_NOTED] = on_noted,   [VB_HUB_WHO] = on_who,
+	[VB_HUB_NOTED] = on_noted,   [VB_HUB_WHO] = on_who,   [VB_HUB_LINK] = on_link,
 };
 
 static void conn_read(struct hub *hub, struct conn *conn)
@@ -576,8 +595,16 @@ static void asker_serve(struct hub *hub, struct conn *asker)
 		rc = ETIMEDOUT;
 	}
 	msg.reached.error = (uint32_t)rc;
+	if (to && to->role != GONE)
+		msg.reached.program = to->program;
 	if (!rc)
 		msg.reached.pid = (uint32_t)to->pid;
+	if (rc == EOPNOTSUPP) {
+		const struct conn *from = client_of(hub, asker->reach.from);
+
+		msg.reached.there = from->shm;
+		msg.reached.why = from->shm ? to->why : from->why;
+	}
 	/* If the answer does not arrive, the question comes again. */
 	vb_hub_send(asker->fd, &msg, rc ? NULL : to->fds, rc ? 0 : VB_HUB_OFFER_FDS);
 	asker->role = GONE;
@@ -637,6 +664,7 @@ static void sweep(struct hub *hub)
 		if (conn->role == GONE)
 			hub->collect_ns = now + collect_spell_ns;
 		conn_fds_close(conn);
+		vb_links_free(&conn->links);
 		close(conn->fd);
 		*conn = hub->conn[--hub->conns];
 	}

@@ -108,28 +108,45 @@ int vb_hub_fds_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsign
 	return rc;
 }
 
+/* False: there is no room for more. */
+static bool tell(struct vb_hub_client *client, const struct vb_hub_msg *msg, bool *told)
+{
+	int rc = vb_hub_send(client->conn_fd, msg, NULL, 0);
+
+	*told = !rc;
+	return rc != EAGAIN;
+}
+
+static bool mark_send(struct vb_hub_client *client, struct vb_hub_held *held)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MARK);
+
+	msg.mark.slot = held->slot;
+	msg.mark.next_index = held->next_index;
+	return tell(client, &msg, &held->told);
+}
+
+static bool link_send(struct vb_hub_client *client, struct vb_hub_told_link *link)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_LINK);
+
+	msg.link = link->link;
+	return tell(client, &msg, &link->told);
+}
+
 void vb_hub_marks_send(struct vb_hub_client *client)
 {
-	bool full = false;
+	bool room = true;
 
 	if (client->conn_fd == VB_FD_NONE)
 		return;
-	for (unsigned i = 0; i < client->held_n && !full; i++) {
-		struct vb_hub_held *held = &client->held[i];
-		struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MARK);
-		int rc;
-
-		if (held->told)
-			continue;
-		msg.mark.slot = held->slot;
-		msg.mark.next_index = held->next_index;
-		rc = vb_hub_send(client->conn_fd, &msg, NULL, 0);
-		held->told = !rc;
-		full = rc == EAGAIN;
-	}
-	if (full != client->full)
-		watch(client, EPOLL_CTL_MOD, client->conn_fd, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
-	client->full = full;
+	for (unsigned i = 0; i < client->held_n && room; i++)
+		room = client->held[i].told || mark_send(client, &client->held[i]);
+	for (unsigned i = 0; i < client->links_n && room; i++)
+		room = client->link[i].told || link_send(client, &client->link[i]);
+	if (room == client->full)
+		watch(client, EPOLL_CTL_MOD, client->conn_fd, room ? EPOLLIN : EPOLLIN | EPOLLOUT);
+	client->full = !room;
 }
 
 static int offer_send(const struct vb_hub_client *client, int fd)
@@ -139,6 +156,7 @@ static int offer_send(const struct vb_hub_client *client, int fd)
 	int rc;
 
 	msg.offer.shm = client->offer.shm;
+	msg.offer.why = client->offer.why;
 	rc = vb_hub_fds_send(fd, &msg, fds, VB_HUB_OFFER_FDS);
 	/* Without it we are reached by datagrams. */
 	return rc == ETOOMANYREFS ? 0 : rc;
@@ -225,6 +243,8 @@ static void attempt(struct vb_hub_client *client)
 	} else {
 		for (unsigned i = 0; i < client->held_n; i++)
 			client->held[i].told = false;
+		for (unsigned i = 0; i < client->links_n; i++)
+			client->link[i].told = false;
 		vb_hub_marks_send(client);
 		return;
 	}
@@ -522,6 +542,25 @@ void vb_hub_client_mark(struct vb_hub_client *client, uint16_t slot, uint32_t ne
 		held->told = false;
 	}
 	vb_hub_marks_send(client);
+	vb_lock_drop(&client->lock);
+}
+
+void vb_hub_client_link(struct vb_hub_client *client, const struct vb_hub_link *link)
+{
+	unsigned i;
+
+	vb_lock_take(&client->lock);
+	for (i = 0; i < client->links_n; i++) {
+		const struct vb_hub_link *old = &client->link[i].link;
+
+		if (old->to == link->to && !memcmp(old->gid, link->gid, sizeof(old->gid)))
+			break;
+	}
+	if (i < VB_HUB_LINKS_MAX) {
+		client->link[i] = (struct vb_hub_told_link){.link = *link};
+		client->links_n += i == client->links_n;
+		vb_hub_marks_send(client);
+	}
 	vb_lock_drop(&client->lock);
 }
 

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hub/proto.h"
+
 struct vb_hub_client;
 
 /* A leased slot: the upper 10 bits of the QPNs, and the socket on which their frames arrive. */
@@ -24,12 +26,17 @@ struct vb_hub_slot {
 struct vb_hub_offer {
 	int bell_fd, export_fd;
 	bool shm; /* false: nobody shall reach us, and we reach nobody */
+	enum vb_hub_link_why why; /* ... for this reason */
 };
 
 /* What another process offers. The descriptors belong to whoever receives this. */
 struct vb_hub_peer {
 	uint32_t pid; /* 0 if it cannot be seen from our PID namespace */
 	int bell_fd, export_fd;
+	/* From vb_hub_client_reach only, and there after EOPNOTSUPP as well: */
+	struct vb_hub_program program; /* its pid 0: there is none */
+	enum vb_hub_link_why why;      /* of EOPNOTSUPP */
+	bool why_is_there;	       /* the reason is the other's */
 };
 
 /*
@@ -77,6 +84,12 @@ int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
  */
 int vb_hub_client_reach(struct vb_hub_client *, uint16_t from, uint16_t to, int ring_fd,
 			struct vb_hub_peer *peer);
+
+/*
+ * Tell the hub by which link we reach somebody, for status: instead of what was told of the same
+ * one before. Beyond VB_HUB_LINKS_MAX nothing is told. Any thread.
+ */
+void vb_hub_client_link(struct vb_hub_client *, const struct vb_hub_link *);
 
 /*
  * Tell the hub how far the slot's indices have counted: at least every 256 indices, and before

@@ -38,6 +38,11 @@ struct vb_hub_held {
 	int name_fd; /* the slot is ours as long as this is open */
 };
 
+struct vb_hub_told_link {
+	bool told;
+	struct vb_hub_link link;
+};
+
 /* Another process sends to us. */
 struct vb_hub_client_ring {
 	uint16_t from, to;
@@ -61,6 +66,8 @@ struct vb_hub_client {
 	struct vb_hub_spawn *spawn;
 	struct vb_hub_held *held;
 	unsigned held_n;
+	struct vb_hub_told_link link[VB_HUB_LINKS_MAX];
+	unsigned links_n;
 	bool offers;
 	struct vb_hub_offer offer;
 	vb_hub_ring_fn *ring_fn;

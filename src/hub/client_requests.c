@@ -153,9 +153,20 @@ static int reach_once(struct vb_hub_client *client, const struct vb_hub_reach *r
 
 	msg.reach = *reach;
 	rc = ask(client, &msg, fds, 1, VB_HUB_REACHED, deadline_ns);
-	if (rc || msg.reached.error)
-		return rc ? rc : (int)msg.reached.error;
-	*peer = (struct vb_hub_peer){vb_hub_pid_here(fds[0], msg.reached.pid), fds[0], fds[1]};
+	if (rc)
+		return rc;
+	*peer = (struct vb_hub_peer){
+		.bell_fd = VB_FD_NONE,
+		.export_fd = VB_FD_NONE,
+		.program = msg.reached.program,
+		.why = msg.reached.why,
+		.why_is_there = msg.reached.there,
+	};
+	if (msg.reached.error)
+		return (int)msg.reached.error;
+	peer->pid = vb_hub_pid_here(fds[0], msg.reached.pid);
+	peer->bell_fd = fds[0];
+	peer->export_fd = fds[1];
 	return 0;
 }
 

@@ -64,7 +64,9 @@ void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg
 		.from = (uint16_t)msg->ring.from,
 		.to = (uint16_t)msg->ring.to,
 		.fd = fds[0],
-		.peer = {vb_hub_pid_here(fds[1], msg->ring.pid), fds[1], fds[2]},
+		.peer = {.pid = vb_hub_pid_here(fds[1], msg->ring.pid),
+			 .bell_fd = fds[1],
+			 .export_fd = fds[2]},
 	};
 	if (client->rings++ == 0)
 		eventfd_write(client->wake_fd, 1);

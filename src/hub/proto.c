@@ -69,7 +69,8 @@ static bool bare_ok(const struct vb_hub_msg *msg, unsigned fds)
 static bool summary_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
 	return program_ok(&msg->summary.program) && msg->summary.sockets <= VB_HUB_SLOTS_MAX &&
-	       msg->summary.rows < VB_HUB_SLOTS_MAX;
+	       msg->summary.rows < VB_HUB_SLOTS_MAX &&
+	       msg->summary.links <= VB_HUB_SLOTS_MAX * VB_HUB_LINKS_MAX;
 }
 
 static bool rows_ok(const struct vb_hub_msg *msg, unsigned fds)
@@ -98,7 +99,7 @@ static bool stopped_ok(const struct vb_hub_msg *msg, unsigned fds)
 
 static bool offer_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
-	return fds && msg->offer.shm <= 1;
+	return fds && msg->offer.shm <= 1 && msg->offer.why < VB_HUB_LINK_WHYS;
 }
 
 static bool reach_ok(const struct vb_hub_msg *msg, unsigned fds)
@@ -108,7 +109,8 @@ static bool reach_ok(const struct vb_hub_msg *msg, unsigned fds)
 
 static bool reached_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
-	return answer_ok(msg->reached.error, fds);
+	return answer_ok(msg->reached.error, fds) && msg->reached.why < VB_HUB_LINK_WHYS &&
+	       msg->reached.there <= 1 && program_ok(&msg->reached.program);
 }
 
 static bool ring_ok(const struct vb_hub_msg *msg, unsigned fds)
@@ -129,6 +131,29 @@ static bool failed_ok(const struct vb_hub_msg *msg, unsigned fds)
 static bool memory_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
 	return answer_ok(msg->memory.error, fds);
+}
+
+static bool one_link_ok(const struct vb_hub_link *link)
+{
+	return slot_ok(link->from, 0) && (link->to == 0 || slot_ok(link->to, 0)) &&
+	       link->why < VB_HUB_LINK_WHYS && link->there <= 1 && link->none <= 1 &&
+	       link->error <= INT32_MAX;
+}
+
+static bool link_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return one_link_ok(&msg->link);
+}
+
+static bool links_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	if (msg->links.count < 1 || msg->links.count > VB_HUB_LINKS_MAX)
+		return false;
+	for (unsigned i = 0; i < msg->links.count; i++) {
+		if (!one_link_ok(&msg->links.link[i]))
+			return false;
+	}
+	return true;
 }
 
 static bool who_ok(const struct vb_hub_msg *msg, unsigned fds)
@@ -173,6 +198,8 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_DOMAINS] = { HEADER_BYTES,  0,                 bare_ok },
 	[VB_HUB_MEMORY]  = { WITH(memory),  1,                 memory_ok },
 	[VB_HUB_NOTED]   = { HEADER_BYTES,  0,                 bare_ok },
+	[VB_HUB_LINK]    = { WITH(link),    0,                 link_ok },
+	[VB_HUB_LINKS]   = { WITH(links),   0,                 links_ok },
 	[VB_HUB_WHO]     = { WITH(who),     0,                 who_ok },
 	[VB_HUB_WHOSE]   = { WITH(whose),   1,                 whose_ok },
 };

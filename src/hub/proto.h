@@ -26,6 +26,8 @@ enum {
 	VB_HUB_RING_FDS = 3,	 /* ring, and the bell and export of who sends through it */
 	VB_HUB_WHY_BYTES = 192,
 	VB_HUB_ROWS_MAX = 32,
+	VB_HUB_LINKS_MAX = 64, /* that a client tells of */
+	VB_HUB_GID_BYTES = 16,
 };
 
 enum vb_hub_type {
@@ -49,6 +51,8 @@ enum vb_hub_type {
 	VB_HUB_DOMAINS,	  /* asks for the memory that XRC domains live in */
 	VB_HUB_MEMORY,	  /* that, or an error */
 	VB_HUB_NOTED,	  /* there is something new in its log; hub: look at it */
+	VB_HUB_LINK,	  /* client: by this link I reach another */
+	VB_HUB_LINKS,	  /* to whoever asks for status: these, of one client */
 	VB_HUB_WHO,	  /* asks who holds a slot */
 	VB_HUB_WHOSE,	  /* his bell, of which the kernel knows whose it is, or an error */
 	VB_HUB_TYPES
@@ -84,7 +88,7 @@ struct vb_hub_summary {
 	uint64_t age_ms, leases, strays; /* since its start; datagrams to no slot in use */
 	uint64_t rings;			 /* handed out since then */
 	uint32_t pid;			 /* the hub's, for whoever asks; on its way: 0 */
-	uint32_t sockets, clients, rows;
+	uint32_t sockets, clients, rows, links;
 	struct vb_hub_program program; /* the hub */
 };
 
@@ -109,8 +113,35 @@ struct vb_hub_stopped {
 	uint32_t error, clients;
 };
 
+/* Why a process is not reached through shared memory (docs/shm.md). */
+enum vb_hub_link_why {
+	VB_HUB_LINK_SHM, /* it is */
+	VB_HUB_LINK_SET, /* VERBATIM_LINK=udp */
+	VB_HUB_LINK_PCAP,
+	VB_HUB_LINK_FAULT,
+	VB_HUB_LINK_FSIZE,  /* RLIMIT_FSIZE */
+	VB_HUB_LINK_NOBODY, /* nobody has the slot */
+	VB_HUB_LINK_AFAR,   /* it is not here */
+	VB_HUB_LINK_FAILED, /* an errno says it */
+	VB_HUB_LINK_WHYS
+};
+
 struct vb_hub_offered {
 	uint32_t shm; /* 0: never reach me */
+	uint32_t why; /* ... for one of these reasons */
+};
+
+struct vb_hub_link {
+	uint32_t from, to;   /* slots; to 0: gid's, which is elsewhere */
+	uint32_t why, there; /* there 1: the reason is the other's */
+	uint32_t none;	     /* 1: by no other link either (VERBATIM_LINK=shm) */
+	uint32_t error;
+	uint8_t gid[VB_HUB_GID_BYTES]; /* zeros where to is not 0 */
+};
+
+struct vb_hub_links {
+	uint32_t count, reserved;
+	struct vb_hub_link link[VB_HUB_LINKS_MAX];
 };
 
 struct vb_hub_reach {
@@ -119,6 +150,8 @@ struct vb_hub_reach {
 
 struct vb_hub_reached {
 	uint32_t error, pid;
+	uint32_t why, there;	       /* of EOPNOTSUPP, as in vb_hub_link */
+	struct vb_hub_program program; /* the other; its pid 0: there is none */
 };
 
 struct vb_hub_ring {
@@ -166,6 +199,8 @@ struct vb_hub_msg {
 		struct vb_hub_fail fail;
 		struct vb_hub_failed failed;
 		struct vb_hub_memory memory;
+		struct vb_hub_link link;
+		struct vb_hub_links links;
 		struct vb_hub_who who;
 		struct vb_hub_whose whose;
 	};

@@ -132,8 +132,26 @@ static int rows_read(int fd, struct vb_hub_row *rows, unsigned n, uint64_t deadl
 	return 0;
 }
 
+static int links_read(int fd, struct vb_hub_link *links, unsigned n, uint64_t deadline_ns)
+{
+	struct vb_hub_msg msg;
+
+	while (n) {
+		int rc = expect(fd, &msg, VB_HUB_LINKS, deadline_ns);
+
+		if (rc)
+			return rc;
+		if (msg.links.count > n)
+			return EPROTO;
+		memcpy(links, msg.links.link, msg.links.count * sizeof(*links));
+		links += msg.links.count;
+		n -= msg.links.count;
+	}
+	return 0;
+}
+
 static int status_ask(struct vb_hub_summary *summary, struct vb_hub_row **rows,
-		      uint64_t deadline_ns)
+		      struct vb_hub_link **links, uint64_t deadline_ns)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STATUS);
 	int fd, rc = ask(&fd, &msg, VB_HUB_SUMMARY, deadline_ns);
@@ -144,12 +162,17 @@ static int status_ask(struct vb_hub_summary *summary, struct vb_hub_row **rows,
 	*summary = msg.summary;
 	summary->pid = vb_hub_peer_check(fd, &pid) ? 0 : (uint32_t)pid;
 	*rows = calloc(summary->rows + 1, sizeof(**rows));
-	rc = *rows ? rows_read(fd, *rows, summary->rows, deadline_ns) : ENOMEM;
+	*links = calloc(summary->links + 1, sizeof(**links));
+	rc = *rows && *links ? rows_read(fd, *rows, summary->rows, deadline_ns) : ENOMEM;
+	if (!rc)
+		rc = links_read(fd, *links, summary->links, deadline_ns);
 	/* Its own slot has a socket, or it has none to tell of yet. */
 	if (!rc && !summary->sockets)
 		rc = EAGAIN;
-	if (rc)
+	if (rc) {
 		free(*rows);
+		free(*links);
+	}
 	close(fd);
 	return rc;
 }
@@ -188,16 +211,27 @@ static void pids_find(struct vb_hub_row *rows, unsigned n, uint64_t deadline_ns)
 	}
 }
 
-int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
+int vb_hub_links_read(struct vb_hub_summary *summary, struct vb_hub_row **rows,
+		      struct vb_hub_link **links)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
 	int rc;
 
 	do {
-		rc = status_ask(summary, rows, deadline_ns);
+		rc = status_ask(summary, rows, links, deadline_ns);
 	} while (again(rc, deadline_ns));
 	if (!rc)
 		pids_find(*rows, summary->rows, deadline_ns);
+	return rc;
+}
+
+int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
+{
+	struct vb_hub_link *links;
+	int rc = vb_hub_links_read(summary, rows, &links);
+
+	if (!rc)
+		free(links);
 	return rc;
 }
 

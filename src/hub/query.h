@@ -21,6 +21,10 @@
  */
 int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows);
 
+/* The same with summary->links links, in the order in which clients told of them. */
+int vb_hub_links_read(struct vb_hub_summary *summary, struct vb_hub_row **rows,
+		      struct vb_hub_link **links);
+
 /*
  * Ask the hub to leave; *pid is its process, 0 if that has no number here. EBUSY: *clients are
  * connected, and force was not set; if it is, they go on, and start another.

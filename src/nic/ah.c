@@ -82,6 +82,8 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 		atomic_fetch_sub(&nic->ahs, 1);
 		return ENOMEM;
 	}
+	if (!path.local && !vb_gid_is_group(path.dst) && nic->host.afar)
+		nic->host.afar(nic->host.arg, path.dst);
 	ah->ibv.context = pd->ibv.context;
 	ah->ibv.pd = &pd->ibv;
 	ah->path = path;

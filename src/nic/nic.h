@@ -107,6 +107,8 @@ struct vb_nic_host {
 	 * looked at still: let there be zeros.
 	 */
 	int (*reach)(void *arg, uint16_t own_slot, uint16_t slot);
+	/* Something is connected or addressed that is not on this host; NULL: who cares. */
+	void (*afar)(void *arg, const uint8_t gid[VB_GID_BYTES]);
 	void (*ring_bell)(void *arg, struct vb_peer *peer);
 	void (*release)(void *arg, struct vb_peer *peer);
 	/*

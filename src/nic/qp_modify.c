@@ -153,6 +153,8 @@ static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask
 		return 0;
 	if (plan->path.local)
 		plan->peer = vb_peer_reach(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
+	else if (nic->host.afar)
+		nic->host.afar(nic->host.arg, plan->path.dst);
 	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
 }
 

@@ -405,6 +405,7 @@ static int nic_start(struct vb_device *dev)
 		.unsignal = host_unsignal,
 		.export_memory = dev->peers.export,
 		.reach = vb_peers_reach,
+		.afar = vb_links_afar,
 		.ring_bell = vb_peers_bell,
 		.release = vb_peers_release,
 		.device_memory = vb_share_device_memory,
@@ -554,6 +555,7 @@ static void device_stop(struct vb_device *dev)
 	vb_gids_close(&dev->gids);
 	vb_lock_fini(&dev->lease_lock);
 	vb_lock_fini(&dev->gids_lock);
+	vb_links_close(dev);
 	free(dev);
 }
 
@@ -598,6 +600,7 @@ static int device_create(struct vb_device **out)
 		return ENOMEM;
 	vb_lock_init(&dev->lease_lock);
 	vb_lock_init(&dev->gids_lock);
+	vb_links_open(dev);
 	rc = device_start(dev);
 	if (rc != 0) {
 		free(dev);

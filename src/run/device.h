@@ -24,6 +24,7 @@
 #include "nic/nic.h"
 #include "run/env.h"
 #include "run/gids.h"
+#include "run/links.h"
 #include "run/peers.h"
 #include "run/progress.h"
 #include "run/share.h"
@@ -58,6 +59,7 @@ struct vb_device {
 	struct vb_gids gids;
 
 	struct vb_peers peers;
+	struct vb_links_told links;
 	struct vb_share share;
 	struct vb_uplink uplink;
 	struct vb_xrc_store *xrc_store; /* NULL: not mapped (xrc.h) */

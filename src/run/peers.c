@@ -27,6 +27,7 @@ static int export_make(struct vb_peers *peers)
 		return rc;
 	vb_log("no shared memory: RLIMIT_FSIZE is too low");
 	peers->allowed = false;
+	peers->why = VB_HUB_LINK_FSIZE;
 	rc = vb_shm_create(&peers->export_fd, 0);
 	if (rc != 0)
 		return rc;
@@ -34,6 +35,16 @@ static int export_make(struct vb_peers *peers)
 	if (rc != 0)
 		vb_fd_close(&peers->export_fd);
 	return rc;
+}
+
+/* What the user has set that forbids shared memory. */
+static enum vb_hub_link_why why_not(const struct vb_env *env)
+{
+	if (env->link == VB_ENV_LINK_UDP)
+		return VB_HUB_LINK_SET;
+	if (env->link == VB_ENV_LINK_SHM)
+		return VB_HUB_LINK_SHM;
+	return env->fault ? VB_HUB_LINK_FAULT : env->pcap ? VB_HUB_LINK_PCAP : VB_HUB_LINK_SHM;
 }
 
 int vb_peers_open(struct vb_device *dev)
@@ -44,8 +55,8 @@ int vb_peers_open(struct vb_device *dev)
 
 	vb_lock_init(&peers->lock);
 	vb_lock_init(&peers->bell_lock);
-	peers->allowed = dev->env.link == VB_ENV_LINK_SHM ||
-			 (dev->env.link == VB_ENV_LINK_ANY && !dev->env.fault && !dev->env.pcap);
+	peers->why = why_not(&dev->env);
+	peers->allowed = peers->why == VB_HUB_LINK_SHM;
 	rc = export_make(peers);
 	if (rc != 0)
 		return rc;
@@ -125,6 +136,7 @@ struct vb_hub_offer vb_peers_offer(const struct vb_device *dev)
 		.bell_fd = dev->peers.bell_outer_fd,
 		.export_fd = dev->peers.export_fd,
 		.shm = dev->peers.allowed,
+		.why = dev->peers.why,
 	};
 }
 
@@ -254,18 +266,18 @@ static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 	return 0;
 }
 
-static int reach_other(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
+static int reach_other(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
+		       struct vb_hub_peer *peer)
 {
 	struct vb_peer_maps *maps;
-	struct vb_hub_peer peer;
 	int fd, rc;
 
 	rc = vb_shm_create(&fd, sizeof(struct vb_ring_area));
 	if (rc != 0)
 		return rc;
-	rc = vb_hub_client_reach(dev->hub, own_slot, slot, fd, &peer);
+	rc = vb_hub_client_reach(dev->hub, own_slot, slot, fd, peer);
 	if (rc == 0)
-		rc = peer_meet(dev, own_slot, slot, peer, &maps);
+		rc = peer_meet(dev, own_slot, slot, *peer, &maps);
 	if (rc == 0)
 		rc = vb_shm_map(maps->tx, fd, sizeof(struct vb_ring_area), true);
 	if (rc == 0)
@@ -300,12 +312,19 @@ static bool is_dead(struct vb_device *dev, const struct vb_peer *peer)
 int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 {
 	struct vb_device *dev = arg;
+	struct vb_hub_peer other = {.pid = 0};
+	bool asked = false;
 	struct vb_peer *peer;
 	int cancel, rc = 0;
 
-	if (!dev->peers.allowed || slot == 0)
+	if (slot == 0)
 		return EOPNOTSUPP;
 	cancel = vb_cancel_defer();
+	if (!dev->peers.allowed) {
+		vb_links_decided(dev, own_slot, slot, EOPNOTSUPP, NULL);
+		vb_cancel_restore(cancel);
+		return EOPNOTSUPP;
+	}
 	vb_lock_take(&dev->peers.lock);
 	/* Another thread may have done it while we waited. */
 	peer = vb_peer_find(dev->nic, own_slot, slot);
@@ -313,13 +332,15 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 		vb_peer_unlist(peer);
 		peer = NULL;
 	}
-	if (!peer || !atomic_load(&peer->has_tx))
-		rc = slot_is_ours(dev, slot) ? reach_self(dev, own_slot, slot)
-					     : reach_other(dev, own_slot, slot);
+	if (!peer || !atomic_load(&peer->has_tx)) {
+		asked = !slot_is_ours(dev, slot);
+		rc = asked ? reach_other(dev, own_slot, slot, &other)
+			   : reach_self(dev, own_slot, slot);
+	}
 	vb_lock_drop(&dev->peers.lock);
+	if (asked)
+		vb_links_decided(dev, own_slot, slot, rc, &other);
 	vb_cancel_restore(cancel);
-	if (rc != 0 && rc != EOPNOTSUPP && rc != ENOENT)
-		vb_log("slot %u: no shared memory: %s", slot, strerror(rc));
 	return rc;
 }
 

@@ -30,6 +30,7 @@ struct vb_peer_maps {
 
 struct vb_peers {
 	bool allowed; /* VERBATIM_LINK and what else is set leave room for shared memory */
+	enum vb_hub_link_why why; /* or what does not; VB_HUB_LINK_SHM: nothing */
 	vb_lock lock;	   /* setting up a peer */
 	vb_lock bell_lock; /* peers' bells: so that none is rung while it is closed */
 	int bell_fd, bell_outer_fd; /* ours; peers have copies of the outer end */

@@ -77,6 +77,13 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 		check_slot(msg->ring.from, 0);
 		check_slot(msg->ring.to, 0);
 		break;
+	case VB_HUB_LINK:
+		check_slot(msg->link.from, 0);
+		vb_check(fds == 0 && msg->link.why < VB_HUB_LINK_WHYS);
+		break;
+	case VB_HUB_LINKS:
+		vb_check(fds == 0 && msg->links.count >= 1 && msg->links.count <= VB_HUB_LINKS_MAX);
+		break;
 	case VB_HUB_WHO:
 		check_slot(msg->who.slot, 0);
 		vb_check(fds == 0);

@@ -64,6 +64,14 @@ static struct vb_hub_msg sample(unsigned type)
 	case VB_HUB_FAILED:
 		msg.failed.error = ESRCH;
 		break;
+	case VB_HUB_LINK:
+		msg.link.from = 1023;
+		msg.link.why = VB_HUB_LINK_AFAR;
+		break;
+	case VB_HUB_LINKS:
+		msg.links.count = 1;
+		msg.links.link[0].from = 1;
+		break;
 	case VB_HUB_WHO:
 		msg.who.slot = 1023;
 		break;

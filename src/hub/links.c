@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hub/links.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+
+/* %s: where. */
+static const char *const reasons[VB_HUB_LINK_WHYS] = {
+	[VB_HUB_LINK_SET] = "VERBATIM_LINK=udp is set %s",
+	[VB_HUB_LINK_PCAP] = "VERBATIM_PCAP is set %s",
+	[VB_HUB_LINK_FAULT] = "VERBATIM_FAULT is set %s",
+	[VB_HUB_LINK_FSIZE] = "RLIMIT_FSIZE is too low for shared memory %s",
+	[VB_HUB_LINK_NOBODY] = "no process of this user holds that slot here",
+	[VB_HUB_LINK_AFAR] = "that is no address of this network namespace",
+	[VB_HUB_LINK_FAILED] = "shared memory cannot be set up",
+};
+
+const char *vb_hub_link_words(char *text, const struct vb_hub_link *link, const char *here,
+			      const char *there)
+{
+	char why[VB_HUB_LINK_WORDS_BYTES / 2];
+
+	if (link->why == VB_HUB_LINK_SHM) {
+		snprintf(text, VB_HUB_LINK_WORDS_BYTES, "shared memory");
+		return text;
+	}
+	snprintf(why, sizeof(why), reasons[link->why], link->there ? there : here);
+	snprintf(text, VB_HUB_LINK_WORDS_BYTES, "%s, because %s%s%s",
+		 link->none ? "none (VERBATIM_LINK=shm)" : "UDP", why, link->error ? ": " : "",
+		 link->error ? strerror((int)link->error) : "");
+	return text;
+}
+
+const char *vb_hub_link_address(char *text, const uint8_t gid[VB_HUB_GID_BYTES])
+{
+	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (!memcmp(gid, ipv4, sizeof(ipv4)))
+		inet_ntop(AF_INET, gid + sizeof(ipv4), text, VB_HUB_ADDRESS_BYTES);
+	else
+		inet_ntop(AF_INET6, gid, text, VB_HUB_ADDRESS_BYTES);
+	return text;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_LINKS_H
+#define VB_RUN_LINKS_H
+
+/*
+ * By which link each peer is reached, and why: told to the log and to the hub once for each peer
+ * and outcome, when it is decided (docs/shm.md). Nothing is decided here.
+ */
+
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "base/path.h"
+#include "hub/client.h"
+
+struct vb_device;
+
+enum { VB_LINKS_MAX = 64 }; /* peers; of further ones nothing is told */
+
+struct vb_link_told {
+	uint16_t slot; /* 0: gid's */
+	uint8_t gid[VB_GID_BYTES];
+	uint32_t pid; /* whose slot it was, as far as that is known */
+	enum vb_hub_link_why why;
+	bool there;
+};
+
+struct vb_links_told {
+	vb_lock lock;
+	unsigned n;
+	struct vb_link_told told[VB_LINKS_MAX];
+};
+
+void vb_links_open(struct vb_device *dev);
+void vb_links_close(struct vb_device *dev);
+
+/* vb_peers_reach() has come to this; peer: what the hub said of it, NULL: it was not asked. */
+void vb_links_decided(struct vb_device *dev, uint16_t own_slot, uint16_t slot, int rc,
+		      const struct vb_hub_peer *peer);
+
+/* For struct vb_nic_host; arg: the device. */
+void vb_links_afar(void *arg, const uint8_t gid[VB_GID_BYTES]);
+
+#endif
