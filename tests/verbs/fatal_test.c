@@ -23,7 +23,7 @@ static int fail_process(pid_t pid)
 	self[n] = 0;
 	for (unsigned up = 0; up < 3; up++)
 		*strrchr(self, '/') = 0;
-	snprintf(command, sizeof(command), "%s/verbatim fail %d 2>/dev/null", self, (int)pid);
+	snprintf(command, sizeof(command), "%s/verbatim fail %d >/dev/null 2>&1", self, (int)pid);
 	status = system(command);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
