@@ -110,6 +110,7 @@ static int device_print(const struct library *library, struct ibv_device *device
 
 int vb_cli_devices(int argc, char **argv)
 {
+	const char *log = getenv("VERBATIM_LOG");
 	struct ibv_device **devices;
 	struct library library;
 	int n, status = VB_CLI_OK;
@@ -120,8 +121,9 @@ int vb_cli_devices(int argc, char **argv)
 	}
 	if (vb_cli_settings_check())
 		return VB_CLI_FAILED;
-	/* Why there is no device, the library says there only. */
-	setenv("VERBATIM_LOG", "stderr", 0);
+	/* Why there is no device, the library says there only. An empty value is the same as none. */
+	if (!log || !*log)
+		setenv("VERBATIM_LOG", "stderr", 1);
 	if (library_open(&library))
 		return VB_CLI_FAILED;
 	devices = library.get_device_list(&n);

@@ -123,6 +123,9 @@ printf 'neither a program nor a script' >"$tmp/no-program"
 chmod +x "$tmp/no-program"
 VERBATIM_HUB=$tmp/no-program why "a hub that cannot be executed" \
 	"execve: Exec format error (to start $tmp/no-program)" "$verbatim" devices
+VERBATIM_LOG='' VERBATIM_HUB=/nowhere why "a hub that is not there, and an empty log" \
+	"there is no verbatimd to start; VERBATIM_HUB is not a program: /nowhere" \
+	"$verbatim" devices
 VERBATIM_HUB=/nowhere why "a hub that is not there" \
 	"there is no verbatimd to start; VERBATIM_HUB is not a program: /nowhere" \
 	"$verbatim" devices
