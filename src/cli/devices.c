@@ -121,7 +121,7 @@ int vb_cli_devices(int argc, char **argv)
 	}
 	if (vb_cli_settings_check())
 		return VB_CLI_FAILED;
-	/* Why there is no device, the library says there only. An empty value is the same as none. */
+	/* Why there is no device, the library says there only. An empty one is the same as none. */
 	if (!log || !*log)
 		setenv("VERBATIM_LOG", "stderr", 1);
 	if (library_open(&library))
