@@ -12,9 +12,6 @@
 
 static const uint64_t query_deadline_ns = 3000000000;
 
-/* How long before the deadline nobody waits any more for the next hub of those who live. */
-static const uint64_t next_hub_ns = 2000000000;
-
 /* Somebody of ours has the device open: he starts the next hub, unless he is stopped. */
 static bool client_lives(void)
 {
@@ -37,9 +34,8 @@ static bool again(int rc, uint64_t deadline_ns)
 {
 	const struct timespec a_while = {.tv_nsec = 3000000};
 
-	if (rc == ECONNREFUSED && client_lives())
-		deadline_ns -= next_hub_ns;
-	else if (rc != EAGAIN && rc != ECONNRESET && rc != EPIPE)
+	if (rc != EAGAIN && rc != ECONNRESET && rc != EPIPE &&
+	    !(rc == ECONNREFUSED && client_lives()))
 		return false;
 	if (vb_hub_now_ns() >= deadline_ns)
 		return false;

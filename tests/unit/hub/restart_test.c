@@ -300,26 +300,43 @@ static void whoever_asks_a_new_hub_waits_until_it_knows(void **state)
 	vb_hub_client_close(client);
 }
 
+/* A client that gets to it late, and goes on until it is told to stop. */
+struct late {
+	struct vb_hub_client *client;
+	_Atomic bool stop;
+};
+
+static void *turn_late_and_on(void *arg)
+{
+	struct late *late = arg;
+
+	usleep(100000);
+	while (!late->stop)
+		turn_for(late->client, 10);
+	return NULL;
+}
+
 /* Its client lives, and starts the next one when it gets to it. */
 static void whoever_asks_between_two_hubs_waits_for_the_next(void **state)
 {
 	struct vb_hub_summary summary;
-	struct vb_hub_client *client;
+	struct late late = {0};
 	struct vb_hub_slot slot;
 	struct vb_hub_row *rows;
 	pthread_t turner;
 
 	NEEDS_HUB(state);
-	client = client_open();
-	slot = slot_lease(client);
+	late.client = client_open();
+	slot = slot_lease(late.client);
 	hub_kill();
-	assert_int_equal(pthread_create(&turner, NULL, turn_late, client), 0);
+	assert_int_equal(pthread_create(&turner, NULL, turn_late_and_on, &late), 0);
 	assert_int_equal(vb_hub_status_read(&summary, &rows), 0);
 	assert_int_equal(summary.rows, 1);
 	free(rows);
+	late.stop = true;
 	pthread_join(turner, NULL);
 	close(slot.fd);
-	vb_hub_client_close(client);
+	vb_hub_client_close(late.client);
 	hub_stop();
 	assert_int_equal(vb_hub_status_read(&summary, &rows), ECONNREFUSED);
 }
