@@ -55,6 +55,9 @@ for device in null zero full random urandom tty net/tun; do
 done
 mkdir -m 1777 "$1/dev/shm"
 mount -t tmpfs -o mode=1777 shm "$1/dev/shm"
+mkdir "$1/dev/pts"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
+ln -s pts/ptmx "$1/dev/ptmx"
 ln -s /proc/self/fd "$1/dev/fd"
 exec chroot "$@"
 """
