@@ -26,6 +26,9 @@ build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS) product
 
 $(BUILD)/build.ninja:
+	@mkdir -p "$(BUILD)" 2>/dev/null && [ -w "$(BUILD)" ] || { \
+		echo "make: user $$(id -un) may not write to $(BUILD):" \
+			"make a clone of your own, or say BUILD=FOLDER" >&2; exit 1; }
 	@scripts/deps.sh build
 	@meson setup $(BUILD) --prefix "$(PREFIX)" $(MESON_FLAGS)
 

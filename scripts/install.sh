@@ -5,7 +5,7 @@
 #   BUILD, PREFIX, DESTDIR   as in the Makefile; MAKE: what runs it
 set -eu
 cd "$(dirname "$0")/.."
-: "${BUILD:=build}" "${PREFIX:=/usr/local}" "${DESTDIR:=}" "${MAKE:=make}"
+: "${BUILD:=build}" "${PREFIX=/usr/local}" "${DESTDIR:=}" "${MAKE:=make}"
 
 stop() {
 	echo "install: $*" >&2
@@ -14,6 +14,7 @@ stop() {
 
 case $PREFIX in
 /*) ;;
+"") stop "PREFIX is empty: say PREFIX=/usr/local, or \$HOME/.local" ;;
 *) stop "PREFIX=$PREFIX is not an absolute path: say PREFIX=$PWD/$PREFIX, or \$HOME/.local" ;;
 esac
 # Meson would take another one for a path from the build folder.

@@ -93,7 +93,8 @@ static int device_print(const struct library *library, struct ibv_device *device
 	uint8_t mac[6];
 
 	if (!context) {
-		vb_cli_error("%s: %s", library->get_device_name(device), strerror(errno));
+		vb_cli_error("%s cannot be opened: %s", library->get_device_name(device),
+			     strerror(errno));
 		return VB_CLI_FAILED;
 	}
 	library->query_port(context, 1, &port);
@@ -104,6 +105,8 @@ static int device_print(const struct library *library, struct ibv_device *device
 	printf("  mac      %02x:%02x:%02x:%02x:%02x:%02x\n", mac[0], mac[1], mac[2], mac[3], mac[4],
 	       mac[5]);
 	gids_print(library, context, port.gid_tbl_len);
+	if (port.state != IBV_PORT_ACTIVE)
+		puts("  no interface is up here, so there is no GID: ip link set lo up");
 	library->close_device(context);
 	return VB_CLI_OK;
 }

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/failure.h"
+#include "base/words.h"
 #include "hub/holders.h"
 #include "hub/links.h"
 #include "hub/program.h"
@@ -185,6 +187,11 @@ static int hub_stop(bool force)
 	return VB_CLI_OK;
 }
 
+static const struct {
+	const char *name;
+} verb_names[] = { { "status" }, { "log" }, { "stop" } };
+static const struct vb_words verbs = VB_WORDS(verb_names);
+
 int vb_cli_hub(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
@@ -196,6 +203,8 @@ int vb_cli_hub(int argc, char **argv)
 		return hub_stop(force);
 	if (!strcmp(verb, "log") && argc == 2)
 		return vb_cli_log();
+	if (vb_words_find(&verbs, verb, strlen(verb)) == verbs.count && *verb)
+		vb_cli_unknown(&verbs, "command of hub", verb, strlen(verb));
 	fputs("usage: verbatim hub status | log | stop [--force]\n", stderr);
 	return VB_CLI_USAGE;
 }
@@ -240,6 +249,7 @@ static int program_find(const char *word, uint32_t pid, uint64_t pid_ns,
 
 int vb_cli_fail(int argc, char **argv)
 {
+	char why[VB_FAILURE_BYTES];
 	struct vb_hub_program program;
 	uint64_t pid_ns;
 	uint32_t pid;
@@ -262,9 +272,18 @@ int vb_cli_fail(int argc, char **argv)
 			     argv[1]);
 		return VB_CLI_FAILED;
 	}
-	if (rc != ESRCH && rc != ECONNREFUSED)
-		return trouble(rc);
-	vb_cli_error("process %s does not have the device open", argv[1]);
+	if (rc == ESRCH)
+		vb_cli_error("process %s does not have the device open, or is not this user's "
+			     "(uid %u)",
+			     argv[1], geteuid());
+	else if (rc != ECONNREFUSED)
+		trouble(rc);
+	else if (vb_udp_port_probe() == EADDRINUSE)
+		vb_cli_error("no hub of this user is running that could tell process %s: %s",
+			     argv[1], vb_failure_words(why, sizeof(why), vb_holders_failed()));
+	else
+		vb_cli_error("process %s does not have the device open: no hub is running",
+			     argv[1]);
 	return VB_CLI_FAILED;
 }
 

@@ -101,7 +101,7 @@ static int option_take(const struct option *option, int argc, char **argv, int *
 
 	if (!option->argument)
 		return setenv(option->variable, option->value, 1) ? errno : 0;
-	if (!value && *i + 1 == argc) {
+	if (!value && (*i + 1 == argc || !strcmp(argv[*i + 1], "--"))) {
 		vb_cli_error("%s needs an argument", argv[*i]);
 		return EINVAL;
 	}

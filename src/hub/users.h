@@ -19,7 +19,8 @@ uint32_t vb_users_nobody_read(FILE *uid_map, FILE *overflowuid);
 uint32_t vb_users_nobody(void);
 
 /* What can be done beside another user. */
-#define VB_OWN_NETNS "; `unshare -Urn` starts a shell with a network namespace of its own"
+#define VB_OWN_NETNS "; `unshare -Urn` starts a shell with a network namespace of " \
+	"its own, where `ip link set lo up` comes first"
 
 /* "uid 1000", or what is to be said of nobody. Returns text. */
 const char *vb_users_words(char *text, size_t bytes, uint32_t uid, uint32_t nobody);

@@ -82,13 +82,16 @@ for setting in LINK=tcp SHARED_MR=2 SEED=few ETH=a/b; do
 	unset "VERBATIM_${setting%%=*}"
 done
 
+says 2 "there is no command of hub 'statu'; did you mean 'status'\?" hub statu
+says 125 '--log needs an argument' run --log -- true
+
 with=" without a hub"
 says 0 'not running' status
 says 0 'not running' hub status
 says 0 'not running' hub log
 says 0 'not running' hub stop
 says 0 'not running' hub stop --force
-says 1 'process 1 does not have' fail 1
+says 1 'process 1 does not have the device open: no hub is running' fail 1
 for wrong in "hub" "hub start" "hub status x" "hub stop x" "hub log x" "status x" "devices x" \
 	"fail" "fail x" "fail 0" "fail -1" "fail 1x" "fail 2147483648" "fail 1 2" \
 	"fail 1@" "fail 1@x"; do
@@ -126,7 +129,7 @@ if [ "$(id -u)" = 0 ] && "${nobody[@]}" test -x "$verbatim" 2>/dev/null; then
 	where=("${nobody[@]}")
 	says 0 'port +UDP port 4791 is taken' status
 	says 1 'UDP port 4791 is taken' devices
-	says 1 'does not have the device open' fail "$watcher"
+	says 1 'no hub of this user is running .*: UDP port 4791 is taken' fail "$watcher"
 	where=()
 else
 	skip "as another user" "there is none"

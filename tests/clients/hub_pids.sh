@@ -83,7 +83,8 @@ check "another process has the number 1 here" kill -0 1
 if "${apart[@]}" "$verbatim" fail 1 >"$tmp/refused" 2>&1; then
 	fail "a number of another namespace" "is taken for one of this" "$tmp/refused"
 else
-	says "a number of another namespace" "process 1 does not have the device open" \
+	says "a number of another namespace" \
+		"process 1 does not have the device open, or is not this user" \
 		cat "$tmp/refused"
 fi
 says "it is told to fail, from beside it" \

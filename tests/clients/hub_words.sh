@@ -181,7 +181,8 @@ hub_kill
 
 # --- other users, and the same one in another user namespace ---
 
-own=$'`unshare -Urn` starts a shell with a network namespace of its own'
+own=$'`unshare -Urn` starts a shell with a network namespace of its own, where '
+own+=$'`ip link set lo up` comes first'
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
 inside=(unshare --user --map-root-user --)
 if [ "$(awk '{ print $3 }' /proc/self/uid_map)" = 4294967295 ] &&

@@ -66,6 +66,7 @@ refused "a PREFIX that is a file" "^install: user $who may not write to $source/
 	PREFIX="$source/Makefile"
 refused "a PREFIX that is relative" '^install: PREFIX=here is not an absolute path: say PREFIX=/' \
 	PREFIX=here
+refused "a PREFIX that is empty" '^install: PREFIX is empty: say PREFIX=/' PREFIX=
 refused "a DESTDIR that is closed" "^install: user $who may not write to $closed: $advice" \
 	DESTDIR="$closed" PREFIX=/usr/local
 refused "a BUILD that is closed" \

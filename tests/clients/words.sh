@@ -126,7 +126,8 @@ hinted() {
 	same "$1" "$2" "$tmp/hints"
 }
 
-advice="most programs take a GID's index by -g or -x, on both sides; see \`verbatim devices\`"
+advice="most programs take a GID's index by -g or -x, on both sides; "
+advice+="\`verbatim devices\` shows which there are"
 no_gid="the address has no GID (ah_attr.is_global is 0), and an Ethernet port needs one: $advice"
 bad_index="this side has no GID of that index (ah_attr.grh.sgid_index): $advice"
 two_kinds="the GID of one side is an IPv4 address, that of the other an IPv6 address: $advice"

@@ -215,6 +215,9 @@ class Suite:
         self.check("no sudo: which packages are missing", "make demo", user="guest", status=2,
                    pattern="An administrator has to install these packages:\n"
                            ".*apt-get install .* ibverbs-utils .* perftest")
+        run("cp -r . /opt && chmod -R go+rX /opt")
+        self.check("a clone of somebody else's", "make -C /opt", user="guest", status=2,
+                   pattern="make: user guest may not write to build: make a clone of your own")
         self.check("make demo", "make demo",
                    pattern=r"\nShown: .*verbatim0.*\nTry: .*\n.*README.md says more\n$")
         run("build/verbatim hub stop")

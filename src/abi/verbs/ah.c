@@ -34,7 +34,7 @@ void vb_abi_look_at_gids(const char *call, struct vb_nic *nic, const struct ibv_
 	if (fault)
 		vb_log_hint(VB_HINT_GID,
 			    "%s: %s: most programs take a GID's index by -g or -x, on both sides; "
-			    "see `verbatim devices`",
+			    "`verbatim devices` shows which there are",
 			    call, fault);
 }
 

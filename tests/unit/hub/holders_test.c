@@ -113,7 +113,8 @@ static void nobody_is_who_has_no_number(void **state)
 }
 
 #define TAKEN "UDP port 4791 is taken here"
-#define OWN "; `unshare -Urn` starts a shell with a network namespace of its own"
+#define OWN "; `unshare -Urn` starts a shell with a network namespace of " \
+	"its own, where `ip link set lo up` comes first"
 
 /* clang-format off */
 static const struct {
