@@ -46,6 +46,7 @@ RELEASES = {"bookworm": None, "trixie": None, "noble": UBUNTU}
 ENTER = """
 ip link set lo up
 mount -t proc proc "$1/proc"
+mount --bind /sys "$1/sys"
 mount -t tmpfs -o mode=755 dev "$1/dev"
 for device in null zero full random urandom tty net/tun; do
     [ -e "/dev/$device" ] || continue
