@@ -115,7 +115,7 @@ done
 says 0 ' ibv_asyncwatch ' hub status
 says 1 'in use \(clients: 1\)' hub stop
 says 0 "^the device of process $watcher \(ibv_asyncwatch\) has been told to fail$" fail "$watcher"
-kill -9 "$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')"
+kill -9 "$(hub_pid)"
 for ((i = 0; i < 500; i++)); do
 	"$verbatim" hub status | grep -q ' ibv_asyncwatch ' && break
 	sleep 0.02
@@ -135,7 +135,7 @@ else
 	skip "as another user" "there is none"
 fi
 
-hub=$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')
+hub=$(hub_pid)
 kill -STOP "$hub"
 with=" with a hub that hangs"
 says 1 'it does not answer' status
@@ -149,6 +149,6 @@ wait $watcher 2>/dev/null
 with=" at the end"
 # What was asked of the one that hung, it does now: it stops.
 says 0 '^verbatim0' devices
-hub=$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')
+hub=$(hub_pid)
 says 0 "^the hub, pid $hub, has stopped; nobody was using it$" hub stop --force
 suite_end

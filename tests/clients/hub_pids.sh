@@ -53,10 +53,6 @@ pid_ns() {
 	stat --dereference --format=%i "/proc/$1/ns/pid"
 }
 
-hub_pid() {
-	"$verbatim" hub status | sed -n 's/^hub *pid \([^,]*\),.*/\1/p'
-}
-
 host=$(uname -n)
 
 # The program is in a PID namespace of its own, and so is the hub that it starts.

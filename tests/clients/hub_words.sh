@@ -32,10 +32,6 @@ why() {
 	says "$name" 1 "the device does not open: $words" "$@"
 }
 
-hub_pid() {
-	"$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p'
-}
-
 # Kill the hub, and wait until its name is free.
 hub_kill() {
 	local i pid
@@ -199,7 +195,7 @@ if [ "$(awk '{ print $3 }' /proc/self/uid_map)" = 4294967295 ] &&
 in this one (pid $hub); $own" "${nobody[@]}" "${inside[@]}" "$verbatim" devices
 	hub_kill
 	check "the hub of uid 65534" "${nobody[@]}" "$verbatim" devices
-	hub=$("${nobody[@]}" "$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')
+	hub=$(hub_pid "${nobody[@]}")
 	same='run both in one user namespace, or in two network namespaces; '$own
 	why "uid 0 of a user namespace beside the same user" "$taken the hub (pid $hub) of this \
 user (uid 0) in another user namespace, where the uid is 65534 and not 0: $same" \
@@ -209,8 +205,7 @@ user (uid 0) in another user namespace, where the uid is 65534 and not 0: $same"
 	kill -9 "$hub"
 	check "the hub of uid 0 of a user namespace" \
 		"${nobody[@]}" "${inside[@]}" "$verbatim" devices
-	hub=$("${nobody[@]}" "${inside[@]}" "$verbatim" hub status |
-		sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')
+	hub=$(hub_pid "${nobody[@]}" "${inside[@]}")
 	why "the same user beside uid 0 of a user namespace" "$taken the hub (pid $hub) of this \
 user (uid 65534) in another user namespace, where the uid is 0 and not 65534: $same" \
 		"${nobody[@]}" "$verbatim" devices

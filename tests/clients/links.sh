@@ -86,7 +86,7 @@ client_env=()
 # A hub that is killed does not make them forget.
 name="the next hub"
 connected
-kill -9 "$("$verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p')"
+kill -9 "$(hub_pid)"
 for ((i = 0; i < 1000; i++)); do
 	"$verbatim" status >"$tmp/status" 2>&1
 	[ "$(grep -c ' -> ' "$tmp/status")" = 2 ] && break

@@ -60,10 +60,6 @@ survivor_judge() {
 	[ -z "$why" ]
 }
 
-hub_pid() {
-	"$VB_BUILD/verbatim" hub status | sed -n 's/^hub *pid \([0-9]*\),.*/\1/p'
-}
-
 # The hub knows of nobody any more.
 hub_empty() {
 	local i

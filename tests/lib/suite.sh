@@ -8,6 +8,7 @@
 #   pair NAME SERVER ... -- CLIENT ...   runs both on the NIC; see there
 #   twins NAME CMD ...       a pair: CMD is the server, CMD $address the client
 #   gid_index ADDRESS [ON ...]           the index of an address in the GID table
+#   hub_pid [ON ...]                     the pid of the hub, as `verbatim hub status` has it
 #   link_use udp                         from now on by that link, and results say so
 #   suite_end                            the last line of every suite
 #
@@ -200,6 +201,11 @@ gid_index() {
 	shift
 	"$@" "$VB_BUILD/verbatim" devices |
 		awk -v a="$address" '$1 == "gid" && $3 == a { print $2 }'
+}
+
+# hub_pid [ON ...]: on the host, or as the user, that ON leads to; nothing if there is no hub.
+hub_pid() {
+	"$@" "$VB_BUILD/verbatim" hub status | sed -n 's/^hub *pid \([^,]*\),.*/\1/p'
 }
 
 # host_new NAME: another network namespace, with lo up; NAME becomes the array of words that lead a
