@@ -143,5 +143,9 @@ class Report:
         if found != wanted:
             print(f"    found:  {found!r}\n    wanted: {wanted!r}")
 
-    def end(self):
+    def run(self, names):
+        """Runs all functions test_... of a module, and exits."""
+        for name, test in sorted(names.items()):
+            if name.startswith("test_"):
+                test()
         sys.exit(1 if self.failures else 0)

@@ -134,12 +134,5 @@ def test_unknown_suite():
                       not os.path.exists(tree.path("installed")))
 
 
-def main():
-    for name, test in sorted(globals().items()):
-        if name.startswith("test_"):
-            test()
-    report.end()
-
-
 if __name__ == "__main__":
-    main()
+    report.run(globals())

@@ -207,12 +207,5 @@ def test_intervals():
     report.expect("it is less than ten seconds", EVERY_S < int(shell) < 10, shell)
 
 
-def main():
-    for name, test in sorted(globals().items()):
-        if name.startswith("test_"):
-            test()
-    report.end()
-
-
 if __name__ == "__main__":
-    main()
+    report.run(globals())
