@@ -142,10 +142,11 @@ static int hub_status(void)
 	if (rc)
 		return trouble(rc);
 	age_print(summary.age_ms, age);
-	printf("hub      pid %s, for %s: %u clients, %u of %u slots made, %" PRIu64
+	printf("hub      pid %s, for %s: %u client%s, %u of %u slots made, %" PRIu64
 	       " leases, %" PRIu64 " rings, %" PRIu64 " stray datagrams\n",
 	       vb_hub_program_number(number, summary.pid, &summary.program), age, summary.clients,
-	       summary.sockets, VB_HUB_SLOTS_MAX, summary.leases, summary.rings, summary.strays);
+	       summary.clients == 1 ? "" : "s", summary.sockets, VB_HUB_SLOTS_MAX, summary.leases,
+	       summary.rings, summary.strays);
 	if (summary.rows)
 		printf("\n%5s  %8s  %-15s  %8s  %-8s  %s\n", "slot", "pid", "program", "age",
 		       "next QPN", "shared memory");

@@ -110,10 +110,25 @@ static bool pcap_read(struct vb_env *env, const char *text, struct vb_text *why)
 	return true;
 }
 
+static const struct {
+	const char *name;
+} streams[] = { { "stderr" } };
+static const struct vb_words stream_names = VB_WORDS(streams);
+
+/* Any other word is a file; but one that is nearly the stream's was meant to be it. */
 static bool log_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
+	size_t bytes = strlen(text);
+
 	env->log = text;
-	return true;
+	if (vb_words_find(&stream_names, text, bytes) < stream_names.count || strchr(text, '/') ||
+	    !vb_words_nearest(&stream_names, text, bytes))
+		return true;
+	vb_text_add(why, "it is 'stderr' or a file, which would be './", NULL);
+	vb_text_add_typed(why, text, bytes);
+	vb_text_add(why, "'", NULL);
+	vb_words_add_nearest(why, &stream_names, text, bytes);
+	return false;
 }
 
 static const struct {

@@ -120,6 +120,9 @@ static void bad_value_is_told_what_is_good(void **state)
 		  "VERBATIM_PERSONA cannot be 'mlx5': it is 'connectx7'" },
 		{ "VERBATIM_PERSONA=conectx7", "VERBATIM_PERSONA cannot be 'conectx7': "
 					       "it is 'connectx7'; did you mean 'connectx7'?" },
+		{ "VERBATIM_LOG=sdterr",
+		  "VERBATIM_LOG cannot be 'sdterr': it is 'stderr' or a file, which would be "
+		  "'./sdterr'; did you mean 'stderr'?" },
 		{ "VERBATIM_SEED=few", "VERBATIM_SEED cannot be 'few'" SEED },
 		{ "VERBATIM_SEED=7x", "VERBATIM_SEED cannot be '7x'" SEED },
 		{ "VERBATIM_SEED=-7", "VERBATIM_SEED cannot be '-7'" SEED },
