@@ -26,7 +26,7 @@ static void an_errno_alone_is_not_explained(void **state)
 {
 	vb_failed(EBUSY, "something else");
 	for (int error = 1; error < 134; error++) {
-		/* One after the other: strerror() uses its memory again where it knows no such errno. */
+		/* strerror() uses its memory again where it knows no such errno. */
 		const char *said = words(error);
 
 		if (error != EBUSY)
