@@ -48,8 +48,9 @@ int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], u
 /*
  * Make a socket that gets what comes from one port of one host, and nothing else: from path->src
  * and path->sport to path->dst and VB_UDP_PORT. The others of the group do not get that any more.
- * May be closed at any time. 0 and the fd, or a positive errno: EADDRNOTAVAIL if the kernel would
- * answer that host from another address.
+ * It never is one of them, and may be closed at any time. 0 and the fd, or a positive errno:
+ * EADDRNOTAVAIL if the kernel would answer that host from another address; EAFNOSUPPORT where the
+ * kernel has no IPv6.
  */
 int vb_udp_socket_flow(int *fd, int family, const struct vb_path *path);
 

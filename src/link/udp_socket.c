@@ -221,11 +221,30 @@ int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], u
 }
 
 /*
- * Bound to every address, the socket joins the slots' group, as its last member: it stands for a
- * slot that nobody has yet, and so gets nothing. Connected, it leaves the group; a slot's socket
- * that was bound in between moves up into its place, which is where it belongs. (Bound to an
- * address alone it would get what is for the slots, until it is connected.)
+ * Until it is connected, it must neither stand among the slots' sockets, whose places say which they
+ * are and would no longer fit once it is gone, nor get what is for them. So it is bound to every
+ * address as well, but not to the same ones: to IPv4's alone, or to IPv6's alone. The kernel takes
+ * that for another group, and for the last one that a datagram might be for, since it looks
+ * through sockets like these in the order of their binding. (Bound to an address of its own it
+ * would come first.) A socket of IPv4 can be bound to no other addresses than the slots' sockets
+ * where they are of IPv4 too: there is none then.
  */
+static int flow_bind(int fd, int family, const struct vb_path *path)
+{
+	static const struct option only_ipv6 = { IPPROTO_IPV6, IPV6_V6ONLY, 1, true };
+	uint8_t any_ipv4[VB_GID_BYTES];
+	int rc;
+
+	if (family != AF_INET6)
+		return EAFNOSUPPORT;
+	if (vb_gid_is_ipv4(path->src)) {
+		vb_gid_from_ipv4(any_ipv4, &(struct in_addr){ .s_addr = htonl(INADDR_ANY) });
+		return port_bind(fd, any_ipv4, VB_UDP_PORT);
+	}
+	rc = options_set(fd, &only_ipv6, 1);
+	return rc ? rc : port_bind(fd, NULL, VB_UDP_PORT);
+}
+
 int vb_udp_socket_flow(int *fd, int family, const struct vb_path *path)
 {
 	static const struct option without[] = {
@@ -247,7 +266,7 @@ int vb_udp_socket_flow(int *fd, int family, const struct vb_path *path)
 				       path->ifindex))
 		rc = EAFNOSUPPORT;
 	if (!rc)
-		rc = port_bind(*fd, NULL, VB_UDP_PORT);
+		rc = flow_bind(*fd, family, path);
 	if (!rc && connect(*fd, &address.any, bytes))
 		rc = errno;
 	bytes = sizeof(address);

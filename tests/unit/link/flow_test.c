@@ -6,10 +6,15 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "udp_lib.h"
 
 enum {
-	SLOTS = 4,
+	SLOTS = 5,
+	MADE = 3, /* of these, when a test begins */
 	BYTES = 64,
 	MANY = 1500,	 /* more in a row than it takes */
 	IN_VAIN = 50,	 /* looks, until there really is nothing */
@@ -18,9 +23,21 @@ enum {
 };
 
 static struct vb_link *slot[SLOTS];
+static unsigned made;
 static uint32_t sent, taken[SLOTS];
 
-/* Slots are made as a test needs them: two of them are there. */
+/* What others do between the bind(2) and the connect(2) of a socket: an errno for the latter. */
+static int (*meanwhile)(void);
+
+int connect(int fd, const struct sockaddr *to, socklen_t bytes)
+{
+	int (*happens)(void) = meanwhile;
+
+	meanwhile = NULL;
+	errno = happens ? happens() : 0;
+	return errno ? -1 : (int)syscall(SYS_connect, fd, to, bytes);
+}
+
 static int begin(void **state)
 {
 	struct vb_path any = path_make("127.0.0.1", "127.0.0.2");
@@ -29,8 +46,9 @@ static int begin(void **state)
 	sent = 0;
 	if (!netns_enter())
 		return 0;
-	if (!slots_make(slot, 3))
+	if (!slots_make(slot, MADE))
 		return -1;
+	made = MADE;
 	/* Slot 0's link sends all; these are its sockets. */
 	for (uint16_t to = 0; to < SLOTS; to++)
 		assert_int_equal(slot[0]->ops->sport(slot[0], &any, to), 0xc000 + to);
@@ -43,7 +61,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	if (*state)
-		slots_destroy(slot, 3);
+		slots_destroy(slot, made);
 	*state = NULL;
 	return 0;
 }
@@ -184,21 +202,83 @@ static void others_come_as_ever(void **state)
 }
 
 /* Socket and slot find each other by their places in a group (udp_socket.c). */
-static void slots_stay_where_they_are(void **state)
+static void slot_add(void)
 {
-	struct vb_path path = path_from("127.0.0.2", "127.0.0.1", VB_UDP_PORT);
 	int fd;
 
-	NEEDS_SLOTS(state);
-	flow_make();
 	assert_int_equal(vb_udp_socket_create(&fd), 0);
 	assert_int_equal(vb_udp_socket_bind(fd), 0);
-	assert_int_equal(vb_link_udp_create(&slot[3], fd), 0);
-	for (unsigned to = 0; to < SLOTS; to++)
+	assert_int_equal(vb_link_udp_create(&slot[made++], fd), 0);
+}
+
+static void expect_slots_in_their_places(const char *src, const char *dst)
+{
+	struct vb_path path = path_from(src, dst, VB_UDP_PORT);
+
+	for (unsigned to = 0; to < made; to++)
 		send_and_take(&path, to, 10);
+}
+
+static void slots_stay_where_they_are(void **state)
+{
+	NEEDS_SLOTS(state);
+	flow_make();
+	slot_add();
+	expect_slots_in_their_places("127.0.0.2", "127.0.0.1");
 	slot[1]->ops->forget(slot[1]);
-	send_and_take(&path, 2, 10);
-	slot[3]->ops->destroy(slot[3]);
+	slot[1]->ops->destroy(slot[1]);
+	slot[1] = slot[--made];
+	expect_slots_in_their_places("127.0.0.2", "127.0.0.1");
+}
+
+/* The hub binds as many as it likes at that moment, and what is sent to any of them arrives. */
+static int slots_are_bound(void)
+{
+	struct vb_path ipv4 = path_from("127.0.0.2", "127.0.0.1", VB_UDP_PORT);
+	struct vb_path ipv6 = path_from("::1", "::1", VB_UDP_PORT);
+
+	while (made < SLOTS)
+		slot_add();
+	for (unsigned to = 2; to < SLOTS; to++) {
+		send_one(&ipv4, to);
+		assert_int_equal(take(to, &ipv4, to), 1);
+		send_one(&ipv6, to);
+		assert_int_equal(take(to, &ipv6, to), 1);
+	}
+	return 0;
+}
+
+static int slots_are_bound_and_it_fails(void)
+{
+	slots_are_bound();
+	return ENETUNREACH;
+}
+
+static void slots_that_are_bound_meanwhile_are_in_their_places(void **state)
+{
+	static const struct {
+		const char *src, *dst;
+		int (*meanwhile)(void);
+	} rows[] = {
+		{ "127.0.0.2", "127.0.0.1", slots_are_bound },
+		{ "127.0.0.2", "127.0.0.1", slots_are_bound_and_it_fails },
+		{ "::1", "::1", slots_are_bound },
+		{ "::1", "::1", slots_are_bound_and_it_fails },
+	};
+
+	NEEDS_SLOTS(state);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct vb_path path = path_from(rows[i].src, rows[i].dst, 0xc001);
+
+		slots_destroy(slot, made);
+		assert_int_equal(begin(state), 0);
+		meanwhile = rows[i].meanwhile;
+		send_and_take(&path, 1, MANY);
+		assert_int_equal(made, SLOTS);
+		assert_int_equal(has_flow(1), rows[i].meanwhile == slots_are_bound);
+		expect_slots_in_their_places("127.0.0.2", "127.0.0.1");
+		expect_slots_in_their_places("::1", "::1");
+	}
 }
 
 static void two_by_turns_make_none(void **state)
@@ -301,6 +381,7 @@ int main(void)
 		TEST(it_begins_behind_what_came_before),
 		TEST(others_come_as_ever),
 		TEST(slots_stay_where_they_are),
+		TEST(slots_that_are_bound_meanwhile_are_in_their_places),
 		TEST(two_by_turns_make_none),
 		TEST(ports_that_do_not_name_the_slot_make_none),
 		TEST(a_frame_for_another_slot_ends_it),
