@@ -25,6 +25,13 @@ struct vb_path {
 	bool local;	     /* dst is an address of this host's; unknown (false) on the way in */
 };
 
+/* Whom something is sent to: what it may cost. */
+enum vb_whom {
+	VB_OURS,     /* whom this process has addressed by itself */
+	VB_GUEST,    /* who sent it something, and knows what only those know whom it lets */
+	VB_STRANGER, /* who sent it something: anybody, under any address */
+};
+
 /* True for a GID that stands for an IPv4 address (::ffff:0:0/96). */
 static inline bool vb_gid_is_ipv4(const uint8_t gid[VB_GID_BYTES])
 {

@@ -337,11 +337,12 @@ static uint32_t fault_frame_bytes_max(struct vb_link *link, const struct vb_path
 	return inner->ops->frame_bytes_max(inner, path);
 }
 
-static uint16_t fault_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
+static uint16_t fault_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot,
+			   enum vb_whom whom)
 {
 	struct vb_link *inner = fault_of(link)->inner;
 
-	return inner->ops->sport(inner, path, slot);
+	return inner->ops->sport(inner, path, slot, whom);
 }
 
 static int fault_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,

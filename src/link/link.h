@@ -69,9 +69,11 @@ struct vb_link_ops {
 	/*
 	 * The UDP source port for frames on that path (without its sport) to that slot, which
 	 * whoever builds them puts into path.sport: the ICRC covers it. Never fails. A load, but
-	 * the first time that somebody asks for a slot it may make a socket. Any thread.
+	 * the first time that somebody asks for a slot it may make a socket. What is for strangers
+	 * is single frames, and never makes one of a slot's. Any thread.
 	 */
-	uint16_t (*sport)(struct vb_link *, const struct vb_path *, uint16_t slot);
+	uint16_t (*sport)(struct vb_link *, const struct vb_path *, uint16_t slot,
+			  enum vb_whom whom);
 
 	/*
 	 * Frames on that path to that slot shall come from this port (udp_senders.h says which may)
@@ -125,8 +127,18 @@ static inline unsigned vb_link_rx(struct vb_link *link, struct vb_frame *frames,
  * was given, fd or inner link, once 0 is returned, and not before.
  */
 
-/* The UDP link over a slot's socket, made as udp.h tells and bound to 4791. */
-int vb_link_udp_create(struct vb_link **link, int fd);
+/*
+ * Which IPv4 identification has a frame that came, going by its ICRC; no socket says that. False:
+ * that is wrong. As vb_icrc_check(): links know nothing of what is in a frame. Any thread.
+ */
+typedef bool vb_identify(const struct vb_path *path, const uint8_t *frame, size_t bytes,
+			 uint16_t id_hint, uint16_t *id);
+
+/*
+ * The UDP link over a slot's socket, made as udp.h tells and bound to 4791. It asks identify before
+ * it makes anything of what somebody sends.
+ */
+int vb_link_udp_create(struct vb_link **link, int fd, vb_identify *identify);
 
 /*
  * Wrap a link in faults: "loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7", each part
@@ -137,12 +149,7 @@ int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const cha
 /*
  * Record what passes, both ways, as a pcap file with IP and UDP headers put back. Creates or
  * empties the file; or an errno of open(2).
- *
- * identify: which IPv4 identification has a frame that came, going by its ICRC; no socket says
- * that. As vb_icrc_check(): links know nothing of what is in a frame. Any thread.
  */
-typedef bool vb_identify(const struct vb_path *path, const uint8_t *frame, size_t bytes,
-			 uint16_t id_hint, uint16_t *id);
 int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file,
 			vb_identify *identify);
 

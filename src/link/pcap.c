@@ -254,11 +254,12 @@ static uint32_t pcap_frame_bytes_max(struct vb_link *link, const struct vb_path 
 	return inner->ops->frame_bytes_max(inner, path);
 }
 
-static uint16_t pcap_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
+static uint16_t pcap_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot,
+			   enum vb_whom whom)
 {
 	struct vb_link *inner = pcap_of(link)->inner;
 
-	return inner->ops->sport(inner, path, slot);
+	return inner->ops->sport(inner, path, slot, whom);
 }
 
 static int pcap_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,

@@ -35,6 +35,7 @@ struct udp_link {
 	_Atomic(struct vb_udp_rx *) rx; /* made at the first rx */
 	struct vb_udp_senders senders;
 	struct vb_udp_groups groups;
+	vb_identify *identify;
 };
 
 static struct udp_link *udp_of(struct vb_link *link)
@@ -92,7 +93,7 @@ static int fd_of_path(struct udp_link *udp, const struct vb_path *path,
 	static const struct vb_udp_sender own = {.hop_limit = VB_UDP_HOP_LIMIT_DEFAULT};
 
 	*sender = &own;
-	if (path->sport < VB_UDP_SENDER_PORT)
+	if (path->sport < VB_UDP_ANSWER_PORT)
 		return udp->fd;
 	return vb_udp_senders_fd(&udp->senders, path, sender);
 }
@@ -207,7 +208,8 @@ static unsigned udp_rx(struct vb_link *link, struct vb_frame *frames, unsigned m
 	struct vb_udp_rx *rx = atomic_load_explicit(&udp->rx, memory_order_relaxed);
 
 	if (!rx) {
-		rx = vb_udp_rx_create(udp->fd, udp->family, &udp->groups);
+		rx = vb_udp_rx_create(udp->fd, udp->family, &udp->groups, &udp->senders,
+				      udp->identify);
 		atomic_store(&udp->rx, rx);
 	}
 	return rx ? vb_udp_rx_take(rx, frames, max) : 0;
@@ -281,12 +283,13 @@ static uint32_t udp_frame_bytes_max(struct vb_link *link, const struct vb_path *
 	return (uint32_t)vb_min_u64((unsigned)(mtu - overhead), VB_LINK_BURST_BYTES_MAX);
 }
 
-static uint16_t udp_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
+static uint16_t udp_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot,
+			  enum vb_whom whom)
 {
 	/* What stays on this host meets no GRO, and the sockets are saved; a group has no slot. */
 	if (!memcmp(path->src, path->dst, VB_GID_BYTES) || vb_gid_is_group(path->dst))
 		return VB_UDP_PORT;
-	return vb_udp_senders_port(&udp_of(link)->senders, path, slot);
+	return vb_udp_senders_port(&udp_of(link)->senders, path, slot, whom);
 }
 
 static int udp_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,
@@ -344,7 +347,7 @@ static const struct vb_link_ops udp_ops = {
 	.destroy = udp_destroy,
 };
 
-int vb_link_udp_create(struct vb_link **link, int fd)
+int vb_link_udp_create(struct vb_link **link, int fd, vb_identify *identify)
 {
 	struct udp_link *udp;
 	socklen_t bytes = sizeof(int);
@@ -360,6 +363,7 @@ int vb_link_udp_create(struct vb_link **link, int fd)
 	udp->link.ops = &udp_ops;
 	udp->fd = fd;
 	udp->family = family;
+	udp->identify = identify;
 	vb_udp_senders_init(&udp->senders, family);
 	vb_udp_groups_init(&udp->groups);
 	*link = &udp->link;

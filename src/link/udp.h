@@ -46,6 +46,12 @@ int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], u
 			 uint8_t hop_limit, bool alone);
 
 /*
+ * Have a socket send without UDP checksums. Kernels merge no such datagrams (GRO), and cut none
+ * either (UDP_SEGMENT). The ICRC does not cover that checksum. 0 or a positive errno.
+ */
+int vb_udp_socket_unsum(int fd, int family);
+
+/*
  * Make a socket that gets what comes from one port of one host, and nothing else: from path->src
  * and path->sport to path->dst and VB_UDP_PORT. The others of the group do not get that any more.
  * It never is one of them, and may be closed at any time. 0 and the fd, or a positive errno:

@@ -50,10 +50,13 @@ union control {
 struct vb_udp_rx {
 	int fd, family;
 	const struct vb_udp_groups *groups;
+	struct vb_udp_senders *senders;
+	vb_identify *identify;
 	atomic_int flow_fd; /* -1: none */
 	atomic_bool pending;
 	struct vb_path flow; /* what comes by it has this path */
-	bool no_flow;	     /* it was tried, and is not possible */
+	struct vb_path refused; /* from here there can be none, or one that was went elsewhere too */
+	bool flow_known;     /* it comes from where this link sends to */
 	bool settling;	     /* what came before the flow was there may still be in the slot's */
 	uint32_t looks;
 	struct source source[SOURCES];
@@ -76,7 +79,8 @@ struct vb_udp_rx {
 	uint8_t data[BATCHES_MAX][BATCH_BYTES];
 };
 
-struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_groups *groups)
+struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_groups *groups,
+				   struct vb_udp_senders *senders, vb_identify *identify)
 {
 	struct vb_udp_rx *rx = aligned_alloc(64, (sizeof(*rx) + 63) / 64 * 64);
 
@@ -87,6 +91,8 @@ struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_group
 	rx->fd = fd;
 	rx->family = family;
 	rx->groups = groups;
+	rx->senders = senders;
+	rx->identify = identify;
 	rx->flow_fd = -1;
 	for (unsigned i = 0; i < SOURCES; i++)
 		rx->source[i].ask = 1;
@@ -140,6 +146,23 @@ static uint16_t slot_of_port(uint16_t sport)
 	return (uint16_t)(sport - VB_UDP_SENDER_PORT);
 }
 
+static bool is_same_way(const struct vb_path *a, const struct vb_path *b)
+{
+	return a->sport == b->sport && memcmp(a->src, b->src, VB_GID_BYTES) == 0 &&
+	       memcmp(a->dst, b->dst, VB_GID_BYTES) == 0;
+}
+
+static bool is_right(const struct vb_udp_rx *rx, const struct vb_frame *frame)
+{
+	return rx->identify(&frame->path, frame->data, frame->bytes, frame->id_hint, NULL);
+}
+
+static bool place_is_free(const struct vb_udp_rx *rx, const struct vb_path *path)
+{
+	return rx->flow_fd < 0 || rx->source[FLOW].quiet >= FLOW_OVER ||
+	       (!rx->flow_known && vb_udp_senders_reach(rx->senders, path->src));
+}
+
 /*
  * A frame from the slot's socket: one more in a row, or of another? Only ports that say the slot
  * are candidates: nothing for another slot may come from them.
@@ -148,17 +171,16 @@ static bool flow_is_due(struct vb_udp_rx *rx, const struct vb_frame *frame)
 {
 	const struct vb_path *path = &frame->path;
 
-	if (rx->last.sport != path->sport || memcmp(rx->last.src, path->src, VB_GID_BYTES) != 0 ||
-	    memcmp(rx->last.dst, path->dst, VB_GID_BYTES) != 0) {
+	if (!is_same_way(&rx->last, path)) {
 		rx->last = *path;
 		rx->run = 0;
 		return false;
 	}
-	if (++rx->run < FLOW_AFTER || rx->no_flow)
+	if (++rx->run < FLOW_AFTER)
 		return false;
 	rx->run = 0;
 	return is_for_slot(frame, slot_of_port(path->sport)) &&
-	       (rx->flow_fd < 0 || rx->source[FLOW].quiet >= FLOW_OVER);
+	       !is_same_way(&rx->refused, path) && place_is_free(rx, path) && is_right(rx, frame);
 }
 
 static void flow_end(struct vb_udp_rx *rx)
@@ -173,10 +195,11 @@ static void flow_begin(struct vb_udp_rx *rx, const struct vb_path *path)
 
 	flow_end(rx);
 	if (vb_udp_socket_flow(&fd, rx->family, path)) {
-		rx->no_flow = true;
+		rx->refused = *path;
 		return;
 	}
 	rx->flow = *path;
+	rx->flow_known = vb_udp_senders_reach(rx->senders, path->src);
 	rx->source[FLOW] = (struct source){.ask = 1};
 	rx->settling = true;
 	atomic_store(&rx->flow_fd, fd);
@@ -388,9 +411,10 @@ static void batch_judge(struct vb_udp_rx *rx, const struct vb_frame *frame)
 	if (rx->from == SLOT) {
 		if (flow_is_due(rx, frame))
 			flow_begin(rx, &frame->path);
-	} else if (rx->from == FLOW && !is_for_slot(frame, slot_of_port(rx->flow.sport))) {
+	} else if (rx->from == FLOW && !is_for_slot(frame, slot_of_port(rx->flow.sport)) &&
+		   is_right(rx, frame)) {
+		rx->refused = rx->flow;
 		flow_end(rx);
-		rx->no_flow = true;
 	}
 }
 

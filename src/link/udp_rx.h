@@ -9,7 +9,9 @@
  * second socket for these: connected to that port, so that the kernel finds it by the addresses
  * alone, with no look at its routes and at the group of sockets (a sixth of a ping-pong), and need
  * not say where each datagram comes from. It is the flow. Whatever it does not match still comes by
- * the slot's socket, and each of the two is looked at as often as it is worth it.
+ * the slot's socket, and each of the two is looked at as often as it is worth it. A frame with a
+ * wrong ICRC makes no flow and ends none. Who can make right ones, under any address, has one only
+ * until somebody wants it whom this link has a sender for.
  *
  * And there are the sockets of multicast groups (udp_groups.h), which have their turn each time.
  *
@@ -20,9 +22,11 @@
 
 struct vb_udp_groups;
 struct vb_udp_rx;
+struct vb_udp_senders;
 
-/* fd: the slot's socket, which stays the caller's, as groups do. NULL: no memory. */
-struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_groups *groups);
+/* fd: the slot's socket, which stays the caller's, as groups and senders do. NULL: no memory. */
+struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_groups *groups,
+				   struct vb_udp_senders *senders, vb_identify *identify);
 void vb_udp_rx_destroy(struct vb_udp_rx *rx);
 
 /* As vb_link_ops.rx. */

@@ -40,6 +40,7 @@ void vb_udp_senders_close(struct vb_udp_senders *senders)
 {
 	close_all(senders->ipv4);
 	close_all(senders->ipv6);
+	close_one(&senders->answers);
 	for (unsigned i = 0; i < VB_UDP_CHOSEN_MAX; i++)
 		close_one(&senders->chosen[i].sender);
 }
@@ -93,14 +94,13 @@ static void connect_with(struct vb_udp_senders *senders, struct vb_udp_sender *s
 }
 
 static int sender_make(struct vb_udp_senders *senders, struct vb_udp_sender *sender,
-		       const struct vb_path *path, uint16_t slot)
+		       const struct vb_path *path, uint16_t slot, enum vb_whom whom)
 {
 	const uint8_t *src = may_bind(path->src) ? path->src : NULL;
 	int fd;
 
 	sender->hop_limit = path->hop_limit ? path->hop_limit : VB_UDP_HOP_LIMIT_DEFAULT;
-	if (senders->count == VB_UDP_SENDERS_MAX ||
-	    vb_udp_socket_sender(&fd, senders->family, src, VB_UDP_SENDER_PORT | slot,
+	if (vb_udp_socket_sender(&fd, senders->family, src, VB_UDP_SENDER_PORT | slot,
 				 sender->hop_limit, false))
 		return NONE;
 	if (descriptors_are_few(fd)) {
@@ -109,8 +109,10 @@ static int sender_make(struct vb_udp_senders *senders, struct vb_udp_sender *sen
 	}
 	if (src) {
 		memcpy(sender->src, src, VB_GID_BYTES);
-		connect_with(senders, sender, fd, path, VB_UDP_SENDER_PORT | slot);
+		if (whom == VB_OURS)
+			connect_with(senders, sender, fd, path, VB_UDP_SENDER_PORT | slot);
 	}
+	memcpy(sender->whom, path->dst, VB_GID_BYTES);
 	senders->count++;
 	return fd + 1;
 }
@@ -121,26 +123,85 @@ static struct vb_udp_sender *sender_of(struct vb_udp_senders *senders, const str
 	return vb_gid_is_ipv4(path->dst) ? &senders->ipv4[slot] : &senders->ipv6[slot];
 }
 
-uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_path *path,
-			     uint16_t slot)
+/* A failure of ours is remembered, a guest's is not: nothing that others do is to last. */
+static int sender_ask(struct vb_udp_senders *senders, struct vb_udp_sender *sender,
+		      const struct vb_path *path, uint16_t slot, enum vb_whom whom)
 {
-	struct vb_udp_sender *sender;
+	unsigned max = whom == VB_OURS ? VB_UDP_SENDERS_MAX : VB_UDP_GUESTS_MAX;
 	int entry;
 
-	if (slot >= VB_UDP_SLOTS)
-		return VB_UDP_PORT;
-	sender = sender_of(senders, path, slot);
-	entry = atomic_load_explicit(&sender->fd_plus_1, memory_order_relaxed);
-	if (__builtin_expect(entry == NOT_ASKED, false)) {
-		vb_lock_take(&senders->lock);
-		entry = atomic_load(&sender->fd_plus_1);
-		if (entry == NOT_ASKED) {
-			entry = sender_make(senders, sender, path, slot);
+	vb_lock_take(&senders->lock);
+	entry = atomic_load(&sender->fd_plus_1);
+	if (entry == NOT_ASKED) {
+		entry = NONE;
+		if (senders->count < max)
+			entry = sender_make(senders, sender, path, slot, whom);
+		if (entry != NONE || whom == VB_OURS)
 			atomic_store(&sender->fd_plus_1, entry);
+	}
+	vb_lock_drop(&senders->lock);
+	return entry;
+}
+
+static int answers_make(struct vb_udp_senders *senders)
+{
+	int fd;
+
+	senders->answers.hop_limit = VB_UDP_HOP_LIMIT_DEFAULT;
+	if (vb_udp_socket_sender(&fd, senders->family, NULL, VB_UDP_ANSWER_PORT,
+				 VB_UDP_HOP_LIMIT_DEFAULT, false))
+		return NONE;
+	if (descriptors_are_few(fd) || vb_udp_socket_unsum(fd, senders->family)) {
+		close(fd);
+		return NONE;
+	}
+	return fd + 1;
+}
+
+static uint16_t answers_port(struct vb_udp_senders *senders)
+{
+	int entry = atomic_load_explicit(&senders->answers.fd_plus_1, memory_order_relaxed);
+
+	if (entry == NOT_ASKED) {
+		vb_lock_take(&senders->lock);
+		entry = atomic_load(&senders->answers.fd_plus_1);
+		if (entry == NOT_ASKED) {
+			entry = answers_make(senders);
+			atomic_store(&senders->answers.fd_plus_1, entry);
 		}
 		vb_lock_drop(&senders->lock);
 	}
-	return entry > 0 ? VB_UDP_SENDER_PORT | slot : VB_UDP_PORT;
+	return entry > 0 ? VB_UDP_ANSWER_PORT : VB_UDP_PORT;
+}
+
+uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_path *path,
+			     uint16_t slot, enum vb_whom whom)
+{
+	struct vb_udp_sender *sender;
+	int entry = NONE;
+
+	if (slot < VB_UDP_SLOTS) {
+		sender = sender_of(senders, path, slot);
+		entry = atomic_load_explicit(&sender->fd_plus_1, memory_order_relaxed);
+		if (__builtin_expect(entry == NOT_ASKED, false) && whom != VB_STRANGER)
+			entry = sender_ask(senders, sender, path, slot, whom);
+	}
+	if (entry > 0)
+		return VB_UDP_SENDER_PORT | slot;
+	return whom == VB_STRANGER ? answers_port(senders) : VB_UDP_PORT;
+}
+
+bool vb_udp_senders_reach(struct vb_udp_senders *senders, const uint8_t gid[VB_GID_BYTES])
+{
+	const struct vb_udp_sender *sender =
+		vb_gid_is_ipv4(gid) ? senders->ipv4 : senders->ipv6;
+
+	for (unsigned slot = 0; slot < VB_UDP_SLOTS; slot++) {
+		if (atomic_load_explicit(&sender[slot].fd_plus_1, memory_order_acquire) > 0 &&
+		    memcmp(sender[slot].whom, gid, VB_GID_BYTES) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* --- ports that somebody chose --- */
@@ -206,6 +267,10 @@ int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path
 	struct vb_udp_chosen *chosen;
 	int entry;
 
+	if (path->sport == VB_UDP_ANSWER_PORT) {
+		*sender = &senders->answers;
+		return atomic_load(&senders->answers.fd_plus_1) - 1;
+	}
 	if (slot >= VB_UDP_SLOTS) {
 		chosen = chosen_find(senders, path->sport);
 		if (!chosen)

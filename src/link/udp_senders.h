@@ -16,6 +16,10 @@
  *
  * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
  * for good: whoever asks again is not kept waiting by the kernel.
+ *
+ * Sockets are for those whom the process has addressed. Guests get some as long as there are enough,
+ * plain ones, whose bounds and failures are nobody else's. All strangers together have one, and
+ * its datagrams have no UDP checksum: those are not merged, whatever slots they go to.
  */
 
 #include <stdatomic.h>
@@ -28,7 +32,9 @@
 enum {
 	VB_UDP_SLOTS = 1024,	    /* a slot is 10 bits */
 	VB_UDP_SENDERS_MAX = 256,   /* of a link */
+	VB_UDP_GUESTS_MAX = 128,    /* of these there are, and guests get no more */
 	VB_UDP_SENDER_PORT = 0xc000, /* slot 0's, where the dynamic ports begin (RFC 6335) */
+	VB_UDP_ANSWER_PORT = 0xbfff, /* of all that is answered to strangers */
 	VB_UDP_COUNTED_MAX = 64,    /* of those, with a second socket */
 	VB_UDP_CHOSEN_MAX = 64	    /* ports of a link that somebody chose */
 };
@@ -37,6 +43,7 @@ struct vb_udp_sender {
 	atomic_int fd_plus_1;	   /* 0: not asked for yet; -1: there can be none */
 	uint8_t src[VB_GID_BYTES]; /* that it is bound to; all zero: to none */
 	uint8_t dst[VB_GID_BYTES]; /* that it is connected with; all zero: none */
+	uint8_t whom[VB_GID_BYTES]; /* that it was made for */
 	uint8_t hop_limit;	   /* that it was given */
 	struct vb_udp_counted counted;
 };
@@ -51,6 +58,7 @@ struct vb_udp_senders {
 	int family;
 	vb_lock lock; /* whoever makes one */
 	unsigned count, counted;
+	struct vb_udp_sender answers; /* to strangers, of either family */
 	struct vb_udp_sender ipv4[VB_UDP_SLOTS], ipv6[VB_UDP_SLOTS];
 	atomic_uint chosen_count; /* written with the lock held */
 	struct vb_udp_chosen chosen[VB_UDP_CHOSEN_MAX];
@@ -66,10 +74,14 @@ void vb_udp_senders_close(struct vb_udp_senders *senders);
  * The source port of frames to a slot on this path: its own, or VB_UDP_PORT if there can be no
  * socket for that: there are VB_UDP_SENDERS_MAX, the port is somebody else's, or half of the
  * descriptors that this process may have are in use (the rest is the application's). Makes the
- * socket when first asked; later it is a load. Any thread.
+ * socket when first asked; later it is a load. For strangers: the slot's own port if there is one,
+ * else VB_UDP_ANSWER_PORT. Any thread.
  */
 uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_path *path,
-			     uint16_t slot);
+			     uint16_t slot, enum vb_whom whom);
+
+/* Was one made for that host? Slow: it looks through all. Any thread. */
+bool vb_udp_senders_reach(struct vb_udp_senders *senders, const uint8_t gid[VB_GID_BYTES]);
 
 /*
  * Make a socket of this very port for frames on this path to this slot. Whoever receives them must

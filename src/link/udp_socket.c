@@ -220,6 +220,16 @@ int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], u
 	return rc;
 }
 
+int vb_udp_socket_unsum(int fd, int family)
+{
+	const struct option none[] = {
+		{ SOL_SOCKET, SO_NO_CHECK, 1, true },
+		{ IPPROTO_UDP, UDP_NO_CHECK6_TX, 1, family == AF_INET6 },
+	};
+
+	return options_set(fd, none, VB_ARRAY_LEN(none));
+}
+
 /*
  * Until it is connected, it must neither stand among the slots' sockets, whose places say which they
  * are and would no longer fit once it is gone, nor get what is for them. So it is bound to every

@@ -52,12 +52,19 @@ int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct v
 	return vb_gid_is_group(attr->grh.dgid.raw) ? EINVAL : resolve(nic, attr, path);
 }
 
-void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn)
+void vb_path_sport_answer(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot,
+			  uint32_t dqpn, enum vb_whom whom)
 {
 	const struct vb_nic_host *host = &nic->host;
 	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
 
-	path->sport = host->sport ? host->sport(host->arg, src_slot, path, slot) : VB_ROCE_PORT;
+	path->sport = host->sport ? host->sport(host->arg, src_slot, path, slot, whom)
+				  : VB_ROCE_PORT;
+}
+
+void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn)
+{
+	vb_path_sport_answer(nic, path, src_slot, dqpn, VB_OURS);
 }
 
 int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah **out)

@@ -31,4 +31,8 @@ int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct v
 /* Choose the source port of frames from a slot of ours to a QP, which says the slot there. */
 void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn);
 
+/* The same of an answer, to who has addressed us. */
+void vb_path_sport_answer(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot,
+			  uint32_t dqpn, enum vb_whom whom);
+
 #endif

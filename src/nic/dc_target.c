@@ -206,8 +206,8 @@ static void answer_to(struct vb_qp *target, const struct vb_dc_from *from, const
 		memcpy(back.src, from->frame->path.dst, VB_GID_BYTES);
 		memcpy(back.dst, from->frame->path.src, VB_GID_BYTES);
 		back.hop_limit = 64;
-		vb_path_sport_set(target->nic, &back, (uint16_t)(nak.sqpn >> VB_INDEX_BITS),
-				  nak.dqpn);
+		vb_path_sport_answer(target->nic, &back, (uint16_t)(nak.sqpn >> VB_INDEX_BITS),
+				     nak.dqpn, VB_STRANGER);
 	}
 	/* Lost like any other packet, if there is no room. */
 	vb_dc_send(target, &nak, &back, lane);
@@ -253,8 +253,9 @@ static bool open_locked(struct vb_dcx *x, const struct vb_dc_from *from, const s
 		memcpy(qp->path.src, from->frame->path.dst, VB_GID_BYTES);
 		memcpy(qp->path.dst, from->frame->path.src, VB_GID_BYTES);
 		qp->path.hop_limit = 64;
-		vb_path_sport_set(qp->nic, &qp->path,
-				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn);
+		vb_path_sport_answer(qp->nic, &qp->path,
+				     (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn,
+				     VB_GUEST);
 	}
 	x->dc.connection = pkt->connection;
 	x->dc.start_psn = pkt->start_psn;

@@ -58,6 +58,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	if (!nic)
 		return ENOMEM;
 	nic->host = *host;
+	nic->seed = seed;
 	if (!export_init(nic)) {
 		free(nic);
 		return ENOMEM;
@@ -71,7 +72,6 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		free(nic);
 		return ENOMEM;
 	}
-	nic->seed = seed;
 	nic->persona = vb_persona_find(NULL);
 	nic->rx_buffer_bytes = VB_RX_BUFFER_BYTES;
 	vb_lock_init(&nic->lock);

@@ -26,6 +26,7 @@
 #include "base/frame.h"
 #include "base/lent.h"
 #include "base/lock.h"
+#include "base/path.h"
 #include "nic/limits.h"
 #include "nic/persona.h"
 #include "nic/stats.h"
@@ -79,7 +80,8 @@ struct vb_nic_host {
 	uint32_t (*frame_bytes_max)(void *arg, const struct vb_path *path);
 
 	/* As vb_link_ops.sport, of the link that src_slot has. NULL: always 4791. */
-	uint16_t (*sport)(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot);
+	uint16_t (*sport)(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot,
+			  enum vb_whom whom);
 
 	/* As vb_link_ops.sport_choose, of that link. NULL: EOPNOTSUPP. */
 	int (*sport_choose)(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/prng.h"
 #include "nic/ah.h"
 #include "nic/qp.h"
 #include "wire/icrc.h"
@@ -24,10 +25,12 @@
 struct vb_pair {
 	vb_lock lock;
 	bool used;
+	uint64_t random; /* state of its own generator */
 	uint8_t dst[VB_GID_BYTES];
 	uint16_t slot;
 
-	uint64_t sent, asked, told; /* octets, counting on */
+	/* Octets, counting on from a number that nobody can guess who has not been asked. */
+	uint64_t first, sent, asked, told;
 	uint64_t asked_ns;
 	unsigned tries;
 	bool friend; /* has answered before */
@@ -36,16 +39,23 @@ struct vb_pair {
 };
 
 struct vb_pairs {
+	uint64_t key; /* of this NIC alone: nobody can choose addresses that meet in one place */
 	struct vb_pair pair[VB_PAIRS_MAX];
 };
 
 int vb_pairs_init(struct vb_nic *nic)
 {
+	/* Not the sequence that keys and numbers come from, which others see. */
+	uint64_t random = ~nic->seed;
+
 	nic->pairs = calloc(1, sizeof(*nic->pairs));
 	if (!nic->pairs)
 		return ENOMEM;
-	for (unsigned i = 0; i < VB_PAIRS_MAX; i++)
+	nic->pairs->key = vb_prng_next(&random);
+	for (unsigned i = 0; i < VB_PAIRS_MAX; i++) {
+		nic->pairs->pair[i].random = vb_prng_next(&random);
 		vb_lock_init(&nic->pairs->pair[i].lock);
+	}
 	return 0;
 }
 
@@ -54,13 +64,15 @@ void vb_pairs_fini(struct vb_nic *nic)
 	free(nic->pairs);
 }
 
-static uint32_t hash(const uint8_t *gid, uint16_t slot)
+static unsigned hash(uint64_t key, const uint8_t *gid, uint16_t slot)
 {
-	uint32_t h = slot * 2654435761u;
+	uint64_t half[2], h = key;
 
-	for (unsigned i = 0; i < VB_GID_BYTES; i++)
-		h = (h ^ gid[i]) * 16777619u;
-	return h >> 8;
+	memcpy(half, gid, VB_GID_BYTES);
+	h ^= half[0];
+	h = vb_prng_next(&h) ^ half[1];
+	h = vb_prng_next(&h) ^ slot;
+	return vb_prng_next(&h) % VB_PAIRS_MAX;
 }
 
 /*
@@ -69,7 +81,7 @@ static uint32_t hash(const uint8_t *gid, uint16_t slot)
  */
 static struct vb_pair *pair_take(struct vb_nic *nic, const uint8_t *gid, uint16_t slot, bool make)
 {
-	struct vb_pair *pair = &nic->pairs->pair[hash(gid, slot) % VB_PAIRS_MAX];
+	struct vb_pair *pair = &nic->pairs->pair[hash(nic->pairs->key, gid, slot)];
 
 	vb_lock_take(&pair->lock);
 	if (pair->used && pair->slot == slot && !memcmp(pair->dst, gid, VB_GID_BYTES))
@@ -81,7 +93,8 @@ static struct vb_pair *pair_take(struct vb_nic *nic, const uint8_t *gid, uint16_
 	pair->used = true;
 	pair->slot = slot;
 	memcpy(pair->dst, gid, VB_GID_BYTES);
-	pair->sent = pair->asked = pair->told = 0;
+	pair->first = vb_prng_next(&pair->random) >> 1; /* it never goes round */
+	pair->sent = pair->asked = pair->told = pair->first;
 	pair->asked_ns = pair->rest_until_ns = 0;
 	pair->tries = pair->rests = 0;
 	pair->friend = false;
@@ -180,7 +193,9 @@ static void answer(struct vb_nic *nic, const struct vb_frame *frame, const struc
 	memcpy(back.src, frame->path.dst, VB_GID_BYTES);
 	memcpy(back.dst, frame->path.src, VB_GID_BYTES);
 	back.hop_limit = 64;
-	vb_path_sport_set(nic, &back, src_slot, (uint32_t)flow->slot << VB_INDEX_BITS);
+	/* Anybody may ask, and say that he is whoever he likes. */
+	vb_path_sport_answer(nic, &back, src_slot, (uint32_t)flow->slot << VB_INDEX_BITS,
+			     VB_STRANGER);
 	send_flow(nic, src_slot, &back, flow->slot, VB_FLOW_TELL, flow->bytes);
 }
 
@@ -234,6 +249,11 @@ bool vb_pair_rx(struct vb_nic *nic, const struct vb_frame *frame, const struct v
 	pair = pair_take(nic, frame->path.src, flow->slot, false);
 	if (!pair)
 		return false;
+	/* Of what was never asked there is no answer, but from somebody else under its address. */
+	if (flow->bytes < pair->first || flow->bytes > pair->asked) {
+		vb_lock_drop(&pair->lock);
+		return false;
+	}
 	/* A late answer tells nothing about now, but whom we are dealing with. */
 	if (flow->bytes > pair->told && flow->bytes <= pair->asked)
 		pair->told = pair->asked = flow->bytes;

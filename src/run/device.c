@@ -141,7 +141,7 @@ static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 	struct vb_port port = { .slot = slot->slot, .fd = slot->fd, .rx_fd_seen = -1 };
 	int rc;
 
-	rc = vb_link_udp_create(&port.link, slot->fd);
+	rc = vb_link_udp_create(&port.link, slot->fd, vb_icrc_check);
 	if (rc != 0) {
 		close(port.fd);
 		return rc;
@@ -254,7 +254,8 @@ static int host_sport_choose(void *arg, uint16_t src_slot, const struct vb_path 
 	return rc;
 }
 
-static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot)
+static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot,
+			   enum vb_whom whom)
 {
 	struct vb_port *port = port_of(arg, src_slot);
 	uint16_t sport;
@@ -263,7 +264,7 @@ static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *p
 	if (!port)
 		return VB_UDP_PORT;
 	cancel = vb_cancel_defer();
-	sport = port->link->ops->sport(port->link, path, slot);
+	sport = port->link->ops->sport(port->link, path, slot, whom);
 	vb_cancel_restore(cancel);
 	return sport;
 }

@@ -8,6 +8,7 @@
  */
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
@@ -78,6 +79,27 @@ static inline bool netns_address_add(const char *label, const char *ipv4)
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", label);
 	memcpy(&request.ifr_addr, &addr, sizeof(addr));
 	ok = ok && !ioctl(fd, SIOCSIFADDR, &request);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Give an interface another IPv6 address, and wait until the kernel lets it be used. */
+static inline bool netns_ipv6_address_add(const char *interface, const char *ipv6)
+{
+	/* struct in6_ifreq of <linux/ipv6.h>, which cannot be read with <netinet/in.h>. */
+	struct {
+		struct in6_addr addr;
+		uint32_t prefix_bits;
+		int ifindex;
+	} request = { .prefix_bits = 128, .ifindex = (int)if_nametoindex(interface) };
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool ok = fd >= 0 && inet_pton(AF_INET6, ipv6, &request.addr) == 1 &&
+		  !ioctl(fd, SIOCSIFADDR, &request);
+	struct sockaddr_in6 name = { .sin6_family = AF_INET6, .sin6_addr = request.addr };
+
+	while (ok && bind(fd, (struct sockaddr *)&name, sizeof(name)) && errno == EADDRNOTAVAIL)
+		usleep(1000);
 	if (fd >= 0)
 		close(fd);
 	return ok;

@@ -9,6 +9,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,6 +33,14 @@ enum forge_opcode {
 	UD_SEND_ONLY = 0x64,
 	RESERVED_OPCODE = 0x1f,
 	NO_TRANSPORT = 0xff,
+};
+
+#define FORGE_PORT_BE 0xb712 /* in network order, of a little-endian machine as all of ours are */
+
+union forge_address {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
 };
 
 /* Grows from the BTH on; the ICRC comes last. */
@@ -115,6 +125,57 @@ static inline void forge_seal(struct forged *f, const struct sockaddr_in *from)
 	icrc = forge_icrc(packet, 28 + f->bytes);
 	for (int i = 0; i < FORGE_ICRC_BYTES; i++)
 		f->octets[f->bytes++] = (uint8_t)(icrc >> 8 * i);
+}
+
+/* The same of an IPv6 packet to ::1: class, flow label and hop limit count as ones. */
+static inline void forge_seal_ipv6(struct forged *f, const struct sockaddr_in6 *from)
+{
+	enum { LRH = 8, IP = 40, UDP = LRH + IP, BTH = UDP + 8 };
+	size_t udp = 8 + f->bytes + FORGE_ICRC_BYTES;
+	uint8_t packet[BTH + FORGE_BYTES_MAX];
+	uint32_t icrc;
+
+	memset(packet, 0xff, LRH + 4);
+	packet[LRH] = 0x6f;
+	packet[LRH + 4] = (uint8_t)(udp >> 8);
+	packet[LRH + 5] = (uint8_t)udp;
+	packet[LRH + 6] = 17;
+	packet[LRH + 7] = 0xff;
+	memcpy(packet + LRH + 8, &from->sin6_addr, 16);
+	memcpy(packet + LRH + 24, &in6addr_loopback, 16);
+	memcpy(packet + UDP, &from->sin6_port, 2);
+	packet[UDP + 2] = FORGE_PORT >> 8;
+	packet[UDP + 3] = FORGE_PORT & 255;
+	packet[UDP + 4] = (uint8_t)(udp >> 8);
+	packet[UDP + 5] = (uint8_t)udp;
+	memset(packet + UDP + 6, 0xff, 2);
+	memcpy(packet + BTH, f->octets, f->bytes);
+	packet[BTH + 4] = 0xff;
+	icrc = ~forge_crc(UINT32_MAX, packet, BTH + f->bytes);
+	for (int i = 0; i < FORGE_ICRC_BYTES; i++)
+		f->octets[f->bytes++] = (uint8_t)(icrc >> 8 * i);
+}
+
+/* A socket on an address of this host and a port, which others of this uid may have as well. */
+static inline int forge_socket_at(const char *address, uint16_t port, union forge_address *at)
+{
+	bool ipv6 = strchr(address, ':') != NULL;
+	int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
+	int always_df = IP_PMTUDISC_DO;
+
+	memset(at, 0, sizeof(*at));
+	at->any.sa_family = ipv6 ? AF_INET6 : AF_INET;
+	at->in.sin_port = htons(port);
+	if (fd < 0 ||
+	    inet_pton(at->any.sa_family, address,
+		      ipv6 ? (void *)&at->in6.sin6_addr : (void *)&at->in.sin_addr) != 1 ||
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) ||
+	    setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &always_df, sizeof(always_df)) ||
+	    /* A RoCE frame may come without a UDP checksum. */
+	    (ipv6 && setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on))) ||
+	    bind(fd, &at->any, ipv6 ? sizeof(at->in6) : sizeof(at->in)))
+		return -1;
+	return fd;
 }
 
 /* A socket on 127.0.0.last and any port. */

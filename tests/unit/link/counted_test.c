@@ -312,7 +312,7 @@ static void it_serves_the_path_that_it_is_made_for(void **state)
 
 	NEEDS_GROUP(state);
 	assert_true(slots_make(slot, 2));
-	path.sport = slot[0]->ops->sport(slot[0], &path, 1);
+	path.sport = slot[0]->ops->sport(slot[0], &path, 1, VB_OURS);
 	assert_int_equal(path.sport, PORT);
 	expect_way(slot[0], &path, true);
 	other = path;

@@ -450,7 +450,8 @@ static void the_rest_is_the_inner_links(void **state)
 	assert_int_equal(frames[2].bytes, 99);
 	assert_int_equal(link->ops->rx_fd(link, 0), 42);
 	assert_int_equal(link->ops->frame_bytes_max(link, &path), 4242);
-	assert_int_equal(link->ops->sport(link, &path, 7), 5007);
+	assert_int_equal(link->ops->sport(link, &path, 7, VB_OURS), 5007);
+	assert_int_equal(link->ops->sport(link, &path, 7, VB_STRANGER), 5207);
 	assert_int_equal(link->ops->sport_choose(link, &path, 7, 600), 607);
 	assert_int_equal(link->ops->join(link, path.dst, 3), 0);
 	assert_int_equal(mock->joined, 3);

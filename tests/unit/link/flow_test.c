@@ -44,6 +44,7 @@ static int begin(void **state)
 
 	memset(taken, 0, sizeof(taken));
 	sent = 0;
+	all_are_wrong = false;
 	if (!netns_enter())
 		return 0;
 	if (!slots_make(slot, MADE))
@@ -51,9 +52,9 @@ static int begin(void **state)
 	made = MADE;
 	/* Slot 0's link sends all; these are its sockets. */
 	for (uint16_t to = 0; to < SLOTS; to++)
-		assert_int_equal(slot[0]->ops->sport(slot[0], &any, to), 0xc000 + to);
+		assert_int_equal(slot[0]->ops->sport(slot[0], &any, to, VB_OURS), 0xc000 + to);
 	any = path_make("::", "::1");
-	assert_int_equal(slot[0]->ops->sport(slot[0], &any, 1), 0xc001);
+	assert_int_equal(slot[0]->ops->sport(slot[0], &any, 1, VB_OURS), 0xc001);
 	*state = slot;
 	return 0;
 }
@@ -208,7 +209,7 @@ static void slot_add(void)
 
 	assert_int_equal(vb_udp_socket_create(&fd), 0);
 	assert_int_equal(vb_udp_socket_bind(fd), 0);
-	assert_int_equal(vb_link_udp_create(&slot[made++], fd), 0);
+	assert_int_equal(vb_link_udp_create(&slot[made++], fd, any_is_right), 0);
 }
 
 static void expect_slots_in_their_places(const char *src, const char *dst)
@@ -320,6 +321,10 @@ static void a_frame_for_another_slot_ends_it(void **state)
 	send_and_take(&path, 2, 10);
 	send_and_take(&path, 1, 2 * MANY);
 	assert_false(has_flow(1));
+	/* But others may have one. */
+	path = path_from("127.0.0.3", "127.0.0.1", 0xc001);
+	send_and_take(&path, 1, MANY);
+	assert_true(has_flow(1));
 }
 
 /* To 127.0.0.1 this host would speak as 127.0.0.1, and not as 127.0.0.2. */
@@ -330,6 +335,57 @@ static void an_address_that_the_kernel_does_not_choose_has_none(void **state)
 	NEEDS_SLOTS(state);
 	send_and_take(&path, 1, 2 * MANY);
 	assert_false(has_flow(1));
+	flow_make();
+}
+
+/* What anybody can send who does not even know the addresses. */
+static void junk_makes_none_and_ends_none(void **state)
+{
+	struct vb_path path = path_from("127.0.0.2", "127.0.0.1", 0xc001);
+
+	NEEDS_SLOTS(state);
+	all_are_wrong = true;
+	send_and_take(&path, 1, 2 * MANY);
+	assert_false(has_flow(1));
+	all_are_wrong = false;
+	flow_make();
+	all_are_wrong = true;
+	send_one(&path, 2);
+	assert_int_equal(take(1, &path, 2), 1);
+	assert_true(has_flow(1));
+}
+
+static void expect_flow_from(const char *address)
+{
+	struct sockaddr_in6 from;
+	socklen_t bytes = sizeof(from);
+	uint8_t gid[VB_GID_BYTES];
+
+	gid_set(gid, address);
+	assert_int_equal(getpeername(slot[1]->ops->rx_fd(slot[1], 1), (void *)&from, &bytes), 0);
+	assert_memory_equal(&from.sin6_addr, gid, VB_GID_BYTES);
+}
+
+/* Anybody may make one who makes ICRCs; but there is one only, and it is for whom we know. */
+static void a_stranger_gives_way(void **state)
+{
+	struct vb_path known = path_from("127.0.0.2", "127.0.0.1", 0xc001);
+	struct vb_path stranger = path_from("127.0.0.3", "127.0.0.1", 0xc001);
+	struct vb_path back = path_make("127.0.0.1", "127.0.0.2");
+
+	NEEDS_SLOTS(state);
+	send_and_take(&stranger, 1, MANY);
+	expect_flow_from("127.0.0.3");
+	send_and_take(&known, 1, 2 * MANY);
+	expect_flow_from("127.0.0.3");
+	slot[1]->ops->sport(slot[1], &back, 9, VB_STRANGER);
+	send_and_take(&known, 1, 2 * MANY);
+	expect_flow_from("127.0.0.3");
+	assert_int_equal(slot[1]->ops->sport(slot[1], &back, 9, VB_OURS), 0xc009);
+	send_and_take(&known, 1, MANY);
+	expect_flow_from("127.0.0.2");
+	send_and_take(&stranger, 1, 2 * MANY);
+	expect_flow_from("127.0.0.2");
 }
 
 static void when_it_is_over_another_takes_its_place(void **state)
@@ -386,6 +442,8 @@ int main(void)
 		TEST(ports_that_do_not_name_the_slot_make_none),
 		TEST(a_frame_for_another_slot_ends_it),
 		TEST(an_address_that_the_kernel_does_not_choose_has_none),
+		TEST(junk_makes_none_and_ends_none),
+		TEST(a_stranger_gives_way),
 		TEST(when_it_is_over_another_takes_its_place),
 		TEST(bursts_come_whole),
 	};

@@ -136,7 +136,7 @@ static int create(void **state)
 }
 
 /* Frames to slots 1 and 2 by turns. */
-static struct arrivals send_by_turns(bool own_ports)
+static struct arrivals send_by_turns(bool own_ports, enum vb_whom whom)
 {
 	struct vb_path path[SLOTS];
 	struct arrivals arrivals = {0};
@@ -147,9 +147,9 @@ static struct arrivals send_by_turns(bool own_ports)
 		if (!own_ports)
 			continue;
 		setns(host[0], CLONE_NEWNET);
-		path[i].sport = sender[0]->ops->sport(sender[0], &path[i], i);
+		path[i].sport = sender[0]->ops->sport(sender[0], &path[i], i, whom);
 		setns(host[1], CLONE_NEWNET);
-		assert_int_equal(path[i].sport, 0xc000 + i);
+		assert_int_equal(path[i].sport, whom == VB_OURS ? 0xc000 + i : 0xbfff);
 	}
 	for (unsigned i = 0; i < SENT; i++) {
 		unsigned to = 1 + i % 2;
@@ -171,7 +171,7 @@ static void one_port_for_all_leads_astray(void **state)
 
 	if (!*state)
 		SKIP(NO_MERGING_CABLE);
-	arrivals = send_by_turns(false);
+	arrivals = send_by_turns(false, VB_OURS);
 	assert_int_equal(arrivals.right + arrivals.astray, SENT);
 	/* Kernels differ in when they merge; there is nothing to compare with then. */
 	if (!arrivals.astray)
@@ -184,7 +184,19 @@ static void a_port_for_each_slot_does_not(void **state)
 
 	if (!*state)
 		SKIP(NO_MERGING_CABLE);
-	arrivals = send_by_turns(true);
+	arrivals = send_by_turns(true, VB_OURS);
+	assert_int_equal(arrivals.astray, 0);
+	assert_int_equal(arrivals.right, SENT);
+}
+
+/* Strangers have one port for all, and what comes from there is not merged. */
+static void nor_do_answers_to_strangers(void **state)
+{
+	struct arrivals arrivals;
+
+	if (!*state)
+		SKIP(NO_MERGING_CABLE);
+	arrivals = send_by_turns(true, VB_STRANGER);
 	assert_int_equal(arrivals.astray, 0);
 	assert_int_equal(arrivals.right, SENT);
 }
@@ -192,6 +204,8 @@ static void a_port_for_each_slot_does_not(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* First: a slot that has a port keeps it. */
+		cmocka_unit_test(nor_do_answers_to_strangers),
 		cmocka_unit_test(one_port_for_all_leads_astray),
 		cmocka_unit_test(a_port_for_each_slot_does_not),
 	};

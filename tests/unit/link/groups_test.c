@@ -64,7 +64,7 @@ static void cast(const char *address, uint8_t tag)
 
 	path.ifindex = lo;
 	path.hop_limit = 9;
-	assert_int_equal(slot[0]->ops->sport(slot[0], &path, 1023), VB_UDP_PORT);
+	assert_int_equal(slot[0]->ops->sport(slot[0], &path, 1023, VB_OURS), VB_UDP_PORT);
 	assert_int_equal(frame_send_to(slot[0], &path, 1023, data, sizeof(data)), 0);
 }
 
@@ -261,7 +261,7 @@ static void forgetting_closes_nothing_of_others(void **state)
 	gid_set(gid, "239.1.1.1");
 	assert_int_equal(vb_udp_socket_create(&fd), 0);
 	assert_int_equal(vb_udp_socket_bind(fd), 0);
-	assert_int_equal(vb_link_udp_create(&link, fd), 0);
+	assert_int_equal(vb_link_udp_create(&link, fd, any_is_right), 0);
 	assert_int_equal(link->ops->join(link, gid, lo), 0);
 	assert_int_equal(join(2, "239.1.1.1"), 0);
 	group_fd = link->ops->rx_fd(link, GROUP_FD);

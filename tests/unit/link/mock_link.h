@@ -100,9 +100,10 @@ static uint32_t mock_frame_bytes_max(struct vb_link *link, const struct vb_path 
 	return 4242;
 }
 
-static uint16_t mock_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot)
+static uint16_t mock_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot,
+			   enum vb_whom whom)
 {
-	return (uint16_t)(5000 + slot);
+	return (uint16_t)(5000 + 100 * whom + slot);
 }
 
 /* What it was asked for comes back, so that a wrapper can be seen to pass it on. */

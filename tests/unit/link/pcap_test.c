@@ -260,7 +260,8 @@ static void a_capture_is_its_owners_alone_or_fails(void **state)
 	assert_int_equal(link->ops->rx_fd(link, 0), 42);
 	assert_true(link->ops->deadline_ns(link) == UINT64_MAX);
 	assert_int_equal(link->ops->frame_bytes_max(link, &ipv4), 4242);
-	assert_int_equal(link->ops->sport(link, &ipv4, 7), 5007);
+	assert_int_equal(link->ops->sport(link, &ipv4, 7, VB_OURS), 5007);
+	assert_int_equal(link->ops->sport(link, &ipv4, 7, VB_STRANGER), 5207);
 	assert_int_equal(link->ops->sport_choose(link, &ipv4, 7, 600), 607);
 	assert_int_equal(link->ops->join(link, ipv4.dst, 3), 0);
 	assert_int_equal(mock->joined, 3);

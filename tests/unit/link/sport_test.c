@@ -40,9 +40,14 @@ static int group_destroy(void **state)
 	return 0;
 }
 
+static uint16_t sport_for(enum vb_whom whom, unsigned to)
+{
+	return slot[1]->ops->sport(slot[1], &path, (uint16_t)to, whom);
+}
+
 static uint16_t sport(unsigned from, unsigned to)
 {
-	return slot[from]->ops->sport(slot[from], &path, (uint16_t)to);
+	return slot[from]->ops->sport(slot[from], &path, (uint16_t)to, VB_OURS);
 }
 
 static unsigned fds_open(void)
@@ -167,6 +172,59 @@ static void sockets_are_bounded(void **state)
 	slots_destroy(slot, SLOTS);
 	*state = NULL;
 	assert_int_equal(fds_open(), fds - SLOTS);
+}
+
+/* Who sends something, under whatever address and from whatever slot, takes nothing from others. */
+static void all_strangers_have_one_together(void **state)
+{
+	static const char *const addresses[][2] = {{"127.0.0.1", "127.0.0.2"}, {"::1", "::1"}};
+	unsigned fds;
+
+	NEEDS_GROUP(state);
+	assert_int_equal(sport_for(VB_STRANGER, 1), 0xbfff);
+	fds = fds_open();
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned to = 0; to <= VB_UDP_SLOTS; to++) {
+			path = path_make("127.0.0.1", "127.0.0.2");
+			gid_set(path.src, addresses[i][0]);
+			gid_set(path.dst, addresses[i][1]);
+			path.dst[15] = (uint8_t)(2 + to % 100);
+			/* Of two addresses of this host's, or what stays on one is not asked for. */
+			assert_int_equal(sport_for(VB_STRANGER, to), 0xbfff);
+		}
+	}
+	assert_int_equal(fds_open(), fds);
+	for (unsigned i = 0; i < 2; i++) {
+		path = path_make(i ? "::" : "127.0.0.1", addresses[i][1]);
+		path.sport = 0xbfff;
+		if (i)
+			gid_set(path.src, "::1");
+		assert_int_equal(sport_seen(), 0xbfff);
+	}
+	path = path_make("::", "::1");
+	assert_int_equal(sport(1, 2), 0xc002);
+	path = path_make("127.0.0.1", "127.0.0.2");
+	assert_int_equal(sport(1, 2), 0xc002);
+	/* Who is known has a port of his own for everything. */
+	assert_int_equal(sport_for(VB_STRANGER, 2), 0xc002);
+}
+
+static void guests_leave_room(void **state)
+{
+	unsigned fds;
+
+	NEEDS_GROUP(state);
+	fds = fds_open();
+	for (unsigned to = 0; to < VB_UDP_SLOTS; to++)
+		assert_int_equal(sport_for(VB_GUEST, to),
+				 to < VB_UDP_GUESTS_MAX ? 0xc000 + to : VB_UDP_PORT);
+	assert_int_equal(fds_open(), fds + VB_UDP_GUESTS_MAX);
+	path.sport = 0xc002;
+	assert_int_equal(sport_seen(), 0xc002);
+	/* That one could not have it is not what another has to do with. */
+	for (unsigned to = VB_UDP_GUESTS_MAX; to < VB_UDP_SENDERS_MAX; to++)
+		assert_int_equal(sport(1, to), 0xc000 + to);
+	assert_int_equal(fds_open(), fds + VB_UDP_SENDERS_MAX + VB_UDP_COUNTED_MAX);
 }
 
 static void the_other_half_of_the_descriptors_is_left(void **state)
@@ -298,9 +356,9 @@ static void an_earlier_refusal_keeps_nothing_from_leaving(void **state)
 	if (!netns_enter())
 		SKIP(NO_NETWORK_NAMESPACE);
 	assert_int_equal(vb_udp_socket_create(&fd), 0);
-	assert_int_equal(vb_link_udp_create(&link, fd), 0);
+	assert_int_equal(vb_link_udp_create(&link, fd, any_is_right), 0);
 	path = path_make("127.0.0.1", "127.0.0.2");
-	path.sport = link->ops->sport(link, &path, 2);
+	path.sport = link->ops->sport(link, &path, 2, VB_OURS);
 	assert_int_equal(path.sport, 0xc002);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(frame_send_to(link, &path, 2, data, sizeof(data)), 0);
@@ -323,6 +381,8 @@ int main(void)
 		GROUP_TEST(a_port_that_was_not_told_is_not_replaced),
 		GROUP_TEST(a_port_of_somebody_elses_is_done_without),
 		GROUP_TEST(sockets_are_bounded),
+		GROUP_TEST(all_strangers_have_one_together),
+		GROUP_TEST(guests_leave_room),
 		GROUP_TEST(the_other_half_of_the_descriptors_is_left),
 		GROUP_TEST(a_forked_child_closes_them),
 		GROUP_TEST(a_port_that_is_chosen_is_nobody_elses),

@@ -32,7 +32,8 @@ static int group_create(void **state)
 	for (unsigned i = 0; i < SLOTS; i++) {
 		if (vb_udp_socket_create(&fd[i]) || (i == 0 && vb_udp_socket_steer(fd[i])) ||
 		    vb_udp_socket_bound(fd[i]) || vb_udp_socket_bind(fd[i]) ||
-		    !vb_udp_socket_bound(fd[i]) || vb_link_udp_create(&slot[i], fd[i]))
+		    !vb_udp_socket_bound(fd[i]) ||
+		    vb_link_udp_create(&slot[i], fd[i], any_is_right))
 			return -1;
 	}
 	*state = slot;

@@ -122,6 +122,20 @@ static void a_stranger_is_left_alone(void **state)
 	assert_true(offer(4096));
 }
 
+/* Whoever sends under the address of another NIC has not seen what that was asked. */
+static void an_answer_to_nothing_makes_no_friend(void **state)
+{
+	static const uint64_t guesses[] = { 0, 1, 42, WINDOW_BYTES / 2, WINDOW_BYTES, UINT64_MAX };
+
+	offer_all();
+	while (!offer(4096))
+		fix.now_ns += WAIT_NS;
+	for (unsigned i = 0; i < sizeof(guesses) / sizeof(guesses[0]); i++) {
+		assert_false(tell(guesses[i]));
+		assert_true(offer_all() >= 100 * WINDOW_BYTES);
+	}
+}
+
 /* A burst larger than the window goes when nothing else is on its way. */
 static void a_large_burst_goes_alone(void **state)
 {
@@ -176,6 +190,7 @@ int main(void)
 		TEST(a_made_up_answer_opens_nothing),
 		TEST(a_lost_question_is_asked_again),
 		TEST(a_stranger_is_left_alone),
+		TEST(an_answer_to_nothing_makes_no_friend),
 		TEST(a_large_burst_goes_alone),
 		TEST(a_question_is_answered_at_once),
 		TEST(held_queue_pairs_come_back_once),

@@ -13,9 +13,12 @@ static struct {
 	bool icrc_right[FRAMES];
 	unsigned n;
 } seen;
+static enum vb_whom asked_for;
 
-static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot)
+static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot,
+			   enum vb_whom whom)
 {
+	asked_for = whom;
 	assert_int_equal(src_slot, 3);
 	assert_memory_equal(path->src, own_gid, VB_GID_BYTES);
 	assert_memory_equal(path->dst, peer_gid, VB_GID_BYTES);
@@ -77,6 +80,7 @@ static void a_connected_qp_has_one(void **state)
 	bring(rc, IBV_QPS_RTS);
 	post(rc, NULL, 0);
 	assert_seen(1, 50000);
+	assert_int_equal(asked_for, VB_OURS);
 	bring(uc, IBV_QPS_RTS);
 	post(uc, NULL, 0);
 	assert_seen(2, 50000);
@@ -97,6 +101,7 @@ static void each_datagram_has_its_own(void **state)
 	bring(ud, IBV_QPS_RTS);
 	post(ud, ah, 7 << VB_INDEX_BITS | 1);
 	assert_seen(1, 50007);
+	assert_int_equal(asked_for, VB_OURS);
 	post(ud, ah, 1023 << VB_INDEX_BITS | 1);
 	assert_seen(2, 51023);
 	fix.nic->host.sport = NULL;
@@ -124,6 +129,7 @@ static void an_answer_has_the_askers(void **state)
 	vb_nic_rx(fix.nic, &frame, 1);
 	vb_nic_rx_drop(fix.nic);
 	assert_seen(1, 50009);
+	assert_int_equal(asked_for, VB_STRANGER);
 }
 
 /* mlx5dv_modify_qp_udp_sport(3) */
