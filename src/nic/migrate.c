@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/psn.h"
+#include "nic/ah.h"
+#include "nic/xrc.h"
 
 /*
  * What may be asked for (IBA 17.2.8): to wait for the peer, and to migrate once it is there. Nobody
@@ -18,7 +20,7 @@ static const bool may_ask[IBV_MIG_ARMED + 1][IBV_MIG_ARMED + 1] = {
 
 int vb_migration_check(enum ibv_mig_state from, enum ibv_mig_state to, bool has_alt)
 {
-	if (to > IBV_MIG_ARMED || !may_ask[from][to])
+	if (from > IBV_MIG_ARMED || to > IBV_MIG_ARMED || !may_ask[from][to])
 		return EINVAL;
 	return to == IBV_MIG_REARM && !has_alt ? EINVAL : 0;
 }
@@ -35,19 +37,28 @@ void vb_migration_forget_old(struct vb_qp *qp)
 		qp->migration->has_old = false;
 }
 
-void vb_migrate_locked(struct vb_qp *qp)
+void vb_migration_change(struct ibv_qp_attr *attr, struct vb_path *path,
+			 struct vb_migration *migration)
 {
-	struct vb_migration *migration = qp->migration;
-	struct ibv_qp_attr *attr = &qp->attr;
-
-	migration->old = qp->path;
+	migration->old = *path;
 	migration->has_old = true;
-	qp->path = migration->alt;
+	*path = migration->alt;
 	attr->ah_attr = attr->alt_ah_attr;
 	attr->port_num = attr->alt_port_num;
 	attr->pkey_index = attr->alt_pkey_index;
-	attr->timeout = qp->req.timeout = attr->alt_timeout;
+	attr->timeout = attr->alt_timeout;
 	attr->path_mig_state = IBV_MIG_MIGRATED;
+}
+
+void vb_migrate_locked(struct vb_qp *qp)
+{
+	vb_migration_change(&qp->attr, &qp->path, qp->migration);
+	qp->req.timeout = qp->attr.timeout;
+	/* The alternate path was loaded when nobody knew for whose SRQ the next request would be. */
+	if (qp->req.transport == VB_XRC)
+		vb_path_sport_set(qp->nic, &qp->path,
+				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+				  qp->aimed_slot << VB_INDEX_BITS);
 	vb_rc_new_path(&qp->req, vb_nic_now_ns(qp->nic));
 	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
 	qp->migreq = true;
@@ -60,6 +71,12 @@ static bool comes_by(const struct vb_path *from, const struct vb_path *path)
 			 memcmp(from->dst, path->src, VB_GID_BYTES) == 0);
 }
 
+static uint32_t psn_awaited(const struct vb_qp *qp)
+{
+	return vb_xrc_is_shadow(qp) ? vb_xrc_at(atomic_load(&qp->xrc->rcv->word)).epsn
+				    : qp->resp.epsn;
+}
+
 /* A packet that was late, and says what was so once, must not count. */
 static bool is_news(const struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -69,45 +86,50 @@ static bool is_news(const struct vb_qp *qp, const struct vb_pkt *pkt, const stru
 	case VB_K_ATOMIC_ACK:
 		return vb_psn_diff(pkt->psn, qp->req.una_psn) >= 0;
 	default:
-		return pkt->psn == qp->resp.epsn;
+		return pkt->psn == psn_awaited(qp);
 	}
-}
-
-/* IBA 11.6.3.2: the peer has migrated, but not to where we would follow it. */
-static void refuse(struct vb_qp *qp)
-{
-	if (qp->migration->refused)
-		return;
-	qp->migration->refused = true;
-	vb_qp_event(qp, IBV_EVENT_PATH_MIG_ERR);
 }
 
 /*
  * We wait for the peer to arm. If it comes by the alternate path it is armed, has migrated, and its
  * word of the former got lost: to insist on that, as IBA 17.2.8 has it, would end the connection.
  */
-static bool heed_waiting(struct vb_qp *qp, bool primary, bool alt, bool migreq, bool news)
+static enum vb_migration_step step_waiting(bool primary, bool alt, bool migreq, bool news)
 {
-	if (migreq && alt && !primary) {
-		vb_migrate_locked(qp);
-		return true;
-	}
-	if (primary && !migreq && news) {
-		qp->attr.path_mig_state = IBV_MIG_ARMED;
-		qp->req.armed = true;
-	}
-	return primary;
+	if (migreq && alt && !primary)
+		return VB_MIGRATION_MIGRATE;
+	return primary && !migreq && news ? VB_MIGRATION_ARM : VB_MIGRATION_STAY;
 }
 
-static bool heed_armed(struct vb_qp *qp, bool primary, bool alt, bool migreq, bool news)
+/* IBA 11.6.3.2: the peer may have migrated, but not to where we would follow it. */
+static enum vb_migration_step step_armed(bool primary, bool alt, bool migreq, bool news)
 {
-	if (migreq && alt) {
-		vb_migrate_locked(qp);
-		return true;
+	if (migreq && alt)
+		return VB_MIGRATION_MIGRATE;
+	return migreq && (news || !primary) ? VB_MIGRATION_REFUSE : VB_MIGRATION_STAY;
+}
+
+static void take_step(struct vb_qp *qp, enum vb_migration_step step)
+{
+	if (vb_xrc_is_shadow(qp)) {
+		vb_xrc_migration(qp, step);
+		return;
 	}
-	if (migreq && (news || !primary))
-		refuse(qp);
-	return primary;
+	switch (step) {
+	case VB_MIGRATION_STAY:
+		break;
+	case VB_MIGRATION_ARM:
+		qp->attr.path_mig_state = IBV_MIG_ARMED;
+		qp->req.armed = true;
+		break;
+	case VB_MIGRATION_MIGRATE:
+		vb_migrate_locked(qp);
+		break;
+	case VB_MIGRATION_REFUSE:
+		qp->migration->refused = true;
+		vb_qp_event(qp, IBV_EVENT_PATH_MIG_ERR);
+		break;
+	}
 }
 
 bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const struct vb_pkt *pkt,
@@ -115,19 +137,25 @@ bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const stru
 {
 	const struct vb_migration *migration = qp->migration;
 	bool primary = comes_by(from, &qp->path), alt = comes_by(from, &migration->alt);
-	bool old = migration->has_old && comes_by(from, &migration->old), heeded = primary;
+	bool old = migration->has_old && comes_by(from, &migration->old);
+	enum vb_migration_step step = VB_MIGRATION_STAY;
 
 	switch (qp->attr.path_mig_state) {
 	case IBV_MIG_REARM:
-		heeded = heed_waiting(qp, primary, alt, pkt->migreq, is_news(qp, pkt, info));
+		step = step_waiting(primary, alt, pkt->migreq, is_news(qp, pkt, info));
 		break;
 	case IBV_MIG_ARMED:
-		heeded = heed_armed(qp, primary, alt, pkt->migreq, is_news(qp, pkt, info));
+		step = step_armed(primary, alt, pkt->migreq, is_news(qp, pkt, info));
 		break;
 	case IBV_MIG_MIGRATED:
 		break;
 	}
-	return heeded || old;
+	/* That is told once. */
+	if (step == VB_MIGRATION_REFUSE && migration->refused)
+		step = VB_MIGRATION_STAY;
+	if (step != VB_MIGRATION_STAY)
+		take_step(qp, step);
+	return primary || old || step == VB_MIGRATION_MIGRATE;
 }
 
 void vb_migration_end(struct vb_qp *qp)

@@ -13,13 +13,15 @@
  * Every function wants the QP locked.
  */
 
+#include "nic/migration.h"
 #include "nic/qp.h"
 
-struct vb_migration {
-	struct vb_path alt;
-	struct vb_path old;  /* the primary path before the last migration */
-	bool has_old; /* the peer may not have heard of it yet, or a packet is late: it is good */
-	bool refused; /* that the peer wanted to migrate and could not was told */
+/* What a packet makes of a QP that has an alternate path. */
+enum vb_migration_step {
+	VB_MIGRATION_STAY,
+	VB_MIGRATION_ARM,     /* the peer waits as well */
+	VB_MIGRATION_MIGRATE, /* the peer has */
+	VB_MIGRATION_REFUSE,  /* the peer has, to where we would not follow it */
 };
 
 /* path_mig_state as ibv_modify_qp(3) may set it. 0 or EINVAL. has_alt: a path was ever loaded. */
@@ -33,6 +35,10 @@ void vb_migration_forget_old(struct vb_qp *qp);
 
 /* Over to the alternate path. It is ARMED, or its requester was. */
 void vb_migrate_locked(struct vb_qp *qp);
+
+/* What becomes of the attributes and the paths then: of any memory. */
+void vb_migration_change(struct ibv_qp_attr *attr, struct vb_path *path,
+			 struct vb_migration *migration);
 
 /*
  * A packet for a QP that has an alternate path: does it come by a way that it may come by, and what

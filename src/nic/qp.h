@@ -231,9 +231,8 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns);
 
 /* --- what it takes to change attributes (qp_modify.c), of any type --- */
 
-/* Attributes that no QP of XRC can have here: there is one path. */
-#define VB_QP_XRC_NOT_DONE                                                                        \
-	(IBV_QP_CAP | IBV_QP_RATE_LIMIT | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+/* Attributes that no QP of XRC can have here. */
+#define VB_QP_XRC_NOT_DONE (IBV_QP_CAP | IBV_QP_RATE_LIMIT)
 
 int vb_qp_values_check(const struct ibv_qp_attr *attr, int mask);
 int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,

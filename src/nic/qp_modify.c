@@ -394,7 +394,9 @@ static void set_alt_path(struct vb_qp *qp, struct plan *plan)
 	qp->migrates = true;
 	qp->migration->alt = plan->alt_path;
 	vb_path_sport_set(qp->nic, &qp->migration->alt,
-			  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn);
+			  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+			  qp->req.transport == VB_XRC ? qp->aimed_slot << VB_INDEX_BITS
+						      : qp->dqpn);
 }
 
 /* The state before: `keep` has put what was asked for in its place. */

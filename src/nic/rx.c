@@ -15,9 +15,14 @@
  * A QP that is connected hears its peer only, from its address, and not through shared memory. To
  * one of XRC that way is open beside the wire.
  */
+static bool hears_wire(const struct vb_qp *qp)
+{
+	return !qp->peer || qp->req.transport == VB_XRC;
+}
+
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	return (!qp->peer || qp->req.transport == VB_XRC) &&
+	return hears_wire(qp) &&
 	       memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
 	       memcmp(frame->path.dst, qp->path.src, VB_GID_BYTES) == 0;
 }
@@ -27,7 +32,7 @@ static bool is_admitted(struct vb_qp *qp, const struct vb_frame *frame, const st
 {
 	if (!qp->migrates)
 		return is_from_peer(qp, frame);
-	return !qp->peer && vb_migration_admit(qp, &frame->path, pkt, info);
+	return hears_wire(qp) && vb_migration_admit(qp, &frame->path, pkt, info);
 }
 
 static void release_held(struct vb_batch *batch)

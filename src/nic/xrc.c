@@ -263,6 +263,31 @@ int vb_xrc_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_in
 	return 0;
 }
 
+/* As set_alt_path() and set_migration() in qp_modify.c; *then has been told what is to be kept. */
+static int plan_migration(struct vb_qp *qp, const struct vb_xrc_attr *now,
+			  const struct ibv_qp_attr *attr, int mask, struct vb_xrc_attr *then)
+{
+	struct vb_migration *migration = &then->migration;
+	enum ibv_mig_state from = now->attr.path_mig_state, to = then->attr.path_mig_state;
+	int err = 0;
+
+	if (mask & IBV_QP_AV)
+		migration->has_old = false;
+	if (mask & IBV_QP_ALT_PATH) {
+		err = vb_qp_path_check(qp, &attr->alt_ah_attr, then->attr.path_mtu,
+				       &migration->alt);
+		then->has_alt = true;
+	}
+	if (err || !(mask & IBV_QP_PATH_MIG_STATE))
+		return err;
+	err = vb_migration_check(from, to, then->has_alt);
+	if (!err && to == IBV_MIG_REARM && from == IBV_MIG_MIGRATED)
+		migration->refused = false;
+	if (!err && to == IBV_MIG_MIGRATED && from == IBV_MIG_ARMED)
+		vb_migration_change(&then->attr, &then->path, migration);
+	return err;
+}
+
 static int check(struct vb_qp *qp, const struct vb_xrc_attr *now, const struct ibv_qp_attr *attr,
 		 int mask, struct vb_xrc_attr *then)
 {
@@ -285,7 +310,8 @@ static int check(struct vb_qp *qp, const struct vb_xrc_attr *now, const struct i
 		*then = (struct vb_xrc_attr){ .attr.path_mig_state = IBV_MIG_MIGRATED };
 	vb_qp_attr_keep(&then->attr, attr, mask);
 	then->attr.qp_state = to;
-	return mask & IBV_QP_AV ? vb_qp_path_check(qp, &attr->ah_attr, mtu, &then->path) : 0;
+	err = mask & IBV_QP_AV ? vb_qp_path_check(qp, &attr->ah_attr, mtu, &then->path) : 0;
+	return err ? err : plan_migration(qp, now, attr, mask, then);
 }
 
 int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -308,6 +334,8 @@ int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	store_unlock(qp->nic);
 	if (err)
 		return err;
+	if ((mask & IBV_QP_PATH_MIG_STATE) && now.attr.path_mig_state == IBV_MIG_ARMED)
+		vb_xrc_event(qp, IBV_EVENT_PATH_MIG);
 	qp->ibv.qp.state = then.attr.qp_state;
 	if (then.attr.qp_state == IBV_QPS_RESET || then.attr.qp_state == IBV_QPS_ERR)
 		vb_xrc_rcv_left(qp->nic, rcv);
@@ -347,14 +375,14 @@ void vb_xrc_srq_recall(struct vb_srq *srq)
 }
 
 /* For those who have no event channel to hear it from: the QP is nobody's. */
-static void log_event(struct vb_qp *shadow, enum ibv_event_type type)
+static void log_event(struct vb_qp *qp, enum ibv_event_type type)
 {
-	struct vb_nic *nic = shadow->nic;
+	struct vb_nic *nic = qp->nic;
 	struct vb_xrc *xrc = atomic_load(&nic->xrc);
 	struct vb_xrc_note note = {
 		.wall_ns = nic->host.wall_ns ? nic->host.wall_ns(nic->host.arg) : 0,
-		.domain = shadow->xrc->domain,
-		.qpn = shadow->ibv.qp.qp_num,
+		.domain = qp->xrc->xrcd ? qp->xrc->xrcd->id : qp->xrc->domain,
+		.qpn = qp->ibv.qp.qp_num,
 		.type = type,
 		.slot = xrc->slot,
 	};
@@ -378,13 +406,13 @@ static void tell_handles(struct vb_xrc *xrc, uint32_t qpn, enum ibv_event_type t
 	}
 }
 
-void vb_xrc_event(struct vb_qp *shadow, enum ibv_event_type type)
+void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type)
 {
-	struct vb_xrc *xrc = atomic_load(&shadow->nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&qp->nic->xrc);
 
-	log_event(shadow, type);
+	log_event(qp, type);
 	vb_lock_take(&xrc->lock);
-	tell_handles(xrc, shadow->ibv.qp.qp_num, type);
+	tell_handles(xrc, qp->ibv.qp.qp_num, type);
 	vb_lock_drop(&xrc->lock);
 }
 
@@ -405,6 +433,37 @@ void vb_xrc_look(struct vb_nic *nic)
 			tell_handles(xrc, note.qpn, (enum ibv_event_type)note.type);
 	}
 	vb_lock_drop(&xrc->lock);
+}
+
+static void step(struct vb_xrc_attr *at, enum vb_migration_step step)
+{
+	if (step == VB_MIGRATION_ARM)
+		at->attr.path_mig_state = IBV_MIG_ARMED;
+	else if (step == VB_MIGRATION_MIGRATE)
+		vb_migration_change(&at->attr, &at->path, &at->migration);
+	else
+		at->migration.refused = true;
+}
+
+/* If it is as it was when the packet was judged: another NIC may have had one that said the same. */
+void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
+{
+	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	struct vb_xrc_attr at;
+	bool same;
+
+	store_lock(qp->nic);
+	same = atomic_load(&rcv->seq) == qp->xrc->seq;
+	if (same) {
+		at = rcv->at;
+		step(&at, to);
+		vb_xrc_rcv_write(rcv, &at, false);
+	}
+	store_unlock(qp->nic);
+	if (same && to != VB_MIGRATION_ARM)
+		vb_xrc_event(qp, to == VB_MIGRATION_MIGRATE ? IBV_EVENT_PATH_MIG
+							    : IBV_EVENT_PATH_MIG_ERR);
+	vb_xrc_refresh(qp);
 }
 
 void vb_xrc_failed(struct vb_qp *qp)

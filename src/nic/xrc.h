@@ -13,6 +13,7 @@
  */
 
 #include "nic/demux.h"
+#include "nic/migrate.h"
 #include "nic/qp.h"
 #include "nic/xrc_store.h"
 
@@ -68,7 +69,10 @@ int vb_xrc_rcv_join(struct vb_xrcd *xrcd, uint32_t qpn);
 int vb_xrc_rcv_leave(struct vb_xrcd *xrcd, uint32_t qpn); /* also: it is not registered */
 int vb_xrc_rcv_modify(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_attr *attr,
 		      int mask);
-/* What means nothing to a QP that sends nothing, to be told when it is asked for. EINVAL. */
+/*
+ * What means nothing to a QP that sends nothing, to be told when it is asked for; and the state of
+ * migration that it begins with. EINVAL.
+ */
 int vb_xrc_rcv_remember(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_attr *attr,
 			int mask);
 int vb_xrc_rcv_query(struct vb_xrcd *xrcd, uint32_t qpn, struct ibv_qp_attr *attr,
@@ -127,6 +131,9 @@ void vb_xrc_peer_gone(struct vb_peer *peer);
  * looks at its shadow. Nothing locked.
  */
 void vb_xrc_rcv_left(struct vb_nic *nic, const struct vb_xrc_rcv *rcv);
+
+/* A packet says how the QP's path migrates: so it does, for all. Shadow locked. */
+void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step step);
 
 /* The shadow has gone to the error state, and so does the QP, for all. Shadow locked. */
 void vb_xrc_failed(struct vb_qp *qp);

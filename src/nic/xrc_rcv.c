@@ -100,8 +100,12 @@ int vb_xrc_rcv_remember(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_
 	rcv = vb_xrc_rcv_of(lock(xrcd)->store, qpn);
 	if (rcv && atomic_load(&rcv->domain) == xrcd->id) {
 		at = rcv->at;
+		if (mask & IBV_QP_PATH_MIG_STATE)
+			err = vb_migration_check(at.attr.path_mig_state, attr->path_mig_state,
+						 at.has_alt);
 		vb_qp_attr_keep(&at.attr, attr, mask);
-		vb_xrc_rcv_write(rcv, &at, false);
+		if (!err)
+			vb_xrc_rcv_write(rcv, &at, false);
 	} else {
 		err = EINVAL;
 	}

@@ -96,10 +96,17 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 		begin_life(qp, life);
 	if (!resize(resp, at.attr.max_dest_rd_atomic))
 		return false;
+	if (at.has_alt && !qp->migration)
+		qp->migration = calloc(1, sizeof(*qp->migration));
+	if (at.has_alt && !qp->migration)
+		return false;
+	if (at.has_alt)
+		*qp->migration = at.migration;
+	qp->migrates = at.has_alt;
 	qp->attr = at.attr;
 	qp->dqpn = at.attr.dest_qp_num;
 	qp->path = at.path;
-	qp->migreq = true;
+	qp->migreq = at.attr.path_mig_state == IBV_MIG_MIGRATED;
 	vb_path_sport_set(qp->nic, &qp->path, atomic_load(&qp->nic->xrc)->slot, qp->dqpn);
 	if (resp->mtu != VB_LANE_MTU_BYTES)
 		qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
@@ -228,7 +235,7 @@ bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bar
 	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
 	uint64_t word = vb_xrc_word(at);
 
-	if (atomic_load_explicit(&rcv->seq, memory_order_acquire) != qp->xrc->seq ||
+	if (atomic_load_explicit(&rcv->seq, memory_order_acquire) != qp->xrc->seq || qp->migrates ||
 	    vb_qp_state(qp) < IBV_QPS_RTR || vb_qp_state(qp) == IBV_QPS_ERR ||
 	    atomic_load(&rcv->word) != word || !qp->ibv.qp.srq ||
 	    qp->ibv.qp.srq->handle != srqn ||

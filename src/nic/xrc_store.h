@@ -17,11 +17,12 @@
 
 #include "base/path.h"
 #include "nic/limits.h"
+#include "nic/migration.h"
 #include "nic/segment_table.h"
 #include "nic/xrc_notes.h"
 
 #define VB_XRC_MAGIC 0x58524321u
-#define VB_XRC_VERSION 3u
+#define VB_XRC_VERSION 4u
 
 enum {
 	VB_XRC_DOMAINS_MAX = 1024,
@@ -34,6 +35,8 @@ enum {
 struct vb_xrc_attr {
 	struct ibv_qp_attr attr; /* qp_state among it */
 	struct vb_path path;	 /* to the sender, whose source port is each owner's to choose */
+	bool has_alt;		 /* an alternate path was loaded; what follows is of use then alone */
+	struct vb_migration migration;
 };
 
 /* A receive QP. Its number is slot 0's, with its place for index. */

@@ -470,17 +470,46 @@ static void what_only_senders_use_is_kept(void **state)
  * rfc: "alt_pkey_index: Optional"
  * rfc: "alt_port_num: Optional"
  * rfc: "alt_timeout: Optional"
- * There is one path: it can be said so, and another one is refused aloud.
+ * It may be told to wait for its sender right away, since it never gets further than RTR.
  */
-static void there_is_one_path(void **state)
+static void it_may_have_another_path(void **state)
 {
-	f.attr.path_mig_state = IBV_MIG_ARMED;
+	struct ibv_qp_attr attr;
+
+	f.attr.path_mig_state = IBV_MIG_REARM;
 	f.mask = NEEDED | IBV_QP_PATH_MIG_STATE;
-	refused(EOPNOTSUPP);
+	refused(EINVAL); /* without another path there is nothing to wait for */
 	f.attr.alt_ah_attr = f.attr.ah_attr;
+	f.attr.alt_timeout = 15;
+	f.mask |= IBV_QP_ALT_PATH;
+	refused(EINVAL); /* without a port */
 	f.attr.alt_port_num = 1;
-	f.mask = NEEDED | IBV_QP_ALT_PATH;
-	refused(EOPNOTSUPP);
+	f.attr.path_mig_state = IBV_MIG_ARMED;
+	refused(EINVAL);
+	f.attr.path_mig_state = IBV_MIG_REARM;
+	connect();
+	attr = query(NULL);
+	assert_int_equal(attr.path_mig_state, IBV_MIG_REARM);
+	assert_int_equal(attr.alt_port_num, 1);
+	assert_int_equal(attr.alt_pkey_index, 0);
+	assert_int_equal(attr.alt_timeout, 15);
+	assert_memory_equal(&attr.alt_ah_attr.grh, &f.attr.ah_attr.grh, sizeof(attr.ah_attr.grh));
+	attr = f.attr;
+	assert_int_equal(ibv_modify_qp(f.snd.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
+			 0);
+	send_to(&f.srq, 1);
+	assert_int_equal(query(NULL).path_mig_state, IBV_MIG_ARMED);
+	attr.path_mig_state = IBV_MIG_MIGRATED;
+	assert_int_equal(ibv_modify_qp(f.snd.qp, &attr, IBV_QP_PATH_MIG_STATE), 0);
+	vt_event_acked(IBV_EVENT_PATH_MIG);
+	send_to(&f.srq, 2);
+	attr = query(NULL);
+	assert_int_equal(attr.path_mig_state, IBV_MIG_MIGRATED);
+	assert_int_equal(attr.timeout, 15);
+}
+
+static void it_may_be_said_that_there_is_one_path(void **state)
+{
 	f.attr.path_mig_state = IBV_MIG_MIGRATED;
 	f.mask = NEEDED | IBV_QP_PATH_MIG_STATE;
 	connect();
@@ -556,7 +585,8 @@ int main(void)
 		rfc_test(what_is_not_needed_is_not_looked_at),
 		rfc_test(caps_are_hard_coded),
 		rfc_test(what_only_senders_use_is_kept),
-		rfc_test(there_is_one_path),
+		rfc_test(it_may_have_another_path),
+		rfc_test(it_may_be_said_that_there_is_one_path),
 		rfc_test(reads_of_all_srqs_share_one_number),
 		rfc_test(without_reads_it_needs_no_resources),
 		rfc_test(its_rnr_timer_may_be_0),

@@ -18,8 +18,12 @@ _Static_assert(offsetof(struct ibv_xrc_domain, handle) == offsetof(struct vb_xrc
 #define IGNORED                                                                                   \
 	(IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_CAP | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | \
 	 IBV_QP_EN_SQD_ASYNC_NOTIFY)
-/* ... and those it has although a QP that only receives makes nothing of them. */
-#define REMEMBERED (IBV_QP_QKEY | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
+/*
+ * ... and those it has although a QP that only receives makes nothing of them, or not on its way to
+ * RTR, where it stays: whether it waits for its sender to have another path as well.
+ */
+#define REMEMBERED                                                                                \
+	(IBV_QP_QKEY | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_PATH_MIG_STATE)
 
 /* RFC: "Other caps will use hard-coded values". */
 static const struct ibv_qp_cap fixed_cap = {
@@ -112,9 +116,6 @@ static int alloc(struct ibv_pd *pd, struct ibv_xrc_domain *domain, const struct 
 	mask &= ~IGNORED;
 	if (pd->context != domain->context || (mask & (TO_INIT | TO_RTR)) != (TO_INIT | TO_RTR))
 		return EINVAL;
-	/* There is one path, and it is where it migrates from. */
-	if ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state == IBV_MIG_MIGRATED)
-		mask &= ~IBV_QP_PATH_MIG_STATE;
 	vb_device_gids_refresh(vb_device_of(pd->context));
 	rc = vb_xrc_rcv_new(xrcd_of(domain), &qpn);
 	if (rc != 0)

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "xrc.h"
+
+#include <fcntl.h>
+
+#include "netns.h"
+
+/*
+ * Path migration of XRC (IBA 17.2.8): as migrate_test.c has it of RC, but that the receive QP belongs
+ * to a domain, and migrates for all that have it open. The primary path can be taken away.
+ */
+
+#define PRIMARY "10.77.0.1"
+#define THIRD "10.77.0.2"
+
+enum { ALT_TIMEOUT = 16, BYTES = 64 };
+
+struct way {
+	int index;
+	union ibv_gid gid;
+};
+
+static struct way primary, alt;
+
+/* A sender, a receive QP with two handles, and two SRQs. */
+static struct all {
+	struct ibv_xrcd *xrcd;
+	struct vx_srq srq[2];
+	struct ibv_qp *rcv, *opened;
+	struct vx_snd snd;
+	uint64_t sent;
+} all;
+
+static struct way way_of(const char *ipv4)
+{
+	struct way way = { .gid.raw = { [10] = 0xff, [11] = 0xff } };
+
+	assert_int_equal(inet_pton(AF_INET, ipv4, way.gid.raw + 12), 1);
+	way.index = vt_gid_index(way.gid.raw);
+	return way;
+}
+
+static void all_open(void)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	all = (struct all){ .xrcd = vx_domain(-1, O_CREAT) };
+	assert_non_null(all.xrcd);
+	vx_srq_open(&all.srq[0], all.xrcd);
+	vx_srq_open(&all.srq[1], all.xrcd);
+	all.rcv = vx_rcv_make(all.xrcd);
+	assert_non_null(all.rcv);
+	attr.qp_num = all.rcv->qp_num;
+	attr.xrcd = all.xrcd;
+	all.opened = ibv_open_qp(vt.ctx, &attr);
+	assert_non_null(all.opened);
+	vx_snd_open(&all.snd, 0);
+	assert_int_equal(vx_climb(all.rcv, all.snd.qp->qp_num, IBV_QPS_RTS), 0);
+	assert_int_equal(vx_climb(all.snd.qp, all.rcv->qp_num, IBV_QPS_RTS), 0);
+}
+
+static void all_close(void)
+{
+	vx_snd_close(&all.snd);
+	assert_int_equal(ibv_destroy_qp(all.opened), 0);
+	assert_int_equal(ibv_destroy_qp(all.rcv), 0);
+	vx_srq_close(&all.srq[0]);
+	vx_srq_close(&all.srq[1]);
+	assert_int_equal(ibv_close_xrcd(all.xrcd), 0);
+}
+
+static int setup(void **state)
+{
+	assert_true(netns_address_add("lo:1", PRIMARY));
+	vt_setup(state);
+	primary = way_of(PRIMARY);
+	alt = (struct way){ .index = vt.gid_index, .gid = vt.gid };
+	vt.gid_index = primary.index;
+	vt.gid = primary.gid;
+	all_open();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	all_close();
+	netns_interface_down("lo:1");
+	return vt_teardown(state);
+}
+
+/* Where something is to get lost, or addresses are to count: not between two processes' memory. */
+static char *link_before;
+
+static int setup_wire(void **state)
+{
+	const char *link = getenv("VERBATIM_LINK");
+
+	link_before = link ? strdup(link) : NULL;
+	setenv("VERBATIM_LINK", "udp", 1);
+	return setup(state);
+}
+
+static int teardown_wire(void **state)
+{
+	if (link_before)
+		setenv("VERBATIM_LINK", link_before, 1);
+	else
+		unsetenv("VERBATIM_LINK");
+	free(link_before);
+	return teardown(state);
+}
+
+/* --- attributes --- */
+
+static struct ibv_qp_attr with_alt(const struct way *way)
+{
+	return (struct ibv_qp_attr){
+		.alt_ah_attr = { .grh = { .dgid = way->gid, .sgid_index = (uint8_t)way->index,
+					  .hop_limit = 1 },
+				 .is_global = 1, .port_num = 1 },
+		.alt_port_num = 1,
+		.alt_timeout = ALT_TIMEOUT,
+		.path_mig_state = IBV_MIG_REARM,
+	};
+}
+
+static int set_state(struct ibv_qp *qp, enum ibv_mig_state to)
+{
+	struct ibv_qp_attr attr = { .path_mig_state = to };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_PATH_MIG_STATE);
+}
+
+static void rearm(struct ibv_qp *qp, const struct way *way)
+{
+	struct ibv_qp_attr attr = with_alt(way);
+
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), 0);
+}
+
+static struct ibv_qp_attr query(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(qp, &attr, -1, &init), 0);
+	return attr;
+}
+
+static void expect(struct ibv_qp *qp, enum ibv_mig_state state, const struct way *way)
+{
+	struct ibv_qp_attr attr = query(qp);
+
+	assert_int_equal(attr.path_mig_state, state);
+	assert_int_equal(attr.ah_attr.grh.sgid_index, way->index);
+	assert_memory_equal(&attr.ah_attr.grh.dgid, &way->gid, sizeof(way->gid));
+}
+
+/* --- traffic and events --- */
+
+static void post(unsigned srq)
+{
+	all.sent++;
+	vx_recv(&all.srq[srq], all.sent, 0, BYTES);
+	vt_fill(all.snd.buf, BYTES, (unsigned)all.sent);
+	assert_int_equal(vx_post(&all.snd, IBV_WR_SEND, all.srq[srq].number, all.sent, BYTES, NULL),
+			 0);
+}
+
+static void send_to(unsigned srq)
+{
+	post(srq);
+	vt_expect(all.srq[srq].cq, all.sent, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(all.srq[srq].buf, BYTES, (unsigned)all.sent));
+	vt_expect(all.snd.cq, all.sent, IBV_WC_SUCCESS);
+}
+
+/* Of a QP; that addresses have changed is somebody else's business. */
+static struct ibv_async_event qp_event(void)
+{
+	struct ibv_async_event event;
+
+	do {
+		if (!vt_readable(vt.ctx->async_fd, VT_WAIT_MS))
+			fail_msg("no event");
+		assert_int_equal(ibv_get_async_event(vt.ctx, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type == IBV_EVENT_GID_CHANGE);
+	return event;
+}
+
+static void expect_sender_event(enum ibv_event_type type)
+{
+	struct ibv_async_event event = qp_event();
+
+	assert_string_equal(ibv_event_type_str(event.event_type), ibv_event_type_str(type));
+	assert_ptr_equal(event.element.qp, all.snd.qp);
+}
+
+/* Whoever has the receive QP open is told, once. */
+static void expect_receiver_events(enum ibv_event_type type)
+{
+	bool rcv = false, opened = false;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_async_event event = qp_event();
+
+		assert_string_equal(ibv_event_type_str(event.event_type), ibv_event_type_str(type));
+		rcv |= event.element.qp == all.rcv;
+		opened |= event.element.qp == all.opened;
+	}
+	assert_true(rcv && opened);
+}
+
+static void arm(const struct way *way, const struct way *now)
+{
+	rearm(all.rcv, way);
+	rearm(all.snd.qp, way);
+	send_to(0);
+	expect(all.rcv, IBV_MIG_ARMED, now);
+	expect(all.opened, IBV_MIG_ARMED, now);
+	expect(all.snd.qp, IBV_MIG_ARMED, now);
+}
+
+/* --- what may be asked for --- */
+
+static void an_alternate_path_is_kept(void **state)
+{
+	struct ibv_qp *const qps[] = { all.rcv, all.snd.qp };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_qp_attr with = with_alt(&alt), attr = with;
+
+		assert_int_equal(ibv_modify_qp(qps[i], &attr, IBV_QP_ALT_PATH), 0);
+		attr = query(i ? qps[i] : all.opened);
+		assert_memory_equal(&attr.alt_ah_attr.grh, &with.alt_ah_attr.grh,
+				    sizeof(attr.alt_ah_attr.grh));
+		assert_int_equal(attr.alt_port_num, 1);
+		assert_int_equal(attr.alt_pkey_index, 0);
+		assert_int_equal(attr.alt_timeout, ALT_TIMEOUT);
+		assert_int_equal(attr.path_mig_state, IBV_MIG_MIGRATED);
+		assert_int_equal(vt_modify(qps[i], IBV_QPS_RESET), 0);
+		assert_int_equal(query(qps[i]).alt_port_num, 0);
+		assert_int_equal(set_state(qps[i], IBV_MIG_REARM), EINVAL);
+	}
+}
+
+/* IBTA table of QP state transitions: optional from INIT on. */
+static void it_may_come_with_the_connection(void **state)
+{
+	struct ibv_qp_attr attr = vx_attr(all.snd.qp->qp_num), with = with_alt(&alt);
+
+	assert_int_equal(vt_modify(all.rcv, IBV_QPS_RESET), 0);
+	assert_int_equal(vx_climb(all.rcv, all.snd.qp->qp_num, IBV_QPS_INIT), 0);
+	attr.alt_ah_attr = with.alt_ah_attr;
+	attr.alt_port_num = 1;
+	attr.alt_timeout = ALT_TIMEOUT;
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(all.rcv, &attr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					       IBV_QP_MAX_DEST_RD_ATOMIC |
+					       IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH), 0);
+	assert_int_equal(query(all.rcv).alt_timeout, ALT_TIMEOUT);
+	send_to(0);
+}
+
+static void spoil_port0(struct ibv_qp_attr *a) { a->alt_port_num = 0; }
+static void spoil_port2(struct ibv_qp_attr *a) { a->alt_port_num = 2; }
+static void spoil_av_port(struct ibv_qp_attr *a) { a->alt_ah_attr.port_num = 2; }
+static void spoil_pkey(struct ibv_qp_attr *a) { a->alt_pkey_index = 1; }
+static void spoil_timeout(struct ibv_qp_attr *a) { a->alt_timeout = 32; }
+static void spoil_gid(struct ibv_qp_attr *a) { a->alt_ah_attr.grh.sgid_index = 255; }
+static void spoil_grh(struct ibv_qp_attr *a) { a->alt_ah_attr.is_global = 0; }
+static void spoil_dgid(struct ibv_qp_attr *a) { memset(&a->alt_ah_attr.grh.dgid, 0, 16); }
+static void spoil_state(struct ibv_qp_attr *a) { a->path_mig_state = IBV_MIG_ARMED; }
+static void spoil_state3(struct ibv_qp_attr *a) { a->path_mig_state = 3; }
+
+/* ibv_modify_qp(3): of what is refused nothing is kept. */
+static void a_wrong_alternate_path_is_refused(void **state)
+{
+	static void (*const spoil[])(struct ibv_qp_attr *) = {
+		spoil_port0, spoil_port2, spoil_av_port, spoil_pkey, spoil_timeout, spoil_gid,
+		spoil_grh, spoil_dgid, spoil_state, spoil_state3,
+	};
+	struct ibv_qp *const qps[] = { all.rcv, all.snd.qp };
+	struct ibv_qp_attr before, after;
+
+	for (unsigned i = 0; i < 2 * sizeof(spoil) / sizeof(spoil[0]); i++) {
+		struct ibv_qp *qp = qps[i % 2];
+		struct ibv_qp_attr attr = with_alt(&alt);
+
+		before = query(qp);
+		spoil[i / 2](&attr);
+		assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
+				 EINVAL);
+		after = query(qp);
+		assert_memory_equal(&before, &after, sizeof(before));
+	}
+	send_to(0);
+}
+
+static void only_some_changes_of_state_may_be_asked_for(void **state)
+{
+	assert_int_equal(set_state(all.rcv, IBV_MIG_REARM), EINVAL);
+	assert_int_equal(set_state(all.rcv, IBV_MIG_ARMED), EINVAL);
+	assert_int_equal(set_state(all.rcv, IBV_MIG_MIGRATED), 0);
+	rearm(all.rcv, &alt);
+	assert_int_equal(set_state(all.opened, IBV_MIG_ARMED), EINVAL);
+	assert_int_equal(set_state(all.opened, IBV_MIG_MIGRATED), EINVAL);
+	assert_int_equal(set_state(all.opened, IBV_MIG_REARM), 0);
+	rearm(all.snd.qp, &alt);
+	send_to(0);
+	assert_int_equal(set_state(all.rcv, IBV_MIG_REARM), EINVAL);
+	expect(all.rcv, IBV_MIG_ARMED, &primary);
+	vt_no_event();
+}
+
+/* --- migration --- */
+
+static void one_alone_does_not_arm(void **state)
+{
+	rearm(all.snd.qp, &alt);
+	send_to(0);
+	send_to(1);
+	expect(all.snd.qp, IBV_MIG_REARM, &primary);
+	expect(all.rcv, IBV_MIG_MIGRATED, &primary);
+	vt_no_event();
+}
+
+static void a_sender_takes_the_receive_qp_along(void **state)
+{
+	arm(&alt, &primary);
+	assert_int_equal(set_state(all.snd.qp, IBV_MIG_MIGRATED), 0);
+	expect_sender_event(IBV_EVENT_PATH_MIG);
+	expect(all.snd.qp, IBV_MIG_MIGRATED, &alt);
+	expect(all.rcv, IBV_MIG_ARMED, &primary);
+	send_to(1);
+	expect_receiver_events(IBV_EVENT_PATH_MIG);
+	expect(all.rcv, IBV_MIG_MIGRATED, &alt);
+	expect(all.opened, IBV_MIG_MIGRATED, &alt);
+	send_to(0);
+	vt_no_event();
+}
+
+/* What it sends before it has heard of it comes all the same, and the answer tells it. */
+static void a_receive_qp_takes_its_sender_along(void **state)
+{
+	arm(&alt, &primary);
+	assert_int_equal(set_state(all.opened, IBV_MIG_MIGRATED), 0);
+	expect_receiver_events(IBV_EVENT_PATH_MIG);
+	expect(all.rcv, IBV_MIG_MIGRATED, &alt);
+	expect(all.snd.qp, IBV_MIG_ARMED, &primary);
+	send_to(1);
+	expect_sender_event(IBV_EVENT_PATH_MIG);
+	expect(all.snd.qp, IBV_MIG_MIGRATED, &alt);
+	send_to(0);
+	vt_no_event();
+}
+
+static void there_and_back(void **state)
+{
+	for (unsigned round = 0; round < 6; round++) {
+		const struct way *from = round % 2 ? &alt : &primary;
+		const struct way *to = round % 2 ? &primary : &alt;
+
+		arm(to, from);
+		if (round % 3) {
+			assert_int_equal(set_state(all.snd.qp, IBV_MIG_MIGRATED), 0);
+			expect_sender_event(IBV_EVENT_PATH_MIG);
+			send_to(round % 2);
+			expect_receiver_events(IBV_EVENT_PATH_MIG);
+		} else {
+			assert_int_equal(set_state(all.rcv, IBV_MIG_MIGRATED), 0);
+			expect_receiver_events(IBV_EVENT_PATH_MIG);
+			send_to(round % 2);
+			expect_sender_event(IBV_EVENT_PATH_MIG);
+		}
+		expect(all.snd.qp, IBV_MIG_MIGRATED, to);
+		expect(all.rcv, IBV_MIG_MIGRATED, to);
+	}
+	vt_no_event();
+}
+
+/* To one SRQ and the other by turns, on its way while paths change. */
+static void work_goes_on_meanwhile(void **state)
+{
+	for (unsigned round = 0; round < 6; round++) {
+		uint64_t first = all.sent + 2;
+
+		arm(round % 2 ? &primary : &alt, round % 2 ? &alt : &primary);
+		for (unsigned i = 0; i < 24; i++) {
+			post(i / 3 % 2);
+			if (i == 4 * round)
+				assert_int_equal(set_state(all.snd.qp, IBV_MIG_MIGRATED), 0);
+		}
+		for (unsigned i = 0; i < 24; i++) {
+			vt_expect(all.srq[i / 3 % 2].cq, first + i, IBV_WC_SUCCESS);
+			vt_expect(all.snd.cq, first + i, IBV_WC_SUCCESS);
+		}
+		expect_sender_event(IBV_EVENT_PATH_MIG);
+		expect_receiver_events(IBV_EVENT_PATH_MIG);
+	}
+}
+
+/* --- a path that is lost --- */
+
+static void a_lost_path_is_left(void **state)
+{
+	arm(&alt, &primary);
+	assert_true(netns_interface_down("lo:1"));
+	send_to(1);
+	expect_sender_event(IBV_EVENT_PATH_MIG);
+	expect_receiver_events(IBV_EVENT_PATH_MIG);
+	assert_int_equal(query(all.snd.qp).timeout, ALT_TIMEOUT);
+	expect(all.rcv, IBV_MIG_MIGRATED, &alt);
+	send_to(0);
+}
+
+/* IBA 11.6.3.2: a peer that migrates to where we would not is not followed, and that is told. */
+static void a_path_that_is_not_ours_is_refused(void **state)
+{
+	struct way third;
+
+	assert_true(netns_address_add("lo:2", THIRD));
+	third = way_of(THIRD);
+	rearm(all.snd.qp, &third);
+	rearm(all.rcv, &alt);
+	send_to(0);
+	assert_int_equal(set_state(all.snd.qp, IBV_MIG_MIGRATED), 0);
+	expect_sender_event(IBV_EVENT_PATH_MIG);
+	post(0);
+	expect_receiver_events(IBV_EVENT_PATH_MIG_ERR);
+	vt_expect(all.snd.cq, all.sent, IBV_WC_RETRY_EXC_ERR);
+	expect(all.rcv, IBV_MIG_ARMED, &primary);
+	vt_no_event(); /* told once */
+	netns_interface_down("lo:2");
+}
+
+#define migrate_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define wire_test(f) cmocka_unit_test_setup_teardown(f, setup_wire, teardown_wire)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		migrate_test(an_alternate_path_is_kept),
+		migrate_test(it_may_come_with_the_connection),
+		migrate_test(a_wrong_alternate_path_is_refused),
+		migrate_test(only_some_changes_of_state_may_be_asked_for),
+		migrate_test(one_alone_does_not_arm),
+		migrate_test(a_sender_takes_the_receive_qp_along),
+		migrate_test(a_receive_qp_takes_its_sender_along),
+		migrate_test(there_and_back),
+		migrate_test(work_goes_on_meanwhile),
+		wire_test(a_sender_takes_the_receive_qp_along),
+		wire_test(a_receive_qp_takes_its_sender_along),
+		wire_test(a_lost_path_is_left),
+		wire_test(a_path_that_is_not_ours_is_refused),
+	};
+
+	return vt_main(tests);
+}
