@@ -55,7 +55,7 @@ struct vb_udp_rx {
 	atomic_int flow_fd; /* -1: none */
 	atomic_bool pending;
 	struct vb_path flow; /* what comes by it has this path */
-	struct vb_path refused; /* from here there can be none, or one that was went elsewhere too */
+	struct vb_path refused; /* none can be from here, or one that was went elsewhere, too */
 	bool flow_known;     /* it comes from where this link sends to */
 	bool settling;	     /* what came before the flow was there may still be in the slot's */
 	uint32_t looks;

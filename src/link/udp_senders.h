@@ -17,9 +17,9 @@
  * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
  * for good: whoever asks again is not kept waiting by the kernel.
  *
- * Sockets are for those whom the process has addressed. Guests get some as long as there are enough,
- * plain ones, whose bounds and failures are nobody else's. All strangers together have one, and
- * its datagrams have no UDP checksum: those are not merged, whatever slots they go to.
+ * Sockets are for those whom the process has addressed. Guests get some as long as there are many,
+ * and plain ones; that they got none is not remembered. All strangers together have one, whose
+ * datagrams have no UDP checksum: those are not merged, whatever slots they go to.
  */
 
 #include <stdatomic.h>

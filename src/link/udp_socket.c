@@ -231,13 +231,12 @@ int vb_udp_socket_unsum(int fd, int family)
 }
 
 /*
- * Until it is connected, it must neither stand among the slots' sockets, whose places say which they
- * are and would no longer fit once it is gone, nor get what is for them. So it is bound to every
- * address as well, but not to the same ones: to IPv4's alone, or to IPv6's alone. The kernel takes
- * that for another group, and for the last one that a datagram might be for, since it looks
- * through sockets like these in the order of their binding. (Bound to an address of its own it
- * would come first.) A socket of IPv4 can be bound to no other addresses than the slots' sockets
- * where they are of IPv4 too: there is none then.
+ * Until it is connected, it must neither stand among the slots' sockets, whose places say which
+ * they are and would no longer fit once it is gone, nor get what is for them. So it is bound to
+ * every address as well, but of one family alone. The kernel takes that for another group, and
+ * for the last one that a datagram might be for, since it looks through sockets like these in the
+ * order of their binding. (Bound to an address of its own it would come first.) Where slots'
+ * sockets are of IPv4 themselves there is no such difference, and no flow.
  */
 static int flow_bind(int fd, int family, const struct vb_path *path)
 {

@@ -54,7 +54,7 @@ void vb_migrate_locked(struct vb_qp *qp)
 {
 	vb_migration_change(&qp->attr, &qp->path, qp->migration);
 	qp->req.timeout = qp->attr.timeout;
-	/* The alternate path was loaded when nobody knew for whose SRQ the next request would be. */
+	/* When it was loaded, requests may have been for another SRQ. */
 	if (qp->req.transport == VB_XRC)
 		vb_path_sport_set(qp->nic, &qp->path,
 				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),

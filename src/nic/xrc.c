@@ -445,7 +445,7 @@ static void step(struct vb_xrc_attr *at, enum vb_migration_step step)
 		at->migration.refused = true;
 }
 
-/* If it is as it was when the packet was judged: another NIC may have had one that said the same. */
+/* If it is as it was when the packet was judged: another NIC may have been told the same. */
 void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
 {
 	struct vb_xrc_rcv *rcv = qp->xrc->rcv;

@@ -35,7 +35,7 @@ enum {
 struct vb_xrc_attr {
 	struct ibv_qp_attr attr; /* qp_state among it */
 	struct vb_path path;	 /* to the sender, whose source port is each owner's to choose */
-	bool has_alt;		 /* an alternate path was loaded; what follows is of use then alone */
+	bool has_alt;		 /* an alternate path was loaded, else the rest is of no use */
 	struct vb_migration migration;
 };
 

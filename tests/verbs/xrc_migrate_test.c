@@ -6,8 +6,8 @@
 #include "netns.h"
 
 /*
- * Path migration of XRC (IBA 17.2.8): as migrate_test.c has it of RC, but that the receive QP belongs
- * to a domain, and migrates for all that have it open. The primary path can be taken away.
+ * Path migration of XRC (IBA 17.2.8): as migrate_test.c has it of RC, but that the receive QP
+ * belongs to a domain, and migrates for all that have it open. The primary path can be taken away.
  */
 
 #define PRIMARY "10.77.0.1"

@@ -189,7 +189,7 @@ static void all_strangers_have_one_together(void **state)
 			gid_set(path.src, addresses[i][0]);
 			gid_set(path.dst, addresses[i][1]);
 			path.dst[15] = (uint8_t)(2 + to % 100);
-			/* Of two addresses of this host's, or what stays on one is not asked for. */
+			/* To another address: what stays on one is not asked for. */
 			assert_int_equal(sport_for(VB_STRANGER, to), 0xbfff);
 		}
 	}

@@ -13,7 +13,13 @@
 
 enum { SENDER = 0x77, PSN = 0x100, OWN = 3, OTHER = 9, MTU = 1024 };
 
+static const uint8_t alt_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 9, 0, 1 };
+static const uint8_t alt_peer_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 9, 0, 2 };
+
 static struct vb_xrc_store *store;
+static struct {
+	bool alt, clear; /* how packets come: by the alternate path, without MigReq */
+} by;
 static struct {
 	struct vb_xrcd *xrcd;
 	struct vb_cq *cq;
@@ -43,6 +49,7 @@ static int begin_xrc(void **state)
 					  .comp_mask = IBV_QP_INIT_ATTR_XRCD };
 
 	begin(state);
+	memset(&by, 0, sizeof(by));
 	store = calloc(1, sizeof(*store));
 	vb_xrc_store_init(store);
 	fix.nic->host.xrc_store = host_store;
@@ -128,12 +135,13 @@ static void comes(uint8_t opcode, uint32_t psn, uint32_t srqn)
 
 	memset(&pkt, 0, sizeof(pkt));
 	vb_pkt_begin(&pkt, x.handle->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+	pkt.migreq = !by.clear;
 	pkt.opcode = opcode;
 	pkt.psn = psn;
 	pkt.ackreq = true;
 	pkt.srqn = srqn;
-	memcpy(frame.path.src, peer_gid, VB_GID_BYTES);
-	memcpy(frame.path.dst, own_gid, VB_GID_BYTES);
+	memcpy(frame.path.src, by.alt ? alt_peer_gid : peer_gid, VB_GID_BYTES);
+	memcpy(frame.path.dst, by.alt ? alt_gid : own_gid, VB_GID_BYTES);
 	frame.bytes = (uint32_t)vb_pkt_emit(octets, &pkt) + VB_ICRC_BYTES;
 	if (opcode == VB_OP_XRC_SEND_FIRST)
 		frame.bytes += MTU;
@@ -326,6 +334,127 @@ static void a_number_of_nobody_is_answered_by_nobody(void **state)
 	assert_int_equal(dropped(VB_STAT_DROP_NO_QP), 1);
 }
 
+/* --- migration --- */
+
+static void rearm(void)
+{
+	struct vb_gid_entry entry[2] = { { .ifindex = 1, .mtu_bytes = 1500 },
+					 { .ifindex = 2, .mtu_bytes = 1500 } };
+	struct ibv_qp_attr attr = {
+		.path_mig_state = IBV_MIG_REARM, .alt_port_num = 1, .alt_timeout = 16,
+		.alt_ah_attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 },
+	};
+
+	memcpy(entry[0].gid, own_gid, VB_GID_BYTES);
+	memcpy(entry[1].gid, alt_gid, VB_GID_BYTES);
+	memcpy(attr.alt_ah_attr.grh.dgid.raw, alt_peer_gid, VB_GID_BYTES);
+	vb_nic_gids_set(fix.nic, entry, 2);
+	assert_event(IBV_EVENT_GID_CHANGE);
+	connect_it();
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(vb_qp_modify(x.handle, &attr,
+				      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
+					      IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
+			 0);
+}
+
+static enum ibv_mig_state mig_state(void)
+{
+	return x.rcv->at.attr.path_mig_state;
+}
+
+/* As the shadow of another NIC does it. */
+static void another_steps(enum ibv_mig_state to)
+{
+	struct vb_xrc_attr at = x.rcv->at;
+
+	if (to == IBV_MIG_MIGRATED)
+		vb_migration_change(&at.attr, &at.path, &at.migration);
+	at.attr.path_mig_state = to;
+	vb_xrc_rcv_write(x.rcv, &at, false);
+}
+
+static void message_comes(uint32_t psn)
+{
+	unsigned sent = fix.sent;
+
+	post_recv(psn);
+	send_comes(psn);
+	expect_completion(psn);
+	assert_int_equal(fix.sent, sent + 1);
+	/* MigReq in what is answered: as long as it is not on its way to be armed. */
+	assert_int_equal(!!(fix.last[1] & 0x40), mig_state() == IBV_MIG_MIGRATED);
+}
+
+static void a_packet_arms_it_and_another_migrates_it(void **state)
+{
+	rearm();
+	message_comes(PSN);
+	assert_int_equal(mig_state(), IBV_MIG_REARM);
+	by.clear = true;
+	message_comes(PSN + 1);
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+	by.clear = false;
+	by.alt = true;
+	message_comes(PSN + 2);
+	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
+	assert_event(IBV_EVENT_PATH_MIG);
+	assert_int_equal(x.rcv->at.attr.timeout, 16);
+	assert_memory_equal(x.rcv->at.path.dst, alt_peer_gid, VB_GID_BYTES);
+	/* What is late comes by the path that was left. */
+	by.alt = false;
+	message_comes(PSN + 3);
+	assert_no_event();
+}
+
+/* News is what the word says that nobody has had, and not what this NIC has not. */
+static void what_another_has_taken_does_not_arm(void **state)
+{
+	rearm();
+	message_comes(PSN);
+	set_word(PSN + 9, 7, OTHER);
+	by.clear = true;
+	send_comes(PSN + 1);
+	assert_int_equal(mig_state(), IBV_MIG_REARM);
+	message_comes(PSN + 9);
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+}
+
+static void what_another_has_done_is_done(void **state)
+{
+	rearm();
+	message_comes(PSN);
+	another_steps(IBV_MIG_ARMED);
+	another_steps(IBV_MIG_MIGRATED);
+	by.alt = true;
+	message_comes(PSN + 1);
+	assert_no_event();
+	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
+	by.alt = false;
+	message_comes(PSN + 2);
+}
+
+/* Between this NIC's look and its word, which it gives with the store's lock held. */
+static void migrate_first(void *arg)
+{
+	fix.nic->host.xrc_lock = host_lock;
+	another_steps(IBV_MIG_MIGRATED);
+}
+
+static void who_is_second_to_say_so_says_nothing(void **state)
+{
+	rearm();
+	by.clear = true;
+	message_comes(PSN);
+	by.clear = false;
+	by.alt = true;
+	fix.nic->host.xrc_lock = migrate_first;
+	message_comes(PSN + 1);
+	assert_no_event();
+	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
+	assert_memory_equal(x.rcv->at.migration.old.dst, peer_gid, VB_GID_BYTES);
+}
+
 #define XRC_TEST(name) cmocka_unit_test_setup_teardown(name, begin_xrc, end_xrc)
 
 int main(void)
@@ -340,6 +469,10 @@ int main(void)
 		XRC_TEST(another_s_error_is_ours),
 		XRC_TEST(what_is_half_written_is_waited_for),
 		XRC_TEST(a_number_of_nobody_is_answered_by_nobody),
+		XRC_TEST(a_packet_arms_it_and_another_migrates_it),
+		XRC_TEST(what_another_has_taken_does_not_arm),
+		XRC_TEST(what_another_has_done_is_done),
+		XRC_TEST(who_is_second_to_say_so_says_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
