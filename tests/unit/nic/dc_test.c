@@ -309,6 +309,31 @@ static void a_wrong_key_is_refused(void **state)
 	assert_int_equal(completions(), 0);
 }
 
+static enum vb_whom asked_for;
+
+static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot,
+			   enum vb_whom whom)
+{
+	asked_for = whom;
+	return VB_ROCE_PORT;
+}
+
+/* Who does not know the key gets an answer, and takes no place of anybody (udp_senders.h). */
+static void who_knows_the_key_is_a_guest(void **state)
+{
+	struct packet p = { VB_OP_DC_CONNECT, START, DCI, 5, KEY + 1, 0, IBV_MTU_1024 };
+
+	fix.nic->host.sport = host_sport;
+	asked_for = VB_OURS;
+	request(VB_OP_DC_SEND_ONLY, 5, START);
+	assert_int_equal(asked_for, VB_STRANGER);
+	asked_for = VB_OURS;
+	comes(x.target->ibv.qp.qp_num, &p);
+	assert_int_equal(asked_for, VB_STRANGER);
+	request(VB_OP_DC_CONNECT, 5, START);
+	assert_int_equal(asked_for, VB_GUEST);
+}
+
 /* The target stays; and the refusal is said as often as it is asked for. */
 static void what_is_wrong_ends_the_connection_alone(void **state)
 {
@@ -485,6 +510,7 @@ int main(void)
 		dc_test(a_lower_number_is_good_after_a_while),
 		dc_test(a_connect_that_got_lost_is_asked_for),
 		dc_test(a_wrong_key_is_refused),
+		dc_test(who_knows_the_key_is_a_guest),
 		dc_test(what_is_wrong_ends_the_connection_alone),
 		dc_test(too_many_have_to_wait),
 		dc_test(a_receive_request_is_not_lost),
