@@ -36,6 +36,9 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe);
 bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
 		       const struct vb_op_info *info);
 
+/* The same for a datagram, if the next one has room for so many octets: OK, NO_RECV, TOO_LONG. */
+enum vb_verdict vb_host_datagram_take(struct vb_resp *resp, uint32_t bytes);
+
 /*
  * What credits there are (IBA 9.7.7.2): how many are posted or, where credits are those of packets,
  * how many packets there is room for. UINT32_MAX where nobody can say (SRQ).
@@ -66,7 +69,7 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
  */
 enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, unsigned access);
 
-/* The peer has no more use for a key: OK, or BAD_ACCESS if it has no say in that. */
+/* The peer has no more use for a key: OK, or BAD_INVALIDATE if it has no say in that. */
 enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey);
 
 #endif

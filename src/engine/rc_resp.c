@@ -233,11 +233,12 @@ static struct vb_resp_result refuse(struct vb_resp *resp, const struct vb_pkt *p
 {
 	const struct vb_verdict_row *row = &vb_verdict_rows[verdict];
 
-	if (verdict == VB_NO_RECV) {
+	if (row->acked == VB_FAULT_B) {
 		owe_nak(resp, vb_aeth_rnr(resp->min_rnr_timer));
 		return (struct vb_resp_result){ VB_RESP_OWES, verdict };
 	}
-	owe_nak(resp, vb_aeth_nak(row->code));
+	if (row->acked != VB_FAULT_J)
+		owe_nak(resp, vb_aeth_nak(row->code));
 	resp->broken = true;
 	if (resp->has_recv) {
 		resp->has_recv = false;

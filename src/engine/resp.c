@@ -116,6 +116,15 @@ enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
 
 	if (!in_sequence(resp, info))
 		return VB_BAD_SEQUENCE;
+	/*
+	 * IBA 9.7.4.1: in this order. So what is refused for something below has taken a receive
+	 * request, which tells of it (9.9.3, class C); of a WRITE only the last packet takes one.
+	 */
+	if (takes_recv(info) && !resp->has_recv) {
+		if (!vb_host_recv_take(resp, pkt, info))
+			return VB_NO_RECV;
+		resp->has_recv = true;
+	}
 	if (info->pos & VB_P_FIRST) {
 		resp->offset = 0;
 		if (info->kind == VB_K_WRITE) {
@@ -126,12 +135,6 @@ enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
 	}
 	if (!length_fits(resp, pkt, info))
 		return VB_BAD_LENGTH;
-	/* Last of the checks: a request that is refused takes no receive request with it. */
-	if (takes_recv(info) && !resp->has_recv) {
-		if (!vb_host_recv_take(resp, pkt, info))
-			return VB_NO_RECV;
-		resp->has_recv = true;
-	}
 	/* IBA 9.4.1.1.1: of no effect unless all else is well; with it, the data belongs to us. */
 	if (info->headers & VB_H_IETH) {
 		verdict = vb_host_invalidate(resp, pkt->inv_rkey);

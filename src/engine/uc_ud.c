@@ -21,11 +21,6 @@ static struct vb_resp_result recv_fault(struct vb_resp *resp, const struct vb_pk
 	return (struct vb_resp_result){ VB_RESP_FAILED, verdict };
 }
 
-static bool is_recv_fault(enum vb_verdict verdict)
-{
-	return verdict == VB_TOO_LONG || verdict == VB_BAD_RECV_SGE;
-}
-
 /*
  * The specification knows no late packets: a fabric of its own kind never reorders or doubles any.
  * UDP does both, and a message must not come twice or after its successors. Farther back than this
@@ -55,7 +50,8 @@ struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *p
 	if (verdict == VB_OK)
 		return (struct vb_resp_result){ VB_RESP_NOTHING, VB_OK };
 	vb_resp_drop_message(resp);
-	if (is_recv_fault(verdict) && resp->has_recv)
+	/* Of what is dropped, the next message has the receive request that was taken. */
+	if (vb_verdict_rows[verdict].uc == VB_FAULT_A)
 		return recv_fault(resp, pkt, info, verdict);
 	return dropped(verdict);
 }
@@ -69,11 +65,11 @@ struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *p
 		return dropped(VB_BAD_SEQUENCE);
 	if (pkt->payload_bytes > resp->mtu)
 		return dropped(VB_BAD_LENGTH);
-	if (!resp->has_recv) {
-		if (!vb_host_recv_take(resp, pkt, info))
-			return dropped(VB_NO_RECV);
-		resp->has_recv = true;
-	}
+	/* An SRQ takes nothing back: so what does not fit is found out before it is taken. */
+	verdict = vb_host_datagram_take(resp, VB_GRH_BYTES + pkt->payload_bytes);
+	if (verdict != VB_OK)
+		return dropped(verdict);
+	resp->has_recv = true;
 	resp->offset = 0;
 	verdict = vb_host_recv_write(resp, 0, grh, VB_GRH_BYTES);
 	if (verdict == VB_OK && pkt->payload_bytes)

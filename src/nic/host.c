@@ -141,6 +141,19 @@ bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
 	return vb_srq_take(srq, &resp->recv);
 }
 
+enum vb_verdict vb_host_datagram_take(struct vb_resp *resp, uint32_t bytes)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	enum vb_verdict verdict;
+
+	if (qp->ibv.qp.srq)
+		return vb_srq_take_for((struct vb_srq *)qp->ibv.qp.srq, &resp->recv, bytes);
+	verdict = vb_rq_look(qp->rq, bytes);
+	if (verdict == VB_OK)
+		vb_rq_take(qp->rq, &resp->recv);
+	return verdict;
+}
+
 /* Packets that there is room for: in the message that is coming, and in those that may come. */
 static __attribute__((noinline)) uint32_t packets_of(const struct vb_qp *qp)
 {
@@ -303,5 +316,5 @@ enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, un
 
 enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey)
 {
-	return vb_window_invalidate(qp_of_resp(resp), rkey) ? VB_OK : VB_BAD_ACCESS;
+	return vb_window_invalidate(qp_of_resp(resp), rkey) ? VB_OK : VB_BAD_INVALIDATE;
 }

@@ -126,6 +126,15 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv *recv)
 	return true;
 }
 
+enum vb_verdict vb_rq_look(const struct vb_rq *rq, uint32_t bytes)
+{
+	uint32_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+
+	if (head == atomic_load_explicit(&rq->tail, memory_order_acquire))
+		return VB_NO_RECV;
+	return at(rq, head)->bytes < bytes ? VB_TOO_LONG : VB_OK;
+}
+
 uint32_t vb_rq_packets(const struct vb_rq *rq, uint32_t mtu)
 {
 	uint32_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);

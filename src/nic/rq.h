@@ -5,6 +5,7 @@
 /* The queue under every receive queue, shared or not. Inside nic. */
 
 #include "engine/recv.h"
+#include "engine/verdict.h"
 #include "nic/srq.h"
 
 /* The memory for the requests comes with the first post: a queue that is not used has none. */
@@ -29,6 +30,9 @@ void vb_rq_await_posts(struct vb_rq *rq);
 /* Take the oldest request: false if there is none. One thread at a time (struct vb_rq). */
 bool vb_rq_take(struct vb_rq *rq, struct vb_recv *recv);
 
+/* Is there one, with room for so many octets? OK, NO_RECV, TOO_LONG. Counts as taking. */
+enum vb_verdict vb_rq_look(const struct vb_rq *rq, uint32_t bytes);
+
 /* Drop all that are queued. Counts as taking. */
 void vb_rq_empty(struct vb_rq *rq);
 
@@ -41,6 +45,9 @@ int vb_rq_resize(struct vb_rq *rq, uint32_t wr_max, void **ring);
 
 /* Take from a shared queue; any thread. Tells when the limit is reached (srq.c). */
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv);
+
+/* The same, if it has room for so many octets: OK, NO_RECV, TOO_LONG. */
+enum vb_verdict vb_srq_take_for(struct vb_srq *srq, struct vb_recv *recv, uint32_t bytes);
 
 /* How many are queued. Exact for who takes, as far as others do not post meanwhile. */
 static inline uint32_t vb_rq_count(const struct vb_rq *rq)

@@ -278,19 +278,28 @@ int vb_srq_query(struct vb_srq *srq, struct ibv_srq_attr *attr)
 	return 0;
 }
 
-bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv)
+enum vb_verdict vb_srq_take_for(struct vb_srq *srq, struct vb_recv *recv, uint32_t bytes)
 {
-	bool any, reached;
+	enum vb_verdict verdict;
+	bool reached = false;
 
 	vb_lock_take(&srq->take_lock);
-	any = vb_rq_take(&srq->rq, recv);
-	reached = srq->limit && vb_rq_count(&srq->rq) < srq->limit;
-	if (reached)
-		srq->limit = 0; /* once for each time it is armed */
+	verdict = vb_rq_look(&srq->rq, bytes);
+	if (verdict == VB_OK) {
+		vb_rq_take(&srq->rq, recv);
+		reached = srq->limit && vb_rq_count(&srq->rq) < srq->limit;
+		if (reached)
+			srq->limit = 0; /* once for each time it is armed */
+	}
 	vb_lock_drop(&srq->take_lock);
 	if (reached)
 		limit_event(srq);
-	return any;
+	return verdict;
+}
+
+bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv)
+{
+	return vb_srq_take_for(srq, recv, 0) == VB_OK;
 }
 
 int vb_srq_destroy(struct vb_srq *srq)

@@ -26,21 +26,21 @@ struct trouble_row {
 
 static const struct trouble_row rows[TROUBLE_KINDS] = {
 	[TROUBLE_RKEY] = { "a key that is none", WRITES | READS | ATOMICS, IBV_WC_REM_ACCESS_ERR,
-			   true, true },
+			   true, true, IBV_WC_LOC_ACCESS_ERR },
 	[TROUBLE_BOUNDS] = { "beyond the region", WRITES | READS | ATOMICS, IBV_WC_REM_ACCESS_ERR,
-			     true, true },
+			     true, true, IBV_WC_LOC_ACCESS_ERR },
 	[TROUBLE_RIGHTS] = { "no remote access", WRITES | READS | ATOMICS, IBV_WC_REM_ACCESS_ERR,
-			     true, true },
+			     true, true, IBV_WC_LOC_ACCESS_ERR },
 	[TROUBLE_PD] = { "another PD", WRITES | READS | ATOMICS, IBV_WC_REM_ACCESS_ERR, true,
-			 true },
+			 true, IBV_WC_LOC_ACCESS_ERR },
 	[TROUBLE_QP_ACCESS] = { "the QP forbids it", WRITES | READS | ATOMICS,
-				IBV_WC_REM_ACCESS_ERR, true, true },
+				IBV_WC_REM_ACCESS_ERR, true, true, IBV_WC_LOC_ACCESS_ERR },
 	[TROUBLE_MISALIGNED] = { "misaligned", ATOMICS, IBV_WC_REM_INV_REQ_ERR, true, true },
 	[TROUBLE_LKEY] = { "a local key that is none", ALL, IBV_WC_LOC_PROT_ERR, false, false },
 	[TROUBLE_OVERSIZE] = { "beyond 2 GiB", WRITES | SENDS, IBV_WC_LOC_LEN_ERR, false, true },
 	[TROUBLE_WINDOW] = { "no window for this", WRITES | READS | ATOMICS, IBV_WC_REM_ACCESS_ERR,
-			     true, true },
-	[TROUBLE_INVALIDATE] = { "no window to give back", RETURNS, IBV_WC_REM_ACCESS_ERR, true,
+			     true, true, IBV_WC_LOC_ACCESS_ERR },
+	[TROUBLE_INVALIDATE] = { "no window to give back", RETURNS, IBV_WC_RETRY_EXC_ERR, true,
 				 true, IBV_WC_LOC_ACCESS_ERR },
 	[TROUBLE_LOCAL] = { "no window to bind or take back", LOCALS, IBV_WC_MW_BIND_ERR, false,
 			    true },
@@ -355,9 +355,11 @@ void trouble_end(struct sim *sim)
 	free(victim->frozen);
 	free(victim->peer->frozen);
 	if (has_bad_op(sim)) {
+		/* No answer came: it would have told of those before, too. */
+		bool silent = sim->faulty || row->status == IBV_WC_RETRY_EXC_ERR;
+
 		sim_require(sim, victim->broken);
-		sim_require(sim, victim->broken_at == sim->trouble_at ||
-					 (sim->faulty && row->nak));
+		sim_require(sim, victim->broken_at == sim->trouble_at || (silent && row->nak));
 	}
 	if (sim->trouble == TROUBLE_DEAD_PEER)
 		dead_peer_check(sim);

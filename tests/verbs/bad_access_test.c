@@ -138,6 +138,19 @@ static void expect_untouched(const struct vt_end *b)
 		fail_msg("an octet was written");
 }
 
+/*
+ * IBA 9.9.3, class C: what needs a receive request has taken it before it is found wrong, and ends
+ * it. Of a longer WRITE the first packet is found wrong, and only the last would need one.
+ */
+static enum ibv_wc_status recv_status(enum ibv_wr_opcode op, uint32_t bytes)
+{
+	const char *link = getenv("VERBATIM_LINK");
+	uint32_t packet = link && strcmp(link, "udp") == 0 ? 1024 : 8192; /* at least */
+
+	return op == IBV_WR_RDMA_WRITE_WITH_IMM && bytes <= packet ? IBV_WC_LOC_ACCESS_ERR
+								   : IBV_WC_WR_FLUSH_ERR;
+}
+
 static void rc_case(enum ibv_wr_opcode op, enum wrong wrong, uint32_t bytes)
 {
 	struct ibv_async_event event;
@@ -159,7 +172,7 @@ static void rc_case(enum ibv_wr_opcode op, enum wrong wrong, uint32_t bytes)
 	vt_expect(s.p.a.cq, 10, IBV_WC_REM_ACCESS_ERR);
 	vt_expect(s.p.a.cq, 11, IBV_WC_WR_FLUSH_ERR);
 	vt_expect(s.p.a.cq, 51, IBV_WC_WR_FLUSH_ERR);
-	vt_expect(s.p.b.cq, 50, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(s.p.b.cq, 50, recv_status(op, bytes));
 	assert_int_equal(vt_state(s.p.a.qp), IBV_QPS_ERR);
 	assert_int_equal(vt_state(s.p.b.qp), IBV_QPS_ERR);
 	event = vt_event(IBV_EVENT_QP_ACCESS_ERR);

@@ -452,8 +452,8 @@ static void a_wrong_rkey_hurts_the_initiator_alone(void **state)
 	recv_post(&t, 5, 0, 8);
 	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND_WITH_INV, .bytes = 8,
 					  .imm = t.mr->rkey, .wr_id = 2 });
-	vt_expect(i.cq, 2, IBV_WC_REM_ACCESS_ERR);
 	vt_expect(t.cq, 5, IBV_WC_LOC_ACCESS_ERR);
+	vt_expect(i.cq, 2, IBV_WC_RETRY_EXC_ERR); /* IBA 9.9.6.3: no NAK */
 	assert_int_equal(vt_state(t.qp), IBV_QPS_RTR);
 	expect_it_works(&other, &t, 0);
 	recover(&i);

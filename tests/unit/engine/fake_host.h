@@ -51,6 +51,7 @@ static struct {
 	uint32_t inv_rkey;
 	enum vb_verdict invalidate;
 	enum vb_verdict recv_write;
+	bool no_room; /* for a datagram */
 	uint32_t recv_bytes; /* written, in all */
 
 	/* Memory that others reach. */
@@ -111,6 +112,16 @@ bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
 		return false;
 	resp->recv.wr_id = fake.recv_taken++;
 	return true;
+}
+
+enum vb_verdict vb_host_datagram_take(struct vb_resp *resp, uint32_t bytes)
+{
+	if (fake.recv_taken == fake.recv_posted)
+		return VB_NO_RECV;
+	if (fake.no_room)
+		return VB_TOO_LONG;
+	resp->recv.wr_id = fake.recv_taken++;
+	return VB_OK;
 }
 
 uint32_t vb_host_recv_count(struct vb_resp *resp)
