@@ -71,7 +71,24 @@ static uint8_t service_bit(const struct vb_qp *qp)
 	return type == IBV_QPT_RC ? ON_RC : type == IBV_QPT_UC ? ON_UC : ON_UD;
 }
 
-/* The row of an opcode: 0, EOPNOTSUPP for what no service here has, EINVAL for this service. */
+/* Nothing that the call refuses: it is queued, and completes with LOC_QP_OP_ERR in its turn. */
+enum { FOUND_LATER = -1 };
+
+/*
+ * IBA C10-10 leaves it open whether the call or the device finds out; devices do, and programs count
+ * on that. Theirs is what a datagram cannot be; the rest drivers refuse as well.
+ */
+static bool is_found_later(const struct vb_qp *qp, const struct opcode_row *row)
+{
+	return qp->ibv.qp.qp_type == IBV_QPT_UD &&
+	       (row->kind == VB_K_WRITE || row->kind == VB_K_READ_REQ ||
+		row->kind == VB_K_CMP_SWP || row->kind == VB_K_FETCH_ADD);
+}
+
+/*
+ * The row of an opcode: 0, FOUND_LATER, EOPNOTSUPP for what no service here has, EINVAL for this
+ * service.
+ */
 static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built,
 		      const struct opcode_row **row)
 {
@@ -83,7 +100,7 @@ static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool
 	if (((*row)->on & BUILDER_ONLY) && !built)
 		return EINVAL;
 	if (!((*row)->on & service_bit(qp)))
-		return EINVAL;
+		return is_found_later(qp, *row) ? FOUND_LATER : EINVAL;
 	if (qp->ibv.qp.qp_type != IBV_QPT_DRIVER || (*row)->kind >= VB_K_COUNT)
 		return 0;
 	/* mlx5dv_wr_set_dc_addr(3): only the builder can say where it goes. */
@@ -125,19 +142,27 @@ static bool flags_known(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 	return !unknown || (qp->raw && unknown == IBV_SEND_IP_CSUM);
 }
 
-static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
-		 const struct opcode_row *row)
+/* What is wrong whoever looks at it. */
+static inline bool is_well_formed(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+				  const struct opcode_row *row)
 {
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
 	    !flags_known(qp, wr))
+		return false;
+	return !(wr->send_flags & IBV_SEND_INLINE) ||
+	       (may_be_inline(row) && total_bytes(wr) <= inline_max(qp, row));
+}
+
+static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+		 const struct opcode_row *row)
+{
+	if (!is_well_formed(qp, wr, row))
 		return EINVAL;
-	if ((wr->send_flags & IBV_SEND_INLINE) &&
-	    (!may_be_inline(row) || total_bytes(wr) > inline_max(qp, row)))
+	if (qp->ibv.qp.qp_type != IBV_QPT_UD)
+		return 0;
+	if (!wr->wr.ud.ah)
 		return EINVAL;
-	if (qp->ibv.qp.qp_type == IBV_QPT_UD &&
-	    (!wr->wr.ud.ah || !same_domain(wr->wr.ud.ah->pd, qp->ibv.qp.pd)))
-		return EINVAL;
-	return 0;
+	return same_domain(wr->wr.ud.ah->pd, qp->ibv.qp.pd) ? 0 : FOUND_LATER;
 }
 
 /* What is only found wrong by the device, and told by a completion (IBA 10.10.3, 11.6.2). */
@@ -252,9 +277,31 @@ static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	return 0;
 }
 
-/* Two callers, of which one is as fast as can be: the compiler would rather have one of it. */
+/* It never leaves: a SEND of nothing stands for it, which fails when its turn comes. */
+static __attribute__((noinline)) int decode_wrong(const struct vb_qp *qp,
+						  const struct ibv_send_wr *wr,
+						  const struct opcode_row *row,
+						  struct vb_wqe *wqe)
+{
+	if (!is_well_formed(qp, wr, row))
+		return EINVAL;
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = wr->wr_id;
+	wqe->kind = VB_K_SEND;
+	wqe->fault = IBV_WC_LOC_QP_OP_ERR;
+	wqe->wc_opcode = row->wc_opcode;
+	wqe->flags = (uint8_t)(wr->send_flags & ~(unsigned)IBV_SEND_INLINE);
+	if (qp->sq_sig_all)
+		wqe->flags |= IBV_SEND_SIGNALED;
+	return 0;
+}
+
+/*
+ * Two callers, of which one is as fast as can be: the compiler would rather have one of it. *binds:
+ * of a batch, whether a window will have another key when all of it is posted.
+ */
 static inline __attribute__((always_inline)) int
-decode(struct vb_qp *qp, const struct ibv_send_wr *wr, bool built, struct vb_wqe *wqe)
+decode(struct vb_qp *qp, const struct ibv_send_wr *wr, bool built, struct vb_wqe *wqe, bool *binds)
 {
 	const struct opcode_row *row;
 	uint64_t bytes;
@@ -263,10 +310,17 @@ decode(struct vb_qp *qp, const struct ibv_send_wr *wr, bool built, struct vb_wqe
 	if (!err)
 		err = check(qp, wr, row);
 	if (err)
+		return err == FOUND_LATER ? decode_wrong(qp, wr, row, wqe) : err;
+	if (row->kind >= VB_K_COUNT) {
+		if (row->kind == VB_K_TSO)
+			return vb_raw_tso_decode(qp, wr, wqe);
+		err = decode_local(qp, wr, row, IBV_MW_TYPE_2, wqe);
+		if (!err && row->kind == VB_K_BIND && built)
+			*binds = true;
+		else if (!err && row->kind == VB_K_BIND)
+			vb_bind_posted(wr);
 		return err;
-	if (row->kind >= VB_K_COUNT)
-		return row->kind == VB_K_TSO ? vb_raw_tso_decode(qp, wr, wqe)
-					     : decode_local(qp, wr, row, IBV_MW_TYPE_2, wqe);
+	}
 	wqe->wr_id = wr->wr_id;
 	wqe->kind = row->kind;
 	bytes = total_bytes(wr);
@@ -353,7 +407,7 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	for (; wr && !err; wr = wr->next) {
 		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
 
-		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, false, wqe);
+		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, false, wqe, NULL);
 		if (err) {
 			*bad = wr;
 			break;
@@ -367,8 +421,10 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 
 int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr)
 {
+	const struct ibv_send_wr *first = wr;
 	enum ibv_qp_state state;
 	uint32_t n = 0, from;
+	bool binds = false;
 	int err;
 
 	vb_lock_take(&qp->lock);
@@ -377,10 +433,15 @@ int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr)
 	from = qp->req.tail;
 	for (; wr && !err; wr = wr->next, n++)
 		err = sq_full(qp, n) ? ENOMEM
-				     : decode(qp, wr, true, vb_sq_at(&qp->req.sq, from + n));
+				     : decode(qp, wr, true, vb_sq_at(&qp->req.sq, from + n),
+					      &binds);
 	if (!err) {
 		for (uint32_t i = 0; i < n; i++)
 			commit(qp, state, vb_sq_at(&qp->req.sq, from + i), i + 1 < n);
+		for (wr = binds ? first : NULL; wr; wr = wr->next) {
+			if (wr->opcode == IBV_WR_BIND_MW)
+				vb_bind_posted(wr);
+		}
 		send_off(qp, state);
 	}
 	vb_lock_drop(&qp->lock);

@@ -96,8 +96,11 @@ static bool bind(struct vb_qp *qp, const struct vb_wqe *wqe)
 
 	if (!mw || pd_of(mw->ibv.pd) != pd_of(qp->ibv.qp.pd))
 		return false;
-	/* IBA o10-37.2.30: one of type 2 is invalidated before it is bound again. */
-	if (mw->ibv.type == IBV_MW_TYPE_2 && mw->mr)
+	/*
+	 * IBA o10-37.2.30: one of type 2 is invalidated before it is bound again. o10-37.2.40: only
+	 * one of type 1 can be bound to nothing.
+	 */
+	if (mw->ibv.type == IBV_MW_TYPE_2 && (mw->mr || !wqe->bind.bytes))
 		return false;
 	if (wqe->bind.bytes && !region_suits(mw, mr, wqe))
 		return false;
@@ -245,8 +248,7 @@ int vb_bind_decode(const struct ibv_send_wr *wr, enum ibv_mw_type type, struct v
 
 	if (!mw || mw->ibv.type != type || (info->mw_access_flags & ~(unsigned)ACCESS_KNOWN))
 		return EINVAL;
-	/* IBA o10-37.2.40: only a window of type 1 can be bound to nothing. */
-	if (type == IBV_MW_TYPE_2 && (!info->mr || !info->length))
+	if (type == IBV_MW_TYPE_2 && !info->mr && info->length)
 		return EINVAL;
 	wqe->bind.addr = info->addr;
 	wqe->bind.bytes = info->mr ? info->length : 0;
@@ -254,6 +256,13 @@ int vb_bind_decode(const struct ibv_send_wr *wr, enum ibv_mw_type type, struct v
 	wqe->bind.key = mw->upper | (wr->bind_mw.rkey & TAG_MASK);
 	wqe->bind.access = info->mw_access_flags;
 	return 0;
+}
+
+void vb_bind_posted(const struct ibv_send_wr *wr)
+{
+	struct vb_mw *mw = (struct vb_mw *)wr->bind_mw.mw;
+
+	mw->ibv.rkey = mw->upper | (wr->bind_mw.rkey & TAG_MASK);
 }
 
 int vb_mw_bind(struct vb_qp *qp, struct vb_mw *mw, const struct ibv_mw_bind *bind)

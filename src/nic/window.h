@@ -43,9 +43,13 @@ int vb_mw_bind(struct vb_qp *qp, struct vb_mw *mw, const struct ibv_mw_bind *bin
 
 /*
  * The part of a BIND in its work request, for a window of that type: 0 or EINVAL, if there is no
- * window, no region (type 2), no length (type 2) or an unknown right.
+ * window, a length without a region (type 2) or an unknown right. To bind nothing is what one of
+ * type 2 cannot, and fails in its turn.
  */
 int vb_bind_decode(const struct ibv_send_wr *wr, enum ibv_mw_type type, struct vb_wqe *wqe);
+
+/* It was posted: as with mlx5, mw->rkey is what the key will be. */
+void vb_bind_posted(const struct ibv_send_wr *wr);
 
 /* Carry out a BIND or LOCAL_INV: SUCCESS or MW_BIND_ERR (IBA 10.10.3). QP locked. */
 enum ibv_wc_status vb_window_local(struct vb_qp *qp, const struct vb_wqe *wqe);

@@ -23,9 +23,6 @@ static void what_cannot_be_bound_by_a_request_is_refused(void **state)
 	wr.bind_mw.mw = NULL;
 	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
 	wr = bind_wr(&s, &info);
-	wr.bind_mw.bind_info.length = 0;
-	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
-	wr = bind_wr(&s, &info);
 	wr.bind_mw.bind_info.mr = NULL;
 	assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
 	wr = bind_wr(&s, &info);
@@ -62,6 +59,35 @@ static void the_low_octet_of_the_key_is_the_application_s(void **state)
 	write_at(&s, AT, 8, true);
 	s.rkey = before;
 	write_at(&s, AT, 8, false);
+	scene_close(&s);
+}
+
+/* Programs look there for the key, as soon as it is posted; refused, it stays what it was. */
+static void the_window_tells_its_key_when_it_is_posted(void **state)
+{
+	struct ibv_mw_bind_info info;
+	struct ibv_send_wr wr;
+	struct scene s;
+	uint32_t before;
+
+	scene_open(&s, IBV_MW_TYPE_2);
+	info = stretch(&s, AT, BYTES, REMOTE);
+	for (unsigned i = 0; i < 3; i++) {
+		before = s.mw->rkey;
+		wr = bind_wr(&s, &info);
+		wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_MW_BIND;
+		assert_int_equal(post(s.p.b.qp, &wr), EINVAL);
+		assert_int_equal(s.mw->rkey, before);
+		wr = bind_wr(&s, &info);
+		/* What is above the low octet is the device's, whatever is asked for. */
+		wr.bind_mw.rkey = s.rkey ^ 0x12345600;
+		assert_int_equal(post(s.p.b.qp, &wr), 0);
+		assert_int_equal(s.mw->rkey, s.rkey);
+		vt_expect(s.p.b.cq, 10, IBV_WC_SUCCESS);
+		s.rkey = s.mw->rkey;
+		write_at(&s, AT, 8, true);
+		local_inv(&s.p.b, s.mw->rkey, IBV_WC_SUCCESS);
+	}
 	scene_close(&s);
 }
 
@@ -274,6 +300,8 @@ enum wrong {
 	TOO_LONG,
 	AROUND_THE_END_OF_TIME,
 	ZERO_BASED_REGION,
+	NOTHING,
+	NOTHING_OF_NO_REGION,
 	REGION_OF_OTHER_PD,
 	WINDOW_OF_OTHER_PD,
 	BOUND_ALREADY,
@@ -297,6 +325,13 @@ static void make_wrong(struct scene *s, enum wrong wrong, struct ibv_mw_bind_inf
 		break;
 	case ZERO_BASED_REGION:
 		info->addr = AT;
+		break;
+	case NOTHING_OF_NO_REGION:
+		info->mr = NULL;
+		info->length = 0;
+		break;
+	case NOTHING: /* IBA o10-37.2.40: that is for type 1 */
+		info->length = 0;
 		break;
 	case ATOMIC_WITHOUT_LOCAL_WRITE:
 		info->mw_access_flags = IBV_ACCESS_REMOTE_ATOMIC;
@@ -630,6 +665,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		vt_test(what_cannot_be_bound_by_a_request_is_refused),
 		vt_test(the_low_octet_of_the_key_is_the_application_s),
+		vt_test(the_window_tells_its_key_when_it_is_posted),
 		vt_test(a_window_of_type_2_is_for_one_qp),
 		vt_test(local_invalidation_takes_it_back),
 		vt_test(what_cannot_be_invalidated_is_an_error),
