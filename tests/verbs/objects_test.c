@@ -507,6 +507,21 @@ static void a_refused_change_leaves_the_region_as_it_was(void **state)
 		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)64, 64, 0), err);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.b.buf,
 				      SIZE_MAX, 0), err);
+	errno = 0;
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.b.buf, 0, 0), err);
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 0, 0), err);
+	assert_int_equal(errno, EINVAL);
+	/* Rights that nobody said were to change. */
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.b.buf, 8192,
+				      IBV_ACCESS_LOCAL_WRITE), err);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, vt.pd, NULL, 0,
+				      VT_ALL_ACCESS), err);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				      IBV_ACCESS_REMOTE_WRITE), err);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 1 << 15),

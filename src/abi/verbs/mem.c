@@ -67,6 +67,14 @@ int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 	return vb_abi_result(vb_mr_advise((struct vb_pd *)pd, advice, flags, sg_list, num_sge));
 }
 
+/* What libibverbs refuses before it asks any device. */
+static bool rereg_is_sound(int flags, const void *addr, size_t length, int access)
+{
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length))
+		return false;
+	return !access || (flags & IBV_REREG_MR_CHANGE_ACCESS);
+}
+
 /*
  * Our NIC leaves a region alone that it cannot change, so every failure is the kind after which
  * the old region is still good: IBV_REREG_MR_ERR_INPUT.
@@ -76,7 +84,9 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 {
 	int rc = EIO;
 
-	if (!vb_abi_is_dead(mr->context))
+	if (!rereg_is_sound(flags, addr, length, access))
+		rc = EINVAL;
+	else if (!vb_abi_is_dead(mr->context))
 		rc = vb_mr_rereg((struct vb_mr *)mr, flags, (struct vb_pd *)pd, addr, length,
 				 access);
 	if (rc != 0) {
