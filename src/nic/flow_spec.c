@@ -279,12 +279,13 @@ static int only_groups(struct vb_flow_rule *rule)
 	return require(&rule->value.outer, &rule->mask.outer, AT(dst_mac), 1, 1);
 }
 
+/* A port of 0 is taken, as by other devices: there is one. */
 static int check_attr(const struct ibv_flow_attr *attr)
 {
 	const uint32_t known = IBV_FLOW_ATTR_FLAGS_DONT_TRAP | IBV_FLOW_ATTR_FLAGS_EGRESS;
 
 	if (attr->comp_mask || (unsigned)attr->type > IBV_FLOW_ATTR_SNIFFER ||
-	    attr->port < 1 || attr->port > VB_PORTS || attr->num_of_specs > VB_FLOW_SPECS_MAX ||
+	    attr->port > VB_PORTS || attr->num_of_specs > VB_FLOW_SPECS_MAX ||
 	    (attr->flags & ~known))
 		return EINVAL;
 	/* ibv_create_flow(3): only NORMAL supports DONT_TRAP. Nothing that is sent is left over. */

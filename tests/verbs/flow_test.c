@@ -174,6 +174,23 @@ static void what_matches_comes_and_nothing_else(void **state)
 	expect("");
 }
 
+/* There is one port, and other devices take 0 for it as well. */
+static void a_rule_for_port_0_is_one_for_port_1(void **state)
+{
+	struct ibv_flow *made;
+	struct flow flow;
+
+	raw_needed();
+	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
+	flow_mac(&flow, raw_mac[1]);
+	flow.attr.port = 0;
+	made = flow_to('a', &flow);
+	assert_non_null(made);
+	send_udp(raw_mac[1], 1);
+	expect("a");
+	drop(made);
+}
+
 /* A tunnel with a TCP packet in it, and the same without the tunnel. */
 static void tunnel_frame(struct frame *frame, unsigned kind)
 {
@@ -659,6 +676,8 @@ static void what_is_wrong_is_refused(void **state)
 	}
 	flow.attr.port = 2;
 	refused('a', &flow, EINVAL);
+	flow.attr.port = 255;
+	refused('a', &flow, EINVAL);
 	flow_begin(&flow, (enum ibv_flow_attr_type)4);
 	refused('a', &flow, EINVAL);
 	flow_begin(&flow, IBV_FLOW_ATTR_ALL_DEFAULT);
@@ -732,6 +751,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		flow_test(what_matches_comes_and_nothing_else),
+		flow_test(a_rule_for_port_0_is_one_for_port_1),
 		flow_test(tunnels_are_looked_into),
 		flow_test(masks_say_which_bits_count),
 		flow_test(specifications_come_in_any_order),
