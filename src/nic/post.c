@@ -75,8 +75,8 @@ static uint8_t service_bit(const struct vb_qp *qp)
 enum { FOUND_LATER = -1 };
 
 /*
- * IBA C10-10 leaves it open whether the call or the device finds out; devices do, and programs count
- * on that. Theirs is what a datagram cannot be; the rest drivers refuse as well.
+ * IBA C10-10 leaves it open whether the call or the device finds out. Devices do, and programs
+ * count on that. Theirs is what a datagram cannot be; the rest drivers refuse as well.
  */
 static bool is_found_later(const struct vb_qp *qp, const struct opcode_row *row)
 {

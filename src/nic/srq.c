@@ -22,6 +22,19 @@ static int check_attr(const struct ibv_srq_attr *attr)
 	return 0;
 }
 
+/*
+ * As many as hardware gives, 2^n - 1: programs that were written there post more than they asked
+ * for. Whoever asks for none gets one, as from mlx5.
+ */
+static uint32_t granted(uint32_t wr_max)
+{
+	uint32_t size = 2;
+
+	while (size - 1 < wr_max)
+		size *= 2;
+	return (uint32_t)vb_min_u64(size - 1, VB_SRQ_WR_MAX);
+}
+
 /* *ring is NULL where the memory is to be ours: that comes with the first post. */
 static int ring_borrow(struct vb_pd *pd, uint32_t wr_max, uint32_t sge_max, void **ring)
 {
@@ -48,12 +61,11 @@ static int make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 	void *ring;
 	int err = check_attr(attr);
 
-	/* Whoever asks for none gets one, as from mlx5. */
-	wr_max = (uint32_t)vb_max_u64(attr->max_wr, 1);
 	if (!err)
 		err = vb_nic_count_up(&nic->srqs, VB_SRQS_MAX);
 	if (err)
 		return err;
+	wr_max = granted(attr->max_wr);
 	srq = calloc(1, sizeof(*srq));
 	if (!srq) {
 		atomic_fetch_sub(&nic->srqs, 1);
@@ -92,12 +104,13 @@ int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_sr
 
 /*
  * What comes with each type, beside the PD that all have. A bit too many is a mistake of the
- * caller's as one too few is: it would believe to have got what it asked for.
+ * caller's as one too few is: it would believe to have got what it asked for. But the CQ of a basic
+ * one is passed over, as every device does: programs fill in all that the structure has.
  */
 static const struct {
-	uint32_t needs;
+	uint32_t needs, ignores;
 } type_rows[] = {
-	[IBV_SRQT_BASIC] = { .needs = 0 },
+	[IBV_SRQT_BASIC] = { .needs = 0, .ignores = IBV_SRQ_INIT_ATTR_CQ },
 	[IBV_SRQT_XRC] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD },
 	[IBV_SRQT_TM] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM },
 };
@@ -105,13 +118,14 @@ static const struct {
 static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex *attr,
 		    enum ibv_srq_type type)
 {
-	const uint32_t common = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
 	const struct ibv_context *context = &ctx->ibv.context;
+	uint32_t common = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
 		return EOPNOTSUPP;
 	if ((unsigned)type >= VB_ARRAY_LEN(type_rows))
 		return EINVAL;
+	common |= type_rows[type].ignores;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
 	    (attr->comp_mask & ~common) != type_rows[type].needs)
 		return EINVAL;
@@ -216,7 +230,8 @@ static int resize_begin(struct vb_srq *srq, uint32_t wr_max, struct resize *resi
 
 	if (!wr_max || wr_max > VB_SRQ_WR_MAX)
 		return EINVAL;
-	err = ring_borrow((struct vb_pd *)srq->ibv.pd, wr_max, srq->rq.sge_max, &resize->ring);
+	err = ring_borrow((struct vb_pd *)srq->ibv.pd, granted(wr_max), srq->rq.sge_max,
+			  &resize->ring);
 	resize->borrowed = resize->ring != NULL;
 	return err;
 }
@@ -225,7 +240,7 @@ static int resize_begin(struct vb_srq *srq, uint32_t wr_max, struct resize *resi
 static int resize_locked(struct vb_srq *srq, uint32_t wr_max, struct resize *resize)
 {
 	bool borrowed = resize->borrowed;
-	int err = vb_rq_resize(&srq->rq, wr_max, &resize->ring);
+	int err = vb_rq_resize(&srq->rq, granted(wr_max), &resize->ring);
 
 	if (!err) {
 		resize->borrowed = srq->borrowed;

@@ -521,12 +521,14 @@ static void a_request_in_hand_is_flushed_by_the_error_state(void **state)
 				  .mtu = IBV_MTU_256 };
 
 	for (int i = 0; i < 30; i++) {
+		struct ibv_srq_attr srq;
 		struct ibv_wc wc;
 		struct vt_pair p;
 		struct vt_wr w;
 		int back = 0;
 
 		vt_pair_open(&p, &opt);
+		assert_int_equal(ibv_query_srq(p.b.srq, &srq), 0);
 		vt_recv(&p.b, 7);
 		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 1 << 20);
 		vt_post(&p.a, &w);
@@ -537,7 +539,7 @@ static void a_request_in_hand_is_flushed_by_the_error_state(void **state)
 			back = 1;
 		}
 		/* Either it came back, or it still waits in the SRQ for another QP. */
-		for (uint32_t n = 0; n < p.opt.recv_wr - 1u + (uint32_t)back; n++)
+		for (uint32_t n = 0; n < srq.max_wr - 1u + (uint32_t)back; n++)
 			vt_recv(&p.b, 8);
 		assert_int_equal(vt_recv_at(&p.b, 8, 0, 8), ENOMEM);
 		vt_pair_close(&p);

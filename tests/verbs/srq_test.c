@@ -58,6 +58,25 @@ static void a_basic_one_is_like_any(void **state)
 	}
 }
 
+/* Other devices take a CQ and pass over it: it is not even in use. */
+static void the_cq_of_a_basic_one_is_passed_over(void **state)
+{
+	struct ibv_srq_init_attr_ex attr = basic();
+	struct ibv_cq *cq = vt_cq(8, NULL);
+	struct ibv_srq *srq;
+
+	attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+	attr.cq = cq;
+	srq = ibv_create_srq_ex(vt.ctx, &attr);
+	assert_non_null(srq);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	attr.cq = NULL;
+	srq = ibv_create_srq_ex(vt.ctx, &attr);
+	assert_non_null(srq);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
 static void what_does_not_go_with_the_type_is_refused(void **state)
 {
 	struct ibv_context *other = ibv_open_device(vt.ctx->device);
@@ -73,11 +92,7 @@ static void what_does_not_go_with_the_type_is_refused(void **state)
 	attr = basic();
 	attr.srq_type = (enum ibv_srq_type)(IBV_SRQT_TM + 1);
 	expect_refused(attr, EINVAL);
-	/* A CQ, tags or a domain do nothing for a basic one, and nobody shall believe they do. */
-	attr = basic();
-	attr.cq = cq;
-	attr.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
-	expect_refused(attr, EINVAL);
+	/* Tags or a domain do nothing for a basic one, and nobody shall believe they do. */
 	attr = basic();
 	attr.tm_cap = (struct ibv_tm_cap){ .max_num_tags = 4, .max_ops = 4 };
 	attr.comp_mask |= IBV_SRQ_INIT_ATTR_TM;
@@ -493,6 +508,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		vt_test(a_basic_one_is_like_any),
+		vt_test(the_cq_of_a_basic_one_is_passed_over),
 		vt_test(what_does_not_go_with_the_type_is_refused),
 		vt_test(xrc_needs_a_domain),
 		vt_test(sizes_go_up_to_what_the_device_says),
