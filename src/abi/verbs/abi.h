@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 
+#include "abi/verbs/known.h"
 #include "nic/ctx.h"
 #include "run/device.h"
 
@@ -40,6 +41,20 @@ static inline bool vb_abi_is_dead(struct ibv_context *context)
 {
 	return vb_abi_is_gone(context) || vb_nic_has_failed(vb_abi_nic(context));
 }
+
+/*
+ * What a control verb begins with: EIO of a device that is dead, ENOENT of what is no such object,
+ * as a kernel would say that looks for its handle (known.h).
+ */
+static inline int vb_abi_usable(enum vb_known_kind kind, const void *object,
+				struct ibv_context *const *context)
+{
+	int rc = vb_known(kind, object);
+
+	return rc == 0 && vb_abi_is_dead(*context) ? EIO : rc;
+}
+
+#define vb_abi_check(kind, object) vb_abi_usable(VB_KNOWN_##kind, object, &(object)->context)
 
 /*
  * For functions that return an errno. They set it, too: a call into the kernel does, and there are

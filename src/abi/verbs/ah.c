@@ -41,23 +41,32 @@ void vb_abi_look_at_gids(const char *call, struct vb_nic *nic, const struct ibv_
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct vb_ah *ah;
-	int rc = EIO;
+	int rc = vb_abi_check(PD, pd);
 
-	if (!vb_abi_is_dead(pd->context)) {
+	if (rc == 0) {
 		vb_device_gids_refresh(vb_device_of(pd->context));
 		rc = vb_ah_create((struct vb_pd *)pd, attr, &ah);
+	}
+	if (rc == ENOENT) {
+		errno = rc;
+		return NULL;
 	}
 	if (rc != 0) {
 		vb_abi_look_at_gids("ibv_create_ah", vb_abi_nic(pd->context), attr);
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_AH, &ah->ibv);
 	return &ah->ibv;
 }
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
-	return vb_abi_is_gone(ah->context) ? 0 : vb_ah_destroy((struct vb_ah *)ah);
+	int rc = vb_known_end(VB_KNOWN_AH, ah);
+
+	if (rc == 0 && !vb_abi_is_gone(ah->context))
+		rc = vb_known_ended(VB_KNOWN_AH, ah, vb_ah_destroy((struct vb_ah *)ah));
+	return vb_abi_result(rc);
 }
 
 /* The index of one of our addresses; -1 if it is none. */

@@ -26,17 +26,23 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 		return NULL;
 	}
 	vb_abi_made(context);
+	vb_known_add(VB_KNOWN_CHANNEL, &channel->ibv);
 	return &channel->ibv;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	struct ibv_context *context = channel->context;
-	int fd = channel->fd, rc;
+	struct ibv_context *context;
+	int fd, rc = vb_known_end(VB_KNOWN_CHANNEL, channel);
 
+	if (rc != 0)
+		return vb_abi_result(rc);
+	context = channel->context;
+	fd = channel->fd;
 	if (vb_abi_is_gone(context))
 		return 0;
-	rc = vb_channel_destroy((struct vb_channel *)channel);
+	rc = vb_known_ended(VB_KNOWN_CHANNEL, channel,
+			    vb_channel_destroy((struct vb_channel *)channel));
 	if (rc == 0)
 		close(fd);
 	return vb_abi_ended(context, rc);

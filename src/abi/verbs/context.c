@@ -133,6 +133,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_CONTEXT, &ctx->ibv.context);
 	return &ctx->ibv.context;
 }
 
@@ -164,9 +165,13 @@ int vb_abi_ended(struct ibv_context *context, int rc)
 int ibv_close_device(struct ibv_context *context)
 {
 	struct vb_ctx *ctx = vb_ctx_of(context);
+	int rc = vb_known_end(VB_KNOWN_CONTEXT, context);
 
+	if (rc != 0)
+		return vb_abi_minus_one(rc);
 	if (vb_abi_is_gone(context))
 		return 0;
+	vb_known_ended(VB_KNOWN_CONTEXT, context, 0);
 	if (atomic_load(&ctx->holders) > 1)
 		vb_ctx_fail(ctx);
 	return vb_abi_ended(context, 0);

@@ -16,16 +16,23 @@ struct ibv_counters *vb_abi_create_counters(struct ibv_context *context,
 		return NULL;
 	}
 	vb_abi_made(context);
+	vb_known_add(VB_KNOWN_COUNTERS, &counters->ibv);
 	return &counters->ibv;
 }
 
 int vb_abi_destroy_counters(struct ibv_counters *counters)
 {
-	struct ibv_context *context = counters->context;
+	struct ibv_context *context;
+	int rc = vb_known_end(VB_KNOWN_COUNTERS, counters);
 
+	if (rc != 0)
+		return vb_abi_result(rc);
+	context = counters->context;
 	if (vb_abi_is_gone(context))
 		return 0;
-	return vb_abi_ended(context, vb_counters_destroy((struct vb_counters *)counters));
+	rc = vb_known_ended(VB_KNOWN_COUNTERS, counters,
+			    vb_counters_destroy((struct vb_counters *)counters));
+	return vb_abi_ended(context, rc);
 }
 
 int vb_abi_attach_counters(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,

@@ -20,14 +20,17 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	return vb_abi_result(vb_abi_is_dead(cq->context) ? EIO
-							 : vb_cq_resize((struct vb_cq *)cq, cqe));
+	int rc = vb_abi_check(CQ, cq);
+
+	return vb_abi_result(rc != 0 ? rc : vb_cq_resize((struct vb_cq *)cq, cqe));
 }
 
 int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
-	if (vb_abi_is_dead(cq->context))
-		return EIO;
+	int rc = vb_abi_check(CQ, cq);
+
+	if (rc != 0)
+		return rc;
 	if (!attr->attr_mask)
 		return EINVAL;
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
@@ -38,13 +41,16 @@ int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
-	struct ibv_context *context = ibv->context;
 	struct vb_cq *cq = (struct vb_cq *)ibv;
-	int rc;
+	struct ibv_context *context;
+	int rc = vb_known_end(VB_KNOWN_CQ, ibv);
 
+	if (rc != 0)
+		return vb_abi_result(rc);
+	context = ibv->context;
 	if (vb_abi_is_gone(context))
 		return 0;
-	rc = vb_cq_destroy(cq);
+	rc = vb_known_ended(VB_KNOWN_CQ, ibv, vb_cq_destroy(cq));
 	if (rc != 0)
 		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,

@@ -217,8 +217,11 @@ struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 				      struct ibv_cq_init_attr_ex *attr)
 {
 	struct vb_cq *cq;
-	int rc = vb_abi_is_dead(context) ? EIO : create(context, attr, &cq);
+	int rc = vb_abi_is_dead(context) ? EIO
+					 : vb_known_or_null(VB_KNOWN_CHANNEL, attr->channel);
 
+	if (rc == 0)
+		rc = create(context, attr, &cq);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
@@ -227,5 +230,6 @@ struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 	pthread_cond_init(&cq->ibv.cq.cond, NULL);
 	set_readers(&cq->ibv.cq_ex, attr->wc_flags);
 	vb_abi_made(context);
+	vb_known_add(VB_KNOWN_CQ, &cq->ibv.cq);
 	return &cq->ibv.cq_ex;
 }

@@ -51,33 +51,44 @@ struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_
 	if (!dm->apart)
 		vb_abi_made(context);
 	vb_abi_dm_fill_in(&dm->ibv);
+	vb_known_add(VB_KNOWN_DM, &dm->ibv);
 	return &dm->ibv;
 }
 
 int vb_abi_free_dm(struct ibv_dm *ibv)
 {
-	struct ibv_context *context = ibv->context;
 	struct vb_dm *dm = (struct vb_dm *)ibv;
+	struct ibv_context *context;
+	int rc = vb_known_end(VB_KNOWN_DM, ibv);
 
+	if (rc != 0)
+		return vb_abi_result(rc);
+	context = ibv->context;
 	if (dm->apart) {
+		vb_known_ended(VB_KNOWN_DM, ibv, 0);
 		vb_dm_free_apart(dm);
 		return 0;
 	}
-	return vb_abi_is_gone(context) ? 0 : vb_abi_ended(context, vb_dm_free(dm));
+	if (vb_abi_is_gone(context))
+		return 0;
+	return vb_abi_ended(context, vb_known_ended(VB_KNOWN_DM, ibv, vb_dm_free(dm)));
 }
 
 struct ibv_mr *vb_abi_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
 				size_t length, unsigned access)
 {
 	struct vb_mr *mr;
-	int rc = EIO;
+	int rc = vb_abi_check(PD, pd);
 
-	if (!vb_abi_is_dead(pd->context))
+	if (rc == 0)
+		rc = vb_known(VB_KNOWN_DM, dm);
+	if (rc == 0)
 		rc = vb_mr_reg_dm((struct vb_pd *)pd, (struct vb_dm *)dm, offset, length, access,
 				  &mr);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_MR, &mr->ibv);
 	return &mr->ibv;
 }

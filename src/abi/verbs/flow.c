@@ -6,20 +6,24 @@
 struct ibv_flow *vb_abi_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 {
 	struct vb_steer_flow *flow;
-	int rc = EIO;
+	int rc = vb_abi_check(QP, qp);
 
-	if (!vb_abi_is_dead(qp->context))
+	if (rc == 0)
 		rc = vb_flow_create((struct vb_qp *)qp, attr, &flow);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_FLOW, &flow->ibv);
 	return &flow->ibv;
 }
 
 int vb_abi_destroy_flow(struct ibv_flow *flow)
 {
-	if (vb_abi_is_gone(flow->context))
-		return 0;
-	return vb_flow_destroy((struct vb_steer_flow *)flow);
+	int rc = vb_known_end(VB_KNOWN_FLOW, flow);
+
+	if (rc == 0 && !vb_abi_is_gone(flow->context))
+		rc = vb_known_ended(VB_KNOWN_FLOW, flow,
+				    vb_flow_destroy((struct vb_steer_flow *)flow));
+	return vb_abi_result(rc);
 }

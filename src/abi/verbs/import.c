@@ -43,6 +43,7 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_CONTEXT, &ctx->ibv.context);
 	return &ctx->ibv.context;
 }
 
@@ -58,37 +59,43 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 		return NULL;
 	}
 	vb_abi_made(context);
+	vb_known_add(VB_KNOWN_PD, &pd->ibv);
 	return &pd->ibv;
 }
 
 void ibv_unimport_pd(struct ibv_pd *pd)
 {
-	struct ibv_context *context = pd->context;
+	struct ibv_context *context;
 
-	if (vb_abi_is_gone(context))
+	if (vb_known_end(VB_KNOWN_PD, pd) != 0 || vb_abi_is_gone(pd->context))
 		return;
+	context = pd->context;
 	vb_pd_unimport((struct vb_pd *)pd);
+	vb_known_ended(VB_KNOWN_PD, pd, 0);
 	vb_abi_ended(context, 0);
 }
 
 struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
 	struct vb_mr *mr;
-	int rc = EIO;
+	int rc = vb_abi_check(PD, pd);
 
-	if (!vb_abi_is_dead(pd->context))
+	if (rc == 0)
 		rc = vb_mr_import((struct vb_pd *)pd, mr_handle, &mr);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_MR, &mr->ibv);
 	return &mr->ibv;
 }
 
 void ibv_unimport_mr(struct ibv_mr *mr)
 {
-	if (!vb_abi_is_gone(mr->context))
-		vb_mr_unimport((struct vb_mr *)mr);
+	if (vb_known_end(VB_KNOWN_MR, mr) != 0 || vb_abi_is_gone(mr->context))
+		return;
+	vb_mr_unimport((struct vb_mr *)mr);
+	vb_known_ended(VB_KNOWN_MR, mr, 0);
 }
 
 struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
@@ -104,16 +111,20 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 	}
 	vb_abi_made(context);
 	vb_abi_dm_fill_in(&dm->ibv);
+	vb_known_add(VB_KNOWN_DM, &dm->ibv);
 	return &dm->ibv;
 }
 
 void ibv_unimport_dm(struct ibv_dm *ibv)
 {
-	struct ibv_context *context = ibv->context;
 	struct vb_dm *dm = (struct vb_dm *)ibv;
+	struct ibv_context *context;
 
-	if (dm->apart || vb_abi_is_gone(context))
+	if (vb_known(VB_KNOWN_DM, ibv) != 0 || dm->apart || vb_abi_is_gone(ibv->context) ||
+	    vb_known_end(VB_KNOWN_DM, ibv) != 0)
 		return;
+	context = ibv->context;
 	vb_dm_unimport(dm);
+	vb_known_ended(VB_KNOWN_DM, ibv, 0);
 	vb_abi_ended(context, 0);
 }

@@ -6,8 +6,10 @@
 /* A multicast LID belongs to InfiniBand's own switches; here it says nothing. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (vb_abi_is_dead(qp->context))
-		return vb_abi_result(EIO);
+	int rc = vb_abi_check(QP, qp);
+
+	if (rc != 0)
+		return vb_abi_result(rc);
 	/* It is joined at the interfaces that there are. */
 	vb_device_gids_refresh(vb_device_of(qp->context));
 	return vb_abi_result(vb_group_attach((struct vb_qp *)qp, gid->raw));
@@ -15,7 +17,11 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (vb_abi_is_gone(qp->context))
-		return vb_abi_result(EIO);
+	int rc = vb_known(VB_KNOWN_QP, qp);
+
+	if (rc == 0 && vb_abi_is_gone(qp->context))
+		rc = EIO;
+	if (rc != 0)
+		return vb_abi_result(rc);
 	return vb_abi_result(vb_group_detach((struct vb_qp *)qp, gid->raw));
 }

@@ -10,14 +10,15 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 				unsigned int access)
 {
 	struct vb_mr *mr;
-	int rc = EIO;
+	int rc = vb_abi_check(PD, pd);
 
-	if (!vb_abi_is_dead(pd->context))
+	if (rc == 0)
 		rc = vb_mr_reg((struct vb_pd *)pd, addr, length, iova, access, &mr);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_MR, &mr->ibv);
 	return &mr->ibv;
 }
 
@@ -36,35 +37,41 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 				 int fd, int access)
 {
 	struct vb_mr *mr;
-	int rc = EIO;
+	int rc = vb_abi_check(PD, pd);
 
-	if (!vb_abi_is_dead(pd->context))
+	if (rc == 0)
 		rc = vb_mr_reg_dmabuf((struct vb_pd *)pd, offset, length, iova, fd, access, &mr);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_MR, &mr->ibv);
 	return &mr->ibv;
 }
 
 struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd)
 {
 	struct vb_mr *mr;
-	int rc = vb_abi_is_dead(pd->context) ? EIO : vb_mr_alloc_null((struct vb_pd *)pd, &mr);
+	int rc = vb_abi_check(PD, pd);
 
+	if (rc == 0)
+		rc = vb_mr_alloc_null((struct vb_pd *)pd, &mr);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_MR, &mr->ibv);
 	return &mr->ibv;
 }
 
 int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		     struct ibv_sge *sg_list, uint32_t num_sge)
 {
-	if (vb_abi_is_dead(pd->context))
-		return vb_abi_result(EIO);
-	return vb_abi_result(vb_mr_advise((struct vb_pd *)pd, advice, flags, sg_list, num_sge));
+	int rc = vb_abi_check(PD, pd);
+
+	if (rc == 0)
+		rc = vb_mr_advise((struct vb_pd *)pd, advice, flags, sg_list, num_sge);
+	return vb_abi_result(rc);
 }
 
 /* What libibverbs refuses before it asks any device. */
@@ -82,11 +89,13 @@ static bool rereg_is_sound(int flags, const void *addr, size_t length, int acces
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
-	int rc = EIO;
+	int rc = vb_abi_check(MR, mr);
 
+	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD))
+		rc = vb_known_or_null(VB_KNOWN_PD, pd);
 	if (!rereg_is_sound(flags, addr, length, access))
 		rc = EINVAL;
-	else if (!vb_abi_is_dead(mr->context))
+	else if (rc == 0)
 		rc = vb_mr_rereg((struct vb_mr *)mr, flags, (struct vb_pd *)pd, addr, length,
 				 access);
 	if (rc != 0) {
@@ -98,6 +107,9 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	return vb_abi_is_gone(mr->context) ? 0
-					   : vb_abi_result(vb_mr_dereg((struct vb_mr *)mr));
+	int rc = vb_known_end(VB_KNOWN_MR, mr);
+
+	if (rc == 0 && !vb_abi_is_gone(mr->context))
+		rc = vb_known_ended(VB_KNOWN_MR, mr, vb_mr_dereg((struct vb_mr *)mr));
+	return vb_abi_result(rc);
 }

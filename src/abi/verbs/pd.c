@@ -13,16 +13,22 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 		return NULL;
 	}
 	vb_abi_made(context);
+	vb_known_add(VB_KNOWN_PD, &pd->ibv);
 	return &pd->ibv;
 }
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	struct ibv_context *context = pd->context;
+	struct ibv_context *context;
+	int rc = vb_known_end(VB_KNOWN_PD, pd);
 
+	if (rc != 0)
+		return vb_abi_result(rc);
+	context = pd->context;
 	if (vb_abi_is_gone(context))
 		return 0;
-	return vb_abi_ended(context, vb_abi_result(vb_pd_destroy((struct vb_pd *)pd)));
+	rc = vb_known_ended(VB_KNOWN_PD, pd, vb_pd_destroy((struct vb_pd *)pd));
+	return vb_abi_ended(context, vb_abi_result(rc));
 }
 
 struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
@@ -38,6 +44,7 @@ struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
 		return NULL;
 	}
 	vb_abi_made(context);
+	vb_known_add(VB_KNOWN_PD, &pd->ibv);
 	return &pd->ibv;
 }
 
@@ -51,14 +58,20 @@ struct ibv_td *vb_abi_alloc_td(struct ibv_context *context, struct ibv_td_init_a
 		return NULL;
 	}
 	vb_abi_made(context);
+	vb_known_add(VB_KNOWN_TD, &td->ibv);
 	return &td->ibv;
 }
 
 int vb_abi_dealloc_td(struct ibv_td *td)
 {
-	struct ibv_context *context = td->context;
+	struct ibv_context *context;
+	int rc = vb_known_end(VB_KNOWN_TD, td);
 
+	if (rc != 0)
+		return vb_abi_result(rc);
+	context = td->context;
 	if (vb_abi_is_gone(context))
 		return 0;
-	return vb_abi_ended(context, vb_abi_result(vb_td_destroy((struct vb_td *)td)));
+	rc = vb_known_ended(VB_KNOWN_TD, td, vb_td_destroy((struct vb_td *)td));
+	return vb_abi_ended(context, vb_abi_result(rc));
 }

@@ -15,6 +15,7 @@ static struct ibv_qp *created(int rc, struct vb_qp *qp)
 	}
 	pthread_mutex_init(&qp->ibv.qp.mutex, NULL);
 	pthread_cond_init(&qp->ibv.qp.cond, NULL);
+	vb_known_add(VB_KNOWN_QP, &qp->ibv.qp);
 	return &qp->ibv.qp;
 }
 
@@ -29,6 +30,17 @@ static uint32_t plain_flags(struct ibv_context *context)
 	if (!vb_nic_persona(vb_ctx_of(context)->nic)->has_parcels || (set && !strcmp(set, "0")))
 		return VB_QP_SCATTER_TO_CQE_OFF;
 	return 0;
+}
+
+/* What it is to be made with. */
+static int queues_known(const struct ibv_cq *send_cq, const struct ibv_cq *recv_cq,
+			const struct ibv_srq *srq)
+{
+	int rc = vb_known_or_null(VB_KNOWN_CQ, send_cq);
+
+	if (rc == 0)
+		rc = vb_known_or_null(VB_KNOWN_CQ, recv_cq);
+	return rc != 0 ? rc : vb_known_or_null(VB_KNOWN_SRQ, srq);
 }
 
 static int create_plain(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp)
@@ -51,9 +63,11 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	int rc = EINVAL;
 
 	/* ibv_create_qp_ex() comes here if there is nothing but a PD, whether or not there is. */
-	if (pd && vb_abi_is_dead(pd->context))
-		rc = EIO;
-	else if (pd)
+	if (pd)
+		rc = vb_abi_check(PD, pd);
+	if (rc == 0)
+		rc = queues_known(attr->send_cq, attr->recv_cq, attr->srq);
+	if (rc == 0)
 		rc = create_plain((struct vb_pd *)pd, attr, &qp);
 	return created(rc, qp);
 }
@@ -76,6 +90,8 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 		return EINVAL;
 	if (builds)
 		rc = vb_wr_check(attr->qp_type, ops);
+	if (rc == 0)
+		rc = queues_known(attr->send_cq, attr->recv_cq, attr->srq);
 	if (rc == 0)
 		rc = vb_qp_create_dv(attr, dv, qp);
 	if (rc != 0 || !builds)
@@ -139,10 +155,10 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
-	int rc;
+	int rc = vb_abi_check(QP, qp);
 
-	if (vb_abi_is_dead(qp->context))
-		return vb_abi_result(EIO);
+	if (rc != 0)
+		return vb_abi_result(rc);
 	/* The address vector names a GID index, which may be of an address that is new. */
 	if (attr_mask & IBV_QP_AV)
 		vb_device_gids_refresh(vb_device_of(qp->context));
@@ -157,17 +173,17 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 
 int vb_abi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
-	return vb_abi_result(vb_abi_is_dead(qp->context)
-				     ? EIO
-				     : vb_qp_rate_limit((struct vb_qp *)qp, attr));
+	int rc = vb_abi_check(QP, qp);
+
+	return vb_abi_result(rc != 0 ? rc : vb_qp_rate_limit((struct vb_qp *)qp, attr));
 }
 
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr)
 {
-	int rc = EIO;
+	int rc = vb_abi_check(QP, qp);
 
-	if (!vb_abi_is_dead(qp->context))
+	if (rc == 0)
 		rc = vb_qp_query((struct vb_qp *)qp, attr, init_attr);
 	/* A send that failed has changed it without a word to the application. */
 	if (rc == 0 && (attr_mask & IBV_QP_STATE))
@@ -184,11 +200,12 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct vb_qp *qp = (struct vb_qp *)ibv;
-	int rc;
+	int rc = vb_known_end(VB_KNOWN_QP, ibv);
 
-	if (vb_abi_is_gone(ibv->context))
+	if (rc == 0 && vb_abi_is_gone(ibv->context))
 		return 0;
-	rc = vb_qp_destroy(qp);
+	if (rc == 0)
+		rc = vb_known_ended(VB_KNOWN_QP, ibv, vb_qp_destroy(qp));
 	if (rc != 0)
 		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->events_delivered);

@@ -13,12 +13,15 @@ static struct ibv_srq *hand_out(int rc, struct vb_srq **srq)
 	}
 	pthread_mutex_init(&(*srq)->ibv.mutex, NULL);
 	pthread_cond_init(&(*srq)->ibv.cond, NULL);
+	vb_known_add(VB_KNOWN_SRQ, &(*srq)->ibv);
 	return &(*srq)->ibv;
 }
 
 static int create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **srq)
 {
-	return vb_abi_is_dead(pd->context) ? EIO : vb_srq_create((struct vb_pd *)pd, attr, srq);
+	int rc = vb_abi_check(PD, pd);
+
+	return rc != 0 ? rc : vb_srq_create((struct vb_pd *)pd, attr, srq);
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -31,7 +34,11 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 static int create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr,
 		     struct vb_srq **srq)
 {
-	return vb_abi_is_dead(context) ? EIO : vb_srq_create_ex(vb_ctx_of(context), attr, srq);
+	int rc = vb_abi_is_dead(context) ? EIO : 0;
+
+	if (rc == 0 && (attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
+		rc = vb_known_or_null(VB_KNOWN_PD, attr->pd);
+	return rc != 0 ? rc : vb_srq_create_ex(vb_ctx_of(context), attr, srq);
 }
 
 /* The header's wrapper turns to ibv_create_srq() where a PD and the basic type are all there is. */
@@ -60,26 +67,28 @@ int vb_abi_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)
 
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
 {
-	return vb_abi_result(vb_abi_is_dead(srq->context)
-				     ? EIO
+	int rc = vb_abi_check(SRQ, srq);
+
+	return vb_abi_result(rc != 0 ? rc
 				     : vb_srq_modify((struct vb_srq *)srq, attr, attr_mask));
 }
 
 int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
-	return vb_abi_result(vb_abi_is_dead(srq->context)
-				     ? EIO
-				     : vb_srq_query((struct vb_srq *)srq, attr));
+	int rc = vb_abi_check(SRQ, srq);
+
+	return vb_abi_result(rc != 0 ? rc : vb_srq_query((struct vb_srq *)srq, attr));
 }
 
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct vb_srq *srq = (struct vb_srq *)ibv;
-	int rc;
+	int rc = vb_known_end(VB_KNOWN_SRQ, ibv);
 
-	if (vb_abi_is_gone(ibv->context))
+	if (rc == 0 && vb_abi_is_gone(ibv->context))
 		return 0;
-	rc = vb_srq_destroy(srq);
+	if (rc == 0)
+		rc = vb_known_ended(VB_KNOWN_SRQ, ibv, vb_srq_destroy(srq));
 	if (rc != 0)
 		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &srq->events_delivered);

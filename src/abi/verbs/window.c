@@ -6,21 +6,25 @@
 struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct vb_mw *mw;
-	int rc = EIO;
+	int rc = vb_abi_check(PD, pd);
 
-	if (!vb_abi_is_dead(pd->context))
+	if (rc == 0)
 		rc = vb_mw_alloc((struct vb_pd *)pd, type, &mw);
 	if (rc != 0) {
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_MW, &mw->ibv);
 	return &mw->ibv;
 }
 
 int vb_abi_dealloc_mw(struct ibv_mw *mw)
 {
-	return vb_abi_is_gone(mw->context) ? 0
-					   : vb_abi_result(vb_mw_dealloc((struct vb_mw *)mw));
+	int rc = vb_known_end(VB_KNOWN_MW, mw);
+
+	if (rc == 0 && !vb_abi_is_gone(mw->context))
+		rc = vb_known_ended(VB_KNOWN_MW, mw, vb_mw_dealloc((struct vb_mw *)mw));
+	return vb_abi_result(rc);
 }
 
 /* verbs.h has checked some of it already. */

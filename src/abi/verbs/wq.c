@@ -23,23 +23,26 @@ struct ibv_wq *vb_abi_create_wq(struct ibv_context *context, struct ibv_wq_init_
 		return NULL;
 	}
 	wq->ibv.post_recv = post_recv;
+	vb_known_add(VB_KNOWN_WQ, &wq->ibv);
 	return &wq->ibv;
 }
 
 int vb_abi_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr)
 {
-	return vb_abi_result(
-		vb_abi_is_dead(wq->context) ? EIO : vb_rwq_modify((struct vb_rwq *)wq, attr));
+	int rc = vb_abi_check(WQ, wq);
+
+	return vb_abi_result(rc != 0 ? rc : vb_rwq_modify((struct vb_rwq *)wq, attr));
 }
 
 int vb_abi_destroy_wq(struct ibv_wq *ibv)
 {
 	struct vb_rwq *wq = (struct vb_rwq *)ibv;
-	int rc;
+	int rc = vb_known_end(VB_KNOWN_WQ, ibv);
 
-	if (vb_abi_is_gone(ibv->context))
+	if (rc == 0 && vb_abi_is_gone(ibv->context))
 		return 0;
-	rc = vb_rwq_destroy(wq);
+	if (rc == 0)
+		rc = vb_known_ended(VB_KNOWN_WQ, ibv, vb_rwq_destroy(wq));
 	if (rc != 0)
 		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &wq->events_delivered);
@@ -60,12 +63,16 @@ struct ibv_rwq_ind_table *vb_abi_create_rwq_ind_table(struct ibv_context *contex
 		errno = rc;
 		return NULL;
 	}
+	vb_known_add(VB_KNOWN_TABLE, &table->ibv);
 	return &table->ibv;
 }
 
 int vb_abi_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table)
 {
-	if (vb_abi_is_gone(table->context))
-		return 0;
-	return vb_abi_result(vb_rwq_table_destroy((struct vb_rwq_table *)table));
+	int rc = vb_known_end(VB_KNOWN_TABLE, table);
+
+	if (rc == 0 && !vb_abi_is_gone(table->context))
+		rc = vb_known_ended(VB_KNOWN_TABLE, table,
+				    vb_rwq_table_destroy((struct vb_rwq_table *)table));
+	return vb_abi_result(rc);
 }

@@ -39,14 +39,20 @@ struct ibv_xrcd *vb_abi_open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
 		return NULL;
 	}
 	vb_abi_made(context);
+	vb_known_add(VB_KNOWN_XRCD, &xrcd->ibv);
 	return &xrcd->ibv;
 }
 
 int vb_abi_close_xrcd(struct ibv_xrcd *xrcd)
 {
-	struct ibv_context *context = xrcd->context;
+	struct ibv_context *context;
+	int rc = vb_known_end(VB_KNOWN_XRCD, xrcd);
 
+	if (rc != 0)
+		return vb_abi_result(rc);
+	context = xrcd->context;
 	if (vb_abi_is_gone(context))
 		return 0;
-	return vb_abi_ended(context, vb_xrcd_close((struct vb_xrcd *)xrcd));
+	rc = vb_known_ended(VB_KNOWN_XRCD, xrcd, vb_xrcd_close((struct vb_xrcd *)xrcd));
+	return vb_abi_ended(context, rc);
 }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ABI_VERBS_KNOWN_H
+#define VB_ABI_VERBS_KNOWN_H
+
+/*
+ * Which objects there are. A kernel knows an object by its handle, and answers ENOENT to one that
+ * it never gave or that is destroyed: so do control verbs here. They ask by the address before they
+ * look at what is there, which may be freed, and then whether `context` and `handle`, which the
+ * application can write to, are what it was given. Posting and polling do not ask.
+ *
+ * Any thread. For the files of abi/verbs.
+ */
+
+#include <infiniband/verbs.h>
+
+enum vb_known_kind {
+	VB_KNOWN_CONTEXT,
+	VB_KNOWN_PD,
+	VB_KNOWN_TD,
+	VB_KNOWN_MR,
+	VB_KNOWN_MW,
+	VB_KNOWN_DM,
+	VB_KNOWN_CHANNEL,
+	VB_KNOWN_CQ,
+	VB_KNOWN_SRQ,
+	VB_KNOWN_QP,
+	VB_KNOWN_AH,
+	VB_KNOWN_XRCD,
+	VB_KNOWN_WQ,
+	VB_KNOWN_TABLE,
+	VB_KNOWN_FLOW,
+	VB_KNOWN_COUNTERS,
+	VB_KNOWN_KINDS
+};
+
+/* The application has it from here on. */
+void vb_known_add(enum vb_known_kind kind, const void *object);
+
+/* 0 or ENOENT. */
+int vb_known(enum vb_known_kind kind, const void *object);
+
+/* The same of one that need not be there: 0 for NULL as well. */
+static inline int vb_known_or_null(enum vb_known_kind kind, const void *object)
+{
+	return object ? vb_known(kind, object) : 0;
+}
+
+/*
+ * The same, of one that is about to be destroyed: 0 for one thread alone. It then says what came of
+ * it: rc is 0 if the object is gone, and is returned.
+ */
+int vb_known_end(enum vb_known_kind kind, const void *object);
+int vb_known_ended(enum vb_known_kind kind, const void *object, int rc);
+
+#endif
