@@ -116,8 +116,11 @@ static int rereg(uint64_t flags)
 {
 	struct ibv_mr *made = vt_mr(vt.pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx);
-	int rc = ibv_rereg_mr(made, (int)flags, other, memory + 4096, 4096,
-			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	/* Rights go with the flag that changes them, and with no other. */
+	int access = flags & IBV_REREG_MR_CHANGE_ACCESS
+			     ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ
+			     : 0;
+	int rc = ibv_rereg_mr(made, (int)flags, other, memory + 4096, 4096, access);
 
 	rc = rc ? errno : 0;
 	ibv_dereg_mr(made);
