@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/failure.h"
+#include "daemon/slots.h"
 #include "link/robust.h"
 #include "nic/xrc_store.h"
 
@@ -42,21 +43,29 @@ struct vb_xrc_store *vb_domains_adopt(int fd)
 	return NULL;
 }
 
-/* Who is dead is on no Ethernet segment; that needs no lock. */
-static void segment_collect(struct vb_segment_table *table, bool (*is_held)(unsigned slot))
+void vb_domains_drop(struct vb_xrc_store *store)
 {
+	vb_robust_memory_unmap(store, sizeof(*store));
+}
+
+/* Who is dead is on no Ethernet segment; that needs no lock. */
+static void segment_collect(const struct vb_slots *slots)
+{
+	struct vb_segment_table *table = &slots->store->segment;
+
 	for (unsigned slot = 1; slot < VB_SLOTS; slot++) {
-		if (vb_segment_has(table, (uint16_t)slot) && !is_held(slot))
+		if (vb_segment_has(table, (uint16_t)slot) && !vb_slots_is_held(slots, slot))
 			vb_segment_clear(table, (uint16_t)slot);
 	}
 }
 
-bool vb_domains_collect(struct vb_xrc_store *store, bool (*is_held)(unsigned slot))
+bool vb_domains_collect(const struct vb_slots *slots)
 {
+	struct vb_xrc_store *store = slots->store;
 	bool holders[VB_SLOTS];
 	enum vb_robust rc;
 
-	segment_collect(&store->segment, is_held);
+	segment_collect(slots);
 	if (!vb_xrc_holders(store, holders))
 		return true;
 	rc = vb_robust_try(store->lock);
@@ -65,7 +74,7 @@ bool vb_domains_collect(struct vb_xrc_store *store, bool (*is_held)(unsigned slo
 	if (rc == VB_ROBUST_INHERITED)
 		vb_xrc_store_repair(store);
 	for (unsigned slot = 0; slot < VB_SLOTS; slot++) {
-		if (holders[slot] && !is_held(slot))
+		if (holders[slot] && !vb_slots_is_held(slots, slot))
 			vb_xrc_collect(store, (uint16_t)slot);
 	}
 	vb_robust_drop(store->lock);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct vb_slots;
 struct vb_xrc_store;
 
 /* Fresh memory, mapped, with a descriptor to hand out. 0 or a positive errno. */
@@ -19,11 +20,14 @@ int vb_domains_make(struct vb_xrc_store **store, int *fd);
 /* What another hub made; NULL: it is none. */
 struct vb_xrc_store *vb_domains_adopt(int fd);
 
+/* It is not wanted after all: unmapped. */
+void vb_domains_drop(struct vb_xrc_store *store);
+
 /*
- * Take back what processes have whose slots nobody holds, as `is_held` says. False: somebody else
- * has the lock, try again.
+ * Take back what processes have whose slots nobody holds. False: somebody else has the lock, try
+ * again.
  */
-bool vb_domains_collect(struct vb_xrc_store *store, bool (*is_held)(unsigned slot));
+bool vb_domains_collect(const struct vb_slots *slots);
 
 /* Does any process have something there? */
 bool vb_domains_any(const struct vb_xrc_store *store);

@@ -101,7 +101,7 @@ struct hub {
 	uint64_t leases, strays, rings;
 	struct vb_slots slots;
 	struct lease lease[VB_HUB_SLOTS_MAX];
-	uint64_t collect_ns; /* when to look for what the dead have of XRC domains; 0: not at all */
+	uint64_t collect_ns; /* until when to look for what the dead have; 0: not at all */
 	unsigned conns, conns_max;
 	struct conn conn[CONNS_MAX];
 	struct pollfd pollfd[CONNS_MAX + 2];
@@ -114,15 +114,6 @@ static uint32_t random_index(void)
 	if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value))
 		value = (uint32_t)vb_hub_now_ns();
 	return value % VB_HUB_INDICES;
-}
-
-static bool slot_held(unsigned slot)
-{
-	int fd, rc = vb_hub_slot_name_take(&fd, slot);
-
-	if (!rc)
-		close(fd);
-	return rc == EADDRINUSE;
 }
 
 static bool slot_is_marked(const struct conn *conn, unsigned slot)
@@ -166,24 +157,6 @@ static void conn_fds_close(struct conn *conn)
 	}
 }
 
-/* Find a slot that nobody holds and take its name. 0, ENOSPC, or a positive errno. */
-static int slot_take(struct hub *hub, unsigned *slot, int *name_fd)
-{
-	*slot = 1;
-	for (;;) {
-		int rc;
-
-		for (; *slot < hub->slots.bound; (*slot)++) {
-			rc = vb_hub_slot_name_take(name_fd, *slot);
-			if (rc != EADDRINUSE)
-				return rc;
-		}
-		rc = vb_slots_grow(&hub->slots);
-		if (rc)
-			return rc;
-	}
-}
-
 static void why_fill(char why[VB_HUB_WHY_BYTES], int error)
 {
 	char words[VB_HUB_WHY_BYTES];
@@ -196,7 +169,7 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_GRANT);
 	unsigned slot, n = 0;
 	int name_fd, fds[VB_HUB_FDS_MAX];
-	int rc = slot_take(hub, &slot, &name_fd);
+	int rc = vb_slots_lend(&hub->slots, &slot, &name_fd);
 
 	if (rc) {
 		msg.grant.error = (uint32_t)rc;
@@ -215,7 +188,6 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 			vb_links_forget(hub->conn[i].links, slot);
 		lease->program = conn->program;
 		hub->leases++;
-		vb_udp_socket_drain(hub->slots.fd[slot]);
 		msg.grant.slot = slot;
 		msg.grant.next_index = lease->next_index;
 		fds[n++] = hub->slots.fd[slot];
@@ -414,7 +386,7 @@ static void on_status(struct hub *hub, struct conn *conn, const struct vb_hub_ms
 	unsigned helds = 0;
 
 	for (unsigned slot = 1; slot < hub->slots.bound; slot++) {
-		if (slot_held(slot))
+		if (vb_slots_is_held(&hub->slots, slot))
 			held[helds++] = (uint16_t)slot;
 	}
 	vb_hub_program_self(&msg.summary.program);
@@ -573,9 +545,9 @@ static int asker_try(struct hub *hub, const struct conn *asker, struct conn **to
 	if (*to)
 		conn_read(hub, *to);
 	if (!*to || (*to)->role == GONE)
-		return slot_held(reach->to) ? EINPROGRESS : ENOENT;
+		return vb_slots_is_held(&hub->slots, reach->to) ? EINPROGRESS : ENOENT;
 	if (!from)
-		return slot_held(reach->from) ? EINPROGRESS : EINVAL;
+		return vb_slots_is_held(&hub->slots, reach->from) ? EINPROGRESS : EINVAL;
 	if (from == *to)
 		return EINVAL;
 	if (!from->shm || !(*to)->shm)
@@ -672,16 +644,34 @@ static void sweep(struct hub *hub)
 		hub->busy_ns = now;
 }
 
+/* Is a slot open that no client of ours calls his own? Its holder has died, or will say so yet. */
+static bool any_orphan(const struct hub *hub)
+{
+	uint64_t marked[VB_HUB_SLOTS_MAX / SLOT_BITS] = {0};
+
+	for (unsigned i = 0; i < hub->conns; i++) {
+		for (unsigned k = 0; k < VB_ARRAY_LEN(marked); k++)
+			marked[k] |= hub->conn[i].slots[k];
+	}
+	for (unsigned slot = 1; slot < hub->slots.bound; slot++) {
+		if (hub->slots.open[slot] && !(marked[slot / SLOT_BITS] >> slot % SLOT_BITS & 1))
+			return true;
+	}
+	return false;
+}
+
 /*
- * What the dead had of XRC domains, for some time after anybody has gone, and after we have come.
- * As long as nobody has anything, that time is over at once.
+ * What the dead had, slots and of XRC domains: for some time after anybody has gone, and after we
+ * have come. As long as nobody can have had anything, that time is over at once.
  */
 static void collect(struct hub *hub)
 {
 	if (!hub->collect_ns || hub->phase != SERVING)
 		return;
-	if (vb_domains_collect(hub->slots.store, slot_held) &&
-	    (vb_hub_now_ns() > hub->collect_ns || !vb_domains_any(hub->slots.store)))
+	vb_slots_shut(&hub->slots);
+	if (vb_domains_collect(&hub->slots) &&
+	    (vb_hub_now_ns() > hub->collect_ns ||
+	     (!vb_domains_any(hub->slots.store) && !any_orphan(hub))))
 		hub->collect_ns = 0;
 }
 
@@ -722,19 +712,24 @@ static void turn(struct hub *hub)
 	struct pollfd *conns = &hub->pollfd[2];
 	bool full = hub->conns == hub->conns_max || vb_hub_now_ns() < hub->accept_ns;
 	unsigned n = hub->conns;
+	int ready;
 
 	/* poll() skips negative descriptors. */
 	*listener = (struct pollfd){.fd = full ? -1 : hub->listen_fd, .events = POLLIN};
 	*strays = (struct pollfd){.fd = hub->slots.bound ? hub->slots.fd[0] : -1, .events = POLLIN};
 	for (unsigned i = 0; i < n; i++)
 		conns[i] = (struct pollfd){.fd = hub->conn[i].fd, .events = POLLIN};
-	if (poll(hub->pollfd, n + 2, poll_timeout_ms(hub)) < 0) {
-		if (errno == EINTR)
-			return;
+	ready = poll(hub->pollfd, n + 2, poll_timeout_ms(hub));
+	if (ready < 0 && errno == EINTR)
+		return;
+	if (ready < 0) {
 		fail(hub, vb_failed(errno, "poll"));
 		hub->phase = LEAVING;
 		return;
 	}
+	/* Whoever holds a slot without being a client goes without our being told. */
+	if (!ready && !hub->collect_ns)
+		hub->collect_ns = vb_hub_now_ns();
 	for (unsigned i = 0; i < n; i++) {
 		if (conns[i].revents)
 			conn_read(hub, &hub->conn[i]);

@@ -11,13 +11,19 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "daemon/domains.h"
+#include "hub/channel.h"
 #include "hub/words.h"
 #include "link/udp.h"
 
-/* One message of the keeper: the number of its first slot, and a chunk of sockets. */
+enum {
+	SLOT_FDS = 2, /* its socket, its watch */
+	CHUNK_FDS = SLOT_FDS * VB_SLOTS_CHUNK,
+};
+
+/* One message of the keeper: the number of its first slot, a chunk of sockets, and their watches. */
 union control {
 	struct cmsghdr header;
-	uint8_t octets[CMSG_SPACE(VB_SLOTS_CHUNK * sizeof(int))];
+	uint8_t octets[CMSG_SPACE(CHUNK_FDS * sizeof(int))];
 };
 
 static void fds_close(const int *fds, unsigned n)
@@ -26,20 +32,32 @@ static void fds_close(const int *fds, unsigned n)
 		close(fds[n]);
 }
 
-static int chunk_make(int fds[VB_SLOTS_CHUNK])
+/* Nobody has these slots yet, so nothing gets in. */
+static int chunk_make(int fds[CHUNK_FDS])
 {
-	for (unsigned i = 0; i < VB_SLOTS_CHUNK; i++) {
-		int rc = vb_udp_socket_create(&fds[i]);
+	for (unsigned i = 0; i < CHUNK_FDS; i++) {
+		bool watch = i >= VB_SLOTS_CHUNK;
+		int rc = watch ? vb_hub_watch_make(&fds[i]) : vb_udp_socket_create(&fds[i]);
 
 		if (rc) {
 			fds_close(fds, i);
 			return rc;
 		}
+		if (!watch)
+			vb_udp_socket_shut(fds[i]);
 	}
 	return 0;
 }
 
-static int chunk_keep(int keeper, uint32_t first, const int fds[VB_SLOTS_CHUNK])
+static void chunk_add(struct vb_slots *slots, const int fds[CHUNK_FDS])
+{
+	memcpy(&slots->fd[slots->made], fds, VB_SLOTS_CHUNK * sizeof(*fds));
+	memcpy(&slots->watch[slots->made], fds + VB_SLOTS_CHUNK, VB_SLOTS_CHUNK * sizeof(*fds));
+	memset(&slots->open[slots->made], 0, VB_SLOTS_CHUNK * sizeof(*slots->open));
+	slots->made += VB_SLOTS_CHUNK;
+}
+
+static int chunk_keep(int keeper, uint32_t first, const int fds[CHUNK_FDS])
 {
 	struct iovec iov = {&first, sizeof(first)};
 	union control control;
@@ -53,8 +71,8 @@ static int chunk_keep(int keeper, uint32_t first, const int fds[VB_SLOTS_CHUNK])
 	memset(&control, 0, sizeof(control));
 	control.header.cmsg_level = SOL_SOCKET;
 	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(VB_SLOTS_CHUNK * sizeof(int));
-	memcpy(CMSG_DATA(&control.header), fds, VB_SLOTS_CHUNK * sizeof(int));
+	control.header.cmsg_len = CMSG_LEN(CHUNK_FDS * sizeof(int));
+	memcpy(CMSG_DATA(&control.header), fds, CHUNK_FDS * sizeof(int));
 	if (sendmsg(keeper, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return vb_failed(errno, "sendmsg");
 	return 0;
@@ -74,6 +92,9 @@ static int bind_made(struct vb_slots *slots)
 		}
 		if (rc)
 			return rc;
+		/* The hub's own slot, which is never lent: it reads what is meant for nobody. */
+		if (slots->bound == 0)
+			vb_udp_socket_open(fd);
 		slots->bound++;
 	}
 	return 0;
@@ -86,12 +107,13 @@ static unsigned slots_max(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return VB_HUB_SLOTS_MAX;
-	return (unsigned)vb_min_u64(limit.rlim_cur / 2, VB_HUB_SLOTS_MAX);
+	return (unsigned)vb_min_u64(limit.rlim_cur / 2 / SLOT_FDS, VB_HUB_SLOTS_MAX);
 }
 
-int vb_slots_grow(struct vb_slots *slots)
+/* Make more. 0, ENOSPC (all, or as many as we have descriptors for, are there), or an errno. */
+static int grow(struct vb_slots *slots)
 {
-	int fds[VB_SLOTS_CHUNK], rc;
+	int fds[CHUNK_FDS], rc;
 
 	if (slots->bound < slots->made)
 		return bind_made(slots);
@@ -107,11 +129,10 @@ int vb_slots_grow(struct vb_slots *slots)
 		return rc;
 	rc = chunk_keep(slots->keeper[0], slots->made, fds);
 	if (rc) {
-		fds_close(fds, VB_SLOTS_CHUNK);
+		fds_close(fds, CHUNK_FDS);
 		return rc;
 	}
-	memcpy(&slots->fd[slots->made], fds, sizeof(fds));
-	slots->made += VB_SLOTS_CHUNK;
+	chunk_add(slots, fds);
 	return bind_made(slots);
 }
 
@@ -124,7 +145,7 @@ int vb_slots_create(struct vb_slots *slots)
 		return vb_failed(errno, "socketpair");
 	rc = vb_domains_make(&slots->store, &slots->keeper[VB_HUB_KEEPER_STORE]);
 	if (!rc)
-		rc = vb_slots_grow(slots);
+		rc = grow(slots);
 	/* It is not that all slots are taken: we may not have descriptors enough for any. */
 	return rc == ENOSPC ? vb_failed(EMFILE, "sockets for slots") : rc;
 }
@@ -143,7 +164,7 @@ static bool socket_is(int fd, int domain, int other_domain, int type)
  * Look at the next message of the keeper without taking it: descriptors of our own for what it
  * carries. 0, EAGAIN after the last, EPROTO.
  */
-static int chunk_peek(int keeper, uint32_t first, int fds[VB_SLOTS_CHUNK])
+static int chunk_peek(int keeper, uint32_t first, int fds[CHUNK_FDS])
 {
 	uint32_t number;
 	struct iovec iov = {&number, sizeof(number)};
@@ -165,19 +186,38 @@ static int chunk_peek(int keeper, uint32_t first, int fds[VB_SLOTS_CHUNK])
 		return EPROTO;
 	n = (unsigned)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 	memcpy(fds, CMSG_DATA(cmsg), n * sizeof(int));
-	ok = bytes == sizeof(number) && number == first && n == VB_SLOTS_CHUNK &&
+	ok = bytes == sizeof(number) && number == first && n == CHUNK_FDS &&
 	     !(msg.msg_flags & MSG_CTRUNC);
-	for (unsigned i = 0; ok && i < n; i++)
-		ok = socket_is(fds[i], AF_INET6, AF_INET, SOCK_DGRAM);
+	for (unsigned i = 0; ok && i < VB_SLOTS_CHUNK; i++)
+		ok = socket_is(fds[i], AF_INET6, AF_INET, SOCK_DGRAM) &&
+		     socket_is(fds[VB_SLOTS_CHUNK + i], AF_UNIX, AF_UNIX, SOCK_DGRAM);
 	if (!ok)
 		fds_close(fds, n);
 	return ok ? 0 : EPROTO;
 }
 
+/* All there is in the keeper. 0 or EPROTO: it is none. */
+static int peek_all(struct vb_slots *slots, int keeper)
+{
+	int fds[CHUNK_FDS], rc = 0;
+
+	while (!rc && slots->made < VB_HUB_SLOTS_MAX) {
+		rc = chunk_peek(keeper, slots->made, fds);
+		if (!rc)
+			chunk_add(slots, fds);
+	}
+	if ((!rc || rc == EAGAIN) && slots->made)
+		return 0;
+	fds_close(slots->fd, slots->made);
+	fds_close(slots->watch, slots->made);
+	slots->made = 0;
+	return EPROTO;
+}
+
 int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS])
 {
 	struct vb_xrc_store *store;
-	int start = 0, rc = 0;
+	int start = 0;
 
 	slots->made = slots->bound = 0;
 	if (!socket_is(keeper[0], AF_UNIX, AF_UNIX, SOCK_SEQPACKET) ||
@@ -187,19 +227,62 @@ int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS])
 	store = vb_domains_adopt(keeper[VB_HUB_KEEPER_STORE]);
 	if (!store)
 		return EPROTO;
-	while (!rc && slots->made < VB_HUB_SLOTS_MAX) {
-		rc = chunk_peek(keeper[1], slots->made, &slots->fd[slots->made]);
-		if (!rc)
-			slots->made += VB_SLOTS_CHUNK;
-	}
-	if ((rc && rc != EAGAIN) || !slots->made) {
-		fds_close(slots->fd, slots->made);
-		slots->made = 0;
+	if (peek_all(slots, keeper[1])) {
+		vb_domains_drop(store);
 		return EPROTO;
 	}
 	slots->store = store;
 	memcpy(slots->keeper, keeper, sizeof(slots->keeper));
 	/* Sockets that were not bound yet are bound now or when they are needed. */
 	bind_made(slots);
+	/* The last hub may have opened any of them, and have seen nothing of what came then. */
+	for (unsigned slot = 1; slot < slots->bound; slot++)
+		slots->open[slot] = true;
+	vb_slots_shut(slots);
 	return 0;
+}
+
+/* --- leases --- */
+
+bool vb_slots_is_held(const struct vb_slots *slots, unsigned slot)
+{
+	if (!slots->made)
+		return true;
+	return slot < slots->bound && vb_hub_watch_sees(slots->watch[slot]);
+}
+
+bool vb_slots_lease_is(const struct vb_slots *slots, unsigned slot, int name_fd)
+{
+	return slot < slots->bound && vb_hub_watch_sees_this(slots->watch[slot], name_fd);
+}
+
+int vb_slots_lend(struct vb_slots *slots, unsigned *result, int *name_fd)
+{
+	unsigned slot = 1;
+	int rc = 0;
+
+	while (slot < slots->bound && vb_slots_is_held(slots, slot))
+		slot++;
+	while (!rc && slot >= slots->bound)
+		rc = grow(slots);
+	if (!rc)
+		rc = vb_hub_name_make(name_fd, slot, slots->watch[slot]);
+	if (rc)
+		return rc;
+	if (slots->open[slot])
+		vb_udp_socket_shut(slots->fd[slot]);
+	slots->open[slot] = true;
+	vb_udp_socket_open(slots->fd[slot]);
+	*result = slot;
+	return 0;
+}
+
+void vb_slots_shut(struct vb_slots *slots)
+{
+	for (unsigned slot = 1; slot < slots->bound; slot++) {
+		if (!slots->open[slot] || vb_slots_is_held(slots, slot))
+			continue;
+		vb_udp_socket_shut(slots->fd[slot]);
+		slots->open[slot] = false;
+	}
 }

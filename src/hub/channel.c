@@ -2,11 +2,13 @@
 #include "hub/channel.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -16,6 +18,10 @@
 #include "hub/procs.h"
 #include "hub/users.h"
 #include "hub/words.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71 /* since Linux 5.14, later than some C libraries know */
+#endif
 
 enum { BACKLOG = 1024 };
 
@@ -27,9 +33,9 @@ uint64_t vb_hub_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* "\0verbatim-<what>-<uid>-<protocol>[-<number>]" */
+/* "\0verbatim-<what>-<uid>-<protocol><more>" */
 static socklen_t address_make(struct sockaddr_un *address, const char *what, uint32_t uid,
-			      int protocol, int number)
+			      int protocol, const char *more)
 {
 	char *name = address->sun_path + 1;
 	size_t room = sizeof(address->sun_path) - 1;
@@ -37,10 +43,7 @@ static socklen_t address_make(struct sockaddr_un *address, const char *what, uin
 
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
-	if (number < 0)
-		used = snprintf(name, room, "verbatim-%s-%u-%d", what, uid, protocol);
-	else
-		used = snprintf(name, room, "verbatim-%s-%u-%d-%d", what, uid, protocol, number);
+	used = snprintf(name, room, "verbatim-%s-%u-%d%s", what, uid, protocol, more);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
 }
 
@@ -52,44 +55,124 @@ static int failed(const char *call)
 	return daily ? errno : vb_failed(errno, call);
 }
 
-static int socket_make(int *fd)
+static int socket_make(int *fd, int type)
 {
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	*fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	return *fd < 0 ? vb_failed(errno, "socket") : 0;
 }
 
-static int name_take(int *fd, const char *what, int number)
+static int name_take(int fd, const char *what, const char *more)
 {
 	struct sockaddr_un address;
-	socklen_t bytes = address_make(&address, what, geteuid(), VB_HUB_PROTOCOL, number);
-	int rc = socket_make(fd);
+	socklen_t bytes = address_make(&address, what, geteuid(), VB_HUB_PROTOCOL, more);
 
-	if (rc)
-		return rc;
-	if (bind(*fd, (struct sockaddr *)&address, bytes)) {
-		rc = failed("bind");
-		close(*fd);
-	}
-	return rc;
+	return bind(fd, (struct sockaddr *)&address, bytes) ? failed("bind") : 0;
 }
 
 int vb_hub_listen(int *fd)
 {
-	int rc = name_take(fd, "hub", -1);
+	int rc = socket_make(fd, SOCK_SEQPACKET);
 
 	if (rc)
 		return rc;
-	if (listen(*fd, BACKLOG)) {
+	rc = name_take(*fd, "hub", "");
+	if (!rc && listen(*fd, BACKLOG))
 		rc = vb_failed(errno, "listen");
+	if (rc)
 		close(*fd);
-	}
 	return rc;
 }
 
-int vb_hub_slot_name_take(int *fd, unsigned slot)
+/* --- leases --- */
+
+int vb_hub_watch_make(int *fd)
 {
-	return name_take(fd, "slot", (int)slot);
+	return socket_make(fd, SOCK_DGRAM);
 }
+
+/* By what an address is, in the kernel's words: its octets, of which the first are the family. */
+static bool address_of(int fd, int (*get)(int, struct sockaddr *, socklen_t *),
+		       struct sockaddr_un *address, socklen_t *bytes)
+{
+	memset(address, 0, sizeof(*address));
+	*bytes = sizeof(*address);
+	return !get(fd, (struct sockaddr *)address, bytes) && *bytes <= sizeof(*address);
+}
+
+static int watch_point(int watch_fd, int name_fd)
+{
+	struct sockaddr_un name;
+	socklen_t bytes;
+
+	if (!address_of(name_fd, getsockname, &name, &bytes))
+		return vb_failed(errno, "getsockname");
+	/* Nothing ever arrives there: neither what the watch sends, nor a stranger's mail. */
+	if (shutdown(name_fd, SHUT_RD))
+		return vb_failed(errno, "shutdown");
+	return connect(watch_fd, (struct sockaddr *)&name, bytes) ? vb_failed(errno, "connect") : 0;
+}
+
+int vb_hub_name_make(int *fd, unsigned slot, int watch_fd)
+{
+	uint64_t letters;
+	char more[40];
+	int rc = socket_make(fd, SOCK_DGRAM);
+
+	if (rc)
+		return rc;
+	do {
+		if (getrandom(&letters, sizeof(letters), GRND_NONBLOCK) != sizeof(letters))
+			letters = vb_hub_now_ns();
+		snprintf(more, sizeof(more), "-%u-%016" PRIx64, slot, letters);
+		rc = name_take(*fd, "slot", more);
+	} while (rc == EADDRINUSE);
+	if (!rc)
+		rc = watch_point(watch_fd, *fd);
+	if (rc)
+		close(*fd);
+	return rc;
+}
+
+bool vb_hub_watch_sees(int watch_fd)
+{
+	/* EPIPE: it is there, and hears nothing. EPERM: its holder has it talk to somebody else. */
+	if (send(watch_fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return true;
+	return errno != ECONNREFUSED && errno != ENOTCONN && errno != EDESTADDRREQ;
+}
+
+static bool option_is_same(int fd, int other_fd, int option)
+{
+	uint64_t value[2] = {0};
+	socklen_t bytes[2] = {sizeof(value[0]), sizeof(value[1])};
+	int rc = getsockopt(fd, SOL_SOCKET, option, &value[0], &bytes[0]);
+
+	/* An older kernel does not tell the namespace. */
+	if (rc && errno == ENOPROTOOPT && option == SO_NETNS_COOKIE)
+		return true;
+	return !rc && !getsockopt(other_fd, SOL_SOCKET, option, &value[1], &bytes[1]) &&
+	       value[0] == value[1];
+}
+
+/*
+ * Among the living sockets of one kind in one network namespace a name is one socket's alone. So it
+ * is that one, if it has the same name, and is of the same kind and namespace: from another one,
+ * anybody could bring a socket of the same name.
+ */
+bool vb_hub_watch_sees_this(int watch_fd, int name_fd)
+{
+	struct sockaddr_un seen, name;
+	socklen_t seen_bytes, bytes;
+
+	return vb_hub_watch_sees(watch_fd) && option_is_same(watch_fd, name_fd, SO_DOMAIN) &&
+	       option_is_same(watch_fd, name_fd, SO_TYPE) &&
+	       option_is_same(watch_fd, name_fd, SO_NETNS_COOKIE) &&
+	       address_of(watch_fd, getpeername, &seen, &seen_bytes) &&
+	       address_of(name_fd, getsockname, &name, &bytes) && bytes == seen_bytes &&
+	       memcmp(&name, &seen, bytes) == 0;
+}
+
+/* --- who is there --- */
 
 static int peer_credentials(int fd, struct ucred *cred)
 {
@@ -143,8 +226,8 @@ int vb_hub_silent(int fd)
 static int hub_connect(int *fd, uint32_t uid, int protocol)
 {
 	struct sockaddr_un address;
-	socklen_t bytes = address_make(&address, "hub", uid, protocol, -1);
-	int rc = socket_make(fd);
+	socklen_t bytes = address_make(&address, "hub", uid, protocol, "");
+	int rc = socket_make(fd, SOCK_SEQPACKET);
 
 	if (rc)
 		return rc;

@@ -3,9 +3,10 @@
 #define VB_HUB_CHANNEL_H
 
 /*
- * The sockets on which hub and clients talk. All names are abstract, so they belong to the
- * network namespace and vanish with their last descriptor, and they hold the uid; a name can be
- * taken by anybody, so both ends look at the other's credentials before they say anything.
+ * The sockets on which hub and clients talk, and those by which slots are held. All names are
+ * abstract, so they belong to the network namespace and vanish with their last descriptor, and they
+ * hold the uid; a name can be taken by anybody, so both ends look at the other's credentials before
+ * they say anything.
  *
  * What fails for a reason that people have to know of is noted (base/failure.h).
  */
@@ -45,10 +46,22 @@ bool vb_hub_is_stopped(int fd);
 int vb_hub_silent(int fd);
 
 /*
- * Take a slot's name: a socket that does nothing but exist. Whoever holds it holds the slot, for
- * as long as he lives, whatever becomes of the hub. 0 and the fd, EADDRINUSE if somebody has it.
+ * The lease of a slot is a pair of sockets. A *name* does nothing but exist: whoever holds it holds
+ * the slot, for as long as he lives, whatever becomes of the hub. A *watch* is connected to the
+ * slot's name of this time, and tells whether somebody still holds that; it is the hub's, and goes
+ * from one to the next. Nobody finds a slot by its name, which has random letters, so that nobody
+ * can take it before us.
  */
-int vb_hub_slot_name_take(int *fd, unsigned slot);
+int vb_hub_watch_make(int *fd);
+
+/* Make a name for a slot, and have its watch look at that one from now on. 0 and the fd, or errno. */
+int vb_hub_name_make(int *fd, unsigned slot, int watch_fd);
+
+/* Does somebody hold the name that this watch looks at? */
+bool vb_hub_watch_sees(int watch_fd);
+
+/* Is that descriptor of somebody's the name that this watch looks at, and not one that looks so? */
+bool vb_hub_watch_sees_this(int watch_fd, int name_fd);
 
 /* Send without waiting. 0, EAGAIN, EPIPE (the other end is gone), ETOOMANYREFS (unix(7)) ... */
 int vb_hub_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n);

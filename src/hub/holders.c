@@ -79,6 +79,8 @@ void vb_holders_unix_read(struct vb_holders *holders, FILE *names)
 			continue;
 		if (sscanf(name, "@verbatim-slot-%" SCNu32 "-%d-%d", &uid, &protocol, &slot) == 3) {
 			holders->slots++;
+			holders->own_slots |=
+				uid == holders->self && protocol == VB_HUB_PROTOCOL;
 			inode_add(holders, inode);
 		} else if ((flags & LISTENS) &&
 			   sscanf(name, "@verbatim-hub-%" SCNu32 "-%d", &uid, &protocol) == 2) {
@@ -151,6 +153,13 @@ void vb_holders_look(struct vb_holders *holders)
 	table_read(holders, "unix", vb_holders_unix_read);
 	hubs_ask(holders);
 	vb_procs_find(holders->inode, holders->inodes, process_add, holders);
+}
+
+bool vb_holders_any_slot(void)
+{
+	struct vb_holders holders = {.self = geteuid()};
+
+	return table_read(&holders, "unix", vb_holders_unix_read) && holders.own_slots;
 }
 
 /* --- in words --- */

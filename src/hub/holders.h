@@ -48,6 +48,7 @@ struct vb_holders {
 	unsigned hubs;
 	struct vb_holders_hub hub[VB_HOLDERS_HUBS];
 	unsigned slots;	 /* names of slots that are held */
+	bool own_slots;	 /* ... of our own uid and protocol among them */
 	unsigned inodes; /* of the port's sockets and slots' names: who has one holds the port */
 	uint64_t inode[VB_HOLDERS_INODES];
 	unsigned processes; /* that have one of these; the first few */
@@ -60,6 +61,9 @@ void vb_holders_unix_read(struct vb_holders *holders, FILE *names);
 
 /* All of it, from /proc and by asking the kernel who listens. */
 void vb_holders_look(struct vb_holders *holders);
+
+/* Does any process of this uid hold a slot, as far as /proc tells? */
+bool vb_holders_any_slot(void);
 
 /* "UDP port 4791 is taken here ...": who, and what to do. Returns text. */
 const char *vb_holders_words(const struct vb_holders *holders, char *text, size_t bytes);

@@ -8,22 +8,10 @@
 #include <unistd.h>
 
 #include "hub/channel.h"
+#include "hub/holders.h"
 #include "hub/program.h"
 
 static const uint64_t query_deadline_ns = 3000000000;
-
-/* Somebody of ours has the device open: he starts the next hub, unless he is stopped. */
-static bool client_lives(void)
-{
-	for (unsigned slot = 1; slot < VB_HUB_SLOTS_MAX; slot++) {
-		int fd, rc = vb_hub_slot_name_take(&fd, slot);
-
-		if (rc)
-			return rc == EADDRINUSE;
-		close(fd);
-	}
-	return false;
-}
 
 /*
  * Is it worth asking again, after a pause? A hub that is new waits for its clients to bring what
@@ -34,8 +22,9 @@ static bool again(int rc, uint64_t deadline_ns)
 {
 	const struct timespec a_while = {.tv_nsec = 3000000};
 
+	/* Somebody of ours has the device open: he starts the next hub, unless he is stopped. */
 	if (rc != EAGAIN && rc != ECONNRESET && rc != EPIPE &&
-	    !(rc == ECONNREFUSED && client_lives()))
+	    !(rc == ECONNREFUSED && vb_holders_any_slot()))
 		return false;
 	if (vb_hub_now_ns() >= deadline_ns)
 		return false;

@@ -78,9 +78,12 @@ bool vb_udp_socket_bound(int fd);
 int vb_udp_port_probe(void);
 
 /*
- * Throw away all that waits in a socket, and nothing that comes after the return: a filter lets
- * nothing in meanwhile, so this ends even under a flood.
+ * Let nothing in any more, and throw away what waits: a filter is attached first, so this ends even
+ * under a flood.
  */
-void vb_udp_socket_drain(int fd);
+void vb_udp_socket_shut(int fd);
+
+/* Let everything in again. */
+void vb_udp_socket_open(int fd);
 
 #endif

@@ -335,9 +335,9 @@ int vb_udp_port_probe(void)
 	return rc;
 }
 
-void vb_udp_socket_drain(int fd)
+void vb_udp_socket_shut(int fd)
 {
-	int unused = 0, errors = 0;
+	int errors = 0;
 	char octet;
 
 	filter_attach(fd);
@@ -349,5 +349,11 @@ void vb_udp_socket_drain(int fd)
 			break;
 		errors++;
 	}
+}
+
+void vb_udp_socket_open(int fd)
+{
+	int unused = 0;
+
 	setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
 }

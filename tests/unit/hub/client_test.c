@@ -325,7 +325,7 @@ static void a_hub_with_few_descriptors_has_few_slots(void **state)
 	while (!(rc = vb_hub_client_lease(client, &slot[n])))
 		n++;
 	assert_int_equal(rc, ENOSPC);
-	assert_int_equal(n, 31);
+	assert_int_equal(n, 15);
 	assert_steering(slot, n);
 	slots_close(slot, n);
 	vb_hub_client_close(client);

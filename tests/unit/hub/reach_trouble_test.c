@@ -289,17 +289,18 @@ static void a_silent_holder_is_waited_for(void **state)
 	struct party *party;
 	uint64_t start_ns;
 	pthread_t thread;
+	unsigned slot;
 	int fd;
 
 	NEEDS_HUB(state);
 	party = party_open(YES);
-	assert_int_equal(vb_hub_slot_name_take(&fd, 5), 0);
+	fd = slot_hold(&slot);
 	start_ns = vb_hub_now_ns();
-	assert_int_equal(reach_rc(party, 5), ETIMEDOUT);
+	assert_int_equal(reach_rc(party, slot), ETIMEDOUT);
 	assert_in_range(vb_hub_now_ns() - start_ns, 900 * MS_NS, 2500 * MS_NS);
 	start_ns = vb_hub_now_ns();
 	assert_int_equal(pthread_create(&thread, NULL, name_drop_soon, &fd), 0);
-	assert_int_equal(reach_rc(party, 5), ENOENT);
+	assert_int_equal(reach_rc(party, slot), ENOENT);
 	assert_in_range(vb_hub_now_ns() - start_ns, 150 * MS_NS, 900 * MS_NS);
 	pthread_join(thread, NULL);
 	party_close(party);

@@ -385,39 +385,41 @@ static void sockets_make(int keeper[VB_HUB_KEEPER_FDS], unsigned chunks, unsigne
 	struct sock_filter code[] = {{0x28, 0, 0, 5}, {0x74, 0, 0, 6}, {0x16, 0, 0, 0}};
 	struct sock_fprog program = {3, code};
 	struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(PORT)};
-	int fd[16], on = 1;
+	enum { CHUNK = 8 };
+	int fd[2 * CHUNK], on = 1;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper), 0);
 	/* More than enough for what is to lie there, of which nothing does yet. */
 	keeper[2] = memfd_create("store", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(keeper[2], 1 << 26), 0);
-	for (uint32_t i = 0; i < 16 * chunks; i++) {
+	for (uint32_t i = 0; i < CHUNK * chunks; i++) {
 		union {
 			struct cmsghdr header;
 			char octets[CMSG_SPACE(sizeof(fd))];
 		} control = {.header = {CMSG_LEN(sizeof(fd)), SOL_SOCKET, SCM_RIGHTS}};
-		uint32_t first = i - 15;
+		uint32_t first = i - (CHUNK - 1);
 		struct iovec iov = {&first, sizeof(first)};
 		struct msghdr msg = {.msg_iov = &iov,
 				     .msg_iovlen = 1,
 				     .msg_control = &control,
 				     .msg_controllen = sizeof(control)};
 
-		fd[i % 16] = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		setsockopt(fd[i % 16], SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+		fd[i % CHUNK] = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		setsockopt(fd[i % CHUNK], SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
 		if (i == 0)
 			assert_int_equal(setsockopt(fd[0], SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF,
 						    &program, sizeof(program)),
 					 0);
 		if (i < bound)
-			assert_int_equal(bind(fd[i % 16], (struct sockaddr *)&address,
+			assert_int_equal(bind(fd[i % CHUNK], (struct sockaddr *)&address,
 					      sizeof(address)),
 					 0);
-		if (i % 16 != 15)
+		assert_int_equal(vb_hub_watch_make(&fd[CHUNK + i % CHUNK]), 0);
+		if (i % CHUNK != CHUNK - 1)
 			continue;
 		memcpy(CMSG_DATA(&control.header), fd, sizeof(fd));
 		assert_int_equal(sendmsg(keeper[0], &msg, 0), (int)sizeof(first));
-		for (unsigned k = 0; k < 16; k++)
+		for (unsigned k = 0; k < 2 * CHUNK; k++)
 			close(fd[k]);
 	}
 }
@@ -431,7 +433,7 @@ static void the_next_hub_finishes_what_was_begun(void **state)
 	pid_t starter;
 
 	NEEDS_HUB(state);
-	sockets_make(keeper, 2, 19);
+	sockets_make(keeper, 4, 19);
 	/* Somebody starts a hub, which finds the port taken; then we come with the keeper. */
 	starter = fork();
 	if (starter == 0)
@@ -465,7 +467,7 @@ static void a_false_keeper_is_not_taken(void **state)
 	pid_t starter;
 
 	NEEDS_HUB(state);
-	sockets_make(keeper, 1, 16);
+	sockets_make(keeper, 2, 16);
 	assert_int_equal(pipe(pipes), 0);
 	starter = child_start(open_in_vain, NULL);
 	do {
