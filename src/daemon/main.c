@@ -10,25 +10,47 @@
  * hand may see one refused here.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/hub.h"
 #include "daemon/starter.h"
 #include "hub/channel.h"
+#include "hub/ordinary.h"
 #include "hub/words.h"
 #include "run/env.h"
 
-static void limit_raise(int resource)
+/*
+ * Limits of whoever started us, which he meant for himself: on the processor's time, say. Among
+ * them are a descriptor for every slot and every client, and as many in flight (unix(7)), and the
+ * memory of XRC domains, which is a file; where it may not be that large, clients are told.
+ */
+static void limits_raise(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(resource, &limit))
+	for (int resource = 0; resource < RLIM_NLIMITS; resource++) {
+		if (resource == RLIMIT_CORE || getrlimit(resource, &limit))
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(resource, &limit);
+	}
+}
+
+/* Nobody's death helps less when memory is short; but only the privileged may say so. */
+static void oom_score_reset(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
 		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(resource, &limit);
+	if (write(fd, "0", 1) < 0)
+		errno = 0;
+	close(fd);
 }
 
 int main(void)
@@ -45,10 +67,9 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	umask(077);
-	/* A descriptor for every slot and every client, and as many in flight (unix(7)). */
-	limit_raise(RLIMIT_NOFILE);
-	/* The memory of XRC domains is a file. Where it may not be that large, clients are told. */
-	limit_raise(RLIMIT_FSIZE);
+	vb_hub_ordinary();
+	limits_raise();
+	oom_score_reset();
 	rc = vb_hub_listen(&fd);
 	/* Somebody was faster: that is as good. */
 	if (rc == EADDRINUSE)

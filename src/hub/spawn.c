@@ -23,6 +23,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/fd.h"
+#include "hub/ordinary.h"
 #include "hub/words.h"
 
 enum {
@@ -210,6 +211,8 @@ static int leaf(void *arg)
 	for (int sig = 1; sig < NSIG; sig++)
 		sigaction(sig, &standard, NULL);
 	files_open(spawn);
+	/* Before exec: behind a parent of a real-time policy, the program itself might never begin. */
+	vb_hub_ordinary();
 	if (chdir("/"))
 		child_failed(spawn, "chdir");
 	sigemptyset(&none);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The hub is an ordinary process, whatever the one is that starts it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "hub_lib.h"
+
+enum { FIRST_PRIORITY = 1, OPENS = 10, CPU_SECONDS = 100 };
+
+struct starter {
+	bool is_real_time; /* it has SCHED_FIFO, and never lets go of its processor */
+	int told_fd;
+};
+
+static int first_cpu(void)
+{
+	cpu_set_t here;
+	int cpu = 0;
+
+	vb_check(!sched_getaffinity(0, sizeof(here), &here));
+	while (!CPU_ISSET(cpu, &here))
+		cpu++;
+	return cpu;
+}
+
+static void starter_run(const struct starter *starter)
+{
+	const struct sched_param first = {.sched_priority = FIRST_PRIORITY};
+	struct rlimit seconds = {CPU_SECONDS, RLIM_INFINITY};
+	struct vb_hub_client *client;
+	cpu_set_t one;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	CPU_ZERO(&one);
+	CPU_SET(first_cpu(), &one);
+	vb_check(!sched_setaffinity(0, sizeof(one), &one));
+	if (starter->is_real_time)
+		vb_check(!sched_setscheduler(0, SCHED_FIFO, &first));
+	else
+		vb_check(nice(5) >= 0);
+	/* A limit that is not to be raised stays as it is. */
+	getrlimit(RLIMIT_CPU, &seconds);
+	seconds.rlim_cur = CPU_SECONDS;
+	vb_check(!setrlimit(RLIMIT_CPU, &seconds));
+	prctl(PR_SET_TIMERSLACK, 1000000000ul);
+	vb_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
+	vb_check(write(starter->told_fd, "", 1) == 1);
+	while (starter->is_real_time)
+		continue;
+	pause();
+}
+
+static pid_t starter_start(bool is_real_time)
+{
+	struct starter starter = {.is_real_time = is_real_time};
+	char octet;
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	starter.told_fd = fds[1];
+	pid = fork();
+	if (!pid)
+		starter_run(&starter);
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &octet, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+static void starter_stop(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void assert_ordinary(pid_t hub)
+{
+	cpu_set_t ours, its;
+	struct rlimit limit;
+
+	assert_int_equal(sched_getscheduler(hub), SCHED_OTHER);
+	assert_int_equal(sched_getaffinity(0, sizeof(ours), &ours), 0);
+	assert_int_equal(sched_getaffinity(hub, sizeof(its), &its), 0);
+	assert_true(CPU_EQUAL(&ours, &its));
+	assert_int_equal(prlimit(hub, RLIMIT_CPU, NULL, &limit), 0);
+	assert_int_equal(limit.rlim_cur, limit.rlim_max);
+}
+
+static void it_keeps_nothing_of_who_starts_it(void **state)
+{
+	char path[64], slack[32] = "";
+	pid_t starter, hub;
+	FILE *file;
+
+	NEEDS_HUB(state);
+	starter = starter_start(false);
+	hub = hub_pid();
+	assert_ordinary(hub);
+	/* Only the privileged may be less nice than they were. */
+	errno = 0;
+	if (!geteuid() && !setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 1))
+		assert_int_equal(getpriority(PRIO_PROCESS, (id_t)hub), 0);
+	snprintf(path, sizeof(path), "/proc/%d/timerslack_ns", (int)hub);
+	file = fopen(path, "re");
+	if (file && fgets(slack, sizeof(slack), file))
+		assert_int_equal(atol(slack), 50000);
+	if (file)
+		fclose(file);
+	starter_stop(starter);
+	hub_stop();
+}
+
+/* It would not run as long as the starter does; and he, in turn, never lets go. */
+static void one_who_never_sleeps_keeps_nobody_out(void **state)
+{
+	const struct sched_param first = {.sched_priority = FIRST_PRIORITY};
+	const struct sched_param none = {0};
+	struct vb_hub_client *client;
+	pid_t starter;
+	cpu_set_t here;
+
+	NEEDS_HUB(state);
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		SKIP("SCHED_FIFO: %s", strerror(errno));
+	sched_setscheduler(0, SCHED_OTHER, &none);
+	sched_getaffinity(0, sizeof(here), &here);
+	if (CPU_COUNT(&here) < 2)
+		SKIP("there is one processor, and it would be taken");
+	starter = starter_start(true);
+	assert_ordinary(hub_pid());
+	for (unsigned i = 0; i < OPENS; i++) {
+		client = client_open();
+		slots_close((struct vb_hub_slot[]){slot_lease(client)}, 1);
+		vb_hub_client_close(client);
+	}
+	starter_stop(starter);
+	hub_stop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_keeps_nothing_of_who_starts_it),
+		cmocka_unit_test(one_who_never_sleeps_keeps_nobody_out),
+	};
+
+	return cmocka_run_group_tests(tests, hub_setup, NULL);
+}
