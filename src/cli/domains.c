@@ -77,7 +77,7 @@ static void rcv_print(const struct vb_xrc_rcv *rcv, uint32_t qpn)
 		memset(&at, 0, sizeof(at));
 	for (unsigned slot = 0; slot < VB_SLOTS; slot++) {
 		open += rcv->open[slot] != 0;
-		registered += rcv->registered[slot];
+		registered += rcv->registered[slot] != 0;
 	}
 	printf("  receive QP 0x%06x  %-5s  sender 0x%06x  PSN 0x%06x  %u have it open, "
 	       "%u are registered%s\n",
@@ -103,11 +103,11 @@ static void domain_print(const struct vb_xrc_store *store, const struct vb_xrc_d
 		holder_print(rows, count, slot);
 		printf(": %u references\n", domain->refs[slot]);
 	}
-	for (uint32_t qpn = 0; qpn < vb_min_u64(store->rcvs_top, VB_XRC_RCVS_MAX); qpn++) {
+	for (uint32_t qpn = 0; qpn < vb_xrc_rcvs(store); qpn++) {
 		if (atomic_load(&store->rcv[qpn].domain) == id)
 			rcv_print(&store->rcv[qpn], qpn);
 	}
-	for (uint32_t i = 0; i < vb_min_u64(store->srqs.top, VB_XRC_SRQS_MAX); i++) {
+	for (uint32_t i = 0; i < vb_xrc_srqs_top(&store->srqs); i++) {
 		const struct vb_xrc_srq_row *srq = &store->srqs.srq[i];
 
 		if (atomic_load(&srq->domain) == id)
@@ -125,7 +125,7 @@ int vb_cli_domains(const struct vb_hub_row *rows, unsigned count)
 		return VB_CLI_OK;
 	if (rc)
 		return trouble(rc);
-	for (unsigned i = 0; i < vb_min_u64(store->domains_top, VB_XRC_DOMAINS_MAX); i++) {
+	for (unsigned i = 0; i < vb_xrc_domains(store); i++) {
 		if (atomic_load(&store->domain[i].id))
 			domain_print(store, &store->domain[i], rows, count);
 	}
@@ -170,7 +170,7 @@ int vb_cli_log(void)
 	count = atomic_load(&store->log.count);
 	if (!count)
 		puts("hub log: nothing has happened to a receive QP of XRC so far");
-	for (uint64_t i = vb_xrc_log_first(&store->log); i < count; i++) {
+	for (uint64_t i = vb_xrc_log_first(count); i < count; i++) {
 		if (vb_xrc_log_read(&store->log, i, &note))
 			note_print(&note);
 	}

@@ -6,52 +6,57 @@
 
 #include "base/failure.h"
 #include "daemon/slots.h"
-#include "link/robust.h"
 #include "nic/xrc_store.h"
 
-static void prepare(struct vb_xrc_store *store)
+/* Of the dead at once: what they had is looked for in all there is, and others wait for us. */
+enum { COLLECTED_MAX = 16 };
+
+static int map(struct vb_domains *domains, int fd)
 {
-	vb_robust_init(store->lock);
-	vb_xrc_store_init(store);
+	struct vb_xrc_store *store = vb_robust_memory_map(fd, sizeof(*store));
+	int rc;
+
+	if (!store)
+		return EPROTO;
+	/* Nobody has used it yet: whoever maps it looks first whether it is one. */
+	if (!store->magic && !store->version)
+		vb_xrc_store_init(store);
+	rc = vb_xrc_store_is_ours(store) ? vb_robust_open(&domains->lock, fd, &store->held)
+					 : EPROTO;
+	if (rc)
+		vb_robust_memory_unmap(store, sizeof(*store));
+	else
+		domains->store = store;
+	return rc;
 }
 
-int vb_domains_make(struct vb_xrc_store **store, int *fd)
+int vb_domains_make(struct vb_domains *domains, int *fd)
 {
-	int rc = vb_robust_memory_make("verbatim-xrc", sizeof(**store), fd);
+	int rc = vb_robust_memory_make("verbatim-xrc", sizeof(*domains->store), fd);
 
 	if (rc)
 		return rc;
-	*store = vb_robust_memory_map(*fd, sizeof(**store));
-	if (!*store) {
+	rc = map(domains, *fd);
+	if (rc)
 		close(*fd);
-		return vb_failed(ENOMEM, "mmap");
-	}
-	prepare(*store);
-	return 0;
+	return rc == EPROTO ? vb_failed(ENOMEM, "mmap") : rc;
 }
 
-struct vb_xrc_store *vb_domains_adopt(int fd)
+int vb_domains_adopt(struct vb_domains *domains, int fd)
 {
-	struct vb_xrc_store *store = vb_robust_memory_map(fd, sizeof(*store));
-
-	/* Nobody has used it yet: whoever maps it looks first whether it is one. */
-	if (store && !store->magic && !store->version)
-		prepare(store);
-	if (!store || vb_xrc_store_is_ours(store))
-		return store;
-	vb_robust_memory_unmap(store, sizeof(*store));
-	return NULL;
+	return map(domains, fd) ? EPROTO : 0;
 }
 
-void vb_domains_drop(struct vb_xrc_store *store)
+void vb_domains_drop(struct vb_domains *domains)
 {
-	vb_robust_memory_unmap(store, sizeof(*store));
+	vb_robust_close(&domains->lock);
+	vb_robust_memory_unmap(domains->store, sizeof(*domains->store));
 }
 
 /* Who is dead is on no Ethernet segment; that needs no lock. */
 static void segment_collect(const struct vb_slots *slots)
 {
-	struct vb_segment_table *table = &slots->store->segment;
+	struct vb_segment_table *table = &slots->domains.store->segment;
 
 	for (unsigned slot = 1; slot < VB_SLOTS; slot++) {
 		if (vb_segment_has(table, (uint16_t)slot) && !vb_slots_is_held(slots, slot))
@@ -59,31 +64,34 @@ static void segment_collect(const struct vb_slots *slots)
 	}
 }
 
-bool vb_domains_collect(const struct vb_slots *slots)
+bool vb_domains_collect(struct vb_slots *slots)
 {
-	struct vb_xrc_store *store = slots->store;
+	struct vb_domains *domains = &slots->domains;
 	bool holders[VB_SLOTS];
 	enum vb_robust rc;
+	unsigned n = 0;
 
 	segment_collect(slots);
-	if (!vb_xrc_holders(store, holders))
+	if (!vb_xrc_holders(domains->store, holders))
 		return true;
-	rc = vb_robust_try(store->lock);
+	rc = vb_robust_try(&domains->lock);
 	if (rc == VB_ROBUST_BUSY)
 		return false;
 	if (rc == VB_ROBUST_INHERITED)
-		vb_xrc_store_repair(store);
-	for (unsigned slot = 0; slot < VB_SLOTS; slot++) {
-		if (holders[slot] && !vb_slots_is_held(slots, slot))
-			vb_xrc_collect(store, (uint16_t)slot);
+		vb_xrc_store_repair(domains->store);
+	for (unsigned slot = 0; slot < VB_SLOTS && n < COLLECTED_MAX; slot++) {
+		if (!holders[slot] || vb_slots_is_held(slots, slot))
+			continue;
+		vb_xrc_collect(domains->store, (uint16_t)slot);
+		n++;
 	}
-	vb_robust_drop(store->lock);
-	return true;
+	vb_robust_drop(&domains->lock);
+	return n < COLLECTED_MAX;
 }
 
-bool vb_domains_any(const struct vb_xrc_store *store)
+bool vb_domains_any(const struct vb_domains *domains)
 {
 	bool holders[VB_SLOTS];
 
-	return vb_xrc_holders(store, holders);
+	return vb_xrc_holders(domains->store, holders);
 }

@@ -11,25 +11,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "link/robust.h"
+
 struct vb_slots;
 struct vb_xrc_store;
 
-/* Fresh memory, mapped, with a descriptor to hand out. 0 or a positive errno. */
-int vb_domains_make(struct vb_xrc_store **store, int *fd);
+struct vb_domains {
+	struct vb_xrc_store *store;
+	struct vb_robust_lock lock;
+};
 
-/* What another hub made; NULL: it is none. */
-struct vb_xrc_store *vb_domains_adopt(int fd);
+/* Fresh memory, mapped, with a descriptor to hand out. 0 or a positive errno. */
+int vb_domains_make(struct vb_domains *domains, int *fd);
+
+/* What another hub made. 0, or EPROTO: it is none. */
+int vb_domains_adopt(struct vb_domains *domains, int fd);
 
 /* It is not wanted after all: unmapped. */
-void vb_domains_drop(struct vb_xrc_store *store);
+void vb_domains_drop(struct vb_domains *domains);
 
 /*
- * Take back what processes have whose slots nobody holds. False: somebody else has the lock, try
- * again.
+ * Take back what processes have whose slots nobody holds, of some at a time. False: there are more,
+ * or somebody else has the lock: try again.
  */
-bool vb_domains_collect(const struct vb_slots *slots);
+bool vb_domains_collect(struct vb_slots *slots);
 
 /* Does any process have something there? */
-bool vb_domains_any(const struct vb_xrc_store *store);
+bool vb_domains_any(const struct vb_domains *domains);
 
 #endif

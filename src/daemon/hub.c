@@ -671,7 +671,7 @@ static void collect(struct hub *hub)
 	vb_slots_shut(&hub->slots);
 	if (vb_domains_collect(&hub->slots) &&
 	    (vb_hub_now_ns() > hub->collect_ns ||
-	     (!vb_domains_any(hub->slots.store) && !any_orphan(hub))))
+	     (!vb_domains_any(&hub->slots.domains) && !any_orphan(hub))))
 		hub->collect_ns = 0;
 }
 

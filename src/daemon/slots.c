@@ -10,7 +10,6 @@
 
 #include "base/check.h"
 #include "base/failure.h"
-#include "daemon/domains.h"
 #include "hub/channel.h"
 #include "hub/words.h"
 #include "link/udp.h"
@@ -143,7 +142,7 @@ int vb_slots_create(struct vb_slots *slots)
 	slots->made = slots->bound = 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, slots->keeper))
 		return vb_failed(errno, "socketpair");
-	rc = vb_domains_make(&slots->store, &slots->keeper[VB_HUB_KEEPER_STORE]);
+	rc = vb_domains_make(&slots->domains, &slots->keeper[VB_HUB_KEEPER_STORE]);
 	if (!rc)
 		rc = grow(slots);
 	/* It is not that all slots are taken: we may not have descriptors enough for any. */
@@ -216,22 +215,18 @@ static int peek_all(struct vb_slots *slots, int keeper)
 
 int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS])
 {
-	struct vb_xrc_store *store;
 	int start = 0;
 
 	slots->made = slots->bound = 0;
 	if (!socket_is(keeper[0], AF_UNIX, AF_UNIX, SOCK_SEQPACKET) ||
 	    !socket_is(keeper[1], AF_UNIX, AF_UNIX, SOCK_SEQPACKET) ||
-	    setsockopt(keeper[1], SOL_SOCKET, SO_PEEK_OFF, &start, sizeof(start)))
-		return EPROTO;
-	store = vb_domains_adopt(keeper[VB_HUB_KEEPER_STORE]);
-	if (!store)
+	    setsockopt(keeper[1], SOL_SOCKET, SO_PEEK_OFF, &start, sizeof(start)) ||
+	    vb_domains_adopt(&slots->domains, keeper[VB_HUB_KEEPER_STORE]))
 		return EPROTO;
 	if (peek_all(slots, keeper[1])) {
-		vb_domains_drop(store);
+		vb_domains_drop(&slots->domains);
 		return EPROTO;
 	}
-	slots->store = store;
 	memcpy(slots->keeper, keeper, sizeof(slots->keeper));
 	/* Sockets that were not bound yet are bound now or when they are needed. */
 	bind_made(slots);

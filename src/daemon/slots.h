@@ -21,13 +21,14 @@
 
 #include <stdbool.h>
 
+#include "daemon/domains.h"
 #include "hub/proto.h"
 
 enum { VB_SLOTS_CHUNK = 8 };
 
 struct vb_slots {
 	int keeper[VB_HUB_KEEPER_FDS]; /* sent into [0], in flight, receivable from [1] */
-	struct vb_xrc_store *store;    /* what lies behind [2], for XRC domains */
+	struct vb_domains domains;     /* what lies behind [2] */
 	unsigned made, bound;	       /* sockets in the keeper; those of them that can be lent */
 	int fd[VB_HUB_SLOTS_MAX], watch[VB_HUB_SLOTS_MAX];
 	bool open[VB_HUB_SLOTS_MAX]; /* what is sent to it gets in: it is lent, or was */

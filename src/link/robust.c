@@ -2,64 +2,104 @@
 #include "link/robust.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/failure.h"
+#include "base/fd.h"
+#include "link/shm.h"
 
-_Static_assert(sizeof(pthread_mutex_t) <= VB_ROBUST_LOCK_BYTES, "it has room");
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-void vb_robust_init(void *lock)
+int vb_robust_open(struct vb_robust_lock *lock, int memory_fd, _Atomic uint32_t *held)
 {
-	pthread_mutexattr_t attr;
+	char path[48];
 
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory_fd);
+	lock->fd = open(path, O_RDWR | O_CLOEXEC);
+	lock->own_file = lock->fd >= 0;
+	if (!lock->own_file)
+		lock->fd = fcntl(memory_fd, F_DUPFD_CLOEXEC, 0);
+	if (lock->fd < 0)
+		return vb_failed(errno, "fcntl");
+	vb_lock_init(&lock->here);
+	lock->held = held;
+	return 0;
 }
 
-static enum vb_robust taken(void *lock, int rc)
+void vb_robust_close(struct vb_robust_lock *lock)
 {
-	if (rc == EBUSY)
+	vb_lock_fini(&lock->here);
+	vb_fd_close(&lock->fd);
+}
+
+void vb_robust_forget(struct vb_robust_lock *lock)
+{
+	vb_fd_close(&lock->fd);
+}
+
+/* The first octet stands for all. False: somebody else has it. */
+static bool file_lock(const struct vb_robust_lock *lock, short type, bool wait)
+{
+	static const int commands[2][2] = {{F_SETLK, F_SETLKW}, {F_OFD_SETLK, F_OFD_SETLKW}};
+	struct flock octet = {.l_type = type, .l_whence = SEEK_SET, .l_len = 1};
+	int rc;
+
+	do {
+		rc = fcntl(lock->fd, commands[lock->own_file][wait], &octet);
+	} while (rc && errno == EINTR);
+	/*
+	 * Anything else is a kernel without memory, or a program that closed our descriptor: then
+	 * changes may meet, and spoil what stands in the memory, as anybody could who may write it.
+	 */
+	return !rc || (errno != EAGAIN && errno != EACCES);
+}
+
+static enum vb_robust taken(struct vb_robust_lock *lock)
+{
+	return atomic_exchange(lock->held, 1) ? VB_ROBUST_INHERITED : VB_ROBUST_TAKEN;
+}
+
+enum vb_robust vb_robust_take(struct vb_robust_lock *lock)
+{
+	vb_lock_take(&lock->here);
+	file_lock(lock, F_WRLCK, true);
+	return taken(lock);
+}
+
+enum vb_robust vb_robust_try(struct vb_robust_lock *lock)
+{
+	if (!vb_lock_try(&lock->here))
 		return VB_ROBUST_BUSY;
-	vb_check(rc == 0 || rc == EOWNERDEAD);
-	if (rc == 0)
-		return VB_ROBUST_TAKEN;
-	pthread_mutex_consistent(lock);
-	return VB_ROBUST_INHERITED;
+	if (file_lock(lock, F_WRLCK, false))
+		return taken(lock);
+	vb_lock_drop(&lock->here);
+	return VB_ROBUST_BUSY;
 }
 
-enum vb_robust vb_robust_take(void *lock)
+void vb_robust_drop(struct vb_robust_lock *lock)
 {
-	return taken(lock, pthread_mutex_lock(lock));
-}
-
-enum vb_robust vb_robust_try(void *lock)
-{
-	return taken(lock, pthread_mutex_trylock(lock));
-}
-
-void vb_robust_drop(void *lock)
-{
-	pthread_mutex_unlock(lock);
+	atomic_store(lock->held, 0);
+	file_lock(lock, F_UNLCK, false);
+	vb_lock_drop(&lock->here);
 }
 
 int vb_robust_memory_make(const char *name, size_t bytes, int *fd)
 {
 	int rc = 0;
 
-	*fd = memfd_create(name, MFD_CLOEXEC);
+	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return vb_failed(errno, "memfd_create");
-	if (ftruncate(*fd, (off_t)bytes)) {
+	if (ftruncate(*fd, (off_t)bytes))
 		rc = vb_failed(errno, "ftruncate");
+	else if (fcntl(*fd, F_ADD_SEALS, SEALS))
+		rc = vb_failed(errno, "fcntl(F_ADD_SEALS)");
+	if (rc)
 		close(*fd);
-	}
 	return rc;
 }
 
@@ -69,7 +109,7 @@ void *vb_robust_memory_map(int fd, size_t bytes)
 	void *memory;
 
 	/* Beyond the end of a file every access would be fatal. */
-	if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || (size_t)stat.st_size < bytes)
+	if (!vb_shm_is_sealed(fd, SEALS) || fstat(fd, &stat) || (size_t)stat.st_size < bytes)
 		return NULL;
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return memory == MAP_FAILED ? NULL : memory;

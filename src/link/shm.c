@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/failure.h"
@@ -86,14 +88,21 @@ int vb_shm_reserve(void **memory, size_t bytes)
 	return 0;
 }
 
+bool vb_shm_is_sealed(int fd, int seals)
+{
+	int has = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
+
+	return has >= 0 && (has & seals) == seals && !fstatfs(fd, &fs) &&
+	       fs.f_type == TMPFS_MAGIC;
+}
+
 int vb_shm_map(void *memory, int fd, size_t bytes, bool write)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
 	void *at;
 
-	if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS || fstat(fd, &st) ||
-	    st.st_size != (off_t)bytes)
+	if (!vb_shm_is_sealed(fd, SIZE_SEALS) || fstat(fd, &st) || st.st_size != (off_t)bytes)
 		return vb_failed(EPROTO, "shared memory of another");
 	at = mmap(memory, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ,
 		  MAP_SHARED | MAP_FIXED, fd, 0);

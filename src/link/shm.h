@@ -19,6 +19,12 @@ int vb_shm_create(int *fd, size_t bytes);
 /* A file of zeros, mapped for us to write, and for nobody else from now on. */
 int vb_shm_export(int *fd, void **memory, size_t bytes);
 
+/*
+ * Is that a file in memory with these seals (F_GET_SEALS, fcntl(2)), and of ordinary pages? Huge
+ * ones may run out, and whoever touches what is missing then is killed.
+ */
+bool vb_shm_is_sealed(int fd, int seals);
+
 /* Address space for a mapping: readable zeros that cost nothing. */
 int vb_shm_reserve(void **memory, size_t bytes);
 

@@ -89,7 +89,9 @@ static bool owner_known(struct vb_nic *nic, struct vb_segment_port *port)
 
 	if (!owner || owner == port->slot)
 		return owner;
-	if (nic->host.reach(nic->host.arg, port->slot, (uint16_t)owner) != ENOENT)
+	/* Anybody may have written anything there. */
+	if (owner < VB_SLOTS &&
+	    nic->host.reach(nic->host.arg, port->slot, (uint16_t)owner) != ENOENT)
 		return true;
 	atomic_compare_exchange_strong(&port->table->uplink, &owner, 0);
 	return false;
@@ -212,13 +214,16 @@ unsigned vb_segment_plan(struct vb_segment_port *port, const uint8_t *octets, bo
 {
 	uint64_t mac = vb_segment_mac(octets);
 	uint32_t uplink = from_uplink ? 0 : atomic_load(&port->table->uplink);
-	bool out = uplink != 0;
+	bool out = uplink != 0 && uplink < VB_SLOTS;
 	unsigned count = 0, i;
 
 	for (unsigned w = 0; w < VB_SEGMENT_WORDS; w++) {
 		uint64_t word = atomic_load_explicit(&port->table->members[w],
 						     memory_order_acquire);
 
+		/* Slot 0 is nobody. */
+		if (w == 0)
+			word &= ~1ull;
 		for (; word; word &= word - 1) {
 			uint16_t slot = (uint16_t)(w * 64 + (unsigned)__builtin_ctzll(word));
 			enum vb_segment_want want = vb_segment_wants(port->table, slot, mac);

@@ -155,11 +155,13 @@ static void handle_add(struct vb_qp *qp, uint32_t qpn)
 {
 	struct vb_xrc *xrc = atomic_load(&qp->nic->xrc);
 	struct ibv_qp *ibv = &qp->ibv.qp;
+	struct vb_xrc_attr at;
 
 	ibv->qp_num = ibv->handle = qpn;
 	qp->sqpn = qpn;
 	qp->xrc->rcv = vb_xrc_rcv_of(xrc->store, qpn);
-	ibv->state = qp->xrc->rcv->at.attr.qp_state;
+	vb_xrc_rcv_get(qp->xrc->rcv, &at);
+	ibv->state = at.attr.qp_state;
 	atomic_fetch_add(&qp->xrc->xrcd->users, 1);
 	vb_lock_take(&xrc->lock);
 	qp->xrc->next = xrc->handles;
@@ -252,9 +254,12 @@ void vb_xrc_qp_destroy(struct vb_qp *qp)
 
 int vb_xrc_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
 {
+	struct vb_xrc_attr at;
+
 	store_lock(qp->nic);
-	*attr = qp->xrc->rcv->at.attr;
+	vb_xrc_rcv_get(qp->xrc->rcv, &at);
 	store_unlock(qp->nic);
+	*attr = at.attr;
 	attr->cur_qp_state = attr->qp_state;
 	*init = (struct ibv_qp_init_attr){
 		.qp_context = qp->ibv.qp.qp_context,
@@ -325,7 +330,7 @@ int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (vb_nic_has_failed(qp->nic))
 		return EIO;
 	store_lock(qp->nic);
-	now = rcv->at;
+	vb_xrc_rcv_get(rcv, &now);
 	err = check(qp, &now, attr, mask, &then);
 	if (!err)
 		vb_xrc_rcv_write(rcv, &then,
@@ -394,6 +399,13 @@ static void log_event(struct vb_qp *qp, enum ibv_event_type type)
 		nic->host.xrc_tell(nic->host.arg);
 }
 
+/* Is that an event of QPs? What is noted may be anything. */
+static bool is_event(uint32_t type)
+{
+	return (type >= IBV_EVENT_QP_FATAL && type <= IBV_EVENT_PATH_MIG_ERR) ||
+	       type == IBV_EVENT_QP_LAST_WQE_REACHED;
+}
+
 /* With the lock of handles. */
 static void tell_handles(struct vb_xrc *xrc, uint32_t qpn, enum ibv_event_type type)
 {
@@ -420,16 +432,20 @@ void vb_xrc_look(struct vb_nic *nic)
 {
 	struct vb_xrc *xrc = atomic_load(&nic->xrc);
 	struct vb_xrc_note note;
+	uint64_t count;
 
 	if (!xrc)
 		return;
 	vb_xrc_shadows_look(nic);
 	vb_lock_take(&xrc->lock);
-	if (xrc->seen < vb_xrc_log_first(&xrc->store->log))
-		xrc->seen = vb_xrc_log_first(&xrc->store->log);
-	for (; xrc->seen < atomic_load(&xrc->store->log.count); xrc->seen++) {
+	/* Once: whoever counts on meanwhile tells the hub, and we look again. */
+	count = atomic_load(&xrc->store->log.count);
+	if (xrc->seen > count || xrc->seen < vb_xrc_log_first(count))
+		xrc->seen = vb_xrc_log_first(count);
+	for (; xrc->seen < count; xrc->seen++) {
 		/* What was noted here was told here. */
-		if (vb_xrc_log_read(&xrc->store->log, xrc->seen, &note) && note.slot != xrc->slot)
+		if (vb_xrc_log_read(&xrc->store->log, xrc->seen, &note) &&
+		    note.slot != xrc->slot && is_event(note.type))
 			tell_handles(xrc, note.qpn, (enum ibv_event_type)note.type);
 	}
 	vb_lock_drop(&xrc->lock);
@@ -455,7 +471,7 @@ void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
 	store_lock(qp->nic);
 	same = atomic_load(&rcv->seq) == qp->xrc->seq;
 	if (same) {
-		at = rcv->at;
+		vb_xrc_rcv_get(rcv, &at);
 		step(&at, to);
 		vb_xrc_rcv_write(rcv, &at, false);
 	}

@@ -35,7 +35,7 @@ void vb_xrc_srq_strike(struct vb_xrc_srqs *srqs, uint32_t place, uint32_t number
 
 void vb_xrc_srqs_collect(struct vb_xrc_srqs *srqs, uint16_t slot)
 {
-	for (uint32_t i = 0; i < srqs->top; i++) {
+	for (uint32_t i = 0; i < vb_xrc_srqs_top(srqs); i++) {
 		if (srqs->srq[i].slot == slot)
 			atomic_store(&srqs->srq[i].domain, 0);
 	}
@@ -50,18 +50,18 @@ void vb_xrc_log_add(struct vb_xrc_log *log, const struct vb_xrc_note *note)
 	atomic_store(&log->count, number + 1);
 }
 
-uint64_t vb_xrc_log_first(const struct vb_xrc_log *log)
+uint64_t vb_xrc_log_first(uint64_t count)
 {
-	uint64_t count = atomic_load(&log->count);
-
 	return count >= VB_XRC_NOTES_MAX ? count - VB_XRC_NOTES_MAX + 1 : 0;
 }
 
 bool vb_xrc_log_read(const struct vb_xrc_log *log, uint64_t number, struct vb_xrc_note *note)
 {
-	if (number < vb_xrc_log_first(log) || number >= atomic_load(&log->count))
+	uint64_t count = atomic_load(&log->count);
+
+	if (number < vb_xrc_log_first(count) || number >= count)
 		return false;
 	vb_torn_read(note, &log->note[number % VB_XRC_NOTES_MAX], sizeof(*note));
 	atomic_thread_fence(memory_order_seq_cst);
-	return number >= vb_xrc_log_first(log);
+	return number >= vb_xrc_log_first(atomic_load(&log->count));
 }

@@ -8,7 +8,7 @@
  * are told here as well (docs/xrc.md); no packet goes by what is noted.
  *
  * Pure. Whoever writes has the store's lock; whoever reads needs none, and reads what was so a
- * moment ago.
+ * moment ago, or anything: as in the store.
  */
 
 #include <stdatomic.h>
@@ -30,6 +30,14 @@ struct vb_xrc_srqs {
 	uint32_t top, next; /* no place from top on was ever used; where to look first */
 	struct vb_xrc_srq_row srq[VB_XRC_SRQS_MAX];
 };
+
+/* How many places are worth a look. */
+static inline uint32_t vb_xrc_srqs_top(const struct vb_xrc_srqs *srqs)
+{
+	uint32_t top = *(const volatile uint32_t *)&srqs->top;
+
+	return top < VB_XRC_SRQS_MAX ? top : VB_XRC_SRQS_MAX;
+}
 
 /* An asynchronous event of a receive QP. */
 struct vb_xrc_note {
@@ -56,8 +64,8 @@ void vb_xrc_srqs_collect(struct vb_xrc_srqs *srqs, uint16_t slot);
 
 void vb_xrc_log_add(struct vb_xrc_log *log, const struct vb_xrc_note *note);
 
-/* The oldest that there is has number vb_xrc_log_first(), the next one's is count. */
-uint64_t vb_xrc_log_first(const struct vb_xrc_log *log);
+/* The oldest that there is has number vb_xrc_log_first(count), the next one's is count. */
+uint64_t vb_xrc_log_first(uint64_t count);
 
 /* False: it has gone, or is going, or has not come. Without the lock. */
 bool vb_xrc_log_read(const struct vb_xrc_log *log, uint64_t number, struct vb_xrc_note *note);

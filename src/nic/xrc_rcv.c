@@ -30,7 +30,7 @@ int vb_xrc_rcv_new(struct vb_xrcd *xrcd, uint32_t *qpn)
 	int err = vb_xrc_rcv_make(xrc->store, xrcd->id, xrc->slot, qpn);
 
 	if (!err) {
-		vb_xrc_rcv_of(xrc->store, *qpn)->registered[xrc->slot] = true;
+		vb_xrc_rcv_of(xrc->store, *qpn)->registered[xrc->slot] = 1;
 		vb_xrc_rcv_close(xrc->store, *qpn, xrc->slot);
 	}
 	unlock(xrcd);
@@ -41,7 +41,7 @@ void vb_xrc_rcv_keep(struct vb_xrcd *xrcd, uint32_t qpn)
 {
 	struct vb_xrc *xrc = lock(xrcd);
 
-	vb_xrc_rcv_of(xrc->store, qpn)->kept = true;
+	vb_xrc_rcv_of(xrc->store, qpn)->kept = 1;
 	unlock(xrcd);
 }
 
@@ -99,7 +99,7 @@ int vb_xrc_rcv_remember(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_
 		return err;
 	rcv = vb_xrc_rcv_of(lock(xrcd)->store, qpn);
 	if (rcv && atomic_load(&rcv->domain) == xrcd->id) {
-		at = rcv->at;
+		vb_xrc_rcv_get(rcv, &at);
 		if (mask & IBV_QP_PATH_MIG_STATE)
 			err = vb_migration_check(at.attr.path_mig_state, attr->path_mig_state,
 						 at.has_alt);

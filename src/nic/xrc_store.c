@@ -7,9 +7,57 @@
 
 #include "base/check.h"
 #include "base/torn.h"
+#include "engine/resp.h"
 
 _Static_assert(sizeof(struct vb_xrc_attr) % 8 == 0 && _Alignof(struct vb_xrc_attr) == 8,
 	       "what vb_torn_write() takes");
+
+/* No process of ours has written that. */
+static const struct vb_xrc_attr nonsense = {
+	.attr = { .qp_state = IBV_QPS_ERR,
+		  .path_mtu = IBV_MTU_256,
+		  .path_mig_state = IBV_MIG_MIGRATED },
+};
+
+/* Before they are read as what they are: another value of a bool is nobody's to look at. */
+static bool flags_are_ours(const struct vb_xrc_attr *at)
+{
+	const bool *flags[] = { &at->path.local, &at->has_alt, &at->migration.alt.local,
+				&at->migration.old.local, &at->migration.has_old,
+				&at->migration.refused };
+	uint8_t flag;
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(flags); i++) {
+		memcpy(&flag, flags[i], sizeof(flag));
+		if (flag > 1)
+			return false;
+	}
+	return true;
+}
+
+/* The bounds that vb_qp_values_check() has; what has not been set yet is 0. */
+static bool at_is_ours(const struct vb_xrc_attr *at)
+{
+	const struct ibv_qp_attr *attr = &at->attr;
+	bool connected = attr->qp_state > IBV_QPS_INIT && attr->qp_state < IBV_QPS_ERR;
+
+	return flags_are_ours(at) && attr->qp_state <= IBV_QPS_ERR &&
+	       attr->path_mtu <= IBV_MTU_4096 &&
+	       (attr->path_mtu >= IBV_MTU_256 || !connected) && attr->port_num <= VB_PORTS &&
+	       attr->max_rd_atomic <= VB_RD_ATOMIC_MAX &&
+	       attr->max_dest_rd_atomic <= VB_RD_ATOMIC_MAX && attr->min_rnr_timer <= 31 &&
+	       attr->timeout <= 31 && attr->alt_timeout <= 31 && attr->alt_port_num <= VB_PORTS &&
+	       attr->retry_cnt <= 7 && attr->rnr_retry <= 7 &&
+	       attr->path_mig_state <= IBV_MIG_ARMED && attr->dest_qp_num <= 0xffffff &&
+	       attr->rq_psn <= 0xffffff && attr->sq_psn <= 0xffffff;
+}
+
+void vb_xrc_rcv_get(const struct vb_xrc_rcv *rcv, struct vb_xrc_attr *at)
+{
+	vb_torn_read(at, &rcv->at, sizeof(*at));
+	if (!at_is_ours(at))
+		*at = nonsense;
+}
 
 static void at_write(struct vb_xrc_rcv *rcv, const struct vb_xrc_attr *at)
 {
@@ -24,12 +72,13 @@ void vb_xrc_store_init(struct vb_xrc_store *store)
 
 void vb_xrc_store_repair(struct vb_xrc_store *store)
 {
-	for (unsigned i = 0; i < store->rcvs_top; i++) {
+	for (unsigned i = 0; i < vb_xrc_rcvs(store); i++) {
 		struct vb_xrc_rcv *rcv = &store->rcv[i];
-		struct vb_xrc_attr at = rcv->at;
+		struct vb_xrc_attr at;
 
 		if (!(atomic_load(&rcv->seq) & 1))
 			continue;
+		vb_xrc_rcv_get(rcv, &at);
 		at.attr.qp_state = IBV_QPS_ERR;
 		at_write(rcv, &at);
 		atomic_fetch_add(&rcv->seq, 1);
@@ -43,7 +92,7 @@ static void rcv_free(struct vb_xrc_rcv *rcv)
 	atomic_store(&rcv->domain, 0);
 	memset(rcv->open, 0, sizeof(rcv->open));
 	memset(rcv->registered, 0, sizeof(rcv->registered));
-	rcv->kept = false;
+	rcv->kept = 0;
 	vb_xrc_rcv_state_set(rcv, IBV_QPS_RESET);
 	atomic_fetch_add(&rcv->life, 1);
 }
@@ -95,8 +144,9 @@ void vb_xrc_rcv_write(struct vb_xrc_rcv *rcv, const struct vb_xrc_attr *at, bool
 
 void vb_xrc_rcv_state_set(struct vb_xrc_rcv *rcv, enum ibv_qp_state state)
 {
-	struct vb_xrc_attr at = rcv->at;
+	struct vb_xrc_attr at;
 
+	vb_xrc_rcv_get(rcv, &at);
 	at.attr.qp_state = state;
 	vb_xrc_rcv_write(rcv, &at, false);
 }
@@ -106,7 +156,7 @@ bool vb_xrc_rcv_read(const struct vb_xrc_rcv *rcv, struct vb_xrc_attr *at, uint3
 	*seq = atomic_load(&rcv->seq);
 	if (*seq & 1)
 		return false;
-	vb_torn_read(at, &rcv->at, sizeof(*at));
+	vb_xrc_rcv_get(rcv, at);
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load(&rcv->seq) == *seq;
 }
@@ -163,7 +213,7 @@ int vb_xrc_rcv_register(struct vb_xrc_store *store, uint64_t domain, uint32_t qp
 
 	if (!rcv || atomic_load(&rcv->domain) != domain)
 		return EINVAL;
-	rcv->registered[slot] = true;
+	rcv->registered[slot] = 1;
 	return 0;
 }
 
@@ -173,7 +223,7 @@ int vb_xrc_rcv_unregister(struct vb_xrc_store *store, uint64_t domain, uint32_t 
 
 	if (!rcv || atomic_load(&rcv->domain) != domain || !rcv->registered[slot])
 		return EINVAL;
-	rcv->registered[slot] = false;
+	rcv->registered[slot] = 0;
 	free_if_unneeded(rcv);
 	return 0;
 }
@@ -182,7 +232,7 @@ int vb_xrc_rcv_unregister(struct vb_xrc_store *store, uint64_t domain, uint32_t 
 
 static struct vb_xrc_domain *domain_of(struct vb_xrc_store *store, uint64_t id)
 {
-	for (unsigned i = 0; i < store->domains_top; i++) {
+	for (unsigned i = 0; i < vb_xrc_domains(store); i++) {
 		if (atomic_load(&store->domain[i].id) == id)
 			return &store->domain[i];
 	}
@@ -193,14 +243,17 @@ static struct vb_xrc_domain *domain_place(struct vb_xrc_store *store)
 {
 	struct vb_xrc_domain *domain = domain_of(store, 0);
 
-	if (!domain && store->domains_top < VB_XRC_DOMAINS_MAX)
-		domain = &store->domain[store->domains_top++];
-	return domain;
+	uint32_t top = vb_xrc_domains(store);
+
+	if (domain || top == VB_XRC_DOMAINS_MAX)
+		return domain;
+	store->domains_top = top + 1;
+	return &store->domain[top];
 }
 
 static struct vb_xrc_domain *domain_find(struct vb_xrc_store *store, const uint64_t file[2])
 {
-	for (unsigned i = 0; i < store->domains_top; i++) {
+	for (unsigned i = 0; i < vb_xrc_domains(store); i++) {
 		struct vb_xrc_domain *domain = &store->domain[i];
 
 		if (atomic_load(&domain->id) && domain->has_file && domain->dev == file[0] &&
@@ -216,7 +269,7 @@ static void domain_free_if_unused(struct vb_xrc_store *store, struct vb_xrc_doma
 
 	if (any(domain->refs))
 		return;
-	for (unsigned i = 0; i < store->rcvs_top; i++) {
+	for (unsigned i = 0; i < vb_xrc_rcvs(store); i++) {
 		if (atomic_load(&store->rcv[i].domain) == id)
 			rcv_free(&store->rcv[i]);
 	}
@@ -266,12 +319,12 @@ bool vb_xrc_collect(struct vb_xrc_store *store, uint16_t slot)
 	bool had = false;
 
 	/* A receive QP stays as long as its domain: it is not the dead process's. */
-	for (unsigned i = 0; i < store->rcvs_top; i++) {
+	for (unsigned i = 0; i < vb_xrc_rcvs(store); i++) {
 		if (atomic_load(&store->rcv[i].domain))
 			store->rcv[i].open[slot] = store->rcv[i].registered[slot] = 0;
 	}
 	vb_xrc_srqs_collect(&store->srqs, slot);
-	for (unsigned i = 0; i < store->domains_top; i++) {
+	for (unsigned i = 0; i < vb_xrc_domains(store); i++) {
 		struct vb_xrc_domain *domain = &store->domain[i];
 
 		if (!atomic_load(&domain->id) || !domain->refs[slot])
@@ -288,7 +341,7 @@ bool vb_xrc_holders(const struct vb_xrc_store *store, bool holders[VB_SLOTS])
 	bool some = false;
 
 	memset(holders, 0, VB_SLOTS * sizeof(*holders));
-	for (unsigned i = 0; i < store->domains_top; i++) {
+	for (unsigned i = 0; i < vb_xrc_domains(store); i++) {
 		const struct vb_xrc_domain *domain = &store->domain[i];
 
 		for (unsigned slot = 0; atomic_load(&domain->id) && slot < VB_SLOTS; slot++) {

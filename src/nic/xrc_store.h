@@ -8,6 +8,11 @@
  *
  * Pure: no lock is taken here and nothing is allocated. Whoever calls has the store's lock, unless
  * a function says otherwise. Processes are known by a slot that they hold; slot 0 is nobody.
+ *
+ * Any of these processes may write anything there, at any time. So what is read is read once, and
+ * taken for what it is only after it was looked at: no number leads beyond the memory, and nothing
+ * is waited for. What no process of ours would have written, a receive QP in error stands for.
+ * Flags are octets, since not every octet is a bool.
  */
 
 #include <infiniband/verbs.h>
@@ -28,7 +33,6 @@ enum {
 	VB_XRC_DOMAINS_MAX = 1024,
 	VB_XRC_RCVS_MAX = 4096,
 	VB_XRC_INDEX_FIRST = 2, /* QPNs 0 and 1 mean others */
-	VB_XRC_LOCK_BYTES = 64,
 };
 
 /* What a receive QP is set to. */
@@ -47,13 +51,13 @@ struct vb_xrc_rcv {
 	_Atomic uint64_t domain; /* its number; 0: there is no such QP */
 	struct vb_xrc_attr at;
 	uint16_t open[VB_SLOTS]; /* how often a process has it open */
-	bool registered[VB_SLOTS]; /* processes that said so by ibv_reg_xrc_rcv_qp() */
-	bool kept;		 /* nobody but its domain has it (ibv_alloc_xrc_rcv_qp()) */
+	uint8_t registered[VB_SLOTS]; /* 1: that process said so by ibv_reg_xrc_rcv_qp() */
+	uint8_t kept;		 /* 1: nobody but its domain has it (ibv_alloc_xrc_rcv_qp()) */
 };
 
 struct vb_xrc_domain {
 	_Atomic uint64_t id; /* its number, never used again; 0: a free place */
-	bool has_file;
+	uint8_t has_file;
 	uint64_t dev, ino; /* of that file */
 	uint16_t refs[VB_SLOTS];
 };
@@ -63,7 +67,7 @@ struct vb_xrc_store {
 	uint64_t last_id;
 	uint32_t next_rcv;
 	uint32_t domains_top, rcvs_top; /* no place beyond was ever used: most never are */
-	_Alignas(64) uint8_t lock[VB_XRC_LOCK_BYTES]; /* the host's */
+	_Alignas(64) _Atomic uint32_t held; /* of the lock: the host's */
 	struct vb_xrc_domain domain[VB_XRC_DOMAINS_MAX];
 	struct vb_xrc_rcv rcv[VB_XRC_RCVS_MAX];
 	struct vb_xrc_srqs srqs;
@@ -137,6 +141,9 @@ void vb_xrc_rcv_write(struct vb_xrc_rcv *rcv, const struct vb_xrc_attr *at, bool
 /* The state alone. */
 void vb_xrc_rcv_state_set(struct vb_xrc_rcv *rcv, enum ibv_qp_state state);
 
+/* What it is set to. */
+void vb_xrc_rcv_get(const struct vb_xrc_rcv *rcv, struct vb_xrc_attr *at);
+
 /* Without the lock: false if it is being written. */
 bool vb_xrc_rcv_read(const struct vb_xrc_rcv *rcv, struct vb_xrc_attr *at, uint32_t *seq);
 
@@ -146,6 +153,21 @@ static inline struct vb_xrc_rcv *vb_xrc_rcv_of(struct vb_xrc_store *store, uint3
 	if (qpn < VB_XRC_INDEX_FIRST || qpn >= VB_XRC_RCVS_MAX)
 		return NULL;
 	return &store->rcv[qpn];
+}
+
+/* How many places are worth a look. Without the lock. */
+static inline uint32_t vb_xrc_rcvs(const struct vb_xrc_store *store)
+{
+	uint32_t top = *(const volatile uint32_t *)&store->rcvs_top;
+
+	return top < VB_XRC_RCVS_MAX ? top : VB_XRC_RCVS_MAX;
+}
+
+static inline uint32_t vb_xrc_domains(const struct vb_xrc_store *store)
+{
+	uint32_t top = *(const volatile uint32_t *)&store->domains_top;
+
+	return top < VB_XRC_DOMAINS_MAX ? top : VB_XRC_DOMAINS_MAX;
 }
 
 /* That process is dead: its references are taken back. True if it had any. */

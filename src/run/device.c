@@ -578,6 +578,7 @@ static void forget_in_child(void)
 	vb_peers_forget(dev);
 	vb_share_forget(&dev->share);
 	vb_uplink_forget(dev);
+	vb_xrc_forget(dev);
 	vb_gids_close(&dev->gids);
 	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
 		dev->ports[i].link->ops->forget(dev->ports[i].link);

@@ -21,6 +21,7 @@
 
 #include "hub/client.h"
 #include "link/link.h"
+#include "link/robust.h"
 #include "nic/nic.h"
 #include "run/env.h"
 #include "run/gids.h"
@@ -63,6 +64,7 @@ struct vb_device {
 	struct vb_share share;
 	struct vb_uplink uplink;
 	struct vb_xrc_store *xrc_store; /* NULL: not mapped (xrc.h) */
+	struct vb_robust_lock xrc_lock;	/* of that */
 	struct vb_progress progress;
 };
 

@@ -5,11 +5,20 @@
 
 #include "base/check.h"
 #include "hub/query.h"
-#include "link/robust.h"
 #include "nic/xrc.h"
 #include "run/cancel.h"
 
-_Static_assert((int)VB_ROBUST_LOCK_BYTES <= (int)VB_XRC_LOCK_BYTES, "the lock has room");
+static struct vb_xrc_store *store_open(struct vb_device *dev, int fd)
+{
+	struct vb_xrc_store *store = vb_robust_memory_map(fd, sizeof(*store));
+
+	if (!store)
+		return NULL;
+	if (vb_xrc_store_is_ours(store) && !vb_robust_open(&dev->xrc_lock, fd, &store->held))
+		return store;
+	vb_robust_memory_unmap(store, sizeof(*store));
+	return NULL;
+}
 
 struct vb_xrc_store *vb_xrc_host_store(void *arg)
 {
@@ -17,10 +26,8 @@ struct vb_xrc_store *vb_xrc_host_store(void *arg)
 	int cancel = vb_cancel_defer(), fd;
 
 	if (!dev->xrc_store && vb_hub_client_store(dev->hub, &fd) == 0) {
-		dev->xrc_store = vb_robust_memory_map(fd, sizeof(*dev->xrc_store));
+		dev->xrc_store = store_open(dev, fd);
 		close(fd);
-		if (dev->xrc_store && !vb_xrc_store_is_ours(dev->xrc_store))
-			vb_xrc_host_close(dev);
 	}
 	vb_cancel_restore(cancel);
 	return dev->xrc_store;
@@ -29,16 +36,20 @@ struct vb_xrc_store *vb_xrc_host_store(void *arg)
 void vb_xrc_host_lock(void *arg)
 {
 	struct vb_device *dev = arg;
+	int cancel = vb_cancel_defer();
 
-	if (vb_robust_take(dev->xrc_store->lock) == VB_ROBUST_INHERITED)
+	if (vb_robust_take(&dev->xrc_lock) == VB_ROBUST_INHERITED)
 		vb_xrc_store_repair(dev->xrc_store);
+	vb_cancel_restore(cancel);
 }
 
 void vb_xrc_host_unlock(void *arg)
 {
 	struct vb_device *dev = arg;
+	int cancel = vb_cancel_defer();
 
-	vb_robust_drop(dev->xrc_store->lock);
+	vb_robust_drop(&dev->xrc_lock);
+	vb_cancel_restore(cancel);
 }
 
 void vb_xrc_host_tell(void *arg)
@@ -59,7 +70,15 @@ void vb_xrc_host_noted(void *arg)
 
 void vb_xrc_host_close(struct vb_device *dev)
 {
-	if (dev->xrc_store)
-		vb_robust_memory_unmap(dev->xrc_store, sizeof(*dev->xrc_store));
+	if (!dev->xrc_store)
+		return;
+	vb_robust_close(&dev->xrc_lock);
+	vb_robust_memory_unmap(dev->xrc_store, sizeof(*dev->xrc_store));
 	dev->xrc_store = NULL;
+}
+
+void vb_xrc_forget(struct vb_device *dev)
+{
+	if (dev->xrc_store)
+		vb_robust_forget(&dev->xrc_lock);
 }

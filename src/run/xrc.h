@@ -18,4 +18,7 @@ void vb_xrc_host_noted(void *arg);
 /* The NIC is gone. */
 void vb_xrc_host_close(struct vb_device *dev);
 
+/* In the child of a fork. */
+void vb_xrc_forget(struct vb_device *dev);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include <linux/filter.h>
 #include <pthread.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "hub_lib.h"
@@ -390,8 +391,11 @@ static void sockets_make(int keeper[VB_HUB_KEEPER_FDS], unsigned chunks, unsigne
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper), 0);
 	/* More than enough for what is to lie there, of which nothing does yet. */
-	keeper[2] = memfd_create("store", MFD_CLOEXEC);
+	keeper[2] = memfd_create("store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(keeper[2], 1 << 26), 0);
+	assert_int_equal(fcntl(keeper[2], F_ADD_SEALS,
+			       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+			 0);
 	for (uint32_t i = 0; i < CHUNK * chunks; i++) {
 		union {
 			struct cmsghdr header;
@@ -463,12 +467,15 @@ static void a_false_keeper_is_not_taken(void **state)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
 	struct vb_hub_client *client;
-	int keeper[VB_HUB_KEEPER_FDS], pipes[2], fd, rc, n = 0;
+	int keeper[VB_HUB_KEEPER_FDS], pipes[2], unsealed, fd, rc, n = 0;
 	pid_t starter;
 
 	NEEDS_HUB(state);
 	sockets_make(keeper, 2, 16);
 	assert_int_equal(pipe(pipes), 0);
+	/* One that somebody can make shorter, while the hub looks at it. */
+	unsealed = memfd_create("store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(unsealed, 1 << 26), 0);
 	starter = child_start(open_in_vain, NULL);
 	do {
 		usleep(1000);
@@ -476,8 +483,9 @@ static void a_false_keeper_is_not_taken(void **state)
 		if (rc)
 			continue;
 		vb_hub_send(fd, &msg,
-			    n % 2 ? (int[]){pipes[0], pipes[1], keeper[2]}
-				  : (int[]){fd, fd, fd},
+			    n % 3 == 0	 ? (int[]){pipes[0], pipes[1], keeper[2]}
+			    : n % 3 == 1 ? (int[]){keeper[0], keeper[1], unsealed}
+					 : (int[]){fd, fd, fd},
 			    VB_HUB_KEEPER_FDS);
 		close(fd);
 	} while (rc || n++ < 10);
@@ -485,6 +493,7 @@ static void a_false_keeper_is_not_taken(void **state)
 	close(keeper[0]);
 	close(keeper[1]);
 	close(keeper[2]);
+	close(unsealed);
 	for (unsigned i = 0; i < 2; i++)
 		close(pipes[i]);
 	usleep(50000);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "engine/resp.h"
 #include "nic/xrc_store.h"
 
 /* What processes share of XRC: who has what, and what goes with the last of them. */
@@ -159,7 +160,10 @@ static void there_are_so_many_domains(void **state)
 static void what_it_is_set_to_is_read_whole(void **state)
 {
 	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, made(opened(file, O_CREAT, A), A));
-	struct vb_xrc_attr at = { .attr = { .qp_state = IBV_QPS_RTR, .rq_psn = 0xabcdef } }, now;
+	struct vb_xrc_attr at = { .attr = { .qp_state = IBV_QPS_RTR,
+					   .path_mtu = IBV_MTU_1024,
+					   .rq_psn = 0xabcdef } },
+			   now;
 	uint32_t seq, again, life = atomic_load(&rcv->life);
 
 	vb_xrc_rcv_write(rcv, &at, true);
@@ -239,10 +243,117 @@ static void how_far_it_has_come_is_one_word(void **state)
 	assert_int_equal(back.slot, at.slot);
 }
 
+/* --- anybody may write anything there --- */
+
+enum { ROUNDS = 300, CALLS = 8, NUMBERS = 16 };
+
+static uint64_t random_state = 20;
+
+static uint64_t random_next(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/* All of it, or what leads somewhere: counts and places, which are few among all the octets. */
+static void scribble(void)
+{
+	uint32_t *const counts[] = { &store->next_rcv, &store->domains_top, &store->rcvs_top,
+				     &store->srqs.top, &store->srqs.next };
+	uint64_t *words = (uint64_t *)store;
+
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		*counts[i] = random_next() & 1 ? (uint32_t)random_next() : UINT32_MAX;
+	atomic_store(&store->log.count, random_next() & 1 ? random_next() : UINT64_MAX);
+	atomic_store(&store->segment.uplink, (uint32_t)random_next());
+	for (unsigned i = 0; i < sizeof(*store) / sizeof(*words) / 16; i++)
+		words[random_next() % (sizeof(*store) / sizeof(*words))] = random_next();
+	for (unsigned i = 0; i < VB_SEGMENT_WORDS; i++)
+		atomic_store(&store->segment.members[i], random_next() | random_next());
+}
+
+static void attr_expect_sane(const struct vb_xrc_attr *at)
+{
+	assert_in_range(at->attr.qp_state, IBV_QPS_RESET, IBV_QPS_ERR);
+	assert_in_range(at->attr.path_mtu, 0, IBV_MTU_4096);
+	assert_in_range(at->attr.max_dest_rd_atomic, 0, VB_RD_ATOMIC_MAX);
+	assert_in_range(at->attr.min_rnr_timer, 0, 31);
+	assert_in_range(at->attr.rq_psn, 0, 0xffffff);
+}
+
+static void receive_qps_use(uint64_t id)
+{
+	struct vb_xrc_attr at;
+	uint32_t qpn, seq;
+
+	if (vb_xrc_rcv_make(store, id, A, &qpn) == 0) {
+		vb_xrc_rcv_open(store, id, qpn, B);
+		vb_xrc_rcv_register(store, id, qpn, B);
+		vb_xrc_rcv_unregister(store, id, qpn, B);
+		vb_xrc_rcv_close(store, qpn, B);
+	}
+	for (unsigned i = 0; i < NUMBERS; i++) {
+		qpn = (uint32_t)random_next() % (2 * VB_XRC_RCVS_MAX);
+		vb_xrc_rcv_open(store, id, qpn, A);
+		vb_xrc_rcv_close(store, qpn, A);
+		if (!vb_xrc_rcv_of(store, qpn))
+			continue;
+		vb_xrc_rcv_get(vb_xrc_rcv_of(store, qpn), &at);
+		attr_expect_sane(&at);
+		if (vb_xrc_rcv_read(vb_xrc_rcv_of(store, qpn), &at, &seq))
+			attr_expect_sane(&at);
+		vb_xrc_rcv_state_set(vb_xrc_rcv_of(store, qpn), IBV_QPS_ERR);
+	}
+}
+
+static void notes_use(uint64_t id)
+{
+	struct vb_xrc_note note = { .domain = id };
+	uint64_t count = atomic_load(&store->log.count);
+	uint32_t place;
+
+	if (vb_xrc_srq_note(&store->srqs, id, 5, A, &place) == 0) {
+		assert_in_range(place, 0, VB_XRC_SRQS_MAX - 1);
+		vb_xrc_srq_strike(&store->srqs, place, 5);
+	}
+	vb_xrc_log_add(&store->log, &note);
+	for (uint64_t i = vb_xrc_log_first(count); i < count; i++)
+		vb_xrc_log_read(&store->log, i, &note);
+	vb_segment_wants(&store->segment, C, random_next());
+}
+
+static void garbage_leads_nowhere(void **state)
+{
+	bool holders[VB_SLOTS];
+	uint64_t id;
+
+	for (unsigned i = 0; i < ROUNDS / CALLS; i++) {
+		scribble();
+		store->magic = VB_XRC_MAGIC;
+		store->version = VB_XRC_VERSION;
+		for (unsigned k = 0; k < CALLS; k++) {
+			id = 1;
+			vb_xrc_domain_open(store, random_next() & 1 ? file : NULL, O_CREAT, A,
+					   &id);
+			receive_qps_use(id);
+			notes_use(id);
+			vb_xrc_domain_close(store, id, A);
+		}
+		/* What the hub does. */
+		vb_xrc_store_repair(store);
+		vb_xrc_holders(store, holders);
+		vb_xrc_collect(store, A);
+		vb_xrc_collect(store, (uint16_t)(random_next() % VB_SLOTS));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_domain_is_that_of_a_file, begin, end),
+		cmocka_unit_test_setup_teardown(garbage_leads_nowhere, begin, end),
 		cmocka_unit_test_setup_teardown(it_goes_with_its_last_reference, begin, end),
 		cmocka_unit_test_setup_teardown(a_receive_qp_goes_with_its_last_holder, begin,
 						end),
