@@ -2,7 +2,8 @@
 
 /*
  * verbatimd: the hub of one user in one network namespace. Started by the first process that needs
- * it, with no argument; whoever starts it by hand gets the same.
+ * it, which says what protocol it speaks; whoever starts it by hand, without an argument, gets the
+ * same.
  *
  * VERBATIM_HUB_IDLE_MS	leave after that many milliseconds without a client (10000)
  *
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,11 +55,33 @@ static void oom_score_reset(void)
 	close(fd);
 }
 
-int main(void)
+/* The library and we were installed together; but a program may run on with the one of before. */
+static int protocol_check(const char *theirs)
+{
+	if (!theirs || atoi(theirs) == VB_HUB_PROTOCOL)
+		return 0;
+	return vb_failed_words(EPROTONOSUPPORT,
+			       "this verbatimd is of another version than the library that started "
+			       "it (protocol %d, the library's is %d): verbatim was replaced while "
+			       "the program ran, which has to be started anew",
+			       VB_HUB_PROTOCOL, atoi(theirs));
+}
+
+static int serve(const struct vb_env *env)
+{
+	int fd, rc = vb_hub_listen(&fd);
+
+	/* Somebody was faster: that is as good. */
+	if (rc)
+		return rc == EADDRINUSE ? 0 : rc;
+	return vb_hub_serve(fd, env->hub_idle_ms * 1000000u);
+}
+
+int main(int argc, char **argv)
 {
 	char why[VB_ENV_WHY_BYTES + VB_HUB_WHY_BYTES];
 	struct vb_env env;
-	int fd, rc;
+	int rc;
 
 	if (vb_env_read(&env, vb_env_here(), why)) {
 		fprintf(stderr, "verbatimd: %s\n", why);
@@ -70,12 +94,9 @@ int main(void)
 	vb_hub_ordinary();
 	limits_raise();
 	oom_score_reset();
-	rc = vb_hub_listen(&fd);
-	/* Somebody was faster: that is as good. */
-	if (rc == EADDRINUSE)
-		return 0;
+	rc = protocol_check(argc > 1 ? argv[1] : NULL);
 	if (!rc)
-		rc = vb_hub_serve(fd, env.hub_idle_ms * 1000000u);
+		rc = serve(&env);
 	if (rc) {
 		vb_failure_words(why, VB_HUB_WHY_BYTES, rc);
 		fprintf(stderr, "verbatimd: %s\n", why);

@@ -19,7 +19,7 @@ enum {
 	CHUNK_FDS = SLOT_FDS * VB_SLOTS_CHUNK,
 };
 
-/* One message of the keeper: the number of its first slot, a chunk of sockets, and their watches. */
+/* One message of the keeper: the number of its first slot, a chunk of sockets, their watches. */
 union control {
 	struct cmsghdr header;
 	uint8_t octets[CMSG_SPACE(CHUNK_FDS * sizeof(int))];

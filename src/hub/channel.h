@@ -54,7 +54,7 @@ int vb_hub_silent(int fd);
  */
 int vb_hub_watch_make(int *fd);
 
-/* Make a name for a slot, and have its watch look at that one from now on. 0 and the fd, or errno. */
+/* Make a name for a slot, and have its watch look at that one from now on. 0 or an errno. */
 int vb_hub_name_make(int *fd, unsigned slot, int watch_fd);
 
 /* Does somebody hold the name that this watch looks at? */

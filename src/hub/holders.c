@@ -62,6 +62,16 @@ static void hub_add(struct vb_holders *holders, uint32_t uid, int protocol)
 			(struct vb_holders_hub){.name_uid = uid, .protocol = protocol};
 }
 
+static void slot_owned(struct vb_holders *holders, uint32_t uid, int protocol)
+{
+	if (uid != holders->self)
+		return;
+	if (protocol == VB_HUB_PROTOCOL)
+		holders->own_slots = true;
+	else
+		holders->old_slots = protocol;
+}
+
 /* Num, RefCount, Protocol, Flags, Type, St, Inode, Path. Who listens has a flag for it. */
 void vb_holders_unix_read(struct vb_holders *holders, FILE *names)
 {
@@ -79,8 +89,7 @@ void vb_holders_unix_read(struct vb_holders *holders, FILE *names)
 			continue;
 		if (sscanf(name, "@verbatim-slot-%" SCNu32 "-%d-%d", &uid, &protocol, &slot) == 3) {
 			holders->slots++;
-			holders->own_slots |=
-				uid == holders->self && protocol == VB_HUB_PROTOCOL;
+			slot_owned(holders, uid, protocol);
 			inode_add(holders, inode);
 		} else if ((flags & LISTENS) &&
 			   sscanf(name, "@verbatim-hub-%" SCNu32 "-%d", &uid, &protocol) == 2) {
@@ -130,8 +139,13 @@ static void hubs_ask(struct vb_holders *holders)
 static void process_add(void *arg, pid_t pid)
 {
 	struct vb_holders *holders = arg;
-	unsigned i = holders->processes++;
+	unsigned i;
 
+	for (i = 0; i < holders->hubs; i++) {
+		if (holders->hub[i].pid == pid)
+			return;
+	}
+	i = holders->processes++;
 	if (i < VB_HOLDERS_PROCESSES) {
 		struct vb_holders_process *process = &holders->process[i];
 
@@ -221,6 +235,18 @@ static const struct vb_holders_hub *hub_find(const struct vb_holders *holders)
 	return NULL;
 }
 
+#define OTHER_VERSION "another version of verbatim (protocol %d, this is %d)"
+
+/* Two versions do not share the port: which program holds the other, and what gets rid of it. */
+static void old_hub_say(struct words *words, const struct vb_holders *holders,
+			const struct vb_holders_hub *hub)
+{
+	add(words, ", which is of " OTHER_VERSION "; programs that opened the device with that one",
+	    hub->protocol, VB_HUB_PROTOCOL);
+	processes_say(words, holders);
+	add(words, "; end them, and it leaves some seconds later");
+}
+
 static void hub_say(struct words *words, const struct vb_holders *holders,
 		    const struct vb_holders_hub *hub)
 {
@@ -237,11 +263,12 @@ static void hub_say(struct words *words, const struct vb_holders *holders,
 		    ": run both in one user namespace, or in two network namespaces",
 		    hub->name_uid, holders->self);
 	else if (same)
-		add(words, ", which is of another version of verbatim (protocol %d, this is %d)",
-		    hub->protocol, VB_HUB_PROTOCOL);
+		old_hub_say(words, holders, hub);
 	else
 		add(words, "; a network namespace has room for one user");
-	add(words, VB_OWN_NETNS);
+	/* Who can end the programs needs no other place, and it would be a long line. */
+	if (!same || hub->name_uid != holders->self)
+		add(words, VB_OWN_NETNS);
 }
 
 /* No hub lives whose sockets they could be. */
@@ -251,6 +278,13 @@ static void sockets_say(struct words *words, const struct vb_holders *holders)
 
 	for (unsigned i = 0; i < holders->uids; i++)
 		ours |= is_self(holders, holders->uid[i]);
+	if (ours && holders->old_slots && !holders->own_slots) {
+		add(words, " by sockets of a hub that has died, of " OTHER_VERSION
+		    "; programs of this user hold them", holders->old_slots, VB_HUB_PROTOCOL);
+		processes_say(words, holders);
+		add(words, "; end them");
+		return;
+	}
 	if (ours && holders->slots) {
 		add(words, " by sockets of a hub that has died; programs of this user hold them, "
 			   "and have not handed them on");

@@ -49,6 +49,7 @@ struct vb_holders {
 	struct vb_holders_hub hub[VB_HOLDERS_HUBS];
 	unsigned slots;	 /* names of slots that are held */
 	bool own_slots;	 /* ... of our own uid and protocol among them */
+	int old_slots;	 /* ... of our own uid and this other protocol; 0: none */
 	unsigned inodes; /* of the port's sockets and slots' names: who has one holds the port */
 	uint64_t inode[VB_HOLDERS_INODES];
 	unsigned processes; /* that have one of these; the first few */

@@ -24,6 +24,7 @@
 #include "base/failure.h"
 #include "base/fd.h"
 #include "hub/ordinary.h"
+#include "hub/proto.h"
 #include "hub/words.h"
 
 enum {
@@ -37,6 +38,7 @@ enum {
 struct vb_hub_spawn {
 	char path[PATH_MAX];
 	char log[PATH_MAX];
+	char protocol[16]; /* that we speak, for a verbatimd that has been replaced meanwhile */
 	char *env[ENV_MAX + 1];
 	uint8_t *stacks;
 	bool found;  /* path is verbatimd; otherwise it is where it was looked for */
@@ -203,7 +205,7 @@ static void child_failed(struct vb_hub_spawn *spawn, const char *call)
 static int leaf(void *arg)
 {
 	struct vb_hub_spawn *spawn = arg;
-	char *argv[] = {"verbatimd", NULL};
+	char *argv[] = {"verbatimd", spawn->protocol, NULL};
 	struct sigaction standard = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
@@ -211,7 +213,7 @@ static int leaf(void *arg)
 	for (int sig = 1; sig < NSIG; sig++)
 		sigaction(sig, &standard, NULL);
 	files_open(spawn);
-	/* Before exec: behind a parent of a real-time policy, the program itself might never begin. */
+	/* Before exec: behind a parent of a real-time policy, the program might never begin. */
 	vb_hub_ordinary();
 	if (chdir("/"))
 		child_failed(spawn, "chdir");
@@ -288,6 +290,7 @@ int vb_hub_spawn_create(struct vb_hub_spawn **result)
 		return vb_failed(ENOMEM, "mmap");
 	}
 	spawn->found = !find(spawn);
+	snprintf(spawn->protocol, sizeof(spawn->protocol), "%d", VB_HUB_PROTOCOL);
 	spawn->clone_flags = clone_flags();
 	env_pick(spawn);
 	log_pick(spawn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The memory that XRC domains live in is every process's of this uid: one of them writes there what
- * it likes, and makes it shorter if it can. Others get wrong answers, and go on; and so does the hub.
+ * it likes, and makes it shorter if it can. Others get wrong answers, and go on; so does the hub.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 enum {
 	SEED = 16,
-	HEAD_BYTES = 64,   /* who writes there keeps everybody from XRC, which is not the question */
+	HEAD_BYTES = 64,   /* who writes there keeps all from XRC, which is not the question */
 	RARELY = 256,	   /* one in so many words that are zero is written to */
 	ROUNDS = 40,	   /* of a victim's, while all of it is written again and again */
 	POLLS = 200,

@@ -147,9 +147,16 @@ static const struct {
 	  OWN },
 	/* Our own of another version. */
 	{ { .known = true, .self = 1000, .sockets = 16, .uids = 1, .uid = {1000},
-	    .hubs = 1, .hub = {{1000, 4, 77, 1000}} },
+	    .hubs = 1, .hub = {{1000, 4, 77, 1000}},
+	    .processes = 2, .process = {{12, "old", false}, {13, "stale", true}} },
 	  TAKEN " by the hub (pid 77) of this user (uid 1000), which is of another version of "
-	  "verbatim (protocol 4, this is 6)" OWN },
+	  "verbatim (protocol 4, this is %d); programs that opened the device with that one: "
+	  "pid 12 (old), pid 13 (stale, stopped); end them, and it leaves some seconds later" },
+	/* It has died, and its programs go on. */
+	{ { .known = true, .self = 1000, .sockets = 16, .uids = 1, .uid = {1000}, .slots = 1,
+	    .old_slots = 4, .processes = 1, .process = {{12, "old", false}} },
+	  TAKEN " by sockets of a hub that has died, of another version of verbatim (protocol 4, "
+	  "this is %d); programs of this user hold them: pid 12 (old); end them" },
 	/* A hub that is there has not these sockets. */
 	{ { .known = true, .self = 1000, .sockets = 1, .uids = 1, .uid = {1000},
 	    .hubs = 1, .hub = {{7, 6, 77, 7}},
@@ -174,11 +181,12 @@ static const struct {
 
 static void the_words_say_who_it_is(void **state)
 {
-	char text[512];
+	char text[512], words[512];
 
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		assert_string_equal(vb_holders_words(&cases[i].holders, text, sizeof(text)),
-				    cases[i].words);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		snprintf(words, sizeof(words), cases[i].words, VB_HUB_PROTOCOL);
+		assert_string_equal(vb_holders_words(&cases[i].holders, text, sizeof(text)), words);
+	}
 }
 
 static void the_words_are_cut_where_the_room_ends(void **state)

@@ -380,6 +380,15 @@ static void killed_while_it_makes_slots_it_mixes_up_none(void **state)
 	vb_hub_client_close(client);
 }
 
+static int store_make(void)
+{
+	int fd = memfd_create("store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, 1 << 26), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	return fd;
+}
+
 /* As a hub leaves it that is killed between making a chunk of sockets and binding the last. */
 static void sockets_make(int keeper[VB_HUB_KEEPER_FDS], unsigned chunks, unsigned bound)
 {
@@ -391,11 +400,7 @@ static void sockets_make(int keeper[VB_HUB_KEEPER_FDS], unsigned chunks, unsigne
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper), 0);
 	/* More than enough for what is to lie there, of which nothing does yet. */
-	keeper[2] = memfd_create("store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	assert_int_equal(ftruncate(keeper[2], 1 << 26), 0);
-	assert_int_equal(fcntl(keeper[2], F_ADD_SEALS,
-			       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
-			 0);
+	keeper[2] = store_make();
 	for (uint32_t i = 0; i < CHUNK * chunks; i++) {
 		union {
 			struct cmsghdr header;
@@ -467,7 +472,9 @@ static void a_false_keeper_is_not_taken(void **state)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
 	struct vb_hub_client *client;
-	int keeper[VB_HUB_KEEPER_FDS], pipes[2], unsealed, fd, rc, n = 0;
+	/* Magic and version, of a later one. */
+	static const uint32_t later[] = {0x58524321, 99};
+	int keeper[VB_HUB_KEEPER_FDS], pipes[2], unsealed, strange, fd, rc, n = 0;
 	pid_t starter;
 
 	NEEDS_HUB(state);
@@ -476,6 +483,8 @@ static void a_false_keeper_is_not_taken(void **state)
 	/* One that somebody can make shorter, while the hub looks at it. */
 	unsealed = memfd_create("store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(unsealed, 1 << 26), 0);
+	strange = store_make();
+	assert_int_equal(pwrite(strange, later, sizeof(later), 0), sizeof(later));
 	starter = child_start(open_in_vain, NULL);
 	do {
 		usleep(1000);
@@ -483,8 +492,9 @@ static void a_false_keeper_is_not_taken(void **state)
 		if (rc)
 			continue;
 		vb_hub_send(fd, &msg,
-			    n % 3 == 0	 ? (int[]){pipes[0], pipes[1], keeper[2]}
-			    : n % 3 == 1 ? (int[]){keeper[0], keeper[1], unsealed}
+			    n % 4 == 0	 ? (int[]){pipes[0], pipes[1], keeper[2]}
+			    : n % 4 == 1 ? (int[]){keeper[0], keeper[1], unsealed}
+			    : n % 4 == 2 ? (int[]){keeper[0], keeper[1], strange}
 					 : (int[]){fd, fd, fd},
 			    VB_HUB_KEEPER_FDS);
 		close(fd);
@@ -494,6 +504,7 @@ static void a_false_keeper_is_not_taken(void **state)
 	close(keeper[1]);
 	close(keeper[2]);
 	close(unsealed);
+	close(strange);
 	for (unsigned i = 0; i < 2; i++)
 		close(pipes[i]);
 	usleep(50000);

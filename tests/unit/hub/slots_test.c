@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Slots: who holds them, whatever others do; and what becomes of datagrams for those nobody holds. */
+/* Slots: who holds them, whatever others do; what becomes of datagrams for those nobody holds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* The lock that processes share: who has it, who waits, who dies, wherever their numbers come from. */
+/* The lock that processes share: who has it, who waits, who dies, in whatever namespaces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
