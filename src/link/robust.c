@@ -16,12 +16,14 @@
 
 int vb_robust_open(struct vb_robust_lock *lock, int memory_fd, _Atomic uint32_t *held)
 {
+	struct flock octet = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 	char path[48];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory_fd);
 	lock->fd = open(path, O_RDWR | O_CLOEXEC);
-	lock->own_file = lock->fd >= 0;
-	if (!lock->own_file)
+	/* An emulated kernel may not know these locks. */
+	lock->own_file = lock->fd >= 0 && !fcntl(lock->fd, F_OFD_GETLK, &octet);
+	if (lock->fd < 0)
 		lock->fd = fcntl(memory_fd, F_DUPFD_CLOEXEC, 0);
 	if (lock->fd < 0)
 		return vb_failed(errno, "fcntl");

@@ -208,6 +208,14 @@ static void copies_of_the_descriptor_do_not_matter(void **state)
 	vb_robust_close(&b);
 }
 
+static void assert_child_ok(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* Without /proc. */
 static void it_holds_among_processes_without_files_of_their_own(void **state)
 {
@@ -223,7 +231,7 @@ static void it_holds_among_processes_without_files_of_their_own(void **state)
 		vb_check(vb_robust_try(&lock) == VB_ROBUST_BUSY);
 		_exit(0);
 	}
-	assert_int_equal(waitpid(pid, &(int){0}, 0), pid);
+	assert_child_ok(pid);
 	vb_robust_drop(&lock);
 	pid = fork();
 	if (!pid) {
@@ -232,7 +240,7 @@ static void it_holds_among_processes_without_files_of_their_own(void **state)
 		vb_check(vb_robust_take(&lock) == VB_ROBUST_TAKEN);
 		_exit(0);
 	}
-	assert_int_equal(waitpid(pid, &(int){0}, 0), pid);
+	assert_child_ok(pid);
 	assert_int_equal(vb_robust_take(&lock), VB_ROBUST_INHERITED);
 	vb_robust_drop(&lock);
 	vb_robust_close(&lock);

@@ -155,6 +155,23 @@ static void what_is_no_memory_file_is_refused(void **state)
 }
 
 /* Sealed against writing, it cannot be a ring of ours. */
+/* There may be no such page when it is touched, and whoever does would be killed. */
+static void huge_pages_are_refused(void **state)
+{
+	enum { HUGE_BYTES = 2 << 20 };
+	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+	void *memory;
+
+	if (fd < 0)
+		SKIP("memfd_create(MFD_HUGETLB): %s", strerror(errno));
+	assert_int_equal(ftruncate(fd, HUGE_BYTES), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+	assert_int_equal(vb_shm_reserve(&memory, HUGE_BYTES), 0);
+	assert_int_equal(vb_shm_map(memory, fd, HUGE_BYTES, true), EPROTO);
+	vb_shm_unmap(memory, HUGE_BYTES);
+	close(fd);
+}
+
 static void a_file_that_cannot_be_written_is_no_ring(void **state)
 {
 	int fd = foreign(BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
@@ -401,6 +418,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_may_shrink_is_refused),
 		cmocka_unit_test(a_file_of_another_size_is_refused),
 		cmocka_unit_test(what_is_no_memory_file_is_refused),
+		cmocka_unit_test(huge_pages_are_refused),
 		cmocka_unit_test(a_file_that_cannot_be_written_is_no_ring),
 		cmocka_unit_test(ours_keeps_its_size),
 		cmocka_unit_test(only_its_owner_writes_an_export),
