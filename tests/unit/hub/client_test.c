@@ -271,9 +271,9 @@ static void all_slots_can_be_had_and_no_more(void **state)
 	struct rlimit limit = {4096, 4096}, before;
 	struct vb_hub_client *client;
 	struct vb_hub_slot *slot;
+	int spare[8], rc;
 	unsigned n = 0;
 	pid_t pid;
-	int rc;
 
 	NEEDS_HUB(state);
 	getrlimit(RLIMIT_NOFILE, &before);
@@ -281,6 +281,8 @@ static void all_slots_can_be_had_and_no_more(void **state)
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		SKIP("no more than %d descriptors", (int)before.rlim_max);
 	slot = calloc(1024, sizeof(*slot));
+	for (unsigned i = 0; i < VB_ARRAY_LEN(spare); i++)
+		spare[i] = dup(STDIN_FILENO);
 	client = client_open();
 	while (!(rc = vb_hub_client_lease(client, &slot[n])))
 		n++;
@@ -288,6 +290,8 @@ static void all_slots_can_be_had_and_no_more(void **state)
 	assert_int_equal(n, 1023);
 	assert_steering(slot + 1000, 23);
 	/* All of them go over to the next hub, whatever this process's limit on descriptors is. */
+	for (unsigned i = 0; i < VB_ARRAY_LEN(spare); i++)
+		close(spare[i]);
 	limit.rlim_cur = 1024;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	pid = hub_pid();
