@@ -4,7 +4,8 @@
 
 /*
  * A small seeded generator (splitmix64): replayable in the simulator, seeded from the kernel's
- * entropy in a real device. It makes keys and first numbers hard to guess, and is no cipher.
+ * entropy in a real device. What it has said tells what it will say: what nobody may
+ * guess comes from vb_prf().
  */
 
 #include <stdint.h>

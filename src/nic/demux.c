@@ -114,6 +114,34 @@ void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct 
 	heed(batch, qp, result);
 }
 
+/*
+ * IBA 9.9.3 wants a UC request with a wrong key dropped and nothing else, so trying keys costs its
+ * sender nothing. But any packet of UC may be lost: after some wrong keys, those WRITEs are that
+ * come faster than a wrong key may, and whoever guesses does not learn of a right one. A program
+ * that went on for a while with a key of the past is taken seriously again within VB_BRAKE_NS.
+ */
+static bool is_braked(struct vb_qp *qp, const struct vb_op_info *info)
+{
+	uint64_t now_ns;
+
+	if (!qp->brake_ns || info->kind != VB_K_WRITE)
+		return false;
+	now_ns = vb_nic_now_ns(qp->nic);
+	if (now_ns >= qp->brake_ns)
+		qp->brake_ns = 0;
+	return qp->brake_ns > now_ns + (uint64_t)VB_BRAKE_FREE * VB_BRAKE_NS;
+}
+
+static struct vb_resp_result uc_request(struct vb_qp *qp, const struct vb_pkt *pkt,
+					const struct vb_op_info *info)
+{
+	struct vb_resp_result result = vb_uc_request(&qp->resp, pkt, info);
+
+	if (result.outcome == VB_RESP_DROPPED && result.verdict == VB_BAD_ACCESS)
+		qp->brake_ns = vb_max_u64(qp->brake_ns, vb_nic_now_ns(qp->nic)) + VB_BRAKE_NS;
+	return result;
+}
+
 static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		    const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -141,7 +169,11 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
 		return;
 	case IBV_QPT_UC:
-		result = vb_uc_request(&qp->resp, pkt, info);
+		if (is_braked(qp, info)) {
+			vb_batch_count(batch, VB_STAT_DROP_BRAKE);
+			return;
+		}
+		result = uc_request(qp, pkt, info);
 		break;
 	default:
 		/* ibv_create_qp_ex(3): one that sends as another receives nothing. */

@@ -72,8 +72,9 @@ struct vb_export {
 #define VB_EXPORT_VERSION 2u
 
 /*
- * A key is 7 random bits, 17 bits of place in the table, 8 random bits: the low octet last, since
- * ibv_inc_rkey() counts there.
+ * A key is 7 bits, 17 bits of place in the table, 8 bits: the low octet last, since ibv_inc_rkey()
+ * counts there. All of them are random, so whoever was not told it has one chance in 2^32. That
+ * costs a page for each region, until all pages of the table are used, and looking up costs nothing.
  */
 #define VB_KEY_PLACE_BITS 17
 #define VB_KEY_PLACE_SHIFT 8
@@ -84,6 +85,14 @@ _Static_assert(1 << VB_KEY_PLACE_BITS == VB_KEYS, "the place bits are the number
 static inline uint32_t vb_key_place(uint32_t key)
 {
 	return key >> VB_KEY_PLACE_SHIFT & VB_KEY_PLACE_MASK;
+}
+
+/* The same key with the next place. */
+static inline uint32_t vb_key_beside(uint32_t key)
+{
+	uint32_t place = (vb_key_place(key) + 1) & VB_KEY_PLACE_MASK;
+
+	return (key & ~(VB_KEY_PLACE_MASK << VB_KEY_PLACE_SHIFT)) | place << VB_KEY_PLACE_SHIFT;
 }
 
 /* Under this number, no PD's, the null regions of a PD are entered: they have no memory. */

@@ -39,7 +39,8 @@ struct vb_key_owner {
 /* The keys themselves stand in the export. */
 struct vb_keys {
 	vb_lock lock; /* whoever changes one, or binds a window */
-	uint32_t next, mrs, mws; /* indirect keys count as regions */
+	uint64_t secret[2], drawn; /* what keys are drawn from, and how many were */
+	uint32_t mrs, mws; /* indirect keys count as regions */
 	struct vb_mkey *mkeys, *mkeys_free; /* all that were ever made; those that nobody has */
 	struct vb_key_owner owner[VB_KEYS];
 };
@@ -79,10 +80,9 @@ struct vb_nic {
 	struct vb_nic_host host;
 	struct vb_export *export; /* what peers see of us */
 	void *own_export;	  /* where it lies, if the host has no memory for it */
-	vb_lock lock; /* tables below, seed, counts */
+	vb_lock lock; /* tables below, counts */
 	vb_lock rx;   /* the rx right */
 	uint16_t id_first; /* that the last batch of frames began with (rx right) */
-	uint64_t seed;
 	uint64_t guid_be;
 	const struct vb_persona *persona;
 	_Atomic uint32_t rx_buffer_bytes;
@@ -147,8 +147,6 @@ static inline struct vb_nic *vb_nic_of(const struct ibv_context *context)
 	return vb_ctx_of((struct ibv_context *)context)->nic;
 }
 
-uint64_t vb_nic_random(struct vb_nic *nic);
-
 /* Count an object against its limit: ENOMEM beyond it. */
 int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max);
 
@@ -166,15 +164,15 @@ void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn);
 int vb_nic_slot_any(struct vb_nic *nic, uint16_t *slot);
 
 /* --- keys (mem.c) --- */
-void vb_keys_init(struct vb_keys *keys);
+void vb_keys_init(struct vb_keys *keys, uint64_t seed);
 void vb_keys_fini(struct vb_keys *keys);
 
 /*
- * For those who own keys, with the keys' lock held. take: a place that nobody has, as a key with
- * fresh random bits; the caller writes its entry at once. write: the only way an entry is changed,
- * see vb_export_key_read().
+ * For those who own keys, with the keys' lock held. take: a key that says nothing about any other,
+ * of a place that nobody has; the caller writes its entry at once. write: the only way an entry is
+ * changed, see vb_export_key_read().
  */
-uint32_t vb_key_take_locked(struct vb_nic *nic, uint32_t random);
+uint32_t vb_key_take_locked(struct vb_nic *nic);
 void vb_key_write_locked(struct vb_nic *nic, const struct vb_export_region *region,
 			 const struct vb_shared *shared);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/prf.h"
 #include "engine/newer.h"
 #include "nic/internal.h"
 #include "nic/mkey.h"
@@ -15,8 +16,12 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                  \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | VB_ACCESS_FLUSH_GLOBAL)
 
-void vb_keys_init(struct vb_keys *keys)
+/* So often a place is drawn before any free one will do. */
+#define DRAWS_MAX 64u
+
+void vb_keys_init(struct vb_keys *keys, uint64_t seed)
 {
+	keys->secret[0] = seed;
 	vb_lock_init(&keys->lock);
 }
 
@@ -51,15 +56,29 @@ static void entry_set(struct vb_export_key *entry, const struct vb_export_region
 	VB_EXPORT_SET(entry->seq, seq + 2);
 }
 
-uint32_t vb_key_take_locked(struct vb_nic *nic, uint32_t random)
+/* Place 0 is nobody's, so that no key is 0. */
+static bool is_taken(struct vb_nic *nic, uint32_t key)
+{
+	return !vb_key_place(key) || VB_EXPORT_GET(entry_of(nic, key)->key);
+}
+
+/*
+ * A peer that was told some keys shall not be better at guessing the others: so their places are as
+ * random as the rest of them. In a table that is almost full, a place is the next free one.
+ */
+uint32_t vb_key_take_locked(struct vb_nic *nic)
 {
 	struct vb_keys *keys = &nic->keys;
-	uint32_t place;
+	uint32_t key;
 
-	do
-		place = ++keys->next & VB_KEY_PLACE_MASK;
-	while (!place || VB_EXPORT_GET(nic->export->key[place].key)); /* so that no key is 0 */
-	return (random & ~(VB_KEY_PLACE_MASK << VB_KEY_PLACE_SHIFT)) | place << VB_KEY_PLACE_SHIFT;
+	for (unsigned i = 0; i < DRAWS_MAX; i++) {
+		key = (uint32_t)vb_prf(keys->secret, ++keys->drawn);
+		if (!is_taken(nic, key))
+			return key;
+	}
+	while (is_taken(nic, key))
+		key = vb_key_beside(key);
+	return key;
 }
 
 void vb_key_write_locked(struct vb_nic *nic, const struct vb_export_region *region,
@@ -97,7 +116,6 @@ static void key_write_locked(struct vb_nic *nic, const struct vb_mr *mr)
 static int key_add(struct vb_nic *nic, struct vb_mr *mr)
 {
 	struct vb_keys *keys = &nic->keys;
-	uint32_t random = (uint32_t)vb_nic_random(nic);
 	int err = 0;
 
 	vb_lock_take(&keys->lock);
@@ -105,7 +123,7 @@ static int key_add(struct vb_nic *nic, struct vb_mr *mr)
 		err = ENOMEM;
 	} else {
 		keys->mrs++;
-		mr->ibv.lkey = mr->ibv.rkey = vb_key_take_locked(nic, random);
+		mr->ibv.lkey = mr->ibv.rkey = vb_key_take_locked(nic);
 		key_write_locked(nic, mr);
 		vb_key_owner(nic, mr->ibv.lkey)->mr = mr;
 	}

@@ -81,9 +81,9 @@ static struct vb_mkey *make(struct vb_keys *keys)
 	return mkey;
 }
 
-static void enter(struct vb_nic *nic, struct vb_mkey *mkey, struct vb_pd *pd, uint32_t random)
+static void enter(struct vb_nic *nic, struct vb_mkey *mkey, struct vb_pd *pd)
 {
-	uint32_t key = vb_key_take_locked(nic, random);
+	uint32_t key = vb_key_take_locked(nic);
 
 	nic->keys.mrs++;
 	mkey->lkey = mkey->rkey = key;
@@ -165,7 +165,6 @@ int vb_mkey_create(struct vb_pd *pd, uint32_t flags, uint16_t *entries, struct v
 {
 	const uint32_t known = VB_MKEY_UPDATE_TAG | VB_MKEY_REMOTE_INVALIDATE;
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
-	uint32_t random = (uint32_t)vb_nic_random(nic);
 	struct vb_mkey *mkey = NULL;
 
 	if ((flags & ~known) || !*entries || *entries > UINT16_MAX - ENTRIES_ROUND)
@@ -176,7 +175,7 @@ int vb_mkey_create(struct vb_pd *pd, uint32_t flags, uint16_t *entries, struct v
 	if (mkey) {
 		mkey->flags = flags;
 		mkey->entries_max = (*entries + ENTRIES_ROUND - 1) / ENTRIES_ROUND * ENTRIES_ROUND;
-		enter(nic, mkey, pd, random);
+		enter(nic, mkey, pd);
 	}
 	vb_lock_drop(&nic->keys.lock);
 	if (!mkey)

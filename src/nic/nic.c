@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/prng.h"
 #include "nic/acks.h"
 #include "nic/framer.h"
 #include "nic/internal.h"
@@ -58,12 +57,11 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	if (!nic)
 		return ENOMEM;
 	nic->host = *host;
-	nic->seed = seed;
 	if (!export_init(nic)) {
 		free(nic);
 		return ENOMEM;
 	}
-	if (vb_framers_init(nic) || vb_pairs_init(nic) || vb_steer_init(nic) ||
+	if (vb_framers_init(nic) || vb_pairs_init(nic, seed) || vb_steer_init(nic) ||
 	    vb_groups_init(nic)) {
 		vb_framers_fini(nic);
 		vb_pairs_fini(nic);
@@ -79,7 +77,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->held_lock);
 	vb_lock_init(&nic->xrc_lock);
 	vb_rwqs_init(&nic->rwqs);
-	vb_keys_init(&nic->keys);
+	vb_keys_init(&nic->keys, seed);
 	vb_handles_init(&nic->pd_handles);
 	vb_handles_init(&nic->mrs);
 	vb_handles_init(&nic->dm_handles);
@@ -121,16 +119,6 @@ void vb_nic_farewell(struct vb_nic *nic)
 {
 	vb_acks_flush(nic);
 	atomic_store(&nic->export->left, 1);
-}
-
-uint64_t vb_nic_random(struct vb_nic *nic)
-{
-	uint64_t r;
-
-	vb_lock_take(&nic->lock);
-	r = vb_prng_next(&nic->seed);
-	vb_lock_drop(&nic->lock);
-	return r;
 }
 
 int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max)

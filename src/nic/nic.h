@@ -202,7 +202,7 @@ struct vb_gid_entry {
 	bool no_carrier; /* the interface is up, but nothing leaves it */
 };
 
-/* seed: for keys and first QP numbers; a given seed makes everything repeatable. */
+/* seed: whoever does not know it can guess no key; a given one makes everything repeatable. */
 int vb_nic_create(struct vb_nic **nic, const struct vb_nic_host *host, uint64_t seed);
 
 /*

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/prf.h"
 #include "base/prng.h"
 #include "nic/ah.h"
 #include "nic/qp.h"
@@ -43,17 +44,17 @@ struct vb_pairs {
 	struct vb_pair pair[VB_PAIRS_MAX];
 };
 
-int vb_pairs_init(struct vb_nic *nic)
+int vb_pairs_init(struct vb_nic *nic, uint64_t seed)
 {
-	/* Not the sequence that keys and numbers come from, which others see. */
-	uint64_t random = ~nic->seed;
+	/* Others see what comes of it, and learn nothing of the seed, nor of keys. */
+	const uint64_t secret[2] = { seed, 1 };
 
 	nic->pairs = calloc(1, sizeof(*nic->pairs));
 	if (!nic->pairs)
 		return ENOMEM;
-	nic->pairs->key = vb_prng_next(&random);
+	nic->pairs->key = vb_prf(secret, VB_PAIRS_MAX);
 	for (unsigned i = 0; i < VB_PAIRS_MAX; i++) {
-		nic->pairs->pair[i].random = vb_prng_next(&random);
+		nic->pairs->pair[i].random = vb_prf(secret, i);
 		vb_lock_init(&nic->pairs->pair[i].lock);
 	}
 	return 0;

@@ -29,7 +29,7 @@ void vb_pair_unhold(struct vb_nic *nic, struct vb_qp *qp);
 struct vb_qp *vb_pair_release(struct vb_nic *nic);
 
 /* The pairs' memory, with the NIC's. */
-int vb_pairs_init(struct vb_nic *nic);
+int vb_pairs_init(struct vb_nic *nic, uint64_t seed);
 void vb_pairs_fini(struct vb_nic *nic);
 
 #endif

@@ -79,6 +79,7 @@ struct vb_qp {
 	bool link_full;	  /* a burst was refused: try again by the clock */
 	uint32_t sharers; /* QPs of the NIC, when the window was last looked at */
 	uint64_t now_ns;  /* of the call that is under way */
+	uint64_t brake_ns; /* UC: when its wrong keys are forgotten (demux.c); 0: there were none */
 
 	struct vb_ack ack;
 	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */

@@ -39,6 +39,7 @@
 	X(DROP_NO_RECV, "drop_no_receive_wr")                                                     \
 	X(DROP_LENGTH, "drop_length")                                                             \
 	X(DROP_ACCESS, "drop_access")                                                             \
+	X(DROP_BRAKE, "drop_after_wrong_keys")                                                    \
 	X(DROP_NO_FLOW, "drop_no_flow_rule")                                                      \
 	X(DROP_FLOW, "drop_by_flow_rule")                                                         \
 	X(DROP_FLOW_HITS, "drop_too_many_receivers")                                              \

@@ -184,7 +184,6 @@ uint8_t *vb_window_get(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t byt
 
 static int key_add(struct vb_nic *nic, struct vb_mw *mw)
 {
-	uint32_t random = (uint32_t)vb_nic_random(nic);
 	struct vb_export_region nothing = { .bytes = 0 };
 	int err = 0;
 
@@ -193,7 +192,7 @@ static int key_add(struct vb_nic *nic, struct vb_mw *mw)
 		err = ENOMEM;
 	} else {
 		nic->keys.mws++;
-		mw->key = mw->ibv.rkey = nothing.key = vb_key_take_locked(nic, random);
+		mw->key = mw->ibv.rkey = nothing.key = vb_key_take_locked(nic);
 		mw->upper = mw->key & ~TAG_MASK;
 		show(nic, mw, &nothing);
 		vb_key_owner(nic, mw->key)->mw = mw;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -379,10 +380,11 @@ static uint64_t seed_of(const struct vb_env *env)
 {
 	uint64_t seed = env->seed;
 
-	/* Early at boot there is no entropy yet, and then time has to do. */
-	if (!env->seeded && getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
-		seed = vb_now_ns() ^ ((uint64_t)getpid() << 48);
-	return seed;
+	if (env->seeded || getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
+		return seed;
+	/* Early at boot, or where it is forbidden: then what the kernel gave us with the program. */
+	memcpy(&seed, (const void *)getauxval(AT_RANDOM), sizeof(seed));
+	return seed ^ vb_now_ns();
 }
 
 static int nic_start(struct vb_device *dev)
