@@ -55,8 +55,11 @@ struct vb_ring_shared {
 	_Atomic uint32_t heeds_direct;
 	/* The producer's: set while it waits for room, so that the consumer rings when it moves. */
 	_Alignas(VB_RING_LINE_BYTES) _Atomic uint32_t wants_room;
-	/* The producer's: odd while it reaches into the consumer's memory by itself. */
-	_Alignas(VB_RING_LINE_BYTES) _Atomic uint32_t direct;
+	/*
+	 * The producer's: odd while it reaches into the consumer's memory by itself, and above 2^32
+	 * by which key.
+	 */
+	_Alignas(VB_RING_LINE_BYTES) _Atomic uint64_t direct;
 	_Alignas(4096) struct vb_ring_slot slot[VB_RING_SLOTS];
 	_Alignas(4096) uint8_t data[VB_RING_DATA_BYTES];
 };

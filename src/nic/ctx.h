@@ -40,9 +40,10 @@ void vb_ctx_destroy(struct vb_ctx *ctx);
 
 /*
  * The application has closed it, and left objects in it: its QPs and WQs go to the error state, so
- * that nothing of the application's is read or written any more. Any thread.
+ * that nothing of the application's is read or written any more. False: a peer is (vb_direct_settle).
+ * Any thread.
  */
-void vb_ctx_fail(struct vb_ctx *ctx);
+bool vb_ctx_fail(struct vb_ctx *ctx);
 
 /*
  * Take the next asynchronous event: true if there was one. Call it once for each time that the

@@ -29,8 +29,11 @@
  */
 #define ALONE_NS 10000u
 
-/* How long a revocation waits for an access under way, which takes a millisecond at most. */
-#define SETTLE_NS 1000000000u
+/*
+ * How long a revocation waits for an access under way. It takes a millisecond at most, but whoever
+ * is about it may have to wait for a processor.
+ */
+#define SETTLE_NS 5000000000u
 #define SETTLE_ROUNDS_MAX 1000000u
 #define SETTLE_SPINS 256u
 
@@ -322,7 +325,8 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	done = is_heeded(lane);
 	if (done) {
 		/* A fence: what the export says is looked at after this. */
-		atomic_exchange(&lane->tx.shared->direct, ++lane->direct.count);
+		atomic_exchange(&lane->tx.shared->direct,
+				(uint64_t)wqe->remote.rkey << 32 | ++lane->direct.count);
 		done = access_memory(qp, wqe, &local, calls, more);
 		atomic_store_explicit(&lane->tx.shared->direct, ++lane->direct.count,
 				      memory_order_release);
@@ -345,36 +349,81 @@ void vb_direct_count(struct vb_lane *lane)
 
 /* --- the owner's side --- */
 
-void vb_direct_settle(struct vb_lane *lane)
+/* Has the peer left what it was at when its mark was this one, or died? */
+static bool has_left(struct vb_lane *lane, const struct vb_ring_shared *shared, uint64_t seen)
 {
-	struct vb_nic *nic = lane->peer->nic;
-	const struct vb_ring_shared *shared;
-	uint64_t begin_ns;
-	uint32_t seen;
+	return atomic_load(&shared->direct) != seen || atomic_load(&lane->peer->gone);
+}
 
-	/* Ordered after what was changed in the export. */
-	atomic_thread_fence(memory_order_seq_cst);
+/* False: it is dead. */
+static bool pause_for(struct vb_lane *lane, uint64_t waited_ns)
+{
+	const struct vb_nic_host *host = &lane->peer->nic->host;
+
+	if (host->tarry)
+		return host->tarry(host->arg, lane->peer, waited_ns);
+	sched_yield();
+	return true;
+}
+
+static bool await(struct vb_lane *lane, const struct vb_ring_shared *shared, uint64_t seen,
+		  uint64_t begin_ns)
+{
+	uint64_t waited_ns;
+
+	for (unsigned i = 0; i < SETTLE_ROUNDS_MAX; i++) {
+		if (has_left(lane, shared, seen))
+			return true;
+		if (i < SETTLE_SPINS)
+			continue;
+		waited_ns = vb_nic_now_ns(lane->peer->nic) - begin_ns;
+		if (waited_ns > SETTLE_NS)
+			break;
+		if (!pause_for(lane, waited_ns))
+			return true;
+	}
+	return has_left(lane, shared, seen);
+}
+
+static bool lane_settle(struct vb_lane *lane, uint32_t key, uint64_t begin_ns)
+{
+	const struct vb_ring_shared *shared;
+	uint64_t seen;
+
 	/* What is being set up has a producer who has not begun. */
-	if (!atomic_load(&lane->peer->has_rx))
-		return;
+	if (!atomic_load(&lane->peer->has_rx) || !lane->peer->heeded)
+		return true;
 	vb_lock_take(&lane->rx_lock);
 	shared = lane->rx.shared;
 	vb_lock_drop(&lane->rx_lock);
 	seen = atomic_load(&shared->direct);
-	if (!(seen & 1) || seen == atomic_load(&lane->unsettled))
-		return;
-	begin_ns = vb_nic_now_ns(nic);
-	for (unsigned i = 0; i < SETTLE_ROUNDS_MAX; i++) {
-		if (atomic_load(&shared->direct) != seen || vb_peer_is_lost(lane->peer))
-			return;
-		if (i < SETTLE_SPINS)
-			continue;
-		sched_yield();
-		if (vb_nic_now_ns(nic) - begin_ns > SETTLE_NS)
-			break;
-	}
-	/* Not waited for again. */
+	if (!(seen & 1) || (key && seen >> 32 != key))
+		return true;
+	/* It is waited for once. */
+	if (seen == atomic_load(&lane->unsettled))
+		return !pause_for(lane, SETTLE_NS) || has_left(lane, shared, seen);
+	if (await(lane, shared, seen, begin_ns))
+		return true;
 	atomic_store(&lane->unsettled, seen);
+	return false;
+}
+
+bool vb_direct_settle(struct vb_nic *nic, struct vb_lane *lane, uint32_t key)
+{
+	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+	uint64_t begin_ns = vb_nic_now_ns(nic);
+	bool settled = true;
+
+	/* Ordered after what was changed in the export. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (lane)
+		return lane_settle(lane, key, begin_ns);
+	for (unsigned i = 0; i < count * VB_RING_LANES && settled; i++) {
+		struct vb_peer *peer = atomic_load(&nic->peers[i / VB_RING_LANES]);
+
+		settled = lane_settle(&peer->lane[i % VB_RING_LANES], key, begin_ns);
+	}
+	return settled;
 }
 
 void vb_direct_reset(struct vb_lane *lane)

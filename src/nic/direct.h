@@ -17,7 +17,12 @@
  *
  * An owner that revokes something waits until nobody is at it. For that, whoever reaches into
  * another's memory says so before it looks at the export (`direct` in base/ring.h is odd), and the
- * owner, having changed its export, waits for those that it finds there (vb_direct_settle).
+ * owner, having changed its export, waits for those that it finds there (vb_direct_settle). One that
+ * was stopped in the midst of it keeps what it is at: then nothing is revoked, and the owner says
+ * EBUSY. So whatever an owner says has been taken away is out of everybody's reach.
+ *
+ * Only those are waited for whom the kernel would let in (host->may_reach): others could claim to be
+ * inside for ever. They are told not to try.
  *
  * Only what has nothing before it in its send queue goes this way, since the order of a QP's work
  * requests is that of its ring.
@@ -59,11 +64,11 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more);
 void vb_direct_count(struct vb_lane *lane);
 
 /*
- * Something was revoked in the export: wait until the lane's producer is not at it any more. Not
- * for ever: it may be stopped in the midst of it, and then everything else goes on. Any thread,
- * which may hold a QP's lock.
+ * Something was revoked in the export: wait until nobody is at it any more who found it there.
+ * lane: only its producer, NULL: all; key: only by this one, 0: by any. Not for ever: false if one
+ * is still inside, stopped perhaps. Then put back what was revoked. Any thread, without locks.
  */
-void vb_direct_settle(struct vb_lane *lane);
+bool vb_direct_settle(struct vb_nic *nic, struct vb_lane *lane, uint32_t key);
 
 /* The lane's ring is another one now. */
 void vb_direct_reset(struct vb_lane *lane);

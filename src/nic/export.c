@@ -16,7 +16,8 @@ static unsigned granted(const struct vb_qp *qp)
 	enum ibv_qp_state state = vb_qp_state(qp);
 	unsigned access = qp->resp.access & REMOTE_ALL;
 
-	if (qp->ibv.qp.qp_type != IBV_QPT_RC || !qp->peer || vb_peer_is_lost(qp->peer))
+	if (qp->ibv.qp.qp_type != IBV_QPT_RC || !qp->peer || vb_peer_is_lost(qp->peer) ||
+	    qp->withdrawn)
 		return 0;
 	/* The first request in RTR makes an event, so its owner has to see one. */
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
@@ -39,16 +40,14 @@ static struct vb_export_qp *entry_of(const struct vb_qp *qp)
 	return NULL;
 }
 
-static bool entry_write(struct vb_qp *qp, unsigned access)
+static void entry_write(struct vb_qp *qp, unsigned access)
 {
 	struct vb_export_qp *entry = entry_of(qp);
 	uint32_t seq;
-	bool revoked;
 
 	/* Most QPs have never granted anything, and their entries cost no memory. */
 	if (access == qp->exported || !entry)
-		return false;
-	revoked = qp->exported & ~access;
+		return;
 	qp->exported = access;
 	seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
 	VB_EXPORT_SET(entry->seq, seq + 1);
@@ -57,17 +56,37 @@ static bool entry_write(struct vb_qp *qp, unsigned access)
 	VB_EXPORT_SET(entry->dqpn, qp->dqpn);
 	VB_EXPORT_SET(entry->access, access);
 	VB_EXPORT_SET(entry->seq, seq + 2);
-	return revoked;
 }
 
-bool vb_export_qp_locked(struct vb_qp *qp)
+void vb_export_qp_locked(struct vb_qp *qp)
 {
-	return entry_write(qp, granted(qp));
+	entry_write(qp, granted(qp));
 }
 
-void vb_export_qp_hide(struct vb_qp *qp)
+bool vb_export_qp_withdraw(struct vb_qp *qp)
 {
+	struct vb_lane *lane = NULL;
+
+	if (qp->ibv.qp.qp_type != IBV_QPT_RC)
+		return true;
 	vb_lock_take(&qp->lock);
-	entry_write(qp, 0);
+	qp->withdrawn++;
+	entry_write(qp, granted(qp));
+	if (qp->peer)
+		lane = qp->lane_rx;
+	vb_lock_drop(&qp->lock);
+	if (!lane || vb_direct_settle(qp->nic, lane, 0))
+		return true;
+	vb_export_qp_restore(qp);
+	return false;
+}
+
+void vb_export_qp_restore(struct vb_qp *qp)
+{
+	if (qp->ibv.qp.qp_type != IBV_QPT_RC)
+		return;
+	vb_lock_take(&qp->lock);
+	qp->withdrawn--;
+	vb_export_qp_locked(qp);
 	vb_lock_drop(&qp->lock);
 }

@@ -69,7 +69,7 @@ struct vb_export {
 };
 
 #define VB_EXPORT_MAGIC 0x76627870u
-#define VB_EXPORT_VERSION 2u
+#define VB_EXPORT_VERSION 3u
 
 /*
  * A key is 7 bits, 17 bits of place in the table, 8 bits: the low octet last, since ibv_inc_rkey()

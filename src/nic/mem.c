@@ -141,9 +141,10 @@ static void key_show(struct vb_nic *nic, struct vb_mr *mr)
 
 /*
  * After this, nobody is inside the region and nobody gets in: no PD has the number 0. It keeps its
- * place, unless the key goes for good. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES).
+ * place. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES), or a peer does not come out of it;
+ * then it is as before.
  */
-static int key_hide(struct vb_nic *nic, struct vb_mr *mr, bool for_good)
+static int key_hide(struct vb_nic *nic, struct vb_mr *mr)
 {
 	const struct vb_export_region nothing = { .key = mr->ibv.lkey };
 	const struct vb_shared not_shared = { .file = -1 };
@@ -155,15 +156,21 @@ static int key_hide(struct vb_nic *nic, struct vb_mr *mr, bool for_good)
 	}
 	/* No window finds it any more. */
 	vb_key_owner(nic, mr->ibv.lkey)->mr = NULL;
-	if (for_good) {
-		vb_key_drop_locked(nic, mr->ibv.lkey);
-		nic->keys.mrs--;
-	} else {
-		vb_key_write_locked(nic, &nothing, &not_shared);
-	}
+	vb_key_write_locked(nic, &nothing, &not_shared);
 	vb_lock_drop(&nic->keys.lock);
 	vb_nic_quiesce(nic);
-	return 0;
+	if (vb_direct_settle(nic, NULL, mr->ibv.lkey))
+		return 0;
+	key_show(nic, mr);
+	return EBUSY;
+}
+
+static void key_drop(struct vb_nic *nic, struct vb_mr *mr)
+{
+	vb_lock_take(&nic->keys.lock);
+	vb_key_drop_locked(nic, mr->ibv.lkey);
+	nic->keys.mrs--;
+	vb_lock_drop(&nic->keys.lock);
 }
 
 bool vb_key_grants(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, unsigned access)
@@ -308,7 +315,7 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 	err = memory_fits(nic, addr, bytes, (uintptr_t)addr, access);
 	if (err)
 		return err;
-	err = key_hide(nic, mr, false);
+	err = key_hide(nic, mr);
 	if (err)
 		return err;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
@@ -339,11 +346,12 @@ int vb_mr_dereg(struct vb_mr *mr)
 		return EOPNOTSUPP;
 	if (!vb_handle_kill(&nic->mrs, &mr->handle))
 		return ENOENT;
-	err = key_hide(nic, region, true);
+	err = key_hide(nic, region);
 	if (err) {
 		vb_handle_revive(&nic->mrs, &mr->handle);
 		return err;
 	}
+	key_drop(nic, region);
 	region_unshare(nic, region);
 	vb_mr_let_go(region);
 	atomic_fetch_sub(&((struct vb_pd *)region->ibv.pd)->users, 1);

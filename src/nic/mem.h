@@ -46,15 +46,17 @@ int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigne
 /*
  * ibv_rereg_mr(3). flags: IBV_REREG_MR_CHANGE_*. The keys stay. EINVAL and EFAULT as reg; EINVAL
  * for a null MR (ibv_alloc_null_mr(3)) and one that was imported; EOPNOTSUPP for device memory and
- * dma-buf; EBUSY: windows are bound to it. On failure nothing changed. Accesses that meet the
- * region just then are refused.
+ * dma-buf; EBUSY: as dereg. On failure nothing changed. Accesses that meet the region just then are
+ * refused.
  */
 int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_t bytes,
 		unsigned access);
 
 /*
- * Waits for accesses under way, which are copies of microseconds. Frees mr. EBUSY: windows are
- * bound to it (ibv_alloc_mw(3), NOTES); ENOENT: it is imported, or was, and the region is gone
+ * Waits for accesses under way, which are copies of microseconds: on return 0 nobody reads or writes
+ * that memory any more. Frees mr. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES), or a
+ * process that reaches into it by itself was stopped in the midst of that (direct.h), which takes
+ * some seconds to find; it is registered as before then. ENOENT: it is imported, or was, and the region is gone
  * already; EOPNOTSUPP: it is another process's. With these two it can be given up (import.h).
  */
 int vb_mr_dereg(struct vb_mr *mr);

@@ -129,6 +129,14 @@ struct vb_nic_host {
 	void (*unmap)(void *arg, void *memory, uint64_t bytes);
 
 	/*
+	 * The other side of it. may_reach: might the peer be let into this process by itself? NULL:
+	 * all are. tarry: we have waited that long for one to come out again; pause a little, and
+	 * false if it is dead. NULL: nobody dies.
+	 */
+	bool (*may_reach)(void *arg, struct vb_peer *peer);
+	bool (*tarry)(void *arg, struct vb_peer *peer, uint64_t waited_ns);
+
+	/*
 	 * XRC: memory that all NICs of the hub share (xrc_store.h), the same at each call, NULL:
 	 * not to be had; and its lock, which survives its holder's death. All three or none.
 	 */

@@ -153,7 +153,10 @@ void vb_peer_rx_resume(struct vb_peer *peer)
 void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export)
 {
+	const struct vb_nic_host *host = &peer->nic->host;
+
 	atomic_store(&peer->export, export);
+	peer->heeded = !host->may_reach || host->may_reach(host->arg, peer);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
 		atomic_store(&peer->lane[i].unsettled, 0);
@@ -162,7 +165,7 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 	atomic_store(&peer->has_rx, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; i < VB_RING_LANES; i++)
-		atomic_store(&area->lane[i].heeds_direct, 1);
+		atomic_store(&area->lane[i].heeds_direct, peer->heeded);
 }
 
 struct vb_peer *vb_peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
@@ -516,7 +519,6 @@ void vb_nic_quiesce(struct vb_nic *nic)
 		for (unsigned k = 0; k < VB_RING_LANES; k++) {
 			vb_lock_take(&peer->lane[k].rx_lock);
 			vb_lock_drop(&peer->lane[k].rx_lock);
-			vb_direct_settle(&peer->lane[k]);
 		}
 	}
 }

@@ -59,7 +59,7 @@ struct vb_lane {
 	_Alignas(VB_RING_LINE_BYTES) vb_lock rx_lock; /* the right to consume; outside QP locks */
 	struct vb_ring_rx rx;
 	uint64_t frames; /* taken, and not yet in the NIC's statistics */
-	_Atomic uint32_t unsettled; /* what `direct` was when we waited for it in vain */
+	_Atomic uint64_t unsettled; /* what `direct` was when we waited for it in vain */
 };
 
 struct vb_peer {
@@ -74,6 +74,7 @@ struct vb_peer {
 	_Atomic bool dirty; /* published since the epoch was last looked at behind a fence */
 	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
 	const struct vb_export *_Atomic export; /* set with has_tx and with has_rx */
+	_Atomic bool heeded; /* what it says of accesses by itself counts: set before has_rx */
 	bool is_listed; /* in nic->peers: from its first use on, for ever */
 	struct vb_peer *free_next;
 	struct vb_lane lane[VB_RING_LANES];
@@ -232,8 +233,8 @@ void vb_peers_count(struct vb_nic *nic);
 void vb_lane_drain(struct vb_lane *lane);
 
 /*
- * After this nobody is inside what came by packets before, or in our memory by what was in the
- * export before. Holds no lock meanwhile.
+ * After this nobody is inside what came by packets before; whoever reaches into our memory by
+ * himself may still be (vb_direct_settle). Holds no lock meanwhile.
  */
 void vb_nic_quiesce(struct vb_nic *nic);
 

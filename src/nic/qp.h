@@ -67,6 +67,7 @@ struct vb_qp {
 	struct vb_qp *lane_next;
 	uint64_t lane_stuck_ns; /* UD: since when */
 	unsigned exported;	/* what its entry in the export grants: IBV_ACCESS_REMOTE_* */
+	uint32_t withdrawn;	/* so many want it to grant nothing */
 	uint64_t direct_ns; /* of the last post that might have been one of a stream (direct.c) */
 	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
 	struct ibv_qp_cap cap;
@@ -129,7 +130,10 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 /* The same, with flags that were checked (qp_dv.h). */
 int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **qp);
 
-/* ibv_modify_qp(3). EINVAL: transition, mask or value wrong; nothing has changed then. */
+/*
+ * ibv_modify_qp(3). EINVAL: transition, mask or value wrong; EBUSY: what takes rights from the peer,
+ * as destroy. Nothing has changed then.
+ */
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
 
 /*
@@ -142,7 +146,8 @@ int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr
 int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
 /*
- * EBUSY while it is attached to a multicast group or a flow rule. Any state. Outstanding work
+ * EBUSY while it is attached to a multicast group or a flow rule, or the peer was stopped while it
+ * reached into our memory by itself (vb_mr_dereg). Any state. Outstanding work
  * vanishes without completions, its completions leave the CQs. Dead but not freed: the caller waits
  * for acks of events_delivered, then calls vb_qp_free().
  */
@@ -213,11 +218,18 @@ void vb_qp_window_share(struct vb_qp *qp);
 void vb_qp_silence(struct vb_qp *qp);
 
 /*
- * Bring what peers are told of the QP up to date, after its state or rights changed (export.c).
- * True if something was revoked: whoever promised that to the application calls vb_nic_quiesce().
+ * Bring what peers are told of the QP up to date, after its state or rights changed (export.c). A
+ * peer that has just found more there may go on for a moment.
  */
-bool vb_export_qp_locked(struct vb_qp *qp);
-void vb_export_qp_hide(struct vb_qp *qp); /* it is about to vanish */
+void vb_export_qp_locked(struct vb_qp *qp);
+
+/*
+ * For whoever promises the application that the peer reaches nothing through the QP any more: until
+ * it is restored, the QP grants nothing, and nobody is inside. False: one does not come out
+ * (vb_direct_settle), and all is as before. The QP not locked.
+ */
+bool vb_export_qp_withdraw(struct vb_qp *qp);
+void vb_export_qp_restore(struct vb_qp *qp);
 
 /* To the error state: flush everything (qp_error.c). */
 void vb_qp_fail_locked(struct vb_qp *qp);

@@ -234,9 +234,10 @@ static void fail_what_is(struct vb_nic *nic, const struct ibv_context *of)
 	vb_lock_drop(&nic->rx);
 }
 
-void vb_ctx_fail(struct vb_ctx *ctx)
+bool vb_ctx_fail(struct vb_ctx *ctx)
 {
 	fail_what_is(ctx->nic, &ctx->ibv.context);
+	return vb_direct_settle(ctx->nic, NULL, 0);
 }
 
 void vb_nic_fail(struct vb_nic *nic)

@@ -486,10 +486,18 @@ static void take_in(struct vb_qp *qp)
 	vb_lock_drop(&qp->nic->rx);
 }
 
+/* Does it, or may it, take rights from the peer? On return it must not be about to use them. */
+static bool may_revoke(const struct ibv_qp_attr *attr, int mask)
+{
+	return ((mask & IBV_QP_STATE) &&
+		(attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR)) ||
+	       (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC));
+}
+
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct plan plan = { .ring = NULL };
-	bool revoked = false;
+	bool revokes = may_revoke(attr, mask);
 	int err;
 
 	/* ibv_modify_qp(3): the mask may be 0, and then there is nothing to do. */
@@ -501,21 +509,23 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return EOPNOTSUPP;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		take_in(qp);
+	if (revokes && !vb_export_qp_withdraw(qp))
+		return EBUSY;
 	vb_lock_take(&qp->lock);
 	err = vb_nic_has_failed(qp->nic) ? EIO : check(qp, attr, mask, &plan);
 	if (err)
 		goto out;
 	qp->now_ns = vb_nic_now_ns(qp->nic);
 	commit(qp, attr, mask, &plan);
-	revoked = vb_export_qp_locked(qp);
+	vb_export_qp_locked(qp);
 	if (plan.to == IBV_QPS_RTS || plan.to == IBV_QPS_SQD)
 		vb_qp_transmit_locked(qp);
 out:
 	vb_lock_drop(&qp->lock);
 	free(plan.ring);
 	free(plan.migration);
-	if (revoked)
-		vb_nic_quiesce(qp->nic);
+	if (revokes)
+		vb_export_qp_restore(qp);
 	return err;
 }
 

@@ -422,6 +422,8 @@ static int nic_start(struct vb_device *dev)
 		.vm_read = vb_direct_read,
 		.map = vb_direct_map,
 		.unmap = vb_direct_unmap,
+		.may_reach = vb_direct_may_reach,
+		.tarry = vb_direct_tarry,
 		.xrc_store = vb_xrc_host_store,
 		.xrc_lock = vb_xrc_host_lock,
 		.xrc_unlock = vb_xrc_host_unlock,

@@ -5,9 +5,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -15,12 +18,18 @@
 #include "nic/peer.h"
 #include "run/cancel.h"
 #include "run/device.h"
+#include "run/log.h"
 #include "run/memfile.h"
 
 /* Up to here /proc/PID/mem is faster, though it copies twice. */
 #define MEM_BYTES_MAX 16384u
 
-enum { NONE = -1, PATH_BYTES = 64, PIECES_MAX = 8 };
+enum { NONE = -1, PATH_BYTES = 64, PIECES_MAX = 8, STATUS_BYTES = 4096, WORD_BYTES = 64 };
+
+/* How a revocation waits (vb_direct_tarry). */
+#define PAUSE_NS_MIN 20000u
+#define PAUSE_NS_MAX 1000000u
+#define TELL_NS 1000000000u
 
 /*
  * The calls themselves: libc's pread and pwrite are places where a thread can be cancelled, and a
@@ -44,6 +53,7 @@ void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid)
 	direct->pid = pid;
 	direct->mem_fd = NONE;
 	atomic_store(&direct->no_calls, false);
+	atomic_store(&direct->told, false);
 	atomic_store(&direct->state, pid ? VB_DIRECT_UNKNOWN : VB_DIRECT_REFUSED);
 }
 
@@ -271,4 +281,82 @@ void vb_direct_unmap(void *arg, void *memory, uint64_t bytes)
 	uint64_t part = page_part((uintptr_t)memory);
 
 	munmap((uint8_t *)memory - part, bytes + part);
+}
+
+/* --- the other side --- */
+
+/* A line of /proc/PID/status without its name, which has the colon; false: there is none. */
+static bool status_of(uint32_t pid, const char *name, char *value, size_t bytes)
+{
+	char path[PATH_BYTES], text[STATUS_BYTES] = "\n";
+	const char *line;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == NONE)
+		return false;
+	n = read(fd, text + 1, sizeof(text) - 2);
+	close(fd);
+	text[n > 0 ? n + 1 : 1] = '\0';
+	for (line = strchr(text, '\n'); line; line = strchr(line, '\n')) {
+		line++;
+		if (strncmp(line, name, strlen(name)) != 0)
+			continue;
+		line += strlen(name) + strspn(line + strlen(name), "\t ");
+		snprintf(value, bytes, "%.*s", (int)strcspn(line, "\n"), line);
+		return true;
+	}
+	return false;
+}
+
+/* Its numbers in all PID namespaces that have one for it, from ours on: is that only ours? */
+static bool is_of_our_namespace(uint32_t pid)
+{
+	char numbers[WORD_BYTES];
+
+	return status_of(pid, "NSpid:", numbers, sizeof(numbers)) && !strchr(numbers, '\t');
+}
+
+bool vb_direct_may_reach(void *arg, struct vb_peer *peer)
+{
+	const struct vb_device *dev = arg;
+	const struct vb_peer_maps *maps = peer->run;
+	int cancel = vb_cancel_defer();
+	bool may = atomic_load(&peer->export) == dev->peers.export;
+
+	if (!may && maps->direct.pid && prctl(PR_GET_DUMPABLE) == 1)
+		may = is_of_our_namespace(maps->direct.pid);
+	vb_cancel_restore(cancel);
+	return may;
+}
+
+/* Once for each process. */
+static void tell_of_waiting(struct vb_peer *peer)
+{
+	struct vb_direct_peer *direct = &((struct vb_peer_maps *)peer->run)->direct;
+	char name[WORD_BYTES] = "?", state[WORD_BYTES] = "?";
+
+	if (atomic_exchange(&direct->told, true))
+		return;
+	status_of(direct->pid, "Name:", name, sizeof(name));
+	status_of(direct->pid, "State:", state, sizeof(state));
+	vb_log("peer slot %u (pid %u, %s; state %s) is in the midst of reading or writing memory of "
+	       "this process: what takes that away waits for it, and fails with EBUSY in the end",
+	       peer->slot, direct->pid, name, state);
+}
+
+bool vb_direct_tarry(void *arg, struct vb_peer *peer, uint64_t waited_ns)
+{
+	struct timespec pause = {
+		.tv_nsec = (long)vb_min_u64(PAUSE_NS_MAX, PAUSE_NS_MIN + waited_ns / 4),
+	};
+	int cancel = vb_cancel_defer();
+
+	if (waited_ns >= TELL_NS)
+		tell_of_waiting(peer);
+	nanosleep(&pause, NULL);
+	vb_cancel_restore(cancel);
+	return !vb_peers_is_dead(arg, peer);
 }

@@ -33,6 +33,7 @@ struct vb_direct_peer {
 	_Atomic bool no_calls; /* process_vm_* are refused */
 	uint32_t pid;
 	int mem_fd;
+	_Atomic bool told; /* that we wait for it */
 };
 
 enum vb_direct_state { VB_DIRECT_UNKNOWN, VB_DIRECT_OPEN, VB_DIRECT_REFUSED };
@@ -42,6 +43,15 @@ void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid);
 
 /* Nobody uses it any more, or we are a forked child: close what is open. */
 void vb_direct_part(struct vb_direct_peer *direct);
+
+/*
+ * The other side: might the kernel let this peer into our process? Only one of our PID namespace,
+ * and only if we may be traced. What it says of itself does not count.
+ */
+bool vb_direct_may_reach(void *arg, struct vb_peer *peer);
+
+/* It is in the midst of an access: pause a little, and after a second say so. False: it is dead. */
+bool vb_direct_tarry(void *arg, struct vb_peer *peer, uint64_t waited_ns);
 
 /* For struct vb_nic_host; arg: the device. */
 bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,

@@ -297,8 +297,7 @@ static bool slot_is_ours(struct vb_device *dev, uint16_t slot)
 	return false;
 }
 
-/* Its bell says so before we hear of it (vb_peers_hup). */
-static bool is_dead(struct vb_device *dev, const struct vb_peer *peer)
+bool vb_peers_is_dead(struct vb_device *dev, const struct vb_peer *peer)
 {
 	const struct vb_peer_maps *maps = peer->run;
 	bool dead;
@@ -328,7 +327,7 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 	vb_lock_take(&dev->peers.lock);
 	/* Another thread may have done it while we waited. */
 	peer = vb_peer_find(dev->nic, own_slot, slot);
-	if (peer && is_dead(dev, peer)) {
+	if (peer && vb_peers_is_dead(dev, peer)) {
 		vb_peer_unlist(peer);
 		peer = NULL;
 	}

@@ -57,6 +57,9 @@ struct vb_hub_offer vb_peers_offer(const struct vb_device *dev);
 void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 			const struct vb_hub_peer *peer);
 
+/* Its bell says so before we hear of it (vb_peers_hup). Any thread. */
+bool vb_peers_is_dead(struct vb_device *dev, const struct vb_peer *peer);
+
 /* Called when hup_fd is readable: some peers are gone. */
 void vb_peers_hup(struct vb_device *dev);
 

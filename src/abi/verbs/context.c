@@ -160,7 +160,7 @@ int vb_abi_ended(struct ibv_context *context, int rc)
 /*
  * "It does not release all the resources": programs leave them, or release them afterwards (a
  * collector of garbage has no order). A kernel would take away what its file was open for, so that
- * nobody reaches the application's memory any more.
+ * nobody reaches the application's memory any more. Where that cannot be said yet, it stays open.
  */
 int ibv_close_device(struct ibv_context *context)
 {
@@ -171,8 +171,8 @@ int ibv_close_device(struct ibv_context *context)
 		return vb_abi_minus_one(rc);
 	if (vb_abi_is_gone(context))
 		return 0;
+	if (atomic_load(&ctx->holders) > 1 && !vb_ctx_fail(ctx))
+		return vb_abi_minus_one(vb_known_ended(VB_KNOWN_CONTEXT, context, EBUSY));
 	vb_known_ended(VB_KNOWN_CONTEXT, context, 0);
-	if (atomic_load(&ctx->holders) > 1)
-		vb_ctx_fail(ctx);
 	return vb_abi_ended(context, 0);
 }

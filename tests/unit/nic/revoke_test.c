@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "direct_fixture.h"
+#include "nic/window.h"
 
 /* --- what does not fit is judged by its owner --- */
 
@@ -410,34 +411,216 @@ static uint64_t racing_now(void *arg)
 	return lanes_now_ns += 100000000;
 }
 
+/* --- a peer that is stopped in the midst of it --- */
+
+enum { STOPPED_S = 5 };
+
+static struct vb_mr *reg_ending(void)
+{
+	assert_int_equal(vb_mr_reg(side[1].pd, side[1].mem, 4096, (uintptr_t)side[1].mem,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &ending), 0);
+	return ending;
+}
+
+/* Side 0 says on this lane that it is inside by the key, or inside no more. */
+static void mark(unsigned lane, uint32_t key, uint32_t count)
+{
+	atomic_store(&side[0].area[1]->lane[lane].direct, (uint64_t)key << 32 | count);
+	side[1].nic->host.now_ns = count & 1 ? racing_now : lanes_now;
+}
+
+static unsigned waited_s(int (*revocation)(void), int err)
+{
+	uint64_t begin_ns = lanes_now_ns;
+
+	assert_int_equal(revocation(), err);
+	return (unsigned)((lanes_now_ns - begin_ns) / 1000000000u);
+}
+
+static int dereg_ending(void)
+{
+	return vb_mr_dereg(ending);
+}
+
+static int rereg_ending(void)
+{
+	return vb_mr_rereg(ending, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, side[1].mem + 8192, 4096,
+			   0);
+}
+
 /* One that died in the midst of it is not waited for. */
 static void the_dead_are_not_waited_for(void **state)
 {
-	atomic_store(&side[0].area[1]->lane[1].direct, 3);
+	mark(1, reg_ending()->ibv.rkey, 3);
 	vb_peer_gone(vb_peer_find(side[1].nic, side[1].slot, side[0].slot));
-	side[1].nic->host.now_ns = racing_now;
-	vb_nic_quiesce(side[1].nic);
-	side[1].nic->host.now_ns = lanes_now;
-	assert_in_range(lanes_now_ns, 0, 200000000);
-	atomic_store(&side[0].area[1]->lane[1].direct, 0);
+	assert_int_equal(waited_s(dereg_ending, 0), 0);
+	mark(1, 0, 0);
 }
 
-/* One that is stopped in the midst of it is waited for once, and not for ever. */
-static void a_peer_that_never_ends_is_given_up(void **state)
+static bool tells_of_death(void *arg, struct vb_peer *peer, uint64_t waited_ns)
 {
-	struct vb_ring_area *area = side[0].area[1];
-	uint64_t begin_ns;
+	assert_int_equal(peer->slot, side[0].slot);
+	return waited_ns < 1000000000u;
+}
 
-	side[1].nic->host.now_ns = racing_now;
-	atomic_store(&area->lane[2].direct, 5);
-	begin_ns = lanes_now_ns;
-	vb_nic_quiesce(side[1].nic);
-	assert_in_range(lanes_now_ns - begin_ns, 1000000000, 1300000000);
-	begin_ns = lanes_now_ns;
-	vb_nic_quiesce(side[1].nic);
-	assert_int_equal(lanes_now_ns, begin_ns);
-	atomic_store(&area->lane[2].direct, 0);
-	side[1].nic->host.now_ns = lanes_now;
+/* Nor is one of whose death only the host knows. */
+static void the_host_knows_of_deaths(void **state)
+{
+	mark(1, reg_ending()->ibv.rkey, 3);
+	side[1].nic->host.tarry = tells_of_death;
+	assert_in_range(waited_s(dereg_ending, 0), 0, 2);
+	mark(1, 0, 0);
+}
+
+/* A ring full of nonsense is no sign of death: who wrote that may still write elsewhere. */
+static void one_that_is_broken_is_waited_for(void **state)
+{
+	mark(1, reg_ending()->ibv.rkey, 3);
+	atomic_store(&vb_peer_find(side[1].nic, side[1].slot, side[0].slot)->broken, true);
+	assert_in_range(waited_s(dereg_ending, EBUSY), STOPPED_S, STOPPED_S + 1);
+	mark(1, 0, 4);
+	assert_int_equal(vb_mr_dereg(ending), 0);
+}
+
+/* It is waited for once, not for ever, and keeps what it is at. */
+static void what_a_stopped_peer_is_at_stays_as_it_was(void **state)
+{
+	struct ibv_mr before;
+
+	before = reg_ending()->ibv;
+	mark(2, before.rkey, 5);
+	assert_in_range(waited_s(dereg_ending, EBUSY), STOPPED_S, STOPPED_S + 1);
+	assert_int_equal(waited_s(dereg_ending, EBUSY), 0);
+	assert_int_equal(waited_s(rereg_ending, EBUSY), 0);
+	assert_memory_equal(&before, &ending->ibv, sizeof(before));
+	assert_ptr_equal(vb_mr_get(side[1].nic, &side[1].pd->ibv, before.rkey,
+				   (uintptr_t)before.addr, 4096, IBV_ACCESS_REMOTE_WRITE),
+			 before.addr);
+	/* Through the ring and by itself. */
+	assert_int_equal(post_with(IBV_WR_RDMA_WRITE, 0, 8, IBV_SEND_SIGNALED, &before), 0);
+	settle();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(direct_ops(), 1);
+	/* In the midst of another one, it has another 5 s. */
+	mark(2, before.rkey, 7);
+	assert_in_range(waited_s(rereg_ending, EBUSY), STOPPED_S, STOPPED_S + 1);
+	mark(2, before.rkey, 8);
+	assert_int_equal(rereg_ending(), 0);
+	assert_ptr_equal(ending->ibv.addr, side[1].mem + 8192);
+	assert_int_equal(vb_mr_dereg(ending), 0);
+}
+
+/* What it is not at can go at once: that it is stopped is nobody else's business. */
+static void what_a_stopped_peer_is_not_at_goes_at_once(void **state)
+{
+	struct vb_qp *c = qp_make(&side[1], IBV_QPT_RC), *d = qp_make(&side[1], IBV_QPT_RC);
+
+	reg_ending();
+	/* c and d hear of QPs whose lanes are other ones. */
+	qp_ready(c, a->ibv.qp.qp_num + 1);
+	qp_ready(d, a->ibv.qp.qp_num + 2);
+	mark(a->ibv.qp.qp_num % VB_RING_LANES, side[1].mr->ibv.rkey, 5);
+	assert_int_equal(waited_s(dereg_ending, 0), 0);
+	to_state(c, IBV_QPS_ERR);
+	qp_drop(c);
+	to_state(d, IBV_QPS_RESET);
+	qp_drop(d);
+	assert_in_range(lanes_now_ns, 0, 4000000000u);
+	mark(a->ibv.qp.qp_num % VB_RING_LANES, 0, 6);
+}
+
+static int err_b(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	return vb_qp_modify(b, &attr, IBV_QP_STATE);
+}
+
+static int reset_b(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	return vb_qp_modify(b, &attr, IBV_QP_STATE);
+}
+
+static int read_only_b(void)
+{
+	struct ibv_qp_attr attr = { .qp_access_flags = IBV_ACCESS_REMOTE_READ };
+
+	return vb_qp_modify(b, &attr, IBV_QP_ACCESS_FLAGS);
+}
+
+static int destroy_b(void)
+{
+	return vb_qp_destroy(b);
+}
+
+/* The same of the QP through which it goes. */
+static void a_qp_through_which_one_is_inside_stays(void **state)
+{
+	static int (*const ways[])(void) = { destroy_b, err_b, reset_b, read_only_b };
+	unsigned lane = a->ibv.qp.qp_num % VB_RING_LANES;
+
+	for (uint32_t i = 0; i < VB_ARRAY_LEN(ways); i++) {
+		mark(lane, side[1].mr->ibv.rkey, 2 * i + 5);
+		assert_in_range(waited_s(ways[i], EBUSY), STOPPED_S, STOPPED_S + 1);
+		assert_int_equal(waited_s(ways[i], EBUSY), 0);
+		assert_int_equal(vb_qp_state(b), IBV_QPS_RTS);
+		assert_int_equal(VB_EXPORT_GET(entry_of_b()->qpn), b->ibv.qp.qp_num);
+		mark(lane, 0, 2 * i + 6);
+		post(IBV_WR_RDMA_WRITE, i, 8);
+		settle();
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(direct_ops(), VB_ARRAY_LEN(ways));
+	assert_int_equal(read_only_b(), 0);
+	assert_int_equal(VB_EXPORT_GET(entry_of_b()->access), IBV_ACCESS_REMOTE_READ);
+	assert_int_equal(err_b(), 0);
+	assert_int_equal(VB_EXPORT_GET(entry_of_b()->qpn), 0);
+}
+
+/* As a program does that closes the device with all that is in it. */
+static void a_context_stays_open(void **state)
+{
+	mark(3, 1234, 5);
+	assert_false(vb_ctx_fail(side[1].ctx));
+	mark(3, 1234, 6);
+	assert_true(vb_ctx_fail(side[1].ctx));
+}
+
+/* What nobody reaches by himself is taken away whatever peers are about: windows, indirect keys. */
+static void a_window_goes_at_once(void **state)
+{
+	struct vb_mw *mw;
+
+	assert_int_equal(vb_mw_alloc(side[1].pd, IBV_MW_TYPE_1, &mw), 0);
+	mark(0, mw->ibv.rkey, 5);
+	assert_int_equal(vb_mw_dealloc(mw), 0);
+	assert_in_range(lanes_now_ns, 0, 1000000000u);
+	mark(0, 0, 6);
+}
+
+static bool nobody(void *arg, struct vb_peer *peer)
+{
+	return false;
+}
+
+/* What the kernel would not let in does not hold us up, and is told not to try. */
+static void one_that_cannot_reach_us_is_not_waited_for(void **state)
+{
+	struct vb_peer *back = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
+
+	side[1].nic->host.may_reach = nobody;
+	vb_peer_rx_pause(back);
+	vb_peer_rx_set(back, side[0].area[1], side[0].nic->export);
+	vb_peer_rx_resume(back);
+	mark(2, reg_ending()->ibv.rkey, 5);
+	assert_int_equal(waited_s(dereg_ending, 0), 0);
+	mark(2, 0, 0);
+	post(IBV_WR_RDMA_WRITE, 0, 8);
+	settle();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(direct_ops(), 0);
 }
 
 int main(void)
@@ -467,7 +650,14 @@ int main(void)
 		DIRECT(a_new_ring_begins_anew),
 		DIRECT(revocation_waits_for_an_access_under_way),
 		DIRECT(the_dead_are_not_waited_for),
-		DIRECT(a_peer_that_never_ends_is_given_up),
+		DIRECT(the_host_knows_of_deaths),
+		DIRECT(one_that_is_broken_is_waited_for),
+		DIRECT(what_a_stopped_peer_is_at_stays_as_it_was),
+		DIRECT(what_a_stopped_peer_is_not_at_goes_at_once),
+		DIRECT(a_qp_through_which_one_is_inside_stays),
+		DIRECT(a_context_stays_open),
+		DIRECT(a_window_goes_at_once),
+		DIRECT(one_that_cannot_reach_us_is_not_waited_for),
 		DIRECT(the_next_peer_is_waited_for),
 	};
 
