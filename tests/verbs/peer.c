@@ -398,7 +398,7 @@ static void fail_gone(struct vp *peer)
 	fail_msg("the peer is gone, with %d", WEXITSTATUS(status));
 }
 
-static struct vp_answer answer_take(struct vp *peer)
+struct vp_answer vp_hear(struct vp *peer)
 {
 	struct vp_answer answer;
 
@@ -423,7 +423,7 @@ int vp_take_fd(struct vp *peer)
 	assert_non_null(CMSG_FIRSTHDR(&message));
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
 	/* That it obeyed. */
-	answer_take(peer);
+	vp_hear(peer);
 	return fd;
 }
 
@@ -440,7 +440,7 @@ struct vp *vp_start(const char *const *more)
 		become_peer(fds[1], env);
 	close(fds[1]);
 	assert_true(peer->pid > 0);
-	assert_int_equal(answer_take(peer).pid, peer->pid);
+	assert_int_equal(vp_hear(peer).pid, peer->pid);
 	return peer;
 }
 
@@ -477,13 +477,18 @@ void vp_go_on(struct vp *peer)
 	assert_int_equal(kill(peer->pid, SIGCONT), 0);
 }
 
+void vp_tell(struct vp *peer, const struct vp_order *order)
+{
+	assert_int_equal(send(peer->fd, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
+}
+
 struct vp_answer vp_do(struct vp *peer, const struct vp_order *order)
 {
 	struct vp_answer answer;
 
-	assert_int_equal(send(peer->fd, order, sizeof(*order), MSG_NOSIGNAL), sizeof(*order));
+	vp_tell(peer, order);
 	if (order->what != VP_EXEC)
-		return answer_take(peer);
+		return vp_hear(peer);
 	/* Executing closes its end. */
 	assert_int_equal(recv(peer->fd, &answer, sizeof(answer), 0), 0);
 	return (struct vp_answer){ .pid = peer->pid };

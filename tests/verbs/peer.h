@@ -97,6 +97,10 @@ void vp_go_on(struct vp *peer);
 /* What it is told is done on return. VP_EXEC: it has gone. */
 struct vp_answer vp_do(struct vp *peer, const struct vp_order *order);
 
+/* The same in two steps, for what does not end by itself: told; done. */
+void vp_tell(struct vp *peer, const struct vp_order *order);
+struct vp_answer vp_hear(struct vp *peer);
+
 /* After VP_EXPORT: a copy of the descriptor of its context. */
 int vp_take_fd(struct vp *peer);
 
