@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,8 +18,9 @@
 #include <cmocka.h>
 
 #include "nic/peer.h"
+#include "run/device.h"
 #include "run/direct.h"
-#include "run/peers.h"
+#include "skip.h"
 
 /* The peer is a child, which stopped itself: what it has, we have at the same address. */
 
@@ -289,6 +291,72 @@ static void files_of_memory_are_mapped(void **state)
 	vb_direct_unmap(NULL, at, 10);
 }
 
+/* --- the other side --- */
+
+static struct vb_device dev;
+
+static void who_might_be_let_in_is_heeded(void **state)
+{
+	assert_true(vb_direct_may_reach(&dev, &peer));
+	/* What it says of itself does not count. */
+	export->pid++;
+	assert_true(vb_direct_may_reach(&dev, &peer));
+	vb_direct_meet(&maps.direct, 0);
+	assert_false(vb_direct_may_reach(&dev, &peer));
+	/* Our own rings. */
+	dev.peers.export = export;
+	assert_true(vb_direct_may_reach(&dev, &peer));
+	dev.peers.export = NULL;
+}
+
+static void nobody_is_let_into_what_cannot_be_traced(void **state)
+{
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 0), 0);
+	assert_false(vb_direct_may_reach(&dev, &peer));
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
+	assert_true(vb_direct_may_reach(&dev, &peer));
+}
+
+/* It has a number here, and no way to name us. */
+static void one_of_another_pid_namespace_is_not_heeded(void **state)
+{
+	int pipes[2];
+	pid_t pid = 0, between;
+
+	assert_int_equal(pipe(pipes), 0);
+	between = fork();
+	if (!between) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(CLONE_NEWPID))
+			_exit(1);
+		pid = fork();
+		if (pid && write(pipes[1], &pid, sizeof(pid)) != sizeof(pid))
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	close(pipes[1]);
+	if (read(pipes[0], &pid, sizeof(pid)) == sizeof(pid)) {
+		vb_direct_meet(&maps.direct, (uint32_t)pid);
+		export->pid = (uint32_t)pid;
+		assert_false(vb_direct_may_reach(&dev, &peer));
+	}
+	close(pipes[0]);
+	kill(between, SIGKILL);
+	waitpid(between, NULL, 0);
+	if (!pid)
+		SKIP("no PID namespaces here");
+}
+
+static void a_dead_process_is_gone(void **state)
+{
+	vb_direct_meet(&maps.direct, (uint32_t)child);
+	child_end();
+	assert_false(vb_direct_may_reach(&dev, &peer));
+	assert_false(vb_direct_tarry(&dev, &peer, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +370,10 @@ int main(void)
 		TEST(a_pid_that_the_hub_does_not_know_is_refused),
 		TEST(a_pid_that_differs_from_the_hub_s_is_refused),
 		TEST(files_of_memory_are_mapped),
+		TEST(who_might_be_let_in_is_heeded),
+		TEST(nobody_is_let_into_what_cannot_be_traced),
+		TEST(one_of_another_pid_namespace_is_not_heeded),
+		TEST(a_dead_process_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
