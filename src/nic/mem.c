@@ -2,6 +2,7 @@
 #include "nic/mem.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -245,8 +246,21 @@ static void region_share(struct vb_nic *nic, struct vb_mr *mr)
 
 static void region_unshare(struct vb_nic *nic, struct vb_mr *mr)
 {
-	if (mr->shared.file >= 0 && nic->host.unshare(nic->host.arg, &mr->shared))
+	if (mr->shared.item && nic->host.unshare(nic->host.arg, &mr->shared))
 		vb_direct_revoked(nic);
+}
+
+void vb_mr_found(struct vb_shared *shared, int32_t file)
+{
+	struct vb_mr *mr = (struct vb_mr *)((char *)shared - offsetof(struct vb_mr, shared));
+	struct vb_nic *nic = vb_nic_of(mr->ibv.context);
+
+	vb_lock_take(&nic->keys.lock);
+	shared->file = file;
+	/* It may have no key yet, or be on its way out. */
+	if (vb_key_owner(nic, mr->ibv.lkey)->mr == mr)
+		key_write_locked(nic, mr);
+	vb_lock_drop(&nic->keys.lock);
 }
 
 int vb_mr_make(struct vb_pd *pd, const struct vb_mr *like, struct vb_mr **out)

@@ -61,6 +61,12 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
  */
 int vb_mr_dereg(struct vb_mr *mr);
 
+/*
+ * For the host, of a region that it has in hand between `share` and `unshare`: here is the file.
+ * Peers are told of it. Any thread.
+ */
+void vb_mr_found(struct vb_shared *shared, int32_t file);
+
 /* --- memory of other kinds (mem_kinds.c) --- */
 
 /*

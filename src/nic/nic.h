@@ -47,7 +47,8 @@ struct vb_shared {
 	uint32_t id;	 /* no other region has it */
 	uint64_t offset; /* where in the file the region's first octet is, or would be */
 	uint16_t skip, cut;
-	void *item; /* belongs to the host */
+	void *item; /* belongs to the host, as does the rest; NULL: it knows nothing of the region */
+	struct vb_shared *next, **link;
 };
 
 /* What a NIC needs from its surroundings. */
@@ -163,7 +164,8 @@ struct vb_nic_host {
 
 	/*
 	 * Make memory that is being registered such that others can map it, or find that it is;
-	 * NULL, or false: they cannot. And the end of that; true: others should unmap it.
+	 * NULL, or false: they cannot. If true, `item` is set; the file may be found later, and
+	 * vb_mr_found() told, till then it is -1. And the end of it; true: others should unmap it.
 	 */
 	bool (*share)(void *arg, void *addr, size_t bytes, struct vb_shared *shared);
 	bool (*unshare)(void *arg, const struct vb_shared *shared);

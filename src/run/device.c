@@ -472,7 +472,7 @@ static int parts_start(struct vb_device *dev)
 	rc = vb_peers_open(dev);
 	if (rc != 0)
 		goto close_gids;
-	vb_share_open(&dev->share, dev->env.shared_mr);
+	vb_share_open(&dev->share, dev->env.shared_mr, vb_mr_found);
 	offer = vb_peers_offer(dev);
 	rc = vb_hub_client_open(&dev->hub, &offer, vb_peers_ring_came, dev);
 	if (rc != 0)

@@ -488,6 +488,9 @@ static void *thread_main(void *arg)
 	pthread_setname_np(pthread_self(), "verbatim");
 	slice_shorten();
 	while (!atomic_load(&progress->stop)) {
+		/* Frames come before the next step, but no sleep. */
+		if (vb_share_turn(dev))
+			kick_write(progress);
 		if (atomic_load(&progress->driver)) {
 			scan_all(dev);
 			stand_by(dev);

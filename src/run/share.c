@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "run/share.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,18 +25,80 @@ enum { NONE = -1 };
 
 /* A file of the application's with regions in it, or a stretch of ours in place of its memory. */
 struct vb_share_item {
-	struct vb_share_item *next;
+	struct vb_share_item *next, **link;
 	unsigned refs;
-	int fd;
+	int fd; /* of a file: NONE until it is found */
 	uint64_t device, inode;
 	uint8_t *start; /* NULL: a file of the application's */
 	size_t bytes;
 	uint64_t offset;
+	struct vb_shared *waiting; /* regions that are to be told of fd */
+	bool is_sought;		   /* by the walk under way, or the next one */
 };
 
-void vb_share_open(struct vb_share *share, bool moves)
+/* A file of the application's is never what was there before, and no two stretches overlap. */
+static int by_file(const void *a, const void *b)
 {
-	*share = (struct vb_share){ .moves = moves, .fd = NONE, .vmas.fd = NONE };
+	const struct vb_share_item *x = a, *y = b;
+
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct vb_share_item *x = a, *y = b;
+
+	if (x->offset + x->bytes <= y->offset)
+		return -1;
+	return x->offset >= y->offset + y->bytes;
+}
+
+/* The item like that one, or the one that overlaps it in our file. */
+static struct vb_share_item *item_find(void *const *root, int (*order)(const void *, const void *),
+				       const struct vb_share_item *like)
+{
+	struct vb_share_item *const *node = tfind(like, root, order);
+
+	return node ? *node : NULL;
+}
+
+static struct vb_share_item *item_add(struct vb_share *share, const struct vb_share_item *like)
+{
+	struct vb_share_item *item = malloc(sizeof(*item));
+
+	if (!item)
+		return NULL;
+	*item = *like;
+	if (!(item->start ? tsearch(item, &share->by_place, by_place)
+			  : tsearch(item, &share->by_file, by_file))) {
+		free(item);
+		return NULL;
+	}
+	item->next = share->items;
+	item->link = &share->items;
+	if (item->next)
+		item->next->link = &item->next;
+	share->items = item;
+	return item;
+}
+
+static void item_remove(struct vb_share *share, struct vb_share_item *item)
+{
+	if (item->start)
+		tdelete(item, &share->by_place, by_place);
+	else
+		tdelete(item, &share->by_file, by_file);
+	*item->link = item->next;
+	if (item->next)
+		item->next->link = item->link;
+	free(item);
+}
+
+void vb_share_open(struct vb_share *share, bool moves, vb_share_found_fn *found)
+{
+	*share = (struct vb_share){ .moves = moves, .fd = NONE, .vmas.fd = NONE, .found = found };
 	vb_lock_init(&share->lock);
 	vb_vmas_open(&share->vmas);
 }
@@ -56,78 +118,124 @@ void vb_share_forget(struct vb_share *share)
 void vb_share_close(struct vb_share *share)
 {
 	vb_share_forget(share);
-	while (share->items) {
-		struct vb_share_item *item = share->items;
-
-		share->items = item->next;
-		free(item);
-	}
+	while (share->items)
+		item_remove(share, share->items);
 	if (share->own)
 		munmap(share->own->start, share->own->bytes);
 	free(share->own);
 	vb_lock_fini(&share->lock);
 }
 
-static struct vb_share_item *item_add(struct vb_share *share, const struct vb_share_item *like)
-{
-	struct vb_share_item *item = malloc(sizeof(*item));
-
-	if (!item)
-		return NULL;
-	*item = *like;
-	item->refs = 0;
-	item->next = share->items;
-	share->items = item;
-	return item;
-}
-
-static void item_remove(struct vb_share *share, struct vb_share_item *item)
-{
-	struct vb_share_item **at = &share->items;
-
-	while (*at != item)
-		at = &(*at)->next;
-	*at = item->next;
-	free(item);
-}
-
 /* --- files of the application's --- */
 
-static int file_by_descriptor(const struct vb_vma *vma)
+static void item_found(struct vb_share *share, struct vb_share_item *item, int fd)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	const struct dirent *entry;
-	int fd = NONE;
+	item->fd = fd;
+	item->is_sought = false;
+	while (item->waiting) {
+		struct vb_shared *shared = item->waiting;
 
-	while (dir && fd == NONE && (entry = readdir(dir))) {
-		int candidate = atoi(entry->d_name);
-
-		if (entry->d_name[0] != '.' && vb_vma_is_file(vma, candidate))
-			fd = fcntl(candidate, F_DUPFD_CLOEXEC, 0);
+		item->waiting = shared->next;
+		shared->link = NULL;
+		share->found(shared, fd);
 	}
-	if (dir)
-		closedir(dir);
-	return fd;
+}
+
+/* What was not found once, when all descriptors were looked at, is not sought again at once. */
+static int file_seek(struct vb_share *share, const struct vb_vma *vma, bool again, bool *all)
+{
+	int fd = again ? NONE : vb_vma_file_by_name(vma);
+
+	*all = false;
+	return fd != NONE ? fd : vb_files_find(&share->files, vma, !again, all);
 }
 
 static struct vb_share_item *file_item(struct vb_share *share, const struct vb_vma *vma)
 {
-	struct vb_share_item *item = share->items;
 	struct vb_share_item file = { .device = vma->device, .inode = vma->inode };
+	struct vb_share_item *item = item_find(&share->by_file, by_file, &file);
+	bool all;
 
-	while (item && (item->start || item->device != vma->device || item->inode != vma->inode))
-		item = item->next;
-	if (item)
+	if (item && (item->fd != NONE || item->is_sought))
 		return item;
-	file.fd = vb_vma_file_by_name(vma);
-	if (file.fd == NONE)
-		file.fd = file_by_descriptor(vma);
-	if (file.fd == NONE)
+	file.fd = file_seek(share, vma, item != NULL, &all);
+	if (item) {
+		if (file.fd != NONE)
+			item_found(share, item, file.fd);
+		return item;
+	}
+	if (file.fd == NONE && all)
 		return NULL;
+	file.is_sought = file.fd == NONE;
 	item = item_add(share, &file);
-	if (!item)
+	if (!item && file.fd != NONE)
 		close(file.fd);
+	if (item && file.is_sought)
+		atomic_store(&share->search.wanted, true);
 	return item;
+}
+
+/* Is it one of those that are sought? */
+static void look_at(struct vb_share *share, int fd)
+{
+	struct vb_share_item file, *item;
+	struct vb_vma vma;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return;
+	file.device = vma.device = st.st_dev;
+	file.inode = vma.inode = st.st_ino;
+	item = item_find(&share->by_file, by_file, &file);
+	if (!item || item->fd != NONE || !vb_vma_is_file(&vma, fd))
+		return;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd != NONE)
+		item_found(share, item, fd);
+}
+
+/* Those that began to be sought in the midst of a walk have the next one. */
+static void walk_end(struct vb_share *share)
+{
+	share->search.walks = false;
+	if (atomic_load(&share->search.wanted))
+		return;
+	for (struct vb_share_item *item = share->items; item; item = item->next)
+		item->is_sought = false;
+}
+
+static bool walk(struct vb_share *share)
+{
+	struct vb_share_search *search = &share->search;
+	int fds[VB_FILES_LOOKS];
+	unsigned count;
+
+	if (!search->walks) {
+		if (!atomic_exchange(&search->wanted, false))
+			return false;
+		search->walks = true;
+		search->next = 0;
+	}
+	count = vb_files_list(&search->next, fds);
+	for (unsigned i = 0; i < count; i++)
+		look_at(share, fds[i]);
+	if (!count)
+		walk_end(share);
+	return search->walks || atomic_load(&search->wanted);
+}
+
+bool vb_share_turn(struct vb_device *dev)
+{
+	struct vb_share *share = &dev->share;
+	bool more;
+
+	if (!share->search.walks &&
+	    !atomic_load_explicit(&share->search.wanted, memory_order_relaxed))
+		return false;
+	vb_lock_take(&share->lock);
+	more = walk(share);
+	vb_lock_drop(&share->lock);
+	return more;
 }
 
 /* --- memory that is moved --- */
@@ -246,12 +354,12 @@ static bool is_in_place(const struct vb_share *share, const struct vb_share_item
 static struct vb_share_item *moved_before(struct vb_share *share, const uint8_t *start,
 					  size_t bytes, const struct vb_vma *vma)
 {
-	struct vb_share_item *item = share->items;
+	const struct vb_share_item place = { .offset = offset_of(vma, start), .bytes = bytes };
+	struct vb_share_item *item = item_find(&share->by_place, by_place, &place);
 
-	while (item && !(item->start && start >= item->start &&
-			 start + bytes <= item->start + item->bytes &&
-			 is_in_place(share, item, vma, start)))
-		item = item->next;
+	if (!item || start < item->start || start + bytes > item->start + item->bytes ||
+	    !is_in_place(share, item, vma, start))
+		return NULL;
 	return item;
 }
 
@@ -390,19 +498,48 @@ static bool share_locked(struct vb_share *share, uint8_t *addr, size_t bytes,
 	return true;
 }
 
+/* The item has one more region, which waits for its file if that is not found. */
+static void item_enter(struct vb_share_item *item, struct vb_shared *shared)
+{
+	item->refs++;
+	shared->link = NULL;
+	if (item->fd != NONE || item->start)
+		return;
+	shared->next = item->waiting;
+	shared->link = &item->waiting;
+	if (shared->next)
+		shared->next->link = &shared->next;
+	item->waiting = shared;
+}
+
+static void item_leave(struct vb_share_item *item, const struct vb_shared *shared)
+{
+	item->refs--;
+	if (!shared->link)
+		return;
+	*shared->link = shared->next;
+	if (shared->next)
+		shared->next->link = shared->link;
+}
+
 bool vb_share_region(void *arg, void *addr, size_t bytes, struct vb_shared *out)
 {
-	struct vb_share *share = &((struct vb_device *)arg)->share;
+	struct vb_device *dev = arg;
+	struct vb_share *share = &dev->share;
 	int cancel = vb_cancel_defer();
-	bool ok;
+	bool ok, begins;
 
 	vb_lock_take(&share->lock);
+	begins = !atomic_load(&share->search.wanted);
 	ok = bytes && share_locked(share, addr, bytes, out);
 	if (ok) {
-		((struct vb_share_item *)out->item)->refs++;
+		item_enter(out->item, out);
 		out->id = ++share->next_id;
 	}
+	begins = begins && atomic_load(&share->search.wanted);
 	vb_lock_drop(&share->lock);
+	if (begins)
+		vb_progress_wake(dev);
 	vb_cancel_restore(cancel);
 	return ok;
 }
@@ -415,9 +552,10 @@ bool vb_share_end(void *arg, const struct vb_shared *shared)
 	bool last_of_file = false;
 
 	vb_lock_take(&share->lock);
-	if (!--item->refs && item != share->own) {
+	item_leave(item, shared);
+	if (!item->refs && item != share->own) {
 		/* What peers map of ours is a hole then; of other files they would keep pages. */
-		last_of_file = !item->start;
+		last_of_file = !item->start && item->fd != NONE;
 		if (item->start)
 			move_back(share, item);
 		else

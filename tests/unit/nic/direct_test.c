@@ -240,7 +240,7 @@ static unsigned shares, ends;
 static bool fake_share(void *arg, void *addr, size_t bytes, struct vb_shared *shared)
 {
 	*shared = (struct vb_shared){ .file = FILE_NUMBER, .id = ++shares,
-				      .offset = (uintptr_t)addr };
+				      .offset = (uintptr_t)addr, .item = &shares };
 	return true;
 }
 

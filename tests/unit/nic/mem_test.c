@@ -389,6 +389,70 @@ static void pds_are_never_taken_for_another(void **state)
 	}
 }
 
+/* --- memory whose file turns up later --- */
+
+enum { FILE_NUMBER = 7 };
+
+static struct {
+	struct vb_shared *shared;
+	bool at_once;
+	unsigned ends;
+	char item;
+} late;
+
+static bool share_late(void *arg, void *addr, size_t bytes, struct vb_shared *shared)
+{
+	*shared = (struct vb_shared){ .file = -1, .offset = 100, .id = 5, .item = &late.item };
+	late.shared = shared;
+	/* Before it has a key. */
+	if (late.at_once)
+		vb_mr_found(shared, FILE_NUMBER);
+	return true;
+}
+
+static bool unshare_late(void *arg, const struct vb_shared *shared)
+{
+	assert_ptr_equal(shared, late.shared);
+	late.ends++;
+	return false;
+}
+
+static int32_t file_told(const struct vb_mr *mr)
+{
+	const struct vb_export_key *entry = &fix.nic->export->key[vb_key_place(mr->ibv.rkey)];
+
+	assert_int_equal(VB_EXPORT_GET(entry->shared_offset), 100);
+	assert_int_equal(VB_EXPORT_GET(entry->shared_id), 5);
+	return VB_EXPORT_GET(entry->shared);
+}
+
+static void a_file_that_is_found_later_is_told_then(void **state)
+{
+	const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct vb_mr *mr;
+
+	fix.nic->host.share = share_late;
+	fix.nic->host.unshare = unshare_late;
+	for (unsigned i = 0; i < 2; i++) {
+		memset(&late, 0, sizeof(late));
+		late.at_once = i;
+		mr = reg(access);
+		assert_int_equal(file_told(mr), late.at_once ? FILE_NUMBER : -1);
+		vb_mr_found(late.shared, FILE_NUMBER);
+		assert_int_equal(file_told(mr), FILE_NUMBER);
+		assert_non_null(get(fix.pd, mr->ibv.rkey, (uintptr_t)memory, BYTES, access));
+		/* It is sought anew where it lies elsewhere. */
+		late.at_once = false;
+		assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+					     memory + BYTES, BYTES, 0), 0);
+		assert_int_equal(late.ends, 1);
+		assert_int_equal(file_told(mr), -1);
+		/* Whether it is found or not, the host hears of the end. */
+		dereg(mr);
+		assert_int_equal(late.ends, 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +472,7 @@ int main(void)
 		TEST(nobody_is_inside_after_deregistration),
 		TEST(what_peers_read_belongs_together),
 		TEST(pds_are_never_taken_for_another),
+		TEST(a_file_that_is_found_later_is_told_then),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

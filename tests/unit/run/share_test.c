@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,11 +26,18 @@ enum { PAGES = 8 };
 static struct vb_device dev;
 static size_t page;
 
+static void found(struct vb_shared *shared, int32_t file)
+{
+	assert_int_equal(shared->file, -1);
+	shared->file = file;
+}
+
 static int begin_with(bool moves)
 {
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	memset(&dev, 0, sizeof(dev));
-	vb_share_open(&dev.share, moves);
+	dev.progress.kick_fd = -1;
+	vb_share_open(&dev.share, moves, found);
 	return 0;
 }
 
@@ -388,6 +396,212 @@ static void what_is_not_all_one_shared_mapping_is_not_shared(void **state)
 	close(disk);
 }
 
+/* --- where very many descriptors are open --- */
+
+enum { FILES = 1000, FEW = VB_FILES_LOOKS / 4 }; /* each registered makes one of ours */
+
+static struct {
+	int fd;
+	uint8_t *at;
+	struct vb_shared shared;
+} files[FILES];
+
+/* What looking for descriptors costs: the calls of this thread. */
+static __thread unsigned looks;
+
+int fstat(int fd, struct stat *st)
+{
+	looks++;
+	return (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+}
+
+static void files_open(unsigned count)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (limit.rlim_cur < 3 * FILES)
+		SKIP("no more than %lu descriptors may be open here", (unsigned long)limit.rlim_cur);
+	for (unsigned i = 0; i < count; i++) {
+		files[i].fd = memfd_create("test", MFD_CLOEXEC);
+		assert_true(files[i].fd >= 0);
+		assert_int_equal(ftruncate(files[i].fd, (off_t)page), 0);
+		files[i].at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, files[i].fd, 0);
+		assert_true(files[i].at != MAP_FAILED);
+		files[i].at[0] = (uint8_t)i;
+	}
+}
+
+static void files_close(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		close(files[i].fd);
+		munmap(files[i].at, page);
+	}
+}
+
+static bool share_file(unsigned i)
+{
+	return vb_share_region(&dev, files[i].at, page, &files[i].shared);
+}
+
+static void walk_through(void)
+{
+	for (unsigned i = 0; vb_share_turn(&dev); i++)
+		assert_in_range(i, 0, 4 * FILES);
+}
+
+static void expect_its_file(unsigned i)
+{
+	uint8_t octet = 0;
+
+	assert_true(files[i].shared.file >= 0);
+	assert_int_equal(pread(files[i].shared.file, &octet, 1, 0), 1);
+	assert_int_equal(octet, (uint8_t)i);
+}
+
+static unsigned in_order(unsigned i, unsigned count)
+{
+	return i;
+}
+
+static unsigned backwards(unsigned i, unsigned count)
+{
+	return count - 1 - i;
+}
+
+static unsigned in_disorder(unsigned i, unsigned count)
+{
+	return i * 389 % count; /* which has no factor in common with a count */
+}
+
+/* However many are open, and in whatever order they are registered: the same looks, and all found. */
+static void many_descriptors_cost_no_more_than_few(void **state)
+{
+	static unsigned (*const orders[])(unsigned, unsigned) = { in_order, backwards,
+								  in_disorder };
+
+	for (unsigned o = 0; o < 3; o++) {
+		for (unsigned count = FEW; count <= FILES; count += FILES - FEW) {
+			unsigned most = 0, at_once = 0;
+
+			files_open(count);
+			dev.share.files.next = 0;
+			for (unsigned i = 0; i < count; i++) {
+				unsigned k = orders[o](i, count);
+
+				looks = 0;
+				assert_true(share_file(k));
+				most = looks > most ? looks : most;
+				at_once += files[k].shared.file >= 0;
+			}
+			assert_in_range(most, 0, VB_FILES_LOOKS + 8);
+			/* As programs do it. */
+			if (o == 0 || count == FEW)
+				assert_int_equal(at_once, count);
+			walk_through();
+			for (unsigned i = 0; i < count; i++) {
+				expect_its_file(i);
+				assert_true(vb_share_end(&dev, &files[i].shared));
+			}
+			files_close(count);
+		}
+	}
+}
+
+/* What nobody has open is sought once, as long as it is registered. */
+static void what_is_not_there_is_not_sought_again(void **state)
+{
+	struct vb_shared again;
+
+	files_open(FILES);
+	close(files[5].fd);
+	dev.share.files.next = FILES / 2;
+	assert_true(share_file(5));
+	assert_int_equal(files[5].shared.file, -1);
+	assert_true(vb_share_turn(&dev));
+	walk_through();
+	assert_int_equal(files[5].shared.file, -1);
+	looks = 0;
+	assert_true(vb_share_region(&dev, files[5].at, page, &again));
+	assert_in_range(looks, 0, 8);
+	assert_int_equal(again.file, -1);
+	assert_false(vb_share_turn(&dev));
+	assert_false(vb_share_end(&dev, &again));
+	assert_false(vb_share_end(&dev, &files[5].shared));
+	files[5].fd = -1;
+	files_close(FILES);
+}
+
+/* Several wait for one; one of them leaves before it is found, and one comes in the midst. */
+static void regions_come_and_go_while_it_is_sought(void **state)
+{
+	struct vb_shared first, second, late;
+
+	files_open(FILES);
+	dev.share.files.next = FILES / 2;
+	assert_true(vb_share_region(&dev, files[7].at, page, &first));
+	assert_true(vb_share_region(&dev, files[7].at, page / 2, &second));
+	assert_int_equal(first.file, -1);
+	assert_int_equal(second.file, -1);
+	assert_false(vb_share_end(&dev, &second));
+	assert_true(vb_share_turn(&dev));
+	assert_true(first.file >= 0);
+	assert_int_equal(second.file, -1);
+	/* Its descriptor lies behind us: it has to wait for the next walk. */
+	dev.share.files.next = FILES / 2;
+	assert_true(vb_share_region(&dev, files[9].at, page, &late));
+	assert_int_equal(late.file, -1);
+	walk_through();
+	assert_true(late.file >= 0);
+	assert_int_not_equal(late.file, first.file);
+	assert_true(vb_share_end(&dev, &first));
+	assert_true(vb_share_end(&dev, &late));
+	files_close(FILES);
+}
+
+static void nothing_is_sought_where_all_was_seen(void **state)
+{
+	files_open(FEW);
+	close(files[5].fd);
+	assert_false(share_file(5));
+	assert_false(vb_share_turn(&dev));
+	files[5].fd = -1;
+	files_close(FEW);
+}
+
+/* Where memory is moved, as many regions as one likes. */
+static void many_stretches_are_told_apart(void **state)
+{
+	enum { STRETCHES = 200 };
+	static struct vb_shared shared[STRETCHES];
+	uint8_t *at[STRETCHES];
+
+	for (unsigned i = 0; i < STRETCHES; i++) {
+		at[i] = private_pages();
+		assert_true(vb_share_region(&dev, at[i], PAGES * page, &shared[i]));
+	}
+	for (unsigned i = 0; i < STRETCHES; i++) {
+		struct vb_shared part;
+
+		assert_true(vb_share_region(&dev, at[i] + page, page, &part));
+		assert_int_equal(part.offset, shared[i].offset + page);
+		vb_share_end(&dev, &part);
+	}
+	for (unsigned i = 0; i < STRETCHES; i += 2)
+		vb_share_end(&dev, &shared[i]);
+	for (unsigned i = 1; i < STRETCHES; i += 2) {
+		expect_same(&shared[i], at[i], PAGES * page);
+		vb_share_end(&dev, &shared[i]);
+	}
+	for (unsigned i = 0; i < STRETCHES; i++) {
+		assert_true(is_private(at[i]));
+		munmap(at[i], PAGES * page);
+	}
+}
+
 /* --- device memory --- */
 
 /* Of a file from the start, whatever the kernel tells of mappings. */
@@ -451,6 +665,11 @@ int main(void)
 		SLOWLY(regions_of_the_same_pages_share_them),
 		SLOWLY(what_was_unmapped_is_not_touched),
 		SLOWLY(a_memfd_is_found),
+		TEST(many_descriptors_cost_no_more_than_few),
+		TEST(what_is_not_there_is_not_sought_again),
+		TEST(regions_come_and_go_while_it_is_sought),
+		TEST(nothing_is_sought_where_all_was_seen),
+		MOVING(many_stretches_are_told_apart),
 		TEST(device_memory_is_shared),
 		TEST(device_memory_is_private_where_files_are_limited),
 	};
