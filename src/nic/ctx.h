@@ -40,8 +40,8 @@ void vb_ctx_destroy(struct vb_ctx *ctx);
 
 /*
  * The application has closed it, and left objects in it: its QPs and WQs go to the error state, so
- * that nothing of the application's is read or written any more. False: a peer is (vb_direct_settle).
- * Any thread.
+ * that nothing of the application's is read or written any more. False: a peer still does so
+ * (vb_direct_settle). Any thread.
  */
 bool vb_ctx_fail(struct vb_ctx *ctx);
 

@@ -17,12 +17,12 @@
  *
  * An owner that revokes something waits until nobody is at it. For that, whoever reaches into
  * another's memory says so before it looks at the export (`direct` in base/ring.h is odd), and the
- * owner, having changed its export, waits for those that it finds there (vb_direct_settle). One that
- * was stopped in the midst of it keeps what it is at: then nothing is revoked, and the owner says
- * EBUSY. So whatever an owner says has been taken away is out of everybody's reach.
+ * owner, having changed its export, waits for those that it finds there (vb_direct_settle). One
+ * that was stopped in the midst of it keeps what it is at: then nothing is revoked, and the owner
+ * says EBUSY. So whatever an owner says has been taken away is out of everybody's reach.
  *
- * Only those are waited for whom the kernel would let in (host->may_reach): others could claim to be
- * inside for ever. They are told not to try.
+ * Only those are waited for whom the kernel would let in (host->may_reach): others could claim to
+ * be inside for ever. They are told not to try.
  *
  * Only what has nothing before it in its send queue goes this way, since the order of a QP's work
  * requests is that of its ring.

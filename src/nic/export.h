@@ -74,7 +74,7 @@ struct vb_export {
 /*
  * A key is 7 bits, 17 bits of place in the table, 8 bits: the low octet last, since ibv_inc_rkey()
  * counts there. All of them are random, so whoever was not told it has one chance in 2^32. That
- * costs a page for each region, until all pages of the table are used, and looking up costs nothing.
+ * costs a page for each region, until all pages of the table are used; looking up costs nothing.
  */
 #define VB_KEY_PLACE_BITS 17
 #define VB_KEY_PLACE_SHIFT 8

@@ -142,8 +142,8 @@ static void key_show(struct vb_nic *nic, struct vb_mr *mr)
 
 /*
  * After this, nobody is inside the region and nobody gets in: no PD has the number 0. It keeps its
- * place. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES), or a peer does not come out of it;
- * then it is as before.
+ * place. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES), or a peer does not come out of
+ * it; then it is as before.
  */
 static int key_hide(struct vb_nic *nic, struct vb_mr *mr)
 {

@@ -53,11 +53,12 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 		unsigned access);
 
 /*
- * Waits for accesses under way, which are copies of microseconds: on return 0 nobody reads or writes
- * that memory any more. Frees mr. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES), or a
- * process that reaches into it by itself was stopped in the midst of that (direct.h), which takes
- * some seconds to find; it is registered as before then. ENOENT: it is imported, or was, and the region is gone
- * already; EOPNOTSUPP: it is another process's. With these two it can be given up (import.h).
+ * Waits for accesses under way, which are copies of microseconds: on return of 0 nobody reads or
+ * writes that memory any more. Frees mr. EBUSY, and it is registered as before: windows are bound
+ * to it (ibv_alloc_mw(3), NOTES), or a process that reaches into it by itself was stopped in the
+ * midst of that (direct.h), which takes some seconds to find. ENOENT: it is imported, or was, and
+ * the region is gone already; EOPNOTSUPP: it is another process's. With these two it can be given
+ * up (import.h).
  */
 int vb_mr_dereg(struct vb_mr *mr);
 

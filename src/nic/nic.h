@@ -47,7 +47,8 @@ struct vb_shared {
 	uint32_t id;	 /* no other region has it */
 	uint64_t offset; /* where in the file the region's first octet is, or would be */
 	uint16_t skip, cut;
-	void *item; /* belongs to the host, as does the rest; NULL: it knows nothing of the region */
+	/* Belongs to the host. item NULL: it knows nothing of the region. */
+	void *item;
 	struct vb_shared *next, **link;
 };
 

@@ -131,8 +131,8 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **qp);
 
 /*
- * ibv_modify_qp(3). EINVAL: transition, mask or value wrong; EBUSY: what takes rights from the peer,
- * as destroy. Nothing has changed then.
+ * ibv_modify_qp(3). EINVAL: transition, mask or value wrong; EBUSY: where rights are taken from the
+ * peer, as destroy. Nothing has changed then.
  */
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
 

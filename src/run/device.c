@@ -382,7 +382,7 @@ static uint64_t seed_of(const struct vb_env *env)
 
 	if (env->seeded || getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
 		return seed;
-	/* Early at boot, or where it is forbidden: then what the kernel gave us with the program. */
+	/* Early at boot, or where it is forbidden: what the kernel gave us with the program. */
 	memcpy(&seed, (const void *)getauxval(AT_RANDOM), sizeof(seed));
 	return seed ^ vb_now_ns();
 }

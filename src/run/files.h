@@ -26,8 +26,8 @@ struct vb_files {
 int vb_files_find(struct vb_files *files, const struct vb_vma *vma, bool thorough, bool *all);
 
 /*
- * One step of a walk through all descriptors: the next ones from *from on, in ascending order; *from
- * moves behind them. Their number, at most VB_FILES_LOOKS; 0: there are no more.
+ * One step of a walk through all descriptors: the next ones from *from on, in ascending order;
+ * *from moves behind them. Their number, at most VB_FILES_LOOKS; 0: there are no more.
  */
 unsigned vb_files_list(int *from, int fds[VB_FILES_LOOKS]);
 
