@@ -73,7 +73,7 @@ enum {
 	VB_HOT_MAX = 16,      /* rings that are looked at in every poll */
 	VB_DIRECT_MAPS = 16,  /* regions of a peer's that a lane keeps mapped */
 
-	VB_BRAKE_NS = 20000000, /* UC: one wrong key in that time ... */
+	VB_BRAKE_NS = 100000000, /* UC: one wrong key in that time ... */
 	VB_BRAKE_FREE = 64,	/* ... beside so many that come at once */
 
 	VB_RATE_KBPS_MIN = 1000,
