@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* What may stand on the stack between a guard and the instruction that touches. */
+enum { STACK_BYTES_MAX = 1024 };
+
 __thread struct vb_guard *volatile vb_guard_current __attribute__((tls_model("initial-exec")));
 
 /* Either address is an application's, and may be anything: to memcpy NULL is an address as well. */
@@ -11,6 +14,7 @@ __attribute__((no_sanitize("undefined"))) bool vb_guard_copy_large(void *dst, co
 {
 	struct vb_guard guard;
 
+	vb_guard_cover(&guard, dst, src, bytes);
 	if (!vb_guard_enter(&guard))
 		return false;
 	memcpy(dst, src, bytes);
@@ -121,10 +125,13 @@ __asm__(".pushsection .text\n"
 #if VB_GUARD_ROUTINE
 extern const char vb_guard_small_end[], vb_guard_small_fault[];
 
-uintptr_t vb_guard_resume(uintptr_t pc)
+static bool is_small(uintptr_t pc)
 {
-	if (pc < (uintptr_t)vb_guard_copy_small || pc >= (uintptr_t)vb_guard_small_end)
-		return 0;
+	return pc >= (uintptr_t)vb_guard_copy_small && pc < (uintptr_t)vb_guard_small_end;
+}
+
+static uintptr_t small_resume(void)
+{
 	return (uintptr_t)vb_guard_small_fault;
 }
 #else
@@ -133,8 +140,51 @@ bool vb_guard_copy_small(void *dst, const void *src, size_t bytes)
 	return vb_guard_copy_large(dst, src, bytes);
 }
 
-uintptr_t vb_guard_resume(uintptr_t pc)
+static bool is_small(uintptr_t pc)
+{
+	return false;
+}
+
+static uintptr_t small_resume(void)
 {
 	return 0;
 }
 #endif
+
+/* Processors may let a tag stand in an address's upper octet, and leave it out of a fault's. */
+static bool lies_within(uintptr_t at, uintptr_t start, size_t bytes)
+{
+	return (uint64_t)(at - start) << 8 >> 8 < bytes;
+}
+
+/*
+ * Does what faulted run in the guard's own function, or one that this called? They take a few
+ * hundred octets of stack at most; what interrupted them stands beyond the kernel's record of all
+ * registers, which is larger on every processor, or on another stack. Sanitizers have frames of
+ * any size, and guards that are not on the stack.
+ */
+static bool is_its_own(const struct vb_guard *guard, uintptr_t sp)
+{
+	return !VB_GUARD_ROUTINE || !sp || (uintptr_t)guard - sp < STACK_BYTES_MAX;
+}
+
+enum vb_guarded vb_guard_find(const struct vb_memory_fault *fault, bool *write)
+{
+	const struct vb_guard *guard = vb_guard_current;
+
+	/* It moves its pointers on behind what it has copied, by 16 octets at most. */
+	*write = lies_within(fault->at, fault->to, 16);
+	if (is_small(fault->pc))
+		return VB_GUARDED_SMALL;
+	if (!guard || !is_its_own(guard, fault->sp))
+		return VB_GUARDED_NOT;
+	*write = lies_within(fault->at, guard->to, guard->bytes);
+	return !fault->at || *write || lies_within(fault->at, guard->from, guard->bytes)
+		       ? VB_GUARDED_LARGE
+		       : VB_GUARDED_NOT;
+}
+
+uintptr_t vb_guard_resume(enum vb_guarded guarded)
+{
+	return guarded == VB_GUARDED_SMALL ? small_resume() : (uintptr_t)vb_guard_fault;
+}

@@ -7,14 +7,17 @@
  *
  * An application may unmap memory under a registered region. Hardware would go on with the pages
  * it had pinned; we read and write through the application's own mapping, so such an access
- * faults. Code that touches application memory runs inside a guard:
+ * faults. Code that touches application memory runs inside a guard, which is told where:
  *
  *	struct vb_guard guard;
+ *	vb_guard_cover(&guard, to, from, bytes);
  *	if (vb_guard_enter(&guard)) { touch; vb_guard_leave(); } else { it faulted; }
  *
  * After a fault, control comes back from vb_guard_enter() with false, the guard already left.
- * Between enter and leave: no locks taken, no memory allocated, no return. Guards do not nest.
- * Without an installed handler (the simulator) a fault kills the process as usual.
+ * Between enter and leave: no locks taken, no memory allocated, no return, and so little on the
+ * stack that a handler of the application's, which may interrupt it, is told from it
+ * (vb_guard_find). Guards do not nest. Without an installed handler (the simulator) a fault kills
+ * the process as usual.
  *
  * Small copies need no guard around them: they are done by a routine of a few instructions that
  * the fault handler knows, so that there is nothing to be said before and after.
@@ -50,10 +53,26 @@ enum { VB_GUARD_SMALL_BYTES_MAX = 256 };
 
 struct vb_guard {
 	jmp_buf back;
+	uintptr_t to, from;
+	size_t bytes;
 };
 
 extern __thread struct vb_guard *volatile vb_guard_current
 	__attribute__((tls_model("initial-exec")));
+
+/*
+ * What is touched: so many octets are read at `from` and written at `to`, which may be the same.
+ * It may be said anew inside the guard.
+ */
+static inline void vb_guard_cover(struct vb_guard *guard, const void *to, const void *from,
+				  size_t bytes)
+{
+	guard->to = (uintptr_t)to;
+	guard->from = (uintptr_t)from;
+	guard->bytes = bytes;
+	/* Said before it is touched. */
+	__asm__ volatile("" ::: "memory");
+}
 
 static inline void vb_guard_set(struct vb_guard *guard)
 {
@@ -86,17 +105,36 @@ static inline bool vb_guard_copy(void *dst, const void *src, size_t bytes)
 	return vb_guard_copy_large(dst, src, bytes);
 }
 
-/*
- * The SIGSEGV/SIGBUS handler asks where to go on after a fault of the instruction at pc: in a
- * small copy, at the place that this returns, with all other registers as they are, and the copy
- * returns false. 0: it was none.
- */
-uintptr_t vb_guard_resume(uintptr_t pc);
+/* --- for the SIGSEGV/SIGBUS handler (run/sigguard.c) --- */
+
+/* What is known of a fault; 0 where it is not. */
+struct vb_memory_fault {
+	uintptr_t pc, sp;
+	uintptr_t to; /* the register that a function's first argument is passed in */
+	uintptr_t at; /* the address that was touched */
+};
+
+enum vb_guarded {
+	VB_GUARDED_NOT,	  /* somebody else's */
+	VB_GUARDED_SMALL, /* of a small copy: known by its instructions */
+	VB_GUARDED_LARGE, /* inside a guard, at what that covers */
+};
 
 /*
- * Called from the SIGSEGV/SIGBUS handler: jumps out if this thread is inside a guard, returns
- * otherwise, and then the handler passes the signal on to whoever had it before.
+ * Whose fault is it, of this thread? A guard's own are those at an address that it covers while
+ * nothing runs above it: a handler of the application's, interrupting it, may look at the same
+ * memory, on the same thread, and has its own way to deal with what it meets. *write: it was about
+ * to be written.
  */
+enum vb_guarded vb_guard_find(const struct vb_memory_fault *fault, bool *write);
+
+/*
+ * Where to go on: in a small copy with all other registers as they are, and the copy returns
+ * false; in a guard as if that function had been called.
+ */
+uintptr_t vb_guard_resume(enum vb_guarded guarded);
+
+/* Leaves the guard that this thread is inside of; returns if it is in none. */
 void vb_guard_fault(void);
 
 #endif

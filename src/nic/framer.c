@@ -143,12 +143,14 @@ static bool sum_and_copy(uint8_t *room, const struct vb_payload *payload, uint32
 	uint32_t sum = *crc;
 	uint8_t *to;
 
+	vb_guard_cover(&guard, NULL, NULL, 0);
 	if (!vb_guard_enter(&guard))
 		return false;
 	to = room;
 	for (uint32_t i = 0; i < payload->count; i++) {
 		const struct iovec *from = &payload->iov[i];
 
+		vb_guard_cover(&guard, to, from->iov_base, from->iov_len);
 		sum = vb_icrc_add(sum, from->iov_base, from->iov_len);
 		memcpy(to, from->iov_base, from->iov_len);
 		to += from->iov_len;
@@ -248,6 +250,7 @@ bool vb_framer_add_middles(struct vb_framer *f, const struct vb_pkt *first,
 
 	vb_pkt_emit(header, first);
 	vb_icrc_run_begin(&run, &f->burst.path, frame, id_next(f), header);
+	vb_guard_cover(&guard, room, payload, (size_t)n * bytes);
 	if (!vb_guard_enter(&guard))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {

@@ -263,6 +263,7 @@ bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint6
 {
 	struct vb_guard guard;
 
+	vb_guard_cover(&guard, at, at, sizeof(*at));
 	if (!vb_guard_enter(&guard))
 		return false;
 	if (kind == VB_K_ATOMIC_WRITE) {

@@ -12,6 +12,10 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "run/memtouch.h"
+
+/* How often a handler is asked about one fault: it may open a page for reading first. */
+enum { ASKED_MAX = 4 };
 
 static const int signals[] = { SIGSEGV, SIGBUS };
 
@@ -24,9 +28,77 @@ static struct sigaction *before_of(int signum)
 }
 
 /* From the kernel, about what this very thread did; anything else was sent by somebody. */
-static bool is_fault(const siginfo_t *info)
+static bool is_fault(int signum, const siginfo_t *info)
 {
-	return info->si_code > 0;
+	return info->si_code > 0 && !(signum == SIGBUS && info->si_code == BUS_MCEERR_AO);
+}
+
+/* --- where the thread stands, and where it goes on --- */
+
+#if defined(__x86_64__)
+#define REG(context, reg) ((uintptr_t)(context)->uc_mcontext.gregs[reg])
+
+static struct vb_memory_fault fault_of(const siginfo_t *info, const ucontext_t *at)
+{
+	return (struct vb_memory_fault){ .pc = REG(at, REG_RIP), .sp = REG(at, REG_RSP),
+				  .to = REG(at, REG_RDI), .at = (uintptr_t)info->si_addr };
+}
+
+static void go_on_at(ucontext_t *interrupted, enum vb_guarded guarded)
+{
+	greg_t *reg = interrupted->uc_mcontext.gregs;
+
+	reg[REG_RIP] = (greg_t)vb_guard_resume(guarded);
+	if (guarded == VB_GUARDED_SMALL)
+		return;
+	/* As a call leaves the stack, and with the direction flag clear. */
+	reg[REG_RSP] = (reg[REG_RSP] & ~15LL) - 8;
+	reg[REG_EFL] &= ~0x400LL;
+}
+#elif defined(__aarch64__)
+static struct vb_memory_fault fault_of(const siginfo_t *info, const ucontext_t *at)
+{
+	return (struct vb_memory_fault){ .pc = at->uc_mcontext.pc, .sp = at->uc_mcontext.sp,
+				  .to = at->uc_mcontext.regs[0], .at = (uintptr_t)info->si_addr };
+}
+
+static void go_on_at(ucontext_t *interrupted, enum vb_guarded guarded)
+{
+	interrupted->uc_mcontext.pc = vb_guard_resume(guarded);
+}
+#else
+static struct vb_memory_fault fault_of(const siginfo_t *info, const ucontext_t *at)
+{
+	return (struct vb_memory_fault){ .at = (uintptr_t)info->si_addr };
+}
+
+/* Who jumps does not return, so nobody else gives back the mask that the kernel has put aside. */
+static void go_on_at(ucontext_t *interrupted, enum vb_guarded guarded)
+{
+	pthread_sigmask(SIG_SETMASK, &interrupted->uc_sigmask, NULL);
+	vb_guard_fault();
+}
+#endif
+
+/* --- whoever had the signal before --- */
+
+static bool is_function(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) ||
+	       (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+/* Flags and mask are those that it asked for already (install). */
+static void call_before(int signum, siginfo_t *info, void *context)
+{
+	struct sigaction *slot = before_of(signum), old = *slot;
+
+	if (old.sa_flags & SA_RESETHAND)
+		*slot = (struct sigaction){ .sa_handler = SIG_DFL };
+	if (old.sa_flags & SA_SIGINFO)
+		old.sa_sigaction(signum, info, context);
+	else
+		old.sa_handler(signum);
 }
 
 static void take_default(int signum, siginfo_t *info)
@@ -35,94 +107,85 @@ static void take_default(int signum, siginfo_t *info)
 
 	sigaction(signum, &action, NULL);
 	/* The faulting instruction runs again and dies there; a sent signal must come anew. */
-	if (!is_fault(info))
+	if (!is_fault(signum, info))
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signum, info);
 }
 
-/* Calls the former handler under the conditions that it asked the kernel for. */
-static void call_handler(const struct sigaction *old, int signum, siginfo_t *info, void *context)
+static void pass_on(int signum, siginfo_t *info, void *context)
 {
-	sigset_t mask = old->sa_mask, saved;
+	const struct sigaction *old = before_of(signum);
 
-	if (!(old->sa_flags & SA_NODEFER))
-		sigaddset(&mask, signum);
-	pthread_sigmask(SIG_BLOCK, &mask, &saved);
-	if (old->sa_flags & SA_SIGINFO)
-		old->sa_sigaction(signum, info, context);
-	else
-		old->sa_handler(signum);
-	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	if (is_function(old))
+		call_before(signum, info, context);
+	/* The kernel does not let a fault be ignored either. */
+	else if (old->sa_handler == SIG_DFL || is_fault(signum, info))
+		take_default(signum, info);
 }
+
+/* --- our own --- */
 
 /*
- * Does not come back if this thread is inside a guard. Who jumps does not return, so nobody gives
- * back the mask that the kernel has put aside, or that somebody has widened who calls us: that of
- * ThreadSanitizer blocks everything.
+ * A page that is there but forbidden is how programs find out what is written to: their handler
+ * opens it and returns, and an RDMA device would not have been kept out at all. So it is asked
+ * before the access fails, as if the copy was the program's own. One that ends the process does so.
+ * Where nothing is mapped nobody is asked: a handler that has no use for such a fault, and reports
+ * it as a crash, would end a program that is only to be told of a protection error.
  */
-static void leave_guard(const ucontext_t *interrupted)
+static bool is_opened(int signum, siginfo_t *info, ucontext_t *interrupted, bool write)
 {
-	if (!vb_guard_current)
-		return;
-	pthread_sigmask(SIG_SETMASK, &interrupted->uc_sigmask, NULL);
-	vb_guard_fault();
-}
+	uintptr_t pc = fault_of(info, interrupted).pc;
 
-#if defined(__x86_64__)
-#define PC(context) ((context)->uc_mcontext.gregs[REG_RIP])
-#elif defined(__aarch64__)
-#define PC(context) ((context)->uc_mcontext.pc)
-#endif
-
-/* True if this thread was at a small copy, which ends when the handler returns. */
-static bool end_copy(ucontext_t *interrupted)
-{
-#ifdef PC
-	uintptr_t end = vb_guard_resume((uintptr_t)PC(interrupted));
-
-	if (end)
-		PC(interrupted) = end;
-	return end;
-#else
+	if (signum != SIGSEGV || info->si_code != SEGV_ACCERR)
+		return false;
+	for (unsigned i = 0; i < ASKED_MAX && is_function(before_of(signum)); i++) {
+		call_before(signum, info, interrupted);
+		/* Or it has sent the thread elsewhere. */
+		if (vb_memtouch(info->si_addr, write) ||
+		    fault_of(info, interrupted).pc != pc)
+			return true;
+	}
 	return false;
-#endif
 }
 
 static void on_signal(int signum, siginfo_t *info, void *context)
 {
-	struct sigaction *slot = before_of(signum), old = *slot;
+	enum vb_guarded guarded = VB_GUARDED_NOT;
 	int saved_errno = errno;
+	bool write;
 
-	if (is_fault(info)) {
-		if (end_copy(context))
-			return;
-		leave_guard(context);
+	if (is_fault(signum, info)) {
+		struct vb_memory_fault fault = fault_of(info, context);
+
+		guarded = vb_guard_find(&fault, &write);
 	}
-	if (!(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_IGN && !is_fault(info))
-		return;
-	/* The kernel does not let a fault be ignored either. */
-	if (!(old.sa_flags & SA_SIGINFO) &&
-	    (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN)) {
-		take_default(signum, info);
-	} else {
-		if (old.sa_flags & SA_RESETHAND)
-			*slot = (struct sigaction){ .sa_handler = SIG_DFL };
-		call_handler(&old, signum, info, context);
-	}
+	if (guarded == VB_GUARDED_NOT)
+		pass_on(signum, info, context);
+	else if (!is_opened(signum, info, context, write))
+		go_on_at(context, guarded);
 	errno = saved_errno;
 }
 
+/*
+ * With the mask and the flags of the handler before, which is so called as the kernel would have.
+ * Without one, on the alternate stack if there is any.
+ */
 static void install(void)
 {
-	struct sigaction action = {
-		.sa_sigaction = on_signal,
-		/* A guard leaves by longjmp: nobody would unblock the signal again. */
-		.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK,
-	};
+	const int ours = SA_SIGINFO | SA_ONSTACK, not_ours = SA_RESETHAND | SA_NOCLDSTOP;
 
-	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < VB_ARRAY_LEN(signals); i++) {
+		struct sigaction action;
+
 		/* Ours may run before the second call returns: it must find the old one. */
 		sigaction(signals[i], NULL, &before[i]);
+		action = before[i];
+		if (is_function(&before[i])) {
+			action.sa_flags = (action.sa_flags & ~not_ours) | SA_SIGINFO;
+		} else {
+			sigemptyset(&action.sa_mask);
+			action.sa_flags = ours;
+		}
+		action.sa_sigaction = on_signal;
 		sigaction(signals[i], &action, NULL);
 	}
 }

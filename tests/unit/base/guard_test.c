@@ -52,17 +52,70 @@ static void a_guard_comes_after_another(void **state)
 }
 
 /* Only the small copy's own instructions are where it may be left. */
-static void other_code_goes_on_as_it_was(void **state)
+static void a_small_copy_is_known_by_its_instructions(void **state)
 {
-	assert_true(vb_guard_resume(0) == 0);
-	assert_true(vb_guard_resume(UINTPTR_MAX) == 0);
-	assert_true(vb_guard_resume((uintptr_t)memcpy) == 0);
-	assert_true(vb_guard_resume((uintptr_t)vb_guard_copy_large) == 0);
+	const uintptr_t begin = (uintptr_t)vb_guard_copy_small;
+	const uintptr_t others[] = { 0, UINTPTR_MAX, (uintptr_t)memcpy,
+				     (uintptr_t)vb_guard_copy_large, begin - 1 };
+	struct vb_memory_fault fault = { .pc = begin, .to = 4096, .at = 4096 };
+	bool write;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct vb_memory_fault other = { .pc = others[i], .at = 4096 };
+
+		assert_int_equal(vb_guard_find(&other, &write), VB_GUARDED_NOT);
+	}
 	if (!VB_GUARD_ROUTINE)
 		return;
-	assert_true(vb_guard_resume((uintptr_t)vb_guard_copy_small) != 0);
-	assert_true(vb_guard_resume((uintptr_t)vb_guard_copy_small - 1) == 0);
-	assert_true(vb_guard_resume(vb_guard_resume((uintptr_t)vb_guard_copy_small)) == 0);
+	assert_int_equal(vb_guard_find(&fault, &write), VB_GUARDED_SMALL);
+	assert_true(write);
+	fault.to = 8192;
+	assert_int_equal(vb_guard_find(&fault, &write), VB_GUARDED_SMALL);
+	assert_false(write);
+	fault.pc = vb_guard_resume(VB_GUARDED_SMALL);
+	assert_int_equal(vb_guard_find(&fault, &write), VB_GUARDED_NOT);
+}
+
+/* A guard has what it covers, and what runs on its own piece of the stack. */
+static void a_guard_has_what_it_covers(void **state)
+{
+	static const struct {
+		intptr_t at, above;
+		enum vb_guarded guarded;
+		bool write;
+	} rows[] = {
+		{ 0, 0, VB_GUARDED_LARGE, true },
+		{ 63, 256, VB_GUARDED_LARGE, true },
+		{ 64, 0, VB_GUARDED_NOT, false },
+		{ -1, 0, VB_GUARDED_NOT, false },
+		{ 128, 256, VB_GUARDED_LARGE, false },
+		{ 191, 0, VB_GUARDED_LARGE, false },
+		{ 192, 0, VB_GUARDED_NOT, false },
+		/* A handler above it, and one on another stack. */
+		{ 0, 1200, VB_GUARDED_NOT, false },
+		{ 128, -4096, VB_GUARDED_NOT, false },
+	};
+	const uintptr_t base = 1 << 20;
+	struct vb_guard guard;
+	bool inside, write;
+
+	vb_guard_cover(&guard, (void *)base, (void *)(base + 128), 64);
+	inside = vb_guard_enter(&guard);
+	assert_true(inside);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct vb_memory_fault fault = {
+			.pc = 1,
+			.sp = (uintptr_t)&guard - (size_t)rows[i].above,
+			.at = base + (size_t)rows[i].at,
+		};
+
+		if (!VB_GUARD_ROUTINE && (rows[i].above > 1024 || rows[i].above < 0))
+			continue;
+		assert_int_equal(vb_guard_find(&fault, &write), rows[i].guarded);
+		if (rows[i].guarded != VB_GUARDED_NOT)
+			assert_int_equal(write, rows[i].write);
+	}
+	vb_guard_leave();
 }
 
 int main(void)
@@ -70,7 +123,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_copy_is_exact),
 		cmocka_unit_test(a_guard_comes_after_another),
-		cmocka_unit_test(other_code_goes_on_as_it_was),
+		cmocka_unit_test(a_small_copy_is_known_by_its_instructions),
+		cmocka_unit_test(a_guard_has_what_it_covers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

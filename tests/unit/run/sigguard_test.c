@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,11 @@
 
 #include "base/guard.h"
 #include "run/sigguard.h"
+
+/* Linux 4.7; libc has no name for it. */
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1U << 31)
+#endif
 
 /* Exit codes of children. */
 enum { FINE = 42, WRONG = 43 };
@@ -131,6 +137,255 @@ static void a_bus_error_in_a_guard_is_told(void **state)
 	assert_true(is_fine(status_of(copy_beyond_end_of_file)));
 }
 
+/* --- somebody else's, while a guard is on --- */
+
+static sigjmp_buf probing;
+static volatile int calls;
+
+static void give_up_probe(int signum)
+{
+	siglongjmp(probing, 1);
+}
+
+/* What a sampling profiler does that follows frame pointers: it looks whether memory is there. */
+static void probe(int signum)
+{
+	if (sigsetjmp(probing, 1) == 0)
+		_exit(*hole ? WRONG : WRONG);
+	calls++;
+}
+
+/* A guard that covers these octets is interrupted by a handler that probes the hole. */
+static void interrupt_guard(const volatile void *covered, size_t bytes, int flags)
+{
+	struct sigaction timer = { .sa_handler = probe, .sa_flags = flags };
+	struct vb_guard guard;
+	sigset_t now, then;
+
+	signal(SIGSEGV, give_up_probe);
+	sigaction(SIGALRM, &timer, NULL);
+	vb_sigguard_install();
+	pthread_sigmask(SIG_BLOCK, NULL, &then);
+	vb_guard_cover(&guard, (const void *)covered, (const void *)covered, bytes);
+	if (!vb_guard_enter(&guard))
+		_exit(WRONG);
+	raise(SIGALRM);
+	raise(SIGALRM);
+	if (vb_guard_current != &guard)
+		_exit(WRONG);
+	vb_guard_leave();
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	if (calls != 2 || memcmp(&now, &then, sizeof(now)) != 0)
+		_exit(WRONG);
+}
+
+static void probe_other_memory(void)
+{
+	static char octets[64];
+
+	interrupt_guard(octets, sizeof(octets), 0);
+}
+
+static void probe_covered_memory(void)
+{
+	interrupt_guard(hole, 4096, 0);
+}
+
+static void probe_covered_memory_on_a_stack_of_its_own(void)
+{
+	static char room[65536];
+	stack_t stack = { .ss_sp = room, .ss_size = sizeof(room) };
+
+	sigaltstack(&stack, NULL);
+	interrupt_guard(hole, 4096, SA_ONSTACK);
+}
+
+static void a_handler_that_probes_memory_is_left_alone(void **state)
+{
+	assert_true(is_fine(status_of(probe_other_memory)));
+	if (!VB_GUARD_ROUTINE)
+		return; /* a sanitizer's frames tell nothing */
+	assert_true(is_fine(status_of(probe_covered_memory)));
+	assert_true(is_fine(status_of(probe_covered_memory_on_a_stack_of_its_own)));
+}
+
+/* "Action optional": about memory that broke somewhere, not about what this thread does. */
+static void hear_of_broken_memory(void)
+{
+	siginfo_t info = { .si_signo = SIGBUS, .si_code = BUS_MCEERR_AO };
+	static char octets[64];
+	struct vb_guard guard;
+
+	info.si_addr = octets;
+	vb_sigguard_install();
+	vb_guard_cover(&guard, octets, octets, sizeof(octets));
+	if (!vb_guard_enter(&guard))
+		_exit(WRONG);
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGBUS, &info);
+	vb_guard_leave();
+}
+
+static void a_warning_is_no_fault(void **state)
+{
+	assert_true(died_of(status_of(hear_of_broken_memory), SIGBUS));
+}
+
+/* --- the thread is as it was --- */
+
+static void copy_from_nothing(void)
+{
+	static char room[65536], octets[4096];
+	stack_t now, stack = { .ss_sp = room, .ss_size = sizeof(room),
+			       .ss_flags = (int)SS_AUTODISARM };
+	sigset_t blocked, mask;
+
+	munmap((void *)hole, 4096);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+	if (sigaltstack(&stack, NULL) != 0)
+		return; /* before Linux 4.7 */
+	vb_sigguard_install();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		if (vb_guard_copy(octets, (void *)hole, sizes[i]))
+			_exit(WRONG);
+		sigaltstack(NULL, &now);
+		pthread_sigmask(SIG_BLOCK, NULL, &mask);
+		if (now.ss_sp != room || (now.ss_flags & SS_DISABLE) ||
+		    sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGSEGV) != 0 ||
+		    sigismember(&mask, SIGUSR2) != 0)
+			_exit(WRONG);
+	}
+}
+
+static void a_thread_keeps_its_mask_and_signal_stack(void **state)
+{
+	assert_true(is_fine(status_of(copy_from_nothing)));
+}
+
+/* --- pages that are there, but forbidden --- */
+
+static void open_page(int signum, siginfo_t *info, void *context)
+{
+	calls++;
+	mprotect((void *)((uintptr_t)info->si_addr & -4096ul), 4096, PROT_READ | PROT_WRITE);
+}
+
+/* To read first, and to write when that was not enough. */
+static void open_page_by_and_by(int signum, siginfo_t *info, void *context)
+{
+	mprotect((void *)hole, 4096, calls++ ? PROT_READ | PROT_WRITE : PROT_READ);
+}
+
+static void look_on(int signum, siginfo_t *info, void *context)
+{
+	calls++;
+}
+
+static void with_handler(void (*handler)(int, siginfo_t *, void *), int flags)
+{
+	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags };
+
+	sigaction(SIGSEGV, &action, NULL);
+}
+
+/* As programs do that want to know what is written to. */
+static void copy_to_and_from_tracked_pages(void)
+{
+	static char octets[4096];
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *at = (char *)hole + 4096 - sizes[i];
+
+		calls = 0;
+		memset(octets, (int)i + 1, sizeof(octets));
+		mprotect((void *)hole, 4096, PROT_READ);
+		if (!vb_guard_copy(at, octets, sizes[i]) || calls != 1 ||
+		    memcmp(at, octets, sizes[i]) != 0)
+			_exit(WRONG);
+		memset(octets, 0, sizeof(octets));
+		mprotect((void *)hole, 4096, PROT_NONE);
+		if (!vb_guard_copy(octets, at, sizes[i]) || calls != 2 ||
+		    memcmp(at, octets, sizes[i]) != 0)
+			_exit(WRONG);
+	}
+}
+
+static void track_before(void)
+{
+	with_handler(open_page, 0);
+	vb_sigguard_install();
+	copy_to_and_from_tracked_pages();
+}
+
+static void track_after(void)
+{
+	vb_sigguard_install();
+	with_handler(open_page, SA_ONSTACK);
+	copy_to_and_from_tracked_pages();
+}
+
+static void a_handler_opens_a_page(void **state)
+{
+	assert_true(is_fine(status_of(track_before)));
+	assert_true(is_fine(status_of(track_after)));
+}
+
+static void track_by_steps(void)
+{
+	static char octets[4096];
+
+	with_handler(open_page_by_and_by, 0);
+	vb_sigguard_install();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		calls = 0;
+		mprotect((void *)hole, 4096, PROT_NONE);
+		if (!vb_guard_copy((void *)hole, octets, sizes[i]) || calls != 2)
+			_exit(WRONG);
+	}
+}
+
+static void a_handler_opens_a_page_in_two_steps(void **state)
+{
+	assert_true(is_fine(status_of(track_by_steps)));
+}
+
+/* A handler that has no idea is asked a few times, and then the copy fails. */
+static void ask_in_vain(void)
+{
+	static char octets[4096];
+
+	with_handler(look_on, 0);
+	vb_sigguard_install();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		calls = 0;
+		if (vb_guard_copy(octets, (void *)hole, sizes[i]) || !calls || calls > 16)
+			_exit(WRONG);
+	}
+}
+
+static void a_handler_that_does_nothing_ends_nothing(void **state)
+{
+	assert_true(is_fine(status_of(ask_in_vain)));
+}
+
+static void report_crash(int signum, siginfo_t *info, void *context)
+{
+	_exit(WRONG);
+}
+
+static void copy_from_nothing_with_reporter(void)
+{
+	with_handler(report_crash, 0);
+	copy_from_nothing();
+}
+
+/* Where nothing is mapped nobody is asked: many a handler would take it for a crash. */
+static void a_crash_reporter_is_not_asked_about_nothing(void **state)
+{
+	assert_true(is_fine(status_of(copy_from_nothing_with_reporter)));
+}
+
 /* --- outside, nobody had the signal before --- */
 
 static void touch_hole(void)
@@ -186,6 +441,7 @@ static void kill_self_in_guard(void)
 	struct vb_guard guard;
 
 	vb_sigguard_install();
+	vb_guard_cover(&guard, (const void *)hole, (const void *)hole, 4096);
 	if (!vb_guard_enter(&guard))
 		_exit(WRONG);
 	kill(getpid(), SIGSEGV);
@@ -226,8 +482,6 @@ static void a_handler_gets_address_context_and_mask(void **state)
 	assert_true(is_fine(status_of(touch_hole_with_info)));
 }
 
-static volatile int calls;
-
 static void make_accessible(int signum)
 {
 	calls++;
@@ -249,6 +503,45 @@ static void touch_hole_with_plain(void)
 static void a_handler_may_repair_and_return(void **state)
 {
 	assert_true(is_fine(status_of(touch_hole_with_plain)));
+}
+
+static char alternate[65536];
+
+static void look_where_it_runs(int signum)
+{
+	char here;
+
+	calls = (uintptr_t)(&here - alternate) < sizeof(alternate) ? 1 : 2;
+	make_accessible(signum);
+}
+
+static void touch_hole_with_stack(int flags, int expected)
+{
+	struct sigaction action = { .sa_handler = look_where_it_runs, .sa_flags = flags };
+	stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
+
+	sigaltstack(&stack, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	vb_sigguard_install();
+	*hole = 1;
+	if (calls != expected + 1 || *hole != 1)
+		_exit(WRONG);
+}
+
+static void touch_hole_on_alternate_stack(void)
+{
+	touch_hole_with_stack(SA_ONSTACK, 1);
+}
+
+static void touch_hole_on_same_stack(void)
+{
+	touch_hole_with_stack(0, 2);
+}
+
+static void a_handler_runs_on_the_stack_that_it_asked_for(void **state)
+{
+	assert_true(is_fine(status_of(touch_hole_on_alternate_stack)));
+	assert_true(is_fine(status_of(touch_hole_on_same_stack)));
 }
 
 static void only_count(int signum)
@@ -295,6 +588,13 @@ int main(void)
 		cmocka_unit_test(a_fault_in_a_guard_is_told),
 		cmocka_unit_test(a_fault_at_the_end_of_a_copy_is_told),
 		cmocka_unit_test(a_bus_error_in_a_guard_is_told),
+		cmocka_unit_test(a_handler_that_probes_memory_is_left_alone),
+		cmocka_unit_test(a_warning_is_no_fault),
+		cmocka_unit_test(a_thread_keeps_its_mask_and_signal_stack),
+		cmocka_unit_test(a_handler_opens_a_page),
+		cmocka_unit_test(a_handler_opens_a_page_in_two_steps),
+		cmocka_unit_test(a_handler_that_does_nothing_ends_nothing),
+		cmocka_unit_test(a_crash_reporter_is_not_asked_about_nothing),
 		cmocka_unit_test(a_fault_elsewhere_kills_as_ever),
 		cmocka_unit_test(an_ignored_fault_kills),
 		cmocka_unit_test(a_sent_signal_kills),
@@ -302,6 +602,7 @@ int main(void)
 		cmocka_unit_test(a_sent_signal_does_not_leave_a_guard),
 		cmocka_unit_test(a_handler_gets_address_context_and_mask),
 		cmocka_unit_test(a_handler_may_repair_and_return),
+		cmocka_unit_test(a_handler_runs_on_the_stack_that_it_asked_for),
 		cmocka_unit_test(a_handler_gets_sent_signals),
 		cmocka_unit_test(a_one_shot_handler_is_called_once),
 	};
