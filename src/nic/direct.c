@@ -140,7 +140,7 @@ static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t b
 	struct vb_direct_map *map = &lane->direct.map[vb_key_place(to->key) % VB_DIRECT_MAPS];
 
 	if (lane->peer->export == nic->export)
-		return (uint8_t *)(uintptr_t)to->address;
+		return to->paged ? NULL : (uint8_t *)(uintptr_t)to->address;
 	if (to->file < 0 || !nic->host.map ||
 	    (uint64_t)to->skip + to->cut + bytes > to->region_bytes || to->offset < to->skip ||
 	    to->offset + bytes > to->region_bytes - to->cut)

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <infiniband/verbs.h>
+
 #include "nic/limits.h"
 
 struct vb_export_key {
@@ -144,6 +146,12 @@ static inline bool vb_export_region_allows(const struct vb_export_region *region
 	return region->key == key && region->pd == pd && (region->access & access) == access &&
 	       va >= region->iova && bytes <= region->bytes &&
 	       va - region->iova <= region->bytes - bytes;
+}
+
+/* Is it one that a pointer must not touch? */
+static inline bool vb_export_region_is_paged(const struct vb_export_region *region)
+{
+	return region->access & IBV_ACCESS_ON_DEMAND;
 }
 
 _Static_assert(sizeof(struct vb_export_key) == 64, "an entry is a cache line");

@@ -74,14 +74,40 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
 	}
 }
 
-/* What is not in one piece may be in several. */
-static bool write_pieces(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
-			 const uint8_t *data, uint32_t bytes, unsigned access)
+/*
+ * What is not found like any other memory may be paged on demand, or in several pieces. to: what a
+ * look-up found that knows of paging, and whether it is.
+ */
+static enum vb_verdict write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+				   const uint8_t *data, uint32_t bytes, unsigned access,
+				   uint8_t *to, bool paged)
 {
 	struct vb_walk walk;
 
+	if (to)
+		return vb_mr_copy(nic, paged, to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
 	vb_walk_begin(&walk, nic, pd, key, va, bytes, access);
-	return walk.mkey && vb_walk_write(&walk, data, bytes);
+	return walk.mkey && vb_walk_write(&walk, data, bytes) ? VB_OK : VB_BAD_ACCESS;
+}
+
+static bool write_local(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+			const uint8_t *data, uint32_t bytes)
+{
+	bool paged;
+	uint8_t *to = vb_mr_find(nic, pd, key, va, bytes, IBV_ACCESS_LOCAL_WRITE, &paged);
+
+	return write_found(nic, pd, key, va, data, bytes, IBV_ACCESS_LOCAL_WRITE, to, paged) ==
+	       VB_OK;
+}
+
+static enum vb_verdict write_remote(struct vb_qp *qp, uint32_t key, uint64_t va,
+				    const uint8_t *data, uint32_t bytes)
+{
+	bool paged;
+	uint8_t *to = vb_remote_find(qp, key, va, bytes, IBV_ACCESS_REMOTE_WRITE, &paged);
+
+	return write_found(qp->nic, qp->ibv.qp.pd, key, va, data, bytes, IBV_ACCESS_REMOTE_WRITE,
+			   to, paged);
 }
 
 bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
@@ -99,8 +125,7 @@ bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *
 		to = vb_mr_get(nic, pd, sge[i].lkey, sge[i].addr + offset, n,
 			       IBV_ACCESS_LOCAL_WRITE);
 		if (to ? !vb_guard_copy(to, data, n)
-		       : !write_pieces(nic, pd, sge[i].lkey, sge[i].addr + offset, data, n,
-				       IBV_ACCESS_LOCAL_WRITE))
+		       : !write_local(nic, pd, sge[i].lkey, sge[i].addr + offset, data, n))
 			return false;
 		data += n;
 		bytes -= n;
@@ -237,9 +262,11 @@ enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64
 				     uint32_t bytes, unsigned access)
 {
 	struct vb_qp *qp = qp_of_resp(resp);
+	bool paged;
 
 	return vb_remote_get(qp, rkey, va, bytes, access) ||
-			       vb_mkey_allows(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, access)
+			       vb_mkey_allows(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, access) ||
+			       vb_remote_find(qp, rkey, va, bytes, access, &paged)
 		       ? VB_OK
 		       : VB_BAD_ACCESS;
 }
@@ -251,10 +278,7 @@ enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64
 	uint8_t *to = vb_remote_get(qp, rkey, va, bytes, IBV_ACCESS_REMOTE_WRITE);
 
 	if (!to)
-		return write_pieces(qp->nic, qp->ibv.qp.pd, rkey, va, data, bytes,
-				    IBV_ACCESS_REMOTE_WRITE)
-			       ? VB_OK
-			       : VB_BAD_ACCESS;
+		return write_remote(qp, rkey, va, data, bytes);
 	return vb_guard_copy(to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
 }
 
@@ -281,6 +305,19 @@ bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint6
 	return true;
 }
 
+/* Where an atomic operation goes whose memory is paged: it is brought in first. */
+static enum vb_verdict find_paged(struct vb_qp *qp, const struct vb_pkt *pkt, unsigned access,
+				  uint8_t **at)
+{
+	const struct vb_nic_host *host = &qp->nic->host;
+	bool paged;
+
+	*at = vb_remote_find(qp, pkt->rkey, pkt->va, sizeof(uint64_t), access, &paged);
+	if (!*at)
+		return VB_BAD_ACCESS;
+	return !host->touch_paged || host->touch_paged(host->arg, *at) ? VB_OK : VB_BAD_MEMORY;
+}
+
 enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt *pkt,
 				      enum vb_kind kind, uint64_t *orig)
 {
@@ -289,10 +326,11 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 						    : IBV_ACCESS_REMOTE_ATOMIC;
 	uint8_t *at = vb_remote_get(qp, pkt->rkey, pkt->va, sizeof(*orig), access);
 	uint64_t operand = pkt->swap_add;
+	enum vb_verdict found = at ? VB_OK : find_paged(qp, pkt, access, &at);
 	bool ok;
 
-	if (!at)
-		return VB_BAD_ACCESS;
+	if (found != VB_OK)
+		return found;
 	if (kind == VB_K_ATOMIC_WRITE) /* as octets: they go where they are as they are */
 		memcpy(&operand, pkt->payload, sizeof(operand));
 	/* An address that is aligned remotely may lie askew here (zero-based, iova). */
@@ -305,12 +343,13 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, unsigned access)
 {
 	struct vb_qp *qp = qp_of_resp(resp);
-	bool ok = true;
+	bool ok = true, paged;
 
 	if (pkt->flush_level == VB_FLUSH_MR)
 		ok = vb_key_grants(qp->nic, qp->ibv.qp.pd, pkt->rkey, access);
 	else if (pkt->dma_bytes)
-		ok = vb_mr_get(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, pkt->dma_bytes, access);
+		ok = vb_mr_find(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, pkt->dma_bytes, access,
+				&paged);
 	atomic_thread_fence(memory_order_seq_cst);
 	return ok ? VB_OK : VB_BAD_ACCESS;
 }

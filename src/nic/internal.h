@@ -193,6 +193,16 @@ static inline struct vb_key_owner *vb_key_owner(struct vb_nic *nic, uint32_t key
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 		   uint64_t bytes, unsigned access);
 
+/*
+ * The same of any region, and is it one of on-demand paging? vb_mr_get() does not give its memory
+ * away: pages may be missing there, so it is not for whoever copies by pointers (vb_mr_copy).
+ */
+uint8_t *vb_mr_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+		    uint64_t bytes, unsigned access, bool *paged);
+
+/* memcpy to or from what was found: false if a part of it is not there. */
+bool vb_mr_copy(struct vb_nic *nic, bool paged, void *to, const void *from, uint64_t bytes);
+
 /* Scatter over a list of SGEs: false if a key does not allow it or memory is gone (host.c). */
 bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
 		   uint32_t offset, const uint8_t *data, uint32_t bytes);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/guard.h"
 #include "base/prf.h"
 #include "engine/newer.h"
 #include "nic/internal.h"
@@ -188,9 +189,31 @@ uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t
 	struct vb_export_region region;
 
 	if (!vb_export_key_read(entry_of(nic, key), &region) ||
+	    vb_export_region_is_paged(&region) ||
 	    !vb_export_region_allows(&region, ((struct vb_pd *)pd)->id, key, va, bytes, access))
 		return vb_mr_get_other(nic, (struct vb_pd *)pd, key, va, bytes, access);
 	return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
+}
+
+uint8_t *vb_mr_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+		    uint64_t bytes, unsigned access, bool *paged)
+{
+	struct vb_export_region region;
+
+	*paged = vb_export_key_read(entry_of(nic, key), &region) &&
+		 vb_export_region_is_paged(&region) &&
+		 vb_export_region_allows(&region, ((struct vb_pd *)pd)->id, key, va, bytes,
+					 access);
+	if (*paged)
+		return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
+	return vb_mr_get(nic, pd, key, va, bytes, access);
+}
+
+bool vb_mr_copy(struct vb_nic *nic, bool paged, void *to, const void *from, uint64_t bytes)
+{
+	if (paged && nic->host.copy_paged)
+		return nic->host.copy_paged(nic->host.arg, to, from, bytes);
+	return vb_guard_copy(to, from, bytes);
 }
 
 /* What others may change, the owner must be allowed to change. */

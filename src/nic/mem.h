@@ -36,7 +36,8 @@ struct vb_mr {
  * REMOTE_ATOMIC without LOCAL_WRITE; ENOMEM; EFAULT: not mapped or not writable. iova is ignored
  * with ZERO_BASED (it is 0 then).
  *
- * All memory is paged on demand here, so ON_DEMAND only means that nothing has to be there yet. The
+ * All memory is paged on demand here, so ON_DEMAND means that nothing has to be there yet, and that
+ * whatever is not there when it is touched makes no signal: the kernel copies (vb_mr_find). The
  * whole address space (addr NULL, SIZE_MAX octets) can be registered so, at its own addresses and
  * without HUGETLB; otherwise EINVAL.
  */
@@ -115,8 +116,12 @@ bool vb_mr_access_fits(unsigned access);
 /* What its kind needs when it is deregistered: nobody is inside any more. */
 void vb_mr_let_go(struct vb_mr *mr);
 
-/* What vb_mr_get() does when the table of keys has nothing to offer for this PD. */
-uint8_t *vb_mr_get_other(struct vb_nic *nic, const struct vb_pd *pd, uint32_t key, uint64_t va,
-			 uint64_t bytes, unsigned access);
+/*
+ * What vb_mr_get() does when the table of keys has nothing to offer for this PD. Inlined, its
+ * registers would be saved by every look-up.
+ */
+__attribute__((noinline)) uint8_t *vb_mr_get_other(struct vb_nic *nic, const struct vb_pd *pd,
+						   uint32_t key, uint64_t va, uint64_t bytes,
+						   unsigned access);
 
 #endif

@@ -126,6 +126,7 @@ static int sge_check(struct vb_nic *nic, const struct vb_pd *pd, const struct ad
 {
 	const struct vb_export_key *entry = &nic->export->key[vb_key_place(sge->lkey)];
 	struct vb_export_region region;
+	bool paged;
 
 	if (!vb_export_key_read(entry, &region) || !region.key || region.key != sge->lkey)
 		return ENOENT;
@@ -136,7 +137,8 @@ static int sge_check(struct vb_nic *nic, const struct vb_pd *pd, const struct ad
 		return EINVAL;
 	if (advice->write && !(region.access & IBV_ACCESS_LOCAL_WRITE))
 		return EPERM;
-	*at = vb_mr_get(nic, (struct ibv_pd *)&pd->ibv, sge->lkey, sge->addr, sge->length, 0);
+	*at = vb_mr_find(nic, (struct ibv_pd *)&pd->ibv, sge->lkey, sge->addr, sge->length, 0,
+			 &paged);
 	return *at ? 0 : EFAULT;
 }
 

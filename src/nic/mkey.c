@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/guard.h"
 #include "nic/peer.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -403,7 +402,7 @@ static void next_entry(struct vb_walk *walk)
 }
 
 /* Of what is no indirect key: a null region gives so much in one go, and has more. */
-static uint8_t *region_get(const struct vb_walk *walk, uint32_t key, uint64_t va, uint64_t *bytes,
+static uint8_t *region_get(struct vb_walk *walk, uint32_t key, uint64_t va, uint64_t *bytes,
 			   unsigned access)
 {
 	uint64_t pd = GET(walk->nic->export->key[vb_key_place(key)].pd);
@@ -412,7 +411,7 @@ static uint8_t *region_get(const struct vb_walk *walk, uint32_t key, uint64_t va
 		return NULL;
 	if (pd == vb_export_pd_of_null(((const struct vb_pd *)walk->pd)->id))
 		*bytes = vb_min_u64(*bytes, VB_NULL_BYTES);
-	return vb_mr_get(walk->nic, walk->pd, key, va, *bytes, access);
+	return vb_mr_find(walk->nic, walk->pd, key, va, *bytes, access, &walk->paged);
 }
 
 /*
@@ -469,7 +468,7 @@ uint8_t *vb_mkey_get(struct vb_nic *nic, const struct vb_pd *pd, uint32_t key, u
 	if (!walk.mkey)
 		return NULL;
 	at = vb_walk_next(&walk, bytes, &n);
-	return at && n == bytes ? at : NULL;
+	return at && n == bytes && !walk.paged ? at : NULL;
 }
 
 bool vb_walk_read(struct vb_walk *walk, uint8_t *to, uint64_t bytes)
@@ -479,7 +478,7 @@ bool vb_walk_read(struct vb_walk *walk, uint8_t *to, uint64_t bytes)
 	for (; bytes; to += n, bytes -= n) {
 		const uint8_t *from = vb_walk_next(walk, bytes, &n);
 
-		if (!from || !vb_guard_copy(to, from, n))
+		if (!from || !vb_mr_copy(walk->nic, walk->paged | walk->to_paged, to, from, n))
 			return false;
 	}
 	return true;
@@ -492,7 +491,7 @@ bool vb_walk_write(struct vb_walk *walk, const uint8_t *from, uint64_t bytes)
 	for (; bytes; from += n, bytes -= n) {
 		uint8_t *to = vb_walk_next(walk, bytes, &n);
 
-		if (!to || !vb_guard_copy(to, from, n))
+		if (!to || !vb_mr_copy(walk->nic, walk->paged, to, from, n))
 			return false;
 	}
 	return true;
@@ -511,6 +510,7 @@ enum ibv_wc_status vb_memcpy(struct vb_qp *qp, const struct vb_wqe *wqe)
 		uint64_t n;
 		uint8_t *at = vb_walk_next(&to, left, &n);
 
+		from.to_paged = to.paged;
 		if (!at || !vb_walk_read(&from, at, n))
 			return IBV_WC_LOC_PROT_ERR;
 		left -= (uint32_t)n;

@@ -133,13 +133,15 @@ struct vb_walk {
 	uint32_t key;
 	unsigned access;
 	uint64_t va, bytes; /* what is left */
+	bool paged;	    /* the piece in hand is (vb_mr_find) */
+	bool to_paged;	    /* so is where it is read to */
 	/* Of an indirect key; NULL: it is none, or refuses. */
 	const struct vb_mkey *mkey;
 	uint32_t seq; /* as it was when the walk began */
 	uint32_t index, row, into;
 };
 
-/* As for vb_mr_get(). It may fail at any step then: what is left says that it did. */
+/* As for vb_mr_find(). It may fail at any step then: what is left says that it did. */
 void vb_walk_begin(struct vb_walk *walk, struct vb_nic *nic, struct ibv_pd *pd, uint32_t key,
 		   uint64_t va, uint64_t bytes, unsigned access);
 

@@ -181,6 +181,15 @@ struct vb_nic_host {
 	int (*fetch)(void *arg, void *addr, size_t bytes, enum vb_fetch how);
 
 	/*
+	 * Where pages may be missing and nobody may be sent a signal (on-demand paging): memcpy in
+	 * ascending order and the last octets last, and whether an octet can be written (its page
+	 * is there then). False: a part of it is not mapped, or forbidden. NULL, both of them:
+	 * guards do (base/guard.h).
+	 */
+	bool (*copy_paged)(void *arg, void *to, const void *from, size_t bytes);
+	bool (*touch_paged)(void *arg, void *at);
+
+	/*
 	 * The device's memory: so many zeros, aligned to a page, the same at each call; `share`
 	 * knows them. NULL, both of them: there is none.
 	 */

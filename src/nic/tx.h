@@ -12,8 +12,9 @@ struct vb_payload {
 	uint32_t count;
 	uint32_t bytes;
 	/*
-	 * More pieces than there is room for, behind an indirect key: they are looked for when they
-	 * are copied (vb_payload_copy), and count is 0. Then the rest is where; else it is not set.
+	 * More pieces than there is room for, behind an indirect key, or such as are paged on
+	 * demand: they are looked for when they are copied (vb_payload_copy), and count is 0. Then
+	 * the rest is where; else it is not set.
 	 */
 	bool scattered;
 	struct vb_qp *qp;

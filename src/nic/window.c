@@ -114,7 +114,7 @@ static bool bind(struct vb_qp *qp, const struct vb_wqe *wqe)
 		region.iova = wqe->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : wqe->bind.addr;
 		region.bytes = wqe->bind.bytes;
 		region.base = (uintptr_t)mr->base + (wqe->bind.addr - mr->iova);
-		region.access = wqe->bind.access & REMOTE;
+		region.access = (wqe->bind.access & REMOTE) | (mr->access & IBV_ACCESS_ON_DEMAND);
 	}
 	show(nic, mw, &region);
 	return true;
@@ -163,8 +163,8 @@ void vb_windows_unbind(struct vb_qp *qp)
 	vb_lock_drop(&qp->nic->keys.lock);
 }
 
-uint8_t *vb_window_get(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t bytes,
-		       unsigned access)
+uint8_t *vb_window_find(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t bytes,
+			unsigned access, bool *paged)
 {
 	const struct vb_export_key *entry = &qp->nic->export->key[vb_key_place(key)];
 	uint32_t seq = VB_EXPORT_GET(entry->seq), qpn = VB_EXPORT_GET(entry->window_qpn);
@@ -177,7 +177,17 @@ uint8_t *vb_window_get(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t byt
 	if (pd != pd_of(qp->ibv.qp.pd) || (qpn && qpn != qp->ibv.qp.qp_num) ||
 	    !vb_export_region_allows(&region, 0, key, va, bytes, access))
 		return NULL;
+	*paged = vb_export_region_is_paged(&region);
 	return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
+}
+
+uint8_t *vb_window_get(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t bytes,
+		       unsigned access)
+{
+	bool paged;
+	uint8_t *at = vb_window_find(qp, key, va, bytes, access, &paged);
+
+	return at && !paged ? at : NULL;
 }
 
 /* --- ibv_alloc_mw(3), ibv_bind_mw(3) --- */

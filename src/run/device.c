@@ -23,6 +23,7 @@
 #include "run/log.h"
 #include "run/memfile.h"
 #include "run/memprobe.h"
+#include "run/memtouch.h"
 #include "run/sigguard.h"
 #include "run/xrc.h"
 #include "wire/icrc.h"
@@ -346,6 +347,16 @@ static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool wri
 	return vb_memprobe(addr, bytes, write);
 }
 
+static bool host_copy_paged(void *arg, void *to, const void *from, size_t bytes)
+{
+	return vb_memtouch_copy(to, from, bytes);
+}
+
+static bool host_touch_paged(void *arg, void *at)
+{
+	return vb_memtouch(at, true);
+}
+
 static int host_fetch(void *arg, void *addr, size_t bytes, enum vb_fetch how)
 {
 	return vb_memfetch(addr, bytes, how);
@@ -414,6 +425,8 @@ static int nic_start(struct vb_device *dev)
 		.device_memory = vb_share_device_memory,
 		.map_file = vb_memfile_map,
 		.fetch = host_fetch,
+		.copy_paged = host_copy_paged,
+		.touch_paged = host_touch_paged,
 		.foreign_map = vb_foreign_map,
 		.foreign_leave = vb_foreign_leave,
 		.share = vb_share_region,

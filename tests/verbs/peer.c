@@ -259,6 +259,11 @@ static void carry_out(struct far *far, const struct vp_order *order, struct vp_a
 	}
 }
 
+static void fall_dead(int signum)
+{
+	_exit(EXIT_FAILURE);
+}
+
 static void obey(const struct vp_order *order, struct vp_answer *answer)
 {
 	struct ibv_async_event event;
@@ -279,6 +284,10 @@ static void obey(const struct vp_order *order, struct vp_answer *answer)
 	case VP_EXEC:
 		fcntl(ORDERS_FD, F_SETFD, FD_CLOEXEC);
 		execlp("sleep", "sleep", "30", NULL);
+		break;
+	case VP_DEADLY:
+		signal(SIGSEGV, fall_dead);
+		signal(SIGBUS, fall_dead);
 		break;
 	case VP_HIDE:
 		answer->rc = prctl(PR_SET_DUMPABLE, 0);

@@ -33,6 +33,7 @@ enum vp_what {
 	VP_FILL,      /* with octets that tell where they come from */
 	VP_IS_FILLED, /* rc 1: it is */
 	VP_HOLE,      /* let the whole pages in a stretch of the buffer vanish */
+	VP_DEADLY,    /* a handler of its own for SIGSEGV and SIGBUS, which ends the process */
 	VP_STATE,     /* rc: the QP's state */
 	VP_MODIFY,    /* the QP's state to count */
 	VP_RIGHTS,    /* the QP's access flags to flags */

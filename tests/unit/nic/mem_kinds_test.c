@@ -174,6 +174,15 @@ static void no_mapping_is_left_where_there_is_no_key(void **state)
 
 /* --- the whole address space --- */
 
+static uint8_t *find(uint32_t key, uint64_t va, uint64_t bytes, unsigned access)
+{
+	bool paged;
+	uint8_t *at = vb_mr_find(fix.nic, &fix.pd->ibv, key, va, bytes, access, &paged);
+
+	assert_int_equal(paged, at != NULL);
+	return at;
+}
+
 static void an_implicit_region_has_all_addresses(void **state)
 {
 	const unsigned access = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE |
@@ -182,12 +191,14 @@ static void an_implicit_region_has_all_addresses(void **state)
 
 	fix.probe = EFAULT; /* nobody is to look */
 	assert_int_equal(vb_mr_reg(fix.pd, NULL, SIZE_MAX, 0, access, &mr), 0);
-	assert_ptr_equal(get(mr->ibv.lkey, (uintptr_t)memory, BYTES, IBV_ACCESS_LOCAL_WRITE),
+	assert_ptr_equal(find(mr->ibv.lkey, (uintptr_t)memory, BYTES, IBV_ACCESS_LOCAL_WRITE),
 			 memory);
-	assert_non_null(get(mr->ibv.lkey, UINT64_MAX - 1, 1, 0));
-	assert_null(get(mr->ibv.lkey, UINT64_MAX, 1, 0));
-	assert_null(get(mr->ibv.lkey, 5, UINT64_MAX, 0));
-	assert_null(get(mr->ibv.lkey, (uintptr_t)memory, 8, IBV_ACCESS_REMOTE_WRITE));
+	assert_non_null(find(mr->ibv.lkey, UINT64_MAX - 1, 1, 0));
+	assert_null(find(mr->ibv.lkey, UINT64_MAX, 1, 0));
+	assert_null(find(mr->ibv.lkey, 5, UINT64_MAX, 0));
+	assert_null(find(mr->ibv.lkey, (uintptr_t)memory, 8, IBV_ACCESS_REMOTE_WRITE));
+	/* Not for who copies by pointers. */
+	assert_null(get(mr->ibv.lkey, (uintptr_t)memory, BYTES, IBV_ACCESS_LOCAL_WRITE));
 	/* It cannot become one of another kind. */
 	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), EINVAL);
 	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
