@@ -82,14 +82,14 @@ bool vb_memtouch_copy(void *to, const void *from, size_t bytes)
 {
 	struct iovec into[2], source = { (void *)(uintptr_t)from, bytes };
 	int saved_errno = errno;
-	ssize_t done;
+	long done;
 
 	if (!bytes)
 		return true;
 	split(into, to, bytes);
-	done = process_vm_readv(getpid(), into, 2, &source, 1, 0);
+	done = syscall(SYS_process_vm_readv, getpid(), into, 2, &source, 1, 0);
 	if (done < 0 && errno != EFAULT && errno != ENOMEM)
-		done = by_own_pipe(to, from, bytes) ? (ssize_t)bytes : -1;
+		done = by_own_pipe(to, from, bytes) ? (long)bytes : -1;
 	errno = saved_errno;
-	return done == (ssize_t)bytes;
+	return done == (long)bytes;
 }
