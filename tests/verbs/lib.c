@@ -15,6 +15,16 @@ struct vt vt;
 
 static struct sigaction library_handler[2];
 
+/*
+ * A sanitizer has a handler that takes what it is asked about for a crash. What main() installs
+ * stays.
+ */
+__attribute__((constructor)) static void forget_reporters(void)
+{
+	signal(SIGSEGV, SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
+}
+
 /* The first open installs them. */
 static void learn_handlers(void)
 {
