@@ -24,6 +24,11 @@ static void owe_nak(struct vb_resp *resp, uint8_t syndrome)
 	resp->ack_owed = false;
 }
 
+void vb_rc_ask_again(struct vb_resp *resp)
+{
+	owe_nak(resp, vb_aeth_nak(VB_NAK_PSN));
+}
+
 static struct vb_resource *resource_at(const struct vb_resp *resp, uint64_t index)
 {
 	return &resp->ring[index % resp->resources_max];

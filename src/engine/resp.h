@@ -109,6 +109,12 @@ struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *p
 struct vb_resp_result vb_rc_refuse(struct vb_resp *resp, const struct vb_pkt *pkt,
 				   const struct vb_op_info *info, enum vb_verdict verdict);
 
+/*
+ * Something came that cannot be taken, by a way on which nothing is: owe a NAK that asks for all
+ * from epsn on, whether one was sent before or not.
+ */
+void vb_rc_ask_again(struct vb_resp *resp);
+
 struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    const struct vb_op_info *info);
 

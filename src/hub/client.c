@@ -142,8 +142,10 @@ void vb_hub_marks_send(struct vb_hub_client *client)
 		return;
 	for (unsigned i = 0; i < client->held_n && room; i++)
 		room = client->held[i].told || mark_send(client, &client->held[i]);
+	vb_lock_take(&client->links_lock);
 	for (unsigned i = 0; i < client->links_n && room; i++)
 		room = client->link[i].told || link_send(client, &client->link[i]);
+	vb_lock_drop(&client->links_lock);
 	if (room == client->full)
 		watch(client, EPOLL_CTL_MOD, client->conn_fd, room ? EPOLLIN : EPOLLIN | EPOLLOUT);
 	client->full = !room;
@@ -243,8 +245,10 @@ static void attempt(struct vb_hub_client *client)
 	} else {
 		for (unsigned i = 0; i < client->held_n; i++)
 			client->held[i].told = false;
+		vb_lock_take(&client->links_lock);
 		for (unsigned i = 0; i < client->links_n; i++)
 			client->link[i].told = false;
+		vb_lock_drop(&client->links_lock);
 		vb_hub_marks_send(client);
 		return;
 	}
@@ -368,11 +372,8 @@ int vb_hub_client_store(struct vb_hub_client *client, int *fd)
 /* With the lock held, but for the call. */
 static void news_deliver(struct vb_hub_client *client, bool *news, void (*fn)(void *arg))
 {
-	eventfd_t times;
-
 	*news = false;
-	if (!client->rings && !client->fatal && !client->noted)
-		eventfd_read(client->wake_fd, &times);
+	vb_hub_wake_hush(client);
 	if (!fn)
 		return;
 	vb_lock_drop(&client->lock);
@@ -382,9 +383,13 @@ static void news_deliver(struct vb_hub_client *client, bool *news, void (*fn)(vo
 
 void vb_hub_client_turn(struct vb_hub_client *client)
 {
+	vb_hub_asks_turn(client);
 	/* The progress thread waits for nobody; what is to be done now stays to be done. */
 	if (!vb_lock_try(&client->lock))
 		return;
+	/* Those are told in the next line, and later ones wake us once more. */
+	if (atomic_exchange(&client->links_wait, false))
+		vb_hub_wake_hush(client);
 	turn_locked(client);
 	if (!client->delivering)
 		vb_hub_rings_deliver(client);
@@ -425,6 +430,8 @@ static int files_make(struct vb_hub_client *client)
 	rc = watch(client, EPOLL_CTL_ADD, client->timer_fd, EPOLLIN);
 	if (!rc)
 		rc = watch(client, EPOLL_CTL_ADD, client->wake_fd, EPOLLIN);
+	if (!rc)
+		rc = vb_hub_asks_open(client);
 	return rc;
 }
 
@@ -436,7 +443,9 @@ static int client_create(struct vb_hub_client **result)
 	if (!client)
 		return vb_failed(ENOMEM, "calloc");
 	vb_lock_init(&client->lock);
+	vb_lock_init(&client->links_lock);
 	client->conn_fd = client->epoll_fd = client->timer_fd = client->wake_fd = VB_FD_NONE;
+	client->ask_timer_fd = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
 		client->keeper[i] = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_RINGS_MAX; i++)
@@ -511,11 +520,11 @@ int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer 
 
 	if (rc)
 		return rc;
+	client->ring_arg = arg;
 	if (offer) {
 		client->offers = true;
 		client->offer = *offer;
 		client->ring_fn = ring;
-		client->ring_arg = arg;
 	}
 	attempt(client);
 	do {
@@ -549,7 +558,7 @@ void vb_hub_client_link(struct vb_hub_client *client, const struct vb_hub_link *
 {
 	unsigned i;
 
-	vb_lock_take(&client->lock);
+	vb_lock_take(&client->links_lock);
 	for (i = 0; i < client->links_n; i++) {
 		const struct vb_hub_link *old = &client->link[i].link;
 
@@ -559,8 +568,15 @@ void vb_hub_client_link(struct vb_hub_client *client, const struct vb_hub_link *
 	if (i < VB_HUB_LINKS_MAX) {
 		client->link[i] = (struct vb_hub_told_link){.link = *link};
 		client->links_n += i == client->links_n;
-		vb_hub_marks_send(client);
 	}
+	vb_lock_drop(&client->links_lock);
+	/* Whoever has it may be starting a hub: then a turn tells. */
+	if (!vb_lock_try(&client->lock)) {
+		atomic_store(&client->links_wait, true);
+		eventfd_write(client->wake_fd, 1);
+		return;
+	}
+	vb_hub_marks_send(client);
 	vb_lock_drop(&client->lock);
 }
 
@@ -584,6 +600,7 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 		vb_fd_close(&client->ring[i].peer.bell_fd);
 		vb_fd_close(&client->ring[i].peer.export_fd);
 	}
+	vb_hub_asks_forget(client);
 	vb_hub_fds_close(client->keeper, VB_HUB_KEEPER_FDS);
 	vb_fd_close(&client->conn_fd);
 	vb_fd_close(&client->wake_fd);

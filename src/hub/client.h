@@ -5,7 +5,7 @@
 /*
  * A process's connection to the hub: leases slots, exchanges with other processes what shared
  * memory between them needs, notices the hub's death, starts it again and tells it what this
- * process holds. Every call has a deadline; none blocks for ever.
+ * process holds. Every call that waits has a deadline; none blocks for ever.
  */
 
 #include <stdbool.h>
@@ -33,7 +33,7 @@ struct vb_hub_offer {
 struct vb_hub_peer {
 	uint32_t pid; /* 0 if it cannot be seen from our PID namespace */
 	int bell_fd, export_fd;
-	/* From vb_hub_client_reach only, and there after EOPNOTSUPP as well: */
+	/* Of an answer only, and there after EOPNOTSUPP as well: */
 	struct vb_hub_program program; /* its pid 0: there is none */
 	enum vb_hub_link_why why;      /* of EOPNOTSUPP */
 	bool why_is_there;	       /* the reason is the other's */
@@ -75,19 +75,47 @@ void vb_hub_client_on_noted(struct vb_hub_client *, void (*noted)(void *arg));
 int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
 
 /*
- * Have the process that holds slot `to` receive from our slot `from` through this ring, a memfd
- * that stays the caller's. It is told before we are, and takes the ring when it gets to it.
- * 0; ENOENT (nobody holds that slot); EOPNOTSUPP (one of the two does not want it, or offers
- * nothing: asked the other way round, the answer is the same); EINVAL (both slots are ours, or
- * `from` is nobody's); ETIMEDOUT (also: its holder takes no more rings, or has been silent since
- * the hub is new); or as lease. After an error it may still have got the ring. Any thread.
+ * What became of a question (vb_hub_client_ask). came: rc as there, with the ring's descriptor, and
+ * with peer's if rc is 0; all of them are the receiver's. over: from now on the same may be asked
+ * again. Both are called one after the other with open's arg, from vb_hub_client_turn and
+ * vb_hub_client_await only, without any lock of the client; several threads may be in there, with a
+ * question each.
  */
-int vb_hub_client_reach(struct vb_hub_client *, uint16_t from, uint16_t to, int ring_fd,
-			struct vb_hub_peer *peer);
+struct vb_hub_answers {
+	void (*came)(void *arg, uint16_t from, uint16_t to, int ring_fd, int rc,
+		     const struct vb_hub_peer *peer);
+	void (*over)(void *arg, uint16_t from, uint16_t to, int rc); /* may be NULL */
+};
+
+/* Before the first question. */
+void vb_hub_client_on_answers(struct vb_hub_client *, const struct vb_hub_answers *);
+
+/*
+ * Have the process that holds slot `to` receive from our slot `from` through this ring, a memfd
+ * that is the client's from now on. It is told before we are, and takes the ring when it gets to
+ * it. Nobody waits: EINPROGRESS, and the answer comes to a turn; so it does where that is under way
+ * already, and this ring is closed. Any other errno: it cannot be asked (EAGAIN: too much is under
+ * way), and there will be no answer. Any thread.
+ * The answer is 0; ENOENT (nobody holds that slot); EOPNOTSUPP (one of the two does not want it, or
+ * offers nothing: asked the other way round, the answer is the same); EINVAL (both slots are ours,
+ * or `from` is nobody's); ETIMEDOUT (for 3 s there was no hub, or its holder took no more rings; or
+ * that one has been silent since the hub is new); or as lease. After an error it may still have got
+ * the ring. A hub that is stopped answers when it goes on.
+ */
+int vb_hub_client_ask(struct vb_hub_client *, uint16_t from, uint16_t to, int ring_fd);
+
+/*
+ * Wait until that is answered, and take the answer in: 0; EINPROGRESS: it is not, by until_ns of
+ * vb_hub_now_ns(). Any thread, without any lock that an answer needs.
+ */
+int vb_hub_client_await(struct vb_hub_client *, uint16_t from, uint16_t to, uint64_t until_ns);
+
+/* When the oldest question was asked that is under way, as vb_hub_now_ns(); UINT64_MAX: none is. */
+uint64_t vb_hub_client_asks_since(struct vb_hub_client *);
 
 /*
  * Tell the hub by which link we reach somebody, for status: instead of what was told of the same
- * one before. Beyond VB_HUB_LINKS_MAX nothing is told. Any thread.
+ * one before. Beyond VB_HUB_LINKS_MAX nothing is told. Never waits. Any thread.
  */
 void vb_hub_client_link(struct vb_hub_client *, const struct vb_hub_link *);
 

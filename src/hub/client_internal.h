@@ -4,9 +4,11 @@
 
 /*
  * The inside of a client, for src/hub/client*.c only: client.c has the connection, client_rings.c
- * the rings that others send to us through, client_requests.c what is asked of the hub.
+ * the rings that others send to us through, client_requests.c what is asked of the hub by those who
+ * wait for the answer, client_reach.c what is asked by those who do not.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,6 +31,7 @@ struct vb_hub_spawn;
 enum {
 	VB_HUB_RINGS_MAX = 64,	 /* that wait for a turn; further ones wait in the socket */
 	VB_HUB_RINGS_SEEN = 64, /* the last ones that came */
+	VB_HUB_ASKS_MAX = 64,	/* questions under way */
 };
 
 struct vb_hub_held {
@@ -50,11 +53,26 @@ struct vb_hub_client_ring {
 	struct vb_hub_peer peer;
 };
 
+enum vb_hub_ask_state {
+	VB_HUB_ASK_NONE,
+	VB_HUB_ASK_SENT,     /* the hub has it, or will when it goes on */
+	VB_HUB_ASK_RESTS,    /* there was no hub, or somebody was too busy: it is asked again */
+	VB_HUB_ASK_ANSWERED, /* and its owner is being told */
+};
+
+/* Somebody wants to reach another's slot. */
+struct vb_hub_ask {
+	enum vb_hub_ask_state state;
+	uint16_t from, to;
+	int ring_fd, conn_fd; /* conn_fd: SENT only */
+	uint64_t since_ns, again_ns, pause_ns;
+};
+
 struct vb_hub_client {
 	vb_lock lock;
 	int epoll_fd; /* watches the next three; what the caller polls */
 	int timer_fd; /* the next attempt to connect */
-	int wake_fd;  /* an eventfd: rings wait for a turn */
+	int wake_fd;  /* an eventfd: something waits for a turn */
 	int conn_fd;  /* VB_FD_NONE while there is no hub */
 	int keeper[VB_HUB_KEEPER_FDS];
 	bool welcome;	       /* the hub on conn_fd has taken us in */
@@ -66,8 +84,10 @@ struct vb_hub_client {
 	struct vb_hub_spawn *spawn;
 	struct vb_hub_held *held;
 	unsigned held_n;
+	vb_lock links_lock; /* these; inside `lock` */
 	struct vb_hub_told_link link[VB_HUB_LINKS_MAX];
 	unsigned links_n;
+	_Atomic bool links_wait; /* for a turn, since somebody had `lock` */
 	bool offers;
 	struct vb_hub_offer offer;
 	vb_hub_ring_fn *ring_fn;
@@ -81,6 +101,11 @@ struct vb_hub_client {
 	struct vb_hub_client_ring ring[VB_HUB_RINGS_MAX];
 	unsigned seen_next;
 	ino_t seen[VB_HUB_RINGS_SEEN];
+
+	vb_lock asks_lock; /* these; inside `lock`, and nobody waits for anything under it */
+	int ask_timer_fd;
+	struct vb_hub_ask ask[VB_HUB_ASKS_MAX];
+	struct vb_hub_answers answers;
 };
 
 /* --- client.c: any of these with the client locked, if not said otherwise --- */
@@ -106,6 +131,26 @@ int vb_hub_refused(uint32_t error, const char why[VB_HUB_WHY_BYTES]);
  */
 int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadline_ns);
 
+/* --- client_requests.c --- */
+
+/*
+ * Is it worth another try? EADDRINUSE: the hub found sockets and not yet us, who have their keeper.
+ */
+bool vb_hub_was_missing(int rc);
+
+/* There is no more time for what failed so: ETIMEDOUT, noted. */
+int vb_hub_out_of_time(int rc);
+
+/* --- client_reach.c --- */
+
+int vb_hub_asks_open(struct vb_hub_client *client);
+
+/* As vb_hub_client_forget(). */
+void vb_hub_asks_forget(struct vb_hub_client *client);
+
+/* Take in what answers there are, ask again what it is time for. No lock of the client held. */
+void vb_hub_asks_turn(struct vb_hub_client *client);
+
 /* --- client_rings.c --- */
 
 /* In this process's own numbers: the hub may live in another PID namespace than we do. */
@@ -115,6 +160,9 @@ void vb_hub_ring_clear(struct vb_hub_client_ring *ring);
 
 /* Rings are handed on by a turn only: any other caller may hold locks that their receiver needs. */
 void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, int *fds);
+
+/* wake_fd is readable no more, unless something waits still. With the lock held. */
+void vb_hub_wake_hush(struct vb_hub_client *client);
 
 /* With the lock held, but for the calls. */
 void vb_hub_rings_deliver(struct vb_hub_client *client);

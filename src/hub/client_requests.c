@@ -101,15 +101,13 @@ static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, ui
 	return 0;
 }
 
-/* EADDRINUSE: the hub found sockets and not yet us, who have their keeper. */
-static bool hub_was_missing(int rc)
+bool vb_hub_was_missing(int rc)
 {
 	return rc == ECONNREFUSED || rc == ECONNRESET || rc == EPIPE || rc == EAGAIN ||
 	       rc == EADDRINUSE;
 }
 
-/* There is no more time for what failed so. */
-static int out_of_time(int rc)
+int vb_hub_out_of_time(int rc)
 {
 	char why[VB_FAILURE_BYTES / 2];
 
@@ -123,12 +121,12 @@ static int again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns
 {
 	uint64_t now = vb_hub_now_ns();
 
-	if (!hub_was_missing(rc))
+	if (!vb_hub_was_missing(rc))
 		return rc;
 	if (now >= deadline_ns)
-		return rc == EADDRINUSE ? vb_holders_failed() : out_of_time(rc);
+		return rc == EADDRINUSE ? vb_holders_failed() : vb_hub_out_of_time(rc);
 	rc = vb_hub_news_wait(client, VB_FD_NONE, rc == EAGAIN ? now + busy_ns : deadline_ns);
-	return hub_was_missing(rc) ? 0 : rc;
+	return vb_hub_was_missing(rc) ? 0 : rc;
 }
 
 int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
@@ -138,47 +136,6 @@ int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
 
 	do {
 		rc = lease_once(client, slot, deadline_ns);
-		if (!rc)
-			return 0;
-		rc = again_wait(client, rc, deadline_ns);
-	} while (!rc);
-	return rc;
-}
-
-static int reach_once(struct vb_hub_client *client, const struct vb_hub_reach *reach, int ring_fd,
-		      struct vb_hub_peer *peer, uint64_t deadline_ns)
-{
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACH);
-	int fds[VB_HUB_FDS_MAX] = {ring_fd}, rc;
-
-	msg.reach = *reach;
-	rc = ask(client, &msg, fds, 1, VB_HUB_REACHED, deadline_ns);
-	if (rc)
-		return rc;
-	*peer = (struct vb_hub_peer){
-		.bell_fd = VB_FD_NONE,
-		.export_fd = VB_FD_NONE,
-		.program = msg.reached.program,
-		.why = msg.reached.why,
-		.why_is_there = msg.reached.there,
-	};
-	if (msg.reached.error)
-		return (int)msg.reached.error;
-	peer->pid = vb_hub_pid_here(fds[0], msg.reached.pid);
-	peer->bell_fd = fds[0];
-	peer->export_fd = fds[1];
-	return 0;
-}
-
-int vb_hub_client_reach(struct vb_hub_client *client, uint16_t from, uint16_t to, int ring_fd,
-			struct vb_hub_peer *peer)
-{
-	uint64_t deadline_ns = vb_hub_now_ns() + VB_HUB_CALL_NS;
-	const struct vb_hub_reach reach = {from, to};
-	int rc;
-
-	do {
-		rc = reach_once(client, &reach, ring_fd, peer, deadline_ns);
 		if (!rc)
 			return 0;
 		rc = again_wait(client, rc, deadline_ns);

@@ -23,6 +23,18 @@ uint32_t vb_hub_pid_here(int bell_fd, uint32_t pid_there)
 	return vb_hub_peer_check(bell_fd, &pid) ? pid_there : (uint32_t)pid;
 }
 
+void vb_hub_wake_hush(struct vb_hub_client *client)
+{
+	eventfd_t times;
+
+	if (client->rings || client->fatal || client->noted)
+		return;
+	eventfd_read(client->wake_fd, &times);
+	/* Ordered after the read: either we see it, or its wake comes after it. */
+	if (atomic_load(&client->links_wait))
+		eventfd_write(client->wake_fd, 1);
+}
+
 /* Nobody waits there: the child of a fork has nothing to close. */
 void vb_hub_ring_clear(struct vb_hub_client_ring *ring)
 {
@@ -74,16 +86,14 @@ void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg
 
 void vb_hub_rings_deliver(struct vb_hub_client *client)
 {
-	eventfd_t times;
-
 	client->delivering = true;
 	while (client->rings) {
 		struct vb_hub_client_ring *first = &client->ring[client->ring_first], ring = *first;
 
 		vb_hub_ring_clear(first);
 		client->ring_first = (client->ring_first + 1) % VB_HUB_RINGS_MAX;
-		if (--client->rings == 0 && !client->fatal && !client->noted)
-			eventfd_read(client->wake_fd, &times);
+		if (--client->rings == 0)
+			vb_hub_wake_hush(client);
 		vb_lock_drop(&client->lock);
 		client->ring_fn(client->ring_arg, ring.from, ring.to, ring.fd, &ring.peer);
 		vb_lock_take(&client->lock);

@@ -11,6 +11,7 @@
 #include "nic/ah.h"
 #include "nic/lane_tx.h"
 #include "nic/peer.h"
+#include "nic/way.h"
 #include "wire/icrc.h"
 
 /* With nothing to say for so long, it connects anew: the target may have forgotten it. */
@@ -194,6 +195,7 @@ void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_w
 	const struct vb_dc_address *address = wr->tso.hdr;
 	const struct vb_sq *sq = &qp->req.sq;
 	struct vb_dci *dci = dci_of(qp);
+	struct vb_peer *peer;
 	struct vb_dc_to to;
 
 	memset(&to, 0, sizeof(to));
@@ -207,9 +209,9 @@ void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_w
 	}
 	dci->to[(size_t)((uint8_t *)wqe - sq->ring) / sq->stride] = to;
 	wqe->remote.srqn = dci->run << VB_SRQN_INDEX_BITS;
-	/* Here the hub may be asked who that is: whatever makes the queue move on has no time. */
+	/* Who that is, is asked as early as can be. */
 	if (to.path.local)
-		vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, to.dctn);
+		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, to.dctn, &peer);
 }
 
 /* --- connecting --- */
@@ -358,6 +360,8 @@ static bool choose(struct vb_qp *qp)
 			continue;
 		}
 		if (!is_aimed(qp, to, slot)) {
+			if (to->path.local && vb_way_is_awaited(qp, to->dctn))
+				return false;
 			if (!fits(qp, to)) {
 				vb_req_fault(req, IBV_WC_LOC_QP_OP_ERR);
 				return false;

@@ -58,8 +58,42 @@ static void entry_write(struct vb_qp *qp, unsigned access)
 	VB_EXPORT_SET(entry->seq, seq + 2);
 }
 
+/* By the wire, to somebody who may have chosen a ring: he is to know it from us alone. */
+static bool goes_by_wire(const struct vb_qp *qp)
+{
+	enum ibv_qp_state state = vb_qp_state(qp);
+
+	return (qp->ibv.qp.qp_type == IBV_QPT_RC || qp->ibv.qp.qp_type == IBV_QPT_UC) &&
+	       !qp->peer && qp->path.local &&
+	       qp->nic->host.reach && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
+}
+
+static void wire_write(struct vb_qp *qp, bool wire)
+{
+	struct vb_export_qp *entry = wire == qp->wire_told ? NULL : entry_of(qp);
+
+	if (!entry)
+		return;
+	qp->wire_told = wire;
+	VB_EXPORT_SET(entry->wire_dqpn, wire ? qp->dqpn : 0);
+	VB_EXPORT_SET(entry->wire_qpn, wire ? qp->ibv.qp.qp_num : 0);
+}
+
+bool vb_export_says_wire(const struct vb_export *export, uint32_t qpn, uint32_t dqpn)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		const struct vb_export_qp *entry = &export->qp[i][qpn & (VB_INDICES - 1)];
+
+		if (VB_EXPORT_GET(entry->wire_qpn) == qpn &&
+		    VB_EXPORT_GET(entry->wire_dqpn) == dqpn)
+			return true;
+	}
+	return false;
+}
+
 void vb_export_qp_locked(struct vb_qp *qp)
 {
+	wire_write(qp, goes_by_wire(qp));
 	entry_write(qp, granted(qp));
 }
 
@@ -88,5 +122,12 @@ void vb_export_qp_restore(struct vb_qp *qp)
 	vb_lock_take(&qp->lock);
 	qp->withdrawn--;
 	vb_export_qp_locked(qp);
+	vb_lock_drop(&qp->lock);
+}
+
+void vb_export_qp_hide(struct vb_qp *qp)
+{
+	vb_lock_take(&qp->lock);
+	wire_write(qp, false);
 	vb_lock_drop(&qp->lock);
 }

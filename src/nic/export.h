@@ -43,7 +43,12 @@ struct vb_export_qp {
 	_Atomic uint64_t pd;
 	_Atomic uint32_t dqpn;	 /* the only one it listens to */
 	_Atomic uint32_t access; /* IBV_ACCESS_REMOTE_* that it grants */
-	uint32_t reserved[10];
+	/*
+	 * Beside all of that: the QPN here that it is connected to, and which of a host's, though
+	 * not through shared memory (way.h). 0, 0: it is not.
+	 */
+	_Atomic uint32_t wire_qpn, wire_dqpn;
+	uint32_t reserved[8];
 };
 
 struct vb_export_pd {
@@ -153,6 +158,9 @@ static inline bool vb_export_region_is_paged(const struct vb_export_region *regi
 {
 	return region->access & IBV_ACCESS_ON_DEMAND;
 }
+
+/* Does the QP of that number, which is the export's owner's, go by the wire to dqpn? */
+bool vb_export_says_wire(const struct vb_export *export, uint32_t qpn, uint32_t dqpn);
 
 _Static_assert(sizeof(struct vb_export_key) == 64, "an entry is a cache line");
 _Static_assert(sizeof(struct vb_export_qp) == 64, "an entry is a cache line");

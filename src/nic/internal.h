@@ -81,6 +81,7 @@ struct vb_nic {
 	struct vb_export *export; /* what peers see of us */
 	void *own_export;	  /* where it lies, if the host has no memory for it */
 	vb_lock lock; /* tables below, counts */
+	vb_lock lease_lock; /* who leases the next slot; outside `lock` */
 	vb_lock rx;   /* the rx right */
 	uint16_t id_first; /* that the last batch of frames began with (rx right) */
 	uint64_t guid_be;
@@ -122,6 +123,8 @@ struct vb_nic {
 	_Atomic unsigned peer_count;
 	_Atomic(struct vb_peer *) peer_at[VB_SLOTS_PER_NIC_MAX][VB_SLOTS]; /* those alive */
 	_Atomic uint64_t refused_until_ns[VB_SLOTS]; /* cannot be reached: not asked for before */
+	/* An answer is under way, and worth waiting for until then; 0: none is (way.h). */
+	_Atomic uint64_t asked_until_ns[VB_SLOTS_PER_NIC_MAX][VB_SLOTS];
 	_Atomic(struct vb_lane *) hot[VB_HOT_MAX]; /* in use: looked at in every poll */
 	_Atomic unsigned hot_count;
 	unsigned hot_next;

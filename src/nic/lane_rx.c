@@ -8,6 +8,7 @@
 #include "nic/migrate.h"
 #include "nic/peer.h"
 #include "nic/segment.h"
+#include "nic/way.h"
 #include "nic/xrc.h"
 #include "wire/bytes.h"
 
@@ -44,14 +45,17 @@ static bool shadow_hears(const struct vb_qp *qp, const struct vb_lane *lane, uin
 	       srqn >> VB_INDEX_BITS == lane->peer->own_slot;
 }
 
-static bool is_from_peer(const struct vb_lane *lane, const struct vb_qp *qp,
+static bool is_from_peer(struct vb_batch *batch, const struct vb_lane *lane, struct vb_qp *qp,
 			 const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
 	if (info->transport == VB_UD)
 		return pkt->sqpn >> VB_INDEX_BITS == lane->peer->slot;
 	if (vb_qpn_is_shared(pkt->dqpn))
 		return (info->headers & VB_H_XRCETH) && shadow_hears(qp, lane, pkt->srqn);
-	return qp->lane_rx == lane;
+	if (qp->lane_rx == lane &&
+	    (info->transport != VB_UC || qp->resp.mtu == VB_LANE_MTU_BYTES))
+		return true;
+	return vb_way_heeds_lane(batch, qp, lane);
 }
 
 static uint32_t xrceth(const struct vb_ring_frame *from)
@@ -179,7 +183,7 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 	}
 	if (!vb_batch_admit(batch, qp, &pkt, info))
 		return;
-	if (!is_from_peer(lane, qp, &pkt, info)) {
+	if (!is_from_peer(batch, lane, qp, &pkt, info)) {
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}

@@ -9,6 +9,7 @@
 #include "nic/pace.h"
 #include "nic/peer.h"
 #include "nic/tx.h"
+#include "nic/way.h"
 #include "wire/bytes.h"
 
 /* How long a datagram waits for a reader before it counts as lost. */
@@ -435,25 +436,30 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 
 /* --- datagrams --- */
 
-static struct vb_lane *datagram_lane(struct vb_qp *qp)
+static enum vb_way datagram_way(struct vb_qp *qp, struct vb_lane **lane)
 {
 	const struct vb_req *req = &qp->req;
 	const struct vb_wqe *wqe;
 	struct vb_peer *peer;
+	enum vb_way way;
 
 	if (req->transport != VB_UD || req->pos.next == req->tail)
-		return NULL;
+		return VB_WAY_WIRE;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	/* A ring takes no other number than the sender's for its source. */
 	if (!wqe->ud.path.local || wqe->fault || qp->sqpn != qp->ibv.qp.qp_num)
-		return NULL;
-	peer = vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, wqe->ud.dqpn);
-	return peer ? &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES] : NULL;
+		return VB_WAY_WIRE;
+	way = vb_way_choose(qp, wqe->ud.dqpn, &peer);
+	if (way == VB_WAY_RING)
+		*lane = &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES];
+	return way;
 }
 
 bool vb_lane_is_next(struct vb_qp *qp)
 {
-	return datagram_lane(qp) != NULL;
+	struct vb_lane *lane;
+
+	return datagram_way(qp, &lane) != VB_WAY_WIRE;
 }
 
 /* Nobody reads there: what waits longest is lost, as in any network. */
@@ -506,13 +512,18 @@ static enum step send_datagram(struct vb_qp *qp, struct vb_lane *lane)
 
 bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 {
-	struct vb_lane *lane;
+	struct vb_lane *lane = NULL;
 	enum step step = SENT;
+	enum vb_way way;
 
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return false;
-	while (step == SENT && (lane = datagram_lane(qp)))
-		step = qp->paced && vb_pace_waits(qp) ? FULL : send_datagram(qp, lane);
+	while (step == SENT && (way = datagram_way(qp, &lane)) != VB_WAY_WIRE) {
+		if (way == VB_WAY_ASKED || (qp->paced && vb_pace_waits(qp)))
+			step = FULL;
+		else
+			step = send_datagram(qp, lane);
+	}
 	vb_req_complete_sent(&qp->req);
 	/* What may not leave by this way holds up what comes behind it. */
 	return step == SENT;
@@ -566,6 +577,20 @@ void vb_lane_aim(struct vb_qp *qp)
 	/* By the wire there are clocks. */
 	if (!qp->peer)
 		qp->now_ns = vb_nic_now_ns(qp->nic);
+}
+
+bool vb_lane_is_awaited(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+	const struct vb_wqe *wqe;
+
+	if (!qp->path.local || !vb_req_is_between(req) || req->pos.next == req->tail)
+		return false;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	/* To whom it sends already, it goes on. */
+	if (vb_wqe_is_local(wqe) || vb_wqe_srq_slot(wqe) == qp->aimed_slot)
+		return false;
+	return vb_way_is_awaited(qp, wqe->remote.srqn);
 }
 
 void vb_qp_unbind_locked(struct vb_qp *qp)

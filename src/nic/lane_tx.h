@@ -29,6 +29,9 @@ bool vb_lane_send(struct vb_qp *qp);
  */
 void vb_lane_aim(struct vb_qp *qp);
 
+/* XRC: does what is next wait until it is known by which way? (way.h) */
+bool vb_lane_is_awaited(struct vb_qp *qp);
+
 /* XRC: was the way back not there yet when pieces of the path MTU were chosen? */
 static inline bool vb_lane_has_widened(const struct vb_qp *qp)
 {
@@ -61,7 +64,7 @@ static inline bool vb_lane_is_astray(struct vb_qp *qp)
 /* DC: one packet without payload; false: there is no room. No lane locked. */
 bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt);
 
-/* UD: does the datagram that is next go through shared memory? */
+/* UD: does the datagram that is next go through shared memory, or wait to know whether it does? */
 bool vb_lane_is_next(struct vb_qp *qp);
 
 /* UD: send those that come next and do. False: nothing else may go now, by whichever way. */

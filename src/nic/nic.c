@@ -73,6 +73,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	nic->persona = vb_persona_find(NULL);
 	nic->rx_buffer_bytes = VB_RX_BUFFER_BYTES;
 	vb_lock_init(&nic->lock);
+	vb_lock_init(&nic->lease_lock);
 	vb_lock_init(&nic->rx);
 	vb_lock_init(&nic->held_lock);
 	vb_lock_init(&nic->xrc_lock);
@@ -110,6 +111,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_rwqs_fini(&nic->rwqs);
 	vb_framers_fini(nic);
 	vb_lock_fini(&nic->rx);
+	vb_lock_fini(&nic->lease_lock);
 	vb_lock_fini(&nic->lock);
 	free(nic->own_export);
 	free(nic);
@@ -171,7 +173,8 @@ struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn)
 	return atomic_load_explicit(&slot->qp[qpn & (VB_INDICES - 1)], memory_order_acquire);
 }
 
-static int lease_slot(struct vb_nic *nic, struct vb_slot **out)
+/* The lock of those who lease held. The hub is slow, and the NIC's lock is others' as well. */
+static int slot_add(struct vb_nic *nic)
 {
 	struct vb_slot *slot;
 	int err;
@@ -186,9 +189,22 @@ static int lease_slot(struct vb_nic *nic, struct vb_slot **out)
 		free(slot);
 		return err;
 	}
+	vb_lock_take(&nic->lock);
 	atomic_store_explicit(&nic->slots[nic->slot_count++], slot, memory_order_release);
-	*out = slot;
+	vb_lock_drop(&nic->lock);
 	return 0;
+}
+
+/* One more than `seen`, unless another thread has seen to that. */
+static int lease_slot(struct vb_nic *nic, unsigned seen)
+{
+	int err = 0;
+
+	vb_lock_take(&nic->lease_lock);
+	if (nic->slot_count == seen)
+		err = slot_add(nic);
+	vb_lock_drop(&nic->lease_lock);
+	return err;
 }
 
 static bool index_is_reserved(const struct vb_slot *slot, uint32_t index)
@@ -210,56 +226,72 @@ static uint32_t slot_index_take(struct vb_slot *slot)
 	return index;
 }
 
-/* One that has room, with the NIC's lock held. */
-static int slot_with_room(struct vb_nic *nic, struct vb_slot **out)
+/* With the NIC's lock held. */
+static struct vb_slot *slot_with_room(struct vb_nic *nic)
 {
-	struct vb_slot *slot = NULL;
+	for (unsigned i = 0; i < nic->slot_count; i++) {
+		struct vb_slot *slot = atomic_load(&nic->slots[i]);
 
-	for (unsigned i = 0; i < nic->slot_count && !slot; i++) {
-		slot = atomic_load(&nic->slots[i]);
-		if (slot->count >= VB_INDICES_USED)
-			slot = NULL;
+		if (slot->count < VB_INDICES_USED)
+			return slot;
 	}
-	*out = slot;
-	return slot ? 0 : lease_slot(nic, out);
+	return NULL;
+}
+
+/* One that has room, and the NIC's lock is held then. It is not held while one is leased. */
+static int slot_take_locked(struct vb_nic *nic, struct vb_slot **out)
+{
+	int err = 0;
+
+	for (;;) {
+		unsigned seen;
+
+		vb_lock_take(&nic->lock);
+		*out = slot_with_room(nic);
+		if (*out)
+			return 0;
+		seen = nic->slot_count;
+		vb_lock_drop(&nic->lock);
+		err = lease_slot(nic, seen);
+		if (err)
+			return err;
+	}
 }
 
 /* One of the two gets a number. */
 static int number_take(struct vb_nic *nic, struct vb_qp *qp, struct vb_srq *srq, uint32_t *number)
 {
 	struct vb_slot *slot;
+	uint32_t index;
 	int err;
 
-	vb_lock_take(&nic->lock);
-	err = slot_with_room(nic, &slot);
-	if (!err) {
-		uint32_t index = slot_index_take(slot);
-
-		*number = (uint32_t)slot->slot << VB_INDEX_BITS | index;
-		if (qp)
-			atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
-		else
-			atomic_store_explicit(&slot->srq[index], srq, memory_order_release);
-	}
+	err = slot_take_locked(nic, &slot);
+	if (err)
+		return err;
+	index = slot_index_take(slot);
+	*number = (uint32_t)slot->slot << VB_INDEX_BITS | index;
+	if (qp)
+		atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
+	else
+		atomic_store_explicit(&slot->srq[index], srq, memory_order_release);
 	vb_lock_drop(&nic->lock);
-	return err;
+	return 0;
 }
 
 int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn)
 {
 	struct vb_slot *slot;
+	uint32_t index;
 	int err;
 
-	vb_lock_take(&nic->lock);
-	err = slot_with_room(nic, &slot);
-	if (!err) {
-		uint32_t index = slot_index_take(slot);
-
-		slot->reserved[index / 64] |= 1ull << (index % 64);
-		*qpn = (uint32_t)slot->slot << VB_INDEX_BITS | index;
-	}
+	err = slot_take_locked(nic, &slot);
+	if (err)
+		return err;
+	index = slot_index_take(slot);
+	slot->reserved[index / 64] |= 1ull << (index % 64);
+	*qpn = (uint32_t)slot->slot << VB_INDEX_BITS | index;
 	vb_lock_drop(&nic->lock);
-	return err;
+	return 0;
 }
 
 int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn)
@@ -321,16 +353,10 @@ void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn)
 
 int vb_nic_slot_any(struct vb_nic *nic, uint16_t *out)
 {
-	struct vb_slot *slot;
-	int err = 0;
+	int err = atomic_load(&nic->slots[0]) ? 0 : lease_slot(nic, 0);
 
-	vb_lock_take(&nic->lock);
-	slot = atomic_load(&nic->slots[0]);
-	if (!slot)
-		err = lease_slot(nic, &slot);
 	if (!err)
-		*out = slot->slot;
-	vb_lock_drop(&nic->lock);
+		*out = atomic_load(&nic->slots[0])->slot;
 	return err;
 }
 

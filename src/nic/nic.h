@@ -104,13 +104,16 @@ struct vb_nic_host {
 	void (*leave)(void *arg, const uint8_t gid[VB_GID_BYTES]);
 
 	/*
-	 * Shared memory; all three or none. reach: set up the rings towards a slot of this host
-	 * (vb_peer_tx_set), unless they are; 0 or a positive errno. A peer whose process is dead
-	 * makes room for the slot's next owner (vb_peer_unlist). ring_bell: wake the process of a
-	 * peer. release: nobody uses what was mapped for this peer any more, but its lanes may be
-	 * looked at still: let there be zeros.
+	 * Shared memory; reach, ring_bell and release or none. reach: set up the rings towards a
+	 * slot of this host (vb_peer_tx_set), unless they are; 0 or a positive errno, at once;
+	 * EINPROGRESS: it is asked for, and vb_peer_answered() follows. A peer whose process is
+	 * dead makes room for the slot's next owner (vb_peer_unlist). await: wait for that answer,
+	 * but not for long; without any lock of the NIC. NULL: nobody waits. ring_bell: wake the
+	 * process of a peer. release: nobody uses what was mapped for this peer any more, but its
+	 * lanes may be looked at still: let there be zeros.
 	 */
 	int (*reach)(void *arg, uint16_t own_slot, uint16_t slot);
+	void (*await)(void *arg, uint16_t own_slot, uint16_t slot);
 	/* Something is connected or addressed that is not on this host; NULL: who cares. */
 	void (*afar)(void *arg, const uint8_t gid[VB_GID_BYTES]);
 	void (*ring_bell)(void *arg, struct vb_peer *peer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/peer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -10,9 +11,6 @@
 #include "nic/qp.h"
 #include "nic/segment.h"
 #include "nic/xrc.h"
-
-/* A slot that could not be reached is not asked for again at each datagram. */
-#define REFUSED_NS 100000000u
 
 /*
  * Of so many polls that found nothing, one looks at the lanes that are not in use as well. A poll
@@ -176,33 +174,20 @@ struct vb_peer *vb_peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 	return peer && atomic_load_explicit(&peer->has_tx, memory_order_acquire) ? peer : NULL;
 }
 
-struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+void vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 {
 	uint16_t own_slot = (uint16_t)(qpn >> VB_INDEX_BITS);
 	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
 
-	if (!nic->host.reach)
-		return NULL;
-	if (nic->host.reach(nic->host.arg, own_slot, slot)) {
-		atomic_store(&nic->refused_until_ns[slot], vb_nic_now_ns(nic) + REFUSED_NS);
-		return NULL;
-	}
-	return vb_peer_known(nic, qpn, dqpn);
-}
-
-struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
-{
-	struct vb_peer *peer = vb_peer_known(nic, qpn, dqpn);
-
-	if (peer || !nic->host.reach ||
-	    vb_nic_now_ns(nic) < atomic_load(&nic->refused_until_ns[dqpn >> VB_INDEX_BITS]))
-		return peer;
-	return vb_peer_reach(nic, qpn, dqpn);
+	if (nic->host.reach && slot < VB_SLOTS &&
+	    nic->host.reach(nic->host.arg, own_slot, slot) == EINPROGRESS && nic->host.await)
+		nic->host.await(nic->host.arg, own_slot, slot);
 }
 
 bool vb_peers_back_wanted(const struct vb_nic *nic)
 {
-	return atomic_load(&nic->xrc) != NULL || atomic_load(&nic->has_targets);
+	return atomic_load(&nic->xrc) != NULL || atomic_load(&nic->has_targets) ||
+	       vb_segment_has_uplink(nic);
 }
 
 void vb_peers_reach_back(struct vb_nic *nic)
@@ -212,8 +197,7 @@ void vb_peers_reach_back(struct vb_nic *nic)
 
 		if (atomic_load(&peer->has_rx) && !atomic_load(&peer->has_tx) &&
 		    !vb_peer_is_lost(peer))
-			vb_peer_reach(nic, (uint32_t)peer->own_slot << VB_INDEX_BITS,
-				      (uint32_t)peer->slot << VB_INDEX_BITS);
+			nic->host.reach(nic->host.arg, peer->own_slot, peer->slot);
 	}
 }
 

@@ -105,10 +105,16 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
 /*
+ * What host.reach called EINPROGRESS has come to this, and the next question is a new one: QPs that
+ * have waited for it go on (way.c). Under no lock.
+ */
+void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int rc);
+
+/*
  * XRC and DC answer by the way that a request came, and from within a ring's batch nobody can be
- * asked for that way. wanted: so whoever lets a peer send to us sees to it that we can send to that
- * peer, and before its first packet is seen. reach: sees to it for all that can send to us, from
- * now on.
+ * asked for that way; and who has the uplink sends to all. wanted: so whoever lets a peer send to
+ * us sees to it that we can send to that peer soon. reach: asks for it for all that can send to us,
+ * from now on.
  */
 bool vb_peers_back_wanted(const struct vb_nic *nic);
 void vb_peers_reach_back(struct vb_nic *nic);
@@ -155,20 +161,17 @@ void vb_peers_init(struct vb_nic *nic);
 void vb_peers_fini(struct vb_nic *nic);
 
 /*
- * The peer that QP qpn of ours sends to, where the destination is an address of this host's. NULL:
- * not through shared memory. May ask the hub: some 100 us, the first time. Whoever has died by now
- * is not found any more, though nobody may have heard of it yet.
+ * To be asked before QP qpn of ours is connected to one of this host: what vb_peer_known() says
+ * behind it. May wait for the hub as long as host.await does, some 100 us for the first time, so
+ * under no lock. Whoever has died by now is not known any more, though nobody may have heard of it.
  */
-struct vb_peer *vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
-
-/* The same without asking anybody: NULL if we cannot send to it yet. */
-struct vb_peer *vb_peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
+void vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 
 /*
- * The same for each datagram: whoever is known is taken to live, and a slot that could not be
- * reached is left alone for a while.
+ * The peer that QP qpn of ours sends to, where the destination is an address of this host's. NULL:
+ * not through shared memory, or not yet.
  */
-struct vb_peer *vb_peer_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
+struct vb_peer *vb_peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 
 /* As long as it is held, a peer is not used for another slot. False: that has happened. */
 bool vb_peer_hold(struct vb_peer *peer);

@@ -18,6 +18,7 @@
 #include "nic/raw.h"
 #include "nic/rq.h"
 #include "nic/window.h"
+#include "nic/way.h"
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -197,12 +198,14 @@ static int copy_inline(struct vb_wqe *wqe, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* Where the hub may be asked who that is: whatever makes the queue move on has no time to. */
+/* Who that is, is asked as early as can be. */
 static void fill_srq(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
 {
+	struct vb_peer *peer;
+
 	wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
 	if (qp->path.local)
-		vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn);
+		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn, &peer);
 }
 
 static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)

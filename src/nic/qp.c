@@ -381,6 +381,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	}
 	if (!vb_export_qp_withdraw(qp))
 		return EBUSY;
+	vb_export_qp_hide(qp);
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
 	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */
 	vb_nic_quiesce(qp->nic);

@@ -66,6 +66,8 @@ struct vb_qp {
 	struct vb_lane *_Atomic lane_waits; /* has no room: we are in its queue (its tx_lock) */
 	struct vb_qp *lane_next;
 	uint64_t lane_stuck_ns; /* UD: since when */
+	bool wire_told;	     /* in the export: it goes by the wire, to one of this host */
+	_Atomic bool awaits_way; /* what is next in the queue waits for an answer (way.h) */
 	unsigned exported;	/* what its entry in the export grants: IBV_ACCESS_REMOTE_* */
 	uint32_t withdrawn;	/* so many want it to grant nothing */
 	uint64_t direct_ns; /* of the last post that might have been one of a stream (direct.c) */
@@ -230,6 +232,9 @@ void vb_export_qp_locked(struct vb_qp *qp);
  */
 bool vb_export_qp_withdraw(struct vb_qp *qp);
 void vb_export_qp_restore(struct vb_qp *qp);
+
+/* It goes: peers are told nothing of it any more. QP not locked. */
+void vb_export_qp_hide(struct vb_qp *qp);
 
 /* To the error state: flush everything (qp_error.c). */
 void vb_qp_fail_locked(struct vb_qp *qp);

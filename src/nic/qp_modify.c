@@ -152,7 +152,7 @@ static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask
 	if (plan->path.local && aims)
 		return 0;
 	if (plan->path.local)
-		plan->peer = vb_peer_reach(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
+		plan->peer = vb_peer_known(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
 	else if (nic->host.afar)
 		nic->host.afar(nic->host.arg, plan->path.dst);
 	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
@@ -494,6 +494,19 @@ static bool may_revoke(const struct ibv_qp_attr *attr, int mask)
 	       (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC));
 }
 
+/* To whom it is to be connected: the hub may have to be asked, and nobody else waits for that. */
+static void meet(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const int said = IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN;
+	struct vb_path path;
+
+	if ((mask & said) == said && attr->qp_state == IBV_QPS_RTR &&
+	    vb_qp_state(qp) == IBV_QPS_INIT && qp->ibv.qp.qp_type != IBV_QPT_XRC_SEND && !qp->dc &&
+	    attr->dest_qp_num >> 24 == 0 && !vb_path_resolve(qp->nic, &attr->ah_attr, &path) &&
+	    path.local)
+		vb_peer_reach(qp->nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
+}
+
 int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct plan plan = { .ring = NULL };
@@ -509,6 +522,7 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return EOPNOTSUPP;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		take_in(qp);
+	meet(qp, attr, mask);
 	if (revokes && !vb_export_qp_withdraw(qp))
 		return EBUSY;
 	vb_lock_take(&qp->lock);

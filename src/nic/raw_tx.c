@@ -11,6 +11,7 @@
 #include "nic/peer.h"
 #include "nic/qp_dv.h"
 #include "nic/steer.h"
+#include "nic/way.h"
 #include "nic/tx.h"
 
 /* So long a frame waits for a reader before it counts as lost, and those behind it at once. */
@@ -235,6 +236,7 @@ static enum step send_to(struct vb_qp *qp, uint16_t target)
 	uint32_t slot = target & (VB_SLOTS - 1);
 	struct vb_lane *lane;
 	struct vb_peer *peer;
+	enum vb_way way;
 	enum step step;
 
 	if (slot == raw->port->slot && (what & VB_SEGMENT_OUT)) {
@@ -243,8 +245,10 @@ static enum step send_to(struct vb_qp *qp, uint16_t target)
 		if (!what)
 			return SENT;
 	}
-	peer = vb_peer_seek(qp->nic, qp->ibv.qp.qp_num, slot << VB_INDEX_BITS);
-	if (!peer || vb_peer_is_lost(peer))
+	way = vb_way_choose(qp, slot << VB_INDEX_BITS, &peer);
+	if (way == VB_WAY_ASKED)
+		return FULL;
+	if (way != VB_WAY_RING || vb_peer_is_lost(peer))
 		return LOST;
 	lane = &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES];
 	step = put(qp, lane, what);

@@ -8,31 +8,33 @@
 #include "nic/mcast.h"
 #include "nic/migrate.h"
 #include "nic/pair.h"
+#include "nic/way.h"
 #include "nic/xrc.h"
 #include "wire/icrc.h"
 
 /*
- * A QP that is connected hears its peer only, from its address, and not through shared memory. To
- * one of XRC that way is open beside the wire.
+ * A QP that is connected hears its peer only, from its address, and not beside shared memory (but
+ * see way.h). To one of XRC that way is open beside the wire.
  */
-static bool hears_wire(const struct vb_qp *qp)
+static bool comes_by_path(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	return !qp->peer || qp->req.transport == VB_XRC;
+	return memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
+	       memcmp(frame->path.dst, qp->path.src, VB_GID_BYTES) == 0;
 }
 
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	return hears_wire(qp) &&
-	       memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
-	       memcmp(frame->path.dst, qp->path.src, VB_GID_BYTES) == 0;
+	return (!qp->peer || qp->req.transport == VB_XRC) && comes_by_path(qp, frame);
 }
 
-static bool is_admitted(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_pkt *pkt,
-			const struct vb_op_info *info)
+static bool is_admitted(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+			const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
-	if (!qp->migrates)
-		return is_from_peer(qp, frame);
-	return hears_wire(qp) && vb_migration_admit(qp, &frame->path, pkt, info);
+	if (qp->peer && qp->req.transport != VB_XRC &&
+	    !(comes_by_path(qp, frame) && vb_way_heeds_wire(batch, qp)))
+		return false;
+	return qp->migrates ? vb_migration_admit(qp, &frame->path, pkt, info)
+			    : comes_by_path(qp, frame);
 }
 
 static void release_held(struct vb_batch *batch)
@@ -142,7 +144,7 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 	}
 	if (!vb_batch_admit(batch, qp, &pkt, info))
 		return;
-	if (info->transport != VB_UD && !is_admitted(qp, frame, &pkt, info)) {
+	if (info->transport != VB_UD && !is_admitted(batch, qp, frame, &pkt, info)) {
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}

@@ -9,6 +9,7 @@
 #include "nic/qp.h"
 #include "nic/raw.h"
 #include "nic/steer.h"
+#include "nic/way.h"
 #include "wire/bytes.h"
 
 /* What waits for the uplink, to be handed to it together. */
@@ -16,7 +17,7 @@
 
 /* --- joining --- */
 
-static struct vb_segment_port *port_of(struct vb_nic *nic)
+static struct vb_segment_port *port_of(const struct vb_nic *nic)
 {
 	return atomic_load_explicit(&nic->segment, memory_order_acquire);
 }
@@ -79,6 +80,25 @@ void vb_segment_fini(struct vb_nic *nic)
 
 /* --- the uplink --- */
 
+bool vb_segment_has_uplink(const struct vb_nic *nic)
+{
+	struct vb_segment_port *port = port_of(nic);
+
+	return port && atomic_load(&port->has_uplink);
+}
+
+/* What comes in from outside cannot wait: so all are asked for before anything does. */
+static void members_seek(struct vb_nic *nic, const struct vb_segment_port *port)
+{
+	struct vb_peer *peer;
+
+	for (uint32_t slot = 1; slot < VB_SLOTS; slot++) {
+		if (slot != port->slot && vb_segment_has(port->table, (uint16_t)slot))
+			vb_way_seek(nic, (uint32_t)port->slot << VB_INDEX_BITS,
+				    slot << VB_INDEX_BITS, &peer);
+	}
+}
+
 /*
  * Somebody has it: get to know him, to hear when he dies (vb_segment_look). False: he is dead, or
  * has given it back.
@@ -107,10 +127,12 @@ static void uplink_take(struct vb_nic *nic, struct vb_segment_port *port)
 		return;
 	if (!port->out_octets)
 		port->out_octets = malloc(OUT_BYTES);
-	if (port->out_octets && nic->host.uplink_open(nic->host.arg))
-		atomic_store(&port->has_uplink, true);
-	else
+	if (!port->out_octets || !nic->host.uplink_open(nic->host.arg)) {
 		atomic_store(&port->table->uplink, 0);
+		return;
+	}
+	atomic_store(&port->has_uplink, true);
+	members_seek(nic, port);
 }
 
 int vb_segment_qp_add(struct vb_nic *nic, struct vb_segment_port **out)
@@ -305,11 +327,12 @@ static void forward(struct vb_nic *nic, struct vb_segment_port *port, uint16_t s
 		    const uint8_t *octets, uint32_t bytes)
 {
 	uint32_t own = (uint32_t)port->slot << VB_INDEX_BITS;
-	struct vb_peer *peer = vb_peer_seek(nic, own, (uint32_t)slot << VB_INDEX_BITS);
 	struct vb_lane *lane;
+	struct vb_peer *peer;
 	bool put;
 
-	if (!peer || vb_peer_is_lost(peer)) {
+	if (vb_way_seek(nic, own, (uint32_t)slot << VB_INDEX_BITS, &peer) != VB_WAY_RING ||
+	    vb_peer_is_lost(peer)) {
 		vb_stat_add(&nic->stats, VB_STAT_TX_LOST, 1);
 		return;
 	}

@@ -72,6 +72,9 @@ bool vb_segment_put(struct vb_lane *lane, const uint8_t *octets, uint32_t bytes,
 /* A frame came through a lane, whose right the caller has. True: vb_segment_flush() is due. */
 bool vb_segment_came(struct vb_lane *lane, const struct vb_ring_frame *from);
 
+/* Do others' frames leave by this NIC's uplink, and come in there? */
+bool vb_segment_has_uplink(const struct vb_nic *nic);
+
 /* Somebody is dead: if that was who had the uplink, another may take it. */
 void vb_segment_look(struct vb_nic *nic, uint16_t dead_slot);
 

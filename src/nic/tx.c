@@ -459,6 +459,8 @@ static void transmit_xrc(struct vb_qp *qp, enum ibv_qp_state state)
 	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 
 	do {
+		if (sends && vb_lane_is_awaited(qp))
+			return;
 		if (sends)
 			vb_lane_aim(qp);
 		if (qp->peer)

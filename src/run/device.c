@@ -419,6 +419,7 @@ static int nic_start(struct vb_device *dev)
 		.unsignal = host_unsignal,
 		.export_memory = dev->peers.export,
 		.reach = vb_peers_reach,
+		.await = vb_peers_await,
 		.afar = vb_links_afar,
 		.ring_bell = vb_peers_bell,
 		.release = vb_peers_release,
@@ -490,6 +491,7 @@ static int parts_start(struct vb_device *dev)
 	rc = vb_hub_client_open(&dev->hub, &offer, vb_peers_ring_came, dev);
 	if (rc != 0)
 		goto close_peers;
+	vb_hub_client_on_answers(dev->hub, &vb_peers_answers);
 	vb_hub_client_on_fatal(dev->hub, device_fails);
 	vb_hub_client_on_noted(dev->hub, vb_xrc_host_noted);
 	rc = port_lease(dev, &dev->first_slot);

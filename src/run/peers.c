@@ -8,8 +8,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/failure.h"
 #include "base/fd.h"
+#include "hub/channel.h"
 #include "link/shm.h"
 #include "nic/peer.h"
 #include "run/cancel.h"
@@ -92,6 +94,11 @@ static void close_fds(struct vb_peers *peers)
 		vb_fd_close(&maps->bell_fd);
 		vb_direct_part(&maps->direct);
 	}
+	for (struct vb_peers_ring *ring = peers->kept; ring; ring = ring->next) {
+		vb_fd_close(&ring->fd);
+		vb_fd_close(&ring->peer.bell_fd);
+		vb_fd_close(&ring->peer.export_fd);
+	}
 	vb_fd_close(&peers->hup_fd);
 	vb_fd_close(&peers->bell_fd);
 	vb_fd_close(&peers->bell_outer_fd);
@@ -103,6 +110,12 @@ void vb_peers_close(struct vb_device *dev)
 	struct vb_peers *peers = &dev->peers;
 
 	close_fds(peers);
+	while (peers->kept) {
+		struct vb_peers_ring *ring = peers->kept;
+
+		peers->kept = ring->next;
+		free(ring);
+	}
 	while (peers->maps) {
 		struct vb_peer_maps *maps = peers->maps;
 
@@ -266,24 +279,12 @@ static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 	return 0;
 }
 
-static int reach_other(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
-		       struct vb_hub_peer *peer)
+/* Have it asked: the answer comes by itself (answer_came). dev->peers.lock held. */
+static int reach_other(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 {
-	struct vb_peer_maps *maps;
-	int fd, rc;
+	int fd, rc = vb_shm_create(&fd, sizeof(struct vb_ring_area));
 
-	rc = vb_shm_create(&fd, sizeof(struct vb_ring_area));
-	if (rc != 0)
-		return rc;
-	rc = vb_hub_client_reach(dev->hub, own_slot, slot, fd, peer);
-	if (rc == 0)
-		rc = peer_meet(dev, own_slot, slot, *peer, &maps);
-	if (rc == 0)
-		rc = vb_shm_map(maps->tx, fd, sizeof(struct vb_ring_area), true);
-	if (rc == 0)
-		vb_peer_tx_set(maps->peer, maps->tx, maps->export);
-	close(fd);
-	return rc;
+	return rc ? rc : vb_hub_client_ask(dev->hub, own_slot, slot, fd);
 }
 
 static bool slot_is_ours(struct vb_device *dev, uint16_t slot)
@@ -310,8 +311,8 @@ bool vb_peers_is_dead(struct vb_device *dev, const struct vb_peer *peer)
 
 int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 {
+	const struct vb_hub_peer nobody = {.pid = 0};
 	struct vb_device *dev = arg;
-	struct vb_hub_peer other = {.pid = 0};
 	bool asked = false;
 	struct vb_peer *peer;
 	int cancel, rc = 0;
@@ -325,28 +326,37 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 		return EOPNOTSUPP;
 	}
 	vb_lock_take(&dev->peers.lock);
-	/* Another thread may have done it while we waited. */
 	peer = vb_peer_find(dev->nic, own_slot, slot);
 	if (peer && vb_peers_is_dead(dev, peer)) {
 		vb_peer_unlist(peer);
 		peer = NULL;
 	}
+	/* With the lock held: an answer is taken in before the same can be asked again. */
 	if (!peer || !atomic_load(&peer->has_tx)) {
 		asked = !slot_is_ours(dev, slot);
-		rc = asked ? reach_other(dev, own_slot, slot, &other)
-			   : reach_self(dev, own_slot, slot);
+		rc = asked ? reach_other(dev, own_slot, slot) : reach_self(dev, own_slot, slot);
 	}
 	vb_lock_drop(&dev->peers.lock);
-	if (asked)
-		vb_links_decided(dev, own_slot, slot, rc, &other);
+	if (asked && rc != EINPROGRESS)
+		vb_links_decided(dev, own_slot, slot, rc, &nobody);
 	vb_cancel_restore(cancel);
 	return rc;
 }
 
-static void reach_back(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
+void vb_peers_await(void *arg, uint16_t own_slot, uint16_t slot)
 {
-	if (vb_peers_back_wanted(dev->nic))
-		vb_peers_reach(dev, own_slot, slot);
+	struct vb_device *dev = arg;
+	uint64_t now_ns = vb_hub_now_ns(), until_ns;
+	int cancel = vb_cancel_defer();
+
+	/* Where nothing else would serve, there is nothing to be gained by giving up early. */
+	if (dev->env.link == VB_ENV_LINK_SHM)
+		until_ns = now_ns + VB_PEERS_PATIENCE_NS;
+	else
+		until_ns = vb_min_u64(now_ns, vb_hub_client_asks_since(dev->hub)) +
+			   VB_PEERS_WAIT_NS;
+	vb_hub_client_await(dev->hub, own_slot, slot, until_ns);
+	vb_cancel_restore(cancel);
 }
 
 static int ring_take(struct vb_peer_maps *maps, int ring_fd)
@@ -361,25 +371,106 @@ static int ring_take(struct vb_peer_maps *maps, int ring_fd)
 	return rc;
 }
 
+static void ring_came(struct vb_device *dev, struct vb_peers_ring ring)
+{
+	struct vb_peer_maps *maps;
+	int rc;
+
+	vb_lock_take(&dev->peers.lock);
+	rc = peer_meet(dev, ring.to, ring.from, ring.peer, &maps);
+	if (rc == 0)
+		rc = ring_take(maps, ring.fd);
+	vb_lock_drop(&dev->peers.lock);
+	close(ring.fd);
+	if (rc != 0)
+		vb_log("slot %u: its ring is of no use: %s", ring.from, strerror(rc));
+}
+
+/* XRC and DC answer by the way that a request came: see to it that there is one. */
+static int reach_back(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
+{
+	return vb_peers_back_wanted(dev->nic) ? vb_peers_reach(dev, own_slot, slot) : 0;
+}
+
+/* Keep it until we know whether there is a way back. False: there is no memory for that. */
+static bool ring_keep(struct vb_device *dev, const struct vb_peers_ring *ring)
+{
+	struct vb_peers_ring *kept = malloc(sizeof(*kept)), **at = &dev->peers.kept;
+
+	if (!kept)
+		return false;
+	*kept = *ring;
+	kept->next = NULL;
+	vb_lock_take(&dev->peers.lock);
+	while (*at)
+		at = &(*at)->next;
+	*at = kept;
+	vb_lock_drop(&dev->peers.lock);
+	return true;
+}
+
+/* One that was kept for that answer; NULL: none. */
+static struct vb_peers_ring *ring_unkeep(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
+{
+	struct vb_peers_ring **at = &dev->peers.kept, *ring;
+
+	vb_lock_take(&dev->peers.lock);
+	while (*at && ((*at)->to != own_slot || (*at)->from != slot))
+		at = &(*at)->next;
+	ring = *at;
+	if (ring)
+		*at = ring->next;
+	vb_lock_drop(&dev->peers.lock);
+	return ring;
+}
+
 void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 			const struct vb_hub_peer *peer)
 {
 	struct vb_device *dev = arg;
-	struct vb_peer_maps *maps;
-	int rc;
+	struct vb_peers_ring ring = {.from = from, .to = to, .fd = ring_fd, .peer = *peer};
 
-	reach_back(dev, to, from);
-	vb_lock_take(&dev->peers.lock);
-	rc = peer_meet(dev, to, from, *peer, &maps);
-	if (rc == 0)
-		rc = ring_take(maps, ring_fd);
-	vb_lock_drop(&dev->peers.lock);
-	close(ring_fd);
+	/* By the wire an answer would do as well; where there is none, the way back comes first. */
+	if (reach_back(dev, to, from) == EINPROGRESS && dev->env.link == VB_ENV_LINK_SHM &&
+	    ring_keep(dev, &ring))
+		return;
+	ring_came(dev, ring);
 	/* If a domain was opened meanwhile, whoever did that has not seen this peer. */
 	reach_back(dev, to, from);
-	if (rc != 0)
-		vb_log("slot %u: its ring is of no use: %s", from, strerror(rc));
 }
+
+static void answer_came(void *arg, uint16_t from, uint16_t to, int ring_fd, int rc,
+			const struct vb_hub_peer *peer)
+{
+	struct vb_device *dev = arg;
+	struct vb_peer_maps *maps;
+
+	if (rc == 0) {
+		vb_lock_take(&dev->peers.lock);
+		rc = peer_meet(dev, from, to, *peer, &maps);
+		if (rc == 0)
+			rc = vb_shm_map(maps->tx, ring_fd, sizeof(struct vb_ring_area), true);
+		if (rc == 0)
+			vb_peer_tx_set(maps->peer, maps->tx, maps->export);
+		vb_lock_drop(&dev->peers.lock);
+	}
+	close(ring_fd);
+	vb_links_decided(dev, from, to, rc, peer);
+}
+
+static void answer_is_over(void *arg, uint16_t from, uint16_t to, int rc)
+{
+	struct vb_device *dev = arg;
+	struct vb_peers_ring *ring;
+
+	while ((ring = ring_unkeep(dev, from, to))) {
+		ring_came(dev, *ring);
+		free(ring);
+	}
+	vb_peer_answered(dev->nic, from, to, rc);
+}
+
+const struct vb_hub_answers vb_peers_answers = {answer_came, answer_is_over};
 
 /* --- bells --- */
 

@@ -28,6 +28,21 @@ struct vb_peer_maps {
 	struct vb_direct_peer direct;
 };
 
+/* Another's ring, of which nothing is taken before there is a way back. */
+struct vb_peers_ring {
+	struct vb_peers_ring *next;
+	uint16_t from, to;
+	int fd;
+	struct vb_hub_peer peer;
+};
+
+/*
+ * So long a call waits for the hub at most, if it waits at all (vb_peers_await): a busy machine may
+ * take that for the answer. With VERBATIM_LINK=shm, where nothing else would serve: PATIENCE.
+ */
+#define VB_PEERS_WAIT_NS 40000000u
+#define VB_PEERS_PATIENCE_NS 3000000000u
+
 struct vb_peers {
 	bool allowed; /* VERBATIM_LINK and what else is set leave room for shared memory */
 	enum vb_hub_link_why why; /* or what does not; VB_HUB_LINK_SHM: nothing */
@@ -39,6 +54,7 @@ struct vb_peers {
 	void *export;
 	uint64_t nonce; /* a copy of the export's, which only our own memory has */
 	struct vb_peer_maps *maps; /* all there ever were */
+	struct vb_peers_ring *kept;
 };
 
 /* Before the hub is called: make what is offered there. 0 or a positive errno. */
@@ -63,8 +79,15 @@ bool vb_peers_is_dead(struct vb_device *dev, const struct vb_peer *peer);
 /* Called when hup_fd is readable: some peers are gone. */
 void vb_peers_hup(struct vb_device *dev);
 
-/* For struct vb_nic_host; arg: the device. */
+/* What answers of the hub are for; arg: the device. */
+extern const struct vb_hub_answers vb_peers_answers;
+
+/*
+ * For struct vb_nic_host; arg: the device. await: where some question has been under way for as
+ * long as one waits, the hub is not to be had now, and nobody waits for it again.
+ */
 int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot);
+void vb_peers_await(void *arg, uint16_t own_slot, uint16_t slot);
 void vb_peers_bell(void *arg, struct vb_peer *peer);
 void vb_peers_release(void *arg, struct vb_peer *peer);
 

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "base/fd.h"
+#include "hub/client_internal.h"
 #include "hub_lib.h"
 
 enum { GOT_MAX = 1000, TEXT_BYTES = 24 };
@@ -27,6 +29,9 @@ struct party {
 	int export_fd;
 	_Atomic unsigned got_n;
 	struct got got[GOT_MAX];
+	_Atomic unsigned answers; /* to what it asked; the last one: */
+	int answer;
+	struct vb_hub_peer answerer;
 	pthread_t turner;
 	atomic_bool turns;
 };
@@ -70,6 +75,19 @@ static inline void on_ring(void *arg, uint16_t from, uint16_t to, int ring_fd,
 	atomic_store(&party->got_n, n + 1);
 }
 
+static inline void on_answer(void *arg, uint16_t from, uint16_t to, int ring_fd, int rc,
+			     const struct vb_hub_peer *peer)
+{
+	struct party *party = arg;
+
+	close(ring_fd);
+	party->answer = rc;
+	party->answerer = *peer;
+	atomic_fetch_add(&party->answers, 1);
+}
+
+static const struct vb_hub_answers party_answers = {on_answer, NULL};
+
 static inline void peer_close(const struct vb_hub_peer *peer)
 {
 	close(peer->bell_fd);
@@ -102,6 +120,7 @@ static inline struct party *party_open(enum consent consent)
 	offer.shm = consent == YES;
 	vb_check(!vb_hub_client_open(&party->client, consent == NOTHING ? NULL : &offer, on_ring,
 				     party));
+	vb_hub_client_on_answers(party->client, &party_answers);
 	vb_check(!vb_hub_client_lease(party->client, &party->slot));
 	file_mark(party->export_fd, "export", party->slot.slot);
 	return party;
@@ -135,11 +154,28 @@ static inline void party_close(struct party *party)
 	free(party);
 }
 
+/* Ask through this ring, which stays the caller's, and wait for the answer, hearing the hub. */
+static inline int reach_by(struct party *party, uint16_t from, uint16_t to, int ring_fd,
+			   struct vb_hub_peer *peer)
+{
+	int fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 0);
+	int rc = vb_hub_client_ask(party->client, from, to, fd);
+
+	*peer = (struct vb_hub_peer){.bell_fd = -1, .export_fd = -1};
+	if (rc != EINPROGRESS)
+		return rc;
+	/* Rings are for a turn: nobody turns here. */
+	while (vb_hub_client_await(party->client, from, to, vb_hub_now_ns() + MS_NS))
+		vb_hub_news_wait(party->client, VB_FD_NONE, 0);
+	*peer = party->answerer;
+	return party->answer;
+}
+
 /* Reach with a ring that bears the number. */
 static inline int reach(struct party *from, unsigned to, unsigned number, struct vb_hub_peer *peer)
 {
 	int fd = ring_make(number);
-	int rc = vb_hub_client_reach(from->client, from->slot.slot, (uint16_t)to, fd, peer);
+	int rc = reach_by(from, from->slot.slot, (uint16_t)to, fd, peer);
 
 	close(fd);
 	return rc;

@@ -73,7 +73,7 @@ static void what_is_nobodys_or_our_own_is_not_reached(void **state)
 	assert_int_equal(reach_rc(a, a->slot.slot), EINVAL);
 	assert_int_equal(reach_rc(a, 1023), ENOENT);
 	/* From a slot that nobody has. */
-	assert_int_equal(vb_hub_client_reach(a->client, 1023, b->slot.slot, 0, &peer), EINVAL);
+	assert_int_equal(reach_by(a, 1023, b->slot.slot, a->export_fd, &peer), EINVAL);
 	close(b->slot.fd);
 	b->slot = slot_lease(a->client);
 	assert_int_equal(reach_rc(a, b->slot.slot), EINVAL);
@@ -125,9 +125,7 @@ static void a_ring_comes_once(void **state)
 	a = party_open(YES);
 	b = party_open(YES);
 	for (unsigned i = 0; i < 6; i++) {
-		assert_int_equal(vb_hub_client_reach(a->client, a->slot.slot, b->slot.slot,
-						     fds[i % 2], &peer),
-				 0);
+		assert_int_equal(reach_by(a, a->slot.slot, b->slot.slot, fds[i % 2], &peer), 0);
 		assert_peer(&peer, b);
 		peer_close(&peer);
 	}
@@ -165,6 +163,7 @@ static void a_receiver_may_call_us_back(void **state)
 	a = party_open(YES);
 	offer_make(b, &offer);
 	assert_int_equal(vb_hub_client_open(&b->client, &offer, on_ring_reach_back, b), 0);
+	vb_hub_client_on_answers(b->client, &party_answers);
 	b->slot = slot_lease(b->client);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(reach_rc(a, b->slot.slot), 0);
@@ -323,6 +322,7 @@ static struct one_of_many *one_open(void)
 
 	offer_make(party, &offer);
 	vb_check(!vb_hub_client_open(&party->client, &offer, on_ring_count, one));
+	vb_hub_client_on_answers(party->client, &party_answers);
 	vb_check(!vb_hub_client_lease(party->client, &party->slot));
 	file_mark(party->export_fd, "export", party->slot.slot);
 	return one;

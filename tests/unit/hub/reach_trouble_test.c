@@ -370,8 +370,8 @@ static void a_forked_child_forgets_what_waits(void **state)
 		unsigned before = descriptors_of(getpid());
 
 		vb_hub_client_forget(b->client);
-		/* epoll, timer, wake, connection, keeper; two names; a ring with its peer */
-		child_check(descriptors_of(getpid()) == before - 7 - 2 - 3);
+		/* epoll, two timers, wake, connection, keeper; two names; a ring with its peer */
+		child_check(descriptors_of(getpid()) == before - 8 - 2 - 3);
 		_exit(0);
 	}
 	assert_child_ok(pid);

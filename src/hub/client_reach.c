@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Whom a client wants to reach: questions to the hub for which nobody waits. Asking takes no lock
+ * under which anybody waits or starts a hub, and the answer is another message on a connection of
+ * its own, which a turn takes in.
+ */
+
+#include "hub/client_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "hub/channel.h"
+#include "hub/words.h"
+
+/* Before it is asked again: first so long, doubled each time. */
+static const uint64_t again_min_ns = 3 * MS_NS, again_max_ns = 96 * MS_NS;
+/* Whoever waits looks at least this often: another thread may have taken the answer. */
+static const uint64_t look_ns = 1 * MS_NS;
+
+int vb_hub_asks_open(struct vb_hub_client *client)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	vb_lock_init(&client->asks_lock);
+	client->ask_timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (client->ask_timer_fd < 0)
+		return vb_failed(errno, "timerfd_create");
+	if (epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, client->ask_timer_fd, &event))
+		return vb_failed(errno, "epoll_ctl");
+	return 0;
+}
+
+void vb_hub_asks_forget(struct vb_hub_client *client)
+{
+	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
+		struct vb_hub_ask *ask = &client->ask[i];
+
+		if (ask->state == VB_HUB_ASK_NONE)
+			continue;
+		vb_fd_close(&ask->conn_fd);
+		vb_fd_close(&ask->ring_fd);
+	}
+	vb_fd_close(&client->ask_timer_fd);
+}
+
+/* --- one question; the lock of questions held --- */
+
+static struct vb_hub_ask *ask_find(struct vb_hub_client *client, uint16_t from, uint16_t to)
+{
+	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
+		struct vb_hub_ask *ask = &client->ask[i];
+
+		if (ask->state != VB_HUB_ASK_NONE && ask->from == from && ask->to == to)
+			return ask;
+	}
+	return NULL;
+}
+
+static struct vb_hub_ask *ask_free(struct vb_hub_client *client)
+{
+	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
+		if (client->ask[i].state == VB_HUB_ASK_NONE)
+			return &client->ask[i];
+	}
+	return NULL;
+}
+
+static void hang_up(struct vb_hub_client *client, struct vb_hub_ask *ask)
+{
+	if (ask->conn_fd == VB_FD_NONE)
+		return;
+	/* By hand: a copy of the fd that a forked child has would stay in the set. */
+	epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, ask->conn_fd, NULL);
+	vb_fd_close(&ask->conn_fd);
+}
+
+/* Send it on its way. 0, or why the hub has not got it. */
+static int ask_send(struct vb_hub_client *client, struct vb_hub_ask *ask)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACH);
+	struct epoll_event event = {.events = EPOLLIN};
+	int fd, rc = vb_hub_connect(&fd);
+
+	if (rc)
+		return rc;
+	msg.reach = (struct vb_hub_reach){ask->from, ask->to};
+	rc = vb_hub_fds_send(fd, &msg, &ask->ring_fd, 1);
+	if (!rc && epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+		rc = vb_failed(errno, "epoll_ctl");
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	ask->conn_fd = fd;
+	return 0;
+}
+
+/* The answer, if it has come: EAGAIN if not, or if the hub has said so. */
+static int ask_recv(struct vb_hub_client *client, struct vb_hub_ask *ask, struct vb_hub_peer *peer)
+{
+	struct vb_hub_msg msg;
+	int fds[VB_HUB_FDS_MAX], rc;
+	unsigned n;
+
+	rc = vb_hub_recv(ask->conn_fd, &msg, fds, &n);
+	if (rc == EAGAIN)
+		return EAGAIN;
+	hang_up(client, ask);
+	if (rc)
+		return rc;
+	if (msg.type != VB_HUB_REACHED) {
+		vb_hub_fds_close(fds, n);
+		return EPROTO;
+	}
+	*peer = (struct vb_hub_peer){
+		.bell_fd = VB_FD_NONE,
+		.export_fd = VB_FD_NONE,
+		.program = msg.reached.program,
+		.why = msg.reached.why,
+		.why_is_there = msg.reached.there,
+	};
+	if (msg.reached.error)
+		return (int)msg.reached.error;
+	peer->pid = vb_hub_pid_here(fds[0], msg.reached.pid);
+	peer->bell_fd = fds[0];
+	peer->export_fd = fds[1];
+	return 0;
+}
+
+static void timer_set(struct vb_hub_client *client)
+{
+	struct itimerspec timer = {.it_value = {0, 0}};
+	uint64_t first_ns = UINT64_MAX;
+
+	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
+		const struct vb_hub_ask *ask = &client->ask[i];
+
+		if (ask->state == VB_HUB_ASK_RESTS)
+			first_ns = vb_min_u64(first_ns, ask->again_ns);
+	}
+	if (first_ns != UINT64_MAX)
+		timer.it_value = (struct timespec){(time_t)(first_ns / (1000 * MS_NS)),
+						   (long)(first_ns % (1000 * MS_NS))};
+	timerfd_settime(client->ask_timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+}
+
+/*
+ * It came to nothing for this reason: EINPROGRESS if it is asked again a little later, or the
+ * outcome. One that the hub has and does not answer is not asked again.
+ */
+static int ask_rest(struct vb_hub_client *client, struct vb_hub_ask *ask, int rc, uint64_t now_ns)
+{
+	if (!vb_hub_was_missing(rc))
+		return rc;
+	if (now_ns >= ask->since_ns + VB_HUB_CALL_NS)
+		return vb_hub_out_of_time(rc);
+	ask->state = VB_HUB_ASK_RESTS;
+	ask->again_ns = now_ns + ask->pause_ns;
+	ask->pause_ns = vb_min_u64(2 * ask->pause_ns, again_max_ns);
+	timer_set(client);
+	return EINPROGRESS;
+}
+
+/* What can be done for it now. EINPROGRESS, or the outcome. */
+static int ask_step(struct vb_hub_client *client, struct vb_hub_ask *ask, struct vb_hub_peer *peer)
+{
+	uint64_t now_ns = vb_hub_now_ns();
+	int rc;
+
+	if (ask->state == VB_HUB_ASK_RESTS) {
+		if (now_ns < ask->again_ns)
+			return EINPROGRESS;
+		ask->state = VB_HUB_ASK_SENT;
+		rc = ask_send(client, ask);
+		return rc ? ask_rest(client, ask, rc, now_ns) : EINPROGRESS;
+	}
+	rc = ask_recv(client, ask, peer);
+	if (rc == EAGAIN && ask->conn_fd != VB_FD_NONE)
+		return EINPROGRESS;
+	return rc ? ask_rest(client, ask, rc, now_ns) : 0;
+}
+
+/* --- all --- */
+
+/* Hand the outcome of one to its owner, without the lock; nobody else touches it meanwhile. */
+static void answer_deliver(struct vb_hub_client *client, struct vb_hub_ask *ask, int rc,
+			   const struct vb_hub_peer *peer)
+{
+	const struct vb_hub_ask asked = *ask;
+
+	/* From here on it is its owner's, and no forked child's to close. */
+	__atomic_store_n(&ask->ring_fd, VB_FD_NONE, __ATOMIC_SEQ_CST);
+	client->answers.came(client->ring_arg, asked.from, asked.to, asked.ring_fd, rc, peer);
+	vb_lock_take(&client->asks_lock);
+	ask->state = VB_HUB_ASK_NONE;
+	vb_lock_drop(&client->asks_lock);
+	if (client->answers.over)
+		client->answers.over(client->ring_arg, asked.from, asked.to, rc);
+}
+
+void vb_hub_asks_turn(struct vb_hub_client *client)
+{
+	uint64_t times;
+
+	if (read(client->ask_timer_fd, &times, sizeof(times)) < 0 && errno != EAGAIN)
+		return;
+	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
+		struct vb_hub_peer peer = {.bell_fd = VB_FD_NONE, .export_fd = VB_FD_NONE};
+		struct vb_hub_ask *ask = &client->ask[i];
+		int rc = EINPROGRESS;
+
+		vb_lock_take(&client->asks_lock);
+		if (ask->state == VB_HUB_ASK_SENT || ask->state == VB_HUB_ASK_RESTS)
+			rc = ask_step(client, ask, &peer);
+		if (rc != EINPROGRESS)
+			ask->state = VB_HUB_ASK_ANSWERED;
+		vb_lock_drop(&client->asks_lock);
+		if (rc != EINPROGRESS)
+			answer_deliver(client, ask, rc, &peer);
+	}
+}
+
+static int ask_locked(struct vb_hub_client *client, uint16_t from, uint16_t to, int ring_fd)
+{
+	struct vb_hub_ask *ask;
+	int rc;
+
+	if (ask_find(client, from, to)) {
+		close(ring_fd);
+		return EINPROGRESS;
+	}
+	ask = ask_free(client);
+	if (!ask) {
+		close(ring_fd);
+		return EAGAIN;
+	}
+	*ask = (struct vb_hub_ask){
+		.state = VB_HUB_ASK_SENT,
+		.from = from,
+		.to = to,
+		.ring_fd = ring_fd,
+		.conn_fd = VB_FD_NONE,
+		.since_ns = vb_hub_now_ns(),
+		.pause_ns = again_min_ns,
+	};
+	rc = ask_send(client, ask);
+	if (rc)
+		rc = ask_rest(client, ask, rc, ask->since_ns);
+	if (rc && rc != EINPROGRESS) {
+		ask->state = VB_HUB_ASK_NONE;
+		close(ring_fd);
+		return rc;
+	}
+	return EINPROGRESS;
+}
+
+int vb_hub_client_ask(struct vb_hub_client *client, uint16_t from, uint16_t to, int ring_fd)
+{
+	int rc;
+
+	vb_lock_take(&client->asks_lock);
+	rc = ask_locked(client, from, to, ring_fd);
+	vb_lock_drop(&client->asks_lock);
+	return rc;
+}
+
+uint64_t vb_hub_client_asks_since(struct vb_hub_client *client)
+{
+	uint64_t since_ns = UINT64_MAX;
+
+	vb_lock_take(&client->asks_lock);
+	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
+		if (client->ask[i].state != VB_HUB_ASK_NONE)
+			since_ns = vb_min_u64(since_ns, client->ask[i].since_ns);
+	}
+	vb_lock_drop(&client->asks_lock);
+	return since_ns;
+}
+
+int vb_hub_client_await(struct vb_hub_client *client, uint16_t from, uint16_t to, uint64_t until_ns)
+{
+	for (;;) {
+		struct pollfd answer = {.fd = VB_FD_NONE, .events = POLLIN};
+		uint64_t now_ns = vb_hub_now_ns(), left_ns;
+		const struct vb_hub_ask *ask;
+		struct timespec left;
+
+		vb_hub_asks_turn(client);
+		vb_lock_take(&client->asks_lock);
+		ask = ask_find(client, from, to);
+		if (ask && ask->state == VB_HUB_ASK_SENT)
+			answer.fd = ask->conn_fd;
+		vb_lock_drop(&client->asks_lock);
+		if (!ask)
+			return 0;
+		if (now_ns >= until_ns)
+			return EINPROGRESS;
+		left_ns = vb_min_u64(until_ns - now_ns, look_ns);
+		left = (struct timespec){0, (long)left_ns};
+		ppoll(&answer, 1, &left, NULL);
+	}
+}
+
+void vb_hub_client_on_answers(struct vb_hub_client *client, const struct vb_hub_answers *answers)
+{
+	client->answers = *answers;
+}
