@@ -196,6 +196,32 @@ static void no_more_is_begun_by_the_wire_when_there_is_a_ring(void **state)
 	assert_int_equal(req->pos.next, 2);
 }
 
+/* It is not known yet whether there is a ring: what was posted stays in the queue. */
+static void requests_wait_for_the_answer(void **state)
+{
+	side[1].refuses = EINPROGRESS;
+	post(IBV_WR_RDMA_WRITE, 0, 1);
+	settle();
+	assert_int_equal(side[0].wire, 0);
+	assert_int_equal(x.initiator->req.pos.next, 0);
+	side[1].refuses = 0;
+	assert_int_equal(lanes_reach(&side[0], side[0].slot, side[1].slot), 0);
+	vb_peer_answered(side[0].nic, side[0].slot, side[1].slot, 0);
+	settle();
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(side[0].wire + side[1].wire, 0);
+}
+
+static void requests_do_not_wait_for_long(void **state)
+{
+	side[1].refuses = EINPROGRESS;
+	post_bytes(IBV_WR_RDMA_WRITE, 0, 1, 100);
+	assert_int_equal(side[0].wire, 0);
+	lanes_now_ns += 50000000;
+	vb_nic_turn(side[0].nic);
+	assert_true(side[0].wire > 0);
+}
+
 #define DC(name) cmocka_unit_test_setup_teardown(name, begin_dc, end_dc)
 
 int main(void)
@@ -204,6 +230,8 @@ int main(void)
 		DC(messages_are_cut_into_pieces_of_a_ring),
 		DC(messages_are_cut_as_their_way_wants_it),
 		DC(no_more_is_begun_by_the_wire_when_there_is_a_ring),
+		DC(requests_wait_for_the_answer),
+		DC(requests_do_not_wait_for_long),
 	};
 
 	return cmocka_run_group_tests(dc_lanes, NULL, NULL);

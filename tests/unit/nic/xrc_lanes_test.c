@@ -474,6 +474,56 @@ static void a_word_that_moved_ends_the_short_way(void **state)
 	assert_no_wc(side[1].cq);
 }
 
+/* The answer has come to side 0: there is a ring to side 1. */
+static void answered(void)
+{
+	side[1].refuses = 0;
+	assert_int_equal(lanes_reach(&side[0], side[0].slot, side[1].slot), 0);
+	vb_peer_answered(side[0].nic, side[0].slot, side[1].slot, 0);
+}
+
+/* Who is asked for a ring has not said anything yet: it stays in the queue, and nothing is lost. */
+static void requests_wait_for_the_answer(void **state)
+{
+	side[1].refuses = EINPROGRESS;
+	for (uint64_t i = 0; i < 3; i++)
+		send_to(0, i, 5000);
+	settle();
+	expect_no_wire();
+	assert_int_equal(x.snd->req.pos.next, 0);
+	answered();
+	settle();
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+		assert_wc(side[1].cq, i, IBV_WC_SUCCESS);
+	}
+	expect_no_wire();
+}
+
+/* Not for long, where there is a wire; where there is none, for as long as it takes. */
+static void requests_wait_as_long_as_there_is_no_other_way(void **state)
+{
+	side[1].refuses = EINPROGRESS;
+	send_to(0, 1, 100);
+	lanes_now_ns += 50000000;
+	vb_nic_turn(side[0].nic);
+	settle();
+	assert_true(side[0].wire > 0);
+	assert_int_equal(qp_step(x.snd, IBV_QPS_RESET, 0), 0);
+	climb(x.snd, x.handle->ibv.qp.qp_num);
+	side[0].nic->host.no_wire = true;
+	side[0].wire = 0;
+	send_to(0, 1, 100);
+	lanes_now_ns += 5000000000;
+	vb_nic_turn(side[0].nic);
+	settle();
+	expect_no_wire();
+	answered();
+	settle();
+	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
+	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
+}
+
 #define XRC(name) cmocka_unit_test_setup_teardown(name, begin_xrc, end_xrc)
 
 int main(void)
@@ -496,6 +546,8 @@ int main(void)
 		XRC(a_death_elsewhere_is_no_error),
 		XRC(a_shadow_lets_go_of_a_dead_sender),
 		XRC(strangers_are_not_heard),
+		XRC(requests_wait_for_the_answer),
+		XRC(requests_wait_as_long_as_there_is_no_other_way),
 		XRC(a_word_that_moved_ends_the_short_way),
 	};
 

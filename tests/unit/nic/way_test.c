@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which way, while the host does not know yet: it says EINPROGRESS, and answers when the test says
+ * so. Here the fixture's wire delivers, or loses what it is told to.
+ */
+#include "lanes_fixture.h"
+
+#include "nic/export.h"
+#include "nic/way.h"
+#include "wire/icrc.h"
+
+enum { FRAMES_MAX = 256, WIRE_BYTES_MAX = 8192, ASKED = EINPROGRESS, LONG_NS = 1000000000 };
+
+/* --- the wire --- */
+
+static struct {
+	struct vb_path path;
+	uint16_t slot, id;
+	uint32_t bytes;
+	uint8_t data[WIRE_BYTES_MAX];
+} wire[FRAMES_MAX];
+static unsigned wire_n, wire_lost, wire_loses;
+
+static void wire_put(const struct vb_burst *burst, uint16_t id, const uint8_t *data, uint32_t bytes)
+{
+	if (wire_loses) {
+		wire_loses--;
+		wire_lost++;
+		return;
+	}
+	assert_true(wire_n < FRAMES_MAX && bytes <= WIRE_BYTES_MAX);
+	wire[wire_n].path = burst->path;
+	wire[wire_n].slot = burst->slot;
+	wire[wire_n].id = id;
+	wire[wire_n].bytes = bytes;
+	memcpy(wire[wire_n++].data, data, bytes);
+}
+
+static int wire_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
+{
+	static uint8_t all[1 << 17];
+	uint32_t at = 0;
+
+	((struct side *)arg)->wire += burst->frames;
+	for (uint32_t i = 0; i < burst->iovcnt; i++) {
+		assert_true(at + burst->iov[i].iov_len <= sizeof(all));
+		memcpy(all + at, burst->iov[i].iov_base, burst->iov[i].iov_len);
+		at += (uint32_t)burst->iov[i].iov_len;
+	}
+	for (uint16_t i = 0; i < burst->frames; i++)
+		wire_put(burst, i, all + i * burst->frame_bytes,
+			 i + 1 == burst->frames ? burst->last_bytes : burst->frame_bytes);
+	return 0;
+}
+
+static unsigned wire_deliver(void)
+{
+	unsigned n = wire_n;
+	static typeof(wire[0]) now[FRAMES_MAX];
+
+	memcpy(now, wire, n * sizeof(wire[0]));
+	wire_n = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct side *to = side_of_slot(now[i].slot);
+		struct vb_frame frame = { .path = now[i].path, .data = now[i].data,
+					  .bytes = now[i].bytes, .id_hint = now[i].id };
+
+		assert_non_null(to);
+		assert_true(vb_nic_rx_try(to->nic));
+		vb_nic_rx(to->nic, &frame, 1);
+		vb_nic_rx_drop(to->nic);
+	}
+	return n;
+}
+
+/* Until nobody has anything to do; and so after a while in which every clock has rung. */
+static void run(void)
+{
+	for (unsigned quiet = 0; quiet < 3;)
+		quiet = wire_deliver() + poll_all() ? 0 : quiet + 1;
+}
+
+static void run_long(void)
+{
+	run();
+	for (unsigned i = 0; i < 40; i++) {
+		lanes_now_ns += 10000000;
+		for (unsigned k = 0; k < sides; k++)
+			vb_nic_turn(side[k].nic);
+		run();
+	}
+}
+
+static int begin(void **state)
+{
+	wire_n = wire_lost = wire_loses = 0;
+	lanes_begin(state);
+	for (unsigned i = 0; i < 2; i++)
+		side[i].nic->host.tx = wire_tx;
+	return 0;
+}
+
+#define WAY(name) cmocka_unit_test_setup_teardown(name, begin, lanes_end)
+
+/* --- asking --- */
+
+/* Whoever wants to reach it has to wait for the answer. */
+static void unknown(unsigned to)
+{
+	side[to].refuses = ASKED;
+}
+
+/* The answer has come to side `from`: there is a ring, or what rc says. */
+static void answered(unsigned from, int rc)
+{
+	unsigned to = 1 - from;
+
+	side[to].refuses = rc;
+	if (!rc)
+		assert_int_equal(lanes_reach(&side[from], side[from].slot, side[to].slot), 0);
+	vb_peer_answered(side[from].nic, side[from].slot, side[to].slot, rc);
+}
+
+/* --- RC and UC --- */
+
+static struct vb_qp *a, *b;
+
+static void pair_make(enum ibv_qp_type type)
+{
+	a = qp_make(&side[0], type);
+	b = qp_make(&side[1], type);
+}
+
+static void pair_drop(void)
+{
+	qp_drop(a);
+	qp_drop(b);
+}
+
+/* side 1 has a ring to side 0, which has none back: the two decide differently. */
+static void pair_apart(enum ibv_qp_type type)
+{
+	pair_make(type);
+	unknown(1);
+	qp_connect(a, b);
+	assert_null(a->peer);
+	assert_non_null(b->peer);
+}
+
+static void fill(struct side *s, uint32_t bytes, uint8_t seed)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		s->mem[i] = (uint8_t)(i * 7 + seed);
+}
+
+static void assert_filled(const struct side *s, uint32_t at, uint32_t bytes, uint8_t seed)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		assert_int_equal(s->mem[at + i], (uint8_t)(i * 7 + seed));
+}
+
+enum { BYTES = 100000, AT = 300000 };
+
+static void send_over(unsigned from, struct vb_qp *by, struct vb_qp *to, uint64_t wr_id)
+{
+	struct side *s = &side[from], *r = &side[1 - from];
+
+	fill(s, BYTES, (uint8_t)wr_id);
+	memset(r->mem + AT, 0, BYTES);
+	qp_recv(r, to, wr_id, AT, BYTES);
+	assert_int_equal(qp_send(s, by, wr_id, BYTES), 0);
+	run_long();
+	assert_wc(s->cq, wr_id, IBV_WC_SUCCESS);
+	assert_wc(r->cq, wr_id, IBV_WC_SUCCESS);
+	assert_filled(r, AT, BYTES, (uint8_t)wr_id);
+}
+
+static void rc_goes_by_the_wire_where_nobody_answers(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	side[0].refuses = side[1].refuses = ASKED;
+	qp_connect(a, b);
+	send_over(0, a, b, 1);
+	send_over(1, b, a, 2);
+	assert_true(side[0].wire && side[1].wire);
+	/* It has begun, and stays where it is. */
+	answered(0, 0);
+	answered(1, 0);
+	assert_true(!a->peer && !b->peer);
+	send_over(0, a, b, 3);
+	pair_drop();
+}
+
+/* The one that has the ring sends first: it is asked for all of that by the wire. */
+static void one_with_a_ring_follows_to_the_wire(void **state)
+{
+	pair_apart(IBV_QPT_RC);
+	send_over(1, b, a, 1);
+	assert_null(b->peer);
+	send_over(0, a, b, 2);
+	send_over(1, b, a, 3);
+	pair_drop();
+}
+
+/* The one that goes by the wire sends first. */
+static void one_with_a_ring_hears_the_wire_at_first(void **state)
+{
+	pair_apart(IBV_QPT_RC);
+	send_over(0, a, b, 1);
+	assert_null(b->peer);
+	send_over(1, b, a, 2);
+	pair_drop();
+}
+
+/* Both at once, and the word that it is by the wire gets lost a few times. */
+static void what_tells_it_may_get_lost(void **state)
+{
+	pair_apart(IBV_QPT_RC);
+	wire_loses = 3;
+	qp_recv(&side[0], a, 1, AT, BYTES);
+	qp_recv(&side[1], b, 2, AT, BYTES);
+	assert_int_equal(qp_send(&side[1], b, 1, BYTES), 0);
+	assert_int_equal(qp_send(&side[1], b, 3, 10), 0);
+	run();
+	assert_int_equal(qp_send(&side[0], a, 2, BYTES), 0);
+	run_long();
+	assert_int_equal(wire_lost, 3);
+	qp_recv(&side[0], a, 3, AT, BYTES);
+	run_long();
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_wc wc;
+
+		for (unsigned k = 0; k < 3; k++) {
+			assert_int_equal(vb_cq_poll(side[i].cq, 1, &wc), 1);
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		}
+	}
+	pair_drop();
+}
+
+/* As long as nothing has happened, the ring is taken when it is known. */
+static void an_answer_in_time_makes_it_a_ring(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	unknown(1);
+	qp_connect(a, b);
+	assert_null(a->peer);
+	answered(0, 0);
+	assert_non_null(a->peer);
+	send_over(0, a, b, 1);
+	send_over(1, b, a, 2);
+	assert_int_equal(side[0].wire + side[1].wire, 0);
+	pair_drop();
+}
+
+/* ... also before it has got to RTS. */
+static void an_answer_in_rtr_makes_it_a_ring(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	unknown(1);
+	assert_int_equal(qp_step(a, IBV_QPS_INIT, 0), 0);
+	assert_int_equal(qp_step(a, IBV_QPS_RTR, b->ibv.qp.qp_num), 0);
+	answered(0, 0);
+	assert_non_null(a->peer);
+	assert_int_equal(qp_step(a, IBV_QPS_RTS, b->ibv.qp.qp_num), 0);
+	qp_ready(b, a->ibv.qp.qp_num);
+	send_over(0, a, b, 1);
+	send_over(1, b, a, 2);
+	assert_int_equal(side[0].wire + side[1].wire, 0);
+	pair_drop();
+}
+
+/* Who has used a ring hears nothing from the wire, whatever the peer's export says. */
+static void a_ring_in_use_is_not_left(void **state)
+{
+	pair_make(IBV_QPT_RC);
+	qp_connect(a, b);
+	send_over(0, a, b, 1);
+	assert_true(!vb_export_says_wire(side[0].nic->export, a->ibv.qp.qp_num,
+					 b->ibv.qp.qp_num));
+	side[0].nic->export->qp[0][a->ibv.qp.qp_num & (VB_INDICES - 1)].wire_qpn =
+		a->ibv.qp.qp_num;
+	side[0].nic->export->qp[0][a->ibv.qp.qp_num & (VB_INDICES - 1)].wire_dqpn =
+		b->ibv.qp.qp_num;
+	assert_true(vb_export_says_wire(side[0].nic->export, a->ibv.qp.qp_num,
+					b->ibv.qp.qp_num));
+	vb_lock_take(&b->lock);
+	assert_false(vb_way_heeds_wire(&(struct vb_batch){ .nic = side[1].nic }, b));
+	vb_lock_drop(&b->lock);
+	assert_non_null(b->peer);
+	send_over(1, b, a, 2);
+	pair_drop();
+}
+
+/* What the export says is taken back with the connection. */
+static void the_export_says_how_it_is(void **state)
+{
+	uint32_t qpn;
+
+	pair_apart(IBV_QPT_RC);
+	qpn = a->ibv.qp.qp_num;
+	assert_true(vb_export_says_wire(side[0].nic->export, qpn, b->ibv.qp.qp_num));
+	assert_false(vb_export_says_wire(side[0].nic->export, qpn, b->ibv.qp.qp_num + 1));
+	assert_false(vb_export_says_wire(side[1].nic->export, b->ibv.qp.qp_num, qpn));
+	assert_int_equal(qp_step(a, IBV_QPS_RESET, 0), 0);
+	assert_false(vb_export_says_wire(side[0].nic->export, qpn, b->ibv.qp.qp_num));
+	pair_drop();
+}
+
+static void uc_hears_both_ways(void **state)
+{
+	pair_apart(IBV_QPT_UC);
+	send_over(0, a, b, 1);
+	send_over(1, b, a, 2);
+	send_over(0, a, b, 3);
+	send_over(1, b, a, 4);
+	assert_non_null(b->peer);
+	pair_drop();
+}
+
+/* --- datagrams --- */
+
+static struct vb_ah *ah;
+
+static void datagrams_make(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+
+	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+	pair_make(IBV_QPT_UD);
+	qp_connect(a, b);
+	unknown(1);
+}
+
+static void datagrams_drop(void)
+{
+	pair_drop();
+	vb_ah_destroy(ah);
+}
+
+static void datagram(uint64_t wr_id)
+{
+	struct ibv_sge sge = sge_of(&side[0], 0, 100);
+	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+				  .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	wr.wr.ud.ah = &ah->ibv;
+	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+}
+
+static void datagrams_wait_for_the_answer(void **state)
+{
+	datagrams_make();
+	for (uint64_t i = 0; i < 3; i++)
+		qp_recv(&side[1], b, i, AT, 1000);
+	for (uint64_t i = 0; i < 3; i++)
+		datagram(i);
+	/* Asked once for all of them. */
+	assert_int_equal(side[0].reaches, 1);
+	run();
+	assert_no_wc(side[0].cq);
+	answered(0, 0);
+	run();
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+		assert_wc(side[1].cq, i, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(side[0].wire, 0);
+	datagrams_drop();
+}
+
+static void datagrams_do_not_wait_for_long(void **state)
+{
+	datagrams_make();
+	for (uint64_t i = 0; i < 4; i++)
+		qp_recv(&side[1], b, i, AT, 1000);
+	datagram(0);
+	lanes_now_ns += 50000000;
+	vb_nic_turn(side[0].nic);
+	run();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
+	/* From then on, at once; and it is not asked again. */
+	for (uint64_t i = 1; i < 3; i++) {
+		datagram(i);
+		run();
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
+		assert_wc(side[1].cq, i, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(side[0].wire, 3);
+	assert_int_equal(side[0].reaches, 1);
+	answered(0, 0);
+	datagram(3);
+	run();
+	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 3, IBV_WC_SUCCESS);
+	assert_int_equal(side[0].wire, 3);
+	datagrams_drop();
+}
+
+/* An answer that says no; after a while it is asked again. */
+static void who_refuses_is_left_alone(void **state)
+{
+	datagrams_make();
+	for (uint64_t i = 0; i < 3; i++)
+		qp_recv(&side[1], b, i, AT, 1000);
+	datagram(0);
+	answered(0, ETIMEDOUT);
+	run();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	datagram(1);
+	assert_int_equal(side[0].wire, 2);
+	assert_int_equal(side[0].reaches, 1);
+	lanes_now_ns += LONG_NS;
+	side[1].refuses = ASKED;
+	datagram(2);
+	assert_int_equal(side[0].wire, 2);
+	assert_int_equal(side[0].reaches, 2);
+	answered(0, EOPNOTSUPP);
+	assert_int_equal(side[0].wire, 3);
+	run();
+	datagrams_drop();
+}
+
+/* A QP that waits is destroyed; the answer finds nobody. */
+static void one_that_waits_may_go(void **state)
+{
+	datagrams_make();
+	datagram(0);
+	datagrams_drop();
+	answered(0, 0);
+}
+
+/* --- leasing --- */
+
+static int lease_slowly(void *arg, uint16_t *slot, uint32_t *next_index)
+{
+	struct side *s = arg;
+
+	/* Whoever destroys, binds or draws a key meanwhile is not held up. */
+	assert_true(vb_lock_try(&s->nic->lock));
+	vb_lock_drop(&s->nic->lock);
+	*slot = 77;
+	*next_index = 5;
+	return 0;
+}
+
+static void nobody_is_held_up_by_a_lease(void **state)
+{
+	struct vb_qp *qp[2];
+
+	qp[0] = qp_make(&side[0], IBV_QPT_RC);
+	side[0].nic->host.lease = lease_slowly;
+	/* As if all of the first were in use. */
+	atomic_load(&side[0].nic->slots[0])->count += VB_INDICES_USED;
+	qp[1] = qp_make(&side[0], IBV_QPT_RC);
+	assert_int_equal(qp[1]->ibv.qp.qp_num >> VB_INDEX_BITS, 77);
+	atomic_load(&side[0].nic->slots[0])->count -= VB_INDICES_USED;
+	qp_drop(qp[1]);
+	qp_drop(qp[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WAY(rc_goes_by_the_wire_where_nobody_answers),
+		WAY(one_with_a_ring_follows_to_the_wire),
+		WAY(one_with_a_ring_hears_the_wire_at_first),
+		WAY(what_tells_it_may_get_lost),
+		WAY(an_answer_in_time_makes_it_a_ring),
+		WAY(an_answer_in_rtr_makes_it_a_ring),
+		WAY(a_ring_in_use_is_not_left),
+		WAY(the_export_says_how_it_is),
+		WAY(uc_hears_both_ways),
+		WAY(datagrams_wait_for_the_answer),
+		WAY(datagrams_do_not_wait_for_long),
+		WAY(who_refuses_is_left_alone),
+		WAY(one_that_waits_may_go),
+		WAY(nobody_is_held_up_by_a_lease),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
