@@ -2,8 +2,6 @@
 #include "daemon/hub.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +11,21 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/failure.h"
 #include "daemon/domains.h"
-#include "daemon/links.h"
-#include "daemon/slots.h"
+#include "daemon/hub_internal.h"
 #include "daemon/starter.h"
 #include "hub/channel.h"
-#include "hub/program.h"
-#include "hub/proto.h"
+#include "hub/maker.h"
 #include "hub/words.h"
 #include "link/udp.h"
 
-#define MS_NS 1000000ull
-
 enum {
 	NONE = -1,
-	CONNS_MAX = 4096,
 	CONNS_MIN = 2,
-	CONN_FDS = 1 + VB_HUB_OFFER_FDS, /* descriptors of a connection, at most */
-	OTHER_FDS = 12,			 /* those that belong to none, nor to a slot */
+	CONN_FDS = 1 + CONN_KEEPS, /* descriptors of a connection, at most */
+	OTHER_FDS = 12,		   /* those that belong to none, nor to a slot */
 	/*
-	 * What is under way to a client that does not read: some 40 rings. Three descriptors each
+	 * What is under way to a client that does not read: some 40 rings. Four descriptors each
 	 * count against the user's limit on those in flight, and a stopped process may stay so.
 	 */
 	CLIENT_BUFFER_BYTES = 16384,
@@ -43,7 +35,6 @@ enum {
 	 * then (client.h), and this many are skipped: old packets hit no QP of the next tenant.
 	 */
 	INDEX_SKIP = 256,
-	SLOT_BITS = 64,
 };
 
 /* How long the clients of a dead hub get to come with the keeper. */
@@ -56,56 +47,6 @@ static const uint64_t collect_step_ns = 10 * MS_NS, collect_spell_ns = 1000 * MS
 static const uint64_t silence_ns = 5000 * MS_NS;
 /* No descriptors left: let the backlog wait. */
 static const uint64_t accept_pause_ns = 100 * MS_NS;
-
-enum phase {
-	SEEKING, /* port 4791 is taken: by the sockets of a dead hub, or by a stranger */
-	SERVING,
-	LEAVING,
-};
-
-enum role {
-	STRANGER, /* has said nothing yet */
-	CLIENT,
-	TENANT, /* wants a slot, as soon as we serve */
-	ASKER,	/* wants to reach a slot, as soon as we know whose it is */
-	GONE,	/* to be closed at the end of the turn */
-};
-
-struct conn {
-	int fd;
-	pid_t pid;
-	enum role role;
-	bool welcome; /* CLIENT: has been sent the keeper */
-	bool shm;     /* CLIENT: can be reached through shared memory, with what is in fds */
-	uint32_t why; /* ... or this is why not (enum vb_hub_link_why) */
-	struct vb_links *links;
-	uint64_t since_ns;
-	struct vb_hub_program program;
-	struct vb_hub_reach reach;		      /* ASKER: to do; the ring is in fds */
-	int fds[VB_HUB_OFFER_FDS];		      /* CLIENT: bell, export */
-	uint64_t slots[VB_HUB_SLOTS_MAX / SLOT_BITS]; /* CLIENT: those it has marked */
-};
-
-struct lease {
-	bool indexed; /* next_index is known, not made up */
-	uint32_t next_index;
-	uint64_t since_ns;
-	struct vb_hub_program program;
-};
-
-struct hub {
-	int listen_fd;
-	struct vb_failure failure; /* why it leaves, if its error is not 0 */
-	enum phase phase;
-	uint64_t idle_ns, start_ns, busy_ns, accept_ns; /* started; last seen busy; accepts again */
-	uint64_t leases, strays, rings;
-	struct vb_slots slots;
-	struct lease lease[VB_HUB_SLOTS_MAX];
-	uint64_t collect_ns; /* until when to look for what the dead have; 0: not at all */
-	unsigned conns, conns_max;
-	struct conn conn[CONNS_MAX];
-	struct pollfd pollfd[CONNS_MAX + 2];
-};
 
 static uint32_t random_index(void)
 {
@@ -129,8 +70,7 @@ static void slot_mark(struct conn *conn, unsigned slot, bool on)
 	conn->slots[slot / SLOT_BITS] |= on ? bit : 0;
 }
 
-/* Who said that the slot is his; NULL if nobody has, as far as we have listened. */
-static struct conn *client_of(struct hub *hub, unsigned slot)
+struct conn *vb_hub_client_of(struct hub *hub, unsigned slot)
 {
 	for (unsigned i = 0; i < hub->conns; i++) {
 		if (hub->conn[i].role == CLIENT && slot_is_marked(&hub->conn[i], slot))
@@ -139,7 +79,7 @@ static struct conn *client_of(struct hub *hub, unsigned slot)
 	return NULL;
 }
 
-static unsigned clients_count(const struct hub *hub)
+unsigned vb_hub_clients_count(const struct hub *hub)
 {
 	unsigned n = 0;
 
@@ -150,11 +90,17 @@ static unsigned clients_count(const struct hub *hub)
 
 static void conn_fds_close(struct conn *conn)
 {
-	for (unsigned i = 0; i < VB_HUB_OFFER_FDS; i++) {
+	for (unsigned i = 0; i < CONN_KEEPS; i++) {
 		if (conn->fds[i] != NONE)
 			close(conn->fds[i]);
 		conn->fds[i] = NONE;
 	}
+}
+
+static void fds_close(const int *fds, unsigned n)
+{
+	while (n)
+		close(fds[--n]);
 }
 
 static void why_fill(char why[VB_HUB_WHY_BYTES], int error)
@@ -187,7 +133,7 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 		for (unsigned i = 0; i < hub->conns; i++)
 			vb_links_forget(hub->conn[i].links, slot);
 		lease->program = conn->program;
-		hub->leases++;
+		lease->number = ++hub->leases;
 		msg.grant.slot = slot;
 		msg.grant.next_index = lease->next_index;
 		fds[n++] = hub->slots.fd[slot];
@@ -277,7 +223,7 @@ static void seek(struct hub *hub)
 		fail(hub, rc);
 	}
 	/* Whoever started us is to hear it, and has not come yet. */
-	if (rc && early && !clients_count(hub))
+	if (rc && early && !vb_hub_clients_count(hub))
 		return;
 	if (rc) {
 		waiting_refuse(hub);
@@ -301,10 +247,28 @@ static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 		serve(hub);
 		return;
 	}
-	while (n)
-		close(fds[--n]);
+	fds_close(fds, n);
 	if (hub->phase == SERVING)
 		client_serve(hub, conn);
+}
+
+/*
+ * Is it his slot? He who holds its name shows it; nobody else has it. Once on a connection is
+ * enough, as long as the slot is not lent to somebody else.
+ */
+static bool mark_is_true(struct hub *hub, struct conn *conn, unsigned slot, const int *name_fd)
+{
+	if (conn->role != CLIENT)
+		return false;
+	if (!name_fd)
+		return slot_is_marked(conn, slot);
+	if (!vb_slots_lease_is(&hub->slots, slot, *name_fd))
+		return false;
+	/* He may have connected anew before we have seen that his last connection is closed. */
+	for (unsigned i = 0; i < hub->conns; i++)
+		slot_mark(&hub->conn[i], slot, false);
+	slot_mark(conn, slot, true);
+	return true;
 }
 
 static void on_mark(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
@@ -312,11 +276,14 @@ static void on_mark(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 {
 	struct lease *lease = &hub->lease[msg->mark.slot];
 
-	if (conn->role != CLIENT) {
+	bool is_true = mark_is_true(hub, conn, msg->mark.slot, n ? fds : NULL);
+
+	fds_close(fds, n);
+	/* A client that errs connects anew, and shows all its names. */
+	if (!is_true) {
 		conn->role = GONE;
 		return;
 	}
-	slot_mark(conn, msg->mark.slot, true);
 	lease->indexed = true;
 	lease->next_index = msg->mark.next_index;
 	lease->program = conn->program;
@@ -340,6 +307,7 @@ static void on_offer(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 	memcpy(conn->fds, fds, n * sizeof(*fds));
 	conn->shm = msg->offer.shm;
 	conn->why = msg->offer.why;
+	conn->proven = vb_hub_same_maker(conn->fd, fds[0]);
 	if (conn->role != CLIENT)
 		conn->role = GONE;
 }
@@ -353,147 +321,63 @@ static void on_link(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 		vb_links_put(&conn->links, &msg->link);
 }
 
+static void reached_refuse(struct conn *conn, int error)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACHED);
+
+	msg.reached.error = (uint32_t)error;
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	conn->role = GONE;
+}
+
 static void on_reach(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
 		     const int *fds, unsigned n)
 {
 	bool first = conn->role == STRANGER;
 
 	conn_fds_close(conn);
-	memcpy(conn->fds, fds, n * sizeof(*fds));
+	memcpy(conn->fds, fds, sizeof(conn->fds));
 	conn->reach = msg->reach;
+	conn->lease = hub->lease[msg->reach.from].number;
 	conn->since_ns = vb_hub_now_ns();
 	conn->role = first ? ASKER : GONE;
+	/* As long as we seek, nobody's name can be told from another's. */
+	if (first && hub->phase != SERVING)
+		reached_refuse(conn, EAGAIN);
+	else if (first && !vb_slots_lease_is(&hub->slots, msg->reach.from, fds[CONN_KEEPS]))
+		reached_refuse(conn, EPERM);
+	fds_close(fds + CONN_KEEPS, n - CONN_KEEPS);
 }
 
-static void row_fill(struct vb_hub_row *row, struct hub *hub, unsigned slot)
-{
-	const struct lease *lease = &hub->lease[slot];
-	const struct conn *client = client_of(hub, slot);
-	uint64_t since_ns = lease->since_ns ? lease->since_ns : hub->start_ns;
-
-	row->slot = slot;
-	row->next_index = lease->next_index;
-	row->age_ms = (vb_hub_now_ns() - since_ns) / MS_NS;
-	row->shm = client && client->shm;
-	row->program = lease->program;
-}
-
-static void on_status(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
-		      const int *fds, unsigned n)
-{
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_SUMMARY);
-	uint16_t held[VB_HUB_SLOTS_MAX];
-	unsigned helds = 0;
-
-	for (unsigned slot = 1; slot < hub->slots.bound; slot++) {
-		if (vb_slots_is_held(&hub->slots, slot))
-			held[helds++] = (uint16_t)slot;
-	}
-	vb_hub_program_self(&msg.summary.program);
-	msg.summary.age_ms = (vb_hub_now_ns() - hub->start_ns) / MS_NS;
-	msg.summary.leases = hub->leases;
-	msg.summary.strays = hub->strays;
-	msg.summary.rings = hub->rings;
-	msg.summary.sockets = hub->slots.bound;
-	msg.summary.clients = clients_count(hub);
-	msg.summary.rows = helds;
-	for (unsigned i = 0; i < hub->conns; i++)
-		msg.summary.links += vb_links_count(hub->conn[i].links);
-	vb_hub_send(conn->fd, &msg, NULL, 0);
-	for (unsigned i = 0; i < helds; i += VB_HUB_ROWS_MAX) {
-		msg = vb_hub_msg_make(VB_HUB_ROWS);
-		while (msg.rows.count < VB_HUB_ROWS_MAX && i + msg.rows.count < helds) {
-			row_fill(&msg.rows.row[msg.rows.count], hub, held[i + msg.rows.count]);
-			msg.rows.count++;
-		}
-		vb_hub_send(conn->fd, &msg, NULL, 0);
-	}
-	for (unsigned i = 0; i < hub->conns; i++)
-		vb_links_send(hub->conn[i].links, conn->fd);
-	conn->role = GONE;
-}
-
-static void on_stop(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
-		    const int *fds, unsigned n)
-{
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STOPPED);
-
-	msg.stopped.clients = clients_count(hub);
-	if (msg.stopped.clients && !request->stop.force)
-		msg.stopped.error = EBUSY;
-	else
-		hub->phase = LEAVING;
-	vb_hub_send(conn->fd, &msg, NULL, 0);
-	conn->role = GONE;
-}
-
-static void on_fail(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
-		    const int *fds, unsigned n)
-{
-	const struct vb_hub_msg fatal = vb_hub_msg_make(VB_HUB_FATAL);
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_FAILED);
-
-	msg.failed.error = ESRCH;
-	for (unsigned i = 0; i < hub->conns; i++) {
-		const struct conn *to = &hub->conn[i];
-
-		if (to->role == CLIENT && to->welcome && to->program.pid == request->fail.pid &&
-		    to->program.pid_ns == request->fail.pid_ns)
-			msg.failed.error = vb_hub_send(to->fd, &fatal, NULL, 0) ? EAGAIN : 0;
-	}
-	vb_hub_send(conn->fd, &msg, NULL, 0);
-	conn->role = GONE;
-}
-
-static void on_who(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
-		   const int *fds, unsigned n)
-{
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WHOSE);
-	const struct conn *client = client_of(hub, request->who.slot);
-	bool there = client && client->fds[0] != NONE;
-
-	msg.whose.error = there ? 0 : ESRCH;
-	vb_hub_send(conn->fd, &msg, there ? &client->fds[0] : NULL, there);
-	conn->role = GONE;
-}
-
-static void on_domains(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
-		       const int *fds, unsigned n)
-{
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MEMORY);
-	bool there = hub->phase == SERVING;
-
-	msg.memory.error = there ? 0 : EAGAIN;
-	vb_hub_send(conn->fd, &msg, there ? &hub->slots.keeper[VB_HUB_KEEPER_STORE] : NULL, there);
-	conn->role = GONE;
-}
-
-static void on_noted(struct hub *hub, struct conn *conn, const struct vb_hub_msg *news,
-		     const int *fds, unsigned n)
-{
-	/* Who does not read has enough to read, and will look when it comes to it. */
-	for (unsigned i = 0; i < hub->conns; i++) {
-		const struct conn *to = &hub->conn[i];
-
-		if (to->role == CLIENT && to->welcome)
-			vb_hub_send(to->fd, news, NULL, 0);
-	}
-	conn->role = GONE;
-}
-
-typedef void on_message(struct hub *, struct conn *, const struct vb_hub_msg *, const int *fds,
-			unsigned n);
-
+/* clang-format off */
 static on_message *const handlers[VB_HUB_TYPES] = {
-	[VB_HUB_HELLO] = on_hello,   [VB_HUB_MARK] = on_mark, [VB_HUB_LEASE] = on_lease,
-	[VB_HUB_STATUS] = on_status, [VB_HUB_STOP] = on_stop, [VB_HUB_OFFER] = on_offer,
-	[VB_HUB_REACH] = on_reach,   [VB_HUB_FAIL] = on_fail, [VB_HUB_DOMAINS] = on_domains,
-	[VB_HUB_NOTED] = on_noted,   [VB_HUB_WHO] = on_who,   [VB_HUB_LINK] = on_link,
+	[VB_HUB_HELLO]   = on_hello,
+	[VB_HUB_OFFER]   = on_offer,
+	[VB_HUB_MARK]    = on_mark,
+	[VB_HUB_LINK]    = on_link,
+	[VB_HUB_LEASE]   = on_lease,
+	[VB_HUB_REACH]   = on_reach,
+	[VB_HUB_STATUS]  = vb_hub_answer_status,
+	[VB_HUB_STOP]    = vb_hub_answer_stop,
+	[VB_HUB_FAIL]    = vb_hub_answer_fail,
+	[VB_HUB_WHO]     = vb_hub_answer_who,
+	[VB_HUB_DOMAINS] = vb_hub_answer_domains,
+	[VB_HUB_NOTED]   = vb_hub_answer_noted,
 };
+/* clang-format on */
+
+/*
+ * What a client says after its hello is about slots, and as long as we seek we cannot tell whose
+ * they are: it waits in the socket.
+ */
+static bool is_heard(const struct hub *hub, const struct conn *conn)
+{
+	return conn->role != GONE && (hub->phase != SEEKING || conn->role != CLIENT);
+}
 
 static void conn_read(struct hub *hub, struct conn *conn)
 {
-	while (conn->role != GONE) {
+	while (is_heard(hub, conn)) {
 		int fds[VB_HUB_FDS_MAX];
 		struct vb_hub_msg msg;
 		unsigned n;
@@ -505,8 +389,8 @@ static void conn_read(struct hub *hub, struct conn *conn)
 			handlers[msg.type](hub, conn, &msg, fds, n);
 			continue;
 		}
-		while (!rc && n)
-			close(fds[--n]);
+		if (!rc)
+			fds_close(fds, n);
 		conn->role = GONE;
 	}
 }
@@ -516,12 +400,12 @@ static int ring_send(struct hub *hub, const struct conn *asker, const struct con
 		     struct conn *to)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_RING);
-	int fds[VB_HUB_RING_FDS] = {asker->fds[0], from->fds[0], from->fds[1]};
+	int fds[VB_HUB_RING_FDS] = {asker->fds[0], asker->fds[1], from->fds[0], from->fds[1]};
 	int rc;
 
 	msg.ring.from = asker->reach.from;
 	msg.ring.to = asker->reach.to;
-	msg.ring.pid = (uint32_t)from->pid;
+	msg.ring.proven = from->proven;
 	rc = vb_hub_send(to->fd, &msg, fds, VB_HUB_RING_FDS);
 	hub->rings += !rc;
 	if (rc == EPIPE || rc == ECONNRESET) {
@@ -536,11 +420,14 @@ static int ring_send(struct hub *hub, const struct conn *asker, const struct con
 static int asker_try(struct hub *hub, const struct conn *asker, struct conn **to)
 {
 	const struct vb_hub_reach *reach = &asker->reach;
-	struct conn *from = client_of(hub, reach->from);
+	struct conn *from = vb_hub_client_of(hub, reach->from);
 
-	*to = client_of(hub, reach->to);
+	*to = vb_hub_client_of(hub, reach->to);
 	if (reach->from == reach->to)
 		return EINVAL;
+	/* While he waited, he has given his slot up, and somebody else has it. */
+	if (asker->lease != hub->lease[reach->from].number)
+		return EPERM;
 	/* The last thing it said may be that it is gone. */
 	if (*to)
 		conn_read(hub, *to);
@@ -570,9 +457,9 @@ static void asker_serve(struct hub *hub, struct conn *asker)
 	if (to && to->role != GONE)
 		msg.reached.program = to->program;
 	if (!rc)
-		msg.reached.pid = (uint32_t)to->pid;
+		msg.reached.proven = to->proven;
 	if (rc == EOPNOTSUPP) {
-		const struct conn *from = client_of(hub, asker->reach.from);
+		const struct conn *from = vb_hub_client_of(hub, asker->reach.from);
 
 		msg.reached.there = from->shm;
 		msg.reached.why = from->shm ? to->why : from->why;
@@ -606,6 +493,7 @@ static void accept_all(struct hub *hub)
 {
 	while (hub->conns < hub->conns_max) {
 		struct conn conn = {.since_ns = vb_hub_now_ns(), .fds = {NONE, NONE}};
+		pid_t pid;
 
 		conn.fd = accept4(hub->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (conn.fd < 0) {
@@ -613,7 +501,7 @@ static void accept_all(struct hub *hub)
 			return;
 		}
 		vb_starter_leave();
-		if (vb_hub_peer_check(conn.fd, &conn.pid))
+		if (vb_hub_peer_check(conn.fd, &pid))
 			close(conn.fd);
 		else
 			hub->conn[hub->conns++] = conn;
@@ -718,7 +606,8 @@ static void turn(struct hub *hub)
 	*listener = (struct pollfd){.fd = full ? -1 : hub->listen_fd, .events = POLLIN};
 	*strays = (struct pollfd){.fd = hub->slots.bound ? hub->slots.fd[0] : -1, .events = POLLIN};
 	for (unsigned i = 0; i < n; i++)
-		conns[i] = (struct pollfd){.fd = hub->conn[i].fd, .events = POLLIN};
+		conns[i] = (struct pollfd){.fd = hub->conn[i].fd,
+					   .events = is_heard(hub, &hub->conn[i]) ? POLLIN : 0};
 	ready = poll(hub->pollfd, n + 2, poll_timeout_ms(hub));
 	if (ready < 0 && errno == EINTR)
 		return;
@@ -731,8 +620,10 @@ static void turn(struct hub *hub)
 	if (!ready && !hub->collect_ns)
 		hub->collect_ns = vb_hub_now_ns();
 	for (unsigned i = 0; i < n; i++) {
-		if (conns[i].revents)
+		if (conns[i].revents & POLLIN)
 			conn_read(hub, &hub->conn[i]);
+		else if (conns[i].revents)
+			hub->conn[i].role = GONE;
 	}
 	if (strays->revents)
 		strays_drop(hub);

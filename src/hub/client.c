@@ -109,9 +109,10 @@ int vb_hub_fds_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsign
 }
 
 /* False: there is no room for more. */
-static bool tell(struct vb_hub_client *client, const struct vb_hub_msg *msg, bool *told)
+static bool tell(struct vb_hub_client *client, const struct vb_hub_msg *msg, const int *fds,
+		 unsigned n, bool *told)
 {
-	int rc = vb_hub_send(client->conn_fd, msg, NULL, 0);
+	int rc = vb_hub_fds_send(client->conn_fd, msg, fds, n);
 
 	*told = !rc;
 	return rc != EAGAIN;
@@ -123,7 +124,10 @@ static bool mark_send(struct vb_hub_client *client, struct vb_hub_held *held)
 
 	msg.mark.slot = held->slot;
 	msg.mark.next_index = held->next_index;
-	return tell(client, &msg, &held->told);
+	if (!tell(client, &msg, &held->name_fd, held->shown ? 0 : VB_HUB_MARK_FDS, &held->told))
+		return false;
+	held->shown |= held->told;
+	return true;
 }
 
 static bool link_send(struct vb_hub_client *client, struct vb_hub_told_link *link)
@@ -131,7 +135,7 @@ static bool link_send(struct vb_hub_client *client, struct vb_hub_told_link *lin
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_LINK);
 
 	msg.link = link->link;
-	return tell(client, &msg, &link->told);
+	return tell(client, &msg, NULL, 0, &link->told);
 }
 
 void vb_hub_marks_send(struct vb_hub_client *client)
@@ -154,7 +158,7 @@ void vb_hub_marks_send(struct vb_hub_client *client)
 static int offer_send(const struct vb_hub_client *client, int fd)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_OFFER);
-	int fds[VB_HUB_OFFER_FDS] = {client->offer.bell_fd, client->offer.export_fd};
+	int fds[VB_HUB_OFFER_FDS] = {client->offer.token_fd, client->offer.export_fd};
 	int rc;
 
 	msg.offer.shm = client->offer.shm;
@@ -244,7 +248,7 @@ static void attempt(struct vb_hub_client *client)
 			trouble_set(client, rc);
 	} else {
 		for (unsigned i = 0; i < client->held_n; i++)
-			client->held[i].told = false;
+			client->held[i].told = client->held[i].shown = false;
 		vb_lock_take(&client->links_lock);
 		for (unsigned i = 0; i < client->links_n; i++)
 			client->link[i].told = false;
@@ -597,7 +601,7 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 		vb_fd_close(&client->held[i].name_fd);
 	for (unsigned i = 0; i < VB_HUB_RINGS_MAX; i++) {
 		vb_fd_close(&client->ring[i].fd);
-		vb_fd_close(&client->ring[i].peer.bell_fd);
+		vb_fd_close(&client->ring[i].peer.line_fd);
 		vb_fd_close(&client->ring[i].peer.export_fd);
 	}
 	vb_hub_asks_forget(client);

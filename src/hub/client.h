@@ -22,17 +22,22 @@ struct vb_hub_slot {
 	int fd;		     /* UDP socket on port 4791, drained; the caller owns it */
 };
 
-/* What this process gives to those that want to reach it; what it is good for is theirs to know. */
+/*
+ * What this process gives to those that want to reach it. token: a unix socket that this process
+ * made, by which the kernel tells others in their own numbers which process that is. export: what
+ * it is good for is theirs to know.
+ */
 struct vb_hub_offer {
-	int bell_fd, export_fd;
+	int token_fd, export_fd;
 	bool shm; /* false: nobody shall reach us, and we reach nobody */
 	enum vb_hub_link_why why; /* ... for this reason */
 };
 
 /* What another process offers. The descriptors belong to whoever receives this. */
 struct vb_hub_peer {
-	uint32_t pid; /* 0 if it cannot be seen from our PID namespace */
-	int bell_fd, export_fd;
+	uint32_t pid; /* 0 if it cannot be seen from our PID namespace, or proven to be it */
+	int line_fd;  /* of a ring that came: our end of its line; otherwise none */
+	int export_fd;
 	/* Of an answer only, and there after EOPNOTSUPP as well: */
 	struct vb_hub_program program; /* its pid 0: there is none */
 	enum vb_hub_link_why why;      /* of EOPNOTSUPP */
@@ -74,16 +79,26 @@ void vb_hub_client_on_noted(struct vb_hub_client *, void (*noted)(void *arg));
 /* Lease a slot. 0, ENOSPC (all 1023 taken), or as open. Any thread. */
 int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
 
+/* A ring, a memfd, and the two ends of its line, which hangs up when either of them is gone. */
+struct vb_hub_ring_files {
+	int ring_fd;
+	int line_fd; /* our end */
+	int far_fd;  /* the other's, which goes with the ring */
+};
+
+/* Those that are there. */
+void vb_hub_ring_files_close(struct vb_hub_ring_files *files);
+
 /*
- * What became of a question (vb_hub_client_ask). came: rc as there, with the ring's descriptor, and
- * with peer's if rc is 0; all of them are the receiver's. over: from now on the same may be asked
- * again. Both are called one after the other with open's arg, from vb_hub_client_turn and
- * vb_hub_client_await only, without any lock of the client; several threads may be in there, with a
- * question each.
+ * What became of a question (vb_hub_client_ask). came: rc as there, with its files, of which the
+ * receiver takes over those that it sets to VB_FD_NONE, and with peer's descriptor, which is the
+ * receiver's, if rc is 0. over: from now on the same may be asked again. Both are called one after
+ * the other with open's arg, from vb_hub_client_turn and vb_hub_client_await only, without any lock
+ * of the client; several threads may be in there, with a question each.
  */
 struct vb_hub_answers {
-	void (*came)(void *arg, uint16_t from, uint16_t to, int ring_fd, int rc,
-		     const struct vb_hub_peer *peer);
+	void (*came)(void *arg, uint16_t from, uint16_t to, struct vb_hub_ring_files *files,
+		     int rc, const struct vb_hub_peer *peer);
 	void (*over)(void *arg, uint16_t from, uint16_t to, int rc); /* may be NULL */
 };
 
@@ -91,18 +106,20 @@ struct vb_hub_answers {
 void vb_hub_client_on_answers(struct vb_hub_client *, const struct vb_hub_answers *);
 
 /*
- * Have the process that holds slot `to` receive from our slot `from` through this ring, a memfd
- * that is the client's from now on. It is told before we are, and takes the ring when it gets to
- * it. Nobody waits: EINPROGRESS, and the answer comes to a turn; so it does where that is under way
- * already, and this ring is closed. Any other errno: it cannot be asked (EAGAIN: too much is under
- * way), and there will be no answer. Any thread.
+ * Have the process that holds slot `to` receive from our slot `from` through this ring. It is told
+ * before we are, and takes the ring when it gets to it. Nobody waits: EINPROGRESS, and the answer
+ * comes to a turn. The files that the client has taken over are set to VB_FD_NONE then, which it
+ * leaves as they are where the same is under way already. Any other errno: it cannot be asked
+ * (EAGAIN: too much is under way; EINVAL: `from` is not ours), and there will be no answer. Any
+ * thread.
  * The answer is 0; ENOENT (nobody holds that slot); EOPNOTSUPP (one of the two does not want it, or
- * offers nothing: asked the other way round, the answer is the same); EINVAL (both slots are ours,
- * or `from` is nobody's); ETIMEDOUT (for 3 s there was no hub, or its holder took no more rings; or
- * that one has been silent since the hub is new); or as lease. After an error it may still have got
- * the ring. A hub that is stopped answers when it goes on.
+ * offers nothing: asked the other way round, the answer is the same); EINVAL (both slots are ours);
+ * EPERM (the hub does not believe that `from` is ours); ETIMEDOUT (for 3 s there was no hub, or its
+ * holder took no more rings; or that one has been silent since the hub is new); or as lease. After
+ * an error it may still have got the ring. A hub that is stopped answers when it goes on.
  */
-int vb_hub_client_ask(struct vb_hub_client *, uint16_t from, uint16_t to, int ring_fd);
+int vb_hub_client_ask(struct vb_hub_client *, uint16_t from, uint16_t to,
+		      struct vb_hub_ring_files *files);
 
 /*
  * Wait until that is answered, and take the answer in: 0; EINPROGRESS: it is not, by until_ns of

@@ -36,7 +36,8 @@ enum {
 
 struct vb_hub_held {
 	uint16_t slot;
-	bool told; /* the hub has heard how far the index is */
+	bool told;  /* the hub has heard how far the index is */
+	bool shown; /* ... and has seen the name, on this connection */
 	uint32_t next_index;
 	int name_fd; /* the slot is ours as long as this is open */
 };
@@ -64,7 +65,8 @@ enum vb_hub_ask_state {
 struct vb_hub_ask {
 	enum vb_hub_ask_state state;
 	uint16_t from, to;
-	int ring_fd, conn_fd; /* conn_fd: SENT only */
+	struct vb_hub_ring_files files;
+	int conn_fd; /* SENT only */
 	uint64_t since_ns, again_ns, pause_ns;
 };
 
@@ -153,8 +155,11 @@ void vb_hub_asks_turn(struct vb_hub_client *client);
 
 /* --- client_rings.c --- */
 
-/* In this process's own numbers: the hub may live in another PID namespace than we do. */
-uint32_t vb_hub_pid_here(int bell_fd, uint32_t pid_there);
+/*
+ * Which process a token is of, in this process's own numbers: the hub may live in another PID
+ * namespace than we do. 0: it has none here, or is not proven to be it.
+ */
+uint32_t vb_hub_pid_here(int token_fd, bool proven);
 
 void vb_hub_ring_clear(struct vb_hub_client_ring *ring);
 

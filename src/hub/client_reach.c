@@ -23,6 +23,13 @@ static const uint64_t again_min_ns = 3 * MS_NS, again_max_ns = 96 * MS_NS;
 /* Whoever waits looks at least this often: another thread may have taken the answer. */
 static const uint64_t look_ns = 1 * MS_NS;
 
+void vb_hub_ring_files_close(struct vb_hub_ring_files *files)
+{
+	vb_fd_close(&files->ring_fd);
+	vb_fd_close(&files->line_fd);
+	vb_fd_close(&files->far_fd);
+}
+
 int vb_hub_asks_open(struct vb_hub_client *client)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -44,7 +51,7 @@ void vb_hub_asks_forget(struct vb_hub_client *client)
 		if (ask->state == VB_HUB_ASK_NONE)
 			continue;
 		vb_fd_close(&ask->conn_fd);
-		vb_fd_close(&ask->ring_fd);
+		vb_hub_ring_files_close(&ask->files);
 	}
 	vb_fd_close(&client->ask_timer_fd);
 }
@@ -80,17 +87,29 @@ static void hang_up(struct vb_hub_client *client, struct vb_hub_ask *ask)
 	vb_fd_close(&ask->conn_fd);
 }
 
+/* What a slot is ours by; it lives as long as the client. VB_FD_NONE: it is not. */
+static int name_of(const struct vb_hub_client *client, uint16_t slot)
+{
+	for (unsigned i = 0; i < client->held_n; i++) {
+		if (client->held[i].slot == slot)
+			return client->held[i].name_fd;
+	}
+	return VB_FD_NONE;
+}
+
 /* Send it on its way. 0, or why the hub has not got it. */
 static int ask_send(struct vb_hub_client *client, struct vb_hub_ask *ask)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACH);
+	const int fds[VB_HUB_REACH_FDS] = {ask->files.ring_fd, ask->files.far_fd,
+					   name_of(client, ask->from)};
 	struct epoll_event event = {.events = EPOLLIN};
 	int fd, rc = vb_hub_connect(&fd);
 
 	if (rc)
 		return rc;
 	msg.reach = (struct vb_hub_reach){ask->from, ask->to};
-	rc = vb_hub_fds_send(fd, &msg, &ask->ring_fd, 1);
+	rc = vb_hub_fds_send(fd, &msg, fds, VB_HUB_REACH_FDS);
 	if (!rc && epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event))
 		rc = vb_failed(errno, "epoll_ctl");
 	if (rc) {
@@ -119,7 +138,7 @@ static int ask_recv(struct vb_hub_client *client, struct vb_hub_ask *ask, struct
 		return EPROTO;
 	}
 	*peer = (struct vb_hub_peer){
-		.bell_fd = VB_FD_NONE,
+		.line_fd = VB_FD_NONE,
 		.export_fd = VB_FD_NONE,
 		.program = msg.reached.program,
 		.why = msg.reached.why,
@@ -127,9 +146,9 @@ static int ask_recv(struct vb_hub_client *client, struct vb_hub_ask *ask, struct
 	};
 	if (msg.reached.error)
 		return (int)msg.reached.error;
-	peer->pid = vb_hub_pid_here(fds[0], msg.reached.pid);
-	peer->bell_fd = fds[0];
+	peer->pid = vb_hub_pid_here(fds[0], msg.reached.proven);
 	peer->export_fd = fds[1];
+	vb_fd_close(&fds[0]);
 	return 0;
 }
 
@@ -192,16 +211,15 @@ static int ask_step(struct vb_hub_client *client, struct vb_hub_ask *ask, struct
 static void answer_deliver(struct vb_hub_client *client, struct vb_hub_ask *ask, int rc,
 			   const struct vb_hub_peer *peer)
 {
-	const struct vb_hub_ask asked = *ask;
+	const uint16_t from = ask->from, to = ask->to;
 
-	/* From here on it is its owner's, and no forked child's to close. */
-	__atomic_store_n(&ask->ring_fd, VB_FD_NONE, __ATOMIC_SEQ_CST);
-	client->answers.came(client->ring_arg, asked.from, asked.to, asked.ring_fd, rc, peer);
+	client->answers.came(client->ring_arg, from, to, &ask->files, rc, peer);
+	vb_hub_ring_files_close(&ask->files);
 	vb_lock_take(&client->asks_lock);
 	ask->state = VB_HUB_ASK_NONE;
 	vb_lock_drop(&client->asks_lock);
 	if (client->answers.over)
-		client->answers.over(client->ring_arg, asked.from, asked.to, rc);
+		client->answers.over(client->ring_arg, from, to, rc);
 }
 
 void vb_hub_asks_turn(struct vb_hub_client *client)
@@ -211,7 +229,7 @@ void vb_hub_asks_turn(struct vb_hub_client *client)
 	if (read(client->ask_timer_fd, &times, sizeof(times)) < 0 && errno != EAGAIN)
 		return;
 	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
-		struct vb_hub_peer peer = {.bell_fd = VB_FD_NONE, .export_fd = VB_FD_NONE};
+		struct vb_hub_peer peer = {.line_fd = VB_FD_NONE, .export_fd = VB_FD_NONE};
 		struct vb_hub_ask *ask = &client->ask[i];
 		int rc = EINPROGRESS;
 
@@ -226,25 +244,24 @@ void vb_hub_asks_turn(struct vb_hub_client *client)
 	}
 }
 
-static int ask_locked(struct vb_hub_client *client, uint16_t from, uint16_t to, int ring_fd)
+static int ask_locked(struct vb_hub_client *client, uint16_t from, uint16_t to,
+		      struct vb_hub_ring_files *files)
 {
 	struct vb_hub_ask *ask;
 	int rc;
 
-	if (ask_find(client, from, to)) {
-		close(ring_fd);
+	if (ask_find(client, from, to))
 		return EINPROGRESS;
-	}
+	if (name_of(client, from) == VB_FD_NONE)
+		return EINVAL;
 	ask = ask_free(client);
-	if (!ask) {
-		close(ring_fd);
+	if (!ask)
 		return EAGAIN;
-	}
 	*ask = (struct vb_hub_ask){
 		.state = VB_HUB_ASK_SENT,
 		.from = from,
 		.to = to,
-		.ring_fd = ring_fd,
+		.files = *files,
 		.conn_fd = VB_FD_NONE,
 		.since_ns = vb_hub_now_ns(),
 		.pause_ns = again_min_ns,
@@ -254,18 +271,19 @@ static int ask_locked(struct vb_hub_client *client, uint16_t from, uint16_t to, 
 		rc = ask_rest(client, ask, rc, ask->since_ns);
 	if (rc && rc != EINPROGRESS) {
 		ask->state = VB_HUB_ASK_NONE;
-		close(ring_fd);
 		return rc;
 	}
+	*files = (struct vb_hub_ring_files){VB_FD_NONE, VB_FD_NONE, VB_FD_NONE};
 	return EINPROGRESS;
 }
 
-int vb_hub_client_ask(struct vb_hub_client *client, uint16_t from, uint16_t to, int ring_fd)
+int vb_hub_client_ask(struct vb_hub_client *client, uint16_t from, uint16_t to,
+		      struct vb_hub_ring_files *files)
 {
 	int rc;
 
 	vb_lock_take(&client->asks_lock);
-	rc = ask_locked(client, from, to, ring_fd);
+	rc = ask_locked(client, from, to, files);
 	vb_lock_drop(&client->asks_lock);
 	return rc;
 }

@@ -16,11 +16,11 @@ static bool slot_is_ours(const struct vb_hub_client *client, uint32_t slot)
 	return false;
 }
 
-uint32_t vb_hub_pid_here(int bell_fd, uint32_t pid_there)
+uint32_t vb_hub_pid_here(int token_fd, bool proven)
 {
 	pid_t pid;
 
-	return vb_hub_peer_check(bell_fd, &pid) ? pid_there : (uint32_t)pid;
+	return !proven || vb_hub_peer_check(token_fd, &pid) ? 0 : (uint32_t)pid;
 }
 
 void vb_hub_wake_hush(struct vb_hub_client *client)
@@ -39,7 +39,7 @@ void vb_hub_wake_hush(struct vb_hub_client *client)
 void vb_hub_ring_clear(struct vb_hub_client_ring *ring)
 {
 	*ring = (struct vb_hub_client_ring){.fd = VB_FD_NONE,
-					    .peer = {.bell_fd = VB_FD_NONE,
+					    .peer = {.line_fd = VB_FD_NONE,
 						     .export_fd = VB_FD_NONE}};
 }
 
@@ -76,10 +76,11 @@ void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg
 		.from = (uint16_t)msg->ring.from,
 		.to = (uint16_t)msg->ring.to,
 		.fd = fds[0],
-		.peer = {.pid = vb_hub_pid_here(fds[1], msg->ring.pid),
-			 .bell_fd = fds[1],
-			 .export_fd = fds[2]},
+		.peer = {.pid = vb_hub_pid_here(fds[2], msg->ring.proven),
+			 .line_fd = fds[1],
+			 .export_fd = fds[3]},
 	};
+	vb_fd_close(&fds[2]);
 	if (client->rings++ == 0)
 		eventfd_write(client->wake_fd, 1);
 }

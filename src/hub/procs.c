@@ -46,6 +46,24 @@ bool vb_procs_is_stopped(pid_t pid)
 	return stopped;
 }
 
+unsigned vb_procs_depth(pid_t pid)
+{
+	static const char key[] = "NSpid:";
+	FILE *file = file_open(pid, "status");
+	unsigned depth = 0;
+	char line[512];
+
+	while (file && !depth && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, key, strlen(key)))
+			continue;
+		for (const char *at = line + strlen(key); (at = strchr(at, '\t')); at++)
+			depth++;
+	}
+	if (file)
+		fclose(file);
+	return depth;
+}
+
 static bool is_one(const uint64_t *inode, unsigned n, const char *link)
 {
 	uint64_t number;

@@ -110,12 +110,13 @@ static bool reach_ok(const struct vb_hub_msg *msg, unsigned fds)
 static bool reached_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
 	return answer_ok(msg->reached.error, fds) && msg->reached.why < VB_HUB_LINK_WHYS &&
-	       msg->reached.there <= 1 && program_ok(&msg->reached.program);
+	       msg->reached.there <= 1 && msg->reached.proven <= 1 &&
+	       program_ok(&msg->reached.program);
 }
 
 static bool ring_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
-	return fds && slots_ok(msg->ring.from, msg->ring.to);
+	return fds && slots_ok(msg->ring.from, msg->ring.to) && msg->ring.proven <= 1;
 }
 
 static bool fail_ok(const struct vb_hub_msg *msg, unsigned fds)
@@ -180,7 +181,7 @@ enum { HEADER_BYTES = offsetof(struct vb_hub_msg, hello) };
 static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_HELLO]   = { WITH(hello),   VB_HUB_KEEPER_FDS, hello_ok },
 	[VB_HUB_WELCOME] = { WITH(welcome), VB_HUB_KEEPER_FDS, welcome_ok },
-	[VB_HUB_MARK]    = { WITH(mark),    0,                 mark_ok },
+	[VB_HUB_MARK]    = { WITH(mark),    VB_HUB_MARK_FDS,   mark_ok },
 	[VB_HUB_LEASE]   = { WITH(lease),   0,                 hello_ok },
 	[VB_HUB_GRANT]   = { WITH(grant),   VB_HUB_GRANT_FDS,  grant_ok },
 	[VB_HUB_STATUS]  = { HEADER_BYTES,  0,                 bare_ok },
@@ -189,7 +190,7 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_STOP]    = { WITH(stop),    0,                 stop_ok },
 	[VB_HUB_STOPPED] = { WITH(stopped), 0,                 stopped_ok },
 	[VB_HUB_OFFER]   = { WITH(offer),   VB_HUB_OFFER_FDS,  offer_ok },
-	[VB_HUB_REACH]   = { WITH(reach),   1,                 reach_ok },
+	[VB_HUB_REACH]   = { WITH(reach),   VB_HUB_REACH_FDS,  reach_ok },
 	[VB_HUB_REACHED] = { WITH(reached), VB_HUB_OFFER_FDS,  reached_ok },
 	[VB_HUB_RING]    = { WITH(ring),    VB_HUB_RING_FDS,   ring_ok },
 	[VB_HUB_FAIL]    = { WITH(fail),    0,                 fail_ok },

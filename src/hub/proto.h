@@ -12,18 +12,20 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 6, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 7, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
 	VB_HUB_COMM_BYTES = 16,
 	VB_HUB_HOST_BYTES = 64,
-	VB_HUB_FDS_MAX = 3,	 /* file descriptors of one message */
+	VB_HUB_FDS_MAX = 4,	 /* file descriptors of one message */
 	VB_HUB_KEEPER_FDS = 3,	 /* its two ends, and ... */
 	VB_HUB_KEEPER_STORE = 2, /* ... the memory that XRC domains live in */
 	VB_HUB_GRANT_FDS = 2,	 /* UDP socket, name */
-	VB_HUB_OFFER_FDS = 2,	 /* bell, export */
-	VB_HUB_RING_FDS = 3,	 /* ring, and the bell and export of who sends through it */
+	VB_HUB_MARK_FDS = 1,	 /* name, the first time on a connection */
+	VB_HUB_OFFER_FDS = 2,	 /* token, export */
+	VB_HUB_REACH_FDS = 3,	 /* ring, its line, and the name of the asker's slot */
+	VB_HUB_RING_FDS = 4,	 /* ring, its line; token and export of who sends through it */
 	VB_HUB_WHY_BYTES = 192,
 	VB_HUB_ROWS_MAX = 32,
 	VB_HUB_LINKS_MAX = 64, /* that a client tells of */
@@ -41,9 +43,9 @@ enum vb_hub_type {
 	VB_HUB_ROWS,	  /* the rest: leased slots, as many messages as it takes */
 	VB_HUB_STOP,	  /* asks the hub to leave */
 	VB_HUB_STOPPED,	  /* it does, or an error */
-	VB_HUB_OFFER,	  /* client: my bell and my export, for those that are to reach me */
+	VB_HUB_OFFER,	  /* client: my token and my export, for those that are to reach me */
 	VB_HUB_REACH,	  /* asks to send to another's slot through this ring */
-	VB_HUB_REACHED,	  /* the other's bell and export, or an error */
+	VB_HUB_REACHED,	  /* the other's token and export, or an error */
 	VB_HUB_RING,	  /* hub: another sends to your slot through this ring */
 	VB_HUB_FAIL,	  /* asks that a process's device fail */
 	VB_HUB_FAILED,	  /* it has been told, or an error */
@@ -54,7 +56,7 @@ enum vb_hub_type {
 	VB_HUB_LINK,	  /* client: by this link I reach another */
 	VB_HUB_LINKS,	  /* to whoever asks for status: these, of one client */
 	VB_HUB_WHO,	  /* asks who holds a slot */
-	VB_HUB_WHOSE,	  /* his bell, of which the kernel knows whose it is, or an error */
+	VB_HUB_WHOSE,	  /* his token, of which the kernel knows whose it is, or an error */
 	VB_HUB_TYPES
 };
 
@@ -149,13 +151,15 @@ struct vb_hub_reach {
 };
 
 struct vb_hub_reached {
-	uint32_t error, pid;
+	uint32_t error;
+	uint32_t proven;	       /* 1: the process that made the token made the offer */
 	uint32_t why, there;	       /* of EOPNOTSUPP, as in vb_hub_link */
 	struct vb_hub_program program; /* the other; its pid 0: there is none */
 };
 
 struct vb_hub_ring {
-	uint32_t from, to, pid; /* slots: another client's, the receiver's; the other's process */
+	uint32_t from, to; /* slots: another client's, the receiver's */
+	uint32_t proven;   /* as above, of the other client */
 };
 
 struct vb_hub_fail {

@@ -10,6 +10,7 @@
 #include "hub/channel.h"
 #include "hub/holders.h"
 #include "hub/program.h"
+#include "hub/words.h"
 
 static const uint64_t query_deadline_ns = 3000000000;
 
@@ -234,6 +235,9 @@ int vb_hub_stop(bool force, unsigned *clients, pid_t *pid)
 		*pid = 0;
 	close(fd);
 	*clients = msg.stopped.clients;
+	if (msg.stopped.error == EPERM)
+		return vb_failed_words(EPERM, "the hub is in another PID namespace than this "
+					      "program, and stops only for programs of its own");
 	return (int)msg.stopped.error;
 }
 

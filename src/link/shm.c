@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/shm.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/filter.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -20,6 +24,8 @@
 #endif
 
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+enum { HUSH_BATCH = 16, HUSH_BATCHES = 64 };
 
 /* Beyond this limit one does not get an error alone, but a signal that kills. */
 static bool size_is_allowed(size_t bytes)
@@ -132,37 +138,107 @@ void vb_shm_unmap(void *memory, size_t bytes)
 	munmap(memory, bytes);
 }
 
-int vb_bell_create(int *inner_fd, int *outer_fd)
+bool vb_shm_is_export(int fd)
 {
-	int fds[2];
+	int seals = fcntl(fd, F_GET_SEALS);
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds))
-		return vb_failed(errno, "socketpair");
-	*inner_fd = fds[0];
-	*outer_fd = fds[1];
+	return seals >= 0 && (seals & F_SEAL_FUTURE_WRITE);
+}
+
+/* --- bells --- */
+
+void vb_bell_aim(struct vb_bell_target *target, const struct vb_bell_key *key)
+{
+	char *name = target->address.sun_path + 1;
+	size_t room = sizeof(target->address.sun_path) - 1;
+	int used;
+
+	*target = (struct vb_bell_target){.word = key->word, .address.sun_family = AF_UNIX};
+	used = snprintf(name, room, "verbatim-bell-%016" PRIx64, key->name);
+	target->bytes =
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
+}
+
+/* Let nothing in but the word. Where the kernel has no filters, strangers can wake us. */
+static void filter(int fd, const uint64_t *word)
+{
+	uint32_t half[2];
+
+	memcpy(half, word, sizeof(half));
+	/* A filter reads numbers as a network has them. */
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(half[0]), 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, sizeof(half[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(half[1]), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, sizeof(half)),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+int vb_bell_create(int *fd, struct vb_bell_key *key)
+{
+	struct vb_bell_target self;
+	int rc = 0;
+
+	*fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (*fd < 0)
+		return vb_failed(errno, "socket");
+	do {
+		if (getrandom(key, sizeof(*key), 0) != sizeof(*key)) {
+			rc = vb_failed(errno, "getrandom");
+			break;
+		}
+		vb_bell_aim(&self, key);
+		rc = bind(*fd, (struct sockaddr *)&self.address, self.bytes) ? errno : 0;
+	} while (rc == EADDRINUSE);
+	if (rc) {
+		close(*fd);
+		return vb_failed(rc, "bind");
+	}
+	filter(*fd, &key->word);
 	return 0;
 }
 
-void vb_bell_ring(int outer_fd)
+void vb_bell_ring(int own_fd, const struct vb_bell_target *target)
 {
-	/* A full buffer rings as well; an owner that is gone is told by POLLHUP. */
-	send(outer_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* A full queue rings as well; an owner that is gone is told by its line. */
+	sendto(own_fd, &target->word, sizeof(target->word), MSG_DONTWAIT | MSG_NOSIGNAL,
+	       (const struct sockaddr *)&target->address, target->bytes);
 }
 
-void vb_bell_hush(int inner_fd)
+void vb_bell_hush(int fd)
 {
-	uint8_t octets[256];
+	struct mmsghdr messages[HUSH_BATCH];
 
 	/* Whoever rings without end is heard again. */
-	for (unsigned i = 0; i < 64; i++) {
-		if (recv(inner_fd, octets, sizeof(octets), MSG_DONTWAIT) != sizeof(octets))
+	for (unsigned i = 0; i < HUSH_BATCHES; i++) {
+		memset(messages, 0, sizeof(messages));
+		if (recvmmsg(fd, messages, HUSH_BATCH, MSG_DONTWAIT, NULL) < HUSH_BATCH)
 			break;
 	}
 }
 
-bool vb_bell_is_dead(int outer_fd)
-{
-	struct pollfd fd = { .fd = outer_fd };
+/* --- lines --- */
 
-	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLHUP);
+int vb_line_create(int fds[2])
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds))
+		return vb_failed(errno, "socketpair");
+	return 0;
+}
+
+bool vb_line_is_cut(int fd)
+{
+	struct pollfd line = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&line, 1, 0) == 1;
+}
+
+void vb_line_cut(int fd)
+{
+	shutdown(fd, SHUT_RDWR);
 }

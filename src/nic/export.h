@@ -65,6 +65,8 @@ struct vb_export {
 	uint32_t magic, version;
 	uint32_t pid;
 	uint64_t nonce_address; /* where the owner has a copy of `nonce` that nobody shares */
+	uint64_t self;		/* where the owner has this mapped, and nobody else can to write */
+	uint64_t bell[2];	/* by which to wake the owner (link/shm.h): name, word */
 	_Alignas(64) _Atomic uint32_t sleep_epoch; /* odd: ring the bell */
 	_Alignas(64) uint64_t nonce; /* whoever finds it at nonce_address has found the owner */
 	_Atomic uint32_t left;	     /* it has closed the device, or exited: it did not die */

@@ -282,7 +282,7 @@ static int host_join(void *arg, const uint8_t gid[VB_GID_BYTES], uint32_t ifinde
 	/* The link may have got a descriptor that nobody who sleeps knows of. */
 	if (rc == 0) {
 		vb_progress_wake(dev);
-		vb_bell_ring(dev->peers.bell_outer_fd);
+		vb_peers_wake_self(dev);
 	}
 	vb_cancel_restore(cancel);
 	return rc;
@@ -327,7 +327,7 @@ static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 		/* Whoever sleeps looks at this port as well from now on. */
 		if (rc == 0) {
 			vb_progress_wake(dev);
-			vb_bell_ring(dev->peers.bell_outer_fd);
+			vb_peers_wake_self(dev);
 		}
 	} else {
 		leased = dev->first_slot;

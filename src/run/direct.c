@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +19,7 @@
 #include "run/device.h"
 #include "run/log.h"
 #include "run/memfile.h"
+#include "run/owner.h"
 
 /* Up to here /proc/PID/mem is faster, though it copies twice. */
 #define MEM_BYTES_MAX 16384u
@@ -47,10 +47,12 @@ static ssize_t mem_write(int fd, const void *from, size_t bytes, uint64_t addres
 
 /* --- who is there --- */
 
-void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid)
+void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid, uint64_t device, uint64_t inode)
 {
 	vb_lock_init(&direct->lock);
 	direct->pid = pid;
+	direct->device = device;
+	direct->inode = inode;
 	direct->mem_fd = NONE;
 	atomic_store(&direct->no_calls, false);
 	atomic_store(&direct->told, false);
@@ -73,15 +75,28 @@ static bool is_there(const struct vb_direct_peer *direct, const struct vb_export
 	       nonce == export->nonce;
 }
 
+/* What the owner of the export has by that name in /proc, opened; NONE. */
+static int owner_file(const struct vb_direct_peer *direct, const struct vb_export *export,
+		      const char *name)
+{
+	int proc_fd, fd;
+
+	/* Another number means another PID namespace, where /proc is another's as well. */
+	if (export->pid != direct->pid)
+		return NONE;
+	proc_fd = vb_owner_open(direct->pid);
+	if (proc_fd == NONE)
+		return NONE;
+	fd = openat(proc_fd, name, O_RDWR | O_CLOEXEC);
+	if (fd != NONE && !vb_owner_has(proc_fd, export->self, direct->device, direct->inode))
+		vb_fd_close(&fd);
+	close(proc_fd);
+	return fd;
+}
+
 static bool mem_open(struct vb_direct_peer *direct, const struct vb_export *export)
 {
-	char path[PATH_BYTES];
-
-	/* Another number means another PID namespace: theirs, or the hub's. */
-	if (export->pid != direct->pid)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%u/mem", direct->pid);
-	direct->mem_fd = open(path, O_RDWR | O_CLOEXEC);
+	direct->mem_fd = owner_file(direct, export, "mem");
 	return direct->mem_fd != NONE && is_there(direct, export);
 }
 
@@ -237,29 +252,13 @@ static uint64_t page_part(uint64_t offset)
 	return offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* The bell of a process that has ended, or executes another program, has hung up. */
-static bool has_left(const struct vb_peer_maps *maps)
-{
-	struct pollfd bell = { .fd = maps->bell_fd };
-
-	return poll(&bell, 1, 0) != 0;
-}
-
 /* A descriptor of our own of what the peer's process has open. */
 static int file_open(const struct vb_peer_maps *maps, const struct vb_export *export, int file)
 {
-	char path[PATH_BYTES];
-	int fd;
+	char name[PATH_BYTES];
 
-	if (!maps->direct.pid || maps->direct.pid != export->pid)
-		return NONE;
-	snprintf(path, sizeof(path), "/proc/%u/fd/%d", maps->direct.pid, file);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	/* As long as it has not left, the PID is its own. */
-	if (fd == NONE || !has_left(maps))
-		return fd;
-	close(fd);
-	return NONE;
+	snprintf(name, sizeof(name), "fd/%d", file);
+	return owner_file(&maps->direct, export, name);
 }
 
 void *vb_direct_map(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes)

@@ -12,8 +12,8 @@
  * all where the protection of pages counts: the file knows none.
  *
  * Whether any of that is permitted (Yama, seccomp, PID namespaces, PR_SET_DUMPABLE) is found out
- * when it is wanted first: who we find must have the number that the peer's export tells of, in
- * memory of its own. To map a file that it has open takes less permission (Yama does not mind).
+ * when it is wanted first: who we find must own the peer's export (owner.h). To map a file that it
+ * has open takes less permission (Yama does not mind).
  */
 
 #include <stdatomic.h>
@@ -32,14 +32,18 @@ struct vb_direct_peer {
 	_Atomic int state; /* enum vb_direct_state */
 	_Atomic bool no_calls; /* process_vm_* are refused */
 	uint32_t pid;
+	uint64_t device, inode; /* of the export */
 	int mem_fd;
 	_Atomic bool told; /* that we wait for it */
 };
 
 enum vb_direct_state { VB_DIRECT_UNKNOWN, VB_DIRECT_OPEN, VB_DIRECT_REFUSED };
 
-/* For a peer object that is new; pid: who the hub says that it is, 0 for nobody. */
-void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid);
+/*
+ * For a peer object that is new; pid: who the kernel says that it is, 0 for nobody; and the file
+ * that is its export.
+ */
+void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid, uint64_t device, uint64_t inode);
 
 /* Nobody uses it any more, or we are a forked child: close what is open. */
 void vb_direct_part(struct vb_direct_peer *direct);

@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "link/shm.h"
 #include "run/cancel.h"
 #include "run/device.h"
 #include "run/memfile.h"
+#include "run/owner.h"
 
 #define CARD_MAGIC 0x7662636172640001ull
 #define CARD_VERSION 1u
@@ -96,6 +98,18 @@ static int open_regular(const char *path, int flags, struct stat *st)
 	return open(path, flags | O_CLOEXEC | O_NONBLOCK);
 }
 
+/* In that process it might be somebody else's, who has sent it there. */
+static bool is_its_own(const struct owner *owner)
+{
+	const struct vb_export *export = owner->export;
+	int proc_fd = vb_owner_open(owner->pid);
+	bool own = proc_fd != NONE &&
+		   vb_owner_has(proc_fd, export->self, owner->device, owner->inode);
+
+	vb_fd_close(&proc_fd);
+	return own;
+}
+
 static bool export_open(struct owner *owner, uint64_t nonce)
 {
 	const struct vb_export *export = owner->export;
@@ -110,8 +124,8 @@ static bool export_open(struct owner *owner, uint64_t nonce)
 		return false;
 	owner->device = st.st_dev;
 	owner->inode = st.st_ino;
-	good = fstat(fd, &st) == 0 && is_the_file(owner, &st) &&
-	       vb_shm_map(owner->export, fd, sizeof(*export), false) == 0;
+	good = fstat(fd, &st) == 0 && is_the_file(owner, &st) && vb_shm_is_export(fd) &&
+	       vb_shm_map(owner->export, fd, sizeof(*export), false) == 0 && is_its_own(owner);
 	close(fd);
 	return good && export->magic == VB_EXPORT_MAGIC &&
 	       export->version == VB_EXPORT_VERSION && export->nonce == nonce;
@@ -189,9 +203,10 @@ static void *map(const struct owner *owner, uint64_t address, uint64_t bytes)
 	struct vb_vmas vmas;
 	struct vb_vma vma;
 	struct stat st;
-	int fd = NONE;
+	int fd = NONE, proc_fd = vb_owner_open(owner->pid);
 
-	vb_vmas_open_process(&vmas, owner->pid);
+	vb_vmas_open_at(&vmas, proc_fd);
+	vb_fd_close(&proc_fd);
 	if (vb_vma_find(&vmas, at, &vma) && vb_vma_holds(&vma, at) &&
 	    bytes <= vma.end - address && vma.shared && vma.inode)
 		fd = file_open(owner, &vma);

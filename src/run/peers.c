@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/fd.h"
 #include "hub/channel.h"
-#include "link/shm.h"
 #include "nic/peer.h"
 #include "run/cancel.h"
 #include "run/device.h"
@@ -49,9 +49,46 @@ static enum vb_hub_link_why why_not(const struct vb_env *env)
 	return env->fault ? VB_HUB_LINK_FAULT : env->pcap ? VB_HUB_LINK_PCAP : VB_HUB_LINK_SHM;
 }
 
+/* A socket of ours that is good for nothing but that the kernel knows who made it. */
+static int token_make(int *fd)
+{
+	int ends[2], rc = vb_line_create(ends);
+
+	if (rc != 0)
+		return rc;
+	close(ends[1]);
+	*fd = ends[0];
+	return 0;
+}
+
+static int files_make(struct vb_peers *peers, struct vb_bell_key *bell)
+{
+	int rc;
+
+	peers->bell_fd = peers->token_fd = peers->hup_fd = NONE;
+	peers->handing = (struct vb_hub_ring_files){ NONE, NONE, NONE };
+	rc = vb_bell_create(&peers->bell_fd, bell);
+	if (rc == 0)
+		rc = token_make(&peers->token_fd);
+	if (rc != 0)
+		return rc;
+	vb_bell_aim(&peers->bell, bell);
+	peers->hup_fd = epoll_create1(EPOLL_CLOEXEC);
+	return peers->hup_fd < 0 ? vb_failed(errno, "epoll_create1") : 0;
+}
+
+static void files_close(struct vb_peers *peers)
+{
+	vb_fd_close(&peers->hup_fd);
+	vb_hub_ring_files_close(&peers->handing);
+	vb_fd_close(&peers->token_fd);
+	vb_fd_close(&peers->bell_fd);
+}
+
 int vb_peers_open(struct vb_device *dev)
 {
 	struct vb_peers *peers = &dev->peers;
+	struct vb_bell_key bell;
 	struct vb_export *export;
 	int rc;
 
@@ -62,13 +99,12 @@ int vb_peers_open(struct vb_device *dev)
 	rc = export_make(peers);
 	if (rc != 0)
 		return rc;
-	rc = vb_bell_create(&peers->bell_fd, &peers->bell_outer_fd);
-	if (rc != 0)
-		goto unmap;
-	peers->hup_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (peers->hup_fd < 0) {
-		rc = vb_failed(errno, "epoll_create1");
-		goto close_bell;
+	rc = files_make(peers, &bell);
+	if (rc != 0) {
+		files_close(peers);
+		vb_fd_close(&peers->export_fd);
+		vb_shm_unmap(peers->export, sizeof(struct vb_export));
+		return rc;
 	}
 	export = peers->export;
 	export->magic = VB_EXPORT_MAGIC;
@@ -78,30 +114,25 @@ int vb_peers_open(struct vb_device *dev)
 		export->nonce = vb_now_ns() ^ (uint64_t)getpid() << 40;
 	peers->nonce = export->nonce;
 	export->nonce_address = (uintptr_t)&peers->nonce;
+	export->self = (uintptr_t)export;
+	export->bell[0] = bell.name;
+	export->bell[1] = bell.word;
 	return 0;
-close_bell:
-	vb_fd_close(&peers->bell_fd);
-	vb_fd_close(&peers->bell_outer_fd);
-unmap:
-	vb_fd_close(&peers->export_fd);
-	vb_shm_unmap(peers->export, sizeof(struct vb_export));
-	return rc;
 }
 
 static void close_fds(struct vb_peers *peers)
 {
 	for (struct vb_peer_maps *maps = peers->maps; maps; maps = maps->next) {
-		vb_fd_close(&maps->bell_fd);
+		for (unsigned i = 0; i < VB_LINES; i++)
+			vb_fd_close(&maps->line[i].fd);
 		vb_direct_part(&maps->direct);
 	}
 	for (struct vb_peers_ring *ring = peers->kept; ring; ring = ring->next) {
 		vb_fd_close(&ring->fd);
-		vb_fd_close(&ring->peer.bell_fd);
+		vb_fd_close(&ring->peer.line_fd);
 		vb_fd_close(&ring->peer.export_fd);
 	}
-	vb_fd_close(&peers->hup_fd);
-	vb_fd_close(&peers->bell_fd);
-	vb_fd_close(&peers->bell_outer_fd);
+	files_close(peers);
 	vb_fd_close(&peers->export_fd);
 }
 
@@ -146,7 +177,7 @@ void vb_peers_forget(struct vb_device *dev)
 struct vb_hub_offer vb_peers_offer(const struct vb_device *dev)
 {
 	return (struct vb_hub_offer){
-		.bell_fd = dev->peers.bell_outer_fd,
+		.token_fd = dev->peers.token_fd,
 		.export_fd = dev->peers.export_fd,
 		.shm = dev->peers.allowed,
 		.why = dev->peers.why,
@@ -161,8 +192,9 @@ static struct vb_peer_maps *maps_make(struct vb_peers *peers, struct vb_peer *pe
 
 	if (!maps)
 		return NULL;
-	maps->bell_fd = NONE;
-	vb_direct_meet(&maps->direct, 0);
+	for (unsigned i = 0; i < VB_LINES; i++)
+		maps->line[i] = (struct vb_peer_line){ maps, NONE };
+	vb_direct_meet(&maps->direct, 0, 0, 0);
 	if (vb_shm_reserve(&maps->tx, sizeof(struct vb_ring_area)))
 		goto free_maps;
 	if (vb_shm_reserve(&maps->rx, sizeof(struct vb_ring_area)))
@@ -195,67 +227,107 @@ static int peer_get(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
 	return *maps ? 0 : ENOMEM;
 }
 
-/* Get to know who is there: its export and its bell, which is taken over if 0 is returned. */
-static int introduce(struct vb_device *dev, struct vb_peer_maps *maps,
-		     const struct vb_hub_peer *peer)
+/* Get to know who is there: what it says in its export. */
+static int introduce(struct vb_peer_maps *maps, const struct vb_hub_peer *peer,
+		     const struct stat *st, vb_lock *bell_lock)
 {
-	struct epoll_event event = { .events = 0, .data.ptr = maps };
 	const struct vb_export *export = maps->export;
 	int rc = vb_shm_map(maps->export, peer->export_fd, sizeof(*export), false);
 
 	if (rc != 0)
 		return rc;
-	if (export->magic != VB_EXPORT_MAGIC || export->version != VB_EXPORT_VERSION ||
-	    epoll_ctl(dev->peers.hup_fd, EPOLL_CTL_ADD, peer->bell_fd, &event)) {
+	if (export->magic != VB_EXPORT_MAGIC || export->version != VB_EXPORT_VERSION) {
 		vb_shm_blank(maps->export, sizeof(*export));
 		return EPROTO;
 	}
-	vb_lock_take(&dev->peers.bell_lock);
-	maps->bell_fd = peer->bell_fd;
-	vb_lock_drop(&dev->peers.bell_lock);
-	maps->nonce = export->nonce;
+	vb_lock_take(bell_lock);
+	vb_bell_aim(&maps->bell, &(struct vb_bell_key){ export->bell[0], export->bell[1] });
 	maps->known = true;
-	vb_direct_meet(&maps->direct, peer->pid);
+	vb_lock_drop(bell_lock);
+	maps->device = st->st_dev;
+	maps->inode = st->st_ino;
+	/* What others could have mapped to write proves nothing. */
+	vb_direct_meet(&maps->direct, vb_shm_is_export(peer->export_fd) ? peer->pid : 0, st->st_dev,
+		       st->st_ino);
 	return 0;
 }
 
-/* The number that the owner of an export has drawn; 0 if it is no export. */
-static uint64_t nonce_of(int export_fd)
-{
-	struct vb_export *export;
-	void *memory;
-	uint64_t nonce = 0;
+/* --- lines --- */
 
-	if (vb_shm_reserve(&memory, sizeof(*export)))
+/* That is our end of the ring's line from now on. Takes the descriptor over if it is one. */
+static int line_set(struct vb_peers *peers, struct vb_peer_line *line, int fd)
+{
+	struct epoll_event event = { .events = EPOLLRDHUP, .data.ptr = line };
+	int before;
+
+	if (epoll_ctl(peers->hup_fd, EPOLL_CTL_ADD, fd, &event))
+		return EPROTO;
+	vb_lock_take(&peers->bell_lock);
+	before = line->fd;
+	line->fd = fd;
+	vb_lock_drop(&peers->bell_lock);
+	if (before == NONE)
 		return 0;
-	export = memory;
-	if (vb_shm_map(memory, export_fd, sizeof(*export), false) == 0)
-		nonce = export->nonce;
-	vb_shm_unmap(memory, sizeof(*export));
-	return nonce;
+	/* By hand: a copy that a forked child has would stay in the set. */
+	epoll_ctl(peers->hup_fd, EPOLL_CTL_DEL, before, NULL);
+	close(before);
+	return 0;
+}
+
+static void line_close(struct vb_peers *peers, struct vb_peer_line *line)
+{
+	vb_lock_take(&peers->bell_lock);
+	if (line->fd != NONE)
+		epoll_ctl(peers->hup_fd, EPOLL_CTL_DEL, line->fd, NULL);
+	vb_fd_close(&line->fd);
+	vb_lock_drop(&peers->bell_lock);
+}
+
+/* Its slot is another's by now, so it is gone; vb_peers_hup() will see that. */
+static void lines_cut(struct vb_peers *peers, struct vb_peer_maps *maps)
+{
+	vb_lock_take(&peers->bell_lock);
+	for (unsigned i = 0; i < VB_LINES; i++) {
+		if (maps->line[i].fd != NONE)
+			vb_line_cut(maps->line[i].fd);
+	}
+	vb_lock_drop(&peers->bell_lock);
+}
+
+/*
+ * What tells whether the peer lives: what we send goes to it over a line of its own. Of a peer that
+ * only sends, it is the line by which it does; if there are both, a ring that it has given up says
+ * nothing, since it may have tried once more.
+ */
+static struct vb_peer_line *life_line(struct vb_peer_maps *maps)
+{
+	return &maps->line[maps->line[VB_LINE_TX].fd != NONE ? VB_LINE_TX : VB_LINE_RX];
 }
 
 /*
  * The peer object for a process that has just told who it is. One that stands for a process which
- * had the slot before makes room: its bell will tell of its end. Takes or closes peer's fds.
+ * had the slot before makes room. Closes peer's export.
  */
 static int peer_meet(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
 		     struct vb_hub_peer peer, struct vb_peer_maps **maps)
 {
 	int rc = peer_get(dev, own_slot, slot, maps);
 	bool same = false;
+	struct stat st;
 
+	if (rc == 0 && fstat(peer.export_fd, &st))
+		rc = EPROTO;
 	if (rc == 0 && (*maps)->known) {
-		same = (*maps)->nonce == nonce_of(peer.export_fd);
+		/* Files in memory do not get the number of one that was there before. */
+		same = (*maps)->device == st.st_dev && (*maps)->inode == st.st_ino;
 		if (!same) {
 			vb_peer_unlist((*maps)->peer);
+			lines_cut(&dev->peers, *maps);
 			rc = peer_get(dev, own_slot, slot, maps);
 		}
 	}
 	if (rc == 0 && !same)
-		rc = introduce(dev, *maps, &peer);
-	if (rc != 0 || same)
-		close(peer.bell_fd);
+		rc = introduce(*maps, &peer, &st, &dev->peers.bell_lock);
 	close(peer.export_fd);
 	return rc;
 }
@@ -282,9 +354,20 @@ static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 /* Have it asked: the answer comes by itself (answer_came). dev->peers.lock held. */
 static int reach_other(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 {
-	int fd, rc = vb_shm_create(&fd, sizeof(struct vb_ring_area));
+	struct vb_hub_ring_files *files = &dev->peers.handing;
+	int ends[2], rc;
 
-	return rc ? rc : vb_hub_client_ask(dev->hub, own_slot, slot, fd);
+	rc = vb_shm_create(&files->ring_fd, sizeof(struct vb_ring_area));
+	if (rc != 0)
+		return rc;
+	rc = vb_line_create(ends);
+	if (rc == 0) {
+		files->line_fd = ends[0];
+		files->far_fd = ends[1];
+		rc = vb_hub_client_ask(dev->hub, own_slot, slot, files);
+	}
+	vb_hub_ring_files_close(files);
+	return rc;
 }
 
 static bool slot_is_ours(struct vb_device *dev, uint16_t slot)
@@ -300,11 +383,12 @@ static bool slot_is_ours(struct vb_device *dev, uint16_t slot)
 
 bool vb_peers_is_dead(struct vb_device *dev, const struct vb_peer *peer)
 {
-	const struct vb_peer_maps *maps = peer->run;
-	bool dead;
+	struct vb_peer_maps *maps = peer->run;
+	bool dead = false;
 
 	vb_lock_take(&dev->peers.bell_lock);
-	dead = maps && maps->bell_fd != NONE && vb_bell_is_dead(maps->bell_fd);
+	if (maps && life_line(maps)->fd != NONE)
+		dead = vb_line_is_cut(life_line(maps)->fd);
 	vb_lock_drop(&dev->peers.bell_lock);
 	return dead;
 }
@@ -379,7 +463,11 @@ static void ring_came(struct vb_device *dev, struct vb_peers_ring ring)
 	vb_lock_take(&dev->peers.lock);
 	rc = peer_meet(dev, ring.to, ring.from, ring.peer, &maps);
 	if (rc == 0)
+		rc = line_set(&dev->peers, &maps->line[VB_LINE_RX], ring.peer.line_fd);
+	if (rc == 0)
 		rc = ring_take(maps, ring.fd);
+	else
+		close(ring.peer.line_fd);
 	vb_lock_drop(&dev->peers.lock);
 	close(ring.fd);
 	if (rc != 0)
@@ -424,12 +512,26 @@ static struct vb_peers_ring *ring_unkeep(struct vb_device *dev, uint16_t own_slo
 	return ring;
 }
 
+/* What is none cannot be waited for, and who has no line never dies. */
+static bool is_socket(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
 void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 			const struct vb_hub_peer *peer)
 {
 	struct vb_device *dev = arg;
 	struct vb_peers_ring ring = {.from = from, .to = to, .fd = ring_fd, .peer = *peer};
 
+	if (!is_socket(ring.peer.line_fd)) {
+		vb_fd_close(&ring.peer.line_fd);
+		vb_fd_close(&ring.peer.export_fd);
+		vb_fd_close(&ring.fd);
+		return;
+	}
 	/* By the wire an answer would do as well; where there is none, the way back comes first. */
 	if (reach_back(dev, to, from) == EINPROGRESS && dev->env.link == VB_ENV_LINK_SHM &&
 	    ring_keep(dev, &ring))
@@ -439,8 +541,8 @@ void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 	reach_back(dev, to, from);
 }
 
-static void answer_came(void *arg, uint16_t from, uint16_t to, int ring_fd, int rc,
-			const struct vb_hub_peer *peer)
+static void answer_came(void *arg, uint16_t from, uint16_t to, struct vb_hub_ring_files *files,
+			int rc, const struct vb_hub_peer *peer)
 {
 	struct vb_device *dev = arg;
 	struct vb_peer_maps *maps;
@@ -449,12 +551,16 @@ static void answer_came(void *arg, uint16_t from, uint16_t to, int ring_fd, int 
 		vb_lock_take(&dev->peers.lock);
 		rc = peer_meet(dev, from, to, *peer, &maps);
 		if (rc == 0)
-			rc = vb_shm_map(maps->tx, ring_fd, sizeof(struct vb_ring_area), true);
+			rc = line_set(&dev->peers, &maps->line[VB_LINE_TX], files->line_fd);
+		if (rc == 0) {
+			files->line_fd = NONE;
+			rc = vb_shm_map(maps->tx, files->ring_fd, sizeof(struct vb_ring_area),
+					true);
+		}
 		if (rc == 0)
 			vb_peer_tx_set(maps->peer, maps->tx, maps->export);
 		vb_lock_drop(&dev->peers.lock);
 	}
-	close(ring_fd);
 	vb_links_decided(dev, from, to, rc, peer);
 }
 
@@ -480,11 +586,32 @@ void vb_peers_bell(void *arg, struct vb_peer *peer)
 	struct vb_peer_maps *maps = peer->run;
 	int cancel = vb_cancel_defer();
 
-	/* Whoever closes it meanwhile makes its number free for a file of the application's. */
 	vb_lock_take(&dev->peers.bell_lock);
-	vb_bell_ring(maps->bell_fd == NONE ? dev->peers.bell_outer_fd : maps->bell_fd);
+	vb_bell_ring(dev->peers.bell_fd, maps->known ? &maps->bell : &dev->peers.bell);
 	vb_lock_drop(&dev->peers.bell_lock);
 	vb_cancel_restore(cancel);
+}
+
+void vb_peers_wake_self(struct vb_device *dev)
+{
+	int cancel = vb_cancel_defer();
+
+	vb_bell_ring(dev->peers.bell_fd, &dev->peers.bell);
+	vb_cancel_restore(cancel);
+}
+
+/* What is left of a peer one of whose lines is cut? NULL: more than was cut. */
+static struct vb_peer *line_ended(struct vb_peers *peers, struct vb_peer_line *line)
+{
+	/* It may be another's by now. */
+	if (line->fd == NONE || !vb_line_is_cut(line->fd))
+		return NULL;
+	if (line != life_line(line->maps)) {
+		line_close(peers, line);
+		return NULL;
+	}
+	epoll_ctl(peers->hup_fd, EPOLL_CTL_DEL, line->fd, NULL);
+	return line->maps->peer;
 }
 
 void vb_peers_hup(struct vb_device *dev)
@@ -493,13 +620,14 @@ void vb_peers_hup(struct vb_device *dev)
 	int count = epoll_wait(dev->peers.hup_fd, events, HUPS_PER_TURN, 0);
 
 	for (int i = 0; i < count; i++) {
-		struct vb_peer_maps *maps = events[i].data.ptr;
+		struct vb_peer *peer;
 
 		/* It may have gone while it was being introduced. */
 		vb_lock_take(&dev->peers.lock);
-		epoll_ctl(dev->peers.hup_fd, EPOLL_CTL_DEL, maps->bell_fd, NULL);
+		peer = line_ended(&dev->peers, events[i].data.ptr);
 		vb_lock_drop(&dev->peers.lock);
-		vb_peer_gone(maps->peer);
+		if (peer)
+			vb_peer_gone(peer);
 	}
 }
 
@@ -513,9 +641,10 @@ void vb_peers_release(void *arg, struct vb_peer *peer)
 	vb_shm_blank(maps->tx, sizeof(struct vb_ring_area));
 	vb_shm_blank(maps->rx, sizeof(struct vb_ring_area));
 	vb_shm_blank(maps->export, sizeof(struct vb_export));
-	maps->known = false;
-	vb_direct_part(&maps->direct);
 	vb_lock_take(&dev->peers.bell_lock);
-	vb_fd_close(&maps->bell_fd);
+	maps->known = false;
 	vb_lock_drop(&dev->peers.bell_lock);
+	vb_direct_part(&maps->direct);
+	for (unsigned i = 0; i < VB_LINES; i++)
+		line_close(&dev->peers, &maps->line[i]);
 }

@@ -4,7 +4,7 @@
 
 /*
  * The memory behind the NIC's peers (nic/peer.h): rings are made and mapped here, descriptors go
- * through the hub, and the bells tell when to wake up and when a peer is gone.
+ * through the hub, the bell tells when to wake up, and each ring's line when its other end is gone.
  */
 
 #include <stdbool.h>
@@ -12,19 +12,29 @@
 
 #include "base/lock.h"
 #include "hub/client.h"
+#include "link/shm.h"
 #include "run/direct.h"
 
 struct vb_device;
 struct vb_peer;
+
+/* Our end of a ring's line. */
+struct vb_peer_line {
+	struct vb_peer_maps *maps;
+	int fd;
+};
+
+enum { VB_LINE_TX, VB_LINE_RX, VB_LINES };
 
 /* Where a peer object's memory is; kept for its next use. */
 struct vb_peer_maps {
 	struct vb_peer_maps *next;
 	struct vb_peer *peer;
 	void *tx, *rx, *export;
-	int bell_fd;
-	bool known; /* export and bell are those of nonce's owner */
-	uint64_t nonce;
+	struct vb_peer_line line[VB_LINES]; /* of the ring that we made, and of the one that came */
+	struct vb_bell_target bell;
+	bool known; /* export and bell are of whoever made that file: */
+	uint64_t device, inode;
 	struct vb_direct_peer direct;
 };
 
@@ -47,9 +57,13 @@ struct vb_peers {
 	bool allowed; /* VERBATIM_LINK and what else is set leave room for shared memory */
 	enum vb_hub_link_why why; /* or what does not; VB_HUB_LINK_SHM: nothing */
 	vb_lock lock;	   /* setting up a peer */
-	vb_lock bell_lock; /* peers' bells: so that none is rung while it is closed */
-	int bell_fd, bell_outer_fd; /* ours; peers have copies of the outer end */
-	int hup_fd;		    /* an epoll set of the peers' bells */
+	vb_lock bell_lock; /* peers' bells and lines: so that none is used while it changes */
+	int bell_fd;	   /* ours, which nobody else has */
+	struct vb_bell_target bell;
+	int token_fd;	/* says to the kernel who we are, for the hub and for those we reach */
+	/* A ring that is being handed out: a child that is forked meanwhile closes all of it. */
+	struct vb_hub_ring_files handing;
+	int hup_fd;	/* an epoll set of the lines */
 	int export_fd;
 	void *export;
 	uint64_t nonce; /* a copy of the export's, which only our own memory has */
@@ -73,7 +87,7 @@ struct vb_hub_offer vb_peers_offer(const struct vb_device *dev);
 void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 			const struct vb_hub_peer *peer);
 
-/* Its bell says so before we hear of it (vb_peers_hup). Any thread. */
+/* Its line says so before we hear of it (vb_peers_hup). Any thread. */
 bool vb_peers_is_dead(struct vb_device *dev, const struct vb_peer *peer);
 
 /* Called when hup_fd is readable: some peers are gone. */
@@ -81,6 +95,9 @@ void vb_peers_hup(struct vb_device *dev);
 
 /* What answers of the hub are for; arg: the device. */
 extern const struct vb_hub_answers vb_peers_answers;
+
+/* Wake those of this process who sleep. Any thread. */
+void vb_peers_wake_self(struct vb_device *dev);
 
 /*
  * For struct vb_nic_host; arg: the device. await: where some question has been under way for as

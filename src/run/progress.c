@@ -73,7 +73,7 @@ static void tell_of_fds(struct vb_device *dev, struct vb_port *port)
 	port->rx_fd_seen = fd;
 	cancel = vb_cancel_defer();
 	vb_progress_wake(dev);
-	vb_bell_ring(dev->peers.bell_outer_fd);
+	vb_peers_wake_self(dev);
 	vb_cancel_restore(cancel);
 }
 

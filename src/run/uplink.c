@@ -42,7 +42,7 @@ bool vb_uplink_open(void *arg)
 		atomic_store_explicit(&dev->uplink.eth, eth, memory_order_release);
 		/* Whoever sleeps does not know of it yet. */
 		vb_progress_wake(dev);
-		vb_bell_ring(dev->peers.bell_outer_fd);
+		vb_peers_wake_self(dev);
 	}
 	vb_cancel_restore(cancel);
 	return rc == 0;

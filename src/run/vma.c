@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 
-enum { NONE = -1, TEXT_BYTES = 8192, PATH_BYTES = 64 };
+enum { NONE = -1, TEXT_BYTES = 8192 };
 
 /* Linux 6.11; libc's headers may be older. */
 struct query {
@@ -106,25 +106,20 @@ static bool search(int fd, uint64_t address, struct vb_vma *vma)
 	return false;
 }
 
-static void open_maps(struct vb_vmas *vmas, const char *path)
+void vb_vmas_open_at(struct vb_vmas *vmas, int proc_fd)
 {
 	struct vb_vma vma;
 
-	vmas->fd = open(path, O_RDONLY | O_CLOEXEC);
+	vmas->fd = openat(proc_fd, "maps", O_RDONLY | O_CLOEXEC);
 	vmas->is_fast = vmas->fd != NONE && ask(vmas->fd, 0, &vma);
 }
 
 void vb_vmas_open(struct vb_vmas *vmas)
 {
-	open_maps(vmas, "/proc/self/maps");
-}
+	int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-void vb_vmas_open_process(struct vb_vmas *vmas, uint32_t pid)
-{
-	char path[PATH_BYTES];
-
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-	open_maps(vmas, path);
+	vb_vmas_open_at(vmas, proc_fd);
+	vb_fd_close(&proc_fd);
 }
 
 void vb_vmas_close(struct vb_vmas *vmas)

@@ -30,8 +30,8 @@ struct vb_vmas {
 /* Never fails: without /proc nothing is found afterwards. Not for use in a forked child. */
 void vb_vmas_open(struct vb_vmas *vmas);
 
-/* The same of another process; where we may not look, nothing is found. */
-void vb_vmas_open_process(struct vb_vmas *vmas, uint32_t pid);
+/* The same of another process, by its directory in /proc. Where we may not look, all is empty. */
+void vb_vmas_open_at(struct vb_vmas *vmas, int proc_fd);
 void vb_vmas_close(struct vb_vmas *vmas);
 
 /*

@@ -44,7 +44,7 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 		break;
 	case VB_HUB_MARK:
 		check_slot(msg->mark.slot, msg->mark.next_index);
-		vb_check(fds == 0);
+		vb_check(fds == 0 || fds == VB_HUB_MARK_FDS);
 		break;
 	case VB_HUB_WELCOME:
 		check_answer(msg->welcome.error, fds, VB_HUB_KEEPER_FDS);
@@ -65,15 +65,16 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 		vb_check(fds == VB_HUB_OFFER_FDS && msg->offer.shm <= 1);
 		break;
 	case VB_HUB_REACH:
-		vb_check(fds == 1);
+		vb_check(fds == VB_HUB_REACH_FDS);
 		check_slot(msg->reach.from, 0);
 		check_slot(msg->reach.to, 0);
 		break;
 	case VB_HUB_REACHED:
 		check_answer(msg->reached.error, fds, VB_HUB_OFFER_FDS);
+		vb_check(msg->reached.proven <= 1);
 		break;
 	case VB_HUB_RING:
-		vb_check(fds == VB_HUB_RING_FDS);
+		vb_check(fds == VB_HUB_RING_FDS && msg->ring.proven <= 1);
 		check_slot(msg->ring.from, 0);
 		check_slot(msg->ring.to, 0);
 		break;

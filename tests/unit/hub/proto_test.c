@@ -94,9 +94,9 @@ static unsigned sample_fds(unsigned type)
 	case VB_HUB_OFFER:
 		return 2;
 	case VB_HUB_REACH:
-		return 1;
+		return VB_HUB_REACH_FDS;
 	case VB_HUB_RING:
-		return 3;
+		return VB_HUB_RING_FDS;
 	default:
 		return 0;
 	}
@@ -172,7 +172,8 @@ static void descriptors_come_with_what_they_belong_to(void **state)
 
 		for (unsigned fds = 0; fds <= VB_HUB_FDS_MAX + 1; fds++) {
 			bool ok = fds == sample_fds(type) ||
-				  (type == VB_HUB_HELLO && fds == VB_HUB_KEEPER_FDS);
+				  (type == VB_HUB_HELLO && fds == VB_HUB_KEEPER_FDS) ||
+				  (type == VB_HUB_MARK && fds == VB_HUB_MARK_FDS);
 
 			assert_int_equal(parse(&msg, fds), ok ? 0 : EPROTO);
 		}
@@ -236,6 +237,12 @@ static void values_out_of_range_are_refused(void **state)
 	msg = sample(VB_HUB_REACHED);
 	msg.reached.error = 0x80000000;
 	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg = sample(VB_HUB_REACHED);
+	msg.reached.proven = 2;
+	assert_int_equal(parse(&msg, 0), EPROTO);
+	msg = sample(VB_HUB_RING);
+	msg.ring.proven = 2;
+	assert_int_equal(parse(&msg, VB_HUB_RING_FDS), EPROTO);
 	msg = sample(VB_HUB_FAIL);
 	msg.fail.pid = 0;
 	assert_int_equal(parse(&msg, 0), EPROTO);

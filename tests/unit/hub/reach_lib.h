@@ -2,7 +2,7 @@
 #ifndef VB_TESTS_REACH_LIB_H
 #define VB_TESTS_REACH_LIB_H
 
-/* Clients that reach each other's slots, with bells, exports and rings that say whose they are. */
+/* Clients that reach each other's slots, with exports and rings that say whose they are. */
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct got {
 struct party {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot;
-	int bell[2]; /* ours, the others' */
+	int token_fd;
 	int export_fd;
 	_Atomic unsigned got_n;
 	struct got got[GOT_MAX];
@@ -75,14 +75,18 @@ static inline void on_ring(void *arg, uint16_t from, uint16_t to, int ring_fd,
 	atomic_store(&party->got_n, n + 1);
 }
 
-static inline void on_answer(void *arg, uint16_t from, uint16_t to, int ring_fd, int rc,
+static inline void on_answer(void *arg, uint16_t from, uint16_t to,
+			     struct vb_hub_ring_files *files, int rc,
 			     const struct vb_hub_peer *peer)
 {
 	struct party *party = arg;
 
-	close(ring_fd);
 	party->answer = rc;
 	party->answerer = *peer;
+	if (!rc) {
+		party->answerer.line_fd = files->line_fd;
+		files->line_fd = -1;
+	}
 	atomic_fetch_add(&party->answers, 1);
 }
 
@@ -90,7 +94,7 @@ static const struct vb_hub_answers party_answers = {on_answer, NULL};
 
 static inline void peer_close(const struct vb_hub_peer *peer)
 {
-	close(peer->bell_fd);
+	close(peer->line_fd);
 	close(peer->export_fd);
 }
 
@@ -103,12 +107,21 @@ static inline void got_close(struct party *party)
 	party->got_n = 0;
 }
 
+static inline void line_make(int ends[2])
+{
+	vb_check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends));
+}
+
 static inline void offer_make(struct party *party, struct vb_hub_offer *offer)
 {
-	vb_check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, party->bell));
+	int ends[2];
+
+	line_make(ends);
+	close(ends[1]);
+	party->token_fd = ends[0];
 	party->export_fd = memfd_create("export", MFD_CLOEXEC);
 	vb_check(party->export_fd >= 0);
-	*offer = (struct vb_hub_offer){party->bell[1], party->export_fd, true};
+	*offer = (struct vb_hub_offer){party->token_fd, party->export_fd, true};
 }
 
 static inline struct party *party_open(enum consent consent)
@@ -148,20 +161,27 @@ static inline void party_close(struct party *party)
 	got_close(party);
 	close(party->slot.fd);
 	vb_hub_client_close(party->client);
-	close(party->bell[0]);
-	close(party->bell[1]);
+	close(party->token_fd);
 	close(party->export_fd);
 	free(party);
 }
 
-/* Ask through this ring, which stays the caller's, and wait for the answer, hearing the hub. */
+/*
+ * Ask through this ring, which stays the caller's, and wait for the answer, hearing the hub. Our
+ * end of its line is in *peer then.
+ */
 static inline int reach_by(struct party *party, uint16_t from, uint16_t to, int ring_fd,
 			   struct vb_hub_peer *peer)
 {
-	int fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 0);
-	int rc = vb_hub_client_ask(party->client, from, to, fd);
+	struct vb_hub_ring_files files = {.ring_fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 0)};
+	int ends[2], rc;
 
-	*peer = (struct vb_hub_peer){.bell_fd = -1, .export_fd = -1};
+	line_make(ends);
+	files.line_fd = ends[0];
+	files.far_fd = ends[1];
+	rc = vb_hub_client_ask(party->client, from, to, &files);
+	vb_hub_ring_files_close(&files);
+	*peer = (struct vb_hub_peer){.line_fd = -1, .export_fd = -1};
 	if (rc != EINPROGRESS)
 		return rc;
 	/* Rings are for a turn: nobody turns here. */
@@ -199,18 +219,23 @@ static inline bool wait_got(struct party *party, unsigned n)
 	return atomic_load(&party->got_n) == n;
 }
 
-/* These are another's bell and export: it can be rung, and says whose it is. */
+/* It is another's export, which says whose it is, and a line. */
 static inline void assert_peer(const struct vb_hub_peer *peer, const struct party *other)
+{
+	assert_int_equal(peer->pid, getpid());
+	assert_true(fcntl(peer->line_fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(peer->export_fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(file_is(peer->export_fd, "export", other->slot.slot));
+}
+
+/* These are the two ends of one line. */
+static inline void assert_line(int one_fd, int other_fd)
 {
 	char octet;
 
-	assert_int_equal(peer->pid, getpid());
-	assert_true(fcntl(peer->bell_fd, F_GETFD) & FD_CLOEXEC);
-	assert_true(fcntl(peer->export_fd, F_GETFD) & FD_CLOEXEC);
-	assert_true(file_is(peer->export_fd, "export", other->slot.slot));
-	assert_int_equal(send(peer->bell_fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL), 1);
-	assert_int_equal(recv(other->bell[0], &octet, 1, MSG_DONTWAIT), 1);
-	assert_int_equal(recv(other->bell[0], &octet, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(send(one_fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL), 1);
+	assert_int_equal(recv(other_fd, &octet, 1, MSG_DONTWAIT), 1);
+	assert_int_equal(recv(other_fd, &octet, 1, MSG_DONTWAIT), -1);
 }
 
 static inline void assert_reaches(struct party *from, struct party *to, unsigned number)
@@ -221,9 +246,10 @@ static inline void assert_reaches(struct party *from, struct party *to, unsigned
 	got_close(to);
 	assert_int_equal(reach(from, to->slot.slot, number, &peer), 0);
 	assert_peer(&peer, to);
-	peer_close(&peer);
 	assert_true(wait_got(to, 1));
 	got = &to->got[0];
+	assert_line(peer.line_fd, got->peer.line_fd);
+	peer_close(&peer);
 	assert_int_equal(got->from, from->slot.slot);
 	assert_int_equal(got->to, to->slot.slot);
 	assert_true(file_is(got->ring_fd, "ring", number));

@@ -205,7 +205,7 @@ static void nonsense_reaches_nobody(void **state)
 	struct vb_hub_msg hello = vb_hub_msg_make(VB_HUB_HELLO);
 	struct pollfd pollfd = {.events = POLLIN};
 	struct party *party;
-	int fds[] = {0, 0, 0}, name_fd;
+	int fds[VB_HUB_FDS_MAX] = {0}, name_fd;
 	unsigned slot;
 	char octet;
 	pid_t pid;
@@ -221,11 +221,11 @@ static void nonsense_reaches_nobody(void **state)
 		if (i == 0) /* an offer without a hello */
 			assert_int_equal(vb_hub_send(pollfd.fd, &offer, fds, 2), 0);
 		if (i == 1) /* two questions at once */
-			assert_int_equal(vb_hub_send(pollfd.fd, &ask, fds, 1), 0);
+			assert_int_equal(vb_hub_send(pollfd.fd, &ask, fds, VB_HUB_REACH_FDS), 0);
 		if (i == 2) /* a question where only news belong */
 			assert_int_equal(vb_hub_send(pollfd.fd, &hello, NULL, 0), 0);
 		if (i > 0)
-			assert_int_equal(vb_hub_send(pollfd.fd, &ask, fds, 1), 0);
+			vb_hub_send(pollfd.fd, &ask, fds, VB_HUB_REACH_FDS);
 		for (ssize_t n = 1; n > 0;) {
 			assert_int_equal(poll(&pollfd, 1, 500), 1);
 			n = recv(pollfd.fd, &octet, 1, 0);

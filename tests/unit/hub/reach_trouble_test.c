@@ -24,7 +24,7 @@ static void live(void *arg)
 	}
 }
 
-static void a_bell_hangs_up_when_its_process_dies(void **state)
+static void a_line_is_cut_when_its_process_dies(void **state)
 {
 	struct pollfd pollfd = {.events = 0};
 	struct vb_hub_peer peer;
@@ -40,9 +40,9 @@ static void a_bell_hangs_up_when_its_process_dies(void **state)
 	party = party_open(YES);
 	assert_int_equal(reach(party, slot, 1, &peer), 0);
 	assert_int_equal(peer.pid, pid);
-	pollfd.fd = peer.bell_fd;
+	pollfd.fd = peer.line_fd;
 	assert_int_equal(poll(&pollfd, 1, 20), 0);
-	/* The hub has it as well, but of the end that is not ours. */
+	/* The hub has passed on the end that is not ours, and kept none. */
 	kill(pid, SIGSTOP);
 	assert_int_equal(poll(&pollfd, 1, 20), 0);
 	kill(pid, SIGKILL);
@@ -370,7 +370,7 @@ static void a_forked_child_forgets_what_waits(void **state)
 		unsigned before = descriptors_of(getpid());
 
 		vb_hub_client_forget(b->client);
-		/* epoll, two timers, wake, connection, keeper; two names; a ring with its peer */
+		/* epoll, two timers, wake, connection, keeper; two names; a ring, line, export */
 		child_check(descriptors_of(getpid()) == before - 8 - 2 - 3);
 		_exit(0);
 	}
@@ -386,7 +386,7 @@ static void a_forked_child_forgets_what_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		HUB_TEST(a_bell_hangs_up_when_its_process_dies),
+		HUB_TEST(a_line_is_cut_when_its_process_dies),
 		HUB_TEST(the_killed_disturb_nobody),
 		HUB_TEST(a_new_hub_learns_it_all_again),
 		HUB_TEST(a_dying_hubs_last_rings_arrive),

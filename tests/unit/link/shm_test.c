@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Files that processes share, which of them are mapped, and bells. */
+/* Files that processes share, which of them are mapped, bells, and lines. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -299,39 +299,44 @@ static void nothing_takes_the_place_of_what_a_child_forgot(void **state)
 
 /* --- bells --- */
 
-static int inner, outer;
+static int bell, others;
+static struct vb_bell_key key, others_key;
+static struct vb_bell_target target;
 
 static short events_of(int fd)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN | POLLRDHUP };
 
-	assert_true(poll(&p, 1, 0) >= 0);
-	return p.revents;
+	return poll(&pollfd, 1, 0) < 0 ? POLLNVAL : pollfd.revents;
 }
 
 static int bell_begin(void **state)
 {
-	return vb_bell_create(&inner, &outer);
+	assert_int_equal(vb_bell_create(&bell, &key), 0);
+	assert_int_equal(vb_bell_create(&others, &others_key), 0);
+	vb_bell_aim(&target, &key);
+	return 0;
 }
 
 static int bell_end(void **state)
 {
-	close(inner);
-	close(outer);
+	close(bell);
+	close(others);
 	return 0;
 }
 
 static void a_bell_is_heard_until_it_is_hushed(void **state)
 {
-	assert_int_equal(events_of(inner), 0);
-	vb_bell_ring(outer);
-	vb_bell_ring(outer);
-	assert_int_equal(events_of(inner), POLLIN);
-	vb_bell_hush(inner);
-	assert_int_equal(events_of(inner), 0);
-	vb_bell_hush(inner);
-	vb_bell_ring(outer);
-	assert_int_equal(events_of(inner), POLLIN);
+	assert_int_equal(events_of(bell), 0);
+	vb_bell_ring(others, &target);
+	vb_bell_ring(others, &target);
+	assert_int_equal(events_of(bell), POLLIN);
+	vb_bell_hush(bell);
+	assert_int_equal(events_of(bell), 0);
+	vb_bell_hush(bell);
+	vb_bell_ring(others, &target);
+	assert_int_equal(events_of(bell), POLLIN);
+	assert_int_equal(events_of(others), 0);
 }
 
 /* Ringing never blocks, and one that rings all day is hushed like any other. */
@@ -340,70 +345,110 @@ static void it_may_be_rung_without_end(void **state)
 	unsigned hushes = 0;
 
 	for (unsigned i = 0; i < 100000; i++)
-		vb_bell_ring(outer);
-	assert_int_equal(events_of(inner), POLLIN);
-	while (events_of(inner) & POLLIN) {
-		vb_bell_hush(inner);
+		vb_bell_ring(others, &target);
+	assert_int_equal(events_of(bell), POLLIN);
+	while (events_of(bell) & POLLIN) {
+		vb_bell_hush(bell);
 		assert_true(++hushes < 1000);
 	}
 }
 
-static void copies_of_the_outer_end_ring_too(void **state)
+static void we_can_ring_ourselves(void **state)
 {
-	int copy = dup(outer);
-
-	close(outer);
-	outer = copy;
-	vb_bell_ring(outer);
-	assert_int_equal(events_of(inner), POLLIN);
+	for (unsigned i = 0; i < 1000; i++)
+		vb_bell_ring(bell, &target);
+	assert_int_equal(events_of(bell), POLLIN);
+	vb_bell_hush(bell);
 }
 
-static void the_owner_s_end_is_seen_at_once(void **state)
+/* Its name anybody can see, and send to. */
+static void who_does_not_know_the_word_wakes_nobody(void **state)
 {
-	int copy = dup(outer);
+	struct vb_bell_target wrong = target;
+	uint8_t octets[16] = { 0 };
 
-	assert_false(vb_bell_is_dead(outer));
-	assert_false(events_of(outer) & POLLHUP);
-	vb_bell_ring(outer);
-	assert_false(vb_bell_is_dead(outer));
-	close(inner);
-	assert_true(events_of(outer) & POLLHUP);
-	assert_true(vb_bell_is_dead(outer));
-	assert_true(vb_bell_is_dead(copy));
-	/* To ring there is no error, and no signal. */
-	vb_bell_ring(outer);
-	inner = copy;
+	for (unsigned i = 0; i < 64; i++) {
+		wrong.word = target.word ^ 1ull << i;
+		vb_bell_ring(others, &wrong);
+	}
+	for (size_t bytes = 0; bytes < sizeof(octets); bytes++)
+		sendto(others, octets, bytes, MSG_DONTWAIT, (struct sockaddr *)&target.address,
+		       target.bytes);
+	assert_int_equal(events_of(bell), 0);
+	vb_bell_ring(others, &target);
+	assert_int_equal(events_of(bell), POLLIN);
 }
 
-/* What the owner says through its end is no sign of death, nor is that a peer has gone. */
-static void others_may_come_and_go(void **state)
+static void to_ring_the_dead_is_no_error(void **state)
 {
-	int copy = dup(outer);
+	close(bell);
+	vb_bell_ring(others, &target);
+	assert_int_equal(vb_bell_create(&bell, &key), 0);
+	vb_bell_ring(others, &target);
+	assert_int_equal(events_of(bell), 0);
+}
 
+/* --- lines --- */
+
+static void a_line_is_cut_where_one_end_is_closed(void **state)
+{
+	int ends[2], copy;
+
+	assert_int_equal(vb_line_create(ends), 0);
+	assert_true(fcntl(ends[0], F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(ends[1], F_GETFD) & FD_CLOEXEC);
+	copy = dup(ends[1]);
+	close(ends[1]);
+	assert_false(vb_line_is_cut(ends[0]));
+	/* What is said on it says nothing. */
+	assert_int_equal(send(copy, "x", 1, 0), 1);
+	assert_false(vb_line_is_cut(ends[0]));
 	close(copy);
-	assert_false(vb_bell_is_dead(outer));
-	assert_int_equal(events_of(inner), 0);
-	assert_int_equal(send(inner, "x", 1, 0), 1);
-	assert_false(vb_bell_is_dead(outer));
+	assert_true(vb_line_is_cut(ends[0]));
+	close(ends[0]);
 }
 
-static void a_dead_owner_s_process_is_seen(void **state)
+static void a_line_can_be_cut(void **state)
 {
-	int status;
-	pid_t pid = fork();
+	static const int ways[] = { SHUT_RD, SHUT_WR, SHUT_RDWR };
+	int ends[2];
 
+	assert_int_equal(vb_line_create(ends), 0);
+	vb_line_cut(ends[0]);
+	assert_true(vb_line_is_cut(ends[0]));
+	assert_true(vb_line_is_cut(ends[1]));
+	close(ends[0]);
+	close(ends[1]);
+	/* As one who means ill does it: by half, and that is seen at one end at least. */
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		assert_int_equal(vb_line_create(ends), 0);
+		shutdown(ends[1], ways[i]);
+		assert_true(vb_line_is_cut(ends[0]) || vb_line_is_cut(ends[1]));
+		close(ends[0]);
+		close(ends[1]);
+	}
+}
+
+static void a_dead_process_is_seen_by_its_line(void **state)
+{
+	int ends[2], status;
+	pid_t pid;
+
+	assert_int_equal(vb_line_create(ends), 0);
+	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
+		close(ends[0]);
 		pause();
 		_exit(0);
 	}
-	/* The child has the last inner end. */
-	close(inner);
-	inner = open("/dev/null", O_RDONLY);
-	assert_false(vb_bell_is_dead(outer));
+	/* The child has the last of the other end. */
+	close(ends[1]);
+	assert_false(vb_line_is_cut(ends[0]));
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(vb_bell_is_dead(outer));
+	assert_true(vb_line_is_cut(ends[0]));
+	close(ends[0]);
 }
 
 #define BELL(name) cmocka_unit_test_setup_teardown(name, bell_begin, bell_end)
@@ -426,10 +471,12 @@ int main(void)
 		cmocka_unit_test(nothing_takes_the_place_of_what_a_child_forgot),
 		BELL(a_bell_is_heard_until_it_is_hushed),
 		BELL(it_may_be_rung_without_end),
-		BELL(copies_of_the_outer_end_ring_too),
-		BELL(the_owner_s_end_is_seen_at_once),
-		BELL(others_may_come_and_go),
-		BELL(a_dead_owner_s_process_is_seen),
+		BELL(we_can_ring_ourselves),
+		BELL(who_does_not_know_the_word_wakes_nobody),
+		BELL(to_ring_the_dead_is_no_error),
+		cmocka_unit_test(a_line_is_cut_where_one_end_is_closed),
+		cmocka_unit_test(a_line_can_be_cut),
+		cmocka_unit_test(a_dead_process_is_seen_by_its_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

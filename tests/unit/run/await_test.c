@@ -234,7 +234,7 @@ static void a_bell_is_no_event(void **state)
 		unsigned looks = atomic_load(&wait.looks);
 		time_t end = time(NULL) + WAIT_S;
 
-		vb_bell_ring(dev->peers.bell_outer_fd);
+		vb_peers_wake_self(dev);
 		while (atomic_load(&wait.looks) == looks)
 			assert_true(time(NULL) < end);
 		assert_true(drives());

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,13 +31,51 @@ static struct vb_peer_maps maps;
 static struct vb_export *export;
 static uint64_t nonce; /* the child has its number here, we another */
 static uint8_t *theirs, *ours, *seen;
-static int file = -1, disk = -1, bell[2];
+static int file = -1, disk = -1, export_fd = -1;
 static pid_t child;
 
-static _Noreturn void be_peer(void)
+/* What the child has of the export. */
+enum has { TO_WRITE, TO_READ, PRIVATE, ELSEWHERE, A_COPY, NOTHING };
+
+static void *file_map(void *at, int fd, int protection, int flags)
+{
+	void *memory = mmap(at, sizeof(*export), protection, flags, fd, 0);
+
+	assert_true(memory != MAP_FAILED);
+	return memory;
+}
+
+static void export_have(enum has has)
+{
+	int copy;
+
+	switch (has) {
+	case TO_WRITE:
+		break;
+	case TO_READ:
+		mprotect(export, sizeof(*export), PROT_READ);
+		break;
+	case PRIVATE:
+		file_map(export, export_fd, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED);
+		break;
+	case ELSEWHERE:
+		file_map(NULL, export_fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+		munmap(export, sizeof(*export));
+		break;
+	case A_COPY:
+		copy = memfd_create("copy", MFD_CLOEXEC);
+		assert_int_equal(ftruncate(copy, sizeof(*export)), 0);
+		file_map(export, copy, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED);
+		break;
+	case NOTHING:
+		munmap(export, sizeof(*export));
+	}
+}
+
+static _Noreturn void be_peer(enum has has)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	close(bell[1]);
+	export_have(has);
 	nonce = NONCE;
 	memset(theirs, 0xee, BYTES);
 	raise(SIGSTOP);
@@ -56,12 +94,36 @@ static void *pages(size_t bytes)
 /* Private, as they were when the peer began, and only to be read. */
 static uint8_t *guarded;
 
+static void peer_begin(enum has has)
+{
+	struct stat st;
+	int status;
+
+	nonce = 0;
+	child = fork();
+	if (!child)
+		be_peer(has);
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status));
+	memset(&maps, 0, sizeof(maps));
+	memset(&peer, 0, sizeof(peer));
+	export->pid = (uint32_t)child;
+	export->nonce = NONCE;
+	export->nonce_address = (uintptr_t)&nonce;
+	export->self = (uintptr_t)export;
+	peer.export = export;
+	peer.run = &maps;
+	assert_int_equal(fstat(export_fd, &st), 0);
+	vb_direct_meet(&maps.direct, (uint32_t)child, st.st_dev, st.st_ino);
+}
+
 static int begin(void **state)
 {
 	char path[] = "/var/tmp/vb-direct-test-XXXXXX";
-	int status;
 
-	export = pages(sizeof(*export));
+	export_fd = memfd_create("export", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(export_fd, sizeof(*export)), 0);
+	export = file_map(NULL, export_fd, PROT_READ | PROT_WRITE, MAP_SHARED);
 	theirs = pages(BYTES);
 	ours = pages(BYTES);
 	seen = pages(BYTES);
@@ -74,23 +136,7 @@ static int begin(void **state)
 	unlink(path);
 	assert_int_equal(ftruncate(file, BYTES), 0);
 	assert_int_equal(ftruncate(disk, BYTES), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, bell), 0);
-	nonce = 0;
-	child = fork();
-	if (!child)
-		be_peer();
-	close(bell[0]);
-	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
-	assert_true(WIFSTOPPED(status));
-	memset(&maps, 0, sizeof(maps));
-	memset(&peer, 0, sizeof(peer));
-	export->pid = (uint32_t)child;
-	export->nonce = NONCE;
-	export->nonce_address = (uintptr_t)&nonce;
-	maps.bell_fd = bell[1];
-	peer.export = export;
-	peer.run = &maps;
-	vb_direct_meet(&maps.direct, (uint32_t)child);
+	peer_begin(TO_WRITE);
 	return 0;
 }
 
@@ -108,7 +154,7 @@ static int end(void **state)
 	child_end();
 	vb_direct_part(&maps.direct);
 	assert_int_equal(maps.direct.mem_fd, -1);
-	close(bell[1]);
+	close(export_fd);
 	close(file);
 	close(disk);
 	munmap(export, sizeof(*export));
@@ -254,13 +300,28 @@ static void who_is_somebody_else_is_refused(void **state)
 static void a_pid_of_another_process_is_refused(void **state)
 {
 	export->pid = (uint32_t)getpid();
-	vb_direct_meet(&maps.direct, (uint32_t)getpid());
+	maps.direct.pid = (uint32_t)getpid();
 	expect_refused(true);
+}
+
+/* All that is in an export is known to whoever sees it, and so is the number of its owner. */
+static void who_does_not_own_the_export_is_refused(void **state)
+{
+	static const enum has has[] = { TO_READ, PRIVATE, ELSEWHERE, A_COPY, NOTHING };
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(has); i++) {
+		child_end();
+		peer_begin(has[i]);
+		expect_refused(false);
+	}
+	child_end();
+	peer_begin(TO_WRITE);
+	assert_true(write_to(0, 8));
 }
 
 static void a_pid_that_the_hub_does_not_know_is_refused(void **state)
 {
-	vb_direct_meet(&maps.direct, 0);
+	vb_direct_meet(&maps.direct, 0, 0, 0);
 	expect_refused(false);
 }
 
@@ -301,7 +362,7 @@ static void who_might_be_let_in_is_heeded(void **state)
 	/* What it says of itself does not count. */
 	export->pid++;
 	assert_true(vb_direct_may_reach(&dev, &peer));
-	vb_direct_meet(&maps.direct, 0);
+	vb_direct_meet(&maps.direct, 0, 0, 0);
 	assert_false(vb_direct_may_reach(&dev, &peer));
 	/* Our own rings. */
 	dev.peers.export = export;
@@ -338,7 +399,7 @@ static void one_of_another_pid_namespace_is_not_heeded(void **state)
 	}
 	close(pipes[1]);
 	if (read(pipes[0], &pid, sizeof(pid)) == sizeof(pid)) {
-		vb_direct_meet(&maps.direct, (uint32_t)pid);
+		vb_direct_meet(&maps.direct, (uint32_t)pid, 0, 0);
 		export->pid = (uint32_t)pid;
 		assert_false(vb_direct_may_reach(&dev, &peer));
 	}
@@ -351,10 +412,18 @@ static void one_of_another_pid_namespace_is_not_heeded(void **state)
 
 static void a_dead_process_is_gone(void **state)
 {
-	vb_direct_meet(&maps.direct, (uint32_t)child);
+	int ends[2];
+
+	assert_int_equal(vb_line_create(ends), 0);
+	maps.line[VB_LINE_TX].fd = ends[0];
+	maps.line[VB_LINE_RX].fd = -1;
+	vb_direct_meet(&maps.direct, (uint32_t)child, 0, 0);
+	assert_true(vb_direct_tarry(&dev, &peer, 0));
 	child_end();
+	close(ends[1]);
 	assert_false(vb_direct_may_reach(&dev, &peer));
 	assert_false(vb_direct_tarry(&dev, &peer, 0));
+	close(ends[0]);
 }
 
 int main(void)
@@ -367,6 +436,7 @@ int main(void)
 		TEST(a_dead_process_has_no_memory),
 		TEST(who_is_somebody_else_is_refused),
 		TEST(a_pid_of_another_process_is_refused),
+		TEST(who_does_not_own_the_export_is_refused),
 		TEST(a_pid_that_the_hub_does_not_know_is_refused),
 		TEST(a_pid_that_differs_from_the_hub_s_is_refused),
 		TEST(files_of_memory_are_mapped),

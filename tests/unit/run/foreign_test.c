@@ -28,9 +28,12 @@ static uint8_t *shared, *heap;
 static size_t page;
 static pid_t child;
 static int card_fd, file;
+static bool owns; /* the child has the export mapped, as who makes one has */
 
 static void be_owner(void)
 {
+	if (!owns)
+		vb_shm_blank(dev.peers.export, sizeof(struct vb_export));
 	vb_card_make(&dev, FAMILY, &card_fd);
 	/* Where the parent finds it. */
 	dup2(card_fd, 200);
@@ -38,12 +41,25 @@ static void be_owner(void)
 	_exit(0);
 }
 
-static int begin(void **state)
+static void owner_begin(void)
 {
-	struct vb_export *export;
 	int status;
 	char path[64];
 
+	child = fork();
+	if (!child)
+		be_owner();
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	snprintf(path, sizeof(path), "/proc/%d/fd/200", (int)child);
+	card_fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(card_fd >= 0);
+}
+
+static int begin(void **state)
+{
+	struct vb_export *export;
+
+	owns = true;
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	memset(&dev, 0, sizeof(dev));
 	assert_int_equal(vb_shm_export(&dev.peers.export_fd, &dev.peers.export,
@@ -57,13 +73,9 @@ static int begin(void **state)
 	assert_int_equal(ftruncate(file, (off_t)(PAGES * page)), 0);
 	shared = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	heap = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	child = fork();
-	if (!child)
-		be_owner();
-	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
-	snprintf(path, sizeof(path), "/proc/%d/fd/200", (int)child);
-	card_fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(card_fd >= 0);
+	export->self = (uintptr_t)export;
+	assert_int_equal(madvise(export, sizeof(*export), MADV_DOFORK), 0);
+	owner_begin();
 	return 0;
 }
 
@@ -185,6 +197,20 @@ static void who_is_not_what_the_card_says_is_not_met(void **state)
 	assert_int_equal(vb_foreign_meet(&dev, &card, &foreign), EOPNOTSUPP);
 }
 
+/* An export may be open in another process than the one that made it. */
+static void who_does_not_own_the_export_is_not_met(void **state)
+{
+	struct vb_foreign *foreign;
+	struct vb_card card;
+
+	owner_end();
+	close(card_fd);
+	owns = false;
+	owner_begin();
+	assert_int_equal(vb_card_read(card_fd, &card), 0);
+	assert_int_equal(vb_foreign_meet(&dev, &card, &foreign), EOPNOTSUPP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +218,7 @@ int main(void)
 		TEST(what_is_no_card_is_refused),
 		TEST(memory_of_a_file_is_mapped),
 		TEST(who_is_not_what_the_card_says_is_not_met),
+		TEST(who_does_not_own_the_export_is_not_met),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

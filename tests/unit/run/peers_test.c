@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -39,7 +40,7 @@ static struct vb_qp *qp;
 struct other {
 	struct vb_export *export;
 	int export_fd;
-	int bell, bell_outer;
+	int bell, line, line_outer; /* the line: its end, and ours */
 	struct vb_ring_area *area;
 	int ring_fd;
 	struct vb_ring_tx tx; /* of lane 0 */
@@ -162,6 +163,24 @@ static bool hears(void)
 
 /* --- the other side --- */
 
+static void bell_make(struct other *o)
+{
+	struct vb_bell_key key;
+
+	assert_int_equal(vb_bell_create(&o->bell, &key), 0);
+	o->export->bell[0] = key.name;
+	o->export->bell[1] = key.word;
+}
+
+static void line_make(struct other *o)
+{
+	int ends[2];
+
+	assert_int_equal(vb_line_create(ends), 0);
+	o->line = ends[0];
+	o->line_outer = ends[1];
+}
+
 static void other_make(struct other *o, uint64_t nonce)
 {
 	void *memory;
@@ -171,7 +190,8 @@ static void other_make(struct other *o, uint64_t nonce)
 	o->export->magic = VB_EXPORT_MAGIC;
 	o->export->version = VB_EXPORT_VERSION;
 	o->export->nonce = nonce;
-	assert_int_equal(vb_bell_create(&o->bell, &o->bell_outer), 0);
+	bell_make(o);
+	line_make(o);
 }
 
 static void other_ring(struct other *o)
@@ -195,14 +215,15 @@ static void other_unring(struct other *o)
 static void other_die(struct other *o)
 {
 	close(o->bell);
-	o->bell = NONE;
+	close(o->line);
+	o->bell = o->line = NONE;
 }
 
 static void other_unmake(struct other *o)
 {
 	if (o->bell != NONE)
-		close(o->bell);
-	close(o->bell_outer);
+		other_die(o);
+	close(o->line_outer);
 	close(o->export_fd);
 	vb_shm_unmap(o->export, sizeof(struct vb_export));
 }
@@ -210,9 +231,10 @@ static void other_unmake(struct other *o)
 /* The hub tells us of its ring: with copies of its files. */
 static void told_of(const struct other *o, int ring_fd)
 {
-	const struct vb_hub_peer peer = { .bell_fd = dup(o->bell_outer),
+	const struct vb_hub_peer peer = { .line_fd = dup(o->line_outer),
 					  .export_fd = dup(o->export_fd) };
 
+	/* Nobody else keeps that end. */
 	vb_peers_ring_came(dev, OTHER, OWN, dup(ring_fd), &peer);
 }
 
@@ -240,7 +262,7 @@ static void a_ring_that_comes_is_read(void **state)
 	assert_int_equal(frames_taken(), 1);
 	send_frame(&o);
 	assert_int_equal(frames_taken(), 2);
-	/* Of all the files only the bell is kept. */
+	/* Of all the files only the line is kept. */
 	assert_int_equal(fds_open(), fds + 1);
 	other_unring(&o);
 	other_unmake(&o);
@@ -289,7 +311,7 @@ static void files_that_are_no_rings_are_refused(void **state)
 		fds = fds_open();
 		told_of(&o, fd);
 		assert_false(hears());
-		/* Its bell may be kept, once. */
+		/* Its line may be kept, once. */
 		assert_true(fds_open() <= fds + (i == 0));
 		close(fd);
 	}
@@ -309,7 +331,7 @@ static void files_that_are_no_exports_are_refused(void **state)
 	other_make(&o, 1);
 	other_ring(&o);
 	for (unsigned i = 0; i < 3; i++) {
-		struct vb_hub_peer peer = { .bell_fd = dup(o.bell_outer) };
+		struct vb_hub_peer peer = { .line_fd = dup(o.line_outer) };
 
 		o.export->magic = VB_EXPORT_MAGIC + (i == 0);
 		o.export->version = VB_EXPORT_VERSION + (i == 1);
@@ -327,14 +349,14 @@ static void files_that_are_no_exports_are_refused(void **state)
 	other_unmake(&o);
 }
 
-static void a_bell_that_is_none_is_refused(void **state)
+static void a_line_that_is_none_is_refused(void **state)
 {
 	struct vb_hub_peer peer;
 	struct other o;
 
 	other_make(&o, 1);
 	other_ring(&o);
-	peer = (struct vb_hub_peer){ .bell_fd = memfd_create("none", MFD_CLOEXEC),
+	peer = (struct vb_hub_peer){ .line_fd = memfd_create("none", MFD_CLOEXEC),
 				     .export_fd = dup(o.export_fd) };
 	vb_peers_ring_came(dev, OTHER, OWN, dup(o.ring_fd), &peer);
 	assert_false(hears());
@@ -498,6 +520,128 @@ static void many_come_and_go(void **state)
 	assert_int_equal(atomic_load(&dev->nic->peer_count), 1);
 }
 
+/* --- who means ill --- */
+
+/* All that we wait for is quiet: whoever sleeps, sleeps. */
+static void assert_nothing_wakes_us(void)
+{
+	struct pollfd fds[] = { { .fd = dev->peers.bell_fd, .events = POLLIN },
+				{ .fd = dev->peers.hup_fd, .events = POLLIN } };
+
+	assert_int_equal(poll(fds, 2, 0), 0);
+}
+
+/* By whatever it can do to the line, nobody else is harmed, and it is heard of once. */
+static void whoever_shuts_down_a_line_shuts_himself_out(void **state)
+{
+	static const int ways[] = { SHUT_RD, SHUT_WR, SHUT_RDWR };
+	struct other good, bad;
+
+	other_make(&good, 1);
+	other_ring(&good);
+	told_of(&good, good.ring_fd);
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct vb_hub_peer peer;
+
+		other_make(&bad, 2 + i);
+		other_ring(&bad);
+		peer = (struct vb_hub_peer){ .line_fd = dup(bad.line_outer),
+					     .export_fd = dup(bad.export_fd) };
+		vb_peers_ring_came(dev, OTHER + 1, OWN, dup(bad.ring_fd), &peer);
+		assert_non_null(vb_peer_find(dev->nic, OWN, OTHER + 1));
+		while (send(bad.line, "nonsense", 8, MSG_DONTWAIT) > 0)
+			;
+		assert_nothing_wakes_us();
+		shutdown(bad.line, ways[i]);
+		vb_peers_hup(dev);
+		assert_nothing_wakes_us();
+		assert_true(hears());
+		send_frame(&good);
+		assert_int_equal(frames_taken(), i + 1);
+		vb_peers_bell(dev, find());
+		assert_int_equal(poll(&(struct pollfd){ good.bell, POLLIN, 0 }, 1, 0), 1);
+		vb_bell_hush(good.bell);
+		other_unring(&bad);
+		other_unmake(&bad);
+		vb_peers_hup(dev);
+		assert_nothing_wakes_us();
+		assert_null(vb_peer_find(dev->nic, OWN, OTHER + 1));
+	}
+	other_unring(&good);
+	other_unmake(&good);
+}
+
+/* Its ring is of no use to it, and its own line: the next time it has others. */
+static void whoever_comes_again_and_again_takes_no_room(void **state)
+{
+	struct other o[8];
+	unsigned fds = fds_open();
+
+	for (unsigned i = 0; i < 8; i++) {
+		/* Each time with an export that it says is its own, and never hangs up. */
+		other_make(&o[i], 1 + i);
+		other_ring(&o[i]);
+		told_of(&o[i], o[i].ring_fd);
+		vb_peers_hup(dev);
+		assert_true(hears());
+	}
+	assert_true(atomic_load(&dev->nic->peer_count) <= 2);
+	send_frame(&o[7]);
+	assert_int_equal(frames_taken(), 1);
+	for (unsigned i = 0; i < 8; i++) {
+		other_unring(&o[i]);
+		other_unmake(&o[i]);
+	}
+	vb_peers_hup(dev);
+	assert_nothing_wakes_us();
+	assert_int_equal(fds_open(), fds);
+}
+
+/* Rung by the wrong word, or by nobody's hand: the wire is as open as that. */
+static void who_has_not_seen_our_export_does_not_wake_us(void **state)
+{
+	struct vb_bell_target target = dev->peers.bell;
+	struct vb_bell_key key;
+	int fd;
+
+	assert_int_equal(vb_bell_create(&fd, &key), 0);
+	target.word++;
+	vb_bell_ring(fd, &target);
+	assert_nothing_wakes_us();
+	vb_bell_ring(fd, &dev->peers.bell);
+	assert_int_equal(poll(&(struct pollfd){ dev->peers.bell_fd, POLLIN, 0 }, 1, 0), 1);
+	close(fd);
+}
+
+/* A ring of which it has let go, as when the hub was too slow for it, says nothing of its life. */
+static void who_gives_up_a_ring_lives(void **state)
+{
+	struct other o;
+	int ends[2];
+
+	other_make(&o, 1);
+	other_ring(&o);
+	told_of(&o, o.ring_fd);
+	/* As if we had a ring to it as well. */
+	assert_int_equal(vb_line_create(ends), 0);
+	((struct vb_peer_maps *)find()->run)->line[VB_LINE_TX].fd = ends[0];
+	close(o.line);
+	o.line = ends[1];
+	vb_peers_hup(dev);
+	assert_non_null(find());
+	assert_nothing_wakes_us();
+	close(o.line_outer);
+	line_make(&o);
+	told_of(&o, o.ring_fd);
+	send_frame(&o);
+	assert_int_equal(frames_taken(), 1);
+	close(ends[1]);
+	other_die(&o);
+	vb_peers_hup(dev);
+	other_unring(&o);
+	other_unmake(&o);
+}
+
 /* --- ourselves --- */
 
 static void we_reach_ourselves_without_a_hub(void **state)
@@ -568,13 +712,17 @@ int main(void)
 		PEERS(its_bell_is_rung),
 		PEERS(files_that_are_no_rings_are_refused),
 		PEERS(files_that_are_no_exports_are_refused),
-		PEERS(a_bell_that_is_none_is_refused),
+		PEERS(a_line_that_is_none_is_refused),
 		PEERS(the_same_process_may_come_twice),
 		PEERS(a_process_that_ends_is_forgotten),
 		PEERS(a_successor_is_told_from_its_predecessor),
 		PEERS(the_dead_are_not_reached),
 		PEERS(one_that_is_dead_when_it_comes_goes_at_once),
 		PEERS(many_come_and_go),
+		PEERS(whoever_shuts_down_a_line_shuts_himself_out),
+		PEERS(whoever_comes_again_and_again_takes_no_room),
+		PEERS(who_has_not_seen_our_export_does_not_wake_us),
+		PEERS(who_gives_up_a_ring_lives),
 		PEERS(we_reach_ourselves_without_a_hub),
 		PEERS(who_is_not_allowed_reaches_nobody),
 		cmocka_unit_test(settings_decide_what_is_offered),

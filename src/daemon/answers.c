@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "daemon/hub_internal.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "hub/channel.h"
+#include "hub/procs.h"
+#include "hub/program.h"
+
+static void row_fill(struct vb_hub_row *row, struct hub *hub, unsigned slot)
+{
+	const struct lease *lease = &hub->lease[slot];
+	const struct conn *client = vb_hub_client_of(hub, slot);
+	uint64_t since_ns = lease->since_ns ? lease->since_ns : hub->start_ns;
+
+	row->slot = slot;
+	row->next_index = lease->next_index;
+	row->age_ms = (vb_hub_now_ns() - since_ns) / MS_NS;
+	row->shm = client && client->shm;
+	row->program = lease->program;
+}
+
+void vb_hub_answer_status(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		      const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_SUMMARY);
+	uint16_t held[VB_HUB_SLOTS_MAX];
+	unsigned helds = 0;
+
+	for (unsigned slot = 1; slot < hub->slots.bound; slot++) {
+		if (vb_slots_is_held(&hub->slots, slot))
+			held[helds++] = (uint16_t)slot;
+	}
+	vb_hub_program_self(&msg.summary.program);
+	msg.summary.age_ms = (vb_hub_now_ns() - hub->start_ns) / MS_NS;
+	msg.summary.leases = hub->leases;
+	msg.summary.strays = hub->strays;
+	msg.summary.rings = hub->rings;
+	msg.summary.sockets = hub->slots.bound;
+	msg.summary.clients = vb_hub_clients_count(hub);
+	msg.summary.rows = helds;
+	for (unsigned i = 0; i < hub->conns; i++)
+		msg.summary.links += vb_links_count(hub->conn[i].links);
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	for (unsigned i = 0; i < helds; i += VB_HUB_ROWS_MAX) {
+		msg = vb_hub_msg_make(VB_HUB_ROWS);
+		while (msg.rows.count < VB_HUB_ROWS_MAX && i + msg.rows.count < helds) {
+			row_fill(&msg.rows.row[msg.rows.count], hub, held[i + msg.rows.count]);
+			msg.rows.count++;
+		}
+		vb_hub_send(conn->fd, &msg, NULL, 0);
+	}
+	for (unsigned i = 0; i < hub->conns; i++)
+		vb_links_send(hub->conn[i].links, conn->fd);
+	conn->role = GONE;
+}
+
+/*
+ * Could he end us by a signal as well? Who lives in a PID namespace within ours, or in another one,
+ * could not, and is not to take our place. (A process has a number in all that it lives within.)
+ */
+static bool may_stop(const struct conn *conn)
+{
+	pid_t pid;
+
+	return !vb_hub_peer_check(conn->fd, &pid) && pid &&
+	       vb_procs_depth(pid) == vb_procs_depth(getpid());
+}
+
+void vb_hub_answer_stop(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		    const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_STOPPED);
+
+	msg.stopped.clients = vb_hub_clients_count(hub);
+	if (!may_stop(conn))
+		msg.stopped.error = EPERM;
+	else if (msg.stopped.clients && !request->stop.force)
+		msg.stopped.error = EBUSY;
+	else
+		hub->phase = LEAVING;
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	conn->role = GONE;
+}
+
+void vb_hub_answer_fail(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		    const int *fds, unsigned n)
+{
+	const struct vb_hub_msg fatal = vb_hub_msg_make(VB_HUB_FATAL);
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_FAILED);
+
+	msg.failed.error = ESRCH;
+	for (unsigned i = 0; i < hub->conns; i++) {
+		const struct conn *to = &hub->conn[i];
+
+		if (to->role == CLIENT && to->welcome && to->program.pid == request->fail.pid &&
+		    to->program.pid_ns == request->fail.pid_ns)
+			msg.failed.error = vb_hub_send(to->fd, &fatal, NULL, 0) ? EAGAIN : 0;
+	}
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	conn->role = GONE;
+}
+
+void vb_hub_answer_who(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		   const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WHOSE);
+	const struct conn *client = vb_hub_client_of(hub, request->who.slot);
+	bool there = client && client->proven;
+
+	msg.whose.error = there ? 0 : ESRCH;
+	vb_hub_send(conn->fd, &msg, there ? &client->fds[0] : NULL, there);
+	conn->role = GONE;
+}
+
+void vb_hub_answer_domains(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		       const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MEMORY);
+	bool there = hub->phase == SERVING;
+
+	msg.memory.error = there ? 0 : EAGAIN;
+	vb_hub_send(conn->fd, &msg, there ? &hub->slots.keeper[VB_HUB_KEEPER_STORE] : NULL, there);
+	conn->role = GONE;
+}
+
+void vb_hub_answer_noted(struct hub *hub, struct conn *conn, const struct vb_hub_msg *news,
+		     const int *fds, unsigned n)
+{
+	/* Who does not read has enough to read, and will look when it comes to it. */
+	for (unsigned i = 0; i < hub->conns; i++) {
+		const struct conn *to = &hub->conn[i];
+
+		if (to->role == CLIENT && to->welcome)
+			vb_hub_send(to->fd, news, NULL, 0);
+	}
+	conn->role = GONE;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hub/maker.h"
+
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
+#endif
+
+enum { PID_FS = 0x50494446 }; /* since Linux 6.9; before, all pidfds have one inode */
+
+/* A number that no other process ever has, wherever we are; 0: nobody says. */
+static uint64_t process_of(int fd)
+{
+	socklen_t bytes = sizeof(int);
+	int pidfd = VB_FD_NONE;
+	struct statfs fs;
+	struct stat st;
+	uint64_t number = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &bytes))
+		return 0;
+	if (!fstatfs(pidfd, &fs) && fs.f_type == PID_FS && !fstat(pidfd, &st))
+		number = st.st_ino;
+	vb_fd_close(&pidfd);
+	return number;
+}
+
+/* As it is numbered here; 0: it is not. Of what is no unix socket the kernel says 0, too. */
+static pid_t pid_of(int fd)
+{
+	struct ucred cred = {.pid = 0};
+	socklen_t bytes = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) ? 0 : cred.pid;
+}
+
+bool vb_hub_same_maker(int fd, int other_fd)
+{
+	uint64_t process = process_of(fd), other = process_of(other_fd);
+	pid_t pid;
+
+	if (process && other)
+		return process == other;
+	pid = pid_of(fd);
+	return pid && pid == pid_of(other_fd);
+}
