@@ -23,6 +23,7 @@
 
 #include "base/guard.h"
 #include "run/sigguard.h"
+#include "skip.h"
 
 /* Linux 4.7; libc has no name for it. */
 #ifndef SS_AUTODISARM
@@ -206,6 +207,9 @@ static void probe_covered_memory_on_a_stack_of_its_own(void)
 
 static void a_handler_that_probes_memory_is_left_alone(void **state)
 {
+#ifdef __SANITIZE_THREAD__
+	SKIP("ThreadSanitizer blocks all signals while a handler runs");
+#endif
 	assert_true(is_fine(status_of(probe_other_memory)));
 	if (!VB_GUARD_ROUTINE)
 		return; /* a sanitizer's frames tell nothing */
