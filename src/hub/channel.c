@@ -315,7 +315,8 @@ int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigne
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+		/* With its padding there might be room for one more than we have. */
+		.msg_controllen = CMSG_LEN(VB_HUB_FDS_MAX * sizeof(int)),
 	};
 	const int flags = MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
 	ssize_t bytes = recvmsg(fd, &header, flags);
@@ -325,8 +326,6 @@ int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigne
 	if (bytes < 0 && errno == ECONNRESET)
 		bytes = recvmsg(fd, &header, flags);
 	*n = 0;
-	if (bytes == 0)
-		return ECONNRESET;
 	if (bytes < 0)
 		return errno == EINTR ? EAGAIN : failed("recvmsg");
 	/* The kernel closes what found no room; what did is ours to close. */
@@ -335,6 +334,8 @@ int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigne
 		recv(fd, NULL, 0, MSG_DONTWAIT);
 	if (header.msg_flags & MSG_CTRUNC)
 		rc = vb_failed(EMFILE, "recvmsg");
+	else if (bytes == 0) /* or a message of no octets, with descriptors nevertheless */
+		rc = ECONNRESET;
 	else if (header.msg_flags & MSG_TRUNC)
 		rc = EPROTO;
 	else
