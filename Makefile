@@ -10,14 +10,15 @@ T ?= 60
 # The last line of a check is its count. Below a recipe that fails make would print "*** Error 1",
 # but not with -q where the recipe ends with 1; and '+' has a recipe run in spite of -q. So it is
 # where nothing but checks is wanted, and not with -n. The recipe itself gets no flags of make's.
-checks := check check-long asan tsan clients tidy
+checks := check check-long asan tsan attack clients tidy
 dry := $(findstring n,$(firstword -$(MAKEFLAGS)))
 ifeq ($(or $(dry),$(if $(MAKECMDGOALS),,all),$(filter-out $(checks),$(MAKECMDGOALS))),)
 MAKEFLAGS += -q
 endif
 run := $(if $(dry),,+)@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 
-.PHONY: all build demo check check-long asan tsan sim fuzz bench clients tidy format install clean
+.PHONY: all build demo check check-long asan tsan sim fuzz attack bench clients tidy format \
+	install clean
 
 all: build
 
@@ -57,6 +58,10 @@ sim: build
 
 fuzz:
 	@T=$(T) scripts/fuzz.sh
+
+attack:
+	$(run) VB_ATTACK_S=$(T) VB_ATTACK_SEED=$(SEED) BUILD=build-asan \
+		MESON_FLAGS="-Db_lundef=false -Db_sanitize=address,undefined" scripts/check.sh fuzz
 
 bench:
 	@scripts/deps.sh bench
