@@ -201,6 +201,20 @@ def rule_skips(files):
             for n, line in enumerate(f.code(), 1) if re.search(r"\bskip\(\)", line)]
 
 
+def rule_security(_):
+    """Each row of docs/security.md names a test, and the tests that it names are there."""
+    faults = []
+    with open(os.path.join(ROOT, "docs/security.md"), encoding="utf-8") as page:
+        for n, line in enumerate(page, 1):
+            cells = line.strip()[1:-1].split("|")
+            if len(cells) != 5 or cells[0].strip() == "who" or "---" in cells[0]:
+                continue
+            tests = re.findall(r"`(tests/[\w/.]+\w)", cells[4])
+            if not tests or not all(os.path.exists(os.path.join(ROOT, test)) for test in tests):
+                faults.append(f"docs/security.md:{n}")
+    return faults
+
+
 def rule_headers(files):
     """A header may be included twice."""
     return [f.path for f in files if f.path.endswith(".h") and "#pragma once" not in f.text
