@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "run/uplink.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "link/ethernet.h"
 #include "link/shm.h"
@@ -11,6 +13,10 @@
 #include "run/device.h"
 #include "run/log.h"
 #include "run/xrc.h"
+
+/* Whoever had it last may just be ending, which closes one file after the other. */
+enum { BUSY_TRIES = 100 };
+static const struct timespec busy_pause = { .tv_nsec = 1000000 };
 
 static struct vb_ethernet *ethernet_of(const struct vb_device *dev)
 {
@@ -35,6 +41,10 @@ bool vb_uplink_open(void *arg)
 		return ethernet_of(dev) != NULL;
 	cancel = vb_cancel_defer();
 	rc = vb_ethernet_open(&eth, dev->env.ethernet, &why);
+	for (unsigned i = 0; rc == EBUSY && i < BUSY_TRIES; i++) {
+		nanosleep(&busy_pause, NULL);
+		rc = vb_ethernet_open(&eth, dev->env.ethernet, &why);
+	}
 	if (rc != 0) {
 		vb_log_hint(VB_HINT_UPLINK, "VERBATIM_ETH: %s: %s", dev->env.ethernet,
 			    why ? why : strerror(rc));
