@@ -18,6 +18,7 @@
 #include "nic/steer.h"
 #include "nic/tm.h"
 #include "nic/wq.h"
+#include "nic/way.h"
 #include "nic/xrc.h"
 
 /* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
@@ -119,6 +120,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 
 void vb_nic_farewell(struct vb_nic *nic)
 {
+	vb_ways_finish(nic);
 	vb_acks_flush(nic);
 	atomic_store(&nic->export->left, 1);
 }

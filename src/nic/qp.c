@@ -21,6 +21,7 @@
 #include "nic/rss.h"
 #include "nic/window.h"
 #include "nic/tm.h"
+#include "nic/way.h"
 #include "nic/xrc.h"
 
 static uint32_t power_of_two(uint32_t n)
@@ -379,6 +380,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 		vb_rss_qp_destroy(qp);
 		return 0;
 	}
+	vb_way_finish(qp);
 	if (!vb_export_qp_withdraw(qp))
 		return EBUSY;
 	vb_export_qp_hide(qp);

@@ -263,3 +263,55 @@ void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int 
 	}
 	vb_lock_drop(&nic->rx);
 }
+
+/* --- the end --- */
+
+/* A process may end amid a call of ours, in a signal handler: nobody is waited for. */
+static void qp_finish(struct vb_qp *qp)
+{
+	if (!atomic_load(&qp->awaits_way) || !vb_lock_try(&qp->lock))
+		return;
+	atomic_store(&qp->awaits_way, false);
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	vb_qp_transmit_locked(qp);
+	vb_lock_drop(&qp->lock);
+}
+
+/* All that was asked from that slot is answered, or has been waited for in vain. */
+static void slot_finish(struct vb_nic *nic, unsigned own)
+{
+	const struct vb_slot *slot = atomic_load_explicit(&nic->slots[own], memory_order_acquire);
+
+	for (uint16_t other = 1; slot && other < VB_SLOTS; other++) {
+		if (atomic_load(&nic->asked_until_ns[own][other]) && nic->host.await)
+			nic->host.await(nic->host.arg, slot->slot, other);
+	}
+}
+
+void vb_way_finish(struct vb_qp *qp)
+{
+	if (!atomic_load(&qp->awaits_way))
+		return;
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
+		slot_finish(qp->nic, i);
+	qp_finish(qp);
+}
+
+void vb_ways_finish(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
+		slot_finish(nic, i);
+	if (!vb_lock_try(&nic->rx))
+		return;
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *own = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		for (unsigned k = 0; own && k < VB_INDICES; k++) {
+			struct vb_qp *qp = atomic_load_explicit(&own->qp[k], memory_order_acquire);
+
+			if (qp)
+				qp_finish(qp);
+		}
+	}
+	vb_lock_drop(&nic->rx);
+}

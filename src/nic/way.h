@@ -48,4 +48,12 @@ bool vb_way_is_awaited(struct vb_qp *qp, uint32_t dqpn);
 bool vb_way_heeds_wire(struct vb_batch *batch, struct vb_qp *qp);
 bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb_lane *lane);
 
+/*
+ * The QP is destroyed, or the process ends: what was posted and waits for a way leaves now, by the
+ * ring if that is brought while host.await waits, else by the wire. A program need not wait for a
+ * completion to have sent. The first: QP not locked, any thread; the second: no lock held.
+ */
+void vb_way_finish(struct vb_qp *qp);
+void vb_ways_finish(struct vb_nic *nic);
+
 #endif

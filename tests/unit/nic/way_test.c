@@ -434,6 +434,40 @@ static void one_that_waits_may_go(void **state)
 	answered(0, 0);
 }
 
+static void await_in_vain(void *arg, uint16_t own_slot, uint16_t slot)
+{
+	lanes_now_ns += 40000000;
+}
+
+/* A program that has posted need not wait for the completion before it destroys the QP, or ends. */
+static void what_was_posted_leaves_first(bool all)
+{
+	datagrams_make();
+	side[0].nic->host.await = await_in_vain;
+	qp_recv(&side[1], b, 0, AT, 1000);
+	datagram(0);
+	assert_int_equal(side[0].wire, 0);
+	if (all)
+		vb_ways_finish(side[0].nic);
+	else
+		vb_way_finish(a);
+	assert_int_equal(side[0].wire, 1);
+	run();
+	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
+	datagrams_drop();
+}
+
+static void what_was_posted_leaves_before_the_qp(void **state)
+{
+	what_was_posted_leaves_first(false);
+}
+
+static void what_was_posted_leaves_before_the_process(void **state)
+{
+	what_was_posted_leaves_first(true);
+}
+
 /* --- leasing --- */
 
 static int lease_slowly(void *arg, uint16_t *slot, uint32_t *next_index)
@@ -479,6 +513,8 @@ int main(void)
 		WAY(datagrams_do_not_wait_for_long),
 		WAY(who_refuses_is_left_alone),
 		WAY(one_that_waits_may_go),
+		WAY(what_was_posted_leaves_before_the_qp),
+		WAY(what_was_posted_leaves_before_the_process),
 		WAY(nobody_is_held_up_by_a_lease),
 	};
 
