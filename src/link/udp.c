@@ -266,8 +266,9 @@ static uint32_t udp_frame_bytes_max(struct vb_link *link, const struct vb_path *
 	socklen_t src_bytes, dst_bytes, mtu_bytes = sizeof(int);
 	int mtu = 0;
 
+	/* Without a descriptor to ask with, nothing is known against it. */
 	if (fd < 0)
-		return 0;
+		return errno == EMFILE || errno == ENFILE ? VB_LINK_BURST_BYTES_MAX : 0;
 	if (way_out_set(fd, path) &&
 	    vb_udp_address_set(&dst, &dst_bytes, family, path->dst, VB_UDP_PORT, path->ifindex) &&
 	    (vb_gid_is_zero(path->src) ||

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -287,6 +288,21 @@ static void no_route_is_an_error_and_no_mtu(void **state)
 	assert_int_equal(slot[1]->ops->burst_frames_max(slot[1]), VB_LINK_BURST_FRAMES_MAX);
 }
 
+/* Where the kernel cannot be asked, that is no reason to take a peer for unreachable. */
+static void without_a_descriptor_any_mtu_will_do(void **state)
+{
+	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
+	struct rlimit before, none;
+
+	NEEDS_GROUP(state);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_true(slot[1]->ops->frame_bytes_max(slot[1], &path) > 4096);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static void the_mtu_bounds_frames_not_segmentation(void **state)
 {
 	struct vb_path ipv4 = path_make("127.0.0.1", "127.0.0.1"), ipv6 = path_make("::1", "::1");
@@ -386,6 +402,7 @@ int main(void)
 		GROUP_TEST(what_names_no_slot_goes_to_slot_0),
 		GROUP_TEST(frames_that_found_no_room_come_with_the_next_call),
 		GROUP_TEST(an_unmapped_piece_is_efault),
+		GROUP_TEST(without_a_descriptor_any_mtu_will_do),
 		GROUP_TEST(no_route_is_an_error_and_no_mtu),
 		GROUP_TEST(the_mtu_bounds_frames_not_segmentation),
 		GROUP_TEST(a_kernel_that_cannot_segment_is_asked_once),
