@@ -26,7 +26,6 @@
 struct vb_pair {
 	vb_lock lock;
 	bool used;
-	uint64_t random; /* state of its own generator */
 	uint8_t dst[VB_GID_BYTES];
 	uint16_t slot;
 
@@ -41,22 +40,22 @@ struct vb_pair {
 
 struct vb_pairs {
 	uint64_t key; /* of this NIC alone: nobody can choose addresses that meet in one place */
+	uint64_t secret[2]; /* what counts begin with comes from it ... */
+	_Atomic uint64_t drawn; /* ... and from how many did so far */
 	struct vb_pair pair[VB_PAIRS_MAX];
 };
 
 int vb_pairs_init(struct vb_nic *nic, uint64_t seed)
 {
-	/* Others see what comes of it, and learn nothing of the seed, nor of keys. */
-	const uint64_t secret[2] = { seed, 1 };
-
 	nic->pairs = calloc(1, sizeof(*nic->pairs));
 	if (!nic->pairs)
 		return ENOMEM;
-	nic->pairs->key = vb_prf(secret, VB_PAIRS_MAX);
-	for (unsigned i = 0; i < VB_PAIRS_MAX; i++) {
-		nic->pairs->pair[i].random = vb_prf(secret, i);
+	/* Others see what comes of it, and learn nothing of the seed, nor of keys. */
+	nic->pairs->secret[0] = seed;
+	nic->pairs->secret[1] = 1;
+	nic->pairs->key = vb_prf(nic->pairs->secret, 0);
+	for (unsigned i = 0; i < VB_PAIRS_MAX; i++)
 		vb_lock_init(&nic->pairs->pair[i].lock);
-	}
 	return 0;
 }
 
@@ -94,7 +93,8 @@ static struct vb_pair *pair_take(struct vb_nic *nic, const uint8_t *gid, uint16_
 	pair->used = true;
 	pair->slot = slot;
 	memcpy(pair->dst, gid, VB_GID_BYTES);
-	pair->first = vb_prng_next(&pair->random) >> 1; /* it never goes round */
+	/* It never goes round. */
+	pair->first = vb_prf(nic->pairs->secret, 1 + atomic_fetch_add(&nic->pairs->drawn, 1)) >> 1;
 	pair->sent = pair->asked = pair->told = pair->first;
 	pair->asked_ns = pair->rest_until_ns = 0;
 	pair->tries = pair->rests = 0;
