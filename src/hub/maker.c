@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "hub/channel.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
@@ -35,10 +36,9 @@ static uint64_t process_of(int fd)
 /* As it is numbered here; 0: it is not. Of what is no unix socket the kernel says 0, too. */
 static pid_t pid_of(int fd)
 {
-	struct ucred cred = {.pid = 0};
-	socklen_t bytes = sizeof(cred);
+	pid_t pid;
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) ? 0 : cred.pid;
+	return vb_hub_peer_check(fd, &pid) ? 0 : pid;
 }
 
 bool vb_hub_same_maker(int fd, int other_fd)
