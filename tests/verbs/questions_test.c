@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib.h"
 
-#include <dirent.h>
-
+#include "descriptors.h"
 #include "forge.h"
 #include "netns.h"
 
@@ -45,18 +44,6 @@ static void sources_close(void)
 {
 	for (unsigned i = 0; i < SOURCES; i++)
 		close(source[i].fd);
-}
-
-static unsigned descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 static size_t receive(unsigned i, uint8_t *octets, size_t bytes, uint16_t *port)
@@ -145,10 +132,10 @@ static void strangers_open_nothing(bool ipv6)
 	vt_end_open(&asked, &opt, false);
 	/* All of them are answered by one socket, which is there from now on. */
 	port = ask(0, asked.qp->qp_num, 1);
-	before = descriptors();
+	before = descriptors_of(getpid());
 	for (unsigned n = 0; n < QUESTIONS; n++)
 		assert_int_equal(ask(n % SOURCES, asked.qp->qp_num, (uint16_t)n), port);
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(descriptors_of(getpid()), before);
 	peer_open(&peer, 1);
 	expect_own_port(&peer, 1);
 	/* Who is known is answered from there. */

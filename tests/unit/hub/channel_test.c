@@ -5,13 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "hub/channel.h"
+#include "descriptors.h"
 
 /* What anybody of this user may send: nothing that the library itself would. */
 
@@ -29,18 +29,6 @@ static int teardown(void **state)
 	close(ends[0]);
 	close(ends[1]);
 	return 0;
-}
-
-static unsigned descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 static void send_with(const void *data, size_t bytes, unsigned fds)
@@ -81,28 +69,28 @@ static int receive(unsigned *n)
 
 static void an_empty_message_leaves_no_descriptors(void **state)
 {
-	unsigned before = descriptors(), n;
+	unsigned before = descriptors_of(getpid()), n;
 
 	for (unsigned fds = 1; fds <= MORE; fds++) {
 		send_with("", 0, fds);
 		assert_int_not_equal(receive(&n), 0);
 		assert_int_equal(n, 0);
 		recv(ends[1], NULL, 0, MSG_DONTWAIT); /* if it was left there */
-		assert_int_equal(descriptors(), before);
+		assert_int_equal(descriptors_of(getpid()), before);
 	}
 }
 
 static void more_descriptors_than_any_message_has_are_refused(void **state)
 {
 	const struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
-	unsigned before = descriptors(), n;
+	unsigned before = descriptors_of(getpid()), n;
 
 	for (unsigned fds = VB_HUB_FDS_MAX + 1; fds <= MORE; fds++) {
 		send_with(&msg, vb_hub_msg_bytes(VB_HUB_HELLO), fds);
 		assert_int_not_equal(receive(&n), 0);
 		assert_int_equal(n, 0);
 		recv(ends[1], NULL, 0, MSG_DONTWAIT);
-		assert_int_equal(descriptors(), before);
+		assert_int_equal(descriptors_of(getpid()), before);
 	}
 }
 

@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <sys/resource.h>
 
+#include "descriptors.h"
 #include "reach_lib.h"
 
 /* Who reaches whom when somebody dies, sleeps, is silent or has run out of something. */
@@ -304,21 +304,6 @@ static void a_silent_holder_is_waited_for(void **state)
 	assert_in_range(vb_hub_now_ns() - start_ns, 150 * MS_NS, 900 * MS_NS);
 	pthread_join(thread, NULL);
 	party_close(party);
-}
-
-static unsigned descriptors_of(pid_t pid)
-{
-	char path[64];
-	unsigned n = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
-	vb_check(dir != NULL);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
 }
 
 static void no_descriptor_is_left_behind(void **state)

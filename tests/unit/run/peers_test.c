@@ -5,7 +5,6 @@
  * would have made it, well or badly.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "descriptors.h"
 #include "link/shm.h"
 #include "nic/cq.h"
 #include "nic/peer.h"
@@ -45,18 +45,6 @@ struct other {
 	int ring_fd;
 	struct vb_ring_tx tx; /* of lane 0 */
 };
-
-static unsigned fds_open(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
 
 /* --- our side --- */
 
@@ -256,14 +244,14 @@ static void a_ring_that_comes_is_read(void **state)
 	other_ring(&o);
 	/* Sent before we hear of it, and after. */
 	send_frame(&o);
-	fds = fds_open();
+	fds = descriptors_of(getpid());
 	told_of(&o, o.ring_fd);
 	assert_true(hears());
 	assert_int_equal(frames_taken(), 1);
 	send_frame(&o);
 	assert_int_equal(frames_taken(), 2);
 	/* Of all the files only the line is kept. */
-	assert_int_equal(fds_open(), fds + 1);
+	assert_int_equal(descriptors_of(getpid()), fds + 1);
 	other_unring(&o);
 	other_unmake(&o);
 }
@@ -308,11 +296,11 @@ static void files_that_are_no_rings_are_refused(void **state)
 
 		assert_int_equal(ftruncate(fd, (off_t)bad[i].bytes), 0);
 		assert_int_equal(fcntl(fd, F_ADD_SEALS, bad[i].seals), 0);
-		fds = fds_open();
+		fds = descriptors_of(getpid());
 		told_of(&o, fd);
 		assert_false(hears());
 		/* Its line may be kept, once. */
-		assert_true(fds_open() <= fds + (i == 0));
+		assert_true(descriptors_of(getpid()) <= fds + (i == 0));
 		close(fd);
 	}
 	/* A good one is welcome all the same. */
@@ -336,10 +324,10 @@ static void files_that_are_no_exports_are_refused(void **state)
 		o.export->magic = VB_EXPORT_MAGIC + (i == 0);
 		o.export->version = VB_EXPORT_VERSION + (i == 1);
 		peer.export_fd = dup(i == 2 ? o.ring_fd : o.export_fd);
-		fds = fds_open();
+		fds = descriptors_of(getpid());
 		vb_peers_ring_came(dev, OTHER, OWN, dup(o.ring_fd), &peer);
 		assert_false(hears());
-		assert_int_equal(fds_open(), fds - 2);
+		assert_int_equal(descriptors_of(getpid()), fds - 2);
 	}
 	other_make(&good, 2);
 	told_of(&good, o.ring_fd);
@@ -377,10 +365,10 @@ static void the_same_process_may_come_twice(void **state)
 	peer = find();
 	again = o;
 	other_ring(&again);
-	fds = fds_open();
+	fds = descriptors_of(getpid());
 	told_of(&again, again.ring_fd);
 	assert_ptr_equal(find(), peer);
-	assert_int_equal(fds_open(), fds);
+	assert_int_equal(descriptors_of(getpid()), fds);
 	send_frame(&again);
 	assert_int_equal(frames_taken(), 1);
 	send_frame(&o);
@@ -396,7 +384,7 @@ static void a_process_that_ends_is_forgotten(void **state)
 {
 	struct vb_peer *peer;
 	struct other o;
-	unsigned fds = fds_open();
+	unsigned fds = descriptors_of(getpid());
 
 	other_make(&o, 1);
 	other_ring(&o);
@@ -411,7 +399,7 @@ static void a_process_that_ends_is_forgotten(void **state)
 	assert_int_equal(frames_taken(), 1);
 	other_unring(&o);
 	other_unmake(&o);
-	assert_int_equal(fds_open(), fds);
+	assert_int_equal(descriptors_of(getpid()), fds);
 	vb_peers_hup(dev);
 	/* The object serves the next one. */
 	other_make(&o, 2);
@@ -481,7 +469,7 @@ static void the_dead_are_not_reached(void **state)
 static void one_that_is_dead_when_it_comes_goes_at_once(void **state)
 {
 	struct other o;
-	unsigned fds = fds_open();
+	unsigned fds = descriptors_of(getpid());
 
 	other_make(&o, 1);
 	other_ring(&o);
@@ -494,12 +482,12 @@ static void one_that_is_dead_when_it_comes_goes_at_once(void **state)
 	assert_int_equal(frames_taken(), 1);
 	other_unring(&o);
 	other_unmake(&o);
-	assert_int_equal(fds_open(), fds);
+	assert_int_equal(descriptors_of(getpid()), fds);
 }
 
 static void many_come_and_go(void **state)
 {
-	unsigned fds = fds_open();
+	unsigned fds = descriptors_of(getpid());
 
 	for (unsigned i = 0; i < 300; i++) {
 		struct other o;
@@ -516,7 +504,7 @@ static void many_come_and_go(void **state)
 		other_unring(&o);
 		other_unmake(&o);
 	}
-	assert_int_equal(fds_open(), fds);
+	assert_int_equal(descriptors_of(getpid()), fds);
 	assert_int_equal(atomic_load(&dev->nic->peer_count), 1);
 }
 
@@ -575,7 +563,7 @@ static void whoever_shuts_down_a_line_shuts_himself_out(void **state)
 static void whoever_comes_again_and_again_takes_no_room(void **state)
 {
 	struct other o[8];
-	unsigned fds = fds_open();
+	unsigned fds = descriptors_of(getpid());
 
 	for (unsigned i = 0; i < 8; i++) {
 		/* Each time with an export that it says is its own, and never hangs up. */
@@ -594,7 +582,7 @@ static void whoever_comes_again_and_again_takes_no_room(void **state)
 	}
 	vb_peers_hup(dev);
 	assert_nothing_wakes_us();
-	assert_int_equal(fds_open(), fds);
+	assert_int_equal(descriptors_of(getpid()), fds);
 }
 
 /* Rung by the wrong word, or by nobody's hand: the wire is as open as that. */
@@ -689,7 +677,7 @@ static void settings_decide_what_is_offered(void **state)
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct vb_device *d = calloc(1, sizeof(*d));
-		unsigned fds = fds_open();
+		unsigned fds = descriptors_of(getpid());
 
 		assert_non_null(d);
 		d->env.link = rows[i].link;
@@ -699,7 +687,7 @@ static void settings_decide_what_is_offered(void **state)
 		assert_int_equal(vb_peers_offer(d).shm, rows[i].shm);
 		vb_peers_close(d);
 		free(d);
-		assert_int_equal(fds_open(), fds);
+		assert_int_equal(descriptors_of(getpid()), fds);
 	}
 }
 
