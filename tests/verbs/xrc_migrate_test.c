@@ -10,17 +10,9 @@
  * belongs to a domain, and migrates for all that have it open. The primary path can be taken away.
  */
 
-#define PRIMARY "10.77.0.1"
-#define THIRD "10.77.0.2"
-
 enum { ALT_TIMEOUT = 16, BYTES = 64 };
 
-struct way {
-	int index;
-	union ibv_gid gid;
-};
-
-static struct way primary, alt;
+#include "ways.h"
 
 /* A sender, a receive QP with two handles, and two SRQs. */
 static struct all {
@@ -30,15 +22,6 @@ static struct all {
 	struct vx_snd snd;
 	uint64_t sent;
 } all;
-
-static struct way way_of(const char *ipv4)
-{
-	struct way way = { .gid.raw = { [10] = 0xff, [11] = 0xff } };
-
-	assert_int_equal(inet_pton(AF_INET, ipv4, way.gid.raw + 12), 1);
-	way.index = vt_gid_index(way.gid.raw);
-	return way;
-}
 
 static void all_open(void)
 {
@@ -74,12 +57,7 @@ static void all_close(void)
 
 static int setup(void **state)
 {
-	assert_true(netns_address_add("lo:1", PRIMARY));
-	vt_setup(state);
-	primary = way_of(PRIMARY);
-	alt = (struct way){ .index = vt.gid_index, .gid = vt.gid };
-	vt.gid_index = primary.index;
-	vt.gid = primary.gid;
+	ways_open(state);
 	all_open();
 	return 0;
 }
@@ -87,76 +65,27 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	all_close();
-	netns_interface_down("lo:1");
-	return vt_teardown(state);
+	return ways_close(state);
 }
-
-/* Where something is to get lost, or addresses are to count: not between two processes' memory. */
-static char *link_before;
 
 static int setup_wire(void **state)
 {
-	const char *link = getenv("VERBATIM_LINK");
-
-	link_before = link ? strdup(link) : NULL;
-	setenv("VERBATIM_LINK", "udp", 1);
+	wire_begin();
 	return setup(state);
 }
 
 static int teardown_wire(void **state)
 {
-	if (link_before)
-		setenv("VERBATIM_LINK", link_before, 1);
-	else
-		unsetenv("VERBATIM_LINK");
-	free(link_before);
+	wire_end();
 	return teardown(state);
 }
 
 /* --- attributes --- */
 
-static struct ibv_qp_attr with_alt(const struct way *way)
-{
-	return (struct ibv_qp_attr){
-		.alt_ah_attr = { .grh = { .dgid = way->gid, .sgid_index = (uint8_t)way->index,
-					  .hop_limit = 1 },
-				 .is_global = 1, .port_num = 1 },
-		.alt_port_num = 1,
-		.alt_timeout = ALT_TIMEOUT,
-		.path_mig_state = IBV_MIG_REARM,
-	};
-}
-
-static int set_state(struct ibv_qp *qp, enum ibv_mig_state to)
-{
-	struct ibv_qp_attr attr = { .path_mig_state = to };
-
-	return ibv_modify_qp(qp, &attr, IBV_QP_PATH_MIG_STATE);
-}
-
-static void rearm(struct ibv_qp *qp, const struct way *way)
-{
-	struct ibv_qp_attr attr = with_alt(way);
-
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), 0);
-}
-
-static struct ibv_qp_attr query(struct ibv_qp *qp)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	assert_int_equal(ibv_query_qp(qp, &attr, -1, &init), 0);
-	return attr;
-}
-
 static void expect(struct ibv_qp *qp, enum ibv_mig_state state, const struct way *way)
 {
-	struct ibv_qp_attr attr = query(qp);
-
-	assert_int_equal(attr.path_mig_state, state);
-	assert_int_equal(attr.ah_attr.grh.sgid_index, way->index);
-	assert_memory_equal(&attr.ah_attr.grh.dgid, &way->gid, sizeof(way->gid));
+	assert_int_equal(query(qp).path_mig_state, state);
+	expect_way(qp, way);
 }
 
 /* --- traffic and events --- */
@@ -176,20 +105,6 @@ static void send_to(unsigned srq)
 	vt_expect(all.srq[srq].cq, all.sent, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(all.srq[srq].buf, BYTES, (unsigned)all.sent));
 	vt_expect(all.snd.cq, all.sent, IBV_WC_SUCCESS);
-}
-
-/* Of a QP; that addresses have changed is somebody else's business. */
-static struct ibv_async_event qp_event(void)
-{
-	struct ibv_async_event event;
-
-	do {
-		if (!vt_readable(vt.ctx->async_fd, VT_WAIT_MS))
-			fail_msg("no event");
-		assert_int_equal(ibv_get_async_event(vt.ctx, &event), 0);
-		ibv_ack_async_event(&event);
-	} while (event.event_type == IBV_EVENT_GID_CHANGE);
-	return event;
 }
 
 static void expect_sender_event(enum ibv_event_type type)
