@@ -4,7 +4,7 @@
 
 /*
  * A send work request as it waits in the send queue. Written once, when it is posted; nothing in
- * it changes while it is sent, however often that happens. Where the requester is stands in the
+ * it changes while it is sent, however often that happens (but see nic/snapshot.h). Where the requester is stands in the
  * requester, as a PSN.
  */
 
@@ -53,7 +53,7 @@ struct vb_wqe {
 	uint8_t kind;	   /* enum vb_kind */
 	uint8_t extra;	   /* VB_H_IMM, VB_H_IETH or 0 */
 	uint8_t wc_opcode; /* enum ibv_wc_opcode */
-	uint8_t flags;	   /* IBV_SEND_*; SIGNALED is set for all if the QP says so */
+	uint8_t flags;	   /* IBV_SEND_*, VB_WQE_APART; SIGNALED for all if the QP says so */
 	uint8_t only;	   /* opcode, if it is one packet with payload: see vb_segment_only() */
 	uint8_t fault;	   /* enum ibv_wc_status: what it will fail with when its turn comes */
 	uint32_t imm_be;   /* or the rkey to invalidate, in host order */
@@ -91,8 +91,12 @@ struct vb_wqe {
 	union {
 		struct ibv_sge sge[1]; /* sge_count of them */
 		uint8_t data[16];      /* bytes of them, with IBV_SEND_INLINE */
+		uint8_t *apart;	       /* where they are, with VB_WQE_APART as well */
 	};
 };
+
+/* Beside IBV_SEND_INLINE, of which it is one: the data does not stand in the work request. */
+#define VB_WQE_APART 0x80u
 
 /* The send queue: a ring that nic allocates. Indices count on; index & mask is the place. */
 struct vb_sq {
@@ -103,6 +107,12 @@ struct vb_sq {
 static inline struct vb_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t index)
 {
 	return (struct vb_wqe *)(sq->ring + (size_t)(index & sq->mask) * sq->stride);
+}
+
+/* With IBV_SEND_INLINE: its data. */
+static inline const uint8_t *vb_wqe_data(const struct vb_wqe *wqe)
+{
+	return wqe->flags & VB_WQE_APART ? wqe->apart : wqe->data;
 }
 
 /* Of a VB_K_MKEY, where others have their SGEs. */

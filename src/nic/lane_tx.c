@@ -8,6 +8,7 @@
 #include "nic/dc.h"
 #include "nic/pace.h"
 #include "nic/peer.h"
+#include "nic/snapshot.h"
 #include "nic/tx.h"
 #include "nic/way.h"
 #include "wire/bytes.h"
@@ -514,7 +515,7 @@ bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	struct vb_lane *lane = NULL;
 	enum step step = SENT;
-	enum vb_way way;
+	enum vb_way way = VB_WAY_WIRE;
 
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return false;
@@ -524,6 +525,8 @@ bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 		else
 			step = send_datagram(qp, lane);
 	}
+	if (way == VB_WAY_ASKED)
+		vb_snapshots_take(qp);
 	vb_req_complete_sent(&qp->req);
 	/* What may not leave by this way holds up what comes behind it. */
 	return step == SENT;

@@ -26,6 +26,7 @@ enum {
 	VB_QP_WR_MAX = 32768,
 	VB_CREDIT_RECVS_MAX = 128, /* that are looked at to tell of credits in packets */
 	VB_INLINE_BYTES_MAX = 1024,
+	VB_DATAGRAM_BYTES_MAX = 4096, /* the largest MTU there is */
 
 	VB_DM_BYTES_MAX = 1 << 20, /* of all device memory together */
 	VB_DM_UNIT_BYTES = 64,

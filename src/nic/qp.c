@@ -421,6 +421,7 @@ void vb_qp_free(struct vb_qp *qp)
 	free(qp->tm);
 	free(qp->resp.ring);
 	free(qp->req.sq.ring);
+	free(qp->snapshots);
 	free(qp->migration);
 	free(qp->unacked);
 	vb_parcels_free(qp);

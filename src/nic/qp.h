@@ -88,10 +88,9 @@ struct vb_qp {
 	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
 	struct vb_timer timer;
 
-	struct vb_qp *held_next; /* in nic->held (its lock) */
-	bool held;
+	struct vb_qp *held_next;    /* in nic->held (its lock) */
 	struct vb_qp *touched_next; /* received something in this batch (rx right) */
-	bool touched;
+	bool held, touched;
 
 	uint32_t events_delivered;
 	struct vb_migration *migration; /* NULL: no alternate path was ever loaded */
@@ -100,6 +99,7 @@ struct vb_qp {
 	struct vb_tm_qp *tm; /* if its SRQ has tags */
 
 	uint32_t sqpn;	       /* UD: the source QPN of what it sends */
+	uint8_t *snapshots;    /* UD: copies of payloads whose datagrams had to wait (snapshot.h) */
 	uint32_t create_flags; /* enum ibv_qp_create_flags */
 	uint32_t attached;     /* to so many multicast groups, or flow rules (mcast.c, steer.c) */
 	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */

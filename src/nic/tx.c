@@ -148,7 +148,7 @@ bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offs
 	out->bytes = bytes;
 	out->scattered = false;
 	if (wqe->flags & IBV_SEND_INLINE) {
-		out->iov[0] = (struct iovec){ (void *)(wqe->data + offset), bytes };
+		out->iov[0] = (struct iovec){ (void *)(vb_wqe_data(wqe) + offset), bytes };
 		out->count = bytes ? 1 : 0;
 		return true;
 	}

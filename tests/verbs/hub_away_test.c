@@ -304,6 +304,40 @@ static void ends_that_decide_differently_meet(void **state)
 	}
 }
 
+/*
+ * UCX takes the buffer of a datagram back before its completion, when the peer shows that it needs
+ * it no more: a device has read it by then.
+ */
+static void a_datagram_that_waits_is_as_it_was_posted(void **state)
+{
+	enum { GRH = 40, BYTES = 1000 };
+	struct vt_options opt = { .type = IBV_QPT_UD };
+	struct vp *peer = vp_start(NULL);
+	struct vp_pair p;
+	struct vt_wr w;
+	pid_t hub;
+
+	vp_pair_open(&p, peer, &opt);
+	vp_recv(&p, 6, 0, 4096);
+	vp_recv(&p, 7, 4096, 4096);
+	hub = hub_stop();
+	for (unsigned i = 0; i < 2; i++) {
+		vt_fill(p.a.buf, BYTES, i);
+		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, BYTES);
+		w.wr.wr_id = i;
+		vt_post(&p.a, &w);
+	}
+	memset(p.a.buf, 0, BYTES);
+	hub_go_on(hub);
+	for (unsigned i = 0; i < 2; i++) {
+		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		vp_expect(&p, 6 + i, IBV_WC_SUCCESS);
+		assert_true(vp_is_filled(&p, i * 4096 + GRH, BYTES, i));
+	}
+	vp_pair_close(&p);
+	vp_end(peer);
+}
+
 /* --- XRC: the receiver is a child that was forked before the device was opened --- */
 
 struct numbers {
@@ -386,6 +420,7 @@ int main(int argc, char **argv)
 		vp_test(a_stopped_hub_holds_nobody_up),
 		cmocka_unit_test(nobody_waits_where_no_hub_can_be_started),
 		vp_test(ends_that_decide_differently_meet),
+		vp_test(a_datagram_that_waits_is_as_it_was_posted),
 		cmocka_unit_test(xrc_goes_by_the_wire_meanwhile),
 	};
 	bool is_peer = argc > 1;
