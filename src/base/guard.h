@@ -105,7 +105,7 @@ static inline bool vb_guard_copy(void *dst, const void *src, size_t bytes)
 	return vb_guard_copy_large(dst, src, bytes);
 }
 
-/* --- for the SIGSEGV/SIGBUS handler (run/sigguard.c) --- */
+/* --- for the SIGSEGV/SIGBUS handler (run/memory/sigguard.c) --- */
 
 /* What is known of a fault; 0 where it is not. */
 struct vb_memory_fault {

@@ -17,7 +17,7 @@
 #include "hub/query.h"
 #include "hub/words.h"
 #include "link/robust.h"
-#include "nic/xrc_store.h"
+#include "nic/service/xrc/xrc_store.h"
 
 /* 0 with *store; or a positive errno, with *store NULL. */
 static int store_map(const struct vb_xrc_store **store)

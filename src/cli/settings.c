@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/env.h"
+#include "run/process/env.h"
 
 /* Whether a file can be made there or written to; not by trying, it may be a pipe. 0 or errno. */
 static int file_check(const char *path)

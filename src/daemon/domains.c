@@ -6,7 +6,7 @@
 
 #include "base/failure.h"
 #include "daemon/slots.h"
-#include "nic/xrc_store.h"
+#include "nic/service/xrc/xrc_store.h"
 
 /* Of the dead at once: what they had is looked for in all there is, and others wait for us. */
 enum { COLLECTED_MAX = 16 };

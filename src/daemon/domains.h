@@ -5,7 +5,7 @@
 /*
  * XRC domains, as far as they are the hub's: it makes the memory that they live in, hands it out
  * with the keeper, and takes back what the dead had of them, and their places on the Ethernet
- * segment (nic/segment_table.h), which lie there too. It never waits for its lock.
+ * segment (nic/service/eth/segment_table.h), which lie there too. It never waits for its lock.
  */
 
 #include <stdbool.h>

@@ -24,7 +24,7 @@
 #include "hub/channel.h"
 #include "hub/ordinary.h"
 #include "hub/words.h"
-#include "run/env.h"
+#include "run/process/env.h"
 
 /*
  * Limits of whoever started us, which he meant for himself: on the processor's time, say. Among

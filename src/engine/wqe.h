@@ -4,7 +4,7 @@
 
 /*
  * A send work request as it waits in the send queue. Written once, when it is posted; nothing in
- * it changes while it is sent, however often that happens (but see nic/snapshot.h). Where the
+ * it changes while it is sent, however often that happens (but see nic/data/snapshot.h). Where the
  * requester is stands in the requester, as a PSN.
  */
 

@@ -98,7 +98,7 @@ static int find(struct vb_hub_spawn *spawn)
 
 /*
  * Only our own settings travel: not LD_PRELOAD, and not an application's secrets. A setuid program
- * has none (run/env.h).
+ * has none (run/process/env.h).
  */
 static void env_pick(struct vb_hub_spawn *spawn)
 {
@@ -114,8 +114,8 @@ static void env_pick(struct vb_hub_spawn *spawn)
 }
 
 /*
- * VERBATIM_LOG is "stderr" or a file (run/log.h). The hub outlives terminals, so it has only the
- * file, by its whole name: later the directory may be another.
+ * VERBATIM_LOG is "stderr" or a file (run/process/log.h). The hub outlives terminals, so it has
+ * only the file, by its whole name: later the directory may be another.
  */
 static void log_pick(struct vb_hub_spawn *spawn)
 {

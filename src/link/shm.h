@@ -22,7 +22,7 @@ int vb_shm_create(int *fd, size_t bytes);
 
 /*
  * A file of zeros, mapped for us to write, and for nobody else from now on: so whoever has mapped
- * it to write made it (run/owner.h).
+ * it to write made it (run/memory/owner.h).
  */
 int vb_shm_export(int *fd, void **memory, size_t bytes);
 

@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "link/shm.h"
-#include "nic/peer.h"
+#include "nic/way/peer.h"
 #include "run/device.h"
 
 /* How long to look before going to sleep, where that has been worth it lately. */

@@ -14,12 +14,12 @@
 
 #include "base/check.h"
 #include "base/fd.h"
-#include "nic/peer.h"
-#include "run/cancel.h"
+#include "nic/way/peer.h"
+#include "run/process/cancel.h"
 #include "run/device.h"
-#include "run/log.h"
-#include "run/memfile.h"
-#include "run/owner.h"
+#include "run/process/log.h"
+#include "run/memory/memfile.h"
+#include "run/memory/owner.h"
 
 /* Up to here /proc/PID/mem is faster, though it copies twice. */
 #define MEM_BYTES_MAX 16384u

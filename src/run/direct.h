@@ -3,7 +3,7 @@
 #define VB_RUN_DIRECT_H
 
 /*
- * Reaching into the memory of another process, for nic/direct.h.
+ * Reaching into the memory of another process, for nic/way/direct.h.
  *
  * Small accesses go through /proc/PID/mem: opened once, the descriptor stands for that address
  * space, so permission is checked then and not at each call (which makes it the fastest way up to

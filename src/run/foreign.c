@@ -11,10 +11,10 @@
 
 #include "base/fd.h"
 #include "link/shm.h"
-#include "run/cancel.h"
+#include "run/process/cancel.h"
 #include "run/device.h"
-#include "run/memfile.h"
-#include "run/owner.h"
+#include "run/memory/memfile.h"
+#include "run/memory/owner.h"
 
 #define CARD_MAGIC 0x7662636172640001ull
 #define CARD_VERSION 1u

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "nic/foreign.h"
+#include "nic/mem/foreign.h"
 
 struct vb_device;
 

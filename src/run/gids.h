@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/lent.h"
-#include "nic/nic.h"
+#include "nic/core/nic.h"
 
 struct vb_gids {
 	struct vb_gid_entry entry[VB_GIDS_MAX];

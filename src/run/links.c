@@ -7,9 +7,9 @@
 
 #include "hub/links.h"
 #include "hub/program.h"
-#include "run/cancel.h"
+#include "run/process/cancel.h"
 #include "run/device.h"
-#include "run/log.h"
+#include "run/process/log.h"
 
 void vb_links_open(struct vb_device *dev)
 {

@@ -13,10 +13,10 @@
 #include "base/failure.h"
 #include "base/fd.h"
 #include "hub/channel.h"
-#include "nic/peer.h"
-#include "run/cancel.h"
+#include "nic/way/peer.h"
+#include "run/process/cancel.h"
 #include "run/device.h"
-#include "run/log.h"
+#include "run/process/log.h"
 
 enum { NONE = -1, HUPS_PER_TURN = 16 };
 

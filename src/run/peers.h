@@ -3,8 +3,9 @@
 #define VB_RUN_PEERS_H
 
 /*
- * The memory behind the NIC's peers (nic/peer.h): rings are made and mapped here, descriptors go
- * through the hub, the bell tells when to wake up, and each ring's line when its other end is gone.
+ * The memory behind the NIC's peers (nic/way/peer.h): rings are made and mapped here, descriptors
+ * go through the hub, the bell tells when to wake up, and each ring's line when its other end is
+ * gone.
  */
 
 #include <stdbool.h>

@@ -17,8 +17,8 @@
 #include "base/failure.h"
 #include "base/fd.h"
 #include "link/shm.h"
-#include "nic/peer.h"
-#include "run/cancel.h"
+#include "nic/way/peer.h"
+#include "run/process/cancel.h"
 #include "run/device.h"
 
 /* How long to look whether the application polls: several times what a poll of nothing takes. */

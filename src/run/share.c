@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/guard.h"
 #include "link/shm.h"
-#include "run/cancel.h"
+#include "run/process/cancel.h"
 #include "run/device.h"
 
 enum { NONE = -1 };

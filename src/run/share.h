@@ -3,16 +3,16 @@
 #define VB_RUN_SHARE_H
 
 /*
- * Regions that peers can map (nic/direct.h): then a WRITE is a copy, of a few octets a store, and
- * an atomic an instruction.
+ * Regions that peers can map (nic/way/direct.h): then a WRITE is a copy, of a few octets a store,
+ * and an atomic an instruction.
  *
  * Device memory is a file of ours.
  *
  * Memory that is a file's already, a memfd or one of /dev/shm, is found to be so where the kernel
- * answers cheaply (run/vma.h). The application's descriptor of it must be open, or its name exist.
- * Who registers looks at a few descriptors; if there are others, the progress thread looks at them,
- * and peers hear later of what it finds. So that a registration costs the same however many
- * descriptors are open and regions registered.
+ * answers cheaply (run/memory/vma.h). The application's descriptor of it must be open, or its name
+ * exist. Who registers looks at a few descriptors; if there are others, the progress thread looks
+ * at them, and peers hear later of what it finds. So that a registration costs the same however
+ * many descriptors are open and regions registered.
  *
  * With VERBATIM_SHARED_MR=1, private memory becomes a file's too: the whole pages of a region are
  * copied into a memfd of ours, which is mapped in their place, and with the last region that they
@@ -27,9 +27,9 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "nic/mem.h"
-#include "run/files.h"
-#include "run/vma.h"
+#include "nic/mem/mem.h"
+#include "run/memory/files.h"
+#include "run/memory/vma.h"
 
 struct vb_device;
 struct vb_share_item;
@@ -57,7 +57,7 @@ struct vb_share {
 	vb_share_found_fn *found;
 	struct vb_files files;
 	struct vb_share_search search;
-	struct vb_share_item *own; /* device memory (nic/dm.h); NULL: nobody has asked for it */
+	struct vb_share_item *own; /* device memory (nic/mem/dm.h); NULL: nobody has asked for it */
 };
 
 void vb_share_open(struct vb_share *share, bool moves, vb_share_found_fn *found);

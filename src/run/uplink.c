@@ -7,11 +7,11 @@
 
 #include "link/ethernet.h"
 #include "link/shm.h"
-#include "nic/segment.h"
-#include "nic/xrc_store.h"
-#include "run/cancel.h"
+#include "nic/service/eth/segment.h"
+#include "nic/service/xrc/xrc_store.h"
+#include "run/process/cancel.h"
 #include "run/device.h"
-#include "run/log.h"
+#include "run/process/log.h"
 #include "run/xrc.h"
 
 /* Whoever had it last may just be ending, which closes one file after the other. */

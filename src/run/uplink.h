@@ -2,7 +2,7 @@
 #ifndef VB_RUN_UPLINK_H
 #define VB_RUN_UPLINK_H
 
-/* What joins the Ethernet segment (nic/segment.h) with an interface of the host's. */
+/* What joins the Ethernet segment (nic/service/eth/segment.h) with an interface of the host's. */
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "hub/query.h"
-#include "nic/xrc.h"
-#include "run/cancel.h"
+#include "nic/service/xrc/xrc.h"
+#include "run/process/cancel.h"
 
 static struct vb_xrc_store *store_open(struct vb_device *dev, int fd)
 {

@@ -2,7 +2,10 @@
 #ifndef VB_RUN_XRC_H
 #define VB_RUN_XRC_H
 
-/* The memory in which XRC domains live, shared by all processes of a hub (nic/xrc_store.h). */
+/*
+ * The memory in which XRC domains live (nic/service/xrc/xrc_store.h). All processes of a hub share
+ * it.
+ */
 
 #include "run/device.h"
 

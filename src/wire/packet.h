@@ -59,7 +59,7 @@ struct vb_pkt {
 	/* XRCETH */
 	uint32_t srqn;
 	/* DCETH */
-	uint8_t mtu_code;    /* 3 bits: by what its sender cuts messages (nic/dc.h) */
+	uint8_t mtu_code;    /* 3 bits: by what its sender cuts messages (nic/service/dc/dc.h) */
 	uint32_t start_psn;  /* the connection's first */
 	uint64_t connection; /* its number: a later one of the same DCI has a higher one */
 	/* DCKEY */

@@ -9,12 +9,12 @@
 
 #include "base/check.h"
 #include "fuzz.h"
-#include "nic/ah.h"
-#include "nic/cq.h"
-#include "nic/dc.h"
-#include "nic/mem.h"
-#include "nic/qp.h"
-#include "nic/srq.h"
+#include "nic/core/ah.h"
+#include "nic/data/qp.h"
+#include "nic/mem/mem.h"
+#include "nic/queue/cq.h"
+#include "nic/queue/srq.h"
+#include "nic/service/dc/dc.h"
 #include "wire/icrc.h"
 
 enum { STEP_BYTES = 8, KEY = 5, RECVS = 8, PAYLOAD_MAX = 600, AREA = 8192, GUARD = 64 };

@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "flow_decode_fuzz.h"
 #include "fuzz.h"
-#include "nic/flow_table.h"
-#include "nic/limits.h"
+#include "nic/core/limits.h"
+#include "nic/service/eth/flow_table.h"
 
 static bool matches(const struct vb_flow_rule *rule, const union vb_eth_key *key)
 {

@@ -12,12 +12,12 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "fabric.h"
-#include "nic/ah.h"
-#include "nic/cq.h"
-#include "nic/dc.h"
-#include "nic/mem.h"
-#include "nic/qp.h"
-#include "nic/srq.h"
+#include "nic/core/ah.h"
+#include "nic/data/qp.h"
+#include "nic/mem/mem.h"
+#include "nic/queue/cq.h"
+#include "nic/queue/srq.h"
+#include "nic/service/dc/dc.h"
 
 enum {
 	DCIS = 2, /* of a node */

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "base/psn.h"
-#include "nic/nic.h"
+#include "nic/core/nic.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"

@@ -7,7 +7,7 @@
  * older seeds are what they were.
  */
 
-#include "nic/mkey.h"
+#include "nic/mem/mkey.h"
 
 #include "sim.h"
 

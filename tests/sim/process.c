@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
-#include "nic/peer.h"
+#include "nic/way/peer.h"
 #include "sim.h"
 
 #define NEVER UINT64_MAX

@@ -28,12 +28,12 @@
 
 #include "base/prng.h"
 #include "fabric.h"
-#include "nic/ah.h"
-#include "nic/cq.h"
-#include "nic/mem.h"
-#include "nic/qp.h"
-#include "nic/srq.h"
-#include "nic/window.h"
+#include "nic/core/ah.h"
+#include "nic/data/qp.h"
+#include "nic/data/window.h"
+#include "nic/mem/mem.h"
+#include "nic/queue/cq.h"
+#include "nic/queue/srq.h"
 #include "process.h"
 
 enum {

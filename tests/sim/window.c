@@ -10,7 +10,7 @@
  * invalidated, by a completion of the one kind or the other.
  */
 
-#include "nic/window.h"
+#include "nic/data/window.h"
 
 #include "base/check.h"
 #include "sim.h"

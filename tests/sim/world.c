@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "nic/mkey.h"
-#include "nic/peer.h"
-#include "nic/qp_dv.h"
+#include "nic/control/qp_dv.h"
+#include "nic/mem/mkey.h"
+#include "nic/way/peer.h"
 #include "sim.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "nic/peer.h"
+#include "nic/way/peer.h"
 #include SIM_WORLD
 
 /* From one node to another, and what the former has of the latter. */

@@ -14,11 +14,11 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "fabric.h"
-#include "nic/cq.h"
-#include "nic/mem.h"
-#include "nic/qp.h"
-#include "nic/srq.h"
-#include "nic/xrc.h"
+#include "nic/data/qp.h"
+#include "nic/mem/mem.h"
+#include "nic/queue/cq.h"
+#include "nic/queue/srq.h"
+#include "nic/service/xrc/xrc.h"
 
 enum {
 	RECEIVERS_MAX = 3,

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 
+import rooms
+
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BUILD = os.environ.get("VB_BUILD", os.path.join(ROOT, "build"))
 COLUMNS, FILE_LINES, FUNCTION_LINES, TAB = 100, 800, 70, 8
@@ -145,6 +147,16 @@ def rule_layers(files):
             elif f.unit and folder in LAYERS and folder not in may:
                 faults.append(f"{f.path}:{n}: {found.group(1)}")
     return faults
+
+
+def rule_rooms(files):
+    """A room of nic includes only what stands left of it (tests/tidy/rooms.py)."""
+    return rooms.faults_of_order(files)
+
+
+def rule_room_size(files):
+    """A room has at most 40 files and 5,000 lines."""
+    return rooms.faults_of_size(files)
 
 
 def rule_vocabulary(files):

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "abi/mlx5/mlx5.h"
-#include "nic/cq.h"
+#include "nic/queue/cq.h"
 
 /* As mlx5 has it, the environment may say so. */
 static uint16_t bytes_by_default(void)
@@ -16,7 +16,7 @@ static uint16_t bytes_by_default(void)
 
 /*
  * Completions are 64 octets if nothing is said. How large they are shows in how much data fits into
- * one (nic/parcel.h); padding them does not show at all.
+ * one (nic/queue/parcel.h); padding them does not show at all.
  */
 static int check(const struct mlx5dv_cq_init_attr *attr, uint16_t *cqe_bytes)
 {

@@ -4,8 +4,8 @@
 
 #include "abi/mlx5/mlx5.h"
 #include "base/check.h"
-#include "nic/nic.h"
-#include "run/log.h"
+#include "nic/core/nic.h"
+#include "run/process/log.h"
 
 /*
  * mlx5dv_is_supported(3): whether functions of this library may be called for the device. So they

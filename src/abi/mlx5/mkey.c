@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mlx5dv_create_mkey(3). What is laid out behind a key is a work request's to say (wr.c). */
-#include "nic/mkey.h"
+#include "nic/mem/mkey.h"
 
 #include "abi/mlx5/mlx5.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "abi/mlx5/mlx5.h"
-#include "nic/dc.h"
-#include "nic/mkey.h"
+#include "nic/mem/mkey.h"
+#include "nic/service/dc/dc.h"
 
 /* --- DC --- */
 

@@ -15,7 +15,7 @@
 #include <infiniband/verbs.h>
 
 #include "abi/verbs/known.h"
-#include "nic/ctx.h"
+#include "nic/core/ctx.h"
 #include "run/device.h"
 
 static inline struct vb_device *vb_device_of(struct ibv_context *context)
@@ -76,7 +76,8 @@ static inline int vb_abi_minus_one(int err)
 
 /*
  * A call was refused that this address was given to: if that has to do with GIDs, say so, as a hint
- * (run/log.h). It is what programs do that were told no index, which InfiniBand can do without.
+ * (run/process/log.h). It is what programs do that were told no index, which InfiniBand can do
+ * without.
  */
 void vb_abi_look_at_gids(const char *call, struct vb_nic *nic, const struct ibv_ah_attr *attr);
 

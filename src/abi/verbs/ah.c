@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/ah.h"
+#include "nic/core/ah.h"
 
 #include <string.h>
 
 #include "abi/verbs/abi.h"
-#include "run/log.h"
+#include "run/process/log.h"
 #include "wire/grh.h"
 
 enum { HOP_LIMIT_OF_ANSWERS = 255 };

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "abi/verbs/abi.h"
-#include "nic/cq.h"
+#include "nic/queue/cq.h"
 #include "run/await.h"
-#include "run/eventfd.h"
+#include "run/process/eventfd.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {

@@ -6,10 +6,10 @@
 
 #include "abi/verbs/abi.h"
 #include "base/failure.h"
-#include "nic/import.h"
-#include "run/eventfd.h"
+#include "nic/mem/import.h"
+#include "run/process/eventfd.h"
 #include "run/foreign.h"
-#include "run/log.h"
+#include "run/process/log.h"
 
 /* An entry of verbs_context that is NULL tells the inline wrappers "not supported". */
 static const struct ibv_context_ops ops = {

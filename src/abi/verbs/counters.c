@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/counters.h"
+#include "nic/core/counters.h"
 
 #include "abi/verbs/abi.h"
 

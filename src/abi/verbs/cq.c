@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/cq.h"
+#include "nic/queue/cq.h"
 
 #include <stdlib.h>
 

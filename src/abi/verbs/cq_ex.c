@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "abi/verbs/abi.h"
-#include "nic/cq.h"
+#include "nic/queue/cq.h"
 
 struct cursor {
 	vb_lock lock; /* from a successful start_poll to end_poll, unless one thread polls alone */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Device memory, ibv_alloc_dm(3). */
 #include "abi/verbs/abi.h"
-#include "nic/mem.h"
+#include "nic/mem/mem.h"
 
 /* In a forked child, the parent's is not there. */
 static bool is_there(const struct vb_dm *dm)

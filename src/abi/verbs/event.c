@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asynchronous events: reading, acknowledging, and waiting for acknowledgements. */
 #include "abi/verbs/abi.h"
-#include "run/eventfd.h"
+#include "run/process/eventfd.h"
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {

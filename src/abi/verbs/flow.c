@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/steer.h"
+#include "nic/service/eth/steer.h"
 
 #include "abi/verbs/abi.h"
 

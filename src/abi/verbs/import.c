@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ibv_import_device(3) and its kin: objects of another context, of this process or another. */
 #include "abi/verbs/abi.h"
-#include "nic/import.h"
+#include "nic/mem/import.h"
 #include "run/foreign.h"
 
 /* The context takes the descriptor over only if it comes to be. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/mcast.h"
+#include "nic/way/mcast.h"
 
 #include "abi/verbs/abi.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/domain.h"
+#include "nic/core/domain.h"
 
 #include "abi/verbs/abi.h"
 

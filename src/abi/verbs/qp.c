@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/xrc.h"
+#include "nic/service/xrc/xrc.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/srq.h"
+#include "nic/queue/srq.h"
 
 #include "abi/verbs/abi.h"
-#include "nic/tm.h"
+#include "nic/service/tm/tm.h"
 
 /* What the application gets for it. */
 static struct ibv_srq *hand_out(int rc, struct vb_srq **srq)

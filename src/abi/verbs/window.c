@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/window.h"
+#include "nic/data/window.h"
 
 #include "abi/verbs/abi.h"
 

@@ -11,9 +11,9 @@
 #include "abi/verbs/wr.h"
 #include "base/check.h"
 #include "base/guard.h"
-#include "nic/domain.h"
-#include "nic/mkey.h"
-#include "nic/raw.h"
+#include "nic/core/domain.h"
+#include "nic/mem/mkey.h"
+#include "nic/service/eth/raw.h"
 
 /* What an ATOMIC_WRITE takes, whatever room for inline data was asked for. */
 #define ATOMIC_BYTES sizeof(uint64_t)

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 
 #include "abi/verbs/abi.h"
-#include "nic/xrc.h"
+#include "nic/service/xrc/xrc.h"
 
 _Static_assert(offsetof(struct ibv_xrc_domain, handle) == offsetof(struct vb_xrcd, id),
 	       "a domain is one of OFED's as well");

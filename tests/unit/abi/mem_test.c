@@ -198,7 +198,7 @@ static void memory_that_vanished_fails_the_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* First: the process must not have opened the device, see run/sigguard.h. */
+		/* First: the process must not have opened the device, see run/memory/sigguard.h. */
 		cmocka_unit_test(memory_that_vanished_fails_the_request),
 		cmocka_unit_test_setup_teardown(a_pd_in_use_is_busy, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_region_is_what_was_asked_for, setup, teardown),

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "nic/acks.h"
+#include "nic/data/acks.h"
 #include "wire/icrc.h"
 
 /* So many quick answers in a row, and they are waited for. */

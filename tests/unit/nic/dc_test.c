@@ -5,8 +5,8 @@
  */
 #include "nic_fixture.h"
 
-#include "nic/acks.h"
-#include "nic/dc.h"
+#include "nic/data/acks.h"
+#include "nic/service/dc/dc.h"
 #include "wire/icrc.h"
 
 enum { KEY = 0xabc, DCI = 0x123456, START = 0xfffffe, RECVS = VB_UNACKED_MAX + 2 };

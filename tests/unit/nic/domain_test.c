@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "nic/counters.h"
-#include "nic/domain.h"
-#include "nic/rq.h"
+#include "nic/core/counters.h"
+#include "nic/core/domain.h"
+#include "nic/queue/rq.h"
 #include "nic_fixture.h"
 
 /* --- thread domains: ibv_alloc_td(3) --- */

@@ -10,8 +10,8 @@
 
 #include "flows.h"
 #include "frames.h"
-#include "nic/flow_spec.h"
-#include "nic/limits.h"
+#include "nic/core/limits.h"
+#include "nic/service/eth/flow_spec.h"
 
 /* Frames of which the samples below tell the fields. */
 enum what { TCP4, UDP6, ESP4, GRE4, MPLS, VXLAN, WHATS };

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "nic/handle.h"
+#include "nic/core/handle.h"
 
 enum { FAMILY = 7, NUMBER = 5 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/import.h"
+#include "nic/mem/import.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "nic/domain.h"
-#include "nic/foreign.h"
+#include "nic/core/domain.h"
+#include "nic/mem/foreign.h"
 #include "nic_fixture.h"
 
 enum { BYTES = 4096 };

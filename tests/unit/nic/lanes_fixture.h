@@ -20,12 +20,12 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "nic/ah.h"
-#include "nic/cq.h"
-#include "nic/internal.h"
-#include "nic/mem.h"
-#include "nic/peer.h"
-#include "nic/qp.h"
+#include "nic/core/ah.h"
+#include "nic/core/internal.h"
+#include "nic/data/qp.h"
+#include "nic/mem/mem.h"
+#include "nic/queue/cq.h"
+#include "nic/way/peer.h"
 
 enum { SIDES_MAX = 24, SLOT_FIRST = 3, MEM_BYTES = 1 << 20, QKEY = 0x1111 };
 

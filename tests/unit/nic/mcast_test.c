@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Groups: whom a packet reaches, when the host joins and leaves, and what is refused. */
-#include "nic/mcast.h"
+#include "nic/way/mcast.h"
 #include "nic_fixture.h"
 #include "wire/icrc.h"
 

@@ -2,7 +2,7 @@
 /* Path migration: what packets say of it, by which way they may come, and which of them count. */
 #include "nic_fixture.h"
 
-#include "nic/migrate.h"
+#include "nic/data/migrate.h"
 #include "wire/icrc.h"
 
 enum { EPSN = 0x100, MIGREQ = 0x40, MTU = 1024 };

@@ -7,11 +7,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "nic/export.h"
-#include "nic/mkey.h"
-#include "nic/qp_dv.h"
-#include "nic/tx.h"
-#include "nic/window.h"
+#include "nic/control/qp_dv.h"
+#include "nic/data/window.h"
+#include "nic/mem/mkey.h"
+#include "nic/way/export.h"
+#include "nic/way/tx.h"
 
 enum { BYTES = 4096, ROOM = 31, INLINE_BYTES = ROOM * 16 };
 

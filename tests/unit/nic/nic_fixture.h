@@ -14,12 +14,12 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "nic/ah.h"
-#include "nic/cq.h"
-#include "nic/internal.h"
-#include "nic/mem.h"
-#include "nic/qp.h"
-#include "nic/srq.h"
+#include "nic/core/ah.h"
+#include "nic/core/internal.h"
+#include "nic/data/qp.h"
+#include "nic/mem/mem.h"
+#include "nic/queue/cq.h"
+#include "nic/queue/srq.h"
 
 enum { FD_ASYNC, FD_CHANNEL, FDS };
 

@@ -2,7 +2,7 @@
 /* Rate limits in virtual time: how much leaves until when, to the octet. */
 #include "nic_fixture.h"
 
-#include "nic/pace.h"
+#include "nic/data/pace.h"
 
 enum { RATE_KBPS = 8000, FRAME = 12 + 1000 + 4, MESSAGES = 8 };
 

@@ -2,7 +2,7 @@
 
 /* Pacing: how much goes to a NIC before it said that it has taken in what came before. */
 
-#include "nic/pair.h"
+#include "nic/way/pair.h"
 #include "nic_fixture.h"
 
 enum { SRC_SLOT = 3, DST_SLOT = 7, BUFFER_BYTES = 212992, WINDOW_BYTES = BUFFER_BYTES / 4 };

@@ -2,8 +2,8 @@
 /* What goes beyond the verbs: flags of creation, numbers that are kept free, the device's name. */
 #include "nic_fixture.h"
 
-#include "nic/persona.h"
-#include "nic/qp_dv.h"
+#include "nic/control/qp_dv.h"
+#include "nic/core/persona.h"
 
 static int create(enum ibv_qp_type type, struct vb_cq *cq, uint32_t flags, struct vb_qp **qp)
 {

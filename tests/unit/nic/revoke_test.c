@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "direct_fixture.h"
-#include "nic/window.h"
+#include "nic/data/window.h"
 
 /* --- what does not fit is judged by its owner --- */
 

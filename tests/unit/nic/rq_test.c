@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "nic/rq.h"
+#include "nic/queue/rq.h"
 #include "nic_fixture.h"
 
 enum { DEPTH = 8, POSTERS = 2, PER_POSTER = 20000 };

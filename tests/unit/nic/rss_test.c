@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* QPs that spread what they receive: what they can be asked, and where a frame goes. */
-#include "nic/qp_dv.h"
-#include "nic/rss.h"
-#include "nic/segment.h"
+#include "nic/control/qp_dv.h"
+#include "nic/service/eth/rss.h"
+#include "nic/service/eth/segment.h"
 #include "wq_fixture.h"
 
 enum { PLACES = 8 };

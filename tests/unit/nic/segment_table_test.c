@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/segment_table.h"
+#include "nic/service/eth/segment_table.h"
 
 /* Who wants which frames, as senders see it. */
 

@@ -2,7 +2,7 @@
 /* The source port that the host names for a slot is in all that goes there, and in its ICRC. */
 #include "nic_fixture.h"
 
-#include "nic/qp_dv.h"
+#include "nic/control/qp_dv.h"
 #include "wire/flow.h"
 #include "wire/icrc.h"
 

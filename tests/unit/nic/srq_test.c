@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/rq.h"
+#include "nic/queue/rq.h"
 #include "nic_fixture.h"
 
 static struct vb_srq *make_srq(uint32_t wr_max)

@@ -5,9 +5,9 @@
 #include "base/prng.h"
 #include "flows.h"
 #include "frames.h"
-#include "nic/flow_spec.h"
-#include "nic/segment.h"
-#include "nic/steer.h"
+#include "nic/service/eth/flow_spec.h"
+#include "nic/service/eth/segment.h"
+#include "nic/service/eth/steer.h"
 #include "nic_fixture.h"
 
 enum { QPS = 4, HITS = 16 };

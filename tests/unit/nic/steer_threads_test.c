@@ -4,8 +4,8 @@
 
 #include "flows.h"
 #include "frames.h"
-#include "nic/segment.h"
-#include "nic/steer.h"
+#include "nic/service/eth/segment.h"
+#include "nic/service/eth/steer.h"
 #include "nic_fixture.h"
 
 enum { LOOKERS = 2, ROUNDS = 4000, RULES = 40, PORT = 7 };

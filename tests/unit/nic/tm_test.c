@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tags and the counts of phases, message by message; no packet is sent. */
-#include "nic/tm.h"
+#include "nic/service/tm/tm.h"
 #include "nic_fixture.h"
 
 struct scene {

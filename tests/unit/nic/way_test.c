@@ -5,8 +5,8 @@
  */
 #include "lanes_fixture.h"
 
-#include "nic/export.h"
-#include "nic/way.h"
+#include "nic/way/export.h"
+#include "nic/way/way.h"
 #include "wire/icrc.h"
 
 enum { FRAMES_MAX = 256, WIRE_BYTES_MAX = 8192, ASKED = EINPROGRESS, LONG_NS = 1000000000 };

@@ -4,7 +4,7 @@
 
 #include "nic_fixture.h"
 
-#include "nic/window.h"
+#include "nic/data/window.h"
 
 enum { BYTES = 4096 };
 

@@ -6,8 +6,8 @@
 
 #include "eth/checksum.h"
 #include "frames.h"
-#include "nic/raw.h"
-#include "nic/wq.h"
+#include "nic/service/eth/raw.h"
+#include "nic/service/eth/wq.h"
 #include "nic_fixture.h"
 #include "wire/bytes.h"
 

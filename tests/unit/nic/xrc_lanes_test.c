@@ -7,8 +7,8 @@
 
 #include <fcntl.h>
 
-#include "nic/srq.h"
-#include "nic/xrc.h"
+#include "nic/queue/srq.h"
+#include "nic/service/xrc/xrc.h"
 
 enum { PSN = 0x100, RECVS = 8, RECV_BYTES = 8192 };
 

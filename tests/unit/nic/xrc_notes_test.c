@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "nic/xrc_notes.h"
+#include "nic/service/xrc/xrc_notes.h"
 
 /* What people are told of XRC: SRQs, and a log that forgets the oldest. */
 

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "nic/xrc.h"
+#include "nic/service/xrc/xrc.h"
 #include "wire/icrc.h"
 
 enum { SENDER = 0x77, PSN = 0x100, OWN = 3, OTHER = 9, MTU = 1024 };

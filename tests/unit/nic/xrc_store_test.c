@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "engine/resp.h"
-#include "nic/xrc_store.h"
+#include "nic/service/xrc/xrc_store.h"
 
 /* What processes share of XRC: who has what, and what goes with the last of them. */
 

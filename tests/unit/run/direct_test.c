@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "nic/peer.h"
+#include "nic/way/peer.h"
 #include "run/device.h"
 #include "run/direct.h"
 #include "skip.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "run/env.h"
+#include "run/process/env.h"
 
 static struct vb_env env;
 static char why[VB_ENV_WHY_BYTES];

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "run/eventfd.h"
+#include "run/process/eventfd.h"
 
 static bool is_readable(int fd)
 {

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "run/direct.h"
-#include "run/memfile.h"
+#include "run/memory/memfile.h"
 
 enum { PAGES = 4 };
 

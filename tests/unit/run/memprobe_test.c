@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "run/memprobe.h"
+#include "run/memory/memprobe.h"
 
 enum { PAGES = 4 };
 

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "run/memtouch.h"
+#include "run/memory/memtouch.h"
 #include "skip.h"
 
 enum { PAGE = 4096, AREA = 4 * PAGE, FINE = 42, WRONG = 43, SKIPPED = 44 };

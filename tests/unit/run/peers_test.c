@@ -23,9 +23,9 @@
 
 #include "descriptors.h"
 #include "link/shm.h"
-#include "nic/cq.h"
-#include "nic/peer.h"
-#include "nic/qp.h"
+#include "nic/data/qp.h"
+#include "nic/queue/cq.h"
+#include "nic/way/peer.h"
 #include "run/device.h"
 
 enum { OWN = 5, OTHER = 9, NONE = -1 };

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "base/guard.h"
-#include "run/sigguard.h"
+#include "run/memory/sigguard.h"
 #include "skip.h"
 
 /* Linux 4.7; libc has no name for it. */

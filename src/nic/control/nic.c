@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/core/nic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "nic/data/acks.h"
+#include "nic/way/framer.h"
+#include "nic/core/internal.h"
+#include "nic/way/mcast.h"
+#include "nic/mem/mem.h"
+#include "nic/way/pair.h"
+#include "nic/way/peer.h"
+#include "nic/data/qp.h"
+#include "nic/service/eth/raw.h"
+#include "nic/service/eth/segment.h"
+#include "nic/service/eth/steer.h"
+#include "nic/service/tm/tm.h"
+#include "nic/service/eth/wq.h"
+#include "nic/way/way.h"
+#include "nic/service/xrc/xrc.h"
+
+/* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
+#define FRAME_OVERHEAD_BYTES 44
+
+/* IPv6 and UDP headers: what an interface's MTU must hold beside a frame. */
+#define IP_UDP_BYTES 48
+
+static const char *const stat_names[VB_STATS] = {
+#define X(id, name) [VB_STAT_##id] = name,
+	VB_STAT_LIST(X)
+#undef X
+};
+
+const char *vb_stat_name(enum vb_stat stat)
+{
+	return stat_names[stat];
+}
+
+/* Zeros that are not touched, aligned as struct vb_export wants it. */
+static bool export_init(struct vb_nic *nic)
+{
+	const size_t align = _Alignof(struct vb_export);
+
+	nic->export = nic->host.export_memory;
+	if (!nic->export) {
+		nic->own_export = calloc(1, sizeof(*nic->export) + align);
+		nic->export = (void *)(((uintptr_t)nic->own_export + align - 1) & ~(align - 1));
+	}
+	return nic->host.export_memory || nic->own_export;
+}
+
+int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t seed)
+{
+	struct vb_nic *nic = calloc(1, sizeof(*nic));
+
+	if (!nic)
+		return ENOMEM;
+	nic->host = *host;
+	if (!export_init(nic)) {
+		free(nic);
+		return ENOMEM;
+	}
+	if (vb_framers_init(nic) || vb_pairs_init(nic, seed) || vb_steer_init(nic) ||
+	    vb_groups_init(nic)) {
+		vb_framers_fini(nic);
+		vb_pairs_fini(nic);
+		vb_steer_fini(nic);
+		free(nic->own_export);
+		free(nic);
+		return ENOMEM;
+	}
+	nic->persona = vb_persona_find(NULL);
+	nic->rx_buffer_bytes = VB_RX_BUFFER_BYTES;
+	vb_lock_init(&nic->lock);
+	vb_lock_init(&nic->lease_lock);
+	vb_lock_init(&nic->rx);
+	vb_lock_init(&nic->held_lock);
+	vb_lock_init(&nic->xrc_lock);
+	vb_rwqs_init(&nic->rwqs);
+	vb_keys_init(&nic->keys, seed);
+	vb_handles_init(&nic->pd_handles);
+	vb_handles_init(&nic->mrs);
+	vb_handles_init(&nic->dm_handles);
+	vb_lock_init(&nic->dms.lock);
+	vb_peers_init(nic);
+	vb_timers_init(&nic->timers);
+	atomic_store(&nic->acks_due_ns, UINT64_MAX);
+	*out = nic;
+	return 0;
+}
+
+void vb_nic_destroy(struct vb_nic *nic)
+{
+	vb_xrc_fini(nic);
+	vb_segment_fini(nic);
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
+		free(atomic_load(&nic->slots[i]));
+	vb_peers_fini(nic);
+	vb_timers_fini(&nic->timers);
+	vb_pairs_fini(nic);
+	vb_groups_fini(nic);
+	vb_steer_fini(nic);
+	vb_lock_fini(&nic->dms.lock);
+	vb_handles_fini(&nic->dm_handles);
+	vb_handles_fini(&nic->mrs);
+	vb_handles_fini(&nic->pd_handles);
+	vb_keys_fini(&nic->keys);
+	vb_lock_fini(&nic->xrc_lock);
+	vb_lock_fini(&nic->held_lock);
+	vb_rwqs_fini(&nic->rwqs);
+	vb_framers_fini(nic);
+	vb_lock_fini(&nic->rx);
+	vb_lock_fini(&nic->lease_lock);
+	vb_lock_fini(&nic->lock);
+	free(nic->own_export);
+	free(nic);
+}
+
+void vb_nic_farewell(struct vb_nic *nic)
+{
+	vb_ways_finish(nic);
+	vb_acks_flush(nic);
+	atomic_store(&nic->export->left, 1);
+}
+
+int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max)
+{
+	if (atomic_fetch_add(count, 1) < max)
+		return 0;
+	atomic_fetch_sub(count, 1);
+	return ENOMEM;
+}
+
+struct vb_stats *vb_nic_stats(struct vb_nic *nic)
+{
+	vb_peers_count(nic);
+	return &nic->stats;
+}
+
+bool vb_nic_rx_try(struct vb_nic *nic)
+{
+	return vb_lock_try(&nic->rx);
+}
+
+void vb_nic_rx_drop(struct vb_nic *nic)
+{
+	vb_lock_drop(&nic->rx);
+}
+
+/* --- slots --- */
+
+static struct vb_slot *slot_of(struct vb_nic *nic, uint32_t qpn)
+{
+	uint32_t slot = qpn >> VB_INDEX_BITS;
+
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *s = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		if (!s)
+			break;
+		if (s->slot == slot)
+			return s;
+	}
+	return NULL;
+}
+
+struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+
+	if (!slot)
+		return NULL;
+	return atomic_load_explicit(&slot->qp[qpn & (VB_INDICES - 1)], memory_order_acquire);
+}
+
+/* The lock of those who lease held. The hub is slow, and the NIC's lock is others' as well. */
+static int slot_add(struct vb_nic *nic)
+{
+	struct vb_slot *slot;
+	int err;
+
+	if (nic->slot_count == VB_SLOTS_PER_NIC_MAX)
+		return ENOMEM;
+	slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return ENOMEM;
+	err = nic->host.lease(nic->host.arg, &slot->slot, &slot->next_index);
+	if (err) {
+		free(slot);
+		return err;
+	}
+	vb_lock_take(&nic->lock);
+	atomic_store_explicit(&nic->slots[nic->slot_count++], slot, memory_order_release);
+	vb_lock_drop(&nic->lock);
+	return 0;
+}
+
+/* One more than `seen`, unless another thread has seen to that. */
+static int lease_slot(struct vb_nic *nic, unsigned seen)
+{
+	int err = 0;
+
+	vb_lock_take(&nic->lease_lock);
+	if (nic->slot_count == seen)
+		err = slot_add(nic);
+	vb_lock_drop(&nic->lease_lock);
+	return err;
+}
+
+static bool index_is_reserved(const struct vb_slot *slot, uint32_t index)
+{
+	return slot->reserved[index / 64] >> (index % 64) & 1;
+}
+
+/* A number that no QP and no SRQ of the slot has. */
+static uint32_t slot_index_take(struct vb_slot *slot)
+{
+	uint32_t index;
+
+	do
+		index = slot->next_index++ & (VB_INDICES - 1);
+	/* 0 and 1 mean management QPs; the last one of the last slot is VB_QPN_GROUP. */
+	while (index < 2 || index == VB_INDICES - 1 || atomic_load(&slot->qp[index]) ||
+	       atomic_load(&slot->srq[index]) || index_is_reserved(slot, index));
+	slot->count++;
+	return index;
+}
+
+/* With the NIC's lock held. */
+static struct vb_slot *slot_with_room(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < nic->slot_count; i++) {
+		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+
+		if (slot->count < VB_INDICES_USED)
+			return slot;
+	}
+	return NULL;
+}
+
+/* One that has room, and the NIC's lock is held then. It is not held while one is leased. */
+static int slot_take_locked(struct vb_nic *nic, struct vb_slot **out)
+{
+	int err = 0;
+
+	for (;;) {
+		unsigned seen;
+
+		vb_lock_take(&nic->lock);
+		*out = slot_with_room(nic);
+		if (*out)
+			return 0;
+		seen = nic->slot_count;
+		vb_lock_drop(&nic->lock);
+		err = lease_slot(nic, seen);
+		if (err)
+			return err;
+	}
+}
+
+/* One of the two gets a number. */
+static int number_take(struct vb_nic *nic, struct vb_qp *qp, struct vb_srq *srq, uint32_t *number)
+{
+	struct vb_slot *slot;
+	uint32_t index;
+	int err;
+
+	err = slot_take_locked(nic, &slot);
+	if (err)
+		return err;
+	index = slot_index_take(slot);
+	*number = (uint32_t)slot->slot << VB_INDEX_BITS | index;
+	if (qp)
+		atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
+	else
+		atomic_store_explicit(&slot->srq[index], srq, memory_order_release);
+	vb_lock_drop(&nic->lock);
+	return 0;
+}
+
+int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn)
+{
+	struct vb_slot *slot;
+	uint32_t index;
+	int err;
+
+	err = slot_take_locked(nic, &slot);
+	if (err)
+		return err;
+	index = slot_index_take(slot);
+	slot->reserved[index / 64] |= 1ull << (index % 64);
+	*qpn = (uint32_t)slot->slot << VB_INDEX_BITS | index;
+	vb_lock_drop(&nic->lock);
+	return 0;
+}
+
+int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+	uint32_t index = qpn & (VB_INDICES - 1);
+	int err = EINVAL;
+
+	if (!slot)
+		return err;
+	vb_lock_take(&nic->lock);
+	if (index_is_reserved(slot, index)) {
+		slot->reserved[index / 64] &= ~(1ull << (index % 64));
+		slot->count--;
+		err = 0;
+	}
+	vb_lock_drop(&nic->lock);
+	return err;
+}
+
+bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn)
+{
+	return vb_nic_qp_find(nic, qpn) != NULL;
+}
+
+int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
+{
+	int err = number_take(nic, qp, NULL, qpn);
+
+	if (!err)
+		atomic_fetch_add(&nic->qps, 1);
+	return err;
+}
+
+int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn)
+{
+	return number_take(nic, NULL, srq, srqn);
+}
+
+struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn)
+{
+	struct vb_slot *slot = slot_of(nic, srqn);
+
+	if (!slot)
+		return NULL;
+	return atomic_load_explicit(&slot->srq[srqn & (VB_INDICES - 1)], memory_order_acquire);
+}
+
+void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn)
+{
+	struct vb_slot *slot = slot_of(nic, srqn);
+
+	vb_check(slot);
+	vb_lock_take(&nic->lock);
+	atomic_store(&slot->srq[srqn & (VB_INDICES - 1)], NULL);
+	slot->count--;
+	vb_lock_drop(&nic->lock);
+}
+
+int vb_nic_slot_any(struct vb_nic *nic, uint16_t *out)
+{
+	int err = atomic_load(&nic->slots[0]) ? 0 : lease_slot(nic, 0);
+
+	if (!err)
+		*out = atomic_load(&nic->slots[0])->slot;
+	return err;
+}
+
+void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+
+	vb_check(slot);
+	vb_lock_take(&nic->lock);
+	atomic_store(&slot->qp[qpn & (VB_INDICES - 1)], NULL);
+	slot->count--;
+	vb_lock_drop(&nic->lock);
+	atomic_fetch_sub(&nic->qps, 1);
+}
+
+unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
+		      uint32_t next_index[VB_SLOTS_PER_NIC_MAX])
+{
+	unsigned count;
+
+	vb_lock_take(&nic->lock);
+	count = nic->slot_count;
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_slot *s = atomic_load(&nic->slots[i]);
+
+		slot[i] = s->slot;
+		next_index[i] = s->next_index & (VB_INDICES - 1);
+	}
+	vb_lock_drop(&nic->lock);
+	return count;
+}
+
+/* --- addresses --- */
+
+static bool port_is_up(const struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
+		if (nic->gids[i].mtu_bytes && !nic->gids[i].no_carrier)
+			return true;
+	}
+	return false;
+}
+
+static bool gids_differ(const struct vb_nic *nic, const struct vb_gid_entry *entries,
+			unsigned count)
+{
+	static const struct vb_gid_entry none;
+
+	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
+		const struct vb_gid_entry *entry = i < count ? &entries[i] : &none;
+
+		if (nic->gids[i].ifindex != entry->ifindex ||
+		    memcmp(nic->gids[i].gid, entry->gid, VB_GID_BYTES) != 0)
+			return true;
+	}
+	return false;
+}
+
+void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, unsigned count)
+{
+	bool was_up, is_up, differ;
+
+	vb_check(count <= VB_GIDS_MAX);
+	vb_lock_take(&nic->lock);
+	was_up = port_is_up(nic);
+	differ = gids_differ(nic, entries, count);
+	memset(nic->gids, 0, sizeof(nic->gids));
+	memcpy(nic->gids, entries, count * sizeof(*entries));
+	is_up = port_is_up(nic);
+	vb_lock_drop(&nic->lock);
+	if (was_up != is_up)
+		vb_nic_event(nic, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	if (differ)
+		vb_groups_rejoin(nic);
+	if (differ)
+		vb_nic_event(nic, IBV_EVENT_GID_CHANGE);
+}
+
+int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entry)
+{
+	if (index >= VB_GIDS_MAX)
+		return EINVAL;
+	vb_lock_take(&nic->lock);
+	*entry = nic->gids[index];
+	vb_lock_drop(&nic->lock);
+	return 0;
+}
+
+void vb_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes)
+{
+	atomic_store(&nic->rx_buffer_bytes, bytes);
+}
+
+void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be)
+{
+	nic->guid_be = guid_be;
+}
+
+void vb_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona)
+{
+	nic->persona = persona;
+}
+
+const struct vb_persona *vb_nic_persona(const struct vb_nic *nic)
+{
+	return nic->persona;
+}
+
+/* --- queries --- */
+
+void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
+{
+	*attr = (struct ibv_device_attr){
+		.node_guid = nic->guid_be,
+		.sys_image_guid = nic->guid_be,
+		.max_mr_size = VB_MR_BYTES_MAX,
+		.page_size_cap = 0xfffff000,
+		.vendor_id = nic->persona->vendor_id,
+		.vendor_part_id = nic->persona->part_id,
+		.hw_ver = nic->persona->hw_ver,
+		.max_qp = VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
+		.max_qp_wr = VB_QP_WR_MAX,
+		.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CURR_QP_STATE_MOD |
+				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT |
+				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
+				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				    IBV_DEVICE_MEM_MGT_EXTENSIONS,
+		.max_sge = VB_SGE_MAX,
+		.max_sge_rd = VB_SGE_MAX,
+		.max_cq = VB_CQS_MAX,
+		.max_cqe = VB_CQE_MAX,
+		.max_mr = VB_MRS_MAX,
+		.max_mw = VB_MWS_MAX,
+		.max_pd = VB_PDS_MAX,
+		.max_qp_rd_atom = VB_RD_ATOMIC_MAX,
+		.max_res_rd_atom = VB_RD_ATOMIC_MAX * VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
+		.max_qp_init_rd_atom = VB_RD_ATOMIC_MAX,
+		/*
+		 * They are the processor's own, and so atomic with whatever else it does: that is
+		 * IBV_ATOMIC_GLOB. But adapters say this, which promises less, and there are
+		 * programs that take nothing else: UCX.
+		 */
+		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_mcast_grp = VB_GROUPS_MAX,
+		.max_mcast_qp_attach = VB_GROUP_QPS_MAX,
+		.max_total_mcast_qp_attach = VB_GROUPS_MAX * VB_GROUP_QPS_MAX,
+		.max_ah = VB_AHS_MAX,
+		.max_srq = VB_SRQS_MAX,
+		.max_srq_wr = VB_SRQ_WR_MAX,
+		.max_srq_sge = VB_SGE_MAX,
+		.max_pkeys = VB_PKEYS,
+		.local_ca_ack_delay = VB_ACK_DELAY_CODE,
+		.phys_port_cnt = VB_PORTS,
+	};
+	memcpy(attr->fw_ver, nic->persona->fw_ver, strlen(nic->persona->fw_ver));
+	if (nic->host.xrc_store)
+		attr->device_cap_flags |= IBV_DEVICE_XRC;
+	if (nic->host.segment)
+		attr->device_cap_flags |= IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING;
+}
+
+void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
+{
+	/* What is not named is zero, as a device says it that does not have it. */
+	*attr = (struct ibv_device_attr_ex){
+		.completion_timestamp_mask = nic->host.raw_ns ? UINT64_MAX : 0,
+		.hca_core_clock = nic->host.raw_ns ? VB_CLOCK_KHZ : 0,
+		.cq_mod_caps = { .max_cq_count = VB_CQ_COUNT_MAX,
+				 .max_cq_period = VB_CQ_PERIOD_US_MAX },
+		.packet_pacing_caps = { .qp_rate_limit_min = VB_RATE_KBPS_MIN,
+					.qp_rate_limit_max = VB_RATE_KBPS_MAX,
+					.supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC |
+							  1u << IBV_QPT_UD },
+	};
+	vb_tm_query(&attr->tm_caps);
+	vb_nic_query_device(nic, &attr->orig_attr);
+	vb_mem_query(nic, attr);
+	attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags |
+				    IBV_DEVICE_PCI_WRITE_END_PADDING | /* no PCI to pad on */
+				    VB_DEVICE_ATOMIC_WRITE | VB_DEVICE_FLUSH_GLOBAL;
+	attr->phys_port_cnt_ex = attr->orig_attr.phys_port_cnt;
+	if (nic->host.segment)
+		vb_raw_query(attr);
+}
+
+int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns)
+{
+	if (!nic->host.raw_ns)
+		return EOPNOTSUPP;
+	*raw_ns = nic->host.raw_ns(nic->host.arg);
+	return 0;
+}
+
+int vb_nic_query_times(struct vb_nic *nic, uint64_t *raw_ns, uint64_t *wall_ns)
+{
+	if (!nic->host.raw_ns || !nic->host.wall_ns)
+		return EOPNOTSUPP;
+	*raw_ns = nic->host.raw_ns(nic->host.arg);
+	*wall_ns = nic->host.wall_ns(nic->host.arg);
+	return 0;
+}
+
+static enum ibv_mtu mtu_code(uint32_t interface_bytes)
+{
+	enum ibv_mtu code = IBV_MTU_4096;
+
+	while (code > IBV_MTU_256 &&
+	       (128u << code) + FRAME_OVERHEAD_BYTES + IP_UDP_BYTES > interface_bytes)
+		code--;
+	return code;
+}
+
+/* The MTU that every way out of here has; loopback counts where there is nothing else. */
+static uint32_t narrowest_bytes(struct vb_nic *nic, bool *up)
+{
+	uint32_t out = UINT32_MAX, loop = UINT32_MAX;
+
+	vb_lock_take(&nic->lock);
+	*up = port_is_up(nic);
+	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
+		const struct vb_gid_entry *e = &nic->gids[i];
+		uint32_t *least = e->loopback ? &loop : &out;
+
+		if (!e->mtu_bytes)
+			continue;
+		if (e->mtu_bytes < *least)
+			*least = e->mtu_bytes;
+	}
+	vb_lock_drop(&nic->lock);
+	return out != UINT32_MAX ? out : loop;
+}
+
+int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *attr)
+{
+	bool up;
+	uint32_t bytes;
+
+	if (port != 1)
+		return EINVAL;
+	bytes = narrowest_bytes(nic, &up);
+	*attr = (struct ibv_port_attr){
+		.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = mtu_code(bytes),
+		.gid_tbl_len = VB_GIDS_MAX,
+		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.max_msg_sz = VB_MESSAGE_BYTES_MAX,
+		.pkey_tbl_len = VB_PKEYS,
+		.max_vl_num = 1,
+		.active_width = 2, /* 4X ... */
+		.active_speed = 32, /* ... EDR: a name for "fast"; there is no wire behind it */
+		.phys_state = up ? 5 : 3, /* LinkUp : Disabled */
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.flags = IBV_QPF_GRH_REQUIRED,
+	};
+	return 0;
+}

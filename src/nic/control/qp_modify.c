@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* ibv_modify_qp: everything is checked, and only then is anything changed. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/control/qp_dv.h"
+#include "nic/core/ah.h"
+#include "nic/data/acks.h"
+#include "nic/data/migrate.h"
+#include "nic/data/pace.h"
+#include "nic/data/qp.h"
+#include "nic/data/window.h"
+#include "nic/queue/rq.h"
+#include "nic/service/dc/dc.h"
+#include "nic/service/eth/raw.h"
+#include "nic/service/tm/tm.h"
+#include "nic/service/xrc/xrc.h"
+#include "nic/way/peer.h"
+
+#define ACCESS_KNOWN                                                                              \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                  \
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE |                  \
+	 VB_ACCESS_FLUSH_GLOBAL | VB_ACCESS_FLUSH_PERSISTENT)
+
+/* What a packet may need beside its payload: BTH, RETH, ImmDt, ICRC; and an XRC's XRCETH. */
+#define HEADERS_BYTES 36
+
+/* What a modification comes down to, worked out before anything changes. */
+struct plan {
+	enum ibv_qp_state from, to;
+	struct vb_path path, alt_path;
+	struct vb_resource *ring;
+	struct vb_migration *migration; /* if it has none yet */
+	struct vb_peer *peer; /* to be reached through shared memory */
+	bool tells; /* when the queue is drained */
+};
+
+struct bound {
+	int bit;
+	uint64_t value, max;
+};
+
+int vb_qp_values_check(const struct ibv_qp_attr *a, int mask)
+{
+	const struct bound bounds[] = {
+		{ IBV_QP_PKEY_INDEX, a->pkey_index, VB_PKEYS - 1 },
+		{ IBV_QP_PORT, a->port_num, VB_PORTS },
+		{ IBV_QP_PATH_MTU, a->path_mtu, IBV_MTU_4096 },
+		{ IBV_QP_DEST_QPN, a->dest_qp_num, 0xffffff },
+		{ IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, VB_RD_ATOMIC_MAX },
+		{ IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, VB_RD_ATOMIC_MAX },
+		{ IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer, 31 },
+		{ IBV_QP_TIMEOUT, a->timeout, 31 },
+		{ IBV_QP_RETRY_CNT, a->retry_cnt, 7 },
+		{ IBV_QP_RNR_RETRY, a->rnr_retry, 7 },
+		{ IBV_QP_ALT_PATH, a->alt_port_num, VB_PORTS },
+		{ IBV_QP_ALT_PATH, a->alt_pkey_index, VB_PKEYS - 1 },
+		{ IBV_QP_ALT_PATH, a->alt_timeout, 31 },
+		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_ARMED },
+	};
+
+	for (unsigned i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+		if ((mask & bounds[i].bit) && bounds[i].value > bounds[i].max)
+			return EINVAL;
+	if ((mask & IBV_QP_PORT) && a->port_num < 1)
+		return EINVAL;
+	if ((mask & IBV_QP_PATH_MTU) && a->path_mtu < IBV_MTU_256)
+		return EINVAL;
+	if ((mask & IBV_QP_ACCESS_FLAGS) && (a->qp_access_flags & ~(unsigned)ACCESS_KNOWN))
+		return EINVAL;
+	if ((mask & IBV_QP_ALT_PATH) && a->alt_port_num < 1)
+		return EINVAL;
+	return mask & IBV_QP_RATE_LIMIT ? vb_pace_check(a->rate_limit) : 0;
+}
+
+/* Queues keep their size. */
+#define NOT_DONE IBV_QP_CAP
+
+/* Does a packet of this path MTU get through without being cut up? */
+static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu)
+{
+	uint32_t frame = qp->nic->host.frame_bytes_max(qp->nic->host.arg, path);
+
+	if (!frame)
+		return ENETUNREACH;
+	if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND || qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV)
+		frame -= VB_XRCETH_BYTES;
+	return (128u << mtu) + HEADERS_BYTES > frame ? EINVAL : 0;
+}
+
+int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
+		     struct vb_path *path)
+{
+	int err = vb_path_resolve(qp->nic, av, path);
+
+	if (!err)
+		err = check_mtu(qp, path, mtu);
+	if (!err && qp->nic->host.no_wire && !path->local)
+		err = ENETUNREACH;
+	return err;
+}
+
+/*
+ * A target of DC is connected to nobody, so whom its address vector names is not looked at: only
+ * what is ours of it counts. In perftest's of all but the first is what malloc() left there.
+ */
+static int check_av(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
+		    struct vb_path *path)
+{
+	struct ibv_ah_attr own = *av;
+	struct vb_gid_entry entry;
+
+	if (qp->dc && qp->dc->role == VB_DC_TARGET &&
+	    vb_nic_gid_get(qp->nic, own.grh.sgid_index, &entry) == 0)
+		memcpy(own.grh.dgid.raw, entry.gid, VB_GID_BYTES);
+	return vb_qp_path_check(qp, &own, mtu, path);
+}
+
+/* IBA 17.2.8: both paths have the same MTU. */
+static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		       struct plan *plan)
+{
+	enum ibv_mtu mtu = mask & IBV_QP_PATH_MTU ? attr->path_mtu : qp->attr.path_mtu;
+	int err = 0;
+
+	if (mask & IBV_QP_AV)
+		err = check_av(qp, &attr->ah_attr, mtu, &plan->path);
+	if (!err && (mask & IBV_QP_ALT_PATH))
+		err = vb_qp_path_check(qp, &attr->alt_ah_attr, mtu, &plan->alt_path);
+	return err;
+}
+
+/*
+ * Does it go through shared memory? That is decided once, when a QP is connected: what is queued
+ * has been cut up for it. So such a QP may get another path in SQD, but not one to another host.
+ */
+static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		      struct plan *plan)
+{
+	bool aims = qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND || qp->dc;
+	struct vb_nic *nic = qp->nic;
+
+	if (!(mask & IBV_QP_AV))
+		return 0;
+	if (plan->from == IBV_QPS_SQD)
+		return qp->peer && !plan->path.local && !aims ? EOPNOTSUPP : 0;
+	/* To whom XRC and DC send is said by each work request. */
+	if (plan->path.local && aims)
+		return 0;
+	if (plan->path.local)
+		plan->peer = vb_peer_known(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
+	else if (nic->host.afar)
+		nic->host.afar(nic->host.arg, plan->path.dst);
+	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
+}
+
+static int check_migration(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (!(mask & IBV_QP_PATH_MIG_STATE))
+		return 0;
+	return vb_migration_check(qp->attr.path_mig_state, attr->path_mig_state,
+				  qp->migrates || (mask & IBV_QP_ALT_PATH));
+}
+
+/* Memory for what is new. What is still owed for READs and atomics must keep its place. */
+static int prepare(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
+{
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+	    !vb_resp_ring_fits(&qp->resp, attr->max_dest_rd_atomic))
+		return EBUSY;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		plan->ring = calloc(attr->max_dest_rd_atomic + 1u, sizeof(*plan->ring));
+	if ((mask & IBV_QP_ALT_PATH) && !qp->migration)
+		plan->migration = calloc(1, sizeof(*plan->migration));
+	if (((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && !plan->ring) ||
+	    ((mask & IBV_QP_ALT_PATH) && !qp->migration && !plan->migration))
+		return ENOMEM;
+	return 0;
+}
+
+static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
+{
+	int err;
+
+	plan->from = vb_qp_state(qp);
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != plan->from)
+		return EINVAL;
+	plan->to = mask & IBV_QP_STATE ? attr->qp_state : plan->from;
+	plan->tells = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
+	if (mask & (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND ? VB_QP_XRC_NOT_DONE : NOT_DONE))
+		return EOPNOTSUPP;
+	if (qp->dc)
+		err = vb_dc_transition_check(qp->dc->role == VB_DC_TARGET, plan->from, plan->to,
+					     mask);
+	else
+		err = vb_qp_transition_check(qp->ibv.qp.qp_type, plan->from, plan->to, mask);
+	if (!err)
+		err = vb_qp_values_check(attr, mask);
+	if (!err)
+		err = check_paths(qp, attr, mask, plan);
+	if (!err)
+		err = check_peer(qp, attr, mask, plan);
+	if (!err)
+		err = check_migration(qp, attr, mask);
+	return err ? err : prepare(qp, attr, mask, plan);
+}
+
+/* Attributes that are only kept, to be told again: one row each. */
+void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+{
+#define KEEP(bit, field)                                                                          \
+	do {                                                                                      \
+		if (mask & (bit))                                                                 \
+			to->field = from->field;                                                  \
+	} while (0)
+	KEEP(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	KEEP(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	KEEP(IBV_QP_PKEY_INDEX, pkey_index);
+	KEEP(IBV_QP_PORT, port_num);
+	KEEP(IBV_QP_QKEY, qkey);
+	KEEP(IBV_QP_AV, ah_attr);
+	KEEP(IBV_QP_PATH_MTU, path_mtu);
+	KEEP(IBV_QP_TIMEOUT, timeout);
+	KEEP(IBV_QP_RETRY_CNT, retry_cnt);
+	KEEP(IBV_QP_RNR_RETRY, rnr_retry);
+	KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	KEEP(IBV_QP_ALT_PATH, alt_ah_attr);
+	KEEP(IBV_QP_ALT_PATH, alt_pkey_index);
+	KEEP(IBV_QP_ALT_PATH, alt_port_num);
+	KEEP(IBV_QP_ALT_PATH, alt_timeout);
+	KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	KEEP(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
+	KEEP(IBV_QP_RATE_LIMIT, rate_limit);
+#undef KEEP
+	/* Programs put random numbers there; mlx5 and rxe too take what a PSN has bits for. */
+	if (mask & IBV_QP_RQ_PSN)
+		to->rq_psn = from->rq_psn & 0xffffff;
+	if (mask & IBV_QP_SQ_PSN)
+		to->sq_psn = from->sq_psn & 0xffffff;
+}
+
+static enum vb_transport transport_of(const struct vb_qp *qp)
+{
+	enum ibv_qp_type type = qp->ibv.qp.qp_type;
+
+	if (type == IBV_QPT_XRC_SEND)
+		return VB_XRC;
+	if (type == IBV_QPT_DRIVER)
+		return VB_DC;
+	return type == IBV_QPT_RC ? VB_RC : type == IBV_QPT_UC ? VB_UC : VB_UD;
+}
+
+/* A datagram has no path MTU of its own: the port's. */
+static enum ibv_mtu port_mtu(struct vb_qp *qp)
+{
+	struct ibv_port_attr port;
+
+	vb_nic_query_port(qp->nic, 1, &port);
+	return port.active_mtu;
+}
+
+static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
+{
+	if (qp->raw) /* a work request is never more than one step */
+		return VB_MESSAGE_BYTES_MAX;
+	/* XRC and DC choose their way with what is next in the queue, and may have (lane_tx.c). */
+	if (qp->peer && (!vb_transport_aims(transport) || qp->req.mtu == VB_LANE_MTU_BYTES))
+		return VB_LANE_MTU_BYTES;
+	return 128u << (transport == VB_UD ? port_mtu(qp) : qp->attr.path_mtu);
+}
+
+/*
+ * Half of what the other side's buffer holds, where there is a wire, shared by all QPs, as if all
+ * sent to there just now. For one QP more than `most` gains nothing, and a quarter of it costs a
+ * tenth, for the ACKs and for pauses; less than `least` is too little if it is alone after all.
+ */
+static uint32_t window_max(struct vb_qp *qp)
+{
+	const uint32_t most = 2u << 20, least = 512u << 10;
+	const uint32_t psns = 1u << 22; /* far below half the space of PSNs */
+	uint32_t half = atomic_load(&qp->nic->rx_buffer_bytes) / 2;
+	uint64_t share;
+
+	qp->sharers = atomic_load_explicit(&qp->nic->qps, memory_order_relaxed);
+	if (qp->peer)
+		return psns;
+	share = vb_max_u64(half / vb_max_u64(qp->sharers, 1), least);
+	return (uint32_t)vb_max_u64(vb_min_u64(vb_min_u64(share, most), half) / qp->req.mtu, 4);
+}
+
+void vb_qp_window_share(struct vb_qp *qp)
+{
+	if (qp->sharers != atomic_load_explicit(&qp->nic->qps, memory_order_relaxed))
+		vb_req_window_max_set(&qp->req, window_max(qp));
+}
+
+void vb_qp_pieces_set(struct vb_qp *qp)
+{
+	bool large = qp->peer && atomic_load(&qp->peer->has_rx);
+	uint32_t mtu = large ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
+
+	if (qp->req.mtu != mtu)
+		vb_req_mtu_set(&qp->req, mtu);
+}
+
+void vb_qp_link_set(struct vb_qp *qp)
+{
+	vb_req_link_set(&qp->req, qp->peer != NULL, window_max(qp));
+}
+
+/* What the engines go by follows from the attributes, whenever those change. */
+static void configure(struct vb_qp *qp, int mask)
+{
+	const struct ibv_qp_attr *a = &qp->attr;
+	struct vb_req *req = &qp->req;
+	struct vb_resp *resp = &qp->resp;
+
+	req->transport = resp->transport = transport_of(qp);
+	req->mtu = resp->mtu = mtu_bytes(qp, req->transport);
+	req->reliable = qp->peer != NULL;
+	req->packet_credits = qp->dv_flags & VB_QP_PACKET_CREDITS;
+	req->max_fetches = a->max_rd_atomic;
+	/* An initiator of which 0 is said may have one: so has mlx5's, and programs rely on it. */
+	if (qp->dc)
+		req->max_fetches = (uint32_t)vb_min_u64(vb_max_u64(req->max_fetches, 1),
+							VB_DC_RESOURCES);
+	req->window_max = window_max(qp);
+	req->timeout = a->timeout;
+	req->retry_cnt = a->retry_cnt;
+	req->rnr_retry = a->rnr_retry;
+	resp->min_rnr_timer = a->min_rnr_timer;
+	resp->access = a->qp_access_flags;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		resp->resources_max = a->max_dest_rd_atomic;
+	if (!qp->dc)
+		qp->dqpn = a->dest_qp_num;
+	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
+		vb_path_sport_set(qp->nic, &qp->path,
+				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+				  req->transport == VB_XRC ? qp->aimed_slot << VB_INDEX_BITS
+							   : qp->dqpn);
+	}
+	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
+		req->retries_left = req->retry_cnt;
+		req->rnr_left = req->rnr_retry;
+	}
+}
+
+/* IBA 10.3.1: RESET forgets all, completions included. */
+static void reset(struct vb_qp *qp)
+{
+	struct ibv_qp *ibv = &qp->ibv.qp;
+
+	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
+	if (ibv->recv_cq)
+		vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
+	if (qp->dc)
+		vb_dc_reset(qp);
+	vb_qp_unbind_locked(qp);
+	vb_windows_unbind(qp);
+	vb_tm_leave(qp);
+	vb_req_reset(&qp->req);
+	vb_resp_reset(&qp->resp);
+	atomic_store(&qp->sq_released, 0);
+	if (!ibv->srq)
+		vb_rq_empty(&qp->own_rq);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
+	vb_migration_end(qp);
+	if (qp->raw)
+		vb_raw_reset(qp);
+	if (qp->has_parcels)
+		vb_parcels_reset(qp);
+	vb_pace_set(qp, 0, 0);
+	qp->in_error_event = false;
+	qp->comm_est = false;
+	qp->drain_event = false;
+	qp->link_full = false;
+	qp->aimed_slot = 0;
+}
+
+static void set_alt_path(struct vb_qp *qp, struct plan *plan)
+{
+	if (!qp->migration) {
+		qp->migration = plan->migration;
+		plan->migration = NULL;
+	}
+	qp->migrates = true;
+	qp->migration->alt = plan->alt_path;
+	vb_path_sport_set(qp->nic, &qp->migration->alt,
+			  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+			  qp->req.transport == VB_XRC ? qp->aimed_slot << VB_INDEX_BITS
+						      : qp->dqpn);
+}
+
+/* The state before: `keep` has put what was asked for in its place. */
+static void set_migration(struct vb_qp *qp, enum ibv_mig_state before)
+{
+	if (qp->attr.path_mig_state == IBV_MIG_REARM && before == IBV_MIG_MIGRATED)
+		vb_migration_rearm(qp);
+	else if (qp->attr.path_mig_state == IBV_MIG_MIGRATED && before == IBV_MIG_ARMED)
+		vb_migrate_locked(qp);
+}
+
+static void enter(struct vb_qp *qp, const struct plan *plan)
+{
+	bool moved = plan->from != plan->to;
+
+	if (moved)
+		qp->drain_event = plan->tells;
+	atomic_store_explicit(&qp->state, plan->to, memory_order_release);
+	qp->ibv.qp.state = plan->to;
+	switch (plan->to) {
+	case IBV_QPS_RTR:
+		qp->resp.epsn = qp->attr.rq_psn;
+		break;
+	case IBV_QPS_RTS:
+		if (plan->from == IBV_QPS_RTR)
+			vb_req_start(&qp->req, qp->attr.sq_psn);
+		if (plan->from == IBV_QPS_SQE)
+			qp->req.fault = IBV_WC_SUCCESS;
+		qp->req.sqd = false;
+		break;
+	case IBV_QPS_SQD:
+		qp->req.sqd = true;
+		break;
+	case IBV_QPS_ERR:
+		vb_qp_fail_locked(qp);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Nothing of it can fail. */
+static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
+{
+	enum ibv_mig_state mig_state = qp->attr.path_mig_state;
+
+	if (plan->to == IBV_QPS_RESET || plan->to == IBV_QPS_ERR)
+		vb_ack_flush(qp);
+	if (plan->to == IBV_QPS_RESET)
+		reset(qp);
+	vb_qp_attr_keep(&qp->attr, attr, mask);
+	if (mask & IBV_QP_AV) {
+		qp->path = plan->path;
+		vb_migration_forget_old(qp);
+	}
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		plan->ring = vb_resp_ring_replace(&qp->resp, plan->ring, attr->max_dest_rd_atomic);
+	if (plan->peer)
+		vb_qp_bind_locked(qp, plan->peer, attr->dest_qp_num);
+	configure(qp, mask);
+	if (mask & IBV_QP_ALT_PATH)
+		set_alt_path(qp, plan);
+	if (mask & IBV_QP_PATH_MIG_STATE)
+		set_migration(qp, mig_state);
+	if (mask & IBV_QP_RATE_LIMIT)
+		vb_pace_set(qp, attr->rate_limit, 0);
+	enter(qp, plan);
+}
+
+/*
+ * What has come through shared memory by now counts. An adapter would have taken it in long since:
+ * programs hear from their peer by another way that it has their last message, and put an end to
+ * the QP before they poll for it; its ACK may lie in the ring then. What the wire has brought is
+ * the host's to take in; here we wait for who is about that.
+ */
+static void take_in(struct vb_qp *qp)
+{
+	struct vb_lane *lane = NULL;
+
+	vb_lock_take(&qp->lock);
+	if (qp->peer && atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire))
+		lane = qp->lane_rx;
+	vb_lock_drop(&qp->lock);
+	if (lane)
+		vb_lane_drain(lane);
+	vb_lock_take(&qp->nic->rx);
+	vb_lock_drop(&qp->nic->rx);
+}
+
+/* Does it, or may it, take rights from the peer? On return it must not be about to use them. */
+static bool may_revoke(const struct ibv_qp_attr *attr, int mask)
+{
+	return ((mask & IBV_QP_STATE) &&
+		(attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR)) ||
+	       (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC));
+}
+
+/* To whom it is to be connected: the hub may have to be asked, and nobody else waits for that. */
+static void meet(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const int said = IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN;
+	struct vb_path path;
+
+	if ((mask & said) == said && attr->qp_state == IBV_QPS_RTR &&
+	    vb_qp_state(qp) == IBV_QPS_INIT && qp->ibv.qp.qp_type != IBV_QPT_XRC_SEND && !qp->dc &&
+	    attr->dest_qp_num >> 24 == 0 && !vb_path_resolve(qp->nic, &attr->ah_attr, &path) &&
+	    path.local)
+		vb_peer_reach(qp->nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
+}
+
+int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct plan plan = { .ring = NULL };
+	bool revokes = may_revoke(attr, mask);
+	int err;
+
+	/* ibv_modify_qp(3): the mask may be 0, and then there is nothing to do. */
+	if (!mask)
+		return 0;
+	if (qp->xrc)
+		return vb_xrc_qp_modify(qp, attr, mask);
+	if (qp->rss)
+		return EOPNOTSUPP;
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
+		take_in(qp);
+	meet(qp, attr, mask);
+	if (revokes && !vb_export_qp_withdraw(qp))
+		return EBUSY;
+	vb_lock_take(&qp->lock);
+	err = vb_nic_has_failed(qp->nic) ? EIO : check(qp, attr, mask, &plan);
+	if (err)
+		goto out;
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	commit(qp, attr, mask, &plan);
+	vb_export_qp_locked(qp);
+	if (plan.to == IBV_QPS_RTS || plan.to == IBV_QPS_SQD)
+		vb_qp_transmit_locked(qp);
+out:
+	vb_lock_drop(&qp->lock);
+	free(plan.ring);
+	free(plan.migration);
+	if (revokes)
+		vb_export_qp_restore(qp);
+	return err;
+}
+
+int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr)
+{
+	int err = attr->comp_mask ? EINVAL : vb_pace_check(attr->rate_limit);
+
+	/* Without a limit there are no bursts. */
+	if (!err && !attr->rate_limit && attr->max_burst_sz)
+		err = EINVAL;
+	if (err)
+		return err;
+	vb_lock_take(&qp->lock);
+	if (vb_nic_has_failed(qp->nic)) {
+		err = EIO;
+	} else if (vb_qp_state(qp) != IBV_QPS_RTS && vb_qp_state(qp) != IBV_QPS_SQD) {
+		err = EINVAL;
+	} else {
+		qp->attr.rate_limit = attr->rate_limit;
+		vb_pace_set(qp, attr->rate_limit, attr->max_burst_sz);
+		qp->now_ns = vb_nic_now_ns(qp->nic);
+		vb_qp_transmit_locked(qp);
+	}
+	vb_lock_drop(&qp->lock);
+	return err;
+}

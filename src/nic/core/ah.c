@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/core/ah.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/core/internal.h"
+#include "wire/icrc.h"
+
+/* For 0, which many programs leave there: a kernel with hardware takes the route's in any case. */
+#define HOP_LIMIT_DEFAULT 64
+
+bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
+{
+	bool ours = false;
+
+	vb_lock_take(&nic->lock);
+	for (unsigned i = 0; i < VB_GIDS_MAX && !ours; i++)
+		ours = nic->gids[i].mtu_bytes && !memcmp(nic->gids[i].gid, gid, VB_GID_BYTES);
+	vb_lock_drop(&nic->lock);
+	return ours;
+}
+
+static int resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
+{
+	static const uint8_t zero[VB_GID_BYTES];
+	struct vb_gid_entry entry;
+
+	if (!attr->is_global || attr->port_num != 1 || attr->static_rate > IBV_RATE_1200_GBPS ||
+	    attr->sl > 15)
+		return EINVAL;
+	if (vb_nic_gid_get(nic, attr->grh.sgid_index, &entry) || !entry.mtu_bytes)
+		return EINVAL;
+	if (!memcmp(attr->grh.dgid.raw, zero, sizeof(zero)) ||
+	    vb_gid_is_ipv4(attr->grh.dgid.raw) != vb_gid_is_ipv4(entry.gid))
+		return EINVAL;
+	*path = (struct vb_path){
+		.flow_label = attr->grh.flow_label & 0xfffff,
+		.ifindex = entry.ifindex,
+		.sport = VB_ROCE_PORT,
+		.tclass = attr->grh.traffic_class,
+		.hop_limit = attr->grh.hop_limit ? attr->grh.hop_limit : HOP_LIMIT_DEFAULT,
+	};
+	memcpy(path->src, entry.gid, sizeof(path->src));
+	memcpy(path->dst, attr->grh.dgid.raw, sizeof(path->dst));
+	path->local = vb_gid_is_ours(nic, path->dst);
+	return 0;
+}
+
+int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
+{
+	return vb_gid_is_group(attr->grh.dgid.raw) ? EINVAL : resolve(nic, attr, path);
+}
+
+void vb_path_sport_answer(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot,
+			  uint32_t dqpn, enum vb_whom whom)
+{
+	const struct vb_nic_host *host = &nic->host;
+	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
+
+	path->sport = host->sport ? host->sport(host->arg, src_slot, path, slot, whom)
+				  : VB_ROCE_PORT;
+}
+
+void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn)
+{
+	vb_path_sport_answer(nic, path, src_slot, dqpn, VB_OURS);
+}
+
+int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah **out)
+{
+	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
+	struct vb_path path;
+	struct vb_ah *ah;
+	int err = resolve(nic, attr, &path);
+
+	if (!err && !path.local && nic->host.no_wire)
+		err = ENETUNREACH;
+	/* Not every interface takes every group: there is none of IPv6 on loopback by itself. */
+	if (!err && vb_gid_is_group(path.dst) && !nic->host.frame_bytes_max(nic->host.arg, &path))
+		err = ENETUNREACH;
+	if (err)
+		return err;
+	err = vb_nic_count_up(&nic->ahs, VB_AHS_MAX);
+	if (err)
+		return err;
+	ah = calloc(1, sizeof(*ah));
+	if (!ah) {
+		atomic_fetch_sub(&nic->ahs, 1);
+		return ENOMEM;
+	}
+	if (!path.local && !vb_gid_is_group(path.dst) && nic->host.afar)
+		nic->host.afar(nic->host.arg, path.dst);
+	ah->ibv.context = pd->ibv.context;
+	ah->ibv.pd = &pd->ibv;
+	ah->path = path;
+	ah->attr = *attr;
+	atomic_fetch_add(&pd->users, 1);
+	*out = ah;
+	return 0;
+}
+
+int vb_ah_destroy(struct vb_ah *ah)
+{
+	atomic_fetch_sub(&vb_nic_of(ah->ibv.context)->ahs, 1);
+	atomic_fetch_sub(&((struct vb_pd *)ah->ibv.pd)->users, 1);
+	free(ah);
+	return 0;
+}

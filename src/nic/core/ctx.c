@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/core/ctx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/core/domain.h"
+#include "nic/core/internal.h"
+#include "nic/queue/cq.h"
+
+int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
+{
+	struct vb_ctx *ctx = calloc(1, sizeof(*ctx));
+
+	if (!ctx)
+		return ENOMEM;
+	ctx->nic = nic;
+	ctx->family = atomic_fetch_add(&nic->family_last, 1) + 1;
+	ctx->events_tail = &ctx->events;
+	ctx->ibv.context.async_fd = async_fd;
+	vb_lock_init(&ctx->lock);
+	vb_lock_take(&nic->lock);
+	ctx->next = nic->ctxs;
+	nic->ctxs = ctx;
+	vb_lock_drop(&nic->lock);
+	*out = ctx;
+	return 0;
+}
+
+void vb_ctx_destroy(struct vb_ctx *ctx)
+{
+	struct vb_ctx **at = &ctx->nic->ctxs;
+
+	vb_lock_take(&ctx->nic->lock);
+	while (*at != ctx)
+		at = &(*at)->next;
+	*at = ctx->next;
+	vb_lock_drop(&ctx->nic->lock);
+	while (ctx->events) {
+		struct vb_event *next = ctx->events->next;
+
+		free(ctx->events);
+		ctx->events = next;
+	}
+	vb_lock_fini(&ctx->lock);
+	free(ctx);
+}
+
+bool vb_ctx_event_pop(struct vb_ctx *ctx, struct ibv_async_event *event)
+{
+	struct vb_event *first;
+
+	vb_lock_take(&ctx->lock);
+	first = ctx->events;
+	if (first) {
+		ctx->events = first->next;
+		if (!ctx->events)
+			ctx->events_tail = &ctx->events;
+		*event = first->event;
+		if (first->delivered)
+			++*first->delivered;
+	}
+	vb_lock_drop(&ctx->lock);
+	free(first);
+	return first;
+}
+
+void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
+		       uint32_t *delivered)
+{
+	struct vb_event *e = malloc(sizeof(*e));
+
+	if (!e) /* no memory to tell of an error: the queues tell it as well */
+		return;
+	*e = (struct vb_event){ .event = *event, .delivered = delivered };
+	vb_lock_take(&ctx->lock);
+	*ctx->events_tail = e;
+	ctx->events_tail = &e->next;
+	vb_lock_drop(&ctx->lock);
+	ctx->nic->host.signal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
+}
+
+/* An unread one of that type goes to the end of the queue. False: there is none. */
+static bool event_renew(struct vb_ctx *ctx, enum ibv_event_type type)
+{
+	struct vb_event **at = &ctx->events, *e;
+
+	vb_lock_take(&ctx->lock);
+	while ((e = *at) && e->event.event_type != type)
+		at = &e->next;
+	if (e && e->next) {
+		*at = e->next;
+		e->next = NULL;
+		*ctx->events_tail = e;
+		ctx->events_tail = &e->next;
+	}
+	vb_lock_drop(&ctx->lock);
+	return e;
+}
+
+void vb_nic_event(struct vb_nic *nic, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .event_type = type };
+
+	if (type != IBV_EVENT_DEVICE_FATAL)
+		event.element.port_num = 1;
+	vb_lock_take(&nic->lock);
+	for (struct vb_ctx *ctx = nic->ctxs; ctx; ctx = ctx->next) {
+		if (!event_renew(ctx, type))
+			vb_ctx_event_push(ctx, &event, NULL);
+	}
+	vb_lock_drop(&nic->lock);
+}
+
+void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered)
+{
+	struct vb_event **at = &ctx->events;
+
+	vb_lock_take(&ctx->lock);
+	while (*at) {
+		struct vb_event *e = *at;
+
+		if (e->delivered != delivered) {
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		free(e);
+		ctx->nic->host.unsignal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
+	}
+	ctx->events_tail = at;
+	vb_lock_drop(&ctx->lock);
+}
+
+/* A PD's handle is its place there; the caller counts, so there is one. */
+static uint32_t enter(struct vb_nic *nic, uint64_t id, uint64_t family)
+{
+	struct vb_export_pd *entry;
+	uint32_t number;
+
+	vb_lock_take(&nic->lock);
+	do {
+		number = nic->pd_next++ % VB_PDS_MAX;
+		entry = &nic->export->pd[number];
+	} while (VB_EXPORT_GET(entry->id));
+	VB_EXPORT_SET(entry->family, family);
+	VB_EXPORT_SET(entry->id, id);
+	vb_lock_drop(&nic->lock);
+	return number;
+}
+
+int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
+{
+	struct vb_nic *nic = ctx->nic;
+	struct vb_pd *pd;
+	int err;
+
+	/* Where would it be? */
+	if (ctx->foreign)
+		return EOPNOTSUPP;
+	err = vb_nic_count_up(&nic->pds, VB_PDS_MAX);
+	if (err)
+		return err;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd) {
+		atomic_fetch_sub(&nic->pds, 1);
+		return ENOMEM;
+	}
+	pd->ibv.context = &ctx->ibv.context;
+	pd->id = atomic_fetch_add(&nic->pd_last, 1) + 1;
+	pd->ibv.handle = enter(nic, pd->id, ctx->family);
+	pd->handle = (struct vb_handle){ .object = pd, .free = free, .number = pd->ibv.handle,
+					 .family = ctx->family, .users = &pd->users };
+	vb_handle_add(&nic->pd_handles, &pd->handle);
+	*out = pd;
+	return 0;
+}
+
+/* What is not in the list: it cannot be imported. */
+static void domain_destroy(struct vb_pd *pd)
+{
+	vb_domain_destroy(pd->domain);
+	atomic_fetch_sub(&vb_nic_of(pd->ibv.context)->pds, 1);
+	free(pd);
+}
+
+int vb_pd_destroy(struct vb_pd *pd)
+{
+	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
+
+	if (pd->domain) {
+		if (atomic_load(&pd->users))
+			return EBUSY;
+		domain_destroy(pd);
+		return 0;
+	}
+	if (pd->foreign)
+		return EOPNOTSUPP;
+	if (vb_handle_is_used(&nic->pd_handles, &pd->handle))
+		return EBUSY;
+	if (!vb_handle_kill(&nic->pd_handles, &pd->handle))
+		return ENOENT;
+	VB_EXPORT_SET(nic->export->pd[pd->ibv.handle].id, 0);
+	atomic_fetch_sub(&nic->pds, 1);
+	vb_handle_drop(&nic->pd_handles, &pd->handle);
+	return 0;
+}
+
+int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **out)
+{
+	struct vb_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return ENOMEM;
+	channel->ibv.context = &ctx->ibv.context;
+	channel->ibv.fd = fd;
+	channel->tail = &channel->head;
+	vb_lock_init(&channel->lock);
+	*out = channel;
+	return 0;
+}
+
+int vb_channel_destroy(struct vb_channel *channel)
+{
+	int users;
+
+	vb_lock_take(&channel->lock);
+	users = channel->ibv.refcnt;
+	vb_lock_drop(&channel->lock);
+	if (users)
+		return EBUSY;
+	vb_lock_fini(&channel->lock);
+	free(channel);
+	return 0;
+}
+
+bool vb_channel_has_event(struct vb_channel *channel)
+{
+	bool has;
+
+	vb_lock_take(&channel->lock);
+	has = channel->head != NULL;
+	vb_lock_drop(&channel->lock);
+	return has;
+}
+
+struct vb_cq *vb_channel_pop(struct vb_channel *channel)
+{
+	struct vb_cq *cq;
+
+	vb_lock_take(&channel->lock);
+	cq = channel->head;
+	if (cq) {
+		channel->head = cq->channel_next;
+		if (!channel->head)
+			channel->tail = &channel->head;
+		cq->channel_next = NULL;
+		cq->comp_delivered++;
+		/* Events queued since then are told one by one, in turn with other CQs'. */
+		if (--cq->channel_pending) {
+			*channel->tail = cq;
+			channel->tail = &cq->channel_next;
+		}
+	}
+	vb_lock_drop(&channel->lock);
+	return cq;
+}

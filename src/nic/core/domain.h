@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_DOMAIN_H
+#define VB_NIC_DOMAIN_H
+
+/*
+ * Thread domains and parent domains (ibv_alloc_td(3), ibv_alloc_parent_domain(3)).
+ *
+ * A parent domain is a struct vb_pd with the number of the PD behind it, so memory and queues of
+ * either go together. What it adds is told to the objects that are created in it: whether a single
+ * thread uses them, and where their buffers come from.
+ */
+
+#include "nic/core/ctx.h"
+
+struct vb_td {
+	struct ibv_td ibv;
+	_Atomic uint32_t users; /* parent domains */
+};
+
+/* EINVAL: unknown attributes; ENOMEM. */
+int vb_td_create(struct vb_ctx *ctx, const struct ibv_td_init_attr *attr, struct vb_td **td);
+int vb_td_destroy(struct vb_td *td); /* EBUSY while a parent domain has it */
+
+/*
+ * EINVAL: no PD, something of another context, unknown attributes, one allocator without the
+ * other; ENOMEM. It ends by vb_pd_destroy().
+ */
+int vb_parent_domain_create(struct vb_ctx *ctx, const struct ibv_parent_domain_init_attr *attr,
+			    struct vb_pd **pd);
+
+/* --- for the rest of the NIC --- */
+
+struct vb_domain {
+	struct vb_pd *pd; /* the PD behind it */
+	struct vb_td *td; /* or NULL */
+	void *(*alloc)(struct ibv_pd *pd, void *context, size_t bytes, size_t align,
+		       uint64_t resource);
+	void (*free)(struct ibv_pd *pd, void *context, void *memory, uint64_t resource);
+	void *context;
+};
+
+/* Of vb_pd_destroy(): let go of what the domain is made of. */
+void vb_domain_destroy(struct vb_domain *domain);
+
+/* Objects of this PD are used by one thread at a time, so its author promised. */
+static inline bool vb_pd_is_lone(const struct vb_pd *pd)
+{
+	return pd && pd->domain && pd->domain->td;
+}
+
+/*
+ * What an allocator is told that a buffer is for. The upper half of resource_type would name the
+ * kernel's driver, and is 0: there is none.
+ */
+enum vb_buffer {
+	VB_BUFFER_SQ = 1,
+	VB_BUFFER_RQ = 2,
+	VB_BUFFER_SRQ = 3,
+	VB_BUFFER_CQ = 4,
+};
+
+/*
+ * Ask the parent domain's allocator for a buffer, aligned to a cache line: 0, or ENOMEM. *memory
+ * is NULL if there is no allocator, or it leaves the buffer to us. Only where the application
+ * creates, resizes or destroys an object: its functions are not to be called from our thread.
+ */
+int vb_buffer_borrow(struct vb_pd *pd, enum vb_buffer what, size_t bytes, void **memory);
+
+/* Give back what was borrowed. */
+void vb_buffer_return(struct vb_pd *pd, enum vb_buffer what, void *memory);
+
+#endif

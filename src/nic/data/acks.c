@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/data/acks.h"
+
+#include <sched.h>
+
+#include "base/check.h"
+#include "nic/way/peer.h"
+
+/* So often in a row it has to answer at once for its answers to be waited for. */
+#define QUICK_MIN 4
+
+/* How long a QP that goes waits for room for what it owes. */
+#define ROOM_NS 10000000u
+#define ROOM_ROUNDS_MAX 2000u
+
+void vb_ack_posted(struct vb_qp *qp, uint64_t now_ns)
+{
+	struct vb_ack *ack = &qp->ack;
+
+	if (!ack->came_ns)
+		return;
+	if (now_ns - ack->came_ns >= VB_ACK_WAIT_NS)
+		ack->quick = 0;
+	else if (ack->quick < QUICK_MIN)
+		ack->quick++;
+	ack->came_ns = 0;
+}
+
+void vb_ack_hold(struct vb_qp *qp, uint64_t now_ns)
+{
+	struct vb_ack *ack = &qp->ack;
+
+	if (!qp->resp.ack_owed || ack->came_ns != now_ns)
+		return;
+	/* A second message, and the first not answered yet: that is a stream. */
+	if (ack->due_ns || ack->quick < QUICK_MIN || vb_qp_state(qp) != IBV_QPS_RTS)
+		ack->due_ns = 0;
+	else
+		ack->due_ns = now_ns + VB_ACK_WAIT_NS;
+}
+
+void vb_ack_keep(struct vb_qp *qp)
+{
+	struct vb_nic *nic = qp->nic;
+	bool first = !nic->acks;
+
+	if (!vb_ack_waits(qp) || qp->ack.listed)
+		return;
+	qp->ack.listed = true;
+	qp->ack.next = nic->acks;
+	nic->acks = qp;
+	/* Those that were there before are due earlier. */
+	if (first) {
+		atomic_store(&nic->acks_due_ns, qp->ack.due_ns);
+		nic->host.kick(nic->host.arg);
+	}
+}
+
+void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
+{
+	struct vb_qp **at = &nic->acks, *qp;
+	uint64_t first_ns = UINT64_MAX;
+
+	if (atomic_load_explicit(&nic->acks_due_ns, memory_order_relaxed) > now_ns)
+		return;
+	while ((qp = *at)) {
+		vb_lock_take(&qp->lock);
+		qp->now_ns = now_ns;
+		if (qp->resp.ack_owed && qp->ack.due_ns && qp->ack.due_ns <= now_ns) {
+			qp->ack.quick = 0;
+			vb_qp_transmit_locked(qp);
+		}
+		if (vb_ack_waits(qp)) {
+			first_ns = qp->ack.due_ns < first_ns ? qp->ack.due_ns : first_ns;
+			at = &qp->ack.next;
+		} else {
+			qp->ack.listed = false;
+			*at = qp->ack.next;
+		}
+		vb_lock_drop(&qp->lock);
+	}
+	atomic_store(&nic->acks_due_ns, first_ns);
+}
+
+static void flush(struct vb_qp *qp)
+{
+	qp->ack.due_ns = 0;
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	vb_qp_transmit_locked(qp);
+}
+
+/* Is something owed that only waits for room, with somebody there who makes some? */
+static bool waits_for_room(const struct vb_qp *qp)
+{
+	if (!vb_resp_owes(&qp->resp))
+		return false;
+	return qp->peer ? qp->lane_waits && !vb_peer_is_lost(qp->peer) : qp->link_full;
+}
+
+void vb_ack_flush(struct vb_qp *qp)
+{
+	uint64_t begin_ns;
+
+	if (!vb_resp_owes(&qp->resp))
+		return;
+	flush(qp);
+	begin_ns = qp->now_ns;
+	for (unsigned i = 0; i < ROOM_ROUNDS_MAX && waits_for_room(qp); i++) {
+		if (qp->now_ns - begin_ns >= ROOM_NS)
+			break;
+		sched_yield();
+		flush(qp);
+	}
+}
+
+void vb_acks_flush(struct vb_nic *nic)
+{
+	if (!vb_lock_try(&nic->rx))
+		return;
+	for (struct vb_qp *qp = nic->acks; qp; qp = qp->ack.next) {
+		if (vb_lock_try(&qp->lock)) {
+			if (vb_resp_owes(&qp->resp))
+				flush(qp);
+			vb_lock_drop(&qp->lock);
+		}
+	}
+	vb_lock_drop(&nic->rx);
+}
+
+void vb_unacked_add(struct vb_qp *qp, struct vb_cq *cq, const struct vb_cqe *cqe)
+{
+	struct vb_unacked *unacked = qp->unacked;
+
+	vb_check(!vb_unacked_is_full(qp));
+	unacked->of[unacked->count].cq = cq;
+	unacked->of[unacked->count++].cqe = *cqe;
+}
+
+void vb_unacked_give(struct vb_qp *qp)
+{
+	struct vb_unacked *unacked = qp->unacked;
+	unsigned count = unacked ? unacked->count : 0;
+
+	for (unsigned i = 0; i < count; i++)
+		vb_cq_push(unacked->of[i].cq, &unacked->of[i].cqe);
+	if (count)
+		unacked->count = 0;
+}
+
+void vb_ack_forget(struct vb_qp *qp)
+{
+	struct vb_qp **at = &qp->nic->acks;
+
+	if (!qp->ack.listed)
+		return;
+	while (*at != qp)
+		at = &(*at)->ack.next;
+	*at = qp->ack.next;
+	qp->ack.listed = false;
+	if (!qp->nic->acks)
+		atomic_store(&qp->nic->acks_due_ns, UINT64_MAX);
+}

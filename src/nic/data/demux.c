@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/data/demux.h"
+
+#include "nic/data/acks.h"
+#include "nic/data/migrate.h"
+#include "nic/service/xrc/xrc.h"
+#include "nic/way/lane_tx.h"
+#include "nic/way/peer.h"
+#include "wire/grh.h"
+
+struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn)
+{
+	if (vb_qpn_is_shared(dqpn))
+		return vb_xrc_shadow(batch->nic, dqpn);
+	return vb_nic_qp_find(batch->nic, dqpn);
+}
+
+void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
+{
+	if (batch->locked == qp)
+		return;
+	if (batch->locked)
+		vb_lock_drop(&batch->locked->lock);
+	batch->locked = qp;
+	if (!qp)
+		return;
+	vb_lock_take(&qp->lock);
+	if (batch->now_ns)
+		qp->now_ns = batch->now_ns;
+}
+
+void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp)
+{
+	if (qp->touched)
+		return;
+	qp->touched = true;
+	qp->touched_next = batch->touched;
+	batch->touched = qp;
+}
+
+static const enum vb_stat verdict_stat[VB_VERDICTS] = {
+	[VB_NO_RECV] = VB_STAT_DROP_NO_RECV,	[VB_BAD_SEQUENCE] = VB_STAT_DROP_SEQUENCE,
+	[VB_BAD_OPCODE] = VB_STAT_DROP_SEQUENCE, [VB_BAD_LENGTH] = VB_STAT_DROP_LENGTH,
+	[VB_TOO_LONG] = VB_STAT_DROP_LENGTH,	[VB_BAD_ACCESS] = VB_STAT_DROP_ACCESS,
+	[VB_BAD_INVALIDATE] = VB_STAT_DROP_ACCESS,
+	[VB_MISALIGNED] = VB_STAT_DROP_ACCESS,	[VB_BAD_RESOURCES] = VB_STAT_DROP_SEQUENCE,
+	[VB_BAD_RECV_SGE] = VB_STAT_DROP_ACCESS, [VB_BAD_MEMORY] = VB_STAT_DROP_ACCESS,
+};
+
+/* The responder gave up: what it owes goes out first, then everything is flushed. */
+static void responder_failed(struct vb_qp *qp, enum vb_verdict verdict)
+{
+	vb_qp_transmit_locked(qp);
+	if (vb_transport_acks(qp->resp.transport) && !vb_verdict_rows[verdict].silent)
+		vb_qp_event(qp, vb_verdict_rows[verdict].event);
+	vb_qp_fail_locked(qp);
+	vb_qp_after_locked(qp, VB_REQ_NOTHING);
+}
+
+static bool completes_recv(const struct vb_op_info *info)
+{
+	return (info->pos & VB_P_LAST) &&
+	       (info->kind == VB_K_SEND || (info->headers & VB_H_IMM));
+}
+
+/* What it completed waits for the ACK: until the batch ends, so that one ACK is for many. */
+static void acknowledge_first(struct vb_batch *batch, struct vb_qp *qp)
+{
+	bool owes = vb_resp_owes(&qp->resp);
+
+	if (!qp->unacked->count)
+		return;
+	if (owes && !vb_unacked_is_full(qp)) {
+		vb_batch_touch(batch, qp);
+		return;
+	}
+	if (owes)
+		vb_qp_transmit_locked(qp);
+	vb_unacked_give(qp);
+}
+
+/* What became of a request. */
+static void heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_result result)
+{
+	switch (result.outcome) {
+	case VB_RESP_NOTHING:
+		break;
+	case VB_RESP_DUPLICATE:
+		vb_batch_count(batch, VB_STAT_DUPLICATES);
+		vb_batch_touch(batch, qp);
+		break;
+	case VB_RESP_OWES:
+		if (result.verdict != VB_OK)
+			vb_batch_count(batch, result.verdict == VB_NO_RECV ? VB_STAT_RNR_NAKS_SENT
+								       : VB_STAT_PSN_NAKS_SENT);
+		vb_batch_touch(batch, qp);
+		break;
+	case VB_RESP_DROPPED:
+		vb_batch_count(batch, verdict_stat[result.verdict]);
+		break;
+	case VB_RESP_FAILED:
+		responder_failed(qp, result.verdict);
+		break;
+	}
+}
+
+void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+			 const struct vb_op_info *info)
+{
+	struct vb_resp_result result = vb_rc_request(&qp->resp, pkt, info);
+
+	if (batch->polled && result.outcome <= VB_RESP_OWES && completes_recv(info))
+		vb_ack_message(qp, batch->now_ns);
+	heed(batch, qp, result);
+}
+
+/*
+ * IBA 9.9.3 wants a UC request with a wrong key dropped and nothing else, so trying keys costs its
+ * sender nothing. But any packet of UC may be lost: after some wrong keys, those WRITEs are that
+ * come faster than a wrong key may, and whoever guesses does not learn of a right one. A program
+ * that went on for a while with a key of the past is taken seriously again within VB_BRAKE_NS.
+ */
+static bool is_braked(struct vb_qp *qp, const struct vb_op_info *info)
+{
+	uint64_t now_ns;
+
+	if (!qp->brake_ns || info->kind != VB_K_WRITE)
+		return false;
+	now_ns = vb_nic_now_ns(qp->nic);
+	if (now_ns >= qp->brake_ns)
+		qp->brake_ns = 0;
+	return qp->brake_ns > now_ns + (uint64_t)VB_BRAKE_FREE * VB_BRAKE_NS;
+}
+
+static struct vb_resp_result uc_request(struct vb_qp *qp, const struct vb_pkt *pkt,
+					const struct vb_op_info *info)
+{
+	struct vb_resp_result result = vb_uc_request(&qp->resp, pkt, info);
+
+	if (result.outcome == VB_RESP_DROPPED && result.verdict == VB_BAD_ACCESS)
+		qp->brake_ns = vb_max_u64(qp->brake_ns, vb_nic_now_ns(qp->nic)) + VB_BRAKE_NS;
+	return result;
+}
+
+static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		    const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	uint8_t grh[VB_GRH_BYTES];
+	struct vb_resp_result result;
+
+	if (vb_qp_state(qp) == IBV_QPS_RTR && !qp->comm_est) {
+		qp->comm_est = true;
+		vb_export_qp_locked(qp);
+		vb_qp_event(qp, IBV_EVENT_COMM_EST);
+	}
+	switch (qp->ibv.qp.qp_type) {
+	case IBV_QPT_RC:
+		vb_batch_rc_request(batch, qp, pkt, info);
+		return;
+	case IBV_QPT_DRIVER:
+		result = vb_rc_request(&qp->resp, pkt, info);
+		acknowledge_first(batch, qp);
+		break;
+	case IBV_QPT_XRC_RECV:
+		result = vb_xrc_request(batch, qp, pkt, info);
+		acknowledge_first(batch, qp);
+		break;
+	case IBV_QPT_XRC_SEND:
+		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
+		return;
+	case IBV_QPT_UC:
+		if (is_braked(qp, info)) {
+			vb_batch_count(batch, VB_STAT_DROP_BRAKE);
+			return;
+		}
+		result = uc_request(qp, pkt, info);
+		break;
+	default:
+		/* ibv_create_qp_ex(3): one that sends as another receives nothing. */
+		if (qp->sqpn != qp->ibv.qp.qp_num) {
+			vb_batch_count(batch, VB_STAT_DROP_NO_QP);
+			return;
+		}
+		if (pkt->qkey != qp->attr.qkey) {
+			vb_batch_count(batch, VB_STAT_DROP_QKEY);
+			return;
+		}
+		qp->rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
+		vb_grh_build(grh, &frame->path, frame->bytes);
+		result = vb_ud_request(&qp->resp, pkt, info, grh);
+		break;
+	}
+	heed(batch, qp, result);
+}
+
+void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		     const struct vb_op_info *info)
+{
+	enum vb_req_outcome outcome;
+	enum ibv_qp_state state = vb_qp_state(qp);
+	uint64_t now_ns = batch->now_ns;
+
+	if (!vb_transport_acks(qp->req.transport) || qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV ||
+	    (state != IBV_QPS_RTS && state != IBV_QPS_SQD)) {
+		vb_batch_count(batch, VB_STAT_DROP_STATE);
+		return;
+	}
+	/* Only a NAK needs to know what time it is where no clocks run. */
+	if (!now_ns && info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) != VB_AETH_ACK)
+		now_ns = qp->now_ns = vb_nic_now_ns(batch->nic);
+	outcome = vb_rc_answer(&qp->req, pkt, info, now_ns);
+	if (outcome == VB_REQ_STALE)
+		vb_batch_count(batch, VB_STAT_DROP_STALE);
+	if (outcome == VB_REQ_MIGRATE)
+		vb_migrate_locked(qp);
+	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) == VB_AETH_RNR)
+		vb_batch_count(batch, VB_STAT_RNR_NAKS_SEEN);
+	if (info->kind == VB_K_ACK && pkt->syndrome == vb_aeth_nak(VB_NAK_PSN))
+		vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
+	if (outcome == VB_REQ_FAILED)
+		vb_qp_after_locked(qp, outcome);
+	else if (vb_qp_wants_to_send(qp))
+		vb_batch_touch(batch, qp);
+}
+
+bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		    const struct vb_op_info *info)
+{
+	static const uint8_t transports[] = {
+		[IBV_QPT_RC] = VB_RC, [IBV_QPT_UC] = VB_UC, [IBV_QPT_UD] = VB_UD,
+		[IBV_QPT_XRC_SEND] = VB_XRC, [IBV_QPT_XRC_RECV] = VB_XRC,
+		[IBV_QPT_DRIVER] = VB_DC,
+		[IBV_QPT_RAW_PACKET] = VB_RD, /* which no packet is of */
+	};
+	enum ibv_qp_state state = vb_qp_state(qp);
+
+	if (info->transport != transports[qp->ibv.qp.qp_type]) {
+		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
+		return false;
+	}
+	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR) {
+		vb_batch_count(batch, VB_STAT_DROP_STATE);
+		return false;
+	}
+	if ((pkt->pkey & 0x7fff) != (VB_PKEY_DEFAULT & 0x7fff)) {
+		vb_batch_count(batch, VB_STAT_DROP_PKEY);
+		return false;
+	}
+	return true;
+}
+
+void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		     const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	switch (info->kind) {
+	case VB_K_READ_RESP:
+	case VB_K_ACK:
+	case VB_K_ATOMIC_ACK:
+		vb_batch_answer(batch, qp, pkt, info);
+		break;
+	default:
+		request(batch, qp, frame, pkt, info);
+		break;
+	}
+}
+
+bool vb_batch_expects(const struct vb_batch *batch, const struct vb_bare *bare)
+{
+	const struct vb_op_info *info = vb_op_info(bare->opcode);
+	const struct vb_qp *qp = batch->locked;
+	enum ibv_qp_state state;
+
+	if (!qp || bare->dqpn != qp->ibv.qp.qp_num || info->pos != VB_P_MIDDLE ||
+	    info->transport != qp->resp.transport || qp->migrates)
+		return false;
+	state = vb_qp_state(qp);
+	return state == IBV_QPS_RTS || (state == IBV_QPS_RTR && info->kind != VB_K_READ_RESP);
+}
+
+bool vb_batch_middle(struct vb_batch *batch, const struct vb_bare *bare, const uint8_t *payload,
+		     uint32_t bytes)
+{
+	enum vb_kind kind = (enum vb_kind)vb_op_info(bare->opcode)->kind;
+	struct vb_qp *qp = batch->locked;
+	bool taken;
+
+	if (kind == VB_K_READ_RESP)
+		taken = vb_rc_middle(&qp->req, bare->psn, payload, bytes, batch->now_ns);
+	else
+		taken = vb_resp_middle(&qp->resp, kind, bare->psn, bare->ackreq, payload, bytes);
+	if (taken && (kind == VB_K_READ_RESP || qp->resp.ack_owed))
+		vb_batch_touch(batch, qp);
+	return taken;
+}
+
+void vb_batch_end(struct vb_batch *batch)
+{
+	while (batch->touched) {
+		struct vb_qp *qp = batch->touched;
+
+		batch->touched = qp->touched_next;
+		vb_batch_hold(batch, qp);
+		qp->touched = false;
+		if (batch->polled)
+			vb_ack_hold(qp, batch->now_ns);
+		if (vb_qp_wants_to_send(qp) && !vb_lane_ack(qp))
+			vb_qp_transmit_locked(qp);
+		if (vb_transport_aims(qp->resp.transport))
+			vb_unacked_give(qp);
+		if (batch->polled)
+			vb_ack_keep(qp);
+	}
+	vb_batch_hold(batch, NULL);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_DEMUX_H
+#define VB_NIC_DEMUX_H
+
+/*
+ * From a packet to the QP that it is for, whatever way it came: rx.c brings frames of the wire,
+ * lane_rx.c those of a ring. A batch of packets holds the lock of one QP at a time; what QPs owe is
+ * sent when the batch is through. The caller has the right to take in what it takes in (the rx
+ * right, a lane's rx_lock).
+ */
+
+#include "nic/data/qp.h"
+
+struct vb_batch {
+	struct vb_nic *nic;
+	uint64_t now_ns; /* 0: the way it came runs no clocks */
+	bool polled;	 /* by a thread that will soon do so again (vb_nic_rx_polled) */
+	bool went_out;	 /* Ethernet frames have, by our uplink: they are to be flushed */
+	struct vb_qp *touched;
+	struct vb_qp *locked; /* packets come in runs: keep the lock over a run */
+};
+
+static inline void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
+{
+	vb_stat_add(&batch->nic->stats, stat, 1);
+}
+
+/* Whom a packet is for, a shadow of XRC among them (xrc.h); NULL: nobody. */
+struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn);
+
+/* Lock this QP, and no other; NULL: none. */
+void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp);
+
+/* The QP has something to send when the batch is through. */
+void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp);
+
+/* IBA 9.6: the header checks that do not depend on where it came from. QP held. */
+bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		    const struct vb_op_info *info);
+
+/* Give the packet to the QP, which is held and has admitted it. frame: for a UD's GRH. */
+void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		     const struct vb_pkt *pkt, const struct vb_op_info *info);
+
+/* The same where it is known what it is: a request of an RC that is up, an answer. */
+void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+			 const struct vb_op_info *info);
+void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+		     const struct vb_op_info *info);
+
+/*
+ * The short way for most packets of a long message. expects: is it one in the midst of a message,
+ * and for the QP that is held? middle: give it to that QP; false: it is for vb_batch_admit() and
+ * vb_batch_packet(), and nothing has changed but perhaps octets at the place where its belong.
+ */
+bool vb_batch_expects(const struct vb_batch *batch, const struct vb_bare *bare);
+bool vb_batch_middle(struct vb_batch *batch, const struct vb_bare *bare, const uint8_t *payload,
+		     uint32_t bytes);
+
+/* Send what the QPs owe, hold none. */
+void vb_batch_end(struct vb_batch *batch);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * What the engine asks of its host: the only place, with tx.c, where application memory is
+ * touched. Every access checks key, PD, bounds and rights anew; nothing is remembered.
+ */
+
+#include "engine/host.h"
+
+#include "base/check.h"
+#include "base/guard.h"
+#include "engine/newer.h"
+#include "nic/data/acks.h"
+#include "nic/service/dc/dc.h"
+#include "nic/mem/mkey.h"
+#include "nic/data/qp.h"
+#include "nic/control/qp_dv.h"
+#include "nic/queue/rq.h"
+#include "nic/data/window.h"
+#include "nic/service/tm/tm.h"
+
+static struct vb_qp *qp_of_req(struct vb_req *req)
+{
+	return vb_container_of(req, struct vb_qp, req);
+}
+
+static struct vb_qp *qp_of_resp(struct vb_resp *resp)
+{
+	return vb_container_of(resp, struct vb_qp, resp);
+}
+
+void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t index,
+		       enum ibv_wc_status status)
+{
+	struct vb_qp *qp = qp_of_req(req);
+	struct vb_cqe cqe;
+
+	if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
+		return;
+	if (vb_tm_is_own(wqe)) {
+		vb_tm_sent(qp, wqe, status);
+		return;
+	}
+	cqe = (struct vb_cqe){
+		.wc = { .wr_id = wqe->wr_id,
+			.status = status,
+			.opcode = (enum ibv_wc_opcode)wqe->wc_opcode,
+			.byte_len = wqe->bytes,
+			.qp_num = qp->ibv.qp.qp_num },
+		.solicited = status != IBV_WC_SUCCESS,
+		.qp = qp,
+		.sq_released = index + 1 - req->own_done,
+	};
+	if (qp->has_parcels && vb_parcel_goes(qp)) {
+		cqe.note = VB_CQE_PARCEL;
+		qp->parcels->waiting = true;
+	}
+	vb_cq_push((struct vb_cq *)qp->ibv.qp.send_cq, &cqe);
+}
+
+enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
+{
+	struct vb_qp *qp = qp_of_req(req);
+
+	if (qp->has_parcels)
+		vb_parcels_settle(qp);
+	switch (wqe->kind) {
+	case VB_K_MKEY:
+		return vb_mkey_configure(qp, wqe);
+	case VB_K_MEMCPY:
+		return vb_memcpy(qp, wqe);
+	default:
+		return vb_window_local(qp, wqe);
+	}
+}
+
+/*
+ * What is not found like any other memory may be paged on demand, or in several pieces. to: what a
+ * look-up found that knows of paging, and whether it is.
+ */
+static enum vb_verdict write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+				   const uint8_t *data, uint32_t bytes, unsigned access,
+				   uint8_t *to, bool paged)
+{
+	struct vb_walk walk;
+
+	if (to)
+		return vb_mr_copy(nic, paged, to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
+	vb_walk_begin(&walk, nic, pd, key, va, bytes, access);
+	return walk.mkey && vb_walk_write(&walk, data, bytes) ? VB_OK : VB_BAD_ACCESS;
+}
+
+static bool write_local(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+			const uint8_t *data, uint32_t bytes)
+{
+	bool paged;
+	uint8_t *to = vb_mr_find(nic, pd, key, va, bytes, IBV_ACCESS_LOCAL_WRITE, &paged);
+
+	return write_found(nic, pd, key, va, data, bytes, IBV_ACCESS_LOCAL_WRITE, to, paged) ==
+	       VB_OK;
+}
+
+static enum vb_verdict write_remote(struct vb_qp *qp, uint32_t key, uint64_t va,
+				    const uint8_t *data, uint32_t bytes)
+{
+	bool paged;
+	uint8_t *to = vb_remote_find(qp, key, va, bytes, IBV_ACCESS_REMOTE_WRITE, &paged);
+
+	return write_found(qp->nic, qp->ibv.qp.pd, key, va, data, bytes, IBV_ACCESS_REMOTE_WRITE,
+			   to, paged);
+}
+
+bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
+		   uint32_t offset, const uint8_t *data, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < count && bytes; i++) {
+		uint32_t n = sge[i].length;
+		uint8_t *to;
+
+		if (offset >= n) {
+			offset -= n;
+			continue;
+		}
+		n = n - offset < bytes ? n - offset : bytes;
+		to = vb_mr_get(nic, pd, sge[i].lkey, sge[i].addr + offset, n,
+			       IBV_ACCESS_LOCAL_WRITE);
+		if (to ? !vb_guard_copy(to, data, n)
+		       : !write_local(nic, pd, sge[i].lkey, sge[i].addr + offset, data, n))
+			return false;
+		data += n;
+		bytes -= n;
+		offset = 0;
+	}
+	return true;
+}
+
+enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *wqe,
+				       uint32_t offset, const void *data, uint32_t bytes)
+{
+	struct vb_qp *qp = qp_of_req(req);
+	/* What a rendezvous reads goes to a buffer of the SRQ's. */
+	struct ibv_pd *pd = vb_tm_is_own(wqe) ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
+
+	if (qp->has_parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
+		return IBV_WC_SUCCESS;
+	/* What an earlier one brought does not come later. */
+	if (qp->has_parcels)
+		vb_parcels_settle(qp);
+	if (!vb_mr_scatter(qp->nic, pd, wqe->sge, wqe->sge_count, offset, data, bytes))
+		return IBV_WC_LOC_PROT_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
+		       const struct vb_op_info *info)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	struct vb_srq *srq = (struct vb_srq *)qp->ibv.qp.srq;
+
+	if (!srq)
+		return vb_rq_take(qp->rq, &resp->recv);
+	if (srq->tm)
+		return vb_tm_take(qp, pkt, info);
+	if (resp->transport == VB_DC)
+		return vb_dc_recv_take(qp);
+	return vb_srq_take(srq, &resp->recv);
+}
+
+enum vb_verdict vb_host_datagram_take(struct vb_resp *resp, uint32_t bytes)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	enum vb_verdict verdict;
+
+	if (qp->ibv.qp.srq)
+		return vb_srq_take_for((struct vb_srq *)qp->ibv.qp.srq, &resp->recv, bytes);
+	verdict = vb_rq_look(qp->rq, bytes);
+	if (verdict == VB_OK)
+		vb_rq_take(qp->rq, &resp->recv);
+	return verdict;
+}
+
+/* Packets that there is room for: in the message that is coming, and in those that may come. */
+static __attribute__((noinline)) uint32_t packets_of(const struct vb_qp *qp)
+{
+	const struct vb_resp *resp = &qp->resp;
+	uint32_t packets = vb_rq_packets(qp->rq, resp->mtu);
+
+	if (resp->message == VB_M_SEND && resp->offset < resp->recv.bytes)
+		packets += vb_packets(resp->recv.bytes - resp->offset, resp->mtu);
+	return packets;
+}
+
+uint32_t vb_host_recv_count(struct vb_resp *resp)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+
+	if (qp->ibv.qp.srq)
+		return UINT32_MAX;
+	return qp->dv_flags & VB_QP_PACKET_CREDITS ? packets_of(qp) : vb_rq_count(qp->rq);
+}
+
+/* The keys of a receive request belong to its queue's PD: the SRQ's, if it is one. */
+enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const void *data,
+				   uint32_t bytes)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	struct ibv_pd *pd = qp->ibv.qp.srq ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
+	const struct vb_recv *recv = &resp->recv;
+
+	if (resp->mark && !vb_tm_place(resp, &offset, &data, &bytes))
+		return VB_OK;
+	if ((uint64_t)offset + bytes > recv->bytes)
+		return VB_TOO_LONG;
+	if (qp->has_parcels && vb_parcel_take_recv(qp, offset, data, bytes))
+		return VB_OK;
+	if (!vb_mr_scatter(qp->nic, pd, recv->sge, recv->sge_count, offset, data, bytes))
+		return VB_BAD_RECV_SGE;
+	return VB_OK;
+}
+
+void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
+		       const struct vb_op_info *info, uint32_t bytes, enum ibv_wc_status status)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	struct vb_cqe cqe = {
+		.wc = { .wr_id = resp->recv.wr_id,
+			.status = status,
+			.opcode = info->kind == VB_K_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM
+							   : IBV_WC_RECV,
+			.byte_len = bytes,
+			.qp_num = qp->ibv.qp.qp_num,
+			.src_qp = qp->dqpn },
+		.solicited = pkt->se || status != IBV_WC_SUCCESS,
+	};
+
+	if (info->headers & VB_H_IMM) {
+		cqe.wc.wc_flags |= IBV_WC_WITH_IMM;
+		cqe.wc.imm_data = pkt->imm_be;
+	} else if (info->headers & VB_H_IETH) {
+		cqe.wc.wc_flags |= IBV_WC_WITH_INV;
+		cqe.wc.invalidated_rkey = pkt->inv_rkey;
+	}
+	if (resp->transport == VB_UD) {
+		/* Clients of mlx5 devices read the kind of IP header off sl: 1 IPv6, 2 IPv4. */
+		cqe.wc.wc_flags |= IBV_WC_GRH;
+		cqe.wc.src_qp = pkt->sqpn;
+		cqe.wc.sl = qp->rx_ipv4 ? 2 : 1;
+	}
+	if (qp->has_parcels && vb_parcel_goes(qp)) {
+		cqe.note = VB_CQE_PARCEL;
+		cqe.qp = qp;
+	}
+	if (resp->mark)
+		vb_tm_done(qp, &cqe);
+	else if (vb_transport_aims(resp->transport))
+		vb_unacked_add(qp, (struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
+	else
+		vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
+}
+
+enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64_t va,
+				     uint32_t bytes, unsigned access)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	bool paged;
+
+	return vb_remote_get(qp, rkey, va, bytes, access) ||
+			       vb_mkey_allows(qp->nic, qp->ibv.qp.pd, rkey, va, bytes, access) ||
+			       vb_remote_find(qp, rkey, va, bytes, access, &paged)
+		       ? VB_OK
+		       : VB_BAD_ACCESS;
+}
+
+enum vb_verdict vb_host_remote_write(struct vb_resp *resp, uint32_t rkey, uint64_t va,
+				     const void *data, uint32_t bytes)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	uint8_t *to = vb_remote_get(qp, rkey, va, bytes, IBV_ACCESS_REMOTE_WRITE);
+
+	if (!to)
+		return write_remote(qp, rkey, va, data, bytes);
+	return vb_guard_copy(to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
+}
+
+bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint64_t compare,
+		       uint64_t *orig)
+{
+	struct vb_guard guard;
+
+	vb_guard_cover(&guard, at, at, sizeof(*at));
+	if (!vb_guard_enter(&guard))
+		return false;
+	if (kind == VB_K_ATOMIC_WRITE) {
+		__atomic_store_n(at, swap_add, __ATOMIC_SEQ_CST);
+	} else if (kind == VB_K_FETCH_ADD) {
+		*orig = __atomic_fetch_add(at, swap_add, __ATOMIC_SEQ_CST);
+	} else {
+		uint64_t expected = compare;
+
+		__atomic_compare_exchange_n(at, &expected, swap_add, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+		*orig = expected;
+	}
+	vb_guard_leave();
+	return true;
+}
+
+/* Where an atomic operation goes whose memory is paged: it is brought in first. */
+static enum vb_verdict find_paged(struct vb_qp *qp, const struct vb_pkt *pkt, unsigned access,
+				  uint8_t **at)
+{
+	const struct vb_nic_host *host = &qp->nic->host;
+	bool paged;
+
+	*at = vb_remote_find(qp, pkt->rkey, pkt->va, sizeof(uint64_t), access, &paged);
+	if (!*at)
+		return VB_BAD_ACCESS;
+	return !host->touch_paged || host->touch_paged(host->arg, *at) ? VB_OK : VB_BAD_MEMORY;
+}
+
+enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt *pkt,
+				      enum vb_kind kind, uint64_t *orig)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	unsigned access = kind == VB_K_ATOMIC_WRITE ? IBV_ACCESS_REMOTE_WRITE
+						    : IBV_ACCESS_REMOTE_ATOMIC;
+	uint8_t *at = vb_remote_get(qp, pkt->rkey, pkt->va, sizeof(*orig), access);
+	uint64_t operand = pkt->swap_add;
+	enum vb_verdict found = at ? VB_OK : find_paged(qp, pkt, access, &at);
+	bool ok;
+
+	if (found != VB_OK)
+		return found;
+	if (kind == VB_K_ATOMIC_WRITE) /* as octets: they go where they are as they are */
+		memcpy(&operand, pkt->payload, sizeof(operand));
+	/* An address that is aligned remotely may lie askew here (zero-based, iova). */
+	ok = ((uintptr_t)at & 7) == 0 &&
+	     vb_atomic_guarded((uint64_t *)at, kind, operand, pkt->compare, orig);
+	return ok ? VB_OK : VB_BAD_MEMORY;
+}
+
+/* Copies are made by this processor, and seen by all in order: there is nothing to wait for. */
+enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, unsigned access)
+{
+	struct vb_qp *qp = qp_of_resp(resp);
+	bool ok = true, paged;
+
+	if (pkt->flush_level == VB_FLUSH_MR)
+		ok = vb_key_grants(qp->nic, qp->ibv.qp.pd, pkt->rkey, access);
+	else if (pkt->dma_bytes)
+		ok = vb_mr_find(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, pkt->dma_bytes, access,
+				&paged);
+	atomic_thread_fence(memory_order_seq_cst);
+	return ok ? VB_OK : VB_BAD_ACCESS;
+}
+
+enum vb_verdict vb_host_invalidate(struct vb_resp *resp, uint32_t rkey)
+{
+	return vb_window_invalidate(qp_of_resp(resp), rkey) ? VB_OK : VB_BAD_INVALIDATE;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/data/migrate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/psn.h"
+#include "nic/core/ah.h"
+#include "nic/service/xrc/xrc.h"
+
+/*
+ * What may be asked for (IBA 17.2.8): to wait for the peer, and to migrate once it is there. Nobody
+ * but the peer arms. That nothing changes may be said where nothing is under way.
+ */
+static const bool may_ask[IBV_MIG_ARMED + 1][IBV_MIG_ARMED + 1] = {
+	[IBV_MIG_MIGRATED] = { [IBV_MIG_MIGRATED] = true, [IBV_MIG_REARM] = true },
+	[IBV_MIG_REARM] = { [IBV_MIG_REARM] = true },
+	[IBV_MIG_ARMED] = { [IBV_MIG_MIGRATED] = true },
+};
+
+int vb_migration_check(enum ibv_mig_state from, enum ibv_mig_state to, bool has_alt)
+{
+	if (from > IBV_MIG_ARMED || to > IBV_MIG_ARMED || !may_ask[from][to])
+		return EINVAL;
+	return to == IBV_MIG_REARM && !has_alt ? EINVAL : 0;
+}
+
+void vb_migration_rearm(struct vb_qp *qp)
+{
+	qp->migreq = false;
+	qp->migration->refused = false;
+}
+
+void vb_migration_forget_old(struct vb_qp *qp)
+{
+	if (qp->migration)
+		qp->migration->has_old = false;
+}
+
+void vb_migration_change(struct ibv_qp_attr *attr, struct vb_path *path,
+			 struct vb_migration *migration)
+{
+	migration->old = *path;
+	migration->has_old = true;
+	*path = migration->alt;
+	attr->ah_attr = attr->alt_ah_attr;
+	attr->port_num = attr->alt_port_num;
+	attr->pkey_index = attr->alt_pkey_index;
+	attr->timeout = attr->alt_timeout;
+	attr->path_mig_state = IBV_MIG_MIGRATED;
+}
+
+void vb_migrate_locked(struct vb_qp *qp)
+{
+	vb_migration_change(&qp->attr, &qp->path, qp->migration);
+	qp->req.timeout = qp->attr.timeout;
+	/* When it was loaded, requests may have been for another SRQ. */
+	if (qp->req.transport == VB_XRC)
+		vb_path_sport_set(qp->nic, &qp->path,
+				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+				  qp->aimed_slot << VB_INDEX_BITS);
+	vb_rc_new_path(&qp->req, vb_nic_now_ns(qp->nic));
+	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
+	qp->migreq = true;
+	vb_qp_event(qp, IBV_EVENT_PATH_MIG);
+}
+
+static bool comes_by(const struct vb_path *from, const struct vb_path *path)
+{
+	return !from || (memcmp(from->src, path->dst, VB_GID_BYTES) == 0 &&
+			 memcmp(from->dst, path->src, VB_GID_BYTES) == 0);
+}
+
+static uint32_t psn_awaited(const struct vb_qp *qp)
+{
+	return vb_xrc_is_shadow(qp) ? vb_xrc_at(atomic_load(&qp->xrc->rcv->word)).epsn
+				    : qp->resp.epsn;
+}
+
+/* A packet that was late, and says what was so once, must not count. */
+static bool is_news(const struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	switch (info->kind) {
+	case VB_K_READ_RESP:
+	case VB_K_ACK:
+	case VB_K_ATOMIC_ACK:
+		return vb_psn_diff(pkt->psn, qp->req.una_psn) >= 0;
+	default:
+		return pkt->psn == psn_awaited(qp);
+	}
+}
+
+/*
+ * We wait for the peer to arm. If it comes by the alternate path it is armed, has migrated, and its
+ * word of the former got lost: to insist on that, as IBA 17.2.8 has it, would end the connection.
+ */
+static enum vb_migration_step step_waiting(bool primary, bool alt, bool migreq, bool news)
+{
+	if (migreq && alt && !primary)
+		return VB_MIGRATION_MIGRATE;
+	return primary && !migreq && news ? VB_MIGRATION_ARM : VB_MIGRATION_STAY;
+}
+
+/* IBA 11.6.3.2: the peer may have migrated, but not to where we would follow it. */
+static enum vb_migration_step step_armed(bool primary, bool alt, bool migreq, bool news)
+{
+	if (migreq && alt)
+		return VB_MIGRATION_MIGRATE;
+	return migreq && (news || !primary) ? VB_MIGRATION_REFUSE : VB_MIGRATION_STAY;
+}
+
+static void take_step(struct vb_qp *qp, enum vb_migration_step step)
+{
+	if (vb_xrc_is_shadow(qp)) {
+		vb_xrc_migration(qp, step);
+		return;
+	}
+	switch (step) {
+	case VB_MIGRATION_STAY:
+		break;
+	case VB_MIGRATION_ARM:
+		qp->attr.path_mig_state = IBV_MIG_ARMED;
+		qp->req.armed = true;
+		break;
+	case VB_MIGRATION_MIGRATE:
+		vb_migrate_locked(qp);
+		break;
+	case VB_MIGRATION_REFUSE:
+		qp->migration->refused = true;
+		vb_qp_event(qp, IBV_EVENT_PATH_MIG_ERR);
+		break;
+	}
+}
+
+bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const struct vb_pkt *pkt,
+			const struct vb_op_info *info)
+{
+	const struct vb_migration *migration = qp->migration;
+	bool primary = comes_by(from, &qp->path), alt = comes_by(from, &migration->alt);
+	bool old = migration->has_old && comes_by(from, &migration->old);
+	enum vb_migration_step step = VB_MIGRATION_STAY;
+
+	switch (qp->attr.path_mig_state) {
+	case IBV_MIG_REARM:
+		step = step_waiting(primary, alt, pkt->migreq, is_news(qp, pkt, info));
+		break;
+	case IBV_MIG_ARMED:
+		step = step_armed(primary, alt, pkt->migreq, is_news(qp, pkt, info));
+		break;
+	case IBV_MIG_MIGRATED:
+		break;
+	}
+	/* That is told once. */
+	if (step == VB_MIGRATION_REFUSE && migration->refused)
+		step = VB_MIGRATION_STAY;
+	if (step != VB_MIGRATION_STAY)
+		take_step(qp, step);
+	return primary || old || step == VB_MIGRATION_MIGRATE;
+}
+
+void vb_migration_end(struct vb_qp *qp)
+{
+	free(qp->migration);
+	qp->migration = NULL;
+	qp->migrates = false;
+	qp->migreq = qp->ibv.qp.qp_type != IBV_QPT_UD;
+}

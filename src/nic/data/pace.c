@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/data/pace.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+
+/* A rate in kbit/s takes so long for an octet: 8e6 ns divided by it. */
+#define OCTET_NS_KBPS 8000000ull
+
+static uint64_t takes_ns(const struct vb_pace *pace, uint64_t bytes)
+{
+	return bytes * OCTET_NS_KBPS / pace->rate_kbps;
+}
+
+int vb_pace_check(uint32_t rate_kbps)
+{
+	return rate_kbps && (rate_kbps < VB_RATE_KBPS_MIN || rate_kbps > VB_RATE_KBPS_MAX) ? EINVAL
+											   : 0;
+}
+
+void vb_pace_set(struct vb_qp *qp, uint32_t rate_kbps, uint32_t burst_bytes)
+{
+	struct vb_pace *pace = &qp->pace;
+
+	qp->paced = rate_kbps;
+	*pace = (struct vb_pace){ .rate_kbps = rate_kbps };
+	if (rate_kbps)
+		pace->burst_ns = burst_bytes ? takes_ns(pace, burst_bytes) : VB_PACE_BURST_NS;
+}
+
+/*
+ * due_ns is when all that has left would have left at the rate. Who is a burst ahead of it waits
+ * until half of that is regained: to wake for each packet would cost more than the packet.
+ */
+bool vb_pace_waits(struct vb_qp *qp)
+{
+	struct vb_pace *pace = &qp->pace;
+
+	pace->now_ns = vb_nic_now_ns(qp->nic);
+	if (pace->due_ns > pace->now_ns + pace->burst_ns)
+		pace->until_ns = pace->due_ns - pace->burst_ns / 2;
+	if (pace->now_ns >= pace->until_ns)
+		return false;
+	vb_timer_arm(qp->nic, qp, pace->until_ns);
+	return true;
+}
+
+void vb_pace_charge(struct vb_qp *qp, uint32_t bytes)
+{
+	struct vb_pace *pace = &qp->pace;
+
+	pace->due_ns = vb_max_u64(pace->due_ns, pace->now_ns) + takes_ns(pace, bytes);
+}

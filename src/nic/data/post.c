@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Posting: each work request is decoded in full before it is queued. */
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "base/guard.h"
+#include "engine/newer.h"
+#include "nic/data/acks.h"
+#include "nic/core/ah.h"
+#include "nic/service/dc/dc.h"
+#include "nic/way/direct.h"
+#include "nic/way/lane_tx.h"
+#include "nic/mem/mkey.h"
+#include "nic/way/peer.h"
+#include "nic/data/qp.h"
+#include "nic/service/eth/raw.h"
+#include "nic/queue/rq.h"
+#include "nic/data/window.h"
+#include "nic/way/way.h"
+
+#define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, BUILDER_ONLY = 16, ON_RAW = 32, ON_DC = 64 };
+
+/* What the opcodes of ibv_post_send(3) mean, and on which services they are. */
+struct opcode_row {
+	uint8_t on;
+	uint8_t kind;
+	uint8_t extra;
+	uint8_t wc_opcode;
+};
+
+static const struct opcode_row opcode_rows[] = {
+	[IBV_WR_RDMA_WRITE] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_WRITE, 0, IBV_WC_RDMA_WRITE },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_WRITE, VB_H_IMM,
+					 IBV_WC_RDMA_WRITE },
+	[IBV_WR_SEND] = { ON_RC | ON_UC | ON_UD | ON_XRC | ON_RAW | ON_DC, VB_K_SEND, 0,
+			  IBV_WC_SEND },
+	[IBV_WR_TSO] = { ON_RAW, VB_K_TSO, 0, IBV_WC_TSO },
+	[IBV_WR_SEND_WITH_IMM] = { ON_RC | ON_UC | ON_UD | ON_XRC | ON_DC, VB_K_SEND, VB_H_IMM,
+				   IBV_WC_SEND },
+	[IBV_WR_RDMA_READ] = { ON_RC | ON_XRC | ON_DC, VB_K_READ_REQ, 0, IBV_WC_RDMA_READ },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { ON_RC | ON_XRC | ON_DC, VB_K_CMP_SWP, 0,
+					IBV_WC_COMP_SWAP },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { ON_RC | ON_XRC | ON_DC, VB_K_FETCH_ADD, 0,
+					  IBV_WC_FETCH_ADD },
+	[IBV_WR_LOCAL_INV] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_LOCAL_INV, 0,
+			       IBV_WC_LOCAL_INV },
+	[IBV_WR_BIND_MW] = { ON_RC | ON_UC | ON_XRC, VB_K_BIND, 0, IBV_WC_BIND_MW },
+	/* IBA 9.2.1 has no opcode for it on UC, whatever the man page allows. */
+	[IBV_WR_SEND_WITH_INV] = { ON_RC | ON_XRC | ON_DC, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
+	/* struct ibv_send_wr has nothing to say what to flush: vb_qp_post_batch(). */
+	[VB_WR_FLUSH] = { ON_RC | BUILDER_ONLY, VB_K_FLUSH, 0, VB_WC_FLUSH },
+	[IBV_WR_ATOMIC_WRITE] = { ON_RC, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
+	/* mlx5dv_wr_post(3), and what it says of their completions' opcodes. */
+	[VB_WR_MKEY] = { ON_RC | ON_DC | BUILDER_ONLY, VB_K_MKEY, 0, IBV_WC_DRIVER1 },
+	[VB_WR_MEMCPY] = { ON_RC | ON_DC | BUILDER_ONLY, VB_K_MEMCPY, 0, IBV_WC_DRIVER3 },
+};
+
+static uint8_t service_bit(const struct vb_qp *qp)
+{
+	enum ibv_qp_type type = qp->ibv.qp.qp_type;
+
+	if (type == IBV_QPT_XRC_SEND)
+		return ON_XRC;
+	if (type == IBV_QPT_RAW_PACKET)
+		return ON_RAW;
+	if (type == IBV_QPT_DRIVER)
+		return ON_DC;
+	return type == IBV_QPT_RC ? ON_RC : type == IBV_QPT_UC ? ON_UC : ON_UD;
+}
+
+/* Nothing that the call refuses: it is queued, and completes with LOC_QP_OP_ERR in its turn. */
+enum { FOUND_LATER = -1 };
+
+/*
+ * IBA C10-10 leaves it open whether the call or the device finds out. Devices do, and programs
+ * count on that. Theirs is what a datagram cannot be; the rest drivers refuse as well.
+ */
+static bool is_found_later(const struct vb_qp *qp, const struct opcode_row *row)
+{
+	return qp->ibv.qp.qp_type == IBV_QPT_UD &&
+	       (row->kind == VB_K_WRITE || row->kind == VB_K_READ_REQ ||
+		row->kind == VB_K_CMP_SWP || row->kind == VB_K_FETCH_ADD);
+}
+
+/*
+ * The row of an opcode: 0, FOUND_LATER, EOPNOTSUPP for what no service here has, EINVAL for this
+ * service.
+ */
+static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built,
+		      const struct opcode_row **row)
+{
+	if ((unsigned)wr->opcode >= VB_ARRAY_LEN(opcode_rows))
+		return EINVAL;
+	if (!opcode_rows[wr->opcode].on)
+		return wr->opcode <= IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
+	*row = &opcode_rows[wr->opcode];
+	if (((*row)->on & BUILDER_ONLY) && !built)
+		return EINVAL;
+	if (!((*row)->on & service_bit(qp)))
+		return is_found_later(qp, *row) ? FOUND_LATER : EINVAL;
+	if (qp->ibv.qp.qp_type != IBV_QPT_DRIVER || (*row)->kind >= VB_K_COUNT)
+		return 0;
+	/* mlx5dv_wr_set_dc_addr(3): only the builder can say where it goes. */
+	return built ? vb_dc_wr_check(qp, wr) : EINVAL;
+}
+
+static uint64_t total_bytes(const struct ibv_send_wr *wr)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		bytes += wr->sg_list[i].length;
+	return bytes;
+}
+
+/* ibv_post_send(3): SEND and WRITE; and what the builder gives the value itself. */
+static bool may_be_inline(const struct opcode_row *row)
+{
+	return row->kind == VB_K_SEND || row->kind == VB_K_WRITE || row->kind == VB_K_ATOMIC_WRITE;
+}
+
+/* Eight octets have room in any work request. */
+static uint32_t inline_max(const struct vb_qp *qp, const struct opcode_row *row)
+{
+	return row->kind == VB_K_ATOMIC_WRITE ? sizeof(uint64_t) : qp->cap.max_inline_data;
+}
+
+/* A parent domain and the PD behind it are one. */
+static bool same_domain(const struct ibv_pd *a, const struct ibv_pd *b)
+{
+	return a == b || ((const struct vb_pd *)a)->id == ((const struct vb_pd *)b)->id;
+}
+
+/* ibv_post_send(3): IP_CSUM is for those whose headers are the application's. */
+static bool flags_known(const struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	unsigned unknown = wr->send_flags & ~(unsigned)FLAGS_KNOWN;
+
+	return !unknown || (qp->raw && unknown == IBV_SEND_IP_CSUM);
+}
+
+/* What is wrong whoever looks at it. */
+static inline bool is_well_formed(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+				  const struct opcode_row *row)
+{
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
+	    !flags_known(qp, wr))
+		return false;
+	return !(wr->send_flags & IBV_SEND_INLINE) ||
+	       (may_be_inline(row) && total_bytes(wr) <= inline_max(qp, row));
+}
+
+static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+		 const struct opcode_row *row)
+{
+	if (!is_well_formed(qp, wr, row))
+		return EINVAL;
+	if (qp->ibv.qp.qp_type != IBV_QPT_UD)
+		return 0;
+	if (!wr->wr.ud.ah)
+		return EINVAL;
+	return same_domain(wr->wr.ud.ah->pd, qp->ibv.qp.pd) ? 0 : FOUND_LATER;
+}
+
+/* What is only found wrong by the device, and told by a completion (IBA 10.10.3, 11.6.2). */
+static enum ibv_wc_status device_fault(const struct vb_qp *qp, const struct vb_wqe *wqe,
+				       uint64_t bytes)
+{
+	uint64_t max = qp->ibv.qp.qp_type == IBV_QPT_UD ? qp->req.mtu : VB_MESSAGE_BYTES_MAX;
+
+	if (bytes > max)
+		return IBV_WC_LOC_LEN_ERR;
+	if (bytes != sizeof(uint64_t) &&
+	    (vb_wqe_is_atomic(wqe) || wqe->kind == VB_K_ATOMIC_WRITE))
+		return IBV_WC_LOC_LEN_ERR;
+	if (vb_wqe_is_fetch(wqe) && !qp->req.max_fetches)
+		return IBV_WC_LOC_QP_OP_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+/* EFAULT: the application's own pointers are wrong. */
+static int copy_inline(struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	uint32_t at = 0;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (!vb_guard_copy(wqe->data + at, (const void *)(uintptr_t)sge->addr, sge->length))
+			return EFAULT;
+		at += sge->length;
+	}
+	wqe->sge_count = 0;
+	return 0;
+}
+
+/* Who that is, is asked as early as can be. */
+static void fill_srq(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	struct vb_peer *peer;
+
+	wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
+	if (qp->path.local)
+		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn, &peer);
+}
+
+static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	switch (wqe->kind) {
+	case VB_K_WRITE:
+	case VB_K_READ_REQ:
+	case VB_K_ATOMIC_WRITE:
+		wqe->remote.va = wr->wr.rdma.remote_addr;
+		wqe->remote.rkey = wr->wr.rdma.rkey;
+		break;
+	case VB_K_CMP_SWP:
+	case VB_K_FETCH_ADD:
+		wqe->remote.va = wr->wr.atomic.remote_addr;
+		wqe->remote.rkey = wr->wr.atomic.rkey;
+		wqe->remote.compare = wqe->kind == VB_K_CMP_SWP ? wr->wr.atomic.compare_add : 0;
+		wqe->remote.swap_add = wqe->kind == VB_K_CMP_SWP ? wr->wr.atomic.swap
+								 : wr->wr.atomic.compare_add;
+		break;
+	case VB_K_FLUSH:
+		wqe->remote.va = wr->wr.atomic.remote_addr;
+		wqe->remote.rkey = wr->wr.atomic.rkey;
+		wqe->remote.swap_add = wr->wr.atomic.swap & 0xff; /* type ... */
+		wqe->remote.compare = wr->wr.atomic.swap >> 8;	  /* and level */
+		if (wr->wr.atomic.compare_add > VB_MESSAGE_BYTES_MAX)
+			wqe->fault = IBV_WC_LOC_LEN_ERR;
+		wqe->bytes = wqe->fault ? 0 : (uint32_t)wr->wr.atomic.compare_add;
+		break;
+	default:
+		break;
+	}
+	if (qp->ibv.qp.qp_type != IBV_QPT_UD) {
+		if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND)
+			fill_srq(qp, wqe, wr);
+		else if (qp->ibv.qp.qp_type == IBV_QPT_DRIVER)
+			vb_dc_wr_fill(qp, wqe, wr);
+		return;
+	}
+	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
+	wqe->ud.dqpn = wr->wr.ud.remote_qpn & 0xffffff;
+	vb_path_sport_set(qp->nic, &wqe->ud.path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+			  wqe->ud.dqpn);
+	/* IBA 10.2.5: with the high bit set, the QP's own Q_Key is sent. */
+	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
+}
+
+/* What needs no packet: neither data nor any place to go to. */
+static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+			const struct opcode_row *row, enum ibv_mw_type type, struct vb_wqe *wqe)
+{
+	int err = 0;
+
+	if (row->kind == VB_K_BIND)
+		err = vb_bind_decode(wr, type, wqe);
+	else if (row->kind == VB_K_MKEY)
+		err = vb_mkey_decode(qp, wr, wqe);
+	else if (row->kind == VB_K_MEMCPY)
+		err = vb_memcpy_decode(wr, wqe);
+	if (err)
+		return err;
+	wqe->wr_id = wr->wr_id;
+	wqe->kind = row->kind;
+	wqe->fault = IBV_WC_SUCCESS;
+	wqe->bytes = 0;
+	wqe->extra = 0;
+	wqe->wc_opcode = row->wc_opcode;
+	wqe->flags = (uint8_t)wr->send_flags;
+	if (qp->sq_sig_all)
+		wqe->flags |= IBV_SEND_SIGNALED;
+	wqe->imm_be = wr->invalidate_rkey;
+	wqe->sge_count = 0;
+	return 0;
+}
+
+/* It never leaves: a SEND of nothing stands for it, which fails when its turn comes. */
+static __attribute__((noinline)) int decode_wrong(const struct vb_qp *qp,
+						  const struct ibv_send_wr *wr,
+						  const struct opcode_row *row,
+						  struct vb_wqe *wqe)
+{
+	if (!is_well_formed(qp, wr, row))
+		return EINVAL;
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = wr->wr_id;
+	wqe->kind = VB_K_SEND;
+	wqe->fault = IBV_WC_LOC_QP_OP_ERR;
+	wqe->wc_opcode = row->wc_opcode;
+	wqe->flags = (uint8_t)(wr->send_flags & ~(unsigned)IBV_SEND_INLINE);
+	if (qp->sq_sig_all)
+		wqe->flags |= IBV_SEND_SIGNALED;
+	return 0;
+}
+
+/*
+ * Two callers, of which one is as fast as can be: the compiler would rather have one of it. *binds:
+ * of a batch, whether a window will have another key when all of it is posted.
+ */
+static inline __attribute__((always_inline)) int
+decode(struct vb_qp *qp, const struct ibv_send_wr *wr, bool built, struct vb_wqe *wqe, bool *binds)
+{
+	const struct opcode_row *row;
+	uint64_t bytes;
+	int err = opcode_row(qp, wr, built, &row);
+
+	if (!err)
+		err = check(qp, wr, row);
+	if (err)
+		return err == FOUND_LATER ? decode_wrong(qp, wr, row, wqe) : err;
+	if (row->kind >= VB_K_COUNT) {
+		if (row->kind == VB_K_TSO)
+			return vb_raw_tso_decode(qp, wr, wqe);
+		err = decode_local(qp, wr, row, IBV_MW_TYPE_2, wqe);
+		if (!err && row->kind == VB_K_BIND && built)
+			*binds = true;
+		else if (!err && row->kind == VB_K_BIND)
+			vb_bind_posted(wr);
+		return err;
+	}
+	wqe->wr_id = wr->wr_id;
+	wqe->kind = row->kind;
+	bytes = total_bytes(wr);
+	wqe->fault = device_fault(qp, wqe, bytes);
+	wqe->bytes = wqe->fault ? 0 : (uint32_t)bytes;
+	wqe->extra = row->extra;
+	wqe->wc_opcode = row->wc_opcode;
+	wqe->flags = (uint8_t)wr->send_flags;
+	if (qp->sq_sig_all)
+		wqe->flags |= IBV_SEND_SIGNALED;
+	wqe->imm_be = wr->imm_data;
+	wqe->sge_count = (uint16_t)wr->num_sge;
+	fill_remote(qp, wqe, wr);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return copy_inline(wqe, wr);
+	if (wqe->sge_count) /* with none, the list may be NULL */
+		memcpy(wqe->sge, wr->sg_list, wqe->sge_count * sizeof(wqe->sge[0]));
+	return 0;
+}
+
+/* Nothing is before it, so it may go into the peer's memory by itself (direct.h). */
+static bool may_go_directly(const struct vb_qp *qp, enum ibv_qp_state state,
+			    const struct vb_wqe *wqe)
+{
+	return qp->req.head == qp->req.tail && qp->peer && wqe->kind != VB_K_SEND &&
+	       qp->req.transport == VB_RC && state == IBV_QPS_RTS &&
+	       /* Only packets say where a path stands, and only they are counted. */
+	       !(qp->migrates | qp->paced);
+}
+
+/* Is the send queue full, with so many more than are in it? */
+static bool sq_full(const struct vb_qp *qp, uint32_t more)
+{
+	uint32_t released = atomic_load_explicit(&qp->sq_released, memory_order_acquire);
+
+	return qp->req.tail - qp->req.own_posted + more - released >=
+	       qp->cap.max_send_wr;
+}
+
+/* IBA 10.8.2: no sends before RTS; in SQE and ERR they are flushed. */
+static int can_post(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	if (state < IBV_QPS_RTS)
+		return EINVAL;
+	return qp->req.sq.ring ? 0 : vb_qp_sq_make(qp);
+}
+
+/* It stands at the tail, and nothing is wrong with it. */
+static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_wqe *wqe, bool more)
+{
+	if (qp->has_parcels && (wqe->flags & IBV_SEND_FENCE))
+		vb_parcels_fence(qp);
+	if (may_go_directly(qp, state, wqe) && vb_direct_try(qp, wqe, more))
+		vb_req_done_directly(&qp->req);
+	else
+		vb_req_commit(&qp->req, wqe);
+}
+
+/* Something was posted: send what may leave. */
+static inline void send_off(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	if (state >= IBV_QPS_RTS && qp->peer) {
+		if (qp->req.pos.next != qp->req.tail && !vb_lane_send(qp))
+			vb_qp_transmit_locked(qp);
+	} else if (state >= IBV_QPS_RTS) {
+		qp->now_ns = vb_nic_now_ns(qp->nic);
+		vb_ack_posted(qp, qp->now_ns);
+		if (state != IBV_QPS_RTS || vb_req_urgent(&qp->req, qp->now_ns))
+			vb_qp_transmit_locked(qp);
+	}
+}
+
+int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	enum ibv_qp_state state;
+	int err = 0;
+
+	vb_lock_take(&qp->lock);
+	state = vb_qp_state(qp);
+	if (wr)
+		err = can_post(qp, state);
+	if (err)
+		*bad = wr;
+	for (; wr && !err; wr = wr->next) {
+		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
+
+		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, false, wqe, NULL);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+		commit(qp, state, wqe, wr->next);
+	}
+	send_off(qp, state);
+	vb_lock_drop(&qp->lock);
+	return err;
+}
+
+int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct ibv_send_wr *first = wr;
+	enum ibv_qp_state state;
+	uint32_t n = 0, from;
+	bool binds = false;
+	int err;
+
+	vb_lock_take(&qp->lock);
+	state = vb_qp_state(qp);
+	err = can_post(qp, state);
+	from = qp->req.tail;
+	for (; wr && !err; wr = wr->next, n++)
+		err = sq_full(qp, n) ? ENOMEM
+				     : decode(qp, wr, true, vb_sq_at(&qp->req.sq, from + n),
+					      &binds);
+	if (!err) {
+		for (uint32_t i = 0; i < n; i++)
+			commit(qp, state, vb_sq_at(&qp->req.sq, from + i), i + 1 < n);
+		for (wr = binds ? first : NULL; wr; wr = wr->next) {
+			if (wr->opcode == IBV_WR_BIND_MW)
+				vb_bind_posted(wr);
+		}
+		send_off(qp, state);
+	}
+	vb_lock_drop(&qp->lock);
+	return err;
+}
+
+int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct opcode_row *row;
+	enum ibv_qp_state state;
+	struct vb_wqe *wqe = NULL;
+	int err;
+
+	vb_lock_take(&qp->lock);
+	state = vb_qp_state(qp);
+	err = can_post(qp, state);
+	if (!err)
+		err = opcode_row(qp, wr, false, &row);
+	if (!err && sq_full(qp, 0))
+		err = ENOMEM;
+	if (!err) {
+		wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
+		err = decode_local(qp, wr, row, IBV_MW_TYPE_1, wqe);
+	}
+	if (!err) {
+		vb_req_commit(&qp->req, wqe);
+		send_off(qp, state);
+	}
+	vb_lock_drop(&qp->lock);
+	return err;
+}
+
+int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int err;
+
+	if (vb_qp_state(qp) == IBV_QPS_RESET || qp->ibv.qp.srq || qp->xrc ||
+	    qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND) {
+		*bad = wr;
+		return EINVAL;
+	}
+	err = vb_rq_post(qp->rq, wr, bad);
+	/*
+	 * Whoever moves the QP to the error state sets the state first, then waits for posts under
+	 * way (vb_rq_await_posts), and then empties the queue: either our requests were flushed, or
+	 * we see the state.
+	 */
+	if (vb_qp_state(qp) == IBV_QPS_ERR) {
+		vb_lock_take(&qp->lock);
+		vb_qp_flush_recv_locked(qp);
+		vb_lock_drop(&qp->lock);
+	}
+	return err;
+}

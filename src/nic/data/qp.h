@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_QP_H
+#define VB_NIC_QP_H
+
+/* Queue pairs. */
+
+#include "engine/newer.h"
+#include "engine/req.h"
+#include "engine/resp.h"
+#include "nic/core/internal.h"
+#include "nic/queue/cq.h"
+#include "nic/queue/srq.h"
+
+/* An ACK that may wait for something to travel with (acks.h). */
+struct vb_ack {
+	uint64_t came_ns; /* when a message came; 0: the application has posted since */
+	uint64_t due_ns;  /* when the ACK leaves at the latest; 0: none waits */
+	uint8_t quick;	  /* how often in a row the application answered at once */
+	bool listed;
+	struct vb_qp *next; /* in nic->acks (rx right) */
+};
+
+/* A rate limit (pace.h). */
+struct vb_pace {
+	uint32_t rate_kbps; /* 0: none */
+	uint64_t burst_ns;  /* so far ahead of the rate one may be */
+	uint64_t due_ns, until_ns, now_ns;
+};
+
+struct vb_dc;
+struct vb_raw;
+struct vb_rss;
+struct vb_unacked;
+
+struct vb_qp {
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex qp_ex;
+		struct {
+			char older[VB_QP_EX_OLDER_BYTES];
+			vb_wr_flush_fn *wr_flush;
+		};
+	} ibv;
+	struct vb_nic *nic;
+	vb_lock lock;
+	_Atomic int state; /* enum ibv_qp_state; written with the lock held */
+
+	struct vb_req req;
+	struct vb_resp resp;
+	_Atomic uint32_t sq_released; /* send queue places that the application has got back */
+	struct vb_rq own_rq;
+	struct vb_rq *rq; /* its own, or the SRQ's */
+
+	struct vb_path path; /* RC, UC: the peer */
+	uint32_t dqpn;
+	bool migreq;	/* RC, UC: in the packets that leave (migrate.h) */
+	bool migrates;	/* there is an alternate path */
+	bool paced;	/* there is a rate limit (pace.h) */
+	bool has_parcels; /* small data travels inside completions (parcel.h) */
+	/*
+	 * RC, UC: set if it is reached through shared memory (peer.h). XRC_SEND: who owns the SRQs
+	 * that it aims at now; a shadow: whoever sent the last request.
+	 */
+	struct vb_peer *peer;
+	struct vb_lane *lane_tx, *lane_rx;
+	struct vb_lane *_Atomic lane_waits; /* has no room: we are in its queue (its tx_lock) */
+	struct vb_qp *lane_next;
+	uint64_t lane_stuck_ns; /* UD: since when */
+	bool wire_told;	     /* in the export: it goes by the wire, to one of this host */
+	_Atomic bool awaits_way; /* what is next in the queue waits for an answer (way.h) */
+	unsigned exported;	/* what its entry in the export grants: IBV_ACCESS_REMOTE_* */
+	uint32_t withdrawn;	/* so many want it to grant nothing */
+	uint64_t direct_ns; /* of the last post that might have been one of a stream (direct.c) */
+	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
+	struct ibv_qp_cap cap;
+	int sq_sig_all;
+	bool in_error_event; /* LAST_WQE_REACHED was told */
+	bool comm_est;	     /* COMM_EST was told */
+	bool rx_ipv4;	     /* UD: the datagram in hand came over IPv4 */
+
+	bool drain_event; /* SQD: tell when drained */
+	bool link_full;	  /* a burst was refused: try again by the clock */
+	uint32_t sharers; /* QPs of the NIC, when the window was last looked at */
+	uint64_t now_ns;  /* of the call that is under way */
+	uint64_t brake_ns; /* UC: when its wrong keys are forgotten (demux.c); 0: there were none */
+
+	struct vb_ack ack;
+	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
+	struct vb_timer timer;
+
+	struct vb_qp *held_next;    /* in nic->held (its lock) */
+	struct vb_qp *touched_next; /* received something in this batch (rx right) */
+	bool held, touched;
+
+	uint32_t events_delivered;
+	struct vb_migration *migration; /* NULL: no alternate path was ever loaded */
+	struct vb_pace pace;
+	void *abi; /* belongs to abi */
+	struct vb_tm_qp *tm; /* if its SRQ has tags */
+
+	uint32_t sqpn;	       /* UD: the source QPN of what it sends */
+	uint8_t *snapshots;    /* UD: copies of payloads whose datagrams had to wait (snapshot.h) */
+	uint32_t create_flags; /* enum ibv_qp_create_flags */
+	uint32_t attached;     /* to so many multicast groups, or flow rules (mcast.c, steer.c) */
+	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
+	struct vb_xrc_qp *xrc; /* of type XRC_RECV (xrc.h) */
+	uint32_t aimed_slot;   /* XRC_SEND: whose SRQs its requests are for now */
+	uint32_t dv_flags; /* enum vb_qp_dv_flag (qp_dv.h) */
+	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
+	struct vb_raw *raw; /* of type RAW_PACKET (raw.h) ... */
+	struct vb_rss *rss; /* ... without queues of its own (rss.h) */
+	struct vb_parcels *parcels;    /* if has_parcels */
+	struct vb_dc *dc; /* of type DRIVER (dc.h) */
+};
+
+/*
+ * attr->cap: wanted in, actual out. RC, UC, UD, XRC_SEND (which has no use for a receive queue, its
+ * CQ or an SRQ); other types EOPNOTSUPP. EINVAL: beyond the
+ * device's limits, no CQ, an SRQ with UC (ibv_create_qp(3)), objects of another context.
+ */
+int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp);
+
+/*
+ * ibv_create_qp_ex(3), but for the operations of the builder; attr->pd is the PD, or attr->xrcd the
+ * domain of an XRC_RECV (xrc.h). Beside the above,
+ * EINVAL: no PD, an XRC domain, a flag that the type does not have, a source QPN of more than 24
+ * bits. EOPNOTSUPP: what is unknown, or goes with types that we do not have; a source QPN without a
+ * wire.
+ */
+int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
+
+/* The same, with flags that were checked (qp_dv.h). */
+int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **qp);
+
+/*
+ * ibv_modify_qp(3). EINVAL: transition, mask or value wrong; EBUSY: where rights are taken from the
+ * peer, as destroy. Nothing has changed then.
+ */
+int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
+
+/*
+ * ibv_modify_qp_rate_limit(3). EINVAL: not in RTS or SQD, a rate that the device does not do, or a
+ * bit of comp_mask, of which none is known.
+ */
+int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr);
+
+/* ibv_query_qp(3): everything, whatever the mask asks for. */
+int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+
+/*
+ * EBUSY while it is attached to a multicast group or a flow rule, or the peer was stopped while it
+ * reached into our memory by itself (vb_mr_dereg). Any state. Outstanding work
+ * vanishes without completions, its completions leave the CQs. Dead but not freed: the caller waits
+ * for acks of events_delivered, then calls vb_qp_free().
+ */
+int vb_qp_destroy(struct vb_qp *qp);
+void vb_qp_free(struct vb_qp *qp);
+
+/*
+ * ibv_post_send(3), ibv_post_recv(3). EINVAL: state, opcode, SGEs, size; ENOMEM: full;
+ * EOPNOTSUPP: an opcode that we do not do. *bad is the first work request not queued; those
+ * before it are.
+ */
+int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/*
+ * As vb_qp_post_send(), but all or none: ibv_wr_complete(3). A FLUSH is told in wr.atomic: the
+ * octets in compare_add, type and (from bit 8 on) level in swap.
+ */
+int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr);
+
+/* --- inside nic --- */
+
+/* The BIND of a window of type 1, which no work request of the application's can be (window.c). */
+int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr);
+
+static inline enum ibv_qp_state vb_qp_state(const struct vb_qp *qp)
+{
+	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
+/* A poll took the completion of a send: everything before `index` is free again. CQ locked. */
+static inline void vb_qp_release(struct vb_qp *qp, uint32_t index)
+{
+	atomic_store_explicit(&qp->sq_released, index, memory_order_release);
+}
+
+/*
+ * Is there anything for vb_qp_transmit_locked() to do? Not where everything was sent, nothing is
+ * owed and nobody waits for the queue to drain.
+ */
+static inline bool vb_qp_wants_to_send(const struct vb_qp *qp)
+{
+	return vb_resp_owes(&qp->resp) || qp->req.pos.next != qp->req.tail || qp->resp.broken ||
+	       qp->drain_event || !qp->peer;
+}
+
+/* Memory for the send queue, which has none before something is posted. 0 or ENOMEM. */
+int vb_qp_sq_make(struct vb_qp *qp);
+
+/* Send all that is owed and all that may be sent (tx.c). */
+void vb_qp_transmit_locked(struct vb_qp *qp);
+
+/* On the way to RTR: this peer is where it sends to, through shared memory (lane_tx.c). */
+void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
+void vb_qp_unbind_locked(struct vb_qp *qp);
+
+/*
+ * XRC, DC: cut messages as the way that there is now wants it; then the engine goes by what that
+ * way is (qp_modify.c). Nothing is outstanding.
+ */
+void vb_qp_pieces_set(struct vb_qp *qp);
+void vb_qp_link_set(struct vb_qp *qp);
+
+/* By the wire: let the window be what it may be with as many QPs as there are now. QP locked. */
+void vb_qp_window_share(struct vb_qp *qp);
+
+/* Neither clock nor pacing nor room in a ring finds it any more; packets must not either. */
+void vb_qp_silence(struct vb_qp *qp);
+
+/*
+ * Bring what peers are told of the QP up to date, after its state or rights changed (export.c). A
+ * peer that has just found more there may go on for a moment.
+ */
+void vb_export_qp_locked(struct vb_qp *qp);
+
+/*
+ * For whoever promises the application that the peer reaches nothing through the QP any more: until
+ * it is restored, the QP grants nothing, and nobody is inside. False: one does not come out
+ * (vb_direct_settle), and all is as before. The QP not locked.
+ */
+bool vb_export_qp_withdraw(struct vb_qp *qp);
+void vb_export_qp_restore(struct vb_qp *qp);
+
+/* It goes: peers are told nothing of it any more. QP not locked. */
+void vb_export_qp_hide(struct vb_qp *qp);
+
+/* To the error state: flush everything (qp_error.c). */
+void vb_qp_fail_locked(struct vb_qp *qp);
+void vb_qp_flush_recv_locked(struct vb_qp *qp);
+void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type);
+
+/* Carry out what the requester's step asks for, and set the clock. */
+void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome);
+
+/* Time has come for this QP. Rx right held. */
+void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns);
+
+/* --- what it takes to change attributes (qp_modify.c), of any type --- */
+
+/* Attributes that no QP of XRC can have here. */
+#define VB_QP_XRC_NOT_DONE (IBV_QP_CAP | IBV_QP_RATE_LIMIT)
+
+int vb_qp_values_check(const struct ibv_qp_attr *attr, int mask);
+int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
+		     struct vb_path *path);
+void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask);
+
+/* Tables (qp_attr.c): 0 or EINVAL. */
+int vb_qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+			   int mask);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What happens to a QP when something has failed, and when its clock rings. */
+
+#include "nic/data/acks.h"
+#include "nic/data/migrate.h"
+#include "nic/data/qp.h"
+#include "nic/queue/rq.h"
+#include "nic/service/dc/dc.h"
+#include "nic/service/eth/wq.h"
+#include "nic/service/tm/tm.h"
+#include "nic/service/xrc/xrc.h"
+#include "nic/way/peer.h"
+
+void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
+
+	if (vb_dc_is_context(qp))
+		return;
+	if (vb_xrc_is_shadow(qp)) {
+		vb_xrc_event(qp, type);
+		return;
+	}
+	vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event, &qp->events_delivered);
+}
+
+static void flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
+{
+	struct vb_cqe cqe = {
+		.wc = { .wr_id = wr_id,
+			.status = IBV_WC_WR_FLUSH_ERR,
+			.opcode = IBV_WC_RECV,
+			.qp_num = qp->ibv.qp.qp_num },
+		.solicited = true,
+	};
+
+	if (qp->resp.mark)
+		vb_tm_done(qp, &cqe);
+	else
+		vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
+}
+
+void vb_qp_flush_recv_locked(struct vb_qp *qp)
+{
+	struct vb_recv recv;
+
+	vb_unacked_give(qp);
+	if (qp->resp.has_recv) {
+		qp->resp.has_recv = false;
+		flush_one_recv(qp, qp->resp.recv.wr_id);
+	}
+	if (!qp->ibv.qp.srq) {
+		vb_rq_await_posts(qp->rq);
+		while (vb_rq_take(qp->rq, &recv))
+			flush_one_recv(qp, recv.wr_id);
+	} else if (!qp->in_error_event) {
+		/* IBA 10.2.9.3: this QP takes nothing from the SRQ any more. */
+		qp->in_error_event = true;
+		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	}
+}
+
+/* In order, signaled or not (ibv_modify_qp to ERR). */
+static void flush_send(struct vb_qp *qp)
+{
+	struct vb_req *req = &qp->req;
+
+	while (req->head != req->tail)
+		vb_req_complete_head(req, IBV_WC_WR_FLUSH_ERR);
+	req->pos.next = req->tail;
+	req->una_psn = req->top_psn = req->pos.next_psn = req->post_psn;
+	req->fault = IBV_WC_SUCCESS;
+	req->rnr_wait = false;
+	req->resend_ns = VB_NEVER_NS;
+}
+
+void vb_qp_fail_locked(struct vb_qp *qp)
+{
+	atomic_store(&qp->state, IBV_QPS_ERR);
+	vb_export_qp_locked(qp);
+	if (qp->dc)
+		vb_dc_part(qp);
+	flush_send(qp);
+	vb_qp_flush_recv_locked(qp);
+	if (vb_xrc_is_shadow(qp))
+		vb_xrc_failed(qp);
+}
+
+/* A send failed. IBA 10.3.1.6: UC and UD only stop sending (SQE), RC stops altogether. */
+static void send_failed(struct vb_qp *qp)
+{
+	if (qp->dc && vb_dc_isolate(qp))
+		return;
+	if (vb_transport_acks(qp->req.transport)) {
+		vb_qp_fail_locked(qp);
+		return;
+	}
+	atomic_store(&qp->state, IBV_QPS_SQE);
+	flush_send(qp);
+}
+
+static void tell_drained(struct vb_qp *qp)
+{
+	if (!qp->drain_event || vb_qp_state(qp) != IBV_QPS_SQD || !vb_req_drained(&qp->req))
+		return;
+	qp->drain_event = false;
+	vb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+/* Through shared memory: a clock now and then, not one for each packet. */
+static void watch(struct vb_qp *qp)
+{
+	if (qp->req.una_psn == qp->req.top_psn || !vb_transport_acks(qp->req.transport) ||
+	    vb_timer_at_ns(&qp->timer) != UINT64_MAX)
+		return;
+	vb_rc_watch(&qp->req, vb_nic_now_ns(qp->nic));
+	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
+}
+
+/* Has the peer not even read what we sent last, or we what it has sent? Then it is not silent. */
+static bool is_unread(const struct vb_qp *qp)
+{
+	struct vb_lane *tx = qp->lane_tx;
+	bool unread;
+
+	if (vb_peer_is_lost(qp->peer))
+		return false;
+	if (atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire) &&
+	    vb_ring_ready(&qp->lane_rx->rx))
+		return true;
+	vb_lock_take(&tx->tx_lock);
+	unread = !vb_ring_tx_is_empty(&tx->tx);
+	vb_lock_drop(&tx->tx_lock);
+	return unread;
+}
+
+static enum vb_req_outcome timeout(struct vb_qp *qp, uint64_t now_ns)
+{
+	if (qp->peer)
+		return vb_rc_look(&qp->req, is_unread(qp), now_ns);
+	return vb_rc_timeout(&qp->req, now_ns);
+}
+
+void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
+{
+	/* When the link was full: long enough for it to drain some, short against any timeout. */
+	const uint64_t link_retry_ns = 50000;
+	enum ibv_qp_state state = vb_qp_state(qp);
+
+	if (outcome == VB_REQ_FAILED)
+		send_failed(qp);
+	else if (state == IBV_QPS_ERR || state == IBV_QPS_SQE)
+		flush_send(qp);
+	tell_drained(qp);
+	if (qp->link_full)
+		vb_timer_arm(qp->nic, qp, qp->now_ns + link_retry_ns);
+	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
+	if (qp->peer)
+		watch(qp);
+}
+
+/* IBA 11.6.3.1: a QP that could not complete on its CQ cannot go on. */
+static void fail_for_cq(struct vb_qp *qp)
+{
+	enum ibv_qp_state state;
+
+	vb_lock_take(&qp->lock);
+	state = vb_qp_state(qp);
+	if (state != IBV_QPS_RESET && state != IBV_QPS_ERR) {
+		vb_qp_fail_locked(qp);
+		vb_qp_event(qp, IBV_EVENT_QP_FATAL);
+	}
+	vb_lock_drop(&qp->lock);
+}
+
+/* All of them: whose completions were lost, nobody knows. Rx right held, so no QP is destroyed. */
+static void fail_all_of(struct vb_nic *nic, const struct vb_cq *cq)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+
+		for (unsigned k = 0; slot && k < VB_INDICES; k++) {
+			struct vb_qp *qp = atomic_load(&slot->qp[k]);
+
+			if (qp && (qp->ibv.qp.send_cq == &cq->ibv.cq ||
+				   qp->ibv.qp.recv_cq == &cq->ibv.cq ||
+				   vb_tm_cq(qp) == &cq->ibv.cq))
+				fail_for_cq(qp);
+		}
+	}
+	vb_rwqs_fail(nic, cq, NULL);
+}
+
+static void heed_overrun(struct vb_qp *qp, struct ibv_cq *cq)
+{
+	if (cq && vb_cq_is_broken((struct vb_cq *)cq))
+		fail_all_of(qp->nic, (struct vb_cq *)cq);
+}
+
+bool vb_nic_has_failed(const struct vb_nic *nic)
+{
+	return atomic_load_explicit(&nic->failed, memory_order_relaxed);
+}
+
+static void slot_fail(struct vb_slot *slot, const struct ibv_context *of)
+{
+	for (unsigned i = 0; i < VB_INDICES; i++) {
+		struct vb_qp *qp = atomic_load(&slot->qp[i]);
+
+		if (!qp || (of && qp->ibv.qp.context != of))
+			continue;
+		vb_lock_take(&qp->lock);
+		if (vb_qp_state(qp) != IBV_QPS_RESET) {
+			vb_qp_fail_locked(qp);
+			vb_qp_after_locked(qp, VB_REQ_NOTHING);
+		}
+		vb_lock_drop(&qp->lock);
+	}
+}
+
+/* All QPs and WQs, or a context's. */
+static void fail_what_is(struct vb_nic *nic, const struct ibv_context *of)
+{
+	/* Whoever destroys a QP waits for the rx right before it frees. */
+	vb_lock_take(&nic->rx);
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+
+		if (slot)
+			slot_fail(slot, of);
+	}
+	vb_rwqs_fail(nic, NULL, of);
+	vb_lock_drop(&nic->rx);
+}
+
+bool vb_ctx_fail(struct vb_ctx *ctx)
+{
+	fail_what_is(ctx->nic, &ctx->ibv.context);
+	return vb_direct_settle(ctx->nic, NULL, 0);
+}
+
+void vb_nic_fail(struct vb_nic *nic)
+{
+	if (atomic_exchange(&nic->failed, true))
+		return;
+	/* Who changes a QP at the same time either sees that, or is undone here. */
+	fail_what_is(nic, NULL);
+	vb_nic_event(nic, IBV_EVENT_DEVICE_FATAL);
+}
+
+/* The completion tells of it. IBA 10.2.5: no QP goes on after one with an error. */
+static void heed_parcels(struct vb_qp *qp)
+{
+	if (!vb_parcels_failed(qp))
+		return;
+	vb_lock_take(&qp->lock);
+	/* Asked once more: while we waited the QP may have been reset, and begun another life. */
+	if (atomic_exchange(&qp->parcels->failed, false) &&
+	    vb_qp_state(qp) != IBV_QPS_RESET && vb_qp_state(qp) != IBV_QPS_ERR)
+		vb_qp_fail_locked(qp);
+	vb_lock_drop(&qp->lock);
+}
+
+void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
+{
+	enum vb_req_outcome outcome = VB_REQ_NOTHING;
+	bool waited;
+
+	heed_overrun(qp, qp->ibv.qp.send_cq);
+	heed_overrun(qp, qp->ibv.qp.recv_cq);
+	heed_overrun(qp, vb_tm_cq(qp));
+	heed_parcels(qp);
+	vb_lock_take(&qp->lock);
+	qp->now_ns = now_ns;
+	waited = qp->req.rnr_wait;
+	if (vb_qp_state(qp) == IBV_QPS_RTS || vb_qp_state(qp) == IBV_QPS_SQD)
+		outcome = timeout(qp, now_ns);
+	if (outcome != VB_REQ_NOTHING && !waited)
+		vb_stat_add(&qp->nic->stats, VB_STAT_TIMEOUTS, 1);
+	if (outcome == VB_REQ_MIGRATE)
+		vb_migrate_locked(qp);
+	if (outcome == VB_REQ_FAILED)
+		vb_qp_after_locked(qp, outcome);
+	else
+		vb_qp_transmit_locked(qp);
+	vb_lock_drop(&qp->lock);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_MEM_H
+#define VB_NIC_MEM_H
+
+/* Memory regions and the table of keys. */
+
+#include "nic/core/ctx.h"
+#include "nic/mem/dm.h"
+
+/* What is behind a region. */
+enum vb_mr_kind {
+	VB_MR_MEMORY,	/* of the application */
+	VB_MR_DM,	/* device memory */
+	VB_MR_DMABUF,	/* what a descriptor stands for, which we have mapped */
+	VB_MR_NULL,	/* nothing: zeros to read, and what is written vanishes */
+	VB_MR_IMPORTED, /* another struct vb_mr has all that */
+	VB_MR_FOREIGN,	/* another process has (foreign.h) */
+};
+
+struct vb_mr {
+	struct ibv_mr ibv;
+	enum vb_mr_kind kind;
+	uint64_t iova;	 /* the address that SGEs and RETHs use for the first octet */
+	uint8_t *base;	 /* where that octet is */
+	uint64_t bytes;
+	unsigned access; /* IBV_ACCESS_* */
+	struct vb_shared shared;
+	uint32_t windows; /* bound to it (the keys' lock) */
+	struct vb_dm *dm; /* VB_MR_DM */
+	struct vb_handle handle;
+};
+
+/*
+ * Register. access: any of LOCAL_WRITE, REMOTE_*, MW_BIND, ZERO_BASED, ON_DEMAND, HUGETLB (which is
+ * the application's promise) and the optional range. EINVAL: unknown bits, or REMOTE_WRITE /
+ * REMOTE_ATOMIC without LOCAL_WRITE; ENOMEM; EFAULT: not mapped or not writable. iova is ignored
+ * with ZERO_BASED (it is 0 then).
+ *
+ * All memory is paged on demand here, so ON_DEMAND means that nothing has to be there yet, and that
+ * whatever is not there when it is touched makes no signal: the kernel copies (vb_mr_find). The
+ * whole address space (addr NULL, SIZE_MAX octets) can be registered so, at its own addresses and
+ * without HUGETLB; otherwise EINVAL.
+ */
+int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigned access,
+	      struct vb_mr **mr);
+
+/*
+ * ibv_rereg_mr(3). flags: IBV_REREG_MR_CHANGE_*. The keys stay. EINVAL and EFAULT as reg; EINVAL
+ * for a null MR (ibv_alloc_null_mr(3)) and one that was imported; EOPNOTSUPP for device memory and
+ * dma-buf; EBUSY: as dereg. On failure nothing changed. Accesses that meet the region just then are
+ * refused.
+ */
+int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_t bytes,
+		unsigned access);
+
+/*
+ * Waits for accesses under way, which are copies of microseconds: on return of 0 nobody reads or
+ * writes that memory any more. Frees mr. EBUSY, and it is registered as before: windows are bound
+ * to it (ibv_alloc_mw(3), NOTES), or a process that reaches into it by itself was stopped in the
+ * midst of that (direct.h), which takes some seconds to find. ENOENT: it is imported, or was, and
+ * the region is gone already; EOPNOTSUPP: it is another process's. With these two it can be given
+ * up (import.h).
+ */
+int vb_mr_dereg(struct vb_mr *mr);
+
+/*
+ * For the host, of a region that it has in hand between `share` and `unshare`: here is the file.
+ * Peers are told of it. Any thread.
+ */
+void vb_mr_found(struct vb_shared *shared, int32_t file);
+
+/* --- memory of other kinds (mem_kinds.c) --- */
+
+/*
+ * ibv_reg_dm_mr(3): so many octets of device memory from offset on, whose first has address 0.
+ * EINVAL: beyond the device memory, no ZERO_BASED, rights that do not go together, or other than
+ * LOCAL_WRITE, REMOTE_* and the optional range; ENOMEM.
+ */
+int vb_mr_reg_dm(struct vb_pd *pd, struct vb_dm *dm, uint64_t offset, uint64_t bytes,
+		 unsigned access, struct vb_mr **mr);
+
+/*
+ * ibv_reg_dmabuf_mr(3): of what fd stands for, the octets from offset on. EBADF: no descriptor;
+ * EINVAL: it has no contents, or fewer; offset and iova lie differently in their pages; no octets;
+ * rights as for device memory, but without ZERO_BASED; EOPNOTSUPP: it cannot be mapped so; ENOMEM.
+ */
+int vb_mr_reg_dmabuf(struct vb_pd *pd, uint64_t offset, uint64_t bytes, uint64_t iova, int fd,
+		     unsigned access, struct vb_mr **mr);
+
+/* ibv_alloc_null_mr(3): of any address and length, by its lkey only. ENOMEM. */
+int vb_mr_alloc_null(struct vb_pd *pd, struct vb_mr **mr);
+
+/*
+ * ibv_advise_mr(3). All is checked before anything is fetched. EOPNOTSUPP: no such advice; EINVAL:
+ * flags other than FLUSH, no SGE, a region that is not ON_DEMAND; ENOENT: no region has that lkey;
+ * EPERM: it is of another PD, or to be written without LOCAL_WRITE; EFAULT: beyond its bounds, or
+ * parts of it are not mapped (or not writable); ENOMEM.
+ */
+int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 const struct ibv_sge *sge, uint32_t count);
+
+/* max_dm_size and what is said of on-demand paging in ibv_query_device_ex(3); orig_attr is set. */
+void vb_mem_query(const struct vb_nic *nic, struct ibv_device_attr_ex *attr);
+
+/* --- inside nic --- */
+
+/*
+ * A region as `like` describes it: kind, iova, base, bytes, access, dm, and addr and length of ibv.
+ * Shares it, gives it a key and counts it. ENOMEM.
+ */
+int vb_mr_make(struct vb_pd *pd, const struct vb_mr *like, struct vb_mr **mr);
+
+/* IBA 10.6.3.1: are these rights known, and do they go together? */
+bool vb_mr_access_fits(unsigned access);
+
+/* What its kind needs when it is deregistered: nobody is inside any more. */
+void vb_mr_let_go(struct vb_mr *mr);
+
+/*
+ * What vb_mr_get() does when the table of keys has nothing to offer for this PD. Inlined, its
+ * registers would be saved by every look-up.
+ */
+__attribute__((noinline)) uint8_t *vb_mr_get_other(struct vb_nic *nic, const struct vb_pd *pd,
+						   uint32_t key, uint64_t va, uint64_t bytes,
+						   unsigned access);
+
+#endif

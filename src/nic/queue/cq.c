@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/queue/cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "nic/core/domain.h"
+#include "nic/data/qp.h"
+
+#define STAMP_FLAGS                                                                               \
+	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                         \
+		    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK))
+#define COMP_MASK_KNOWN ((uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+#define FLAGS_KNOWN                                                                               \
+	((uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
+
+static uint32_t ring_size(int cqe)
+{
+	uint32_t size = 1;
+
+	while (size < (uint32_t)cqe)
+		size *= 2;
+	return size;
+}
+
+static struct vb_channel *channel_of(const struct vb_cq *cq)
+{
+	return (struct vb_channel *)cq->ibv.cq.channel;
+}
+
+/* --- birth and memory --- */
+
+/* Completions, and behind them their stamps, if it has any; whole cache lines. */
+static size_t ring_bytes(const struct vb_cq *cq, uint32_t size)
+{
+	size_t line = sizeof(struct vb_cqe);
+	size_t stamps = cq->wc_flags & STAMP_FLAGS ? size * sizeof(struct vb_cq_stamp) : 0;
+
+	return size * line + (stamps + line - 1) / line * line;
+}
+
+static int ring_make(const struct vb_cq *cq, uint32_t size, void **ring, bool *borrowed)
+{
+	int err = vb_buffer_borrow(cq->domain, VB_BUFFER_CQ, ring_bytes(cq, size), ring);
+
+	*borrowed = *ring != NULL;
+	if (!err && !*ring)
+		*ring = aligned_alloc(sizeof(struct vb_cqe), ring_bytes(cq, size));
+	return *ring ? 0 : ENOMEM;
+}
+
+static void ring_free(const struct vb_cq *cq, void *ring, bool borrowed)
+{
+	if (borrowed)
+		vb_buffer_return(cq->domain, VB_BUFFER_CQ, ring);
+	else
+		free(ring);
+}
+
+static void ring_place(struct vb_cq *cq, void *ring, uint32_t size, bool borrowed)
+{
+	cq->ring = ring;
+	cq->stamps = cq->wc_flags & STAMP_FLAGS ? (void *)(cq->ring + size) : NULL;
+	cq->mask = size - 1;
+	cq->borrowed = borrowed;
+	cq->ibv.cq.cqe = (int)size;
+	atomic_store_explicit(&cq->room, size, memory_order_relaxed);
+}
+
+static int check(const struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, uint32_t flags)
+{
+	const struct vb_pd *domain = (struct vb_pd *)attr->parent_domain;
+
+	if ((attr->comp_mask & ~COMP_MASK_KNOWN) || (flags & ~FLAGS_KNOWN) ||
+	    (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) ||
+	    ((attr->wc_flags & STAMP_FLAGS) && !ctx->nic->host.raw_ns))
+		return EOPNOTSUPP;
+	if (attr->cqe < 1 || attr->cqe > VB_CQE_MAX || attr->comp_vector >= VB_COMP_VECTORS)
+		return EINVAL;
+	if (attr->channel && attr->channel->context != &ctx->ibv.context)
+		return EINVAL;
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    (!domain || domain->ibv.context != &ctx->ibv.context || !domain->domain))
+		return EINVAL;
+	return 0;
+}
+
+static void fill(struct vb_cq *cq, struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr,
+		 uint32_t flags)
+{
+	cq->ibv.cq.context = &ctx->ibv.context;
+	cq->ibv.cq.cq_context = attr->cq_context;
+	cq->wc_flags = attr->wc_flags;
+	cq->cqe_bytes = VB_CQE_BYTES;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		cq->domain = (struct vb_pd *)attr->parent_domain;
+	cq->lone = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || vb_pd_is_lone(cq->domain);
+	cq->overwrites = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	vb_lock_init(&cq->poll_lock);
+	vb_lock_init(&cq->push_lock);
+	vb_timer_init(&cq->timer, true);
+	cq->guard = cq->lone ? NULL : &cq->poll_lock;
+	if (cq->overwrites)
+		cq->guard = &cq->push_lock;
+}
+
+static int cq_make(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, uint32_t flags,
+		   struct vb_cq **out)
+{
+	uint32_t size = ring_size((int)attr->cqe);
+	struct vb_cq *cq = aligned_alloc(_Alignof(struct vb_cq), sizeof(*cq));
+	bool borrowed;
+	void *ring;
+	int err;
+
+	if (!cq)
+		return ENOMEM;
+	memset(cq, 0, sizeof(*cq));
+	fill(cq, ctx, attr, flags);
+	err = ring_make(cq, size, &ring, &borrowed);
+	if (err) {
+		free(cq);
+		return err;
+	}
+	ring_place(cq, ring, size, borrowed);
+	*out = cq;
+	return 0;
+}
+
+int vb_cq_create_ex(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, struct vb_cq **out)
+{
+	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+	struct vb_channel *channel = (struct vb_channel *)attr->channel;
+	int err = check(ctx, attr, flags);
+
+	if (err)
+		return err;
+	err = vb_nic_count_up(&ctx->nic->cqs, VB_CQS_MAX);
+	if (err)
+		return err;
+	err = cq_make(ctx, attr, flags, out);
+	if (err) {
+		atomic_fetch_sub(&ctx->nic->cqs, 1);
+		return err;
+	}
+	if ((*out)->domain)
+		atomic_fetch_add(&(*out)->domain->users, 1);
+	if (channel) {
+		(*out)->ibv.cq.channel = &channel->ibv;
+		vb_lock_take(&channel->lock);
+		channel->ibv.refcnt++;
+		vb_lock_drop(&channel->lock);
+	}
+	return 0;
+}
+
+int vb_cq_create(struct vb_ctx *ctx, int cqe, struct vb_channel *channel, int vector,
+		 void *cq_context, struct vb_cq **out)
+{
+	const struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe > 0 ? (uint32_t)cqe : 0,
+		.cq_context = cq_context,
+		.channel = channel ? &channel->ibv : NULL,
+		.comp_vector = (uint32_t)vector, /* less than 0 is beyond all there are */
+	};
+
+	return vb_cq_create_ex(ctx, &attr, out);
+}
+
+static struct vb_cqe *at(const struct vb_cq *cq, uint64_t place)
+{
+	return &cq->ring[place & cq->mask];
+}
+
+/* Whoever reads tail so may read the completions before it; who reads head, write there. */
+static uint64_t head_of(const struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_acquire);
+}
+
+static uint64_t tail_of(const struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->tail, memory_order_acquire);
+}
+
+static void lock_both(struct vb_cq *cq)
+{
+	vb_lock_take(&cq->poll_lock);
+	vb_lock_take(&cq->push_lock);
+}
+
+static void drop_both(struct vb_cq *cq)
+{
+	vb_lock_drop(&cq->push_lock);
+	vb_lock_drop(&cq->poll_lock);
+}
+
+/* The places stay what they are, so who looks without a lock sees no change. */
+static void ring_copy(const struct vb_cq *cq, void *ring, uint32_t size)
+{
+	struct vb_cqe *to = ring;
+	struct vb_cq_stamp *stamps = (void *)(to + size);
+
+	for (uint64_t i = head_of(cq); i != tail_of(cq); i++) {
+		to[i & (size - 1)] = *at(cq, i);
+		if (cq->stamps)
+			stamps[i & (size - 1)] = cq->stamps[i & cq->mask];
+	}
+}
+
+/* They are as many as the places. All that wait stay beside theirs. Both locks held. */
+static int parcels_resize(struct vb_cq *cq, uint32_t size)
+{
+	struct vb_parcel *parcels = calloc(size, sizeof(*parcels));
+
+	if (!parcels)
+		return ENOMEM;
+	for (uint64_t i = head_of(cq); cq->parcels && i != tail_of(cq); i++)
+		parcels[i & (size - 1)] = cq->parcels[i & cq->mask];
+	free(cq->parcels);
+	cq->parcels = parcels;
+	return 0;
+}
+
+int vb_cq_parcels_make(struct vb_cq *cq)
+{
+	int err = 0;
+
+	lock_both(cq);
+	if (!cq->parcels)
+		err = parcels_resize(cq, cq->mask + 1);
+	drop_both(cq);
+	return err;
+}
+
+int vb_cq_resize(struct vb_cq *cq, int cqe)
+{
+	bool borrowed, old_borrowed;
+	uint32_t size;
+	void *ring, *old;
+	int err;
+
+	if (cqe < 1 || cqe > VB_CQE_MAX)
+		return EINVAL;
+	size = ring_size(cqe);
+	err = ring_make(cq, size, &ring, &borrowed);
+	if (err)
+		return err;
+	lock_both(cq);
+	if (tail_of(cq) - head_of(cq) > (uint64_t)cqe || vb_cq_is_broken(cq))
+		err = EINVAL;
+	else if (cq->parcels)
+		err = parcels_resize(cq, size);
+	if (!err) {
+		old = cq->ring;
+		old_borrowed = cq->borrowed;
+		ring_copy(cq, ring, size);
+		ring_place(cq, ring, size, borrowed);
+		ring = old;
+		borrowed = old_borrowed;
+	}
+	drop_both(cq);
+	ring_free(cq, ring, borrowed);
+	return err;
+}
+
+/* --- death --- */
+
+/* Take what is still queued for the application off its channel. */
+static void channel_leave(struct vb_cq *cq)
+{
+	struct vb_channel *channel = channel_of(cq);
+	struct vb_nic *nic = vb_nic_of(cq->ibv.cq.context);
+
+	vb_lock_take(&channel->lock);
+	if (cq->channel_pending) {
+		struct vb_cq **at = &channel->head;
+
+		while (*at != cq)
+			at = &(*at)->channel_next;
+		*at = cq->channel_next;
+		if (channel->tail == &cq->channel_next)
+			channel->tail = at;
+		for (; cq->channel_pending; cq->channel_pending--)
+			nic->host.unsignal(nic->host.arg, channel->ibv.fd);
+	}
+	channel->ibv.refcnt--;
+	vb_lock_drop(&channel->lock);
+}
+
+/* An event that was held back is held for ever; whoever came for it just now is waited for. */
+static void timer_end(struct vb_cq *cq)
+{
+	struct vb_nic *nic = vb_nic_of(cq->ibv.cq.context);
+
+	vb_timer_clear(nic, &cq->timer);
+	vb_lock_take(&nic->rx);
+	vb_lock_drop(&nic->rx);
+}
+
+int vb_cq_destroy(struct vb_cq *cq)
+{
+	struct vb_ctx *ctx = vb_ctx_of(cq->ibv.cq.context);
+
+	if (atomic_load(&cq->users))
+		return EBUSY;
+	if (cq->mod_ever)
+		timer_end(cq);
+	if (cq->ibv.cq.channel)
+		channel_leave(cq);
+	vb_ctx_events_cancel(ctx, &cq->async_delivered);
+	ring_free(cq, cq->ring, cq->borrowed);
+	cq->ring = NULL;
+	free(cq->parcels);
+	cq->parcels = NULL;
+	if (cq->domain)
+		atomic_fetch_sub(&cq->domain->users, 1);
+	atomic_fetch_sub(&ctx->nic->cqs, 1);
+	return 0;
+}
+
+void vb_cq_free(struct vb_cq *cq)
+{
+	vb_lock_fini(&cq->push_lock);
+	vb_lock_fini(&cq->poll_lock);
+	free(cq);
+}
+
+/* --- taking --- */
+
+static void guard_take(struct vb_cq *cq)
+{
+	if (cq->guard)
+		vb_lock_take(cq->guard);
+}
+
+static void guard_drop(struct vb_cq *cq)
+{
+	if (cq->guard)
+		vb_lock_drop(cq->guard);
+}
+
+/* What it brought along arrives now; if the memory is gone, that is what the completion says. */
+static __attribute__((noinline)) void deliver(struct vb_cq *cq, const struct vb_cqe *cqe,
+					      uint64_t place, struct ibv_wc *wc)
+{
+	if (!vb_parcel_deliver(cqe->qp, &cq->parcels[place & cq->mask]))
+		wc->status = IBV_WC_LOC_PROT_ERR;
+	if (!(wc->opcode & IBV_WC_RECV))
+		vb_qp_release(cqe->qp, cqe->sq_released);
+}
+
+void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_qp *qp)
+{
+	lock_both(cq);
+	for (uint64_t i = head_of(cq); i != tail_of(cq); i++) {
+		struct vb_cqe *cqe = at(cq, i);
+
+		if (cqe->note != VB_CQE_PARCEL || cqe->qp != qp || (cqe->wc.opcode & IBV_WC_RECV))
+			continue;
+		if (!vb_parcel_deliver(cqe->qp, &cq->parcels[i & cq->mask]))
+			cqe->wc.status = IBV_WC_LOC_PROT_ERR;
+		cqe->note = VB_CQE_PLAIN;
+	}
+	drop_both(cq);
+}
+
+/* The application takes it, as *wc. */
+static inline void hand_over(struct vb_cq *cq, const struct vb_cqe *cqe, uint64_t place,
+			     struct ibv_wc *wc)
+{
+	if (!cqe->qp)
+		return;
+	if (cqe->note == VB_CQE_PLAIN)
+		vb_qp_release(cqe->qp, cqe->sq_released);
+	else if (cqe->note == VB_CQE_PARCEL)
+		deliver(cq, cqe, place, wc);
+}
+
+int vb_cq_poll(struct vb_cq *cq, int n, struct ibv_wc *wc)
+{
+	uint64_t head, tail;
+	int i = 0;
+
+	if (head_of(cq) == tail_of(cq))
+		return 0;
+	guard_take(cq);
+	head = head_of(cq);
+	tail = tail_of(cq);
+	for (; i < n && head != tail; i++) {
+		const struct vb_cqe *cqe = at(cq, head);
+
+		wc[i] = cqe->wc;
+		hand_over(cq, cqe, head++, &wc[i]);
+	}
+	atomic_store_explicit(&cq->head, head, memory_order_release);
+	guard_drop(cq);
+	return i;
+}
+
+bool vb_cq_take(struct vb_cq *cq, struct vb_cqe *cqe, struct vb_cq_stamp *stamp)
+{
+	uint64_t head;
+	bool any;
+
+	if (head_of(cq) == tail_of(cq))
+		return false;
+	guard_take(cq);
+	head = head_of(cq);
+	any = head != tail_of(cq);
+	if (any) {
+		*cqe = *at(cq, head);
+		if (cq->stamps)
+			*stamp = cq->stamps[head & cq->mask];
+		hand_over(cq, cqe, head, &cqe->wc);
+		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+	}
+	guard_drop(cq);
+	return any;
+}
+
+/* --- events --- */
+
+/* One event to the channel; the CQ is not armed any more. push_lock held. */
+static void notify(struct vb_cq *cq)
+{
+	struct vb_channel *channel = channel_of(cq);
+	struct vb_nic *nic = vb_nic_of(cq->ibv.cq.context);
+
+	cq->arm = VB_CQ_QUIET;
+	cq->told = tail_of(cq);
+	cq->held = 0;
+	if (!channel)
+		return;
+	vb_lock_take(&channel->lock);
+	if (!cq->channel_pending++) {
+		*channel->tail = cq;
+		channel->tail = &cq->channel_next;
+	}
+	vb_lock_drop(&channel->lock);
+	nic->host.signal(nic->host.arg, channel->ibv.fd);
+}
+
+/*
+ * So many completions are there for which the CQ is armed: tell of them, or hold that back. The
+ * clock runs from the first of them. push_lock held.
+ */
+static void hold(struct vb_cq *cq, uint32_t held)
+{
+	struct vb_nic *nic = vb_nic_of(cq->ibv.cq.context);
+	bool first = !cq->held;
+
+	if ((!cq->mod_count && !cq->mod_ns) || (cq->mod_count && held >= cq->mod_count)) {
+		notify(cq);
+		return;
+	}
+	cq->held = held;
+	if (first && cq->mod_ns) {
+		cq->due_ns = vb_nic_now_ns(nic) + cq->mod_ns;
+		vb_timer_set(nic, &cq->timer, cq->due_ns);
+	}
+}
+
+void vb_cq_on_time(struct vb_cq *cq, uint64_t now_ns)
+{
+	vb_lock_take(&cq->push_lock);
+	if (!cq->held || !cq->mod_ns)
+		; /* told meanwhile */
+	else if (now_ns >= cq->due_ns)
+		notify(cq);
+	else
+		vb_timer_set(vb_nic_of(cq->ibv.cq.context), &cq->timer, cq->due_ns);
+	vb_lock_drop(&cq->push_lock);
+}
+
+int vb_cq_moderate(struct vb_cq *cq, uint32_t count, uint32_t period_us)
+{
+	uint32_t held;
+
+	if (count > VB_CQ_COUNT_MAX || period_us > VB_CQ_PERIOD_US_MAX)
+		return EINVAL;
+	vb_lock_take(&cq->push_lock);
+	cq->mod_count = (uint16_t)count;
+	cq->mod_ns = period_us * 1000;
+	cq->mod_ever = true;
+	held = cq->held;
+	cq->held = 0;
+	if (held) /* by the new measure, from now on */
+		hold(cq, held);
+	vb_lock_drop(&cq->push_lock);
+	return 0;
+}
+
+static bool wakes(const struct vb_cq *cq, const struct vb_cqe *cqe)
+{
+	return cq->arm == VB_CQ_ANY || (cq->arm == VB_CQ_SOLICITED && cqe->solicited);
+}
+
+/* How many wait that nobody was told of, as far as that matters. push_lock held. */
+static uint32_t untold(const struct vb_cq *cq)
+{
+	uint32_t count = 0, enough = cq->mod_count ? cq->mod_count : 1;
+	uint64_t place = vb_max_u64(cq->told, head_of(cq));
+
+	for (; place < tail_of(cq) && count < enough; place++)
+		count += wakes(cq, at(cq, place));
+	return count;
+}
+
+/*
+ * Both this and vb_cq_push() hold push_lock: what is pushed before is found here, what comes later
+ * finds the CQ armed. Others may take completions meanwhile, so that there is an event for one that
+ * is gone already: one too many does no harm.
+ */
+void vb_cq_arm_notify(struct vb_cq *cq, bool solicited_only)
+{
+	uint32_t count;
+
+	vb_lock_take(&cq->push_lock);
+	/* Asking for every completion is the stronger wish: a weaker one does not undo it. */
+	if (cq->arm != VB_CQ_ANY)
+		cq->arm = solicited_only ? VB_CQ_SOLICITED : VB_CQ_ANY;
+	count = untold(cq);
+	if (count)
+		hold(cq, count);
+	else
+		cq->held = 0; /* those were taken */
+	vb_lock_drop(&cq->push_lock);
+}
+
+/* --- adding --- */
+
+/* Nobody can know what is missing: not the application, not the QP. IBA 11.6.3.1. */
+static void overrun(struct vb_cq *cq, uint32_t qpn)
+{
+	struct vb_ctx *ctx = vb_ctx_of(cq->ibv.cq.context);
+	struct vb_qp *qp = vb_nic_qp_find(ctx->nic, qpn);
+	struct ibv_async_event event = {
+		.element.cq = &cq->ibv.cq,
+		.event_type = IBV_EVENT_CQ_ERR,
+	};
+
+	if (!vb_cq_is_broken(cq)) {
+		atomic_store_explicit(&cq->room, 0, memory_order_relaxed);
+		vb_ctx_event_push(ctx, &event, &cq->async_delivered);
+	}
+	/* It is in the midst of something, and the others have locks of their own. */
+	if (qp)
+		vb_timer_arm(ctx->nic, qp, 0);
+}
+
+/* There is no room: lose what nobody took for longest, or what has come. push_lock held. */
+static __attribute__((noinline)) bool make_way(struct vb_cq *cq, const struct vb_cqe *cqe)
+{
+	vb_stat_add(&vb_nic_of(cq->ibv.cq.context)->stats, VB_STAT_CQ_OVERRUNS, 1);
+	if (cq->overwrites)
+		atomic_store_explicit(&cq->head, head_of(cq) + 1, memory_order_release);
+	else
+		overrun(cq, cqe->wc.qp_num);
+	return cq->overwrites;
+}
+
+static __attribute__((noinline)) void stamp(struct vb_cq *cq, uint64_t place)
+{
+	const struct vb_nic_host *host = &vb_nic_of(cq->ibv.cq.context)->host;
+	struct vb_cq_stamp *to = &cq->stamps[place & cq->mask];
+
+	*to = (struct vb_cq_stamp){ 0 };
+	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		to->raw_ns = host->raw_ns(host->arg);
+	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		to->wall_ns = host->wall_ns(host->arg);
+}
+
+void vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
+{
+	uint64_t tail, room;
+
+	vb_lock_take(&cq->push_lock);
+	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	room = atomic_load_explicit(&cq->room, memory_order_relaxed);
+	if (tail - head_of(cq) < room || make_way(cq, cqe)) {
+		*at(cq, tail) = *cqe;
+		if (cq->stamps)
+			stamp(cq, tail);
+		if (cqe->note == VB_CQE_PARCEL)
+			cq->parcels[tail & cq->mask] = cqe->qp->parcels->in_hand;
+		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+		if (wakes(cq, cqe))
+			hold(cq, cq->held + 1);
+	}
+	vb_lock_drop(&cq->push_lock);
+}
+
+/* What became of a tagged buffer is the business of the queue that it was added to. */
+static bool is_of_srq(const struct ibv_wc *wc)
+{
+	return wc->opcode >= IBV_WC_TM_ADD && wc->opcode <= IBV_WC_TM_NO_TAG;
+}
+
+void vb_cq_purge(struct vb_cq *cq, uint32_t qpn)
+{
+	uint64_t to;
+
+	lock_both(cq);
+	to = head_of(cq);
+	for (uint64_t i = to; i != tail_of(cq); i++) {
+		if (at(cq, i)->wc.qp_num == qpn && !is_of_srq(&at(cq, i)->wc))
+			continue;
+		*at(cq, to) = *at(cq, i);
+		if (cq->stamps)
+			cq->stamps[to & cq->mask] = cq->stamps[i & cq->mask];
+		if (cq->parcels)
+			cq->parcels[to & cq->mask] = cq->parcels[i & cq->mask];
+		to++;
+	}
+	/* Fewer may be left than were told of: better an event too many than one too few. */
+	cq->told = head_of(cq);
+	atomic_store_explicit(&cq->tail, to, memory_order_release);
+	drop_both(cq);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Shared receive queues: who makes them, who takes from them, who is told. */
+
+#include "nic/queue/srq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "nic/core/domain.h"
+#include "nic/core/internal.h"
+#include "nic/queue/rq.h"
+#include "nic/service/tm/tm.h"
+#include "nic/way/peer.h"
+#include "nic/service/xrc/xrc.h"
+
+static int check_attr(const struct ibv_srq_attr *attr)
+{
+	if (attr->max_wr > VB_SRQ_WR_MAX || attr->max_sge > VB_SGE_MAX)
+		return EINVAL;
+	return 0;
+}
+
+/*
+ * As many as hardware gives, 2^n - 1: programs that were written there post more than they asked
+ * for. Whoever asks for none gets one, as from mlx5.
+ */
+static uint32_t granted(uint32_t wr_max)
+{
+	uint32_t size = 2;
+
+	while (size - 1 < wr_max)
+		size *= 2;
+	return (uint32_t)vb_min_u64(size - 1, VB_SRQ_WR_MAX);
+}
+
+/* *ring is NULL where the memory is to be ours: that comes with the first post. */
+static int ring_borrow(struct vb_pd *pd, uint32_t wr_max, uint32_t sge_max, void **ring)
+{
+	struct vb_rq rq;
+
+	vb_rq_init(&rq, wr_max, sge_max);
+	return vb_buffer_borrow(pd, VB_BUFFER_SRQ, vb_rq_bytes(&rq), ring);
+}
+
+static void ring_free(const struct vb_srq *srq, void *ring, bool borrowed)
+{
+	if (borrowed)
+		vb_buffer_return((struct vb_pd *)srq->ibv.pd, VB_BUFFER_SRQ, ring);
+	else
+		free(ring);
+}
+
+static int make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context,
+		struct vb_srq **out)
+{
+	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
+	struct vb_srq *srq;
+	uint32_t wr_max;
+	void *ring;
+	int err = check_attr(attr);
+
+	if (!err)
+		err = vb_nic_count_up(&nic->srqs, VB_SRQS_MAX);
+	if (err)
+		return err;
+	wr_max = granted(attr->max_wr);
+	srq = calloc(1, sizeof(*srq));
+	if (!srq) {
+		atomic_fetch_sub(&nic->srqs, 1);
+		return ENOMEM;
+	}
+	err = ring_borrow(pd, wr_max, attr->max_sge, &ring);
+	if (err) {
+		free(srq);
+		atomic_fetch_sub(&nic->srqs, 1);
+		return err;
+	}
+	vb_rq_init(&srq->rq, wr_max, attr->max_sge);
+	srq->rq.ring = ring;
+	srq->borrowed = ring != NULL;
+	srq->lone = vb_pd_is_lone(pd);
+	vb_lock_init(&srq->take_lock);
+	srq->ibv.context = pd->ibv.context;
+	srq->ibv.srq_context = context;
+	srq->ibv.pd = &pd->ibv;
+	/* From 1 on: 0 is what a program has that never asked. */
+	srq->ibv.handle = 1 + atomic_fetch_add(&nic->srq_last, 1) % VB_SRQ_NUMBER_MAX;
+	atomic_fetch_add(&pd->users, 1);
+	/* ibv_create_srq(3): srq_limit is for modify, not for create. */
+	*out = srq;
+	return 0;
+}
+
+int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **out)
+{
+	int err = make(pd, &attr->attr, attr->srq_context, out);
+
+	if (!err)
+		attr->attr.max_wr = (*out)->rq.wr_max;
+	return err;
+}
+
+/*
+ * What comes with each type, beside the PD that all have. A bit too many is a mistake of the
+ * caller's as one too few is: it would believe to have got what it asked for. But the CQ of a basic
+ * one is passed over, as every device does: programs fill in all that the structure has.
+ */
+static const struct {
+	uint32_t needs, ignores;
+} type_rows[] = {
+	[IBV_SRQT_BASIC] = { .needs = 0, .ignores = IBV_SRQ_INIT_ATTR_CQ },
+	[IBV_SRQT_XRC] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD },
+	[IBV_SRQT_TM] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM },
+};
+
+static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex *attr,
+		    enum ibv_srq_type type)
+{
+	const struct ibv_context *context = &ctx->ibv.context;
+	uint32_t common = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
+		return EOPNOTSUPP;
+	if ((unsigned)type >= VB_ARRAY_LEN(type_rows))
+		return EINVAL;
+	common |= type_rows[type].ignores;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
+	    (attr->comp_mask & ~common) != type_rows[type].needs)
+		return EINVAL;
+	if (!attr->pd || attr->pd->context != context)
+		return EINVAL;
+	if (type != IBV_SRQT_BASIC && (!attr->cq || attr->cq->context != context))
+		return EINVAL;
+	if (type == IBV_SRQT_XRC && (!attr->xrcd || attr->xrcd->context != context))
+		return EINVAL;
+	return 0;
+}
+
+/* No packet finds it any more. */
+static void hide(struct vb_srq *srq)
+{
+	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+
+	vb_nic_srq_remove(nic, srq->ibv.handle);
+	vb_nic_quiesce(nic);
+	vb_xrc_srq_leave(srq);
+}
+
+/* It belongs to that domain from here on, and packets find it. */
+static int enter_domain(struct vb_srq *srq, struct vb_xrcd *xrcd, struct ibv_cq *cq)
+{
+	uint32_t number;
+	int err;
+
+	srq->xrcd = xrcd;
+	srq->cq = cq;
+	err = vb_nic_srq_add(vb_nic_of(srq->ibv.context), srq, &number);
+	if (err) {
+		srq->xrcd = NULL;
+		return err;
+	}
+	srq->ibv.handle = number;
+	err = vb_xrc_srq_announce(srq);
+	if (err) {
+		hide(srq);
+		srq->xrcd = NULL;
+		return err;
+	}
+	atomic_fetch_add(&xrcd->users, 1);
+	atomic_fetch_add(&((struct vb_cq *)cq)->users, 1);
+	return 0;
+}
+
+static void leave_domain(struct vb_srq *srq)
+{
+	hide(srq);
+	vb_xrc_srq_recall(srq);
+	atomic_fetch_sub(&srq->xrcd->users, 1);
+	atomic_fetch_sub(&((struct vb_cq *)srq->cq)->users, 1);
+}
+
+int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, struct vb_srq **out)
+{
+	enum ibv_srq_type type =
+		attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	struct vb_tm *tm = NULL;
+	int err = check_ex(ctx, attr, type);
+
+	if (!err && type == IBV_SRQT_TM)
+		err = vb_tm_create((struct vb_cq *)attr->cq, &attr->tm_cap, &tm);
+	if (!err)
+		err = make((struct vb_pd *)attr->pd, &attr->attr, attr->srq_context, out);
+	if (!err)
+		(*out)->tm = tm;
+	else if (tm)
+		vb_tm_destroy(tm);
+	if (!err && type == IBV_SRQT_XRC) {
+		err = enter_domain(*out, (struct vb_xrcd *)attr->xrcd, attr->cq);
+		if (err) {
+			vb_srq_destroy(*out);
+			vb_srq_free(*out);
+		}
+	}
+	if (!err)
+		attr->attr.max_wr = (*out)->rq.wr_max;
+	return err;
+}
+
+static void limit_event(struct vb_srq *srq)
+{
+	struct ibv_async_event event = {
+		.element.srq = &srq->ibv,
+		.event_type = IBV_EVENT_SRQ_LIMIT_REACHED,
+	};
+
+	vb_ctx_event_push(vb_ctx_of(srq->ibv.context), &event, &srq->events_delivered);
+}
+
+/* A queue that is resized, and the memory for it, which is asked for before any lock. */
+struct resize {
+	void *ring;
+	bool borrowed;
+};
+
+static int resize_begin(struct vb_srq *srq, uint32_t wr_max, struct resize *resize)
+{
+	int err;
+
+	if (!wr_max || wr_max > VB_SRQ_WR_MAX)
+		return EINVAL;
+	err = ring_borrow((struct vb_pd *)srq->ibv.pd, granted(wr_max), srq->rq.sge_max,
+			  &resize->ring);
+	resize->borrowed = resize->ring != NULL;
+	return err;
+}
+
+/* What is left in *resize, of no use any more, has to be freed. */
+static int resize_locked(struct vb_srq *srq, uint32_t wr_max, struct resize *resize)
+{
+	bool borrowed = resize->borrowed;
+	int err = vb_rq_resize(&srq->rq, granted(wr_max), &resize->ring);
+
+	if (!err) {
+		resize->borrowed = srq->borrowed;
+		srq->borrowed = borrowed;
+	}
+	return err;
+}
+
+int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	struct resize resize = { .ring = NULL };
+	struct vb_rq *rq = &srq->rq;
+	bool reached = false;
+	uint32_t wr_max;
+	int err = 0;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	if (mask & IBV_SRQ_MAX_WR)
+		err = resize_begin(srq, attr->max_wr, &resize);
+	if (err)
+		return err;
+	vb_lock_take(&srq->take_lock);
+	vb_lock_take(&rq->lock);
+	wr_max = mask & IBV_SRQ_MAX_WR ? attr->max_wr : rq->wr_max;
+	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > wr_max)
+		err = EINVAL;
+	if (!err && (mask & IBV_SRQ_MAX_WR))
+		err = resize_locked(srq, wr_max, &resize);
+	if (!err && (mask & IBV_SRQ_LIMIT)) {
+		/* IBA 11.2.3.3: armed below the limit already, it fires at once. */
+		reached = attr->srq_limit && vb_rq_count(rq) < attr->srq_limit;
+		srq->limit = reached ? 0 : attr->srq_limit;
+	}
+	vb_lock_drop(&rq->lock);
+	vb_lock_drop(&srq->take_lock);
+	ring_free(srq, resize.ring, resize.borrowed);
+	if (reached)
+		limit_event(srq);
+	return err;
+}
+
+int vb_srq_query(struct vb_srq *srq, struct ibv_srq_attr *attr)
+{
+	vb_lock_take(&srq->take_lock);
+	attr->max_wr = srq->rq.wr_max;
+	attr->max_sge = srq->rq.sge_max;
+	attr->srq_limit = srq->limit;
+	vb_lock_drop(&srq->take_lock);
+	return 0;
+}
+
+enum vb_verdict vb_srq_take_for(struct vb_srq *srq, struct vb_recv *recv, uint32_t bytes)
+{
+	enum vb_verdict verdict;
+	bool reached = false;
+
+	vb_lock_take(&srq->take_lock);
+	verdict = vb_rq_look(&srq->rq, bytes);
+	if (verdict == VB_OK) {
+		vb_rq_take(&srq->rq, recv);
+		reached = srq->limit && vb_rq_count(&srq->rq) < srq->limit;
+		if (reached)
+			srq->limit = 0; /* once for each time it is armed */
+	}
+	vb_lock_drop(&srq->take_lock);
+	if (reached)
+		limit_event(srq);
+	return verdict;
+}
+
+bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv)
+{
+	return vb_srq_take_for(srq, recv, 0) == VB_OK;
+}
+
+int vb_srq_destroy(struct vb_srq *srq)
+{
+	struct vb_ctx *ctx = vb_ctx_of(srq->ibv.context);
+
+	if (atomic_load(&srq->users))
+		return EBUSY;
+	if (srq->xrcd)
+		leave_domain(srq);
+	vb_ctx_events_cancel(ctx, &srq->events_delivered);
+	if (srq->tm)
+		vb_tm_destroy(srq->tm);
+	ring_free(srq, srq->rq.ring, srq->borrowed);
+	srq->rq.ring = NULL;
+	atomic_fetch_sub(&((struct vb_pd *)srq->ibv.pd)->users, 1);
+	atomic_fetch_sub(&ctx->nic->srqs, 1);
+	return 0;
+}
+
+void vb_srq_free(struct vb_srq *srq)
+{
+	vb_lock_fini(&srq->take_lock);
+	vb_rq_fini(&srq->rq);
+	free(srq);
+}
+
+int vb_srq_post(struct vb_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return srq->lone ? vb_rq_post_alone(&srq->rq, wr, bad) : vb_rq_post(&srq->rq, wr, bad);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What the ends of DC have in common, and the initiators. */
+
+#include "nic/service/dc/dc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "nic/core/ah.h"
+#include "nic/way/lane_tx.h"
+#include "nic/way/peer.h"
+#include "nic/way/way.h"
+#include "wire/icrc.h"
+
+/* With nothing to say for so long, it connects anew: the target may have forgotten it. */
+#define IDLE_NS (VB_DC_FORGET_NS / 2)
+
+static struct vb_dci *dci_of(const struct vb_qp *qp)
+{
+	return (struct vb_dci *)qp->dc;
+}
+
+/* --- both ends --- */
+
+static struct vb_dc *initiator_make(const struct vb_qp *qp, const struct vb_dc_attr *attr)
+{
+	struct vb_dci *dci = calloc(1, sizeof(*dci));
+
+	if (!dci)
+		return NULL;
+	dci->to = calloc(qp->req.sq.mask + (size_t)1, sizeof(*dci->to));
+	if (!dci->to) {
+		free(dci);
+		return NULL;
+	}
+	dci->dc.role = VB_DC_INITIATOR;
+	dci->streams = attr->streams;
+	dci->errored_max = attr->streams ? 1u << attr->errored_log : 0;
+	return &dci->dc;
+}
+
+static struct vb_dc *target_make(struct vb_nic *nic, const struct vb_dc_attr *attr)
+{
+	struct vb_dct *dct = calloc(1, sizeof(*dct));
+
+	if (!dct)
+		return NULL;
+	dct->dc.role = VB_DC_TARGET;
+	dct->access_key = attr->access_key;
+	atomic_store(&nic->has_targets, true);
+	vb_peers_reach_back(nic);
+	return &dct->dc;
+}
+
+int vb_dc_init(struct vb_qp *qp, const struct vb_dc_attr *attr)
+{
+	qp->dc = attr->target ? target_make(qp->nic, attr) : initiator_make(qp, attr);
+	return qp->dc ? 0 : ENOMEM;
+}
+
+static void contexts_free(struct vb_dct *dct)
+{
+	for (unsigned i = 0; i < atomic_load(&dct->count); i++) {
+		free(dct->all[i]->qp.resp.ring);
+		free(dct->all[i]->qp.unacked);
+		vb_lock_fini(&dct->all[i]->qp.lock);
+		free(dct->all[i]);
+	}
+}
+
+void vb_dc_fini(struct vb_qp *qp)
+{
+	if (!qp->dc)
+		return;
+	if (qp->dc->role == VB_DC_TARGET)
+		contexts_free((struct vb_dct *)qp->dc);
+	else
+		free(dci_of(qp)->to);
+	free(qp->dc);
+	qp->dc = NULL;
+}
+
+void vb_dc_pkt_fill(const struct vb_qp *qp, struct vb_pkt *pkt)
+{
+	const struct vb_dc *dc = qp->dc;
+
+	pkt->sqpn = qp->ibv.qp.qp_num;
+	pkt->mtu_code = dc->mtu_code;
+	pkt->start_psn = dc->start_psn;
+	pkt->connection = dc->connection;
+}
+
+static bool send_by_wire(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path)
+{
+	struct vb_nic *nic = qp->nic;
+	uint8_t frame[VB_PKT_HEADER_BYTES_MAX + VB_ICRC_BYTES];
+	uint32_t head = (uint32_t)vb_pkt_emit(frame, pkt), bytes = head + VB_ICRC_BYTES, crc;
+	struct iovec iov = { frame, bytes };
+	struct vb_burst burst = {
+		.path = *path,
+		.slot = (uint16_t)(pkt->dqpn >> VB_INDEX_BITS),
+		.frames = 1,
+		.frame_bytes = bytes,
+		.last_bytes = bytes,
+		.iovcnt = 1,
+		.iov = &iov,
+	};
+	int err;
+
+	crc = vb_icrc_header(path, bytes, 0, frame, head);
+	vb_icrc_put(frame + head, vb_icrc_finish(crc));
+	err = nic->host.tx(nic->host.arg, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), &burst);
+	if (err == EAGAIN)
+		return false;
+	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, 1);
+	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
+	return true;
+}
+
+bool vb_dc_send(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path,
+		struct vb_lane *lane)
+{
+	return lane ? vb_lane_put_one(lane, pkt) : send_by_wire(qp, pkt, path);
+}
+
+/*
+ * The target knows of no connection: the CONNECT got lost. All is sent again, at no cost in
+ * retries; but once only, as there may be another reason.
+ */
+static void connect_again(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt)
+{
+	struct vb_dci *dci = dci_of(qp);
+	struct vb_req *req = &qp->req;
+
+	vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
+	if (dci->asked || req->rnr_wait || pkt->psn != req->una_psn ||
+	    req->una_psn != dci->dc.start_psn)
+		return;
+	dci->asked = true;
+	vb_req_rewind(req);
+	vb_batch_touch(batch, qp);
+}
+
+void vb_dc_rx(struct vb_batch *batch, struct vb_qp *qp, const struct vb_dc_from *from,
+	      const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	const struct vb_dc *dc = qp->dc;
+	bool response = info->kind == VB_K_ACK || info->kind == VB_K_READ_RESP ||
+			info->kind == VB_K_ATOMIC_ACK;
+
+	if (!vb_batch_admit(batch, qp, pkt, info))
+		return;
+	if (response != (dc->role == VB_DC_INITIATOR)) {
+		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
+		return;
+	}
+	if (!response) {
+		vb_dct_rx(batch, qp, from, pkt, info);
+		return;
+	}
+	if (!dc->connected || pkt->connection != dc->connection) {
+		vb_batch_count(batch, VB_STAT_DROP_STALE);
+		return;
+	}
+	if (from->lane ? qp->lane_rx != from->lane
+		       : qp->peer ||
+				 memcmp(from->frame->path.src, qp->path.dst, VB_GID_BYTES) != 0 ||
+				 memcmp(from->frame->path.dst, qp->path.src, VB_GID_BYTES) != 0) {
+		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
+		return;
+	}
+	if (info->kind == VB_K_ACK && !pkt->mtu_code && pkt->syndrome == vb_aeth_nak(VB_NAK_PSN))
+		connect_again(batch, qp, pkt);
+	else
+		vb_batch_packet(batch, qp, from->frame, pkt, info);
+}
+
+/* --- posting --- */
+
+int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct vb_dc_address *to = wr->tso.hdr;
+
+	if (!to || !to->ah || to->dctn >> 24 ||
+	    ((struct vb_pd *)to->ah->pd)->id != ((struct vb_pd *)qp->ibv.qp.pd)->id ||
+	    vb_gid_is_group(((struct vb_ah *)to->ah)->path.dst))
+		return EINVAL;
+	return 0;
+}
+
+void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	const struct vb_dc_address *address = wr->tso.hdr;
+	const struct vb_sq *sq = &qp->req.sq;
+	struct vb_dci *dci = dci_of(qp);
+	struct vb_peer *peer;
+	struct vb_dc_to to;
+
+	memset(&to, 0, sizeof(to));
+	to.path = ((struct vb_ah *)address->ah)->path;
+	to.key = address->key;
+	to.dctn = address->dctn;
+	to.stream = dci->streams ? address->stream : 0;
+	if (memcmp(&to, &dci->last, sizeof(to)) != 0) {
+		dci->last = to;
+		dci->run++;
+	}
+	dci->to[(size_t)((uint8_t *)wqe - sq->ring) / sq->stride] = to;
+	wqe->remote.srqn = dci->run << VB_SRQN_INDEX_BITS;
+	/* Who that is, is asked as early as can be. */
+	if (to.path.local)
+		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, to.dctn, &peer);
+}
+
+/* --- connecting --- */
+
+static void say(struct vb_qp *qp, uint8_t opcode, bool *room)
+{
+	struct vb_pkt pkt = { .opcode = opcode };
+
+	vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
+	pkt.psn = qp->req.una_psn;
+	pkt.dc_key = dci_of(qp)->key;
+	vb_dc_pkt_fill(qp, &pkt);
+	*room = vb_dc_send(qp, &pkt, &qp->path, qp->lane_tx);
+}
+
+void vb_dc_part(struct vb_qp *qp)
+{
+	bool room;
+
+	if (qp->dc->role != VB_DC_INITIATOR || !qp->dc->connected)
+		return;
+	qp->dc->connected = false;
+	/* If that does not arrive, the target will find out by itself that we are gone. */
+	if (!qp->peer || !vb_peer_is_lost(qp->peer))
+		say(qp, VB_OP_DC_DISCONNECT, &room);
+}
+
+void vb_dc_leave(struct vb_qp *qp)
+{
+	if (qp->dc->role == VB_DC_TARGET) {
+		vb_dct_leave(qp);
+		return;
+	}
+	vb_lock_take(&qp->lock);
+	vb_dc_part(qp);
+	vb_lock_drop(&qp->lock);
+}
+
+static bool is_errored(const struct vb_dci *dci, uint16_t stream)
+{
+	for (unsigned i = 0; i < dci->errored; i++) {
+		if (dci->errored_id[i] == stream)
+			return true;
+	}
+	return false;
+}
+
+/* Goes on when a host starts again. */
+static uint64_t clock_ns(struct vb_nic *nic)
+{
+	return nic->host.wall_ns ? nic->host.wall_ns(nic->host.arg) : vb_nic_now_ns(nic);
+}
+
+/* What is sent by a ring is answered by one, so there is no other way than both or, else, none. */
+static struct vb_peer *peer_of(struct vb_qp *qp, const struct vb_dc_to *to)
+{
+	struct vb_peer *peer = NULL;
+
+	if (to->path.local)
+		peer = vb_peer_known(qp->nic, qp->ibv.qp.qp_num, to->dctn);
+	if (!peer || vb_peer_is_lost(peer) ||
+	    (!atomic_load(&peer->has_rx) && !qp->nic->host.no_wire))
+		return NULL;
+	return peer;
+}
+
+static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
+{
+	uint16_t own_slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
+	struct vb_dci *dci = dci_of(qp);
+	struct vb_peer *peer = peer_of(qp, to);
+
+	vb_dc_part(qp);
+	/* Higher than any of this QP's, and of any that had its number before. */
+	dci->dc.connection = vb_max_u64(dci->dc.connection + 1, clock_ns(qp->nic));
+	dci->dc.start_psn = qp->req.una_psn;
+	dci->key = to->key;
+	dci->asked = false;
+	qp->path = to->path;
+	qp->dqpn = to->dctn;
+	qp->aimed_slot = slot;
+	if (peer)
+		vb_qp_bind_locked(qp, peer, to->dctn);
+	else
+		vb_qp_unbind_locked(qp);
+	vb_qp_pieces_set(qp);
+	vb_qp_link_set(qp);
+	dci->dc.mtu_code = qp->req.mtu == VB_LANE_MTU_BYTES ? VB_DC_MTU_LARGE
+							    : (uint8_t)qp->attr.path_mtu;
+	vb_path_sport_set(qp->nic, &qp->path, own_slot, to->dctn);
+	dci->dc.connected = true;
+}
+
+/* Beside the payload: BTH, DCETH, RETH, ImmDt, ICRC. */
+#define HEADERS_BYTES 52
+
+/* Does a packet get there without being cut up? To nowhere it does: that is found out otherwise. */
+static bool fits(struct vb_qp *qp, const struct vb_dc_to *to)
+{
+	uint32_t frame = qp->nic->host.frame_bytes_max(qp->nic->host.arg, &to->path);
+
+	return !frame || peer_of(qp, to) || (128u << qp->attr.path_mtu) + HEADERS_BYTES <= frame;
+}
+
+/* Is it still connected to where this one goes, and by the best way? */
+static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
+{
+	const struct vb_dci *dci = dci_of(qp);
+
+	return dci->dc.connected && qp->aimed_slot == slot &&
+	       qp->now_ns - dci->used_ns < IDLE_NS &&
+	       (qp->peer ? !vb_peer_is_lost(qp->peer) : !peer_of(qp, to));
+}
+
+bool vb_dc_has_ring(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+
+	return !qp->peer && qp->path.local && req->una_psn != req->top_psn &&
+	       peer_of(qp, &dci_of(qp)->to[req->pos.next & req->sq.mask]);
+}
+
+/* So, to whom does it go next? False: there is nothing to go anywhere. */
+static bool choose(struct vb_qp *qp)
+{
+	struct vb_req *req = &qp->req;
+	struct vb_dci *dci = dci_of(qp);
+
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	while (req->pos.next != req->tail) {
+		const struct vb_dc_to *to = &dci->to[req->pos.next & req->sq.mask];
+		const struct vb_wqe *wqe = vb_sq_at(&req->sq, req->pos.next);
+		uint32_t slot = vb_wqe_srq_slot(wqe);
+
+		/* What needs no packet goes nowhere. */
+		if (vb_wqe_is_local(wqe)) {
+			if (!vb_req_local(req))
+				return true;
+			continue;
+		}
+		vb_req_settle(req);
+		if (dci->errored && is_errored(dci, to->stream)) {
+			/* mlx5dv_dci_stream_id_reset(3): flushed, in the order of the queue. */
+			vb_dc_part(qp);
+			vb_req_give_up(req, IBV_WC_WR_FLUSH_ERR);
+			continue;
+		}
+		if (!is_aimed(qp, to, slot)) {
+			if (to->path.local && vb_way_is_awaited(qp, to->dctn))
+				return false;
+			if (!fits(qp, to)) {
+				vb_req_fault(req, IBV_WC_LOC_QP_OP_ERR);
+				return false;
+			}
+			connect(qp, to, slot);
+		}
+		dci->used_ns = qp->now_ns;
+		return true;
+	}
+	return false;
+}
+
+bool vb_dc_local(struct vb_qp *qp)
+{
+	struct vb_req *req = &qp->req;
+
+	if (req->una_psn != req->top_psn)
+		return true;
+	while (vb_req_local(req))
+		continue;
+	if (vb_req_settle(req) != VB_REQ_FAILED)
+		return true;
+	vb_qp_after_locked(qp, VB_REQ_FAILED);
+	return false;
+}
+
+bool vb_dc_aim(struct vb_qp *qp)
+{
+	struct vb_req *req = &qp->req;
+	struct vb_dc *dc = qp->dc;
+	bool room;
+
+	if (req->rnr_wait || (req->fault && req->pos.next == req->fault_index))
+		return true;
+	if (vb_req_is_between(req) && !choose(qp))
+		return false;
+	/* Until something was acknowledged, the target may not know of us. */
+	if (!dc->connected || req->una_psn != dc->start_psn || req->pos.next_psn != dc->start_psn ||
+	    req->pos.next == req->tail || vb_sq_at(&req->sq, req->pos.next)->fault)
+		return true;
+	if (qp->peer && vb_peer_is_lost(qp->peer))
+		return true;
+	say(qp, VB_OP_DC_CONNECT, &room);
+	if (!room && !(qp->peer && vb_lane_wait(qp->lane_tx, qp)))
+		qp->link_full = true;
+	return room;
+}
+
+void vb_dc_reset(struct vb_qp *qp)
+{
+	if (qp->dc->role != VB_DC_INITIATOR)
+		return;
+	vb_dc_part(qp);
+	dci_of(qp)->errored = 0;
+}
+
+/* --- streams --- */
+
+bool vb_dc_isolate(struct vb_qp *qp)
+{
+	struct vb_req *req = &qp->req;
+	struct vb_dci *dci = dci_of(qp);
+	uint16_t stream;
+
+	if (qp->dc->role != VB_DC_INITIATOR || !dci->streams ||
+	    vb_wqe_is_local(vb_sq_at(&req->sq, req->head - 1)))
+		return false;
+	/* What goes nowhere is in no stream, which is stream 0. */
+	stream = vb_wqe_is_local(vb_sq_at(&req->sq, req->head - 1))
+			 ? 0
+			 : dci->to[(req->head - 1) & req->sq.mask].stream;
+	if (!is_errored(dci, stream))
+		dci->errored_id[dci->errored++] = stream;
+	if (dci->errored == dci->errored_max)
+		return false;
+	vb_dc_part(qp);
+	vb_req_go_on(req);
+	/* Whoever is in the midst of this QP comes to an end first. */
+	vb_timer_arm(qp->nic, qp, qp->now_ns);
+	return true;
+}
+
+int vb_dc_stream_reset(struct vb_qp *qp, uint16_t stream)
+{
+	struct vb_dci *dci = dci_of(qp);
+	int err = EINVAL;
+
+	if (!qp->dc || qp->dc->role != VB_DC_INITIATOR)
+		return EINVAL;
+	vb_lock_take(&qp->lock);
+	for (unsigned i = 0; i < dci->errored && err; i++) {
+		if (dci->errored_id[i] != stream)
+			continue;
+		dci->errored_id[i] = dci->errored_id[--dci->errored];
+		err = 0;
+	}
+	vb_lock_drop(&qp->lock);
+	return err;
+}

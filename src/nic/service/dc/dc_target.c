@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Targets of DC, and their contexts: one responder for each initiator that has connected. What
+ * makes a message arrive once, however late its packets come, is the connection's number: a context
+ * takes no lower one than it has seen, and is kept for a while after its initiator has parted.
+ */
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/psn.h"
+#include "nic/core/ah.h"
+#include "nic/data/acks.h"
+#include "nic/queue/rq.h"
+#include "nic/service/dc/dc.h"
+#include "nic/way/peer.h"
+
+static struct vb_dct *dct_of(const struct vb_qp *qp)
+{
+	return (struct vb_dct *)qp->dc;
+}
+
+static struct vb_dcx *dcx_of(const struct vb_qp *qp)
+{
+	return (struct vb_dcx *)qp->dc;
+}
+
+/* --- the table. Target locked --- */
+
+/* Who sends: an address and a number, or, within a host, the number alone. */
+struct who {
+	uint8_t gid[VB_GID_BYTES];
+	uint32_t dci;
+};
+
+static struct who who_is(const struct vb_dc_from *from, const struct vb_pkt *pkt)
+{
+	struct who who = { .dci = pkt->sqpn };
+
+	if (!from->lane)
+		memcpy(who.gid, from->frame->path.src, VB_GID_BYTES);
+	return who;
+}
+
+static struct vb_dcx **bucket_of(struct vb_dct *dct, const uint8_t *gid, uint32_t dci)
+{
+	uint32_t h = dci * 2654435761u;
+
+	for (unsigned i = 0; i < VB_GID_BYTES; i++)
+		h = (h ^ gid[i]) * 16777619u;
+	return &dct->bucket[(h >> 8) % VB_DC_BUCKETS];
+}
+
+static bool is_of(const struct vb_dcx *x, const struct who *who)
+{
+	return x->dci == who->dci && !memcmp(x->gid, who->gid, VB_GID_BYTES);
+}
+
+static struct vb_dcx *find(struct vb_dct *dct, const struct who *who)
+{
+	struct vb_dcx *x = *bucket_of(dct, who->gid, who->dci);
+
+	while (x && !is_of(x, who))
+		x = x->next;
+	return x;
+}
+
+static struct vb_dcx *make(struct vb_qp *target)
+{
+	struct vb_dct *dct = dct_of(target);
+	struct vb_dcx *x = calloc(1, sizeof(*x));
+	struct vb_qp *qp;
+
+	if (!x)
+		return NULL;
+	qp = &x->qp;
+	qp->resp.ring = calloc(VB_DC_RESOURCES + 1u, sizeof(*qp->resp.ring));
+	qp->unacked = calloc(1, sizeof(*qp->unacked));
+	if (!qp->resp.ring || !qp->unacked) {
+		free(qp->unacked);
+		free(qp->resp.ring);
+		free(x);
+		return NULL;
+	}
+	x->dc.role = VB_DC_CONTEXT;
+	x->target = target;
+	qp->dc = &x->dc;
+	qp->nic = target->nic;
+	vb_timer_init(&qp->timer, false);
+	vb_lock_init(&qp->lock);
+	vb_req_reset(&qp->req);
+	qp->req.transport = qp->resp.transport = VB_DC;
+	qp->rq = target->rq;
+	qp->ibv.qp = target->ibv.qp;
+	qp->ibv.qp.send_cq = NULL;
+	qp->sqpn = qp->ibv.qp.qp_num;
+	/* What a QP of its own would tell its owner is not the target's affair. */
+	qp->comm_est = qp->in_error_event = true;
+	dct->all[atomic_load(&dct->count)] = x;
+	atomic_fetch_add(&dct->count, 1);
+	return x;
+}
+
+/* Nothing of it is under way any more; it only remembers. Context locked. */
+static void close_locked(struct vb_dcx *x)
+{
+	struct vb_qp *qp = &x->qp;
+
+	atomic_store(&qp->state, IBV_QPS_RESET);
+	vb_unacked_give(qp);
+	vb_resp_drop_message(&qp->resp);
+	if (qp->resp.has_recv) {
+		qp->resp.has_recv = false;
+		x->spare = true;
+	}
+	qp->resp.done = qp->resp.fresh = qp->resp.tail;
+	qp->resp.ack_owed = qp->resp.nak_owed = false;
+	vb_qp_unbind_locked(qp);
+	x->dc.connected = false;
+}
+
+static bool may_be_forgotten(struct vb_dcx *x, uint64_t now_ns)
+{
+	return now_ns - x->used_ns >= (x->dc.connected ? VB_DC_FORGET_NS : VB_DC_LINGER_NS);
+}
+
+/* The one that has been quiet longest, if that is long enough; NULL. */
+static struct vb_dcx *oldest(struct vb_dct *dct, uint64_t now_ns)
+{
+	struct vb_dcx *best = NULL;
+
+	for (unsigned i = 0; i < VB_DC_CONTEXTS_MAX; i++) {
+		struct vb_dcx *x = dct->all[i];
+
+		if (may_be_forgotten(x, now_ns) && (!best || x->used_ns < best->used_ns))
+			best = x;
+	}
+	return best;
+}
+
+static void unlink_from(struct vb_dct *dct, struct vb_dcx *x)
+{
+	struct vb_dcx **at = bucket_of(dct, x->gid, x->dci);
+
+	while (*at != x)
+		at = &(*at)->next;
+	*at = x->next;
+}
+
+/* A context for who is not known yet; NULL: there are too many, or no memory. */
+static struct vb_dcx *enter(struct vb_qp *target, const struct who *who, uint64_t now_ns)
+{
+	struct vb_dct *dct = dct_of(target);
+	struct vb_dcx **bucket = bucket_of(dct, who->gid, who->dci), *x;
+
+	if (atomic_load(&dct->count) < VB_DC_CONTEXTS_MAX) {
+		x = make(target);
+		if (!x)
+			return NULL;
+		vb_lock_take(&x->qp.lock);
+	} else {
+		x = oldest(dct, now_ns);
+		if (!x)
+			return NULL;
+		/* Whoever has it locked waits for no target. */
+		vb_lock_take(&x->qp.lock);
+		unlink_from(dct, x);
+		close_locked(x);
+	}
+	memcpy(x->gid, who->gid, VB_GID_BYTES);
+	x->dci = who->dci;
+	x->dc.connection = 0;
+	x->used_ns = now_ns;
+	vb_lock_drop(&x->qp.lock);
+	x->next = *bucket;
+	*bucket = x;
+	return x;
+}
+
+/* --- answers that no context gives --- */
+
+/* By its MTU, which is none, one knows that it comes from no connection. */
+static void answer_to(struct vb_qp *target, const struct vb_dc_from *from, const struct vb_pkt *pkt,
+		      uint8_t syndrome)
+{
+	struct vb_path back = { .hop_limit = 64 };
+	struct vb_lane *lane = NULL;
+	struct vb_pkt nak = {
+		.opcode = VB_OP_DC_ACK,
+		.psn = pkt->start_psn,
+		.syndrome = syndrome,
+		.sqpn = target->ibv.qp.qp_num,
+		.start_psn = pkt->start_psn,
+		.connection = pkt->connection,
+	};
+
+	vb_pkt_begin(&nak, pkt->sqpn, VB_PKEY_DEFAULT);
+	if (from->lane) {
+		/* The way back may not be there yet: then the question is asked again. */
+		if (!atomic_load(&from->lane->peer->has_tx) || vb_peer_is_lost(from->lane->peer))
+			return;
+		lane = vb_lane_of(from->lane->peer, VB_DC, nak.sqpn);
+	} else {
+		back = from->frame->path;
+		memcpy(back.src, from->frame->path.dst, VB_GID_BYTES);
+		memcpy(back.dst, from->frame->path.src, VB_GID_BYTES);
+		back.hop_limit = 64;
+		vb_path_sport_answer(target->nic, &back, (uint16_t)(nak.sqpn >> VB_INDEX_BITS),
+				     nak.dqpn, VB_STRANGER);
+	}
+	/* Lost like any other packet, if there is no room. */
+	vb_dc_send(target, &nak, &back, lane);
+}
+
+/* Is it the packet that a connection begins with? The others need not be told. */
+static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
+			   const struct vb_dc_from *from, const struct vb_pkt *pkt)
+{
+	vb_batch_count(batch, VB_STAT_DROP_NO_CONTEXT);
+	if (pkt->psn == pkt->start_psn)
+		answer_to(target, from, pkt, vb_aeth_nak(VB_NAK_PSN));
+}
+
+/* --- connecting --- */
+
+/* What its initiator cuts messages into; 0: nothing that this way takes. */
+static uint32_t mtu_bytes(const struct vb_dc_from *from, const struct vb_pkt *pkt)
+{
+	if (pkt->mtu_code == VB_DC_MTU_LARGE)
+		return from->lane ? VB_LANE_MTU_BYTES : 0;
+	return pkt->mtu_code < IBV_MTU_256 || pkt->mtu_code > IBV_MTU_4096 ? 0
+									   : 128u << pkt->mtu_code;
+}
+
+/* The context goes by this connection from now on. Context locked. False: there is no way back. */
+static bool open_locked(struct vb_dcx *x, const struct vb_dc_from *from, const struct vb_pkt *pkt)
+{
+	const struct vb_qp *target = x->target;
+	struct vb_qp *qp = &x->qp;
+	struct vb_resp *resp = &qp->resp;
+
+	close_locked(x);
+	qp->dqpn = pkt->sqpn;
+	if (from->lane) {
+		if (!atomic_load(&from->lane->peer->has_tx))
+			return false;
+		vb_qp_bind_locked(qp, from->lane->peer, pkt->sqpn);
+		if (!qp->peer)
+			return false;
+	} else {
+		qp->path = from->frame->path;
+		memcpy(qp->path.src, from->frame->path.dst, VB_GID_BYTES);
+		memcpy(qp->path.dst, from->frame->path.src, VB_GID_BYTES);
+		qp->path.hop_limit = 64;
+		vb_path_sport_answer(qp->nic, &qp->path,
+				     (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn,
+				     VB_GUEST);
+	}
+	x->dc.connection = pkt->connection;
+	x->dc.start_psn = pkt->start_psn;
+	x->dc.mtu_code = pkt->mtu_code;
+	x->dc.connected = true;
+	resp->mtu = qp->req.mtu = mtu_bytes(from, pkt);
+	resp->resources_max = VB_DC_RESOURCES;
+	resp->min_rnr_timer = target->attr.min_rnr_timer;
+	resp->access = target->attr.qp_access_flags;
+	resp->epsn = pkt->start_psn;
+	resp->msn = 0;
+	resp->nak_sent = resp->broken = false;
+	resp->done = resp->fresh = resp->tail = 0;
+	atomic_store(&qp->state, IBV_QPS_RTR);
+	return true;
+}
+
+/* Half a handshake: what follows is taken at once, and answered instead of this. */
+static void connect(struct vb_batch *batch, struct vb_dcx *x, const struct vb_dc_from *from,
+		    const struct vb_pkt *pkt)
+{
+	if (!mtu_bytes(from, pkt))
+		vb_batch_count(batch, VB_STAT_DROP_MALFORMED);
+	else if (!open_locked(x, from, pkt))
+		vb_batch_count(batch, VB_STAT_DROP_NO_CONTEXT);
+}
+
+/*
+ * What brought the connection to its end may have got lost, and so may what was answered before:
+ * say it again.
+ */
+static void refuse_again(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
+			 const struct vb_op_info *info)
+{
+	struct vb_resp *resp = &qp->resp;
+
+	if (info->kind != VB_K_CONNECT && vb_psn_diff(pkt->psn, resp->epsn) < 0) {
+		resp->broken = false;
+		vb_rc_request(resp, pkt, info);
+		resp->broken = true;
+	}
+	resp->nak_owed = resp->nak_sent;
+	vb_batch_count(batch, VB_STAT_DUPLICATES);
+	vb_batch_touch(batch, qp);
+}
+
+/* Context held. */
+static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb_dc_from *from,
+		       const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	uint64_t now_ns = x->qp.now_ns;
+	/* After a while it is no late packet, but somebody whose clock was set back. */
+	bool afresh = info->kind == VB_K_CONNECT && pkt->connection != x->dc.connection &&
+		      may_be_forgotten(x, now_ns);
+
+	if (!afresh && (pkt->connection < x->dc.connection ||
+			(pkt->connection == x->dc.connection && !x->dc.connected))) {
+		vb_batch_count(batch, VB_STAT_DROP_STALE);
+		return;
+	}
+	x->used_ns = now_ns;
+	if (pkt->connection != x->dc.connection) {
+		if (info->kind == VB_K_CONNECT)
+			connect(batch, x, from, pkt);
+		else if (info->kind != VB_K_DISCONNECT)
+			ask_to_connect(batch, x->target, from, pkt);
+		return;
+	}
+	if (from->lane && from->lane != x->qp.lane_rx) {
+		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
+		return;
+	}
+	if (info->kind == VB_K_DISCONNECT)
+		close_locked(x);
+	else if (vb_qp_state(&x->qp) == IBV_QPS_ERR)
+		refuse_again(batch, &x->qp, pkt, info);
+	else if (info->kind != VB_K_CONNECT)
+		vb_batch_packet(batch, &x->qp, from->frame, pkt, info);
+}
+
+void vb_dct_rx(struct vb_batch *batch, struct vb_qp *target, const struct vb_dc_from *from,
+	       const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	struct vb_dct *dct = dct_of(target);
+	struct who who = who_is(from, pkt);
+	uint64_t now_ns = batch->now_ns ? batch->now_ns : vb_nic_now_ns(batch->nic);
+	struct vb_dcx *x;
+
+	if (from->lane && pkt->sqpn >> VB_INDEX_BITS != from->lane->peer->slot) {
+		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
+		return;
+	}
+	x = find(dct, &who);
+	if (info->kind == VB_K_CONNECT) {
+		if (pkt->dc_key != dct->access_key) {
+			vb_batch_count(batch, VB_STAT_DROP_ACCESS);
+			answer_to(target, from, pkt, vb_aeth_nak(VB_NAK_ACCESS));
+			return;
+		}
+		if (!x)
+			x = enter(target, &who, now_ns);
+		if (!x) {
+			vb_batch_count(batch, VB_STAT_DROP_NO_CONTEXT);
+			answer_to(target, from, pkt, vb_aeth_rnr(target->attr.min_rnr_timer));
+			return;
+		}
+	}
+	if (!x) {
+		if (info->kind != VB_K_DISCONNECT)
+			ask_to_connect(batch, target, from, pkt);
+		return;
+	}
+	/* In between nobody has anything locked, and it may become another's. */
+	vb_batch_hold(batch, &x->qp);
+	if (!is_of(x, &who)) {
+		vb_batch_count(batch, VB_STAT_DROP_STALE);
+		return;
+	}
+	x->qp.now_ns = now_ns;
+	context_rx(batch, x, from, pkt, info);
+}
+
+/* --- receive requests --- */
+
+/* Is there a receive request with it that its message has no more use for? Context locked. */
+static bool has_spare(struct vb_dcx *x, uint64_t now_ns)
+{
+	if (!x->spare && x->qp.resp.has_recv && may_be_forgotten(x, now_ns))
+		close_locked(x);
+	return x->spare;
+}
+
+bool vb_dc_recv_take(struct vb_qp *context)
+{
+	struct vb_dcx *own = dcx_of(context);
+	struct vb_dct *dct = dct_of(own->target);
+	unsigned count = atomic_load(&dct->count);
+	uint64_t now_ns;
+
+	if (own->spare) {
+		own->spare = false;
+		return true;
+	}
+	if (vb_srq_take((struct vb_srq *)context->ibv.qp.srq, &context->resp.recv))
+		return true;
+	/* Others may have taken one for a message whose sender is gone. */
+	now_ns = vb_nic_now_ns(context->nic);
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_dcx *x = dct->all[i];
+		bool got;
+
+		if (x == own || !vb_lock_try(&x->qp.lock))
+			continue;
+		got = has_spare(x, now_ns);
+		if (got)
+			context->resp.recv = x->qp.resp.recv;
+		x->spare = false;
+		vb_lock_drop(&x->qp.lock);
+		if (got)
+			return true;
+	}
+	return false;
+}
+
+/* --- the end --- */
+
+void vb_dct_peer_gone(struct vb_qp *target, struct vb_peer *peer)
+{
+	struct vb_dct *dct = dct_of(target);
+
+	for (unsigned i = 0; i < atomic_load(&dct->count); i++) {
+		struct vb_dcx *x = dct->all[i];
+
+		vb_lock_take(&x->qp.lock);
+		if (x->qp.peer == peer)
+			close_locked(x);
+		vb_lock_drop(&x->qp.lock);
+	}
+}
+
+void vb_dct_leave(struct vb_qp *target)
+{
+	struct vb_dct *dct = dct_of(target);
+
+	for (unsigned i = 0; i < atomic_load(&dct->count); i++) {
+		struct vb_dcx *x = dct->all[i];
+
+		vb_lock_take(&x->qp.lock);
+		vb_ack_flush(&x->qp);
+		close_locked(x);
+		vb_lock_drop(&x->qp.lock);
+		vb_qp_silence(&x->qp);
+	}
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_RSS_H
+#define VB_NIC_RSS_H
+
+/*
+ * Receive side scaling: RAW_PACKET QPs without queues of their own. What the flow rules give them
+ * goes to the work queues of a table, by a hash of what the frame's headers say, so that the frames
+ * of a connection stay together and in order.
+ */
+
+#include "eth/toeplitz.h"
+#include "nic/data/qp.h"
+#include "nic/service/eth/wq.h"
+
+/* qp->rss */
+struct vb_rss {
+	struct vb_rwq_table *table;
+	uint64_t fields; /* enum ibv_rx_hash_fields */
+	struct vb_toeplitz toeplitz;
+};
+
+/* Does ibv_create_qp_ex(3) ask for one? */
+static inline bool vb_rss_is_asked(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH);
+}
+
+/*
+ * vb_qp_create_with() of one that asks; of dv_flags (qp_dv.h), those about tunnels and loopback
+ * matter. The QP has no state: it receives as long as it has rules. EOPNOTSUPP: not RAW_PACKET, a
+ * hash that is not Toeplitz, fields that nobody knows. EINVAL: no table or no hash; something that
+ * it has no use for (queues, CQs, SRQ, flags, operations); a key that has not
+ * VB_TOEPLITZ_KEY_BYTES; fields of both IPv4 and IPv6, of more than one of TCP, UDP and IPsec, none
+ * but IBV_RX_HASH_INNER, or none at all with a table of more than one place.
+ */
+int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **qp);
+
+/* --- inside nic --- */
+
+/* The rest of vb_qp_destroy(), and of vb_qp_free(). */
+void vb_rss_qp_destroy(struct vb_qp *qp);
+
+/*
+ * Which of the queues a frame is for. A field that it does not have is left out of the hash, which
+ * is 0 where nothing is left: that goes to the first place.
+ */
+struct vb_rwq *vb_rss_pick(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t *hash);
+
+/* ibv_query_device_ex(3) */
+void vb_rss_query(struct ibv_device_attr_ex *attr);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Shadows: the responder of one NIC for a receive QP that many NICs drive in turn. Which packet
+ * comes next, and how many messages have come, they all read from one word and write there.
+ */
+
+#include <stdlib.h>
+
+#include "base/psn.h"
+#include "nic/core/ah.h"
+#include "nic/data/acks.h"
+#include "nic/queue/rq.h"
+#include "nic/service/xrc/xrc.h"
+#include "nic/way/peer.h"
+
+static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t qpn)
+{
+	struct vb_qp *qp = vb_xrc_rcv_alloc(nic);
+
+	if (!qp)
+		return NULL;
+	qp->unacked = calloc(1, sizeof(*qp->unacked));
+	if (!qp->unacked) {
+		vb_qp_free(qp);
+		return NULL;
+	}
+	qp->xrc->rcv = rcv;
+	qp->xrc->seq = 1; /* no one that is read */
+	vb_req_reset(&qp->req);
+	vb_resp_reset(&qp->resp);
+	qp->req.transport = qp->resp.transport = VB_XRC;
+	vb_rq_init(&qp->own_rq, 0, 0);
+	qp->rq = &qp->own_rq;
+	qp->ibv.qp.qp_num = qp->sqpn = qpn;
+	/* Shared by many, and nobody waits for these two. */
+	qp->comm_est = qp->in_error_event = true;
+	return qp;
+}
+
+struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_xrc *xrc = atomic_load_explicit(&nic->xrc, memory_order_acquire);
+	struct vb_xrc_rcv *rcv = xrc ? vb_xrc_rcv_of(xrc->store, qpn) : NULL;
+	struct vb_qp *qp, *made;
+
+	if (!rcv || !atomic_load(&rcv->domain) || vb_nic_has_failed(nic))
+		return NULL;
+	qp = atomic_load(&xrc->shadow[qpn]);
+	if (qp)
+		return qp;
+	made = make(nic, rcv, qpn);
+	/* Packets for it may come by the wire and by a ring, and be the first both. */
+	if (!made || atomic_compare_exchange_strong(&xrc->shadow[qpn], &qp, made))
+		return made;
+	vb_qp_free(made);
+	return qp;
+}
+
+/* Places for what is kept of READs and atomics; false: no memory, or they are all in use. */
+static bool resize(struct vb_resp *resp, uint32_t places)
+{
+	struct vb_resource *ring;
+
+	if (resp->ring && resp->resources_max == places)
+		return true;
+	ring = vb_resp_ring_fits(resp, places) ? calloc(places + 1u, sizeof(*ring)) : NULL;
+	if (!ring)
+		return false;
+	free(vb_resp_ring_replace(resp, ring, places));
+	return true;
+}
+
+/* The QP was made anew, or has been in RESET: whatever was under way is not any more. */
+static void begin_life(struct vb_qp *qp, uint32_t life)
+{
+	vb_qp_flush_recv_locked(qp);
+	vb_resp_reset(&qp->resp);
+	qp->resp.transport = VB_XRC;
+	qp->xrc->life = life;
+}
+
+bool vb_xrc_refresh(struct vb_qp *qp)
+{
+	struct vb_xrc_qp *x = qp->xrc;
+	struct vb_resp *resp = &qp->resp;
+	struct vb_xrc_attr at;
+	uint32_t seq, life;
+
+	if (atomic_load_explicit(&x->rcv->seq, memory_order_acquire) == x->seq)
+		return true;
+	life = atomic_load(&x->rcv->life);
+	if (!vb_xrc_rcv_read(x->rcv, &at, &seq))
+		return false;
+	if (life != x->life)
+		begin_life(qp, life);
+	if (!resize(resp, at.attr.max_dest_rd_atomic))
+		return false;
+	if (at.has_alt && !qp->migration)
+		qp->migration = calloc(1, sizeof(*qp->migration));
+	if (at.has_alt && !qp->migration)
+		return false;
+	if (at.has_alt)
+		*qp->migration = at.migration;
+	qp->migrates = at.has_alt;
+	qp->attr = at.attr;
+	qp->dqpn = at.attr.dest_qp_num;
+	qp->path = at.path;
+	qp->migreq = at.attr.path_mig_state == IBV_MIG_MIGRATED;
+	vb_path_sport_set(qp->nic, &qp->path, atomic_load(&qp->nic->xrc)->slot, qp->dqpn);
+	if (resp->mtu != VB_LANE_MTU_BYTES)
+		qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
+	resp->min_rnr_timer = at.attr.min_rnr_timer;
+	resp->access = at.attr.qp_access_flags;
+	/* Another's shadow met with an error, and what is in hand here comes to no end. */
+	if (at.attr.qp_state == IBV_QPS_ERR && resp->has_recv)
+		vb_qp_flush_recv_locked(qp);
+	x->domain = atomic_load(&x->rcv->domain);
+	x->seq = seq;
+	atomic_store(&qp->state, at.attr.qp_state);
+	return true;
+}
+
+static struct vb_srq *srq_named(const struct vb_qp *qp, const struct vb_pkt *pkt)
+{
+	struct vb_srq *srq = vb_nic_srq_find(qp->nic, pkt->srqn);
+
+	return srq && srq->xrcd->id == qp->xrc->domain ? srq : NULL;
+}
+
+/*
+ * The SRQ that the packet names: receives come from it, and its PD says which keys are good. False:
+ * there is none in this domain, or another has the message in hand.
+ */
+static bool aim(struct vb_qp *qp, const struct vb_pkt *pkt)
+{
+	struct ibv_qp *ibv = &qp->ibv.qp;
+	struct vb_srq *srq = srq_named(qp, pkt);
+
+	if (!srq)
+		return false;
+	if (ibv->srq == &srq->ibv)
+		return true;
+	if (qp->resp.message != VB_M_NONE)
+		return false;
+	/* Taken for a message that never came to its end. */
+	if (qp->resp.has_recv)
+		vb_qp_flush_recv_locked(qp);
+	ibv->srq = &srq->ibv;
+	ibv->pd = srq->ibv.pd;
+	ibv->recv_cq = srq->cq;
+	return true;
+}
+
+/* What is owed of READs is fetched with the keys of the SRQ that they named. */
+static bool settle_reads(struct vb_qp *qp, const struct vb_pkt *pkt)
+{
+	const struct ibv_srq *srq = qp->ibv.qp.srq;
+
+	if (!srq || srq->handle == pkt->srqn || qp->resp.done == qp->resp.tail)
+		return true;
+	vb_qp_transmit_locked(qp);
+	return qp->resp.done == qp->resp.tail;
+}
+
+static struct vb_resp_result dropped(void)
+{
+	return (struct vb_resp_result){ VB_RESP_DROPPED, VB_BAD_SEQUENCE };
+}
+
+/*
+ * A READ that was answered is asked for again in the midst of another SRQ's message. The sender may
+ * send nothing else before it has this, so it is answered at once, with the keys of its own SRQ.
+ */
+static struct vb_resp_result answer_between(struct vb_qp *qp, const struct vb_pkt *pkt,
+					    const struct vb_op_info *info)
+{
+	const struct vb_srq *srq = srq_named(qp, pkt);
+	struct vb_resp *resp = &qp->resp;
+	struct ibv_pd *pd = qp->ibv.qp.pd;
+	struct vb_resp_result result;
+
+	if (!srq)
+		return dropped();
+	qp->ibv.qp.pd = srq->ibv.pd;
+	result = vb_rc_request(resp, pkt, info);
+	vb_qp_transmit_locked(qp);
+	/* What did not get out will be asked for again. */
+	resp->done = resp->tail;
+	qp->ibv.qp.pd = pd;
+	return result;
+}
+
+struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
+				     const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	uint16_t own = atomic_load(&qp->nic->xrc)->slot;
+	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	struct vb_resp *resp = &qp->resp;
+	uint64_t word = atomic_load(&rcv->word);
+	struct vb_xrc_at at = vb_xrc_at(word);
+	struct vb_resp_result result;
+
+	if (!settle_reads(qp, pkt))
+		return dropped();
+	if (resp->epsn != at.epsn || resp->msn != at.msn) {
+		vb_resp_drop_message(resp);
+		resp->nak_sent = false;
+		resp->epsn = at.epsn;
+		resp->msn = at.msn;
+	}
+	/* Ahead of its turn, and another NIC had the last one: that one may not be through yet. */
+	if (vb_psn_diff(pkt->psn, at.epsn) > 0 && at.slot && at.slot != own)
+		return dropped();
+	if (aim(qp, pkt))
+		result = vb_rc_request(resp, pkt, info);
+	else if (info->kind == VB_K_READ_REQ && vb_psn_diff(pkt->psn, at.epsn) < 0)
+		result = answer_between(qp, pkt, info);
+	else
+		result = vb_rc_refuse(resp, pkt, info, VB_BAD_OPCODE);
+	if (resp->epsn == at.epsn && resp->msn == at.msn)
+		return result;
+	at = (struct vb_xrc_at){ .epsn = resp->epsn, .msn = resp->msn, .slot = own };
+	/* Nobody else can have moved it, unless somebody else sends in the sender's name. */
+	return atomic_compare_exchange_strong(&rcv->word, &word, vb_xrc_word(at)) ? result
+										  : dropped();
+}
+
+bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bare *bare,
+		   uint32_t srqn, const uint8_t *payload, uint32_t bytes)
+{
+	enum vb_kind kind = (enum vb_kind)vb_op_info(bare->opcode)->kind;
+	uint16_t own = atomic_load_explicit(&qp->nic->xrc, memory_order_relaxed)->slot;
+	struct vb_xrc_at at = { qp->resp.epsn, qp->resp.msn, own };
+	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	uint64_t word = vb_xrc_word(at);
+
+	if (atomic_load_explicit(&rcv->seq, memory_order_acquire) != qp->xrc->seq || qp->migrates ||
+	    vb_qp_state(qp) < IBV_QPS_RTR || vb_qp_state(qp) == IBV_QPS_ERR ||
+	    atomic_load(&rcv->word) != word || !qp->ibv.qp.srq ||
+	    qp->ibv.qp.srq->handle != srqn ||
+	    !vb_resp_middle(&qp->resp, kind, bare->psn, bare->ackreq, payload, bytes))
+		return false;
+	if (qp->resp.ack_owed)
+		vb_batch_touch(batch, qp);
+	at.epsn = qp->resp.epsn;
+	/* As in vb_xrc_request(): if it was moved meanwhile, the next request finds that out. */
+	atomic_compare_exchange_strong(&rcv->word, &word, vb_xrc_word(at));
+	return true;
+}
+
+static void answer_by(struct vb_qp *qp, struct vb_peer *peer)
+{
+	if (qp->peer == peer)
+		return;
+	if (peer && atomic_load_explicit(&peer->has_tx, memory_order_acquire) &&
+	    !vb_peer_is_lost(peer))
+		vb_qp_bind_locked(qp, peer, qp->dqpn);
+	else if (qp->peer)
+		vb_qp_unbind_locked(qp);
+}
+
+void vb_xrc_shadows_look(struct vb_nic *nic)
+{
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+
+	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
+		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
+
+		if (!qp)
+			continue;
+		vb_lock_take(&qp->lock);
+		if (qp->resp.has_recv && !atomic_load(&qp->xrc->rcv->domain))
+			vb_qp_flush_recv_locked(qp);
+		else if (qp->resp.has_recv)
+			vb_xrc_refresh(qp);
+		vb_lock_drop(&qp->lock);
+	}
+}
+
+bool vb_xrc_comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind)
+{
+	uint32_t mtu = large ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
+	struct vb_resp *resp = &qp->resp;
+
+	if (mtu != resp->mtu && resp->done != resp->tail)
+		return false;
+	answer_by(qp, peer);
+	if (large && kind == VB_K_READ_REQ && !qp->peer)
+		return false;
+	qp->req.mtu = resp->mtu = mtu;
+	return true;
+}
+
+void vb_xrc_peer_gone(struct vb_peer *peer)
+{
+	struct vb_xrc *xrc = atomic_load(&peer->nic->xrc);
+
+	for (unsigned i = 0; xrc && i < VB_XRC_RCVS_MAX; i++) {
+		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
+
+		if (!qp)
+			continue;
+		vb_lock_take(&qp->lock);
+		if (qp->peer == peer) {
+			vb_qp_unbind_locked(qp);
+			/* Nobody waits for these, and no wire takes pieces of a ring's size. */
+			qp->resp.done = qp->resp.tail;
+		}
+		vb_lock_drop(&qp->lock);
+	}
+}
+
+void vb_xrc_srq_leave(struct vb_srq *srq)
+{
+	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+
+	vb_lock_take(&nic->rx);
+	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
+		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
+
+		if (!qp)
+			continue;
+		vb_lock_take(&qp->lock);
+		if (qp->ibv.qp.srq == &srq->ibv) {
+			vb_ack_flush(qp);
+			vb_resp_drop_message(&qp->resp);
+			qp->resp.has_recv = false;
+			qp->resp.done = qp->resp.fresh = qp->resp.tail;
+			qp->ibv.qp.srq = NULL;
+			qp->ibv.qp.pd = NULL;
+			qp->ibv.qp.recv_cq = NULL;
+		}
+		/* In the midst of a batch: those of this SRQ may have come before another's. */
+		vb_unacked_give(qp);
+		vb_lock_drop(&qp->lock);
+	}
+	vb_lock_drop(&nic->rx);
+}

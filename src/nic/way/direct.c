@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/way/direct.h"
+
+#include <sched.h>
+
+#include "base/check.h"
+#include "base/guard.h"
+#include "nic/way/peer.h"
+#include "nic/way/tx.h"
+
+/*
+ * Where system calls are the way, up to this much goes by them. Measured, in us until completion,
+ * by calls and by the ring to a target that polls: a WRITE of 8 octets 1.1 and 0.7 to 1.1, of
+ * 4 KiB 2.0 and 1.2, of 64 KiB 6.2 and 3.6, of 512 KiB 34 and 18; a READ of 8 octets 1.1 and 0.7 to
+ * 1.2, of 4 KiB 1.1 and 1.2, of 64 KiB 6.1 and 3.6. To wake a target takes the ring 30 us more. So
+ * those that sleep are left alone up to a size, and those that are awake only where nothing is to
+ * be gained: they may be awake and do something else.
+ */
+#define ASLEEP_BYTES_MAX 524288u
+#define AWAKE_WRITE_BYTES_MAX 64u
+#define AWAKE_READ_BYTES_MAX 4096u
+
+/* Ours or shared: one copy is no slower than two that overlap, but the QP is locked meanwhile. */
+#define COPY_BYTES_MAX (16u << 20)
+
+/*
+ * Work requests that follow each other more closely than this, without a look at their completions,
+ * are a stream, and a ring carries more of those.
+ */
+#define ALONE_NS 10000u
+
+/*
+ * How long a revocation waits for an access under way. It takes a millisecond at most, but whoever
+ * is about it may have to wait for a processor.
+ */
+#define SETTLE_NS 5000000000u
+#define SETTLE_ROUNDS_MAX 1000000u
+#define SETTLE_SPINS 256u
+
+/* More pieces than this are better off together in a ring. */
+#define PIECES_MAX 4u
+
+/* What the export says about the memory that a work request is for. */
+struct target {
+	uint64_t address; /* in the owner's process */
+	uint64_t offset;  /* from the region's first octet */
+	uint64_t region_bytes;
+	uint32_t key, id;
+	int32_t file; /* -1: not shared */
+	uint64_t file_offset;
+	uint16_t skip, cut;
+	bool paged;
+};
+
+static unsigned access_of(const struct vb_wqe *wqe)
+{
+	switch (wqe->kind) {
+	case VB_K_WRITE:
+		return wqe->extra ? 0 : IBV_ACCESS_REMOTE_WRITE;
+	case VB_K_READ_REQ:
+		return IBV_ACCESS_REMOTE_READ;
+	case VB_K_CMP_SWP:
+	case VB_K_FETCH_ADD:
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	default:
+		return 0;
+	}
+}
+
+/* --- what the owner says --- */
+
+/* Does the QP at the other end grant this to ours? Its PD, or 0. */
+static uint64_t granted_by_qp(const struct vb_export *export, const struct vb_qp *qp,
+			      unsigned access)
+{
+	const struct vb_export_qp *entry = NULL;
+	uint32_t index = qp->dqpn & (VB_INDICES - 1), seq;
+	uint64_t pd;
+	bool grants;
+
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX && !entry; i++) {
+		if (VB_EXPORT_GET(export->qp[i][index].qpn) == qp->dqpn)
+			entry = &export->qp[i][index];
+	}
+	if (!entry)
+		return 0;
+	seq = VB_EXPORT_GET(entry->seq);
+	grants = VB_EXPORT_GET(entry->qpn) == qp->dqpn &&
+		 VB_EXPORT_GET(entry->dqpn) == qp->ibv.qp.qp_num &&
+		 (VB_EXPORT_GET(entry->access) & access) == access;
+	pd = VB_EXPORT_GET(entry->pd);
+	if ((seq & 1) || !grants || VB_EXPORT_GET(entry->seq) != seq)
+		return 0;
+	return pd;
+}
+
+static const struct vb_export_key *key_entry(const struct vb_export *export, uint32_t key)
+{
+	return &export->key[vb_key_place(key)];
+}
+
+static bool granted_by_key(const struct vb_export *export, const struct vb_wqe *wqe, uint64_t pd,
+			   unsigned access, struct target *to)
+{
+	const struct vb_export_key *entry = key_entry(export, wqe->remote.rkey);
+	uint32_t seq = VB_EXPORT_GET(entry->seq);
+	struct vb_export_region region;
+
+	to->id = VB_EXPORT_GET(entry->shared_id);
+	to->file = VB_EXPORT_GET(entry->shared);
+	to->file_offset = VB_EXPORT_GET(entry->shared_offset);
+	to->skip = VB_EXPORT_GET(entry->shared_skip);
+	to->cut = VB_EXPORT_GET(entry->shared_cut);
+	if (!vb_export_key_read(entry, &region) || VB_EXPORT_GET(entry->seq) != seq)
+		return false;
+	to->key = region.key;
+	to->region_bytes = region.bytes;
+	to->offset = wqe->remote.va - region.iova;
+	to->address = region.base + to->offset;
+	to->paged = region.access & IBV_ACCESS_ON_DEMAND;
+	return vb_export_region_allows(&region, pd, wqe->remote.rkey, wqe->remote.va, wqe->bytes,
+				       access);
+}
+
+/* --- memory that is mapped here --- */
+
+static void unmap(struct vb_nic *nic, struct vb_direct_map *map)
+{
+	if (map->memory) {
+		nic->host.unmap(nic->host.arg, map->memory, map->bytes);
+		atomic_fetch_sub(&nic->direct_maps, 1);
+	}
+	*map = (struct vb_direct_map){ .memory = NULL };
+}
+
+/* Where the octet lies that `to` is about; NULL: not within reach of a pointer. */
+static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t bytes)
+{
+	struct vb_nic *nic = lane->peer->nic;
+	struct vb_direct_map *map = &lane->direct.map[vb_key_place(to->key) % VB_DIRECT_MAPS];
+
+	if (lane->peer->export == nic->export)
+		return to->paged ? NULL : (uint8_t *)(uintptr_t)to->address;
+	if (to->file < 0 || !nic->host.map ||
+	    (uint64_t)to->skip + to->cut + bytes > to->region_bytes || to->offset < to->skip ||
+	    to->offset + bytes > to->region_bytes - to->cut)
+		return NULL;
+	if (map->key != to->key || map->id != to->id) {
+		unmap(nic, map);
+		map->key = to->key;
+		map->id = to->id;
+		map->bytes = to->region_bytes - to->skip - to->cut;
+		map->memory = nic->host.map(nic->host.arg, lane->peer, to->file,
+					    to->file_offset + to->skip, map->bytes);
+		if (map->memory)
+			atomic_fetch_add(&nic->direct_maps, 1);
+	}
+	/* What the owner says of its region by now is no reason to leave what is mapped. */
+	if (!map->memory || bytes > map->bytes || to->offset - to->skip > map->bytes - bytes)
+		return NULL;
+	return map->memory + (to->offset - to->skip);
+}
+
+/*
+ * As a NIC writes: whoever spins on the last octet finds the others there. A large copy goes in
+ * any order, so the end of it is one of its own. (Inlined, gcc warns of the fence under
+ * ThreadSanitizer, which has no opinion of copies by a NIC anyway.)
+ */
+static __attribute__((noinline)) bool put(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	size_t tail = bytes > sizeof(uint64_t) ? sizeof(uint64_t) : bytes, body = bytes - tail;
+
+	if (body) {
+		if (!vb_guard_copy(to, from, body))
+			return false;
+		atomic_thread_fence(memory_order_release);
+	}
+	return vb_guard_copy(to + body, from + body, tail);
+}
+
+static bool copy(uint8_t *remote, const struct vb_payload *local, bool write)
+{
+	for (uint32_t i = 0; i < local->count; i++) {
+		uint8_t *at = local->iov[i].iov_base;
+		size_t bytes = local->iov[i].iov_len;
+
+		if (!(write ? put(remote, at, bytes) : vb_guard_copy(at, remote, bytes)))
+			return false;
+		remote += bytes;
+	}
+	return true;
+}
+
+/* What it was goes to one place, of eight octets. */
+static bool atomic(uint8_t *remote, const struct vb_payload *local, const struct vb_wqe *wqe)
+{
+	uint64_t orig = 0;
+
+	if ((uintptr_t)remote & 7 || local->count != 1)
+		return false;
+	/* It must not happen twice, so after it nothing can be allowed to fail. */
+	if (!vb_guard_copy(local->iov[0].iov_base, &orig, sizeof(orig)) ||
+	    !vb_atomic_guarded((uint64_t *)remote, (enum vb_kind)wqe->kind, wqe->remote.swap_add,
+			       wqe->remote.compare, &orig))
+		return false;
+	vb_guard_copy(local->iov[0].iov_base, &orig, sizeof(orig));
+	return true;
+}
+
+/* --- memory of another process --- */
+
+static uint32_t calls_bytes_max(const struct vb_peer *peer, const struct vb_wqe *wqe)
+{
+	if (VB_EXPORT_GET(peer->export->sleep_epoch) & 1)
+		return ASLEEP_BYTES_MAX;
+	return wqe->kind == VB_K_WRITE ? AWAKE_WRITE_BYTES_MAX : AWAKE_READ_BYTES_MAX;
+}
+
+/* A work request whose turn it is, alone: nobody waits for a stream of them. */
+static bool is_alone(struct vb_qp *qp, bool more)
+{
+	uint64_t now_ns, before_ns = qp->direct_ns;
+
+	if (more)
+		return false;
+	if (atomic_load_explicit(&qp->sq_released, memory_order_relaxed) ==
+	    qp->req.tail - qp->req.own_posted)
+		return true;
+	/* Nobody has asked for its completion, or nobody has looked: the time has to tell. */
+	now_ns = qp->direct_ns = vb_nic_now_ns(qp->nic);
+	return now_ns - before_ns >= ALONE_NS;
+}
+
+/* Can system calls be the way? */
+static bool suits_calls(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
+{
+	return qp->nic->host.vm_write && !vb_wqe_is_atomic(wqe) && wqe->sge_count <= PIECES_MAX &&
+	       wqe->bytes <= calls_bytes_max(qp->peer, wqe) && is_alone(qp, more);
+}
+
+static bool call(struct vb_peer *peer, const struct target *to, const struct vb_payload *local,
+		 bool write)
+{
+	const struct vb_nic_host *host = &peer->nic->host;
+
+	return (write ? host->vm_write : host->vm_read)(host->arg, peer, to->address, local->iov,
+							local->count, to->paged);
+}
+
+/* --- both --- */
+
+/* Can pointers be the way? A look beforehand, which decides nothing but what to try. */
+static bool suits_pointers(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	const struct vb_peer *peer = qp->peer;
+
+	return wqe->bytes <= COPY_BYTES_MAX &&
+	       (peer->export == qp->nic->export ||
+		VB_EXPORT_GET(key_entry(peer->export, wqe->remote.rkey)->shared) >= 0);
+}
+
+/* The owner waits for us before it takes anything away: once that is so, it stays so. */
+static bool is_heeded(struct vb_lane *lane)
+{
+	struct vb_direct *direct = &lane->direct;
+
+	if (!direct->heeded)
+		direct->heeded = atomic_load_explicit(&lane->tx.shared->heeds_direct,
+						      memory_order_acquire) != 0;
+	return direct->heeded;
+}
+
+static bool access_memory(struct vb_qp *qp, const struct vb_wqe *wqe,
+			  const struct vb_payload *local, bool calls, bool more)
+{
+	const struct vb_export *export = qp->peer->export;
+	unsigned access = access_of(wqe);
+	bool write = wqe->kind == VB_K_WRITE;
+	uint64_t pd = granted_by_qp(export, qp, access);
+	struct target to;
+	uint8_t *at;
+
+	if (!pd || !granted_by_key(export, wqe, pd, access, &to))
+		return false;
+	at = mapped(qp->lane_tx, &to, wqe->bytes);
+	if (vb_wqe_is_atomic(wqe))
+		return at && !(wqe->remote.va & 7) && atomic(at, local, wqe);
+	if (at)
+		return copy(at, local, write);
+	return (calls || suits_calls(qp, wqe, more)) && call(qp->peer, &to, local, write);
+}
+
+/* Where the data lies that is written or, if we may change what is there, read. */
+static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_payload *local)
+{
+	for (uint32_t i = 0; i < wqe->sge_count && wqe->kind != VB_K_WRITE; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+
+		if (!vb_mr_get(qp->nic, qp->ibv.qp.pd, sge->lkey, sge->addr, sge->length,
+			       IBV_ACCESS_LOCAL_WRITE))
+			return false;
+	}
+	if (qp->has_parcels && vb_parcel_aim_fetch(qp, wqe, local))
+		return true;
+	if (qp->has_parcels && vb_wqe_is_fetch(wqe))
+		vb_parcels_settle(qp);
+	return vb_payload_gather(qp, wqe, 0, wqe->bytes, local) && !local->scattered;
+}
+
+bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
+{
+	struct vb_lane *lane = qp->lane_tx;
+	struct vb_payload local;
+	bool calls, done;
+
+	if (!access_of(wqe) || !wqe->bytes || wqe->fault ||
+	    vb_peer_is_lost(qp->peer))
+		return false;
+	calls = !suits_pointers(qp, wqe);
+	if (calls && !suits_calls(qp, wqe, more))
+		return false;
+	if (!gather(qp, wqe, &local))
+		return false;
+	vb_lock_take(&lane->direct.lock);
+	done = is_heeded(lane);
+	if (done) {
+		/* A fence: what the export says is looked at after this. */
+		atomic_exchange(&lane->tx.shared->direct,
+				(uint64_t)wqe->remote.rkey << 32 | ++lane->direct.count);
+		done = access_memory(qp, wqe, &local, calls, more);
+		atomic_store_explicit(&lane->tx.shared->direct, ++lane->direct.count,
+				      memory_order_release);
+	}
+	/* Not in the statistics at once: threads would meet there. */
+	lane->direct.done += done;
+	vb_lock_drop(&lane->direct.lock);
+	if (!done && qp->has_parcels)
+		vb_parcel_drop(qp);
+	return done;
+}
+
+void vb_direct_count(struct vb_lane *lane)
+{
+	vb_lock_take(&lane->direct.lock);
+	vb_stat_add(&lane->peer->nic->stats, VB_STAT_DIRECT_OPS, lane->direct.done);
+	lane->direct.done = 0;
+	vb_lock_drop(&lane->direct.lock);
+}
+
+/* --- the owner's side --- */
+
+/* Has the peer left what it was at when its mark was this one, or died? */
+static bool has_left(struct vb_lane *lane, const struct vb_ring_shared *shared, uint64_t seen)
+{
+	return atomic_load(&shared->direct) != seen || atomic_load(&lane->peer->gone);
+}
+
+/* False: it is dead. */
+static bool pause_for(struct vb_lane *lane, uint64_t waited_ns)
+{
+	const struct vb_nic_host *host = &lane->peer->nic->host;
+
+	if (host->tarry)
+		return host->tarry(host->arg, lane->peer, waited_ns);
+	sched_yield();
+	return true;
+}
+
+static bool await(struct vb_lane *lane, const struct vb_ring_shared *shared, uint64_t seen,
+		  uint64_t begin_ns)
+{
+	uint64_t waited_ns;
+
+	for (unsigned i = 0; i < SETTLE_ROUNDS_MAX; i++) {
+		if (has_left(lane, shared, seen))
+			return true;
+		if (i < SETTLE_SPINS)
+			continue;
+		waited_ns = vb_nic_now_ns(lane->peer->nic) - begin_ns;
+		if (waited_ns > SETTLE_NS)
+			break;
+		if (!pause_for(lane, waited_ns))
+			return true;
+	}
+	return has_left(lane, shared, seen);
+}
+
+static bool lane_settle(struct vb_lane *lane, uint32_t key, uint64_t begin_ns)
+{
+	const struct vb_ring_shared *shared;
+	uint64_t seen;
+
+	/* What is being set up has a producer who has not begun. */
+	if (!atomic_load(&lane->peer->has_rx) || !lane->peer->heeded)
+		return true;
+	vb_lock_take(&lane->rx_lock);
+	shared = lane->rx.shared;
+	vb_lock_drop(&lane->rx_lock);
+	seen = atomic_load(&shared->direct);
+	if (!(seen & 1) || (key && seen >> 32 != key))
+		return true;
+	/* It is waited for once. */
+	if (seen == atomic_load(&lane->unsettled))
+		return !pause_for(lane, SETTLE_NS) || has_left(lane, shared, seen);
+	if (await(lane, shared, seen, begin_ns))
+		return true;
+	atomic_store(&lane->unsettled, seen);
+	return false;
+}
+
+bool vb_direct_settle(struct vb_nic *nic, struct vb_lane *lane, uint32_t key)
+{
+	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+	uint64_t begin_ns = vb_nic_now_ns(nic);
+	bool settled = true;
+
+	/* Ordered after what was changed in the export. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (lane)
+		return lane_settle(lane, key, begin_ns);
+	for (unsigned i = 0; i < count * VB_RING_LANES && settled; i++) {
+		struct vb_peer *peer = atomic_load(&nic->peers[i / VB_RING_LANES]);
+
+		settled = lane_settle(&peer->lane[i % VB_RING_LANES], key, begin_ns);
+	}
+	return settled;
+}
+
+void vb_direct_reset(struct vb_lane *lane)
+{
+	vb_lock_take(&lane->direct.lock);
+	lane->direct.heeded = false;
+	lane->direct.count = 0;
+	vb_lock_drop(&lane->direct.lock);
+}
+
+/* Does the map's region exist no more? */
+static bool is_stale(const struct vb_peer *peer, const struct vb_direct_map *map)
+{
+	const struct vb_export_key *entry = key_entry(peer->export, map->key);
+
+	return VB_EXPORT_GET(entry->key) != map->key || VB_EXPORT_GET(entry->shared_id) != map->id;
+}
+
+static void sweep_peer(struct vb_peer *peer)
+{
+	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		struct vb_direct *direct = &peer->lane[i].direct;
+
+		vb_lock_take(&direct->lock);
+		for (unsigned k = 0; k < VB_DIRECT_MAPS; k++) {
+			if (direct->map[k].memory && is_stale(peer, &direct->map[k]))
+				unmap(peer->nic, &direct->map[k]);
+		}
+		vb_lock_drop(&direct->lock);
+	}
+}
+
+void vb_direct_sweep(struct vb_nic *nic)
+{
+	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+
+	if (!atomic_load_explicit(&nic->direct_maps, memory_order_relaxed))
+		return;
+	for (unsigned i = 0; i < count; i++)
+		sweep_peer(atomic_load(&nic->peers[i]));
+}
+
+void vb_direct_revoked(struct vb_nic *nic)
+{
+	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_peer *peer = atomic_load(&nic->peers[i]);
+
+		if (atomic_load_explicit(&peer->has_rx, memory_order_acquire) &&
+		    !vb_peer_is_lost(peer))
+			nic->host.ring_bell(nic->host.arg, peer);
+	}
+}
+
+void vb_direct_forget(struct vb_peer *peer)
+{
+	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		struct vb_direct *direct = &peer->lane[i].direct;
+
+		vb_lock_take(&direct->lock);
+		for (unsigned k = 0; k < VB_DIRECT_MAPS; k++)
+			unmap(peer->nic, &direct->map[k]);
+		vb_lock_drop(&direct->lock);
+	}
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What this NIC tells its peers of its QPs (of its keys, mem.c does). */
+
+#include "nic/way/export.h"
+
+#include "nic/data/qp.h"
+#include "nic/way/peer.h"
+
+#define REMOTE_FETCH (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE_ALL (IBV_ACCESS_REMOTE_WRITE | REMOTE_FETCH)
+
+/* What the QP would now let its peer's requests do (IBA 9.7.4), and it need not be told of them. */
+static unsigned granted(const struct vb_qp *qp)
+{
+	enum ibv_qp_state state = vb_qp_state(qp);
+	unsigned access = qp->resp.access & REMOTE_ALL;
+
+	if (qp->ibv.qp.qp_type != IBV_QPT_RC || !qp->peer || vb_peer_is_lost(qp->peer) ||
+	    qp->withdrawn)
+		return 0;
+	/* The first request in RTR makes an event, so its owner has to see one. */
+	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
+	    !(state == IBV_QPS_RTR && qp->comm_est))
+		return 0;
+	return qp->resp.resources_max ? access : access & ~REMOTE_FETCH;
+}
+
+static struct vb_export_qp *entry_of(const struct vb_qp *qp)
+{
+	struct vb_nic *nic = qp->nic;
+	uint32_t qpn = qp->ibv.qp.qp_num;
+
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *slot = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		if (slot && slot->slot == qpn >> VB_INDEX_BITS)
+			return &nic->export->qp[i][qpn & (VB_INDICES - 1)];
+	}
+	return NULL;
+}
+
+static void entry_write(struct vb_qp *qp, unsigned access)
+{
+	struct vb_export_qp *entry = entry_of(qp);
+	uint32_t seq;
+
+	/* Most QPs have never granted anything, and their entries cost no memory. */
+	if (access == qp->exported || !entry)
+		return;
+	qp->exported = access;
+	seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
+	VB_EXPORT_SET(entry->seq, seq + 1);
+	VB_EXPORT_SET(entry->qpn, access ? qp->ibv.qp.qp_num : 0);
+	VB_EXPORT_SET(entry->pd, ((struct vb_pd *)qp->ibv.qp.pd)->id);
+	VB_EXPORT_SET(entry->dqpn, qp->dqpn);
+	VB_EXPORT_SET(entry->access, access);
+	VB_EXPORT_SET(entry->seq, seq + 2);
+}
+
+/* By the wire, to somebody who may have chosen a ring: he is to know it from us alone. */
+static bool goes_by_wire(const struct vb_qp *qp)
+{
+	enum ibv_qp_state state = vb_qp_state(qp);
+
+	return (qp->ibv.qp.qp_type == IBV_QPT_RC || qp->ibv.qp.qp_type == IBV_QPT_UC) &&
+	       !qp->peer && qp->path.local &&
+	       qp->nic->host.reach && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
+}
+
+static void wire_write(struct vb_qp *qp, bool wire)
+{
+	struct vb_export_qp *entry = wire == qp->wire_told ? NULL : entry_of(qp);
+
+	if (!entry)
+		return;
+	qp->wire_told = wire;
+	VB_EXPORT_SET(entry->wire_dqpn, wire ? qp->dqpn : 0);
+	VB_EXPORT_SET(entry->wire_qpn, wire ? qp->ibv.qp.qp_num : 0);
+}
+
+bool vb_export_says_wire(const struct vb_export *export, uint32_t qpn, uint32_t dqpn)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		const struct vb_export_qp *entry = &export->qp[i][qpn & (VB_INDICES - 1)];
+
+		if (VB_EXPORT_GET(entry->wire_qpn) == qpn &&
+		    VB_EXPORT_GET(entry->wire_dqpn) == dqpn)
+			return true;
+	}
+	return false;
+}
+
+void vb_export_qp_locked(struct vb_qp *qp)
+{
+	wire_write(qp, goes_by_wire(qp));
+	entry_write(qp, granted(qp));
+}
+
+bool vb_export_qp_withdraw(struct vb_qp *qp)
+{
+	struct vb_lane *lane = NULL;
+
+	if (qp->ibv.qp.qp_type != IBV_QPT_RC)
+		return true;
+	vb_lock_take(&qp->lock);
+	qp->withdrawn++;
+	entry_write(qp, granted(qp));
+	if (qp->peer)
+		lane = qp->lane_rx;
+	vb_lock_drop(&qp->lock);
+	if (!lane || vb_direct_settle(qp->nic, lane, 0))
+		return true;
+	vb_export_qp_restore(qp);
+	return false;
+}
+
+void vb_export_qp_restore(struct vb_qp *qp)
+{
+	if (qp->ibv.qp.qp_type != IBV_QPT_RC)
+		return;
+	vb_lock_take(&qp->lock);
+	qp->withdrawn--;
+	vb_export_qp_locked(qp);
+	vb_lock_drop(&qp->lock);
+}
+
+void vb_export_qp_hide(struct vb_qp *qp)
+{
+	vb_lock_take(&qp->lock);
+	wire_write(qp, false);
+	vb_lock_drop(&qp->lock);
+}

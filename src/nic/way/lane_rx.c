@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The way in from a ring. What it brings is from one peer, and is for QPs that know that peer. */
+
+#include "base/psn.h"
+#include "nic/data/demux.h"
+#include "nic/data/migrate.h"
+#include "nic/service/dc/dc.h"
+#include "nic/service/eth/segment.h"
+#include "nic/service/xrc/xrc.h"
+#include "nic/way/peer.h"
+#include "nic/way/way.h"
+#include "wire/bytes.h"
+
+/*
+ * Enough to share the cost of an acknowledgement, few enough for it to come soon: a thread that
+ * sends as often as another receives must not run out of a small send queue.
+ */
+#define BATCH_FRAMES_MAX 8u
+#define BATCH_BYTES_MAX (256u << 10)
+
+/* Where a datagram's path stands: behind its headers, since a GRH is made of it. */
+static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head)
+{
+	uint32_t flow;
+
+	if (from->head_bytes != head + VB_LANE_PATH_BYTES)
+		return false;
+	flow = vb_be32_get(from->octets + VB_LANE_FLOW_OFFSET);
+	memset(&frame->path, 0, sizeof(frame->path));
+	frame->path.tclass = (uint8_t)(flow >> 20);
+	frame->path.flow_label = flow & 0xfffff;
+	memcpy(frame->path.src, from->octets + head, VB_GID_BYTES);
+	memcpy(frame->path.dst, from->octets + head + VB_GID_BYTES, VB_GID_BYTES);
+	frame->path.hop_limit = 64;
+	frame->bytes = head + from->payload_bytes + vb_pkt_pad(from->payload_bytes) +
+		       VB_ICRC_BYTES; /* as it would be on a wire */
+	return true;
+}
+
+/* Whose sender is another process of this host, and that one; and about SRQs of ours. */
+static bool shadow_hears(const struct vb_qp *qp, const struct vb_lane *lane, uint32_t srqn)
+{
+	return qp->path.local && qp->dqpn >> VB_INDEX_BITS == lane->peer->slot &&
+	       srqn >> VB_INDEX_BITS == lane->peer->own_slot;
+}
+
+static bool is_from_peer(struct vb_batch *batch, const struct vb_lane *lane, struct vb_qp *qp,
+			 const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	if (info->transport == VB_UD)
+		return pkt->sqpn >> VB_INDEX_BITS == lane->peer->slot;
+	if (vb_qpn_is_shared(pkt->dqpn))
+		return (info->headers & VB_H_XRCETH) && shadow_hears(qp, lane, pkt->srqn);
+	if (qp->lane_rx == lane &&
+	    (info->transport != VB_UC || qp->resp.mtu == VB_LANE_MTU_BYTES))
+		return true;
+	return vb_way_heeds_lane(batch, qp, lane);
+}
+
+static uint32_t xrceth(const struct vb_ring_frame *from)
+{
+	return vb_be32_get(from->octets + VB_BTH_BYTES);
+}
+
+/* As take_middle(), of a request of XRC: the shadow in hand has taken one by this lane before. */
+static bool take_xrc_middle(struct vb_batch *batch, const struct vb_lane *lane,
+			    const struct vb_ring_frame *from)
+{
+	struct vb_qp *qp = batch->locked;
+	struct vb_bare bare;
+	uint32_t srqn, word = xrceth(from);
+
+	if (!vb_pkt_head_is_plain(&bare, from->octets, VB_PKEY_DEFAULT, VB_H_XRCETH) || !qp ||
+	    qp->lane_rx != lane || bare.dqpn != qp->ibv.qp.qp_num ||
+	    !vb_qpn_is_shared(bare.dqpn) || vb_op_info(bare.opcode)->pos != VB_P_MIDDLE)
+		return false;
+	srqn = word & 0xffffff;
+	return shadow_hears(qp, lane, srqn) &&
+	       (word & VB_LANE_LARGE) == (qp->resp.mtu == VB_LANE_MTU_BYTES ? VB_LANE_LARGE : 0) &&
+	       vb_xrc_middle(batch, qp, &bare, srqn, from->payload, from->payload_bytes);
+}
+
+/*
+ * Most frames of a long message are alike, and come in a run: one that is as the QP in hand expects
+ * it takes a short way. False: it is for take_frame(), which also says what is wrong with it.
+ */
+static bool take_middle(struct vb_batch *batch, const struct vb_lane *lane,
+			const struct vb_ring_frame *from)
+{
+	const struct vb_qp *qp = batch->locked;
+	struct vb_bare bare;
+
+	if (from->head_bytes == VB_BTH_BYTES + VB_XRCETH_BYTES)
+		return take_xrc_middle(batch, lane, from);
+	return qp && qp->lane_rx == lane && from->head_bytes == VB_BTH_BYTES &&
+	       vb_pkt_head_is_bare(&bare, from->octets, VB_PKEY_DEFAULT) &&
+	       vb_batch_expects(batch, &bare) &&
+	       vb_batch_middle(batch, &bare, from->payload, from->payload_bytes);
+}
+
+/* An RC that is up, and of which no packet says anything about its path. */
+static bool is_plain(const struct vb_qp *qp, const struct vb_lane *lane)
+{
+	return qp->lane_rx == lane && qp->ibv.qp.qp_type == IBV_QPT_RC &&
+	       vb_qp_state(qp) == IBV_QPS_RTS && !qp->migrates;
+}
+
+/*
+ * What most messages are made of: a SEND in one packet, and its ACK. False: it is something else,
+ * and for take_frame().
+ */
+static bool take_plain(struct vb_batch *batch, const struct vb_lane *lane,
+		       const struct vb_ring_frame *from)
+{
+	bool ack = from->octets[0] == VB_OP_RC_ACK;
+	const struct vb_op_info *info;
+	struct vb_pkt pkt;
+	struct vb_qp *qp;
+	uint32_t aeth;
+
+	if (!ack && from->octets[0] != VB_OP_RC_SEND_ONLY)
+		return false;
+	info = vb_op_info(from->octets[0]);
+	if (from->head_bytes != info->header_bytes ||
+	    !vb_bth_get(&pkt, from->octets, VB_PKEY_DEFAULT) || vb_qpn_is_shared(pkt.dqpn))
+		return false;
+	qp = vb_nic_qp_find(batch->nic, pkt.dqpn);
+	if (!qp)
+		return false;
+	vb_batch_hold(batch, qp);
+	if (!is_plain(qp, lane))
+		return false;
+	pkt.payload = from->payload;
+	pkt.payload_bytes = from->payload_bytes;
+	if (!ack) {
+		vb_batch_rc_request(batch, qp, &pkt, info);
+		return true;
+	}
+	if (from->payload_bytes)
+		return false;
+	aeth = vb_be32_get(from->octets + VB_BTH_BYTES);
+	pkt.syndrome = (uint8_t)(aeth >> 24);
+	pkt.msn = aeth & VB_PSN_MASK;
+	vb_batch_answer(batch, qp, &pkt, info);
+	return true;
+}
+
+static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
+		       const struct vb_ring_frame *from)
+{
+	const struct vb_op_info *info;
+	struct vb_frame frame;
+	struct vb_pkt pkt;
+	struct vb_qp *qp;
+
+	info = vb_pkt_parse_head(&pkt, from->octets, from->head_bytes);
+	if (!info && from->octets[0] == VB_SEGMENT_OPCODE) {
+		vb_batch_hold(batch, NULL);
+		batch->went_out |= vb_segment_came(lane, from);
+		return;
+	}
+	if (!info || (from->payload_bytes && !info->payload) ||
+	    (info->transport == VB_UD && !path_parse(&frame, from, info->header_bytes))) {
+		vb_batch_count(batch, VB_STAT_DROP_MALFORMED);
+		return;
+	}
+	pkt.payload = from->payload;
+	pkt.payload_bytes = from->payload_bytes;
+	qp = vb_batch_find(batch, pkt.dqpn);
+	if (!qp) {
+		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
+		return;
+	}
+	vb_batch_hold(batch, qp);
+	if (info->transport == VB_DC) {
+		vb_dc_rx(batch, qp, &(struct vb_dc_from){ .lane = lane }, &pkt, info);
+		return;
+	}
+	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_refresh(qp)) {
+		vb_batch_count(batch, VB_STAT_DROP_STATE);
+		return;
+	}
+	if (!vb_batch_admit(batch, qp, &pkt, info))
+		return;
+	if (!is_from_peer(batch, lane, qp, &pkt, info)) {
+		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
+		return;
+	}
+	if (qp->migrates)
+		vb_migration_admit(qp, NULL, &pkt, info);
+	if (vb_qpn_is_shared(pkt.dqpn) &&
+	    !vb_xrc_comes_by(qp, lane->peer, xrceth(from) & VB_LANE_LARGE, info->kind)) {
+		vb_batch_count(batch, VB_STAT_DROP_SEQUENCE);
+		return;
+	}
+	vb_batch_packet(batch, qp, &frame, &pkt, info);
+}
+
+/* Up to a batch of frames; rx_lock held. */
+static unsigned take_batch(struct vb_lane *lane)
+{
+	struct vb_batch batch = { .nic = lane->peer->nic };
+	struct vb_ring_frame frame;
+	unsigned n = 0, bytes = 0;
+	bool told = false;
+
+	while (n < BATCH_FRAMES_MAX && bytes < BATCH_BYTES_MAX && vb_ring_take(&lane->rx, &frame)) {
+		if (!take_plain(&batch, lane, &frame) && !take_middle(&batch, lane, &frame))
+			take_frame(&batch, lane, &frame);
+		bytes += frame.payload_bytes;
+		told |= vb_ring_release(&lane->rx);
+		n++;
+	}
+	if (vb_ring_rx_is_broken(&lane->rx) && !atomic_exchange(&lane->peer->broken, true))
+		vb_batch_count(&batch, VB_STAT_DROP_MALFORMED);
+	vb_batch_end(&batch);
+	if (batch.went_out)
+		vb_segment_flush(batch.nic);
+	lane->frames += n;
+	if (told)
+		vb_lane_tell_room(lane);
+	return n;
+}
+
+unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane)
+{
+	unsigned n;
+
+	if (!vb_lock_try(&lane->rx_lock))
+		return 0;
+	n = take_batch(lane);
+	vb_lock_drop(&lane->rx_lock);
+	return n;
+}
+
+void vb_lane_count(struct vb_lane *lane)
+{
+	vb_stat_add(&lane->peer->nic->stats, VB_STAT_RX_LANE_FRAMES, lane->frames);
+	lane->frames = 0;
+}
+
+void vb_lane_drain(struct vb_lane *lane)
+{
+	unsigned n, left = VB_RING_SLOTS;
+
+	vb_lock_take(&lane->rx_lock);
+	/* More cannot have been there: one who is still writing shall not keep us. */
+	while (left && (n = take_batch(lane)))
+		left -= n < left ? n : left;
+	vb_lane_count(lane);
+	vb_lock_drop(&lane->rx_lock);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_LANE_TX_H
+#define VB_NIC_LANE_TX_H
+
+/* The way out through shared memory. QPs locked. */
+
+#include "nic/data/qp.h"
+#include "nic/service/dc/dc.h"
+#include "nic/way/peer.h"
+
+/* Send what a QP that is bound to a peer owes and may send; if there is no room, it waits. */
+void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state);
+
+/*
+ * Where an ACK is all that an RC owes, and it has nothing to send: the short way to it. False: it
+ * is for vb_qp_transmit_locked(), and nothing has changed.
+ */
+bool vb_lane_ack(struct vb_qp *qp);
+
+/*
+ * The same for a work request that was just posted, of an RC that has nothing else to send and
+ * owes nothing.
+ */
+bool vb_lane_send(struct vb_qp *qp);
+
+/*
+ * XRC: to whom its requests go next, and by which way. Nothing is outstanding where that changes,
+ * so nothing happens where something is.
+ */
+void vb_lane_aim(struct vb_qp *qp);
+
+/* XRC: does what is next wait until it is known by which way? (way.h) */
+bool vb_lane_is_awaited(struct vb_qp *qp);
+
+/* XRC: was the way back not there yet when pieces of the path MTU were chosen? */
+static inline bool vb_lane_has_widened(const struct vb_qp *qp)
+{
+	return qp->req.mtu != VB_LANE_MTU_BYTES && qp->peer &&
+	       atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire);
+}
+
+/*
+ * XRC, DC: has the QP to be aimed before it begins the request that is next? XRC's is for another
+ * slot than it aims at, or its pieces could be larger now; DC's could go by a ring now.
+ */
+static inline bool vb_lane_is_astray(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+	const struct vb_wqe *wqe;
+
+	if (!vb_transport_aims(req->transport) || req->pos.next == req->tail)
+		return false;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	if (vb_wqe_is_local(wqe))
+		return false;
+	if (req->transport == VB_XRC && vb_wqe_srq_slot(wqe) != qp->aimed_slot)
+		return true;
+	/* What was begun is sent again by the same way, and in the same pieces. */
+	if (wqe->psn != req->top_psn || req->pos.next_psn != req->top_psn)
+		return false;
+	return req->transport == VB_XRC ? vb_lane_has_widened(qp) : vb_dc_has_ring(qp);
+}
+
+/* DC: one packet without payload; false: there is no room. No lane locked. */
+bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt);
+
+/* UD: does the datagram that is next go through shared memory, or wait to know whether it does? */
+bool vb_lane_is_next(struct vb_qp *qp);
+
+/* UD: send those that come next and do. False: nothing else may go now, by whichever way. */
+bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state);
+
+#endif

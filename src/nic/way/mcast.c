@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/way/mcast.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nic/core/ah.h"
+
+#define BUCKETS 64u
+
+struct group {
+	struct group *next;
+	uint8_t gid[VB_GID_BYTES];
+	uint32_t count, size;
+	struct vb_qp **qp;
+};
+
+/* Who changes anything takes the lock, and for what a packet looks at the rx right as well. */
+struct vb_groups {
+	vb_lock lock;
+	uint32_t count;
+	struct group *bucket[BUCKETS];
+};
+
+int vb_groups_init(struct vb_nic *nic)
+{
+	nic->groups = calloc(1, sizeof(*nic->groups));
+	if (!nic->groups)
+		return ENOMEM;
+	vb_lock_init(&nic->groups->lock);
+	return 0;
+}
+
+static void group_free(struct group *group)
+{
+	free(group->qp);
+	free(group);
+}
+
+void vb_groups_fini(struct vb_nic *nic)
+{
+	/* Those of QPs that were never destroyed. */
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		struct group *group, *next;
+
+		for (group = nic->groups->bucket[i]; group; group = next) {
+			next = group->next;
+			group_free(group);
+		}
+	}
+	vb_lock_fini(&nic->groups->lock);
+	free(nic->groups);
+}
+
+/* Where the group is linked in, or would be. */
+static struct group **find(struct vb_groups *groups, const uint8_t gid[VB_GID_BYTES])
+{
+	struct group **at;
+	uint32_t h = 0;
+
+	for (unsigned i = 0; i < VB_GID_BYTES; i++)
+		h = (h ^ gid[i]) * 16777619u;
+	at = &groups->bucket[(h >> 8) % BUCKETS];
+	while (*at && memcmp((*at)->gid, gid, VB_GID_BYTES) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+static uint32_t place_of(const struct group *group, const struct vb_qp *qp)
+{
+	uint32_t i = 0;
+
+	while (i < group->count && group->qp[i] != qp)
+		i++;
+	return i;
+}
+
+/* --- joining --- */
+
+/* The interfaces with an address of the group's family; their number. */
+static unsigned interfaces(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES],
+			   uint32_t ifindex[VB_GIDS_MAX])
+{
+	unsigned count = 0;
+
+	vb_lock_take(&nic->lock);
+	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
+		const struct vb_gid_entry *entry = &nic->gids[i];
+		unsigned k = 0;
+
+		if (!entry->mtu_bytes || vb_gid_is_ipv4(entry->gid) != vb_gid_is_ipv4(gid))
+			continue;
+		while (k < count && ifindex[k] != entry->ifindex)
+			k++;
+		if (k == count)
+			ifindex[count++] = entry->ifindex;
+	}
+	vb_lock_drop(&nic->lock);
+	return count;
+}
+
+/* ENETUNREACH: nowhere. An interface that has just gone does not matter. */
+static int join(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
+{
+	const struct vb_nic_host *host = &nic->host;
+	uint32_t ifindex[VB_GIDS_MAX];
+	unsigned count = interfaces(nic, gid, ifindex), joined = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		int err = host->join(host->arg, gid, ifindex[i]);
+
+		if (err && err != ENODEV)
+			return err;
+		joined += !err;
+	}
+	return joined ? 0 : ENETUNREACH;
+}
+
+void vb_groups_rejoin(struct vb_nic *nic)
+{
+	struct vb_groups *groups = nic->groups;
+
+	vb_lock_take(&groups->lock);
+	for (unsigned i = 0; groups->count && i < BUCKETS; i++) {
+		/* Nobody waits for the answer; what could not be joined is tried next time. */
+		for (struct group *group = groups->bucket[i]; group; group = group->next)
+			join(nic, group->gid);
+	}
+	vb_lock_drop(&groups->lock);
+}
+
+/* --- attaching --- */
+
+static int check(const struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
+{
+	const struct vb_nic_host *host = &qp->nic->host;
+
+	/* ibv_attach_mcast(3): only UD, and a group is what its GID says. */
+	if (qp->ibv.qp.qp_type != IBV_QPT_UD || !vb_gid_is_group(gid))
+		return EINVAL;
+	if ((qp->create_flags & IBV_QP_CREATE_SOURCE_QPN) || !host->join)
+		return EOPNOTSUPP;
+	return host->no_wire ? ENETUNREACH : 0;
+}
+
+/* Room for one more, which packets may look at from then on; NULL: no memory. */
+static struct vb_qp **grown(const struct group *group)
+{
+	uint32_t size = group->size ? 2 * group->size : 1;
+	struct vb_qp **qp;
+
+	if (group->count < group->size)
+		return group->qp;
+	qp = calloc(size, sizeof(struct vb_qp *));
+	if (qp && group->count)
+		memcpy(qp, group->qp, group->count * sizeof(struct vb_qp *));
+	return qp;
+}
+
+static int add(struct vb_nic *nic, struct group *group, struct vb_qp *qp)
+{
+	struct vb_qp **room = grown(group), **old = group->qp;
+
+	if (!room)
+		return ENOMEM;
+	vb_lock_take(&nic->rx);
+	if (room != old) {
+		group->qp = room;
+		group->size = group->size ? 2 * group->size : 1;
+	}
+	group->qp[group->count++] = qp;
+	vb_lock_drop(&nic->rx);
+	if (room != old)
+		free(old);
+	qp->attached++;
+	return 0;
+}
+
+/* A group with its first QP, put in its place when all is done. */
+static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID_BYTES],
+		 struct vb_qp *qp)
+{
+	const struct vb_nic_host *host = &nic->host;
+	struct group *group;
+	int err;
+
+	if (nic->groups->count == VB_GROUPS_MAX)
+		return ENOMEM;
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return ENOMEM;
+	memcpy(group->gid, gid, VB_GID_BYTES);
+	err = add(nic, group, qp);
+	if (!err)
+		err = join(nic, gid);
+	vb_lock_take(&nic->rx);
+	if (!err)
+		*at = group;
+	else if (group->count)
+		host->leave(host->arg, gid); /* where it did join */
+	vb_lock_drop(&nic->rx);
+	if (!err) {
+		nic->groups->count++;
+		return 0;
+	}
+	qp->attached -= group->count;
+	group_free(group);
+	return err;
+}
+
+int vb_group_attach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_nic *nic = qp->nic;
+	struct group **at;
+	int err = check(qp, gid);
+
+	if (err)
+		return err;
+	vb_lock_take(&nic->groups->lock);
+	at = find(nic->groups, gid);
+	if (!*at)
+		err = begin(nic, at, gid, qp);
+	else if (place_of(*at, qp) == (*at)->count) /* not twice: one copy is what it gets */
+		err = (*at)->count < VB_GROUP_QPS_MAX ? add(nic, *at, qp) : ENOMEM;
+	vb_lock_drop(&nic->groups->lock);
+	return err;
+}
+
+/* Nobody looks at packets meanwhile, so the host may close what they come by. */
+static void remove_locked(struct vb_nic *nic, struct group **at, uint32_t place)
+{
+	const struct vb_nic_host *host = &nic->host;
+	struct group *group = *at;
+
+	group->qp[place] = group->qp[--group->count];
+	if (group->count)
+		return;
+	host->leave(host->arg, group->gid);
+	*at = group->next;
+	nic->groups->count--;
+	group_free(group);
+}
+
+int vb_group_detach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_nic *nic = qp->nic;
+	struct group **at;
+	uint32_t place;
+	int err = EINVAL;
+
+	vb_lock_take(&nic->groups->lock);
+	at = find(nic->groups, gid);
+	if (*at && (place = place_of(*at, qp)) < (*at)->count) {
+		vb_lock_take(&nic->rx);
+		remove_locked(nic, at, place);
+		vb_lock_drop(&nic->rx);
+		qp->attached--;
+		err = 0;
+	}
+	vb_lock_drop(&nic->groups->lock);
+	return err;
+}
+
+/* --- packets --- */
+
+/* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: what it sent itself. */
+static bool is_blocked(const struct vb_qp *qp, const struct vb_frame *frame,
+		       const struct vb_pkt *pkt)
+{
+	return (qp->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) &&
+	       pkt->sqpn == qp->ibv.qp.qp_num && vb_gid_is_ours(qp->nic, frame->path.src);
+}
+
+void vb_group_packet(struct vb_batch *batch, const struct vb_frame *frame,
+		     const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	const struct group *group = *find(batch->nic->groups, frame->path.dst);
+
+	/* IBA 9.6.1: that QPN goes with a group and datagrams only. */
+	if (!group || info->transport != VB_UD) {
+		vb_batch_count(batch, VB_STAT_DROP_GROUP);
+		return;
+	}
+	for (uint32_t i = 0; i < group->count; i++) {
+		struct vb_qp *qp = group->qp[i];
+
+		if (is_blocked(qp, frame, pkt))
+			continue;
+		vb_batch_hold(batch, qp);
+		if (vb_batch_admit(batch, qp, pkt, info))
+			vb_batch_packet(batch, qp, frame, pkt, info);
+	}
+}

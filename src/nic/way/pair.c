@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/way/pair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/prf.h"
+#include "base/prng.h"
+#include "nic/core/ah.h"
+#include "nic/data/qp.h"
+#include "wire/icrc.h"
+
+/* What a queued datagram costs a receive buffer beside its octets. */
+#define BURST_COST_BYTES 1024u
+#define FRAME_COST_BYTES 64u
+
+/* An answer takes a round trip and, with bad luck, the other side's turn on a processor. */
+#define WAIT_NS 20000000u
+#define FRIEND_TRIES 20
+#define STRANGER_TRIES 3
+
+/* How long a NIC that did not answer is left alone: doubled each time, up to a minute. */
+#define REST_NS 1000000000ull
+#define REST_DOUBLINGS_MAX 6
+
+struct vb_pair {
+	vb_lock lock;
+	bool used;
+	uint8_t dst[VB_GID_BYTES];
+	uint16_t slot;
+
+	/* Octets, counting on from a number that nobody can guess who has not been asked. */
+	uint64_t first, sent, asked, told;
+	uint64_t asked_ns;
+	unsigned tries;
+	bool friend; /* has answered before */
+	unsigned rests;
+	uint64_t rest_until_ns;
+};
+
+struct vb_pairs {
+	uint64_t key; /* of this NIC alone: nobody can choose addresses that meet in one place */
+	uint64_t secret[2]; /* what counts begin with comes from it ... */
+	_Atomic uint64_t drawn; /* ... and from how many did so far */
+	struct vb_pair pair[VB_PAIRS_MAX];
+};
+
+int vb_pairs_init(struct vb_nic *nic, uint64_t seed)
+{
+	nic->pairs = calloc(1, sizeof(*nic->pairs));
+	if (!nic->pairs)
+		return ENOMEM;
+	/* Others see what comes of it, and learn nothing of the seed, nor of keys. */
+	nic->pairs->secret[0] = seed;
+	nic->pairs->secret[1] = 1;
+	nic->pairs->key = vb_prf(nic->pairs->secret, 0);
+	for (unsigned i = 0; i < VB_PAIRS_MAX; i++)
+		vb_lock_init(&nic->pairs->pair[i].lock);
+	return 0;
+}
+
+void vb_pairs_fini(struct vb_nic *nic)
+{
+	free(nic->pairs);
+}
+
+static unsigned hash(uint64_t key, const uint8_t *gid, uint16_t slot)
+{
+	uint64_t half[2], h = key;
+
+	memcpy(half, gid, VB_GID_BYTES);
+	h ^= half[0];
+	h = vb_prng_next(&h) ^ half[1];
+	h = vb_prng_next(&h) ^ slot;
+	return vb_prng_next(&h) % VB_PAIRS_MAX;
+}
+
+/*
+ * The place of a peer, locked. Peers that meet in one place take turns: whoever comes last has
+ * it, and the other starts afresh, which costs it a question.
+ */
+static struct vb_pair *pair_take(struct vb_nic *nic, const uint8_t *gid, uint16_t slot, bool make)
+{
+	struct vb_pair *pair = &nic->pairs->pair[hash(nic->pairs->key, gid, slot)];
+
+	vb_lock_take(&pair->lock);
+	if (pair->used && pair->slot == slot && !memcmp(pair->dst, gid, VB_GID_BYTES))
+		return pair;
+	if (!make) {
+		vb_lock_drop(&pair->lock);
+		return NULL;
+	}
+	pair->used = true;
+	pair->slot = slot;
+	memcpy(pair->dst, gid, VB_GID_BYTES);
+	/* It never goes round. */
+	pair->first = vb_prf(nic->pairs->secret, 1 + atomic_fetch_add(&nic->pairs->drawn, 1)) >> 1;
+	pair->sent = pair->asked = pair->told = pair->first;
+	pair->asked_ns = pair->rest_until_ns = 0;
+	pair->tries = pair->rests = 0;
+	pair->friend = false;
+	return pair;
+}
+
+static void send_flow(struct vb_nic *nic, uint16_t src_slot, const struct vb_path *path,
+		      uint16_t dst_slot, enum vb_flow_kind kind, uint64_t bytes)
+{
+	struct vb_flow flow = {
+		.kind = kind,
+		.dqpn = (uint32_t)dst_slot << VB_INDEX_BITS,
+		.slot = src_slot,
+		.bytes = bytes,
+	};
+	uint8_t frame[VB_FLOW_FRAME_BYTES];
+	struct iovec iov = { frame, sizeof(frame) };
+	struct vb_burst burst = {
+		.path = *path,
+		.slot = dst_slot,
+		.frames = 1,
+		.frame_bytes = sizeof(frame),
+		.last_bytes = sizeof(frame),
+		.iovcnt = 1,
+		.iov = &iov,
+	};
+
+	vb_flow_emit(frame, &flow);
+	vb_icrc_put(frame + sizeof(frame) - 4,
+		    vb_icrc_finish(vb_icrc_header(path, sizeof(frame), 0, frame,
+						  sizeof(frame) - 4)));
+	/* Lost like any other packet, if the link refuses it: it is asked again. */
+	nic->host.tx(nic->host.arg, src_slot, &burst);
+}
+
+static uint64_t window_bytes(struct vb_nic *nic)
+{
+	return vb_max_u64(atomic_load(&nic->rx_buffer_bytes) / 4, 32768);
+}
+
+static bool may_send(struct vb_nic *nic, struct vb_pair *pair, uint32_t cost, uint64_t now_ns)
+{
+	if (now_ns < pair->rest_until_ns || pair->sent == pair->told ||
+	    pair->sent - pair->told + cost <= window_bytes(nic))
+		return true;
+	if (pair->asked == pair->told || now_ns < pair->asked_ns + WAIT_NS)
+		return false;
+	/* The question or its answer was lost, or nobody is there who would answer. */
+	if (pair->tries < (pair->friend ? FRIEND_TRIES : STRANGER_TRIES)) {
+		pair->asked = pair->told;
+		return false;
+	}
+	pair->friend = false;
+	pair->told = pair->asked = pair->sent;
+	pair->tries = 0;
+	pair->rest_until_ns = now_ns + (REST_NS << pair->rests);
+	if (pair->rests < REST_DOUBLINGS_MAX)
+		pair->rests++;
+	return true;
+}
+
+bool vb_pair_admit(struct vb_nic *nic, uint16_t src_slot, const struct vb_burst *burst,
+		   uint64_t now_ns)
+{
+	uint32_t cost = BURST_COST_BYTES + burst->frames * (burst->frame_bytes + FRAME_COST_BYTES);
+	struct vb_pair *pair;
+	uint64_t ask = 0;
+	bool ok;
+
+	/* Of all those in a group nobody is asked: it goes as fast as it goes. */
+	if (vb_gid_is_group(burst->path.dst))
+		return true;
+	pair = pair_take(nic, burst->path.dst, burst->slot, true);
+	ok = may_send(nic, pair, cost, now_ns);
+
+	/* One question at a time: behind a quarter of the window, or when nothing may follow. */
+	if (pair->asked == pair->told && now_ns >= pair->rest_until_ns &&
+	    (!ok || pair->sent - pair->told >= window_bytes(nic) / 4)) {
+		ask = pair->asked = pair->sent;
+		pair->asked_ns = now_ns;
+		pair->tries++;
+	}
+	if (ok)
+		pair->sent += cost;
+	vb_lock_drop(&pair->lock);
+	if (ask)
+		send_flow(nic, src_slot, &burst->path, burst->slot, VB_FLOW_ASK, ask);
+	return ok;
+}
+
+static void answer(struct vb_nic *nic, const struct vb_frame *frame, const struct vb_flow *flow)
+{
+	struct vb_path back = frame->path;
+	uint16_t src_slot = (uint16_t)(flow->dqpn >> VB_INDEX_BITS);
+
+	memcpy(back.src, frame->path.dst, VB_GID_BYTES);
+	memcpy(back.dst, frame->path.src, VB_GID_BYTES);
+	back.hop_limit = 64;
+	/* Anybody may ask, and say that he is whoever he likes. */
+	vb_path_sport_answer(nic, &back, src_slot, (uint32_t)flow->slot << VB_INDEX_BITS,
+			     VB_STRANGER);
+	send_flow(nic, src_slot, &back, flow->slot, VB_FLOW_TELL, flow->bytes);
+}
+
+void vb_pair_hold(struct vb_nic *nic, struct vb_qp *qp)
+{
+	vb_lock_take(&nic->held_lock);
+	if (!qp->held) {
+		qp->held = true;
+		qp->held_next = nic->held;
+		nic->held = qp;
+	}
+	vb_lock_drop(&nic->held_lock);
+}
+
+void vb_pair_unhold(struct vb_nic *nic, struct vb_qp *qp)
+{
+	struct vb_qp **at = &nic->held;
+
+	vb_lock_take(&nic->held_lock);
+	if (qp->held) {
+		while (*at != qp)
+			at = &(*at)->held_next;
+		*at = qp->held_next;
+		qp->held = false;
+	}
+	vb_lock_drop(&nic->held_lock);
+}
+
+struct vb_qp *vb_pair_release(struct vb_nic *nic)
+{
+	struct vb_qp *qp;
+
+	vb_lock_take(&nic->held_lock);
+	qp = nic->held;
+	if (qp) {
+		nic->held = qp->held_next;
+		qp->held = false;
+	}
+	vb_lock_drop(&nic->held_lock);
+	return qp;
+}
+
+bool vb_pair_rx(struct vb_nic *nic, const struct vb_frame *frame, const struct vb_flow *flow)
+{
+	struct vb_pair *pair;
+
+	if (flow->kind == VB_FLOW_ASK) {
+		answer(nic, frame, flow);
+		return false;
+	}
+	pair = pair_take(nic, frame->path.src, flow->slot, false);
+	if (!pair)
+		return false;
+	/* Of what was never asked there is no answer, but from somebody else under its address. */
+	if (flow->bytes < pair->first || flow->bytes > pair->asked) {
+		vb_lock_drop(&pair->lock);
+		return false;
+	}
+	/* A late answer tells nothing about now, but whom we are dealing with. */
+	if (flow->bytes > pair->told && flow->bytes <= pair->asked)
+		pair->told = pair->asked = flow->bytes;
+	pair->tries = pair->rests = 0;
+	pair->rest_until_ns = 0;
+	pair->friend = true;
+	vb_lock_drop(&pair->lock);
+	return true;
+}

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/way/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "nic/data/qp.h"
+#include "nic/service/dc/dc.h"
+#include "nic/service/eth/segment.h"
+#include "nic/service/xrc/xrc.h"
+#include "nic/way/direct.h"
+#include "nic/way/pair.h"
+
+/*
+ * Of so many polls that found nothing, one looks at the lanes that are not in use as well. A poll
+ * that found something counts less, but it counts: nobody may be kept waiting by others' traffic.
+ */
+#define SCAN_EVERY 64u
+#define BUSY_SHARE 16u
+
+/* --- the table of peers --- */
+
+static unsigned peers_count(struct vb_nic *nic)
+{
+	return atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+}
+
+static struct vb_peer *peer_nth(struct vb_nic *nic, unsigned i)
+{
+	return atomic_load_explicit(&nic->peers[i], memory_order_relaxed);
+}
+
+static unsigned slot_index(struct vb_nic *nic, uint16_t own_slot)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *slot = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		if (slot && slot->slot == own_slot)
+			return i;
+	}
+	return VB_SLOTS_PER_NIC_MAX;
+}
+
+static _Atomic(struct vb_peer *) *place_of(struct vb_nic *nic, uint16_t own_slot, uint16_t slot)
+{
+	unsigned i = slot_index(nic, own_slot);
+
+	return i == VB_SLOTS_PER_NIC_MAX || slot >= VB_SLOTS ? NULL : &nic->peer_at[i][slot];
+}
+
+struct vb_peer *vb_peer_find(struct vb_nic *nic, uint16_t own_slot, uint16_t slot)
+{
+	_Atomic(struct vb_peer *) *place = place_of(nic, own_slot, slot);
+
+	return place ? atomic_load_explicit(place, memory_order_acquire) : NULL;
+}
+
+static struct vb_peer *peer_make(struct vb_nic *nic)
+{
+	struct vb_peer *peer = nic->peers_free;
+
+	if (peer) {
+		nic->peers_free = peer->free_next;
+		return peer;
+	}
+	if (atomic_load(&nic->peer_count) == VB_PEERS_MAX)
+		return NULL;
+	peer = aligned_alloc(_Alignof(struct vb_peer), sizeof(*peer));
+	if (!peer)
+		return NULL;
+	memset(peer, 0, sizeof(*peer));
+	peer->nic = nic;
+	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		peer->lane[i].peer = peer;
+		vb_lock_init(&peer->lane[i].tx_lock);
+		vb_lock_init(&peer->lane[i].rx_lock);
+		vb_lock_init(&peer->lane[i].direct.lock);
+	}
+	return peer;
+}
+
+static void peer_reset(struct vb_peer *peer, uint16_t own_slot, uint16_t slot)
+{
+	peer->own_slot = own_slot;
+	peer->slot = slot;
+	atomic_store(&peer->gone, false);
+	atomic_store(&peer->left, false);
+	atomic_store(&peer->broken, false);
+	atomic_store(&peer->dirty, false);
+	atomic_store(&peer->rung, 0);
+	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		vb_check(!atomic_load(&peer->lane[i].waiters));
+		peer->lane[i].waiting = NULL;
+		peer->lane[i].waiting_tail = &peer->lane[i].waiting;
+	}
+	atomic_store(&peer->refs, 1);
+}
+
+struct vb_peer *vb_peer_get(struct vb_nic *nic, uint16_t own_slot, uint16_t slot)
+{
+	_Atomic(struct vb_peer *) *place = place_of(nic, own_slot, slot);
+	struct vb_peer *peer = NULL;
+	uint32_t count;
+
+	if (!place)
+		return NULL;
+	vb_lock_take(&nic->peers_lock);
+	peer = atomic_load(place);
+	if (!peer)
+		peer = peer_make(nic);
+	if (peer && !atomic_load(place)) {
+		peer_reset(peer, own_slot, slot);
+		count = atomic_load(&nic->peer_count);
+		if (!peer->is_listed) {
+			peer->is_listed = true;
+			atomic_store(&nic->peers[count], peer);
+			atomic_store(&nic->peer_count, count + 1);
+		}
+		atomic_store_explicit(place, peer, memory_order_release);
+	}
+	vb_lock_drop(&nic->peers_lock);
+	return peer;
+}
+
+void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
+		    const struct vb_export *export)
+{
+	atomic_store(&peer->export, export);
+	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		vb_lock_take(&peer->lane[i].tx_lock);
+		vb_ring_tx_init(&peer->lane[i].tx, &area->lane[i]);
+		vb_lock_drop(&peer->lane[i].tx_lock);
+		vb_direct_reset(&peer->lane[i]);
+	}
+	atomic_store_explicit(&peer->has_tx, true, memory_order_release);
+}
+
+void vb_peer_rx_pause(struct vb_peer *peer)
+{
+	for (unsigned i = 0; i < VB_RING_LANES; i++)
+		vb_lock_take(&peer->lane[i].rx_lock);
+}
+
+void vb_peer_rx_resume(struct vb_peer *peer)
+{
+	for (unsigned i = 0; i < VB_RING_LANES; i++)
+		vb_lock_drop(&peer->lane[i].rx_lock);
+}
+
+void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
+		    const struct vb_export *export)
+{
+	const struct vb_nic_host *host = &peer->nic->host;
+
+	atomic_store(&peer->export, export);
+	peer->heeded = !host->may_reach || host->may_reach(host->arg, peer);
+	for (unsigned i = 0; i < VB_RING_LANES; i++) {
+		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
+		atomic_store(&peer->lane[i].unsettled, 0);
+	}
+	/* Whoever revokes something from now on finds these rings, and waits for their producer. */
+	atomic_store(&peer->has_rx, true);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned i = 0; i < VB_RING_LANES; i++)
+		atomic_store(&area->lane[i].heeds_direct, peer->heeded);
+}
+
+struct vb_peer *vb_peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+{
+	struct vb_peer *peer = vb_peer_find(nic, (uint16_t)(qpn >> VB_INDEX_BITS),
+					    (uint16_t)(dqpn >> VB_INDEX_BITS));
+
+	return peer && atomic_load_explicit(&peer->has_tx, memory_order_acquire) ? peer : NULL;
+}
+
+void vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+{
+	uint16_t own_slot = (uint16_t)(qpn >> VB_INDEX_BITS);
+	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
+
+	if (nic->host.reach && slot < VB_SLOTS &&
+	    nic->host.reach(nic->host.arg, own_slot, slot) == EINPROGRESS && nic->host.await)
+		nic->host.await(nic->host.arg, own_slot, slot);
+}
+
+bool vb_peers_back_wanted(const struct vb_nic *nic)
+{
+	return atomic_load(&nic->xrc) != NULL || atomic_load(&nic->has_targets) ||
+	       vb_segment_has_uplink(nic);
+}
+
+void vb_peers_reach_back(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		if (atomic_load(&peer->has_rx) && !atomic_load(&peer->has_tx) &&
+		    !vb_peer_is_lost(peer))
+			nic->host.reach(nic->host.arg, peer->own_slot, peer->slot);
+	}
+}
+
+/* --- bells --- */
+
+void vb_peer_bell(struct vb_peer *peer)
+{
+	uint32_t epoch = atomic_load_explicit(&peer->export->sleep_epoch, memory_order_relaxed);
+
+	if ((epoch & 1) && atomic_exchange(&peer->rung, epoch) != epoch)
+		peer->nic->host.ring_bell(peer->nic->host.arg, peer);
+}
+
+/* What was published before is visible by now: this look at the epoch is the last one needed. */
+static void bell_again(struct vb_peer *peer)
+{
+	if (!atomic_load_explicit(&peer->dirty, memory_order_relaxed))
+		return;
+	atomic_exchange(&peer->dirty, false); /* a fence as well */
+	vb_peer_bell(peer);
+}
+
+void vb_lane_tell_room(struct vb_lane *lane)
+{
+	struct vb_peer *peer = lane->peer;
+
+	if (vb_ring_wants_room(&lane->rx))
+		vb_peer_bell(peer);
+}
+
+/* --- waiting for room --- */
+
+bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp)
+{
+	/* Ordered against the consumer's store of its tail: one of us sees the other. */
+	atomic_store(&lane->tx.shared->wants_room, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (vb_ring_tx_update(&lane->tx))
+		return false;
+	lane->stuck_tail = lane->tx.tail;
+	if (qp->lane_waits)
+		return true;
+	qp->lane_waits = lane;
+	qp->lane_next = NULL;
+	*lane->waiting_tail = qp;
+	lane->waiting_tail = &qp->lane_next;
+	atomic_fetch_add(&lane->waiters, 1);
+	atomic_fetch_add(&lane->peer->nic->waiters, 1);
+	return true;
+}
+
+bool vb_lane_wait(struct vb_lane *lane, struct vb_qp *qp)
+{
+	bool waits;
+
+	vb_lock_take(&lane->tx_lock);
+	waits = vb_lane_wait_locked(lane, qp);
+	vb_lock_drop(&lane->tx_lock);
+	return waits;
+}
+
+static void waiters_count_down(struct vb_lane *lane, uint32_t by)
+{
+	atomic_fetch_sub(&lane->waiters, by);
+	atomic_fetch_sub(&lane->peer->nic->waiters, by);
+}
+
+void vb_qp_silence(struct vb_qp *qp)
+{
+	struct vb_nic *nic = qp->nic;
+
+	/* Each of clock, pacing and room can set the others: so all of them are stopped at once. */
+	vb_lock_take(&nic->rx);
+	vb_lock_take(&nic->resume_lock);
+	vb_timer_cancel(nic, qp);
+	vb_pair_unhold(nic, qp);
+	vb_lane_unwait(qp);
+	vb_lock_drop(&nic->resume_lock);
+	vb_lock_drop(&nic->rx);
+}
+
+void vb_lane_unwait(struct vb_qp *qp)
+{
+	struct vb_lane *lane = qp->lane_waits;
+	struct vb_qp **at;
+
+	if (!lane)
+		return;
+	vb_lock_take(&lane->tx_lock);
+	if (qp->lane_waits) {
+		at = &lane->waiting;
+		while (*at != qp)
+			at = &(*at)->lane_next;
+		*at = qp->lane_next;
+		if (lane->waiting_tail == &qp->lane_next)
+			lane->waiting_tail = at;
+		qp->lane_waits = NULL;
+		waiters_count_down(lane, 1);
+	}
+	vb_lock_drop(&lane->tx_lock);
+}
+
+static bool lane_moved(struct vb_lane *lane)
+{
+	vb_ring_tx_update(&lane->tx);
+	return lane->tx.tail != lane->stuck_tail || lane->tx.broken ||
+	       atomic_load(&lane->peer->gone);
+}
+
+/* The QP that has waited longest, if there is room now. */
+static struct vb_qp *take_waiting(struct vb_lane *lane)
+{
+	struct vb_qp *qp = NULL;
+
+	vb_lock_take(&lane->tx_lock);
+	if (lane->waiting && lane_moved(lane)) {
+		qp = lane->waiting;
+		lane->waiting = qp->lane_next;
+		if (!lane->waiting) {
+			lane->waiting_tail = &lane->waiting;
+			atomic_store(&lane->tx.shared->wants_room, 0);
+		}
+		qp->lane_waits = NULL;
+		waiters_count_down(lane, 1);
+	}
+	vb_lock_drop(&lane->tx_lock);
+	return qp;
+}
+
+/* Each that waits now gets one turn. */
+static void lane_resume(struct vb_lane *lane)
+{
+	uint32_t turns = atomic_load(&lane->waiters);
+	struct vb_qp *qp;
+
+	while (turns-- && (qp = take_waiting(lane))) {
+		vb_lock_take(&qp->lock);
+		vb_qp_transmit_locked(qp);
+		vb_lock_drop(&qp->lock);
+	}
+}
+
+/* --- progress --- */
+
+/* Send on where there is room again. The resume right keeps the QPs from being destroyed. */
+static void resume(struct vb_nic *nic)
+{
+	if (!vb_lock_try(&nic->resume_lock))
+		return;
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		for (unsigned k = 0; k < VB_RING_LANES; k++) {
+			if (atomic_load(&peer->lane[k].waiters))
+				lane_resume(&peer->lane[k]);
+		}
+	}
+	vb_lock_drop(&nic->resume_lock);
+}
+
+/* From now on the lane is looked at in every poll, in the place of one that was. */
+static void make_hot(struct vb_nic *nic, struct vb_lane *lane)
+{
+	unsigned count = atomic_load_explicit(&nic->hot_count, memory_order_relaxed);
+
+	if (!vb_lock_try(&nic->peers_lock))
+		return;
+	count = atomic_load(&nic->hot_count);
+	for (unsigned i = 0; i < count; i++) {
+		if (atomic_load(&nic->hot[i]) == lane)
+			goto out;
+	}
+	atomic_store(&nic->hot[nic->hot_next++ % VB_HOT_MAX], lane);
+	if (count < VB_HOT_MAX)
+		atomic_store_explicit(&nic->hot_count, count + 1, memory_order_release);
+out:
+	vb_lock_drop(&nic->peers_lock);
+}
+
+/* Tell the producer, who waits or may want to know whether its frames were taken. */
+static void tell_idle(struct vb_lane *lane)
+{
+	if (!vb_lock_try(&lane->rx_lock))
+		return;
+	if (lane->rx.shared && vb_ring_tell(&lane->rx))
+		vb_lane_tell_room(lane);
+	vb_lane_count(lane);
+	vb_lock_drop(&lane->rx_lock);
+}
+
+void vb_peers_look(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < peers_count(nic); i++)
+		bell_again(peer_nth(nic, i));
+}
+
+unsigned vb_nic_lanes_scan(struct vb_nic *nic)
+{
+	unsigned got = 0;
+
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		bell_again(peer);
+		if (!atomic_load_explicit(&peer->has_rx, memory_order_acquire))
+			continue;
+		for (unsigned k = 0; k < VB_RING_LANES; k++) {
+			struct vb_lane *lane = &peer->lane[k];
+
+			if (vb_ring_ready(&lane->rx)) {
+				make_hot(nic, lane);
+				got += vb_lane_rx(nic, lane);
+			} else if (vb_ring_untold(&lane->rx)) {
+				tell_idle(lane);
+			}
+		}
+	}
+	if (atomic_load_explicit(&nic->waiters, memory_order_relaxed))
+		resume(nic);
+	return got;
+}
+
+unsigned vb_nic_lanes_poll(struct vb_nic *nic)
+{
+	static __thread unsigned turns __attribute__((tls_model("initial-exec")));
+	unsigned count = atomic_load_explicit(&nic->hot_count, memory_order_acquire);
+	unsigned got = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_lane *lane =
+			atomic_load_explicit(&nic->hot[i], memory_order_relaxed);
+
+		if (vb_ring_ready(&lane->rx))
+			got += vb_lane_rx(nic, lane);
+		bell_again(lane->peer);
+	}
+	if (atomic_load_explicit(&nic->waiters, memory_order_relaxed))
+		resume(nic);
+	turns += got ? 1 : BUSY_SHARE;
+	if (turns < SCAN_EVERY * BUSY_SHARE)
+		return got;
+	turns = 0;
+	return got + vb_nic_lanes_scan(nic);
+}
+
+/* Is there anything for us in any lane, frames or room? */
+static bool has_work(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		bell_again(peer);
+		for (unsigned k = 0; k < VB_RING_LANES; k++) {
+			struct vb_lane *lane = &peer->lane[k];
+
+			if (atomic_load_explicit(&peer->has_rx, memory_order_acquire) &&
+			    vb_ring_ready(&lane->rx) && !vb_ring_rx_is_broken(&lane->rx))
+				return true;
+			if (atomic_load(&lane->waiters) &&
+			    atomic_load(&lane->tx.shared->tail) != lane->stuck_tail)
+				return true;
+		}
+	}
+	return false;
+}
+
+bool vb_nic_asleep(struct vb_nic *nic)
+{
+	vb_lock_take(&nic->sleep_lock);
+	nic->sleepers++;
+	/* Odd, and ordered before the looks at what peers have published. */
+	atomic_fetch_or(&nic->export->sleep_epoch, 1);
+	vb_lock_drop(&nic->sleep_lock);
+	atomic_thread_fence(memory_order_seq_cst);
+	return !has_work(nic);
+}
+
+void vb_nic_awake(struct vb_nic *nic)
+{
+	vb_lock_take(&nic->sleep_lock);
+	/* Where others sleep on, a new epoch: the bell was rung for this one perhaps. */
+	atomic_fetch_add(&nic->export->sleep_epoch, --nic->sleepers ? 2 : 1);
+	vb_lock_drop(&nic->sleep_lock);
+}
+
+void vb_nic_heard(struct vb_nic *nic)
+{
+	vb_lock_take(&nic->sleep_lock);
+	if (nic->sleepers)
+		atomic_fetch_add(&nic->export->sleep_epoch, 2);
+	vb_lock_drop(&nic->sleep_lock);
+}
+
+void vb_nic_quiesce(struct vb_nic *nic)
+{
+	vb_lock_take(&nic->rx);
+	vb_lock_drop(&nic->rx);
+	vb_lock_take(&nic->resume_lock);
+	vb_lock_drop(&nic->resume_lock);
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		for (unsigned k = 0; k < VB_RING_LANES; k++) {
+			vb_lock_take(&peer->lane[k].rx_lock);
+			vb_lock_drop(&peer->lane[k].rx_lock);
+		}
+	}
+}
+
+void vb_peers_count(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		for (unsigned k = 0; k < VB_RING_LANES; k++) {
+			if (vb_lock_try(&peer->lane[k].rx_lock)) {
+				vb_lane_count(&peer->lane[k]);
+				vb_lock_drop(&peer->lane[k].rx_lock);
+			}
+			vb_direct_count(&peer->lane[k]);
+		}
+	}
+}
+
+/* --- the end of a peer --- */
+
+bool vb_peer_hold(struct vb_peer *peer)
+{
+	uint32_t refs = atomic_load(&peer->refs);
+
+	while (refs && !atomic_compare_exchange_weak(&peer->refs, &refs, refs + 1))
+		;
+	return refs != 0;
+}
+
+void vb_peer_drop(struct vb_peer *peer)
+{
+	struct vb_nic *nic = peer->nic;
+
+	if (atomic_fetch_sub(&peer->refs, 1) != 1)
+		return;
+	vb_direct_forget(peer);
+	nic->host.release(nic->host.arg, peer);
+	atomic_store(&peer->has_tx, false);
+	atomic_store(&peer->has_rx, false);
+	vb_lock_take(&nic->peers_lock);
+	peer->free_next = nic->peers_free;
+	nic->peers_free = peer;
+	vb_lock_drop(&nic->peers_lock);
+}
+
+void vb_peer_unlist(struct vb_peer *peer)
+{
+	_Atomic(struct vb_peer *) *place = place_of(peer->nic, peer->own_slot, peer->slot);
+	struct vb_peer *expected = peer;
+
+	if (place)
+		atomic_compare_exchange_strong(place, &expected, NULL);
+}
+
+static void slot_fail(struct vb_slot *slot, struct vb_peer *peer)
+{
+	for (unsigned i = 0; i < VB_INDICES; i++) {
+		struct vb_qp *qp = atomic_load(&slot->qp[i]);
+
+		if (!qp)
+			continue;
+		if (qp->dc && qp->dc->role == VB_DC_TARGET)
+			vb_dct_peer_gone(qp, peer);
+		vb_lock_take(&qp->lock);
+		if (qp->peer == peer) {
+			vb_export_qp_locked(qp);
+			vb_qp_transmit_locked(qp);
+		}
+		vb_lock_drop(&qp->lock);
+	}
+}
+
+void vb_peer_gone(struct vb_peer *peer)
+{
+	struct vb_nic *nic = peer->nic;
+
+	if (atomic_load(&peer->has_rx)) {
+		for (unsigned k = 0; k < VB_RING_LANES; k++)
+			vb_lane_drain(&peer->lane[k]);
+	}
+	if (atomic_load(&peer->has_tx))
+		atomic_store(&peer->left, atomic_load(&peer->export->left));
+	if (atomic_exchange(&peer->gone, true))
+		return;
+	vb_peer_unlist(peer);
+	/* Whoever destroys a QP waits for the rx right before it frees. */
+	vb_lock_take(&nic->rx);
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+
+		if (slot)
+			slot_fail(slot, peer);
+	}
+	vb_xrc_peer_gone(peer);
+	vb_lock_drop(&nic->rx);
+	/* Datagrams wait without holding the peer. */
+	vb_lock_take(&nic->resume_lock);
+	for (unsigned k = 0; k < VB_RING_LANES; k++) {
+		/* Whoever did not see that the peer is gone is in the queue after this. */
+		vb_lock_take(&peer->lane[k].tx_lock);
+		vb_lock_drop(&peer->lane[k].tx_lock);
+		lane_resume(&peer->lane[k]);
+	}
+	vb_lock_drop(&nic->resume_lock);
+	vb_segment_look(nic, peer->slot);
+	/* It no longer lives. */
+	vb_peer_drop(peer);
+}
+
+/* --- birth and death of the table --- */
+
+void vb_peers_init(struct vb_nic *nic)
+{
+	vb_lock_init(&nic->peers_lock);
+	vb_lock_init(&nic->resume_lock);
+	vb_lock_init(&nic->sleep_lock);
+}
+
+void vb_peers_fini(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < atomic_load(&nic->peer_count); i++) {
+		struct vb_peer *peer = peer_nth(nic, i);
+
+		vb_direct_forget(peer);
+		if (nic->host.release)
+			nic->host.release(nic->host.arg, peer);
+		for (unsigned k = 0; k < VB_RING_LANES; k++) {
+			vb_lock_fini(&peer->lane[k].tx_lock);
+			vb_lock_fini(&peer->lane[k].rx_lock);
+		}
+		free(peer);
+	}
+	vb_lock_fini(&nic->sleep_lock);
+	vb_lock_fini(&nic->resume_lock);
+	vb_lock_fini(&nic->peers_lock);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/way/way.h"
+
+#include <errno.h>
+
+#include "nic/service/eth/segment.h"
+#include "nic/way/export.h"
+
+/* A slot that could not be reached is not asked for again at each datagram. */
+#define REFUSED_NS 100000000u
+
+/* What is to be sent waits that long for the answer, before it goes by the wire. */
+#define HOLD_NS 20000000u
+
+/* --- asking --- */
+
+static _Atomic uint64_t *asked_place(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
+{
+	uint32_t own_slot = qpn >> VB_INDEX_BITS, slot = dqpn >> VB_INDEX_BITS;
+
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *own = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		if (own && own->slot == own_slot)
+			return &nic->asked_until_ns[i][slot];
+	}
+	return NULL;
+}
+
+static void refused(struct vb_nic *nic, uint16_t slot)
+{
+	atomic_store(&nic->refused_until_ns[slot], vb_nic_now_ns(nic) + REFUSED_NS);
+}
+
+/* Said before it is asked: the answer may be there at once, and takes it back. */
+static enum vb_way ask(struct vb_nic *nic, uint16_t own_slot, uint16_t slot,
+		       _Atomic uint64_t *asked_ns, uint64_t now_ns)
+{
+	int rc;
+
+	atomic_store(asked_ns, now_ns + HOLD_NS);
+	rc = nic->host.reach(nic->host.arg, own_slot, slot);
+	if (rc == EINPROGRESS)
+		return VB_WAY_ASKED;
+	if (rc)
+		refused(nic, slot);
+	atomic_store(asked_ns, 0);
+	return VB_WAY_WIRE;
+}
+
+enum vb_way vb_way_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn, struct vb_peer **peer)
+{
+	uint16_t own_slot = (uint16_t)(qpn >> VB_INDEX_BITS);
+	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
+	enum vb_way way = VB_WAY_WIRE;
+	_Atomic uint64_t *asked_ns;
+	uint64_t now_ns, until_ns;
+
+	*peer = vb_peer_known(nic, qpn, dqpn);
+	if (*peer)
+		return VB_WAY_RING;
+	if (!nic->host.reach)
+		return VB_WAY_WIRE;
+	now_ns = vb_nic_now_ns(nic);
+	if (now_ns < atomic_load(&nic->refused_until_ns[slot]))
+		return VB_WAY_WIRE;
+	asked_ns = asked_place(nic, qpn, dqpn);
+	if (!asked_ns)
+		return VB_WAY_WIRE;
+	until_ns = atomic_load(asked_ns);
+	if (until_ns)
+		way = now_ns < until_ns ? VB_WAY_ASKED : VB_WAY_WIRE;
+	else
+		way = ask(nic, own_slot, slot, asked_ns, now_ns);
+	/* There may be an answer by now. */
+	*peer = vb_peer_known(nic, qpn, dqpn);
+	return *peer ? VB_WAY_RING : way;
+}
+
+/* --- waiting, in the queue --- */
+
+/* Where there is nothing but rings, what has to arrive waits for as long as it takes. */
+static bool is_patient(const struct vb_qp *qp)
+{
+	return qp->nic->host.no_wire && vb_transport_aims(qp->req.transport);
+}
+
+bool vb_way_is_awaited(struct vb_qp *qp, uint32_t dqpn)
+{
+	struct vb_nic *nic = qp->nic;
+	_Atomic uint64_t *asked_ns = asked_place(nic, qp->ibv.qp.qp_num, dqpn);
+	uint64_t until_ns = asked_ns ? atomic_load(asked_ns) : 0;
+
+	if (!until_ns || (!is_patient(qp) && vb_nic_now_ns(nic) >= until_ns) ||
+	    vb_peer_known(nic, qp->ibv.qp.qp_num, dqpn))
+		return false;
+	atomic_store(&qp->awaits_way, true);
+	/* Ordered: whoever brings the answer sees that we wait, or we see that it is there. */
+	if (!atomic_load(asked_ns)) {
+		atomic_store(&qp->awaits_way, false);
+		return false;
+	}
+	if (!is_patient(qp))
+		vb_timer_arm(nic, qp, until_ns);
+	return true;
+}
+
+enum vb_way vb_way_choose(struct vb_qp *qp, uint32_t dqpn, struct vb_peer **peer)
+{
+	enum vb_way way = vb_way_seek(qp->nic, qp->ibv.qp.qp_num, dqpn, peer);
+
+	if (way != VB_WAY_ASKED || vb_way_is_awaited(qp, dqpn))
+		return way;
+	*peer = vb_peer_known(qp->nic, qp->ibv.qp.qp_num, dqpn);
+	return *peer ? VB_WAY_RING : VB_WAY_WIRE;
+}
+
+/* --- RC and UC: one way for all of a connection --- */
+
+/* Has nothing come, and nothing that was sent been taken, since it was connected? */
+static bool is_fresh(const struct vb_qp *qp)
+{
+	enum ibv_qp_state state = vb_qp_state(qp);
+
+	return (state == IBV_QPS_RTR || state == IBV_QPS_RTS) &&
+	       qp->resp.epsn == qp->attr.rq_psn &&
+	       (state == IBV_QPS_RTR || qp->req.una_psn == qp->attr.sq_psn);
+}
+
+/* ... nor anything been sent? */
+static bool is_untouched(const struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+
+	return is_fresh(qp) && !qp->resp.nak_sent && req->head == req->tail &&
+	       req->una_psn == req->top_psn;
+}
+
+/* After the way has changed: what is queued is cut anew, and sent from the start. */
+static void begin(struct vb_qp *qp)
+{
+	uint32_t mtu = qp->peer ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
+	struct vb_req *req = &qp->req;
+
+	vb_req_rewind(req);
+	req->top_psn = req->una_psn;
+	req->retries_left = req->retry_cnt;
+	req->backoff = 0;
+	vb_req_mtu_set(req, mtu);
+	qp->resp.mtu = mtu;
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	vb_qp_link_set(qp);
+	vb_export_qp_locked(qp);
+}
+
+/* What comes by the other way is cut differently. */
+static void hear(struct vb_qp *qp, uint32_t mtu)
+{
+	if (qp->resp.mtu == mtu)
+		return;
+	vb_resp_drop_message(&qp->resp);
+	qp->resp.mtu = mtu;
+}
+
+bool vb_way_heeds_wire(struct vb_batch *batch, struct vb_qp *qp)
+{
+	/* Anybody on this host could send such a packet, but not write into the peer's export. */
+	if (!vb_export_says_wire(qp->peer->export, qp->dqpn, qp->ibv.qp.qp_num))
+		return false;
+	if (qp->req.transport == VB_UC) {
+		hear(qp, 128u << qp->attr.path_mtu);
+		return true;
+	}
+	if (qp->req.transport != VB_RC || !is_fresh(qp))
+		return false;
+	vb_qp_unbind_locked(qp);
+	begin(qp);
+	vb_batch_touch(batch, qp);
+	return true;
+}
+
+/* It goes by the wire and could go through rings. */
+static bool may_bind(const struct vb_qp *qp, struct vb_peer *peer)
+{
+	return !qp->peer && qp->path.local && qp->dqpn >> VB_INDEX_BITS == peer->slot &&
+	       (qp->req.transport == VB_RC || qp->req.transport == VB_UC) &&
+	       atomic_load_explicit(&peer->has_tx, memory_order_acquire) &&
+	       !vb_peer_is_lost(peer) && is_untouched(qp);
+}
+
+static void bind(struct vb_qp *qp, struct vb_peer *peer)
+{
+	vb_qp_bind_locked(qp, peer, qp->dqpn);
+	if (qp->peer)
+		begin(qp);
+}
+
+bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb_lane *lane)
+{
+	struct vb_peer *peer = lane->peer;
+
+	if (!qp->path.local || qp->dqpn >> VB_INDEX_BITS != peer->slot ||
+	    qp->ibv.qp.qp_num >> VB_INDEX_BITS != peer->own_slot ||
+	    lane != vb_lane_of(peer, qp->req.transport, qp->dqpn))
+		return false;
+	if (qp->req.transport == VB_UC) {
+		hear(qp, VB_LANE_MTU_BYTES);
+		return true;
+	}
+	if (qp->req.transport != VB_RC || qp->peer)
+		return false;
+	if (may_bind(qp, peer)) {
+		bind(qp, peer);
+		return qp->lane_rx == lane;
+	}
+	/* By the wire: it shall send all of that again, and as we do. */
+	vb_rc_ask_again(&qp->resp);
+	vb_batch_touch(batch, qp);
+	return false;
+}
+
+/* --- the answer --- */
+
+/* Whoever destroys a QP waits for the rx right before it frees. */
+static void qp_answered(struct vb_qp *qp, struct vb_peer *peer)
+{
+	bool connects = qp->ibv.qp.qp_type == IBV_QPT_RC || qp->ibv.qp.qp_type == IBV_QPT_UC;
+
+	if (!atomic_load(&qp->awaits_way) && !(peer && connects))
+		return;
+	vb_lock_take(&qp->lock);
+	if (peer && may_bind(qp, peer))
+		bind(qp, peer);
+	if (atomic_exchange(&qp->awaits_way, false)) {
+		qp->now_ns = vb_nic_now_ns(qp->nic);
+		vb_qp_transmit_locked(qp);
+	}
+	vb_lock_drop(&qp->lock);
+}
+
+void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int rc)
+{
+	struct vb_peer *peer = rc ? NULL : vb_peer_find(nic, own_slot, slot);
+	_Atomic uint64_t *asked_ns = asked_place(nic, (uint32_t)own_slot << VB_INDEX_BITS,
+						 (uint32_t)slot << VB_INDEX_BITS);
+
+	if (rc)
+		refused(nic, slot);
+	if (asked_ns)
+		atomic_store(asked_ns, 0);
+	if (rc == ENOENT)
+		vb_segment_look(nic, slot);
+	vb_lock_take(&nic->rx);
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *own = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		for (unsigned k = 0; own && own->slot == own_slot && k < VB_INDICES; k++) {
+			struct vb_qp *qp = atomic_load_explicit(&own->qp[k], memory_order_acquire);
+
+			if (qp)
+				qp_answered(qp, peer);
+		}
+	}
+	vb_lock_drop(&nic->rx);
+}
+
+/* --- the end --- */
+
+/* A process may end amid a call of ours, in a signal handler: nobody is waited for. */
+static void qp_finish(struct vb_qp *qp)
+{
+	if (!atomic_load(&qp->awaits_way) || !vb_lock_try(&qp->lock))
+		return;
+	atomic_store(&qp->awaits_way, false);
+	qp->now_ns = vb_nic_now_ns(qp->nic);
+	vb_qp_transmit_locked(qp);
+	vb_lock_drop(&qp->lock);
+}
+
+/* All that was asked from that slot is answered, or has been waited for in vain. */
+static void slot_finish(struct vb_nic *nic, unsigned own)
+{
+	const struct vb_slot *slot = atomic_load_explicit(&nic->slots[own], memory_order_acquire);
+
+	for (uint16_t other = 1; slot && other < VB_SLOTS; other++) {
+		if (atomic_load(&nic->asked_until_ns[own][other]) && nic->host.await)
+			nic->host.await(nic->host.arg, slot->slot, other);
+	}
+}
+
+void vb_way_finish(struct vb_qp *qp)
+{
+	if (!atomic_load(&qp->awaits_way))
+		return;
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
+		slot_finish(qp->nic, i);
+	qp_finish(qp);
+}
+
+void vb_ways_finish(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
+		slot_finish(nic, i);
+	if (!vb_lock_try(&nic->rx))
+		return;
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *own = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		for (unsigned k = 0; own && k < VB_INDICES; k++) {
+			struct vb_qp *qp = atomic_load_explicit(&own->qp[k], memory_order_acquire);
+
+			if (qp)
+				qp_finish(qp);
+		}
+	}
+	vb_lock_drop(&nic->rx);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/process/env.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "link/fault.h"
+
+#define PREFIX "VERBATIM_"
+
+/* --- values --- */
+
+/* Each takes a value that is not empty; false: it is no good. `why` may say more about that. */
+
+static bool number_of(const char *text, uint64_t *number)
+{
+	bool hexadecimal = strncmp(text, "0x", 2) == 0;
+	const char *digits = hexadecimal ? text + 2 : text;
+
+	/* strtoull() would take blanks and signs. */
+	if (!*digits || digits[strspn(digits, hexadecimal ? "0123456789abcdefABCDEF"
+							  : "0123456789")])
+		return false;
+	errno = 0;
+	*number = strtoull(digits, NULL, hexadecimal ? 16 : 10);
+	return errno == 0;
+}
+
+static bool seed_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->seeded = number_of(text, &env->seed);
+	return env->seeded;
+}
+
+static bool hub_idle_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	return number_of(text, &env->hub_idle_ms) && env->hub_idle_ms <= VB_ENV_HUB_IDLE_MS_MAX;
+}
+
+static const struct link {
+	const char *name;
+	enum vb_env_link link;
+} links[] = {
+	{ "udp", VB_ENV_LINK_UDP },
+	{ "shm", VB_ENV_LINK_SHM },
+};
+static const struct vb_words link_names = VB_WORDS(links);
+
+static bool link_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	unsigned i = vb_words_find(&link_names, text, strlen(text));
+
+	if (i < link_names.count)
+		env->link = links[i].link;
+	return i < link_names.count;
+}
+
+static const struct {
+	const char *name;
+} switches[] = { { "0" }, { "1" } };
+static const struct vb_words switch_names = VB_WORDS(switches);
+
+static bool shared_mr_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->shared_mr = strcmp(text, "1") == 0;
+	return vb_words_find(&switch_names, text, strlen(text)) < switch_names.count;
+}
+
+static bool persona_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->persona = vb_persona_find(text);
+	return env->persona != NULL;
+}
+
+/* Whether Linux would have an interface of that name; whether there is one is seen later. */
+static bool is_interface(const char *name)
+{
+	return *name && strlen(name) < IFNAMSIZ && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0 && !name[strcspn(name, "/: \t\n\v\f\r")];
+}
+
+static bool ethernet_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	static const char tap[] = "tap:";
+
+	env->ethernet = text;
+	return is_interface(strncmp(text, tap, strlen(tap)) == 0 ? text + strlen(tap) : text);
+}
+
+static bool fault_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	char wrong[VB_FAULT_WHY_BYTES];
+	struct vb_fault fault;
+
+	env->fault = text;
+	if (vb_fault_parse(&fault, text, wrong) == 0)
+		return true;
+	vb_text_add(why, wrong, NULL);
+	return false;
+}
+
+/* Whether a file can be made or opened there is seen when it is. */
+static bool pcap_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->pcap = text;
+	return true;
+}
+
+static const struct {
+	const char *name;
+} streams[] = { { "stderr" } };
+static const struct vb_words stream_names = VB_WORDS(streams);
+
+/* Any other word is a file; but one that is nearly the stream's was meant to be it. */
+static bool log_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	size_t bytes = strlen(text);
+
+	env->log = text;
+	if (vb_words_find(&stream_names, text, bytes) < stream_names.count || strchr(text, '/') ||
+	    !vb_words_nearest(&stream_names, text, bytes))
+		return true;
+	vb_text_add(why, "it is 'stderr' or a file, which would be './", NULL);
+	vb_text_add_typed(why, text, bytes);
+	vb_text_add(why, "'", NULL);
+	vb_words_add_nearest(why, &stream_names, text, bytes);
+	return false;
+}
+
+static const struct {
+	const char *name;
+} hints[] = { { "0" }, { "stderr" } };
+static const struct vb_words hint_names = VB_WORDS(hints);
+
+/* run/process/log.c goes by it. */
+static bool hints_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	return vb_words_find(&hint_names, text, strlen(text)) < hint_names.count;
+}
+
+static bool hub_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	return true;
+}
+
+/* --- settings --- */
+
+struct setting {
+	const char *name;
+	bool (*read)(struct vb_env *env, const char *text, struct vb_text *why);
+	const struct vb_words *values; /* all that are good; NULL: */
+	const char *good; /* what is good, in words that follow "it is" */
+};
+
+/* clang-format off */
+static const struct setting settings[] = {
+	{ "VERBATIM_LOG",         log_read },
+	{ "VERBATIM_FAULT",       fault_read },
+	{ "VERBATIM_PCAP",        pcap_read },
+	{ "VERBATIM_LINK",        link_read,      &link_names },
+	{ "VERBATIM_SHARED_MR",   shared_mr_read, &switch_names },
+	{ "VERBATIM_PERSONA",     persona_read,   &vb_persona_names },
+	{ "VERBATIM_ETH",         ethernet_read,  NULL,
+	  "tap:NAME or the name of an interface, which has 1 to 15 characters" },
+	{ "VERBATIM_SEED",        seed_read,      NULL,
+	  "a number from 0 to 18446744073709551615, decimal or with 0x" },
+	{ "VERBATIM_HINTS",       hints_read,     &hint_names },
+	{ "VERBATIM_HUB",         hub_read },
+	{ "VERBATIM_HUB_IDLE_MS", hub_idle_read,  NULL,
+	  "a number of milliseconds from 0 to 86400000" },
+};
+/* clang-format on */
+
+const struct vb_words vb_env_names = VB_WORDS(settings);
+
+/* "VERBATIM_LINK cannot be 'ud': it is 'udp' or 'shm'; did you mean 'udp'?" */
+static bool setting_read(const struct setting *setting, struct vb_env *env, const char *value,
+			 struct vb_text *why)
+{
+	size_t head;
+
+	vb_text_add(why, setting->name, " cannot be '", NULL);
+	vb_text_add_typed(why, value, strlen(value));
+	vb_text_add(why, "': ", NULL);
+	head = why->used;
+	if (setting->read(env, value, why)) {
+		*why = vb_text_in(why->chars, why->bytes);
+		return true;
+	}
+	if (why->used > head)
+		return false;
+	vb_text_add(why, "it is ", setting->good ? setting->good : "", NULL);
+	if (setting->values) {
+		vb_words_add_choice(why, setting->values);
+		vb_words_add_nearest(why, setting->values, value, strlen(value));
+	}
+	return false;
+}
+
+char *const *vb_env_here(void)
+{
+	static char *nothing[] = { NULL };
+
+	return getauxval(AT_SECURE) || !environ ? nothing : environ;
+}
+
+int vb_env_read(struct vb_env *env, char *const *environment, char why_chars[VB_ENV_WHY_BYTES])
+{
+	struct vb_text why = vb_text_in(why_chars, VB_ENV_WHY_BYTES);
+	struct vb_env read = {
+		.hub_idle_ms = VB_ENV_HUB_IDLE_MS,
+		.persona = vb_persona_find(NULL),
+	};
+	unsigned seen = 0;
+
+	for (; *environment; environment++) {
+		const char *entry = *environment, *value = strchr(entry, '=');
+		size_t name_bytes = value ? (size_t)(value - entry) : 0;
+		unsigned i;
+
+		if (!value || strncmp(entry, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		i = vb_words_find(&vb_env_names, entry, name_bytes);
+		/* Of two that have one name, getenv(3) and so everybody takes the first. */
+		if (seen & 1u << i)
+			continue;
+		seen |= i < vb_env_names.count ? 1u << i : 0;
+		/* Empty is the same as none: so `VERBATIM_FAULT= command` switches it off. */
+		if (!value[1])
+			continue;
+		if (i == vb_env_names.count) {
+			vb_words_add_unknown(&why, &vb_env_names, "setting", "Settings", entry,
+					     name_bytes);
+			return EINVAL;
+		}
+		if (!setting_read(&settings[i], &read, value + 1, &why))
+			return EINVAL;
+	}
+	*env = read;
+	return 0;
+}

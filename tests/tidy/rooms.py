@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The rooms inside src/nic and src/run, and who may look into whose. A room includes what stands
+left of it, and itself; a service no other service. The exceptions are what is left to be put in
+order: the list may only become shorter."""
+import re
+
+# "" is what lies in the folder itself.
+ORDER = {
+    "nic": ["core", "mem", "queue", "data", "way", "service", "control"],
+    "run": ["process", "memory", ""],
+}
+ROOM_FILES, ROOM_LINES = 40, 5000
+
+# FILE: what it includes although its room may not.
+EXCEPTIONS = {
+    "nic/core/ctx.c": "nic/queue/cq.h",
+    "nic/core/internal.h": "nic/mem/dm.h nic/way/export.h",
+    "nic/core/timer.c": "nic/data/qp.h",
+    "nic/data/acks.c": "nic/way/peer.h",
+    "nic/data/demux.c": "nic/service/xrc/xrc.h nic/way/lane_tx.h nic/way/peer.h",
+    "nic/data/host.c": "nic/service/dc/dc.h nic/control/qp_dv.h nic/service/tm/tm.h",
+    "nic/data/migrate.c": "nic/service/xrc/xrc.h",
+    "nic/data/post.c": "nic/service/dc/dc.h nic/way/direct.h nic/way/lane_tx.h nic/way/peer.h "
+        "nic/service/eth/raw.h nic/way/way.h",
+    "nic/data/qp_error.c": "nic/service/dc/dc.h nic/service/eth/wq.h nic/service/tm/tm.h "
+        "nic/service/xrc/xrc.h nic/way/peer.h",
+    "nic/data/snapshot.c": "nic/way/tx.h",
+    "nic/data/window.c": "nic/way/peer.h",
+    "nic/mem/foreign.c": "nic/way/peer.h",
+    "nic/mem/foreign.h": "nic/way/export.h",
+    "nic/mem/mem.c": "nic/way/peer.h",
+    "nic/mem/mkey.c": "nic/way/peer.h",
+    "nic/mem/mkey.h": "nic/data/qp.h",
+    "nic/mem/payload.c": "nic/data/window.h nic/way/tx.h",
+    "nic/queue/cq.c": "nic/data/qp.h",
+    "nic/queue/parcel.c": "nic/service/dc/dc.h nic/service/tm/tm.h nic/way/tx.h",
+    "nic/queue/srq.c": "nic/service/tm/tm.h nic/way/peer.h nic/service/xrc/xrc.h",
+    "nic/service/dc/dc.h": "nic/control/qp_dv.h",
+    "nic/service/eth/raw_rx.c": "nic/control/qp_dv.h",
+    "nic/service/eth/raw_tx.c": "nic/control/qp_dv.h",
+    "nic/service/xrc/xrc_store.h": "nic/service/eth/segment_table.h",
+    "nic/way/lane_rx.c": "nic/service/dc/dc.h nic/service/eth/segment.h nic/service/xrc/xrc.h",
+    "nic/way/lane_tx.c": "nic/service/dc/dc.h",
+    "nic/way/lane_tx.h": "nic/service/dc/dc.h",
+    "nic/way/peer.c": "nic/service/dc/dc.h nic/service/eth/segment.h nic/service/xrc/xrc.h",
+    "nic/way/rx.c": "nic/service/dc/dc.h nic/service/xrc/xrc.h",
+    "nic/way/tx.c": "nic/service/dc/dc.h nic/service/eth/raw.h nic/service/xrc/xrc.h",
+    "nic/way/way.c": "nic/service/eth/segment.h",
+}
+
+
+def room_of(path):
+    """("nic", "service/xrc") of nic/service/xrc/xrc.c; None of what has no rooms."""
+    folder, _, rest = path.partition("/")
+    return (folder, rest.rpartition("/")[0]) if folder in ORDER else None
+
+
+def is_room(folder, room):
+    return room.split("/")[0] in ORDER[folder]
+
+
+def may_include(folder, room, other):
+    if room.startswith("service/") and other.startswith("service/"):
+        return room == other
+    order = ORDER[folder]
+    return order.index(other.split("/")[0]) <= order.index(room.split("/")[0])
+
+
+def breaches(f):
+    """(line, header) for each include of a source file that its room may not have."""
+    name = f.path[len("src/"):]
+    folder, room = room_of(name)
+    for n, line in enumerate(f.lines, 1):
+        found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        other = room_of(found.group(1)) if found else None
+        if other and other[0] == folder and not may_include(folder, room, other[1]):
+            yield n, found.group(1)
+
+
+def faults_of_order(files):
+    faults, used = [], set()
+    for f in files:
+        name = f.path[len("src/"):]
+        if not f.is_c or not f.path.startswith("src/") or not room_of(name):
+            continue
+        if not is_room(*room_of(name)):
+            faults.append(f"{f.path}: in no room")
+            continue
+        for n, other in breaches(f):
+            if other in EXCEPTIONS.get(name, "").split():
+                used.add((name, other))
+            else:
+                faults.append(f"{f.path}:{n}: {other}")
+    listed = {(name, other) for name, others in EXCEPTIONS.items() for other in others.split()}
+    return faults + [f"tests/tidy/rooms.py: {name} needs {other} no more"
+                     for name, other in sorted(listed - used)]
+
+
+def faults_of_size(files):
+    """Counted by folder, so a service is a room."""
+    rooms = {}
+    for f in files:
+        if f.is_c and f.path.startswith("src/"):
+            rooms.setdefault(f.path.rsplit("/", 1)[0], []).append(len(f.lines) - 1)
+    return [f"{room}: {len(lines)} files, {sum(lines)} lines" for room, lines in rooms.items()
+            if len(lines) > ROOM_FILES or sum(lines) > ROOM_LINES]
