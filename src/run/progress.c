@@ -63,7 +63,7 @@ static void wire_is_used(struct vb_progress *progress)
 	atomic_store_explicit(&progress->wire_quiet, 0, memory_order_relaxed);
 }
 
-/* Has the link got another descriptor? Whoever sleeps already does not wait for that one. */
+/* If the link has opened a descriptor, wake those that sleep, so that they include it. */
 static void tell_of_fds(struct vb_device *dev, struct vb_port *port)
 {
 	int fd = port->link->ops->rx_fd(port->link, 1), cancel;

@@ -21,7 +21,7 @@
 
 #include "nic/data/qp.h"
 
-/* So long it waits at most: an answer that takes longer is none that anybody spins for. */
+/* The longest time that an ACK is delayed. An application that answers later does not spin. */
 #define VB_ACK_WAIT_NS 10000u
 
 /* A message came that the application learns of. QP locked. */

@@ -143,7 +143,7 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 
 	if (qp->has_parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
 		return IBV_WC_SUCCESS;
-	/* What an earlier one brought does not come later. */
+	/* Deliver the data of earlier completions first, to keep the order. */
 	if (qp->has_parcels)
 		vb_parcels_settle(qp);
 	if (!vb_mr_scatter(qp->nic, pd, wqe->sge, wqe->sge_count, offset, data, bytes))

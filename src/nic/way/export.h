@@ -110,7 +110,7 @@ static inline uint64_t vb_export_pd_of_null(uint64_t pd)
 	return ~pd;
 }
 
-/* And under this one, nobody's either, indirect keys (mkey.h): who has them sends, and asks us. */
+/* The PD of indirect keys (mkey.h). It matches no PD, so peers send packets, and we decide. */
 #define VB_EXPORT_PD_INDIRECT UINT64_MAX
 
 /* A region, as an entry said it was at one moment. */

@@ -103,7 +103,7 @@ const struct vb_burst *vb_framer_burst(struct vb_framer *f)
 	return &f->burst;
 }
 
-/* The first frame says where the burst goes. One before it may have come to nothing. */
+/* The first frame says where the burst goes. Drop the claim of a burst that never left. */
 static void claim_make(struct vb_framer *f, const struct vb_path *path)
 {
 	const struct vb_nic *nic = f->qp->nic;

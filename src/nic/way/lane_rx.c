@@ -38,7 +38,7 @@ static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from,
 	return true;
 }
 
-/* Whose sender is another process of this host, and that one; and about SRQs of ours. */
+/* True if the shadow's sender is this lane's process, and the SRQ is ours. */
 static bool shadow_hears(const struct vb_qp *qp, const struct vb_lane *lane, uint32_t srqn)
 {
 	return qp->path.local && qp->dqpn >> VB_INDEX_BITS == lane->peer->slot &&

@@ -390,7 +390,7 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 		vb_req_complete_sent(req);
 }
 
-/* Nobody reads the lane any more, or whoever does is out of its mind. tx_lock held. */
+/* True if nobody reads the lane any more, or the reader has corrupted its tail. tx_lock held. */
 static bool is_lost(struct vb_lane *lane)
 {
 	if (lane->tx.broken)

@@ -262,7 +262,7 @@ static void fault(struct sender *s, const struct vb_req_pos *before, enum ibv_wc
 	vb_req_fault(&s->qp->req, status);
 }
 
-/* Add as many as go without a thought behind one that is like them; false: none. */
+/* Append the run of full middle packets in one pass. False: there is none, or no room. */
 static bool add_middles(struct sender *s)
 {
 	struct vb_qp *qp = s->qp;

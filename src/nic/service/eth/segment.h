@@ -5,8 +5,8 @@
 /*
  * The Ethernet segment (docs/ethernet.md): a switch without a place of its own. Whoever sends a
  * frame looks up who wants it (segment_table.h) and puts it into their rings; its own process is
- * one like the others. One process may have an uplink, an interface of the host's: to it goes what
- * nobody on the segment is meant by, and it puts what comes in there into the others' rings.
+ * one like the others. One process may have an uplink, an interface of the host's. Frames with
+ * unknown destinations go to the uplink; what comes in there goes into the others' rings.
  *
  * In a ring a frame is the payload; its head is as long as a BTH, with an opcode that the wire does
  * not have.
