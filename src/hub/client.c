@@ -146,10 +146,10 @@ void vb_hub_marks_send(struct vb_hub_client *client)
 		return;
 	for (unsigned i = 0; i < client->held_n && room; i++)
 		room = client->held[i].told || mark_send(client, &client->held[i]);
-	vb_lock_take(&client->links_lock);
-	for (unsigned i = 0; i < client->links_n && room; i++)
-		room = client->link[i].told || link_send(client, &client->link[i]);
-	vb_lock_drop(&client->links_lock);
+	vb_lock_take(&client->links.lock);
+	for (unsigned i = 0; i < client->links.n && room; i++)
+		room = client->links.link[i].told || link_send(client, &client->links.link[i]);
+	vb_lock_drop(&client->links.lock);
 	if (room == client->full)
 		watch(client, EPOLL_CTL_MOD, client->conn_fd, room ? EPOLLIN : EPOLLIN | EPOLLOUT);
 	client->full = !room;
@@ -249,10 +249,10 @@ static void attempt(struct vb_hub_client *client)
 	} else {
 		for (unsigned i = 0; i < client->held_n; i++)
 			client->held[i].told = client->held[i].shown = false;
-		vb_lock_take(&client->links_lock);
-		for (unsigned i = 0; i < client->links_n; i++)
-			client->link[i].told = false;
-		vb_lock_drop(&client->links_lock);
+		vb_lock_take(&client->links.lock);
+		for (unsigned i = 0; i < client->links.n; i++)
+			client->links.link[i].told = false;
+		vb_lock_drop(&client->links.lock);
 		vb_hub_marks_send(client);
 		return;
 	}
@@ -298,8 +298,8 @@ static void welcome_take(struct vb_hub_client *client, const struct vb_hub_msg *
 	trouble_set(client, 0);
 	client->retry_ns = retry_min_ns;
 	/* Who noted something while there was no hub could tell nobody. */
-	client->noted |= client->noted_fn != NULL;
-	if (client->noted)
+	client->news.noted |= client->news.noted_fn != NULL;
+	if (client->news.noted)
 		eventfd_write(client->wake_fd, 1);
 }
 
@@ -332,7 +332,7 @@ static void turn_locked(struct vb_hub_client *client)
 	if (read(client->timer_fd, &times, sizeof(times)) == sizeof(times))
 		attempt(client);
 	vb_hub_marks_send(client);
-	if (client->conn_fd == VB_FD_NONE || client->rings == VB_HUB_RINGS_MAX)
+	if (client->conn_fd == VB_FD_NONE || client->news.rings == VB_HUB_RINGS_MAX)
 		return;
 	rc = news_recv(client, &msg, fds, &n);
 	if (rc == EAGAIN)
@@ -346,8 +346,8 @@ static void turn_locked(struct vb_hub_client *client)
 		return;
 	}
 	if (!rc && (msg.type == VB_HUB_FATAL || msg.type == VB_HUB_NOTED)) {
-		client->fatal |= msg.type == VB_HUB_FATAL;
-		client->noted |= msg.type == VB_HUB_NOTED;
+		client->news.fatal |= msg.type == VB_HUB_FATAL;
+		client->news.noted |= msg.type == VB_HUB_NOTED;
 		eventfd_write(client->wake_fd, 1);
 		return;
 	}
@@ -381,7 +381,7 @@ static void news_deliver(struct vb_hub_client *client, bool *news, void (*fn)(vo
 	if (!fn)
 		return;
 	vb_lock_drop(&client->lock);
-	fn(client->ring_arg);
+	fn(client->news.ring_arg);
 	vb_lock_take(&client->lock);
 }
 
@@ -392,29 +392,29 @@ void vb_hub_client_turn(struct vb_hub_client *client)
 	if (!vb_lock_try(&client->lock))
 		return;
 	/* Those are told in the next line, and later ones wake us once more. */
-	if (atomic_exchange(&client->links_wait, false))
+	if (atomic_exchange(&client->links.wait, false))
 		vb_hub_wake_hush(client);
 	turn_locked(client);
-	if (!client->delivering)
+	if (!client->news.delivering)
 		vb_hub_rings_deliver(client);
-	if (client->fatal)
-		news_deliver(client, &client->fatal, client->fatal_fn);
-	if (client->noted)
-		news_deliver(client, &client->noted, client->noted_fn);
+	if (client->news.fatal)
+		news_deliver(client, &client->news.fatal, client->news.fatal_fn);
+	if (client->news.noted)
+		news_deliver(client, &client->news.noted, client->news.noted_fn);
 	vb_lock_drop(&client->lock);
 }
 
 void vb_hub_client_on_noted(struct vb_hub_client *client, void (*noted)(void *arg))
 {
 	vb_lock_take(&client->lock);
-	client->noted_fn = noted;
+	client->news.noted_fn = noted;
 	vb_lock_drop(&client->lock);
 }
 
 void vb_hub_client_on_fatal(struct vb_hub_client *client, void (*fatal)(void *arg))
 {
 	vb_lock_take(&client->lock);
-	client->fatal_fn = fatal;
+	client->news.fatal_fn = fatal;
 	vb_lock_drop(&client->lock);
 }
 
@@ -447,13 +447,13 @@ static int client_create(struct vb_hub_client **result)
 	if (!client)
 		return vb_failed(ENOMEM, "calloc");
 	vb_lock_init(&client->lock);
-	vb_lock_init(&client->links_lock);
+	vb_lock_init(&client->links.lock);
 	client->conn_fd = client->epoll_fd = client->timer_fd = client->wake_fd = VB_FD_NONE;
-	client->ask_timer_fd = VB_FD_NONE;
+	client->asks.timer_fd = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
 		client->keeper[i] = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_RINGS_MAX; i++)
-		vb_hub_ring_clear(&client->ring[i]);
+		vb_hub_ring_clear(&client->news.ring[i]);
 	client->retry_ns = retry_min_ns;
 	rc = files_make(client);
 	if (!rc)
@@ -480,7 +480,7 @@ int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadl
 	 * the connection meanwhile, we wake up too early or look again soon.
 	 */
 	vb_lock_take(&client->lock);
-	fds[2].fd = client->rings == VB_HUB_RINGS_MAX ? VB_FD_NONE : client->conn_fd;
+	fds[2].fd = client->news.rings == VB_HUB_RINGS_MAX ? VB_FD_NONE : client->conn_fd;
 	vb_lock_drop(&client->lock);
 	poll(fds, VB_ARRAY_LEN(fds), (int)(wait_ns / MS_NS) + 1);
 	vb_lock_take(&client->lock);
@@ -524,11 +524,11 @@ int vb_hub_client_open(struct vb_hub_client **result, const struct vb_hub_offer 
 
 	if (rc)
 		return rc;
-	client->ring_arg = arg;
+	client->news.ring_arg = arg;
 	if (offer) {
 		client->offers = true;
 		client->offer = *offer;
-		client->ring_fn = ring;
+		client->news.ring_fn = ring;
 	}
 	attempt(client);
 	do {
@@ -562,21 +562,21 @@ void vb_hub_client_link(struct vb_hub_client *client, const struct vb_hub_link *
 {
 	unsigned i;
 
-	vb_lock_take(&client->links_lock);
-	for (i = 0; i < client->links_n; i++) {
-		const struct vb_hub_link *old = &client->link[i].link;
+	vb_lock_take(&client->links.lock);
+	for (i = 0; i < client->links.n; i++) {
+		const struct vb_hub_link *old = &client->links.link[i].link;
 
 		if (old->to == link->to && !memcmp(old->gid, link->gid, sizeof(old->gid)))
 			break;
 	}
 	if (i < VB_HUB_LINKS_MAX) {
-		client->link[i] = (struct vb_hub_told_link){.link = *link};
-		client->links_n += i == client->links_n;
+		client->links.link[i] = (struct vb_hub_told_link){.link = *link};
+		client->links.n += i == client->links.n;
 	}
-	vb_lock_drop(&client->links_lock);
+	vb_lock_drop(&client->links.lock);
 	/* Whoever has it may be starting a hub: then a turn tells. */
 	if (!vb_lock_try(&client->lock)) {
-		atomic_store(&client->links_wait, true);
+		atomic_store(&client->links.wait, true);
 		eventfd_write(client->wake_fd, 1);
 		return;
 	}
@@ -600,9 +600,9 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 	for (unsigned i = 0; i < client->held_n; i++)
 		vb_fd_close(&client->held[i].name_fd);
 	for (unsigned i = 0; i < VB_HUB_RINGS_MAX; i++) {
-		vb_fd_close(&client->ring[i].fd);
-		vb_fd_close(&client->ring[i].peer.line_fd);
-		vb_fd_close(&client->ring[i].peer.export_fd);
+		vb_fd_close(&client->news.ring[i].fd);
+		vb_fd_close(&client->news.ring[i].peer.line_fd);
+		vb_fd_close(&client->news.ring[i].peer.export_fd);
 	}
 	vb_hub_asks_forget(client);
 	vb_hub_fds_close(client->keeper, VB_HUB_KEEPER_FDS);

@@ -70,6 +70,37 @@ struct vb_hub_ask {
 	uint64_t since_ns, again_ns, pause_ns;
 };
 
+/* What we have told the hub of our links. */
+struct vb_hub_client_links {
+	vb_lock lock; /* inside the client's */
+	struct vb_hub_told_link link[VB_HUB_LINKS_MAX];
+	unsigned n;
+	_Atomic bool wait; /* for a turn, since somebody had the client's lock */
+};
+
+/* What the hub has told us, and waits for a turn; whom it is for. */
+struct vb_hub_client_news {
+	vb_hub_ring_fn *ring_fn;
+	void *ring_arg;
+	void (*fatal_fn)(void *arg);
+	void (*noted_fn)(void *arg);
+	bool fatal, noted;
+	bool delivering;     /* a turn is inside ring_fn */
+	unsigned rings;	     /* that wait */
+	unsigned ring_first; /* the oldest of them */
+	struct vb_hub_client_ring ring[VB_HUB_RINGS_MAX];
+	unsigned seen_next;
+	ino_t seen[VB_HUB_RINGS_SEEN];
+};
+
+/* Questions under way (client_reach.c). */
+struct vb_hub_client_asks {
+	vb_lock lock; /* inside the client's; nobody waits for anything under it */
+	int timer_fd;
+	struct vb_hub_ask ask[VB_HUB_ASKS_MAX];
+	struct vb_hub_answers answers;
+};
+
 struct vb_hub_client {
 	vb_lock lock;
 	int epoll_fd; /* watches the next three; what the caller polls */
@@ -86,28 +117,11 @@ struct vb_hub_client {
 	struct vb_hub_spawn *spawn;
 	struct vb_hub_held *held;
 	unsigned held_n;
-	vb_lock links_lock; /* these; inside `lock` */
-	struct vb_hub_told_link link[VB_HUB_LINKS_MAX];
-	unsigned links_n;
-	_Atomic bool links_wait; /* for a turn, since somebody had `lock` */
 	bool offers;
 	struct vb_hub_offer offer;
-	vb_hub_ring_fn *ring_fn;
-	void *ring_arg;
-	void (*fatal_fn)(void *arg);
-	void (*noted_fn)(void *arg);
-	bool fatal, noted; /* wait for a turn, as rings do */
-	bool delivering;     /* a turn is inside ring_fn */
-	unsigned rings;	     /* that wait */
-	unsigned ring_first; /* the oldest of them */
-	struct vb_hub_client_ring ring[VB_HUB_RINGS_MAX];
-	unsigned seen_next;
-	ino_t seen[VB_HUB_RINGS_SEEN];
-
-	vb_lock asks_lock; /* these; inside `lock`, and nobody waits for anything under it */
-	int ask_timer_fd;
-	struct vb_hub_ask ask[VB_HUB_ASKS_MAX];
-	struct vb_hub_answers answers;
+	struct vb_hub_client_links links;
+	struct vb_hub_client_news news;
+	struct vb_hub_client_asks asks;
 };
 
 /* --- client.c: any of these with the client locked, if not said otherwise --- */

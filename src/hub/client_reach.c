@@ -34,11 +34,11 @@ int vb_hub_asks_open(struct vb_hub_client *client)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
-	vb_lock_init(&client->asks_lock);
-	client->ask_timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (client->ask_timer_fd < 0)
+	vb_lock_init(&client->asks.lock);
+	client->asks.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (client->asks.timer_fd < 0)
 		return vb_failed(errno, "timerfd_create");
-	if (epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, client->ask_timer_fd, &event))
+	if (epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, client->asks.timer_fd, &event))
 		return vb_failed(errno, "epoll_ctl");
 	return 0;
 }
@@ -46,14 +46,14 @@ int vb_hub_asks_open(struct vb_hub_client *client)
 void vb_hub_asks_forget(struct vb_hub_client *client)
 {
 	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
-		struct vb_hub_ask *ask = &client->ask[i];
+		struct vb_hub_ask *ask = &client->asks.ask[i];
 
 		if (ask->state == VB_HUB_ASK_NONE)
 			continue;
 		vb_fd_close(&ask->conn_fd);
 		vb_hub_ring_files_close(&ask->files);
 	}
-	vb_fd_close(&client->ask_timer_fd);
+	vb_fd_close(&client->asks.timer_fd);
 }
 
 /* --- one question; the lock of questions held --- */
@@ -61,7 +61,7 @@ void vb_hub_asks_forget(struct vb_hub_client *client)
 static struct vb_hub_ask *ask_find(struct vb_hub_client *client, uint16_t from, uint16_t to)
 {
 	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
-		struct vb_hub_ask *ask = &client->ask[i];
+		struct vb_hub_ask *ask = &client->asks.ask[i];
 
 		if (ask->state != VB_HUB_ASK_NONE && ask->from == from && ask->to == to)
 			return ask;
@@ -72,8 +72,8 @@ static struct vb_hub_ask *ask_find(struct vb_hub_client *client, uint16_t from, 
 static struct vb_hub_ask *ask_free(struct vb_hub_client *client)
 {
 	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
-		if (client->ask[i].state == VB_HUB_ASK_NONE)
-			return &client->ask[i];
+		if (client->asks.ask[i].state == VB_HUB_ASK_NONE)
+			return &client->asks.ask[i];
 	}
 	return NULL;
 }
@@ -158,7 +158,7 @@ static void timer_set(struct vb_hub_client *client)
 	uint64_t first_ns = UINT64_MAX;
 
 	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
-		const struct vb_hub_ask *ask = &client->ask[i];
+		const struct vb_hub_ask *ask = &client->asks.ask[i];
 
 		if (ask->state == VB_HUB_ASK_RESTS)
 			first_ns = vb_min_u64(first_ns, ask->again_ns);
@@ -166,7 +166,7 @@ static void timer_set(struct vb_hub_client *client)
 	if (first_ns != UINT64_MAX)
 		timer.it_value = (struct timespec){(time_t)(first_ns / (1000 * MS_NS)),
 						   (long)(first_ns % (1000 * MS_NS))};
-	timerfd_settime(client->ask_timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+	timerfd_settime(client->asks.timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
 }
 
 /*
@@ -213,32 +213,32 @@ static void answer_deliver(struct vb_hub_client *client, struct vb_hub_ask *ask,
 {
 	const uint16_t from = ask->from, to = ask->to;
 
-	client->answers.came(client->ring_arg, from, to, &ask->files, rc, peer);
+	client->asks.answers.came(client->news.ring_arg, from, to, &ask->files, rc, peer);
 	vb_hub_ring_files_close(&ask->files);
-	vb_lock_take(&client->asks_lock);
+	vb_lock_take(&client->asks.lock);
 	ask->state = VB_HUB_ASK_NONE;
-	vb_lock_drop(&client->asks_lock);
-	if (client->answers.over)
-		client->answers.over(client->ring_arg, from, to, rc);
+	vb_lock_drop(&client->asks.lock);
+	if (client->asks.answers.over)
+		client->asks.answers.over(client->news.ring_arg, from, to, rc);
 }
 
 void vb_hub_asks_turn(struct vb_hub_client *client)
 {
 	uint64_t times;
 
-	if (read(client->ask_timer_fd, &times, sizeof(times)) < 0 && errno != EAGAIN)
+	if (read(client->asks.timer_fd, &times, sizeof(times)) < 0 && errno != EAGAIN)
 		return;
 	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
 		struct vb_hub_peer peer = {.line_fd = VB_FD_NONE, .export_fd = VB_FD_NONE};
-		struct vb_hub_ask *ask = &client->ask[i];
+		struct vb_hub_ask *ask = &client->asks.ask[i];
 		int rc = EINPROGRESS;
 
-		vb_lock_take(&client->asks_lock);
+		vb_lock_take(&client->asks.lock);
 		if (ask->state == VB_HUB_ASK_SENT || ask->state == VB_HUB_ASK_RESTS)
 			rc = ask_step(client, ask, &peer);
 		if (rc != EINPROGRESS)
 			ask->state = VB_HUB_ASK_ANSWERED;
-		vb_lock_drop(&client->asks_lock);
+		vb_lock_drop(&client->asks.lock);
 		if (rc != EINPROGRESS)
 			answer_deliver(client, ask, rc, &peer);
 	}
@@ -282,9 +282,9 @@ int vb_hub_client_ask(struct vb_hub_client *client, uint16_t from, uint16_t to,
 {
 	int rc;
 
-	vb_lock_take(&client->asks_lock);
+	vb_lock_take(&client->asks.lock);
 	rc = ask_locked(client, from, to, files);
-	vb_lock_drop(&client->asks_lock);
+	vb_lock_drop(&client->asks.lock);
 	return rc;
 }
 
@@ -292,12 +292,12 @@ uint64_t vb_hub_client_asks_since(struct vb_hub_client *client)
 {
 	uint64_t since_ns = UINT64_MAX;
 
-	vb_lock_take(&client->asks_lock);
+	vb_lock_take(&client->asks.lock);
 	for (unsigned i = 0; i < VB_HUB_ASKS_MAX; i++) {
-		if (client->ask[i].state != VB_HUB_ASK_NONE)
-			since_ns = vb_min_u64(since_ns, client->ask[i].since_ns);
+		if (client->asks.ask[i].state != VB_HUB_ASK_NONE)
+			since_ns = vb_min_u64(since_ns, client->asks.ask[i].since_ns);
 	}
-	vb_lock_drop(&client->asks_lock);
+	vb_lock_drop(&client->asks.lock);
 	return since_ns;
 }
 
@@ -310,11 +310,11 @@ int vb_hub_client_await(struct vb_hub_client *client, uint16_t from, uint16_t to
 		struct timespec left;
 
 		vb_hub_asks_turn(client);
-		vb_lock_take(&client->asks_lock);
+		vb_lock_take(&client->asks.lock);
 		ask = ask_find(client, from, to);
 		if (ask && ask->state == VB_HUB_ASK_SENT)
 			answer.fd = ask->conn_fd;
-		vb_lock_drop(&client->asks_lock);
+		vb_lock_drop(&client->asks.lock);
 		if (!ask)
 			return 0;
 		if (now_ns >= until_ns)
@@ -327,5 +327,5 @@ int vb_hub_client_await(struct vb_hub_client *client, uint16_t from, uint16_t to
 
 void vb_hub_client_on_answers(struct vb_hub_client *client, const struct vb_hub_answers *answers)
 {
-	client->answers = *answers;
+	client->asks.answers = *answers;
 }

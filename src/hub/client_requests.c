@@ -26,10 +26,10 @@ static int held_add(struct vb_hub_client *client, const struct vb_hub_held *held
 		if (less)
 			memcpy(more, less, client->held_n * sizeof(*more));
 		more[client->held_n] = *held;
-		vb_lock_take(&client->asks_lock);
+		vb_lock_take(&client->asks.lock);
 		client->held = more;
 		client->held_n++;
-		vb_lock_drop(&client->asks_lock);
+		vb_lock_drop(&client->asks.lock);
 		free(less);
 		vb_hub_marks_send(client);
 	}

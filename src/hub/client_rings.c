@@ -27,11 +27,11 @@ void vb_hub_wake_hush(struct vb_hub_client *client)
 {
 	eventfd_t times;
 
-	if (client->rings || client->fatal || client->noted)
+	if (client->news.rings || client->news.fatal || client->news.noted)
 		return;
 	eventfd_read(client->wake_fd, &times);
 	/* Ordered after the read: either we see it, or its wake comes after it. */
-	if (atomic_load(&client->links_wait))
+	if (atomic_load(&client->links.wait))
 		eventfd_write(client->wake_fd, 1);
 }
 
@@ -55,19 +55,20 @@ static bool ring_is_new(struct vb_hub_client *client, int fd)
 	if (fstat(fd, &stat))
 		return true;
 	for (unsigned i = 0; i < VB_HUB_RINGS_SEEN; i++) {
-		if (client->seen[i] == stat.st_ino)
+		if (client->news.seen[i] == stat.st_ino)
 			return false;
 	}
-	client->seen[client->seen_next++ % VB_HUB_RINGS_SEEN] = stat.st_ino;
+	client->news.seen[client->news.seen_next++ % VB_HUB_RINGS_SEEN] = stat.st_ino;
 	return true;
 }
 
 void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, int *fds)
 {
+	struct vb_hub_client_news *news = &client->news;
 	struct vb_hub_client_ring *ring =
-		&client->ring[(client->ring_first + client->rings) % VB_HUB_RINGS_MAX];
+		&news->ring[(news->ring_first + news->rings) % VB_HUB_RINGS_MAX];
 
-	if (!client->ring_fn || !slot_is_ours(client, msg->ring.to) ||
+	if (!news->ring_fn || !slot_is_ours(client, msg->ring.to) ||
 	    !ring_is_new(client, fds[0])) {
 		vb_hub_fds_close(fds, VB_HUB_RING_FDS);
 		return;
@@ -81,23 +82,25 @@ void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg
 			 .export_fd = fds[3]},
 	};
 	vb_fd_close(&fds[2]);
-	if (client->rings++ == 0)
+	if (client->news.rings++ == 0)
 		eventfd_write(client->wake_fd, 1);
 }
 
 void vb_hub_rings_deliver(struct vb_hub_client *client)
 {
-	client->delivering = true;
-	while (client->rings) {
-		struct vb_hub_client_ring *first = &client->ring[client->ring_first], ring = *first;
+	struct vb_hub_client_news *news = &client->news;
+
+	news->delivering = true;
+	while (news->rings) {
+		struct vb_hub_client_ring *first = &news->ring[news->ring_first], ring = *first;
 
 		vb_hub_ring_clear(first);
-		client->ring_first = (client->ring_first + 1) % VB_HUB_RINGS_MAX;
-		if (--client->rings == 0)
+		news->ring_first = (news->ring_first + 1) % VB_HUB_RINGS_MAX;
+		if (--news->rings == 0)
 			vb_hub_wake_hush(client);
 		vb_lock_drop(&client->lock);
-		client->ring_fn(client->ring_arg, ring.from, ring.to, ring.fd, &ring.peer);
+		news->ring_fn(news->ring_arg, ring.from, ring.to, ring.fd, &ring.peer);
 		vb_lock_take(&client->lock);
 	}
-	client->delivering = false;
+	news->delivering = false;
 }

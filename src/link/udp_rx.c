@@ -47,17 +47,32 @@ union control {
 	uint8_t octets[CONTROL_BYTES];
 };
 
+/* The socket of one sender who has the link to itself. */
+struct own_flow {
+	atomic_int fd;		/* -1: none */
+	struct vb_path path;	/* of what comes by it */
+	struct vb_path refused; /* none can be from here, or one that was went elsewhere, too */
+	bool known;		/* it comes from where this link sends to */
+	bool settling;		/* what came before it was there may still be in the slot's */
+};
+
+/* What the last call brought, and how much of it has been handed on as frames. */
+struct brought {
+	unsigned from;		 /* its source */
+	unsigned own;		 /* the last one that was no group's */
+	unsigned batches, next;	 /* received; the one that comes next */
+	uint32_t offset, frames; /* within that one: octets and frames handed on */
+	uint32_t segment_bytes;
+	struct vb_path path;
+	atomic_bool pending; /* there is more of it */
+};
+
 struct vb_udp_rx {
 	int fd, family;
 	const struct vb_udp_groups *groups;
 	struct vb_udp_senders *senders;
 	vb_identify *identify;
-	atomic_int flow_fd; /* -1: none */
-	atomic_bool pending;
-	struct vb_path flow; /* what comes by it has this path */
-	struct vb_path refused; /* none can be from here, or one that was went elsewhere, too */
-	bool flow_known;     /* it comes from where this link sends to */
-	bool settling;	     /* what came before the flow was there may still be in the slot's */
+	struct own_flow flow;
 	uint32_t looks;
 	struct source source[SOURCES];
 
@@ -65,13 +80,7 @@ struct vb_udp_rx {
 	struct vb_path last;
 	uint32_t run;
 
-	/* What the last call brought, and how much of it has been handed on as frames. */
-	unsigned from;		 /* its source */
-	unsigned own;		 /* the last one that was no group's */
-	unsigned batches, next;	 /* received; the one that comes next */
-	uint32_t offset, frames; /* within that one: octets and frames handed on */
-	uint32_t segment_bytes;
-	struct vb_path path;
+	struct brought got;
 	struct mmsghdr msgs[BATCHES_MAX];
 	struct iovec iov[BATCHES_MAX];
 	union vb_udp_address name[BATCHES_MAX];
@@ -93,7 +102,7 @@ struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_group
 	rx->groups = groups;
 	rx->senders = senders;
 	rx->identify = identify;
-	rx->flow_fd = -1;
+	rx->flow.fd = -1;
 	for (unsigned i = 0; i < SOURCES; i++)
 		rx->source[i].ask = 1;
 	for (unsigned i = 0; i < BATCHES_MAX; i++) {
@@ -109,7 +118,7 @@ struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_group
 
 void vb_udp_rx_forget(struct vb_udp_rx *rx)
 {
-	int fd = atomic_exchange(&rx->flow_fd, -1);
+	int fd = atomic_exchange(&rx->flow.fd, -1);
 
 	if (fd >= 0)
 		close(fd);
@@ -125,12 +134,12 @@ void vb_udp_rx_destroy(struct vb_udp_rx *rx)
 
 int vb_udp_rx_fd(const struct vb_udp_rx *rx, unsigned i)
 {
-	return i == SLOT ? rx->fd : i == FLOW ? atomic_load(&rx->flow_fd) : -1;
+	return i == SLOT ? rx->fd : i == FLOW ? atomic_load(&rx->flow.fd) : -1;
 }
 
 bool vb_udp_rx_pending(const struct vb_udp_rx *rx)
 {
-	return atomic_load_explicit(&rx->pending, memory_order_relaxed);
+	return atomic_load_explicit(&rx->got.pending, memory_order_relaxed);
 }
 
 /* --- the flow --- */
@@ -159,8 +168,8 @@ static bool is_right(const struct vb_udp_rx *rx, const struct vb_frame *frame)
 
 static bool place_is_free(const struct vb_udp_rx *rx, const struct vb_path *path)
 {
-	return rx->flow_fd < 0 || rx->source[FLOW].quiet >= FLOW_OVER ||
-	       (!rx->flow_known && vb_udp_senders_reach(rx->senders, path->src));
+	return rx->flow.fd < 0 || rx->source[FLOW].quiet >= FLOW_OVER ||
+	       (!rx->flow.known && vb_udp_senders_reach(rx->senders, path->src));
 }
 
 /*
@@ -180,13 +189,14 @@ static bool flow_is_due(struct vb_udp_rx *rx, const struct vb_frame *frame)
 		return false;
 	rx->run = 0;
 	return is_for_slot(frame, slot_of_port(path->sport)) &&
-	       !is_same_way(&rx->refused, path) && place_is_free(rx, path) && is_right(rx, frame);
+	       !is_same_way(&rx->flow.refused, path) && place_is_free(rx, path) &&
+	       is_right(rx, frame);
 }
 
 static void flow_end(struct vb_udp_rx *rx)
 {
 	vb_udp_rx_forget(rx);
-	rx->settling = false;
+	rx->flow.settling = false;
 }
 
 static void flow_begin(struct vb_udp_rx *rx, const struct vb_path *path)
@@ -195,14 +205,14 @@ static void flow_begin(struct vb_udp_rx *rx, const struct vb_path *path)
 
 	flow_end(rx);
 	if (vb_udp_socket_flow(&fd, rx->family, path)) {
-		rx->refused = *path;
+		rx->flow.refused = *path;
 		return;
 	}
-	rx->flow = *path;
-	rx->flow_known = vb_udp_senders_reach(rx->senders, path->src);
+	rx->flow.path = *path;
+	rx->flow.known = vb_udp_senders_reach(rx->senders, path->src);
 	rx->source[FLOW] = (struct source){.ask = 1};
-	rx->settling = true;
-	atomic_store(&rx->flow_fd, fd);
+	rx->flow.settling = true;
+	atomic_store(&rx->flow.fd, fd);
 }
 
 /* --- datagrams --- */
@@ -245,7 +255,7 @@ static int fd_of(const struct vb_udp_rx *rx, unsigned from)
 {
 	if (from == SLOT)
 		return rx->fd;
-	return from == FLOW ? rx->flow_fd : vb_udp_groups_ready(rx->groups);
+	return from == FLOW ? rx->flow.fd : vb_udp_groups_ready(rx->groups);
 }
 
 /* There were as many as were asked for, and may be more: for how many to ask the next time. */
@@ -268,12 +278,12 @@ static bool look(struct vb_udp_rx *rx, unsigned from)
 
 	headers_set(rx, from, source->ask);
 	n = fd >= 0 ? receive(rx, fd, source->ask) : 0;
-	rx->from = from;
+	rx->got.from = from;
 	if (from != GROUP)
-		rx->own = from;
-	rx->batches = n;
-	rx->next = 0;
-	rx->offset = 0;
+		rx->got.own = from;
+	rx->got.batches = n;
+	rx->got.next = 0;
+	rx->got.offset = 0;
 	if (n < source->ask)
 		source->ask = n ? n : 1;
 	else
@@ -290,16 +300,16 @@ static bool is_worth_a_look(const struct vb_udp_rx *rx, unsigned from)
 static bool refill_own(struct vb_udp_rx *rx)
 {
 	/* Not the one that was first the last time: none has to wait for an end of the other. */
-	unsigned first = rx->own == SLOT ? FLOW : SLOT;
+	unsigned first = rx->got.own == SLOT ? FLOW : SLOT;
 
-	rx->batches = rx->next = 0;
-	if (rx->flow_fd < 0)
+	rx->got.batches = rx->got.next = 0;
+	if (rx->flow.fd < 0)
 		return look(rx, SLOT);
 	rx->looks++;
-	if (rx->settling) {
+	if (rx->flow.settling) {
 		if (look(rx, SLOT))
 			return true;
-		rx->settling = false;
+		rx->flow.settling = false;
 	}
 	/* Where none is worth it, one of them all the same, by turns. */
 	if (!is_worth_a_look(rx, !first))
@@ -312,7 +322,7 @@ static bool refill(struct vb_udp_rx *rx)
 	if (vb_udp_groups_fd(rx->groups) < 0)
 		return refill_own(rx);
 	/* By turns: whoever had the last one comes second. */
-	if (rx->from == GROUP)
+	if (rx->got.from == GROUP)
 		return refill_own(rx) || look(rx, GROUP);
 	return look(rx, GROUP) || refill_own(rx);
 }
@@ -334,14 +344,14 @@ static void control_take_ipv4(struct vb_udp_rx *rx, const struct cmsghdr *cmsg)
 
 	switch (cmsg->cmsg_type) {
 	case IP_TOS:
-		rx->path.tclass = (uint8_t)control_int(cmsg);
+		rx->got.path.tclass = (uint8_t)control_int(cmsg);
 		break;
 	case IP_TTL:
-		rx->path.hop_limit = (uint8_t)control_int(cmsg);
+		rx->got.path.hop_limit = (uint8_t)control_int(cmsg);
 		break;
 	case IP_PKTINFO:
 		memcpy(&info, CMSG_DATA(cmsg), sizeof(info));
-		vb_gid_from_ipv4(rx->path.dst, &info.ipi_addr);
+		vb_gid_from_ipv4(rx->got.path.dst, &info.ipi_addr);
 		break;
 	default:
 		break;
@@ -355,20 +365,21 @@ static void control_take_ipv6(struct vb_udp_rx *rx, const struct cmsghdr *cmsg)
 
 	switch (cmsg->cmsg_type) {
 	case IPV6_TCLASS:
-		rx->path.tclass = (uint8_t)control_int(cmsg);
+		rx->got.path.tclass = (uint8_t)control_int(cmsg);
 		break;
 	case IPV6_HOPLIMIT:
-		rx->path.hop_limit = (uint8_t)control_int(cmsg);
+		rx->got.path.hop_limit = (uint8_t)control_int(cmsg);
 		break;
 	case IPV6_FLOWINFO:
 		memcpy(&flow, CMSG_DATA(cmsg), sizeof(flow));
-		rx->path.flow_label = ntohl(flow) & FLOW_LABEL_MASK;
+		rx->got.path.flow_label = ntohl(flow) & FLOW_LABEL_MASK;
 		break;
 	case IPV6_PKTINFO:
 		memcpy(&info, CMSG_DATA(cmsg), sizeof(info));
-		memcpy(rx->path.dst, &info.ipi6_addr, VB_GID_BYTES);
-		if (vb_gid_is_link_local(rx->path.src) || vb_gid_is_link_local(rx->path.dst))
-			rx->path.ifindex = info.ipi6_ifindex;
+		memcpy(rx->got.path.dst, &info.ipi6_addr, VB_GID_BYTES);
+		if (vb_gid_is_link_local(rx->got.path.src) ||
+		    vb_gid_is_link_local(rx->got.path.dst))
+			rx->got.path.ifindex = info.ipi6_ifindex;
 		break;
 	default:
 		break;
@@ -378,28 +389,28 @@ static void control_take_ipv6(struct vb_udp_rx *rx, const struct cmsghdr *cmsg)
 /* Start on the next datagram, or merged run: where it came from, and how long its pieces are. */
 static void batch_begin(struct vb_udp_rx *rx)
 {
-	struct mmsghdr *mmsg = &rx->msgs[rx->next];
+	struct mmsghdr *mmsg = &rx->msgs[rx->got.next];
 
-	rx->segment_bytes = mmsg->msg_len;
-	rx->frames = 0;
-	if (rx->from == FLOW) {
-		rx->path = rx->flow;
+	rx->got.segment_bytes = mmsg->msg_len;
+	rx->got.frames = 0;
+	if (rx->got.from == FLOW) {
+		rx->got.path = rx->flow.path;
 	} else {
-		rx->path = (struct vb_path){.hop_limit = VB_UDP_HOP_LIMIT_DEFAULT};
-		rx->path.sport = vb_udp_address_port(&rx->name[rx->next]);
-		vb_udp_address_gid(&rx->name[rx->next], rx->path.src);
+		rx->got.path = (struct vb_path){.hop_limit = VB_UDP_HOP_LIMIT_DEFAULT};
+		rx->got.path.sport = vb_udp_address_port(&rx->name[rx->got.next]);
+		vb_udp_address_gid(&rx->name[rx->got.next], rx->got.path.src);
 	}
 	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(&mmsg->msg_hdr); cmsg;
 	     cmsg = CMSG_NXTHDR(&mmsg->msg_hdr, cmsg)) {
 		if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)
-			rx->segment_bytes = (uint32_t)control_int(cmsg);
+			rx->got.segment_bytes = (uint32_t)control_int(cmsg);
 		else if (cmsg->cmsg_level == IPPROTO_IP)
 			control_take_ipv4(rx, cmsg);
 		else if (cmsg->cmsg_level == IPPROTO_IPV6)
 			control_take_ipv6(rx, cmsg);
 	}
-	if (rx->segment_bytes == 0)
-		rx->segment_bytes = mmsg->msg_len;
+	if (rx->got.segment_bytes == 0)
+		rx->got.segment_bytes = mmsg->msg_len;
 }
 
 /*
@@ -408,12 +419,12 @@ static void batch_begin(struct vb_udp_rx *rx)
  */
 static void batch_judge(struct vb_udp_rx *rx, const struct vb_frame *frame)
 {
-	if (rx->from == SLOT) {
+	if (rx->got.from == SLOT) {
 		if (flow_is_due(rx, frame))
 			flow_begin(rx, &frame->path);
-	} else if (rx->from == FLOW && !is_for_slot(frame, slot_of_port(rx->flow.sport)) &&
+	} else if (rx->got.from == FLOW && !is_for_slot(frame, slot_of_port(rx->flow.path.sport)) &&
 		   is_right(rx, frame)) {
-		rx->refused = rx->flow;
+		rx->flow.refused = rx->flow.path;
 		flow_end(rx);
 	}
 }
@@ -422,34 +433,35 @@ unsigned vb_udp_rx_take(struct vb_udp_rx *rx, struct vb_frame *frames, unsigned 
 {
 	unsigned n = 0;
 
-	if (rx->next == rx->batches && !refill(rx))
+	if (rx->got.next == rx->got.batches && !refill(rx))
 		return 0;
-	while (n < max && rx->next < rx->batches) {
-		uint32_t left = rx->msgs[rx->next].msg_len - rx->offset;
-		bool first = rx->offset == 0;
+	while (n < max && rx->got.next < rx->got.batches) {
+		uint32_t left = rx->msgs[rx->got.next].msg_len - rx->got.offset;
+		bool first = rx->got.offset == 0;
 
 		if (first)
 			batch_begin(rx);
 		if (left) {
-			uint32_t bytes = (uint32_t)vb_min_u64(left, rx->segment_bytes);
+			uint32_t bytes = (uint32_t)vb_min_u64(left, rx->got.segment_bytes);
 
 			frames[n] = (struct vb_frame){
-				.path = rx->path,
-				.data = rx->data[rx->next] + rx->offset,
+				.path = rx->got.path,
+				.data = rx->data[rx->got.next] + rx->got.offset,
 				.bytes = bytes,
-				.id_hint = (uint16_t)rx->frames++,
+				.id_hint = (uint16_t)rx->got.frames++,
 			};
 			if (first)
 				batch_judge(rx, &frames[n]);
 			n++;
-			rx->offset += bytes;
+			rx->got.offset += bytes;
 			left -= bytes;
 		}
 		if (!left) {
-			rx->next++;
-			rx->offset = 0;
+			rx->got.next++;
+			rx->got.offset = 0;
 		}
 	}
-	atomic_store_explicit(&rx->pending, rx->next < rx->batches, memory_order_relaxed);
+	atomic_store_explicit(&rx->got.pending, rx->got.next < rx->got.batches,
+			      memory_order_relaxed);
 	return n;
 }
