@@ -17,8 +17,8 @@ MAKEFLAGS += -q
 endif
 run := $(if $(dry),,+)@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 
-.PHONY: all build demo check check-long asan tsan sim fuzz attack bench clients tidy format \
-	install clean
+.PHONY: all build demo check check-long asan tsan sim fuzz attack bench budget clients tidy \
+	format install clean
 
 all: build
 
@@ -68,6 +68,13 @@ bench:
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
 	@BUILD=$(BUILD) bench/bench.py
+
+# WRITE=1: the counts become the budget.
+budget:
+	@scripts/deps.sh budget
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS) product bench/budget
+	@BUILD=$(BUILD) bench/budget.py $(if $(WRITE),--write)
 
 clients:
 	$(run) BUILD=$(BUILD) scripts/check.sh clients

@@ -20,13 +20,15 @@ check="$demo python3 binutils rdmacm-utils python3-pyverbs
 fuzz="$build clang libclang-rt-dev llvm"
 # What the figures are compared with, and drawn by.
 bench="$demo python3 ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox util-linux"
+# What counts instructions.
+budget="$build python3 valgrind iproute2 util-linux"
 # Of these, some releases have none; the tests that need them skip.
 rare="dapl2-utils"
 # What makes the bare machine of tests/bare.
 bare="debootstrap python3 util-linux iproute2"
 
 usage() {
-	echo "usage: deps.sh [--print] build|demo|check|asan|tsan|fuzz|bench|bare ..." >&2
+	echo "usage: deps.sh [--print] build|demo|check|asan|tsan|fuzz|bench|budget|bare ..." >&2
 	exit 2
 }
 
@@ -44,6 +46,7 @@ for target; do
 	check | asan | tsan) wanted="$wanted $check" ;;
 	fuzz) wanted="$wanted $fuzz" ;;
 	bench) wanted="$wanted $bench" ;;
+	budget) wanted="$wanted $budget" ;;
 	bare) wanted="$wanted $bare" ;;
 	*) usage ;;
 	esac
