@@ -17,6 +17,7 @@
 #include "hub/words.h"
 #include "link/shm.h"
 #include "link/udp.h"
+#include "nic/core/slots.h"
 #include "run/process/cancel.h"
 #include "run/process/eventfd.h"
 #include "run/foreign.h"

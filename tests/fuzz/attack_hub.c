@@ -34,7 +34,7 @@
 #include "hub/channel.h"
 #include "hub/program.h"
 #include "hub/query.h"
-#include "nic/way/export.h"
+#include "nic/core/export.h"
 
 enum {
 	CONNS = 48,

@@ -16,7 +16,7 @@
 #include "base/ring.h"
 #include "duet.h"
 #include "link/shm.h"
-#include "nic/way/export.h"
+#include "nic/core/export.h"
 
 enum { RINGS = 8, SOCKETS = 32, SECRETS = 64, ZOO = 8, BYTES = 1 << 16, PAGE = 4096, BURST = 40 };
 

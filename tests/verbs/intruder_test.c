@@ -6,7 +6,7 @@
 #include "base/ring.h"
 #include "intruder.h"
 #include "link/shm.h"
-#include "nic/way/export.h"
+#include "nic/core/export.h"
 #include "skip.h"
 
 /*

@@ -5,6 +5,7 @@
 #include "abi/mlx5/mlx5.h"
 #include "base/check.h"
 #include "nic/core/nic.h"
+#include "nic/core/slots.h"
 #include "run/process/log.h"
 
 /*

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "nic/core/quiesce.h"
 #include "nic/data/acks.h"
 #include "nic/service/dc/dc.h"
 #include "nic/core/domain.h"

@@ -6,7 +6,6 @@
 
 #include "nic/core/domain.h"
 #include "nic/core/internal.h"
-#include "nic/queue/cq.h"
 
 int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
 {
@@ -204,64 +203,4 @@ int vb_pd_destroy(struct vb_pd *pd)
 	atomic_fetch_sub(&nic->pds, 1);
 	vb_handle_drop(&nic->pd_handles, &pd->handle);
 	return 0;
-}
-
-int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **out)
-{
-	struct vb_channel *channel = calloc(1, sizeof(*channel));
-
-	if (!channel)
-		return ENOMEM;
-	channel->ibv.context = &ctx->ibv.context;
-	channel->ibv.fd = fd;
-	channel->tail = &channel->head;
-	vb_lock_init(&channel->lock);
-	*out = channel;
-	return 0;
-}
-
-int vb_channel_destroy(struct vb_channel *channel)
-{
-	int users;
-
-	vb_lock_take(&channel->lock);
-	users = channel->ibv.refcnt;
-	vb_lock_drop(&channel->lock);
-	if (users)
-		return EBUSY;
-	vb_lock_fini(&channel->lock);
-	free(channel);
-	return 0;
-}
-
-bool vb_channel_has_event(struct vb_channel *channel)
-{
-	bool has;
-
-	vb_lock_take(&channel->lock);
-	has = channel->head != NULL;
-	vb_lock_drop(&channel->lock);
-	return has;
-}
-
-struct vb_cq *vb_channel_pop(struct vb_channel *channel)
-{
-	struct vb_cq *cq;
-
-	vb_lock_take(&channel->lock);
-	cq = channel->head;
-	if (cq) {
-		channel->head = cq->channel_next;
-		if (!channel->head)
-			channel->tail = &channel->head;
-		cq->channel_next = NULL;
-		cq->comp_delivered++;
-		/* Events queued since then are told one by one, in turn with other CQs'. */
-		if (--cq->channel_pending) {
-			*channel->tail = cq;
-			channel->tail = &cq->channel_next;
-		}
-	}
-	vb_lock_drop(&channel->lock);
-	return cq;
 }

@@ -2,7 +2,7 @@
 #ifndef VB_NIC_CTX_H
 #define VB_NIC_CTX_H
 
-/* Contexts, protection domains, completion channels, and the queue of asynchronous events. */
+/* Contexts, protection domains, and the queue of asynchronous events. */
 
 #include "nic/core/handle.h"
 #include "nic/core/nic.h"
@@ -81,23 +81,5 @@ int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **pd);
  * another process's. With these two it can be given up (import.h).
  */
 int vb_pd_destroy(struct vb_pd *pd);
-
-struct vb_cq;
-
-struct vb_channel {
-	struct ibv_comp_channel ibv; /* refcnt: CQs that use it */
-	vb_lock lock;
-	struct vb_cq *head, **tail; /* CQs with an event to deliver */
-};
-
-/* fd: an event fd of the host's. */
-int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **channel);
-int vb_channel_destroy(struct vb_channel *channel); /* EBUSY while CQs use it */
-
-/* Is there a CQ event? */
-bool vb_channel_has_event(struct vb_channel *channel);
-
-/* Take the next CQ event; call it once for each successful read of the channel's fd. */
-struct vb_cq *vb_channel_pop(struct vb_channel *channel);
 
 #endif

@@ -4,26 +4,18 @@
 
 /* The inside of a NIC, for src/nic only. */
 
+#include <errno.h>
+
 #include "engine/resp.h"
 #include "nic/core/ctx.h"
-#include "nic/mem/dm.h"
-#include "nic/way/export.h"
+#include "nic/core/export.h"
+#include "nic/core/slots.h"
+#include "nic/core/timer.h"
 
-struct vb_srq;
 struct vb_steer;
 struct vb_rwq;
 struct vb_segment_port;
 struct vb_xrc;
-
-/* A leased slot and its QPs. */
-struct vb_slot {
-	uint16_t slot;
-	uint32_t next_index;
-	uint32_t count;
-	uint64_t reserved[VB_INDICES / 64]; /* indices that nobody may have (the NIC's lock) */
-	_Atomic(struct vb_qp *) qp[VB_INDICES];
-	_Atomic(struct vb_srq *) srq[VB_INDICES]; /* of XRC */
-};
 
 struct vb_mr;
 struct vb_mw;
@@ -45,12 +37,11 @@ struct vb_keys {
 	struct vb_key_owner owner[VB_KEYS];
 };
 
-/* QPs and CQs by the time at which they want to be looked at: a heap. */
-struct vb_timers {
+/* Device memory (dm.h). */
+struct vb_dms {
 	vb_lock lock;
-	struct vb_timer **heap;
-	uint32_t count, size;
-	_Atomic uint64_t first_ns;
+	uint8_t *memory; /* NULL: nothing was allocated yet */
+	bool used[VB_DM_UNITS];
 };
 
 struct vb_groups;
@@ -67,6 +58,7 @@ struct vb_rwqs {
 };
 
 struct vb_framer;
+struct vb_insiders;
 
 enum { VB_FRAMERS = 16 };
 
@@ -83,6 +75,7 @@ struct vb_nic {
 	vb_lock lock; /* tables below, counts */
 	vb_lock lease_lock; /* who leases the next slot; outside `lock` */
 	vb_lock rx;   /* the rx right */
+	const struct vb_insiders *insiders; /* quiesce.h */
 	uint16_t id_first; /* that the last batch of frames began with (rx right) */
 	uint64_t guid_be;
 	const struct vb_persona *persona;
@@ -151,20 +144,13 @@ static inline struct vb_nic *vb_nic_of(const struct ibv_context *context)
 }
 
 /* Count an object against its limit: ENOMEM beyond it. */
-int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max);
-
-/* --- slots (nic.c) --- */
-struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn);
-int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
-void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn);
-
-/* The same for the SRQs of XRC, whose numbers are counted like those of QPs. */
-struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn);
-int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn);
-void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn);
-
-/* A slot of this NIC, always the same. 0, or as host->lease. */
-int vb_nic_slot_any(struct vb_nic *nic, uint16_t *slot);
+static inline int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max)
+{
+	if (atomic_fetch_add(count, 1) < max)
+		return 0;
+	atomic_fetch_sub(count, 1);
+	return ENOMEM;
+}
 
 /* --- keys (mem.c) --- */
 void vb_keys_init(struct vb_keys *keys, uint64_t seed);
@@ -219,30 +205,5 @@ bool vb_key_grants(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, un
  */
 bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint64_t compare,
 		       uint64_t *orig);
-
-/* --- timers (timer.c) --- */
-struct vb_timer {
-	_Atomic uint64_t at_ns; /* written with the timers' lock; UINT64_MAX: not in the heap */
-	uint32_t place;
-	bool of_cq; /* it is part of a struct vb_cq; else of a struct vb_qp */
-};
-
-void vb_timers_init(struct vb_timers *timers);
-void vb_timers_fini(struct vb_timers *timers);
-void vb_timer_init(struct vb_timer *timer, bool of_cq);
-/* Look at its owner at at_ns or before. Under any lock but the timers'. */
-void vb_timer_set(struct vb_nic *nic, struct vb_timer *timer, uint64_t at_ns);
-void vb_timer_clear(struct vb_nic *nic, struct vb_timer *timer);
-/* The same for a QP. */
-void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t at_ns);
-void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp);
-/* Take out one whose time has come, NULL: none. */
-struct vb_timer *vb_timer_take(struct vb_nic *nic, uint64_t now_ns);
-
-/* When it will be looked at; without the lock, so others may bring that forward meanwhile. */
-static inline uint64_t vb_timer_at_ns(const struct vb_timer *timer)
-{
-	return atomic_load_explicit(&timer->at_ns, memory_order_relaxed);
-}
 
 #endif

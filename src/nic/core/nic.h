@@ -275,17 +275,6 @@ int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns);
 VB_LENT int vb_nic_query_times(struct vb_nic *nic, uint64_t *raw_ns, uint64_t *wall_ns);
 
 /*
- * A QP number that no QP and no SRQ of this NIC gets until it is released: it is as good as one for
- * whoever has to name a QP that is none (mlx5dv_reserved_qpn_alloc(3)). ENOMEM, or as host->lease.
- * Release: EINVAL, it is not reserved.
- */
-VB_LENT int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn);
-VB_LENT int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn);
-
-/* Is there a QP of this number at this moment? */
-VB_LENT bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn);
-
-/*
  * Take in frames that were addressed to slots of this NIC. One thread at a time (the rx right).
  * Answers them as well: acknowledgements, read responses, further requests. Returns what time it
  * was when it began.
@@ -307,10 +296,6 @@ void vb_nic_turn(struct vb_nic *nic);
 
 /* When vb_nic_turn() should be called next: ns as now_ns(), UINT64_MAX: never. No lock. */
 uint64_t vb_nic_deadline_ns(const struct vb_nic *nic);
-
-/* The slots leased so far, and how far the indices of each have counted. Returns their number. */
-unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
-		      uint32_t next_index[VB_SLOTS_PER_NIC_MAX]);
 
 struct vb_stats *vb_nic_stats(struct vb_nic *nic);
 

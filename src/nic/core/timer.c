@@ -6,11 +6,12 @@
  * lock is met once per QP and retransmission time, not once per packet.
  */
 
+#include "nic/core/timer.h"
+
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "nic/core/internal.h"
-#include "nic/data/qp.h"
 
 void vb_timers_init(struct vb_timers *timers)
 {
@@ -142,16 +143,6 @@ void vb_timer_clear(struct vb_nic *nic, struct vb_timer *timer)
 	if (vb_timer_at_ns(timer) != UINT64_MAX)
 		take_out(&nic->timers, timer);
 	vb_lock_drop(&nic->timers.lock);
-}
-
-void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t ns)
-{
-	vb_timer_set(nic, &qp->timer, ns);
-}
-
-void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp)
-{
-	vb_timer_clear(nic, &qp->timer);
 }
 
 struct vb_timer *vb_timer_take(struct vb_nic *nic, uint64_t now_ns)

@@ -180,6 +180,17 @@ static inline enum ibv_qp_state vb_qp_state(const struct vb_qp *qp)
 	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
 }
 
+/* Look at it at at_ns or before; and no more. Under any lock but the timers'. */
+static inline void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t at_ns)
+{
+	vb_timer_set(nic, &qp->timer, at_ns);
+}
+
+static inline void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp)
+{
+	vb_timer_clear(nic, &qp->timer);
+}
+
 /* A poll took the completion of a send: everything before `index` is free again. CQ locked. */
 static inline void vb_qp_release(struct vb_qp *qp, uint32_t index)
 {
@@ -228,7 +239,7 @@ void vb_export_qp_locked(struct vb_qp *qp);
 /*
  * For whoever promises the application that the peer reaches nothing through the QP any more: until
  * it is restored, the QP grants nothing, and nobody is inside. False: one does not come out
- * (vb_direct_settle), and all is as before. The QP not locked.
+ * (vb_nic_settle), and all is as before. The QP not locked.
  */
 bool vb_export_qp_withdraw(struct vb_qp *qp);
 void vb_export_qp_restore(struct vb_qp *qp);

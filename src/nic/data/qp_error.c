@@ -2,6 +2,7 @@
 
 /* What happens to a QP when something has failed, and when its clock rings. */
 
+#include "nic/core/quiesce.h"
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"
 #include "nic/data/qp.h"
@@ -237,7 +238,7 @@ static void fail_what_is(struct vb_nic *nic, const struct ibv_context *of)
 bool vb_ctx_fail(struct vb_ctx *ctx)
 {
 	fail_what_is(ctx->nic, &ctx->ibv.context);
-	return vb_direct_settle(ctx->nic, NULL, 0);
+	return vb_nic_settle(ctx->nic, 0);
 }
 
 void vb_nic_fail(struct vb_nic *nic)

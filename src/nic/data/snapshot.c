@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "nic/data/qp.h"
-#include "nic/way/tx.h"
+#include "nic/mem/payload.h"
 
 static void take(struct vb_qp *qp, uint32_t index)
 {
@@ -13,7 +13,8 @@ static void take(struct vb_qp *qp, uint32_t index)
 	const struct vb_segment all = { .bytes = wqe->bytes };
 
 	if ((wqe->flags & IBV_SEND_INLINE) || wqe->fault || !wqe->bytes ||
-	    wqe->bytes > VB_DATAGRAM_BYTES_MAX || !vb_payload_put(qp, wqe, &all, copy))
+	    wqe->bytes > VB_DATAGRAM_BYTES_MAX ||
+	    !vb_payload_put(qp->nic, qp->ibv.qp.pd, wqe, &all, copy))
 		return;
 	wqe->apart = copy;
 	wqe->flags |= IBV_SEND_INLINE | VB_WQE_APART;

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "nic/core/quiesce.h"
 #include "nic/mem/mkey.h"
-#include "nic/way/peer.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -161,33 +161,6 @@ void vb_windows_unbind(struct vb_qp *qp)
 	while (qp->windows)
 		unbind(qp->nic, qp->windows);
 	vb_lock_drop(&qp->nic->keys.lock);
-}
-
-uint8_t *vb_window_find(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t bytes,
-			unsigned access, bool *paged)
-{
-	const struct vb_export_key *entry = &qp->nic->export->key[vb_key_place(key)];
-	uint32_t seq = VB_EXPORT_GET(entry->seq), qpn = VB_EXPORT_GET(entry->window_qpn);
-	uint64_t pd = VB_EXPORT_GET(entry->window_pd);
-	struct vb_export_region region;
-
-	if (!vb_export_key_read(entry, &region) ||
-	    atomic_load_explicit(&entry->seq, memory_order_relaxed) != seq)
-		return NULL;
-	if (pd != pd_of(qp->ibv.qp.pd) || (qpn && qpn != qp->ibv.qp.qp_num) ||
-	    !vb_export_region_allows(&region, 0, key, va, bytes, access))
-		return NULL;
-	*paged = vb_export_region_is_paged(&region);
-	return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
-}
-
-uint8_t *vb_window_get(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t bytes,
-		       unsigned access)
-{
-	bool paged;
-	uint8_t *at = vb_window_find(qp, key, va, bytes, access, &paged);
-
-	return at && !paged ? at : NULL;
 }
 
 /* --- ibv_alloc_mw(3), ibv_bind_mw(3) --- */

@@ -63,19 +63,15 @@ bool vb_window_invalidate(struct vb_qp *qp, uint32_t key);
 /* The QP vanishes or forgets all: so do its windows' bindings. Nobody is inside. */
 void vb_windows_unbind(struct vb_qp *qp);
 
-/* As vb_mr_get() and vb_mr_find(), through a window that this QP's peer may use. */
-uint8_t *vb_window_get(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t bytes,
-		       unsigned access);
-uint8_t *vb_window_find(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t bytes,
-			unsigned access, bool *paged);
-
 /* Where a peer's access goes, through a region's key or a window's; NULL: it is refused. */
 static inline uint8_t *vb_remote_get(struct vb_qp *qp, uint32_t key, uint64_t va, uint64_t bytes,
 				     unsigned access)
 {
 	uint8_t *at = vb_mr_get(qp->nic, qp->ibv.qp.pd, key, va, bytes, access);
 
-	return at ? at : vb_window_get(qp, key, va, bytes, access);
+	return at ? at
+		  : vb_window_get(qp->nic, qp->ibv.qp.pd, qp->ibv.qp.qp_num, key, va, bytes,
+				  access);
 }
 
 /* The same of any region (vb_mr_find). */
@@ -84,7 +80,9 @@ static inline uint8_t *vb_remote_find(struct vb_qp *qp, uint32_t key, uint64_t v
 {
 	uint8_t *at = vb_mr_find(qp->nic, qp->ibv.qp.pd, key, va, bytes, access, paged);
 
-	return at ? at : vb_window_find(qp, key, va, bytes, access, paged);
+	return at ? at
+		  : vb_window_find(qp->nic, qp->ibv.qp.pd, qp->ibv.qp.qp_num, key, va, bytes,
+				   access, paged);
 }
 
 #endif

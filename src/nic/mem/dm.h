@@ -20,13 +20,6 @@ struct vb_dm {
 	struct vb_handle handle;
 };
 
-/* All of it; in struct vb_nic. */
-struct vb_dms {
-	vb_lock lock;
-	uint8_t *memory; /* NULL: nothing was allocated yet */
-	bool used[VB_DM_UNITS];
-};
-
 /*
  * What is there is zero. EINVAL: no length or one beyond VB_DM_BYTES_MAX, an alignment beyond
  * 2^VB_DM_ALIGN_LOG_MAX, a comp_mask; ENOMEM: so much is not left; EOPNOTSUPP: the host has none.

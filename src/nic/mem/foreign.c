@@ -3,8 +3,7 @@
 
 #include <errno.h>
 
-#include "nic/core/internal.h"
-#include "nic/way/peer.h"
+#include "nic/core/quiesce.h"
 
 void vb_foreign_init(struct vb_foreign *foreign)
 {

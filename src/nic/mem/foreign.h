@@ -13,7 +13,7 @@
  */
 
 #include "nic/core/ctx.h"
-#include "nic/way/export.h"
+#include "nic/core/export.h"
 
 struct vb_foreign_map {
 	/* The registration: no other has this key, and this number in its entry. key 0: none. */

@@ -9,9 +9,8 @@
 #include "base/guard.h"
 #include "base/prf.h"
 #include "engine/newer.h"
-#include "nic/core/internal.h"
+#include "nic/core/quiesce.h"
 #include "nic/mem/mkey.h"
-#include "nic/way/peer.h"
 
 #define ACCESS_KNOWN                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
@@ -161,7 +160,7 @@ static int key_hide(struct vb_nic *nic, struct vb_mr *mr)
 	vb_key_write_locked(nic, &nothing, &not_shared);
 	vb_lock_drop(&nic->keys.lock);
 	vb_nic_quiesce(nic);
-	if (vb_direct_settle(nic, NULL, mr->ibv.lkey))
+	if (vb_nic_settle(nic, mr->ibv.lkey))
 		return 0;
 	key_show(nic, mr);
 	return EBUSY;
@@ -214,6 +213,33 @@ bool vb_mr_copy(struct vb_nic *nic, bool paged, void *to, const void *from, uint
 	if (paged && nic->host.copy_paged)
 		return nic->host.copy_paged(nic->host.arg, to, from, bytes);
 	return vb_guard_copy(to, from, bytes);
+}
+
+uint8_t *vb_window_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint32_t key,
+			uint64_t va, uint64_t bytes, unsigned access, bool *paged)
+{
+	const struct vb_export_key *entry = entry_of(nic, key);
+	uint32_t seq = VB_EXPORT_GET(entry->seq), of = VB_EXPORT_GET(entry->window_qpn);
+	uint64_t pd_id = VB_EXPORT_GET(entry->window_pd);
+	struct vb_export_region region;
+
+	if (!vb_export_key_read(entry, &region) ||
+	    atomic_load_explicit(&entry->seq, memory_order_relaxed) != seq)
+		return NULL;
+	if (pd_id != ((struct vb_pd *)pd)->id || (of && of != qpn) ||
+	    !vb_export_region_allows(&region, 0, key, va, bytes, access))
+		return NULL;
+	*paged = vb_export_region_is_paged(&region);
+	return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
+}
+
+uint8_t *vb_window_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint32_t key,
+		       uint64_t va, uint64_t bytes, unsigned access)
+{
+	bool paged;
+	uint8_t *at = vb_window_find(nic, pd, qpn, key, va, bytes, access, &paged);
+
+	return at && !paged ? at : NULL;
 }
 
 /* What others may change, the owner must be allowed to change. */
@@ -270,7 +296,7 @@ static void region_share(struct vb_nic *nic, struct vb_mr *mr)
 static void region_unshare(struct vb_nic *nic, struct vb_mr *mr)
 {
 	if (mr->shared.item && nic->host.unshare(nic->host.arg, &mr->shared))
-		vb_direct_revoked(nic);
+		vb_nic_revoked(nic);
 }
 
 void vb_mr_found(struct vb_shared *shared, int32_t file)

@@ -124,4 +124,13 @@ __attribute__((noinline)) uint8_t *vb_mr_get_other(struct vb_nic *nic, const str
 						   uint32_t key, uint64_t va, uint64_t bytes,
 						   unsigned access);
 
+/*
+ * As vb_mr_get() and vb_mr_find(), through a window (data/window.h) that the peer of this QP of
+ * ours may use.
+ */
+uint8_t *vb_window_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint32_t key,
+		       uint64_t va, uint64_t bytes, unsigned access);
+uint8_t *vb_window_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint32_t key,
+			uint64_t va, uint64_t bytes, unsigned access, bool *paged);
+
 #endif

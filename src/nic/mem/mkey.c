@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "nic/way/peer.h"
+#include "nic/core/quiesce.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define ACCESS_KNOWN (REMOTE | IBV_ACCESS_LOCAL_WRITE)

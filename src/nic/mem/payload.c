@@ -1,47 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/mem/payload.h"
+
+#include "base/guard.h"
+#include "nic/mem/mkey.h"
+
+/* --- in more pieces than a frame is gathered from, or paged on demand --- */
 
 /*
- * Payload in more pieces than a frame is gathered from, or paged on demand. They are asked for one
- * by one while it is copied, so their number has no bound, and nothing is remembered of them.
+ * They are asked for one by one while it is copied, so their number has no bound, and nothing is
+ * remembered of them.
  */
-
-#include "nic/data/window.h"
-#include "nic/mem/mkey.h"
-#include "nic/way/tx.h"
-
-/* access: 0 where the application sends, and what a peer has to be granted that reads. */
-static uint8_t *find(struct vb_qp *qp, uint32_t key, uint64_t va, uint32_t bytes, unsigned access,
-		     bool *paged)
+static unsigned access_of(const struct vb_payload *payload)
 {
-	return access ? vb_remote_find(qp, key, va, bytes, access, paged)
-		      : vb_mr_find(qp->nic, qp->ibv.qp.pd, key, va, bytes, access, paged);
+	return payload->qpn ? IBV_ACCESS_REMOTE_READ : 0;
 }
 
-bool vb_payload_scatter(struct vb_qp *qp, const struct ibv_sge *sge, uint32_t count,
-			uint32_t offset, uint32_t bytes, unsigned access, struct vb_payload *out)
+/* Through a region's key or, where a peer reads, a window's. */
+static uint8_t *find(const struct vb_payload *payload, uint32_t key, uint64_t va, uint32_t bytes,
+		     bool *paged)
 {
-	struct ibv_pd *pd = qp->ibv.qp.pd;
+	unsigned access = access_of(payload);
+	uint8_t *at = vb_mr_find(payload->nic, payload->pd, key, va, bytes, access, paged);
+
+	return at || !access ? at
+			     : vb_window_find(payload->nic, payload->pd, payload->qpn, key, va,
+					      bytes, access, paged);
+}
+
+/* The stretch of *payload is not had in one piece for each SGE; false: a key does not allow it. */
+static __attribute__((noinline)) bool scatter(struct vb_payload *payload)
+{
+	uint32_t bytes = payload->bytes, offset = payload->offset;
 	bool paged;
 
-	out->count = 0;
-	out->bytes = bytes;
-	out->scattered = true;
-	out->qp = qp;
-	out->sge = sge;
-	out->sge_count = count;
-	out->offset = offset;
-	out->access = access;
-	for (uint32_t i = 0; i < count && bytes; i++) {
-		uint32_t n = sge[i].length;
-		uint64_t va = sge[i].addr + offset;
+	payload->count = 0;
+	payload->scattered = true;
+	for (uint32_t i = 0; i < payload->sge_count && bytes; i++) {
+		const struct ibv_sge *sge = &payload->sge[i];
+		uint32_t n = sge->length;
 
 		if (offset >= n) {
 			offset -= n;
 			continue;
 		}
 		n = n - offset < bytes ? n - offset : bytes;
-		if (!vb_mkey_allows(qp->nic, pd, sge[i].lkey, va, n, access) &&
-		    !find(qp, sge[i].lkey, va, n, access, &paged))
+		if (!vb_mkey_allows(payload->nic, payload->pd, sge->lkey, sge->addr + offset, n,
+				    access_of(payload)) &&
+		    !find(payload, sge->lkey, sge->addr + offset, n, &paged))
 			return false;
 		bytes -= n;
 		offset = 0;
@@ -52,18 +57,17 @@ bool vb_payload_scatter(struct vb_qp *qp, const struct ibv_sge *sge, uint32_t co
 static bool copy_piece(uint8_t *to, const struct vb_payload *payload, uint32_t key, uint64_t va,
 		       uint32_t bytes)
 {
-	struct vb_qp *qp = payload->qp;
 	struct vb_walk walk;
 	bool paged;
-	const uint8_t *from = find(qp, key, va, bytes, payload->access, &paged);
+	const uint8_t *from = find(payload, key, va, bytes, &paged);
 
 	if (from)
-		return vb_mr_copy(qp->nic, paged, to, from, bytes);
-	vb_walk_begin(&walk, qp->nic, qp->ibv.qp.pd, key, va, bytes, payload->access);
+		return vb_mr_copy(payload->nic, paged, to, from, bytes);
+	vb_walk_begin(&walk, payload->nic, payload->pd, key, va, bytes, access_of(payload));
 	return vb_walk_read(&walk, to, bytes);
 }
 
-bool vb_payload_copy_scattered(uint8_t *to, const struct vb_payload *payload)
+static bool copy_scattered(uint8_t *to, const struct vb_payload *payload)
 {
 	uint32_t bytes = payload->bytes, offset = payload->offset;
 
@@ -82,5 +86,99 @@ bool vb_payload_copy_scattered(uint8_t *to, const struct vb_payload *payload)
 		bytes -= n;
 		offset = 0;
 	}
+	return true;
+}
+
+/* --- for the rest of the NIC --- */
+
+bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload)
+{
+	if (payload->scattered)
+		return copy_scattered(to, payload);
+	for (uint32_t i = 0; i < payload->count; i++) {
+		const struct iovec *from = &payload->iov[i];
+
+		if (!vb_guard_copy(to, from->iov_base, from->iov_len))
+			return false;
+		to += from->iov_len;
+	}
+	return true;
+}
+
+bool vb_payload_gather(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *wqe,
+		       uint32_t offset, uint32_t bytes, struct vb_payload *out)
+{
+	const uint32_t start = offset;
+
+	out->count = 0;
+	out->bytes = bytes;
+	out->scattered = false;
+	if (wqe->flags & IBV_SEND_INLINE) {
+		out->iov[0] = (struct iovec){ (void *)(vb_wqe_data(wqe) + offset), bytes };
+		out->count = bytes ? 1 : 0;
+		return true;
+	}
+	for (uint32_t i = 0; i < wqe->sge_count && bytes; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+		uint32_t n = sge->length;
+		uint8_t *from;
+
+		if (offset >= n) {
+			offset -= n;
+			continue;
+		}
+		n = n - offset < bytes ? n - offset : bytes;
+		from = vb_mr_get(nic, pd, sge->lkey, sge->addr + offset, n, 0);
+		if (!from) {
+			out->nic = nic;
+			out->pd = pd;
+			out->qpn = 0;
+			out->sge = wqe->sge;
+			out->sge_count = wqe->sge_count;
+			out->offset = start;
+			return scatter(out);
+		}
+		out->iov[out->count++] = (struct iovec){ from, n };
+		bytes -= n;
+		offset = 0;
+	}
+	return true;
+}
+
+bool vb_payload_put(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *wqe,
+		    const struct vb_segment *seg, uint8_t *to)
+{
+	struct vb_payload payload;
+
+	return vb_payload_gather(nic, pd, wqe, seg->offset, seg->bytes, &payload) &&
+	       vb_payload_copy(to, &payload);
+}
+
+bool vb_payload_response(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn,
+			 const struct vb_pkt *pkt, struct vb_payload *out)
+{
+	const unsigned access = IBV_ACCESS_REMOTE_READ;
+	uint8_t *from;
+
+	out->count = 0;
+	out->bytes = pkt->dma_bytes;
+	out->scattered = false;
+	if (!pkt->dma_bytes)
+		return true;
+	from = vb_mr_get(nic, pd, pkt->rkey, pkt->va, pkt->dma_bytes, access);
+	if (!from)
+		from = vb_window_get(nic, pd, qpn, pkt->rkey, pkt->va, pkt->dma_bytes, access);
+	if (!from) {
+		out->nic = nic;
+		out->pd = pd;
+		out->qpn = qpn;
+		out->response = (struct ibv_sge){ pkt->va, pkt->dma_bytes, pkt->rkey };
+		out->sge = &out->response;
+		out->sge_count = 1;
+		out->offset = 0;
+		return scatter(out);
+	}
+	out->iov[0] = (struct iovec){ from, pkt->dma_bytes };
+	out->count = 1;
 	return true;
 }

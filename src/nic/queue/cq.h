@@ -5,6 +5,7 @@
 /* Completion queues. */
 
 #include "nic/core/internal.h"
+#include "nic/queue/channel.h"
 #include "nic/queue/parcel.h"
 
 /* What there is to a completion beside its struct ibv_wc. */

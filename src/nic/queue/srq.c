@@ -9,10 +9,9 @@
 
 #include "base/check.h"
 #include "nic/core/domain.h"
-#include "nic/core/internal.h"
+#include "nic/core/quiesce.h"
 #include "nic/queue/rq.h"
 #include "nic/service/tm/tm.h"
-#include "nic/way/peer.h"
 #include "nic/service/xrc/xrc.h"
 
 static int check_attr(const struct ibv_srq_attr *attr)

@@ -304,7 +304,7 @@ static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_payload
 		return true;
 	if (qp->has_parcels && vb_wqe_is_fetch(wqe))
 		vb_parcels_settle(qp);
-	return vb_payload_gather(qp, wqe, 0, wqe->bytes, local) && !local->scattered;
+	return vb_qp_gather(qp, wqe, 0, wqe->bytes, local) && !local->scattered;
 }
 
 bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)

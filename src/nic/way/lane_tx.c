@@ -126,7 +126,7 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 			return true;
 		if (resp->transport == VB_DC)
 			vb_dc_pkt_fill(qp, &pkt);
-		if (!data || vb_payload_response(qp, &pkt, &payload))
+		if (!data || vb_qp_gather_response(qp, &pkt, &payload))
 			done = put(lane, &pkt, &payload, NULL);
 		if (done == NO_ROOM) {
 			vb_resp_pos_put(resp, &before);
@@ -173,7 +173,7 @@ put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb_wqe *wqe,
 		memcpy(out, &wqe->imm_be, sizeof(wqe->imm_be));
 	if (wqe->flags & IBV_SEND_INLINE)
 		memcpy(to, wqe->data, seg->bytes);
-	else if (seg->bytes && !vb_payload_put(qp, wqe, seg, to))
+	else if (seg->bytes && !vb_payload_put(qp->nic, qp->ibv.qp.pd, wqe, seg, to))
 		return NO_DATA;
 	vb_ring_publish(&lane->tx, info->header_bytes, seg->bytes);
 	return PUT;
@@ -219,7 +219,7 @@ static enum put put_segment(struct vb_qp *qp, struct vb_lane *lane, const struct
 		pkt.srqn = xrceth(qp, wqe);
 	vb_payload_none(&payload);
 	if (!vb_wqe_sends_nothing(wqe) &&
-	    !vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload))
+	    !vb_qp_gather(qp, wqe, seg->offset, seg->bytes, &payload))
 		return NO_DATA;
 	return put(lane, &pkt, &payload, path);
 }
@@ -299,7 +299,7 @@ static enum step put_middles(struct vb_qp *qp, struct vb_lane *lane)
 		return NOTHING;
 	wqe = vb_sq_at(&req->sq, before.next);
 	vb_segment_at(&seg, req->transport, wqe, before.next_psn, req->mtu);
-	if (!vb_payload_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
+	if (!vb_qp_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
 		return NOTHING;
 	if (req->transport == VB_XRC)
 		sent = put_alike(lane, qp, &seg, payload.iov[0].iov_base, n, VB_XRCETH_BYTES,
@@ -342,8 +342,8 @@ static enum ibv_wc_status own_fault(struct vb_qp *qp, const struct vb_wqe *wqe,
 
 	if (wqe->fault)
 		return (enum ibv_wc_status)wqe->fault;
-	return vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload) ? IBV_WC_SUCCESS
-									     : IBV_WC_LOC_PROT_ERR;
+	return vb_qp_gather(qp, wqe, seg->offset, seg->bytes, &payload) ? IBV_WC_SUCCESS
+									: IBV_WC_LOC_PROT_ERR;
 }
 
 /*

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/core/quiesce.h"
 #include "nic/data/qp.h"
 #include "nic/service/dc/dc.h"
 #include "nic/service/eth/segment.h"
@@ -491,12 +492,8 @@ void vb_nic_heard(struct vb_nic *nic)
 	vb_lock_drop(&nic->sleep_lock);
 }
 
-void vb_nic_quiesce(struct vb_nic *nic)
+static void lanes_quiesce(struct vb_nic *nic)
 {
-	vb_lock_take(&nic->rx);
-	vb_lock_drop(&nic->rx);
-	vb_lock_take(&nic->resume_lock);
-	vb_lock_drop(&nic->resume_lock);
 	for (unsigned i = 0; i < peers_count(nic); i++) {
 		struct vb_peer *peer = peer_nth(nic, i);
 
@@ -615,8 +612,15 @@ void vb_peer_gone(struct vb_peer *peer)
 
 /* --- birth and death of the table --- */
 
+static const struct vb_insiders insiders = {
+	.quiesce = lanes_quiesce,
+	.settle = vb_direct_settle,
+	.revoked = vb_direct_revoked,
+};
+
 void vb_peers_init(struct vb_nic *nic)
 {
+	nic->insiders = &insiders;
 	vb_lock_init(&nic->peers_lock);
 	vb_lock_init(&nic->resume_lock);
 	vb_lock_init(&nic->sleep_lock);

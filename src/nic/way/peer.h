@@ -21,7 +21,7 @@
 #include "base/ring.h"
 #include "nic/core/nic.h"
 #include "nic/way/direct.h"
-#include "nic/way/export.h"
+#include "nic/core/export.h"
 #include "wire/opcode.h"
 
 struct vb_peer;
@@ -234,11 +234,5 @@ void vb_peers_count(struct vb_nic *nic);
 
 /* Take all that was there, waiting for whoever else is at it. */
 void vb_lane_drain(struct vb_lane *lane);
-
-/*
- * After this nobody is inside what came by packets before; whoever reaches into our memory by
- * himself may still be (vb_direct_settle). Holds no lock meanwhile.
- */
-void vb_nic_quiesce(struct vb_nic *nic);
 
 #endif

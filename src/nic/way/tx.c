@@ -48,20 +48,6 @@ static void count_again(struct vb_qp *qp, const struct vb_req_pos *from)
 			    (uint64_t)(sent < known ? sent : known));
 }
 
-bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload)
-{
-	if (payload->scattered)
-		return vb_payload_copy_scattered(to, payload);
-	for (uint32_t i = 0; i < payload->count; i++) {
-		const struct iovec *from = &payload->iov[i];
-
-		if (!vb_guard_copy(to, from->iov_base, from->iov_len))
-			return false;
-		to += from->iov_len;
-	}
-	return true;
-}
-
 #define ACK_FRAME_BYTES (VB_BTH_BYTES + 4 + VB_ICRC_BYTES)
 
 enum added { ADDED, FAULT };
@@ -135,72 +121,6 @@ static bool flush(struct sender *s)
 	if (!vb_transport_acks(qp->req.transport))
 		vb_req_complete_sent(&qp->req);
 	begin(s);
-	return true;
-}
-
-/* Where a stretch of a work request's data lies; false: a key does not allow it. */
-bool vb_payload_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset, uint32_t bytes,
-		       struct vb_payload *out)
-{
-	const uint32_t start = offset;
-
-	out->count = 0;
-	out->bytes = bytes;
-	out->scattered = false;
-	if (wqe->flags & IBV_SEND_INLINE) {
-		out->iov[0] = (struct iovec){ (void *)(vb_wqe_data(wqe) + offset), bytes };
-		out->count = bytes ? 1 : 0;
-		return true;
-	}
-	for (uint32_t i = 0; i < wqe->sge_count && bytes; i++) {
-		const struct ibv_sge *sge = &wqe->sge[i];
-		uint32_t n = sge->length;
-		uint8_t *from;
-
-		if (offset >= n) {
-			offset -= n;
-			continue;
-		}
-		n = n - offset < bytes ? n - offset : bytes;
-		from = vb_mr_get(qp->nic, qp->ibv.qp.pd, sge->lkey, sge->addr + offset, n, 0);
-		if (!from)
-			return vb_payload_scatter(qp, wqe->sge, wqe->sge_count, start, out->bytes,
-						  0, out);
-		out->iov[out->count++] = (struct iovec){ from, n };
-		bytes -= n;
-		offset = 0;
-	}
-	return true;
-}
-
-bool vb_payload_put(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_segment *seg,
-		    uint8_t *to)
-{
-	struct vb_payload payload;
-
-	return vb_payload_gather(qp, wqe, seg->offset, seg->bytes, &payload) &&
-	       vb_payload_copy(to, &payload);
-}
-
-/* --- what the responder owes --- */
-
-bool vb_payload_response(struct vb_qp *qp, const struct vb_pkt *pkt, struct vb_payload *payload)
-{
-	uint8_t *from;
-
-	payload->count = 0;
-	payload->bytes = pkt->dma_bytes;
-	payload->scattered = false;
-	if (!pkt->dma_bytes)
-		return true;
-	from = vb_remote_get(qp, pkt->rkey, pkt->va, pkt->dma_bytes, IBV_ACCESS_REMOTE_READ);
-	if (!from) {
-		payload->response = (struct ibv_sge){ pkt->va, pkt->dma_bytes, pkt->rkey };
-		return vb_payload_scatter(qp, &payload->response, 1, 0, pkt->dma_bytes,
-					  IBV_ACCESS_REMOTE_READ, payload);
-	}
-	payload->iov[0] = (struct iovec){ from, pkt->dma_bytes };
-	payload->count = 1;
 	return true;
 }
 
@@ -279,7 +199,7 @@ static bool add_middles(struct sender *s)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	vb_segment_at(&seg, req->transport, wqe, req->pos.next_psn, req->mtu);
-	if (!vb_payload_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
+	if (!vb_qp_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
 		return false;
 	vb_pkt_fill_request(qp, wqe, &seg, false, &pkt);
 	pkt.pad = 0;
@@ -342,7 +262,7 @@ static bool transmit_responses(struct sender *s)
 			return true;
 		if (resp->transport == VB_DC)
 			vb_dc_pkt_fill(qp, &pkt);
-		if (!data || vb_payload_response(qp, &pkt, &payload)) {
+		if (!data || vb_qp_gather_response(qp, &pkt, &payload)) {
 			if (!add_or_flush(s, &qp->path, &pkt, &payload, &added)) {
 				vb_resp_pos_put(resp, &before);
 				if (!flush(s))
@@ -392,7 +312,7 @@ static bool transmit_requests(struct sender *s)
 		vb_payload_none(&payload);
 		vb_pkt_fill_request(qp, wqe, &seg, ackreq, &pkt);
 		if (!vb_wqe_sends_nothing(wqe) &&
-		    !vb_payload_gather(qp, wqe, seg.offset, seg.bytes, &payload)) {
+		    !vb_qp_gather(qp, wqe, seg.offset, seg.bytes, &payload)) {
 			fault(s, &before, IBV_WC_LOC_PROT_ERR);
 			break;
 		}

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "nic/service/eth/segment.h"
-#include "nic/way/export.h"
+#include "nic/core/export.h"
 
 /* A slot that could not be reached is not asked for again at each datagram. */
 #define REFUSED_NS 100000000u

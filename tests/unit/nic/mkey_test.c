@@ -10,7 +10,7 @@
 #include "nic/control/qp_dv.h"
 #include "nic/data/window.h"
 #include "nic/mem/mkey.h"
-#include "nic/way/export.h"
+#include "nic/core/export.h"
 #include "nic/way/tx.h"
 
 enum { BYTES = 4096, ROOM = 31, INLINE_BYTES = ROOM * 16 };
@@ -336,7 +336,8 @@ static void peers_find_no_way_in(void **state)
 	assert_int_equal(region.key, key);
 	assert_false(vb_export_region_allows(&region, fix.pd->id, key, 0, 8, 0));
 	assert_true(atomic_load(&fix.nic->export->key[vb_key_place(key)].shared) < 0);
-	assert_null(vb_window_get(k.qp, key, 0, 8, IBV_ACCESS_REMOTE_READ));
+	assert_null(vb_window_get(k.qp->nic, k.qp->ibv.qp.pd, k.qp->ibv.qp.qp_num, key, 0, 8,
+				  IBV_ACCESS_REMOTE_READ));
 	assert_int_equal(vb_mr_advise(fix.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0),
 			 EOPNOTSUPP); /* nobody fetches here */
 }
@@ -631,7 +632,7 @@ static void payload_in_many_pieces_is_copied(void **state)
 	wqe->sge[0] = (struct ibv_sge){ (uintptr_t)memory[1], 100, k.mr[1]->ibv.lkey };
 	wqe->sge[1] = (struct ibv_sge){ 10, 900, k.mkey->lkey };
 	wqe->sge[2] = (struct ibv_sge){ (uintptr_t)memory[1] + 200, 300, k.mr[1]->ibv.lkey };
-	assert_true(vb_payload_gather(k.qp, wqe, 50, 1200, &payload));
+	assert_true(vb_payload_gather(k.qp->nic, k.qp->ibv.qp.pd, wqe, 50, 1200, &payload));
 	assert_true(payload.scattered);
 	assert_int_equal(payload.count, 0);
 	assert_int_equal(payload.bytes, 1200);
@@ -642,11 +643,11 @@ static void payload_in_many_pieces_is_copied(void **state)
 	assert_memory_equal(out + 950, memory[1] + 200, 250);
 	assert_int_equal(out[1200], 0);
 	/* In one piece, it is as any other. */
-	assert_true(vb_payload_gather(k.qp, wqe, 0, 101, &payload));
+	assert_true(vb_payload_gather(k.qp->nic, k.qp->ibv.qp.pd, wqe, 0, 101, &payload));
 	assert_false(payload.scattered);
 	assert_int_equal(payload.count, 2);
 	wqe->sge[1].length = 991;
-	assert_false(vb_payload_gather(k.qp, wqe, 50, 1200, &payload));
+	assert_false(vb_payload_gather(k.qp->nic, k.qp->ibv.qp.pd, wqe, 50, 1200, &payload));
 	free(wqe);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "lanes_fixture.h"
 
-#include "nic/way/export.h"
+#include "nic/core/export.h"
 #include "nic/way/way.h"
 #include "wire/icrc.h"
 

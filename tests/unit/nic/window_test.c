@@ -69,7 +69,7 @@ static void only_the_qp_gets_through_a_window(void **state)
 	uint32_t key = ibv_inc_rkey(w.mw->ibv.rkey);
 	uint64_t va = (uintptr_t)memory + 64;
 
-	assert_null(vb_window_get(w.qp, w.mw->ibv.rkey, va, 8, IBV_ACCESS_REMOTE_READ));
+	assert_null(vb_remote_get(w.qp, w.mw->ibv.rkey, va, 8, IBV_ACCESS_REMOTE_READ));
 	post_bind(key);
 	assert_completes(IBV_WC_SUCCESS);
 	assert_ptr_equal(vb_remote_get(w.qp, key, va, 128, IBV_ACCESS_REMOTE_WRITE), memory + 64);

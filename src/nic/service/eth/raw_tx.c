@@ -113,7 +113,7 @@ static enum ibv_wc_status gather(struct vb_qp *qp, const struct vb_wqe *wqe)
 
 	if (wqe->bytes < VB_ETH_HEADER_BYTES || wqe->bytes > VB_ETH_FRAME_BYTES_MAX)
 		return IBV_WC_LOC_LEN_ERR;
-	if (!vb_payload_gather(qp, wqe, 0, wqe->bytes, &payload) ||
+	if (!vb_qp_gather(qp, wqe, 0, wqe->bytes, &payload) ||
 	    !vb_payload_copy(raw->frame, &payload))
 		return IBV_WC_LOC_PROT_ERR;
 	raw->bytes = wqe->bytes;
@@ -138,7 +138,7 @@ static enum ibv_wc_status cut(struct vb_qp *qp, const struct vb_wqe *wqe)
 			return IBV_WC_LOC_QP_OP_ERR;
 		raw->cuts = true;
 	}
-	if (!vb_payload_gather(qp, wqe, raw->cut.offset, raw->cut.bytes, &payload) ||
+	if (!vb_qp_gather(qp, wqe, raw->cut.offset, raw->cut.bytes, &payload) ||
 	    !vb_payload_copy(raw->frame + header, &payload))
 		return IBV_WC_LOC_PROT_ERR;
 	vb_tso_frame(raw->tso, &raw->cut, raw->frame);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "nic/core/quiesce.h"
 #include "nic/queue/rq.h"
 #include "nic/service/eth/raw.h"
 #include "nic/way/peer.h"

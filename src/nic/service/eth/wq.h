@@ -12,6 +12,7 @@
 #include "nic/core/internal.h"
 #include "nic/queue/srq.h"
 
+struct vb_cq;
 struct vb_rwq_delayed;
 
 struct vb_rwq {

@@ -2,8 +2,6 @@
 
 /* What this NIC tells its peers of its QPs (of its keys, mem.c does). */
 
-#include "nic/way/export.h"
-
 #include "nic/data/qp.h"
 #include "nic/way/peer.h"
 
@@ -77,18 +75,6 @@ static void wire_write(struct vb_qp *qp, bool wire)
 	qp->wire_told = wire;
 	VB_EXPORT_SET(entry->wire_dqpn, wire ? qp->dqpn : 0);
 	VB_EXPORT_SET(entry->wire_qpn, wire ? qp->ibv.qp.qp_num : 0);
-}
-
-bool vb_export_says_wire(const struct vb_export *export, uint32_t qpn, uint32_t dqpn)
-{
-	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		const struct vb_export_qp *entry = &export->qp[i][qpn & (VB_INDICES - 1)];
-
-		if (VB_EXPORT_GET(entry->wire_qpn) == qpn &&
-		    VB_EXPORT_GET(entry->wire_dqpn) == dqpn)
-			return true;
-	}
-	return false;
 }
 
 void vb_export_qp_locked(struct vb_qp *qp)

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/core/slots.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "nic/core/internal.h"
+
+static struct vb_slot *slot_of(struct vb_nic *nic, uint32_t qpn)
+{
+	uint32_t slot = qpn >> VB_INDEX_BITS;
+
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		struct vb_slot *s = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+
+		if (!s)
+			break;
+		if (s->slot == slot)
+			return s;
+	}
+	return NULL;
+}
+
+struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+
+	if (!slot)
+		return NULL;
+	return atomic_load_explicit(&slot->qp[qpn & (VB_INDICES - 1)], memory_order_acquire);
+}
+
+/* The lock of those who lease held. The hub is slow, and the NIC's lock is others' as well. */
+static int slot_add(struct vb_nic *nic)
+{
+	struct vb_slot *slot;
+	int err;
+
+	if (nic->slot_count == VB_SLOTS_PER_NIC_MAX)
+		return ENOMEM;
+	slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return ENOMEM;
+	err = nic->host.lease(nic->host.arg, &slot->slot, &slot->next_index);
+	if (err) {
+		free(slot);
+		return err;
+	}
+	vb_lock_take(&nic->lock);
+	atomic_store_explicit(&nic->slots[nic->slot_count++], slot, memory_order_release);
+	vb_lock_drop(&nic->lock);
+	return 0;
+}
+
+/* One more than `seen`, unless another thread has seen to that. */
+static int lease_slot(struct vb_nic *nic, unsigned seen)
+{
+	int err = 0;
+
+	vb_lock_take(&nic->lease_lock);
+	if (nic->slot_count == seen)
+		err = slot_add(nic);
+	vb_lock_drop(&nic->lease_lock);
+	return err;
+}
+
+static bool index_is_reserved(const struct vb_slot *slot, uint32_t index)
+{
+	return slot->reserved[index / 64] >> (index % 64) & 1;
+}
+
+/* A number that no QP and no SRQ of the slot has. */
+static uint32_t slot_index_take(struct vb_slot *slot)
+{
+	uint32_t index;
+
+	do
+		index = slot->next_index++ & (VB_INDICES - 1);
+	/* 0 and 1 mean management QPs; the last one of the last slot is VB_QPN_GROUP. */
+	while (index < 2 || index == VB_INDICES - 1 || atomic_load(&slot->qp[index]) ||
+	       atomic_load(&slot->srq[index]) || index_is_reserved(slot, index));
+	slot->count++;
+	return index;
+}
+
+/* With the NIC's lock held. */
+static struct vb_slot *slot_with_room(struct vb_nic *nic)
+{
+	for (unsigned i = 0; i < nic->slot_count; i++) {
+		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+
+		if (slot->count < VB_INDICES_USED)
+			return slot;
+	}
+	return NULL;
+}
+
+/* One that has room, and the NIC's lock is held then. It is not held while one is leased. */
+static int slot_take_locked(struct vb_nic *nic, struct vb_slot **out)
+{
+	int err = 0;
+
+	for (;;) {
+		unsigned seen;
+
+		vb_lock_take(&nic->lock);
+		*out = slot_with_room(nic);
+		if (*out)
+			return 0;
+		seen = nic->slot_count;
+		vb_lock_drop(&nic->lock);
+		err = lease_slot(nic, seen);
+		if (err)
+			return err;
+	}
+}
+
+/* One of the two gets a number. */
+static int number_take(struct vb_nic *nic, struct vb_qp *qp, struct vb_srq *srq, uint32_t *number)
+{
+	struct vb_slot *slot;
+	uint32_t index;
+	int err;
+
+	err = slot_take_locked(nic, &slot);
+	if (err)
+		return err;
+	index = slot_index_take(slot);
+	*number = (uint32_t)slot->slot << VB_INDEX_BITS | index;
+	if (qp)
+		atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
+	else
+		atomic_store_explicit(&slot->srq[index], srq, memory_order_release);
+	vb_lock_drop(&nic->lock);
+	return 0;
+}
+
+int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn)
+{
+	struct vb_slot *slot;
+	uint32_t index;
+	int err;
+
+	err = slot_take_locked(nic, &slot);
+	if (err)
+		return err;
+	index = slot_index_take(slot);
+	slot->reserved[index / 64] |= 1ull << (index % 64);
+	*qpn = (uint32_t)slot->slot << VB_INDEX_BITS | index;
+	vb_lock_drop(&nic->lock);
+	return 0;
+}
+
+int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+	uint32_t index = qpn & (VB_INDICES - 1);
+	int err = EINVAL;
+
+	if (!slot)
+		return err;
+	vb_lock_take(&nic->lock);
+	if (index_is_reserved(slot, index)) {
+		slot->reserved[index / 64] &= ~(1ull << (index % 64));
+		slot->count--;
+		err = 0;
+	}
+	vb_lock_drop(&nic->lock);
+	return err;
+}
+
+bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn)
+{
+	return vb_nic_qp_find(nic, qpn) != NULL;
+}
+
+int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
+{
+	int err = number_take(nic, qp, NULL, qpn);
+
+	if (!err)
+		atomic_fetch_add(&nic->qps, 1);
+	return err;
+}
+
+int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn)
+{
+	return number_take(nic, NULL, srq, srqn);
+}
+
+struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn)
+{
+	struct vb_slot *slot = slot_of(nic, srqn);
+
+	if (!slot)
+		return NULL;
+	return atomic_load_explicit(&slot->srq[srqn & (VB_INDICES - 1)], memory_order_acquire);
+}
+
+void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn)
+{
+	struct vb_slot *slot = slot_of(nic, srqn);
+
+	vb_check(slot);
+	vb_lock_take(&nic->lock);
+	atomic_store(&slot->srq[srqn & (VB_INDICES - 1)], NULL);
+	slot->count--;
+	vb_lock_drop(&nic->lock);
+}
+
+int vb_nic_slot_any(struct vb_nic *nic, uint16_t *out)
+{
+	int err = atomic_load(&nic->slots[0]) ? 0 : lease_slot(nic, 0);
+
+	if (!err)
+		*out = atomic_load(&nic->slots[0])->slot;
+	return err;
+}
+
+void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_slot *slot = slot_of(nic, qpn);
+
+	vb_check(slot);
+	vb_lock_take(&nic->lock);
+	atomic_store(&slot->qp[qpn & (VB_INDICES - 1)], NULL);
+	slot->count--;
+	vb_lock_drop(&nic->lock);
+	atomic_fetch_sub(&nic->qps, 1);
+}
+
+unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
+		      uint32_t next_index[VB_SLOTS_PER_NIC_MAX])
+{
+	unsigned count;
+
+	vb_lock_take(&nic->lock);
+	count = nic->slot_count;
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_slot *s = atomic_load(&nic->slots[i]);
+
+		slot[i] = s->slot;
+		next_index[i] = s->next_index & (VB_INDICES - 1);
+	}
+	vb_lock_drop(&nic->lock);
+	return count;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_SLOTS_H
+#define VB_NIC_SLOTS_H
+
+/*
+ * The slots that a NIC has leased, and whose the numbers in them are: a QP's, or an SRQ's of XRC.
+ * Any thread.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lent.h"
+#include "nic/core/limits.h"
+
+struct vb_nic;
+struct vb_qp;
+struct vb_srq;
+
+/* A leased slot and its QPs. */
+struct vb_slot {
+	uint16_t slot;
+	uint32_t next_index;
+	uint32_t count;
+	uint64_t reserved[VB_INDICES / 64]; /* indices that nobody may have (the NIC's lock) */
+	_Atomic(struct vb_qp *) qp[VB_INDICES];
+	_Atomic(struct vb_srq *) srq[VB_INDICES]; /* of XRC */
+};
+
+/* The slots leased so far, and how far the indices of each have counted. Returns their number. */
+unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
+		      uint32_t next_index[VB_SLOTS_PER_NIC_MAX]);
+
+/*
+ * A QP number that no QP and no SRQ of this NIC gets until it is released: it is as good as one for
+ * whoever has to name a QP that is none (mlx5dv_reserved_qpn_alloc(3)). ENOMEM, or as host->lease.
+ * Release: EINVAL, it is not reserved.
+ */
+VB_LENT int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn);
+VB_LENT int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn);
+
+/* Is there a QP of this number at this moment? */
+VB_LENT bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn);
+
+/* --- inside nic --- */
+
+struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn);
+int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
+void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn);
+
+/* The same for the SRQs of XRC, whose numbers are counted like those of QPs. */
+struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn);
+int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn);
+void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn);
+
+/* A slot of this NIC, always the same. 0, or as host->lease. */
+int vb_nic_slot_any(struct vb_nic *nic, uint16_t *slot);
+
+#endif
