@@ -6,23 +6,24 @@
 
 #include "base/failure.h"
 #include "daemon/slots.h"
-#include "nic/service/xrc/xrc_store.h"
+#include "nic/control/store.h"
 
 /* Of the dead at once: what they had is looked for in all there is, and others wait for us. */
 enum { COLLECTED_MAX = 16 };
 
 static int map(struct vb_domains *domains, int fd)
 {
-	struct vb_xrc_store *store = vb_robust_memory_map(fd, sizeof(*store));
+	struct vb_store *store = vb_robust_memory_map(fd, sizeof(*store));
 	int rc;
 
 	if (!store)
 		return EPROTO;
 	/* Nobody has used it yet: whoever maps it looks first whether it is one. */
-	if (!store->magic && !store->version)
-		vb_xrc_store_init(store);
-	rc = vb_xrc_store_is_ours(store) ? vb_robust_open(&domains->lock, fd, &store->held)
-					 : EPROTO;
+	if (!store->xrc.magic && !store->xrc.version)
+		vb_xrc_store_init(&store->xrc);
+	rc = vb_xrc_store_is_ours(&store->xrc)
+		     ? vb_robust_open(&domains->lock, fd, &store->xrc.held)
+		     : EPROTO;
 	if (rc)
 		vb_robust_memory_unmap(store, sizeof(*store));
 	else
@@ -72,17 +73,17 @@ bool vb_domains_collect(struct vb_slots *slots)
 	unsigned n = 0;
 
 	segment_collect(slots);
-	if (!vb_xrc_holders(domains->store, holders))
+	if (!vb_xrc_holders(&domains->store->xrc, holders))
 		return true;
 	rc = vb_robust_try(&domains->lock);
 	if (rc == VB_ROBUST_BUSY)
 		return false;
 	if (rc == VB_ROBUST_INHERITED)
-		vb_xrc_store_repair(domains->store);
+		vb_xrc_store_repair(&domains->store->xrc);
 	for (unsigned slot = 0; slot < VB_SLOTS && n < COLLECTED_MAX; slot++) {
 		if (!holders[slot] || vb_slots_is_held(slots, slot))
 			continue;
-		vb_xrc_collect(domains->store, (uint16_t)slot);
+		vb_xrc_collect(&domains->store->xrc, (uint16_t)slot);
 		n++;
 	}
 	vb_robust_drop(&domains->lock);
@@ -93,5 +94,5 @@ bool vb_domains_any(const struct vb_domains *domains)
 {
 	bool holders[VB_SLOTS];
 
-	return vb_xrc_holders(domains->store, holders);
+	return vb_xrc_holders(&domains->store->xrc, holders);
 }

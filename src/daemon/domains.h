@@ -14,10 +14,10 @@
 #include "link/robust.h"
 
 struct vb_slots;
-struct vb_xrc_store;
+struct vb_store;
 
 struct vb_domains {
-	struct vb_xrc_store *store;
+	struct vb_store *store;
 	struct vb_robust_lock lock;
 };
 

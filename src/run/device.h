@@ -39,7 +39,7 @@ struct vb_port {
 	int rx_fd_seen; /* its second descriptor, as far as sleepers know (rx right) */
 };
 
-struct vb_xrc_store;
+struct vb_store;
 
 struct vb_device {
 	bool gone;
@@ -63,7 +63,7 @@ struct vb_device {
 	struct vb_links_told links;
 	struct vb_share share;
 	struct vb_uplink uplink;
-	struct vb_xrc_store *xrc_store; /* NULL: not mapped (xrc.h) */
+	struct vb_store *store; /* NULL: not mapped (xrc.h) */
 	struct vb_robust_lock xrc_lock;	/* of that */
 	struct vb_progress progress;
 };

@@ -7,8 +7,8 @@
 
 #include "link/ethernet.h"
 #include "link/shm.h"
+#include "nic/control/store.h"
 #include "nic/service/eth/segment.h"
-#include "nic/service/xrc/xrc_store.h"
 #include "run/process/cancel.h"
 #include "run/device.h"
 #include "run/process/log.h"
@@ -25,9 +25,9 @@ static struct vb_ethernet *ethernet_of(const struct vb_device *dev)
 
 struct vb_segment_table *vb_uplink_segment(void *arg)
 {
-	struct vb_xrc_store *store = vb_xrc_host_store(arg);
+	struct vb_device *dev = arg;
 
-	return store ? &store->segment : NULL;
+	return vb_xrc_host_store(dev) ? &dev->store->segment : NULL;
 }
 
 bool vb_uplink_open(void *arg)

@@ -5,16 +5,18 @@
 
 #include "base/check.h"
 #include "hub/query.h"
+#include "nic/control/store.h"
 #include "nic/service/xrc/xrc.h"
 #include "run/process/cancel.h"
 
-static struct vb_xrc_store *store_open(struct vb_device *dev, int fd)
+static struct vb_store *store_open(struct vb_device *dev, int fd)
 {
-	struct vb_xrc_store *store = vb_robust_memory_map(fd, sizeof(*store));
+	struct vb_store *store = vb_robust_memory_map(fd, sizeof(*store));
 
 	if (!store)
 		return NULL;
-	if (vb_xrc_store_is_ours(store) && !vb_robust_open(&dev->xrc_lock, fd, &store->held))
+	if (vb_xrc_store_is_ours(&store->xrc) &&
+	    !vb_robust_open(&dev->xrc_lock, fd, &store->xrc.held))
 		return store;
 	vb_robust_memory_unmap(store, sizeof(*store));
 	return NULL;
@@ -25,12 +27,12 @@ struct vb_xrc_store *vb_xrc_host_store(void *arg)
 	struct vb_device *dev = arg;
 	int cancel = vb_cancel_defer(), fd;
 
-	if (!dev->xrc_store && vb_hub_client_store(dev->hub, &fd) == 0) {
-		dev->xrc_store = store_open(dev, fd);
+	if (!dev->store && vb_hub_client_store(dev->hub, &fd) == 0) {
+		dev->store = store_open(dev, fd);
 		close(fd);
 	}
 	vb_cancel_restore(cancel);
-	return dev->xrc_store;
+	return dev->store ? &dev->store->xrc : NULL;
 }
 
 void vb_xrc_host_lock(void *arg)
@@ -39,7 +41,7 @@ void vb_xrc_host_lock(void *arg)
 	int cancel = vb_cancel_defer();
 
 	if (vb_robust_take(&dev->xrc_lock) == VB_ROBUST_INHERITED)
-		vb_xrc_store_repair(dev->xrc_store);
+		vb_xrc_store_repair(&dev->store->xrc);
 	vb_cancel_restore(cancel);
 }
 
@@ -70,15 +72,15 @@ void vb_xrc_host_noted(void *arg)
 
 void vb_xrc_host_close(struct vb_device *dev)
 {
-	if (!dev->xrc_store)
+	if (!dev->store)
 		return;
 	vb_robust_close(&dev->xrc_lock);
-	vb_robust_memory_unmap(dev->xrc_store, sizeof(*dev->xrc_store));
-	dev->xrc_store = NULL;
+	vb_robust_memory_unmap(dev->store, sizeof(*dev->store));
+	dev->store = NULL;
 }
 
 void vb_xrc_forget(struct vb_device *dev)
 {
-	if (dev->xrc_store)
+	if (dev->store)
 		vb_robust_forget(&dev->xrc_lock);
 }

@@ -9,11 +9,12 @@
 
 #include "base/check.h"
 #include "fuzz.h"
+#include "nic/control/qp_dv.h"
 #include "nic/core/ah.h"
 #include "nic/data/qp.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"
-#include "nic/queue/srq.h"
+#include "nic/control/srq.h"
 #include "nic/service/dc/dc.h"
 #include "wire/icrc.h"
 

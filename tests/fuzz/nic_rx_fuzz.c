@@ -28,7 +28,7 @@
 #include "nic/data/qp.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"
-#include "nic/queue/srq.h"
+#include "nic/control/srq.h"
 #include "nic/service/tm/tm.h"
 #include "nic/way/mcast.h"
 #include "nic/way/peer.h"

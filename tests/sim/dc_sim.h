@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "fabric.h"
+#include "nic/control/srq.h"
 #include "nic/core/ah.h"
 #include "nic/data/qp.h"
 #include "nic/mem/mem.h"

@@ -2,6 +2,7 @@
 
 /* NICs, each with a target and some initiators. */
 #include "dc_sim.h"
+#include "nic/control/qp_dv.h"
 
 #include <stdlib.h>
 

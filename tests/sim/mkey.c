@@ -63,7 +63,8 @@ void mkey_make(struct node *node, struct area *area, struct vb_pd *pd)
 		.count = cut(node->sim, area, node_addr(node, area->at),
 			     vb_wqe_entries(&request.wqe)),
 	};
-	sim_require(node->sim, vb_mkey_configure(&qp, &request.wqe) == IBV_WC_SUCCESS);
+	sim_require(node->sim, vb_mkey_configure(qp.nic, qp.ibv.qp.pd, &request.wqe) ==
+				       IBV_WC_SUCCESS);
 }
 
 void mkey_aim(const struct node *node, const struct area *area, uint64_t number, uint32_t *key,

@@ -28,6 +28,7 @@
 
 #include "base/prng.h"
 #include "fabric.h"
+#include "nic/control/srq.h"
 #include "nic/core/ah.h"
 #include "nic/data/qp.h"
 #include "nic/data/window.h"

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "fabric.h"
+#include "nic/control/srq.h"
 #include "nic/data/qp.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"

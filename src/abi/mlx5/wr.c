@@ -80,8 +80,8 @@ static void configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, unsign
 	if (!request)
 		return;
 	wr->wr.rdma.remote_addr = (uintptr_t)request;
-	check_setter(b, vb_mkey_request_begin(request, (struct vb_qp *)qp, (struct vb_mkey *)mkey,
-					      setters));
+	check_setter(b, vb_mkey_request_begin(request, &((struct vb_qp *)qp)->cap,
+					      (struct vb_mkey *)mkey, setters));
 }
 
 static void mkey_configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, uint8_t num_setters,

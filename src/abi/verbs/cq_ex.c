@@ -146,7 +146,7 @@ static uint32_t read_flow_tag(struct ibv_cq_ex *cq)
 	const struct vb_cqe *cqe = &cursor_of(cq)->cqe;
 
 	/* What gives places of a send queue back has those where the tag is. */
-	return cqe->qp || cqe->note != VB_CQE_PLAIN ? 0 : cqe->flow_tag;
+	return cqe->user || cqe->note != VB_CQE_PLAIN ? 0 : cqe->flow_tag;
 }
 
 static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)

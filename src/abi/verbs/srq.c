@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/queue/srq.h"
+#include "nic/control/srq.h"
 
 #include "abi/verbs/abi.h"
 #include "nic/service/tm/tm.h"

@@ -51,6 +51,11 @@ static bool export_init(struct vb_nic *nic)
 	return nic->host.export_memory || nic->own_export;
 }
 
+static struct vb_timer *timer_of(struct vb_qp *qp)
+{
+	return &qp->timer;
+}
+
 int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t seed)
 {
 	struct vb_nic *nic = calloc(1, sizeof(*nic));
@@ -58,6 +63,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	if (!nic)
 		return ENOMEM;
 	nic->host = *host;
+	nic->timer_of = timer_of;
 	if (!export_init(nic)) {
 		free(nic);
 		return ENOMEM;

@@ -12,46 +12,11 @@
 #include <stdint.h>
 
 #include "base/lent.h"
+#include "nic/data/qp_flags.h"
+#include "nic/service/dc/dc_attr.h"
 
 struct vb_nic;
 struct vb_qp;
-
-/* The flags; those named "builder" are operations that the builder gets (abi/verbs/wr.h). */
-enum vb_qp_dv_flag {
-	VB_QP_SCATTER_TO_CQE_OFF = 1 << 0,
-	VB_QP_SCATTER_TO_CQE_ON = 1 << 1, /* the requester's too, if not all WRs are signaled */
-	VB_QP_PACKET_CREDITS = 1 << 2,
-	VB_QP_TUNNEL_OFFLOADS = 1 << 3,
-	VB_QP_LOOPBACK_UC = 1 << 4,
-	VB_QP_LOOPBACK_MC = 1 << 5,
-	VB_QP_MR_INTERLEAVED = 1 << 6, /* builder */
-	VB_QP_MR_LIST = 1 << 7,	       /* builder */
-	VB_QP_MKEY_CONFIGURE = 1 << 8, /* builder */
-	VB_QP_MEMCPY = 1 << 9,	       /* builder */
-	VB_QP_RAW_WQE = 1 << 10,       /* builder */
-};
-
-#define VB_QP_DV_BUILDER                                                                          \
-	(VB_QP_MR_INTERLEAVED | VB_QP_MR_LIST | VB_QP_MKEY_CONFIGURE | VB_QP_MEMCPY | VB_QP_RAW_WQE)
-
-/* Those that lay out indirect keys (mkey.h). */
-#define VB_QP_MKEYS (VB_QP_MR_INTERLEAVED | VB_QP_MR_LIST | VB_QP_MKEY_CONFIGURE)
-
-/* An end of the dynamically connected transport: a target, or an initiator. */
-struct vb_dc_attr {
-	bool target;
-	uint64_t access_key; /* of a target */
-	bool streams;	     /* of an initiator; so many, as powers of two */
-	uint8_t streams_log, errored_log;
-};
-
-/* Where a work request of an initiator goes; wr->tso.hdr of a struct ibv_send_wr points at it. */
-struct vb_dc_address {
-	struct ibv_ah *ah;
-	uint32_t dctn;
-	uint64_t key;
-	uint16_t stream; /* 0: none */
-};
 
 struct vb_qp_dv_attr {
 	uint32_t flags;		     /* enum vb_qp_dv_flag */

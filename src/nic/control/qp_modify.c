@@ -367,7 +367,7 @@ static void reset(struct vb_qp *qp)
 	vb_tm_leave(qp);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
-	atomic_store(&qp->sq_released, 0);
+	atomic_store(&qp->user.sq_released, 0);
 	if (!ibv->srq)
 		vb_rq_empty(&qp->own_rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));

@@ -32,6 +32,14 @@ struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn)
 }
 
 /* The lock of those who lease held. The hub is slow, and the NIC's lock is others' as well. */
+void vb_nic_qp_look(struct vb_nic *nic, uint32_t qpn)
+{
+	struct vb_qp *qp = vb_nic_qp_find(nic, qpn);
+
+	if (qp)
+		vb_timer_set(nic, nic->timer_of(qp), 0);
+}
+
 static int slot_add(struct vb_nic *nic)
 {
 	struct vb_slot *slot;

@@ -49,6 +49,12 @@ struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn);
 int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
 void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn);
 
+/*
+ * Have whoever turns the NIC next look at the QP of that number, if there is one: for those who may
+ * not take its lock, as they hold a CQ's.
+ */
+void vb_nic_qp_look(struct vb_nic *nic, uint32_t qpn);
+
 /* The same for the SRQs of XRC, whose numbers are counted like those of QPs. */
 struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn);
 int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn);

@@ -14,7 +14,8 @@
 #include "nic/service/dc/dc.h"
 #include "nic/mem/mkey.h"
 #include "nic/data/qp.h"
-#include "nic/control/qp_dv.h"
+#include "nic/data/host.h"
+#include "nic/mem/payload.h"
 #include "nic/queue/rq.h"
 #include "nic/data/window.h"
 #include "nic/service/tm/tm.h"
@@ -48,12 +49,12 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 			.byte_len = wqe->bytes,
 			.qp_num = qp->ibv.qp.qp_num },
 		.solicited = status != IBV_WC_SUCCESS,
-		.qp = qp,
+		.user = &qp->user,
 		.sq_released = index + 1 - req->own_done,
 	};
 	if (qp->has_parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;
-		qp->parcels->waiting = true;
+		qp->user.parcels->waiting = true;
 	}
 	vb_cq_push((struct vb_cq *)qp->ibv.qp.send_cq, &cqe);
 }
@@ -66,38 +67,12 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
 		vb_parcels_settle(qp);
 	switch (wqe->kind) {
 	case VB_K_MKEY:
-		return vb_mkey_configure(qp, wqe);
+		return vb_mkey_configure(qp->nic, qp->ibv.qp.pd, wqe);
 	case VB_K_MEMCPY:
-		return vb_memcpy(qp, wqe);
+		return vb_memcpy(qp->nic, qp->ibv.qp.pd, wqe);
 	default:
 		return vb_window_local(qp, wqe);
 	}
-}
-
-/*
- * What is not found like any other memory may be paged on demand, or in several pieces. to: what a
- * look-up found that knows of paging, and whether it is.
- */
-static enum vb_verdict write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
-				   const uint8_t *data, uint32_t bytes, unsigned access,
-				   uint8_t *to, bool paged)
-{
-	struct vb_walk walk;
-
-	if (to)
-		return vb_mr_copy(nic, paged, to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
-	vb_walk_begin(&walk, nic, pd, key, va, bytes, access);
-	return walk.mkey && vb_walk_write(&walk, data, bytes) ? VB_OK : VB_BAD_ACCESS;
-}
-
-static bool write_local(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
-			const uint8_t *data, uint32_t bytes)
-{
-	bool paged;
-	uint8_t *to = vb_mr_find(nic, pd, key, va, bytes, IBV_ACCESS_LOCAL_WRITE, &paged);
-
-	return write_found(nic, pd, key, va, data, bytes, IBV_ACCESS_LOCAL_WRITE, to, paged) ==
-	       VB_OK;
 }
 
 static enum vb_verdict write_remote(struct vb_qp *qp, uint32_t key, uint64_t va,
@@ -106,32 +81,8 @@ static enum vb_verdict write_remote(struct vb_qp *qp, uint32_t key, uint64_t va,
 	bool paged;
 	uint8_t *to = vb_remote_find(qp, key, va, bytes, IBV_ACCESS_REMOTE_WRITE, &paged);
 
-	return write_found(qp->nic, qp->ibv.qp.pd, key, va, data, bytes, IBV_ACCESS_REMOTE_WRITE,
-			   to, paged);
-}
-
-bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
-		   uint32_t offset, const uint8_t *data, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < count && bytes; i++) {
-		uint32_t n = sge[i].length;
-		uint8_t *to;
-
-		if (offset >= n) {
-			offset -= n;
-			continue;
-		}
-		n = n - offset < bytes ? n - offset : bytes;
-		to = vb_mr_get(nic, pd, sge[i].lkey, sge[i].addr + offset, n,
-			       IBV_ACCESS_LOCAL_WRITE);
-		if (to ? !vb_guard_copy(to, data, n)
-		       : !write_local(nic, pd, sge[i].lkey, sge[i].addr + offset, data, n))
-			return false;
-		data += n;
-		bytes -= n;
-		offset = 0;
-	}
-	return true;
+	return vb_mr_write_found(qp->nic, qp->ibv.qp.pd, key, va, data, bytes,
+				 IBV_ACCESS_REMOTE_WRITE, to, paged);
 }
 
 enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *wqe,
@@ -248,7 +199,7 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 	}
 	if (qp->has_parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;
-		cqe.qp = qp;
+		cqe.user = &qp->user;
 	}
 	if (resp->mark)
 		vb_tm_done(qp, &cqe);

@@ -261,7 +261,7 @@ static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	if (row->kind == VB_K_BIND)
 		err = vb_bind_decode(wr, type, wqe);
 	else if (row->kind == VB_K_MKEY)
-		err = vb_mkey_decode(qp, wr, wqe);
+		err = vb_mkey_decode(&qp->req.sq, &qp->cap, wr, wqe);
 	else if (row->kind == VB_K_MEMCPY)
 		err = vb_memcpy_decode(wr, wqe);
 	if (err)
@@ -357,7 +357,7 @@ static bool may_go_directly(const struct vb_qp *qp, enum ibv_qp_state state,
 /* Is the send queue full, with so many more than are in it? */
 static bool sq_full(const struct vb_qp *qp, uint32_t more)
 {
-	uint32_t released = atomic_load_explicit(&qp->sq_released, memory_order_acquire);
+	uint32_t released = atomic_load_explicit(&qp->user.sq_released, memory_order_acquire);
 
 	return qp->req.tail - qp->req.own_posted + more - released >=
 	       qp->cap.max_send_wr;

@@ -8,6 +8,8 @@
 #include "engine/req.h"
 #include "engine/resp.h"
 #include "nic/core/internal.h"
+#include "nic/data/qp_flags.h"
+#include "nic/data/qp_parcels.h"
 #include "nic/queue/cq.h"
 #include "nic/queue/srq.h"
 
@@ -47,7 +49,7 @@ struct vb_qp {
 
 	struct vb_req req;
 	struct vb_resp resp;
-	_Atomic uint32_t sq_released; /* send queue places that the application has got back */
+	struct vb_cq_user user;
 	struct vb_rq own_rq;
 	struct vb_rq *rq; /* its own, or the SRQ's */
 
@@ -105,11 +107,10 @@ struct vb_qp {
 	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
 	struct vb_xrc_qp *xrc; /* of type XRC_RECV (xrc.h) */
 	uint32_t aimed_slot;   /* XRC_SEND: whose SRQs its requests are for now */
-	uint32_t dv_flags; /* enum vb_qp_dv_flag (qp_dv.h) */
+	uint32_t dv_flags; /* enum vb_qp_dv_flag (qp_flags.h) */
 	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
 	struct vb_raw *raw; /* of type RAW_PACKET (raw.h) ... */
 	struct vb_rss *rss; /* ... without queues of its own (rss.h) */
-	struct vb_parcels *parcels;    /* if has_parcels */
 	struct vb_dc *dc; /* of type DRIVER (dc.h) */
 };
 
@@ -189,12 +190,6 @@ static inline void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t a
 static inline void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp)
 {
 	vb_timer_clear(nic, &qp->timer);
-}
-
-/* A poll took the completion of a send: everything before `index` is free again. CQ locked. */
-static inline void vb_qp_release(struct vb_qp *qp, uint32_t index)
-{
-	atomic_store_explicit(&qp->sq_released, index, memory_order_release);
 }
 
 /*

@@ -257,7 +257,7 @@ static void heed_parcels(struct vb_qp *qp)
 		return;
 	vb_lock_take(&qp->lock);
 	/* Asked once more: while we waited the QP may have been reset, and begun another life. */
-	if (atomic_exchange(&qp->parcels->failed, false) &&
+	if (atomic_exchange(&qp->user.parcels->failed, false) &&
 	    vb_qp_state(qp) != IBV_QPS_RESET && vb_qp_state(qp) != IBV_QPS_ERR)
 		vb_qp_fail_locked(qp);
 	vb_lock_drop(&qp->lock);

@@ -131,6 +131,13 @@ static bool invalidate(struct vb_qp *qp, uint32_t key)
 	return true;
 }
 
+/* A window of this QP's, or an indirect key. */
+static bool revoke(struct vb_qp *qp, uint32_t key, bool remote)
+{
+	return invalidate(qp, key) ||
+	       vb_mkey_invalidate_locked(qp->nic, qp->ibv.qp.pd, key, remote);
+}
+
 /* --- for the rest of the NIC --- */
 
 enum ibv_wc_status vb_window_local(struct vb_qp *qp, const struct vb_wqe *wqe)
@@ -139,8 +146,7 @@ enum ibv_wc_status vb_window_local(struct vb_qp *qp, const struct vb_wqe *wqe)
 
 	vb_lock_take(&qp->nic->keys.lock);
 	ok = wqe->kind == VB_K_BIND ? bind(qp, wqe)
-				    : invalidate(qp, wqe->imm_be) ||
-					      vb_mkey_invalidate_locked(qp, wqe->imm_be, false);
+				    : revoke(qp, wqe->imm_be, false);
 	vb_lock_drop(&qp->nic->keys.lock);
 	return ok ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }
@@ -150,7 +156,7 @@ bool vb_window_invalidate(struct vb_qp *qp, uint32_t key)
 	bool ok;
 
 	vb_lock_take(&qp->nic->keys.lock);
-	ok = invalidate(qp, key) || vb_mkey_invalidate_locked(qp, key, true);
+	ok = revoke(qp, key, true);
 	vb_lock_drop(&qp->nic->keys.lock);
 	return ok;
 }

@@ -4,7 +4,7 @@
 
 /* Memory regions and the table of keys. */
 
-#include "nic/core/ctx.h"
+#include "nic/core/internal.h"
 #include "nic/mem/dm.h"
 
 /* What is behind a region. */
@@ -103,6 +103,48 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 void vb_mem_query(const struct vb_nic *nic, struct ibv_device_attr_ex *attr);
 
 /* --- inside nic --- */
+
+void vb_keys_init(struct vb_keys *keys, uint64_t seed);
+void vb_keys_fini(struct vb_keys *keys);
+
+/*
+ * For those who own keys, with the keys' lock held. take: a key that says nothing about any other,
+ * of a place that nobody has; the caller writes its entry at once. write: the only way an entry is
+ * changed, see vb_export_key_read().
+ */
+uint32_t vb_key_take_locked(struct vb_nic *nic);
+void vb_key_write_locked(struct vb_nic *nic, const struct vb_export_region *region,
+			 const struct vb_shared *shared);
+
+/* After this, nobody knows the key, and its place is free. */
+void vb_key_drop_locked(struct vb_nic *nic, uint32_t key);
+
+static inline struct vb_key_owner *vb_key_owner(struct vb_nic *nic, uint32_t key)
+{
+	return &nic->keys.owner[vb_key_place(key)];
+}
+
+/*
+ * Find the memory at va, if the key allows it: where it is, or NULL. access: IBV_ACCESS_* bits that
+ * all must be granted, 0 for a local read. It stays registered as long as the caller keeps the
+ * right by which it came here: the rx right, a lane's rx_lock, or the QP's lock where the
+ * application must not deregister what it posted (vb_nic_quiesce).
+ */
+uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+		   uint64_t bytes, unsigned access);
+
+/*
+ * The same of any region, and is it one of on-demand paging? vb_mr_get() does not give its memory
+ * away: pages may be missing there, so it is not for whoever copies by pointers (vb_mr_copy).
+ */
+uint8_t *vb_mr_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+		    uint64_t bytes, unsigned access, bool *paged);
+
+/* memcpy to or from what was found: false if a part of it is not there. */
+bool vb_mr_copy(struct vb_nic *nic, bool paged, void *to, const void *from, uint64_t bytes);
+
+/* Does a region of this key grant these rights, wherever it is? */
+bool vb_key_grants(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, unsigned access);
 
 /*
  * A region as `like` describes it: kind, iova, base, bytes, access, dm, and addr and length of ibv.

@@ -108,9 +108,10 @@ static void leave(struct vb_nic *nic, struct vb_mkey *mkey)
 	mkey->pd = NULL;
 }
 
-bool vb_mkey_invalidate_locked(struct vb_qp *qp, uint32_t key, bool remote)
+bool vb_mkey_invalidate_locked(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key,
+			       bool remote)
 {
-	struct vb_mkey *mkey = mkey_at(qp->nic, qp->ibv.qp.pd, key);
+	struct vb_mkey *mkey = mkey_at(nic, pd, key);
 
 	if (!mkey || GET(mkey->key) != key || !GET(mkey->has_layout) ||
 	    (remote && !(mkey->flags & VB_MKEY_REMOTE_INVALIDATE)))
@@ -140,10 +141,10 @@ static void lay_out(struct vb_mkey *mkey, const struct vb_mkey_conf *conf,
 	SET(mkey->has_layout, 1);
 }
 
-static bool configure(struct vb_qp *qp, const struct vb_wqe *wqe)
+static bool configure(struct vb_nic *nic, const struct ibv_pd *pd, const struct vb_wqe *wqe)
 {
 	const struct vb_mkey_conf *conf = &wqe->mkey;
-	struct vb_mkey *mkey = mkey_at(qp->nic, qp->ibv.qp.pd, conf->key);
+	struct vb_mkey *mkey = mkey_at(nic, pd, conf->key);
 
 	if (!mkey)
 		return false;
@@ -154,7 +155,7 @@ static bool configure(struct vb_qp *qp, const struct vb_wqe *wqe)
 		lay_out(mkey, conf, vb_wqe_entries((struct vb_wqe *)wqe));
 	SET(mkey->key, conf->key);
 	change_end(mkey);
-	show(qp->nic, conf->key);
+	show(nic, conf->key);
 	return true;
 }
 
@@ -225,10 +226,10 @@ uint32_t vb_mkey_room(const struct ibv_qp_cap *cap)
 	return (uint32_t)vb_max_u64(room, LIST_MIN);
 }
 
-int vb_mkey_request_begin(struct vb_mkey_request *request, const struct vb_qp *qp,
+int vb_mkey_request_begin(struct vb_mkey_request *request, const struct ibv_qp_cap *cap,
 			  const struct vb_mkey *mkey, unsigned setters)
 {
-	uint32_t room = (uint32_t)vb_min_u64(vb_mkey_room(&qp->cap), mkey->entries_max);
+	uint32_t room = (uint32_t)vb_min_u64(vb_mkey_room(cap), mkey->entries_max);
 	uint32_t key = GET(mkey->key);
 
 	if ((mkey->lkey & TAG_MASK) != (key & TAG_MASK) && !(mkey->flags & VB_MKEY_UPDATE_TAG))
@@ -292,16 +293,17 @@ int vb_mkey_request_list(struct vb_mkey_request *request, uint32_t count,
 	return 0;
 }
 
-int vb_mkey_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe)
+int vb_mkey_decode(const struct vb_sq *sq, const struct ibv_qp_cap *cap,
+		   const struct ibv_send_wr *wr, struct vb_wqe *wqe)
 {
 	const struct vb_mkey_request *request =
 		(const struct vb_mkey_request *)(uintptr_t)wr->wr.rdma.remote_addr;
 
 	if (request->setters)
 		return EINVAL;
-	vb_check(request->conf.count <= vb_mkey_room(&qp->cap) &&
+	vb_check(request->conf.count <= vb_mkey_room(cap) &&
 		 offsetof(struct vb_wqe, data) +
-			 request->conf.count * sizeof(struct vb_mkey_entry) <= qp->req.sq.stride);
+			 request->conf.count * sizeof(struct vb_mkey_entry) <= sq->stride);
 	wqe->mkey = request->conf;
 	memcpy(vb_wqe_entries(wqe), request->entry,
 	       request->conf.count * sizeof(struct vb_mkey_entry));
@@ -320,13 +322,14 @@ int vb_memcpy_decode(const struct ibv_send_wr *wr, struct vb_wqe *wqe)
 	return 0;
 }
 
-enum ibv_wc_status vb_mkey_configure(struct vb_qp *qp, const struct vb_wqe *wqe)
+enum ibv_wc_status vb_mkey_configure(struct vb_nic *nic, struct ibv_pd *pd,
+				     const struct vb_wqe *wqe)
 {
 	bool ok;
 
-	vb_lock_take(&qp->nic->keys.lock);
-	ok = configure(qp, wqe);
-	vb_lock_drop(&qp->nic->keys.lock);
+	vb_lock_take(&nic->keys.lock);
+	ok = configure(nic, pd, wqe);
+	vb_lock_drop(&nic->keys.lock);
 	return ok ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }
 
@@ -497,15 +500,14 @@ bool vb_walk_write(struct vb_walk *walk, const uint8_t *from, uint64_t bytes)
 	return true;
 }
 
-enum ibv_wc_status vb_memcpy(struct vb_qp *qp, const struct vb_wqe *wqe)
+enum ibv_wc_status vb_memcpy(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *wqe)
 {
-	struct ibv_pd *pd = qp->ibv.qp.pd;
 	uint32_t left = wqe->copy.bytes;
 	struct vb_walk to, from;
 
-	vb_walk_begin(&to, qp->nic, pd, wqe->copy.to_key, wqe->copy.to, left,
+	vb_walk_begin(&to, nic, pd, wqe->copy.to_key, wqe->copy.to, left,
 		      IBV_ACCESS_LOCAL_WRITE);
-	vb_walk_begin(&from, qp->nic, pd, wqe->copy.from_key, wqe->copy.from, left, 0);
+	vb_walk_begin(&from, nic, pd, wqe->copy.from_key, wqe->copy.from, left, 0);
 	while (left) {
 		uint64_t n;
 		uint8_t *at = vb_walk_next(&to, left, &n);

@@ -18,7 +18,7 @@
  */
 
 #include "base/lent.h"
-#include "nic/data/qp.h"
+#include "nic/core/internal.h"
 #include "nic/mem/mem.h"
 
 /* Beside what enum ibv_wr_opcode has, for the builder (vb_qp_post_batch): see below. */
@@ -85,8 +85,9 @@ uint32_t vb_mkey_room(const struct ibv_qp_cap *cap);
  * setters than announced, or this one a second time; rights other than LOCAL_WRITE and REMOTE_*; a
  * layout of more than 2^64 octets. ENOMEM: more entries than there is room for.
  */
-VB_LENT int vb_mkey_request_begin(struct vb_mkey_request *request, const struct vb_qp *qp,
-				  const struct vb_mkey *mkey, unsigned setters);
+VB_LENT int vb_mkey_request_begin(struct vb_mkey_request *request,
+				  const struct ibv_qp_cap *cap, const struct vb_mkey *mkey,
+				  unsigned setters);
 VB_LENT int vb_mkey_request_access(struct vb_mkey_request *request, uint32_t access);
 VB_LENT int vb_mkey_request_layout(struct vb_mkey_request *request, uint32_t repeat,
 				   uint32_t count, const struct vb_mkey_entry *entries);
@@ -102,18 +103,21 @@ VB_LENT int vb_mkey_request_list(struct vb_mkey_request *request, uint32_t count
 /* --- inside nic --- */
 
 /* The part of these in their work requests. EINVAL: setters are missing, or a wrong length. */
-int vb_mkey_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe);
+int vb_mkey_decode(const struct vb_sq *sq, const struct ibv_qp_cap *cap,
+		   const struct ibv_send_wr *wr, struct vb_wqe *wqe);
 int vb_memcpy_decode(const struct ibv_send_wr *wr, struct vb_wqe *wqe);
 
 /* Carry them out. SUCCESS; MW_BIND_ERR: no such key in this PD; LOC_PROT_ERR. QP locked. */
-enum ibv_wc_status vb_mkey_configure(struct vb_qp *qp, const struct vb_wqe *wqe);
-enum ibv_wc_status vb_memcpy(struct vb_qp *qp, const struct vb_wqe *wqe);
+enum ibv_wc_status vb_mkey_configure(struct vb_nic *nic, struct ibv_pd *pd,
+				     const struct vb_wqe *wqe);
+enum ibv_wc_status vb_memcpy(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *wqe);
 
 /*
  * Clear what was configured: false if the PD has no such key, if nothing was, or if a peer asks
  * (remote) and the key is not made for it. The keys' lock is held.
  */
-bool vb_mkey_invalidate_locked(struct vb_qp *qp, uint32_t key, bool remote);
+bool vb_mkey_invalidate_locked(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key,
+			       bool remote);
 
 /* All that there are: the NIC vanishes. */
 void vb_mkeys_free(struct vb_keys *keys);

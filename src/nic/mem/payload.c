@@ -182,3 +182,51 @@ bool vb_payload_response(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn,
 	out->count = 1;
 	return true;
 }
+
+/* --- the other way --- */
+
+enum vb_verdict vb_mr_write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+				  const uint8_t *data, uint32_t bytes, unsigned access,
+				  uint8_t *to, bool paged)
+{
+	struct vb_walk walk;
+
+	if (to)
+		return vb_mr_copy(nic, paged, to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
+	vb_walk_begin(&walk, nic, pd, key, va, bytes, access);
+	return walk.mkey && vb_walk_write(&walk, data, bytes) ? VB_OK : VB_BAD_ACCESS;
+}
+
+static bool write_local(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+			const uint8_t *data, uint32_t bytes)
+{
+	bool paged;
+	uint8_t *to = vb_mr_find(nic, pd, key, va, bytes, IBV_ACCESS_LOCAL_WRITE, &paged);
+
+	return vb_mr_write_found(nic, pd, key, va, data, bytes, IBV_ACCESS_LOCAL_WRITE, to,
+				 paged) == VB_OK;
+}
+
+bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
+		   uint32_t offset, const uint8_t *data, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < count && bytes; i++) {
+		uint32_t n = sge[i].length;
+		uint8_t *to;
+
+		if (offset >= n) {
+			offset -= n;
+			continue;
+		}
+		n = n - offset < bytes ? n - offset : bytes;
+		to = vb_mr_get(nic, pd, sge[i].lkey, sge[i].addr + offset, n,
+			       IBV_ACCESS_LOCAL_WRITE);
+		if (to ? !vb_guard_copy(to, data, n)
+		       : !write_local(nic, pd, sge[i].lkey, sge[i].addr + offset, data, n))
+			return false;
+		data += n;
+		bytes -= n;
+		offset = 0;
+	}
+	return true;
+}

@@ -2,9 +2,10 @@
 #ifndef VB_NIC_PAYLOAD_H
 #define VB_NIC_PAYLOAD_H
 
-/* Where the payload of a packet lies, and how it is copied together. */
+/* Where the payload of a packet lies, and how it is copied together, or put where it belongs. */
 
 #include "engine/segment.h"
+#include "engine/verdict.h"
 #include "nic/core/internal.h"
 
 /* The pieces of one packet's payload. */
@@ -52,5 +53,17 @@ bool vb_payload_put(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *
 
 /* Copy it together; false: a part of it is not mapped any more, or a key does not allow it. */
 bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload);
+
+/* Scatter over a list of SGEs: false if a key does not allow it or memory is gone. */
+bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
+		   uint32_t offset, const uint8_t *data, uint32_t bytes);
+
+/*
+ * What is not found like any other memory may be paged on demand, or in several pieces. to: what a
+ * look-up found that knows of paging, and whether it is.
+ */
+enum vb_verdict vb_mr_write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
+				  const uint8_t *data, uint32_t bytes, unsigned access,
+				  uint8_t *to, bool paged);
 
 #endif

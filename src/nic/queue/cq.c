@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "nic/core/domain.h"
-#include "nic/data/qp.h"
 
 #define STAMP_FLAGS                                                                               \
 	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                         \
@@ -342,25 +341,32 @@ static void guard_drop(struct vb_cq *cq)
 		vb_lock_drop(cq->guard);
 }
 
+/* Every place of the send queue before that is free again. */
+static inline void release(const struct vb_cqe *cqe)
+{
+	atomic_store_explicit(&cqe->user->sq_released, cqe->sq_released, memory_order_release);
+}
+
 /* What it brought along arrives now; if the memory is gone, that is what the completion says. */
 static __attribute__((noinline)) void deliver(struct vb_cq *cq, const struct vb_cqe *cqe,
 					      uint64_t place, struct ibv_wc *wc)
 {
-	if (!vb_parcel_deliver(cqe->qp, &cq->parcels[place & cq->mask]))
+	if (!vb_parcel_deliver(cqe->user->parcels, &cq->parcels[place & cq->mask]))
 		wc->status = IBV_WC_LOC_PROT_ERR;
 	if (!(wc->opcode & IBV_WC_RECV))
-		vb_qp_release(cqe->qp, cqe->sq_released);
+		release(cqe);
 }
 
-void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_qp *qp)
+void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_cq_user *user)
 {
 	lock_both(cq);
 	for (uint64_t i = head_of(cq); i != tail_of(cq); i++) {
 		struct vb_cqe *cqe = at(cq, i);
 
-		if (cqe->note != VB_CQE_PARCEL || cqe->qp != qp || (cqe->wc.opcode & IBV_WC_RECV))
+		if (cqe->note != VB_CQE_PARCEL || cqe->user != user ||
+		    (cqe->wc.opcode & IBV_WC_RECV))
 			continue;
-		if (!vb_parcel_deliver(cqe->qp, &cq->parcels[i & cq->mask]))
+		if (!vb_parcel_deliver(user->parcels, &cq->parcels[i & cq->mask]))
 			cqe->wc.status = IBV_WC_LOC_PROT_ERR;
 		cqe->note = VB_CQE_PLAIN;
 	}
@@ -371,10 +377,10 @@ void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_qp *qp)
 static inline void hand_over(struct vb_cq *cq, const struct vb_cqe *cqe, uint64_t place,
 			     struct ibv_wc *wc)
 {
-	if (!cqe->qp)
+	if (!cqe->user)
 		return;
 	if (cqe->note == VB_CQE_PLAIN)
-		vb_qp_release(cqe->qp, cqe->sq_released);
+		release(cqe);
 	else if (cqe->note == VB_CQE_PARCEL)
 		deliver(cq, cqe, place, wc);
 }
@@ -536,7 +542,6 @@ void vb_cq_arm_notify(struct vb_cq *cq, bool solicited_only)
 static void overrun(struct vb_cq *cq, uint32_t qpn)
 {
 	struct vb_ctx *ctx = vb_ctx_of(cq->ibv.cq.context);
-	struct vb_qp *qp = vb_nic_qp_find(ctx->nic, qpn);
 	struct ibv_async_event event = {
 		.element.cq = &cq->ibv.cq,
 		.event_type = IBV_EVENT_CQ_ERR,
@@ -547,8 +552,7 @@ static void overrun(struct vb_cq *cq, uint32_t qpn)
 		vb_ctx_event_push(ctx, &event, &cq->async_delivered);
 	}
 	/* It is in the midst of something, and the others have locks of their own. */
-	if (qp)
-		vb_timer_arm(ctx->nic, qp, 0);
+	vb_nic_qp_look(ctx->nic, qpn);
 }
 
 /* There is no room: lose what nobody took for longest, or what has come. push_lock held. */
@@ -586,7 +590,7 @@ void vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 		if (cq->stamps)
 			stamp(cq, tail);
 		if (cqe->note == VB_CQE_PARCEL)
-			cq->parcels[tail & cq->mask] = cqe->qp->parcels->in_hand;
+			cq->parcels[tail & cq->mask] = cqe->user->parcels->in_hand;
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 		if (wakes(cq, cqe))
 			hold(cq, cq->held + 1);

@@ -12,14 +12,20 @@
 enum vb_cqe_note {
 	VB_CQE_PLAIN,
 	VB_CQE_TM,     /* it tells of tag matching, and gives nothing back */
-	VB_CQE_PARCEL, /* it brings data along (parcel.h); qp is whose, send queue or not */
+	VB_CQE_PARCEL, /* it brings data along (parcel.h); user is whose, send queue or not */
+};
+
+/* A QP as its CQs know it: what completions give back to it, and bring along. Part of it. */
+struct vb_cq_user {
+	struct vb_parcels *parcels;   /* NULL: nothing travels inside completions */
+	_Atomic uint32_t sq_released; /* send queue places that the application has got back */
 };
 
 /* A completion, and what is to be given back when the application takes it. */
 struct vb_cqe {
 	struct ibv_wc wc;
 	union {
-		struct vb_qp *qp; /* whose send queue gets room back by that, or NULL */
+		struct vb_cq_user *user; /* whose send queue gets room back by that, or NULL */
 		uint64_t tm_tag;  /* VB_CQE_TM: struct ibv_wc_tm_info */
 	};
 	union {
@@ -108,7 +114,7 @@ int vb_cq_create_ex(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, 
 int vb_cq_parcels_make(struct vb_cq *cq);
 
 /* Deliver what completions of this QP's send queue hold. QP locked. */
-void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_qp *qp);
+void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_cq_user *user);
 
 /* EINVAL if what it holds does not fit, cqe is out of range, or it has overrun. */
 int vb_cq_resize(struct vb_cq *cq, int cqe);

@@ -43,12 +43,6 @@ void vb_rq_empty(struct vb_rq *rq);
  */
 int vb_rq_resize(struct vb_rq *rq, uint32_t wr_max, void **ring);
 
-/* Take from a shared queue; any thread. Tells when the limit is reached (srq.c). */
-bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv);
-
-/* The same, if it has room for so many octets: OK, NO_RECV, TOO_LONG. */
-enum vb_verdict vb_srq_take_for(struct vb_srq *srq, struct vb_recv *recv, uint32_t bytes);
-
 /* How many are queued. Exact for who takes, as far as others do not post meanwhile. */
 static inline uint32_t vb_rq_count(const struct vb_rq *rq)
 {

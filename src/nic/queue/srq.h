@@ -5,6 +5,7 @@
 /* Receive queues: a QP's own, and shared ones. */
 
 #include "engine/recv.h"
+#include "engine/verdict.h"
 #include "nic/core/ctx.h"
 
 /*
@@ -39,31 +40,29 @@ struct vb_srq {
 };
 
 /*
- * ibv_create_srq(3): attr has what is wanted, and what came out, which is the same. EINVAL beyond
- * the device's limits. ibv.handle is its number, as ibv_get_srq_num(3) has it.
- */
-int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **srq);
-
-/*
- * ibv_create_srq_ex(3). EINVAL: a bit of comp_mask that the type needs is missing, or one that it
- * has no use for is set, or objects of another context, or more tags than the device has.
- * EOPNOTSUPP: bits that we do not know. The number of an XRC SRQ is one of the NIC's, as QPNs are.
- */
-int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, struct vb_srq **srq);
-
-/*
  * ibv_modify_srq(3). EINVAL: something unknown in mask, a limit beyond the queue's size, a size
  * that does not hold what is posted.
  */
 int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask);
 int vb_srq_query(struct vb_srq *srq, struct ibv_srq_attr *attr);
 
-/* EBUSY while QPs use it. Dead but not freed after that: the caller waits for acks of
- * events_delivered, then calls vb_srq_free(). */
-int vb_srq_destroy(struct vb_srq *srq);
+/* After vb_srq_destroy() (control/srq.h), and acks of events_delivered. */
 void vb_srq_free(struct vb_srq *srq);
 
 /* EINVAL: too many SGEs or octets; ENOMEM: full. *bad is the first request not queued. */
 int vb_srq_post(struct vb_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* --- inside nic --- */
+
+/* One of no particular type: what vb_srq_create() says. unmake: nobody uses it; then free it. */
+int vb_srq_make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context,
+		struct vb_srq **srq);
+void vb_srq_unmake(struct vb_srq *srq);
+
+/* Take from a shared queue; any thread. Tells when the limit is reached. */
+bool vb_srq_take(struct vb_srq *srq, struct vb_recv *recv);
+
+/* The same, if it has room for so many octets: OK, NO_RECV, TOO_LONG. */
+enum vb_verdict vb_srq_take_for(struct vb_srq *srq, struct vb_recv *recv, uint32_t bytes);
 
 #endif

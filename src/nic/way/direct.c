@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "nic/data/host.h"
+#include "nic/mem/mem.h"
 #include "nic/way/peer.h"
 #include "nic/way/tx.h"
 
@@ -223,7 +225,7 @@ static bool is_alone(struct vb_qp *qp, bool more)
 
 	if (more)
 		return false;
-	if (atomic_load_explicit(&qp->sq_released, memory_order_relaxed) ==
+	if (atomic_load_explicit(&qp->user.sq_released, memory_order_relaxed) ==
 	    qp->req.tail - qp->req.own_posted)
 		return true;
 	/* Nobody has asked for its completion, or nobody has looked: the time has to tell. */

@@ -138,16 +138,16 @@ static void both_ways_give_places_back(void **state)
 {
 	struct vb_cq *cq = make_cq(4, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_UD, cq, NULL);
-	struct vb_cqe cqe = { .qp = qp, .sq_released = 3 };
+	struct vb_cqe cqe = { .user = &qp->user, .sq_released = 3 };
 	struct vb_cq_stamp stamp;
 
 	vb_cq_push(cq, &cqe);
 	assert_true(vb_cq_take(cq, &cqe, &stamp));
-	assert_int_equal(atomic_load(&qp->sq_released), 3);
+	assert_int_equal(atomic_load(&qp->user.sq_released), 3);
 	cqe.sq_released = 9;
 	vb_cq_push(cq, &cqe);
 	assert_int_equal(vb_cq_poll(cq, 1, &cqe.wc), 1);
-	assert_int_equal(atomic_load(&qp->sq_released), 9);
+	assert_int_equal(atomic_load(&qp->user.sq_released), 9);
 	drop_qp(qp);
 	drop_cq(cq);
 }

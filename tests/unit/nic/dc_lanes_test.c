@@ -5,7 +5,8 @@
  */
 #include "lanes_fixture.h"
 
-#include "nic/queue/srq.h"
+#include "nic/control/qp_dv.h"
+#include "nic/control/srq.h"
 #include "nic/service/dc/dc.h"
 
 enum { KEY = 0xabc, PSN = 0xfffff0, BYTES = 200 * 1024, PIECES = 7 };

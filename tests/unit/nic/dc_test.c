@@ -5,6 +5,7 @@
  */
 #include "nic_fixture.h"
 
+#include "nic/control/qp_dv.h"
 #include "nic/data/acks.h"
 #include "nic/service/dc/dc.h"
 #include "wire/icrc.h"

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "nic/control/srq.h"
 #include "nic/core/ah.h"
 #include "nic/core/internal.h"
 #include "nic/data/qp.h"

@@ -53,7 +53,7 @@ static void push_recv(uint64_t wr_id)
 {
 	const struct vb_cqe cqe = {
 		.wc = { .wr_id = wr_id, .opcode = IBV_WC_RECV, .qp_num = qp->ibv.qp.qp_num },
-		.qp = qp,
+		.user = &qp->user,
 		.note = VB_CQE_PARCEL,
 	};
 
@@ -101,8 +101,8 @@ static void only_some_types_have_them(void **state)
 		assert_int_equal(one->has_parcels, any);
 		assert_int_equal(own->parcels != NULL, any);
 		if (any) {
-			assert_int_equal(one->parcels->recv_bytes, rows[i].recv);
-			assert_int_equal(one->parcels->fetch_bytes, rows[i].fetch);
+			assert_int_equal(one->user.parcels->recv_bytes, rows[i].recv);
+			assert_int_equal(one->user.parcels->fetch_bytes, rows[i].fetch);
 		}
 		drop_qp(one);
 		drop_cq(own);
@@ -156,7 +156,7 @@ static void answers_are_taken_if_they_complete(void **state)
 	assert_true(vb_parcel_aim_fetch(qp, &wqe, &to));
 	assert_int_equal(to.count, 1);
 	assert_int_equal(to.iov[0].iov_len, 8);
-	assert_ptr_equal(to.iov[0].iov_base, qp->parcels->in_hand.data);
+	assert_ptr_equal(to.iov[0].iov_base, qp->user.parcels->in_hand.data);
 	vb_parcel_drop(qp);
 	wqe.flags = 0;
 	assert_false(vb_parcel_take_fetch(qp, &wqe, 0, data, 8));
@@ -201,17 +201,17 @@ static void the_places_of_a_send_queue_come_back_as_ever(void **state)
 	wqe.sge[0] = sge_at(0, 8);
 	assert_true(vb_parcel_take_fetch(qp, &wqe, 0, data, 8));
 	assert_true(vb_parcel_goes(qp));
-	cqe.qp = qp;
+	cqe.user = &qp->user;
 	vb_cq_push(cq, &cqe);
-	assert_int_equal(atomic_load(&qp->sq_released), 0);
+	assert_int_equal(atomic_load(&qp->user.sq_released), 0);
 	polled(1, IBV_WC_SUCCESS);
-	assert_int_equal(atomic_load(&qp->sq_released), 5);
+	assert_int_equal(atomic_load(&qp->user.sq_released), 5);
 	assert_memory_equal(mem, data, 8);
 	/* A receive says nothing about the send queue. */
 	assert_true(take(FAR, 8));
 	push_recv(2);
 	polled(2, IBV_WC_SUCCESS);
-	assert_int_equal(atomic_load(&qp->sq_released), 5);
+	assert_int_equal(atomic_load(&qp->user.sq_released), 5);
 	assert_memory_equal(mem + FAR, data, 8);
 	close_all();
 }

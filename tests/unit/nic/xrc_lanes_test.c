@@ -7,7 +7,7 @@
 
 #include <fcntl.h>
 
-#include "nic/queue/srq.h"
+#include "nic/control/srq.h"
 #include "nic/service/xrc/xrc.h"
 
 enum { PSN = 0x100, RECVS = 8, RECV_BYTES = 8192 };

@@ -11,25 +11,27 @@
 #include <stdlib.h>
 
 #include "engine/resp.h"
-#include "nic/service/xrc/xrc_store.h"
+#include "nic/control/store.h"
 
 /* What processes share of XRC: who has what, and what goes with the last of them. */
 
 enum { A = 3, B = 7, C = 1023 }; /* processes, by their slots */
 
 static const uint64_t file[2] = { 5, 1234 }, other[2] = { 6, 1234 };
+static struct vb_store *all;
 static struct vb_xrc_store *store;
 
 static int begin(void **state)
 {
-	store = calloc(1, sizeof(*store));
+	all = calloc(1, sizeof(*all));
+	store = &all->xrc;
 	vb_xrc_store_init(store);
-	return store == NULL;
+	return all == NULL;
 }
 
 static int end(void **state)
 {
-	free(store);
+	free(all);
 	return 0;
 }
 
@@ -262,16 +264,16 @@ static void scribble(void)
 {
 	uint32_t *const counts[] = { &store->next_rcv, &store->domains_top, &store->rcvs_top,
 				     &store->srqs.top, &store->srqs.next };
-	uint64_t *words = (uint64_t *)store;
+	uint64_t *words = (uint64_t *)all;
 
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		*counts[i] = random_next() & 1 ? (uint32_t)random_next() : UINT32_MAX;
 	atomic_store(&store->log.count, random_next() & 1 ? random_next() : UINT64_MAX);
-	atomic_store(&store->segment.uplink, (uint32_t)random_next());
-	for (unsigned i = 0; i < sizeof(*store) / sizeof(*words) / 16; i++)
-		words[random_next() % (sizeof(*store) / sizeof(*words))] = random_next();
+	atomic_store(&all->segment.uplink, (uint32_t)random_next());
+	for (unsigned i = 0; i < sizeof(*all) / sizeof(*words) / 16; i++)
+		words[random_next() % (sizeof(*all) / sizeof(*words))] = random_next();
 	for (unsigned i = 0; i < VB_SEGMENT_WORDS; i++)
-		atomic_store(&store->segment.members[i], random_next() | random_next());
+		atomic_store(&all->segment.members[i], random_next() | random_next());
 }
 
 static void attr_expect_sane(const struct vb_xrc_attr *at)
@@ -321,7 +323,7 @@ static void notes_use(uint64_t id)
 	vb_xrc_log_add(&store->log, &note);
 	for (uint64_t i = vb_xrc_log_first(count); i < count; i++)
 		vb_xrc_log_read(&store->log, i, &note);
-	vb_segment_wants(&store->segment, C, random_next());
+	vb_segment_wants(&all->segment, C, random_next());
 }
 
 static void garbage_leads_nowhere(void **state)

@@ -13,9 +13,9 @@
  *    packet finds it but through its target, and it goes with that.
  */
 
-#include "nic/control/qp_dv.h"
 #include "nic/data/demux.h"
 #include "nic/data/qp.h"
+#include "nic/service/dc/dc_attr.h"
 
 enum vb_dc_role { VB_DC_INITIATOR, VB_DC_TARGET, VB_DC_CONTEXT };
 

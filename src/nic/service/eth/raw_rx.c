@@ -2,7 +2,7 @@
 #include "nic/service/eth/raw.h"
 
 #include "eth/checksum.h"
-#include "nic/control/qp_dv.h"
+#include "nic/mem/payload.h"
 #include "nic/queue/rq.h"
 #include "nic/service/eth/rss.h"
 #include "nic/service/eth/steer.h"

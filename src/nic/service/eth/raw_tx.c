@@ -9,7 +9,6 @@
 #include "eth/checksum.h"
 #include "nic/data/pace.h"
 #include "nic/way/peer.h"
-#include "nic/control/qp_dv.h"
 #include "nic/service/eth/steer.h"
 #include "nic/way/way.h"
 #include "nic/way/tx.h"

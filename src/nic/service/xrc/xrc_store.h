@@ -23,7 +23,6 @@
 #include "base/path.h"
 #include "nic/core/limits.h"
 #include "nic/data/migration.h"
-#include "nic/service/eth/segment_table.h"
 #include "nic/service/xrc/xrc_notes.h"
 
 #define VB_XRC_MAGIC 0x58524321u
@@ -72,7 +71,6 @@ struct vb_xrc_store {
 	struct vb_xrc_rcv rcv[VB_XRC_RCVS_MAX];
 	struct vb_xrc_srqs srqs;
 	struct vb_xrc_log log;
-	struct vb_segment_table segment; /* not of XRC at all, but as shared */
 };
 
 /* How far a receive QP has come, as one word. */

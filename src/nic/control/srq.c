@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/control/srq.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "nic/core/quiesce.h"
+#include "nic/queue/cq.h"
+#include "nic/service/tm/tm.h"
+#include "nic/service/xrc/xrc.h"
+
+int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **out)
+{
+	int err = vb_srq_make(pd, &attr->attr, attr->srq_context, out);
+
+	if (!err)
+		attr->attr.max_wr = (*out)->rq.wr_max;
+	return err;
+}
+
+/*
+ * What comes with each type, beside the PD that all have. A bit too many is a mistake of the
+ * caller's as one too few is: it would believe to have got what it asked for. But the CQ of a basic
+ * one is passed over, as every device does: programs fill in all that the structure has.
+ */
+static const struct {
+	uint32_t needs, ignores;
+} type_rows[] = {
+	[IBV_SRQT_BASIC] = { .needs = 0, .ignores = IBV_SRQ_INIT_ATTR_CQ },
+	[IBV_SRQT_XRC] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD },
+	[IBV_SRQT_TM] = { .needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM },
+};
+
+static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex *attr,
+		    enum ibv_srq_type type)
+{
+	const struct ibv_context *context = &ctx->ibv.context;
+	uint32_t common = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
+		return EOPNOTSUPP;
+	if ((unsigned)type >= VB_ARRAY_LEN(type_rows))
+		return EINVAL;
+	common |= type_rows[type].ignores;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
+	    (attr->comp_mask & ~common) != type_rows[type].needs)
+		return EINVAL;
+	if (!attr->pd || attr->pd->context != context)
+		return EINVAL;
+	if (type != IBV_SRQT_BASIC && (!attr->cq || attr->cq->context != context))
+		return EINVAL;
+	if (type == IBV_SRQT_XRC && (!attr->xrcd || attr->xrcd->context != context))
+		return EINVAL;
+	return 0;
+}
+
+/* No packet finds it any more. */
+static void hide(struct vb_srq *srq)
+{
+	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+
+	vb_nic_srq_remove(nic, srq->ibv.handle);
+	vb_nic_quiesce(nic);
+	vb_xrc_srq_leave(srq);
+}
+
+/* It belongs to that domain from here on, and packets find it. */
+static int enter_domain(struct vb_srq *srq, struct vb_xrcd *xrcd, struct ibv_cq *cq)
+{
+	uint32_t number;
+	int err;
+
+	srq->xrcd = xrcd;
+	srq->cq = cq;
+	err = vb_nic_srq_add(vb_nic_of(srq->ibv.context), srq, &number);
+	if (err) {
+		srq->xrcd = NULL;
+		return err;
+	}
+	srq->ibv.handle = number;
+	err = vb_xrc_srq_announce(srq);
+	if (err) {
+		hide(srq);
+		srq->xrcd = NULL;
+		return err;
+	}
+	atomic_fetch_add(&xrcd->users, 1);
+	atomic_fetch_add(&((struct vb_cq *)cq)->users, 1);
+	return 0;
+}
+
+static void leave_domain(struct vb_srq *srq)
+{
+	hide(srq);
+	vb_xrc_srq_recall(srq);
+	atomic_fetch_sub(&srq->xrcd->users, 1);
+	atomic_fetch_sub(&((struct vb_cq *)srq->cq)->users, 1);
+}
+
+int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, struct vb_srq **out)
+{
+	enum ibv_srq_type type =
+		attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	struct vb_tm *tm = NULL;
+	int err = check_ex(ctx, attr, type);
+
+	if (!err && type == IBV_SRQT_TM)
+		err = vb_tm_create((struct vb_cq *)attr->cq, &attr->tm_cap, &tm);
+	if (!err)
+		err = vb_srq_make((struct vb_pd *)attr->pd, &attr->attr, attr->srq_context, out);
+	if (!err)
+		(*out)->tm = tm;
+	else if (tm)
+		vb_tm_destroy(tm);
+	if (!err && type == IBV_SRQT_XRC) {
+		err = enter_domain(*out, (struct vb_xrcd *)attr->xrcd, attr->cq);
+		if (err) {
+			vb_srq_destroy(*out);
+			vb_srq_free(*out);
+		}
+	}
+	if (!err)
+		attr->attr.max_wr = (*out)->rq.wr_max;
+	return err;
+}
+
+int vb_srq_destroy(struct vb_srq *srq)
+{
+	if (atomic_load(&srq->users))
+		return EBUSY;
+	if (srq->xrcd)
+		leave_domain(srq);
+	if (srq->tm)
+		vb_tm_destroy(srq->tm);
+	vb_srq_unmake(srq);
+	return 0;
+}

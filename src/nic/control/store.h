@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_STORE_H
+#define VB_NIC_STORE_H
+
+/*
+ * All that the processes of a hub share beside rings: the hub makes it, run maps it. The lock in
+ * it is that of XRC's part; the Ethernet segment's part needs none.
+ */
+
+#include "nic/service/eth/segment_table.h"
+#include "nic/service/xrc/xrc_store.h"
+
+struct vb_store {
+	struct vb_xrc_store xrc;
+	struct vb_segment_table segment;
+};
+
+#endif
