@@ -18,6 +18,7 @@
 #include "link/shm.h"
 #include "link/udp.h"
 #include "nic/core/slots.h"
+#include "run/guid.h"
 #include "run/process/cancel.h"
 #include "run/process/eventfd.h"
 #include "run/foreign.h"

@@ -42,25 +42,4 @@ unsigned vb_gids_collect(struct vb_gid_entry *found, unsigned max, const struct 
 /* Bring the table up to date with what was found. */
 void vb_gids_merge(struct vb_gids *gids, const struct vb_gid_entry *found, unsigned count);
 
-/*
- * The node GUID, big-endian, never zero, the same for all processes of a host: the EUI-64 of the
- * first interface that has a MAC, else a hash of host name and boot.
- */
-uint64_t vb_guid_get(void);
-
-/*
- * The port's own MAC, on the Ethernet segment of this user's hub: locally administered, made of the
- * node GUID and the user, so that those of two hubs differ from each other and from interfaces'.
- */
-VB_LENT void vb_port_mac(uint8_t mac[6]);
-
-/* The node GUID by a list of interface addresses; 0 if none has a MAC. */
-uint64_t vb_guid_of(const struct ifaddrs *list);
-
-/*
- * The MAC that a neighbour's address has, or that of our own interface if the address is ours (all
- * zero on loopback). ENETUNREACH if neither the interfaces nor the kernel's ARP table know it.
- */
-int vb_gids_mac(const uint8_t gid[VB_GID_BYTES], uint8_t mac[6]);
-
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The node GUID, and the MACs of neighbours: what link layers call each other. */
+#include "run/guid.h"
+
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>

@@ -9,7 +9,9 @@
 
 #include "base/check.h"
 #include "fuzz.h"
+#include "nic/control/qp.h"
 #include "nic/control/qp_dv.h"
+#include "nic/control/qp_modify.h"
 #include "nic/core/ah.h"
 #include "nic/data/qp.h"
 #include "nic/mem/mem.h"

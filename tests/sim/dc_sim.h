@@ -12,6 +12,8 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "fabric.h"
+#include "nic/control/qp.h"
+#include "nic/control/qp_modify.h"
 #include "nic/control/srq.h"
 #include "nic/core/ah.h"
 #include "nic/data/qp.h"

@@ -14,6 +14,8 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "fabric.h"
+#include "nic/control/qp.h"
+#include "nic/control/qp_modify.h"
 #include "nic/control/srq.h"
 #include "nic/data/qp.h"
 #include "nic/mem/mem.h"

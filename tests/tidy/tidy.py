@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import pairs
 import rooms
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
@@ -157,6 +158,11 @@ def rule_rooms(files):
 def rule_room_size(files):
     """A room has at most 40 files and 5,000 lines."""
     return rooms.faults_of_size(files)
+
+
+def rule_pairs(files):
+    """A header declares what the .c file beside it defines (tests/tidy/pairs.py)."""
+    return pairs.faults_of_pairs(files)
 
 
 def rule_vocabulary(files):

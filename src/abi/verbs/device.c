@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "abi/verbs/abi.h"
+#include "run/guid.h"
 
 /*
  * Direct-verbs libraries take what they are given for the first part of rdma-core's own, larger

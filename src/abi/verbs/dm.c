@@ -2,6 +2,7 @@
 /* Device memory, ibv_alloc_dm(3). */
 #include "abi/verbs/abi.h"
 #include "nic/mem/mem.h"
+#include "nic/mem/mem_kinds.h"
 
 /* In a forked child, the parent's is not there. */
 static bool is_there(const struct vb_dm *dm)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "abi/verbs/abi.h"
 #include "nic/mem/mem.h"
+#include "nic/mem/mem_kinds.h"
 
 /* Inline in the header, as a choice between two functions. */
 #undef ibv_reg_mr

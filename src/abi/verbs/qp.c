@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/control/qp.h"
+#include "nic/control/qp_modify.h"
 #include "nic/service/xrc/xrc.h"
 
 #include <stdlib.h>

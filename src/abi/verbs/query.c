@@ -5,6 +5,7 @@
 
 #include "abi/verbs/abi.h"
 #include "base/check.h"
+#include "run/guid.h"
 
 #undef ibv_query_port
 

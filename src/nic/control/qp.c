@@ -2,7 +2,7 @@
 
 /* Birth and death of a queue pair, and what can be asked about it. */
 
-#include "nic/data/qp.h"
+#include "nic/control/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/check.h"
+#include "nic/control/qp.h"
 #include "nic/service/dc/dc.h"
 
 enum {

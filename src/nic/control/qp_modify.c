@@ -2,6 +2,8 @@
 
 /* ibv_modify_qp: everything is checked, and only then is anything changed. */
 
+#include "nic/control/qp_modify.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,12 +2,14 @@
 #ifndef VB_NIC_QP_H
 #define VB_NIC_QP_H
 
-/* Queue pairs. */
+/* Queue pairs: what they are made of. What is done with one stands in the headers of the rooms. */
 
 #include "engine/newer.h"
 #include "engine/req.h"
 #include "engine/resp.h"
 #include "nic/core/internal.h"
+#include "nic/data/post.h"
+#include "nic/data/qp_error.h"
 #include "nic/data/qp_flags.h"
 #include "nic/data/qp_parcels.h"
 #include "nic/queue/cq.h"
@@ -114,67 +116,10 @@ struct vb_qp {
 	struct vb_dc *dc; /* of type DRIVER (dc.h) */
 };
 
-/*
- * attr->cap: wanted in, actual out. RC, UC, UD, XRC_SEND (which has no use for a receive queue, its
- * CQ or an SRQ); other types EOPNOTSUPP. EINVAL: beyond the
- * device's limits, no CQ, an SRQ with UC (ibv_create_qp(3)), objects of another context.
- */
-int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp);
-
-/*
- * ibv_create_qp_ex(3), but for the operations of the builder; attr->pd is the PD, or attr->xrcd the
- * domain of an XRC_RECV (xrc.h). Beside the above,
- * EINVAL: no PD, an XRC domain, a flag that the type does not have, a source QPN of more than 24
- * bits. EOPNOTSUPP: what is unknown, or goes with types that we do not have; a source QPN without a
- * wire.
- */
-int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
-
-/* The same, with flags that were checked (qp_dv.h). */
-int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **qp);
-
-/*
- * ibv_modify_qp(3). EINVAL: transition, mask or value wrong; EBUSY: where rights are taken from the
- * peer, as destroy. Nothing has changed then.
- */
-int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
-
-/*
- * ibv_modify_qp_rate_limit(3). EINVAL: not in RTS or SQD, a rate that the device does not do, or a
- * bit of comp_mask, of which none is known.
- */
-int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr);
-
-/* ibv_query_qp(3): everything, whatever the mask asks for. */
-int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
-
-/*
- * EBUSY while it is attached to a multicast group or a flow rule, or the peer was stopped while it
- * reached into our memory by itself (vb_mr_dereg). Any state. Outstanding work
- * vanishes without completions, its completions leave the CQs. Dead but not freed: the caller waits
- * for acks of events_delivered, then calls vb_qp_free().
- */
-int vb_qp_destroy(struct vb_qp *qp);
+/* After vb_qp_destroy() (control/qp.h), and acks of events_delivered; or of one never shown. */
 void vb_qp_free(struct vb_qp *qp);
 
-/*
- * ibv_post_send(3), ibv_post_recv(3). EINVAL: state, opcode, SGEs, size; ENOMEM: full;
- * EOPNOTSUPP: an opcode that we do not do. *bad is the first work request not queued; those
- * before it are.
- */
-int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-
-/*
- * As vb_qp_post_send(), but all or none: ibv_wr_complete(3). A FLUSH is told in wr.atomic: the
- * octets in compare_add, type and (from bit 8 on) level in swap.
- */
-int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr);
-
 /* --- inside nic --- */
-
-/* The BIND of a window of type 1, which no work request of the application's can be (window.c). */
-int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr);
 
 static inline enum ibv_qp_state vb_qp_state(const struct vb_qp *qp)
 {
@@ -241,17 +186,6 @@ void vb_export_qp_restore(struct vb_qp *qp);
 
 /* It goes: peers are told nothing of it any more. QP not locked. */
 void vb_export_qp_hide(struct vb_qp *qp);
-
-/* To the error state: flush everything (qp_error.c). */
-void vb_qp_fail_locked(struct vb_qp *qp);
-void vb_qp_flush_recv_locked(struct vb_qp *qp);
-void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type);
-
-/* Carry out what the requester's step asks for, and set the clock. */
-void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome);
-
-/* Time has come for this QP. Rx right held. */
-void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns);
 
 /* --- what it takes to change attributes (qp_modify.c), of any type --- */
 

@@ -10,6 +10,7 @@
 #include "base/prf.h"
 #include "engine/newer.h"
 #include "nic/core/quiesce.h"
+#include "nic/mem/mem_kinds.h"
 #include "nic/mem/mkey.h"
 
 #define ACCESS_KNOWN                                                                              \

@@ -69,39 +69,6 @@ int vb_mr_dereg(struct vb_mr *mr);
  */
 void vb_mr_found(struct vb_shared *shared, int32_t file);
 
-/* --- memory of other kinds (mem_kinds.c) --- */
-
-/*
- * ibv_reg_dm_mr(3): so many octets of device memory from offset on, whose first has address 0.
- * EINVAL: beyond the device memory, no ZERO_BASED, rights that do not go together, or other than
- * LOCAL_WRITE, REMOTE_* and the optional range; ENOMEM.
- */
-int vb_mr_reg_dm(struct vb_pd *pd, struct vb_dm *dm, uint64_t offset, uint64_t bytes,
-		 unsigned access, struct vb_mr **mr);
-
-/*
- * ibv_reg_dmabuf_mr(3): of what fd stands for, the octets from offset on. EBADF: no descriptor;
- * EINVAL: it has no contents, or fewer; offset and iova lie differently in their pages; no octets;
- * rights as for device memory, but without ZERO_BASED; EOPNOTSUPP: it cannot be mapped so; ENOMEM.
- */
-int vb_mr_reg_dmabuf(struct vb_pd *pd, uint64_t offset, uint64_t bytes, uint64_t iova, int fd,
-		     unsigned access, struct vb_mr **mr);
-
-/* ibv_alloc_null_mr(3): of any address and length, by its lkey only. ENOMEM. */
-int vb_mr_alloc_null(struct vb_pd *pd, struct vb_mr **mr);
-
-/*
- * ibv_advise_mr(3). All is checked before anything is fetched. EOPNOTSUPP: no such advice; EINVAL:
- * flags other than FLUSH, no SGE, a region that is not ON_DEMAND; ENOENT: no region has that lkey;
- * EPERM: it is of another PD, or to be written without LOCAL_WRITE; EFAULT: beyond its bounds, or
- * parts of it are not mapped (or not writable); ENOMEM.
- */
-int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-		 const struct ibv_sge *sge, uint32_t count);
-
-/* max_dm_size and what is said of on-demand paging in ibv_query_device_ex(3); orig_attr is set. */
-void vb_mem_query(const struct vb_nic *nic, struct ibv_device_attr_ex *attr);
-
 /* --- inside nic --- */
 
 void vb_keys_init(struct vb_keys *keys, uint64_t seed);
@@ -154,9 +121,6 @@ int vb_mr_make(struct vb_pd *pd, const struct vb_mr *like, struct vb_mr **mr);
 
 /* IBA 10.6.3.1: are these rights known, and do they go together? */
 bool vb_mr_access_fits(unsigned access);
-
-/* What its kind needs when it is deregistered: nobody is inside any more. */
-void vb_mr_let_go(struct vb_mr *mr);
 
 /*
  * What vb_mr_get() does when the table of keys has nothing to offer for this PD. Inlined, its

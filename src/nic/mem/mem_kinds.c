@@ -2,13 +2,14 @@
 
 /* Regions of other memory than what the application has, and what is said of all. */
 
+#include "nic/mem/mem_kinds.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "nic/core/internal.h"
 #include "nic/mem/foreign.h"
-#include "nic/mem/mem.h"
 #include "nic/mem/mkey.h"
 
 #define ACCESS_DMABUF                                                                             \

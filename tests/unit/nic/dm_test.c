@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/mem/mem_kinds.h"
 #include "nic_fixture.h"
 
 static uint8_t device[VB_DM_BYTES_MAX] __attribute__((aligned(4096)));

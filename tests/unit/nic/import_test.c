@@ -6,6 +6,7 @@
 
 #include "nic/core/domain.h"
 #include "nic/mem/foreign.h"
+#include "nic/mem/mem_kinds.h"
 #include "nic_fixture.h"
 
 enum { BYTES = 4096 };

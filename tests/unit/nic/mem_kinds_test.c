@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/mem/mem_kinds.h"
 #include "nic_fixture.h"
 
 enum { BYTES = 4096, FD = 9 };

@@ -2,6 +2,7 @@
 
 /* Indirect keys seen from inside: where they lead, whom they let in, and what becomes of them. */
 
+#include "nic/mem/mem_kinds.h"
 #include "nic_fixture.h"
 
 #include <pthread.h>

@@ -14,6 +14,8 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "nic/control/qp.h"
+#include "nic/control/qp_modify.h"
 #include "nic/control/srq.h"
 #include "nic/core/ah.h"
 #include "nic/core/internal.h"

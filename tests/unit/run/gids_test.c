@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "run/gids.h"
+#include "run/guid.h"
 #include "skip.h"
 
 enum { ADDRESSES_MAX = 300 };

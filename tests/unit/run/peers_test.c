@@ -23,6 +23,8 @@
 
 #include "descriptors.h"
 #include "link/shm.h"
+#include "nic/control/qp.h"
+#include "nic/control/qp_modify.h"
 #include "nic/data/qp.h"
 #include "nic/queue/cq.h"
 #include "nic/way/peer.h"

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A header declares what the .c file beside it defines, so that whoever looks for a function finds
+it by its header's name. What is inline in a header is its own."""
+import re
+
+# HEADER: the .c files whose functions it declares as well, and how many of each. Nothing is added
+# here, and no number grows.
+EXCEPTIONS = {
+    "abi/mlx5/mlx5.h": {"abi/mlx5/wr.c": 1},
+    "abi/verbs/abi.h": {"abi/verbs/ah.c": 1, "abi/verbs/context.c": 2, "abi/verbs/counters.c": 4,
+        "abi/verbs/cq.c": 3, "abi/verbs/cq_ex.c": 1, "abi/verbs/device.c": 1, "abi/verbs/dm.c": 4,
+        "abi/verbs/event.c": 1, "abi/verbs/flow.c": 2, "abi/verbs/mem.c": 2, "abi/verbs/pd.c": 3,
+        "abi/verbs/qp.c": 6, "abi/verbs/query.c": 3, "abi/verbs/srq.c": 4,
+        "abi/verbs/window.c": 3, "abi/verbs/wq.c": 4, "abi/verbs/wr.c": 4, "abi/verbs/xrc.c": 2},
+    "base/guard.h": {"nowhere in C": 1},
+    "cli/cli.h": {"cli/devices.c": 1, "cli/domains.c": 2, "cli/hub.c": 3, "cli/main.c": 3,
+        "cli/run.c": 1, "cli/settings.c": 1},
+    "daemon/hub_internal.h": {"daemon/hub.c": 2},
+    "engine/host.h": {"nic/data/host.c": 13},
+    "engine/req.h": {"engine/rc_answer.c": 8},
+    "engine/resp.h": {"engine/rc_resp.c": 11, "engine/uc_ud.c": 2},
+    "hub/client.h": {"hub/client_reach.c": 5, "hub/client_requests.c": 1},
+    "hub/client_internal.h": {"hub/client.c": 5, "hub/client_reach.c": 3,
+        "hub/client_requests.c": 2, "hub/client_rings.c": 5},
+    "link/fault.h": {"link/fault_parse.c": 1},
+    "link/link.h": {"link/fault.c": 1, "link/pcap.c": 1, "link/udp.c": 1},
+    "link/udp.h": {"link/udp_socket.c": 11},
+    "nic/core/ctx.h": {"nic/data/qp_error.c": 1},
+    "nic/core/nic.h": {"nic/control/nic.c": 17, "nic/core/timer.c": 1, "nic/data/qp_error.c": 2,
+        "nic/way/rx.c": 3},
+    "nic/core/stats.h": {"nic/control/nic.c": 1},
+    "nic/data/qp.h": {"nic/control/qp.c": 2, "nic/control/qp_attr.c": 1,
+        "nic/control/qp_modify.c": 6, "nic/way/lane_tx.c": 2, "nic/way/peer.c": 1,
+        "nic/way/qp_export.c": 4, "nic/way/tx.c": 1},
+    "nic/service/dc/dc.h": {"nic/control/qp.c": 1, "nic/control/qp_attr.c": 1,
+        "nic/service/dc/dc_target.c": 4},
+    "nic/service/eth/raw.h": {"nic/service/eth/raw_rx.c": 3, "nic/service/eth/raw_tx.c": 6},
+    "nic/service/xrc/xrc.h": {"nic/service/xrc/xrc_rcv.c": 7, "nic/service/xrc/xrc_rx.c": 8},
+    "nic/way/peer.h": {"nic/way/lane_rx.c": 3, "nic/way/way.c": 1},
+}
+
+CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)')
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
+ARGUMENTS = r"\((?:[^()]|\([^()]*\))*\)"
+HEAD = r"^(?!static\b|typedef\b|return\b|else\b)[A-Za-z_][^;{}()=\n]*?\b(\w+)" + ARGUMENTS
+DEFINITION = re.compile(HEAD + r"\s*\{", re.M)
+DECLARATION = re.compile(HEAD + r"[^;{}()]*;", re.M)
+
+
+def text_of(f):
+    """The code without comments, directives and attributes."""
+    return DIRECTIVE.sub("", CODE.sub("", "\n".join(f.code())))
+
+
+def definitions(files):
+    """Function -> the .c files of src that define it."""
+    where = {}
+    for f in files:
+        if f.path.startswith("src/") and f.path.endswith(".c"):
+            for name in DEFINITION.findall(text_of(f)):
+                where.setdefault(name, set()).add(f.path[len("src/"):])
+    return where
+
+
+def strangers(header, where):
+    """.c file -> what the header declares of it, and not of the one beside it."""
+    own, found = header.path[len("src/"):-1] + "c", {}
+    for name in DECLARATION.findall(text_of(header)):
+        homes = where.get(name, {"nowhere in C"})
+        if own not in homes:
+            found.setdefault(min(homes), []).append(name)
+    return found
+
+
+def faults_of_pairs(files):
+    faults, where = [], definitions(files)
+    for f in files:
+        if not (f.path.startswith("src/") and f.path.endswith(".h")):
+            continue
+        header, found = f.path[len("src/"):], strangers(f, where)
+        listed = EXCEPTIONS.get(header, {})
+        for home in sorted(found.keys() | listed.keys()):
+            names, may = found.get(home, []), listed.get(home, 0)
+            if len(names) > may:
+                faults.append(f"{f.path} declares {len(names)} of {home}, {may} listed: "
+                              + " ".join(names))
+            elif len(names) < may:
+                faults.append(f"tests/tidy/pairs.py: {header} declares only {len(names)} of {home}")
+    return faults + [f"tests/tidy/pairs.py: there is no {header}" for header in EXCEPTIONS
+                     if not any(f.path == "src/" + header for f in files)]
