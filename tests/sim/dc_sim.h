@@ -15,6 +15,7 @@
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
 #include "nic/control/srq.h"
+#include "nic/control/qp_dv.h"
 #include "nic/core/ah.h"
 #include "nic/data/qp.h"
 #include "nic/mem/mem.h"

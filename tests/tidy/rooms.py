@@ -15,19 +15,12 @@ ROOM_FILES, ROOM_LINES = 40, 5000
 EXCEPTIONS = {
     "nic/data/acks.c": "nic/way/peer.h",
     "nic/data/demux.c": "nic/service/xrc/xrc.h nic/way/lane_tx.h nic/way/peer.h",
-    "nic/data/host.c": "nic/service/dc/dc.h nic/service/tm/tm.h",
-    "nic/data/migrate.c": "nic/service/xrc/xrc.h",
-    "nic/data/post.c": "nic/service/dc/dc.h nic/way/direct.h nic/way/lane_tx.h nic/way/peer.h "
-        "nic/service/eth/raw.h nic/way/way.h",
-    "nic/data/qp_error.c": "nic/service/dc/dc.h nic/service/eth/wq.h nic/service/tm/tm.h "
-        "nic/service/xrc/xrc.h nic/way/peer.h",
-    "nic/data/qp_parcels.c": "nic/service/dc/dc.h nic/service/tm/tm.h",
-    "nic/way/lane_rx.c": "nic/service/dc/dc.h nic/service/eth/segment.h nic/service/xrc/xrc.h",
-    "nic/way/lane_tx.c": "nic/service/dc/dc.h",
-    "nic/way/lane_tx.h": "nic/service/dc/dc.h",
-    "nic/way/peer.c": "nic/service/dc/dc.h nic/service/eth/segment.h nic/service/xrc/xrc.h",
-    "nic/way/rx.c": "nic/service/dc/dc.h nic/service/xrc/xrc.h",
-    "nic/way/tx.c": "nic/service/dc/dc.h nic/service/eth/raw.h nic/service/xrc/xrc.h",
+    "nic/data/host.c": "nic/service/tm/tm.h",
+    "nic/data/post.c": "nic/way/direct.h nic/way/lane_tx.h nic/way/peer.h",
+    "nic/data/qp_error.c": "nic/service/eth/wq.h nic/service/tm/tm.h nic/way/peer.h",
+    "nic/data/qp_parcels.c": "nic/service/tm/tm.h",
+    "nic/way/lane_rx.c": "nic/service/eth/segment.h",
+    "nic/way/peer.c": "nic/service/eth/segment.h nic/service/xrc/xrc.h",
     "nic/way/way.c": "nic/service/eth/segment.h",
 }
 

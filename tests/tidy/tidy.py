@@ -9,6 +9,7 @@ import sys
 
 import pairs
 import rooms
+import services
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BUILD = os.environ.get("VB_BUILD", os.path.join(ROOT, "build"))
@@ -153,6 +154,11 @@ def rule_layers(files):
 def rule_rooms(files):
     """A room of nic includes only what stands left of it (tests/tidy/rooms.py)."""
     return rooms.faults_of_order(files)
+
+
+def rule_services(files):
+    """Nothing outside the services asks of what type a QP is (tests/tidy/services.py)."""
+    return services.faults(files)
 
 
 def rule_room_size(files):

@@ -18,7 +18,7 @@ struct vb_builder {
 	vb_lock lock; /* from wr_start to wr_complete or wr_abort: ibv_wr_start(3), CONCURRENCY */
 	bool lone;    /* one thread posts, so its author promised: it takes no lock */
 	uint64_t ops;	 /* IBV_QP_EX_WITH_* */
-	uint32_t dv_ops; /* VB_QP_*, of which nic/control/qp_dv.h says that the builder has them */
+	uint32_t dv_ops; /* VB_QP_*, of which nic/data/qp_extra.h says that the builder has them */
 	uint32_t wr_max, sge_max, inline_max, inline_stride;
 	uint32_t header_max; /* of TSO */
 	uint32_t count;

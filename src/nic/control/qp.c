@@ -11,19 +11,22 @@
 #include "base/check.h"
 #include "nic/core/quiesce.h"
 #include "nic/data/acks.h"
-#include "nic/service/dc/dc.h"
 #include "nic/core/domain.h"
 #include "nic/data/migrate.h"
 #include "nic/mem/mkey.h"
 #include "nic/way/peer.h"
-#include "nic/service/eth/raw.h"
 #include "nic/control/qp_dv.h"
 #include "nic/queue/rq.h"
-#include "nic/service/eth/rss.h"
 #include "nic/data/window.h"
+#include "nic/service/dc/dc.h"
+#include "nic/service/eth/raw.h"
+#include "nic/service/eth/rss.h"
+#include "nic/service/rc/rc.h"
 #include "nic/service/tm/tm.h"
-#include "nic/way/way.h"
+#include "nic/service/uc/uc.h"
+#include "nic/service/ud/ud.h"
 #include "nic/service/xrc/xrc.h"
+#include "nic/way/way.h"
 
 static uint32_t power_of_two(uint32_t n)
 {
@@ -34,31 +37,27 @@ static uint32_t power_of_two(uint32_t n)
 	return size;
 }
 
-/*
- * What ibv_create_qp_ex(3) may ask for beside, and of which types. Flags that are not here are
- * about Ethernet frames.
- */
-static const struct type_row {
-	enum ibv_qp_type type;
-	uint32_t create_flags;
-} type_rows[] = {
-	{ IBV_QPT_RC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING },
-	{ IBV_QPT_UC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING },
-	{ IBV_QPT_UD, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING |
-			      IBV_QP_CREATE_SOURCE_QPN },
-	{ IBV_QPT_RAW_PACKET, IBV_QP_CREATE_CVLAN_STRIPPING | IBV_QP_CREATE_SCATTER_FCS |
-				      IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
-				      IBV_QP_CREATE_PCI_WRITE_END_PADDING },
-	{ IBV_QPT_XRC_SEND, 0 },
-};
-
-static const struct type_row *row_of(enum ibv_qp_type type)
+/* The only place that goes by a QP's type. dc: of IBV_QPT_DRIVER. NULL: no such service. */
+static const struct vb_service *service_of(enum ibv_qp_type type, const struct vb_dc_attr *dc)
 {
-	for (size_t i = 0; i < VB_ARRAY_LEN(type_rows); i++) {
-		if (type_rows[i].type == type)
-			return &type_rows[i];
+	switch ((int)type) {
+	case IBV_QPT_RC:
+		return &vb_service_rc;
+	case IBV_QPT_UC:
+		return &vb_service_uc;
+	case IBV_QPT_UD:
+		return &vb_service_ud;
+	case IBV_QPT_RAW_PACKET:
+		return &vb_service_raw;
+	case IBV_QPT_XRC_SEND:
+		return &vb_service_xrc_send;
+	case IBV_QPT_XRC_RECV:
+		return &vb_service_xrc_recv;
+	case IBV_QPT_DRIVER:
+		return !dc ? NULL : dc->target ? &vb_service_dc_target : &vb_service_dc_initiator;
+	default:
+		return NULL;
 	}
-	return NULL;
 }
 
 static bool has_tags(const struct ibv_srq *srq)
@@ -66,58 +65,54 @@ static bool has_tags(const struct ibv_srq *srq)
 	return srq && ((const struct vb_srq *)srq)->tm;
 }
 
-static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr,
-		      const struct vb_dc_attr *dc)
+static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr, uint32_t traits)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (!row_of(attr->qp_type) && !dc)
-		return EOPNOTSUPP;
 	if (!attr->send_cq || attr->send_cq->context != pd->ibv.context)
 		return EINVAL;
-	/* IBTA A14: an XRC initiator has no receive queue, and so nothing that goes with one. */
-	if (attr->qp_type == IBV_QPT_XRC_SEND) {
-		if (attr->srq)
-			return EINVAL;
-	} else if (!attr->recv_cq || attr->recv_cq->context != pd->ibv.context) {
+	if ((traits & VB_RECEIVES) &&
+	    (!attr->recv_cq || attr->recv_cq->context != pd->ibv.context))
 		return EINVAL;
-	}
 	/* ibv_create_qp(3): an SRQ goes with RC or UD. One with tags: IBV_TM_CAP_RC. */
-	if (attr->srq && (attr->qp_type == IBV_QPT_UC || attr->qp_type == IBV_QPT_RAW_PACKET ||
-			  attr->srq->context != pd->ibv.context ||
-			  (attr->qp_type != IBV_QPT_RC && has_tags(attr->srq))))
+	if (attr->srq &&
+	    (!(traits & VB_TAKES_SRQ) || attr->srq->context != pd->ibv.context ||
+	     (!(traits & VB_TAKES_TAGS) && has_tags(attr->srq))))
 		return EINVAL;
 	if (cap->max_send_wr > VB_QP_WR_MAX || cap->max_send_sge > VB_SGE_MAX ||
 	    cap->max_inline_data > VB_INLINE_BYTES_MAX)
 		return EINVAL;
 	/* ibv_create_qp(3): max_recv_wr and max_recv_sge are ignored with an SRQ. */
-	if (!attr->srq && attr->qp_type != IBV_QPT_XRC_SEND &&
+	if (!attr->srq && (traits & VB_RECEIVES) &&
 	    (cap->max_recv_wr > VB_QP_WR_MAX || cap->max_recv_sge > VB_SGE_MAX))
 		return EINVAL;
 	return 0;
 }
 
 /* The room that a work request has at its end. */
-static size_t data_room(const struct vb_qp *qp, const struct ibv_qp_cap *cap, bool tags)
+static size_t data_room(struct vb_qp *qp, const struct ibv_qp_cap *cap, bool tags)
 {
 	uint64_t sge_max = vb_max_u64(cap->max_send_sge, tags ? VB_TM_SGE_MAX : 0);
 	size_t data = vb_max_u64(sge_max * sizeof(struct ibv_sge), cap->max_inline_data);
 
 	if (qp->dv_flags & VB_QP_MKEYS)
 		data = vb_max_u64(data, vb_mkey_room(cap) * sizeof(struct vb_mkey_entry));
-	return qp->raw ? vb_raw_wqe_room(qp->raw, data) : data;
+	return qp->service->create.room ? qp->service->create.room(qp, (uint32_t)data) : data;
+}
+
+/* A rendezvous adds work requests of ours. */
+static uint32_t sq_places(const struct ibv_qp_init_attr *attr)
+{
+	return power_of_two(attr->cap.max_send_wr +
+			    (has_tags(attr->srq) ? 2 * VB_TM_RNDV_MAX : 0));
 }
 
 /* The memory for the work requests comes with the first post, see vb_qp_sq_make(). */
 static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 {
-	/* A rendezvous adds work requests of ours. */
-	bool tags = has_tags(attr->srq);
-	size_t stride = sizeof(struct vb_wqe) + data_room(qp, &attr->cap, tags);
-	uint32_t size = power_of_two(attr->cap.max_send_wr + (tags ? 2 * VB_TM_RNDV_MAX : 0));
+	size_t stride = sizeof(struct vb_wqe) + data_room(qp, &attr->cap, has_tags(attr->srq));
 
 	qp->req.sq.stride = (uint32_t)((stride + 63) & ~(size_t)63);
-	qp->req.sq.mask = size - 1;
 	if (attr->srq) {
 		qp->rq = &((struct vb_srq *)attr->srq)->rq;
 		return;
@@ -187,16 +182,16 @@ static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_at
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
 	qp->cap = attr->cap;
-	if (attr->srq || attr->qp_type == IBV_QPT_XRC_SEND)
+	if (attr->srq || !vb_qp_is(qp, VB_RECEIVES))
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
-	qp->migreq = attr->qp_type != IBV_QPT_UD;
+	qp->migreq = vb_qp_is(qp, VB_MIGREQ);
 	ibv->context = pd->ibv.context;
 	ibv->qp_context = attr->qp_context;
 	ibv->pd = &pd->ibv;
 	ibv->send_cq = attr->send_cq;
-	ibv->recv_cq = attr->qp_type == IBV_QPT_XRC_SEND ? NULL : attr->recv_cq;
+	ibv->recv_cq = vb_qp_is(qp, VB_RECEIVES) ? attr->recv_cq : NULL;
 	ibv->srq = attr->srq;
 	ibv->qp_type = attr->qp_type;
 	ibv->state = IBV_QPS_RESET;
@@ -214,19 +209,12 @@ static void count_users(const struct vb_qp *qp, uint32_t by)
 		atomic_fetch_add(&((struct vb_srq *)ibv->srq)->users, by);
 }
 
-/* What a QP may be created with beside what any has. */
-struct extra {
-	uint32_t create_flags, source_qpn, tso_header_max;
-	const struct vb_dc_attr *dc;
-	uint32_t dv_flags; /* qp_dv.h */
-};
-
-static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct extra *extra,
-		  struct vb_qp **out)
+static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv_qp_init_attr *attr,
+		  const struct vb_qp_extra *extra, struct vb_qp **out)
 {
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
 	struct vb_qp *qp;
-	int err = check_init(pd, attr, extra->dc);
+	int err = check_init(pd, attr, service->traits);
 
 	if (err)
 		return err;
@@ -234,19 +222,20 @@ static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct 
 	if (!qp)
 		return ENOMEM;
 	qp->nic = nic;
+	qp->service = service;
 	vb_timer_init(&qp->timer, false);
 	vb_lock_init(&qp->lock);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	fill(qp, pd, attr);
 	qp->dv_flags = extra->dv_flags;
-	if (attr->qp_type == IBV_QPT_RAW_PACKET)
-		err = vb_raw_make(qp, extra->tso_header_max);
-	init_queues(qp, attr);
-	if (extra->dc)
-		err = vb_dc_init(qp, extra->dc);
-	if (!err)
+	qp->req.sq.mask = sq_places(attr) - 1;
+	if (service->create.make)
+		err = service->create.make(qp, extra);
+	if (!err) {
+		init_queues(qp, attr);
 		err = borrow_queues(qp);
+	}
 	if (!err && has_tags(attr->srq))
 		err = make_for_tags(qp);
 	/* Last: from here on, packets find it. */
@@ -269,12 +258,13 @@ static int create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, const struct 
 
 int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **out)
 {
-	static const struct extra none;
+	const struct vb_service *service = service_of(attr->qp_type, NULL);
+	static const struct vb_qp_extra none;
 
-	return create(pd, attr, &none, out);
+	return service && !service->handle ? create(service, pd, attr, &none, out) : EOPNOTSUPP;
 }
 
-static int check_ex(const struct ibv_qp_init_attr_ex *attr)
+static int check_ex(const struct vb_service *service, const struct ibv_qp_init_attr_ex *attr)
 {
 	static const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 				      IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -282,8 +272,7 @@ static int check_ex(const struct ibv_qp_init_attr_ex *attr)
 				      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	bool cuts = attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
 
-	if ((attr->comp_mask & ~known) || !row_of(attr->qp_type) ||
-	    (cuts && attr->qp_type != IBV_QPT_RAW_PACKET))
+	if ((attr->comp_mask & ~known) || (cuts && !(service->traits & VB_TSO)))
 		return EOPNOTSUPP;
 	if (cuts && attr->max_tso_header > VB_TSO_HEADER_BYTES_MAX)
 		return EINVAL;
@@ -294,7 +283,8 @@ static int check_ex(const struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-static int extra_of(const struct ibv_qp_init_attr_ex *attr, struct extra *extra)
+static int extra_of(const struct vb_service *service, const struct ibv_qp_init_attr_ex *attr,
+		    struct vb_qp_extra *extra)
 {
 	struct vb_nic *nic = vb_nic_of(attr->pd->context);
 
@@ -303,7 +293,7 @@ static int extra_of(const struct ibv_qp_init_attr_ex *attr, struct extra *extra)
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		return 0;
 	extra->create_flags = attr->create_flags;
-	if (extra->create_flags & ~row_of(attr->qp_type)->create_flags)
+	if (extra->create_flags & ~service->create.flags)
 		return EINVAL;
 	if (!(extra->create_flags & IBV_QP_CREATE_SOURCE_QPN))
 		return 0;
@@ -314,57 +304,72 @@ static int extra_of(const struct ibv_qp_init_attr_ex *attr, struct extra *extra)
 	return nic->host.no_wire ? EOPNOTSUPP : 0;
 }
 
+/* What ibv_create_qp_ex(3) says of any QP, but those that have their own say. */
+static int check_asked(const struct vb_service *service, const struct ibv_qp_init_attr_ex *attr,
+		       struct vb_qp_extra *extra, struct ibv_qp_init_attr *plain)
+{
+	int err;
+
+	if (service->create.check)
+		return service->create.check(attr, extra->dc, plain);
+	err = check_ex(service, attr);
+	/* The extended attributes begin with the plain ones (verbs.h relies on it as well). */
+	memcpy(plain, attr, sizeof(*plain));
+	return err ? err : extra_of(service, attr, extra);
+}
+
+static int create_by(const struct vb_service *service, struct ibv_qp_init_attr_ex *attr,
+		     const struct vb_qp_dv_attr *dv, struct vb_qp **out)
+{
+	struct vb_qp_extra extra = { .dc = dv->dc, .dv_flags = dv->flags };
+	struct ibv_qp_init_attr plain;
+	int err;
+
+	if (service == &vb_service_xrc_recv)
+		return vb_xrc_qp_create(attr, out);
+	if (!dv->dc && vb_rss_is_asked(attr))
+		return vb_rss_qp_create(attr, dv->flags, out);
+	err = check_asked(service, attr, &extra, &plain);
+	if (!err)
+		err = create(service, (struct vb_pd *)attr->pd, &plain, &extra, out);
+	if (!err)
+		attr->cap = plain.cap;
+	return err;
+}
+
 int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 {
-	return vb_qp_create_with(attr, 0, out);
+	const struct vb_service *service = service_of(attr->qp_type, NULL);
+	static const struct vb_qp_dv_attr none;
+
+	return service ? create_by(service, attr, &none, out) : EOPNOTSUPP;
 }
 
-int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **out)
+int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
+		    struct vb_qp **out)
 {
-	struct ibv_qp_init_attr plain;
-	struct extra extra = { .dv_flags = dv_flags };
+	const struct vb_service *service = service_of(attr->qp_type, dv->dc);
+	struct vb_qp *qp;
 	int err;
 
-	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return vb_xrc_qp_create(attr, out);
-	if (vb_rss_is_asked(attr))
-		return vb_rss_qp_create(attr, dv_flags, out);
-	err = check_ex(attr);
-
+	if ((attr->qp_type == IBV_QPT_DRIVER) != (dv->dc != NULL))
+		return EINVAL;
+	if (!service)
+		return EOPNOTSUPP;
+	err = vb_qp_dv_flags_check(dv->flags, service);
 	if (!err)
-		err = extra_of(attr, &extra);
+		err = create_by(service, attr, dv, &qp);
 	if (err)
 		return err;
-	/* The extended attributes begin with the plain ones (verbs.h relies on it as well). */
-	memcpy(&plain, attr, sizeof(plain));
-	err = create((struct vb_pd *)attr->pd, &plain, &extra, out);
-	if (!err)
-		attr->cap = plain.cap;
-	return err;
-}
-
-int vb_qp_create_dc(struct ibv_qp_init_attr_ex *attr, const struct vb_dc_attr *dc,
-		    uint32_t dv_flags, struct vb_qp **out)
-{
-	struct ibv_qp_init_attr plain;
-	struct extra extra = { .dc = dc, .dv_flags = dv_flags };
-	int err;
-
-	if (dc->streams_log > VB_DCI_STREAMS_LOG_MAX || dc->errored_log > VB_DCI_ERRORED_LOG_MAX)
-		return EINVAL;
-	memcpy(&plain, attr, sizeof(plain));
-	/* Half of each end has nothing to do, and nobody has to give it anything. */
-	if (dc->target) {
-		plain.cap.max_send_wr = plain.cap.max_send_sge = plain.cap.max_inline_data = 0;
-		plain.send_cq = plain.send_cq ? plain.send_cq : plain.recv_cq;
-	} else {
-		plain.srq = NULL;
-		plain.recv_cq = plain.recv_cq ? plain.recv_cq : plain.send_cq;
+	if (!(dv->flags & VB_QP_SCATTER_TO_CQE_OFF))
+		err = vb_parcels_make(qp, dv->flags & VB_QP_SCATTER_TO_CQE_ON);
+	if (err) {
+		vb_qp_destroy(qp);
+		vb_qp_free(qp);
+		return err;
 	}
-	err = create((struct vb_pd *)attr->pd, &plain, &extra, out);
-	if (!err)
-		attr->cap = plain.cap;
-	return err;
+	*out = qp;
+	return 0;
 }
 
 int vb_qp_destroy(struct vb_qp *qp)
@@ -373,12 +378,8 @@ int vb_qp_destroy(struct vb_qp *qp)
 
 	if (qp->attached)
 		return EBUSY;
-	if (qp->xrc) {
-		vb_xrc_qp_destroy(qp);
-		return 0;
-	}
-	if (qp->rss) {
-		vb_rss_qp_destroy(qp);
+	if (qp->service->handle) {
+		qp->service->handle->destroy(qp);
 		return 0;
 	}
 	vb_way_finish(qp);
@@ -388,8 +389,8 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
 	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */
 	vb_nic_quiesce(qp->nic);
-	if (qp->dc)
-		vb_dc_leave(qp);
+	if (qp->service->create.leave)
+		qp->service->create.leave(qp);
 	/* What was received stays received: the peer must not take our leaving for a loss. */
 	vb_lock_take(&qp->lock);
 	vb_ack_flush(qp);
@@ -414,11 +415,9 @@ int vb_qp_destroy(struct vb_qp *qp)
 
 void vb_qp_free(struct vb_qp *qp)
 {
-	vb_raw_free(qp);
-	vb_dc_fini(qp);
-	free(qp->rss);
+	if (qp->service->create.unmake)
+		qp->service->create.unmake(qp);
 	vb_rq_fini(&qp->own_rq);
-	free(qp->xrc);
 	free(qp->tm);
 	free(qp->resp.ring);
 	free(qp->req.sq.ring);
@@ -434,10 +433,8 @@ int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_a
 {
 	const struct ibv_qp *ibv = &qp->ibv.qp;
 
-	if (qp->xrc)
-		return vb_xrc_qp_query(qp, attr, init);
-	if (qp->rss) /* there is neither a state nor anything that one could have set */
-		return EOPNOTSUPP;
+	if (qp->service->handle)
+		return qp->service->handle->query(qp, attr, init);
 	vb_lock_take(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = vb_qp_state(qp);

@@ -4,6 +4,7 @@
 
 /* Birth and death of a queue pair, and what can be asked about it. */
 
+#include "nic/control/qp_dv.h"
 #include "nic/data/qp.h"
 
 /*
@@ -22,8 +23,14 @@ int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp *
  */
 int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 
-/* The same, with flags that were checked (qp_dv.h). */
-int vb_qp_create_with(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **qp);
+/*
+ * The same, and more (qp_dv.h). attr->qp_type is IBV_QPT_DRIVER exactly if there is dv->dc. Beside
+ * what that refuses, EINVAL: a flag that the type of the QP cannot have, both of SCATTER_TO_CQE, a
+ * target without SRQ or receive CQ or with operations for a builder, an initiator with a receive
+ * queue; EOPNOTSUPP: a flag that we do not do.
+ */
+int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
+		    struct vb_qp **qp);
 
 /* ibv_query_qp(3): everything, whatever the mask asks for. */
 int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);

@@ -3,128 +3,31 @@
 
 #include <errno.h>
 
-#include "base/check.h"
 #include "nic/control/qp.h"
-#include "nic/service/dc/dc.h"
-
-enum {
-	RC = 1 << 0,
-	UC = 1 << 1,
-	UD = 1 << 2,
-	XRC = 1 << 3,
-	RAW = 1 << 4,
-	DCI = 1 << 5,
-	DCT = 1 << 6,
-	ANY = (1 << 7) - 1,
-};
+#include "nic/data/qp.h"
+#include "nic/data/qp_extra.h"
 
 /*
- * On which QPs a flag means something. done: it has its effect, wherever it means something.
+ * Those that have their effect, wherever they mean something; vb_service_create says where that is.
  * mlx5dv_create_qp(3) leaves the types open; they follow from what a flag is about: credits are in
  * the acknowledgements of RC alone, tunnels and loopback are about Ethernet frames, and the
  * builder's operations are documented for RC, "the same" being available for a DCI
  * (mlx5dv_wr_post(3)).
  */
-static const struct flag_row {
-	uint32_t flag;
-	unsigned types;
-	bool done;
-} flag_rows[] = {
-	{ VB_QP_SCATTER_TO_CQE_OFF, ANY, true },
-	{ VB_QP_SCATTER_TO_CQE_ON, ANY, true },
-	{ VB_QP_PACKET_CREDITS, RC, true },
-	{ VB_QP_TUNNEL_OFFLOADS, RAW, true },
-	{ VB_QP_LOOPBACK_UC, RAW, true },
-	{ VB_QP_LOOPBACK_MC, RAW, true },
-	{ VB_QP_MR_INTERLEAVED, RC | DCI, true },
-	{ VB_QP_MR_LIST, RC | DCI, true },
-	{ VB_QP_MKEY_CONFIGURE, RC | DCI, true },
-	{ VB_QP_MEMCPY, RC | DCI, true },
-	{ VB_QP_RAW_WQE, RC | DCI, false },
-};
+#define DONE                                                                                      \
+	(VB_QP_SCATTER_TO_CQE | VB_QP_PACKET_CREDITS | VB_QP_TUNNEL_OFFLOADS | VB_QP_LOOPBACK_UC | \
+	 VB_QP_LOOPBACK_MC | VB_QP_MKEYS | VB_QP_MEMCPY)
+#define KNOWN (DONE | VB_QP_RAW_WQE)
 
-static unsigned type_bit(enum ibv_qp_type type, const struct vb_dc_attr *dc)
+int vb_qp_dv_flags_check(uint32_t flags, const struct vb_service *service)
 {
-	switch ((int)type) {
-	case IBV_QPT_RC:
-		return RC;
-	case IBV_QPT_UC:
-		return UC;
-	case IBV_QPT_UD:
-		return UD;
-	case IBV_QPT_XRC_SEND:
-	case IBV_QPT_XRC_RECV:
-		return XRC;
-	case IBV_QPT_RAW_PACKET:
-		return RAW;
-	case IBV_QPT_DRIVER:
-		return dc->target ? DCT : DCI;
-	default:
-		return 0;
-	}
-}
-
-static int flags_check(uint32_t flags, unsigned type)
-{
-	static const uint32_t both = VB_QP_SCATTER_TO_CQE_OFF | VB_QP_SCATTER_TO_CQE_ON;
-	uint32_t known = 0;
-
-	if ((flags & both) == both)
+	if ((flags & VB_QP_SCATTER_TO_CQE) == VB_QP_SCATTER_TO_CQE)
 		return EINVAL;
-	for (size_t i = 0; i < VB_ARRAY_LEN(flag_rows); i++) {
-		known |= flag_rows[i].flag;
-		if ((flags & flag_rows[i].flag) && !(flag_rows[i].types & type))
-			return EINVAL;
-	}
-	for (size_t i = 0; i < VB_ARRAY_LEN(flag_rows); i++) {
-		if ((flags & flag_rows[i].flag) && !flag_rows[i].done)
-			return EOPNOTSUPP;
-	}
-	return flags & ~known ? EINVAL : 0;
-}
-
-/* An initiator receives nothing; whatever SRQ it names is nobody's. */
-static int dc_check(const struct ibv_qp_init_attr_ex *attr, const struct vb_dc_attr *dc)
-{
-	if ((attr->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != IBV_QP_INIT_ATTR_PD)
+	if (flags & KNOWN & ~service->create.dv_flags)
 		return EINVAL;
-	if (dc->target)
-		return attr->srq && attr->recv_cq && attr->comp_mask == IBV_QP_INIT_ATTR_PD
-			       ? 0
-			       : EINVAL;
-	return attr->cap.max_recv_wr || attr->cap.max_recv_sge ? EINVAL : 0;
-}
-
-int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
-		    struct vb_qp **out)
-{
-	struct vb_qp *qp;
-	unsigned type;
-	int err;
-
-	if ((attr->qp_type == IBV_QPT_DRIVER) != (dv->dc != NULL))
-		return EINVAL;
-	type = type_bit(attr->qp_type, dv->dc);
-	if (!type)
+	if (flags & KNOWN & ~DONE)
 		return EOPNOTSUPP;
-	err = flags_check(dv->flags, type);
-	if (!err && dv->dc)
-		err = dc_check(attr, dv->dc);
-	if (err)
-		return err;
-	err = dv->dc ? vb_qp_create_dc(attr, dv->dc, dv->flags, &qp)
-		     : vb_qp_create_with(attr, dv->flags, &qp);
-	if (err)
-		return err;
-	if (!(dv->flags & VB_QP_SCATTER_TO_CQE_OFF))
-		err = vb_parcels_make(qp, dv->flags & VB_QP_SCATTER_TO_CQE_ON);
-	if (err) {
-		vb_qp_destroy(qp);
-		vb_qp_free(qp);
-		return err;
-	}
-	*out = qp;
-	return 0;
+	return flags & ~KNOWN ? EINVAL : 0;
 }
 
 /* Of mlx5 too: RoCEv2's source ports are the dynamic ones (RFC 6335). */
@@ -133,10 +36,9 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port)
 {
 	const struct vb_nic_host *host = &qp->nic->host;
-	enum ibv_qp_type type = qp->ibv.qp.qp_type;
 	int err = 0;
 
-	if (type != IBV_QPT_RC && type != IBV_QPT_UC)
+	if (!vb_qp_is(qp, VB_CONNECTS))
 		return EOPNOTSUPP;
 	if (port < SPORT_MIN)
 		return EINVAL;
@@ -160,6 +62,7 @@ int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port)
 void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
 {
 	*caps = (struct vb_dv_caps){
+		.flags = DONE,
 		.tunnels = nic->host.segment ? TUNNELS : 0,
 		.dc = true,
 		/* Whoever fetches a page does not ask for whom. */
@@ -169,8 +72,4 @@ void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
 		.dc_errored_log_max = VB_DCI_ERRORED_LOG_MAX,
 		.memcpy_bytes_max = VB_MEMCPY_BYTES_MAX,
 	};
-	for (size_t i = 0; i < VB_ARRAY_LEN(flag_rows); i++) {
-		if (flag_rows[i].done)
-			caps->flags |= flag_rows[i].flag;
-	}
 }

@@ -7,30 +7,21 @@
  * own. abi/mlx5 translates.
  */
 
-#include <infiniband/verbs.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/lent.h"
-#include "nic/data/qp_flags.h"
+#include "nic/data/qp_extra.h"
 #include "nic/service/dc/dc_attr.h"
 
 struct vb_nic;
 struct vb_qp;
+struct vb_service;
 
 struct vb_qp_dv_attr {
 	uint32_t flags;		     /* enum vb_qp_dv_flag */
 	const struct vb_dc_attr *dc; /* or NULL */
 };
 
-/*
- * vb_qp_create_ex(), and more. attr->qp_type is IBV_QPT_DRIVER exactly if there is dv->dc. Beside
- * what that refuses, EINVAL: a flag that the type of the QP cannot have, both of SCATTER_TO_CQE, a
- * target without SRQ or receive CQ or with operations for a builder, an initiator with a receive
- * queue; EOPNOTSUPP: a flag that we do not do.
- */
-int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
-		    struct vb_qp **qp);
+/* May a QP of this service have them? 0, EINVAL or EOPNOTSUPP, as above. */
+int vb_qp_dv_flags_check(uint32_t flags, const struct vb_service *service);
 
 /*
  * Let datagrams of an RC or UC QP in RTS come from this UDP port, 0xc000 or more

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/control/qp_dv.h"
+#include "nic/data/qp_extra.h"
 #include "nic/core/ah.h"
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"
@@ -16,10 +16,7 @@
 #include "nic/data/qp.h"
 #include "nic/data/window.h"
 #include "nic/queue/rq.h"
-#include "nic/service/dc/dc.h"
-#include "nic/service/eth/raw.h"
 #include "nic/service/tm/tm.h"
-#include "nic/service/xrc/xrc.h"
 #include "nic/way/peer.h"
 
 #define ACCESS_KNOWN                                                                              \
@@ -28,7 +25,7 @@
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE |                  \
 	 VB_ACCESS_FLUSH_GLOBAL | VB_ACCESS_FLUSH_PERSISTENT)
 
-/* What a packet may need beside its payload: BTH, RETH, ImmDt, ICRC; and an XRC's XRCETH. */
+/* What a packet may need beside its payload: BTH, RETH, ImmDt, ICRC. */
 #define HEADERS_BYTES 36
 
 /* What a modification comes down to, worked out before anything changes. */
@@ -79,9 +76,6 @@ int vb_qp_values_check(const struct ibv_qp_attr *a, int mask)
 	return mask & IBV_QP_RATE_LIMIT ? vb_pace_check(a->rate_limit) : 0;
 }
 
-/* Queues keep their size. */
-#define NOT_DONE IBV_QP_CAP
-
 /* Does a packet of this path MTU get through without being cut up? */
 static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu)
 {
@@ -89,9 +83,8 @@ static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 
 	if (!frame)
 		return ENETUNREACH;
-	if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND || qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV)
-		frame -= VB_XRCETH_BYTES;
-	return (128u << mtu) + HEADERS_BYTES > frame ? EINVAL : 0;
+	return (128u << mtu) + HEADERS_BYTES + qp->service->modify.header_bytes > frame ? EINVAL
+										       : 0;
 }
 
 int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
@@ -116,7 +109,7 @@ static int check_av(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu
 	struct ibv_ah_attr own = *av;
 	struct vb_gid_entry entry;
 
-	if (qp->dc && qp->dc->role == VB_DC_TARGET &&
+	if (vb_qp_is(qp, VB_HEARS_ANYBODY) &&
 	    vb_nic_gid_get(qp->nic, own.grh.sgid_index, &entry) == 0)
 		memcpy(own.grh.dgid.raw, entry.gid, VB_GID_BYTES);
 	return vb_qp_path_check(qp, &own, mtu, path);
@@ -143,7 +136,7 @@ static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mas
 static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		      struct plan *plan)
 {
-	bool aims = qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND || qp->dc;
+	bool aims = vb_qp_is(qp, VB_AIMS);
 	struct vb_nic *nic = qp->nic;
 
 	if (!(mask & IBV_QP_AV))
@@ -193,13 +186,10 @@ static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 		return EINVAL;
 	plan->to = mask & IBV_QP_STATE ? attr->qp_state : plan->from;
 	plan->tells = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
-	if (mask & (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND ? VB_QP_XRC_NOT_DONE : NOT_DONE))
+	/* Queues keep their size. */
+	if (mask & (IBV_QP_CAP | qp->service->modify.not_done))
 		return EOPNOTSUPP;
-	if (qp->dc)
-		err = vb_dc_transition_check(qp->dc->role == VB_DC_TARGET, plan->from, plan->to,
-					     mask);
-	else
-		err = vb_qp_transition_check(qp->ibv.qp.qp_type, plan->from, plan->to, mask);
+	err = vb_service_transition_check(qp->service, plan->from, plan->to, mask);
 	if (!err)
 		err = vb_qp_values_check(attr, mask);
 	if (!err)
@@ -247,17 +237,6 @@ void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int
 		to->sq_psn = from->sq_psn & 0xffffff;
 }
 
-static enum vb_transport transport_of(const struct vb_qp *qp)
-{
-	enum ibv_qp_type type = qp->ibv.qp.qp_type;
-
-	if (type == IBV_QPT_XRC_SEND)
-		return VB_XRC;
-	if (type == IBV_QPT_DRIVER)
-		return VB_DC;
-	return type == IBV_QPT_RC ? VB_RC : type == IBV_QPT_UC ? VB_UC : VB_UD;
-}
-
 /* A datagram has no path MTU of its own: the port's. */
 static enum ibv_mtu port_mtu(struct vb_qp *qp)
 {
@@ -269,7 +248,7 @@ static enum ibv_mtu port_mtu(struct vb_qp *qp)
 
 static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 {
-	if (qp->raw) /* a work request is never more than one step */
+	if (vb_qp_is(qp, VB_WHOLE))
 		return VB_MESSAGE_BYTES_MAX;
 	/* XRC and DC choose their way with what is next in the queue, and may have (lane_tx.c). */
 	if (qp->peer && (!vb_transport_aims(transport) || qp->req.mtu == VB_LANE_MTU_BYTES))
@@ -319,19 +298,19 @@ void vb_qp_link_set(struct vb_qp *qp)
 /* What the engines go by follows from the attributes, whenever those change. */
 static void configure(struct vb_qp *qp, int mask)
 {
+	const struct vb_service_modify *modify = &qp->service->modify;
 	const struct ibv_qp_attr *a = &qp->attr;
 	struct vb_req *req = &qp->req;
 	struct vb_resp *resp = &qp->resp;
 
-	req->transport = resp->transport = transport_of(qp);
+	req->transport = resp->transport = qp->service->transport;
 	req->mtu = resp->mtu = mtu_bytes(qp, req->transport);
 	req->reliable = qp->peer != NULL;
 	req->packet_credits = qp->dv_flags & VB_QP_PACKET_CREDITS;
 	req->max_fetches = a->max_rd_atomic;
-	/* An initiator of which 0 is said may have one: so has mlx5's, and programs rely on it. */
-	if (qp->dc)
-		req->max_fetches = (uint32_t)vb_min_u64(vb_max_u64(req->max_fetches, 1),
-							VB_DC_RESOURCES);
+	if (modify->fetches_max)
+		req->max_fetches = (uint32_t)vb_min_u64(
+			vb_max_u64(req->max_fetches, modify->fetches_min), modify->fetches_max);
 	req->window_max = window_max(qp);
 	req->timeout = a->timeout;
 	req->retry_cnt = a->retry_cnt;
@@ -340,7 +319,7 @@ static void configure(struct vb_qp *qp, int mask)
 	resp->access = a->qp_access_flags;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		resp->resources_max = a->max_dest_rd_atomic;
-	if (!qp->dc)
+	if (!vb_qp_is(qp, VB_CHOOSES_PEER))
 		qp->dqpn = a->dest_qp_num;
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
 		vb_path_sport_set(qp->nic, &qp->path,
@@ -362,8 +341,8 @@ static void reset(struct vb_qp *qp)
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	if (ibv->recv_cq)
 		vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
-	if (qp->dc)
-		vb_dc_reset(qp);
+	if (qp->service->modify.reset)
+		qp->service->modify.reset(qp);
 	vb_qp_unbind_locked(qp);
 	vb_windows_unbind(qp);
 	vb_tm_leave(qp);
@@ -375,8 +354,6 @@ static void reset(struct vb_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
 	vb_migration_end(qp);
-	if (qp->raw)
-		vb_raw_reset(qp);
 	if (qp->has_parcels)
 		vb_parcels_reset(qp);
 	vb_pace_set(qp, 0, 0);
@@ -503,7 +480,7 @@ static void meet(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	struct vb_path path;
 
 	if ((mask & said) == said && attr->qp_state == IBV_QPS_RTR &&
-	    vb_qp_state(qp) == IBV_QPS_INIT && qp->ibv.qp.qp_type != IBV_QPT_XRC_SEND && !qp->dc &&
+	    vb_qp_state(qp) == IBV_QPS_INIT && !vb_qp_is(qp, VB_AIMS) &&
 	    attr->dest_qp_num >> 24 == 0 && !vb_path_resolve(qp->nic, &attr->ah_attr, &path) &&
 	    path.local)
 		vb_peer_reach(qp->nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
@@ -518,10 +495,8 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	/* ibv_modify_qp(3): the mask may be 0, and then there is nothing to do. */
 	if (!mask)
 		return 0;
-	if (qp->xrc)
-		return vb_xrc_qp_modify(qp, attr, mask);
-	if (qp->rss)
-		return EOPNOTSUPP;
+	if (qp->service->handle)
+		return qp->service->handle->modify(qp, attr, mask);
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		take_in(qp);
 	meet(qp, attr, mask);

@@ -6,7 +6,6 @@
 #include "nic/service/xrc/xrc.h"
 #include "nic/way/lane_tx.h"
 #include "nic/way/peer.h"
-#include "wire/grh.h"
 
 struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn)
 {
@@ -63,8 +62,7 @@ static bool completes_recv(const struct vb_op_info *info)
 	       (info->kind == VB_K_SEND || (info->headers & VB_H_IMM));
 }
 
-/* What it completed waits for the ACK: until the batch ends, so that one ACK is for many. */
-static void acknowledge_first(struct vb_batch *batch, struct vb_qp *qp)
+void vb_batch_acknowledge(struct vb_batch *batch, struct vb_qp *qp)
 {
 	bool owes = vb_resp_owes(&qp->resp);
 
@@ -79,8 +77,7 @@ static void acknowledge_first(struct vb_batch *batch, struct vb_qp *qp)
 	vb_unacked_give(qp);
 }
 
-/* What became of a request. */
-static void heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_result result)
+void vb_batch_heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_result result)
 {
 	switch (result.outcome) {
 	case VB_RESP_NOTHING:
@@ -111,86 +108,21 @@ void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct 
 
 	if (batch->polled && result.outcome <= VB_RESP_OWES && completes_recv(info))
 		vb_ack_message(qp, batch->now_ns);
-	heed(batch, qp, result);
-}
-
-/*
- * IBA 9.9.3 wants a UC request with a wrong key dropped and nothing else, so trying keys costs its
- * sender nothing. But any packet of UC may be lost: after some wrong keys, those WRITEs are that
- * come faster than a wrong key may, and whoever guesses does not learn of a right one. A program
- * that went on for a while with a key of the past is taken seriously again within VB_BRAKE_NS.
- */
-static bool is_braked(struct vb_qp *qp, const struct vb_op_info *info)
-{
-	uint64_t now_ns;
-
-	if (!qp->brake_ns || info->kind != VB_K_WRITE)
-		return false;
-	now_ns = vb_nic_now_ns(qp->nic);
-	if (now_ns >= qp->brake_ns)
-		qp->brake_ns = 0;
-	return qp->brake_ns > now_ns + (uint64_t)VB_BRAKE_FREE * VB_BRAKE_NS;
-}
-
-static struct vb_resp_result uc_request(struct vb_qp *qp, const struct vb_pkt *pkt,
-					const struct vb_op_info *info)
-{
-	struct vb_resp_result result = vb_uc_request(&qp->resp, pkt, info);
-
-	if (result.outcome == VB_RESP_DROPPED && result.verdict == VB_BAD_ACCESS)
-		qp->brake_ns = vb_max_u64(qp->brake_ns, vb_nic_now_ns(qp->nic)) + VB_BRAKE_NS;
-	return result;
+	vb_batch_heed(batch, qp, result);
 }
 
 static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		    const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
-	uint8_t grh[VB_GRH_BYTES];
-	struct vb_resp_result result;
-
 	if (vb_qp_state(qp) == IBV_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = true;
 		vb_export_qp_locked(qp);
 		vb_qp_event(qp, IBV_EVENT_COMM_EST);
 	}
-	switch (qp->ibv.qp.qp_type) {
-	case IBV_QPT_RC:
+	if (info->transport == VB_RC)
 		vb_batch_rc_request(batch, qp, pkt, info);
-		return;
-	case IBV_QPT_DRIVER:
-		result = vb_rc_request(&qp->resp, pkt, info);
-		acknowledge_first(batch, qp);
-		break;
-	case IBV_QPT_XRC_RECV:
-		result = vb_xrc_request(batch, qp, pkt, info);
-		acknowledge_first(batch, qp);
-		break;
-	case IBV_QPT_XRC_SEND:
-		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
-		return;
-	case IBV_QPT_UC:
-		if (is_braked(qp, info)) {
-			vb_batch_count(batch, VB_STAT_DROP_BRAKE);
-			return;
-		}
-		result = uc_request(qp, pkt, info);
-		break;
-	default:
-		/* ibv_create_qp_ex(3): one that sends as another receives nothing. */
-		if (qp->sqpn != qp->ibv.qp.qp_num) {
-			vb_batch_count(batch, VB_STAT_DROP_NO_QP);
-			return;
-		}
-		if (pkt->qkey != qp->attr.qkey) {
-			vb_batch_count(batch, VB_STAT_DROP_QKEY);
-			return;
-		}
-		qp->rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
-		vb_grh_build(grh, &frame->path, frame->bytes);
-		result = vb_ud_request(&qp->resp, pkt, info, grh);
-		break;
-	}
-	heed(batch, qp, result);
+	else
+		qp->service->receive.request(batch, qp, frame, pkt, info);
 }
 
 void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
@@ -200,7 +132,7 @@ void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_p
 	enum ibv_qp_state state = vb_qp_state(qp);
 	uint64_t now_ns = batch->now_ns;
 
-	if (!vb_transport_acks(qp->req.transport) || qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV ||
+	if (!vb_qp_is(qp, VB_IS_ANSWERED) ||
 	    (state != IBV_QPS_RTS && state != IBV_QPS_SQD)) {
 		vb_batch_count(batch, VB_STAT_DROP_STATE);
 		return;
@@ -226,15 +158,9 @@ void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_p
 bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
 		    const struct vb_op_info *info)
 {
-	static const uint8_t transports[] = {
-		[IBV_QPT_RC] = VB_RC, [IBV_QPT_UC] = VB_UC, [IBV_QPT_UD] = VB_UD,
-		[IBV_QPT_XRC_SEND] = VB_XRC, [IBV_QPT_XRC_RECV] = VB_XRC,
-		[IBV_QPT_DRIVER] = VB_DC,
-		[IBV_QPT_RAW_PACKET] = VB_RD, /* which no packet is of */
-	};
 	enum ibv_qp_state state = vb_qp_state(qp);
 
-	if (info->transport != transports[qp->ibv.qp.qp_type]) {
+	if (info->transport != qp->service->receive.transport) {
 		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
 		return false;
 	}
@@ -252,16 +178,10 @@ bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pk
 void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		     const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
-	switch (info->kind) {
-	case VB_K_READ_RESP:
-	case VB_K_ACK:
-	case VB_K_ATOMIC_ACK:
+	if (vb_kind_is_answer(info->kind))
 		vb_batch_answer(batch, qp, pkt, info);
-		break;
-	default:
+	else
 		request(batch, qp, frame, pkt, info);
-		break;
-	}
 }
 
 bool vb_batch_expects(const struct vb_batch *batch, const struct vb_bare *bare)

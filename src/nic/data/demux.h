@@ -20,9 +20,27 @@ struct vb_batch {
 	struct vb_qp *locked; /* packets come in runs: keep the lock over a run */
 };
 
+/* How a packet came: by the wire, in this frame; or from this ring. */
+struct vb_from {
+	const struct vb_frame *frame;
+	struct vb_lane *lane;
+	const struct vb_ring_frame *ring; /* of the lane */
+};
+
 static inline void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
 {
 	vb_stat_add(&batch->nic->stats, stat, 1);
+}
+
+static inline bool vb_kind_is_answer(uint8_t kind)
+{
+	return kind == VB_K_ACK || kind == VB_K_READ_RESP || kind == VB_K_ATOMIC_ACK;
+}
+
+/* Slot 0 is nobody's: its numbers are those of receive QPs that belong to a domain. */
+static inline bool vb_qpn_is_shared(uint32_t qpn)
+{
+	return qpn < VB_INDICES;
 }
 
 /* Whom a packet is for, a shadow of XRC among them (xrc.h); NULL: nobody. */
@@ -41,6 +59,15 @@ bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pk
 /* Give the packet to the QP, which is held and has admitted it. frame: for a UD's GRH. */
 void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		     const struct vb_pkt *pkt, const struct vb_op_info *info);
+
+/* For services: what became of a request, and what is to be done for it. */
+void vb_batch_heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_result result);
+
+/*
+ * XRC, DC: what a request completed waits for the ACK, until the batch ends, so that one ACK is for
+ * many.
+ */
+void vb_batch_acknowledge(struct vb_batch *batch, struct vb_qp *qp);
 
 /* The same where it is known what it is: a request of an RC that is up, an answer. */
 void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,

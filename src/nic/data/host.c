@@ -11,11 +11,11 @@
 #include "base/guard.h"
 #include "engine/newer.h"
 #include "nic/data/acks.h"
-#include "nic/service/dc/dc.h"
 #include "nic/mem/mkey.h"
 #include "nic/data/qp.h"
 #include "nic/data/host.h"
 #include "nic/mem/payload.h"
+#include "nic/data/qp_extra.h"
 #include "nic/queue/rq.h"
 #include "nic/data/window.h"
 #include "nic/service/tm/tm.h"
@@ -113,7 +113,7 @@ bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
 	if (srq->tm)
 		return vb_tm_take(qp, pkt, info);
 	if (resp->transport == VB_DC)
-		return vb_dc_recv_take(qp);
+		return qp->service->receive.recv_take(qp);
 	return vb_srq_take(srq, &resp->recv);
 }
 

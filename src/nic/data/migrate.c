@@ -6,7 +6,6 @@
 
 #include "base/psn.h"
 #include "nic/core/ah.h"
-#include "nic/service/xrc/xrc.h"
 
 /*
  * What may be asked for (IBA 17.2.8): to wait for the peer, and to migrate once it is there. Nobody
@@ -73,8 +72,7 @@ static bool comes_by(const struct vb_path *from, const struct vb_path *path)
 
 static uint32_t psn_awaited(const struct vb_qp *qp)
 {
-	return vb_xrc_is_shadow(qp) ? vb_xrc_at(atomic_load(&qp->xrc->rcv->word)).epsn
-				    : qp->resp.epsn;
+	return qp->service->fail.psn_awaited ? qp->service->fail.psn_awaited(qp) : qp->resp.epsn;
 }
 
 /* A packet that was late, and says what was so once, must not count. */
@@ -111,8 +109,8 @@ static enum vb_migration_step step_armed(bool primary, bool alt, bool migreq, bo
 
 static void take_step(struct vb_qp *qp, enum vb_migration_step step)
 {
-	if (vb_xrc_is_shadow(qp)) {
-		vb_xrc_migration(qp, step);
+	if (qp->service->fail.migrate) {
+		qp->service->fail.migrate(qp, step);
 		return;
 	}
 	switch (step) {
@@ -163,5 +161,5 @@ void vb_migration_end(struct vb_qp *qp)
 	free(qp->migration);
 	qp->migration = NULL;
 	qp->migrates = false;
-	qp->migreq = qp->ibv.qp.qp_type != IBV_QPT_UD;
+	qp->migreq = vb_qp_is(qp, VB_MIGREQ);
 }

@@ -16,14 +16,6 @@
 #include "nic/data/migration.h"
 #include "nic/data/qp.h"
 
-/* What a packet makes of a QP that has an alternate path. */
-enum vb_migration_step {
-	VB_MIGRATION_STAY,
-	VB_MIGRATION_ARM,     /* the peer waits as well */
-	VB_MIGRATION_MIGRATE, /* the peer has */
-	VB_MIGRATION_REFUSE,  /* the peer has, to where we would not follow it */
-};
-
 /* path_mig_state as ibv_modify_qp(3) may set it. 0 or EINVAL. has_alt: a path was ever loaded. */
 int vb_migration_check(enum ibv_mig_state from, enum ibv_mig_state to, bool has_alt);
 

@@ -15,4 +15,12 @@ struct vb_migration {
 	bool refused; /* that the peer wanted to migrate and could not was told */
 };
 
+/* What a packet makes of a QP that has an alternate path. */
+enum vb_migration_step {
+	VB_MIGRATION_STAY,
+	VB_MIGRATION_ARM,     /* the peer waits as well */
+	VB_MIGRATION_MIGRATE, /* the peer has */
+	VB_MIGRATION_REFUSE,  /* the peer has, to where we would not follow it */
+};
+
 #endif

@@ -8,86 +8,49 @@
 #include "base/guard.h"
 #include "engine/newer.h"
 #include "nic/data/acks.h"
-#include "nic/core/ah.h"
-#include "nic/service/dc/dc.h"
 #include "nic/way/direct.h"
 #include "nic/way/lane_tx.h"
 #include "nic/mem/mkey.h"
 #include "nic/way/peer.h"
 #include "nic/data/qp.h"
-#include "nic/service/eth/raw.h"
 #include "nic/queue/rq.h"
 #include "nic/data/window.h"
-#include "nic/way/way.h"
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-enum { ON_RC = 1, ON_UC = 2, ON_UD = 4, ON_XRC = 8, BUILDER_ONLY = 16, ON_RAW = 32, ON_DC = 64 };
+/* Who may post it: any call, or a builder only. */
+enum { ANYBODY = 1, BUILDER = 2 };
 
-/* What the opcodes of ibv_post_send(3) mean, and on which services they are. */
+/* What the opcodes of ibv_post_send(3) mean. Which services have them stands in their tables. */
 struct opcode_row {
-	uint8_t on;
+	uint8_t by;
 	uint8_t kind;
 	uint8_t extra;
 	uint8_t wc_opcode;
 };
 
 static const struct opcode_row opcode_rows[] = {
-	[IBV_WR_RDMA_WRITE] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_WRITE, 0, IBV_WC_RDMA_WRITE },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_WRITE, VB_H_IMM,
-					 IBV_WC_RDMA_WRITE },
-	[IBV_WR_SEND] = { ON_RC | ON_UC | ON_UD | ON_XRC | ON_RAW | ON_DC, VB_K_SEND, 0,
-			  IBV_WC_SEND },
-	[IBV_WR_TSO] = { ON_RAW, VB_K_TSO, 0, IBV_WC_TSO },
-	[IBV_WR_SEND_WITH_IMM] = { ON_RC | ON_UC | ON_UD | ON_XRC | ON_DC, VB_K_SEND, VB_H_IMM,
-				   IBV_WC_SEND },
-	[IBV_WR_RDMA_READ] = { ON_RC | ON_XRC | ON_DC, VB_K_READ_REQ, 0, IBV_WC_RDMA_READ },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { ON_RC | ON_XRC | ON_DC, VB_K_CMP_SWP, 0,
-					IBV_WC_COMP_SWAP },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { ON_RC | ON_XRC | ON_DC, VB_K_FETCH_ADD, 0,
-					  IBV_WC_FETCH_ADD },
-	[IBV_WR_LOCAL_INV] = { ON_RC | ON_UC | ON_XRC | ON_DC, VB_K_LOCAL_INV, 0,
-			       IBV_WC_LOCAL_INV },
-	[IBV_WR_BIND_MW] = { ON_RC | ON_UC | ON_XRC, VB_K_BIND, 0, IBV_WC_BIND_MW },
-	/* IBA 9.2.1 has no opcode for it on UC, whatever the man page allows. */
-	[IBV_WR_SEND_WITH_INV] = { ON_RC | ON_XRC | ON_DC, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
+	[IBV_WR_RDMA_WRITE] = { ANYBODY, VB_K_WRITE, 0, IBV_WC_RDMA_WRITE },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { ANYBODY, VB_K_WRITE, VB_H_IMM, IBV_WC_RDMA_WRITE },
+	[IBV_WR_SEND] = { ANYBODY, VB_K_SEND, 0, IBV_WC_SEND },
+	[IBV_WR_TSO] = { ANYBODY, VB_K_TSO, 0, IBV_WC_TSO },
+	[IBV_WR_SEND_WITH_IMM] = { ANYBODY, VB_K_SEND, VB_H_IMM, IBV_WC_SEND },
+	[IBV_WR_RDMA_READ] = { ANYBODY, VB_K_READ_REQ, 0, IBV_WC_RDMA_READ },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { ANYBODY, VB_K_CMP_SWP, 0, IBV_WC_COMP_SWAP },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { ANYBODY, VB_K_FETCH_ADD, 0, IBV_WC_FETCH_ADD },
+	[IBV_WR_LOCAL_INV] = { ANYBODY, VB_K_LOCAL_INV, 0, IBV_WC_LOCAL_INV },
+	[IBV_WR_BIND_MW] = { ANYBODY, VB_K_BIND, 0, IBV_WC_BIND_MW },
+	[IBV_WR_SEND_WITH_INV] = { ANYBODY, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
 	/* struct ibv_send_wr has nothing to say what to flush: vb_qp_post_batch(). */
-	[VB_WR_FLUSH] = { ON_RC | BUILDER_ONLY, VB_K_FLUSH, 0, VB_WC_FLUSH },
-	[IBV_WR_ATOMIC_WRITE] = { ON_RC, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
+	[VB_WR_FLUSH] = { BUILDER, VB_K_FLUSH, 0, VB_WC_FLUSH },
+	[IBV_WR_ATOMIC_WRITE] = { ANYBODY, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
 	/* mlx5dv_wr_post(3), and what it says of their completions' opcodes. */
-	[VB_WR_MKEY] = { ON_RC | ON_DC | BUILDER_ONLY, VB_K_MKEY, 0, IBV_WC_DRIVER1 },
-	[VB_WR_MEMCPY] = { ON_RC | ON_DC | BUILDER_ONLY, VB_K_MEMCPY, 0, IBV_WC_DRIVER3 },
+	[VB_WR_MKEY] = { BUILDER, VB_K_MKEY, 0, IBV_WC_DRIVER1 },
+	[VB_WR_MEMCPY] = { BUILDER, VB_K_MEMCPY, 0, IBV_WC_DRIVER3 },
 };
 
-static uint8_t service_bit(const struct vb_qp *qp)
-{
-	enum ibv_qp_type type = qp->ibv.qp.qp_type;
-
-	if (type == IBV_QPT_XRC_SEND)
-		return ON_XRC;
-	if (type == IBV_QPT_RAW_PACKET)
-		return ON_RAW;
-	if (type == IBV_QPT_DRIVER)
-		return ON_DC;
-	return type == IBV_QPT_RC ? ON_RC : type == IBV_QPT_UC ? ON_UC : ON_UD;
-}
-
-/* Nothing that the call refuses: it is queued, and completes with LOC_QP_OP_ERR in its turn. */
-enum { FOUND_LATER = -1 };
-
 /*
- * IBA C10-10 leaves it open whether the call or the device finds out. Devices do, and programs
- * count on that. Theirs is what a datagram cannot be; the rest drivers refuse as well.
- */
-static bool is_found_later(const struct vb_qp *qp, const struct opcode_row *row)
-{
-	return qp->ibv.qp.qp_type == IBV_QPT_UD &&
-	       (row->kind == VB_K_WRITE || row->kind == VB_K_READ_REQ ||
-		row->kind == VB_K_CMP_SWP || row->kind == VB_K_FETCH_ADD);
-}
-
-/*
- * The row of an opcode: 0, FOUND_LATER, EOPNOTSUPP for what no service here has, EINVAL for this
+ * The row of an opcode: 0, VB_POST_LATE, EOPNOTSUPP for what no service here has, EINVAL for this
  * service.
  */
 static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built,
@@ -95,17 +58,14 @@ static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool
 {
 	if ((unsigned)wr->opcode >= VB_ARRAY_LEN(opcode_rows))
 		return EINVAL;
-	if (!opcode_rows[wr->opcode].on)
+	if (!opcode_rows[wr->opcode].by)
 		return wr->opcode <= IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 	*row = &opcode_rows[wr->opcode];
-	if (((*row)->on & BUILDER_ONLY) && !built)
+	if ((*row)->by == BUILDER && !built)
 		return EINVAL;
-	if (!((*row)->on & service_bit(qp)))
-		return is_found_later(qp, *row) ? FOUND_LATER : EINVAL;
-	if (qp->ibv.qp.qp_type != IBV_QPT_DRIVER || (*row)->kind >= VB_K_COUNT)
+	if (qp->service->post.opcodes & VB_POSTS(wr->opcode))
 		return 0;
-	/* mlx5dv_wr_set_dc_addr(3): only the builder can say where it goes. */
-	return built ? vb_dc_wr_check(qp, wr) : EINVAL;
+	return qp->service->post.late & VB_POSTS(wr->opcode) ? VB_POST_LATE : EINVAL;
 }
 
 static uint64_t total_bytes(const struct ibv_send_wr *wr)
@@ -129,18 +89,11 @@ static uint32_t inline_max(const struct vb_qp *qp, const struct opcode_row *row)
 	return row->kind == VB_K_ATOMIC_WRITE ? sizeof(uint64_t) : qp->cap.max_inline_data;
 }
 
-/* A parent domain and the PD behind it are one. */
-static bool same_domain(const struct ibv_pd *a, const struct ibv_pd *b)
-{
-	return a == b || ((const struct vb_pd *)a)->id == ((const struct vb_pd *)b)->id;
-}
-
-/* ibv_post_send(3): IP_CSUM is for those whose headers are the application's. */
 static bool flags_known(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 {
 	unsigned unknown = wr->send_flags & ~(unsigned)FLAGS_KNOWN;
 
-	return !unknown || (qp->raw && unknown == IBV_SEND_IP_CSUM);
+	return !(unknown & ~qp->service->post.flags);
 }
 
 /* What is wrong whoever looks at it. */
@@ -155,22 +108,20 @@ static inline bool is_well_formed(const struct vb_qp *qp, const struct ibv_send_
 }
 
 static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
-		 const struct opcode_row *row)
+		 const struct opcode_row *row, bool built)
 {
 	if (!is_well_formed(qp, wr, row))
 		return EINVAL;
-	if (qp->ibv.qp.qp_type != IBV_QPT_UD)
+	if (!qp->service->post.check || row->kind >= VB_K_COUNT)
 		return 0;
-	if (!wr->wr.ud.ah)
-		return EINVAL;
-	return same_domain(wr->wr.ud.ah->pd, qp->ibv.qp.pd) ? 0 : FOUND_LATER;
+	return qp->service->post.check(qp, wr, built);
 }
 
 /* What is only found wrong by the device, and told by a completion (IBA 10.10.3, 11.6.2). */
 static enum ibv_wc_status device_fault(const struct vb_qp *qp, const struct vb_wqe *wqe,
 				       uint64_t bytes)
 {
-	uint64_t max = qp->ibv.qp.qp_type == IBV_QPT_UD ? qp->req.mtu : VB_MESSAGE_BYTES_MAX;
+	uint64_t max = vb_qp_is(qp, VB_DATAGRAMS) ? qp->req.mtu : VB_MESSAGE_BYTES_MAX;
 
 	if (bytes > max)
 		return IBV_WC_LOC_LEN_ERR;
@@ -196,16 +147,6 @@ static int copy_inline(struct vb_wqe *wqe, const struct ibv_send_wr *wr)
 	}
 	wqe->sge_count = 0;
 	return 0;
-}
-
-/* Who that is, is asked as early as can be. */
-static void fill_srq(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
-{
-	struct vb_peer *peer;
-
-	wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
-	if (qp->path.local)
-		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn, &peer);
 }
 
 static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
@@ -237,19 +178,8 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 	default:
 		break;
 	}
-	if (qp->ibv.qp.qp_type != IBV_QPT_UD) {
-		if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND)
-			fill_srq(qp, wqe, wr);
-		else if (qp->ibv.qp.qp_type == IBV_QPT_DRIVER)
-			vb_dc_wr_fill(qp, wqe, wr);
-		return;
-	}
-	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
-	wqe->ud.dqpn = wr->wr.ud.remote_qpn & 0xffffff;
-	vb_path_sport_set(qp->nic, &wqe->ud.path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-			  wqe->ud.dqpn);
-	/* IBA 10.2.5: with the high bit set, the QP's own Q_Key is sent. */
-	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
+	if (qp->service->post.address)
+		qp->service->post.address(qp, wqe, wr);
 }
 
 /* What needs no packet: neither data nor any place to go to. */
@@ -311,12 +241,12 @@ decode(struct vb_qp *qp, const struct ibv_send_wr *wr, bool built, struct vb_wqe
 	int err = opcode_row(qp, wr, built, &row);
 
 	if (!err)
-		err = check(qp, wr, row);
+		err = check(qp, wr, row, built);
 	if (err)
-		return err == FOUND_LATER ? decode_wrong(qp, wr, row, wqe) : err;
+		return err == VB_POST_LATE ? decode_wrong(qp, wr, row, wqe) : err;
 	if (row->kind >= VB_K_COUNT) {
 		if (row->kind == VB_K_TSO)
-			return vb_raw_tso_decode(qp, wr, wqe);
+			return qp->service->post.tso_decode(qp, wr, wqe);
 		err = decode_local(qp, wr, row, IBV_MW_TYPE_2, wqe);
 		if (!err && row->kind == VB_K_BIND && built)
 			*binds = true;
@@ -481,8 +411,8 @@ int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 {
 	int err;
 
-	if (vb_qp_state(qp) == IBV_QPS_RESET || qp->ibv.qp.srq || qp->xrc ||
-	    qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND) {
+	if (vb_qp_state(qp) == IBV_QPS_RESET || qp->ibv.qp.srq ||
+	    !vb_qp_is(qp, VB_RECEIVES)) {
 		*bad = wr;
 		return EINVAL;
 	}

@@ -12,6 +12,7 @@
 #include "nic/data/qp_error.h"
 #include "nic/data/qp_flags.h"
 #include "nic/data/qp_parcels.h"
+#include "nic/data/service.h"
 #include "nic/queue/cq.h"
 #include "nic/queue/srq.h"
 
@@ -46,6 +47,7 @@ struct vb_qp {
 		};
 	} ibv;
 	struct vb_nic *nic;
+	const struct vb_service *service;
 	vb_lock lock;
 	_Atomic int state; /* enum ibv_qp_state; written with the lock held */
 
@@ -107,19 +109,27 @@ struct vb_qp {
 	uint32_t create_flags; /* enum ibv_qp_create_flags */
 	uint32_t attached;     /* to so many multicast groups, or flow rules (mcast.c, steer.c) */
 	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
-	struct vb_xrc_qp *xrc; /* of type XRC_RECV (xrc.h) */
 	uint32_t aimed_slot;   /* XRC_SEND: whose SRQs its requests are for now */
 	uint32_t dv_flags; /* enum vb_qp_dv_flag (qp_flags.h) */
 	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
-	struct vb_raw *raw; /* of type RAW_PACKET (raw.h) ... */
-	struct vb_rss *rss; /* ... without queues of its own (rss.h) */
-	struct vb_dc *dc; /* of type DRIVER (dc.h) */
+	union { /* what only its service needs */
+		struct vb_dc *dc;      /* dc.h */
+		struct vb_xrc_qp *xrc; /* the receiving end (xrc.h) */
+		struct vb_raw *raw;    /* raw.h */
+	};
+	struct vb_rss *rss; /* RAW_PACKET without queues of its own (rss.h) */
 };
 
 /* After vb_qp_destroy() (control/qp.h), and acks of events_delivered; or of one never shown. */
 void vb_qp_free(struct vb_qp *qp);
 
 /* --- inside nic --- */
+
+/* Has its service any of these traits? */
+static inline bool vb_qp_is(const struct vb_qp *qp, uint32_t traits)
+{
+	return qp->service->traits & traits;
+}
 
 static inline enum ibv_qp_state vb_qp_state(const struct vb_qp *qp)
 {
@@ -189,16 +199,9 @@ void vb_export_qp_hide(struct vb_qp *qp);
 
 /* --- what it takes to change attributes (qp_modify.c), of any type --- */
 
-/* Attributes that no QP of XRC can have here. */
-#define VB_QP_XRC_NOT_DONE (IBV_QP_CAP | IBV_QP_RATE_LIMIT)
-
 int vb_qp_values_check(const struct ibv_qp_attr *attr, int mask);
 int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
 		     struct vb_path *path);
 void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask);
-
-/* Tables (qp_attr.c): 0 or EINVAL. */
-int vb_qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
-			   int mask);
 
 #endif

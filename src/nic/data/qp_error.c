@@ -7,20 +7,16 @@
 #include "nic/data/migrate.h"
 #include "nic/data/qp.h"
 #include "nic/queue/rq.h"
-#include "nic/service/dc/dc.h"
 #include "nic/service/eth/wq.h"
 #include "nic/service/tm/tm.h"
-#include "nic/service/xrc/xrc.h"
 #include "nic/way/peer.h"
 
 void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
 
-	if (vb_dc_is_context(qp))
-		return;
-	if (vb_xrc_is_shadow(qp)) {
-		vb_xrc_event(qp, type);
+	if (qp->service->fail.event) {
+		qp->service->fail.event(qp, type);
 		return;
 	}
 	vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event, &qp->events_delivered);
@@ -80,18 +76,16 @@ void vb_qp_fail_locked(struct vb_qp *qp)
 {
 	atomic_store(&qp->state, IBV_QPS_ERR);
 	vb_export_qp_locked(qp);
-	if (qp->dc)
-		vb_dc_part(qp);
+	if (qp->service->fail.fail)
+		qp->service->fail.fail(qp);
 	flush_send(qp);
 	vb_qp_flush_recv_locked(qp);
-	if (vb_xrc_is_shadow(qp))
-		vb_xrc_failed(qp);
 }
 
 /* A send failed. IBA 10.3.1.6: UC and UD only stop sending (SQE), RC stops altogether. */
 static void send_failed(struct vb_qp *qp)
 {
-	if (qp->dc && vb_dc_isolate(qp))
+	if (qp->service->fail.isolate && qp->service->fail.isolate(qp))
 		return;
 	if (vb_transport_acks(qp->req.transport)) {
 		vb_qp_fail_locked(qp);

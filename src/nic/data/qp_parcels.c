@@ -8,7 +8,6 @@
 #include "nic/data/qp.h"
 #include "nic/mem/mem.h"
 #include "nic/mem/payload.h"
-#include "nic/service/dc/dc.h"
 #include "nic/service/tm/tm.h"
 
 /* --- who has them --- */
@@ -30,11 +29,6 @@ static int cqs_prepare(const struct vb_qp *qp, const struct vb_parcels *parcels)
 	return err;
 }
 
-static bool is_initiator(const struct vb_qp *qp)
-{
-	return qp->dc && qp->dc->role == VB_DC_INITIATOR;
-}
-
 int vb_parcels_make(struct vb_qp *qp, bool always)
 {
 	const struct ibv_qp *ibv = &qp->ibv.qp;
@@ -43,10 +37,10 @@ int vb_parcels_make(struct vb_qp *qp, bool always)
 
 	if (!parcels)
 		return ENOMEM;
-	if (ibv->qp_type == IBV_QPT_RC || ibv->qp_type == IBV_QPT_UC)
+	if (vb_qp_is(qp, VB_PARCELS_RECV))
 		parcels->recv_bytes = bytes_of(ibv->recv_cq);
 	/* Who sends may have to deliver, and nobody but the poller may touch a lone CQ. */
-	if ((ibv->qp_type == IBV_QPT_RC || is_initiator(qp)) && (always || qp->sq_sig_all) &&
+	if (vb_qp_is(qp, VB_PARCELS_FETCH) && (always || qp->sq_sig_all) &&
 	    !((const struct vb_cq *)ibv->send_cq)->lone)
 		parcels->fetch_bytes = bytes_of(ibv->send_cq);
 	parcels->qpn = ibv->qp_num;

@@ -5,9 +5,7 @@
 #include "base/psn.h"
 #include "nic/data/demux.h"
 #include "nic/data/migrate.h"
-#include "nic/service/dc/dc.h"
 #include "nic/service/eth/segment.h"
-#include "nic/service/xrc/xrc.h"
 #include "nic/way/peer.h"
 #include "nic/way/way.h"
 #include "wire/bytes.h"
@@ -38,47 +36,15 @@ static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from,
 	return true;
 }
 
-/* True if the shadow's sender is this lane's process, and the SRQ is ours. */
-static bool shadow_hears(const struct vb_qp *qp, const struct vb_lane *lane, uint32_t srqn)
-{
-	return qp->path.local && qp->dqpn >> VB_INDEX_BITS == lane->peer->slot &&
-	       srqn >> VB_INDEX_BITS == lane->peer->own_slot;
-}
-
 static bool is_from_peer(struct vb_batch *batch, const struct vb_lane *lane, struct vb_qp *qp,
 			 const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
 	if (info->transport == VB_UD)
 		return pkt->sqpn >> VB_INDEX_BITS == lane->peer->slot;
-	if (vb_qpn_is_shared(pkt->dqpn))
-		return (info->headers & VB_H_XRCETH) && shadow_hears(qp, lane, pkt->srqn);
 	if (qp->lane_rx == lane &&
 	    (info->transport != VB_UC || qp->resp.mtu == VB_LANE_MTU_BYTES))
 		return true;
 	return vb_way_heeds_lane(batch, qp, lane);
-}
-
-static uint32_t xrceth(const struct vb_ring_frame *from)
-{
-	return vb_be32_get(from->octets + VB_BTH_BYTES);
-}
-
-/* As take_middle(), of a request of XRC: the shadow in hand has taken one by this lane before. */
-static bool take_xrc_middle(struct vb_batch *batch, const struct vb_lane *lane,
-			    const struct vb_ring_frame *from)
-{
-	struct vb_qp *qp = batch->locked;
-	struct vb_bare bare;
-	uint32_t srqn, word = xrceth(from);
-
-	if (!vb_pkt_head_is_plain(&bare, from->octets, VB_PKEY_DEFAULT, VB_H_XRCETH) || !qp ||
-	    qp->lane_rx != lane || bare.dqpn != qp->ibv.qp.qp_num ||
-	    !vb_qpn_is_shared(bare.dqpn) || vb_op_info(bare.opcode)->pos != VB_P_MIDDLE)
-		return false;
-	srqn = word & 0xffffff;
-	return shadow_hears(qp, lane, srqn) &&
-	       (word & VB_LANE_LARGE) == (qp->resp.mtu == VB_LANE_MTU_BYTES ? VB_LANE_LARGE : 0) &&
-	       vb_xrc_middle(batch, qp, &bare, srqn, from->payload, from->payload_bytes);
 }
 
 /*
@@ -88,13 +54,15 @@ static bool take_xrc_middle(struct vb_batch *batch, const struct vb_lane *lane,
 static bool take_middle(struct vb_batch *batch, const struct vb_lane *lane,
 			const struct vb_ring_frame *from)
 {
-	const struct vb_qp *qp = batch->locked;
+	struct vb_qp *qp = batch->locked;
 	struct vb_bare bare;
 
-	if (from->head_bytes == VB_BTH_BYTES + VB_XRCETH_BYTES)
-		return take_xrc_middle(batch, lane, from);
-	return qp && qp->lane_rx == lane && from->head_bytes == VB_BTH_BYTES &&
-	       vb_pkt_head_is_bare(&bare, from->octets, VB_PKEY_DEFAULT) &&
+	if (!qp || qp->lane_rx != lane)
+		return false;
+	if (from->head_bytes != VB_BTH_BYTES)
+		return qp->service->receive.middle &&
+		       qp->service->receive.middle(batch, qp, lane, from);
+	return vb_pkt_head_is_bare(&bare, from->octets, VB_PKEY_DEFAULT) &&
 	       vb_batch_expects(batch, &bare) &&
 	       vb_batch_middle(batch, &bare, from->payload, from->payload_bytes);
 }
@@ -102,7 +70,7 @@ static bool take_middle(struct vb_batch *batch, const struct vb_lane *lane,
 /* An RC that is up, and of which no packet says anything about its path. */
 static bool is_plain(const struct vb_qp *qp, const struct vb_lane *lane)
 {
-	return qp->lane_rx == lane && qp->ibv.qp.qp_type == IBV_QPT_RC &&
+	return qp->lane_rx == lane && qp->req.transport == VB_RC &&
 	       vb_qp_state(qp) == IBV_QPS_RTS && !qp->migrates;
 }
 
@@ -173,12 +141,10 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 		return;
 	}
 	vb_batch_hold(batch, qp);
-	if (info->transport == VB_DC) {
-		vb_dc_rx(batch, qp, &(struct vb_dc_from){ .lane = lane }, &pkt, info);
-		return;
-	}
-	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_refresh(qp)) {
-		vb_batch_count(batch, VB_STAT_DROP_STATE);
+	if (qp->service->receive.take) {
+		const struct vb_from by = { .lane = lane, .ring = from };
+
+		qp->service->receive.take(batch, qp, &by, &pkt, info);
 		return;
 	}
 	if (!vb_batch_admit(batch, qp, &pkt, info))
@@ -189,11 +155,6 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 	}
 	if (qp->migrates)
 		vb_migration_admit(qp, NULL, &pkt, info);
-	if (vb_qpn_is_shared(pkt.dqpn) &&
-	    !vb_xrc_comes_by(qp, lane->peer, xrceth(from) & VB_LANE_LARGE, info->kind)) {
-		vb_batch_count(batch, VB_STAT_DROP_SEQUENCE);
-		return;
-	}
 	vb_batch_packet(batch, qp, &frame, &pkt, info);
 }
 

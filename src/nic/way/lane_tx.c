@@ -7,7 +7,6 @@
 #include "nic/core/ah.h"
 #include "nic/data/pace.h"
 #include "nic/data/snapshot.h"
-#include "nic/service/dc/dc.h"
 #include "nic/way/peer.h"
 #include "nic/way/tx.h"
 #include "nic/way/way.h"
@@ -85,7 +84,7 @@ static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 /* An RC that is up, towards somebody who lives, with nothing to be seen to but what it sends. */
 static bool is_plain(const struct vb_qp *qp)
 {
-	return qp->peer && qp->ibv.qp.qp_type == IBV_QPT_RC && vb_qp_state(qp) == IBV_QPS_RTS &&
+	return qp->peer && qp->req.transport == VB_RC && vb_qp_state(qp) == IBV_QPS_RTS &&
 	       !(qp->has_parcels | qp->paced | qp->drain_event | qp->resp.broken) &&
 	       !vb_peer_is_lost(qp->peer);
 }
@@ -125,7 +124,7 @@ static bool put_responses(struct vb_qp *qp, struct vb_lane *lane)
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
 		if (resp->transport == VB_DC)
-			vb_dc_pkt_fill(qp, &pkt);
+			qp->service->send.header_fill(qp, &pkt);
 		if (!data || vb_qp_gather_response(qp, &pkt, &payload))
 			done = put(lane, &pkt, &payload, NULL);
 		if (done == NO_ROOM) {
@@ -547,53 +546,6 @@ void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
 	qp->peer = peer;
 	qp->lane_tx = vb_lane_of(peer, qp->req.transport, qp->ibv.qp.qp_num);
 	qp->lane_rx = vb_lane_of(peer, qp->req.transport, dqpn);
-}
-
-void vb_lane_aim(struct vb_qp *qp)
-{
-	const struct vb_req *req = &qp->req;
-	uint32_t slot, towards;
-	struct vb_peer *peer;
-
-	if (!vb_req_is_between(req) || req->pos.next == req->tail ||
-	    vb_wqe_is_local(vb_sq_at(&req->sq, req->pos.next)))
-		return;
-	if (vb_lane_has_widened(qp))
-		vb_qp_pieces_set(qp);
-	slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
-	if (slot == qp->aimed_slot && qp->peer && qp->path.local && !vb_peer_is_lost(qp->peer))
-		return;
-	towards = slot << VB_INDEX_BITS | (qp->dqpn & (VB_INDICES - 1));
-	peer = qp->path.local ? vb_peer_known(qp->nic, qp->ibv.qp.qp_num, towards) : NULL;
-	if (slot == qp->aimed_slot &&
-	    (peer == qp->peer || (qp->path.local && (!peer || vb_peer_is_lost(peer)))))
-		return;
-	if (peer)
-		vb_qp_bind_locked(qp, peer, towards);
-	else
-		vb_qp_unbind_locked(qp);
-	vb_qp_pieces_set(qp);
-	vb_qp_link_set(qp);
-	qp->aimed_slot = slot;
-	vb_path_sport_set(qp->nic, &qp->path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-			  towards);
-	/* By the wire there are clocks. */
-	if (!qp->peer)
-		qp->now_ns = vb_nic_now_ns(qp->nic);
-}
-
-bool vb_lane_is_awaited(struct vb_qp *qp)
-{
-	const struct vb_req *req = &qp->req;
-	const struct vb_wqe *wqe;
-
-	if (!qp->path.local || !vb_req_is_between(req) || req->pos.next == req->tail)
-		return false;
-	wqe = vb_sq_at(&req->sq, req->pos.next);
-	/* To whom it sends already, it goes on. */
-	if (vb_wqe_is_local(wqe) || vb_wqe_srq_slot(wqe) == qp->aimed_slot)
-		return false;
-	return vb_way_is_awaited(qp, wqe->remote.srqn);
 }
 
 void vb_qp_unbind_locked(struct vb_qp *qp)

@@ -5,7 +5,6 @@
 /* The way out through shared memory. QPs locked. */
 
 #include "nic/data/qp.h"
-#include "nic/service/dc/dc.h"
 #include "nic/way/peer.h"
 
 /* Send what a QP that is bound to a peer owes and may send; if there is no room, it waits. */
@@ -22,22 +21,6 @@ bool vb_lane_ack(struct vb_qp *qp);
  * owes nothing.
  */
 bool vb_lane_send(struct vb_qp *qp);
-
-/*
- * XRC: to whom its requests go next, and by which way. Nothing is outstanding where that changes,
- * so nothing happens where something is.
- */
-void vb_lane_aim(struct vb_qp *qp);
-
-/* XRC: does what is next wait until it is known by which way? (way.h) */
-bool vb_lane_is_awaited(struct vb_qp *qp);
-
-/* XRC: was the way back not there yet when pieces of the path MTU were chosen? */
-static inline bool vb_lane_has_widened(const struct vb_qp *qp)
-{
-	return qp->req.mtu != VB_LANE_MTU_BYTES && qp->peer &&
-	       atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire);
-}
 
 /*
  * XRC, DC: has the QP to be aimed before it begins the request that is next? XRC's is for another
@@ -58,7 +41,7 @@ static inline bool vb_lane_is_astray(struct vb_qp *qp)
 	/* What was begun is sent again by the same way, and in the same pieces. */
 	if (wqe->psn != req->top_psn || req->pos.next_psn != req->top_psn)
 		return false;
-	return req->transport == VB_XRC ? vb_lane_has_widened(qp) : vb_dc_has_ring(qp);
+	return qp->service->send.could_do_better(qp);
 }
 
 /* DC: one packet without payload; false: there is no room. No lane locked. */

@@ -136,7 +136,7 @@ static int check(const struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	const struct vb_nic_host *host = &qp->nic->host;
 
 	/* ibv_attach_mcast(3): only UD, and a group is what its GID says. */
-	if (qp->ibv.qp.qp_type != IBV_QPT_UD || !vb_gid_is_group(gid))
+	if (!vb_qp_is(qp, VB_GROUPS) || !vb_gid_is_group(gid))
 		return EINVAL;
 	if ((qp->create_flags & IBV_QP_CREATE_SOURCE_QPN) || !host->join)
 		return EOPNOTSUPP;

@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "nic/core/quiesce.h"
 #include "nic/data/qp.h"
-#include "nic/service/dc/dc.h"
 #include "nic/service/eth/segment.h"
 #include "nic/service/xrc/xrc.h"
 #include "nic/way/direct.h"
@@ -562,8 +561,8 @@ static void slot_fail(struct vb_slot *slot, struct vb_peer *peer)
 
 		if (!qp)
 			continue;
-		if (qp->dc && qp->dc->role == VB_DC_TARGET)
-			vb_dct_peer_gone(qp, peer);
+		if (qp->service->fail.peer_gone)
+			qp->service->fail.peer_gone(qp, peer);
 		vb_lock_take(&qp->lock);
 		if (qp->peer == peer) {
 			vb_export_qp_locked(qp);

@@ -14,7 +14,7 @@ static unsigned granted(const struct vb_qp *qp)
 	enum ibv_qp_state state = vb_qp_state(qp);
 	unsigned access = qp->resp.access & REMOTE_ALL;
 
-	if (qp->ibv.qp.qp_type != IBV_QPT_RC || !qp->peer || vb_peer_is_lost(qp->peer) ||
+	if (!vb_qp_is(qp, VB_IS_REACHED) || !qp->peer || vb_peer_is_lost(qp->peer) ||
 	    qp->withdrawn)
 		return 0;
 	/* The first request in RTR makes an event, so its owner has to see one. */
@@ -61,8 +61,7 @@ static bool goes_by_wire(const struct vb_qp *qp)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);
 
-	return (qp->ibv.qp.qp_type == IBV_QPT_RC || qp->ibv.qp.qp_type == IBV_QPT_UC) &&
-	       !qp->peer && qp->path.local &&
+	return vb_qp_is(qp, VB_CONNECTS) && !qp->peer && qp->path.local &&
 	       qp->nic->host.reach && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
 }
 
@@ -87,7 +86,7 @@ bool vb_export_qp_withdraw(struct vb_qp *qp)
 {
 	struct vb_lane *lane = NULL;
 
-	if (qp->ibv.qp.qp_type != IBV_QPT_RC)
+	if (!vb_qp_is(qp, VB_IS_REACHED))
 		return true;
 	vb_lock_take(&qp->lock);
 	qp->withdrawn++;
@@ -103,7 +102,7 @@ bool vb_export_qp_withdraw(struct vb_qp *qp)
 
 void vb_export_qp_restore(struct vb_qp *qp)
 {
-	if (qp->ibv.qp.qp_type != IBV_QPT_RC)
+	if (!vb_qp_is(qp, VB_IS_REACHED))
 		return;
 	vb_lock_take(&qp->lock);
 	qp->withdrawn--;

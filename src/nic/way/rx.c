@@ -5,8 +5,6 @@
 #include "nic/data/acks.h"
 #include "nic/data/demux.h"
 #include "nic/data/migrate.h"
-#include "nic/service/dc/dc.h"
-#include "nic/service/xrc/xrc.h"
 #include "nic/way/mcast.h"
 #include "nic/way/pair.h"
 #include "nic/way/way.h"
@@ -134,22 +132,15 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 		return;
 	}
 	vb_batch_hold(batch, qp);
-	if (info->transport == VB_DC) {
-		vb_dc_rx(batch, qp, &(struct vb_dc_from){ .frame = frame }, &pkt, info);
-		return;
-	}
-	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_refresh(qp)) {
-		vb_batch_count(batch, VB_STAT_DROP_STATE);
+	if (qp->service->receive.take) {
+		qp->service->receive.take(batch, qp, &(struct vb_from){ .frame = frame }, &pkt,
+					  info);
 		return;
 	}
 	if (!vb_batch_admit(batch, qp, &pkt, info))
 		return;
 	if (info->transport != VB_UD && !is_admitted(batch, qp, frame, &pkt, info)) {
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
-		return;
-	}
-	if (vb_qpn_is_shared(pkt.dqpn) && !vb_xrc_comes_by(qp, NULL, false, info->kind)) {
-		vb_batch_count(batch, VB_STAT_DROP_SEQUENCE);
 		return;
 	}
 	vb_batch_packet(batch, qp, frame, &pkt, info);

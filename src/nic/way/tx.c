@@ -14,9 +14,6 @@
 #include "nic/data/acks.h"
 #include "nic/data/pace.h"
 #include "nic/data/window.h"
-#include "nic/service/dc/dc.h"
-#include "nic/service/eth/raw.h"
-#include "nic/service/xrc/xrc.h"
 #include "nic/way/framer.h"
 #include "nic/way/lane_tx.h"
 #include "nic/way/pair.h"
@@ -76,12 +73,12 @@ static void add_ack(struct sender *s)
 	vb_framer_add(s->framer, &qp->path, &pkt, &none);
 }
 
-/* By whose socket it leaves. A shadow's number is nobody's. */
+/* By whose socket it leaves. Some numbers are nobody's. */
 static uint16_t slot_from(const struct vb_qp *qp)
 {
 	uint16_t slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
 
-	return slot ? slot : atomic_load(&qp->nic->xrc)->slot;
+	return slot ? slot : qp->service->send.slot(qp);
 }
 
 /* Hand over what was gathered: false if the link is full, and then it was undone. */
@@ -154,7 +151,7 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	if (headers & VB_H_XRCETH)
 		pkt->srqn = wqe->remote.srqn;
 	if (headers & VB_H_DCETH)
-		vb_dc_pkt_fill(qp, pkt);
+		qp->service->send.header_fill(qp, pkt);
 	if (headers & (VB_H_RETH | VB_H_ATOMIC)) {
 		pkt->va = wqe->remote.va;
 		pkt->rkey = wqe->remote.rkey;
@@ -261,7 +258,7 @@ static bool transmit_responses(struct sender *s)
 		if (!vb_rc_response(resp, &pkt, &data))
 			return true;
 		if (resp->transport == VB_DC)
-			vb_dc_pkt_fill(qp, &pkt);
+			qp->service->send.header_fill(qp, &pkt);
 		if (!data || vb_qp_gather_response(qp, &pkt, &payload)) {
 			if (!add_or_flush(s, &qp->path, &pkt, &payload, &added)) {
 				vb_resp_pos_put(resp, &before);
@@ -332,7 +329,6 @@ static bool transmit_requests(struct sender *s)
 	return flush(s);
 }
 
-/* By way of the wire; false if the link, or pacing, has no room for more. */
 static bool transmit_by(struct sender *s, enum ibv_qp_state state)
 {
 	struct vb_qp *qp = s->qp;
@@ -348,7 +344,7 @@ static bool transmit_by(struct sender *s, enum ibv_qp_state state)
 	return vb_ack_waits(qp) || (transmit_responses(s) && flush(s));
 }
 
-static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
+bool vb_wire_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	struct sender s;
 	bool done;
@@ -360,46 +356,6 @@ static bool transmit_wire(struct vb_qp *qp, enum ibv_qp_state state)
 	done = transmit_by(&s, state);
 	vb_framer_drop(s.framer);
 	return done;
-}
-
-/* Datagrams go by the way that each one's address asks for, in their order. */
-static void transmit_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
-{
-	bool more;
-
-	qp->link_full = false;
-	do
-		more = vb_lane_datagrams(qp, state) && transmit_wire(qp, state);
-	while (more && vb_lane_is_next(qp));
-}
-
-/* Requests of XRC go to one slot after the other, to each by the way that there is. */
-static void transmit_xrc(struct vb_qp *qp, enum ibv_qp_state state)
-{
-	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD;
-
-	do {
-		if (sends && vb_lane_is_awaited(qp))
-			return;
-		if (sends)
-			vb_lane_aim(qp);
-		if (qp->peer)
-			vb_lane_transmit(qp, state);
-		else
-			transmit_wire(qp, state);
-	} while (sends && qp->req.una_psn == qp->req.top_psn && vb_lane_is_astray(qp));
-}
-
-/* Requests of DC go to one target after the other, to each by the way that there is. */
-static void transmit_dc(struct vb_qp *qp, enum ibv_qp_state state)
-{
-	qp->link_full = false;
-	if (state != IBV_QPS_RTS || !vb_dc_local(qp) || !vb_dc_aim(qp))
-		return;
-	if (qp->peer)
-		vb_lane_transmit(qp, state);
-	else
-		transmit_wire(qp, state);
 }
 
 /* Has sending left nothing behind: no failure, no event to tell, and a clock where one is due? */
@@ -422,20 +378,14 @@ void vb_qp_transmit_locked(struct vb_qp *qp)
 		return;
 	if (qp->has_parcels)
 		vb_parcels_before_send(qp);
-	if (qp->ibv.qp.qp_type == IBV_QPT_XRC_SEND) {
-		transmit_xrc(qp, state);
-	} else if (qp->ibv.qp.qp_type == IBV_QPT_DRIVER && !vb_dc_is_context(qp)) {
-		transmit_dc(qp, state);
+	if (qp->service->send.transmit) {
+		qp->service->send.transmit(qp, state);
 	} else if (qp->peer) {
 		vb_lane_transmit(qp, state);
 		if (is_settled(qp))
 			return;
-	} else if (qp->ibv.qp.qp_type == IBV_QPT_UD) {
-		transmit_datagrams(qp, state);
-	} else if (qp->raw) {
-		vb_raw_transmit(qp, state);
 	} else {
-		transmit_wire(qp, state);
+		vb_wire_transmit(qp, state);
 	}
 	if (qp->resp.broken && state != IBV_QPS_ERR)
 		vb_qp_fail_locked(qp);

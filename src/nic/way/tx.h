@@ -31,4 +31,7 @@ static inline bool vb_qp_gather_response(struct vb_qp *qp, const struct vb_pkt *
 void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 			 const struct vb_segment *seg, bool ackreq, struct vb_pkt *pkt);
 
+/* Send by the wire; false if the link, or pacing, has no room for more. QP locked. */
+bool vb_wire_transmit(struct vb_qp *qp, enum ibv_qp_state state);
+
 #endif

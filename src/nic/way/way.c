@@ -224,7 +224,7 @@ bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb
 /* Whoever destroys a QP waits for the rx right before it frees. */
 static void qp_answered(struct vb_qp *qp, struct vb_peer *peer)
 {
-	bool connects = qp->ibv.qp.qp_type == IBV_QPT_RC || qp->ibv.qp.qp_type == IBV_QPT_UC;
+	bool connects = vb_qp_is(qp, VB_CONNECTS);
 
 	if (!atomic_load(&qp->awaits_way) && !(peer && connects))
 		return;

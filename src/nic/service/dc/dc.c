@@ -11,6 +11,7 @@
 #include "nic/core/ah.h"
 #include "nic/way/lane_tx.h"
 #include "nic/way/peer.h"
+#include "nic/way/tx.h"
 #include "nic/way/way.h"
 #include "wire/icrc.h"
 
@@ -22,65 +23,28 @@ static struct vb_dci *dci_of(const struct vb_qp *qp)
 	return (struct vb_dci *)qp->dc;
 }
 
-/* --- both ends --- */
-
-static struct vb_dc *initiator_make(const struct vb_qp *qp, const struct vb_dc_attr *attr)
+int vb_dc_initiator_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 {
+	const struct vb_dc_attr *attr = extra->dc;
 	struct vb_dci *dci = calloc(1, sizeof(*dci));
 
 	if (!dci)
-		return NULL;
+		return ENOMEM;
+	qp->dc = &dci->dc;
 	dci->to = calloc(qp->req.sq.mask + (size_t)1, sizeof(*dci->to));
-	if (!dci->to) {
-		free(dci);
-		return NULL;
-	}
-	dci->dc.role = VB_DC_INITIATOR;
 	dci->streams = attr->streams;
 	dci->errored_max = attr->streams ? 1u << attr->errored_log : 0;
-	return &dci->dc;
+	return dci->to ? 0 : ENOMEM;
 }
 
-static struct vb_dc *target_make(struct vb_nic *nic, const struct vb_dc_attr *attr)
+void vb_dc_initiator_unmake(struct vb_qp *qp)
 {
-	struct vb_dct *dct = calloc(1, sizeof(*dct));
-
-	if (!dct)
-		return NULL;
-	dct->dc.role = VB_DC_TARGET;
-	dct->access_key = attr->access_key;
-	atomic_store(&nic->has_targets, true);
-	vb_peers_reach_back(nic);
-	return &dct->dc;
-}
-
-int vb_dc_init(struct vb_qp *qp, const struct vb_dc_attr *attr)
-{
-	qp->dc = attr->target ? target_make(qp->nic, attr) : initiator_make(qp, attr);
-	return qp->dc ? 0 : ENOMEM;
-}
-
-static void contexts_free(struct vb_dct *dct)
-{
-	for (unsigned i = 0; i < atomic_load(&dct->count); i++) {
-		free(dct->all[i]->qp.resp.ring);
-		free(dct->all[i]->qp.unacked);
-		vb_lock_fini(&dct->all[i]->qp.lock);
-		free(dct->all[i]);
-	}
-}
-
-void vb_dc_fini(struct vb_qp *qp)
-{
-	if (!qp->dc)
-		return;
-	if (qp->dc->role == VB_DC_TARGET)
-		contexts_free((struct vb_dct *)qp->dc);
-	else
+	if (qp->dc)
 		free(dci_of(qp)->to);
 	free(qp->dc);
-	qp->dc = NULL;
 }
+
+/* --- both ends --- */
 
 void vb_dc_pkt_fill(const struct vb_qp *qp, struct vb_pkt *pkt)
 {
@@ -143,21 +107,15 @@ static void connect_again(struct vb_batch *batch, struct vb_qp *qp, const struct
 	vb_batch_touch(batch, qp);
 }
 
-void vb_dc_rx(struct vb_batch *batch, struct vb_qp *qp, const struct vb_dc_from *from,
-	      const struct vb_pkt *pkt, const struct vb_op_info *info)
+void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
+			  const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
 	const struct vb_dc *dc = qp->dc;
-	bool response = info->kind == VB_K_ACK || info->kind == VB_K_READ_RESP ||
-			info->kind == VB_K_ATOMIC_ACK;
 
 	if (!vb_batch_admit(batch, qp, pkt, info))
 		return;
-	if (response != (dc->role == VB_DC_INITIATOR)) {
+	if (!vb_kind_is_answer(info->kind)) {
 		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
-		return;
-	}
-	if (!response) {
-		vb_dct_rx(batch, qp, from, pkt, info);
 		return;
 	}
 	if (!dc->connected || pkt->connection != dc->connection) {
@@ -179,9 +137,9 @@ void vb_dc_rx(struct vb_batch *batch, struct vb_qp *qp, const struct vb_dc_from 
 
 /* --- posting --- */
 
-int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr)
+int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built)
 {
-	const struct vb_dc_address *to = wr->tso.hdr;
+	const struct vb_dc_address *to = built ? wr->tso.hdr : NULL;
 
 	if (!to || !to->ah || to->dctn >> 24 ||
 	    ((struct vb_pd *)to->ah->pd)->id != ((struct vb_pd *)qp->ibv.qp.pd)->id ||
@@ -231,7 +189,7 @@ void vb_dc_part(struct vb_qp *qp)
 {
 	bool room;
 
-	if (qp->dc->role != VB_DC_INITIATOR || !qp->dc->connected)
+	if (!qp->dc->connected)
 		return;
 	qp->dc->connected = false;
 	/* If that does not arrive, the target will find out by itself that we are gone. */
@@ -239,12 +197,8 @@ void vb_dc_part(struct vb_qp *qp)
 		say(qp, VB_OP_DC_DISCONNECT, &room);
 }
 
-void vb_dc_leave(struct vb_qp *qp)
+void vb_dc_initiator_leave(struct vb_qp *qp)
 {
-	if (qp->dc->role == VB_DC_TARGET) {
-		vb_dct_leave(qp);
-		return;
-	}
 	vb_lock_take(&qp->lock);
 	vb_dc_part(qp);
 	vb_lock_drop(&qp->lock);
@@ -326,7 +280,7 @@ static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	       (qp->peer ? !vb_peer_is_lost(qp->peer) : !peer_of(qp, to));
 }
 
-bool vb_dc_has_ring(struct vb_qp *qp)
+bool vb_dc_could_do_better(struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
 
@@ -374,7 +328,10 @@ static bool choose(struct vb_qp *qp)
 	return false;
 }
 
-bool vb_dc_local(struct vb_qp *qp)
+/*
+ * Carry out what goes nowhere, where nothing is outstanding. False: it failed, and the QP with it.
+ */
+static bool do_local(struct vb_qp *qp)
 {
 	struct vb_req *req = &qp->req;
 
@@ -388,7 +345,11 @@ bool vb_dc_local(struct vb_qp *qp)
 	return false;
 }
 
-bool vb_dc_aim(struct vb_qp *qp)
+/*
+ * Before something is sent: have the QP be connected to the target of the work request that is
+ * next. Nothing is outstanding where that changes. False: there is nothing to send, or no room.
+ */
+static bool aim(struct vb_qp *qp)
 {
 	struct vb_req *req = &qp->req;
 	struct vb_dc *dc = qp->dc;
@@ -410,10 +371,19 @@ bool vb_dc_aim(struct vb_qp *qp)
 	return room;
 }
 
+void vb_dc_initiator_transmit(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	qp->link_full = false;
+	if (state != IBV_QPS_RTS || !do_local(qp) || !aim(qp))
+		return;
+	if (qp->peer)
+		vb_lane_transmit(qp, state);
+	else
+		vb_wire_transmit(qp, state);
+}
+
 void vb_dc_reset(struct vb_qp *qp)
 {
-	if (qp->dc->role != VB_DC_INITIATOR)
-		return;
 	vb_dc_part(qp);
 	dci_of(qp)->errored = 0;
 }
@@ -426,7 +396,7 @@ bool vb_dc_isolate(struct vb_qp *qp)
 	struct vb_dci *dci = dci_of(qp);
 	uint16_t stream;
 
-	if (qp->dc->role != VB_DC_INITIATOR || !dci->streams ||
+	if (!dci->streams ||
 	    vb_wqe_is_local(vb_sq_at(&req->sq, req->head - 1)))
 		return false;
 	/* What goes nowhere is in no stream, which is stream 0. */
@@ -449,7 +419,7 @@ int vb_dc_stream_reset(struct vb_qp *qp, uint16_t stream)
 	struct vb_dci *dci = dci_of(qp);
 	int err = EINVAL;
 
-	if (!qp->dc || qp->dc->role != VB_DC_INITIATOR)
+	if (qp->service != &vb_service_dc_initiator)
 		return EINVAL;
 	vb_lock_take(&qp->lock);
 	for (unsigned i = 0; i < dci->errored && err; i++) {

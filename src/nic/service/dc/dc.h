@@ -13,18 +13,16 @@
  *    packet finds it but through its target, and it goes with that.
  */
 
+#include "nic/data/qp_extra.h"
 #include "nic/data/demux.h"
 #include "nic/data/qp.h"
 #include "nic/service/dc/dc_attr.h"
-
-enum vb_dc_role { VB_DC_INITIATOR, VB_DC_TARGET, VB_DC_CONTEXT };
 
 /* Behind enum ibv_mtu, and in a ring only: pieces of VB_LANE_MTU_BYTES. */
 #define VB_DC_MTU_LARGE 7
 
 /* What all of them have, and what the DCETH says of an initiator or a context. */
 struct vb_dc {
-	enum vb_dc_role role;
 	bool connected;
 	uint8_t mtu_code; /* enum ibv_mtu, or VB_DC_MTU_LARGE */
 	uint32_t start_psn;
@@ -73,23 +71,8 @@ struct vb_dct {
 	struct vb_dcx *all[VB_DC_CONTEXTS_MAX];
 };
 
-/* How a packet came: by the wire, in this frame; or from this ring. */
-struct vb_dc_from {
-	const struct vb_frame *frame;
-	struct vb_lane *lane;
-};
-
-static inline bool vb_dc_is_context(const struct vb_qp *qp)
-{
-	return qp->dc && qp->dc->role == VB_DC_CONTEXT;
-}
-
-/*
- * vb_qp_create_dv() for an end of DC, with its errors, after its checks. EINVAL: beyond the
- * device's limits, or objects of another context.
- */
-int vb_qp_create_dc(struct ibv_qp_init_attr_ex *attr, const struct vb_dc_attr *dc,
-		    uint32_t dv_flags, struct vb_qp **qp);
+extern const struct vb_service vb_service_dc_initiator, vb_service_dc_target,
+	vb_service_dc_context;
 
 /*
  * mlx5dv_dci_stream_id_reset(3): work requests of that stream are sent again. EINVAL: the QP has no
@@ -99,55 +82,39 @@ VB_LENT int vb_dc_stream_reset(struct vb_qp *qp, uint16_t stream);
 
 /* --- inside nic. QP locked, unless they say otherwise --- */
 
-/* What a QP of that kind has beside; the QP is made but for that. 0 or ENOMEM. */
-int vb_dc_init(struct vb_qp *qp, const struct vb_dc_attr *attr);
-void vb_dc_fini(struct vb_qp *qp);
-
-/* The table of an end's states (qp_attr.c): 0 or EINVAL. */
-int vb_dc_transition_check(bool target, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
-
 /* What the DCETH has. */
 void vb_dc_pkt_fill(const struct vb_qp *qp, struct vb_pkt *pkt);
-
-/* A packet of DC for this QP of the application's, which is held; after that another may be. */
-void vb_dc_rx(struct vb_batch *batch, struct vb_qp *qp, const struct vb_dc_from *from,
-	      const struct vb_pkt *pkt, const struct vb_op_info *info);
 
 /* Send a packet without payload by itself: false if there is no room for it now. */
 bool vb_dc_send(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path,
 		struct vb_lane *lane);
 
-/* --- initiators --- */
+/* --- initiators (dc_table.c names what of it is in the table) --- */
 
-/* Is there an address in the work request, and a good one? 0 or EINVAL. */
-int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr);
+int vb_dc_initiator_make(struct vb_qp *qp, const struct vb_qp_extra *extra);
+void vb_dc_initiator_unmake(struct vb_qp *qp);
+void vb_dc_initiator_leave(struct vb_qp *qp); /* not locked */
+
+/*
+ * Is there an address in the work request, and a good one? 0 or EINVAL. mlx5dv_wr_set_dc_addr(3):
+ * only the builder can say it.
+ */
+int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built);
 
 /* ... then it is written down. */
 void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr);
 
 /*
- * Before all that: carry out what goes nowhere, where nothing is outstanding. False: it failed, and
- * the QP with it.
- */
-bool vb_dc_local(struct vb_qp *qp);
-
-/*
- * Before something is sent: have the QP be connected to the target of the work request that is
- * next. Nothing is outstanding where that changes. False: there is nothing to send, or no room.
- */
-bool vb_dc_aim(struct vb_qp *qp);
-
-/*
  * By the wire: is there a ring to the target of the request that is next by now, which waits for
- * nothing but ACKs of what was sent? With nothing outstanding vb_dc_aim() has had its say.
+ * nothing but ACKs of what was sent?
  */
-bool vb_dc_has_ring(struct vb_qp *qp);
+bool vb_dc_could_do_better(struct vb_qp *qp);
+
+/* Requests go to one target after the other, to each by the way that there is. */
+void vb_dc_initiator_transmit(struct vb_qp *qp, enum ibv_qp_state state);
 
 /* Part from the target. */
 void vb_dc_part(struct vb_qp *qp);
-
-/* Nobody finds it any more. Not locked. */
-void vb_dc_leave(struct vb_qp *qp);
 
 /* Back to how it was made, but for the numbers that go on. */
 void vb_dc_reset(struct vb_qp *qp);
@@ -155,19 +122,8 @@ void vb_dc_reset(struct vb_qp *qp);
 /* The oldest work request failed, and is completed: true if that is its stream's business only. */
 bool vb_dc_isolate(struct vb_qp *qp);
 
-/* --- targets --- */
-
-/* The receive request for a message that begins; false: there is none. */
-bool vb_dc_recv_take(struct vb_qp *context);
-
-/* A request, or what connects. */
-void vb_dct_rx(struct vb_batch *batch, struct vb_qp *target, const struct vb_dc_from *from,
-	       const struct vb_pkt *pkt, const struct vb_op_info *info);
-
-/* Contexts of the other process: nobody is there any more. Rx right held, target not locked. */
-void vb_dct_peer_gone(struct vb_qp *target, struct vb_peer *peer);
-
-/* Nobody finds the target any more: what its contexts owe leaves, and nothing finds them either. */
-void vb_dct_leave(struct vb_qp *target);
+/* An answer. */
+void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
+			  const struct vb_pkt *pkt, const struct vb_op_info *info);
 
 #endif

@@ -6,6 +6,7 @@
  * takes no lower one than it has seen, and is kept for a while after its initiator has parted.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -13,12 +14,38 @@
 #include "nic/core/ah.h"
 #include "nic/data/acks.h"
 #include "nic/queue/rq.h"
-#include "nic/service/dc/dc.h"
+#include "nic/service/dc/dc_target.h"
 #include "nic/way/peer.h"
 
 static struct vb_dct *dct_of(const struct vb_qp *qp)
 {
 	return (struct vb_dct *)qp->dc;
+}
+
+int vb_dct_make(struct vb_qp *target, const struct vb_qp_extra *extra)
+{
+	struct vb_dct *dct = calloc(1, sizeof(*dct));
+
+	if (!dct)
+		return ENOMEM;
+	target->dc = &dct->dc;
+	dct->access_key = extra->dc->access_key;
+	atomic_store(&target->nic->has_targets, true);
+	vb_peers_reach_back(target->nic);
+	return 0;
+}
+
+void vb_dct_unmake(struct vb_qp *target)
+{
+	struct vb_dct *dct = dct_of(target);
+
+	for (unsigned i = 0; dct && i < atomic_load(&dct->count); i++) {
+		free(dct->all[i]->qp.resp.ring);
+		free(dct->all[i]->qp.unacked);
+		vb_lock_fini(&dct->all[i]->qp.lock);
+		free(dct->all[i]);
+	}
+	free(dct);
 }
 
 static struct vb_dcx *dcx_of(const struct vb_qp *qp)
@@ -34,7 +61,7 @@ struct who {
 	uint32_t dci;
 };
 
-static struct who who_is(const struct vb_dc_from *from, const struct vb_pkt *pkt)
+static struct who who_is(const struct vb_from *from, const struct vb_pkt *pkt)
 {
 	struct who who = { .dci = pkt->sqpn };
 
@@ -83,9 +110,9 @@ static struct vb_dcx *make(struct vb_qp *target)
 		free(x);
 		return NULL;
 	}
-	x->dc.role = VB_DC_CONTEXT;
 	x->target = target;
 	qp->dc = &x->dc;
+	qp->service = &vb_service_dc_context;
 	qp->nic = target->nic;
 	vb_timer_init(&qp->timer, false);
 	vb_lock_init(&qp->lock);
@@ -181,7 +208,7 @@ static struct vb_dcx *enter(struct vb_qp *target, const struct who *who, uint64_
 /* --- answers that no context gives --- */
 
 /* By its MTU, which is none, one knows that it comes from no connection. */
-static void answer_to(struct vb_qp *target, const struct vb_dc_from *from, const struct vb_pkt *pkt,
+static void answer_to(struct vb_qp *target, const struct vb_from *from, const struct vb_pkt *pkt,
 		      uint8_t syndrome)
 {
 	struct vb_path back = { .hop_limit = 64 };
@@ -215,7 +242,7 @@ static void answer_to(struct vb_qp *target, const struct vb_dc_from *from, const
 
 /* Is it the packet that a connection begins with? The others need not be told. */
 static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
-			   const struct vb_dc_from *from, const struct vb_pkt *pkt)
+			   const struct vb_from *from, const struct vb_pkt *pkt)
 {
 	vb_batch_count(batch, VB_STAT_DROP_NO_CONTEXT);
 	if (pkt->psn == pkt->start_psn)
@@ -225,7 +252,7 @@ static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
 /* --- connecting --- */
 
 /* What its initiator cuts messages into; 0: nothing that this way takes. */
-static uint32_t mtu_bytes(const struct vb_dc_from *from, const struct vb_pkt *pkt)
+static uint32_t mtu_bytes(const struct vb_from *from, const struct vb_pkt *pkt)
 {
 	if (pkt->mtu_code == VB_DC_MTU_LARGE)
 		return from->lane ? VB_LANE_MTU_BYTES : 0;
@@ -234,7 +261,7 @@ static uint32_t mtu_bytes(const struct vb_dc_from *from, const struct vb_pkt *pk
 }
 
 /* The context goes by this connection from now on. Context locked. False: there is no way back. */
-static bool open_locked(struct vb_dcx *x, const struct vb_dc_from *from, const struct vb_pkt *pkt)
+static bool open_locked(struct vb_dcx *x, const struct vb_from *from, const struct vb_pkt *pkt)
 {
 	const struct vb_qp *target = x->target;
 	struct vb_qp *qp = &x->qp;
@@ -274,7 +301,7 @@ static bool open_locked(struct vb_dcx *x, const struct vb_dc_from *from, const s
 }
 
 /* Half a handshake: what follows is taken at once, and answered instead of this. */
-static void connect(struct vb_batch *batch, struct vb_dcx *x, const struct vb_dc_from *from,
+static void connect(struct vb_batch *batch, struct vb_dcx *x, const struct vb_from *from,
 		    const struct vb_pkt *pkt)
 {
 	if (!mtu_bytes(from, pkt))
@@ -303,7 +330,7 @@ static void refuse_again(struct vb_batch *batch, struct vb_qp *qp, const struct 
 }
 
 /* Context held. */
-static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb_dc_from *from,
+static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb_from *from,
 		       const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
 	uint64_t now_ns = x->qp.now_ns;
@@ -336,14 +363,20 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 		vb_batch_packet(batch, &x->qp, from->frame, pkt, info);
 }
 
-void vb_dct_rx(struct vb_batch *batch, struct vb_qp *target, const struct vb_dc_from *from,
-	       const struct vb_pkt *pkt, const struct vb_op_info *info)
+void vb_dct_take(struct vb_batch *batch, struct vb_qp *target, const struct vb_from *from,
+		 const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
 	struct vb_dct *dct = dct_of(target);
 	struct who who = who_is(from, pkt);
 	uint64_t now_ns = batch->now_ns ? batch->now_ns : vb_nic_now_ns(batch->nic);
 	struct vb_dcx *x;
 
+	if (!vb_batch_admit(batch, target, pkt, info))
+		return;
+	if (vb_kind_is_answer(info->kind)) {
+		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
+		return;
+	}
 	if (from->lane && pkt->sqpn >> VB_INDEX_BITS != from->lane->peer->slot) {
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
@@ -378,6 +411,17 @@ void vb_dct_rx(struct vb_batch *batch, struct vb_qp *target, const struct vb_dc_
 	context_rx(batch, x, from, pkt, info);
 }
 
+void vb_dc_context_request(struct vb_batch *batch, struct vb_qp *context,
+			   const struct vb_frame *frame, const struct vb_pkt *pkt,
+			   const struct vb_op_info *info)
+{
+	struct vb_resp_result result = vb_rc_request(&context->resp, pkt, info);
+
+	(void)frame;
+	vb_batch_acknowledge(batch, context);
+	vb_batch_heed(batch, context, result);
+}
+
 /* --- receive requests --- */
 
 /* Is there a receive request with it that its message has no more use for? Context locked. */
@@ -388,7 +432,7 @@ static bool has_spare(struct vb_dcx *x, uint64_t now_ns)
 	return x->spare;
 }
 
-bool vb_dc_recv_take(struct vb_qp *context)
+bool vb_dc_context_recv_take(struct vb_qp *context)
 {
 	struct vb_dcx *own = dcx_of(context);
 	struct vb_dct *dct = dct_of(own->target);

@@ -39,12 +39,14 @@ struct vb_raw_sink {
 	bool strips_cvlan, scatters_fcs, checks_inner;
 };
 
-/* qp->raw, for a QP that has a context; tso_header_max 0: without TSO. ENOMEM, EOPNOTSUPP. */
-int vb_raw_make(struct vb_qp *qp, uint32_t tso_header_max);
-void vb_raw_free(struct vb_qp *qp);
+extern const struct vb_service vb_service_raw;
+
+/* qp->raw, for a QP that has a context; extra->tso_header_max 0: no TSO. ENOMEM, EOPNOTSUPP. */
+int vb_raw_make(struct vb_qp *qp, const struct vb_qp_extra *extra);
+void vb_raw_unmake(struct vb_qp *qp);
 
 /* How much room the data of a work request takes, which takes so much without TSO. */
-uint32_t vb_raw_wqe_room(struct vb_raw *raw, uint32_t bytes);
+uint32_t vb_raw_wqe_room(struct vb_qp *qp, uint32_t bytes);
 
 /* The QP is reset: what was under way is forgotten. */
 void vb_raw_reset(struct vb_qp *qp);

@@ -3,6 +3,7 @@
 
 #include "eth/checksum.h"
 #include "nic/mem/payload.h"
+#include "nic/data/qp_extra.h"
 #include "nic/queue/rq.h"
 #include "nic/service/eth/rss.h"
 #include "nic/service/eth/steer.h"
@@ -106,6 +107,12 @@ static void spread(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t 
 		       qp->dv_flags & VB_QP_TUNNEL_OFFLOADS);
 }
 
+/* Rules for what is sent may be a UD's. */
+static bool is_raw(const struct vb_qp *qp)
+{
+	return qp->service == &vb_service_raw || qp->service == &vb_service_rss;
+}
+
 void vb_raw_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint64_t context)
 {
 	struct vb_steer_hit hits[HITS_MAX];
@@ -120,7 +127,7 @@ void vb_raw_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint64
 	for (unsigned i = 0; i < count; i++) {
 		struct vb_qp *qp = hits[i].qp;
 
-		if (!qp->raw || (!hits[i].sniffed && is_loopback(qp, &frame, context)))
+		if (!is_raw(qp) || (!hits[i].sniffed && is_loopback(qp, &frame, context)))
 			continue;
 		if (qp->rss)
 			spread(qp, &frame, hits[i].has_tag ? hits[i].tag : 0);

@@ -9,6 +9,7 @@
 #include "eth/checksum.h"
 #include "nic/data/pace.h"
 #include "nic/way/peer.h"
+#include "nic/data/qp_extra.h"
 #include "nic/service/eth/steer.h"
 #include "nic/way/way.h"
 #include "nic/way/tx.h"
@@ -21,8 +22,9 @@
 
 /* --- birth and death --- */
 
-int vb_raw_make(struct vb_qp *qp, uint32_t tso_header_max)
+int vb_raw_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 {
+	uint32_t tso_header_max = extra->tso_header_max;
 	struct vb_segment_port *port;
 	struct vb_raw *raw;
 	int err = vb_segment_qp_add(qp->nic, &port);
@@ -44,14 +46,13 @@ int vb_raw_make(struct vb_qp *qp, uint32_t tso_header_max)
 	return 0;
 }
 
-void vb_raw_free(struct vb_qp *qp)
+void vb_raw_unmake(struct vb_qp *qp)
 {
 	if (!qp->raw)
 		return;
 	vb_segment_qp_remove(qp->nic);
 	free(qp->raw->tso);
 	free(qp->raw);
-	qp->raw = NULL;
 }
 
 void vb_raw_reset(struct vb_qp *qp)
@@ -61,10 +62,10 @@ void vb_raw_reset(struct vb_qp *qp)
 }
 
 /* The header of a TSO stands behind all else. */
-uint32_t vb_raw_wqe_room(struct vb_raw *raw, uint32_t bytes)
+uint32_t vb_raw_wqe_room(struct vb_qp *qp, uint32_t bytes)
 {
-	raw->header_at = bytes;
-	return bytes + raw->header_max;
+	qp->raw->header_at = bytes;
+	return bytes + qp->raw->header_max;
 }
 
 /* --- posting --- */

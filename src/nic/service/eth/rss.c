@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "nic/core/quiesce.h"
+#include "nic/data/qp_extra.h"
 #include "nic/queue/rq.h"
 #include "nic/service/eth/raw.h"
 #include "nic/way/peer.h"
@@ -67,6 +68,7 @@ static void fill(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
+	qp->service = &vb_service_rss;
 	qp->nic = vb_nic_of(attr->pd->context);
 	vb_timer_init(&qp->timer, false);
 	vb_lock_init(&qp->lock);
@@ -86,6 +88,7 @@ static void fill(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 
 int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **out)
 {
+	const struct vb_qp_extra extra = { .dv_flags = dv_flags };
 	struct vb_qp *qp;
 	int err = check(attr);
 
@@ -101,7 +104,7 @@ int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct
 	}
 	fill(qp, attr);
 	qp->dv_flags = dv_flags;
-	err = vb_raw_make(qp, 0);
+	err = vb_raw_make(qp, &extra);
 	if (!err)
 		err = vb_nic_qp_add(qp->nic, qp, &qp->ibv.qp.qp_num);
 	if (err) {
@@ -113,6 +116,29 @@ int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct
 	atomic_fetch_add(&qp->rss->table->users, 1);
 	*out = qp;
 	return 0;
+}
+
+int vb_rss_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	(void)qp;
+	(void)attr;
+	(void)mask;
+	return EOPNOTSUPP;
+}
+
+/* There is neither a state nor anything that one could have set. */
+int vb_rss_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
+{
+	(void)qp;
+	(void)attr;
+	(void)init;
+	return EOPNOTSUPP;
+}
+
+void vb_rss_qp_unmake(struct vb_qp *qp)
+{
+	vb_raw_unmake(qp);
+	free(qp->rss);
 }
 
 void vb_rss_qp_destroy(struct vb_qp *qp)

@@ -12,6 +12,8 @@
 #include "nic/data/qp.h"
 #include "nic/service/eth/wq.h"
 
+extern const struct vb_service vb_service_rss;
+
 /* qp->rss */
 struct vb_rss {
 	struct vb_rwq_table *table;
@@ -26,7 +28,7 @@ static inline bool vb_rss_is_asked(const struct ibv_qp_init_attr_ex *attr)
 }
 
 /*
- * vb_qp_create_with() of one that asks; of dv_flags (qp_dv.h), those about tunnels and loopback
+ * vb_qp_create_dv() of one that asks; of dv_flags (qp_extra.h), those about tunnels and loopback
  * matter. The QP has no state: it receives as long as it has rules. EOPNOTSUPP: not RAW_PACKET, a
  * hash that is not Toeplitz, fields that nobody knows. EINVAL: no table or no hash; something that
  * it has no use for (queues, CQs, SRQ, flags, operations); a key that has not
@@ -37,8 +39,11 @@ int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct
 
 /* --- inside nic --- */
 
-/* The rest of vb_qp_destroy(), and of vb_qp_free(). */
+/* As vb_qp_modify(), vb_qp_query() and vb_qp_destroy(), which come here; EOPNOTSUPP. */
+int vb_rss_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int vb_rss_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 void vb_rss_qp_destroy(struct vb_qp *qp);
+void vb_rss_qp_unmake(struct vb_qp *qp);
 
 /*
  * Which of the queues a frame is for. A field that it does not have is left out of the hash, which

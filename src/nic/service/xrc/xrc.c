@@ -120,7 +120,7 @@ int vb_xrcd_close(struct vb_xrcd *xrcd)
 
 /* --- receive QPs, as the application holds them --- */
 
-struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic)
+struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic, const struct vb_service *service)
 {
 	struct vb_qp *qp = calloc(1, sizeof(*qp));
 	struct vb_xrc_qp *x = calloc(1, sizeof(*x));
@@ -131,6 +131,7 @@ struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic)
 		return NULL;
 	}
 	qp->nic = nic;
+	qp->service = service;
 	qp->xrc = x;
 	vb_timer_init(&qp->timer, false);
 	vb_lock_init(&qp->lock);
@@ -138,9 +139,14 @@ struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic)
 	return qp;
 }
 
+void vb_xrc_rcv_unmake(struct vb_qp *qp)
+{
+	free(qp->xrc);
+}
+
 static struct vb_qp *handle_make(struct vb_xrcd *xrcd, void *context)
 {
-	struct vb_qp *qp = vb_xrc_rcv_alloc(vb_nic_of(xrcd->ibv.context));
+	struct vb_qp *qp = vb_xrc_rcv_alloc(vb_nic_of(xrcd->ibv.context), &vb_service_xrc_recv);
 
 	if (!qp)
 		return NULL;
@@ -303,9 +309,9 @@ static int check(struct vb_qp *qp, const struct vb_xrc_attr *now, const struct i
 
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return EINVAL;
-	if (mask & VB_QP_XRC_NOT_DONE)
+	if (mask & (IBV_QP_CAP | qp->service->modify.not_done))
 		return EOPNOTSUPP;
-	err = vb_qp_transition_check(IBV_QPT_XRC_RECV, from, to, mask);
+	err = vb_service_transition_check(qp->service, from, to, mask);
 	if (!err)
 		err = vb_qp_values_check(attr, mask);
 	if (err)

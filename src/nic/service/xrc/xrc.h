@@ -52,6 +52,8 @@ int vb_xrcd_open(struct vb_ctx *ctx, const uint64_t file[2], int flags, struct v
 /* ibv_close_xrcd(3): EBUSY while SRQs or QPs of this process belong to it. */
 int vb_xrcd_close(struct vb_xrcd *xrcd);
 
+extern const struct vb_service vb_service_xrc_send, vb_service_xrc_recv, vb_service_xrc_shadow;
+
 /* The XRC_RECV side of vb_qp_create_ex(), with the same errors. */
 int vb_xrc_qp_create(const struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 
@@ -87,7 +89,8 @@ void vb_xrc_qp_destroy(struct vb_qp *qp);
 void vb_xrc_fini(struct vb_nic *nic);
 
 /* What every QP of type XRC_RECV has, a handle (xrc.c) or a shadow (xrc_rx.c); NULL: no memory. */
-struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic);
+struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic, const struct vb_service *service);
+void vb_xrc_rcv_unmake(struct vb_qp *qp);
 
 /* --- shadows (xrc_rx.c) --- */
 
@@ -97,25 +100,13 @@ struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn);
 /* Have it be what the store says; false: it cannot be said now. Shadow locked. */
 bool vb_xrc_refresh(struct vb_qp *qp);
 
-/* A request for it; the caller does what comes of it. Shadow locked. */
-struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
-				     const struct vb_pkt *pkt, const struct vb_op_info *info);
-
-/*
- * The short way for a request in the midst of a message, as vb_batch_middle(). False: it is for
- * vb_xrc_request().
- */
-bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bare *bare,
-		   uint32_t srqn, const uint8_t *payload, uint32_t bytes);
-
-/*
- * A request of this kind has come through shared memory from that peer (large: in pieces of
- * VB_LANE_MTU_BYTES); NULL: by the wire. Answers leave the way that the last one came, if there is
- * one back. False: it comes too late or too early, since it is cut differently from what is still
- * to be answered, or would have to be answered by the wire in pieces that are too large for that.
- * Shadow locked.
- */
-bool vb_xrc_comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind);
+/* Of the table (service.h). */
+void vb_xrc_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
+		 const struct vb_pkt *pkt, const struct vb_op_info *info);
+bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_lane *lane,
+		   const struct vb_ring_frame *from);
+void vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		    const struct vb_pkt *pkt, const struct vb_op_info *info);
 
 /*
  * QPs may have come to their end, or to an error: a receive request that was taken for a message
@@ -150,16 +141,5 @@ void vb_xrc_srq_recall(struct vb_srq *srq);
 
 /* No packet finds the SRQ any more: no shadow points at it after this. */
 void vb_xrc_srq_leave(struct vb_srq *srq);
-
-/* Slot 0 is nobody's: its numbers are those of receive QPs that belong to a domain. */
-static inline bool vb_qpn_is_shared(uint32_t qpn)
-{
-	return qpn < VB_INDICES;
-}
-
-static inline bool vb_xrc_is_shadow(const struct vb_qp *qp)
-{
-	return qp->xrc && !qp->xrc->xrcd;
-}
 
 #endif

@@ -13,10 +13,11 @@
 #include "nic/queue/rq.h"
 #include "nic/service/xrc/xrc.h"
 #include "nic/way/peer.h"
+#include "wire/bytes.h"
 
 static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t qpn)
 {
-	struct vb_qp *qp = vb_xrc_rcv_alloc(nic);
+	struct vb_qp *qp = vb_xrc_rcv_alloc(nic, &vb_service_xrc_shadow);
 
 	if (!qp)
 		return NULL;
@@ -191,8 +192,8 @@ static struct vb_resp_result answer_between(struct vb_qp *qp, const struct vb_pk
 	return result;
 }
 
-struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
-				     const struct vb_pkt *pkt, const struct vb_op_info *info)
+static struct vb_resp_result request(struct vb_qp *qp, const struct vb_pkt *pkt,
+				     const struct vb_op_info *info)
 {
 	uint16_t own = atomic_load(&qp->nic->xrc)->slot;
 	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
@@ -226,8 +227,30 @@ struct vb_resp_result vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp,
 										  : dropped();
 }
 
-bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bare *bare,
-		   uint32_t srqn, const uint8_t *payload, uint32_t bytes)
+void vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		    const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	struct vb_resp_result result = request(qp, pkt, info);
+
+	(void)frame;
+	vb_batch_acknowledge(batch, qp);
+	vb_batch_heed(batch, qp, result);
+}
+
+/* True if the shadow's sender is this lane's process, and the SRQ is ours. */
+static bool hears(const struct vb_qp *qp, const struct vb_lane *lane, uint32_t srqn)
+{
+	return qp->path.local && qp->dqpn >> VB_INDEX_BITS == lane->peer->slot &&
+	       srqn >> VB_INDEX_BITS == lane->peer->own_slot;
+}
+
+static uint32_t xrceth(const struct vb_ring_frame *from)
+{
+	return vb_be32_get(from->octets + VB_BTH_BYTES);
+}
+
+static bool take_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bare *bare,
+			uint32_t srqn, const uint8_t *payload, uint32_t bytes)
 {
 	enum vb_kind kind = (enum vb_kind)vb_op_info(bare->opcode)->kind;
 	uint16_t own = atomic_load_explicit(&qp->nic->xrc, memory_order_relaxed)->slot;
@@ -244,9 +267,26 @@ bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_bar
 	if (qp->resp.ack_owed)
 		vb_batch_touch(batch, qp);
 	at.epsn = qp->resp.epsn;
-	/* As in vb_xrc_request(): if it was moved meanwhile, the next request finds that out. */
+	/* As in request(): if it was moved meanwhile, the next request finds that out. */
 	atomic_compare_exchange_strong(&rcv->word, &word, vb_xrc_word(at));
 	return true;
+}
+
+/* The shadow has taken one by this lane before. */
+bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_lane *lane,
+		   const struct vb_ring_frame *from)
+{
+	struct vb_bare bare;
+	uint32_t srqn, word = xrceth(from);
+
+	if (from->head_bytes != VB_BTH_BYTES + VB_XRCETH_BYTES ||
+	    !vb_pkt_head_is_plain(&bare, from->octets, VB_PKEY_DEFAULT, VB_H_XRCETH) ||
+	    bare.dqpn != qp->ibv.qp.qp_num || vb_op_info(bare.opcode)->pos != VB_P_MIDDLE)
+		return false;
+	srqn = word & 0xffffff;
+	return hears(qp, lane, srqn) &&
+	       (word & VB_LANE_LARGE) == (qp->resp.mtu == VB_LANE_MTU_BYTES ? VB_LANE_LARGE : 0) &&
+	       take_middle(batch, qp, &bare, srqn, from->payload, from->payload_bytes);
 }
 
 static void answer_by(struct vb_qp *qp, struct vb_peer *peer)
@@ -278,7 +318,13 @@ void vb_xrc_shadows_look(struct vb_nic *nic)
 	}
 }
 
-bool vb_xrc_comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind)
+/*
+ * A request of this kind has come through shared memory from that peer (large: in pieces of
+ * VB_LANE_MTU_BYTES); NULL: by the wire. Answers leave the way that the last one came, if there is
+ * one back. False: it comes too late or too early, since it is cut differently from what is still
+ * to be answered, or would have to be answered by the wire in pieces that are too large for that.
+ */
+static bool comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind)
 {
 	uint32_t mtu = large ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
 	struct vb_resp *resp = &qp->resp;
@@ -290,6 +336,41 @@ bool vb_xrc_comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb
 		return false;
 	qp->req.mtu = resp->mtu = mtu;
 	return true;
+}
+
+static bool is_from_sender(struct vb_qp *qp, const struct vb_from *from, const struct vb_pkt *pkt,
+			   const struct vb_op_info *info)
+{
+	const struct vb_path *path = from->lane ? NULL : &from->frame->path;
+
+	if (from->lane && !((info->headers & VB_H_XRCETH) && hears(qp, from->lane, pkt->srqn)))
+		return false;
+	if (qp->migrates)
+		return vb_migration_admit(qp, path, pkt, info) || from->lane;
+	return from->lane || (memcmp(path->src, qp->path.dst, VB_GID_BYTES) == 0 &&
+			      memcmp(path->dst, qp->path.src, VB_GID_BYTES) == 0);
+}
+
+void vb_xrc_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
+		 const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	struct vb_peer *peer = from->lane ? from->lane->peer : NULL;
+
+	if (!vb_xrc_refresh(qp)) {
+		vb_batch_count(batch, VB_STAT_DROP_STATE);
+		return;
+	}
+	if (!vb_batch_admit(batch, qp, pkt, info))
+		return;
+	if (!is_from_sender(qp, from, pkt, info)) {
+		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
+		return;
+	}
+	if (!comes_by(qp, peer, peer && (xrceth(from->ring) & VB_LANE_LARGE), info->kind)) {
+		vb_batch_count(batch, VB_STAT_DROP_SEQUENCE);
+		return;
+	}
+	vb_batch_packet(batch, qp, from->frame, pkt, info);
 }
 
 void vb_xrc_peer_gone(struct vb_peer *peer)

@@ -6,6 +6,10 @@
  * (upper case) and may (lower case) be given.
  */
 
+#include "nic/service/rc/rc.h"
+#include "nic/service/uc/uc.h"
+#include "nic/service/ud/ud.h"
+#include "nic/service/xrc/xrc.h"
 #include "nic_fixture.h"
 
 enum { STATES = IBV_QPS_ERR + 1, BITS = 26 };
@@ -44,6 +48,22 @@ static const struct {
 
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
 					  IBV_QPT_XRC_RECV };
+
+static const struct vb_service *service_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return &vb_service_rc;
+	case IBV_QPT_UC:
+		return &vb_service_uc;
+	case IBV_QPT_XRC_SEND:
+		return &vb_service_xrc_send;
+	case IBV_QPT_XRC_RECV:
+		return &vb_service_xrc_recv;
+	default:
+		return &vb_service_ud;
+	}
+}
 
 static const char *of_type(unsigned row, enum ibv_qp_type type)
 {
@@ -85,7 +105,7 @@ static int bits(const char *attributes, bool must)
 
 static void assert_check(enum ibv_qp_type type, unsigned from, unsigned to, int mask, bool good)
 {
-	int err = vb_qp_transition_check(type, from, to, mask | IBV_QP_STATE);
+	int err = vb_service_transition_check(service_of(type), from, to, mask | IBV_QP_STATE);
 
 	if (err != (good ? 0 : EINVAL))
 		fail_msg("type %d, %u to %u, mask %x: %d", type, from, to, mask, err);

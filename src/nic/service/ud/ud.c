@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/service/ud/ud.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "nic/core/ah.h"
+#include "nic/data/demux.h"
+#include "nic/data/qp_extra.h"
+#include "nic/data/transition.h"
+#include "nic/way/lane_tx.h"
+#include "nic/way/tx.h"
+#include "wire/grh.h"
+#include "wire/opcode.h"
+
+static const struct vb_transition transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, T_PKEY | T_PORT | T_QKEY, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, T_PKEY | T_PORT | T_QKEY },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, 0, T_PKEY | T_QKEY },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, T_SPSN, T_CUR | T_QKEY | T_RATE },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, T_CUR | T_QKEY | T_RATE },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, T_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0, T_PKEY | T_QKEY | T_RATE },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, T_CUR | T_QKEY | T_RATE },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, 0, T_CUR | T_QKEY },
+};
+
+static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+		    const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	uint8_t grh[VB_GRH_BYTES];
+
+	/* ibv_create_qp_ex(3): one that sends as another receives nothing. */
+	if (qp->sqpn != qp->ibv.qp.qp_num) {
+		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
+		return;
+	}
+	if (pkt->qkey != qp->attr.qkey) {
+		vb_batch_count(batch, VB_STAT_DROP_QKEY);
+		return;
+	}
+	qp->rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
+	vb_grh_build(grh, &frame->path, frame->bytes);
+	vb_batch_heed(batch, qp, vb_ud_request(&qp->resp, pkt, info, grh));
+}
+
+/* A parent domain and the PD behind it are one. */
+static bool same_domain(const struct ibv_pd *a, const struct ibv_pd *b)
+{
+	return a == b || ((const struct vb_pd *)a)->id == ((const struct vb_pd *)b)->id;
+}
+
+static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built)
+{
+	(void)built;
+	if (!wr->wr.ud.ah)
+		return EINVAL;
+	return same_domain(wr->wr.ud.ah->pd, qp->ibv.qp.pd) ? 0 : VB_POST_LATE;
+}
+
+static void address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
+	wqe->ud.dqpn = wr->wr.ud.remote_qpn & 0xffffff;
+	vb_path_sport_set(qp->nic, &wqe->ud.path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+			  wqe->ud.dqpn);
+	/* IBA 10.2.5: with the high bit set, the QP's own Q_Key is sent. */
+	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
+}
+
+/* Datagrams go by the way that each one's address asks for, in their order. */
+static void transmit(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	bool more;
+
+	qp->link_full = false;
+	do
+		more = vb_lane_datagrams(qp, state) && vb_wire_transmit(qp, state);
+	while (more && vb_lane_is_next(qp));
+}
+
+const struct vb_service vb_service_ud = {
+	.transport = VB_UD,
+	.traits = VB_GROUPS | VB_DATAGRAMS | VB_RECEIVES | VB_TAKES_SRQ | VB_RETURNS,
+	.create = {
+		.flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING |
+			 IBV_QP_CREATE_SOURCE_QPN,
+		.dv_flags = VB_QP_SCATTER_TO_CQE,
+	},
+	.modify = {
+		.transitions = transitions,
+		.rows = VB_ARRAY_LEN(transitions),
+	},
+	/*
+	 * IBA C10-10 leaves it open whether the call or the device finds out about an opcode that a
+	 * datagram cannot have. Devices do, and programs count on that.
+	 */
+	.post = {
+		.opcodes = VB_POSTS(IBV_WR_SEND) | VB_POSTS(IBV_WR_SEND_WITH_IMM),
+		.late = VB_POSTS(IBV_WR_RDMA_WRITE) | VB_POSTS(IBV_WR_RDMA_WRITE_WITH_IMM) |
+			VB_POSTS(IBV_WR_RDMA_READ) | VB_POSTS(IBV_WR_ATOMIC_CMP_AND_SWP) |
+			VB_POSTS(IBV_WR_ATOMIC_FETCH_AND_ADD),
+		.check = check,
+		.address = address,
+	},
+	.send = { .transmit = transmit },
+	.receive = { .transport = VB_UD, .request = request },
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The sending end of XRC: requests go to one slot after the other. */
+
+#include "nic/core/ah.h"
+#include "nic/service/xrc/xrc_tx.h"
+#include "nic/way/lane_tx.h"
+#include "nic/way/tx.h"
+#include "nic/way/way.h"
+
+/* Who that is, is asked as early as can be. */
+void vb_xrc_address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	struct vb_peer *peer;
+
+	wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
+	if (qp->path.local)
+		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn, &peer);
+}
+
+/* Was the way back not there yet when pieces of the path MTU were chosen? */
+bool vb_xrc_could_do_better(struct vb_qp *qp)
+{
+	return qp->req.mtu != VB_LANE_MTU_BYTES && qp->peer &&
+	       atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire);
+}
+
+/*
+ * To whom its requests go next, and by which way. Nothing is outstanding where that changes, so
+ * nothing happens where something is.
+ */
+static void aim(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+	uint32_t slot, towards;
+	struct vb_peer *peer;
+
+	if (!vb_req_is_between(req) || req->pos.next == req->tail ||
+	    vb_wqe_is_local(vb_sq_at(&req->sq, req->pos.next)))
+		return;
+	if (vb_xrc_could_do_better(qp))
+		vb_qp_pieces_set(qp);
+	slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
+	if (slot == qp->aimed_slot && qp->peer && qp->path.local && !vb_peer_is_lost(qp->peer))
+		return;
+	towards = slot << VB_INDEX_BITS | (qp->dqpn & (VB_INDICES - 1));
+	peer = qp->path.local ? vb_peer_known(qp->nic, qp->ibv.qp.qp_num, towards) : NULL;
+	if (slot == qp->aimed_slot &&
+	    (peer == qp->peer || (qp->path.local && (!peer || vb_peer_is_lost(peer)))))
+		return;
+	if (peer)
+		vb_qp_bind_locked(qp, peer, towards);
+	else
+		vb_qp_unbind_locked(qp);
+	vb_qp_pieces_set(qp);
+	vb_qp_link_set(qp);
+	qp->aimed_slot = slot;
+	vb_path_sport_set(qp->nic, &qp->path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+			  towards);
+	/* By the wire there are clocks. */
+	if (!qp->peer)
+		qp->now_ns = vb_nic_now_ns(qp->nic);
+}
+
+/* Does what is next wait until it is known by which way? (way.h) */
+static bool is_awaited(struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+	const struct vb_wqe *wqe;
+
+	if (!qp->path.local || !vb_req_is_between(req) || req->pos.next == req->tail)
+		return false;
+	wqe = vb_sq_at(&req->sq, req->pos.next);
+	/* To whom it sends already, it goes on. */
+	if (vb_wqe_is_local(wqe) || vb_wqe_srq_slot(wqe) == qp->aimed_slot)
+		return false;
+	return vb_way_is_awaited(qp, wqe->remote.srqn);
+}
+
+void vb_xrc_transmit(struct vb_qp *qp, enum ibv_qp_state state)
+{
+	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+
+	do {
+		if (sends && is_awaited(qp))
+			return;
+		if (sends)
+			aim(qp);
+		if (qp->peer)
+			vb_lane_transmit(qp, state);
+		else
+			vb_wire_transmit(qp, state);
+	} while (sends && qp->req.una_psn == qp->req.top_psn && vb_lane_is_astray(qp));
+}

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Only a service knows of what type a QP is: what differs between them stands in the services'
+tables (src/nic/data/service.h), and a QP has its own. A line that asks otherwise is named here."""
+import re
+
+# A type, the field that has it, a table by its name, and what only QPs of one type have.
+ASKS = re.compile(r"\bIBV_QPT_\w+|\benum ibv_qp_type\b|(->|\.)qp_type\b(?!\.xrc)"
+                  r"|&\s*vb_service_\w+|\bqp->(dc|xrc|raw|rss)\b")
+
+# FILE: so many lines ask, and why. Neither list nor numbers may grow.
+EXCEPTIONS = {
+    # Picks the table when a QP is made, and tells the application its type.
+    "nic/control/qp.c": 22,
+    # Says of which types a rate can be limited.
+    "nic/control/nic.c": 2,
+    # What a builder of each type has, which is refused before there is a QP.
+    "abi/verbs/abi.h": 2,
+    "abi/verbs/qp.c": 4,
+    "abi/verbs/wr.c": 14,
+}
+
+
+def asking(f):
+    """The numbers of the lines of a source file that ask."""
+    return [n for n, line in enumerate(f.code(), 1) if ASKS.search(line)]
+
+
+def faults(files):
+    found = []
+    for f in files:
+        name = f.path[len("src/"):]
+        if not f.is_c or f.folder not in ("engine", "nic", "run", "abi") or \
+                name.startswith("nic/service/"):
+            continue
+        lines, may = asking(f), EXCEPTIONS.get(name, 0)
+        if len(lines) > may:
+            found += [f"{f.path}:{n}" for n in lines]
+        elif len(lines) < may:
+            found.append(f"tests/tidy/services.py: {name} asks in {len(lines)} lines only")
+    return found
