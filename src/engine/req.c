@@ -128,10 +128,10 @@ static bool was_sent(const struct vb_req *req, uint32_t psn)
  * a receive QP may belong to several NICs, and none of them may meet another in the middle. By DC,
  * it is all by one connection.
  */
-static bool waits_for_slot(const struct vb_req *req, const struct vb_wqe *wqe)
+static bool waits_for_target(const struct vb_req *req, const struct vb_wqe *wqe)
 {
 	return vb_transport_aims(req->transport) && in_flight(req) &&
-	       vb_wqe_srq_slot(wqe) != req->pos.srq_slot;
+	       wqe->remote.target != req->pos.target;
 }
 
 /*
@@ -160,7 +160,7 @@ static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 		return !(req->sqd && seg->first);
 	if (flying && flying + seg->span > req->window)
 		return false;
-	if (waits_for_slot(req, wqe))
+	if (waits_for_target(req, wqe))
 		return false;
 	if ((seg->first || req->packet_credits) && !was_sent(req, seg->psn)) {
 		if (req->sqd && seg->first)
@@ -236,9 +236,9 @@ static bool next_simple(struct vb_req *req, struct vb_segment *seg)
 	if (!wqe)
 		return false;
 	if (req->transport == VB_XRC) {
-		if (waits_for_slot(req, wqe))
+		if (waits_for_target(req, wqe))
 			return false;
-		req->pos.srq_slot = vb_wqe_srq_slot(wqe);
+		req->pos.target = wqe->remote.target;
 	}
 	seg->opcode = wqe->only;
 	seg->first = seg->last = true;
@@ -267,7 +267,7 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 	if (vb_wqe_is_fetch(wqe))
 		req->pos.fetches++;
 	if (vb_transport_aims(req->transport))
-		req->pos.srq_slot = vb_wqe_srq_slot(wqe);
+		req->pos.target = wqe->remote.target;
 	if (seg->last)
 		req->pos.next++;
 	if (!vb_transport_acks(req->transport)) {
@@ -323,7 +323,7 @@ void vb_req_skip(struct vb_req *req, uint32_t packets)
 {
 	req->pos.next_psn = vb_psn_add(req->pos.next_psn, packets);
 	if (req->transport == VB_XRC)
-		req->pos.srq_slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
+		req->pos.target = vb_sq_at(&req->sq, req->pos.next)->remote.target;
 	if (vb_transport_acks(req->transport) && !req->reliable)
 		req->pos.since_ackreq += packets;
 }
@@ -367,7 +367,7 @@ static uint32_t changed_key(const struct vb_wqe *wqe)
 {
 	if (wqe->kind == VB_K_MKEY)
 		return wqe->mkey.key;
-	return wqe->kind == VB_K_LOCAL_INV ? wqe->imm_be : 0;
+	return wqe->kind == VB_K_LOCAL_INV ? wqe->inv_rkey : 0;
 }
 
 /*

@@ -28,7 +28,7 @@ struct vb_req_pos {
 	uint32_t next_psn;
 	uint32_t fetches;      /* READ requests and atomics on their way since una_psn */
 	uint32_t since_ackreq; /* packets since one that asked for an acknowledgement */
-	uint32_t srq_slot;     /* XRC, DC: where all goes that is on its way (vb_wqe_srq_slot) */
+	uint32_t target;       /* XRC, DC: where all goes that is on its way (vb_wqe.remote) */
 };
 
 struct vb_req {

@@ -11,6 +11,7 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/path.h"
 #include "wire/opcode.h"
@@ -28,9 +29,6 @@ struct vb_ud_addr {
 	uint32_t qkey;
 };
 
-/* An SRQ's number is one of its NIC's: a slot, and an index of so many bits. */
-#define VB_SRQN_INDEX_BITS 14
-
 /* A piece of what an indirect key leads to, and the gap behind it. */
 struct vb_mkey_entry {
 	uint64_t addr;
@@ -46,6 +44,12 @@ struct vb_mkey_conf {
 	bool has_access, has_layout;
 };
 
+/* What is copied from one key's memory to another's. */
+struct vb_copy {
+	uint64_t to, from, bytes;
+	uint32_t to_key, from_key;
+};
+
 struct vb_wqe {
 	uint64_t wr_id;
 	uint32_t bytes;
@@ -56,7 +60,10 @@ struct vb_wqe {
 	uint8_t flags;	   /* IBV_SEND_*, VB_WQE_APART; SIGNALED for all if the QP says so */
 	uint8_t only;	   /* opcode, if it is one packet with payload: see vb_segment_only() */
 	uint8_t fault;	   /* enum ibv_wc_status: what it will fail with when its turn comes */
-	uint32_t imm_be;   /* or the rkey to invalidate, in host order */
+	union {
+		uint32_t imm_be;   /* with VB_H_IMM */
+		uint32_t inv_rkey; /* with VB_H_IETH, and of a VB_K_LOCAL_INV */
+	};
 	uint32_t psn;	   /* first of the PSNs it takes */
 	uint32_t packets;  /* how many those are; 0: it needs none */
 	uint32_t ssn;	   /* number of its first message */
@@ -65,12 +72,20 @@ struct vb_wqe {
 		struct {
 			uint64_t va;
 			uint32_t rkey;
+			uint32_t srqn; /* XRC, of SENDs as well */
 			/*
-			 * Of all kinds, SENDs as well. XRC: the SRQ. DC: in its place, the number
-			 * of a connection, the same for those that go by one.
+			 * XRC, DC, of SENDs as well: all that is on its way has the same. XRC: the
+			 * slot of the SRQ's NIC. DC: counted up whenever the address changes.
 			 */
-			uint32_t srqn;
-			uint64_t swap_add, compare;
+			uint32_t target;
+			union {
+				struct {
+					uint64_t swap_add, compare;
+				};
+				struct {
+					uint8_t flush_type, flush_level; /* VB_K_FLUSH */
+				};
+			};
 		} remote;
 		struct vb_ud_addr ud;
 		struct {
@@ -83,10 +98,7 @@ struct vb_wqe {
 			unsigned access; /* IBV_ACCESS_* */
 		} bind;
 		struct vb_mkey_conf mkey; /* its entries: vb_wqe_entries() */
-		struct {
-			uint64_t to, from;
-			uint32_t to_key, from_key, bytes;
-		} copy;
+		struct vb_copy copy;
 	};
 	union {
 		struct ibv_sge sge[1]; /* sge_count of them */
@@ -107,6 +119,15 @@ struct vb_sq {
 static inline struct vb_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t index)
 {
 	return (struct vb_wqe *)(sq->ring + (size_t)(index & sq->mask) * sq->stride);
+}
+
+/* `from` may be NULL if there are none. Most work requests have one, which takes no call. */
+static inline void vb_sges_copy(struct ibv_sge *to, const struct ibv_sge *from, size_t count)
+{
+	if (count == 1)
+		*to = *from;
+	else if (count)
+		memcpy(to, from, count * sizeof(*to));
 }
 
 /* With IBV_SEND_INLINE: its data. */
@@ -142,12 +163,6 @@ static inline bool vb_wqe_is_fetch(const struct vb_wqe *wqe)
 static inline bool vb_wqe_sends_nothing(const struct vb_wqe *wqe)
 {
 	return vb_wqe_is_fetch(wqe) && wqe->kind != VB_K_ATOMIC_WRITE;
-}
-
-/* The slot of the SRQ that an XRC request names: whose NIC it is for. DC: see there. */
-static inline uint32_t vb_wqe_srq_slot(const struct vb_wqe *wqe)
-{
-	return wqe->remote.srqn >> VB_SRQN_INDEX_BITS;
 }
 
 static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)

@@ -13,7 +13,7 @@
 #include "nic/control/qp_dv.h"
 #include "nic/control/qp_modify.h"
 #include "nic/core/ah.h"
-#include "nic/data/qp.h"
+#include "nic/data/post.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"
 #include "nic/control/srq.h"
@@ -219,13 +219,15 @@ static void post_send(const uint8_t *step)
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						      IBV_WR_RDMA_READ,
 						      IBV_WR_ATOMIC_FETCH_AND_ADD };
-	struct vb_dc_address to = { &h.ah->ibv, step[4] & 1u, KEY, step[4] >> 6 };
 	struct ibv_sge sge = { step[6] * 8ull, step[1] & 1 ? 8 : step[5] * 8u,
 			       h.mr->ibv.lkey + (step[7] == 1) };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcodes[step[1] % 4],
-				  .send_flags = IBV_SEND_SIGNALED, .tso.hdr = &to };
+	const struct vb_post post = {
+		.wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcodes[step[1] % 4],
+			.send_flags = IBV_SEND_SIGNALED },
+		.dc = { &h.ah->ibv, step[4] & 1u, KEY, step[4] >> 6 },
+	};
 
-	vb_qp_post_batch(h.initiator, &wr);
+	vb_qp_post_batch(h.initiator, &post, 1);
 }
 
 static void other(const uint8_t *step)

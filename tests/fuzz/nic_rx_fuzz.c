@@ -27,7 +27,7 @@
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
 #include "nic/core/ah.h"
-#include "nic/data/qp.h"
+#include "nic/data/post.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"
 #include "nic/control/srq.h"

@@ -104,8 +104,8 @@ static void post(struct sender *sender)
 	struct op *op = &sender->op[number];
 	struct node *node = sender->node, *to;
 	struct area *mine = &area[node->index];
-	struct vb_dc_address address;
-	struct ibv_send_wr wr = { .wr_id = number, .num_sge = 1, .imm_data = number };
+	struct vb_post post = { .wr = { .wr_id = number, .num_sge = 1, .imm_data = number } };
+	struct ibv_send_wr *wr = &post.wr;
 	struct ibv_sge sge;
 	uint8_t *at = mine->source[dci_of(sender)][number];
 
@@ -121,32 +121,31 @@ static void post(struct sender *sender)
 		fill(at, op->bytes, key_of(sender, number));
 	sge = (struct ibv_sge){ (uintptr_t)at, op->bytes,
 				node->mr->ibv.lkey ^ (op->bad == BAD_LKEY) };
-	address = (struct vb_dc_address){
+	post.dc = (struct vb_dc_address){
 		.ah = &node->ah[op->to]->ibv,
 		.dctn = to->dctn,
 		.key = to->key ^ (op->bad == BAD_KEY),
 		.stream = (uint16_t)op->stream,
 	};
-	wr.sg_list = &sge;
-	wr.opcode = op->opcode;
-	wr.tso.hdr = &address;
+	wr->sg_list = &sge;
+	wr->opcode = op->opcode;
 	if (op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		sender->adds[op->to]++;
-		wr.wr.atomic.remote_addr = (uintptr_t)&area[op->to].counter[sender->index];
-		wr.wr.atomic.rkey = to->mr->ibv.rkey;
-		wr.wr.atomic.compare_add = 1;
+		wr->wr.atomic.remote_addr = (uintptr_t)&area[op->to].counter[sender->index];
+		wr->wr.atomic.rkey = to->mr->ibv.rkey;
+		wr->wr.atomic.compare_add = 1;
 	} else {
-		wr.wr.rdma.remote_addr =
+		wr->wr.rdma.remote_addr =
 			op->opcode == IBV_WR_RDMA_READ
 				? (uintptr_t)area[op->to].pattern + op->offset
 				: (uintptr_t)area[op->to].written[sender->index][number];
-		wr.wr.rdma.rkey = to->mr->ibv.rkey ^ (op->bad == BAD_RKEY);
+		wr->wr.rdma.rkey = to->mr->ibv.rkey ^ (op->bad == BAD_RKEY);
 	}
 	if (sim.trace)
 		printf("%12llu sender %u posts %u: opcode %d to %u, stream %u, %u octets%s\n",
 		       (unsigned long long)sim.fabric.now_ns, sender->index, number, op->opcode,
 		       op->to, op->stream, op->bytes, op->bad ? ", bad" : "");
-	require(vb_qp_post_batch(sender->qp, &wr) == 0);
+	require(vb_qp_post_batch(sender->qp, &post, 1) == 0);
 }
 
 static bool is_gone(const struct node *node)

@@ -32,7 +32,7 @@
 #include "nic/control/qp_modify.h"
 #include "nic/control/srq.h"
 #include "nic/core/ah.h"
-#include "nic/data/qp.h"
+#include "nic/data/post.h"
 #include "nic/data/window.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"

@@ -17,7 +17,7 @@
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
 #include "nic/control/srq.h"
-#include "nic/data/qp.h"
+#include "nic/data/post.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"
 #include "nic/queue/srq.h"

@@ -16,19 +16,18 @@ static void set_dc_addr_stream(struct mlx5dv_qp_ex *mqp, struct ibv_ah *ah, uint
 			       uint64_t remote_dc_key, uint16_t stream_id)
 {
 	struct vb_builder *b = vb_mlx5_builder(mqp);
-	struct ibv_send_wr *wr = vb_wr_current(b);
+	struct vb_post *post = vb_wr_current(b);
 
-	if (!b->dc) {
+	if (!((struct vb_qp *)vb_mlx5_qp_of(mqp))->dc) {
 		vb_wr_fail(b, EINVAL);
 		return;
 	}
-	b->dc[wr - b->wrs] = (struct vb_dc_address){
+	post->dc = (struct vb_dc_address){
 		.ah = ah,
 		.dctn = remote_dctn,
 		.key = remote_dc_key,
 		.stream = stream_id,
 	};
-	wr->tso.hdr = &b->dc[wr - b->wrs];
 }
 
 static void set_dc_addr(struct mlx5dv_qp_ex *mqp, struct ibv_ah *ah, uint32_t remote_dctn,
@@ -52,11 +51,11 @@ static void refuse(struct mlx5dv_qp_ex *mqp)
 /* What the builder has collected for the key, to add to; NULL: it is something else, or failed. */
 static struct vb_mkey_request *request_of(struct vb_builder *b)
 {
-	struct ibv_send_wr *wr = vb_wr_current(b);
+	struct vb_post *post = vb_wr_current(b);
 
-	if ((int)wr->opcode != VB_WR_MKEY)
+	if ((int)post->wr.opcode != VB_WR_MKEY)
 		vb_wr_fail(b, EINVAL);
-	return b->error ? NULL : (void *)(b->mkeys + (wr - b->wrs) * b->mkey_stride);
+	return b->error ? NULL : (void *)(b->mkeys + (post - b->posts) * b->mkey_stride);
 }
 
 static void check_setter(struct vb_builder *b, int rc)
@@ -70,7 +69,7 @@ static void configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, unsign
 {
 	struct ibv_qp_ex *qp = vb_mlx5_qp_of(mqp);
 	struct vb_builder *b = vb_wr_builder(qp);
-	struct ibv_send_wr *wr = vb_wr_begin(qp, (enum ibv_wr_opcode)VB_WR_MKEY, b->dv_ops & op);
+	struct vb_post *post = vb_wr_begin(qp, (enum ibv_wr_opcode)VB_WR_MKEY, b->dv_ops & op);
 	struct vb_mkey_request *request;
 
 	/* "Current implementation requires the IBV_SEND_INLINE option": so does ours. */
@@ -79,7 +78,7 @@ static void configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, unsign
 	request = request_of(b);
 	if (!request)
 		return;
-	wr->wr.rdma.remote_addr = (uintptr_t)request;
+	post->mkey = request;
 	check_setter(b, vb_mkey_request_begin(request, &((struct vb_qp *)qp)->cap,
 					      (struct vb_mkey *)mkey, setters));
 }
@@ -177,14 +176,11 @@ static void memory_copy(struct mlx5dv_qp_ex *mqp, uint32_t dest_lkey, uint64_t d
 			uint32_t src_lkey, uint64_t src_addr, size_t length)
 {
 	struct ibv_qp_ex *qp = vb_mlx5_qp_of(mqp);
-	struct ibv_send_wr *wr = vb_wr_begin(qp, (enum ibv_wr_opcode)VB_WR_MEMCPY,
-					     vb_wr_builder(qp)->dv_ops & VB_QP_MEMCPY);
+	struct vb_post *post = vb_wr_begin(qp, (enum ibv_wr_opcode)VB_WR_MEMCPY,
+					   vb_wr_builder(qp)->dv_ops & VB_QP_MEMCPY);
 
-	wr->wr.atomic.rkey = dest_lkey;
-	wr->wr.atomic.remote_addr = dest_addr;
-	wr->imm_data = src_lkey;
-	wr->wr.atomic.compare_add = src_addr;
-	wr->wr.atomic.swap = length;
+	post->copy = (struct vb_copy){ .to = dest_addr, .to_key = dest_lkey, .from = src_addr,
+				       .from_key = src_lkey, .bytes = length };
 }
 
 struct vb_mlx5_qp *vb_mlx5_qp_part(void)

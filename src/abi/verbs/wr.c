@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_wr_*(3): work requests built by calls. From wr_start to wr_complete they are collected, as
- * plain ibv_send_wr, and then posted in one go. What is wrong with one of them is remembered and
+ * ibv_wr_*(3): work requests built by calls. From wr_start to wr_complete they are collected, and
+ * then posted in one go. What is wrong with one of them is remembered and
  * told at the end, when none has been posted yet.
  */
 #include <stdlib.h>
@@ -18,9 +18,14 @@
 /* What an ATOMIC_WRITE takes, whatever room for inline data was asked for. */
 #define ATOMIC_BYTES sizeof(uint64_t)
 
-static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op)
+static struct vb_post *begin_post(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op)
 {
 	return vb_wr_begin(qp, opcode, vb_wr_builder(qp)->ops & op);
+}
+
+static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op)
+{
+	return &begin_post(qp, opcode, op)->wr;
 }
 
 /* ibv_wr_post(3), WORK REQUESTS: whose setters are "DATA". */
@@ -31,11 +36,17 @@ static bool takes_data(const struct ibv_send_wr *wr)
 	       (int)wr->opcode != VB_WR_MKEY && (int)wr->opcode != VB_WR_MEMCPY;
 }
 
+static uint8_t *inline_room(const struct vb_builder *b, const struct vb_post *post)
+{
+	return b->inline_data + (size_t)(post - b->posts) * b->inline_stride;
+}
+
 /* So many octets behind those that are there already. */
-static void inline_put(struct vb_builder *b, struct ibv_send_wr *wr, const void *data, size_t bytes,
+static void inline_put(struct vb_builder *b, struct vb_post *post, const void *data, size_t bytes,
 		       size_t offset)
 {
-	uint8_t *copy = b->inline_data + (size_t)(wr - b->wrs) * b->inline_stride;
+	uint8_t *copy = inline_room(b, post);
+	struct ibv_send_wr *wr = &post->wr;
 
 	if (bytes)
 		memcpy(copy + offset, data, bytes);
@@ -65,8 +76,8 @@ static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 static void wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	struct vb_builder *b = vb_wr_builder(qp);
-	struct ibv_send_wr *wr = begin(qp, IBV_WR_TSO, IBV_QP_EX_WITH_TSO);
-	uint8_t *copy = b->inline_data + (size_t)(wr - b->wrs) * b->inline_stride;
+	struct vb_post *post = begin_post(qp, IBV_WR_TSO, IBV_QP_EX_WITH_TSO);
+	uint8_t *copy = inline_room(b, post);
 
 	if (hdr_sz > b->header_max) {
 		vb_wr_fail(b, EINVAL);
@@ -77,19 +88,19 @@ static void wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16
 		vb_wr_fail(b, EFAULT);
 		return;
 	}
-	wr->tso.hdr = copy;
-	wr->tso.hdr_sz = hdr_sz;
-	wr->tso.mss = mss;
+	post->wr.tso.hdr = copy;
+	post->wr.tso.hdr_sz = hdr_sz;
+	post->wr.tso.mss = mss;
 }
 
-static struct ibv_send_wr *begin_rdma(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op,
-				      uint32_t rkey, uint64_t remote_addr)
+static struct vb_post *begin_rdma(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op,
+				  uint32_t rkey, uint64_t remote_addr)
 {
-	struct ibv_send_wr *wr = begin(qp, opcode, op);
+	struct vb_post *post = begin_post(qp, opcode, op);
 
-	wr->wr.rdma.remote_addr = remote_addr;
-	wr->wr.rdma.rkey = rkey;
-	return wr;
+	post->wr.wr.rdma.remote_addr = remote_addr;
+	post->wr.wr.rdma.rkey = rkey;
+	return post;
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr)
@@ -107,7 +118,7 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remo
 {
 	begin_rdma(qp, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, rkey,
 		   remote_addr)
-		->imm_data = imm_data;
+		->wr.imm_data = imm_data;
 }
 
 static void begin_atomic(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op,
@@ -138,20 +149,25 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t re
 static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
 			    const void *value)
 {
-	struct ibv_send_wr *wr = begin_rdma(qp, IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE,
-					    rkey, remote_addr);
+	struct vb_post *post = begin_rdma(qp, IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE,
+					  rkey, remote_addr);
 
-	inline_put(vb_wr_builder(qp), wr, value, ATOMIC_BYTES, 0);
+	inline_put(vb_wr_builder(qp), post, value, ATOMIC_BYTES, 0);
 }
 
 /* Of newer headers than ours (engine/newer.h). */
 static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t bytes,
 		     uint8_t type, uint8_t level)
 {
+	struct vb_post *post;
+
 	if (!type || (type & ~(VB_FLUSH_GLOBAL | VB_FLUSH_PERSISTENT)) || level > VB_FLUSH_MR)
 		vb_wr_fail(vb_wr_builder(qp), EINVAL);
-	begin_atomic(qp, (enum ibv_wr_opcode)VB_WR_FLUSH, VB_QP_EX_WITH_FLUSH, rkey, remote_addr,
-		     level == VB_FLUSH_MR ? 0 : bytes, type | (uint64_t)level << 8);
+	post = begin_rdma(qp, (enum ibv_wr_opcode)VB_WR_FLUSH, VB_QP_EX_WITH_FLUSH, rkey,
+			  remote_addr);
+	post->flush.bytes = level == VB_FLUSH_MR ? 0 : bytes;
+	post->flush.type = type;
+	post->flush.level = level;
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
@@ -174,14 +190,13 @@ static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *list)
 {
 	struct vb_builder *b = vb_wr_builder(qp);
-	struct ibv_send_wr *wr = vb_wr_current(b);
+	struct ibv_send_wr *wr = &vb_wr_current(b)->wr;
 
 	if (num_sge > b->sge_max || !takes_data(wr)) {
 		vb_wr_fail(b, EINVAL);
 		return;
 	}
-	if (num_sge) /* with none, the list may be NULL */
-		memcpy(wr->sg_list, list, num_sge * sizeof(*list));
+	vb_sges_copy(wr->sg_list, list, num_sge);
 	wr->num_sge = (int)num_sge;
 }
 
@@ -197,20 +212,20 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf,
 				    const struct ibv_data_buf *list)
 {
 	struct vb_builder *b = vb_wr_builder(qp);
-	struct ibv_send_wr *wr = vb_wr_current(b);
+	struct vb_post *post = vb_wr_current(b);
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < num_buf; i++) {
-		if (list[i].length > b->inline_max - bytes || !takes_data(wr) ||
-		    wr->opcode == IBV_WR_TSO) {
+		if (list[i].length > b->inline_max - bytes || !takes_data(&post->wr) ||
+		    post->wr.opcode == IBV_WR_TSO) {
 			vb_wr_fail(b, EINVAL);
 			return;
 		}
-		inline_put(b, wr, list[i].addr, list[i].length, bytes);
+		inline_put(b, post, list[i].addr, list[i].length, bytes);
 		bytes += list[i].length;
 	}
-	if (!num_buf && wr->opcode != IBV_WR_TSO)
-		inline_put(b, wr, NULL, 0, 0);
+	if (!num_buf && post->wr.opcode != IBV_WR_TSO)
+		inline_put(b, post, NULL, 0, 0);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
@@ -224,7 +239,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 			   uint32_t remote_qkey)
 {
 	struct vb_builder *b = vb_wr_builder(qp);
-	struct ibv_send_wr *wr = vb_wr_current(b);
+	struct ibv_send_wr *wr = &vb_wr_current(b)->wr;
 
 	if (qp->qp_base.qp_type != IBV_QPT_UD) {
 		vb_wr_fail(b, EINVAL);
@@ -238,7 +253,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 {
 	struct vb_builder *b = vb_wr_builder(qp);
-	struct ibv_send_wr *wr = vb_wr_current(b);
+	struct ibv_send_wr *wr = &vb_wr_current(b)->wr;
 
 	if (qp->qp_base.qp_type != IBV_QPT_XRC_SEND) {
 		vb_wr_fail(b, EINVAL);
@@ -283,10 +298,8 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	if (vb_abi_is_gone(qp->qp_base.context))
 		return EIO;
 	rc = b->error;
-	for (uint32_t i = 0; i + 1 < b->count; i++)
-		b->wrs[i].next = &b->wrs[i + 1];
 	if (rc == 0 && b->count > 0)
-		rc = vb_qp_post_batch((struct vb_qp *)qp, b->wrs);
+		rc = vb_qp_post_batch((struct vb_qp *)qp, b->posts, b->count);
 	batch_unlock(b);
 	return rc;
 }
@@ -371,11 +384,10 @@ static void builder_free(struct vb_builder *b)
 {
 	vb_lock_fini(&b->lock);
 	free(b->dv);
-	free(b->dc);
 	free(b->mkeys);
 	free(b->inline_data);
 	free(b->sges);
-	free(b->wrs);
+	free(b->posts);
 	free(b);
 }
 
@@ -397,22 +409,19 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops,
 	b->header_max = vb_qp_is(qp, VB_TSO) ? qp->raw->header_max : 0;
 	b->inline_stride = (uint32_t)vb_max_u64(vb_max_u64(b->inline_max, b->header_max),
 						ATOMIC_BYTES);
-	b->wrs = calloc(places, sizeof(*b->wrs));
+	b->posts = calloc(places, sizeof(*b->posts));
 	b->sges = calloc(places * b->sge_max, sizeof(*b->sges));
 	b->inline_data = calloc(places, b->inline_stride);
-	if (ibv->qp_type == IBV_QPT_DRIVER)
-		b->dc = calloc(places, sizeof(*b->dc));
 	b->mkey_stride = (uint32_t)(sizeof(struct vb_mkey_request) +
 				    vb_mkey_room(cap) * sizeof(struct vb_mkey_entry));
 	if (dv_ops & VB_QP_MKEYS)
 		b->mkeys = calloc(places, b->mkey_stride);
-	if (!b->wrs || !b->sges || !b->inline_data ||
-	    (ibv->qp_type == IBV_QPT_DRIVER && !b->dc) || (!b->mkeys && (dv_ops & VB_QP_MKEYS))) {
+	if (!b->posts || !b->sges || !b->inline_data || (!b->mkeys && (dv_ops & VB_QP_MKEYS))) {
 		builder_free(b);
 		return ENOMEM;
 	}
 	/* Setters without an operation write there; they need a list, like any other. */
-	b->wrs[b->wr_max].sg_list = b->sges + (size_t)b->wr_max * b->sge_max;
+	b->posts[b->wr_max].wr.sg_list = b->sges + (size_t)b->wr_max * b->sge_max;
 	set_functions(&qp->ibv.qp_ex);
 	qp->ibv.wr_flush = wr_flush;
 	qp->abi = b;

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #include "nic/control/qp_dv.h"
-#include "nic/data/qp.h"
+#include "nic/data/post.h"
 
 /* Places for one work request more than the queue has: those that are wrong are written there. */
 struct vb_builder {
@@ -23,10 +23,9 @@ struct vb_builder {
 	uint32_t header_max; /* of TSO */
 	uint32_t count;
 	int error;
-	struct ibv_send_wr *wrs;
+	struct vb_post *posts;
 	struct ibv_sge *sges; /* sge_max for each work request */
 	uint8_t *inline_data; /* inline_stride for each */
-	struct vb_dc_address *dc; /* one for each, if it is an initiator of DC */
 	uint8_t *mkeys; /* a struct vb_mkey_request for each, if it lays out indirect keys */
 	uint32_t mkey_stride;
 	void *dv; /* belongs to abi/mlx5 (struct vb_mlx5_qp), freed with the builder; or NULL */
@@ -50,10 +49,11 @@ static inline uint32_t vb_wr_index(const struct vb_builder *b)
 }
 
 /* Begin a work request. allowed: the QP was created for it; EINVAL if not. */
-static inline struct ibv_send_wr *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode,
-					      bool allowed)
+static inline struct vb_post *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode,
+					  bool allowed)
 {
 	struct vb_builder *b = vb_wr_builder(qp);
+	struct vb_post *post;
 	uint32_t index;
 
 	if (!allowed)
@@ -63,21 +63,23 @@ static inline struct ibv_send_wr *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_
 	else
 		b->count++;
 	index = vb_wr_index(b);
-	b->wrs[index] = (struct ibv_send_wr){
+	post = &b->posts[index];
+	post->dc.ah = NULL;
+	post->wr = (struct ibv_send_wr){
 		.wr_id = qp->wr_id,
 		.sg_list = b->sges + (size_t)index * b->sge_max,
 		.opcode = opcode,
 		.send_flags = qp->wr_flags & ~IBV_SEND_INLINE,
 	};
-	return &b->wrs[index];
+	return post;
 }
 
 /* What setters act on. Without an operation before them they are wrong. */
-static inline struct ibv_send_wr *vb_wr_current(struct vb_builder *b)
+static inline struct vb_post *vb_wr_current(struct vb_builder *b)
 {
 	if (b->count == 0)
 		vb_wr_fail(b, EINVAL);
-	return &b->wrs[vb_wr_index(b)];
+	return &b->posts[vb_wr_index(b)];
 }
 
 #endif

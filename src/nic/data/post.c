@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Posting: each work request is decoded in full before it is queued. */
+/* Each work request is decoded in full before it is queued. */
+#include "nic/data/post.h"
 
 #include <errno.h>
 
@@ -41,7 +42,6 @@ static const struct opcode_row opcode_rows[] = {
 	[IBV_WR_LOCAL_INV] = { ANYBODY, VB_K_LOCAL_INV, 0, IBV_WC_LOCAL_INV },
 	[IBV_WR_BIND_MW] = { ANYBODY, VB_K_BIND, 0, IBV_WC_BIND_MW },
 	[IBV_WR_SEND_WITH_INV] = { ANYBODY, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
-	/* struct ibv_send_wr has nothing to say what to flush: vb_qp_post_batch(). */
 	[VB_WR_FLUSH] = { BUILDER, VB_K_FLUSH, 0, VB_WC_FLUSH },
 	[IBV_WR_ATOMIC_WRITE] = { ANYBODY, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
 	/* mlx5dv_wr_post(3), and what it says of their completions' opcodes. */
@@ -53,15 +53,15 @@ static const struct opcode_row opcode_rows[] = {
  * The row of an opcode: 0, VB_POST_LATE, EOPNOTSUPP for what no service here has, EINVAL for this
  * service.
  */
-static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built,
-		      const struct opcode_row **row)
+static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+		      const struct vb_post *post, const struct opcode_row **row)
 {
 	if ((unsigned)wr->opcode >= VB_ARRAY_LEN(opcode_rows))
 		return EINVAL;
 	if (!opcode_rows[wr->opcode].by)
 		return wr->opcode <= IBV_WR_DRIVER1 ? EOPNOTSUPP : EINVAL;
 	*row = &opcode_rows[wr->opcode];
-	if ((*row)->by == BUILDER && !built)
+	if ((*row)->by == BUILDER && !post)
 		return EINVAL;
 	if (qp->service->post.opcodes & VB_POSTS(wr->opcode))
 		return 0;
@@ -108,13 +108,13 @@ static inline bool is_well_formed(const struct vb_qp *qp, const struct ibv_send_
 }
 
 static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
-		 const struct opcode_row *row, bool built)
+		 const struct opcode_row *row, const struct vb_post *post)
 {
 	if (!is_well_formed(qp, wr, row))
 		return EINVAL;
 	if (!qp->service->post.check || row->kind >= VB_K_COUNT)
 		return 0;
-	return qp->service->post.check(qp, wr, built);
+	return qp->service->post.check(qp, wr, post);
 }
 
 /* What is only found wrong by the device, and told by a completion (IBA 10.10.3, 11.6.2). */
@@ -149,9 +149,22 @@ static int copy_inline(struct vb_wqe *wqe, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+static void fill_flush(struct vb_wqe *wqe, const struct vb_post *post)
+{
+	wqe->remote.flush_type = post->flush.type;
+	wqe->remote.flush_level = post->flush.level;
+	if (post->flush.bytes > VB_MESSAGE_BYTES_MAX)
+		wqe->fault = IBV_WC_LOC_LEN_ERR;
+	wqe->bytes = wqe->fault ? 0 : (uint32_t)post->flush.bytes;
+}
+
+static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+			const struct vb_post *post)
 {
 	switch (wqe->kind) {
+	case VB_K_FLUSH:
+		fill_flush(wqe, post);
+		/* fall through */
 	case VB_K_WRITE:
 	case VB_K_READ_REQ:
 	case VB_K_ATOMIC_WRITE:
@@ -166,48 +179,62 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 		wqe->remote.swap_add = wqe->kind == VB_K_CMP_SWP ? wr->wr.atomic.swap
 								 : wr->wr.atomic.compare_add;
 		break;
-	case VB_K_FLUSH:
-		wqe->remote.va = wr->wr.atomic.remote_addr;
-		wqe->remote.rkey = wr->wr.atomic.rkey;
-		wqe->remote.swap_add = wr->wr.atomic.swap & 0xff; /* type ... */
-		wqe->remote.compare = wr->wr.atomic.swap >> 8;	  /* and level */
-		if (wr->wr.atomic.compare_add > VB_MESSAGE_BYTES_MAX)
-			wqe->fault = IBV_WC_LOC_LEN_ERR;
-		wqe->bytes = wqe->fault ? 0 : (uint32_t)wr->wr.atomic.compare_add;
-		break;
 	default:
 		break;
 	}
 	if (qp->service->post.address)
-		qp->service->post.address(qp, wqe, wr);
+		qp->service->post.address(qp, wqe, wr, post);
 }
 
-/* What needs no packet: neither data nor any place to go to. */
-static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
-			const struct opcode_row *row, enum ibv_mw_type type, struct vb_wqe *wqe)
+/* What all have in common. */
+static inline void begin(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+			 const struct opcode_row *row, struct vb_wqe *wqe)
 {
-	int err = 0;
-
-	if (row->kind == VB_K_BIND)
-		err = vb_bind_decode(wr, type, wqe);
-	else if (row->kind == VB_K_MKEY)
-		err = vb_mkey_decode(&qp->req.sq, &qp->cap, wr, wqe);
-	else if (row->kind == VB_K_MEMCPY)
-		err = vb_memcpy_decode(wr, wqe);
-	if (err)
-		return err;
 	wqe->wr_id = wr->wr_id;
 	wqe->kind = row->kind;
-	wqe->fault = IBV_WC_SUCCESS;
-	wqe->bytes = 0;
-	wqe->extra = 0;
+	wqe->extra = row->extra;
 	wqe->wc_opcode = row->wc_opcode;
 	wqe->flags = (uint8_t)wr->send_flags;
 	if (qp->sq_sig_all)
 		wqe->flags |= IBV_SEND_SIGNALED;
-	wqe->imm_be = wr->invalidate_rkey;
-	wqe->sge_count = 0;
+	wqe->imm_be = wr->imm_data; /* or inv_rkey: both structures have it in the same place */
+}
+
+static int decode_memcpy(const struct vb_copy *copy, struct vb_wqe *wqe)
+{
+	if (!copy->bytes || copy->bytes > VB_MEMCPY_BYTES_MAX)
+		return EINVAL;
+	wqe->copy = *copy;
 	return 0;
+}
+
+/* Kinds that no packet has. */
+static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+			const struct vb_post *post, const struct opcode_row *row,
+			enum ibv_mw_type type, struct vb_wqe *wqe)
+{
+	int err;
+
+	begin(qp, wr, row, wqe);
+	wqe->fault = IBV_WC_SUCCESS;
+	wqe->bytes = 0;
+	wqe->sge_count = 0;
+	switch (row->kind) {
+	case VB_K_TSO:
+		return qp->service->post.tso_decode(qp, wr, wqe);
+	case VB_K_BIND:
+		err = vb_bind_decode(wr, type, wqe);
+		/* In a batch, another may still be refused. */
+		if (!err && !post)
+			vb_bind_posted(wr);
+		return err;
+	case VB_K_MKEY:
+		return vb_mkey_decode(&qp->req.sq, &qp->cap, post->mkey, wqe);
+	case VB_K_MEMCPY:
+		return decode_memcpy(&post->copy, wqe);
+	default:
+		return 0;
+	}
 }
 
 /* It never leaves: a SEND of nothing stands for it, which fails when its turn comes. */
@@ -219,58 +246,39 @@ static __attribute__((noinline)) int decode_wrong(const struct vb_qp *qp,
 	if (!is_well_formed(qp, wr, row))
 		return EINVAL;
 	memset(wqe, 0, sizeof(*wqe));
-	wqe->wr_id = wr->wr_id;
+	begin(qp, wr, row, wqe);
 	wqe->kind = VB_K_SEND;
+	wqe->extra = 0;
+	wqe->flags &= (uint8_t)~IBV_SEND_INLINE;
 	wqe->fault = IBV_WC_LOC_QP_OP_ERR;
-	wqe->wc_opcode = row->wc_opcode;
-	wqe->flags = (uint8_t)(wr->send_flags & ~(unsigned)IBV_SEND_INLINE);
-	if (qp->sq_sig_all)
-		wqe->flags |= IBV_SEND_SIGNALED;
 	return 0;
 }
 
-/*
- * Two callers, of which one is as fast as can be: the compiler would rather have one of it. *binds:
- * of a batch, whether a window will have another key when all of it is posted.
- */
-static inline __attribute__((always_inline)) int
-decode(struct vb_qp *qp, const struct ibv_send_wr *wr, bool built, struct vb_wqe *wqe, bool *binds)
+/* post: where wr stands, if a builder made it, or NULL. Inline in both callers, which is faster. */
+static inline __attribute__((always_inline)) int decode(struct vb_qp *qp,
+							const struct ibv_send_wr *wr,
+							const struct vb_post *post,
+							struct vb_wqe *wqe)
 {
 	const struct opcode_row *row;
 	uint64_t bytes;
-	int err = opcode_row(qp, wr, built, &row);
+	int err = opcode_row(qp, wr, post, &row);
 
 	if (!err)
-		err = check(qp, wr, row, built);
+		err = check(qp, wr, row, post);
 	if (err)
 		return err == VB_POST_LATE ? decode_wrong(qp, wr, row, wqe) : err;
-	if (row->kind >= VB_K_COUNT) {
-		if (row->kind == VB_K_TSO)
-			return qp->service->post.tso_decode(qp, wr, wqe);
-		err = decode_local(qp, wr, row, IBV_MW_TYPE_2, wqe);
-		if (!err && row->kind == VB_K_BIND && built)
-			*binds = true;
-		else if (!err && row->kind == VB_K_BIND)
-			vb_bind_posted(wr);
-		return err;
-	}
-	wqe->wr_id = wr->wr_id;
-	wqe->kind = row->kind;
+	if (row->kind >= VB_K_COUNT)
+		return decode_local(qp, wr, post, row, IBV_MW_TYPE_2, wqe);
+	begin(qp, wr, row, wqe);
 	bytes = total_bytes(wr);
 	wqe->fault = device_fault(qp, wqe, bytes);
 	wqe->bytes = wqe->fault ? 0 : (uint32_t)bytes;
-	wqe->extra = row->extra;
-	wqe->wc_opcode = row->wc_opcode;
-	wqe->flags = (uint8_t)wr->send_flags;
-	if (qp->sq_sig_all)
-		wqe->flags |= IBV_SEND_SIGNALED;
-	wqe->imm_be = wr->imm_data;
 	wqe->sge_count = (uint16_t)wr->num_sge;
-	fill_remote(qp, wqe, wr);
+	fill_remote(qp, wqe, wr, post);
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return copy_inline(wqe, wr);
-	if (wqe->sge_count) /* with none, the list may be NULL */
-		memcpy(wqe->sge, wr->sg_list, wqe->sge_count * sizeof(wqe->sge[0]));
+	vb_sges_copy(wqe->sge, wr->sg_list, wqe->sge_count);
 	return 0;
 }
 
@@ -340,7 +348,7 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	for (; wr && !err; wr = wr->next) {
 		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
 
-		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, false, wqe, NULL);
+		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, NULL, wqe);
 		if (err) {
 			*bad = wr;
 			break;
@@ -352,28 +360,27 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	return err;
 }
 
-int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr)
+int vb_qp_post_batch(struct vb_qp *qp, const struct vb_post *posts, uint32_t count)
 {
-	const struct ibv_send_wr *first = wr;
 	enum ibv_qp_state state;
-	uint32_t n = 0, from;
-	bool binds = false;
+	uint32_t from;
 	int err;
 
 	vb_lock_take(&qp->lock);
 	state = vb_qp_state(qp);
 	err = can_post(qp, state);
 	from = qp->req.tail;
-	for (; wr && !err; wr = wr->next, n++)
-		err = sq_full(qp, n) ? ENOMEM
-				     : decode(qp, wr, true, vb_sq_at(&qp->req.sq, from + n),
-					      &binds);
+	for (uint32_t i = 0; i < count && !err; i++)
+		err = sq_full(qp, i) ? ENOMEM
+				     : decode(qp, &posts[i].wr, &posts[i],
+					      vb_sq_at(&qp->req.sq, from + i));
 	if (!err) {
-		for (uint32_t i = 0; i < n; i++)
-			commit(qp, state, vb_sq_at(&qp->req.sq, from + i), i + 1 < n);
-		for (wr = binds ? first : NULL; wr; wr = wr->next) {
-			if (wr->opcode == IBV_WR_BIND_MW)
-				vb_bind_posted(wr);
+		for (uint32_t i = 0; i < count; i++) {
+			struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, from + i);
+
+			if (wqe->kind == VB_K_BIND)
+				vb_bind_posted(&posts[i].wr);
+			commit(qp, state, wqe, i + 1 < count);
 		}
 		send_off(qp, state);
 	}
@@ -392,12 +399,12 @@ int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr)
 	state = vb_qp_state(qp);
 	err = can_post(qp, state);
 	if (!err)
-		err = opcode_row(qp, wr, false, &row);
+		err = opcode_row(qp, wr, NULL, &row);
 	if (!err && sq_full(qp, 0))
 		err = ENOMEM;
 	if (!err) {
 		wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
-		err = decode_local(qp, wr, row, IBV_MW_TYPE_1, wqe);
+		err = decode_local(qp, wr, NULL, row, IBV_MW_TYPE_1, wqe);
 	}
 	if (!err) {
 		vb_req_commit(&qp->req, wqe);

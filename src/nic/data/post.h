@@ -2,11 +2,43 @@
 #ifndef VB_NIC_POST_H
 #define VB_NIC_POST_H
 
-/* Work requests on their way into the queues of a QP. Any thread. */
+/*
+ * Posting work requests to a queue pair (post.c). Any thread may call it.
+ *
+ * What ibv_post_send(3) can say stands in a struct ibv_send_wr. The builders, ibv_wr_*(3) and
+ * mlx5dv_wr_*(3), can say more; they fill a struct vb_post.
+ */
 
-#include <infiniband/verbs.h>
+#include "engine/wqe.h"
+#include "nic/data/qp.h"
 
-struct vb_qp;
+/* Opcodes beside those of enum ibv_wr_opcode, for struct vb_post. */
+#define VB_WR_MKEY 16
+#define VB_WR_MEMCPY 17
+
+struct vb_mkey_request;
+
+/* Where a work request of a DC initiator goes. */
+struct vb_dc_address {
+	struct ibv_ah *ah; /* NULL: no address was set */
+	uint32_t dctn;
+	uint64_t key;
+	uint16_t stream; /* 0: none */
+};
+
+/* A send work request as a builder posts it. */
+struct vb_post {
+	struct ibv_send_wr wr;	 /* `next` is not used */
+	struct vb_dc_address dc; /* of a DC initiator */
+	union {
+		struct {
+			uint64_t bytes;
+			uint8_t type, level; /* engine/newer.h */
+		} flush;			     /* VB_WR_FLUSH; its address is in wr.rdma */
+		const struct vb_mkey_request *mkey; /* VB_WR_MKEY (mem/mkey.h) */
+		struct vb_copy copy;	     /* VB_WR_MEMCPY: 1 to VB_MEMCPY_BYTES_MAX octets */
+	};
+};
 
 /*
  * ibv_post_send(3), ibv_post_recv(3). EINVAL: state, opcode, SGEs, size; ENOMEM: full;
@@ -16,11 +48,8 @@ struct vb_qp;
 int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
-/*
- * As vb_qp_post_send(), but all or none: ibv_wr_complete(3). A FLUSH is told in wr.atomic: the
- * octets in compare_add, type and (from bit 8 on) level in swap.
- */
-int vb_qp_post_batch(struct vb_qp *qp, const struct ibv_send_wr *wr);
+/* ibv_wr_complete(3): as vb_qp_post_send(), but all or none. */
+int vb_qp_post_batch(struct vb_qp *qp, const struct vb_post *posts, uint32_t count);
 
 /* --- inside nic --- */
 

@@ -24,6 +24,7 @@ struct vb_from;
 struct vb_lane;
 struct vb_op_info;
 struct vb_peer;
+struct vb_post;
 struct vb_pkt;
 struct vb_qp;
 struct vb_qp_extra;
@@ -116,10 +117,15 @@ struct vb_service_post {
 	uint32_t opcodes; /* VB_POSTS() of each that may be posted */
 	uint32_t late;	  /* of the others: VB_POST_LATE; the rest is EINVAL */
 	unsigned flags;	  /* enum ibv_send_flags that mean something here only */
-	/* Does it say well where it goes? 0, EINVAL or VB_POST_LATE. built: the builder says it. */
-	int (*check)(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built);
+	/*
+	 * Does it say well where it goes? 0, EINVAL or VB_POST_LATE. post: what a builder says, or
+	 * NULL.
+	 */
+	int (*check)(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+		     const struct vb_post *post);
 	/* Keep that with the work request. */
-	void (*address)(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr);
+	void (*address)(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+			const struct vb_post *post);
 	/* IBV_WR_TSO. 0 or an errno. */
 	int (*tso_decode)(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe);
 };

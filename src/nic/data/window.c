@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "nic/core/quiesce.h"
+#include "nic/data/post.h"
 #include "nic/mem/mkey.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -146,7 +147,7 @@ enum ibv_wc_status vb_window_local(struct vb_qp *qp, const struct vb_wqe *wqe)
 
 	vb_lock_take(&qp->nic->keys.lock);
 	ok = wqe->kind == VB_K_BIND ? bind(qp, wqe)
-				    : revoke(qp, wqe->imm_be, false);
+				    : revoke(qp, wqe->inv_rkey, false);
 	vb_lock_drop(&qp->nic->keys.lock);
 	return ok ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }
@@ -264,7 +265,6 @@ int vb_mw_bind(struct vb_qp *qp, struct vb_mw *mw, const struct ibv_mw_bind *bin
 			     .rkey = mw->upper | ((mw->ibv.rkey + 1) & TAG_MASK),
 			     .bind_info = *info },
 	};
-	int err;
 
 	if ((bind->send_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) ||
 	    (!info->mr && (info->addr || info->length)))
@@ -273,8 +273,5 @@ int vb_mw_bind(struct vb_qp *qp, struct vb_mw *mw, const struct ibv_mw_bind *bin
 		return EINVAL;
 	if (info->mr && pd_of(info->mr->pd) != pd_of(mw->ibv.pd))
 		return EPERM;
-	err = vb_qp_post_bind(qp, &wr);
-	if (!err)
-		mw->ibv.rkey = wr.bind_mw.rkey;
-	return err;
+	return vb_qp_post_bind(qp, &wr);
 }

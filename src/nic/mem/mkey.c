@@ -294,11 +294,8 @@ int vb_mkey_request_list(struct vb_mkey_request *request, uint32_t count,
 }
 
 int vb_mkey_decode(const struct vb_sq *sq, const struct ibv_qp_cap *cap,
-		   const struct ibv_send_wr *wr, struct vb_wqe *wqe)
+		   const struct vb_mkey_request *request, struct vb_wqe *wqe)
 {
-	const struct vb_mkey_request *request =
-		(const struct vb_mkey_request *)(uintptr_t)wr->wr.rdma.remote_addr;
-
 	if (request->setters)
 		return EINVAL;
 	vb_check(request->conf.count <= vb_mkey_room(cap) &&
@@ -307,18 +304,6 @@ int vb_mkey_decode(const struct vb_sq *sq, const struct ibv_qp_cap *cap,
 	wqe->mkey = request->conf;
 	memcpy(vb_wqe_entries(wqe), request->entry,
 	       request->conf.count * sizeof(struct vb_mkey_entry));
-	return 0;
-}
-
-int vb_memcpy_decode(const struct ibv_send_wr *wr, struct vb_wqe *wqe)
-{
-	if (!wr->wr.atomic.swap || wr->wr.atomic.swap > VB_MEMCPY_BYTES_MAX)
-		return EINVAL;
-	wqe->copy.to = wr->wr.atomic.remote_addr;
-	wqe->copy.to_key = wr->wr.atomic.rkey;
-	wqe->copy.from = wr->wr.atomic.compare_add;
-	wqe->copy.from_key = wr->imm_data;
-	wqe->copy.bytes = (uint32_t)wr->wr.atomic.swap;
 	return 0;
 }
 
@@ -502,7 +487,7 @@ bool vb_walk_write(struct vb_walk *walk, const uint8_t *from, uint64_t bytes)
 
 enum ibv_wc_status vb_memcpy(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *wqe)
 {
-	uint32_t left = wqe->copy.bytes;
+	uint64_t left = wqe->copy.bytes;
 	struct vb_walk to, from;
 
 	vb_walk_begin(&to, nic, pd, wqe->copy.to_key, wqe->copy.to, left,
@@ -515,7 +500,7 @@ enum ibv_wc_status vb_memcpy(struct vb_nic *nic, struct ibv_pd *pd, const struct
 		from.to_paged = to.paged;
 		if (!at || !vb_walk_read(&from, at, n))
 			return IBV_WC_LOC_PROT_ERR;
-		left -= (uint32_t)n;
+		left -= n;
 	}
 	return IBV_WC_SUCCESS;
 }

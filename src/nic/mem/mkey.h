@@ -21,10 +21,6 @@
 #include "nic/core/internal.h"
 #include "nic/mem/mem.h"
 
-/* Beside what enum ibv_wr_opcode has, for the builder (vb_qp_post_batch): see below. */
-#define VB_WR_MKEY 16
-#define VB_WR_MEMCPY 17
-
 enum vb_mkey_flag {
 	VB_MKEY_UPDATE_TAG = 1 << 0,	    /* the low octet of the key is the application's */
 	VB_MKEY_REMOTE_INVALIDATE = 1 << 1, /* SEND with invalidate may clear it */
@@ -65,10 +61,7 @@ VB_LENT int vb_mkey_create(struct vb_pd *pd, uint32_t flags, uint16_t *entries,
 /* EINVAL: it was destroyed already. Waits for those who receive into it. */
 VB_LENT int vb_mkey_destroy(struct vb_mkey *mkey);
 
-/*
- * What a VB_WR_MKEY is to do, as the builder collects it: wr.rdma.remote_addr is its address. There
- * is room for vb_mkey_room() entries.
- */
+/* What a VB_WR_MKEY is to do, as the builder collects it, with room for vb_mkey_room() entries. */
 struct vb_mkey_request {
 	struct vb_mkey_conf conf;
 	uint32_t list_max, interleaved_max; /* what the key and the work request have room for */
@@ -94,20 +87,16 @@ VB_LENT int vb_mkey_request_layout(struct vb_mkey_request *request, uint32_t rep
 VB_LENT int vb_mkey_request_list(struct vb_mkey_request *request, uint32_t count,
 				 const struct ibv_sge *sge);
 
-/*
- * A VB_WR_MEMCPY copies wr.atomic.swap octets from compare_add, of key imm_data, to remote_addr, of
- * key rkey: at least one, at most VB_MEMCPY_BYTES_MAX. Where they overlap, what comes out is
- * anybody's guess.
- */
-
 /* --- inside nic --- */
 
-/* The part of these in their work requests. EINVAL: setters are missing, or a wrong length. */
+/* The part of a request in its work request. EINVAL: setters are missing. */
 int vb_mkey_decode(const struct vb_sq *sq, const struct ibv_qp_cap *cap,
-		   const struct ibv_send_wr *wr, struct vb_wqe *wqe);
-int vb_memcpy_decode(const struct ibv_send_wr *wr, struct vb_wqe *wqe);
+		   const struct vb_mkey_request *request, struct vb_wqe *wqe);
 
-/* Carry them out. SUCCESS; MW_BIND_ERR: no such key in this PD; LOC_PROT_ERR. QP locked. */
+/*
+ * Carry out a VB_WR_MKEY or VB_WR_MEMCPY. SUCCESS; MW_BIND_ERR: no such key in this PD;
+ * LOC_PROT_ERR. Octets that are both read and written have any value afterwards. QP locked.
+ */
 enum ibv_wc_status vb_mkey_configure(struct vb_nic *nic, struct ibv_pd *pd,
 				     const struct vb_wqe *wqe);
 enum ibv_wc_status vb_memcpy(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *wqe);

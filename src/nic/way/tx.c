@@ -147,7 +147,7 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	pkt->ackreq = ackreq;
 	pkt->psn = seg->psn;
 	pkt->imm_be = wqe->imm_be;
-	pkt->inv_rkey = wqe->imm_be;
+	pkt->inv_rkey = wqe->inv_rkey;
 	if (headers & VB_H_XRCETH)
 		pkt->srqn = wqe->remote.srqn;
 	if (headers & VB_H_DCETH)
@@ -158,8 +158,8 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 		pkt->dma_bytes = wqe->bytes;
 		pkt->swap_add = wqe->remote.swap_add;
 		pkt->compare = wqe->remote.compare;
-		pkt->flush_type = (uint8_t)wqe->remote.swap_add;
-		pkt->flush_level = (uint8_t)wqe->remote.compare;
+		pkt->flush_type = wqe->remote.flush_type;
+		pkt->flush_level = wqe->remote.flush_level;
 	}
 	if (wqe->kind == VB_K_READ_REQ) {
 		pkt->va += seg->offset;

@@ -2,9 +2,11 @@
 /* The requester of XRC: one of RC whose messages name SRQs, and change slots in between only. */
 #include "req_fixture.h"
 
+enum { INDEX_BITS = 14 }; /* of an SRQ's number; the others are its NIC's slot */
+
 static uint32_t srqn(uint32_t slot, uint32_t index)
 {
-	return slot << VB_SRQN_INDEX_BITS | index;
+	return slot << INDEX_BITS | index;
 }
 
 static int begin_xrc(void **state)
@@ -20,6 +22,7 @@ static void post_to(unsigned kind, uint32_t bytes, uint32_t to)
 
 	*wqe = (struct vb_wqe){ .wr_id = req.tail, .kind = (uint8_t)kind, .bytes = bytes };
 	wqe->remote.srqn = to;
+	wqe->remote.target = to >> INDEX_BITS;
 	vb_req_commit(&req, wqe);
 }
 

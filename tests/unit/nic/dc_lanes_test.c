@@ -107,15 +107,15 @@ static int end_dc(void **state)
 
 static void post_bytes(enum ibv_wr_opcode opcode, unsigned i, uint64_t wr_id, uint32_t bytes)
 {
-	struct vb_dc_address to = { .ah = &x.ah->ibv, .dctn = x.target[i]->ibv.qp.qp_num,
-				    .key = KEY };
 	struct ibv_sge sge = sge_of(&side[0], 0, bytes);
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
-				  .opcode = opcode, .tso.hdr = &to };
+	const struct vb_post post = {
+		.wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+			.wr.rdma = { .remote_addr = (uintptr_t)side[1 + i].mem,
+				     .rkey = side[1 + i].mr->ibv.rkey } },
+		.dc = { .ah = &x.ah->ibv, .dctn = x.target[i]->ibv.qp.qp_num, .key = KEY },
+	};
 
-	wr.wr.rdma.remote_addr = (uintptr_t)side[1 + i].mem;
-	wr.wr.rdma.rkey = side[1 + i].mr->ibv.rkey;
-	assert_int_equal(vb_qp_post_batch(x.initiator, &wr), 0);
+	assert_int_equal(vb_qp_post_batch(x.initiator, &post, 1), 0);
 }
 
 static void post(enum ibv_wr_opcode opcode, unsigned i, uint64_t wr_id)

@@ -408,12 +408,13 @@ static void a_receive_request_is_not_lost(void **state)
 
 static void post_send(uint32_t dctn)
 {
-	struct vb_dc_address to = { .ah = &x.ah->ibv, .dctn = dctn, .key = KEY };
 	struct ibv_sge sge = { (uintptr_t)x.buf, 8, x.mr->ibv.lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				  .tso.hdr = &to };
+	const struct vb_post post = {
+		.wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND },
+		.dc = { .ah = &x.ah->ibv, .dctn = dctn, .key = KEY },
+	};
 
-	assert_int_equal(vb_qp_post_batch(x.initiator, &wr), 0);
+	assert_int_equal(vb_qp_post_batch(x.initiator, &post, 1), 0);
 }
 
 static void answer(uint64_t connection, uint32_t psn, uint8_t syndrome, uint8_t mtu_code)

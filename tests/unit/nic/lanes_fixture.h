@@ -25,7 +25,7 @@
 #include "nic/control/srq.h"
 #include "nic/core/ah.h"
 #include "nic/core/internal.h"
-#include "nic/data/qp.h"
+#include "nic/data/post.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"
 #include "nic/way/peer.h"

@@ -97,20 +97,19 @@ static void request_begin(unsigned setters)
 	assert_int_equal(vb_mkey_request_begin(&k.ask.request, &k.qp->cap, k.mkey, setters), 0);
 }
 
-static int post(struct ibv_send_wr *wr)
+static int post(const struct vb_post *post)
 {
-	return vb_qp_post_batch(k.qp, wr);
+	return vb_qp_post_batch(k.qp, post, 1);
 }
 
 static int post_request(void)
 {
-	struct ibv_send_wr wr = {
-		.opcode = (enum ibv_wr_opcode)VB_WR_MKEY,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma.remote_addr = (uintptr_t)&k.ask,
+	const struct vb_post request = {
+		.wr = { .opcode = (enum ibv_wr_opcode)VB_WR_MKEY, .send_flags = IBV_SEND_SIGNALED },
+		.mkey = &k.ask.request,
 	};
 
-	return post(&wr);
+	return post(&request);
 }
 
 static void assert_completes(enum ibv_wc_status status, int opcode)
@@ -141,10 +140,12 @@ static struct vb_mkey_entry entry(unsigned mr, unsigned from, uint32_t bytes, ui
 
 static int invalidate(uint32_t key)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
-				  .invalidate_rkey = key };
+	const struct vb_post request = {
+		.wr = { .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
+			.invalidate_rkey = key },
+	};
 
-	return post(&wr);
+	return post(&request);
 }
 
 static uint8_t *get(uint32_t key, uint64_t va, uint64_t bytes, unsigned access)
@@ -656,14 +657,14 @@ static void payload_in_many_pieces_is_copied(void **state)
 
 static int post_copy(uint32_t to_key, uint64_t to, uint32_t from_key, uint64_t from, uint64_t bytes)
 {
-	struct ibv_send_wr wr = {
-		.opcode = (enum ibv_wr_opcode)VB_WR_MEMCPY, .send_flags = IBV_SEND_SIGNALED,
-		.imm_data = from_key,
-		.wr.atomic = { .remote_addr = to, .rkey = to_key, .compare_add = from,
-			       .swap = bytes },
+	const struct vb_post request = {
+		.wr = { .opcode = (enum ibv_wr_opcode)VB_WR_MEMCPY,
+			.send_flags = IBV_SEND_SIGNALED },
+		.copy = { .to = to, .to_key = to_key, .from = from, .from_key = from_key,
+			  .bytes = bytes },
 	};
 
-	return post(&wr);
+	return post(&request);
 }
 
 static void memory_is_copied_by_keys_of_any_kind(void **state)

@@ -137,9 +137,10 @@ void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct
 
 /* --- posting --- */
 
-int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built)
+int vb_dc_address_check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+			const struct vb_post *post)
 {
-	const struct vb_dc_address *to = built ? wr->tso.hdr : NULL;
+	const struct vb_dc_address *to = post ? &post->dc : NULL;
 
 	if (!to || !to->ah || to->dctn >> 24 ||
 	    ((struct vb_pd *)to->ah->pd)->id != ((struct vb_pd *)qp->ibv.qp.pd)->id ||
@@ -148,9 +149,10 @@ int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool bu
 	return 0;
 }
 
-void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+void vb_dc_address_keep(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+			const struct vb_post *post)
 {
-	const struct vb_dc_address *address = wr->tso.hdr;
+	const struct vb_dc_address *address = &post->dc;
 	const struct vb_sq *sq = &qp->req.sq;
 	struct vb_dci *dci = dci_of(qp);
 	struct vb_peer *peer;
@@ -166,7 +168,7 @@ void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_w
 		dci->run++;
 	}
 	dci->to[(size_t)((uint8_t *)wqe - sq->ring) / sq->stride] = to;
-	wqe->remote.srqn = dci->run << VB_SRQN_INDEX_BITS;
+	wqe->remote.target = dci->run;
 	/* Who that is, is asked as early as can be. */
 	if (to.path.local)
 		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, to.dctn, &peer);
@@ -232,7 +234,7 @@ static struct vb_peer *peer_of(struct vb_qp *qp, const struct vb_dc_to *to)
 	return peer;
 }
 
-static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
+static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target)
 {
 	uint16_t own_slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
 	struct vb_dci *dci = dci_of(qp);
@@ -246,7 +248,7 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
 	dci->asked = false;
 	qp->path = to->path;
 	qp->dqpn = to->dctn;
-	qp->aimed_slot = slot;
+	qp->aimed_slot = target;
 	if (peer)
 		vb_qp_bind_locked(qp, peer, to->dctn);
 	else
@@ -271,11 +273,11 @@ static bool fits(struct vb_qp *qp, const struct vb_dc_to *to)
 }
 
 /* Is it still connected to where this one goes, and by the best way? */
-static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t slot)
+static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target)
 {
 	const struct vb_dci *dci = dci_of(qp);
 
-	return dci->dc.connected && qp->aimed_slot == slot &&
+	return dci->dc.connected && qp->aimed_slot == target &&
 	       qp->now_ns - dci->used_ns < IDLE_NS &&
 	       (qp->peer ? !vb_peer_is_lost(qp->peer) : !peer_of(qp, to));
 }
@@ -298,7 +300,7 @@ static bool choose(struct vb_qp *qp)
 	while (req->pos.next != req->tail) {
 		const struct vb_dc_to *to = &dci->to[req->pos.next & req->sq.mask];
 		const struct vb_wqe *wqe = vb_sq_at(&req->sq, req->pos.next);
-		uint32_t slot = vb_wqe_srq_slot(wqe);
+		uint32_t target = wqe->remote.target;
 
 		/* What needs no packet goes nowhere. */
 		if (vb_wqe_is_local(wqe)) {
@@ -313,14 +315,14 @@ static bool choose(struct vb_qp *qp)
 			vb_req_give_up(req, IBV_WC_WR_FLUSH_ERR);
 			continue;
 		}
-		if (!is_aimed(qp, to, slot)) {
+		if (!is_aimed(qp, to, target)) {
 			if (to->path.local && vb_way_is_awaited(qp, to->dctn))
 				return false;
 			if (!fits(qp, to)) {
 				vb_req_fault(req, IBV_WC_LOC_QP_OP_ERR);
 				return false;
 			}
-			connect(qp, to, slot);
+			connect(qp, to, target);
 		}
 		dci->used_ns = qp->now_ns;
 		return true;

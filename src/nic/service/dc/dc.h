@@ -15,7 +15,7 @@
 
 #include "nic/data/qp_extra.h"
 #include "nic/data/demux.h"
-#include "nic/data/qp.h"
+#include "nic/data/post.h"
 #include "nic/service/dc/dc_attr.h"
 
 /* Behind enum ibv_mtu, and in a ring only: pieces of VB_LANE_MTU_BYTES. */
@@ -41,7 +41,7 @@ struct vb_dci {
 	struct vb_dc dc;
 	struct vb_dc_to *to; /* one for each place in the send queue */
 	struct vb_dc_to last; /* of the one that was posted last ... */
-	uint32_t run;	      /* ... and what it has in common with those that go along */
+	uint32_t run;	      /* ... and its vb_wqe.remote.target */
 	uint64_t key;	  /* of the target that it is connected to */
 	bool asked;	  /* the target has asked for a CONNECT that got lost */
 	uint64_t used_ns; /* when something was last sent to it with nothing outstanding */
@@ -96,13 +96,15 @@ void vb_dc_initiator_unmake(struct vb_qp *qp);
 void vb_dc_initiator_leave(struct vb_qp *qp); /* not locked */
 
 /*
- * Is there an address in the work request, and a good one? 0 or EINVAL. mlx5dv_wr_set_dc_addr(3):
- * only the builder can say it.
+ * Is there an address in what a builder posts, and a good one? 0 or EINVAL. Only a builder can say
+ * it: mlx5dv_wr_set_dc_addr(3).
  */
-int vb_dc_wr_check(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built);
+int vb_dc_address_check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
+			const struct vb_post *post);
 
-/* ... then it is written down. */
-void vb_dc_wr_fill(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr);
+/* Keep the address of a work request that stands in the send queue. */
+void vb_dc_address_keep(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+			const struct vb_post *post);
 
 /*
  * By the wire: is there a ring to the target of the request that is next by now, which waits for

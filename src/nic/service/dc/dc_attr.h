@@ -2,7 +2,7 @@
 #ifndef VB_NIC_DC_ATTR_H
 #define VB_NIC_DC_ATTR_H
 
-/* What the application says of ends of DC, and of where their work requests go. */
+/* What the application says of ends of DC. */
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -14,14 +14,6 @@ struct vb_dc_attr {
 	uint64_t access_key; /* of a target */
 	bool streams;	     /* of an initiator; so many, as powers of two */
 	uint8_t streams_log, errored_log;
-};
-
-/* Where a work request of an initiator goes; wr->tso.hdr of a struct ibv_send_wr points at it. */
-struct vb_dc_address {
-	struct ibv_ah *ah;
-	uint32_t dctn;
-	uint64_t key;
-	uint16_t stream; /* 0: none */
 };
 
 #endif

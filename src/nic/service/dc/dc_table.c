@@ -83,8 +83,8 @@ const struct vb_service vb_service_dc_initiator = {
 			   VB_POSTS(IBV_WR_ATOMIC_FETCH_AND_ADD) | VB_POSTS(IBV_WR_LOCAL_INV) |
 			   VB_POSTS(IBV_WR_SEND_WITH_INV) | VB_POSTS(VB_WR_MKEY) |
 			   VB_POSTS(VB_WR_MEMCPY),
-		.check = vb_dc_wr_check,
-		.address = vb_dc_wr_fill,
+		.check = vb_dc_address_check,
+		.address = vb_dc_address_keep,
 	},
 	.send = {
 		.transmit = vb_dc_initiator_transmit,

@@ -52,9 +52,9 @@ uint32_t vb_raw_wqe_room(struct vb_qp *qp, uint32_t bytes);
 void vb_raw_reset(struct vb_qp *qp);
 
 /*
- * Decode an IBV_WR_TSO (ibv_post_send(3)). EINVAL: the QP was not made for it, or not for so long a
- * header; a header shorter than Ethernet's, a flag that does not go with it, no mss; EFAULT: the
- * header cannot be read.
+ * Decode what only an IBV_WR_TSO has (ibv_post_send(3)). EINVAL: the QP was not made for it, or
+ * not for so long a header; a header shorter than Ethernet's; no mss. EFAULT: the header cannot be
+ * read.
  */
 int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe);
 

@@ -72,32 +72,21 @@ uint32_t vb_raw_wqe_room(struct vb_qp *qp, uint32_t bytes)
 
 int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe)
 {
-	static const unsigned flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |
-				      IBV_SEND_IP_CSUM;
 	const struct vb_raw *raw = qp->raw;
 	uint64_t bytes = 0;
 
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
-	    (wr->send_flags & ~flags) || !wr->tso.mss || wr->tso.hdr_sz > raw->header_max ||
+	if (!wr->tso.mss || wr->tso.hdr_sz > raw->header_max ||
 	    wr->tso.hdr_sz < VB_ETH_HEADER_BYTES)
 		return EINVAL;
 	for (int i = 0; i < wr->num_sge; i++)
 		bytes += wr->sg_list[i].length;
 	if (!vb_guard_copy(wqe->data + raw->header_at, wr->tso.hdr, wr->tso.hdr_sz))
 		return EFAULT;
-	wqe->wr_id = wr->wr_id;
 	wqe->kind = VB_K_SEND;
 	wqe->fault = bytes > VB_TSO_BYTES_MAX ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 	wqe->bytes = wqe->fault ? 0 : (uint32_t)bytes;
-	wqe->extra = 0;
-	wqe->wc_opcode = IBV_WC_TSO;
-	wqe->flags = (uint8_t)wr->send_flags;
-	if (qp->sq_sig_all)
-		wqe->flags |= IBV_SEND_SIGNALED;
-	wqe->imm_be = 0;
 	wqe->sge_count = (uint16_t)wr->num_sge;
-	if (wqe->sge_count)
-		memcpy(wqe->sge, wr->sg_list, wqe->sge_count * sizeof(wqe->sge[0]));
+	vb_sges_copy(wqe->sge, wr->sg_list, wqe->sge_count);
 	wqe->tso.header_bytes = wr->tso.hdr_sz;
 	wqe->tso.mss = wr->tso.mss;
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/service/rc/rc.h"
+#include "nic/data/post.h"
 
 #include "base/check.h"
 #include "engine/newer.h"

@@ -50,15 +50,15 @@ static bool same_domain(const struct ibv_pd *a, const struct ibv_pd *b)
 	return a == b || ((const struct vb_pd *)a)->id == ((const struct vb_pd *)b)->id;
 }
 
-static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr, bool built)
+static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr, const struct vb_post *post)
 {
-	(void)built;
 	if (!wr->wr.ud.ah)
 		return EINVAL;
 	return same_domain(wr->wr.ud.ah->pd, qp->ibv.qp.pd) ? 0 : VB_POST_LATE;
 }
 
-static void address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+static void address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+		    const struct vb_post *post)
 {
 	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
 	wqe->ud.dqpn = wr->wr.ud.remote_qpn & 0xffffff;

@@ -9,11 +9,13 @@
 #include "nic/way/way.h"
 
 /* Who that is, is asked as early as can be. */
-void vb_xrc_address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr)
+void vb_xrc_address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+		    const struct vb_post *post)
 {
 	struct vb_peer *peer;
 
 	wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
+	wqe->remote.target = wqe->remote.srqn >> VB_INDEX_BITS;
 	if (qp->path.local)
 		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn, &peer);
 }
@@ -40,7 +42,7 @@ static void aim(struct vb_qp *qp)
 		return;
 	if (vb_xrc_could_do_better(qp))
 		vb_qp_pieces_set(qp);
-	slot = vb_wqe_srq_slot(vb_sq_at(&req->sq, req->pos.next));
+	slot = vb_sq_at(&req->sq, req->pos.next)->remote.target;
 	if (slot == qp->aimed_slot && qp->peer && qp->path.local && !vb_peer_is_lost(qp->peer))
 		return;
 	towards = slot << VB_INDEX_BITS | (qp->dqpn & (VB_INDICES - 1));
@@ -72,7 +74,7 @@ static bool is_awaited(struct vb_qp *qp)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	/* To whom it sends already, it goes on. */
-	if (vb_wqe_is_local(wqe) || vb_wqe_srq_slot(wqe) == qp->aimed_slot)
+	if (vb_wqe_is_local(wqe) || wqe->remote.target == qp->aimed_slot)
 		return false;
 	return vb_way_is_awaited(qp, wqe->remote.srqn);
 }

@@ -6,7 +6,8 @@
 
 #include "nic/service/xrc/xrc.h"
 
-void vb_xrc_address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr);
+void vb_xrc_address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+		    const struct vb_post *post);
 void vb_xrc_transmit(struct vb_qp *qp, enum ibv_qp_state state);
 bool vb_xrc_could_do_better(struct vb_qp *qp);
 
