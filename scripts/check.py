@@ -1,47 +1,47 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Builds, runs test suites one after another and counts every single test.
+"""Builds, runs test programs, as many at a time as there are cores, and counts every single test.
 
-  check.py [--long] SUITE ...        BUILD and MESON_FLAGS in the environment choose the build
+  check.py [--long] SUITE ...        BUILD and MESON_FLAGS in the environment choose the build, and
+                                     JOBS how many programs run at a time
 
-A suite is an executable file tests/SUITE/NAME.sh or .py (and tests/SUITE/long/NAME.sh with
---long). It prints one line per test, "ok NAME", "FAIL NAME: why" or "skip NAME: why", and
-anything else it likes. All of it goes to BUILD/check/SUITE-NAME.log; what stands around a FAIL is
-shown.
-A line "# check-limit: SECONDS" in its first 20 lines changes its time limit; in a sanitizer build
-it has three times as long. It finds in its environment:
+The programs are those that the meson.build files declare by test(): the suite of one is the first
+that it names there, and those of a suite "long" run with --long. It prints TAP, and anything else
+it likes. All of it goes to BUILD/check/SUITE-NAME.log; what stands around a failure is shown.
+In a sanitizer build it has three times as long as it says. It finds in its environment:
   VB_ROOT, VB_BUILD   the source and build folders, absolute
   VB_RUN              what to put before a client's command line
   VB_SANITIZE         "address" or "thread" in a sanitizer build, else empty
   VB_PRELOAD          the sanitizer's runtime for foreign programs (VB_RUN has it already)
   VB_LONG             "1" with --long, else empty
-The unit tests are Meson's; each cmocka test counts (TAP).
 
-Every VB_CHECK_EVERY_S seconds (8) it says what it does and how much is left. At the end it lists
+`meson test` would lose what a program said that is out of time, show nothing of one that still
+runs, and wait for whatever one left running.
+
+Every VB_CHECK_EVERY_S seconds (8) it says what runs and how much is left. At the end it lists
 what was skipped, by reasons, then what failed; the last line is "N passed, N failed, N skipped".
 The exit status is 0 or 1.
 """
-import glob
 import json
 import os
-import re
+import random
 import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import traceback
 
 sys.dont_write_bytecode = True
 from check_progress import Progress
-from check_results import LAST_LINES, Tally, ending, grouped, read_program, read_suite, shown, \
-    suite_result
+from check_results import LAST_LINES, RESULT, Tally, ending, grouped, read_program, shown
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 LOGS = os.path.join(BUILD, "check")
-LIMIT_S = 600
+JOBS = int(os.environ.get("JOBS") or len(os.sched_getaffinity(0)))
 SKIPS_NAMED = 4  # of each reason
 STEP_LIMIT_S = 3600  # of the build and the like
 
@@ -54,11 +54,10 @@ class Stop(Exception):
         self.why, self.details, self.log = why, list(details), log
 
 
-def build_option(name):
-    """One Meson option of the build folder; None if there is no such option."""
-    path = os.path.join(BUILD, "meson-info", "intro-buildoptions.json")
-    with open(path, encoding="utf8") as file:
-        return next((o["value"] for o in json.load(file) if o["name"] == name), None)
+def build_record(what):
+    """What Meson knows of the build folder."""
+    with open(os.path.join(BUILD, "meson-info", f"intro-{what}.json"), encoding="utf8") as file:
+        return json.load(file)
 
 
 def sanitizer_runtime(name):
@@ -73,7 +72,8 @@ def environment(long):
     env = dict(os.environ, VB_ROOT=ROOT, VB_BUILD=BUILD, VB_LONG="1" if long else "",
                PYTHONUNBUFFERED="1")
     run = [os.path.join(BUILD, "verbatim"), "run", "--"]
-    sanitize = (build_option("b_sanitize") or "").split(",")[0].replace("none", "")
+    options = {option["name"]: option["value"] for option in build_record("buildoptions")}
+    sanitize = options.get("b_sanitize", "").split(",")[0].replace("none", "")
     env["VB_PRELOAD"] = sanitizer_runtime(sanitize) if sanitize else ""
     if sanitize:
         # Debian's binaries leak on exit and are not ours to mend.
@@ -87,68 +87,91 @@ def environment(long):
     return env
 
 
-def kill_group(pid):
-    """Ends what a suite left running."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(pid, number)
-        except ProcessLookupError:
-            return
-        time.sleep(0.5)
-
-
 def text_of(log):
     with open(log, encoding="utf8", errors="replace") as file:
         return file.read()
 
 
-def execute(command, log, limit_s, env, tick):
-    """Runs a command in its own process group. Returns its exit status, None if out of time."""
-    end = time.monotonic() + limit_s
-    with open(log, "w", encoding="utf8") as out:
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            while time.monotonic() < end:
-                try:
-                    return process.wait(0.2)
-                except subprocess.TimeoutExpired:
-                    tick()
-            return None
-        finally:
-            kill_group(process.pid)
-            process.wait()
+class Run:
+    """A program that runs, in its own process group. Once it is over its status is None if it was
+    out of time."""
+
+    def __init__(self, label, command, limit_s, env, tap=True):
+        self.label, self.limit_s, self.tap, self.status = label, limit_s, tap, None
+        self.log = os.path.join(LOGS, label.replace("/", "-").replace(" ", "-") + ".log")
+        # What a program in C says on stdout comes in blocks, and would stand anywhere.
+        self.errors = tempfile.TemporaryFile("w+") if label.startswith("unit/") else None
+        with open(self.log, "w", encoding="utf8") as out:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=self.errors or subprocess.STDOUT, start_new_session=True)
+        self.end = time.monotonic() + limit_s
+
+    def over(self):
+        self.status = self.process.poll()
+        if self.status is None and time.monotonic() < self.end:
+            return False
+        self.kill()
+        return True
+
+    def kill(self):
+        """Ends it, and what it left running."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.process.pid, number)
+            except ProcessLookupError:
+                break
+            time.sleep(0.5)
+        self.process.wait()
+
+    def latest(self):
+        """How far it is."""
+        lines = text_of(self.log).strip().splitlines()
+        found = [line for line in lines if RESULT.match(line)]
+        if found:
+            return f"results: {len(found)}, latest: {found[-1]}"
+        return lines[-1] if lines else "no output yet"
+
+    def tally(self):
+        out, err = text_of(self.log), ""
+        if self.errors:
+            self.errors.seek(0)
+            err = self.errors.read()
+            self.errors.close()
+            with open(self.log, "a", encoding="utf8") as log:
+                log.write(err)
+        return read_program(self.label, out, err, self)
 
 
 # --- what comes before the tests ---
 
 def step(progress, label, command):
     """Runs something that comes before the tests, and has to end well. Shows compiler warnings."""
-    log = os.path.join(LOGS, label.replace(" ", "-") + ".log")
-    env = dict(os.environ, PYTHONUNBUFFERED="1")
-
-    def latest():
-        return (text_of(log).strip() or "no output yet").splitlines()[-1]
-
     progress.begin(label)
-    status = execute(command, log, STEP_LIMIT_S, env, lambda: progress.tick(latest))
-    seconds = progress.end()
-    if status != 0:
-        how = "did not end in time" if status is None else ending(status)
-        raise Stop(f"{label}: {how}", text_of(log).splitlines()[-2 * LAST_LINES:], log)
+    run = Run(label, command, STEP_LIMIT_S, dict(os.environ, PYTHONUNBUFFERED="1"))
+    try:
+        while not run.over():
+            time.sleep(0.1)
+            progress.tick(lambda _: run.latest())
+    finally:
+        run.kill()
+    seconds, lines = progress.end(label), text_of(run.log).splitlines()
+    if run.status != 0:
+        how = "did not end in time" if run.status is None else ending(run.status)
+        raise Stop(f"{label}: {how}", lines[-2 * LAST_LINES:], run.log)
     progress.print(f"{label:32} done  ({seconds:.1f} s)")
-    for line in text_of(log).splitlines():
+    for line in lines:
         if " warning: " in line:
             progress.print("    " + line)
 
 
-def prepare(progress, labels):
+def prepare(progress, wanted):
     """Sets up the build folder, builds, and fetches the kernel of the clients' guest."""
     if not os.path.exists(os.path.join(BUILD, "build.ninja")):
         flags = shlex.split(os.environ.get("MESON_FLAGS", ""))
         step(progress, "meson setup", ["meson", "setup", BUILD, *flags])
     step(progress, "build", ["ninja", "-C", BUILD])
-    if not any(label.startswith("clients/") for label in labels):
+    if "clients" not in wanted:
         return
     try:
         step(progress, "kernel", ["scripts/kernel.sh", os.path.join(BUILD, "guest")])
@@ -158,90 +181,17 @@ def prepare(progress, labels):
 
 # --- the tests ---
 
-def limit_of(path, env):
-    """How long a suite may take, or Meson's tests without a path."""
-    found = None
-    if path:
-        with open(path, encoding="utf8") as file:
-            found = re.search(r"^# check-limit: (\d+)$", "".join(file.readlines()[:20]), re.M)
-    return (int(found.group(1)) if found else LIMIT_S) * (3 if env["VB_SANITIZE"] else 1)
-
-
-def run_script(label, path, env, progress):
-    """One suite script: (its tally, its log)."""
-    where = os.path.splitext(label)[0]
-    log = os.path.join(LOGS, where.replace("/", "-") + ".log")
-    limit_s = limit_of(path, env)
-
-    def latest():
-        found = [line for line in text_of(log).splitlines() if suite_result(line)]
-        return f"results: {len(found)}, latest: {found[-1]}" if found else "no result yet"
-
-    status = execute([path], log, limit_s, env, lambda: progress.tick(latest))
-    return read_suite(where, text_of(log), status, limit_s), log
-
-
-def programs(record):
-    """Meson's record of the test programs: (label, entry) of each."""
-    if not os.path.exists(record):
-        return
-    for line in text_of(record).splitlines():
-        entry = json.loads(line)
-        yield "unit/" + re.sub(r"^[^:/]*:| ", "", entry["name"]), entry
-
-
-def run_unit(env, progress):
-    """Meson's tests: (tally, log)."""
-    log, console = os.path.join(LOGS, "unit.log"), os.path.join(LOGS, "unit-meson.log")
-    limit_s = limit_of(None, env)
-    record = os.path.join(BUILD, "meson-logs", "testlog.json")
-    if os.path.exists(record):
-        os.remove(record)
-
-    def latest():
-        # " 12/252 verbatim:hub / client   FAIL   1.5s": without the verdict, for to Meson a test
-        # that cmocka skipped is one that failed.
-        found = re.findall(r"^ *(\d+/\d+) +(.*?) +[A-Z]{2,}\b", text_of(console), re.M)
-        return "%s programs, latest: %s" % found[-1] if found else "no result yet"
-
-    status = execute(["meson", "test", "-C", BUILD, "--no-rebuild"], console, limit_s, env,
-                     lambda: progress.tick(latest))
-    tally, ran = Tally(), 0
-    with open(log, "w", encoding="utf8") as file:
-        for where, entry in programs(record):
-            one = read_program(where, entry)
-            tally.add(one)
-            ran += 1
-            file.write(f"=== {where}: {one}\n{entry.get('stdout') or ''}"
-                       f"{entry.get('stderr') or ''}\n")
-    with open(os.path.join(BUILD, "meson-info", "intro-tests.json"), encoding="utf8") as file:
-        planned = len(json.load(file))
-    if status is None or ran != planned:
-        how = f"did not end within {limit_s} s" if status is None else ending(status)
-        tally.fail(f"unit: meson test: {how}, {ran} of {planned} programs ran",
-                   text_of(console).splitlines()[-LAST_LINES:])
-    return tally, log
-
-
-def scripts_find(suite, long):
-    folder = os.path.join(ROOT, "tests", suite)
-    found = sorted(glob.glob(folder + "/*"))
-    if long:
-        found += sorted(glob.glob(folder + "/long/*"))
-    return [f for f in found if f.endswith((".sh", ".py")) and os.access(f, os.X_OK)]
-
-
-def jobs_find(wanted, long):
-    """(label, path) of each suite; Meson's tests have no path."""
-    jobs = []
+def programs(wanted, long):
+    """Meson's record of each test program that is wanted, the longest first, with its label."""
+    found = []
+    for entry in build_record("tests"):
+        suites = [s.partition(":")[2] for s in entry["suite"] if not s.endswith(":script")]
+        if suites[0] in wanted and (long or "long" not in suites):
+            found.append(dict(entry, label="/".join([*suites, entry["name"]])))
     for suite in wanted:
-        found = [("unit", None)] if suite == "unit" else []
-        found += [(os.path.relpath(p, os.path.join(ROOT, "tests")), p)
-                  for p in scripts_find(suite, long)]
-        if not found:
-            raise Stop(f"{suite}: there is no test in tests/{suite}")
-        jobs += found
-    return jobs
+        if not any(entry["label"].startswith(suite + "/") for entry in found):
+            raise Stop(f"{suite}: there is no test in it")
+    return sorted(found, key=lambda entry: -entry["priority"])
 
 
 def show(progress, tally, log):
@@ -254,17 +204,34 @@ def show(progress, tally, log):
 
 
 def run_all(wanted, long, total, progress):
-    jobs = jobs_find(wanted, long)
-    labels = [label for label, _ in jobs]
-    progress.plan(labels)
-    prepare(progress, labels)
+    prepare(progress, wanted)
+    waiting, running = programs(wanted, long), {}
+    progress.plan([entry["label"] for entry in waiting])
     env = environment(long)
-    for label, path in jobs:
-        progress.begin(label)
-        tally, log = run_script(label, path, env, progress) if path else run_unit(env, progress)
-        progress.print(f"{label:32} {tally}  ({progress.end():.1f} s)")
-        total.add(tally)
-        show(progress, tally, log)
+    try:
+        while waiting or running:
+            while waiting and len(running) < JOBS:
+                entry = waiting.pop(0)
+                label, limit_s = entry["label"], entry["timeout"] * (3 if env["VB_SANITIZE"] else 1)
+                progress.begin(label)
+                # As `meson test` does: what is not initialized is not zero.
+                perturb = {"MALLOC_PERTURB_": str(random.randint(1, 255))}
+                running[label] = Run(
+                    label, entry["cmd"], limit_s,
+                    {**env, **(perturb if label.startswith("unit/") else {}), **entry["env"]},
+                    entry["protocol"] == "tap")
+            progress.tick(lambda label: running[label].latest())
+            time.sleep(0.02)
+            for label, run in [(label, run) for label, run in running.items() if run.over()]:
+                del running[label]
+                tally = run.tally()
+                progress.print(f"{label:32} {tally}  ({progress.end(label):.1f} s)")
+                total.add(tally)
+                show(progress, tally, run.log)
+    finally:
+        for run in running.values():
+            run.kill()
+        progress.keep()
 
 
 def summarize(total, progress):
@@ -293,7 +260,7 @@ def main():
     long = "--long" in sys.argv[1:]
     total = Tally()
     os.makedirs(LOGS, exist_ok=True)
-    progress = Progress(os.path.join(LOGS, "times.json"))
+    progress = Progress(os.path.join(LOGS, "times.json"), JOBS)
     signal.signal(signal.SIGTERM, interrupted)
     try:
         run_all([a for a in sys.argv[1:] if a != "--long"], long, total, progress)
@@ -303,7 +270,7 @@ def main():
         show(progress, failed, stop.log)
         total.add(failed)
     except KeyboardInterrupt:
-        total.fail(f"check: interrupted in {progress.label}", [])
+        total.fail(f"check: interrupted in {', '.join(progress.begun)}", [])
     except Exception:
         progress.print(traceback.format_exc())
         total.fail("check: the runner itself failed, as told above", [])

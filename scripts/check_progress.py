@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Says while something runs what that is, how far it is, and how much is left.
+"""Says while programs run which these are, how far they are, and how much is left.
 
 On a terminal that is one line which changes; in a log, a line every few seconds. What is left is
 estimated from the times of the last run, which are kept in a file."""
@@ -22,9 +22,9 @@ def span(seconds):
 
 
 class Progress:
-    def __init__(self, times):
-        self.suites, self.left, self.file = [], [], times
-        self.label, self.begun, self.said = "", 0, 0
+    def __init__(self, times, lanes):
+        self.count, self.left, self.file, self.lanes = 0, set(), times, lanes
+        self.begun, self.said = {}, time.monotonic()
         self.terminal = sys.stdout.isatty()
         try:
             with open(times, encoding="utf8") as file:
@@ -32,8 +32,8 @@ class Progress:
         except (OSError, ValueError):
             self.times = {}
 
-    def plan(self, suites):
-        self.suites, self.left = suites, list(suites)
+    def plan(self, labels):
+        self.count, self.left = len(labels), set(labels)
 
     def print(self, *words):
         """A line that stays."""
@@ -42,42 +42,44 @@ class Progress:
         print(*words, flush=True)
 
     def begin(self, label):
-        self.label = label
-        self.begun = self.said = time.monotonic()
+        self.begun[label] = time.monotonic()
 
-    def end(self):
+    def end(self, label):
         """Returns how many seconds it took, and keeps them for the next run."""
-        seconds = time.monotonic() - self.begun
-        self.times[self.label] = round(seconds, 1)
-        if self.label in self.left:
-            self.left.remove(self.label)
-        with open(self.file, "w", encoding="utf8") as file:
-            json.dump(self.times, file, indent=1)
+        seconds = time.monotonic() - self.begun.pop(label)
+        self.times[label] = round(seconds, 1)
+        self.left.discard(label)
         return seconds
 
-    def remaining(self):
-        """What is left, this one included."""
-        seconds, unknown = 0, 0
-        for label in {self.label, *self.left}:
-            elapsed = time.monotonic() - self.begun if label == self.label else 0
-            if label in self.times:
-                seconds += max(self.times[label] - elapsed, 0)
-            else:
-                unknown += 1
-        done = f"{len(self.suites) - len(self.left)} of {len(self.suites)} suites done"
+    def keep(self):
+        """Writes the times down."""
+        with open(self.file, "w", encoding="utf8") as file:
+            json.dump(self.times, file, indent=1)
+
+    def remaining(self, now):
+        """What is left, what runs included."""
+        labels = {*self.begun, *self.left}
+        known = [max(self.times[label] - (now - self.begun.get(label, now)), 0)
+                 for label in labels if label in self.times]
+        unknown = len(labels) - len(known)
+        seconds = max(sum(known) / self.lanes, max(known, default=0))
+        done = "no program begun"
+        if self.count:
+            done = f"{self.count - len(self.left)} of {self.count} programs done"
         if not seconds and unknown:
             return f"{done}, time left not known before the first run"
         return f"{done}, about {span(seconds)} left" + (
             f" and {unknown} of unknown length" if unknown else "")
 
     def tick(self, latest):
-        """To be called often; latest() says how far it is."""
+        """To be called often; latest(label) says how far it is."""
         now = time.monotonic()
         if now - self.said < (TERMINAL_EVERY_S if self.terminal else EVERY_S):
             return
         self.said = now
-        line = f"... {self.label}, {span(now - self.begun)}: {CONTROL.sub('', latest())[:120]}"
-        line += f" | {self.remaining()}"
+        line = "... " + "; ".join(
+            f"{label}, {span(now - begun)}: {CONTROL.sub('', latest(label))[:120]}"
+            for label, begun in self.begun.items()) + f" | {self.remaining(now)}"
         if self.terminal:
             width = shutil.get_terminal_size().columns
             print("\r" + line[:width - 1] + "\x1b[K", end="", flush=True)

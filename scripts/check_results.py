@@ -4,15 +4,14 @@ import dataclasses
 import re
 import signal
 
-# A suite's line, and a line of the Test Anything Protocol (TAP). cmocka 1.1.5 prints a skipped test
-# as "not ok N # SKIP name", others as "ok N - name # SKIP why".
-SUITE_LINE = re.compile(r"^(ok|FAIL|skip) +(\S.*)$")
-TAP_LINE = re.compile(r"^(not )?ok (\d+)(?: - (.*?))?(?: *# SKIP *(.*))?$")
-TAP_PLAN = re.compile(r"^1\.\.(\d+)(?: *# SKIP *(.*))?$", re.M)
-TAP_DETAIL = re.compile(r"^#(?! skip: )|: error: |^Test (setup|teardown) failed")
-TAP_REASON = "# skip: "  # tests/lib/skip.h
-MESONS_OWN = "(test program exited with"
+# A result in the Test Anything Protocol (TAP). cmocka 1.1.5 prints a skipped test as "not ok N #
+# SKIP name", others as "ok N - name # SKIP why"; suites leave out the number.
+RESULT = re.compile(r"^(not )?ok\b ?(\d*)(?: ?- (.*?))?(?: *# SKIP *(.*))?$")
+PLAN = re.compile(r"^1\.\.(\d+)(?: *# SKIP *(.*))?$", re.M)
+DETAIL = re.compile(r"^#(?! skip: )|: error: |^Test (setup|teardown) failed")
+REASON = "# skip: "  # tests/lib/skip.h
 NO_REASON = "no reason given"
+SKIP_STATUS = 77  # of a program that has no results; Meson's
 SHOWN_LINES = 120  # of one failure
 LAST_LINES = 30  # of a program that gave no result
 
@@ -57,85 +56,53 @@ def ending(status):
         return f"ended by signal {-status}"
 
 
-def suite_result(line):
-    """(word, test, why) of a suite's line, None if it is no result."""
-    match = SUITE_LINE.match(line)
-    if not match:
-        return None
-    test, _, why = match.group(2).partition(": ")
-    return match.group(1), test, why
-
-
-def tap_result(line):
-    """The same of a line of TAP."""
-    match = TAP_LINE.match(line)
-    if not match:
-        return None
-    bad, number, name, skipped = match.groups()
-    if skipped is not None:
-        return ("skip", name, skipped) if name else ("skip", skipped or number, "")
-    test, _, why = (name or number).partition(" ")
-    return ("FAIL" if bad else "ok"), test, why
-
-
-def read(where, lines, result, follows):
-    """The tally of a log. A failure's details are what stands between the result before it and
-    it, and the lines below it that `follows` takes for its own."""
+def read_results(where, lines):
+    """The tally of a program's lines. A failure's details are what stands between the result before
+    it and it, and the comments below it."""
     tally, before, failure = Tally(), [], None
     for line in lines:
-        found = result(line)
+        found = RESULT.match(line)
         if not found:
-            if failure and not follows(line):
+            if failure and not DETAIL.search(line):
                 failure = None
             (failure.details if failure else before).append(line)
             continue
-        word, test, why = found
+        bad, number, name, skipped = found.groups()
         failure = None
-        if word == "ok":
-            tally.passed += 1
-        elif word == "skip":
-            said = [b[len(TAP_REASON):] for b in before if b.startswith(TAP_REASON)]
-            tally.skips.append((where, test, why or (said[-1] if said else NO_REASON)))
-        else:
-            failure = Failure(f"{where}: {test}" + (f": {why}" if why else ""), before)
+        if skipped is not None:
+            said = [b[len(REASON):] for b in before if b.startswith(REASON)]
+            tally.skips.append((where, name or skipped or number,
+                                name and skipped or (said[-1] if said else NO_REASON)))
+        elif bad:
+            failure = Failure(f"{where}: {name or number}", before)
             tally.failures.append(failure)
+        else:
+            tally.passed += 1
         before = []
     return tally
 
 
-def read_suite(where, text, status, limit_s):
-    """The tally of a suite's log; status is None if it did not end in time."""
-    lines = text.splitlines()
-    tally = read(where, lines, suite_result, lambda line: True)
-    if status is None:
-        tally.fail(f"{where}: did not end within {limit_s} s", lines[-LAST_LINES:])
-    elif status < 0 or (status and not tally.failures):
-        tally.fail(f"{where}: {ending(status)}", lines[-LAST_LINES:])
-    elif not tally.count():
-        tally.fail(f"{where}: ran no test", lines[-LAST_LINES:])
-    return tally
-
-
-def read_program(where, entry):
-    """The tally of one test program in Meson's record: by TAP; without any, it is one test."""
-    out, status = entry.get("stdout") or "", entry["returncode"]
-    lines = out.splitlines()
-    errors = [line for line in (entry.get("stderr") or "").splitlines()
-              if line and not line.startswith(MESONS_OWN)]
-    tally = read(where, lines, tap_result, TAP_DETAIL.search)
-    plan = TAP_PLAN.search(out)
-    planned = int(plan.group(1)) if plan else tally.count()
+def read_program(where, out, err, run):
+    """The tally of one test program that has run (Run of check.py): by TAP, if it speaks that; else
+    it is one test."""
+    lines, errors = out.splitlines(), [line for line in err.splitlines() if line]
+    tally = read_results(where, lines if run.tap else [])
+    plans = PLAN.findall(out) if run.tap else []
+    planned = sum(int(n) for n, _ in plans) if plans else tally.count()
+    last = (lines + errors)[-LAST_LINES:]
     if tally.failures and errors:
         tally.failures[-1].details += ["stderr:"] + errors[-LAST_LINES:]
-    if entry["result"] == "TIMEOUT":
-        tally.fail(f"{where}: did not end in time", (lines + errors)[-LAST_LINES:])
-    elif status < 0 or planned != tally.count():
-        tally.fail(f"{where}: {ending(status)} after {tally.count()} of {planned} tests",
-                   (lines + errors)[-LAST_LINES:])
-    elif not tally.count() and (plan or entry["result"] == "SKIP"):
-        tally.skips.append((where, "all", plan and plan.group(2) or NO_REASON))
-    elif status and not tally.failures:
-        tally.fail(f"{where}: {ending(status)}", (lines + errors)[-LAST_LINES:])
+    if run.status is None:
+        tally.fail(f"{where}: did not end within {run.limit_s} s", last)
+    elif run.status < 0 or planned != tally.count():
+        after = f" after {tally.count()} of {planned} tests" if plans else ""
+        tally.fail(f"{where}: {ending(run.status)}{after}", last)
+    elif not tally.count() and (plans or not run.tap and run.status == SKIP_STATUS):
+        tally.skips.append((where, "all", plans and plans[0][1] or NO_REASON))
+    elif run.status and not tally.failures:
+        tally.fail(f"{where}: {ending(run.status)}", last)
+    elif not tally.count() and run.tap:
+        tally.fail(f"{where}: ran no test", last)
     elif not tally.count():
         tally.passed += 1
     return tally

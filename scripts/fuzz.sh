@@ -15,11 +15,11 @@ fuzz_one() {
 	"$BUILD/tests/fuzz/smoke_$1" --seeds "$corpus"
 	if "$BUILD/tests/fuzz/fuzz_$1" -max_total_time="$T" -rss_limit_mb=4096 -timeout=10 \
 		-print_final_stats=1 -artifact_prefix="$BUILD/found/$1-" "$corpus" 2>"$log"; then
-		echo "ok fuzz_$1"
+		echo "ok - fuzz_$1"
 		grep number_of_executed_units "$log"
 	else
 		tail -40 "$log"
-		echo "FAIL fuzz_$1: see $BUILD/found"
+		echo "not ok - fuzz_$1: see $BUILD/found"
 	fi
 }
 
@@ -37,6 +37,6 @@ for target in "$BUILD"/tests/fuzz/fuzz_*; do
 done | xargs -P "$(nproc)" -n 1 scripts/fuzz.sh --one | tee "$BUILD/found/results"
 
 passed=$(grep -c ^ok "$BUILD/found/results" || true)
-failed=$(grep -c ^FAIL "$BUILD/found/results" || true)
+failed=$(grep -c "^not ok" "$BUILD/found/results" || true)
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

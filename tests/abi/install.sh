@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What `meson install` puts under a prefix works from there, without the build folder.
 set -u
-status=0
 tree=$(mktemp -d)
+tmp=$tree
 trap 'rm -rf "$tree"' EXIT INT TERM
+. "$VB_ROOT/tests/lib/tap.sh"
 
-result() { # result NAME WHY: ok if WHY is empty
+judge() { # judge NAME WHY: ok if WHY is empty
 	if [ -z "$2" ]; then
-		echo "ok $1"
+		ok "$1"
 	else
-		echo "FAIL $1: $2"
-		status=1
+		fail "$1" "$2"
 	fi
 }
 
@@ -23,7 +23,7 @@ for file in bin/verbatim lib/verbatim/verbatimd lib/verbatim/libibverbs.so.1 \
 	lib/verbatim/libverbatim_dev.so.1 include/infiniband/verbatim_xrc.h; do
 	[ -e "$prefix/$file" ] || why="$why no $file;"
 done
-result "an installation is complete" "$why"
+judge "an installation is complete" "$why"
 
 why=
 for library in libibverbs libmlx5 librdmacm libefa; do
@@ -32,15 +32,15 @@ for library in libibverbs libmlx5 librdmacm libefa; do
 	[ "$(cat "$tree/where")" = "$(cd "$prefix/lib/verbatim" && pwd -P)" ] ||
 		why="$why $library from '$(cat "$tree/where")';"
 done
-result "an installed verbatim finds its libraries" "$why"
+judge "an installed verbatim finds its libraries" "$why"
 
 if command -v ibv_devices >/dev/null; then
 	why=
 	env ${VB_PRELOAD:+"LD_PRELOAD=$VB_PRELOAD"} "$prefix/bin/verbatim" run -- ibv_devices \
 		>"$tree/devices" 2>&1 || why="ibv_devices fails"
 	grep -q verbatim0 "$tree/devices" || why="$why no verbatim0 in: $(cat "$tree/devices")"
-	result "an installation runs ibv_devices" "$why"
+	judge "an installation runs ibv_devices" "$why"
 else
-	echo "skip an installation runs ibv_devices: not installed"
+	skip "an installation runs ibv_devices" "not installed"
 fi
-exit $status
+suite_end

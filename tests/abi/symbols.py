@@ -9,6 +9,9 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIB = os.path.normpath(os.path.join(os.environ.get("VB_BUILD", HERE + "/../../build"), "lib"))
 LIBRARIES = ["libibverbs.so.1", "libmlx5.so.1", "librdmacm.so.1", "libefa.so.1"]
@@ -43,12 +46,7 @@ def run(*command, **env):
 
 
 def report(name, faults):
-    if faults:
-        shown = ", ".join(sorted(faults)[:12]) + (" ..." if len(faults) > 12 else "")
-        print(f"FAIL {name}: {shown}")
-    else:
-        print(f"ok {name}")
-    return bool(faults)
+    tap.judge(name, ", ".join(sorted(faults)[:12]) + (" ..." if len(faults) > 12 else ""))
 
 
 def exports(path):
@@ -77,24 +75,22 @@ def system_library(name):
 
 
 def check_libraries():
-    failed = False
     for library in LIBRARIES:
         ours = exports(os.path.join(LIB, library))
-        failed |= report(f"{library} has the listed symbols", listed(library) - ours)
+        report(f"{library} has the listed symbols", listed(library) - ours)
         real = system_library(library)
         if real:
-            failed |= report(f"{library} has the system's symbols", exports(real) - ours)
+            report(f"{library} has the system's symbols", exports(real) - ours)
         else:
-            print(f"skip {library} has the system's symbols: not installed")
+            tap.skip(f"{library} has the system's symbols", "not installed")
         leaks = {n for n in ours if not PUBLIC.match(n)}
-        failed |= report(f"{library} exports nothing else", leaks)
+        report(f"{library} exports nothing else", leaks)
         dynamic = run("readelf", "-d", os.path.join(LIB, library))
         needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
         foreign = {n for n in needed if n in LIBRARIES or "libnl" in n}
         if library == "libmlx5.so.1":
             foreign -= {"libibverbs.so.1"}  # ours, by its symbols of version VERBATIM_PRIVATE
-        failed |= report(f"{library} stands on none of rdma-core", foreign)
-    return failed
+        report(f"{library} stands on none of rdma-core", foreign)
 
 
 def private_numbers():
@@ -107,7 +103,7 @@ def private_numbers():
         for name in ("ibv_query_gid_type", "verbs_register_driver_" + number, "ibv_cmd_alloc_pd"):
             if f"{name}@IBVERBS_PRIVATE_{number}" not in ours:
                 missing.add(f"{name}@{number}")
-    return report("every private number has its symbols", missing)
+    report("every private number has its symbols", missing)
 
 
 def unresolved(path, folder):
@@ -123,24 +119,24 @@ def check_client(path):
     faults, out = unresolved(path, LIB)
     needed = [library for library in LIBRARIES if library + " =>" in out]
     if not needed:
-        return False
+        return
     strangers = {n for n in needed if f"{n} => {os.path.join(LIB, n)} " not in out}
     # A Python or Open MPI module lacks what its host provides: that it lacks everywhere.
-    return report(path + " resolves", strangers | faults - unresolved(path, "/nonexistent")[0])
+    report(path + " resolves", strangers | faults - unresolved(path, "/nonexistent")[0])
 
 
 def main():
-    failed = check_libraries()
-    failed |= private_numbers()
+    check_libraries()
+    private_numbers()
     for package, patterns in CLIENTS.items():
         paths = sorted(p for pattern in patterns for p in glob.glob(pattern))
         if not paths:
-            print(f"skip {package} resolves: not installed")
+            tap.skip(f"{package} resolves", "not installed")
         for path in paths:
             with open(path, "rb") as file:
                 if file.read(4) == b"\x7fELF":
-                    failed |= check_client(os.path.normpath(path))
-    return 1 if failed else 0
+                    check_client(os.path.normpath(path))
+    return tap.end()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIB = os.path.normpath(os.path.join(os.environ.get("VB_BUILD", HERE + "/../../build"), "lib"))
 SEED = 7
@@ -131,27 +134,23 @@ def main():
     if len(sys.argv) > 1:
         json.dump(pure_values() if sys.argv[1] == "pure" else stub_values(), sys.stdout)
         return 0
-    failed = False
     if not os.path.exists(os.path.join(LIB, "libibverbs.so.1")):
         # The loader would take the system's without a word.
-        print(f"FAIL values: no library in {LIB}")
-        return 1
+        tap.fail("values", f"no library in {LIB}")
+        return tap.end()
     mine, theirs = child("pure", True), child("pure", False)
     if mine is None:
-        print("FAIL values: our library does not run")
-        return 1
+        tap.fail("values", "our library does not run")
+        return tap.end()
     for name, value in mine.items():
         if theirs is None:
-            print(f"skip {name} agrees with the system's: not installed")
-        elif same(name, value, theirs[name]):
-            print(f"ok {name} agrees with the system's")
+            tap.skip(f"{name} agrees with the system's", "not installed")
         else:
-            failed = True
-            print(f"FAIL {name} agrees with the system's: {value} is not {theirs[name]}")
+            tap.judge(f"{name} agrees with the system's", "" if same(name, value, theirs[name])
+                      else f"{value} is not {theirs[name]}")
     for name, faults in (child("stubs", True) or {"stubs": ["crash"]}).items():
-        failed |= bool(faults)
-        print(f"FAIL {name} says no: {', '.join(faults)}" if faults else f"ok {name} says no")
-    return 1 if failed else 0
+        tap.judge(f"{name} says no", ", ".join(faults))
+    return tap.end()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ import shlex
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BUILD = os.environ.get("VB_BUILD", ROOT + "/build")
 DOCUMENT = os.path.join(ROOT, "docs", "verbs.md")
@@ -27,10 +30,7 @@ STATES = re.compile(r"works|reported|never|constant|refused E[A-Z]+$")
 
 
 def report(name, faults):
-    for fault in sorted(faults):
-        print("    " + fault)
-    print(f"FAIL {name}: {len(faults)} faults, above" if faults else f"ok {name}")
-    return bool(faults)
+    tap.judge(name, f"{len(faults)} faults" if faults else "", "\n".join(sorted(faults)))
 
 
 # --- the header ---
@@ -194,19 +194,18 @@ def check_document(rows, names):
     lacking = {f"{n}: not in verbs.md" for n in names - set(listed)}
     strange = {f"{row}: not in the header" for row in rows if row.name not in names}
     if version == DESCRIBED:
-        failed = report("the document has what the header has", lacking | strange)
+        report("the document has what the header has", lacking | strange)
     else:
-        failed = False
-        print(f"skip the document has what the header has: it is of rdma-core {version}, "
-              f"{len(lacking)} names more, {len(strange)} less")
-    failed |= report("each name has one row",
+        tap.skip("the document has what the header has",
+                 f"it is of rdma-core {version}, {len(lacking)} names more, {len(strange)} less")
+    report("each name has one row",
                      {f"{row}: again" for row in rows if listed.count(row.name) > 1})
-    failed |= report("each row has a state that there is",
+    report("each row has a state that there is",
                      {f"{row}: {row.state!r}" for row in rows if not STATES.fullmatch(row.state)})
-    failed |= report("each row names a test that there is",
+    report("each row names a test that there is",
                      {f"{row}: no {test!r}" for row in rows for test in row.tests
                       if not test_exists(test)})
-    return failed | report("what works has a test", {
+    report("what works has a test", {
         str(row) for row in rows
         if row.state in ("works", "reported") and not set(row.tests) - {"table"}})
 
@@ -221,16 +220,16 @@ def main():
             print(name, word_of(told))
         return 0
     rows = rows_of_document()
-    failed = check_document(rows, names)
+    check_document(rows, names)
     told = run_probe()
     if told is None:
-        print("skip each row says what is so: no network namespace to be had")
-        return 1 if failed else 0
+        tap.skip("each row says what is so", "no network namespace to be had")
+        return tap.end()
     wrong = {f"{row}: {fault}" for row in rows
              for fault in [wrong_state(row, told.get(row.name))] if fault}
-    failed |= report("each row says what is so", wrong)
-    failed |= report("each probe has a row", set(told) - {row.name for row in rows})
-    return 1 if failed else 0
+    report("each row says what is so", wrong)
+    report("each probe has a row", set(told) - {row.name for row in rows})
+    return tap.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check-limit: 1200
 # The README on a bare machine of this release.
 exec python3 "$VB_ROOT/tests/lib/bare.py" bookworm

@@ -6,12 +6,10 @@
 . "$(dirname "$0")/../lib/netns.sh"
 
 if ! command -v dapltest >/dev/null; then
-	skip all "no dapltest"
-	exit 0
+	skip_all "no dapltest"
 fi
 if [ "$VB_SANITIZE" = thread ]; then
-	skip all "nobody has looked what uDAPL itself does under ThreadSanitizer"
-	exit 0
+	skip_all "nobody has looked what uDAPL itself does under ThreadSanitizer"
 fi
 export DAT_OVERRIDE=$tmp/dat.conf
 echo 'scm u2.0 nonthreadsafe default libdaploscm.so.2 dapl.2.0 "verbatim0 1" ""' >"$DAT_OVERRIDE"

@@ -3,7 +3,6 @@
 # perftest by DC, which it has on devices that it knows: every operation, posted by mlx5's calls,
 # with many initiators, events, shared receive queues and streams; on one host by both links, and
 # between two. Then what else it does otherwise on such a device.
-# check-limit: 1800
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/perftest.sh"

@@ -3,7 +3,6 @@
 # 64 initiators of DC in four processes against 64 targets in four others, on one host and on two,
 # targets chosen at random, over links that lose, double, reorder and damage: every message comes
 # once and in order, with its data. With a target process killed, only what goes there fails.
-# check-limit: 600
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 

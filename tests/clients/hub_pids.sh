@@ -9,7 +9,7 @@ export VERBATIM_HUB_IDLE_MS=60000
 apart=(unshare --pid --fork --mount-proc --kill-child --)
 
 if ! "${apart[@]}" true 2>/dev/null; then
-	skip all "we may make no PID namespace"
+	skip_all "we may make no PID namespace"
 	suite_end
 fi
 

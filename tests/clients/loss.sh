@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # RC completes with the right data whatever becomes of packets: losses on the path (nftables), and
 # loss, duplication, reordering and corruption by VERBATIM_FAULT.
-# check-limit: 900
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/perftest.sh"

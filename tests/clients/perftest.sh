@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # perftest's programs, server and client as two processes on one host: every operation and service,
 # posted and built, and each option that makes a program use the NIC in another way.
-# check-limit: 1800
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
 

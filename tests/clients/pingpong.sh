@@ -3,7 +3,6 @@
 # ibverbs-utils' ping-pongs, server and client as two processes on one host: every service, sizes
 # from 1 octet to 1 MiB, IPv4 and IPv6 GIDs, polling and sleeping, each option, with their own check
 # of the data.
-# check-limit: 900
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/pingpong.sh"
 

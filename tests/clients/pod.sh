@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# check-limit: 900
 # Two containers of a pod as runtimes make them for people who are not root: they share a network
 # namespace and nothing else. Each has PID, IPC, mount and UTS namespaces of its own, a read-only
 # root, little shared memory in /dev/shm, no capability, no_new_privs, and a filter of system calls.

@@ -6,8 +6,7 @@
 
 shipped=/usr/share/doc/rdma-core/tests
 if [ ! -d $shipped ]; then
-	skip all "no $shipped"
-	exit 0
+	skip_all "no $shipped"
 fi
 
 # Modules that have to pass, but for tests that need what this NIC does not have yet or this
@@ -60,13 +59,13 @@ module() {
 		"$tmp" "test_$2" "$1" "$3" --dev verbatim0 --port 1 --gid "$gid" \
 		>"$tmp/module" 2>"$tmp/errors"
 	rc=$?
-	cat "$tmp/module"
+	tee -a "$results" <"$tmp/module"
 	if [ $rc != 0 ]; then
 		fail "$1test_$2" "$(status_say $rc), $(grep ^running "$tmp/errors" | tail -1)" \
 			"$tmp/errors"
-	elif grep -q ^FAIL "$tmp/module"; then
+	elif grep -q "^not ok" "$tmp/module"; then
 		failures=$((failures + 1))
-		sed 's/^/    /' "$tmp/errors"
+		sed 's/^/#     /' "$tmp/errors"
 	fi
 }
 

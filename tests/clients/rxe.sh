@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Between us and Linux's rdma_rxe, which runs in a virtual machine: each operation of RC, and a few
 # of the others, with either on either end. long/rxe.sh has more.
-# check-limit: 900
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
 . "$(dirname "$0")/../lib/guest.sh"
 . "$(dirname "$0")/../lib/rxe.sh"
 
 if ! guest_make; then
-	skip all "no guest: $why"
-	exit 0
+	skip_all "no guest: $why"
 fi
 
 for family in 4 6; do

@@ -7,12 +7,10 @@
 
 for program in ucx_perftest mpirun.openmpi; do
 	command -v $program >/dev/null && continue
-	skip all "no $program"
-	exit 0
+	skip_all "no $program"
 done
 if [ "$VB_SANITIZE" = thread ]; then
-	skip all "UCX crashes under ThreadSanitizer, with any library"
-	exit 0
+	skip_all "UCX crashes under ThreadSanitizer, with any library"
 fi
 run+=("$VB_BUILD/verbatim" run --dev --)
 run_server=("${run[@]}") run_client=("${run[@]}")

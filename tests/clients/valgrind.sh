@@ -4,12 +4,10 @@
 . "$(dirname "$0")/../lib/suite.sh"
 
 if [ -n "$VB_SANITIZE" ]; then
-	skip all "valgrind does not run with a sanitizer"
-	exit 0
+	skip_all "valgrind does not run with a sanitizer"
 fi
 if ! command -v valgrind >/dev/null; then
-	skip all "no valgrind"
-	exit 0
+	skip_all "no valgrind"
 fi
 
 gid=$(gid_index 127.0.0.1)

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# check-limit: 5400
 # Somebody of this user speaks to the hub out of turn (attack_hub.c), and honest programs go on
 # working: with whole data, old connections and new ones. The hub lives, tells the truth, and has
 # nothing left of the attacker when that is gone.

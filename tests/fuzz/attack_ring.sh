@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# check-limit: 5400
 # A peer that owns a ring and an export writes anything into them (attacker.c), while its victim
 # works with it and with an honest peer (attack_ring.c).
 . "$(dirname "$0")/../lib/suite.sh"

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Every fuzz target over the captured packets and mutations of them, always the same ones.
 set -u
-status=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+. "$VB_ROOT/tests/lib/tap.sh"
 for smoke in "$VB_BUILD"/tests/fuzz/smoke_*; do
 	[ -f "$smoke" ] && [ -x "$smoke" ] || continue
 	name=${smoke##*/smoke_}
 	if "$smoke"; then
-		echo "ok $name"
+		ok "$name"
 	else
-		echo "FAIL $name: exit status $?"
-		status=1
+		fail "$name" "exit status $?"
 	fi
 done
-exit $status
+suite_end

@@ -3,7 +3,7 @@
 """A bare machine: what debootstrap makes, with git and make added and nothing else. In it the
 README is followed as a newcomer would, first by root, then by an ordinary user.
 
-  bare.py RELEASE               the tests of tests/bare, one line each
+  bare.py RELEASE               the tests of tests/bare, in TAP
   bare.py RELEASE CMD [ARG ...] the same machine, for a command of yours: make check, say
 
 RELEASE is a row of RELEASES. The machine is BUILD/bare/RELEASE, made anew each time; it is a chroot
@@ -23,6 +23,8 @@ import sys
 import threading
 import urllib.parse
 import urllib.request
+
+import tap
 
 ROOT = os.environ.get("VB_ROOT") or os.path.normpath(os.path.join(os.path.dirname(__file__),
                                                                   "../.."))
@@ -193,7 +195,7 @@ class Suite:
     """The tests, in an order that matters: each finds installed what those before it installed."""
 
     def __init__(self, machine):
-        self.machine, self.failed = machine, False
+        self.machine = machine
 
     def check(self, name, words, user=None, fails=False, pattern=""):
         status, output = self.machine.run(words, user)
@@ -202,8 +204,7 @@ class Suite:
             why = f"exit status {status}"
         elif not re.search(pattern, output):
             why = f"does not print /{pattern}/"
-        self.failed |= why is not None
-        print(f"FAIL {name}: {why}" if why else f"ok {name}", flush=True)
+        tap.judge(name, why)
 
     def run(self):
         run = self.machine.run
@@ -244,7 +245,7 @@ def main():
         print("usage: bare.py", "|".join(RELEASES), "[CMD ...]", file=sys.stderr)
         return 2
     if os.geteuid() or os.environ.get(INSIDE):
-        print("skip all:", "this is a bare machine already" if os.environ.get(INSIDE) else
+        print("1..0 # SKIP", "this is a bare machine already" if os.environ.get(INSIDE) else
               "only root can make a bare machine")
         return 0
     subprocess.run([ROOT + "/scripts/deps.sh", "bare"], check=True, stdin=subprocess.DEVNULL)
@@ -252,16 +253,15 @@ def main():
     try:
         machine.make()
     except Trouble as trouble:
-        print(f"skip all: {trouble}")
+        print(f"1..0 # SKIP {trouble}")
         return 0
     machine.copy("/root/verbatim")
     machine.copy("/home/guest/verbatim")
     if arguments[1:]:
         return machine.run(" ".join(arguments[1:]))[0]
-    suite = Suite(machine)
-    suite.run()
-    if suite.failed:
-        return 1
+    Suite(machine).run()
+    if status := tap.end():
+        return status
     shutil.rmtree(machine.folder, ignore_errors=True)
     return 0
 

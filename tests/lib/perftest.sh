@@ -5,11 +5,17 @@
 # A row of results: a size, then numbers. (A run in which nothing moved prints 0.00 everywhere.)
 perftest_row='^ *[0-9]+ +[0-9]+ +.*[1-9]'
 
-# perf NAME PROGRAM ARGS ...: server and client with the same arguments.
+# tests/lib/perftest.c says what it is good for.
+perf_env=(env "LD_PRELOAD=${VB_PRELOAD:+$VB_PRELOAD:}$VB_BUILD/tests/verbs/libperftest.so")
+
+# perf NAME PROGRAM ARGS ...: server and client with the same arguments. Where the machine is busy,
+# perftest may find no pace in the clock when it begins, says so, and prints 0.00 for whatever it
+# measures by it.
 perf() {
 	local name=$1 expect=$perftest_row
 	shift
-	twins "$name" "$@" -d verbatim0 -F -x "$gid" -p PORT
+	local -a both=("${perf_env[@]}" "$@" -d verbatim0 -F -x "$gid" -p PORT)
+	pair_try 4 'Correlation coefficient' "$name" pair_run "${both[@]}" -- "${both[@]}" "$address"
 }
 
 # The same, named by the command line, and by what PREFIX says.
@@ -21,8 +27,7 @@ perf_plain() {
 # by their part number, so it is told one (of a ConnectX-5), and says on which way it went.
 perf_by_wr() {
 	local name="${PREFIX:+$PREFIX }by ibv_wr $*"
-	perf "$name" env "LD_PRELOAD=$VB_PRELOAD:$VB_BUILD/tests/verbs/libpart_id.so" \
-		PART_ID=4119 "$@"
+	PART_ID=4119 perf "$name" "$@"
 	if grep -q '^---' "$tmp/client" && ! grep -q 'ibv_wr.* API *: *ON' "$tmp/client"; then
 		fail "$name" "it did not go that way" "$tmp/client"
 	fi

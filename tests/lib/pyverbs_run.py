@@ -4,7 +4,7 @@
 
   pyverbs_run.py FOLDER MODULE PREFIX REASONS [--dev DEV --port PORT --gid N]
 
-FOLDER holds the package `tests`. Prints "ok", "FAIL" or "skip" lines, the names after PREFIX.
+FOLDER holds the package `tests`. Prints TAP, the names after PREFIX.
 REASONS is a regular expression for "NAME: WHY": a test that skips for any other reason fails;
 empty: skip at will.
 VB_LEFT_OUT in the environment has lines NAME=WHY: tests that are not run, but skip for that reason.
@@ -14,6 +14,8 @@ import os
 import re
 import sys
 import unittest
+
+import tap
 
 FOLDER, MODULE, PREFIX, REASONS = sys.argv[1:5]
 # The tests' own parser of arguments looks at the rest; they import each other by either name.
@@ -36,27 +38,27 @@ class Result(unittest.TestResult):
         super().startTest(test)
         print("running", self.name(test), file=sys.stderr, flush=True)
 
-    def note(self, test, word, why=""):
-        self.why.setdefault(test.id(), (word, why))
-        if word == "FAIL":
-            self.why[test.id()] = (word, why)
+    def note(self, test, say, *why):
+        self.why.setdefault(test.id(), (say, *why))
+        if say == tap.fail:
+            self.why[test.id()] = (say, *why)
 
     def stopTest(self, test):
         super().stopTest(test)
-        word, why = self.why.get(test.id(), ("FAIL", "did not say how it ended"))
-        print(word, self.name(test) + (f": {why}" if why else ""), flush=True)
+        say, *why = self.why.get(test.id(), (tap.fail, "did not say how it ended"))
+        say(self.name(test), *why)
 
     def addSuccess(self, test):
-        self.note(test, "ok")
+        self.note(test, tap.ok)
 
     def addSkip(self, test, reason):
         reason = reason.splitlines()[0]
         allowed = not REASONS or re.search(REASONS, f"{test.id().split('.')[-1]}: {reason}")
-        self.note(test, "skip" if allowed else "FAIL", reason)
+        self.note(test, tap.skip if allowed else tap.fail, reason)
 
     def addFailure(self, test, err):
         print(self._exc_info_to_string(err, test), file=sys.stderr)
-        self.note(test, "FAIL", f"{err[0].__name__}: {str(err[1]).splitlines()[0:1]}")
+        self.note(test, tap.fail, f"{err[0].__name__}: {str(err[1]).splitlines()[0:1]}")
 
     addError = addFailure
 
@@ -83,7 +85,7 @@ def main():
     result = Result()
     suite.run(result)
     if not result.testsRun:
-        print(f"FAIL {PREFIX}{MODULE}: no test was found")
+        tap.fail(PREFIX + MODULE, "no test was found")
     return 0
 
 

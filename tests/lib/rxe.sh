@@ -52,8 +52,7 @@ rxe_pingpong() {
 		rxe_twins -d -g "ibv_${service}_pingpong" -p PORT "$@"
 }
 
-# rxe_perf PROGRAM ARGS ...: where the machine is busy, perftest may find no pace in the guest's
-# clock when it begins, says so, and prints 0.00 for whatever it measures by it.
+# rxe_perf PROGRAM ARGS ...: perf with one side in the guest.
 rxe_perf() {
 	local expect=$perftest_row
 	pair_try 4 'Correlation coefficient' "$PREFIX $*" rxe_twins -d -x "$@" -F -p PORT

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 # What every suite of tests/clients sources first. It gives the suite a network namespace of its
-# own ("host A": own port 4791, own hub), one place for temporary files, and the words below.
+# own ("host A": own port 4791, own hub), one place for temporary files, and the words below beside
+# those of tap.sh:
 #
-#   ok NAME, fail NAME WHY [FILE ...], skip NAME WHY      one result; FILEs are shown
-#   check NAME CMD ...       ok if the command succeeds, else FAIL with its output
+#   check NAME CMD ...       ok if the command succeeds, else its output is shown
 #   pair NAME SERVER ... -- CLIENT ...   runs both on the NIC; see there
 #   twins NAME CMD ...       a pair: CMD is the server, CMD $address the client
 #   gid_index ADDRESS [ON ...]           the index of an address in the GID table
 #   hub_pid [ON ...]                     the pid of the hub, as `verbatim hub status` has it
 #   link_use udp                         from now on by that link, and results say so
-#   suite_end                            the last line of every suite
+#   skip_all WHY             ends a suite for which something is missing
 #
 # The namespace is nobody's but this process's and its children's: it needs no name and no removal.
 # An ordinary user gets one through a user namespace; where that is refused, all is skipped.
@@ -20,7 +20,7 @@ if [ -z "${VB_HOST_A:-}" ]; then
 	unshare --net true 2>/dev/null && exec unshare --net -- "$0" "$@"
 	unshare --user --map-root-user --net true 2>/dev/null &&
 		exec unshare --user --map-root-user --net -- "$0" "$@"
-	echo "skip all: this system lets us make no network namespace"
+	echo "1..0 # SKIP this system lets us make no network namespace"
 	exit 0
 fi
 
@@ -32,12 +32,12 @@ export VB_ROOT VB_BUILD VB_RUN VB_SANITIZE VB_PRELOAD VB_LONG
 # shellcheck disable=SC2206 # VB_RUN is a command line
 run=($VB_RUN)
 if [ ! -x "$VB_BUILD/verbatim" ]; then
-	echo "FAIL all: there is no $VB_BUILD/verbatim (make; or say VB_BUILD=...)"
+	echo "not ok - all: there is no $VB_BUILD/verbatim (make; or say VB_BUILD=...)"
 	exit 1
 fi
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/verbatim-test.XXXXXX")
 chmod 755 "$tmp"
-failures=0
+. "$VB_ROOT/tests/lib/tap.sh"
 limit_s=60		# of a single program; a sanitizer makes it slower
 [ -z "$VB_SANITIZE" ] || limit_s=180
 port=19000		# the last one that a pair met at
@@ -45,7 +45,6 @@ address=127.0.0.1	# where the client of twins finds the server
 expect=			# what the client's output has to match, if anything
 on_server=() on_client=()	# what puts a program on another host or makes it another user
 run_server=("${run[@]}") run_client=("${run[@]}")	# what puts a program on the NIC
-over=			# what results say of the link, if it is not the one chosen by itself
 
 ip link set lo up
 
@@ -59,34 +58,15 @@ suite_cleanup() {
 trap suite_cleanup EXIT
 trap 'exit 130' INT TERM
 
-suite_end() {
-	exit $((failures > 0))
-}
-
-ok() {
-	echo "ok $1$over"
-}
-
-skip() {
-	echo "skip $1$over: $2"
+skip_all() {
+	echo "1..0 # SKIP $1"
+	exit 0
 }
 
 # Within a host programs share memory unless they are told otherwise; between hosts it is UDP.
 link_use() {
 	export VERBATIM_LINK=$1
 	over=" ($1)"
-}
-
-# fail NAME WHY [FILE ...]
-fail() {
-	local file
-	failures=$((failures + 1))
-	echo "FAIL $1$over: $2"
-	shift 2
-	for file; do
-		echo "--- ${file##*/}"
-		tail -n 40 "$file" | sed 's/^/    /'
-	done
 }
 
 check() {

@@ -8,16 +8,19 @@ import subprocess
 import sys
 import tempfile
 
+import tap
+
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 REAL = ["Makefile", ".ci/run", "scripts/check.sh", "scripts/check.py", "scripts/check_progress.py",
         "scripts/check_results.py"]
 SUITES = ["tidy", "abi", "runner", "sim", "fuzz", "clients", "bare"]
 LIMIT_S = 120
 EVERY_S = 0.3
+TEST = "test('{}', find_program('{}'), suite: [{}], protocol: 'tap', timeout: {}, priority: {})\n"
 # Ends once the runner has said N lines of progress that match; so no clock decides what it says.
 WAIT_FOR_PROGRESS = r"""
 for i in $(seq 1000); do
-	[ "$(grep -c '^\.\.\. %s' "$TINY_OUTPUT")" -lt %d ] || break
+	[ "$(grep -c '^\.\.\. .*%s' "$TINY_OUTPUT")" -lt %d ] || break
 	sleep 0.1
 done
 """
@@ -48,13 +51,14 @@ class Tree:
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="tiny-tree.")
+        self.tests = {}
         for path in REAL:
             os.makedirs(os.path.dirname(self.path(path)), exist_ok=True)
             shutil.copy(os.path.join(ROOT, path), self.path(path))
         for script in ("scripts/deps.sh", "scripts/kernel.sh"):
             self.script(script, "")
         for suite in SUITES:
-            self.script(f"tests/{suite}/passes.sh", "echo ok alone")
+            self.script(f"tests/{suite}/passes.sh", "echo ok - alone")
         self.meson({"passes": "echo 1..1; echo ok 1 - alone"})
         return self
 
@@ -73,23 +77,29 @@ class Tree:
         with open(self.path(name), encoding="utf8") as file:
             return file.read()
 
-    def script(self, name, body):
+    def script(self, name, body, limit_s=LIMIT_S):
+        """One of tests/FOLDER is of the suite FOLDER."""
         self.write(name, "#!/bin/bash\n" + body + "\n")
         os.chmod(self.path(name), 0o755)
+        *folders, file = name.split("/")
+        if folders[:1] == ["tests"]:
+            self.tests[name] = TEST.format(
+                file.partition(".")[0], name, str([*folders[1:], "script"])[1:-1], limit_s,
+                len(SUITES) - SUITES.index(folders[1]))
 
     def meson(self, programs, more=""):
         """The unit tests: name -> what the program does. Without `more` there is no compiler."""
-        lines = ["project('tiny'" + (", 'c')" if "executable" in more else ")"), more]
+        self.build = "project('tiny'" + (", 'c')\n" if "executable" in more else ")\n") + more + "\n"
         for name, body in programs.items():
             self.script(f"unit/{name}.sh", body)
-            lines.append(f"test('{name}', find_program('unit/{name}.sh'), suite: 's', "
-                         f"protocol: 'tap', timeout: {1 if name == 'hang' else LIMIT_S})")
-        self.write("meson.build", "\n".join(lines) + "\n")
+            self.build += TEST.format(name, f"unit/{name}.sh", "'unit', 's'",
+                                      1 if name == "hang" else LIMIT_S, 0)
 
     def environment(self):
+        self.write("meson.build", self.build + "".join(self.tests.values()))
         env = {name: value for name, value in os.environ.items()
-               if not name.startswith(("VB_", "MAKE", "MFLAGS", "BUILD", "MESON"))}
-        env.update(VB_CHECK_EVERY_S=str(EVERY_S), TINY_OUTPUT=self.path("output"))
+               if not name.startswith(("VB_", "MAKE", "MFLAGS", "BUILD", "MESON", "JOBS"))}
+        env.update(VB_CHECK_EVERY_S=str(EVERY_S), TINY_OUTPUT=self.path("output"), JOBS="1")
         return env
 
     def run(self, *command, **env):
@@ -126,26 +136,22 @@ class Report:
     """Says a line for each test."""
 
     def __init__(self):
-        self.failures = 0
         self.shown = None
 
+    def judge(self, name, why, output):
+        # The same output is shown once.
+        tap.judge(name, why, "" if output is self.shown else output)
+        self.shown = output if why else self.shown
+
     def expect(self, name, holds, output=""):
-        print(("ok " if holds else "FAIL ") + name)
-        if not holds:
-            self.failures += 1
-            # The same output is shown once.
-            if output is not self.shown:
-                print("    " + str(output).replace("\n", "\n    "))
-            self.shown = output
+        self.judge(name, "" if holds else "it is not so", output)
 
     def equal(self, name, found, wanted, output=""):
-        self.expect(name, found == wanted, output)
-        if found != wanted:
-            print(f"    found:  {found!r}\n    wanted: {wanted!r}")
+        self.judge(name, "" if found == wanted else f"{found!r} and not {wanted!r}", output)
 
     def run(self, names):
         """Runs all functions test_... of a module, and exits."""
         for name, test in sorted(names.items()):
             if name.startswith("test_"):
                 test()
-        sys.exit(1 if self.failures else 0)
+        sys.exit(tap.end())

@@ -7,25 +7,25 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
 from tiny_tree import EVERY_S, ROOT, Report, Tree, wait_for_progress
 
 report = Report()
 
 MIXED = """
 echo chatter of one
-echo ok one
+echo ok - one
 echo before two
-echo "FAIL two: why two"
-echo "--- client"
-echo "    words of two"
-echo ok three
-echo "skip four: no lamp: none at all"
-for i in $(seq 400); do echo "ok many $i"; done
+echo "not ok - two: why two"
+echo "# --- client"
+echo "#     words of two"
+echo ok - three
+echo "ok - four # SKIP no lamp: none at all"
+for i in $(seq 400); do echo "ok - many $i"; done
 echo chatter of many
 exit 1
 """
-CRASH = "echo ok one; for i in $(seq 40); do echo word $i; done; kill -SEGV $$"
-HANG = "# check-limit: 1\nsleep 100"
+CRASH = "echo ok - one; for i in $(seq 40); do echo word $i; done; kill -SEGV $$"
 # As cmocka 1.1.5 has it, and as others do.
 TAP = """
 echo 1..7
@@ -62,11 +62,11 @@ def block(output, name):
 def test_failures():
     with Tree() as tree:
         tree.script("tests/clients/crash.sh", CRASH)
-        tree.script("tests/clients/hang.sh", HANG)
-        tree.script("tests/clients/late.sh", "echo FAIL early: so; echo ok b; kill -ABRT $$")
+        tree.script("tests/clients/hang.sh", "echo word; sleep 100", limit_s=1)
+        tree.script("tests/clients/late.sh", "echo not ok - early: so; echo ok - b; kill -ABRT $$")
         tree.script("tests/clients/mixed.sh", MIXED)
         tree.script("tests/clients/none.sh", "echo just words")
-        tree.script("tests/clients/status.sh", "echo ok one; exit 3")
+        tree.script("tests/clients/status.sh", "echo ok - one; exit 3")
         tree.meson({"crash": "echo 1..2; echo ok 1 - one; echo near >&2; kill -SEGV $$",
                     "hang": "echo 1..1; sleep 100",
                     "few": "echo 1..3; echo ok 1 - one",
@@ -74,26 +74,24 @@ def test_failures():
                     "tap": TAP})
         output = tree.run("make", "check")
     last = [f"word {i}" for i in range(11, 41)]
-    # What a test says before its time is out depends on the machine: None.
     shown = {
         "clients/crash: ended by SIGSEGV": last,
-        "clients/hang: did not end within 1 s": None,
+        "clients/hang: did not end within 1 s": ["word"],
         "clients/late: early: so": [],
-        "clients/late: ended by SIGABRT": ["FAIL early: so", "ok b"],
-        "clients/mixed: two: why two": ["before two", "--- client", "    words of two"],
+        "clients/late: ended by SIGABRT": ["not ok - early: so", "ok - b"],
+        "clients/mixed: two: why two": ["before two", "# --- client", "#     words of two"],
         "clients/none: ran no test": ["just words"],
-        "clients/status: exit status 3": ["ok one"],
-        "unit/crash: ended by SIGSEGV after 1 of 2 tests": ["1..2", "ok 1 - one", "near"],
-        "unit/few: exit status 0 after 1 of 3 tests": ["1..3", "ok 1 - one"],
-        "unit/hang: did not end in time": None,
-        "unit/status: exit status 3": ["1..1", "ok 1 - one", "bad end"],
-        "unit/tap: bad": ["before bad", "# 0x3 != 0x4", "# a.c:10: error: Failure!"],
-        "unit/tap: unready: Could not run test: lamp": [
+        "clients/status: exit status 3": ["ok - one"],
+        "unit/s/crash: ended by SIGSEGV after 1 of 2 tests": ["1..2", "ok 1 - one", "near"],
+        "unit/s/few: exit status 0 after 1 of 3 tests": ["1..3", "ok 1 - one"],
+        "unit/s/hang: did not end within 1 s": ["1..1"],
+        "unit/s/status: exit status 3": ["1..1", "ok 1 - one", "bad end"],
+        "unit/s/tap: bad": ["before bad", "# 0x3 != 0x4", "# a.c:10: error: Failure!"],
+        "unit/s/tap: unready Could not run test: lamp": [
             "a.c:12: error: Failure!Test setup failed", "stderr:", "words on stderr"],
     }
     for name, lines in shown.items():
-        if lines is not None:
-            report.equal(f"shown: {name}", block(output, name), lines, output)
+        report.equal(f"shown: {name}", block(output, name), lines, output)
     report.expect("no passes are shown", "ok many" not in output, output)
     report.expect("no chatter is shown", "chatter" not in output, output)
 
@@ -107,15 +105,15 @@ def test_failures():
 
 
 def test_skips():
-    good_mixed = MIXED.replace("FAIL two: why two", "ok two").replace("exit 1", "")
+    good_mixed = MIXED.replace("not ok - two", "ok - two").replace("exit 1", "")
     good_tap = TAP.replace("not ok 5", "ok 5").replace("not ok 7", "ok 7").replace("exit 1", "")
     with Tree() as tree:
         tree.script("tests/clients/mixed.sh", good_mixed)
-        tree.script("tests/clients/bare.sh", "echo skip all")
-        tree.script("tests/tidy/many.sh", 'for i in 1 2 3 4 5 6; do echo "skip t$i: no sun"; done')
+        tree.script("tests/clients/bare.sh", "echo ok - all '# SKIP'")
+        tree.script("tests/tidy/many.sh", 'for i in 1 2 3 4 5 6; do echo "ok - t$i # SKIP no sun"; done')
         tree.meson({"tap": good_tap,
                     "whole": "echo '1..0 # SKIP no oil'"},
-                   "test('seventy_seven', find_program('77.sh'))")
+                   "test('seventy_seven', find_program('77.sh'), suite: 'unit')")
         tree.script("77.sh", "exit 77")
         output = tree.run("make", "check")
         whole = tree.read("build/check/skipped.txt")
@@ -124,16 +122,16 @@ def test_skips():
     report.expect("a skip is no failure", "FAIL" not in output and "not ok" not in output, output)
     report.equal("each reason once, with its tests", skipped[:-1], [
         "  no sun: 6 (tidy/many: t1, t2, t3, t4; and 2 more)",
-        "  no lamp: none at all: 3 (unit/s/tap: old_skip, new_skip; clients/mixed: four)",
+        "  no lamp: none at all: 3 (clients/mixed: four; unit/s/tap: old_skip, new_skip)",
         "  no oil: 2 (unit/s/tap: third_skip; unit/s/whole: all)",
-        "  no reason given: 2 (unit/tiny/seventy_seven: all; clients/bare: all)"], output)
+        "  no reason given: 2 (clients/bare: all; unit/seventy_seven: all)"], output)
     report.expect("a file has all of their names",
                   "no sun: 6 (tidy/many: t1, t2, t3, t4, t5, t6)\n" in whole, whole)
     report.equal("they are counted", output.last, "414 passed, 0 failed, 13 skipped", output)
 
 
 def test_progress_in_a_log():
-    """Silent phases: installation, build, a suite, Meson's tests."""
+    """Silent phases: installation, build, a suite."""
     with Tree() as tree:
         tree.script("scripts/deps.sh", """
 echo "deps.sh: installing one two three"
@@ -141,51 +139,63 @@ echo "0 upgraded, 3 newly installed, 0 to remove and 0 not upgraded."
 echo "Get:1 somewhere one"; echo "Get:2 somewhere two"; echo "Unpacking one (1.0) ..."
 """ + wait_for_progress("installing"))
         tree.meson({"quick": "echo 1..1; echo ok 1 - alone",
-                    "slow": "echo 1..1" + wait_for_progress("unit,.*1/2 programs") +
-                            "echo ok 1 - alone"},
+                    "slow": "echo 1..1" + wait_for_progress("unit/s/slow") + "echo ok 1 - alone"},
                    "custom_target('long', output: 'long', build_by_default: true, "
                    "command: [find_program('link.sh'), '@OUTPUT@'])")
         tree.script("link.sh", wait_for_progress("build") + 'touch "$1"')
-        tree.script("tests/clients/silent.sh", wait_for_progress("clients/silent") + "echo ok late")
-        tree.script("tests/clients/some.sh", r"printf 'ok one \033[1mbold\n'; echo words" +
-                    wait_for_progress("clients/some") + "echo ok late")
+        tree.script("tests/clients/silent.sh", wait_for_progress("clients/silent") + "echo ok - late")
+        tree.script("tests/clients/some.sh", r"printf 'ok - one \033[1mbold\n'; echo words" +
+                    wait_for_progress("clients/some") + "echo ok - late")
         output = tree.run("make", "check")
         again = tree.run("make", "clients")
     lines = "\n".join(output.progress())
-    first = r"\| 0 of 10 suites done, time left not known before the first run$"
+    first = r"\| no program begun, time left not known before the first run$"
     for name, pattern in {
             "installation": r"installing, \d+ s: of 3 packages 2 fetched, 1 unpacked, 0 ready: "
                             r"Unpacking one \(1\.0\) \.\.\.$",
             "build": r"build, \d+ s: .* " + first,
-            "a suite without results": r"clients/silent\.sh, \d+ s: no result yet "
-                                       r"\| 7 of 10 suites",
-            "a suite's latest result": r"clients/some\.sh, \d+ s: results: 1, latest: "
-                                       r"ok one bold \| 8 of 10 suites done",
-            "Meson's tests": r"unit, \d+ s: 1/2 programs, latest: quick \| 3 of 10"}.items():
+            "a suite without results": r"clients/silent, \d+ s: no output yet \| 6 of 11 programs",
+            "a suite's latest result": r"clients/some, \d+ s: results: 1, latest: "
+                                       r"ok - one bold \| 7 of 11 programs done",
+            "a unit test": r"unit/s/slow, \d+ s: 1\.\.1 \| 10 of 11"}.items():
         report.expect(f"in a log: {name}", re.search(r"^\.\.\. " + pattern, lines, re.M), output)
     report.expect("in a log: no carriage return, no escape",
                   "\r" not in output and "\x1b" not in output, repr(output))
     report.equal("in a log: the count is last", output.last, "12 passed, 0 failed, 0 skipped")
     report.expect("the next run estimates what is left", re.search(
-        r"^\.\.\. clients/silent\.sh, .* \| 1 of 3 suites done, about \d+ s left$", again, re.M),
+        r"^\.\.\. clients/silent, .* \| 1 of 3 programs done, about \d+ s left$", again, re.M),
         again)
 
 
 def test_progress_on_a_terminal():
     with Tree() as tree:
-        tree.script("tests/tidy/silent.sh", wait_for_progress("tidy/silent") + "echo ok late")
+        tree.script("tests/tidy/silent.sh", wait_for_progress("tidy/silent") + "echo ok - late")
         try:
             output = tree.run_on_terminal("make", "tidy")
         except OSError as error:
             # As in a plain chroot, where nobody has mounted /dev/pts.
-            print(f"skip on a terminal: no pseudo-terminal is to be had ({error})")
+            tap.skip("on a terminal", f"no pseudo-terminal is to be had ({error})")
             return
     report.expect("on a terminal: one line changes", re.search(
-        r"\r\.\.\. tidy/silent\.sh[^\n]*\x1b\[K\r\.\.\. tidy/silent", output), repr(output))
+        r"\r\.\.\. tidy/silent,[^\n]*\x1b\[K\r\.\.\. tidy/silent", output), repr(output))
     report.expect("on a terminal: it is gone before what stays",
-                  "\r\x1b[Ktidy/silent.sh  " in output, repr(output))
+                  "\r\x1b[Ktidy/silent  " in output, repr(output))
     report.equal("on a terminal: the count is last", output.last.replace("\x1b[K", ""),
                  "2 passed, 0 failed, 0 skipped", repr(output))
+
+
+def test_programs_beside_each_other():
+    """Each of two waits for the other; the first of three is the one that takes longest."""
+    begun = 'touch begun-%s; until [ -e begun-%s ]; do sleep 0.1; done; echo ok - "$(ls begun-*)"'
+    with Tree() as tree:
+        tree.script("tests/clients/one.sh", begun % ("one", "two"))
+        tree.script("tests/clients/two.sh", begun % ("two", "one"))
+        tree.script("tests/bare/quick.sh", "echo ok - quick; ls begun-*")
+        output = tree.run("make", "check", JOBS="2")
+        late = tree.read("build/check/bare-quick.log")
+    report.equal("two programs run beside each other", output.last,
+                 "11 passed, 0 failed, 0 skipped", output)
+    report.expect("the longest begin first", "begun-one\nbegun-two\n" in late, late)
 
 
 def test_warnings():

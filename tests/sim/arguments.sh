@@ -5,7 +5,7 @@ set -u
 sims=$VB_BUILD/tests/sim
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-failures=0
+. "$VB_ROOT/tests/lib/tap.sh"
 a_seed="a whole number from 0 to 18446744073709551615, such as 4711 or 0x1267"
 
 # says STATUS TEXT NAME CMD ...: it ends with that status, and one whole line of its output is TEXT
@@ -15,11 +15,9 @@ says() {
 	timeout 60 "$@" >"$tmp/said" 2>&1
 	rc=$?
 	if [ $rc = "$status" ] && grep -qxF -- "$text" "$tmp/said"; then
-		echo "ok $name"
+		ok "$name"
 	else
-		failures=$((failures + 1))
-		echo "FAIL $name: exit status $rc; expected $status and the line: $text"
-		sed 's/^/    /' "$tmp/said"
+		fail "$name" "exit status $rc; expected $status and the line: $text" "$tmp/said"
 	fi
 }
 
@@ -29,8 +27,7 @@ refuses() {
 	shift 2
 	says 2 "$text" "$sim${*:+ }$* is refused" "$sims/$sim" "$@"
 	if grep -qE '^seed |runs, ' "$tmp/said"; then
-		failures=$((failures + 1))
-		echo "FAIL $sim $* runs nothing: $(grep -E '^seed |runs, ' "$tmp/said")"
+		fail "$sim $* runs nothing" "$(grep -E '^seed |runs, ' "$tmp/said")"
 	fi
 }
 
@@ -76,4 +73,4 @@ for wrong in abc "" "1 2"; do
 		"${make_sim[@]}" "SEED=$wrong"
 done
 says 0 "seed 4711: ok" "make sim SEED=4711 runs" "${make_sim[@]}" SEED=4711
-exit $((failures > 0))
+suite_end

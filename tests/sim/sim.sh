@@ -12,18 +12,20 @@ count=20000
 [ -z "${VB_SANITIZE:-}" ] || count=4000
 [ -z "${VB_LONG:-}" ] || count=400000
 
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+. "$VB_ROOT/tests/lib/tap.sh"
+
 try() {
 	name=$1
 	shift
 	if "$@"; then
-		echo "ok $name"
+		ok "$name"
 	else
-		echo "FAIL $name"
-		status=1
+		fail "$name" "exit status $?"
 	fi
 }
 
-status=0
 try "kept-seeds" "$sim" --file "$VB_ROOT/tests/sim/seeds.txt"
 part=$((count / 10))
 for i in 0 1 2 3 4 5 6 7 8 9; do
@@ -36,4 +38,4 @@ try "dc" "$VB_BUILD/tests/sim/sim_dc" --count $((count / 2))
 try "dc-narrow" "$VB_BUILD/tests/sim/sim_dc_narrow" --count $((count / 8))
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds" "$sim" --random 100000
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds-narrow" "$narrow" --random 100000
-exit $status
+suite_end

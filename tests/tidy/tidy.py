@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The house rules of STYLE.md that a machine can check. One test per rule; each fault is named with
 its file and line."""
+import glob
 import os
 import re
 import subprocess
@@ -10,6 +11,9 @@ import sys
 import pairs
 import rooms
 import services
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BUILD = os.environ.get("VB_BUILD", os.path.join(ROOT, "build"))
@@ -245,6 +249,18 @@ def rule_headers(files):
             and not re.search(r"^#ifndef (\w+)\n#define \1\b", f.text, re.M)]
 
 
+def rule_suites(_):
+    """Every suite is in tests/meson.build, by which it is run."""
+    folder = os.path.join(ROOT, "tests")
+    with open(os.path.join(folder, "meson.build"), encoding="utf8") as file:
+        declared = set(re.findall(r"^  \['(\S+)',", file.read(), re.M))
+    suites = {name.split("/")[0] for name in declared}
+    found = {os.path.relpath(path, folder) for suite in suites for end in ("sh", "py")
+             for path in glob.glob(f"{folder}/{suite}/**/*.{end}", recursive=True)
+             if os.access(path, os.X_OK)}
+    return sorted(found ^ declared)
+
+
 def rule_pure_core(_):
     """The core takes nothing from the operating system, so that the simulator runs what ships."""
     archives = [os.path.join(BUILD, f"libvb_{name}.a") for name in CORE]
@@ -270,19 +286,13 @@ def rule_pure_core(_):
 
 def main():
     files = sources()
-    failed = False
     for name, rule in sorted(globals().items()):
         if not name.startswith("rule_"):
             continue
         faults = rule(files)
-        title = rule.__doc__.split("\n")[0]
-        if faults:
-            failed = True
-            more = "" if len(faults) <= 20 else f" and {len(faults) - 20} more"
-            print(f"FAIL {title} {'; '.join(faults[:20])}{more}")
-        else:
-            print(f"ok {title}")
-    return 1 if failed else 0
+        more = "" if len(faults) <= 20 else f" and {len(faults) - 20} more"
+        tap.judge(rule.__doc__.split("\n")[0], "; ".join(faults[:20]) + more)
+    return tap.end()
 
 
 if __name__ == "__main__":

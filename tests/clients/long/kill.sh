@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Many rounds of what ../kill.sh does, with every operation, and what only rounds show:
 # that no slot gets lost.
-# check-limit: 3600
 . "$(dirname "$0")/../../lib/suite.sh"
 . "$(dirname "$0")/../../lib/kill.sh"
 

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Checked traffic over many bad paths: one after another, seed by seed.
-# check-limit: 3600
 . "$(dirname "$0")/../../lib/suite.sh"
 
 limit_s=300

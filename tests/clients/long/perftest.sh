@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # perftest for longer: every size by every program, many requests, minutes of traffic.
-# check-limit: 3600
 . "$(dirname "$0")/../../lib/suite.sh"
 . "$(dirname "$0")/../../lib/perftest.sh"
 

@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # More between us and Linux's rdma_rxe: sizes, path MTUs, many QPs, both directions at once, and a
 # network that gets worse.
-# check-limit: 3600
 . "$(dirname "$0")/../../lib/suite.sh"
 . "$(dirname "$0")/../../lib/perftest.sh"
 . "$(dirname "$0")/../../lib/guest.sh"
 . "$(dirname "$0")/../../lib/rxe.sh"
 
 if ! guest_make; then
-	skip all "no guest: $why"
-	exit 0
+	skip_all "no guest: $why"
 fi
 
 limit_s=300

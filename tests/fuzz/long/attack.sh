@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# check-limit: 7200
 # The attackers for half an hour each, with other choices than in the short run.
 export VB_ATTACK_S=1800 VB_ATTACK_SEED=1000
 status=0

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check-limit: 7200
 # Each parser and the whole receive path under libFuzzer for ten minutes.
 set -eu
 cd "$VB_ROOT"
