@@ -14,8 +14,8 @@ perf_env=(env "LD_PRELOAD=${VB_PRELOAD:+$VB_PRELOAD:}$VB_BUILD/tests/verbs/libpe
 perf() {
 	local name=$1 expect=$perftest_row
 	shift
-	local -a both=("${perf_env[@]}" "$@" -d verbatim0 -F -x "$gid" -p PORT)
-	pair_try 4 'Correlation coefficient' "$name" pair_run "${both[@]}" -- "${both[@]}" "$address"
+	set -- "${perf_env[@]}" "$@" -d verbatim0 -F -x "$gid" -p PORT
+	pair_try 4 'Correlation coefficient' "$name" pair_run "$@" -- "$@" "$address"
 }
 
 # The same, named by the command line, and by what PREFIX says.

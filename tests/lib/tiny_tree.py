@@ -89,7 +89,8 @@ class Tree:
 
     def meson(self, programs, more=""):
         """The unit tests: name -> what the program does. Without `more` there is no compiler."""
-        self.build = "project('tiny'" + (", 'c')\n" if "executable" in more else ")\n") + more + "\n"
+        language = ", 'c'" if "executable" in more else ""
+        self.build = f"project('tiny'{language})\n{more}\n"
         for name, body in programs.items():
             self.script(f"unit/{name}.sh", body)
             self.build += TEST.format(name, f"unit/{name}.sh", "'unit', 's'",
