@@ -90,13 +90,19 @@ status_say() {
 	esac
 }
 
+# nap SECONDS: sleeps without a process of its own.
+exec {nap_from}<> <(:)
+nap() {
+	read -rt "$1" -u "$nap_from"
+}
+
 # port_wait PORT PID: until somebody listens there, or the process has ended.
 port_wait() {
 	local i
-	for ((i = 0; i < limit_s * 50; i++)); do
+	for ((i = 0; i < limit_s * 100; i++)); do
 		[ -n "$("${on_server[@]}" ss -Hltn "sport = :$1")" ] && return 0
 		kill -0 "$2" 2>/dev/null || return 1
-		sleep 0.02
+		nap 0.01
 	done
 	return 1
 }
@@ -104,9 +110,9 @@ port_wait() {
 # process_wait PID SECONDS: until it has ended by itself; else it is made to.
 process_wait() {
 	local i
-	for ((i = 0; i < $2 * 20; i++)); do
+	for ((i = 0; i < $2 * 200; i++)); do
 		kill -0 "$1" 2>/dev/null || break
-		sleep 0.05
+		nap 0.005
 	done
 	kill "$1" 2>/dev/null
 	wait "$1"
