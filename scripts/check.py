@@ -99,8 +99,12 @@ class Run:
     def __init__(self, label, command, limit_s, env, tap=True):
         self.label, self.limit_s, self.tap, self.status = label, limit_s, tap, None
         self.log = os.path.join(LOGS, label.replace("/", "-").replace(" ", "-") + ".log")
-        # What a program in C says on stdout comes in blocks, and would stand anywhere.
-        self.errors = tempfile.TemporaryFile("w+") if label.startswith("unit/") else None
+        self.errors = None
+        if label.startswith("unit/"):
+            # What a program in C says on stdout comes in blocks, and would stand anywhere.
+            self.errors = tempfile.TemporaryFile("w+", errors="replace")
+            # As `meson test` does: what is not initialized is not zero.
+            env = dict(env, MALLOC_PERTURB_=str(random.randint(1, 255)))
         with open(self.log, "w", encoding="utf8") as out:
             self.process = subprocess.Popen(
                 command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out,
@@ -214,12 +218,8 @@ def run_all(wanted, long, total, progress):
                 entry = waiting.pop(0)
                 label, limit_s = entry["label"], entry["timeout"] * (3 if env["VB_SANITIZE"] else 1)
                 progress.begin(label)
-                # As `meson test` does: what is not initialized is not zero.
-                perturb = {"MALLOC_PERTURB_": str(random.randint(1, 255))}
-                running[label] = Run(
-                    label, entry["cmd"], limit_s,
-                    {**env, **(perturb if label.startswith("unit/") else {}), **entry["env"]},
-                    entry["protocol"] == "tap")
+                running[label] = Run(label, entry["cmd"], limit_s, {**env, **entry["env"]},
+                                     entry["protocol"] == "tap")
             progress.tick(lambda label: running[label].latest())
             time.sleep(0.02)
             for label, run in [(label, run) for label, run in running.items() if run.over()]:
