@@ -19,7 +19,9 @@
 #include "arguments.h"
 #include "xrc_sim.h"
 
-static unsigned long long broken_runs, deaths, noted, by_ring; /* in all runs */
+enum { MANY = 200 }; /* runs: some of all that may happen is in them */
+
+static unsigned long long broken_runs, deaths, noted, by_ring, migrations; /* in all runs */
 
 void failed(const char *format, ...)
 {
@@ -310,6 +312,7 @@ static void step(uint64_t *app_ns)
 	}
 	sim.fabric.now_ns = *app_ns;
 	deaths_happen();
+	paths_change();
 	for (unsigned i = 0; i < sim.fabric.nics; i++) {
 		if (works(&sim.node[i]))
 			application(&sim.node[i]);
@@ -388,15 +391,16 @@ static void bad_key_check(void)
 {
 	const struct sender *sender = &sim.sender[0];
 	const struct vb_xrc_rcv *rcv = &sim.store->rcv[sender->rcv_qpn];
-	struct vb_xrc_note note;
+	struct vb_xrc_note note = { 0 };
+	uint64_t at = 0;
 
 	if (!sim.bad_key || sender->done != sender->wanted)
 		return;
 	require(sender->broken);
 	if (!atomic_load(&rcv->domain) || rcv->at.attr.qp_state != IBV_QPS_ERR)
 		return;
-	require(vb_xrc_log_read(&sim.store->log, 0, &note));
-	require(note.qpn == sender->rcv_qpn && note.type == IBV_EVENT_QP_ACCESS_ERR);
+	while (note.qpn != sender->rcv_qpn || note.type != IBV_EVENT_QP_ACCESS_ERR)
+		require(vb_xrc_log_read(&sim.store->log, at++, &note));
 	noted++;
 }
 
@@ -439,6 +443,7 @@ static bool run(uint64_t seed, bool trace)
 	sim.trace = trace;
 	if (setjmp(sim.failed)) {
 		printf("seed %llu: %s\n", (unsigned long long)seed, sim.why);
+		fflush(stdout);
 		return false;
 	}
 	world_make();
@@ -448,6 +453,9 @@ static bool run(uint64_t seed, bool trace)
 			pair_check(r, s);
 	}
 	bad_key_check();
+	paths_check();
+	for (unsigned s = 0; s < sim.senders; s++)
+		migrations += sim.sender[s].migrations;
 	sim.calm = true;
 	fabric_calm(&sim.fabric);
 	last_reference_goes();
@@ -467,9 +475,14 @@ int main(int argc, char **argv)
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	for (uint64_t i = 0; i < range.count; i++)
 		failures += !run(range.from + i, range.single && v && *v && *v != '0');
+	if (range.count >= MANY && migrations < range.count / 4) {
+		printf("only %llu migrations in %llu runs\n", migrations,
+		       (unsigned long long)range.count);
+		failures++;
+	}
 	printf("%llu runs, %llu failed; %llu deaths, %llu errors noted, %llu senders broken, "
-	       "%llu frames by rings\n",
+	       "%llu migrations, %llu frames by rings\n",
 	       (unsigned long long)range.count, (unsigned long long)failures, deaths, noted,
-	       broken_runs, by_ring);
+	       broken_runs, migrations, by_ring);
 	return failures != 0;
 }

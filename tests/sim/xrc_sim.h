@@ -4,7 +4,7 @@
 
 /*
  * What a run of sim_xrc consists of: xrc_world.c makes it, with the rings of xrc_rings.c, xrc.c
- * lets it go.
+ * lets it go, and xrc_change.c takes its connections to other paths.
  */
 
 #include <setjmp.h>
@@ -59,6 +59,7 @@ struct sender {
 	unsigned next_recv[RECEIVERS_MAX][SRQS]; /* which may come next there */
 	uint32_t top_psn, top_slot; /* of the last new packet, and where it went */
 	uint64_t adds[RECEIVERS_MAX];	   /* posted */
+	unsigned way, rounds, migrations;  /* its path, changes of it begun and seen */
 };
 
 struct node {
@@ -99,6 +100,10 @@ extern struct sim {
 	struct sender sender[SENDERS_MAX];
 	unsigned dying; /* which receiver; none if there are not so many */
 	uint64_t death_ns, collect_ns;
+	bool faulty;   /* the fabric is, until it is calm */
+	bool migrates; /* its connections are taken to other paths */
+	uint64_t paths_rng;
+	struct sender *cut; /* whose path is cut, or NULL */
 } sim;
 
 void failed(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
@@ -133,6 +138,10 @@ static inline void fill(uint8_t *to, uint32_t bytes, uint32_t key)
 
 void world_make(void);
 void world_unmake(void);
+
+/* xrc_change.c: now and then; and when all is done. */
+void paths_change(void);
+void paths_check(void);
 
 /* As in struct vb_nic_host. */
 struct vb_peer;

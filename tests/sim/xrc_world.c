@@ -112,7 +112,7 @@ static int steer(const struct fabric *fabric, unsigned first, const uint8_t *fra
 
 static void node_make(unsigned index, bool ipv4)
 {
-	static const struct vb_gid_entry pattern[2] = {
+	static const struct vb_gid_entry pattern[] = {
 		{ .gid = { 0xfd }, .ifindex = 1, .mtu_bytes = 5000 },
 		{ .gid = { [10] = 0xff, 0xff, 10, 0, 0, 0 }, .ifindex = 1, .mtu_bytes = 5000 },
 	};
@@ -135,16 +135,18 @@ static void node_make(unsigned index, bool ipv4)
 		.xrc_lock = host_xrc_lock,
 		.xrc_unlock = host_xrc_unlock,
 	};
-	struct vb_gid_entry entry = pattern[ipv4];
+	struct vb_gid_entry entry[FABRIC_GIDS] = { pattern[ipv4], pattern[ipv4] };
 
 	node->index = index;
 	/* All receivers are on one host. */
-	entry.gid[15] = (uint8_t)(index < sim.receivers || sim.one_host ? 1 : 1 + index);
+	for (unsigned i = 0; i < FABRIC_GIDS; i++) {
+		entry[i].gid[14] = (uint8_t)i;
+		entry[i].gid[15] = (uint8_t)(index < sim.receivers || sim.one_host ? 1 : 1 + index);
+		memcpy(sim.fabric.gid[index][i], entry[i].gid, VB_GID_BYTES);
+	}
 	require(vb_nic_create(&node->nic, &host, vb_prng_next(&sim.rng)) == 0);
 	sim.fabric.nic[sim.fabric.nics++] = node->nic;
-	memcpy(sim.fabric.gid[index][0], entry.gid, VB_GID_BYTES);
-	memset(sim.fabric.gid[index][1], 0xee, VB_GID_BYTES);
-	vb_nic_gids_set(node->nic, &entry, 1);
+	vb_nic_gids_set(node->nic, entry, FABRIC_GIDS);
 	require(vb_ctx_create(node->nic, 0, &node->ctx) == 0);
 	memset(memory[index], 0, sizeof(memory[index]));
 	require(vb_cq_create(node->ctx, 4 * OPS, NULL, 0, NULL, &node->cq) == 0);
@@ -285,6 +287,9 @@ void world_make(void)
 	struct fabric_faults faults = { .queue_max = UINT32_MAX, .late_ns = 1 };
 	bool ipv4 = chance(50);
 
+	sim.faulty = most;
+	sim.paths_rng = sim.seed * 0xd1342543de82ef95u + 7;
+	sim.migrates = vb_prng_next(&sim.paths_rng) % 2;
 	if (most) {
 		faults.loss = below(most);
 		faults.dup = below(most);
