@@ -338,9 +338,27 @@ static void dead_peer_check(const struct sim *sim)
 							       : victim->posted_ns;
 	uint64_t limit_ns = (victim->rts.retry_cnt + 2) * timeout_ns + 20000000;
 
-	if (victim->status == IBV_WC_RETRY_EXC_ERR && sim->broken_ns > from_ns + limit_ns)
+	if (victim->status != IBV_WC_RETRY_EXC_ERR)
+		return;
+	if (sim->broken_ns > from_ns + limit_ns)
 		sim_fail((struct sim *)sim, "a dead peer was noticed after %llu ms only",
 			 (unsigned long long)(sim->broken_ns - from_ns) / 1000000);
+	/* Where nothing is lost, what was sent before was answered a moment before. */
+	if (!sim->faulty && sim->broken_ns + timeout_ns / 2 <
+				    sim->trouble_ns + (victim->rts.retry_cnt + 1) * timeout_ns)
+		sim_fail((struct sim *)sim, "a peer was given up after %llu ms",
+			 (unsigned long long)(sim->broken_ns - sim->trouble_ns) / 1000000);
+}
+
+/* All that was posted to a QP that has failed came back. */
+static void flushed_check(struct end *end)
+{
+	if (end->gone || end->unborn || end->node->dead || end->rq != &end->own_rq ||
+	    vb_qp_state(end->qp) != IBV_QPS_ERR)
+		return;
+	if (end->own_rq.posted)
+		sim_fail(end->sim, "end %u: %u receive requests were not flushed", end->index,
+			 end->own_rq.posted);
 }
 
 void trouble_end(struct sim *sim)
@@ -352,6 +370,8 @@ void trouble_end(struct sim *sim)
 		return;
 	frozen_check(victim);
 	frozen_check(victim->peer);
+	flushed_check(victim);
+	flushed_check(victim->peer);
 	free(victim->frozen);
 	free(victim->peer->frozen);
 	if (has_bad_op(sim)) {
