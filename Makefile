@@ -17,7 +17,7 @@ MAKEFLAGS += -q
 endif
 run := $(if $(dry),,+)@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 
-.PHONY: all build demo check check-long asan tsan sim fuzz attack bench budget clients tidy \
+.PHONY: all build demo check check-long asan tsan sim mutants fuzz attack bench budget clients tidy \
 	format install clean
 
 all: build
@@ -55,6 +55,11 @@ tsan:
 sim: build
 	@ninja -C $(BUILD) -j $(JOBS) tests/sim/sim
 	@$(BUILD)/tests/sim/sim "$(SEED)"
+
+# Would the simulators notice? M chooses mutants by how their names begin.
+mutants:
+	@scripts/deps.sh check
+	@VB_BUILD=$(BUILD) tests/sim/long/mutants.py $(M)
 
 fuzz:
 	@T=$(T) scripts/fuzz.sh

@@ -490,6 +490,7 @@ static bool run(uint64_t seed, bool trace)
 	sim.trace = trace;
 	if (setjmp(sim.failed)) {
 		printf("seed %llu: %s\n", (unsigned long long)seed, sim.why);
+		fflush(stdout);
 		return false;
 	}
 	world_make();
