@@ -17,8 +17,8 @@ MAKEFLAGS += -q
 endif
 run := $(if $(dry),,+)@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 
-.PHONY: all build demo check check-long asan tsan sim mutants fuzz attack bench budget clients tidy \
-	format install clean
+.PHONY: all build demo check check-long asan tsan sim mutants fuzz attack bench budget clients \
+	tidy format install clean
 
 all: build
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# check-limit: 3600
 """Would the simulators notice? Each mutant of tests/sim/mutants.toml is a fault that somebody could
 make: it is put into a copy of the sources, the simulator that should catch it is built from that,
 and runs its first seeds.
@@ -9,8 +8,8 @@ and runs its first seeds.
   mutants.py --apply         only looks whether all of them can be put in
 
 A mutant is caught if a run fails, or ends in another way than it should. One that is listed as
-caught and survives is a FAIL, and so is one that cannot be put in any more. Where a mutant belongs
-is found by its text wherever that stands, so files and lines may move.
+caught and survives has failed, and so has one that cannot be put in any more. Where a mutant
+belongs is found by its text wherever that stands, so files and lines may move.
 
 The copy is VB_BUILD/mutants/tree, built in VB_BUILD/mutants/build; both are kept, and the next call
 builds only what has changed.
@@ -23,6 +22,9 @@ import subprocess
 import sys
 import threading
 import tomllib
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../lib"))
+import tap
 
 ROOT = os.environ.get("VB_ROOT") or os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.dirname(os.path.abspath(__file__)))))
@@ -171,14 +173,17 @@ def judge(mutant):
         simulator_build(by)
         why = simulator_run(by, runs)
     except Unfit as unfit:
-        return f"FAIL {name}: {unfit}"
+        tap.fail(name, unfit)
+        return
     finally:
         if path:
             write(path, text)
     if "survives" in mutant:
-        return f"ok {name}: " + (f"caught after all, so list it as such: {by}: {why}" if why
-                                 else f"survives, as listed: {mutant['survives']}")
-    return f"ok {name}: {by}: {why}" if why else f"FAIL {name}: survives {runs} runs of {by}"
+        tap.ok(f"{name}: " + (f"caught after all, so list it as such: {by}: {why}" if why
+                              else f"survives, as listed: {mutant['survives']}"))
+    else:
+        tap.judge(f"{name}: {why}" if why else name,
+                  "" if why else f"survives {runs} runs of {by}")
 
 
 def check_apply(mutants):
@@ -188,11 +193,10 @@ def check_apply(mutants):
         try:
             place(mutant, files)
         except Unfit as unfit:
-            print(f"FAIL {mutant['name']}: {unfit}")
+            tap.fail(mutant["name"], unfit)
             bad += 1
     if not bad:
-        print(f"ok {len(mutants)}-mutants-apply")
-    return bad > 0
+        tap.ok(f"{len(mutants)} mutants apply")
 
 
 def check_whole(simulators):
@@ -202,35 +206,31 @@ def check_whole(simulators):
         why = simulator_run(name, RUNS)
         if why:
             raise Unfit(f"without a mutant: {why}")
-        print(f"ok whole-{name}", flush=True)
+        tap.ok(f"whole {name}")
 
 
 def main():
     with open(LIST, "rb") as file:
         mutants = tomllib.load(file)["mutant"]
     if sys.argv[1:] == ["--apply"]:
-        sys.exit(check_apply(mutants))
+        check_apply(mutants)
+        return tap.end()
     names = [mutant["name"] for mutant in mutants]
-    twice = {name for name in names if names.count(name) > 1}
+    twice = sorted({name for name in names if names.count(name) > 1})
     chosen = [m for m in mutants if m["name"].startswith(tuple(sys.argv[1:]) or "")]
-    if twice or not chosen:
-        sys.exit(f"FAIL mutants: named twice: {sorted(twice)}" if twice else
-                 f"FAIL mutants: none is named {' or '.join(sys.argv[1:])}")
-    lines = []
     try:
+        if twice or not chosen:
+            raise Unfit(f"named twice: {twice}" if twice else
+                        f"none is named {' or '.join(sys.argv[1:])}")
         tree_sync()
         check_whole({mutant["by"] for mutant in chosen})
     except Unfit as unfit:
-        sys.exit(f"FAIL mutants: {unfit}")
+        tap.fail("mutants", unfit)
+        return tap.end()
     for mutant in chosen:
-        lines.append(judge(mutant))
-        print(lines[-1], flush=True)
-    bad = sum(line.startswith("FAIL") for line in lines)
-    alive = sum(": survives, as listed: " in line for line in lines)
-    print(f"{len(lines)} mutants: {len(lines) - bad - alive} caught, {alive} survive as listed, "
-          f"{bad} failed")
-    sys.exit(bad > 0)
+        judge(mutant)
+    return tap.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
