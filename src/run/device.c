@@ -400,63 +400,53 @@ static uint64_t seed_of(const struct vb_env *env)
 	return seed ^ vb_now_ns();
 }
 
+static const struct vb_host_wire wire = {
+	.lease = host_lease,
+	.tx = host_tx,
+	.claim = host_claim,
+	.unclaim = host_unclaim,
+	.burst_frames_max = host_burst_frames_max,
+	.frame_bytes_max = host_frame_bytes_max,
+	.sport = host_sport,
+	.sport_choose = host_sport_choose,
+	.afar = vb_links_afar,
+};
+
+static const struct vb_host_stamps stamps = { .raw_ns = host_raw_ns, .wall_ns = host_wall_ns };
+
+static const struct vb_host_groups groups = { .join = host_join, .leave = host_leave };
+
+static const struct vb_host_paging paging = {
+	.fetch = host_fetch, .copy = host_copy_paged, .touch = host_touch_paged,
+};
+
+static const struct vb_host_memory memory = {
+	.device = vb_share_device_memory, .map_file = vb_memfile_map, .unmap = vb_direct_unmap,
+};
+
 static int nic_start(struct vb_device *dev)
 {
-	struct vb_nic_host host = {
+	const struct vb_nic_host host = {
 		.arg = dev,
-		.now_ns = host_now_ns,
-		.raw_ns = host_raw_ns,
-		.wall_ns = host_wall_ns,
-		.tx = host_tx,
-		.claim = host_claim,
-		.unclaim = host_unclaim,
-		.burst_frames_max = host_burst_frames_max,
-		.frame_bytes_max = host_frame_bytes_max,
-		.sport = host_sport,
-		.sport_choose = host_sport_choose,
-		.join = host_join,
-		.leave = host_leave,
-		.kick = host_kick,
-		.signal = host_signal,
-		.unsignal = host_unsignal,
+		.clock = { .now_ns = host_now_ns, .kick = host_kick },
+		.wire = wire,
+		.process = { .signal = host_signal, .unsignal = host_unsignal,
+			     .probe = host_probe_memory },
+		.stamps = &stamps,
+		.groups = &groups,
+		.peers = &vb_peers_host,
+		.direct = &vb_direct_host,
+		.sharing = dev->peers.allowed ? &vb_share_host : NULL,
+		.memory = &memory,
+		.paging = &paging,
+		.foreign = &vb_foreign_host,
+		.xrc = &vb_xrc_host,
+		.segment = dev->peers.allowed ? &vb_uplink_host : NULL,
 		.export_memory = dev->peers.export,
-		.reach = vb_peers_reach,
-		.await = vb_peers_await,
-		.afar = vb_links_afar,
-		.ring_bell = vb_peers_bell,
-		.release = vb_peers_release,
-		.device_memory = vb_share_device_memory,
-		.map_file = vb_memfile_map,
-		.fetch = host_fetch,
-		.copy_paged = host_copy_paged,
-		.touch_paged = host_touch_paged,
-		.foreign_map = vb_foreign_map,
-		.foreign_leave = vb_foreign_leave,
-		.share = vb_share_region,
-		.unshare = vb_share_end,
-		.vm_write = vb_direct_write,
-		.vm_read = vb_direct_read,
-		.map = vb_direct_map,
-		.unmap = vb_direct_unmap,
-		.may_reach = vb_direct_may_reach,
-		.tarry = vb_direct_tarry,
-		.xrc_store = vb_xrc_host_store,
-		.xrc_lock = vb_xrc_host_lock,
-		.xrc_unlock = vb_xrc_host_unlock,
-		.xrc_tell = vb_xrc_host_tell,
-		.segment = vb_uplink_segment,
-		.uplink_open = vb_uplink_open,
-		.uplink_tx = vb_uplink_tx,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
-		.lease = host_lease,
-		.probe_memory = host_probe_memory,
 	};
 	int rc;
 
-	if (!dev->peers.allowed) {
-		host.share = NULL;
-		host.segment = NULL;
-	}
 	rc = vb_nic_create(&dev->nic, &host, seed_of(&dev->env));
 	if (rc != 0)
 		return vb_failed(rc, "the NIC's memory");

@@ -359,3 +359,12 @@ bool vb_direct_tarry(void *arg, struct vb_peer *peer, uint64_t waited_ns)
 	vb_cancel_restore(cancel);
 	return !vb_peers_is_dead(arg, peer);
 }
+
+const struct vb_host_direct vb_direct_host = {
+	.write = vb_direct_write,
+	.read = vb_direct_read,
+	.map = vb_direct_map,
+	.unmap = vb_direct_unmap,
+	.may_reach = vb_direct_may_reach,
+	.tarry = vb_direct_tarry,
+};

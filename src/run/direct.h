@@ -49,15 +49,14 @@ void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid, uint64_t device
 void vb_direct_part(struct vb_direct_peer *direct);
 
 /*
- * The other side: might the kernel let this peer into our process? Only one of our PID namespace,
- * and only if we may be traced. What it says of itself does not count.
+ * What the NIC asks of its host; arg is the struct vb_device.
+ * may_reach: might the kernel let this peer into our process? Only one of our PID namespace, and
+ * only if we may be traced. What it says of itself does not count.
+ * tarry: after a second it says in the log for whom we wait.
  */
+extern const struct vb_host_direct vb_direct_host;
 bool vb_direct_may_reach(void *arg, struct vb_peer *peer);
-
-/* It is in the midst of an access: pause a little, and after a second say so. False: it is dead. */
 bool vb_direct_tarry(void *arg, struct vb_peer *peer, uint64_t waited_ns);
-
-/* For struct vb_nic_host; arg: the device. */
 bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
 		     unsigned count, bool paged);
 bool vb_direct_read(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,

@@ -230,3 +230,7 @@ void *vb_foreign_map(void *arg, struct vb_foreign *foreign, uint64_t address, ui
 	vb_cancel_restore(cancel);
 	return memory;
 }
+
+const struct vb_host_foreign vb_foreign_host = {
+	.map = vb_foreign_map, .unmap = vb_direct_unmap, .leave = vb_foreign_leave,
+};

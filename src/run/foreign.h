@@ -40,7 +40,8 @@ bool vb_card_is_own(const struct vb_device *dev, const struct vb_card *card);
 int vb_foreign_meet(struct vb_device *dev, const struct vb_card *card,
 		    struct vb_foreign **foreign);
 
-/* For struct vb_nic_host; arg: the device. */
+/* What the NIC asks of its host; arg is the struct vb_device. */
+extern const struct vb_host_foreign vb_foreign_host;
 void *vb_foreign_map(void *arg, struct vb_foreign *foreign, uint64_t address, uint64_t bytes);
 void vb_foreign_leave(void *arg, struct vb_foreign *foreign);
 

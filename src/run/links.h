@@ -38,7 +38,7 @@ void vb_links_close(struct vb_device *dev);
 void vb_links_decided(struct vb_device *dev, uint16_t own_slot, uint16_t slot, int rc,
 		      const struct vb_hub_peer *peer);
 
-/* For struct vb_nic_host; arg: the device. */
+/* As in struct vb_host_wire; arg is the struct vb_device. */
 void vb_links_afar(void *arg, const uint8_t gid[VB_GID_BYTES]);
 
 #endif

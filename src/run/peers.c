@@ -648,3 +648,10 @@ void vb_peers_release(void *arg, struct vb_peer *peer)
 	for (unsigned i = 0; i < VB_LINES; i++)
 		line_close(&dev->peers, &maps->line[i]);
 }
+
+const struct vb_host_peers vb_peers_host = {
+	.reach = vb_peers_reach,
+	.await = vb_peers_await,
+	.bell = vb_peers_bell,
+	.release = vb_peers_release,
+};

@@ -101,9 +101,10 @@ extern const struct vb_hub_answers vb_peers_answers;
 void vb_peers_wake_self(struct vb_device *dev);
 
 /*
- * For struct vb_nic_host; arg: the device. await: where some question has been under way for as
- * long as one waits, the hub is not to be had now, and nobody waits for it again.
+ * What the NIC asks of its host; arg is the struct vb_device. await: where some question has been
+ * under way for as long as one waits, the hub is not to be had now, and nobody waits for it again.
  */
+extern const struct vb_host_peers vb_peers_host;
 int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot);
 void vb_peers_await(void *arg, uint16_t own_slot, uint16_t slot);
 void vb_peers_bell(void *arg, struct vb_peer *peer);

@@ -566,3 +566,7 @@ bool vb_share_end(void *arg, const struct vb_shared *shared)
 	vb_cancel_restore(cancel);
 	return last_of_file;
 }
+
+const struct vb_host_sharing vb_share_host = {
+	.share = vb_share_region, .unshare = vb_share_end,
+};

@@ -68,7 +68,11 @@ void vb_share_close(struct vb_share *share);
 /* In a forked child: close the descriptors. */
 void vb_share_forget(struct vb_share *share);
 
-/* For struct vb_nic_host; arg: the device. Where no file may be that large, private memory. */
+/*
+ * What the NIC asks of its host; arg is the struct vb_device. Device memory is private where no
+ * file may be that large.
+ */
+extern const struct vb_host_sharing vb_share_host;
 void *vb_share_device_memory(void *arg, size_t bytes);
 bool vb_share_region(void *arg, void *addr, size_t bytes, struct vb_shared *shared);
 bool vb_share_end(void *arg, const struct vb_shared *shared);

@@ -23,14 +23,14 @@ static struct vb_ethernet *ethernet_of(const struct vb_device *dev)
 	return atomic_load_explicit(&dev->uplink.eth, memory_order_acquire);
 }
 
-struct vb_segment_table *vb_uplink_segment(void *arg)
+static struct vb_segment_table *uplink_table(void *arg)
 {
 	struct vb_device *dev = arg;
 
 	return vb_xrc_host_store(dev) ? &dev->store->segment : NULL;
 }
 
-bool vb_uplink_open(void *arg)
+static bool uplink_open(void *arg)
 {
 	struct vb_device *dev = arg;
 	struct vb_ethernet *eth;
@@ -58,7 +58,7 @@ bool vb_uplink_open(void *arg)
 	return rc == 0;
 }
 
-unsigned vb_uplink_tx(void *arg, const struct iovec *frames, unsigned count)
+static unsigned uplink_tx(void *arg, const struct iovec *frames, unsigned count)
 {
 	struct vb_device *dev = arg;
 	int cancel = vb_cancel_defer();
@@ -67,6 +67,10 @@ unsigned vb_uplink_tx(void *arg, const struct iovec *frames, unsigned count)
 	vb_cancel_restore(cancel);
 	return sent;
 }
+
+const struct vb_host_segment vb_uplink_host = {
+	.table = uplink_table, .uplink_open = uplink_open, .uplink_tx = uplink_tx,
+};
 
 unsigned vb_uplink_take(struct vb_device *dev)
 {

@@ -18,12 +18,10 @@ struct vb_uplink {
 };
 
 /*
- * For struct vb_nic_host; arg is the struct vb_device. Frames travel through rings, so whoever has
- * none is not on the segment.
+ * What the NIC asks of its host; arg is the struct vb_device. Frames travel through rings, so
+ * whoever has none is not on the segment.
  */
-struct vb_segment_table *vb_uplink_segment(void *arg);
-bool vb_uplink_open(void *arg);
-unsigned vb_uplink_tx(void *arg, const struct iovec *frames, unsigned count);
+extern const struct vb_host_segment vb_uplink_host;
 
 /* Take in what has come: the number of frames. Rx right held. */
 unsigned vb_uplink_take(struct vb_device *dev);

@@ -35,7 +35,7 @@ struct vb_xrc_store *vb_xrc_host_store(void *arg)
 	return dev->store ? &dev->store->xrc : NULL;
 }
 
-void vb_xrc_host_lock(void *arg)
+static void store_lock(void *arg)
 {
 	struct vb_device *dev = arg;
 	int cancel = vb_cancel_defer();
@@ -45,7 +45,7 @@ void vb_xrc_host_lock(void *arg)
 	vb_cancel_restore(cancel);
 }
 
-void vb_xrc_host_unlock(void *arg)
+static void store_unlock(void *arg)
 {
 	struct vb_device *dev = arg;
 	int cancel = vb_cancel_defer();
@@ -54,13 +54,17 @@ void vb_xrc_host_unlock(void *arg)
 	vb_cancel_restore(cancel);
 }
 
-void vb_xrc_host_tell(void *arg)
+static void tell(void *arg)
 {
 	int cancel = vb_cancel_defer();
 
 	vb_hub_note();
 	vb_cancel_restore(cancel);
 }
+
+const struct vb_host_xrc vb_xrc_host = {
+	.store = vb_xrc_host_store, .lock = store_lock, .unlock = store_unlock, .tell = tell,
+};
 
 void vb_xrc_host_noted(void *arg)
 {

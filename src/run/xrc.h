@@ -9,11 +9,11 @@
 
 #include "run/device.h"
 
-/* For struct vb_nic_host; arg is the struct vb_device. */
+/* What the NIC asks of its host; arg is the struct vb_device. */
+extern const struct vb_host_xrc vb_xrc_host;
+
+/* The store alone, for what lies in it besides XRC. NULL: not to be had. */
 struct vb_xrc_store *vb_xrc_host_store(void *arg);
-void vb_xrc_host_lock(void *arg);
-void vb_xrc_host_unlock(void *arg);
-void vb_xrc_host_tell(void *arg);
 
 /* For vb_hub_client_on_noted(). */
 void vb_xrc_host_noted(void *arg);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "fuzz.h"
+#include "idle_host.h"
 #include "nic/control/qp.h"
 #include "nic/control/qp_dv.h"
 #include "nic/control/qp_modify.h"
@@ -53,36 +54,6 @@ static int tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 	return 0;
 }
 
-static unsigned burst_frames_max(void *arg)
-{
-	return VB_LINK_BURST_FRAMES_MAX;
-}
-
-static uint32_t frame_bytes_max(void *arg, const struct vb_path *path)
-{
-	return 5000;
-}
-
-static void ignore(void *arg)
-{
-}
-
-static void ignore_fd(void *arg, int fd)
-{
-}
-
-static int lease(void *arg, uint16_t *slot, uint32_t *next_index)
-{
-	*slot = 5;
-	*next_index = 77;
-	return 0;
-}
-
-static int probe_memory(void *arg, const void *addr, size_t bytes, bool write)
-{
-	return 0;
-}
-
 static struct vb_qp *make(bool target)
 {
 	struct vb_dc_attr dc = { .target = target, .access_key = KEY, .streams = !target,
@@ -121,15 +92,13 @@ static struct vb_qp *make(bool target)
 
 static void begin(struct vb_ctx **ctx)
 {
-	static const struct vb_nic_host host = {
-		.now_ns = now_ns, .tx = tx, .burst_frames_max = burst_frames_max,
-		.frame_bytes_max = frame_bytes_max, .kick = ignore, .signal = ignore_fd,
-		.unsignal = ignore_fd, .lease = lease, .probe_memory = probe_memory,
-	};
+	struct vb_nic_host host = idle_host(NULL);
 	struct vb_gid_entry entry = { .ifindex = 1, .mtu_bytes = 5000 };
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = RECVS, .max_sge = 1 } };
 	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
 
+	host.clock.now_ns = now_ns;
+	host.wire.tx = tx;
 	memset(&h, 0, sizeof(h));
 	h.now_ns = 1000;
 	memcpy(entry.gid, own_gid, VB_GID_BYTES);

@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "base/psn.h"
 #include "fuzz.h"
+#include "idle_host.h"
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
 #include "nic/core/ah.h"
@@ -127,11 +128,6 @@ static unsigned burst_frames_max(void *arg)
 	return VB_LINK_BURST_FRAMES_MAX;
 }
 
-static uint32_t frame_bytes_max(void *arg, const struct vb_path *path)
-{
-	return 5000;
-}
-
 static int join(void *arg, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
 {
 	return 0;
@@ -141,23 +137,12 @@ static void leave(void *arg, const uint8_t gid[VB_GID_BYTES])
 {
 }
 
-static void kick(void *arg)
-{
-}
-
-static void signal_fd(void *arg, int fd)
-{
-}
+static const struct vb_host_groups groups = { .join = join, .leave = leave };
 
 static int lease(void *arg, uint16_t *slot, uint32_t *next_index)
 {
 	*slot = 5;
 	*next_index = 77;
-	return 0;
-}
-
-static int probe_memory(void *arg, const void *addr, size_t bytes, bool write)
-{
 	return 0;
 }
 
@@ -206,9 +191,9 @@ static int reach(void *arg, uint16_t own_slot, uint16_t slot)
 	return 0;
 }
 
-static void peer_ignore(void *arg, struct vb_peer *peer)
-{
-}
+static const struct vb_host_peers peers = {
+	.reach = reach, .await = idle_await, .bell = idle_peer, .release = idle_peer,
+};
 
 /* What leaves through rings must be well-formed too. */
 static void peer_read(struct harness *h)
@@ -289,16 +274,7 @@ static void peer_die(struct harness *h)
 static void nic_make(struct harness *h)
 {
 	static void *export;
-	const struct vb_nic_host host = {
-		.arg = h, .now_ns = now_ns, .tx = tx,
-		.export_memory = zeros(&export, sizeof(struct vb_export)),
-		.burst_frames_max = burst_frames_max, .frame_bytes_max = frame_bytes_max,
-		.join = join, .leave = leave, .kick = kick, .signal = signal_fd,
-		.unsignal = signal_fd, .lease = lease,
-		.probe_memory = probe_memory, .reach = NIC_RX_LANES ? reach : NULL,
-		.ring_bell = NIC_RX_LANES ? peer_ignore : NULL,
-		.release = NIC_RX_LANES ? peer_ignore : NULL,
-	};
+	struct vb_nic_host host = idle_host(h);
 	struct vb_gid_entry entry[2] = { { .ifindex = 1, .mtu_bytes = 1500 },
 					 { .ifindex = 1, .mtu_bytes = 1500 } };
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 32, .max_sge = 2 } };
@@ -311,6 +287,13 @@ static void nic_make(struct harness *h)
 	};
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1 };
 
+	host.clock.now_ns = now_ns;
+	host.wire.tx = tx;
+	host.wire.burst_frames_max = burst_frames_max;
+	host.wire.lease = lease;
+	host.groups = &groups;
+	host.peers = NIC_RX_LANES ? &peers : NULL;
+	host.export_memory = zeros(&export, sizeof(struct vb_export));
 	memcpy(entry[0].gid, own_gid, VB_GID_BYTES);
 	memcpy(entry[1].gid, peer_gid, VB_GID_BYTES);
 	memcpy(ah.grh.dgid.raw, peer_gid, VB_GID_BYTES);

@@ -150,8 +150,7 @@ void sender_connect(struct sender *sender, bool again);
 /* xrc_rings.c */
 void rings_begin(void);
 void rings_end(void);
-int rings_reach(void *arg, uint16_t own_slot, uint16_t slot);
-void rings_ignore(void *arg, struct vb_peer *peer);
+extern const struct vb_host_peers rings_host;
 void rings_turn(struct node *node);
 
 #endif

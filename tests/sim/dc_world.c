@@ -2,9 +2,11 @@
 
 /* NICs, each with a target and some initiators. */
 #include "dc_sim.h"
-#include "nic/control/qp_dv.h"
 
 #include <stdlib.h>
+
+#include "idle_host.h"
+#include "nic/control/qp_dv.h"
 
 struct area area[FABRIC_NICS_MAX];
 struct sim sim;
@@ -26,30 +28,12 @@ static unsigned host_burst_frames_max(void *arg)
 	return sim.fabric.frames_max;
 }
 
-static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
-{
-	return 5000;
-}
-
-static void host_ignore(void *arg)
-{
-}
-
-static void host_ignore_fd(void *arg, int fd)
-{
-}
-
 static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 {
 	struct node *node = arg;
 
 	*slot = node->slot = (uint16_t)(3 + 41 * node->index);
 	*next_index = below(VB_INDICES);
-	return 0;
-}
-
-static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool write)
-{
 	return 0;
 }
 
@@ -105,23 +89,14 @@ static void node_make(unsigned index, bool ipv4)
 		{ .gid = { [10] = 0xff, 0xff, 10, 0, 0, 0 }, .ifindex = 1, .mtu_bytes = 5000 },
 	};
 	struct node *node = &sim.node[index];
-	struct vb_nic_host host = {
-		.arg = node,
-		.now_ns = host_now_ns,
-		.tx = host_tx,
-		.burst_frames_max = host_burst_frames_max,
-		.frame_bytes_max = host_frame_bytes_max,
-		.kick = host_ignore,
-		.signal = host_ignore_fd,
-		.unsignal = host_ignore_fd,
-		.lease = host_lease,
-		.probe_memory = host_probe_memory,
-		.reach = rings_reach,
-		.ring_bell = rings_ignore,
-		.release = rings_ignore,
-	};
+	struct vb_nic_host host = idle_host(node);
 	struct vb_gid_entry entry = pattern[ipv4];
 
+	host.clock.now_ns = host_now_ns;
+	host.wire.lease = host_lease;
+	host.wire.tx = host_tx;
+	host.wire.burst_frames_max = host_burst_frames_max;
+	host.peers = &rings_host;
 	node->index = index;
 	entry.gid[15] = (uint8_t)(sim.one_host ? 1 : 1 + index);
 	require(vb_nic_create(&node->nic, &host, vb_prng_next(&sim.rng)) == 0);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
+#include "idle_host.h"
 #include "nic/way/peer.h"
 #include "sim.h"
 
@@ -24,18 +25,13 @@ static void *zeros(size_t bytes)
 	return at;
 }
 
-static uint64_t dummy_now_ns(void *arg)
-{
-	return 1;
-}
-
 /*
  * Polls count for the thread that makes them, from run to run: a run must not depend on those
  * before it. What says where the count stands is that a poll of all lanes clears a peer's `dirty`.
  */
 static void polls_restart(void)
 {
-	static const struct vb_nic_host host = { .now_ns = dummy_now_ns };
+	const struct vb_nic_host host = idle_host(NULL);
 	static struct vb_slot slot = { .slot = 1 };
 	static struct vb_peer *peer;
 	static struct vb_nic *nic;

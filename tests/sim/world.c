@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "idle_host.h"
 #include "nic/control/qp_dv.h"
 #include "nic/mem/mkey.h"
 #include "nic/way/peer.h"
@@ -99,19 +100,14 @@ static bool host_vm_read(void *arg, struct vb_peer *peer, uint64_t address,
 	return process_vm(arg, peer, address, iov, count, false);
 }
 
-static void *host_map(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes)
-{
-	return NULL;
-}
+static const struct vb_host_peers peers = {
+	.reach = host_reach, .await = idle_await, .bell = host_ring_bell, .release = host_release,
+};
 
-static void host_unmap(void *arg, void *memory, uint64_t bytes)
-{
-}
-
-static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool write)
-{
-	return 0;
-}
+static const struct vb_host_direct direct = {
+	.write = host_vm_write, .read = host_vm_read, .map = idle_map, .unmap = idle_unmap,
+	.may_reach = idle_may_reach, .tarry = idle_tarry,
+};
 
 /* --- memory --- */
 
@@ -176,28 +172,19 @@ static void node_gids(struct node *node)
 static void node_make(struct sim *sim, unsigned index)
 {
 	struct node *node = &sim->node[index];
-	struct vb_nic_host host = {
-		.arg = node,
-		.now_ns = host_now_ns,
-		.tx = host_tx,
-		.burst_frames_max = host_burst_frames_max,
-		.frame_bytes_max = host_frame_bytes_max,
-		.kick = host_kick,
-		.signal = host_signal,
-		.unsignal = host_unsignal,
-		.lease = host_lease,
-		.probe_memory = host_probe_memory,
-		.reach = host_reach,
-		.ring_bell = host_ring_bell,
-		.release = host_release,
-		.vm_write = host_vm_write,
-		.vm_read = host_vm_read,
-		.map = host_map,
-		.unmap = host_unmap,
-	};
+	struct vb_nic_host host = idle_host(node);
 
 	node->sim = sim;
 	node->index = index;
+	host.clock = (struct vb_host_clock){ host_now_ns, host_kick };
+	host.wire.lease = host_lease;
+	host.wire.tx = host_tx;
+	host.wire.burst_frames_max = host_burst_frames_max;
+	host.wire.frame_bytes_max = host_frame_bytes_max;
+	host.process.signal = host_signal;
+	host.process.unsignal = host_unsignal;
+	host.peers = &peers;
+	host.direct = &direct;
 	host.export_memory = process_export(node);
 	arena_make(node);
 	sim_require(sim, vb_nic_create(&node->nic, &host, sim_random(sim)) == 0);

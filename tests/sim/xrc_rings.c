@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "nic/way/peer.h"
+#include "idle_host.h"
 #include SIM_WORLD
 
 /* From one node to another, and what the former has of the latter. */
@@ -59,7 +60,7 @@ static int reach(struct node *from, struct node *to)
 	return 0;
 }
 
-int rings_reach(void *arg, uint16_t own_slot, uint16_t slot)
+static int rings_reach(void *arg, uint16_t own_slot, uint16_t slot)
 {
 	struct node *to = owner_of(slot);
 
@@ -67,9 +68,13 @@ int rings_reach(void *arg, uint16_t own_slot, uint16_t slot)
 }
 
 /* All look at their rings by themselves, sooner or later. */
-void rings_ignore(void *arg, struct vb_peer *peer)
+static void rings_ignore(void *arg, struct vb_peer *peer)
 {
 }
+
+const struct vb_host_peers rings_host = {
+	.reach = rings_reach, .await = idle_await, .bell = rings_ignore, .release = rings_ignore,
+};
 
 /* Each direction by itself may not be to be had. */
 void rings_begin(void)

@@ -143,10 +143,8 @@ void world_unmake(void);
 void paths_change(void);
 void paths_check(void);
 
-/* As in struct vb_nic_host. */
-struct vb_peer;
-int rings_reach(void *arg, uint16_t own_slot, uint16_t slot);
-void rings_ignore(void *arg, struct vb_peer *peer);
+/* xrc_rings.c */
+extern const struct vb_host_peers rings_host;
 
 /* Before NICs are made; after they are gone; and what the node's thread does. */
 void rings_begin(void);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/psn.h"
+#include "idle_host.h"
 
 uint8_t memory[FABRIC_NICS_MAX][MEMORIES][AREA_BYTES + 64] __attribute__((aligned(64)));
 struct sim sim;
@@ -29,30 +30,12 @@ static unsigned host_burst_frames_max(void *arg)
 	return sim.fabric.frames_max;
 }
 
-static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
-{
-	return 5000;
-}
-
-static void host_ignore(void *arg)
-{
-}
-
-static void host_ignore_fd(void *arg, int fd)
-{
-}
-
 static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 {
 	struct node *node = arg;
 
 	*slot = node->slot = (uint16_t)(3 + 41 * node->index);
 	*next_index = below(VB_INDICES);
-	return 0;
-}
-
-static int host_probe_memory(void *arg, const void *addr, size_t bytes, bool write)
-{
 	return 0;
 }
 
@@ -70,6 +53,11 @@ static void host_xrc_unlock(void *arg)
 {
 	vb_check(!--sim.locked);
 }
+
+static const struct vb_host_xrc store_host = {
+	.store = host_xrc_store, .lock = host_xrc_lock, .unlock = host_xrc_unlock,
+	.tell = idle_xrc,
+};
 
 /* Nothing new goes to another NIC before all is acknowledged that went to the last one. */
 static void one_at_a_time(const uint8_t *frame, unsigned slot)
@@ -117,26 +105,15 @@ static void node_make(unsigned index, bool ipv4)
 		{ .gid = { [10] = 0xff, 0xff, 10, 0, 0, 0 }, .ifindex = 1, .mtu_bytes = 5000 },
 	};
 	struct node *node = &sim.node[index];
-	struct vb_nic_host host = {
-		.arg = node,
-		.now_ns = host_now_ns,
-		.tx = host_tx,
-		.burst_frames_max = host_burst_frames_max,
-		.frame_bytes_max = host_frame_bytes_max,
-		.kick = host_ignore,
-		.signal = host_ignore_fd,
-		.unsignal = host_ignore_fd,
-		.lease = host_lease,
-		.probe_memory = host_probe_memory,
-		.reach = rings_reach,
-		.ring_bell = rings_ignore,
-		.release = rings_ignore,
-		.xrc_store = host_xrc_store,
-		.xrc_lock = host_xrc_lock,
-		.xrc_unlock = host_xrc_unlock,
-	};
+	struct vb_nic_host host = idle_host(node);
 	struct vb_gid_entry entry[FABRIC_GIDS] = { pattern[ipv4], pattern[ipv4] };
 
+	host.clock.now_ns = host_now_ns;
+	host.wire.lease = host_lease;
+	host.wire.tx = host_tx;
+	host.wire.burst_frames_max = host_burst_frames_max;
+	host.peers = &rings_host;
+	host.xrc = &store_host;
 	node->index = index;
 	/* All receivers are on one host. */
 	for (unsigned i = 0; i < FABRIC_GIDS; i++) {

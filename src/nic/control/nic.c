@@ -59,8 +59,10 @@ static struct vb_timer *timer_of(struct vb_qp *qp)
 
 int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t seed)
 {
-	struct vb_nic *nic = calloc(1, sizeof(*nic));
+	struct vb_nic *nic;
 
+	vb_nic_host_check(host);
+	nic = calloc(1, sizeof(*nic));
 	if (!nic)
 		return ENOMEM;
 	nic->host = *host;
@@ -271,7 +273,7 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.phys_port_cnt = VB_PORTS,
 	};
 	memcpy(attr->fw_ver, nic->persona->fw_ver, strlen(nic->persona->fw_ver));
-	if (nic->host.xrc_store)
+	if (nic->host.xrc)
 		attr->device_cap_flags |= IBV_DEVICE_XRC;
 	if (nic->host.segment)
 		attr->device_cap_flags |= IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING;
@@ -281,8 +283,8 @@ void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 {
 	/* What is not named is zero, as a device says it that does not have it. */
 	*attr = (struct ibv_device_attr_ex){
-		.completion_timestamp_mask = nic->host.raw_ns ? UINT64_MAX : 0,
-		.hca_core_clock = nic->host.raw_ns ? VB_CLOCK_KHZ : 0,
+		.completion_timestamp_mask = nic->host.stamps ? UINT64_MAX : 0,
+		.hca_core_clock = nic->host.stamps ? VB_CLOCK_KHZ : 0,
 		.cq_mod_caps = { .max_cq_count = VB_CQ_COUNT_MAX,
 				 .max_cq_period = VB_CQ_PERIOD_US_MAX },
 		.packet_pacing_caps = { .qp_rate_limit_min = VB_RATE_KBPS_MIN,
@@ -303,18 +305,18 @@ void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 
 int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns)
 {
-	if (!nic->host.raw_ns)
+	if (!nic->host.stamps)
 		return EOPNOTSUPP;
-	*raw_ns = nic->host.raw_ns(nic->host.arg);
+	*raw_ns = nic->host.stamps->raw_ns(nic->host.arg);
 	return 0;
 }
 
 int vb_nic_query_times(struct vb_nic *nic, uint64_t *raw_ns, uint64_t *wall_ns)
 {
-	if (!nic->host.raw_ns || !nic->host.wall_ns)
+	if (!nic->host.stamps)
 		return EOPNOTSUPP;
-	*raw_ns = nic->host.raw_ns(nic->host.arg);
-	*wall_ns = nic->host.wall_ns(nic->host.arg);
+	*raw_ns = nic->host.stamps->raw_ns(nic->host.arg);
+	*wall_ns = nic->host.stamps->wall_ns(nic->host.arg);
 	return 0;
 }
 

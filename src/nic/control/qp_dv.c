@@ -45,11 +45,11 @@ int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port)
 	vb_lock_take(&qp->lock);
 	if (vb_qp_state(qp) != IBV_QPS_RTS)
 		err = EOPNOTSUPP;
-	else if (!qp->peer && !host->sport_choose)
-		err = EOPNOTSUPP;
 	else if (!qp->peer)
-		err = host->sport_choose(host->arg, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-					 &qp->path, (uint16_t)(qp->dqpn >> VB_INDEX_BITS), port);
+		err = host->wire.sport_choose(host->arg,
+					      (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+					      &qp->path, (uint16_t)(qp->dqpn >> VB_INDEX_BITS),
+					      port);
 	if (!err && !qp->peer)
 		qp->path.sport = port;
 	vb_lock_drop(&qp->lock);

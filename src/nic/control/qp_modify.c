@@ -79,7 +79,7 @@ int vb_qp_values_check(const struct ibv_qp_attr *a, int mask)
 /* Does a packet of this path MTU get through without being cut up? */
 static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu)
 {
-	uint32_t frame = qp->nic->host.frame_bytes_max(qp->nic->host.arg, path);
+	uint32_t frame = qp->nic->host.wire.frame_bytes_max(qp->nic->host.arg, path);
 
 	if (!frame)
 		return ENETUNREACH;
@@ -148,8 +148,8 @@ static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask
 		return 0;
 	if (plan->path.local)
 		plan->peer = vb_peer_known(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
-	else if (nic->host.afar)
-		nic->host.afar(nic->host.arg, plan->path.dst);
+	else
+		nic->host.wire.afar(nic->host.arg, plan->path.dst);
 	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
 }
 

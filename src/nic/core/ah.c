@@ -55,11 +55,8 @@ int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct v
 void vb_path_sport_answer(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot,
 			  uint32_t dqpn, enum vb_whom whom)
 {
-	const struct vb_nic_host *host = &nic->host;
-	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
-
-	path->sport = host->sport ? host->sport(host->arg, src_slot, path, slot, whom)
-				  : VB_ROCE_PORT;
+	path->sport = nic->host.wire.sport(nic->host.arg, src_slot, path,
+					   (uint16_t)(dqpn >> VB_INDEX_BITS), whom);
 }
 
 void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn)
@@ -77,7 +74,8 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 	if (!err && !path.local && nic->host.no_wire)
 		err = ENETUNREACH;
 	/* Not every interface takes every group: there is none of IPv6 on loopback by itself. */
-	if (!err && vb_gid_is_group(path.dst) && !nic->host.frame_bytes_max(nic->host.arg, &path))
+	if (!err && vb_gid_is_group(path.dst) &&
+	    !nic->host.wire.frame_bytes_max(nic->host.arg, &path))
 		err = ENETUNREACH;
 	if (err)
 		return err;
@@ -89,8 +87,8 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 		atomic_fetch_sub(&nic->ahs, 1);
 		return ENOMEM;
 	}
-	if (!path.local && !vb_gid_is_group(path.dst) && nic->host.afar)
-		nic->host.afar(nic->host.arg, path.dst);
+	if (!path.local && !vb_gid_is_group(path.dst))
+		nic->host.wire.afar(nic->host.arg, path.dst);
 	ah->ibv.context = pd->ibv.context;
 	ah->ibv.pd = &pd->ibv;
 	ah->path = path;

@@ -76,7 +76,7 @@ void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
 	*ctx->events_tail = e;
 	ctx->events_tail = &e->next;
 	vb_lock_drop(&ctx->lock);
-	ctx->nic->host.signal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
+	ctx->nic->host.process.signal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
 }
 
 /* An unread one of that type goes to the end of the queue. False: there is none. */
@@ -125,7 +125,7 @@ void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered)
 		}
 		*at = e->next;
 		free(e);
-		ctx->nic->host.unsignal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
+		ctx->nic->host.process.unsignal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
 	}
 	ctx->events_tail = at;
 	vb_lock_drop(&ctx->lock);

@@ -32,7 +32,7 @@ static inline struct vb_ctx *vb_ctx_of(struct ibv_context *context)
 	return (struct vb_ctx *)((char *)context - offsetof(struct vb_ctx, ibv.context));
 }
 
-/* async_fd: an event fd of the host's, for host->signal. The caller fills in ibv. */
+/* async_fd: an event fd of the host's, for the host's signal(). The caller fills in ibv. */
 int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **ctx);
 
 /* Frees what queues for the application. No object lives in it. */

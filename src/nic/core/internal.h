@@ -136,7 +136,7 @@ struct vb_nic {
 
 static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)
 {
-	return nic->host.now_ns(nic->host.arg);
+	return nic->host.clock.now_ns(nic->host.arg);
 }
 
 static inline struct vb_nic *vb_nic_of(const struct ibv_context *context)

@@ -50,7 +50,7 @@ static int slot_add(struct vb_nic *nic)
 	slot = calloc(1, sizeof(*slot));
 	if (!slot)
 		return ENOMEM;
-	err = nic->host.lease(nic->host.arg, &slot->slot, &slot->next_index);
+	err = nic->host.wire.lease(nic->host.arg, &slot->slot, &slot->next_index);
 	if (err) {
 		free(slot);
 		return err;

@@ -34,7 +34,7 @@ unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
 
 /*
  * A QP number that no QP and no SRQ of this NIC gets until it is released: it is as good as one for
- * whoever has to name a QP that is none (mlx5dv_reserved_qpn_alloc(3)). ENOMEM, or as host->lease.
+ * whoever has to name a QP that is none (mlx5dv_reserved_qpn_alloc(3)). ENOMEM, or as lease().
  * Release: EINVAL, it is not reserved.
  */
 VB_LENT int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn);
@@ -60,7 +60,7 @@ struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn);
 int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn);
 void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn);
 
-/* A slot of this NIC, always the same. 0, or as host->lease. */
+/* A slot of this NIC, always the same. 0, or as lease(). */
 int vb_nic_slot_any(struct vb_nic *nic, uint16_t *slot);
 
 #endif

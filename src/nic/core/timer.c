@@ -120,7 +120,7 @@ void vb_timer_set(struct vb_nic *nic, struct vb_timer *timer, uint64_t ns)
 	publish(timers);
 	vb_lock_drop(&timers->lock);
 	if (earlier)
-		nic->host.kick(nic->host.arg);
+		nic->host.clock.kick(nic->host.arg);
 }
 
 /* Caller holds the lock; it is in the heap. */

@@ -52,7 +52,7 @@ void vb_ack_keep(struct vb_qp *qp)
 	/* Those that were there before are due earlier. */
 	if (first) {
 		atomic_store(&nic->acks_due_ns, qp->ack.due_ns);
-		nic->host.kick(nic->host.arg);
+		nic->host.clock.kick(nic->host.arg);
 	}
 }
 

@@ -266,7 +266,7 @@ static enum vb_verdict find_paged(struct vb_qp *qp, const struct vb_pkt *pkt, un
 	*at = vb_remote_find(qp, pkt->rkey, pkt->va, sizeof(uint64_t), access, &paged);
 	if (!*at)
 		return VB_BAD_ACCESS;
-	return !host->touch_paged || host->touch_paged(host->arg, *at) ? VB_OK : VB_BAD_MEMORY;
+	return !host->paging || host->paging->touch(host->arg, *at) ? VB_OK : VB_BAD_MEMORY;
 }
 
 enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt *pkt,

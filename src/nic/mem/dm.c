@@ -40,7 +40,7 @@ static int place_take(struct vb_nic *nic, struct vb_dm *dm, uint32_t align_log)
 	uint32_t align_units = (1u << align_log) / VB_DM_UNIT_BYTES;
 
 	if (!dms->memory)
-		dms->memory = nic->host.device_memory(nic->host.arg, VB_DM_BYTES_MAX);
+		dms->memory = nic->host.memory->device(nic->host.arg, VB_DM_BYTES_MAX);
 	if (!dms->memory)
 		return EOPNOTSUPP;
 	VB_EXPORT_SET(nic->export->dm_base, (uintptr_t)dms->memory);
@@ -80,7 +80,7 @@ int vb_dm_alloc(struct vb_ctx *ctx, const struct ibv_alloc_dm_attr *attr, struct
 
 	if (err)
 		return err;
-	if (!nic->host.device_memory || ctx->foreign)
+	if (!nic->host.memory || ctx->foreign)
 		return EOPNOTSUPP;
 	dm = make(ctx, attr);
 	if (!dm)

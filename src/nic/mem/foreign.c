@@ -15,7 +15,7 @@ static void unmap(struct vb_foreign *foreign, struct vb_foreign_map *map)
 {
 	const struct vb_nic_host *host = &foreign->nic->host;
 
-	host->unmap(host->arg, map->memory, map->bytes);
+	host->foreign->unmap(host->arg, map->memory, map->bytes);
 	*map = (struct vb_foreign_map){ .memory = NULL };
 }
 
@@ -30,7 +30,7 @@ void vb_foreign_drop(struct vb_foreign *foreign)
 			unmap(foreign, &foreign->map[i]);
 	}
 	vb_lock_fini(&foreign->lock);
-	host->foreign_leave(host->arg, foreign);
+	host->foreign->leave(host->arg, foreign);
 }
 
 /* What stood in an entry at one moment, and under which number. */
@@ -73,7 +73,7 @@ static int map_make(struct vb_foreign *foreign, const struct vb_export_region *r
 	}
 	if (!map)
 		return ENOMEM;
-	map->memory = host->foreign_map(host->arg, foreign, region->base, region->bytes);
+	map->memory = host->foreign->map(host->arg, foreign, region->base, region->bytes);
 	if (!map->memory)
 		return EOPNOTSUPP;
 	map->seq = seq;
@@ -137,7 +137,7 @@ static void sweep(struct vb_foreign *foreign)
 	if (count)
 		vb_nic_quiesce(foreign->nic);
 	for (unsigned i = 0; i < count; i++)
-		foreign->nic->host.unmap(foreign->nic->host.arg, stale[i].memory, stale[i].bytes);
+		unmap(foreign, &stale[i]);
 }
 
 int vb_foreign_find(const struct vb_pd *pd, uint32_t key, struct vb_export_region *region)

@@ -171,7 +171,7 @@ static void foreign_dm_free(void *object)
 	struct vb_dm *dm = object;
 	const struct vb_nic_host *host = &dm->foreign->nic->host;
 
-	host->unmap(host->arg, dm->memory, dm->bytes);
+	host->foreign->unmap(host->arg, dm->memory, dm->bytes);
 	vb_foreign_drop(dm->foreign);
 	free(dm);
 }
@@ -190,7 +190,7 @@ static int foreign_dm(struct vb_ctx *ctx, uint32_t handle, struct vb_dm *dm)
 		return EINVAL;
 	*dm = (struct vb_dm){ .bytes = bytes, .foreign = ctx->foreign,
 			      .ibv.comp_mask = IBV_DM_MASK_HANDLE, .ibv.handle = handle };
-	dm->memory = host->foreign_map(host->arg, ctx->foreign,
+	dm->memory = host->foreign->map(host->arg, ctx->foreign,
 				       VB_EXPORT_GET(export->dm_base) + offset, bytes);
 	if (!dm->memory)
 		return EOPNOTSUPP;

@@ -211,8 +211,8 @@ uint8_t *vb_mr_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_
 
 bool vb_mr_copy(struct vb_nic *nic, bool paged, void *to, const void *from, uint64_t bytes)
 {
-	if (paged && nic->host.copy_paged)
-		return nic->host.copy_paged(nic->host.arg, to, from, bytes);
+	if (paged && nic->host.paging)
+		return nic->host.paging->copy(nic->host.arg, to, from, bytes);
 	return vb_guard_copy(to, from, bytes);
 }
 
@@ -268,7 +268,7 @@ static int memory_fits(struct vb_nic *nic, const void *addr, size_t bytes, uint6
 		return EINVAL;
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return 0;
-	return nic->host.probe_memory(nic->host.arg, addr, bytes, access & IBV_ACCESS_LOCAL_WRITE);
+	return nic->host.process.probe(nic->host.arg, addr, bytes, access & IBV_ACCESS_LOCAL_WRITE);
 }
 
 static void place_region(struct vb_mr *mr, void *addr, size_t bytes, uint64_t iova)
@@ -289,14 +289,14 @@ static void region_share(struct vb_nic *nic, struct vb_mr *mr)
 	const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				IBV_ACCESS_REMOTE_ATOMIC;
 
-	if (!nic->host.share || !(mr->access & remote) || (mr->access & IBV_ACCESS_ON_DEMAND) ||
-	    !nic->host.share(nic->host.arg, mr->base, mr->bytes, &mr->shared))
+	if (!nic->host.sharing || !(mr->access & remote) || (mr->access & IBV_ACCESS_ON_DEMAND) ||
+	    !nic->host.sharing->share(nic->host.arg, mr->base, mr->bytes, &mr->shared))
 		mr->shared = (struct vb_shared){ .file = -1 };
 }
 
 static void region_unshare(struct vb_nic *nic, struct vb_mr *mr)
 {
-	if (mr->shared.item && nic->host.unshare(nic->host.arg, &mr->shared))
+	if (mr->shared.item && nic->host.sharing->unshare(nic->host.arg, &mr->shared))
 		vb_nic_revoked(nic);
 }
 

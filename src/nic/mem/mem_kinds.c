@@ -50,9 +50,9 @@ int vb_mr_reg_dmabuf(struct vb_pd *pd, uint64_t offset, uint64_t bytes, uint64_t
 	if ((access & ~(unsigned)ACCESS_DMABUF) || !vb_mr_access_fits(access) || !bytes ||
 	    bytes > VB_MR_BYTES_MAX || offset + bytes < bytes || iova + bytes < bytes)
 		return EINVAL;
-	if (!host->map_file)
+	if (!host->memory)
 		return EOPNOTSUPP;
-	err = host->map_file(host->arg, fd, offset, bytes, iova,
+	err = host->memory->map_file(host->arg, fd, offset, bytes, iova,
 			     access & IBV_ACCESS_LOCAL_WRITE, &memory);
 	if (err)
 		return err;
@@ -61,7 +61,7 @@ int vb_mr_reg_dmabuf(struct vb_pd *pd, uint64_t offset, uint64_t bytes, uint64_t
 	like.ibv.length = bytes;
 	err = vb_mr_make(pd, &like, mr);
 	if (err)
-		host->unmap(host->arg, memory, bytes);
+		host->memory->unmap(host->arg, memory, bytes);
 	return err;
 }
 
@@ -72,7 +72,7 @@ void vb_mr_let_go(struct vb_mr *mr)
 	if (mr->kind == VB_MR_DM)
 		atomic_fetch_sub(&mr->dm->users, 1);
 	else if (mr->kind == VB_MR_DMABUF)
-		host->unmap(host->arg, mr->base, mr->bytes);
+		host->memory->unmap(host->arg, mr->base, mr->bytes);
 }
 
 /* --- null --- */
@@ -151,7 +151,7 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 	uint8_t *at;
 	int err = 0;
 
-	if ((unsigned)advice >= VB_ARRAY_LEN(advices) || !nic->host.fetch)
+	if ((unsigned)advice >= VB_ARRAY_LEN(advices) || !nic->host.paging)
 		return EOPNOTSUPP;
 	row = &advices[advice];
 	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !count)
@@ -162,7 +162,7 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 	for (uint32_t i = 0; i < count && !err; i++) {
 		err = sge_check(nic, pd, row, &sge[i], &at);
 		if (!err && sge[i].length)
-			err = nic->host.fetch(nic->host.arg, at, sge[i].length, row->how);
+			err = nic->host.paging->fetch(nic->host.arg, at, sge[i].length, row->how);
 	}
 	return err;
 }
@@ -175,7 +175,7 @@ void vb_mem_query(const struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 	const uint32_t all = both | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
 			     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
 
-	attr->max_dm_size = nic->host.device_memory ? VB_DM_BYTES_MAX : 0;
+	attr->max_dm_size = nic->host.memory ? VB_DM_BYTES_MAX : 0;
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = all;
 	attr->xrc_odp_caps = attr->orig_attr.device_cap_flags & IBV_DEVICE_XRC ? all : 0;

@@ -74,7 +74,7 @@ static int check(const struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *att
 
 	if ((attr->comp_mask & ~COMP_MASK_KNOWN) || (flags & ~FLAGS_KNOWN) ||
 	    (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) ||
-	    ((attr->wc_flags & STAMP_FLAGS) && !ctx->nic->host.raw_ns))
+	    ((attr->wc_flags & STAMP_FLAGS) && !ctx->nic->host.stamps))
 		return EOPNOTSUPP;
 	if (attr->cqe < 1 || attr->cqe > VB_CQE_MAX || attr->comp_vector >= VB_COMP_VECTORS)
 		return EINVAL;
@@ -283,7 +283,7 @@ static void channel_leave(struct vb_cq *cq)
 		if (channel->tail == &cq->channel_next)
 			channel->tail = at;
 		for (; cq->channel_pending; cq->channel_pending--)
-			nic->host.unsignal(nic->host.arg, channel->ibv.fd);
+			nic->host.process.unsignal(nic->host.arg, channel->ibv.fd);
 	}
 	channel->ibv.refcnt--;
 	vb_lock_drop(&channel->lock);
@@ -446,7 +446,7 @@ static void notify(struct vb_cq *cq)
 		channel->tail = &cq->channel_next;
 	}
 	vb_lock_drop(&channel->lock);
-	nic->host.signal(nic->host.arg, channel->ibv.fd);
+	nic->host.process.signal(nic->host.arg, channel->ibv.fd);
 }
 
 /*
@@ -573,9 +573,9 @@ static __attribute__((noinline)) void stamp(struct vb_cq *cq, uint64_t place)
 
 	*to = (struct vb_cq_stamp){ 0 };
 	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
-		to->raw_ns = host->raw_ns(host->arg);
+		to->raw_ns = host->stamps->raw_ns(host->arg);
 	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
-		to->wall_ns = host->wall_ns(host->arg);
+		to->wall_ns = host->stamps->wall_ns(host->arg);
 }
 
 void vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)

@@ -129,7 +129,7 @@ static bool granted_by_key(const struct vb_export *export, const struct vb_wqe *
 static void unmap(struct vb_nic *nic, struct vb_direct_map *map)
 {
 	if (map->memory) {
-		nic->host.unmap(nic->host.arg, map->memory, map->bytes);
+		nic->host.direct->unmap(nic->host.arg, map->memory, map->bytes);
 		atomic_fetch_sub(&nic->direct_maps, 1);
 	}
 	*map = (struct vb_direct_map){ .memory = NULL };
@@ -143,7 +143,7 @@ static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t b
 
 	if (lane->peer->export == nic->export)
 		return to->paged ? NULL : (uint8_t *)(uintptr_t)to->address;
-	if (to->file < 0 || !nic->host.map ||
+	if (to->file < 0 || !nic->host.direct ||
 	    (uint64_t)to->skip + to->cut + bytes > to->region_bytes || to->offset < to->skip ||
 	    to->offset + bytes > to->region_bytes - to->cut)
 		return NULL;
@@ -152,7 +152,7 @@ static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t b
 		map->key = to->key;
 		map->id = to->id;
 		map->bytes = to->region_bytes - to->skip - to->cut;
-		map->memory = nic->host.map(nic->host.arg, lane->peer, to->file,
+		map->memory = nic->host.direct->map(nic->host.arg, lane->peer, to->file,
 					    to->file_offset + to->skip, map->bytes);
 		if (map->memory)
 			atomic_fetch_add(&nic->direct_maps, 1);
@@ -236,7 +236,7 @@ static bool is_alone(struct vb_qp *qp, bool more)
 /* Can system calls be the way? */
 static bool suits_calls(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 {
-	return qp->nic->host.vm_write && !vb_wqe_is_atomic(wqe) && wqe->sge_count <= PIECES_MAX &&
+	return qp->nic->host.direct && !vb_wqe_is_atomic(wqe) && wqe->sge_count <= PIECES_MAX &&
 	       wqe->bytes <= calls_bytes_max(qp->peer, wqe) && is_alone(qp, more);
 }
 
@@ -245,8 +245,11 @@ static bool call(struct vb_peer *peer, const struct target *to, const struct vb_
 {
 	const struct vb_nic_host *host = &peer->nic->host;
 
-	return (write ? host->vm_write : host->vm_read)(host->arg, peer, to->address, local->iov,
-							local->count, to->paged);
+	if (write)
+		return host->direct->write(host->arg, peer, to->address, local->iov, local->count,
+					   to->paged);
+	return host->direct->read(host->arg, peer, to->address, local->iov, local->count,
+				  to->paged);
 }
 
 /* --- both --- */
@@ -362,8 +365,8 @@ static bool pause_for(struct vb_lane *lane, uint64_t waited_ns)
 {
 	const struct vb_nic_host *host = &lane->peer->nic->host;
 
-	if (host->tarry)
-		return host->tarry(host->arg, lane->peer, waited_ns);
+	if (host->direct)
+		return host->direct->tarry(host->arg, lane->peer, waited_ns);
 	sched_yield();
 	return true;
 }
@@ -477,7 +480,7 @@ void vb_direct_revoked(struct vb_nic *nic)
 
 		if (atomic_load_explicit(&peer->has_rx, memory_order_acquire) &&
 		    !vb_peer_is_lost(peer))
-			nic->host.ring_bell(nic->host.arg, peer);
+			nic->host.peers->bell(nic->host.arg, peer);
 	}
 }
 

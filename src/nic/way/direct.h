@@ -21,7 +21,7 @@
  * that was stopped in the midst of it keeps what it is at: then nothing is revoked, and the owner
  * says EBUSY. So whatever an owner says has been taken away is out of everybody's reach.
  *
- * Only those are waited for whom the kernel would let in (host->may_reach): others could claim to
+ * Only those are waited for whom the kernel would let in (may_reach): others could claim to
  * be inside for ever. They are told not to try.
  *
  * Only what has nothing before it in its send queue goes this way, since the order of a QP's work

@@ -69,7 +69,7 @@ struct vb_framer *vb_framer_take(const struct vb_qp *qp, uint16_t slot)
 	f->slot = slot;
 	f->certain = false;
 	f->burst.claim = NULL;
-	f->frames_max = nic->host.burst_frames_max(nic->host.arg);
+	f->frames_max = nic->host.wire.burst_frames_max(nic->host.arg);
 	return f;
 }
 
@@ -79,7 +79,7 @@ static void claim_drop(struct vb_framer *f)
 	const struct vb_nic *nic = f->qp->nic;
 
 	if (f->burst.claim)
-		nic->host.unclaim(nic->host.arg, f->slot, f->burst.claim);
+		nic->host.wire.unclaim(nic->host.arg, f->slot, f->burst.claim);
 	f->burst.claim = NULL;
 }
 
@@ -110,8 +110,8 @@ static void claim_make(struct vb_framer *f, const struct vb_path *path)
 
 	claim_drop(f);
 	f->burst.first_id = 0;
-	if (nic->host.claim)
-		f->burst.claim = nic->host.claim(nic->host.arg, f->slot, path, &f->burst.first_id);
+	f->burst.claim =
+		nic->host.wire.claim(nic->host.arg, f->slot, path, &f->burst.first_id);
 }
 
 /* Of the frame that comes next. */

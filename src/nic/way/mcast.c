@@ -107,7 +107,7 @@ static int join(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 	unsigned count = interfaces(nic, gid, ifindex), joined = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		int err = host->join(host->arg, gid, ifindex[i]);
+		int err = host->groups->join(host->arg, gid, ifindex[i]);
 
 		if (err && err != ENODEV)
 			return err;
@@ -138,7 +138,7 @@ static int check(const struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	/* ibv_attach_mcast(3): only UD, and a group is what its GID says. */
 	if (!vb_qp_is(qp, VB_GROUPS) || !vb_gid_is_group(gid))
 		return EINVAL;
-	if ((qp->create_flags & IBV_QP_CREATE_SOURCE_QPN) || !host->join)
+	if ((qp->create_flags & IBV_QP_CREATE_SOURCE_QPN) || !host->groups)
 		return EOPNOTSUPP;
 	return host->no_wire ? ENETUNREACH : 0;
 }
@@ -197,7 +197,7 @@ static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID
 	if (!err)
 		*at = group;
 	else if (group->count)
-		host->leave(host->arg, gid); /* where it did join */
+		host->groups->leave(host->arg, gid); /* where it did join */
 	vb_lock_drop(&nic->rx);
 	if (!err) {
 		nic->groups->count++;
@@ -235,7 +235,7 @@ static void remove_locked(struct vb_nic *nic, struct group **at, uint32_t place)
 	group->qp[place] = group->qp[--group->count];
 	if (group->count)
 		return;
-	host->leave(host->arg, group->gid);
+	host->groups->leave(host->arg, group->gid);
 	*at = group->next;
 	nic->groups->count--;
 	group_free(group);

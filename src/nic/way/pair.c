@@ -128,7 +128,7 @@ static void send_flow(struct vb_nic *nic, uint16_t src_slot, const struct vb_pat
 		    vb_icrc_finish(vb_icrc_header(path, sizeof(frame), 0, frame,
 						  sizeof(frame) - 4)));
 	/* Lost like any other packet, if the link refuses it: it is asked again. */
-	nic->host.tx(nic->host.arg, src_slot, &burst);
+	nic->host.wire.tx(nic->host.arg, src_slot, &burst);
 }
 
 static uint64_t window_bytes(struct vb_nic *nic)

@@ -154,7 +154,7 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 	const struct vb_nic_host *host = &peer->nic->host;
 
 	atomic_store(&peer->export, export);
-	peer->heeded = !host->may_reach || host->may_reach(host->arg, peer);
+	peer->heeded = !host->direct || host->direct->may_reach(host->arg, peer);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
 		atomic_store(&peer->lane[i].unsettled, 0);
@@ -179,9 +179,9 @@ void vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 	uint16_t own_slot = (uint16_t)(qpn >> VB_INDEX_BITS);
 	uint16_t slot = (uint16_t)(dqpn >> VB_INDEX_BITS);
 
-	if (nic->host.reach && slot < VB_SLOTS &&
-	    nic->host.reach(nic->host.arg, own_slot, slot) == EINPROGRESS && nic->host.await)
-		nic->host.await(nic->host.arg, own_slot, slot);
+	if (nic->host.peers && slot < VB_SLOTS &&
+	    nic->host.peers->reach(nic->host.arg, own_slot, slot) == EINPROGRESS)
+		nic->host.peers->await(nic->host.arg, own_slot, slot);
 }
 
 bool vb_peers_back_wanted(const struct vb_nic *nic)
@@ -197,7 +197,7 @@ void vb_peers_reach_back(struct vb_nic *nic)
 
 		if (atomic_load(&peer->has_rx) && !atomic_load(&peer->has_tx) &&
 		    !vb_peer_is_lost(peer))
-			nic->host.reach(nic->host.arg, peer->own_slot, peer->slot);
+			nic->host.peers->reach(nic->host.arg, peer->own_slot, peer->slot);
 	}
 }
 
@@ -208,7 +208,7 @@ void vb_peer_bell(struct vb_peer *peer)
 	uint32_t epoch = atomic_load_explicit(&peer->export->sleep_epoch, memory_order_relaxed);
 
 	if ((epoch & 1) && atomic_exchange(&peer->rung, epoch) != epoch)
-		peer->nic->host.ring_bell(peer->nic->host.arg, peer);
+		peer->nic->host.peers->bell(peer->nic->host.arg, peer);
 }
 
 /* What was published before is visible by now: this look at the epoch is the last one needed. */
@@ -536,7 +536,7 @@ void vb_peer_drop(struct vb_peer *peer)
 	if (atomic_fetch_sub(&peer->refs, 1) != 1)
 		return;
 	vb_direct_forget(peer);
-	nic->host.release(nic->host.arg, peer);
+	nic->host.peers->release(nic->host.arg, peer);
 	atomic_store(&peer->has_tx, false);
 	atomic_store(&peer->has_rx, false);
 	vb_lock_take(&nic->peers_lock);
@@ -631,8 +631,8 @@ void vb_peers_fini(struct vb_nic *nic)
 		struct vb_peer *peer = peer_nth(nic, i);
 
 		vb_direct_forget(peer);
-		if (nic->host.release)
-			nic->host.release(nic->host.arg, peer);
+		if (nic->host.peers)
+			nic->host.peers->release(nic->host.arg, peer);
 		for (unsigned k = 0; k < VB_RING_LANES; k++) {
 			vb_lock_fini(&peer->lane[k].tx_lock);
 			vb_lock_fini(&peer->lane[k].rx_lock);

@@ -105,7 +105,7 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
 /*
- * What host.reach called EINPROGRESS has come to this, and the next question is a new one: QPs that
+ * What reach() called EINPROGRESS has come to this, and the next question is a new one: QPs that
  * have waited for it go on (way.c). Under no lock.
  */
 void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int rc);
@@ -162,7 +162,7 @@ void vb_peers_fini(struct vb_nic *nic);
 
 /*
  * To be asked before QP qpn of ours is connected to one of this host: what vb_peer_known() says
- * behind it. May wait for the hub as long as host.await does, some 100 us for the first time, so
+ * behind it. May wait for the hub as long as await() does, some 100 us for the first time, so
  * under no lock. Whoever has died by now is not known any more, though nobody may have heard of it.
  */
 void vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);

@@ -62,7 +62,7 @@ static bool goes_by_wire(const struct vb_qp *qp)
 	enum ibv_qp_state state = vb_qp_state(qp);
 
 	return vb_qp_is(qp, VB_CONNECTS) && !qp->peer && qp->path.local &&
-	       qp->nic->host.reach && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
+	       qp->nic->host.peers && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
 }
 
 static void wire_write(struct vb_qp *qp, bool wire)

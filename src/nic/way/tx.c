@@ -100,7 +100,7 @@ static bool flush(struct sender *s)
 		vb_pair_hold(nic, qp);
 		err = EAGAIN;
 	} else {
-		err = nic->host.tx(nic->host.arg, slot, burst);
+		err = nic->host.wire.tx(nic->host.arg, slot, burst);
 		s->framer->burst.claim = NULL;
 	}
 	if (err == EAGAIN) {

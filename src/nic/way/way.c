@@ -39,7 +39,7 @@ static enum vb_way ask(struct vb_nic *nic, uint16_t own_slot, uint16_t slot,
 	int rc;
 
 	atomic_store(asked_ns, now_ns + HOLD_NS);
-	rc = nic->host.reach(nic->host.arg, own_slot, slot);
+	rc = nic->host.peers->reach(nic->host.arg, own_slot, slot);
 	if (rc == EINPROGRESS)
 		return VB_WAY_ASKED;
 	if (rc)
@@ -59,7 +59,7 @@ enum vb_way vb_way_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn, struct 
 	*peer = vb_peer_known(nic, qpn, dqpn);
 	if (*peer)
 		return VB_WAY_RING;
-	if (!nic->host.reach)
+	if (!nic->host.peers)
 		return VB_WAY_WIRE;
 	now_ns = vb_nic_now_ns(nic);
 	if (now_ns < atomic_load(&nic->refused_until_ns[slot]))
@@ -283,8 +283,8 @@ static void slot_finish(struct vb_nic *nic, unsigned own)
 	const struct vb_slot *slot = atomic_load_explicit(&nic->slots[own], memory_order_acquire);
 
 	for (uint16_t other = 1; slot && other < VB_SLOTS; other++) {
-		if (atomic_load(&nic->asked_until_ns[own][other]) && nic->host.await)
-			nic->host.await(nic->host.arg, slot->slot, other);
+		if (atomic_load(&nic->asked_until_ns[own][other]))
+			nic->host.peers->await(nic->host.arg, slot->slot, other);
 	}
 }
 

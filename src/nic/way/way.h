@@ -50,7 +50,7 @@ bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb
 
 /*
  * The QP is destroyed, or the process ends: what was posted and waits for a way leaves now, by the
- * ring if that is brought while host.await waits, else by the wire. A program need not wait for a
+ * ring if that is brought while await() waits, else by the wire. A program need not wait for a
  * completion to have sent. The first: QP not locked, any thread; the second: no lock held.
  */
 void vb_way_finish(struct vb_qp *qp);

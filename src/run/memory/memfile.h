@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- * For struct vb_nic_host (map_file): of a descriptor of the application's. What is mapped is not
+ * As map_file of struct vb_host_memory: of a descriptor of the application's. What is mapped is not
  * inherited by children. vb_direct_unmap() ends it.
  */
 int vb_memfile_map(void *arg, int fd, uint64_t offset, uint64_t bytes, uint64_t iova, bool write,

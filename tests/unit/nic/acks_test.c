@@ -11,8 +11,6 @@
 enum { QUICK = 4, FRAMES_MAX = 4, STEP_NS = 1000 };
 
 static struct {
-	struct vb_cq *cq;
-	struct vb_qp *qp;
 	struct ibv_mr mr;
 	uint32_t psn;		     /* of the peer's next message */
 	uint32_t acked;		     /* our next message, to be acknowledged by the peer */
@@ -58,7 +56,7 @@ static void post_recv(void)
 {
 	struct ibv_recv_wr wr = { .num_sge = 0 }, *bad;
 
-	assert_int_equal(vb_qp_post_recv(ends.qp, &wr, &bad), 0);
+	assert_int_equal(vb_qp_post_recv(fix.qp, &wr, &bad), 0);
 }
 
 static int begin_connected(void **state)
@@ -66,22 +64,13 @@ static int begin_connected(void **state)
 	int rc = begin(state);
 
 	memset(&ends, 0, sizeof(ends));
-	fix.nic->host.tx = host_tx;
-	ends.cq = make_cq(64, NULL);
-	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
-	bring(ends.qp, IBV_QPS_RTS);
+	fix.nic->host.wire.tx = host_tx;
+	connect_as(IBV_QPT_RC);
 	ends.psn = 0x100;
 	ends.acked = 0x200;
 	for (unsigned i = 0; i < 4; i++)
 		post_recv();
 	return rc;
-}
-
-static int end_connected(void **state)
-{
-	drop_qp(ends.qp);
-	drop_cq(ends.cq);
-	return end(state);
 }
 
 static uint32_t frame_make(uint8_t *frame, struct vb_frame *out, unsigned kind, uint32_t psn)
@@ -91,7 +80,7 @@ static uint32_t frame_make(uint8_t *frame, struct vb_frame *out, unsigned kind, 
 	uint32_t bytes;
 
 	memset(&pkt, 0, sizeof(pkt));
-	vb_pkt_begin(&pkt, ends.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+	vb_pkt_begin(&pkt, fix.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
 	pkt.opcode = vb_op_find(VB_RC, (enum vb_kind)kind, VB_P_ONLY, 0);
 	pkt.psn = psn;
 	pkt.ackreq = kind == VB_K_SEND;
@@ -111,14 +100,14 @@ static void message_comes(bool polled)
 	struct vb_frame frame[2];
 	unsigned n = 0;
 
-	if (ends.acked != ends.qp->req.pos.next_psn) {
-		ends.acked = ends.qp->req.pos.next_psn;
+	if (ends.acked != fix.qp->req.pos.next_psn) {
+		ends.acked = fix.qp->req.pos.next_psn;
 		frame_make(octets[n], &frame[n], VB_K_ACK, ends.acked - 1);
 		n++;
 	}
 	frame_make(octets[n], &frame[n], VB_K_SEND, ends.psn++);
 	n++;
-	fix.now_ns += STEP_NS;
+	fake_ns += STEP_NS;
 	if (polled)
 		vb_nic_rx_polled(fix.nic, frame, n);
 	else
@@ -135,9 +124,9 @@ static void answer(uint64_t after_ns)
 				  .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED }, *bad;
 	struct ibv_wc wc[4];
 
-	vb_cq_poll(ends.cq, 4, wc);
-	fix.now_ns += after_ns;
-	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
+	vb_cq_poll(fix.cq, 4, wc);
+	fake_ns += after_ns;
+	assert_int_equal(vb_qp_post_send(fix.qp, &wr, &bad), 0);
 }
 
 static void assert_sent(unsigned bursts, unsigned frames)
@@ -179,13 +168,13 @@ static void it_travels_with_the_answer(void **state)
 static void without_an_answer_it_leaves_when_its_time_has_come(void **state)
 {
 	get_quick();
-	assert_int_equal(vb_nic_deadline_ns(fix.nic), fix.now_ns + VB_ACK_WAIT_NS);
+	assert_int_equal(vb_nic_deadline_ns(fix.nic), fake_ns + VB_ACK_WAIT_NS);
 	vb_nic_turn(fix.nic);
 	assert_sent(0, 0);
-	fix.now_ns += VB_ACK_WAIT_NS;
+	fake_ns += VB_ACK_WAIT_NS;
 	vb_nic_turn(fix.nic);
 	assert_sent(1, 1);
-	assert_true(vb_nic_deadline_ns(fix.nic) > fix.now_ns + VB_ACK_WAIT_NS);
+	assert_true(vb_nic_deadline_ns(fix.nic) > fake_ns + VB_ACK_WAIT_NS);
 	/* The next ones are not waited with. */
 	message_comes(true);
 	assert_sent(1, 1);
@@ -210,12 +199,12 @@ static void an_old_deadline_does_no_harm(void **state)
 	get_quick();
 	answer(STEP_NS);
 	assert_sent(1, 2);
-	fix.now_ns += VB_ACK_WAIT_NS - STEP_NS;
+	fake_ns += VB_ACK_WAIT_NS - STEP_NS;
 	message_comes(true);
 	vb_nic_turn(fix.nic);
 	assert_sent(0, 0);
-	assert_true(vb_nic_deadline_ns(fix.nic) > fix.now_ns);
-	fix.now_ns += VB_ACK_WAIT_NS;
+	assert_true(vb_nic_deadline_ns(fix.nic) > fake_ns);
+	fake_ns += VB_ACK_WAIT_NS;
 	vb_nic_turn(fix.nic);
 	assert_sent(1, 1);
 }
@@ -250,15 +239,15 @@ static void who_does_not_poll_is_not_waited_for(void **state)
 static void it_waits_no_longer_than_its_qp_lives(void **state)
 {
 	get_quick();
-	drop_qp(ends.qp);
+	drop_qp(fix.qp);
 	/* The peer must not take our leaving for a loss. */
 	assert_sent(1, 1);
 	assert_int_equal(ends.opcode[0], vb_op_find(VB_RC, VB_K_ACK, VB_P_ONLY, 0));
-	assert_int_equal(vb_nic_deadline_ns(fix.nic) > fix.now_ns + VB_ACK_WAIT_NS, true);
-	fix.now_ns += VB_ACK_WAIT_NS;
+	assert_int_equal(vb_nic_deadline_ns(fix.nic) > fake_ns + VB_ACK_WAIT_NS, true);
+	fake_ns += VB_ACK_WAIT_NS;
 	vb_nic_turn(fix.nic);
 	assert_sent(0, 0);
-	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
+	fix.qp = make_qp(IBV_QPT_RC, fix.cq, NULL);
 }
 
 /* A burst that the link refuses must not be the last that the peer was to hear of us. */
@@ -266,20 +255,20 @@ static void a_full_link_is_waited_for(void **state)
 {
 	get_quick();
 	ends.full = 20;
-	drop_qp(ends.qp);
+	drop_qp(fix.qp);
 	assert_sent(1, 1);
 	assert_int_equal(ends.opcode[0], vb_op_find(VB_RC, VB_K_ACK, VB_P_ONLY, 0));
-	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
+	fix.qp = make_qp(IBV_QPT_RC, fix.cq, NULL);
 }
 
 static void a_link_that_stays_full_is_not(void **state)
 {
 	get_quick();
 	ends.full = UINT_MAX;
-	drop_qp(ends.qp);
+	drop_qp(fix.qp);
 	assert_sent(0, 0);
 	ends.full = 0;
-	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
+	fix.qp = make_qp(IBV_QPT_RC, fix.cq, NULL);
 }
 
 static void it_leaves_before_the_qp_is_in_error(void **state)
@@ -287,7 +276,7 @@ static void it_leaves_before_the_qp_is_in_error(void **state)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	get_quick();
-	assert_int_equal(vb_qp_modify(ends.qp, &attr, IBV_QP_STATE), 0);
+	assert_int_equal(vb_qp_modify(fix.qp, &attr, IBV_QP_STATE), 0);
 	assert_sent(1, 1);
 	assert_int_equal(ends.opcode[0], vb_op_find(VB_RC, VB_K_ACK, VB_P_ONLY, 0));
 }
@@ -301,7 +290,7 @@ static void it_leaves_when_the_process_ends(void **state)
 	assert_sent(0, 0);
 }
 
-#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end_connected)
+#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end)
 
 int main(void)
 {

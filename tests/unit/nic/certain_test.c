@@ -11,8 +11,6 @@
 enum { MTU = 1024, FRAMES = 9, BYTES = FRAMES * MTU - 100 };
 
 static struct {
-	struct vb_cq *cq;
-	struct vb_qp *qp;
 	struct vb_mr *mr;
 	uint8_t data[BYTES];
 	unsigned right, wrong; /* frames that have left */
@@ -36,8 +34,7 @@ static int begin_memory(void **state)
 	int rc = begin(state);
 
 	memset(&ends, 0, sizeof(ends));
-	fix.nic->host.tx = host_tx;
-	ends.cq = make_cq(64, NULL);
+	fix.nic->host.wire.tx = host_tx;
 	assert_int_equal(vb_mr_reg(fix.pd, ends.data, BYTES, (uintptr_t)ends.data,
 				   IBV_ACCESS_REMOTE_READ, &ends.mr), 0);
 	return rc;
@@ -45,8 +42,7 @@ static int begin_memory(void **state)
 
 static int end_memory(void **state)
 {
-	drop_qp(ends.qp);
-	drop_cq(ends.cq);
+	disconnect();
 	assert_int_equal(vb_mr_dereg(ends.mr), 0);
 	return end(state);
 }
@@ -57,9 +53,8 @@ static void post(enum ibv_qp_type type)
 			       .lkey = ends.mr->ibv.lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
 
-	ends.qp = make_qp(type, ends.cq, NULL);
-	bring(ends.qp, IBV_QPS_RTS);
-	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
+	connect_as(type);
+	assert_int_equal(vb_qp_post_send(fix.qp, &wr, &bad), 0);
 }
 
 static void assert_left(unsigned right, unsigned wrong)
@@ -72,7 +67,7 @@ static void assert_left(unsigned right, unsigned wrong)
 /* The window begins anew with one frame. */
 static void send_again(void)
 {
-	fix.now_ns = vb_nic_deadline_ns(fix.nic);
+	fake_ns = vb_nic_deadline_ns(fix.nic);
 	vb_nic_turn(fix.nic);
 }
 
@@ -92,7 +87,7 @@ static void read_by_the_peer(uint32_t psn)
 	struct vb_pkt pkt;
 
 	memset(&pkt, 0, sizeof(pkt));
-	vb_pkt_begin(&pkt, ends.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+	vb_pkt_begin(&pkt, fix.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
 	pkt.opcode = vb_op_find(VB_RC, VB_K_READ_REQ, VB_P_ONLY, 0);
 	pkt.psn = psn;
 	pkt.va = (uintptr_t)ends.data;
@@ -108,8 +103,7 @@ static void read_by_the_peer(uint32_t psn)
 
 static void what_is_read_is_right(void **state)
 {
-	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
-	bring(ends.qp, IBV_QPS_RTS);
+	connect_as(IBV_QPT_RC);
 	read_by_the_peer(0x100);
 	assert_left(FRAMES, 0);
 	/* Once more, and the next one. */

@@ -15,8 +15,6 @@
 enum { MTU = 1024, FRAMES = 60, BYTES = FRAMES * MTU - 100 };
 
 static struct {
-	struct vb_cq *cq;
-	struct vb_qp *qp;
 	struct vb_mr *mr;
 	uint8_t *data;
 	bool busy;	/* there is no claim */
@@ -70,24 +68,21 @@ static int begin_claims(void **state)
 
 	memset(&ends, 0, sizeof(ends));
 	ends.next = 0xffd0; /* long bursts go round to 0 */
-	fix.nic->host.tx = host_tx;
-	fix.nic->host.claim = host_claim;
-	fix.nic->host.unclaim = host_unclaim;
-	ends.cq = make_cq(64, NULL);
+	fix.nic->host.wire.tx = host_tx;
+	fix.nic->host.wire.claim = host_claim;
+	fix.nic->host.wire.unclaim = host_unclaim;
 	ends.data = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(ends.data, MAP_FAILED);
 	assert_int_equal(vb_mr_reg(fix.pd, ends.data, BYTES, (uintptr_t)ends.data, 0, &ends.mr),
 			 0);
-	ends.qp = make_qp(IBV_QPT_RC, ends.cq, NULL);
-	bring(ends.qp, IBV_QPS_RTS);
+	connect_as(IBV_QPT_RC);
 	return rc;
 }
 
 static int end_claims(void **state)
 {
 	assert_false(ends.claimed);
-	drop_qp(ends.qp);
-	drop_cq(ends.cq);
+	disconnect();
 	assert_int_equal(vb_mr_dereg(ends.mr), 0);
 	assert_int_equal(munmap(ends.data, BYTES), 0);
 	return end(state);
@@ -99,7 +94,7 @@ static void post(uint32_t bytes)
 			       .lkey = ends.mr->ibv.lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
 
-	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
+	assert_int_equal(vb_qp_post_send(fix.qp, &wr, &bad), 0);
 }
 
 static void sums_are_made_for_what_is_claimed(void **state)
@@ -128,7 +123,7 @@ static void a_full_link_ends_a_claim(void **state)
 	assert_int_equal(ends.frames, 0);
 	assert_int_equal(ends.made, 1);
 	ends.next += 5;
-	fix.now_ns = vb_nic_deadline_ns(fix.nic);
+	fake_ns = vb_nic_deadline_ns(fix.nic);
 	vb_nic_turn(fix.nic);
 	assert_int_equal(ends.frames, FRAMES);
 }
@@ -169,7 +164,7 @@ static void what_cannot_be_read_gives_it_back(void **state)
 	assert_int_equal(ends.frames, 0);
 	assert_int_equal(ends.made, 1);
 	assert_int_equal(ends.given_back, 1);
-	assert_int_equal(vb_cq_poll(ends.cq, 1, &wc), 1);
+	assert_int_equal(vb_cq_poll(fix.cq, 1, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
 }
 

@@ -366,8 +366,8 @@ static void no_event_is_lost(void **state)
 	struct ibv_wc wc[8];
 	int n;
 
-	fix.nic->host.signal = count_signal;
-	fix.nic->host.unsignal = uncount_signal;
+	fix.nic->host.process.signal = count_signal;
+	fix.nic->host.process.unsignal = uncount_signal;
 	begin_threads(channel, pusher);
 	vb_cq_arm_notify(threads.cq, false);
 	while (atomic_load(&threads.polled) < PUSHERS * PER_PUSHER) {

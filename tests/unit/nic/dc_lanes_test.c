@@ -39,37 +39,12 @@ static struct vb_qp *make_end(struct side *s, struct vb_srq *srq)
 
 static void climb(struct vb_qp *qp, bool target)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		.path_mtu = IBV_MTU_1024,
-		.min_rnr_timer = 5,
-		.sq_psn = PSN,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 4,
-		.ah_attr = { .is_global = 1, .port_num = 1 },
-	};
+	struct ibv_qp_attr attr = qp_attr_to(own_gid, 0);
 
-	memcpy(attr.ah_attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
-	assert_int_equal(vb_qp_modify(qp, &attr,
-				      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      (target ? IBV_QP_ACCESS_FLAGS : 0)),
-			 0);
-	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(vb_qp_modify(qp, &attr,
-				      IBV_QP_STATE | IBV_QP_PATH_MTU |
-					      (target ? IBV_QP_AV | IBV_QP_MIN_RNR_TIMER : 0)),
-			 0);
-	attr.qp_state = IBV_QPS_RTS;
-	if (!target)
-		assert_int_equal(vb_qp_modify(qp, &attr,
-					      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
-						      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						      IBV_QP_MAX_QP_RD_ATOMIC),
-				 0);
+	attr.sq_psn = PSN;
+	attr.min_rnr_timer = 5;
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	qp_climb(qp, attr, target ? IBV_QPS_RTR : IBV_QPS_RTS);
 }
 
 static int begin_dc(void **state)
@@ -79,7 +54,7 @@ static int begin_dc(void **state)
 
 	lanes_begin(state);
 	side_make(SLOT_FIRST + 2, 300);
-	memcpy(av.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(av.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	assert_int_equal(vb_ah_create(side[0].pd, &av, &x.ah), 0);
 	x.initiator = make_end(&side[0], NULL);
 	climb(x.initiator, false);
@@ -95,9 +70,9 @@ static int begin_dc(void **state)
 
 static int end_dc(void **state)
 {
-	qp_drop(x.initiator);
+	drop_qp(x.initiator);
 	for (unsigned i = 0; i < 2; i++) {
-		qp_drop(x.target[i]);
+		drop_qp(x.target[i]);
 		assert_int_equal(vb_srq_destroy(x.srq[i]), 0);
 		vb_srq_free(x.srq[i]);
 	}
@@ -144,7 +119,7 @@ static void messages_are_cut_into_pieces_of_a_ring(void **state)
 	assert_wc(side[0].cq, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(side[1].mem, side[0].mem, BYTES);
 	assert_int_equal(x.initiator->req.una_psn, (PSN + 2 * PIECES) & 0xffffff);
-	assert_int_equal(side[0].wire + side[1].wire, 0);
+	assert_int_equal(side[0].sent + side[1].sent, 0);
 }
 
 /* Pieces are those of the way that a message takes, and not of the one when it was posted. */
@@ -203,24 +178,24 @@ static void requests_wait_for_the_answer(void **state)
 	side[1].refuses = EINPROGRESS;
 	post(IBV_WR_RDMA_WRITE, 0, 1);
 	settle();
-	assert_int_equal(side[0].wire, 0);
+	assert_int_equal(side[0].sent, 0);
 	assert_int_equal(x.initiator->req.pos.next, 0);
 	side[1].refuses = 0;
 	assert_int_equal(lanes_reach(&side[0], side[0].slot, side[1].slot), 0);
 	vb_peer_answered(side[0].nic, side[0].slot, side[1].slot, 0);
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(side[0].wire + side[1].wire, 0);
+	assert_int_equal(side[0].sent + side[1].sent, 0);
 }
 
 static void requests_do_not_wait_for_long(void **state)
 {
 	side[1].refuses = EINPROGRESS;
 	post_bytes(IBV_WR_RDMA_WRITE, 0, 1, 100);
-	assert_int_equal(side[0].wire, 0);
-	lanes_now_ns += 50000000;
+	assert_int_equal(side[0].sent, 0);
+	fake_ns += 50000000;
 	vb_nic_turn(side[0].nic);
-	assert_true(side[0].wire > 0);
+	assert_true(side[0].sent > 0);
 }
 
 #define DC(name) cmocka_unit_test_setup_teardown(name, begin_dc, end_dc)

@@ -42,34 +42,12 @@ static struct vb_qp *make_end(const struct vb_dc_attr *dc)
 
 static void climb(struct vb_qp *qp, bool target)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-		.path_mtu = IBV_MTU_1024,
-		.min_rnr_timer = 5,
-		.sq_psn = START,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 4,
-		.ah_attr = { .is_global = 1, .port_num = 1 },
-	};
+	struct ibv_qp_attr attr = qp_attr_to(own_gid, 0);
 
-	memcpy(attr.ah_attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
-	assert_int_equal(vb_qp_modify(qp, &attr,
-				      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					      (target ? IBV_QP_ACCESS_FLAGS : 0)), 0);
-	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(vb_qp_modify(qp, &attr,
-				      IBV_QP_STATE | IBV_QP_PATH_MTU |
-					      (target ? IBV_QP_AV | IBV_QP_MIN_RNR_TIMER : 0)), 0);
-	attr.qp_state = IBV_QPS_RTS;
-	if (!target)
-		assert_int_equal(vb_qp_modify(qp, &attr,
-					      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
-						      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						      IBV_QP_MAX_QP_RD_ATOMIC), 0);
+	attr.sq_psn = START;
+	attr.min_rnr_timer = 5;
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	qp_climb(qp, attr, target ? IBV_QPS_RTR : IBV_QPS_RTS);
 }
 
 static int begin_dc(void **state)
@@ -228,7 +206,7 @@ static void messages_complete_when_their_ack_has_left(void **state)
 	struct packet p = { VB_OP_DC_SEND_ONLY, START, DCI, 5, KEY, 0, IBV_MTU_1024 };
 	struct vb_frame frames[RECVS];
 
-	fix.nic->host.tx = tx_looks;
+	fix.nic->host.wire.tx = tx_looks;
 	request(VB_OP_DC_CONNECT, 5, START);
 	for (unsigned i = 0; i < RECVS; i++) {
 		frames[i] = frame_of(octets[i], x.target->ibv.qp.qp_num, &p);
@@ -269,11 +247,11 @@ static void a_lower_number_is_good_after_a_while(void **state)
 {
 	request(VB_OP_DC_CONNECT, 5, START);
 	request(VB_OP_DC_DISCONNECT, 5, START);
-	fix.now_ns += VB_DC_LINGER_NS - 1;
+	fake_ns += VB_DC_LINGER_NS - 1;
 	request(VB_OP_DC_CONNECT, 3, START);
 	request(VB_OP_DC_SEND_ONLY, 3, START);
 	assert_int_equal(completions(), 0);
-	fix.now_ns++;
+	fake_ns++;
 	request(VB_OP_DC_CONNECT, 3, START);
 	request(VB_OP_DC_SEND_ONLY, 3, START);
 	assert_int_equal(completions(), 1);
@@ -324,7 +302,7 @@ static void who_knows_the_key_is_a_guest(void **state)
 {
 	struct packet p = { VB_OP_DC_CONNECT, START, DCI, 5, KEY + 1, 0, IBV_MTU_1024 };
 
-	fix.nic->host.sport = host_sport;
+	fix.nic->host.wire.sport = host_sport;
 	asked_for = VB_OURS;
 	request(VB_OP_DC_SEND_ONLY, 5, START);
 	assert_int_equal(asked_for, VB_STRANGER);
@@ -368,12 +346,12 @@ static void too_many_have_to_wait(void **state)
 	comes(x.target->ibv.qp.qp_num, &p);
 	request(VB_OP_DC_CONNECT, 5, START);
 	expect_answer(2, START, vb_aeth_rnr(5), 0);
-	fix.now_ns += VB_DC_LINGER_NS;
+	fake_ns += VB_DC_LINGER_NS;
 	request(VB_OP_DC_CONNECT, 5, START);
 	request(VB_OP_DC_SEND_ONLY, 5, START);
 	assert_int_equal(completions(), 1);
 	/* Those that say nothing, too. */
-	fix.now_ns += VB_DC_FORGET_NS - VB_DC_LINGER_NS;
+	fake_ns += VB_DC_FORGET_NS - VB_DC_LINGER_NS;
 	p.opcode = VB_OP_DC_CONNECT;
 	p.dci = 5000;
 	comes(x.target->ibv.qp.qp_num, &p);
@@ -461,7 +439,7 @@ static void it_goes_to_one_after_the_other(void **state)
 	post_send(0x20);
 	assert_int_equal(fix.sent, 6);
 	answer(second, START + 2, ack, IBV_MTU_1024);
-	fix.now_ns += VB_DC_FORGET_NS / 2;
+	fake_ns += VB_DC_FORGET_NS / 2;
 	post_send(0x20);
 	assert_int_equal(fix.sent, 9);
 	assert_true(connection_sent(0x20) > second);
@@ -493,7 +471,7 @@ static void a_way_that_is_too_narrow_is_found_out(void **state)
 {
 	struct ibv_wc wc;
 
-	fix.nic->host.frame_bytes_max = narrow_way;
+	fix.nic->host.wire.frame_bytes_max = narrow_way;
 	post_send(0x10);
 	assert_int_equal(fix.sent, 0);
 	assert_int_equal(vb_cq_poll(x.cq, 1, &wc), 1);

@@ -70,15 +70,18 @@ static void fake_unmap(void *arg, void *memory, uint64_t bytes)
 	host.unmaps++;
 }
 
+static const struct vb_host_direct fake_direct = {
+	.write = fake_write, .read = fake_read, .map = fake_map, .unmap = fake_unmap,
+	.may_reach = idle_may_reach, .tarry = idle_tarry,
+};
+
 static int direct_begin(void **state)
 {
 	lanes_begin(state);
 	memset(&host, 0, sizeof(host));
 	for (unsigned i = 0; i < sides; i++) {
-		side[i].nic->host.vm_write = fake_write;
-		side[i].nic->host.vm_read = fake_read;
-		side[i].nic->host.map = fake_map;
-		side[i].nic->host.unmap = fake_unmap;
+		side[i].direct = fake_direct;
+		side[i].nic->host.direct = &side[i].direct;
 	}
 	a = qp_make(&side[0], IBV_QPT_RC);
 	b = qp_make(&side[1], IBV_QPT_RC);
@@ -92,8 +95,8 @@ static int direct_begin(void **state)
 
 static int direct_end(void **state)
 {
-	qp_drop(a);
-	qp_drop(b);
+	drop_qp(a);
+	drop_qp(b);
 	return lanes_end(state);
 }
 

@@ -80,7 +80,7 @@ static void a_stream_goes_through_the_ring(void **state)
 static void lone_unsignaled_ones_go_directly(void **state)
 {
 	for (uint32_t i = 0; i < 20; i++) {
-		lanes_now_ns += 1000000;
+		fake_ns += 1000000;
 		assert_int_equal(post_with(IBV_WR_RDMA_WRITE, i, 64, 0, &side[1].mr->ibv), 0);
 		assert_int_equal(direct_ops(), i + 1);
 	}
@@ -158,8 +158,8 @@ static void a_nic_reaches_itself_by_pointers(void **state)
 	assert_memory_equal(side[0].mem + 50000, side[0].mem, 5000);
 	assert_int_equal(direct_ops(), 1);
 	assert_int_equal(host.writes, 0);
-	qp_drop(c);
-	qp_drop(d);
+	drop_qp(c);
+	drop_qp(d);
 }
 
 /* --- shared memory --- */
@@ -250,6 +250,10 @@ static bool fake_unshare(void *arg, const struct vb_shared *shared)
 	return true;
 }
 
+static const struct vb_host_sharing fake_sharing = {
+	.share = fake_share, .unshare = fake_unshare,
+};
+
 static void regions_are_shared_from_registration_to_its_end(void **state)
 {
 	struct vb_nic *nic = side[1].nic;
@@ -257,8 +261,7 @@ static void regions_are_shared_from_registration_to_its_end(void **state)
 	struct vb_mr *mr;
 
 	shares = ends = 0;
-	nic->host.share = fake_share;
-	nic->host.unshare = fake_unshare;
+	nic->host.sharing = &fake_sharing;
 	/* What others have no right to is not worth it. */
 	assert_int_equal(vb_mr_reg(side[1].pd, side[1].mem, 4096, (uintptr_t)side[1].mem,
 				   IBV_ACCESS_LOCAL_WRITE, &mr), 0);
@@ -288,7 +291,7 @@ static void regions_are_shared_from_registration_to_its_end(void **state)
 	vb_direct_sweep(side[0].nic);
 	assert_int_equal(host.unmaps, 2);
 	assert_int_equal(host.writes, 0);
-	nic->host.share = NULL;
+	nic->host.sharing = NULL;
 }
 
 /* The export is the owner's to write: what it says there later does not lead us astray. */
@@ -327,8 +330,7 @@ static void paged_regions_are_not_shared(void **state)
 	const unsigned access = side[1].mr->access, paged = access | IBV_ACCESS_ON_DEMAND;
 	struct vb_mr *mr;
 
-	side[1].nic->host.share = fake_share;
-	side[1].nic->host.unshare = fake_unshare;
+	side[1].nic->host.sharing = &fake_sharing;
 	shares = ends = 0;
 	assert_int_equal(vb_mr_reg(side[1].pd, side[1].mem, 100, (uintptr_t)side[1].mem, paged,
 				   &mr),

@@ -13,13 +13,17 @@ static void *device_memory(void *arg, size_t bytes)
 	return has_none ? NULL : device;
 }
 
+static const struct vb_host_memory memory = {
+	.device = device_memory, .map_file = idle_map_file, .unmap = idle_unmap,
+};
+
 static int dm_begin(void **state)
 {
 	begin(state);
 	asked = 0;
 	has_none = false;
 	memset(device, 0xee, sizeof(device));
-	fix.nic->host.device_memory = device_memory;
+	fix.nic->host.memory = &memory;
 	return 0;
 }
 
@@ -112,11 +116,11 @@ static void where_there_is_none_that_is_said(void **state)
 
 	has_none = true;
 	assert_int_equal(alloc(64, 0, &dm), EOPNOTSUPP);
-	fix.nic->host.device_memory = NULL;
+	fix.nic->host.memory = NULL;
 	assert_int_equal(alloc(64, 0, &dm), EOPNOTSUPP);
 	vb_nic_query_device_ex(fix.nic, &attr);
 	assert_int_equal(attr.max_dm_size, 0);
-	fix.nic->host.device_memory = device_memory;
+	fix.nic->host.memory = &memory;
 	vb_nic_query_device_ex(fix.nic, &attr);
 	assert_int_equal(attr.max_dm_size, VB_DM_BYTES_MAX);
 }

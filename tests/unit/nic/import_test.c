@@ -43,6 +43,10 @@ static void foreign_leave(void *arg, struct vb_foreign *foreign)
 	free(foreign);
 }
 
+static const struct vb_host_foreign host_foreign = {
+	.map = foreign_map, .unmap = unmap, .leave = foreign_leave,
+};
+
 static int import_begin(void **state)
 {
 	struct vb_nic_host host;
@@ -50,9 +54,7 @@ static int import_begin(void **state)
 	begin(state);
 	memset(&owner, 0, sizeof(owner));
 	host = fix.nic->host;
-	fix.nic->host.foreign_map = foreign_map;
-	fix.nic->host.foreign_leave = foreign_leave;
-	fix.nic->host.unmap = unmap;
+	fix.nic->host.foreign = &host_foreign;
 	assert_int_equal(vb_nic_create(&owner.nic, &host, 7), 0);
 	assert_int_equal(vb_ctx_create(owner.nic, FD_ASYNC, &owner.ctx), 0);
 	assert_int_equal(vb_pd_create(owner.ctx, &owner.pd), 0);
@@ -247,6 +249,10 @@ static void *device_memory(void *arg, size_t bytes)
 	return device;
 }
 
+static const struct vb_host_memory memory_of_owner = {
+	.device = device_memory, .map_file = idle_map_file, .unmap = idle_unmap,
+};
+
 static void its_device_memory_is_mapped(void **state)
 {
 	const struct ibv_alloc_dm_attr attr = { .length = 100 };
@@ -256,7 +262,7 @@ static void its_device_memory_is_mapped(void **state)
 	struct vb_mr *mr;
 	uint32_t handle;
 
-	owner.nic->host.device_memory = device_memory;
+	owner.nic->host.memory = &memory_of_owner;
 	assert_int_equal(vb_dm_import(ctx, 0, &dm), EINVAL);
 	assert_int_equal(vb_dm_alloc(owner.ctx, &attr, &other), 0);
 	assert_int_equal(vb_dm_alloc(owner.ctx, &attr, &made), 0);

@@ -94,9 +94,9 @@ static int guess_begin(void **state)
 
 static int guess_end(void **state)
 {
-	lanes_now_hook = NULL;
-	qp_drop(a);
-	qp_drop(b);
+	fake_ns_hook = NULL;
+	drop_qp(a);
+	drop_qp(b);
 	return lanes_end(state);
 }
 
@@ -122,13 +122,13 @@ static bool try_key(uint32_t key)
 
 static void patience(void)
 {
-	lanes_now_ns += VB_BRAKE_NS;
+	fake_ns += VB_BRAKE_NS;
 }
 
 /* The places that the first regions had when they were counted, with all that was random then. */
 static void the_first_places_lead_nowhere(void **state)
 {
-	lanes_now_hook = patience;
+	fake_ns_hook = patience;
 	for (uint32_t place = 1; place <= 4; place++) {
 		for (uint32_t rest = 0; rest < 1 << 15; rest++)
 			assert_false(try_key(rest >> 8 << 25 | place << 8 | (rest & 0xff)));
@@ -148,10 +148,10 @@ static void whoever_guesses_fast_does_not_learn_that_he_was_right(void **state)
 	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_ACCESS), VB_BRAKE_FREE + 1);
 	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_BRAKE), 100);
 	/* The one that comes when its time has come does, and for it another must wait again. */
-	lanes_now_ns += VB_BRAKE_NS;
+	fake_ns += VB_BRAKE_NS;
 	assert_false(try_key(key ^ 1));
 	assert_false(try_key(key));
-	lanes_now_ns += VB_BRAKE_NS;
+	fake_ns += VB_BRAKE_NS;
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(try_key(key));
 }
@@ -175,7 +175,7 @@ static void wrong_keys_are_forgotten(void **state)
 		for (unsigned i = 0; i < VB_BRAKE_FREE; i++)
 			assert_false(try_key(side[1].mr->ibv.rkey ^ (i + 1)));
 		assert_true(try_key(side[1].mr->ibv.rkey));
-		lanes_now_ns += (uint64_t)VB_BRAKE_FREE * VB_BRAKE_NS;
+		fake_ns += (uint64_t)VB_BRAKE_FREE * VB_BRAKE_NS;
 		assert_true(try_key(side[1].mr->ibv.rkey));
 		assert_int_equal(b->brake_ns, 0);
 	}

@@ -8,55 +8,17 @@
  * wire is counted, and lost.
  */
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
-
-#include "base/check.h"
-#include "nic/control/qp.h"
-#include "nic/control/qp_modify.h"
-#include "nic/control/srq.h"
-#include "nic/core/ah.h"
-#include "nic/core/internal.h"
-#include "nic/data/post.h"
-#include "nic/mem/mem.h"
-#include "nic/queue/cq.h"
+#include "fake_host.h"
 #include "nic/way/peer.h"
 
-enum { SIDES_MAX = 24, SLOT_FIRST = 3, MEM_BYTES = 1 << 20, QKEY = 0x1111 };
-
-struct side {
-	struct vb_nic *nic;
-	struct vb_ctx *ctx;
-	struct vb_pd *pd;
-	struct vb_cq *cq;
-	struct vb_mr *mr;
-	uint8_t *mem;
-	uint16_t slot;
-	uint32_t next_index;
-	_Atomic bool dead; /* nobody reaches it any more */
-	int refuses;	   /* what reaching it says */
-	_Atomic unsigned bells;	   /* rung here */
-	_Atomic unsigned reaches;  /* asked for by it */
-	_Atomic unsigned releases; /* of its peers */
-	_Atomic unsigned wire;	   /* frames that it sent there */
-	_Atomic unsigned events;
-	struct vb_ring_area *area[SIDES_MAX]; /* to others */
-};
+enum { SLOT_FIRST = 3, MEM_BYTES = 1 << 20, QKEY = 0x1111 };
 
 static struct side side[SIDES_MAX];
 static unsigned sides;
-static _Atomic uint64_t lanes_now_ns;
 static vb_lock reach_lock = VB_LOCK_INIT;
-
-static const uint8_t host_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
 
 /* --- what NICs ask of their host --- */
 
@@ -67,57 +29,6 @@ static struct side *side_of_slot(uint16_t slot)
 			return &side[i];
 	}
 	return NULL;
-}
-
-/* Called whenever somebody asks what time it is. */
-static void (*lanes_now_hook)(void);
-
-static uint64_t lanes_now(void *arg)
-{
-	if (lanes_now_hook)
-		lanes_now_hook();
-	return lanes_now_ns;
-}
-
-static int lanes_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
-{
-	((struct side *)arg)->wire += burst->frames;
-	return 0;
-}
-
-static unsigned lanes_burst_frames_max(void *arg)
-{
-	return VB_LINK_BURST_FRAMES_MAX;
-}
-
-static uint32_t lanes_frame_bytes_max(void *arg, const struct vb_path *path)
-{
-	return 5000;
-}
-
-static void lanes_kick(void *arg)
-{
-}
-
-static void lanes_signal(void *arg, int fd)
-{
-	((struct side *)arg)->events++;
-}
-
-static void lanes_unsignal(void *arg, int fd)
-{
-}
-
-static int lanes_lease(void *arg, uint16_t *slot, uint32_t *next_index)
-{
-	*slot = ((struct side *)arg)->slot;
-	*next_index = ((struct side *)arg)->next_index;
-	return 0;
-}
-
-static int lanes_probe(void *arg, const void *addr, size_t bytes, bool write)
-{
-	return 0;
 }
 
 static void *zeros(size_t bytes)
@@ -190,23 +101,13 @@ static void lanes_release(void *arg, struct vb_peer *peer)
 static struct side *side_make(uint16_t slot, uint32_t next_index)
 {
 	struct side *s = &side[sides++];
-	const struct vb_nic_host host = {
-		.arg = s, .now_ns = lanes_now, .tx = lanes_tx,
-		.burst_frames_max = lanes_burst_frames_max,
-		.frame_bytes_max = lanes_frame_bytes_max, .kick = lanes_kick,
-		.signal = lanes_signal, .unsignal = lanes_unsignal, .lease = lanes_lease,
-		.probe_memory = lanes_probe, .reach = lanes_reach, .ring_bell = lanes_bell,
-		.release = lanes_release,
-	};
-	struct vb_gid_entry entry = { .ifindex = 1, .mtu_bytes = 5000 };
 
 	assert_true(sides <= SIDES_MAX);
-	*s = (struct side){ .slot = slot, .next_index = next_index };
-	memcpy(entry.gid, host_gid, VB_GID_BYTES);
-	assert_int_equal(vb_nic_create(&s->nic, &host, slot), 0);
-	vb_nic_gids_set(s->nic, &entry, 1);
-	assert_int_equal(vb_ctx_create(s->nic, 0, &s->ctx), 0);
-	assert_int_equal(vb_pd_create(s->ctx, &s->pd), 0);
+	*s = (struct side){
+		.slot = slot, .next_index = next_index, .frame_bytes = 5000, .queue_wrs = 512,
+		.peers = { lanes_reach, idle_await, lanes_bell, lanes_release },
+	};
+	side_open(s, slot, 5000);
 	assert_int_equal(vb_cq_create(s->ctx, 4096, NULL, 0, NULL, &s->cq), 0);
 	s->mem = zeros(MEM_BYTES);
 	assert_int_equal(vb_mr_reg(s->pd, s->mem, MEM_BYTES, (uintptr_t)s->mem,
@@ -225,16 +126,10 @@ static inline void side_die(struct side *s)
 static int lanes_begin(void **state)
 {
 	sides = 0;
-	lanes_now_ns = 1;
+	fake_ns = 1;
 	side_make(SLOT_FIRST, 100);
 	side_make(SLOT_FIRST + 1, 200);
 	return 0;
-}
-
-static inline void cq_drop(struct vb_cq *cq)
-{
-	assert_int_equal(vb_cq_destroy(cq), 0);
-	vb_cq_free(cq);
 }
 
 /* Whatever a test left behind says EBUSY here. */
@@ -243,11 +138,9 @@ static int lanes_end(void **state)
 	for (unsigned i = 0; i < sides; i++) {
 		struct side *s = &side[i];
 
-		cq_drop(s->cq);
+		drop_cq(s->cq);
 		assert_int_equal(vb_mr_dereg(s->mr), 0);
-		assert_int_equal(vb_pd_destroy(s->pd), 0);
-		vb_ctx_destroy(s->ctx);
-		vb_nic_destroy(s->nic);
+		side_close(s);
 		munmap(s->mem, MEM_BYTES);
 	}
 	for (unsigned i = 0; i < sides; i++) {
@@ -261,67 +154,21 @@ static int lanes_end(void **state)
 
 /* --- QPs --- */
 
-static inline struct vb_qp *qp_make_on(struct side *s, enum ibv_qp_type type, struct vb_cq *cq)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = &cq->ibv.cq, .recv_cq = &cq->ibv.cq, .qp_type = type,
-		.cap = { .max_send_wr = 512, .max_recv_wr = 512, .max_send_sge = 2,
-			 .max_recv_sge = 2, .max_inline_data = 32 },
-	};
-	struct vb_qp *qp;
-
-	assert_int_equal(vb_qp_create(s->pd, &init, &qp), 0);
-	return qp;
-}
-
 static inline struct vb_qp *qp_make(struct side *s, enum ibv_qp_type type)
 {
-	return qp_make_on(s, type, s->cq);
-}
-
-static inline void qp_drop(struct vb_qp *qp)
-{
-	assert_int_equal(vb_qp_destroy(qp), 0);
-	vb_qp_free(qp);
+	return qp_make_on(s, type, s->cq, NULL);
 }
 
 /* One step towards RTS, or to what is said; dqpn: of the other end. */
 static inline int qp_step(struct vb_qp *qp, enum ibv_qp_state to, uint32_t dqpn)
 {
-	enum ibv_qp_type type = qp->ibv.qp.qp_type;
-	struct ibv_qp_attr attr = {
-		.qp_state = to, .port_num = 1, .qkey = QKEY, .path_mtu = IBV_MTU_1024,
-		.dest_qp_num = dqpn,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
-		.rq_psn = 0x100, .sq_psn = 0x100, .max_dest_rd_atomic = 4, .max_rd_atomic = 4,
-		.min_rnr_timer = 12, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
-		.ah_attr = { .is_global = 1, .port_num = 1 },
-	};
-	int mask = IBV_QP_STATE;
-
-	memcpy(attr.ah_attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
-	if (to == IBV_QPS_INIT)
-		mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-			(type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
-	if (to == IBV_QPS_RTR && type != IBV_QPT_UD)
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (to == IBV_QPS_RTR && type == IBV_QPT_RC)
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	if (to == IBV_QPS_RTS && vb_qp_state(qp) == IBV_QPS_RTR)
-		mask |= IBV_QP_SQ_PSN;
-	if (to == IBV_QPS_RTS && vb_qp_state(qp) == IBV_QPS_RTR && type == IBV_QPT_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
-	return vb_qp_modify(qp, &attr, mask);
+	return qp_move(qp, qp_attr_to(own_gid, dqpn), to);
 }
 
 /* From RESET to RTS. */
 static inline void qp_ready(struct vb_qp *qp, uint32_t dqpn)
 {
-	assert_int_equal(qp_step(qp, IBV_QPS_INIT, dqpn), 0);
-	assert_int_equal(qp_step(qp, IBV_QPS_RTR, dqpn), 0);
-	assert_int_equal(qp_step(qp, IBV_QPS_RTS, dqpn), 0);
+	qp_climb(qp, qp_attr_to(own_gid, dqpn), IBV_QPS_RTS);
 }
 
 static inline void qp_connect(struct vb_qp *a, struct vb_qp *b)

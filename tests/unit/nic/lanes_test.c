@@ -17,8 +17,8 @@ static void pair_make(enum ibv_qp_type type)
 
 static void pair_drop(void)
 {
-	qp_drop(a);
-	qp_drop(b);
+	drop_qp(a);
+	drop_qp(b);
 }
 
 static void fill(struct side *s, uint32_t bytes)
@@ -54,7 +54,7 @@ static void messages_of_all_lengths_come_whole(void **state)
 		assert_int_equal(side[1].mem[63], 0xee);
 		assert_int_equal(side[1].mem[64 + bytes], 0xee);
 	}
-	assert_int_equal(side[0].wire + side[1].wire, 0);
+	assert_int_equal(side[0].sent + side[1].sent, 0);
 	pair_drop();
 }
 
@@ -109,7 +109,7 @@ static void a_nic_reaches_itself(void **state)
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_wc(side[0].cq, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(side[0].mem + 200000, side[0].mem, 100000);
-	assert_int_equal(side[0].wire, 0);
+	assert_int_equal(side[0].sent, 0);
 	pair_drop();
 }
 
@@ -124,8 +124,8 @@ static void without_a_receive_the_sender_waits_and_tries_again(void **state)
 	settle();
 	assert_no_wc(side[0].cq);
 	/* IBA 9.7.5.2.8: it waits as long as the other side said. */
-	lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
-	assert_in_range(lanes_now_ns, 600000, 700000);
+	fake_ns = vb_nic_deadline_ns(side[0].nic);
+	assert_in_range(fake_ns, 600000, 700000);
 	vb_nic_turn(side[0].nic);
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
@@ -148,11 +148,11 @@ static void a_peer_that_is_not_ready_yet_gets_it_later(void **state)
 	settle();
 	assert_no_wc(side[0].cq);
 	for (unsigned i = 0; i < 3 && vb_nic_deadline_ns(side[0].nic) != UINT64_MAX; i++) {
-		lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+		fake_ns = vb_nic_deadline_ns(side[0].nic);
 		vb_nic_turn(side[0].nic);
 		settle();
 	}
-	assert_in_range(lanes_now_ns, 1000000, 100000000);
+	assert_in_range(fake_ns, 1000000, 100000000);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
 	assert_no_wc(side[1].cq);
@@ -187,9 +187,9 @@ static void a_peer_that_does_not_read_is_waited_for(void **state)
 	qp_recv(&side[1], b, 2, 0, 100);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	for (unsigned i = 0; i < 1000; i++) {
-		assert_true(vb_nic_deadline_ns(side[0].nic) > lanes_now_ns);
-		lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
-		assert_true(lanes_now_ns != UINT64_MAX);
+		assert_true(vb_nic_deadline_ns(side[0].nic) > fake_ns);
+		fake_ns = vb_nic_deadline_ns(side[0].nic);
+		assert_true(fake_ns != UINT64_MAX);
 		vb_nic_turn(side[0].nic);
 		vb_nic_lanes_scan(side[0].nic);
 	}
@@ -209,8 +209,8 @@ static void one_that_stops_reading_is_waited_for_too(void **state)
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	settle();
 	for (unsigned i = 0; i < 1000; i++) {
-		assert_true(vb_nic_deadline_ns(side[0].nic) > lanes_now_ns);
-		lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+		assert_true(vb_nic_deadline_ns(side[0].nic) > fake_ns);
+		fake_ns = vb_nic_deadline_ns(side[0].nic);
 		vb_nic_turn(side[0].nic);
 		vb_nic_lanes_scan(side[0].nic);
 	}
@@ -219,7 +219,7 @@ static void one_that_stops_reading_is_waited_for_too(void **state)
 	qp_recv(&side[1], b, 2, 0, 100);
 	for (unsigned i = 0; i < 10; i++) {
 		settle();
-		lanes_now_ns += 10000000;
+		fake_ns += 10000000;
 		vb_nic_turn(side[0].nic);
 	}
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
@@ -237,11 +237,11 @@ static void a_qp_that_is_none_ends_in_retries_exceeded(void **state)
 	for (unsigned i = 0; vb_nic_deadline_ns(side[0].nic) != UINT64_MAX; i++) {
 		assert_true(i < 1000);
 		settle();
-		lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+		fake_ns = vb_nic_deadline_ns(side[0].nic);
 		vb_nic_turn(side[0].nic);
 	}
 	/* retry_cnt 7, timeout 14: eight times 67 ms. */
-	assert_in_range(lanes_now_ns, 8 * 67108864ull, 2000000000);
+	assert_in_range(fake_ns, 8 * 67108864ull, 2000000000);
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(vb_qp_state(a), IBV_QPS_ERR);
 	pair_drop();
@@ -259,7 +259,7 @@ static void unreliable_connections_lose_what_nobody_takes(void **state)
 	settle();
 	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
-	assert_int_equal(side[0].wire, 0);
+	assert_int_equal(side[0].sent, 0);
 	pair_drop();
 }
 
@@ -298,14 +298,14 @@ static void what_is_said_with_a_message_comes_with_it(void **state)
 	struct vb_cq *cq;
 	struct ibv_wc wc;
 
-	assert_int_equal(vb_channel_create(side[1].ctx, 7, &channel), 0);
+	assert_int_equal(vb_channel_create(side[1].ctx, FD_CHANNEL, &channel), 0);
 	assert_int_equal(vb_cq_create(side[1].ctx, 64, channel, 0, NULL, &cq), 0);
 	a = qp_make(&side[0], IBV_QPT_RC);
-	b = qp_make_on(&side[1], IBV_QPT_RC, cq);
+	b = qp_make_on(&side[1], IBV_QPT_RC, cq, NULL);
 	qp_connect(a, b);
 	for (unsigned i = 0; i < 16; i++) {
 		bool imm = i & 1, write = i & 2, solicited = i & 4;
-		unsigned events = side[1].events;
+		int events = side[1].signals[FD_CHANNEL];
 
 		sge = sge_of(&side[0], 0, lengths[i / 4]);
 		qp_recv(&side[1], b, i, 0, 60000);
@@ -318,7 +318,7 @@ static void what_is_said_with_a_message_comes_with_it(void **state)
 		vb_cq_arm_notify(cq, true);
 		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
 		settle();
-		assert_int_equal(side[1].events - events, solicited);
+		assert_int_equal(side[1].signals[FD_CHANNEL] - events, solicited);
 		assert_int_equal(vb_cq_poll(cq, 1, &wc), 1);
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.byte_len, lengths[i / 4]);
@@ -330,7 +330,7 @@ static void what_is_said_with_a_message_comes_with_it(void **state)
 			assert_ptr_equal(vb_channel_pop(channel), cq);
 	}
 	pair_drop();
-	cq_drop(cq);
+	drop_cq(cq);
 	assert_int_equal(vb_channel_destroy(channel), 0);
 }
 
@@ -339,17 +339,17 @@ static void a_queue_tells_when_it_has_drained(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct ibv_async_event event;
-	unsigned events;
+	int events;
 
 	pair_make(IBV_QPT_RC);
 	qp_recv(&side[1], b, 2, 0, 100);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
-	events = side[0].events;
+	events = side[0].signals[FD_ASYNC];
 	assert_int_equal(vb_qp_modify(a, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	assert_int_equal(qp_send(&side[0], a, 3, 100), 0);
-	assert_int_equal(side[0].events, events);
+	assert_int_equal(side[0].signals[FD_ASYNC], events);
 	settle();
-	assert_int_equal(side[0].events, events + 1);
+	assert_int_equal(side[0].signals[FD_ASYNC], events + 1);
 	assert_true(vb_ctx_event_pop(side[0].ctx, &event));
 	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
@@ -366,7 +366,7 @@ static void datagrams_make(void)
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
 				    .grh = { .traffic_class = 0xb4, .flow_label = 0x54321 } };
 
-	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	a = qp_make(&side[0], IBV_QPT_UD);
 	b = qp_make(&side[1], IBV_QPT_UD);
 	qp_connect(a, b);
@@ -408,10 +408,10 @@ static void datagrams_come_with_their_addresses(void **state)
 	assert_true(wc.wc_flags & IBV_WC_GRH);
 	assert_memory_equal(side[1].mem + 40, side[0].mem, 999);
 	/* The last 20 octets of a GRH's 40 are the IPv4 header: both addresses end it. */
-	assert_memory_equal(side[1].mem + 32, host_gid + 12, 4);
-	assert_memory_equal(side[1].mem + 36, host_gid + 12, 4);
+	assert_memory_equal(side[1].mem + 32, own_gid + 12, 4);
+	assert_memory_equal(side[1].mem + 36, own_gid + 12, 4);
 	assert_int_equal(side[1].mem[21], 0xb4);
-	assert_int_equal(side[0].wire, 0);
+	assert_int_equal(side[0].sent, 0);
 	datagrams_drop();
 }
 
@@ -461,7 +461,7 @@ static void datagrams_go_by_ring_and_wire_in_turns(void **state)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 10; i++)
 		assert_wc(side[1].cq, 100 + i, IBV_WC_SUCCESS);
-	assert_int_equal(side[0].wire, 10);
+	assert_int_equal(side[0].sent, 10);
 	datagrams_drop();
 }
 
@@ -472,12 +472,12 @@ static void one_that_cannot_be_reached_is_not_asked_each_time(void **state)
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(datagram(i, 100, 0, b->ibv.qp.qp_num), 0);
 	assert_int_equal(side[0].reaches, 1);
-	assert_int_equal(side[0].wire, 5);
-	lanes_now_ns += 200000000;
+	assert_int_equal(side[0].sent, 5);
+	fake_ns += 200000000;
 	side[1].refuses = 0;
 	assert_int_equal(datagram(5, 100, 0, b->ibv.qp.qp_num), 0);
 	assert_int_equal(side[0].reaches, 2);
-	assert_int_equal(side[0].wire, 5);
+	assert_int_equal(side[0].sent, 5);
 	for (unsigned i = 0; i < 6; i++)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 	settle();
@@ -493,7 +493,7 @@ static void connecting_asks_again(void **state)
 	side[1].refuses = ENOENT;
 	assert_int_equal(datagram(1, 100, 0, b->ibv.qp.qp_num), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(side[0].wire, 1);
+	assert_int_equal(side[0].sent, 1);
 	side[1].refuses = 0;
 	datagrams_drop();
 	pair_make(IBV_QPT_RC);
@@ -501,7 +501,7 @@ static void connecting_asks_again(void **state)
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(side[0].wire, 1);
+	assert_int_equal(side[0].sent, 1);
 	pair_drop();
 }
 
@@ -510,7 +510,7 @@ static void who_cannot_be_reached_is_sent_to_by_wire(void **state)
 	side[1].refuses = EOPNOTSUPP;
 	pair_make(IBV_QPT_RC);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
-	assert_int_equal(side[0].wire, 1);
+	assert_int_equal(side[0].sent, 1);
 	pair_drop();
 }
 
@@ -528,7 +528,7 @@ static void frames_of_another_peer_are_dropped(void **state)
 	settle();
 	assert_no_wc(side[1].cq);
 	assert_true(stat_of(&side[1], VB_STAT_DROP_STRANGER) > 0);
-	qp_drop(c);
+	drop_qp(c);
 	pair_drop();
 }
 
@@ -552,8 +552,8 @@ static void datagrams_in_another_s_name_are_dropped(void **state)
 		vb_be32_put(tx->octets + 4, b->ibv.qp.qp_num);
 		vb_be32_put(tx->octets + 12, QKEY);
 		vb_be32_put(tx->octets + 16, (side[0].slot + (i == 0)) << VB_INDEX_BITS | 77);
-		memcpy(tx->octets + 20, host_gid, VB_GID_BYTES);
-		memcpy(tx->octets + 20 + VB_GID_BYTES, host_gid, VB_GID_BYTES);
+		memcpy(tx->octets + 20, own_gid, VB_GID_BYTES);
+		memcpy(tx->octets + 20 + VB_GID_BYTES, own_gid, VB_GID_BYTES);
 		vb_ring_publish(tx, 20 + VB_LANE_PATH_BYTES, 0);
 		settle();
 		assert_int_equal(stat_of(&side[1], VB_STAT_DROP_STRANGER), 1);
@@ -577,8 +577,8 @@ static void the_wire_is_not_listened_to(void **state)
 	qp_recv(&side[1], b, 2, 0, 100);
 	pkt.dqpn = b->ibv.qp.qp_num;
 	in.path.sport = VB_ROCE_PORT;
-	memcpy(in.path.src, host_gid, VB_GID_BYTES);
-	memcpy(in.path.dst, host_gid, VB_GID_BYTES);
+	memcpy(in.path.src, own_gid, VB_GID_BYTES);
+	memcpy(in.path.dst, own_gid, VB_GID_BYTES);
 	memset(frame, 0, sizeof(frame));
 	vb_pkt_emit(frame, &pkt);
 	vb_icrc_put(frame + VB_BTH_BYTES + 8, vb_icrc_frame(&in.path, frame, sizeof(frame), 0));

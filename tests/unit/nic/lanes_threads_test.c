@@ -45,7 +45,7 @@ static void *progress(void *arg)
 		if (vb_nic_asleep(s->nic))
 			sched_yield();
 		vb_nic_awake(s->nic);
-		atomic_fetch_add(&lanes_now_ns, 10000);
+		atomic_fetch_add(&fake_ns, 10000);
 		vb_nic_turn(s->nic);
 	}
 	return NULL;
@@ -72,17 +72,17 @@ static void pair_open(struct pair *p, enum ibv_qp_type type)
 {
 	p->cq[0] = cq_make(p->s);
 	p->cq[1] = cq_make(p->t);
-	p->a = qp_make_on(p->s, type, p->cq[0]);
-	p->b = qp_make_on(p->t, type, p->cq[1]);
+	p->a = qp_make_on(p->s, type, p->cq[0], NULL);
+	p->b = qp_make_on(p->t, type, p->cq[1], NULL);
 	qp_connect(p->a, p->b);
 }
 
 static void pair_close(struct pair *p)
 {
-	qp_drop(p->a);
-	qp_drop(p->b);
-	cq_drop(p->cq[0]);
-	cq_drop(p->cq[1]);
+	drop_qp(p->a);
+	drop_qp(p->b);
+	drop_cq(p->cq[0]);
+	drop_cq(p->cq[1]);
 }
 
 static void wait_wc(struct pair *p, unsigned end, uint64_t wr_id)
@@ -190,12 +190,12 @@ static void *shout(void *arg)
 	struct ibv_wc wc;
 	struct vb_ah *ah;
 
-	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	vb_check(!vb_ah_create(side[0].pd, &attr, &ah));
 	for (unsigned i = 0; i < CHURNS; i++) {
-		struct vb_qp *a = qp_make_on(&side[0], IBV_QPT_UD, cq[0]);
-		struct vb_qp *b[2] = { qp_make_on(&side[0], IBV_QPT_UD, cq[0]),
-				       qp_make_on(&side[1], IBV_QPT_UD, cq[1]) };
+		struct vb_qp *a = qp_make_on(&side[0], IBV_QPT_UD, cq[0], NULL);
+		struct vb_qp *b[2] = { qp_make_on(&side[0], IBV_QPT_UD, cq[0], NULL),
+				       qp_make_on(&side[1], IBV_QPT_UD, cq[1], NULL) };
 		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 					  .send_flags = IBV_SEND_SIGNALED }, *bad;
 
@@ -209,13 +209,13 @@ static void *shout(void *arg)
 		}
 		while (vb_cq_poll(cq[0], 1, &wc))
 			vb_check(wc.status == IBV_WC_SUCCESS);
-		qp_drop(a);
-		qp_drop(b[0]);
-		qp_drop(b[1]);
+		drop_qp(a);
+		drop_qp(b[0]);
+		drop_qp(b[1]);
 	}
 	vb_check(!vb_ah_destroy(ah));
-	cq_drop(cq[0]);
-	cq_drop(cq[1]);
+	drop_cq(cq[0]);
+	drop_cq(cq[1]);
 	return NULL;
 }
 
@@ -255,7 +255,7 @@ static void all_at_once(void **state)
 	settle();
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(atomic_load(&side[i].nic->waiters), 0);
-		assert_int_equal(atomic_load(&side[i].wire), 0);
+		assert_int_equal(atomic_load(&side[i].sent), 0);
 		assert_int_equal(stat_of(&side[i], VB_STAT_RNR_NAKS_SENT), 0);
 	}
 }
@@ -292,9 +292,9 @@ static void *until_death(void *arg)
 		}
 	}
 	/* The mortal's own end is not for us to touch: only its process would. */
-	qp_drop(p.a);
-	cq_drop(p.cq[0]);
-	atomic_fetch_add(&lanes_now_ns, 1);
+	drop_qp(p.a);
+	drop_cq(p.cq[0]);
+	atomic_fetch_add(&fake_ns, 1);
 	return p.b;
 }
 
@@ -351,8 +351,8 @@ static void death_in_the_midst(void **state)
 			struct vb_qp *b = qp[i];
 			struct vb_cq *cq = (struct vb_cq *)b->ibv.qp.send_cq;
 
-			qp_drop(b);
-			cq_drop(cq);
+			drop_qp(b);
+			drop_cq(cq);
 		}
 		assert_int_equal(side[0].releases, round % 16 + 1);
 	}

@@ -35,12 +35,13 @@ static void host_leave(void *arg, const uint8_t gid[VB_GID_BYTES])
 	memcpy(host.left, gid, VB_GID_BYTES);
 }
 
+static const struct vb_host_groups host_groups = { .join = host_join, .leave = host_leave };
+
 static int start(void **state)
 {
 	memset(&host, 0, sizeof(host));
 	begin(state);
-	fix.nic->host.join = host_join;
-	fix.nic->host.leave = host_leave;
+	fix.nic->host.groups = &host_groups;
 	return 0;
 }
 
@@ -339,7 +340,7 @@ static void what_is_no_group_or_no_ud_is_refused(void **state)
 	m.qp->create_flags = 0;
 	fix.nic->host.no_wire = true;
 	assert_int_equal(vb_group_attach(m.qp, group_a), ENETUNREACH);
-	fix.nic->host.join = NULL;
+	fix.nic->host.groups = NULL;
 	assert_int_equal(vb_group_attach(m.qp, group_a), EOPNOTSUPP);
 	assert_int_equal(host.joins, 0);
 	member_close(&m);

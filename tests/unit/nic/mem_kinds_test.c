@@ -44,13 +44,31 @@ static int fetch(void *arg, void *addr, size_t bytes, enum vb_fetch how)
 	return ++host.fetches == (unsigned)host.fail_at ? EFAULT : 0;
 }
 
+static bool copy(void *arg, void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return true;
+}
+
+static bool touch(void *arg, void *at)
+{
+	return true;
+}
+
+static const struct vb_host_memory host_memory = {
+	.device = idle_device_memory, .map_file = map_file, .unmap = unmap,
+};
+
+static const struct vb_host_paging host_paging = {
+	.fetch = fetch, .copy = copy, .touch = touch,
+};
+
 static int kinds_begin(void **state)
 {
 	begin(state);
 	memset(&host, 0, sizeof(host));
-	fix.nic->host.map_file = map_file;
-	fix.nic->host.unmap = unmap;
-	fix.nic->host.fetch = fetch;
+	fix.nic->host.memory = &host_memory;
+	fix.nic->host.paging = &host_paging;
 	return 0;
 }
 
@@ -156,7 +174,7 @@ static void what_the_host_refuses_is_refused(void **state)
 	assert_int_equal(reg_dmabuf(0, 8, 0, IBV_ACCESS_MW_BIND, &mr), EINVAL);
 	assert_int_equal(reg_dmabuf(0, 8, 0, IBV_ACCESS_REMOTE_WRITE, &mr), EINVAL);
 	assert_int_equal(host.maps, 0);
-	fix.nic->host.map_file = NULL;
+	fix.nic->host.memory = NULL;
 	assert_int_equal(reg_dmabuf(0, 100, 0, 0, &mr), EOPNOTSUPP);
 }
 
@@ -242,7 +260,7 @@ static void advice_goes_to_the_host(void **state)
 	sge[1].lkey ^= 1;
 	assert_int_equal(vb_mr_advise(fix.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, sge, 2), ENOENT);
 	assert_int_equal(host.fetches, 1);
-	fix.nic->host.fetch = NULL;
+	fix.nic->host.paging = NULL;
 	assert_int_equal(vb_mr_advise(fix.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, sge, 1),
 			 EOPNOTSUPP);
 	dereg(mr);

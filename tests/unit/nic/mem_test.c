@@ -417,6 +417,10 @@ static bool unshare_late(void *arg, const struct vb_shared *shared)
 	return false;
 }
 
+static const struct vb_host_sharing sharing_late = {
+	.share = share_late, .unshare = unshare_late,
+};
+
 static int32_t file_told(const struct vb_mr *mr)
 {
 	const struct vb_export_key *entry = &fix.nic->export->key[vb_key_place(mr->ibv.rkey)];
@@ -431,8 +435,7 @@ static void a_file_that_is_found_later_is_told_then(void **state)
 	const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	struct vb_mr *mr;
 
-	fix.nic->host.share = share_late;
-	fix.nic->host.unshare = unshare_late;
+	fix.nic->host.sharing = &sharing_late;
 	for (unsigned i = 0; i < 2; i++) {
 		memset(&late, 0, sizeof(late));
 		late.at_once = i;

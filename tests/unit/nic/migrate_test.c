@@ -14,17 +14,8 @@ static const uint8_t third_gid[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 9, 0, 3 
 enum way { PRIMARY, ALT, THIRD };
 
 static struct {
-	struct vb_cq *cq;
-	struct vb_qp *qp;
 	uint32_t psn; /* of the peer's next message */
 } ends;
-
-static void connect_as(enum ibv_qp_type type)
-{
-	ends.qp = make_qp(type, ends.cq, NULL);
-	bring(ends.qp, IBV_QPS_RTS);
-	ends.psn = EPSN;
-}
 
 static int begin_connected(void **state)
 {
@@ -37,23 +28,16 @@ static int begin_connected(void **state)
 	memcpy(entry[1].gid, alt_gid, VB_GID_BYTES);
 	vb_nic_gids_set(fix.nic, entry, 2);
 	assert_event(IBV_EVENT_GID_CHANGE);
-	ends.cq = make_cq(64, NULL);
+	ends.psn = EPSN;
 	connect_as(IBV_QPT_RC);
 	return rc;
-}
-
-static int end_connected(void **state)
-{
-	drop_qp(ends.qp);
-	drop_cq(ends.cq);
-	return end(state);
 }
 
 static int set_mig_state(enum ibv_mig_state to)
 {
 	struct ibv_qp_attr attr = { .path_mig_state = to };
 
-	return vb_qp_modify(ends.qp, &attr, IBV_QP_PATH_MIG_STATE);
+	return vb_qp_modify(fix.qp, &attr, IBV_QP_PATH_MIG_STATE);
 }
 
 static void rearm(void)
@@ -64,7 +48,7 @@ static void rearm(void)
 	};
 
 	memcpy(attr.alt_ah_attr.grh.dgid.raw, alt_peer_gid, VB_GID_BYTES);
-	assert_int_equal(vb_qp_modify(ends.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
+	assert_int_equal(vb_qp_modify(fix.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
 			 0);
 }
 
@@ -73,7 +57,7 @@ static enum ibv_mig_state mig_state(void)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	assert_int_equal(vb_qp_query(ends.qp, &attr, &init), 0);
+	assert_int_equal(vb_qp_query(fix.qp, &attr, &init), 0);
 	return attr.path_mig_state;
 }
 
@@ -83,7 +67,7 @@ static void post_recv(void)
 {
 	struct ibv_recv_wr wr = { .num_sge = 0 }, *bad;
 
-	assert_int_equal(vb_qp_post_recv(ends.qp, &wr, &bad), 0);
+	assert_int_equal(vb_qp_post_recv(fix.qp, &wr, &bad), 0);
 }
 
 static void frame_make(struct vb_frame *out, uint8_t *octets, enum way way, bool migreq,
@@ -96,9 +80,9 @@ static void frame_make(struct vb_frame *out, uint8_t *octets, enum way way, bool
 	uint32_t bytes;
 
 	memset(&pkt, 0, sizeof(pkt));
-	vb_pkt_begin(&pkt, ends.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+	vb_pkt_begin(&pkt, fix.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
 	pkt.migreq = migreq;
-	pkt.opcode = vb_op_find(ends.qp->ibv.qp.qp_type == IBV_QPT_RC ? VB_RC : VB_UC, kind,
+	pkt.opcode = vb_op_find(fix.qp->ibv.qp.qp_type == IBV_QPT_RC ? VB_RC : VB_UC, kind,
 				VB_P_ONLY, 0);
 	pkt.psn = psn;
 	pkt.ackreq = kind == VB_K_SEND;
@@ -126,7 +110,7 @@ static bool message_comes(enum way way, bool migreq)
 
 	post_recv();
 	packet_comes(way, migreq, VB_K_SEND, ends.psn);
-	if (!vb_cq_poll(ends.cq, 1, &wc))
+	if (!vb_cq_poll(fix.cq, 1, &wc))
 		return false;
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	ends.psn++;
@@ -154,8 +138,8 @@ static void send_one(void)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
 
 	fix.sent = 0;
-	fix.now_ns += 1000000; /* so that it does not wait for company */
-	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
+	fake_ns += 1000000; /* so that it does not wait for company */
+	assert_int_equal(vb_qp_post_send(fix.qp, &wr, &bad), 0);
 	assert_int_equal(fix.sent, 1);
 }
 
@@ -189,7 +173,7 @@ static void migreq_says_where_we_stand(void **state)
 static void datagrams_have_no_migreq(void **state)
 {
 	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
-	struct vb_qp *ud = make_qp(IBV_QPT_UD, ends.cq, NULL);
+	struct vb_qp *ud = make_qp(IBV_QPT_UD, fix.cq, NULL);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
 	struct vb_ah *ah;
 
@@ -215,7 +199,7 @@ static void only_a_peer_that_waits_arms(void **state)
 	assert_int_equal(mig_state(), IBV_MIG_REARM);
 	assert_true(message_comes(PRIMARY, false));
 	assert_int_equal(mig_state(), IBV_MIG_ARMED);
-	assert_true(ends.qp->req.armed);
+	assert_true(fix.qp->req.armed);
 }
 
 static void an_ack_arms_as_well(void **state)
@@ -246,16 +230,17 @@ static void who_comes_by_the_other_path_is_followed(void **state)
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 
 	for (unsigned i = 0; i < 2; i++) {
-		drop_qp(ends.qp);
+		drop_qp(fix.qp);
+		ends.psn = EPSN;
 		connect_as(types[i]);
 		arm();
 		assert_true(message_comes(ALT, true));
 		assert_event(IBV_EVENT_PATH_MIG);
 		assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
-		assert_memory_equal(ends.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
-		assert_memory_equal(ends.qp->path.src, alt_gid, VB_GID_BYTES);
-		assert_false(ends.qp->req.armed);
-		assert_int_equal(ends.qp->req.timeout, 16);
+		assert_memory_equal(fix.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
+		assert_memory_equal(fix.qp->path.src, alt_gid, VB_GID_BYTES);
+		assert_false(fix.qp->req.armed);
+		assert_int_equal(fix.qp->req.timeout, 16);
 		assert_true(message_comes(ALT, true));
 		assert_no_event();
 	}
@@ -293,7 +278,7 @@ static void a_packet_in_the_midst_of_a_message_counts(void **state)
 		uint32_t bytes;
 
 		memset(&pkt, 0, sizeof(pkt));
-		vb_pkt_begin(&pkt, ends.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
+		vb_pkt_begin(&pkt, fix.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
 		pkt.opcode = i ? VB_OP_RC_WRITE_MIDDLE : VB_OP_RC_WRITE_FIRST;
 		pkt.migreq = i;
 		pkt.psn = ends.psn++;
@@ -333,7 +318,7 @@ static void a_migration_to_no_path_of_ours_is_refused(void **state)
 	assert_false(message_comes(THIRD, true));
 	assert_no_event();
 	assert_int_equal(mig_state(), IBV_MIG_ARMED);
-	assert_memory_equal(ends.qp->path.dst, peer_gid, VB_GID_BYTES);
+	assert_memory_equal(fix.qp->path.dst, peer_gid, VB_GID_BYTES);
 }
 
 static void strangers_are_strangers(void **state)
@@ -358,7 +343,7 @@ static void the_old_path_is_good_until_there_is_another(void **state)
 	assert_int_equal(set_mig_state(IBV_MIG_MIGRATED), 0);
 	assert_event(IBV_EVENT_PATH_MIG);
 	assert_true(message_comes(PRIMARY, false));
-	assert_memory_equal(ends.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
+	assert_memory_equal(fix.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
 	assert_true(message_comes(ALT, true));
 	rearm();
 	assert_true(message_comes(PRIMARY, false));
@@ -383,22 +368,22 @@ static void who_is_taken_along_begins_its_retries_anew(void **state)
 	struct ibv_wc wc;
 
 	arm();
-	assert_int_equal(vb_qp_post_send(ends.qp, &wr, &bad), 0);
-	lost_ns = fix.now_ns;
+	assert_int_equal(vb_qp_post_send(fix.qp, &wr, &bad), 0);
+	lost_ns = fake_ns;
 	/* All retries but the last are used up: 8 times 67 ms. */
 	while (vb_nic_deadline_ns(fix.nic) < lost_ns + 530000000) {
-		fix.now_ns = vb_nic_deadline_ns(fix.nic);
+		fake_ns = vb_nic_deadline_ns(fix.nic);
 		vb_nic_turn(fix.nic);
 	}
 	duplicate_comes(ALT, true);
 	assert_event(IBV_EVENT_PATH_MIG);
 	while (vb_nic_deadline_ns(fix.nic) < lost_ns + 700000000) {
-		fix.now_ns = vb_nic_deadline_ns(fix.nic);
+		fake_ns = vb_nic_deadline_ns(fix.nic);
 		vb_nic_turn(fix.nic);
 	}
-	assert_int_equal(vb_qp_state(ends.qp), IBV_QPS_RTS);
+	assert_int_equal(vb_qp_state(fix.qp), IBV_QPS_RTS);
 	packet_comes(ALT, true, VB_K_ACK, 0x200);
-	assert_int_equal(vb_cq_poll(ends.cq, 1, &wc), 1);
+	assert_int_equal(vb_cq_poll(fix.cq, 1, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
@@ -409,7 +394,7 @@ static void who_waits_is_taken_along_too(void **state)
 	assert_true(message_comes(ALT, true));
 	assert_event(IBV_EVENT_PATH_MIG);
 	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
-	assert_memory_equal(ends.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
+	assert_memory_equal(fix.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
 	assert_true(message_comes(ALT, true));
 	assert_no_event();
 }
@@ -417,10 +402,10 @@ static void who_waits_is_taken_along_too(void **state)
 static void reset_forgets_it_all(void **state)
 {
 	arm();
-	assert_int_equal(set_state(ends.qp, IBV_QPS_RESET), 0);
-	assert_null(ends.qp->migration);
+	assert_int_equal(set_state(fix.qp, IBV_QPS_RESET), 0);
+	assert_null(fix.qp->migration);
 	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
-	bring(ends.qp, IBV_QPS_RTS);
+	bring(fix.qp, IBV_QPS_RTS);
 	ends.psn = EPSN;
 	assert_int_equal(set_mig_state(IBV_MIG_REARM), EINVAL);
 	assert_false(message_comes(ALT, true));
@@ -428,7 +413,7 @@ static void reset_forgets_it_all(void **state)
 	assert_true(sent_migreq());
 }
 
-#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end_connected)
+#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end)
 
 int main(void)
 {

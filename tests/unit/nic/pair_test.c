@@ -15,7 +15,7 @@ static bool offer(uint32_t bytes)
 
 	memcpy(burst.path.src, own_gid, VB_GID_BYTES);
 	memcpy(burst.path.dst, peer_gid, VB_GID_BYTES);
-	return vb_pair_admit(fix.nic, SRC_SLOT, &burst, fix.now_ns);
+	return vb_pair_admit(fix.nic, SRC_SLOT, &burst, fake_ns);
 }
 
 /* Offer until nothing more may go: the octets that went. */
@@ -93,7 +93,7 @@ static void a_lost_question_is_asked_again(void **state)
 	for (unsigned i = 0; i < 10; i++) {
 		unsigned sent = fix.sent;
 
-		fix.now_ns += WAIT_NS;
+		fake_ns += WAIT_NS;
 		assert_false(offer(4096));
 		assert_int_equal(fix.sent, sent + 1);
 	}
@@ -108,14 +108,14 @@ static void a_stranger_is_left_alone(void **state)
 
 	offer_all();
 	while (!offer(4096)) {
-		fix.now_ns += WAIT_NS;
+		fake_ns += WAIT_NS;
 		assert_true(++tries < 10);
 	}
 	sent = fix.sent;
 	assert_true(offer_all() >= 100 * WINDOW_BYTES);
 	assert_int_equal(fix.sent, sent);
 	/* Later we try again, in case that it was only slow; an answer, however late, tells. */
-	fix.now_ns += 2000000000;
+	fake_ns += 2000000000;
 	offer_all();
 	assert_false(offer(4096));
 	assert_true(tell(question().bytes));
@@ -129,7 +129,7 @@ static void an_answer_to_nothing_makes_no_friend(void **state)
 
 	offer_all();
 	while (!offer(4096))
-		fix.now_ns += WAIT_NS;
+		fake_ns += WAIT_NS;
 	for (unsigned i = 0; i < sizeof(guesses) / sizeof(guesses[0]); i++) {
 		assert_false(tell(guesses[i]));
 		assert_true(offer_all() >= 100 * WINDOW_BYTES);

@@ -18,8 +18,8 @@ static void pair_make(enum ibv_qp_type type)
 
 static void pair_drop(void)
 {
-	qp_drop(a);
-	qp_drop(b);
+	drop_qp(a);
+	drop_qp(b);
 }
 
 static struct vb_peer *peer_of(struct side *s, const struct side *other)
@@ -64,7 +64,7 @@ static void what_was_outstanding_fails_at_once(void **state)
 	/* And nothing more comes. */
 	assert_int_equal(qp_send(&side[0], a, 4, 100), 0);
 	assert_wc(side[0].cq, 4, IBV_WC_WR_FLUSH_ERR);
-	lanes_now_ns += 1000000000;
+	fake_ns += 1000000000;
 	vb_nic_turn(side[0].nic);
 	vb_nic_lanes_scan(side[0].nic);
 	assert_no_wc(side[0].cq);
@@ -170,8 +170,8 @@ static void who_waits_for_room_at_the_dead_is_let_go(void **state)
 	for (unsigned i = 1; i < VB_RING_SLOTS + 1; i++)
 		assert_wc(side[0].cq, i, IBV_WC_WR_FLUSH_ERR);
 	assert_wc(side[0].cq, 1000 + VB_RING_SLOTS, IBV_WC_SUCCESS);
-	qp_drop(c);
-	qp_drop(d);
+	drop_qp(c);
+	drop_qp(d);
 	pair_drop();
 }
 
@@ -197,11 +197,11 @@ static void one_who_writes_on_does_not_keep_us(void **state)
 {
 	pair_make(IBV_QPT_RC);
 	write_on();
-	lanes_now_hook = write_on;
+	fake_ns_hook = write_on;
 	alarm(60);
 	death();
 	alarm(0);
-	lanes_now_hook = NULL;
+	fake_ns_hook = NULL;
 	assert_true(stat_of(&side[0], VB_STAT_RX_LANE_FRAMES) <= VB_RING_SLOTS + 64);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
@@ -242,12 +242,12 @@ static void the_slot_s_next_owner_is_another_peer(void **state)
 	assert_int_equal(side[0].releases, 0);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
-	qp_drop(a);
+	drop_qp(a);
 	assert_int_equal(side[0].releases, 1);
 	assert_exchange(&side[0], c, heir, d);
-	qp_drop(c);
-	qp_drop(d);
-	qp_drop(b);
+	drop_qp(c);
+	drop_qp(d);
+	drop_qp(b);
 	assert_int_equal(side[0].releases, 1);
 }
 
@@ -275,8 +275,8 @@ static void a_successor_may_come_before_the_news(void **state)
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
 	assert_ptr_equal(peer_of(&side[0], heir), c->peer);
 	assert_exchange(&side[0], c, heir, d);
-	qp_drop(c);
-	qp_drop(d);
+	drop_qp(c);
+	drop_qp(d);
 	pair_drop();
 }
 
@@ -292,8 +292,8 @@ static void peer_objects_are_used_again(void **state)
 		qp_connect(a, b);
 		assert_exchange(&side[0], a, heir, b);
 		peer = a->peer;
-		qp_drop(a);
-		qp_drop(b);
+		drop_qp(a);
+		drop_qp(b);
 		assert_int_equal(side[0].releases, i);
 		side_die(heir);
 		vb_peer_gone(peer);
@@ -320,7 +320,7 @@ static void nobody_is_bound_to_the_dead(void **state)
 	assert_null(a->peer);
 	/* Or it was another's by then. */
 	side_make(SLOT_FIRST + 2, 300);
-	qp_drop(b);
+	drop_qp(b);
 	b = qp_make(&side[2], IBV_QPT_RC);
 	qp_connect(a, b);
 	assert_ptr_equal(a->peer, peer);
@@ -342,7 +342,7 @@ static void datagrams_do_not_wait_for_the_dead(void **state)
 	struct vb_qp *c;
 
 	pair_make(IBV_QPT_UD);
-	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
 	wr.wr.ud.ah = &ah->ibv;
 	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
@@ -355,8 +355,8 @@ static void datagrams_do_not_wait_for_the_dead(void **state)
 	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
 	assert_int_equal(side[0].releases, 1);
 	/* Nobody could be reached, so they went by wire, like any to nobody. */
-	assert_int_equal(side[0].wire, 3);
-	lanes_now_ns += 200000000;
+	assert_int_equal(side[0].sent, 3);
+	fake_ns += 200000000;
 	heir = side_make(side[1].slot, 5000);
 	c = qp_make(heir, IBV_QPT_UD);
 	qp_ready(c, 0);
@@ -366,7 +366,7 @@ static void datagrams_do_not_wait_for_the_dead(void **state)
 	settle();
 	assert_wc(heir->cq, 5, IBV_WC_SUCCESS);
 	assert_int_equal(vb_ah_destroy(ah), 0);
-	qp_drop(c);
+	drop_qp(c);
 	pair_drop();
 }
 
@@ -403,8 +403,8 @@ static void others_make(void)
 static void others_drop(void)
 {
 	for (unsigned i = 0; i < OTHERS; i++) {
-		qp_drop(here[i]);
-		qp_drop(there[i]);
+		drop_qp(here[i]);
+		drop_qp(there[i]);
 	}
 }
 
@@ -502,7 +502,7 @@ static void a_datagram_wakes_whom_it_is_for(void **state)
 	struct vb_ah *ah;
 
 	pair_make(IBV_QPT_UD);
-	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
 	wr.wr.ud.ah = &ah->ibv;
 	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
@@ -607,8 +607,8 @@ static void a_missed_sleeper_is_rung_for_by_the_clock(void **state)
 	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	lie_down_unseen(&side[1]);
-	assert_true(vb_nic_deadline_ns(side[0].nic) <= lanes_now_ns + 10000000);
-	lanes_now_ns = vb_nic_deadline_ns(side[0].nic);
+	assert_true(vb_nic_deadline_ns(side[0].nic) <= fake_ns + 10000000);
+	fake_ns = vb_nic_deadline_ns(side[0].nic);
 	vb_nic_turn(side[0].nic);
 	assert_true(vb_nic_asleep(side[0].nic));
 	assert_int_equal(side[1].bells, 1);
@@ -621,10 +621,10 @@ static void a_missed_sleeper_is_rung_for_by_the_clock(void **state)
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	lie_down_unseen(&side[1]);
 	assert_int_equal(side[1].bells, 1);
-	qp_drop(a);
+	drop_qp(a);
 	assert_int_equal(side[1].bells, 2);
 	vb_nic_awake(side[1].nic);
-	qp_drop(b);
+	drop_qp(b);
 }
 
 /* Where traffic goes both ways, the very next poll sees it. */
@@ -649,7 +649,7 @@ static void assert_peer_is_given_up(void)
 {
 	/* By the clock, at the latest. */
 	for (unsigned i = 0; i < 2; i++) {
-		lanes_now_ns += 20000000;
+		fake_ns += 20000000;
 		vb_nic_turn(side[0].nic);
 		vb_nic_lanes_scan(side[0].nic);
 	}
@@ -701,7 +701,7 @@ static void datagrams_to_one_out_of_its_mind_are_lost(void **state)
 	struct vb_ah *ah;
 
 	pair_make(IBV_QPT_UD);
-	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
 	wr.wr.ud.ah = &ah->ibv;
 	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;

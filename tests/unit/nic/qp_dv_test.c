@@ -83,7 +83,7 @@ static int lease_one(void *arg, uint16_t *slot, uint32_t *next_index)
 {
 	*slot = 3;
 	*next_index = 100;
-	fix.nic->host.lease = lease_none;
+	fix.nic->host.wire.lease = lease_none;
 	return 0;
 }
 
@@ -92,7 +92,7 @@ static void reserved_numbers_are_bounded_and_come_back(void **state)
 	static uint32_t qpn[VB_INDICES];
 	uint32_t count = 0, other;
 
-	fix.nic->host.lease = lease_one;
+	fix.nic->host.wire.lease = lease_one;
 	while (vb_nic_qpn_reserve(fix.nic, &qpn[count]) == 0)
 		assert_true(++count < VB_INDICES);
 	assert_int_equal(vb_nic_qpn_reserve(fix.nic, &other), EAGAIN);
@@ -139,7 +139,7 @@ static void both_clocks_are_told_where_there_are_two(void **state)
 	assert_int_equal(vb_nic_query_times(fix.nic, &raw_ns, &wall_ns), 0);
 	assert_int_equal(raw_ns, 5);
 	assert_true(wall_ns == fix.wall_ns);
-	fix.nic->host.wall_ns = NULL;
+	fix.nic->host.stamps = NULL;
 	assert_int_equal(vb_nic_query_times(fix.nic, &raw_ns, &wall_ns), EOPNOTSUPP);
 }
 

@@ -122,7 +122,7 @@ static void a_qp_that_is_not_ready_is_left_alone(void **state)
 /* IBA 11.6.3.1: the first request in RTR is an event, so its owner must see it. */
 static void the_first_request_in_rtr_is_not_hidden(void **state)
 {
-	unsigned events = side[1].events;
+	int events = side[1].signals[FD_ASYNC];
 
 	to_state(b, IBV_QPS_RESET);
 	to_state(a, IBV_QPS_RESET);
@@ -133,7 +133,7 @@ static void the_first_request_in_rtr_is_not_hidden(void **state)
 		post(IBV_WR_RDMA_WRITE, i, 8);
 		settle();
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
-		assert_int_equal(side[1].events, events + 1);
+		assert_int_equal(side[1].signals[FD_ASYNC], events + 1);
 		assert_int_equal(direct_ops(), i);
 	}
 }
@@ -163,7 +163,7 @@ static void a_stranger_is_refused(void **state)
 	wr.wr.rdma.rkey = side[1].mr->ibv.rkey;
 	assert_int_equal(vb_qp_post_send(c, &wr, &bad), 0);
 	assert_int_equal(host.writes, 0);
-	qp_drop(c);
+	drop_qp(c);
 }
 
 /* Whoever changes an entry makes its number odd meanwhile. */
@@ -280,7 +280,7 @@ static void entries_end_with_what_they_tell_of(void **state)
 
 	qp_ready(c, a->ibv.qp.qp_num);
 	assert_int_equal(VB_EXPORT_GET(entry->qpn), c->ibv.qp.qp_num);
-	qp_drop(c);
+	drop_qp(c);
 	assert_int_equal(VB_EXPORT_GET(entry->qpn), 0);
 	/* b fails by a request that it refuses. */
 	assert_int_equal(VB_EXPORT_GET(entry_of_b()->qpn), b->ibv.qp.qp_num);
@@ -408,7 +408,7 @@ static void revocation_waits_for_an_access_under_way(void **state)
 
 static uint64_t racing_now(void *arg)
 {
-	return lanes_now_ns += 100000000;
+	return fake_ns += 100000000;
 }
 
 /* --- a peer that is stopped in the midst of it --- */
@@ -426,15 +426,15 @@ static struct vb_mr *reg_ending(void)
 static void mark(unsigned lane, uint32_t key, uint32_t count)
 {
 	atomic_store(&side[0].area[1]->lane[lane].direct, (uint64_t)key << 32 | count);
-	side[1].nic->host.now_ns = count & 1 ? racing_now : lanes_now;
+	side[1].nic->host.clock.now_ns = count & 1 ? racing_now : fake_now_ns;
 }
 
 static unsigned waited_s(int (*revocation)(void), int err)
 {
-	uint64_t begin_ns = lanes_now_ns;
+	uint64_t begin_ns = fake_ns;
 
 	assert_int_equal(revocation(), err);
-	return (unsigned)((lanes_now_ns - begin_ns) / 1000000000u);
+	return (unsigned)((fake_ns - begin_ns) / 1000000000u);
 }
 
 static int dereg_ending(void)
@@ -467,7 +467,7 @@ static bool tells_of_death(void *arg, struct vb_peer *peer, uint64_t waited_ns)
 static void the_host_knows_of_deaths(void **state)
 {
 	mark(1, reg_ending()->ibv.rkey, 3);
-	side[1].nic->host.tarry = tells_of_death;
+	side[1].direct.tarry = tells_of_death;
 	assert_in_range(waited_s(dereg_ending, 0), 0, 2);
 	mark(1, 0, 0);
 }
@@ -522,10 +522,10 @@ static void what_a_stopped_peer_is_not_at_goes_at_once(void **state)
 	mark(a->ibv.qp.qp_num % VB_RING_LANES, side[1].mr->ibv.rkey, 5);
 	assert_int_equal(waited_s(dereg_ending, 0), 0);
 	to_state(c, IBV_QPS_ERR);
-	qp_drop(c);
+	drop_qp(c);
 	to_state(d, IBV_QPS_RESET);
-	qp_drop(d);
-	assert_in_range(lanes_now_ns, 0, 4000000000u);
+	drop_qp(d);
+	assert_in_range(fake_ns, 0, 4000000000u);
 	mark(a->ibv.qp.qp_num % VB_RING_LANES, 0, 6);
 }
 
@@ -596,7 +596,7 @@ static void a_window_goes_at_once(void **state)
 	assert_int_equal(vb_mw_alloc(side[1].pd, IBV_MW_TYPE_1, &mw), 0);
 	mark(0, mw->ibv.rkey, 5);
 	assert_int_equal(vb_mw_dealloc(mw), 0);
-	assert_in_range(lanes_now_ns, 0, 1000000000u);
+	assert_in_range(fake_ns, 0, 1000000000u);
 	mark(0, 0, 6);
 }
 
@@ -610,7 +610,7 @@ static void one_that_cannot_reach_us_is_not_waited_for(void **state)
 {
 	struct vb_peer *back = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
 
-	side[1].nic->host.may_reach = nobody;
+	side[1].direct.may_reach = nobody;
 	vb_peer_rx_pause(back);
 	vb_peer_rx_set(back, side[0].area[1], side[0].nic->export);
 	vb_peer_rx_resume(back);

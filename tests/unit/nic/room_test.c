@@ -23,7 +23,7 @@ static struct vb_qp *make_in_lane(struct side *s, enum ibv_qp_type type)
 			n++;
 	}
 	while (n)
-		qp_drop(spare[--n]);
+		drop_qp(spare[--n]);
 	return qp;
 }
 
@@ -42,8 +42,8 @@ static void pairs_drop(void)
 {
 	for (unsigned i = 0; i < QPS; i++) {
 		if (from[i])
-			qp_drop(from[i]);
-		qp_drop(to[i]);
+			drop_qp(from[i]);
+		drop_qp(to[i]);
 	}
 }
 
@@ -192,7 +192,7 @@ static void leave(unsigned i)
 {
 	uint32_t before = waiters();
 
-	qp_drop(from[i]);
+	drop_qp(from[i]);
 	from[i] = NULL;
 	assert_int_equal(waiters(), before - 1);
 }
@@ -218,7 +218,7 @@ static void the_first_may_leave_the_queue(void **state)
 
 	wait_all();
 	l = lane_of_any();
-	qp_drop(from[0]);
+	drop_qp(from[0]);
 	from[0] = NULL;
 	assert_int_equal(atomic_load(&l->waiters), QPS - 1);
 	the_rest_goes_on(QPS - 1);
@@ -256,7 +256,7 @@ static void all_may_leave_the_queue(void **state)
 	wait_all();
 	l = lane_of_any();
 	for (unsigned i = 0; i < QPS; i++) {
-		qp_drop(from[i]);
+		drop_qp(from[i]);
 		from[i] = NULL;
 	}
 	assert_int_equal(atomic_load(&l->waiters), 0);
@@ -328,7 +328,7 @@ static void one_who_never_receives_is_rung_for_too(void **state)
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
 	struct vb_ah *ah;
 
-	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
 	wr.wr.ud.ah = &ah->ibv;
 	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
@@ -343,8 +343,8 @@ static void one_who_never_receives_is_rung_for_too(void **state)
 	vb_nic_awake(side[0].nic);
 	settle();
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 0);
-	qp_drop(a);
-	qp_drop(b);
+	drop_qp(a);
+	drop_qp(b);
 	assert_int_equal(vb_ah_destroy(ah), 0);
 }
 
@@ -385,7 +385,7 @@ static void datagrams_make(void)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 
-	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	a = qp_make(&side[0], IBV_QPT_UD);
 	b = qp_make(&side[1], IBV_QPT_UD);
 	qp_connect(a, b);
@@ -394,8 +394,8 @@ static void datagrams_make(void)
 
 static void datagrams_drop(void)
 {
-	qp_drop(a);
-	qp_drop(b);
+	drop_qp(a);
+	drop_qp(b);
 	assert_int_equal(vb_ah_destroy(ah), 0);
 }
 
@@ -412,14 +412,14 @@ static void datagrams_for_one_who_does_not_read_are_lost(void **state)
 		assert_int_equal(datagram(i, b->ibv.qp.qp_num), 0);
 	assert_int_equal(datagram(999, c->ibv.qp.qp_num), 0);
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS);
-	assert_true(vb_nic_deadline_ns(side[0].nic) <= lanes_now_ns + 20000000);
-	lanes_now_ns += 19999999;
+	assert_true(vb_nic_deadline_ns(side[0].nic) <= fake_ns + 20000000);
+	fake_ns += 19999999;
 	vb_nic_turn(side[0].nic);
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 0);
-	assert_int_equal(vb_nic_deadline_ns(side[0].nic), lanes_now_ns + 1);
+	assert_int_equal(vb_nic_deadline_ns(side[0].nic), fake_ns + 1);
 	vb_nic_lanes_scan(third->nic);
 	assert_no_wc(third->cq);
-	lanes_now_ns++;
+	fake_ns++;
 	vb_nic_turn(side[0].nic);
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 5);
 	assert_int_equal(completions(&side[0]), 6);
@@ -434,7 +434,7 @@ static void datagrams_for_one_who_does_not_read_are_lost(void **state)
 	settle();
 	assert_wc(side[1].cq, 88, IBV_WC_SUCCESS);
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 5);
-	qp_drop(c);
+	drop_qp(c);
 	datagrams_drop();
 }
 
@@ -466,7 +466,7 @@ static void a_datagram_waits_at_its_own_lane(void **state)
 	settle();
 	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS + 2);
-	qp_drop(c);
+	drop_qp(c);
 	datagrams_drop();
 }
 

@@ -19,27 +19,13 @@ static struct {
 	struct vb_rwq_table *table, *single;
 } rss;
 
-static struct vb_segment_table segment;
-
-static struct vb_segment_table *fix_segment(void *arg)
-{
-	return &segment;
-}
-
-static int fix_reach(void *arg, uint16_t own_slot, uint16_t slot)
-{
-	return ENOENT;
-}
-
 static int begin_rss(void **state)
 {
 	struct ibv_rwq_ind_table_init_attr attr = {.log_ind_tbl_size = 3};
 	struct ibv_wq *places[PLACES];
 
 	begin(state);
-	memset(&segment, 0, sizeof(segment));
-	fix.nic->host.segment = fix_segment;
-	fix.nic->host.reach = fix_reach;
+	side_use_segment(&fix);
 	rss.cq = make_cq(64, NULL);
 	for (unsigned i = 0; i < PLACES; i++) {
 		rss.wq[i] = make_wq(rss.cq, 0);

@@ -45,8 +45,8 @@ static int begin_with_ports(void **state)
 	int rc = begin(state);
 
 	memset(&seen, 0, sizeof(seen));
-	fix.nic->host.sport = host_sport;
-	fix.nic->host.tx = host_tx;
+	fix.nic->host.wire.sport = host_sport;
+	fix.nic->host.wire.tx = host_tx;
 	return rc;
 }
 
@@ -104,7 +104,7 @@ static void each_datagram_has_its_own(void **state)
 	assert_int_equal(asked_for, VB_OURS);
 	post(ud, ah, 1023 << VB_INDEX_BITS | 1);
 	assert_seen(2, 51023);
-	fix.nic->host.sport = NULL;
+	fix.nic->host.wire.sport = idle_sport;
 	post(ud, ah, 7 << VB_INDEX_BITS | 1);
 	assert_seen(3, VB_ROCE_PORT);
 	vb_ah_destroy(ah);
@@ -150,7 +150,7 @@ static void a_qp_may_choose_its_own(void **state)
 	assert_int_equal(vb_qp_sport_choose(uc, 55555), EOPNOTSUPP);
 	bring(uc, IBV_QPS_RTS);
 	assert_int_equal(vb_qp_sport_choose(uc, 55555), EOPNOTSUPP); /* the host cannot */
-	fix.nic->host.sport_choose = host_sport_choose;
+	fix.nic->host.wire.sport_choose = host_sport_choose;
 	assert_int_equal(vb_qp_sport_choose(ud, 55555), EOPNOTSUPP);
 	assert_int_equal(vb_qp_sport_choose(uc, 0xbfff), EINVAL);
 	assert_int_equal(vb_qp_sport_choose(uc, 60000), EADDRINUSE);

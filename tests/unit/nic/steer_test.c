@@ -13,27 +13,15 @@
 enum { QPS = 4, HITS = 16 };
 
 static struct {
-	struct vb_segment_table table;
 	struct vb_cq *cq;
 	struct vb_qp *qp[QPS];
 } world;
-
-static struct vb_segment_table *host_segment(void *arg)
-{
-	return &world.table;
-}
-
-static int host_reach(void *arg, uint16_t own_slot, uint16_t slot)
-{
-	return EOPNOTSUPP;
-}
 
 static int start(void **state)
 {
 	begin(state);
 	memset(&world, 0, sizeof(world));
-	fix.nic->host.segment = host_segment;
-	fix.nic->host.reach = host_reach;
+	side_use_segment(&fix);
 	world.cq = make_cq(8, NULL);
 	for (unsigned i = 0; i < QPS; i++)
 		world.qp[i] = make_qp(IBV_QPT_RAW_PACKET, world.cq, NULL);
@@ -280,7 +268,7 @@ static void test_egress(void **state)
 	assert_int_equal(whom(frame_dst_mac, 1), 0);
 	assert_int_equal(stat(VB_STAT_DROP_FLOW), 1);
 	assert_int_equal(stat(VB_STAT_DROP_NO_FLOW), 1);
-	assert_int_equal(atomic_load(&world.table.members[0]), 0);
+	assert_int_equal(atomic_load(&fake_segment_table(NULL)->members[0]), 0);
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
 	flow_mac(&flow, frame_dst_mac);
@@ -536,7 +524,7 @@ static void test_counters_of_the_same(void **state)
 
 static enum vb_segment_want wants(const uint8_t mac[6])
 {
-	return vb_segment_wants(&world.table, 3, vb_segment_mac(mac));
+	return vb_segment_wants(fake_segment_table(NULL), 3, vb_segment_mac(mac));
 }
 
 static void test_filter(void **state)
@@ -587,7 +575,7 @@ static void test_filter_of_many(void **state)
 		if (i != 5)
 			drop_flow(flow[i]);
 	}
-	assert_int_equal(atomic_load(&world.table.members[0]), 0);
+	assert_int_equal(atomic_load(&fake_segment_table(NULL)->members[0]), 0);
 }
 
 /* --- against a model --- */

@@ -11,22 +11,11 @@
 enum { LOOKERS = 2, ROUNDS = 4000, RULES = 40, PORT = 7 };
 
 static struct {
-	struct vb_segment_table table;
 	struct vb_cq *cq;
 	struct vb_qp *stays, *goes;
 	_Atomic bool done;
 	_Atomic uint64_t looked, wrong;
 } world;
-
-static struct vb_segment_table *host_segment(void *arg)
-{
-	return &world.table;
-}
-
-static int host_reach(void *arg, uint16_t own_slot, uint16_t slot)
-{
-	return EOPNOTSUPP;
-}
 
 static void frame_make(struct frame *frame, struct vb_eth_frame *parsed)
 {
@@ -143,8 +132,7 @@ static int start(void **state)
 {
 	begin(state);
 	memset(&world, 0, sizeof(world));
-	fix.nic->host.segment = host_segment;
-	fix.nic->host.reach = host_reach;
+	side_use_segment(&fix);
 	world.cq = make_cq(8, NULL);
 	world.stays = make_qp(IBV_QPT_RAW_PACKET, world.cq, NULL);
 	world.goes = make_qp(IBV_QPT_RAW_PACKET, world.cq, NULL);

@@ -41,7 +41,7 @@ static int wire_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 	static uint8_t all[1 << 17];
 	uint32_t at = 0;
 
-	((struct side *)arg)->wire += burst->frames;
+	((struct side *)arg)->sent += burst->frames;
 	for (uint32_t i = 0; i < burst->iovcnt; i++) {
 		assert_true(at + burst->iov[i].iov_len <= sizeof(all));
 		memcpy(all + at, burst->iov[i].iov_base, burst->iov[i].iov_len);
@@ -84,7 +84,7 @@ static void run_long(void)
 {
 	run();
 	for (unsigned i = 0; i < 40; i++) {
-		lanes_now_ns += 10000000;
+		fake_ns += 10000000;
 		for (unsigned k = 0; k < sides; k++)
 			vb_nic_turn(side[k].nic);
 		run();
@@ -96,7 +96,7 @@ static int begin(void **state)
 	wire_n = wire_lost = wire_loses = 0;
 	lanes_begin(state);
 	for (unsigned i = 0; i < 2; i++)
-		side[i].nic->host.tx = wire_tx;
+		side[i].nic->host.wire.tx = wire_tx;
 	return 0;
 }
 
@@ -133,8 +133,8 @@ static void pair_make(enum ibv_qp_type type)
 
 static void pair_drop(void)
 {
-	qp_drop(a);
-	qp_drop(b);
+	drop_qp(a);
+	drop_qp(b);
 }
 
 /* side 1 has a ring to side 0, which has none back: the two decide differently. */
@@ -182,7 +182,7 @@ static void rc_goes_by_the_wire_where_nobody_answers(void **state)
 	qp_connect(a, b);
 	send_over(0, a, b, 1);
 	send_over(1, b, a, 2);
-	assert_true(side[0].wire && side[1].wire);
+	assert_true(side[0].sent && side[1].sent);
 	/* It has begun, and stays where it is. */
 	answered(0, 0);
 	answered(1, 0);
@@ -249,7 +249,7 @@ static void an_answer_in_time_makes_it_a_ring(void **state)
 	assert_non_null(a->peer);
 	send_over(0, a, b, 1);
 	send_over(1, b, a, 2);
-	assert_int_equal(side[0].wire + side[1].wire, 0);
+	assert_int_equal(side[0].sent + side[1].sent, 0);
 	pair_drop();
 }
 
@@ -266,7 +266,7 @@ static void an_answer_in_rtr_makes_it_a_ring(void **state)
 	qp_ready(b, a->ibv.qp.qp_num);
 	send_over(0, a, b, 1);
 	send_over(1, b, a, 2);
-	assert_int_equal(side[0].wire + side[1].wire, 0);
+	assert_int_equal(side[0].sent + side[1].sent, 0);
 	pair_drop();
 }
 
@@ -326,7 +326,7 @@ static void datagrams_make(void)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 
-	memcpy(attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
+	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
 	pair_make(IBV_QPT_UD);
 	qp_connect(a, b);
@@ -368,7 +368,7 @@ static void datagrams_wait_for_the_answer(void **state)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 		assert_wc(side[1].cq, i, IBV_WC_SUCCESS);
 	}
-	assert_int_equal(side[0].wire, 0);
+	assert_int_equal(side[0].sent, 0);
 	datagrams_drop();
 }
 
@@ -378,7 +378,7 @@ static void datagrams_do_not_wait_for_long(void **state)
 	for (uint64_t i = 0; i < 4; i++)
 		qp_recv(&side[1], b, i, AT, 1000);
 	datagram(0);
-	lanes_now_ns += 50000000;
+	fake_ns += 50000000;
 	vb_nic_turn(side[0].nic);
 	run();
 	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
@@ -390,14 +390,14 @@ static void datagrams_do_not_wait_for_long(void **state)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 		assert_wc(side[1].cq, i, IBV_WC_SUCCESS);
 	}
-	assert_int_equal(side[0].wire, 3);
+	assert_int_equal(side[0].sent, 3);
 	assert_int_equal(side[0].reaches, 1);
 	answered(0, 0);
 	datagram(3);
 	run();
 	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 3, IBV_WC_SUCCESS);
-	assert_int_equal(side[0].wire, 3);
+	assert_int_equal(side[0].sent, 3);
 	datagrams_drop();
 }
 
@@ -412,15 +412,15 @@ static void who_refuses_is_left_alone(void **state)
 	run();
 	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
 	datagram(1);
-	assert_int_equal(side[0].wire, 2);
+	assert_int_equal(side[0].sent, 2);
 	assert_int_equal(side[0].reaches, 1);
-	lanes_now_ns += LONG_NS;
+	fake_ns += LONG_NS;
 	side[1].refuses = ASKED;
 	datagram(2);
-	assert_int_equal(side[0].wire, 2);
+	assert_int_equal(side[0].sent, 2);
 	assert_int_equal(side[0].reaches, 2);
 	answered(0, EOPNOTSUPP);
-	assert_int_equal(side[0].wire, 3);
+	assert_int_equal(side[0].sent, 3);
 	run();
 	datagrams_drop();
 }
@@ -436,22 +436,22 @@ static void one_that_waits_may_go(void **state)
 
 static void await_in_vain(void *arg, uint16_t own_slot, uint16_t slot)
 {
-	lanes_now_ns += 40000000;
+	fake_ns += 40000000;
 }
 
 /* A program that has posted need not wait for the completion before it destroys the QP, or ends. */
 static void what_was_posted_leaves_first(bool all)
 {
 	datagrams_make();
-	side[0].nic->host.await = await_in_vain;
+	side[0].peers.await = await_in_vain;
 	qp_recv(&side[1], b, 0, AT, 1000);
 	datagram(0);
-	assert_int_equal(side[0].wire, 0);
+	assert_int_equal(side[0].sent, 0);
 	if (all)
 		vb_ways_finish(side[0].nic);
 	else
 		vb_way_finish(a);
-	assert_int_equal(side[0].wire, 1);
+	assert_int_equal(side[0].sent, 1);
 	run();
 	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
@@ -487,14 +487,14 @@ static void nobody_is_held_up_by_a_lease(void **state)
 	struct vb_qp *qp[2];
 
 	qp[0] = qp_make(&side[0], IBV_QPT_RC);
-	side[0].nic->host.lease = lease_slowly;
+	side[0].nic->host.wire.lease = lease_slowly;
 	/* As if all of the first were in use. */
 	atomic_load(&side[0].nic->slots[0])->count += VB_INDICES_USED;
 	qp[1] = qp_make(&side[0], IBV_QPT_RC);
 	assert_int_equal(qp[1]->ibv.qp.qp_num >> VB_INDEX_BITS, 77);
 	atomic_load(&side[0].nic->slots[0])->count -= VB_INDICES_USED;
-	qp_drop(qp[1]);
-	qp_drop(qp[0]);
+	drop_qp(qp[1]);
+	drop_qp(qp[0]);
 }
 
 int main(void)

@@ -2,16 +2,11 @@
 /* Work queues: creation, states, what is received and what is not, tables. */
 #include "wq_fixture.h"
 
-static struct vb_segment_table *fix_segment(void *arg)
-{
-	return NULL;
-}
-
 /* Work queues are for what comes by the Ethernet segment, and there is one. */
 static int begin_wq(void **state)
 {
 	begin(state);
-	fix.nic->host.segment = fix_segment;
+	side_use_segment(&fix);
 	return 0;
 }
 

@@ -20,21 +20,6 @@ static struct {
 	struct vb_xrc_rcv *rcv;
 } x;
 
-static struct vb_xrc_store *host_store(void *arg)
-{
-	return store;
-}
-
-static void host_lock(void *arg)
-{
-}
-
-static void use_store(struct side *s)
-{
-	s->nic->host.xrc_store = host_store;
-	s->nic->host.xrc_lock = s->nic->host.xrc_unlock = host_lock;
-}
-
 static void recv_post(unsigned i, uint64_t wr_id)
 {
 	struct ibv_sge sge = sge_of(&side[1 + i], (uint32_t)wr_id * RECV_BYTES, RECV_BYTES);
@@ -54,7 +39,7 @@ static void receiver_make(unsigned i)
 		.srq_type = IBV_SRQT_XRC, .pd = &s->pd->ibv, .cq = &s->cq->ibv.cq,
 	};
 
-	use_store(s);
+	side_use_store(s);
 	assert_int_equal(vb_xrcd_open(s->ctx, file, O_CREAT, &x.xrcd[i]), 0);
 	srq.xrcd = &x.xrcd[i]->ibv;
 	assert_int_equal(vb_srq_create_ex(s->ctx, &srq, &x.srq[i]), 0);
@@ -62,39 +47,13 @@ static void receiver_make(unsigned i)
 		recv_post(i, k);
 }
 
-static struct ibv_qp_attr attr_to(enum ibv_qp_state state, uint32_t qpn)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = state, .port_num = 1, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		.rq_psn = PSN, .sq_psn = PSN, .max_dest_rd_atomic = 4, .max_rd_atomic = 4,
-		.min_rnr_timer = 1, .timeout = 14, .retry_cnt = 1, .rnr_retry = 7,
-		.ah_attr = { .is_global = 1, .port_num = 1 },
-	};
-
-	memcpy(attr.ah_attr.grh.dgid.raw, host_gid, VB_GID_BYTES);
-	return attr;
-}
-
 static void climb(struct vb_qp *qp, uint32_t peer_qpn)
 {
-	static const int masks[] = {
-		IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS,
-		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-		IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC,
-	};
-	bool receives = qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV;
+	struct ibv_qp_attr attr = qp_attr_to(own_gid, peer_qpn);
 
-	for (unsigned i = 0; i < (receives ? 2 : 3); i++) {
-		struct ibv_qp_attr attr =
-			attr_to((enum ibv_qp_state)(IBV_QPS_INIT + i), peer_qpn);
-		int mask = IBV_QP_STATE | masks[i];
-
-		if (receives && i == 1)
-			mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-		assert_int_equal(vb_qp_modify(qp, &attr, mask), 0);
-	}
+	attr.rq_psn = attr.sq_psn = PSN;
+	attr.min_rnr_timer = attr.retry_cnt = 1;
+	qp_climb(qp, attr, qp->ibv.qp.qp_type == IBV_QPT_XRC_RECV ? IBV_QPS_RTR : IBV_QPS_RTS);
 }
 
 /* Both receivers have a way back to the sender. */
@@ -111,8 +70,7 @@ static int begin_apart(void **state)
 
 	lanes_begin(state);
 	side_make(SLOT_FIRST + 2, 300);
-	store = calloc(1, sizeof(*store));
-	vb_xrc_store_init(store);
+	store = store_begin();
 	receiver_make(0);
 	receiver_make(1);
 	rcv.xrcd = &x.xrcd[0]->ibv;
@@ -133,15 +91,14 @@ static int begin_xrc(void **state)
 
 static int end_xrc(void **state)
 {
-	qp_drop(x.snd);
-	qp_drop(x.handle);
+	drop_qp(x.snd);
+	drop_qp(x.handle);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(vb_srq_destroy(x.srq[i]), 0);
 		vb_srq_free(x.srq[i]);
 		assert_int_equal(vb_xrcd_close(x.xrcd[i]), 0);
 	}
 	lanes_end(state);
-	free(store);
 	return 0;
 }
 
@@ -174,7 +131,7 @@ static void fill(struct side *s, uint32_t at, uint32_t bytes)
 static void expect_no_wire(void)
 {
 	for (unsigned i = 0; i < sides; i++)
-		assert_int_equal(side[i].wire, 0);
+		assert_int_equal(side[i].sent, 0);
 }
 
 static void all_of_it_goes_through_rings(void **state)
@@ -254,7 +211,7 @@ static void messages_complete_when_their_ack_has_left(void **state)
 {
 	struct vb_peer *peer;
 
-	side[1].nic->host.ring_bell = bell_looks;
+	side[1].peers.bell = bell_looks;
 	known_at_bell = 0;
 	send_to(0, 1, 100);
 	assert_true(vb_nic_asleep(side[0].nic));
@@ -280,7 +237,7 @@ static void without_a_ring_it_goes_by_the_wire(void **state)
 	send_to(1, 2, 100);
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(side[0].wire, 1);
+	assert_int_equal(side[0].sent, 1);
 	assert_null(x.snd->peer);
 	assert_false(x.snd->req.reliable);
 	assert_no_wc(side[0].cq);
@@ -292,7 +249,7 @@ static void without_a_ring_back_the_wire_answers(void **state)
 	send_to(0, 1, 100);
 	settle();
 	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
-	assert_int_equal(side[1].wire, 1);
+	assert_int_equal(side[1].sent, 1);
 	assert_no_wc(side[0].cq);
 }
 
@@ -361,7 +318,7 @@ static void opening_a_domain_makes_the_ways_back(void **state)
 	struct vb_qp *qp = qp_make(late, IBV_QPT_RC); /* so that it has a slot */
 	struct vb_xrcd *xrcd;
 
-	use_store(late);
+	side_use_store(late);
 	assert_false(vb_peers_back_wanted(late->nic));
 	assert_int_equal(lanes_reach(&side[0], side[0].slot, late->slot), 0);
 	assert_null(vb_peer_known(late->nic, (uint32_t)late->slot << VB_INDEX_BITS,
@@ -371,7 +328,7 @@ static void opening_a_domain_makes_the_ways_back(void **state)
 	assert_non_null(vb_peer_known(late->nic, (uint32_t)late->slot << VB_INDEX_BITS,
 				      x.snd->ibv.qp.qp_num));
 	assert_int_equal(vb_xrcd_close(xrcd), 0);
-	qp_drop(qp);
+	drop_qp(qp);
 }
 
 static void who_sends_to_the_dead_learns_it_at_once(void **state)
@@ -505,16 +462,16 @@ static void requests_wait_as_long_as_there_is_no_other_way(void **state)
 {
 	side[1].refuses = EINPROGRESS;
 	send_to(0, 1, 100);
-	lanes_now_ns += 50000000;
+	fake_ns += 50000000;
 	vb_nic_turn(side[0].nic);
 	settle();
-	assert_true(side[0].wire > 0);
+	assert_true(side[0].sent > 0);
 	assert_int_equal(qp_step(x.snd, IBV_QPS_RESET, 0), 0);
 	climb(x.snd, x.handle->ibv.qp.qp_num);
 	side[0].nic->host.no_wire = true;
-	side[0].wire = 0;
+	side[0].sent = 0;
 	send_to(0, 1, 100);
-	lanes_now_ns += 5000000000;
+	fake_ns += 5000000000;
 	vb_nic_turn(side[0].nic);
 	settle();
 	expect_no_wire();

@@ -28,15 +28,6 @@ static struct {
 	struct vb_xrc_rcv *rcv;
 } x;
 
-static struct vb_xrc_store *host_store(void *arg)
-{
-	return store;
-}
-
-static void host_lock(void *arg)
-{
-}
-
 static int begin_xrc(void **state)
 {
 	struct ibv_srq_init_attr_ex srq = {
@@ -50,10 +41,8 @@ static int begin_xrc(void **state)
 
 	begin(state);
 	memset(&by, 0, sizeof(by));
-	store = calloc(1, sizeof(*store));
-	vb_xrc_store_init(store);
-	fix.nic->host.xrc_store = host_store;
-	fix.nic->host.xrc_lock = fix.nic->host.xrc_unlock = host_lock;
+	store = store_begin();
+	side_use_store(&fix);
 	assert_int_equal(vb_xrcd_open(fix.ctx, NULL, O_CREAT, &x.xrcd), 0);
 	x.cq = make_cq(16, NULL);
 	srq.pd = &fix.pd->ibv;
@@ -72,30 +61,16 @@ static int end_xrc(void **state)
 	vb_srq_free(x.srq);
 	drop_cq(x.cq);
 	assert_int_equal(vb_xrcd_close(x.xrcd), 0);
-	end(state);
-	free(store);
-	return 0;
+	return end(state);
 }
 
 static void connect_it(void)
 {
-	struct ibv_qp_attr attr = {
-		.port_num = 1, .path_mtu = IBV_MTU_1024, .dest_qp_num = SENDER, .rq_psn = PSN,
-		.max_dest_rd_atomic = 4, .ah_attr = { .is_global = 1, .port_num = 1 },
-	};
+	struct ibv_qp_attr attr = qp_attr_to(peer_gid, SENDER);
 
-	memcpy(attr.ah_attr.grh.dgid.raw, peer_gid, VB_GID_BYTES);
-	attr.qp_state = IBV_QPS_INIT;
-	assert_int_equal(vb_qp_modify(x.handle, &attr,
-				      IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-					      IBV_QP_ACCESS_FLAGS),
-			 0);
-	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(vb_qp_modify(x.handle, &attr,
-				      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-					      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-			 0);
+	attr.rq_psn = PSN;
+	attr.qp_access_flags = attr.min_rnr_timer = 0;
+	qp_climb(x.handle, attr, IBV_QPS_RTR);
 }
 
 static void post_recv(uint64_t wr_id)
@@ -437,9 +412,13 @@ static void what_another_has_done_is_done(void **state)
 /* Between this NIC's look and its word, which it gives with the store's lock held. */
 static void migrate_first(void *arg)
 {
-	fix.nic->host.xrc_lock = host_lock;
+	side_use_store(&fix);
 	another_steps(IBV_MIG_MIGRATED);
 }
+
+static const struct vb_host_xrc racing = {
+	.store = fake_store, .lock = migrate_first, .unlock = idle_xrc, .tell = idle_xrc,
+};
 
 static void who_is_second_to_say_so_says_nothing(void **state)
 {
@@ -448,7 +427,7 @@ static void who_is_second_to_say_so_says_nothing(void **state)
 	message_comes(PSN);
 	by.clear = false;
 	by.alt = true;
-	fix.nic->host.xrc_lock = migrate_first;
+	fix.nic->host.xrc = &racing;
 	message_comes(PSN + 1);
 	assert_no_event();
 	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);

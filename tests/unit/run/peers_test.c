@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
+#include "idle_host.h"
 #include "link/shm.h"
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
@@ -50,34 +51,6 @@ struct other {
 
 /* --- our side --- */
 
-static uint64_t host_now_ns(void *arg)
-{
-	return 1;
-}
-
-static int host_tx(void *arg, uint16_t slot, const struct vb_burst *burst)
-{
-	return 0;
-}
-
-static unsigned host_burst_frames_max(void *arg)
-{
-	return 1;
-}
-
-static uint32_t host_frame_bytes_max(void *arg, const struct vb_path *path)
-{
-	return 5000;
-}
-
-static void host_nothing(void *arg)
-{
-}
-
-static void host_signal(void *arg, int fd)
-{
-}
-
 static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 {
 	*slot = OWN;
@@ -85,20 +58,9 @@ static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 	return 0;
 }
 
-static int host_probe(void *arg, const void *addr, size_t bytes, bool write)
-{
-	return 0;
-}
-
 static int begin(void **state)
 {
-	struct vb_nic_host host = {
-		.now_ns = host_now_ns, .tx = host_tx, .burst_frames_max = host_burst_frames_max,
-		.frame_bytes_max = host_frame_bytes_max, .kick = host_nothing,
-		.signal = host_signal, .unsignal = host_signal, .lease = host_lease,
-		.probe_memory = host_probe, .reach = vb_peers_reach, .ring_bell = vb_peers_bell,
-		.release = vb_peers_release,
-	};
+	struct vb_nic_host host = idle_host(NULL);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 					 .cap = { .max_send_wr = 1, .max_recv_wr = 1 } };
 
@@ -106,6 +68,8 @@ static int begin(void **state)
 	assert_non_null(dev);
 	assert_int_equal(vb_peers_open(dev), 0);
 	host.arg = dev;
+	host.wire.lease = host_lease;
+	host.peers = &vb_peers_host;
 	host.export_memory = dev->peers.export;
 	assert_int_equal(vb_nic_create(&dev->nic, &host, 1), 0);
 	dev->ports[0].slot = OWN;

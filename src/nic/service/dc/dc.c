@@ -75,7 +75,8 @@ static bool send_by_wire(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_p
 
 	crc = vb_icrc_header(path, bytes, 0, frame, head);
 	vb_icrc_put(frame + head, vb_icrc_finish(crc));
-	err = nic->host.tx(nic->host.arg, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), &burst);
+	err = nic->host.wire.tx(nic->host.arg, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+				&burst);
 	if (err == EAGAIN)
 		return false;
 	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, 1);
@@ -218,7 +219,7 @@ static bool is_errored(const struct vb_dci *dci, uint16_t stream)
 /* Goes on when a host starts again. */
 static uint64_t clock_ns(struct vb_nic *nic)
 {
-	return nic->host.wall_ns ? nic->host.wall_ns(nic->host.arg) : vb_nic_now_ns(nic);
+	return nic->host.stamps ? nic->host.stamps->wall_ns(nic->host.arg) : vb_nic_now_ns(nic);
 }
 
 /* What is sent by a ring is answered by one, so there is no other way than both or, else, none. */
@@ -267,7 +268,7 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target
 /* Does a packet get there without being cut up? To nowhere it does: that is found out otherwise. */
 static bool fits(struct vb_qp *qp, const struct vb_dc_to *to)
 {
-	uint32_t frame = qp->nic->host.frame_bytes_max(qp->nic->host.arg, &to->path);
+	uint32_t frame = qp->nic->host.wire.frame_bytes_max(qp->nic->host.arg, &to->path);
 
 	return !frame || peer_of(qp, to) || (128u << qp->attr.path_mtu) + HEADERS_BYTES <= frame;
 }

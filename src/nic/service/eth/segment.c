@@ -34,7 +34,7 @@ static int port_make(struct vb_nic *nic, struct vb_segment_port **out)
 		free(port);
 		return err;
 	}
-	port->table = nic->host.segment(nic->host.arg);
+	port->table = nic->host.segment->table(nic->host.arg);
 	if (!port->table) {
 		free(port);
 		return EOPNOTSUPP;
@@ -52,7 +52,7 @@ static int join(struct vb_nic *nic, struct vb_segment_port **out)
 	struct vb_segment_port *port = NULL;
 	int err = 0;
 
-	if (!nic->host.segment || !nic->host.reach)
+	if (!nic->host.segment || !nic->host.peers)
 		return EOPNOTSUPP;
 	vb_lock_take(&nic->xrc_lock);
 	if (!port_of(nic)) {
@@ -111,7 +111,7 @@ static bool owner_known(struct vb_nic *nic, struct vb_segment_port *port)
 		return owner;
 	/* Anybody may have written anything there. */
 	if (owner < VB_SLOTS &&
-	    nic->host.reach(nic->host.arg, port->slot, (uint16_t)owner) != ENOENT)
+	    nic->host.peers->reach(nic->host.arg, port->slot, (uint16_t)owner) != ENOENT)
 		return true;
 	atomic_compare_exchange_strong(&port->table->uplink, &owner, 0);
 	return false;
@@ -122,12 +122,12 @@ static void uplink_take(struct vb_nic *nic, struct vb_segment_port *port)
 {
 	uint32_t nobody = 0;
 
-	if (!nic->host.uplink_open || port->has_uplink || owner_known(nic, port) ||
+	if (port->has_uplink || owner_known(nic, port) ||
 	    !atomic_compare_exchange_strong(&port->table->uplink, &nobody, port->slot))
 		return;
 	if (!port->out_octets)
 		port->out_octets = malloc(OUT_BYTES);
-	if (!port->out_octets || !nic->host.uplink_open(nic->host.arg)) {
+	if (!port->out_octets || !nic->host.segment->uplink_open(nic->host.arg)) {
 		atomic_store(&port->table->uplink, 0);
 		return;
 	}
@@ -181,7 +181,7 @@ static void flush_locked(struct vb_nic *nic, struct vb_segment_port *port)
 
 	if (!port->out_frames)
 		return;
-	sent = nic->host.uplink_tx(nic->host.arg, port->out, port->out_frames);
+	sent = nic->host.segment->uplink_tx(nic->host.arg, port->out, port->out_frames);
 	vb_stat_add(&nic->stats, VB_STAT_UPLINK_SENT, sent);
 	vb_stat_add(&nic->stats, VB_STAT_UPLINK_LOST, port->out_frames - sent);
 	port->out_frames = port->out_bytes = 0;

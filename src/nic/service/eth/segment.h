@@ -45,7 +45,7 @@ struct vb_segment_port {
 
 /*
  * A RAW_PACKET QP begins, or ends. The first one makes the NIC's part of the segment. EOPNOTSUPP:
- * there is no segment; ENOMEM, or as host->lease.
+ * there is no segment; ENOMEM, or as the host's lease().
  */
 int vb_segment_qp_add(struct vb_nic *nic, struct vb_segment_port **port);
 void vb_segment_qp_remove(struct vb_nic *nic);

@@ -12,12 +12,12 @@
 
 static void store_lock(struct vb_nic *nic)
 {
-	nic->host.xrc_lock(nic->host.arg);
+	nic->host.xrc->lock(nic->host.arg);
 }
 
 static void store_unlock(struct vb_nic *nic)
 {
-	nic->host.xrc_unlock(nic->host.arg);
+	nic->host.xrc->unlock(nic->host.arg);
 }
 
 /* The first domain that is opened brings all there is of XRC. */
@@ -26,7 +26,7 @@ static int attach(struct vb_nic *nic)
 	struct vb_xrc *xrc;
 	int err;
 
-	if (!nic->host.xrc_store)
+	if (!nic->host.xrc)
 		return EOPNOTSUPP;
 	if (atomic_load(&nic->xrc))
 		return 0;
@@ -35,7 +35,7 @@ static int attach(struct vb_nic *nic)
 		return ENOMEM;
 	err = vb_nic_slot_any(nic, &xrc->slot);
 	if (!err) {
-		xrc->store = nic->host.xrc_store(nic->host.arg);
+		xrc->store = nic->host.xrc->store(nic->host.arg);
 		err = xrc->store ? 0 : EOPNOTSUPP;
 	}
 	if (err) {
@@ -358,8 +358,8 @@ void vb_xrc_rcv_left(struct vb_nic *nic, const struct vb_xrc_rcv *rcv)
 	uint16_t slot = vb_xrc_at(atomic_load(&rcv->word)).slot;
 
 	vb_xrc_shadows_look(nic);
-	if (slot && slot != atomic_load(&nic->xrc)->slot && nic->host.xrc_tell)
-		nic->host.xrc_tell(nic->host.arg);
+	if (slot && slot != atomic_load(&nic->xrc)->slot)
+		nic->host.xrc->tell(nic->host.arg);
 }
 
 int vb_xrc_srq_announce(struct vb_srq *srq)
@@ -391,7 +391,7 @@ static void log_event(struct vb_qp *qp, enum ibv_event_type type)
 	struct vb_nic *nic = qp->nic;
 	struct vb_xrc *xrc = atomic_load(&nic->xrc);
 	struct vb_xrc_note note = {
-		.wall_ns = nic->host.wall_ns ? nic->host.wall_ns(nic->host.arg) : 0,
+		.wall_ns = nic->host.stamps ? nic->host.stamps->wall_ns(nic->host.arg) : 0,
 		.domain = qp->xrc->xrcd ? qp->xrc->xrcd->id : qp->xrc->domain,
 		.qpn = qp->ibv.qp.qp_num,
 		.type = type,
@@ -401,8 +401,7 @@ static void log_event(struct vb_qp *qp, enum ibv_event_type type)
 	store_lock(nic);
 	vb_xrc_log_add(&xrc->store->log, &note);
 	store_unlock(nic);
-	if (nic->host.xrc_tell)
-		nic->host.xrc_tell(nic->host.arg);
+	nic->host.xrc->tell(nic->host.arg);
 }
 
 /* Is that an event of QPs? What is noted may be anything. */

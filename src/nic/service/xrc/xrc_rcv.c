@@ -15,13 +15,13 @@ static struct vb_xrc *lock(struct vb_xrcd *xrcd)
 {
 	struct vb_nic *nic = nic_of(xrcd);
 
-	nic->host.xrc_lock(nic->host.arg);
+	nic->host.xrc->lock(nic->host.arg);
 	return atomic_load(&nic->xrc);
 }
 
 static void unlock(struct vb_xrcd *xrcd)
 {
-	nic_of(xrcd)->host.xrc_unlock(nic_of(xrcd)->host.arg);
+	nic_of(xrcd)->host.xrc->unlock(nic_of(xrcd)->host.arg);
 }
 
 int vb_xrc_rcv_new(struct vb_xrcd *xrcd, uint32_t *qpn)
