@@ -11,6 +11,9 @@ ORDER = {
 }
 ROOM_FILES, ROOM_LINES = 40, 5000
 
+# Tests of nic that are about several sources: how rings are sent to and received from.
+TESTS_OF_SEVERAL = {"lanes", "lanes_threads"}
+
 # FILE: what it includes although its room may not.
 EXCEPTIONS = {
     "nic/data/acks.c": "nic/way/peer.h",
@@ -80,3 +83,13 @@ def faults_of_size(files):
             rooms.setdefault(f.path.rsplit("/", 1)[0], []).append(len(f.lines) - 1)
     return [f"{room}: {len(lines)} files, {sum(lines)} lines" for room, lines in rooms.items()
             if len(lines) > ROOM_FILES or sum(lines) > ROOM_LINES]
+
+
+def faults_of_tests(files):
+    """tests/unit/nic/X_test.c: X is a source of nic, or begins with one and an underscore."""
+    sources = {re.sub(r".*/|\.[ch]$", "", f.path) for f in files
+               if f.is_c and f.path.startswith("src/nic/")}
+    names = [found.group(1) for f in files
+             if (found := re.fullmatch(r"tests/unit/nic/(\w+)_test\.c", f.path))]
+    return [f"tests/unit/nic/{name}_test.c" for name in names if name not in TESTS_OF_SEVERAL
+            and not any(name == s or name.startswith(s + "_") for s in sources)]

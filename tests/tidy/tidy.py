@@ -165,6 +165,11 @@ def rule_services(files):
     return services.faults(files)
 
 
+def rule_test_names(files):
+    """A test of nic carries its source's name."""
+    return rooms.faults_of_tests(files)
+
+
 def rule_room_size(files):
     """A room has at most 40 files and 5,000 lines."""
     return rooms.faults_of_size(files)

@@ -179,5 +179,5 @@ int main(void)
 		T(there_is_a_place_for_each_thread),
 	};
 
-	return cmocka_run_group_tests_name("nic/claim", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("nic/framer_claim", tests, NULL, NULL);
 }

@@ -121,5 +121,5 @@ int main(void)
 		T(what_is_read_is_right),
 	};
 
-	return cmocka_run_group_tests_name("nic/certain", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("nic/framer_certain", tests, NULL, NULL);
 }
