@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ACKs that wait for the application's answer: when, how long, and that none is forgotten. */
-#include "nic_fixture.h"
+#include "nic/data/acks.h"
 
 #include <limits.h>
 
-#include "nic/data/acks.h"
-#include "wire/icrc.h"
+#include "packets.h"
 
 /* So many quick answers in a row, and they are waited for. */
 enum { QUICK = 4, FRAMES_MAX = 4, STEP_NS = 1000 };
@@ -73,24 +72,13 @@ static int begin_connected(void **state)
 	return rc;
 }
 
-static uint32_t frame_make(uint8_t *frame, struct vb_frame *out, unsigned kind, uint32_t psn)
+static void frame_make(uint8_t *octets, struct vb_frame *out, enum vb_kind kind, uint32_t psn)
 {
-	struct vb_pkt pkt;
-	struct vb_path path = { .sport = 4791 };
-	uint32_t bytes;
+	struct vb_pkt pkt = packet_for(fix.qp, vb_op_find(VB_RC, kind, VB_P_ONLY, 0), psn);
 
-	memset(&pkt, 0, sizeof(pkt));
-	vb_pkt_begin(&pkt, fix.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
-	pkt.opcode = vb_op_find(VB_RC, (enum vb_kind)kind, VB_P_ONLY, 0);
-	pkt.psn = psn;
 	pkt.ackreq = kind == VB_K_SEND;
 	pkt.syndrome = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
-	memcpy(path.src, peer_gid, VB_GID_BYTES);
-	memcpy(path.dst, own_gid, VB_GID_BYTES);
-	bytes = (uint32_t)vb_pkt_emit(frame, &pkt) + VB_ICRC_BYTES;
-	vb_icrc_put(frame + bytes - VB_ICRC_BYTES, vb_icrc_frame(&path, frame, bytes, 0));
-	*out = (struct vb_frame){ .path = path, .data = frame, .bytes = bytes };
-	return bytes;
+	*out = packet_seal(octets, &pkt, NULL, 0, peer_gid, own_gid);
 }
 
 /* The peer's next message comes, after what acknowledges all of ours. */

@@ -3,12 +3,10 @@
  * Ends of DC, packet by packet: what a target makes of the numbers of connections, of keys and of
  * too many initiators, and what an initiator sends and takes.
  */
-#include "nic_fixture.h"
-
 #include "nic/control/qp_dv.h"
 #include "nic/data/acks.h"
 #include "nic/service/dc/dc.h"
-#include "wire/icrc.h"
+#include "packets.h"
 
 enum { KEY = 0xabc, DCI = 0x123456, START = 0xfffffe, RECVS = VB_UNACKED_MAX + 2 };
 
@@ -102,8 +100,8 @@ enum { OCTETS = 1200 };
 
 static struct vb_frame frame_of(uint8_t octets[OCTETS], uint32_t dqpn, const struct packet *p)
 {
-	struct vb_frame frame = { .data = octets };
 	const struct vb_op_info *info = vb_op_info(p->opcode);
+	uint32_t bytes = 0;
 	struct vb_pkt pkt = {
 		.opcode = p->opcode,
 		.ackreq = true,
@@ -117,24 +115,10 @@ static struct vb_frame frame_of(uint8_t octets[OCTETS], uint32_t dqpn, const str
 		.dc_key = p->key,
 		.syndrome = p->syndrome,
 	};
-	size_t bytes = vb_pkt_emit(octets, &pkt);
 
 	if (info->payload)
-		bytes += info->pos & VB_P_LAST ? 8 : 128u << p->mtu_code;
-
-	frame.bytes = (uint32_t)bytes + 4;
-	memcpy(frame.path.src, peer_gid, VB_GID_BYTES);
-	memcpy(frame.path.dst, own_gid, VB_GID_BYTES);
-	frame.path.sport = 4791;
-	vb_icrc_put(octets + bytes, vb_icrc_frame(&frame.path, octets, frame.bytes, 0));
-	return frame;
-}
-
-static void come(const struct vb_frame *frames, unsigned count)
-{
-	assert_true(vb_nic_rx_try(fix.nic));
-	vb_nic_rx(fix.nic, frames, count);
-	vb_nic_rx_drop(fix.nic);
+		bytes = info->pos & VB_P_LAST ? 8 : 128u << p->mtu_code;
+	return packet_seal(octets, &pkt, NULL, bytes, peer_gid, own_gid);
 }
 
 static void comes(uint32_t dqpn, const struct packet *p)
@@ -142,7 +126,7 @@ static void comes(uint32_t dqpn, const struct packet *p)
 	uint8_t octets[OCTETS] = { 0 };
 	struct vb_frame frame = frame_of(octets, dqpn, p);
 
-	come(&frame, 1);
+	frames_come(&frame, 1);
 }
 
 static void request(uint8_t opcode, uint64_t connection, uint32_t psn)
@@ -212,7 +196,7 @@ static void messages_complete_when_their_ack_has_left(void **state)
 		frames[i] = frame_of(octets[i], x.target->ibv.qp.qp_num, &p);
 		p.psn = (p.psn + 1) & 0xffffff;
 	}
-	come(frames, RECVS);
+	frames_come(frames, RECVS);
 	assert_int_equal(fix.sent, 2);
 	assert_int_equal(known_at[0], 0);
 	assert_int_equal(known_at[1], VB_UNACKED_MAX);

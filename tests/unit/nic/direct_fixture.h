@@ -7,11 +7,10 @@
  * reaches the one's memory for the other: it is the same process here.
  */
 
-#include "lanes_fixture.h"
+#include "pair_fixture.h"
 
 enum { FILE_NUMBER = 7, FROM = 100000 };
 
-static struct vb_qp *a, *b; /* of side 0, of side 1 */
 
 /* What the host does, and is told to do. */
 static struct {
@@ -83,9 +82,7 @@ static int direct_begin(void **state)
 		side[i].direct = fake_direct;
 		side[i].nic->host.direct = &side[i].direct;
 	}
-	a = qp_make(&side[0], IBV_QPT_RC);
-	b = qp_make(&side[1], IBV_QPT_RC);
-	qp_connect(a, b);
+	pair_make(IBV_QPT_RC);
 	for (unsigned i = 0; i < MEM_BYTES; i++) {
 		side[0].mem[i] = (uint8_t)(i * 7 + i / 251);
 		side[1].mem[i] = (uint8_t)(i * 5 + i / 241);
@@ -95,8 +92,7 @@ static int direct_begin(void **state)
 
 static int direct_end(void **state)
 {
-	drop_qp(a);
-	drop_qp(b);
+	pair_drop();
 	return lanes_end(state);
 }
 

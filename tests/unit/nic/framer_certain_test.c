@@ -3,10 +3,7 @@
  * Memory that the application writes all the time, and unmaps: here it changes, or is gone, when
  * something has been made and is about to leave. What leaves is what was summed up all the same.
  */
-#include "nic_fixture.h"
-
-#include "burst.h"
-#include "wire/icrc.h"
+#include "packets.h"
 
 enum { MTU = 1024, FRAMES = 9, BYTES = FRAMES * MTU - 100 };
 
@@ -81,23 +78,15 @@ static void what_is_sent_is_right(void **state)
 
 static void read_by_the_peer(uint32_t psn)
 {
-	struct vb_path path = { .sport = 4791 };
+	struct vb_pkt pkt =
+		packet_for(fix.qp, vb_op_find(VB_RC, VB_K_READ_REQ, VB_P_ONLY, 0), psn);
 	struct vb_frame in;
 	uint8_t frame[64];
-	struct vb_pkt pkt;
 
-	memset(&pkt, 0, sizeof(pkt));
-	vb_pkt_begin(&pkt, fix.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
-	pkt.opcode = vb_op_find(VB_RC, VB_K_READ_REQ, VB_P_ONLY, 0);
-	pkt.psn = psn;
 	pkt.va = (uintptr_t)ends.data;
 	pkt.rkey = ends.mr->ibv.rkey;
 	pkt.dma_bytes = BYTES;
-	memcpy(path.src, peer_gid, VB_GID_BYTES);
-	memcpy(path.dst, own_gid, VB_GID_BYTES);
-	in = (struct vb_frame){ .path = path, .data = frame };
-	in.bytes = (uint32_t)vb_pkt_emit(frame, &pkt) + VB_ICRC_BYTES;
-	vb_icrc_put(frame + in.bytes - 4, vb_icrc_frame(&path, frame, in.bytes, 0));
+	in = packet_seal(frame, &pkt, NULL, 0, peer_gid, own_gid);
 	vb_nic_rx(fix.nic, &in, 1);
 }
 

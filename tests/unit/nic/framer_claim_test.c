@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/guard.h"
-#include "burst.h"
+#include "packets.h"
 
 enum { MTU = 1024, FRAMES = 60, BYTES = FRAMES * MTU - 100 };
 

@@ -14,10 +14,9 @@ enum { BYTES = 4096 };
 static uint8_t memory[BYTES] __attribute__((aligned(4096)));
 
 /* The NIC of another process, and what is imported of it; its addresses are ours here. */
+static struct side abroad;
+
 static struct {
-	struct vb_nic *nic;
-	struct vb_ctx *ctx;
-	struct vb_pd *pd;
 	struct vb_foreign *foreign;
 	unsigned maps, unmaps, left;
 	bool refuses;
@@ -49,19 +48,15 @@ static const struct vb_host_foreign host_foreign = {
 
 static int import_begin(void **state)
 {
-	struct vb_nic_host host;
-
 	begin(state);
 	memset(&owner, 0, sizeof(owner));
-	host = fix.nic->host;
+	abroad = (struct side){ .slot = 4 };
+	side_open(&abroad, 7, 1500);
 	fix.nic->host.foreign = &host_foreign;
-	assert_int_equal(vb_nic_create(&owner.nic, &host, 7), 0);
-	assert_int_equal(vb_ctx_create(owner.nic, FD_ASYNC, &owner.ctx), 0);
-	assert_int_equal(vb_pd_create(owner.ctx, &owner.pd), 0);
 	owner.foreign = calloc(1, sizeof(*owner.foreign));
 	owner.foreign->nic = fix.nic;
-	owner.foreign->export = owner.nic->export;
-	owner.foreign->family = owner.ctx->family;
+	owner.foreign->export = abroad.nic->export;
+	owner.foreign->family = abroad.ctx->family;
 	vb_foreign_init(owner.foreign);
 	return 0;
 }
@@ -70,9 +65,7 @@ static int import_end(void **state)
 {
 	assert_int_equal(owner.left, 1);
 	assert_int_equal(owner.maps, owner.unmaps);
-	assert_int_equal(vb_pd_destroy(owner.pd), 0);
-	vb_ctx_destroy(owner.ctx);
-	vb_nic_destroy(owner.nic);
+	side_close(&abroad);
 	return end(state);
 }
 
@@ -93,7 +86,7 @@ static struct vb_ctx *ctx_import(struct vb_pd **pd)
 
 	assert_int_equal(vb_ctx_create(fix.nic, FD_ASYNC, &ctx), 0);
 	vb_ctx_adopt_foreign(ctx, owner.foreign);
-	assert_int_equal(vb_pd_import(ctx, owner.pd->ibv.handle, pd), 0);
+	assert_int_equal(vb_pd_import(ctx, abroad.pd->ibv.handle, pd), 0);
 	return ctx;
 }
 
@@ -199,11 +192,11 @@ static void a_region_is_destroyed_once(void **state)
 
 static void its_regions_are_found_by_its_pd(void **state)
 {
-	struct vb_mr *mr = reg(owner.pd, IBV_ACCESS_REMOTE_READ);
+	struct vb_mr *mr = reg(abroad.pd, IBV_ACCESS_REMOTE_READ);
 	struct vb_pd *pd, *other;
 	struct vb_ctx *ctx = ctx_import(&pd);
 
-	assert_int_equal(vb_pd_create(owner.ctx, &other), 0);
+	assert_int_equal(vb_pd_create(abroad.ctx, &other), 0);
 	assert_ptr_equal(get(pd, mr->ibv.lkey, (uintptr_t)memory + 8, BYTES - 8, 0), memory + 8);
 	assert_ptr_equal(get(pd, mr->ibv.rkey, (uintptr_t)memory, 8, IBV_ACCESS_REMOTE_READ),
 			 memory);
@@ -225,7 +218,7 @@ static void its_regions_are_found_by_its_pd(void **state)
 
 static void a_parent_domain_is_its_pd_there_too(void **state)
 {
-	struct vb_mr *mr = reg(owner.pd, 0);
+	struct vb_mr *mr = reg(abroad.pd, 0);
 	struct vb_pd *pd, *domain;
 	struct vb_ctx *ctx = ctx_import(&pd);
 	struct ibv_parent_domain_init_attr attr = { .pd = &pd->ibv };
@@ -262,10 +255,10 @@ static void its_device_memory_is_mapped(void **state)
 	struct vb_mr *mr;
 	uint32_t handle;
 
-	owner.nic->host.memory = &memory_of_owner;
+	abroad.nic->host.memory = &memory_of_owner;
 	assert_int_equal(vb_dm_import(ctx, 0, &dm), EINVAL);
-	assert_int_equal(vb_dm_alloc(owner.ctx, &attr, &other), 0);
-	assert_int_equal(vb_dm_alloc(owner.ctx, &attr, &made), 0);
+	assert_int_equal(vb_dm_alloc(abroad.ctx, &attr, &other), 0);
+	assert_int_equal(vb_dm_alloc(abroad.ctx, &attr, &made), 0);
 	handle = made->ibv.handle;
 	assert_int_equal(vb_dm_import(ctx, handle, &dm), 0);
 	assert_int_equal(dm->ibv.handle, handle);
@@ -280,7 +273,7 @@ static void its_device_memory_is_mapped(void **state)
 	assert_int_equal(vb_dm_import(ctx, handle + 1, &dm), EINVAL);
 	assert_int_equal(vb_dm_import(ctx, VB_DM_UNITS, &dm), EINVAL);
 	/* Its owner may write nonsense. */
-	VB_EXPORT_SET(owner.nic->export->dm[handle].bytes, VB_DM_BYTES_MAX);
+	VB_EXPORT_SET(abroad.nic->export->dm[handle].bytes, VB_DM_BYTES_MAX);
 	assert_int_equal(vb_dm_import(ctx, handle, &dm), EINVAL);
 	assert_int_equal(vb_dm_free(made), 0);
 	assert_int_equal(vb_dm_import(ctx, handle, &dm), EINVAL);
@@ -306,7 +299,7 @@ static void regions_of_ours_are_found_first(void **state)
 
 	assert_ptr_equal(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0), memory);
 	assert_int_equal(owner.maps, 0);
-	assert_null(vb_mr_get(owner.nic, &owner.pd->ibv, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
+	assert_null(vb_mr_get(abroad.nic, &abroad.pd->ibv, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
 	assert_int_equal(vb_mr_dereg(mr), 0);
 	vb_pd_unimport(pd);
 	ctx_close(ctx);
@@ -315,7 +308,7 @@ static void regions_of_ours_are_found_first(void **state)
 /* Another region at the same address, or the same at another, is mapped anew. */
 static void a_mapping_is_of_one_registration(void **state)
 {
-	struct vb_mr *mr = reg(owner.pd, 0), *import;
+	struct vb_mr *mr = reg(abroad.pd, 0), *import;
 	uint32_t handle = mr->ibv.handle;
 	struct vb_pd *pd;
 	struct vb_ctx *ctx = ctx_import(&pd);
@@ -346,9 +339,9 @@ static void a_mapping_is_not_left(void **state)
 	struct vb_ctx *ctx = ctx_import(&pd);
 	struct vb_export_key *entry;
 
-	assert_int_equal(vb_mr_reg(owner.pd, memory, 64, (uintptr_t)memory, 0, &mr), 0);
+	assert_int_equal(vb_mr_reg(abroad.pd, memory, 64, (uintptr_t)memory, 0, &mr), 0);
 	assert_non_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 64, 0));
-	entry = &owner.nic->export->key[vb_key_place(mr->ibv.lkey)];
+	entry = &abroad.nic->export->key[vb_key_place(mr->ibv.lkey)];
 	VB_EXPORT_SET(entry->bytes, 1ull << 40);
 	assert_non_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 64, 0));
 	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 65, 0));
@@ -366,7 +359,7 @@ static void mappings_are_bounded(void **state)
 	struct vb_ctx *ctx = ctx_import(&pd);
 
 	for (unsigned i = 0; i <= VB_FOREIGN_MAPS; i++)
-		mr[i] = reg(owner.pd, 0);
+		mr[i] = reg(abroad.pd, 0);
 	for (unsigned i = 0; i < VB_FOREIGN_MAPS; i++)
 		assert_non_null(get(pd, mr[i]->ibv.lkey, (uintptr_t)memory, 8, 0));
 	assert_null(get(pd, mr[VB_FOREIGN_MAPS]->ibv.lkey, (uintptr_t)memory, 8, 0));
@@ -385,8 +378,8 @@ static void mappings_are_bounded(void **state)
 
 static void what_cannot_be_mapped_is_refused(void **state)
 {
-	struct vb_mr *mr = reg(owner.pd, 0), *import;
-	struct vb_mr *paged = reg(owner.pd, IBV_ACCESS_ON_DEMAND);
+	struct vb_mr *mr = reg(abroad.pd, 0), *import;
+	struct vb_mr *paged = reg(abroad.pd, IBV_ACCESS_ON_DEMAND);
 	struct vb_pd *pd;
 	struct vb_ctx *ctx = ctx_import(&pd);
 
@@ -411,11 +404,11 @@ static void only_pds_of_that_context_are_imported(void **state)
 	uint32_t handle;
 
 	ctx = ctx_import(&pd);
-	assert_int_equal(vb_ctx_create(owner.nic, FD_ASYNC, &other_ctx), 0);
+	assert_int_equal(vb_ctx_create(abroad.nic, FD_ASYNC, &other_ctx), 0);
 	assert_int_equal(vb_pd_create(other_ctx, &other), 0);
 	assert_int_equal(vb_pd_import(ctx, other->ibv.handle, &none), EINVAL);
 	assert_int_equal(vb_pd_destroy(other), 0);
-	assert_int_equal(vb_pd_create(owner.ctx, &other), 0);
+	assert_int_equal(vb_pd_create(abroad.ctx, &other), 0);
 	handle = other->ibv.handle;
 	assert_int_equal(vb_pd_destroy(other), 0);
 	assert_int_equal(vb_pd_import(ctx, handle, &none), EINVAL);

@@ -2,24 +2,9 @@
 
 /* What QPs of one host exchange through rings, and who hears whom. */
 
-#include "lanes_fixture.h"
+#include "pair_fixture.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
-
-static struct vb_qp *a, *b; /* of side 0, of side 1 */
-
-static void pair_make(enum ibv_qp_type type)
-{
-	a = qp_make(&side[0], type);
-	b = qp_make(&side[1], type);
-	qp_connect(a, b);
-}
-
-static void pair_drop(void)
-{
-	drop_qp(a);
-	drop_qp(b);
-}
 
 static void fill(struct side *s, uint32_t bytes)
 {
@@ -136,8 +121,7 @@ static void without_a_receive_the_sender_waits_and_tries_again(void **state)
 /* What a QP drops that is not ready comes again, at the cost of some milliseconds. */
 static void a_peer_that_is_not_ready_yet_gets_it_later(void **state)
 {
-	a = qp_make(&side[0], IBV_QPT_RC);
-	b = qp_make(&side[1], IBV_QPT_RC);
+	pair_create(IBV_QPT_RC);
 	qp_ready(a, b->ibv.qp.qp_num);
 	assert_int_equal(qp_step(b, IBV_QPS_INIT, 0), 0);
 	qp_recv(&side[1], b, 2, 0, 100);
@@ -203,8 +187,7 @@ static void a_peer_that_does_not_read_is_waited_for(void **state)
 /* It read and dropped what was sent first, and then stopped reading what is sent again. */
 static void one_that_stops_reading_is_waited_for_too(void **state)
 {
-	a = qp_make(&side[0], IBV_QPT_RC);
-	b = qp_make(&side[1], IBV_QPT_RC);
+	pair_create(IBV_QPT_RC);
 	qp_ready(a, b->ibv.qp.qp_num);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	settle();
@@ -230,8 +213,7 @@ static void one_that_stops_reading_is_waited_for_too(void **state)
 /* But a QP that nobody answers for fails, as on a wire. */
 static void a_qp_that_is_none_ends_in_retries_exceeded(void **state)
 {
-	a = qp_make(&side[0], IBV_QPT_RC);
-	b = qp_make(&side[1], IBV_QPT_RC);
+	pair_create(IBV_QPT_RC);
 	qp_ready(a, b->ibv.qp.qp_num);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	for (unsigned i = 0; vb_nic_deadline_ns(side[0].nic) != UINT64_MAX; i++) {
@@ -358,26 +340,6 @@ static void a_queue_tells_when_it_has_drained(void **state)
 }
 
 /* --- datagrams --- */
-
-static struct vb_ah *ah;
-
-static void datagrams_make(void)
-{
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
-				    .grh = { .traffic_class = 0xb4, .flow_label = 0x54321 } };
-
-	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
-	a = qp_make(&side[0], IBV_QPT_UD);
-	b = qp_make(&side[1], IBV_QPT_UD);
-	qp_connect(a, b);
-	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
-}
-
-static void datagrams_drop(void)
-{
-	pair_drop();
-	assert_int_equal(vb_ah_destroy(ah), 0);
-}
 
 static int datagram(uint64_t wr_id, uint32_t bytes, uint32_t lkey_off, uint32_t dqpn)
 {

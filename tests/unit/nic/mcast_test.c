@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Groups: whom a packet reaches, when the host joins and leaves, and what is refused. */
 #include "nic/way/mcast.h"
-#include "nic_fixture.h"
-#include "wire/icrc.h"
+#include "packets.h"
 
 enum { JOINS_MAX = 2048, QKEY = 0x1111, SENDER = 0xabc123, BYTES = 512 };
 
@@ -85,27 +84,17 @@ static const struct sent plain = { peer_gid, group_a, VB_QPN_GROUP, QKEY, SENDER
 
 static void receive(const struct sent *sent)
 {
-	struct vb_frame frame = { .path = { .sport = VB_ROCE_PORT, .hop_limit = 9 } };
+	struct vb_frame frame;
 	struct vb_pkt pkt;
 	uint8_t octets[64];
-	size_t bytes;
 
 	memset(&pkt, 0, sizeof(pkt));
 	vb_pkt_begin(&pkt, sent->dqpn, sent->pkey);
 	pkt.opcode = VB_OP_UD_SEND_ONLY;
 	pkt.qkey = sent->qkey;
 	pkt.sqpn = sent->sqpn;
-	bytes = vb_pkt_emit(octets, &pkt);
-	memcpy(octets + bytes, "news", 4);
-	bytes += 4 + VB_ICRC_BYTES;
-	memcpy(frame.path.src, sent->from, VB_GID_BYTES);
-	memcpy(frame.path.dst, sent->to, VB_GID_BYTES);
-	vb_icrc_put(octets + bytes - VB_ICRC_BYTES, vb_icrc_frame(&frame.path, octets, bytes, 0));
-	frame.data = octets;
-	frame.bytes = (uint32_t)bytes;
-	assert_true(vb_nic_rx_try(fix.nic));
-	vb_nic_rx(fix.nic, &frame, 1);
-	vb_nic_rx_drop(fix.nic);
+	frame = packet_seal(octets, &pkt, "news", 4, sent->from, sent->to);
+	frames_come(&frame, 1);
 }
 
 static bool has_copy(struct member *m)

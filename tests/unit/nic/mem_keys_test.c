@@ -2,7 +2,7 @@
 
 /* Who was not told a key has to guess 32 bits; and by UC, not as fast as he likes. */
 
-#include "lanes_fixture.h"
+#include "pair_fixture.h"
 
 enum { DEVICES = 64, REGIONS = 16, KEYS = DEVICES * REGIONS };
 
@@ -11,27 +11,20 @@ static uint32_t keys[KEYS];
 /* Of devices that did the same one after the other, from seeds that follow one another. */
 static void draw_keys(void)
 {
-	struct vb_nic_host host = side[0].nic->host;
 	struct vb_mr *mr[REGIONS];
 
 	for (unsigned d = 0; d < DEVICES; d++) {
-		struct vb_nic *nic;
-		struct vb_ctx *ctx;
-		struct vb_pd *pd;
+		struct side s = { .slot = SLOT_FIRST };
 
-		assert_int_equal(vb_nic_create(&nic, &host, d + 1), 0);
-		assert_int_equal(vb_ctx_create(nic, 0, &ctx), 0);
-		assert_int_equal(vb_pd_create(ctx, &pd), 0);
+		side_open(&s, d + 1, 5000);
 		for (unsigned i = 0; i < REGIONS; i++) {
-			assert_int_equal(vb_mr_reg(pd, side[0].mem, 64, 0, 0, &mr[i]), 0);
+			assert_int_equal(vb_mr_reg(s.pd, side[0].mem, 64, 0, 0, &mr[i]), 0);
 			assert_int_equal(mr[i]->ibv.lkey, mr[i]->ibv.rkey);
 			keys[d * REGIONS + i] = mr[i]->ibv.rkey;
 		}
 		for (unsigned i = 0; i < REGIONS; i++)
 			assert_int_equal(vb_mr_dereg(mr[i]), 0);
-		assert_int_equal(vb_pd_destroy(pd), 0);
-		vb_ctx_destroy(ctx);
-		vb_nic_destroy(nic);
+		side_close(&s);
 	}
 }
 
@@ -80,14 +73,10 @@ static void a_key_tells_nothing_about_the_next(void **state)
 
 /* --- by UC, where a wrong key costs nothing --- */
 
-static struct vb_qp *a, *b;
-
 static int guess_begin(void **state)
 {
 	lanes_begin(state);
-	a = qp_make(&side[0], IBV_QPT_UC);
-	b = qp_make(&side[1], IBV_QPT_UC);
-	qp_connect(a, b);
+	pair_make(IBV_QPT_UC);
 	memset(side[0].mem, 0xff, 8);
 	return 0;
 }
@@ -95,8 +84,7 @@ static int guess_begin(void **state)
 static int guess_end(void **state)
 {
 	fake_ns_hook = NULL;
-	drop_qp(a);
-	drop_qp(b);
+	pair_drop();
 	return lanes_end(state);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Path migration: what packets say of it, by which way they may come, and which of them count. */
-#include "nic_fixture.h"
-
 #include "nic/data/migrate.h"
-#include "wire/icrc.h"
+
+#include "packets.h"
 
 enum { EPSN = 0x100, MIGREQ = 0x40, MTU = 1024 };
 
@@ -75,23 +74,13 @@ static void frame_make(struct vb_frame *out, uint8_t *octets, enum way way, bool
 {
 	static const uint8_t *const from[] = { peer_gid, alt_peer_gid, third_gid };
 	static const uint8_t *const to[] = { own_gid, alt_gid, own_gid };
-	struct vb_path path = { .sport = 4791 };
-	struct vb_pkt pkt;
-	uint32_t bytes;
+	enum vb_transport transport = fix.qp->ibv.qp.qp_type == IBV_QPT_RC ? VB_RC : VB_UC;
+	struct vb_pkt pkt = packet_for(fix.qp, vb_op_find(transport, kind, VB_P_ONLY, 0), psn);
 
-	memset(&pkt, 0, sizeof(pkt));
-	vb_pkt_begin(&pkt, fix.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
 	pkt.migreq = migreq;
-	pkt.opcode = vb_op_find(fix.qp->ibv.qp.qp_type == IBV_QPT_RC ? VB_RC : VB_UC, kind,
-				VB_P_ONLY, 0);
-	pkt.psn = psn;
 	pkt.ackreq = kind == VB_K_SEND;
 	pkt.syndrome = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
-	memcpy(path.src, from[way], VB_GID_BYTES);
-	memcpy(path.dst, to[way], VB_GID_BYTES);
-	bytes = (uint32_t)vb_pkt_emit(octets, &pkt) + VB_ICRC_BYTES;
-	vb_icrc_put(octets + bytes - VB_ICRC_BYTES, vb_icrc_frame(&path, octets, bytes, 0));
-	*out = (struct vb_frame){ .path = path, .data = octets, .bytes = bytes };
+	*out = packet_seal(octets, &pkt, NULL, 0, from[way], to[way]);
 }
 
 static void packet_comes(enum way way, bool migreq, enum vb_kind kind, uint32_t psn)
@@ -259,37 +248,25 @@ static void what_comes_again_by_the_other_path_counts(void **state)
 /* A packet in the midst of a message, which others take a short way. */
 static void a_packet_in_the_midst_of_a_message_counts(void **state)
 {
-	uint8_t first[MTU + 64], octets[MTU + 64];
+	uint8_t octets[2][MTU + 64], payload[MTU];
 	struct vb_frame frames[2];
-	struct vb_pkt pkt;
-	struct vb_path path[2] = { { .sport = 4791 }, { .sport = 4791 } };
 	uint8_t data[3 * MTU];
 	struct vb_mr *mr;
 
 	arm();
 	assert_int_equal(vb_mr_reg(fix.pd, data, sizeof(data), (uintptr_t)data,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &mr), 0);
-	memcpy(path[0].src, peer_gid, VB_GID_BYTES);
-	memcpy(path[0].dst, own_gid, VB_GID_BYTES);
-	memcpy(path[1].src, alt_peer_gid, VB_GID_BYTES);
-	memcpy(path[1].dst, alt_gid, VB_GID_BYTES);
 	for (unsigned i = 0; i < 2; i++) {
-		uint8_t *out = i ? octets : first;
-		uint32_t bytes;
+		struct vb_pkt pkt = packet_for(
+			fix.qp, i ? VB_OP_RC_WRITE_MIDDLE : VB_OP_RC_WRITE_FIRST, ends.psn++);
 
-		memset(&pkt, 0, sizeof(pkt));
-		vb_pkt_begin(&pkt, fix.qp->ibv.qp.qp_num, VB_PKEY_DEFAULT);
-		pkt.opcode = i ? VB_OP_RC_WRITE_MIDDLE : VB_OP_RC_WRITE_FIRST;
 		pkt.migreq = i;
-		pkt.psn = ends.psn++;
 		pkt.va = (uintptr_t)data;
 		pkt.rkey = mr->ibv.rkey;
 		pkt.dma_bytes = sizeof(data);
-		bytes = (uint32_t)vb_pkt_emit(out, &pkt);
-		memset(out + bytes, (int)i, MTU);
-		bytes += MTU + VB_ICRC_BYTES;
-		vb_icrc_put(out + bytes - VB_ICRC_BYTES, vb_icrc_frame(&path[i], out, bytes, 0));
-		frames[i] = (struct vb_frame){ .path = path[i], .data = out, .bytes = bytes };
+		memset(payload, (int)i, MTU);
+		frames[i] = packet_seal(octets[i], &pkt, payload, MTU, i ? alt_peer_gid : peer_gid,
+					i ? alt_gid : own_gid);
 	}
 	vb_nic_rx(fix.nic, frames, 2);
 	assert_event(IBV_EVENT_PATH_MIG);

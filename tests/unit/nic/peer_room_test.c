@@ -2,7 +2,7 @@
 
 /* A ring that is full: who waits for room, who is told of it, and who gets it first. */
 
-#include "lanes_fixture.h"
+#include "pair_fixture.h"
 
 enum { QPS = 6, BIG = 32768, RING_FRAMES = VB_RING_DATA_BYTES / BIG };
 
@@ -322,18 +322,13 @@ static void who_waits_again_sleeps_again(void **state)
 /* One who only sends has rings one way: it is rung for all the same. */
 static void one_who_never_receives_is_rung_for_too(void **state)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
-	struct vb_qp *a = qp_make(&side[0], IBV_QPT_UD), *b = qp_make(&side[1], IBV_QPT_UD);
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
-	struct vb_ah *ah;
 
-	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
-	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+	datagrams_make();
 	wr.wr.ud.ah = &ah->ibv;
 	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
 	wr.wr.ud.remote_qkey = QKEY;
-	qp_connect(a, b);
 	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
 		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
 	assert_int_equal(side[1].reaches, 0);
@@ -343,9 +338,7 @@ static void one_who_never_receives_is_rung_for_too(void **state)
 	vb_nic_awake(side[0].nic);
 	settle();
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 0);
-	drop_qp(a);
-	drop_qp(b);
-	assert_int_equal(vb_ah_destroy(ah), 0);
+	datagrams_drop();
 }
 
 /* The room came just before we lay down: then there is something to do. */
@@ -366,9 +359,6 @@ static void nobody_sleeps_over_room(void **state)
 
 /* --- datagrams --- */
 
-static struct vb_ah *ah;
-static struct vb_qp *a, *b;
-
 static int datagram(uint64_t wr_id, uint32_t dqpn)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
@@ -379,24 +369,6 @@ static int datagram(uint64_t wr_id, uint32_t dqpn)
 	wr.wr.ud.remote_qpn = dqpn;
 	wr.wr.ud.remote_qkey = QKEY;
 	return vb_qp_post_send(a, &wr, &bad);
-}
-
-static void datagrams_make(void)
-{
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
-
-	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
-	a = qp_make(&side[0], IBV_QPT_UD);
-	b = qp_make(&side[1], IBV_QPT_UD);
-	qp_connect(a, b);
-	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
-}
-
-static void datagrams_drop(void)
-{
-	drop_qp(a);
-	drop_qp(b);
-	assert_int_equal(vb_ah_destroy(ah), 0);
 }
 
 /* A reader that is stopped costs datagrams, but not for ever, and not those for others. */

@@ -4,23 +4,8 @@
 
 #include <unistd.h>
 
-#include "lanes_fixture.h"
+#include "pair_fixture.h"
 #include "wire/bytes.h"
-
-static struct vb_qp *a, *b; /* of side 0, of side 1 */
-
-static void pair_make(enum ibv_qp_type type)
-{
-	a = qp_make(&side[0], type);
-	b = qp_make(&side[1], type);
-	qp_connect(a, b);
-}
-
-static void pair_drop(void)
-{
-	drop_qp(a);
-	drop_qp(b);
-}
 
 static struct vb_peer *peer_of(struct side *s, const struct side *other)
 {
@@ -88,8 +73,7 @@ static void an_idle_connection_fails_when_it_is_used(void **state)
 
 static void one_that_only_receives_is_left_alone(void **state)
 {
-	a = qp_make(&side[0], IBV_QPT_RC);
-	b = qp_make(&side[1], IBV_QPT_RC);
+	pair_create(IBV_QPT_RC);
 	assert_int_equal(qp_step(a, IBV_QPS_INIT, 0), 0);
 	assert_int_equal(qp_step(a, IBV_QPS_RTR, b->ibv.qp.qp_num), 0);
 	qp_ready(b, a->ibv.qp.qp_num);
@@ -334,16 +318,12 @@ static void nobody_is_bound_to_the_dead(void **state)
 /* A datagram that waited at the dead goes where the slot's next owner is. */
 static void datagrams_do_not_wait_for_the_dead(void **state)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
-	struct vb_ah *ah;
 	struct side *heir;
 	struct vb_qp *c;
 
-	pair_make(IBV_QPT_UD);
-	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
-	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+	datagrams_make();
 	wr.wr.ud.ah = &ah->ibv;
 	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
 	wr.wr.ud.remote_qkey = QKEY;
@@ -496,14 +476,10 @@ static void a_sleeper_is_rung_for_once(void **state)
 /* Datagrams, which are bound to nobody, ring as well. */
 static void a_datagram_wakes_whom_it_is_for(void **state)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
-	struct vb_ah *ah;
 
-	pair_make(IBV_QPT_UD);
-	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
-	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+	datagrams_make();
 	wr.wr.ud.ah = &ah->ibv;
 	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
 	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
@@ -513,8 +489,7 @@ static void a_datagram_wakes_whom_it_is_for(void **state)
 	assert_int_equal(side[1].bells, 1);
 	vb_nic_awake(side[1].nic);
 	settle();
-	assert_int_equal(vb_ah_destroy(ah), 0);
-	pair_drop();
+	datagrams_drop();
 }
 
 static void nobody_sleeps_over_frames(void **state)
@@ -693,16 +668,12 @@ static void a_consumer_of_nonsense_is_as_good_as_dead(void **state)
 
 static void datagrams_to_one_out_of_its_mind_are_lost(void **state)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED }, *bad;
 	struct vb_ring_shared *shared;
-	struct vb_ah *ah;
 
-	pair_make(IBV_QPT_UD);
-	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
-	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
+	datagrams_make();
 	wr.wr.ud.ah = &ah->ibv;
 	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
 	for (unsigned i = 0; i < VB_RING_SLOTS; i++)
@@ -714,8 +685,7 @@ static void datagrams_to_one_out_of_its_mind_are_lost(void **state)
 		assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 1);
 	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
-	assert_int_equal(vb_ah_destroy(ah), 0);
-	pair_drop();
+	datagrams_drop();
 }
 
 /* Its own QPs may be as foul as they like: frames for others' QPs are dropped and counted. */

@@ -3,7 +3,7 @@
  * Which way, while the host does not know yet: it says EINPROGRESS, and answers when the test says
  * so. Here the fixture's wire delivers, or loses what it is told to.
  */
-#include "lanes_fixture.h"
+#include "pair_fixture.h"
 
 #include "nic/core/export.h"
 #include "nic/way/way.h"
@@ -123,24 +123,10 @@ static void answered(unsigned from, int rc)
 
 /* --- RC and UC --- */
 
-static struct vb_qp *a, *b;
-
-static void pair_make(enum ibv_qp_type type)
-{
-	a = qp_make(&side[0], type);
-	b = qp_make(&side[1], type);
-}
-
-static void pair_drop(void)
-{
-	drop_qp(a);
-	drop_qp(b);
-}
-
 /* side 1 has a ring to side 0, which has none back: the two decide differently. */
 static void pair_apart(enum ibv_qp_type type)
 {
-	pair_make(type);
+	pair_create(type);
 	unknown(1);
 	qp_connect(a, b);
 	assert_null(a->peer);
@@ -177,7 +163,7 @@ static void send_over(unsigned from, struct vb_qp *by, struct vb_qp *to, uint64_
 
 static void rc_goes_by_the_wire_where_nobody_answers(void **state)
 {
-	pair_make(IBV_QPT_RC);
+	pair_create(IBV_QPT_RC);
 	side[0].refuses = side[1].refuses = ASKED;
 	qp_connect(a, b);
 	send_over(0, a, b, 1);
@@ -241,7 +227,7 @@ static void what_tells_it_may_get_lost(void **state)
 /* As long as nothing has happened, the ring is taken when it is known. */
 static void an_answer_in_time_makes_it_a_ring(void **state)
 {
-	pair_make(IBV_QPT_RC);
+	pair_create(IBV_QPT_RC);
 	unknown(1);
 	qp_connect(a, b);
 	assert_null(a->peer);
@@ -256,7 +242,7 @@ static void an_answer_in_time_makes_it_a_ring(void **state)
 /* ... also before it has got to RTS. */
 static void an_answer_in_rtr_makes_it_a_ring(void **state)
 {
-	pair_make(IBV_QPT_RC);
+	pair_create(IBV_QPT_RC);
 	unknown(1);
 	assert_int_equal(qp_step(a, IBV_QPS_INIT, 0), 0);
 	assert_int_equal(qp_step(a, IBV_QPS_RTR, b->ibv.qp.qp_num), 0);
@@ -273,7 +259,7 @@ static void an_answer_in_rtr_makes_it_a_ring(void **state)
 /* Who has used a ring hears nothing from the wire, whatever the peer's export says. */
 static void a_ring_in_use_is_not_left(void **state)
 {
-	pair_make(IBV_QPT_RC);
+	pair_create(IBV_QPT_RC);
 	qp_connect(a, b);
 	send_over(0, a, b, 1);
 	assert_true(!vb_export_says_wire(side[0].nic->export, a->ibv.qp.qp_num,
@@ -320,23 +306,10 @@ static void uc_hears_both_ways(void **state)
 
 /* --- datagrams --- */
 
-static struct vb_ah *ah;
-
-static void datagrams_make(void)
+static void datagrams_begin(void)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
-
-	memcpy(attr.grh.dgid.raw, own_gid, VB_GID_BYTES);
-	assert_int_equal(vb_ah_create(side[0].pd, &attr, &ah), 0);
-	pair_make(IBV_QPT_UD);
-	qp_connect(a, b);
+	datagrams_make();
 	unknown(1);
-}
-
-static void datagrams_drop(void)
-{
-	pair_drop();
-	vb_ah_destroy(ah);
 }
 
 static void datagram(uint64_t wr_id)
@@ -353,7 +326,7 @@ static void datagram(uint64_t wr_id)
 
 static void datagrams_wait_for_the_answer(void **state)
 {
-	datagrams_make();
+	datagrams_begin();
 	for (uint64_t i = 0; i < 3; i++)
 		qp_recv(&side[1], b, i, AT, 1000);
 	for (uint64_t i = 0; i < 3; i++)
@@ -374,7 +347,7 @@ static void datagrams_wait_for_the_answer(void **state)
 
 static void datagrams_do_not_wait_for_long(void **state)
 {
-	datagrams_make();
+	datagrams_begin();
 	for (uint64_t i = 0; i < 4; i++)
 		qp_recv(&side[1], b, i, AT, 1000);
 	datagram(0);
@@ -404,7 +377,7 @@ static void datagrams_do_not_wait_for_long(void **state)
 /* An answer that says no; after a while it is asked again. */
 static void who_refuses_is_left_alone(void **state)
 {
-	datagrams_make();
+	datagrams_begin();
 	for (uint64_t i = 0; i < 3; i++)
 		qp_recv(&side[1], b, i, AT, 1000);
 	datagram(0);
@@ -428,7 +401,7 @@ static void who_refuses_is_left_alone(void **state)
 /* A QP that waits is destroyed; the answer finds nobody. */
 static void one_that_waits_may_go(void **state)
 {
-	datagrams_make();
+	datagrams_begin();
 	datagram(0);
 	datagrams_drop();
 	answered(0, 0);
@@ -442,7 +415,7 @@ static void await_in_vain(void *arg, uint16_t own_slot, uint16_t slot)
 /* A program that has posted need not wait for the completion before it destroys the QP, or ends. */
 static void what_was_posted_leaves_first(bool all)
 {
-	datagrams_make();
+	datagrams_begin();
 	side[0].peers.await = await_in_vain;
 	qp_recv(&side[1], b, 0, AT, 1000);
 	datagram(0);

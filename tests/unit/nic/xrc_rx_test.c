@@ -3,13 +3,11 @@
  * The shadow of a receive QP of XRC: one NIC, and what another, whose slot is OTHER, has done
  * meanwhile stands in the word that both go by.
  */
-#include "nic_fixture.h"
-
 #include <fcntl.h>
 #include <stdlib.h>
 
 #include "nic/service/xrc/xrc.h"
-#include "wire/icrc.h"
+#include "packets.h"
 
 enum { SENDER = 0x77, PSN = 0x100, OWN = 3, OTHER = 9, MTU = 1024 };
 
@@ -105,23 +103,14 @@ static void post_recv_room(const struct vb_mr *mr)
 static void comes(uint8_t opcode, uint32_t psn, uint32_t srqn)
 {
 	uint8_t octets[VB_PKT_HEADER_BYTES_MAX + MTU + VB_ICRC_BYTES] = { 0 };
-	struct vb_frame frame = { .path.sport = 4791, .data = octets };
-	struct vb_pkt pkt;
+	struct vb_pkt pkt = packet_for(x.handle, opcode, psn);
+	struct vb_frame frame;
 
-	memset(&pkt, 0, sizeof(pkt));
-	vb_pkt_begin(&pkt, x.handle->ibv.qp.qp_num, VB_PKEY_DEFAULT);
 	pkt.migreq = !by.clear;
-	pkt.opcode = opcode;
-	pkt.psn = psn;
 	pkt.ackreq = true;
 	pkt.srqn = srqn;
-	memcpy(frame.path.src, by.alt ? alt_peer_gid : peer_gid, VB_GID_BYTES);
-	memcpy(frame.path.dst, by.alt ? alt_gid : own_gid, VB_GID_BYTES);
-	frame.bytes = (uint32_t)vb_pkt_emit(octets, &pkt) + VB_ICRC_BYTES;
-	if (opcode == VB_OP_XRC_SEND_FIRST)
-		frame.bytes += MTU;
-	vb_icrc_put(octets + frame.bytes - VB_ICRC_BYTES,
-		    vb_icrc_frame(&frame.path, octets, frame.bytes, 0));
+	frame = packet_seal(octets, &pkt, NULL, opcode == VB_OP_XRC_SEND_FIRST ? MTU : 0,
+			    by.alt ? alt_peer_gid : peer_gid, by.alt ? alt_gid : own_gid);
 	vb_nic_rx(fix.nic, &frame, 1);
 }
 
