@@ -139,7 +139,7 @@ static void a_write_is_right_enough(void **state)
 
 static void where_no_reads_may_go_it_may_not(void **state)
 {
-	struct vt_options opt = { .rd_atomic = 255 };
+	struct vt_options opt = { .no_rd_atomic = true };
 	struct vt_pair p;
 	struct vt_wr w;
 

@@ -318,13 +318,13 @@ static void an_atomic_off_its_boundary_is_an_invalid_request(void **state)
 static void a_read_without_resources_is_an_invalid_request(void **state)
 {
 	for (int i = 2; i < REMOTE_OPS; i++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .state = IBV_QPS_UNKNOWN };
+		struct vt_options opt = { .type = IBV_QPT_RC, .in_reset = true };
 		struct vt_pair p;
 		struct vt_wr w;
 
 		vt_pair_open(&p, &opt);
 		vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
-		p.opt.rd_atomic = 255;
+		p.opt.rd_atomic = 0;
 		vt_climb(p.b.qp, &p.opt, IBV_QPS_RTS, p.a.qp->qp_num);
 		vt_wr(&w, remote_ops[i], &p.a, &p.b, 8);
 		vt_post(&p.a, &w);
@@ -337,7 +337,7 @@ static void a_read_without_resources_is_an_invalid_request(void **state)
 static void a_read_that_the_requester_may_not_make_fails_locally(void **state)
 {
 	for (int i = 2; i < REMOTE_OPS; i++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .rd_atomic = 255 };
+		struct vt_options opt = { .type = IBV_QPT_RC, .no_rd_atomic = true };
 		struct vt_pair p;
 		struct vt_wr w;
 

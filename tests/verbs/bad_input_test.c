@@ -627,7 +627,7 @@ static void rnr_retry_exceeded(void **state)
 {
 	for (int retries = 0; retries < 3; retries++) {
 		struct vt_options opt = { .type = IBV_QPT_RC,
-					  .rnr_retry = retries ? (uint8_t)retries : 8,
+					  .rnr_retry = (uint8_t)retries, .no_rnr_retry = !retries,
 					  .rnr_timer = 20 /* 10.24 ms */ };
 		struct vt_pair p;
 		uint64_t start_ms;

@@ -45,7 +45,7 @@ struct scene {
 static void scene_open_as(struct scene *s, enum ibv_qp_type type, uint64_t ops, uint32_t send_wr,
 			  enum ibv_qp_state state)
 {
-	struct vt_options opt = { .type = type, .state = IBV_QPS_UNKNOWN,
+	struct vt_options opt = { .type = type, .in_reset = true,
 				  .mr_access = VT_ALL_ACCESS | IBV_ACCESS_MW_BIND };
 
 	vt_pair_open(&s->p, &opt);

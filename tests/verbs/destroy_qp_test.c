@@ -228,7 +228,7 @@ static void memory_of_outstanding_requests_is_free_again(void **state)
 static void it_can_be_destroyed_amid_traffic(void **state)
 {
 	for (int i = 0; i < 20; i++) {
-		struct vt_options opt = { .bytes = 1 << 20, .retry_cnt = 8, .timeout = 8 };
+		struct vt_options opt = { .bytes = 1 << 20, .no_retry = true, .timeout = 8 };
 		struct vt_pair p;
 		struct vt_wr w;
 
@@ -472,7 +472,7 @@ static void last_wqe_reached_comes_once_and_after_it_nothing_is_taken(void **sta
 	static const enum ibv_qp_type with_srq[] = { IBV_QPT_RC, IBV_QPT_UD };
 
 	for (int i = 0; i < 2; i++) {
-		struct vt_options opt = { .type = with_srq[i], .srq = true, .retry_cnt = 8,
+		struct vt_options opt = { .type = with_srq[i], .srq = true, .no_retry = true,
 					  .timeout = 8 };
 		struct ibv_async_event event;
 		struct vt_pair p;
@@ -554,7 +554,7 @@ static void a_request_in_hand_is_flushed_by_the_error_state(void **state)
 /* destroy: "Destroy the QP by calling ibv_destroy_qp()" */
 static void the_advised_steps_work(void **state)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true, .retry_cnt = 8, .timeout = 8 };
+	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true, .no_retry = true, .timeout = 8 };
 	uint64_t id = 0;
 	struct ibv_wc wc;
 	struct vt_pair p;

@@ -362,7 +362,7 @@ static uint64_t far_atomic(struct vp_pair *p, enum ibv_wr_opcode op, uint64_t at
 }
 
 static const struct vt_options patient = {
-	.memory = VT_DM, .bytes = BYTES, .timeout = 32, .rnr_retry = 7,
+	.memory = VT_DM, .bytes = BYTES, .for_ever = true, .rnr_retry = 7,
 };
 
 /* Through shared memory it takes a store: the other process may be stopped. */

@@ -18,7 +18,7 @@
 static const char *const mapped[] = { "VERBATIM_SHARED_MR=1", NULL };
 
 /* No timeout: what a stopped process does not do takes for ever. */
-static const struct vt_options patient = { .timeout = 32, .rnr_retry = 7 };
+static const struct vt_options patient = { .for_ever = true, .rnr_retry = 7 };
 
 static bool by_udp(void)
 {

@@ -29,9 +29,9 @@ struct scene {
 
 static void scene_open_as(struct scene *s, int mr_access, unsigned qp_access, uint8_t rd_atomic)
 {
-	struct vt_options opt = { .state = IBV_QPS_UNKNOWN, .mr_access = VT_ALL_ACCESS | mr_access,
+	struct vt_options opt = { .in_reset = true, .mr_access = VT_ALL_ACCESS | mr_access,
 				  .qp_access = VT_ALL_ACCESS | qp_access,
-				  .rd_atomic = rd_atomic };
+				  .rd_atomic = rd_atomic, .no_rd_atomic = !rd_atomic };
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 64, .max_recv_wr = 1, .max_send_sge = 1,
@@ -53,7 +53,8 @@ static void scene_open_as(struct scene *s, int mr_access, unsigned qp_access, ui
 
 static void scene_open(struct scene *s)
 {
-	scene_open_as(s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT, 0);
+	scene_open_as(s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT,
+		      VT_RD_ATOMIC);
 }
 
 static void build(struct scene *s, uint64_t wr_id, uint64_t va, size_t len, uint8_t type,
@@ -147,7 +148,7 @@ static void it_needs_a_right_of_qp_and_region(void **state)
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (uint8_t level = RANGE; level <= REGION; level++) {
-			scene_open_as(&s, rows[i].mr_access, rows[i].qp_access, 0);
+			scene_open_as(&s, rows[i].mr_access, rows[i].qp_access, VT_RD_ATOMIC);
 			flush(&s, there(&s, 0), 8, rows[i].type, level, IBV_WC_REM_ACCESS_ERR);
 			vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
 			vt_pair_close(&s.p);
@@ -189,7 +190,7 @@ static void where_no_reads_may_go_it_may_not(void **state)
 {
 	struct scene s;
 
-	scene_open_as(&s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL, 255);
+	scene_open_as(&s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL, 0);
 	flush(&s, there(&s, 0), 8, GLOBAL, RANGE, IBV_WC_LOC_QP_OP_ERR);
 	vt_pair_close(&s.p);
 	scene_open_as(&s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL, 1);

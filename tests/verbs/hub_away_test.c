@@ -224,7 +224,7 @@ static void wait_for_rings(const struct vp *peer)
 static void a_stopped_hub_holds_nobody_up(void **state)
 {
 	/* No timeout: through a ring one learns of a death all the same, by the wire never. */
-	static const struct vt_options patient = { .timeout = 32, .rnr_retry = 7 };
+	static const struct vt_options patient = { .for_ever = true, .rnr_retry = 7 };
 	struct vp *peer[3];
 	struct vp_pair p;
 	pid_t hub;

@@ -16,7 +16,7 @@
 
 enum { CANARY = 0xa5, PD = 7, INDEX = 5 };
 
-static const struct vt_options patient = { .timeout = 32, .rnr_retry = 7 };
+static const struct vt_options patient = { .for_ever = true, .rnr_retry = 7 };
 
 /* What he has found out, by whatever means. */
 struct plan {

@@ -111,11 +111,12 @@ struct vt_options vt_options(const struct vt_options *opt)
 {
 	struct vt_options o = opt ? *opt : (struct vt_options){ .type = IBV_QPT_RC };
 
-#define DEFAULT(field, value)                                                                     \
+#define DEFAULT_UNLESS(none, field, value)                                                        \
 	do {                                                                                      \
-		if (!o.field)                                                                     \
+		if (!(none) && !o.field)                                                          \
 			o.field = value;                                                          \
 	} while (0)
+#define DEFAULT(field, value) DEFAULT_UNLESS(false, field, value)
 	DEFAULT(type, IBV_QPT_RC);
 	DEFAULT(send_wr, 64);
 	DEFAULT(recv_wr, 64);
@@ -126,13 +127,14 @@ struct vt_options vt_options(const struct vt_options *opt)
 	DEFAULT(mr_access, VT_ALL_ACCESS);
 	DEFAULT(qp_access, VT_ALL_ACCESS);
 	DEFAULT(mtu, IBV_MTU_1024);
-	DEFAULT(timeout, 14);
-	DEFAULT(retry_cnt, 7);
-	DEFAULT(rnr_retry, 7);
+	DEFAULT_UNLESS(o.for_ever, timeout, 14);
+	DEFAULT_UNLESS(o.no_retry, retry_cnt, 7);
+	DEFAULT_UNLESS(o.no_rnr_retry, rnr_retry, 7);
 	DEFAULT(rnr_timer, 1);
-	DEFAULT(rd_atomic, VT_RD_ATOMIC);
+	DEFAULT_UNLESS(o.no_rd_atomic, rd_atomic, VT_RD_ATOMIC);
 	DEFAULT(state, IBV_QPS_RTS);
 #undef DEFAULT
+#undef DEFAULT_UNLESS
 	return o;
 }
 
@@ -287,7 +289,7 @@ void vt_end_close(struct vt_end *end)
 
 static void pair_connect(struct vt_pair *pair)
 {
-	if (pair->opt.state == IBV_QPS_UNKNOWN)
+	if (pair->opt.in_reset)
 		return;
 	vt_climb(pair->a.qp, &pair->opt, pair->opt.state, pair->b.qp->qp_num);
 	vt_climb(pair->b.qp, &pair->opt, pair->opt.state, pair->a.qp->qp_num);
@@ -358,7 +360,7 @@ static int attr_rtr(struct ibv_qp_attr *attr, const struct vt_options *opt, uint
 	mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (opt->type == IBV_QPT_UC)
 		return mask;
-	attr->max_dest_rd_atomic = opt->rd_atomic == 255 ? 0 : opt->rd_atomic;
+	attr->max_dest_rd_atomic = opt->rd_atomic;
 	attr->min_rnr_timer = opt->rnr_timer;
 	return mask | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 }
@@ -368,10 +370,10 @@ static int attr_rts(struct ibv_qp_attr *attr, const struct vt_options *opt)
 	attr->sq_psn = first_psn(opt);
 	if (opt->type != IBV_QPT_RC)
 		return IBV_QP_STATE | IBV_QP_SQ_PSN;
-	attr->timeout = opt->timeout & 31;
-	attr->retry_cnt = opt->retry_cnt & 7;
-	attr->rnr_retry = opt->rnr_retry & 7;
-	attr->max_rd_atomic = opt->rd_atomic == 255 ? 0 : opt->rd_atomic;
+	attr->timeout = opt->timeout;
+	attr->retry_cnt = opt->retry_cnt;
+	attr->rnr_retry = opt->rnr_retry;
+	attr->max_rd_atomic = opt->rd_atomic;
 	return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 	       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 }

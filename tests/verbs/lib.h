@@ -58,14 +58,18 @@ struct vt_options {
 	int mr_access;		   /* everything */
 	unsigned qp_access;	   /* everything */
 	enum ibv_mtu mtu;	   /* 1024 */
-	uint8_t timeout;	   /* 14: 67 ms; a value of 32 means 0: for ever */
-	uint8_t retry_cnt, rnr_retry; /* 7; a value of 8 means 0 */
+	uint8_t timeout;	   /* 14: 67 ms */
+	bool for_ever;		   /* it has no timeout */
+	uint8_t retry_cnt, rnr_retry; /* 7 */
+	bool no_retry, no_rnr_retry;
 	uint8_t rnr_timer;	   /* 1: 10 us */
-	uint8_t rd_atomic;	   /* VT_RD_ATOMIC; a value of 255 means 0 */
+	uint8_t rd_atomic;	   /* VT_RD_ATOMIC */
+	bool no_rd_atomic;
 	uint32_t later_psn;	   /* how much later than usual PSNs begin: another connection's */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq_init_attr_ex *cq_attr; /* what CQs are made by, in place of the above */
-	enum ibv_qp_state state;   /* how far to bring it: RTS; 7 (UNKNOWN) means RESET */
+	enum ibv_qp_state state;   /* how far to bring it: RTS */
+	bool in_reset;		   /* not even to INIT */
 	/* What makes them in place of ibv_create_qp() and ibv_create_cq(), if not NULL. */
 	struct ibv_qp *(*make_qp)(struct ibv_qp_init_attr *attr);
 	struct ibv_cq *(*make_cq)(int cqe);

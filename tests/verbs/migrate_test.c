@@ -127,7 +127,7 @@ static void an_alternate_path_is_kept(void **state)
 static void it_may_be_asked_for_before_anything_is_sent(void **state)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		struct vt_options opt = { .type = connected[i], .state = IBV_QPS_UNKNOWN };
+		struct vt_options opt = { .type = connected[i], .in_reset = true };
 		struct vt_pair p;
 
 		vt_pair_open(&p, &opt);

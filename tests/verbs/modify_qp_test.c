@@ -612,7 +612,7 @@ static void a_failed_send_of_rc_ends_in_the_error_state(void **state)
 static void reset_forgets_all_and_the_qp_works_again(void **state)
 {
 	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i], .state = IBV_QPS_UNKNOWN };
+		struct vt_options opt = { .type = types[i], .in_reset = true };
 		struct vt_pair p;
 
 		vt_pair_open(&p, &opt);

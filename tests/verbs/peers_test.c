@@ -13,7 +13,7 @@
  */
 
 /* A QP that waits for ever: no timeout, and no end to RNR. */
-static const struct vt_options patient = { .timeout = 32, .rnr_retry = 7 };
+static const struct vt_options patient = { .for_ever = true, .rnr_retry = 7 };
 
 /* One that does not wait at all, or as little as can be asked for: 34 ms. */
 static const struct vt_options hasty = { .timeout = 1, .retry_cnt = 1, .rnr_retry = 7 };
@@ -504,7 +504,7 @@ static void many_qps_share_the_rings(void **state)
 {
 	enum { QPS = 2000 };
 	static struct vp_pair p[QPS];
-	struct vt_options opt = { .timeout = 32, .send_wr = 1, .recv_wr = 1, .sge = 1, .cqe = 4,
+	struct vt_options opt = { .for_ever = true, .send_wr = 1, .recv_wr = 1, .sge = 1, .cqe = 4,
 				  .bytes = 64, .inline_bytes = 8 };
 	struct vp *peer = vp_start(NULL);
 

@@ -141,7 +141,7 @@ enum { QPS = 16, DEPTH = 64, LARGE = 100000 };
 
 static void pairs_open(struct vp_pair *p, struct vp *peer, size_t bytes)
 {
-	struct vt_options opt = { .timeout = 32, .bytes = bytes, .recv_wr = DEPTH,
+	struct vt_options opt = { .for_ever = true, .bytes = bytes, .recv_wr = DEPTH,
 				  .send_wr = DEPTH };
 
 	for (unsigned i = 0; i < QPS; i++)

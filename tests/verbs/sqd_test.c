@@ -218,7 +218,7 @@ static void each_draining_is_told_if_that_was_asked_for(void **state)
  */
 static void changes_while_it_drains_keep_the_event(void **state)
 {
-	struct vt_options opt = { .state = IBV_QPS_UNKNOWN, .timeout = 18 };
+	struct vt_options opt = { .in_reset = true, .timeout = 18 };
 	struct ibv_qp_attr attr = { .min_rnr_timer = 3, .timeout = 16 };
 	struct ibv_qp_init_attr init;
 	struct vt_pair p;

@@ -184,7 +184,7 @@ static void expect_incomplete(struct tm_scene *s, uint64_t wr_id, uint64_t of, u
 static void what_the_nic_cannot_do_is_left_to_software(void **state)
 {
 	const struct vt_options mere_receiver = { .state = IBV_QPS_RTR };
-	const struct vt_options no_reads = { .rd_atomic = 255 };
+	const struct vt_options no_reads = { .no_rd_atomic = true };
 	struct ibv_device_attr_ex device;
 	struct tm_scene s;
 	uint32_t more;
@@ -276,7 +276,7 @@ static void a_tagged_buffer_that_cannot_be_written(void **state)
 static void a_fin_that_nobody_takes(void **state)
 {
 	struct tm_scene s;
-	struct vt_options opt = { .rnr_retry = 8 }; /* none */
+	struct vt_options opt = { .no_rnr_retry = true };
 	struct ibv_async_event event;
 
 	open_with(&s, opt, 0);
