@@ -49,9 +49,9 @@ struct side {
 	uint64_t raw_ns, wall_ns;
 	int probe;
 
-	/* What it was asked. */
-	unsigned clocks_read, kicks;
-	bool probed_write;
+	/* What it was asked, by any thread. */
+	_Atomic unsigned clocks_read, kicks;
+	_Atomic bool probed_write;
 	_Atomic int signals[FDS];
 	_Atomic unsigned sent; /* frames, to the wire */
 	uint8_t last[64];      /* the first piece that was sent last, or its beginning */
