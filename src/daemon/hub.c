@@ -16,6 +16,7 @@
 #include "daemon/starter.h"
 #include "hub/channel.h"
 #include "hub/maker.h"
+#include "hub/program.h"
 #include "hub/words.h"
 #include "link/udp.h"
 
@@ -232,6 +233,23 @@ static void seek(struct hub *hub)
 	serve(hub);
 }
 
+/*
+ * Who it says it is. In our own PID namespace the kernel knows better, so that nobody passes for
+ * another process of it.
+ */
+static void program_take(struct conn *conn, const struct vb_hub_program *said)
+{
+	pid_t pid;
+
+	conn->program = *said;
+	if (!said->pid_ns || said->pid_ns != vb_hub_pid_ns() || vb_hub_peer_check(conn->fd, &pid))
+		return;
+	if (pid)
+		conn->program.pid = (uint32_t)pid;
+	else
+		conn->program.pid_ns = 0;
+}
+
 /* Each on_ function owns the descriptors that came with the message. */
 
 static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
@@ -241,7 +259,7 @@ static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 	bool adopted = n && seeks && !vb_slots_adopt(&hub->slots, fds);
 
 	setsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &(int){CLIENT_BUFFER_BYTES}, sizeof(int));
-	conn->program = msg->hello.program;
+	program_take(conn, &msg->hello.program);
 	conn->role = CLIENT;
 	if (adopted) {
 		serve(hub);
@@ -294,7 +312,7 @@ static void on_mark(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 static void on_lease(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
 		     const int *fds, unsigned n)
 {
-	conn->program = msg->lease.program;
+	program_take(conn, &msg->lease.program);
 	conn->role = TENANT;
 	if (hub->phase == SERVING)
 		tenant_serve(hub, conn);

@@ -326,6 +326,32 @@ static void a_pid_is_told_of_who_has_made_the_token(void **state)
 	party_close(b);
 }
 
+static void nobody_passes_for_another_process(void **state)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_LEASE);
+	struct party leased = {.client = NULL}, *other;
+	int conn, fds[VB_HUB_FDS_MAX];
+	unsigned n, links;
+
+	NEEDS_HUB(state);
+	vb_hub_program_self(&msg.lease.program);
+	if (!msg.lease.program.pid_ns)
+		SKIP("/proc does not tell of our PID namespace");
+	msg.lease.program.pid = (uint32_t)getppid();
+	other = party_open(YES);
+	assert_int_equal(vb_hub_connect(&conn), 0);
+	assert_int_equal(vb_hub_send(conn, &msg, NULL, 0), 0);
+	assert_int_equal(vb_hub_recv_by(conn, &msg, fds, &n, vb_hub_now_ns() + 5000 * MS_NS), 0);
+	assert_int_equal(msg.type, VB_HUB_GRANT);
+	assert_int_equal(msg.grant.error, 0);
+	leased.slot.slot = (uint16_t)msg.grant.slot;
+	assert_int_equal(row_of(&leased, &links).program.pid, getpid());
+	while (n)
+		close(fds[--n]);
+	close(conn);
+	party_close(other);
+}
+
 static void nobody_tells_of_anothers_links(void **state)
 {
 	struct party *a, *b;
@@ -431,6 +457,7 @@ int main(void)
 		HUB_TEST(who_is_not_there_is_not_reached_from),
 		HUB_TEST(who_does_not_hold_a_slot_cannot_mark_it),
 		HUB_TEST(a_pid_is_told_of_who_has_made_the_token),
+		HUB_TEST(nobody_passes_for_another_process),
 		HUB_TEST(nobody_tells_of_anothers_links),
 		HUB_TEST(a_question_ends_with_the_slot_that_it_is_from),
 		HUB_TEST(the_hub_stops_for_its_own_pid_namespace_only),
