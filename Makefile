@@ -10,15 +10,15 @@ T ?= 60
 # The last line of a check is its count. Below a recipe that fails make would print "*** Error 1",
 # but not with -q where the recipe ends with 1; and '+' has a recipe run in spite of -q. So it is
 # where nothing but checks is wanted, and not with -n. The recipe itself gets no flags of make's.
-checks := check check-long asan tsan attack clients tidy
+checks := check check-long asan tsan lock-order attack clients tidy
 dry := $(findstring n,$(firstword -$(MAKEFLAGS)))
 ifeq ($(or $(dry),$(if $(MAKECMDGOALS),,all),$(filter-out $(checks),$(MAKECMDGOALS))),)
 MAKEFLAGS += -q
 endif
 run := $(if $(dry),,+)@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 
-.PHONY: all build demo check check-long asan tsan sim mutants fuzz attack bench budget clients \
-	tidy format install clean
+.PHONY: all build demo check check-long asan tsan lock-order sim mutants fuzz attack bench budget \
+	clients tidy format install clean
 
 all: build
 
@@ -51,6 +51,9 @@ asan:
 tsan:
 	$(run) BUILD=build-tsan MESON_FLAGS="-Db_lundef=false -Db_sanitize=thread" \
 		scripts/check.sh unit sim clients
+
+lock-order:
+	$(run) BUILD=build-order MESON_FLAGS="-Dlock_order=true" scripts/check.sh unit sim clients
 
 sim: build
 	@ninja -C $(BUILD) -j $(JOBS) tests/sim/sim
@@ -94,4 +97,4 @@ install:
 	@BUILD="$(BUILD)" PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" MAKE="$(MAKE)" scripts/install.sh
 
 clean:
-	@rm -rf build build-asan build-tsan build-fuzz
+	@rm -rf build build-asan build-tsan build-order build-fuzz

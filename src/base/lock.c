@@ -36,7 +36,8 @@ void vb_lock_wait(vb_lock *lock)
 	for (unsigned pauses = 1; pauses <= PAUSES_MAX; pauses *= 2) {
 		for (unsigned i = 0; i < pauses; i++)
 			pause_briefly();
-		if (vb_lock_try(lock))
+		if (!atomic_load_explicit(&lock->taken, memory_order_relaxed) &&
+		    !atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire))
 			return;
 	}
 	/*

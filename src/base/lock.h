@@ -13,7 +13,11 @@
  * It would take a fence per drop to prevent that; instead no sleep is longer than
  * VB_LOCK_SLEEP_NS, after which the sleeper looks for itself.
  *
- * It does not care who drops it, is not fair and not recursive, and lives within one process.
+ * It is not fair and not recursive, and lives within one process.
+ *
+ * Each lock has a rank, a row of lock_rank.def, which is the one place where their order stands. A
+ * build with -Dlock_order=true holds every thread to it (lock_order.h); in any other the rank is
+ * nowhere, and costs nothing.
  */
 
 #include <stdatomic.h>
@@ -22,21 +26,47 @@
 
 #define VB_LOCK_SLEEP_NS 200000
 
+enum vb_lock_rank {
+	VB_RANK_NONE,
+#define VB_LOCK_RANK(name, rules, guards) VB_RANK_##name,
+#include "base/lock_rank.def"
+#undef VB_LOCK_RANK
+	VB_RANKS,
+};
+
 typedef struct {
 	_Atomic uint32_t taken;  /* 0 or 1; what sleepers wait on */
 	_Atomic uint32_t asleep; /* somebody sleeps, or is about to */
+#ifdef VB_LOCK_ORDER
+	enum vb_lock_rank rank;
+#endif
 } vb_lock;
 
-#define VB_LOCK_INIT { 0, 0 }
+#ifdef VB_LOCK_ORDER
+#define VB_LOCK_INIT(rank) { 0, 0, rank }
+#else
+#define VB_LOCK_INIT(rank) { 0, 0 }
+#endif
+
+#include "base/lock_order.h"
 
 /* For the functions below: what to do when somebody is in the way, or waits. */
 void vb_lock_wait(vb_lock *lock);
 void vb_lock_drop_wake(vb_lock *lock);
 
-static inline void vb_lock_init(vb_lock *lock)
+static inline void vb_lock_init(vb_lock *lock, enum vb_lock_rank rank)
 {
 	atomic_init(&lock->taken, 0);
 	atomic_init(&lock->asleep, 0);
+	vb_lock_order_init(lock, rank);
+}
+
+/* The lock has another rank from now on, since other things may be done under it. */
+static inline void vb_lock_rank_set(vb_lock *lock, enum vb_lock_rank rank)
+{
+#ifdef VB_LOCK_ORDER
+	lock->rank = rank;
+#endif
 }
 
 /* Nothing to give back: a lock is only its memory. Nobody may have it or want it. */
@@ -47,11 +77,13 @@ static inline void vb_lock_fini(vb_lock *lock)
 static inline bool vb_lock_try(vb_lock *lock)
 {
 	return !atomic_load_explicit(&lock->taken, memory_order_relaxed) &&
-	       !atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire);
+	       !atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) &&
+	       vb_lock_order_tried(lock);
 }
 
 static inline void vb_lock_take(vb_lock *lock)
 {
+	vb_lock_order_take(lock);
 	if (__builtin_expect(
 		    atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) != 0, 0))
 		vb_lock_wait(lock);
@@ -59,6 +91,7 @@ static inline void vb_lock_take(vb_lock *lock)
 
 static inline void vb_lock_drop(vb_lock *lock)
 {
+	vb_lock_order_drop(lock);
 	if (__builtin_expect(atomic_load_explicit(&lock->asleep, memory_order_relaxed) != 0, 0))
 		vb_lock_drop_wake(lock);
 	else

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/failure.h"
+#include "base/lock.h"
 #include "hub/procs.h"
 #include "hub/users.h"
 #include "hub/words.h"
@@ -354,6 +355,7 @@ void vb_hub_wait(int fd, uint64_t deadline_ns)
 		struct timespec left = {(time_t)((deadline_ns - now) / 1000000000u),
 					(long)((deadline_ns - now) % 1000000000u)};
 
+		vb_lock_order_wait("a socket of the hub's");
 		if (ppoll(&pollfd, 1, &left, NULL) > 0)
 			return;
 		now = vb_hub_now_ns();

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/lock.h"
 #include "hub/channel.h"
 #include "hub/holders.h"
 #include "hub/program.h"
@@ -446,8 +447,8 @@ static int client_create(struct vb_hub_client **result)
 
 	if (!client)
 		return vb_failed(ENOMEM, "calloc");
-	vb_lock_init(&client->lock);
-	vb_lock_init(&client->links.lock);
+	vb_lock_init(&client->lock, VB_RANK_HUB);
+	vb_lock_init(&client->links.lock, VB_RANK_HUB_LINKS);
 	client->conn_fd = client->epoll_fd = client->timer_fd = client->wake_fd = VB_FD_NONE;
 	client->asks.timer_fd = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
@@ -482,6 +483,7 @@ int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadl
 	vb_lock_take(&client->lock);
 	fds[2].fd = client->news.rings == VB_HUB_RINGS_MAX ? VB_FD_NONE : client->conn_fd;
 	vb_lock_drop(&client->lock);
+	vb_lock_order_wait("the hub's news");
 	poll(fds, VB_ARRAY_LEN(fds), (int)(wait_ns / MS_NS) + 1);
 	vb_lock_take(&client->lock);
 	turn_locked(client);

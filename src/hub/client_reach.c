@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/lock.h"
 #include "hub/channel.h"
 #include "hub/words.h"
 
@@ -34,7 +35,7 @@ int vb_hub_asks_open(struct vb_hub_client *client)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
-	vb_lock_init(&client->asks.lock);
+	vb_lock_init(&client->asks.lock, VB_RANK_HUB_ASKS);
 	client->asks.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (client->asks.timer_fd < 0)
 		return vb_failed(errno, "timerfd_create");
@@ -321,6 +322,7 @@ int vb_hub_client_await(struct vb_hub_client *client, uint16_t from, uint16_t to
 			return EINPROGRESS;
 		left_ns = vb_min_u64(until_ns - now_ns, look_ns);
 		left = (struct timespec){0, (long)left_ns};
+		vb_lock_order_wait("the hub's answer");
 		ppoll(&answer, 1, &left, NULL);
 	}
 }

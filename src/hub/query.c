@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "hub/channel.h"
 #include "hub/holders.h"
 #include "hub/program.h"
@@ -29,6 +30,7 @@ static bool again(int rc, uint64_t deadline_ns)
 		return false;
 	if (vb_hub_now_ns() >= deadline_ns)
 		return false;
+	vb_lock_order_wait("the hub");
 	nanosleep(&a_while, NULL);
 	return true;
 }

@@ -425,7 +425,7 @@ int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const cha
 	fault->fault = parsed;
 	fault->seeds = parsed.seed;
 	atomic_init(&fault->due_ns, UINT64_MAX);
-	vb_lock_init(&fault->lock);
+	vb_lock_init(&fault->lock, VB_RANK_FAULT);
 	*link = &fault->link;
 	return 0;
 }

@@ -356,7 +356,7 @@ int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char
 	pcap->link.ops = &pcap_ops;
 	pcap->inner = inner;
 	pcap->identify = identify;
-	vb_lock_init(&pcap->lock);
+	vb_lock_init(&pcap->lock, VB_RANK_PCAP);
 	*link = &pcap->link;
 	return 0;
 }

@@ -27,7 +27,7 @@ int vb_robust_open(struct vb_robust_lock *lock, int memory_fd, _Atomic uint32_t 
 		lock->fd = fcntl(memory_fd, F_DUPFD_CLOEXEC, 0);
 	if (lock->fd < 0)
 		return vb_failed(errno, "fcntl");
-	vb_lock_init(&lock->here);
+	vb_lock_init(&lock->here, VB_RANK_STORE);
 	lock->held = held;
 	return 0;
 }

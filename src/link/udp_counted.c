@@ -114,7 +114,7 @@ int vb_udp_counted_open(struct vb_udp_counted *counted, const uint8_t src[VB_GID
 		close(fd);
 		return rc;
 	}
-	vb_lock_init(&counted->lock);
+	vb_lock_init(&counted->lock, VB_RANK_UDP_COUNTED);
 	memcpy(counted->dst, dst, VB_GID_BYTES);
 	atomic_store(&counted->fd_plus_1, fd + 1);
 	return 0;

@@ -20,7 +20,7 @@ struct vb_udp_group {
 
 void vb_udp_groups_init(struct vb_udp_groups *groups)
 {
-	vb_lock_init(&groups->lock);
+	vb_lock_init(&groups->lock, VB_RANK_UDP_GROUPS);
 	atomic_store(&groups->epoll_fd, -1);
 	groups->list = NULL;
 }

@@ -15,7 +15,7 @@ enum { NOT_ASKED = 0, NONE = -1 };
 void vb_udp_senders_init(struct vb_udp_senders *senders, int family)
 {
 	senders->family = family;
-	vb_lock_init(&senders->lock);
+	vb_lock_init(&senders->lock, VB_RANK_UDP_SENDERS);
 }
 
 static void close_one(struct vb_udp_sender *sender)

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "base/lock.h"
 #include "link/shm.h"
 #include "nic/way/peer.h"
 #include "run/device.h"
@@ -122,6 +123,7 @@ static int sleep_once(struct driver *driver)
 	count = FD_PORTS + vb_progress_ports_fill(dev, fds + FD_PORTS);
 	pthread_cleanup_push(awake, driver);
 	/* The progress thread sees to the clock, and to the hub. */
+	vb_lock_order_wait("an event");
 	if (vb_nic_asleep(dev->nic))
 		rc = poll(fds, count, -1) < 0 ? errno : 0;
 	pthread_cleanup_pop(1);

@@ -33,7 +33,7 @@
 enum { FILE_NAME_BYTES_MAX = 4096 };
 
 /* The device, and who may look at the pointer. */
-static vb_lock current_lock = VB_LOCK_INIT;
+static vb_lock current_lock = VB_LOCK_INIT(VB_RANK_DEVICE);
 static struct vb_device *current;
 
 /* Those of our parents, so that nobody takes them for leaks. */
@@ -428,7 +428,8 @@ static int nic_start(struct vb_device *dev)
 {
 	const struct vb_nic_host host = {
 		.arg = dev,
-		.clock = { .now_ns = host_now_ns, .kick = host_kick },
+		.clock = { .now_ns = host_now_ns, .kick = host_kick,
+			   .pause = vb_direct_pause },
 		.wire = wire,
 		.process = { .signal = host_signal, .unsignal = host_unsignal,
 			     .probe = host_probe_memory },
@@ -577,7 +578,7 @@ static void forget_in_child(void)
 	struct vb_device *dev = current;
 
 	/* Another thread of the parent may have held it. */
-	vb_lock_init(&current_lock);
+	vb_lock_init(&current_lock, VB_RANK_DEVICE);
 	current = NULL;
 	if (!dev)
 		return;
@@ -611,8 +612,8 @@ static int device_create(struct vb_device **out)
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return ENOMEM;
-	vb_lock_init(&dev->lease_lock);
-	vb_lock_init(&dev->gids_lock);
+	vb_lock_init(&dev->lease_lock, VB_RANK_DEVICE_LEASE);
+	vb_lock_init(&dev->gids_lock, VB_RANK_GIDS);
 	vb_links_open(dev);
 	rc = device_start(dev);
 	if (rc != 0) {

@@ -49,7 +49,7 @@ static ssize_t mem_write(int fd, const void *from, size_t bytes, uint64_t addres
 
 void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid, uint64_t device, uint64_t inode)
 {
-	vb_lock_init(&direct->lock);
+	vb_lock_init(&direct->lock, VB_RANK_REACHES);
 	direct->pid = pid;
 	direct->device = device;
 	direct->inode = inode;
@@ -346,16 +346,25 @@ static void tell_of_waiting(struct vb_peer *peer)
 	       peer->slot, direct->pid, name, state);
 }
 
-bool vb_direct_tarry(void *arg, struct vb_peer *peer, uint64_t waited_ns)
+void vb_direct_pause(void *arg, uint64_t waited_ns)
 {
 	struct timespec pause = {
 		.tv_nsec = (long)vb_min_u64(PAUSE_NS_MAX, PAUSE_NS_MIN + waited_ns / 4),
 	};
 	int cancel = vb_cancel_defer();
 
+	vb_lock_order_wait("a pause");
+	nanosleep(&pause, NULL);
+	vb_cancel_restore(cancel);
+}
+
+bool vb_direct_tarry(void *arg, struct vb_peer *peer, uint64_t waited_ns)
+{
+	int cancel = vb_cancel_defer();
+
 	if (waited_ns >= TELL_NS)
 		tell_of_waiting(peer);
-	nanosleep(&pause, NULL);
+	vb_direct_pause(arg, waited_ns);
 	vb_cancel_restore(cancel);
 	return !vb_peers_is_dead(arg, peer);
 }

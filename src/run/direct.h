@@ -56,6 +56,9 @@ void vb_direct_part(struct vb_direct_peer *direct);
  */
 extern const struct vb_host_direct vb_direct_host;
 bool vb_direct_may_reach(void *arg, struct vb_peer *peer);
+
+/* Pause a little, the longer the longer it took already. arg: anything. */
+void vb_direct_pause(void *arg, uint64_t waited_ns);
 bool vb_direct_tarry(void *arg, struct vb_peer *peer, uint64_t waited_ns);
 bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
 		     unsigned count, bool paged);

@@ -13,7 +13,7 @@
 
 void vb_links_open(struct vb_device *dev)
 {
-	vb_lock_init(&dev->links.lock);
+	vb_lock_init(&dev->links.lock, VB_RANK_LINKS);
 }
 
 void vb_links_close(struct vb_device *dev)

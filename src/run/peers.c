@@ -92,8 +92,8 @@ int vb_peers_open(struct vb_device *dev)
 	struct vb_export *export;
 	int rc;
 
-	vb_lock_init(&peers->lock);
-	vb_lock_init(&peers->bell_lock);
+	vb_lock_init(&peers->lock, VB_RANK_RINGS);
+	vb_lock_init(&peers->bell_lock, VB_RANK_BELLS);
 	peers->why = why_not(&dev->env);
 	peers->allowed = peers->why == VB_HUB_LINK_SHM;
 	rc = export_make(peers);
@@ -464,11 +464,16 @@ static void ring_came(struct vb_device *dev, struct vb_peers_ring ring)
 	rc = peer_meet(dev, ring.to, ring.from, ring.peer, &maps);
 	if (rc == 0)
 		rc = line_set(&dev->peers, &maps->line[VB_LINE_RX], ring.peer.line_fd);
-	if (rc == 0)
-		rc = ring_take(maps, ring.fd);
-	else
+	if (rc != 0)
 		close(ring.peer.line_fd);
+	else if (!vb_peer_hold(maps->peer))
+		rc = EPIPE;
 	vb_lock_drop(&dev->peers.lock);
+	/* Whoever takes in frames of this peer's may have to reach somebody: not with that lock. */
+	if (rc == 0) {
+		rc = ring_take(maps, ring.fd);
+		vb_peer_drop(maps->peer);
+	}
 	close(ring.fd);
 	if (rc != 0)
 		vb_log("slot %u: its ring is of no use: %s", ring.from, strerror(rc));

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "link/shm.h"
 #include "nic/way/peer.h"
 #include "run/process/cancel.h"
@@ -587,6 +588,7 @@ void vb_progress_stop(struct vb_device *dev)
 
 	atomic_store(&progress->stop, true);
 	kick_write(progress);
+	vb_lock_order_wait("the thread's end");
 	pthread_join(progress->thread, NULL);
 	vb_fd_close(&progress->takeover_fd);
 	vb_fd_close(&progress->kick_fd);

@@ -99,7 +99,7 @@ static void item_remove(struct vb_share *share, struct vb_share_item *item)
 void vb_share_open(struct vb_share *share, bool moves, vb_share_found_fn *found)
 {
 	*share = (struct vb_share){ .moves = moves, .fd = NONE, .vmas.fd = NONE, .found = found };
-	vb_lock_init(&share->lock);
+	vb_lock_init(&share->lock, VB_RANK_SHARE);
 	vb_vmas_open(&share->vmas);
 }
 

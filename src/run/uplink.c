@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "link/ethernet.h"
 #include "link/shm.h"
 #include "nic/control/store.h"
@@ -42,6 +43,7 @@ static bool uplink_open(void *arg)
 	cancel = vb_cancel_defer();
 	rc = vb_ethernet_open(&eth, dev->env.ethernet, &why);
 	for (unsigned i = 0; rc == EBUSY && i < BUSY_TRIES; i++) {
+		vb_lock_order_wait("the uplink");
 		nanosleep(&busy_pause, NULL);
 		rc = vb_ethernet_open(&eth, dev->env.ethernet, &why);
 	}

@@ -24,6 +24,11 @@ static inline void idle_kick(void *arg)
 {
 }
 
+static inline void idle_pause(void *arg, uint64_t waited_ns)
+{
+	sched_yield();
+}
+
 static inline int idle_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 {
 	*slot = IDLE_SLOT;
@@ -85,7 +90,7 @@ static inline struct vb_nic_host idle_host(void *arg)
 {
 	return (struct vb_nic_host){
 		.arg = arg,
-		.clock = { .now_ns = idle_now_ns, .kick = idle_kick },
+		.clock = { .now_ns = idle_now_ns, .kick = idle_kick, .pause = idle_pause },
 		.wire = { .lease = idle_lease, .tx = idle_tx, .claim = idle_claim,
 			  .unclaim = idle_unclaim, .burst_frames_max = idle_burst_frames_max,
 			  .frame_bytes_max = idle_frame_bytes_max, .sport = idle_sport,

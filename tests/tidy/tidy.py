@@ -50,7 +50,6 @@ CORE = ["base", "wire", "eth", "engine", "nic"]
 CORE_MAY_USE = {
     "memcpy", "memmove", "memset", "memcmp", "strlen", "strcmp", "strncmp", "strnlen", "qsort",
     "malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc",
-    "sched_yield",
     "crc32_gzip_refl", "crc32_gzip_refl_copy",
     "_setjmp", "longjmp", "_longjmp", "__longjmp_chk",
     "__stack_chk_fail", "__tls_get_addr", "_GLOBAL_OFFSET_TABLE_",

@@ -208,7 +208,7 @@ static int create(struct ibv_context *context, const struct ibv_cq_init_attr_ex 
 		free(cursor);
 		return rc;
 	}
-	vb_lock_init(&cursor->lock);
+	vb_lock_init(&cursor->lock, VB_RANK_CURSOR);
 	(*cq)->abi = cursor;
 	return 0;
 }

@@ -28,7 +28,7 @@ static struct {
 	vb_lock lock;
 	struct entry *bucket[BUCKETS];
 	bool partial; /* there was no memory to note one: who is not known may be good */
-} known;
+} known = {.lock = VB_LOCK_INIT(VB_RANK_KNOWN)};
 
 /* Where the public structures have what is compared. */
 static const struct {
@@ -86,7 +86,7 @@ static void in_parent(void)
 
 static void in_child(void)
 {
-	vb_lock_init(&known.lock);
+	vb_lock_init(&known.lock, VB_RANK_KNOWN);
 }
 
 static void prepare_for_forks(void)

@@ -399,7 +399,7 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops,
 
 	if (!b)
 		return ENOMEM;
-	vb_lock_init(&b->lock);
+	vb_lock_init(&b->lock, VB_RANK_BUILDER);
 	b->lone = vb_pd_is_lone((struct vb_pd *)ibv->pd);
 	b->ops = ops;
 	b->dv_ops = dv_ops;

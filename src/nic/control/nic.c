@@ -82,17 +82,17 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	}
 	nic->persona = vb_persona_find(NULL);
 	nic->rx_buffer_bytes = VB_RX_BUFFER_BYTES;
-	vb_lock_init(&nic->lock);
-	vb_lock_init(&nic->lease_lock);
-	vb_lock_init(&nic->rx);
-	vb_lock_init(&nic->held_lock);
-	vb_lock_init(&nic->xrc_lock);
+	vb_lock_init(&nic->lock, VB_RANK_NIC);
+	vb_lock_init(&nic->lease_lock, VB_RANK_LEASE);
+	vb_lock_init(&nic->rx, VB_RANK_RX);
+	vb_lock_init(&nic->held_lock, VB_RANK_HELD);
+	vb_lock_init(&nic->xrc_lock, VB_RANK_MAKE);
 	vb_rwqs_init(&nic->rwqs);
 	vb_keys_init(&nic->keys, seed);
 	vb_handles_init(&nic->pd_handles);
 	vb_handles_init(&nic->mrs);
 	vb_handles_init(&nic->dm_handles);
-	vb_lock_init(&nic->dms.lock);
+	vb_lock_init(&nic->dms.lock, VB_RANK_DM);
 	vb_peers_init(nic);
 	vb_timers_init(&nic->timers);
 	atomic_store(&nic->acks_due_ns, UINT64_MAX);

@@ -224,7 +224,7 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 	qp->nic = nic;
 	qp->service = service;
 	vb_timer_init(&qp->timer, false);
-	vb_lock_init(&qp->lock);
+	vb_lock_init(&qp->lock, VB_RANK_QP);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	fill(qp, pd, attr);
@@ -392,9 +392,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	if (qp->service->create.leave)
 		qp->service->create.leave(qp);
 	/* What was received stays received: the peer must not take our leaving for a loss. */
-	vb_lock_take(&qp->lock);
-	vb_ack_flush(qp);
-	vb_lock_drop(&qp->lock);
+	vb_ack_settle(qp);
 	vb_qp_silence(qp);
 	vb_peers_look(qp->nic);
 	vb_lock_take(&qp->nic->rx);

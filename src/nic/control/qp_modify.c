@@ -499,6 +499,9 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return qp->service->handle->modify(qp, attr, mask);
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		take_in(qp);
+	if ((mask & IBV_QP_STATE) &&
+	    (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
+		vb_ack_settle(qp);
 	meet(qp, attr, mask);
 	if (revokes && !vb_export_qp_withdraw(qp))
 		return EBUSY;

@@ -23,7 +23,7 @@ int vb_counters_create(struct vb_ctx *ctx, const struct ibv_counters_init_attr *
 		return ENOMEM;
 	}
 	counters->ibv.context = &ctx->ibv.context;
-	vb_lock_init(&counters->lock);
+	vb_lock_init(&counters->lock, VB_RANK_COUNTERS);
 	*out = counters;
 	return 0;
 }

@@ -17,7 +17,7 @@ int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
 	ctx->family = atomic_fetch_add(&nic->family_last, 1) + 1;
 	ctx->events_tail = &ctx->events;
 	ctx->ibv.context.async_fd = async_fd;
-	vb_lock_init(&ctx->lock);
+	vb_lock_init(&ctx->lock, VB_RANK_CTX);
 	vb_lock_take(&nic->lock);
 	ctx->next = nic->ctxs;
 	nic->ctxs = ctx;

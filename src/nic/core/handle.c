@@ -5,7 +5,7 @@
 
 void vb_handles_init(struct vb_handles *handles)
 {
-	vb_lock_init(&handles->lock);
+	vb_lock_init(&handles->lock, VB_RANK_HANDLES);
 }
 
 static void link_in(struct vb_handles *handles, struct vb_handle *handle)

@@ -14,7 +14,7 @@
  * Functions return 0 or a positive errno, unless they say otherwise; on failure nothing has
  * changed. Any thread may call any function on any object that is not being destroyed.
  *
- * Lock order: rx right -> qp -> srq -> rq -> cq (poll, push) -> channel, ctx, timer, key table.
+ * The order of the locks stands in base/lock_rank.def.
  */
 
 #include <infiniband/verbs.h>

@@ -46,6 +46,8 @@ struct vb_host_clock {
 	uint64_t (*now_ns)(void *arg);
 	/* The NIC's deadline moved forward: whoever sleeps until it must look again. */
 	void (*kick)(void *arg);
+	/* A thread without any lock has waited for so long: let it pause a little. */
+	void (*pause)(void *arg, uint64_t waited_ns);
 };
 
 /* Slots, and the link that each has; src_slot says whose link is meant. */

@@ -15,7 +15,7 @@
 
 void vb_timers_init(struct vb_timers *timers)
 {
-	vb_lock_init(&timers->lock);
+	vb_lock_init(&timers->lock, VB_RANK_TIMERS);
 	atomic_store(&timers->first_ns, UINT64_MAX);
 }
 

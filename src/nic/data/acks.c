@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/data/acks.h"
 
-#include <sched.h>
-
 #include "base/check.h"
 #include "nic/way/peer.h"
 
 /* So often in a row it has to answer at once for its answers to be waited for. */
 #define QUICK_MIN 4
 
-/* How long a QP that goes waits for room for what it owes. */
+/* How long a QP that goes waits for room for what it owes. Rounds: where nobody can pause. */
 #define ROOM_NS 10000000u
 #define ROOM_ROUNDS_MAX 2000u
 
@@ -82,8 +80,10 @@ void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 	atomic_store(&nic->acks_due_ns, first_ns);
 }
 
-static void flush(struct vb_qp *qp)
+void vb_ack_flush(struct vb_qp *qp)
 {
+	if (!vb_resp_owes(&qp->resp))
+		return;
 	qp->ack.due_ns = 0;
 	qp->now_ns = vb_nic_now_ns(qp->nic);
 	vb_qp_transmit_locked(qp);
@@ -97,19 +97,21 @@ static bool waits_for_room(const struct vb_qp *qp)
 	return qp->peer ? qp->lane_waits && !vb_peer_is_lost(qp->peer) : qp->link_full;
 }
 
-void vb_ack_flush(struct vb_qp *qp)
+void vb_ack_settle(struct vb_qp *qp)
 {
-	uint64_t begin_ns;
+	const struct vb_nic_host *host = &qp->nic->host;
+	uint64_t begin_ns = vb_nic_now_ns(qp->nic), waited_ns = 0;
+	bool waits;
 
-	if (!vb_resp_owes(&qp->resp))
-		return;
-	flush(qp);
-	begin_ns = qp->now_ns;
-	for (unsigned i = 0; i < ROOM_ROUNDS_MAX && waits_for_room(qp); i++) {
-		if (qp->now_ns - begin_ns >= ROOM_NS)
+	for (unsigned i = 0; i < ROOM_ROUNDS_MAX && waited_ns < ROOM_NS; i++) {
+		vb_lock_take(&qp->lock);
+		vb_ack_flush(qp);
+		waits = waits_for_room(qp);
+		vb_lock_drop(&qp->lock);
+		if (!waits)
 			break;
-		sched_yield();
-		flush(qp);
+		waited_ns = vb_nic_now_ns(qp->nic) - begin_ns;
+		host->clock.pause(host->arg, waited_ns);
 	}
 }
 
@@ -119,8 +121,7 @@ void vb_acks_flush(struct vb_nic *nic)
 		return;
 	for (struct vb_qp *qp = nic->acks; qp; qp = qp->ack.next) {
 		if (vb_lock_try(&qp->lock)) {
-			if (vb_resp_owes(&qp->resp))
-				flush(qp);
+			vb_ack_flush(qp);
 			vb_lock_drop(&qp->lock);
 		}
 	}

@@ -50,11 +50,14 @@ static inline bool vb_ack_waits(struct vb_qp *qp)
 /* Send those whose time has come. Rx right held. */
 void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns);
 
-/*
- * The QP will not get to it: send what is owed now. Where the link has no room for it just then,
- * that is waited for, some milliseconds at most: after that the peer finds nobody. QP locked.
- */
+/* The QP will not get to it: send what is owed now, if there is room for it. QP locked. */
 void vb_ack_flush(struct vb_qp *qp);
+
+/*
+ * The same, and wait for room where there is none, some milliseconds at most: after that the peer
+ * finds nobody. No lock held.
+ */
+void vb_ack_settle(struct vb_qp *qp);
 
 /* The process ends: the same for all QPs that nobody is busy with. Never waits. */
 void vb_acks_flush(struct vb_nic *nic);

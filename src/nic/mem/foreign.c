@@ -7,7 +7,7 @@
 
 void vb_foreign_init(struct vb_foreign *foreign)
 {
-	vb_lock_init(&foreign->lock);
+	vb_lock_init(&foreign->lock, VB_RANK_FOREIGN);
 	atomic_store(&foreign->refs, 1);
 }
 

@@ -24,7 +24,7 @@
 void vb_keys_init(struct vb_keys *keys, uint64_t seed)
 {
 	keys->secret[0] = seed;
-	vb_lock_init(&keys->lock);
+	vb_lock_init(&keys->lock, VB_RANK_KEYS);
 }
 
 void vb_keys_fini(struct vb_keys *keys)

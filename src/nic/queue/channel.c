@@ -15,7 +15,7 @@ int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **out)
 	channel->ibv.context = &ctx->ibv.context;
 	channel->ibv.fd = fd;
 	channel->tail = &channel->head;
-	vb_lock_init(&channel->lock);
+	vb_lock_init(&channel->lock, VB_RANK_CHANNEL);
 	*out = channel;
 	return 0;
 }

@@ -97,8 +97,8 @@ static void fill(struct vb_cq *cq, struct vb_ctx *ctx, const struct ibv_cq_init_
 		cq->domain = (struct vb_pd *)attr->parent_domain;
 	cq->lone = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || vb_pd_is_lone(cq->domain);
 	cq->overwrites = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-	vb_lock_init(&cq->poll_lock);
-	vb_lock_init(&cq->push_lock);
+	vb_lock_init(&cq->poll_lock, VB_RANK_CQ_POLL);
+	vb_lock_init(&cq->push_lock, VB_RANK_CQ_PUSH);
 	vb_timer_init(&cq->timer, true);
 	cq->guard = cq->lone ? NULL : &cq->poll_lock;
 	if (cq->overwrites)

@@ -20,7 +20,7 @@ void vb_rq_init(struct vb_rq *rq, uint32_t wr_max, uint32_t sge_max)
 		.stride = (uint32_t)(offsetof(struct vb_recv, sge) +
 				     (sge_max ? sge_max : 1) * sizeof(struct ibv_sge)),
 	};
-	vb_lock_init(&rq->lock);
+	vb_lock_init(&rq->lock, VB_RANK_RQ);
 }
 
 void vb_rq_fini(struct vb_rq *rq)

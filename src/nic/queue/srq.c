@@ -78,7 +78,7 @@ int vb_srq_make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 	srq->rq.ring = ring;
 	srq->borrowed = ring != NULL;
 	srq->lone = vb_pd_is_lone(pd);
-	vb_lock_init(&srq->take_lock);
+	vb_lock_init(&srq->take_lock, VB_RANK_SRQ);
 	srq->ibv.context = pd->ibv.context;
 	srq->ibv.srq_context = context;
 	srq->ibv.pd = &pd->ibv;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/way/direct.h"
 
-#include <sched.h>
-
 #include "base/check.h"
 #include "base/guard.h"
 #include "nic/data/host.h"
@@ -367,7 +365,7 @@ static bool pause_for(struct vb_lane *lane, uint64_t waited_ns)
 
 	if (host->direct)
 		return host->direct->tarry(host->arg, lane->peer, waited_ns);
-	sched_yield();
+	host->clock.pause(host->arg, waited_ns);
 	return true;
 }
 

@@ -19,7 +19,7 @@ static __thread unsigned seat_last __attribute__((tls_model("initial-exec")));
 int vb_framers_init(struct vb_nic *nic)
 {
 	for (unsigned i = 0; i < VB_FRAMERS; i++)
-		vb_lock_init(&nic->framers[i].lock);
+		vb_lock_init(&nic->framers[i].lock, VB_RANK_FRAMER);
 	nic->framers[0].framer = malloc(sizeof(struct vb_framer));
 	return nic->framers[0].framer ? 0 : ENOMEM;
 }

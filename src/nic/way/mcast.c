@@ -27,7 +27,7 @@ int vb_groups_init(struct vb_nic *nic)
 	nic->groups = calloc(1, sizeof(*nic->groups));
 	if (!nic->groups)
 		return ENOMEM;
-	vb_lock_init(&nic->groups->lock);
+	vb_lock_init(&nic->groups->lock, VB_RANK_GROUPS);
 	return 0;
 }
 

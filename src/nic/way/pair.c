@@ -55,7 +55,7 @@ int vb_pairs_init(struct vb_nic *nic, uint64_t seed)
 	nic->pairs->secret[1] = 1;
 	nic->pairs->key = vb_prf(nic->pairs->secret, 0);
 	for (unsigned i = 0; i < VB_PAIRS_MAX; i++)
-		vb_lock_init(&nic->pairs->pair[i].lock);
+		vb_lock_init(&nic->pairs->pair[i].lock, VB_RANK_PAIR);
 	return 0;
 }
 

@@ -73,9 +73,9 @@ static struct vb_peer *peer_make(struct vb_nic *nic)
 	peer->nic = nic;
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		peer->lane[i].peer = peer;
-		vb_lock_init(&peer->lane[i].tx_lock);
-		vb_lock_init(&peer->lane[i].rx_lock);
-		vb_lock_init(&peer->lane[i].direct.lock);
+		vb_lock_init(&peer->lane[i].tx_lock, VB_RANK_LANE_TX);
+		vb_lock_init(&peer->lane[i].rx_lock, VB_RANK_LANE_NEW);
+		vb_lock_init(&peer->lane[i].direct.lock, VB_RANK_DIRECT);
 	}
 	return peer;
 }
@@ -136,6 +136,13 @@ void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 	atomic_store_explicit(&peer->has_tx, true, memory_order_release);
 }
 
+/* Only under the lock of a lane with rings that bring something is anything else taken. */
+static void rank_set(struct vb_peer *peer, enum vb_lock_rank rank)
+{
+	for (unsigned i = 0; i < VB_RING_LANES; i++)
+		vb_lock_rank_set(&peer->lane[i].rx_lock, rank);
+}
+
 void vb_peer_rx_pause(struct vb_peer *peer)
 {
 	for (unsigned i = 0; i < VB_RING_LANES; i++)
@@ -159,6 +166,7 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
 		atomic_store(&peer->lane[i].unsettled, 0);
 	}
+	rank_set(peer, VB_RANK_LANE_RX);
 	/* Whoever revokes something from now on finds these rings, and waits for their producer. */
 	atomic_store(&peer->has_rx, true);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -539,6 +547,7 @@ void vb_peer_drop(struct vb_peer *peer)
 	nic->host.peers->release(nic->host.arg, peer);
 	atomic_store(&peer->has_tx, false);
 	atomic_store(&peer->has_rx, false);
+	rank_set(peer, VB_RANK_LANE_NEW);
 	vb_lock_take(&nic->peers_lock);
 	peer->free_next = nic->peers_free;
 	nic->peers_free = peer;
@@ -620,9 +629,9 @@ static const struct vb_insiders insiders = {
 void vb_peers_init(struct vb_nic *nic)
 {
 	nic->insiders = &insiders;
-	vb_lock_init(&nic->peers_lock);
-	vb_lock_init(&nic->resume_lock);
-	vb_lock_init(&nic->sleep_lock);
+	vb_lock_init(&nic->peers_lock, VB_RANK_PEERS);
+	vb_lock_init(&nic->resume_lock, VB_RANK_RESUME);
+	vb_lock_init(&nic->sleep_lock, VB_RANK_SLEEPERS);
 }
 
 void vb_peers_fini(struct vb_nic *nic)

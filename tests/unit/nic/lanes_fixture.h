@@ -18,7 +18,7 @@ enum { SLOT_FIRST = 3, MEM_BYTES = 1 << 20, QKEY = 0x1111 };
 
 static struct side side[SIDES_MAX];
 static unsigned sides;
-static vb_lock reach_lock = VB_LOCK_INIT;
+static vb_lock reach_lock = VB_LOCK_INIT(VB_RANK_RINGS);
 
 /* --- what NICs ask of their host --- */
 

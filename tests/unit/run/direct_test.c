@@ -416,6 +416,7 @@ static void a_dead_process_is_gone(void **state)
 {
 	int ends[2];
 
+	vb_lock_init(&dev.peers.bell_lock, VB_RANK_BELLS);
 	assert_int_equal(vb_line_create(ends), 0);
 	maps.line[VB_LINE_TX].fd = ends[0];
 	maps.line[VB_LINE_RX].fd = -1;

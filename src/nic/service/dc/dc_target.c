@@ -115,7 +115,7 @@ static struct vb_dcx *make(struct vb_qp *target)
 	qp->service = &vb_service_dc_context;
 	qp->nic = target->nic;
 	vb_timer_init(&qp->timer, false);
-	vb_lock_init(&qp->lock);
+	vb_lock_init(&qp->lock, VB_RANK_QP_CONTEXT);
 	vb_req_reset(&qp->req);
 	qp->req.transport = qp->resp.transport = VB_DC;
 	qp->rq = target->rq;
@@ -487,8 +487,8 @@ void vb_dct_leave(struct vb_qp *target)
 	for (unsigned i = 0; i < atomic_load(&dct->count); i++) {
 		struct vb_dcx *x = dct->all[i];
 
+		vb_ack_settle(&x->qp);
 		vb_lock_take(&x->qp.lock);
-		vb_ack_flush(&x->qp);
 		close_locked(x);
 		vb_lock_drop(&x->qp.lock);
 		vb_qp_silence(&x->qp);

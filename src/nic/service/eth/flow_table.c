@@ -12,7 +12,7 @@
 
 void vb_flow_table_init(struct vb_flow_table *table)
 {
-	vb_lock_init(&table->look);
+	vb_lock_init(&table->look, VB_RANK_FLOWS);
 	table->first = NULL;
 	table->groups = 0;
 }

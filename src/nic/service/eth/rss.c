@@ -71,7 +71,7 @@ static void fill(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 	qp->service = &vb_service_rss;
 	qp->nic = vb_nic_of(attr->pd->context);
 	vb_timer_init(&qp->timer, false);
-	vb_lock_init(&qp->lock);
+	vb_lock_init(&qp->lock, VB_RANK_QP);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	vb_rq_init(&qp->own_rq, 0, 0);

@@ -41,8 +41,8 @@ static int port_make(struct vb_nic *nic, struct vb_segment_port **out)
 	}
 	/* The slot's last owner may have left something. */
 	vb_segment_clear(port->table, port->slot);
-	vb_lock_init(&port->lock);
-	vb_lock_init(&port->out_lock);
+	vb_lock_init(&port->lock, VB_RANK_SEGMENT);
+	vb_lock_init(&port->out_lock, VB_RANK_SEGMENT_OUT);
 	*out = port;
 	return 0;
 }

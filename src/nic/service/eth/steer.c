@@ -22,7 +22,7 @@ int vb_steer_init(struct vb_nic *nic)
 
 	if (!steer)
 		return ENOMEM;
-	vb_lock_init(&steer->change);
+	vb_lock_init(&steer->change, VB_RANK_STEER);
 	vb_flow_table_init(&steer->rules);
 	vb_flow_table_init(&steer->egress);
 	vb_flow_table_init(&steer->macs);

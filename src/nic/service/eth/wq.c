@@ -27,7 +27,7 @@ struct vb_rwq_delayed {
 
 void vb_rwqs_init(struct vb_rwqs *rwqs)
 {
-	vb_lock_init(&rwqs->lock);
+	vb_lock_init(&rwqs->lock, VB_RANK_WQS);
 }
 
 void vb_rwqs_fini(struct vb_rwqs *rwqs)
@@ -131,7 +131,7 @@ int vb_rwq_create(struct vb_ctx *ctx, struct ibv_wq_init_attr *attr, struct vb_r
 		return ENOMEM;
 	}
 	fill(wq, ctx, attr);
-	vb_lock_init(&wq->lock);
+	vb_lock_init(&wq->lock, VB_RANK_WQ);
 	vb_rq_init(&wq->rq, attr->max_wr, attr->max_sge);
 	enter(wq);
 	wq->ibv.handle = wq->ibv.wq_num;

@@ -61,7 +61,7 @@ int vb_tm_create(struct vb_cq *cq, const struct ibv_tm_cap *cap, struct vb_tm **
 		free(tm);
 		return ENOMEM;
 	}
-	vb_lock_init(&tm->lock);
+	vb_lock_init(&tm->lock, VB_RANK_TAGS);
 	tm->cq = cq;
 	tm->max = max;
 	tm->first = tm->last = tm->idle = NOWHERE;

@@ -42,7 +42,7 @@ static int attach(struct vb_nic *nic)
 		free(xrc);
 		return err;
 	}
-	vb_lock_init(&xrc->lock);
+	vb_lock_init(&xrc->lock, VB_RANK_XRC);
 	/* Whoever had the slot before has died, and perhaps nobody has noticed. */
 	store_lock(nic);
 	vb_xrc_collect(xrc->store, xrc->slot);
@@ -134,7 +134,7 @@ struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic, const struct vb_service *serv
 	qp->service = service;
 	qp->xrc = x;
 	vb_timer_init(&qp->timer, false);
-	vb_lock_init(&qp->lock);
+	vb_lock_init(&qp->lock, VB_RANK_QP);
 	qp->ibv.qp.qp_type = IBV_QPT_XRC_RECV;
 	return qp;
 }

@@ -392,11 +392,29 @@ void vb_xrc_peer_gone(struct vb_peer *peer)
 	}
 }
 
+/* What is owed for messages that this SRQ took is waited for, with no right held. */
+static void settle(struct vb_xrc *xrc, const struct vb_srq *srq)
+{
+	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
+		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
+		bool takes;
+
+		if (!qp)
+			continue;
+		vb_lock_take(&qp->lock);
+		takes = qp->ibv.qp.srq == &srq->ibv;
+		vb_lock_drop(&qp->lock);
+		if (takes)
+			vb_ack_settle(qp);
+	}
+}
+
 void vb_xrc_srq_leave(struct vb_srq *srq)
 {
 	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
 	struct vb_xrc *xrc = atomic_load(&nic->xrc);
 
+	settle(xrc, srq);
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
 		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
