@@ -176,7 +176,7 @@ static void node_make(struct sim *sim, unsigned index)
 
 	node->sim = sim;
 	node->index = index;
-	host.clock = (struct vb_host_clock){ host_now_ns, host_kick };
+	host.clock = (struct vb_host_clock){ host_now_ns, host_kick, idle_pause };
 	host.wire.lease = host_lease;
 	host.wire.tx = host_tx;
 	host.wire.burst_frames_max = host_burst_frames_max;

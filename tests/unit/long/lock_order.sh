@@ -3,22 +3,21 @@
 # The order of locks (src/base/lock_rank.def), checked at run time in a build of its own: Meson's
 # tests, simulated runs, and two clients. A breach ends the process that commits it.
 set -u
-order=$VB_BUILD-order
+order=$VB_BUILD-order tmp=$VB_BUILD-order/check
+rm -rf "$tmp"
+mkdir -p "$tmp"
+. "$VB_ROOT/tests/lib/tap.sh"
 
 try() {
 	name=$1
 	shift
-	if "$@" >"$order/$name.log" 2>&1; then
-		echo "ok $name"
+	if "$@" >"$tmp/$name.log" 2>&1; then
+		ok "$name"
 	else
-		tail -n 40 "$order/$name.log"
-		echo "FAIL $name"
-		status=1
+		fail "$name" "exit status $?" "$tmp/$name.log"
 	fi
 }
 
-status=0
-mkdir -p "$order"
 [ -e "$order/build.ninja" ] || try setup meson setup "$order" "$VB_ROOT" -Dlock_order=true
 try build ninja -C "$order"
 try meson meson test -C "$order" --no-rebuild
@@ -29,4 +28,4 @@ try sim_dc "$order/tests/sim/sim_dc" --count 1000
 for client in pingpong dc; do
 	try "$client" env VB_BUILD="$order" "$VB_ROOT/tests/clients/$client.sh"
 done
-exit $status
+suite_end

@@ -151,7 +151,7 @@ static inline void side_open(struct side *s, uint64_t seed, uint32_t mtu_bytes)
 	struct vb_gid_entry entry = { .ifindex = 1, .mtu_bytes = mtu_bytes };
 	struct vb_nic_host host = idle_host(s);
 
-	host.clock = (struct vb_host_clock){ fake_now_ns, fake_kick };
+	host.clock = (struct vb_host_clock){ fake_now_ns, fake_kick, idle_pause };
 	host.wire.lease = fake_lease;
 	host.wire.tx = fake_tx;
 	host.wire.frame_bytes_max = fake_frame_bytes_max;
