@@ -7,19 +7,22 @@
 #include "base/check.h"
 #include "nic/core/internal.h"
 
-static struct vb_slot *slot_of(struct vb_nic *nic, uint32_t qpn)
+struct vb_slot *vb_nic_slot_find(struct vb_nic *nic, uint32_t number)
 {
-	uint32_t slot = qpn >> VB_INDEX_BITS;
-
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *s = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+		struct vb_slot *slot = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
 
-		if (!s)
+		if (!slot)
 			break;
-		if (s->slot == slot)
-			return s;
+		if (slot->slot == number)
+			return slot;
 	}
 	return NULL;
+}
+
+static struct vb_slot *slot_of(struct vb_nic *nic, uint32_t qpn)
+{
+	return vb_nic_slot_find(nic, qpn >> VB_INDEX_BITS);
 }
 
 struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn)
@@ -31,7 +34,6 @@ struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn)
 	return atomic_load_explicit(&slot->qp[qpn & (VB_INDICES - 1)], memory_order_acquire);
 }
 
-/* The lock of those who lease held. The hub is slow, and the NIC's lock is others' as well. */
 void vb_nic_qp_look(struct vb_nic *nic, uint32_t qpn)
 {
 	struct vb_qp *qp = vb_nic_qp_find(nic, qpn);
@@ -40,6 +42,7 @@ void vb_nic_qp_look(struct vb_nic *nic, uint32_t qpn)
 		vb_timer_set(nic, nic->timer_of(qp), 0);
 }
 
+/* The lock of those who lease held. The hub is slow, and the NIC's lock is others' as well. */
 static int slot_add(struct vb_nic *nic)
 {
 	struct vb_slot *slot;
@@ -55,6 +58,7 @@ static int slot_add(struct vb_nic *nic)
 		free(slot);
 		return err;
 	}
+	slot->place = nic->slot_count;
 	vb_lock_take(&nic->lock);
 	atomic_store_explicit(&nic->slots[nic->slot_count++], slot, memory_order_release);
 	vb_lock_drop(&nic->lock);

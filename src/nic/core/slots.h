@@ -21,6 +21,7 @@ struct vb_srq;
 /* A leased slot and its QPs. */
 struct vb_slot {
 	uint16_t slot;
+	unsigned place; /* in nic->slots */
 	uint32_t next_index;
 	uint32_t count;
 	uint64_t reserved[VB_INDICES / 64]; /* indices that nobody may have (the NIC's lock) */
@@ -44,6 +45,9 @@ VB_LENT int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn);
 VB_LENT bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn);
 
 /* --- inside nic --- */
+
+/* The slot of that number; NULL: it is not ours. */
+struct vb_slot *vb_nic_slot_find(struct vb_nic *nic, uint32_t number);
 
 struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn);
 int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);

@@ -31,22 +31,11 @@ static struct vb_peer *peer_nth(struct vb_nic *nic, unsigned i)
 	return atomic_load_explicit(&nic->peers[i], memory_order_relaxed);
 }
 
-static unsigned slot_index(struct vb_nic *nic, uint16_t own_slot)
-{
-	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *slot = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
-
-		if (slot && slot->slot == own_slot)
-			return i;
-	}
-	return VB_SLOTS_PER_NIC_MAX;
-}
-
 static _Atomic(struct vb_peer *) *place_of(struct vb_nic *nic, uint16_t own_slot, uint16_t slot)
 {
-	unsigned i = slot_index(nic, own_slot);
+	const struct vb_slot *own = vb_nic_slot_find(nic, own_slot);
 
-	return i == VB_SLOTS_PER_NIC_MAX || slot >= VB_SLOTS ? NULL : &nic->peer_at[i][slot];
+	return own && slot < VB_SLOTS ? &nic->peer_at[own->place][slot] : NULL;
 }
 
 struct vb_peer *vb_peer_find(struct vb_nic *nic, uint16_t own_slot, uint16_t slot)

@@ -16,15 +16,9 @@
 
 static _Atomic uint64_t *asked_place(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 {
-	uint32_t own_slot = qpn >> VB_INDEX_BITS, slot = dqpn >> VB_INDEX_BITS;
+	const struct vb_slot *own = vb_nic_slot_find(nic, qpn >> VB_INDEX_BITS);
 
-	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *own = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
-
-		if (own && own->slot == own_slot)
-			return &nic->asked_until_ns[i][slot];
-	}
-	return NULL;
+	return own ? &nic->asked_until_ns[own->place][dqpn >> VB_INDEX_BITS] : NULL;
 }
 
 static void refused(struct vb_nic *nic, uint16_t slot)
