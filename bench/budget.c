@@ -109,38 +109,11 @@ static struct ibv_mr *memory(uint8_t **buffer)
 	return mr;
 }
 
+/* 4 s: nothing is lost, and all is slow here. */
 static void climb(struct ibv_qp *qp, uint32_t peer, int init, int rtr, int rts)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-		.path_mtu = end.mtu,
-		.dest_qp_num = peer,
-		.min_rnr_timer = 1,
-		.timeout = 20, /* 4 s: nothing is lost, and all is slow here */
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = end.gid, .sgid_index = end.gid_index, .hop_limit = 64}},
-	};
-
-	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | init),
-	     "INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU | rtr), "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	need(!rts || !ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN | rts),
-	     "RTS");
+	qp_climb(&end, qp, peer, 20, init, rtr, rts);
 }
-
-enum {
-	ACCESS = IBV_QP_ACCESS_FLAGS,
-	PEER = IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-	RESPONDER = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	REQUESTER = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
-};
 
 static struct ibv_qp *rc_make(struct ibv_cq *cq)
 {
@@ -166,8 +139,8 @@ static void rc_open(void)
 {
 	send_qp = rc_make(send_cq);
 	recv_qp = rc_make(recv_cq);
-	climb(send_qp, recv_qp->qp_num, ACCESS, PEER | RESPONDER, REQUESTER);
-	climb(recv_qp, send_qp->qp_num, ACCESS, PEER | RESPONDER, REQUESTER);
+	climb(send_qp, recv_qp->qp_num, QP_INIT, QP_PEER | QP_RESPONDER, QP_REQUESTER);
+	climb(recv_qp, send_qp->qp_num, QP_INIT, QP_PEER | QP_RESPONDER, QP_REQUESTER);
 }
 
 static void srq_make(void)
@@ -220,8 +193,8 @@ static void xrc_open(void)
 	recv_qp = ibv_create_qp_ex(end.context, &receiver);
 	send_qp = ibv_create_qp_ex(end.context, &sender);
 	need(send_qp && recv_qp, "ibv_create_qp_ex");
-	climb(recv_qp, send_qp->qp_num, ACCESS, PEER | RESPONDER, 0);
-	climb(send_qp, recv_qp->qp_num, ACCESS, PEER, REQUESTER);
+	climb(recv_qp, send_qp->qp_num, QP_INIT, QP_PEER | QP_RESPONDER, 0);
+	climb(send_qp, recv_qp->qp_num, QP_INIT, QP_PEER, QP_REQUESTER);
 }
 
 static struct ibv_qp *dc_make(enum mlx5dv_dc_type type)
@@ -269,8 +242,8 @@ static void dc_open(void)
 	need(ah, "ibv_create_ah");
 	recv_qp = dc_make(MLX5DV_DCTYPE_DCT);
 	send_qp = dc_make(MLX5DV_DCTYPE_DCI);
-	climb(recv_qp, 0, ACCESS, IBV_QP_AV | IBV_QP_MIN_RNR_TIMER, 0);
-	climb(send_qp, 0, 0, 0, REQUESTER);
+	climb(recv_qp, 0, QP_INIT, IBV_QP_AV | IBV_QP_MIN_RNR_TIMER, 0);
+	climb(send_qp, 0, 0, 0, QP_REQUESTER);
 }
 
 /* --- a message --- */

@@ -84,7 +84,17 @@ static inline void end_open(struct end *end)
 	need(end->mr, "ibv_reg_mr");
 }
 
-static inline void qp_connect(const struct end *end, struct ibv_qp *qp, uint32_t peer)
+/* Attributes of the states on the way, beside those that QPs of every type have. */
+enum {
+	QP_INIT = IBV_QP_ACCESS_FLAGS,
+	QP_PEER = IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	QP_RESPONDER = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	QP_REQUESTER = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC,
+};
+
+/* To RTS; rts 0: to RTR. timeout: as in struct ibv_qp_attr. */
+static inline void qp_climb(const struct end *end, struct ibv_qp *qp, uint32_t peer,
+			    uint8_t timeout, int init, int rtr, int rts)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -93,7 +103,7 @@ static inline void qp_connect(const struct end *end, struct ibv_qp *qp, uint32_t
 		.path_mtu = end->mtu,
 		.dest_qp_num = peer,
 		.min_rnr_timer = 1,
-		.timeout = 14,
+		.timeout = timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1, .port_num = 1},
@@ -102,20 +112,18 @@ static inline void qp_connect(const struct end *end, struct ibv_qp *qp, uint32_t
 	attr.ah_attr.grh.dgid = end->gid;
 	attr.ah_attr.grh.sgid_index = end->gid_index;
 	attr.ah_attr.grh.hop_limit = 64;
-	need(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | init),
 	     "INIT");
 	attr.qp_state = IBV_QPS_RTR;
-	need(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				    IBV_QP_MIN_RNR_TIMER),
-	     "RTR");
+	need(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU | rtr), "RTR");
 	attr.qp_state = IBV_QPS_RTS;
-	need(!ibv_modify_qp(qp, &attr,
-			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	need(!rts || !ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN | rts),
 	     "RTS");
+}
+
+static inline void qp_connect(const struct end *end, struct ibv_qp *qp, uint32_t peer)
+{
+	qp_climb(end, qp, peer, 14, QP_INIT, QP_PEER | QP_RESPONDER, QP_REQUESTER);
 }
 
 /*
