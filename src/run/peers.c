@@ -427,7 +427,7 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 	return rc;
 }
 
-void vb_peers_await(void *arg, uint16_t own_slot, uint16_t slot)
+static void await(void *arg, uint16_t own_slot, uint16_t slot)
 {
 	struct vb_device *dev = arg;
 	uint64_t now_ns = vb_hub_now_ns(), until_ns;
@@ -636,7 +636,7 @@ void vb_peers_hup(struct vb_device *dev)
 	}
 }
 
-void vb_peers_release(void *arg, struct vb_peer *peer)
+static void release(void *arg, struct vb_peer *peer)
 {
 	struct vb_device *dev = arg;
 	struct vb_peer_maps *maps = peer->run;
@@ -656,7 +656,7 @@ void vb_peers_release(void *arg, struct vb_peer *peer)
 
 const struct vb_host_peers vb_peers_host = {
 	.reach = vb_peers_reach,
-	.await = vb_peers_await,
+	.await = await,
 	.bell = vb_peers_bell,
-	.release = vb_peers_release,
+	.release = release,
 };

@@ -106,8 +106,6 @@ void vb_peers_wake_self(struct vb_device *dev);
  */
 extern const struct vb_host_peers vb_peers_host;
 int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot);
-void vb_peers_await(void *arg, uint16_t own_slot, uint16_t slot);
 void vb_peers_bell(void *arg, struct vb_peer *peer);
-void vb_peers_release(void *arg, struct vb_peer *peer);
 
 #endif

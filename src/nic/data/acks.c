@@ -7,7 +7,7 @@
 /* So often in a row it has to answer at once for its answers to be waited for. */
 #define QUICK_MIN 4
 
-/* How long a QP that goes waits for room for what it owes. Rounds: where nobody can pause. */
+/* How long a QP that goes waits for room for what it owes. Rounds: where time stands. */
 #define ROOM_NS 10000000u
 #define ROOM_ROUNDS_MAX 2000u
 
