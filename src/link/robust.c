@@ -67,6 +67,7 @@ static enum vb_robust taken(struct vb_robust_lock *lock)
 
 enum vb_robust vb_robust_take(struct vb_robust_lock *lock)
 {
+	vb_lock_order_wait("another process, which has the store");
 	vb_lock_take(&lock->here);
 	file_lock(lock, F_WRLCK, true);
 	return taken(lock);

@@ -45,6 +45,18 @@ static void store_lock(void *arg)
 	vb_cancel_restore(cancel);
 }
 
+static bool store_try_lock(void *arg)
+{
+	struct vb_device *dev = arg;
+	int cancel = vb_cancel_defer();
+	enum vb_robust done = vb_robust_try(&dev->xrc_lock);
+
+	if (done == VB_ROBUST_INHERITED)
+		vb_xrc_store_repair(&dev->store->xrc);
+	vb_cancel_restore(cancel);
+	return done != VB_ROBUST_BUSY;
+}
+
 static void store_unlock(void *arg)
 {
 	struct vb_device *dev = arg;
@@ -63,7 +75,8 @@ static void tell(void *arg)
 }
 
 const struct vb_host_xrc vb_xrc_host = {
-	.store = vb_xrc_host_store, .lock = store_lock, .unlock = store_unlock, .tell = tell,
+	.store = vb_xrc_host_store, .lock = store_lock, .try_lock = store_try_lock,
+	.unlock = store_unlock, .tell = tell,
 };
 
 void vb_xrc_host_noted(void *arg)

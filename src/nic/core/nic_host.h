@@ -189,8 +189,12 @@ struct vb_host_foreign {
 /* XRC: memory that all NICs of the hub share (xrc_store.h). */
 struct vb_host_xrc {
 	struct vb_xrc_store *(*store)(void *arg); /* the same at each call; NULL: not to be had */
-	/* The store's lock, which survives its holder's death. */
+	/*
+	 * The store's lock, which survives its holder's death. Who locks waits for other processes,
+	 * so not with a QP locked or a right held; try_lock returns false instead.
+	 */
 	void (*lock)(void *arg);
+	bool (*try_lock)(void *arg);
 	void (*unlock)(void *arg);
 	/* Something was noted in its log: have all NICs call vb_xrc_look(). */
 	void (*tell)(void *arg);

@@ -275,6 +275,8 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 		vb_stat_add(&qp->nic->stats, VB_STAT_TIMEOUTS, 1);
 	if (outcome == VB_REQ_MIGRATE)
 		vb_migrate_locked(qp);
+	if (qp->service->fail.on_time)
+		qp->service->fail.on_time(qp);
 	if (outcome == VB_REQ_FAILED)
 		vb_qp_after_locked(qp, outcome);
 	else

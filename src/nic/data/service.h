@@ -147,6 +147,8 @@ struct vb_service_fail {
 	void (*fail)(struct vb_qp *qp); /* it is in the error state, and nothing is flushed yet */
 	/* Who hears of events, instead of the context's channel. */
 	void (*event)(struct vb_qp *qp, enum ibv_event_type type);
+	/* The time that the service set the QP's timer to has come, or about to. */
+	void (*on_time)(struct vb_qp *qp);
 	/* A process of this host has ended. Rx right held, QP not locked. */
 	void (*peer_gone)(struct vb_qp *qp, struct vb_peer *peer);
 	/* Of a QP whose path stands elsewhere: which PSN comes next, what becomes of the path. */

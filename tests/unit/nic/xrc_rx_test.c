@@ -135,6 +135,12 @@ static void expect_word(uint32_t epsn, uint32_t msn, uint16_t slot)
 	assert_int_equal(at.slot, slot);
 }
 
+static void time_passes(void)
+{
+	fake_ns += 10000000;
+	vb_nic_turn(fix.nic);
+}
+
 /* What was sent last is an ACK or NAK of that PSN. */
 static void expect_answer(unsigned sent, uint32_t psn, uint8_t syndrome)
 {
@@ -263,6 +269,47 @@ static void an_error_is_one_for_all(void **state)
 	assert_int_equal(dropped(VB_STAT_DROP_STATE), 1);
 }
 
+/* Another process has the store's lock, and is stopped: others hear of it later. */
+static void an_error_waits_for_a_busy_store(void **state)
+{
+	const struct vb_xrc_log *log = &store->log;
+	uint64_t noted = atomic_load(&log->count);
+
+	connect_it();
+	store_busy = true;
+	comes(VB_OP_XRC_SEND_ONLY, PSN, x.srq->ibv.handle + 1);
+	expect_answer(1, PSN, vb_aeth_nak(VB_NAK_INVALID_REQ));
+	assert_event(IBV_EVENT_QP_REQ_ERR);
+	/* Others have not heard yet, but this NIC knows, whatever it reads in the store. */
+	assert_int_equal(x.rcv->at.attr.qp_state, IBV_QPS_RTR);
+	assert_int_equal(atomic_load(&log->count), noted);
+	vb_xrc_rcv_state_set(x.rcv, IBV_QPS_RTR);
+	post_recv(1);
+	send_comes(PSN);
+	assert_int_equal(dropped(VB_STAT_DROP_STATE), 1);
+	time_passes();
+	assert_int_equal(x.rcv->at.attr.qp_state, IBV_QPS_RTR);
+	store_busy = false;
+	time_passes();
+	assert_int_equal(x.rcv->at.attr.qp_state, IBV_QPS_ERR);
+	assert_int_equal(atomic_load(&log->count), noted + 1);
+}
+
+/* What was made anew meanwhile is not in error. */
+static void an_old_error_is_not_told_of_a_new_life(void **state)
+{
+	static const struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+
+	connect_it();
+	store_busy = true;
+	comes(VB_OP_XRC_SEND_ONLY, PSN, x.srq->ibv.handle + 1);
+	assert_event(IBV_EVENT_QP_REQ_ERR);
+	assert_int_equal(vb_xrc_qp_modify(x.handle, &reset, IBV_QP_STATE), 0);
+	store_busy = false;
+	time_passes();
+	assert_int_equal(x.rcv->at.attr.qp_state, IBV_QPS_RESET);
+}
+
 /* As another's shadow finds it. */
 static void another_s_error_is_ours(void **state)
 {
@@ -371,6 +418,20 @@ static void a_packet_arms_it_and_another_migrates_it(void **state)
 	assert_no_event();
 }
 
+/* It stays where it is, and the next packet says the same. */
+static void a_step_waits_for_a_busy_store(void **state)
+{
+	rearm();
+	message_comes(PSN);
+	by.clear = true;
+	store_busy = true;
+	message_comes(PSN + 1);
+	assert_int_equal(mig_state(), IBV_MIG_REARM);
+	store_busy = false;
+	message_comes(PSN + 2);
+	assert_int_equal(mig_state(), IBV_MIG_ARMED);
+}
+
 /* News is what the word says that nobody has had, and not what this NIC has not. */
 static void what_another_has_taken_does_not_arm(void **state)
 {
@@ -399,14 +460,16 @@ static void what_another_has_done_is_done(void **state)
 }
 
 /* Between this NIC's look and its word, which it gives with the store's lock held. */
-static void migrate_first(void *arg)
+static bool migrate_first(void *arg)
 {
 	side_use_store(&fix);
 	another_steps(IBV_MIG_MIGRATED);
+	return true;
 }
 
 static const struct vb_host_xrc racing = {
-	.store = fake_store, .lock = migrate_first, .unlock = idle_xrc, .tell = idle_xrc,
+	.store = fake_store, .lock = idle_xrc, .try_lock = migrate_first, .unlock = idle_xrc,
+	.tell = idle_xrc,
 };
 
 static void who_is_second_to_say_so_says_nothing(void **state)
@@ -434,10 +497,13 @@ int main(void)
 		XRC_TEST(a_message_that_is_taken_over_is_given_up),
 		XRC_TEST(a_message_that_will_not_go_on_gives_its_receive_back),
 		XRC_TEST(an_error_is_one_for_all),
+		XRC_TEST(an_error_waits_for_a_busy_store),
+		XRC_TEST(an_old_error_is_not_told_of_a_new_life),
 		XRC_TEST(another_s_error_is_ours),
 		XRC_TEST(what_is_half_written_is_waited_for),
 		XRC_TEST(a_number_of_nobody_is_answered_by_nobody),
 		XRC_TEST(a_packet_arms_it_and_another_migrates_it),
+		XRC_TEST(a_step_waits_for_a_busy_store),
 		XRC_TEST(what_another_has_taken_does_not_arm),
 		XRC_TEST(what_another_has_done_is_done),
 		XRC_TEST(who_is_second_to_say_so_says_nothing),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/service/xrc/xrc_tell.h"
 #include "nic/way/peer.h"
 
 static void store_lock(struct vb_nic *nic)
@@ -67,6 +68,7 @@ void vb_xrc_fini(struct vb_nic *nic)
 
 		if (!qp)
 			continue;
+		vb_timer_cancel(nic, qp);
 		vb_qp_unbind_locked(qp);
 		vb_qp_free(qp);
 	}
@@ -329,6 +331,7 @@ int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
 	struct vb_xrc_attr now, then;
+	bool migrated;
 	int err;
 
 	if (!mask)
@@ -342,11 +345,17 @@ int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		vb_xrc_rcv_write(rcv, &then,
 				 then.attr.qp_state == IBV_QPS_RESET ||
 					 (mask & IBV_QP_RQ_PSN));
+	migrated = !err && (mask & IBV_QP_PATH_MIG_STATE) &&
+		   now.attr.path_mig_state == IBV_MIG_ARMED;
+	if (migrated)
+		vb_xrc_note(qp, IBV_EVENT_PATH_MIG);
 	store_unlock(qp->nic);
 	if (err)
 		return err;
-	if ((mask & IBV_QP_PATH_MIG_STATE) && now.attr.path_mig_state == IBV_MIG_ARMED)
-		vb_xrc_event(qp, IBV_EVENT_PATH_MIG);
+	if (migrated) {
+		qp->nic->host.xrc->tell(qp->nic->host.arg);
+		vb_xrc_handles_tell(qp->nic, qp->ibv.qp.qp_num, IBV_EVENT_PATH_MIG);
+	}
 	qp->ibv.qp.state = then.attr.qp_state;
 	if (then.attr.qp_state == IBV_QPS_RESET || then.attr.qp_state == IBV_QPS_ERR)
 		vb_xrc_rcv_left(qp->nic, rcv);
@@ -385,25 +394,6 @@ void vb_xrc_srq_recall(struct vb_srq *srq)
 	store_unlock(nic);
 }
 
-/* For those who have no event channel to hear it from: the QP is nobody's. */
-static void log_event(struct vb_qp *qp, enum ibv_event_type type)
-{
-	struct vb_nic *nic = qp->nic;
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
-	struct vb_xrc_note note = {
-		.wall_ns = nic->host.stamps ? nic->host.stamps->wall_ns(nic->host.arg) : 0,
-		.domain = qp->xrc->xrcd ? qp->xrc->xrcd->id : qp->xrc->domain,
-		.qpn = qp->ibv.qp.qp_num,
-		.type = type,
-		.slot = xrc->slot,
-	};
-
-	store_lock(nic);
-	vb_xrc_log_add(&xrc->store->log, &note);
-	store_unlock(nic);
-	nic->host.xrc->tell(nic->host.arg);
-}
-
 /* Is that an event of QPs? What is noted may be anything. */
 static bool is_event(uint32_t type)
 {
@@ -423,13 +413,12 @@ static void tell_handles(struct vb_xrc *xrc, uint32_t qpn, enum ibv_event_type t
 	}
 }
 
-void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type)
+void vb_xrc_handles_tell(struct vb_nic *nic, uint32_t qpn, enum ibv_event_type type)
 {
-	struct vb_xrc *xrc = atomic_load(&qp->nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
 
-	log_event(qp, type);
 	vb_lock_take(&xrc->lock);
-	tell_handles(xrc, qp->ibv.qp.qp_num, type);
+	tell_handles(xrc, qpn, type);
 	vb_lock_drop(&xrc->lock);
 }
 
@@ -454,43 +443,4 @@ void vb_xrc_look(struct vb_nic *nic)
 			tell_handles(xrc, note.qpn, (enum ibv_event_type)note.type);
 	}
 	vb_lock_drop(&xrc->lock);
-}
-
-static void step(struct vb_xrc_attr *at, enum vb_migration_step step)
-{
-	if (step == VB_MIGRATION_ARM)
-		at->attr.path_mig_state = IBV_MIG_ARMED;
-	else if (step == VB_MIGRATION_MIGRATE)
-		vb_migration_change(&at->attr, &at->path, &at->migration);
-	else
-		at->migration.refused = true;
-}
-
-/* If it is as it was when the packet was judged: another NIC may have been told the same. */
-void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
-{
-	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
-	struct vb_xrc_attr at;
-	bool same;
-
-	store_lock(qp->nic);
-	same = atomic_load(&rcv->seq) == qp->xrc->seq;
-	if (same) {
-		vb_xrc_rcv_get(rcv, &at);
-		step(&at, to);
-		vb_xrc_rcv_write(rcv, &at, false);
-	}
-	store_unlock(qp->nic);
-	if (same && to != VB_MIGRATION_ARM)
-		vb_xrc_event(qp, to == VB_MIGRATION_MIGRATE ? IBV_EVENT_PATH_MIG
-							    : IBV_EVENT_PATH_MIG_ERR);
-	vb_xrc_refresh(qp);
-}
-
-void vb_xrc_failed(struct vb_qp *qp)
-{
-	store_lock(qp->nic);
-	if (atomic_load(&qp->xrc->rcv->life) == qp->xrc->life)
-		vb_xrc_rcv_state_set(qp->xrc->rcv, IBV_QPS_ERR);
-	store_unlock(qp->nic);
 }

@@ -31,6 +31,9 @@ struct vb_xrc_qp {
 	/* Of a shadow: what it has taken over from the store. */
 	uint32_t seq, life;
 	uint64_t domain;
+	/* Of a shadow: what all are to know, and the store was busy (xrc_tell.c). */
+	bool owes_failure;
+	uint32_t owes_events; /* 1 << enum ibv_event_type */
 };
 
 /* What a NIC needs for XRC, once a domain has been opened. */
@@ -123,14 +126,8 @@ void vb_xrc_peer_gone(struct vb_peer *peer);
  */
 void vb_xrc_rcv_left(struct vb_nic *nic, const struct vb_xrc_rcv *rcv);
 
-/* A packet says how the QP's path migrates: so it does, for all. Shadow locked. */
-void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step step);
-
-/* The shadow has gone to the error state, and so does the QP, for all. Shadow locked. */
-void vb_xrc_failed(struct vb_qp *qp);
-
-/* Something happened to the QP: those of this process who have it open are told. */
-void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type);
+/* Something happened to that QP: those of this process who have it open are told. */
+void vb_xrc_handles_tell(struct vb_nic *nic, uint32_t qpn, enum ibv_event_type type);
 
 /* Others may have noted what happened to QPs that this process has open: its own are told. */
 void vb_xrc_look(struct vb_nic *nic);

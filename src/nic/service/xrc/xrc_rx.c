@@ -79,6 +79,7 @@ static void begin_life(struct vb_qp *qp, uint32_t life)
 	vb_resp_reset(&qp->resp);
 	qp->resp.transport = VB_XRC;
 	qp->xrc->life = life;
+	qp->xrc->owes_failure = false;
 }
 
 bool vb_xrc_refresh(struct vb_qp *qp)
@@ -118,7 +119,7 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 		vb_qp_flush_recv_locked(qp);
 	x->domain = atomic_load(&x->rcv->domain);
 	x->seq = seq;
-	atomic_store(&qp->state, at.attr.qp_state);
+	atomic_store(&qp->state, x->owes_failure ? IBV_QPS_ERR : at.attr.qp_state);
 	return true;
 }
 

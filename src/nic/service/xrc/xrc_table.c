@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "nic/data/qp_extra.h"
 #include "nic/data/transition.h"
+#include "nic/service/xrc/xrc_tell.h"
 #include "nic/service/xrc/xrc_tx.h"
 
 #define NOT_DONE IBV_QP_RATE_LIMIT
@@ -120,6 +121,7 @@ const struct vb_service vb_service_xrc_shadow = {
 	.fail = {
 		.fail = vb_xrc_failed,
 		.event = vb_xrc_event,
+		.on_time = vb_xrc_on_time,
 		.psn_awaited = psn_awaited,
 		.migrate = vb_xrc_migration,
 	},

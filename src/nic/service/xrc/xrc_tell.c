@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What one shadow learns, and all processes are to know. */
+
+#include "nic/service/xrc/xrc_tell.h"
+
+#include "nic/service/xrc/xrc.h"
+
+/* When to try again if the store is busy. */
+#define AGAIN_NS 1000000u
+
+void vb_xrc_note(struct vb_qp *qp, enum ibv_event_type type)
+{
+	struct vb_nic *nic = qp->nic;
+	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc_note note = {
+		.wall_ns = nic->host.stamps ? nic->host.stamps->wall_ns(nic->host.arg) : 0,
+		.domain = qp->xrc->xrcd ? qp->xrc->xrcd->id : qp->xrc->domain,
+		.qpn = qp->ibv.qp.qp_num,
+		.type = type,
+		.slot = xrc->slot,
+	};
+
+	vb_xrc_log_add(&xrc->store->log, &note);
+}
+
+static bool store_try(struct vb_qp *qp)
+{
+	return qp->nic->host.xrc->try_lock(qp->nic->host.arg);
+}
+
+static void store_unlock(struct vb_qp *qp)
+{
+	qp->nic->host.xrc->unlock(qp->nic->host.arg);
+}
+
+/* The QP is in error for all, unless it has been made or reset since. */
+static void fail(struct vb_xrc_qp *x)
+{
+	if (x->owes_failure && atomic_load(&x->rcv->life) == x->life)
+		vb_xrc_rcv_state_set(x->rcv, IBV_QPS_ERR);
+	x->owes_failure = false;
+}
+
+static void note_events(struct vb_qp *qp)
+{
+	uint32_t events = qp->xrc->owes_events;
+
+	for (unsigned type = 0; events; type++, events >>= 1) {
+		if (events & 1)
+			vb_xrc_note(qp, (enum ibv_event_type)type);
+	}
+	qp->xrc->owes_events = 0;
+}
+
+void vb_xrc_on_time(struct vb_qp *qp)
+{
+	bool tells = qp->xrc->owes_events;
+
+	if (!tells && !qp->xrc->owes_failure)
+		return;
+	if (!store_try(qp)) {
+		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + AGAIN_NS);
+		return;
+	}
+	fail(qp->xrc);
+	note_events(qp);
+	store_unlock(qp);
+	if (tells)
+		qp->nic->host.xrc->tell(qp->nic->host.arg);
+}
+
+void vb_xrc_failed(struct vb_qp *qp)
+{
+	qp->xrc->owes_failure = true;
+	vb_xrc_on_time(qp);
+}
+
+/* For those who have no event channel to hear it from, there is the log: the QP is nobody's. */
+void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type)
+{
+	qp->xrc->owes_events |= 1u << type;
+	vb_xrc_on_time(qp);
+	vb_xrc_handles_tell(qp->nic, qp->ibv.qp.qp_num, type);
+}
+
+static void step(struct vb_xrc_attr *at, enum vb_migration_step to)
+{
+	if (to == VB_MIGRATION_ARM)
+		at->attr.path_mig_state = IBV_MIG_ARMED;
+	else if (to == VB_MIGRATION_MIGRATE)
+		vb_migration_change(&at->attr, &at->path, &at->migration);
+	else
+		at->migration.refused = true;
+}
+
+void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
+{
+	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	struct vb_xrc_attr at;
+	bool same;
+
+	if (!store_try(qp))
+		return;
+	/* As it was when the packet was judged? Another NIC may have been told the same. */
+	same = atomic_load(&rcv->seq) == qp->xrc->seq;
+	if (same) {
+		vb_xrc_rcv_get(rcv, &at);
+		step(&at, to);
+		vb_xrc_rcv_write(rcv, &at, false);
+	}
+	store_unlock(qp);
+	if (same && to != VB_MIGRATION_ARM)
+		vb_xrc_event(qp, to == VB_MIGRATION_MIGRATE ? IBV_EVENT_PATH_MIG
+							    : IBV_EVENT_PATH_MIG_ERR);
+	vb_xrc_refresh(qp);
+}
