@@ -133,7 +133,7 @@ static void finish(struct vb_ctx *ctx)
 static void packet(const uint8_t *step)
 {
 	uint8_t octets[VB_PKT_HEADER_BYTES_MAX + PAYLOAD_MAX + 8] = { 0 };
-	const struct vb_dc *dc = h.initiator->dc;
+	const struct vb_dc *dc = h.initiator->special.dc;
 	struct vb_frame frame = { .data = octets };
 	bool to_target = step[0] & 4;
 	struct vb_pkt pkt = {

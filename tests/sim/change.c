@@ -227,7 +227,8 @@ static void change_path(struct end *end)
 			rearm(peer, 1 - way);
 		}
 	} else if (a.path_mig_state == IBV_MIG_ARMED && sim->cut != end && sim_chance(sim, 20)) {
-		if (end->type == IBV_QPT_RC && !end->qp->peer && !sim->cut && sim_chance(sim, 60))
+		if (end->type == IBV_QPT_RC && !end->qp->to.peer && !sim->cut &&
+		    sim_chance(sim, 60))
 			cut(end, way);
 		else
 			migrate(sim_chance(sim, 50) ? end : peer);

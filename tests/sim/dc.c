@@ -464,7 +464,7 @@ static void sender_check(const struct sender *sender)
 {
 	unsigned sure[FABRIC_NICS_MAX] = { 0 };
 
-	connects += ((struct vb_dci *)sender->qp->dc)->run;
+	connects += ((struct vb_dci *)sender->qp->special.dc)->run;
 	for (unsigned i = 0; i < sender->done; i++) {
 		const struct op *op = &sender->op[i];
 

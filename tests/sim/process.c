@@ -320,7 +320,7 @@ static void nothing_is_left(struct node *node, const struct vb_peer *peer)
 		const struct end *end = &sim->end[i];
 
 		if (end->node == node && end->type == IBV_QPT_RC && end->qp &&
-		    end->qp->peer == peer && vb_qp_state(end->qp) == IBV_QPS_RTS)
+		    end->qp->to.peer == peer && vb_qp_state(end->qp) == IBV_QPS_RTS)
 			sim_require(sim, end->qp->req.head == end->qp->req.tail);
 	}
 }

@@ -102,7 +102,7 @@ static void cut(struct sender *sender, unsigned way)
 /* What an armed pair of ends makes of it. */
 static void go(struct sender *sender, unsigned way)
 {
-	if (!sender->qp->peer && !sim.cut && chance_of(50))
+	if (!sender->qp->to.peer && !sim.cut && chance_of(50))
 		cut(sender, way);
 	else
 		migrate(sender, chance_of(50));

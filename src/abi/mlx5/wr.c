@@ -18,7 +18,7 @@ static void set_dc_addr_stream(struct mlx5dv_qp_ex *mqp, struct ibv_ah *ah, uint
 	struct vb_builder *b = vb_mlx5_builder(mqp);
 	struct vb_post *post = vb_wr_current(b);
 
-	if (!((struct vb_qp *)vb_mlx5_qp_of(mqp))->dc) {
+	if (!((struct vb_qp *)vb_mlx5_qp_of(mqp))->special.dc) {
 		vb_wr_fail(b, EINVAL);
 		return;
 	}
@@ -79,7 +79,7 @@ static void configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, unsign
 	if (!request)
 		return;
 	post->mkey = request;
-	check_setter(b, vb_mkey_request_begin(request, &((struct vb_qp *)qp)->cap,
+	check_setter(b, vb_mkey_request_begin(request, &((struct vb_qp *)qp)->made.cap,
 					      (struct vb_mkey *)mkey, setters));
 }
 

@@ -210,7 +210,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		rc = vb_known_ended(VB_KNOWN_QP, ibv, vb_qp_destroy(qp));
 	if (rc != 0)
 		return vb_abi_result(rc);
-	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->events_delivered);
+	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->events.delivered);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
 	vb_wr_detach(ibv);

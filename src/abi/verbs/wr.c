@@ -406,7 +406,7 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops,
 	b->wr_max = cap->max_send_wr;
 	b->sge_max = (uint32_t)vb_max_u64(cap->max_send_sge, 1);
 	b->inline_max = cap->max_inline_data;
-	b->header_max = vb_qp_is(qp, VB_TSO) ? qp->raw->header_max : 0;
+	b->header_max = vb_qp_is(qp, VB_TSO) ? qp->special.raw->header_max : 0;
 	b->inline_stride = (uint32_t)vb_max_u64(vb_max_u64(b->inline_max, b->header_max),
 						ATOMIC_BYTES);
 	b->posts = calloc(places, sizeof(*b->posts));

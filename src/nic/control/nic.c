@@ -54,7 +54,7 @@ static bool export_init(struct vb_nic *nic)
 
 static struct vb_timer *timer_of(struct vb_qp *qp)
 {
-	return &qp->timer;
+	return &qp->later.timer;
 }
 
 int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t seed)

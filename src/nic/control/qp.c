@@ -95,7 +95,7 @@ static size_t data_room(struct vb_qp *qp, const struct ibv_qp_cap *cap, bool tag
 	uint64_t sge_max = vb_max_u64(cap->max_send_sge, tags ? VB_TM_SGE_MAX : 0);
 	size_t data = vb_max_u64(sge_max * sizeof(struct ibv_sge), cap->max_inline_data);
 
-	if (qp->dv_flags & VB_QP_MKEYS)
+	if (qp->made.dv_flags & VB_QP_MKEYS)
 		data = vb_max_u64(data, vb_mkey_room(cap) * sizeof(struct vb_mkey_entry));
 	return qp->service->create.room ? qp->service->create.room(qp, (uint32_t)data) : data;
 }
@@ -114,11 +114,11 @@ static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 
 	qp->req.sq.stride = (uint32_t)((stride + 63) & ~(size_t)63);
 	if (attr->srq) {
-		qp->rq = &((struct vb_srq *)attr->srq)->rq;
+		qp->recv.rq = &((struct vb_srq *)attr->srq)->rq;
 		return;
 	}
-	vb_rq_init(&qp->own_rq, qp->cap.max_recv_wr, qp->cap.max_recv_sge);
-	qp->rq = &qp->own_rq;
+	vb_rq_init(&qp->recv.own_rq, qp->made.cap.max_recv_wr, qp->made.cap.max_recv_sge);
+	qp->recv.rq = &qp->recv.own_rq;
 }
 
 static size_t sq_bytes(const struct vb_sq *sq)
@@ -141,15 +141,15 @@ static int borrow_queues(struct vb_qp *qp)
 	void *memory = NULL;
 	int err = 0;
 
-	if (qp->cap.max_send_wr)
+	if (qp->made.cap.max_send_wr)
 		err = vb_buffer_borrow(pd, VB_BUFFER_SQ, sq_bytes(&qp->req.sq), &memory);
 	qp->req.sq.ring = memory;
-	qp->sq_borrowed = memory != NULL;
-	if (err || !qp->cap.max_recv_wr)
+	qp->made.sq_borrowed = memory != NULL;
+	if (err || !qp->made.cap.max_recv_wr)
 		return err;
-	err = vb_buffer_borrow(pd, VB_BUFFER_RQ, vb_rq_bytes(&qp->own_rq), &memory);
-	qp->own_rq.ring = memory;
-	qp->rq_borrowed = memory != NULL;
+	err = vb_buffer_borrow(pd, VB_BUFFER_RQ, vb_rq_bytes(&qp->recv.own_rq), &memory);
+	qp->recv.own_rq.ring = memory;
+	qp->made.rq_borrowed = memory != NULL;
 	return err;
 }
 
@@ -157,22 +157,22 @@ static void return_queues(struct vb_qp *qp)
 {
 	struct vb_pd *pd = (struct vb_pd *)qp->ibv.qp.pd;
 
-	if (qp->sq_borrowed) {
+	if (qp->made.sq_borrowed) {
 		vb_buffer_return(pd, VB_BUFFER_SQ, qp->req.sq.ring);
 		qp->req.sq.ring = NULL;
 	}
-	if (qp->rq_borrowed) {
-		vb_buffer_return(pd, VB_BUFFER_RQ, qp->own_rq.ring);
-		qp->own_rq.ring = NULL;
+	if (qp->made.rq_borrowed) {
+		vb_buffer_return(pd, VB_BUFFER_RQ, qp->recv.own_rq.ring);
+		qp->recv.own_rq.ring = NULL;
 	}
-	qp->sq_borrowed = qp->rq_borrowed = false;
+	qp->made.sq_borrowed = qp->made.rq_borrowed = false;
 }
 
 /* Nothing is left to be made when a message with a tag comes. */
 static int make_for_tags(struct vb_qp *qp)
 {
-	qp->tm = calloc(1, sizeof(*qp->tm));
-	if (!qp->tm)
+	qp->recv.tm = calloc(1, sizeof(*qp->recv.tm));
+	if (!qp->recv.tm)
 		return ENOMEM;
 	return qp->req.sq.ring ? 0 : vb_qp_sq_make(qp);
 }
@@ -181,12 +181,12 @@ static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_at
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
-	qp->cap = attr->cap;
+	qp->made.cap = attr->cap;
 	if (attr->srq || !vb_qp_is(qp, VB_RECEIVES))
-		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
-	qp->sq_sig_all = attr->sq_sig_all;
+		qp->made.cap.max_recv_wr = qp->made.cap.max_recv_sge = 0;
+	qp->made.sq_sig_all = attr->sq_sig_all;
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
-	qp->migreq = vb_qp_is(qp, VB_MIGREQ);
+	qp->to.migreq = vb_qp_is(qp, VB_MIGREQ);
 	ibv->context = pd->ibv.context;
 	ibv->qp_context = attr->qp_context;
 	ibv->pd = &pd->ibv;
@@ -223,12 +223,12 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 		return ENOMEM;
 	qp->nic = nic;
 	qp->service = service;
-	vb_timer_init(&qp->timer, false);
+	vb_timer_init(&qp->later.timer, false);
 	vb_lock_init(&qp->lock, VB_RANK_QP);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	fill(qp, pd, attr);
-	qp->dv_flags = extra->dv_flags;
+	qp->made.dv_flags = extra->dv_flags;
 	qp->req.sq.mask = sq_places(attr) - 1;
 	if (service->create.make)
 		err = service->create.make(qp, extra);
@@ -247,11 +247,11 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 		return err;
 	}
 	qp->ibv.qp.handle = qp->ibv.qp.qp_num;
-	qp->create_flags = extra->create_flags;
-	qp->sqpn = extra->create_flags & IBV_QP_CREATE_SOURCE_QPN ? extra->source_qpn
-								  : qp->ibv.qp.qp_num;
+	qp->made.create_flags = extra->create_flags;
+	qp->special.sqpn = extra->create_flags & IBV_QP_CREATE_SOURCE_QPN ? extra->source_qpn
+									  : qp->ibv.qp.qp_num;
 	count_users(qp, 1);
-	attr->cap = qp->cap;
+	attr->cap = qp->made.cap;
 	*out = qp;
 	return 0;
 }
@@ -376,7 +376,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
-	if (qp->attached)
+	if (qp->special.attached)
 		return EBUSY;
 	if (qp->service->handle) {
 		qp->service->handle->destroy(qp);
@@ -405,7 +405,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	if (ibv->recv_cq)
 		vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);
-	vb_ctx_events_cancel(vb_ctx_of(ibv->context), &qp->events_delivered);
+	vb_ctx_events_cancel(vb_ctx_of(ibv->context), &qp->events.delivered);
 	return_queues(qp);
 	count_users(qp, (uint32_t)-1);
 	return 0;
@@ -415,13 +415,13 @@ void vb_qp_free(struct vb_qp *qp)
 {
 	if (qp->service->create.unmake)
 		qp->service->create.unmake(qp);
-	vb_rq_fini(&qp->own_rq);
-	free(qp->tm);
+	vb_rq_fini(&qp->recv.own_rq);
+	free(qp->recv.tm);
 	free(qp->resp.ring);
 	free(qp->req.sq.ring);
-	free(qp->snapshots);
-	free(qp->migration);
-	free(qp->unacked);
+	free(qp->special.snapshots);
+	free(qp->to.migration);
+	free(qp->recv.unacked);
 	vb_parcels_free(qp);
 	vb_lock_fini(&qp->lock);
 	free(qp);
@@ -436,7 +436,7 @@ int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_a
 	vb_lock_take(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = vb_qp_state(qp);
-	attr->cap = qp->cap;
+	attr->cap = qp->made.cap;
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && !vb_req_drained(&qp->req);
 	vb_lock_drop(&qp->lock);
 	*init = (struct ibv_qp_init_attr){
@@ -444,9 +444,9 @@ int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_a
 		.send_cq = ibv->send_cq,
 		.recv_cq = ibv->recv_cq,
 		.srq = ibv->srq,
-		.cap = qp->cap,
+		.cap = qp->made.cap,
 		.qp_type = ibv->qp_type,
-		.sq_sig_all = qp->sq_sig_all,
+		.sq_sig_all = qp->made.sq_sig_all,
 	};
 	return 0;
 }

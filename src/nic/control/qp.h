@@ -39,7 +39,7 @@ int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_a
  * EBUSY while it is attached to a multicast group or a flow rule, or the peer was stopped while it
  * reached into our memory by itself (vb_mr_dereg). Any state. Outstanding work
  * vanishes without completions, its completions leave the CQs. Dead but not freed: the caller waits
- * for acks of events_delivered, then calls vb_qp_free().
+ * for acks of events.delivered, then calls vb_qp_free().
  */
 int vb_qp_destroy(struct vb_qp *qp);
 

@@ -45,13 +45,13 @@ int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port)
 	vb_lock_take(&qp->lock);
 	if (vb_qp_state(qp) != IBV_QPS_RTS)
 		err = EOPNOTSUPP;
-	else if (!qp->peer)
+	else if (!qp->to.peer)
 		err = host->wire.sport_choose(host->arg,
 					      (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-					      &qp->path, (uint16_t)(qp->dqpn >> VB_INDEX_BITS),
-					      port);
-	if (!err && !qp->peer)
-		qp->path.sport = port;
+					      &qp->to.path,
+					      (uint16_t)(qp->to.dqpn >> VB_INDEX_BITS), port);
+	if (!err && !qp->to.peer)
+		qp->to.path.sport = port;
 	vb_lock_drop(&qp->lock);
 	return err;
 }

@@ -142,7 +142,7 @@ static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask
 	if (!(mask & IBV_QP_AV))
 		return 0;
 	if (plan->from == IBV_QPS_SQD)
-		return qp->peer && !plan->path.local && !aims ? EOPNOTSUPP : 0;
+		return qp->to.peer && !plan->path.local && !aims ? EOPNOTSUPP : 0;
 	/* To whom XRC and DC send is said by each work request. */
 	if (plan->path.local && aims)
 		return 0;
@@ -158,7 +158,7 @@ static int check_migration(struct vb_qp *qp, const struct ibv_qp_attr *attr, int
 	if (!(mask & IBV_QP_PATH_MIG_STATE))
 		return 0;
 	return vb_migration_check(qp->attr.path_mig_state, attr->path_mig_state,
-				  qp->migrates || (mask & IBV_QP_ALT_PATH));
+				  qp->to.migrates || (mask & IBV_QP_ALT_PATH));
 }
 
 /* Memory for what is new. What is still owed for READs and atomics must keep its place. */
@@ -169,10 +169,10 @@ static int prepare(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 		return EBUSY;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		plan->ring = calloc(attr->max_dest_rd_atomic + 1u, sizeof(*plan->ring));
-	if ((mask & IBV_QP_ALT_PATH) && !qp->migration)
+	if ((mask & IBV_QP_ALT_PATH) && !qp->to.migration)
 		plan->migration = calloc(1, sizeof(*plan->migration));
 	if (((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && !plan->ring) ||
-	    ((mask & IBV_QP_ALT_PATH) && !qp->migration && !plan->migration))
+	    ((mask & IBV_QP_ALT_PATH) && !qp->to.migration && !plan->migration))
 		return ENOMEM;
 	return 0;
 }
@@ -251,7 +251,7 @@ static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 	if (vb_qp_is(qp, VB_WHOLE))
 		return VB_MESSAGE_BYTES_MAX;
 	/* XRC and DC choose their way with what is next in the queue, and may have (lane_tx.c). */
-	if (qp->peer && (!vb_transport_aims(transport) || qp->req.mtu == VB_LANE_MTU_BYTES))
+	if (qp->to.peer && (!vb_transport_aims(transport) || qp->req.mtu == VB_LANE_MTU_BYTES))
 		return VB_LANE_MTU_BYTES;
 	return 128u << (transport == VB_UD ? port_mtu(qp) : qp->attr.path_mtu);
 }
@@ -268,22 +268,22 @@ static uint32_t window_max(struct vb_qp *qp)
 	uint32_t half = atomic_load(&qp->nic->rx_buffer_bytes) / 2;
 	uint64_t share;
 
-	qp->sharers = atomic_load_explicit(&qp->nic->qps, memory_order_relaxed);
-	if (qp->peer)
+	qp->send.sharers = atomic_load_explicit(&qp->nic->qps, memory_order_relaxed);
+	if (qp->to.peer)
 		return psns;
-	share = vb_max_u64(half / vb_max_u64(qp->sharers, 1), least);
+	share = vb_max_u64(half / vb_max_u64(qp->send.sharers, 1), least);
 	return (uint32_t)vb_max_u64(vb_min_u64(vb_min_u64(share, most), half) / qp->req.mtu, 4);
 }
 
 void vb_qp_window_share(struct vb_qp *qp)
 {
-	if (qp->sharers != atomic_load_explicit(&qp->nic->qps, memory_order_relaxed))
+	if (qp->send.sharers != atomic_load_explicit(&qp->nic->qps, memory_order_relaxed))
 		vb_req_window_max_set(&qp->req, window_max(qp));
 }
 
 void vb_qp_pieces_set(struct vb_qp *qp)
 {
-	bool large = qp->peer && atomic_load(&qp->peer->has_rx);
+	bool large = qp->to.peer && atomic_load(&qp->to.peer->has_rx);
 	uint32_t mtu = large ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
 
 	if (qp->req.mtu != mtu)
@@ -292,7 +292,7 @@ void vb_qp_pieces_set(struct vb_qp *qp)
 
 void vb_qp_link_set(struct vb_qp *qp)
 {
-	vb_req_link_set(&qp->req, qp->peer != NULL, window_max(qp));
+	vb_req_link_set(&qp->req, qp->to.peer != NULL, window_max(qp));
 }
 
 /* What the engines go by follows from the attributes, whenever those change. */
@@ -305,8 +305,8 @@ static void configure(struct vb_qp *qp, int mask)
 
 	req->transport = resp->transport = qp->service->transport;
 	req->mtu = resp->mtu = mtu_bytes(qp, req->transport);
-	req->reliable = qp->peer != NULL;
-	req->packet_credits = qp->dv_flags & VB_QP_PACKET_CREDITS;
+	req->reliable = qp->to.peer != NULL;
+	req->packet_credits = qp->made.dv_flags & VB_QP_PACKET_CREDITS;
 	req->max_fetches = a->max_rd_atomic;
 	if (modify->fetches_max)
 		req->max_fetches = (uint32_t)vb_min_u64(
@@ -320,12 +320,12 @@ static void configure(struct vb_qp *qp, int mask)
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		resp->resources_max = a->max_dest_rd_atomic;
 	if (!vb_qp_is(qp, VB_CHOOSES_PEER))
-		qp->dqpn = a->dest_qp_num;
+		qp->to.dqpn = a->dest_qp_num;
 	if (mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) {
-		vb_path_sport_set(qp->nic, &qp->path,
+		vb_path_sport_set(qp->nic, &qp->to.path,
 				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-				  req->transport == VB_XRC ? qp->aimed_slot << VB_INDEX_BITS
-							   : qp->dqpn);
+				  req->transport == VB_XRC ? qp->special.aimed_slot << VB_INDEX_BITS
+							   : qp->to.dqpn);
 	}
 	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
 		req->retries_left = req->retry_cnt;
@@ -350,32 +350,32 @@ static void reset(struct vb_qp *qp)
 	vb_resp_reset(&qp->resp);
 	atomic_store(&qp->user.sq_released, 0);
 	if (!ibv->srq)
-		vb_rq_empty(&qp->own_rq);
+		vb_rq_empty(&qp->recv.own_rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
 	vb_migration_end(qp);
-	if (qp->has_parcels)
+	if (qp->user.parcels)
 		vb_parcels_reset(qp);
 	vb_pace_set(qp, 0, 0);
-	qp->in_error_event = false;
-	qp->comm_est = false;
-	qp->drain_event = false;
-	qp->link_full = false;
-	qp->aimed_slot = 0;
+	qp->events.last_wqe = false;
+	qp->events.comm_est = false;
+	qp->send.drain_event = false;
+	qp->send.link_full = false;
+	qp->special.aimed_slot = 0;
 }
 
 static void set_alt_path(struct vb_qp *qp, struct plan *plan)
 {
-	if (!qp->migration) {
-		qp->migration = plan->migration;
+	if (!qp->to.migration) {
+		qp->to.migration = plan->migration;
 		plan->migration = NULL;
 	}
-	qp->migrates = true;
-	qp->migration->alt = plan->alt_path;
-	vb_path_sport_set(qp->nic, &qp->migration->alt,
+	qp->to.migrates = true;
+	qp->to.migration->alt = plan->alt_path;
+	vb_path_sport_set(qp->nic, &qp->to.migration->alt,
 			  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-			  qp->req.transport == VB_XRC ? qp->aimed_slot << VB_INDEX_BITS
-						      : qp->dqpn);
+			  qp->req.transport == VB_XRC ? qp->special.aimed_slot << VB_INDEX_BITS
+						      : qp->to.dqpn);
 }
 
 /* The state before: `keep` has put what was asked for in its place. */
@@ -392,7 +392,7 @@ static void enter(struct vb_qp *qp, const struct plan *plan)
 	bool moved = plan->from != plan->to;
 
 	if (moved)
-		qp->drain_event = plan->tells;
+		qp->send.drain_event = plan->tells;
 	atomic_store_explicit(&qp->state, plan->to, memory_order_release);
 	qp->ibv.qp.state = plan->to;
 	switch (plan->to) {
@@ -428,7 +428,7 @@ static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 		reset(qp);
 	vb_qp_attr_keep(&qp->attr, attr, mask);
 	if (mask & IBV_QP_AV) {
-		qp->path = plan->path;
+		qp->to.path = plan->path;
 		vb_migration_forget_old(qp);
 	}
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -456,8 +456,8 @@ static void take_in(struct vb_qp *qp)
 	struct vb_lane *lane = NULL;
 
 	vb_lock_take(&qp->lock);
-	if (qp->peer && atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire))
-		lane = qp->lane_rx;
+	if (qp->to.peer && atomic_load_explicit(&qp->to.peer->has_rx, memory_order_acquire))
+		lane = qp->lane.rx;
 	vb_lock_drop(&qp->lock);
 	if (lane)
 		vb_lane_drain(lane);

@@ -94,7 +94,7 @@ static bool waits_for_room(const struct vb_qp *qp)
 {
 	if (!vb_resp_owes(&qp->resp))
 		return false;
-	return qp->peer ? qp->lane_waits && !vb_peer_is_lost(qp->peer) : qp->link_full;
+	return qp->to.peer ? qp->lane.waits && !vb_peer_is_lost(qp->to.peer) : qp->send.link_full;
 }
 
 void vb_ack_settle(struct vb_qp *qp)
@@ -130,7 +130,7 @@ void vb_acks_flush(struct vb_nic *nic)
 
 void vb_unacked_add(struct vb_qp *qp, struct vb_cq *cq, const struct vb_cqe *cqe)
 {
-	struct vb_unacked *unacked = qp->unacked;
+	struct vb_unacked *unacked = qp->recv.unacked;
 
 	vb_check(!vb_unacked_is_full(qp));
 	unacked->of[unacked->count].cq = cq;
@@ -139,7 +139,7 @@ void vb_unacked_add(struct vb_qp *qp, struct vb_cq *cq, const struct vb_cqe *cqe
 
 void vb_unacked_give(struct vb_qp *qp)
 {
-	struct vb_unacked *unacked = qp->unacked;
+	struct vb_unacked *unacked = qp->recv.unacked;
 	unsigned count = unacked ? unacked->count : 0;
 
 	for (unsigned i = 0; i < count; i++)

@@ -84,7 +84,7 @@ void vb_unacked_add(struct vb_qp *qp, struct vb_cq *cq, const struct vb_cqe *cqe
 
 static inline bool vb_unacked_is_full(const struct vb_qp *qp)
 {
-	return qp->unacked->count == VB_UNACKED_MAX;
+	return qp->recv.unacked->count == VB_UNACKED_MAX;
 }
 
 /* All of them are the application's now. Any QP. */

@@ -30,10 +30,10 @@ void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
 
 void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp)
 {
-	if (qp->touched)
+	if (qp->later.touched)
 		return;
-	qp->touched = true;
-	qp->touched_next = batch->touched;
+	qp->later.touched = true;
+	qp->later.touched_next = batch->touched;
 	batch->touched = qp;
 }
 
@@ -66,7 +66,7 @@ void vb_batch_acknowledge(struct vb_batch *batch, struct vb_qp *qp)
 {
 	bool owes = vb_resp_owes(&qp->resp);
 
-	if (!qp->unacked->count)
+	if (!qp->recv.unacked->count)
 		return;
 	if (owes && !vb_unacked_is_full(qp)) {
 		vb_batch_touch(batch, qp);
@@ -114,8 +114,8 @@ void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct 
 static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		    const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
-	if (vb_qp_state(qp) == IBV_QPS_RTR && !qp->comm_est) {
-		qp->comm_est = true;
+	if (vb_qp_state(qp) == IBV_QPS_RTR && !qp->events.comm_est) {
+		qp->events.comm_est = true;
 		vb_export_qp_locked(qp);
 		vb_qp_event(qp, IBV_EVENT_COMM_EST);
 	}
@@ -191,7 +191,7 @@ bool vb_batch_expects(const struct vb_batch *batch, const struct vb_bare *bare)
 	enum ibv_qp_state state;
 
 	if (!qp || bare->dqpn != qp->ibv.qp.qp_num || info->pos != VB_P_MIDDLE ||
-	    info->transport != qp->resp.transport || qp->migrates)
+	    info->transport != qp->resp.transport || qp->to.migrates)
 		return false;
 	state = vb_qp_state(qp);
 	return state == IBV_QPS_RTS || (state == IBV_QPS_RTR && info->kind != VB_K_READ_RESP);
@@ -218,9 +218,9 @@ void vb_batch_end(struct vb_batch *batch)
 	while (batch->touched) {
 		struct vb_qp *qp = batch->touched;
 
-		batch->touched = qp->touched_next;
+		batch->touched = qp->later.touched_next;
 		vb_batch_hold(batch, qp);
-		qp->touched = false;
+		qp->later.touched = false;
 		if (batch->polled)
 			vb_ack_hold(qp, batch->now_ns);
 		if (vb_qp_wants_to_send(qp) && !vb_lane_ack(qp))

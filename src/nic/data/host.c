@@ -52,7 +52,7 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 		.user = &qp->user,
 		.sq_released = index + 1 - req->own_done,
 	};
-	if (qp->has_parcels && vb_parcel_goes(qp)) {
+	if (qp->user.parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;
 		qp->user.parcels->waiting = true;
 	}
@@ -63,7 +63,7 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
 {
 	struct vb_qp *qp = qp_of_req(req);
 
-	if (qp->has_parcels)
+	if (qp->user.parcels)
 		vb_parcels_settle(qp);
 	switch (wqe->kind) {
 	case VB_K_MKEY:
@@ -92,10 +92,10 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 	/* What a rendezvous reads goes to a buffer of the SRQ's. */
 	struct ibv_pd *pd = vb_tm_is_own(wqe) ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
 
-	if (qp->has_parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
+	if (qp->user.parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
 		return IBV_WC_SUCCESS;
 	/* Deliver the data of earlier completions first, to keep the order. */
-	if (qp->has_parcels)
+	if (qp->user.parcels)
 		vb_parcels_settle(qp);
 	if (!vb_mr_scatter(qp->nic, pd, wqe->sge, wqe->sge_count, offset, data, bytes))
 		return IBV_WC_LOC_PROT_ERR;
@@ -109,7 +109,7 @@ bool vb_host_recv_take(struct vb_resp *resp, const struct vb_pkt *pkt,
 	struct vb_srq *srq = (struct vb_srq *)qp->ibv.qp.srq;
 
 	if (!srq)
-		return vb_rq_take(qp->rq, &resp->recv);
+		return vb_rq_take(qp->recv.rq, &resp->recv);
 	if (srq->tm)
 		return vb_tm_take(qp, pkt, info);
 	if (resp->transport == VB_DC)
@@ -124,9 +124,9 @@ enum vb_verdict vb_host_datagram_take(struct vb_resp *resp, uint32_t bytes)
 
 	if (qp->ibv.qp.srq)
 		return vb_srq_take_for((struct vb_srq *)qp->ibv.qp.srq, &resp->recv, bytes);
-	verdict = vb_rq_look(qp->rq, bytes);
+	verdict = vb_rq_look(qp->recv.rq, bytes);
 	if (verdict == VB_OK)
-		vb_rq_take(qp->rq, &resp->recv);
+		vb_rq_take(qp->recv.rq, &resp->recv);
 	return verdict;
 }
 
@@ -134,7 +134,7 @@ enum vb_verdict vb_host_datagram_take(struct vb_resp *resp, uint32_t bytes)
 static __attribute__((noinline)) uint32_t packets_of(const struct vb_qp *qp)
 {
 	const struct vb_resp *resp = &qp->resp;
-	uint32_t packets = vb_rq_packets(qp->rq, resp->mtu);
+	uint32_t packets = vb_rq_packets(qp->recv.rq, resp->mtu);
 
 	if (resp->message == VB_M_SEND && resp->offset < resp->recv.bytes)
 		packets += vb_packets(resp->recv.bytes - resp->offset, resp->mtu);
@@ -147,7 +147,7 @@ uint32_t vb_host_recv_count(struct vb_resp *resp)
 
 	if (qp->ibv.qp.srq)
 		return UINT32_MAX;
-	return qp->dv_flags & VB_QP_PACKET_CREDITS ? packets_of(qp) : vb_rq_count(qp->rq);
+	return qp->made.dv_flags & VB_QP_PACKET_CREDITS ? packets_of(qp) : vb_rq_count(qp->recv.rq);
 }
 
 /* The keys of a receive request belong to its queue's PD: the SRQ's, if it is one. */
@@ -162,7 +162,7 @@ enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const 
 		return VB_OK;
 	if ((uint64_t)offset + bytes > recv->bytes)
 		return VB_TOO_LONG;
-	if (qp->has_parcels && vb_parcel_take_recv(qp, offset, data, bytes))
+	if (qp->user.parcels && vb_parcel_take_recv(qp, offset, data, bytes))
 		return VB_OK;
 	if (!vb_mr_scatter(qp->nic, pd, recv->sge, recv->sge_count, offset, data, bytes))
 		return VB_BAD_RECV_SGE;
@@ -180,7 +180,7 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 							   : IBV_WC_RECV,
 			.byte_len = bytes,
 			.qp_num = qp->ibv.qp.qp_num,
-			.src_qp = qp->dqpn },
+			.src_qp = qp->to.dqpn },
 		.solicited = pkt->se || status != IBV_WC_SUCCESS,
 	};
 
@@ -195,9 +195,9 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		/* Clients of mlx5 devices read the kind of IP header off sl: 1 IPv6, 2 IPv4. */
 		cqe.wc.wc_flags |= IBV_WC_GRH;
 		cqe.wc.src_qp = pkt->sqpn;
-		cqe.wc.sl = qp->rx_ipv4 ? 2 : 1;
+		cqe.wc.sl = qp->special.rx_ipv4 ? 2 : 1;
 	}
-	if (qp->has_parcels && vb_parcel_goes(qp)) {
+	if (qp->user.parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;
 		cqe.user = &qp->user;
 	}

@@ -26,14 +26,14 @@ int vb_migration_check(enum ibv_mig_state from, enum ibv_mig_state to, bool has_
 
 void vb_migration_rearm(struct vb_qp *qp)
 {
-	qp->migreq = false;
-	qp->migration->refused = false;
+	qp->to.migreq = false;
+	qp->to.migration->refused = false;
 }
 
 void vb_migration_forget_old(struct vb_qp *qp)
 {
-	if (qp->migration)
-		qp->migration->has_old = false;
+	if (qp->to.migration)
+		qp->to.migration->has_old = false;
 }
 
 void vb_migration_change(struct ibv_qp_attr *attr, struct vb_path *path,
@@ -51,16 +51,16 @@ void vb_migration_change(struct ibv_qp_attr *attr, struct vb_path *path,
 
 void vb_migrate_locked(struct vb_qp *qp)
 {
-	vb_migration_change(&qp->attr, &qp->path, qp->migration);
+	vb_migration_change(&qp->attr, &qp->to.path, qp->to.migration);
 	qp->req.timeout = qp->attr.timeout;
 	/* When it was loaded, requests may have been for another SRQ. */
 	if (qp->req.transport == VB_XRC)
-		vb_path_sport_set(qp->nic, &qp->path,
+		vb_path_sport_set(qp->nic, &qp->to.path,
 				  (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-				  qp->aimed_slot << VB_INDEX_BITS);
+				  qp->special.aimed_slot << VB_INDEX_BITS);
 	vb_rc_new_path(&qp->req, vb_nic_now_ns(qp->nic));
 	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
-	qp->migreq = true;
+	qp->to.migreq = true;
 	vb_qp_event(qp, IBV_EVENT_PATH_MIG);
 }
 
@@ -124,7 +124,7 @@ static void take_step(struct vb_qp *qp, enum vb_migration_step step)
 		vb_migrate_locked(qp);
 		break;
 	case VB_MIGRATION_REFUSE:
-		qp->migration->refused = true;
+		qp->to.migration->refused = true;
 		vb_qp_event(qp, IBV_EVENT_PATH_MIG_ERR);
 		break;
 	}
@@ -133,8 +133,8 @@ static void take_step(struct vb_qp *qp, enum vb_migration_step step)
 bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const struct vb_pkt *pkt,
 			const struct vb_op_info *info)
 {
-	const struct vb_migration *migration = qp->migration;
-	bool primary = comes_by(from, &qp->path), alt = comes_by(from, &migration->alt);
+	const struct vb_migration *migration = qp->to.migration;
+	bool primary = comes_by(from, &qp->to.path), alt = comes_by(from, &migration->alt);
 	bool old = migration->has_old && comes_by(from, &migration->old);
 	enum vb_migration_step step = VB_MIGRATION_STAY;
 
@@ -158,8 +158,8 @@ bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const stru
 
 void vb_migration_end(struct vb_qp *qp)
 {
-	free(qp->migration);
-	qp->migration = NULL;
-	qp->migrates = false;
-	qp->migreq = vb_qp_is(qp, VB_MIGREQ);
+	free(qp->to.migration);
+	qp->to.migration = NULL;
+	qp->to.migrates = false;
+	qp->to.migreq = vb_qp_is(qp, VB_MIGREQ);
 }

@@ -21,9 +21,9 @@ int vb_pace_check(uint32_t rate_kbps)
 
 void vb_pace_set(struct vb_qp *qp, uint32_t rate_kbps, uint32_t burst_bytes)
 {
-	struct vb_pace *pace = &qp->pace;
+	struct vb_pace *pace = &qp->send.pace;
 
-	qp->paced = rate_kbps;
+	qp->send.paced = rate_kbps;
 	*pace = (struct vb_pace){ .rate_kbps = rate_kbps };
 	if (rate_kbps)
 		pace->burst_ns = burst_bytes ? takes_ns(pace, burst_bytes) : VB_PACE_BURST_NS;
@@ -35,7 +35,7 @@ void vb_pace_set(struct vb_qp *qp, uint32_t rate_kbps, uint32_t burst_bytes)
  */
 bool vb_pace_waits(struct vb_qp *qp)
 {
-	struct vb_pace *pace = &qp->pace;
+	struct vb_pace *pace = &qp->send.pace;
 
 	pace->now_ns = vb_nic_now_ns(qp->nic);
 	if (pace->due_ns > pace->now_ns + pace->burst_ns)
@@ -48,7 +48,7 @@ bool vb_pace_waits(struct vb_qp *qp)
 
 void vb_pace_charge(struct vb_qp *qp, uint32_t bytes)
 {
-	struct vb_pace *pace = &qp->pace;
+	struct vb_pace *pace = &qp->send.pace;
 
 	pace->due_ns = vb_max_u64(pace->due_ns, pace->now_ns) + takes_ns(pace, bytes);
 }

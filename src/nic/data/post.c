@@ -86,7 +86,7 @@ static bool may_be_inline(const struct opcode_row *row)
 /* Eight octets have room in any work request. */
 static uint32_t inline_max(const struct vb_qp *qp, const struct opcode_row *row)
 {
-	return row->kind == VB_K_ATOMIC_WRITE ? sizeof(uint64_t) : qp->cap.max_inline_data;
+	return row->kind == VB_K_ATOMIC_WRITE ? sizeof(uint64_t) : qp->made.cap.max_inline_data;
 }
 
 static bool flags_known(const struct vb_qp *qp, const struct ibv_send_wr *wr)
@@ -100,7 +100,7 @@ static bool flags_known(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 static inline bool is_well_formed(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 				  const struct opcode_row *row)
 {
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->made.cap.max_send_sge ||
 	    !flags_known(qp, wr))
 		return false;
 	return !(wr->send_flags & IBV_SEND_INLINE) ||
@@ -195,7 +195,7 @@ static inline void begin(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	wqe->extra = row->extra;
 	wqe->wc_opcode = row->wc_opcode;
 	wqe->flags = (uint8_t)wr->send_flags;
-	if (qp->sq_sig_all)
+	if (qp->made.sq_sig_all)
 		wqe->flags |= IBV_SEND_SIGNALED;
 	wqe->imm_be = wr->imm_data; /* or inv_rkey: both structures have it in the same place */
 }
@@ -229,7 +229,7 @@ static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 			vb_bind_posted(wr);
 		return err;
 	case VB_K_MKEY:
-		return vb_mkey_decode(&qp->req.sq, &qp->cap, post->mkey, wqe);
+		return vb_mkey_decode(&qp->req.sq, &qp->made.cap, post->mkey, wqe);
 	case VB_K_MEMCPY:
 		return decode_memcpy(&post->copy, wqe);
 	default:
@@ -286,10 +286,10 @@ static inline __attribute__((always_inline)) int decode(struct vb_qp *qp,
 static bool may_go_directly(const struct vb_qp *qp, enum ibv_qp_state state,
 			    const struct vb_wqe *wqe)
 {
-	return qp->req.head == qp->req.tail && qp->peer && wqe->kind != VB_K_SEND &&
+	return qp->req.head == qp->req.tail && qp->to.peer && wqe->kind != VB_K_SEND &&
 	       qp->req.transport == VB_RC && state == IBV_QPS_RTS &&
 	       /* Only packets say where a path stands, and only they are counted. */
-	       !(qp->migrates | qp->paced);
+	       !(qp->to.migrates | qp->send.paced);
 }
 
 /* Is the send queue full, with so many more than are in it? */
@@ -298,7 +298,7 @@ static bool sq_full(const struct vb_qp *qp, uint32_t more)
 	uint32_t released = atomic_load_explicit(&qp->user.sq_released, memory_order_acquire);
 
 	return qp->req.tail - qp->req.own_posted + more - released >=
-	       qp->cap.max_send_wr;
+	       qp->made.cap.max_send_wr;
 }
 
 /* IBA 10.8.2: no sends before RTS; in SQE and ERR they are flushed. */
@@ -312,7 +312,7 @@ static int can_post(struct vb_qp *qp, enum ibv_qp_state state)
 /* It stands at the tail, and nothing is wrong with it. */
 static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_wqe *wqe, bool more)
 {
-	if (qp->has_parcels && (wqe->flags & IBV_SEND_FENCE))
+	if (qp->user.parcels && (wqe->flags & IBV_SEND_FENCE))
 		vb_parcels_fence(qp);
 	if (may_go_directly(qp, state, wqe) && vb_direct_try(qp, wqe, more))
 		vb_req_done_directly(&qp->req);
@@ -323,7 +323,7 @@ static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_w
 /* Something was posted: send what may leave. */
 static inline void send_off(struct vb_qp *qp, enum ibv_qp_state state)
 {
-	if (state >= IBV_QPS_RTS && qp->peer) {
+	if (state >= IBV_QPS_RTS && qp->to.peer) {
 		if (qp->req.pos.next != qp->req.tail && !vb_lane_send(qp))
 			vb_qp_transmit_locked(qp);
 	} else if (state >= IBV_QPS_RTS) {
@@ -423,7 +423,7 @@ int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		*bad = wr;
 		return EINVAL;
 	}
-	err = vb_rq_post(qp->rq, wr, bad);
+	err = vb_rq_post(qp->recv.rq, wr, bad);
 	/*
 	 * Whoever moves the QP to the error state sets the state first, then waits for posts under
 	 * way (vb_rq_await_posts), and then empties the queue: either our requests were flushed, or

@@ -37,6 +37,95 @@ struct vb_raw;
 struct vb_rss;
 struct vb_unacked;
 
+/* As it was made. */
+struct vb_qp_made {
+	struct ibv_qp_cap cap;
+	int sq_sig_all;
+	uint32_t create_flags;	       /* enum ibv_qp_create_flags */
+	uint32_t dv_flags;	       /* enum vb_qp_dv_flag (qp_flags.h) */
+	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
+};
+
+/* Where it sends to. */
+struct vb_qp_to {
+	struct vb_path path; /* RC, UC: the peer */
+	uint32_t dqpn;
+	bool migreq;   /* RC, UC: in the packets that leave (migrate.h) */
+	bool migrates; /* there is an alternate path */
+	/*
+	 * RC, UC: set if it is reached through shared memory (peer.h). XRC_SEND: who owns the SRQs
+	 * that it aims at now; a shadow: whoever sent the last request.
+	 */
+	struct vb_peer *peer;
+	struct vb_migration *migration; /* NULL: no alternate path was ever loaded */
+};
+
+/* Its lanes, if it goes by a ring. */
+struct vb_qp_lane {
+	struct vb_lane *tx, *rx;
+	struct vb_lane *_Atomic waits; /* has no room: we are in its queue (its tx_lock) */
+	struct vb_qp *next;	       /* in that queue */
+	uint64_t stuck_ns;	       /* UD: since when */
+};
+
+/* What holds up or hurries what it sends. */
+struct vb_qp_send {
+	bool paced;		 /* there is a rate limit (pace.h) */
+	bool link_full;		 /* a burst was refused: try again by the clock */
+	bool drain_event;	 /* SQD: tell when drained */
+	_Atomic bool awaits_way; /* what is next in the queue waits for an answer (way.h) */
+	uint32_t sharers;	 /* QPs of the NIC, when the window was last looked at */
+	uint64_t direct_ns; /* of the last post that might have been one of a stream (direct.c) */
+	struct vb_pace pace;
+};
+
+/* Where what it receives goes. */
+struct vb_qp_recv {
+	struct vb_rq *rq; /* its own, or the SRQ's */
+	struct vb_rq own_rq;
+	struct vb_tm_qp *tm;	    /* if its SRQ has tags */
+	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
+	struct vb_mw *windows;	    /* of type 2 that were bound here (the keys' lock) */
+};
+
+/* What peers are told of it (export.h). */
+struct vb_qp_shown {
+	bool wire_told;	    /* that it goes by the wire, to one of this host */
+	unsigned rights;    /* what its entry grants: IBV_ACCESS_REMOTE_* */
+	uint32_t withdrawn; /* so many want it to grant nothing */
+};
+
+/* Events that the application was told, or has read. */
+struct vb_qp_events {
+	bool last_wqe; /* LAST_WQE_REACHED was told */
+	bool comm_est; /* COMM_EST was told */
+	uint32_t delivered;
+};
+
+/* What makes it run later. */
+struct vb_qp_later {
+	struct vb_timer timer;
+	struct vb_qp *held_next;    /* in nic->held (its lock) */
+	struct vb_qp *touched_next; /* received something in this batch (rx right) */
+	bool held, touched;
+};
+
+/* What only one service needs. */
+struct vb_qp_special {
+	uint32_t sqpn;	     /* UD: the source QPN of what it sends */
+	uint32_t attached;   /* UD, RAW_PACKET: to so many groups or rules (mcast.c, steer.c) */
+	uint8_t *snapshots;  /* UD: copies of payloads whose datagrams had to wait (snapshot.h) */
+	uint64_t brake_ns;   /* UC: when its wrong keys are forgotten (demux.c); 0: none */
+	uint32_t aimed_slot; /* XRC_SEND: whose SRQs its requests are for now */
+	bool rx_ipv4;	     /* UD: the datagram in hand came over IPv4 */
+	union {
+		struct vb_dc *dc;      /* dc.h */
+		struct vb_xrc_qp *xrc; /* the receiving end (xrc.h) */
+		struct vb_raw *raw;    /* raw.h */
+	};
+	struct vb_rss *rss; /* RAW_PACKET without queues of its own (rss.h) */
+};
+
 struct vb_qp {
 	union {
 		struct ibv_qp qp;
@@ -50,77 +139,26 @@ struct vb_qp {
 	const struct vb_service *service;
 	vb_lock lock;
 	_Atomic int state; /* enum ibv_qp_state; written with the lock held */
+	uint64_t now_ns;   /* of the call that is under way */
 
 	struct vb_req req;
 	struct vb_resp resp;
 	struct vb_cq_user user;
-	struct vb_rq own_rq;
-	struct vb_rq *rq; /* its own, or the SRQ's */
-
-	struct vb_path path; /* RC, UC: the peer */
-	uint32_t dqpn;
-	bool migreq;	/* RC, UC: in the packets that leave (migrate.h) */
-	bool migrates;	/* there is an alternate path */
-	bool paced;	/* there is a rate limit (pace.h) */
-	bool has_parcels; /* small data travels inside completions (parcel.h) */
-	/*
-	 * RC, UC: set if it is reached through shared memory (peer.h). XRC_SEND: who owns the SRQs
-	 * that it aims at now; a shadow: whoever sent the last request.
-	 */
-	struct vb_peer *peer;
-	struct vb_lane *lane_tx, *lane_rx;
-	struct vb_lane *_Atomic lane_waits; /* has no room: we are in its queue (its tx_lock) */
-	struct vb_qp *lane_next;
-	uint64_t lane_stuck_ns; /* UD: since when */
-	bool wire_told;	     /* in the export: it goes by the wire, to one of this host */
-	_Atomic bool awaits_way; /* what is next in the queue waits for an answer (way.h) */
-	unsigned exported;	/* what its entry in the export grants: IBV_ACCESS_REMOTE_* */
-	uint32_t withdrawn;	/* so many want it to grant nothing */
-	uint64_t direct_ns; /* of the last post that might have been one of a stream (direct.c) */
-	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
-	struct ibv_qp_cap cap;
-	int sq_sig_all;
-	bool in_error_event; /* LAST_WQE_REACHED was told */
-	bool comm_est;	     /* COMM_EST was told */
-	bool rx_ipv4;	     /* UD: the datagram in hand came over IPv4 */
-
-	bool drain_event; /* SQD: tell when drained */
-	bool link_full;	  /* a burst was refused: try again by the clock */
-	uint32_t sharers; /* QPs of the NIC, when the window was last looked at */
-	uint64_t now_ns;  /* of the call that is under way */
-	uint64_t brake_ns; /* UC: when its wrong keys are forgotten (demux.c); 0: there were none */
-
+	struct vb_qp_recv recv;
+	struct vb_qp_to to;
+	struct vb_qp_lane lane;
+	struct vb_qp_send send;
 	struct vb_ack ack;
-	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
-	struct vb_timer timer;
-
-	struct vb_qp *held_next;    /* in nic->held (its lock) */
-	struct vb_qp *touched_next; /* received something in this batch (rx right) */
-	bool held, touched;
-
-	uint32_t events_delivered;
-	struct vb_migration *migration; /* NULL: no alternate path was ever loaded */
-	struct vb_pace pace;
-	void *abi; /* belongs to abi */
-	struct vb_tm_qp *tm; /* if its SRQ has tags */
-
-	uint32_t sqpn;	       /* UD: the source QPN of what it sends */
-	uint8_t *snapshots;    /* UD: copies of payloads whose datagrams had to wait (snapshot.h) */
-	uint32_t create_flags; /* enum ibv_qp_create_flags */
-	uint32_t attached;     /* to so many multicast groups, or flow rules (mcast.c, steer.c) */
-	struct vb_mw *windows; /* of type 2 that were bound here (the keys' lock) */
-	uint32_t aimed_slot;   /* XRC_SEND: whose SRQs its requests are for now */
-	uint32_t dv_flags; /* enum vb_qp_dv_flag (qp_flags.h) */
-	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
-	union { /* what only its service needs */
-		struct vb_dc *dc;      /* dc.h */
-		struct vb_xrc_qp *xrc; /* the receiving end (xrc.h) */
-		struct vb_raw *raw;    /* raw.h */
-	};
-	struct vb_rss *rss; /* RAW_PACKET without queues of its own (rss.h) */
+	struct vb_qp_made made;
+	struct vb_qp_shown shown;
+	struct vb_qp_events events;
+	struct vb_qp_later later;
+	struct vb_qp_special special;
+	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
+	void *abi;		 /* belongs to abi */
 };
 
-/* After vb_qp_destroy() (control/qp.h), and acks of events_delivered; or of one never shown. */
+/* After vb_qp_destroy() (control/qp.h), and acks of events.delivered; or of one never shown. */
 void vb_qp_free(struct vb_qp *qp);
 
 /* --- inside nic --- */
@@ -139,12 +177,12 @@ static inline enum ibv_qp_state vb_qp_state(const struct vb_qp *qp)
 /* Look at it at at_ns or before; and no more. Under any lock but the timers'. */
 static inline void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t at_ns)
 {
-	vb_timer_set(nic, &qp->timer, at_ns);
+	vb_timer_set(nic, &qp->later.timer, at_ns);
 }
 
 static inline void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp)
 {
-	vb_timer_clear(nic, &qp->timer);
+	vb_timer_clear(nic, &qp->later.timer);
 }
 
 /*
@@ -154,7 +192,7 @@ static inline void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp)
 static inline bool vb_qp_wants_to_send(const struct vb_qp *qp)
 {
 	return vb_resp_owes(&qp->resp) || qp->req.pos.next != qp->req.tail || qp->resp.broken ||
-	       qp->drain_event || !qp->peer;
+	       qp->send.drain_event || !qp->to.peer;
 }
 
 /* Memory for the send queue, which has none before something is posted. 0 or ENOMEM. */

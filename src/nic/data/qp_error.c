@@ -19,7 +19,7 @@ void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 		qp->service->fail.event(qp, type);
 		return;
 	}
-	vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event, &qp->events_delivered);
+	vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event, &qp->events.delivered);
 }
 
 static void flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
@@ -48,12 +48,12 @@ void vb_qp_flush_recv_locked(struct vb_qp *qp)
 		flush_one_recv(qp, qp->resp.recv.wr_id);
 	}
 	if (!qp->ibv.qp.srq) {
-		vb_rq_await_posts(qp->rq);
-		while (vb_rq_take(qp->rq, &recv))
+		vb_rq_await_posts(qp->recv.rq);
+		while (vb_rq_take(qp->recv.rq, &recv))
 			flush_one_recv(qp, recv.wr_id);
-	} else if (!qp->in_error_event) {
+	} else if (!qp->events.last_wqe) {
 		/* IBA 10.2.9.3: this QP takes nothing from the SRQ any more. */
-		qp->in_error_event = true;
+		qp->events.last_wqe = true;
 		vb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	}
 }
@@ -97,9 +97,9 @@ static void send_failed(struct vb_qp *qp)
 
 static void tell_drained(struct vb_qp *qp)
 {
-	if (!qp->drain_event || vb_qp_state(qp) != IBV_QPS_SQD || !vb_req_drained(&qp->req))
+	if (!qp->send.drain_event || vb_qp_state(qp) != IBV_QPS_SQD || !vb_req_drained(&qp->req))
 		return;
-	qp->drain_event = false;
+	qp->send.drain_event = false;
 	vb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
@@ -107,7 +107,7 @@ static void tell_drained(struct vb_qp *qp)
 static void watch(struct vb_qp *qp)
 {
 	if (qp->req.una_psn == qp->req.top_psn || !vb_transport_acks(qp->req.transport) ||
-	    vb_timer_at_ns(&qp->timer) != UINT64_MAX)
+	    vb_timer_at_ns(&qp->later.timer) != UINT64_MAX)
 		return;
 	vb_rc_watch(&qp->req, vb_nic_now_ns(qp->nic));
 	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
@@ -116,13 +116,13 @@ static void watch(struct vb_qp *qp)
 /* Has the peer not even read what we sent last, or we what it has sent? Then it is not silent. */
 static bool is_unread(const struct vb_qp *qp)
 {
-	struct vb_lane *tx = qp->lane_tx;
+	struct vb_lane *tx = qp->lane.tx;
 	bool unread;
 
-	if (vb_peer_is_lost(qp->peer))
+	if (vb_peer_is_lost(qp->to.peer))
 		return false;
-	if (atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire) &&
-	    vb_ring_ready(&qp->lane_rx->rx))
+	if (atomic_load_explicit(&qp->to.peer->has_rx, memory_order_acquire) &&
+	    vb_ring_ready(&qp->lane.rx->rx))
 		return true;
 	vb_lock_take(&tx->tx_lock);
 	unread = !vb_ring_tx_is_empty(&tx->tx);
@@ -132,7 +132,7 @@ static bool is_unread(const struct vb_qp *qp)
 
 static enum vb_req_outcome timeout(struct vb_qp *qp, uint64_t now_ns)
 {
-	if (qp->peer)
+	if (qp->to.peer)
 		return vb_rc_look(&qp->req, is_unread(qp), now_ns);
 	return vb_rc_timeout(&qp->req, now_ns);
 }
@@ -148,10 +148,10 @@ void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
 	else if (state == IBV_QPS_ERR || state == IBV_QPS_SQE)
 		flush_send(qp);
 	tell_drained(qp);
-	if (qp->link_full)
+	if (qp->send.link_full)
 		vb_timer_arm(qp->nic, qp, qp->now_ns + link_retry_ns);
 	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
-	if (qp->peer)
+	if (qp->to.peer)
 		watch(qp);
 }
 

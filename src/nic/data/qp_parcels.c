@@ -40,7 +40,7 @@ int vb_parcels_make(struct vb_qp *qp, bool always)
 	if (vb_qp_is(qp, VB_PARCELS_RECV))
 		parcels->recv_bytes = bytes_of(ibv->recv_cq);
 	/* Who sends may have to deliver, and nobody but the poller may touch a lone CQ. */
-	if (vb_qp_is(qp, VB_PARCELS_FETCH) && (always || qp->sq_sig_all) &&
+	if (vb_qp_is(qp, VB_PARCELS_FETCH) && (always || qp->made.sq_sig_all) &&
 	    !((const struct vb_cq *)ibv->send_cq)->lone)
 		parcels->fetch_bytes = bytes_of(ibv->send_cq);
 	parcels->qpn = ibv->qp_num;
@@ -50,7 +50,6 @@ int vb_parcels_make(struct vb_qp *qp, bool always)
 		return err;
 	}
 	qp->user.parcels = parcels;
-	qp->has_parcels = true;
 	return 0;
 }
 
@@ -58,7 +57,6 @@ void vb_parcels_free(struct vb_qp *qp)
 {
 	free(qp->user.parcels);
 	qp->user.parcels = NULL;
-	qp->has_parcels = false;
 }
 
 /* --- in hand --- */
@@ -181,5 +179,5 @@ void vb_parcels_reset(struct vb_qp *qp)
 
 bool vb_parcels_failed(const struct vb_qp *qp)
 {
-	return qp->has_parcels && atomic_load(&qp->user.parcels->failed);
+	return qp->user.parcels && atomic_load(&qp->user.parcels->failed);
 }

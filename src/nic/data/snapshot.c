@@ -9,7 +9,8 @@
 static void take(struct vb_qp *qp, uint32_t index)
 {
 	struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, index);
-	uint8_t *copy = qp->snapshots + (size_t)(index & qp->req.sq.mask) * VB_DATAGRAM_BYTES_MAX;
+	uint8_t *copy =
+		qp->special.snapshots + (size_t)(index & qp->req.sq.mask) * VB_DATAGRAM_BYTES_MAX;
 	const struct vb_segment all = { .bytes = wqe->bytes };
 
 	if ((wqe->flags & IBV_SEND_INLINE) || wqe->fault || !wqe->bytes ||
@@ -24,10 +25,10 @@ void vb_snapshots_take(struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
 
-	if (!qp->snapshots)
-		qp->snapshots = malloc((req->sq.mask + (size_t)1) * VB_DATAGRAM_BYTES_MAX);
+	if (!qp->special.snapshots)
+		qp->special.snapshots = malloc((req->sq.mask + (size_t)1) * VB_DATAGRAM_BYTES_MAX);
 	/* From the last one back: those before one that was copied were copied with it. */
-	for (uint32_t i = req->tail; qp->snapshots && i != req->pos.next; i--) {
+	for (uint32_t i = req->tail; qp->special.snapshots && i != req->pos.next; i--) {
 		if (vb_sq_at(&req->sq, i - 1)->flags & VB_WQE_APART)
 			break;
 		take(qp, i - 1);

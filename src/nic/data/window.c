@@ -69,11 +69,11 @@ static void unbind(struct vb_nic *nic, struct vb_mw *mw)
 static void list_add(struct vb_qp *qp, struct vb_mw *mw)
 {
 	mw->qp = qp;
-	mw->next = qp->windows;
-	mw->link = &qp->windows;
+	mw->next = qp->recv.windows;
+	mw->link = &qp->recv.windows;
 	if (mw->next)
 		mw->next->link = &mw->next;
-	qp->windows = mw;
+	qp->recv.windows = mw;
 }
 
 /* IBA 10.6.7.2: PDs (C10-72), MW_BIND (C10-73), LOCAL_WRITE (C10-74), bounds (C10-75). */
@@ -165,8 +165,8 @@ bool vb_window_invalidate(struct vb_qp *qp, uint32_t key)
 void vb_windows_unbind(struct vb_qp *qp)
 {
 	vb_lock_take(&qp->nic->keys.lock);
-	while (qp->windows)
-		unbind(qp->nic, qp->windows);
+	while (qp->recv.windows)
+		unbind(qp->nic, qp->recv.windows);
 	vb_lock_drop(&qp->nic->keys.lock);
 }
 

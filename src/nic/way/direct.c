@@ -74,18 +74,18 @@ static uint64_t granted_by_qp(const struct vb_export *export, const struct vb_qp
 			      unsigned access)
 {
 	const struct vb_export_qp *entry = NULL;
-	uint32_t index = qp->dqpn & (VB_INDICES - 1), seq;
+	uint32_t index = qp->to.dqpn & (VB_INDICES - 1), seq;
 	uint64_t pd;
 	bool grants;
 
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX && !entry; i++) {
-		if (VB_EXPORT_GET(export->qp[i][index].qpn) == qp->dqpn)
+		if (VB_EXPORT_GET(export->qp[i][index].qpn) == qp->to.dqpn)
 			entry = &export->qp[i][index];
 	}
 	if (!entry)
 		return 0;
 	seq = VB_EXPORT_GET(entry->seq);
-	grants = VB_EXPORT_GET(entry->qpn) == qp->dqpn &&
+	grants = VB_EXPORT_GET(entry->qpn) == qp->to.dqpn &&
 		 VB_EXPORT_GET(entry->dqpn) == qp->ibv.qp.qp_num &&
 		 (VB_EXPORT_GET(entry->access) & access) == access;
 	pd = VB_EXPORT_GET(entry->pd);
@@ -219,7 +219,7 @@ static uint32_t calls_bytes_max(const struct vb_peer *peer, const struct vb_wqe 
 /* A work request whose turn it is, alone: nobody waits for a stream of them. */
 static bool is_alone(struct vb_qp *qp, bool more)
 {
-	uint64_t now_ns, before_ns = qp->direct_ns;
+	uint64_t now_ns, before_ns = qp->send.direct_ns;
 
 	if (more)
 		return false;
@@ -227,7 +227,7 @@ static bool is_alone(struct vb_qp *qp, bool more)
 	    qp->req.tail - qp->req.own_posted)
 		return true;
 	/* Nobody has asked for its completion, or nobody has looked: the time has to tell. */
-	now_ns = qp->direct_ns = vb_nic_now_ns(qp->nic);
+	now_ns = qp->send.direct_ns = vb_nic_now_ns(qp->nic);
 	return now_ns - before_ns >= ALONE_NS;
 }
 
@@ -235,7 +235,7 @@ static bool is_alone(struct vb_qp *qp, bool more)
 static bool suits_calls(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 {
 	return qp->nic->host.direct && !vb_wqe_is_atomic(wqe) && wqe->sge_count <= PIECES_MAX &&
-	       wqe->bytes <= calls_bytes_max(qp->peer, wqe) && is_alone(qp, more);
+	       wqe->bytes <= calls_bytes_max(qp->to.peer, wqe) && is_alone(qp, more);
 }
 
 static bool call(struct vb_peer *peer, const struct target *to, const struct vb_payload *local,
@@ -255,7 +255,7 @@ static bool call(struct vb_peer *peer, const struct target *to, const struct vb_
 /* Can pointers be the way? A look beforehand, which decides nothing but what to try. */
 static bool suits_pointers(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	const struct vb_peer *peer = qp->peer;
+	const struct vb_peer *peer = qp->to.peer;
 
 	return wqe->bytes <= COPY_BYTES_MAX &&
 	       (peer->export == qp->nic->export ||
@@ -276,7 +276,7 @@ static bool is_heeded(struct vb_lane *lane)
 static bool access_memory(struct vb_qp *qp, const struct vb_wqe *wqe,
 			  const struct vb_payload *local, bool calls, bool more)
 {
-	const struct vb_export *export = qp->peer->export;
+	const struct vb_export *export = qp->to.peer->export;
 	unsigned access = access_of(wqe);
 	bool write = wqe->kind == VB_K_WRITE;
 	uint64_t pd = granted_by_qp(export, qp, access);
@@ -285,12 +285,12 @@ static bool access_memory(struct vb_qp *qp, const struct vb_wqe *wqe,
 
 	if (!pd || !granted_by_key(export, wqe, pd, access, &to))
 		return false;
-	at = mapped(qp->lane_tx, &to, wqe->bytes);
+	at = mapped(qp->lane.tx, &to, wqe->bytes);
 	if (vb_wqe_is_atomic(wqe))
 		return at && !(wqe->remote.va & 7) && atomic(at, local, wqe);
 	if (at)
 		return copy(at, local, write);
-	return (calls || suits_calls(qp, wqe, more)) && call(qp->peer, &to, local, write);
+	return (calls || suits_calls(qp, wqe, more)) && call(qp->to.peer, &to, local, write);
 }
 
 /* Where the data lies that is written or, if we may change what is there, read. */
@@ -303,21 +303,21 @@ static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_payload
 			       IBV_ACCESS_LOCAL_WRITE))
 			return false;
 	}
-	if (qp->has_parcels && vb_parcel_aim_fetch(qp, wqe, local))
+	if (qp->user.parcels && vb_parcel_aim_fetch(qp, wqe, local))
 		return true;
-	if (qp->has_parcels && vb_wqe_is_fetch(wqe))
+	if (qp->user.parcels && vb_wqe_is_fetch(wqe))
 		vb_parcels_settle(qp);
 	return vb_qp_gather(qp, wqe, 0, wqe->bytes, local) && !local->scattered;
 }
 
 bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 {
-	struct vb_lane *lane = qp->lane_tx;
+	struct vb_lane *lane = qp->lane.tx;
 	struct vb_payload local;
 	bool calls, done;
 
 	if (!access_of(wqe) || !wqe->bytes || wqe->fault ||
-	    vb_peer_is_lost(qp->peer))
+	    vb_peer_is_lost(qp->to.peer))
 		return false;
 	calls = !suits_pointers(qp, wqe);
 	if (calls && !suits_calls(qp, wqe, more))
@@ -337,7 +337,7 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	/* Not in the statistics at once: threads would meet there. */
 	lane->direct.done += done;
 	vb_lock_drop(&lane->direct.lock);
-	if (!done && qp->has_parcels)
+	if (!done && qp->user.parcels)
 		vb_parcel_drop(qp);
 	return done;
 }

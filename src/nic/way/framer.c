@@ -130,7 +130,7 @@ bool vb_framer_fits(const struct vb_framer *f, const struct vb_path *path, uint1
 	return burst->frames < f->frames_max && burst->last_bytes == burst->frame_bytes &&
 	       frame_bytes <= burst->frame_bytes && burst->slot == slot &&
 	       f->bytes + frame_bytes <= VB_LINK_BURST_BYTES_MAX &&
-	       (path == &f->qp->path || memcmp(path, &burst->path, sizeof(*path)) == 0);
+	       (path == &f->qp->to.path || memcmp(path, &burst->path, sizeof(*path)) == 0);
 }
 
 /*

@@ -41,7 +41,7 @@ static bool is_from_peer(struct vb_batch *batch, const struct vb_lane *lane, str
 {
 	if (info->transport == VB_UD)
 		return pkt->sqpn >> VB_INDEX_BITS == lane->peer->slot;
-	if (qp->lane_rx == lane &&
+	if (qp->lane.rx == lane &&
 	    (info->transport != VB_UC || qp->resp.mtu == VB_LANE_MTU_BYTES))
 		return true;
 	return vb_way_heeds_lane(batch, qp, lane);
@@ -57,7 +57,7 @@ static bool take_middle(struct vb_batch *batch, const struct vb_lane *lane,
 	struct vb_qp *qp = batch->locked;
 	struct vb_bare bare;
 
-	if (!qp || qp->lane_rx != lane)
+	if (!qp || qp->lane.rx != lane)
 		return false;
 	if (from->head_bytes != VB_BTH_BYTES)
 		return qp->service->receive.middle &&
@@ -70,8 +70,8 @@ static bool take_middle(struct vb_batch *batch, const struct vb_lane *lane,
 /* An RC that is up, and of which no packet says anything about its path. */
 static bool is_plain(const struct vb_qp *qp, const struct vb_lane *lane)
 {
-	return qp->lane_rx == lane && qp->req.transport == VB_RC &&
-	       vb_qp_state(qp) == IBV_QPS_RTS && !qp->migrates;
+	return qp->lane.rx == lane && qp->req.transport == VB_RC &&
+	       vb_qp_state(qp) == IBV_QPS_RTS && !qp->to.migrates;
 }
 
 /*
@@ -153,7 +153,7 @@ static void take_frame(struct vb_batch *batch, struct vb_lane *lane,
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}
-	if (qp->migrates)
+	if (qp->to.migrates)
 		vb_migration_admit(qp, NULL, &pkt, info);
 	vb_batch_packet(batch, qp, &frame, &pkt, info);
 }

@@ -75,7 +75,7 @@ static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 		return false;
 	out = lane->tx.octets;
 	aeth = vb_rc_ack(&qp->resp, &psn);
-	vb_bth_put(out, opcode, false, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, false, psn);
+	vb_bth_put(out, opcode, false, qp->to.migreq, VB_PKEY_DEFAULT, qp->to.dqpn, false, psn);
 	vb_be32_put(out + VB_BTH_BYTES, aeth);
 	vb_ring_publish(&lane->tx, VB_BTH_BYTES + sizeof(aeth), 0);
 	return true;
@@ -84,14 +84,14 @@ static bool put_ack(struct vb_qp *qp, struct vb_lane *lane)
 /* An RC that is up, towards somebody who lives, with nothing to be seen to but what it sends. */
 static bool is_plain(const struct vb_qp *qp)
 {
-	return qp->peer && qp->req.transport == VB_RC && vb_qp_state(qp) == IBV_QPS_RTS &&
-	       !(qp->has_parcels | qp->paced | qp->drain_event | qp->resp.broken) &&
-	       !vb_peer_is_lost(qp->peer);
+	return qp->to.peer && qp->req.transport == VB_RC && vb_qp_state(qp) == IBV_QPS_RTS &&
+	       !qp->user.parcels && !(qp->send.paced | qp->send.drain_event | qp->resp.broken) &&
+	       !vb_peer_is_lost(qp->to.peer);
 }
 
 bool vb_lane_ack(struct vb_qp *qp)
 {
-	struct vb_lane *lane = qp->lane_tx;
+	struct vb_lane *lane = qp->lane.tx;
 	bool done;
 
 	if (!vb_resp_owes_ack_only(&qp->resp) || qp->req.pos.next != qp->req.tail || !is_plain(qp))
@@ -100,7 +100,7 @@ bool vb_lane_ack(struct vb_qp *qp)
 	done = put_ack(qp, lane);
 	vb_lock_drop(&lane->tx_lock);
 	if (done)
-		vb_peer_published(qp->peer);
+		vb_peer_published(qp->to.peer);
 	return done;
 }
 
@@ -158,7 +158,8 @@ put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb_wqe *wqe,
 
 	if (!to)
 		return NO_ROOM;
-	vb_bth_put(out, seg->opcode, se, qp->migreq, VB_PKEY_DEFAULT, qp->dqpn, ackreq, seg->psn);
+	vb_bth_put(out, seg->opcode, se, qp->to.migreq, VB_PKEY_DEFAULT, qp->to.dqpn, ackreq,
+		   seg->psn);
 	out += VB_BTH_BYTES;
 	if (info->headers & VB_H_XRCETH) {
 		vb_be32_put(out, xrceth(qp, wqe));
@@ -180,14 +181,14 @@ put_only(struct vb_qp *qp, struct vb_lane *lane, const struct vb_wqe *wqe,
 
 bool vb_lane_send(struct vb_qp *qp)
 {
-	struct vb_lane *lane = qp->lane_tx;
+	struct vb_lane *lane = qp->lane.tx;
 	const struct vb_wqe *wqe = vb_req_lone(&qp->req);
 	struct vb_segment seg;
 	enum put done;
 
 	/* The clock that looks whether it gets on runs already (vb_qp_after_locked). */
 	if (!wqe || vb_resp_owes(&qp->resp) || !is_plain(qp) ||
-	    vb_timer_at_ns(&qp->timer) == VB_NEVER_NS ||
+	    vb_timer_at_ns(&qp->later.timer) == VB_NEVER_NS ||
 	    vb_rc_deadline_ns(&qp->req) != VB_NEVER_NS ||
 	    (vb_op_info(wqe->only)->headers & VB_H_IETH))
 		return false;
@@ -201,7 +202,7 @@ bool vb_lane_send(struct vb_qp *qp)
 	if (done != PUT)
 		return false;
 	vb_req_lone_sent(&qp->req);
-	vb_peer_published(qp->peer);
+	vb_peer_published(qp->to.peer);
 	return true;
 }
 
@@ -249,7 +250,7 @@ static enum step put_request(struct vb_qp *qp, struct vb_lane *lane, const struc
 		fault(qp, &before, IBV_WC_LOC_PROT_ERR);
 		return NOTHING;
 	}
-	if (qp->paced)
+	if (qp->send.paced)
 		vb_pace_charge(qp, vb_op_info(seg.opcode)->header_bytes + seg.bytes);
 	vb_req_sent(req, &before, 0);
 	return SENT;
@@ -270,8 +271,8 @@ put_alike(struct vb_lane *lane, const struct vb_qp *qp, const struct vb_segment 
 
 		if (!to)
 			break;
-		vb_bth_put(lane->tx.octets, first->opcode, false, qp->migreq, VB_PKEY_DEFAULT,
-			   qp->dqpn, false, vb_psn_add(first->psn, i));
+		vb_bth_put(lane->tx.octets, first->opcode, false, qp->to.migreq, VB_PKEY_DEFAULT,
+			   qp->to.dqpn, false, vb_psn_add(first->psn, i));
 		if (extra)
 			vb_be32_put(lane->tx.octets + VB_BTH_BYTES, xrceth_word);
 		if (!vb_guard_copy(to, from, bytes))
@@ -318,10 +319,10 @@ static bool put_requests(struct vb_qp *qp, struct vb_lane *lane)
 
 	while (qp->req.pos.next != qp->req.tail) {
 		step = NOTHING;
-		if ((qp->paced && vb_pace_waits(qp)) || vb_lane_is_astray(qp))
+		if ((qp->send.paced && vb_pace_waits(qp)) || vb_lane_is_astray(qp))
 			break;
 		/* A message of one packet has no midst. */
-		if (!qp->paced && !vb_sq_at(&qp->req.sq, qp->req.pos.next)->only)
+		if (!qp->send.paced && !vb_sq_at(&qp->req.sq, qp->req.pos.next)->only)
 			step = put_middles(qp, lane);
 		if (step == NOTHING)
 			step = put_request(qp, lane, NULL);
@@ -368,7 +369,8 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 		return;
 	}
 	before = req->pos;
-	if (vb_transport_acks(req->transport) && (!atomic_load(&qp->peer->left) || !req->timeout)) {
+	if (vb_transport_acks(req->transport) &&
+	    (!atomic_load(&qp->to.peer->left) || !req->timeout)) {
 		if (req->head != req->tail && !(req->sqd && vb_req_drained(req))) {
 			vb_req_complete_head(req, IBV_WC_RETRY_EXC_ERR);
 			vb_qp_after_locked(qp, VB_REQ_FAILED);
@@ -403,17 +405,17 @@ static bool is_lost(struct vb_lane *lane)
  */
 static void look_later(struct vb_qp *qp)
 {
-	if (vb_timer_at_ns(&qp->timer) == UINT64_MAX)
+	if (vb_timer_at_ns(&qp->later.timer) == UINT64_MAX)
 		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + LATER_NS);
 }
 
 void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
-	struct vb_lane *lane = qp->lane_tx;
+	struct vb_lane *lane = qp->lane.tx;
 	bool sends = state == IBV_QPS_RTS || state == IBV_QPS_SQD, done, lost;
 	uint32_t from;
 
-	if (vb_peer_is_lost(qp->peer)) {
+	if (vb_peer_is_lost(qp->to.peer)) {
 		nobody_there(qp, state);
 		return;
 	}
@@ -426,7 +428,7 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 	lost = is_lost(lane);
 	vb_lock_drop(&lane->tx_lock);
 	if (from) {
-		vb_peer_published(qp->peer);
+		vb_peer_published(qp->to.peer);
 		if (!vb_transport_acks(qp->req.transport))
 			look_later(qp);
 	}
@@ -447,7 +449,7 @@ static enum vb_way datagram_way(struct vb_qp *qp, struct vb_lane **lane)
 		return VB_WAY_WIRE;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	/* A ring takes no other number than the sender's for its source. */
-	if (!wqe->ud.path.local || wqe->fault || qp->sqpn != qp->ibv.qp.qp_num)
+	if (!wqe->ud.path.local || wqe->fault || qp->special.sqpn != qp->ibv.qp.qp_num)
 		return VB_WAY_WIRE;
 	way = vb_way_choose(qp, wqe->ud.dqpn, &peer);
 	if (way == VB_WAY_RING)
@@ -467,11 +469,11 @@ static bool is_overdue(struct vb_qp *qp)
 {
 	uint64_t now_ns = vb_nic_now_ns(qp->nic);
 
-	if (!qp->lane_stuck_ns)
-		qp->lane_stuck_ns = now_ns;
-	if (now_ns >= qp->lane_stuck_ns + DATAGRAM_NS)
+	if (!qp->lane.stuck_ns)
+		qp->lane.stuck_ns = now_ns;
+	if (now_ns >= qp->lane.stuck_ns + DATAGRAM_NS)
 		return true;
-	vb_timer_arm(qp->nic, qp, qp->lane_stuck_ns + DATAGRAM_NS);
+	vb_timer_arm(qp->nic, qp, qp->lane.stuck_ns + DATAGRAM_NS);
 	return false;
 }
 
@@ -490,7 +492,7 @@ static enum step send_datagram(struct vb_qp *qp, struct vb_lane *lane)
 	enum step step;
 	bool lost = false;
 
-	if (qp->lane_waits != lane)
+	if (qp->lane.waits != lane)
 		vb_lane_unwait(qp);
 	vb_lock_take(&lane->tx_lock);
 	/* Asked with the lock held: who ends the peer says so first, and then empties the queue. */
@@ -499,7 +501,7 @@ static enum step send_datagram(struct vb_qp *qp, struct vb_lane *lane)
 	while (step == FULL && !(lost = is_lost(lane)) && !vb_lane_wait_locked(lane, qp));
 	vb_lock_drop(&lane->tx_lock);
 	if (step == SENT) {
-		qp->lane_stuck_ns = 0;
+		qp->lane.stuck_ns = 0;
 		vb_peer_published(lane->peer);
 		look_later(qp);
 	} else if (step == FULL && (lost || is_overdue(qp))) {
@@ -519,7 +521,7 @@ bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return false;
 	while (step == SENT && (way = datagram_way(qp, &lane)) != VB_WAY_WIRE) {
-		if (way == VB_WAY_ASKED || (qp->paced && vb_pace_waits(qp)))
+		if (way == VB_WAY_ASKED || (qp->send.paced && vb_pace_waits(qp)))
 			step = FULL;
 		else
 			step = send_datagram(qp, lane);
@@ -543,18 +545,18 @@ void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
 		vb_peer_drop(peer);
 		return;
 	}
-	qp->peer = peer;
-	qp->lane_tx = vb_lane_of(peer, qp->req.transport, qp->ibv.qp.qp_num);
-	qp->lane_rx = vb_lane_of(peer, qp->req.transport, dqpn);
+	qp->to.peer = peer;
+	qp->lane.tx = vb_lane_of(peer, qp->req.transport, qp->ibv.qp.qp_num);
+	qp->lane.rx = vb_lane_of(peer, qp->req.transport, dqpn);
 }
 
 void vb_qp_unbind_locked(struct vb_qp *qp)
 {
-	struct vb_peer *peer = qp->peer;
+	struct vb_peer *peer = qp->to.peer;
 
 	vb_lane_unwait(qp);
-	qp->peer = NULL;
-	qp->lane_tx = qp->lane_rx = NULL;
+	qp->to.peer = NULL;
+	qp->lane.tx = qp->lane.rx = NULL;
 	if (peer)
 		vb_peer_drop(peer);
 }

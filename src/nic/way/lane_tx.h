@@ -36,7 +36,7 @@ static inline bool vb_lane_is_astray(struct vb_qp *qp)
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	if (vb_wqe_is_local(wqe))
 		return false;
-	if (req->transport == VB_XRC && wqe->remote.target != qp->aimed_slot)
+	if (req->transport == VB_XRC && wqe->remote.target != qp->special.aimed_slot)
 		return true;
 	/* What was begun is sent again by the same way, and in the same pieces. */
 	if (wqe->psn != req->top_psn || req->pos.next_psn != req->top_psn)

@@ -138,7 +138,7 @@ static int check(const struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	/* ibv_attach_mcast(3): only UD, and a group is what its GID says. */
 	if (!vb_qp_is(qp, VB_GROUPS) || !vb_gid_is_group(gid))
 		return EINVAL;
-	if ((qp->create_flags & IBV_QP_CREATE_SOURCE_QPN) || !host->groups)
+	if ((qp->made.create_flags & IBV_QP_CREATE_SOURCE_QPN) || !host->groups)
 		return EOPNOTSUPP;
 	return host->no_wire ? ENETUNREACH : 0;
 }
@@ -172,7 +172,7 @@ static int add(struct vb_nic *nic, struct group *group, struct vb_qp *qp)
 	vb_lock_drop(&nic->rx);
 	if (room != old)
 		free(old);
-	qp->attached++;
+	qp->special.attached++;
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID
 		nic->groups->count++;
 		return 0;
 	}
-	qp->attached -= group->count;
+	qp->special.attached -= group->count;
 	group_free(group);
 	return err;
 }
@@ -254,7 +254,7 @@ int vb_group_detach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 		vb_lock_take(&nic->rx);
 		remove_locked(nic, at, place);
 		vb_lock_drop(&nic->rx);
-		qp->attached--;
+		qp->special.attached--;
 		err = 0;
 	}
 	vb_lock_drop(&nic->groups->lock);
@@ -267,7 +267,7 @@ int vb_group_detach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 static bool is_blocked(const struct vb_qp *qp, const struct vb_frame *frame,
 		       const struct vb_pkt *pkt)
 {
-	return (qp->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) &&
+	return (qp->made.create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) &&
 	       pkt->sqpn == qp->ibv.qp.qp_num && vb_gid_is_ours(qp->nic, frame->path.src);
 }
 

@@ -203,9 +203,9 @@ static void answer(struct vb_nic *nic, const struct vb_frame *frame, const struc
 void vb_pair_hold(struct vb_nic *nic, struct vb_qp *qp)
 {
 	vb_lock_take(&nic->held_lock);
-	if (!qp->held) {
-		qp->held = true;
-		qp->held_next = nic->held;
+	if (!qp->later.held) {
+		qp->later.held = true;
+		qp->later.held_next = nic->held;
 		nic->held = qp;
 	}
 	vb_lock_drop(&nic->held_lock);
@@ -216,11 +216,11 @@ void vb_pair_unhold(struct vb_nic *nic, struct vb_qp *qp)
 	struct vb_qp **at = &nic->held;
 
 	vb_lock_take(&nic->held_lock);
-	if (qp->held) {
+	if (qp->later.held) {
 		while (*at != qp)
-			at = &(*at)->held_next;
-		*at = qp->held_next;
-		qp->held = false;
+			at = &(*at)->later.held_next;
+		*at = qp->later.held_next;
+		qp->later.held = false;
 	}
 	vb_lock_drop(&nic->held_lock);
 }
@@ -232,8 +232,8 @@ struct vb_qp *vb_pair_release(struct vb_nic *nic)
 	vb_lock_take(&nic->held_lock);
 	qp = nic->held;
 	if (qp) {
-		nic->held = qp->held_next;
-		qp->held = false;
+		nic->held = qp->later.held_next;
+		qp->later.held = false;
 	}
 	vb_lock_drop(&nic->held_lock);
 	return qp;

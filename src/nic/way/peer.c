@@ -235,12 +235,12 @@ bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp)
 	if (vb_ring_tx_update(&lane->tx))
 		return false;
 	lane->stuck_tail = lane->tx.tail;
-	if (qp->lane_waits)
+	if (qp->lane.waits)
 		return true;
-	qp->lane_waits = lane;
-	qp->lane_next = NULL;
+	qp->lane.waits = lane;
+	qp->lane.next = NULL;
 	*lane->waiting_tail = qp;
-	lane->waiting_tail = &qp->lane_next;
+	lane->waiting_tail = &qp->lane.next;
 	atomic_fetch_add(&lane->waiters, 1);
 	atomic_fetch_add(&lane->peer->nic->waiters, 1);
 	return true;
@@ -278,20 +278,20 @@ void vb_qp_silence(struct vb_qp *qp)
 
 void vb_lane_unwait(struct vb_qp *qp)
 {
-	struct vb_lane *lane = qp->lane_waits;
+	struct vb_lane *lane = qp->lane.waits;
 	struct vb_qp **at;
 
 	if (!lane)
 		return;
 	vb_lock_take(&lane->tx_lock);
-	if (qp->lane_waits) {
+	if (qp->lane.waits) {
 		at = &lane->waiting;
 		while (*at != qp)
-			at = &(*at)->lane_next;
-		*at = qp->lane_next;
-		if (lane->waiting_tail == &qp->lane_next)
+			at = &(*at)->lane.next;
+		*at = qp->lane.next;
+		if (lane->waiting_tail == &qp->lane.next)
 			lane->waiting_tail = at;
-		qp->lane_waits = NULL;
+		qp->lane.waits = NULL;
 		waiters_count_down(lane, 1);
 	}
 	vb_lock_drop(&lane->tx_lock);
@@ -312,12 +312,12 @@ static struct vb_qp *take_waiting(struct vb_lane *lane)
 	vb_lock_take(&lane->tx_lock);
 	if (lane->waiting && lane_moved(lane)) {
 		qp = lane->waiting;
-		lane->waiting = qp->lane_next;
+		lane->waiting = qp->lane.next;
 		if (!lane->waiting) {
 			lane->waiting_tail = &lane->waiting;
 			atomic_store(&lane->tx.shared->wants_room, 0);
 		}
-		qp->lane_waits = NULL;
+		qp->lane.waits = NULL;
 		waiters_count_down(lane, 1);
 	}
 	vb_lock_drop(&lane->tx_lock);
@@ -562,7 +562,7 @@ static void slot_fail(struct vb_slot *slot, struct vb_peer *peer)
 		if (qp->service->fail.peer_gone)
 			qp->service->fail.peer_gone(qp, peer);
 		vb_lock_take(&qp->lock);
-		if (qp->peer == peer) {
+		if (qp->to.peer == peer) {
 			vb_export_qp_locked(qp);
 			vb_qp_transmit_locked(qp);
 		}

@@ -14,12 +14,12 @@ static unsigned granted(const struct vb_qp *qp)
 	enum ibv_qp_state state = vb_qp_state(qp);
 	unsigned access = qp->resp.access & REMOTE_ALL;
 
-	if (!vb_qp_is(qp, VB_IS_REACHED) || !qp->peer || vb_peer_is_lost(qp->peer) ||
-	    qp->withdrawn)
+	if (!vb_qp_is(qp, VB_IS_REACHED) || !qp->to.peer || vb_peer_is_lost(qp->to.peer) ||
+	    qp->shown.withdrawn)
 		return 0;
 	/* The first request in RTR makes an event, so its owner has to see one. */
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
-	    !(state == IBV_QPS_RTR && qp->comm_est))
+	    !(state == IBV_QPS_RTR && qp->events.comm_est))
 		return 0;
 	return qp->resp.resources_max ? access : access & ~REMOTE_FETCH;
 }
@@ -44,14 +44,14 @@ static void entry_write(struct vb_qp *qp, unsigned access)
 	uint32_t seq;
 
 	/* Most QPs have never granted anything, and their entries cost no memory. */
-	if (access == qp->exported || !entry)
+	if (access == qp->shown.rights || !entry)
 		return;
-	qp->exported = access;
+	qp->shown.rights = access;
 	seq = atomic_load_explicit(&entry->seq, memory_order_relaxed);
 	VB_EXPORT_SET(entry->seq, seq + 1);
 	VB_EXPORT_SET(entry->qpn, access ? qp->ibv.qp.qp_num : 0);
 	VB_EXPORT_SET(entry->pd, ((struct vb_pd *)qp->ibv.qp.pd)->id);
-	VB_EXPORT_SET(entry->dqpn, qp->dqpn);
+	VB_EXPORT_SET(entry->dqpn, qp->to.dqpn);
 	VB_EXPORT_SET(entry->access, access);
 	VB_EXPORT_SET(entry->seq, seq + 2);
 }
@@ -61,18 +61,18 @@ static bool goes_by_wire(const struct vb_qp *qp)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);
 
-	return vb_qp_is(qp, VB_CONNECTS) && !qp->peer && qp->path.local &&
+	return vb_qp_is(qp, VB_CONNECTS) && !qp->to.peer && qp->to.path.local &&
 	       qp->nic->host.peers && (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
 }
 
 static void wire_write(struct vb_qp *qp, bool wire)
 {
-	struct vb_export_qp *entry = wire == qp->wire_told ? NULL : entry_of(qp);
+	struct vb_export_qp *entry = wire == qp->shown.wire_told ? NULL : entry_of(qp);
 
 	if (!entry)
 		return;
-	qp->wire_told = wire;
-	VB_EXPORT_SET(entry->wire_dqpn, wire ? qp->dqpn : 0);
+	qp->shown.wire_told = wire;
+	VB_EXPORT_SET(entry->wire_dqpn, wire ? qp->to.dqpn : 0);
 	VB_EXPORT_SET(entry->wire_qpn, wire ? qp->ibv.qp.qp_num : 0);
 }
 
@@ -89,10 +89,10 @@ bool vb_export_qp_withdraw(struct vb_qp *qp)
 	if (!vb_qp_is(qp, VB_IS_REACHED))
 		return true;
 	vb_lock_take(&qp->lock);
-	qp->withdrawn++;
+	qp->shown.withdrawn++;
 	entry_write(qp, granted(qp));
-	if (qp->peer)
-		lane = qp->lane_rx;
+	if (qp->to.peer)
+		lane = qp->lane.rx;
 	vb_lock_drop(&qp->lock);
 	if (!lane || vb_direct_settle(qp->nic, lane, 0))
 		return true;
@@ -105,7 +105,7 @@ void vb_export_qp_restore(struct vb_qp *qp)
 	if (!vb_qp_is(qp, VB_IS_REACHED))
 		return;
 	vb_lock_take(&qp->lock);
-	qp->withdrawn--;
+	qp->shown.withdrawn--;
 	vb_export_qp_locked(qp);
 	vb_lock_drop(&qp->lock);
 }

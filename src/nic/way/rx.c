@@ -16,23 +16,23 @@
  */
 static bool comes_by_path(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	return memcmp(frame->path.src, qp->path.dst, VB_GID_BYTES) == 0 &&
-	       memcmp(frame->path.dst, qp->path.src, VB_GID_BYTES) == 0;
+	return memcmp(frame->path.src, qp->to.path.dst, VB_GID_BYTES) == 0 &&
+	       memcmp(frame->path.dst, qp->to.path.src, VB_GID_BYTES) == 0;
 }
 
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	return (!qp->peer || qp->req.transport == VB_XRC) && comes_by_path(qp, frame);
+	return (!qp->to.peer || qp->req.transport == VB_XRC) && comes_by_path(qp, frame);
 }
 
 static bool is_admitted(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 			const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
-	if (qp->peer && qp->req.transport != VB_XRC &&
+	if (qp->to.peer && qp->req.transport != VB_XRC &&
 	    !(comes_by_path(qp, frame) && vb_way_heeds_wire(batch, qp)))
 		return false;
-	return qp->migrates ? vb_migration_admit(qp, &frame->path, pkt, info)
-			    : comes_by_path(qp, frame);
+	return qp->to.migrates ? vb_migration_admit(qp, &frame->path, pkt, info)
+			 : comes_by_path(qp, frame);
 }
 
 static void release_held(struct vb_batch *batch)
@@ -181,7 +181,7 @@ void vb_nic_turn(struct vb_nic *nic)
 		if (timer->of_cq)
 			vb_cq_on_time(vb_container_of(timer, struct vb_cq, timer), now_ns);
 		else
-			vb_qp_on_time(vb_container_of(timer, struct vb_qp, timer), now_ns);
+			vb_qp_on_time(vb_container_of(timer, struct vb_qp, later.timer), now_ns);
 	}
 	vb_acks_turn(nic, now_ns);
 	vb_lock_drop(&nic->rx);

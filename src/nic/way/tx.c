@@ -66,11 +66,11 @@ static void add_ack(struct sender *s)
 	bool data;
 
 	if (!vb_resp_owes_ack_only(&qp->resp) ||
-	    !vb_framer_fits(s->framer, &qp->path, s->framer->burst.slot, ACK_FRAME_BYTES))
+	    !vb_framer_fits(s->framer, &qp->to.path, s->framer->burst.slot, ACK_FRAME_BYTES))
 		return;
 	vb_qp_pkt_begin(qp, &pkt);
 	vb_rc_response(&qp->resp, &pkt, &data);
-	vb_framer_add(s->framer, &qp->path, &pkt, &none);
+	vb_framer_add(s->framer, &qp->to.path, &pkt, &none);
 }
 
 /* By whose socket it leaves. Some numbers are nobody's. */
@@ -107,7 +107,7 @@ static bool flush(struct sender *s)
 		vb_stat_add(&nic->stats, VB_STAT_TX_FULL, 1);
 		qp->req.pos = s->req_pos;
 		vb_resp_pos_put(&qp->resp, &s->resp_pos);
-		qp->link_full = true;
+		qp->send.link_full = true;
 		begin(s);
 		return false;
 	}
@@ -168,7 +168,7 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	if (headers & VB_H_DETH) {
 		pkt->dqpn = wqe->ud.dqpn;
 		pkt->qkey = wqe->ud.qkey;
-		pkt->sqpn = qp->sqpn;
+		pkt->sqpn = qp->special.sqpn;
 	}
 }
 
@@ -260,7 +260,7 @@ static bool transmit_responses(struct sender *s)
 		if (resp->transport == VB_DC)
 			qp->service->send.header_fill(qp, &pkt);
 		if (!data || vb_qp_gather_response(qp, &pkt, &payload)) {
-			if (!add_or_flush(s, &qp->path, &pkt, &payload, &added)) {
+			if (!add_or_flush(s, &qp->to.path, &pkt, &payload, &added)) {
 				vb_resp_pos_put(resp, &before);
 				if (!flush(s))
 					return false;
@@ -288,10 +288,10 @@ static bool transmit_requests(struct sender *s)
 		enum added added;
 		bool ackreq;
 
-		if (qp->paced && vb_pace_waits(qp))
+		if (qp->send.paced && vb_pace_waits(qp))
 			break;
 		s->framer->certain = vb_psn_diff(req->pos.next_psn, req->top_psn) < 0;
-		if (!qp->paced && add_middles(s))
+		if (!qp->send.paced && add_middles(s))
 			continue;
 		if ((req->transport == VB_UD && vb_lane_is_next(qp)) || vb_lane_is_astray(qp))
 			break;
@@ -301,7 +301,7 @@ static bool transmit_requests(struct sender *s)
 			break;
 		}
 		wqe = vb_sq_at(&req->sq, before.next);
-		path = req->transport == VB_UD ? &wqe->ud.path : &qp->path;
+		path = req->transport == VB_UD ? &wqe->ud.path : &qp->to.path;
 		if (wqe->fault) {
 			fault(s, &before, (enum ibv_wc_status)wqe->fault);
 			break;
@@ -323,7 +323,7 @@ static bool transmit_requests(struct sender *s)
 			fault(s, &before, IBV_WC_LOC_PROT_ERR);
 			break;
 		}
-		if (qp->paced)
+		if (qp->send.paced)
 			vb_pace_charge(qp, s->framer->burst.last_bytes);
 	}
 	return flush(s);
@@ -352,7 +352,7 @@ bool vb_wire_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 	s.qp = qp;
 	s.framer = vb_framer_take(qp, slot_from(qp));
 	vb_qp_window_share(qp);
-	qp->link_full = false;
+	qp->send.link_full = false;
 	done = transmit_by(&s, state);
 	vb_framer_drop(s.framer);
 	return done;
@@ -365,8 +365,8 @@ static bool is_settled(const struct vb_qp *qp)
 
 	return vb_qp_state(qp) == IBV_QPS_RTS && !req->fault && !req->local_done &&
 	       !qp->resp.broken &&
-	       !qp->drain_event && vb_rc_deadline_ns(req) == VB_NEVER_NS &&
-	       (vb_timer_at_ns(&qp->timer) != VB_NEVER_NS ||
+	       !qp->send.drain_event && vb_rc_deadline_ns(req) == VB_NEVER_NS &&
+	       (vb_timer_at_ns(&qp->later.timer) != VB_NEVER_NS ||
 		req->una_psn == req->top_psn);
 }
 
@@ -376,11 +376,11 @@ void vb_qp_transmit_locked(struct vb_qp *qp)
 
 	if (state < IBV_QPS_RTR)
 		return;
-	if (qp->has_parcels)
+	if (qp->user.parcels)
 		vb_parcels_before_send(qp);
 	if (qp->service->send.transmit) {
 		qp->service->send.transmit(qp, state);
-	} else if (qp->peer) {
+	} else if (qp->to.peer) {
 		vb_lane_transmit(qp, state);
 		if (is_settled(qp))
 			return;

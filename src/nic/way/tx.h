@@ -10,8 +10,8 @@
 /* A packet to the QP's peer; opcode and PSN are the caller's to set. */
 static inline void vb_qp_pkt_begin(const struct vb_qp *qp, struct vb_pkt *pkt)
 {
-	vb_pkt_begin(pkt, qp->dqpn, VB_PKEY_DEFAULT);
-	pkt->migreq = qp->migreq;
+	vb_pkt_begin(pkt, qp->to.dqpn, VB_PKEY_DEFAULT);
+	pkt->migreq = qp->to.migreq;
 }
 
 /* Where the QP's data lies: vb_payload_gather(), vb_payload_response(). QP locked. */

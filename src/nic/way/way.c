@@ -88,10 +88,10 @@ bool vb_way_is_awaited(struct vb_qp *qp, uint32_t dqpn)
 	if (!until_ns || (!is_patient(qp) && vb_nic_now_ns(nic) >= until_ns) ||
 	    vb_peer_known(nic, qp->ibv.qp.qp_num, dqpn))
 		return false;
-	atomic_store(&qp->awaits_way, true);
+	atomic_store(&qp->send.awaits_way, true);
 	/* Ordered: whoever brings the answer sees that we wait, or we see that it is there. */
 	if (!atomic_load(asked_ns)) {
-		atomic_store(&qp->awaits_way, false);
+		atomic_store(&qp->send.awaits_way, false);
 		return false;
 	}
 	if (!is_patient(qp))
@@ -133,7 +133,7 @@ static bool is_untouched(const struct vb_qp *qp)
 /* After the way has changed: what is queued is cut anew, and sent from the start. */
 static void begin(struct vb_qp *qp)
 {
-	uint32_t mtu = qp->peer ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
+	uint32_t mtu = qp->to.peer ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
 	struct vb_req *req = &qp->req;
 
 	vb_req_rewind(req);
@@ -159,7 +159,7 @@ static void hear(struct vb_qp *qp, uint32_t mtu)
 bool vb_way_heeds_wire(struct vb_batch *batch, struct vb_qp *qp)
 {
 	/* Anybody on this host could send such a packet, but not write into the peer's export. */
-	if (!vb_export_says_wire(qp->peer->export, qp->dqpn, qp->ibv.qp.qp_num))
+	if (!vb_export_says_wire(qp->to.peer->export, qp->to.dqpn, qp->ibv.qp.qp_num))
 		return false;
 	if (qp->req.transport == VB_UC) {
 		hear(qp, 128u << qp->attr.path_mtu);
@@ -176,7 +176,7 @@ bool vb_way_heeds_wire(struct vb_batch *batch, struct vb_qp *qp)
 /* It goes by the wire and could go through rings. */
 static bool may_bind(const struct vb_qp *qp, struct vb_peer *peer)
 {
-	return !qp->peer && qp->path.local && qp->dqpn >> VB_INDEX_BITS == peer->slot &&
+	return !qp->to.peer && qp->to.path.local && qp->to.dqpn >> VB_INDEX_BITS == peer->slot &&
 	       (qp->req.transport == VB_RC || qp->req.transport == VB_UC) &&
 	       atomic_load_explicit(&peer->has_tx, memory_order_acquire) &&
 	       !vb_peer_is_lost(peer) && is_untouched(qp);
@@ -184,8 +184,8 @@ static bool may_bind(const struct vb_qp *qp, struct vb_peer *peer)
 
 static void bind(struct vb_qp *qp, struct vb_peer *peer)
 {
-	vb_qp_bind_locked(qp, peer, qp->dqpn);
-	if (qp->peer)
+	vb_qp_bind_locked(qp, peer, qp->to.dqpn);
+	if (qp->to.peer)
 		begin(qp);
 }
 
@@ -193,19 +193,19 @@ bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb
 {
 	struct vb_peer *peer = lane->peer;
 
-	if (!qp->path.local || qp->dqpn >> VB_INDEX_BITS != peer->slot ||
+	if (!qp->to.path.local || qp->to.dqpn >> VB_INDEX_BITS != peer->slot ||
 	    qp->ibv.qp.qp_num >> VB_INDEX_BITS != peer->own_slot ||
-	    lane != vb_lane_of(peer, qp->req.transport, qp->dqpn))
+	    lane != vb_lane_of(peer, qp->req.transport, qp->to.dqpn))
 		return false;
 	if (qp->req.transport == VB_UC) {
 		hear(qp, VB_LANE_MTU_BYTES);
 		return true;
 	}
-	if (qp->req.transport != VB_RC || qp->peer)
+	if (qp->req.transport != VB_RC || qp->to.peer)
 		return false;
 	if (may_bind(qp, peer)) {
 		bind(qp, peer);
-		return qp->lane_rx == lane;
+		return qp->lane.rx == lane;
 	}
 	/* By the wire: it shall send all of that again, and as we do. */
 	vb_rc_ask_again(&qp->resp);
@@ -220,12 +220,12 @@ static void qp_answered(struct vb_qp *qp, struct vb_peer *peer)
 {
 	bool connects = vb_qp_is(qp, VB_CONNECTS);
 
-	if (!atomic_load(&qp->awaits_way) && !(peer && connects))
+	if (!atomic_load(&qp->send.awaits_way) && !(peer && connects))
 		return;
 	vb_lock_take(&qp->lock);
 	if (peer && may_bind(qp, peer))
 		bind(qp, peer);
-	if (atomic_exchange(&qp->awaits_way, false)) {
+	if (atomic_exchange(&qp->send.awaits_way, false)) {
 		qp->now_ns = vb_nic_now_ns(qp->nic);
 		vb_qp_transmit_locked(qp);
 	}
@@ -263,9 +263,9 @@ void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int 
 /* A process may end amid a call of ours, in a signal handler: nobody is waited for. */
 static void qp_finish(struct vb_qp *qp)
 {
-	if (!atomic_load(&qp->awaits_way) || !vb_lock_try(&qp->lock))
+	if (!atomic_load(&qp->send.awaits_way) || !vb_lock_try(&qp->lock))
 		return;
-	atomic_store(&qp->awaits_way, false);
+	atomic_store(&qp->send.awaits_way, false);
 	qp->now_ns = vb_nic_now_ns(qp->nic);
 	vb_qp_transmit_locked(qp);
 	vb_lock_drop(&qp->lock);
@@ -284,7 +284,7 @@ static void slot_finish(struct vb_nic *nic, unsigned own)
 
 void vb_way_finish(struct vb_qp *qp)
 {
-	if (!atomic_load(&qp->awaits_way))
+	if (!atomic_load(&qp->send.awaits_way))
 		return;
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
 		slot_finish(qp->nic, i);

@@ -132,7 +132,7 @@ static void messages_are_cut_as_their_way_wants_it(void **state)
 	assert_int_equal(vb_sq_at(&req->sq, 1)->packets, PIECES);
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-	assert_null(x.initiator->peer);
+	assert_null(x.initiator->to.peer);
 	assert_int_equal(req->mtu, 1024);
 	assert_int_equal(req->una_psn, (PSN + PIECES) & 0xffffff);
 	assert_int_equal(vb_sq_at(&req->sq, 1)->packets, BYTES / 1024);
@@ -158,7 +158,7 @@ static void no_more_is_begun_by_the_wire_when_there_is_a_ring(void **state)
 	post_bytes(IBV_WR_RDMA_WRITE, 1, 1, 100);
 	post_bytes(IBV_WR_RDMA_WRITE, 1, 2, 100);
 	transmit();
-	assert_null(x.initiator->peer);
+	assert_null(x.initiator->to.peer);
 	assert_int_equal(req->pos.next, 2);
 	assert_int_equal(lanes_reach(&side[2], side[2].slot, side[0].slot), 0);
 	post_bytes(IBV_WR_RDMA_WRITE, 1, 3, 100);

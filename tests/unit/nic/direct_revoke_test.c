@@ -307,7 +307,7 @@ static void a_new_ring_begins_anew(void **state)
 	post(IBV_WR_RDMA_WRITE, 0, 8);
 	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
 	vb_peer_tx_set(peer, area, side[1].nic->export);
-	assert_int_equal(a->lane_tx->direct.count, 0);
+	assert_int_equal(a->lane.tx->direct.count, 0);
 	post(IBV_WR_RDMA_WRITE, 0, 8);
 	assert_int_equal(host.writes, 1);
 	vb_peer_rx_pause(back);

@@ -558,15 +558,15 @@ static void a_qp_that_is_reset_lets_go_of_its_peer(void **state)
 	struct vb_peer *peer;
 
 	pair_make(IBV_QPT_RC);
-	peer = a->peer;
+	peer = a->to.peer;
 	assert_non_null(peer);
 	assert_int_equal(atomic_load(&peer->refs), 2);
 	assert_int_equal(qp_step(a, IBV_QPS_RESET, 0), 0);
-	assert_null(a->peer);
+	assert_null(a->to.peer);
 	assert_int_equal(atomic_load(&peer->refs), 1);
 	assert_int_equal(qp_step(b, IBV_QPS_RESET, 0), 0);
 	qp_connect(a, b);
-	assert_ptr_equal(a->peer, peer);
+	assert_ptr_equal(a->to.peer, peer);
 	qp_recv(&side[1], b, 2, 0, 100);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	settle();

@@ -211,7 +211,7 @@ static void who_blocks_it_does_not_hear_himself(void **state)
 		post(&m[i], lkey, i);
 		assert_int_equal(vb_group_attach(m[i].qp, group_a), 0);
 	}
-	m[0].qp->create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	m[0].qp->made.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	sent.from = own_gid;
 	sent.sqpn = m[0].qp->ibv.qp.qp_num;
 	receive(&sent);
@@ -324,9 +324,9 @@ static void what_is_no_group_or_no_ud_is_refused(void **state)
 		assert_int_equal(vb_group_attach(qp, group_a), EINVAL);
 		drop_qp(qp);
 	}
-	m.qp->create_flags = IBV_QP_CREATE_SOURCE_QPN;
+	m.qp->made.create_flags = IBV_QP_CREATE_SOURCE_QPN;
 	assert_int_equal(vb_group_attach(m.qp, group_a), EOPNOTSUPP);
-	m.qp->create_flags = 0;
+	m.qp->made.create_flags = 0;
 	fix.nic->host.no_wire = true;
 	assert_int_equal(vb_group_attach(m.qp, group_a), ENETUNREACH);
 	fix.nic->host.groups = NULL;

@@ -165,7 +165,7 @@ static void wrong_keys_are_forgotten(void **state)
 		assert_true(try_key(side[1].mr->ibv.rkey));
 		fake_ns += (uint64_t)VB_BRAKE_FREE * VB_BRAKE_NS;
 		assert_true(try_key(side[1].mr->ibv.rkey));
-		assert_int_equal(b->brake_ns, 0);
+		assert_int_equal(b->special.brake_ns, 0);
 	}
 	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_BRAKE), 0);
 }

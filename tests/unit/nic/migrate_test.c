@@ -226,8 +226,8 @@ static void who_comes_by_the_other_path_is_followed(void **state)
 		assert_true(message_comes(ALT, true));
 		assert_event(IBV_EVENT_PATH_MIG);
 		assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
-		assert_memory_equal(fix.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
-		assert_memory_equal(fix.qp->path.src, alt_gid, VB_GID_BYTES);
+		assert_memory_equal(fix.qp->to.path.dst, alt_peer_gid, VB_GID_BYTES);
+		assert_memory_equal(fix.qp->to.path.src, alt_gid, VB_GID_BYTES);
 		assert_false(fix.qp->req.armed);
 		assert_int_equal(fix.qp->req.timeout, 16);
 		assert_true(message_comes(ALT, true));
@@ -295,7 +295,7 @@ static void a_migration_to_no_path_of_ours_is_refused(void **state)
 	assert_false(message_comes(THIRD, true));
 	assert_no_event();
 	assert_int_equal(mig_state(), IBV_MIG_ARMED);
-	assert_memory_equal(fix.qp->path.dst, peer_gid, VB_GID_BYTES);
+	assert_memory_equal(fix.qp->to.path.dst, peer_gid, VB_GID_BYTES);
 }
 
 static void strangers_are_strangers(void **state)
@@ -320,7 +320,7 @@ static void the_old_path_is_good_until_there_is_another(void **state)
 	assert_int_equal(set_mig_state(IBV_MIG_MIGRATED), 0);
 	assert_event(IBV_EVENT_PATH_MIG);
 	assert_true(message_comes(PRIMARY, false));
-	assert_memory_equal(fix.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
+	assert_memory_equal(fix.qp->to.path.dst, alt_peer_gid, VB_GID_BYTES);
 	assert_true(message_comes(ALT, true));
 	rearm();
 	assert_true(message_comes(PRIMARY, false));
@@ -371,7 +371,7 @@ static void who_waits_is_taken_along_too(void **state)
 	assert_true(message_comes(ALT, true));
 	assert_event(IBV_EVENT_PATH_MIG);
 	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
-	assert_memory_equal(fix.qp->path.dst, alt_peer_gid, VB_GID_BYTES);
+	assert_memory_equal(fix.qp->to.path.dst, alt_peer_gid, VB_GID_BYTES);
 	assert_true(message_comes(ALT, true));
 	assert_no_event();
 }
@@ -380,7 +380,7 @@ static void reset_forgets_it_all(void **state)
 {
 	arm();
 	assert_int_equal(set_state(fix.qp, IBV_QPS_RESET), 0);
-	assert_null(fix.qp->migration);
+	assert_null(fix.qp->to.migration);
 	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
 	bring(fix.qp, IBV_QPS_RTS);
 	ends.psn = EPSN;

@@ -94,7 +94,8 @@ static int close(void **state)
 
 static void request_begin(unsigned setters)
 {
-	assert_int_equal(vb_mkey_request_begin(&k.ask.request, &k.qp->cap, k.mkey, setters), 0);
+	assert_int_equal(vb_mkey_request_begin(&k.ask.request, &k.qp->made.cap, k.mkey, setters),
+			 0);
 }
 
 static int post(const struct vb_post *post)
@@ -422,7 +423,8 @@ static void the_tag_changes_with_the_next_request(void **state)
 static void the_tag_stays_unless_asked_for(void **state)
 {
 	k.mkey->lkey ^= 1;
-	assert_int_equal(vb_mkey_request_begin(&k.ask.request, &k.qp->cap, k.mkey, 0), EOPNOTSUPP);
+	assert_int_equal(vb_mkey_request_begin(&k.ask.request, &k.qp->made.cap, k.mkey, 0),
+			 EOPNOTSUPP);
 	k.mkey->lkey ^= 1;
 	request_begin(0);
 }
@@ -578,7 +580,7 @@ static void entries_have_room_or_not(void **state)
 
 	assert_int_equal(vb_mkey_room(&none), 4);
 	assert_int_equal(vb_mkey_room(&most), VB_MKEY_ENTRIES_MAX);
-	assert_int_equal(vb_mkey_room(&k.qp->cap), ROOM);
+	assert_int_equal(vb_mkey_room(&k.qp->made.cap), ROOM);
 	request_begin(2);
 	assert_int_equal(vb_mkey_request_list(request, ROOM + 1, sges), ENOMEM);
 	assert_int_equal(vb_mkey_request_list(request, ROOM, sges), 0);
@@ -588,7 +590,7 @@ static void entries_have_room_or_not(void **state)
 	assert_int_equal(post_request(), 0);
 	assert_completes(IBV_WC_SUCCESS, IBV_WC_DRIVER1);
 	assert_int_equal(vb_mkey_create(fix.pd, 0, &few, &small), 0);
-	assert_int_equal(vb_mkey_request_begin(request, &k.qp->cap, small, 1), 0);
+	assert_int_equal(vb_mkey_request_begin(request, &k.qp->made.cap, small, 1), 0);
 	assert_int_equal(vb_mkey_request_layout(request, 1, few, entries), ENOMEM);
 	assert_int_equal(vb_mkey_request_list(request, few + 1u, sges), ENOMEM);
 	assert_int_equal(vb_mkey_request_list(request, few, sges), 0);
@@ -603,7 +605,7 @@ static void another_pds_key_cannot_be_configured(void **state)
 
 	assert_int_equal(vb_pd_create(fix.ctx, &other), 0);
 	assert_int_equal(vb_mkey_create(other, 0, &entries, &other_key), 0);
-	assert_int_equal(vb_mkey_request_begin(&k.ask.request, &k.qp->cap, other_key, 0), 0);
+	assert_int_equal(vb_mkey_request_begin(&k.ask.request, &k.qp->made.cap, other_key, 0), 0);
 	assert_int_equal(post_request(), 0);
 	assert_completes(IBV_WC_MW_BIND_ERR, 0);
 	assert_int_equal(vb_mkey_destroy(other_key), 0);

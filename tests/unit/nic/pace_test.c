@@ -100,7 +100,7 @@ static void without_a_limit_nothing_waits(void **state)
 	vb_pace_set(fix.qp, 0, 0);
 	post(MESSAGES);
 	assert_int_equal(fake_ns, begin_ns);
-	assert_false(fix.qp->paced);
+	assert_false(fix.qp->send.paced);
 }
 
 static void rates_have_bounds(void **state)

@@ -49,7 +49,7 @@ static void pairs_drop(void)
 
 static struct vb_lane *lane(void)
 {
-	return from[0]->lane_tx;
+	return from[0]->lane.tx;
 }
 
 /* Fill the ring with messages of the first QP; further ones wait. */
@@ -424,13 +424,13 @@ static void a_datagram_waits_at_its_own_lane(void **state)
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS);
 	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
 		assert_int_equal(datagram(i, b->ibv.qp.qp_num), 0);
-	first = a->lane_waits;
+	first = a->lane.waits;
 	assert_non_null(first);
 	assert_int_equal(first->peer->slot, side[1].slot);
 	scan_all(&side[1]);
 	/* There is room at the first, which it takes by posting; and none at the second. */
 	assert_int_equal(datagram(0, c->ibv.qp.qp_num), 0);
-	second = a->lane_waits;
+	second = a->lane.waits;
 	assert_non_null(second);
 	assert_int_equal(second->peer->slot, third->slot);
 	assert_int_equal(atomic_load(&first->waiters), 0);

@@ -212,15 +212,15 @@ static void the_slot_s_next_owner_is_another_peer(void **state)
 	struct vb_qp *c, *d;
 
 	pair_make(IBV_QPT_RC);
-	peer = a->peer;
+	peer = a->to.peer;
 	death();
 	assert_null(peer_of(&side[0], &side[1]));
 	heir = side_make(side[1].slot, 5000);
 	c = qp_make(&side[0], IBV_QPT_RC);
 	d = qp_make(heir, IBV_QPT_RC);
 	qp_connect(c, d);
-	assert_non_null(c->peer);
-	assert_ptr_not_equal(c->peer, peer);
+	assert_non_null(c->to.peer);
+	assert_ptr_not_equal(c->to.peer, peer);
 	assert_exchange(&side[0], c, heir, d);
 	/* The old one lives as long as QPs know it, and fails them. */
 	assert_int_equal(side[0].releases, 0);
@@ -243,21 +243,21 @@ static void a_successor_may_come_before_the_news(void **state)
 	struct vb_qp *c, *d;
 
 	pair_make(IBV_QPT_RC);
-	peer = a->peer;
+	peer = a->to.peer;
 	side_die(&side[1]);
 	heir = side_make(side[1].slot, 5000);
 	c = qp_make(&side[0], IBV_QPT_RC);
 	d = qp_make(heir, IBV_QPT_RC);
 	/* Our side first: it knows the slot's old owner only. */
 	qp_connect(c, d);
-	assert_non_null(c->peer);
-	assert_ptr_not_equal(c->peer, peer);
+	assert_non_null(c->to.peer);
+	assert_ptr_not_equal(c->to.peer, peer);
 	assert_exchange(&side[0], c, heir, d);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	assert_no_wc(side[0].cq);
 	vb_peer_gone(peer);
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
-	assert_ptr_equal(peer_of(&side[0], heir), c->peer);
+	assert_ptr_equal(peer_of(&side[0], heir), c->to.peer);
 	assert_exchange(&side[0], c, heir, d);
 	drop_qp(c);
 	drop_qp(d);
@@ -275,7 +275,7 @@ static void peer_objects_are_used_again(void **state)
 		b = qp_make(heir, IBV_QPT_RC);
 		qp_connect(a, b);
 		assert_exchange(&side[0], a, heir, b);
-		peer = a->peer;
+		peer = a->to.peer;
 		drop_qp(a);
 		drop_qp(b);
 		assert_int_equal(side[0].releases, i);
@@ -297,20 +297,20 @@ static void nobody_is_bound_to_the_dead(void **state)
 	struct vb_peer *peer;
 
 	pair_make(IBV_QPT_RC);
-	peer = a->peer;
+	peer = a->to.peer;
 	assert_int_equal(qp_step(a, IBV_QPS_RESET, 0), 0);
 	death();
 	vb_qp_bind_locked(a, peer, b->ibv.qp.qp_num);
-	assert_null(a->peer);
+	assert_null(a->to.peer);
 	/* Or it was another's by then. */
 	side_make(SLOT_FIRST + 2, 300);
 	drop_qp(b);
 	b = qp_make(&side[2], IBV_QPT_RC);
 	qp_connect(a, b);
-	assert_ptr_equal(a->peer, peer);
+	assert_ptr_equal(a->to.peer, peer);
 	assert_int_equal(qp_step(a, IBV_QPS_RESET, 0), 0);
 	vb_qp_bind_locked(a, peer, (SLOT_FIRST + 1) << VB_INDEX_BITS | 7);
-	assert_null(a->peer);
+	assert_null(a->to.peer);
 	assert_int_equal(atomic_load(&peer->refs), 1);
 	pair_drop();
 }
@@ -329,9 +329,9 @@ static void datagrams_do_not_wait_for_the_dead(void **state)
 	wr.wr.ud.remote_qkey = QKEY;
 	for (unsigned i = 0; i < VB_RING_SLOTS + 3; i++)
 		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
-	assert_non_null(a->lane_waits);
+	assert_non_null(a->lane.waits);
 	death();
-	assert_null(a->lane_waits);
+	assert_null(a->lane.waits);
 	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
 	assert_int_equal(side[0].releases, 1);
 	/* Nobody could be reached, so they went by wire, like any to nobody. */
@@ -657,7 +657,7 @@ static void a_consumer_of_nonsense_is_as_good_as_dead(void **state)
 	struct vb_ring_shared *shared;
 
 	pair_make(IBV_QPT_RC);
-	shared = a->lane_tx->tx.shared;
+	shared = a->lane.tx->tx.shared;
 	for (unsigned i = 0; i < VB_RING_SLOTS + 3; i++)
 		assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	assert_int_equal(atomic_load(&side[0].nic->waiters), 1);

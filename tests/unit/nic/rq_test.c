@@ -74,11 +74,11 @@ static void a_queue_has_no_memory_before_its_first_post(void **state)
 	struct ibv_send_wr send = { .wr_id = 2, .opcode = IBV_WR_SEND }, *bad_send;
 
 	bring(qp, IBV_QPS_RTS);
-	assert_null(qp->own_rq.ring);
+	assert_null(qp->recv.own_rq.ring);
 	assert_null(qp->req.sq.ring);
 	assert_int_equal(vb_qp_post_recv(qp, &recv, &bad_recv), 0);
 	assert_int_equal(vb_qp_post_send(qp, &send, &bad_send), 0);
-	assert_non_null(qp->own_rq.ring);
+	assert_non_null(qp->recv.own_rq.ring);
 	assert_non_null(qp->req.sq.ring);
 	drop_qp(qp);
 	drop_cq(cq);

@@ -239,7 +239,7 @@ static void test_flags_of_mlx5(void **state)
 	struct vb_qp *qp;
 
 	assert_int_equal(vb_qp_create_dv(&attr, &dv, &qp), 0);
-	assert_int_equal(qp->dv_flags & (flags | VB_QP_LOOPBACK_MC), flags);
+	assert_int_equal(qp->made.dv_flags & (flags | VB_QP_LOOPBACK_MC), flags);
 	drop_qp(qp);
 }
 

@@ -271,7 +271,7 @@ static void the_window_is_shared(void **state)
 		vb_nic_rx_buffer_set(fix.nic, cases[i].buffer);
 		for (unsigned k = 0; k < MANY; k++)
 			others[k] = make_qp(IBV_QPT_RC, cq, NULL);
-		qp->sharers = 0; /* the buffer is another one: look anew */
+		qp->send.sharers = 0; /* the buffer is another one: look anew */
 		for (unsigned k = cases[i].qps - 1; k < MANY; k++)
 			drop_qp(others[k]);
 		vb_lock_take(&qp->lock);

@@ -19,7 +19,7 @@ static int begin_timers(void **state)
 	assert_non_null(qps);
 	for (unsigned i = 0; i < QPS; i++) {
 		qps[i].nic = fix.nic;
-		vb_timer_init(&qps[i].timer, false);
+		vb_timer_init(&qps[i].later.timer, false);
 		model[i] = UINT64_MAX;
 	}
 	return 0;
@@ -51,7 +51,7 @@ static void take_due(uint64_t now_ns)
 	struct vb_timer *timer;
 
 	while ((timer = vb_timer_take(fix.nic, now_ns))) {
-		unsigned i = (unsigned)(vb_container_of(timer, struct vb_qp, timer) - qps);
+		unsigned i = (unsigned)(vb_container_of(timer, struct vb_qp, later.timer) - qps);
 
 		assert_true(model[i] <= now_ns);
 		assert_int_equal(model[i], first());

@@ -129,8 +129,8 @@ static void pair_apart(enum ibv_qp_type type)
 	pair_create(type);
 	unknown(1);
 	qp_connect(a, b);
-	assert_null(a->peer);
-	assert_non_null(b->peer);
+	assert_null(a->to.peer);
+	assert_non_null(b->to.peer);
 }
 
 static void fill(struct side *s, uint32_t bytes, uint8_t seed)
@@ -172,7 +172,7 @@ static void rc_goes_by_the_wire_where_nobody_answers(void **state)
 	/* It has begun, and stays where it is. */
 	answered(0, 0);
 	answered(1, 0);
-	assert_true(!a->peer && !b->peer);
+	assert_true(!a->to.peer && !b->to.peer);
 	send_over(0, a, b, 3);
 	pair_drop();
 }
@@ -182,7 +182,7 @@ static void one_with_a_ring_follows_to_the_wire(void **state)
 {
 	pair_apart(IBV_QPT_RC);
 	send_over(1, b, a, 1);
-	assert_null(b->peer);
+	assert_null(b->to.peer);
 	send_over(0, a, b, 2);
 	send_over(1, b, a, 3);
 	pair_drop();
@@ -193,7 +193,7 @@ static void one_with_a_ring_hears_the_wire_at_first(void **state)
 {
 	pair_apart(IBV_QPT_RC);
 	send_over(0, a, b, 1);
-	assert_null(b->peer);
+	assert_null(b->to.peer);
 	send_over(1, b, a, 2);
 	pair_drop();
 }
@@ -230,9 +230,9 @@ static void an_answer_in_time_makes_it_a_ring(void **state)
 	pair_create(IBV_QPT_RC);
 	unknown(1);
 	qp_connect(a, b);
-	assert_null(a->peer);
+	assert_null(a->to.peer);
 	answered(0, 0);
-	assert_non_null(a->peer);
+	assert_non_null(a->to.peer);
 	send_over(0, a, b, 1);
 	send_over(1, b, a, 2);
 	assert_int_equal(side[0].sent + side[1].sent, 0);
@@ -247,7 +247,7 @@ static void an_answer_in_rtr_makes_it_a_ring(void **state)
 	assert_int_equal(qp_step(a, IBV_QPS_INIT, 0), 0);
 	assert_int_equal(qp_step(a, IBV_QPS_RTR, b->ibv.qp.qp_num), 0);
 	answered(0, 0);
-	assert_non_null(a->peer);
+	assert_non_null(a->to.peer);
 	assert_int_equal(qp_step(a, IBV_QPS_RTS, b->ibv.qp.qp_num), 0);
 	qp_ready(b, a->ibv.qp.qp_num);
 	send_over(0, a, b, 1);
@@ -273,7 +273,7 @@ static void a_ring_in_use_is_not_left(void **state)
 	vb_lock_take(&b->lock);
 	assert_false(vb_way_heeds_wire(&(struct vb_batch){ .nic = side[1].nic }, b));
 	vb_lock_drop(&b->lock);
-	assert_non_null(b->peer);
+	assert_non_null(b->to.peer);
 	send_over(1, b, a, 2);
 	pair_drop();
 }
@@ -300,7 +300,7 @@ static void uc_hears_both_ways(void **state)
 	send_over(1, b, a, 2);
 	send_over(0, a, b, 3);
 	send_over(1, b, a, 4);
-	assert_non_null(b->peer);
+	assert_non_null(b->to.peer);
 	pair_drop();
 }
 

@@ -135,7 +135,7 @@ static void many_windows_of_one_qp_come_and_go(void **state)
 	assert_int_equal(w.mr->windows, 13);
 	assert_int_equal(set_state(w.qp, IBV_QPS_RESET), 0);
 	assert_int_equal(w.mr->windows, 0);
-	assert_null(w.qp->windows);
+	assert_null(w.qp->recv.windows);
 	for (unsigned i = 0; i < 20; i++)
 		if (i % 3)
 			assert_int_equal(vb_mw_dealloc(mws[i]), 0);

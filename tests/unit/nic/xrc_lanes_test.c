@@ -75,7 +75,7 @@ static int begin_apart(void **state)
 	receiver_make(1);
 	rcv.xrcd = &x.xrcd[0]->ibv;
 	assert_int_equal(vb_xrc_qp_create(&rcv, &x.handle), 0);
-	x.rcv = x.handle->xrc->rcv;
+	x.rcv = x.handle->special.xrc->rcv;
 	x.snd = qp_make(&side[0], IBV_QPT_XRC_SEND);
 	climb(x.handle, x.snd->ibv.qp.qp_num);
 	climb(x.snd, x.handle->ibv.qp.qp_num);
@@ -156,14 +156,14 @@ static void all_of_it_goes_through_rings(void **state)
 	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).slot, to->slot);
 	/* Each was one packet. */
 	assert_int_equal(vb_xrc_at(atomic_load(&x.rcv->word)).epsn, PSN + 3);
-	assert_true(x.snd->peer && x.snd->peer->slot == to->slot);
+	assert_true(x.snd->to.peer && x.snd->to.peer->slot == to->slot);
 }
 
 static void one_slot_after_the_other_is_aimed_at(void **state)
 {
 	for (uint64_t i = 0; i < 6; i++)
 		send_to(i / 2 % 2, i, 100);
-	assert_int_equal(x.snd->aimed_slot, side[1].slot);
+	assert_int_equal(x.snd->special.aimed_slot, side[1].slot);
 	settle();
 	for (uint64_t i = 0; i < 6; i++)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
@@ -183,7 +183,7 @@ static void a_full_ring_makes_it_wait(void **state)
 	for (uint64_t i = 0; i < 5; i++)
 		post(IBV_WR_RDMA_WRITE, x.srq[0]->ibv.handle, i, bytes, &side[1],
 		     (uint32_t)i * bytes);
-	assert_non_null(x.snd->lane_waits);
+	assert_non_null(x.snd->lane.waits);
 	settle();
 	for (uint64_t i = 0; i < 5; i++)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
@@ -216,7 +216,7 @@ static void messages_complete_when_their_ack_has_left(void **state)
 	send_to(0, 1, 100);
 	assert_true(vb_nic_asleep(side[0].nic));
 	assert_int_equal(vb_nic_lanes_scan(side[1].nic), 1);
-	peer = x.snd->peer;
+	peer = x.snd->to.peer;
 	assert_true(vb_ring_ready(&peer->lane[0].rx));
 	assert_int_equal(known_at_bell, 0);
 	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
@@ -224,8 +224,8 @@ static void messages_complete_when_their_ack_has_left(void **state)
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	for (uint32_t i = 1; i < VB_RING_LANES; i++) {
-		assert_ptr_equal(vb_lane_of(peer, VB_XRC, i), x.snd->lane_tx);
-		assert_ptr_equal(vb_lane_of(peer, VB_DC, i), x.snd->lane_rx);
+		assert_ptr_equal(vb_lane_of(peer, VB_XRC, i), x.snd->lane.tx);
+		assert_ptr_equal(vb_lane_of(peer, VB_DC, i), x.snd->lane.rx);
 		assert_ptr_equal(vb_lane_of(peer, VB_RC, i), &peer->lane[i]);
 	}
 }
@@ -238,7 +238,7 @@ static void without_a_ring_it_goes_by_the_wire(void **state)
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(side[0].sent, 1);
-	assert_null(x.snd->peer);
+	assert_null(x.snd->to.peer);
 	assert_false(x.snd->req.reliable);
 	assert_no_wc(side[0].cq);
 }
@@ -264,7 +264,7 @@ static void messages_are_cut_as_their_way_wants_it(void **state)
 	assert_int_equal(vb_sq_at(&req->sq, 1)->packets, 1);
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-	assert_null(x.snd->peer);
+	assert_null(x.snd->to.peer);
 	assert_int_equal(req->mtu, 1024);
 	assert_int_equal(vb_sq_at(&req->sq, 1)->packets, 5);
 	assert_int_equal(req->top_psn, PSN + 1 + 5);
@@ -338,7 +338,7 @@ static void who_sends_to_the_dead_learns_it_at_once(void **state)
 	send_to(0, 1, 100);
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-	peer = x.snd->peer;
+	peer = x.snd->to.peer;
 	side_die(&side[1]);
 	send_to(0, 2, 100);
 	assert_no_wc(side[0].cq);
@@ -354,7 +354,7 @@ static void a_death_elsewhere_is_no_error(void **state)
 
 	send_to(0, 1, 100);
 	settle();
-	peer = x.snd->peer;
+	peer = x.snd->to.peer;
 	side_die(&side[1]);
 	vb_peer_gone(peer);
 	send_to(1, 2, 100);
@@ -372,10 +372,10 @@ static void a_shadow_lets_go_of_a_dead_sender(void **state)
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	shadow = vb_xrc_shadow(side[1].nic, x.handle->ibv.qp.qp_num);
-	assert_non_null(shadow->peer);
+	assert_non_null(shadow->to.peer);
 	side_die(&side[0]);
-	vb_peer_gone(shadow->peer);
-	assert_null(shadow->peer);
+	vb_peer_gone(shadow->to.peer);
+	assert_null(shadow->to.peer);
 	assert_int_equal(side[1].releases, 1);
 }
 

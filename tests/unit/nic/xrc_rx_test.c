@@ -48,7 +48,7 @@ static int begin_xrc(void **state)
 	srq.xrcd = qp.xrcd = &x.xrcd->ibv;
 	assert_int_equal(vb_srq_create_ex(fix.ctx, &srq, &x.srq), 0);
 	assert_int_equal(vb_xrc_qp_create(&qp, &x.handle), 0);
-	x.rcv = x.handle->xrc->rcv;
+	x.rcv = x.handle->special.xrc->rcv;
 	return 0;
 }
 

@@ -20,7 +20,7 @@
 
 static struct vb_dci *dci_of(const struct vb_qp *qp)
 {
-	return (struct vb_dci *)qp->dc;
+	return (struct vb_dci *)qp->special.dc;
 }
 
 int vb_dc_initiator_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
@@ -30,7 +30,7 @@ int vb_dc_initiator_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 
 	if (!dci)
 		return ENOMEM;
-	qp->dc = &dci->dc;
+	qp->special.dc = &dci->dc;
 	dci->to = calloc(qp->req.sq.mask + (size_t)1, sizeof(*dci->to));
 	dci->streams = attr->streams;
 	dci->errored_max = attr->streams ? 1u << attr->errored_log : 0;
@@ -39,16 +39,16 @@ int vb_dc_initiator_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 
 void vb_dc_initiator_unmake(struct vb_qp *qp)
 {
-	if (qp->dc)
+	if (qp->special.dc)
 		free(dci_of(qp)->to);
-	free(qp->dc);
+	free(qp->special.dc);
 }
 
 /* --- both ends --- */
 
 void vb_dc_pkt_fill(const struct vb_qp *qp, struct vb_pkt *pkt)
 {
-	const struct vb_dc *dc = qp->dc;
+	const struct vb_dc *dc = qp->special.dc;
 
 	pkt->sqpn = qp->ibv.qp.qp_num;
 	pkt->mtu_code = dc->mtu_code;
@@ -111,7 +111,7 @@ static void connect_again(struct vb_batch *batch, struct vb_qp *qp, const struct
 void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
 			  const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
-	const struct vb_dc *dc = qp->dc;
+	const struct vb_dc *dc = qp->special.dc;
 
 	if (!vb_batch_admit(batch, qp, pkt, info))
 		return;
@@ -123,10 +123,11 @@ void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
 		return;
 	}
-	if (from->lane ? qp->lane_rx != from->lane
-		       : qp->peer ||
-				 memcmp(from->frame->path.src, qp->path.dst, VB_GID_BYTES) != 0 ||
-				 memcmp(from->frame->path.dst, qp->path.src, VB_GID_BYTES) != 0) {
+	if (from->lane
+		    ? qp->lane.rx != from->lane
+		    : qp->to.peer ||
+			      memcmp(from->frame->path.src, qp->to.path.dst, VB_GID_BYTES) != 0 ||
+			      memcmp(from->frame->path.dst, qp->to.path.src, VB_GID_BYTES) != 0) {
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}
@@ -181,22 +182,22 @@ static void say(struct vb_qp *qp, uint8_t opcode, bool *room)
 {
 	struct vb_pkt pkt = { .opcode = opcode };
 
-	vb_pkt_begin(&pkt, qp->dqpn, VB_PKEY_DEFAULT);
+	vb_pkt_begin(&pkt, qp->to.dqpn, VB_PKEY_DEFAULT);
 	pkt.psn = qp->req.una_psn;
 	pkt.dc_key = dci_of(qp)->key;
 	vb_dc_pkt_fill(qp, &pkt);
-	*room = vb_dc_send(qp, &pkt, &qp->path, qp->lane_tx);
+	*room = vb_dc_send(qp, &pkt, &qp->to.path, qp->lane.tx);
 }
 
 void vb_dc_part(struct vb_qp *qp)
 {
 	bool room;
 
-	if (!qp->dc->connected)
+	if (!qp->special.dc->connected)
 		return;
-	qp->dc->connected = false;
+	qp->special.dc->connected = false;
 	/* If that does not arrive, the target will find out by itself that we are gone. */
-	if (!qp->peer || !vb_peer_is_lost(qp->peer))
+	if (!qp->to.peer || !vb_peer_is_lost(qp->to.peer))
 		say(qp, VB_OP_DC_DISCONNECT, &room);
 }
 
@@ -247,9 +248,9 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target
 	dci->dc.start_psn = qp->req.una_psn;
 	dci->key = to->key;
 	dci->asked = false;
-	qp->path = to->path;
-	qp->dqpn = to->dctn;
-	qp->aimed_slot = target;
+	qp->to.path = to->path;
+	qp->to.dqpn = to->dctn;
+	qp->special.aimed_slot = target;
 	if (peer)
 		vb_qp_bind_locked(qp, peer, to->dctn);
 	else
@@ -258,7 +259,7 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target
 	vb_qp_link_set(qp);
 	dci->dc.mtu_code = qp->req.mtu == VB_LANE_MTU_BYTES ? VB_DC_MTU_LARGE
 							    : (uint8_t)qp->attr.path_mtu;
-	vb_path_sport_set(qp->nic, &qp->path, own_slot, to->dctn);
+	vb_path_sport_set(qp->nic, &qp->to.path, own_slot, to->dctn);
 	dci->dc.connected = true;
 }
 
@@ -278,16 +279,16 @@ static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t targe
 {
 	const struct vb_dci *dci = dci_of(qp);
 
-	return dci->dc.connected && qp->aimed_slot == target &&
+	return dci->dc.connected && qp->special.aimed_slot == target &&
 	       qp->now_ns - dci->used_ns < IDLE_NS &&
-	       (qp->peer ? !vb_peer_is_lost(qp->peer) : !peer_of(qp, to));
+	       (qp->to.peer ? !vb_peer_is_lost(qp->to.peer) : !peer_of(qp, to));
 }
 
 bool vb_dc_could_do_better(struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
 
-	return !qp->peer && qp->path.local && req->una_psn != req->top_psn &&
+	return !qp->to.peer && qp->to.path.local && req->una_psn != req->top_psn &&
 	       peer_of(qp, &dci_of(qp)->to[req->pos.next & req->sq.mask]);
 }
 
@@ -355,7 +356,7 @@ static bool do_local(struct vb_qp *qp)
 static bool aim(struct vb_qp *qp)
 {
 	struct vb_req *req = &qp->req;
-	struct vb_dc *dc = qp->dc;
+	struct vb_dc *dc = qp->special.dc;
 	bool room;
 
 	if (req->rnr_wait || (req->fault && req->pos.next == req->fault_index))
@@ -366,20 +367,20 @@ static bool aim(struct vb_qp *qp)
 	if (!dc->connected || req->una_psn != dc->start_psn || req->pos.next_psn != dc->start_psn ||
 	    req->pos.next == req->tail || vb_sq_at(&req->sq, req->pos.next)->fault)
 		return true;
-	if (qp->peer && vb_peer_is_lost(qp->peer))
+	if (qp->to.peer && vb_peer_is_lost(qp->to.peer))
 		return true;
 	say(qp, VB_OP_DC_CONNECT, &room);
-	if (!room && !(qp->peer && vb_lane_wait(qp->lane_tx, qp)))
-		qp->link_full = true;
+	if (!room && !(qp->to.peer && vb_lane_wait(qp->lane.tx, qp)))
+		qp->send.link_full = true;
 	return room;
 }
 
 void vb_dc_initiator_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
-	qp->link_full = false;
+	qp->send.link_full = false;
 	if (state != IBV_QPS_RTS || !do_local(qp) || !aim(qp))
 		return;
-	if (qp->peer)
+	if (qp->to.peer)
 		vb_lane_transmit(qp, state);
 	else
 		vb_wire_transmit(qp, state);

@@ -19,7 +19,7 @@
 
 static struct vb_dct *dct_of(const struct vb_qp *qp)
 {
-	return (struct vb_dct *)qp->dc;
+	return (struct vb_dct *)qp->special.dc;
 }
 
 int vb_dct_make(struct vb_qp *target, const struct vb_qp_extra *extra)
@@ -28,7 +28,7 @@ int vb_dct_make(struct vb_qp *target, const struct vb_qp_extra *extra)
 
 	if (!dct)
 		return ENOMEM;
-	target->dc = &dct->dc;
+	target->special.dc = &dct->dc;
 	dct->access_key = extra->dc->access_key;
 	atomic_store(&target->nic->has_targets, true);
 	vb_peers_reach_back(target->nic);
@@ -41,7 +41,7 @@ void vb_dct_unmake(struct vb_qp *target)
 
 	for (unsigned i = 0; dct && i < atomic_load(&dct->count); i++) {
 		free(dct->all[i]->qp.resp.ring);
-		free(dct->all[i]->qp.unacked);
+		free(dct->all[i]->qp.recv.unacked);
 		vb_lock_fini(&dct->all[i]->qp.lock);
 		free(dct->all[i]);
 	}
@@ -50,7 +50,7 @@ void vb_dct_unmake(struct vb_qp *target)
 
 static struct vb_dcx *dcx_of(const struct vb_qp *qp)
 {
-	return (struct vb_dcx *)qp->dc;
+	return (struct vb_dcx *)qp->special.dc;
 }
 
 /* --- the table. Target locked --- */
@@ -103,27 +103,27 @@ static struct vb_dcx *make(struct vb_qp *target)
 		return NULL;
 	qp = &x->qp;
 	qp->resp.ring = calloc(VB_DC_RESOURCES + 1u, sizeof(*qp->resp.ring));
-	qp->unacked = calloc(1, sizeof(*qp->unacked));
-	if (!qp->resp.ring || !qp->unacked) {
-		free(qp->unacked);
+	qp->recv.unacked = calloc(1, sizeof(*qp->recv.unacked));
+	if (!qp->resp.ring || !qp->recv.unacked) {
+		free(qp->recv.unacked);
 		free(qp->resp.ring);
 		free(x);
 		return NULL;
 	}
 	x->target = target;
-	qp->dc = &x->dc;
+	qp->special.dc = &x->dc;
 	qp->service = &vb_service_dc_context;
 	qp->nic = target->nic;
-	vb_timer_init(&qp->timer, false);
+	vb_timer_init(&qp->later.timer, false);
 	vb_lock_init(&qp->lock, VB_RANK_QP_CONTEXT);
 	vb_req_reset(&qp->req);
 	qp->req.transport = qp->resp.transport = VB_DC;
-	qp->rq = target->rq;
+	qp->recv.rq = target->recv.rq;
 	qp->ibv.qp = target->ibv.qp;
 	qp->ibv.qp.send_cq = NULL;
-	qp->sqpn = qp->ibv.qp.qp_num;
+	qp->special.sqpn = qp->ibv.qp.qp_num;
 	/* What a QP of its own would tell its owner is not the target's affair. */
-	qp->comm_est = qp->in_error_event = true;
+	qp->events.comm_est = qp->events.last_wqe = true;
 	dct->all[atomic_load(&dct->count)] = x;
 	atomic_fetch_add(&dct->count, 1);
 	return x;
@@ -268,20 +268,20 @@ static bool open_locked(struct vb_dcx *x, const struct vb_from *from, const stru
 	struct vb_resp *resp = &qp->resp;
 
 	close_locked(x);
-	qp->dqpn = pkt->sqpn;
+	qp->to.dqpn = pkt->sqpn;
 	if (from->lane) {
 		if (!atomic_load(&from->lane->peer->has_tx))
 			return false;
 		vb_qp_bind_locked(qp, from->lane->peer, pkt->sqpn);
-		if (!qp->peer)
+		if (!qp->to.peer)
 			return false;
 	} else {
-		qp->path = from->frame->path;
-		memcpy(qp->path.src, from->frame->path.dst, VB_GID_BYTES);
-		memcpy(qp->path.dst, from->frame->path.src, VB_GID_BYTES);
-		qp->path.hop_limit = 64;
-		vb_path_sport_answer(qp->nic, &qp->path,
-				     (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->dqpn,
+		qp->to.path = from->frame->path;
+		memcpy(qp->to.path.src, from->frame->path.dst, VB_GID_BYTES);
+		memcpy(qp->to.path.dst, from->frame->path.src, VB_GID_BYTES);
+		qp->to.path.hop_limit = 64;
+		vb_path_sport_answer(qp->nic, &qp->to.path,
+				     (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->to.dqpn,
 				     VB_GUEST);
 	}
 	x->dc.connection = pkt->connection;
@@ -351,7 +351,7 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 			ask_to_connect(batch, x->target, from, pkt);
 		return;
 	}
-	if (from->lane && from->lane != x->qp.lane_rx) {
+	if (from->lane && from->lane != x->qp.lane.rx) {
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}
@@ -474,7 +474,7 @@ void vb_dct_peer_gone(struct vb_qp *target, struct vb_peer *peer)
 		struct vb_dcx *x = dct->all[i];
 
 		vb_lock_take(&x->qp.lock);
-		if (x->qp.peer == peer)
+		if (x->qp.to.peer == peer)
 			close_locked(x);
 		vb_lock_drop(&x->qp.lock);
 	}

@@ -67,11 +67,11 @@ static bool is_loopback(const struct vb_qp *qp, const struct vb_eth_frame *frame
 {
 	bool group = vb_segment_is_group(vb_segment_mac(frame->octets));
 
-	if (!context || context != qp->raw->context)
+	if (!context || context != qp->special.raw->context)
 		return false;
-	if (group && (qp->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
+	if (group && (qp->made.create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
 		return true;
-	return !(qp->dv_flags & (group ? VB_QP_LOOPBACK_MC : VB_QP_LOOPBACK_UC));
+	return !(qp->made.dv_flags & (group ? VB_QP_LOOPBACK_MC : VB_QP_LOOPBACK_UC));
 }
 
 /* IBA 10.3.1: a receive request that ends in error takes the QP along. */
@@ -80,12 +80,12 @@ static void deliver(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t
 	struct vb_raw_sink sink = {
 		.nic = qp->nic,
 		.pd = qp->ibv.qp.pd,
-		.rq = qp->rq,
+		.rq = qp->recv.rq,
 		.cq = (struct vb_cq *)qp->ibv.qp.recv_cq,
 		.number = qp->ibv.qp.qp_num,
-		.strips_cvlan = qp->create_flags & IBV_QP_CREATE_CVLAN_STRIPPING,
-		.scatters_fcs = qp->create_flags & IBV_QP_CREATE_SCATTER_FCS,
-		.checks_inner = qp->dv_flags & VB_QP_TUNNEL_OFFLOADS,
+		.strips_cvlan = qp->made.create_flags & IBV_QP_CREATE_CVLAN_STRIPPING,
+		.scatters_fcs = qp->made.create_flags & IBV_QP_CREATE_SCATTER_FCS,
+		.checks_inner = qp->made.dv_flags & VB_QP_TUNNEL_OFFLOADS,
 	};
 	enum ibv_qp_state state;
 
@@ -104,7 +104,7 @@ static void spread(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t 
 	uint32_t hash;
 
 	vb_rwq_receive(vb_rss_pick(qp, frame, &hash), frame, tag,
-		       qp->dv_flags & VB_QP_TUNNEL_OFFLOADS);
+		       qp->made.dv_flags & VB_QP_TUNNEL_OFFLOADS);
 }
 
 /* Rules for what is sent may be a UD's. */
@@ -129,7 +129,7 @@ void vb_raw_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint64
 
 		if (!is_raw(qp) || (!hits[i].sniffed && is_loopback(qp, &frame, context)))
 			continue;
-		if (qp->rss)
+		if (qp->special.rss)
 			spread(qp, &frame, hits[i].has_tag ? hits[i].tag : 0);
 		else
 			deliver(qp, &frame, hits[i].has_tag ? hits[i].tag : 0);

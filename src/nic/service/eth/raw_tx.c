@@ -42,37 +42,37 @@ int vb_raw_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 	raw->context = vb_ctx_of(qp->ibv.qp.context)->family;
 	raw->port = port;
 	raw->header_max = tso_header_max;
-	qp->raw = raw;
+	qp->special.raw = raw;
 	return 0;
 }
 
 void vb_raw_unmake(struct vb_qp *qp)
 {
-	if (!qp->raw)
+	if (!qp->special.raw)
 		return;
 	vb_segment_qp_remove(qp->nic);
-	free(qp->raw->tso);
-	free(qp->raw);
+	free(qp->special.raw->tso);
+	free(qp->special.raw);
 }
 
 void vb_raw_reset(struct vb_qp *qp)
 {
-	qp->raw->bytes = 0;
-	qp->raw->cuts = false;
+	qp->special.raw->bytes = 0;
+	qp->special.raw->cuts = false;
 }
 
 /* The header of a TSO stands behind all else. */
 uint32_t vb_raw_wqe_room(struct vb_qp *qp, uint32_t bytes)
 {
-	qp->raw->header_at = bytes;
-	return bytes + qp->raw->header_max;
+	qp->special.raw->header_at = bytes;
+	return bytes + qp->special.raw->header_max;
 }
 
 /* --- posting --- */
 
 int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe)
 {
-	const struct vb_raw *raw = qp->raw;
+	const struct vb_raw *raw = qp->special.raw;
 	uint64_t bytes = 0;
 
 	if (!wr->tso.mss || wr->tso.hdr_sz > raw->header_max ||
@@ -97,7 +97,7 @@ int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, stru
 /* The frame of a work request that is one. */
 static enum ibv_wc_status gather(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	struct vb_raw *raw = qp->raw;
+	struct vb_raw *raw = qp->special.raw;
 	struct vb_payload payload;
 
 	if (wqe->bytes < VB_ETH_HEADER_BYTES || wqe->bytes > VB_ETH_FRAME_BYTES_MAX)
@@ -107,14 +107,15 @@ static enum ibv_wc_status gather(struct vb_qp *qp, const struct vb_wqe *wqe)
 		return IBV_WC_LOC_PROT_ERR;
 	raw->bytes = wqe->bytes;
 	if (wqe->flags & IBV_SEND_IP_CSUM)
-		vb_eth_tx_checksums(raw->frame, raw->bytes, qp->dv_flags & VB_QP_TUNNEL_OFFLOADS);
+		vb_eth_tx_checksums(raw->frame, raw->bytes,
+				    qp->made.dv_flags & VB_QP_TUNNEL_OFFLOADS);
 	return IBV_WC_SUCCESS;
 }
 
 /* The next of those that a work request is cut into. */
 static enum ibv_wc_status cut(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	struct vb_raw *raw = qp->raw;
+	struct vb_raw *raw = qp->special.raw;
 	uint32_t header = wqe->tso.header_bytes;
 	struct vb_payload payload;
 
@@ -138,7 +139,7 @@ static enum ibv_wc_status cut(struct vb_qp *qp, const struct vb_wqe *wqe)
 /* The frame that stands where sending is, unless it is made already. */
 static enum ibv_wc_status make_frame(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	struct vb_raw *raw = qp->raw;
+	struct vb_raw *raw = qp->special.raw;
 	enum ibv_wc_status status = (enum ibv_wc_status)wqe->fault;
 
 	if (raw->bytes)
@@ -168,11 +169,11 @@ static bool is_overdue(struct vb_qp *qp)
 {
 	uint64_t now_ns = vb_nic_now_ns(qp->nic);
 
-	if (!qp->lane_stuck_ns)
-		qp->lane_stuck_ns = now_ns;
-	if (now_ns >= qp->lane_stuck_ns + PATIENCE_NS)
+	if (!qp->lane.stuck_ns)
+		qp->lane.stuck_ns = now_ns;
+	if (now_ns >= qp->lane.stuck_ns + PATIENCE_NS)
 		return true;
-	vb_timer_arm(qp->nic, qp, qp->lane_stuck_ns + PATIENCE_NS);
+	vb_timer_arm(qp->nic, qp, qp->lane.stuck_ns + PATIENCE_NS);
 	return false;
 }
 
@@ -195,10 +196,10 @@ static void give_up(struct vb_lane *lane)
 
 static enum step put(struct vb_qp *qp, struct vb_lane *lane, unsigned what)
 {
-	const struct vb_raw *raw = qp->raw;
+	const struct vb_raw *raw = qp->special.raw;
 	enum step step = SENT;
 
-	if (qp->lane_waits != lane)
+	if (qp->lane.waits != lane)
 		vb_lane_unwait(qp);
 	vb_lock_take(&lane->tx_lock);
 	/* Asked with the lock held: who ends the peer says so first, and then empties the queue. */
@@ -220,7 +221,7 @@ static enum step put(struct vb_qp *qp, struct vb_lane *lane, unsigned what)
 /* To one of those that it is for. */
 static enum step send_to(struct vb_qp *qp, uint16_t target)
 {
-	struct vb_raw *raw = qp->raw;
+	struct vb_raw *raw = qp->special.raw;
 	unsigned what = target >> VB_SEGMENT_TARGET_SHIFT;
 	uint32_t slot = target & (VB_SLOTS - 1);
 	struct vb_lane *lane;
@@ -247,14 +248,14 @@ static enum step send_to(struct vb_qp *qp, uint16_t target)
 		step = LOST;
 	}
 	if (step != FULL)
-		qp->lane_stuck_ns = 0;
+		qp->lane.stuck_ns = 0;
 	return step;
 }
 
 /* The frame that is made, to all that have not got it; false: there is no room for it. */
 static bool send_frame(struct vb_qp *qp)
 {
-	struct vb_raw *raw = qp->raw;
+	struct vb_raw *raw = qp->special.raw;
 	struct vb_stats *stats = &qp->nic->stats;
 
 	for (; raw->targets_done < raw->targets; raw->targets_done++) {
@@ -267,7 +268,7 @@ static bool send_frame(struct vb_qp *qp)
 	}
 	if (!raw->targets)
 		vb_stat_add(stats, VB_STAT_RAW_NOBODY, 1);
-	if (qp->paced)
+	if (qp->send.paced)
 		vb_pace_charge(qp, raw->bytes);
 	raw->bytes = 0;
 	return true;
@@ -279,14 +280,14 @@ static bool send_frame(struct vb_qp *qp)
  */
 static void look_later(struct vb_qp *qp)
 {
-	if (vb_timer_at_ns(&qp->timer) == UINT64_MAX)
+	if (vb_timer_at_ns(&qp->later.timer) == UINT64_MAX)
 		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + LATER_NS);
 }
 
 /* All frames of a work request; true: they are sent, or *status says why not. */
 static bool send_all(struct vb_qp *qp, const struct vb_wqe *wqe, enum ibv_wc_status *status)
 {
-	struct vb_raw *raw = qp->raw;
+	struct vb_raw *raw = qp->special.raw;
 
 	do {
 		*status = make_frame(qp, wqe);
@@ -310,7 +311,7 @@ void vb_raw_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return;
-	while (status == IBV_WC_SUCCESS && !(qp->paced && vb_pace_waits(qp))) {
+	while (status == IBV_WC_SUCCESS && !(qp->send.paced && vb_pace_waits(qp))) {
 		struct vb_req_pos before = req->pos;
 
 		if (!vb_req_next(req, &seg, &ackreq))
@@ -326,7 +327,7 @@ void vb_raw_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 			vb_req_sent(req, &before, 0);
 		}
 	}
-	if (atomic_load_explicit(&qp->raw->port->has_uplink, memory_order_relaxed))
+	if (atomic_load_explicit(&qp->special.raw->port->has_uplink, memory_order_relaxed))
 		vb_segment_flush(qp->nic);
 	if (from != req->pos.next)
 		look_later(qp);

@@ -70,20 +70,20 @@ static void fill(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 
 	qp->service = &vb_service_rss;
 	qp->nic = vb_nic_of(attr->pd->context);
-	vb_timer_init(&qp->timer, false);
+	vb_timer_init(&qp->later.timer, false);
 	vb_lock_init(&qp->lock, VB_RANK_QP);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
-	vb_rq_init(&qp->own_rq, 0, 0);
-	qp->rq = &qp->own_rq;
+	vb_rq_init(&qp->recv.own_rq, 0, 0);
+	qp->recv.rq = &qp->recv.own_rq;
 	ibv->context = attr->pd->context;
 	ibv->qp_context = attr->qp_context;
 	ibv->pd = attr->pd;
 	ibv->qp_type = IBV_QPT_RAW_PACKET;
 	ibv->state = IBV_QPS_RESET;
-	qp->rss->table = (struct vb_rwq_table *)attr->rwq_ind_tbl;
-	qp->rss->fields = attr->rx_hash_conf.rx_hash_fields_mask;
-	vb_toeplitz_init(&qp->rss->toeplitz, attr->rx_hash_conf.rx_hash_key);
+	qp->special.rss->table = (struct vb_rwq_table *)attr->rwq_ind_tbl;
+	qp->special.rss->fields = attr->rx_hash_conf.rx_hash_fields_mask;
+	vb_toeplitz_init(&qp->special.rss->toeplitz, attr->rx_hash_conf.rx_hash_key);
 }
 
 int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct vb_qp **out)
@@ -97,13 +97,13 @@ int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return ENOMEM;
-	qp->rss = calloc(1, sizeof(*qp->rss));
-	if (!qp->rss) {
+	qp->special.rss = calloc(1, sizeof(*qp->special.rss));
+	if (!qp->special.rss) {
 		free(qp);
 		return ENOMEM;
 	}
 	fill(qp, attr);
-	qp->dv_flags = dv_flags;
+	qp->made.dv_flags = dv_flags;
 	err = vb_raw_make(qp, &extra);
 	if (!err)
 		err = vb_nic_qp_add(qp->nic, qp, &qp->ibv.qp.qp_num);
@@ -113,7 +113,7 @@ int vb_rss_qp_create(struct ibv_qp_init_attr_ex *attr, uint32_t dv_flags, struct
 	}
 	qp->ibv.qp.handle = qp->ibv.qp.qp_num;
 	atomic_fetch_add(&((struct vb_pd *)attr->pd)->users, 1);
-	atomic_fetch_add(&qp->rss->table->users, 1);
+	atomic_fetch_add(&qp->special.rss->table->users, 1);
 	*out = qp;
 	return 0;
 }
@@ -138,21 +138,21 @@ int vb_rss_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_in
 void vb_rss_qp_unmake(struct vb_qp *qp)
 {
 	vb_raw_unmake(qp);
-	free(qp->rss);
+	free(qp->special.rss);
 }
 
 void vb_rss_qp_destroy(struct vb_qp *qp)
 {
 	vb_nic_qp_remove(qp->nic, qp->ibv.qp.qp_num);
 	vb_nic_quiesce(qp->nic); /* whoever was about to give a frame to one of the queues */
-	vb_ctx_events_cancel(vb_ctx_of(qp->ibv.qp.context), &qp->events_delivered);
-	atomic_fetch_sub(&qp->rss->table->users, 1);
+	vb_ctx_events_cancel(vb_ctx_of(qp->ibv.qp.context), &qp->events.delivered);
+	atomic_fetch_sub(&qp->special.rss->table->users, 1);
 	atomic_fetch_sub(&((struct vb_pd *)qp->ibv.qp.pd)->users, 1);
 }
 
 struct vb_rwq *vb_rss_pick(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t *hash)
 {
-	const struct vb_rss *rss = qp->rss;
+	const struct vb_rss *rss = qp->special.rss;
 	uint8_t input[VB_TOEPLITZ_INPUT_BYTES_MAX];
 	uint32_t bytes = vb_toeplitz_input(frame, rss->fields, input);
 

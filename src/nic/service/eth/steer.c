@@ -139,7 +139,7 @@ static int add_locked(struct vb_steer *steer, const struct vb_flow_rule *rule,
 	}
 	steer->flows++;
 	flow->ibv.handle = ++steer->handle;
-	flow->qp->attached++;
+	flow->qp->special.attached++;
 	if (rule->counters)
 		atomic_fetch_add(&rule->counters->flows, 1);
 	return 0;
@@ -199,7 +199,7 @@ int vb_flow_destroy(struct vb_steer_flow *flow)
 	vb_flow_table_remove(table_of(steer, flow), flow->entry, flow->qp, flow->counters);
 	changed = unwant(steer, flow);
 	steer->flows--;
-	flow->qp->attached--;
+	flow->qp->special.attached--;
 	if (flow->counters)
 		atomic_fetch_sub(&flow->counters->flows, 1);
 	vb_lock_drop(&steer->change);

@@ -275,7 +275,7 @@ static void use(struct vb_qp *qp, struct vb_tm *tm, struct tag *tag, const struc
 	recv->bytes = tag->bytes;
 	recv->sge_count = tag->sge_count;
 	memcpy(recv->sge, tag->sge, tag->sge_count * sizeof(tag->sge[0]));
-	qp->tm->tmh = *tmh;
+	qp->recv.tm->tmh = *tmh;
 	remove_tag(tm, tag);
 }
 
@@ -359,7 +359,7 @@ static struct vb_wqe *own_wqe(struct vb_qp *qp, enum vb_kind kind, enum ibv_wc_o
 static void begin_rendezvous(struct vb_qp *qp, bool solicited)
 {
 	const struct vb_recv *recv = &qp->resp.recv;
-	const struct vb_tmh *tmh = &qp->tm->tmh;
+	const struct vb_tmh *tmh = &qp->recv.tm->tmh;
 	struct vb_wqe *wqe;
 
 	wqe = own_wqe(qp, VB_K_READ_REQ, IBV_WC_TM_RECV);
@@ -438,8 +438,8 @@ void vb_tm_done(struct vb_qp *qp, struct vb_cqe *cqe)
 	}
 	if (rows[mark].matched) {
 		cqe->note = VB_CQE_TM;
-		cqe->tm_tag = qp->tm->tmh.tag;
-		cqe->tm_priv = qp->tm->tmh.app_ctx;
+		cqe->tm_tag = qp->recv.tm->tmh.tag;
+		cqe->tm_priv = qp->recv.tm->tmh.app_ctx;
 	}
 	vb_cq_push(tm->cq, cqe);
 	if (mark == VB_TM_RNDV && ok)
@@ -456,7 +456,7 @@ void vb_tm_sent(struct vb_qp *qp, const struct vb_wqe *wqe, enum ibv_wc_status s
 			.wc_flags = IBV_WC_TM_DATA_VALID,
 			.byte_len = wqe->bytes,
 			.qp_num = qp->ibv.qp.qp_num,
-			.src_qp = qp->dqpn },
+			.src_qp = qp->to.dqpn },
 		.solicited = (wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS,
 	};
 
@@ -477,7 +477,7 @@ void vb_tm_leave(struct vb_qp *qp)
 		.solicited = true,
 	};
 
-	if (!qp->tm)
+	if (!qp->recv.tm)
 		return;
 	if (qp->resp.has_recv)
 		vb_tm_done(qp, &cqe);
@@ -492,5 +492,5 @@ void vb_tm_leave(struct vb_qp *qp)
 
 struct ibv_cq *vb_tm_cq(const struct vb_qp *qp)
 {
-	return qp->tm ? &srq_of(qp)->tm->cq->ibv.cq : NULL;
+	return qp->recv.tm ? &srq_of(qp)->tm->cq->ibv.cq : NULL;
 }

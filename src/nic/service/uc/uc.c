@@ -29,12 +29,12 @@ static bool is_braked(struct vb_qp *qp, const struct vb_op_info *info)
 {
 	uint64_t now_ns;
 
-	if (!qp->brake_ns || info->kind != VB_K_WRITE)
+	if (!qp->special.brake_ns || info->kind != VB_K_WRITE)
 		return false;
 	now_ns = vb_nic_now_ns(qp->nic);
-	if (now_ns >= qp->brake_ns)
-		qp->brake_ns = 0;
-	return qp->brake_ns > now_ns + (uint64_t)VB_BRAKE_FREE * VB_BRAKE_NS;
+	if (now_ns >= qp->special.brake_ns)
+		qp->special.brake_ns = 0;
+	return qp->special.brake_ns > now_ns + (uint64_t)VB_BRAKE_FREE * VB_BRAKE_NS;
 }
 
 static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
@@ -49,7 +49,8 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	}
 	result = vb_uc_request(&qp->resp, pkt, info);
 	if (result.outcome == VB_RESP_DROPPED && result.verdict == VB_BAD_ACCESS)
-		qp->brake_ns = vb_max_u64(qp->brake_ns, vb_nic_now_ns(qp->nic)) + VB_BRAKE_NS;
+		qp->special.brake_ns =
+			vb_max_u64(qp->special.brake_ns, vb_nic_now_ns(qp->nic)) + VB_BRAKE_NS;
 	vb_batch_heed(batch, qp, result);
 }
 

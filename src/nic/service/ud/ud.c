@@ -31,7 +31,7 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	uint8_t grh[VB_GRH_BYTES];
 
 	/* ibv_create_qp_ex(3): one that sends as another receives nothing. */
-	if (qp->sqpn != qp->ibv.qp.qp_num) {
+	if (qp->special.sqpn != qp->ibv.qp.qp_num) {
 		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
 		return;
 	}
@@ -39,7 +39,7 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 		vb_batch_count(batch, VB_STAT_DROP_QKEY);
 		return;
 	}
-	qp->rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
+	qp->special.rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
 	vb_grh_build(grh, &frame->path, frame->bytes);
 	vb_batch_heed(batch, qp, vb_ud_request(&qp->resp, pkt, info, grh));
 }
@@ -73,7 +73,7 @@ static void transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	bool more;
 
-	qp->link_full = false;
+	qp->send.link_full = false;
 	do
 		more = vb_lane_datagrams(qp, state) && vb_wire_transmit(qp, state);
 	while (more && vb_lane_is_next(qp));

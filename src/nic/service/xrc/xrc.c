@@ -134,8 +134,8 @@ struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic, const struct vb_service *serv
 	}
 	qp->nic = nic;
 	qp->service = service;
-	qp->xrc = x;
-	vb_timer_init(&qp->timer, false);
+	qp->special.xrc = x;
+	vb_timer_init(&qp->later.timer, false);
 	vb_lock_init(&qp->lock, VB_RANK_QP);
 	qp->ibv.qp.qp_type = IBV_QPT_XRC_RECV;
 	return qp;
@@ -143,7 +143,7 @@ struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic, const struct vb_service *serv
 
 void vb_xrc_rcv_unmake(struct vb_qp *qp)
 {
-	free(qp->xrc);
+	free(qp->special.xrc);
 }
 
 static struct vb_qp *handle_make(struct vb_xrcd *xrcd, void *context)
@@ -152,7 +152,7 @@ static struct vb_qp *handle_make(struct vb_xrcd *xrcd, void *context)
 
 	if (!qp)
 		return NULL;
-	qp->xrc->xrcd = xrcd;
+	qp->special.xrc->xrcd = xrcd;
 	qp->ibv.qp.context = xrcd->ibv.context;
 	qp->ibv.qp.qp_context = context;
 	return qp;
@@ -166,13 +166,13 @@ static void handle_add(struct vb_qp *qp, uint32_t qpn)
 	struct vb_xrc_attr at;
 
 	ibv->qp_num = ibv->handle = qpn;
-	qp->sqpn = qpn;
-	qp->xrc->rcv = vb_xrc_rcv_of(xrc->store, qpn);
-	vb_xrc_rcv_get(qp->xrc->rcv, &at);
+	qp->special.sqpn = qpn;
+	qp->special.xrc->rcv = vb_xrc_rcv_of(xrc->store, qpn);
+	vb_xrc_rcv_get(qp->special.xrc->rcv, &at);
 	ibv->state = at.attr.qp_state;
-	atomic_fetch_add(&qp->xrc->xrcd->users, 1);
+	atomic_fetch_add(&qp->special.xrc->xrcd->users, 1);
 	vb_lock_take(&xrc->lock);
-	qp->xrc->next = xrc->handles;
+	qp->special.xrc->next = xrc->handles;
 	xrc->handles = qp;
 	vb_lock_drop(&xrc->lock);
 }
@@ -249,15 +249,15 @@ void vb_xrc_qp_destroy(struct vb_qp *qp)
 
 	vb_lock_take(&xrc->lock);
 	while (*at != qp)
-		at = &(*at)->xrc->next;
-	*at = qp->xrc->next;
+		at = &(*at)->special.xrc->next;
+	*at = qp->special.xrc->next;
 	vb_lock_drop(&xrc->lock);
 	store_lock(nic);
 	vb_xrc_rcv_close(xrc->store, qp->ibv.qp.qp_num, xrc->slot);
 	store_unlock(nic);
-	vb_xrc_rcv_left(nic, qp->xrc->rcv);
-	vb_ctx_events_cancel(vb_ctx_of(qp->ibv.qp.context), &qp->events_delivered);
-	atomic_fetch_sub(&qp->xrc->xrcd->users, 1);
+	vb_xrc_rcv_left(nic, qp->special.xrc->rcv);
+	vb_ctx_events_cancel(vb_ctx_of(qp->ibv.qp.context), &qp->events.delivered);
+	atomic_fetch_sub(&qp->special.xrc->xrcd->users, 1);
 }
 
 int vb_xrc_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
@@ -265,7 +265,7 @@ int vb_xrc_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_in
 	struct vb_xrc_attr at;
 
 	store_lock(qp->nic);
-	vb_xrc_rcv_get(qp->xrc->rcv, &at);
+	vb_xrc_rcv_get(qp->special.xrc->rcv, &at);
 	store_unlock(qp->nic);
 	*attr = at.attr;
 	attr->cur_qp_state = attr->qp_state;
@@ -329,7 +329,7 @@ static int check(struct vb_qp *qp, const struct vb_xrc_attr *now, const struct i
 
 int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	struct vb_xrc_rcv *rcv = qp->special.xrc->rcv;
 	struct vb_xrc_attr now, then;
 	bool migrated;
 	int err;
@@ -404,12 +404,12 @@ static bool is_event(uint32_t type)
 /* With the lock of handles. */
 static void tell_handles(struct vb_xrc *xrc, uint32_t qpn, enum ibv_event_type type)
 {
-	for (struct vb_qp *qp = xrc->handles; qp; qp = qp->xrc->next) {
+	for (struct vb_qp *qp = xrc->handles; qp; qp = qp->special.xrc->next) {
 		struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
 
 		if (qp->ibv.qp.qp_num == qpn)
 			vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event,
-					  &qp->events_delivered);
+					  &qp->events.delivered);
 	}
 }
 

@@ -74,7 +74,7 @@ static bool stand_in(struct vb_xrcd *xrcd, uint32_t qpn, struct vb_qp *qp, struc
 	if (!rcv || atomic_load(&rcv->domain) != xrcd->id)
 		return false;
 	*x = (struct vb_xrc_qp){ .rcv = rcv, .xrcd = xrcd };
-	*qp = (struct vb_qp){ .nic = nic, .service = &vb_service_xrc_recv, .xrc = x };
+	*qp = (struct vb_qp){ .nic = nic, .service = &vb_service_xrc_recv, .special.xrc = x };
 	qp->ibv.qp.qp_num = qpn;
 	qp->ibv.qp.qp_type = IBV_QPT_XRC_RECV;
 	return true;

@@ -21,21 +21,21 @@ static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t q
 
 	if (!qp)
 		return NULL;
-	qp->unacked = calloc(1, sizeof(*qp->unacked));
-	if (!qp->unacked) {
+	qp->recv.unacked = calloc(1, sizeof(*qp->recv.unacked));
+	if (!qp->recv.unacked) {
 		vb_qp_free(qp);
 		return NULL;
 	}
-	qp->xrc->rcv = rcv;
-	qp->xrc->seq = 1; /* no one that is read */
+	qp->special.xrc->rcv = rcv;
+	qp->special.xrc->seq = 1; /* no one that is read */
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	qp->req.transport = qp->resp.transport = VB_XRC;
-	vb_rq_init(&qp->own_rq, 0, 0);
-	qp->rq = &qp->own_rq;
-	qp->ibv.qp.qp_num = qp->sqpn = qpn;
+	vb_rq_init(&qp->recv.own_rq, 0, 0);
+	qp->recv.rq = &qp->recv.own_rq;
+	qp->ibv.qp.qp_num = qp->special.sqpn = qpn;
 	/* Shared by many, and nobody waits for these two. */
-	qp->comm_est = qp->in_error_event = true;
+	qp->events.comm_est = qp->events.last_wqe = true;
 	return qp;
 }
 
@@ -78,13 +78,13 @@ static void begin_life(struct vb_qp *qp, uint32_t life)
 	vb_qp_flush_recv_locked(qp);
 	vb_resp_reset(&qp->resp);
 	qp->resp.transport = VB_XRC;
-	qp->xrc->life = life;
-	qp->xrc->owes_failure = false;
+	qp->special.xrc->life = life;
+	qp->special.xrc->owes_failure = false;
 }
 
 bool vb_xrc_refresh(struct vb_qp *qp)
 {
-	struct vb_xrc_qp *x = qp->xrc;
+	struct vb_xrc_qp *x = qp->special.xrc;
 	struct vb_resp *resp = &qp->resp;
 	struct vb_xrc_attr at;
 	uint32_t seq, life;
@@ -98,18 +98,18 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 		begin_life(qp, life);
 	if (!resize(resp, at.attr.max_dest_rd_atomic))
 		return false;
-	if (at.has_alt && !qp->migration)
-		qp->migration = calloc(1, sizeof(*qp->migration));
-	if (at.has_alt && !qp->migration)
+	if (at.has_alt && !qp->to.migration)
+		qp->to.migration = calloc(1, sizeof(*qp->to.migration));
+	if (at.has_alt && !qp->to.migration)
 		return false;
 	if (at.has_alt)
-		*qp->migration = at.migration;
-	qp->migrates = at.has_alt;
+		*qp->to.migration = at.migration;
+	qp->to.migrates = at.has_alt;
 	qp->attr = at.attr;
-	qp->dqpn = at.attr.dest_qp_num;
-	qp->path = at.path;
-	qp->migreq = at.attr.path_mig_state == IBV_MIG_MIGRATED;
-	vb_path_sport_set(qp->nic, &qp->path, atomic_load(&qp->nic->xrc)->slot, qp->dqpn);
+	qp->to.dqpn = at.attr.dest_qp_num;
+	qp->to.path = at.path;
+	qp->to.migreq = at.attr.path_mig_state == IBV_MIG_MIGRATED;
+	vb_path_sport_set(qp->nic, &qp->to.path, atomic_load(&qp->nic->xrc)->slot, qp->to.dqpn);
 	if (resp->mtu != VB_LANE_MTU_BYTES)
 		qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
 	resp->min_rnr_timer = at.attr.min_rnr_timer;
@@ -127,7 +127,7 @@ static struct vb_srq *srq_named(const struct vb_qp *qp, const struct vb_pkt *pkt
 {
 	struct vb_srq *srq = vb_nic_srq_find(qp->nic, pkt->srqn);
 
-	return srq && srq->xrcd->id == qp->xrc->domain ? srq : NULL;
+	return srq && srq->xrcd->id == qp->special.xrc->domain ? srq : NULL;
 }
 
 /*
@@ -197,7 +197,7 @@ static struct vb_resp_result request(struct vb_qp *qp, const struct vb_pkt *pkt,
 				     const struct vb_op_info *info)
 {
 	uint16_t own = atomic_load(&qp->nic->xrc)->slot;
-	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	struct vb_xrc_rcv *rcv = qp->special.xrc->rcv;
 	struct vb_resp *resp = &qp->resp;
 	uint64_t word = atomic_load(&rcv->word);
 	struct vb_xrc_at at = vb_xrc_at(word);
@@ -241,7 +241,7 @@ void vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 /* True if the shadow's sender is this lane's process, and the SRQ is ours. */
 static bool hears(const struct vb_qp *qp, const struct vb_lane *lane, uint32_t srqn)
 {
-	return qp->path.local && qp->dqpn >> VB_INDEX_BITS == lane->peer->slot &&
+	return qp->to.path.local && qp->to.dqpn >> VB_INDEX_BITS == lane->peer->slot &&
 	       srqn >> VB_INDEX_BITS == lane->peer->own_slot;
 }
 
@@ -256,13 +256,12 @@ static bool take_middle(struct vb_batch *batch, struct vb_qp *qp, const struct v
 	enum vb_kind kind = (enum vb_kind)vb_op_info(bare->opcode)->kind;
 	uint16_t own = atomic_load_explicit(&qp->nic->xrc, memory_order_relaxed)->slot;
 	struct vb_xrc_at at = { qp->resp.epsn, qp->resp.msn, own };
-	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	struct vb_xrc_rcv *rcv = qp->special.xrc->rcv;
 	uint64_t word = vb_xrc_word(at);
 
-	if (atomic_load_explicit(&rcv->seq, memory_order_acquire) != qp->xrc->seq || qp->migrates ||
-	    vb_qp_state(qp) < IBV_QPS_RTR || vb_qp_state(qp) == IBV_QPS_ERR ||
-	    atomic_load(&rcv->word) != word || !qp->ibv.qp.srq ||
-	    qp->ibv.qp.srq->handle != srqn ||
+	if (atomic_load_explicit(&rcv->seq, memory_order_acquire) != qp->special.xrc->seq ||
+	    qp->to.migrates || vb_qp_state(qp) < IBV_QPS_RTR || vb_qp_state(qp) == IBV_QPS_ERR ||
+	    atomic_load(&rcv->word) != word || !qp->ibv.qp.srq || qp->ibv.qp.srq->handle != srqn ||
 	    !vb_resp_middle(&qp->resp, kind, bare->psn, bare->ackreq, payload, bytes))
 		return false;
 	if (qp->resp.ack_owed)
@@ -292,12 +291,12 @@ bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_lan
 
 static void answer_by(struct vb_qp *qp, struct vb_peer *peer)
 {
-	if (qp->peer == peer)
+	if (qp->to.peer == peer)
 		return;
 	if (peer && atomic_load_explicit(&peer->has_tx, memory_order_acquire) &&
 	    !vb_peer_is_lost(peer))
-		vb_qp_bind_locked(qp, peer, qp->dqpn);
-	else if (qp->peer)
+		vb_qp_bind_locked(qp, peer, qp->to.dqpn);
+	else if (qp->to.peer)
 		vb_qp_unbind_locked(qp);
 }
 
@@ -311,7 +310,7 @@ void vb_xrc_shadows_look(struct vb_nic *nic)
 		if (!qp)
 			continue;
 		vb_lock_take(&qp->lock);
-		if (qp->resp.has_recv && !atomic_load(&qp->xrc->rcv->domain))
+		if (qp->resp.has_recv && !atomic_load(&qp->special.xrc->rcv->domain))
 			vb_qp_flush_recv_locked(qp);
 		else if (qp->resp.has_recv)
 			vb_xrc_refresh(qp);
@@ -333,7 +332,7 @@ static bool comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb
 	if (mtu != resp->mtu && resp->done != resp->tail)
 		return false;
 	answer_by(qp, peer);
-	if (large && kind == VB_K_READ_REQ && !qp->peer)
+	if (large && kind == VB_K_READ_REQ && !qp->to.peer)
 		return false;
 	qp->req.mtu = resp->mtu = mtu;
 	return true;
@@ -346,10 +345,10 @@ static bool is_from_sender(struct vb_qp *qp, const struct vb_from *from, const s
 
 	if (from->lane && !((info->headers & VB_H_XRCETH) && hears(qp, from->lane, pkt->srqn)))
 		return false;
-	if (qp->migrates)
+	if (qp->to.migrates)
 		return vb_migration_admit(qp, path, pkt, info) || from->lane;
-	return from->lane || (memcmp(path->src, qp->path.dst, VB_GID_BYTES) == 0 &&
-			      memcmp(path->dst, qp->path.src, VB_GID_BYTES) == 0);
+	return from->lane || (memcmp(path->src, qp->to.path.dst, VB_GID_BYTES) == 0 &&
+			      memcmp(path->dst, qp->to.path.src, VB_GID_BYTES) == 0);
 }
 
 void vb_xrc_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
@@ -384,7 +383,7 @@ void vb_xrc_peer_gone(struct vb_peer *peer)
 		if (!qp)
 			continue;
 		vb_lock_take(&qp->lock);
-		if (qp->peer == peer) {
+		if (qp->to.peer == peer) {
 			vb_qp_unbind_locked(qp);
 			/* Nobody waits for these, and no wire takes pieces of a ring's size. */
 			qp->resp.done = qp->resp.tail;

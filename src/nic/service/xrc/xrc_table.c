@@ -104,7 +104,7 @@ static uint16_t slot(const struct vb_qp *qp)
 
 static uint32_t psn_awaited(const struct vb_qp *qp)
 {
-	return vb_xrc_at(atomic_load(&qp->xrc->rcv->word)).epsn;
+	return vb_xrc_at(atomic_load(&qp->special.xrc->rcv->word)).epsn;
 }
 
 const struct vb_service vb_service_xrc_shadow = {

@@ -15,7 +15,7 @@ void vb_xrc_note(struct vb_qp *qp, enum ibv_event_type type)
 	struct vb_xrc *xrc = atomic_load(&nic->xrc);
 	struct vb_xrc_note note = {
 		.wall_ns = nic->host.stamps ? nic->host.stamps->wall_ns(nic->host.arg) : 0,
-		.domain = qp->xrc->xrcd ? qp->xrc->xrcd->id : qp->xrc->domain,
+		.domain = qp->special.xrc->xrcd ? qp->special.xrc->xrcd->id : qp->special.xrc->domain,
 		.qpn = qp->ibv.qp.qp_num,
 		.type = type,
 		.slot = xrc->slot,
@@ -44,26 +44,26 @@ static void fail(struct vb_xrc_qp *x)
 
 static void note_events(struct vb_qp *qp)
 {
-	uint32_t events = qp->xrc->owes_events;
+	uint32_t events = qp->special.xrc->owes_events;
 
 	for (unsigned type = 0; events; type++, events >>= 1) {
 		if (events & 1)
 			vb_xrc_note(qp, (enum ibv_event_type)type);
 	}
-	qp->xrc->owes_events = 0;
+	qp->special.xrc->owes_events = 0;
 }
 
 void vb_xrc_on_time(struct vb_qp *qp)
 {
-	bool tells = qp->xrc->owes_events;
+	bool tells = qp->special.xrc->owes_events;
 
-	if (!tells && !qp->xrc->owes_failure)
+	if (!tells && !qp->special.xrc->owes_failure)
 		return;
 	if (!store_try(qp)) {
 		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + AGAIN_NS);
 		return;
 	}
-	fail(qp->xrc);
+	fail(qp->special.xrc);
 	note_events(qp);
 	store_unlock(qp);
 	if (tells)
@@ -72,14 +72,14 @@ void vb_xrc_on_time(struct vb_qp *qp)
 
 void vb_xrc_failed(struct vb_qp *qp)
 {
-	qp->xrc->owes_failure = true;
+	qp->special.xrc->owes_failure = true;
 	vb_xrc_on_time(qp);
 }
 
 /* For those who have no event channel to hear it from, there is the log: the QP is nobody's. */
 void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type)
 {
-	qp->xrc->owes_events |= 1u << type;
+	qp->special.xrc->owes_events |= 1u << type;
 	vb_xrc_on_time(qp);
 	vb_xrc_handles_tell(qp->nic, qp->ibv.qp.qp_num, type);
 }
@@ -96,14 +96,14 @@ static void step(struct vb_xrc_attr *at, enum vb_migration_step to)
 
 void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
 {
-	struct vb_xrc_rcv *rcv = qp->xrc->rcv;
+	struct vb_xrc_rcv *rcv = qp->special.xrc->rcv;
 	struct vb_xrc_attr at;
 	bool same;
 
 	if (!store_try(qp))
 		return;
 	/* As it was when the packet was judged? Another NIC may have been told the same. */
-	same = atomic_load(&rcv->seq) == qp->xrc->seq;
+	same = atomic_load(&rcv->seq) == qp->special.xrc->seq;
 	if (same) {
 		vb_xrc_rcv_get(rcv, &at);
 		step(&at, to);

@@ -16,15 +16,15 @@ void vb_xrc_address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_
 
 	wqe->remote.srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
 	wqe->remote.target = wqe->remote.srqn >> VB_INDEX_BITS;
-	if (qp->path.local)
+	if (qp->to.path.local)
 		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn, &peer);
 }
 
 /* Was the way back not there yet when pieces of the path MTU were chosen? */
 bool vb_xrc_could_do_better(struct vb_qp *qp)
 {
-	return qp->req.mtu != VB_LANE_MTU_BYTES && qp->peer &&
-	       atomic_load_explicit(&qp->peer->has_rx, memory_order_acquire);
+	return qp->req.mtu != VB_LANE_MTU_BYTES && qp->to.peer &&
+	       atomic_load_explicit(&qp->to.peer->has_rx, memory_order_acquire);
 }
 
 /*
@@ -43,12 +43,13 @@ static void aim(struct vb_qp *qp)
 	if (vb_xrc_could_do_better(qp))
 		vb_qp_pieces_set(qp);
 	slot = vb_sq_at(&req->sq, req->pos.next)->remote.target;
-	if (slot == qp->aimed_slot && qp->peer && qp->path.local && !vb_peer_is_lost(qp->peer))
+	if (slot == qp->special.aimed_slot && qp->to.peer && qp->to.path.local &&
+	    !vb_peer_is_lost(qp->to.peer))
 		return;
-	towards = slot << VB_INDEX_BITS | (qp->dqpn & (VB_INDICES - 1));
-	peer = qp->path.local ? vb_peer_known(qp->nic, qp->ibv.qp.qp_num, towards) : NULL;
-	if (slot == qp->aimed_slot &&
-	    (peer == qp->peer || (qp->path.local && (!peer || vb_peer_is_lost(peer)))))
+	towards = slot << VB_INDEX_BITS | (qp->to.dqpn & (VB_INDICES - 1));
+	peer = qp->to.path.local ? vb_peer_known(qp->nic, qp->ibv.qp.qp_num, towards) : NULL;
+	if (slot == qp->special.aimed_slot &&
+	    (peer == qp->to.peer || (qp->to.path.local && (!peer || vb_peer_is_lost(peer)))))
 		return;
 	if (peer)
 		vb_qp_bind_locked(qp, peer, towards);
@@ -56,11 +57,11 @@ static void aim(struct vb_qp *qp)
 		vb_qp_unbind_locked(qp);
 	vb_qp_pieces_set(qp);
 	vb_qp_link_set(qp);
-	qp->aimed_slot = slot;
-	vb_path_sport_set(qp->nic, &qp->path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+	qp->special.aimed_slot = slot;
+	vb_path_sport_set(qp->nic, &qp->to.path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
 			  towards);
 	/* By the wire there are clocks. */
-	if (!qp->peer)
+	if (!qp->to.peer)
 		qp->now_ns = vb_nic_now_ns(qp->nic);
 }
 
@@ -70,11 +71,11 @@ static bool is_awaited(struct vb_qp *qp)
 	const struct vb_req *req = &qp->req;
 	const struct vb_wqe *wqe;
 
-	if (!qp->path.local || !vb_req_is_between(req) || req->pos.next == req->tail)
+	if (!qp->to.path.local || !vb_req_is_between(req) || req->pos.next == req->tail)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	/* To whom it sends already, it goes on. */
-	if (vb_wqe_is_local(wqe) || wqe->remote.target == qp->aimed_slot)
+	if (vb_wqe_is_local(wqe) || wqe->remote.target == qp->special.aimed_slot)
 		return false;
 	return vb_way_is_awaited(qp, wqe->remote.srqn);
 }
@@ -88,7 +89,7 @@ void vb_xrc_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 			return;
 		if (sends)
 			aim(qp);
-		if (qp->peer)
+		if (qp->to.peer)
 			vb_lane_transmit(qp, state);
 		else
 			vb_wire_transmit(qp, state);
