@@ -183,7 +183,7 @@ static enum vb_req_outcome send_again(struct vb_req *req, uint64_t now_ns)
 
 static enum vb_req_outcome rnr_nak(struct vb_req *req, const struct vb_pkt *pkt, uint64_t now_ns)
 {
-	uint64_t wait_ns = vb_rnr_timer_ns(vb_aeth_value(pkt->syndrome));
+	uint64_t wait_ns = vb_rnr_timer_ns(vb_aeth_value(pkt->aeth.syndrome));
 
 	/* While we wait nothing is on its way: it is the same news once more. */
 	if (req->una_psn != pkt->psn || req->rnr_wait)
@@ -207,7 +207,7 @@ static enum vb_req_outcome nak(struct vb_req *req, const struct vb_pkt *pkt, uin
 		[VB_NAK_ACCESS] = IBV_WC_REM_ACCESS_ERR,
 		[VB_NAK_OP] = IBV_WC_REM_OP_ERR,
 	};
-	unsigned code = vb_aeth_value(pkt->syndrome);
+	unsigned code = vb_aeth_value(pkt->aeth.syndrome);
 
 	if (req->una_psn != pkt->psn)
 		return VB_REQ_STALE;
@@ -225,18 +225,18 @@ static enum vb_req_outcome nak(struct vb_req *req, const struct vb_pkt *pkt, uin
 
 static void take_credits(struct vb_req *req, const struct vb_pkt *pkt)
 {
-	unsigned code = vb_aeth_value(pkt->syndrome);
+	unsigned code = vb_aeth_value(pkt->aeth.syndrome);
 
 	req->credits_known = code != VB_CREDIT_CODE_UNLIMITED;
 	if (req->credits_known)
-		req->credit_limit = vb_psn_add(req->packet_credits ? pkt->psn : pkt->msn,
+		req->credit_limit = vb_psn_add(req->packet_credits ? pkt->psn : pkt->aeth.msn,
 					       vb_credit_decode(code));
 }
 
 static enum vb_req_outcome ack_or_nak(struct vb_req *req, const struct vb_pkt *pkt,
 				      uint64_t now_ns)
 {
-	enum vb_aeth class = vb_aeth_class(pkt->syndrome);
+	enum vb_aeth class = vb_aeth_class(pkt->aeth.syndrome);
 	bool ack = class == VB_AETH_ACK;
 
 	if (class == VB_AETH_RESERVED)
@@ -263,7 +263,8 @@ static enum vb_req_outcome take_data(struct vb_req *req, const struct vb_pkt *pk
 	if (info->kind == VB_K_ATOMIC_ACK) {
 		if (!vb_wqe_is_atomic(wqe))
 			return fail_head(req, IBV_WC_BAD_RESP_ERR);
-		status = vb_host_local_write(req, wqe, 0, &pkt->orig, sizeof(pkt->orig));
+		status = vb_host_local_write(req, wqe, 0, &pkt->atomic.orig,
+					     sizeof(pkt->atomic.orig));
 	} else if (kind == VB_K_ATOMIC_WRITE || kind == VB_K_FLUSH) {
 		/* Release 1.6: answered with a READ response that has no data. */
 		if (pkt->payload_bytes)
@@ -296,7 +297,7 @@ enum vb_req_outcome vb_rc_answer(struct vb_req *req, const struct vb_pkt *pkt,
 	if (vb_psn_diff(pkt->psn, req->top_psn) >= 0)
 		return VB_REQ_STALE;
 	if (vb_psn_diff(pkt->psn, req->una_psn) < 0) {
-		if (info->kind != VB_K_ACK || vb_aeth_class(pkt->syndrome) != VB_AETH_ACK ||
+		if (info->kind != VB_K_ACK || vb_aeth_class(pkt->aeth.syndrome) != VB_AETH_ACK ||
 		    vb_psn_add(pkt->psn, 1) != req->una_psn)
 			return VB_REQ_STALE;
 		take_credits(req, pkt);

@@ -53,11 +53,12 @@ static enum vb_verdict read_request(struct vb_resp *resp, const struct vb_pkt *p
 {
 	if (!(resp->access & IBV_ACCESS_REMOTE_READ))
 		return VB_BAD_ACCESS;
-	if (pkt->dma_bytes > 1u << 31)
+	if (pkt->reth.bytes > 1u << 31)
 		return VB_BAD_LENGTH;
-	if (pkt->dma_bytes) {
-		enum vb_verdict verdict = vb_host_remote_check(
-			resp, pkt->rkey, pkt->va, pkt->dma_bytes, IBV_ACCESS_REMOTE_READ);
+	if (pkt->reth.bytes) {
+		enum vb_verdict verdict =
+			vb_host_remote_check(resp, pkt->reth.rkey, pkt->reth.va, pkt->reth.bytes,
+					     IBV_ACCESS_REMOTE_READ);
 
 		if (verdict != VB_OK)
 			return verdict;
@@ -66,10 +67,10 @@ static enum vb_verdict read_request(struct vb_resp *resp, const struct vb_pkt *p
 		.owed = true,
 		.kind = VB_K_READ_REQ,
 		.psn = pkt->psn,
-		.packets = vb_packets(pkt->dma_bytes, resp->mtu),
-		.rkey = pkt->rkey,
-		.va = pkt->va,
-		.bytes = pkt->dma_bytes,
+		.packets = vb_packets(pkt->reth.bytes, resp->mtu),
+		.rkey = pkt->reth.rkey,
+		.va = pkt->reth.va,
+		.bytes = pkt->reth.bytes,
 	};
 	return VB_OK;
 }
@@ -82,7 +83,7 @@ static enum vb_verdict atomic_request(struct vb_resp *resp, const struct vb_pkt 
 
 	if (!(resp->access & IBV_ACCESS_REMOTE_ATOMIC))
 		return VB_BAD_ACCESS;
-	if (pkt->va & 7)
+	if (pkt->reth.va & 7)
 		return VB_MISALIGNED;
 	verdict = vb_host_remote_atomic(resp, pkt, (enum vb_kind)info->kind, &orig);
 	if (verdict != VB_OK)
@@ -102,9 +103,9 @@ static enum vb_verdict atomic_write(struct vb_resp *resp, const struct vb_pkt *p
 
 	if (!(resp->access & IBV_ACCESS_REMOTE_WRITE))
 		return VB_BAD_ACCESS;
-	if (pkt->dma_bytes != sizeof(uint64_t) || pkt->payload_bytes != sizeof(uint64_t))
+	if (pkt->reth.bytes != sizeof(uint64_t) || pkt->payload_bytes != sizeof(uint64_t))
 		return VB_BAD_LENGTH;
-	if (pkt->va & 7)
+	if (pkt->reth.va & 7)
 		return VB_MISALIGNED;
 	verdict = vb_host_remote_atomic(resp, pkt, VB_K_ATOMIC_WRITE, &none);
 	*out = (struct vb_resource){
@@ -120,12 +121,12 @@ static enum vb_verdict atomic_write(struct vb_resp *resp, const struct vb_pkt *p
 static enum vb_verdict flush(struct vb_resp *resp, const struct vb_pkt *pkt,
 			     struct vb_resource *out)
 {
-	unsigned access = (pkt->flush_type & VB_FLUSH_GLOBAL ? VB_ACCESS_FLUSH_GLOBAL : 0) |
-			  (pkt->flush_type & VB_FLUSH_PERSISTENT ? VB_ACCESS_FLUSH_PERSISTENT : 0);
+	unsigned access = (pkt->flush.type & VB_FLUSH_GLOBAL ? VB_ACCESS_FLUSH_GLOBAL : 0) |
+			  (pkt->flush.type & VB_FLUSH_PERSISTENT ? VB_ACCESS_FLUSH_PERSISTENT : 0);
 	enum vb_verdict verdict;
 
-	if (!access || (pkt->flush_type & ~(VB_FLUSH_GLOBAL | VB_FLUSH_PERSISTENT)) ||
-	    pkt->flush_level > VB_FLUSH_MR)
+	if (!access || (pkt->flush.type & ~(VB_FLUSH_GLOBAL | VB_FLUSH_PERSISTENT)) ||
+	    pkt->flush.level > VB_FLUSH_MR)
 		return VB_BAD_OPCODE;
 	if ((resp->access & access) != access)
 		return VB_BAD_ACCESS;
@@ -206,8 +207,8 @@ static bool is_rest_of(const struct vb_resource *res, const struct vb_pkt *pkt, 
 {
 	uint32_t offset = ((pkt->psn - res->psn) & VB_PSN_MASK) * mtu;
 
-	return pkt->rkey == res->rkey && pkt->va == res->va + offset &&
-	       pkt->dma_bytes == res->bytes - offset;
+	return pkt->reth.rkey == res->rkey && pkt->reth.va == res->va + offset &&
+	       pkt->reth.bytes == res->bytes - offset;
 }
 
 /*
@@ -357,18 +358,18 @@ static bool answer(struct vb_resp *resp, struct vb_resource *res, struct vb_pkt 
 
 	*data = res->kind == VB_K_READ_REQ;
 	pkt->psn = vb_psn_add(res->psn, i);
-	pkt->msn = res->msn;
-	pkt->syndrome = ack_syndrome(resp);
+	pkt->aeth.msn = res->msn;
+	pkt->aeth.syndrome = ack_syndrome(resp);
 	if (res->kind == VB_K_CMP_SWP || res->kind == VB_K_FETCH_ADD) {
 		pkt->opcode = vb_op_find(resp->transport, VB_K_ATOMIC_ACK, VB_P_ONLY, 0);
-		pkt->orig = res->orig;
+		pkt->atomic.orig = res->orig;
 	} else if (res->kind != VB_K_READ_REQ) {
 		pkt->opcode = vb_op_find(resp->transport, VB_K_READ_RESP, VB_P_ONLY, 0);
 	} else {
 		pkt->opcode = vb_op_find(resp->transport, VB_K_READ_RESP, pos, 0);
-		pkt->rkey = res->rkey;
-		pkt->va = res->va + offset;
-		pkt->dma_bytes = (uint32_t)vb_min_u64(resp->mtu, res->bytes - offset);
+		pkt->reth.rkey = res->rkey;
+		pkt->reth.va = res->va + offset;
+		pkt->reth.bytes = (uint32_t)vb_min_u64(resp->mtu, res->bytes - offset);
 	}
 	return res->sent == res->packets;
 }
@@ -388,13 +389,13 @@ bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data)
 	if (!resp->ack_owed && !resp->nak_owed)
 		return false;
 	pkt->opcode = vb_op_find(resp->transport, VB_K_ACK, VB_P_ONLY, 0);
-	pkt->msn = resp->msn;
+	pkt->aeth.msn = resp->msn;
 	if (resp->nak_owed) {
 		pkt->psn = resp->epsn;
-		pkt->syndrome = resp->nak_syndrome;
+		pkt->aeth.syndrome = resp->nak_syndrome;
 	} else {
 		pkt->psn = vb_psn_add(resp->epsn, VB_PSN_MASK);
-		pkt->syndrome = ack_syndrome(resp);
+		pkt->aeth.syndrome = ack_syndrome(resp);
 	}
 	resp->ack_owed = resp->nak_owed = false;
 	return true;

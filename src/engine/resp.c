@@ -50,18 +50,18 @@ static enum vb_verdict begin_write(struct vb_resp *resp, const struct vb_pkt *pk
 
 	if (!(resp->access & IBV_ACCESS_REMOTE_WRITE))
 		return VB_BAD_ACCESS;
-	if (pkt->dma_bytes > 1u << 31)
+	if (pkt->reth.bytes > 1u << 31)
 		return VB_BAD_LENGTH;
 	/* IBA 9.7.4.1.6: a zero-length WRITE touches nothing, its rkey is not looked at. */
-	if (pkt->dma_bytes) {
-		verdict = vb_host_remote_check(resp, pkt->rkey, pkt->va, pkt->dma_bytes,
+	if (pkt->reth.bytes) {
+		verdict = vb_host_remote_check(resp, pkt->reth.rkey, pkt->reth.va, pkt->reth.bytes,
 					       IBV_ACCESS_REMOTE_WRITE);
 		if (verdict != VB_OK)
 			return verdict;
 	}
-	resp->rkey = pkt->rkey;
-	resp->va = pkt->va;
-	resp->dma_bytes = pkt->dma_bytes;
+	resp->rkey = pkt->reth.rkey;
+	resp->va = pkt->reth.va;
+	resp->dma_bytes = pkt->reth.bytes;
 	return VB_OK;
 }
 

@@ -50,41 +50,41 @@ static const uint8_t *extended_parse(struct vb_pkt *pkt, unsigned headers, const
 		in += 8;
 	}
 	if (headers & VB_H_DCETH) {
-		pkt->mtu_code = in[0] & 7;
+		pkt->dceth.mtu_code = in[0] & 7;
 		pkt->sqpn = vb_be32_get(in) & QPN_MASK;
-		pkt->start_psn = vb_be32_get(in + 4) & QPN_MASK;
-		pkt->connection = vb_be64_get(in + 8);
+		pkt->dceth.start_psn = vb_be32_get(in + 4) & QPN_MASK;
+		pkt->dceth.connection = vb_be64_get(in + 8);
 		in += VB_DCETH_BYTES;
 	}
 	if (headers & VB_H_DCKEY) {
-		pkt->dc_key = vb_be64_get(in);
+		pkt->dceth.key = vb_be64_get(in);
 		in += 8;
 	}
 	if (headers & VB_H_FETH) {
-		pkt->flush_level = in[3] >> 4 & 3;
-		pkt->flush_type = in[3] & 15;
+		pkt->flush.level = in[3] >> 4 & 3;
+		pkt->flush.type = in[3] & 15;
 		in += 4;
 	}
 	if (headers & VB_H_RETH) {
-		pkt->va = vb_be64_get(in);
-		pkt->rkey = vb_be32_get(in + 8);
-		pkt->dma_bytes = vb_be32_get(in + 12);
+		pkt->reth.va = vb_be64_get(in);
+		pkt->reth.rkey = vb_be32_get(in + 8);
+		pkt->reth.bytes = vb_be32_get(in + 12);
 		in += 16;
 	}
 	if (headers & VB_H_ATOMIC) {
-		pkt->va = vb_be64_get(in);
-		pkt->rkey = vb_be32_get(in + 8);
-		pkt->swap_add = vb_be64_get(in + 12);
-		pkt->compare = vb_be64_get(in + 20);
+		pkt->reth.va = vb_be64_get(in);
+		pkt->reth.rkey = vb_be32_get(in + 8);
+		pkt->atomic.swap_add = vb_be64_get(in + 12);
+		pkt->atomic.compare = vb_be64_get(in + 20);
 		in += 28;
 	}
 	if (headers & VB_H_AETH) {
-		pkt->syndrome = in[0];
-		pkt->msn = vb_be32_get(in) & QPN_MASK;
+		pkt->aeth.syndrome = in[0];
+		pkt->aeth.msn = vb_be32_get(in) & QPN_MASK;
 		in += 4;
 	}
 	if (headers & VB_H_ATOMICACK) {
-		pkt->orig = vb_be64_get(in);
+		pkt->atomic.orig = vb_be64_get(in);
 		in += 8;
 	}
 	if (headers & VB_H_IMM) {
@@ -112,36 +112,37 @@ static uint8_t *extended_emit(uint8_t *out, unsigned headers, const struct vb_pk
 		out += 8;
 	}
 	if (headers & VB_H_DCETH) {
-		vb_be32_put(out, (uint32_t)(pkt->mtu_code & 7) << 24 | (pkt->sqpn & QPN_MASK));
-		vb_be32_put(out + 4, pkt->start_psn & QPN_MASK);
-		vb_be64_put(out + 8, pkt->connection);
+		vb_be32_put(out,
+			    (uint32_t)(pkt->dceth.mtu_code & 7) << 24 | (pkt->sqpn & QPN_MASK));
+		vb_be32_put(out + 4, pkt->dceth.start_psn & QPN_MASK);
+		vb_be64_put(out + 8, pkt->dceth.connection);
 		out += VB_DCETH_BYTES;
 	}
 	if (headers & VB_H_DCKEY) {
-		vb_be64_put(out, pkt->dc_key);
+		vb_be64_put(out, pkt->dceth.key);
 		out += 8;
 	}
 	if (headers & VB_H_FETH) {
-		vb_be32_put(out, (pkt->flush_level & 3u) << 4 | (pkt->flush_type & 15u));
+		vb_be32_put(out, (pkt->flush.level & 3u) << 4 | (pkt->flush.type & 15u));
 		out += 4;
 	}
 	if (headers & VB_H_RETH) {
-		vb_reth_put(out, pkt->va, pkt->rkey, pkt->dma_bytes);
+		vb_reth_put(out, pkt->reth.va, pkt->reth.rkey, pkt->reth.bytes);
 		out += VB_RETH_BYTES;
 	}
 	if (headers & VB_H_ATOMIC) {
-		vb_be64_put(out, pkt->va);
-		vb_be32_put(out + 8, pkt->rkey);
-		vb_be64_put(out + 12, pkt->swap_add);
-		vb_be64_put(out + 20, pkt->compare);
+		vb_be64_put(out, pkt->reth.va);
+		vb_be32_put(out + 8, pkt->reth.rkey);
+		vb_be64_put(out + 12, pkt->atomic.swap_add);
+		vb_be64_put(out + 20, pkt->atomic.compare);
 		out += 28;
 	}
 	if (headers & VB_H_AETH) {
-		vb_be32_put(out, (uint32_t)pkt->syndrome << 24 | (pkt->msn & QPN_MASK));
+		vb_be32_put(out, (uint32_t)pkt->aeth.syndrome << 24 | (pkt->aeth.msn & QPN_MASK));
 		out += 4;
 	}
 	if (headers & VB_H_ATOMICACK) {
-		vb_be64_put(out, pkt->orig);
+		vb_be64_put(out, pkt->atomic.orig);
 		out += 8;
 	}
 	if (headers & VB_H_IMM) {

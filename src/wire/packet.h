@@ -24,6 +24,37 @@
 #define VB_FRAME_BYTES_MAX 65507      /* what one IPv4 UDP datagram can carry */
 #define VB_PKT_HEADER_BYTES_MAX 56    /* BTH, DCETH, AtomicETH */
 
+struct vb_pkt_reth {
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t bytes;
+};
+
+struct vb_pkt_atomic {
+	uint64_t swap_add;
+	uint64_t compare;
+	uint64_t orig; /* AtomicAckETH: what was there */
+};
+
+struct vb_pkt_aeth {
+	uint8_t syndrome;
+	uint32_t msn;
+};
+
+/* FETH */
+struct vb_pkt_flush {
+	uint8_t type;  /* 4 bits: placement type */
+	uint8_t level; /* 2 bits: selectivity level */
+};
+
+/* DCETH, and the key of DCKEY */
+struct vb_pkt_dceth {
+	uint64_t connection; /* its number: a later one of the same DCI has a higher one */
+	uint64_t key;
+	uint32_t start_psn; /* the connection's first */
+	uint8_t mtu_code;   /* 3 bits: by what its sender cuts messages (nic/service/dc/dc.h) */
+};
+
 struct vb_pkt {
 	/* BTH (IBTA 9.2) */
 	uint8_t opcode;
@@ -37,36 +68,17 @@ struct vb_pkt {
 	uint16_t pkey;
 	uint32_t dqpn;
 	uint32_t psn;
-	/* RETH; va and rkey also of AtomicETH */
-	uint64_t va;
-	uint32_t rkey;
-	uint32_t dma_bytes;
-	/* AtomicETH */
-	uint64_t swap_add;
-	uint64_t compare;
-	/* AtomicAckETH */
-	uint64_t orig;
-	/* AETH */
-	uint8_t syndrome;
-	uint32_t msn;
-	/* ImmDt: in network order, as struct ibv_wc has it */
-	uint32_t imm_be;
-	/* IETH */
-	uint32_t inv_rkey;
-	/* DETH; sqpn also of DCETH: the DCI */
-	uint32_t qkey;
-	uint32_t sqpn;
-	/* XRCETH */
-	uint32_t srqn;
-	/* DCETH */
-	uint8_t mtu_code;    /* 3 bits: by what its sender cuts messages (nic/service/dc/dc.h) */
-	uint32_t start_psn;  /* the connection's first */
-	uint64_t connection; /* its number: a later one of the same DCI has a higher one */
-	/* DCKEY */
-	uint64_t dc_key;
-	/* FETH */
-	uint8_t flush_type;  /* 4 bits: placement type */
-	uint8_t flush_level; /* 2 bits: selectivity level */
+	/* Extended headers. */
+	struct vb_pkt_reth reth; /* va and rkey also of AtomicETH */
+	struct vb_pkt_atomic atomic;
+	struct vb_pkt_aeth aeth;
+	uint32_t imm_be; /* ImmDt: in network order, as struct ibv_wc has it */
+	uint32_t inv_rkey; /* IETH */
+	uint32_t qkey;	   /* DETH */
+	uint32_t sqpn;	   /* DETH; also of DCETH: the DCI */
+	uint32_t srqn;	   /* XRCETH */
+	struct vb_pkt_flush flush;
+	struct vb_pkt_dceth dceth;
 	/* Behind the headers: within the frame that was parsed, without pad. */
 	const uint8_t *payload;
 	uint32_t payload_bytes;

@@ -144,14 +144,14 @@ static void packet(const uint8_t *step)
 		.psn = (to_target ? step[3] / 16 : h.initiator->req.una_psn + step[3] / 32) &
 		       0xffffff,
 		.sqpn = 0x700u + (step[4] & 3),
-		.mtu_code = (uint8_t)(to_target ? step[4] >> 2 & 7 : step[4] & 3),
-		.start_psn = step[0] & 16 ? 0 : step[3] & 3,
-		.connection = to_target ? step[2] & 7 : dc->connection + (step[2] == 0),
-		.dc_key = KEY + (step[7] == 0),
-		.va = step[6] * 32ull,
-		.rkey = h.mr->ibv.rkey + (step[6] == 7),
-		.dma_bytes = step[5] * 8u,
-		.syndrome = step[7],
+		.dceth.mtu_code = (uint8_t)(to_target ? step[4] >> 2 & 7 : step[4] & 3),
+		.dceth.start_psn = step[0] & 16 ? 0 : step[3] & 3,
+		.dceth.connection = to_target ? step[2] & 7 : dc->connection + (step[2] == 0),
+		.dceth.key = KEY + (step[7] == 0),
+		.reth.va = step[6] * 32ull,
+		.reth.rkey = h.mr->ibv.rkey + (step[6] == 7),
+		.reth.bytes = step[5] * 8u,
+		.aeth.syndrome = step[7],
 	};
 	const struct vb_op_info *info = vb_op_info(pkt.opcode);
 	uint32_t head, payload;
@@ -159,10 +159,10 @@ static void packet(const uint8_t *step)
 	if (!info)
 		return;
 	if (to_target && !(step[4] & 0x60))
-		pkt.mtu_code = IBV_MTU_512;
+		pkt.dceth.mtu_code = IBV_MTU_512;
 	payload = !info->payload ? 0 : info->pos & VB_P_LAST ? step[5] : 512u;
 	if (info->headers & VB_H_RETH && info->pos == VB_P_ONLY && info->payload)
-		pkt.dma_bytes = payload;
+		pkt.reth.bytes = payload;
 	pkt.pad = vb_pkt_pad(payload);
 	head = (uint32_t)vb_pkt_emit(octets, &pkt);
 	frame.bytes = head + payload + pkt.pad + VB_ICRC_BYTES;

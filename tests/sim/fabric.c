@@ -108,9 +108,9 @@ static void show(const struct fabric *f, const char *what, unsigned nic, const u
 	       what, nic, vb_op_info(pkt.opcode)->name, pkt.dqpn, pkt.psn,
 	       pkt.ackreq ? " ackreq" : "", pkt.payload_bytes);
 	if (vb_op_info(pkt.opcode)->headers & VB_H_RETH)
-		printf(" va %llx dma %u", (unsigned long long)pkt.va, pkt.dma_bytes);
+		printf(" va %llx dma %u", (unsigned long long)pkt.reth.va, pkt.reth.bytes);
 	if (vb_op_info(pkt.opcode)->headers & VB_H_AETH)
-		printf(" syndrome %02x msn %u", pkt.syndrome, pkt.msn);
+		printf(" syndrome %02x msn %u", pkt.aeth.syndrome, pkt.aeth.msn);
 	printf("\n");
 }
 

@@ -138,16 +138,16 @@ void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_p
 		return;
 	}
 	/* Only a NAK needs to know what time it is where no clocks run. */
-	if (!now_ns && info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) != VB_AETH_ACK)
+	if (!now_ns && info->kind == VB_K_ACK && vb_aeth_class(pkt->aeth.syndrome) != VB_AETH_ACK)
 		now_ns = qp->now_ns = vb_nic_now_ns(batch->nic);
 	outcome = vb_rc_answer(&qp->req, pkt, info, now_ns);
 	if (outcome == VB_REQ_STALE)
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
 	if (outcome == VB_REQ_MIGRATE)
 		vb_migrate_locked(qp);
-	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->syndrome) == VB_AETH_RNR)
+	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->aeth.syndrome) == VB_AETH_RNR)
 		vb_batch_count(batch, VB_STAT_RNR_NAKS_SEEN);
-	if (info->kind == VB_K_ACK && pkt->syndrome == vb_aeth_nak(VB_NAK_PSN))
+	if (info->kind == VB_K_ACK && pkt->aeth.syndrome == vb_aeth_nak(VB_NAK_PSN))
 		vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
 	if (outcome == VB_REQ_FAILED)
 		vb_qp_after_locked(qp, outcome);

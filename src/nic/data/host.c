@@ -263,7 +263,7 @@ static enum vb_verdict find_paged(struct vb_qp *qp, const struct vb_pkt *pkt, un
 	const struct vb_nic_host *host = &qp->nic->host;
 	bool paged;
 
-	*at = vb_remote_find(qp, pkt->rkey, pkt->va, sizeof(uint64_t), access, &paged);
+	*at = vb_remote_find(qp, pkt->reth.rkey, pkt->reth.va, sizeof(uint64_t), access, &paged);
 	if (!*at)
 		return VB_BAD_ACCESS;
 	return !host->paging || host->paging->touch(host->arg, *at) ? VB_OK : VB_BAD_MEMORY;
@@ -275,8 +275,8 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 	struct vb_qp *qp = qp_of_resp(resp);
 	unsigned access = kind == VB_K_ATOMIC_WRITE ? IBV_ACCESS_REMOTE_WRITE
 						    : IBV_ACCESS_REMOTE_ATOMIC;
-	uint8_t *at = vb_remote_get(qp, pkt->rkey, pkt->va, sizeof(*orig), access);
-	uint64_t operand = pkt->swap_add;
+	uint8_t *at = vb_remote_get(qp, pkt->reth.rkey, pkt->reth.va, sizeof(*orig), access);
+	uint64_t operand = pkt->atomic.swap_add;
 	enum vb_verdict found = at ? VB_OK : find_paged(qp, pkt, access, &at);
 	bool ok;
 
@@ -286,7 +286,7 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 		memcpy(&operand, pkt->payload, sizeof(operand));
 	/* An address that is aligned remotely may lie askew here (zero-based, iova). */
 	ok = ((uintptr_t)at & 7) == 0 &&
-	     vb_atomic_guarded((uint64_t *)at, kind, operand, pkt->compare, orig);
+	     vb_atomic_guarded((uint64_t *)at, kind, operand, pkt->atomic.compare, orig);
 	return ok ? VB_OK : VB_BAD_MEMORY;
 }
 
@@ -296,11 +296,11 @@ enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, un
 	struct vb_qp *qp = qp_of_resp(resp);
 	bool ok = true, paged;
 
-	if (pkt->flush_level == VB_FLUSH_MR)
-		ok = vb_key_grants(qp->nic, qp->ibv.qp.pd, pkt->rkey, access);
-	else if (pkt->dma_bytes)
-		ok = vb_mr_find(qp->nic, qp->ibv.qp.pd, pkt->rkey, pkt->va, pkt->dma_bytes, access,
-				&paged);
+	if (pkt->flush.level == VB_FLUSH_MR)
+		ok = vb_key_grants(qp->nic, qp->ibv.qp.pd, pkt->reth.rkey, access);
+	else if (pkt->reth.bytes)
+		ok = vb_mr_find(qp->nic, qp->ibv.qp.pd, pkt->reth.rkey, pkt->reth.va,
+				pkt->reth.bytes, access, &paged);
 	atomic_thread_fence(memory_order_seq_cst);
 	return ok ? VB_OK : VB_BAD_ACCESS;
 }

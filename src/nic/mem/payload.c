@@ -161,24 +161,25 @@ bool vb_payload_response(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn,
 	uint8_t *from;
 
 	out->count = 0;
-	out->bytes = pkt->dma_bytes;
+	out->bytes = pkt->reth.bytes;
 	out->scattered = false;
-	if (!pkt->dma_bytes)
+	if (!pkt->reth.bytes)
 		return true;
-	from = vb_mr_get(nic, pd, pkt->rkey, pkt->va, pkt->dma_bytes, access);
+	from = vb_mr_get(nic, pd, pkt->reth.rkey, pkt->reth.va, pkt->reth.bytes, access);
 	if (!from)
-		from = vb_window_get(nic, pd, qpn, pkt->rkey, pkt->va, pkt->dma_bytes, access);
+		from = vb_window_get(nic, pd, qpn, pkt->reth.rkey, pkt->reth.va, pkt->reth.bytes,
+				     access);
 	if (!from) {
 		out->nic = nic;
 		out->pd = pd;
 		out->qpn = qpn;
-		out->response = (struct ibv_sge){ pkt->va, pkt->dma_bytes, pkt->rkey };
+		out->response = (struct ibv_sge){ pkt->reth.va, pkt->reth.bytes, pkt->reth.rkey };
 		out->sge = &out->response;
 		out->sge_count = 1;
 		out->offset = 0;
 		return scatter(out);
 	}
-	out->iov[0] = (struct iovec){ from, pkt->dma_bytes };
+	out->iov[0] = (struct iovec){ from, pkt->reth.bytes };
 	out->count = 1;
 	return true;
 }

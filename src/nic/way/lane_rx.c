@@ -108,8 +108,8 @@ static bool take_plain(struct vb_batch *batch, const struct vb_lane *lane,
 	if (from->payload_bytes)
 		return false;
 	aeth = vb_be32_get(from->octets + VB_BTH_BYTES);
-	pkt.syndrome = (uint8_t)(aeth >> 24);
-	pkt.msn = aeth & VB_PSN_MASK;
+	pkt.aeth.syndrome = (uint8_t)(aeth >> 24);
+	pkt.aeth.msn = aeth & VB_PSN_MASK;
 	vb_batch_answer(batch, qp, &pkt, info);
 	return true;
 }

@@ -153,17 +153,17 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	if (headers & VB_H_DCETH)
 		qp->service->send.header_fill(qp, pkt);
 	if (headers & (VB_H_RETH | VB_H_ATOMIC)) {
-		pkt->va = wqe->remote.va;
-		pkt->rkey = wqe->remote.rkey;
-		pkt->dma_bytes = wqe->bytes;
-		pkt->swap_add = wqe->remote.swap_add;
-		pkt->compare = wqe->remote.compare;
-		pkt->flush_type = wqe->remote.flush_type;
-		pkt->flush_level = wqe->remote.flush_level;
+		pkt->reth.va = wqe->remote.va;
+		pkt->reth.rkey = wqe->remote.rkey;
+		pkt->reth.bytes = wqe->bytes;
+		pkt->atomic.swap_add = wqe->remote.swap_add;
+		pkt->atomic.compare = wqe->remote.compare;
+		pkt->flush.type = wqe->remote.flush_type;
+		pkt->flush.level = wqe->remote.flush_level;
 	}
 	if (wqe->kind == VB_K_READ_REQ) {
-		pkt->va += seg->offset;
-		pkt->dma_bytes = seg->bytes;
+		pkt->reth.va += seg->offset;
+		pkt->reth.bytes = seg->bytes;
 	}
 	if (headers & VB_H_DETH) {
 		pkt->dqpn = wqe->ud.dqpn;
@@ -225,7 +225,7 @@ static bool answer_middles(struct sender *s)
 	vb_qp_pkt_begin(qp, &pkt);
 	vb_rc_response(resp, &pkt, &data);
 	pkt.pad = 0;
-	from = vb_remote_get(qp, pkt.rkey, pkt.va, n * resp->mtu, IBV_ACCESS_REMOTE_READ);
+	from = vb_remote_get(qp, pkt.reth.rkey, pkt.reth.va, n * resp->mtu, IBV_ACCESS_REMOTE_READ);
 	if (!from || !vb_framer_add_middles(s->framer, &pkt, from, resp->mtu, n)) {
 		vb_resp_pos_put(resp, &before);
 		return false;

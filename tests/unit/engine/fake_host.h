@@ -93,7 +93,7 @@ enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, un
 {
 	fake.checks++;
 	fake.access = access;
-	fake.flush_level = pkt->flush_level;
+	fake.flush_level = pkt->flush.level;
 	return fake.remote_check;
 }
 
@@ -172,7 +172,7 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 	fake.atomics++;
 	fake.atomic_kind = kind;
 	*orig = fake.word;
-	fake.word += kind == VB_K_FETCH_ADD ? pkt->swap_add : 0;
+	fake.word += kind == VB_K_FETCH_ADD ? pkt->atomic.swap_add : 0;
 	return VB_OK;
 }
 

@@ -118,7 +118,7 @@ static void check_answer(const struct row *row, enum vb_fault_class class)
 	}
 	assert_true(vb_rc_response(&resp, &pkt, &data));
 	assert_int_equal(pkt.psn, resp.epsn);
-	assert_int_equal(pkt.syndrome, class == B && !row->on.ahead ? vb_aeth_rnr(9)
+	assert_int_equal(pkt.aeth.syndrome, class == B && !row->on.ahead ? vb_aeth_rnr(9)
 								   : vb_aeth_nak(row->code));
 	assert_silent();
 }
@@ -183,7 +183,7 @@ static void walk(enum vb_transport transport, const struct row *row, enum vb_fau
 	psn += row->on.ahead;
 	pkt = packet(vb_op_find(transport, row->kind, row->pos, row->extra), psn, row->payload,
 		     row->dma);
-	pkt.va += row->on.askew;
+	pkt.reth.va += row->on.askew;
 	pkt.ackreq = true;
 	check(row, class, give(&pkt));
 	if (class == D)

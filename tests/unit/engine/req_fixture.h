@@ -72,9 +72,9 @@ static inline enum vb_req_outcome answer(uint8_t opcode, uint32_t psn, uint8_t s
 	const struct vb_pkt pkt = {
 		.opcode = opcode,
 		.psn = psn,
-		.syndrome = syndrome,
-		.msn = msn,
-		.orig = 0x0123456789abcdef,
+		.aeth.syndrome = syndrome,
+		.aeth.msn = msn,
+		.atomic.orig = 0x0123456789abcdef,
 		.payload = data,
 		.payload_bytes = bytes,
 	};

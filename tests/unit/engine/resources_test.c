@@ -32,7 +32,7 @@ static void what_is_kept_for_duplicates_moves_along(void **state)
 			assert_result(request(VB_OP_RC_FETCH_ADD, EPSN + i, 0, 0),
 				      VB_RESP_DUPLICATE, VB_OK);
 			pkt = response();
-			assert_int_equal(pkt.orig, 1000 + i);
+			assert_int_equal(pkt.atomic.orig, 1000 + i);
 			assert_silent();
 		}
 		assert_int_equal(fake.word, 1000 + 3 + RESOURCES);
@@ -49,10 +49,10 @@ static void a_smaller_one_keeps_the_newest(void **state)
 	replace(1);
 	assert_result(request(VB_OP_RC_FETCH_ADD, EPSN + RESOURCES - 1, 0, 0), VB_RESP_DUPLICATE,
 		      VB_OK);
-	assert_int_equal(response().orig, 1000 + RESOURCES - 1);
+	assert_int_equal(response().atomic.orig, 1000 + RESOURCES - 1);
 	assert_result(request(VB_OP_RC_FETCH_ADD, EPSN, 0, 0), VB_RESP_DROPPED, VB_BAD_SEQUENCE);
 	request(VB_OP_RC_FETCH_ADD, EPSN + RESOURCES, 0, 0);
-	assert_int_equal(response().orig, 1000 + RESOURCES);
+	assert_int_equal(response().atomic.orig, 1000 + RESOURCES);
 }
 
 /* What has not been answered yet is, from the packet on at which it stood. */

@@ -39,10 +39,10 @@ static inline struct vb_pkt packet(uint8_t opcode, uint32_t psn, uint32_t payloa
 		.psn = psn,
 		.payload = data,
 		.payload_bytes = payload,
-		.dma_bytes = dma,
-		.va = 0x10000,
-		.rkey = 0x77,
-		.swap_add = 1,
+		.reth.bytes = dma,
+		.reth.va = 0x10000,
+		.reth.rkey = 0x77,
+		.atomic.swap_add = 1,
 	};
 }
 
@@ -113,9 +113,9 @@ static inline void assert_ack(uint32_t psn, unsigned class, unsigned value)
 
 	assert_int_equal(pkt.opcode, VB_OP_RC_ACK);
 	assert_int_equal(pkt.psn, psn);
-	assert_int_equal(vb_aeth_class(pkt.syndrome), class);
+	assert_int_equal(vb_aeth_class(pkt.aeth.syndrome), class);
 	if (class != VB_AETH_ACK)
-		assert_int_equal(vb_aeth_value(pkt.syndrome), value);
+		assert_int_equal(vb_aeth_value(pkt.aeth.syndrome), value);
 }
 
 static inline void assert_refused(struct vb_resp_result result, enum vb_verdict verdict,

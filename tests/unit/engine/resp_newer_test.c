@@ -63,8 +63,8 @@ static void an_atomic_write_is_answered_with_an_empty_read_response(void **state
 	pkt = response();
 	assert_int_equal(pkt.opcode, VB_OP_RC_READ_RESP_ONLY);
 	assert_int_equal(pkt.psn, 0x101);
-	assert_int_equal(pkt.msn, 2);
-	assert_int_equal(pkt.dma_bytes, 0);
+	assert_int_equal(pkt.aeth.msn, 2);
+	assert_int_equal(pkt.reth.bytes, 0);
 	assert_silent();
 }
 
@@ -96,8 +96,8 @@ static struct vb_resp_result flush(uint32_t psn, uint8_t type, uint8_t level)
 {
 	struct vb_pkt pkt = packet(VB_OP_RC_FLUSH, psn, 0, 64);
 
-	pkt.flush_type = type;
-	pkt.flush_level = level;
+	pkt.flush.type = type;
+	pkt.flush.level = level;
 	return give(&pkt);
 }
 
@@ -113,7 +113,7 @@ static void a_flush_is_answered_like_an_empty_read(void **state)
 	pkt = response();
 	assert_int_equal(pkt.opcode, VB_OP_RC_READ_RESP_ONLY);
 	assert_int_equal(pkt.psn, 0x101);
-	assert_int_equal(pkt.dma_bytes, 0);
+	assert_int_equal(pkt.reth.bytes, 0);
 	/* oA19-15: its duplicate is answered only. */
 	fake.checks = 0;
 	assert_int_equal(flush(0x101, VB_FLUSH_GLOBAL, VB_FLUSH_MR).outcome, VB_RESP_DUPLICATE);

@@ -17,7 +17,7 @@ static uint32_t check_run(void)
 	struct vb_resource were[RESOURCES], long_way[RESOURCES];
 	struct vb_resp was = resp;
 	uint32_t n = vb_resp_run(&resp);
-	struct vb_pkt pkt, before = { .va = 0 };
+	struct vb_pkt pkt, before = { .reth.va = 0 };
 	struct vb_resp_pos to;
 	bool data;
 
@@ -26,9 +26,9 @@ static uint32_t check_run(void)
 		assert_true(vb_rc_response(&resp, &pkt, &data));
 		assert_true(data);
 		assert_int_equal(pkt.opcode, VB_OP_RC_READ_RESP_MIDDLE);
-		assert_int_equal(pkt.dma_bytes, MTU);
+		assert_int_equal(pkt.reth.bytes, MTU);
 		if (i) {
-			assert_int_equal(pkt.va, before.va + MTU);
+			assert_int_equal(pkt.reth.va, before.reth.va + MTU);
 			assert_int_equal(pkt.psn, vb_psn_add(before.psn, 1));
 		}
 		before = pkt;
@@ -61,7 +61,7 @@ static void ask(void)
 			struct vb_pkt pkt = packet(VB_OP_RC_READ_REQ, vb_psn_add(last->psn, index),
 						   0, last->bytes - index * MTU);
 
-			pkt.va += (uint64_t)index * MTU;
+			pkt.reth.va += (uint64_t)index * MTU;
 			give(&pkt);
 		}
 		break;

@@ -34,7 +34,7 @@ static void the_msn_counts_complete_messages(void **state)
 	request(VB_OP_RC_FETCH_ADD, 0x106, 0, 0);
 	assert_int_equal(resp.msn, 4);
 	assert_int_equal(resp.epsn, 0x107);
-	assert_int_equal(response().msn, 3);
+	assert_int_equal(response().aeth.msn, 3);
 	resp.msn = 0xffffff;
 	request(VB_OP_RC_SEND_ONLY, 0x107, 0, 0);
 	assert_int_equal(resp.msn, 0);
@@ -86,13 +86,13 @@ static void a_duplicate_read_is_executed_again(void **state)
 	assert_answer(VB_OP_RC_READ_RESP_FIRST, 0x100);
 	assert_answer(VB_OP_RC_READ_RESP_MIDDLE, 0x101);
 	assert_answer(VB_OP_RC_READ_RESP_LAST, 0x102);
-	pkt.va += MTU;
+	pkt.reth.va += MTU;
 	assert_result(give(&pkt), VB_RESP_DUPLICATE, VB_OK);
 	pkt = response();
 	assert_int_equal(pkt.opcode, VB_OP_RC_READ_RESP_FIRST);
 	assert_int_equal(pkt.psn, 0x101);
-	assert_true(pkt.va == 0x10000 + MTU);
-	assert_int_equal(pkt.dma_bytes, MTU);
+	assert_true(pkt.reth.va == 0x10000 + MTU);
+	assert_int_equal(pkt.reth.bytes, MTU);
 	assert_answer(VB_OP_RC_READ_RESP_LAST, 0x102);
 	assert_silent();
 	assert_int_equal(resp.epsn, 0x103);
@@ -106,15 +106,15 @@ static void a_duplicate_read_that_is_another_is_dropped(void **state)
 	give(&pkt);
 	while (resp.done != resp.tail)
 		response();
-	pkt.rkey++;
+	pkt.reth.rkey++;
 	assert_int_equal(give(&pkt).outcome, VB_RESP_DROPPED);
-	pkt.rkey--;
-	pkt.dma_bytes++;
+	pkt.reth.rkey--;
+	pkt.reth.bytes++;
 	assert_int_equal(give(&pkt).outcome, VB_RESP_DROPPED);
-	pkt.dma_bytes--;
-	pkt.va++;
+	pkt.reth.bytes--;
+	pkt.reth.va++;
 	assert_int_equal(give(&pkt).outcome, VB_RESP_DROPPED);
-	pkt.va--;
+	pkt.reth.va--;
 	assert_int_equal(give(&pkt).outcome, VB_RESP_DUPLICATE);
 }
 
@@ -183,8 +183,8 @@ static void a_duplicate_atomic_is_answered_from_memory(void **state)
 		pkt = response();
 		assert_int_equal(pkt.opcode, VB_OP_RC_ATOMIC_ACK);
 		assert_int_equal(pkt.psn, 0x100 + i);
-		assert_int_equal(pkt.orig, 1000 + i);
-		assert_int_equal(pkt.msn, 1 + i);
+		assert_int_equal(pkt.atomic.orig, 1000 + i);
+		assert_int_equal(pkt.aeth.msn, 1 + i);
 	}
 	assert_int_equal(fake.atomics, RESOURCES);
 	assert_int_equal(fake.word, 1000 + RESOURCES);
@@ -349,7 +349,7 @@ static void faults_and_their_naks(void **state)
 		fake.remote_atomic = faults[i].atomic;
 		fake.recv_write = faults[i].recv;
 		resp.access &= ~faults[i].access_taken;
-		pkt.va += faults[i].va;
+		pkt.reth.va += faults[i].va;
 		assert_refused(give(&pkt), faults[i].verdict, faults[i].code);
 	}
 }
@@ -512,10 +512,10 @@ static void acks_tell_how_many_receives_wait(void **state)
 {
 	fake.recv_posted = 3;
 	request_ackreq(VB_OP_RC_SEND_ONLY, 0x100, 1);
-	assert_int_equal(vb_credit_decode(vb_aeth_value(response().syndrome)), 2);
+	assert_int_equal(vb_credit_decode(vb_aeth_value(response().aeth.syndrome)), 2);
 	fake.recv_uncounted = true;
 	request_ackreq(VB_OP_RC_SEND_ONLY, 0x101, 1);
-	assert_int_equal(vb_aeth_value(response().syndrome), VB_CREDIT_CODE_UNLIMITED);
+	assert_int_equal(vb_aeth_value(response().aeth.syndrome), VB_CREDIT_CODE_UNLIMITED);
 }
 
 static void read_responses_cover_the_data(void **state)
@@ -535,8 +535,8 @@ static void read_responses_cover_the_data(void **state)
 
 			assert_int_equal(vb_op_info(pkt.opcode)->pos, pos);
 			assert_int_equal(pkt.psn, 0x100 + n);
-			assert_true(pkt.va == 0x10000 + offset);
-			offset += pkt.dma_bytes;
+			assert_true(pkt.reth.va == 0x10000 + offset);
+			offset += pkt.reth.bytes;
 		}
 		assert_int_equal(offset, bytes[i]);
 		assert_silent();

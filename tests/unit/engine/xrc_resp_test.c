@@ -47,7 +47,7 @@ static void what_the_host_refuses_is_refused_in_its_turn(void **state)
 	assert_result(refuse(EPSN, VB_BAD_OPCODE), VB_RESP_FAILED, VB_BAD_OPCODE);
 	nak = response();
 	assert_int_equal(nak.opcode, VB_OP_XRC_ACK);
-	assert_int_equal(nak.syndrome, vb_aeth_nak(VB_NAK_INVALID_REQ));
+	assert_int_equal(nak.aeth.syndrome, vb_aeth_nak(VB_NAK_INVALID_REQ));
 	assert_int_equal(nak.psn, EPSN);
 	assert_true(resp.broken);
 }
@@ -57,7 +57,7 @@ static void out_of_its_turn_nothing_is_refused(void **state)
 	assert_result(refuse(EPSN - 1, VB_BAD_OPCODE), VB_RESP_DUPLICATE, VB_OK);
 	assert_int_equal(response().psn, EPSN - 1);
 	assert_result(refuse(EPSN + 1, VB_BAD_OPCODE), VB_RESP_OWES, VB_BAD_SEQUENCE);
-	assert_int_equal(response().syndrome, vb_aeth_nak(VB_NAK_PSN));
+	assert_int_equal(response().aeth.syndrome, vb_aeth_nak(VB_NAK_PSN));
 	assert_false(resp.broken);
 }
 

@@ -77,7 +77,7 @@ static void frame_make(uint8_t *octets, struct vb_frame *out, enum vb_kind kind,
 	struct vb_pkt pkt = packet_for(fix.qp, vb_op_find(VB_RC, kind, VB_P_ONLY, 0), psn);
 
 	pkt.ackreq = kind == VB_K_SEND;
-	pkt.syndrome = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
+	pkt.aeth.syndrome = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
 	*out = packet_seal(octets, &pkt, NULL, 0, peer_gid, own_gid);
 }
 

@@ -109,11 +109,11 @@ static struct vb_frame frame_of(uint8_t octets[OCTETS], uint32_t dqpn, const str
 		.dqpn = dqpn,
 		.psn = p->psn,
 		.sqpn = p->dci,
-		.mtu_code = p->mtu_code,
-		.start_psn = START,
-		.connection = p->connection,
-		.dc_key = p->key,
-		.syndrome = p->syndrome,
+		.dceth.mtu_code = p->mtu_code,
+		.dceth.start_psn = START,
+		.dceth.connection = p->connection,
+		.dceth.key = p->key,
+		.aeth.syndrome = p->syndrome,
 	};
 
 	if (info->payload)
@@ -153,8 +153,8 @@ static void expect_answer(unsigned sent, uint32_t psn, uint8_t syndrome, uint8_t
 	assert_int_equal(pkt.dqpn, DCI);
 	assert_int_equal(pkt.sqpn, x.target->ibv.qp.qp_num);
 	assert_int_equal(pkt.psn, psn & 0xffffff);
-	assert_int_equal(pkt.syndrome, syndrome);
-	assert_int_equal(pkt.mtu_code, mtu_code);
+	assert_int_equal(pkt.aeth.syndrome, syndrome);
+	assert_int_equal(pkt.dceth.mtu_code, mtu_code);
 }
 
 /* --- targets --- */
@@ -393,7 +393,7 @@ static uint64_t connection_sent(uint32_t dctn)
 	assert_non_null(vb_pkt_parse_head(&pkt, fix.last, 36));
 	assert_int_equal(pkt.dqpn, dctn);
 	assert_int_equal(pkt.sqpn, x.initiator->ibv.qp.qp_num);
-	return pkt.connection;
+	return pkt.dceth.connection;
 }
 
 static void it_goes_to_one_after_the_other(void **state)

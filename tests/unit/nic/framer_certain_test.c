@@ -83,9 +83,9 @@ static void read_by_the_peer(uint32_t psn)
 	struct vb_frame in;
 	uint8_t frame[64];
 
-	pkt.va = (uintptr_t)ends.data;
-	pkt.rkey = ends.mr->ibv.rkey;
-	pkt.dma_bytes = BYTES;
+	pkt.reth.va = (uintptr_t)ends.data;
+	pkt.reth.rkey = ends.mr->ibv.rkey;
+	pkt.reth.bytes = BYTES;
 	in = packet_seal(frame, &pkt, NULL, 0, peer_gid, own_gid);
 	vb_nic_rx(fix.nic, &in, 1);
 }

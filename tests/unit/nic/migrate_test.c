@@ -79,7 +79,7 @@ static void frame_make(struct vb_frame *out, uint8_t *octets, enum way way, bool
 
 	pkt.migreq = migreq;
 	pkt.ackreq = kind == VB_K_SEND;
-	pkt.syndrome = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
+	pkt.aeth.syndrome = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
 	*out = packet_seal(octets, &pkt, NULL, 0, from[way], to[way]);
 }
 
@@ -261,9 +261,9 @@ static void a_packet_in_the_midst_of_a_message_counts(void **state)
 			fix.qp, i ? VB_OP_RC_WRITE_MIDDLE : VB_OP_RC_WRITE_FIRST, ends.psn++);
 
 		pkt.migreq = i;
-		pkt.va = (uintptr_t)data;
-		pkt.rkey = mr->ibv.rkey;
-		pkt.dma_bytes = sizeof(data);
+		pkt.reth.va = (uintptr_t)data;
+		pkt.reth.rkey = mr->ibv.rkey;
+		pkt.reth.bytes = sizeof(data);
 		memset(payload, (int)i, MTU);
 		frames[i] = packet_seal(octets[i], &pkt, payload, MTU, i ? alt_peer_gid : peer_gid,
 					i ? alt_gid : own_gid);

@@ -151,7 +151,7 @@ static void expect_answer(unsigned sent, uint32_t psn, uint8_t syndrome)
 	assert_int_equal(pkt.opcode, VB_OP_XRC_ACK);
 	assert_int_equal(pkt.dqpn, SENDER);
 	assert_int_equal(pkt.psn, psn);
-	assert_int_equal(pkt.syndrome, syndrome);
+	assert_int_equal(pkt.aeth.syndrome, syndrome);
 }
 
 static void expect_completion(uint64_t wr_id)

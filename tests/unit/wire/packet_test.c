@@ -40,14 +40,14 @@ static void check_extended(const struct vb_pkt *pkt, const struct vector *v)
 {
 	const char *target = vector_has(v, "atomiceth") ? "atomiceth" : "reth";
 
-	assert_int_equal(pkt->va, expected(v, target, "va"));
-	assert_int_equal(pkt->rkey, expected(v, target, "rkey"));
-	assert_int_equal(pkt->dma_bytes, expected(v, "reth", "dmalen"));
-	assert_int_equal(pkt->swap_add, expected(v, "atomiceth", "swap_add"));
-	assert_int_equal(pkt->compare, expected(v, "atomiceth", "compare"));
-	assert_int_equal(pkt->orig, expected(v, "atomicack", "orig"));
-	assert_int_equal(pkt->syndrome, expected(v, "aeth", "syndrome"));
-	assert_int_equal(pkt->msn, expected(v, "aeth", "msn"));
+	assert_int_equal(pkt->reth.va, expected(v, target, "va"));
+	assert_int_equal(pkt->reth.rkey, expected(v, target, "rkey"));
+	assert_int_equal(pkt->reth.bytes, expected(v, "reth", "dmalen"));
+	assert_int_equal(pkt->atomic.swap_add, expected(v, "atomiceth", "swap_add"));
+	assert_int_equal(pkt->atomic.compare, expected(v, "atomiceth", "compare"));
+	assert_int_equal(pkt->atomic.orig, expected(v, "atomicack", "orig"));
+	assert_int_equal(pkt->aeth.syndrome, expected(v, "aeth", "syndrome"));
+	assert_int_equal(pkt->aeth.msn, expected(v, "aeth", "msn"));
 	assert_int_equal(pkt->qkey, expected(v, "deth", "qkey"));
 	assert_int_equal(pkt->sqpn, expected(v, "deth", "srcqp"));
 	assert_int_equal(pkt->inv_rkey, 0);
@@ -146,21 +146,21 @@ static void random_bth(struct vb_pkt *pkt, uint64_t *seed)
 static void random_extended(struct vb_pkt *pkt, unsigned headers, uint64_t *seed)
 {
 	if (headers & (VB_H_RETH | VB_H_ATOMIC)) {
-		pkt->va = vb_prng_next(seed);
-		pkt->rkey = (uint32_t)vb_prng_next(seed);
+		pkt->reth.va = vb_prng_next(seed);
+		pkt->reth.rkey = (uint32_t)vb_prng_next(seed);
 	}
 	if (headers & VB_H_RETH)
-		pkt->dma_bytes = (uint32_t)vb_prng_next(seed);
+		pkt->reth.bytes = (uint32_t)vb_prng_next(seed);
 	if (headers & VB_H_ATOMIC) {
-		pkt->swap_add = vb_prng_next(seed);
-		pkt->compare = vb_prng_next(seed);
+		pkt->atomic.swap_add = vb_prng_next(seed);
+		pkt->atomic.compare = vb_prng_next(seed);
 	}
 	if (headers & VB_H_AETH) {
-		pkt->syndrome = (uint8_t)vb_prng_next(seed);
-		pkt->msn = (uint32_t)vb_prng_next(seed) & 0xffffff;
+		pkt->aeth.syndrome = (uint8_t)vb_prng_next(seed);
+		pkt->aeth.msn = (uint32_t)vb_prng_next(seed) & 0xffffff;
 	}
 	if (headers & VB_H_ATOMICACK)
-		pkt->orig = vb_prng_next(seed);
+		pkt->atomic.orig = vb_prng_next(seed);
 	if (headers & VB_H_IMM)
 		pkt->imm_be = (uint32_t)vb_prng_next(seed);
 	if (headers & VB_H_IETH)
@@ -172,16 +172,16 @@ static void random_extended(struct vb_pkt *pkt, unsigned headers, uint64_t *seed
 	if (headers & VB_H_XRCETH)
 		pkt->srqn = (uint32_t)vb_prng_next(seed) & 0xffffff;
 	if (headers & VB_H_DCETH) {
-		pkt->mtu_code = vb_prng_next(seed) & 7;
+		pkt->dceth.mtu_code = vb_prng_next(seed) & 7;
 		pkt->sqpn = (uint32_t)vb_prng_next(seed) & 0xffffff;
-		pkt->start_psn = (uint32_t)vb_prng_next(seed) & 0xffffff;
-		pkt->connection = vb_prng_next(seed);
+		pkt->dceth.start_psn = (uint32_t)vb_prng_next(seed) & 0xffffff;
+		pkt->dceth.connection = vb_prng_next(seed);
 	}
 	if (headers & VB_H_DCKEY)
-		pkt->dc_key = vb_prng_next(seed);
+		pkt->dceth.key = vb_prng_next(seed);
 	if (headers & VB_H_FETH) {
-		pkt->flush_type = vb_prng_next(seed) & 15;
-		pkt->flush_level = vb_prng_next(seed) & 3;
+		pkt->flush.type = vb_prng_next(seed) & 15;
+		pkt->flush.level = vb_prng_next(seed) & 3;
 	}
 }
 

@@ -51,9 +51,9 @@ void vb_dc_pkt_fill(const struct vb_qp *qp, struct vb_pkt *pkt)
 	const struct vb_dc *dc = qp->special.dc;
 
 	pkt->sqpn = qp->ibv.qp.qp_num;
-	pkt->mtu_code = dc->mtu_code;
-	pkt->start_psn = dc->start_psn;
-	pkt->connection = dc->connection;
+	pkt->dceth.mtu_code = dc->mtu_code;
+	pkt->dceth.start_psn = dc->start_psn;
+	pkt->dceth.connection = dc->connection;
 }
 
 static bool send_by_wire(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path)
@@ -119,7 +119,7 @@ void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct
 		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
 		return;
 	}
-	if (!dc->connected || pkt->connection != dc->connection) {
+	if (!dc->connected || pkt->dceth.connection != dc->connection) {
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
 		return;
 	}
@@ -131,7 +131,8 @@ void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}
-	if (info->kind == VB_K_ACK && !pkt->mtu_code && pkt->syndrome == vb_aeth_nak(VB_NAK_PSN))
+	if (info->kind == VB_K_ACK && !pkt->dceth.mtu_code &&
+	    pkt->aeth.syndrome == vb_aeth_nak(VB_NAK_PSN))
 		connect_again(batch, qp, pkt);
 	else
 		vb_batch_packet(batch, qp, from->frame, pkt, info);
@@ -184,7 +185,7 @@ static void say(struct vb_qp *qp, uint8_t opcode, bool *room)
 
 	vb_pkt_begin(&pkt, qp->to.dqpn, VB_PKEY_DEFAULT);
 	pkt.psn = qp->req.una_psn;
-	pkt.dc_key = dci_of(qp)->key;
+	pkt.dceth.key = dci_of(qp)->key;
 	vb_dc_pkt_fill(qp, &pkt);
 	*room = vb_dc_send(qp, &pkt, &qp->to.path, qp->lane.tx);
 }

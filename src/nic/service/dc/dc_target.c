@@ -215,11 +215,11 @@ static void answer_to(struct vb_qp *target, const struct vb_from *from, const st
 	struct vb_lane *lane = NULL;
 	struct vb_pkt nak = {
 		.opcode = VB_OP_DC_ACK,
-		.psn = pkt->start_psn,
-		.syndrome = syndrome,
+		.psn = pkt->dceth.start_psn,
+		.aeth.syndrome = syndrome,
 		.sqpn = target->ibv.qp.qp_num,
-		.start_psn = pkt->start_psn,
-		.connection = pkt->connection,
+		.dceth.start_psn = pkt->dceth.start_psn,
+		.dceth.connection = pkt->dceth.connection,
 	};
 
 	vb_pkt_begin(&nak, pkt->sqpn, VB_PKEY_DEFAULT);
@@ -245,7 +245,7 @@ static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
 			   const struct vb_from *from, const struct vb_pkt *pkt)
 {
 	vb_batch_count(batch, VB_STAT_DROP_NO_CONTEXT);
-	if (pkt->psn == pkt->start_psn)
+	if (pkt->psn == pkt->dceth.start_psn)
 		answer_to(target, from, pkt, vb_aeth_nak(VB_NAK_PSN));
 }
 
@@ -254,10 +254,11 @@ static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
 /* What its initiator cuts messages into; 0: nothing that this way takes. */
 static uint32_t mtu_bytes(const struct vb_from *from, const struct vb_pkt *pkt)
 {
-	if (pkt->mtu_code == VB_DC_MTU_LARGE)
+	if (pkt->dceth.mtu_code == VB_DC_MTU_LARGE)
 		return from->lane ? VB_LANE_MTU_BYTES : 0;
-	return pkt->mtu_code < IBV_MTU_256 || pkt->mtu_code > IBV_MTU_4096 ? 0
-									   : 128u << pkt->mtu_code;
+	return pkt->dceth.mtu_code < IBV_MTU_256 || pkt->dceth.mtu_code > IBV_MTU_4096
+		       ? 0
+		       : 128u << pkt->dceth.mtu_code;
 }
 
 /* The context goes by this connection from now on. Context locked. False: there is no way back. */
@@ -284,15 +285,15 @@ static bool open_locked(struct vb_dcx *x, const struct vb_from *from, const stru
 				     (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS), qp->to.dqpn,
 				     VB_GUEST);
 	}
-	x->dc.connection = pkt->connection;
-	x->dc.start_psn = pkt->start_psn;
-	x->dc.mtu_code = pkt->mtu_code;
+	x->dc.connection = pkt->dceth.connection;
+	x->dc.start_psn = pkt->dceth.start_psn;
+	x->dc.mtu_code = pkt->dceth.mtu_code;
 	x->dc.connected = true;
 	resp->mtu = qp->req.mtu = mtu_bytes(from, pkt);
 	resp->resources_max = VB_DC_RESOURCES;
 	resp->min_rnr_timer = target->attr.min_rnr_timer;
 	resp->access = target->attr.qp_access_flags;
-	resp->epsn = pkt->start_psn;
+	resp->epsn = pkt->dceth.start_psn;
 	resp->msn = 0;
 	resp->nak_sent = resp->broken = false;
 	resp->done = resp->fresh = resp->tail = 0;
@@ -335,16 +336,16 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 {
 	uint64_t now_ns = x->qp.now_ns;
 	/* After a while it is no late packet, but somebody whose clock was set back. */
-	bool afresh = info->kind == VB_K_CONNECT && pkt->connection != x->dc.connection &&
+	bool afresh = info->kind == VB_K_CONNECT && pkt->dceth.connection != x->dc.connection &&
 		      may_be_forgotten(x, now_ns);
 
-	if (!afresh && (pkt->connection < x->dc.connection ||
-			(pkt->connection == x->dc.connection && !x->dc.connected))) {
+	if (!afresh && (pkt->dceth.connection < x->dc.connection ||
+			(pkt->dceth.connection == x->dc.connection && !x->dc.connected))) {
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
 		return;
 	}
 	x->used_ns = now_ns;
-	if (pkt->connection != x->dc.connection) {
+	if (pkt->dceth.connection != x->dc.connection) {
 		if (info->kind == VB_K_CONNECT)
 			connect(batch, x, from, pkt);
 		else if (info->kind != VB_K_DISCONNECT)
@@ -383,7 +384,7 @@ void vb_dct_take(struct vb_batch *batch, struct vb_qp *target, const struct vb_f
 	}
 	x = find(dct, &who);
 	if (info->kind == VB_K_CONNECT) {
-		if (pkt->dc_key != dct->access_key) {
+		if (pkt->dceth.key != dct->access_key) {
 			vb_batch_count(batch, VB_STAT_DROP_ACCESS);
 			answer_to(target, from, pkt, vb_aeth_nak(VB_NAK_ACCESS));
 			return;
