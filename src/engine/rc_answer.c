@@ -19,65 +19,67 @@
 
 uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
 {
-	if (!req->timeout)
+	if (!req->retry.timeout)
 		return VB_NEVER_NS;
-	return vb_max_u64(4096ull << req->timeout, ACK_DELAY_NS);
+	return vb_max_u64(4096ull << req->retry.timeout, ACK_DELAY_NS);
 }
 
 /* Something arrived: clocks and retry counters start afresh. */
 static void made_progress(struct vb_req *req, uint64_t now_ns)
 {
-	req->gap_known = false;
-	req->retries_left = req->retry_cnt;
-	req->rnr_left = req->rnr_retry;
-	req->backoff = 0;
+	req->retry.gap_known = false;
+	req->retry.left = req->retry.count;
+	req->rnr.left = req->rnr.count;
+	req->retry.backoff = 0;
 	if (req->reliable) {
-		req->resend_ns = VB_NEVER_NS;
+		req->clock.resend_ns = VB_NEVER_NS;
 		return;
 	}
-	req->progress_ns = now_ns;
-	req->resend_ns = req->una_psn == req->top_psn ? VB_NEVER_NS : now_ns + req->rto_ns;
+	req->clock.progress_ns = now_ns;
+	req->clock.resend_ns =
+		req->una_psn == req->top_psn ? VB_NEVER_NS : now_ns + req->rtt.rto_ns;
 }
 
 /* Round trip by the usual smoothing (RFC 6298), from packets sent once only. */
 static void take_sample(struct vb_req *req, uint64_t now_ns)
 {
-	uint64_t rtt = now_ns - req->sample_ns;
-	uint64_t off = rtt > req->srtt_ns ? rtt - req->srtt_ns : req->srtt_ns - rtt;
+	uint64_t rtt = now_ns - req->rtt.sample_ns;
+	uint64_t off =
+		rtt > req->rtt.smooth_ns ? rtt - req->rtt.smooth_ns : req->rtt.smooth_ns - rtt;
 
-	if (!req->srtt_ns) {
-		req->srtt_ns = rtt;
-		req->rttvar_ns = rtt / 2;
+	if (!req->rtt.smooth_ns) {
+		req->rtt.smooth_ns = rtt;
+		req->rtt.var_ns = rtt / 2;
 	} else {
-		req->rttvar_ns = (3 * req->rttvar_ns + off) / 4;
-		req->srtt_ns = (7 * req->srtt_ns + rtt) / 8;
+		req->rtt.var_ns = (3 * req->rtt.var_ns + off) / 4;
+		req->rtt.smooth_ns = (7 * req->rtt.smooth_ns + rtt) / 8;
 	}
-	req->rto_ns = vb_max_u64(req->srtt_ns + 4 * req->rttvar_ns, RTO_MIN_NS);
-	req->sample_ns = 0;
+	req->rtt.rto_ns = vb_max_u64(req->rtt.smooth_ns + 4 * req->rtt.var_ns, RTO_MIN_NS);
+	req->rtt.sample_ns = 0;
 }
 
 static void window_grow(struct vb_req *req, uint32_t acked)
 {
-	if (req->window < req->threshold) {
-		req->window += acked;
+	if (req->flight.window < req->flight.threshold) {
+		req->flight.window += acked;
 	} else {
-		req->grow += acked;
-		if (req->grow >= req->window) {
-			req->grow = 0;
-			req->window++;
+		req->flight.grow += acked;
+		if (req->flight.grow >= req->flight.window) {
+			req->flight.grow = 0;
+			req->flight.window++;
 		}
 	}
-	if (req->window > req->window_max)
-		req->window = req->window_max;
+	if (req->flight.window > req->flight.max)
+		req->flight.window = req->flight.max;
 }
 
 static void window_shrink(struct vb_req *req, uint32_t least)
 {
 	if (req->reliable)
 		return;
-	req->threshold = req->window / 2 < 4 ? 4 : req->window / 2;
-	req->window = least ? least : req->threshold;
-	req->grow = 0;
+	req->flight.threshold = req->flight.window / 2 < 4 ? 4 : req->flight.window / 2;
+	req->flight.window = least ? least : req->flight.threshold;
+	req->flight.grow = 0;
 }
 
 /* una_psn moves up to psn, which lies within or right behind what was sent. */
@@ -93,7 +95,7 @@ static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 
 		if (((psn - wqe->psn) & VB_PSN_MASK) < wqe->packets)
 			break;
-		if (vb_wqe_is_local(wqe) && !req->local_done)
+		if (vb_wqe_is_local(wqe) && !req->local.done)
 			break;
 		if (req->pos.next == req->head)
 			req->pos.next++;
@@ -104,7 +106,7 @@ static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 		req->pos.next_psn = psn;
 		req->pos.next = req->head;
 	}
-	if (req->sample_ns && vb_psn_diff(psn, req->sample_psn) > 0)
+	if (req->rtt.sample_ns && vb_psn_diff(psn, req->rtt.sample_psn) > 0)
 		take_sample(req, now_ns);
 	if (!req->reliable)
 		window_grow(req, acked);
@@ -142,23 +144,23 @@ static enum vb_req_outcome fail_head(struct vb_req *req, enum ibv_wc_status stat
 
 void vb_rc_new_path(struct vb_req *req, uint64_t now_ns)
 {
-	req->armed = false;
-	req->retries_left = req->retry_cnt;
-	req->rnr_left = req->rnr_retry;
-	req->backoff = 0;
-	req->gap_known = false;
-	req->srtt_ns = req->rttvar_ns = req->sample_ns = 0;
-	req->rto_ns = VB_RTO_START_NS;
-	if (req->resend_ns == VB_NEVER_NS)
+	req->retry.armed = false;
+	req->retry.left = req->retry.count;
+	req->rnr.left = req->rnr.count;
+	req->retry.backoff = 0;
+	req->retry.gap_known = false;
+	req->rtt.smooth_ns = req->rtt.var_ns = req->rtt.sample_ns = 0;
+	req->rtt.rto_ns = VB_RTO_START_NS;
+	if (req->clock.resend_ns == VB_NEVER_NS)
 		return;
-	req->progress_ns = now_ns;
-	req->resend_ns = now_ns + req->rto_ns;
+	req->clock.progress_ns = now_ns;
+	req->clock.resend_ns = now_ns + req->rtt.rto_ns;
 }
 
 /* IBA 17.2.8: one that is armed takes the other path, and sends all of it again. */
 static enum vb_req_outcome retries_used_up(struct vb_req *req, uint64_t now_ns)
 {
-	if (!req->armed)
+	if (!req->retry.armed)
 		return fail_head(req, IBV_WC_RETRY_EXC_ERR);
 	vb_rc_new_path(req, now_ns);
 	window_shrink(req, 1);
@@ -169,15 +171,15 @@ static enum vb_req_outcome retries_used_up(struct vb_req *req, uint64_t now_ns)
 /* A response before this one is missing: ask again, once for each hole. */
 static enum vb_req_outcome send_again(struct vb_req *req, uint64_t now_ns)
 {
-	if (req->gap_known)
+	if (req->retry.gap_known)
 		return VB_REQ_NOTHING;
-	if (!req->retries_left)
+	if (!req->retry.left)
 		return retries_used_up(req, now_ns);
-	req->retries_left--;
-	req->gap_known = true;
+	req->retry.left--;
+	req->retry.gap_known = true;
 	window_shrink(req, 0);
 	vb_req_rewind(req);
-	req->resend_ns = now_ns + req->rto_ns;
+	req->clock.resend_ns = now_ns + req->rtt.rto_ns;
 	return VB_REQ_MOVED;
 }
 
@@ -186,17 +188,17 @@ static enum vb_req_outcome rnr_nak(struct vb_req *req, const struct vb_pkt *pkt,
 	uint64_t wait_ns = vb_rnr_timer_ns(vb_aeth_value(pkt->aeth.syndrome));
 
 	/* While we wait nothing is on its way: it is the same news once more. */
-	if (req->una_psn != pkt->psn || req->rnr_wait)
+	if (req->una_psn != pkt->psn || req->rnr.waits)
 		return VB_REQ_STALE;
-	if (!req->rnr_left)
+	if (!req->rnr.left)
 		return fail_head(req, IBV_WC_RNR_RETRY_EXC_ERR);
-	if (req->rnr_retry != 7) /* IBA 9.7.5.2.8: 7 is for ever */
-		req->rnr_left--;
+	if (req->rnr.count != 7) /* IBA 9.7.5.2.8: 7 is for ever */
+		req->rnr.left--;
 	vb_req_rewind(req);
-	req->rnr_wait = true;
-	req->rnr_until_ns = now_ns + wait_ns;
-	req->progress_ns = req->rnr_until_ns;
-	req->resend_ns = VB_NEVER_NS;
+	req->rnr.waits = true;
+	req->rnr.until_ns = now_ns + wait_ns;
+	req->clock.progress_ns = req->rnr.until_ns;
+	req->clock.resend_ns = VB_NEVER_NS;
 	return VB_REQ_MOVED;
 }
 
@@ -215,7 +217,7 @@ static enum vb_req_outcome nak(struct vb_req *req, const struct vb_pkt *pkt, uin
 		/* Nothing was sent since the last one: it is the same news once more. */
 		if (req->pos.next_psn == req->una_psn)
 			return VB_REQ_STALE;
-		req->gap_known = false;
+		req->retry.gap_known = false;
 		return send_again(req, now_ns);
 	}
 	if (code >= VB_ARRAY_LEN(status) || !status[code])
@@ -227,9 +229,9 @@ static void take_credits(struct vb_req *req, const struct vb_pkt *pkt)
 {
 	unsigned code = vb_aeth_value(pkt->aeth.syndrome);
 
-	req->credits_known = code != VB_CREDIT_CODE_UNLIMITED;
-	if (req->credits_known)
-		req->credit_limit = vb_psn_add(req->packet_credits ? pkt->psn : pkt->aeth.msn,
+	req->credits.known = code != VB_CREDIT_CODE_UNLIMITED;
+	if (req->credits.known)
+		req->credits.limit = vb_psn_add(req->credits.of_packets ? pkt->psn : pkt->aeth.msn,
 					       vb_credit_decode(code));
 }
 
@@ -337,60 +339,62 @@ bool vb_rc_middle(struct vb_req *req, uint32_t psn, const uint8_t *payload, uint
 
 uint64_t vb_rc_deadline_ns(const struct vb_req *req)
 {
-	if (req->rnr_wait)
-		return req->rnr_until_ns;
-	return req->resend_ns;
+	if (req->rnr.waits)
+		return req->rnr.until_ns;
+	return req->clock.resend_ns;
 }
 
 enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 {
 	uint64_t timeout_ns = vb_req_ack_timeout_ns(req);
 
-	if (req->rnr_wait) {
-		if (now_ns < req->rnr_until_ns)
+	if (req->rnr.waits) {
+		if (now_ns < req->rnr.until_ns)
 			return VB_REQ_NOTHING;
-		req->rnr_wait = false;
+		req->rnr.waits = false;
 		return VB_REQ_MOVED;
 	}
-	if (now_ns < req->resend_ns)
+	if (now_ns < req->clock.resend_ns)
 		return VB_REQ_NOTHING;
 	if (req->una_psn == req->top_psn) {
-		req->resend_ns = VB_NEVER_NS;
+		req->clock.resend_ns = VB_NEVER_NS;
 		return VB_REQ_NOTHING;
 	}
 	/* What we are late by ourselves is no silence of the peer's: its answer may wait here. */
-	req->progress_ns += now_ns - req->resend_ns;
+	req->clock.progress_ns += now_ns - req->clock.resend_ns;
 	/*
 	 * retry_cnt counts whole timeouts, as the man page has it; sending again in between, after
 	 * a doubling fraction of it, is free.
 	 */
 	if (timeout_ns != VB_NEVER_NS &&
-	    now_ns >= req->progress_ns + (req->retry_cnt + 1ull) * timeout_ns)
+	    now_ns >= req->clock.progress_ns + (req->retry.count + 1ull) * timeout_ns)
 		return retries_used_up(req, now_ns);
-	if (req->backoff < 10)
-		req->backoff++;
+	if (req->retry.backoff < 10)
+		req->retry.backoff++;
 	window_shrink(req, 1);
-	req->gap_known = false;
+	req->retry.gap_known = false;
 	vb_req_rewind(req);
-	req->resend_ns = now_ns + vb_min_u64(req->rto_ns << req->backoff, timeout_ns);
+	req->clock.resend_ns =
+		now_ns + vb_min_u64(req->rtt.rto_ns << req->retry.backoff, timeout_ns);
 	return VB_REQ_MOVED;
 }
 
 void vb_rc_watch(struct vb_req *req, uint64_t now_ns)
 {
-	req->watched_psn = req->una_psn;
-	req->progress_ns = now_ns;
+	req->clock.watched_psn = req->una_psn;
+	req->clock.progress_ns = now_ns;
 	/* A look that comes later than this is late by us: vb_rc_timeout() takes that off. */
-	req->resend_ns = now_ns + LOOK_NS;
+	req->clock.resend_ns = now_ns + LOOK_NS;
 }
 
 enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns)
 {
-	if (req->rnr_wait)
+	if (req->rnr.waits)
 		return vb_rc_timeout(req, now_ns);
 	if (req->una_psn == req->top_psn)
 		return VB_REQ_NOTHING;
-	if (req->una_psn != req->watched_psn || unread || req->resend_ns == VB_NEVER_NS) {
+	if (req->una_psn != req->clock.watched_psn || unread ||
+	    req->clock.resend_ns == VB_NEVER_NS) {
 		vb_rc_watch(req, now_ns);
 		return VB_REQ_NOTHING;
 	}

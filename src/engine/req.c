@@ -15,15 +15,15 @@ void vb_req_reset(struct vb_req *req)
 {
 	struct vb_sq sq = req->sq;
 
-	*req = (struct vb_req){ .sq = sq, .resend_ns = VB_NEVER_NS };
+	*req = (struct vb_req){ .sq = sq, .clock.resend_ns = VB_NEVER_NS };
 }
 
 static void window_begin(struct vb_req *req)
 {
-	req->window = WINDOW_BYTES_START / req->mtu;
-	if (req->window > req->window_max || req->reliable)
-		req->window = req->window_max;
-	req->threshold = req->window_max;
+	req->flight.window = WINDOW_BYTES_START / req->mtu;
+	if (req->flight.window > req->flight.max || req->reliable)
+		req->flight.window = req->flight.max;
+	req->flight.threshold = req->flight.max;
 }
 
 void vb_req_start(struct vb_req *req, uint32_t sq_psn)
@@ -31,31 +31,31 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn)
 	req->una_psn = req->top_psn = req->post_psn = req->pos.next_psn = sq_psn;
 	req->post_ssn = 1;
 	window_begin(req);
-	req->rto_ns = VB_RTO_START_NS;
-	req->retries_left = req->retry_cnt;
-	req->rnr_left = req->rnr_retry;
+	req->rtt.rto_ns = VB_RTO_START_NS;
+	req->retry.left = req->retry.count;
+	req->rnr.left = req->rnr.count;
 }
 
 void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max)
 {
 	req->reliable = reliable;
-	req->window_max = window_max;
+	req->flight.max = window_max;
 	window_begin(req);
-	req->grow = 0;
+	req->flight.grow = 0;
 	req->pos.since_ackreq = 0;
-	req->sample_ns = req->srtt_ns = req->rttvar_ns = 0;
-	req->rto_ns = VB_RTO_START_NS;
-	req->resend_ns = VB_NEVER_NS;
+	req->rtt.sample_ns = req->rtt.smooth_ns = req->rtt.var_ns = 0;
+	req->rtt.rto_ns = VB_RTO_START_NS;
+	req->clock.resend_ns = VB_NEVER_NS;
 }
 
 void vb_req_window_max_set(struct vb_req *req, uint32_t window_max)
 {
 	/* Nothing was lost yet, or a limit was found: that one stays. */
-	if (req->threshold == req->window_max || req->threshold > window_max)
-		req->threshold = window_max;
-	req->window_max = window_max;
-	if (req->window > window_max)
-		req->window = window_max;
+	if (req->flight.threshold == req->flight.max || req->flight.threshold > window_max)
+		req->flight.threshold = window_max;
+	req->flight.max = window_max;
+	if (req->flight.window > window_max)
+		req->flight.window = window_max;
 }
 
 /* What it is cut into, behind all that has its numbers. */
@@ -141,13 +141,13 @@ static bool waits_for_target(const struct vb_req *req, const struct vb_wqe *wqe)
 static bool lacks_credit(const struct vb_req *req, const struct vb_segment *seg,
 			 const struct vb_wqe *wqe)
 {
-	if (!req->credits_known || !vb_wqe_takes_recv(wqe))
+	if (!req->credits.known || !vb_wqe_takes_recv(wqe))
 		return false;
-	if (!req->packet_credits)
-		return seg->first && vb_psn_diff(wqe->ssn, req->credit_limit) > 0;
+	if (!req->credits.of_packets)
+		return seg->first && vb_psn_diff(wqe->ssn, req->credits.limit) > 0;
 	/* Of a WRITE the last packet alone does. */
 	return (wqe->kind == VB_K_SEND || seg->last) &&
-	       vb_psn_diff(seg->psn, req->credit_limit) > 0;
+	       vb_psn_diff(seg->psn, req->credits.limit) > 0;
 }
 
 /* May the packet that stands at pos leave now? */
@@ -158,11 +158,11 @@ static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 
 	if (!vb_transport_acks(req->transport))
 		return !(req->sqd && seg->first);
-	if (flying && flying + seg->span > req->window)
+	if (flying && flying + seg->span > req->flight.window)
 		return false;
 	if (waits_for_target(req, wqe))
 		return false;
-	if ((seg->first || req->packet_credits) && !was_sent(req, seg->psn)) {
+	if ((seg->first || req->credits.of_packets) && !was_sent(req, seg->psn)) {
 		if (req->sqd && seg->first)
 			return false;
 		/* IBA 9.7.7.2.5: without a credit, one may go, to find out. */
@@ -182,9 +182,9 @@ static bool look(struct vb_req *req, struct vb_segment *seg)
 {
 	const struct vb_wqe *wqe;
 
-	if (req->rnr_wait || req->pos.next == req->tail)
+	if (req->rnr.waits || req->pos.next == req->tail)
 		return false;
-	if (req->fault && req->pos.next == req->fault_index)
+	if (req->fault_met.status && req->pos.next == req->fault_met.index)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	if (vb_wqe_is_local(wqe))
@@ -201,13 +201,13 @@ static inline const struct vb_wqe *simple(const struct vb_req *req)
 {
 	const struct vb_wqe *wqe;
 
-	if (!req->reliable || req->pos.next == req->tail || req->rnr_wait || req->fault ||
-	    req->sqd || req->pos.fetches)
+	if (!req->reliable || req->pos.next == req->tail || req->rnr.waits ||
+	    req->fault_met.status || req->sqd || req->pos.fetches)
 		return NULL;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
-	if (!wqe->only || in_flight(req) >= req->window ||
-	    (req->credits_known &&
-	     (req->packet_credits || vb_psn_diff(wqe->ssn, req->credit_limit) > 0)))
+	if (!wqe->only || in_flight(req) >= req->flight.window ||
+	    (req->credits.known &&
+	     (req->credits.of_packets || vb_psn_diff(wqe->ssn, req->credits.limit) > 0)))
 		return NULL;
 	return wqe;
 }
@@ -217,7 +217,7 @@ const struct vb_wqe *vb_req_lone(const struct vb_req *req)
 	const struct vb_wqe *wqe = simple(req);
 
 	if (!wqe || req->transport != VB_RC || req->pos.next + 1 != req->tail || wqe->fault ||
-	    req->local_done || req->pos.next_psn != req->top_psn)
+	    req->local.done || req->pos.next_psn != req->top_psn)
 		return NULL;
 	return wqe;
 }
@@ -226,7 +226,7 @@ void vb_req_lone_sent(struct vb_req *req)
 {
 	req->top_psn = req->pos.next_psn = vb_psn_add(req->pos.next_psn, 1);
 	req->pos.next++;
-	req->sent_ns = 0;
+	req->clock.sent_ns = 0;
 }
 
 static bool next_simple(struct vb_req *req, struct vb_segment *seg)
@@ -276,11 +276,11 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 	}
 	if (req->reliable) {
 		/* Where credits end within a message, their return has to be asked for. */
-		*ackreq = seg->last || (req->packet_credits && !look(req, &after));
+		*ackreq = seg->last || (req->credits.of_packets && !look(req, &after));
 		return true;
 	}
 	/* Ask where sending stops, and often enough for the window to move without stopping. */
-	*ackreq = ++req->pos.since_ackreq * 4 >= req->window || !look(req, &after);
+	*ackreq = ++req->pos.since_ackreq * 4 >= req->flight.window || !look(req, &after);
 	if (*ackreq)
 		req->pos.since_ackreq = 0;
 	return true;
@@ -292,14 +292,14 @@ uint32_t vb_req_run(const struct vb_req *req)
 	const struct vb_wqe *wqe;
 	uint32_t index, left, until_ackreq;
 
-	if (req->pos.next == req->tail || req->rnr_wait ||
-	    (req->fault && req->pos.next == req->fault_index))
+	if (req->pos.next == req->tail || req->rnr.waits ||
+	    (req->fault_met.status && req->pos.next == req->fault_met.index))
 		return 0;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	index = (req->pos.next_psn - wqe->psn) & VB_PSN_MASK;
 	if (index == 0 || index + 1 >= wqe->packets ||
 	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE) || req->transport == VB_DC ||
-	    req->packet_credits)
+	    req->credits.of_packets)
 		return 0;
 	/* Whoever builds frames of the wire in runs knows none with an XRCETH. */
 	if (req->transport == VB_XRC && !req->reliable)
@@ -308,14 +308,14 @@ uint32_t vb_req_run(const struct vb_req *req)
 	if (!vb_transport_acks(req->transport))
 		return left;
 	/* The last one that the window lets go asks, and so does one in each quarter of it. */
-	if (in_flight(req) + 1 >= req->window)
+	if (in_flight(req) + 1 >= req->flight.window)
 		return 0;
-	left = (uint32_t)vb_min_u64(left, req->window - 1 - in_flight(req));
+	left = (uint32_t)vb_min_u64(left, req->flight.window - 1 - in_flight(req));
 	if (req->reliable)
 		return left;
-	if ((req->pos.since_ackreq + 1) * 4 >= req->window)
+	if ((req->pos.since_ackreq + 1) * 4 >= req->flight.window)
 		return 0;
-	until_ackreq = (req->window - 1) / 4 - req->pos.since_ackreq;
+	until_ackreq = (req->flight.window - 1) / 4 - req->pos.since_ackreq;
 	return (uint32_t)vb_min_u64(left, until_ackreq);
 }
 
@@ -332,7 +332,7 @@ bool vb_req_urgent(const struct vb_req *req, uint64_t now_ns)
 {
 	return !vb_transport_acks(req->transport) || !in_flight(req) ||
 	       ((req->post_psn - req->pos.next_psn) & VB_PSN_MASK) >= GATHER_PACKETS ||
-	       now_ns >= req->sent_ns + GATHER_NS;
+	       now_ns >= req->clock.sent_ns + GATHER_NS;
 }
 
 void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t now_ns)
@@ -343,23 +343,23 @@ void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t n
 		return;
 	if (vb_psn_diff(req->pos.next_psn, req->top_psn) > 0)
 		req->top_psn = req->pos.next_psn;
-	req->sent_ns = now_ns;
+	req->clock.sent_ns = now_ns;
 	if (!vb_transport_acks(req->transport) || req->reliable)
 		return;
 	if (before->next_psn == req->una_psn && fresh)
-		req->progress_ns = now_ns;
-	if (req->resend_ns == VB_NEVER_NS)
-		req->resend_ns = now_ns + req->rto_ns;
-	if (fresh && !req->sample_ns) {
-		req->sample_ns = now_ns;
-		req->sample_psn = vb_psn_add(req->pos.next_psn, VB_PSN_MASK);
+		req->clock.progress_ns = now_ns;
+	if (req->clock.resend_ns == VB_NEVER_NS)
+		req->clock.resend_ns = now_ns + req->rtt.rto_ns;
+	if (fresh && !req->rtt.sample_ns) {
+		req->rtt.sample_ns = now_ns;
+		req->rtt.sample_psn = vb_psn_add(req->pos.next_psn, VB_PSN_MASK);
 	}
 }
 
 /* Is the work request without a packet that stands at pos one of those that were carried out? */
 static bool was_carried_out(const struct vb_req *req)
 {
-	return req->local_done && (int32_t)(req->pos.next - req->local_next) < 0;
+	return req->local.done && (int32_t)(req->pos.next - req->local.next) < 0;
 }
 
 /* The key that this one changes, of those that other work requests' data may be behind. */
@@ -392,8 +392,8 @@ bool vb_req_local(struct vb_req *req)
 	const struct vb_wqe *wqe;
 	enum ibv_wc_status status;
 
-	if (req->pos.next == req->tail || req->rnr_wait ||
-	    (req->fault && req->pos.next == req->fault_index))
+	if (req->pos.next == req->tail || req->rnr.waits ||
+	    (req->fault_met.status && req->pos.next == req->fault_met.index))
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
 	if (!vb_wqe_is_local(wqe))
@@ -410,21 +410,21 @@ bool vb_req_local(struct vb_req *req)
 		vb_req_fault(req, status);
 		return false;
 	}
-	req->local_next = ++req->pos.next;
-	req->local_done++;
+	req->local.next = ++req->pos.next;
+	req->local.done++;
 	return true;
 }
 
 void vb_req_fault(struct vb_req *req, enum ibv_wc_status status)
 {
-	req->fault = status;
-	req->fault_index = req->pos.next;
+	req->fault_met.status = status;
+	req->fault_met.index = req->pos.next;
 }
 
 /* Those that were carried out, and nothing is before them any more. */
 static void complete_locals(struct vb_req *req)
 {
-	while (req->local_done && vb_wqe_is_local(vb_sq_at(&req->sq, req->head))) {
+	while (req->local.done && vb_wqe_is_local(vb_sq_at(&req->sq, req->head))) {
 		if (req->pos.next == req->head)
 			req->pos.next++;
 		vb_req_complete_head(req, IBV_WC_SUCCESS);
@@ -433,12 +433,12 @@ static void complete_locals(struct vb_req *req)
 
 enum vb_req_outcome vb_req_settle(struct vb_req *req)
 {
-	if (req->local_done)
+	if (req->local.done)
 		complete_locals(req);
-	if (!req->fault || req->head != req->fault_index)
+	if (!req->fault_met.status || req->head != req->fault_met.index)
 		return VB_REQ_NOTHING;
-	vb_req_complete_head(req, req->fault);
-	req->fault = IBV_WC_SUCCESS;
+	vb_req_complete_head(req, req->fault_met.status);
+	req->fault_met.status = IBV_WC_SUCCESS;
 	return VB_REQ_FAILED;
 }
 
@@ -455,7 +455,7 @@ bool vb_req_drained(const struct vb_req *req)
 void vb_req_rewind(struct vb_req *req)
 {
 	req->pos = (struct vb_req_pos){ .next = req->head, .next_psn = req->una_psn };
-	req->sample_ns = 0;
+	req->rtt.sample_ns = 0;
 }
 
 void vb_req_complete_head(struct vb_req *req, enum ibv_wc_status status)
@@ -464,8 +464,8 @@ void vb_req_complete_head(struct vb_req *req, enum ibv_wc_status status)
 	const struct vb_wqe *wqe = vb_sq_at(&req->sq, index);
 
 	vb_check(index != req->tail);
-	if (req->local_done && vb_wqe_is_local(wqe))
-		req->local_done--;
+	if (req->local.done && vb_wqe_is_local(wqe))
+		req->local.done--;
 	vb_host_send_done(req, wqe, index, status);
 }
 
@@ -482,14 +482,14 @@ void vb_req_go_on(struct vb_req *req)
 	req->una_psn = more ? vb_sq_at(&req->sq, req->head)->psn : req->post_psn;
 	req->top_psn = req->una_psn;
 	vb_req_rewind(req);
-	req->fault = IBV_WC_SUCCESS;
-	req->rnr_wait = false;
-	req->resend_ns = VB_NEVER_NS;
-	req->retries_left = req->retry_cnt;
-	req->rnr_left = req->rnr_retry;
-	req->backoff = 0;
-	req->gap_known = false;
-	req->credits_known = false;
+	req->fault_met.status = IBV_WC_SUCCESS;
+	req->rnr.waits = false;
+	req->clock.resend_ns = VB_NEVER_NS;
+	req->retry.left = req->retry.count;
+	req->rnr.left = req->rnr.count;
+	req->retry.backoff = 0;
+	req->retry.gap_known = false;
+	req->credits.known = false;
 }
 
 void vb_req_complete_sent(struct vb_req *req)

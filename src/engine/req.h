@@ -31,16 +31,79 @@ struct vb_req_pos {
 	uint32_t target;       /* XRC, DC: where all goes that is on its way (vb_wqe.remote) */
 };
 
+/*
+ * Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. Where they are those of
+ * packets, the limit is a PSN, and packets wait.
+ */
+struct vb_req_credits {
+	uint32_t limit;
+	bool known;
+	bool of_packets;
+};
+
+/* Work requests without a packet that were carried out, and wait for those before them. */
+struct vb_req_local {
+	uint32_t next; /* if any are done: behind the last of them */
+	uint16_t done;
+};
+
+/* The host's own work requests, of which the application knows nothing: how many ever. */
+struct vb_req_own {
+	uint32_t posted, done;
+};
+
+/* A local fault that was met on sending: reported when all before it is done. */
+struct vb_req_fault {
+	enum ibv_wc_status status;
+	uint32_t index;
+};
+
+/* To send again what nobody answers. */
+struct vb_req_retry {
+	uint8_t timeout; /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
+	uint8_t count;	 /* retry_cnt */
+	uint8_t left;
+	uint8_t backoff; /* doublings of rto_ns since progress was made */
+	bool gap_known;	 /* a hole in the responses at una_psn was already acted on */
+	bool armed;	 /* there is another path to try when retries are used up (nic) */
+};
+
+/* The peer is not ready to receive. */
+struct vb_req_rnr {
+	uint64_t until_ns;
+	uint8_t count; /* rnr_retry */
+	uint8_t left;
+	bool waits;
+};
+
+/* Packets on their way: how many there may be, and how many there should. */
+struct vb_req_flight {
+	uint32_t max;
+	uint32_t window, threshold;
+	uint32_t grow; /* acknowledged packets towards one more of window */
+};
+
+struct vb_req_clock {
+	uint64_t progress_ns; /* when una_psn last moved, or the first packet left */
+	uint64_t resend_ns;   /* when to send again, VB_NEVER_NS: nothing on its way */
+	uint64_t sent_ns;     /* when something last left */
+	uint32_t watched_psn; /* una_psn when vb_rc_watch was called */
+};
+
+/* The path's round trip. */
+struct vb_req_rtt {
+	uint64_t smooth_ns, var_ns, rto_ns;
+	uint64_t sample_ns; /* when sample_psn left, 0: none is being timed */
+	uint32_t sample_psn;
+};
+
 struct vb_req {
 	/* Set by modify_qp. */
 	enum vb_transport transport;
 	uint32_t mtu;
 	uint32_t max_fetches; /* max_rd_atomic */
-	uint32_t window_max;  /* packets that may be on their way */
 	bool reliable;	      /* the link loses nothing: no window to find, no clocks to run */
-	bool packet_credits;  /* credits are packets', not messages' */
-	uint8_t timeout;      /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
-	uint8_t retry_cnt, rnr_retry;
+	bool sqd;	      /* draining: begin no further work request */
 
 	struct vb_sq sq;
 	uint32_t head, tail;
@@ -49,43 +112,16 @@ struct vb_req {
 	uint32_t top_psn;  /* one past the highest PSN that was ever sent */
 	uint32_t post_psn; /* for the next work request */
 	uint32_t post_ssn;
-	bool sqd;	   /* draining: begin no further work request */
-	/* Work requests without a packet that were carried out, and wait for those before them. */
-	uint16_t local_done;
-	bool armed;	   /* there is another path to try when retries are used up (nic) */
 
-	/* The host's own work requests, of which the application knows nothing: how many ever. */
-	uint32_t own_posted, own_done;
-
-	/* A local fault that was met on sending: reported when all before it is done. */
-	enum ibv_wc_status fault;
-	uint32_t fault_index;
-
-	/*
-	 * Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. Where they are those
-	 * of packets it is a PSN, and packets wait.
-	 */
-	bool credits_known;
-	uint32_t credit_limit;
-
-	/* Retries and their clocks. */
-	uint8_t retries_left, rnr_left;
-	uint8_t backoff;	 /* doublings of rto_ns since progress was made */
-	bool gap_known;		 /* a hole in the responses at una_psn was already acted on */
-	bool rnr_wait;
-	uint64_t rnr_until_ns;
-	uint64_t progress_ns;	 /* when una_psn last moved, or the first packet left */
-	uint64_t resend_ns;	 /* when to send again, VB_NEVER_NS: nothing on its way */
-	uint64_t sent_ns;	 /* when something last left */
-	uint32_t watched_psn;	 /* una_psn when vb_rc_watch was called */
-
-	/* Path: round trip and window. */
-	uint64_t srtt_ns, rttvar_ns, rto_ns;
-	uint64_t sample_ns; /* when sample_psn left, 0: none is being timed */
-	uint32_t sample_psn;
-	uint32_t window, threshold; /* in packets */
-	uint32_t grow;		    /* acknowledged packets towards one more of window */
-	uint32_t local_next;	    /* if local_done: behind the last of them */
+	struct vb_req_credits credits;
+	struct vb_req_local local;
+	struct vb_req_own own;
+	struct vb_req_fault fault_met;
+	struct vb_req_retry retry;
+	struct vb_req_flight flight;
+	struct vb_req_rnr rnr;
+	struct vb_req_clock clock;
+	struct vb_req_rtt rtt;
 };
 
 /* What the QP has to do after an answer or a timeout. */

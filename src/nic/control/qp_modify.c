@@ -306,15 +306,15 @@ static void configure(struct vb_qp *qp, int mask)
 	req->transport = resp->transport = qp->service->transport;
 	req->mtu = resp->mtu = mtu_bytes(qp, req->transport);
 	req->reliable = qp->to.peer != NULL;
-	req->packet_credits = qp->made.dv_flags & VB_QP_PACKET_CREDITS;
+	req->credits.of_packets = qp->made.dv_flags & VB_QP_PACKET_CREDITS;
 	req->max_fetches = a->max_rd_atomic;
 	if (modify->fetches_max)
 		req->max_fetches = (uint32_t)vb_min_u64(
 			vb_max_u64(req->max_fetches, modify->fetches_min), modify->fetches_max);
-	req->window_max = window_max(qp);
-	req->timeout = a->timeout;
-	req->retry_cnt = a->retry_cnt;
-	req->rnr_retry = a->rnr_retry;
+	req->flight.max = window_max(qp);
+	req->retry.timeout = a->timeout;
+	req->retry.count = a->retry_cnt;
+	req->rnr.count = a->rnr_retry;
 	resp->min_rnr_timer = a->min_rnr_timer;
 	resp->access = a->qp_access_flags;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -328,8 +328,8 @@ static void configure(struct vb_qp *qp, int mask)
 							   : qp->to.dqpn);
 	}
 	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
-		req->retries_left = req->retry_cnt;
-		req->rnr_left = req->rnr_retry;
+		req->retry.left = req->retry.count;
+		req->rnr.left = req->rnr.count;
 	}
 }
 
@@ -403,7 +403,7 @@ static void enter(struct vb_qp *qp, const struct plan *plan)
 		if (plan->from == IBV_QPS_RTR)
 			vb_req_start(&qp->req, qp->attr.sq_psn);
 		if (plan->from == IBV_QPS_SQE)
-			qp->req.fault = IBV_WC_SUCCESS;
+			qp->req.fault_met.status = IBV_WC_SUCCESS;
 		qp->req.sqd = false;
 		break;
 	case IBV_QPS_SQD:

@@ -50,7 +50,7 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 			.qp_num = qp->ibv.qp.qp_num },
 		.solicited = status != IBV_WC_SUCCESS,
 		.user = &qp->user,
-		.sq_released = index + 1 - req->own_done,
+		.sq_released = index + 1 - req->own.done,
 	};
 	if (qp->user.parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;

@@ -52,7 +52,7 @@ void vb_migration_change(struct ibv_qp_attr *attr, struct vb_path *path,
 void vb_migrate_locked(struct vb_qp *qp)
 {
 	vb_migration_change(&qp->attr, &qp->to.path, qp->to.migration);
-	qp->req.timeout = qp->attr.timeout;
+	qp->req.retry.timeout = qp->attr.timeout;
 	/* When it was loaded, requests may have been for another SRQ. */
 	if (qp->req.transport == VB_XRC)
 		vb_path_sport_set(qp->nic, &qp->to.path,
@@ -118,7 +118,7 @@ static void take_step(struct vb_qp *qp, enum vb_migration_step step)
 		break;
 	case VB_MIGRATION_ARM:
 		qp->attr.path_mig_state = IBV_MIG_ARMED;
-		qp->req.armed = true;
+		qp->req.retry.armed = true;
 		break;
 	case VB_MIGRATION_MIGRATE:
 		vb_migrate_locked(qp);

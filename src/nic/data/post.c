@@ -297,7 +297,7 @@ static bool sq_full(const struct vb_qp *qp, uint32_t more)
 {
 	uint32_t released = atomic_load_explicit(&qp->user.sq_released, memory_order_acquire);
 
-	return qp->req.tail - qp->req.own_posted + more - released >=
+	return qp->req.tail - qp->req.own.posted + more - released >=
 	       qp->made.cap.max_send_wr;
 }
 

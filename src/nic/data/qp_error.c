@@ -67,9 +67,9 @@ static void flush_send(struct vb_qp *qp)
 		vb_req_complete_head(req, IBV_WC_WR_FLUSH_ERR);
 	req->pos.next = req->tail;
 	req->una_psn = req->top_psn = req->pos.next_psn = req->post_psn;
-	req->fault = IBV_WC_SUCCESS;
-	req->rnr_wait = false;
-	req->resend_ns = VB_NEVER_NS;
+	req->fault_met.status = IBV_WC_SUCCESS;
+	req->rnr.waits = false;
+	req->clock.resend_ns = VB_NEVER_NS;
 }
 
 void vb_qp_fail_locked(struct vb_qp *qp)
@@ -268,7 +268,7 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 	heed_parcels(qp);
 	vb_lock_take(&qp->lock);
 	qp->now_ns = now_ns;
-	waited = qp->req.rnr_wait;
+	waited = qp->req.rnr.waits;
 	if (vb_qp_state(qp) == IBV_QPS_RTS || vb_qp_state(qp) == IBV_QPS_SQD)
 		outcome = timeout(qp, now_ns);
 	if (outcome != VB_REQ_NOTHING && !waited)

@@ -224,7 +224,7 @@ static bool is_alone(struct vb_qp *qp, bool more)
 	if (more)
 		return false;
 	if (atomic_load_explicit(&qp->user.sq_released, memory_order_relaxed) ==
-	    qp->req.tail - qp->req.own_posted)
+	    qp->req.tail - qp->req.own.posted)
 		return true;
 	/* Nobody has asked for its completion, or nobody has looked: the time has to tell. */
 	now_ns = qp->send.direct_ns = vb_nic_now_ns(qp->nic);

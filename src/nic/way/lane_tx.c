@@ -370,7 +370,7 @@ static void nobody_there(struct vb_qp *qp, enum ibv_qp_state state)
 	}
 	before = req->pos;
 	if (vb_transport_acks(req->transport) &&
-	    (!atomic_load(&qp->to.peer->left) || !req->timeout)) {
+	    (!atomic_load(&qp->to.peer->left) || !req->retry.timeout)) {
 		if (req->head != req->tail && !(req->sqd && vb_req_drained(req))) {
 			vb_req_complete_head(req, IBV_WC_RETRY_EXC_ERR);
 			vb_qp_after_locked(qp, VB_REQ_FAILED);

@@ -363,7 +363,7 @@ static bool is_settled(const struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
 
-	return vb_qp_state(qp) == IBV_QPS_RTS && !req->fault && !req->local_done &&
+	return vb_qp_state(qp) == IBV_QPS_RTS && !req->fault_met.status && !req->local.done &&
 	       !qp->resp.broken &&
 	       !qp->send.drain_event && vb_rc_deadline_ns(req) == VB_NEVER_NS &&
 	       (vb_timer_at_ns(&qp->later.timer) != VB_NEVER_NS ||

@@ -111,7 +111,7 @@ static void sending_again_does_not_do_it_again(void **state)
 	assert_int_equal(fake.locals, 2);
 	ack(0x102);
 	assert_done(5);
-	assert_int_equal(req.local_done, 0);
+	assert_int_equal(req.local.done, 0);
 }
 
 /* An answer to what left before we went back: all of it is done, and nothing is done twice. */
@@ -195,7 +195,7 @@ static void one_done_before_draining_belongs_to_what_drains(void **state)
 	post(VB_K_SEND, 1);
 	post(VB_K_BIND, 0);
 	post(VB_K_SEND, 1);
-	req.window = 1;
+	req.flight.window = 1;
 	assert_int_equal(go(), 1);
 	assert_int_equal(fake.locals, 1);
 	req.sqd = true;
@@ -233,10 +233,10 @@ static void an_error_leaves_nothing_behind(void **state)
 	post(VB_K_BIND, 0);
 	post(VB_K_BIND, 0);
 	go();
-	assert_int_equal(req.local_done, 2);
+	assert_int_equal(req.local.done, 2);
 	while (req.head != req.tail)
 		vb_req_complete_head(&req, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(req.local_done, 0);
+	assert_int_equal(req.local.done, 0);
 }
 
 static void without_acknowledgements_as_well(void **state)

@@ -11,7 +11,7 @@ static int begin_reliable(void **state)
 {
 	begin(state);
 	req.reliable = true;
-	req.window_max = 1 << 22;
+	req.flight.max = 1 << 22;
 	vb_req_start(&req, START_PSN);
 	return 0;
 }
@@ -71,7 +71,7 @@ static void the_last_packet_asks_for_the_answer(void **state)
 
 static void answers_do_not_touch_the_window(void **state)
 {
-	uint32_t window = req.window;
+	uint32_t window = req.flight.window;
 
 	for (unsigned i = 0; i < 20; i++) {
 		post(VB_K_SEND, MTU);
@@ -79,20 +79,20 @@ static void answers_do_not_touch_the_window(void **state)
 		ack(START_PSN + i);
 	}
 	assert_done(20);
-	assert_int_equal(req.window, window);
+	assert_int_equal(req.flight.window, window);
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
 }
 
 static void a_hole_is_filled_without_slowing_down(void **state)
 {
-	uint32_t window = req.window;
+	uint32_t window = req.flight.window;
 
 	for (unsigned i = 0; i < 4; i++)
 		post(VB_K_SEND, 1);
 	send_all();
 	/* The peer dropped the first two, being not ready for them. */
 	assert_int_equal(nak(START_PSN, VB_NAK_PSN), VB_REQ_MOVED);
-	assert_int_equal(req.window, window);
+	assert_int_equal(req.flight.window, window);
 	assert_int_equal(send_watched(), 4);
 	assert_int_equal(sent[0].psn, START_PSN);
 	ack(START_PSN + 3);
@@ -179,7 +179,7 @@ static void silence_ends_it_after_all_retries(void **state)
 		uint64_t start_ns;
 
 		begin_reliable(NULL);
-		req.retry_cnt = req.retries_left = (uint8_t)retries;
+		req.retry.count = req.retry.left = (uint8_t)retries;
 		post(VB_K_SEND, 1);
 		post(VB_K_SEND, 1);
 		start_ns = now_ns;
@@ -193,8 +193,8 @@ static void silence_ends_it_after_all_retries(void **state)
 
 static void without_a_timeout_it_tries_for_ever(void **state)
 {
-	req.timeout = 0;
-	req.retry_cnt = req.retries_left = 0;
+	req.retry.timeout = 0;
+	req.retry.count = req.retry.left = 0;
 	post(VB_K_SEND, 1);
 	send_watched();
 	for (unsigned i = 0; i < 200; i++)
@@ -206,7 +206,7 @@ static void without_a_timeout_it_tries_for_ever(void **state)
 /* A thread that was not scheduled for a second has seen no silence: the answer may lie there. */
 static void our_own_lateness_is_not_silence(void **state)
 {
-	req.retry_cnt = req.retries_left = 1;
+	req.retry.count = req.retry.left = 1;
 	post(VB_K_SEND, 1);
 	send_watched();
 	now_ns += 1000000000;
@@ -217,7 +217,7 @@ static void our_own_lateness_is_not_silence(void **state)
 
 static void progress_begins_the_count_anew(void **state)
 {
-	req.retry_cnt = req.retries_left = 2;
+	req.retry.count = req.retry.left = 2;
 	for (unsigned i = 0; i < 10; i++)
 		post(VB_K_SEND, 1);
 	send_watched();
@@ -254,7 +254,7 @@ static void it_waits_as_long_as_the_peer_says(void **state)
 
 static void it_asks_as_often_as_it_may(void **state)
 {
-	req.rnr_retry = req.rnr_left = 3;
+	req.rnr.count = req.rnr.left = 3;
 	post(VB_K_SEND, 1);
 	send_watched();
 	for (unsigned i = 0; i < 3; i++) {

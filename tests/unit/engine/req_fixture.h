@@ -26,11 +26,11 @@ static int begin(void **state)
 	vb_req_reset(&req);
 	req.transport = VB_RC;
 	req.mtu = MTU;
-	req.window_max = 512;
+	req.flight.max = 512;
 	req.max_fetches = 4;
-	req.timeout = 14; /* 67 ms */
-	req.retry_cnt = 7;
-	req.rnr_retry = 7;
+	req.retry.timeout = 14; /* 67 ms */
+	req.retry.count = 7;
+	req.rnr.count = 7;
 	sent_count = 0;
 	now_ns = 1000;
 	vb_req_start(&req, START_PSN);

@@ -128,8 +128,8 @@ static void credits_hold_messages_back(void **state)
 {
 	for (unsigned i = 0; i < 6; i++)
 		post(VB_K_SEND, 1);
-	req.credits_known = true;
-	req.credit_limit = 0;
+	req.credits.known = true;
+	req.credits.limit = 0;
 	assert_int_equal(send_all(), 1);
 	/* Two more receive requests (code 2), one message completed: SSN 2 and 3 may go. */
 	answer(VB_OP_RC_ACK, 0x100, vb_aeth_ack(2), 1, 0);
@@ -146,8 +146,8 @@ static void credits_are_for_what_takes_a_receive_request(void **state)
 	post(VB_K_WRITE, 1);
 	post(VB_K_READ_REQ, 1);
 	post(VB_K_WRITE, 1)->extra = VB_H_IMM;
-	req.credits_known = true;
-	req.credit_limit = 0;
+	req.credits.known = true;
+	req.credits.limit = 0;
 	assert_int_equal(send_all(), 3);
 }
 
@@ -155,8 +155,8 @@ static void an_ack_of_the_newest_acknowledged_brings_credits(void **state)
 {
 	for (unsigned i = 0; i < 3; i++)
 		post(VB_K_SEND, 1);
-	req.credits_known = true;
-	req.credit_limit = 0;
+	req.credits.known = true;
+	req.credits.limit = 0;
 	send_all();
 	answer(VB_OP_RC_ACK, 0x100, vb_aeth_ack(0), 1, 0);
 	assert_int_equal(send_all(), 1);
@@ -170,15 +170,15 @@ static void credits_of_packets_hold_packets_back(void **state)
 {
 	for (unsigned reliable = 0; reliable < 2; reliable++) {
 		begin(NULL);
-		req.packet_credits = true;
+		req.credits.of_packets = true;
 		req.reliable = reliable;
 		vb_req_start(&req, START_PSN);
 		post(VB_K_SEND, 1);
 		post(VB_K_SEND, 3 * MTU);
 		post(VB_K_SEND, 4 * MTU);
 		/* Nothing is known yet of the first; the AETH gives four packets from there on. */
-		req.credits_known = true;
-		req.credit_limit = START_PSN - 1;
+		req.credits.known = true;
+		req.credits.limit = START_PSN - 1;
 		assert_int_equal(send_all(), 1);
 		answer(VB_OP_RC_ACK, 0x100, vb_aeth_ack(vb_credit_encode(4)), 1, 0);
 		assert_int_equal(send_all(), 4);
@@ -203,7 +203,7 @@ static void credits_of_packets_hold_packets_back(void **state)
 /* ... but what was sent once may be sent again. */
 static void credits_of_packets_do_not_hold_up_a_repetition(void **state)
 {
-	req.packet_credits = true;
+	req.credits.of_packets = true;
 	post(VB_K_SEND, 5 * MTU);
 	assert_int_equal(send_all(), 5);
 	answer(VB_OP_RC_ACK, 0x101, vb_aeth_ack(0), 0, 0);
@@ -215,13 +215,13 @@ static void credits_of_packets_do_not_hold_up_a_repetition(void **state)
 
 static void credits_of_packets_are_for_sends_and_immediate_data(void **state)
 {
-	req.packet_credits = true;
+	req.credits.of_packets = true;
 	post(VB_K_SEND, 1);
 	post(VB_K_WRITE, 3 * MTU);
 	post(VB_K_READ_REQ, MTU);
 	post(VB_K_WRITE, 3 * MTU)->extra = VB_H_IMM;
-	req.credits_known = true;
-	req.credit_limit = START_PSN - 1;
+	req.credits.known = true;
+	req.credits.limit = START_PSN - 1;
 	/* All but the packet that has the immediate data. */
 	assert_int_equal(send_all(), 7);
 	assert_int_equal(sent[6].psn, 0x106);
@@ -488,13 +488,13 @@ static void a_draining_queue_sends_again_what_was_lost(void **state)
 
 static void the_window_bounds_what_is_on_its_way(void **state)
 {
-	unsigned window = req.window;
+	unsigned window = req.flight.window;
 
 	post(VB_K_WRITE, 1000 * MTU);
 	assert_int_equal(send_all(), window);
 	ack(vb_psn_add(START_PSN, 9));
 	assert_true(send_all() >= 10);
-	assert_true(((req.pos.next_psn - req.una_psn) & VB_PSN_MASK) <= req.window);
+	assert_true(((req.pos.next_psn - req.una_psn) & VB_PSN_MASK) <= req.flight.window);
 }
 
 static void a_refused_burst_is_taken_back(void **state)

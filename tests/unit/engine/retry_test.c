@@ -60,7 +60,7 @@ static void each_silence_doubles_the_wait(void **state)
 {
 	uint64_t last_ns, wait_ns = 0;
 
-	req.timeout = 20;
+	req.retry.timeout = 20;
 	post(VB_K_SEND, 1);
 	send_all();
 	last_ns = now_ns;
@@ -83,7 +83,7 @@ static void silence_ends_it_after_all_retries(void **state)
 		uint64_t start_ns;
 
 		begin(NULL);
-		req.retry_cnt = req.retries_left = (uint8_t)retries;
+		req.retry.count = req.retry.left = (uint8_t)retries;
 		post(VB_K_SEND, 1);
 		post(VB_K_SEND, 1);
 		start_ns = now_ns;
@@ -102,7 +102,7 @@ static void our_own_lateness_is_not_silence(void **state)
 {
 	enum vb_req_outcome outcome;
 
-	req.retry_cnt = req.retries_left = 1;
+	req.retry.count = req.retry.left = 1;
 	post(VB_K_SEND, 1);
 	send_all();
 	now_ns = vb_rc_deadline_ns(&req) + 1000000000;
@@ -133,7 +133,7 @@ static void small_messages_gather(void **state)
 static void the_timeout_is_never_shorter_than_our_ack_delay(void **state)
 {
 	for (unsigned code = 1; code < 32; code++) {
-		req.timeout = (uint8_t)code;
+		req.retry.timeout = (uint8_t)code;
 		assert_int_equal(vb_req_ack_timeout_ns(&req), code < 12 ? 4096ull << 12
 									: 4096ull << code);
 	}
@@ -144,8 +144,8 @@ static void a_timeout_of_0_never_ends_it(void **state)
 {
 	enum vb_req_outcome outcome;
 
-	req.timeout = 0;
-	req.retry_cnt = req.retries_left = 0;
+	req.retry.timeout = 0;
+	req.retry.count = req.retry.left = 0;
 	post(VB_K_SEND, 1);
 	send_all();
 	assert_int_equal(vb_req_ack_timeout_ns(&req), VB_NEVER_NS);
@@ -160,7 +160,7 @@ static void progress_starts_all_counts_afresh(void **state)
 {
 	enum vb_req_outcome outcome;
 
-	req.retry_cnt = req.retries_left = 1;
+	req.retry.count = req.retry.left = 1;
 	post(VB_K_SEND, 1);
 	post(VB_K_SEND, 1);
 	send_all();
@@ -179,7 +179,7 @@ static void rest_is_not_silence(void **state)
 {
 	enum vb_req_outcome outcome;
 
-	req.retry_cnt = req.retries_left = 0;
+	req.retry.count = req.retry.left = 0;
 	post(VB_K_SEND, 1);
 	send_all();
 	ack(0x100);
@@ -194,7 +194,7 @@ static void rest_is_not_silence(void **state)
 /* IBA 9.7.5.2.8: sequence NAKs use up retries too, until something gets through. */
 static void naks_without_progress_end_it(void **state)
 {
-	req.retry_cnt = req.retries_left = 2;
+	req.retry.count = req.retry.left = 2;
 	post(VB_K_SEND, 1);
 	post(VB_K_SEND, 1);
 	send_all();
@@ -251,7 +251,7 @@ static void not_ready_ends_it_after_all_retries(void **state)
 {
 	for (unsigned retries = 0; retries < 7; retries++) {
 		begin(NULL);
-		req.rnr_retry = req.rnr_left = (uint8_t)retries;
+		req.rnr.count = req.rnr.left = (uint8_t)retries;
 		post(VB_K_SEND, 1);
 		send_all();
 		for (unsigned i = 0; i < retries; i++) {
@@ -285,7 +285,7 @@ static void waiting_is_not_silence(void **state)
 {
 	enum vb_req_outcome outcome;
 
-	req.retry_cnt = req.retries_left = 0;
+	req.retry.count = req.retry.left = 0;
 	post(VB_K_SEND, 1);
 	send_all();
 	rnr(0x100, 0); /* 655 ms, ten timeouts */
@@ -298,7 +298,7 @@ static void a_second_not_ready_for_the_same_is_one(void **state)
 {
 	uint64_t until_ns;
 
-	req.rnr_retry = req.rnr_left = 1;
+	req.rnr.count = req.rnr.left = 1;
 	post(VB_K_SEND, 1);
 	send_all();
 	rnr(0x100, 20);
@@ -311,7 +311,7 @@ static void a_second_not_ready_for_the_same_is_one(void **state)
 
 static void a_second_nak_for_the_same_is_one(void **state)
 {
-	req.retry_cnt = req.retries_left = 1;
+	req.retry.count = req.retry.left = 1;
 	post(VB_K_SEND, 1);
 	send_all();
 	nak(0x100, VB_NAK_PSN);
@@ -327,8 +327,8 @@ static void silence_makes_one_that_is_armed_migrate(void **state)
 	enum vb_req_outcome outcome;
 	uint64_t start_ns;
 
-	req.retry_cnt = req.retries_left = 2;
-	req.armed = true;
+	req.retry.count = req.retry.left = 2;
+	req.retry.armed = true;
 	post(VB_K_SEND, 3 * MTU);
 	start_ns = now_ns;
 	send_all();
@@ -341,7 +341,7 @@ static void silence_makes_one_that_is_armed_migrate(void **state)
 	assert_int_equal(outcome, VB_REQ_MIGRATE);
 	assert_true(now_ns >= start_ns + 3 * TIMEOUT_14_NS);
 	assert_done(0);
-	assert_false(req.armed);
+	assert_false(req.retry.armed);
 	assert_int_equal(send_all(), 1); /* nothing is known of that path yet */
 	assert_int_equal(sent[0].psn, 0x100);
 	/* The clock runs for it, as long as for the first, and then it is the end. */
@@ -356,8 +356,8 @@ static void silence_makes_one_that_is_armed_migrate(void **state)
 /* The same for NAKs, which say that packets are lost again and again. */
 static void naks_make_one_that_is_armed_migrate(void **state)
 {
-	req.retry_cnt = req.retries_left = 1;
-	req.armed = true;
+	req.retry.count = req.retry.left = 1;
+	req.retry.armed = true;
 	post(VB_K_SEND, 1);
 	send_all();
 	assert_int_equal(nak(0x100, VB_NAK_PSN), VB_REQ_MOVED);
@@ -373,8 +373,8 @@ static void naks_make_one_that_is_armed_migrate(void **state)
 /* A receiver that is not ready is so on every path. */
 static void not_ready_makes_nobody_migrate(void **state)
 {
-	req.rnr_retry = req.rnr_left = 0;
-	req.armed = true;
+	req.rnr.count = req.rnr.left = 0;
+	req.retry.armed = true;
 	post(VB_K_SEND, 1);
 	send_all();
 	assert_int_equal(rnr(0x100, 1), VB_REQ_FAILED);

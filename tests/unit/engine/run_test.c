@@ -34,7 +34,7 @@ static void a_run_is_what_would_leave_one_by_one(void **state)
 		begin(state);
 		req.transport = seed % 8 ? VB_RC : VB_UC;
 		req.reliable = seed % 3 == 0;
-		req.window = 4 + (uint32_t)(vb_prng_next(&random) % 100);
+		req.flight.window = 4 + (uint32_t)(vb_prng_next(&random) % 100);
 		for (unsigned i = 0; i < 8; i++) {
 			enum vb_kind kind = kinds[vb_prng_next(&random) % (req.transport ? 2 : 4)];
 

@@ -120,7 +120,7 @@ static void only_a_reliable_link_has_a_short_way(void **state)
 
 		begin_xrc(state);
 		vb_req_link_set(&req, reliable, 64);
-		req.window = 64;
+		req.flight.window = 64;
 		post_to(VB_K_WRITE, 20 * MTU, srqn(3, 1));
 		assert_true(vb_req_next(&req, &seg, &ackreq));
 		assert_int_equal(vb_req_run(&req), reliable ? 18 : 0);
@@ -168,13 +168,13 @@ static void small_messages_wait_for_their_slot_on_a_reliable_link_too(void **sta
 static void each_link_begins_afresh(void **state)
 {
 	vb_req_link_set(&req, true, 1000);
-	assert_int_equal(req.window, 1000);
+	assert_int_equal(req.flight.window, 1000);
 	post_to(VB_K_SEND, 10, srqn(3, 1));
 	assert_int_equal(send_all(), 1);
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
 	assert_int_equal(xrc_ack(START_PSN), VB_REQ_MOVED);
 	vb_req_link_set(&req, false, 1000);
-	assert_int_equal(req.window, 65536 / MTU);
+	assert_int_equal(req.flight.window, 65536 / MTU);
 	post_to(VB_K_SEND, 10, srqn(4, 1));
 	assert_int_equal(send_all(), 1);
 	assert_true(vb_rc_deadline_ns(&req) != VB_NEVER_NS);
@@ -204,8 +204,8 @@ static void messages_are_cut_anew_in_between_only(void **state)
 
 static void it_ends_as_rc_does_where_nobody_answers(void **state)
 {
-	req.timeout = 1;
-	req.retry_cnt = req.retries_left = 1;
+	req.retry.timeout = 1;
+	req.retry.count = req.retry.left = 1;
 	post_to(VB_K_SEND, 10, srqn(3, 1));
 	for (unsigned i = 0; i < 1000 && !fake.done_count; i++) {
 		send_all();

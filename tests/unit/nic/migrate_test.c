@@ -188,7 +188,7 @@ static void only_a_peer_that_waits_arms(void **state)
 	assert_int_equal(mig_state(), IBV_MIG_REARM);
 	assert_true(message_comes(PRIMARY, false));
 	assert_int_equal(mig_state(), IBV_MIG_ARMED);
-	assert_true(fix.qp->req.armed);
+	assert_true(fix.qp->req.retry.armed);
 }
 
 static void an_ack_arms_as_well(void **state)
@@ -228,8 +228,8 @@ static void who_comes_by_the_other_path_is_followed(void **state)
 		assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
 		assert_memory_equal(fix.qp->to.path.dst, alt_peer_gid, VB_GID_BYTES);
 		assert_memory_equal(fix.qp->to.path.src, alt_gid, VB_GID_BYTES);
-		assert_false(fix.qp->req.armed);
-		assert_int_equal(fix.qp->req.timeout, 16);
+		assert_false(fix.qp->req.retry.armed);
+		assert_int_equal(fix.qp->req.retry.timeout, 16);
 		assert_true(message_comes(ALT, true));
 		assert_no_event();
 	}

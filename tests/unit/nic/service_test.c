@@ -277,8 +277,8 @@ static void the_window_is_shared(void **state)
 		vb_lock_take(&qp->lock);
 		vb_qp_transmit_locked(qp);
 		vb_lock_drop(&qp->lock);
-		assert_int_equal(qp->req.window_max, cases[i].window);
-		assert_true(qp->req.window <= qp->req.window_max);
+		assert_int_equal(qp->req.flight.max, cases[i].window);
+		assert_true(qp->req.flight.window <= qp->req.flight.max);
 		for (unsigned k = 0; k + 1 < cases[i].qps; k++)
 			drop_qp(others[k]);
 	}

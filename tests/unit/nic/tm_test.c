@@ -229,7 +229,7 @@ static void rendezvous_under_way_are_bounded(void **state)
 		assert_int_equal(next(&s).wc.wr_id, i);
 	}
 	assert_true(s.qp->req.tail <= s.qp->req.sq.mask + 1);
-	assert_int_equal(s.qp->req.own_posted, 2 * VB_TM_RNDV_MAX);
+	assert_int_equal(s.qp->req.own.posted, 2 * VB_TM_RNDV_MAX);
 	add(&s, 77);
 	assert_int_equal(begin_message(&s, VB_TMH_RNDV, 77, true), VB_TM_NOTHING);
 	/* The data of others needs no place, and one that nobody waits for is software's. */

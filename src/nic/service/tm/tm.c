@@ -263,7 +263,7 @@ static bool can_read(const struct vb_qp *qp, const struct tag *tag, const struct
 /* Is there room in the send queue for the READ and the FIN of one more? */
 static bool has_room(const struct vb_qp *qp)
 {
-	return qp->req.own_posted - qp->req.own_done <= 2 * (VB_TM_RNDV_MAX - 1);
+	return qp->req.own.posted - qp->req.own.done <= 2 * (VB_TM_RNDV_MAX - 1);
 }
 
 /* The buffer belongs to this message, and to no other. */
@@ -379,7 +379,7 @@ static void begin_rendezvous(struct vb_qp *qp, bool solicited)
 	wqe->bytes = VB_TMH_BYTES;
 	vb_tmh_put(wqe->data, VB_TMH_FIN, tmh->app_ctx, tmh->tag);
 	vb_req_commit(&qp->req, wqe);
-	qp->req.own_posted += 2;
+	qp->req.own.posted += 2;
 	/* So that sending is thought of at the end of the batch. */
 	qp->resp.ack_owed = true;
 }
@@ -460,7 +460,7 @@ void vb_tm_sent(struct vb_qp *qp, const struct vb_wqe *wqe, enum ibv_wc_status s
 		.solicited = (wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS,
 	};
 
-	qp->req.own_done++;
+	qp->req.own.done++;
 	if (wqe->wc_opcode == IBV_WC_TM_RECV)
 		vb_cq_push(srq_of(qp)->tm->cq, &cqe);
 	else if (status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR)
