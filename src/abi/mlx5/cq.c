@@ -52,6 +52,6 @@ struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *context, struct ibv_cq_in
 	}
 	cq = vb_abi_create_cq_ex(context, attr);
 	if (cq)
-		((struct vb_cq *)cq)->cqe_bytes = cqe_bytes;
+		((struct vb_cq *)cq)->made.cqe_bytes = cqe_bytes;
 	return cq;
 }

@@ -54,9 +54,9 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	if (rc != 0)
 		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
-			 &cq->comp_delivered);
+			 &cq->events.comp);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
-			 &cq->async_delivered);
+			 &cq->events.async);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
 	free(cq->abi);

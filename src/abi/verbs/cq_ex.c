@@ -45,13 +45,13 @@ static int advance(struct ibv_cq_ex *ex)
 
 static void lock(struct ibv_cq_ex *cq)
 {
-	if (!((struct vb_cq *)cq)->lone)
+	if (!((struct vb_cq *)cq)->made.lone)
 		vb_lock_take(&cursor_of(cq)->lock);
 }
 
 static void unlock(struct ibv_cq_ex *cq)
 {
-	if (!((struct vb_cq *)cq)->lone)
+	if (!((struct vb_cq *)cq)->made.lone)
 		vb_lock_drop(&cursor_of(cq)->lock);
 }
 

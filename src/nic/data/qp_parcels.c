@@ -14,7 +14,7 @@
 
 static uint32_t bytes_of(const struct ibv_cq *cq)
 {
-	return ((const struct vb_cq *)cq)->cqe_bytes / 2;
+	return ((const struct vb_cq *)cq)->made.cqe_bytes / 2;
 }
 
 /* One of the CQs has no room beside its completions yet. */
@@ -41,7 +41,7 @@ int vb_parcels_make(struct vb_qp *qp, bool always)
 		parcels->recv_bytes = bytes_of(ibv->recv_cq);
 	/* Who sends may have to deliver, and nobody but the poller may touch a lone CQ. */
 	if (vb_qp_is(qp, VB_PARCELS_FETCH) && (always || qp->made.sq_sig_all) &&
-	    !((const struct vb_cq *)ibv->send_cq)->lone)
+	    !((const struct vb_cq *)ibv->send_cq)->made.lone)
 		parcels->fetch_bytes = bytes_of(ibv->send_cq);
 	parcels->qpn = ibv->qp_num;
 	err = cqs_prepare(qp, parcels);

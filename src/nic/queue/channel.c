@@ -51,15 +51,15 @@ struct vb_cq *vb_channel_pop(struct vb_channel *channel)
 	vb_lock_take(&channel->lock);
 	cq = channel->head;
 	if (cq) {
-		channel->head = cq->channel_next;
+		channel->head = cq->events.next;
 		if (!channel->head)
 			channel->tail = &channel->head;
-		cq->channel_next = NULL;
-		cq->comp_delivered++;
+		cq->events.next = NULL;
+		cq->events.comp++;
 		/* Events queued since then are told one by one, in turn with other CQs'. */
-		if (--cq->channel_pending) {
+		if (--cq->events.pending) {
 			*channel->tail = cq;
-			channel->tail = &cq->channel_next;
+			channel->tail = &cq->events.next;
 		}
 	}
 	vb_lock_drop(&channel->lock);

@@ -35,14 +35,14 @@ static struct vb_channel *channel_of(const struct vb_cq *cq)
 static size_t ring_bytes(const struct vb_cq *cq, uint32_t size)
 {
 	size_t line = sizeof(struct vb_cqe);
-	size_t stamps = cq->wc_flags & STAMP_FLAGS ? size * sizeof(struct vb_cq_stamp) : 0;
+	size_t stamps = cq->made.wc_flags & STAMP_FLAGS ? size * sizeof(struct vb_cq_stamp) : 0;
 
 	return size * line + (stamps + line - 1) / line * line;
 }
 
 static int ring_make(const struct vb_cq *cq, uint32_t size, void **ring, bool *borrowed)
 {
-	int err = vb_buffer_borrow(cq->domain, VB_BUFFER_CQ, ring_bytes(cq, size), ring);
+	int err = vb_buffer_borrow(cq->made.domain, VB_BUFFER_CQ, ring_bytes(cq, size), ring);
 
 	*borrowed = *ring != NULL;
 	if (!err && !*ring)
@@ -53,7 +53,7 @@ static int ring_make(const struct vb_cq *cq, uint32_t size, void **ring, bool *b
 static void ring_free(const struct vb_cq *cq, void *ring, bool borrowed)
 {
 	if (borrowed)
-		vb_buffer_return(cq->domain, VB_BUFFER_CQ, ring);
+		vb_buffer_return(cq->made.domain, VB_BUFFER_CQ, ring);
 	else
 		free(ring);
 }
@@ -61,9 +61,9 @@ static void ring_free(const struct vb_cq *cq, void *ring, bool borrowed)
 static void ring_place(struct vb_cq *cq, void *ring, uint32_t size, bool borrowed)
 {
 	cq->ring = ring;
-	cq->stamps = cq->wc_flags & STAMP_FLAGS ? (void *)(cq->ring + size) : NULL;
+	cq->stamps = cq->made.wc_flags & STAMP_FLAGS ? (void *)(cq->ring + size) : NULL;
 	cq->mask = size - 1;
-	cq->borrowed = borrowed;
+	cq->made.borrowed = borrowed;
 	cq->ibv.cq.cqe = (int)size;
 	atomic_store_explicit(&cq->room, size, memory_order_relaxed);
 }
@@ -91,17 +91,18 @@ static void fill(struct vb_cq *cq, struct vb_ctx *ctx, const struct ibv_cq_init_
 {
 	cq->ibv.cq.context = &ctx->ibv.context;
 	cq->ibv.cq.cq_context = attr->cq_context;
-	cq->wc_flags = attr->wc_flags;
-	cq->cqe_bytes = VB_CQE_BYTES;
+	cq->made.wc_flags = attr->wc_flags;
+	cq->made.cqe_bytes = VB_CQE_BYTES;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
-		cq->domain = (struct vb_pd *)attr->parent_domain;
-	cq->lone = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || vb_pd_is_lone(cq->domain);
-	cq->overwrites = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+		cq->made.domain = (struct vb_pd *)attr->parent_domain;
+	cq->made.lone =
+		(flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || vb_pd_is_lone(cq->made.domain);
+	cq->made.overwrites = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	vb_lock_init(&cq->poll_lock, VB_RANK_CQ_POLL);
 	vb_lock_init(&cq->push_lock, VB_RANK_CQ_PUSH);
 	vb_timer_init(&cq->timer, true);
-	cq->guard = cq->lone ? NULL : &cq->poll_lock;
-	if (cq->overwrites)
+	cq->guard = cq->made.lone ? NULL : &cq->poll_lock;
+	if (cq->made.overwrites)
 		cq->guard = &cq->push_lock;
 }
 
@@ -144,8 +145,8 @@ int vb_cq_create_ex(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, 
 		atomic_fetch_sub(&ctx->nic->cqs, 1);
 		return err;
 	}
-	if ((*out)->domain)
-		atomic_fetch_add(&(*out)->domain->users, 1);
+	if ((*out)->made.domain)
+		atomic_fetch_add(&(*out)->made.domain->users, 1);
 	if (channel) {
 		(*out)->ibv.cq.channel = &channel->ibv;
 		vb_lock_take(&channel->lock);
@@ -254,7 +255,7 @@ int vb_cq_resize(struct vb_cq *cq, int cqe)
 		err = parcels_resize(cq, size);
 	if (!err) {
 		old = cq->ring;
-		old_borrowed = cq->borrowed;
+		old_borrowed = cq->made.borrowed;
 		ring_copy(cq, ring, size);
 		ring_place(cq, ring, size, borrowed);
 		ring = old;
@@ -274,15 +275,15 @@ static void channel_leave(struct vb_cq *cq)
 	struct vb_nic *nic = vb_nic_of(cq->ibv.cq.context);
 
 	vb_lock_take(&channel->lock);
-	if (cq->channel_pending) {
+	if (cq->events.pending) {
 		struct vb_cq **at = &channel->head;
 
 		while (*at != cq)
-			at = &(*at)->channel_next;
-		*at = cq->channel_next;
-		if (channel->tail == &cq->channel_next)
+			at = &(*at)->events.next;
+		*at = cq->events.next;
+		if (channel->tail == &cq->events.next)
 			channel->tail = at;
-		for (; cq->channel_pending; cq->channel_pending--)
+		for (; cq->events.pending; cq->events.pending--)
 			nic->host.process.unsignal(nic->host.arg, channel->ibv.fd);
 	}
 	channel->ibv.refcnt--;
@@ -305,17 +306,17 @@ int vb_cq_destroy(struct vb_cq *cq)
 
 	if (atomic_load(&cq->users))
 		return EBUSY;
-	if (cq->mod_ever)
+	if (cq->mod.ever)
 		timer_end(cq);
 	if (cq->ibv.cq.channel)
 		channel_leave(cq);
-	vb_ctx_events_cancel(ctx, &cq->async_delivered);
-	ring_free(cq, cq->ring, cq->borrowed);
+	vb_ctx_events_cancel(ctx, &cq->events.async);
+	ring_free(cq, cq->ring, cq->made.borrowed);
 	cq->ring = NULL;
 	free(cq->parcels);
 	cq->parcels = NULL;
-	if (cq->domain)
-		atomic_fetch_sub(&cq->domain->users, 1);
+	if (cq->made.domain)
+		atomic_fetch_sub(&cq->made.domain->users, 1);
 	atomic_fetch_sub(&ctx->nic->cqs, 1);
 	return 0;
 }
@@ -437,13 +438,13 @@ static void notify(struct vb_cq *cq)
 
 	cq->arm = VB_CQ_QUIET;
 	cq->told = tail_of(cq);
-	cq->held = 0;
+	cq->mod.held = 0;
 	if (!channel)
 		return;
 	vb_lock_take(&channel->lock);
-	if (!cq->channel_pending++) {
+	if (!cq->events.pending++) {
 		*channel->tail = cq;
-		channel->tail = &cq->channel_next;
+		channel->tail = &cq->events.next;
 	}
 	vb_lock_drop(&channel->lock);
 	nic->host.process.signal(nic->host.arg, channel->ibv.fd);
@@ -456,28 +457,28 @@ static void notify(struct vb_cq *cq)
 static void hold(struct vb_cq *cq, uint32_t held)
 {
 	struct vb_nic *nic = vb_nic_of(cq->ibv.cq.context);
-	bool first = !cq->held;
+	bool first = !cq->mod.held;
 
-	if ((!cq->mod_count && !cq->mod_ns) || (cq->mod_count && held >= cq->mod_count)) {
+	if ((!cq->mod.count && !cq->mod.ns) || (cq->mod.count && held >= cq->mod.count)) {
 		notify(cq);
 		return;
 	}
-	cq->held = held;
-	if (first && cq->mod_ns) {
-		cq->due_ns = vb_nic_now_ns(nic) + cq->mod_ns;
-		vb_timer_set(nic, &cq->timer, cq->due_ns);
+	cq->mod.held = held;
+	if (first && cq->mod.ns) {
+		cq->mod.due_ns = vb_nic_now_ns(nic) + cq->mod.ns;
+		vb_timer_set(nic, &cq->timer, cq->mod.due_ns);
 	}
 }
 
 void vb_cq_on_time(struct vb_cq *cq, uint64_t now_ns)
 {
 	vb_lock_take(&cq->push_lock);
-	if (!cq->held || !cq->mod_ns)
+	if (!cq->mod.held || !cq->mod.ns)
 		; /* told meanwhile */
-	else if (now_ns >= cq->due_ns)
+	else if (now_ns >= cq->mod.due_ns)
 		notify(cq);
 	else
-		vb_timer_set(vb_nic_of(cq->ibv.cq.context), &cq->timer, cq->due_ns);
+		vb_timer_set(vb_nic_of(cq->ibv.cq.context), &cq->timer, cq->mod.due_ns);
 	vb_lock_drop(&cq->push_lock);
 }
 
@@ -488,11 +489,11 @@ int vb_cq_moderate(struct vb_cq *cq, uint32_t count, uint32_t period_us)
 	if (count > VB_CQ_COUNT_MAX || period_us > VB_CQ_PERIOD_US_MAX)
 		return EINVAL;
 	vb_lock_take(&cq->push_lock);
-	cq->mod_count = (uint16_t)count;
-	cq->mod_ns = period_us * 1000;
-	cq->mod_ever = true;
-	held = cq->held;
-	cq->held = 0;
+	cq->mod.count = (uint16_t)count;
+	cq->mod.ns = period_us * 1000;
+	cq->mod.ever = true;
+	held = cq->mod.held;
+	cq->mod.held = 0;
 	if (held) /* by the new measure, from now on */
 		hold(cq, held);
 	vb_lock_drop(&cq->push_lock);
@@ -507,7 +508,7 @@ static bool wakes(const struct vb_cq *cq, const struct vb_cqe *cqe)
 /* How many wait that nobody was told of, as far as that matters. push_lock held. */
 static uint32_t untold(const struct vb_cq *cq)
 {
-	uint32_t count = 0, enough = cq->mod_count ? cq->mod_count : 1;
+	uint32_t count = 0, enough = cq->mod.count ? cq->mod.count : 1;
 	uint64_t place = vb_max_u64(cq->told, head_of(cq));
 
 	for (; place < tail_of(cq) && count < enough; place++)
@@ -532,7 +533,7 @@ void vb_cq_arm_notify(struct vb_cq *cq, bool solicited_only)
 	if (count)
 		hold(cq, count);
 	else
-		cq->held = 0; /* those were taken */
+		cq->mod.held = 0; /* those were taken */
 	vb_lock_drop(&cq->push_lock);
 }
 
@@ -549,7 +550,7 @@ static void overrun(struct vb_cq *cq, uint32_t qpn)
 
 	if (!vb_cq_is_broken(cq)) {
 		atomic_store_explicit(&cq->room, 0, memory_order_relaxed);
-		vb_ctx_event_push(ctx, &event, &cq->async_delivered);
+		vb_ctx_event_push(ctx, &event, &cq->events.async);
 	}
 	/* It is in the midst of something, and the others have locks of their own. */
 	vb_nic_qp_look(ctx->nic, qpn);
@@ -559,11 +560,11 @@ static void overrun(struct vb_cq *cq, uint32_t qpn)
 static __attribute__((noinline)) bool make_way(struct vb_cq *cq, const struct vb_cqe *cqe)
 {
 	vb_stat_add(&vb_nic_of(cq->ibv.cq.context)->stats, VB_STAT_CQ_OVERRUNS, 1);
-	if (cq->overwrites)
+	if (cq->made.overwrites)
 		atomic_store_explicit(&cq->head, head_of(cq) + 1, memory_order_release);
 	else
 		overrun(cq, cqe->wc.qp_num);
-	return cq->overwrites;
+	return cq->made.overwrites;
 }
 
 static __attribute__((noinline)) void stamp(struct vb_cq *cq, uint64_t place)
@@ -572,9 +573,9 @@ static __attribute__((noinline)) void stamp(struct vb_cq *cq, uint64_t place)
 	struct vb_cq_stamp *to = &cq->stamps[place & cq->mask];
 
 	*to = (struct vb_cq_stamp){ 0 };
-	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+	if (cq->made.wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		to->raw_ns = host->stamps->raw_ns(host->arg);
-	if (cq->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+	if (cq->made.wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 		to->wall_ns = host->stamps->wall_ns(host->arg);
 }
 
@@ -593,7 +594,7 @@ void vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 			cq->parcels[tail & cq->mask] = cqe->user->parcels->in_hand;
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 		if (wakes(cq, cqe))
-			hold(cq, cq->held + 1);
+			hold(cq, cq->mod.held + 1);
 	}
 	vb_lock_drop(&cq->push_lock);
 }

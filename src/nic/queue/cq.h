@@ -47,6 +47,32 @@ struct vb_cq_stamp {
 
 enum vb_cq_arm { VB_CQ_QUIET, VB_CQ_SOLICITED, VB_CQ_ANY };
 
+/* Moderation: events wait for so many completions, or so long; 0: not for that. */
+struct vb_cq_mod {
+	uint16_t count;
+	bool ever;
+	uint32_t ns;
+	uint32_t held;	 /* completions that an event waits for ... */
+	uint64_t due_ns; /* ... and until when */
+};
+
+/* As it was made. */
+struct vb_cq_made {
+	uint64_t wc_flags;    /* enum ibv_create_cq_wc_flags */
+	struct vb_pd *domain; /* the parent domain, or NULL */
+	uint16_t cqe_bytes;   /* what mlx5 would make a completion: half of it is for a parcel */
+	bool lone;	      /* one thread uses it, so its author promised */
+	bool overwrites;      /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN */
+	bool borrowed;	      /* the ring is the parent domain's */
+};
+
+/* Events: those that wait in the channel, and those that the application has read. */
+struct vb_cq_events {
+	struct vb_cq *next; /* in the channel's queue */
+	uint32_t pending;   /* queued there */
+	uint32_t comp, async; /* read: it must ack as many */
+};
+
 /*
  * Whoever adds completions and whoever takes them have a lock each, so the two do not wait for one
  * another, and that there is nothing to take is seen without any. Who changes the ring as a whole
@@ -71,31 +97,17 @@ struct vb_cq {
 	vb_lock *guard;
 
 	_Alignas(64) vb_lock push_lock;
-	_Atomic uint64_t tail; /* written with push_lock held, as all up to due_ns */
+	_Atomic uint64_t tail; /* written with push_lock held, as all up to mod */
 	uint64_t told;	       /* an event was given for the completions before this place */
 	_Atomic uint32_t room; /* for so many completions; 0: it has overrun, and is broken */
 	enum vb_cq_arm arm;
-	/* Moderation: events wait for so many completions, or so long; 0: not for that. */
-	uint16_t mod_count;
-	bool mod_ever;
-	uint32_t mod_ns;
-	uint32_t held;	 /* completions that an event waits for ... */
-	uint64_t due_ns; /* ... and until when */
+	struct vb_cq_mod mod;
 
 	_Alignas(64) _Atomic uint32_t users; /* QPs */
 	struct vb_timer timer;
-	uint64_t wc_flags;	/* enum ibv_create_cq_wc_flags */
-	bool lone;		/* one thread uses it, so its author promised */
-	bool overwrites;	/* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN */
-	bool borrowed;		/* the ring is the parent domain's */
-	struct vb_pd *domain;	/* the parent domain, or NULL */
-	uint16_t cqe_bytes;	/* what mlx5 would make a completion: half of it is for a parcel */
+	struct vb_cq_made made;
 	struct vb_parcel *parcels; /* one beside each completion, NULL: none ever comes */
-
-	struct vb_cq *channel_next; /* in the channel's queue */
-	uint32_t channel_pending;   /* events queued there */
-	uint32_t comp_delivered;    /* events the application has read: it must ack as many */
-	uint32_t async_delivered;
+	struct vb_cq_events events;
 	void *abi; /* belongs to abi */
 };
 
@@ -129,7 +141,7 @@ int vb_cq_moderate(struct vb_cq *cq, uint32_t count, uint32_t period_us);
 /* EBUSY while QPs use it. After success the object is dead but not freed: see vb_cq_free(). */
 int vb_cq_destroy(struct vb_cq *cq);
 
-/* After the application has acknowledged comp_delivered and async_delivered events. */
+/* After the application has acknowledged as many events as it has read. */
 void vb_cq_free(struct vb_cq *cq);
 
 /*

@@ -71,7 +71,7 @@ static void an_overrun_is_told_once(void **state)
 	push(cq, 4, 1, false);
 	assert_event(IBV_EVENT_CQ_ERR);
 	assert_no_event();
-	assert_int_equal(cq->async_delivered, 1);
+	assert_int_equal(cq->events.async, 1);
 	assert_polled(cq, 2, kept);
 	drop_cq(cq);
 }
@@ -153,7 +153,7 @@ static void one_event_for_each_time_it_is_asked_for(void **state)
 	push(cq, 2, 1, false);
 	assert_int_equal(fix.signals[FD_CHANNEL], 1);
 	assert_comp_event(channel, cq);
-	assert_int_equal(cq->comp_delivered, 1);
+	assert_int_equal(cq->events.comp, 1);
 	assert_null(vb_channel_pop(channel));
 	drop_cq(cq);
 	assert_int_equal(vb_channel_destroy(channel), 0);
