@@ -15,12 +15,12 @@
 #include "nic/way/peer.h"
 #include "run/device.h"
 
-/* How long to look before going to sleep, where that has been worth it lately. */
+/* How long to spin before a sleep, where spinning paid lately. */
 #define SPIN_NS 20000u
 #define LUCK_MAX 8
 #define TRY_EVERY 64u
 
-/* When the driver is away for so long, the progress thread takes its place. */
+/* How long the driver may be away before the progress thread takes its place. */
 #define TAKEOVER_NS 1000000
 
 enum { FD_EVENT, FD_BELL, FD_PORTS, FDS_MAX = FD_PORTS + VB_PROGRESS_PORT_FDS_MAX };
@@ -32,7 +32,7 @@ struct driver {
 	void *arg;
 };
 
-/* Whoever waits makes no fault: these interrupt nothing. */
+/* Signals of the thread's own faults: a waiting thread causes none. */
 static bool is_fault(int signal)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
@@ -44,7 +44,7 @@ static bool is_fault(int signal)
 	return false;
 }
 
-/* Does a handler want the call that it interrupted to end? Nobody says which signal it was. */
+/* Does any handler lack SA_RESTART? EINTR does not tell which signal interrupted the call. */
 static bool wants_eintr(void)
 {
 	for (int i = 1; i < NSIG; i++) {
@@ -65,13 +65,13 @@ static void turn(struct vb_device *dev)
 	vb_nic_lanes_scan(dev->nic);
 }
 
-/* Frames often come soon after one another: true if the event came while looking. */
+/* Spins for SPIN_NS, since frames often follow one another. Returns true if the event came. */
 static bool spin(struct driver *driver)
 {
 	struct vb_progress *progress = &driver->dev->progress;
 	uint64_t end_ns;
 
-	/* Of sleeps that nothing was worth looking for, one in many tries its luck again. */
+	/* After sleeps for which spinning did not pay, one in TRY_EVERY spins again. */
 	if (progress->luck <= 0 && ++progress->sleeps % TRY_EVERY != 0)
 		return false;
 	end_ns = vb_now_ns() + SPIN_NS;
@@ -95,9 +95,9 @@ static void leave(void *arg)
 	struct vb_progress *progress = &driver->dev->progress;
 	struct itimerspec takeover = { .it_value.tv_nsec = TAKEOVER_NS };
 
-	/* First of all: the progress thread, once woken, sleeps again if it finds a driver. */
+	/* This comes first: the progress thread, once woken, sleeps again if it finds a driver. */
 	atomic_store(&progress->driver, false);
-	/* Another found us driving and waits: the progress thread must be back at once. */
+	/* Another waiter relied on us as the driver: the progress thread must take over at once. */
 	if (atomic_exchange(&progress->followed, false))
 		vb_progress_wake(driver->dev);
 	else if (!atomic_exchange(&progress->takeover_set, true))
@@ -116,13 +116,13 @@ static int sleep_once(struct driver *driver)
 	struct vb_device *dev = driver->dev;
 	struct pollfd fds[FDS_MAX];
 	unsigned count;
-	volatile int rc = 0; /* a cancelled poll() leaves by a long jump */
+	volatile int rc = 0; /* volatile: cancelling poll() leaves by a long jump */
 
 	fds[FD_EVENT] = (struct pollfd){ .fd = driver->fd, .events = POLLIN };
 	fds[FD_BELL] = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
 	count = FD_PORTS + vb_progress_ports_fill(dev, fds + FD_PORTS);
 	pthread_cleanup_push(awake, driver);
-	/* The progress thread sees to the clock, and to the hub. */
+	/* The progress thread looks after deadlines and the hub. */
 	vb_lock_order_wait("an event");
 	if (vb_nic_asleep(dev->nic))
 		rc = poll(fds, count, -1) < 0 ? errno : 0;
@@ -156,7 +156,7 @@ bool vb_await(struct vb_device *dev, int fd, bool (*has)(void *arg), void *arg)
 
 	if (has(arg))
 		return true;
-	/* One that does not wait drives nothing: let the progress thread know. */
+	/* A non-blocking reader drives nothing: let the progress thread know. */
 	if (fcntl(fd, F_GETFL) & O_NONBLOCK) {
 		atomic_store(&progress->drives, false);
 		vb_progress_app_waits(dev);

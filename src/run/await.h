@@ -3,10 +3,10 @@
 #define VB_RUN_AWAIT_H
 
 /*
- * A thread of the application waits for an event. It would be woken twice removed: the peer wakes
- * the progress thread, which takes the frames in and wakes the waiter. So the waiter takes over
- * (it is "the driver"): it waits for frames itself, and finds its event when it has taken them in.
- * There is one driver at a time; other waiters wait as ever.
+ * A thread of the application waits for an event. Without help it would be woken indirectly: the
+ * peer wakes the progress thread, which takes in the frames and then wakes the waiter. So the
+ * waiter becomes "the driver": it waits for frames itself, takes them in, and then looks for its
+ * event. There is one driver at a time; further waiters wait for the event only.
  */
 
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 struct vb_device;
 
 /*
- * Wait, if nobody else drives, until fd is readable or has() says so. False: a signal handler ran
- * that wants system calls to end (EINTR). True does not promise anything: the caller reads fd, and
- * waits there if it must. A cancellation point.
+ * Unless another thread drives, waits until fd is readable or has() returns true. Returns false if
+ * a signal handler ran that wants system calls to end (EINTR). True promises nothing: the caller
+ * reads fd, and waits there if it must. A cancellation point.
  */
 bool vb_await(struct vb_device *dev, int fd, bool (*has)(void *arg), void *arg);
 

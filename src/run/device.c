@@ -32,11 +32,11 @@
 
 enum { FILE_NAME_BYTES_MAX = 4096 };
 
-/* The device, and who may look at the pointer. */
+/* The device; the lock guards the pointer. */
 static vb_lock current_lock = VB_LOCK_INIT(VB_RANK_DEVICE);
 static struct vb_device *current;
 
-/* Those of our parents, so that nobody takes them for leaks. */
+/* Devices inherited from parents, kept reachable so that leak checkers do not report them. */
 static struct vb_device *inherited;
 
 static uint64_t clock_ns(clockid_t clock)
@@ -82,8 +82,8 @@ static struct vb_port *port_of(struct vb_device *dev, uint16_t slot)
 }
 
 /*
- * The file to capture into: "%p" stands for the process, and further ports of a process get files
- * of their own, because processes and ports must not overwrite each other's.
+ * The file name of a capture: "%p" becomes the PID, and further ports of a process get a suffix,
+ * since processes and ports must not overwrite each other's files.
  */
 static int pcap_name(char *name, size_t size, const char *setting, unsigned port)
 {
@@ -138,7 +138,10 @@ static uint32_t rx_buffer_bytes(int fd)
 	return (uint32_t)bytes;
 }
 
-/* A link for a slot's socket. The capture is next to the wire: it shows what faults let pass. */
+/*
+ * Adds a link for a slot's socket. The capture sits next to the wire: it shows what faults let
+ * pass.
+ */
 static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 {
 	unsigned index = atomic_load(&dev->port_count);
@@ -200,13 +203,13 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 
 	if (!port)
 		return ENODEV;
-	/* Only datagrams come here then: nothing else gets connected. */
+	/* Only datagrams come here then, since no QP gets connected without shared memory. */
 	if (dev->env.link == VB_ENV_LINK_SHM)
 		return ENETUNREACH;
 	vb_progress_sends(dev);
 	rc = vb_link_tx(port->link, burst);
 	vb_progress_sent(dev);
-	/* Faults may delay what was sent, and somebody has to be awake when it is due. */
+	/* Faults may delay what was sent: a thread has to be awake when it is due. */
 	if (dev->env.fault)
 		vb_progress_kick(dev);
 	return rc;
@@ -273,7 +276,7 @@ static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *p
 	return sport;
 }
 
-/* One socket for the process, whatever the slots of its QPs: it takes in each packet once. */
+/* One socket joins for the whole process, whichever slots its QPs have: each packet comes once. */
 static int host_join(void *arg, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
 {
 	struct vb_device *dev = arg;
@@ -281,7 +284,7 @@ static int host_join(void *arg, const uint8_t gid[VB_GID_BYTES], uint32_t ifinde
 	int cancel = vb_cancel_defer();
 	int rc = link->ops->join(link, gid, ifindex);
 
-	/* The link may have got a descriptor that nobody who sleeps knows of. */
+	/* The link may have opened a descriptor: wake sleepers so that they include it. */
 	if (rc == 0) {
 		vb_progress_wake(dev);
 		vb_peers_wake_self(dev);
@@ -326,7 +329,7 @@ static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
 		rc = port_lease(dev, &leased);
 		if (rc != 0)
 			log_failure("there is no further slot", rc);
-		/* Whoever sleeps looks at this port as well from now on. */
+		/* Wake sleepers so that they include this port. */
 		if (rc == 0) {
 			vb_progress_wake(dev);
 			vb_peers_wake_self(dev);
@@ -377,7 +380,7 @@ void vb_device_gids_refresh(struct vb_device *dev)
 	vb_cancel_restore(cancel);
 }
 
-/* --- the end that is asked for --- */
+/* --- failing on request --- */
 
 static void device_fails(void *arg)
 {
@@ -395,7 +398,10 @@ static uint64_t seed_of(const struct vb_env *env)
 
 	if (env->seeded || getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
 		return seed;
-	/* Early at boot, or where it is forbidden: what the kernel gave us with the program. */
+	/*
+	 * The kernel's random numbers are not ready (early boot) or forbidden: use those it gave us
+	 * at exec.
+	 */
 	memcpy(&seed, (const void *)getauxval(AT_RANDOM), sizeof(seed));
 	return seed ^ vb_now_ns();
 }
@@ -516,7 +522,7 @@ static int device_start(struct vb_device *dev)
 	return vb_device_failed(parts_start(dev));
 }
 
-/* What came of this device, for whoever reads the log. */
+/* Logs the counters that are not 0. */
 static void log_counters(struct vb_device *dev)
 {
 	struct vb_stats *stats = vb_nic_stats(dev->nic);
@@ -529,7 +535,7 @@ static void log_counters(struct vb_device *dev)
 	}
 }
 
-/* A program that gives up exits without closing: just then the counters are worth something. */
+/* Programs that give up exit without closing, and then the counters matter most. */
 static void __attribute__((destructor)) say_farewell_at_exit(void)
 {
 	if (!vb_lock_try(&current_lock))
@@ -541,7 +547,10 @@ static void __attribute__((destructor)) say_farewell_at_exit(void)
 	vb_lock_drop(&current_lock);
 }
 
-/* So that the slots' next owners do not get packets that were meant for QPs of ours. */
+/*
+ * Tells the hub which QPNs our slots used, so that the slots' next owners do not get packets meant
+ * for our QPs.
+ */
 static void mark_slots(struct vb_device *dev)
 {
 	uint16_t slot[VB_SLOTS_PER_NIC_MAX];
@@ -572,12 +581,12 @@ static void device_stop(struct vb_device *dev)
 	free(dev);
 }
 
-/* In the child, whose only thread is the one that forked; see device.h. */
+/* Runs in the child, whose only thread is the one that forked; see device.h. */
 static void forget_in_child(void)
 {
 	struct vb_device *dev = current;
 
-	/* Another thread of the parent may have held it. */
+	/* Another thread of the parent may have held the lock. */
 	vb_lock_init(&current_lock, VB_RANK_DEVICE);
 	current = NULL;
 	if (!dev)

@@ -5,14 +5,14 @@
 /*
  * The device of this process: where the NIC, its links and the hub meet the operating system.
  *
- * There is one at a time. The first open makes it: connects to the hub, leases a slot, puts a link
- * on the slot's socket and starts the progress thread; the last close takes all of that down.
+ * A process has one device at a time. The first open makes it: connects to the hub, leases a slot,
+ * puts a link on the slot's socket and starts the progress thread. The last close undoes all of
+ * that.
  *
  * A forked child has no progress thread and must not touch its parent's slot. The child's copy of
- * the device is gone from the first moment: whoever holds it asks vb_device_is_gone() before any
- * other call on it or on the NIC's objects (whose locks may have been held when the parent
- * forked), and does nothing or fails with EIO. The child may open the device anew, and then has a
- * NIC of its own.
+ * the device is gone from the start: callers ask vb_device_is_gone() before any other call on the
+ * device or on the NIC's objects (their locks may have been held when the parent forked), and do
+ * nothing or fail with EIO. The child may open the device anew and then has a NIC of its own.
  */
 
 #include <stdatomic.h>
@@ -34,22 +34,25 @@
 /* A slot's socket and what sends and receives there. */
 struct vb_port {
 	uint16_t slot;
-	int fd; /* belongs to the link */
+	int fd; /* owned by the link */
 	struct vb_link *link;
-	int rx_fd_seen; /* its second descriptor, as far as sleepers know (rx right) */
+	/* the link's second descriptor, as last told to sleepers (under the rx right) */
+	int rx_fd_seen;
 };
 
 struct vb_store;
 
 struct vb_device {
 	bool gone;
-	struct vb_device *next; /* gone like this one */
+	struct vb_device *next; /* list of devices that are gone (forked children only) */
 	unsigned opens;
 	struct vb_env env;
 	struct vb_nic *nic;
 	struct vb_hub_client *hub;
 
-	/* Ports are only added, and never change after: read up to port_count without a lock. */
+	/*
+	 * Ports are only added and never change afterwards: [0, port_count) is read without a lock.
+	 */
 	struct vb_port ports[VB_SLOTS_PER_NIC_MAX];
 	_Atomic unsigned port_count;
 	vb_lock lease_lock;
@@ -63,21 +66,21 @@ struct vb_device {
 	struct vb_links_told links;
 	struct vb_share share;
 	struct vb_uplink uplink;
-	struct vb_store *store; /* NULL: not mapped (xrc.h) */
-	struct vb_robust_lock xrc_lock;	/* of that */
+	struct vb_store *store; /* NULL if it is not mapped (xrc.h) */
+	struct vb_robust_lock xrc_lock;	/* guards the store */
 	struct vb_progress progress;
 };
 
 /*
- * 0, or an errno of the hub's (see hub/client.h), ENOMEM, EMFILE, EAGAIN (no thread), or EINVAL: a
- * setting that cannot be understood (the log says which). Any thread.
+ * Returns 0, an errno of the hub (hub/client.h), ENOMEM, EMFILE, EAGAIN (no thread), or EINVAL: a
+ * setting is invalid (the log says which). Any thread.
  */
 int vb_device_open(struct vb_device **dev);
 
-/* The device, or what belongs to a context of it, does not open: the log says why. Returns rc. */
+/* Logs why the device, or a part of a context, does not open. Returns rc. */
 int vb_device_failed(int rc);
 
-/* All contexts of this open are destroyed. In a forked child: does nothing. */
+/* All contexts of this open must be destroyed. Does nothing in a forked child. */
 void vb_device_close(struct vb_device *dev);
 
 static inline bool vb_device_is_gone(const struct vb_device *dev)
@@ -85,7 +88,7 @@ static inline bool vb_device_is_gone(const struct vb_device *dev)
 	return __builtin_expect(dev->gone, false);
 }
 
-/* Bring the NIC's GID table up to date. Cheap if nothing changed. Any thread. */
+/* Brings the NIC's GID table up to date. Cheap if nothing changed. Any thread. */
 void vb_device_gids_refresh(struct vb_device *dev);
 
 /* CLOCK_MONOTONIC in ns. */

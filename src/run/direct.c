@@ -21,19 +21,18 @@
 #include "run/memory/memfile.h"
 #include "run/memory/owner.h"
 
-/* Up to here /proc/PID/mem is faster, though it copies twice. */
+/* Up to this size /proc/PID/mem is faster, though it copies twice. */
 #define MEM_BYTES_MAX 16384u
 
 enum { NONE = -1, PATH_BYTES = 64, PIECES_MAX = 8, STATUS_BYTES = 4096, WORD_BYTES = 64 };
 
-/* How a revocation waits (vb_direct_tarry). */
+/* The pauses of vb_direct_tarry(). */
 #define PAUSE_NS_MIN 20000u
 #define PAUSE_NS_MAX 1000000u
 #define TELL_NS 1000000000u
 
 /*
- * The calls themselves: libc's pread and pwrite are places where a thread can be cancelled, and a
- * lock is held here.
+ * System calls without libc: its pread and pwrite are cancellation points, and callers hold a lock.
  */
 static ssize_t mem_read(int fd, void *to, size_t bytes, uint64_t address)
 {
@@ -45,7 +44,7 @@ static ssize_t mem_write(int fd, const void *from, size_t bytes, uint64_t addres
 	return syscall(SYS_pwrite64, fd, from, bytes, address);
 }
 
-/* --- who is there --- */
+/* --- finding the peer's process --- */
 
 void vb_direct_meet(struct vb_direct_peer *direct, uint32_t pid, uint64_t device, uint64_t inode)
 {
@@ -65,7 +64,7 @@ void vb_direct_part(struct vb_direct_peer *direct)
 	vb_fd_close(&direct->mem_fd);
 }
 
-/* Is the owner of the export still there, and is it what the descriptor leads to? */
+/* Does the descriptor's process still exist, and is it the owner of the export? */
 static bool is_there(const struct vb_direct_peer *direct, const struct vb_export *export)
 {
 	uint64_t nonce;
@@ -75,13 +74,13 @@ static bool is_there(const struct vb_direct_peer *direct, const struct vb_export
 	       nonce == export->nonce;
 }
 
-/* What the owner of the export has by that name in /proc, opened; NONE. */
+/* Opens a file of the export's owner in /proc; NONE if that fails. */
 static int owner_file(const struct vb_direct_peer *direct, const struct vb_export *export,
 		      const char *name)
 {
 	int proc_fd, fd;
 
-	/* Another number means another PID namespace, where /proc is another's as well. */
+	/* A different number means a different PID namespace, and then a different /proc. */
 	if (export->pid != direct->pid)
 		return NONE;
 	proc_fd = vb_owner_open(direct->pid);
@@ -115,7 +114,7 @@ static void find_out(struct vb_direct_peer *direct, const struct vb_export *expo
 	vb_cancel_restore(cancel);
 }
 
-/* What leads to the peer's memory; NULL if nothing does. */
+/* The peer's direct state if its memory can be reached, else NULL. */
 static struct vb_direct_peer *direct_of(struct vb_peer *peer)
 {
 	struct vb_peer_maps *maps = peer->run;
@@ -140,8 +139,8 @@ static size_t total(const struct iovec *iov, unsigned count)
 }
 
 /*
- * Within one call the kernel may copy cache lines in any order, and whoever spins on the last octet
- * must find the others there: so many octets, those on the last line, are copied by themselves.
+ * Bytes on the last cache line, which are copied separately: within one call the kernel may copy
+ * cache lines in any order, and a reader that spins on the last octet must find all others there.
  */
 static size_t tail_bytes(uint64_t address, size_t bytes)
 {
@@ -177,7 +176,7 @@ static bool read_mem(int fd, uint64_t address, const struct iovec *iov, unsigned
 	return true;
 }
 
-/* Where the calls are not permitted they never will be; a fault is a matter of the memory. */
+/* Refused calls stay refused; a fault is about the memory only. */
 static bool is_whole(struct vb_direct_peer *direct, ssize_t done, size_t bytes)
 {
 	if (done < 0 && errno != EFAULT && errno != ENOMEM)
@@ -225,7 +224,7 @@ bool vb_direct_write(void *arg, struct vb_peer *peer, uint64_t address, const st
 		return false;
 	if (bytes <= MEM_BYTES_MAX && !paged)
 		return write_mem(direct->mem_fd, address, iov, count);
-	/* The PID is that of the process as long as its memory is there. */
+	/* The PID stays that of the process while its memory exists. */
 	return !atomic_load_explicit(&direct->no_calls, memory_order_relaxed) &&
 	       is_there(direct, peer->export) && write_call(direct, address, iov, count, bytes);
 }
@@ -246,13 +245,13 @@ bool vb_direct_read(void *arg, struct vb_peer *peer, uint64_t address, const str
 
 /* --- mapping --- */
 
-/* The pages that hold some octets. */
+/* The offset within its page. */
 static uint64_t page_part(uint64_t offset)
 {
 	return offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* A descriptor of our own of what the peer's process has open. */
+/* Opens a file that the peer's process has open. */
 static int file_open(const struct vb_peer_maps *maps, const struct vb_export *export, int file)
 {
 	char name[PATH_BYTES];
@@ -282,9 +281,12 @@ void vb_direct_unmap(void *arg, void *memory, uint64_t bytes)
 	munmap((uint8_t *)memory - part, bytes + part);
 }
 
-/* --- the other side --- */
+/* --- what the kernel says of the peer --- */
 
-/* A line of /proc/PID/status without its name, which has the colon; false: there is none. */
+/*
+ * Copies the value of a line of /proc/PID/status; name includes the colon. False if there is no
+ * such line.
+ */
 static bool status_of(uint32_t pid, const char *name, char *value, size_t bytes)
 {
 	char path[PATH_BYTES], text[STATUS_BYTES] = "\n";
@@ -310,7 +312,7 @@ static bool status_of(uint32_t pid, const char *name, char *value, size_t bytes)
 	return false;
 }
 
-/* Its numbers in all PID namespaces that have one for it, from ours on: is that only ours? */
+/* NSpid lists the PID in all namespaces from ours inwards: is there only one? */
 static bool is_of_our_namespace(uint32_t pid)
 {
 	char numbers[WORD_BYTES];
@@ -331,7 +333,7 @@ bool vb_direct_may_reach(void *arg, struct vb_peer *peer)
 	return may;
 }
 
-/* Once for each process. */
+/* Logs once for each process. */
 static void tell_of_waiting(struct vb_peer *peer)
 {
 	struct vb_direct_peer *direct = &((struct vb_peer_maps *)peer->run)->direct;

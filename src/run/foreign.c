@@ -21,12 +21,12 @@
 
 enum { NONE = -1, PATH_BYTES = 64 };
 
-/* What the host has of a foreign. */
+/* The host's part of a foreign. */
 struct owner {
 	struct vb_foreign foreign; /* first */
 	uint32_t pid;
-	int32_t export_fd;	/* there */
-	uint64_t device, inode; /* of that file */
+	int32_t export_fd;	/* in that process */
+	uint64_t device, inode; /* of the export */
 	void *export;
 };
 
@@ -80,7 +80,7 @@ static bool is_the_file(const struct owner *owner, const struct stat *st)
 	return st->st_dev == owner->device && st->st_ino == owner->inode;
 }
 
-/* As long as that number is that of its export, the PID is its own. */
+/* The PID still belongs to the owner while this file number is that of its export. */
 static bool is_there(const struct owner *owner)
 {
 	char path[PATH_BYTES];
@@ -90,7 +90,7 @@ static bool is_there(const struct owner *owner)
 	return stat(path, &st) == 0 && is_the_file(owner, &st);
 }
 
-/* To open anything but a file could have an effect. */
+/* Opening anything but a regular file could have side effects. */
 static int open_regular(const char *path, int flags, struct stat *st)
 {
 	if (stat(path, st) || !S_ISREG(st->st_mode))
@@ -98,7 +98,7 @@ static int open_regular(const char *path, int flags, struct stat *st)
 	return open(path, flags | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* In that process it might be somebody else's, who has sent it there. */
+/* Does the process own the export? It may have received the file from its real owner. */
 static bool is_its_own(const struct owner *owner)
 {
 	const struct vb_export *export = owner->export;
@@ -174,7 +174,7 @@ void vb_foreign_leave(void *arg, struct vb_foreign *foreign)
 
 /* --- its memory --- */
 
-/* A descriptor of our own for the file that a mapping there is of. */
+/* Opens a file of that process that the mapping shows. */
 static int file_open(const struct owner *owner, const struct vb_vma *vma)
 {
 	char path[PATH_BYTES + sizeof(((struct dirent *)0)->d_name)];
@@ -211,7 +211,7 @@ static void *map(const struct owner *owner, uint64_t address, uint64_t bytes)
 	    bytes <= vma.end - address && vma.shared && vma.inode)
 		fd = file_open(owner, &vma);
 	if (fd != NONE) {
-		/* What was opened may be another file by now, and so may the process. */
+		/* The file, and the process, may have changed meanwhile. */
 		if (fstat(fd, &st) == 0 && st.st_dev == vma.device && st.st_ino == vma.inode &&
 		    is_there(owner))
 			memory = vb_memfile_map_shared(fd, vma.offset + (address - vma.start),

@@ -3,12 +3,12 @@
 #define VB_RUN_FOREIGN_H
 
 /*
- * The descriptor behind ibv_context.cmd_fd, from which a context can be imported: a file that says
- * which process's, and which of its contexts. It cannot be changed, and whoever copies it or sends
- * it to another process sends that.
+ * The card: the file behind ibv_context.cmd_fd, from which a context can be imported. It says which
+ * process and which of its contexts. It is sealed, so a copy, or the descriptor sent to another
+ * process, always says the same.
  *
- * Of another process, the export and the files that its memory is of are opened through /proc,
- * which lets us where we could trace it, and mapped: nothing of it is needed any more afterwards.
+ * The export of that process and the files behind its memory are opened through /proc (which
+ * requires permission to trace it) and mapped. After that the process itself is not needed.
  */
 
 #include <stdint.h>
@@ -23,20 +23,20 @@ struct vb_card {
 	uint32_t pid;
 	uint64_t nonce; /* of the device's export */
 	uint64_t family;
-	int32_t export_fd; /* there; -1: it is not shared */
+	int32_t export_fd; /* in that process; -1: it is not shared */
 	uint32_t reserved;
 };
 
-/* Make one for a context of ours. EMFILE, ENOMEM, EFBIG (RLIMIT_FSIZE) ... */
+/* Makes a card for a context of ours. EMFILE, ENOMEM, EFBIG (RLIMIT_FSIZE) ... */
 int vb_card_make(const struct vb_device *dev, uint64_t family, int *fd);
 
-/* EBADF: no descriptor; EINVAL: something else. */
+/* EBADF: not a descriptor; EINVAL: not a card. */
 int vb_card_read(int fd, struct vb_card *card);
 
-/* Is it the card of a context that this very device has, or had? */
+/* Is it the card of a context that this device has, or had? */
 bool vb_card_is_own(const struct vb_device *dev, const struct vb_card *card);
 
-/* What the card stands for, with one reference. EOPNOTSUPP: it is out of our reach; ENOMEM. */
+/* The foreign process that the card names, with one reference. EOPNOTSUPP: out of reach; ENOMEM. */
 int vb_foreign_meet(struct vb_device *dev, const struct vb_card *card,
 		    struct vb_foreign **foreign);
 

@@ -16,10 +16,10 @@
 #include "base/failure.h"
 #include "base/fd.h"
 
-/* How often to look where the kernel does not tell. */
+/* How often to read the interfaces where the kernel does not report changes. */
 #define REREAD_NS 100000000u
 
-/* What comes first in the table. */
+/* The order of the table. */
 enum rank { RANK_IPV4, RANK_IPV6, RANK_LINK_LOCAL, RANK_LOOPBACK, RANKS };
 
 static enum rank rank_of(const struct vb_gid_entry *entry)
@@ -33,7 +33,7 @@ static enum rank rank_of(const struct vb_gid_entry *entry)
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? RANK_LINK_LOCAL : RANK_IPV6;
 }
 
-/* By rank, then by interface; what getifaddrs() had first stays first (insertion is stable). */
+/* By rank, then by interface. Insertion is stable: equals keep the order of getifaddrs(). */
 static bool goes_before(const struct vb_gid_entry *a, const struct vb_gid_entry *b)
 {
 	if (rank_of(a) != rank_of(b))
@@ -126,7 +126,7 @@ void vb_gids_merge(struct vb_gids *gids, const struct vb_gid_entry *found, unsig
 	}
 	while (gids->count > 0 && is_empty(&gids->entry[gids->count - 1]))
 		gids->count--;
-	/* Many programs take GID 0 without looking: without its own address it gets another. */
+	/* Many programs use GID 0 without looking: if its address is gone, it gets another. */
 	if (gids->count > 0 && is_empty(&gids->entry[0]))
 		gids->entry[0] = gids->entry[gids->count - 1];
 }
@@ -138,7 +138,7 @@ static void fill_mtu(struct vb_gid_entry *found, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		struct ifreq request = { 0 };
 
-		/* The IPv6 minimum, also good for IPv4, until we know better. */
+		/* The minimum of IPv6, which IPv4 also allows, until the interface says more. */
 		found[i].mtu_bytes = 1280;
 		if (fd >= 0 && if_indextoname(found[i].ifindex, request.ifr_name) &&
 		    ioctl(fd, SIOCGIFMTU, &request) == 0)
@@ -184,7 +184,7 @@ static int watch_open(void)
 	return fd;
 }
 
-/* What the messages say does not matter: the table is read anew after any of them. */
+/* The content of the messages does not matter: the table is read anew after any of them. */
 static bool watch_fired(int fd)
 {
 	char octets[64];
@@ -200,7 +200,7 @@ int vb_gids_open(struct vb_gids *gids)
 	int rc;
 
 	memset(gids, 0, sizeof(*gids));
-	/* Watch first: a change between the two is then seen by the first refresh. */
+	/* Watch first: the first refresh then sees a change that comes between the two. */
 	gids->watch_fd = watch_open();
 	rc = read_interfaces(gids);
 	if (rc != 0)

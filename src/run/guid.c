@@ -62,7 +62,7 @@ static uint64_t hash_of(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* A host without any MAC is still one host: its name and its boot tell it from others. */
+/* Without a MAC, host name and boot ID identify the host. */
 static uint64_t guid_from_host(void)
 {
 	char text[64] = "";
@@ -79,7 +79,7 @@ static uint64_t guid_from_host(void)
 		close(fd);
 		hash = hash_of(hash, text);
 	}
-	/* Locally administered, and so never zero. */
+	/* The locally administered bit also keeps it from being zero. */
 	return htobe64(hash | 0x0200000000000000u);
 }
 
@@ -110,7 +110,7 @@ void vb_port_mac(uint8_t mac[MAC_BYTES])
 
 	hash = vb_prng_next(&hash);
 	memcpy(mac, &hash, MAC_BYTES);
-	/* IEEE 802 8.2: nobody's, but locally administered, and no group. */
+	/* IEEE 802 8.2: locally administered, and not a group address. */
 	mac[0] = (uint8_t)((mac[0] & ~1u) | 2);
 }
 
@@ -144,7 +144,7 @@ static bool own_mac(const uint8_t gid[VB_GID_BYTES], uint8_t mac[MAC_BYTES])
 	return name != NULL;
 }
 
-/* A line reads: address, hardware type, flags, MAC, mask, device. */
+/* A line has: address, hardware type, flags, MAC, mask, device. */
 static bool arp_mac(const uint8_t gid[VB_GID_BYTES], uint8_t mac[MAC_BYTES])
 {
 	char line[256], wanted[INET_ADDRSTRLEN], address[64];

@@ -2,7 +2,7 @@
 #ifndef VB_RUN_GUID_H
 #define VB_RUN_GUID_H
 
-/* The node GUID, and the MACs of neighbours: what link layers call each other. Any thread. */
+/* The node GUID, and the MACs of the port and of neighbours. Any thread. */
 
 #include <ifaddrs.h>
 #include <stdint.h>
@@ -17,17 +17,17 @@
 uint64_t vb_guid_get(void);
 
 /*
- * The port's own MAC, on the Ethernet segment of this user's hub: locally administered, made of the
- * node GUID and the user, so that those of two hubs differ from each other and from interfaces'.
+ * The port's MAC on the Ethernet segment of this user's hub. Locally administered and derived from
+ * node GUID and user, so that it differs from other hubs' and from those of interfaces.
  */
 VB_LENT void vb_port_mac(uint8_t mac[6]);
 
-/* The node GUID by a list of interface addresses; 0 if none has a MAC. */
+/* The node GUID derived from a list of interface addresses; 0 if none has a MAC. */
 uint64_t vb_guid_of(const struct ifaddrs *list);
 
 /*
- * The MAC that a neighbour's address has, or that of our own interface if the address is ours (all
- * zero on loopback). ENETUNREACH if neither the interfaces nor the kernel's ARP table know it.
+ * The MAC of a neighbour, or of our own interface if the address is ours (all zero on loopback).
+ * ENETUNREACH if neither the interfaces nor the kernel's ARP table know the address.
  */
 int vb_gids_mac(const uint8_t gid[VB_GID_BYTES], uint8_t mac[6]);
 

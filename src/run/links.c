@@ -26,7 +26,7 @@ static bool same_end(const struct vb_link_told *a, const struct vb_link_told *b)
 	return a->slot == b->slot && !memcmp(a->gid, b->gid, sizeof(a->gid));
 }
 
-/* Whether it is new; then it is noted. */
+/* Stores the report. Returns false if the same one was stored before. */
 static bool note(struct vb_device *dev, const struct vb_link_told *now)
 {
 	struct vb_links_told *links = &dev->links;
@@ -80,7 +80,7 @@ static struct vb_hub_link outcome(const struct vb_device *dev, int rc,
 	case EOPNOTSUPP:
 		link = link_of(dev, peer ? peer->why : dev->peers.why);
 		link.there = peer && peer->why_is_there;
-		/* It says no, and does not say why. */
+		/* The peer refuses and gives no reason. */
 		if (link.why != VB_HUB_LINK_SHM)
 			return link;
 		break;

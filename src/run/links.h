@@ -3,8 +3,8 @@
 #define VB_RUN_LINKS_H
 
 /*
- * By which link each peer is reached, and why: told to the log and to the hub once for each peer
- * and outcome, when it is decided (docs/shm.md). Nothing is decided here.
+ * Reports by which link each peer is reached, and why: to the log and the hub, once for each peer
+ * and outcome (docs/shm.md). Nothing is decided here.
  */
 
 #include <stdint.h>
@@ -15,12 +15,12 @@
 
 struct vb_device;
 
-enum { VB_LINKS_MAX = 64 }; /* peers; of further ones nothing is told */
+enum { VB_LINKS_MAX = 64 }; /* peers; further ones are not reported */
 
 struct vb_link_told {
-	uint16_t slot; /* 0: gid's */
+	uint16_t slot; /* 0: identified by gid */
 	uint8_t gid[VB_GID_BYTES];
-	uint32_t pid; /* whose slot it was, as far as that is known */
+	uint32_t pid; /* process that held the slot, 0 if unknown */
 	enum vb_hub_link_why why;
 	bool there;
 };
@@ -34,7 +34,10 @@ struct vb_links_told {
 void vb_links_open(struct vb_device *dev);
 void vb_links_close(struct vb_device *dev);
 
-/* vb_peers_reach() has come to this; peer: what the hub said of it, NULL: it was not asked. */
+/*
+ * Reports the outcome rc of vb_peers_reach(). peer: what the hub said about it, NULL: the hub was
+ * not asked.
+ */
 void vb_links_decided(struct vb_device *dev, uint16_t own_slot, uint16_t slot, int rc,
 		      const struct vb_hub_peer *peer);
 

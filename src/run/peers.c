@@ -20,7 +20,7 @@
 
 enum { NONE = -1, HUPS_PER_TURN = 16 };
 
-/* Where files may not be as large as that, there is no shared memory, and the wire is left. */
+/* Without permission for files of this size there is no shared memory: all goes by the wire. */
 static int export_make(struct vb_peers *peers)
 {
 	int rc = vb_shm_export(&peers->export_fd, &peers->export, sizeof(struct vb_export));
@@ -39,7 +39,7 @@ static int export_make(struct vb_peers *peers)
 	return rc;
 }
 
-/* What the user has set that forbids shared memory. */
+/* Why the user's settings forbid shared memory. */
 static enum vb_hub_link_why why_not(const struct vb_env *env)
 {
 	if (env->link == VB_ENV_LINK_UDP)
@@ -49,7 +49,7 @@ static enum vb_hub_link_why why_not(const struct vb_env *env)
 	return env->fault ? VB_HUB_LINK_FAULT : env->pcap ? VB_HUB_LINK_PCAP : VB_HUB_LINK_SHM;
 }
 
-/* A socket of ours that is good for nothing but that the kernel knows who made it. */
+/* A socket whose only purpose is that the kernel knows who made it. */
 static int token_make(int *fd)
 {
 	int ends[2], rc = vb_line_create(ends);
@@ -215,7 +215,7 @@ free_maps:
 	return NULL;
 }
 
-/* The peer object of those slots with its memory reserved; dev->peers.lock held. */
+/* The peer object for these slots, with its memory reserved. dev->peers.lock held. */
 static int peer_get(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
 		    struct vb_peer_maps **maps)
 {
@@ -227,7 +227,7 @@ static int peer_get(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
 	return *maps ? 0 : ENOMEM;
 }
 
-/* Get to know who is there: what it says in its export. */
+/* Takes in what the peer says in its export, and its bell. */
 static int introduce(struct vb_peer_maps *maps, const struct vb_hub_peer *peer,
 		     const struct stat *st, vb_lock *bell_lock)
 {
@@ -246,7 +246,7 @@ static int introduce(struct vb_peer_maps *maps, const struct vb_hub_peer *peer,
 	vb_lock_drop(bell_lock);
 	maps->device = st->st_dev;
 	maps->inode = st->st_ino;
-	/* What others could have mapped to write proves nothing. */
+	/* An export that others could have mapped for writing proves nothing. */
 	vb_direct_meet(&maps->direct, vb_shm_is_export(peer->export_fd) ? peer->pid : 0, st->st_dev,
 		       st->st_ino);
 	return 0;
@@ -254,7 +254,7 @@ static int introduce(struct vb_peer_maps *maps, const struct vb_hub_peer *peer,
 
 /* --- lines --- */
 
-/* That is our end of the ring's line from now on. Takes the descriptor over if it is one. */
+/* Makes fd our end of the ring's line. Takes over the descriptor if it is valid. */
 static int line_set(struct vb_peers *peers, struct vb_peer_line *line, int fd)
 {
 	struct epoll_event event = { .events = EPOLLRDHUP, .data.ptr = line };
@@ -268,7 +268,7 @@ static int line_set(struct vb_peers *peers, struct vb_peer_line *line, int fd)
 	vb_lock_drop(&peers->bell_lock);
 	if (before == NONE)
 		return 0;
-	/* By hand: a copy that a forked child has would stay in the set. */
+	/* Removed explicitly: a forked child's copy would keep it in the set. */
 	epoll_ctl(peers->hup_fd, EPOLL_CTL_DEL, before, NULL);
 	close(before);
 	return 0;
@@ -283,7 +283,10 @@ static void line_close(struct vb_peers *peers, struct vb_peer_line *line)
 	vb_lock_drop(&peers->bell_lock);
 }
 
-/* Its slot is another's by now, so it is gone; vb_peers_hup() will see that. */
+/*
+ * Cuts the lines of a peer whose slot has a new owner: it is gone, and vb_peers_hup() will see
+ * that.
+ */
 static void lines_cut(struct vb_peers *peers, struct vb_peer_maps *maps)
 {
 	vb_lock_take(&peers->bell_lock);
@@ -295,9 +298,9 @@ static void lines_cut(struct vb_peers *peers, struct vb_peer_maps *maps)
 }
 
 /*
- * What tells whether the peer lives: what we send goes to it over a line of its own. Of a peer that
- * only sends, it is the line by which it does; if there are both, a ring that it has given up says
- * nothing, since it may have tried once more.
+ * The line that tells whether the peer lives: the line of our ring to it. For a peer that only
+ * sends to us, the line of its ring to us. If both exist, a cut line of its ring proves nothing:
+ * the peer may have given that ring up and tried again.
  */
 static struct vb_peer_line *life_line(struct vb_peer_maps *maps)
 {
@@ -305,8 +308,8 @@ static struct vb_peer_line *life_line(struct vb_peer_maps *maps)
 }
 
 /*
- * The peer object for a process that has just told who it is. One that stands for a process which
- * had the slot before makes room. Closes peer's export.
+ * The peer object for a process that has just introduced itself. An object of a process that had
+ * the slot before is removed. Closes the peer's export.
  */
 static int peer_meet(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
 		     struct vb_hub_peer peer, struct vb_peer_maps **maps)
@@ -318,7 +321,7 @@ static int peer_meet(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
 	if (rc == 0 && fstat(peer.export_fd, &st))
 		rc = EPROTO;
 	if (rc == 0 && (*maps)->known) {
-		/* Files in memory do not get the number of one that was there before. */
+		/* A file in memory never gets the inode number of an earlier one. */
 		same = (*maps)->device == st.st_dev && (*maps)->inode == st.st_ino;
 		if (!same) {
 			vb_peer_unlist((*maps)->peer);
@@ -334,7 +337,7 @@ static int peer_meet(struct vb_device *dev, uint16_t own_slot, uint16_t slot,
 
 /* --- rings --- */
 
-/* From one slot of ours to another: a ring that nobody else sees. */
+/* Makes a ring between two slots of ours, private to this process. */
 static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 {
 	struct vb_peer_maps *to, *from;
@@ -351,7 +354,7 @@ static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 	return 0;
 }
 
-/* Have it asked: the answer comes by itself (answer_came). dev->peers.lock held. */
+/* Asks the hub; the answer comes later (answer_came). dev->peers.lock held. */
 static int reach_other(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 {
 	struct vb_hub_ring_files *files = &dev->peers.handing;
@@ -415,7 +418,10 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 		vb_peer_unlist(peer);
 		peer = NULL;
 	}
-	/* With the lock held: an answer is taken in before the same can be asked again. */
+	/*
+	 * With the lock held, so that an answer is taken in before the same question can be asked
+	 * again.
+	 */
 	if (!peer || !atomic_load(&peer->has_tx)) {
 		asked = !slot_is_ours(dev, slot);
 		rc = asked ? reach_other(dev, own_slot, slot) : reach_self(dev, own_slot, slot);
@@ -433,7 +439,7 @@ static void await(void *arg, uint16_t own_slot, uint16_t slot)
 	uint64_t now_ns = vb_hub_now_ns(), until_ns;
 	int cancel = vb_cancel_defer();
 
-	/* Where nothing else would serve, there is nothing to be gained by giving up early. */
+	/* There is no alternative to wait less for. */
 	if (dev->env.link == VB_ENV_LINK_SHM)
 		until_ns = now_ns + VB_PEERS_PATIENCE_NS;
 	else
@@ -469,7 +475,7 @@ static void ring_came(struct vb_device *dev, struct vb_peers_ring ring)
 	else if (!vb_peer_hold(maps->peer))
 		rc = EPIPE;
 	vb_lock_drop(&dev->peers.lock);
-	/* Whoever takes in frames of this peer's may have to reach somebody: not with that lock. */
+	/* Taking in this peer's frames may require reaching another peer: drop the lock first. */
 	if (rc == 0) {
 		rc = ring_take(maps, ring.fd);
 		vb_peer_drop(maps->peer);
@@ -479,13 +485,16 @@ static void ring_came(struct vb_device *dev, struct vb_peers_ring ring)
 		vb_log("slot %u: its ring is of no use: %s", ring.from, strerror(rc));
 }
 
-/* XRC and DC answer by the way that a request came: see to it that there is one. */
+/* XRC and DC answer by the way that the request came: make sure there is a ring back. */
 static int reach_back(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 {
 	return vb_peers_back_wanted(dev->nic) ? vb_peers_reach(dev, own_slot, slot) : 0;
 }
 
-/* Keep it until we know whether there is a way back. False: there is no memory for that. */
+/*
+ * Keeps the ring until there is a ring back, or it is clear that there will be none. False: no
+ * memory.
+ */
 static bool ring_keep(struct vb_device *dev, const struct vb_peers_ring *ring)
 {
 	struct vb_peers_ring *kept = malloc(sizeof(*kept)), **at = &dev->peers.kept;
@@ -502,7 +511,7 @@ static bool ring_keep(struct vb_device *dev, const struct vb_peers_ring *ring)
 	return true;
 }
 
-/* One that was kept for that answer; NULL: none. */
+/* Takes out the ring kept for that answer; NULL if there is none. */
 static struct vb_peers_ring *ring_unkeep(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 {
 	struct vb_peers_ring **at = &dev->peers.kept, *ring;
@@ -517,7 +526,7 @@ static struct vb_peers_ring *ring_unkeep(struct vb_device *dev, uint16_t own_slo
 	return ring;
 }
 
-/* What is none cannot be waited for, and who has no line never dies. */
+/* A line must be a socket: nothing else reports its peer's death. */
 static bool is_socket(int fd)
 {
 	struct stat st;
@@ -537,12 +546,14 @@ void vb_peers_ring_came(void *arg, uint16_t from, uint16_t to, int ring_fd,
 		vb_fd_close(&ring.fd);
 		return;
 	}
-	/* By the wire an answer would do as well; where there is none, the way back comes first. */
+	/*
+	 * The wire would do for the answers; with VERBATIM_LINK=shm the ring back must come first.
+	 */
 	if (reach_back(dev, to, from) == EINPROGRESS && dev->env.link == VB_ENV_LINK_SHM &&
 	    ring_keep(dev, &ring))
 		return;
 	ring_came(dev, ring);
-	/* If a domain was opened meanwhile, whoever did that has not seen this peer. */
+	/* A thread that opened a domain meanwhile has not seen this peer. */
 	reach_back(dev, to, from);
 }
 
@@ -605,10 +616,10 @@ void vb_peers_wake_self(struct vb_device *dev)
 	vb_cancel_restore(cancel);
 }
 
-/* What is left of a peer one of whose lines is cut? NULL: more than was cut. */
+/* Handles a cut line. Returns the peer if it is gone; NULL if it lives, or the line was not cut. */
 static struct vb_peer *line_ended(struct vb_peers *peers, struct vb_peer_line *line)
 {
-	/* It may be another's by now. */
+	/* The line may belong to another peer by now. */
 	if (line->fd == NONE || !vb_line_is_cut(line->fd))
 		return NULL;
 	if (line != life_line(line->maps)) {
@@ -627,7 +638,7 @@ void vb_peers_hup(struct vb_device *dev)
 	for (int i = 0; i < count; i++) {
 		struct vb_peer *peer;
 
-		/* It may have gone while it was being introduced. */
+		/* The peer may have gone while it was being introduced. */
 		vb_lock_take(&dev->peers.lock);
 		peer = line_ended(&dev->peers, events[i].data.ptr);
 		vb_lock_drop(&dev->peers.lock);

@@ -22,27 +22,29 @@
 #include "run/process/cancel.h"
 #include "run/device.h"
 
-/* How long to look whether the application polls: several times what a poll of nothing takes. */
+/* How long to check whether the application polls: several times the duration of an empty poll. */
 #define LOOK_NS 3000u
 #define NAP_NS_MIN 20000u
 #define SLICE_NS 100000u
 #define NAP_NS_MAX 1000000u
 
-/* An application that polled so lately is not asleep. */
+/* An application that polled within this time is busy, not asleep. */
 #define BUSY_NS 1000000u
 
 /*
- * So long one looks for more before a thread sleeps: as long as a wake-up takes. The rings are
- * looked at that many times for each look at the wire, since that costs as much.
+ * How long to look for more frames before a sleep: as long as a wake-up takes. Rings are looked at
+ * LANE_LOOKS times for each look at the wire; both cost the same then.
  */
 #define SPIN_NS 30000u
 #define LANE_LOOKS 64u
 
-/* So many polls without a frame on the wire, and the wire is looked at only now and then. */
+/*
+ * After this many polls without a frame by the wire, only one poll in WIRE_EVERY looks at the wire.
+ */
 #define WIRE_QUIET_POLLS 4096u
 #define WIRE_EVERY 1024u
 
-/* The clock costs a tenth of a look at the wire, and no deadline is that near. */
+/* Reading the clock costs a tenth of a look at the wire, and no deadline needs it at each poll. */
 #define CLOCK_EVERY 8u
 
 enum {
@@ -79,9 +81,9 @@ static void tell_of_fds(struct vb_device *dev, struct vb_port *port)
 }
 
 /*
- * False if somebody else is at it; *got is the number of frames, and *now_ns, if that is not NULL
- * and there were any of the wire's, the time. polled: the application does so and will be back
- * soon.
+ * Takes in frames. Returns false if another thread holds the rx right. *got: number of frames.
+ * *now_ns, if not NULL and the wire had frames: the time. polled: the application polls, and will
+ * again soon.
  */
 static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint64_t *now_ns)
 {
@@ -113,7 +115,7 @@ static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint6
 	return true;
 }
 
-/* True if there was something to do. */
+/* Returns true if something was due. */
 static bool turn_if_due(struct vb_device *dev)
 {
 	uint64_t deadline_ns = vb_nic_deadline_ns(dev->nic);
@@ -124,7 +126,7 @@ static bool turn_if_due(struct vb_device *dev)
 	return true;
 }
 
-/* The application, by one of its threads, looked at the wire or sent something. */
+/* Notes that a thread of the application looked at the wire or sent something. */
 static void app_was_here(struct vb_progress *progress, uint64_t now_ns, bool expects)
 {
 	atomic_store_explicit(&progress->poll_cpu, sched_getcpu(), memory_order_relaxed);
@@ -136,13 +138,13 @@ void vb_progress_take(struct vb_device *dev)
 {
 	unsigned got;
 
-	/* Whoever has the right may be waiting for this very CPU. */
+	/* The holder of the rx right may be waiting for this CPU. */
 	if (!take_frames(dev, false, &got, NULL))
 		sched_yield();
 	turn_if_due(dev);
 }
 
-/* polls: how many before this one. */
+/* polls: number of polls before this one. */
 static void poll_wire(struct vb_device *dev, uint64_t polls)
 {
 	struct vb_progress *progress = &dev->progress;
@@ -155,7 +157,7 @@ static void poll_wire(struct vb_device *dev, uint64_t polls)
 		atomic_store_explicit(&progress->expects, true, memory_order_relaxed);
 		return;
 	}
-	/* Who has got something does not wait for the clock once more. */
+	/* Frames taken in came with the time: the clock is read only without it. */
 	if (!now_ns)
 		now_ns = vb_now_ns();
 	if (vb_nic_deadline_ns(dev->nic) <= now_ns)
@@ -225,7 +227,9 @@ static void kick_write(struct vb_progress *progress)
 	uint64_t one = 1;
 	ssize_t done;
 
-	/* It can only fail because the count is at its limit, and then the thread is on its way. */
+	/*
+	 * The write fails only if the count is at its limit, and then the thread is about to wake.
+	 */
 	done = write(progress->kick_fd, &one, sizeof(one));
 	(void)done;
 	vb_cancel_restore(cancel);
@@ -237,13 +241,13 @@ void vb_progress_kick(struct vb_device *dev)
 	uint64_t until_ns;
 
 	/*
-	 * Sequentially consistent, as are the deadlines: either we see until when the thread
-	 * sleeps, or it sees the deadline that we were called for, in sleep_for_work().
+	 * Sequentially consistent, as are the deadlines: either this thread sees until when the
+	 * progress thread sleeps, or that one sees the new deadline in sleep_for_work().
 	 */
 	until_ns = atomic_load(&progress->sleep_until_ns);
 	if (deadline_of(dev) >= until_ns)
 		return;
-	/* Of several kickers, one. */
+	/* Only one of several kickers writes. */
 	if (atomic_compare_exchange_strong(&progress->sleep_until_ns, &until_ns, 0))
 		kick_write(progress);
 }
@@ -263,7 +267,7 @@ void vb_progress_app_waits(struct vb_device *dev)
 
 /* --- the thread --- */
 
-/* Waits for any of fds until a time; then sees to the kick and the hub. */
+/* Waits until one of fds is readable or the time has come; then handles kicks and the hub. */
 static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, uint64_t until_ns)
 {
 	uint64_t now_ns = vb_now_ns(), left_ns, kicks;
@@ -329,10 +333,10 @@ static void sleep_for_work(struct vb_device *dev)
 	unsigned count = fds_fill(dev, fds);
 
 	atomic_store(&progress->sleep_until_ns, deadline_ns);
-	/* A deadline that came in between, whose kicker found us awake. */
+	/* Look again: a deadline set meanwhile kicked nobody, since we were awake. */
 	deadline_ns = vb_min_u64(deadline_ns, deadline_of(dev));
 	atomic_store(&progress->watches, true);
-	/* A driver that came in between found nobody to be told. */
+	/* Look again: a driver that came meanwhile had nobody to tell. */
 	if (vb_nic_asleep(dev->nic) && !atomic_load(&progress->driver))
 		wait_fds(dev, fds, count, deadline_ns);
 	vb_nic_awake(dev->nic);
@@ -340,7 +344,7 @@ static void sleep_for_work(struct vb_device *dev)
 	atomic_store(&progress->sleep_until_ns, 0);
 }
 
-/* While somebody else waits for frames: the clock and the hub. */
+/* While a driver waits for frames, the thread handles only deadlines and the hub. */
 static void stand_by(struct vb_device *dev)
 {
 	struct vb_progress *progress = &dev->progress;
@@ -366,7 +370,7 @@ static void nap(struct vb_device *dev)
 	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) < WIRE_QUIET_POLLS) {
 		count = FD_PORTS;
 	} else {
-		/* The application looks neither at the wire then, nor often at the clock. */
+		/* The application does not look at the wire then, and seldom at the clock. */
 		turn_if_due(dev);
 		until_ns = vb_min_u64(until_ns, vb_nic_deadline_ns(dev->nic));
 		atomic_store(&progress->sleep_until_ns, until_ns);
@@ -379,7 +383,7 @@ static void nap(struct vb_device *dev)
 	progress->nap_ns = vb_min_u64(2 * progress->nap_ns, NAP_NS_MAX);
 }
 
-/* Did the application poll last where this thread runs? */
+/* Was the last poll on the CPU that this thread runs on? */
 static bool polled_here(struct vb_progress *progress)
 {
 	return atomic_load_explicit(&progress->poll_cpu, memory_order_relaxed) == sched_getcpu();
@@ -395,15 +399,15 @@ static bool app_is_polling(struct vb_progress *progress)
 	uint64_t before = progress->polls_seen, end_ns;
 
 	progress->polls_seen = atomic_load_explicit(&progress->polls, memory_order_relaxed);
-	/* A poll with much to do takes long; but one that was left for good is none. */
+	/* A poll with much to do takes long; after BUSY_NS it counts as over. */
 	if (progress->polls_seen == before)
 		return atomic_load_explicit(&progress->polling, memory_order_relaxed) &&
 		       vb_now_ns() < progress->polls_seen_ns + BUSY_NS;
 	progress->polls_seen_ns = vb_now_ns();
-	/* Rings are cheap to look at: it has, and will again; a nap later we know better. */
+	/* Polls of rings are cheap, so the application will poll again. The next nap will show. */
 	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) >= WIRE_QUIET_POLLS)
 		return true;
-	/* Where we run it cannot. One that found nothing yet will look again. */
+	/* On this CPU it cannot run now. If its last poll found nothing, it will look again. */
 	if (polled_here(progress))
 		return atomic_load_explicit(&progress->expects, memory_order_relaxed) ||
 		       polled_within(progress, LOOK_NS);
@@ -417,9 +421,9 @@ static bool app_is_polling(struct vb_progress *progress)
 }
 
 /*
- * Where an application spins on memory that we have to write to, we wait for its time slice to
- * end, 3 ms and more. A thread with a short slice of its own goes first (Linux 6.12 and later);
- * where the kernel does not know that, it stays as it is.
+ * An application that spins on memory we have to write to keeps us waiting until its time slice
+ * ends, 3 ms and more. A thread with a short slice of its own goes first (Linux 6.12 and later).
+ * Other kernels ignore this.
  */
 static void slice_shorten(void)
 {
@@ -438,8 +442,8 @@ static void slice_shorten(void)
 }
 
 /*
- * Frames come in runs: false if there is one right now, true if it stays quiet for a while. wire:
- * the run came by the wire, at least in part.
+ * Frames come in runs. Returns false if there is a run now, true if none came within SPIN_NS. wire:
+ * frames of the last run came by the wire.
  */
 static bool stays_quiet(struct vb_device *dev, bool wire)
 {
@@ -455,14 +459,14 @@ static bool stays_quiet(struct vb_device *dev, bool wire)
 			return false;
 		if (atomic_load_explicit(&dev->progress.polls, memory_order_relaxed) !=
 		    dev->progress.polls_seen)
-			return false; /* the application looks itself */
+			return false; /* the application polls */
 	} while (vb_now_ns() < end_ns);
 	return true;
 }
 
 /*
- * A ring that has just come may hold more frames than a scan takes, and their bell was rung before:
- * it woke a driver who did not see them and sleeps again. What comes from now on rings once more.
+ * Takes in all frames of all rings. A new ring may hold more frames than a scan takes, and its bell
+ * rang before, for a driver that did not see them and sleeps again. Later frames ring again.
  */
 static void scan_all(struct vb_device *dev)
 {
@@ -472,7 +476,7 @@ static void scan_all(struct vb_device *dev)
 	}
 }
 
-/* Would an application that was busy just now get this CPU if we left it? */
+/* Would an application that was busy just now get this CPU if this thread slept? */
 static bool is_in_the_way(struct vb_progress *progress)
 {
 	return polled_here(progress) && polled_within(progress, BUSY_NS);
@@ -489,7 +493,7 @@ static void *thread_main(void *arg)
 	pthread_setname_np(pthread_self(), "verbatim");
 	slice_shorten();
 	while (!atomic_load(&progress->stop)) {
-		/* Frames come before the next step, but no sleep. */
+		/* Frames come before the next step, but a step comes before sleep. */
 		if (vb_share_turn(dev))
 			kick_write(progress);
 		if (atomic_load(&progress->driver)) {
@@ -517,9 +521,8 @@ static void *thread_main(void *arg)
 }
 
 /*
- * Signals are the application's business, so its threads shall get them; those that tell of a
- * fault come to whoever made it, and must not be blocked: a guard needs them, and a blocked fault
- * kills.
+ * The application's threads shall get its signals, so ours block them. Signals of faults stay open:
+ * the thread that causes one gets it, a guard needs them, and a blocked fault kills.
  */
 static void signals_to_block(sigset_t *set)
 {
@@ -539,7 +542,7 @@ static int thread_create(struct vb_device *dev)
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	rc = pthread_create(&dev->progress.thread, &attr, thread_main, dev);
 	pthread_attr_destroy(&attr);
-	/* Thread-local variables live on the stack, and some programs have a lot of them. */
+	/* Thread-local variables live on the stack, and some programs have many. */
 	if (rc == EINVAL)
 		rc = pthread_create(&dev->progress.thread, NULL, thread_main, dev);
 	return rc;

@@ -20,23 +20,29 @@
 
 enum { NONE = -1 };
 
-/* As much as can ever be moved: no part of our file is used twice. It has holes only, at first. */
+/* Size of our file, which is sparse. It bounds what can ever be moved: no part is used twice. */
 #define FILE_BYTES (1ull << 46)
 
-/* A file of the application's with regions in it, or a stretch of ours in place of its memory. */
+/*
+ * Either a file of the application's that contains regions, or a piece of our file that replaces
+ * application memory.
+ */
 struct vb_share_item {
 	struct vb_share_item *next, **link;
 	unsigned refs;
-	int fd; /* of a file: NONE until it is found */
+	int fd; /* NONE while the application's file is not found */
 	uint64_t device, inode;
 	uint8_t *start; /* NULL: a file of the application's */
 	size_t bytes;
 	uint64_t offset;
-	struct vb_shared *waiting; /* regions that are to be told of fd */
-	bool is_sought;		   /* by the walk under way, or the next one */
+	struct vb_shared *waiting; /* regions to be told of fd */
+	bool is_sought;		   /* by the walk under way, or by the next one */
 };
 
-/* A file of the application's is never what was there before, and no two stretches overlap. */
+/*
+ * Orders files by identity and pieces by offset. A file never equals a later one, and no two pieces
+ * overlap.
+ */
 static int by_file(const void *a, const void *b)
 {
 	const struct vb_share_item *x = a, *y = b;
@@ -55,7 +61,7 @@ static int by_place(const void *a, const void *b)
 	return x->offset >= y->offset + y->bytes;
 }
 
-/* The item like that one, or the one that overlaps it in our file. */
+/* The item equal to `like`, or the one that overlaps it in our file. */
 static struct vb_share_item *item_find(void *const *root, int (*order)(const void *, const void *),
 				       const struct vb_share_item *like)
 {
@@ -141,7 +147,10 @@ static void item_found(struct vb_share *share, struct vb_share_item *item, int f
 	}
 }
 
-/* What was not found once, when all descriptors were looked at, is not sought again at once. */
+/*
+ * Looks for a file's descriptor. again: all descriptors were looked at before without success, so
+ * only the few likeliest are tried.
+ */
 static int file_seek(struct vb_share *share, const struct vb_vma *vma, bool again, bool *all)
 {
 	int fd = again ? NONE : vb_vma_file_by_name(vma);
@@ -175,7 +184,7 @@ static struct vb_share_item *file_item(struct vb_share *share, const struct vb_v
 	return item;
 }
 
-/* Is it one of those that are sought? */
+/* If this descriptor is of a file that is sought, stores a copy of it. */
 static void look_at(struct vb_share *share, int fd)
 {
 	struct vb_share_item file, *item;
@@ -194,7 +203,7 @@ static void look_at(struct vb_share *share, int fd)
 		item_found(share, item, fd);
 }
 
-/* Those that began to be sought in the midst of a walk have the next one. */
+/* If items were added during the walk, another walk follows. */
 static void walk_end(struct vb_share *share)
 {
 	share->search.walks = false;
@@ -248,7 +257,7 @@ static bool file_make(struct vb_share *share)
 
 	if (share->fd != NONE)
 		return true;
-	/* Where files have a limit, exceeding it is a signal. */
+	/* With a limit on file sizes, exceeding it raises a signal. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY)
 		return false;
 	share->fd = memfd_create("verbatim-mr", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -270,7 +279,7 @@ static bool is_ours(const struct vb_share *share, const struct vb_vma *vma)
 	       vma->inode == share->inode;
 }
 
-/* The application's own memory, as from malloc or mmap; not a stack, which grows. */
+/* Is it the application's own memory, as from malloc or mmap? A stack is not, since it grows. */
 static bool is_movable(const struct vb_vma *vma)
 {
 	return !vma->inode && !vma->shared && vma->readable && vma->writable &&
@@ -292,7 +301,7 @@ static bool all_movable(const struct vb_share *share, const uint8_t *start, size
 	return true;
 }
 
-/* Put other pages in the place of some, with what those hold. fd: NONE for private ones. */
+/* Replaces pages by others with the same content. fd: NONE for private pages. */
 static bool replace(uint8_t *start, size_t bytes, int fd, uint64_t offset)
 {
 	int flags = fd == NONE ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
@@ -300,7 +309,7 @@ static bool replace(uint8_t *start, size_t bytes, int fd, uint64_t offset)
 
 	if (at == MAP_FAILED)
 		return false;
-	/* A child that wrote to them would write into its parent's memory. */
+	/* A forked child would write into its parent's memory. */
 	if (fd != NONE)
 		madvise(at, bytes, MADV_DONTFORK);
 	if (vb_guard_copy(at, start, bytes) &&
@@ -336,13 +345,13 @@ static struct vb_share_item *moved_item(struct vb_share *share, uint8_t *start, 
 	return NULL;
 }
 
-/* Where in our file the octets lie that are mapped there. */
+/* The offset in our file of what is mapped at that address. */
 static uint64_t offset_of(const struct vb_vma *vma, const uint8_t *at)
 {
 	return vma->offset + ((uintptr_t)at - vma->start);
 }
 
-/* Is it where we put it? The application may have unmapped it, and something else come there. */
+/* Is the piece still mapped where we put it? The application may have unmapped or replaced it. */
 static bool is_in_place(const struct vb_share *share, const struct vb_share_item *item,
 			const struct vb_vma *vma, const uint8_t *at)
 {
@@ -350,7 +359,7 @@ static bool is_in_place(const struct vb_share *share, const struct vb_share_item
 	       offset_of(vma, at) == item->offset + (uint64_t)(at - item->start);
 }
 
-/* The stretch that holds some octets, which are mapped as vma says. */
+/* The piece that holds these octets, which vma maps. */
 static struct vb_share_item *moved_before(struct vb_share *share, const uint8_t *start,
 					  size_t bytes, const struct vb_vma *vma)
 {
@@ -363,7 +372,7 @@ static struct vb_share_item *moved_before(struct vb_share *share, const uint8_t 
 	return item;
 }
 
-/* Make the pages private again that are still in their place. */
+/* Makes those pages private again that are still in their place. */
 static void move_back(struct vb_share *share, const struct vb_share_item *item)
 {
 	uint8_t *at = item->start, *end = at + item->bytes;
@@ -378,7 +387,7 @@ static void move_back(struct vb_share *share, const struct vb_share_item *item)
 			moved += bytes;
 		at += bytes;
 	}
-	/* What was not found may have been mapped elsewhere (mremap), and is kept. */
+	/* Pages not found may have been mapped elsewhere (mremap): keep the file's content. */
 	if (moved == item->bytes)
 		punch(share, item->offset, item->bytes);
 }
@@ -398,7 +407,7 @@ static struct vb_share_item *device_make(size_t bytes)
 			   item->fd == NONE ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, item->fd,
 			   0);
 	if (item->start != MAP_FAILED) {
-		/* A child that wrote to it would write into its parent's. */
+		/* A forked child would write into its parent's memory. */
 		madvise(item->start, bytes, MADV_DONTFORK);
 		return item;
 	}
@@ -440,9 +449,9 @@ static bool describe_device(const struct vb_share *share, const uint8_t *addr,
 	return share->own->fd != NONE;
 }
 
-/* --- all of them --- */
+/* --- all kinds --- */
 
-/* The mapping and item that hold the octets from start to start + bytes. */
+/* Fills in the file and offset of the octets from start to start + bytes. */
 static bool describe(struct vb_share *share, uint8_t *start, size_t bytes, struct vb_shared *out)
 {
 	struct vb_share_item *item;
@@ -461,7 +470,7 @@ static bool describe(struct vb_share *share, uint8_t *start, size_t bytes, struc
 	return true;
 }
 
-/* The whole pages of a region. */
+/* The whole pages within a region. */
 static bool whole_pages(uint8_t *addr, size_t bytes, uint8_t **start, size_t *page_bytes)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -482,7 +491,7 @@ static bool share_locked(struct vb_share *share, uint8_t *addr, size_t bytes,
 	*out = (struct vb_shared){ .file = NONE };
 	if (is_device_memory(share, addr))
 		return describe_device(share, addr, out);
-	/* Where the kernel answers slowly, only who wants moving waits for it. */
+	/* Where the kernel answers slowly, only memory to be moved is worth the wait. */
 	if (!share->moves && !share->vmas.is_fast)
 		return false;
 	if (describe(share, addr, bytes, out))
@@ -494,11 +503,11 @@ static bool share_locked(struct vb_share *share, uint8_t *addr, size_t bytes,
 		return false;
 	out->skip = (uint16_t)(start - addr);
 	out->cut = (uint16_t)(bytes - inside - out->skip);
-	out->offset -= out->skip; /* may be less than 0: nobody goes there */
+	out->offset -= out->skip; /* may wrap below 0: peers do not access the skipped octets */
 	return true;
 }
 
-/* The item has one more region, which waits for its file if that is not found. */
+/* Adds a region to the item. Until the item's file is found, the region waits for it. */
 static void item_enter(struct vb_share_item *item, struct vb_shared *shared)
 {
 	item->refs++;
@@ -554,7 +563,10 @@ bool vb_share_end(void *arg, const struct vb_shared *shared)
 	vb_lock_take(&share->lock);
 	item_leave(item, shared);
 	if (!item->refs && item != share->own) {
-		/* What peers map of ours is a hole then; of other files they would keep pages. */
+		/*
+		 * What peers have mapped of our file becomes a hole. Of another file they would
+		 * keep pages.
+		 */
 		last_of_file = !item->start && item->fd != NONE;
 		if (item->start)
 			move_back(share, item);

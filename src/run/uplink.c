@@ -15,7 +15,7 @@
 #include "run/process/log.h"
 #include "run/xrc.h"
 
-/* Whoever had it last may just be ending, which closes one file after the other. */
+/* The last user of the interface may be exiting, and closes its files one by one: try again. */
 enum { BUSY_TRIES = 100 };
 static const struct timespec busy_pause = { .tv_nsec = 1000000 };
 
@@ -52,7 +52,7 @@ static bool uplink_open(void *arg)
 			    why ? why : strerror(rc));
 	} else {
 		atomic_store_explicit(&dev->uplink.eth, eth, memory_order_release);
-		/* Whoever sleeps does not know of it yet. */
+		/* Wake sleepers so that they include its descriptor. */
 		vb_progress_wake(dev);
 		vb_peers_wake_self(dev);
 	}

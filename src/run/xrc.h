@@ -12,16 +12,16 @@
 /* What the NIC asks of its host; arg is the struct vb_device. */
 extern const struct vb_host_xrc vb_xrc_host;
 
-/* The store alone, for what lies in it besides XRC. NULL: not to be had. */
+/* The store, for its parts besides XRC. NULL: not available. */
 struct vb_xrc_store *vb_xrc_host_store(void *arg);
 
 /* For vb_hub_client_on_noted(). */
 void vb_xrc_host_noted(void *arg);
 
-/* The NIC is gone. */
+/* After the NIC is destroyed. */
 void vb_xrc_host_close(struct vb_device *dev);
 
-/* In the child of a fork. */
+/* In a forked child. */
 void vb_xrc_forget(struct vb_device *dev);
 
 #endif

@@ -11,13 +11,13 @@
 
 enum {
 	NONE = -1,
-	RECENT = 4,	   /* descriptors below the lowest that is free */
-	ENTRY_BYTES = 24,  /* of a directory, with a name of up to four digits */
+	RECENT = 4,	   /* how many below the lowest free descriptor are tried */
+	ENTRY_BYTES = 24,  /* of a directory entry with a name of up to four digits */
 	TEXT_BYTES = VB_FILES_LOOKS * ENTRY_BYTES,
-	FIRST_OFFSET = 2, /* of the descriptor 0, behind "." and ".." */
+	FIRST_OFFSET = 2, /* of descriptor 0, behind "." and ".." */
 };
 
-/* As getdents64(2) has it. */
+/* The layout of getdents64(2). */
 struct entry {
 	uint64_t inode, next;
 	uint16_t bytes;
@@ -25,7 +25,10 @@ struct entry {
 	char name[];
 };
 
-/* Of /proc/self/fd, the offset is the number; readdir(3) would read far more at a time. */
+/*
+ * Reads the next descriptors of /proc/self/fd, whose offsets are the descriptors' numbers.
+ * readdir(3) would read far more at a time.
+ */
 static unsigned entries_read(int dir, int *from, int fds[VB_FILES_LOOKS])
 {
 	_Alignas(struct entry) char text[TEXT_BYTES];
@@ -72,7 +75,7 @@ static bool is_it(struct vb_files *files, const struct vb_vma *vma, int fd)
 	return true;
 }
 
-/* Once around, from where the last search stopped: the descriptor, or none. */
+/* Searches once around, starting where the last search stopped. Returns the descriptor or NONE. */
 static int search(struct vb_files *files, const struct vb_vma *vma, int dir, bool *all)
 {
 	int from = files->next, begin = from, fds[VB_FILES_LOOKS];
@@ -104,7 +107,7 @@ static int search(struct vb_files *files, const struct vb_vma *vma, int dir, boo
 
 int vb_files_find(struct vb_files *files, const struct vb_vma *vma, bool thorough, bool *all)
 {
-	/* Its number is the lowest that is free: what was opened last often lies below. */
+	/* The directory gets the lowest free number: recently opened files often lie just below. */
 	int dir = list_open(), fd = files->next;
 
 	*all = dir == NONE;

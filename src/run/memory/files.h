@@ -3,9 +3,9 @@
 #define VB_RUN_FILES_H
 
 /*
- * The descriptors that this process has open, some at a time: to find the one of a file that is
- * mapped somewhere, for which the kernel has no question. A process may have very many, so nobody
- * who waits looks at all of them. Whoever calls serializes.
+ * The open descriptors of this process, some at a time, to find one of a mapped file; the kernel
+ * offers no direct way. A process may have very many, so no thread that somebody waits for looks at
+ * all of them. The caller serializes.
  */
 
 #include <stdbool.h>
@@ -15,19 +15,19 @@
 enum { VB_FILES_LOOKS = 64 }; /* descriptors that one call looks at */
 
 struct vb_files {
-	int next; /* where a search goes on: behind what was found last */
+	int next; /* where the search goes on: behind the last one found */
 };
 
 /*
- * A descriptor of our own of the file that a mapping is of, to read and write; -1: none was found.
- * Looks where it is likely: behind the one that was found last, and at those opened last. thorough:
- * and then, VB_FILES_LOOKS altogether, at those that come next. *all: there are no others.
+ * Finds a descriptor of the mapped file, open to read and write, and returns a copy; -1: none was
+ * found. First come the likeliest: the one behind the last found, and those opened last. thorough:
+ * then the following ones, VB_FILES_LOOKS altogether. *all: every descriptor was looked at.
  */
 int vb_files_find(struct vb_files *files, const struct vb_vma *vma, bool thorough, bool *all);
 
 /*
- * One step of a walk through all descriptors: the next ones from *from on, in ascending order;
- * *from moves behind them. Their number, at most VB_FILES_LOOKS; 0: there are no more.
+ * One step of a walk through all descriptors, in ascending order: the next ones from *from on;
+ * *from moves behind them. Returns their number, at most VB_FILES_LOOKS; 0: the walk is over.
  */
 unsigned vb_files_list(int *from, int fds[VB_FILES_LOOKS]);
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Pages begin elsewhere than octets. */
+/* The offset within its page. */
 static uint64_t page_part(uint64_t offset)
 {
 	return offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
@@ -25,8 +25,8 @@ static void *map_pages(int fd, uint64_t offset, uint64_t bytes, int protection)
 }
 
 /*
- * How long is it? A regular file says so, and is left where it stands; a dma-buf tells whoever
- * seeks its end, and stands nowhere.
+ * The size of a file. A regular file tells it by fstat(); a dma-buf only by lseek() to its end, and
+ * it has no position that this would change.
  */
 static int size_of(int fd, uint64_t *bytes)
 {
@@ -58,7 +58,9 @@ int vb_memfile_map(void *arg, int fd, uint64_t offset, uint64_t bytes, uint64_t 
 	return errno == ENOMEM ? ENOMEM : EOPNOTSUPP;
 }
 
-/* Files that their owner could exchange for a device or a disk's are not what we write to. */
+/*
+ * We write to memory only: not to files on a disk or to devices, which their owner could put there.
+ */
 static bool is_memory(int fd, uint64_t end)
 {
 	struct stat st;

@@ -30,7 +30,7 @@ static void look_at_kernel(void)
 			       MADV_POPULATE_READ) == 0;
 }
 
-/* Refused for lack of rights, or because it is no memory (a device's pages cannot be pinned). */
+/* Is it refused for lack of rights, or as not being memory (a device's pages cannot be pinned)? */
 static bool is_refused(uintptr_t page, bool write)
 {
 	if (!can_populate)
@@ -40,7 +40,7 @@ static bool is_refused(uintptr_t page, bool write)
 	       (errno == EINVAL || errno == EFAULT);
 }
 
-/* Is one of the pages from first to last not mapped? */
+/* Is one of the pages from first to last unmapped? */
 static bool has_hole(uintptr_t first, uintptr_t last)
 {
 	size_t pages = (last - first) / page_bytes + 1;
@@ -57,7 +57,7 @@ static bool has_hole(uintptr_t first, uintptr_t last)
 	return false;
 }
 
-/* The first and the last page of these octets, of which there is one; false: they wrap around. */
+/* The first and last page of these octets. False if the range wraps around. bytes > 0. */
 static bool pages_of(const void *addr, size_t bytes, uintptr_t *first, uintptr_t *last)
 {
 	uintptr_t end = (uintptr_t)addr + (bytes - 1);
@@ -82,7 +82,7 @@ int vb_memprobe(const void *addr, size_t bytes, bool write)
 	return 0;
 }
 
-/* With an old kernel, what is mapped is brought in when it is touched. */
+/* With an old kernel, mapped pages are brought in when they are touched. */
 int vb_memfetch(void *addr, size_t bytes, enum vb_fetch how)
 {
 	uintptr_t first, last;
@@ -97,7 +97,7 @@ int vb_memfetch(void *addr, size_t bytes, enum vb_fetch how)
 	    madvise((void *)first, last - first + page_bytes,
 		    how == VB_FETCH_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
 		return 0;
-	/* EAGAIN, EINTR: it is no more than advice. */
+	/* EAGAIN, EINTR and others do not fail it: this is advice. */
 	return errno == EINVAL || errno == EFAULT || errno == EHWPOISON ? EFAULT
 	       : errno == ENOMEM				        ? ENOMEM
 								        : 0;

@@ -8,16 +8,16 @@
 #include "nic/core/nic.h"
 
 /*
- * Would an RDMA device accept these octets for registration? 0, or EFAULT if a part of them is not
- * mapped, or the first or the last page cannot be read (written, if write is set). The pages in
- * between are left alone: touching all of a large mapping would make it resident, and a page in
- * the middle that refuses shows itself when it is used.
+ * Would an RDMA device accept these octets for registration? Returns 0, or EFAULT if a part is not
+ * mapped, or if the first or last page cannot be read (written, if write is set). The pages between
+ * are not touched: touching a large mapping would make it resident. A page there that denies access
+ * shows when it is used.
  */
 int vb_memprobe(const void *addr, size_t bytes, bool write);
 
 /*
- * ibv_advise_mr(3): have the pages there that hold these octets, for reading or writing, or only
- * look whether all of them are mapped. EFAULT: not all are, or they cannot be accessed so; ENOMEM.
+ * ibv_advise_mr(3): brings in the pages of these octets, for reading or writing, or only checks
+ * that all are mapped. EFAULT: some are not mapped or deny the access; ENOMEM.
  */
 int vb_memfetch(void *addr, size_t bytes, enum vb_fetch how);
 

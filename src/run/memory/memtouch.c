@@ -12,23 +12,24 @@
 #include "base/check.h"
 #include "base/ring.h"
 
-/* Goes into any pipe at once. */
+/* A write of this size to an empty pipe never blocks. */
 enum { CHUNK_BYTES = 4096 };
 
-/* The kernel's set of signals, which it reads before it looks what is to be done with it. */
+/* Size of the kernel's signal set, which sigprocmask reads before it checks `how`. */
 enum { SET_BYTES = 8, HOW_NOT = -1 };
 
 /*
- * There is no call to ask. One that is refused for another reason has read first; and the only one
- * that writes without changing anything, whoever else may write just then, adds no bits to a word
- * and wakes those who wait for it to be 0: they look themselves.
+ * The kernel has no call for this question, so two calls with no effect answer it. For reading:
+ * sigprocmask with an invalid `how` fails only after reading the set. For writing: a futex
+ * operation that adds no bits to the word. It wakes those who wait for the value 0, which they
+ * check again themselves.
  */
 bool vb_memtouch(const void *at, bool write)
 {
 	uintptr_t set = (uintptr_t)at & -(uintptr_t)SET_BYTES;
 	uint32_t word = 0;
 
-	/* NULL is no set to that call. */
+	/* That call takes NULL for "no set". */
 	if (!write)
 		return set && (syscall(SYS_rt_sigprocmask, HOW_NOT, set, NULL, SET_BYTES) == 0 ||
 			       errno != EFAULT);
@@ -38,8 +39,8 @@ bool vb_memtouch(const void *at, bool write)
 }
 
 /*
- * Within one piece the kernel may copy cache lines in any order, and whoever spins on the last
- * octet must find the others there: those on the last line are a piece of their own.
+ * Within one piece the kernel may copy cache lines in any order, and a reader that spins on the
+ * last octet must find all others there: the octets on the last line are a separate piece.
  */
 static void split(struct iovec into[2], uint8_t *to, size_t bytes)
 {
@@ -49,7 +50,7 @@ static void split(struct iovec into[2], uint8_t *to, size_t bytes)
 	into[1] = (struct iovec){ to + bytes - tail, tail };
 }
 
-/* The calls themselves: libc's are places where a thread can be cancelled, under our locks. */
+/* System calls without libc, whose read and write are cancellation points: our locks are held. */
 static bool by_pipe(int in, int out, uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	struct iovec into[2];
@@ -64,7 +65,7 @@ static bool by_pipe(int in, int out, uint8_t *to, const uint8_t *from, size_t by
 	return true;
 }
 
-/* Where a sandbox forbids what debuggers use, though it is ourselves. */
+/* For sandboxes that forbid process_vm_readv, even on oneself. */
 static bool by_own_pipe(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	int end[2];

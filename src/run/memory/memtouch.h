@@ -3,19 +3,19 @@
 #define VB_RUN_MEMTOUCH_H
 
 /*
- * Memory that may not be there, touched by the kernel on our behalf: what faults is an error, not a
- * signal. Any thread; the first also in a signal handler.
+ * Lets the kernel touch memory that may be missing: a fault becomes an error instead of a signal.
+ * Any thread; vb_memtouch() also in a signal handler.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Can the octet be read (and written, if `write` is set)? Then its page is there. */
+/* Can the octet be read (and written, if `write` is set)? If so its page is present now. */
 bool vb_memtouch(const void *at, bool write);
 
 /*
- * memcpy between memory of this process, in ascending order and the last octets last; false, with
- * an unspecified part copied: it may not be read or written, or is not mapped.
+ * memcpy within this process, in ascending order with the last octets last. Returns false, with an
+ * unspecified part copied, if memory is unmapped or denies the access.
  */
 bool vb_memtouch_copy(void *to, const void *from, size_t bytes);
 

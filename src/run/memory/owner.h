@@ -3,21 +3,24 @@
 #define VB_RUN_OWNER_H
 
 /*
- * Which process made a file that says so much of itself (export.h, foreign.h). What is in it can be
- * copied, by anybody who sees it, and a number be given to another process. But such a file is
- * sealed when it leaves its maker: nobody can map it to write any more. So its maker is the one
- * that has.
+ * Which process made a file that says who made it (export.h, foreign.h). Its content proves
+ * nothing: any process that sees the file can copy it, and PIDs are reused. But the maker maps such
+ * a file for writing and then seals it, so no other process can map it for writing. The process
+ * that has it so mapped is its maker.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What /proc tells of a process, of that one only, whoever has its number later. -1: it is none. */
+/*
+ * Opens the /proc directory of a process. The descriptor stays with this process, even if its PID
+ * is reused. -1: no such process.
+ */
 int vb_owner_open(uint32_t pid);
 
 /*
- * Has the process that very file at that address, to write? What was opened by way of the directory
- * before is of the same program then, since a program that is executed has nothing mapped of this.
+ * Does the process have this file mapped there for writing? If so, whatever was opened through
+ * proc_fd before belongs to the same program: exec drops such mappings.
  */
 bool vb_owner_has(int proc_fd, uint64_t address, uint64_t device, uint64_t inode);
 

@@ -14,12 +14,12 @@
 #include "base/guard.h"
 #include "run/memory/memtouch.h"
 
-/* How often a handler is asked about one fault: it may open a page for reading first. */
+/* How often a handler is asked about one fault: it may allow reading first, then writing. */
 enum { ASKED_MAX = 4 };
 
 static const int signals[] = { SIGSEGV, SIGBUS };
 
-/* What was installed before us, in the order of `signals`. */
+/* The handlers installed before ours, in the order of `signals`. */
 static struct sigaction before[VB_ARRAY_LEN(signals)];
 
 static struct sigaction *before_of(int signum)
@@ -27,13 +27,13 @@ static struct sigaction *before_of(int signum)
 	return &before[signum == SIGBUS];
 }
 
-/* From the kernel, about what this very thread did; anything else was sent by somebody. */
+/* Did this thread cause it by an access? Otherwise a process sent the signal. */
 static bool is_fault(int signum, const siginfo_t *info)
 {
 	return info->si_code > 0 && !(signum == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-/* --- where the thread stands, and where it goes on --- */
+/* --- the thread's registers, and where it continues --- */
 
 #if defined(__x86_64__)
 #define REG(context, reg) ((uintptr_t)(context)->uc_mcontext.gregs[reg])
@@ -51,7 +51,7 @@ static void go_on_at(ucontext_t *interrupted, enum vb_guarded guarded)
 	reg[REG_RIP] = (greg_t)vb_guard_resume(guarded);
 	if (guarded == VB_GUARDED_SMALL)
 		return;
-	/* As a call leaves the stack, and with the direction flag clear. */
+	/* The stack as after a call, and the direction flag clear. */
 	reg[REG_RSP] = (reg[REG_RSP] & ~15LL) - 8;
 	reg[REG_EFL] &= ~0x400LL;
 }
@@ -72,7 +72,7 @@ static struct vb_memory_fault fault_of(const siginfo_t *info, const ucontext_t *
 	return (struct vb_memory_fault){ .at = (uintptr_t)info->si_addr };
 }
 
-/* Who jumps does not return, so nobody else gives back the mask that the kernel has put aside. */
+/* A handler that jumps does not return, so it restores the signal mask itself. */
 static void go_on_at(ucontext_t *interrupted, enum vb_guarded guarded)
 {
 	pthread_sigmask(SIG_SETMASK, &interrupted->uc_sigmask, NULL);
@@ -80,7 +80,7 @@ static void go_on_at(ucontext_t *interrupted, enum vb_guarded guarded)
 }
 #endif
 
-/* --- whoever had the signal before --- */
+/* --- the handler before ours --- */
 
 static bool is_function(const struct sigaction *action)
 {
@@ -88,7 +88,7 @@ static bool is_function(const struct sigaction *action)
 	       (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-/* Flags and mask are those that it asked for already (install). */
+/* Its flags and mask are in effect already (install). */
 static void call_before(int signum, siginfo_t *info, void *context)
 {
 	struct sigaction *slot = before_of(signum), old = *slot;
@@ -106,7 +106,10 @@ static void take_default(int signum, siginfo_t *info)
 	struct sigaction action = { .sa_handler = SIG_DFL };
 
 	sigaction(signum, &action, NULL);
-	/* The faulting instruction runs again and dies there; a sent signal must come anew. */
+	/*
+	 * The faulting instruction runs again and ends the process. A sent signal must be sent
+	 * again.
+	 */
 	if (!is_fault(signum, info))
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signum, info);
 }
@@ -125,11 +128,11 @@ static void pass_on(int signum, siginfo_t *info, void *context)
 /* --- our own --- */
 
 /*
- * A page that is there but forbidden is how programs find out what is written to: their handler
- * opens it and returns, and an RDMA device would not have been kept out at all. So it is asked
- * before the access fails, as if the copy was the program's own. One that ends the process does so.
- * Where nothing is mapped nobody is asked: a handler that has no use for such a fault, and reports
- * it as a crash, would end a program that is only to be told of a protection error.
+ * Programs that track writes forbid access to pages: their handler opens the page and returns. An
+ * RDMA device would not have been affected at all. So the handler before ours is asked before the
+ * access fails, as if the program itself had copied; it may end the process. For an address with no
+ * mapping it is not asked: a handler that reports such a fault as a crash would end a program that
+ * only has to see a protection error.
  */
 static bool is_opened(int signum, siginfo_t *info, ucontext_t *interrupted, bool write)
 {
@@ -139,7 +142,7 @@ static bool is_opened(int signum, siginfo_t *info, ucontext_t *interrupted, bool
 		return false;
 	for (unsigned i = 0; i < ASKED_MAX && is_function(before_of(signum)); i++) {
 		call_before(signum, info, interrupted);
-		/* Or it has sent the thread elsewhere. */
+		/* The handler may also have sent the thread elsewhere. */
 		if (vb_memtouch(info->si_addr, write) ||
 		    fault_of(info, interrupted).pc != pc)
 			return true;
@@ -166,8 +169,8 @@ static void on_signal(int signum, siginfo_t *info, void *context)
 }
 
 /*
- * With the mask and the flags of the handler before, which is so called as the kernel would have.
- * Without one, on the alternate stack if there is any.
+ * Our handler takes over mask and flags of the one before, which then runs as the kernel would have
+ * called it. Without one, ours runs on the alternate stack if there is one.
  */
 static void install(void)
 {
@@ -176,7 +179,7 @@ static void install(void)
 	for (size_t i = 0; i < VB_ARRAY_LEN(signals); i++) {
 		struct sigaction action;
 
-		/* Ours may run before the second call returns: it must find the old one. */
+		/* Ours may run before the second call returns and needs the old one by then. */
 		sigaction(signals[i], NULL, &before[i]);
 		action = before[i];
 		if (is_function(&before[i])) {

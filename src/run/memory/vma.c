@@ -43,7 +43,10 @@ static bool ask(int fd, uint64_t address, struct vb_vma *vma)
 		.name_bytes = sizeof(vma->name),
 	};
 
-	/* An anonymous mapping has no name, and valgrind does not know that others are written. */
+	/*
+	 * The kernel leaves the name of an anonymous mapping alone; valgrind does not know that it
+	 * writes others.
+	 */
 	memset(vma->name, 0, sizeof(vma->name));
 	if (ioctl(fd, QUERY, &query))
 		return false;
@@ -58,7 +61,7 @@ static bool ask(int fd, uint64_t address, struct vb_vma *vma)
 	return true;
 }
 
-/* A line of the text. False if it cannot be understood. */
+/* Parses a line of /proc/PID/maps. False if it is malformed. */
 static bool line_parse(const char *line, struct vb_vma *vma)
 {
 	unsigned long long start, end, offset, inode;
@@ -81,7 +84,7 @@ static bool line_parse(const char *line, struct vb_vma *vma)
 	return true;
 }
 
-/* Reads on from where the last line ended; a line that is longer than the buffer is skipped. */
+/* Reads on from where the last line ended. Lines longer than the buffer are skipped. */
 static bool search(int fd, uint64_t address, struct vb_vma *vma)
 {
 	char text[TEXT_BYTES + 1];
@@ -139,7 +142,7 @@ bool vb_vma_is_file(const struct vb_vma *vma, int fd)
 {
 	struct stat st;
 
-	/* What has seals is memory; a disk's file is not for others to write to. */
+	/* Only memory has seals; files on a disk are not for peers to write to. */
 	return fstat(fd, &st) == 0 && st.st_dev == vma->device && st.st_ino == vma->inode &&
 	       S_ISREG(st.st_mode) && fcntl(fd, F_GET_SEALS) >= 0 &&
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
@@ -150,7 +153,7 @@ int vb_vma_file_by_name(const struct vb_vma *vma)
 	struct stat st;
 	int fd;
 
-	/* To open something else might have an effect. */
+	/* Opening anything but a regular file could have side effects. */
 	if (vma->name[0] != '/' || lstat(vma->name, &st) || !S_ISREG(st.st_mode) ||
 	    st.st_ino != vma->inode)
 		return NONE;

@@ -3,14 +3,14 @@
 #define VB_RUN_CANCEL_H
 
 /*
- * Verbs are no cancellation points, but the system calls behind ours are, and an application may
- * cancel a thread that polls or posts: it would die with our locks held. So cancellation is put
- * off around every system call that is made under a lock.
+ * Verbs are not cancellation points, but the system calls in them are. An application may cancel a
+ * thread that polls or posts, which would then end with our locks held. So cancellation is deferred
+ * around every system call made under a lock.
  */
 
 #include <pthread.h>
 
-/* Returns what vb_cancel_restore() wants. */
+/* Returns the state for vb_cancel_restore(). */
 static inline int vb_cancel_defer(void)
 {
 	int before;

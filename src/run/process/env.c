@@ -14,14 +14,14 @@
 
 /* --- values --- */
 
-/* Each takes a value that is not empty; false: it is no good. `why` may say more about that. */
+/* Each reads a value, which is not empty. Returns false if it is invalid; `why` may say more. */
 
 static bool number_of(const char *text, uint64_t *number)
 {
 	bool hexadecimal = strncmp(text, "0x", 2) == 0;
 	const char *digits = hexadecimal ? text + 2 : text;
 
-	/* strtoull() would take blanks and signs. */
+	/* strtoull() would accept blanks and signs. */
 	if (!*digits || digits[strspn(digits, hexadecimal ? "0123456789abcdefABCDEF"
 							  : "0123456789")])
 		return false;
@@ -76,7 +76,7 @@ static bool persona_read(struct vb_env *env, const char *text, struct vb_text *w
 	return env->persona != NULL;
 }
 
-/* Whether Linux would have an interface of that name; whether there is one is seen later. */
+/* Is it a valid name for an interface in Linux? Whether that exists is found out later. */
 static bool is_interface(const char *name)
 {
 	return *name && strlen(name) < IFNAMSIZ && strcmp(name, ".") != 0 &&
@@ -103,7 +103,7 @@ static bool fault_read(struct vb_env *env, const char *text, struct vb_text *why
 	return false;
 }
 
-/* Whether a file can be made or opened there is seen when it is. */
+/* Whether the file can be opened is found out when it is. */
 static bool pcap_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
 	env->pcap = text;
@@ -115,7 +115,7 @@ static const struct {
 } streams[] = { { "stderr" } };
 static const struct vb_words stream_names = VB_WORDS(streams);
 
-/* Any other word is a file; but one that is nearly the stream's was meant to be it. */
+/* Any other word is a file name, but one close to "stderr" is a mistake. */
 static bool log_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
 	size_t bytes = strlen(text);
@@ -136,7 +136,7 @@ static const struct {
 } hints[] = { { "0" }, { "stderr" } };
 static const struct vb_words hint_names = VB_WORDS(hints);
 
-/* run/process/log.c goes by it. */
+/* run/process/log.c reads the variable itself. */
 static bool hints_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
 	return vb_words_find(&hint_names, text, strlen(text)) < hint_names.count;
@@ -152,8 +152,8 @@ static bool hub_read(struct vb_env *env, const char *text, struct vb_text *why)
 struct setting {
 	const char *name;
 	bool (*read)(struct vb_env *env, const char *text, struct vb_text *why);
-	const struct vb_words *values; /* all that are good; NULL: */
-	const char *good; /* what is good, in words that follow "it is" */
+	const struct vb_words *values; /* all valid values; NULL: see good */
+	const char *good; /* describes valid values, after "it is" */
 };
 
 /* clang-format off */
@@ -225,11 +225,11 @@ int vb_env_read(struct vb_env *env, char *const *environment, char why_chars[VB_
 		if (!value || strncmp(entry, PREFIX, strlen(PREFIX)) != 0)
 			continue;
 		i = vb_words_find(&vb_env_names, entry, name_bytes);
-		/* Of two that have one name, getenv(3) and so everybody takes the first. */
+		/* If a name occurs twice, the first counts, as in getenv(3). */
 		if (seen & 1u << i)
 			continue;
 		seen |= i < vb_env_names.count ? 1u << i : 0;
-		/* Empty is the same as none: so `VERBATIM_FAULT= command` switches it off. */
+		/* An empty value counts as not set: `VERBATIM_FAULT= command` switches it off. */
 		if (!value[1])
 			continue;
 		if (i == vb_env_names.count) {

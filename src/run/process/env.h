@@ -3,13 +3,13 @@
 #define VB_RUN_ENV_H
 
 /*
- * The VERBATIM_* settings of the environment, described in docs/settings.md: one table of all of
- * them, whoever goes by them. The library reads them when a device is opened for the first time,
- * the hub (src/daemon) when it starts, and `verbatim run` before it starts a program.
+ * The VERBATIM_* settings of the environment, described in docs/settings.md, in one table. The
+ * library reads them when a device is opened for the first time, the hub (src/daemon) when it
+ * starts, and `verbatim run` before it starts a program.
  *
- * A few are also looked at elsewhere, by themselves: VERBATIM_LOG and VERBATIM_HINTS (log.h),
- * because they say where a fault in the others is told; VERBATIM_HUB and VERBATIM_LOG
- * (hub/spawn.c), for the hub that is to be started.
+ * A few are read elsewhere, too: VERBATIM_LOG and VERBATIM_HINTS (log.h), because they say where
+ * errors in the others are reported; VERBATIM_HUB and VERBATIM_LOG (hub/spawn.c), for the hub that
+ * is to be started.
  */
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ enum {
 enum vb_env_link {
 	VB_ENV_LINK_ANY, /* shared memory within a host, unless faults or a capture are asked for */
 	VB_ENV_LINK_UDP,
-	VB_ENV_LINK_SHM, /* and nothing else */
+	VB_ENV_LINK_SHM, /* shared memory only */
 };
 
 struct vb_env {
@@ -36,26 +36,26 @@ struct vb_env {
 	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
 	const char *log;   /* VERBATIM_LOG, NULL: none */
 	const char *ethernet; /* VERBATIM_ETH, NULL: none */
-	uint64_t seed;	   /* VERBATIM_SEED, of keys and first numbers */
+	uint64_t seed;	   /* VERBATIM_SEED, for keys and initial PSNs */
 	uint64_t hub_idle_ms; /* VERBATIM_HUB_IDLE_MS */
 	const struct vb_persona *persona; /* VERBATIM_PERSONA */
 	bool shared_mr;	   /* VERBATIM_SHARED_MR: registered memory may be moved into a memfd */
-	bool seeded;	   /* false: seed is not set, take an unpredictable one */
+	bool seeded;	   /* VERBATIM_SEED is set; otherwise take an unpredictable seed */
 };
 
 /* The names of all settings. */
 extern const struct vb_words vb_env_names;
 
 /*
- * This process's environment; an empty one in a setuid program: its caller must not make it write
- * files or lose packets.
+ * This process's environment. In a setuid program it is empty: the caller must not be able to make
+ * that program write files or lose packets.
  */
 char *const *vb_env_here(void);
 
 /*
- * Reads the settings of an environment (environ(7)); *env points into it. 0; or EINVAL with *env
- * untouched, for a value that is not one of those documented, or for a variable VERBATIM_* that is
- * none of the settings and not empty. Then `why` says on one line which it was and what there is.
+ * Reads the settings of an environment (environ(7)); *env points into it. Returns 0; or EINVAL with
+ * *env untouched if a value is invalid, or a variable VERBATIM_* that is not empty is unknown. Then
+ * `why` names it on one line, with what is valid.
  */
 int vb_env_read(struct vb_env *env, char *const *environment, char why[VB_ENV_WHY_BYTES]);
 

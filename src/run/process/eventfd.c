@@ -21,7 +21,7 @@ void vb_eventfd_signal(int fd)
 	uint64_t one = 1;
 	ssize_t done;
 
-	/* It can only fail for an application that closed the fd, and then nobody waits. */
+	/* The write fails only if the application closed the fd, and then nobody waits. */
 	done = write(fd, &one, sizeof(one));
 	(void)done;
 	vb_cancel_restore(cancel);
@@ -36,8 +36,8 @@ void vb_eventfd_unsignal(int fd)
 	ssize_t done;
 
 	/*
-	 * The application may read between a poll and a read of ours, so it takes one call. Kernels
-	 * before 5.8 do not offer it for an eventfd, and there the risk is taken.
+	 * The application may read between our poll and our read, so one call does both. Kernels
+	 * before 5.8 do not support it for an eventfd: they run that risk.
 	 */
 	done = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 	if (done < 0 && errno == EOPNOTSUPP && poll(&poller, 1, 0) == 1)

@@ -21,7 +21,7 @@ static bool hints;
 static atomic_bool given[VB_HINTS];
 static _Thread_local char *kept;
 
-/* Which file stderr was when we were loaded: a program may close it and open one of its own. */
+/* The file that stderr was when we were loaded: a program may close it and open one of its own. */
 static struct stat stderr_file;
 static bool has_stderr;
 
@@ -58,7 +58,7 @@ static void open_log(void)
 		log_fd = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
-/* One write, so that lines of several processes do not mix. */
+/* A single write, so that lines of several processes do not mix. */
 static bool line_write(int fd, const char *text)
 {
 	char line[VB_LOG_LINE_BYTES + 32];
@@ -69,7 +69,7 @@ static bool line_write(int fd, const char *text)
 
 static void hint_give(enum vb_hint hint, const char *text)
 {
-	/* If that is where the log goes, it is there already. */
+	/* If the log goes to stderr, the line is there already. */
 	if (!hints || log_fd == STDERR_FILENO || atomic_exchange(&given[hint], true))
 		return;
 	if (is_stderr_still())
@@ -84,7 +84,7 @@ static void log_line(const char *text)
 		log_fd = -1;
 }
 
-/* What is to be done with a line. */
+/* Where a line goes. */
 struct plan {
 	bool logged;
 	enum vb_hint hint; /* VB_HINTS: none */
