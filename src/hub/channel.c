@@ -48,7 +48,7 @@ static socklen_t address_make(struct sockaddr_un *address, const char *what, uin
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
 }
 
-/* What happens every day is no failure: nobody listens, a name is in use, there is no room. */
+/* Notes a failed call. Everyday errors are not noted: no listener, name in use, no room. */
 static int failed(const char *call)
 {
 	bool daily = errno == ECONNREFUSED || errno == EADDRINUSE || errno == EAGAIN;
@@ -91,7 +91,7 @@ int vb_hub_watch_make(int *fd)
 	return socket_make(fd, SOCK_DGRAM);
 }
 
-/* By what an address is, in the kernel's words: its octets, of which the first are the family. */
+/* Gets an address as the kernel stores it, octet by octet, family included. */
 static bool address_of(int fd, int (*get)(int, struct sockaddr *, socklen_t *),
 		       struct sockaddr_un *address, socklen_t *bytes)
 {
@@ -107,7 +107,7 @@ static int watch_point(int watch_fd, int name_fd)
 
 	if (!address_of(name_fd, getsockname, &name, &bytes))
 		return vb_failed(errno, "getsockname");
-	/* Nothing ever arrives there: neither what the watch sends, nor a stranger's mail. */
+	/* Nothing ever arrives there: neither from the watch nor from other processes. */
 	if (shutdown(name_fd, SHUT_RD))
 		return vb_failed(errno, "shutdown");
 	return connect(watch_fd, (struct sockaddr *)&name, bytes) ? vb_failed(errno, "connect") : 0;
@@ -136,7 +136,7 @@ int vb_hub_name_make(int *fd, unsigned slot, int watch_fd)
 
 bool vb_hub_watch_sees(int watch_fd)
 {
-	/* EPIPE: it is there, and hears nothing. EPERM: its holder has it talk to somebody else. */
+	/* EPIPE: it exists and does not read. EPERM: its holder has connected it elsewhere. */
 	if (send(watch_fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return true;
 	return errno != ECONNREFUSED && errno != ENOTCONN && errno != EDESTADDRREQ;
@@ -156,9 +156,9 @@ static bool option_is_same(int fd, int other_fd, int option)
 }
 
 /*
- * Among the living sockets of one kind in one network namespace a name is one socket's alone. So it
- * is that one, if it has the same name, and is of the same kind and namespace: from another one,
- * anybody could bring a socket of the same name.
+ * Within one network namespace, two living sockets of one kind never share a name. So a socket of
+ * the same name, kind and namespace is the same socket. The namespace must be compared: in another
+ * one any process could make a socket with that name.
  */
 bool vb_hub_watch_sees_this(int watch_fd, int name_fd)
 {
@@ -195,7 +195,7 @@ int vb_hub_peer_check(int fd, pid_t *pid)
 	return cred.uid == geteuid() ? 0 : EPERM;
 }
 
-/* Somebody else listens by the name of our hub. */
+/* Notes that another user listens under the name of our hub. */
 static int name_is_taken(const struct ucred *cred)
 {
 	char who[96];
@@ -316,26 +316,26 @@ int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigne
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		/* With its padding there might be room for one more than we have. */
+		/* Padding could make room for one descriptor more than fds has. */
 		.msg_controllen = CMSG_LEN(VB_HUB_FDS_MAX * sizeof(int)),
 	};
 	const int flags = MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
 	ssize_t bytes = recvmsg(fd, &header, flags);
 	int rc;
 
-	/* The other end died before it had read us; what it had said stands behind that. */
+	/* The other end died before it read our message. What it sent comes behind the error. */
 	if (bytes < 0 && errno == ECONNRESET)
 		bytes = recvmsg(fd, &header, flags);
 	*n = 0;
 	if (bytes < 0)
 		return errno == EINTR ? EAGAIN : failed("recvmsg");
-	/* The kernel closes what found no room; what did is ours to close. */
+	/* The kernel closed the descriptors that found no room; the others are ours to close. */
 	*n = fds_take(&header, fds);
 	if (!(header.msg_flags & MSG_CTRUNC))
 		recv(fd, NULL, 0, MSG_DONTWAIT);
 	if (header.msg_flags & MSG_CTRUNC)
 		rc = vb_failed(EMFILE, "recvmsg");
-	else if (bytes == 0) /* or a message of no octets, with descriptors nevertheless */
+	else if (bytes == 0) /* or an empty message, with descriptors */
 		rc = ECONNRESET;
 	else if (header.msg_flags & MSG_TRUNC)
 		rc = EPROTO;

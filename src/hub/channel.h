@@ -3,12 +3,11 @@
 #define VB_HUB_CHANNEL_H
 
 /*
- * The sockets on which hub and clients talk, and those by which slots are held. All names are
- * abstract, so they belong to the network namespace and vanish with their last descriptor, and they
- * hold the uid; a name can be taken by anybody, so both ends look at the other's credentials before
- * they say anything.
+ * The sockets between hub and clients, and those that hold slots. All names are abstract and
+ * contain the uid: they belong to the network namespace and vanish with their last descriptor. Any
+ * process can take a name, so both ends check the other's credentials before they say anything.
  *
- * What fails for a reason that people have to know of is noted (base/failure.h).
+ * Failures that users need to know of are noted (base/failure.h).
  */
 
 #include <stdbool.h>
@@ -20,64 +19,72 @@
 /* CLOCK_MONOTONIC in ns. */
 uint64_t vb_hub_now_ns(void);
 
-/* Take the hub's name and listen. 0 and the fd, EADDRINUSE if there is a hub, or an errno. */
+/*
+ * Takes the hub's name and listens. Returns 0 with *fd, EADDRINUSE if there is a hub, or an errno.
+ */
 int vb_hub_listen(int *fd);
 
 /*
- * Connect to the hub of this uid and network namespace, without waiting. 0 and the fd,
- * ECONNREFUSED (there is none), EAGAIN (it is too busy just now), EPERM (the name belongs to
- * another uid), or an errno.
+ * Connects to the hub of this uid and network namespace, without waiting. Returns 0 with *fd,
+ * ECONNREFUSED (no hub), EAGAIN (the hub is busy), EPERM (the name belongs to another uid), or an
+ * errno.
  */
 int vb_hub_connect(int *fd);
 
 /*
- * Who listens by the name of the hub of that uid and protocol: the kernel's word, in numbers that
- * hold here (pid 0: it has none here). 0 or an errno. Says nothing to it.
+ * Finds the process that listens under the hub name of that uid and protocol, as the kernel reports
+ * it, in this namespace's numbers (pid 0: it has none here). Sends it nothing. Returns 0 or an
+ * errno.
  */
 int vb_hub_who(uint32_t name_uid, int protocol, pid_t *pid, uint32_t *uid);
 
-/* 0 and the peer's pid (0 if it has none here) if the peer has our own uid, EPERM otherwise. */
+/* Returns 0 and the peer's pid (0 if it has none here) if the peer has our uid, else EPERM. */
 int vb_hub_peer_check(int fd, pid_t *pid);
 
-/* The process at the other end is stopped, as far as /proc tells: it will not answer. */
+/* Is the process at the other end stopped, as far as /proc shows? Then it will not answer. */
 bool vb_hub_is_stopped(int fd);
 
-/* Whoever is at the other end has not answered in time: ETIMEDOUT, noted with who it is. */
+/*
+ * Notes that the process at the other end did not answer in time, and which it is. Returns
+ * ETIMEDOUT.
+ */
 int vb_hub_silent(int fd);
 
 /*
- * The lease of a slot is a pair of sockets. A *name* does nothing but exist: whoever holds it holds
- * the slot, for as long as he lives, whatever becomes of the hub. A *watch* is connected to the
- * slot's name of this time, and tells whether somebody still holds that; it is the hub's, and goes
- * from one to the next. Nobody finds a slot by its name, which has random letters, so that nobody
- * can take it before us.
+ * The lease of a slot is a pair of sockets. A *name* only exists: the process that has it open
+ * holds the slot, even if the hub dies. A *watch* is connected to the slot's current name and tells
+ * whether that is still open; it belongs to the hub and is handed to the next hub. Names contain
+ * random letters, so that no process can guess one and take it first.
  */
 int vb_hub_watch_make(int *fd);
 
-/* Make a name for a slot, and have its watch look at that one from now on. 0 or an errno. */
+/* Makes a new name for a slot and connects its watch to it. Returns 0 or an errno. */
 int vb_hub_name_make(int *fd, unsigned slot, int watch_fd);
 
-/* Does somebody hold the name that this watch looks at? */
+/* Is the name that this watch is connected to still open in some process? */
 bool vb_hub_watch_sees(int watch_fd);
 
-/* Is that descriptor of somebody's the name that this watch looks at, and not one that looks so? */
+/* Is this descriptor, received from a client, the very name that this watch is connected to? */
 bool vb_hub_watch_sees_this(int watch_fd, int name_fd);
 
-/* Send without waiting. 0, EAGAIN, EPIPE (the other end is gone), ETOOMANYREFS (unix(7)) ... */
+/*
+ * Sends without waiting. Returns 0, EAGAIN, EPIPE (the other end is gone), ETOOMANYREFS (unix(7))
+ * ...
+ */
 int vb_hub_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n);
 
 /*
- * Receive without waiting. 0 and the checked message with its n descriptors, which the caller
- * owns; EAGAIN, ECONNRESET (the other end is gone), EMFILE (no room for its descriptors: it can be
- * received when there is), EPROTO (what came was no message). One thread at a time.
+ * Receives without waiting. Returns 0 with the checked message and its n descriptors, which the
+ * caller owns; EAGAIN; ECONNRESET (the other end is gone); EMFILE (no room for the descriptors: the
+ * message stays and can be received later); EPROTO (invalid message). One thread at a time.
  */
 int vb_hub_recv(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n);
 
-/* The same, waiting until deadline_ns at most: ETIMEDOUT. */
+/* The same, but waits until deadline_ns at most. Also ETIMEDOUT. */
 int vb_hub_recv_by(int fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n,
 		   uint64_t deadline_ns);
 
-/* Wait until the fd is readable or deadline_ns has come, whatever signals arrive. */
+/* Waits until fd is readable or deadline_ns has come. Signals do not end it. */
 void vb_hub_wait(int fd, uint64_t deadline_ns);
 
 #endif

@@ -22,12 +22,15 @@
 #include "hub/spawn.h"
 #include "hub/words.h"
 
-/* How long a hub may take from exec to listening before somebody starts another. */
+/* How long a hub may take from exec to listening before another is started. */
 static const uint64_t spawn_patience_ns = 1000 * MS_NS;
 static const uint64_t retry_min_ns = 1 * MS_NS, retry_max_ns = 500 * MS_NS;
-/* All clients see a hub die at the same moment: most of them wait for another to start the next. */
+/*
+ * All clients see a hub die at the same moment. Each waits a random time up to this, so that most
+ * of them find the next hub started already.
+ */
 static const uint64_t respawn_spread_ns = 16 * MS_NS;
-/* A call that waits for the connection looks at least this often: another thread may handle it. */
+/* How often a call that waits for the connection looks again: another thread may handle it. */
 static const uint64_t look_ns = 20 * MS_NS;
 
 #ifndef SO_NETNS_COOKIE
@@ -56,7 +59,7 @@ static int watch(struct vb_hub_client *client, int op, int fd, uint32_t events)
 	return epoll_ctl(client->epoll_fd, op, fd, &event) ? vb_failed(errno, "epoll_ctl") : 0;
 }
 
-/* Whoever waits for the hub is told so, in whatever thread he is. 0: there is nothing to tell. */
+/* Stores why there is no hub, for all threads that wait for it. 0: nothing to report. */
 static void trouble_set(struct vb_hub_client *client, int rc)
 {
 	if (rc && !vb_failure_of(rc))
@@ -79,14 +82,14 @@ static void retry_later(struct vb_hub_client *client)
 static void disconnect(struct vb_hub_client *client)
 {
 	if (client->conn_fd != VB_FD_NONE) {
-		/* By hand: a copy of the fd that a forked child has would stay in the set. */
+		/* Removed explicitly: a forked child's copy of the fd would keep it in the set. */
 		epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, client->conn_fd, NULL);
 		vb_fd_close(&client->conn_fd);
 	}
 	client->welcome = client->full = false;
 }
 
-/* Raise the soft limit on descriptors for a moment: false if it cannot be. */
+/* Raises the soft limit on descriptors. Returns false if that fails. */
 static bool limit_raise(struct rlimit *before)
 {
 	struct rlimit raised;
@@ -109,7 +112,7 @@ int vb_hub_fds_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsign
 	return rc;
 }
 
-/* False: there is no room for more. */
+/* Returns false if the socket is full. */
 static bool tell(struct vb_hub_client *client, const struct vb_hub_msg *msg, const int *fds,
 		 unsigned n, bool *told)
 {
@@ -165,11 +168,11 @@ static int offer_send(const struct vb_hub_client *client, int fd)
 	msg.offer.shm = client->offer.shm;
 	msg.offer.why = client->offer.why;
 	rc = vb_hub_fds_send(fd, &msg, fds, VB_HUB_OFFER_FDS);
-	/* Without it we are reached by datagrams. */
+	/* Without it, peers reach us by datagrams. */
 	return rc == ETOOMANYREFS ? 0 : rc;
 }
 
-/* Say hello: with the marks of our slots, all there is to know for a hub that has just started. */
+/* Says hello. With the marks of our slots, this is all that a new hub needs to know. */
 static int greet(struct vb_hub_client *client, int fd)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
@@ -178,7 +181,7 @@ static int greet(struct vb_hub_client *client, int fd)
 	vb_hub_program_self(&msg.hello.program);
 	if (client->keeper[0] != VB_FD_NONE)
 		rc = vb_hub_fds_send(fd, &msg, client->keeper, VB_HUB_KEEPER_FDS);
-	/* Without it if need be: another client may be able to bring it. */
+	/* The keeper may be missing: another client may be able to bring it. */
 	if (rc == ETOOMANYREFS)
 		rc = vb_hub_send(fd, &msg, NULL, 0);
 	if (!rc && client->offers)
@@ -186,7 +189,7 @@ static int greet(struct vb_hub_client *client, int fd)
 	return rc;
 }
 
-/* False if this thread has moved to another network namespace, where the hub is not ours. */
+/* False if this thread has moved to another network namespace, whose hub is not ours. */
 static bool netns_same(struct vb_hub_client *client, int fd)
 {
 	uint64_t cookie = 0;
@@ -199,7 +202,7 @@ static bool netns_same(struct vb_hub_client *client, int fd)
 	return client->netns_cookie == cookie;
 }
 
-/* Nobody listens: start a hub, unless one has been started just now and has not failed. */
+/* Starts a hub, unless one was started just now and has not failed. */
 static void hub_missing(struct vb_hub_client *client)
 {
 	uint64_t now = vb_hub_now_ns();
@@ -217,7 +220,7 @@ static void hub_missing(struct vb_hub_client *client)
 	client->retry_ns = retry_min_ns;
 }
 
-/* Take that connection for ours. 0, or an errno that another attempt may not have. */
+/* Uses this connection. Returns 0, or an errno after which another attempt may succeed. */
 static int adopt(struct vb_hub_client *client, int fd)
 {
 	int rc = greet(client, fd);
@@ -231,7 +234,7 @@ static int adopt(struct vb_hub_client *client, int fd)
 	return rc;
 }
 
-/* One attempt to be connected; if it fails, the timer brings the next. */
+/* Tries to connect once; if that fails, the timer brings the next attempt. */
 static void attempt(struct vb_hub_client *client)
 {
 	int fd, rc = vb_hub_connect(&fd);
@@ -244,7 +247,7 @@ static void attempt(struct vb_hub_client *client)
 		close(fd);
 	} else if ((rc = adopt(client, fd)) != 0) {
 		close(fd);
-		/* That a hub just goes is no trouble. */
+		/* A hub that is just leaving is not worth a note. */
 		if (rc != EPIPE && rc != ECONNRESET && rc != EAGAIN)
 			trouble_set(client, rc);
 	} else {
@@ -260,7 +263,7 @@ static void attempt(struct vb_hub_client *client)
 	retry_later(client);
 }
 
-/* The connection broke. The next hub is looked for at once and started a little later. */
+/* The connection broke: looks for the next hub at once, and starts one a little later. */
 static void hub_lost(struct vb_hub_client *client)
 {
 	bool known = client->welcome;
@@ -298,15 +301,15 @@ static void welcome_take(struct vb_hub_client *client, const struct vb_hub_msg *
 	vb_hub_spawn_settle(client->spawn);
 	trouble_set(client, 0);
 	client->retry_ns = retry_min_ns;
-	/* Who noted something while there was no hub could tell nobody. */
+	/* News noted while there was no hub reached no client. */
 	client->news.noted |= client->news.noted_fn != NULL;
 	if (client->news.noted)
 		eventfd_write(client->wake_fd, 1);
 }
 
 /*
- * What a welcome hub says is another's ring, and the other is not told if it does not arrive: with
- * no descriptor left under the soft limit, there are some above it.
+ * Receives news. A hub that accepted us sends rings, and their senders do not learn that one did
+ * not arrive. So if no descriptor is left under the soft limit, raises it for the call.
  */
 static int news_recv(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
 		     unsigned *n)
@@ -354,7 +357,7 @@ static void turn_locked(struct vb_hub_client *client)
 	}
 	if (!rc)
 		vb_hub_fds_close(fds, n);
-	/* To wait for another hub would not help: whoever asks is told. */
+	/* Another hub would not help with this error: the callers are told. */
 	if (rc && rc != ECONNRESET && rc != EPROTO)
 		trouble_set(client, rc);
 	hub_lost(client);
@@ -365,7 +368,7 @@ int vb_hub_client_store(struct vb_hub_client *client, int *fd)
 	int rc = 0;
 
 	vb_lock_take(&client->lock);
-	/* Whoever has a slot was welcome once, and every hub since then has got what we hold. */
+	/* A process with a slot was accepted once, and so has the keeper. */
 	if (client->keeper[VB_HUB_KEEPER_STORE] == VB_FD_NONE)
 		rc = EAGAIN;
 	else if ((*fd = fcntl(client->keeper[VB_HUB_KEEPER_STORE], F_DUPFD_CLOEXEC, 0)) < 0)
@@ -374,7 +377,7 @@ int vb_hub_client_store(struct vb_hub_client *client, int *fd)
 	return rc;
 }
 
-/* With the lock held, but for the call. */
+/* With the lock held, except during the call. */
 static void news_deliver(struct vb_hub_client *client, bool *news, void (*fn)(void *arg))
 {
 	*news = false;
@@ -389,10 +392,10 @@ static void news_deliver(struct vb_hub_client *client, bool *news, void (*fn)(vo
 void vb_hub_client_turn(struct vb_hub_client *client)
 {
 	vb_hub_asks_turn(client);
-	/* The progress thread waits for nobody; what is to be done now stays to be done. */
+	/* The progress thread does not wait for the lock: the work stays pending. */
 	if (!vb_lock_try(&client->lock))
 		return;
-	/* Those are told in the next line, and later ones wake us once more. */
+	/* turn_locked() sends these links; later ones wake us again. */
 	if (atomic_exchange(&client->links.wait, false))
 		vb_hub_wake_hush(client);
 	turn_locked(client);
@@ -477,8 +480,8 @@ int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadl
 	int rc;
 
 	/*
-	 * Not epoll_fd, which says also that rings wait for a turn. Should another thread replace
-	 * the connection meanwhile, we wake up too early or look again soon.
+	 * Not epoll_fd, which is also readable when rings wait for a turn. If another thread
+	 * replaces the connection meanwhile, this wakes up too early or looks again soon.
 	 */
 	vb_lock_take(&client->lock);
 	fds[2].fd = client->news.rings == VB_HUB_RINGS_MAX ? VB_FD_NONE : client->conn_fd;
@@ -492,7 +495,7 @@ int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadl
 	return rc;
 }
 
-/* EAGAIN: no reason to give up was seen, or one that might have passed: fork(2)'s. */
+/* The error to report. EAGAIN here means that no reason was seen, or one that may have passed. */
 static int why_not_open(struct vb_hub_client *client, int rc)
 {
 	if (rc == EADDRINUSE)
@@ -504,8 +507,8 @@ static int why_not_open(struct vb_hub_client *client, int rc)
 }
 
 /*
- * Nothing shows that it waits in vain: the hub may be short of a processor, as we may be. One that
- * is stopped is not waited for, nor one that ended as soon as it was started.
+ * Might the hub still come? It may be short of CPU time, as we may be. A stopped hub, or one that
+ * ended right after its start, is not waited for.
  */
 static bool may_still_open(const struct vb_hub_client *client, uint64_t waited_ns)
 {
@@ -576,7 +579,7 @@ void vb_hub_client_link(struct vb_hub_client *client, const struct vb_hub_link *
 		client->links.n += i == client->links.n;
 	}
 	vb_lock_drop(&client->links.lock);
-	/* Whoever has it may be starting a hub: then a turn tells. */
+	/* The lock's holder may be starting a hub: leave it to a turn. */
 	if (!vb_lock_try(&client->lock)) {
 		atomic_store(&client->links.wait, true);
 		eventfd_write(client->wake_fd, 1);
@@ -596,8 +599,8 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 	if (!client)
 		return;
 	/*
-	 * Another thread of the parent may have held the lock when it forked, so it is not
-	 * taken; and the epoll set is shared with the parent, so nothing is removed from it.
+	 * The lock is not taken: another thread of the parent may have held it at the fork. Nothing
+	 * is removed from the epoll set, which is shared with the parent.
 	 */
 	for (unsigned i = 0; i < client->held_n; i++)
 		vb_fd_close(&client->held[i].name_fd);
@@ -619,6 +622,6 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 
 void vb_hub_client_close(struct vb_hub_client *client)
 {
-	/* Closing is all there is to tell: the slots' names go, and with them the leases. */
+	/* Closing tells the hub enough: the slots' names vanish, and with them the leases. */
 	vb_hub_client_forget(client);
 }

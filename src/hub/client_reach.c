@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Whom a client wants to reach: questions to the hub for which nobody waits. Asking takes no lock
- * under which anybody waits or starts a hub, and the answer is another message on a connection of
- * its own, which a turn takes in.
+ * Reaching other processes: questions to the hub for which no caller waits. Asking takes no lock
+ * under which a thread waits or starts a hub. The answer is a message on a connection of its own,
+ * which a turn takes in.
  */
 
 #include "hub/client_internal.h"
@@ -19,9 +19,9 @@
 #include "hub/channel.h"
 #include "hub/words.h"
 
-/* Before it is asked again: first so long, doubled each time. */
+/* The pause before a question is repeated: the first, and the longest; it doubles each time. */
 static const uint64_t again_min_ns = 3 * MS_NS, again_max_ns = 96 * MS_NS;
-/* Whoever waits looks at least this often: another thread may have taken the answer. */
+/* How often a thread that waits looks again: another thread may have taken in the answer. */
 static const uint64_t look_ns = 1 * MS_NS;
 
 void vb_hub_ring_files_close(struct vb_hub_ring_files *files)
@@ -57,7 +57,7 @@ void vb_hub_asks_forget(struct vb_hub_client *client)
 	vb_fd_close(&client->asks.timer_fd);
 }
 
-/* --- one question; the lock of questions held --- */
+/* --- one question; asks.lock held --- */
 
 static struct vb_hub_ask *ask_find(struct vb_hub_client *client, uint16_t from, uint16_t to)
 {
@@ -83,12 +83,12 @@ static void hang_up(struct vb_hub_client *client, struct vb_hub_ask *ask)
 {
 	if (ask->conn_fd == VB_FD_NONE)
 		return;
-	/* By hand: a copy of the fd that a forked child has would stay in the set. */
+	/* Removed explicitly: a forked child's copy of the fd would keep it in the set. */
 	epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, ask->conn_fd, NULL);
 	vb_fd_close(&ask->conn_fd);
 }
 
-/* What a slot is ours by; it lives as long as the client. VB_FD_NONE: it is not. */
+/* The name socket that holds our slot; it lives as long as the client. VB_FD_NONE: not our slot. */
 static int name_of(const struct vb_hub_client *client, uint16_t slot)
 {
 	for (unsigned i = 0; i < client->held_n; i++) {
@@ -98,7 +98,7 @@ static int name_of(const struct vb_hub_client *client, uint16_t slot)
 	return VB_FD_NONE;
 }
 
-/* Send it on its way. 0, or why the hub has not got it. */
+/* Sends the question. Returns 0, or why the hub did not get it. */
 static int ask_send(struct vb_hub_client *client, struct vb_hub_ask *ask)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACH);
@@ -121,7 +121,7 @@ static int ask_send(struct vb_hub_client *client, struct vb_hub_ask *ask)
 	return 0;
 }
 
-/* The answer, if it has come: EAGAIN if not, or if the hub has said so. */
+/* Receives the answer. EAGAIN: it has not come, or the hub itself answered EAGAIN. */
 static int ask_recv(struct vb_hub_client *client, struct vb_hub_ask *ask, struct vb_hub_peer *peer)
 {
 	struct vb_hub_msg msg;
@@ -171,8 +171,8 @@ static void timer_set(struct vb_hub_client *client)
 }
 
 /*
- * It came to nothing for this reason: EINPROGRESS if it is asked again a little later, or the
- * outcome. One that the hub has and does not answer is not asked again.
+ * Decides what follows a failure. Returns EINPROGRESS if the question will be repeated, else the
+ * outcome. A question that the hub has and does not answer is not repeated.
  */
 static int ask_rest(struct vb_hub_client *client, struct vb_hub_ask *ask, int rc, uint64_t now_ns)
 {
@@ -187,7 +187,7 @@ static int ask_rest(struct vb_hub_client *client, struct vb_hub_ask *ask, int rc
 	return EINPROGRESS;
 }
 
-/* What can be done for it now. EINPROGRESS, or the outcome. */
+/* Advances a question as far as possible. Returns EINPROGRESS or the outcome. */
 static int ask_step(struct vb_hub_client *client, struct vb_hub_ask *ask, struct vb_hub_peer *peer)
 {
 	uint64_t now_ns = vb_hub_now_ns();
@@ -206,9 +206,12 @@ static int ask_step(struct vb_hub_client *client, struct vb_hub_ask *ask, struct
 	return rc ? ask_rest(client, ask, rc, now_ns) : 0;
 }
 
-/* --- all --- */
+/* --- all questions --- */
 
-/* Hand the outcome of one to its owner, without the lock; nobody else touches it meanwhile. */
+/*
+ * Hands an outcome to its owner, without the lock; in this state no other thread touches the
+ * question.
+ */
 static void answer_deliver(struct vb_hub_client *client, struct vb_hub_ask *ask, int rc,
 			   const struct vb_hub_peer *peer)
 {

@@ -11,7 +11,7 @@
 #include "hub/program.h"
 #include "hub/words.h"
 
-/* Somebody is too busy to hear us: the pause before we say it again. */
+/* The pause before a request is repeated to a busy hub. */
 static const uint64_t busy_ns = 3 * MS_NS;
 
 static int held_add(struct vb_hub_client *client, const struct vb_hub_held *held)
@@ -21,7 +21,7 @@ static int held_add(struct vb_hub_client *client, const struct vb_hub_held *held
 	vb_lock_take(&client->lock);
 	more = calloc(client->held_n + 1, sizeof(*more));
 	if (more) {
-		/* The child of a fork reads the one or the other, and both are whole. */
+		/* A forked child reads either array; both are complete. */
 		less = client->held;
 		if (less)
 			memcpy(more, less, client->held_n * sizeof(*more));
@@ -55,9 +55,9 @@ static int answer_wait(struct vb_hub_client *client, int fd, struct vb_hub_msg *
 }
 
 /*
- * Send a request, with fds_n descriptors of ours in fds, and get the answer of that type and its.
- * Requests travel on connections of their own: the answer finds the thread that waits for it,
- * and the progress thread never reads another's mail.
+ * Sends a request with fds_n descriptors in fds, and receives the answer of that type with its
+ * descriptors. Each request has a connection of its own: so the answer reaches the thread that
+ * waits for it, and the progress thread never receives another thread's answer.
  */
 static int ask(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
 	       unsigned fds_n, enum vb_hub_type answer, uint64_t deadline_ns)
@@ -118,7 +118,7 @@ int vb_hub_out_of_time(int rc)
 			       vb_failure_words(why, sizeof(why), rc));
 }
 
-/* After a request came to nothing: 0 if it is worth another try now, or the reason to give up. */
+/* After a failed request: returns 0 if another try is worth it now, else the reason to give up. */
 static int again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns)
 {
 	uint64_t now = vb_hub_now_ns();

@@ -30,12 +30,12 @@ void vb_hub_wake_hush(struct vb_hub_client *client)
 	if (client->news.rings || client->news.fatal || client->news.noted)
 		return;
 	eventfd_read(client->wake_fd, &times);
-	/* Ordered after the read: either we see it, or its wake comes after it. */
+	/* Ordered after the read: either we see it here, or its wake comes after the read. */
 	if (atomic_load(&client->links.wait))
 		eventfd_write(client->wake_fd, 1);
 }
 
-/* Nobody waits there: the child of a fork has nothing to close. */
+/* Clears an entry; closes nothing, so a forked child has nothing to close in it. */
 void vb_hub_ring_clear(struct vb_hub_client_ring *ring)
 {
 	*ring = (struct vb_hub_client_ring){.fd = VB_FD_NONE,
@@ -44,9 +44,9 @@ void vb_hub_ring_clear(struct vb_hub_client_ring *ring)
 }
 
 /*
- * If a hub dies between telling us and telling the asker, he asks the next one, and the ring comes
- * again; by then there may be something in it that we have taken out. Files in memory do not get
- * the number of one that was there before.
+ * If a hub dies between telling us and telling the asker, the asker asks the next hub and the ring
+ * comes again, when we may have taken packets from it already. A new file in memory never has the
+ * inode number of an earlier one.
  */
 static bool ring_is_new(struct vb_hub_client *client, int fd)
 {

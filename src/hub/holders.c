@@ -72,7 +72,7 @@ static void slot_owned(struct vb_holders *holders, uint32_t uid, int protocol)
 		holders->old_slots = protocol;
 }
 
-/* Num, RefCount, Protocol, Flags, Type, St, Inode, Path. Who listens has a flag for it. */
+/* Num, RefCount, Protocol, Flags, Type, St, Inode, Path. Listening sockets have a flag. */
 void vb_holders_unix_read(struct vb_holders *holders, FILE *names)
 {
 	enum { LISTENS = 0x10000 };
@@ -98,7 +98,7 @@ void vb_holders_unix_read(struct vb_holders *holders, FILE *names)
 	}
 }
 
-/* --- who stands behind them --- */
+/* --- the processes behind them --- */
 
 static FILE *proc_open(const char *name)
 {
@@ -120,7 +120,7 @@ static bool table_read(struct vb_holders *holders, const char *name,
 	return true;
 }
 
-/* Hubs that have gone by now are left out, and the one that tells us, which is our own. */
+/* Leaves out hubs that are gone by now, and our own, which reports this. */
 static void hubs_ask(struct vb_holders *holders)
 {
 	unsigned kept = 0;
@@ -197,7 +197,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct words *words, const
 		words->used = words->bytes - 1;
 }
 
-/* A number that stands for many is nobody's. */
+/* A uid that stands for several users identifies none of them. */
 static bool is_self(const struct vb_holders *holders, uint32_t uid)
 {
 	return uid == holders->self && (!holders->nobody || uid != holders->nobody);
@@ -223,7 +223,7 @@ static void processes_say(struct words *words, const struct vb_holders *holders)
 		add(words, " and %u more", holders->processes - VB_HOLDERS_PROCESSES);
 }
 
-/* The hub whose sockets these are, if that is one which lives. */
+/* The living hub whose sockets these are; NULL: none. */
 static const struct vb_holders_hub *hub_find(const struct vb_holders *holders)
 {
 	for (unsigned i = 0; i < holders->hubs; i++) {
@@ -237,7 +237,7 @@ static const struct vb_holders_hub *hub_find(const struct vb_holders *holders)
 
 #define OTHER_VERSION "another version of verbatim (protocol %d, this is %d)"
 
-/* Two versions do not share the port: which program holds the other, and what gets rid of it. */
+/* Two versions do not share the port: says which program holds the other, and what ends it. */
 static void old_hub_say(struct words *words, const struct vb_holders *holders,
 			const struct vb_holders_hub *hub)
 {
@@ -266,12 +266,12 @@ static void hub_say(struct words *words, const struct vb_holders *holders,
 		old_hub_say(words, holders, hub);
 	else
 		add(words, "; a network namespace has room for one user");
-	/* Who can end the programs needs no other place, and it would be a long line. */
+	/* A user who can end the programs needs no other namespace, and the line would be long. */
 	if (!same || hub->name_uid != holders->self)
 		add(words, VB_OWN_NETNS);
 }
 
-/* No hub lives whose sockets they could be. */
+/* No living hub owns the sockets. */
 static void sockets_say(struct words *words, const struct vb_holders *holders)
 {
 	bool ours = false;
@@ -310,10 +310,7 @@ const char *vb_holders_words(const struct vb_holders *holders, char *text, size_
 	struct words words = {text, bytes, 0};
 
 	if (!holders->known) {
-		add(&words,
-		    "UDP port %d is taken here; by whom, /proc would tell, and it cannot be "
-		    "read",
-		    PORT);
+		add(&words, "UDP port %d is taken here; by whom is unknown without /proc", PORT);
 		return text;
 	}
 	if (!holders->sockets) {

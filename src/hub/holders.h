@@ -3,9 +3,9 @@
 #define VB_HUB_HOLDERS_H
 
 /*
- * Who holds UDP port 4791 in this network namespace, as far as /proc tells: for people, after a hub
- * has found it taken. Three steps, so that each can be tested with text: read the kernel's tables,
- * look up who stands behind their entries, say it.
+ * Who holds UDP port 4791 in this network namespace, as far as /proc shows: for users, after a hub
+ * has found it taken. There are three steps, so that each can be tested with text: read the
+ * kernel's tables, find the processes behind their entries, describe them.
  */
 
 #include <stdbool.h>
@@ -23,11 +23,11 @@ enum {
 	VB_HOLDERS_INODES = 64,
 };
 
-/* A hub that listens, by its name; and who it is: of the kernel, in numbers that hold here. */
+/* A listening hub, as its name says and as the kernel reports, in this namespace's numbers. */
 struct vb_holders_hub {
 	uint32_t name_uid;
 	int protocol;
-	pid_t pid;    /* 0: it has no number here */
+	pid_t pid;    /* 0: it has none here */
 	uint32_t uid; /* of its process, as seen from here */
 };
 
@@ -38,35 +38,36 @@ struct vb_holders_process {
 };
 
 struct vb_holders {
-	bool known;	  /* the kernel's tables could be read */
+	bool known;	  /* the kernel's tables were readable */
 	bool rxe;	  /* Linux's rdma_rxe is loaded */
 	uint32_t self;	  /* our effective uid */
 	uint32_t nobody;  /* vb_users_nobody() */
 	unsigned sockets; /* at the port */
 	unsigned uids;
-	uint32_t uid[VB_HOLDERS_UIDS]; /* of those who made them, as seen from here */
+	uint32_t uid[VB_HOLDERS_UIDS]; /* their owners, as seen from here */
 	unsigned hubs;
 	struct vb_holders_hub hub[VB_HOLDERS_HUBS];
-	unsigned slots;	 /* names of slots that are held */
-	bool own_slots;	 /* ... of our own uid and protocol among them */
-	int old_slots;	 /* ... of our own uid and this other protocol; 0: none */
-	unsigned inodes; /* of the port's sockets and slots' names: who has one holds the port */
+	unsigned slots;	 /* names of slots that are open */
+	bool own_slots;	 /* ... some of our own uid and protocol */
+	int old_slots;	 /* ... of our own uid, but of this other protocol; 0: none */
+	/* of the port's sockets and the slots' names: who has one open holds the port */
+	unsigned inodes;
 	uint64_t inode[VB_HOLDERS_INODES];
-	unsigned processes; /* that have one of these; the first few */
+	unsigned processes; /* that have one of these open; process[] has the first few */
 	struct vb_holders_process process[VB_HOLDERS_PROCESSES];
 };
 
-/* Read /proc/net/udp or udp6; /proc/net/unix. Of hubs: name and protocol. */
+/* Reads /proc/net/udp or udp6; /proc/net/unix. For hubs: name and protocol. */
 void vb_holders_udp_read(struct vb_holders *holders, FILE *udp);
 void vb_holders_unix_read(struct vb_holders *holders, FILE *names);
 
-/* All of it, from /proc and by asking the kernel who listens. */
+/* Does all steps but the last, from /proc and by asking the kernel who listens. */
 void vb_holders_look(struct vb_holders *holders);
 
-/* Does any process of this uid hold a slot, as far as /proc tells? */
+/* Does any process of this uid hold a slot, as far as /proc shows? */
 bool vb_holders_any_slot(void);
 
-/* "UDP port 4791 is taken here ...": who, and what to do. Returns text. */
+/* "UDP port 4791 is taken here ...": by which programs, and what to do. Returns text. */
 const char *vb_holders_words(const struct vb_holders *holders, char *text, size_t bytes);
 
 /* vb_failed_because() with those words. Returns EADDRINUSE. */

@@ -2,7 +2,7 @@
 #ifndef VB_HUB_LINKS_H
 #define VB_HUB_LINKS_H
 
-/* By which link a process reaches another, and why, in words: for the log and for status. */
+/* By which link a process reaches another, and why, in words for the log and for status. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 enum { VB_HUB_LINK_WORDS_BYTES = 192, VB_HUB_ADDRESS_BYTES = 46 };
 
 /*
- * "shared memory", or "UDP, because ...". here, there: where the one who sends is, and the other,
+ * "shared memory", or "UDP, because ...". here, there: where the sender and the other process are,
  * such as "in pid 12". Returns text, with room for VB_HUB_LINK_WORDS_BYTES.
  */
 const char *vb_hub_link_words(char *text, const struct vb_hub_link *link, const char *here,

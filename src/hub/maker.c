@@ -16,7 +16,7 @@
 
 enum { PID_FS = 0x50494446 }; /* since Linux 6.9; before, all pidfds have one inode */
 
-/* A number that no other process ever has, wherever we are; 0: nobody says. */
+/* A number that no other process ever has, in any namespace; 0: the kernel does not tell. */
 static uint64_t process_of(int fd)
 {
 	socklen_t bytes = sizeof(int);
@@ -33,7 +33,7 @@ static uint64_t process_of(int fd)
 	return number;
 }
 
-/* As it is numbered here; 0: it is not. Of what is no unix socket the kernel says 0, too. */
+/* The maker's PID here; 0: it has none, or this is not a unix socket. */
 static pid_t pid_of(int fd)
 {
 	pid_t pid;

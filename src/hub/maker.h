@@ -2,13 +2,16 @@
 #ifndef VB_HUB_MAKER_H
 #define VB_HUB_MAKER_H
 
-/* Whose a unix socket is: the kernel keeps who made it, or connected it, whoever has it by now. */
+/*
+ * Who made a unix socket: the kernel keeps the process that made or connected it (SO_PEERCRED),
+ * even if other processes have it now.
+ */
 
 #include <stdbool.h>
 
 /*
- * Is what stands behind these two sockets (SO_PEERCRED) one process? False also where the kernel
- * cannot tell: it is an old one, and the process has no number here.
+ * Did one process make the peers of both sockets? False if an old kernel cannot tell for a process
+ * that has no PID here.
  */
 bool vb_hub_same_maker(int fd, int other_fd);
 

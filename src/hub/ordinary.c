@@ -20,7 +20,7 @@ static void policy_reset(void)
 	sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
-/* The kernel takes of these the processors that there are, and that a cpuset leaves us. */
+/* The kernel reduces the set to the CPUs that exist and that our cpuset allows. */
 static void processors_reset(void)
 {
 	unsigned long all[CPUS_MAX / 8 / sizeof(unsigned long)];
@@ -29,7 +29,7 @@ static void processors_reset(void)
 	sched_setaffinity(0, sizeof(all), (const cpu_set_t *)all);
 }
 
-/* Only the privileged become less nice, or whoever has RLIMIT_NICE: as far as that. */
+/* Without privilege, RLIMIT_NICE bounds how far the nice value can be lowered. */
 static void nice_reset(void)
 {
 	int nice = getpriority(PRIO_PROCESS, 0);

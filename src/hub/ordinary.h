@@ -3,14 +3,13 @@
 #define VB_HUB_ORDINARY_H
 
 /*
- * What a process inherits of whoever starts it, and a hub must not keep: it serves all others, and
- * whoever starts it may be a thread that holds one processor for itself and never lets go.
+ * The scheduling state that a process inherits from its parent. A hub must not keep it: it serves
+ * all programs, and its parent may be a real-time thread that occupies a CPU.
  *
- * Be scheduled as any process is: by the standard policy, on every processor that is allowed
- * here, with a nice value and a priority for input and output as near to the standard as we may
- * have; with the standard slack of timers, and memory from anywhere. What is not permitted stays
- * as it is. Of this thread; system calls only, so that a child may call it that shares its
- * parent's memory.
+ * Resets this thread to the defaults: standard scheduling policy, every CPU allowed here, nice
+ * value and I/O priority as near to the default as permitted, default timer slack and memory
+ * policy. What is not permitted stays. Uses system calls only, so a child that shares its parent's
+ * memory may call it.
  */
 void vb_hub_ordinary(void);
 

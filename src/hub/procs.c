@@ -39,7 +39,7 @@ bool vb_procs_is_stopped(pid_t pid)
 
 	if (!file)
 		return false;
-	/* proc(5): pid, (comm), state; there may be parentheses in the second. */
+	/* proc(5): pid, (comm), state; comm may contain parentheses. */
 	if (fgets(line, sizeof(line), file) && (end = strrchr(line, ')')))
 		stopped = !strncmp(end, ") T", 3) || !strncmp(end, ") t", 3);
 	fclose(file);

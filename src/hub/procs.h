@@ -2,7 +2,7 @@
 #ifndef VB_HUB_PROCS_H
 #define VB_HUB_PROCS_H
 
-/* What /proc tells of processes; without /proc, nothing. */
+/* What /proc tells of processes. Without /proc these find nothing. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,15 +13,15 @@
 /* The name of its program; "?" if it cannot be read. */
 void vb_procs_name(pid_t pid, char comm[VB_HUB_COMM_BYTES]);
 
-/* Stopped by a signal, or held by a debugger. */
+/* Is it stopped by a signal, or by a debugger? */
 bool vb_procs_is_stopped(pid_t pid);
 
-/* In how many PID namespaces, within each other, it has a number; 0: nobody says. */
+/* How many nested PID namespaces it has a number in; 0: unknown. */
 unsigned vb_procs_depth(pid_t pid);
 
 /*
  * Calls found for each process that has a socket with one of these inodes open, as far as we may
- * look into processes.
+ * inspect processes.
  */
 void vb_procs_find(const uint64_t *inode, unsigned n, void (*found)(void *arg, pid_t pid),
 		   void *arg);

@@ -24,8 +24,8 @@ void vb_hub_program_self(struct vb_hub_program *program)
 	program->pid = (uint32_t)getpid();
 	program->pid_ns = vb_hub_pid_ns();
 	/*
-	 * Not the name of the thread, which may be any: the one that greets another hub is our own.
-	 * Nor that of the process, which is valgrind's where the program runs in it.
+	 * Not the thread's name: the thread that greets a later hub is our own. Not the process's
+	 * name: under valgrind that is valgrind.
 	 */
 	vb_hub_text_copy(program->comm, sizeof(program->comm), program_invocation_short_name);
 	if (!uname(&system))

@@ -34,7 +34,7 @@ static bool slots_ok(uint32_t from, uint32_t to)
 	return slot_ok(from, 0) && slot_ok(to, 0);
 }
 
-/* An error comes without descriptors, and nothing else does. */
+/* An error comes without descriptors, and success never does. */
 static bool answer_ok(uint32_t error, unsigned fds)
 {
 	return error <= INT32_MAX && (error != 0) == (fds == 0);
@@ -169,7 +169,7 @@ static bool whose_ok(const struct vb_hub_msg *msg, unsigned fds)
 
 struct rule {
 	uint16_t bytes;
-	uint16_t fds; /* comes with none or with so many; ok() says when with none */
+	uint16_t fds; /* either none or this many; ok() checks when none is right */
 	bool (*ok)(const struct vb_hub_msg *, unsigned fds);
 };
 

@@ -3,66 +3,66 @@
 #define VB_HUB_PROTO_H
 
 /*
- * What a process and its hub say to each other: small structs of fixed size, one per SOCK_SEQPACKET
+ * The messages between a process and its hub: structs of fixed size, one per SOCK_SEQPACKET
  * message, in host order (both ends are on one machine), some with file descriptors. docs/hub.md
- * tells the conversation; this file tells the words, and is pure: no system calls.
+ * describes the exchanges. Pure: no system calls.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 7, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 7, /* part of the socket's name: different versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
 	VB_HUB_COMM_BYTES = 16,
 	VB_HUB_HOST_BYTES = 64,
 	VB_HUB_FDS_MAX = 4,	 /* file descriptors of one message */
-	VB_HUB_KEEPER_FDS = 3,	 /* its two ends, and ... */
-	VB_HUB_KEEPER_STORE = 2, /* ... the memory that XRC domains live in */
+	VB_HUB_KEEPER_FDS = 3,	 /* both ends of a socket pair, and ... */
+	VB_HUB_KEEPER_STORE = 2, /* ... the memory of the XRC domains */
 	VB_HUB_GRANT_FDS = 2,	 /* UDP socket, name */
 	VB_HUB_MARK_FDS = 1,	 /* name, the first time on a connection */
 	VB_HUB_OFFER_FDS = 2,	 /* token, export */
 	VB_HUB_REACH_FDS = 3,	 /* ring, its line, and the name of the asker's slot */
-	VB_HUB_RING_FDS = 4,	 /* ring, its line; token and export of who sends through it */
+	VB_HUB_RING_FDS = 4,	 /* ring, its line; token and export of the sender */
 	VB_HUB_WHY_BYTES = 192,
 	VB_HUB_ROWS_MAX = 32,
-	VB_HUB_LINKS_MAX = 64, /* that a client tells of */
+	VB_HUB_LINKS_MAX = 64, /* per client */
 	VB_HUB_GID_BYTES = 16,
 };
 
 enum vb_hub_type {
-	VB_HUB_HELLO = 1, /* client: here I am; with the keeper, if it has it */
+	VB_HUB_HELLO = 1, /* client: first message; with the keeper, if it has it */
 	VB_HUB_WELCOME,	  /* hub: the keeper, or an error */
-	VB_HUB_MARK,	  /* client: I hold this slot, and its indices have come that far */
+	VB_HUB_MARK,	  /* client: I hold this slot, and this is its next index */
 	VB_HUB_LEASE,	  /* asks for a slot */
 	VB_HUB_GRANT,	  /* the slot, its UDP socket and its name, or an error */
-	VB_HUB_STATUS,	  /* asks for all there is to tell */
+	VB_HUB_STATUS,	  /* asks for the hub's state */
 	VB_HUB_SUMMARY,	  /* the first part of that */
-	VB_HUB_ROWS,	  /* the rest: leased slots, as many messages as it takes */
+	VB_HUB_ROWS,	  /* leased slots, in as many messages as needed */
 	VB_HUB_STOP,	  /* asks the hub to leave */
-	VB_HUB_STOPPED,	  /* it does, or an error */
-	VB_HUB_OFFER,	  /* client: my token and my export, for those that are to reach me */
+	VB_HUB_STOPPED,	  /* it leaves, or an error */
+	VB_HUB_OFFER,	  /* client: my token and my export, for others to reach me */
 	VB_HUB_REACH,	  /* asks to send to another's slot through this ring */
 	VB_HUB_REACHED,	  /* the other's token and export, or an error */
 	VB_HUB_RING,	  /* hub: another sends to your slot through this ring */
-	VB_HUB_FAIL,	  /* asks that a process's device fail */
+	VB_HUB_FAIL,	  /* asks to let a process's device fail */
 	VB_HUB_FAILED,	  /* it has been told, or an error */
-	VB_HUB_FATAL,	  /* hub: your device is to fail */
-	VB_HUB_DOMAINS,	  /* asks for the memory that XRC domains live in */
-	VB_HUB_MEMORY,	  /* that, or an error */
-	VB_HUB_NOTED,	  /* there is something new in its log; hub: look at it */
+	VB_HUB_FATAL,	  /* hub: let your device fail */
+	VB_HUB_DOMAINS,	  /* asks for the memory of the XRC domains */
+	VB_HUB_MEMORY,	  /* that memory, or an error */
+	VB_HUB_NOTED,	  /* the log of XRC domains has news; hub: look at it */
 	VB_HUB_LINK,	  /* client: by this link I reach another */
-	VB_HUB_LINKS,	  /* to whoever asks for status: these, of one client */
+	VB_HUB_LINKS,	  /* answer to STATUS: those of one client */
 	VB_HUB_WHO,	  /* asks who holds a slot */
-	VB_HUB_WHOSE,	  /* his token, of which the kernel knows whose it is, or an error */
+	VB_HUB_WHOSE,	  /* the holder's token, whose maker the kernel knows, or an error */
 	VB_HUB_TYPES
 };
 
 /* A process, as it sees itself (hub/program.h). */
 struct vb_hub_program {
-	uint64_t pid_ns; /* inode number of its PID namespace; 0: it does not know */
+	uint64_t pid_ns; /* inode number of its PID namespace; 0: unknown */
 	uint32_t pid, reserved;
 	char comm[VB_HUB_COMM_BYTES]; /* name of the program; this and the next NUL-terminated */
 	char host[VB_HUB_HOST_BYTES]; /* its host name: a container has its own */
@@ -74,7 +74,7 @@ struct vb_hub_hello {
 
 struct vb_hub_welcome {
 	uint32_t error;
-	char why[VB_HUB_WHY_BYTES]; /* of an error: in words, NUL-terminated; may be empty */
+	char why[VB_HUB_WHY_BYTES]; /* the error in words, NUL-terminated; may be empty */
 };
 
 struct vb_hub_mark {
@@ -89,7 +89,7 @@ struct vb_hub_grant {
 struct vb_hub_summary {
 	uint64_t age_ms, leases, strays; /* since its start; datagrams to no slot in use */
 	uint64_t rings;			 /* handed out since then */
-	uint32_t pid;			 /* the hub's, for whoever asks; on its way: 0 */
+	uint32_t pid;			 /* the hub's, in the asker's namespace; 0 in the message */
 	uint32_t sockets, clients, rows, links;
 	struct vb_hub_program program; /* the hub */
 };
@@ -97,9 +97,9 @@ struct vb_hub_summary {
 struct vb_hub_row {
 	uint64_t age_ms; /* of the lease, or of the hub if the lease is older */
 	uint32_t slot, next_index;
-	uint32_t pid; /* the holder's, for whoever asks; on its way: 0 */
-	uint32_t shm; /* 1: who holds it can be reached through shared memory */
-	struct vb_hub_program program; /* the holder; its pid 0: nobody knows him yet */
+	uint32_t pid; /* the holder's, in the asker's namespace; 0 in the message */
+	uint32_t shm; /* 1: the holder can be reached through shared memory */
+	struct vb_hub_program program; /* the holder; its pid 0: not known yet */
 };
 
 struct vb_hub_rows {
@@ -108,7 +108,7 @@ struct vb_hub_rows {
 };
 
 struct vb_hub_stop {
-	uint32_t force; /* 1: even though clients are there */
+	uint32_t force; /* 1: even if clients are connected */
 };
 
 struct vb_hub_stopped {
@@ -122,23 +122,23 @@ enum vb_hub_link_why {
 	VB_HUB_LINK_PCAP,
 	VB_HUB_LINK_FAULT,
 	VB_HUB_LINK_FSIZE,  /* RLIMIT_FSIZE */
-	VB_HUB_LINK_NOBODY, /* nobody has the slot */
-	VB_HUB_LINK_AFAR,   /* it is not here */
-	VB_HUB_LINK_FAILED, /* an errno says it */
+	VB_HUB_LINK_NOBODY, /* no process has the slot */
+	VB_HUB_LINK_AFAR,   /* not under this hub */
+	VB_HUB_LINK_FAILED, /* see error */
 	VB_HUB_LINK_WHYS
 };
 
 struct vb_hub_offered {
-	uint32_t shm; /* 0: never reach me */
-	uint32_t why; /* ... for one of these reasons */
+	uint32_t shm; /* 0: not through shared memory */
+	uint32_t why; /* ... for this reason */
 };
 
 struct vb_hub_link {
-	uint32_t from, to;   /* slots; to 0: gid's, which is elsewhere */
-	uint32_t why, there; /* there 1: the reason is the other's */
-	uint32_t none;	     /* 1: by no other link either (VERBATIM_LINK=shm) */
+	uint32_t from, to;   /* slots; to 0: an address elsewhere, in gid */
+	uint32_t why, there; /* there 1: the reason lies with the other process */
+	uint32_t none;	     /* 1: not reached at all (VERBATIM_LINK=shm) */
 	uint32_t error;
-	uint8_t gid[VB_HUB_GID_BYTES]; /* zeros where to is not 0 */
+	uint8_t gid[VB_HUB_GID_BYTES]; /* zero unless to is 0 */
 };
 
 struct vb_hub_links {
@@ -152,9 +152,9 @@ struct vb_hub_reach {
 
 struct vb_hub_reached {
 	uint32_t error;
-	uint32_t proven;	       /* 1: the process that made the token made the offer */
-	uint32_t why, there;	       /* of EOPNOTSUPP, as in vb_hub_link */
-	struct vb_hub_program program; /* the other; its pid 0: there is none */
+	uint32_t proven;	       /* 1: the maker of the token made the offer, too */
+	uint32_t why, there;	       /* with EOPNOTSUPP, as in vb_hub_link */
+	struct vb_hub_program program; /* the other process; its pid 0: none */
 };
 
 struct vb_hub_ring {
@@ -163,7 +163,7 @@ struct vb_hub_ring {
 };
 
 struct vb_hub_fail {
-	uint64_t pid_ns; /* as the process sees itself, and VB_HUB_ROWS tell it */
+	uint64_t pid_ns; /* as the process sees itself, and as in VB_HUB_ROWS */
 	uint32_t pid, reserved;
 };
 
@@ -210,21 +210,24 @@ struct vb_hub_msg {
 	};
 };
 
-/* An all-zero message of that type, header filled in. */
+/* Returns an all-zero message of that type, with its header filled in. */
 struct vb_hub_msg vb_hub_msg_make(enum vb_hub_type type);
 
-/* Octets of a message of that type, 0 if there is no such type. */
+/* Size of a message of that type; 0 if there is no such type. */
 size_t vb_hub_msg_bytes(unsigned type);
 
 /*
- * Check what was received, with its number of file descriptors, and copy it to msg. 0, or EPROTO
- * with msg untouched: size, magic, version, type, descriptors or a value is none we could have
- * sent. After 0, every slot is one (1 to 1023), every index below VB_HUB_INDICES, every text
- * NUL-terminated and printable.
+ * Checks a received message with its number of descriptors, and copies it to msg. Returns 0, or
+ * EPROTO with msg untouched if size, magic, version, type, descriptors or a value is invalid. After
+ * 0, every slot is in 1 to 1023, every index below VB_HUB_INDICES, every text printable and
+ * NUL-terminated.
  */
 int vb_hub_msg_parse(struct vb_hub_msg *msg, const void *data, size_t bytes, unsigned fds);
 
-/* Copy a text of a message so that it passes: printable, NUL-terminated, zero behind. */
+/*
+ * Copies a text into a message such that it passes the check: printable, NUL-terminated,
+ * zero-filled.
+ */
 void vb_hub_text_copy(char *to, size_t bytes, const char *text);
 
 /* The same for a program's name. */

@@ -16,15 +16,14 @@
 static const uint64_t query_deadline_ns = 3000000000;
 
 /*
- * Is it worth asking again, after a pause? A hub that is new waits for its clients to bring what
- * the last one had, a second at most; one that dies, before or while it is asked, leaves a next one
- * or none.
+ * Is it worth asking again? If so pauses. A new hub waits for its clients to bring what the last
+ * one had, a second at most. A hub that dies before or while it is asked may have a successor.
  */
 static bool again(int rc, uint64_t deadline_ns)
 {
 	const struct timespec a_while = {.tv_nsec = 3000000};
 
-	/* Somebody of ours has the device open: he starts the next hub, unless he is stopped. */
+	/* A process with the device open starts the next hub, unless it is stopped. */
 	if (rc != EAGAIN && rc != ECONNRESET && rc != EPIPE &&
 	    !(rc == ECONNREFUSED && vb_holders_any_slot()))
 		return false;
@@ -35,7 +34,7 @@ static bool again(int rc, uint64_t deadline_ns)
 	return true;
 }
 
-/* The next message, which must be of that type and bring no descriptors. */
+/* Receives the next message, which must be of that type, without descriptors. */
 static int expect(int fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
 {
 	int fds[VB_HUB_FDS_MAX], rc;
@@ -65,15 +64,15 @@ static int ask_once(int *fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], un
 }
 
 /*
- * Connect, ask, and hear the first message of the answer with its descriptors. The connection is
- * open after 0 only.
+ * Connects, asks, and receives the first message of the answer with its descriptors. The connection
+ * stays open only after 0.
  */
 static int ask_for(int *fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], unsigned *n,
 		   uint64_t deadline_ns)
 {
 	int rc;
 
-	/* Nothing is received but whole answers: msg is still the question. */
+	/* Only complete answers are stored in msg: until then it is still the question. */
 	do {
 		rc = ask_once(fd, msg, fds, n, deadline_ns);
 	} while (again(rc, deadline_ns));
@@ -86,7 +85,7 @@ static void fds_close(const int *fds, unsigned n)
 		close(fds[--n]);
 }
 
-/* The same, where the answer is of that type and brings none. */
+/* The same, for an answer of that type without descriptors. */
 static int ask(int *fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
 {
 	int fds[VB_HUB_FDS_MAX], rc;
@@ -154,7 +153,7 @@ static int status_ask(struct vb_hub_summary *summary, struct vb_hub_row **rows,
 	rc = *rows && *links ? rows_read(fd, *rows, summary->rows, deadline_ns) : ENOMEM;
 	if (!rc)
 		rc = links_read(fd, *links, summary->links, deadline_ns);
-	/* Its own slot has a socket, or it has none to tell of yet. */
+	/* A hub with no socket, not even for its own slot, has not received its sockets yet. */
 	if (!rc && !summary->sockets)
 		rc = EAGAIN;
 	if (rc) {
@@ -165,7 +164,7 @@ static int status_ask(struct vb_hub_summary *summary, struct vb_hub_row **rows,
 	return rc;
 }
 
-/* The number that the holder of a slot has here, by the kernel's word; 0 if it has none. */
+/* The PID here of a slot's holder, as the kernel reports it; 0 if it has none. */
 static uint32_t pid_ask(uint32_t slot, uint64_t deadline_ns)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_WHO);
@@ -183,7 +182,7 @@ static uint32_t pid_ask(uint32_t slot, uint64_t deadline_ns)
 	return (uint32_t)pid;
 }
 
-/* What a process calls itself is its number here only in its own PID namespace. */
+/* A process's own PID is valid here only if it is in our PID namespace. */
 static void pids_find(struct vb_hub_row *rows, unsigned n, uint64_t deadline_ns)
 {
 	uint64_t pid_ns = vb_hub_pid_ns();
@@ -277,7 +276,7 @@ void vb_hub_note(void)
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_NOTED);
 	int fd;
 
-	/* Where there is no hub, the next one's clients look by themselves. */
+	/* Without a hub, clients look by themselves when the next one comes. */
 	if (vb_hub_connect(&fd))
 		return;
 	vb_hub_send(fd, &msg, NULL, 0);

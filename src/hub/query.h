@@ -3,9 +3,9 @@
 #define VB_HUB_QUERY_H
 
 /*
- * Questions to a running hub, for the command line. None starts one: ECONNREFUSED if there is
- * none. Also ETIMEDOUT, EPERM (the hub's name is taken by another uid), EPROTO. They wait for some
- * seconds, at most.
+ * Questions to a running hub, for the command line. They do not start one: ECONNREFUSED if there is
+ * none. Also ETIMEDOUT, EPERM (another uid has the hub's name), EPROTO. They wait some seconds at
+ * most.
  */
 
 #include <stdbool.h>
@@ -14,36 +14,37 @@
 #include "hub/proto.h"
 
 /*
- * What the hub knows. *rows: summary->rows of them, by slot, to be freed with free(); one whose
- * holder has not spoken to this hub yet has program.pid 0. Where a pid is not 0, it is the one that
- * the process has in our own PID namespace; where it is 0, it has none there. A hub that is new
- * gets its sockets from its clients soon; EAGAIN: it has not for some seconds.
+ * Reads the hub's state. *rows has summary->rows entries, by slot; the caller frees it with free().
+ * program.pid is 0 if the holder has not contacted this hub yet. pid is the process's number in our
+ * PID namespace, 0 if it has none there. EAGAIN: a new hub has not received its sockets from its
+ * clients within some seconds.
  */
 int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows);
 
-/* The same with summary->links links, in the order in which clients told of them. */
+/* The same, with summary->links links in the order in which clients reported them. */
 int vb_hub_links_read(struct vb_hub_summary *summary, struct vb_hub_row **rows,
 		      struct vb_hub_link **links);
 
 /*
- * Ask the hub to leave; *pid is its process, 0 if that has no number here. EBUSY: *clients are
- * connected, and force was not set; if it is, they go on, and start another.
+ * Asks the hub to leave. *pid: its process, 0 if it has no number here. EBUSY: *clients are
+ * connected, and force is not set; with force they continue, and start another hub.
  */
 int vb_hub_stop(bool force, unsigned *clients, pid_t *pid);
 
 /*
- * Have the device of process pid of that PID namespace fail, which are program.pid and pid_ns of
- * vb_hub_status_read(). ESRCH: no such process has the device open; EAGAIN: it does not listen.
+ * Lets the device of a process fail; pid and pid_ns are program.pid and pid_ns of
+ * vb_hub_status_read(). ESRCH: no such process has the device open; EAGAIN: it takes no messages
+ * now.
  */
 int vb_hub_fail(uint32_t pid, uint64_t pid_ns);
 
 /*
- * The memory in which XRC domains live (vb_hub_client_store()): a descriptor of the caller's. A hub
- * that is new gets it from its clients soon; EAGAIN: it has not for some seconds.
+ * The memory of the XRC domains (vb_hub_client_store()), as a descriptor that the caller owns.
+ * EAGAIN: a new hub has not received it from its clients within some seconds.
  */
 int vb_hub_domains_read(int *fd);
 
-/* There is something new in the log of XRC domains: all clients are told. Never waits. */
+/* Tells all clients that the log of XRC domains has news. Never waits. */
 void vb_hub_note(void);
 
 #endif

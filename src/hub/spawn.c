@@ -28,8 +28,8 @@
 #include "hub/words.h"
 
 enum {
-	STACK_BYTES = 64 << 10, /* of each of the two short-lived children */
-	ENV_MAX = 32,		/* variables handed on */
+	STACK_BYTES = 64 << 10, /* for each of the two short-lived children */
+	ENV_MAX = 32,		/* variables passed on */
 	FDS_CLOSED_MAX = 1 << 20,
 };
 
@@ -38,20 +38,20 @@ enum {
 struct vb_hub_spawn {
 	char path[PATH_MAX];
 	char log[PATH_MAX];
-	char protocol[16]; /* that we speak, for a verbatimd that has been replaced meanwhile */
+	char protocol[16]; /* our version: verbatimd may have been replaced by another */
 	char *env[ENV_MAX + 1];
 	uint8_t *stacks;
-	bool found;  /* path is verbatimd; otherwise it is where it was looked for */
+	bool found;  /* path is verbatimd; otherwise where it was looked for */
 	bool forced; /* by VERBATIM_HUB */
 	int clone_flags;
 	int words_fd, words_in_fd; /* a pipe: the hub's standard output */
 	bool ran, ended;
-	/* Written by the children, where they share our memory: */
+	/* Written by the children, which share our memory: */
 	volatile int error;
-	const char *volatile failed; /* that call */
+	const char *volatile failed; /* the call that failed */
 };
 
-/* Where verbatimd lies, seen from the file that holds this code: the library or `verbatim`. */
+/* Where verbatimd is, relative to the file that contains this code: the library or `verbatim`. */
 static const char *const places[] = {
 	"verbatimd",		     /* beside it: the command; an installed library */
 	"../verbatimd",		     /* build/lib/libibverbs.so.1 */
@@ -59,7 +59,7 @@ static const char *const places[] = {
 	"../libexec/verbatim/verbatimd",
 };
 
-/* If there is none, spawn->path is where it was looked for. */
+/* If it is not found, spawn->path says where it was looked for. */
 static int find(struct vb_hub_spawn *spawn)
 {
 	const char *forced = secure_getenv("VERBATIM_HUB");
@@ -97,8 +97,8 @@ static int find(struct vb_hub_spawn *spawn)
 }
 
 /*
- * Only our own settings travel: not LD_PRELOAD, and not an application's secrets. A setuid program
- * has none (run/process/env.h).
+ * Passes on our own settings only: not LD_PRELOAD, and not an application's secrets. A setuid
+ * program has none (run/process/env.h).
  */
 static void env_pick(struct vb_hub_spawn *spawn)
 {
@@ -114,8 +114,8 @@ static void env_pick(struct vb_hub_spawn *spawn)
 }
 
 /*
- * VERBATIM_LOG is "stderr" or a file (run/process/log.h). The hub outlives terminals, so it has
- * only the file, by its whole name: later the directory may be another.
+ * VERBATIM_LOG is "stderr" or a file (run/process/log.h). The hub outlives terminals, so it gets
+ * only a file, by its absolute name, since its directory differs.
  */
 static void log_pick(struct vb_hub_spawn *spawn)
 {
@@ -132,7 +132,7 @@ static void log_pick(struct vb_hub_spawn *spawn)
 		snprintf(spawn->log, PATH_MAX, "/dev/null");
 }
 
-/* What the kernel lists, without an allocation: this is a child of a process with threads. */
+/* Closes what the kernel lists, without allocating: this is a child of a process with threads. */
 static bool listed_close(void)
 {
 	_Alignas(struct dirent64) char buf[4096];
@@ -159,7 +159,7 @@ static void files_close(void)
 {
 	long max;
 
-	/* Older kernels do not know the one, and there may be a million numbers to try. */
+	/* Older kernels lack close_range(), and trying each number may mean a million calls. */
 	if (!syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) || listed_close())
 		return;
 	max = sysconf(_SC_OPEN_MAX);
@@ -174,12 +174,12 @@ static void files_open(const struct vb_hub_spawn *spawn)
 	bool words = dup2(spawn->words_in_fd, STDOUT_FILENO) >= 0;
 	int null, log;
 
-	/* dup2() to itself changes nothing: it would be closed by exec. */
+	/* dup2() onto itself leaves close-on-exec set. */
 	fcntl(STDOUT_FILENO, F_SETFD, 0);
-	/* First, since the application may have left no number for anything else. */
+	/* First of all, since the application may have left no free descriptor. */
 	files_close();
 	null = open("/dev/null", O_RDWR);
-	/* An application may have closed any of the three: what is opened must not land there. */
+	/* The application may have closed any of the standard three: keep our files above them. */
 	while (null >= 0 && null <= STDERR_FILENO)
 		null = dup(null);
 	log = open(spawn->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
@@ -199,8 +199,8 @@ static void child_failed(struct vb_hub_spawn *spawn, const char *call)
 }
 
 /*
- * The hub to be: it shares our memory, but neither files nor signals, until exec. To return is to
- * exit, without exit()'s handlers: they are the application's.
+ * The future hub. Until exec it shares our memory, but not files or signal handlers. Returning ends
+ * it without running the application's exit handlers.
  */
 static int leaf(void *arg)
 {
@@ -209,11 +209,13 @@ static int leaf(void *arg)
 	struct sigaction standard = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
-	/* Handlers end with exec by themselves; what was ignored would stay ignored. */
+	/* exec resets handlers, but ignored signals would stay ignored. */
 	for (int sig = 1; sig < NSIG; sig++)
 		sigaction(sig, &standard, NULL);
 	files_open(spawn);
-	/* Before exec: behind a parent of a real-time policy, the program might never begin. */
+	/*
+	 * Before exec: after a parent with a real-time policy, the program might never get to run.
+	 */
 	vb_hub_ordinary();
 	if (chdir("/"))
 		child_failed(spawn, "chdir");
@@ -225,10 +227,10 @@ static int leaf(void *arg)
 }
 
 /*
- * The child in between: leads a session of its own, and by dying gives the hub to init. To a tool
- * that runs the application within itself, valgrind say, it is a copy of the application: at its
- * exit the tool would report on that, after seconds of looking for leaks, while the application
- * waits. Of a SIGKILL no such tool hears, unless it looks for it in kill().
+ * The child in between: it leads a new session, and its death gives the hub to init. A tool such as
+ * valgrind sees it as a copy of the application: if it exited normally, the tool would search it
+ * for leaks for seconds while the application waits. SIGKILL goes unnoticed by such tools, sent by
+ * sigqueue() since they watch kill().
  */
 static int middle(void *arg)
 {
@@ -243,8 +245,8 @@ static int middle(void *arg)
 }
 
 /*
- * A child that was cloned without an exit signal is invisible to the application: no SIGCHLD, and
- * no wait() of its own finds it (clone(2), __WCLONE in waitpid(2)).
+ * Children cloned without an exit signal are invisible to the application: they cause no SIGCHLD,
+ * and its wait() does not find them (clone(2), __WCLONE in waitpid(2)).
  */
 static void children_run(struct vb_hub_spawn *spawn)
 {
@@ -267,9 +269,9 @@ static void children_run(struct vb_hub_spawn *spawn)
 }
 
 /*
- * Sharing memory spares a large application the copying of its page tables. The runtime of a
- * ThreadSanitizer, which may be the application's alone, would take the children's doings for the
- * parent's: so there they have a copy, and an error of theirs shows as a hub that does not answer.
+ * Sharing memory saves a large application from copying its page tables. ThreadSanitizer, which may
+ * be in the application only, would attribute the children's accesses to the parent. With it they
+ * get a copy, and an error of theirs shows as a hub that does not answer.
  */
 static int clone_flags(void)
 {
@@ -309,7 +311,7 @@ int vb_hub_spawn_run(struct vb_hub_spawn *spawn)
 						     : " in this folder, nor in the one above it",
 				       spawn->path);
 	vb_fd_close(&spawn->words_fd);
-	/* Without it, we only hear less of what goes wrong. */
+	/* Without the pipe we only learn less about failures. */
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
 		fds[0] = fds[1] = VB_FD_NONE;
 	spawn->words_fd = fds[0];

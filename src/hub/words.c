@@ -12,12 +12,12 @@
 
 enum { NO_LIMIT = -1 };
 
-/* What there is to say beyond strerror(): the limit that was reached, and what can be done. */
+/* What is known beyond strerror(): the limit that was reached, and what can be done. */
 struct row {
 	int error;
-	int limit;	  /* its number for %llu, or NO_LIMIT */
-	const char *what; /* of this call only; NULL: of any */
-	const char *text; /* instead of strerror()'s; NULL: that */
+	int limit;	  /* printed for %llu, or NO_LIMIT */
+	const char *what; /* for this call only; NULL: for any */
+	const char *text; /* replaces strerror(); NULL: does not */
 	const char *hint;
 };
 

@@ -3,15 +3,14 @@
 #define VB_HUB_WORDS_H
 
 /*
- * Why something failed, in words for people: the one place that makes them. What failed is in the
- * note that was left with the errno (base/failure.h); an errno alone is never taken for more than
- * what strerror() says of it.
+ * Why something failed, in words for users; only this file makes them. The note left with the errno
+ * (base/failure.h) says which call failed. Without a note, an errno means what strerror() says.
  */
 
 #include <stddef.h>
 
 /*
- * Write what is known of error into text, without a newline: "memfd_create: no descriptor left:
+ * Writes what is known of error into text, without a newline: "memfd_create: no descriptor left:
  * RLIMIT_NOFILE is 20; raise it: ulimit -n". Returns text.
  */
 const char *vb_failure_words(char *text, size_t bytes, int error);

@@ -343,8 +343,8 @@ static void tell_of_waiting(struct vb_peer *peer)
 		return;
 	status_of(direct->pid, "Name:", name, sizeof(name));
 	status_of(direct->pid, "State:", state, sizeof(state));
-	vb_log("peer slot %u (pid %u, %s, state %s) is in the midst of reading or writing our "
-	       "memory: what takes that away waits for it, and fails with EBUSY in the end",
+	vb_log("peer slot %u (pid %u, %s, state %s) is reading or writing our memory: "
+	       "deregistering it waits, and fails with EBUSY in the end",
 	       peer->slot, direct->pid, name, state);
 }
 

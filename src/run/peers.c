@@ -482,7 +482,7 @@ static void ring_came(struct vb_device *dev, struct vb_peers_ring ring)
 	}
 	close(ring.fd);
 	if (rc != 0)
-		vb_log("slot %u: its ring is of no use: %s", ring.from, strerror(rc));
+		vb_log("slot %u: its ring cannot be used: %s", ring.from, strerror(rc));
 }
 
 /* XRC and DC answer by the way that the request came: make sure there is a ring back. */

@@ -111,6 +111,6 @@ if [ "$(id -u)" = 0 ]; then
 	pair "to another host" ibv_rc_pingpong -g "$(gid_index 10.9.8.2 "${host[@]}")" -p PORT -- \
 		ibv_rc_pingpong -g "$(gid_index 10.9.8.1)" -p PORT 10.9.8.2
 	has "to another host, the log" client.log \
-		'peer 10\.9\.8\.2: UDP, because that is no address of this network namespace$'
+		'peer 10\.9\.8\.2: UDP, because the address is not in this network namespace$'
 fi
 suite_end

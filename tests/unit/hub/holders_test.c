@@ -122,7 +122,7 @@ static const struct {
 	const char *words;
 } cases[] = {
 	{ { .known = false },
-	  TAKEN "; by whom, /proc would tell, and it cannot be read" },
+	  TAKEN "; by whom is unknown without /proc" },
 	{ { .known = true },
 	  "UDP port 4791 was taken here a moment ago, and is free now" },
 	/* Another user's hub. */
