@@ -57,8 +57,9 @@ void vb_hub_answer_status(struct hub *hub, struct conn *conn, const struct vb_hu
 }
 
 /*
- * Could he end us by a signal as well? Who lives in a PID namespace within ours, or in another one,
- * could not, and is not to take our place. (A process has a number in all that it lives within.)
+ * Only processes that could end us by a signal may stop us; those in a PID namespace below ours or
+ * beside it could not, and must not take our place. (A process has a number in each namespace above
+ * its own.)
  */
 static bool may_stop(const struct conn *conn)
 {
@@ -128,7 +129,7 @@ void vb_hub_answer_domains(struct hub *hub, struct conn *conn, const struct vb_h
 void vb_hub_answer_noted(struct hub *hub, struct conn *conn, const struct vb_hub_msg *news,
 		     const int *fds, unsigned n)
 {
-	/* Who does not read has enough to read, and will look when it comes to it. */
+	/* A client whose socket is full has enough to read, and will look when it gets there. */
 	for (unsigned i = 0; i < hub->conns; i++) {
 		const struct conn *to = &hub->conn[i];
 

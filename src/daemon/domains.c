@@ -8,7 +8,10 @@
 #include "daemon/slots.h"
 #include "nic/control/store.h"
 
-/* Of the dead at once: what they had is looked for in all there is, and others wait for us. */
+/*
+ * How many dead processes are handled at once: the search covers the whole store, and others wait
+ * for the lock.
+ */
 enum { COLLECTED_MAX = 16 };
 
 static int map(struct vb_domains *domains, int fd)
@@ -18,7 +21,7 @@ static int map(struct vb_domains *domains, int fd)
 
 	if (!store)
 		return EPROTO;
-	/* Nobody has used it yet: whoever maps it looks first whether it is one. */
+	/* New memory is still zero: the first process that maps it initializes it. */
 	if (!store->xrc.magic && !store->xrc.version)
 		vb_xrc_store_init(&store->xrc);
 	rc = vb_xrc_store_is_ours(&store->xrc)
@@ -54,7 +57,7 @@ void vb_domains_drop(struct vb_domains *domains)
 	vb_robust_memory_unmap(domains->store, sizeof(*domains->store));
 }
 
-/* Who is dead is on no Ethernet segment; that needs no lock. */
+/* Removes dead processes from the Ethernet segment, which needs no lock. */
 static void segment_collect(const struct vb_slots *slots)
 {
 	struct vb_segment_table *table = &slots->domains.store->segment;

@@ -3,9 +3,10 @@
 #define VB_DAEMON_DOMAINS_H
 
 /*
- * XRC domains, as far as they are the hub's: it makes the memory that they live in, hands it out
- * with the keeper, and takes back what the dead had of them, and their places on the Ethernet
- * segment (nic/service/eth/segment_table.h), which lie there too. It never waits for its lock.
+ * The hub's part in XRC domains: it makes the memory that they live in, hands it out with the
+ * keeper, and takes back what dead processes had in it, also their entries in the table of the
+ * Ethernet segment (nic/service/eth/segment_table.h), which lies there, too. It never waits for the
+ * memory's lock.
  */
 
 #include <stdbool.h>
@@ -21,22 +22,22 @@ struct vb_domains {
 	struct vb_robust_lock lock;
 };
 
-/* Fresh memory, mapped, with a descriptor to hand out. 0 or a positive errno. */
+/* Makes new memory, mapped, with a descriptor to hand out. Returns 0 or a positive errno. */
 int vb_domains_make(struct vb_domains *domains, int *fd);
 
-/* What another hub made. 0, or EPROTO: it is none. */
+/* Maps what an earlier hub made. Returns 0, or EPROTO if it is something else. */
 int vb_domains_adopt(struct vb_domains *domains, int fd);
 
-/* It is not wanted after all: unmapped. */
+/* Unmaps memory that is not needed after all. */
 void vb_domains_drop(struct vb_domains *domains);
 
 /*
- * Take back what processes have whose slots nobody holds, of some at a time. False: there are more,
- * or somebody else has the lock: try again.
+ * Takes back what processes have whose slots are no longer held, for some of them at a time.
+ * Returns false if there are more, or another process has the lock: try again.
  */
 bool vb_domains_collect(struct vb_slots *slots);
 
-/* Does any process have something there? */
+/* Does any process have something in there? */
 bool vb_domains_any(const struct vb_domains *domains);
 
 #endif

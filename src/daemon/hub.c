@@ -24,29 +24,30 @@ enum {
 	NONE = -1,
 	CONNS_MIN = 2,
 	CONN_FDS = 1 + CONN_KEEPS, /* descriptors of a connection, at most */
-	OTHER_FDS = 12,		   /* those that belong to none, nor to a slot */
+	OTHER_FDS = 12,		   /* those that belong to no connection and no slot */
 	/*
-	 * What is under way to a client that does not read: some 40 rings. Four descriptors each
-	 * count against the user's limit on those in flight, and a stopped process may stay so.
+	 * How much may be under way to a client that does not read: some 40 rings. Each has four
+	 * descriptors that count against the user's limit on descriptors in flight, and a stopped
+	 * process may stay stopped.
 	 */
 	CLIENT_BUFFER_BYTES = 16384,
-	STRAYS_PER_TURN = 64, /* datagrams for slot 0 that are thrown away before the next poll */
+	STRAYS_PER_TURN = 64, /* datagrams for slot 0 dropped before the next poll */
 	/*
-	 * A process that is killed has not told how far its indices had counted. It tells now and
-	 * then (client.h), and this many are skipped: old packets hit no QP of the next tenant.
+	 * A killed process has not told its last index. It tells it now and then (client.h), so
+	 * this many indices are skipped: old packets then hit no QP of the next holder.
 	 */
 	INDEX_SKIP = 256,
 };
 
-/* How long the clients of a dead hub get to come with the keeper. */
+/* How long the clients of a dead hub may take to bring the keeper. */
 static const uint64_t seek_ns = 1000 * MS_NS, seek_step_ns = 10 * MS_NS;
-/* How long somebody who wants to reach a slot waits for its holder to say that it is his. */
+/* How long a process that wants to reach a slot waits for the slot's holder to contact us. */
 static const uint64_t reach_ns = 1000 * MS_NS, reach_step_ns = 10 * MS_NS;
-/* Whoever dies closes our connection before it gives up its slots' names, perhaps. */
+/* A dying process may close our connection before its slots' names: look again for this long. */
 static const uint64_t collect_step_ns = 10 * MS_NS, collect_spell_ns = 1000 * MS_NS;
-/* A connection on which nothing is said is closed. */
+/* A connection on which nothing is said is closed after this time. */
 static const uint64_t silence_ns = 5000 * MS_NS;
-/* No descriptors left: let the backlog wait. */
+/* Pause before accepting again when no descriptors are left. */
 static const uint64_t accept_pause_ns = 100 * MS_NS;
 
 static uint32_t random_index(void)
@@ -128,7 +129,7 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 					    : random_index();
 		lease->indexed = true;
 		lease->since_ns = vb_hub_now_ns();
-		/* Whoever had it before has not been seen to die yet. */
+		/* The previous holder's death may not have been seen yet. */
 		for (unsigned i = 0; i < hub->conns; i++)
 			slot_mark(&hub->conn[i], slot, false);
 		for (unsigned i = 0; i < hub->conns; i++)
@@ -142,7 +143,7 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 	}
 	if (rc)
 		why_fill(msg.grant.why, rc);
-	/* If the answer does not arrive, the name falls with it, and the slot is free again. */
+	/* If the answer does not arrive, the name closes with it, and the slot is free again. */
 	vb_hub_send(conn->fd, &msg, fds, n);
 	if (!rc)
 		close(name_fd);
@@ -158,7 +159,7 @@ static void client_serve(struct hub *hub, struct conn *conn)
 		conn->role = GONE;
 }
 
-/* Whoever has waited for the sockets to be there gets his answer. */
+/* Answers those that waited for the sockets. */
 static void waiting_serve(struct hub *hub)
 {
 	for (unsigned i = 0; i < hub->conns; i++) {
@@ -177,7 +178,7 @@ static void serve(struct hub *hub)
 	waiting_serve(hub);
 }
 
-/* It has to leave, for this reason; 0: it has not. */
+/* Makes the hub leave for this reason; rc 0: does nothing. */
 static void fail(struct hub *hub, int rc)
 {
 	if (rc && !vb_failure_of(rc))
@@ -207,8 +208,8 @@ static void waiting_refuse(struct hub *hub)
 }
 
 /*
- * Are the sockets of an earlier hub still there? Then nothing may be bound before one of its
- * clients has brought the keeper.
+ * Are the sockets of an earlier hub still open? Then nothing may be bound until a client brings the
+ * keeper.
  */
 static void seek(struct hub *hub)
 {
@@ -223,7 +224,7 @@ static void seek(struct hub *hub)
 			rc = vb_slots_create(&hub->slots);
 		fail(hub, rc);
 	}
-	/* Whoever started us is to hear it, and has not come yet. */
+	/* The process that started us is to hear the reason, and has not connected yet. */
 	if (rc && early && !vb_hub_clients_count(hub))
 		return;
 	if (rc) {
@@ -234,8 +235,8 @@ static void seek(struct hub *hub)
 }
 
 /*
- * Who it says it is. In our own PID namespace the kernel knows better, so that nobody passes for
- * another process of it.
+ * Takes who the process says it is. In our own PID namespace the kernel's word counts, so that no
+ * process passes for another.
  */
 static void program_take(struct conn *conn, const struct vb_hub_program *said)
 {
@@ -271,8 +272,8 @@ static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 }
 
 /*
- * Is it his slot? He who holds its name shows it; nobody else has it. Once on a connection is
- * enough, as long as the slot is not lent to somebody else.
+ * Does the slot belong to this client? Only the holder has the slot's name and can show it. Once
+ * per connection is enough, until the slot is leased to another.
  */
 static bool mark_is_true(struct hub *hub, struct conn *conn, unsigned slot, const int *name_fd)
 {
@@ -282,7 +283,7 @@ static bool mark_is_true(struct hub *hub, struct conn *conn, unsigned slot, cons
 		return slot_is_marked(conn, slot);
 	if (!vb_slots_lease_is(&hub->slots, slot, *name_fd))
 		return false;
-	/* He may have connected anew before we have seen that his last connection is closed. */
+	/* It may have connected anew before we saw its last connection close. */
 	for (unsigned i = 0; i < hub->conns; i++)
 		slot_mark(&hub->conn[i], slot, false);
 	slot_mark(conn, slot, true);
@@ -297,7 +298,7 @@ static void on_mark(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 	bool is_true = mark_is_true(hub, conn, msg->mark.slot, n ? fds : NULL);
 
 	fds_close(fds, n);
-	/* A client that errs connects anew, and shows all its names. */
+	/* A client that is refused connects anew, and shows all its names. */
 	if (!is_true) {
 		conn->role = GONE;
 		return;
@@ -359,7 +360,7 @@ static void on_reach(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 	conn->lease = hub->lease[msg->reach.from].number;
 	conn->since_ns = vb_hub_now_ns();
 	conn->role = first ? ASKER : GONE;
-	/* As long as we seek, nobody's name can be told from another's. */
+	/* While seeking, we cannot check whose a name is. */
 	if (first && hub->phase != SERVING)
 		reached_refuse(conn, EAGAIN);
 	else if (first && !vb_slots_lease_is(&hub->slots, msg->reach.from, fds[CONN_KEEPS]))
@@ -385,8 +386,8 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 /* clang-format on */
 
 /*
- * What a client says after its hello is about slots, and as long as we seek we cannot tell whose
- * they are: it waits in the socket.
+ * After its hello a client talks about slots, which we cannot check while seeking: its messages
+ * wait in the socket.
  */
 static bool is_heard(const struct hub *hub, const struct conn *conn)
 {
@@ -413,7 +414,10 @@ static void conn_read(struct hub *hub, struct conn *conn)
 	}
 }
 
-/* Give the one who is to be reached the ring. 0, EAGAIN, or EINPROGRESS if it is not there now. */
+/*
+ * Sends the ring to the process to be reached. Returns 0, EAGAIN, or EINPROGRESS if that process is
+ * gone.
+ */
 static int ring_send(struct hub *hub, const struct conn *asker, const struct conn *from,
 		     struct conn *to)
 {
@@ -430,11 +434,13 @@ static int ring_send(struct hub *hub, const struct conn *asker, const struct con
 		to->role = GONE;
 		return EINPROGRESS;
 	}
-	/* It has not read the last ones yet, or too many descriptors are in flight: soon, maybe. */
+	/*
+	 * It has not read the last ones yet, or too many descriptors are in flight: try again soon.
+	 */
 	return rc ? EAGAIN : 0;
 }
 
-/* 0 with *to, who has been told; EINPROGRESS if there is somebody who has not spoken to us yet. */
+/* Returns 0 with *to, which was told; EINPROGRESS if the slot's holder has not contacted us yet. */
 static int asker_try(struct hub *hub, const struct conn *asker, struct conn **to)
 {
 	const struct vb_hub_reach *reach = &asker->reach;
@@ -443,10 +449,10 @@ static int asker_try(struct hub *hub, const struct conn *asker, struct conn **to
 	*to = vb_hub_client_of(hub, reach->to);
 	if (reach->from == reach->to)
 		return EINVAL;
-	/* While he waited, he has given his slot up, and somebody else has it. */
+	/* The asker gave its slot up meanwhile, and another process has it. */
 	if (asker->lease != hub->lease[reach->from].number)
 		return EPERM;
-	/* The last thing it said may be that it is gone. */
+	/* Read first: it may have disconnected. */
 	if (*to)
 		conn_read(hub, *to);
 	if (!*to || (*to)->role == GONE)
@@ -487,7 +493,7 @@ static void asker_serve(struct hub *hub, struct conn *asker)
 	asker->role = GONE;
 }
 
-/* After all has been read that was said before they asked, or was under way. */
+/* After reading everything that was sent before the questions. */
 static void askers_serve(struct hub *hub)
 {
 	for (unsigned i = 0; i < hub->conns; i++) {
@@ -496,7 +502,7 @@ static void askers_serve(struct hub *hub)
 	}
 }
 
-/* accept(2): most errors are of the connection that was to be; without the call there is no hub. */
+/* accept(2): most errors concern the new connection only. */
 static void accept_failed(struct hub *hub, int error)
 {
 	if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
@@ -526,7 +532,7 @@ static void accept_all(struct hub *hub)
 	}
 }
 
-/* Close what is to be closed; the order of the others does not matter. */
+/* Closes connections marked GONE or silent; the order of the others does not matter. */
 static void sweep(struct hub *hub)
 {
 	uint64_t now = vb_hub_now_ns();
@@ -550,7 +556,7 @@ static void sweep(struct hub *hub)
 		hub->busy_ns = now;
 }
 
-/* Is a slot open that no client of ours calls his own? Its holder has died, or will say so yet. */
+/* Is there an open slot that no connected client holds? Its holder has died, or will contact us. */
 static bool any_orphan(const struct hub *hub)
 {
 	uint64_t marked[VB_HUB_SLOTS_MAX / SLOT_BITS] = {0};
@@ -567,8 +573,8 @@ static bool any_orphan(const struct hub *hub)
 }
 
 /*
- * What the dead had, slots and of XRC domains: for some time after anybody has gone, and after we
- * have come. As long as nobody can have had anything, that time is over at once.
+ * Takes back what dead processes had, slots and parts of XRC domains: for some time after a client
+ * has gone, and after our start. If no process can have had anything, that time ends at once.
  */
 static void collect(struct hub *hub)
 {
@@ -600,7 +606,7 @@ static int poll_timeout_ms(const struct hub *hub)
 	return until <= now ? 0 : (int)((until - now) / MS_NS + 1);
 }
 
-/* Datagrams for the hub's own slot: too short to name one, or for a QPN that nobody has. */
+/* Drops datagrams in the hub's own slot: too short to have a QPN, or for a QPN of no slot. */
 static void strays_drop(struct hub *hub)
 {
 	char octet;
@@ -634,7 +640,7 @@ static void turn(struct hub *hub)
 		hub->phase = LEAVING;
 		return;
 	}
-	/* Whoever holds a slot without being a client goes without our being told. */
+	/* A holder that is not connected goes unnoticed. */
 	if (!ready && !hub->collect_ns)
 		hub->collect_ns = vb_hub_now_ns();
 	for (unsigned i = 0; i < n; i++) {
@@ -655,9 +661,9 @@ static void turn(struct hub *hub)
 }
 
 /*
- * Slots take half of our descriptors; no connection is accepted that the rest is too few for. A
- * client has one, and needs a second to ask for anything: with less there is nothing to serve, and
- * all that can be done is to say so to one.
+ * Half of our descriptors are for slots; the rest bounds the connections. A client needs two
+ * connections at once to ask for anything. With fewer than that *enough is false: one connection is
+ * accepted, only to say so.
  */
 static unsigned conns_max(bool *enough)
 {

@@ -3,16 +3,16 @@
 #define VB_DAEMON_HUB_H
 
 /*
- * The hub: one poll loop, single-threaded, that answers clients (docs/hub.md). It keeps no state
- * that the kernel or the clients could not tell the next hub.
+ * The hub: a single-threaded poll loop that answers clients (docs/hub.md). All its state can be
+ * recovered by the next hub from the kernel and the clients.
  */
 
 #include <stdint.h>
 
 /*
- * Serve on a listening socket until nobody has been connected for idle_ns, or somebody asks to
- * stop. 0, or a positive errno if there is nothing to serve: EADDRINUSE (port 4791 is somebody
- * else's), ENOMEM, ...
+ * Serves on a listening socket until no client has been connected for idle_ns, or one asks it to
+ * stop. Returns 0, or a positive errno if it cannot serve: EADDRINUSE (another program has port
+ * 4791), ENOMEM, ...
  */
 int vb_hub_serve(int listen_fd, uint64_t idle_ns);
 

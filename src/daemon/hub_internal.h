@@ -3,8 +3,8 @@
 #define VB_DAEMON_HUB_INTERNAL_H
 
 /*
- * The inside of the hub, for src/daemon only: hub.c has the connections, and who holds and reaches
- * what; answers.c answers what anybody of this user may ask.
+ * The inside of the hub, for src/daemon only: hub.c has the connections, slot holders and ring
+ * requests; answers.c the requests that any process of this user may make.
  */
 
 #include <poll.h>
@@ -20,74 +20,76 @@
 
 enum {
 	CONNS_MAX = 4096,
-	CONN_KEEPS = 2, /* descriptors that came on a connection: an offer; a ring and its line */
+	CONN_KEEPS = 2, /* descriptors kept for a connection: an offer; a ring and its line */
 	SLOT_BITS = 64,
 };
 
 enum phase {
-	SEEKING, /* port 4791 is taken: by the sockets of a dead hub, or by a stranger */
+	SEEKING, /* port 4791 is taken: by the sockets of a dead hub, or by another program */
 	SERVING,
 	LEAVING,
 };
 
 enum role {
-	STRANGER, /* has said nothing yet */
+	STRANGER, /* has sent nothing yet */
 	CLIENT,
-	TENANT, /* wants a slot, as soon as we serve */
-	ASKER,	/* wants to reach a slot, as soon as we know whose it is */
+	TENANT, /* wants a slot once we serve */
+	ASKER,	/* wants to reach a slot once its holder is known */
 	GONE,	/* to be closed at the end of the turn */
 };
 
 struct conn {
 	int fd;
 	enum role role;
-	bool welcome; /* CLIENT: has been sent the keeper */
-	bool shm;     /* CLIENT: can be reached through shared memory, with what is in fds */
-	bool proven;  /* CLIENT: the process that made its token is the one at the other end */
-	uint32_t why; /* ... or this is why not (enum vb_hub_link_why) */
+	bool welcome; /* CLIENT: was sent the keeper */
+	bool shm;     /* CLIENT: can be reached through shared memory; fds has its offer */
+	bool proven;  /* CLIENT: the process at the other end made the token */
+	uint32_t why; /* ... or the reason why not (enum vb_hub_link_why) */
 	struct vb_links *links;
 	uint64_t since_ns;
 	struct vb_hub_program program;
-	struct vb_hub_reach reach;		      /* ASKER: to do ... */
-	uint64_t lease;				      /* ... as long as this is who has `from` */
+	struct vb_hub_reach reach;		      /* ASKER: its question ... */
+	/* ... valid while `from` has this lease number */
+	uint64_t lease;
 	int fds[CONN_KEEPS];			      /* CLIENT: token, export; ASKER: ring, line */
-	uint64_t slots[VB_HUB_SLOTS_MAX / SLOT_BITS]; /* CLIENT: those it has shown to be its own */
+	uint64_t slots[VB_HUB_SLOTS_MAX / SLOT_BITS]; /* CLIENT: slots whose names it has shown */
 };
 
 struct lease {
-	bool indexed; /* next_index is known, not made up */
+	bool indexed; /* next_index comes from the holder */
 	uint32_t next_index;
-	uint64_t number; /* of the leases of this hub, the one by which the slot is held */
+	uint64_t number; /* counts this hub's leases */
 	uint64_t since_ns;
 	struct vb_hub_program program;
 };
 
 struct hub {
 	int listen_fd;
-	struct vb_failure failure; /* why it leaves, if its error is not 0 */
+	struct vb_failure failure; /* why it leaves, if error is not 0 */
 	enum phase phase;
-	uint64_t idle_ns, start_ns, busy_ns, accept_ns; /* started; last seen busy; accepts again */
+	/* started; last had connections; accepts again */
+	uint64_t idle_ns, start_ns, busy_ns, accept_ns;
 	uint64_t leases, strays, rings;
 	struct vb_slots slots;
 	struct lease lease[VB_HUB_SLOTS_MAX];
-	uint64_t collect_ns; /* until when to look for what the dead have; 0: not at all */
+	uint64_t collect_ns; /* until when to collect from the dead; 0: no collection */
 	unsigned conns, conns_max;
 	struct conn conn[CONNS_MAX];
 	struct pollfd pollfd[CONNS_MAX + 2];
 };
 
-/* What is done with a message of one type; the descriptors that came with it are its own now. */
+/* Handles a message of one type. Owns the descriptors that came with it. */
 typedef void on_message(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
 			const int *fds, unsigned n);
 
 /* --- hub.c --- */
 
-/* Who has shown that the slot is his; NULL if nobody has, as far as we have listened. */
+/* The client that has shown the slot's name; NULL: none so far. */
 struct conn *vb_hub_client_of(struct hub *hub, unsigned slot);
 
 unsigned vb_hub_clients_count(const struct hub *hub);
 
-/* --- answers.c: these come without descriptors --- */
+/* --- answers.c: these messages have no descriptors --- */
 
 on_message vb_hub_answer_status;
 on_message vb_hub_answer_stop;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * verbatimd: the hub of one user in one network namespace. Started by the first process that needs
- * it, which says what protocol it speaks; whoever starts it by hand, without an argument, gets the
- * same.
+ * verbatimd: the hub of one user in one network namespace. The first process that needs it starts
+ * it, with the protocol version as argument; by hand it is started without.
  *
- * VERBATIM_HUB_IDLE_MS	leave after that many milliseconds without a client (10000)
+ * VERBATIM_HUB_IDLE_MS leave after that many milliseconds without a client (10000)
  *
- * The library has looked at all settings before it starts a hub, so that only whoever starts it by
- * hand may see one refused here.
+ * The library has checked all settings before it starts a hub, so an invalid one is reported here
+ * only if the hub is started by hand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +26,9 @@
 #include "run/process/env.h"
 
 /*
- * Limits of whoever started us, which he meant for himself: on the processor's time, say. Among
- * them are a descriptor for every slot and every client, and as many in flight (unix(7)), and the
- * memory of XRC domains, which is a file; where it may not be that large, clients are told.
+ * Raises limits that our starter set for itself, such as CPU time. Among them are a descriptor for
+ * every slot and client, as many in flight (unix(7)), and the size of the file of the XRC domains;
+ * if that is not enough, clients are told.
  */
 static void limits_raise(void)
 {
@@ -43,7 +42,7 @@ static void limits_raise(void)
 	}
 }
 
-/* Nobody's death helps less when memory is short; but only the privileged may say so. */
+/* Resets an inherited score: ending the hub frees little memory. Below 0 takes privilege. */
 static void oom_score_reset(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -55,7 +54,7 @@ static void oom_score_reset(void)
 	close(fd);
 }
 
-/* The library and we were installed together; but a program may run on with the one of before. */
+/* Library and hub are installed together, but a program may still run with an older library. */
 static int protocol_check(const char *theirs)
 {
 	if (!theirs || atoi(theirs) == VB_HUB_PROTOCOL)
@@ -71,7 +70,7 @@ static int serve(const struct vb_env *env)
 {
 	int fd, rc = vb_hub_listen(&fd);
 
-	/* Somebody was faster: that is as good. */
+	/* Another hub was faster, and serves. */
 	if (rc)
 		return rc == EADDRINUSE ? 0 : rc;
 	return vb_hub_serve(fd, env->hub_idle_ms * 1000000u);

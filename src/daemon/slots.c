@@ -19,7 +19,7 @@ enum {
 	CHUNK_FDS = SLOT_FDS * VB_SLOTS_CHUNK,
 };
 
-/* One message of the keeper: the number of its first slot, a chunk of sockets, their watches. */
+/* A message in the keeper: the number of its first slot, a chunk of sockets, their watches. */
 union control {
 	struct cmsghdr header;
 	uint8_t octets[CMSG_SPACE(CHUNK_FDS * sizeof(int))];
@@ -31,7 +31,7 @@ static void fds_close(const int *fds, unsigned n)
 		close(fds[n]);
 }
 
-/* Nobody has these slots yet, so nothing gets in. */
+/* No process has these slots yet, so nothing is let in. */
 static int chunk_make(int fds[CHUNK_FDS])
 {
 	for (unsigned i = 0; i < CHUNK_FDS; i++) {
@@ -77,7 +77,7 @@ static int chunk_keep(int keeper, uint32_t first, const int fds[CHUNK_FDS])
 	return 0;
 }
 
-/* Bind what waits for it, in order. Those behind a failure stay for the next time. */
+/* Binds the unbound sockets, in order. Those after a failure wait for the next call. */
 static int bind_made(struct vb_slots *slots)
 {
 	while (slots->bound < slots->made) {
@@ -91,7 +91,7 @@ static int bind_made(struct vb_slots *slots)
 		}
 		if (rc)
 			return rc;
-		/* The hub's own slot, which is never lent: it reads what is meant for nobody. */
+		/* The hub's own slot is never leased: it receives what is for no slot. */
 		if (slots->bound == 0)
 			vb_udp_socket_open(fd);
 		slots->bound++;
@@ -109,7 +109,10 @@ static unsigned slots_max(void)
 	return (unsigned)vb_min_u64(limit.rlim_cur / 2 / SLOT_FDS, VB_HUB_SLOTS_MAX);
 }
 
-/* Make more. 0, ENOSPC (all, or as many as we have descriptors for, are there), or an errno. */
+/*
+ * Makes another chunk. Returns 0, ENOSPC (all exist, or as many as our descriptors allow), or an
+ * errno.
+ */
 static int grow(struct vb_slots *slots)
 {
 	int fds[CHUNK_FDS], rc;
@@ -145,7 +148,10 @@ int vb_slots_create(struct vb_slots *slots)
 	rc = vb_domains_make(&slots->domains, &slots->keeper[VB_HUB_KEEPER_STORE]);
 	if (!rc)
 		rc = grow(slots);
-	/* It is not that all slots are taken: we may not have descriptors enough for any. */
+	/*
+	 * At the start ENOSPC does not mean that all slots are taken: our descriptors do not
+	 * suffice.
+	 */
 	return rc == ENOSPC ? vb_failed(EMFILE, "sockets for slots") : rc;
 }
 
@@ -160,8 +166,8 @@ static bool socket_is(int fd, int domain, int other_domain, int type)
 }
 
 /*
- * Look at the next message of the keeper without taking it: descriptors of our own for what it
- * carries. 0, EAGAIN after the last, EPROTO.
+ * Peeks at the next message of the keeper: fds are copies of its descriptors. Returns 0, EAGAIN
+ * after the last, EPROTO.
  */
 static int chunk_peek(int keeper, uint32_t first, int fds[CHUNK_FDS])
 {
@@ -195,7 +201,7 @@ static int chunk_peek(int keeper, uint32_t first, int fds[CHUNK_FDS])
 	return ok ? 0 : EPROTO;
 }
 
-/* All there is in the keeper. 0 or EPROTO: it is none. */
+/* Peeks at all messages of the keeper. Returns 0, or EPROTO if it is not a keeper. */
 static int peek_all(struct vb_slots *slots, int keeper)
 {
 	int fds[CHUNK_FDS], rc = 0;
@@ -228,9 +234,9 @@ int vb_slots_adopt(struct vb_slots *slots, const int keeper[VB_HUB_KEEPER_FDS])
 		return EPROTO;
 	}
 	memcpy(slots->keeper, keeper, sizeof(slots->keeper));
-	/* Sockets that were not bound yet are bound now or when they are needed. */
+	/* Unbound sockets are bound now, or when they are needed. */
 	bind_made(slots);
-	/* The last hub may have opened any of them, and have seen nothing of what came then. */
+	/* The last hub may have opened any filter, so all count as open until checked. */
 	for (unsigned slot = 1; slot < slots->bound; slot++)
 		slots->open[slot] = true;
 	vb_slots_shut(slots);

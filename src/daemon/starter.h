@@ -3,14 +3,15 @@
 #define VB_DAEMON_STARTER_H
 
 /*
- * Whoever has started us reads our standard output, a pipe, until he is connected (hub/spawn.h): he
- * has no other way to hear why he is not. Where that is no pipe, nobody is told.
+ * The process that started us reads our standard output, a pipe, until it is connected
+ * (hub/spawn.h): only there can it learn why it gets no connection. If standard output is not a
+ * pipe, nothing is written.
  */
 
-/* We cannot serve: for this errno, and in these words. */
+/* Writes that we cannot serve: the errno, and why in words. */
 void vb_starter_tell(int error, const char *why);
 
-/* Somebody is connected, so that what there is to say can be said there. Cheap the second time. */
+/* A client is connected and can be told by messages: closes the pipe. Cheap when repeated. */
 void vb_starter_leave(void);
 
 #endif
