@@ -20,10 +20,10 @@
 enum {
 	TAG_BYTES = 4,
 	MACS_BYTES = 12,
-	UDP_CHECKSUM_AT = 6, /* in its header */
+	UDP_CHECKSUM_AT = 6, /* in the UDP header */
 	FRAME_BYTES_MAX = 65536 + 64, /* what the host may have merged, with its headers */
 	ROOM_BYTES = TAG_BYTES + FRAME_BYTES_MAX,
-	BATCH = 64, /* frames of one sendmmsg() */
+	BATCH = 64, /* frames per sendmmsg() */
 	RECEIVE_BUFFER_BYTES = 4 << 20,
 };
 
@@ -42,7 +42,7 @@ struct vb_ethernet {
 	"there is no /dev/net/tun, or the kernel has no TAP devices: have the module " \
 	"tun loaded (modprobe tun), and the device file put into this container if it is one"
 
-/* At which step it was refused. */
+/* The step that was refused. */
 enum step { TUN_OPEN, TAP_ATTACH, INTERFACE_FIND, PACKET_SOCKET };
 
 /* clang-format off */
@@ -101,7 +101,7 @@ static int tap_open(struct vb_ethernet *eth, const char *name, const char **why)
 		vb_fd_close(&eth->fd);
 		return rc;
 	}
-	/* It may be up, or not ours to bring up: then that is somebody else's business. */
+	/* If this fails, the device may be up already, or another user has to bring it up. */
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && !ioctl(fd, SIOCGIFFLAGS, &request) && !(request.ifr_flags & IFF_UP)) {
 		request.ifr_flags |= IFF_UP;
@@ -124,7 +124,7 @@ static int packet_options(int fd, int ifindex)
 	struct packet_mreq promiscuous = { .mr_ifindex = ifindex, .mr_type = PACKET_MR_PROMISC };
 	int rc;
 
-	/* Who is on the segment is meant by more addresses than the interface's. */
+	/* Processes on the segment have other addresses than the interface. */
 	rc = set(fd, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof(promiscuous));
 	if (rc == 0)
 		rc = set(fd, PACKET_VNET_HDR, &on, sizeof(on));
@@ -132,7 +132,7 @@ static int packet_options(int fd, int ifindex)
 		rc = set(fd, PACKET_AUXDATA, &on, sizeof(on));
 	if (rc == 0)
 		rc = set(fd, PACKET_IGNORE_OUTGOING, &on, sizeof(on));
-	/* As much of it as is allowed. */
+	/* The kernel grants as much as is allowed. */
 	(void)!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
 	return rc;
 }
@@ -148,7 +148,7 @@ static int packet_open(struct vb_ethernet *eth, const char *name, const char **w
 	address.sll_ifindex = (int)if_nametoindex(name);
 	if (!address.sll_ifindex)
 		return refused(INTERFACE_FIND, ENODEV, why);
-	/* Of no protocol until it is bound: nothing of other interfaces gets in. */
+	/* Protocol 0 until bind(): frames of other interfaces stay out. */
 	eth->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (eth->fd < 0)
 		return refused(PACKET_SOCKET, errno, why);
@@ -213,10 +213,10 @@ static unsigned tap_tx(struct vb_ethernet *eth, const struct iovec *frames, unsi
 	return sent;
 }
 
-/* Where one is refused, as a frame that is too long for the interface, go on behind it. */
+/* If a frame is refused (too long for the interface, say), continues with the next. */
 static unsigned packet_tx(struct vb_ethernet *eth, const struct iovec *frames, unsigned count)
 {
-	static struct virtio_net_hdr whole; /* nothing is left to be done to it */
+	static struct virtio_net_hdr whole; /* no offload: the frame is complete */
 	struct mmsghdr messages[BATCH];
 	struct iovec pieces[BATCH][2];
 	unsigned sent = 0, next = 0;
@@ -252,7 +252,7 @@ unsigned vb_ethernet_tx(struct vb_ethernet *eth, const struct iovec *frames, uns
 
 /* --- receiving --- */
 
-/* Leave room for a tag in front. */
+/* Leaves room in front for a VLAN tag. */
 static uint8_t *room_of(struct vb_ethernet *eth, unsigned i)
 {
 	return eth->room + (size_t)i * ROOM_BYTES + TAG_BYTES;
@@ -286,14 +286,14 @@ void vb_ethernet_checksum(uint8_t *octets, uint32_t bytes, uint32_t start, uint3
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
 	sum = ~sum & 0xffff;
-	/* RFC 768: in UDP zero says that there is none. */
+	/* RFC 768: in UDP, 0 means no checksum. */
 	if (sum == 0 && offset == UDP_CHECKSUM_AT)
 		sum = 0xffff;
 	octets[start + offset] = (uint8_t)(sum >> 8);
 	octets[start + offset + 1] = (uint8_t)sum;
 }
 
-/* The kernel takes the outermost tag off; it belongs there. */
+/* The kernel removes the outermost VLAN tag: puts it back. */
 static void tag_restore(struct vb_ethernet_frame *frame, struct msghdr *message)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
@@ -317,7 +317,7 @@ static void tag_restore(struct vb_ethernet_frame *frame, struct msghdr *message)
 	}
 }
 
-/* Do what the host has left to an adapter that it believes to be behind the interface. */
+/* Does what the host left to the adapter: checksums. */
 static void finish(struct vb_ethernet_frame *frame, const struct virtio_net_hdr *hdr)
 {
 	unsigned gso = hdr->gso_type & ~(unsigned)VIRTIO_NET_HDR_GSO_ECN;

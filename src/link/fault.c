@@ -13,14 +13,14 @@
 #include "base/prng.h"
 #include "link/gather.h"
 
-static const uint64_t reorder_ns = 2000000; /* how long nobody need overtake a frame */
-static const uint64_t again_ns = 100000;    /* the inner link was full */
+static const uint64_t reorder_ns = 2000000; /* how long a reordered frame waits to be overtaken */
+static const uint64_t again_ns = 100000;    /* when the inner link was full */
 
-/* A frame of our own, that may wait. */
+/* A copy of a frame, which may wait. */
 struct held {
 	struct held *next;
 	uint64_t due_ns;
-	unsigned overtakers; /* leaves early once that many have passed; 0: does not count */
+	unsigned overtakers; /* leaves early once that many frames have passed; 0: not counted */
 	struct vb_path path;
 	uint16_t slot;
 	uint32_t bytes;
@@ -31,12 +31,12 @@ struct fault_link {
 	struct vb_link link;
 	struct vb_link *inner;
 	struct vb_fault fault;
-	atomic_uint_least64_t due_ns; /* of the first that waits, UINT64_MAX if none does */
+	atomic_uint_least64_t due_ns; /* of the first frame that waits; UINT64_MAX: none */
 	vb_lock lock;		      /* guards all that follows */
-	uint64_t seeds; /* draws each frame's seed, so that no frame's fate disturbs the next's */
-	uint64_t prng;	/* of the frame at hand */
+	uint64_t seeds; /* draws each frame's seed: no frame's draws affect the next one's */
+	uint64_t prng;	/* of the current frame */
 	struct held *first, *last; /* by due_ns */
-	unsigned held, counting;   /* that wait; that wait for overtakers */
+	unsigned held, counting;   /* frames that wait; those that wait for overtakers */
 	struct vb_fault_counts counts;
 };
 
@@ -60,7 +60,7 @@ static uint64_t random_below(struct fault_link *fault, uint64_t bound)
 	return vb_prng_next(&fault->prng) % bound;
 }
 
-/* Draws even if there is none: that one part is set does not change what befalls in another. */
+/* Draws even if the probability is 0, so that setting one fault does not change the others. */
 static bool chance(struct fault_link *fault, uint32_t parts)
 {
 	return random_below(fault, VB_FAULT_PER_UNIT) < parts;
@@ -75,7 +75,7 @@ static void hold(struct fault_link *fault, struct held *frame)
 {
 	struct held **at = &fault->first;
 
-	/* Mostly the new one is the last. */
+	/* Usually the new one is the last. */
 	if (fault->last && fault->last->due_ns <= frame->due_ns)
 		at = &fault->last->next;
 	while (*at && (*at)->due_ns <= frame->due_ns)
@@ -121,7 +121,7 @@ static int pass(struct fault_link *fault, struct held *frame)
 	return vb_link_tx(fault->inner, &burst);
 }
 
-/* Send one that has waited; if the inner link is full, it waits on. */
+/* Sends a frame that has waited. If the inner link is full, it waits again. */
 static void pass_late(struct fault_link *fault, struct held *frame)
 {
 	int rc = pass(fault, frame);
@@ -144,7 +144,7 @@ static void pass_due(struct fault_link *fault)
 		pass_late(fault, unhold(fault, &fault->first));
 }
 
-/* A frame has passed: those which waited for that many leave behind it. */
+/* A frame has passed: sends those that waited for this many. */
 static void overtaken(struct fault_link *fault)
 {
 	for (struct held **at = &fault->first; fault->counting && *at;) {
@@ -180,7 +180,7 @@ static struct held *frame_copy(const struct held *frame)
 	return copy;
 }
 
-/* When a frame is to leave. */
+/* Sets when a frame leaves. */
 static void schedule(struct fault_link *fault, struct held *frame, bool reorder)
 {
 	uint64_t delay_ns = fault->fault.delay_ns;
@@ -197,7 +197,7 @@ static void schedule(struct fault_link *fault, struct held *frame, bool reorder)
 	}
 }
 
-/* Hold it, or send it and then those that it overtook. Consumes the frame. */
+/* Stores the frame, or sends it and then those that it has overtaken. Consumes the frame. */
 static int dispatch(struct fault_link *fault, struct held *frame)
 {
 	int rc = 0;
@@ -216,7 +216,7 @@ static int dispatch(struct fault_link *fault, struct held *frame)
 	return rc;
 }
 
-/* One frame meets its fate. Consumes it. */
+/* Applies the faults to one frame. Consumes it. */
 static int suffer(struct fault_link *fault, struct held *frame)
 {
 	const struct vb_fault *odds = &fault->fault;
@@ -291,7 +291,7 @@ static int fault_tx(struct vb_link *link, const struct vb_burst *burst)
 		pass_due(fault);
 		rc = suffer(fault, frame);
 		vb_lock_drop(&fault->lock);
-		/* EAGAIN promises that nothing was sent. */
+		/* EAGAIN would mean that nothing was sent. */
 		if (rc == EAGAIN && i)
 			rc = EIO;
 	}
@@ -378,7 +378,7 @@ static void fault_destroy(struct vb_link *link)
 {
 	struct fault_link *fault = fault_of(link);
 
-	/* A wire goes on when its sender is gone: what was delayed was sent. */
+	/* As on a wire, delayed frames still leave when their sender is gone. */
 	while (fault->first) {
 		struct held *frame = unhold(fault, &fault->first);
 

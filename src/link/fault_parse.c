@@ -8,11 +8,11 @@
 #include "base/check.h"
 #include "base/words.h"
 
-/* By hand, not strtod(): the decimal point must not depend on the application's locale. */
+/* Not strtod(): the decimal point must not depend on the application's locale. */
 
 enum { DELAY_SECONDS_MAX = 10 };
 
-/* Decimal digits; false if there are none or the number does not fit 64 bits. */
+/* Reads decimal digits. False if there are none or the number does not fit in 64 bits. */
 static bool number_take(const char **text, uint64_t *value)
 {
 	const char *digit = *text;
@@ -39,7 +39,7 @@ static bool word_take(const char **text, const char *word)
 	return true;
 }
 
-/* "12.5%" as parts of VB_FAULT_PER_UNIT; more digits than that can hold are refused. */
+/* Reads "12.5%" as parts of VB_FAULT_PER_UNIT. False if it has more digits than fit. */
 static bool percent_take(const char **text, void *field)
 {
 	uint64_t unit = VB_FAULT_PER_UNIT / 100, whole, part;
@@ -90,7 +90,7 @@ static bool seed_take(const char **text, void *field)
 
 static const char digits[] = "0123456789";
 
-/* What values there are, and what is said of others. */
+/* The kinds of values, and the messages for invalid ones. */
 static const struct kind {
 	bool (*take)(const char **text, void *field);
 	const char *units[5];
@@ -138,7 +138,7 @@ enum { PART_SEED = 5 };
 
 static const struct vb_words names = VB_WORDS(parts);
 
-/* Whether such a value may look like that, be it too large or not. */
+/* Does the text have the form of such a value, even if it is too large? */
 static bool has_form(const struct kind *kind, const char *text, size_t bytes)
 {
 	const char *end = text + bytes;
@@ -161,9 +161,9 @@ static bool has_form(const struct kind *kind, const char *text, size_t bytes)
 	return false;
 }
 
-/* A part of the text, "loss=1%", from here to the next comma. */
+/* A part of the text, "loss=1%", up to the next comma. */
 struct given {
-	const char *text, *value; /* value NULL: there is no "=" */
+	const char *text, *value; /* value is NULL without "=" */
 	size_t bytes, name_bytes, value_bytes;
 };
 
@@ -202,7 +202,7 @@ static void no_such_value(struct vb_text *why, const struct given *given, const 
 		vb_text_add(why, ": ", kind->wanted, NULL);
 }
 
-/* Reads one part, and marks it as seen. 0 or EINVAL. */
+/* Reads one part and marks it as seen. Returns 0 or EINVAL. */
 static int part_read(struct vb_fault *fault, const struct given *given, unsigned *seen,
 		     struct vb_text *why)
 {

@@ -19,7 +19,7 @@ int vb_gather_next(struct vb_gather *gather, const struct vb_burst *burst, uint8
 		const struct iovec *iov = &burst->iov[gather->piece];
 		size_t n;
 
-		/* Pieces make up exactly the frames (frame.h). */
+		/* The pieces contain exactly the frames (frame.h). */
 		vb_check(gather->piece < burst->iovcnt);
 		n = vb_min_u64(iov->iov_len - gather->used, left);
 		if (!vb_guard_copy(data, (const uint8_t *)iov->iov_base + gather->used, n))

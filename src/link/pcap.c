@@ -18,15 +18,15 @@
 #include "link/udp.h"
 
 /*
- * The file is written by hand: its format is 24 octets and 16 more per packet (pcap-savefile(5)),
- * and Debian's libpcap is itself linked with libibverbs, which this is part of.
+ * The file is written without a library: the format is 24 octets and 16 more per packet
+ * (pcap-savefile(5)), and Debian's libpcap is itself linked with libibverbs, which this is part of.
  *
- * Each record is one write to a file opened for appending, so that a process which is killed
- * leaves whole records, and what was recorded is there.
+ * Each record is a single write to a file opened for appending: a killed process leaves whole
+ * records, all that were made.
  */
 
 enum {
-	PCAP_MAGIC_NS = 0xa1b23c4d, /* times in seconds and nanoseconds */
+	PCAP_MAGIC_NS = 0xa1b23c4d, /* with times in seconds and nanoseconds */
 	PCAP_MAJOR = 2,
 	PCAP_MINOR = 4,
 	PCAP_SNAP_BYTES = 65535,
@@ -54,7 +54,7 @@ struct pcap_link {
 	struct vb_link *inner;
 	vb_identify *identify;
 	int fd;
-	vb_lock lock; /* guards what follows */
+	vb_lock lock; /* guards the following */
 	uint8_t packet[PCAP_SNAP_BYTES];
 };
 
@@ -69,7 +69,7 @@ static void put16(uint8_t *at, uint32_t value)
 	at[1] = (uint8_t)value;
 }
 
-/* The ones' complement sum of RFC 1071, not yet folded. */
+/* Adds to the ones' complement sum of RFC 1071, not folded. */
 static uint32_t sum16(uint32_t sum, const uint8_t *data, uint32_t bytes)
 {
 	for (; bytes > 1; bytes -= 2, data += 2)
@@ -111,10 +111,10 @@ static void put_ipv6(uint8_t *ip, const struct vb_path *path, uint32_t bytes)
 	memcpy(ip + 24, path->dst, VB_GID_BYTES);
 }
 
-/* The UDP header in front of a frame, with the checksum that the kernel will have put there. */
+/* Writes the UDP header before a frame, with the checksum that the kernel would have computed. */
 static void put_udp(uint8_t *udp, const struct vb_path *path, uint32_t bytes)
 {
-	/* For mapped IPv4 addresses too: the mapping adds ffff, which is zero in this sum. */
+	/* Also for mapped IPv4 addresses: the mapping adds ffff, which is zero in this sum. */
 	uint32_t sum = IPPROTO_UDP + bytes;
 	uint16_t folded;
 
@@ -135,7 +135,7 @@ static uint32_t headers_bytes(const struct vb_path *path)
 	return (ipv4 ? IPV4_HEADER_BYTES : IPV6_HEADER_BYTES) + UDP_HEADER_BYTES;
 }
 
-/* Finish and write the record whose frame lies behind its headers already. Lock held. */
+/* Completes and writes the record; the frame is in place behind its headers. Lock held. */
 static void record_write(struct pcap_link *pcap, const struct vb_path *path, uint16_t id,
 			 uint32_t frame_bytes)
 {
@@ -159,12 +159,12 @@ static void record_write(struct pcap_link *pcap, const struct vb_path *path, uin
 		.bytes = bytes,
 	};
 	/* A full disk costs records, never traffic. */
-	/* Not the library's writev(): nobody may be cancelled here, holding the lock. */
+	/* System call without libc, whose writev() is a cancellation point: the lock is held. */
 	if (syscall(SYS_writev, pcap->fd, iov, VB_ARRAY_LEN(iov)) < 0)
 		return;
 }
 
-/* A frame too long for a record (none of ours is) is left out. */
+/* Does the frame fit in a record? All of ours do. */
 static bool fits(const struct vb_path *path, uint32_t frame_bytes)
 {
 	return headers_bytes(path) + frame_bytes <= PCAP_SNAP_BYTES;
@@ -215,7 +215,7 @@ static unsigned pcap_rx(struct vb_link *link, struct vb_frame *frames, unsigned 
 
 		if (!fits(&frame->path, frame->bytes))
 			continue;
-		/* A damaged one keeps the hint. */
+		/* A damaged frame keeps the hint. */
 		id = frame->id_hint;
 		pcap->identify(&frame->path, frame->data, frame->bytes, id, &id);
 		vb_lock_take(&pcap->lock);
@@ -329,7 +329,7 @@ static int file_create(int *fd, const char *name)
 		.linktype = PCAP_LINKTYPE_RAW,
 	};
 
-	/* For its owner only: it holds the application's data. */
+	/* Only the owner may read it: it contains the application's data. */
 	*fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	if (*fd < 0)
 		return errno;

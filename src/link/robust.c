@@ -21,7 +21,7 @@ int vb_robust_open(struct vb_robust_lock *lock, int memory_fd, _Atomic uint32_t 
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory_fd);
 	lock->fd = open(path, O_RDWR | O_CLOEXEC);
-	/* An emulated kernel may not know these locks. */
+	/* An emulated kernel may lack these locks. */
 	lock->own_file = lock->fd >= 0 && !fcntl(lock->fd, F_OFD_GETLK, &octet);
 	if (lock->fd < 0)
 		lock->fd = fcntl(memory_fd, F_DUPFD_CLOEXEC, 0);
@@ -43,7 +43,7 @@ void vb_robust_forget(struct vb_robust_lock *lock)
 	vb_fd_close(&lock->fd);
 }
 
-/* The first octet stands for all. False: somebody else has it. */
+/* Locks the first octet, for all of them. Returns false if another holder has it. */
 static bool file_lock(const struct vb_robust_lock *lock, short type, bool wait)
 {
 	static const int commands[2][2] = {{F_SETLK, F_SETLKW}, {F_OFD_SETLK, F_OFD_SETLKW}};
@@ -54,8 +54,9 @@ static bool file_lock(const struct vb_robust_lock *lock, short type, bool wait)
 		rc = fcntl(lock->fd, commands[lock->own_file][wait], &octet);
 	} while (rc && errno == EINTR);
 	/*
-	 * Anything else is a kernel without memory, or a program that closed our descriptor: then
-	 * changes may meet, and spoil what stands in the memory, as anybody could who may write it.
+	 * Other errors mean that the kernel has no memory, or that the program closed our
+	 * descriptor. Then changes may collide and spoil the memory, as any process with access
+	 * could.
 	 */
 	return !rc || (errno != EAGAIN && errno != EACCES);
 }
@@ -111,7 +112,7 @@ void *vb_robust_memory_map(int fd, size_t bytes)
 	struct stat stat;
 	void *memory;
 
-	/* Beyond the end of a file every access would be fatal. */
+	/* An access beyond the end of the file would be fatal. */
 	if (!vb_shm_is_sealed(fd, SEALS) || fstat(fd, &stat) || (size_t)stat.st_size < bytes)
 		return NULL;
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

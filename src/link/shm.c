@@ -27,7 +27,7 @@
 
 enum { HUSH_BATCH = 16, HUSH_BATCHES = 64 };
 
-/* Beyond this limit one does not get an error alone, but a signal that kills. */
+/* Exceeding this limit raises a signal that kills, beside the error. */
 static bool size_is_allowed(size_t bytes)
 {
 	struct rlimit limit;
@@ -77,7 +77,7 @@ int vb_shm_export(int *fd, void **memory, size_t bytes)
 		vb_shm_unmap(*memory, bytes);
 		return rc;
 	}
-	/* An older kernel does without: peers are of the same user, and map it read-only. */
+	/* Older kernels lack this seal: peers are of the same user, and map it read-only. */
 	fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
 	return 0;
 }
@@ -159,13 +159,13 @@ void vb_bell_aim(struct vb_bell_target *target, const struct vb_bell_key *key)
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
 }
 
-/* Let nothing in but the word. Where the kernel has no filters, strangers can wake us. */
+/* Lets in the word only. Without kernel filters, strangers can wake us. */
 static void filter(int fd, const uint64_t *word)
 {
 	uint32_t half[2];
 
 	memcpy(half, word, sizeof(half));
-	/* A filter reads numbers as a network has them. */
+	/* A filter loads numbers in network byte order. */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(half[0]), 0, 3),
@@ -205,7 +205,7 @@ int vb_bell_create(int *fd, struct vb_bell_key *key)
 
 void vb_bell_ring(int own_fd, const struct vb_bell_target *target)
 {
-	/* A full queue rings as well; an owner that is gone is told by its line. */
+	/* A full queue rings as well; the line tells if the owner is gone. */
 	sendto(own_fd, &target->word, sizeof(target->word), MSG_DONTWAIT | MSG_NOSIGNAL,
 	       (const struct sockaddr *)&target->address, target->bytes);
 }
@@ -214,7 +214,7 @@ void vb_bell_hush(int fd)
 {
 	struct mmsghdr messages[HUSH_BATCH];
 
-	/* Whoever rings without end is heard again. */
+	/* A process that rings without end is heard again at the next poll. */
 	for (unsigned i = 0; i < HUSH_BATCHES; i++) {
 		memset(messages, 0, sizeof(messages));
 		if (recvmmsg(fd, messages, HUSH_BATCH, MSG_DONTWAIT, NULL) < HUSH_BATCH)

@@ -43,14 +43,14 @@ static struct udp_link *udp_of(struct vb_link *link)
 	return vb_container_of(link, struct udp_link, link);
 }
 
-/* Append one control message; the buffer is sized for all that tx ever appends. */
+/* Appends a control message; the buffer has room for all that tx appends. */
 static void control_put(struct msghdr *msg, int level, int type, const void *data, size_t bytes)
 {
 	vb_check(msg->msg_controllen + CMSG_SPACE(bytes) <= TX_CONTROL_BYTES);
 	vb_udp_control_put(msg, level, type, data, bytes);
 }
 
-/* What of the IP header is not as the socket has it by default. */
+/* Appends the parts of the IP header that differ from the socket's defaults. */
 static void control_put_path(struct msghdr *msg, int family, const struct vb_udp_sender *sender,
 			     const struct vb_path *path)
 {
@@ -58,14 +58,14 @@ static void control_put_path(struct msghdr *msg, int family, const struct vb_udp
 	int tclass = path->tclass, hops = path->hop_limit;
 
 	if (vb_gid_is_zero(path->src) || memcmp(path->src, sender->src, VB_GID_BYTES) == 0) {
-		/* The source address is its own, or the kernel is to choose one. */
+		/* The source address is the socket's, or the kernel chooses one. */
 	} else if (family == AF_INET) {
 		struct in_pktinfo info = {.ipi_ifindex = (int)path->ifindex};
 
 		memcpy(&info.ipi_spec_dst, path->src + VB_GID_IPV4, 4);
 		control_put(msg, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 	} else {
-		/* The kernel takes a mapped address here for an IPv4 destination. */
+		/* With a mapped source address the kernel accepts an IPv4 destination. */
 		struct in6_pktinfo info = {.ipi6_ifindex = path->ifindex};
 
 		memcpy(&info.ipi6_addr, path->src, VB_GID_BYTES);
@@ -84,8 +84,8 @@ static void control_put_path(struct msghdr *msg, int family, const struct vb_udp
 }
 
 /*
- * The socket that sends from the path's port: the slot's own, unless it is a sender's. Another
- * socket would put another port into the header than the ICRC was made for.
+ * The socket with the path's source port: a sender's, or the slot's own. Another one would send a
+ * port that the ICRC does not match.
  */
 static int fd_of_path(struct udp_link *udp, const struct vb_path *path,
 		      const struct vb_udp_sender **sender)
@@ -98,7 +98,7 @@ static int fd_of_path(struct udp_link *udp, const struct vb_path *path,
 	return vb_udp_senders_fd(&udp->senders, path, sender);
 }
 
-/* Need a datagram not say where it goes? Not where its socket is connected with just that. */
+/* Is the path's destination what the socket is connected to? Then the datagram needs no address. */
 static bool goes_without_saying(const struct vb_udp_sender *sender, const struct vb_path *path)
 {
 	return memcmp(path->dst, sender->dst, VB_GID_BYTES) == 0 &&
@@ -106,7 +106,7 @@ static bool goes_without_saying(const struct vb_udp_sender *sender, const struct
 	       (vb_gid_is_ipv4(path->dst) || !path->flow_label);
 }
 
-/* One sendmsg. segment_bytes 0: a single datagram. */
+/* Sends by one sendmsg. segment_bytes 0: a single datagram. */
 static int datagram_send(struct udp_link *udp, const struct vb_path *path, const struct iovec *iov,
 			 uint32_t iovcnt, uint16_t segment_bytes)
 {
@@ -142,7 +142,7 @@ static int datagram_send(struct udp_link *udp, const struct vb_path *path, const
 	return errno == ENOBUFS || errno == EINTR ? EAGAIN : errno;
 }
 
-/* The first frame on its own. */
+/* Sends the first frame alone. */
 static int first_frame_send(struct udp_link *udp, const struct vb_burst *burst)
 {
 	struct iovec iov[VB_LINK_BURST_IOV_MAX];
@@ -157,10 +157,10 @@ static int first_frame_send(struct udp_link *udp, const struct vb_burst *burst)
 }
 
 /*
- * The kernel refused a segmented send. EIO and EOPNOTSUPP say that the way out cannot do it.
- * EINVAL says that, or that a segment does not fit the MTU, or dislikes the address: the first
- * frame goes alone, and if that is accepted it was the segmenting. The other frames are lost
- * either way: their ICRCs count on identifications that only segmentation gives.
+ * The kernel refused a segmented send. EIO and EOPNOTSUPP mean that the interface cannot do it.
+ * EINVAL means that, or that a segment exceeds the MTU, or a bad address: the first frame is sent
+ * alone, and if that works, segmentation was the cause. The other frames are lost either way, since
+ * their ICRCs assume the identifications of segments.
  */
 static int segmented_refused(struct udp_link *udp, const struct vb_burst *burst, int error)
 {
@@ -227,7 +227,7 @@ static int udp_rx_fd(struct vb_link *link, unsigned i)
 	struct udp_link *udp = udp_of(link);
 	struct vb_udp_rx *rx = atomic_load(&udp->rx);
 
-	if (i == VB_LINK_RX_FDS_MAX - 1) /* behind those of rx */
+	if (i == VB_LINK_RX_FDS_MAX - 1) /* after those of rx */
 		return vb_udp_groups_fd(&udp->groups);
 	return rx ? vb_udp_rx_fd(rx, i) : i == 0 ? udp->fd : -1;
 }
@@ -239,7 +239,7 @@ static uint64_t udp_deadline_ns(struct vb_link *link)
 	return rx && vb_udp_rx_pending(rx) ? 0 : UINT64_MAX;
 }
 
-/* To a group the way goes by the interface that the path names, not by a route. */
+/* For a group the path's interface decides, not a route. */
 static bool way_out_set(int fd, const struct vb_path *path)
 {
 	struct ip_mreqn ipv4 = {.imr_ifindex = (int)path->ifindex};
@@ -253,8 +253,8 @@ static bool way_out_set(int fd, const struct vb_path *path)
 }
 
 /*
- * A scratch socket asks, connected as the path goes: what the kernel has learned of the path's MTU
- * (RFC 8201) counts, not only the interface's.
+ * Asks by means of a temporary socket, connected as the path goes: so the path MTU that the kernel
+ * has learned (RFC 8201) counts, not only the interface's.
  */
 static uint32_t udp_frame_bytes_max(struct vb_link *link, const struct vb_path *path)
 {
@@ -266,7 +266,7 @@ static uint32_t udp_frame_bytes_max(struct vb_link *link, const struct vb_path *
 	socklen_t src_bytes, dst_bytes, mtu_bytes = sizeof(int);
 	int mtu = 0;
 
-	/* Without a descriptor to ask with, nothing is known against it. */
+	/* No descriptor to ask with: assume that everything fits. */
 	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE ? VB_LINK_BURST_BYTES_MAX : 0;
 	if (way_out_set(fd, path) &&
@@ -287,7 +287,7 @@ static uint32_t udp_frame_bytes_max(struct vb_link *link, const struct vb_path *
 static uint16_t udp_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot,
 			  enum vb_whom whom)
 {
-	/* What stays on this host meets no GRO, and the sockets are saved; a group has no slot. */
+	/* Within a host there is no GRO, so the slot's own port does; a group has no slot. */
 	if (!memcmp(path->src, path->dst, VB_GID_BYTES) || vb_gid_is_group(path->dst))
 		return VB_UDP_PORT;
 	return vb_udp_senders_port(&udp_of(link)->senders, path, slot, whom);

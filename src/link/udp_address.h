@@ -2,7 +2,7 @@
 #ifndef VB_LINK_UDP_ADDRESS_H
 #define VB_LINK_UDP_ADDRESS_H
 
-/* GIDs as the socket addresses of UDP links, for their own files. */
+/* GIDs as socket addresses, for the files of the UDP link. */
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 #include "base/path.h"
 
-enum { VB_GID_IPV4 = 12 }; /* where the IPv4 address stands in a GID */
+enum { VB_GID_IPV4 = 12 }; /* offset of the IPv4 address in a GID */
 
 union vb_udp_address {
 	struct sockaddr any;
@@ -33,7 +33,7 @@ static inline void vb_gid_from_ipv4(uint8_t gid[VB_GID_BYTES], const void *ipv4)
 	memcpy(gid + VB_GID_IPV4, ipv4, 4);
 }
 
-/* A GID as a socket address of that family; false if the family cannot say it. */
+/* Writes a GID as a socket address of that family. False if the family cannot express it. */
 static inline bool vb_udp_address_set(union vb_udp_address *address, socklen_t *bytes, int family,
 			const uint8_t gid[VB_GID_BYTES], uint16_t port, uint32_t ifindex)
 {
@@ -55,7 +55,7 @@ static inline bool vb_udp_address_set(union vb_udp_address *address, socklen_t *
 	return true;
 }
 
-/* The address of either family as a GID. */
+/* Reads a GID from an address of either family. */
 static inline void vb_udp_address_gid(const union vb_udp_address *address,
 				      uint8_t gid[VB_GID_BYTES])
 {
@@ -65,7 +65,7 @@ static inline void vb_udp_address_gid(const union vb_udp_address *address,
 		memcpy(gid, &address->in6.sin6_addr, VB_GID_BYTES);
 }
 
-/* The port lies at the same place in both. */
+/* The port is at the same offset in both. */
 static inline uint16_t vb_udp_address_port(const union vb_udp_address *address)
 {
 	return ntohs(address->in.sin_port);

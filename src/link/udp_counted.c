@@ -16,12 +16,12 @@
 
 enum {
 	DISCARD_PORT = 9, /* RFC 863 */
-	SEGMENT_BYTES = 4, /* of what is sent to find out */
+	SEGMENT_BYTES = 4, /* of the datagrams sent to learn the count */
 	IPV4_BYTES = 20,
 	HEADER_BYTES = IPV4_BYTES + 8,
 	ID_OFFSET = 4,
 	SOURCE_PORT_OFFSET = IPV4_BYTES,
-	LEARN_FRAMES = 16, /* a burst of so many costs far more than telling the socket */
+	LEARN_FRAMES = 16, /* shorter bursts do not repay setting the segment size */
 };
 
 union control {
@@ -31,7 +31,7 @@ union control {
 
 /* --- learning the count --- */
 
-/* The headers of a datagram that has left, with so many octets behind them. */
+/* Reads the headers of a datagram that has left, with `bytes` octets of payload. */
 static bool headers_see(int fd, uint16_t port, size_t bytes, uint16_t *id)
 {
 	uint8_t octets[256], control[512];
@@ -41,7 +41,7 @@ static bool headers_see(int fd, uint16_t port, size_t bytes, uint16_t *id)
 	ssize_t got = recvmsg(fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT);
 	const uint8_t *ip;
 
-	/* In front of them there may be what is the interface's. */
+	/* The interface's own header may precede them. */
 	if (got < (ssize_t)(HEADER_BYTES + bytes) || (msg.msg_flags & MSG_TRUNC))
 		return false;
 	ip = octets + got - bytes - HEADER_BYTES;
@@ -52,7 +52,7 @@ static bool headers_see(int fd, uint16_t port, size_t bytes, uint16_t *id)
 	return true;
 }
 
-/* What identification does the next datagram get, of one segment or two? It takes it. */
+/* Learns the identification of a datagram of one segment or two, by sending it. */
 static bool id_ask(int fd, const union vb_udp_address *to, socklen_t to_bytes, uint16_t port,
 		   unsigned segments, uint16_t *id)
 {
@@ -72,7 +72,10 @@ static bool id_ask(int fd, const union vb_udp_address *to, socklen_t to_bytes, u
 	       headers_see(fd, port, iov.iov_len, id);
 }
 
-/* A send is counted once, however many segments it has; they count on from it by themselves. */
+/*
+ * The kernel counts a send once, however many segments it has; these count on by themselves. Three
+ * sends, the second with two segments, show that.
+ */
 static int count_learn(int fd, const uint8_t src[VB_GID_BYTES], uint16_t port, uint16_t *next)
 {
 	int on = SOF_TIMESTAMPING_SOFTWARE, off = 0;
@@ -148,7 +151,7 @@ void vb_udp_counted_unclaim(struct vb_udp_counted *counted)
 	vb_lock_drop(&counted->lock);
 }
 
-/* Does the socket cut a burst as it has to be cut, without being told? */
+/* Does the socket segment this burst correctly by its setting? */
 static bool cuts_right(const struct vb_udp_counted *counted, const struct vb_burst *burst)
 {
 	if (burst->frames > 1)
@@ -156,7 +159,7 @@ static bool cuts_right(const struct vb_udp_counted *counted, const struct vb_bur
 	return !counted->segment_bytes || burst->frame_bytes <= counted->segment_bytes;
 }
 
-/* Many bursts of a long message are cut alike: the socket is told once, where that pays. */
+/* Sets the segment size for the many bursts of a long message. */
 static void cut_learn(struct vb_udp_counted *counted, int fd, const struct vb_burst *burst)
 {
 	int bytes = (int)burst->frame_bytes;
@@ -167,8 +170,8 @@ static void cut_learn(struct vb_udp_counted *counted, int fd, const struct vb_bu
 }
 
 /*
- * What lies in one piece, and is cut without a word, needs no message header, whose taking apart is
- * a twentieth of what a long burst costs. Straight to the kernel, as with messages.
+ * A burst in one piece that the socket segments by its setting needs no message header, which costs
+ * a twentieth of a long burst to parse. System call without libc, as in udp_message.h.
  */
 static ssize_t burst_send(const struct vb_udp_counted *counted, int fd,
 			  const struct vb_burst *burst)
@@ -190,7 +193,10 @@ static ssize_t burst_send(const struct vb_udp_counted *counted, int fd,
 	return vb_udp_message_send(fd, &msg);
 }
 
-/* The kernel looks for errors of before, for memory, and at the octets, before it counts. */
+/*
+ * With these errors the kernel has not counted: it reports earlier errors, allocates, and reads the
+ * octets before it counts.
+ */
 static bool is_uncounted(int error)
 {
 	return error == EAGAIN || error == EINTR || error == EFAULT ||

@@ -3,16 +3,18 @@
 #define VB_LINK_UDP_COUNTED_H
 
 /*
- * Connected IPv4 sockets: the kernel's search for the way is a tenth of what a small datagram
- * costs, and a few hundredths of a long burst, and a connected socket remembers it. But there the
- * kernel counts the datagrams in the identification of the IPv4 header, from a random number on,
- * and the ICRC covers that. So the socket learns where the count stands when it is made, from three
- * datagrams to its own host, whose headers the kernel shows again with the times of their leaving
- * (SO_TIMESTAMPING, without a privilege), and from then on it counts as well. Whoever wants to send
- * by it claims the next identification first, and makes the ICRCs for that.
+ * Connected IPv4 sockets, and the identifications that the kernel counts for them.
  *
- * Where that cannot be, or something happens of which it is not known whether the kernel counted
- * it, the socket is given up for good: there is always the other way.
+ * The kernel's route lookup is a tenth of the cost of a small datagram, and a few hundredths of a
+ * long burst; a connected socket remembers the route. But for a connected socket the kernel counts
+ * datagrams in the identification of the IPv4 header, from a random number on, and the ICRC covers
+ * that field. So the count is learned when the socket is made, from three datagrams to the own
+ * host: the kernel returns their headers with the transmit timestamps (SO_TIMESTAMPING, which needs
+ * no privilege). From then on we count along. A sender claims the next identification first and
+ * makes the ICRCs for it.
+ *
+ * Where the count cannot be learned, or an error leaves it unknown whether the kernel counted, the
+ * socket is given up for good: the unconnected socket remains.
  */
 
 #include <stdatomic.h>
@@ -22,35 +24,36 @@
 #include "base/frame.h"
 #include "base/lock.h"
 
-/* All zero: none. */
+/* All zero: no socket. */
 struct vb_udp_counted {
 	atomic_int fd_plus_1;
-	vb_lock lock;		   /* whoever has the claim */
+	vb_lock lock;		   /* held by the thread with the claim */
 	uint16_t id;		   /* of the next datagram */
-	uint32_t segment_bytes;	   /* that it cuts into by itself; 0: into none */
-	uint8_t dst[VB_GID_BYTES]; /* that it is connected with */
+	uint32_t segment_bytes;	   /* segment size set on the socket; 0: none */
+	uint8_t dst[VB_GID_BYTES]; /* what it is connected to */
 };
 
 /*
- * Make one from an address and port of this host, which others of this uid may have as well, to
- * dst's port 4791, with that hop limit. 0; or an errno, and there is none: of socket(2), bind(2) or
- * connect(2), or EOPNOTSUPP, as the count cannot be learned. Once, before anybody sends.
+ * Makes one from an address and port of this host, which it may share with others of this uid, to
+ * port 4791 of dst, with that hop limit. Returns 0; or an errno, and there is none: of socket(2),
+ * bind(2) or connect(2), or EOPNOTSUPP if the count cannot be learned. Once, before any thread
+ * sends.
  */
 int vb_udp_counted_open(struct vb_udp_counted *counted, const uint8_t src[VB_GID_BYTES],
 			const uint8_t dst[VB_GID_BYTES], uint16_t port, uint8_t hop_limit);
 
 /*
- * Claim the identification of the next burst. False: there is no socket, or another thread has the
- * claim. It ends with the burst's sending, or is given back. The path is the one that the socket is
- * made for. Any thread.
+ * Claims the identification of the next burst on the path that the socket is made for. Returns
+ * false if there is no socket, or another thread has the claim. The claim ends with sending, or is
+ * given back. Any thread.
  */
 bool vb_udp_counted_claim(struct vb_udp_counted *counted, uint16_t *id);
 void vb_udp_counted_unclaim(struct vb_udp_counted *counted);
 
-/* Send that burst, and end the claim; as vb_link_ops.tx. */
+/* Sends the burst and ends the claim; as vb_link_ops.tx. */
 int vb_udp_counted_send(struct vb_udp_counted *counted, const struct vb_burst *burst);
 
-/* Close it. In a forked child as well, whoever held the lock. */
+/* Closes it; also in a forked child, whatever thread held the lock. */
 void vb_udp_counted_close(struct vb_udp_counted *counted);
 
 #endif

@@ -14,7 +14,8 @@
 struct vb_udp_group {
 	struct vb_udp_group *next;
 	uint8_t gid[VB_GID_BYTES];
-	uint32_t scope; /* the interface that it is a group of; 0: of all that were joined at */
+	/* the interface, if the group is limited to it; 0: joined at any number of interfaces */
+	uint32_t scope;
 	int fd;
 };
 
@@ -25,7 +26,7 @@ void vb_udp_groups_init(struct vb_udp_groups *groups)
 	groups->list = NULL;
 }
 
-/* RFC 4291 2.7: where a group of IPv6 ends stands in its fourth half octet. */
+/* RFC 4291 2.7: the fourth half octet of an IPv6 group is its scope. */
 static bool has_scope(const uint8_t gid[VB_GID_BYTES])
 {
 	enum { INTERFACE = 1, LINK = 2 };
@@ -70,7 +71,7 @@ static int join_at(int fd, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
 	if (!setsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, MCAST_JOIN_GROUP, &request,
 			sizeof(request)))
 		return 0;
-	return errno == EADDRINUSE ? 0 : errno; /* it is a member there already */
+	return errno == EADDRINUSE ? 0 : errno; /* EADDRINUSE: it is a member already */
 }
 
 static int group_make(struct vb_udp_groups *groups, const uint8_t gid[VB_GID_BYTES],
@@ -131,7 +132,7 @@ void vb_udp_groups_leave(struct vb_udp_groups *groups, const uint8_t gid[VB_GID_
 			continue;
 		}
 		*at = group->next;
-		/* A forked child may hold the socket for a moment more: the set must not. */
+		/* A forked child may keep the socket open a moment longer: the set must not. */
 		epoll_ctl(vb_udp_groups_fd(groups), EPOLL_CTL_DEL, group->fd, NULL);
 		vb_fd_close(&group->fd);
 		free(group);
@@ -142,7 +143,7 @@ void vb_udp_groups_leave(struct vb_udp_groups *groups, const uint8_t gid[VB_GID_
 int vb_udp_groups_ready(const struct vb_udp_groups *groups)
 {
 	struct epoll_event event;
-	/* Straight to the kernel: in the C library it is a cancellation point (udp_rx.c). */
+	/* System call without libc, where it is a cancellation point (udp_rx.c). */
 	long n = syscall(SYS_epoll_pwait, vb_udp_groups_fd(groups), &event, 1, 0, NULL, 8);
 
 	return n == 1 ? event.data.fd : -1;

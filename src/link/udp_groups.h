@@ -4,12 +4,12 @@
 
 /*
  * The multicast groups of a UDP link. Each has a socket of its own, bound to the group's address
- * and port 4791, beside the slots' sockets. Bound like that it gets nothing that is for the slots,
- * is no member of their group of sockets, whose order the kernel goes by, and goes with its
- * process; what comes to a slot's socket never was sent to a group.
+ * and port 4791, beside the slots' sockets. So it receives nothing that is for the slots, is not
+ * part of their reuseport group, whose order matters, and ends with its process. What a slot's
+ * socket receives was never sent to a multicast group.
  *
- * A group of IPv6 that is a link's or an interface's own (ff02::/16, ff01::/16) is another one at
- * each interface, and has a socket for each.
+ * An IPv6 group of link or interface scope (ff02::/16, ff01::/16) is a different group at each
+ * interface, and has a socket for each.
  */
 
 #include <stdatomic.h>
@@ -21,8 +21,8 @@
 struct vb_udp_group;
 
 struct vb_udp_groups {
-	vb_lock lock; /* the list, and who makes the epoll descriptor */
-	atomic_int epoll_fd; /* of all sockets; -1: there never was one */
+	vb_lock lock; /* guards the list, and making epoll_fd */
+	atomic_int epoll_fd; /* of all sockets; -1: none yet */
 	struct vb_udp_group *list;
 };
 
@@ -33,19 +33,19 @@ int vb_udp_groups_join(struct vb_udp_groups *groups, const uint8_t gid[VB_GID_BY
 		       uint32_t ifindex);
 void vb_udp_groups_leave(struct vb_udp_groups *groups, const uint8_t gid[VB_GID_BYTES]);
 
-/* A descriptor that is readable when a group's socket is; -1: there are none. Any thread. */
+/* A descriptor that is readable when a group's socket is; -1: none. Any thread. */
 static inline int vb_udp_groups_fd(const struct vb_udp_groups *groups)
 {
 	return atomic_load_explicit(&groups->epoll_fd, memory_order_acquire);
 }
 
-/* A socket at which something waits, or -1. Whoever is in rx, so that none is closed meanwhile. */
+/* A readable group socket, or -1. Only within rx, so that none is closed meanwhile. */
 int vb_udp_groups_ready(const struct vb_udp_groups *groups);
 
-/* Closes the descriptors. In a forked child as well, whoever held the lock. */
+/* Closes the descriptors; also in a forked child, whatever thread held the lock. */
 void vb_udp_groups_close(struct vb_udp_groups *groups);
 
-/* Closed before. */
+/* After vb_udp_groups_close(). */
 void vb_udp_groups_fini(struct vb_udp_groups *groups);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef VB_LINK_UDP_MESSAGE_H
 #define VB_LINK_UDP_MESSAGE_H
 
-/* How datagrams leave by a socket, whichever it is. */
+/* How datagrams leave by any socket. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,13 +12,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Append one control message; msg_control has room for it, and lies as a struct cmsghdr has to. */
+/* Appends a control message. msg_control has room for it, and is aligned as a struct cmsghdr. */
 static inline void vb_udp_control_put(struct msghdr *msg, int level, int type, const void *data,
 				      size_t bytes)
 {
 	struct cmsghdr *cmsg = (void *)((uint8_t *)msg->msg_control + msg->msg_controllen);
 
-	/* The padding as well: valgrind looks at all that the kernel gets. */
+	/* Clears the padding, too: valgrind checks all that the kernel reads. */
 	memset(cmsg, 0, CMSG_SPACE(bytes));
 	cmsg->cmsg_level = level;
 	cmsg->cmsg_type = type;
@@ -29,15 +29,15 @@ static inline void vb_udp_control_put(struct msghdr *msg, int level, int type, c
 
 #define VB_UDP_SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL)
 
-/* Straight to the kernel: in the C library it is a cancellation point (udp_rx.c). */
+/* System call without libc, where it is a cancellation point (udp_rx.c). */
 static inline ssize_t vb_udp_message_send(int fd, const struct msghdr *msg)
 {
 	return syscall(SYS_sendmsg, fd, msg, VB_UDP_SEND_FLAGS);
 }
 
 /*
- * A connected socket tells, instead of sending, that an earlier datagram found nobody: of that the
- * transport learns by itself, and the next datagram leaves.
+ * Is the error about an earlier datagram? A connected socket reports that instead of sending. The
+ * transport notices the loss by itself; sending again works.
  */
 static inline bool vb_udp_tells_of_earlier(int error)
 {

@@ -19,27 +19,27 @@
 #endif
 
 enum {
-	BATCHES_MAX = 16,    /* datagrams, or merged runs of them, of one recvmmsg */
-	BATCH_BYTES = 65536, /* a merged run is never longer than the longest UDP datagram */
-	HOT_BYTES = 262144,  /* of one recvmmsg: more leaves the cache before it is looked at */
+	BATCHES_MAX = 16,    /* datagrams, or merged runs, per recvmmsg */
+	BATCH_BYTES = 65536, /* longest UDP datagram, and so longest merged run */
+	HOT_BYTES = 262144,  /* per recvmmsg: more would leave the cache before it is looked at */
 	CONTROL_BYTES = 256,
 	FLOW_LABEL_MASK = 0xfffff,
 
-	/* So many messages in a row from one port of one host make a flow. */
+	/* This many messages in a row from one port of one host start a flow. */
 	FLOW_AFTER = 1000,
-	/* A flow that was looked at so often in vain is over: another one may take its place. */
+	/* After this many empty looks a flow is over: another may replace it. */
 	FLOW_OVER = 1 << 16,
-	/* So often in vain, and a socket is looked at only now and then. */
+	/* After this many empty looks, only one in QUIET_EVERY rounds looks at the socket. */
 	QUIET = 1024,
 	QUIET_EVERY = 8,
 };
 
-/* Where messages come from: the slot's socket, the flow's, those of groups. */
+/* The sockets that messages come from. */
 enum { SLOT, FLOW, GROUP, SOURCES };
 
 struct source {
-	unsigned ask;	/* for so many messages, 1 to BATCHES_MAX */
-	uint32_t quiet; /* looks in vain since the last message */
+	unsigned ask;	/* messages to ask for, 1 to BATCHES_MAX */
+	uint32_t quiet; /* empty looks since the last message */
 };
 
 union control {
@@ -47,24 +47,25 @@ union control {
 	uint8_t octets[CONTROL_BYTES];
 };
 
-/* The socket of one sender who has the link to itself. */
+/* The flow: a socket for one sender. */
 struct own_flow {
 	atomic_int fd;		/* -1: none */
-	struct vb_path path;	/* of what comes by it */
-	struct vb_path refused; /* none can be from here, or one that was went elsewhere, too */
-	bool known;		/* it comes from where this link sends to */
-	bool settling;		/* what came before it was there may still be in the slot's */
+	struct vb_path path;	/* of all that comes by it */
+	/* a path that cannot have a flow: connecting failed, or it addressed another slot */
+	struct vb_path refused;
+	bool known;		/* its source is a host that this link sends to */
+	bool settling;		/* the slot's socket may still have earlier datagrams of it */
 };
 
-/* What the last call brought, and how much of it has been handed on as frames. */
+/* The result of the last receive, and how much of it was passed on as frames. */
 struct brought {
 	unsigned from;		 /* its source */
-	unsigned own;		 /* the last one that was no group's */
-	unsigned batches, next;	 /* received; the one that comes next */
-	uint32_t offset, frames; /* within that one: octets and frames handed on */
+	unsigned own;		 /* the last source, SLOT or FLOW */
+	unsigned batches, next;	 /* received; the next to pass on */
+	uint32_t offset, frames; /* passed on within that one: octets, frames */
 	uint32_t segment_bytes;
 	struct vb_path path;
-	atomic_bool pending; /* there is more of it */
+	atomic_bool pending; /* something is left */
 };
 
 struct vb_udp_rx {
@@ -76,7 +77,7 @@ struct vb_udp_rx {
 	uint32_t looks;
 	struct source source[SOURCES];
 
-	/* Who has been sending to the slot's socket, and how many messages in a row. */
+	/* The path of the last message by the slot's socket, and how many came in a row. */
 	struct vb_path last;
 	uint32_t run;
 
@@ -95,7 +96,7 @@ struct vb_udp_rx *vb_udp_rx_create(int fd, int family, const struct vb_udp_group
 
 	if (!rx)
 		return NULL;
-	/* The buffers stay untouched, so that pages come into being as they are needed. */
+	/* The buffers are not touched, so that their pages are allocated when needed. */
 	memset(rx, 0, offsetof(struct vb_udp_rx, data));
 	rx->fd = fd;
 	rx->family = family;
@@ -144,7 +145,7 @@ bool vb_udp_rx_pending(const struct vb_udp_rx *rx)
 
 /* --- the flow --- */
 
-/* The slot that a frame is for: the upper 10 bits of its BTH's destination QPN (udp_socket.c). */
+/* Is the frame for this slot: the upper 10 bits of its BTH's destination QPN (udp_socket.c)? */
 static bool is_for_slot(const struct vb_frame *frame, uint16_t slot)
 {
 	return frame->bytes > 6 && (frame->data[5] << 8 | frame->data[6]) >> 6 == slot;
@@ -173,8 +174,8 @@ static bool place_is_free(const struct vb_udp_rx *rx, const struct vb_path *path
 }
 
 /*
- * A frame from the slot's socket: one more in a row, or of another? Only ports that say the slot
- * are candidates: nothing for another slot may come from them.
+ * Counts a frame from the slot's socket; returns true if its path is to get a flow. Only source
+ * ports that stand for this slot qualify: frames for other slots must not come from them.
  */
 static bool flow_is_due(struct vb_udp_rx *rx, const struct vb_frame *frame)
 {
@@ -218,11 +219,11 @@ static void flow_begin(struct vb_udp_rx *rx, const struct vb_path *path)
 /* --- datagrams --- */
 
 /*
- * So many messages as `ask` says; their number. Where they come one by one, which is what the
- * fastest ping-pong is, asking for one only saves asking in vain for a second.
+ * Receives up to `ask` messages; returns their number. In the fastest ping-pongs they come one by
+ * one: asking for one only avoids looking in vain for a second.
  *
- * Straight to the kernel: in the C library these are cancellation points, which costs something at
- * each call, and nobody may be cancelled in here anyway.
+ * System calls without libc, where they are cancellation points: that costs time at each call, and
+ * no thread may be cancelled in here.
  */
 static unsigned receive(struct vb_udp_rx *rx, int fd, unsigned ask)
 {
@@ -239,7 +240,7 @@ static unsigned receive(struct vb_udp_rx *rx, int fd, unsigned ask)
 	return 1;
 }
 
-/* The kernel has put there what it filled. What comes by the flow needs no name. */
+/* Resets what the kernel fills in. Messages of a flow need no address. */
 static void headers_set(struct vb_udp_rx *rx, unsigned from, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -258,7 +259,7 @@ static int fd_of(const struct vb_udp_rx *rx, unsigned from)
 	return from == FLOW ? rx->flow.fd : vb_udp_groups_ready(rx->groups);
 }
 
-/* There were as many as were asked for, and may be more: for how many to ask the next time. */
+/* As many came as were asked for, so there may be more: how many to ask for next. */
 static unsigned ask_next(const struct vb_udp_rx *rx, unsigned n)
 {
 	uint32_t bytes = 0;
@@ -299,7 +300,7 @@ static bool is_worth_a_look(const struct vb_udp_rx *rx, unsigned from)
 
 static bool refill_own(struct vb_udp_rx *rx)
 {
-	/* Not the one that was first the last time: none has to wait for an end of the other. */
+	/* Alternate, so that neither starves while the other is busy. */
 	unsigned first = rx->got.own == SLOT ? FLOW : SLOT;
 
 	rx->got.batches = rx->got.next = 0;
@@ -311,7 +312,7 @@ static bool refill_own(struct vb_udp_rx *rx)
 			return true;
 		rx->flow.settling = false;
 	}
-	/* Where none is worth it, one of them all the same, by turns. */
+	/* If neither is worth a look, look at one of them, in turns. */
 	if (!is_worth_a_look(rx, !first))
 		return look(rx, first);
 	return (is_worth_a_look(rx, first) && look(rx, first)) || look(rx, !first);
@@ -321,7 +322,7 @@ static bool refill(struct vb_udp_rx *rx)
 {
 	if (vb_udp_groups_fd(rx->groups) < 0)
 		return refill_own(rx);
-	/* By turns: whoever had the last one comes second. */
+	/* Take turns: the last source comes second. */
 	if (rx->got.from == GROUP)
 		return refill_own(rx) || look(rx, GROUP);
 	return look(rx, GROUP) || refill_own(rx);
@@ -331,7 +332,7 @@ static int control_int(const struct cmsghdr *cmsg)
 {
 	int value = 0;
 
-	/* IP_TOS comes as one octet, everything else as an int. */
+	/* IP_TOS has one octet; all others are int. */
 	if (cmsg->cmsg_len < CMSG_LEN(sizeof(value)))
 		return *CMSG_DATA(cmsg);
 	memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
@@ -386,7 +387,7 @@ static void control_take_ipv6(struct vb_udp_rx *rx, const struct cmsghdr *cmsg)
 	}
 }
 
-/* Start on the next datagram, or merged run: where it came from, and how long its pieces are. */
+/* Starts on the next datagram or merged run: its path, and the size of its pieces. */
 static void batch_begin(struct vb_udp_rx *rx)
 {
 	struct mmsghdr *mmsg = &rx->msgs[rx->got.next];
@@ -414,8 +415,8 @@ static void batch_begin(struct vb_udp_rx *rx)
 }
 
 /*
- * After a batch's first frame, which is like the others. A port that says one slot and sends to
- * another is none of ours: its frames would miss their way in a flow.
+ * Called with a batch's first frame, which stands for all. A source port that stands for one slot,
+ * but sends to another, is not a sender of ours: frames in its flow would reach the wrong slot.
  */
 static void batch_judge(struct vb_udp_rx *rx, const struct vb_frame *frame)
 {

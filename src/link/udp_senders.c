@@ -45,7 +45,7 @@ void vb_udp_senders_close(struct vb_udp_senders *senders)
 		close_one(&senders->chosen[i].sender);
 }
 
-/* The kernel gives the lowest number that is free, so a high one says that many are in use. */
+/* The kernel gives the lowest free number, so a high one means that many are in use. */
 static bool descriptors_are_few(int fd)
 {
 	struct rlimit limit;
@@ -53,7 +53,7 @@ static bool descriptors_are_few(int fd)
 	return getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
-/* A link-local address would tie the socket to an interface, and it is to serve all. */
+/* A link-local address would tie the socket to one interface. */
 static bool may_bind(const uint8_t gid[VB_GID_BYTES])
 {
 	return !vb_gid_is_zero(gid) && !vb_gid_is_link_local(gid);
@@ -74,9 +74,8 @@ static void counted_make(struct vb_udp_senders *senders, struct vb_udp_sender *s
 }
 
 /*
- * Where that fails, each datagram says where it goes, and what is wrong with that. So it does over
- * IPv4: there the kernel counts the datagrams of a connected socket in their identification, which
- * the ICRC covers; it leaves those of others 0.
+ * If connecting fails, each datagram carries its address and gets the error. So does IPv4: there
+ * the kernel would count identifications, which the ICRC covers; unconnected sockets send 0.
  */
 static void connect_with(struct vb_udp_senders *senders, struct vb_udp_sender *sender, int fd,
 			 const struct vb_path *path, uint16_t port)
@@ -123,7 +122,7 @@ static struct vb_udp_sender *sender_of(struct vb_udp_senders *senders, const str
 	return vb_gid_is_ipv4(path->dst) ? &senders->ipv4[slot] : &senders->ipv6[slot];
 }
 
-/* A failure of ours is remembered, a guest's is not: nothing that others do is to last. */
+/* Remembers a failure for ours, but not for guests: others must not cause lasting effects. */
 static int sender_ask(struct vb_udp_senders *senders, struct vb_udp_sender *sender,
 		      const struct vb_path *path, uint16_t slot, enum vb_whom whom)
 {
@@ -204,7 +203,7 @@ bool vb_udp_senders_reach(struct vb_udp_senders *senders, const uint8_t gid[VB_G
 	return false;
 }
 
-/* --- ports that somebody chose --- */
+/* --- chosen ports --- */
 
 static struct vb_udp_chosen *chosen_find(struct vb_udp_senders *senders, uint16_t port)
 {
@@ -217,7 +216,7 @@ static struct vb_udp_chosen *chosen_find(struct vb_udp_senders *senders, uint16_
 	return NULL;
 }
 
-/* It has no hop limit, way or address in common with anybody, so each datagram says its own. */
+/* Such a socket may serve different paths, so each datagram carries hop limit and addresses. */
 static int chosen_add(struct vb_udp_senders *senders, uint16_t slot, uint16_t port)
 {
 	unsigned count = atomic_load(&senders->chosen_count);
@@ -292,7 +291,7 @@ struct vb_udp_counted *vb_udp_senders_counted(struct vb_udp_senders *senders,
 	if (slot >= VB_UDP_SLOTS || path->tclass || !vb_gid_is_ipv4(path->dst))
 		return NULL;
 	sender = &senders->ipv4[slot];
-	/* Whoever made it has written the rest before. */
+	/* The maker wrote the other members before fd_plus_1. */
 	if (atomic_load_explicit(&sender->fd_plus_1, memory_order_acquire) <= 0 ||
 	    memcmp(path->dst, sender->counted.dst, VB_GID_BYTES) != 0 ||
 	    memcmp(path->src, sender->src, VB_GID_BYTES) != 0 ||

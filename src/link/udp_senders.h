@@ -3,23 +3,23 @@
 #define VB_LINK_UDP_SENDERS_H
 
 /*
- * Sockets that only send: one for each slot that a link sends to, bound to a source port of that
- * slot's. Frames to different slots are different flows then (RoCEv2 leaves the source port to
- * the sender, for the sake of such differences), so the GRO of the host that receives them never
- * merges what belongs to different sockets there.
+ * Sockets that only send: one for each slot that a link sends to, bound to a source port for that
+ * slot. So frames to different slots are different flows (RoCEv2 leaves the source port to the
+ * sender for such purposes), and the GRO of the receiving host never merges frames for different
+ * sockets.
  *
- * It is bound to the address that the first path to that slot comes from as well, and has that
- * path's hop limit, since there is mostly one only: then nothing has to be said with each datagram.
- * For the same reason it is connected with where that path leads, over IPv6, so that the kernel
- * need not look for the way each time; it can send elsewhere all the same. Over IPv4 that makes
- * the kernel count, and there is a second socket for it (udp_counted.h).
+ * A sender is also bound to the source address of the first path to its slot and has that path's
+ * hop limit. Usually there is only one path, and then datagrams need no control messages. Over IPv6
+ * it is connected to that path's destination as well, which saves the route lookup; it can still
+ * send elsewhere. Over IPv4 connecting would make the kernel count identifications, so a second
+ * socket is used for that (udp_counted.h).
  *
- * A socket stays until the link goes. Where there can be none, the slot's own port has to do,
- * for good: whoever asks again is not kept waiting by the kernel.
+ * A socket stays as long as the link. Where none can be made, the slot's own port is used for good,
+ * so that later calls do not wait for the kernel.
  *
- * Sockets are for those whom the process has addressed. Guests get some as long as there are many,
- * and plain ones; that they got none is not remembered. All strangers together have one, whose
- * datagrams have no UDP checksum: those are not merged, whatever slots they go to.
+ * Sockets are for peers that this process has addressed (VB_OURS). Guests get them only while
+ * enough are left, unconnected ones, and a failure for a guest is not remembered. All strangers
+ * share one, whose datagrams have no UDP checksum: these are never merged, whatever their slots.
  */
 
 #include <stdatomic.h>
@@ -30,25 +30,25 @@
 #include "link/udp_counted.h"
 
 enum {
-	VB_UDP_SLOTS = 1024,	    /* a slot is 10 bits */
-	VB_UDP_SENDERS_MAX = 256,   /* of a link */
-	VB_UDP_GUESTS_MAX = 128,    /* of these there are, and guests get no more */
-	VB_UDP_SENDER_PORT = 0xc000, /* slot 0's, where the dynamic ports begin (RFC 6335) */
-	VB_UDP_ANSWER_PORT = 0xbfff, /* of all that is answered to strangers */
-	VB_UDP_COUNTED_MAX = 64,    /* of those, with a second socket */
-	VB_UDP_CHOSEN_MAX = 64	    /* ports of a link that somebody chose */
+	VB_UDP_SLOTS = 1024,	    /* a slot has 10 bits */
+	VB_UDP_SENDERS_MAX = 256,   /* per link */
+	VB_UDP_GUESTS_MAX = 128,    /* up to this count guests get one */
+	VB_UDP_SENDER_PORT = 0xc000, /* slot 0's; the dynamic ports begin there (RFC 6335) */
+	VB_UDP_ANSWER_PORT = 0xbfff, /* of all answers to strangers */
+	VB_UDP_COUNTED_MAX = 64,    /* of the senders, those with a second socket */
+	VB_UDP_CHOSEN_MAX = 64	    /* chosen ports of a link */
 };
 
 struct vb_udp_sender {
-	atomic_int fd_plus_1;	   /* 0: not asked for yet; -1: there can be none */
-	uint8_t src[VB_GID_BYTES]; /* that it is bound to; all zero: to none */
-	uint8_t dst[VB_GID_BYTES]; /* that it is connected with; all zero: none */
-	uint8_t whom[VB_GID_BYTES]; /* that it was made for */
-	uint8_t hop_limit;	   /* that it was given */
+	atomic_int fd_plus_1;	   /* 0: not made yet; -1: cannot be made */
+	uint8_t src[VB_GID_BYTES]; /* bound to; all zero: to none */
+	uint8_t dst[VB_GID_BYTES]; /* connected to; all zero: to none */
+	uint8_t whom[VB_GID_BYTES]; /* the destination it was made for */
+	uint8_t hop_limit;	   /* set on the socket */
 	struct vb_udp_counted counted;
 };
 
-/* A port that was asked for, in place of the slot's (vb_udp_senders_choose()). */
+/* A port chosen instead of the slot's (vb_udp_senders_choose()). */
 struct vb_udp_chosen {
 	uint16_t port, slot;
 	struct vb_udp_sender sender;
@@ -56,7 +56,7 @@ struct vb_udp_chosen {
 
 struct vb_udp_senders {
 	int family;
-	vb_lock lock; /* whoever makes one */
+	vb_lock lock; /* held to make a socket */
 	unsigned count, counted;
 	struct vb_udp_sender answers; /* to strangers, of either family */
 	struct vb_udp_sender ipv4[VB_UDP_SLOTS], ipv6[VB_UDP_SLOTS];
@@ -64,42 +64,42 @@ struct vb_udp_senders {
 	struct vb_udp_chosen chosen[VB_UDP_CHOSEN_MAX];
 };
 
-/* The structure is all zero. */
+/* The structure must be all zero. */
 void vb_udp_senders_init(struct vb_udp_senders *senders, int family);
 
-/* Closes the sockets. In a forked child as well, whoever held the lock. */
+/* Closes the sockets; also in a forked child, whatever thread held the lock. */
 void vb_udp_senders_close(struct vb_udp_senders *senders);
 
 /*
- * The source port of frames to a slot on this path: its own, or VB_UDP_PORT if there can be no
- * socket for that: there are VB_UDP_SENDERS_MAX, the port is somebody else's, or half of the
- * descriptors that this process may have are in use (the rest is the application's). Makes the
- * socket when first asked; later it is a load. For strangers: the slot's own port if there is one,
- * else VB_UDP_ANSWER_PORT. Any thread.
+ * The source port of frames on this path to a slot: the slot's own port, or VB_UDP_PORT if there
+ * can be no socket for that (VB_UDP_SENDERS_MAX exist, another program has the port, or half of
+ * this process's descriptors are in use; the other half is the application's). The first call for a
+ * slot makes the socket; later ones are a load. For strangers: the slot's own port if it has a
+ * socket, else VB_UDP_ANSWER_PORT. Any thread.
  */
 uint16_t vb_udp_senders_port(struct vb_udp_senders *senders, const struct vb_path *path,
 			     uint16_t slot, enum vb_whom whom);
 
-/* Was one made for that host? Slow: it looks through all. Any thread. */
+/* Has this link a sender to that host? Slow: looks through all. Any thread. */
 bool vb_udp_senders_reach(struct vb_udp_senders *senders, const uint8_t gid[VB_GID_BYTES]);
 
 /*
- * Make a socket of this very port for frames on this path to this slot. Whoever receives them must
- * not merge what goes to different slots, so a port is one slot's, and one process's: EADDRINUSE if
- * it is not to be had, which none of the slots' own is. ENOSPC: VB_UDP_CHOSEN_MAX, or descriptors
- * as above; or an errno of socket(2). 0, also where it is so already. It stays until the link goes.
+ * Makes a socket with this port for frames on this path to this slot. Receivers must not merge
+ * frames for different slots, so each port is for one slot and one process: EADDRINUSE if it is
+ * taken, as the ports of slots always are. ENOSPC: VB_UDP_CHOSEN_MAX, or descriptors as above. Or
+ * an errno of socket(2). 0 also if it exists already. It stays as long as the link.
  */
 int vb_udp_senders_choose(struct vb_udp_senders *senders, const struct vb_path *path,
 			  uint16_t slot, uint16_t port);
 
 /*
- * The socket for a path, by its source port, which one of the two above told; or -1. *sender: what
- * need not be said of a datagram from there.
+ * The socket for a path, by its source port, which one of the functions above returned; or -1.
+ * *sender: the defaults of that socket.
  */
 int vb_udp_senders_fd(struct vb_udp_senders *senders, const struct vb_path *path,
 		      const struct vb_udp_sender **sender);
 
-/* The connected socket for a path that one of them told; NULL: none that would do as it is. */
+/* The connected socket for such a path; NULL: none that fits. */
 struct vb_udp_counted *vb_udp_senders_counted(struct vb_udp_senders *senders,
 					      const struct vb_path *path);
 

@@ -15,7 +15,7 @@
 #include "base/failure.h"
 #include "link/udp_address.h"
 
-/* Kernel ABI (linux/in6.h) that glibc's headers leave out and linux/in6.h cannot be read with. */
+/* Kernel ABI (linux/in6.h), missing in glibc's headers, with which linux/in6.h conflicts. */
 #ifndef IPV6_FLOWINFO
 #define IPV6_FLOWINFO 11
 #endif
@@ -24,8 +24,8 @@
 #endif
 
 /*
- * Where the destination QPN lies in the BTH (IBA 9.2: octets 5 to 7), and how far its upper ten
- * bits are from the right end of the two octets that hold them.
+ * The offset of the destination QPN in the BTH (IBA 9.2: octets 5 to 7), and the shift that leaves
+ * its upper ten bits of the two octets that contain them.
  */
 enum {
 	TRANSPORT_MASK = 0xe0, /* of the opcode, the first octet */
@@ -47,15 +47,17 @@ static const struct option options_both[] = {
 	{ SOL_SOCKET, SO_REUSEPORT,  1, true },
 	{ SOL_SOCKET, SO_SNDBUF, VB_UDP_BUFFER_BYTES, true },
 	{ SOL_SOCKET, SO_RCVBUF, VB_UDP_BUFFER_BYTES, true },
-	/* More than the administrator's limit, if this process may; refused otherwise. */
+	/* Beyond the administrator's limit, if this process may; else refused. */
 	{ SOL_SOCKET, SO_SNDBUFFORCE, VB_UDP_BUFFER_BYTES, false },
 	{ SOL_SOCKET, SO_RCVBUFFORCE, VB_UDP_BUFFER_BYTES, false },
 	{ IPPROTO_UDP, UDP_GRO, 1, false },
-	/* DF set, so the identification is 0 (IP) or counted (segments), and ICRCs can cover it. */
+	/*
+	 * DF set: the identification is 0 (IP), or counted within segments, so ICRCs can cover it.
+	 */
 	{ IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, true },
 	{ IPPROTO_IP, IP_RECVTOS, 1, true },
 	{ IPPROTO_IP, IP_RECVTTL, 1, true },
-	/* Only the groups that this very socket joined, not those of its neighbours. */
+	/* Only the groups that this socket joined, not those of other sockets. */
 	{ IPPROTO_IP, IP_MULTICAST_ALL, 0, true },
 	{ IPPROTO_IP, IP_TTL, VB_UDP_HOP_LIMIT_DEFAULT, true },
 	{ IPPROTO_IP, IP_MULTICAST_TTL, VB_UDP_HOP_LIMIT_DEFAULT, true },
@@ -67,7 +69,8 @@ static const struct option options_ipv4[] = {
 
 static const struct option options_ipv6[] = {
 	{ IPPROTO_IPV6, IPV6_V6ONLY, 0, true },
-	{ IPPROTO_IPV6, IPV6_RECVPKTINFO, 1, true },	/* IPv4 destinations as well, mapped */
+	/* covers IPv4 destinations, as mapped addresses */
+	{ IPPROTO_IPV6, IPV6_RECVPKTINFO, 1, true },
 	{ IPPROTO_IPV6, IPV6_RECVTCLASS, 1, true },
 	{ IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1, true },
 	{ IPPROTO_IPV6, IPV6_FLOWINFO, 1, false },
@@ -76,7 +79,7 @@ static const struct option options_ipv6[] = {
 	{ IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, false },
 	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS, VB_UDP_HOP_LIMIT_DEFAULT, true },
 	{ IPPROTO_IPV6, IPV6_MULTICAST_HOPS, VB_UDP_HOP_LIMIT_DEFAULT, true },
-	/* Linux's rdma_rxe sends without a UDP checksum, over IPv6 too. */
+	/* Linux's rdma_rxe sends without a UDP checksum, over IPv6, too. */
 	{ IPPROTO_UDP, UDP_NO_CHECK6_RX, 1, true },
 };
 /* clang-format on */
@@ -103,7 +106,7 @@ static int options_set_all(int fd, bool ipv6)
 	return rc;
 }
 
-/* A UDP socket of either family, IPv6 first. */
+/* Opens a UDP socket, IPv6 if possible. */
 static int socket_open(int *fd, bool *ipv6)
 {
 	*ipv6 = true;
@@ -115,7 +118,7 @@ static int socket_open(int *fd, bool *ipv6)
 	return *fd < 0 ? vb_failed(errno, "socket") : 0;
 }
 
-/* Let nothing in. 0 or a positive errno. */
+/* Lets nothing in. Returns 0 or a positive errno. */
 static int filter_attach(int fd)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
@@ -140,8 +143,8 @@ int vb_udp_socket_create(int *fd)
 int vb_udp_socket_steer(int fd)
 {
 	/*
-	 * A datagram too short for the load ends the program with 0: slot 0, the hub's. There, a
-	 * request of XRC goes on to the slot of the SRQ that it names.
+	 * A datagram too short for the load ends the program with 0: slot 0, the hub's. An XRC
+	 * request goes to the slot of the SRQ that it names.
 	 */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, BTH_DESTQP_OFFSET),
@@ -172,7 +175,7 @@ static int port_bind(int fd, const uint8_t src[VB_GID_BYTES], uint16_t port)
 	} address = {0};
 	socklen_t bytes = sizeof(address);
 
-	/* An unbound socket's name has the right family and the wildcard address already. */
+	/* An unbound socket's name already has the right family and the wildcard address. */
 	if (getsockname(fd, &address.any, &bytes))
 		return errno;
 	if (address.any.sa_family == AF_INET6) {
@@ -210,7 +213,7 @@ int vb_udp_socket_sender(int *fd, int family, const uint8_t src[VB_GID_BYTES], u
 		rc = options_set(*fd, hops, VB_ARRAY_LEN(hops));
 	if (!rc && alone)
 		rc = options_set(*fd, shared, VB_ARRAY_LEN(shared));
-	/* Nobody reads what would be sent to it. */
+	/* No thread reads from it. */
 	if (!rc)
 		rc = filter_attach(*fd);
 	if (!rc)
@@ -231,12 +234,11 @@ int vb_udp_socket_unsum(int fd, int family)
 }
 
 /*
- * Until it is connected, it must neither stand among the slots' sockets, whose places say which
- * they are and would no longer fit once it is gone, nor get what is for them. So it is bound to
- * every address as well, but of one family alone. The kernel takes that for another group, and
- * for the last one that a datagram might be for, since it looks through sockets like these in the
- * order of their binding. (Bound to an address of its own it would come first.) Where slots'
- * sockets are of IPv4 themselves there is no such difference, and no flow.
+ * Until it is connected, the socket must neither join the slots' reuseport group, whose positions
+ * would be wrong once it closes, nor receive what is for them. So it is bound to every address, but
+ * of one family only. For the kernel that is another group. It looks at such sockets in the order
+ * of binding, so at this one last. (A socket bound to a specific address would come first.) If the
+ * slots' sockets are IPv4 themselves there is no such difference, and no flow.
  */
 static int flow_bind(int fd, int family, const struct vb_path *path)
 {
@@ -281,7 +283,7 @@ int vb_udp_socket_flow(int *fd, int family, const struct vb_path *path)
 	bytes = sizeof(address);
 	if (!rc && getsockname(*fd, &address.any, &bytes))
 		rc = errno;
-	/* The kernel chooses the local address, of several perhaps another one. */
+	/* The kernel chooses the local address; with several it may be a different one. */
 	if (!rc) {
 		vb_udp_address_gid(&address, local);
 		rc = memcmp(local, path->dst, VB_GID_BYTES) == 0 ? 0 : EADDRNOTAVAIL;
@@ -315,7 +317,7 @@ bool vb_udp_socket_bound(int fd)
 	struct sockaddr_in6 address = {0};
 	socklen_t bytes = sizeof(address);
 
-	/* The port lies at the same place in sockaddr_in. */
+	/* The port is at the same offset in sockaddr_in. */
 	return !getsockname(fd, (struct sockaddr *)&address, &bytes) && address.sin6_port != 0;
 }
 
@@ -341,7 +343,7 @@ void vb_udp_socket_shut(int fd)
 	char octet;
 
 	filter_attach(fd);
-	/* A pending error is cleared by reading it; more than a few are no pending errors. */
+	/* Reading clears a pending error; errors that do not end are something else. */
 	while (errors < DRAIN_ERRORS_MAX) {
 		if (recv(fd, &octet, sizeof(octet), MSG_DONTWAIT) >= 0)
 			continue;
