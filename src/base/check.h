@@ -3,8 +3,8 @@
 #define VB_BASE_CHECK_H
 
 /*
- * vb_check() states what must hold if our own code is right. It stays on in every build: going on
- * with a broken invariant would write into memory that is not ours. Never use it for input.
+ * vb_check() states what must hold if our own code is right. It stays on in every build: continuing
+ * with a broken invariant could write to memory that is not ours. Never use it for input.
  */
 
 #define vb_check(cond)                                                                            \

@@ -3,23 +3,23 @@
 #define VB_BASE_FD_H
 
 /*
- * Descriptors that the child of a fork finds in our memory and closes.
+ * Descriptors that a forked child finds in our memory and closes.
  *
- * Another thread may fork at any moment, and a child has what the memory said just then. If it
- * said a number whose file is closed already, that number may be a file of the application's by
- * now, and the child would take it away from itself: a pipe, its standard input. So a number is
- * forgotten before its file is closed. The other way round, a child may find a number less than
- * there are files: it has one file more, until it executes something (all are close-on-exec).
+ * Another thread may fork at any moment, and the child has the memory as it was then. If the memory
+ * had the number of a closed file, that number may be one of the application's files by then, and
+ * the child would close that: a pipe, its standard input. So the number is erased before the file
+ * is closed. In the opposite case the child has one file more than it knows of, until exec (all are
+ * close-on-exec).
  */
 
 #include <unistd.h>
 
 #define VB_FD_NONE (-1)
 
-/* Close *fd if it is one, and let it be VB_FD_NONE. Not for two threads at once. */
+/* Closes *fd unless it is VB_FD_NONE, and sets it to VB_FD_NONE. One thread at a time. */
 static inline void vb_fd_close(int *fd)
 {
-	/* Not atomic for its own sake: a fork sees stores in the order that the program has. */
+	/* Atomic to fix the order: a fork sees stores in program order. */
 	int old = __atomic_exchange_n(fd, VB_FD_NONE, __ATOMIC_SEQ_CST);
 
 	if (old >= 0)

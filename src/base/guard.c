@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-/* What may stand on the stack between a guard and the instruction that touches. */
+/* How far the stack may grow between a guard and the instruction that touches. */
 enum { STACK_BYTES_MAX = 1024 };
 
 __thread struct vb_guard *volatile vb_guard_current __attribute__((tls_model("initial-exec")));
 
-/* Either address is an application's, and may be anything: to memcpy NULL is an address as well. */
+/* Either address is the application's and may be anything; for memcpy NULL is an address, too. */
 __attribute__((no_sanitize("undefined"))) bool vb_guard_copy_large(void *dst, const void *src,
 								    size_t bytes)
 {
@@ -31,11 +31,11 @@ void vb_guard_fault(void)
 }
 
 /*
- * The small copy. It must be written by hand, because the fault handler relies on it: between
- * vb_guard_copy_small and vb_guard_small_end the stack is as the caller left it, so that from any
- * place there the instructions at vb_guard_small_fault return to the caller.
+ * The small copy. It is written in assembly because the fault handler relies on it: between
+ * vb_guard_copy_small and vb_guard_small_end the stack is as the caller left it, so the
+ * instructions at vb_guard_small_fault return to the caller from any place there.
  *
- * Sixteen octets at a time, then what the bits of the rest say.
+ * Copies sixteen octets at a time, then the rest by the bits of its length.
  */
 #if VB_GUARD_ROUTINE && defined(__x86_64__)
 __asm__(".pushsection .text\n"
@@ -151,17 +151,17 @@ static uintptr_t small_resume(void)
 }
 #endif
 
-/* Processors may let a tag stand in an address's upper octet, and leave it out of a fault's. */
+/* Processors may allow a tag in an address's upper octet, and omit it in the fault's address. */
 static bool lies_within(uintptr_t at, uintptr_t start, size_t bytes)
 {
 	return (uint64_t)(at - start) << 8 >> 8 < bytes;
 }
 
 /*
- * Does what faulted run in the guard's own function, or one that this called? They take a few
- * hundred octets of stack at most; what interrupted them stands beyond the kernel's record of all
- * registers, which is larger on every processor, or on another stack. Sanitizers have frames of
- * any size, and guards that are not on the stack.
+ * Did the guard's function fault, or one called by it? These use a few hundred octets of stack at
+ * most. A handler that interrupted them is further away, behind the kernel's record of all
+ * registers, which is larger than that on every processor, or on another stack. Sanitizers have
+ * frames of any size, and guards that are not on the stack.
  */
 static bool is_its_own(const struct vb_guard *guard, uintptr_t sp)
 {
@@ -172,7 +172,7 @@ enum vb_guarded vb_guard_find(const struct vb_memory_fault *fault, bool *write)
 {
 	const struct vb_guard *guard = vb_guard_current;
 
-	/* It moves its pointers on behind what it has copied, by 16 octets at most. */
+	/* The routine advances its pointers before it copies, by 16 octets at most. */
 	*write = lies_within(fault->at, fault->to, 16);
 	if (is_small(fault->pc))
 		return VB_GUARDED_SMALL;

@@ -3,24 +3,23 @@
 #define VB_BASE_GUARD_H
 
 /*
- * Touching application memory that may have vanished.
+ * Access to application memory that may have been unmapped.
  *
- * An application may unmap memory under a registered region. Hardware would go on with the pages
- * it had pinned; we read and write through the application's own mapping, so such an access
- * faults. Code that touches application memory runs inside a guard, which is told where:
+ * An application may unmap memory under a registered region. Hardware would continue with the pages
+ * that it pinned; we use the application's own mapping, so such an access faults. Code that touches
+ * application memory runs inside a guard that covers the addresses:
  *
  *	struct vb_guard guard;
  *	vb_guard_cover(&guard, to, from, bytes);
  *	if (vb_guard_enter(&guard)) { touch; vb_guard_leave(); } else { it faulted; }
  *
- * After a fault, control comes back from vb_guard_enter() with false, the guard already left.
- * Between enter and leave: no locks taken, no memory allocated, no return, and so little on the
- * stack that a handler of the application's, which may interrupt it, is told from it
- * (vb_guard_find). Guards do not nest. Without an installed handler (the simulator) a fault kills
- * the process as usual.
+ * After a fault, vb_guard_enter() returns a second time, with false and the guard left. Between
+ * enter and leave: no locks, no allocation, no return, and little stack, so that the accesses can
+ * be told from those of an application's handler that interrupts them (vb_guard_find). Guards do
+ * not nest. Without an installed handler (the simulator) a fault kills the process as usual.
  *
- * Small copies need no guard around them: they are done by a routine of a few instructions that
- * the fault handler knows, so that there is nothing to be said before and after.
+ * Small copies need no guard: a routine of a few instructions does them, which the fault handler
+ * recognizes by its addresses.
  */
 
 #include <setjmp.h>
@@ -29,8 +28,8 @@
 #include <stdint.h>
 
 /*
- * Sanitizers see the accesses of compiled code only, so they get that: all copies are guarded
- * then, as they are on processors that the routine was not written for.
+ * Sanitizers see the accesses of compiled code only. So with them, and on processors without the
+ * routine, all copies use a guard.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define VB_GUARD_ROUTINE 0
@@ -48,7 +47,7 @@
 #endif
 #endif
 
-/* From here on, entering a guard costs little against the copy, and memcpy copies faster. */
+/* From this size on, entering a guard costs little compared with the copy, and memcpy is faster. */
 enum { VB_GUARD_SMALL_BYTES_MAX = 256 };
 
 struct vb_guard {
@@ -61,8 +60,8 @@ extern __thread struct vb_guard *volatile vb_guard_current
 	__attribute__((tls_model("initial-exec")));
 
 /*
- * What is touched: so many octets are read at `from` and written at `to`, which may be the same.
- * It may be said anew inside the guard.
+ * Says what will be touched: this many octets, read at `from` and written at `to`, which may be
+ * equal. May be called again inside the guard.
  */
 static inline void vb_guard_cover(struct vb_guard *guard, const void *to, const void *from,
 				  size_t bytes)
@@ -70,7 +69,7 @@ static inline void vb_guard_cover(struct vb_guard *guard, const void *to, const 
 	guard->to = (uintptr_t)to;
 	guard->from = (uintptr_t)from;
 	guard->bytes = bytes;
-	/* Said before it is touched. */
+	/* Not moved by the compiler behind the access. */
 	__asm__ volatile("" ::: "memory");
 }
 
@@ -89,14 +88,14 @@ static inline void vb_guard_leave(void)
 	vb_guard_set(NULL);
 }
 
-/* The two ways to copy, for vb_guard_copy(). */
+/* The two implementations of vb_guard_copy(). */
 bool vb_guard_copy_small(void *dst, const void *src, size_t bytes);
 bool vb_guard_copy_large(void *dst, const void *src, size_t bytes);
 
 /*
- * memcpy that reports a fault on either side: false, with an unspecified part copied. Small
- * copies go upwards and write each octet once: whoever spins on the last one finds the others
- * there, and what it puts into their place stays.
+ * memcpy that reports a fault on either side: false, with an unspecified part copied. Small copies
+ * go upwards and write each octet once: a reader that spins on the last octet finds the others
+ * there, and the copy never overwrites what the reader then puts in their place.
  */
 static inline bool vb_guard_copy(void *dst, const void *src, size_t bytes)
 {
@@ -107,34 +106,34 @@ static inline bool vb_guard_copy(void *dst, const void *src, size_t bytes)
 
 /* --- for the SIGSEGV/SIGBUS handler (run/memory/sigguard.c) --- */
 
-/* What is known of a fault; 0 where it is not. */
+/* What is known of a fault; 0 if unknown. */
 struct vb_memory_fault {
 	uintptr_t pc, sp;
-	uintptr_t to; /* the register that a function's first argument is passed in */
-	uintptr_t at; /* the address that was touched */
+	uintptr_t to; /* the register of a function's first argument */
+	uintptr_t at; /* the address touched */
 };
 
 enum vb_guarded {
-	VB_GUARDED_NOT,	  /* somebody else's */
-	VB_GUARDED_SMALL, /* of a small copy: known by its instructions */
-	VB_GUARDED_LARGE, /* inside a guard, at what that covers */
+	VB_GUARDED_NOT,	  /* not a guard's fault */
+	VB_GUARDED_SMALL, /* in a small copy, by its instruction address */
+	VB_GUARDED_LARGE, /* inside a guard, at an address that it covers */
 };
 
 /*
- * Whose fault is it, of this thread? A guard's own are those at an address that it covers while
- * nothing runs above it: a handler of the application's, interrupting it, may look at the same
- * memory, on the same thread, and has its own way to deal with what it meets. *write: it was about
- * to be written.
+ * Which kind of guard does this thread's fault belong to? A fault is a guard's own if its address
+ * is covered and the guard's code caused it, not an application's handler that interrupted it: such
+ * a handler may access the same memory in the same thread and deals with its own faults. *write:
+ * the access was a write.
  */
 enum vb_guarded vb_guard_find(const struct vb_memory_fault *fault, bool *write);
 
 /*
- * Where to go on: in a small copy with all other registers as they are, and the copy returns
- * false; in a guard as if that function had been called.
+ * Where to continue: in a small copy with all other registers unchanged, and the copy returns
+ * false; in a guard as if that function were called.
  */
 uintptr_t vb_guard_resume(enum vb_guarded guarded);
 
-/* Leaves the guard that this thread is inside of; returns if it is in none. */
+/* Leaves the guard that this thread is inside; returns if it is in none. */
 void vb_guard_fault(void);
 
 #endif

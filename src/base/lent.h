@@ -3,12 +3,11 @@
 #define VB_BASE_LENT_H
 
 /*
- * Marks a function that libibverbs.so.1 lends to the other libraries of ours, under the version
- * VERBATIM_PRIVATE (abi/verbs/libibverbs.map, where its name has to stand as well). They come from
- * one build, so what it looks like may change at any time. Inside libibverbs.so.1 such a call is as
- * direct as any other.
+ * Marks a function that libibverbs.so.1 provides for our other libraries, under the version
+ * VERBATIM_PRIVATE (abi/verbs/libibverbs.map must list it as well). All come from one build, so its
+ * signature may change at any time. Within libibverbs.so.1 the call stays direct.
  */
-#ifdef VB_BORROWS /* we are compiled for a library that finds it in another */
+#ifdef VB_BORROWS /* compiled for a library that takes it from libibverbs.so.1 */
 #define VB_LENT
 #else
 #define VB_LENT __attribute__((visibility("protected")))

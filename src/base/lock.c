@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 /*
- * How long to look before going to sleep, in pauses: some microseconds, which is what the longest
- * holders take. Longer would be lost wherever the holder waits for this very processor. From one
- * look to the next the pauses double, since each look costs the holder the cache line.
+ * How long to spin before sleeping, in pauses: some microseconds, as long as the longest holders
+ * take. More would be wasted if the holder waits for this CPU. The pauses double from one look to
+ * the next, since each look takes the cache line from the holder.
  */
 enum { PAUSES_MAX = 64 };
 
@@ -41,8 +41,8 @@ void vb_lock_wait(vb_lock *lock)
 			return;
 	}
 	/*
-	 * Said anew after each sleep, since whoever woke us took it back, and others may sleep
-	 * still: we get the lock with the word set, and wake the next one when we drop it.
+	 * Set again after each sleep, since the thread that woke us cleared it and others may still
+	 * sleep: so we get the lock with the word set, and wake the next one when we drop it.
 	 */
 	for (;;) {
 		atomic_store_explicit(&lock->asleep, 1, memory_order_relaxed);
@@ -54,9 +54,9 @@ void vb_lock_wait(vb_lock *lock)
 
 void vb_lock_drop_wake(vb_lock *lock)
 {
-	/* Taken back first, so that the droppers until somebody is awake stay out of the kernel. */
+	/* Cleared first: until the woken thread runs, other droppers need no system call. */
 	atomic_store_explicit(&lock->asleep, 0, memory_order_relaxed);
 	atomic_store_explicit(&lock->taken, 0, memory_order_release);
-	/* Only an address from here on: if the memory is gone, nobody sleeps there. */
+	/* From here on only its address is used: if the memory is gone, no thread sleeps there. */
 	syscall(SYS_futex, &lock->taken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

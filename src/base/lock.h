@@ -3,21 +3,20 @@
 #define VB_BASE_LOCK_H
 
 /*
- * The one kind of lock. Held for the time of a post or a packet, never across a wait of any other
- * kind. Nearly always nobody else wants it, so that is what it is made for: taking it is one
- * exchange, dropping it a load and a store. Whoever finds it taken looks again for a while, and
- * then sleeps in the kernel (lock.c).
+ * The only kind of lock. Held as long as a post or a packet takes, never across any other wait. It
+ * is optimized for the usual case without contention: taking it is one exchange, dropping it a load
+ * and a store. A thread that finds it taken spins for a while, and then sleeps in the kernel
+ * (lock.c).
  *
- * The dropper looks for sleepers before it drops: after that, the lock's memory may be gone with
- * the object that the next owner destroyed. So a sleeper that comes just in between is not woken.
- * It would take a fence per drop to prevent that; instead no sleep is longer than
- * VB_LOCK_SLEEP_NS, after which the sleeper looks for itself.
+ * Dropping looks for sleepers before it releases: afterwards the lock's memory may be gone, because
+ * the next owner destroyed the object. So a thread that goes to sleep just in between is not woken.
+ * Preventing that would take a fence per drop; instead no sleep is longer than VB_LOCK_SLEEP_NS.
  *
- * It is not fair and not recursive, and lives within one process.
+ * It is neither fair nor recursive, and works within one process.
  *
- * Each lock has a rank, a row of lock_rank.def, which is the one place where their order stands. A
- * build with -Dlock_order=true holds every thread to it (lock_order.h); in any other the rank is
- * nowhere, and costs nothing.
+ * Each lock has a rank, a row of lock_rank.def, the only place that states their order. A build
+ * with -Dlock_order=true checks it at run time (lock_order.h); in other builds the rank is not
+ * stored and costs nothing.
  */
 
 #include <stdatomic.h>
@@ -35,8 +34,8 @@ enum vb_lock_rank {
 };
 
 typedef struct {
-	_Atomic uint32_t taken;  /* 0 or 1; what sleepers wait on */
-	_Atomic uint32_t asleep; /* somebody sleeps, or is about to */
+	_Atomic uint32_t taken;  /* 0 or 1; sleepers wait on it */
+	_Atomic uint32_t asleep; /* a thread sleeps, or is about to */
 #ifdef VB_LOCK_ORDER
 	enum vb_lock_rank rank;
 #endif
@@ -50,7 +49,7 @@ typedef struct {
 
 #include "base/lock_order.h"
 
-/* For the functions below: what to do when somebody is in the way, or waits. */
+/* For the functions below: the slow paths, with contention. */
 void vb_lock_wait(vb_lock *lock);
 void vb_lock_drop_wake(vb_lock *lock);
 
@@ -61,7 +60,7 @@ static inline void vb_lock_init(vb_lock *lock, enum vb_lock_rank rank)
 	vb_lock_order_init(lock, rank);
 }
 
-/* The lock has another rank from now on, since other things may be done under it. */
+/* Gives the lock another rank. */
 static inline void vb_lock_rank_set(vb_lock *lock, enum vb_lock_rank rank)
 {
 #ifdef VB_LOCK_ORDER
@@ -69,7 +68,7 @@ static inline void vb_lock_rank_set(vb_lock *lock, enum vb_lock_rank rank)
 #endif
 }
 
-/* Nothing to give back: a lock is only its memory. Nobody may have it or want it. */
+/* A lock owns only its memory. No thread may have it or want it. */
 static inline void vb_lock_fini(vb_lock *lock)
 {
 }

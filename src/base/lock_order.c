@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/lock.h"
 
-/* More than any thread holds. */
+/* No thread holds this many. */
 enum { HELD_MAX = 64, REPORT_MAX = 24 };
 
 /* The rules of lock_rank.def. */
@@ -54,7 +54,7 @@ static void die_waiting(const char *what, const vb_lock *lock)
 	die(text, lock);
 }
 
-/* May this lock be taken by who holds what this thread holds? */
+/* May this thread take this lock, given those that it holds? */
 static bool is_in_order(const vb_lock *lock)
 {
 	unsigned rules = ranks[lock->rank].rules;
@@ -77,7 +77,7 @@ static void add(vb_lock *lock)
 	held.lock[held.count++] = lock;
 }
 
-/* Take it off the list: true if it was there. Mostly it is the last. */
+/* Removes the lock from the list. Returns true if it was there. Usually it is the last. */
 static bool take_off(const vb_lock *lock)
 {
 	unsigned i = held.count;

@@ -3,19 +3,19 @@
 #define VB_BASE_LOCK_ORDER_H
 
 /*
- * Is the order of lock_rank.def kept? In a build with -Dlock_order=true each thread has a list of
+ * Checks the order of lock_rank.def. In a build with -Dlock_order=true each thread has a list of
  * the locks that it holds, and a breach ends the process with a message on stderr that names the
- * lock and all that are held. In any other build these functions are empty.
+ * lock and all that are held. In other builds these functions are empty.
  *
- * Only lock.h calls these, but for vb_lock_order_wait(): any thread, before it waits.
+ * Only lock.h calls these, except vb_lock_order_wait(): any thread, before it waits.
  */
 
 #ifdef VB_LOCK_ORDER
 
-/* A thread that initializes a lock that it holds, as the child of a fork does, drops it. */
+/* If this thread holds the lock, as a forked child may, this also drops it. */
 void vb_lock_order_init(vb_lock *lock, enum vb_lock_rank rank);
 
-/* Before the lock is taken, so that a breach is told and does not end in a deadlock. */
+/* Before taking the lock, so that a breach is reported instead of a deadlock. */
 void vb_lock_order_take(vb_lock *lock);
 
 /* After a try that took the lock. Returns true. */
@@ -23,7 +23,7 @@ bool vb_lock_order_tried(vb_lock *lock);
 
 void vb_lock_order_drop(vb_lock *lock);
 
-/* This thread may sleep, or wait for another thread or process, in `what`. */
+/* This thread may sleep, or wait for another thread or process; `what` names the place. */
 void vb_lock_order_wait(const char *what);
 
 #else

@@ -3,7 +3,7 @@
 #define VB_BASE_PATH_H
 
 /*
- * Where a frame comes from and goes to, as far as a link and the ICRC care.
+ * The addresses of a frame and what else links and the ICRC need to know of its way.
  *
  * Addresses are GIDs: 16 octets in network order, an IPv4 address as ::ffff:a.b.c.d.
  */
@@ -19,17 +19,18 @@ struct vb_path {
 	uint8_t dst[VB_GID_BYTES];
 	uint32_t flow_label; /* 20 bits, IPv6 only */
 	uint32_t ifindex;    /* scope of link-local addresses, 0: none */
-	uint16_t sport;      /* UDP source port, host order; what vb_link_ops.sport says */
+	uint16_t sport;      /* UDP source port, host order; from vb_link_ops.sport */
 	uint8_t tclass;      /* IPv4: the TOS octet */
 	uint8_t hop_limit;
-	bool local;	     /* dst is an address of this host's; unknown (false) on the way in */
+	/* dst is an address of this host; unknown (false) in received frames */
+	bool local;
 };
 
-/* Whom something is sent to: what it may cost. */
+/* Who the destination is to us, which bounds the resources spent on it. */
 enum vb_whom {
-	VB_OURS,     /* whom this process has addressed by itself */
-	VB_GUEST,    /* who sent it something, and knows what only those know whom it lets */
-	VB_STRANGER, /* who sent it something: anybody, under any address */
+	VB_OURS,     /* a peer that this process has addressed itself */
+	VB_GUEST,    /* a peer that sent to us and has proved that it is admitted */
+	VB_STRANGER, /* any sender, under any address */
 };
 
 /* True for a GID that stands for an IPv4 address (::ffff:0:0/96). */

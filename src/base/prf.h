@@ -3,9 +3,9 @@
 #define VB_BASE_PRF_H
 
 /*
- * SipHash-2-4 (Aumasson, Bernstein 2012) of one 64-bit word: who does not have the key learns from
- * any number of values nothing about the others. Repeatable, as the simulator wants it; for what
- * others see and must not foresee, where vb_prng_next() gives its state away.
+ * SipHash-2-4 (Aumasson, Bernstein 2012) of one 64-bit word: without the key, known values tell
+ * nothing about others. Repeatable, as the simulator needs. For values that others see and must not
+ * predict; vb_prng_next() would reveal its state.
  */
 
 #include <stdint.h>

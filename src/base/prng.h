@@ -4,8 +4,8 @@
 
 /*
  * A small seeded generator (splitmix64): replayable in the simulator, seeded from the kernel's
- * entropy in a real device. What it has said tells what it will say: what nobody may
- * guess comes from vb_prf().
+ * entropy in a real device. Its output reveals the rest of the sequence: values that must not be
+ * guessed come from vb_prf().
  */
 
 #include <stdint.h>

@@ -5,16 +5,16 @@
 /*
  * A ring of frames in memory that two processes share: one producer, one consumer, no lock.
  *
- * A frame is a head (what the consumer looks at first) and a payload. Head and payload that fit
- * one slot lie in it, beside the mark that publishes it, so that a small frame costs one cache
- * line; a longer payload lies in the data area. Where, both ends compute alike from the lengths:
- * no index ever crosses.
+ * A frame has a head (what the consumer reads first) and a payload. If both fit in one slot they
+ * are there, beside the mark that publishes the frame, so that a small frame takes one cache line.
+ * A longer payload is in the data area. Both ends compute its place from the lengths, so no index
+ * is transmitted.
  *
- * Neither end trusts the other. What is read from shared memory is read once, checked, and used
- * from the copy. A producer that dies at any instruction leaves a prefix of what it meant to send,
- * because the one store of the mark publishes a frame.
+ * Neither end trusts the other. Values from shared memory are read once, checked, and used from the
+ * copy. A producer that dies at any instruction leaves complete frames only, since a single store,
+ * of the mark, publishes a frame.
  *
- * Each end serializes its own callers. Lengths are in octets, positions count on and wrap.
+ * Each end serializes its own callers. Lengths are in octets; positions count up and wrap.
  */
 
 #include <stdatomic.h>
@@ -26,8 +26,8 @@
 #include "base/check.h"
 
 /*
- * No more data than stays in the caches of both cores beside what it is copied from and to. (The
- * simulator makes rings smaller, so that they are full all the time.)
+ * Small enough that the data stays in the caches of both cores, together with its source and
+ * destination. (The simulator uses smaller rings, so that they are often full.)
  */
 #ifndef VB_RING_SLOTS
 #define VB_RING_SLOTS 256u
@@ -36,28 +36,31 @@
 
 enum {
 	VB_RING_SLOT_BYTES = 64,
-	VB_RING_HEAD_BYTES_MAX = 56, /* also what fits a slot altogether */
+	VB_RING_HEAD_BYTES_MAX = 56, /* also the most that fits in a slot */
 	VB_RING_PAYLOAD_BYTES_MAX = 64 << 10,
 	VB_RING_LINE_BYTES = 64,
-	VB_RING_AHEAD = 8, /* slots between the one being filled and the one being fetched */
-	VB_RING_LANES = 4, /* rings from one slot to another: one area */
+	VB_RING_AHEAD = 8, /* slots between the one being filled and the one being prefetched */
+	VB_RING_LANES = 4, /* rings from one slot to another, together one area */
 };
 
 struct vb_ring_slot {
-	_Atomic uint64_t mark; /* position + 1, and above 2^32 the lengths: head << 24 | payload */
+	_Atomic uint64_t mark; /* position + 1; from bit 32 on the lengths: head << 24 | payload */
 	uint8_t octets[VB_RING_HEAD_BYTES_MAX];
 };
 
-/* All zero at first. */
+/* All zero at the start. */
 struct vb_ring_shared {
-	/* The consumer's: slots before `tail` are free; and from when on it heeds `direct`. */
+	/* The consumer's: slots before `tail` are free; since when it checks `direct`. */
 	_Alignas(VB_RING_LINE_BYTES) _Atomic uint32_t tail;
 	_Atomic uint32_t heeds_direct;
-	/* The producer's: set while it waits for room, so that the consumer rings when it moves. */
+	/*
+	 * The producer's: set while it waits for room, so that the consumer rings when it frees
+	 * some.
+	 */
 	_Alignas(VB_RING_LINE_BYTES) _Atomic uint32_t wants_room;
 	/*
-	 * The producer's: odd while it reaches into the consumer's memory by itself, and above 2^32
-	 * by which key.
+	 * The producer's: odd while it accesses the consumer's memory directly; from bit 32 on the
+	 * key that it uses.
 	 */
 	_Alignas(VB_RING_LINE_BYTES) _Atomic uint64_t direct;
 	_Alignas(4096) struct vb_ring_slot slot[VB_RING_SLOTS];
@@ -68,33 +71,37 @@ _Static_assert(sizeof(struct vb_ring_slot) == VB_RING_SLOT_BYTES, "a slot is a c
 _Static_assert(!(VB_RING_SLOTS & (VB_RING_SLOTS - 1)), "positions are masked");
 _Static_assert(!(VB_RING_DATA_BYTES & (VB_RING_DATA_BYTES - 1)), "positions are masked");
 
-/* What the memory of one direction holds. */
+/* The memory of one direction. */
 struct vb_ring_area {
 	struct vb_ring_shared lane[VB_RING_LANES];
 };
 
-/* The producer's own side. */
+/* The producer's private state. */
 struct vb_ring_tx {
 	struct vb_ring_shared *shared;
-	uint32_t head, tail;	     /* next to fill; the consumer's, as last seen */
+	uint32_t head, tail;	     /* next slot to fill; the consumer's tail as last read */
 	uint32_t data_head, data_tail;
-	uint32_t next_data_head;     /* of the frame being built */
-	bool broken;		     /* the consumer has written nonsense */
-	uint8_t *octets;	     /* ... goes here: the slot's, which nobody looks at yet */
+	uint32_t next_data_head;     /* the value of data_head after the frame being built */
+	bool broken;		     /* the consumer wrote an impossible tail */
+	/* where the head goes: in the slot, which the consumer does not read yet */
+	uint8_t *octets;
 	uint32_t data_end[VB_RING_SLOTS];
 };
 
-/* The consumer's own side. All zero at first. */
+/* The consumer's private state. All zero at the start. */
 struct vb_ring_rx {
 	struct vb_ring_shared *shared;
-	_Atomic uint32_t next; /* written by whoever consumes, looked at by anybody */
-	_Atomic uint32_t told; /* `tail`, as last published */
+	_Atomic uint32_t next; /* written by the consuming thread, read by any */
+	_Atomic uint32_t told; /* `tail` as last published */
 	uint32_t data_pos, data_told;
 	uint32_t next_data_pos;
-	_Atomic bool broken; /* the producer has written nonsense: nothing is taken any more */
+	_Atomic bool broken; /* the producer wrote impossible values: nothing more is taken */
 };
 
-/* A frame taken. The head is a copy; the payload may still be shared, and be anything twice. */
+/*
+ * A frame taken. The head is a copy; the payload may still be in shared memory and change between
+ * reads.
+ */
 struct vb_ring_frame {
 	uint32_t head_bytes, payload_bytes;
 	const uint8_t *payload;
@@ -106,7 +113,10 @@ static inline uint32_t vb_ring_slot_index(uint32_t position)
 	return position & (VB_RING_SLOTS - 1);
 }
 
-/* Where a payload begins that comes after `position`: never across the end of the area. */
+/*
+ * The position where a payload begins: at `position`, or behind the area's end if it would cross
+ * that.
+ */
 static inline uint32_t vb_ring_data_start(uint32_t position, uint32_t bytes)
 {
 	uint32_t left = VB_RING_DATA_BYTES - (position & (VB_RING_DATA_BYTES - 1));
@@ -127,14 +137,14 @@ static inline void vb_ring_tx_init(struct vb_ring_tx *tx, struct vb_ring_shared 
 	tx->shared = shared;
 }
 
-/* Look how far the consumer is. Cheap to call when full; true if there is more room than before. */
+/* Reads the consumer's tail. Returns true if there is more room than before. Cheap when full. */
 static inline bool vb_ring_tx_update(struct vb_ring_tx *tx)
 {
 	uint32_t tail = atomic_load_explicit(&tx->shared->tail, memory_order_acquire);
 
 	if (tail == tx->tail)
 		return false;
-	/* It can only have moved on, and not beyond what was published. */
+	/* A valid tail only moves forward, and not beyond what was published. */
 	if (tail - tx->tail > tx->head - tx->tail) {
 		tx->broken = true;
 		return false;
@@ -151,9 +161,9 @@ static inline bool vb_ring_has_room(struct vb_ring_tx *tx, uint32_t payload_end)
 }
 
 /*
- * Room for a frame: where its payload goes, NULL if there is none now. The head goes to tx->octets.
- * Nothing has happened until vb_ring_publish(). Both are shared memory: what was written there is
- * not to be believed when read again.
+ * Reserves room for a frame. Returns where its payload goes, NULL if there is no room now. The head
+ * goes to tx->octets. Without vb_ring_publish() this has no effect. Both are shared memory: what is
+ * read back there cannot be trusted.
  */
 static inline uint8_t *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t head_bytes,
 				       uint32_t payload_bytes)
@@ -175,7 +185,7 @@ static inline uint8_t *vb_ring_reserve(struct vb_ring_tx *tx, uint32_t head_byte
 		    : tx->shared->data + (start & (VB_RING_DATA_BYTES - 1));
 }
 
-/* The frame that was reserved, with the same lengths, is complete. */
+/* Publishes the frame that was reserved, with the same lengths. */
 static inline void vb_ring_publish(struct vb_ring_tx *tx, uint32_t head_bytes,
 				   uint32_t payload_bytes)
 {
@@ -183,14 +193,14 @@ static inline void vb_ring_publish(struct vb_ring_tx *tx, uint32_t head_bytes,
 	struct vb_ring_slot *slot = &tx->shared->slot[index];
 	uint64_t lengths = head_bytes << 24 | payload_bytes;
 
-	/* The consumer read that slot a lap ago: have its line here by the time it is filled. */
+	/* The consumer read that slot a lap ago: fetch its line before it is filled. */
 	__builtin_prefetch(&tx->shared->slot[vb_ring_slot_index(tx->head + VB_RING_AHEAD)], 1);
 	tx->data_head = tx->data_end[index] = tx->next_data_head;
 	tx->head++;
 	atomic_store_explicit(&slot->mark, lengths << 32 | tx->head, memory_order_release);
 }
 
-/* Has the consumer told that it took everything? */
+/* Has the consumer released everything? */
 static inline bool vb_ring_tx_is_empty(struct vb_ring_tx *tx)
 {
 	vb_ring_tx_update(tx);
@@ -201,7 +211,7 @@ static inline bool vb_ring_tx_is_empty(struct vb_ring_tx *tx)
 
 static inline void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_shared *shared)
 {
-	/* Whoever looked for frames of the one before may still do so: there, nothing is new. */
+	/* Another thread may be reading rx->shared: it is written only if it changes. */
 	if (rx->shared != shared)
 		rx->shared = shared;
 	atomic_store_explicit(&rx->next, 0, memory_order_relaxed);
@@ -210,7 +220,7 @@ static inline void vb_ring_rx_init(struct vb_ring_rx *rx, struct vb_ring_shared 
 	rx->data_pos = rx->data_told = rx->next_data_pos = 0;
 }
 
-/* Is there a frame? Any thread; only whoever serializes the consumers may believe a yes. */
+/* Is there a frame? Any thread; only the thread that serializes the consumers can rely on true. */
 static inline bool vb_ring_ready(const struct vb_ring_rx *rx)
 {
 	uint32_t next = atomic_load_explicit(&rx->next, memory_order_relaxed);
@@ -225,7 +235,7 @@ static inline bool vb_ring_rx_is_broken(const struct vb_ring_rx *rx)
 	return atomic_load_explicit(&rx->broken, memory_order_relaxed);
 }
 
-/* Take the next frame: false if there is none, or the ring is broken. */
+/* Takes the next frame. Returns false if there is none, or the ring is broken. */
 static inline bool vb_ring_take(struct vb_ring_rx *rx, struct vb_ring_frame *frame)
 {
 	uint32_t next = atomic_load_explicit(&rx->next, memory_order_relaxed);
@@ -254,14 +264,14 @@ static inline bool vb_ring_take(struct vb_ring_rx *rx, struct vb_ring_frame *fra
 	return true;
 }
 
-/* Has something been taken that the producer was not told of? Any thread. */
+/* Was something taken that the producer does not know of? Any thread. */
 static inline bool vb_ring_untold(const struct vb_ring_rx *rx)
 {
 	return atomic_load_explicit(&rx->told, memory_order_relaxed) !=
 	       atomic_load_explicit(&rx->next, memory_order_relaxed);
 }
 
-/* Tell the producer that everything taken is free. True if that is news. */
+/* Tells the producer that everything taken is free. Returns true if it was not told before. */
 static inline bool vb_ring_tell(struct vb_ring_rx *rx)
 {
 	uint32_t next = atomic_load_explicit(&rx->next, memory_order_relaxed);
@@ -270,14 +280,14 @@ static inline bool vb_ring_tell(struct vb_ring_rx *rx)
 		return false;
 	atomic_store_explicit(&rx->told, next, memory_order_relaxed);
 	rx->data_told = rx->data_pos;
-	/* Ordered against the look at wants_room that follows (vb_ring_wants_room). */
+	/* Ordered before the following read of wants_room (vb_ring_wants_room). */
 	atomic_store(&rx->shared->tail, next);
 	return true;
 }
 
 /*
- * Done with the frame taken. The producer is told now and then only, since its cache line moves
- * each time: true if it was.
+ * Releases the frame taken. Tells the producer only now and then, since that moves a cache line.
+ * Returns true if it did.
  */
 static inline bool vb_ring_release(struct vb_ring_rx *rx)
 {
@@ -291,7 +301,7 @@ static inline bool vb_ring_release(struct vb_ring_rx *rx)
 	return vb_ring_tell(rx);
 }
 
-/* Does the producer wait for news of room? */
+/* Does the producer wait for room? */
 static inline bool vb_ring_wants_room(const struct vb_ring_rx *rx)
 {
 	return atomic_load(&rx->shared->wants_room) != 0;

@@ -3,9 +3,9 @@
 #define VB_BASE_TORN_H
 
 /*
- * Memory that some copy while others change it, and that a number beside it says to be whole or
- * not: a copy that is torn is thrown away. For the compiler a plain copy would still be a data race
- * (C11 5.1.2.4), so both sides go by words. They are in no order with anything: fences are the
+ * Copies memory that other threads change at the same time. A number beside it (a seqlock) says
+ * whether a copy is torn, which is then discarded. For the compiler a plain copy would be a data
+ * race nevertheless (C11 5.1.2.4), so both sides use atomic words. They are relaxed: fences are the
  * caller's. Any thread.
  *
  * Both addresses and the length are multiples of 8.

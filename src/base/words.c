@@ -35,9 +35,9 @@ static unsigned least(unsigned a, unsigned b)
 }
 
 /*
- * How many slips lie between two words: the distance of Damerau and Levenshtein in the form that
- * touches no letter twice ("optimal string alignment"). A row of the table is one letter of a; the
- * two rows above it are kept.
+ * The number of typing errors between two words: the Damerau-Levenshtein distance in the form that
+ * edits no letter twice ("optimal string alignment"). A row of the table is one letter of a; the
+ * two rows before it are kept.
  */
 static unsigned slips(const char *a, unsigned a_letters, const char *b, unsigned b_letters)
 {
@@ -61,7 +61,7 @@ static unsigned slips(const char *a, unsigned a_letters, const char *b, unsigned
 	return rows[a_letters % 3][b_letters];
 }
 
-/* The letters with which all words begin: that those are right says nothing. */
+/* The number of letters that all words begin with: a match there means nothing. */
 static unsigned common_letters(const struct vb_words *words)
 {
 	const char *first = vb_words_at(words, 0);
