@@ -3,8 +3,8 @@
 #define VB_CLI_CLI_H
 
 /*
- * verbatim, the command: one file per subcommand, each with a function that gets its own name as
- * argv[0] and returns the exit status.
+ * verbatim, the command: one file per subcommand, whose function gets its own name as argv[0] and
+ * returns the exit status.
  */
 
 #include <limits.h>
@@ -16,7 +16,7 @@ enum {
 	VB_CLI_OK = 0,
 	VB_CLI_FAILED = 1,
 	VB_CLI_USAGE = 2,
-	/* As env(1) has them: */
+	/* As in env(1): */
 	VB_CLI_RUN_FAILED = 125,
 	VB_CLI_CANNOT_EXECUTE = 126,
 	VB_CLI_NOT_FOUND = 127,
@@ -30,23 +30,23 @@ int vb_cli_fail(int argc, char **argv);
 
 struct vb_hub_row;
 
-/* Parts of `hub`: what there is of XRC, given the slots that are leased; and its log. */
+/* Parts of `hub`: the XRC objects, given the leased slots; and their log. */
 int vb_cli_domains(const struct vb_hub_row *rows, unsigned count);
 int vb_cli_log(void);
 
-/* The folder of our libraries. 0, or ENOENT if they are not where they should be. */
+/* The folder of our libraries. Returns 0, or ENOENT if they are not found. */
 int vb_cli_library_dir(char dir[PATH_MAX]);
 
 /*
- * The settings of the environment, as the library will find them. 0; or EINVAL, or what is wrong
- * with a file that a setting names, which has been told. The library itself has nobody to complain
- * to: programs would find no device, and not know why.
+ * Checks the settings of the environment as the library will read them. Returns 0; or EINVAL, or
+ * the errno for a file that a setting names, after reporting it. The library itself has no way to
+ * report: programs would find no device and not know why.
  */
 int vb_cli_settings_check(void);
 
 struct vb_words;
 
-/* There is no such command, option or the like; so many characters of it. */
+/* Reports that there is no such command, option or the like; typed has so many characters. */
 void vb_cli_unknown(const struct vb_words *words, const char *kind, const char *typed,
 		    size_t chars);
 

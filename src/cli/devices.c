@@ -14,8 +14,8 @@
 #include "base/check.h"
 
 /*
- * Asks our own library, as any program would, so that what is shown is what programs get. The
- * names are looked up in it by hand: this command itself is linked with no libibverbs.
+ * Asks our own library, as any program would, and so shows what programs get. The functions are
+ * looked up with dlsym(), since this command is not linked with libibverbs.
  */
 struct library {
 	struct ibv_device **(*get_device_list)(int *);
@@ -27,7 +27,7 @@ struct library {
 	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
 	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
 	const char *(*port_state_str)(enum ibv_port_state);
-	void (*port_mac)(uint8_t mac[6]); /* of our own */
+	void (*port_mac)(uint8_t mac[6]); /* of our port */
 };
 
 static int library_open(struct library *library)
@@ -124,7 +124,10 @@ int vb_cli_devices(int argc, char **argv)
 	}
 	if (vb_cli_settings_check())
 		return VB_CLI_FAILED;
-	/* Why there is no device, the library says there only. An empty one is the same as none. */
+	/*
+	 * The library reports only in its log why there is no device. An empty value counts as not
+	 * set.
+	 */
 	if (!log || !*log)
 		setenv("VERBATIM_LOG", "stderr", 1);
 	if (library_open(&library))

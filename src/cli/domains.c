@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What there is of XRC (docs/xrc.md): read from the memory that all processes of the hub share. */
+/* Shows XRC objects (docs/xrc.md), read from the memory that all processes of the hub share. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "link/robust.h"
 #include "nic/service/xrc/xrc_store.h"
 
-/* 0 with *store; or a positive errno, with *store NULL. */
+/* Returns 0 with *store, or a positive errno with *store NULL. */
 static int store_map(const struct vb_xrc_store **store)
 {
 	int fd, rc = vb_hub_domains_read(&fd);
@@ -72,7 +72,7 @@ static void rcv_print(const struct vb_xrc_rcv *rcv, uint32_t qpn)
 	unsigned open = 0, registered = 0;
 	uint32_t seq;
 
-	/* It is being written this very moment. */
+	/* It is being written at this moment. */
 	if (!vb_xrc_rcv_read(rcv, &at, &seq))
 		memset(&at, 0, sizeof(at));
 	for (unsigned slot = 0; slot < VB_SLOTS; slot++) {
@@ -120,7 +120,7 @@ int vb_cli_domains(const struct vb_hub_row *rows, unsigned count)
 	const struct vb_xrc_store *store;
 	int rc = store_map(&store);
 
-	/* It left just now, as it does when nobody needs it. */
+	/* The hub left just now, as it does when no program needs it. */
 	if (rc == ECONNREFUSED)
 		return VB_CLI_OK;
 	if (rc)

@@ -18,7 +18,7 @@
 #include "hub/words.h"
 #include "link/udp.h"
 
-/* An age for people: two digits or three, and a unit. */
+/* An age with two or three digits and a unit. */
 static void age_print(uint64_t ms, char text[16])
 {
 	uint64_t s = ms / 1000;
@@ -45,7 +45,7 @@ static void row_print(const struct vb_hub_row *row)
 {
 	char age[16], number[VB_HUB_NUMBER_BYTES];
 
-	/* Stopped, say, since before this hub was started: there is no more to know of it. */
+	/* The process was stopped, say, since before this hub started: no more is known of it. */
 	if (!row->program.pid) {
 		printf("%5u  %8s  has not spoken to this hub yet\n", row->slot, "?");
 		return;
@@ -56,7 +56,7 @@ static void row_print(const struct vb_hub_row *row)
 	       row->slot << 14 | row->next_index, row->shm ? "yes" : "no");
 }
 
-/* What leads to the processes whose numbers do not hold here: one line for each PID namespace. */
+/* One line for each PID namespace of processes that have no number here: how to find them. */
 static void namespaces_print(const struct vb_hub_row *rows, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -107,7 +107,7 @@ static void link_print(const struct vb_hub_row *rows, unsigned n, const struct v
 	printf(": %s\n", vb_hub_link_words(words, link, here, there));
 }
 
-/* A link to a process that has gone is none. */
+/* Skips links to processes that are gone. */
 static void links_print(const struct vb_hub_row *rows, unsigned n, const struct vb_hub_link *links,
 			unsigned links_n)
 {
@@ -226,7 +226,7 @@ static bool number_parse(const char *word, uint32_t *pid, uint64_t *pid_ns)
 	return value && value <= INT32_MAX && !*end;
 }
 
-/* Find out who is meant, and what the program is called; by what it is itself called if nobody. */
+/* Finds the process and its program's name, by its number here or by the one it has itself. */
 static int program_find(const char *word, uint32_t pid, uint64_t pid_ns,
 			struct vb_hub_program *program)
 {

@@ -64,10 +64,10 @@ static void usage(FILE *out)
 	fputs("\n  --help, --version\n", out);
 }
 
-/* Seen from the command: in the build tree beside it, installed under the same prefix. */
+/* Relative to the command: in the build tree; installed under the same prefix. */
 static const char *const library_dirs[] = {"lib", "../lib/verbatim"};
 
-/* The file of this command. Where /proc is not mounted, by the name that it was executed by. */
+/* The file of this command. If /proc is not mounted, the name that it was executed by. */
 static int self_find(char self[PATH_MAX])
 {
 	const char *name = (const char *)getauxval(AT_EXECFN);
@@ -107,7 +107,7 @@ static bool is_help(const char *word)
 
 static int command_run(const struct command *command, int argc, char **argv)
 {
-	/* `run` has more to say, and a program may be called help. */
+	/* `run` has help of its own, and may run a program called help. */
 	if (command->run == vb_cli_run || argc != 2 || !is_help(argv[1]))
 		return command->run(argc, argv);
 	printf("usage: verbatim %s %s\n\n  %s\n", command->name, command->arguments,
@@ -115,7 +115,7 @@ static int command_run(const struct command *command, int argc, char **argv)
 	return VB_CLI_OK;
 }
 
-/* What nobody could read was not done. */
+/* Fails if the output could not be written. */
 static int written(int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	char help[] = "--help";
 	unsigned known;
 
-	/* help COMMAND is COMMAND --help. */
+	/* help COMMAND means COMMAND --help. */
 	if (argc == 3 && is_help(name)) {
 		name = argv[1] = argv[2];
 		argv[2] = help;

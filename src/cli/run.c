@@ -13,7 +13,7 @@
 
 #define DEV_LIBRARY "libverbatim_dev.so.1"
 
-/* One without an argument is a word, which is there or not; then value is the variable's. */
+/* argument NULL: a flag, which sets the variable to value. */
 struct option {
 	const char *name, *variable, *argument, *help, *value;
 };
@@ -44,7 +44,7 @@ static int usage(FILE *out, int status)
 
 static const struct vb_words option_names = VB_WORDS(options);
 
-/* By its name, to which "=VALUE" may be joined if it takes one. */
+/* Finds an option by its name, to which "=VALUE" may be joined if it takes one. */
 static const struct option *option_find(const char *word)
 {
 	size_t name_chars = strcspn(word, "=");
@@ -59,7 +59,7 @@ static const struct option *option_find(const char *word)
 	return NULL;
 }
 
-/* Adds to a variable that is a list of paths, in front of what was there or behind it. */
+/* Adds a path to a variable that is a list of paths, before or behind the others. */
 static int list_add(const char *variable, const char *path, bool in_front)
 {
 	const char *before = getenv(variable);
@@ -76,8 +76,8 @@ static int list_add(const char *variable, const char *path, bool in_front)
 }
 
 /*
- * Our folder first, then what was there: the program may need other libraries from it. Behind what
- * is preloaded already, since a sanitizer's library wants to be the first.
+ * Our folder comes first; the program may need other libraries from the rest of the list. Preloaded
+ * libraries come before ours, since a sanitizer's has to be the first.
  */
 static int libraries_set(bool dev)
 {
@@ -94,7 +94,7 @@ static int libraries_set(bool dev)
 	return rc || !dev ? rc : list_add("LD_PRELOAD", path, false);
 }
 
-/* Takes the word at *i, and the next one if that is its value. */
+/* Takes the option at *i, and its value, which may be the next word. */
 static int option_take(const struct option *option, int argc, char **argv, int *i)
 {
 	const char *value = strchr(argv[*i], '=');
@@ -128,7 +128,7 @@ int vb_cli_run(int argc, char **argv)
 		i++;
 	if (i == argc)
 		return usage(stderr, VB_CLI_RUN_FAILED);
-	/* What the program would fail with, and not say why. */
+	/* Hints explain why the program failed, which it does not say itself. */
 	setenv("VERBATIM_HINTS", "stderr", 0);
 	if (vb_cli_settings_check() || libraries_set(dev))
 		return VB_CLI_RUN_FAILED;

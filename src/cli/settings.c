@@ -9,7 +9,10 @@
 
 #include "run/process/env.h"
 
-/* Whether a file can be made there or written to; not by trying, it may be a pipe. 0 or errno. */
+/*
+ * Can a file be made or written there? Does not open it, as it may be a pipe. Returns 0 or an
+ * errno.
+ */
 static int file_check(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -19,7 +22,7 @@ static int file_check(const char *path)
 
 	if (!stat(path, &found))
 		return S_ISDIR(found.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
-	/* Of "%p" each process makes its own number. */
+	/* In a folder's name "%p" is replaced only later, by each process. */
 	if (errno != ENOENT || (slash && memchr(path, '%', (size_t)folder_chars)))
 		return errno == ENOENT ? 0 : errno;
 	snprintf(folder, sizeof(folder), "%.*s", folder_chars, path);
