@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libverbatim_dev.so.1, which `verbatim run --dev` preloads. Programs such as UCX ask the file
- * system, beside libibverbs, whether a device is there: whether its device file can be read and
- * written. Ours has none, and who is not root can make none; so who asks by these functions, and
- * would be told that there is none, is told of /dev/null, which is such a file everywhere. Nobody
- * has a reason to open it: that is libibverbs's to do.
+ * system, and not only libibverbs, whether a device is there: whether its device file can be read
+ * and written. We have no device file, and without root one cannot be made. So these functions
+ * answer for that path what holds for /dev/null, which can be read and written everywhere. Only
+ * libibverbs has a reason to open the file.
  *
- * Called by anybody, in any thread, before main() even. Each is the C library's function of that
- * name (stat(2), access(2)) but for that one path, by way of a more general one of the C library's,
- * so that nothing has to be looked up first.
+ * Called by the program in any thread, even before main(). Each behaves as the C library's function
+ * of that name (stat(2), access(2)) except for that path, and calls a more general function of the
+ * C library, so that nothing has to be looked up first.
  */
 
-/* With it, headers make two of the names below one. */
+/* With it, headers make one of two names below. */
 #undef _FILE_OFFSET_BITS
 
 #include <errno.h>
@@ -23,11 +23,11 @@
 
 #define IN_ITS_PLACE "/dev/null"
 
-/* What programs call for stat(2) that were compiled for a C library before 2.33. */
+/* Programs compiled for a C library before 2.33 call these for stat(2). */
 int __xstat(int version, const char *path, struct stat *st);
 int __xstat64(int version, const char *path, struct stat64 *st);
 
-/* After a call failed. The kernel has read a path of which it says ENOENT, so we may as well. */
+/* Called after a call failed with ENOENT: then the kernel could read the path, and so can we. */
 static bool is_device(const char *path)
 {
 	return errno == ENOENT && !strcmp(path, "/dev/infiniband/uverbs0");

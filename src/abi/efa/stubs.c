@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * libefa.so.1, the EFA direct verbs: our NIC is not an EFA device, and every call says so.
- */
+/* libefa.so.1, the EFA direct verbs: our NIC is not an EFA device, and every call says so. */
 
 #include "abi/stub.h"
 

@@ -5,7 +5,7 @@
 #include "abi/mlx5/mlx5.h"
 #include "nic/queue/cq.h"
 
-/* As mlx5 has it, the environment may say so. */
+/* The environment decides, as with mlx5. */
 static uint16_t bytes_by_default(void)
 {
 	const char *set = secure_getenv("MLX5_CQE_SIZE");
@@ -15,8 +15,8 @@ static uint16_t bytes_by_default(void)
 }
 
 /*
- * Completions are 64 octets if nothing is said. How large they are shows in how much data fits into
- * one (nic/queue/parcel.h); padding them does not show at all.
+ * Completions have 64 octets by default. Their size decides how much data fits in one
+ * (nic/queue/parcel.h); padding has no visible effect.
  */
 static int check(const struct mlx5dv_cq_init_attr *attr, uint16_t *cqe_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device as mlx5 direct verbs see it: what it is, what it can do, its clock. */
+/* The device as mlx5 direct verbs see it: properties, capabilities, clock. */
 #include <string.h>
 
 #include "abi/mlx5/mlx5.h"
@@ -9,9 +9,9 @@
 #include "run/process/log.h"
 
 /*
- * mlx5dv_is_supported(3): whether functions of this library may be called for the device. So they
- * may for ours, whatever its persona. That its queues are not in memory for programs to write, as
- * with hardware, is said where they ask for them: DEVX and mlx5dv_init_obj().
+ * mlx5dv_is_supported(3): may functions of this library be called for the device? They may for
+ * ours, whatever its persona. That its queues are not in memory where programs could write to them
+ * is reported by the functions that ask for them: DEVX and mlx5dv_init_obj().
  */
 bool mlx5dv_is_supported(struct ibv_device *device)
 {
@@ -27,7 +27,7 @@ struct ibv_context *mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_
 	return ibv_open_device(device);
 }
 
-/* The fields that not every caller has: his structure may be of an older header. */
+/* Fields that the caller's structure, if of an older header, may lack. */
 #define FIELD(bit, name)                                                                          \
 	{                                                                                         \
 		MLX5DV_CONTEXT_MASK_##bit, offsetof(struct mlx5dv_context, name),                 \
@@ -55,11 +55,11 @@ static const struct field {
 };
 
 /*
- * What follows crypto_caps in newer headers (rdma-core 50 on), which the one at hand may have or
- * not: how many READs and atomics a DC QP answers at a time, and starts.
+ * What follows crypto_caps in newer headers (rdma-core 50 on), and is missing in older ones: how
+ * many READs and atomics a DC QP answers, and starts, at a time.
  */
 #define MASK_MAX_DC_RD_ATOM (1ull << 14) /* MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM */
-/* ConnectX's figure, not VB_RD_ATOMIC_MAX: pyverbs posts as many at once, for which it has room. */
+/* ConnectX's figure, not VB_RD_ATOMIC_MAX: pyverbs posts that many at once and has no more room. */
 enum { DC_RD_ATOMIC = 16 };
 struct newer_context {
 	_Alignas(uint64_t) char older[offsetof(struct mlx5dv_context, crypto_caps) +
@@ -76,8 +76,8 @@ static void rd_atomic_say(struct mlx5dv_context *attrs)
 }
 
 /*
- * comp_mask says which fields the caller has, and comes back as those that mean something: what a
- * device lacks altogether has no bit, and its fields are zero.
+ * comp_mask says which fields the caller has, and returns which of them are valid. Features that
+ * the device lacks have no bit, and their fields are zero.
  */
 int mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *attrs)
 {
@@ -120,8 +120,8 @@ int mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *attr
 }
 
 /*
- * What is known of a port beyond ibv_query_port(3) is where it stands within an adapter's switch.
- * Ours stands in none, so none of the attributes is there.
+ * Beyond ibv_query_port(3), the attributes describe a port within an adapter's switch. Ours has
+ * none, so none of them is set.
  */
 int _mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct mlx5dv_port *info,
 		       size_t info_len)
@@ -134,7 +134,7 @@ int _mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct ml
 	return 0;
 }
 
-/* Of rdma-core 54: the PCI function that dma-buf regions may go by. This device has no bus. */
+/* From rdma-core 54: the PCI function for dma-buf regions. This device has no bus. */
 int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf, size_t buf_len);
 
 int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf, size_t buf_len)
@@ -142,7 +142,7 @@ int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf, si
 	return ENODEV;
 }
 
-/* The device's clock counts ns, and never comes round; what has to be known is what time it is. */
+/* The device's clock counts ns and never wraps; the caller also gets the wall-clock time. */
 int mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)
 {
 	uint64_t raw_ns, wall_ns;
@@ -161,7 +161,7 @@ int mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info 
 	return rc;
 }
 
-/* --- objects laid open --- */
+/* --- access to queues --- */
 
 static int init_obj(void)
 {
@@ -174,7 +174,7 @@ int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 	return init_obj();
 }
 
-/* The older layout of its structs. A function of its own: the linker folds two names of one. */
+/* The older layout of its structs. A separate function, since the linker folds two names of one. */
 int vb_mlx5_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type);
 
 int vb_mlx5_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)
@@ -183,7 +183,7 @@ int vb_mlx5_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)
 }
 __asm__(".symver vb_mlx5_init_obj_1_0, mlx5dv_init_obj@MLX5_1.0");
 
-/* --- numbers and hints --- */
+/* --- QPNs and hints --- */
 
 int mlx5dv_reserved_qpn_alloc(struct ibv_context *context, uint32_t *qpn)
 {
@@ -196,8 +196,8 @@ int mlx5dv_reserved_qpn_dealloc(struct ibv_context *context, uint32_t qpn)
 }
 
 /*
- * What an address handle would learn is which congestion control a QP has negotiated by ECE. None
- * of ours has, so there is nothing to keep; that the handle and the QP are there is checked.
+ * The address handle would learn which congestion control the QP negotiated by ECE. Ours have none,
+ * so only the arguments are checked.
  */
 int mlx5dv_map_ah_to_qp(struct ibv_ah *ah, uint32_t qp_num)
 {
@@ -206,7 +206,7 @@ int mlx5dv_map_ah_to_qp(struct ibv_ah *ah, uint32_t qp_num)
 	return vb_nic_qpn_is_used(vb_abi_nic(ah->context), qp_num) ? 0 : EINVAL;
 }
 
-/* On-chip memory is what ibv_alloc_dm(3) gives; the other types are tables of hardware's. */
+/* On-chip memory is what ibv_alloc_dm(3) gives; the other types are tables of the hardware. */
 struct ibv_dm *mlx5dv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *dm_attr,
 			       struct mlx5dv_alloc_dm_attr *mlx5_attr)
 {

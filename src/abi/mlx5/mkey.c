@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mlx5dv_create_mkey(3). What is laid out behind a key is a work request's to say (wr.c). */
+/* mlx5dv_create_mkey(3). The layout behind a key comes with a work request (wr.c). */
 #include "nic/mem/mkey.h"
 
 #include "abi/mlx5/mlx5.h"
@@ -8,7 +8,7 @@ _Static_assert(offsetof(struct vb_mkey, lkey) == offsetof(struct mlx5dv_mkey, lk
 		       offsetof(struct vb_mkey, rkey) == offsetof(struct mlx5dv_mkey, rkey),
 	       "the handle that the application holds is the object");
 
-/* Signatures and encryption we do not do, and other than indirect keys there are none here. */
+/* There are only indirect keys here, without signatures and encryption. */
 static int flags_of(uint32_t from, uint32_t *flags)
 {
 	static const uint32_t known = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT |

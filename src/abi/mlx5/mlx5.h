@@ -3,10 +3,10 @@
 #define VB_ABI_MLX5_MLX5_H
 
 /*
- * What the files of libmlx5.so.1 share: mlx5 direct verbs, mlx5dv_*(3). They translate between
- * <infiniband/mlx5dv.h> and the NIC, which does not know that header, and call the NIC itself, by
- * functions that libibverbs.so.1 lends (base/lent.h). Files by subject, as in abi/verbs; what we
- * do not do at all is in stubs.c.
+ * Shared by the files of libmlx5.so.1: mlx5 direct verbs, mlx5dv_*(3). They translate between
+ * <infiniband/mlx5dv.h> and the NIC, which does not know that header, and call the NIC through
+ * functions that libibverbs.so.1 lends (base/lent.h). One file per subject, as in abi/verbs;
+ * stubs.c has what is not supported at all.
  */
 
 #include <infiniband/mlx5dv.h>
@@ -14,13 +14,13 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/wr.h"
 
-/* What a QP of mlx5dv_create_qp() has, if it has a builder; vb_builder.dv points at it. */
+/* The part of a QP of mlx5dv_create_qp() that has a builder; vb_builder.dv points to it. */
 struct vb_mlx5_qp {
 	struct mlx5dv_qp_ex ex; /* first: the handle that the application holds is the object */
 	struct ibv_qp_ex *qp;
 };
 
-/* A new one, from malloc(), without its QP; NULL: no memory. */
+/* Allocates one by malloc(), without its QP; NULL: no memory. */
 struct vb_mlx5_qp *vb_mlx5_qp_part(void);
 
 static inline struct ibv_qp_ex *vb_mlx5_qp_of(struct mlx5dv_qp_ex *mqp)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mlx5dv_create_qp(3): what it asks for, said in the NIC's words. */
+/* mlx5dv_create_qp(3), translated into the NIC's flags. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const struct flag create_flags[] = {
 	{ MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, VB_QP_SCATTER_TO_CQE_OFF },
 	{ MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, VB_QP_SCATTER_TO_CQE_ON },
 	{ MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE, VB_QP_PACKET_CREDITS },
-	/* It is about signatures, which we do not do. */
+	/* This concerns signatures, which we do not support. */
 	{ MLX5DV_QP_CREATE_SIG_PIPELINING, 0 },
 };
 
@@ -30,7 +30,10 @@ static const struct flag send_ops[] = {
 	{ MLX5DV_QP_EX_WITH_MEMCPY, VB_QP_MEMCPY },
 };
 
-/* EOPNOTSUPP: a flag that we know and do not do; `unknown`: one that nobody knows. */
+/*
+ * Returns EOPNOTSUPP for a flag that we know and do not support, `unknown` for one that is not in
+ * the table.
+ */
 static int translate(const struct flag *table, size_t rows, uint64_t flags, int unknown,
 		     uint32_t *out)
 {
@@ -48,7 +51,7 @@ static int translate(const struct flag *table, size_t rows, uint64_t flags, int 
 	return flags & ~known ? unknown : rc;
 }
 
-/* What of dc_init_attr is valid: the end's kind, and one of the union's members. */
+/* Reads what is valid of dc_init_attr: the DC type and one member of the union. */
 static int dc_of(const struct mlx5dv_qp_init_attr *attr, struct vb_dc_attr *dc)
 {
 	const struct mlx5dv_dc_init_attr *from = &attr->dc_init_attr;
@@ -66,7 +69,7 @@ static int dc_of(const struct mlx5dv_qp_init_attr *attr, struct vb_dc_attr *dc)
 	return from->dc_type == MLX5DV_DCTYPE_DCI ? 0 : EINVAL;
 }
 
-/* Where no flag decides, mlx5 has the environment decide. */
+/* If no flag decides, the environment does, as with mlx5. */
 static uint32_t scatter_by_default(uint32_t flags)
 {
 	const char *set = secure_getenv("MLX5_SCATTER_TO_CQE");
@@ -77,7 +80,7 @@ static uint32_t scatter_by_default(uint32_t flags)
 	return flags | VB_QP_SCATTER_TO_CQE_OFF;
 }
 
-/* Only what comp_mask says is valid is looked at. */
+/* Reads only what comp_mask says is valid. */
 static int attr_of(const struct ibv_qp_init_attr_ex *attr, const struct mlx5dv_qp_init_attr *from,
 		   struct vb_qp_dv_attr *dv, struct vb_dc_attr *dc)
 {

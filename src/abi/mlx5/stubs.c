@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What of mlx5dv we do not do at all: docs/mlx5dv.md says why.
- */
+/* What of mlx5dv is not supported at all: docs/mlx5dv.md says why. */
 
 #include "abi/stub.h"
 

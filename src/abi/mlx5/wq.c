@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "abi/mlx5/mlx5.h"
 
-/* What mlx5 adds to a work queue is receive requests of many strides, which we do not do. */
+/* mlx5 adds receive requests with several strides, which we do not support. */
 struct ibv_wq *mlx5dv_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr,
 				struct mlx5dv_wq_init_attr *mlx5_attr)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mlx5dv_wr_*(3): operations and setters for the builder of ibv_wr_*(3), which has the state
- * (abi/verbs/wr.h). All of them are there on every QP that has a builder; one that the QP was not
- * created for fails its batch, with EINVAL, as in the builder itself.
+ * (abi/verbs/wr.h). Every QP with a builder has all of them. An operation that the QP was not
+ * created for makes its batch fail with EINVAL, as in the builder itself.
  */
 #include <stdlib.h>
 
@@ -48,7 +48,10 @@ static void refuse(struct mlx5dv_qp_ex *mqp)
 	vb_wr_fail(vb_mlx5_builder(mqp), EOPNOTSUPP);
 }
 
-/* What the builder has collected for the key, to add to; NULL: it is something else, or failed. */
+/*
+ * The request that the builder has collected for the key; NULL: the work request is of another
+ * kind, or failed.
+ */
 static struct vb_mkey_request *request_of(struct vb_builder *b)
 {
 	struct vb_post *post = vb_wr_current(b);
@@ -86,7 +89,7 @@ static void configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, unsign
 static void mkey_configure(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, uint8_t num_setters,
 			   struct mlx5dv_mkey_conf_attr *attr)
 {
-	/* There are no signatures to be reset. */
+	/* There are no signatures to reset. */
 	if (attr->comp_mask ||
 	    (attr->conf_flags & ~(uint32_t)MLX5DV_MKEY_CONF_FLAG_RESET_SIG_ATTR))
 		refuse(mqp);
@@ -153,7 +156,7 @@ static void mr_list(struct mlx5dv_qp_ex *mqp, struct mlx5dv_mkey *mkey, uint32_t
 	set_mkey_layout_list(mqp, num_sges, sge);
 }
 
-/* Signatures and encryption we do not do. */
+/* Signatures and encryption are not supported. */
 static void set_mkey_sig_block(struct mlx5dv_qp_ex *mqp, const struct mlx5dv_sig_block_attr *attr)
 {
 	refuse(mqp);
@@ -171,7 +174,7 @@ static void raw_wqe(struct mlx5dv_qp_ex *mqp, const void *wqe)
 	refuse(mqp);
 }
 
-/* How long it may be is checked when it is posted. */
+/* The length is checked when it is posted. */
 static void memory_copy(struct mlx5dv_qp_ex *mqp, uint32_t dest_lkey, uint64_t dest_addr,
 			uint32_t src_lkey, uint64_t src_addr, size_t length)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * librdmacm.so.1 for programs that link it but can do without. There is no connection manager here:
- * what would make an id, an endpoint or a socket fails with ENODEV, and what would use one, which
- * nobody can hold, with ENOSYS.
+ * functions that make an id, an endpoint or a socket fail with ENODEV, and functions that take one,
+ * which no program can have, with ENOSYS.
  */
 
 #include "abi/stub.h"
 
 /* clang-format off */
 
-/* Where everything starts. */
+/* Functions that make something. */
 VB_STUB_POINTER(rdma_create_event_channel, ENODEV)
 VB_STUB_MINUS_ONE(rdma_create_ep, ENODEV)
 VB_STUB_MINUS_ONE(rdma_create_id, ENODEV)
 VB_STUB_MINUS_ONE(rdma_getaddrinfo, ENODEV)
 VB_STUB_MINUS_ONE(rsocket, ENODEV)
 
-/* What needs an id. */
+/* Functions that take an id. */
 VB_STUB_MINUS_ONE(rdma_accept, ENOSYS)
 VB_STUB_MINUS_ONE(rdma_ack_cm_event, ENOSYS)
 VB_STUB_MINUS_ONE(rdma_bind_addr, ENOSYS)
@@ -49,7 +49,7 @@ VB_STUB_MINUS_ONE(rdma_set_option, ENOSYS)
 VB_STUB_ZERO(rdma_get_src_port)
 VB_STUB_ZERO(rdma_get_dst_port)
 
-/* What returns nothing. */
+/* Functions that return nothing. */
 VB_STUB_VOID(rdma_destroy_event_channel)
 VB_STUB_VOID(rdma_destroy_ep)
 VB_STUB_VOID(rdma_destroy_qp)
@@ -57,7 +57,7 @@ VB_STUB_VOID(rdma_destroy_srq)
 VB_STUB_VOID(rdma_free_devices)
 VB_STUB_VOID(rdma_freeaddrinfo)
 
-/* What needs an rsocket. */
+/* Functions that take an rsocket. */
 VB_STUB_MINUS_ONE(raccept, ENOSYS)
 VB_STUB_MINUS_ONE(rbind, ENOSYS)
 VB_STUB_MINUS_ONE(rclose, ENOSYS)

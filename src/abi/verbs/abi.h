@@ -3,12 +3,12 @@
 #define VB_ABI_VERBS_ABI_H
 
 /*
- * What the files of libibverbs share. They unpack, call the NIC and repack; they decide nothing.
+ * Shared by the files of libibverbs. They unpack, call the NIC and repack; they decide nothing.
  *
  * An object that the application holds is the NIC's object. In a forked child the inherited ones
- * are dead (see run/device.h): calls on them fail with EIO, and destroying them does nothing, with
- * success, because nothing of the child's is left to destroy. What needs no NIC works: asking what
- * the device can do, and device memory that the child allocates and copies to and from.
+ * are dead (see run/device.h): calls on them fail with EIO. Destroying them does nothing and
+ * succeeds, because nothing of the child's is left to destroy. What needs no NIC works: querying
+ * the device's capabilities, and device memory that the child allocates and copies to and from.
  */
 
 #include <errno.h>
@@ -34,8 +34,8 @@ static inline bool vb_abi_is_gone(struct ibv_context *context)
 }
 
 /*
- * Nothing can be had of the device any more, with the same EIO: it is gone, or has failed
- * (vb_nic_fail). What is left of it can be destroyed, posted to and polled unless it is gone.
+ * Has the device gone or failed (vb_nic_fail)? Then control verbs fail with EIO. Of a failed
+ * device, objects can still be destroyed, posted to and polled.
  */
 static inline bool vb_abi_is_dead(struct ibv_context *context)
 {
@@ -43,8 +43,8 @@ static inline bool vb_abi_is_dead(struct ibv_context *context)
 }
 
 /*
- * What a control verb begins with: EIO of a device that is dead, ENOENT of what is no such object,
- * as a kernel would say that looks for its handle (known.h).
+ * Every control verb begins with this: EIO for a dead device, ENOENT for what is not such an
+ * object, as from a kernel that looks up its handle (known.h).
  */
 static inline int vb_abi_usable(enum vb_known_kind kind, const void *object,
 				struct ibv_context *const *context)
@@ -57,8 +57,8 @@ static inline int vb_abi_usable(enum vb_known_kind kind, const void *object,
 #define vb_abi_check(kind, object) vb_abi_usable(VB_KNOWN_##kind, object, &(object)->context)
 
 /*
- * For functions that return an errno. They set it, too: a call into the kernel does, and there are
- * programs that print it.
+ * For functions that return an errno. They also set it, as a call into the kernel does, since some
+ * programs print it.
  */
 static inline int vb_abi_result(int rc)
 {
@@ -75,23 +75,23 @@ static inline int vb_abi_minus_one(int err)
 }
 
 /*
- * A call was refused that this address was given to: if that has to do with GIDs, say so, as a hint
- * (run/process/log.h). It is what programs do that were told no index, which InfiniBand can do
- * without.
+ * Called when a call with this address was refused: if the GIDs are the reason, gives a hint
+ * (run/process/log.h). Programs that were given no GID index fail like this, since InfiniBand needs
+ * none.
  */
 void vb_abi_look_at_gids(const char *call, struct vb_nic *nic, const struct ibv_ah_attr *attr);
 
-/* The one device; its pointer is the same for the life of the process (device.c). */
+/* The only device; its pointer stays the same for the life of the process (device.c). */
 struct ibv_device *vb_abi_device(void);
 
-/* A context of that device; cmd_fd is its from now on, -1: it gets one. */
+/* Makes a context of that device. It takes over cmd_fd; -1: it gets a new one. */
 int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **ctx);
 
 /*
- * What lives in a context and needs nothing else of it: PDs, CQs, channels, domains, device memory,
- * counters. ibv_close_device(3) leaves them be, so the context stays until they are gone: whoever
- * destroys the last one closes it. Call _ended with what the destruction returned, and touch
- * nothing of the context's after that.
+ * For objects that live in a context and depend on nothing else: PDs, CQs, channels, domains,
+ * device memory, counters. ibv_close_device(3) leaves them, so the context stays until they are
+ * gone: destroying the last one closes it. Call _ended with the result of the destruction, and do
+ * not touch the context after it.
  */
 static inline void vb_abi_made(struct ibv_context *context)
 {
@@ -100,15 +100,15 @@ static inline void vb_abi_made(struct ibv_context *context)
 
 int vb_abi_ended(struct ibv_context *context, int rc);
 
-/* The functions of an extended completion queue, a queue pair, a context. */
+/* Functions of extended CQs, QPs and contexts. */
 struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 				      struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
 /*
- * mlx5dv_create_qp(3), translated; attr may have more than ibv_create_qp_ex() takes. part: memory
- * from malloc() that abi/mlx5 finds again in the builder (wr.h), and whose it is from then on;
- * freed at once if the QP gets no builder. NULL with errno.
+ * mlx5dv_create_qp(3), translated; attr may ask for more than ibv_create_qp_ex() accepts. part:
+ * memory from malloc() that abi/mlx5 finds again in the builder (wr.h), which then owns it; freed
+ * at once if the QP gets no builder. Returns NULL with errno.
  */
 struct vb_qp_dv_attr;
 struct ibv_qp *vb_abi_create_qp_dv(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
@@ -161,7 +161,7 @@ vb_abi_create_rwq_ind_table(struct ibv_context *context,
 			    struct ibv_rwq_ind_table_init_attr *attr);
 int vb_abi_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 
-/* The slots of ibv_context_ops. */
+/* Entries of ibv_context_ops. */
 int vb_abi_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int vb_abi_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int vb_abi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
@@ -173,16 +173,16 @@ int vb_abi_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 
 /*
  * The builder behind ibv_wr_*(3), kept in vb_qp.abi (wr.c). ops: IBV_QP_EX_WITH_*; EOPNOTSUPP if
- * the QP's type or this NIC cannot do one of them. dv_ops: those of enum vb_qp_dv_flag.
+ * the QP's type or this NIC does not support one of them. dv_ops: those of enum vb_qp_dv_flag.
  */
 int vb_wr_check(enum ibv_qp_type type, uint64_t ops);
-uint64_t vb_wr_ops(enum ibv_qp_type type); /* all that there are */
+uint64_t vb_wr_ops(enum ibv_qp_type type); /* all that are supported */
 int vb_wr_attach(struct ibv_qp *qp, const struct ibv_qp_cap *cap, uint64_t ops, uint32_t dv_ops);
 void vb_wr_detach(struct ibv_qp *qp);
 
 /*
- * Wait until the application has acknowledged as many events as it was given. Nobody gives it
- * further ones: the object is dead already.
+ * Waits until the application has acknowledged every event that it was given. It gets no further
+ * ones, as the object is dead already.
  */
 void vb_abi_wait_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked,
 		      const uint32_t *delivered);

@@ -9,7 +9,7 @@
 
 enum { HOP_LIMIT_OF_ANSWERS = 255 };
 
-/* What is wrong with the GIDs of an address, NULL: nothing. */
+/* What is wrong with the GIDs of an address; NULL: nothing. */
 static const char *gid_fault(struct vb_nic *nic, const struct ibv_ah_attr *attr)
 {
 	static const uint8_t zero[VB_GID_BYTES];
@@ -69,7 +69,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	return vb_abi_result(rc);
 }
 
-/* The index of one of our addresses; -1 if it is none. */
+/* The index of a GID of ours; -1 if it is not ours. */
 static int gid_index_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 {
 	struct vb_gid_entry entry;
@@ -81,7 +81,7 @@ static int gid_index_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 	return -1;
 }
 
-/* Where the header came from is where the answer goes, and the other way round. */
+/* The reply goes to where the header came from, from where it went. */
 static int route_from_grh(struct vb_nic *nic, const struct ibv_grh *grh,
 			  struct ibv_global_route *route)
 {

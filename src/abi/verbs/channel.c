@@ -59,7 +59,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 
 	if (vb_abi_is_gone(channel->context))
 		return vb_abi_minus_one(EIO);
-	/* An event whose CQ was destroyed between read and pop is gone: wait for the next. */
+	/* If the event's CQ was destroyed between read and pop, wait for the next event. */
 	do {
 		if (!vb_await(vb_device_of(channel->context), channel->fd, has_event, channel))
 			return vb_abi_minus_one(EINTR);

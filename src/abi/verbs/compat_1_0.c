@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IBVERBS_1.0: the entry points of programs linked before libibverbs 1.1 (2007), whose structs are
- * laid out differently. They load, and find no device: the list is empty, and what needs an object
- * that such a program cannot hold fails.
+ * IBVERBS_1.0: the entry points of programs linked before libibverbs 1.1 (2007), whose structs have
+ * another layout. Such programs load and find no device: the list is empty, and functions that take
+ * an object, which they cannot have, fail.
  */
 
 #include "abi/stub.h"
@@ -66,6 +66,6 @@ INT(ibv_query_qp)
 INT(ibv_query_srq)
 INT(ibv_resize_cq)
 
-/* Not 1.0, but as old: how plug-ins registered before there was a private version. */
+/* Not 1.0, but as old: plug-ins registered by it before there was a private version. */
 VB_STUB_VOID(compat_ibv_register_driver)
 __asm__(".symver compat_ibv_register_driver, ibv_register_driver@IBVERBS_1.1");

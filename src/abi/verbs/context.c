@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening and closing, and the tables of functions that the header's inline wrappers call. */
+/*
+ * Opens and closes contexts, and has the tables of functions that the header's inline wrappers
+ * call.
+ */
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,7 +14,7 @@
 #include "run/foreign.h"
 #include "run/process/log.h"
 
-/* An entry of verbs_context that is NULL tells the inline wrappers "not supported". */
+/* A NULL entry of verbs_context tells the inline wrappers "not supported". */
 static const struct ibv_context_ops ops = {
 	.alloc_mw = vb_abi_alloc_mw,
 	.bind_mw = vb_abi_bind_mw,
@@ -70,8 +73,8 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 }
 
 /*
- * There is no kernel to send commands to: the descriptor is one from which the context can be
- * imported. Where no file can be made, it is one at least, because programs show and duplicate it.
+ * There is no kernel to send commands to: the descriptor is a card, by which the context can be
+ * imported. If no card can be made it is an eventfd, since programs display and duplicate it.
  */
 static int make_cmd_fd(struct vb_ctx *ctx, int *cmd_fd)
 {
@@ -123,7 +126,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	rc = vb_device_open(&dev);
 	vb_log_keep(NULL);
 	if (rc == 0) {
-		/* One that has failed is done with when all who have it open have closed it. */
+		/* A failed device stays failed until every context of it is closed. */
 		rc = vb_nic_has_failed(dev->nic) ? EIO : vb_abi_context_make(dev, -1, &ctx);
 		if (rc != 0)
 			vb_device_close(dev);
@@ -158,9 +161,10 @@ int vb_abi_ended(struct ibv_context *context, int rc)
 }
 
 /*
- * "It does not release all the resources": programs leave them, or release them afterwards (a
- * collector of garbage has no order). A kernel would take away what its file was open for, so that
- * nobody reaches the application's memory any more. Where that cannot be said yet, it stays open.
+ * "It does not release all the resources": programs leave them, or release them later (a garbage
+ * collector has no order). A kernel would take back what the file was open for, so that peers no
+ * longer reach the application's memory. If that is not possible at present, the context stays
+ * open.
  */
 int ibv_close_device(struct ibv_context *context)
 {

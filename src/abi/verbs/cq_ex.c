@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_create_cq_ex(3): completions read one by one, field by field. The completion that the
- * application stands on is kept beside the CQ, so both ways of polling take from the same queue,
- * and what it reads stays what it is until it takes the next one.
+ * ibv_create_cq_ex(3): completions read one by one, field by field. The application's current
+ * completion is kept beside the CQ. So both ways of polling take from the same queue, and the
+ * current completion stays the same until the application takes the next.
  */
 #include <stdlib.h>
 
@@ -135,7 +135,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
 	return cursor_of(cq)->stamp.wall_ns;
 }
 
-/* Both belong to Ethernet's raw frames and their steering; for all others there is neither. */
+/* Both fields belong to raw Ethernet frames and their steering; others have 0. */
 static uint16_t read_cvlan(struct ibv_cq_ex *cq)
 {
 	return cursor_of(cq)->cqe.cvlan;
@@ -145,7 +145,7 @@ static uint32_t read_flow_tag(struct ibv_cq_ex *cq)
 {
 	const struct vb_cqe *cqe = &cursor_of(cq)->cqe;
 
-	/* What gives places of a send queue back has those where the tag is. */
+	/* Completions that release places of a send queue store their number in the tag's place. */
 	return cqe->user || cqe->note != VB_CQE_PLAIN ? 0 : cqe->flow_tag;
 }
 
@@ -160,7 +160,7 @@ static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
 	}
 }
 
-/* What was not asked for at creation may not be read: those readers stay NULL, as a trap. */
+/* Fields not asked for at creation may not be read: their readers stay NULL, as a trap. */
 static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 {
 	cq->start_poll = start_poll;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device list, and what is known of a device without opening it. */
+/* The device list, and properties known without opening a device. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "run/guid.h"
 
 /*
- * Direct-verbs libraries take what they are given for the first part of rdma-core's own, larger
- * structure, and look behind it. They find zeros there: no provider, so none of theirs.
+ * Direct-verbs libraries take the pointer for the first part of rdma-core's own, larger structure,
+ * and read beyond it. They find zeros there: no provider, so none of theirs.
  */
 struct device_in_process {
 	struct ibv_device ibv;
@@ -18,8 +18,8 @@ struct device_in_process {
 };
 
 /*
- * Nothing is at these paths (unless `verbatim run` shows a view in which there is); programs that
- * look there see that nothing is.
+ * Nothing exists at these paths (unless `verbatim run` provides it), as programs that look there
+ * see.
  */
 static struct device_in_process device = {
 	.ibv = {
@@ -61,7 +61,7 @@ const char *ibv_get_device_name(struct ibv_device *dev)
 	return dev->name;
 }
 
-/* The index is one of the kernel's, which has no such device. */
+/* The index is the kernel's, which does not have this device. */
 int ibv_get_device_index(struct ibv_device *dev)
 {
 	return -1;
@@ -72,7 +72,7 @@ __be64 ibv_get_device_guid(struct ibv_device *dev)
 	return vb_guid_get();
 }
 
-/* --- sysfs, which librdmacm and others read through us --- */
+/* --- sysfs, which librdmacm and others read through these functions --- */
 
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
@@ -82,7 +82,10 @@ const char *ibv_get_sysfs_path(void)
 	return "/sys";
 }
 
-/* The octets read, without the newline at the end, and a zero behind; -1 with errno. */
+/*
+ * Reads a file without the newline at its end, zero-terminated. Returns the octets read; -1 with
+ * errno.
+ */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[IBV_SYSFS_PATH_MAX * 2];

@@ -4,7 +4,7 @@
 #include "nic/mem/mem.h"
 #include "nic/mem/mem_kinds.h"
 
-/* In a forked child, the parent's is not there. */
+/* Is the memory there? In a forked child the parent's is not. */
 static bool is_there(const struct vb_dm *dm)
 {
 	return dm->apart || !vb_abi_is_gone(dm->ibv.context);
@@ -32,8 +32,8 @@ void vb_abi_dm_fill_in(struct ibv_dm *dm)
 }
 
 /*
- * What needs no NIC works in a forked child as well: a device that the kernel drives would let it
- * have memory through the descriptor that it inherited, and programs do that.
+ * Works in a forked child as well, since it needs no NIC: with a kernel driver a child could
+ * allocate through the descriptor that it inherited, and programs do that.
  */
 struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Enhanced connection establishment: options of vendors, of which this device has none. */
+/* Enhanced connection establishment: vendors' options, of which this device has none. */
 #include "abi/verbs/abi.h"
 
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)

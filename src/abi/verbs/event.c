@@ -7,7 +7,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 {
 	if (vb_abi_is_gone(context))
 		return vb_abi_minus_one(EIO);
-	/* An event whose object was destroyed between read and pop is gone: wait for the next. */
+	/* If the event's object was destroyed between read and pop, wait for the next event. */
 	do {
 		if (!vb_eventfd_take(context->async_fd))
 			return -1;
@@ -15,7 +15,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	return 0;
 }
 
-/* In a forked child, a thread of the parent's may hold the mutex for ever. */
+/* In a forked child, the mutex may be held for ever, by a thread of the parent. */
 static void ack(struct ibv_context *context, pthread_mutex_t *mutex, pthread_cond_t *cond,
 		uint32_t *acked)
 {
@@ -55,7 +55,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_WQ_FATAL:
 		ack(wq->context, &wq->mutex, &wq->cond, &wq->events_completed);
 		break;
-	default: /* of a port or the device: nobody waits for these */
+	default: /* of a port or the device: no destruction waits for these */
 		break;
 	}
 }

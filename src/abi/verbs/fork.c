@@ -2,8 +2,8 @@
 #include "abi/verbs/abi.h"
 
 /*
- * Nothing is pinned here, and pages that fork() shares are copied by whoever writes them: there is
- * nothing to prepare. What becomes of objects in the child is told in run/device.h.
+ * Nothing is pinned, and fork() shares pages copy-on-write: there is nothing to prepare.
+ * run/device.h says what becomes of objects in the child.
  */
 int ibv_fork_init(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ibv_import_device(3) and its kin: objects of another context, of this process or another. */
+/* ibv_import_device(3) and the like: objects of another context, of this process or another. */
 #include "abi/verbs/abi.h"
 #include "nic/mem/import.h"
 #include "run/foreign.h"
 
-/* The context takes the descriptor over only if it comes to be. */
+/* The context takes over the descriptor only if it is made. */
 static int import_context(struct vb_device *dev, int cmd_fd, const struct vb_card *card,
 			  struct vb_ctx **ctx)
 {

@@ -21,16 +21,17 @@ struct entry {
 	const struct ibv_context *context;
 	uint32_t handle;
 	enum vb_known_kind kind;
-	bool ending; /* somebody destroys it in this moment */
+	bool ending; /* a thread is destroying it */
 };
 
 static struct {
 	vb_lock lock;
 	struct entry *bucket[BUCKETS];
-	bool partial; /* there was no memory to note one: who is not known may be good */
+	/* an object could not be stored for lack of memory: unknown ones may be valid */
+	bool partial;
 } known = {.lock = VB_LOCK_INIT(VB_RANK_KNOWN)};
 
-/* Where the public structures have what is compared. */
+/* The offsets of the public members that are compared. */
 static const struct {
 	size_t context, handle;
 } fields[VB_KNOWN_KINDS] = {
@@ -72,7 +73,7 @@ static uint32_t handle_of(enum vb_known_kind kind, const void *object)
 	return handle;
 }
 
-/* --- a fork in the midst of a change --- */
+/* --- a fork during a change --- */
 
 static void before_fork(void)
 {
@@ -94,7 +95,7 @@ static void prepare_for_forks(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
-/* --- the table. Locked --- */
+/* --- the table; locked --- */
 
 static struct entry **place_of(const void *object)
 {
@@ -140,7 +141,7 @@ static int look(enum vb_known_kind kind, const void *object, bool to_end)
 	return rc;
 }
 
-/* --- for the others --- */
+/* --- for other files --- */
 
 void vb_known_add(enum vb_known_kind kind, const void *object)
 {
@@ -149,7 +150,7 @@ void vb_known_add(enum vb_known_kind kind, const void *object)
 
 	pthread_once(&once, prepare_for_forks);
 	vb_lock_take(&known.lock);
-	/* There is one already, if whoever destroyed what was here has not come to say so. */
+	/* An entry may be left, if the thread that destroyed its object has not removed it yet. */
 	entry = entry_for(object);
 	if (entry) {
 		entry->object = object;

@@ -3,10 +3,10 @@
 #define VB_ABI_VERBS_KNOWN_H
 
 /*
- * Which objects there are. A kernel knows an object by its handle, and answers ENOENT to one that
- * it never gave or that is destroyed: so do control verbs here. They ask by the address before they
- * look at what is there, which may be freed, and then whether `context` and `handle`, which the
- * application can write to, are what it was given. Posting and polling do not ask.
+ * Which objects exist. A kernel identifies an object by its handle, and answers ENOENT for one that
+ * it never gave out or that is destroyed: so do control verbs here. They look up the address before
+ * they read the object, which may be freed. Then they check that its `context` and `handle`, which
+ * the application can overwrite, are unchanged. Posting and polling do not check.
  *
  * Any thread. For the files of abi/verbs.
  */
@@ -33,21 +33,21 @@ enum vb_known_kind {
 	VB_KNOWN_KINDS
 };
 
-/* The application has it from here on. */
+/* From here on the application has the object. */
 void vb_known_add(enum vb_known_kind kind, const void *object);
 
-/* 0 or ENOENT. */
+/* Returns 0 or ENOENT. */
 int vb_known(enum vb_known_kind kind, const void *object);
 
-/* The same of one that need not be there: 0 for NULL as well. */
+/* The same for an optional object: 0 for NULL as well. */
 static inline int vb_known_or_null(enum vb_known_kind kind, const void *object)
 {
 	return object ? vb_known(kind, object) : 0;
 }
 
 /*
- * The same, of one that is about to be destroyed: 0 for one thread alone. It then says what came of
- * it: rc is 0 if the object is gone, and is returned.
+ * The same before destroying an object: returns 0 to one thread only. That thread then reports the
+ * result: rc is 0 if the object is gone, and is returned.
  */
 int vb_known_end(enum vb_known_kind kind, const void *object);
 int vb_known_ended(enum vb_known_kind kind, const void *object, int rc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conversions between the kernel's layouts of addresses and attributes and those of the API. Our
- * NIC has no use for them; connection managers and MPI libraries that speak to the kernel have.
+ * Converts addresses and attributes from the kernel's layouts to those of the API. Our NIC does not
+ * need it; connection managers and MPI libraries that talk to the kernel do.
  */
 
 #include <infiniband/sa.h>
@@ -10,7 +10,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <string.h>
 
-/* rdma-core keeps the header that declares these to itself. */
+/* Declared in a private header of rdma-core. */
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src);
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src);
 void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);
@@ -33,7 +33,7 @@ void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_att
 
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
 {
-	/* The state to go to is the caller's to choose, and the rate limit is not in src. */
+	/* The caller chooses the next state, and src has no rate limit. */
 	dst->cur_qp_state = (enum ibv_qp_state)src->cur_qp_state;
 	dst->path_mtu = (enum ibv_mtu)src->path_mtu;
 	dst->path_mig_state = (enum ibv_mig_state)src->path_mig_state;
@@ -64,7 +64,7 @@ void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_att
 	ibv_copy_ah_attr_from_kern(&dst->alt_ah_attr, &src->alt_ah_attr);
 }
 
-/* The two path records carry the same fields by the same names, in another order and width. */
+/* Both path records have the same field names, in another order and width. */
 #define PATH_REC_COPY(dst, src) \
 	do { \
 		(dst)->dlid = (src)->dlid; \

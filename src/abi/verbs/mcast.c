@@ -3,14 +3,14 @@
 
 #include "abi/verbs/abi.h"
 
-/* A multicast LID belongs to InfiniBand's own switches; here it says nothing. */
+/* A multicast LID concerns InfiniBand switches only. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	int rc = vb_abi_check(QP, qp);
 
 	if (rc != 0)
 		return vb_abi_result(rc);
-	/* It is joined at the interfaces that there are. */
+	/* The group is joined at the interfaces that exist now. */
 	vb_device_gids_refresh(vb_device_of(qp->context));
 	return vb_abi_result(vb_group_attach((struct vb_qp *)qp, gid->raw));
 }

@@ -3,7 +3,7 @@
 #include "nic/mem/mem.h"
 #include "nic/mem/mem_kinds.h"
 
-/* Inline in the header, as a choice between two functions. */
+/* The header makes these macros, to choose between two functions. */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
@@ -75,7 +75,7 @@ int vb_abi_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 	return vb_abi_result(rc);
 }
 
-/* What libibverbs refuses before it asks any device. */
+/* Checks what libibverbs checks before it asks a device. */
 static bool rereg_is_sound(int flags, const void *addr, size_t length, int access)
 {
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length))
@@ -84,8 +84,8 @@ static bool rereg_is_sound(int flags, const void *addr, size_t length, int acces
 }
 
 /*
- * Our NIC leaves a region alone that it cannot change, so every failure is the kind after which
- * the old region is still good: IBV_REREG_MR_ERR_INPUT.
+ * A failed call leaves the region unchanged, so every failure means that the old region is still
+ * valid: IBV_REREG_MR_ERR_INPUT.
  */
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)

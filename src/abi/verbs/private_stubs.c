@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * IBVERBS_PRIVATE: what rdma-core's libibverbs offers to its own kernel-driver plug-ins. There is
- * no kernel driver here, so each of them fails; they exist so that a plug-in library that a program
+ * no kernel driver here, so all of them fail. They exist so that a plug-in library that a program
  * links directly (libmlx4.so.1, libhns.so.1) can be loaded.
  *
- * The number in the version differs from one distribution's rdma-core to the next, and the loader
- * refuses a program whose number is missing. So each name is exported under all of them: one
- * function per kind of failure, and many versioned names for it. 34 is Debian 12's number.
+ * The number in the version differs between distributions' rdma-core, and the loader refuses a
+ * program if its number is missing. So each name is exported under all of them: one function per
+ * kind of failure, with many versioned names. 34 is Debian 12's number.
  */
 
 #include "abi/stub.h"
@@ -22,13 +22,13 @@ VB_STUB_POINTER(private_pointer, EOPNOTSUPP)
 VB_STUB_ZERO(private_zero)
 VB_STUB_VOID(private_void)
 
-/* Whether a plug-in may forget objects whose device is gone. Ours never goes. */
+/* May a plug-in forget objects of a removed device? Ours is never removed. */
 extern bool private_false;
 bool private_false;
 
 #define EXPORT(symbol, name, node) __asm__(".symver " #symbol ", " #name node);
 
-/* The same numbers stand in libibverbs.map. */
+/* libibverbs.map has the same numbers. */
 #define OTHER(X, symbol, name) \
 	X(symbol, name, 22) X(symbol, name, 25) X(symbol, name, 26) X(symbol, name, 33) \
 	X(symbol, name, 35) X(symbol, name, 50) X(symbol, name, 54) X(symbol, name, 56) \
@@ -38,12 +38,12 @@ bool private_false;
 #define PRIVATE(symbol, name) \
 	EXPORT(symbol, name, "@@IBVERBS_PRIVATE_34") OTHER(EXPORT_OTHER, symbol, name)
 
-/* A plug-in registers itself from its constructor: it must return, and is never heard of again. */
+/* A plug-in registers from its constructor: the call must return, and has no effect. */
 #define REGISTER(symbol, name, number) EXPORT(symbol, name##number, "@IBVERBS_PRIVATE_" #number)
 EXPORT(private_void, verbs_register_driver_34, "@@IBVERBS_PRIVATE_34")
 OTHER(REGISTER, private_void, verbs_register_driver_)
 
-/* The one that programs call (ibv_devinfo, pyverbs). The real one, @@34, is by the GID table. */
+/* Programs call this one (ibv_devinfo, pyverbs). The real one, @@34, is beside the GID table. */
 int ibv_query_gid_type(void *context, unsigned char port, unsigned int index, void *type);
 int private_query_gid_type(void *context, unsigned char port, unsigned int index, void *type);
 int private_query_gid_type(void *context, unsigned char port, unsigned int index, void *type)
@@ -52,7 +52,7 @@ int private_query_gid_type(void *context, unsigned char port, unsigned int index
 }
 OTHER(EXPORT_OTHER, private_query_gid_type, ibv_query_gid_type)
 
-/* This one, too: it is in <infiniband/verbs.h>, but among the private symbols. */
+/* So is this one: it is in <infiniband/verbs.h>, but among the private symbols. */
 const char *ibv_wr_opcode_str(int opcode);
 const char *private_wr_opcode_str(int opcode);
 const char *private_wr_opcode_str(int opcode)
@@ -69,7 +69,7 @@ PRIVATE(private_void, verbs_uninit_context)
 PRIVATE(private_pointer, _verbs_init_and_alloc_context)
 PRIVATE(private_pointer, verbs_open_device)
 PRIVATE(private_minus_one, ibv_read_ibdev_sysfs_file)
-/* Counts the attributes of a command that nobody can send. */
+/* Counts the attributes of a command, which cannot be sent. */
 PRIVATE(private_zero, __ioctl_final_num_attrs)
 /* Returns how many completions it found. */
 PRIVATE(private_negative, ibv_cmd_poll_cq)

@@ -22,8 +22,8 @@ static struct ibv_qp *created(int rc, struct vb_qp *qp)
 }
 
 /*
- * Scatter to CQE is mlx5's, which has it on all QPs where its setting allows: so has the device
- * where it says that it is one, and no plain call asks for it elsewhere.
+ * Scatter to CQE is a feature of mlx5, enabled on all QPs if its setting allows. So it is here if
+ * the persona is mlx5. For other personas a plain call does not enable it.
  */
 static uint32_t plain_flags(struct ibv_context *context)
 {
@@ -34,7 +34,7 @@ static uint32_t plain_flags(struct ibv_context *context)
 	return 0;
 }
 
-/* What it is to be made with. */
+/* Are the queues that it is to be made with known objects? */
 static int queues_known(const struct ibv_cq *send_cq, const struct ibv_cq *recv_cq,
 			const struct ibv_srq *srq)
 {
@@ -64,7 +64,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	struct vb_qp *qp = NULL;
 	int rc = EINVAL;
 
-	/* ibv_create_qp_ex() comes here if there is nothing but a PD, whether or not there is. */
+	/* ibv_create_qp_ex() calls this if only a PD is given, which may be NULL. */
 	if (pd)
 		rc = vb_abi_check(PD, pd);
 	if (rc == 0)
@@ -98,7 +98,10 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 		rc = vb_qp_create_dv(attr, dv, qp);
 	if (rc != 0 || !builds)
 		return rc;
-	/* What lays out keys clears them as well; on mlx5, a builder has all operations anyway. */
+	/*
+	 * An operation that configures keys also invalidates them; on mlx5 a builder has all
+	 * operations.
+	 */
 	if (dv_ops & VB_QP_MKEYS)
 		ops |= IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
 	rc = vb_wr_attach(&(*qp)->ibv.qp, &attr->cap, ops, dv_ops);
@@ -116,7 +119,7 @@ struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	struct vb_qp *qp = NULL;
 	int rc = EOPNOTSUPP;
 
-	/* Those of mlx5's have to be created by its own call. */
+	/* Driver QPs have to be created by mlx5dv_create_qp(). */
 	if (attr->qp_type != IBV_QPT_DRIVER)
 		rc = create_ex(context, attr, &dv, &qp);
 	return created(rc, qp);
@@ -131,7 +134,7 @@ struct ibv_qp *vb_abi_create_qp_dv(struct ibv_context *context, struct ibv_qp_in
 	struct vb_builder *b = rc == 0 ? qp->abi : NULL;
 
 	if (b) {
-		/* mlx5 looks at what was asked for at creation alone, and programs rely on that. */
+		/* mlx5 checks only what was asked for at creation, and programs rely on that. */
 		b->ops = vb_wr_ops(attr->qp_type);
 		b->dv = part;
 	} else {
@@ -161,10 +164,13 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 
 	if (rc != 0)
 		return vb_abi_result(rc);
-	/* The address vector names a GID index, which may be of an address that is new. */
+	/* The address vector has a GID index, which may be that of a new address. */
 	if (attr_mask & IBV_QP_AV)
 		vb_device_gids_refresh(vb_device_of(qp->context));
-	/* What has come before counts (vb_qp_modify), whoever was to take it in. */
+	/*
+	 * What has arrived before still counts (vb_qp_modify), even if no thread has taken it in
+	 * yet.
+	 */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		vb_progress_take(vb_device_of(qp->context));
 	rc = vb_qp_modify((struct vb_qp *)qp, attr, attr_mask);
@@ -187,13 +193,13 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 
 	if (rc == 0)
 		rc = vb_qp_query((struct vb_qp *)qp, attr, init_attr);
-	/* A send that failed has changed it without a word to the application. */
+	/* A failed send may have changed the state without telling the application. */
 	if (rc == 0 && (attr_mask & IBV_QP_STATE))
 		qp->state = attr->qp_state;
 	return vb_abi_result(rc);
 }
 
-/* A retransmission may write the same octets again, so nothing can be promised. */
+/* A retransmission may write the same octets again, so no order can be promised. */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	return 0;

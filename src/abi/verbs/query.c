@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a device and its port are: attributes, GIDs, P_Keys. */
+/* Properties of device and port: attributes, GIDs, P_Keys. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #undef ibv_query_port
 
-/* The sysfs view of a GID's type, which is not the enum of verbs.h. */
+/* A GID's type as in sysfs, different from the enum of verbs.h. */
 enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
 
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
@@ -22,7 +22,7 @@ static bool gid_is_empty(const struct vb_gid_entry *entry)
 	return memcmp(entry->gid, none, VB_GID_BYTES) == 0;
 }
 
-/* A structure of theirs that has grown, or will: the part that the caller knows. */
+/* Copies the part that the caller knows, from a structure that grows over time. */
 static void copy_out(void *dst, size_t dst_bytes, const void *src, size_t src_bytes)
 {
 	memset(dst, 0, dst_bytes);
@@ -31,7 +31,7 @@ static void copy_out(void *dst, size_t dst_bytes, const void *src, size_t src_by
 
 /* --- the device --- */
 
-/* What a device can do never changes: it is told in a forked child as well. */
+/* The capabilities never change, so this also works in a forked child. */
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	vb_nic_query_device(vb_abi_nic(context), attr);
@@ -52,8 +52,8 @@ int vb_abi_query_device_ex(struct ibv_context *context,
 }
 
 /*
- * The clock is one number, in tv_nsec alone: that is how programs take it that compare it with the
- * stamps of completions (ibv_query_rt_values_ex(3) leaves it open).
+ * The clock is a single number in tv_nsec: programs use it so, to compare it with the timestamps of
+ * completions (ibv_query_rt_values_ex(3) does not specify it).
  */
 int vb_abi_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
@@ -89,7 +89,7 @@ int vb_abi_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
 	return vb_abi_result(rc);
 }
 
-/* For programs built before the structure grew: its octets up to `flags`. */
+/* For programs built before the structure grew: only its octets up to `flags`. */
 int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 		   struct _compat_ibv_port_attr *attr)
 {
@@ -224,6 +224,6 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 	if (rc != 0)
 		return vb_abi_minus_one(rc);
 	if (vid)
-		*vid = 0xffff; /* no VLAN: its tag is the interface's business */
+		*vid = 0xffff; /* no VLAN: its tag is the interface's concern */
 	return 0;
 }

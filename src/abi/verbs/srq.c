@@ -4,7 +4,7 @@
 #include "abi/verbs/abi.h"
 #include "nic/service/tm/tm.h"
 
-/* What the application gets for it. */
+/* The SRQ for the application, or NULL with errno. */
 static struct ibv_srq *hand_out(int rc, struct vb_srq **srq)
 {
 	if (rc != 0) {
@@ -41,7 +41,7 @@ static int create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a
 	return rc != 0 ? rc : vb_srq_create_ex(vb_ctx_of(context), attr, srq);
 }
 
-/* The header's wrapper turns to ibv_create_srq() where a PD and the basic type are all there is. */
+/* The header's wrapper calls ibv_create_srq() if only a PD and the basic type are given. */
 struct ibv_srq *vb_abi_create_srq_ex(struct ibv_context *context,
 				     struct ibv_srq_init_attr_ex *attr)
 {

@@ -10,7 +10,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Tables have holes: a value without a name is as unknown as one beyond the end. */
+/* Tables have gaps: a value without a name counts as unknown. */
 static const char *name_find(const char *const *names, size_t count, unsigned int value)
 {
 	if (value >= count || !names[value])
@@ -132,8 +132,8 @@ const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 }
 
 /*
- * The rates: IBTA's code, the signalling speed in Mbit/s, and the multiple of 2.5 Gbit/s where the
- * API has one (0: it has none).
+ * The rates: IBTA's code, the signalling rate in Mbit/s, and the multiple of 2.5 Gbit/s if the API
+ * has one, else 0.
  */
 static const struct {
 	enum ibv_rate code;

@@ -27,7 +27,7 @@ int vb_abi_dealloc_mw(struct ibv_mw *mw)
 	return vb_abi_result(rc);
 }
 
-/* verbs.h has checked some of it already. */
+/* The inline wrapper in verbs.h has checked some of it already. */
 int vb_abi_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	if (vb_abi_is_dead(qp->context))

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work queues and tables of them. The header's wrapper sets up a queue's mutex and condition. */
+/*
+ * Work queues and indirection tables. The header's wrapper sets up a queue's mutex and condition.
+ */
 #include "nic/service/eth/wq.h"
 
 #include "abi/verbs/abi.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_wr_*(3): work requests built by calls. From wr_start to wr_complete they are collected, and
- * then posted in one go. What is wrong with one of them is remembered and
- * told at the end, when none has been posted yet.
+ * ibv_wr_*(3): work requests built by calls. They are collected from wr_start to wr_complete, and
+ * then posted together. An error in one of them is stored and reported at the end, before any is
+ * posted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "nic/mem/mkey.h"
 #include "nic/service/eth/raw.h"
 
-/* What an ATOMIC_WRITE takes, whatever room for inline data was asked for. */
+/* The inline data of an ATOMIC_WRITE, whatever max_inline_data is. */
 #define ATOMIC_BYTES sizeof(uint64_t)
 
 static struct vb_post *begin_post(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint64_t op)
@@ -28,7 +28,7 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode
 	return &begin_post(qp, opcode, op)->wr;
 }
 
-/* ibv_wr_post(3), WORK REQUESTS: whose setters are "DATA". */
+/* ibv_wr_post(3), WORK REQUESTS: those with "DATA" setters. */
 static bool takes_data(const struct ibv_send_wr *wr)
 {
 	return wr->opcode != IBV_WR_BIND_MW && wr->opcode != IBV_WR_LOCAL_INV &&
@@ -41,7 +41,7 @@ static uint8_t *inline_room(const struct vb_builder *b, const struct vb_post *po
 	return b->inline_data + (size_t)(post - b->posts) * b->inline_stride;
 }
 
-/* So many octets behind those that are there already. */
+/* Appends octets to the inline data at `offset`. */
 static void inline_put(struct vb_builder *b, struct vb_post *post, const void *data, size_t bytes,
 		       size_t offset)
 {
@@ -83,7 +83,7 @@ static void wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16
 		vb_wr_fail(b, EINVAL);
 		return;
 	}
-	/* It stands where inline data would, which does not go with it. */
+	/* It uses the place of inline data, which cannot be combined with TSO. */
 	if (hdr_sz && !vb_guard_copy(copy, hdr, hdr_sz)) {
 		vb_wr_fail(b, EFAULT);
 		return;
@@ -155,7 +155,7 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote
 	inline_put(vb_wr_builder(qp), post, value, ATOMIC_BYTES, 0);
 }
 
-/* Of newer headers than ours (engine/newer.h). */
+/* From newer headers than ours (engine/newer.h). */
 static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t bytes,
 		     uint8_t type, uint8_t level)
 {
@@ -207,7 +207,7 @@ static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint3
 	wr_set_sge_list(qp, 1, &sge);
 }
 
-/* The caller may reuse its buffers at once, so the octets are copied here already. */
+/* The caller may reuse its buffers at once, so the octets are copied here. */
 static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf,
 				    const struct ibv_data_buf *list)
 {
@@ -281,7 +281,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 	struct vb_builder *b = vb_wr_builder(qp);
 
 	if (vb_abi_is_gone(qp->qp_base.context)) {
-		/* A thread of the parent may have held the lock; the child has no use for it. */
+		/* A thread of the parent may have held the lock; the child does not need it. */
 		b->error = EIO;
 		return;
 	}
@@ -336,7 +336,7 @@ uint64_t vb_wr_ops(enum ibv_qp_type type)
 		{ IBV_QPT_UC, sends | writes | windows },
 		{ IBV_QPT_UD, sends },
 		{ IBV_QPT_RAW_PACKET, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO },
-		/* An initiator of DC; a target sends nothing, which vb_qp_create_dv() sees to. */
+		/* A DC initiator. A target cannot send, which vb_qp_create_dv() checks. */
 		{ IBV_QPT_DRIVER,
 		  sends | writes | classic | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
 	};
@@ -420,7 +420,7 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops,
 		builder_free(b);
 		return ENOMEM;
 	}
-	/* Setters without an operation write there; they need a list, like any other. */
+	/* Setters without an operation write there; they need an SGE list as any other. */
 	b->posts[b->wr_max].wr.sg_list = b->sges + (size_t)b->wr_max * b->sge_max;
 	set_functions(&qp->ibv.qp_ex);
 	qp->ibv.wr_flush = wr_flush;

@@ -4,8 +4,8 @@
 
 /*
  * The builder behind ibv_wr_*(3) (wr.c) and mlx5dv_wr_*(3) (abi/mlx5/wr.c), kept in vb_qp.abi.
- * Whoever calls what is here is between wr_start and wr_complete, and has the builder's lock by
- * that; what is wrong is remembered and told by wr_complete.
+ * These functions are called between wr_start and wr_complete, with the builder's lock held; errors
+ * are stored and reported by wr_complete.
  */
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 #include "nic/control/qp_dv.h"
 #include "nic/data/post.h"
 
-/* Places for one work request more than the queue has: those that are wrong are written there. */
+/* Has room for one work request more than the queue: invalid ones are written there. */
 struct vb_builder {
 	vb_lock lock; /* from wr_start to wr_complete or wr_abort: ibv_wr_start(3), CONCURRENCY */
-	bool lone;    /* one thread posts, so its author promised: it takes no lock */
+	bool lone;    /* one thread posts, as the application promised: no lock is taken */
 	uint64_t ops;	 /* IBV_QP_EX_WITH_* */
-	uint32_t dv_ops; /* VB_QP_*, of which nic/data/qp_extra.h says that the builder has them */
+	uint32_t dv_ops; /* VB_QP_*, those that nic/data/qp_extra.h marks as the builder's */
 	uint32_t wr_max, sge_max, inline_max, inline_stride;
 	uint32_t header_max; /* of TSO */
 	uint32_t count;
@@ -26,9 +26,9 @@ struct vb_builder {
 	struct vb_post *posts;
 	struct ibv_sge *sges; /* sge_max for each work request */
 	uint8_t *inline_data; /* inline_stride for each */
-	uint8_t *mkeys; /* a struct vb_mkey_request for each, if it lays out indirect keys */
+	uint8_t *mkeys; /* a struct vb_mkey_request for each, if the QP configures indirect keys */
 	uint32_t mkey_stride;
-	void *dv; /* belongs to abi/mlx5 (struct vb_mlx5_qp), freed with the builder; or NULL */
+	void *dv; /* owned by abi/mlx5 (struct vb_mlx5_qp), freed with the builder; or NULL */
 };
 
 static inline struct vb_builder *vb_wr_builder(struct ibv_qp_ex *qp)
@@ -42,13 +42,13 @@ static inline void vb_wr_fail(struct vb_builder *b, int error)
 		b->error = error;
 }
 
-/* The place of the work request that setters act on. */
+/* The index of the work request that setters act on. */
 static inline uint32_t vb_wr_index(const struct vb_builder *b)
 {
 	return b->error || b->count == 0 ? b->wr_max : b->count - 1;
 }
 
-/* Begin a work request. allowed: the QP was created for it; EINVAL if not. */
+/* Begins a work request. allowed: the QP was created for it; else EINVAL. */
 static inline struct vb_post *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode,
 					  bool allowed)
 {
@@ -74,7 +74,7 @@ static inline struct vb_post *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opco
 	return post;
 }
 
-/* What setters act on. Without an operation before them they are wrong. */
+/* The work request that setters act on. Calling them before an operation is an error. */
 static inline struct vb_post *vb_wr_current(struct vb_builder *b)
 {
 	if (b->count == 0)

@@ -6,7 +6,7 @@
 
 #include "abi/verbs/abi.h"
 
-/* ibv_open_xrcd(3): a domain is that of a file's inode; with fd -1, of nobody else. */
+/* ibv_open_xrcd(3): a domain belongs to a file's inode; with fd -1 it is private. */
 static int open_xrcd(struct ibv_context *context, const struct ibv_xrcd_init_attr *attr,
 		     struct vb_xrcd **xrcd)
 {

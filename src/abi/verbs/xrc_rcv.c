@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC as OFED had it: see include/infiniband/verbatim_xrc.h. */
+/* XRC as in OFED: see include/infiniband/verbatim_xrc.h. */
 #include <infiniband/verbatim_xrc.h>
 
 #include <fcntl.h>
@@ -10,17 +10,17 @@
 _Static_assert(offsetof(struct ibv_xrc_domain, handle) == offsetof(struct vb_xrcd, id),
 	       "a domain is one of OFED's as well");
 
-/* RFC: what takes a QP from RESET to INIT, and from there to RTR. */
+/* RFC: the attributes for RESET to INIT, and for INIT to RTR. */
 #define TO_INIT (IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT)
 #define TO_RTR                                                                                    \
 	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER)
-/* RFC, table of attributes: those it calls not needed, caps among them, which are fixed ... */
+/* RFC, table of attributes: those called not needed, caps among them, which are fixed ... */
 #define IGNORED                                                                                   \
 	(IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_CAP | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | \
 	 IBV_QP_EN_SQD_ASYNC_NOTIFY)
 /*
- * ... and those it has although a QP that only receives makes nothing of them, or not on its way to
- * RTR, where it stays: whether it waits for its sender to have another path as well.
+ * ... and those it lists although they have no effect on a QP that only receives, or none before
+ * RTR, where it stays: for example whether its sender has an alternate path.
  */
 #define REMEMBERED                                                                                \
 	(IBV_QP_QKEY | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_PATH_MIG_STATE)
@@ -54,7 +54,7 @@ struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context, int fd, 
 		.oflags = oflag,
 	};
 
-	/* Nobody else can have it, so there is nothing to be exclusive about. */
+	/* A private domain cannot exist already, so O_EXCL is meaningless. */
 	if (fd == -1 && oflag != O_CREAT) {
 		errno = EINVAL;
 		return NULL;
@@ -123,7 +123,7 @@ static int alloc(struct ibv_pd *pd, struct ibv_xrc_domain *domain, const struct 
 	rc = bring_to_rtr(xrcd_of(domain), qpn, attr, mask & ~REMEMBERED);
 	if (rc == 0)
 		rc = vb_xrc_rcv_remember(xrcd_of(domain), qpn, attr, mask & REMEMBERED);
-	/* It is the domain's only when nothing can fail any more. */
+	/* The domain keeps the QP only when nothing can fail any more. */
 	if (rc == 0)
 		vb_xrc_rcv_keep(xrcd_of(domain), qpn);
 	vb_xrc_rcv_leave(xrcd_of(domain), qpn);
