@@ -11,7 +11,7 @@ static const uint32_t credits[] = {
 	4096, 6144, 8192, 12288, 16384, 24576, 32768,
 };
 
-/* In units of 10 us, the smallest that a code can say. */
+/* In units of 10 us, the smallest delay that a code can express. */
 static const uint32_t rnr_timers[] = {
 	65536, 1,    2,    3,     4,     6,     8,     12,
 	16,    24,   32,   48,    64,    96,    128,   192,

@@ -2,10 +2,7 @@
 #ifndef VB_WIRE_AETH_H
 #define VB_WIRE_AETH_H
 
-/*
- * What an acknowledgement says: the syndrome of the AETH is two bits of class and five bits of
- * value, below a reserved bit (IBTA 9.7.5).
- */
+/* The AETH's syndrome (IBTA 9.7.5): below a reserved bit, two bits of class and five of value. */
 
 #include <stdint.h>
 
@@ -53,16 +50,16 @@ static inline unsigned vb_aeth_value(uint8_t syndrome)
 
 /* End-to-end credits (IBTA 9.7.7.2). */
 
-#define VB_CREDIT_CODE_UNLIMITED 31 /* this responder counts no credits */
+#define VB_CREDIT_CODE_UNLIMITED 31 /* this responder does not use credits */
 #define VB_CREDIT_UNLIMITED UINT32_MAX
 
-/* Receive WRs that a credit code stands for: 0 ... 32768; VB_CREDIT_UNLIMITED for code 31. */
+/* The number of receive WRs for a credit code: 0 ... 32768; VB_CREDIT_UNLIMITED for code 31. */
 uint32_t vb_credit_decode(unsigned code5);
 
-/* The largest code that promises no more than count; 31 only for VB_CREDIT_UNLIMITED itself. */
+/* The largest code for at most `count` receive WRs; 31 only for VB_CREDIT_UNLIMITED itself. */
 unsigned vb_credit_encode(uint32_t count);
 
-/* The wait of an RNR NAK timer code in ns: 10 us to 655.36 ms (IBTA 9.7.5.2.8). */
+/* The delay of an RNR NAK timer code in ns: 10 us to 655.36 ms (IBTA 9.7.5.2.8). */
 uint64_t vb_rnr_timer_ns(unsigned code5);
 
 #endif

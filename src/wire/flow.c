@@ -5,7 +5,7 @@
 
 #include "wire/bytes.h"
 
-#define FLOW_MAGIC 0x76626d31u /* "vbm1": manufacturers share these opcodes */
+#define FLOW_MAGIC 0x76626d31u /* "vbm1": other manufacturers use the same opcodes */
 
 void vb_flow_emit(uint8_t *out, const struct vb_flow *flow)
 {

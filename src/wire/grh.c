@@ -9,10 +9,10 @@
 #define IPV4_AT (VB_GRH_BYTES - IPV4_BYTES)
 #define UDP_BYTES 8
 #define PROTOCOL_UDP 17
-#define PROTOCOL_BTH 0x1b /* what follows a native GRH (IBTA 8.3) */
+#define PROTOCOL_BTH 0x1b /* follows a native GRH (IBTA 8.3) */
 #define IPV4_DF 0x4000
 
-/* The internet checksum of an IPv4 header (RFC 1071); 0 over one whose checksum is right. */
+/* The internet checksum of an IPv4 header (RFC 1071); 0 if the header includes a valid one. */
 static uint16_t ipv4_checksum(const uint8_t header[IPV4_BYTES])
 {
 	uint32_t sum = 0;
@@ -92,7 +92,7 @@ bool vb_grh_parse(struct vb_grh *grh, const uint8_t in[VB_GRH_BYTES])
 {
 	static const uint8_t zero[IPV4_AT];
 
-	/* An IPv6 header cannot begin with zeroes, so the first octet tells the two apart. */
+	/* An IPv6 header cannot begin with zeros, so the first octet tells the forms apart. */
 	if (in[0] >> 4 == 6)
 		return ipv6_parse(grh, in);
 	return memcmp(in, zero, IPV4_AT) == 0 && ipv4_parse(grh, in + IPV4_AT);

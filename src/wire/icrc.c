@@ -16,16 +16,16 @@
 #define PROTOCOL_UDP 17
 #define IPV4_DF 0x4000
 
-#define ONES_BYTES 8 /* stands for the local route header, which RoCEv2 does not have */
+#define ONES_BYTES 8 /* stands for the local route header, which RoCEv2 lacks */
 #define PSEUDO_IPV4_BYTES (ONES_BYTES + IPV4_BYTES + UDP_BYTES)
 #define PSEUDO_IPV6_BYTES (ONES_BYTES + IPV6_BYTES + UDP_BYTES)
 #define PSEUDO_BYTES_MAX PSEUDO_IPV6_BYTES
 
-#define BTH_RESV8A 4 /* FECN, BECN and six reserved bits: changeable on the way */
+#define BTH_RESV8A 4 /* FECN, BECN and six reserved bits: may change on the way */
 
 /*
- * A call to crc32_gzip_refl() takes about as long for 16 octets as for 200. So everything is
- * collected that is not long anyway, and given to it in one piece.
+ * crc32_gzip_refl() takes about as long for 16 octets as for 200. So short pieces are collected and
+ * passed to it in one call.
  */
 #define GATHER_BYTES 192
 
@@ -63,7 +63,7 @@ static void ipv6_put(uint8_t *out, const struct vb_path *path, size_t udp_payloa
 	memcpy(out + 24, path->dst, 16);
 }
 
-/* Writes what the ICRC covers in front of the BTH; returns its length. */
+/* Writes what the ICRC covers before the BTH; returns its length. */
 static size_t pseudo_put(uint8_t out[PSEUDO_BYTES_MAX], const struct vb_path *path,
 			 size_t udp_payload_bytes, uint16_t ip_id)
 {
@@ -82,7 +82,7 @@ static size_t pseudo_put(uint8_t out[PSEUDO_BYTES_MAX], const struct vb_path *pa
 
 uint32_t vb_icrc_add(uint32_t crc, const void *data, size_t bytes)
 {
-	/* ISA-L inverts on the way in and out: calls chain, and every result is a finished CRC. */
+	/* ISA-L inverts before and after: calls chain, and each result is a finished CRC. */
 	return bytes ? crc32_gzip_refl(crc, data, bytes) : crc;
 }
 
@@ -127,23 +127,23 @@ uint32_t vb_icrc_frame(const struct vb_path *path, const uint8_t *frame, size_t 
 	return vb_icrc_header(path, bytes, ip_id, frame, bytes - VB_ICRC_BYTES);
 }
 
-/* --- frames alike, in a row ---
+/* --- consecutive frames ---
  *
- * A CRC is linear: where octets change by a difference, it changes by what that difference makes of
- * it, which depends on how many octets follow and on nothing else. One more changes a number in its
- * lowest bits, up to the first that was 0: so there are as few differences as a number has bits.
+ * A CRC is linear: if octets change by some difference, the CRC changes by a value that depends
+ * only on this difference and the number of octets behind it. Adding one changes a number in its
+ * lowest bits, up to the first 0 bit: so there are only as many differences as the number has bits.
  */
 
-/* Of bits 0 to i; the last one twice, for the step round to 0. */
+/* For changes of bits 0 to i; the last entry is repeated for the wrap to 0. */
 
-/* Of the identification, with the rest of IPv4's header, UDP's and BTH behind. */
+/* For the identification, with the rest of the IPv4 header, UDP header and BTH behind it. */
 static const uint32_t next_id[] = {
 	0xcf9e17c8, 0x8bd33e19, 0x03496dbb, 0xc90cccbe, 0x86f688f5, 0x19020063, 0xfd9a170e,
 	0xefdb3f95, 0x7aabeb00, 0x8b3b446b, 0xb36b1cfc, 0xc3cbadd2, 0x228acf8e, 0x3b790d77,
 	0x089e8885, 0x6f518361, 0x6f518361,
 };
 
-/* Of the PSN, with nothing behind. */
+/* For the PSN, with nothing behind it. */
 static const uint32_t next_psn[] = {
 	0x77073096, 0x990951ba, 0x9e6495a3, 0x90bf1d91, 0x8d080df5, 0xb6662d3d, 0xc0ba6cad,
 	0x2d02ef8d, 0x3419decc, 0x062fbc4e, 0x6243794a, 0xaa9af342, 0xe058e113, 0x75dcc5b1,
@@ -172,10 +172,10 @@ void vb_icrc_run_next(struct vb_icrc_run *run)
 /* --- finding the identification ---
  *
  * A CRC register is a polynomial over GF(2) modulo Ethernet's, with the coefficient of x^0 in bit
- * 31. If two messages of one length differ in two octets only, then their CRCs differ by these two
- * octets, as the register's low 16 bits, times x^8 for each of them and each octet behind them.
- * The polynomial has a constant term, so x has an inverse and the product can be undone. What
- * comes out is two octets and 16 bits of zero, or the messages differ in something else as well.
+ * 31. If two messages of the same length differ in two octets only, their CRCs differ by these two
+ * octets, as the register's low 16 bits, times x^8 for each of them and each octet behind them. The
+ * polynomial has a constant term, so x has an inverse and the product can be reversed. The result
+ * is two octets and 16 zero bits; if not, the messages also differ elsewhere.
  */
 
 #define POLY 0xedb88320u
@@ -233,8 +233,8 @@ static uint32_t power_undo(size_t octets)
 }
 
 /*
- * The divisor for a frame length. Lengths repeat, so each is computed once; threads that meet here
- * store the same value. No power is 0, so 0 means "not yet".
+ * The divisor for a frame length. Lengths repeat, so each is computed once; concurrent threads
+ * store the same value. No power is 0, so 0 means "not yet computed".
  */
 static uint32_t power_cached(size_t frame_bytes)
 {
@@ -266,7 +266,10 @@ bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t byte
 		difference = times(power_cached(bytes), difference);
 		if (difference >> 16)
 			return false;
-		/* The first octet on the wire is the register's lowest, but the id's higher one. */
+		/*
+		 * The first octet on the wire is the register's lowest, but the identification's
+		 * higher one.
+		 */
 		found ^= (uint16_t)(difference << 8 | difference >> 8);
 	}
 	if (id)

@@ -28,21 +28,21 @@
 /* The CRC up to and including the UDP header. */
 uint32_t vb_icrc_start(const struct vb_path *path, size_t udp_payload_bytes, uint16_t ip_id);
 
-/* Goes on over the BTH and bytes - 12 further octets; bytes is at least 12. */
+/* Continues over the BTH and bytes - 12 further octets; bytes is at least 12. */
 uint32_t vb_icrc_bth(uint32_t crc, const uint8_t *header, size_t bytes);
 
-/* vb_icrc_start() and vb_icrc_bth() in one pass, which takes half as long. */
+/* vb_icrc_start() and vb_icrc_bth() in one pass, in half the time. */
 uint32_t vb_icrc_header(const struct vb_path *path, size_t udp_payload_bytes, uint16_t ip_id,
 			const uint8_t *header, size_t header_bytes);
 
-/* The ICRC of a frame in one piece. bytes, at least 16, counts the ICRC, which is not read. */
+/* The ICRC of a frame in one piece. bytes, at least 16, includes the ICRC, which is not read. */
 uint32_t vb_icrc_frame(const struct vb_path *path, const uint8_t *frame, size_t bytes,
 		       uint16_t ip_id);
 
 /*
- * Frames alike in a row, as the segments of one send are: only the identification and the PSN
- * differ, by one each. crc is what vb_icrc_header() says of the frame in hand, at a tenth of the
- * cost. Both go round to 0; bth is that of the first.
+ * For consecutive frames of one send, which differ only in identification and PSN, by one each. crc
+ * is the vb_icrc_header() of the current frame; the next one's is computed at a tenth of the cost.
+ * Both numbers wrap to 0; bth is the first frame's.
  */
 struct vb_icrc_run {
 	uint32_t crc, psn;
@@ -54,16 +54,16 @@ void vb_icrc_run_begin(struct vb_icrc_run *run, const struct vb_path *path,
 		       size_t udp_payload_bytes, uint16_t ip_id, const uint8_t *bth);
 void vb_icrc_run_next(struct vb_icrc_run *run);
 
-/* Goes on over any octets behind the headers. */
+/* Continues over octets behind the headers. */
 uint32_t vb_icrc_add(uint32_t crc, const void *data, size_t bytes);
 
-/* The finished ICRC of a running one. */
+/* The ICRC after all octets were added. */
 static inline uint32_t vb_icrc_finish(uint32_t crc)
 {
 	return crc;
 }
 
-/* The ICRC to and from its four octets on the wire, least significant first. */
+/* Writes and reads the ICRC as four octets, least significant first. */
 static inline void vb_icrc_put(uint8_t out[4], uint32_t icrc)
 {
 	out[0] = (uint8_t)icrc;
@@ -79,15 +79,15 @@ static inline uint32_t vb_icrc_get(const uint8_t in[4])
 }
 
 /*
- * True if the frame, BTH to ICRC inclusive, carries the right ICRC for its path.
+ * Is the ICRC of this frame, BTH to ICRC inclusive, valid for its path?
  *
- * A UDP socket does not show the IPv4 identification, so id_hint is tried first: the position of
- * the segment in its batch, else 0. If that fails, the frame is right exactly if some other
- * identification makes it right; CRC-32 being linear there is at most one, and it is computed, not
- * searched. Pass NULL or a place for the identification that fits; it is written on true only. It
- * equals id_hint if all 32 bits were checked. If it does not, 16 of them went into finding it: a
- * frame damaged at random passes with probability 2^-16 then, not 2^-32. IPv6 is always exact.
- * False for a length that no frame has: below 16, above VB_FRAME_BYTES_MAX, no multiple of 4.
+ * A UDP socket does not report the IPv4 identification, so id_hint is tried first: the index of the
+ * segment in its batch, else 0. If that fails, another identification may fit: CRC-32 is linear, so
+ * there is at most one, which is computed, not searched. id: NULL, or where to store the
+ * identification that fits, if the result is true. If it equals id_hint, all 32 bits were checked;
+ * otherwise 16 of them were used to find it, and a randomly damaged frame passes with probability
+ * 2^-16 instead of 2^-32. With IPv6 the check is always exact. Returns false for invalid lengths:
+ * below 16, above VB_FRAME_BYTES_MAX, or not a multiple of 4.
  */
 bool vb_icrc_check(const struct vb_path *path, const uint8_t *frame, size_t bytes, uint16_t id_hint,
 		   uint16_t *id);

@@ -23,7 +23,7 @@ const struct vb_op_info vb_op_infos[256] = {
 #undef VB_OP
 };
 
-/* Opcodes are kept complemented: 0 is an opcode, and 0xff is none, so that an empty cell is 0. */
+/* Opcodes are stored complemented: 0 is an opcode but 0xff is not, so an empty cell is 0. */
 const uint8_t vb_op_complements[VB_OP_FIND_SIZE] = {
 #define VB_OP(n, opcode, t, k, p, h, carries)                                                     \
 	[vb_op_find_index(VB_##t, VB_K_##k, VB_P_##p, h)] = 0xff ^ (opcode),

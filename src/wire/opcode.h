@@ -4,7 +4,7 @@
 
 /*
  * The opcodes of the Base Transport Header as data (IBTA 9.2.1, Annexes A14 and A17, release 1.6),
- * and those of DC, which are ours. opcode.def holds one row per opcode; everything here is derived
+ * and those of DC, which are ours. opcode.def has one row per opcode; everything here is derived
  * from it at compile time.
  */
 
@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 
-/* The three high bits of an opcode. RD has no rows: no RDMA NIC of today speaks it. */
+/* The three high bits of an opcode. RD has no rows, since RDMA NICs do not support it. */
 enum vb_transport {
 	VB_RC = 0,
 	VB_UC = 1,
@@ -22,24 +22,24 @@ enum vb_transport {
 	VB_UD = 3,
 	VB_CNP = 4,
 	VB_XRC = 5,
-	VB_DC = 7, /* ours: 0xe0 and up are the manufacturer's */
+	VB_DC = 7, /* ours: opcodes from 0xe0 on are the manufacturer's */
 };
 
 enum { VB_TRANSPORTS = 8 };
 
-/* RC, XRC and DC: what is sent is acknowledged. */
+/* Is the transport acknowledged: RC, XRC or DC? */
 static inline bool vb_transport_acks(enum vb_transport transport)
 {
 	return transport == VB_RC || transport >= VB_XRC;
 }
 
-/* XRC and DC: each packet says to whom within the destination it is, or from whom it comes. */
+/* XRC and DC: each packet names its target within the destination, or its source. */
 static inline bool vb_transport_aims(enum vb_transport transport)
 {
 	return transport >= VB_XRC;
 }
 
-/* What a packet is, whatever its transport and its place in the message. */
+/* What a packet is, independent of transport and position in the message. */
 enum vb_kind {
 	VB_K_SEND,
 	VB_K_WRITE,
@@ -57,7 +57,7 @@ enum vb_kind {
 	VB_K_COUNT,
 };
 
-/* Place in a message or response. A kind that is always one packet is ONLY. */
+/* Position in a message or response. A kind that always has one packet is ONLY. */
 enum vb_pos {
 	VB_P_MIDDLE = 0,
 	VB_P_FIRST = 1,
@@ -84,7 +84,7 @@ enum vb_header {
 
 #define VB_BTH_BYTES 12
 
-/* VB_OP_RC_SEND_FIRST ... VB_OP_DC_DISCONNECT: the opcode octets by name. */
+/* VB_OP_RC_SEND_FIRST ... VB_OP_DC_DISCONNECT: the opcodes by name. */
 enum vb_opcode {
 #define VB_OP(name, opcode, transport, kind, pos, headers, payload) VB_OP_##name = opcode,
 #include "wire/opcode.def"
@@ -110,7 +110,7 @@ struct vb_op_info {
 extern const struct vb_op_info vb_op_infos[256];
 extern const uint8_t vb_op_complements[VB_OP_FIND_SIZE];
 
-/* The row of an opcode, NULL if it is reserved or of a transport that we do not have. */
+/* The row of an opcode; NULL if it is reserved or of an unsupported transport. */
 static inline const struct vb_op_info *vb_op_info(uint8_t opcode)
 {
 	const struct vb_op_info *info = &vb_op_infos[opcode];
@@ -119,8 +119,8 @@ static inline const struct vb_op_info *vb_op_info(uint8_t opcode)
 }
 
 /*
- * The opcode of a transport, kind and position with VB_H_IMM, VB_H_IETH or neither in extra_headers
- * (other bits of it are ignored). Asking for an opcode that does not exist is a bug of the caller.
+ * The opcode of a transport, kind and position, with VB_H_IMM, VB_H_IETH or neither from
+ * extra_headers (other bits are ignored). The opcode must exist.
  */
 static inline uint8_t vb_op_find(enum vb_transport transport, enum vb_kind kind, unsigned pos,
 				 unsigned extra_headers)

@@ -9,7 +9,7 @@
 
 /* --- parse and emit, header by header --- */
 
-/* Three words each: the hot path begins with this. */
+/* Three words each, since the hot path begins with this. */
 static void bth_parse(struct vb_pkt *pkt, const uint8_t *in)
 {
 	uint32_t first = vb_be32_get(in), qpn = vb_be32_get(in + 4), psn = vb_be32_get(in + 8);
@@ -37,7 +37,7 @@ static void bth_emit(uint8_t *out, const struct vb_pkt *pkt)
 	vb_be32_put(out + 8, (uint32_t)pkt->ackreq << 31 | (pkt->psn & QPN_MASK));
 }
 
-/* The order of the headers here is that of the wire, in both functions. */
+/* In both functions the headers have the order of the wire. */
 static const uint8_t *extended_parse(struct vb_pkt *pkt, unsigned headers, const uint8_t *in)
 {
 	if (headers & VB_H_XRCETH) {
@@ -171,7 +171,9 @@ enum vb_parse vb_pkt_parse(struct vb_pkt *pkt, const uint8_t *frame, size_t byte
 	if (bytes < VB_FRAME_BYTES_MIN)
 		return VB_PARSE_SHORT;
 	bth_parse(pkt, frame);
-	/* The version comes first: in another version the rest of the BTH could mean anything. */
+	/*
+	 * The version is checked first: with another one, the rest of the BTH could mean anything.
+	 */
 	if (pkt->tver != 0)
 		return VB_PARSE_VERSION;
 	op = vb_op_info(pkt->opcode);

@@ -3,9 +3,9 @@
 #define VB_WIRE_PACKET_H
 
 /*
- * A packet between octets and struct. A frame is what UDP carries: BTH, extended headers, payload,
- * 0 to 3 octets of pad, 4 octets of ICRC (IBTA 5.2, Annex A17). Neither function looks at the ICRC:
- * see icrc.h.
+ * Converts packets between octets and struct. A frame is the content of a datagram: BTH, extended
+ * headers, payload, 0 to 3 octets of pad, 4 octets of ICRC (IBTA 5.2, Annex A17). These functions
+ * ignore the ICRC: see icrc.h.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 #define VB_XRCETH_BYTES 4
 #define VB_DCETH_BYTES 16
 #define VB_FRAME_BYTES_MIN (VB_BTH_BYTES + VB_ICRC_BYTES)
-#define VB_FRAME_BYTES_MAX 65507      /* what one IPv4 UDP datagram can carry */
+#define VB_FRAME_BYTES_MAX 65507      /* the most that an IPv4 UDP datagram can carry */
 #define VB_PKT_HEADER_BYTES_MAX 56    /* BTH, DCETH, AtomicETH */
 
 struct vb_pkt_reth {
@@ -89,30 +89,30 @@ enum vb_parse {
 	VB_PARSE_SHORT,   /* shorter than its headers and the ICRC */
 	VB_PARSE_VERSION, /* transport version is not 0 */
 	VB_PARSE_OPCODE,  /* reserved opcode */
-	VB_PARSE_ALIGN,   /* no multiple of 4 octets */
-	VB_PARSE_LENGTH,  /* payload where none may be, or longer than any datagram */
-	VB_PARSE_PAD,     /* more pad than there are octets behind the headers */
+	VB_PARSE_ALIGN,   /* not a multiple of 4 octets */
+	VB_PARSE_LENGTH,  /* payload where none is allowed, or longer than any datagram */
+	VB_PARSE_PAD,     /* more pad than octets behind the headers */
 	VB_PARSE_COUNT,
 };
 
 /*
- * Takes apart a frame of `bytes` octets, BTH to ICRC inclusive, and reads nothing beyond them,
- * whatever they are. On VB_PARSE_OK every field is set; those of headers that the opcode does not
- * have are 0, and reserved bits are ignored. On any other verdict only the BTH's fields are set, as
- * far as the frame holds a BTH, so that the drop can be told to the right QP; all else is 0.
+ * Parses a frame of `bytes` octets, BTH to ICRC inclusive, which may contain anything; reads
+ * nothing beyond them. After VB_PARSE_OK every field is set: those of headers that the opcode lacks
+ * are 0, and reserved bits are ignored. With any other verdict only the fields of the BTH are set,
+ * if the frame has a whole BTH, so that the drop can be counted at the right QP; all else is 0.
  */
 enum vb_parse vb_pkt_parse(struct vb_pkt *pkt, const uint8_t *frame, size_t bytes);
 
 /*
- * Takes apart a packet's headers alone, as a link passes them on that carries payload beside them
- * and no ICRC: returns the opcode's row, or NULL if it is no packet. The fields of headers that the
- * opcode does not have, and of the payload, are left as they are.
+ * Parses a packet's headers alone, as from a ring, which carries the payload beside them and no
+ * ICRC. Returns the opcode's row, or NULL if it is not a packet. Fields of the payload, and of
+ * headers that the opcode lacks, are left unchanged.
  */
 const struct vb_op_info *vb_pkt_parse_head(struct vb_pkt *pkt, const uint8_t *head, size_t bytes);
 
 /*
- * Is it a packet with nothing but a BTH in front of its payload, no flag in it but the request for
- * an acknowledgement, no pad and that P_Key? Then its opcode, QPN and PSN; of others nothing.
+ * A packet that has only a BTH before its payload, with no flag but the request for an
+ * acknowledgement, no pad, and the expected P_Key.
  */
 struct vb_bare {
 	uint8_t opcode;
@@ -120,13 +120,16 @@ struct vb_bare {
 	uint32_t dqpn, psn;
 };
 
-/* Of a link that passes on payload beside the headers: head has VB_BTH_BYTES octets. */
+/*
+ * Reads such a packet's BTH of VB_BTH_BYTES octets; false: it is another kind of packet. For rings,
+ * which carry the payload beside the headers.
+ */
 static inline bool vb_pkt_head_is_plain(struct vb_bare *bare, const uint8_t *head, uint16_t pkey,
 					unsigned headers)
 {
 	const struct vb_op_info *op = &vb_op_infos[head[0]];
 
-	/* Octet 1 has SE, MigReq (whoever heeds that comes not here), pad, version. */
+	/* Octet 1 has SE, MigReq (only needed for path migration), pad, version. */
 	if (!op->name || op->headers != headers || !op->payload || (head[1] & 0xbf) ||
 	    vb_be16_get(head + 2) != pkey || head[4])
 		return false;
@@ -150,14 +153,13 @@ static inline bool vb_pkt_is_bare(struct vb_bare *bare, const uint8_t *frame, si
 }
 
 /*
- * Writes the BTH and the extended headers that pkt->opcode asks for, and returns their number of
- * octets, at most VB_PKT_HEADER_BYTES_MAX. Payload, pad and ICRC are the caller's to add; pkt->pad
- * says how much pad that is. A value wider than its place on the wire is cut to it. The opcode must
- * exist.
+ * Writes the BTH and the extended headers of pkt->opcode, and returns their size, at most
+ * VB_PKT_HEADER_BYTES_MAX. The caller adds payload, pkt->pad octets of pad, and ICRC. Values too
+ * wide for their field are truncated. The opcode must exist.
  */
 size_t vb_pkt_emit(uint8_t *out, const struct vb_pkt *pkt);
 
-/* A packet to that QP with none of the BTH's flags; opcode and PSN are the caller's to set. */
+/* Begins a packet to that QP without any of the BTH's flags; the caller sets opcode and PSN. */
 static inline void vb_pkt_begin(struct vb_pkt *pkt, uint32_t dqpn, uint16_t pkey)
 {
 	pkt->se = pkt->migreq = pkt->ackreq = pkt->fecn = pkt->becn = false;
@@ -166,7 +168,7 @@ static inline void vb_pkt_begin(struct vb_pkt *pkt, uint32_t dqpn, uint16_t pkey
 	pkt->dqpn = dqpn;
 }
 
-/* A BTH without flags but SE, MigReq and the request for an acknowledgement. */
+/* Writes a BTH whose only flags are SE, MigReq and the request for an acknowledgement. */
 static inline void vb_bth_put(uint8_t *out, uint8_t opcode, bool se, bool migreq, uint16_t pkey,
 			      uint32_t dqpn, bool ackreq, uint32_t psn)
 {
@@ -177,8 +179,8 @@ static inline void vb_bth_put(uint8_t *out, uint8_t opcode, bool se, bool migreq
 }
 
 /*
- * The same read back: false if anything more is in it, or another P_Key. Of *pkt the BTH alone is
- * set.
+ * Reads such a BTH back. Returns false if it has anything more, or another P_Key. Sets only the
+ * BTH's fields of *pkt.
  */
 static inline bool vb_bth_get(struct vb_pkt *pkt, const uint8_t *head, uint16_t pkey)
 {

@@ -3,9 +3,9 @@
 #define VB_WIRE_TMH_H
 
 /*
- * The headers of tag matching, with which a SEND to a tag-matching SRQ begins: a TMH of 16 octets,
- * and behind it, in the request of a rendezvous, an RVH of 16 that says where the data is to be
- * read from. To the transport both are payload. <infiniband/tm_types.h> has their layout.
+ * The headers of tag matching, at the beginning of a SEND to a tag-matching SRQ: a TMH of 16 octets
+ * and, in a rendezvous request, an RVH of 16 octets behind it that says where to read the data. For
+ * the transport both are payload. <infiniband/tm_types.h> has their layout.
  */
 
 #include <stdbool.h>
@@ -17,15 +17,15 @@
 
 enum vb_tmh_op {
 	VB_TMH_NO_TAG, /* for software: no tag to match */
-	VB_TMH_RNDV,   /* a rendezvous: the data is to be read */
-	VB_TMH_FIN,    /* the end of one: its data was read */
+	VB_TMH_RNDV,   /* a rendezvous: the receiver reads the data */
+	VB_TMH_FIN,    /* the end of a rendezvous: the data was read */
 	VB_TMH_EAGER,  /* the data follows the header */
 	VB_TMH_OPS
 };
 
 struct vb_tmh {
 	enum vb_tmh_op op;
-	uint32_t app_ctx; /* the sender's own, in host order */
+	uint32_t app_ctx; /* the sender's own value, in host order */
 	uint64_t tag;
 	/* Of a rendezvous. */
 	uint64_t va;
@@ -34,13 +34,12 @@ struct vb_tmh {
 };
 
 /*
- * Reads the headers in front of a message. False, and *tmh untouched: there are none, since the
- * message is shorter than they are or the operation is unknown. The reserved octets are not looked
- * at: there are senders that use them.
+ * Parses the headers before a message. Returns false with *tmh untouched if the message is too
+ * short or the operation unknown. Reserved octets are ignored, since some senders use them.
  */
 bool vb_tmh_parse(struct vb_tmh *tmh, const uint8_t *octets, size_t bytes);
 
-/* Writes a TMH; no RVH. */
+/* Writes a TMH, without an RVH. */
 void vb_tmh_put(uint8_t out[VB_TMH_BYTES], enum vb_tmh_op op, uint32_t app_ctx, uint64_t tag);
 
 #endif
