@@ -20,8 +20,8 @@ enum {
 };
 
 /*
- * RFC 1071: the sum does not mind in which order the octets of a word stand, as long as that is
- * always the same; so words are added as this machine reads them, and the result is stored so.
+ * RFC 1071: the sum does not depend on byte order as long as it is always the same. So words are
+ * added, and the result stored, in this machine's order.
  */
 static uint64_t sum_add(uint64_t sum, const uint8_t *octets, uint32_t bytes)
 {
@@ -43,7 +43,7 @@ static uint16_t sum_fold(uint64_t sum)
 	return (uint16_t)sum;
 }
 
-/* RFC 9293 3.1, RFC 8200 8.1: addresses, protocol and length are summed up as well. */
+/* RFC 9293 3.1, RFC 8200 8.1: the sum includes addresses, protocol and length. */
 static uint64_t sum_pseudo(const struct vb_eth_headers *h, const uint8_t *octets, uint32_t bytes)
 {
 	uint8_t last[8] = {[7] = h->proto};
@@ -57,9 +57,9 @@ static uint64_t sum_pseudo(const struct vb_eth_headers *h, const uint8_t *octets
 	return sum_add(sum, last, sizeof(last));
 }
 
-/* The transport's checksum, if there is one. */
+/* The transport's checksum. */
 struct l4 {
-	uint32_t csum_at; /* from the frame's beginning */
+	uint32_t csum_at; /* offset in the frame */
 	uint32_t bytes;	  /* of header and data, from l4_at on */
 };
 
@@ -78,8 +78,8 @@ static bool l4_find(const struct vb_eth_headers *h, const uint8_t *octets, struc
 	if (h->proto != VB_IPPROTO_UDP || rest < UDP_BYTES)
 		return false;
 	/*
-	 * What IP carries behind the datagram's own length is not of it. A length that cannot be
-	 * is as good as none to who sends.
+	 * Data beyond the datagram's own length is not part of it. When sending, an impossible
+	 * length is ignored.
 	 */
 	length = vb_be16_get(octets + h->l4_at + UDP_LENGTH_AT);
 	if (length >= UDP_BYTES && length < rest)
@@ -116,13 +116,13 @@ static void write_csums(const struct vb_eth_headers *h, uint8_t *octets)
 		return;
 	memset(octets + l4.csum_at, 0, 2);
 	csum = (uint16_t)~l4_sum(h, octets, &l4);
-	/* RFC 768: zero says that there is none; all ones is as good. */
+	/* RFC 768: 0 means no checksum, and all ones is equivalent. */
 	if (!csum && h->proto == VB_IPPROTO_UDP)
 		csum = 0xffff;
 	memcpy(octets + l4.csum_at, &csum, 2);
 }
 
-/* RFC 2784, 2.4: over the header of GRE and all that is behind it. */
+/* RFC 2784, 2.4: covers the GRE header and all that follows. */
 static void write_gre_csum(const struct vb_eth_headers *h, uint8_t *octets)
 {
 	uint8_t *gre = octets + h->l4_at;
@@ -141,7 +141,7 @@ void vb_eth_tx_checksums(uint8_t *octets, uint32_t bytes, bool inner)
 
 	if (!vb_eth_parse(&frame, octets, bytes))
 		return;
-	/* From the inside out: the outer ones cover it. */
+	/* From the inside out, since the outer ones cover the inner. */
 	if (inner && frame.has_inner) {
 		write_csums(&frame.inner, octets);
 		write_gre_csum(&frame.outer, octets);
@@ -163,7 +163,7 @@ static bool l4_ok(const struct vb_eth_headers *h, const uint8_t *octets)
 	if (h->proto == VB_IPPROTO_UDP &&
 	    vb_be16_get(octets + h->l4_at + UDP_LENGTH_AT) != l4.bytes)
 		return false;
-	/* RFC 8200 8.1: over IPv6 there has to be one. */
+	/* RFC 8200 8.1: over IPv6 a checksum is required. */
 	if (h->proto == VB_IPPROTO_UDP && h->l3 == VB_L3_IPV4 && !vb_be16_get(octets + l4.csum_at))
 		return true;
 	if (h->proto == VB_IPPROTO_UDP && !vb_be16_get(octets + l4.csum_at))
@@ -183,7 +183,7 @@ bool vb_eth_rx_csum_ok(const struct vb_eth_frame *frame, bool inner)
 	       l4_ok(in, frame->octets);
 }
 
-/* The ICRC is the same CRC (wire/icrc.h): its octets leave with the lowest first. */
+/* The ICRC is the same CRC (wire/icrc.h), stored with the lowest octet first. */
 void vb_eth_fcs(const uint8_t *octets, uint32_t bytes, uint8_t fcs[VB_ETH_FCS_BYTES])
 {
 	uint32_t crc = htole32(crc32_gzip_refl(0, octets, bytes));

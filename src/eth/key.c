@@ -50,7 +50,7 @@ static void key_ip(struct vb_eth_level *level, const struct vb_eth_headers *head
 static void key_gre(struct vb_eth_level *level, const uint8_t *gre)
 {
 	memcpy(level->l4, gre, 4);
-	if ((gre[0] & 0x20) && !(gre[1] & 7)) { /* behind the checksum, if there is one */
+	if ((gre[0] & 0x20) && !(gre[1] & 7)) { /* the key follows the checksum, if there is one */
 		level->bits |= VB_KEY_GRE_KEY;
 		memcpy(level->l4 + 4, gre + (gre[0] & 0x80 ? 8 : 4), 4);
 	}
@@ -83,7 +83,7 @@ static bool is_mpls(uint16_t ethertype)
 	return ethertype == VB_ETHERTYPE_MPLS || ethertype == VB_ETHERTYPE_MPLS_MC;
 }
 
-/* Where labels are, if there are any behind these headers. */
+/* What carries MPLS labels behind these headers, if anything does. */
 static uint8_t label_in(const struct vb_eth_headers *headers, const uint8_t *octets)
 {
 	const uint8_t *l4 = octets + headers->l4_at;

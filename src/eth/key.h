@@ -3,9 +3,9 @@
 #define VB_ETH_KEY_H
 
 /*
- * What flow rules look at of a frame, laid flat: every field has a fixed place, so that a rule is a
- * key and a mask, and rules with one mask are told apart by a hash. Numbers are in network order,
- * as they stand in the frame. What a frame does not have is zero. Pure functions; any thread.
+ * The fields of a frame that flow rules compare, at fixed offsets: so a rule is a key and a mask,
+ * and rules with the same mask are found by a hash. Numbers are in network order, as in the frame.
+ * Fields that a frame lacks are zero. Pure functions; any thread.
  */
 
 #include "eth/parse.h"
@@ -40,7 +40,7 @@ struct vb_eth_level {
 	 */
 	uint8_t l4[8];
 	uint8_t flow_label[4];
-	uint8_t label[4]; /* of MPLS: the first, with all that is in it */
+	uint8_t label[4]; /* of MPLS: the whole first label entry */
 	uint8_t vni[4];
 	uint8_t zero[4];
 };
@@ -58,8 +58,8 @@ union vb_eth_key {
 };
 
 /*
- * One level of a frame. IP under MPLS labels that stand directly on Ethernet counts as of both
- * levels: rules may mean either.
+ * Fills in one level of a frame. IP below MPLS labels directly on Ethernet counts for both levels:
+ * rules may mean either.
  */
 void vb_eth_key_outer(struct vb_eth_level *level, const struct vb_eth_frame *frame);
 void vb_eth_key_inner(struct vb_eth_level *level, const struct vb_eth_frame *frame);

@@ -16,11 +16,11 @@
 #define IPV6_ROUTING 43u
 #define IPV6_FRAGMENT 44u
 
-/* From here to there nothing else is looked at. */
+/* The octets left to parse. */
 struct span {
 	const uint8_t *octets;
 	uint32_t at, end;
-	bool lengthless; /* IP's lengths are not looked at */
+	bool lengthless; /* IP's lengths are ignored */
 };
 
 static bool has(const struct span *span, uint32_t bytes)
@@ -30,7 +30,7 @@ static bool has(const struct span *span, uint32_t bytes)
 
 /* --- L4 --- */
 
-/* The least that the header of a protocol needs; 0: it is not known. */
+/* The least size of a protocol's header; 0: unknown. */
 static uint32_t l4_bytes_min(uint8_t proto)
 {
 	switch (proto) {
@@ -56,7 +56,7 @@ static uint32_t gre_bytes(const uint8_t *gre)
 	return 4 + 4u * (gre[0] >> 7 & 1) + 4u * (gre[0] >> 5 & 1) + 4u * (gre[0] >> 4 & 1);
 }
 
-/* How long the header is that begins here. */
+/* The size of the header that begins here. */
 static uint32_t l4_bytes(uint8_t proto, const uint8_t *header)
 {
 	switch (proto) {
@@ -91,7 +91,7 @@ static void parse_l4(struct vb_eth_headers *headers, struct span *span)
 
 /* --- L3 --- */
 
-/* The packet is so long, if the frame is not shorter. */
+/* Applies the packet's length, unless the frame is shorter. */
 static void cut(struct vb_eth_headers *headers, struct span *span, uint32_t bytes)
 {
 	headers->whole = bytes <= span->end - headers->l3_at;
@@ -142,8 +142,8 @@ static bool is_extension(uint8_t proto)
 }
 
 /*
- * RFC 8200, 4: each names what follows it. Where this ends early, proto is what could not be
- * looked into, and there is nothing behind it.
+ * RFC 8200, 4: each header names the next. If this ends early, proto is the header that could not
+ * be parsed, with nothing behind it.
  */
 static void parse_extensions(struct vb_eth_headers *headers, struct span *span)
 {
@@ -156,7 +156,7 @@ static void parse_extensions(struct vb_eth_headers *headers, struct span *span)
 		if (headers->proto == IPV6_FRAGMENT) {
 			uint16_t offset = vb_be16_get(extension + 2);
 
-			/* An offset of 0 with no more to come is a whole packet (RFC 6946). */
+			/* Offset 0 without more fragments is a whole packet (RFC 6946). */
 			headers->fragment = offset & 0xfff9;
 			headers->first_fragment = headers->fragment && !(offset & 0xfff8);
 		} else {
@@ -169,7 +169,7 @@ static void parse_extensions(struct vb_eth_headers *headers, struct span *span)
 		headers->proto = extension[0];
 		span->at += bytes;
 		if (headers->fragment && !headers->first_fragment)
-			return; /* what comes next is from the middle of something */
+			return; /* the rest is from the middle of a packet */
 	}
 	return;
 nothing:
@@ -248,7 +248,7 @@ static void inner_l3(struct vb_eth_frame *frame, struct span *span, uint16_t eth
 		frame->inner = (struct vb_eth_headers){ .has_l2 = false };
 }
 
-/* What labels mean only the routers know; what is under them is usually told by its version. */
+/* Only routers know what labels mean; the packet below is recognized by its IP version. */
 static void parse_mpls(struct vb_eth_frame *frame, struct span *span)
 {
 	uint32_t label = 0;
@@ -260,7 +260,7 @@ static void parse_mpls(struct vb_eth_frame *frame, struct span *span)
 	for (unsigned i = 0; i < VB_ETH_LABELS_MAX && has(span, LABEL_BYTES); i++) {
 		label = vb_be32_get(span->octets + span->at);
 		span->at += LABEL_BYTES;
-		if (label >> 8 & 1) /* the bottom of the stack */
+		if (label >> 8 & 1) /* bottom of the stack */
 			break;
 	}
 	if (!(label >> 8 & 1) || !has(span, 1))
@@ -297,7 +297,7 @@ static void parse_gre(struct vb_eth_frame *frame, struct span *span)
 		inner_l3(frame, span, ethertype);
 }
 
-/* RFC 7348, 5: a header without the I flag carries no identifier, and is none. */
+/* RFC 7348, 5: without the I flag there is no identifier, and so no tunnel. */
 static void parse_vxlan(struct vb_eth_frame *frame, struct span *span)
 {
 	if (!has(span, VXLAN_BYTES) || !(span->octets[span->at] & 8))

@@ -17,7 +17,7 @@ static uint32_t window(const uint8_t *key, uint32_t bit)
 
 void vb_toeplitz_init(struct vb_toeplitz *toeplitz, const uint8_t key[VB_TOEPLITZ_KEY_BYTES])
 {
-	/* The last bit of the longest input takes the key's last octets, which is why it has 40. */
+	/* The last bit of the longest input uses the last octets of the key. */
 	_Static_assert(VB_TOEPLITZ_INPUT_BYTES_MAX + 4 == VB_TOEPLITZ_KEY_BYTES, "of one length");
 	for (uint32_t i = 0; i < VB_ARRAY_LEN(toeplitz->half); i++) {
 		for (uint32_t value = 0; value < 16; value++) {
@@ -43,13 +43,13 @@ uint32_t vb_toeplitz_hash(const struct vb_toeplitz *toeplitz, const uint8_t *inp
 }
 
 /*
- * Where each field stands, behind the header that it is in: the network header, or what comes
- * behind that where its protocol is this one.
+ * The offset of each field in its header: the network header, or the one behind it if its protocol
+ * is `proto`.
  */
 static const struct field_row {
 	uint16_t field;
 	uint8_t l3;    /* enum vb_l3, VB_L3_NONE: any */
-	uint8_t proto; /* 0: it is of the network header */
+	uint8_t proto; /* 0: in the network header */
 	uint8_t at, bytes;
 } field_rows[] = {
 	{VB_HASH_SRC_IPV4, VB_L3_IPV4, 0, 12, 4},

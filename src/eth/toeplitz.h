@@ -4,7 +4,7 @@
 
 /*
  * The Toeplitz hash of receive side scaling, as Microsoft published it ("Verifying the RSS Hash
- * Calculation"), and which octets of a frame it is made of. Pure; any thread.
+ * Calculation"), and its input from a frame. Pure; any thread.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@ enum {
 	VB_TOEPLITZ_INPUT_BYTES_MAX = 16 + 16 + 2 + 2,
 };
 
-/* A key, made ready: what each value of each half octet of the input adds to the hash. */
+/* A prepared key: what each value of each half octet of the input contributes to the hash. */
 struct vb_toeplitz {
 	uint32_t half[2 * VB_TOEPLITZ_INPUT_BYTES_MAX][16];
 };
@@ -27,7 +27,7 @@ void vb_toeplitz_init(struct vb_toeplitz *toeplitz, const uint8_t key[VB_TOEPLIT
 /* bytes: at most VB_TOEPLITZ_INPUT_BYTES_MAX. */
 uint32_t vb_toeplitz_hash(const struct vb_toeplitz *toeplitz, const uint8_t *input, uint32_t bytes);
 
-/* The fields that go into the hash: the bits of enum ibv_rx_hash_fields, by the same values. */
+/* The fields in the hash: the bits of enum ibv_rx_hash_fields, with the same values. */
 enum vb_hash_field {
 	VB_HASH_SRC_IPV4 = 1 << 0,
 	VB_HASH_DST_IPV4 = 1 << 1,
@@ -40,13 +40,13 @@ enum vb_hash_field {
 	VB_HASH_IPSEC_SPI = 1 << 8,
 };
 
-/* Of the packet inside the tunnel, if the frame is one. */
+/* From the packet inside the tunnel, if there is one. */
 #define VB_HASH_INNER (1ull << 31)
 
 /*
- * Collect those fields that the frame has, in the order in which the hash takes them: source and
- * destination address, source and destination port, SPI. Of a fragment no ports are taken, so that
- * all fragments of a packet have the same hash. Returns how many octets: 0 if it has none of them.
+ * Collects those fields that the frame has, in the order of the hash: source and destination
+ * address, source and destination port, SPI. A fragment contributes no ports, so that all fragments
+ * of a packet have the same hash. Returns the number of octets, 0 if it has none of the fields.
  */
 uint32_t vb_toeplitz_input(const struct vb_eth_frame *frame, uint64_t fields,
 			   uint8_t input[VB_TOEPLITZ_INPUT_BYTES_MAX]);

@@ -24,7 +24,7 @@ enum {
 	LENGTH_MAX = 65535,
 };
 
-/* The packet of these headers reaches to the end of so many octets. */
+/* Sets the lengths such that the packet ends at `end`. */
 static void length_put(const struct vb_eth_headers *h, uint8_t *octets, uint32_t end)
 {
 	uint32_t bytes = end - h->l3_at;
@@ -37,7 +37,7 @@ static void length_put(const struct vb_eth_headers *h, uint8_t *octets, uint32_t
 		vb_be16_put(octets + h->l4_at + UDP_LENGTH_AT, (uint16_t)(end - h->l4_at));
 }
 
-/* Whose data is cut: the headers that end with TCP. */
+/* The headers that end with TCP. */
 static const struct vb_eth_headers *stream_of(const struct vb_tso *tso)
 {
 	return tso->frame.has_inner ? &tso->frame.inner : &tso->frame.outer;
@@ -58,7 +58,7 @@ bool vb_tso_begin(struct vb_tso *tso, const uint8_t *header, uint32_t header_byt
 	vb_eth_parse_template(&tso->frame, tso->header, header_bytes);
 	tso->frame.octets = NULL;
 	stream = stream_of(tso);
-	/* An IP header begins behind that of Ethernet, so none is too long for its length then. */
+	/* An IP header follows an Ethernet header, so none exceeds its length field then. */
 	return stream->l4_at && stream->proto == VB_IPPROTO_TCP && !stream->fragment &&
 	       !tso->frame.outer.routed && !stream->routed &&
 	       stream->payload_at == header_bytes &&
@@ -87,7 +87,7 @@ static void id_add(const struct vb_eth_headers *h, uint8_t *octets, uint32_t mor
 		vb_be16_put(id, (uint16_t)(vb_be16_get(id) + more));
 }
 
-/* RFC 2890, 2.2: one more for each packet. */
+/* RFC 2890, 2.2: counts up by one for each packet. */
 static void gre_seq_add(const struct vb_eth_headers *h, uint8_t *octets, uint32_t more)
 {
 	uint8_t *gre = octets + h->l4_at, *seq = gre + 4;
