@@ -3,16 +3,16 @@
 #define VB_ENGINE_NEWER_H
 
 /*
- * What releases of <infiniband/verbs.h> have that are newer than the one we are compiled with; the
- * numbers are theirs. Programs that were compiled with such a one find it here as well. All of it
- * is about FLUSH (IBTA release 1.6), and about saying that there is ATOMIC_WRITE.
+ * What newer releases of <infiniband/verbs.h> have beyond the one we are compiled with, with their
+ * numbers, for programs compiled with those. It is about FLUSH (IBTA release 1.6), and about
+ * reporting ATOMIC_WRITE.
  */
 
 #include <infiniband/verbs.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* IBV_ACCESS_FLUSH_*, of QPs and regions. No region of ours is persistent. */
+/* IBV_ACCESS_FLUSH_*, for QPs and regions. No region of ours is persistent. */
 #define VB_ACCESS_FLUSH_GLOBAL (1u << 8)
 #define VB_ACCESS_FLUSH_PERSISTENT (1u << 9)
 
@@ -24,11 +24,11 @@
 #define VB_DEVICE_FLUSH_GLOBAL (1ull << 38)
 #define VB_DEVICE_ATOMIC_WRITE (1ull << 40)
 
-/* enum ibv_placement_type (bits), enum ibv_selectivity_level; as the FETH has them. */
+/* enum ibv_placement_type (bits), enum ibv_selectivity_level; as in the FETH. */
 enum { VB_FLUSH_GLOBAL = 1, VB_FLUSH_PERSISTENT = 2 };
 enum { VB_FLUSH_RANGE = 0, VB_FLUSH_MR = 1 };
 
-/* What follows wr_atomic_write in struct ibv_qp_ex, whether the header at hand says so or not. */
+/* The offset behind wr_atomic_write in struct ibv_qp_ex, where newer headers have more. */
 #define VB_QP_EX_OLDER_BYTES                                                                       \
 	(offsetof(struct ibv_qp_ex, wr_atomic_write) +                                             \
 	 sizeof(((struct ibv_qp_ex *)NULL)->wr_atomic_write))

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What an answer, or its absence, does to an RC requester (IBA 9.7.5 to 9.7.7). */
+/* What an answer, or its absence, means for an RC requester (IBA 9.7.5 to 9.7.7). */
 
 #include "base/check.h"
 #include "base/psn.h"
 #include "engine/host.h"
 
 /*
- * A software peer shares its processor: it may not get to answer for some milliseconds although
- * nothing is lost. The timeout never is shorter than what we report as local_ca_ack_delay, and
- * sending again on suspicion, which costs no retry, not before RTO_MIN_NS.
+ * A software peer shares its CPU: it may take some milliseconds to answer although nothing is lost.
+ * So the timeout is never shorter than the local_ca_ack_delay that we report, and retransmission on
+ * suspicion, which costs no retry, never earlier than RTO_MIN_NS.
  */
 #define ACK_DELAY_NS 16777216u /* 4.096 us * 2^12 */
 #define RTO_MIN_NS 4000000u
 
-/* How often a requester on a reliable link looks whether it gets on. */
+/* How often a requester on a reliable link checks for progress. */
 #define LOOK_NS 10000000u
 
 uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
@@ -24,7 +24,7 @@ uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
 	return vb_max_u64(4096ull << req->retry.timeout, ACK_DELAY_NS);
 }
 
-/* Something arrived: clocks and retry counters start afresh. */
+/* Something arrived: restarts clocks and retry counters. */
 static void made_progress(struct vb_req *req, uint64_t now_ns)
 {
 	req->retry.gap_known = false;
@@ -40,7 +40,7 @@ static void made_progress(struct vb_req *req, uint64_t now_ns)
 		req->una_psn == req->top_psn ? VB_NEVER_NS : now_ns + req->rtt.rto_ns;
 }
 
-/* Round trip by the usual smoothing (RFC 6298), from packets sent once only. */
+/* Smooths the round trip (RFC 6298), measured by packets sent once only. */
 static void take_sample(struct vb_req *req, uint64_t now_ns)
 {
 	uint64_t rtt = now_ns - req->rtt.sample_ns;
@@ -82,7 +82,7 @@ static void window_shrink(struct vb_req *req, uint32_t least)
 	req->flight.grow = 0;
 }
 
-/* una_psn moves up to psn, which lies within or right behind what was sent. */
+/* Moves una_psn up to psn, which is in or right behind what was sent. */
 static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 {
 	uint32_t acked = (psn - req->una_psn) & VB_PSN_MASK;
@@ -101,7 +101,7 @@ static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 			req->pos.next++;
 		vb_req_complete_head(req, IBV_WC_SUCCESS);
 	}
-	/* An answer to what was sent before we went back to send again: no need to. */
+	/* The answer is to a packet sent before we went back: it need not be sent again. */
 	if (vb_psn_diff(req->pos.next_psn, psn) < 0) {
 		req->pos.next_psn = psn;
 		req->pos.next = req->head;
@@ -114,8 +114,8 @@ static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 }
 
 /*
- * All before psn arrived, says the other side. READs and atomics are only done when their data
- * came: una_psn stops at the first of those. True if nothing stopped it.
+ * The other side says that all before psn arrived. READs and atomics are done only when their data
+ * came: una_psn stops at the first of those. Returns true if nothing stopped it.
  */
 static bool acknowledge(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 {
@@ -157,7 +157,7 @@ void vb_rc_new_path(struct vb_req *req, uint64_t now_ns)
 	req->clock.resend_ns = now_ns + req->rtt.rto_ns;
 }
 
-/* IBA 17.2.8: one that is armed takes the other path, and sends all of it again. */
+/* IBA 17.2.8: if migration is armed, takes the other path and sends everything again. */
 static enum vb_req_outcome retries_used_up(struct vb_req *req, uint64_t now_ns)
 {
 	if (!req->retry.armed)
@@ -168,7 +168,7 @@ static enum vb_req_outcome retries_used_up(struct vb_req *req, uint64_t now_ns)
 	return VB_REQ_MIGRATE;
 }
 
-/* A response before this one is missing: ask again, once for each hole. */
+/* A response before this one is missing: asks again, once for each gap. */
 static enum vb_req_outcome send_again(struct vb_req *req, uint64_t now_ns)
 {
 	if (req->retry.gap_known)
@@ -187,7 +187,7 @@ static enum vb_req_outcome rnr_nak(struct vb_req *req, const struct vb_pkt *pkt,
 {
 	uint64_t wait_ns = vb_rnr_timer_ns(vb_aeth_value(pkt->aeth.syndrome));
 
-	/* While we wait nothing is on its way: it is the same news once more. */
+	/* While we wait nothing is in flight: this NAK is a duplicate. */
 	if (req->una_psn != pkt->psn || req->rnr.waits)
 		return VB_REQ_STALE;
 	if (!req->rnr.left)
@@ -214,7 +214,7 @@ static enum vb_req_outcome nak(struct vb_req *req, const struct vb_pkt *pkt, uin
 	if (req->una_psn != pkt->psn)
 		return VB_REQ_STALE;
 	if (code == VB_NAK_PSN) {
-		/* Nothing was sent since the last one: it is the same news once more. */
+		/* Nothing was sent since the last one: this NAK is a duplicate. */
 		if (req->pos.next_psn == req->una_psn)
 			return VB_REQ_STALE;
 		req->retry.gap_known = false;
@@ -268,7 +268,7 @@ static enum vb_req_outcome take_data(struct vb_req *req, const struct vb_pkt *pk
 		status = vb_host_local_write(req, wqe, 0, &pkt->atomic.orig,
 					     sizeof(pkt->atomic.orig));
 	} else if (kind == VB_K_ATOMIC_WRITE || kind == VB_K_FLUSH) {
-		/* Release 1.6: answered with a READ response that has no data. */
+		/* Release 1.6: answered by a READ response without data. */
 		if (pkt->payload_bytes)
 			return fail_head(req, IBV_WC_BAD_RESP_ERR);
 		status = IBV_WC_SUCCESS;
@@ -283,7 +283,7 @@ static enum vb_req_outcome take_data(struct vb_req *req, const struct vb_pkt *pk
 		return fail_head(req, status);
 	if (info->headers & VB_H_AETH)
 		take_credits(req, pkt);
-	/* The end of a piece that was asked for in this pass frees a place for another. */
+	/* The end of a piece frees a place for another request. */
 	if (seg.span == 1 && req->pos.fetches && vb_psn_diff(pkt->psn, req->pos.next_psn) < 0)
 		req->pos.fetches--;
 	advance(req, vb_psn_add(pkt->psn, 1), now_ns);
@@ -295,7 +295,9 @@ enum vb_req_outcome vb_rc_answer(struct vb_req *req, const struct vb_pkt *pkt,
 {
 	enum vb_req_outcome outcome;
 
-	/* Only what was asked can be answered; an ACK of the newest acknowledged brings credits. */
+	/*
+	 * Only what was asked can be answered. A repeated ACK of the newest PSN may bring credits.
+	 */
 	if (vb_psn_diff(pkt->psn, req->top_psn) >= 0)
 		return VB_REQ_STALE;
 	if (vb_psn_diff(pkt->psn, req->una_psn) < 0) {
@@ -328,7 +330,7 @@ bool vb_rc_middle(struct vb_req *req, uint32_t psn, const uint8_t *payload, uint
 		return false;
 	wqe = vb_sq_at(&req->sq, req->head);
 	index = (psn - wqe->psn) & VB_PSN_MASK;
-	/* Where a piece that was asked for ends, more is to be done (take_data). */
+	/* At the end of a piece there is more to do (take_data). */
 	if (wqe->kind != VB_K_READ_REQ || index + 1 >= wqe->packets ||
 	    (index + 1) % vb_read_chunk_packets(req->mtu) == 0 ||
 	    vb_host_local_write(req, wqe, index * req->mtu, payload, bytes) != IBV_WC_SUCCESS)
@@ -360,11 +362,11 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 		req->clock.resend_ns = VB_NEVER_NS;
 		return VB_REQ_NOTHING;
 	}
-	/* What we are late by ourselves is no silence of the peer's: its answer may wait here. */
+	/* Our own lateness is not the peer's silence: its answer may be waiting here. */
 	req->clock.progress_ns += now_ns - req->clock.resend_ns;
 	/*
-	 * retry_cnt counts whole timeouts, as the man page has it; sending again in between, after
-	 * a doubling fraction of it, is free.
+	 * retry_cnt counts whole timeouts, as in the man page; retransmissions in between, at
+	 * doubling intervals, are free.
 	 */
 	if (timeout_ns != VB_NEVER_NS &&
 	    now_ns >= req->clock.progress_ns + (req->retry.count + 1ull) * timeout_ns)
@@ -383,7 +385,7 @@ void vb_rc_watch(struct vb_req *req, uint64_t now_ns)
 {
 	req->clock.watched_psn = req->una_psn;
 	req->clock.progress_ns = now_ns;
-	/* A look that comes later than this is late by us: vb_rc_timeout() takes that off. */
+	/* A look later than this is late by us: vb_rc_timeout() subtracts that. */
 	req->clock.resend_ns = now_ns + LOOK_NS;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* The RC responder (IBA 9.7.4): order, duplicates, READs, atomics, and what is answered. */
+/* The RC responder (IBA 9.7.4): order, duplicates, READs, atomics, and answers. */
 
 #include "base/check.h"
 #include "base/psn.h"
@@ -94,7 +94,7 @@ static enum vb_verdict atomic_request(struct vb_resp *resp, const struct vb_pkt 
 	return VB_OK;
 }
 
-/* Release 1.6: eight aligned octets that appear at once; the right is that of a WRITE. */
+/* Release 1.6: eight aligned octets that become visible at once; requires the right to WRITE. */
 static enum vb_verdict atomic_write(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    struct vb_resource *out)
 {
@@ -115,8 +115,8 @@ static enum vb_verdict atomic_write(struct vb_resp *resp, const struct vb_pkt *p
 }
 
 /*
- * Release 1.6: answered when all before it is where it was asked to be. For GLOBAL that is where
- * everybody sees it; PERSISTENT is a right that no region of ours grants.
+ * Release 1.6: answered when all before it is visible as requested. For GLOBAL that means to all;
+ * PERSISTENT is a right that no region of ours grants.
  */
 static enum vb_verdict flush(struct vb_resp *resp, const struct vb_pkt *pkt,
 			     struct vb_resource *out)
@@ -137,7 +137,7 @@ static enum vb_verdict flush(struct vb_resp *resp, const struct vb_pkt *pkt,
 	return verdict;
 }
 
-/* A request in its turn that is answered with data. */
+/* An expected request that is answered with data. */
 static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
 			     const struct vb_op_info *info)
 {
@@ -160,7 +160,7 @@ static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
 		return verdict;
 	resp->msn = vb_psn_add(resp->msn, 1);
 	res.msn = resp->msn;
-	/* Whoever asks for more has the oldest answer: it needs not be given again. */
+	/* A peer that asks for more has received the oldest answer: it need not be repeated. */
 	if (resp->tail - resp->done == resp->resources_max)
 		resp->done++;
 	*resource_at(resp, resp->tail++) = res;
@@ -169,7 +169,7 @@ static enum vb_verdict fetch(struct vb_resp *resp, const struct vb_pkt *pkt,
 	return VB_OK;
 }
 
-/* The kept resource that a PSN belongs to: false if it is not among them. */
+/* Finds the kept resource that a PSN belongs to. Returns false if there is none. */
 static bool resource_find(const struct vb_resp *resp, uint32_t psn, uint64_t *index)
 {
 	for (uint64_t n = 0; n < resp->resources_max && n < resp->tail; n++) {
@@ -182,16 +182,16 @@ static bool resource_find(const struct vb_resp *resp, uint32_t psn, uint64_t *in
 	return false;
 }
 
-/* Answer a resource from this packet on, in its turn. */
+/* Answers a resource from this packet on, in its turn. */
 static void answer_again(struct vb_resp *resp, uint64_t index, uint32_t from)
 {
 	struct vb_resource *res = resource_at(resp, index);
 
 	if (index > resp->done || (index == resp->done && index != resp->tail)) {
 		if (res->owed && res->sent <= from)
-			return; /* still to come */
+			return; /* still to be sent */
 	} else {
-		/* Those between were answered, and are not asked for. */
+		/* Those in between were answered, and are not requested again. */
 		for (uint64_t i = index + 1; i < resp->done; i++)
 			resource_at(resp, i)->owed = false;
 		if (resp->done != resp->tail)
@@ -212,8 +212,8 @@ static bool is_rest_of(const struct vb_resource *res, const struct vb_pkt *pkt, 
 }
 
 /*
- * IBA C9-105 and following: a duplicate has its effect once, but is answered again. A READ takes
- * its data anew; an atomic is answered from memory, never executed again (9.7.5.1.4).
+ * IBA C9-105 and following: a duplicate takes effect once but is answered again. A READ fetches its
+ * data anew; an atomic is answered from the resource, never executed again (9.7.5.1.4).
  */
 static struct vb_resp_result seen_before(struct vb_resp *resp, const struct vb_pkt *pkt,
 					 const struct vb_op_info *info)
@@ -222,7 +222,7 @@ static struct vb_resp_result seen_before(struct vb_resp *resp, const struct vb_p
 	uint64_t index;
 
 	if (info->kind == VB_K_SEND || info->kind == VB_K_WRITE) {
-		/* While a NAK stands, an ACK would say that all before it came: it did. */
+		/* Even while a NAK stands, an ACK is right: all before it did arrive. */
 		resp->ack_owed = true;
 		return duplicate;
 	}
@@ -269,7 +269,7 @@ static bool is_request(const struct vb_op_info *info)
 	}
 }
 
-/* In its turn it is refused with that verdict, if there is one. */
+/* In its turn it is refused with that verdict, unless that is VB_OK. */
 static inline struct vb_resp_result take(struct vb_resp *resp, const struct vb_pkt *pkt,
 					 const struct vb_op_info *info, enum vb_verdict refusal)
 {
@@ -330,7 +330,7 @@ struct vb_resp_pos vb_resp_pos_get(const struct vb_resp *resp)
 
 void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos)
 {
-	/* What was passed since keeps its mark of being owed, but nothing of it has left. */
+	/* Those passed since are still marked as owed, but none of their packets has left. */
 	for (uint64_t i = pos->done; i != resp->tail && i <= resp->done; i++)
 		resource_at(resp, i)->sent =
 			i == pos->done ? pos->sent : resource_at(resp, i)->from;
@@ -437,7 +437,7 @@ bool vb_rc_response_fault(struct vb_resp *resp, const struct vb_resp_pos *before
 		resource_at(resp, index)->owed = false;
 		return false;
 	}
-	/* What was promised cannot be kept: everything from this PSN on is refused. */
+	/* The answer cannot be given: everything from this PSN on is refused. */
 	resp->epsn = pkt->psn;
 	resp->done = resp->fresh = resp->tail;
 	owe_nak(resp, vb_aeth_nak(VB_NAK_OP));

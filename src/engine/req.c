@@ -7,7 +7,7 @@
 
 #define WINDOW_BYTES_START (64u * 1024)
 
-/* Gathering small messages: a burst's worth, and no longer than a round trip or two. */
+/* Gathering small messages: up to a burst, for at most a round trip or two. */
 #define GATHER_PACKETS 16u
 #define GATHER_NS 20000u
 
@@ -50,7 +50,7 @@ void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max)
 
 void vb_req_window_max_set(struct vb_req *req, uint32_t window_max)
 {
-	/* Nothing was lost yet, or a limit was found: that one stays. */
+	/* Nothing was lost yet, so the threshold follows; a threshold that was found stays. */
 	if (req->flight.threshold == req->flight.max || req->flight.threshold > window_max)
 		req->flight.threshold = window_max;
 	req->flight.max = window_max;
@@ -58,11 +58,11 @@ void vb_req_window_max_set(struct vb_req *req, uint32_t window_max)
 		req->flight.window = window_max;
 }
 
-/* What it is cut into, behind all that has its numbers. */
+/* Numbers a work request's packets and messages, behind all numbered before. */
 static void number(struct vb_req *req, struct vb_wqe *wqe)
 {
 	wqe->psn = req->post_psn;
-	/* What a FLUSH is about is no data of its own. */
+	/* The size of a FLUSH is that of its range, not of data. */
 	wqe->packets = wqe->kind == VB_K_FLUSH ? 1 : vb_packets(wqe->bytes, req->mtu);
 	wqe->ssn = req->post_ssn;
 	wqe->messages = 1;
@@ -117,16 +117,16 @@ static uint32_t in_flight(const struct vb_req *req)
 	return (req->pos.next_psn - req->una_psn) & VB_PSN_MASK;
 }
 
-/* Sent once means begun: what SQD lets finish, and what credits no longer hold up. */
+/* A packet that was sent once: SQD lets its message finish, and credits no longer hold it up. */
 static bool was_sent(const struct vb_req *req, uint32_t psn)
 {
 	return vb_psn_diff(psn, req->top_psn) < 0;
 }
 
 /*
- * What is on its way by XRC is all for one slot: another's is begun when that is done. The SRQs of
- * a receive QP may belong to several NICs, and none of them may meet another in the middle. By DC,
- * it is all by one connection.
+ * XRC: all packets in flight are for one slot; those for another begin when these are done. The
+ * SRQs of a receive QP may belong to several NICs, and none of them may get the middle of another's
+ * message. DC: all are on one connection.
  */
 static bool waits_for_target(const struct vb_req *req, const struct vb_wqe *wqe)
 {
@@ -135,8 +135,8 @@ static bool waits_for_target(const struct vb_req *req, const struct vb_wqe *wqe)
 }
 
 /*
- * Does it take a receive request, or a part of one, without a credit for it? Once begun, it is held
- * up no more: of messages, all of it.
+ * Does it take a receive request, or a part of one, without a credit for it? Messages that have
+ * begun are not held up.
  */
 static bool lacks_credit(const struct vb_req *req, const struct vb_segment *seg,
 			 const struct vb_wqe *wqe)
@@ -145,12 +145,12 @@ static bool lacks_credit(const struct vb_req *req, const struct vb_segment *seg,
 		return false;
 	if (!req->credits.of_packets)
 		return seg->first && vb_psn_diff(wqe->ssn, req->credits.limit) > 0;
-	/* Of a WRITE the last packet alone does. */
+	/* A WRITE needs one for its last packet only. */
 	return (wqe->kind == VB_K_SEND || seg->last) &&
 	       vb_psn_diff(seg->psn, req->credits.limit) > 0;
 }
 
-/* May the packet that stands at pos leave now? */
+/* May the packet at pos leave now? */
 static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 		     const struct vb_wqe *wqe)
 {
@@ -165,13 +165,13 @@ static bool may_send(const struct vb_req *req, const struct vb_segment *seg,
 	if ((seg->first || req->credits.of_packets) && !was_sent(req, seg->psn)) {
 		if (req->sqd && seg->first)
 			return false;
-		/* IBA 9.7.7.2.5: without a credit, one may go, to find out. */
+		/* IBA 9.7.7.2.5: without a credit, one may be sent to find out. */
 		if (flying && lacks_credit(req, seg, wqe))
 			return false;
 	}
 	if (seg->first && (wqe->flags & IBV_SEND_FENCE) && req->pos.fetches)
 		return false;
-	/* A wrong one is let through to be found out: that none may go may be what is wrong. */
+	/* An invalid one passes, to be reported: max_rd_atomic 0 may be what is wrong. */
 	if (vb_wqe_is_fetch(wqe) && !wqe->fault && req->pos.fetches >= req->max_fetches)
 		return false;
 	return true;
@@ -194,8 +194,8 @@ static bool look(struct vb_req *req, struct vb_segment *seg)
 }
 
 /*
- * A message of one packet on a reliable link, with nothing about it or before it that could hold
- * it up: what nearly all are there. NULL: look closer.
+ * The commonest case: a message of one packet on a reliable link that nothing can hold up. NULL:
+ * look closer.
  */
 static inline const struct vb_wqe *simple(const struct vb_req *req)
 {
@@ -275,18 +275,21 @@ bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq)
 		return true;
 	}
 	if (req->reliable) {
-		/* Where credits end within a message, their return has to be asked for. */
+		/* If the credits end within a message, their return has to be requested. */
 		*ackreq = seg->last || (req->credits.of_packets && !look(req, &after));
 		return true;
 	}
-	/* Ask where sending stops, and often enough for the window to move without stopping. */
+	/*
+	 * Request one where sending stops, and often enough for the window to move without
+	 * stopping.
+	 */
 	*ackreq = ++req->pos.since_ackreq * 4 >= req->flight.window || !look(req, &after);
 	if (*ackreq)
 		req->pos.since_ackreq = 0;
 	return true;
 }
 
-/* As may_send() and vb_req_next() have it, for packets that are neither first nor last. */
+/* As may_send() and vb_req_next(), for packets that are neither first nor last. */
 uint32_t vb_req_run(const struct vb_req *req)
 {
 	const struct vb_wqe *wqe;
@@ -301,13 +304,13 @@ uint32_t vb_req_run(const struct vb_req *req)
 	    (wqe->kind != VB_K_SEND && wqe->kind != VB_K_WRITE) || req->transport == VB_DC ||
 	    req->credits.of_packets)
 		return 0;
-	/* Whoever builds frames of the wire in runs knows none with an XRCETH. */
+	/* The framer, which builds runs for the wire, cannot add an XRCETH. */
 	if (req->transport == VB_XRC && !req->reliable)
 		return 0;
 	left = wqe->packets - 1 - index;
 	if (!vb_transport_acks(req->transport))
 		return left;
-	/* The last one that the window lets go asks, and so does one in each quarter of it. */
+	/* The last packet in the window requests one, and so does one in each quarter of it. */
 	if (in_flight(req) + 1 >= req->flight.window)
 		return 0;
 	left = (uint32_t)vb_min_u64(left, req->flight.window - 1 - in_flight(req));
@@ -356,13 +359,13 @@ void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t n
 	}
 }
 
-/* Is the work request without a packet that stands at pos one of those that were carried out? */
+/* Was the work request at pos, which needs no packet, carried out already? */
 static bool was_carried_out(const struct vb_req *req)
 {
 	return req->local.done && (int32_t)(req->pos.next - req->local.next) < 0;
 }
 
-/* The key that this one changes, of those that other work requests' data may be behind. */
+/* The key that it changes, if other work requests' data may be behind it; 0: none. */
 static uint32_t changed_key(const struct vb_wqe *wqe)
 {
 	if (wqe->kind == VB_K_MKEY)
@@ -371,8 +374,8 @@ static uint32_t changed_key(const struct vb_wqe *wqe)
 }
 
 /*
- * Does something before it that is on its way have its data behind the key that it changes? That
- * may have to be sent again, or its answer is still to be placed.
+ * Does a work request in flight have data behind this key? It may have to be sent again, or its
+ * answer is still to be stored.
  */
 static bool is_in_use(const struct vb_req *req, uint32_t key)
 {
@@ -421,7 +424,7 @@ void vb_req_fault(struct vb_req *req, enum ibv_wc_status status)
 	req->fault_met.index = req->pos.next;
 }
 
-/* Those that were carried out, and nothing is before them any more. */
+/* Completes work requests that were carried out, once nothing is before them. */
 static void complete_locals(struct vb_req *req)
 {
 	while (req->local.done && vb_wqe_is_local(vb_sq_at(&req->sq, req->head))) {

@@ -3,15 +3,15 @@
 #define VB_ENGINE_REQ_H
 
 /*
- * The requester: what a send queue does. Pure: the caller holds the QP's lock, says what time it
- * is, and carries out what comes back.
+ * The requester: the send side of a QP. Pure: the caller holds the QP's lock, passes the time, and
+ * carries out the results.
  *
  * The queue, oldest first:   head ........ next ........ tail
  *                            not yet       to be sent    first free
  *                            completed     from next_psn
  *
- * una_psn is the oldest PSN that is not acknowledged and always belongs to `head` (or is the next
- * one to be posted, when the queue is empty). To send again means to set next_psn back.
+ * una_psn is the oldest unacknowledged PSN. It always belongs to `head` (or, if the queue is empty,
+ * is the next to be posted). To retransmit means to set next_psn back.
  */
 
 #include "engine/segment.h"
@@ -19,10 +19,10 @@
 
 #define VB_NEVER_NS UINT64_MAX
 
-/* When to send again on suspicion, as long as nothing is known of the path. */
+/* The retransmission timeout while nothing is known of the path. */
 #define VB_RTO_START_NS 10000000u
 
-/* How far sending has come; copied to be able to take a step back when the link was full. */
+/* How far sending has come; copied so that a step can be undone when the link is full. */
 struct vb_req_pos {
 	uint32_t next;	       /* the work request that next_psn belongs to */
 	uint32_t next_psn;
@@ -133,129 +133,129 @@ enum vb_req_outcome {
 	VB_REQ_FAILED, /* a completion with an error was produced: the QP goes to error */
 };
 
-/* On the way to RTS (and to RTR for mtu): everything but the queue's memory starts afresh. */
+/* On the way to RTS (and to RTR for mtu): resets everything but the queue's memory. */
 void vb_req_reset(struct vb_req *req);
 void vb_req_start(struct vb_req *req, uint32_t sq_psn);
 
 /*
- * From now on it goes by another link, of which nothing is known yet. Nothing is outstanding.
- * window_max: packets that may be on their way.
+ * Changes to another link, of which nothing is known yet. Nothing may be outstanding. window_max:
+ * the most packets in flight.
  */
 void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max);
 
-/* So many packets may be on their way from now on; those that are already stay. */
+/* Changes the most packets in flight; those in flight already stay. */
 void vb_req_window_max_set(struct vb_req *req, uint32_t window_max);
 
-/* Nothing is outstanding, and no message is half sent. */
+/* Is nothing outstanding, and no message half sent? */
 bool vb_req_is_between(const struct vb_req *req);
 
-/* So is it: from now on messages are cut into pieces of this size, those in the queue as well. */
+/* In that state: changes the size of packets, for messages in the queue as well. */
 void vb_req_mtu_set(struct vb_req *req, uint32_t mtu);
 
-/* Give a freshly written work request its PSNs, and queue it. The queue must have room. */
+/* Gives a newly written work request its PSNs and queues it. The queue must have room. */
 void vb_req_commit(struct vb_req *req, struct vb_wqe *wqe);
 
 /*
- * A freshly written work request was carried out without a packet: complete it. Everything before
- * it must be complete. Takes no PSN, so that neither side's numbers know of it.
+ * Completes a newly written work request that was carried out without a packet. Everything before
+ * it must be complete. It takes no PSN, so neither side's numbers change.
  */
 void vb_req_done_directly(struct vb_req *req);
 
 /*
- * The next packet, false if there is none to be sent now. Moves pos; the caller who cannot send it
- * puts back the pos from before. ackreq: whether the packet should ask for an acknowledgement.
+ * The next packet; false if none may leave now. Advances pos; a caller that cannot send restores
+ * the previous pos. ackreq: the packet should request an acknowledgement.
  */
 bool vb_req_next(struct vb_req *req, struct vb_segment *seg, bool *ackreq);
 
 /*
- * The short way where the work request that was just posted is all that there is to send: a message
- * of one packet on a reliable link, with nothing about it or before it that could hold it up. NULL:
- * it is for vb_req_next(). Its packet has the opcode wqe->only and the PSN pos.next_psn, and asks
- * for an acknowledgement; sent: after it was handed to the link. RC only.
+ * The fast path when the work request just posted is all there is to send: a message of one packet
+ * on a reliable link that nothing can hold up. NULL: use vb_req_next(). Its packet has the opcode
+ * wqe->only and the PSN pos.next_psn, and requests an acknowledgement. Call _sent after it was
+ * handed to the link. RC only.
  */
 const struct vb_wqe *vb_req_lone(const struct vb_req *req);
 void vb_req_lone_sent(struct vb_req *req);
 
 /*
- * How many packets from pos on are such as need no thought: in the midst of a SEND or WRITE, free
- * to leave, asking for no acknowledgement. 0 says nothing: ask vb_req_next(). skip: they are sent.
+ * How many packets from pos on are plain: in the middle of a SEND or WRITE, allowed to leave,
+ * without a request for an acknowledgement. 0 means only: ask vb_req_next(). skip: these packets
+ * are sent.
  */
 uint32_t vb_req_run(const struct vb_req *req);
 void vb_req_skip(struct vb_req *req, uint32_t packets);
 
 /*
- * Is it worth a call of the link to send what is queued now? Not while an answer is under way
- * that will bring us here again shortly, unless there is enough for a burst: small messages that
- * are posted one by one travel together that way. RC only; the others have nobody who answers.
+ * Is it worth calling the link now? Not while an answer is expected shortly, which brings us here
+ * again, unless enough is queued for a burst: so small messages posted one by one leave together.
+ * RC only, since the other transports get no answers.
  */
 bool vb_req_urgent(const struct vb_req *req, uint64_t now_ns);
 
 /*
- * Where vb_req_next() finds nothing to send: is there a work request without a packet whose turn it
- * is? Then it is carried out, now or once already, and sending goes on behind it. It completes with
- * those before it, in vb_req_settle() at the latest. So what comes behind a BIND leaves after it
- * took effect; nothing is said about whether those before it have arrived, unless there is a fence.
- * Only what changes a key waits for those whose data is behind it.
+ * For when vb_req_next() finds nothing to send: is the next work request one without a packet, and
+ * its turn has come? Then it is carried out (unless it was before), and sending continues behind
+ * it. It completes after those before it, at the latest in vb_req_settle(). So packets behind a
+ * BIND leave after it took effect; without a fence, those before it may not have arrived yet. Only
+ * work requests that change a key wait for those whose data is behind that key.
  */
 bool vb_req_local(struct vb_req *req);
 
 /* After the packets up to pos were handed to the link. */
 void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t now_ns);
 
-/* The work request at pos.next cannot be sent: status says why. */
+/* The work request at pos.next cannot be sent, for the reason in status. */
 void vb_req_fault(struct vb_req *req, enum ibv_wc_status status);
 
-/* An RC ACK, NAK, READ response or atomic acknowledgement arrived. */
+/* Handles an RC ACK, NAK, READ response or atomic acknowledgement. */
 enum vb_req_outcome vb_rc_answer(struct vb_req *req, const struct vb_pkt *pkt,
 				 const struct vb_op_info *info, uint64_t now_ns);
 
 /*
- * The answer that most are: a packet in the midst of a READ response, in its turn. False: it is
- * another, or something is wrong with it; then it is for vb_rc_answer(), as with vb_resp_middle().
+ * The fast path for the commonest answer: the next packet in the middle of a READ response. False:
+ * it is another or invalid one; use vb_rc_answer(), as with vb_resp_middle().
  */
 bool vb_rc_middle(struct vb_req *req, uint32_t psn, const uint8_t *payload, uint32_t bytes,
 		  uint64_t now_ns);
 
-/* Time has come (deadline_ns passed). */
+/* Call when deadline_ns has passed. */
 enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns);
 uint64_t vb_rc_deadline_ns(const struct vb_req *req);
 
 /*
- * The clock of a requester on a reliable link, which runs only now and then. Nothing gets lost
- * there, but the other side may drop what it is not ready for. watch: something is outstanding,
- * from now on; vb_rc_deadline_ns() says when to look. look: was there any progress since, or does
- * something that was sent, by either side, wait to be read (unread)? If neither, as
- * vb_rc_timeout(); else watch anew.
+ * The clock of a requester on a reliable link, which runs only occasionally. Nothing is lost there,
+ * but the other side may drop what it is not ready for. watch: something is outstanding from now
+ * on; vb_rc_deadline_ns() says when to look. look: was there progress since, or is something that
+ * either side sent still unread? If not, as vb_rc_timeout(); otherwise watches anew.
  */
 void vb_rc_watch(struct vb_req *req, uint64_t now_ns);
 enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns);
 
 /*
- * From now on it goes by another path, which gets all the retries anew, and of which nothing is
- * known yet; whatever the reason was.
+ * Changes to another path, for whatever reason. It gets all retries anew, and nothing is known of
+ * it yet.
  */
 void vb_rc_new_path(struct vb_req *req, uint64_t now_ns);
 
 /*
- * What was carried out without a packet completes if nothing is left before it; and so does a work
- * request that failed locally.
+ * Completes work requests that were carried out without a packet, or that failed locally, once
+ * nothing is before them.
  */
 enum vb_req_outcome vb_req_settle(struct vb_req *req);
 
 /*
- * DC: the oldest work request is given up, and completes so; or it has failed and is completed.
- * Sending goes on with the next one, by another connection, as if nothing had been sent before.
+ * DC. give_up: completes the oldest work request with this status. go_on: sending continues with
+ * the next one, on another connection, as if nothing had been sent before.
  */
 void vb_req_give_up(struct vb_req *req, enum ibv_wc_status status);
 void vb_req_go_on(struct vb_req *req);
 
-/* Nothing begun is unfinished (what SQD waits for). */
+/* Is no begun message unfinished? SQD waits for that. */
 bool vb_req_drained(const struct vb_req *req);
 
-/* UC and UD: what was sent is done. */
+/* UC and UD: completes what was sent. */
 void vb_req_complete_sent(struct vb_req *req);
 
-/* --- of the path between two files --- */
+/* --- between the engine's files --- */
 void vb_req_rewind(struct vb_req *req);
 void vb_req_complete_head(struct vb_req *req, enum ibv_wc_status status);
 uint64_t vb_req_ack_timeout_ns(const struct vb_req *req);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What RC and UC responders have in common: taking in SENDs and WRITEs, packet by packet. */
+/* Shared by RC and UC responders: receiving SENDs and WRITEs, packet by packet. */
 
 #include "engine/resp.h"
 
@@ -20,7 +20,7 @@ void vb_resp_drop_message(struct vb_resp *resp)
 	resp->offset = 0;
 }
 
-/* IBA 9.7.4.1.2, 9.8.2.2: a packet goes on with the message in hand, or begins one. */
+/* IBA 9.7.4.1.2, 9.8.2.2: a packet continues the current message, or begins one. */
 static bool in_sequence(const struct vb_resp *resp, const struct vb_op_info *info)
 {
 	if (info->pos & VB_P_FIRST)
@@ -52,7 +52,7 @@ static enum vb_verdict begin_write(struct vb_resp *resp, const struct vb_pkt *pk
 		return VB_BAD_ACCESS;
 	if (pkt->reth.bytes > 1u << 31)
 		return VB_BAD_LENGTH;
-	/* IBA 9.7.4.1.6: a zero-length WRITE touches nothing, its rkey is not looked at. */
+	/* IBA 9.7.4.1.6: a zero-length WRITE accesses nothing, and its rkey is not checked. */
 	if (pkt->reth.bytes) {
 		verdict = vb_host_remote_check(resp, pkt->reth.rkey, pkt->reth.va, pkt->reth.bytes,
 					       IBV_ACCESS_REMOTE_WRITE);
@@ -101,7 +101,7 @@ bool vb_resp_middle(struct vb_resp *resp, enum vb_kind kind, uint32_t psn, bool 
 	return true;
 }
 
-/* Does this packet need a receive request: the first of a SEND, the last of a WRITE with imm. */
+/* Does this packet need a receive request: the first of a SEND, the last of a WRITE with imm? */
 static bool takes_recv(const struct vb_op_info *info)
 {
 	if (info->kind == VB_K_SEND)
@@ -117,8 +117,8 @@ enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
 	if (!in_sequence(resp, info))
 		return VB_BAD_SEQUENCE;
 	/*
-	 * IBA 9.7.4.1: in this order. So what is refused for something below has taken a receive
-	 * request, which tells of it (9.9.3, class C); of a WRITE only the last packet takes one.
+	 * IBA 9.7.4.1: in this order. So a request refused below has taken a receive request, which
+	 * reports it (9.9.3, class C); for a WRITE only the last packet takes one.
 	 */
 	if (takes_recv(info) && !resp->has_recv) {
 		if (!vb_host_recv_take(resp, pkt, info))
@@ -135,7 +135,7 @@ enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
 	}
 	if (!length_fits(resp, pkt, info))
 		return VB_BAD_LENGTH;
-	/* IBA 9.4.1.1.1: of no effect unless all else is well; with it, the data belongs to us. */
+	/* IBA 9.4.1.1.1: takes effect only if all else is valid. */
 	if (info->headers & VB_H_IETH) {
 		verdict = vb_host_invalidate(resp, pkt->inv_rkey);
 		if (verdict != VB_OK)

@@ -3,11 +3,10 @@
 #define VB_ENGINE_RESP_H
 
 /*
- * The responder: what a QP does with requests that arrive. Pure, like the requester, and shares
- * no field with it.
+ * The responder: handles received requests. Pure, like the requester, and shares no field with it.
  *
  * RC answers leave in the order of the requests: READ responses and atomic results wait in a ring
- * of resources, and an ACK or NAK only follows when those are out.
+ * of resources, and an ACK or NAK leaves only after them.
  */
 
 #include "engine/recv.h"
@@ -17,22 +16,22 @@
 
 enum { VB_RD_ATOMIC_MAX = 128 };
 
-/* A READ or atomic that was executed: to be answered, and perhaps to be answered again. */
+/* An executed READ or atomic: to be answered, perhaps more than once. */
 struct vb_resource {
 	uint32_t psn;
 	uint32_t packets;
-	bool owed;     /* from `done` on: an answer is to be sent */
-	uint32_t from; /* the packet that this answer begins with */
-	uint32_t sent; /* packets that have left, those before `from` included */
+	bool owed;     /* from `done` on: it has to be answered */
+	uint32_t from; /* the packet with which this answer begins */
+	uint32_t sent; /* packets sent, including those before `from` */
 	uint8_t kind;  /* enum vb_kind of the request */
 	uint32_t rkey;
 	uint64_t va;
 	uint32_t bytes;
-	uint32_t msn;  /* as it was then */
-	uint64_t orig; /* atomic: the value found */
+	uint32_t msn;  /* when it was executed */
+	uint64_t orig; /* atomic: the original value */
 };
 
-/* The message that is being received. */
+/* The message being received. */
 enum vb_message { VB_M_NONE, VB_M_SEND, VB_M_WRITE };
 
 struct vb_resp {
@@ -41,30 +40,30 @@ struct vb_resp {
 	uint32_t mtu;
 	uint32_t resources_max; /* max_dest_rd_atomic */
 	uint8_t min_rnr_timer;
-	unsigned access; /* IBV_ACCESS_REMOTE_*: what the QP lets others do */
+	unsigned access; /* IBV_ACCESS_REMOTE_*: what the QP allows peers to do */
 
-	uint32_t epsn; /* the PSN that comes next */
+	uint32_t epsn; /* the expected PSN */
 	uint32_t msn;  /* messages completed */
 	enum vb_message message;
-	uint32_t offset; /* octets of the message that have come */
+	uint32_t offset; /* octets of the message received so far */
 	uint32_t rkey;
 	uint64_t va;
 	uint32_t dma_bytes;
 
-	bool has_recv; /* recv is taken from the queue */
-	uint8_t mark;  /* ... and this is what the host notes about it: 0 is nothing */
+	bool has_recv; /* recv was taken from the queue */
+	uint8_t mark;  /* ... the host's note about it; 0: none */
 	struct vb_recv recv;
 
 	bool ack_owed;
 	bool nak_owed;
 	uint8_t nak_syndrome;
-	bool nak_sent; /* silence until epsn comes */
-	bool broken;   /* a fatal verdict was given: nothing is taken any more */
+	bool nak_sent; /* no further NAK until epsn comes */
+	bool broken;   /* after a fatal verdict: nothing is accepted */
 
 	/*
-	 * [done, tail): those that are owed are to be answered. A resource that is asked for again
-	 * sets `done` back. [fresh, tail): not answered yet, not even once. What lies before is
-	 * kept for duplicates as long as there is room. The indices count on, and never wrap.
+	 * [done, tail): to be answered if owed. A repeated request for a resource sets `done` back.
+	 * [fresh, tail): never answered yet. Earlier ones are kept for duplicates while there is
+	 * room. The indices count up and never wrap.
 	 */
 	struct vb_resource *ring; /* resources_max entries */
 	uint64_t done, fresh, tail;
@@ -73,10 +72,10 @@ struct vb_resp {
 /* What the QP has to do after a request. */
 enum vb_resp_outcome {
 	VB_RESP_NOTHING,
-	VB_RESP_OWES,	   /* there is an answer to be sent */
-	VB_RESP_DUPLICATE, /* there is an answer to be sent, for something seen before */
-	VB_RESP_DROPPED,   /* the request was dropped: resp->why tells */
-	VB_RESP_FAILED,	   /* send what is owed, then the QP goes to error; *verdict tells why */
+	VB_RESP_OWES,	   /* an answer has to be sent */
+	VB_RESP_DUPLICATE, /* an answer has to be sent, to a repeated request */
+	VB_RESP_DROPPED,   /* the request was dropped; resp->why says why */
+	VB_RESP_FAILED,	   /* send what is owed, then go to error; *verdict says why */
 };
 
 struct vb_resp_result {
@@ -84,12 +83,12 @@ struct vb_resp_result {
 	enum vb_verdict verdict;
 };
 
-/* Everything but the ring's memory starts afresh. */
+/* Resets everything but the ring's memory. */
 void vb_resp_reset(struct vb_resp *resp);
 
 /*
- * A ring of max places in the place of the one there is, whose memory is the caller's again. What
- * is kept for duplicates moves along, the newest first; what is still owed must have room.
+ * Replaces the ring by one of max places. Returns the old one, which the caller then owns.
+ * Resources kept for duplicates move along, newest first; those still owed must fit.
  */
 static inline bool vb_resp_ring_fits(const struct vb_resp *resp, uint32_t max)
 {
@@ -103,15 +102,15 @@ struct vb_resp_result vb_rc_request(struct vb_resp *resp, const struct vb_pkt *p
 				    const struct vb_op_info *info);
 
 /*
- * The same for a request with which something is wrong that only the host sees: in its turn it is
- * refused with that verdict; before and after its turn it is what any request is.
+ * The same for a request that only the host knows to be invalid: in its turn it is refused with
+ * that verdict; otherwise it is treated like any other.
  */
 struct vb_resp_result vb_rc_refuse(struct vb_resp *resp, const struct vb_pkt *pkt,
 				   const struct vb_op_info *info, enum vb_verdict verdict);
 
 /*
- * Something came that cannot be taken, by a way on which nothing is: owe a NAK that asks for all
- * from epsn on, whether one was sent before or not.
+ * Something arrived that cannot be accepted, by a link that loses nothing: owe a NAK for everything
+ * from epsn on, even if one was sent before.
  */
 void vb_rc_ask_again(struct vb_resp *resp);
 
@@ -119,22 +118,21 @@ struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *p
 				    const struct vb_op_info *info);
 
 /*
- * The packet that most are: one in the midst of a SEND or WRITE, in its turn. False: it is another,
- * or something is wrong with it; then it is for the functions above, and nothing has changed but
- * perhaps octets at the place where the packet's belong. A message that is an RC one is answered as
- * ever (vb_resp_owes()).
+ * The fast path for the commonest packet: the expected one in the middle of a SEND or WRITE. False:
+ * it is another or invalid one; use the functions above. Nothing has changed then, except perhaps
+ * octets where the packet's data belongs. RC messages are answered as usual (vb_resp_owes()).
  */
 bool vb_resp_middle(struct vb_resp *resp, enum vb_kind kind, uint32_t psn, bool ackreq,
 		    const uint8_t *payload, uint32_t bytes);
 
-/* grh: the VB_GRH_BYTES octets that go before the data. */
+/* grh: the VB_GRH_BYTES octets before the data. */
 struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *pkt,
 				    const struct vb_op_info *info, const uint8_t *grh);
 
 /*
- * The next packet owed, false if none is. Fills pkt's headers; data of a READ response is
- * pkt->dma_bytes octets at (rkey, va), to be checked and fetched by the caller.
- * Moves on: a caller who cannot send puts back the struct vb_resp_pos from before.
+ * The next packet owed; false if none. Fills in pkt's headers. Data of a READ response is
+ * pkt->dma_bytes octets at (rkey, va), which the caller checks and fetches. Advances; a caller that
+ * cannot send restores the previous struct vb_resp_pos.
  */
 struct vb_resp_pos {
 	uint64_t done, fresh;
@@ -159,26 +157,26 @@ void vb_resp_pos_put(struct vb_resp *resp, const struct vb_resp_pos *pos);
 bool vb_rc_response(struct vb_resp *resp, struct vb_pkt *pkt, bool *data);
 
 /*
- * How many packets owed next are in the midst of a READ's answer: like the first of them, but for
- * the PSN and the data, of which each has an MTU. skip: that many are passed. A resource has
- * packets for at least one more then.
+ * How many of the next packets owed are in the middle of a READ response: like the first of them
+ * except for PSN and data, of one MTU each. The resource has at least one more packet then. skip:
+ * these were sent.
  */
 uint32_t vb_resp_run(const struct vb_resp *resp);
 void vb_resp_skip(struct vb_resp *resp, uint32_t packets);
 
-/* Where vb_resp_owes_ack_only(), the short way to it: the AETH as a word, and its PSN. */
+/* The fast path if vb_resp_owes_ack_only(): the AETH as a word, and its PSN. */
 uint32_t vb_rc_ack(struct vb_resp *resp, uint32_t *psn);
 
 /*
- * The data of the response in hand cannot be read: NAK it instead, and that is the QP's end. But
- * one that was given before is just not given again (false): whoever has it may have let the memory
- * go since, and a request that comes late must not be what the QP ends by. before: the position
- * before vb_rc_response().
+ * The data of the current response cannot be read: a NAK is sent instead, and the QP fails. A
+ * response that was given before is just not repeated (false): the requester may have released the
+ * memory since, and a late request must not end the QP. before: the position before
+ * vb_rc_response().
  */
 bool vb_rc_response_fault(struct vb_resp *resp, const struct vb_resp_pos *before,
 			  const struct vb_pkt *pkt);
 
-/* A message being received is given up; a receive request in hand is kept for the next. */
+/* Gives up the message being received; its receive request is kept for the next message. */
 void vb_resp_drop_message(struct vb_resp *resp);
 
 /* --- shared by the services --- */

@@ -16,7 +16,7 @@ static void read_segment(struct vb_segment *seg, const struct vb_wqe *wqe, uint3
 	uint32_t end = (index / chunk + 1) * chunk;
 	uint64_t left = wqe->bytes - (uint64_t)index * mtu;
 
-	/* Pieces end at fixed places, so that one asked for again never reaches into the next. */
+	/* Pieces end at fixed offsets, so that a repeated one never reaches into the next. */
 	if (end > wqe->packets)
 		end = wqe->packets;
 	seg->span = end - index;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* The responders without acknowledgement: what does not fit is dropped (IBA 9.8). */
+/* The responders without acknowledgement: invalid packets are dropped (IBA 9.8). */
 
 #include "base/psn.h"
 #include "engine/host.h"
@@ -11,7 +11,7 @@ static struct vb_resp_result dropped(enum vb_verdict why)
 	return (struct vb_resp_result){ VB_RESP_DROPPED, why };
 }
 
-/* A local fault of the receive request in hand: it is completed with it, and the QP stops. */
+/* A local fault: completes the current receive request with it, and the QP fails. */
 static struct vb_resp_result recv_fault(struct vb_resp *resp, const struct vb_pkt *pkt,
 					const struct vb_op_info *info, enum vb_verdict verdict)
 {
@@ -22,9 +22,9 @@ static struct vb_resp_result recv_fault(struct vb_resp *resp, const struct vb_pk
 }
 
 /*
- * The specification knows no late packets: a fabric of its own kind never reorders or doubles any.
- * UDP does both, and a message must not come twice or after its successors. Farther back than this
- * it is no late packet but a peer that started afresh.
+ * The specification has no late packets: InfiniBand fabrics never reorder or duplicate. UDP does
+ * both, and a message must not come twice or after its successors. Further back than this it is not
+ * a late packet, but a peer that restarted.
  */
 #define LATE_PSNS 65536
 
@@ -40,7 +40,7 @@ struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *p
 	resp->epsn = vb_psn_add(pkt->psn, 1);
 	if (info->kind != VB_K_SEND && info->kind != VB_K_WRITE)
 		return dropped(VB_BAD_OPCODE);
-	/* IBA 9.8.2.2.1: after a hole, the message is lost; the next one that begins is taken. */
+	/* IBA 9.8.2.2.1: after a gap the message is lost; the next one that begins is accepted. */
 	if (gap || (info->pos & VB_P_FIRST)) {
 		vb_resp_drop_message(resp);
 		if (!(info->pos & VB_P_FIRST))
@@ -50,7 +50,7 @@ struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *p
 	if (verdict == VB_OK)
 		return (struct vb_resp_result){ VB_RESP_NOTHING, VB_OK };
 	vb_resp_drop_message(resp);
-	/* Of what is dropped, the next message has the receive request that was taken. */
+	/* The next message gets the receive request that a dropped one had taken. */
 	if (vb_verdict_rows[verdict].uc == VB_FAULT_A)
 		return recv_fault(resp, pkt, info, verdict);
 	return dropped(verdict);
@@ -65,7 +65,7 @@ struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *p
 		return dropped(VB_BAD_SEQUENCE);
 	if (pkt->payload_bytes > resp->mtu)
 		return dropped(VB_BAD_LENGTH);
-	/* An SRQ takes nothing back: so what does not fit is found out before it is taken. */
+	/* An SRQ takes nothing back, so the length is checked first. */
 	verdict = vb_host_datagram_take(resp, VB_GRH_BYTES + pkt->payload_bytes);
 	if (verdict != VB_OK)
 		return dropped(verdict);

@@ -13,15 +13,15 @@
 	{ .acked = acked_, .uc = uc_, .ud = ud_, .code = VB_NAK_##code_, \
 	  .recv_status = IBV_WC_##status, .event = IBV_EVENT_QP_##event_ }
 
-/* The completion of the receive request in hand says all. */
+/* The completion of the current receive request is the only report. */
 #define SILENT(acked_, uc_, ud_, code_, status) \
 	{ .acked = acked_, .uc = uc_, .ud = ud_, .code = VB_NAK_##code_, \
 	  .recv_status = IBV_WC_##status, .silent = true }
 
 /*
- * A packet that is ahead of its turn is of class B too, and told by a NAK of its own kind
- * (rc_resp.c): what stands here as a bad sequence is one of opcodes. Memory that is gone behind a
- * good key is nobody's fault in the specification: ours, where the peer waits for an answer.
+ * A packet ahead of its turn is of class B, too, with a NAK of its own (rc_resp.c): a bad sequence
+ * here is one of opcodes. Memory that is gone behind a valid key does not exist in the
+ * specification; it counts as our fault, since the peer waits for an answer.
  */
 const struct vb_verdict_row vb_verdict_rows[VB_VERDICTS] = {
 	[VB_OK] = { .recv_status = IBV_WC_SUCCESS },
