@@ -2,7 +2,7 @@
 #ifndef VB_BENCH_H
 #define VB_BENCH_H
 
-/* What the little programs of the benchmark share: a clock, a core, a median, an end. */
+/* Shared by the small programs of the benchmark: clock, CPU pinning, median, termination. */
 
 #include <sched.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 128 }; /* two cache lines: the prefetcher takes lines by pairs */
+enum { LINE_BYTES = 128 }; /* two cache lines, which the prefetcher fetches in pairs */
 
 static inline _Noreturn void die(const char *what)
 {
@@ -30,7 +30,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The calling thread runs there from now on; as the system likes if core is negative. */
+/* Pins the calling thread to a core, or unpins it if core is negative. */
 static inline void pin(int core)
 {
 	cpu_set_t set;
@@ -43,7 +43,7 @@ static inline void pin(int core)
 		die("sched_setaffinity");
 }
 
-/* Memory that a child shares. */
+/* Memory shared with child processes. */
 static inline void *shared_new(size_t bytes)
 {
 	int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE;
@@ -54,7 +54,7 @@ static inline void *shared_new(size_t bytes)
 	return p;
 }
 
-/* fork; the child does not outlive its parent. */
+/* Forks; the child ends with its parent. */
 static inline pid_t fork_child(void)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -76,7 +76,7 @@ static inline int double_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts the values. */
+/* Sorts the values, too. */
 static inline double median(double *values, size_t count)
 {
 	qsort(values, count, sizeof(*values), double_compare);

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What `make bench` runs: each figure of ours beside its limit and its peers, by turns, so that
-noise hits all of them alike. docs/performance.md says how to read what it prints.
+"""What `make bench` runs: measures each figure of ours next to its limit and its peers, in turns,
+so that noise affects all of them alike. docs/performance.md says how to read what it prints.
 
-  BENCH_RUNS=5            how often all of it is measured; what counts is the median
+  BENCH_RUNS=5            number of runs; medians count
   BENCH_ONLY="lat bw"     only these groups: lat bw rate event udp veth9000 veth1500 scale curves
                           curves9000
   BUILD=build             the build that is measured
 
-Everything lies in BUILD/bench: raw.jsonl (each figure), results.jsonl (the summaries and verdicts),
+Writes into BUILD/bench: raw.jsonl (each figure), results.jsonl (the summaries and verdicts),
 table.txt (what is printed), and the curves' pictures and data.
 """
 import glob
@@ -27,8 +27,8 @@ import load
 import report
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-RUNS_S = 1200           # no run begins that would end later: on a busy machine all takes longer
-AGAIN = 2               # how often a figure is measured once more because the cores moved
+RUNS_S = 1200           # a run that would end later is not begun
+AGAIN = 2               # how often a figure is repeated because the cores moved
 PACKAGES = ["perftest", "ucx-utils", "libfabric-bin", "iperf3"]
 
 
@@ -45,14 +45,14 @@ def said(*command):
 
 
 class Processors:
-    """What became of all processors' time since this was made."""
+    """How the CPU time was used since this object was made."""
 
     def __init__(self):
         self.then = self.now()
 
     @staticmethod
     def now():
-        """Seconds: all, stolen by the hypervisor, used by programs, used by programs of ours."""
+        """Seconds: total, stolen by the hypervisor, used by programs, used by our programs."""
         with open("/proc/stat", encoding="ascii") as file:
             ticks = [int(word) for word in file.readline().split()[1:9]]
         ours = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -61,7 +61,7 @@ class Processors:
                 ours.ru_utime + ours.ru_stime]
 
     def shares(self):
-        """Of all the time: what was stolen, what others used."""
+        """Fractions of the time: stolen, used by others."""
         whole, stolen, used, ours = (b - a for a, b in zip(self.then, self.now()))
         return round(stolen / max(whole, 0.01), 4), round(max(0, used - ours) / max(whole, 0.01), 4)
 
@@ -81,7 +81,7 @@ def system(where):
 
 
 class Recorder:
-    """Takes figures and keeps them in a file, each with the state of the cores around it."""
+    """Measures figures and stores them in a file, each with the distance of the cores then."""
 
     def __init__(self, where, path):
         self.where, self.rows, self.results = where, [], report.Results()
@@ -95,7 +95,7 @@ class Recorder:
         self.file.flush()
 
     def take(self, measure):
-        """(values or None, error or None, [line before, line after]) of one try that counts."""
+        """Measures once: (values or None, error or None, [line before, line after])."""
         self.processors = Processors()
         before = self.where.line_ns()
         for left in range(AGAIN if measure.steady else 0, -1, -1):
@@ -121,7 +121,7 @@ class Recorder:
 
 
     def even(self, run, group, measures):
-        """What is compared in this run without the cores having stood alike is measured again."""
+        """Repeats measurements that this run compares, if the cores were at different distances."""
         by_key = {load.key_of(group, figure.what, figure.octets): measure
                   for measure in measures for figure in measure.figures}
         for key, measure in by_key.items():
@@ -146,7 +146,7 @@ def progress(*words):
 
 
 def measure_all(recorder, runs, wanted):
-    """How many runs there was time for."""
+    """Measures; returns the number of runs there was time for."""
     begin = time.monotonic()
     groups = {name: load.GROUPS[name][1]() for name in load.GROUPS if name in wanted}
     for run in range(1, runs + 1):

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What valgrind's callgrind counts for bench/budget.py: messages on each of the hot paths, from one
- * QP to another of this process.
+ * What bench/budget.py counts under valgrind's callgrind: messages on each of the hot paths, from
+ * one QP to another of this process.
  *
- *   budget ring | udp    the paths of one link, which VERBATIM_LINK has to agree with
+ *   budget ring | udp    the paths of one link; VERBATIM_LINK has to match
  *
  * Callgrind counts what happens within counted(), in the thread that calls it, and writes a dump
- * after each path_end(), which prints "LINK PATH UNITS": the dump is of so many messages or frames.
- * Each path is counted DUMPS times.
+ * after each path_end(), which prints "LINK PATH UNITS", with the number of messages or frames in
+ * that dump. Each path is counted DUMPS times.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -20,20 +20,20 @@
 #include "qp.h"
 
 enum {
-	MESSAGES = 1024, /* of as many polls by the ring, one looks at the wire */
+	MESSAGES = 1024, /* one in so many polls of rings looks at the wire */
 	LARGE_MESSAGES = 8,
 	OCTETS = 8,
 	LARGE = 1 << 20,
 	WARM_MESSAGES = 32,
-	WARM_POLLS = 6000, /* after so many in vain, the wire is looked at now and then */
+	WARM_POLLS = 6000, /* after so many empty polls, only some look at the wire */
 	DUMPS = 5,
-	CLOCK_STEP_NS = 200, /* each look at the clock finds it so much later */
+	CLOCK_STEP_NS = 200, /* time between two readings of the clock */
 	NAP_NS_MAX = 1000000,
 	WRS = 16,
 	KEY = 0x1234,
 };
 
-/* Which part of a message is counted. */
+/* The part of a message that is counted. */
 enum part { MESSAGE, POST, POLL };
 
 struct path {
@@ -50,20 +50,21 @@ static uint8_t *from, *to;
 static struct ibv_mr *from_mr, *to_mr;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *send_qp, *recv_qp;
-static struct ibv_srq *srq; /* NULL: receives are the QP's own */
+static struct ibv_srq *srq; /* NULL: receives are posted to the QP */
 static struct ibv_ah *ah;
 static uint32_t srq_number;
 
-/* --- the clock, and the NIC's own thread --- */
+/* --- the clock, and the NIC's thread --- */
 
 /*
- * Both are held while something is counted: when that thread looks, and what has expired by then,
- * would be another each time. So these stand in front of libc's functions, for the library too.
+ * While something is counted, the clock is simulated and the NIC's thread is stopped: otherwise the
+ * counts would depend on when that thread looks, and on which timers have expired. So these
+ * functions replace libc's, for the library as well.
  */
 static __thread bool is_main;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool at_gate;
-static uint64_t held_ns; /* 0: the clock is libc's */
+static uint64_t held_ns; /* 0: libc's clock is used */
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -79,7 +80,7 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
 {
 	struct timespec left, *until = NULL;
 
-	/* An application that polls has it nap. */
+	/* The NIC's thread naps while the application polls. */
 	if (!is_main && timeout && !timeout->tv_sec && timeout->tv_nsec <= NAP_NS_MAX) {
 		if (pthread_mutex_trylock(&gate)) {
 			atomic_store(&at_gate, true);
@@ -109,7 +110,7 @@ static struct ibv_mr *memory(uint8_t **buffer)
 	return mr;
 }
 
-/* 4 s: nothing is lost, and all is slow here. */
+/* 4 s: nothing is lost, but all is slow under valgrind. */
 static void climb(struct ibv_qp *qp, uint32_t peer, int init, int rtr, int rts)
 {
 	qp_climb(&end, qp, peer, 20, init, rtr, rts);
@@ -330,7 +331,7 @@ static __attribute__((noipa)) void counted(void (*step)(const struct path *path)
 					   const struct path *path)
 {
 	step(path);
-	__asm__ volatile(""); /* not a jump: callgrind looks when this returns */
+	__asm__ volatile(""); /* prevents a tail call: callgrind dumps on return */
 }
 
 static unsigned messages(const struct path *path)
@@ -359,13 +360,13 @@ static void step(const struct path *path)
 	}
 }
 
-/* From here on the NIC is turned by this thread alone, and time goes by its looks at the clock. */
+/* From here on only this thread drives the NIC, and time advances by its readings of the clock. */
 static void hold(const struct path *path)
 {
 	struct path send = *path;
 	struct timespec now;
 
-	/* A message wakes the thread if it sleeps for longer than a nap, which a copy does not. */
+	/* A message wakes the thread if it sleeps for longer than a nap; a copy does not. */
 	send.opcode = IBV_WR_SEND;
 	send.bytes = OCTETS;
 	pthread_mutex_lock(&gate);
@@ -399,7 +400,7 @@ static void path_run(const struct path *path)
 	release();
 }
 
-/* WRITE within a process is a copy, unless it brings immediate data: then it takes the ring. */
+/* A WRITE within a process is a copy; with immediate data it uses the ring. */
 static const struct path paths[] = {
 	/* clang-format off */
 	{"ring", "post",  POST,    rc_open,  plain_post, IBV_WR_SEND,       OCTETS, 1},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What `make budget` runs: how many instructions a message costs on each of the hot paths, held
-against budget.txt. docs/performance.md says what is counted, and how.
+"""What `make budget` runs: counts the instructions per message on each of the hot paths, and
+compares them with budget.txt. docs/performance.md says what is counted, and how.
 
   budget.py           a table; the exit status is 1 if a path costs more than it may
   budget.py --write   the same, and the counts become the budget
@@ -28,15 +28,15 @@ WITH = re.compile(r"^with (.*)$", re.M)
 LINKS = {"ring": "", "udp": "udp"}  # what VERBATIM_LINK is for each
 GROWTH = 0.03
 LIMIT_S = 240
-# Valgrind counts each octet of a large copy by `rep movsb`, which would hide all else.
+# Valgrind counts each octet of a `rep movsb`, so large copies would hide all else.
 TUNABLES = "glibc.cpu.x86_rep_movsb_threshold=1073741824"
 
 
 class Elsewhere(Exception):
-    """Nothing can be counted here, or what is counted says nothing: why."""
+    """Why counting is impossible here, or meaningless."""
 
 
-# --- where we are ---
+# --- the surroundings ---
 
 def text_of(path):
     with open(path, encoding="utf8", errors="replace") as file:
@@ -49,13 +49,13 @@ def option(build, name):
 
 
 def compiler(build):
-    """What made the library says so in it."""
+    """The compiler that made the library, as recorded in it."""
     found = re.search(r"GCC: \([^)]*\) (\d+)", text_of(os.path.join(build, "lib/libibverbs.so.1")))
     return "gcc " + found.group(1) if found else "no gcc"
 
 
 def surroundings(build):
-    """All that the counts depend on beside the code, in one line."""
+    """Everything but the code that the counts depend on, in one line."""
     if option(build, "b_sanitize") not in ("", "none"):
         raise Elsewhere("a sanitizer's code would be counted with ours")
     if option(build, "lock_order"):
@@ -66,7 +66,7 @@ def surroundings(build):
                               check=True).stdout
     flags = re.search(r"^flags\s*:(.*)$", text_of("/proc/cpuinfo"), re.M)
     flags = flags.group(1).split() if flags else []
-    # Copies and sums choose their code by these; valgrind knows no later ones.
+    # Copies and checksums choose their code by these; valgrind has no later ones.
     chosen = [flag for flag in ("avx2", "pclmulqdq") if flag in flags]
     return ", ".join([compiler(build), "-O" + option(build, "optimization"),
                       " ".join(platform.libc_ver()),
@@ -81,7 +81,7 @@ def total(path):
 
 
 def count(build, link):
-    """Path to what a message cost, several times."""
+    """For each path, the cost of a message in each of its dumps."""
     dumps = os.path.join(build, "bench", "callgrind")
     os.makedirs(dumps, exist_ok=True)
     out = os.path.join(dumps, link)
@@ -116,7 +116,7 @@ def count_all(build):
 # --- judging ---
 
 def judge(counts, text):
-    """(path, count, allowed, why it is too much or "") of each; text: the budget's."""
+    """(path, count, allowed, reason for failure or "") of each; text: the budget file."""
     allowed = {path: int(number) for path, number in ROW.findall(text)}
     for path in [*counts, *(p for p in allowed if p not in counts)]:
         now, may = counts.get(path), allowed.get(path)
@@ -124,7 +124,7 @@ def judge(counts, text):
         if now is None:
             why = "is in bench/budget.txt, and nothing counts it"
         elif may is None:
-            why = f"costs {now:.0f} instructions, and bench/budget.txt does not know it"
+            why = f"costs {now:.0f} instructions, and is not in bench/budget.txt"
         elif now > may * (1 + GROWTH):
             why = (f"costs {now:.0f} instructions, {now / may - 1:.1%} more than the {may} of "
                    "bench/budget.txt; lower it, or change that in the same commit")
@@ -132,7 +132,7 @@ def judge(counts, text):
 
 
 def remark(now, may):
-    """What is worth saying of a path that is no failure."""
+    """A remark on a path that passes."""
     return "the budget may be lowered" if now and may and now < may * (1 - GROWTH) else ""
 
 
@@ -148,7 +148,7 @@ def rewritten(text, counts, where):
                           if path not in known)
 
 
-# --- saying ---
+# --- reporting ---
 
 def table(spreads, verdicts):
     print(f"{'path':18}{'least':>9}{'median':>9}{'most':>9}{'budget':>9}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The instruction budget can be overdrawn: made-up counts, held against bench/budget.txt."""
+"""Is exceeding the instruction budget noticed? Made-up counts against bench/budget.txt."""
 import sys
 
 sys.dont_write_bytecode = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Latency and bandwidth from 2 octets to 8 MiB, ours next to UCX, as data and as pictures."""
+"""Latency and bandwidth from 2 octets to 8 MiB, ours next to UCX, as data and pictures."""
 import os
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ COLOURS = ["#888888", "#d62728", "#1f77b4", "#2ca02c"]      # UCX, send, write, 
 
 
 def measure(where, name, progress):
-    """Rows for raw.jsonl; writes and draws what they say."""
+    """Measures rows for raw.jsonl; writes data files and pictures of them."""
     title, path_of, tls, sizes = load.CURVES[name]
     rows = []
     try:
@@ -44,7 +44,7 @@ def series(axis, rows):
 
 
 def data(path, axis, sizes, rows):
-    """A column for each series; ? is what is missing."""
+    """Writes a column for each series; ? stands for a missing value."""
     values = {(row["what"], row["octets"]): row.get("value") for row in rows if row["axis"] == axis}
     names = series(axis, rows)
     with open(path, "w", encoding="ascii") as out:
@@ -56,7 +56,7 @@ def data(path, axis, sizes, rows):
 
 
 def draw(folder, name, title, axis, rows):
-    """One picture in two formats, by a script that is left beside it. Says what became of it."""
+    """Draws a picture in two formats by a script, which is kept. Returns the outcome in words."""
     label, extra = AXES[axis]
     script = [f'set title "{title}"', "set logscale x 2", "set logscale y", "set grid",
               'set xlabel "octets"', f'set ylabel "{label}"', 'set format x "%.0b%B"',

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * How many Ethernet frames a second pass from one process to another, each on a core of its own:
+ * Ethernet frames per second from one process to another, each on a core of its own:
  *
  *   frames CORE CORE OCTETS [INTERFACE INTERFACE]
  *
- * Prints millions a second, medians of windows that take turns: "verbs", RAW_PACKET QPs; "packet",
- * packet sockets (packet(7), sendmmsg and recvmmsg) by the two interfaces, which are the two ends
- * of a cable or both `lo`, where not given; "ring", a copy into shared memory and one out of it,
- * slot by slot, with nothing else to it.
+ * Prints millions per second, medians of alternating windows: "verbs", RAW_PACKET QPs; "packet",
+ * packet sockets (packet(7), sendmmsg and recvmmsg) on the two interfaces, which are the ends of a
+ * cable (default: both `lo`); "ring", a copy into shared memory and one out of it, slot by slot,
+ * and nothing else.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -43,7 +43,7 @@ struct slot {
 } __attribute__((aligned(64)));
 
 static struct field {
-	_Atomic int way; /* what both are at; -1: the end */
+	_Atomic int way; /* the way being measured; -1: the end */
 	_Atomic bool ready;
 	_Atomic uint64_t got __attribute__((aligned(LINE_BYTES)));
 	_Atomic uint64_t taken __attribute__((aligned(LINE_BYTES)));
@@ -129,7 +129,7 @@ static unsigned verbs_take(void)
 	return n > 0 ? (unsigned)n : 0;
 }
 
-/* A list of them, of which the last tells. */
+/* Posts a list, of which the last is signaled. */
 static void verbs_send(void)
 {
 	static unsigned under_way;
@@ -256,7 +256,7 @@ static void receiver(const char *interface)
 	while ((way = atomic_load(&field->way)) >= 0) {
 		unsigned n = takes[way]();
 
-		/* What comes late of another way is nobody's. */
+		/* Late frames of another way do not count. */
 		if (n)
 			atomic_fetch_add(&field->got, n);
 	}
@@ -267,7 +267,7 @@ static double window(enum way way)
 	uint64_t from_ns, from, end_ns;
 
 	atomic_store(&field->way, way);
-	end_ns = now_ns() + WINDOW_US * 200ull; /* what is warm by then counts */
+	end_ns = now_ns() + WINDOW_US * 200ull; /* warm-up before the count */
 	while (now_ns() < end_ns)
 		sends[way]();
 	from = atomic_load(&field->got);

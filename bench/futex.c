@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What it takes to wake another process: two of them that wait for each other by a futex in shared
- * memory, asleep whenever it is not their turn. The limit of completions by events.
+ * The cost of waking another process: two processes wait for each other by a futex in shared
+ * memory, asleep when it is not their turn. The lower limit for completions by events.
  *
  *   futex A B        half a round trip: median, us
  */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What idle QPs cost: two pairs of processes, the one with a single RC connection, the other with
- * COUNT of them, and the same ping-pong over one connection of each pair, by turns.
+ * The cost of idle QPs: two pairs of processes, one with a single RC connection, the other with
+ * COUNT of them, and the same ping-pong over one connection of each pair, in turns.
  *
  *   idle CORE CORE COUNT
  *
  * Prints lines of a name and a figure:
- *   setup      connections made a second, each with both its QPs taken from nothing to RTS
- *   memory     resident octets of an idle QP of DEPTH send and receive requests
+ *   setup      connections made per second, both QPs taken from nothing to RTS
+ *   memory     resident octets of an idle QP with DEPTH send and receive requests
  *   latency_1, latency_n     half a round trip of 2 octets, polling, in us
- *   wakeups    how often a second the threads of the most restless of these processes were run
- *              again, while all of them had open devices and connected QPs and waited elsewhere
+ *   wakeups    how often per second the threads of the busiest process were woken, while all
+ *              had open devices and connected QPs and waited elsewhere
  */
 #include <dirent.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@
 
 enum {
 	DEPTH = 128,
-	ROUNDS = 10,   /* pings that are timed together: a clock costs as much as a message */
+	ROUNDS = 10,   /* pings timed together: reading the clock costs as much as a message */
 	BATCHES = 300, /* of a burst, whose figure is their median */
 	BURSTS = 9,
 	COUNT_MAX = 60000,
@@ -28,7 +28,7 @@ enum {
 	WATCH_S = 2,
 };
 
-/* What a client tells the coordinator once all its QPs are connected. */
+/* Sent to the coordinator once all QPs are connected. */
 struct ready {
 	double setup, memory;
 	pid_t server;
@@ -61,7 +61,7 @@ static double resident_bytes(void)
 	return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* The n-th of these is answered by the n-th of the peer's. */
+/* The n-th QP here is connected to the n-th of the peer. */
 static void receive_one(const struct end *end, struct ibv_cq *cq)
 {
 	while (!cq_poll(cq).received)
@@ -76,7 +76,7 @@ static void send_one(const struct end *end)
 	send_post(end, qps[0], IBV_WR_SEND, IBV_SEND_SIGNALED, 2, &nobody);
 }
 
-/* Connects COUNT QPs; says how many a second, and how much memory each of them took. */
+/* Connects COUNT QPs; measures how many per second, and the memory of each. */
 static struct ibv_cq *make(struct end *end, int fd, size_t count, struct ready *ready)
 {
 	struct qp_name peer;
@@ -157,7 +157,7 @@ static _Noreturn void client(int fd, size_t count, const int *core)
 	}
 }
 
-/* How often the threads of a process went to sleep or were put aside until now. */
+/* How often the threads of a process have given up the CPU or lost it. */
 static double switches(pid_t pid)
 {
 	char path[64 + 256], line[128];
@@ -184,7 +184,7 @@ static double switches(pid_t pid)
 	return (double)all;
 }
 
-/* All processes wait for a word; the figure is that of the one that slept worst. */
+/* While all processes wait for a message; the figure of the one with the most wakeups. */
 static double wakeups(const struct pair *pairs)
 {
 	pid_t pid[4] = {pairs[0].client, pairs[0].ready.server, pairs[1].client,
@@ -242,6 +242,6 @@ int main(int argc, char **argv)
 	printf("latency_1 %.3f\n", median(pairs[0].latency_us, BURSTS));
 	printf("latency_n %.3f\n", median(pairs[1].latency_us, BURSTS));
 	printf("wakeups %.1f\n", wakeups(pairs));
-	/* The clients end when this end of their sockets closes, the servers with them. */
+	/* The clients end when this end of their sockets closes, and the servers with them. */
 	return 0;
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Where the benchmark runs: two hosts (network namespaces), two cores, and programs on them.
 
-All of it happens in namespaces of our own, of processes too: whatever a program leaves behind ends
-with the benchmark.
+Everything runs in namespaces of our own, PID namespaces included: whatever a program leaves behind
+ends with the benchmark.
 """
 import contextlib
 import os
@@ -14,18 +14,18 @@ import time
 HERE, THERE = "10.79.0.1", "10.79.0.2"
 INSIDE = "VB_BENCH_INSIDE"
 LIMIT_S = 30            # of one program
-NEAR_NS = 130           # a cache line that comes faster than this shares a cache with where it was
+NEAR_NS = 130           # a cache line that moves faster than this stays within a shared cache
 PORTS = range(19000, 32000)
-# UCX looks for devices in sysfs, which shows those of the namespace that it was mounted in.
+# UCX looks for devices in sysfs, which shows those of the namespace in which it was mounted.
 OWN_SYSFS = ["mount", "-t", "sysfs", "sysfs", "/sys"]
 
 
 class Failure(Exception):
-    """A program that is missing, fails or says nothing we understand."""
+    """A program is missing, failed, or its output is not understood."""
 
 
 def enter():
-    """Starts this program again in namespaces of its own; an ordinary user gets them too."""
+    """Restarts this program in namespaces of its own, without root by way of a user namespace."""
     if os.environ.get(INSIDE):
         return
     alone = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -36,11 +36,11 @@ def enter():
             continue
         os.environ[INSIDE] = "1"
         os.execvp(command[0], command + [sys.executable] + sys.argv)
-    sys.exit("bench: this system lets us make no network namespace")
+    sys.exit("bench: this system does not let us make a network namespace")
 
 
 def cores_choose():
-    """Two processors of ours that are not one core's threads, if there are such."""
+    """Two CPUs that we may use, on different cores if possible."""
     may = sorted(os.sched_getaffinity(0))
 
     def siblings(cpu):
@@ -89,7 +89,7 @@ class Lab:
     def veth_make():
         sleeper = subprocess.Popen(["unshare", "--net", "--mount", "sh", "-c",
                                     " ".join(OWN_SYSFS) + "; exec sleep infinity"])
-        # All is done once it sleeps.
+        # The namespaces are ready once it sleeps.
         for _ in range(500):
             with open(f"/proc/{sleeper.pid}/comm", encoding="ascii") as file:
                 if file.read() == "sleep\n":
@@ -104,17 +104,17 @@ class Lab:
         for command in commands:
             if subprocess.run(command, check=False).returncode:
                 sleeper.kill()
-                raise Failure("this system lets us make no veth")
+                raise Failure("this system does not let us make a veth")
         return Path("veth", HERE, "vb0", there)
 
     def run(self, command, on=(), core=None, env=None):
-        """A program to its end: what it printed."""
+        """Runs a program to its end and returns its output."""
         with self.started(command, on, core, env) as process:
             return self.output(process, command)
 
     @contextlib.contextmanager
     def started(self, command, on=(), core=None, env=None):
-        """A program that is over when the block is."""
+        """Starts a program and kills it at the end of the block."""
         if not shutil.which(command[0]):
             raise Failure(f"{os.path.basename(command[0])} is missing")
         pinned = [] if core is None else ["taskset", "-c", str(core)]
@@ -140,8 +140,8 @@ class Lab:
         return text
 
     def pair(self, path, server, client, env=None, server_ends=True):
-        """A server and its client, each on a core: what the client printed. The word PORT in either
-        stands for a port of their own."""
+        """Runs a server and its client, each on a core; returns the client's output. The word
+        PORT in either command becomes a port of their own."""
         self.port = self.port + 1 if self.port + 1 in PORTS else PORTS.start
         server, client = ([str(self.port) if word == "PORT" else word for word in words]
                           for words in (server, client))
@@ -153,7 +153,7 @@ class Lab:
             return text
 
     def listening(self, process, command):
-        """Until somebody listens at the port, by TCP or UDP."""
+        """Waits until the port is open, by TCP or UDP."""
         end = time.monotonic() + LIMIT_S / 2
         while time.monotonic() < end:
             for table in ("tcp", "tcp6", "udp6"):
@@ -174,13 +174,13 @@ class Lab:
         return any(row[1].endswith(f":{self.port:04X}") and row[3] == state for row in rows)
 
     def own(self, *words, env=None):
-        """One of our small programs, which pins itself: the numbers that it prints."""
+        """Runs one of our small programs, which pins itself; returns its output."""
         name, *rest = words
         command = [os.path.join(self.out, name), *map(str, rest)]
         return self.run(command, env=env)
 
     def line_ns(self):
-        """How far apart the two cores are just now; 0 where there is only one."""
+        """The distance of the two cores at present; 0 with one core."""
         if self.cores[0] == self.cores[1]:
             return 0.0
         return float(self.own("shm", "line", *self.cores))

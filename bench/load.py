@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is measured, group by group: our figures by unmodified perftest, next to what the machine
-can do and what others reach by the same way."""
+"""What is measured, by group: our figures by unmodified perftest, next to the limits of the machine
+and the figures of other software on the same path."""
 import json
 import os
 from collections import namedtuple
@@ -12,11 +12,11 @@ SHARED = {"VERBATIM_SHARED_MR": "1"}
 UDP = {"VERBATIM_LINK": "udp"}
 IDLE_QPS = 10000
 
-# A figure: what was measured, with messages of how many octets, in which unit. `against` names
-# what it is compared with: a column of the table to the figure's key.
+# A figure: what was measured, message size in octets, unit. `against` maps columns of the table to
+# the keys of the figures it is compared with.
 Figure = namedtuple("Figure", "what octets unit against", defaults=({},))
-# A measurement and the figures it brings; take(lab) returns as many numbers. Steady ones are done
-# again if the two cores moved meanwhile.
+# A measurement and its figures; take(lab) returns one number for each. Steady ones are repeated if
+# the two cores moved meanwhile.
 Measure = namedtuple("Measure", "figures take steady", defaults=(True,))
 
 
@@ -29,7 +29,7 @@ def one(what, octets, unit, take, **against):
 
 
 class Pace:
-    """How many iterations fill the time: by what one took the last time, at this size or less."""
+    """How many iterations fill the time, given how long one took at this size or a smaller one."""
     known = {}
 
     @classmethod
@@ -59,7 +59,7 @@ def paced(key, octets, probe, seconds, most, measure):
 
 
 def numbers_after(text, wanted, many):
-    """The last row that begins with this word and goes on with at least so many numbers."""
+    """The last row that has this word and then at least so many numbers."""
     for line in reversed(text.splitlines()):
         words = line.split()
         if words[:1] == [wanted] and len(words) > many:
@@ -75,7 +75,7 @@ def perftest(lab, path, program, octets, count, args, env):
 
 
 def perf_lat(lab, path, program, octets, args=(), env=None, seconds=0.2):
-    """perftest's typical (median) half round trip, in us; of a READ, the whole."""
+    """perftest's typical (median) half round trip in us; for a READ the whole."""
     def measure(count):
         row = perftest(lab, path, program, octets, count, args, env)
         return row[4], row[5] * 2e-6
@@ -116,7 +116,7 @@ def ucx_bw(lab, path, tls, octets, seconds=0.2):
 
 
 def fabric(lab, path, provider, octets, count):
-    """fi_pingpong, libfabric's only benchmark that Debian has: us a transfer."""
+    """fi_pingpong, the only benchmark of libfabric in Debian: us per transfer."""
     env = {"FI_PROVIDER": provider}
     words = ["fi_pingpong", "-p", provider, "-e", "rdm", "-I", str(count), "-S", str(octets)]
     text = lab.pair(path, words + ["-B", "PORT"], words + ["-P", "PORT", path.address], env)
@@ -138,7 +138,7 @@ def iperf(lab, path):
 
 
 def udp(lab, path, *words):
-    """Our bare UDP: its first number, and its last."""
+    """Our plain UDP: its first number and its last."""
     program = os.path.join(lab.out, "udp")
     text = lab.pair(path, [program, "serve", "PORT"],
                     [program, words[0], path.address, "PORT", *map(str, words[1:])],
@@ -147,7 +147,7 @@ def udp(lab, path, *words):
 
 
 def own(*words, scale=1.0):
-    """take() of a small program of ours that wants two cores and an octet count."""
+    """take() for a small program of ours that takes two cores and an octet count."""
     name, *rest = words
     return lambda lab: float(lab.own(name, rest[0], *lab.cores, *rest[1:])) * scale
 
@@ -220,7 +220,7 @@ def group_bw():
 
 
 def group_rate():
-    """One host, 8-octet messages a second."""
+    """One host, 8-octet messages per second."""
     ring, peer = key_of("rate", "ring", 8), key_of("rate", "UCX posix tag_bw", 8)
 
     def rate(name, args=(), env=None):
@@ -242,7 +242,7 @@ def group_rate():
 
 
 def group_event():
-    """One host, both ends asleep when it is not their turn."""
+    """One host, each end asleep when it is not its turn."""
     futex = key_of("event", "futex", 0)
     return [
         one("futex", 0, "us", lambda lab: float(lab.own("futex", *lab.cores))),
@@ -254,7 +254,7 @@ def group_event():
 
 
 def over_udp(group, path_of, mtu, env):
-    """RoCE over UDP and all that goes the same way; mtu is that of RoCE."""
+    """RoCE over UDP and other software on the same path; mtu is that of RoCE."""
     datagram = mtu + 58                 # with all headers of a WRITE and the ICRC
     segments = min(64, 65000 // datagram)
     ping, stream, small = (key_of(group, *name) for name in (
@@ -274,7 +274,7 @@ def over_udp(group, path_of, mtu, env):
                    lambda lab: perf_bw(lab, path_of(lab), f"ib_{name}_bw", octets, (), env),
                    limit=stream, TCP=tcp, UCX=peer, fabric=fab)
 
-    # What has a limit to keep stands beside that limit, so that both meet the machine alike.
+    # A figure with a limit is measured next to it, so that the machine is in the same state.
     rows = [
         one("UDP ping-pong", 64, "us", lambda lab: udp(lab, path_of(lab), "ping", 64, 20000)[0]),
         lat("send"),
@@ -352,7 +352,7 @@ def loopback(lab):
     return lab.host
 
 
-# By name: what it is, and its measurements.
+# By name: description and measurements.
 GROUPS = {
     "lat": ("same host, latency of small messages, both ends polling", group_lat),
     "bw": ("same host, bandwidth", group_bw),
@@ -370,7 +370,7 @@ GROUPS = {
 
 
 def curve(lab, path, tls, octets, seconds=0.08):
-    """Both curves at one size: for each the series' takes, by name."""
+    """Both curves at one size: take() of each series, by name."""
     def lat(name):
         args = ["-I", "64"] if name == "send" and octets <= 64 else []
         return lambda: perf_lat(lab, path, f"ib_{name}_lat", octets, args, None, seconds)
@@ -386,7 +386,7 @@ def curve(lab, path, tls, octets, seconds=0.08):
     }
 
 
-# By name: title, path, UCX's transport, sizes. Measured once, however many runs.
+# By name: title, path, UCX's transport, sizes. Measured once, independent of the number of runs.
 CURVES = {
     "curves": ("same host", loopback, "posix", [1 << n for n in range(1, 24)]),
     "curves9000": ("veth, MTU 9000", lambda lab: lab.veth_use(9000), "tcp",

@@ -3,8 +3,8 @@
 #define VB_BENCH_QP_H
 
 /*
- * RC QPs between two processes of one host, by nothing but libibverbs: for what perftest does not
- * measure. Whatever fails ends the program.
+ * RC QPs between two processes of a host by libibverbs alone, for what perftest does not measure.
+ * Any error ends the program.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -43,7 +43,7 @@ static inline void octets_send(int fd, const void *octets, size_t bytes)
 	need(write(fd, octets, bytes) == (ssize_t)bytes, "write");
 }
 
-/* A peer that is gone ends us quietly: it has said why. */
+/* If the peer is gone, ends without a message: the peer has printed one. */
 static inline void octets_receive(int fd, void *octets, size_t bytes)
 {
 	ssize_t n;
@@ -84,7 +84,7 @@ static inline void end_open(struct end *end)
 	need(end->mr, "ibv_reg_mr");
 }
 
-/* Attributes of the states on the way, beside those that QPs of every type have. */
+/* Attributes for the transitions, beside those that QPs of every type have. */
 enum {
 	QP_INIT = IBV_QP_ACCESS_FLAGS,
 	QP_PEER = IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
@@ -127,8 +127,8 @@ static inline void qp_connect(const struct end *end, struct ibv_qp *qp, uint32_t
 }
 
 /*
- * Both processes call this with the same count: makes QPs and connects the n-th of the one with the
- * n-th of the other, meeting by fd every CHUNK_QPS. The name of the peer's last is left in peer.
+ * Both processes call this with the same count. Makes QPs and connects the n-th here with the n-th
+ * there, meeting by fd every CHUNK_QPS. Leaves the name of the peer's last QP in peer.
  */
 static inline void qps_make(const struct end *end, struct ibv_cq *cq, const struct ibv_qp_cap *cap,
 			    int fd, struct ibv_qp **qp, size_t count, struct qp_name *peer)
@@ -158,7 +158,7 @@ static inline void qps_make(const struct end *end, struct ibv_cq *cq, const stru
 			qp_connect(end, qp[done + i], theirs[i].qpn);
 		*peer = theirs[n - 1];
 	}
-	/* Nobody sends before both are ready. */
+	/* No process sends before both are ready. */
 	octets_send(fd, "", 1);
 	octets_receive(fd, &mine, 1);
 }
@@ -171,7 +171,7 @@ static inline void recv_post(const struct end *end, struct ibv_qp *qp)
 	need(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* A few octets, inline. A WRITE goes to `peer`'s memory. */
+/* Posts a few octets, inline. A WRITE goes to `peer`'s memory. */
 static inline void send_post(const struct end *end, struct ibv_qp *qp, enum ibv_wr_opcode opcode,
 			     unsigned flags, uint32_t bytes, const struct qp_name *peer)
 {
@@ -189,7 +189,7 @@ static inline void send_post(const struct end *end, struct ibv_qp *qp, enum ibv_
 	need(!errno, "ibv_post_send");
 }
 
-/* Completions that are there, all of them good: how many of the two kinds. */
+/* Completions polled, by kind; all must be successful. */
 struct polled {
 	unsigned sent, received;
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tables, verdicts and JSON lines of what bench.py measured. By hand, of an earlier run:
+"""Tables, verdicts and JSON lines of what bench.py measured. For an earlier run:
 report.py build/bench/raw.jsonl"""
 import json
 import os
@@ -12,12 +12,12 @@ import load
 from lab import NEAR_NS
 from load import IDLE_QPS, KIB, MIB, key_of
 
-OTHERS = 0.1            # a figure is marked if others had more of the processors meanwhile
+OTHERS = 0.1            # a figure is marked if others used more of the CPUs meanwhile
 COLUMNS = ["limit", "UCX", "fabric", "TCP"]
 
 
 class Results:
-    """Figures by key, run and how the cores stood: "near", "far", or "mixed" if they moved."""
+    """Figures by key, run and distance of the cores: "near", "far", or "mixed" if they moved."""
 
     def __init__(self, rows=()):
         self.figures, self.errors, self.order, self.disturbed = {}, {}, [], {}
@@ -44,7 +44,7 @@ class Results:
                 if state in (None, s)]
 
     def states(self, key):
-        """How many figures there are in each state."""
+        """The number of figures in each state."""
         return {state: len(self.values(key, state)) for state in ("near", "far", "mixed")
                 if self.values(key, state)}
 
@@ -54,8 +54,8 @@ class Results:
                 if all(state in self.figures.get(key, {}).get(run, {}) for key in keys)]
 
     def ratios(self, ours, refs, combine):
-        """(ours / combine(refs), state) in each run that has both, and whether all of them stood
-        alike; those that did not count only if there are no others."""
+        """(ours / combine(refs), state) for each run that has both, and whether the cores had the
+        same distance. Ratios from different distances count only if there are no others."""
         refs = [ref for ref in refs if self.values(ref)]
         alike, others = [], []
         for run, by_state in self.figures.get(ours, {}).items():
@@ -63,7 +63,7 @@ class Results:
                 continue
             for state in self.alike(run, [ours, *refs]):
                 base = combine([self.figures[ref][run][state] for ref in refs])
-                if base:            # 0: whoever measures it got no processor
+                if base:            # 0: its program got no CPU time
                     alike.append((by_state[state] / base, state))
             base = combine([statistics.mean(self.figures[ref][run].values()) for ref in refs])
             if base:
@@ -71,8 +71,8 @@ class Results:
         return (alike, True) if alike else (others, False)
 
 
-# A sentence of what must be shown: ours / combine(refs) is at most or at least `limit`; without
-# refs, ours itself is, in runs where the cores were near if that is asked for.
+# A requirement: ours / combine(refs), or ours without refs, is at most or at least `limit`. near:
+# only runs with the cores near count.
 Verdict = namedtuple("Verdict", "line text ours refs most limit combine near",
                      defaults=(lambda found: found[0], False))
 
@@ -101,8 +101,9 @@ def verdicts_same_host():
         yield Verdict("2", f"ib_read_bw / ib_write_bw {size(octets)}", bw("ib_read_bw", octets),
                       [bw("ib_write_bw", octets)], False, 0.7)
     yield Verdict("2", "ib_send_bw 8 B: M/s", key_of("rate", "ib_send_bw", 8), [], False, 8)
-    # One way takes both cores, one to copy in, one to copy out. So both ways are at most what they
-    # are to a bare ring: twice as much if the cores had room for it, and rather less than once.
+    # One direction uses both cores, one to copy in and one to copy out. So both directions together
+    # reach at most what they reach with a bare ring, relative to one direction: twice as much if
+    # the cores have time left, usually less than once.
     for name in ("send", "write", "read"):
         yield Verdict("2", f"ib_{name}_bw -b 1 MiB / one way, x both ways of a ring / one",
                       bw(f"ib_{name}_bw -b", MIB),
@@ -190,7 +191,7 @@ def judge(results, verdict):
 
 
 def number(value):
-    """Four digits that count, without an exponent."""
+    """Four significant digits, without an exponent."""
     if value is None:
         return ""
     digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1 if abs(value) < 1000 else 0
@@ -216,7 +217,7 @@ def summaries(results):
 
 
 def ratio_say(row, column):
-    """The ratio; with a ~ if the two were never measured with the cores alike."""
+    """The ratio; with a ~ if the two were never measured with the cores at the same distance."""
     if "of_" + column not in row:
         return ""
     return ("" if row["alike_" + column] else "~") + number(row["of_" + column])
@@ -249,7 +250,7 @@ def footnote(rows):
 
 
 def verdict_table(rows, groups):
-    """Of the groups that were measured."""
+    """For the groups that were measured."""
     form = "{:2} {:66} {:>8} {:>8} {:>8}  {:8} {}"
     yield ""
     yield "What must be shown (medians of the runs' ratios)"

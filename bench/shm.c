@@ -2,17 +2,18 @@
 
 /*
  * What shared memory can do between two processes, each on a core of its own: the limit of a link
- * made of it. Prints one figure, the median of many short measurements (of line, the lowest tenth).
+ * made of it. Prints one figure, the median of many short measurements (for line, the lowest
+ * tenth).
  *
  *   shm line A B             a cache line back and forth: half a round trip, ns. Virtual machines
- *                            move their cores between near ones and far ones, and all figures with
- *                            them; so this stands beside each.
+ *                            move their cores near to each other or apart, and all figures change
+ *                            with that; so this one is printed beside each.
  *   shm ring A B OCTETS      a message back and forth by two rings whose slots hold a sequence
  *                            number: half a round trip, ns
- *   shm rate A B OCTETS      messages through one ring: millions a second
+ *   shm rate A B OCTETS      messages through one ring: millions per second
  *   shm pipe A B OCTETS      messages of OCTETS copied into a ring and out of it, one core copying
  *                            each: GB/s
- *   shm both A B OCTETS      the same in both directions at once: GB/s, both together
+ *   shm both A B OCTETS      the same in both directions at once: GB/s, sum of both
  *   shm copy A A OCTETS      one process copies: GB/s
  */
 #include <stdatomic.h>
@@ -23,12 +24,12 @@
 #include "bench.h"
 
 #define SAMPLES 41
-#define ROUNDS 500 /* of a sample */
+#define ROUNDS 500 /* per sample */
 
 #define SLOTS 256
 #define SLOT_BYTES 128
 
-#define PIPE_BYTES (256u << 10) /* what is under way: both cores' caches hold it */
+#define PIPE_BYTES (256u << 10) /* in flight: the caches of both cores hold this much */
 #define CHUNK_BYTES (32u << 10)
 #define PIPE_SLOTS_MAX 64
 #define SAMPLE_NS 10000000u
@@ -38,7 +39,9 @@ struct slot {
 	uint8_t octets[SLOT_BYTES - 8];
 } __attribute__((aligned(64)));
 
-/* One way. `taken` is how far the reader is, which a writer that only answers need not know. */
+/*
+ * One direction. `taken` is the reader's position, which a writer that only answers does not need.
+ */
 struct ring {
 	_Atomic uint64_t taken __attribute__((aligned(LINE_BYTES)));
 	struct slot slots[SLOTS] __attribute__((aligned(LINE_BYTES)));
@@ -72,7 +75,7 @@ static inline void store(_Atomic uint64_t *at, uint64_t value)
 	atomic_store_explicit(at, value, memory_order_release);
 }
 
-/* Odd numbers come back even. */
+/* Returns each odd number as the next even one. */
 static void line_return(void)
 {
 	for (uint32_t i = 1; i < 2u * ROUNDS * SAMPLES; i += 2) {
@@ -95,7 +98,9 @@ static double line_send(unsigned sample)
 	return (double)(now_ns() - start) / ROUNDS / 2;
 }
 
-/* The slots are a power of two of lines apart: two lines hold more than 56 octets, one the rest. */
+/*
+ * The distance of slots is a power of two of lines: two lines hold more than 56 octets, one less.
+ */
 static inline struct slot *slot_at(struct ring *ring, uint64_t seq)
 {
 	size_t bytes = octets > 56 ? SLOT_BYTES : 64;
@@ -139,7 +144,7 @@ static double ring_send(unsigned sample)
 	return (double)(now_ns() - start) / ROUNDS / 2;
 }
 
-enum { RATE_COUNT = 100000 }; /* messages of a sample */
+enum { RATE_COUNT = 100000 }; /* messages per sample */
 
 static void rate_return(void)
 {
@@ -179,7 +184,7 @@ static uint64_t pipe_slots(void)
 	return slots < PIPE_SLOTS_MAX ? slots : PIPE_SLOTS_MAX;
 }
 
-/* Where in a message the chunk of that number stands. */
+/* The offset in a message of the chunk with that number. */
 static size_t chunk_offset(uint64_t number, size_t bytes)
 {
 	return number * bytes % (octets / bytes * bytes);
@@ -331,7 +336,9 @@ int main(int argc, char **argv)
 	atomic_store(&field->stop, 1);
 	if (pid)
 		waitpid(pid, NULL, 0);
-	/* How far the cores are apart is not a question of who else runs: the undisturbed count. */
+	/*
+	 * The distance of the cores does not depend on other programs: take the undisturbed figure.
+	 */
 	qsort(figures, SAMPLES, sizeof(*figures), double_compare);
 	printf("%.3f\n", figures[way->send == line_send ? SAMPLES / 10 : SAMPLES / 2]);
 	return 0;

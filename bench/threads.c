@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Do threads get in each other's way? One thread, then two on two cores, each with a QP and a CQ of
+ * Do threads slow each other down? One thread, then two on two cores, each with a QP and a CQ of
  * its own in the same context, send messages of 8 octets to another process.
  *
- *   threads write CORE CORE    the other process sleeps: it is no bottleneck unless it has to help
- *   threads lone CORE CORE     the same, and each waits for its message to be done before the next:
- *                              the other process need not help at all
- *   threads send CORE CORE     the other process receives, where the system lets it run
+ *   threads write CORE CORE    the other process sleeps: it limits nothing unless it has to help
+ *   threads lone CORE CORE     the same, each thread waiting for its message before the next: the
+ *                              other process need not help at all
+ *   threads send CORE CORE     the other process receives when the system lets it run
  *
  * Prints the rate of one thread and of both together: "one M/s", "two M/s", medians.
  */
@@ -19,7 +19,7 @@
 
 enum {
 	THREADS = 2,
-	DEPTH = 128, /* perftest's */
+	DEPTH = 128, /* as in perftest */
 	SIGNAL_EACH = 32,
 	RECV_DEPTH = 512,
 	WINDOWS = 5,
@@ -50,7 +50,7 @@ static struct end end;
 static enum ibv_wr_opcode opcode;
 static unsigned depth = DEPTH, signal_each = SIGNAL_EACH;
 
-/* As perftest does: a full queue, one completion for some. */
+/* As perftest does: a full queue, and a completion for one in SIGNAL_EACH. */
 static void *lane_run(void *arg)
 {
 	struct lane *lane = arg;
@@ -83,7 +83,7 @@ static void lanes_make(int fd)
 		lanes[i].cq = ibv_create_cq(end.context, RECV_DEPTH + DEPTH, NULL, NULL, 0);
 		need(lanes[i].cq, "ibv_create_cq");
 		qps_make(&end, lanes[i].cq, &cap, fd, &lanes[i].qp, 1, &lanes[i].peer);
-		/* Not into one cache line, where any two writers would meet. */
+		/* Not in one cache line, where any two writers would collide. */
 		lanes[i].peer.address += i * SPREAD;
 	}
 }
@@ -108,7 +108,7 @@ static _Noreturn void server(int fd)
 	}
 }
 
-/* Millions of messages a second of this many threads; they have drained their queues after it. */
+/* Millions of messages per second for this many threads; their queues are drained afterwards. */
 static double window(unsigned threads)
 {
 	uint64_t before = 0, after = 0, start;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What bare UDP can do on a path, for comparison: the ground that verbatim stands on.
+ * What plain UDP can do on a path, for comparison: the limit for verbatim.
  *
  *   udp serve PORT                     answers the others, one after another, until killed
  *   udp ping HOST PORT OCTETS COUNT    ping-pong, both sides polling: half a round trip, median, us
  *   udp stream HOST PORT OCTETS SEGMENTS MS
  *        datagrams of OCTETS, SEGMENTS in each UDP_SEGMENT send, into a UDP_GRO receiver, unpaced:
- *        what arrived: GB/s, and millions of datagrams a second
+ *        what arrived: GB/s, and millions of datagrams per second
  *
  *   udp sums HOST PORT OCTETS SEGMENTS MS
- *        the same with what RoCE asks of each datagram beyond that: it is made of data of 1 MiB, a
- *        CRC-32 stands behind it, which the receiver checks, and its data goes to memory of 1 MiB
+ *        the same with what RoCE adds for each datagram: its data comes from 1 MiB of memory, has a
+ *        CRC-32 behind it that the receiver checks, and is copied to 1 MiB of memory
  *
  * Both sides use an unconnected dual-stack socket, as a NIC does; the sender of a stream connects
  * it, which is a little faster.
@@ -36,12 +36,12 @@
 #define BUFFER_BYTES 65536
 #define SOCKET_BYTES (8 << 20)
 #define PINGS_MAX 1000000
-#define IDLE_NS 100000000u /* a stream that was silent for so long is over */
+#define IDLE_NS 100000000u /* a stream that was silent for this long is over */
 
-/* The first octet of a datagram: what it wants. */
+/* The first octet of a datagram: its kind. */
 enum { PING = 1, STREAM, SUMS, REPORT };
 
-/* Around the data of a datagram with a sum: the first octet, and the sum behind. */
+/* Before and behind the data of a datagram with a sum; the first octet is its kind. */
 enum { HEAD = 12, SUM = 4, DATA_BYTES = 1 << 20 };
 
 struct report {
@@ -60,7 +60,7 @@ static int socket_make(int family)
 
 	if (fd < 0)
 		die("socket");
-	/* Root gets what it asks for, others what the system allows. */
+	/* Root gets the size requested, others what the system allows. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
@@ -68,7 +68,7 @@ static int socket_make(int family)
 	return fd;
 }
 
-/* One receive: how many octets, of datagrams how large (GRO); 0 if there is nothing. */
+/* Receives once: returns the octets, and the size of datagrams (GRO); 0 if there are none. */
 static size_t receive(int fd, struct sockaddr_in6 *from, size_t *each)
 {
 	struct iovec iov = {buffer, sizeof(buffer)};
@@ -101,7 +101,7 @@ static size_t receive(int fd, struct sockaddr_in6 *from, size_t *each)
 	return (size_t)n;
 }
 
-/* So many octets of data from here on; the next ones follow. */
+/* The next piece of the data memory, which is used in turn. */
 static uint8_t *data_next(size_t octets)
 {
 	if (data_at + octets > DATA_BYTES)
@@ -117,14 +117,14 @@ static void sum_put(uint8_t *datagram, size_t octets)
 	uint32_t sum;
 
 	datagram[0] = SUMS;
-	/* Of the source: of the copy, which is only just written, it would take a tenth longer. */
+	/* Over the source: the copy was only just written, and takes a tenth longer to read. */
 	sum = crc32_gzip_refl(0, datagram, HEAD);
 	sum = crc32_gzip_refl(sum, from, bytes);
 	memcpy(datagram + HEAD, from, bytes);
 	memcpy(datagram + octets - SUM, &sum, SUM);
 }
 
-/* How many of the datagrams are right; their data is taken. */
+/* Counts the valid datagrams and copies their data. */
 static size_t sums_take(size_t n, size_t each)
 {
 	size_t right = 0;
@@ -142,7 +142,7 @@ static size_t sums_take(size_t n, size_t each)
 	return right;
 }
 
-/* Counts a stream from its first datagram to the last, then tells its sender. */
+/* Counts a stream from its first datagram to the last, then reports to its sender. */
 static void stream_count(int fd, struct sockaddr_in6 *from, size_t n, size_t each)
 {
 	struct report report = {.kind = REPORT, .octets = n, .datagrams = (n + each - 1) / each};
@@ -181,7 +181,7 @@ static _Noreturn void serve(uint16_t port)
 	}
 }
 
-/* An unconnected socket, and the address as it takes it. */
+/* An unconnected socket, and the address in its family. */
 static int socket_to(const char *host, const char *port, struct sockaddr_in6 *to)
 {
 	struct addrinfo hints =
@@ -201,7 +201,7 @@ static int socket_to(const char *host, const char *port, struct sockaddr_in6 *to
 	return socket_make(AF_INET6);
 }
 
-/* One ping and its answer; again if it got lost. */
+/* A ping and its answer; repeated if lost. */
 static uint64_t ping_once(int fd, struct sockaddr_in6 *to, size_t octets)
 {
 	struct sockaddr_in6 from;
@@ -245,7 +245,7 @@ static int stream(int fd, struct sockaddr_in6 *to, bool sums, size_t octets, siz
 		die("connect");
 	if (segments > 1 && setsockopt(fd, SOL_UDP, UDP_SEGMENT, &each, sizeof(each)))
 		die("UDP_SEGMENT");
-	memset(data, 1, sizeof(data)); /* pages of its own */
+	memset(data, 1, sizeof(data)); /* touched, so that it has pages of its own */
 	for (size_t i = 0; i < segments; i++)
 		buffer[i * octets] = STREAM;
 	while (now_ns() < end) {

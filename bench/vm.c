@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What it takes to reach into another process's memory by a system call: the limit of one-sided
- * operations on memory that the two do not share. The other process spins on that memory.
+ * The cost of accessing another process's memory by a system call: the limit of one-sided
+ * operations on memory that is not shared. The other process spins on that memory.
  *
  *   vm write|read A B OCTETS     one process_vm_writev or process_vm_readv: median, us
  */
@@ -16,7 +16,7 @@
 #define CALLS_MAX 20000
 #define TOTAL_NS 150000000u
 
-/* The child has pages of its own at the addresses of its parent's, once it has written to them. */
+/* Once the child has written, it has pages of its own at its parent's addresses. */
 static _Noreturn void target(volatile uint8_t *memory, size_t octets, volatile int *ready, int core)
 {
 	pin(core);
