@@ -13,9 +13,10 @@ void vb_xrc_note(struct vb_qp *qp, enum ibv_event_type type)
 {
 	struct vb_nic *nic = qp->nic;
 	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	const struct vb_xrc_qp *x = qp->special.xrc;
 	struct vb_xrc_note note = {
 		.wall_ns = nic->host.stamps ? nic->host.stamps->wall_ns(nic->host.arg) : 0,
-		.domain = qp->special.xrc->xrcd ? qp->special.xrc->xrcd->id : qp->special.xrc->domain,
+		.domain = x->xrcd ? x->xrcd->id : x->domain,
 		.qpn = qp->ibv.qp.qp_num,
 		.type = type,
 		.slot = xrc->slot,
