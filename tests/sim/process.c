@@ -38,7 +38,7 @@ static void polls_restart(void)
 
 	if (!nic) {
 		vb_check(!vb_nic_create(&nic, &host, 1));
-		atomic_store(&nic->slots[0], &slot);
+		atomic_store(&nic->leased.slot[0], &slot);
 		peer = vb_peer_get(nic, 1, 2);
 		vb_check(peer);
 		peer->export = zeros(sizeof(struct vb_export));
@@ -531,7 +531,7 @@ bool process_quiet(const struct sim *sim)
 		if (!is_alive(node))
 			continue;
 		if (node->rings_due || node->news_ns || node->thread_ns != NEVER ||
-		    atomic_load(&node->nic->waiters))
+		    atomic_load(&node->nic->lanes.waiters))
 			return false;
 		for (unsigned k = 0; k < NODES_MAX; k++) {
 			if (!link_is_quiet(sim, i, k))

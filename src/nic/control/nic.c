@@ -66,7 +66,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	if (!nic)
 		return ENOMEM;
 	nic->host = *host;
-	nic->timer_of = timer_of;
+	nic->later.timer_of = timer_of;
 	if (!export_init(nic)) {
 		free(nic);
 		return ENOMEM;
@@ -80,22 +80,22 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		free(nic);
 		return ENOMEM;
 	}
-	nic->persona = vb_persona_find(NULL);
-	nic->rx_buffer_bytes = VB_RX_BUFFER_BYTES;
+	nic->identity.persona = vb_persona_find(NULL);
+	nic->wire.rx_buffer_bytes = VB_RX_BUFFER_BYTES;
 	vb_lock_init(&nic->lock, VB_RANK_NIC);
-	vb_lock_init(&nic->lease_lock, VB_RANK_LEASE);
+	vb_lock_init(&nic->leased.lock, VB_RANK_LEASE);
 	vb_lock_init(&nic->rx, VB_RANK_RX);
-	vb_lock_init(&nic->held_lock, VB_RANK_HELD);
-	vb_lock_init(&nic->xrc_lock, VB_RANK_MAKE);
-	vb_rwqs_init(&nic->rwqs);
+	vb_lock_init(&nic->later.held_lock, VB_RANK_HELD);
+	vb_lock_init(&nic->special.xrc_lock, VB_RANK_MAKE);
+	vb_rwqs_init(&nic->special.rwqs);
 	vb_keys_init(&nic->keys, seed);
-	vb_handles_init(&nic->pd_handles);
-	vb_handles_init(&nic->mrs);
-	vb_handles_init(&nic->dm_handles);
+	vb_handles_init(&nic->handles.pds);
+	vb_handles_init(&nic->handles.mrs);
+	vb_handles_init(&nic->handles.dms);
 	vb_lock_init(&nic->dms.lock, VB_RANK_DM);
 	vb_peers_init(nic);
-	vb_timers_init(&nic->timers);
-	atomic_store(&nic->acks_due_ns, UINT64_MAX);
+	vb_timers_init(&nic->later.timers);
+	atomic_store(&nic->later.acks_due_ns, UINT64_MAX);
 	*out = nic;
 	return 0;
 }
@@ -105,23 +105,23 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_xrc_fini(nic);
 	vb_segment_fini(nic);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++)
-		free(atomic_load(&nic->slots[i]));
+		free(atomic_load(&nic->leased.slot[i]));
 	vb_peers_fini(nic);
-	vb_timers_fini(&nic->timers);
+	vb_timers_fini(&nic->later.timers);
 	vb_pairs_fini(nic);
 	vb_groups_fini(nic);
 	vb_steer_fini(nic);
 	vb_lock_fini(&nic->dms.lock);
-	vb_handles_fini(&nic->dm_handles);
-	vb_handles_fini(&nic->mrs);
-	vb_handles_fini(&nic->pd_handles);
+	vb_handles_fini(&nic->handles.dms);
+	vb_handles_fini(&nic->handles.mrs);
+	vb_handles_fini(&nic->handles.pds);
 	vb_keys_fini(&nic->keys);
-	vb_lock_fini(&nic->xrc_lock);
-	vb_lock_fini(&nic->held_lock);
-	vb_rwqs_fini(&nic->rwqs);
+	vb_lock_fini(&nic->special.xrc_lock);
+	vb_lock_fini(&nic->later.held_lock);
+	vb_rwqs_fini(&nic->special.rwqs);
 	vb_framers_fini(nic);
 	vb_lock_fini(&nic->rx);
-	vb_lock_fini(&nic->lease_lock);
+	vb_lock_fini(&nic->leased.lock);
 	vb_lock_fini(&nic->lock);
 	free(nic->own_export);
 	free(nic);
@@ -155,7 +155,7 @@ void vb_nic_rx_drop(struct vb_nic *nic)
 static bool port_is_up(const struct vb_nic *nic)
 {
 	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
-		if (nic->gids[i].mtu_bytes && !nic->gids[i].no_carrier)
+		if (nic->identity.gids[i].mtu_bytes && !nic->identity.gids[i].no_carrier)
 			return true;
 	}
 	return false;
@@ -169,8 +169,8 @@ static bool gids_differ(const struct vb_nic *nic, const struct vb_gid_entry *ent
 	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
 		const struct vb_gid_entry *entry = i < count ? &entries[i] : &none;
 
-		if (nic->gids[i].ifindex != entry->ifindex ||
-		    memcmp(nic->gids[i].gid, entry->gid, VB_GID_BYTES) != 0)
+		if (nic->identity.gids[i].ifindex != entry->ifindex ||
+		    memcmp(nic->identity.gids[i].gid, entry->gid, VB_GID_BYTES) != 0)
 			return true;
 	}
 	return false;
@@ -184,8 +184,8 @@ void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, uns
 	vb_lock_take(&nic->lock);
 	was_up = port_is_up(nic);
 	differ = gids_differ(nic, entries, count);
-	memset(nic->gids, 0, sizeof(nic->gids));
-	memcpy(nic->gids, entries, count * sizeof(*entries));
+	memset(nic->identity.gids, 0, sizeof(nic->identity.gids));
+	memcpy(nic->identity.gids, entries, count * sizeof(*entries));
 	is_up = port_is_up(nic);
 	vb_lock_drop(&nic->lock);
 	if (was_up != is_up)
@@ -201,29 +201,29 @@ int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entr
 	if (index >= VB_GIDS_MAX)
 		return EINVAL;
 	vb_lock_take(&nic->lock);
-	*entry = nic->gids[index];
+	*entry = nic->identity.gids[index];
 	vb_lock_drop(&nic->lock);
 	return 0;
 }
 
 void vb_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes)
 {
-	atomic_store(&nic->rx_buffer_bytes, bytes);
+	atomic_store(&nic->wire.rx_buffer_bytes, bytes);
 }
 
 void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be)
 {
-	nic->guid_be = guid_be;
+	nic->identity.guid_be = guid_be;
 }
 
 void vb_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona)
 {
-	nic->persona = persona;
+	nic->identity.persona = persona;
 }
 
 const struct vb_persona *vb_nic_persona(const struct vb_nic *nic)
 {
-	return nic->persona;
+	return nic->identity.persona;
 }
 
 /* --- queries --- */
@@ -231,13 +231,13 @@ const struct vb_persona *vb_nic_persona(const struct vb_nic *nic)
 void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 {
 	*attr = (struct ibv_device_attr){
-		.node_guid = nic->guid_be,
-		.sys_image_guid = nic->guid_be,
+		.node_guid = nic->identity.guid_be,
+		.sys_image_guid = nic->identity.guid_be,
 		.max_mr_size = VB_MR_BYTES_MAX,
 		.page_size_cap = 0xfffff000,
-		.vendor_id = nic->persona->vendor_id,
-		.vendor_part_id = nic->persona->part_id,
-		.hw_ver = nic->persona->hw_ver,
+		.vendor_id = nic->identity.persona->vendor_id,
+		.vendor_part_id = nic->identity.persona->part_id,
+		.hw_ver = nic->identity.persona->hw_ver,
 		.max_qp = VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
 		.max_qp_wr = VB_QP_WR_MAX,
 		.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CURR_QP_STATE_MOD |
@@ -272,7 +272,7 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.local_ca_ack_delay = VB_ACK_DELAY_CODE,
 		.phys_port_cnt = VB_PORTS,
 	};
-	memcpy(attr->fw_ver, nic->persona->fw_ver, strlen(nic->persona->fw_ver));
+	memcpy(attr->fw_ver, nic->identity.persona->fw_ver, strlen(nic->identity.persona->fw_ver));
 	if (nic->host.xrc)
 		attr->device_cap_flags |= IBV_DEVICE_XRC;
 	if (nic->host.segment)
@@ -338,7 +338,7 @@ static uint32_t narrowest_bytes(struct vb_nic *nic, bool *up)
 	vb_lock_take(&nic->lock);
 	*up = port_is_up(nic);
 	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
-		const struct vb_gid_entry *e = &nic->gids[i];
+		const struct vb_gid_entry *e = &nic->identity.gids[i];
 		uint32_t *least = e->loopback ? &loop : &out;
 
 		if (!e->mtu_bytes)

@@ -265,10 +265,10 @@ static uint32_t window_max(struct vb_qp *qp)
 {
 	const uint32_t most = 2u << 20, least = 512u << 10;
 	const uint32_t psns = 1u << 22; /* far below half the space of PSNs */
-	uint32_t half = atomic_load(&qp->nic->rx_buffer_bytes) / 2;
+	uint32_t half = atomic_load(&qp->nic->wire.rx_buffer_bytes) / 2;
 	uint64_t share;
 
-	qp->send.sharers = atomic_load_explicit(&qp->nic->qps, memory_order_relaxed);
+	qp->send.sharers = atomic_load_explicit(&qp->nic->counts.qps, memory_order_relaxed);
 	if (qp->to.peer)
 		return psns;
 	share = vb_max_u64(half / vb_max_u64(qp->send.sharers, 1), least);
@@ -277,7 +277,7 @@ static uint32_t window_max(struct vb_qp *qp)
 
 void vb_qp_window_share(struct vb_qp *qp)
 {
-	if (qp->send.sharers != atomic_load_explicit(&qp->nic->qps, memory_order_relaxed))
+	if (qp->send.sharers != atomic_load_explicit(&qp->nic->counts.qps, memory_order_relaxed))
 		vb_req_window_max_set(&qp->req, window_max(qp));
 }
 

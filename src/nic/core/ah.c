@@ -16,7 +16,8 @@ bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 
 	vb_lock_take(&nic->lock);
 	for (unsigned i = 0; i < VB_GIDS_MAX && !ours; i++)
-		ours = nic->gids[i].mtu_bytes && !memcmp(nic->gids[i].gid, gid, VB_GID_BYTES);
+		ours = nic->identity.gids[i].mtu_bytes &&
+		       !memcmp(nic->identity.gids[i].gid, gid, VB_GID_BYTES);
 	vb_lock_drop(&nic->lock);
 	return ours;
 }
@@ -79,12 +80,12 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 		err = ENETUNREACH;
 	if (err)
 		return err;
-	err = vb_nic_count_up(&nic->ahs, VB_AHS_MAX);
+	err = vb_nic_count_up(&nic->counts.ahs, VB_AHS_MAX);
 	if (err)
 		return err;
 	ah = calloc(1, sizeof(*ah));
 	if (!ah) {
-		atomic_fetch_sub(&nic->ahs, 1);
+		atomic_fetch_sub(&nic->counts.ahs, 1);
 		return ENOMEM;
 	}
 	if (!path.local && !vb_gid_is_group(path.dst))
@@ -100,7 +101,7 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 
 int vb_ah_destroy(struct vb_ah *ah)
 {
-	atomic_fetch_sub(&vb_nic_of(ah->ibv.context)->ahs, 1);
+	atomic_fetch_sub(&vb_nic_of(ah->ibv.context)->counts.ahs, 1);
 	atomic_fetch_sub(&((struct vb_pd *)ah->ibv.pd)->users, 1);
 	free(ah);
 	return 0;

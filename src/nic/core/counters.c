@@ -14,12 +14,12 @@ int vb_counters_create(struct vb_ctx *ctx, const struct ibv_counters_init_attr *
 
 	if (attr->comp_mask)
 		return EOPNOTSUPP;
-	err = vb_nic_count_up(&ctx->nic->counters, VB_COUNTERS_MAX);
+	err = vb_nic_count_up(&ctx->nic->counts.counters, VB_COUNTERS_MAX);
 	if (err)
 		return err;
 	counters = calloc(1, sizeof(*counters));
 	if (!counters) {
-		atomic_fetch_sub(&ctx->nic->counters, 1);
+		atomic_fetch_sub(&ctx->nic->counts.counters, 1);
 		return ENOMEM;
 	}
 	counters->ibv.context = &ctx->ibv.context;
@@ -32,7 +32,7 @@ int vb_counters_destroy(struct vb_counters *counters)
 {
 	if (atomic_load(&counters->flows))
 		return EBUSY;
-	atomic_fetch_sub(&vb_nic_of(counters->ibv.context)->counters, 1);
+	atomic_fetch_sub(&vb_nic_of(counters->ibv.context)->counts.counters, 1);
 	vb_lock_fini(&counters->lock);
 	free(counters);
 	return 0;

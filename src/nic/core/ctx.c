@@ -14,7 +14,7 @@ int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
 	if (!ctx)
 		return ENOMEM;
 	ctx->nic = nic;
-	ctx->family = atomic_fetch_add(&nic->family_last, 1) + 1;
+	ctx->family = atomic_fetch_add(&nic->ids.family_last, 1) + 1;
 	ctx->events_tail = &ctx->events;
 	ctx->ibv.context.async_fd = async_fd;
 	vb_lock_init(&ctx->lock, VB_RANK_CTX);
@@ -139,7 +139,7 @@ static uint32_t enter(struct vb_nic *nic, uint64_t id, uint64_t family)
 
 	vb_lock_take(&nic->lock);
 	do {
-		number = nic->pd_next++ % VB_PDS_MAX;
+		number = nic->ids.pd_next++ % VB_PDS_MAX;
 		entry = &nic->export->pd[number];
 	} while (VB_EXPORT_GET(entry->id));
 	VB_EXPORT_SET(entry->family, family);
@@ -157,20 +157,20 @@ int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
 	/* Where would it be? */
 	if (ctx->foreign)
 		return EOPNOTSUPP;
-	err = vb_nic_count_up(&nic->pds, VB_PDS_MAX);
+	err = vb_nic_count_up(&nic->counts.pds, VB_PDS_MAX);
 	if (err)
 		return err;
 	pd = calloc(1, sizeof(*pd));
 	if (!pd) {
-		atomic_fetch_sub(&nic->pds, 1);
+		atomic_fetch_sub(&nic->counts.pds, 1);
 		return ENOMEM;
 	}
 	pd->ibv.context = &ctx->ibv.context;
-	pd->id = atomic_fetch_add(&nic->pd_last, 1) + 1;
+	pd->id = atomic_fetch_add(&nic->ids.pd_last, 1) + 1;
 	pd->ibv.handle = enter(nic, pd->id, ctx->family);
 	pd->handle = (struct vb_handle){ .object = pd, .free = free, .number = pd->ibv.handle,
 					 .family = ctx->family, .users = &pd->users };
-	vb_handle_add(&nic->pd_handles, &pd->handle);
+	vb_handle_add(&nic->handles.pds, &pd->handle);
 	*out = pd;
 	return 0;
 }
@@ -179,7 +179,7 @@ int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
 static void domain_destroy(struct vb_pd *pd)
 {
 	vb_domain_destroy(pd->domain);
-	atomic_fetch_sub(&vb_nic_of(pd->ibv.context)->pds, 1);
+	atomic_fetch_sub(&vb_nic_of(pd->ibv.context)->counts.pds, 1);
 	free(pd);
 }
 
@@ -195,12 +195,12 @@ int vb_pd_destroy(struct vb_pd *pd)
 	}
 	if (pd->foreign)
 		return EOPNOTSUPP;
-	if (vb_handle_is_used(&nic->pd_handles, &pd->handle))
+	if (vb_handle_is_used(&nic->handles.pds, &pd->handle))
 		return EBUSY;
-	if (!vb_handle_kill(&nic->pd_handles, &pd->handle))
+	if (!vb_handle_kill(&nic->handles.pds, &pd->handle))
 		return ENOENT;
 	VB_EXPORT_SET(nic->export->pd[pd->ibv.handle].id, 0);
-	atomic_fetch_sub(&nic->pds, 1);
-	vb_handle_drop(&nic->pd_handles, &pd->handle);
+	atomic_fetch_sub(&nic->counts.pds, 1);
+	vb_handle_drop(&nic->handles.pds, &pd->handle);
 	return 0;
 }

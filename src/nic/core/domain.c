@@ -15,12 +15,12 @@ int vb_td_create(struct vb_ctx *ctx, const struct ibv_td_init_attr *attr, struct
 
 	if (attr->comp_mask)
 		return EINVAL;
-	err = vb_nic_count_up(&ctx->nic->tds, VB_TDS_MAX);
+	err = vb_nic_count_up(&ctx->nic->counts.tds, VB_TDS_MAX);
 	if (err)
 		return err;
 	td = calloc(1, sizeof(*td));
 	if (!td) {
-		atomic_fetch_sub(&ctx->nic->tds, 1);
+		atomic_fetch_sub(&ctx->nic->counts.tds, 1);
 		return ENOMEM;
 	}
 	td->ibv.context = &ctx->ibv.context;
@@ -32,7 +32,7 @@ int vb_td_destroy(struct vb_td *td)
 {
 	if (atomic_load(&td->users))
 		return EBUSY;
-	atomic_fetch_sub(&vb_nic_of(td->ibv.context)->tds, 1);
+	atomic_fetch_sub(&vb_nic_of(td->ibv.context)->counts.tds, 1);
 	free(td);
 	return 0;
 }
@@ -92,12 +92,12 @@ int vb_parent_domain_create(struct vb_ctx *ctx, const struct ibv_parent_domain_i
 	int err = check(ctx, attr);
 
 	if (!err)
-		err = vb_nic_count_up(&ctx->nic->pds, VB_PDS_MAX);
+		err = vb_nic_count_up(&ctx->nic->counts.pds, VB_PDS_MAX);
 	if (err)
 		return err;
 	pd = pd_make(ctx, (struct vb_pd *)attr->pd);
 	if (!pd) {
-		atomic_fetch_sub(&ctx->nic->pds, 1);
+		atomic_fetch_sub(&ctx->nic->counts.pds, 1);
 		return ENOMEM;
 	}
 	domain = pd->domain;

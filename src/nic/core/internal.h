@@ -68,70 +68,118 @@ struct vb_framer_seat {
 	struct vb_framer *framer;
 };
 
+/* What it says it is. */
+struct vb_nic_identity {
+	uint64_t guid_be;
+	const struct vb_persona *persona;
+	struct vb_gid_entry gids[VB_GIDS_MAX];
+};
+
+/* The slots leased so far (slots.h). */
+struct vb_nic_leased {
+	vb_lock lock; /* who leases the next; outside the NIC's */
+	_Atomic(struct vb_slot *) slot[VB_SLOTS_PER_NIC_MAX];
+	unsigned count;
+};
+
+/* How many objects there are. */
+struct vb_nic_counts {
+	_Atomic uint32_t pds, cqs, srqs, ahs, qps, tds, counters;
+};
+
+/* The numbers that the last of their kind got. */
+struct vb_nic_ids {
+	_Atomic uint64_t pd_last;
+	_Atomic uint64_t family_last;
+	_Atomic uint32_t srq_last;
+	uint32_t pd_next; /* where the next PD may be entered */
+};
+
+struct vb_nic_handles {
+	struct vb_handles pds, mrs, dms;
+};
+
+/* QPs and CQs that want to run later. */
+struct vb_nic_later {
+	struct vb_timers timers;
+	struct vb_timer *(*timer_of)(struct vb_qp *qp); /* set by whoever makes QPs */
+	vb_lock held_lock;
+	struct vb_qp *held; /* QPs that pacing holds back */
+	struct vb_qp *acks; /* QPs whose ACKs wait (rx right) */
+	_Atomic uint64_t acks_due_ns;
+};
+
+/* Frames, to and from the wire. */
+struct vb_nic_wire {
+	struct vb_framer_seat framers[VB_FRAMERS]; /* framer.h */
+	struct vb_pairs *pairs;			   /* pair.h */
+	_Atomic uint32_t rx_buffer_bytes;
+	uint16_t id_first; /* that the last batch of frames began with (rx right) */
+};
+
+/* Whom we share rings with (peer.h). */
+struct vb_nic_peering {
+	vb_lock lock;	     /* free; additions to all and to lanes.hot */
+	vb_lock resume_lock; /* the right to send on for QPs that waited; outside QP locks */
+	struct vb_peer *free;
+	_Atomic(struct vb_peer *) all[VB_PEERS_MAX]; /* that were ever used */
+	_Atomic unsigned count;
+	_Atomic uint32_t direct_maps; /* regions of peers' that are mapped */
+	_Atomic(struct vb_peer *) at[VB_SLOTS_PER_NIC_MAX][VB_SLOTS]; /* those alive */
+	_Atomic uint64_t refused_until_ns[VB_SLOTS]; /* cannot be reached: not asked for before */
+	/* An answer is under way, and worth waiting for until then; 0: none is (way.h). */
+	_Atomic uint64_t asked_until_ns[VB_SLOTS_PER_NIC_MAX][VB_SLOTS];
+};
+
+/* Lanes that are in use: looked at in every poll. */
+struct vb_nic_lanes {
+	_Atomic(struct vb_lane *) hot[VB_HOT_MAX];
+	_Atomic unsigned count;
+	unsigned next;
+	_Atomic uint32_t waiters; /* QPs that wait for room in a ring */
+};
+
+/* Threads that have to be woken by a bell. */
+struct vb_nic_sleep {
+	vb_lock lock;
+	uint32_t sleepers;
+};
+
+/* What only one service needs. */
+struct vb_nic_special {
+	struct vb_groups *groups;
+	struct vb_steer *steer;
+	struct vb_rwqs rwqs;
+	_Atomic(struct vb_segment_port *) segment; /* NULL: no RAW_PACKET QP yet (segment.h) */
+	_Atomic(struct vb_xrc *) xrc; /* NULL: no XRC domain was ever opened (xrc.h) */
+	vb_lock xrc_lock;	      /* who makes the next */
+	_Atomic bool has_targets;     /* of DC: there was one */
+};
+
 struct vb_nic {
 	struct vb_nic_host host;
 	struct vb_export *export; /* what peers see of us */
 	void *own_export;	  /* where it lies, if the host has no memory for it */
-	vb_lock lock; /* tables below, counts */
-	vb_lock lease_lock; /* who leases the next slot; outside `lock` */
-	vb_lock rx;   /* the rx right */
+	vb_lock lock;		  /* contexts, counts, which numbers are taken */
+	vb_lock rx;		  /* the rx right */
 	const struct vb_insiders *insiders; /* quiesce.h */
-	struct vb_timer *(*timer_of)(struct vb_qp *qp); /* set by whoever makes QPs */
-	uint16_t id_first; /* that the last batch of frames began with (rx right) */
-	uint64_t guid_be;
-	const struct vb_persona *persona;
-	_Atomic uint32_t rx_buffer_bytes;
-
-	struct vb_gid_entry gids[VB_GIDS_MAX];
 	struct vb_ctx *ctxs;
 	_Atomic bool failed;
 
-	_Atomic(struct vb_slot *) slots[VB_SLOTS_PER_NIC_MAX];
-	unsigned slot_count;
-
-	_Atomic uint32_t pds, cqs, srqs, ahs, qps, tds, counters;
-	_Atomic uint64_t pd_last; /* the number that the last PD got */
-	_Atomic uint64_t family_last;
-	uint32_t pd_next; /* where the next PD may be entered */
-	struct vb_handles pd_handles, mrs, dm_handles;
+	struct vb_nic_leased leased;
+	struct vb_nic_counts counts;
+	struct vb_nic_ids ids;
+	struct vb_nic_handles handles;
+	struct vb_nic_identity identity;
 	struct vb_dms dms;
-	_Atomic uint32_t srq_last;
-
 	struct vb_keys keys;
-	struct vb_pairs *pairs;
-	struct vb_groups *groups;
-	struct vb_steer *steer;
-	vb_lock held_lock;
-	struct vb_qp *held; /* QPs that pacing holds back */
-	struct vb_timers timers;
-	struct vb_framer_seat framers[VB_FRAMERS]; /* framer.h */
-	struct vb_qp *acks; /* QPs whose ACKs wait (rx right) */
-	_Atomic uint64_t acks_due_ns;
+	struct vb_nic_later later;
+	struct vb_nic_wire wire;
 	struct vb_stats stats;
-
-	/* Shared memory (peer.h). peers_lock: peers_free, additions to peers and hot. */
-	vb_lock peers_lock;
-	vb_lock resume_lock; /* the right to send on for QPs that waited; outside QP locks */
-	struct vb_peer *peers_free;
-	_Atomic(struct vb_peer *) peers[VB_PEERS_MAX]; /* all that were ever used */
-	_Atomic unsigned peer_count;
-	_Atomic(struct vb_peer *) peer_at[VB_SLOTS_PER_NIC_MAX][VB_SLOTS]; /* those alive */
-	_Atomic uint64_t refused_until_ns[VB_SLOTS]; /* cannot be reached: not asked for before */
-	/* An answer is under way, and worth waiting for until then; 0: none is (way.h). */
-	_Atomic uint64_t asked_until_ns[VB_SLOTS_PER_NIC_MAX][VB_SLOTS];
-	_Atomic(struct vb_lane *) hot[VB_HOT_MAX]; /* in use: looked at in every poll */
-	_Atomic unsigned hot_count;
-	unsigned hot_next;
-	vb_lock sleep_lock;
-	uint32_t sleepers; /* threads that have to be woken by a bell */
-	_Atomic uint32_t waiters; /* QPs that wait for room in a ring */
-	_Atomic uint32_t direct_maps; /* regions of peers' that are mapped */
-
-	_Atomic bool has_targets; /* of DC: there was one */
-	vb_lock xrc_lock; /* who makes the next */
-	struct vb_rwqs rwqs;
-	_Atomic(struct vb_segment_port *) segment; /* NULL: no RAW_PACKET QP yet (segment.h) */
-	_Atomic(struct vb_xrc *) xrc; /* NULL: no XRC domain was ever opened (xrc.h) */
+	struct vb_nic_peering peering;
+	struct vb_nic_lanes lanes;
+	struct vb_nic_sleep sleep;
+	struct vb_nic_special special;
 };
 
 static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)

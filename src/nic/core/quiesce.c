@@ -10,6 +10,6 @@ static void pass(vb_lock *right)
 void vb_nic_quiesce(struct vb_nic *nic)
 {
 	pass(&nic->rx);
-	pass(&nic->resume_lock);
+	pass(&nic->peering.resume_lock);
 	nic->insiders->quiesce(nic);
 }

@@ -10,7 +10,8 @@
 struct vb_slot *vb_nic_slot_find(struct vb_nic *nic, uint32_t number)
 {
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *slot = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+		struct vb_slot *slot =
+			atomic_load_explicit(&nic->leased.slot[i], memory_order_acquire);
 
 		if (!slot)
 			break;
@@ -39,7 +40,7 @@ void vb_nic_qp_look(struct vb_nic *nic, uint32_t qpn)
 	struct vb_qp *qp = vb_nic_qp_find(nic, qpn);
 
 	if (qp)
-		vb_timer_set(nic, nic->timer_of(qp), 0);
+		vb_timer_set(nic, nic->later.timer_of(qp), 0);
 }
 
 /* The lock of those who lease held. The hub is slow, and the NIC's lock is others' as well. */
@@ -48,7 +49,7 @@ static int slot_add(struct vb_nic *nic)
 	struct vb_slot *slot;
 	int err;
 
-	if (nic->slot_count == VB_SLOTS_PER_NIC_MAX)
+	if (nic->leased.count == VB_SLOTS_PER_NIC_MAX)
 		return ENOMEM;
 	slot = calloc(1, sizeof(*slot));
 	if (!slot)
@@ -58,9 +59,9 @@ static int slot_add(struct vb_nic *nic)
 		free(slot);
 		return err;
 	}
-	slot->place = nic->slot_count;
+	slot->place = nic->leased.count;
 	vb_lock_take(&nic->lock);
-	atomic_store_explicit(&nic->slots[nic->slot_count++], slot, memory_order_release);
+	atomic_store_explicit(&nic->leased.slot[nic->leased.count++], slot, memory_order_release);
 	vb_lock_drop(&nic->lock);
 	return 0;
 }
@@ -70,10 +71,10 @@ static int lease_slot(struct vb_nic *nic, unsigned seen)
 {
 	int err = 0;
 
-	vb_lock_take(&nic->lease_lock);
-	if (nic->slot_count == seen)
+	vb_lock_take(&nic->leased.lock);
+	if (nic->leased.count == seen)
 		err = slot_add(nic);
-	vb_lock_drop(&nic->lease_lock);
+	vb_lock_drop(&nic->leased.lock);
 	return err;
 }
 
@@ -99,8 +100,8 @@ static uint32_t slot_index_take(struct vb_slot *slot)
 /* With the NIC's lock held. */
 static struct vb_slot *slot_with_room(struct vb_nic *nic)
 {
-	for (unsigned i = 0; i < nic->slot_count; i++) {
-		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+	for (unsigned i = 0; i < nic->leased.count; i++) {
+		struct vb_slot *slot = atomic_load(&nic->leased.slot[i]);
 
 		if (slot->count < VB_INDICES_USED)
 			return slot;
@@ -120,7 +121,7 @@ static int slot_take_locked(struct vb_nic *nic, struct vb_slot **out)
 		*out = slot_with_room(nic);
 		if (*out)
 			return 0;
-		seen = nic->slot_count;
+		seen = nic->leased.count;
 		vb_lock_drop(&nic->lock);
 		err = lease_slot(nic, seen);
 		if (err)
@@ -192,7 +193,7 @@ int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
 	int err = number_take(nic, qp, NULL, qpn);
 
 	if (!err)
-		atomic_fetch_add(&nic->qps, 1);
+		atomic_fetch_add(&nic->counts.qps, 1);
 	return err;
 }
 
@@ -223,10 +224,10 @@ void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn)
 
 int vb_nic_slot_any(struct vb_nic *nic, uint16_t *out)
 {
-	int err = atomic_load(&nic->slots[0]) ? 0 : lease_slot(nic, 0);
+	int err = atomic_load(&nic->leased.slot[0]) ? 0 : lease_slot(nic, 0);
 
 	if (!err)
-		*out = atomic_load(&nic->slots[0])->slot;
+		*out = atomic_load(&nic->leased.slot[0])->slot;
 	return err;
 }
 
@@ -239,7 +240,7 @@ void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn)
 	atomic_store(&slot->qp[qpn & (VB_INDICES - 1)], NULL);
 	slot->count--;
 	vb_lock_drop(&nic->lock);
-	atomic_fetch_sub(&nic->qps, 1);
+	atomic_fetch_sub(&nic->counts.qps, 1);
 }
 
 unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
@@ -248,9 +249,9 @@ unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
 	unsigned count;
 
 	vb_lock_take(&nic->lock);
-	count = nic->slot_count;
+	count = nic->leased.count;
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_slot *s = atomic_load(&nic->slots[i]);
+		struct vb_slot *s = atomic_load(&nic->leased.slot[i]);
 
 		slot[i] = s->slot;
 		next_index[i] = s->next_index & (VB_INDICES - 1);

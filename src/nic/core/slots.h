@@ -21,7 +21,7 @@ struct vb_srq;
 /* A leased slot and its QPs. */
 struct vb_slot {
 	uint16_t slot;
-	unsigned place; /* in nic->slots */
+	unsigned place; /* in nic->leased.slot */
 	uint32_t next_index;
 	uint32_t count;
 	uint64_t reserved[VB_INDICES / 64]; /* indices that nobody may have (the NIC's lock) */

@@ -101,7 +101,7 @@ static void write_at_ns(struct vb_timer *timer, uint64_t ns)
 
 void vb_timer_set(struct vb_nic *nic, struct vb_timer *timer, uint64_t ns)
 {
-	struct vb_timers *timers = &nic->timers;
+	struct vb_timers *timers = &nic->later.timers;
 	bool earlier = false;
 
 	if (ns == UINT64_MAX || vb_timer_at_ns(timer) <= ns)
@@ -139,15 +139,15 @@ static void take_out(struct vb_timers *timers, struct vb_timer *timer)
 
 void vb_timer_clear(struct vb_nic *nic, struct vb_timer *timer)
 {
-	vb_lock_take(&nic->timers.lock);
+	vb_lock_take(&nic->later.timers.lock);
 	if (vb_timer_at_ns(timer) != UINT64_MAX)
-		take_out(&nic->timers, timer);
-	vb_lock_drop(&nic->timers.lock);
+		take_out(&nic->later.timers, timer);
+	vb_lock_drop(&nic->later.timers.lock);
 }
 
 struct vb_timer *vb_timer_take(struct vb_nic *nic, uint64_t now_ns)
 {
-	struct vb_timers *timers = &nic->timers;
+	struct vb_timers *timers = &nic->later.timers;
 	struct vb_timer *timer = NULL;
 
 	vb_lock_take(&timers->lock);
@@ -162,5 +162,6 @@ struct vb_timer *vb_timer_take(struct vb_nic *nic, uint64_t now_ns)
 uint64_t vb_nic_deadline_ns(const struct vb_nic *nic)
 {
 	/* Ordered against what the caller says of its sleep before it asks (run/progress.c). */
-	return vb_min_u64(atomic_load(&nic->timers.first_ns), atomic_load(&nic->acks_due_ns));
+	return vb_min_u64(atomic_load(&nic->later.timers.first_ns),
+			  atomic_load(&nic->later.acks_due_ns));
 }

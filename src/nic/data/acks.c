@@ -40,26 +40,26 @@ void vb_ack_hold(struct vb_qp *qp, uint64_t now_ns)
 void vb_ack_keep(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
-	bool first = !nic->acks;
+	bool first = !nic->later.acks;
 
 	if (!vb_ack_waits(qp) || qp->ack.listed)
 		return;
 	qp->ack.listed = true;
-	qp->ack.next = nic->acks;
-	nic->acks = qp;
+	qp->ack.next = nic->later.acks;
+	nic->later.acks = qp;
 	/* Those that were there before are due earlier. */
 	if (first) {
-		atomic_store(&nic->acks_due_ns, qp->ack.due_ns);
+		atomic_store(&nic->later.acks_due_ns, qp->ack.due_ns);
 		nic->host.clock.kick(nic->host.arg);
 	}
 }
 
 void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 {
-	struct vb_qp **at = &nic->acks, *qp;
+	struct vb_qp **at = &nic->later.acks, *qp;
 	uint64_t first_ns = UINT64_MAX;
 
-	if (atomic_load_explicit(&nic->acks_due_ns, memory_order_relaxed) > now_ns)
+	if (atomic_load_explicit(&nic->later.acks_due_ns, memory_order_relaxed) > now_ns)
 		return;
 	while ((qp = *at)) {
 		vb_lock_take(&qp->lock);
@@ -77,7 +77,7 @@ void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 		}
 		vb_lock_drop(&qp->lock);
 	}
-	atomic_store(&nic->acks_due_ns, first_ns);
+	atomic_store(&nic->later.acks_due_ns, first_ns);
 }
 
 void vb_ack_flush(struct vb_qp *qp)
@@ -119,7 +119,7 @@ void vb_acks_flush(struct vb_nic *nic)
 {
 	if (!vb_lock_try(&nic->rx))
 		return;
-	for (struct vb_qp *qp = nic->acks; qp; qp = qp->ack.next) {
+	for (struct vb_qp *qp = nic->later.acks; qp; qp = qp->ack.next) {
 		if (vb_lock_try(&qp->lock)) {
 			vb_ack_flush(qp);
 			vb_lock_drop(&qp->lock);
@@ -150,7 +150,7 @@ void vb_unacked_give(struct vb_qp *qp)
 
 void vb_ack_forget(struct vb_qp *qp)
 {
-	struct vb_qp **at = &qp->nic->acks;
+	struct vb_qp **at = &qp->nic->later.acks;
 
 	if (!qp->ack.listed)
 		return;
@@ -158,6 +158,6 @@ void vb_ack_forget(struct vb_qp *qp)
 		at = &(*at)->ack.next;
 	*at = qp->ack.next;
 	qp->ack.listed = false;
-	if (!qp->nic->acks)
-		atomic_store(&qp->nic->acks_due_ns, UINT64_MAX);
+	if (!qp->nic->later.acks)
+		atomic_store(&qp->nic->later.acks_due_ns, UINT64_MAX);
 }

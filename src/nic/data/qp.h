@@ -22,7 +22,7 @@ struct vb_ack {
 	uint64_t due_ns;  /* when the ACK leaves at the latest; 0: none waits */
 	uint8_t quick;	  /* how often in a row the application answered at once */
 	bool listed;
-	struct vb_qp *next; /* in nic->acks (rx right) */
+	struct vb_qp *next; /* in nic->later.acks (rx right) */
 };
 
 /* A rate limit (pace.h). */
@@ -105,7 +105,7 @@ struct vb_qp_events {
 /* What makes it run later. */
 struct vb_qp_later {
 	struct vb_timer timer;
-	struct vb_qp *held_next;    /* in nic->held (its lock) */
+	struct vb_qp *held_next;    /* in nic->later.held (its lock) */
 	struct vb_qp *touched_next; /* received something in this batch (rx right) */
 	bool held, touched;
 };

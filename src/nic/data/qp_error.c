@@ -173,7 +173,7 @@ static void fail_for_cq(struct vb_qp *qp)
 static void fail_all_of(struct vb_nic *nic, const struct vb_cq *cq)
 {
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+		struct vb_slot *slot = atomic_load(&nic->leased.slot[i]);
 
 		for (unsigned k = 0; slot && k < VB_INDICES; k++) {
 			struct vb_qp *qp = atomic_load(&slot->qp[k]);
@@ -220,7 +220,7 @@ static void fail_what_is(struct vb_nic *nic, const struct ibv_context *of)
 	/* Whoever destroys a QP waits for the rx right before it frees. */
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+		struct vb_slot *slot = atomic_load(&nic->leased.slot[i]);
 
 		if (slot)
 			slot_fail(slot, of);

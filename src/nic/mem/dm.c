@@ -96,7 +96,7 @@ int vb_dm_alloc(struct vb_ctx *ctx, const struct ibv_alloc_dm_attr *attr, struct
 	dm->ibv.handle = dm->first;
 	dm->handle = (struct vb_handle){ .object = dm, .free = free, .number = dm->first,
 					 .family = ctx->family, .users = &dm->users };
-	vb_handle_add(&nic->dm_handles, &dm->handle);
+	vb_handle_add(&nic->handles.dms, &dm->handle);
 	show(nic, dm, ctx->family);
 	*out = dm;
 	return 0;
@@ -109,16 +109,16 @@ int vb_dm_free(struct vb_dm *dm)
 
 	if (dm->foreign)
 		return EOPNOTSUPP;
-	if (vb_handle_is_used(&nic->dm_handles, &dm->handle))
+	if (vb_handle_is_used(&nic->handles.dms, &dm->handle))
 		return EBUSY;
-	if (!vb_handle_kill(&nic->dm_handles, &dm->handle))
+	if (!vb_handle_kill(&nic->handles.dms, &dm->handle))
 		return ENOENT;
 	VB_EXPORT_SET(nic->export->dm[original->first].bytes, 0);
 	vb_lock_take(&nic->dms.lock);
 	memset(nic->dms.used + original->first, false,
 	       original->units * sizeof(nic->dms.used[0]));
 	vb_lock_drop(&nic->dms.lock);
-	vb_handle_drop(&nic->dm_handles, &dm->handle);
+	vb_handle_drop(&nic->handles.dms, &dm->handle);
 	return 0;
 }
 

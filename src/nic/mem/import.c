@@ -43,13 +43,13 @@ static int foreign_pd(struct vb_ctx *ctx, struct vb_pd *pd)
 	pd->foreign_id = VB_EXPORT_GET(entry->id);
 	if (!pd->foreign_id || VB_EXPORT_GET(entry->family) != ctx->foreign->family)
 		return EINVAL;
-	pd->id = atomic_fetch_add(&nic->pd_last, 1) + 1;
+	pd->id = atomic_fetch_add(&nic->ids.pd_last, 1) + 1;
 	pd->foreign = ctx->foreign;
 	atomic_fetch_add(&pd->foreign->refs, 1);
 	pd->handle.free = foreign_pd_free;
-	vb_handle_add(&nic->pd_handles, &pd->handle);
+	vb_handle_add(&nic->handles.pds, &pd->handle);
 	/* It cannot be imported from us, and there is nothing here to be destroyed. */
-	vb_handle_kill(&nic->pd_handles, &pd->handle);
+	vb_handle_kill(&nic->handles.pds, &pd->handle);
 	return 0;
 }
 
@@ -57,12 +57,12 @@ static int own_pd(struct vb_ctx *ctx, struct vb_pd *pd)
 {
 	struct vb_nic *nic = ctx->nic;
 	struct vb_handle *original =
-		vb_handle_find(&nic->pd_handles, ctx->family, pd->ibv.handle);
+		vb_handle_find(&nic->handles.pds, ctx->family, pd->ibv.handle);
 
 	if (!original)
 		return EINVAL;
 	pd->id = ((struct vb_pd *)original->object)->id;
-	vb_handle_import(&nic->pd_handles, &pd->handle, original);
+	vb_handle_import(&nic->handles.pds, &pd->handle, original);
 	return 0;
 }
 
@@ -92,7 +92,7 @@ void vb_pd_unimport(struct vb_pd *pd)
 {
 	/* A parent domain has no handle that could be imported. */
 	if (!pd->domain)
-		vb_handle_drop(&vb_nic_of(pd->ibv.context)->pd_handles, &pd->handle);
+		vb_handle_drop(&vb_nic_of(pd->ibv.context)->handles.pds, &pd->handle);
 }
 
 /* --- regions --- */
@@ -113,7 +113,7 @@ static int foreign_mr(const struct vb_pd *pd, struct vb_mr *mr)
 
 static int own_mr(const struct vb_pd *pd, struct vb_mr *mr)
 {
-	struct vb_handles *mrs = &vb_nic_of(pd->ibv.context)->mrs;
+	struct vb_handles *mrs = &vb_nic_of(pd->ibv.context)->handles.mrs;
 	struct vb_handle *original =
 		vb_handle_find(mrs, vb_ctx_of(pd->ibv.context)->family, mr->ibv.handle);
 	const struct vb_mr *region;
@@ -161,7 +161,7 @@ void vb_mr_unimport(struct vb_mr *mr)
 	if (mr->kind == VB_MR_FOREIGN)
 		free(mr);
 	else
-		vb_handle_drop(&vb_nic_of(mr->ibv.context)->mrs, &mr->handle);
+		vb_handle_drop(&vb_nic_of(mr->ibv.context)->handles.mrs, &mr->handle);
 }
 
 /* --- device memory --- */
@@ -197,14 +197,14 @@ static int foreign_dm(struct vb_ctx *ctx, uint32_t handle, struct vb_dm *dm)
 	atomic_fetch_add(&ctx->foreign->refs, 1);
 	dm->handle = (struct vb_handle){ .object = dm, .free = foreign_dm_free,
 					 .users = &dm->users };
-	vb_handle_add(&ctx->nic->dm_handles, &dm->handle);
-	vb_handle_kill(&ctx->nic->dm_handles, &dm->handle);
+	vb_handle_add(&ctx->nic->handles.dms, &dm->handle);
+	vb_handle_kill(&ctx->nic->handles.dms, &dm->handle);
 	return 0;
 }
 
 static int own_dm(struct vb_ctx *ctx, uint32_t handle, struct vb_dm *dm)
 {
-	struct vb_handles *dms = &ctx->nic->dm_handles;
+	struct vb_handles *dms = &ctx->nic->handles.dms;
 	struct vb_handle *original = vb_handle_find(dms, ctx->family, handle);
 
 	if (!original)
@@ -235,5 +235,5 @@ int vb_dm_import(struct vb_ctx *ctx, uint32_t handle, struct vb_dm **out)
 
 void vb_dm_unimport(struct vb_dm *dm)
 {
-	vb_handle_drop(&vb_nic_of(dm->ibv.context)->dm_handles, &dm->handle);
+	vb_handle_drop(&vb_nic_of(dm->ibv.context)->handles.dms, &dm->handle);
 }

@@ -334,7 +334,7 @@ int vb_mr_make(struct vb_pd *pd, const struct vb_mr *like, struct vb_mr **out)
 	mr->ibv.handle = mr->ibv.lkey;
 	mr->handle = (struct vb_handle){ .object = mr, .free = free, .number = mr->ibv.handle,
 					 .family = vb_ctx_of(pd->ibv.context)->family };
-	vb_handle_add(&nic->mrs, &mr->handle);
+	vb_handle_add(&nic->handles.mrs, &mr->handle);
 	atomic_fetch_add(&pd->users, 1);
 	*out = mr;
 	return 0;
@@ -408,17 +408,17 @@ int vb_mr_dereg(struct vb_mr *mr)
 
 	if (mr->kind == VB_MR_FOREIGN)
 		return EOPNOTSUPP;
-	if (!vb_handle_kill(&nic->mrs, &mr->handle))
+	if (!vb_handle_kill(&nic->handles.mrs, &mr->handle))
 		return ENOENT;
 	err = key_hide(nic, region);
 	if (err) {
-		vb_handle_revive(&nic->mrs, &mr->handle);
+		vb_handle_revive(&nic->handles.mrs, &mr->handle);
 		return err;
 	}
 	key_drop(nic, region);
 	region_unshare(nic, region);
 	vb_mr_let_go(region);
 	atomic_fetch_sub(&((struct vb_pd *)region->ibv.pd)->users, 1);
-	vb_handle_drop(&nic->mrs, &mr->handle);
+	vb_handle_drop(&nic->handles.mrs, &mr->handle);
 	return 0;
 }

@@ -137,12 +137,12 @@ int vb_cq_create_ex(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, 
 
 	if (err)
 		return err;
-	err = vb_nic_count_up(&ctx->nic->cqs, VB_CQS_MAX);
+	err = vb_nic_count_up(&ctx->nic->counts.cqs, VB_CQS_MAX);
 	if (err)
 		return err;
 	err = cq_make(ctx, attr, flags, out);
 	if (err) {
-		atomic_fetch_sub(&ctx->nic->cqs, 1);
+		atomic_fetch_sub(&ctx->nic->counts.cqs, 1);
 		return err;
 	}
 	if ((*out)->made.domain)
@@ -317,7 +317,7 @@ int vb_cq_destroy(struct vb_cq *cq)
 	cq->parcels = NULL;
 	if (cq->made.domain)
 		atomic_fetch_sub(&cq->made.domain->users, 1);
-	atomic_fetch_sub(&ctx->nic->cqs, 1);
+	atomic_fetch_sub(&ctx->nic->counts.cqs, 1);
 	return 0;
 }
 

@@ -59,19 +59,19 @@ int vb_srq_make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 	int err = check_attr(attr);
 
 	if (!err)
-		err = vb_nic_count_up(&nic->srqs, VB_SRQS_MAX);
+		err = vb_nic_count_up(&nic->counts.srqs, VB_SRQS_MAX);
 	if (err)
 		return err;
 	wr_max = granted(attr->max_wr);
 	srq = calloc(1, sizeof(*srq));
 	if (!srq) {
-		atomic_fetch_sub(&nic->srqs, 1);
+		atomic_fetch_sub(&nic->counts.srqs, 1);
 		return ENOMEM;
 	}
 	err = ring_borrow(pd, wr_max, attr->max_sge, &ring);
 	if (err) {
 		free(srq);
-		atomic_fetch_sub(&nic->srqs, 1);
+		atomic_fetch_sub(&nic->counts.srqs, 1);
 		return err;
 	}
 	vb_rq_init(&srq->rq, wr_max, attr->max_sge);
@@ -83,7 +83,7 @@ int vb_srq_make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 	srq->ibv.srq_context = context;
 	srq->ibv.pd = &pd->ibv;
 	/* From 1 on: 0 is what a program has that never asked. */
-	srq->ibv.handle = 1 + atomic_fetch_add(&nic->srq_last, 1) % VB_SRQ_NUMBER_MAX;
+	srq->ibv.handle = 1 + atomic_fetch_add(&nic->ids.srq_last, 1) % VB_SRQ_NUMBER_MAX;
 	atomic_fetch_add(&pd->users, 1);
 	/* ibv_create_srq(3): srq_limit is for modify, not for create. */
 	*out = srq;
@@ -207,7 +207,7 @@ void vb_srq_unmake(struct vb_srq *srq)
 	ring_free(srq, srq->rq.ring, srq->borrowed);
 	srq->rq.ring = NULL;
 	atomic_fetch_sub(&((struct vb_pd *)srq->ibv.pd)->users, 1);
-	atomic_fetch_sub(&ctx->nic->srqs, 1);
+	atomic_fetch_sub(&ctx->nic->counts.srqs, 1);
 }
 
 void vb_srq_free(struct vb_srq *srq)

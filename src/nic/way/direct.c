@@ -128,7 +128,7 @@ static void unmap(struct vb_nic *nic, struct vb_direct_map *map)
 {
 	if (map->memory) {
 		nic->host.direct->unmap(nic->host.arg, map->memory, map->bytes);
-		atomic_fetch_sub(&nic->direct_maps, 1);
+		atomic_fetch_sub(&nic->peering.direct_maps, 1);
 	}
 	*map = (struct vb_direct_map){ .memory = NULL };
 }
@@ -153,7 +153,7 @@ static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t b
 		map->memory = nic->host.direct->map(nic->host.arg, lane->peer, to->file,
 					    to->file_offset + to->skip, map->bytes);
 		if (map->memory)
-			atomic_fetch_add(&nic->direct_maps, 1);
+			atomic_fetch_add(&nic->peering.direct_maps, 1);
 	}
 	/* What the owner says of its region by now is no reason to leave what is mapped. */
 	if (!map->memory || bytes > map->bytes || to->offset - to->skip > map->bytes - bytes)
@@ -413,7 +413,7 @@ static bool lane_settle(struct vb_lane *lane, uint32_t key, uint64_t begin_ns)
 
 bool vb_direct_settle(struct vb_nic *nic, struct vb_lane *lane, uint32_t key)
 {
-	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+	unsigned count = atomic_load_explicit(&nic->peering.count, memory_order_acquire);
 	uint64_t begin_ns = vb_nic_now_ns(nic);
 	bool settled = true;
 
@@ -422,7 +422,7 @@ bool vb_direct_settle(struct vb_nic *nic, struct vb_lane *lane, uint32_t key)
 	if (lane)
 		return lane_settle(lane, key, begin_ns);
 	for (unsigned i = 0; i < count * VB_RING_LANES && settled; i++) {
-		struct vb_peer *peer = atomic_load(&nic->peers[i / VB_RING_LANES]);
+		struct vb_peer *peer = atomic_load(&nic->peering.all[i / VB_RING_LANES]);
 
 		settled = lane_settle(&peer->lane[i % VB_RING_LANES], key, begin_ns);
 	}
@@ -461,20 +461,20 @@ static void sweep_peer(struct vb_peer *peer)
 
 void vb_direct_sweep(struct vb_nic *nic)
 {
-	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+	unsigned count = atomic_load_explicit(&nic->peering.count, memory_order_acquire);
 
-	if (!atomic_load_explicit(&nic->direct_maps, memory_order_relaxed))
+	if (!atomic_load_explicit(&nic->peering.direct_maps, memory_order_relaxed))
 		return;
 	for (unsigned i = 0; i < count; i++)
-		sweep_peer(atomic_load(&nic->peers[i]));
+		sweep_peer(atomic_load(&nic->peering.all[i]));
 }
 
 void vb_direct_revoked(struct vb_nic *nic)
 {
-	unsigned count = atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+	unsigned count = atomic_load_explicit(&nic->peering.count, memory_order_acquire);
 
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_peer *peer = atomic_load(&nic->peers[i]);
+		struct vb_peer *peer = atomic_load(&nic->peering.all[i]);
 
 		if (atomic_load_explicit(&peer->has_rx, memory_order_acquire) &&
 		    !vb_peer_is_lost(peer))

@@ -19,16 +19,16 @@ static __thread unsigned seat_last __attribute__((tls_model("initial-exec")));
 int vb_framers_init(struct vb_nic *nic)
 {
 	for (unsigned i = 0; i < VB_FRAMERS; i++)
-		vb_lock_init(&nic->framers[i].lock, VB_RANK_FRAMER);
-	nic->framers[0].framer = malloc(sizeof(struct vb_framer));
-	return nic->framers[0].framer ? 0 : ENOMEM;
+		vb_lock_init(&nic->wire.framers[i].lock, VB_RANK_FRAMER);
+	nic->wire.framers[0].framer = malloc(sizeof(struct vb_framer));
+	return nic->wire.framers[0].framer ? 0 : ENOMEM;
 }
 
 void vb_framers_fini(struct vb_nic *nic)
 {
 	for (unsigned i = 0; i < VB_FRAMERS; i++) {
-		free(nic->framers[i].framer);
-		vb_lock_fini(&nic->framers[i].lock);
+		free(nic->wire.framers[i].framer);
+		vb_lock_fini(&nic->wire.framers[i].lock);
 	}
 }
 
@@ -49,12 +49,12 @@ static unsigned seat_take(struct vb_nic *nic)
 	for (unsigned i = 0; i < VB_FRAMERS; i++) {
 		unsigned seat = (seat_last + i) % VB_FRAMERS;
 
-		if (seat_try(&nic->framers[seat])) {
+		if (seat_try(&nic->wire.framers[seat])) {
 			seat_last = seat;
 			return seat;
 		}
 	}
-	vb_lock_take(&nic->framers[0].lock);
+	vb_lock_take(&nic->wire.framers[0].lock);
 	return 0;
 }
 
@@ -62,7 +62,7 @@ struct vb_framer *vb_framer_take(const struct vb_qp *qp, uint16_t slot)
 {
 	struct vb_nic *nic = qp->nic;
 	unsigned seat = seat_take(nic);
-	struct vb_framer *f = nic->framers[seat].framer;
+	struct vb_framer *f = nic->wire.framers[seat].framer;
 
 	f->seat = seat;
 	f->qp = qp;
@@ -86,7 +86,7 @@ static void claim_drop(struct vb_framer *f)
 void vb_framer_drop(struct vb_framer *f)
 {
 	claim_drop(f);
-	vb_lock_drop(&f->qp->nic->framers[f->seat].lock);
+	vb_lock_drop(&f->qp->nic->wire.framers[f->seat].lock);
 }
 
 void vb_framer_begin(struct vb_framer *f)

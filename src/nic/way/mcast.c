@@ -24,10 +24,10 @@ struct vb_groups {
 
 int vb_groups_init(struct vb_nic *nic)
 {
-	nic->groups = calloc(1, sizeof(*nic->groups));
-	if (!nic->groups)
+	nic->special.groups = calloc(1, sizeof(*nic->special.groups));
+	if (!nic->special.groups)
 		return ENOMEM;
-	vb_lock_init(&nic->groups->lock, VB_RANK_GROUPS);
+	vb_lock_init(&nic->special.groups->lock, VB_RANK_GROUPS);
 	return 0;
 }
 
@@ -43,13 +43,13 @@ void vb_groups_fini(struct vb_nic *nic)
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		struct group *group, *next;
 
-		for (group = nic->groups->bucket[i]; group; group = next) {
+		for (group = nic->special.groups->bucket[i]; group; group = next) {
 			next = group->next;
 			group_free(group);
 		}
 	}
-	vb_lock_fini(&nic->groups->lock);
-	free(nic->groups);
+	vb_lock_fini(&nic->special.groups->lock);
+	free(nic->special.groups);
 }
 
 /* Where the group is linked in, or would be. */
@@ -85,7 +85,7 @@ static unsigned interfaces(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES],
 
 	vb_lock_take(&nic->lock);
 	for (unsigned i = 0; i < VB_GIDS_MAX; i++) {
-		const struct vb_gid_entry *entry = &nic->gids[i];
+		const struct vb_gid_entry *entry = &nic->identity.gids[i];
 		unsigned k = 0;
 
 		if (!entry->mtu_bytes || vb_gid_is_ipv4(entry->gid) != vb_gid_is_ipv4(gid))
@@ -118,7 +118,7 @@ static int join(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 
 void vb_groups_rejoin(struct vb_nic *nic)
 {
-	struct vb_groups *groups = nic->groups;
+	struct vb_groups *groups = nic->special.groups;
 
 	vb_lock_take(&groups->lock);
 	for (unsigned i = 0; groups->count && i < BUCKETS; i++) {
@@ -184,7 +184,7 @@ static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID
 	struct group *group;
 	int err;
 
-	if (nic->groups->count == VB_GROUPS_MAX)
+	if (nic->special.groups->count == VB_GROUPS_MAX)
 		return ENOMEM;
 	group = calloc(1, sizeof(*group));
 	if (!group)
@@ -200,7 +200,7 @@ static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID
 		host->groups->leave(host->arg, gid); /* where it did join */
 	vb_lock_drop(&nic->rx);
 	if (!err) {
-		nic->groups->count++;
+		nic->special.groups->count++;
 		return 0;
 	}
 	qp->special.attached -= group->count;
@@ -216,13 +216,13 @@ int vb_group_attach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 
 	if (err)
 		return err;
-	vb_lock_take(&nic->groups->lock);
-	at = find(nic->groups, gid);
+	vb_lock_take(&nic->special.groups->lock);
+	at = find(nic->special.groups, gid);
 	if (!*at)
 		err = begin(nic, at, gid, qp);
 	else if (place_of(*at, qp) == (*at)->count) /* not twice: one copy is what it gets */
 		err = (*at)->count < VB_GROUP_QPS_MAX ? add(nic, *at, qp) : ENOMEM;
-	vb_lock_drop(&nic->groups->lock);
+	vb_lock_drop(&nic->special.groups->lock);
 	return err;
 }
 
@@ -237,7 +237,7 @@ static void remove_locked(struct vb_nic *nic, struct group **at, uint32_t place)
 		return;
 	host->groups->leave(host->arg, group->gid);
 	*at = group->next;
-	nic->groups->count--;
+	nic->special.groups->count--;
 	group_free(group);
 }
 
@@ -248,8 +248,8 @@ int vb_group_detach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	uint32_t place;
 	int err = EINVAL;
 
-	vb_lock_take(&nic->groups->lock);
-	at = find(nic->groups, gid);
+	vb_lock_take(&nic->special.groups->lock);
+	at = find(nic->special.groups, gid);
 	if (*at && (place = place_of(*at, qp)) < (*at)->count) {
 		vb_lock_take(&nic->rx);
 		remove_locked(nic, at, place);
@@ -257,7 +257,7 @@ int vb_group_detach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 		qp->special.attached--;
 		err = 0;
 	}
-	vb_lock_drop(&nic->groups->lock);
+	vb_lock_drop(&nic->special.groups->lock);
 	return err;
 }
 
@@ -274,7 +274,7 @@ static bool is_blocked(const struct vb_qp *qp, const struct vb_frame *frame,
 void vb_group_packet(struct vb_batch *batch, const struct vb_frame *frame,
 		     const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
-	const struct group *group = *find(batch->nic->groups, frame->path.dst);
+	const struct group *group = *find(batch->nic->special.groups, frame->path.dst);
 
 	/* IBA 9.6.1: that QPN goes with a group and datagrams only. */
 	if (!group || info->transport != VB_UD) {

@@ -47,21 +47,21 @@ struct vb_pairs {
 
 int vb_pairs_init(struct vb_nic *nic, uint64_t seed)
 {
-	nic->pairs = calloc(1, sizeof(*nic->pairs));
-	if (!nic->pairs)
+	nic->wire.pairs = calloc(1, sizeof(*nic->wire.pairs));
+	if (!nic->wire.pairs)
 		return ENOMEM;
 	/* Others see what comes of it, and learn nothing of the seed, nor of keys. */
-	nic->pairs->secret[0] = seed;
-	nic->pairs->secret[1] = 1;
-	nic->pairs->key = vb_prf(nic->pairs->secret, 0);
+	nic->wire.pairs->secret[0] = seed;
+	nic->wire.pairs->secret[1] = 1;
+	nic->wire.pairs->key = vb_prf(nic->wire.pairs->secret, 0);
 	for (unsigned i = 0; i < VB_PAIRS_MAX; i++)
-		vb_lock_init(&nic->pairs->pair[i].lock, VB_RANK_PAIR);
+		vb_lock_init(&nic->wire.pairs->pair[i].lock, VB_RANK_PAIR);
 	return 0;
 }
 
 void vb_pairs_fini(struct vb_nic *nic)
 {
-	free(nic->pairs);
+	free(nic->wire.pairs);
 }
 
 static unsigned hash(uint64_t key, const uint8_t *gid, uint16_t slot)
@@ -81,7 +81,7 @@ static unsigned hash(uint64_t key, const uint8_t *gid, uint16_t slot)
  */
 static struct vb_pair *pair_take(struct vb_nic *nic, const uint8_t *gid, uint16_t slot, bool make)
 {
-	struct vb_pair *pair = &nic->pairs->pair[hash(nic->pairs->key, gid, slot)];
+	struct vb_pair *pair = &nic->wire.pairs->pair[hash(nic->wire.pairs->key, gid, slot)];
 
 	vb_lock_take(&pair->lock);
 	if (pair->used && pair->slot == slot && !memcmp(pair->dst, gid, VB_GID_BYTES))
@@ -94,7 +94,9 @@ static struct vb_pair *pair_take(struct vb_nic *nic, const uint8_t *gid, uint16_
 	pair->slot = slot;
 	memcpy(pair->dst, gid, VB_GID_BYTES);
 	/* It never goes round. */
-	pair->first = vb_prf(nic->pairs->secret, 1 + atomic_fetch_add(&nic->pairs->drawn, 1)) >> 1;
+	pair->first =
+		vb_prf(nic->wire.pairs->secret, 1 + atomic_fetch_add(&nic->wire.pairs->drawn, 1)) >>
+		1;
 	pair->sent = pair->asked = pair->told = pair->first;
 	pair->asked_ns = pair->rest_until_ns = 0;
 	pair->tries = pair->rests = 0;
@@ -133,7 +135,7 @@ static void send_flow(struct vb_nic *nic, uint16_t src_slot, const struct vb_pat
 
 static uint64_t window_bytes(struct vb_nic *nic)
 {
-	return vb_max_u64(atomic_load(&nic->rx_buffer_bytes) / 4, 32768);
+	return vb_max_u64(atomic_load(&nic->wire.rx_buffer_bytes) / 4, 32768);
 }
 
 static bool may_send(struct vb_nic *nic, struct vb_pair *pair, uint32_t cost, uint64_t now_ns)
@@ -202,40 +204,40 @@ static void answer(struct vb_nic *nic, const struct vb_frame *frame, const struc
 
 void vb_pair_hold(struct vb_nic *nic, struct vb_qp *qp)
 {
-	vb_lock_take(&nic->held_lock);
+	vb_lock_take(&nic->later.held_lock);
 	if (!qp->later.held) {
 		qp->later.held = true;
-		qp->later.held_next = nic->held;
-		nic->held = qp;
+		qp->later.held_next = nic->later.held;
+		nic->later.held = qp;
 	}
-	vb_lock_drop(&nic->held_lock);
+	vb_lock_drop(&nic->later.held_lock);
 }
 
 void vb_pair_unhold(struct vb_nic *nic, struct vb_qp *qp)
 {
-	struct vb_qp **at = &nic->held;
+	struct vb_qp **at = &nic->later.held;
 
-	vb_lock_take(&nic->held_lock);
+	vb_lock_take(&nic->later.held_lock);
 	if (qp->later.held) {
 		while (*at != qp)
 			at = &(*at)->later.held_next;
 		*at = qp->later.held_next;
 		qp->later.held = false;
 	}
-	vb_lock_drop(&nic->held_lock);
+	vb_lock_drop(&nic->later.held_lock);
 }
 
 struct vb_qp *vb_pair_release(struct vb_nic *nic)
 {
 	struct vb_qp *qp;
 
-	vb_lock_take(&nic->held_lock);
-	qp = nic->held;
+	vb_lock_take(&nic->later.held_lock);
+	qp = nic->later.held;
 	if (qp) {
-		nic->held = qp->later.held_next;
+		nic->later.held = qp->later.held_next;
 		qp->later.held = false;
 	}
-	vb_lock_drop(&nic->held_lock);
+	vb_lock_drop(&nic->later.held_lock);
 	return qp;
 }
 

@@ -23,19 +23,19 @@
 
 static unsigned peers_count(struct vb_nic *nic)
 {
-	return atomic_load_explicit(&nic->peer_count, memory_order_acquire);
+	return atomic_load_explicit(&nic->peering.count, memory_order_acquire);
 }
 
 static struct vb_peer *peer_nth(struct vb_nic *nic, unsigned i)
 {
-	return atomic_load_explicit(&nic->peers[i], memory_order_relaxed);
+	return atomic_load_explicit(&nic->peering.all[i], memory_order_relaxed);
 }
 
 static _Atomic(struct vb_peer *) *place_of(struct vb_nic *nic, uint16_t own_slot, uint16_t slot)
 {
 	const struct vb_slot *own = vb_nic_slot_find(nic, own_slot);
 
-	return own && slot < VB_SLOTS ? &nic->peer_at[own->place][slot] : NULL;
+	return own && slot < VB_SLOTS ? &nic->peering.at[own->place][slot] : NULL;
 }
 
 struct vb_peer *vb_peer_find(struct vb_nic *nic, uint16_t own_slot, uint16_t slot)
@@ -47,13 +47,13 @@ struct vb_peer *vb_peer_find(struct vb_nic *nic, uint16_t own_slot, uint16_t slo
 
 static struct vb_peer *peer_make(struct vb_nic *nic)
 {
-	struct vb_peer *peer = nic->peers_free;
+	struct vb_peer *peer = nic->peering.free;
 
 	if (peer) {
-		nic->peers_free = peer->free_next;
+		nic->peering.free = peer->free_next;
 		return peer;
 	}
-	if (atomic_load(&nic->peer_count) == VB_PEERS_MAX)
+	if (atomic_load(&nic->peering.count) == VB_PEERS_MAX)
 		return NULL;
 	peer = aligned_alloc(_Alignof(struct vb_peer), sizeof(*peer));
 	if (!peer)
@@ -94,21 +94,21 @@ struct vb_peer *vb_peer_get(struct vb_nic *nic, uint16_t own_slot, uint16_t slot
 
 	if (!place)
 		return NULL;
-	vb_lock_take(&nic->peers_lock);
+	vb_lock_take(&nic->peering.lock);
 	peer = atomic_load(place);
 	if (!peer)
 		peer = peer_make(nic);
 	if (peer && !atomic_load(place)) {
 		peer_reset(peer, own_slot, slot);
-		count = atomic_load(&nic->peer_count);
+		count = atomic_load(&nic->peering.count);
 		if (!peer->is_listed) {
 			peer->is_listed = true;
-			atomic_store(&nic->peers[count], peer);
-			atomic_store(&nic->peer_count, count + 1);
+			atomic_store(&nic->peering.all[count], peer);
+			atomic_store(&nic->peering.count, count + 1);
 		}
 		atomic_store_explicit(place, peer, memory_order_release);
 	}
-	vb_lock_drop(&nic->peers_lock);
+	vb_lock_drop(&nic->peering.lock);
 	return peer;
 }
 
@@ -183,7 +183,7 @@ void vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn)
 
 bool vb_peers_back_wanted(const struct vb_nic *nic)
 {
-	return atomic_load(&nic->xrc) != NULL || atomic_load(&nic->has_targets) ||
+	return atomic_load(&nic->special.xrc) != NULL || atomic_load(&nic->special.has_targets) ||
 	       vb_segment_has_uplink(nic);
 }
 
@@ -242,7 +242,7 @@ bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp)
 	*lane->waiting_tail = qp;
 	lane->waiting_tail = &qp->lane.next;
 	atomic_fetch_add(&lane->waiters, 1);
-	atomic_fetch_add(&lane->peer->nic->waiters, 1);
+	atomic_fetch_add(&lane->peer->nic->lanes.waiters, 1);
 	return true;
 }
 
@@ -259,7 +259,7 @@ bool vb_lane_wait(struct vb_lane *lane, struct vb_qp *qp)
 static void waiters_count_down(struct vb_lane *lane, uint32_t by)
 {
 	atomic_fetch_sub(&lane->waiters, by);
-	atomic_fetch_sub(&lane->peer->nic->waiters, by);
+	atomic_fetch_sub(&lane->peer->nic->lanes.waiters, by);
 }
 
 void vb_qp_silence(struct vb_qp *qp)
@@ -268,11 +268,11 @@ void vb_qp_silence(struct vb_qp *qp)
 
 	/* Each of clock, pacing and room can set the others: so all of them are stopped at once. */
 	vb_lock_take(&nic->rx);
-	vb_lock_take(&nic->resume_lock);
+	vb_lock_take(&nic->peering.resume_lock);
 	vb_timer_cancel(nic, qp);
 	vb_pair_unhold(nic, qp);
 	vb_lane_unwait(qp);
-	vb_lock_drop(&nic->resume_lock);
+	vb_lock_drop(&nic->peering.resume_lock);
 	vb_lock_drop(&nic->rx);
 }
 
@@ -342,7 +342,7 @@ static void lane_resume(struct vb_lane *lane)
 /* Send on where there is room again. The resume right keeps the QPs from being destroyed. */
 static void resume(struct vb_nic *nic)
 {
-	if (!vb_lock_try(&nic->resume_lock))
+	if (!vb_lock_try(&nic->peering.resume_lock))
 		return;
 	for (unsigned i = 0; i < peers_count(nic); i++) {
 		struct vb_peer *peer = peer_nth(nic, i);
@@ -352,26 +352,26 @@ static void resume(struct vb_nic *nic)
 				lane_resume(&peer->lane[k]);
 		}
 	}
-	vb_lock_drop(&nic->resume_lock);
+	vb_lock_drop(&nic->peering.resume_lock);
 }
 
 /* From now on the lane is looked at in every poll, in the place of one that was. */
 static void make_hot(struct vb_nic *nic, struct vb_lane *lane)
 {
-	unsigned count = atomic_load_explicit(&nic->hot_count, memory_order_relaxed);
+	unsigned count = atomic_load_explicit(&nic->lanes.count, memory_order_relaxed);
 
-	if (!vb_lock_try(&nic->peers_lock))
+	if (!vb_lock_try(&nic->peering.lock))
 		return;
-	count = atomic_load(&nic->hot_count);
+	count = atomic_load(&nic->lanes.count);
 	for (unsigned i = 0; i < count; i++) {
-		if (atomic_load(&nic->hot[i]) == lane)
+		if (atomic_load(&nic->lanes.hot[i]) == lane)
 			goto out;
 	}
-	atomic_store(&nic->hot[nic->hot_next++ % VB_HOT_MAX], lane);
+	atomic_store(&nic->lanes.hot[nic->lanes.next++ % VB_HOT_MAX], lane);
 	if (count < VB_HOT_MAX)
-		atomic_store_explicit(&nic->hot_count, count + 1, memory_order_release);
+		atomic_store_explicit(&nic->lanes.count, count + 1, memory_order_release);
 out:
-	vb_lock_drop(&nic->peers_lock);
+	vb_lock_drop(&nic->peering.lock);
 }
 
 /* Tell the producer, who waits or may want to know whether its frames were taken. */
@@ -412,7 +412,7 @@ unsigned vb_nic_lanes_scan(struct vb_nic *nic)
 			}
 		}
 	}
-	if (atomic_load_explicit(&nic->waiters, memory_order_relaxed))
+	if (atomic_load_explicit(&nic->lanes.waiters, memory_order_relaxed))
 		resume(nic);
 	return got;
 }
@@ -420,18 +420,18 @@ unsigned vb_nic_lanes_scan(struct vb_nic *nic)
 unsigned vb_nic_lanes_poll(struct vb_nic *nic)
 {
 	static __thread unsigned turns __attribute__((tls_model("initial-exec")));
-	unsigned count = atomic_load_explicit(&nic->hot_count, memory_order_acquire);
+	unsigned count = atomic_load_explicit(&nic->lanes.count, memory_order_acquire);
 	unsigned got = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		struct vb_lane *lane =
-			atomic_load_explicit(&nic->hot[i], memory_order_relaxed);
+			atomic_load_explicit(&nic->lanes.hot[i], memory_order_relaxed);
 
 		if (vb_ring_ready(&lane->rx))
 			got += vb_lane_rx(nic, lane);
 		bell_again(lane->peer);
 	}
-	if (atomic_load_explicit(&nic->waiters, memory_order_relaxed))
+	if (atomic_load_explicit(&nic->lanes.waiters, memory_order_relaxed))
 		resume(nic);
 	turns += got ? 1 : BUSY_SHARE;
 	if (turns < SCAN_EVERY * BUSY_SHARE)
@@ -463,29 +463,29 @@ static bool has_work(struct vb_nic *nic)
 
 bool vb_nic_asleep(struct vb_nic *nic)
 {
-	vb_lock_take(&nic->sleep_lock);
-	nic->sleepers++;
+	vb_lock_take(&nic->sleep.lock);
+	nic->sleep.sleepers++;
 	/* Odd, and ordered before the looks at what peers have published. */
 	atomic_fetch_or(&nic->export->sleep_epoch, 1);
-	vb_lock_drop(&nic->sleep_lock);
+	vb_lock_drop(&nic->sleep.lock);
 	atomic_thread_fence(memory_order_seq_cst);
 	return !has_work(nic);
 }
 
 void vb_nic_awake(struct vb_nic *nic)
 {
-	vb_lock_take(&nic->sleep_lock);
+	vb_lock_take(&nic->sleep.lock);
 	/* Where others sleep on, a new epoch: the bell was rung for this one perhaps. */
-	atomic_fetch_add(&nic->export->sleep_epoch, --nic->sleepers ? 2 : 1);
-	vb_lock_drop(&nic->sleep_lock);
+	atomic_fetch_add(&nic->export->sleep_epoch, --nic->sleep.sleepers ? 2 : 1);
+	vb_lock_drop(&nic->sleep.lock);
 }
 
 void vb_nic_heard(struct vb_nic *nic)
 {
-	vb_lock_take(&nic->sleep_lock);
-	if (nic->sleepers)
+	vb_lock_take(&nic->sleep.lock);
+	if (nic->sleep.sleepers)
 		atomic_fetch_add(&nic->export->sleep_epoch, 2);
-	vb_lock_drop(&nic->sleep_lock);
+	vb_lock_drop(&nic->sleep.lock);
 }
 
 static void lanes_quiesce(struct vb_nic *nic)
@@ -537,10 +537,10 @@ void vb_peer_drop(struct vb_peer *peer)
 	atomic_store(&peer->has_tx, false);
 	atomic_store(&peer->has_rx, false);
 	rank_set(peer, VB_RANK_LANE_NEW);
-	vb_lock_take(&nic->peers_lock);
-	peer->free_next = nic->peers_free;
-	nic->peers_free = peer;
-	vb_lock_drop(&nic->peers_lock);
+	vb_lock_take(&nic->peering.lock);
+	peer->free_next = nic->peering.free;
+	nic->peering.free = peer;
+	vb_lock_drop(&nic->peering.lock);
 }
 
 void vb_peer_unlist(struct vb_peer *peer)
@@ -586,7 +586,7 @@ void vb_peer_gone(struct vb_peer *peer)
 	/* Whoever destroys a QP waits for the rx right before it frees. */
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *slot = atomic_load(&nic->slots[i]);
+		struct vb_slot *slot = atomic_load(&nic->leased.slot[i]);
 
 		if (slot)
 			slot_fail(slot, peer);
@@ -594,14 +594,14 @@ void vb_peer_gone(struct vb_peer *peer)
 	vb_xrc_peer_gone(peer);
 	vb_lock_drop(&nic->rx);
 	/* Datagrams wait without holding the peer. */
-	vb_lock_take(&nic->resume_lock);
+	vb_lock_take(&nic->peering.resume_lock);
 	for (unsigned k = 0; k < VB_RING_LANES; k++) {
 		/* Whoever did not see that the peer is gone is in the queue after this. */
 		vb_lock_take(&peer->lane[k].tx_lock);
 		vb_lock_drop(&peer->lane[k].tx_lock);
 		lane_resume(&peer->lane[k]);
 	}
-	vb_lock_drop(&nic->resume_lock);
+	vb_lock_drop(&nic->peering.resume_lock);
 	vb_segment_look(nic, peer->slot);
 	/* It no longer lives. */
 	vb_peer_drop(peer);
@@ -618,14 +618,14 @@ static const struct vb_insiders insiders = {
 void vb_peers_init(struct vb_nic *nic)
 {
 	nic->insiders = &insiders;
-	vb_lock_init(&nic->peers_lock, VB_RANK_PEERS);
-	vb_lock_init(&nic->resume_lock, VB_RANK_RESUME);
-	vb_lock_init(&nic->sleep_lock, VB_RANK_SLEEPERS);
+	vb_lock_init(&nic->peering.lock, VB_RANK_PEERS);
+	vb_lock_init(&nic->peering.resume_lock, VB_RANK_RESUME);
+	vb_lock_init(&nic->sleep.lock, VB_RANK_SLEEPERS);
 }
 
 void vb_peers_fini(struct vb_nic *nic)
 {
-	for (unsigned i = 0; i < atomic_load(&nic->peer_count); i++) {
+	for (unsigned i = 0; i < atomic_load(&nic->peering.count); i++) {
 		struct vb_peer *peer = peer_nth(nic, i);
 
 		vb_direct_forget(peer);
@@ -637,7 +637,7 @@ void vb_peers_fini(struct vb_nic *nic)
 		}
 		free(peer);
 	}
-	vb_lock_fini(&nic->sleep_lock);
-	vb_lock_fini(&nic->resume_lock);
-	vb_lock_fini(&nic->peers_lock);
+	vb_lock_fini(&nic->sleep.lock);
+	vb_lock_fini(&nic->peering.resume_lock);
+	vb_lock_fini(&nic->peering.lock);
 }

@@ -75,12 +75,12 @@ struct vb_peer {
 	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
 	const struct vb_export *_Atomic export; /* set with has_tx and with has_rx */
 	_Atomic bool heeded; /* what it says of accesses by itself counts: set before has_rx */
-	bool is_listed; /* in nic->peers: from its first use on, for ever */
+	bool is_listed; /* in nic->peering.all: from its first use on, for ever */
 	struct vb_peer *free_next;
 	struct vb_lane lane[VB_RING_LANES];
 };
 
-/* --- for the host (run). Any thread; they take peers_lock, and lanes' locks --- */
+/* --- for the host (run). Any thread; they take peering.lock, and lanes' locks --- */
 
 /* The live peer for that pair of slots, made if there is none. NULL: no memory, or too many. */
 struct vb_peer *vb_peer_get(struct vb_nic *nic, uint16_t own_slot, uint16_t slot);

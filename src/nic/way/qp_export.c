@@ -30,7 +30,8 @@ static struct vb_export_qp *entry_of(const struct vb_qp *qp)
 	uint32_t qpn = qp->ibv.qp.qp_num;
 
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *slot = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+		struct vb_slot *slot =
+			atomic_load_explicit(&nic->leased.slot[i], memory_order_acquire);
 
 		if (slot && slot->slot == qpn >> VB_INDEX_BITS)
 			return &nic->export->qp[i][qpn & (VB_INDICES - 1)];

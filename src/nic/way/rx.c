@@ -51,14 +51,14 @@ static void release_held(struct vb_batch *batch)
  */
 static bool icrc_fits(struct vb_nic *nic, const struct vb_frame *frame)
 {
-	uint16_t first = nic->id_first, id;
+	uint16_t first = nic->wire.id_first, id;
 
 	if (first && !frame->id_hint)
 		first++;
 	if (!vb_icrc_check(&frame->path, frame->data, frame->bytes,
 			   (uint16_t)(first + frame->id_hint), &id))
 		return false;
-	nic->id_first = (uint16_t)(id - frame->id_hint);
+	nic->wire.id_first = (uint16_t)(id - frame->id_hint);
 	return true;
 }
 

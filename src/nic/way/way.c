@@ -18,12 +18,12 @@ static _Atomic uint64_t *asked_place(struct vb_nic *nic, uint32_t qpn, uint32_t 
 {
 	const struct vb_slot *own = vb_nic_slot_find(nic, qpn >> VB_INDEX_BITS);
 
-	return own ? &nic->asked_until_ns[own->place][dqpn >> VB_INDEX_BITS] : NULL;
+	return own ? &nic->peering.asked_until_ns[own->place][dqpn >> VB_INDEX_BITS] : NULL;
 }
 
 static void refused(struct vb_nic *nic, uint16_t slot)
 {
-	atomic_store(&nic->refused_until_ns[slot], vb_nic_now_ns(nic) + REFUSED_NS);
+	atomic_store(&nic->peering.refused_until_ns[slot], vb_nic_now_ns(nic) + REFUSED_NS);
 }
 
 /* Said before it is asked: the answer may be there at once, and takes it back. */
@@ -56,7 +56,7 @@ enum vb_way vb_way_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn, struct 
 	if (!nic->host.peers)
 		return VB_WAY_WIRE;
 	now_ns = vb_nic_now_ns(nic);
-	if (now_ns < atomic_load(&nic->refused_until_ns[slot]))
+	if (now_ns < atomic_load(&nic->peering.refused_until_ns[slot]))
 		return VB_WAY_WIRE;
 	asked_ns = asked_place(nic, qpn, dqpn);
 	if (!asked_ns)
@@ -246,7 +246,8 @@ void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int 
 		vb_segment_look(nic, slot);
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *own = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+		struct vb_slot *own =
+			atomic_load_explicit(&nic->leased.slot[i], memory_order_acquire);
 
 		for (unsigned k = 0; own && own->slot == own_slot && k < VB_INDICES; k++) {
 			struct vb_qp *qp = atomic_load_explicit(&own->qp[k], memory_order_acquire);
@@ -274,10 +275,11 @@ static void qp_finish(struct vb_qp *qp)
 /* All that was asked from that slot is answered, or has been waited for in vain. */
 static void slot_finish(struct vb_nic *nic, unsigned own)
 {
-	const struct vb_slot *slot = atomic_load_explicit(&nic->slots[own], memory_order_acquire);
+	const struct vb_slot *slot =
+		atomic_load_explicit(&nic->leased.slot[own], memory_order_acquire);
 
 	for (uint16_t other = 1; slot && other < VB_SLOTS; other++) {
-		if (atomic_load(&nic->asked_until_ns[own][other]))
+		if (atomic_load(&nic->peering.asked_until_ns[own][other]))
 			nic->host.peers->await(nic->host.arg, slot->slot, other);
 	}
 }
@@ -298,7 +300,8 @@ void vb_ways_finish(struct vb_nic *nic)
 	if (!vb_lock_try(&nic->rx))
 		return;
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *own = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+		struct vb_slot *own =
+			atomic_load_explicit(&nic->leased.slot[i], memory_order_acquire);
 
 		for (unsigned k = 0; own && k < VB_INDICES; k++) {
 			struct vb_qp *qp = atomic_load_explicit(&own->qp[k], memory_order_acquire);

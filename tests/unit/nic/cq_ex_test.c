@@ -82,7 +82,7 @@ static void values_out_of_range_are_refused(void **state)
 	assert_int_equal(try_ex(attr), EINVAL);
 	assert_int_equal(vb_channel_destroy(channel), 0);
 	vb_ctx_destroy(other);
-	assert_int_equal(atomic_load(&fix.nic->cqs), 0);
+	assert_int_equal(atomic_load(&fix.nic->counts.cqs), 0);
 }
 
 static void without_clocks_nothing_is_stamped(void **state)

@@ -134,12 +134,12 @@ static void apart_from_the_nic_it_has_memory_of_its_own(void **state)
 
 	assert_int_equal(vb_dm_alloc_apart(fix.ctx, &bad, &dm), EINVAL);
 	vb_lock_take(&fix.nic->dms.lock);
-	vb_lock_take(&fix.nic->dm_handles.lock);
+	vb_lock_take(&fix.nic->handles.dms.lock);
 	assert_int_equal(vb_dm_alloc_apart(fix.ctx, &attr, &dm), 0);
 	assert_int_equal(vb_dm_read(dm, 0, octets, 100), 0);
 	assert_int_equal(octets[99], 0);
 	vb_dm_free_apart(dm);
-	vb_lock_drop(&fix.nic->dm_handles.lock);
+	vb_lock_drop(&fix.nic->handles.dms.lock);
 	vb_lock_drop(&fix.nic->dms.lock);
 	assert_int_equal(asked, 0);
 }

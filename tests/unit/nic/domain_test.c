@@ -56,9 +56,9 @@ static void unknown_attributes_are_refused(void **state)
 		attr.comp_mask = 1u << bit;
 		assert_int_equal(vb_parent_domain_create(fix.ctx, &attr, &pd), EINVAL);
 	}
-	assert_int_equal(atomic_load(&fix.nic->tds), 0);
-	assert_int_equal(atomic_load(&fix.nic->counters), 0);
-	assert_int_equal(atomic_load(&fix.nic->pds), 1);
+	assert_int_equal(atomic_load(&fix.nic->counts.tds), 0);
+	assert_int_equal(atomic_load(&fix.nic->counts.counters), 0);
+	assert_int_equal(atomic_load(&fix.nic->counts.pds), 1);
 }
 
 /* --- parent domains: ibv_alloc_parent_domain(3) --- */
@@ -296,8 +296,8 @@ static void what_it_does_not_lend_is_not_made(void **state)
 	assert_int_equal(vb_srq_create(pd, &srq_attr, &srq), ENOMEM);
 	assert_int_equal(vb_cq_create_ex(fix.ctx, &cq_attr, &none), ENOMEM);
 	drop_cq(cq);
-	assert_int_equal(atomic_load(&fix.nic->cqs), 0);
-	assert_int_equal(atomic_load(&fix.nic->srqs), 0);
+	assert_int_equal(atomic_load(&fix.nic->counts.cqs), 0);
+	assert_int_equal(atomic_load(&fix.nic->counts.srqs), 0);
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 
@@ -407,7 +407,7 @@ static void counters_are_cleared_upon_creation(void **state)
 					  IBV_READ_COUNTERS_ATTR_PREFER_CACHED), 0);
 	assert_int_equal(values[2], 0);
 	assert_int_equal(vb_counters_destroy(counters), 0);
-	assert_int_equal(atomic_load(&fix.nic->counters), 0);
+	assert_int_equal(atomic_load(&fix.nic->counts.counters), 0);
 }
 
 int main(void)

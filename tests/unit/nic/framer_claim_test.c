@@ -131,7 +131,7 @@ static void a_full_link_ends_a_claim(void **state)
 /* Other threads are at all places but one where frames are built, and that one is new. */
 static void there_is_a_place_for_each_thread(void **state)
 {
-	struct vb_framer_seat *seats = fix.nic->framers, *last = &seats[VB_FRAMERS - 1];
+	struct vb_framer_seat *seats = fix.nic->wire.framers, *last = &seats[VB_FRAMERS - 1];
 
 	assert_null(last->framer);
 	for (struct vb_framer_seat *seat = seats; seat < last; seat++)

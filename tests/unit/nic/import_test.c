@@ -144,7 +144,7 @@ static void handles_do_not_run_out(void **state)
 		assert_int_equal(vb_pd_destroy(pd), ENOENT);
 		vb_pd_unimport(pd);
 	}
-	assert_int_equal(fix.nic->pds, 1);
+	assert_int_equal(fix.nic->counts.pds, 1);
 }
 
 static void a_region_is_destroyed_by_either_handle(void **state)

@@ -254,7 +254,7 @@ static void all_at_once(void **state)
 	join_from(0);
 	settle();
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(atomic_load(&side[i].nic->waiters), 0);
+		assert_int_equal(atomic_load(&side[i].nic->lanes.waiters), 0);
 		assert_int_equal(atomic_load(&side[i].sent), 0);
 		assert_int_equal(stat_of(&side[i], VB_STAT_RNR_NAKS_SENT), 0);
 	}

@@ -83,13 +83,13 @@ static void what_does_not_fit_waits_and_goes_on(void **state)
 	pairs_make(IBV_QPT_RC);
 	fill_ring(10);
 	assert_int_equal(waiters(), 1);
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 1);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 1);
 	/* Nothing to be gained before somebody reads. */
 	vb_nic_lanes_scan(side[0].nic);
 	assert_int_equal(waiters(), 1);
 	settle();
 	assert_int_equal(waiters(), 0);
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	assert_int_equal(completions(&side[0]), RING_FRAMES + 10);
 	assert_int_equal(completions(&side[1]), RING_FRAMES + 10);
 	pairs_drop();
@@ -199,9 +199,9 @@ static void leave(unsigned i)
 
 static void the_rest_goes_on(unsigned left)
 {
-	assert_int_equal(atomic_load(&side[0].nic->waiters), left);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), left);
 	settle();
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	/* What was sent by those that are gone has come as well. */
 	assert_int_equal(completions(&side[1]), RING_FRAMES + left);
 	pairs_drop();
@@ -260,7 +260,7 @@ static void all_may_leave_the_queue(void **state)
 		from[i] = NULL;
 	}
 	assert_int_equal(atomic_load(&l->waiters), 0);
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	settle();
 	/* And others may come. */
 	from[0] = make_in_lane(&side[0], IBV_QPT_UC);
@@ -398,7 +398,7 @@ static void datagrams_for_one_who_does_not_read_are_lost(void **state)
 	vb_nic_lanes_scan(third->nic);
 	assert_wc(third->cq, 77, IBV_WC_SUCCESS);
 	/* It waits in no queue any more. */
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	/* Once the reader is back, all is well. */
 	settle();
 	qp_recv(&side[1], b, 88, 0, 1000);
@@ -436,7 +436,7 @@ static void a_datagram_waits_at_its_own_lane(void **state)
 	assert_int_equal(atomic_load(&first->waiters), 0);
 	assert_int_equal(atomic_load(&second->waiters), 1);
 	settle();
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS + 2);
 	drop_qp(c);
 	datagrams_drop();

@@ -145,11 +145,11 @@ static void who_waits_for_room_at_the_dead_is_let_go(void **state)
 		assert_int_equal(qp_send(&side[0], a, i, 8), 0);
 	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
 		assert_int_equal(qp_send(&side[0], c, 1000 + i, 8), 0);
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 2);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 2);
 	for (unsigned i = 0; i < VB_RING_SLOTS; i++)
 		assert_wc(side[0].cq, 1000 + i, IBV_WC_SUCCESS);
 	death();
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	assert_wc(side[0].cq, 0, IBV_WC_RETRY_EXC_ERR);
 	for (unsigned i = 1; i < VB_RING_SLOTS + 1; i++)
 		assert_wc(side[0].cq, i, IBV_WC_WR_FLUSH_ERR);
@@ -288,7 +288,7 @@ static void peer_objects_are_used_again(void **state)
 		vb_peer_gone(peer);
 		assert_int_equal(side[0].releases, i + 1);
 	}
-	assert_int_equal(atomic_load(&side[0].nic->peer_count), 1);
+	assert_int_equal(atomic_load(&side[0].nic->peering.count), 1);
 }
 
 /* The process died between being found and being held: the QP goes by wire, and hears nothing. */
@@ -332,7 +332,7 @@ static void datagrams_do_not_wait_for_the_dead(void **state)
 	assert_non_null(a->lane.waits);
 	death();
 	assert_null(a->lane.waits);
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	assert_int_equal(side[0].releases, 1);
 	/* Nobody could be reached, so they went by wire, like any to nobody. */
 	assert_int_equal(side[0].sent, 3);
@@ -412,7 +412,7 @@ static void all_are_heard(void **state)
 			assert_int_equal(vb_cq_poll(side[0].cq, 1, &wc), 1);
 		}
 	}
-	assert_int_equal(atomic_load(&side[0].nic->hot_count), VB_HOT_MAX);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.count), VB_HOT_MAX);
 	others_drop();
 }
 
@@ -631,7 +631,7 @@ static void assert_peer_is_given_up(void)
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(vb_qp_state(a), IBV_QPS_ERR);
 	/* It keeps nobody awake. */
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	assert_true(vb_nic_asleep(side[0].nic));
 	vb_nic_awake(side[0].nic);
 	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
@@ -660,7 +660,7 @@ static void a_consumer_of_nonsense_is_as_good_as_dead(void **state)
 	shared = a->lane.tx->tx.shared;
 	for (unsigned i = 0; i < VB_RING_SLOTS + 3; i++)
 		assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 1);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 1);
 	atomic_store(&shared->tail, 0x1000);
 	assert_peer_is_given_up();
 	pair_drop();
@@ -684,7 +684,7 @@ static void datagrams_to_one_out_of_its_mind_are_lost(void **state)
 	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
 		assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 1);
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	datagrams_drop();
 }
 

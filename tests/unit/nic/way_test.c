@@ -462,10 +462,10 @@ static void nobody_is_held_up_by_a_lease(void **state)
 	qp[0] = qp_make(&side[0], IBV_QPT_RC);
 	side[0].nic->host.wire.lease = lease_slowly;
 	/* As if all of the first were in use. */
-	atomic_load(&side[0].nic->slots[0])->count += VB_INDICES_USED;
+	atomic_load(&side[0].nic->leased.slot[0])->count += VB_INDICES_USED;
 	qp[1] = qp_make(&side[0], IBV_QPT_RC);
 	assert_int_equal(qp[1]->ibv.qp.qp_num >> VB_INDEX_BITS, 77);
-	atomic_load(&side[0].nic->slots[0])->count -= VB_INDICES_USED;
+	atomic_load(&side[0].nic->leased.slot[0])->count -= VB_INDICES_USED;
 	drop_qp(qp[1]);
 	drop_qp(qp[0]);
 }

@@ -54,9 +54,9 @@ static void test_creation(void **state)
 	REFUSED(attr.pd = &((struct vb_pd){.ibv.context = &other}).ibv);
 	REFUSED(attr.cq = &((struct vb_cq){.ibv.cq.context = &other}).ibv.cq);
 	attr = good;
-	atomic_store(&fix.nic->rwqs.count, VB_RWQS_MAX);
+	atomic_store(&fix.nic->special.rwqs.count, VB_RWQS_MAX);
 	assert_int_equal(vb_rwq_create(fix.ctx, &attr, &wq), ENOMEM);
-	atomic_store(&fix.nic->rwqs.count, 0);
+	atomic_store(&fix.nic->special.rwqs.count, 0);
 	fix.nic->host.segment = NULL;
 	assert_int_equal(vb_rwq_create(fix.ctx, &attr, &wq), EOPNOTSUPP);
 	drop_cq(cq);
@@ -389,7 +389,7 @@ static void test_tables(void **state)
 	places[3] = &stranger;
 	assert_int_equal(vb_rwq_table_create(fix.ctx, &attr, &table), EINVAL);
 	places[3] = places[0];
-	atomic_store(&fix.nic->rwqs.tables, VB_RWQ_TABLES_MAX);
+	atomic_store(&fix.nic->special.rwqs.tables, VB_RWQ_TABLES_MAX);
 	assert_int_equal(vb_rwq_table_create(fix.ctx, &attr, &table), ENOMEM);
 	drop_wq(wq[0]);
 	drop_wq(wq[1]);

@@ -473,7 +473,7 @@ static void many_come_and_go(void **state)
 		other_unmake(&o);
 	}
 	assert_int_equal(descriptors_of(getpid()), fds);
-	assert_int_equal(atomic_load(&dev->nic->peer_count), 1);
+	assert_int_equal(atomic_load(&dev->nic->peering.count), 1);
 }
 
 /* --- who means ill --- */
@@ -541,7 +541,7 @@ static void whoever_comes_again_and_again_takes_no_room(void **state)
 		vb_peers_hup(dev);
 		assert_true(hears());
 	}
-	assert_true(atomic_load(&dev->nic->peer_count) <= 2);
+	assert_true(atomic_load(&dev->nic->peering.count) <= 2);
 	send_frame(&o[7]);
 	assert_int_equal(frames_taken(), 1);
 	for (unsigned i = 0; i < 8; i++) {

@@ -30,7 +30,7 @@ int vb_dct_make(struct vb_qp *target, const struct vb_qp_extra *extra)
 		return ENOMEM;
 	target->special.dc = &dct->dc;
 	dct->access_key = extra->dc->access_key;
-	atomic_store(&target->nic->has_targets, true);
+	atomic_store(&target->nic->special.has_targets, true);
 	vb_peers_reach_back(target->nic);
 	return 0;
 }

@@ -19,7 +19,7 @@
 
 static struct vb_segment_port *port_of(const struct vb_nic *nic)
 {
-	return atomic_load_explicit(&nic->segment, memory_order_acquire);
+	return atomic_load_explicit(&nic->special.segment, memory_order_acquire);
 }
 
 static int port_make(struct vb_nic *nic, struct vb_segment_port **out)
@@ -54,13 +54,13 @@ static int join(struct vb_nic *nic, struct vb_segment_port **out)
 
 	if (!nic->host.segment || !nic->host.peers)
 		return EOPNOTSUPP;
-	vb_lock_take(&nic->xrc_lock);
+	vb_lock_take(&nic->special.xrc_lock);
 	if (!port_of(nic)) {
 		err = port_make(nic, &port);
 		if (!err)
-			atomic_store_explicit(&nic->segment, port, memory_order_release);
+			atomic_store_explicit(&nic->special.segment, port, memory_order_release);
 	}
-	vb_lock_drop(&nic->xrc_lock);
+	vb_lock_drop(&nic->special.xrc_lock);
 	*out = port_of(nic);
 	return err;
 }
@@ -290,7 +290,8 @@ bool vb_segment_put(struct vb_lane *lane, const uint8_t *octets, uint32_t bytes,
 static bool slot_is_ours(struct vb_nic *nic, uint16_t slot)
 {
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
-		struct vb_slot *own = atomic_load_explicit(&nic->slots[i], memory_order_acquire);
+		struct vb_slot *own =
+			atomic_load_explicit(&nic->leased.slot[i], memory_order_acquire);
 
 		if (own && own->slot == slot)
 			return true;

@@ -26,13 +26,13 @@ int vb_steer_init(struct vb_nic *nic)
 	vb_flow_table_init(&steer->rules);
 	vb_flow_table_init(&steer->egress);
 	vb_flow_table_init(&steer->macs);
-	nic->steer = steer;
+	nic->special.steer = steer;
 	return 0;
 }
 
 void vb_steer_fini(struct vb_nic *nic)
 {
-	struct vb_steer *steer = nic->steer;
+	struct vb_steer *steer = nic->special.steer;
 
 	if (!steer)
 		return;
@@ -89,7 +89,7 @@ static bool unwant(struct vb_steer *steer, const struct vb_steer_flow *flow)
 
 void vb_steer_filter(struct vb_nic *nic, struct vb_segment_filter *filter)
 {
-	struct vb_steer *steer = nic->steer;
+	struct vb_steer *steer = nic->special.steer;
 	const struct vb_flow_group *group;
 
 	vb_lock_take(&steer->change);
@@ -159,7 +159,7 @@ static int check(const struct vb_qp *qp, const struct vb_flow_rule *rule)
 
 int vb_flow_create(struct vb_qp *qp, const struct ibv_flow_attr *attr, struct vb_steer_flow **out)
 {
-	struct vb_steer *steer = qp->nic->steer;
+	struct vb_steer *steer = qp->nic->special.steer;
 	struct vb_flow_rule rule;
 	struct vb_steer_flow *flow;
 	bool changed = false;
@@ -192,7 +192,7 @@ int vb_flow_create(struct vb_qp *qp, const struct ibv_flow_attr *attr, struct vb
 int vb_flow_destroy(struct vb_steer_flow *flow)
 {
 	struct vb_nic *nic = flow->qp->nic;
-	struct vb_steer *steer = nic->steer;
+	struct vb_steer *steer = nic->special.steer;
 	bool changed;
 
 	vb_lock_take(&steer->change);
@@ -278,8 +278,8 @@ unsigned vb_steer_match(struct vb_nic *nic, const struct vb_eth_frame *frame,
 {
 	struct passing passing = { .frame = frame, .hit = hits, .max = max };
 
-	if (has_rules(&nic->steer->rules))
-		pass(&nic->steer->rules, &passing);
+	if (has_rules(&nic->special.steer->rules))
+		pass(&nic->special.steer->rules, &passing);
 	if (passing.lost)
 		vb_stat_add(&nic->stats, VB_STAT_DROP_FLOW_HITS, passing.lost);
 	if (passing.dropped)
@@ -294,9 +294,9 @@ bool vb_steer_sends(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes)
 	struct vb_eth_frame frame;
 	struct passing passing = { .frame = &frame };
 
-	if (!has_rules(&nic->steer->egress) || !vb_eth_parse(&frame, octets, bytes))
+	if (!has_rules(&nic->special.steer->egress) || !vb_eth_parse(&frame, octets, bytes))
 		return true;
-	pass(&nic->steer->egress, &passing);
+	pass(&nic->special.steer->egress, &passing);
 	if (passing.dropped)
 		vb_stat_add(&nic->stats, VB_STAT_DROP_FLOW, 1);
 	return !passing.dropped;

@@ -70,7 +70,7 @@ static int check(const struct vb_ctx *ctx, const struct ibv_wq_init_attr *attr)
 /* Whoever fails all of a NIC finds it from here on. */
 static void enter(struct vb_rwq *wq)
 {
-	struct vb_rwqs *rwqs = &wq->nic->rwqs;
+	struct vb_rwqs *rwqs = &wq->nic->special.rwqs;
 
 	vb_lock_take(&rwqs->lock);
 	wq->ibv.wq_num = NUMBER_FIRST + rwqs->last++;
@@ -86,7 +86,7 @@ static void enter(struct vb_rwq *wq)
 
 static void leave(struct vb_rwq *wq)
 {
-	struct vb_rwqs *rwqs = &wq->nic->rwqs;
+	struct vb_rwqs *rwqs = &wq->nic->special.rwqs;
 
 	vb_lock_take(&rwqs->lock);
 	*wq->at = wq->next;
@@ -110,7 +110,7 @@ static void fill(struct vb_rwq *wq, struct vb_ctx *ctx, const struct ibv_wq_init
 
 int vb_rwq_create(struct vb_ctx *ctx, struct ibv_wq_init_attr *attr, struct vb_rwq **out)
 {
-	struct vb_rwqs *rwqs = &ctx->nic->rwqs;
+	struct vb_rwqs *rwqs = &ctx->nic->special.rwqs;
 	struct vb_rwq *wq;
 	int err = check(ctx, attr);
 
@@ -245,15 +245,15 @@ static void fail_locked(struct vb_rwq *wq, bool tell)
 
 void vb_rwqs_fail(struct vb_nic *nic, const struct vb_cq *cq, const struct ibv_context *of)
 {
-	vb_lock_take(&nic->rwqs.lock);
-	for (struct vb_rwq *wq = nic->rwqs.first; wq; wq = wq->next) {
+	vb_lock_take(&nic->special.rwqs.lock);
+	for (struct vb_rwq *wq = nic->special.rwqs.first; wq; wq = wq->next) {
 		if ((cq && cq_of(wq) != cq) || (of && wq->ibv.context != of))
 			continue;
 		vb_lock_take(&wq->lock);
 		fail_locked(wq, cq);
 		vb_lock_drop(&wq->lock);
 	}
-	vb_lock_drop(&nic->rwqs.lock);
+	vb_lock_drop(&nic->special.rwqs.lock);
 }
 
 /* --- death --- */
@@ -267,7 +267,7 @@ int vb_rwq_destroy(struct vb_rwq *wq)
 	vb_ctx_events_cancel(vb_ctx_of(wq->ibv.context), &wq->events_delivered);
 	atomic_fetch_sub(&cq_of(wq)->users, 1);
 	atomic_fetch_sub(&((struct vb_pd *)wq->ibv.pd)->users, 1);
-	atomic_fetch_sub(&wq->nic->rwqs.count, 1);
+	atomic_fetch_sub(&wq->nic->special.rwqs.count, 1);
 	return 0;
 }
 
@@ -389,7 +389,7 @@ static int table_check(const struct vb_ctx *ctx, const struct ibv_rwq_ind_table_
 int vb_rwq_table_create(struct vb_ctx *ctx, const struct ibv_rwq_ind_table_init_attr *attr,
 			struct vb_rwq_table **out)
 {
-	struct vb_rwqs *rwqs = &ctx->nic->rwqs;
+	struct vb_rwqs *rwqs = &ctx->nic->special.rwqs;
 	struct vb_rwq_table *table;
 	uint32_t size;
 	int err = table_check(ctx, attr);
@@ -424,7 +424,7 @@ int vb_rwq_table_destroy(struct vb_rwq_table *table)
 		return EBUSY;
 	for (uint32_t i = 0; i <= table->mask; i++)
 		atomic_fetch_sub(&table->wq[i]->users, 1);
-	atomic_fetch_sub(&nic->rwqs.tables, 1);
+	atomic_fetch_sub(&nic->special.rwqs.tables, 1);
 	free(table);
 	return 0;
 }

@@ -29,7 +29,7 @@ static int attach(struct vb_nic *nic)
 
 	if (!nic->host.xrc)
 		return EOPNOTSUPP;
-	if (atomic_load(&nic->xrc))
+	if (atomic_load(&nic->special.xrc))
 		return 0;
 	xrc = calloc(1, sizeof(*xrc));
 	if (!xrc)
@@ -49,14 +49,14 @@ static int attach(struct vb_nic *nic)
 	vb_xrc_collect(xrc->store, xrc->slot);
 	store_unlock(nic);
 	xrc->seen = atomic_load(&xrc->store->log.count);
-	atomic_store(&nic->xrc, xrc);
+	atomic_store(&nic->special.xrc, xrc);
 	vb_peers_reach_back(nic);
 	return 0;
 }
 
 void vb_xrc_fini(struct vb_nic *nic)
 {
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 
 	if (!xrc)
 		return;
@@ -85,12 +85,12 @@ int vb_xrcd_open(struct vb_ctx *ctx, const uint64_t file[2], int flags, struct v
 	struct vb_xrc *xrc;
 	int err;
 
-	vb_lock_take(&nic->xrc_lock);
+	vb_lock_take(&nic->special.xrc_lock);
 	err = attach(nic);
-	vb_lock_drop(&nic->xrc_lock);
+	vb_lock_drop(&nic->special.xrc_lock);
 	if (err)
 		return err;
-	xrc = atomic_load(&nic->xrc);
+	xrc = atomic_load(&nic->special.xrc);
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return ENOMEM;
@@ -109,7 +109,7 @@ int vb_xrcd_open(struct vb_ctx *ctx, const uint64_t file[2], int flags, struct v
 int vb_xrcd_close(struct vb_xrcd *xrcd)
 {
 	struct vb_nic *nic = vb_nic_of(xrcd->ibv.context);
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 
 	if (atomic_load(&xrcd->users))
 		return EBUSY;
@@ -161,7 +161,7 @@ static struct vb_qp *handle_make(struct vb_xrcd *xrcd, void *context)
 /* It has its number. */
 static void handle_add(struct vb_qp *qp, uint32_t qpn)
 {
-	struct vb_xrc *xrc = atomic_load(&qp->nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&qp->nic->special.xrc);
 	struct ibv_qp *ibv = &qp->ibv.qp;
 	struct vb_xrc_attr at;
 
@@ -194,7 +194,7 @@ int vb_xrc_qp_create(const struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		return EINVAL;
 	nic = vb_nic_of(xrcd->ibv.context);
-	xrc = atomic_load(&nic->xrc);
+	xrc = atomic_load(&nic->special.xrc);
 	qp = handle_make(xrcd, attr->qp_context);
 	if (!qp)
 		return ENOMEM;
@@ -229,8 +229,8 @@ int vb_xrc_qp_open(struct vb_ctx *ctx, const struct ibv_qp_open_attr *attr, stru
 	if (!qp)
 		return ENOMEM;
 	store_lock(nic);
-	err = vb_xrc_rcv_open(atomic_load(&nic->xrc)->store, xrcd->id, attr->qp_num,
-			      atomic_load(&nic->xrc)->slot);
+	err = vb_xrc_rcv_open(atomic_load(&nic->special.xrc)->store, xrcd->id, attr->qp_num,
+			      atomic_load(&nic->special.xrc)->slot);
 	store_unlock(nic);
 	if (err) {
 		vb_qp_free(qp);
@@ -244,7 +244,7 @@ int vb_xrc_qp_open(struct vb_ctx *ctx, const struct ibv_qp_open_attr *attr, stru
 void vb_xrc_qp_destroy(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 	struct vb_qp **at = &xrc->handles;
 
 	vb_lock_take(&xrc->lock);
@@ -367,14 +367,14 @@ void vb_xrc_rcv_left(struct vb_nic *nic, const struct vb_xrc_rcv *rcv)
 	uint16_t slot = vb_xrc_at(atomic_load(&rcv->word)).slot;
 
 	vb_xrc_shadows_look(nic);
-	if (slot && slot != atomic_load(&nic->xrc)->slot)
+	if (slot && slot != atomic_load(&nic->special.xrc)->slot)
 		nic->host.xrc->tell(nic->host.arg);
 }
 
 int vb_xrc_srq_announce(struct vb_srq *srq)
 {
 	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 	int err;
 
 	store_lock(nic);
@@ -387,7 +387,7 @@ int vb_xrc_srq_announce(struct vb_srq *srq)
 void vb_xrc_srq_recall(struct vb_srq *srq)
 {
 	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 
 	store_lock(nic);
 	vb_xrc_srq_strike(&xrc->store->srqs, srq->xrc_place, srq->ibv.handle);
@@ -415,7 +415,7 @@ static void tell_handles(struct vb_xrc *xrc, uint32_t qpn, enum ibv_event_type t
 
 void vb_xrc_handles_tell(struct vb_nic *nic, uint32_t qpn, enum ibv_event_type type)
 {
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 
 	vb_lock_take(&xrc->lock);
 	tell_handles(xrc, qpn, type);
@@ -424,7 +424,7 @@ void vb_xrc_handles_tell(struct vb_nic *nic, uint32_t qpn, enum ibv_event_type t
 
 void vb_xrc_look(struct vb_nic *nic)
 {
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 	struct vb_xrc_note note;
 	uint64_t count;
 

@@ -16,7 +16,7 @@ static struct vb_xrc *lock(struct vb_xrcd *xrcd)
 	struct vb_nic *nic = nic_of(xrcd);
 
 	nic->host.xrc->lock(nic->host.arg);
-	return atomic_load(&nic->xrc);
+	return atomic_load(&nic->special.xrc);
 }
 
 static void unlock(struct vb_xrcd *xrcd)
@@ -69,7 +69,7 @@ int vb_xrc_rcv_leave(struct vb_xrcd *xrcd, uint32_t qpn)
 static bool stand_in(struct vb_xrcd *xrcd, uint32_t qpn, struct vb_qp *qp, struct vb_xrc_qp *x)
 {
 	struct vb_nic *nic = nic_of(xrcd);
-	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(atomic_load(&nic->xrc)->store, qpn);
+	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(atomic_load(&nic->special.xrc)->store, qpn);
 
 	if (!rcv || atomic_load(&rcv->domain) != xrcd->id)
 		return false;

@@ -41,7 +41,7 @@ static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t q
 
 struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn)
 {
-	struct vb_xrc *xrc = atomic_load_explicit(&nic->xrc, memory_order_acquire);
+	struct vb_xrc *xrc = atomic_load_explicit(&nic->special.xrc, memory_order_acquire);
 	struct vb_xrc_rcv *rcv = xrc ? vb_xrc_rcv_of(xrc->store, qpn) : NULL;
 	struct vb_qp *qp, *made;
 
@@ -109,7 +109,8 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 	qp->to.dqpn = at.attr.dest_qp_num;
 	qp->to.path = at.path;
 	qp->to.migreq = at.attr.path_mig_state == IBV_MIG_MIGRATED;
-	vb_path_sport_set(qp->nic, &qp->to.path, atomic_load(&qp->nic->xrc)->slot, qp->to.dqpn);
+	vb_path_sport_set(qp->nic, &qp->to.path, atomic_load(&qp->nic->special.xrc)->slot,
+			  qp->to.dqpn);
 	if (resp->mtu != VB_LANE_MTU_BYTES)
 		qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
 	resp->min_rnr_timer = at.attr.min_rnr_timer;
@@ -196,7 +197,7 @@ static struct vb_resp_result answer_between(struct vb_qp *qp, const struct vb_pk
 static struct vb_resp_result request(struct vb_qp *qp, const struct vb_pkt *pkt,
 				     const struct vb_op_info *info)
 {
-	uint16_t own = atomic_load(&qp->nic->xrc)->slot;
+	uint16_t own = atomic_load(&qp->nic->special.xrc)->slot;
 	struct vb_xrc_rcv *rcv = qp->special.xrc->rcv;
 	struct vb_resp *resp = &qp->resp;
 	uint64_t word = atomic_load(&rcv->word);
@@ -254,7 +255,7 @@ static bool take_middle(struct vb_batch *batch, struct vb_qp *qp, const struct v
 			uint32_t srqn, const uint8_t *payload, uint32_t bytes)
 {
 	enum vb_kind kind = (enum vb_kind)vb_op_info(bare->opcode)->kind;
-	uint16_t own = atomic_load_explicit(&qp->nic->xrc, memory_order_relaxed)->slot;
+	uint16_t own = atomic_load_explicit(&qp->nic->special.xrc, memory_order_relaxed)->slot;
 	struct vb_xrc_at at = { qp->resp.epsn, qp->resp.msn, own };
 	struct vb_xrc_rcv *rcv = qp->special.xrc->rcv;
 	uint64_t word = vb_xrc_word(at);
@@ -302,7 +303,7 @@ static void answer_by(struct vb_qp *qp, struct vb_peer *peer)
 
 void vb_xrc_shadows_look(struct vb_nic *nic)
 {
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 
 	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
 		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
@@ -375,7 +376,7 @@ void vb_xrc_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from 
 
 void vb_xrc_peer_gone(struct vb_peer *peer)
 {
-	struct vb_xrc *xrc = atomic_load(&peer->nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&peer->nic->special.xrc);
 
 	for (unsigned i = 0; xrc && i < VB_XRC_RCVS_MAX; i++) {
 		struct vb_qp *qp = atomic_load(&xrc->shadow[i]);
@@ -412,7 +413,7 @@ static void settle(struct vb_xrc *xrc, const struct vb_srq *srq)
 void vb_xrc_srq_leave(struct vb_srq *srq)
 {
 	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 
 	settle(xrc, srq);
 	vb_lock_take(&nic->rx);

@@ -99,7 +99,7 @@ const struct vb_service vb_service_xrc_recv = {
 
 static uint16_t slot(const struct vb_qp *qp)
 {
-	return atomic_load(&qp->nic->xrc)->slot;
+	return atomic_load(&qp->nic->special.xrc)->slot;
 }
 
 static uint32_t psn_awaited(const struct vb_qp *qp)

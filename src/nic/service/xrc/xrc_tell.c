@@ -12,7 +12,7 @@
 void vb_xrc_note(struct vb_qp *qp, enum ibv_event_type type)
 {
 	struct vb_nic *nic = qp->nic;
-	struct vb_xrc *xrc = atomic_load(&nic->xrc);
+	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 	const struct vb_xrc_qp *x = qp->special.xrc;
 	struct vb_xrc_note note = {
 		.wall_ns = nic->host.stamps ? nic->host.stamps->wall_ns(nic->host.arg) : 0,
