@@ -4,7 +4,7 @@
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"
 #include "nic/service/xrc/xrc.h"
-#include "nic/way/lane_tx.h"
+#include "nic/way/send_ring.h"
 #include "nic/way/peer.h"
 
 struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn)

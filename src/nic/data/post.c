@@ -10,7 +10,7 @@
 #include "engine/newer.h"
 #include "nic/data/acks.h"
 #include "nic/way/direct.h"
-#include "nic/way/lane_tx.h"
+#include "nic/way/send_ring.h"
 #include "nic/mem/mkey.h"
 #include "nic/way/peer.h"
 #include "nic/data/qp.h"

@@ -6,7 +6,7 @@
 #include "nic/data/host.h"
 #include "nic/mem/mem.h"
 #include "nic/way/peer.h"
-#include "nic/way/tx.h"
+#include "nic/way/send.h"
 
 /*
  * Where system calls are the way, up to this much goes by them. Measured, in us until completion,

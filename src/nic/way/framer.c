@@ -230,7 +230,7 @@ static void build_middle(const struct vb_framer *f, uint8_t *room, const uint8_t
 	uint32_t crc = run->crc;
 
 	memcpy(room, header, VB_BTH_BYTES);
-	vb_be32_put(room + 8, run->psn);
+	vb_be32_put(room + VB_BTH_PSN_OFFSET, run->psn);
 	if (!f->certain)
 		crc = vb_icrc_add(crc, payload, bytes);
 	memcpy(data, payload, bytes);

@@ -8,7 +8,8 @@
  * kernel never meets memory that the application has unmapped meanwhile. QP locked throughout.
  */
 
-#include "nic/way/tx.h"
+#include "nic/data/qp.h"
+#include "nic/mem/payload.h"
 #include "wire/icrc.h"
 
 struct vb_framer {

@@ -297,6 +297,18 @@ void vb_lane_unwait(struct vb_qp *qp)
 	vb_lock_drop(&lane->tx_lock);
 }
 
+bool vb_lane_is_overdue(struct vb_qp *qp, uint64_t patience_ns)
+{
+	uint64_t now_ns = vb_nic_now_ns(qp->nic);
+
+	if (!qp->lane.stuck_ns)
+		qp->lane.stuck_ns = now_ns;
+	if (now_ns >= qp->lane.stuck_ns + patience_ns)
+		return true;
+	vb_timer_arm(qp->nic, qp, qp->lane.stuck_ns + patience_ns);
+	return false;
+}
+
 static bool lane_moved(struct vb_lane *lane)
 {
 	vb_ring_tx_update(&lane->tx);

@@ -41,7 +41,7 @@ struct vb_peer;
  * but its PSN is for nobody: in that word of the BTH stand traffic class and flow label.
  */
 #define VB_LANE_PATH_BYTES (2 * VB_GID_BYTES)
-#define VB_LANE_FLOW_OFFSET 8
+#define VB_LANE_FLOW_OFFSET VB_BTH_PSN_OFFSET
 
 struct vb_lane {
 	struct vb_peer *peer;
@@ -195,6 +195,14 @@ static inline bool vb_peer_is_lost(const struct vb_peer *peer)
 	       atomic_load_explicit(&peer->broken, memory_order_relaxed);
 }
 
+/* The same, or has the lane's reader corrupted its tail? tx_lock held. */
+static inline bool vb_lane_is_lost(struct vb_lane *lane)
+{
+	if (lane->tx.broken)
+		atomic_store(&lane->peer->broken, true);
+	return vb_peer_is_lost(lane->peer);
+}
+
 /* Ring, if the other side sleeps. */
 void vb_peer_bell(struct vb_peer *peer);
 
@@ -224,6 +232,12 @@ bool vb_lane_wait(struct vb_lane *lane, struct vb_qp *qp);
 
 /* Take the QP off the queue it is in, if any. The QP locked, or out of everybody's reach. */
 void vb_lane_unwait(struct vb_qp *qp);
+
+/*
+ * Something that is no RC's has waited for room: so long that it counts as lost? Else its turn comes
+ * again. Who gets room sets lane_stuck_ns to 0. QP locked.
+ */
+bool vb_lane_is_overdue(struct vb_qp *qp, uint64_t patience_ns);
 
 /* Take frames from the lane (lane_rx.c): their number. */
 unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);

@@ -12,7 +12,7 @@
 #include "nic/data/window.h"
 #include "nic/mem/mkey.h"
 #include "nic/core/export.h"
-#include "nic/way/tx.h"
+#include "nic/way/send.h"
 
 enum { BYTES = 4096, ROOM = 31, INLINE_BYTES = ROOM * 16 };
 

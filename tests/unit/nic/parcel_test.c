@@ -2,7 +2,7 @@
 
 /* Small data beside completions: what is taken in hand, and what becomes of it in the CQ. */
 
-#include "nic/way/tx.h"
+#include "nic/way/send.h"
 #include "nic_fixture.h"
 
 enum { BYTES = 512, FAR = 256 };

@@ -9,9 +9,9 @@
 
 #include "base/check.h"
 #include "nic/core/ah.h"
-#include "nic/way/lane_tx.h"
 #include "nic/way/peer.h"
-#include "nic/way/tx.h"
+#include "nic/way/send.h"
+#include "nic/way/send_ring.h"
 #include "nic/way/way.h"
 #include "wire/icrc.h"
 
@@ -379,12 +379,8 @@ static bool aim(struct vb_qp *qp)
 void vb_dc_initiator_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	qp->send.link_full = false;
-	if (state != IBV_QPS_RTS || !do_local(qp) || !aim(qp))
-		return;
-	if (qp->to.peer)
-		vb_lane_transmit(qp, state);
-	else
-		vb_wire_transmit(qp, state);
+	if (state == IBV_QPS_RTS && do_local(qp) && aim(qp))
+		vb_qp_transmit_by_way(qp, state);
 }
 
 void vb_dc_reset(struct vb_qp *qp)

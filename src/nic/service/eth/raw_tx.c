@@ -12,7 +12,7 @@
 #include "nic/data/qp_extra.h"
 #include "nic/service/eth/steer.h"
 #include "nic/way/way.h"
-#include "nic/way/tx.h"
+#include "nic/way/send.h"
 
 /* So long a frame waits for a reader before it counts as lost, and those behind it at once. */
 #define PATIENCE_NS 100000000u
@@ -157,26 +157,6 @@ static enum ibv_wc_status make_frame(struct vb_qp *qp, const struct vb_wqe *wqe)
 
 /* --- sending them --- */
 
-static bool is_lost(struct vb_lane *lane)
-{
-	if (lane->tx.broken)
-		atomic_store(&lane->peer->broken, true);
-	return vb_peer_is_lost(lane->peer);
-}
-
-/* Nobody reads there: the frame is lost, as behind any switch. */
-static bool is_overdue(struct vb_qp *qp)
-{
-	uint64_t now_ns = vb_nic_now_ns(qp->nic);
-
-	if (!qp->lane.stuck_ns)
-		qp->lane.stuck_ns = now_ns;
-	if (now_ns >= qp->lane.stuck_ns + PATIENCE_NS)
-		return true;
-	vb_timer_arm(qp->nic, qp, qp->lane.stuck_ns + PATIENCE_NS);
-	return false;
-}
-
 enum step { SENT, LOST, FULL };
 
 /* It has not moved since somebody waited in vain. tx_lock held. */
@@ -204,7 +184,7 @@ static enum step put(struct vb_qp *qp, struct vb_lane *lane, unsigned what)
 	vb_lock_take(&lane->tx_lock);
 	/* Asked with the lock held: who ends the peer says so first, and then empties the queue. */
 	while (!vb_segment_put(lane, raw->frame, raw->bytes, what, raw->context)) {
-		if (is_lost(lane) || is_given_up(lane))
+		if (vb_lane_is_lost(lane) || is_given_up(lane))
 			step = LOST;
 		else if (vb_lane_wait_locked(lane, qp))
 			step = FULL;
@@ -242,7 +222,7 @@ static enum step send_to(struct vb_qp *qp, uint16_t target)
 		return LOST;
 	lane = &peer->lane[qp->ibv.qp.qp_num % VB_RING_LANES];
 	step = put(qp, lane, what);
-	if (step == FULL && is_overdue(qp)) {
+	if (step == FULL && vb_lane_is_overdue(qp, PATIENCE_NS)) {
 		vb_lane_unwait(qp);
 		give_up(lane);
 		step = LOST;

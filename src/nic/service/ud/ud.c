@@ -8,8 +8,8 @@
 #include "nic/data/demux.h"
 #include "nic/data/qp_extra.h"
 #include "nic/data/transition.h"
-#include "nic/way/lane_tx.h"
-#include "nic/way/tx.h"
+#include "nic/way/send_ring.h"
+#include "nic/way/send_wire.h"
 #include "wire/grh.h"
 #include "wire/opcode.h"
 

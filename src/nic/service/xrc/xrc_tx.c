@@ -4,8 +4,8 @@
 
 #include "nic/core/ah.h"
 #include "nic/service/xrc/xrc_tx.h"
-#include "nic/way/lane_tx.h"
-#include "nic/way/tx.h"
+#include "nic/way/send.h"
+#include "nic/way/send_ring.h"
 #include "nic/way/way.h"
 
 /* Who that is, is asked as early as can be. */
@@ -89,9 +89,6 @@ void vb_xrc_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 			return;
 		if (sends)
 			aim(qp);
-		if (qp->to.peer)
-			vb_lane_transmit(qp, state);
-		else
-			vb_wire_transmit(qp, state);
+		vb_qp_transmit_by_way(qp, state);
 	} while (sends && qp->req.una_psn == qp->req.top_psn && vb_lane_is_astray(qp));
 }

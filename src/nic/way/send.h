@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_NIC_TX_H
-#define VB_NIC_TX_H
+#ifndef VB_NIC_SEND_H
+#define VB_NIC_SEND_H
 
-/* What the ways out have in common: headers from work requests. */
+/* Sending, whatever the way: packets from work requests, and which way a QP takes. QP locked. */
 
 #include "nic/data/qp.h"
 #include "nic/mem/payload.h"
@@ -14,7 +14,7 @@ static inline void vb_qp_pkt_begin(const struct vb_qp *qp, struct vb_pkt *pkt)
 	pkt->migreq = qp->to.migreq;
 }
 
-/* Where the QP's data lies: vb_payload_gather(), vb_payload_response(). QP locked. */
+/* Where the QP's data lies: vb_payload_gather(), vb_payload_response(). */
 static inline bool vb_qp_gather(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t offset,
 				uint32_t bytes, struct vb_payload *out)
 {
@@ -27,11 +27,17 @@ static inline bool vb_qp_gather_response(struct vb_qp *qp, const struct vb_pkt *
 	return vb_payload_response(qp->nic, qp->ibv.qp.pd, qp->ibv.qp.qp_num, pkt, out);
 }
 
+/* Is it in a state in which requests leave? */
+static inline bool vb_qp_sends(enum ibv_qp_state state)
+{
+	return state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+}
+
 /* What the opcode's headers need of a segment, but for P_Key and pad; nothing else is set. */
 void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 			 const struct vb_segment *seg, bool ackreq, struct vb_pkt *pkt);
 
-/* Send by the wire; false if the link, or pacing, has no room for more. QP locked. */
-bool vb_wire_transmit(struct vb_qp *qp, enum ibv_qp_state state);
+/* Send what the QP owes and may send: by the ring that it is bound to, or by the wire. */
+void vb_qp_transmit_by_way(struct vb_qp *qp, enum ibv_qp_state state);
 
 #endif

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_NIC_LANE_TX_H
-#define VB_NIC_LANE_TX_H
+#ifndef VB_NIC_SEND_RING_H
+#define VB_NIC_SEND_RING_H
 
 /* The way out through shared memory. QPs locked. */
 
 #include "nic/data/qp.h"
 #include "nic/way/peer.h"
+
+/* The XRCETH of a request in a ring. On a wire it is cut to the SRQ's number. */
+static inline uint32_t vb_lane_xrceth(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	return wqe->remote.srqn | (qp->req.mtu == VB_LANE_MTU_BYTES ? VB_LANE_LARGE : 0);
+}
 
 /* Send what a QP that is bound to a peer owes and may send; if there is no room, it waits. */
 void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state);
