@@ -22,7 +22,7 @@ EXCEPTIONS = {
     "nic/data/post.c": "nic/way/direct.h nic/way/send_ring.h nic/way/peer.h",
     "nic/data/qp_error.c": "nic/service/eth/wq.h nic/service/tm/tm.h nic/way/peer.h",
     "nic/data/qp_parcels.c": "nic/service/tm/tm.h",
-    "nic/way/lane_rx.c": "nic/service/eth/segment.h",
+    "nic/way/receive.c": "nic/service/eth/segment.h",
     "nic/way/peer.c": "nic/service/eth/segment.h nic/service/xrc/xrc.h",
     "nic/way/way.c": "nic/service/eth/segment.h",
 }

@@ -3,8 +3,7 @@
 #define VB_NIC_DEMUX_H
 
 /*
- * From a packet to the QP that it is for, whatever way it came: rx.c brings frames of the wire,
- * lane_rx.c those of a ring. A batch of packets holds the lock of one QP at a time; what QPs owe is
+ * From a packet to the QP that it is for, whatever way it came (nic/way/receive.c). A batch of packets holds the lock of one QP at a time; what QPs owe is
  * sent when the batch is through. The caller has the right to take in what it takes in (the rx
  * right, a lane's rx_lock).
  */
@@ -41,6 +40,13 @@ static inline bool vb_kind_is_answer(uint8_t kind)
 static inline bool vb_qpn_is_shared(uint32_t qpn)
 {
 	return qpn < VB_INDICES;
+}
+
+/* Does it come from where the QP sends to, and to where it sends from? */
+static inline bool vb_qp_path_fits(const struct vb_qp *qp, const struct vb_path *came)
+{
+	return memcmp(came->src, qp->to.path.dst, VB_GID_BYTES) == 0 &&
+	       memcmp(came->dst, qp->to.path.src, VB_GID_BYTES) == 0;
 }
 
 /* Whom a packet is for, a shadow of XRC among them (xrc.h); NULL: nobody. */

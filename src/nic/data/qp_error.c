@@ -283,3 +283,21 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 		vb_qp_transmit_locked(qp);
 	vb_lock_drop(&qp->lock);
 }
+
+void vb_nic_turn(struct vb_nic *nic)
+{
+	uint64_t now_ns = vb_nic_now_ns(nic);
+	struct vb_timer *timer;
+
+	if (vb_nic_deadline_ns(nic) > now_ns)
+		return;
+	vb_lock_take(&nic->rx);
+	while ((timer = vb_timer_take(nic, now_ns))) {
+		if (timer->of_cq)
+			vb_cq_on_time(vb_container_of(timer, struct vb_cq, timer), now_ns);
+		else
+			vb_qp_on_time(vb_container_of(timer, struct vb_qp, later.timer), now_ns);
+	}
+	vb_acks_turn(nic, now_ns);
+	vb_lock_drop(&nic->rx);
+}

@@ -93,7 +93,7 @@ struct vb_service_modify {
 /* What comes. QP held by the batch. */
 struct vb_service_receive {
 	uint8_t transport; /* enum vb_transport: of the packets that it admits */
-	/* Judge a packet and give it to the QP, instead of what the ways do (rx.c, lane_rx.c). */
+	/* Judge a packet and give it to the QP, instead of what receive.c does. */
 	void (*take)(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
 		     const struct vb_pkt *pkt, const struct vb_op_info *info);
 	/*

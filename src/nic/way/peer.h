@@ -239,7 +239,7 @@ void vb_lane_unwait(struct vb_qp *qp);
  */
 bool vb_lane_is_overdue(struct vb_qp *qp, uint64_t patience_ns);
 
-/* Take frames from the lane (lane_rx.c): their number. */
+/* Take frames from the lane (receive.c): their number. */
 unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
 
 /* Bring the NIC's statistics up to date; rx_lock held. The other: of all lanes not in use. */

@@ -123,11 +123,8 @@ void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
 		return;
 	}
-	if (from->lane
-		    ? qp->lane.rx != from->lane
-		    : qp->to.peer ||
-			      memcmp(from->frame->path.src, qp->to.path.dst, VB_GID_BYTES) != 0 ||
-			      memcmp(from->frame->path.dst, qp->to.path.src, VB_GID_BYTES) != 0) {
+	if (from->lane ? qp->lane.rx != from->lane
+		       : qp->to.peer || !vb_qp_path_fits(qp, &from->frame->path)) {
 		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
 		return;
 	}

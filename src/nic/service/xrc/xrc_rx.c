@@ -348,8 +348,7 @@ static bool is_from_sender(struct vb_qp *qp, const struct vb_from *from, const s
 		return false;
 	if (qp->to.migrates)
 		return vb_migration_admit(qp, path, pkt, info) || from->lane;
-	return from->lane || (memcmp(path->src, qp->to.path.dst, VB_GID_BYTES) == 0 &&
-			      memcmp(path->dst, qp->to.path.src, VB_GID_BYTES) == 0);
+	return from->lane || vb_qp_path_fits(qp, path);
 }
 
 void vb_xrc_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
