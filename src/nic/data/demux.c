@@ -223,7 +223,7 @@ void vb_batch_end(struct vb_batch *batch)
 		qp->later.touched = false;
 		if (batch->polled)
 			vb_ack_hold(qp, batch->now_ns);
-		if (vb_qp_wants_to_send(qp) && !vb_lane_ack(qp))
+		if (vb_qp_wants_to_send(qp))
 			vb_qp_transmit_locked(qp);
 		if (vb_transport_aims(qp->resp.transport))
 			vb_unacked_give(qp);

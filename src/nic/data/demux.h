@@ -3,9 +3,9 @@
 #define VB_NIC_DEMUX_H
 
 /*
- * From a packet to the QP that it is for, whatever way it came (nic/way/receive.c). A batch of packets holds the lock of one QP at a time; what QPs owe is
- * sent when the batch is through. The caller has the right to take in what it takes in (the rx
- * right, a lane's rx_lock).
+ * From a packet to the QP that it is for, whatever way it came (nic/way/receive.c). A batch of
+ * packets holds the lock of one QP at a time; what QPs owe is sent when the batch is through. The
+ * caller has the right to take in what it takes in (the rx right, a lane's rx_lock).
  */
 
 #include "nic/data/qp.h"

@@ -324,7 +324,7 @@ static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_w
 static inline void send_off(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	if (state >= IBV_QPS_RTS && qp->to.peer) {
-		if (qp->req.pos.next != qp->req.tail && !vb_lane_send(qp))
+		if (qp->req.pos.next != qp->req.tail)
 			vb_qp_transmit_locked(qp);
 	} else if (state >= IBV_QPS_RTS) {
 		qp->now_ns = vb_nic_now_ns(qp->nic);

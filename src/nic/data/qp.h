@@ -201,7 +201,7 @@ int vb_qp_sq_make(struct vb_qp *qp);
 /* Send all that is owed and all that may be sent (send.c). */
 void vb_qp_transmit_locked(struct vb_qp *qp);
 
-/* On the way to RTR: this peer is where it sends to, through shared memory (send_ring.c). */
+/* On the way to RTR: this peer is where it sends to, through shared memory (way.c). */
 void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
 void vb_qp_unbind_locked(struct vb_qp *qp);
 

@@ -234,8 +234,8 @@ bool vb_lane_wait(struct vb_lane *lane, struct vb_qp *qp);
 void vb_lane_unwait(struct vb_qp *qp);
 
 /*
- * Something that is no RC's has waited for room: so long that it counts as lost? Else its turn comes
- * again. Who gets room sets lane_stuck_ns to 0. QP locked.
+ * What is next waits for room, and nobody answers for it: has it waited so long that it counts as
+ * lost? If not, the QP is looked at again. Who gets room sets lane_stuck_ns to 0. QP locked.
  */
 bool vb_lane_is_overdue(struct vb_qp *qp, uint64_t patience_ns);
 

@@ -294,7 +294,7 @@ static void take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 	}
 	pkt.payload = from->payload;
 	pkt.payload_bytes = from->payload_bytes;
-	receive(batch, &(struct vb_from){ .frame = &frame, .lane = lane, .ring = from }, &pkt, info);
+	receive(batch, &(struct vb_from){ &frame, lane, from }, &pkt, info);
 }
 
 /* Up to a batch of frames; rx_lock held. */

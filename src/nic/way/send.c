@@ -64,6 +64,9 @@ void vb_qp_transmit_locked(struct vb_qp *qp)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);
 
+	if (state == IBV_QPS_RTS && qp->to.peer && qp->req.transport == VB_RC &&
+	    vb_lane_transmit_short(qp))
+		return;
 	if (state < IBV_QPS_RTR)
 		return;
 	if (qp->user.parcels)

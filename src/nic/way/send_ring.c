@@ -15,14 +15,6 @@
 
 /* --- into a ring: a vb_sender whose lane it is, with the tx_lock held --- */
 
-/* The XRCETH says more in a ring than on a wire. */
-static inline void head_put(uint8_t *out, const struct vb_pkt *pkt)
-{
-	vb_pkt_emit(out, pkt);
-	if (vb_op_info(pkt->opcode)->headers & VB_H_XRCETH)
-		vb_be32_put(out + VB_BTH_BYTES, pkt->srqn);
-}
-
 /* A datagram's path stands behind its headers, since a GRH is made of it. */
 static enum vb_put put(struct vb_sender *s, const struct vb_path *path, struct vb_pkt *pkt,
 		       const struct vb_payload *payload, bool again)
@@ -37,7 +29,10 @@ static enum vb_put put(struct vb_sender *s, const struct vb_path *path, struct v
 	to = vb_ring_reserve(ring, all, payload->bytes);
 	if (!to)
 		return VB_PUT_NO_ROOM;
-	head_put(ring->octets, pkt);
+	vb_pkt_emit(ring->octets, pkt);
+	/* It says more here than on a wire. */
+	if (info->headers & VB_H_XRCETH)
+		vb_be32_put(ring->octets + VB_BTH_BYTES, pkt->srqn);
 	if (info->transport == VB_UD) {
 		vb_be32_put(ring->octets + VB_LANE_FLOW_OFFSET,
 			    (uint32_t)path->tclass << 20 | path->flow_label);
@@ -58,21 +53,22 @@ static uint32_t room(const struct vb_sender *s, uint32_t bytes, uint32_t n)
 static uint32_t put_run(struct vb_sender *s, const struct vb_pkt *first, const uint8_t *from,
 			uint32_t bytes, uint32_t n, bool again)
 {
-	uint32_t head_bytes = vb_op_info(first->opcode)->header_bytes, i;
-	uint8_t head[VB_PKT_HEADER_BYTES_MAX] = { 0 }, *to;
+	const struct vb_op_info *info = vb_op_info(first->opcode);
 	struct vb_ring_tx *ring = &s->lane->tx;
+	uint32_t i;
 
-	head_put(head, first);
 	for (i = 0; i < n; i++, from += bytes) {
-		to = vb_ring_reserve(ring, head_bytes, bytes);
+		uint8_t *to = vb_ring_reserve(ring, info->header_bytes, bytes);
+
 		if (!to)
 			break;
-		/* What one of these has at most: that takes no call. */
-		memcpy(ring->octets, head, VB_BTH_BYTES + VB_XRCETH_BYTES);
-		vb_be32_put(ring->octets + VB_BTH_PSN_OFFSET, vb_psn_add(first->psn, i));
+		vb_bth_put(ring->octets, first->opcode, false, first->migreq, VB_PKEY_DEFAULT,
+			   first->dqpn, false, vb_psn_add(first->psn, i));
+		if (info->headers & VB_H_XRCETH)
+			vb_be32_put(ring->octets + VB_BTH_BYTES, first->srqn);
 		if (!vb_guard_copy(to, from, bytes))
 			break;
-		vb_ring_publish(ring, head_bytes, bytes);
+		vb_ring_publish(ring, info->header_bytes, bytes);
 	}
 	return i;
 }
@@ -174,52 +170,53 @@ bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt)
 
 /* --- the short way --- */
 
-/* An RC that is up, towards somebody who lives, with nothing to be seen to but what it sends. */
-static bool is_plain(const struct vb_qp *qp)
+/* The work request that was just posted, where there is nothing else to send. */
+static inline bool send_lone(struct vb_sender *s)
 {
-	return qp->to.peer && qp->req.transport == VB_RC && vb_qp_state(qp) == IBV_QPS_RTS &&
-	       !qp->user.parcels && !(qp->send.paced | qp->send.drain_event | qp->resp.broken) &&
-	       !vb_peer_is_lost(qp->to.peer);
-}
-
-bool vb_lane_ack(struct vb_qp *qp)
-{
-	struct vb_sender s = { .qp = qp, .lane = qp->lane.tx };
-	bool done;
-
-	if (!vb_resp_owes_ack_only(&qp->resp) || qp->req.pos.next != qp->req.tail || !is_plain(qp))
-		return false;
-	vb_lock_take(&s.lane->tx_lock);
-	done = put_ack(&s);
-	vb_lock_drop(&s.lane->tx_lock);
-	if (done)
-		vb_peer_published(qp->to.peer);
-	return done;
-}
-
-bool vb_lane_send(struct vb_qp *qp)
-{
-	struct vb_sender s = { .qp = qp, .lane = qp->lane.tx };
-	const struct vb_wqe *wqe = vb_req_lone(&qp->req);
+	struct vb_req *req = &s->qp->req;
+	const struct vb_wqe *wqe = vb_req_lone(req);
 	struct vb_segment seg;
 	enum vb_put done;
 
 	/* The clock that looks whether it gets on runs already (vb_qp_after_locked). */
-	if (!wqe || vb_resp_owes(&qp->resp) || !is_plain(qp) ||
-	    vb_timer_at_ns(&qp->later.timer) == VB_NEVER_NS ||
-	    vb_rc_deadline_ns(&qp->req) != VB_NEVER_NS ||
+	if (!wqe || vb_timer_at_ns(&s->qp->later.timer) == VB_NEVER_NS ||
+	    vb_rc_deadline_ns(req) != VB_NEVER_NS ||
 	    (vb_op_info(wqe->only)->headers & VB_H_IETH))
 		return false;
 	seg.opcode = wqe->only;
-	seg.psn = qp->req.pos.next_psn;
+	seg.psn = req->pos.next_psn;
 	seg.bytes = wqe->bytes;
 	seg.offset = 0;
-	vb_lock_take(&s.lane->tx_lock);
-	done = put_whole(&s, wqe, &seg, true);
-	vb_lock_drop(&s.lane->tx_lock);
+	vb_lock_take(&s->lane->tx_lock);
+	done = put_whole(s, wqe, &seg, true);
+	vb_lock_drop(&s->lane->tx_lock);
 	if (done != VB_PUT)
 		return false;
-	vb_req_lone_sent(&qp->req);
+	vb_req_lone_sent(req);
+	return true;
+}
+
+/* The ACK that is owed, where there is nothing to send. */
+static inline bool send_ack(struct vb_sender *s)
+{
+	bool done;
+
+	if (!vb_resp_owes_ack_only(&s->qp->resp) || s->qp->req.pos.next != s->qp->req.tail)
+		return false;
+	vb_lock_take(&s->lane->tx_lock);
+	done = put_ack(s);
+	vb_lock_drop(&s->lane->tx_lock);
+	return done;
+}
+
+bool vb_lane_transmit_short(struct vb_qp *qp)
+{
+	struct vb_sender s = { .qp = qp, .lane = qp->lane.tx };
+
+	if ((qp->user.parcels || qp->send.paced | qp->send.drain_event | qp->resp.broken) ||
+	    vb_peer_is_lost(qp->to.peer) ||
+	    !(vb_resp_owes(&qp->resp) ? send_ack(&s) : send_lone(&s)))
+		return false;
 	vb_peer_published(qp->to.peer);
 	return true;
 }
@@ -391,32 +388,4 @@ bool vb_lane_datagrams(struct vb_qp *qp, enum ibv_qp_state state)
 	if (vb_qp_sends(state))
 		vb_sender_request(&datagrams, &s);
 	return s.is_done;
-}
-
-/* --- which way --- */
-
-void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
-{
-	vb_qp_unbind_locked(qp);
-	/* If the process has just died, the QP goes by way of the wire, and finds nobody there. */
-	if (!vb_peer_hold(peer))
-		return;
-	if (peer->slot != dqpn >> VB_INDEX_BITS) {
-		vb_peer_drop(peer);
-		return;
-	}
-	qp->to.peer = peer;
-	qp->lane.tx = vb_lane_of(peer, qp->req.transport, qp->ibv.qp.qp_num);
-	qp->lane.rx = vb_lane_of(peer, qp->req.transport, dqpn);
-}
-
-void vb_qp_unbind_locked(struct vb_qp *qp)
-{
-	struct vb_peer *peer = qp->to.peer;
-
-	vb_lane_unwait(qp);
-	qp->to.peer = NULL;
-	qp->lane.tx = qp->lane.rx = NULL;
-	if (peer)
-		vb_peer_drop(peer);
 }

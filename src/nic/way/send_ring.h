@@ -17,16 +17,11 @@ static inline uint32_t vb_lane_xrceth(const struct vb_qp *qp, const struct vb_wq
 void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state);
 
 /*
- * Where an ACK is all that an RC owes, and it has nothing to send: the short way to it. False: it
- * is for vb_qp_transmit_locked(), and nothing has changed.
+ * The short way for an RC in RTS that is bound to a peer: nothing but an ACK is owed, or nothing is
+ * owed and there is one work request, just posted. False: there is more to it, and nothing has
+ * changed.
  */
-bool vb_lane_ack(struct vb_qp *qp);
-
-/*
- * The same for a work request that was just posted, of an RC that has nothing else to send and
- * owes nothing.
- */
-bool vb_lane_send(struct vb_qp *qp);
+bool vb_lane_transmit_short(struct vb_qp *qp);
 
 /*
  * XRC, DC: has the QP to be aimed before it begins the request that is next? XRC's is for another

@@ -12,6 +12,7 @@
 #include "nic/data/pace.h"
 #include "nic/data/window.h"
 #include "nic/way/send.h"
+#include "nic/way/send_ring.h"
 
 #define VB_FOLDED static inline __attribute__((always_inline))
 
@@ -48,9 +49,9 @@ struct vb_sender_ops {
 	bool (*is_elsewhere)(struct vb_sender *s);
 
 	/*
-	 * Packets in the midst of a message, like the first but for their PSNs, each with `bytes` of
-	 * what lies in one piece. room: how many of n there is room for; put_run: how many were put.
-	 * NULL, here and below: the way has nothing that is shorter than put.
+	 * Packets in the midst of a message, like the first but for their PSNs: a BTH, perhaps an
+	 * XRCETH, and `bytes` of what lies in one piece. room: how many of n there is room for;
+	 * put_run: how many were put. NULL, here and below: there is nothing shorter than put.
 	 */
 	uint32_t (*room)(const struct vb_sender *s, uint32_t bytes, uint32_t n);
 	uint32_t (*put_run)(struct vb_sender *s, const struct vb_pkt *first, const uint8_t *from,
@@ -170,7 +171,11 @@ VB_FOLDED bool vb_sender_run(const struct vb_sender_ops *ops, struct vb_sender *
 	vb_segment_at(&seg, req->transport, wqe, req->pos.next_psn, req->mtu);
 	if (!vb_qp_gather(qp, wqe, seg.offset, n * req->mtu, &payload) || payload.count != 1)
 		return false;
-	vb_pkt_fill_request(qp, wqe, &seg, false, &pkt);
+	vb_qp_pkt_begin(qp, &pkt);
+	pkt.opcode = seg.opcode;
+	pkt.psn = seg.psn;
+	if (req->transport == VB_XRC)
+		pkt.srqn = vb_lane_xrceth(qp, wqe);
 	n = ops->put_run(s, &pkt, payload.iov[0].iov_base, req->mtu, n, again);
 	if (n)
 		vb_req_skip(req, n);

@@ -111,6 +111,32 @@ enum vb_way vb_way_choose(struct vb_qp *qp, uint32_t dqpn, struct vb_peer **peer
 
 /* --- RC and UC: one way for all of a connection --- */
 
+void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
+{
+	vb_qp_unbind_locked(qp);
+	/* If the process has just died, the QP goes by way of the wire, and finds nobody there. */
+	if (!vb_peer_hold(peer))
+		return;
+	if (peer->slot != dqpn >> VB_INDEX_BITS) {
+		vb_peer_drop(peer);
+		return;
+	}
+	qp->to.peer = peer;
+	qp->lane.tx = vb_lane_of(peer, qp->req.transport, qp->ibv.qp.qp_num);
+	qp->lane.rx = vb_lane_of(peer, qp->req.transport, dqpn);
+}
+
+void vb_qp_unbind_locked(struct vb_qp *qp)
+{
+	struct vb_peer *peer = qp->to.peer;
+
+	vb_lane_unwait(qp);
+	qp->to.peer = NULL;
+	qp->lane.tx = qp->lane.rx = NULL;
+	if (peer)
+		vb_peer_drop(peer);
+}
+
 /* Has nothing come, and nothing that was sent been taken, since it was connected? */
 static bool is_fresh(const struct vb_qp *qp)
 {
