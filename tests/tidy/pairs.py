@@ -80,8 +80,8 @@ def faults_of_pairs(files):
         for home in sorted(found.keys() | listed.keys()):
             names, may = found.get(home, []), listed.get(home, 0)
             if len(names) > may:
-                faults.append(f"{f.path} declares {len(names)} of {home}, {may} listed: "
-                              + " ".join(names))
+                faults.append(f"{f.path} declares {len(names)} of {home}, {may} may: let "
+                              f"{home[:-1]}h declare one: " + " ".join(names))
             elif len(names) < may:
                 faults.append(f"tests/tidy/pairs.py: {header} declares only {len(names)} of {home}")
     return faults + [f"tests/tidy/pairs.py: there is no {header}" for header in EXCEPTIONS

@@ -18,13 +18,10 @@
 #include "nic/control/qp_dv.h"
 #include "nic/queue/rq.h"
 #include "nic/data/window.h"
-#include "nic/service/dc/dc.h"
 #include "nic/service/eth/raw.h"
 #include "nic/service/eth/rss.h"
-#include "nic/service/rc/rc.h"
+#include "nic/service/services.h"
 #include "nic/service/tm/tm.h"
-#include "nic/service/uc/uc.h"
-#include "nic/service/ud/ud.h"
 #include "nic/service/xrc/xrc.h"
 #include "nic/way/way.h"
 
@@ -35,29 +32,6 @@ static uint32_t power_of_two(uint32_t n)
 	while (size < n)
 		size *= 2;
 	return size;
-}
-
-/* The only place that goes by a QP's type. dc: of IBV_QPT_DRIVER. NULL: no such service. */
-static const struct vb_service *service_of(enum ibv_qp_type type, const struct vb_dc_attr *dc)
-{
-	switch ((int)type) {
-	case IBV_QPT_RC:
-		return &vb_service_rc;
-	case IBV_QPT_UC:
-		return &vb_service_uc;
-	case IBV_QPT_UD:
-		return &vb_service_ud;
-	case IBV_QPT_RAW_PACKET:
-		return &vb_service_raw;
-	case IBV_QPT_XRC_SEND:
-		return &vb_service_xrc_send;
-	case IBV_QPT_XRC_RECV:
-		return &vb_service_xrc_recv;
-	case IBV_QPT_DRIVER:
-		return !dc ? NULL : dc->target ? &vb_service_dc_target : &vb_service_dc_initiator;
-	default:
-		return NULL;
-	}
 }
 
 static bool has_tags(const struct ibv_srq *srq)
@@ -258,7 +232,7 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 
 int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **out)
 {
-	const struct vb_service *service = service_of(attr->qp_type, NULL);
+	const struct vb_service *service = vb_service_of(attr->qp_type, NULL);
 	static const struct vb_qp_extra none;
 
 	return service && !service->handle ? create(service, pd, attr, &none, out) : EOPNOTSUPP;
@@ -339,7 +313,7 @@ static int create_by(const struct vb_service *service, struct ibv_qp_init_attr_e
 
 int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 {
-	const struct vb_service *service = service_of(attr->qp_type, NULL);
+	const struct vb_service *service = vb_service_of(attr->qp_type, NULL);
 	static const struct vb_qp_dv_attr none;
 
 	return service ? create_by(service, attr, &none, out) : EOPNOTSUPP;
@@ -348,7 +322,7 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
 		    struct vb_qp **out)
 {
-	const struct vb_service *service = service_of(attr->qp_type, dv->dc);
+	const struct vb_service *service = vb_service_of(attr->qp_type, dv->dc);
 	struct vb_qp *qp;
 	int err;
 
