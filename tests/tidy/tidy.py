@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import named
 import pairs
 import rooms
 import services
@@ -245,6 +246,11 @@ def rule_security(_):
             if not tests or not all(os.path.exists(os.path.join(ROOT, test)) for test in tests):
                 faults.append(f"docs/security.md:{n}")
     return faults
+
+
+def rule_named(_):
+    """The files that the pages name are there (tests/tidy/named.py)."""
+    return named.faults(ROOT)
 
 
 def rule_headers(files):
