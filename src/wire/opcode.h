@@ -25,6 +25,7 @@ enum vb_transport {
 	VB_DC = 7, /* ours: opcodes from 0xe0 on are the manufacturer's */
 };
 
+/* 6 is free. What is XRC or above is acknowledged, and aimed, by the functions below. */
 enum { VB_TRANSPORTS = 8 };
 
 /* Is the transport acknowledged: RC, XRC or DC? */
@@ -47,7 +48,7 @@ enum vb_kind {
 	VB_K_READ_RESP,
 	VB_K_ACK,
 	VB_K_ATOMIC_ACK,
-	VB_K_CMP_SWP,
+	VB_K_CMP_SWP, /* from here to FLUSH: waits for an answer of its own (vb_wqe_is_fetch) */
 	VB_K_FETCH_ADD,
 	VB_K_ATOMIC_WRITE,
 	VB_K_FLUSH,

@@ -5,8 +5,8 @@
 /*
  * What differs between the kinds of queue pairs: RC, UC, UD, both ends of XRC, both of DC, those of
  * Ethernet frames. Each has one constant table, in the folder of its service; a QP has its table
- * from creation on (control/qp.c), and nothing outside the services asks of what type it is. What
- * is NULL or 0 in a table is as with RC.
+ * from creation on (nic/service/services.c), and nothing outside the services asks of what type it
+ * is. What is NULL or 0 in a table is as with RC.
  */
 
 #include <infiniband/verbs.h>

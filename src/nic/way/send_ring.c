@@ -86,7 +86,8 @@ VB_FOLDED enum vb_put put_whole(struct vb_sender *s, const struct vb_wqe *wqe,
 
 	if (!to)
 		return VB_PUT_NO_ROOM;
-	vb_bth_put(out, seg->opcode, se, qp->to.migreq, VB_PKEY_DEFAULT, qp->to.dqpn, ackreq, seg->psn);
+	vb_bth_put(out, seg->opcode, se, qp->to.migreq, VB_PKEY_DEFAULT, qp->to.dqpn, ackreq,
+		   seg->psn);
 	out += VB_BTH_BYTES;
 	if (info->headers & VB_H_XRCETH) {
 		vb_be32_put(out, vb_lane_xrceth(qp, wqe));

@@ -94,7 +94,8 @@ VB_FOLDED bool vb_sender_answer_run(const struct vb_sender_ops *ops, struct vb_s
 	before = vb_resp_pos_get(resp);
 	vb_qp_pkt_begin(s->qp, &pkt);
 	vb_rc_response(resp, &pkt, &data);
-	from = vb_remote_get(s->qp, pkt.reth.rkey, pkt.reth.va, n * resp->mtu, IBV_ACCESS_REMOTE_READ);
+	from = vb_remote_get(s->qp, pkt.reth.rkey, pkt.reth.va, n * resp->mtu,
+			     IBV_ACCESS_REMOTE_READ);
 	n = from ? ops->put_run(s, &pkt, from, resp->mtu, n, again) : 0;
 	if (!n) {
 		vb_resp_pos_put(resp, &before);
@@ -199,8 +200,8 @@ VB_FOLDED enum vb_put vb_sender_put(const struct vb_sender_ops *ops, struct vb_s
 	if (!vb_wqe_sends_nothing(wqe) &&
 	    !vb_qp_gather(qp, wqe, seg->offset, seg->bytes, &payload))
 		return VB_PUT_NO_DATA;
-	return ops->put(s, qp->req.transport == VB_UD ? &wqe->ud.path : &qp->to.path, &pkt, &payload,
-			again);
+	return ops->put(s, qp->req.transport == VB_UD ? &wqe->ud.path : &qp->to.path, &pkt,
+			&payload, again);
 }
 
 /* The next packet. False: it is not this one's turn, or there is no room. */
