@@ -14,7 +14,7 @@ static void aim(struct vt_wr *w, struct vt_pair *p, uint64_t offset, uint32_t by
 	w->wr.wr.rdma.remote_addr = (uintptr_t)p->b.buf + offset;
 }
 
-static void the_octets_arrive_as_they_are(void **state)
+vt_test(the_octets_arrive_as_they_are)
 {
 	struct vt_pair p;
 	struct ibv_wc wc;
@@ -38,7 +38,7 @@ static void the_octets_arrive_as_they_are(void **state)
 }
 
 /* Gathered from pieces; they need not be aligned here. */
-static void it_is_gathered_like_any_data(void **state)
+vt_test(it_is_gathered_like_any_data)
 {
 	struct ibv_send_wr *bad;
 	struct ibv_sge sge[2];
@@ -58,7 +58,7 @@ static void it_is_gathered_like_any_data(void **state)
 	vt_pair_close(&p);
 }
 
-static void it_has_eight_octets(void **state)
+vt_test(it_has_eight_octets)
 {
 	static const uint32_t lengths[] = { 0, 4, 7, 9, 16, 4096 };
 
@@ -75,7 +75,7 @@ static void it_has_eight_octets(void **state)
 	}
 }
 
-static void more_than_eight_octets_are_not_inline(void **state)
+vt_test(more_than_eight_octets_are_not_inline)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -95,7 +95,7 @@ struct fault {
 };
 
 /* The right is that of a WRITE; the place is aligned; and it counts among READs and atomics. */
-static void what_breaks_a_rule_is_refused(void **state)
+vt_test(what_breaks_a_rule_is_refused)
 {
 	static const struct fault rows[] = {
 		{ { .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC }, AT,
@@ -123,7 +123,7 @@ static void what_breaks_a_rule_is_refused(void **state)
 	}
 }
 
-static void a_write_is_right_enough(void **state)
+vt_test(a_write_is_right_enough)
 {
 	struct vt_options opt = { .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 				  .qp_access = IBV_ACCESS_REMOTE_WRITE };
@@ -137,7 +137,7 @@ static void a_write_is_right_enough(void **state)
 	vt_pair_close(&p);
 }
 
-static void where_no_reads_may_go_it_may_not(void **state)
+vt_test(where_no_reads_may_go_it_may_not)
 {
 	struct vt_options opt = { .no_rd_atomic = true };
 	struct vt_pair p;
@@ -151,7 +151,7 @@ static void where_no_reads_may_go_it_may_not(void **state)
 }
 
 /* More of them than may be outstanding, among READs, WRITEs and atomics: all in their order. */
-static void it_keeps_the_order(void **state)
+vt_test(it_keeps_the_order)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_ATOMIC_WRITE, IBV_WR_RDMA_WRITE,
 						  IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -207,7 +207,7 @@ static void *watch_run(void *arg)
 	return NULL;
 }
 
-static void nobody_sees_half_of_it(void **state)
+vt_test(nobody_sees_half_of_it)
 {
 	struct watch watch = { .torn = false };
 	pthread_t thread;
@@ -227,21 +227,4 @@ static void nobody_sees_half_of_it(void **state)
 	pthread_join(thread, NULL);
 	assert_false(watch.torn);
 	vt_pair_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(the_octets_arrive_as_they_are),
-		vt_test(it_is_gathered_like_any_data),
-		vt_test(it_has_eight_octets),
-		vt_test(more_than_eight_octets_are_not_inline),
-		vt_test(what_breaks_a_rule_is_refused),
-		vt_test(a_write_is_right_enough),
-		vt_test(where_no_reads_may_go_it_may_not),
-		vt_test(it_keeps_the_order),
-		vt_test(nobody_sees_half_of_it),
-	};
-
-	return vt_main(tests);
 }

@@ -144,8 +144,7 @@ static void expect_untouched(const struct vt_end *b)
  */
 static enum ibv_wc_status recv_status(enum ibv_wr_opcode op, uint32_t bytes)
 {
-	const char *link = getenv("VERBATIM_LINK");
-	uint32_t packet = link && strcmp(link, "udp") == 0 ? 1024 : 8192; /* at least */
+	uint32_t packet = vt_by_udp() ? 1024 : 8192; /* at least */
 
 	return op == IBV_WR_RDMA_WRITE_WITH_IMM && bytes <= packet ? IBV_WC_LOC_ACCESS_ERR
 								   : IBV_WC_WR_FLUSH_ERR;
@@ -182,7 +181,7 @@ static void rc_case(enum ibv_wr_opcode op, enum wrong wrong, uint32_t bytes)
 	scene_close(&s);
 }
 
-static void rc_refuses_every_wrong_access_with_every_operation(void **state)
+vt_test(rc_refuses_every_wrong_access_with_every_operation)
 {
 	for (int i = 0; i < REMOTE_OPS * WRONGS; i++) {
 		enum ibv_wr_opcode op = remote_ops[i / WRONGS];
@@ -196,7 +195,7 @@ static void rc_refuses_every_wrong_access_with_every_operation(void **state)
 }
 
 /* The last octet too many, and the message is many packets long: not even the first is written. */
-static void a_long_write_past_the_end_writes_nothing(void **state)
+vt_test(a_long_write_past_the_end_writes_nothing)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .mtu = IBV_MTU_256 };
 	struct ibv_mr *grant;
@@ -217,7 +216,7 @@ static void a_long_write_past_the_end_writes_nothing(void **state)
 }
 
 /* UC: nobody is told, the message is dropped, and the QP goes on (IBA 9.8.3). */
-static void uc_drops_every_wrong_access(void **state)
+vt_test(uc_drops_every_wrong_access)
 {
 	for (int i = 0; i < 2 * WRONGS; i++) {
 		enum ibv_wr_opcode op = remote_ops[i / WRONGS];
@@ -242,7 +241,7 @@ static void uc_drops_every_wrong_access(void **state)
 }
 
 /* Every operation x every set of rights: it works exactly if its right is there. */
-static void each_right_allows_its_operations_only(void **state)
+vt_test(each_right_allows_its_operations_only)
 {
 	for (int i = 0; i < REMOTE_OPS * 8; i++) {
 		enum ibv_wr_opcode op = remote_ops[i / 8];
@@ -269,7 +268,7 @@ static void each_right_allows_its_operations_only(void **state)
 }
 
 /* IBA 9.7.4.1.6: nothing is touched, so no key is looked at. */
-static void zero_octets_need_no_key(void **state)
+vt_test(zero_octets_need_no_key)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -298,7 +297,7 @@ static void expect_invalid_request(struct vt_pair *p)
 	vt_no_event();
 }
 
-static void an_atomic_off_its_boundary_is_an_invalid_request(void **state)
+vt_test(an_atomic_off_its_boundary_is_an_invalid_request)
 {
 	for (int off = 1; off < 8; off++) {
 		struct vt_pair p;
@@ -315,7 +314,7 @@ static void an_atomic_off_its_boundary_is_an_invalid_request(void **state)
 }
 
 /* max_dest_rd_atomic of the responder is 0: it has no place for a READ. */
-static void a_read_without_resources_is_an_invalid_request(void **state)
+vt_test(a_read_without_resources_is_an_invalid_request)
 {
 	for (int i = 2; i < REMOTE_OPS; i++) {
 		struct vt_options opt = { .type = IBV_QPT_RC, .in_reset = true };
@@ -334,7 +333,7 @@ static void a_read_without_resources_is_an_invalid_request(void **state)
 }
 
 /* max_rd_atomic of the requester is 0: it may not even ask. */
-static void a_read_that_the_requester_may_not_make_fails_locally(void **state)
+vt_test(a_read_that_the_requester_may_not_make_fails_locally)
 {
 	for (int i = 2; i < REMOTE_OPS; i++) {
 		struct vt_options opt = { .type = IBV_QPT_RC, .no_rd_atomic = true };
@@ -351,7 +350,7 @@ static void a_read_that_the_requester_may_not_make_fails_locally(void **state)
 	}
 }
 
-static void a_message_longer_than_its_receive_request(void **state)
+vt_test(a_message_longer_than_its_receive_request)
 {
 	static const uint32_t sizes[] = { 65, 5000 };
 
@@ -400,7 +399,7 @@ static void bad_receive(bool srq, uint64_t addr, uint32_t lkey, struct vt_pair *
 	vt_no_event();
 }
 
-static void receive_requests_in_bad_places(void **state)
+vt_test(receive_requests_in_bad_places)
 {
 	for (int i = 0; i < 2 * 5; i++) {
 		struct vt_options opt = { .type = IBV_QPT_RC, .srq = i / 5 };
@@ -464,7 +463,7 @@ static void hole_close(struct ibv_mr *mr, uint8_t *hole)
 
 static const uint32_t hole_sizes[] = { 8, 200, 4096, 16384 };
 
-static void sending_from_vanished_memory(void **state)
+vt_test(sending_from_vanished_memory)
 {
 	vt_faults_to_library();
 	for (int i = 0; i < 3 * 4; i++) {
@@ -523,7 +522,7 @@ static void send_part(const struct vt_options *opt)
 	assert_int_equal(munmap(part, PART), 0);
 }
 
-static void sending_from_memory_that_vanished_in_part(void **state)
+vt_test(sending_from_memory_that_vanished_in_part)
 {
 	vt_faults_to_library();
 	for (enum ibv_mtu mtu = IBV_MTU_1024; mtu <= IBV_MTU_4096; mtu++) {
@@ -532,7 +531,7 @@ static void sending_from_memory_that_vanished_in_part(void **state)
 	}
 }
 
-static void receiving_into_vanished_memory(void **state)
+vt_test(receiving_into_vanished_memory)
 {
 	struct ibv_mr *mr;
 	struct vt_pair p;
@@ -556,7 +555,7 @@ static void receiving_into_vanished_memory(void **state)
 #define ATOMIC_FAULTS_KILL false
 #endif
 
-static void remote_operations_on_vanished_memory(void **state)
+vt_test(remote_operations_on_vanished_memory)
 {
 	vt_faults_to_library();
 	for (int i = 0; i < REMOTE_OPS * 4; i++) {
@@ -582,7 +581,7 @@ static void remote_operations_on_vanished_memory(void **state)
 	}
 }
 
-static void reading_into_vanished_memory(void **state)
+vt_test(reading_into_vanished_memory)
 {
 	vt_faults_to_library();
 	for (int i = 2; i < REMOTE_OPS; i++) {
@@ -608,7 +607,7 @@ static void reading_into_vanished_memory(void **state)
  * Nothing was there from the beginning: refused where it can be. The place is far from those where
  * allocators, a sanitizer's among them, would map something of theirs meanwhile.
  */
-static void nothing_cannot_be_registered(void **state)
+vt_test(nothing_cannot_be_registered)
 {
 	uint8_t *hole = mmap((void *)0x200000000000, HOLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
 			     -1, 0);
@@ -620,28 +619,4 @@ static void nothing_cannot_be_registered(void **state)
 	assert_int_equal(errno, EFAULT);
 	assert_null(ibv_reg_mr(vt.pd, NULL, HOLE, 0));
 	assert_int_equal(errno, EFAULT);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(rc_refuses_every_wrong_access_with_every_operation),
-		vt_test(a_long_write_past_the_end_writes_nothing),
-		vt_test(uc_drops_every_wrong_access),
-		vt_test(each_right_allows_its_operations_only),
-		vt_test(zero_octets_need_no_key),
-		vt_test(an_atomic_off_its_boundary_is_an_invalid_request),
-		vt_test(a_read_without_resources_is_an_invalid_request),
-		vt_test(a_read_that_the_requester_may_not_make_fails_locally),
-		vt_test(a_message_longer_than_its_receive_request),
-		vt_test(receive_requests_in_bad_places),
-		vt_test(sending_from_vanished_memory),
-		vt_test(sending_from_memory_that_vanished_in_part),
-		vt_test(receiving_into_vanished_memory),
-		vt_test(remote_operations_on_vanished_memory),
-		vt_test(reading_into_vanished_memory),
-		vt_test(nothing_cannot_be_registered),
-	};
-
-	return vt_main(tests);
 }

@@ -61,7 +61,7 @@ static void expect_found_later(struct vt_pair *p, struct vt_wr *w)
 	vt_no_event();
 }
 
-static void every_opcode_on_every_service(void **state)
+vt_test(every_opcode_on_every_service)
 {
 	for (int t = 0; t < TYPES; t++) {
 		struct vt_options opt = { .type = types[t] };
@@ -86,7 +86,7 @@ static void every_opcode_on_every_service(void **state)
 	}
 }
 
-static void unknown_flags_are_refused(void **state)
+vt_test(unknown_flags_are_refused)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -104,7 +104,7 @@ static void unknown_flags_are_refused(void **state)
 	vt_pair_close(&p);
 }
 
-static void lists_of_pieces_that_are_too_long_are_refused(void **state)
+vt_test(lists_of_pieces_that_are_too_long_are_refused)
 {
 	static const int counts[] = { -1, 5, 33, 1 << 20, INT32_MIN, INT32_MAX };
 	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad_recv;
@@ -133,7 +133,7 @@ static void lists_of_pieces_that_are_too_long_are_refused(void **state)
 	}
 }
 
-static void inline_data_that_is_too_much_is_refused(void **state)
+vt_test(inline_data_that_is_too_much_is_refused)
 {
 	for (int t = 0; t < TYPES; t++) {
 		struct vt_options opt = { .type = types[t], .inline_bytes = 100 };
@@ -154,7 +154,7 @@ static void inline_data_that_is_too_much_is_refused(void **state)
 }
 
 /* ibv_post_send(3): inline is for SEND and RDMA WRITE. */
-static void inline_goes_with_sends_and_writes_only(void **state)
+vt_test(inline_goes_with_sends_and_writes_only)
 {
 	static const enum ibv_wr_opcode fetches[] = {
 		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD
@@ -172,7 +172,7 @@ static void inline_goes_with_sends_and_writes_only(void **state)
 }
 
 /* The application's own pointer leads nowhere: an error, no crash. */
-static void inline_data_from_nowhere_is_refused(void **state)
+vt_test(inline_data_from_nowhere_is_refused)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -190,7 +190,7 @@ static void inline_data_from_nowhere_is_refused(void **state)
 }
 
 /* The one that is none is refused at once, another PD's is for the device to find out (C10-10). */
-static void a_datagram_needs_an_address_of_its_pd(void **state)
+vt_test(a_datagram_needs_an_address_of_its_pd)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx), *own = vt.pd;
@@ -225,7 +225,7 @@ static void a_datagram_needs_an_address_of_its_pd(void **state)
 /* --- chains --- */
 
 /* The third of five is wrong: two are executed, bad_wr is the third, two never were. */
-static void a_chain_of_sends_stops_at_the_wrong_one(void **state)
+vt_test(a_chain_of_sends_stops_at_the_wrong_one)
 {
 	struct ibv_send_wr *bad = NULL;
 	struct vt_wr w[5];
@@ -250,7 +250,7 @@ static void a_chain_of_sends_stops_at_the_wrong_one(void **state)
 	vt_pair_close(&p);
 }
 
-static void a_chain_of_receives_stops_at_the_wrong_one(void **state)
+vt_test(a_chain_of_receives_stops_at_the_wrong_one)
 {
 	for (int srq = 0; srq < 2; srq++) {
 		struct vt_options opt = { .type = IBV_QPT_RC, .srq = srq };
@@ -278,7 +278,7 @@ static void a_chain_of_receives_stops_at_the_wrong_one(void **state)
 }
 
 /* The queue ends amid a chain: what fits is executed, bad_wr is the first that did not. */
-static void a_full_send_queue_says_which_did_not_fit(void **state)
+vt_test(a_full_send_queue_says_which_did_not_fit)
 {
 	for (int t = 0; t < TYPES; t++) {
 		struct vt_options opt = { .type = types[t], .send_wr = 6 };
@@ -311,7 +311,7 @@ static void a_full_send_queue_says_which_did_not_fit(void **state)
 	}
 }
 
-static void a_full_receive_queue_says_which_did_not_fit(void **state)
+vt_test(a_full_receive_queue_says_which_did_not_fit)
 {
 	for (int srq = 0; srq < 2; srq++) {
 		struct vt_options opt = { .type = IBV_QPT_RC, .recv_wr = 6, .srq = srq };
@@ -396,7 +396,7 @@ static void spoil(struct vt_wr *w, const struct vt_end *end, enum where where, u
 	}
 }
 
-static void local_pieces_in_bad_places(void **state)
+vt_test(local_pieces_in_bad_places)
 {
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx);
 
@@ -420,7 +420,7 @@ static void local_pieces_in_bad_places(void **state)
 }
 
 /* READs and atomics write locally: the region must allow that. */
-static void fetching_into_memory_that_may_not_be_written(void **state)
+vt_test(fetching_into_memory_that_may_not_be_written)
 {
 	static const enum ibv_wr_opcode fetches[] = {
 		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD
@@ -446,7 +446,7 @@ static void fetching_into_memory_that_may_not_be_written(void **state)
 	}
 }
 
-static void an_atomic_of_another_size(void **state)
+vt_test(an_atomic_of_another_size)
 {
 	static const uint32_t sizes[] = { 0, 1, 4, 7, 9, 16, 4096 };
 
@@ -463,7 +463,7 @@ static void an_atomic_of_another_size(void **state)
 }
 
 /* IBA 9.7.7.1: 2^31 octets is the longest message. The keys are good, it is only too long. */
-static void a_message_of_more_than_two_gibibytes(void **state)
+vt_test(a_message_of_more_than_two_gibibytes)
 {
 	struct ibv_recv_wr recv = { .wr_id = 1, .num_sge = 4 }, *bad_recv = NULL;
 	struct ibv_send_wr *bad = NULL;
@@ -490,7 +490,7 @@ static void a_message_of_more_than_two_gibibytes(void **state)
 }
 
 /* A datagram is one packet. */
-static void a_datagram_longer_than_the_mtu(void **state)
+vt_test(a_datagram_longer_than_the_mtu)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_port_attr port;
@@ -514,7 +514,7 @@ static void a_datagram_longer_than_the_mtu(void **state)
 
 /* --- datagrams that are not for us --- */
 
-static void a_wrong_q_key_is_dropped(void **state)
+vt_test(a_wrong_q_key_is_dropped)
 {
 	static const uint32_t keys[] = { 0, VT_QKEY ^ 1, VT_QKEY ^ 0x40000000 };
 	struct vt_options opt = { .type = IBV_QPT_UD };
@@ -543,7 +543,7 @@ static void a_wrong_q_key_is_dropped(void **state)
  * knows a Q_Key stops a QP, or takes requests off a queue that others share. Room for the 40 octets
  * in front is needed as well.
  */
-static void a_datagram_that_does_not_fit_its_receive_request(void **state)
+vt_test(a_datagram_that_does_not_fit_its_receive_request)
 {
 	static const uint32_t rooms[] = { 0, 10, 40, 139 };
 
@@ -576,7 +576,7 @@ static void a_datagram_that_does_not_fit_its_receive_request(void **state)
 }
 
 /* UC the same: the message is lost, and the next one has the receive request. */
-static void a_message_of_uc_that_does_not_fit_is_lost(void **state)
+vt_test(a_message_of_uc_that_does_not_fit_is_lost)
 {
 	static const uint32_t sizes[] = { 65, 5000, 60000 };
 
@@ -601,7 +601,7 @@ static void a_message_of_uc_that_does_not_fit_is_lost(void **state)
 }
 
 /* Nobody waits for it: lost, and nothing else happens. */
-static void an_unreliable_message_without_a_receive_request_is_lost(void **state)
+vt_test(an_unreliable_message_without_a_receive_request_is_lost)
 {
 	for (int t = 1; t < TYPES; t++) {
 		struct vt_options opt = { .type = types[t] };
@@ -623,7 +623,7 @@ static void an_unreliable_message_without_a_receive_request_is_lost(void **state
 
 /* --- a peer that does not answer, or is not ready --- */
 
-static void rnr_retry_exceeded(void **state)
+vt_test(rnr_retry_exceeded)
 {
 	for (int retries = 0; retries < 3; retries++) {
 		struct vt_options opt = { .type = IBV_QPT_RC,
@@ -647,7 +647,7 @@ static void rnr_retry_exceeded(void **state)
 }
 
 /* 7 is for ever: it waits as long as it takes. */
-static void rnr_retry_of_seven_waits(void **state)
+vt_test(rnr_retry_of_seven_waits)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .rnr_timer = 14 /* 1.28 ms */ };
 	struct vt_pair p;
@@ -663,7 +663,7 @@ static void rnr_retry_of_seven_waits(void **state)
 }
 
 /* ibv_modify_qp(3): (retry_cnt + 1) timeouts, then it fails, and all the rest with it. */
-static void retry_exceeded(void **state)
+vt_test(retry_exceeded)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						  IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD };
@@ -703,7 +703,7 @@ static int said_twice(int rc)
 	return rc;
 }
 
-static void errno_says_it_too(void **state)
+vt_test(errno_says_it_too)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
@@ -720,36 +720,4 @@ static void errno_says_it_too(void **state)
 	assert_int_equal(said_twice(ibv_dealloc_pd(vt.pd)), EBUSY);
 	assert_int_equal(said_twice(ibv_query_port(vt.ctx, 9, &port)), EINVAL);
 	vt_end_close(&end);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(errno_says_it_too),
-		vt_test(every_opcode_on_every_service),
-		vt_test(unknown_flags_are_refused),
-		vt_test(lists_of_pieces_that_are_too_long_are_refused),
-		vt_test(inline_data_that_is_too_much_is_refused),
-		vt_test(inline_goes_with_sends_and_writes_only),
-		vt_test(inline_data_from_nowhere_is_refused),
-		vt_test(a_datagram_needs_an_address_of_its_pd),
-		vt_test(a_chain_of_sends_stops_at_the_wrong_one),
-		vt_test(a_chain_of_receives_stops_at_the_wrong_one),
-		vt_test(a_full_send_queue_says_which_did_not_fit),
-		vt_test(a_full_receive_queue_says_which_did_not_fit),
-		vt_test(local_pieces_in_bad_places),
-		vt_test(fetching_into_memory_that_may_not_be_written),
-		vt_test(an_atomic_of_another_size),
-		vt_test(a_message_of_more_than_two_gibibytes),
-		vt_test(a_datagram_longer_than_the_mtu),
-		vt_test(a_wrong_q_key_is_dropped),
-		vt_test(a_datagram_that_does_not_fit_its_receive_request),
-		vt_test(a_message_of_uc_that_does_not_fit_is_lost),
-		vt_test(an_unreliable_message_without_a_receive_request_is_lost),
-		vt_test(rnr_retry_exceeded),
-		vt_test(rnr_retry_of_seven_waits),
-		vt_test(retry_exceeded),
-	};
-
-	return vt_main(tests);
 }

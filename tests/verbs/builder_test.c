@@ -104,7 +104,7 @@ static void assert_nothing_posted(struct scene *s)
 /* --- creation --- */
 
 /* The table of WORK REQUESTS: "QP Type Supported". */
-static void each_type_has_exactly_its_operations(void **state)
+vt_test(each_type_has_exactly_its_operations)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -134,7 +134,7 @@ static void each_type_has_exactly_its_operations(void **state)
 
 /* --- the operations --- */
 
-static void sends_arrive_with_what_they_carry(void **state)
+vt_test(sends_arrive_with_what_they_carry)
 {
 	struct scene s;
 	struct ibv_wc wc;
@@ -163,7 +163,7 @@ static void sends_arrive_with_what_they_carry(void **state)
 	scene_close(&s);
 }
 
-static void writes_and_reads_go_where_they_are_told(void **state)
+vt_test(writes_and_reads_go_where_they_are_told)
 {
 	struct scene s;
 	struct ibv_wc wc;
@@ -191,7 +191,7 @@ static void writes_and_reads_go_where_they_are_told(void **state)
 	scene_close(&s);
 }
 
-static void atomics_work_on_eight_octets(void **state)
+vt_test(atomics_work_on_eight_octets)
 {
 	uint64_t *word, *found, value = 0x1122334455667788;
 	struct scene s;
@@ -221,7 +221,7 @@ static void atomics_work_on_eight_octets(void **state)
 }
 
 /* b's window is bound and invalidated by the builder of a QP of its own. */
-static void windows_are_bound_and_taken_back(void **state)
+vt_test(windows_are_bound_and_taken_back)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info info;
@@ -269,7 +269,7 @@ static void windows_are_bound_and_taken_back(void **state)
 
 /* --- setters --- */
 
-static void lists_are_logically_concatenated(void **state)
+vt_test(lists_are_logically_concatenated)
 {
 	struct ibv_data_buf bufs[3];
 	struct ibv_sge sges[4];
@@ -391,7 +391,7 @@ static void misuse(struct scene *s, enum misuse what)
 }
 
 /* "ibv_wr_complete() will return failure and the entire posting will be aborted" */
-static void what_is_wrong_aborts_the_entire_posting(void **state)
+vt_test(what_is_wrong_aborts_the_entire_posting)
 {
 	struct scene s;
 
@@ -417,7 +417,7 @@ static void what_is_wrong_aborts_the_entire_posting(void **state)
 	scene_close(&s);
 }
 
-static void a_batch_that_does_not_fit_is_not_posted(void **state)
+vt_test(a_batch_that_does_not_fit_is_not_posted)
 {
 	struct scene s;
 
@@ -450,7 +450,7 @@ static void a_batch_that_does_not_fit_is_not_posted(void **state)
 	scene_close(&s);
 }
 
-static void an_empty_batch_is_nothing(void **state)
+vt_test(an_empty_batch_is_nothing)
 {
 	struct scene s;
 
@@ -464,7 +464,7 @@ static void an_empty_batch_is_nothing(void **state)
 }
 
 /* "ibv_wr_abort() will discard all work prepared since ibv_wr_start()." */
-static void abort_leaves_no_trace(void **state)
+vt_test(abort_leaves_no_trace)
 {
 	struct scene s;
 
@@ -491,7 +491,7 @@ static void abort_leaves_no_trace(void **state)
 
 /* --- UD --- */
 
-static void a_datagram_needs_its_address(void **state)
+vt_test(a_datagram_needs_its_address)
 {
 	struct scene s;
 	struct ibv_wc wc;
@@ -520,7 +520,7 @@ static void a_datagram_needs_its_address(void **state)
 /* --- flags --- */
 
 /* "These values should be set before invoking the WR builder function." */
-static void wr_id_and_flags_are_those_when_it_was_built(void **state)
+vt_test(wr_id_and_flags_are_those_when_it_was_built)
 {
 	struct scene s;
 
@@ -546,7 +546,7 @@ static void wr_id_and_flags_are_those_when_it_was_built(void **state)
 }
 
 /* "Set the solicited bit in the RDMA packet." */
-static void only_the_solicited_send_makes_an_event(void **state)
+vt_test(only_the_solicited_send_makes_an_event)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(vt.ctx);
 	struct vt_options opt = { .channel = channel };
@@ -584,7 +584,7 @@ static void only_the_solicited_send_makes_an_event(void **state)
 
 /* --- states --- */
 
-static void before_rts_nothing_is_posted(void **state)
+vt_test(before_rts_nothing_is_posted)
 {
 	struct scene s;
 
@@ -596,7 +596,7 @@ static void before_rts_nothing_is_posted(void **state)
 	scene_close(&s);
 }
 
-static void in_the_error_state_it_is_flushed(void **state)
+vt_test(in_the_error_state_it_is_flushed)
 {
 	struct scene s;
 
@@ -614,7 +614,7 @@ static void in_the_error_state_it_is_flushed(void **state)
 /* --- beside ibv_post_send(3) and other threads --- */
 
 /* "WRs batches of ibv_post_send() and this API WRs batches can interleave together" */
-static void it_goes_together_with_post_send(void **state)
+vt_test(it_goes_together_with_post_send)
 {
 	struct scene s;
 
@@ -659,7 +659,7 @@ static void *rival_run(void *arg)
 }
 
 /* CONCURRENCY: "a per-QP critical section where no other threads can enter" */
-static void one_thread_builds_at_a_time(void **state)
+vt_test(one_thread_builds_at_a_time)
 {
 	struct rival rival = { .rc = -1 };
 	pthread_t thread;
@@ -680,29 +680,4 @@ static void one_thread_builds_at_a_time(void **state)
 	vt_expect(s.p.a.cq, 10, IBV_WC_SUCCESS);
 	vt_expect(s.p.a.cq, 20, IBV_WC_SUCCESS);
 	scene_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(each_type_has_exactly_its_operations),
-		vt_test(sends_arrive_with_what_they_carry),
-		vt_test(writes_and_reads_go_where_they_are_told),
-		vt_test(atomics_work_on_eight_octets),
-		vt_test(windows_are_bound_and_taken_back),
-		vt_test(lists_are_logically_concatenated),
-		vt_test(what_is_wrong_aborts_the_entire_posting),
-		vt_test(a_batch_that_does_not_fit_is_not_posted),
-		vt_test(an_empty_batch_is_nothing),
-		vt_test(abort_leaves_no_trace),
-		vt_test(a_datagram_needs_its_address),
-		vt_test(wr_id_and_flags_are_those_when_it_was_built),
-		vt_test(only_the_solicited_send_makes_an_event),
-		vt_test(before_rts_nothing_is_posted),
-		vt_test(in_the_error_state_it_is_flushed),
-		vt_test(it_goes_together_with_post_send),
-		vt_test(one_thread_builds_at_a_time),
-	};
-
-	return vt_main(tests);
 }

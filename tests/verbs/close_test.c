@@ -128,7 +128,7 @@ static const struct kind kinds[] = {
 	{ "counters", counters_make, counters_end },
 };
 
-static void whatever_is_left_keeps_the_context(void **state)
+vt_test(whatever_is_left_keeps_the_context)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct ibv_context *context = context_open();
@@ -147,7 +147,7 @@ static void whatever_is_left_keeps_the_context(void **state)
 }
 
 /* Refused is not destroyed. */
-static void what_is_in_use_keeps_it_on(void **state)
+vt_test(what_is_in_use_keeps_it_on)
 {
 	struct ibv_context *context = context_open();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
@@ -164,7 +164,7 @@ static void what_is_in_use_keeps_it_on(void **state)
 	assert_false(is_there(async_fd, cmd_fd));
 }
 
-static void the_last_of_a_process_is_closed_so_as_well(void **state)
+vt_test(the_last_of_a_process_is_closed_so_as_well)
 {
 	struct ibv_device *device = vt.ctx->device;
 
@@ -184,7 +184,7 @@ static void the_last_of_a_process_is_closed_so_as_well(void **state)
 
 /* --- a connection --- */
 
-static void nobody_reaches_what_was_closed(void **state)
+vt_test(nobody_reaches_what_was_closed)
 {
 	const struct vt_options opt = { .retry_cnt = 1 };
 	struct vt_pair p;
@@ -210,7 +210,7 @@ static void nobody_reaches_what_was_closed(void **state)
 }
 
 /* The other context's connections go on meanwhile. */
-static void others_do_not_notice(void **state)
+vt_test(others_do_not_notice)
 {
 	struct ibv_context *context = context_open();
 	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
@@ -225,17 +225,4 @@ static void others_do_not_notice(void **state)
 	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	vt_pair_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(whatever_is_left_keeps_the_context),
-		vt_test(what_is_in_use_keeps_it_on),
-		vt_test(the_last_of_a_process_is_closed_so_as_well),
-		vt_test(nobody_reaches_what_was_closed),
-		vt_test(others_do_not_notice),
-	};
-
-	return vt_main(tests);
 }

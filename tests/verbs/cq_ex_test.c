@@ -59,7 +59,7 @@ static int try_create(struct ibv_cq_init_attr_ex attr)
 }
 
 /* "Minimum number of entries", "Consumer-supplied context", "Completion channel" */
-static void it_has_what_it_was_created_with(void **state)
+vt_test(it_has_what_it_was_created_with)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(vt.ctx);
 	struct ibv_cq_init_attr_ex attr = {
@@ -78,7 +78,7 @@ static void it_has_what_it_was_created_with(void **state)
 }
 
 /* "Must be >= 0 and < context->num_comp_vectors"; "or NULL if the request fails" */
-static void what_cannot_be_is_refused(void **state)
+vt_test(what_cannot_be_is_refused)
 {
 	const uint32_t vectors = (uint32_t)vt.ctx->num_comp_vectors;
 	struct ibv_device_attr device;
@@ -111,7 +111,7 @@ static void what_cannot_be_is_refused(void **state)
 }
 
 /* "Only fields that the user requested via wc_flags ... could be queried": each by itself. */
-static void only_what_was_asked_for_can_be_read(void **state)
+vt_test(only_what_was_asked_for_can_be_read)
 {
 	for (unsigned bit = 0; bit < 13; bit++) {
 		uint64_t flags = bit < 12 ? 1ull << bit : 0;
@@ -143,7 +143,7 @@ static void only_what_was_asked_for_can_be_read(void **state)
 /* --- polling --- */
 
 /* "When no completions are available on the CQ, ENOENT is returned, but the CQ remains valid" */
-static void batches_begin_and_end(void **state)
+vt_test(batches_begin_and_end)
 {
 	struct ibv_poll_cq_attr bad = { .comp_mask = 1 };
 	struct ibv_cq_ex *cq;
@@ -178,7 +178,7 @@ static void batches_begin_and_end(void **state)
 	vt_pair_close(&p);
 }
 
-static void both_ways_of_polling_take_from_one_queue(void **state)
+vt_test(both_ways_of_polling_take_from_one_queue)
 {
 	struct ibv_cq_ex *cq;
 	struct vt_pair p;
@@ -200,7 +200,7 @@ static void both_ways_of_polling_take_from_one_queue(void **state)
 }
 
 /* Places in the send queue come back by either way. */
-static void polling_makes_room_in_the_send_queue(void **state)
+vt_test(polling_makes_room_in_the_send_queue)
 {
 	struct vt_pair p;
 
@@ -217,7 +217,7 @@ static void polling_makes_room_in_the_send_queue(void **state)
 
 /* --- fields --- */
 
-static void a_receive_can_be_read(void **state)
+vt_test(a_receive_can_be_read)
 {
 	struct ibv_cq_ex *cq;
 	struct vt_pair p;
@@ -247,7 +247,7 @@ static void a_receive_can_be_read(void **state)
 	vt_pair_close(&p);
 }
 
-static void a_datagram_tells_who_sent_it(void **state)
+vt_test(a_datagram_tells_who_sent_it)
 {
 	struct ibv_cq_ex *cq;
 	struct vt_pair p;
@@ -266,7 +266,7 @@ static void a_datagram_tells_who_sent_it(void **state)
 }
 
 /* "some fields are only valid in certain opcodes and status codes" */
-static void a_failure_can_be_read(void **state)
+vt_test(a_failure_can_be_read)
 {
 	struct ibv_cq_ex *cq;
 	struct vt_pair p;
@@ -286,7 +286,7 @@ static void a_failure_can_be_read(void **state)
 }
 
 /* What belongs to raw frames, to steering and to tag matching is none of theirs. */
-static void what_cannot_occur_reads_as_none(void **state)
+vt_test(what_cannot_occur_reads_as_none)
 {
 	struct ibv_wc_tm_info info = { 1, 2 };
 	struct ibv_cq_ex *cq;
@@ -328,7 +328,7 @@ static uint64_t wall_ns(void)
 }
 
 /* "Get the completion timestamp ... in HCA clock units", which can be asked for the time. */
-static void stamps_are_the_devices_time(void **state)
+vt_test(stamps_are_the_devices_time)
 {
 	struct ibv_device_attr_ex device;
 	uint64_t before, between, after, sent, received;
@@ -360,7 +360,7 @@ static void stamps_are_the_devices_time(void **state)
 }
 
 /* "convert it from HCA clock units to wall clock nanoseconds" */
-static void stamps_of_the_wall_clock_are_the_time_of_day(void **state)
+vt_test(stamps_of_the_wall_clock_are_the_time_of_day)
 {
 	uint64_t before, after, stamp, last = 0;
 	struct vt_pair p;
@@ -383,7 +383,7 @@ static void stamps_of_the_wall_clock_are_the_time_of_day(void **state)
 }
 
 /* ibv_query_rt_values_ex(3): "Compatibility mask that defines the query/queried fields [in/out]" */
-static void the_clock_can_be_asked(void **state)
+vt_test(the_clock_can_be_asked)
 {
 	struct ibv_values_ex values = { .comp_mask = 0 };
 	uint64_t first = device_ns();
@@ -405,7 +405,7 @@ static void the_clock_can_be_asked(void **state)
  * "This CQ is used from a single threaded, thus no locking is required": a batch that is begun
  * within a batch would wait for itself if there was one.
  */
-static void one_thread_needs_no_lock(void **state)
+vt_test(one_thread_needs_no_lock)
 {
 	struct ibv_cq_ex *cq;
 	struct vt_pair p;
@@ -428,7 +428,7 @@ static void one_thread_needs_no_lock(void **state)
 }
 
 /* "This CQ will not pass to error state if overrun, CQE always will be written to next entry" */
-static void overruns_can_be_ignored(void **state)
+vt_test(overruns_can_be_ignored)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
@@ -457,7 +457,7 @@ static void overruns_can_be_ignored(void **state)
 }
 
 /* A CQ that many share: all of its QPs fail, each is told once, and others go on. */
-static void an_overrun_fails_all_qps_of_the_cq(void **state)
+vt_test(an_overrun_fails_all_qps_of_the_cq)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD, .cqe = 4 }, wide = { .type = IBV_QPT_RC };
 	struct ibv_qp_init_attr init = {
@@ -499,28 +499,4 @@ static void an_overrun_fails_all_qps_of_the_cq(void **state)
 	assert_int_equal(ibv_destroy_qp(idle), 0);
 	vt_pair_close(&p);
 	vt_pair_close(&other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(it_has_what_it_was_created_with),
-		vt_test(what_cannot_be_is_refused),
-		vt_test(only_what_was_asked_for_can_be_read),
-		vt_test(batches_begin_and_end),
-		vt_test(both_ways_of_polling_take_from_one_queue),
-		vt_test(polling_makes_room_in_the_send_queue),
-		vt_test(a_receive_can_be_read),
-		vt_test(a_datagram_tells_who_sent_it),
-		vt_test(a_failure_can_be_read),
-		vt_test(what_cannot_occur_reads_as_none),
-		vt_test(stamps_are_the_devices_time),
-		vt_test(stamps_of_the_wall_clock_are_the_time_of_day),
-		vt_test(the_clock_can_be_asked),
-		vt_test(one_thread_needs_no_lock),
-		vt_test(overruns_can_be_ignored),
-		vt_test(an_overrun_fails_all_qps_of_the_cq),
-	};
-
-	return vt_main(tests);
 }

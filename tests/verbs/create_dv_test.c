@@ -62,12 +62,12 @@ static int teardown(void **state)
 	return vt_teardown(state);
 }
 
-#define dv_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define dv_test(f) vt_case(f, setup, teardown, NULL)
 
 /* create_dv: "creates a queue pair (QP) with specific driver properties" */
 /* create_dv: "Please see ibv_create_qp_ex(3) man page for context and qp_attr" */
 /* create_dv: "returns a pointer to the created QP" */
-static void it_is_created_like_any_other(void **state)
+dv_test(it_is_created_like_any_other)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	static const struct mlx5dv_qp_init_attr nothing;
@@ -88,7 +88,7 @@ static void it_is_created_like_any_other(void **state)
 }
 
 /* create_dv: "on error NULL will be returned and errno will be set" */
-static void what_ibv_create_qp_ex_refuses_is_refused(void **state)
+dv_test(what_ibv_create_qp_ex_refuses_is_refused)
 {
 	static const struct mlx5dv_qp_init_attr nothing;
 	struct ibv_qp_init_attr_ex attr = attr_of(IBV_QPT_RC);
@@ -109,7 +109,7 @@ static void what_ibv_create_qp_ex_refuses_is_refused(void **state)
 /* create_dv: "valid values in create_flags" */
 /* create_dv: "valid values in dc_init_attr" */
 /* create_dv: "valid values in send_ops_flags" */
-static void fields_without_their_bit_are_not_looked_at(void **state)
+dv_test(fields_without_their_bit_are_not_looked_at)
 {
 	struct mlx5dv_qp_init_attr dv = {
 		.create_flags = ~0u,
@@ -131,7 +131,7 @@ static void fields_without_their_bit_are_not_looked_at(void **state)
 }
 
 /* create_dv: "create_flags: A bitwise OR of the various values described below" */
-static void flags_that_contradict_or_that_nobody_knows_are_refused(void **state)
+dv_test(flags_that_contradict_or_that_nobody_knows_are_refused)
 {
 	struct mlx5dv_qp_init_attr dv = {
 		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
@@ -167,7 +167,7 @@ static void flags_that_contradict_or_that_nobody_knows_are_refused(void **state)
 }
 
 /* create_dv: "DC init attributes" */
-static void dc_goes_with_a_driver_qp_only(void **state)
+dv_test(dc_goes_with_a_driver_qp_only)
 {
 	struct mlx5dv_qp_init_attr dv = {
 		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
@@ -202,7 +202,7 @@ static void dc_goes_with_a_driver_qp_only(void **state)
 }
 
 /* create_dv: "send_ops_flags: A bitwise OR of the various values described below" */
-static void operations_are_those_of_the_type(void **state)
+dv_test(operations_are_those_of_the_type)
 {
 	struct mlx5dv_qp_init_attr dv = {
 		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
@@ -224,7 +224,7 @@ static void operations_are_those_of_the_type(void **state)
  * create_dv: "mlx5dv_qp_ex_from_ibv_qp_ex() is used to get struct mlx5dv_qp_ex for accessing the
  * send ops interfaces when IBV_QP_INIT_ATTR_SEND_OPS_FLAGS is used"
  */
-static void the_builder_has_a_second_face(void **state)
+dv_test(the_builder_has_a_second_face)
 {
 	struct ibv_qp_init_attr_ex attr = attr_of(IBV_QPT_RC);
 	struct vt_options opt = vt_options(&(struct vt_options){ .type = IBV_QPT_RC });
@@ -306,7 +306,7 @@ static struct ibv_qp *make_unlike(struct ibv_qp_init_attr *init)
  * create_dv: "It is the applications responsibility to make sure that the peer QP is configured
  * with same mode" Who does not only waits longer than he would have to: what is sent, comes.
  */
-static void ends_of_different_modes_lose_nothing(void **state)
+dv_test(ends_of_different_modes_lose_nothing)
 {
 	struct vt_options opt = { .make_qp = make_unlike };
 	struct vt_wr w;
@@ -329,20 +329,4 @@ static void ends_of_different_modes_lose_nothing(void **state)
 		}
 	}
 	vt_pair_close(&p);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		dv_test(it_is_created_like_any_other),
-		dv_test(what_ibv_create_qp_ex_refuses_is_refused),
-		dv_test(fields_without_their_bit_are_not_looked_at),
-		dv_test(flags_that_contradict_or_that_nobody_knows_are_refused),
-		dv_test(dc_goes_with_a_driver_qp_only),
-		dv_test(operations_are_those_of_the_type),
-		dv_test(the_builder_has_a_second_face),
-		dv_test(ends_of_different_modes_lose_nothing),
-	};
-
-	return vt_main(tests);
 }

@@ -55,7 +55,7 @@ static void expect_flag_refused(struct ibv_cq *cq, enum ibv_qp_type type, uint32
 /* create_ex: "creates a queue pair (QP) associated with the protection domain pd" */
 /* create_ex: "PD to be associated with the QP" */
 /* create_ex: "The argument qp_init_attr_ex is an ibv_qp_init_attr_ex struct" */
-static void it_belongs_to_the_pd_of_its_attributes(void **state)
+vt_test(it_belongs_to_the_pd_of_its_attributes)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
@@ -77,7 +77,7 @@ static void it_belongs_to_the_pd_of_its_attributes(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void without_a_pd_it_is_refused(void **state)
+vt_test(without_a_pd_it_is_refused)
 {
 	static const uint32_t masks[] = {
 		0, IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
@@ -110,7 +110,7 @@ static void without_a_pd_it_is_refused(void **state)
 }
 
 /* create_ex: "Identifies valid fields" */
-static void fields_without_their_bit_are_not_looked_at(void **state)
+vt_test(fields_without_their_bit_are_not_looked_at)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
@@ -133,7 +133,7 @@ static void fields_without_their_bit_are_not_looked_at(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void bits_that_nobody_knows_are_refused(void **state)
+vt_test(bits_that_nobody_knows_are_refused)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
@@ -147,7 +147,7 @@ static void bits_that_nobody_knows_are_refused(void **state)
 }
 
 /* create_ex: "Associated context of the QP" */
-static void it_carries_the_context_it_was_given(void **state)
+vt_test(it_carries_the_context_it_was_given)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr_ex init = init_of(cq, IBV_QPT_UD);
@@ -190,7 +190,7 @@ static void send_to_oneself(struct vt_end *end, struct ibv_cq *send_cq, struct i
 
 /* create_ex: "CQ to be associated with the Send Queue (SQ)" */
 /* create_ex: "CQ to be associated with the Receive Queue (RQ)" */
-static void each_queue_completes_on_its_cq(void **state)
+vt_test(each_queue_completes_on_its_cq)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -209,7 +209,7 @@ static void each_queue_completes_on_its_cq(void **state)
 }
 
 /* create_ex: "SRQ handle if QP is to be associated with an SRQ, otherwise NULL" */
-static void it_receives_from_the_srq_it_was_given(void **state)
+vt_test(it_receives_from_the_srq_it_was_given)
 {
 	for (int i = 0; i < TYPES; i += 2) {
 		struct vt_options opt = { .type = types[i], .srq = true };
@@ -229,7 +229,7 @@ static void it_receives_from_the_srq_it_was_given(void **state)
 }
 
 /* create_ex: "If set, each Work Request (WR) submitted to the SQ generates a completion entry" */
-static void sq_sig_all_makes_every_send_complete(void **state)
+vt_test(sq_sig_all_makes_every_send_complete)
 {
 	for (int all = 0; all < 2; all++) {
 		struct vt_options opt = { .type = IBV_QPT_RC };
@@ -263,7 +263,7 @@ static void sq_sig_all_makes_every_send_complete(void **state)
  */
 /* create_ex: "returns a pointer to the created QP, or NULL if the request fails." */
 /* create_ex: "IBV_QPT_DRIVER does not represent a specific service and is used for vendor" */
-static void it_has_the_type_it_was_asked_for(void **state)
+vt_test(it_has_the_type_it_was_asked_for)
 {
 	static const enum ibv_qp_type none[] = { 0, 77, -1 };
 	struct ibv_cq *cq = vt_cq(4, NULL);
@@ -280,7 +280,7 @@ static void it_has_the_type_it_was_asked_for(void **state)
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
 	init = init_of(cq, IBV_QPT_RAW_PACKET);
-	if (vt_has_segment()) {
+	if (!vt_by_udp()) {
 		struct ibv_qp *qp = made(&init);
 
 		assert_int_equal(qp->qp_type, IBV_QPT_RAW_PACKET);
@@ -302,7 +302,7 @@ static void it_has_the_type_it_was_asked_for(void **state)
 }
 
 /* create_ex: "XRC domain to be associated with the target QP" */
-static void an_xrc_domain_goes_with_no_other_type(void **state)
+vt_test(an_xrc_domain_goes_with_no_other_type)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr_ex init;
@@ -323,7 +323,7 @@ static void an_xrc_domain_goes_with_no_other_type(void **state)
 }
 
 /* TSO cuts frames, and RSS spreads them. */
-static void what_raw_packets_have_goes_with_no_other_type(void **state)
+vt_test(what_raw_packets_have_goes_with_no_other_type)
 {
 	static const uint32_t bits[RAW_BITS] = { IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
 						 IBV_QP_INIT_ATTR_IND_TABLE,
@@ -353,7 +353,7 @@ static void what_raw_packets_have_goes_with_no_other_type(void **state)
 /* --- flags --- */
 
 /* create_ex: "Creation flags for this QP" */
-static void flags_are_those_of_the_type(void **state)
+vt_test(flags_are_those_of_the_type)
 {
 	static const uint32_t common = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
 				       IBV_QP_CREATE_PCI_WRITE_END_PADDING;
@@ -377,7 +377,7 @@ static void flags_are_those_of_the_type(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void what_frames_of_ethernet_have_is_refused(void **state)
+vt_test(what_frames_of_ethernet_have_is_refused)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
@@ -389,7 +389,7 @@ static void what_frames_of_ethernet_have_is_refused(void **state)
 }
 
 /* create_ex: "Incoming packets will be padded to cacheline size" */
-static void padding_is_harmless(void **state)
+vt_test(padding_is_harmless)
 {
 	struct ibv_device_attr_ex device;
 
@@ -427,7 +427,7 @@ static void padding_is_harmless(void **state)
  * create_ex: "Source QP number, creation flag IBV_QP_CREATE_SOURCE_QPN should be set, few NOTEs
  * below"
  */
-static void datagrams_come_from_the_number_it_was_given(void **state)
+vt_test(datagrams_come_from_the_number_it_was_given)
 {
 	static const uint32_t numbers[] = { 0xabcdef, 1, 0xffffff, 0 };
 	struct vt_options opt = { .type = IBV_QPT_UD };
@@ -457,7 +457,7 @@ static void datagrams_come_from_the_number_it_was_given(void **state)
 
 /* create_ex: "The attribute source_qpn is supported only on UD QP" */
 /* create_ex: "without flow steering RX should not be possible." */
-static void one_that_sends_as_another_receives_nothing(void **state)
+vt_test(one_that_sends_as_another_receives_nothing)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_qp_init_attr_ex init;
@@ -490,7 +490,7 @@ static void one_that_sends_as_another_receives_nothing(void **state)
  * create_ex: "Select which QP send ops will be defined in struct ibv_qp_ex. Use enum
  * ibv_qp_create_send_ops_flags"
  */
-static void operations_are_those_of_the_type(void **state)
+vt_test(operations_are_those_of_the_type)
 {
 	static const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	static const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE |
@@ -521,7 +521,7 @@ static void operations_are_those_of_the_type(void **state)
  * create_ex: "Use ibv_qp_to_qp_ex() to get the ibv_qp_ex for accessing the send ops iterator
  * interface, when QP create attr IBV_QP_INIT_ATTR_SEND_OPS_FLAGS is used."
  */
-static void the_builder_sends(void **state)
+vt_test(the_builder_sends)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_init_attr_ex init = init_of(NULL, IBV_QPT_RC);
@@ -566,7 +566,7 @@ static void the_builder_sends(void **state)
  * create_ex: "will update the qp_init_attr_ex->cap struct with the actual QP values of the QP that
  * was created; the values will be greater than or equal to the values requested."
  */
-static void caps_come_back_as_they_are(void **state)
+vt_test(caps_come_back_as_they_are)
 {
 	static const struct ibv_qp_cap wanted[] = {
 		{ 1, 1, 1, 1, 0 }, { 3, 5, 2, 3, 17 }, { 100, 0, 1, 0, 0 }, { 0, 100, 0, 1, 0 },
@@ -598,7 +598,7 @@ static void caps_come_back_as_they_are(void **state)
 }
 
 /* As many as were granted can be posted, and one more of them cannot. */
-static void the_queues_hold_what_was_granted(void **state)
+vt_test(the_queues_hold_what_was_granted)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_qp_init_attr_ex init = init_of(NULL, IBV_QPT_UD);
@@ -629,7 +629,7 @@ static void the_queues_hold_what_was_granted(void **state)
 }
 
 /* create_ex: "The attributes max_recv_wr and max_recv_sge are ignored by ibv_create_qp_ex()" */
-static void with_an_srq_receive_caps_do_not_matter(void **state)
+vt_test(with_an_srq_receive_caps_do_not_matter)
 {
 	static const uint32_t values[] = { 0, 1, 1u << 20, UINT32_MAX };
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -650,7 +650,7 @@ static void with_an_srq_receive_caps_do_not_matter(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void too_much_is_refused(void **state)
+vt_test(too_much_is_refused)
 {
 	static const struct ibv_qp_cap too_much[] = {
 		{ 1u << 20, 1, 1, 1, 0 }, { 1, UINT32_MAX, 1, 1, 0 }, { 1, 1, 1000, 1, 0 },
@@ -677,7 +677,7 @@ static void too_much_is_refused(void **state)
  * create_ex: "ibv_destroy_qp() returns 0 on success, or the value of errno on failure (which
  * indicates the failure reason)."
  */
-static void every_qp_has_a_number_until_it_is_destroyed(void **state)
+vt_test(every_qp_has_a_number_until_it_is_destroyed)
 {
 	enum { COUNT = 100 };
 	struct ibv_cq *cq = vt_cq(4, NULL);
@@ -697,35 +697,4 @@ static void every_qp_has_a_number_until_it_is_destroyed(void **state)
 	for (int i = 0; i < COUNT; i++)
 		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(it_belongs_to_the_pd_of_its_attributes),
-		vt_test(without_a_pd_it_is_refused),
-		vt_test(fields_without_their_bit_are_not_looked_at),
-		vt_test(bits_that_nobody_knows_are_refused),
-		vt_test(it_carries_the_context_it_was_given),
-		vt_test(each_queue_completes_on_its_cq),
-		vt_test(it_receives_from_the_srq_it_was_given),
-		vt_test(sq_sig_all_makes_every_send_complete),
-		vt_test(it_has_the_type_it_was_asked_for),
-		vt_test(an_xrc_domain_goes_with_no_other_type),
-		vt_test(what_raw_packets_have_goes_with_no_other_type),
-		vt_test(flags_are_those_of_the_type),
-		vt_test(what_frames_of_ethernet_have_is_refused),
-		vt_test(padding_is_harmless),
-		vt_test(datagrams_come_from_the_number_it_was_given),
-		vt_test(one_that_sends_as_another_receives_nothing),
-		vt_test(operations_are_those_of_the_type),
-		vt_test(the_builder_sends),
-		vt_test(caps_come_back_as_they_are),
-		vt_test(the_queues_hold_what_was_granted),
-		vt_test(with_an_srq_receive_caps_do_not_matter),
-		vt_test(too_much_is_refused),
-		vt_test(every_qp_has_a_number_until_it_is_destroyed),
-	};
-
-	return vt_main(tests);
 }

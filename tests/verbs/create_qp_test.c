@@ -60,7 +60,7 @@ static void expect_refused(struct ibv_qp_init_attr *init, int err)
 
 /* create: "creates a queue pair (QP) associated with the protection domain pd" */
 /* create: "The argument qp_init_attr is an ibv_qp_init_attr struct" */
-static void it_belongs_to_its_pd(void **state)
+vt_test(it_belongs_to_its_pd)
 {
 	struct fixture f;
 
@@ -81,7 +81,7 @@ static void it_belongs_to_its_pd(void **state)
 }
 
 /* create: "Associated context of the QP" */
-static void it_carries_the_context_it_was_given(void **state)
+vt_test(it_carries_the_context_it_was_given)
 {
 	struct ibv_qp_init_attr init, told;
 	struct ibv_qp_attr attr;
@@ -103,7 +103,7 @@ static void it_carries_the_context_it_was_given(void **state)
 
 /* create: "CQ to be associated with the Send Queue (SQ)" */
 /* create: "CQ to be associated with the Receive Queue (RQ)" */
-static void each_queue_completes_on_its_cq(void **state)
+vt_test(each_queue_completes_on_its_cq)
 {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct vt_options opt = { .type = IBV_QPT_RC };
@@ -137,7 +137,7 @@ static void each_queue_completes_on_its_cq(void **state)
 }
 
 /* A CQ is needed on both sides, and of the same device. */
-static void without_a_cq_it_is_refused(void **state)
+vt_test(without_a_cq_it_is_refused)
 {
 	struct ibv_qp_init_attr init;
 	struct fixture f;
@@ -152,7 +152,7 @@ static void without_a_cq_it_is_refused(void **state)
 	fixture_close(&f);
 }
 
-static void what_belongs_to_another_context_is_refused(void **state)
+vt_test(what_belongs_to_another_context_is_refused)
 {
 	struct ibv_context *other = ibv_open_device(vt.ctx->device);
 	struct ibv_cq *cq;
@@ -175,7 +175,7 @@ static void what_belongs_to_another_context_is_refused(void **state)
 }
 
 /* create: "SRQ handle if QP is to be associated with an SRQ, otherwise NULL" */
-static void it_receives_from_the_srq_it_was_given(void **state)
+vt_test(it_receives_from_the_srq_it_was_given)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct ibv_recv_wr wr = { .wr_id = 3 }, *bad = NULL;
@@ -197,7 +197,7 @@ static void it_receives_from_the_srq_it_was_given(void **state)
 
 /* create: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET" */
 /* create: "returns a pointer to the created QP" */
-static void it_has_the_type_it_was_asked_for(void **state)
+vt_test(it_has_the_type_it_was_asked_for)
 {
 	struct ibv_qp_init_attr told, init;
 	struct ibv_qp_attr attr;
@@ -221,7 +221,7 @@ static void it_has_the_type_it_was_asked_for(void **state)
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
 	init = init_of(&f, IBV_QPT_RAW_PACKET);
-	if (vt_has_segment()) {
+	if (!vt_by_udp()) {
 		struct ibv_qp *qp = ibv_create_qp(vt.pd, &init);
 
 		assert_non_null(qp);
@@ -234,7 +234,7 @@ static void it_has_the_type_it_was_asked_for(void **state)
 }
 
 /* create: "IBV_QPT_DRIVER does not represent a specific service" */
-static void types_that_there_are_not_are_refused(void **state)
+vt_test(types_that_there_are_not_are_refused)
 {
 	static const enum ibv_qp_type none[] = { IBV_QPT_DRIVER, 0, 77, -1 };
 	struct fixture f;
@@ -262,7 +262,7 @@ static void post_unsignaled_then_signaled(struct vt_pair *p)
 }
 
 /* create: "If set, each Work Request (WR) submitted to the SQ generates a completion entry" */
-static void sq_sig_all_makes_every_send_complete(void **state)
+vt_test(sq_sig_all_makes_every_send_complete)
 {
 	for (int all = 0; all < 2; all++) {
 		struct vt_options opt = { .type = IBV_QPT_RC, .sq_sig_all = all };
@@ -283,7 +283,7 @@ static void sq_sig_all_makes_every_send_complete(void **state)
 }
 
 /* create: "Requested max number of outstanding WRs in the SQ" */
-static void the_send_queue_holds_what_was_granted(void **state)
+vt_test(the_send_queue_holds_what_was_granted)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .send_wr = 5, .state = IBV_QPS_RTS };
 	struct ibv_qp_init_attr told;
@@ -310,7 +310,7 @@ static void the_send_queue_holds_what_was_granted(void **state)
 }
 
 /* create: "Requested max number of outstanding WRs in the RQ" */
-static void the_receive_queue_holds_what_was_granted(void **state)
+vt_test(the_receive_queue_holds_what_was_granted)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD, .recv_wr = 5 };
 	struct ibv_qp_init_attr told;
@@ -332,7 +332,7 @@ static void the_receive_queue_holds_what_was_granted(void **state)
 
 /* create: "Requested max number of scatter/gather (s/g) elements in a WR in the SQ" */
 /* create: "Requested max number of s/g elements in a WR in the SQ" */
-static void as_many_pieces_as_granted_can_be_posted(void **state)
+vt_test(as_many_pieces_as_granted_can_be_posted)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .sge = 7 };
 	struct ibv_recv_wr recv = { .wr_id = 2 }, *bad_recv = NULL;
@@ -403,7 +403,7 @@ static void send_inline(enum ibv_qp_type type, uint32_t bytes)
 /*
  * create: "Requested max number of data (bytes) that can be posted inline to the SQ, otherwise 0"
  */
-static void as_much_inline_as_granted_can_be_posted(void **state)
+vt_test(as_much_inline_as_granted_can_be_posted)
 {
 	for (int i = 0; i < TYPES; i++) {
 		send_inline(types[i], 1);
@@ -414,7 +414,7 @@ static void as_much_inline_as_granted_can_be_posted(void **state)
 /* create: "QP capabilities" */
 /* create: "will update the qp_init_attr->cap struct with the actual QP values" */
 /* create: "the values will be greater than or equal to the values requested" */
-static void caps_come_back_as_they_are(void **state)
+vt_test(caps_come_back_as_they_are)
 {
 	static const struct ibv_qp_cap wanted[] = {
 		{ 1, 1, 1, 1, 0 }, { 2, 2, 1, 1, 0 },	 { 3, 5, 2, 3, 17 },
@@ -446,7 +446,7 @@ static void caps_come_back_as_they_are(void **state)
 }
 
 /* All that the device says it can be, at once, and not one more of anything. */
-static void the_advertised_limits_are_the_limits(void **state)
+vt_test(the_advertised_limits_are_the_limits)
 {
 	struct fixture f;
 
@@ -482,7 +482,7 @@ static void the_advertised_limits_are_the_limits(void **state)
 }
 
 /* create: "or NULL if the request fails" */
-static void too_much_is_refused_and_leaves_no_trace(void **state)
+vt_test(too_much_is_refused_and_leaves_no_trace)
 {
 	static const struct ibv_qp_cap too_much[] = {
 		{ 1u << 20, 1, 1, 1, 0 },  { 1, 1u << 20, 1, 1, 0 },
@@ -511,7 +511,7 @@ static void too_much_is_refused_and_leaves_no_trace(void **state)
 }
 
 /* libfabric doubles until refused, Open MPI comes down from a megabyte: both find the same. */
-static void the_inline_limit_can_be_searched(void **state)
+vt_test(the_inline_limit_can_be_searched)
 {
 	struct ibv_qp_init_attr init;
 	struct fixture f;
@@ -553,7 +553,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* create: "Check the QP number (qp_num) in the returned QP" */
-static void every_qp_has_a_number_of_its_own(void **state)
+vt_test(every_qp_has_a_number_of_its_own)
 {
 	enum { COUNT = 1000 };
 	static struct ibv_qp *qps[COUNT];
@@ -576,7 +576,7 @@ static void every_qp_has_a_number_of_its_own(void **state)
 }
 
 /* A packet that is still under way must not meet a stranger. */
-static void a_number_is_not_given_again_at_once(void **state)
+vt_test(a_number_is_not_given_again_at_once)
 {
 	struct fixture f;
 	uint32_t last = 0;
@@ -595,7 +595,7 @@ static void a_number_is_not_given_again_at_once(void **state)
 }
 
 /* As many as max_qp says, and the next is refused; afterwards all can be had again. */
-static void max_qp_is_true(void **state)
+vt_test(max_qp_is_true)
 {
 	struct ibv_qp **qps;
 	struct fixture f;
@@ -622,7 +622,7 @@ static void max_qp_is_true(void **state)
 /*
  * create: "will fail if a it is asked to create QP of a type other than IBV_QPT_RC or IBV_QPT_UD"
  */
-static void an_srq_goes_with_rc_and_ud_only(void **state)
+vt_test(an_srq_goes_with_rc_and_ud_only)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp *qp;
@@ -646,7 +646,7 @@ static void an_srq_goes_with_rc_and_ud_only(void **state)
 }
 
 /* create: "The attributes max_recv_wr and max_recv_sge are ignored" */
-static void with_an_srq_receive_caps_do_not_matter(void **state)
+vt_test(with_an_srq_receive_caps_do_not_matter)
 {
 	static const uint32_t values[] = { 0, 1, 1u << 20, UINT32_MAX };
 	struct fixture f;
@@ -664,34 +664,4 @@ static void with_an_srq_receive_caps_do_not_matter(void **state)
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
 	fixture_close(&f);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(it_belongs_to_its_pd),
-		vt_test(it_carries_the_context_it_was_given),
-		vt_test(each_queue_completes_on_its_cq),
-		vt_test(without_a_cq_it_is_refused),
-		vt_test(what_belongs_to_another_context_is_refused),
-		vt_test(it_receives_from_the_srq_it_was_given),
-		vt_test(it_has_the_type_it_was_asked_for),
-		vt_test(types_that_there_are_not_are_refused),
-		vt_test(sq_sig_all_makes_every_send_complete),
-		vt_test(the_send_queue_holds_what_was_granted),
-		vt_test(the_receive_queue_holds_what_was_granted),
-		vt_test(as_many_pieces_as_granted_can_be_posted),
-		vt_test(as_much_inline_as_granted_can_be_posted),
-		vt_test(caps_come_back_as_they_are),
-		vt_test(the_advertised_limits_are_the_limits),
-		vt_test(too_much_is_refused_and_leaves_no_trace),
-		vt_test(the_inline_limit_can_be_searched),
-		vt_test(every_qp_has_a_number_of_its_own),
-		vt_test(a_number_is_not_given_again_at_once),
-		vt_test(max_qp_is_true),
-		vt_test(an_srq_goes_with_rc_and_ud_only),
-		vt_test(with_an_srq_receive_caps_do_not_matter),
-	};
-
-	return vt_main(tests);
 }

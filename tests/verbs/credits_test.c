@@ -28,6 +28,9 @@ static char path[] = "/tmp/verbatim-credits-XXXXXX";
 
 /* --- the capture --- */
 
+/* Of what goes by shared memory there is none. */
+#define capture_test(f) vt_case(f, vt_setup, vt_teardown, vt_by_udp)
+
 struct seen {
 	uint64_t packets; /* SENDs */
 	unsigned acks, rnr_naks;
@@ -137,7 +140,7 @@ static uint8_t told_after_one(bool packets, unsigned recvs, uint32_t bytes, bool
  * message-based credits (IB spec. section 9.7.7.2)." The codes: 2 is two, 6 is eight, 10 is 32 (IBA
  * table 45).
  */
-static void acknowledgements_count_messages_or_packets(void **state)
+capture_test(acknowledgements_count_messages_or_packets)
 {
 	assert_int_equal(told_after_one(false, 2, 4 * MTU, false), 2);
 	assert_int_equal(told_after_one(true, 2, 4 * MTU, false), 6);
@@ -148,7 +151,7 @@ static void acknowledgements_count_messages_or_packets(void **state)
 }
 
 /* IBA 9.7.7.2: whose requests are shared counts none. */
-static void a_shared_receive_queue_gives_no_credits(void **state)
+capture_test(a_shared_receive_queue_gives_no_credits)
 {
 	assert_int_equal(told_after_one(false, 2, 4 * MTU, true), UNLIMITED);
 	assert_int_equal(told_after_one(true, 2, 4 * MTU, true), UNLIMITED);
@@ -162,7 +165,7 @@ enum { PATIENT_RNR = 31 }; /* 491 ms: nothing is asked twice in the course of a 
  * Two requests of four packets are left. Six messages of one packet: with credits of messages two
  * go and are taken. With those of packets there is credit for all, and what is too much is refused.
  */
-static void messages_are_held_back(void **state)
+capture_test(messages_are_held_back)
 {
 	for (int packets = 0; packets < 2; packets++) {
 		struct seen before, after;
@@ -191,7 +194,7 @@ static void messages_are_held_back(void **state)
 }
 
 /* A message that there is no room for goes as far as there are credits, and then waits. */
-static void packets_are_held_back_within_a_message(void **state)
+capture_test(packets_are_held_back_within_a_message)
 {
 	for (int packets = 0; packets < 2; packets++) {
 		struct seen before, after;
@@ -216,7 +219,7 @@ static void packets_are_held_back_within_a_message(void **state)
 }
 
 /* However few credits there are, all that is sent comes, and in order. */
-static void with_few_credits_all_goes_through(void **state)
+vt_test(with_few_credits_all_goes_through)
 {
 	struct vt_pair p;
 
@@ -249,7 +252,7 @@ static void with_few_credits_all_goes_through(void **state)
 }
 
 /* Only RC has acknowledgements of its own to put them into. */
-static void other_types_have_no_credits(void **state)
+vt_test(other_types_have_no_credits)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_cq *cq = vt_cq(4, NULL);
@@ -266,22 +269,11 @@ static void other_types_have_no_credits(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		vt_test(with_few_credits_all_goes_through),
-		vt_test(other_types_have_no_credits),
-		vt_test(acknowledgements_count_messages_or_packets),
-		vt_test(a_shared_receive_queue_gives_no_credits),
-		vt_test(messages_are_held_back),
-		vt_test(packets_are_held_back_within_a_message),
-	};
-	const char *link = getenv("VERBATIM_LINK");
-	bool udp = link && strcmp(link, "udp") == 0;
 	int fd = mkostemp(path, O_CLOEXEC), rc;
 
-	/* Of what goes by shared memory there is no capture. */
-	if (udp)
+	if (vt_by_udp())
 		setenv("VERBATIM_PCAP", path, 1);
-	rc = vt_run("tests", tests, udp ? sizeof(tests) / sizeof(tests[0]) : 2);
+	rc = vt_main();
 	unlink(path);
 	close(fd);
 	return rc;

@@ -247,7 +247,7 @@ static void post_to(struct initiator *i, const struct target *t, struct request 
 /* --- what goes --- */
 
 /* mlx5dv_create_qp(3), mlx5dv_wr_set_dc_addr(3): everything an RC does, to whom each WR says. */
-static void every_operation_arrives(void **state)
+vt_test(every_operation_arrives)
 {
 	struct initiator i;
 	struct target t;
@@ -325,7 +325,7 @@ static void expect_from_all(struct target *t, const struct initiator i[TARGETS])
 /* One initiator to many targets in turn, and many initiators to one target. */
 /* create_dv: "MLX5DV_DCTYPE_DCT QP type: Target DC." */
 /* create_dv: "MLX5DV_DCTYPE_DCI QP type: Initiator DC." */
-static void whoever_is_named_gets_it(void **state)
+vt_test(whoever_is_named_gets_it)
 {
 	struct target t[TARGETS];
 	struct initiator i[TARGETS];
@@ -363,7 +363,7 @@ static void expect_it_works(struct initiator *i, struct target *t, uint16_t stre
 }
 
 /* perftest names nobody, or what malloc() left there: a target is connected to nobody anyway. */
-static void it_does_not_matter_whom_a_target_names(void **state)
+vt_test(it_does_not_matter_whom_a_target_names)
 {
 	static const uint8_t gids[][16] = { { 0 }, { 0xff, 0xff, 4 }, { 0xfd, 0x79 },
 					    { [10] = 0xff, [11] = 0xff, [12] = 10 } };
@@ -383,7 +383,7 @@ static void it_does_not_matter_whom_a_target_names(void **state)
 }
 
 /* pyverbs's tests of rdma-core 56 say 0 READs and atomics, and begin one. */
-static void of_no_reads_and_atomics_one_is_allowed(void **state)
+vt_test(of_no_reads_and_atomics_one_is_allowed)
 {
 	struct initiator i;
 	struct target t;
@@ -414,7 +414,7 @@ static void recover(struct initiator *i)
 
 /* docs/dc.md: REM_ACCESS_ERR for a wrong key of either kind; and the initiator recovers. */
 /* create_dv: "dct_access_key: used to create a DCT QP." */
-static void a_wrong_key_is_refused(void **state)
+vt_test(a_wrong_key_is_refused)
 {
 	struct initiator i;
 	struct target t;
@@ -436,7 +436,7 @@ static void a_wrong_key_is_refused(void **state)
 	target_close(&t);
 }
 
-static void a_wrong_rkey_hurts_the_initiator_alone(void **state)
+vt_test(a_wrong_rkey_hurts_the_initiator_alone)
 {
 	struct initiator i, other;
 	struct target t;
@@ -464,7 +464,7 @@ static void a_wrong_rkey_hurts_the_initiator_alone(void **state)
 	target_close(&t);
 }
 
-static void a_target_that_is_gone_is_told(void **state)
+vt_test(a_target_that_is_gone_is_told)
 {
 	struct initiator i;
 	struct target t, gone;
@@ -486,7 +486,7 @@ static void a_target_that_is_gone_is_told(void **state)
 	target_close(&t);
 }
 
-static void without_a_receive_it_waits_or_fails(void **state)
+vt_test(without_a_receive_it_waits_or_fails)
 {
 	struct initiator i;
 	struct target t;
@@ -508,7 +508,7 @@ static void without_a_receive_it_waits_or_fails(void **state)
 }
 
 /* mlx5dv_wr_post(3): a setter has to say where it goes. */
-static void who_says_no_address_is_refused(void **state)
+vt_test(who_says_no_address_is_refused)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
@@ -552,7 +552,7 @@ static void who_says_no_address_is_refused(void **state)
  * mlx5dv_dci_stream_id_reset(3): "Errors which are stream related will cause only that stream_id's
  * work request to be flushed as they are handled in order in the send queue."
  */
-static void a_stream_s_error_is_its_own(void **state)
+vt_test(a_stream_s_error_is_its_own)
 {
 	struct initiator i;
 	struct target t;
@@ -583,7 +583,7 @@ static void a_stream_s_error_is_its_own(void **state)
 }
 
 /* "The DCI QP will move to an error state ... once the number ... reaches ... log_num_errored" */
-static void so_many_errored_streams_are_the_end(void **state)
+vt_test(so_many_errored_streams_are_the_end)
 {
 	struct initiator i;
 	struct target t;
@@ -692,7 +692,7 @@ static void check_end(struct target *t, bool target)
 	}
 }
 
-static void the_tables_of_states_hold(void **state)
+vt_test(the_tables_of_states_hold)
 {
 	struct target t;
 
@@ -700,24 +700,4 @@ static void the_tables_of_states_hold(void **state)
 	check_end(&t, false);
 	check_end(&t, true);
 	target_close(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest dc[] = {
-		vt_test(every_operation_arrives),
-		vt_test(whoever_is_named_gets_it),
-		vt_test(it_does_not_matter_whom_a_target_names),
-		vt_test(of_no_reads_and_atomics_one_is_allowed),
-		vt_test(a_wrong_key_is_refused),
-		vt_test(a_wrong_rkey_hurts_the_initiator_alone),
-		vt_test(a_target_that_is_gone_is_told),
-		vt_test(without_a_receive_it_waits_or_fails),
-		vt_test(who_says_no_address_is_refused),
-		vt_test(a_stream_s_error_is_its_own),
-		vt_test(so_many_errored_streams_are_the_end),
-		vt_test(the_tables_of_states_hold),
-	};
-
-	return vt_main(dc);
 }

@@ -20,7 +20,7 @@ static void destroy(struct vt_end *end)
 
 /* destroy: "Create a QP and destroy it" */
 /* create: "ibv_destroy_qp() destroys the QP qp" */
-static void it_can_be_created_and_destroyed_as_the_example_does(void **state)
+vt_test(it_can_be_created_and_destroyed_as_the_example_does)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr attr;
@@ -85,7 +85,7 @@ static void destroy_in(enum ibv_qp_state state, bool srq)
 
 /* destroy: "A QP can be destroyed at any state." */
 /* destroy: "Yes, the QP can be destroyed at any state." */
-static void it_can_be_destroyed_in_any_state(void **state)
+vt_test(it_can_be_destroyed_in_any_state)
 {
 	for (enum ibv_qp_state s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
 		destroy_in(s, false);
@@ -95,7 +95,7 @@ static void it_can_be_destroyed_in_any_state(void **state)
 
 /* destroy: "0 On success" */
 /* create: "ibv_destroy_qp() returns 0 on success, or the value of errno on failure" */
-static void success_is_zero_and_frees_what_it_used(void **state)
+vt_test(success_is_zero_and_frees_what_it_used)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -139,7 +139,7 @@ static void aim_at_nobody(struct vt_end *end, struct vt_options *opt)
 /*
  * destroy: "When a QP is being destroyed, it doesn't matter if it contains Work Requests or not."
  */
-static void outstanding_requests_vanish_without_completions(void **state)
+vt_test(outstanding_requests_vanish_without_completions)
 {
 	for (int srq = 0; srq < 2; srq++) {
 		struct vt_options opt = { .type = IBV_QPT_RC };
@@ -156,7 +156,7 @@ static void outstanding_requests_vanish_without_completions(void **state)
 }
 
 /* A sender that outlives the receiver finds out by itself, and nothing is written any more. */
-static void requests_to_a_destroyed_qp_are_not_executed(void **state)
+vt_test(requests_to_a_destroyed_qp_are_not_executed)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .retry_cnt = 1, .timeout = 10 };
 	struct vt_pair p;
@@ -181,7 +181,7 @@ static void requests_to_a_destroyed_qp_are_not_executed(void **state)
 }
 
 /* Datagrams and unreliable messages to nobody are lost, and complete. */
-static void an_unreliable_sender_does_not_notice(void **state)
+vt_test(an_unreliable_sender_does_not_notice)
 {
 	static const enum ibv_qp_type unreliable[] = { IBV_QPT_UC, IBV_QPT_UD };
 
@@ -206,7 +206,7 @@ static void an_unreliable_sender_does_not_notice(void **state)
  * destroy: "It is up to the user to clean all of the associated resources of those Work Requests
  * (i.e. memory buffers)."
  */
-static void memory_of_outstanding_requests_is_free_again(void **state)
+vt_test(memory_of_outstanding_requests_is_free_again)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct vt_end end;
@@ -225,7 +225,7 @@ static void memory_of_outstanding_requests_is_free_again(void **state)
 }
 
 /* In the middle of messages of a megabyte, either way. */
-static void it_can_be_destroyed_amid_traffic(void **state)
+vt_test(it_can_be_destroyed_amid_traffic)
 {
 	for (int i = 0; i < 20; i++) {
 		struct vt_options opt = { .bytes = 1 << 20, .no_retry = true, .timeout = 8 };
@@ -286,7 +286,7 @@ static void *poll_for_ever(void *arg)
  * destroy: "Even if the Work Completions are already in the CQ, it might not be possible to
  * retrieve them."
  */
-static void completions_of_a_destroyed_qp_do_not_hurt(void **state)
+vt_test(completions_of_a_destroyed_qp_do_not_hurt)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct vt_pair p;
@@ -306,7 +306,7 @@ static void completions_of_a_destroyed_qp_do_not_hurt(void **state)
 }
 
 /* The survivor's completions on a CQ that both use are all still there, in order. */
-static void completions_of_others_on_the_cq_stay(void **state)
+vt_test(completions_of_others_on_the_cq_stay)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_qp_init_attr init;
@@ -334,7 +334,7 @@ static void completions_of_others_on_the_cq_stay(void **state)
 }
 
 /* Another thread polls all the time while QPs with full queues come and go. */
-static void a_poller_in_another_thread_survives(void **state)
+vt_test(a_poller_in_another_thread_survives)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .cqe = 1024 };
 	struct poller poller = { .stop = false };
@@ -380,7 +380,7 @@ static void a_poller_in_another_thread_survives(void **state)
 }
 
 /* A notification of what is gone is only an event more: the CQ is found empty. */
-static void an_event_of_vanished_completions_is_harmless(void **state)
+vt_test(an_event_of_vanished_completions_is_harmless)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(vt.ctx);
 	struct vt_options opt = { .type = IBV_QPT_UD, .channel = channel };
@@ -418,7 +418,7 @@ static void expect_flushed(struct ibv_cq *cq, uint64_t first, int count)
  * destroy: "drain the CQ by calling ibv_poll_cq and either wait for CQ to be empty or the number
  * of Poll CQ operations has exceeded CQ capacity size"
  */
-static void error_state_and_polling_get_every_request_back(void **state)
+vt_test(error_state_and_polling_get_every_request_back)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_cq *cq;
@@ -443,7 +443,7 @@ static void error_state_and_polling_get_every_request_back(void **state)
  * destroy: "Doing so before resizing the CQ, attaching a new Queue Pair to the CQ or reopening the
  * Queue Pair, will help avoiding CQ overflow."
  */
-static void a_drained_cq_can_be_resized_and_used_again(void **state)
+vt_test(a_drained_cq_can_be_resized_and_used_again)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .cqe = 64, .recv_wr = 32, .send_wr = 32 };
 	struct vt_pair p;
@@ -467,7 +467,7 @@ static void a_drained_cq_can_be_resized_and_used_again(void **state)
  * modifying the Queue Pair to the Error state"
  */
 /* destroy: "Wait for the affiliated event IBV_EVENT_QP_LAST_WQE_REACHED" */
-static void last_wqe_reached_comes_once_and_after_it_nothing_is_taken(void **state)
+vt_test(last_wqe_reached_comes_once_and_after_it_nothing_is_taken)
 {
 	static const enum ibv_qp_type with_srq[] = { IBV_QPT_RC, IBV_QPT_UD };
 
@@ -497,7 +497,7 @@ static void last_wqe_reached_comes_once_and_after_it_nothing_is_taken(void **sta
 }
 
 /* Without an SRQ there is nothing to be told. */
-static void without_an_srq_there_is_no_such_event(void **state)
+vt_test(without_an_srq_there_is_no_such_event)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -515,7 +515,7 @@ static void without_an_srq_there_is_no_such_event(void **state)
  * error state, the QP gives it back as flushed; destroyed, it is the leak that is spoken of.
  */
 /* destroy: "Not doing so, may cause Work Request leakage." */
-static void a_request_in_hand_is_flushed_by_the_error_state(void **state)
+vt_test(a_request_in_hand_is_flushed_by_the_error_state)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true, .bytes = 1 << 20,
 				  .mtu = IBV_MTU_256 };
@@ -552,7 +552,7 @@ static void a_request_in_hand_is_flushed_by_the_error_state(void **state)
  * Request return as a Wore Completion"
  */
 /* destroy: "Destroy the QP by calling ibv_destroy_qp()" */
-static void the_advised_steps_work(void **state)
+vt_test(the_advised_steps_work)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true, .no_retry = true, .timeout = 8 };
 	uint64_t id = 0;
@@ -594,7 +594,7 @@ static void the_advised_steps_work(void **state)
 /*
  * create_ex: "ibv_destroy_qp() fails if the QP is attached to a multicast group."
  */
-static void what_is_attached_to_a_group_stays(void **state)
+vt_test(what_is_attached_to_a_group_stays)
 {
 	static const union ibv_gid groups[] = {
 		{ .raw = { [10] = 0xff, [11] = 0xff, 239, 79, 0, 1 } },
@@ -648,7 +648,7 @@ static void *destroy_in_thread(void *arg)
  * destroy: "There is at least one affiliated asynchronous event on that QP that was read without a
  * proper acknowledgement."
  */
-static void it_waits_for_events_that_were_read(void **state)
+vt_test(it_waits_for_events_that_were_read)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct ibv_async_event event;
@@ -672,7 +672,7 @@ static void it_waits_for_events_that_were_read(void **state)
 }
 
 /* What was not read is taken back: nobody is told of a QP that is no more. */
-static void it_does_not_wait_for_events_that_nobody_read(void **state)
+vt_test(it_does_not_wait_for_events_that_nobody_read)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct vt_pair p;
@@ -686,7 +686,7 @@ static void it_does_not_wait_for_events_that_nobody_read(void **state)
 }
 
 /* Two QPs in trouble: destroying one leaves the other's event to be read. */
-static void events_of_others_stay(void **state)
+vt_test(events_of_others_stay)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct ibv_async_event event;
@@ -703,34 +703,4 @@ static void events_of_others_stay(void **state)
 	vt_no_event();
 	vt_pair_close(&p);
 	vt_pair_close(&q);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(it_can_be_created_and_destroyed_as_the_example_does),
-		vt_test(it_can_be_destroyed_in_any_state),
-		vt_test(success_is_zero_and_frees_what_it_used),
-		vt_test(outstanding_requests_vanish_without_completions),
-		vt_test(requests_to_a_destroyed_qp_are_not_executed),
-		vt_test(an_unreliable_sender_does_not_notice),
-		vt_test(memory_of_outstanding_requests_is_free_again),
-		vt_test(it_can_be_destroyed_amid_traffic),
-		vt_test(completions_of_a_destroyed_qp_do_not_hurt),
-		vt_test(completions_of_others_on_the_cq_stay),
-		vt_test(a_poller_in_another_thread_survives),
-		vt_test(an_event_of_vanished_completions_is_harmless),
-		vt_test(error_state_and_polling_get_every_request_back),
-		vt_test(a_drained_cq_can_be_resized_and_used_again),
-		vt_test(last_wqe_reached_comes_once_and_after_it_nothing_is_taken),
-		vt_test(without_an_srq_there_is_no_such_event),
-		vt_test(a_request_in_hand_is_flushed_by_the_error_state),
-		vt_test(the_advised_steps_work),
-		vt_test(what_is_attached_to_a_group_stays),
-		vt_test(it_waits_for_events_that_were_read),
-		vt_test(it_does_not_wait_for_events_that_nobody_read),
-		vt_test(events_of_others_stay),
-	};
-
-	return vt_main(tests);
 }

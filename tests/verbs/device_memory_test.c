@@ -9,13 +9,6 @@
 
 enum { BYTES = 8192, MINIMAL = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE };
 
-static bool by_udp(void)
-{
-	const char *link = getenv("VERBATIM_LINK");
-
-	return link && !strcmp(link, "udp");
-}
-
 static struct ibv_dm *alloc(size_t bytes)
 {
 	struct ibv_alloc_dm_attr attr = { .length = bytes };
@@ -33,7 +26,7 @@ static size_t max_bytes(void)
 
 /* --- having it --- */
 
-static void what_cannot_be_is_refused(void **state)
+vt_test(what_cannot_be_is_refused)
 {
 	const struct {
 		struct ibv_alloc_dm_attr attr;
@@ -62,7 +55,7 @@ static void what_cannot_be_is_refused(void **state)
 }
 
 /* NOTES: "may fail if device has no more free device memory left", of which max_dm_size tells. */
-static void there_is_as_much_as_is_said(void **state)
+vt_test(there_is_as_much_as_is_said)
 {
 	struct ibv_dm *all = alloc(max_bytes()), *half, *rest;
 
@@ -83,7 +76,7 @@ static void there_is_as_much_as_is_said(void **state)
 }
 
 /* "the memory start address alignment": what lies between is still to be had. */
-static void alignment_is_kept(void **state)
+vt_test(alignment_is_kept)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 64, .log_align_req = 12 };
 	struct ibv_dm *small = alloc(4), *page = ibv_alloc_dm(vt.ctx, &attr), *between;
@@ -100,7 +93,7 @@ static void alignment_is_kept(void **state)
 	assert_int_equal(ibv_free_dm(between), 0);
 }
 
-static void it_is_told_apart_by_its_handle(void **state)
+vt_test(it_is_told_apart_by_its_handle)
 {
 	struct ibv_dm *one = alloc(64), *other = alloc(64);
 
@@ -113,7 +106,7 @@ static void it_is_told_apart_by_its_handle(void **state)
 
 /* --- copies --- */
 
-static void what_is_copied_to_it_is_copied_from_it(void **state)
+vt_test(what_is_copied_to_it_is_copied_from_it)
 {
 	uint8_t octets[BYTES], back[BYTES];
 	struct ibv_dm *dm = alloc(BYTES);
@@ -136,7 +129,7 @@ static void what_is_copied_to_it_is_copied_from_it(void **state)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-static void copies_keep_to_their_bounds(void **state)
+vt_test(copies_keep_to_their_bounds)
 {
 	static const struct {
 		uint64_t offset;
@@ -160,7 +153,7 @@ static void copies_keep_to_their_bounds(void **state)
 	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
-static void memory_that_is_not_there_is_an_error(void **state)
+vt_test(memory_that_is_not_there_is_an_error)
 {
 	struct ibv_dm *dm = alloc(4096);
 	void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -174,7 +167,7 @@ static void memory_that_is_not_there_is_an_error(void **state)
 
 /* --- registering it --- */
 
-static void regions_of_it_have_rules(void **state)
+vt_test(regions_of_it_have_rules)
 {
 	static const struct {
 		uint64_t offset;
@@ -221,7 +214,7 @@ static void regions_of_it_have_rules(void **state)
 }
 
 /* Neither its place nor its rights can be changed: it is made anew instead. */
-static void a_region_of_it_stays_as_it_is(void **state)
+vt_test(a_region_of_it_stays_as_it_is)
 {
 	struct ibv_dm *dm = alloc(100);
 	struct ibv_mr *mr = ibv_reg_dm_mr(vt.pd, dm, 0, 100, MINIMAL);
@@ -258,7 +251,7 @@ static bool dm_is_filled(struct vt_end *end, size_t offset, size_t bytes, unsign
 }
 
 /* "any reference to it (specifically in sge) is done with a byte offset from the beginning" */
-static void messages_go_from_it_and_to_it(void **state)
+vt_test(messages_go_from_it_and_to_it)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 
@@ -281,7 +274,7 @@ static void messages_go_from_it_and_to_it(void **state)
 }
 
 /* One region in the midst of it, whose first octet has address 0. */
-static void offsets_count_from_the_region(void **state)
+vt_test(offsets_count_from_the_region)
 {
 	struct vt_options opt = { .memory = VT_DM, .bytes = BYTES };
 	struct vt_pair p;
@@ -306,7 +299,7 @@ static void offsets_count_from_the_region(void **state)
 	vt_pair_close(&p);
 }
 
-static void local_bounds_are_checked(void **state)
+vt_test(local_bounds_are_checked)
 {
 	struct vt_options opt = { .memory = VT_DM, .bytes = BYTES };
 	struct vt_pair p;
@@ -366,7 +359,7 @@ static const struct vt_options patient = {
 };
 
 /* Through shared memory it takes a store: the other process may be stopped. */
-static void another_process_reaches_it(void **state)
+vp_test(another_process_reaches_it)
 {
 	static const uint32_t lengths[] = { 1, 2, 8, 64, 100, 4096, 8100 };
 	struct vp *peer = vp_start(NULL);
@@ -375,7 +368,7 @@ static void another_process_reaches_it(void **state)
 	vp_pair_open(&p, peer, &patient);
 	/* When this is done it has taken our ring, and heeds who reaches into its memory. */
 	write_far(&p, 0, 8, 1);
-	if (!by_udp())
+	if (!vt_by_udp())
 		vp_stop(peer);
 	for (unsigned i = 0; i < COUNT(lengths); i++) {
 		write_far(&p, 4, lengths[i], i);
@@ -386,14 +379,14 @@ static void another_process_reaches_it(void **state)
 	vp_end(peer);
 }
 
-static void atomics_work_on_it(void **state)
+vp_test(atomics_work_on_it)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
 
 	vp_pair_open(&p, peer, &patient);
 	write_far(&p, 0, 8, 1); /* as above */
-	if (!by_udp())
+	if (!vt_by_udp())
 		vp_stop(peer);
 	assert_int_equal(far_atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 5, 0), 0);
 	assert_int_equal(far_atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 7, 0), 5);
@@ -406,7 +399,7 @@ static void atomics_work_on_it(void **state)
 }
 
 /* What was deregistered is out of reach, though others have it mapped. */
-static void who_deregisters_it_has_it_alone(void **state)
+vp_test(who_deregisters_it_has_it_alone)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_order dereg = { .what = VP_DEREG };
@@ -422,27 +415,4 @@ static void who_deregisters_it_has_it_alone(void **state)
 	vt_expect(p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
 	vp_pair_close(&p);
 	vp_end(peer);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(what_cannot_be_is_refused),
-		vt_test(there_is_as_much_as_is_said),
-		vt_test(alignment_is_kept),
-		vt_test(it_is_told_apart_by_its_handle),
-		vt_test(what_is_copied_to_it_is_copied_from_it),
-		vt_test(copies_keep_to_their_bounds),
-		vt_test(memory_that_is_not_there_is_an_error),
-		vt_test(regions_of_it_have_rules),
-		vt_test(a_region_of_it_stays_as_it_is),
-		vt_test(messages_go_from_it_and_to_it),
-		vt_test(offsets_count_from_the_region),
-		vt_test(local_bounds_are_checked),
-		vp_test(another_process_reaches_it),
-		vp_test(atomics_work_on_it),
-		vp_test(who_deregisters_it_has_it_alone),
-	};
-
-	return vp_main(argc, tests);
 }

@@ -20,12 +20,13 @@ static const char *const mapped[] = { "VERBATIM_SHARED_MR=1", NULL };
 /* No timeout: what a stopped process does not do takes for ever. */
 static const struct vt_options patient = { .for_ever = true, .rnr_retry = 7 };
 
-static bool by_udp(void)
+/* Where memory is mapped the peer need not lift a finger. */
+static bool by_memory(void)
 {
-	const char *link = getenv("VERBATIM_LINK");
-
-	return link && !strcmp(link, "udp");
+	return !vt_by_udp();
 }
+
+#define idle_test(f) vt_case(f, vt_setup, vp_teardown, by_memory)
 
 /* Its progress thread looks for work for a moment, and then sleeps. */
 static void stop_asleep(struct vp_pair *p)
@@ -95,12 +96,12 @@ static void write_to_stopped(const char *const *env)
 	vp_end(peer);
 }
 
-static void a_stopped_process_is_written_to(void **state)
+idle_test(a_stopped_process_is_written_to)
 {
 	write_to_stopped(NULL);
 }
 
-static void a_stopped_process_whose_memory_is_mapped_is_written_to(void **state)
+idle_test(a_stopped_process_whose_memory_is_mapped_is_written_to)
 {
 	write_to_stopped(mapped);
 }
@@ -126,13 +127,13 @@ static void read_from_stopped(const char *const *env)
 	vp_end(peer);
 }
 
-static void a_stopped_process_is_read_from(void **state)
+idle_test(a_stopped_process_is_read_from)
 {
 	read_from_stopped(NULL);
 	read_from_stopped(mapped);
 }
 
-static void atomics_need_nobody_where_memory_is_mapped(void **state)
+idle_test(atomics_need_nobody_where_memory_is_mapped)
 {
 	struct vp *peer = vp_start(mapped);
 	struct vp_pair p;
@@ -151,7 +152,7 @@ static void atomics_need_nobody_where_memory_is_mapped(void **state)
 
 /* --- order --- */
 
-static void what_is_written_between_two_messages_is_there_with_the_second(void **state)
+vp_test(what_is_written_between_two_messages_is_there_with_the_second)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
@@ -181,7 +182,7 @@ static void what_is_written_between_two_messages_is_there_with_the_second(void *
 }
 
 /* Whichever way each of them goes. */
-static void the_last_of_several_writes_stays(void **state)
+vp_test(the_last_of_several_writes_stays)
 {
 	enum { WRITES = 6, BYTES = 600 };
 	struct vp *peer = vp_start(NULL);
@@ -244,7 +245,7 @@ static void expect_refusal(const struct wrong *wrong, const char *const *env)
 }
 
 /* The same completion as by the wire: this runs over both links. */
-static void the_owner_s_verdict_counts(void **state)
+vp_test(the_owner_s_verdict_counts)
 {
 	const unsigned read_only = IBV_ACCESS_REMOTE_READ, write_only = IBV_ACCESS_REMOTE_WRITE;
 	const struct wrong wrongs[] = {
@@ -322,7 +323,7 @@ static void nothing_is_written_after_deregistration(const char *const *env)
 	vp_end(peer);
 }
 
-static void deregistration_ends_all_access(void **state)
+vp_test(deregistration_ends_all_access)
 {
 	for (unsigned i = 0; i < 5; i++) {
 		nothing_is_written_after_deregistration(NULL);
@@ -358,7 +359,7 @@ static struct vp_order peers_connect(struct vp *from, struct vp *to)
 }
 
 /* A third process's counter, to which we add, and another peer does. */
-static void atomics_of_two_processes_add_up(void **state)
+vp_test(atomics_of_two_processes_add_up)
 {
 	const char *const *const envs[] = { NULL, mapped };
 
@@ -400,7 +401,7 @@ static void ptrace_capability(bool on)
 	assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
-static void a_process_that_hides_its_memory_helps_instead(void **state)
+vp_test(a_process_that_hides_its_memory_helps_instead)
 {
 	struct vp_order hide = { .what = VP_HIDE };
 	struct vp *peer = vp_start(NULL);
@@ -425,23 +426,3 @@ static void a_process_that_hides_its_memory_helps_instead(void **state)
 }
 
 /* The first so many are about targets that do not help, and by UDP all have to. */
-enum { WITHOUT_HELP = 4 };
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		vp_test(a_stopped_process_is_written_to),
-		vp_test(a_stopped_process_whose_memory_is_mapped_is_written_to),
-		vp_test(a_stopped_process_is_read_from),
-		vp_test(atomics_need_nobody_where_memory_is_mapped),
-		vp_test(what_is_written_between_two_messages_is_there_with_the_second),
-		vp_test(the_last_of_several_writes_stays),
-		vp_test(the_owner_s_verdict_counts),
-		vp_test(deregistration_ends_all_access),
-		vp_test(atomics_of_two_processes_add_up),
-		vp_test(a_process_that_hides_its_memory_helps_instead),
-	};
-	size_t first = by_udp() ? WITHOUT_HELP : 0;
-
-	return vp_run(argc, "tests", tests + first, COUNT(tests) - first);
-}

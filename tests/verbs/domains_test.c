@@ -57,7 +57,7 @@ static void traffic(const struct vt_options *opt)
 /* --- thread domains --- */
 
 /* "All resources created with the td should be destroyed prior to deallocating the td." */
-static void a_thread_domain_in_use_stays(void **state)
+vt_test(a_thread_domain_in_use_stays)
 {
 	struct ibv_td_init_attr attr = { .comp_mask = 1 };
 	struct ibv_td *td = td_alloc();
@@ -72,7 +72,7 @@ static void a_thread_domain_in_use_stays(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void everything_works_in_a_thread_domain(void **state)
+vt_test(everything_works_in_a_thread_domain)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_td *td = td_alloc();
@@ -108,7 +108,7 @@ static struct ibv_qp *qp_with_sends(struct ibv_pd *pd, struct ibv_cq *cq)
  * "any objects created under this thread domain will disable internal locking": what begins within
  * itself would wait for itself if there was a lock.
  */
-static void a_thread_domain_takes_no_lock(void **state)
+vt_test(a_thread_domain_takes_no_lock)
 {
 	struct ibv_td *td = td_alloc();
 	struct ibv_pd *domain = domain_alloc((struct ibv_parent_domain_init_attr){ .td = td });
@@ -195,7 +195,7 @@ static void *run_lane(void *arg)
 	return NULL;
 }
 
-static void threads_have_domains_of_their_own(void **state)
+vt_test(threads_have_domains_of_their_own)
 {
 	struct lane lane[THREADS];
 
@@ -248,7 +248,7 @@ static void never_free(struct ibv_pd *pd, void *context, void *ptr, uint64_t typ
 }
 
 /* "reference to a protection domain, can't be NULL", "Bit-mask of optional fields" */
-static void a_parent_domain_needs_its_parts(void **state)
+vt_test(a_parent_domain_needs_its_parts)
 {
 	struct ibv_parent_domain_init_attr attr = { .pd = NULL };
 
@@ -268,7 +268,7 @@ static void a_parent_domain_needs_its_parts(void **state)
 }
 
 /* "All resources created with the parent domain should be destroyed prior to deallocating" */
-static void a_parent_domain_in_use_stays(void **state)
+vt_test(a_parent_domain_in_use_stays)
 {
 	struct ibv_pd *domain = domain_alloc((struct ibv_parent_domain_init_attr){ .td = NULL });
 	struct ibv_cq_init_attr_ex attr = cq_attr_of(domain);
@@ -288,7 +288,7 @@ static void a_parent_domain_in_use_stays(void **state)
 }
 
 /* "completely interchangeable with the struct ibv_pd used to create it": QPs of one, rest not. */
-static void it_is_the_pd_behind_it(void **state)
+vt_test(it_is_the_pd_behind_it)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UD };
 	struct ibv_pd *domain = domain_alloc((struct ibv_parent_domain_init_attr){ .td = NULL });
@@ -377,7 +377,7 @@ static struct ibv_pd *lender_alloc(void)
 }
 
 /* "Provider memory allocations will use this function to allocate the needed memory." */
-static void queues_lie_in_memory_of_the_domain(void **state)
+vt_test(queues_lie_in_memory_of_the_domain)
 {
 	struct ibv_pd *domain = lender_alloc();
 	struct ibv_cq_init_attr_ex attr = cq_attr_of(domain);
@@ -405,7 +405,7 @@ static void queues_lie_in_memory_of_the_domain(void **state)
 }
 
 /* "It may also return IBV_ALLOCATOR_USE_DEFAULT": then nothing of it is to be freed by them. */
-static void the_default_can_be_asked_for(void **state)
+vt_test(the_default_can_be_asked_for)
 {
 	struct ibv_pd *domain = lender_alloc();
 	struct ibv_cq_init_attr_ex attr = cq_attr_of(domain);
@@ -420,7 +420,7 @@ static void the_default_can_be_asked_for(void **state)
 }
 
 /* "or NULL to designate an error" */
-static void what_gets_no_memory_is_not_created(void **state)
+vt_test(what_gets_no_memory_is_not_created)
 {
 	struct ibv_pd *domain = lender_alloc();
 	struct ibv_cq_init_attr_ex attr = cq_attr_of(domain);
@@ -445,7 +445,7 @@ static void what_gets_no_memory_is_not_created(void **state)
 /* --- counters --- */
 
 /* "Counters are cleared upon creation"; what they count is in flow_test.c. */
-static void counters_are_there_and_count_nothing(void **state)
+vt_test(counters_are_there_and_count_nothing)
 {
 	struct ibv_counters_init_attr attr = { .comp_mask = 0 };
 	struct ibv_counter_attach_attr attach = { .counter_desc = IBV_COUNTER_PACKETS };
@@ -471,9 +471,9 @@ static void counters_are_there_and_count_nothing(void **state)
 /* --- queries --- */
 
 /* ibv_query_device_ex(3): "used for future extensions"; and what is not there is not claimed. */
-static void the_extended_query_is_true(void **state)
+vt_test(the_extended_query_is_true)
 {
-	const uint32_t raw = vt_has_segment() ? 1u << IBV_QPT_RAW_PACKET : 0;
+	const uint32_t raw = vt_by_udp() ? 0 : 1u << IBV_QPT_RAW_PACKET;
 	struct ibv_query_device_ex_input input = { .comp_mask = 0 };
 	struct ibv_device_attr_ex attr, again;
 
@@ -503,7 +503,7 @@ static void the_extended_query_is_true(void **state)
 }
 
 /* ibv_query_port(3): "the applications must create all AH with GRH configured" */
-static void the_port_says_that_it_wants_grhs(void **state)
+vt_test(the_port_says_that_it_wants_grhs)
 {
 	struct ibv_ah_attr ah = { .dlid = 1, .port_num = 1 };
 	struct ibv_port_attr port;
@@ -514,25 +514,4 @@ static void the_port_says_that_it_wants_grhs(void **state)
 	assert_int_equal(port.port_cap_flags2, 0);
 	assert_null(ibv_create_ah(vt.pd, &ah));
 	assert_int_equal(errno, EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_thread_domain_in_use_stays),
-		vt_test(everything_works_in_a_thread_domain),
-		vt_test(a_thread_domain_takes_no_lock),
-		vt_test(threads_have_domains_of_their_own),
-		vt_test(a_parent_domain_needs_its_parts),
-		vt_test(a_parent_domain_in_use_stays),
-		vt_test(it_is_the_pd_behind_it),
-		vt_test(queues_lie_in_memory_of_the_domain),
-		vt_test(the_default_can_be_asked_for),
-		vt_test(what_gets_no_memory_is_not_created),
-		vt_test(counters_are_there_and_count_nothing),
-		vt_test(the_extended_query_is_true),
-		vt_test(the_port_says_that_it_wants_grhs),
-	};
-
-	return vt_main(tests);
 }

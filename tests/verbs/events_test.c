@@ -145,7 +145,7 @@ static void expect_waiting(struct waiter *waiter)
 
 /* --- several threads --- */
 
-static void threads_with_channels_of_their_own(void **state)
+vp_test(threads_with_channels_of_their_own)
 {
 	enum { LINES = 4, ROUNDS = 2000 };
 	struct vp_order ponged = { .what = VP_PONGED };
@@ -177,7 +177,7 @@ static void threads_with_channels_of_their_own(void **state)
 }
 
 /* One gets its event and goes away to compute; the others' events come all the same. */
-static void who_wakes_leaves_the_others_awake(void **state)
+vp_test(who_wakes_leaves_the_others_awake)
 {
 	enum { LINES = 3, ROUNDS = 60 };
 	struct vp *peer = vp_start(NULL);
@@ -214,7 +214,7 @@ static void who_wakes_leaves_the_others_awake(void **state)
 }
 
 /* Of threads that share a channel each event wakes one; at the end each is woken once more. */
-static void threads_that_share_a_channel(void **state)
+vp_test(threads_that_share_a_channel)
 {
 	enum { THREADS = 3, ROUNDS = 90 };
 	struct vp *peer = vp_start(NULL);
@@ -246,7 +246,7 @@ static void threads_that_share_a_channel(void **state)
 }
 
 /* The frames are taken in by one that polls: the sleeper hears of his all the same. */
-static void who_polls_wakes_who_sleeps(void **state)
+vp_test(who_polls_wakes_who_sleeps)
 {
 	struct vp *peer = vp_start(NULL);
 	struct waiter waiter;
@@ -288,7 +288,7 @@ static void nonblocking(struct line *line)
 	assert_int_equal(fcntl(line->channel->fd, F_SETFL, flags | O_NONBLOCK), 0);
 }
 
-static void poll_tells_of_events(void **state)
+vp_test(poll_tells_of_events)
 {
 	struct vp *peer = vp_start(NULL);
 	struct line line;
@@ -311,7 +311,7 @@ static void poll_tells_of_events(void **state)
 }
 
 /* Once one way, once the other: who has waited in ibv_get_cq_event may wait in poll() next. */
-static void ways_of_waiting_may_alternate(void **state)
+vp_test(ways_of_waiting_may_alternate)
 {
 	struct vp *peer = vp_start(NULL);
 	struct line line, quiet;
@@ -334,7 +334,7 @@ static void ways_of_waiting_may_alternate(void **state)
 }
 
 /* One sleeps in ibv_get_cq_event, another in poll(): both are woken. */
-static void poll_beside_a_sleeper(void **state)
+vp_test(poll_beside_a_sleeper)
 {
 	struct vp *peer = vp_start(NULL);
 	struct line line, quiet;
@@ -379,7 +379,7 @@ static void *wait_async(void *arg)
 }
 
 /* Nobody polls, one thread waits for this, another for completions that do not come. */
-static void asynchronous_events_come_meanwhile(void **state)
+vp_test(asynchronous_events_come_meanwhile)
 {
 	struct vt_options opt = { .state = IBV_QPS_RTR };
 	struct vp *peer = vp_start(NULL);
@@ -435,7 +435,7 @@ static void handle(int flags)
 }
 
 /* signal(7): without SA_RESTART a wait ends with EINTR; and what came then is not lost. */
-static void a_signal_ends_a_wait(void **state)
+vp_test(a_signal_ends_a_wait)
 {
 	struct vp *peer = vp_start(NULL);
 	struct waiter waiter;
@@ -468,7 +468,7 @@ static void a_signal_ends_a_wait(void **state)
 }
 
 /* With SA_RESTART it goes on. */
-static void a_signal_that_restarts_ends_nothing(void **state)
+vp_test(a_signal_that_restarts_ends_nothing)
 {
 	struct vp *peer = vp_start(NULL);
 	struct waiter waiter;
@@ -502,7 +502,7 @@ static void a_signal_that_restarts_ends_nothing(void **state)
 /* --- cancellation --- */
 
 /* ibv_get_cq_event is where a thread may be cancelled; the next waits, and is woken. */
-static void a_wait_may_be_cancelled(void **state)
+vp_test(a_wait_may_be_cancelled)
 {
 	struct vp *peer = vp_start(NULL);
 	struct waiter waiter, other;
@@ -545,7 +545,7 @@ static void a_wait_may_be_cancelled(void **state)
 /* --- a death --- */
 
 /* Who sleeps is woken by the completion with which it is told. */
-static void a_death_wakes_who_sleeps(void **state)
+vp_test(a_death_wakes_who_sleeps)
 {
 	struct vp *peer = vp_start(NULL), *lives = vp_start(NULL);
 	struct waiter waiter, other;
@@ -571,24 +571,4 @@ static void a_death_wakes_who_sleeps(void **state)
 	line_close(&line);
 	line_close(&second);
 	vp_end(lives);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct CMUnitTest tests[] = {
-		vp_test(threads_with_channels_of_their_own),
-		vp_test(who_wakes_leaves_the_others_awake),
-		vp_test(threads_that_share_a_channel),
-		vp_test(who_polls_wakes_who_sleeps),
-		vp_test(poll_tells_of_events),
-		vp_test(ways_of_waiting_may_alternate),
-		vp_test(poll_beside_a_sleeper),
-		vp_test(asynchronous_events_come_meanwhile),
-		vp_test(a_signal_ends_a_wait),
-		vp_test(a_signal_that_restarts_ends_nothing),
-		vp_test(a_wait_may_be_cancelled),
-		vp_test(a_death_wakes_who_sleeps),
-	};
-
-	return vp_main(argc, tests);
 }

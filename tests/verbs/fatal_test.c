@@ -49,7 +49,7 @@ static void fail_ourselves(void)
 	expect_fatal(vt.ctx);
 }
 
-static void there_is_a_process_or_there_is_none(void **state)
+vt_test(there_is_a_process_or_there_is_none)
 {
 	assert_int_equal(fail_process(getppid()), 1);
 	assert_int_equal(fail_process(0), 2);
@@ -57,7 +57,7 @@ static void there_is_a_process_or_there_is_none(void **state)
 }
 
 /* All that is outstanding completes, and all that is posted. */
-static void what_was_begun_is_flushed(void **state)
+vt_test(what_was_begun_is_flushed)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct vt_options opt[3] = { { .timeout = 18 } };
@@ -88,7 +88,7 @@ static void what_was_begun_is_flushed(void **state)
 }
 
 /* Whatever the application asks for now: EIO. */
-static void nothing_more_is_to_be_had(void **state)
+vt_test(nothing_more_is_to_be_had)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
@@ -127,7 +127,7 @@ static void nothing_more_is_to_be_had(void **state)
 	vt_pair_close(&p);
 }
 
-static void every_context_hears_of_it_once(void **state)
+vt_test(every_context_hears_of_it_once)
 {
 	struct ibv_context *other = ibv_open_device(vt.ctx->device);
 
@@ -140,7 +140,7 @@ static void every_context_hears_of_it_once(void **state)
 }
 
 /* When all have closed it, whoever opens it has a device that works. */
-static void the_next_device_is_good(void **state)
+vt_test(the_next_device_is_good)
 {
 	struct vt_pair p;
 
@@ -156,17 +156,4 @@ static void the_next_device_is_good(void **state)
 		vt_no_event();
 		vt_pair_close(&p);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(there_is_a_process_or_there_is_none),
-		vt_test(what_was_begun_is_flushed),
-		vt_test(nothing_more_is_to_be_had),
-		vt_test(every_context_hears_of_it_once),
-		vt_test(the_next_device_is_good),
-	};
-
-	return vt_main(tests);
 }

@@ -137,7 +137,7 @@ static void members_get(const int fd[2], int first, int second)
 }
 
 /* The rules of one process are nothing to another, and die with it. */
-static void each_process_has_its_own_rules(void **state)
+vt_test(each_process_has_its_own_rules)
 {
 	struct order end = { .what = 'x' };
 	pid_t pid[2];
@@ -177,9 +177,5 @@ static void each_process_has_its_own_rules(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		vt_test(each_process_has_its_own_rules),
-	};
-
-	return argc > 1 ? member() : vt_main(tests);
+	return argc > 1 ? member() : vt_main();
 }

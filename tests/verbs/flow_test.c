@@ -19,11 +19,9 @@ static struct {
 
 static int flow_setup(void **state)
 {
-	const char *link = getenv("VERBATIM_LINK");
-
 	if (vt_setup(state))
 		return -1;
-	if (link && strcmp(link, "udp") == 0)
+	if (vt_by_udp())
 		return 0;
 	raw_open(&it.from, NULL);
 	for (unsigned i = 0; i < 3; i++) {
@@ -45,7 +43,7 @@ static int flow_teardown(void **state)
 	return vt_teardown(state);
 }
 
-#define flow_test(f) cmocka_unit_test_setup_teardown(f, flow_setup, flow_teardown)
+#define flow_test(f) vt_case(f, flow_setup, flow_teardown, NULL)
 
 static void send_frame(struct frame *frame)
 {
@@ -157,7 +155,7 @@ static void refused(char who, const struct flow *flow, int err)
  * to the respected QP."
  * flow: "destroys the flow flow_id"
  */
-static void what_matches_comes_and_nothing_else(void **state)
+flow_test(what_matches_comes_and_nothing_else)
 {
 	struct ibv_flow *flow;
 
@@ -175,7 +173,7 @@ static void what_matches_comes_and_nothing_else(void **state)
 }
 
 /* There is one port, and other devices take 0 for it as well. */
-static void a_rule_for_port_0_is_one_for_port_1(void **state)
+flow_test(a_rule_for_port_0_is_one_for_port_1)
 {
 	struct ibv_flow *made;
 	struct flow flow;
@@ -214,7 +212,7 @@ static void tunnel_frame(struct frame *frame, unsigned kind)
  * flow: "Flag making L2/L3/L4 specifications to be applied on the inner header"
  * flow: "The flow spec types which require this sort of ordering are"
  */
-static void tunnels_are_looked_into(void **state)
+flow_test(tunnels_are_looked_into)
 {
 	struct ibv_flow_spec_tunnel vxlan = {
 		.type = IBV_FLOW_SPEC_VXLAN_TUNNEL, .size = sizeof(vxlan),
@@ -282,7 +280,7 @@ static void tunnels_are_looked_into(void **state)
  * flow: "Network parameters in the relevant network structs should be given in network order (big
  * endian)."
  */
-static void masks_say_which_bits_count(void **state)
+flow_test(masks_say_which_bits_count)
 {
 	struct ibv_flow_eth_filter val = { .ether_type = htobe16(0x0806),
 					   .vlan_tag = htobe16(0xa005) };
@@ -311,7 +309,7 @@ static void masks_say_which_bits_count(void **state)
 }
 
 /* flow: "An application can provide the ibv_flow_spec_xxx rules in an un-ordered scheme." */
-static void specifications_come_in_any_order(void **state)
+flow_test(specifications_come_in_any_order)
 {
 	struct ibv_flow_spec_ipv4_ext ipv4 = {
 		.type = IBV_FLOW_SPEC_IPV4_EXT, .size = sizeof(ipv4),
@@ -342,7 +340,7 @@ static void specifications_come_in_any_order(void **state)
  * flow: "A lower priority numeric value (higher priority) takes precedence over matching rules with
  * higher numeric priority value (lower priority)."
  */
-static void the_lower_number_goes_first(void **state)
+flow_test(the_lower_number_goes_first)
 {
 	struct ibv_flow *low, *high;
 
@@ -361,7 +359,7 @@ static void the_lower_number_goes_first(void **state)
  * flow: "Rule doesn't trap received packets, allowing them to match lower prioritized rules"
  * flow: "Only rule type IBV_FLOW_ATTR_NORMAL supports IBV_FLOW_ATTR_FLAGS_DONT_TRAP flag."
  */
-static void what_does_not_trap_gets_a_copy(void **state)
+flow_test(what_does_not_trap_gets_a_copy)
 {
 	static const enum ibv_flow_attr_type others[] = { IBV_FLOW_ATTR_ALL_DEFAULT,
 							  IBV_FLOW_ATTR_MC_DEFAULT,
@@ -392,7 +390,7 @@ static void what_does_not_trap_gets_a_copy(void **state)
  * flow: "receive all Eth traffic which isn't steered to any QP"
  * flow: "receive all Eth multicast traffic which isn't steered to any QP"
  */
-static void default_rules_get_what_is_left(void **state)
+flow_test(default_rules_get_what_is_left)
 {
 	struct ibv_flow *own, *all, *groups;
 
@@ -423,7 +421,7 @@ static void default_rules_get_what_is_left(void **state)
  * flow: "Sniffer rule - receive all port traffic"
  * flow: "No specifications are needed for IBV_FLOW_ATTR_SNIFFER rule type."
  */
-static void sniffers_see_everything(void **state)
+flow_test(sniffers_see_everything)
 {
 	struct ibv_flow *own, *sniffer, *self, *drops;
 	struct flow flow;
@@ -465,7 +463,7 @@ static void sniffers_see_everything(void **state)
 /* --- actions --- */
 
 /* flow: "Action dropping matched packet" */
-static void dropped_frames_reach_nobody(void **state)
+flow_test(dropped_frames_reach_nobody)
 {
 	struct ibv_flow *own, *made;
 	struct flow flow;
@@ -488,7 +486,7 @@ static void dropped_frames_reach_nobody(void **state)
 }
 
 /* flow: "Action tagging matched packet" */
-static void tagged_frames_say_so(void **state)
+flow_test(tagged_frames_say_so)
 {
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 64,
 					       .wc_flags = IBV_WC_EX_WITH_FLOW_TAG };
@@ -541,7 +539,7 @@ static void tagged_frames_say_so(void **state)
  * counters: "setting the index more than once with different or same counter_desc will aggregate
  * the values from all relevant counters into the relevant index location"
  */
-static void counters_count_frames_and_octets(void **state)
+flow_test(counters_count_frames_and_octets)
 {
 	static const struct {
 		enum ibv_counter_description what;
@@ -600,7 +598,7 @@ static void counters_count_frames_and_octets(void **state)
  * flow: "When IBV_FLOW_ATTR_FLAGS_EGRESS flag is set, the qp parameter is used only as a mean to
  * get the device."
  */
-static void egress_rules_are_about_what_is_sent(void **state)
+flow_test(egress_rules_are_about_what_is_sent)
 {
 	struct ibv_counters_init_attr init = { 0 };
 	struct ibv_counter_attach_attr attach = { .counter_desc = IBV_COUNTER_PACKETS };
@@ -653,7 +651,7 @@ static void egress_rules_are_about_what_is_sent(void **state)
  * updated."
  * flow: "only for QPs of Transport Service Type IBV_QPT_UD or IBV_QPT_RAW_PACKET"
  */
-static void what_is_wrong_is_refused(void **state)
+flow_test(what_is_wrong_is_refused)
 {
 	struct ibv_flow_spec_action_handle handle = {
 		.type = IBV_FLOW_SPEC_ACTION_HANDLE, .size = sizeof(handle),
@@ -695,7 +693,7 @@ static void what_is_wrong_is_refused(void **state)
 	expect("");
 }
 
-static void what_contradicts_another_rule_is_refused(void **state)
+flow_test(what_contradicts_another_rule_is_refused)
 {
 	struct ibv_flow *own;
 	struct flow flow;
@@ -711,7 +709,7 @@ static void what_contradicts_another_rule_is_refused(void **state)
 	drop(own);
 }
 
-static void a_queue_pair_with_rules_stays(void **state)
+flow_test(a_queue_pair_with_rules_stays)
 {
 	struct ibv_flow *own;
 
@@ -724,7 +722,7 @@ static void a_queue_pair_with_rules_stays(void **state)
 }
 
 /* Ten thousand rules of one destination, of which each gets its own frames. */
-static void many_rules_are_no_burden(void **state)
+flow_test(many_rules_are_no_burden)
 {
 	enum { MANY = 10000 };
 	static struct ibv_flow *made[MANY];
@@ -745,29 +743,4 @@ static void many_rules_are_no_burden(void **state)
 		drop(made[i]);
 	send_udp(raw_mac[1], 0);
 	expect("");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		flow_test(what_matches_comes_and_nothing_else),
-		flow_test(a_rule_for_port_0_is_one_for_port_1),
-		flow_test(tunnels_are_looked_into),
-		flow_test(masks_say_which_bits_count),
-		flow_test(specifications_come_in_any_order),
-		flow_test(the_lower_number_goes_first),
-		flow_test(what_does_not_trap_gets_a_copy),
-		flow_test(default_rules_get_what_is_left),
-		flow_test(sniffers_see_everything),
-		flow_test(dropped_frames_reach_nobody),
-		flow_test(tagged_frames_say_so),
-		flow_test(counters_count_frames_and_octets),
-		flow_test(egress_rules_are_about_what_is_sent),
-		flow_test(what_is_wrong_is_refused),
-		flow_test(what_contradicts_another_rule_is_refused),
-		flow_test(a_queue_pair_with_rules_stays),
-		flow_test(many_rules_are_no_burden),
-	};
-
-	return vt_main(tests);
 }

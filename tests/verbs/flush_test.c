@@ -83,7 +83,7 @@ static uint64_t there(const struct scene *s, size_t offset)
 	return (uintptr_t)s->p.b.buf + offset;
 }
 
-static void what_was_written_is_there(void **state)
+vt_test(what_was_written_is_there)
 {
 	struct scene s;
 
@@ -104,7 +104,7 @@ static void what_was_written_is_there(void **state)
 }
 
 /* A range is checked, to the octet; for the whole region neither address nor length matter. */
-static void ranges_and_regions(void **state)
+vt_test(ranges_and_regions)
 {
 	static const struct {
 		int64_t offset;
@@ -128,7 +128,7 @@ static void ranges_and_regions(void **state)
 	}
 }
 
-static void it_needs_a_right_of_qp_and_region(void **state)
+vt_test(it_needs_a_right_of_qp_and_region)
 {
 	static const struct {
 		int mr_access;
@@ -155,7 +155,7 @@ static void it_needs_a_right_of_qp_and_region(void **state)
 		}
 }
 
-static void persistent_regions_there_are_not(void **state)
+vt_test(persistent_regions_there_are_not)
 {
 	static uint8_t octets[64];
 
@@ -165,7 +165,7 @@ static void persistent_regions_there_are_not(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void nonsense_fails_the_batch(void **state)
+vt_test(nonsense_fails_the_batch)
 {
 	static const uint8_t wrong[][2] = { { 0, RANGE }, { 4, RANGE }, { GLOBAL, 2 } };
 	struct scene s;
@@ -186,7 +186,7 @@ static void nonsense_fails_the_batch(void **state)
 }
 
 /* It takes a place among READs and atomics. */
-static void where_no_reads_may_go_it_may_not(void **state)
+vt_test(where_no_reads_may_go_it_may_not)
 {
 	struct scene s;
 
@@ -203,7 +203,7 @@ static void where_no_reads_may_go_it_may_not(void **state)
 	vt_pair_close(&s.p);
 }
 
-static void the_device_says_that_it_can(void **state)
+vt_test(the_device_says_that_it_can)
 {
 	struct ibv_device_attr_ex attr;
 
@@ -211,19 +211,4 @@ static void the_device_says_that_it_can(void **state)
 	assert_true(attr.device_cap_flags_ex >> 38 & 1);
 	assert_false(attr.device_cap_flags_ex >> 39 & 1);
 	assert_true(attr.device_cap_flags_ex >> 40 & 1); /* ATOMIC_WRITE */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(what_was_written_is_there),
-		vt_test(ranges_and_regions),
-		vt_test(it_needs_a_right_of_qp_and_region),
-		vt_test(persistent_regions_there_are_not),
-		vt_test(nonsense_fails_the_batch),
-		vt_test(where_no_reads_may_go_it_may_not),
-		vt_test(the_device_says_that_it_can),
-	};
-
-	return vt_main(tests);
 }

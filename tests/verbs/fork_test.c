@@ -38,7 +38,7 @@ static void child_ended_well(pid_t child)
 }
 
 /* "IBV_FORK_UNNEEDED ... regardless of whether ibv_fork_init() was called or not" */
-static void there_is_nothing_to_prepare(void **state)
+vt_test(there_is_nothing_to_prepare)
 {
 	uint8_t memory[64];
 	struct ibv_mr *mr;
@@ -53,7 +53,7 @@ static void there_is_nothing_to_prepare(void **state)
 }
 
 /* The parent's memory is what peers reach, whoever wrote to a page first after the fork. */
-static void parent_and_child_have_memory_of_their_own(void **state)
+vp_test(parent_and_child_have_memory_of_their_own)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_order order = { .what = VP_SEND, .op = IBV_WR_RDMA_WRITE, .bytes = BYTES,
@@ -93,7 +93,7 @@ static void parent_and_child_have_memory_of_their_own(void **state)
 }
 
 /* What the device can do has not changed; its port and addresses are its parent's business. */
-static void a_child_may_ask_what_the_device_can(void **state)
+vt_test(a_child_may_ask_what_the_device_can)
 {
 	struct ibv_device_attr_ex extended;
 	struct ibv_device_attr attr;
@@ -113,7 +113,7 @@ static void a_child_may_ask_what_the_device_can(void **state)
 }
 
 /* Another thread of the parent may have been within when it forked. */
-static void no_lock_of_the_parents_keeps_the_child(void **state)
+vt_test(no_lock_of_the_parents_keeps_the_child)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(vt.ctx);
 	struct vt_options opt = { .channel = channel };
@@ -148,7 +148,7 @@ static void no_lock_of_the_parents_keeps_the_child(void **state)
 }
 
 /* What it inherited is its parent's; by the descriptor it can be imported as anybody's. */
-static void a_child_imports_what_its_parent_has(void **state)
+vt_test(a_child_imports_what_its_parent_has)
 {
 	struct vt_options opt = { .memory = VT_MEMFD };
 	struct vt_end end;
@@ -183,7 +183,7 @@ static void a_child_imports_what_its_parent_has(void **state)
 }
 
 /* "whether fork() is called explicitly or implicitly (such as in system())" */
-static void other_programs_are_executed(void **state)
+vt_test(other_programs_are_executed)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -198,18 +198,4 @@ static void other_programs_are_executed(void **state)
 		assert_true(vt_is_filled(p.b.buf, BYTES, i));
 	}
 	vt_pair_close(&p);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(there_is_nothing_to_prepare),
-		vp_test(parent_and_child_have_memory_of_their_own),
-		vt_test(a_child_may_ask_what_the_device_can),
-		vt_test(no_lock_of_the_parents_keeps_the_child),
-		vt_test(a_child_imports_what_its_parent_has),
-		vt_test(other_programs_are_executed),
-	};
-
-	return vp_main(argc, tests);
 }

@@ -221,7 +221,7 @@ static void wait_for_rings(const struct vp *peer)
 	assert_true(log_says(what) && log_says("shared memory"));
 }
 
-static void a_stopped_hub_holds_nobody_up(void **state)
+vp_test(a_stopped_hub_holds_nobody_up)
 {
 	/* No timeout: through a ring one learns of a death all the same, by the wire never. */
 	static const struct vt_options patient = { .for_ever = true, .rnr_retry = 7 };
@@ -246,7 +246,7 @@ static void a_stopped_hub_holds_nobody_up(void **state)
 	vp_end(peer[2]);
 }
 
-static void nobody_waits_where_no_hub_can_be_started(void **state)
+vt_case(nobody_waits_where_no_hub_can_be_started, NULL, NULL, NULL)
 {
 	static const char *const none[] = { "VERBATIM_HUB=/nonexistent", NULL };
 	struct vp *first = vp_start(NULL), *peer[3];
@@ -272,7 +272,7 @@ static void nobody_waits_where_no_hub_can_be_started(void **state)
 }
 
 /* One end could not wait for the hub, and goes by the wire for good; the other gets its ring. */
-static void ends_that_decide_differently_meet(void **state)
+vp_test(ends_that_decide_differently_meet)
 {
 	for (int far_first = 0; far_first < 2; far_first++) {
 		struct vp *peer = vp_start(NULL);
@@ -308,7 +308,7 @@ static void ends_that_decide_differently_meet(void **state)
  * UCX takes the buffer of a datagram back before its completion, when the peer shows that it needs
  * it no more: a device has read it by then.
  */
-static void a_datagram_that_waits_is_as_it_was_posted(void **state)
+vp_test(a_datagram_that_waits_is_as_it_was_posted)
 {
 	enum { GRH = 40, BYTES = 1000 };
 	struct vt_options opt = { .type = IBV_QPT_UD };
@@ -372,7 +372,7 @@ static void xrc_receive(int fd, int file)
 	_exit(0);
 }
 
-static void xrc_goes_by_the_wire_meanwhile(void **state)
+vt_case(xrc_goes_by_the_wire_meanwhile, NULL, NULL, NULL)
 {
 	char name[] = "/tmp/vb-hub-away-XXXXXX";
 	int file = mkstemp(name), ends[2], status;
@@ -416,19 +416,12 @@ static void xrc_goes_by_the_wire_meanwhile(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct CMUnitTest tests[] = {
-		vp_test(a_stopped_hub_holds_nobody_up),
-		cmocka_unit_test(nobody_waits_where_no_hub_can_be_started),
-		vp_test(ends_that_decide_differently_meet),
-		vp_test(a_datagram_that_waits_is_as_it_was_posted),
-		cmocka_unit_test(xrc_goes_by_the_wire_meanwhile),
-	};
 	bool is_peer = argc > 1;
 	int status, fd = is_peer ? -1 : mkstemp(log_name);
 
 	if (fd >= 0 && setenv("VERBATIM_LOG", log_name, 1))
 		return 1;
-	status = vp_main(argc, tests);
+	status = vp_main(argc);
 	if (!is_peer)
 		unlink(log_name);
 	return status;

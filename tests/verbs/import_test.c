@@ -38,7 +38,7 @@ static void leave(const struct vt *before)
 
 /* --- the device --- */
 
-static void an_imported_context_is_one(void **state)
+vt_test(an_imported_context_is_one)
 {
 	int fd = dup(vt.ctx->cmd_fd);
 	struct ibv_context *context = ibv_import_device(fd);
@@ -60,7 +60,7 @@ static void an_imported_context_is_one(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
-static void an_imported_context_can_be_imported(void **state)
+vt_test(an_imported_context_can_be_imported)
 {
 	struct ibv_context *one = import_again(vt.ctx), *other = import_again(one);
 	struct ibv_pd *pd = ibv_import_pd(other, vt.pd->handle);
@@ -71,7 +71,7 @@ static void an_imported_context_can_be_imported(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void other_descriptors_are_refused(void **state)
+vt_test(other_descriptors_are_refused)
 {
 	int fds[2];
 
@@ -90,7 +90,7 @@ static void other_descriptors_are_refused(void **state)
 
 /* --- within a process --- */
 
-static void handles_have_to_be_valid(void **state)
+vt_test(handles_have_to_be_valid)
 {
 	struct ibv_context *context = import_again(vt.ctx), *other;
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -124,7 +124,7 @@ static void handles_have_to_be_valid(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void an_imported_region_says_what_it_is(void **state)
+vt_test(an_imported_region_says_what_it_is)
 {
 	struct ibv_context *context = import_again(vt.ctx);
 	struct ibv_pd *pd = ibv_import_pd(context, vt.pd->handle);
@@ -151,7 +151,7 @@ static void an_imported_region_says_what_it_is(void **state)
 }
 
 /* "The returned ibv_pd can be used in all verbs that get a protection domain." */
-static void queues_of_an_imported_pd_use_its_regions(void **state)
+vt_test(queues_of_an_imported_pd_use_its_regions)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UD };
 	struct ibv_context *context = import_again(vt.ctx);
@@ -205,7 +205,7 @@ static void queues_of_an_imported_pd_use_its_regions(void **state)
 }
 
 /* "the second one way cleanup whatever is needed ... without calling the kernel" */
-static void unimporting_leaves_the_object_alone(void **state)
+vt_test(unimporting_leaves_the_object_alone)
 {
 	struct ibv_context *context = import_again(vt.ctx);
 	struct ibv_pd *pd = ibv_import_pd(context, vt.pd->handle);
@@ -225,7 +225,7 @@ static void unimporting_leaves_the_object_alone(void **state)
 }
 
 /* The pointer that it was made by can be given up as well; an import is then what destroys it. */
-static void the_first_pointer_can_be_given_up(void **state)
+vt_test(the_first_pointer_can_be_given_up)
 {
 	struct ibv_context *context = import_again(vt.ctx);
 	struct ibv_pd *made = ibv_alloc_pd(vt.ctx), *pd = ibv_import_pd(context, made->handle);
@@ -248,7 +248,7 @@ static void the_first_pointer_can_be_given_up(void **state)
 }
 
 /* "Once destroy is done no other process can touch the object except for unimport." */
-static void whoever_destroys_first_has_destroyed_it(void **state)
+vt_test(whoever_destroys_first_has_destroyed_it)
 {
 	struct ibv_context *context = import_again(vt.ctx);
 	struct ibv_pd *made = ibv_alloc_pd(vt.ctx), *pd = ibv_import_pd(context, made->handle);
@@ -269,7 +269,7 @@ static void whoever_destroys_first_has_destroyed_it(void **state)
 }
 
 /* pyverbs gives a PD up before the queue pairs that it has in it. */
-static void a_queue_outlives_the_pointer_to_its_pd(void **state)
+vt_test(a_queue_outlives_the_pointer_to_its_pd)
 {
 	struct ibv_context *context = import_again(vt.ctx);
 	struct ibv_pd *pd = ibv_import_pd(context, vt.pd->handle);
@@ -288,7 +288,7 @@ static void a_queue_outlives_the_pointer_to_its_pd(void **state)
 	assert_int_equal(ibv_close_device(context), 0);
 }
 
-static void device_memory_is_imported(void **state)
+vt_test(device_memory_is_imported)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 256 };
 	struct ibv_context *context = import_again(vt.ctx);
@@ -392,7 +392,7 @@ static void foreign_pair(struct foreign *f, struct vt_pair *p)
 	leave(&before);
 }
 
-static void regions_of_another_process_are_used(void **state)
+vp_test(regions_of_another_process_are_used)
 {
 	struct foreign f;
 	struct vt_pair p;
@@ -433,7 +433,7 @@ static void regions_of_another_process_are_used(void **state)
 	foreign_close(&f);
 }
 
-static void device_memory_of_another_process_is_used(void **state)
+vp_test(device_memory_of_another_process_is_used)
 {
 	uint8_t octets[64];
 	struct foreign f;
@@ -482,10 +482,9 @@ static void device_memory_of_another_process_is_used(void **state)
 }
 
 /* Private memory becomes a file's where its owner lets it (VERBATIM_SHARED_MR). */
-static void private_memory_is_used_if_it_may_be_moved(void **state)
+vp_test(private_memory_is_used_if_it_may_be_moved)
 {
 	static const char *const moves[] = { "VERBATIM_SHARED_MR=1", NULL };
-	const char *link = getenv("VERBATIM_LINK");
 	struct foreign f;
 	struct vt_pair p;
 	struct vt_wr w;
@@ -495,7 +494,7 @@ static void private_memory_is_used_if_it_may_be_moved(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 	foreign_close(&f);
 	/* Without shared memory nothing is moved. */
-	if (link && !strcmp(link, "udp"))
+	if (vt_by_udp())
 		return;
 	foreign_open_with(&f, VT_PAGES, moves);
 	assert_non_null(f.mr);
@@ -511,7 +510,7 @@ static void private_memory_is_used_if_it_may_be_moved(void **state)
 }
 
 /* Its rights, its bounds, its PD. */
-static void what_its_owner_does_not_grant_is_refused(void **state)
+vp_test(what_its_owner_does_not_grant_is_refused)
 {
 	static const struct {
 		int64_t offset;
@@ -544,7 +543,7 @@ static void what_its_owner_does_not_grant_is_refused(void **state)
 	foreign_close(&f);
 }
 
-static void what_its_owner_deregisters_is_gone(void **state)
+vp_test(what_its_owner_deregisters_is_gone)
 {
 	struct foreign f;
 	struct vt_pair p;
@@ -564,7 +563,7 @@ static void what_its_owner_deregisters_is_gone(void **state)
 }
 
 /* What cannot be done whole is refused. */
-static void the_rest_is_refused(void **state)
+vp_test(the_rest_is_refused)
 {
 	struct foreign f;
 
@@ -589,7 +588,7 @@ static void the_rest_is_refused(void **state)
 }
 
 /* As long as somebody holds the descriptor, what it stands for is there. */
-static void an_owner_that_dies_leaves_its_memory(void **state)
+vp_test(an_owner_that_dies_leaves_its_memory)
 {
 	struct foreign f;
 	struct vt_pair p;
@@ -611,7 +610,7 @@ static void an_owner_that_dies_leaves_its_memory(void **state)
 	foreign_close(&f);
 }
 
-static void who_is_gone_cannot_be_imported(void **state)
+vp_test(who_is_gone_cannot_be_imported)
 {
 	struct vp_order order = { .what = VP_OPEN, .opt = vt_options(NULL) };
 	struct vp *peer = vp_start(NULL);
@@ -626,31 +625,4 @@ static void who_is_gone_cannot_be_imported(void **state)
 	assert_null(ibv_import_device(fd));
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_int_equal(close(fd), 0);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(an_imported_context_is_one),
-		vt_test(an_imported_context_can_be_imported),
-		vt_test(other_descriptors_are_refused),
-		vt_test(handles_have_to_be_valid),
-		vt_test(an_imported_region_says_what_it_is),
-		vt_test(queues_of_an_imported_pd_use_its_regions),
-		vt_test(unimporting_leaves_the_object_alone),
-		vt_test(the_first_pointer_can_be_given_up),
-		vt_test(whoever_destroys_first_has_destroyed_it),
-		vt_test(a_queue_outlives_the_pointer_to_its_pd),
-		vt_test(device_memory_is_imported),
-		vp_test(regions_of_another_process_are_used),
-		vp_test(device_memory_of_another_process_is_used),
-		vp_test(private_memory_is_used_if_it_may_be_moved),
-		vp_test(what_its_owner_does_not_grant_is_refused),
-		vp_test(what_its_owner_deregisters_is_gone),
-		vp_test(the_rest_is_refused),
-		vp_test(an_owner_that_dies_leaves_its_memory),
-		vp_test(who_is_gone_cannot_be_imported),
-	};
-
-	return vp_main(argc, tests);
 }

@@ -166,7 +166,7 @@ static uint32_t hear(struct plan *plan)
 	return qpn;
 }
 
-static void a_ring_is_not_replaced(void **state)
+vp_test(a_ring_is_not_replaced)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
@@ -186,7 +186,7 @@ static void a_ring_is_not_replaced(void **state)
 }
 
 /* Who writes to him writes nowhere else: a WRITE is done, or not, when its post returns. */
-static void what_is_written_to_one_does_not_land_in_another(void **state)
+vp_test(what_is_written_to_one_does_not_land_in_another)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
@@ -224,14 +224,4 @@ static void what_is_written_to_one_does_not_land_in_another(void **state)
 	vp_exchange(&p, 5000, 2);
 	vp_pair_close(&p);
 	vp_end(peer);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct CMUnitTest tests[] = {
-		vp_test(a_ring_is_not_replaced),
-		vp_test(what_is_written_to_one_does_not_land_in_another),
-	};
-
-	return vp_main(argc, tests);
 }

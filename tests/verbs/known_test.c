@@ -244,7 +244,7 @@ static void expect_unknown(const struct kind *kind, void *object)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void another_handle_is_no_such_object(void **state)
+vt_test(another_handle_is_no_such_object)
 {
 	struct scene s;
 
@@ -266,7 +266,7 @@ static void another_handle_is_no_such_object(void **state)
 	scene_close(&s);
 }
 
-static void another_context_is_no_such_object(void **state)
+vt_test(another_context_is_no_such_object)
 {
 	struct ibv_context *other = ibv_open_device(vt.ctx->device);
 	static uint8_t nowhere[4096];
@@ -297,7 +297,7 @@ static void another_context_is_no_such_object(void **state)
 }
 
 /* Its memory is not looked at, so nothing but the address has to be there. */
-static void what_is_destroyed_is_no_such_object(void **state)
+vt_test(what_is_destroyed_is_no_such_object)
 {
 	struct scene s;
 
@@ -319,7 +319,7 @@ static void what_is_destroyed_is_no_such_object(void **state)
 }
 
 /* What cannot be destroyed yet stays what it is. */
-static void what_is_in_use_stays_known(void **state)
+vt_test(what_is_in_use_stays_known)
 {
 	struct scene s;
 	struct ibv_qp *qp;
@@ -336,7 +336,7 @@ static void what_is_in_use_stays_known(void **state)
 }
 
 /* The verbs that change an object, ask it, or make another with it. */
-static void no_control_verb_knows_it(void **state)
+vt_test(no_control_verb_knows_it)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD };
 	struct ibv_srq_attr srq_attr = { .max_wr = 8 };
@@ -388,17 +388,4 @@ static void no_control_verb_knows_it(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	scene_close(&s);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(another_handle_is_no_such_object),
-		vt_test(another_context_is_no_such_object),
-		vt_test(what_is_destroyed_is_no_such_object),
-		vt_test(what_is_in_use_stays_known),
-		vt_test(no_control_verb_knows_it),
-	};
-
-	return vt_main(tests);
 }

@@ -9,6 +9,8 @@
 
 #include "netns.h"
 
+enum { CASES_MAX = 100 };
+
 struct vt vt;
 
 /* --- running --- */
@@ -44,12 +46,30 @@ void vt_faults_to_library(void)
 	sigaction(SIGBUS, &library_handler[1], NULL);
 }
 
-int vt_run(const char *name, const struct CMUnitTest *tests, size_t count)
+static struct vt_case *cases;
+
+void vt_enlist(struct vt_case *entry)
 {
+	struct vt_case **at = &cases;
+
+	while (*at && (*at)->line <= entry->line)
+		at = &(*at)->next;
+	entry->next = *at;
+	*at = entry;
+}
+
+int vt_main(void)
+{
+	struct CMUnitTest tests[CASES_MAX];
+	size_t count = 0;
+
+	for (struct vt_case *at = cases; at && count < CASES_MAX; at = at->next)
+		if (!at->is_for_us || at->is_for_us())
+			tests[count++] = at->test;
 	cmocka_set_test_filter(getenv("VT_TEST"));
 	if (netns_enter()) {
 		learn_handlers();
-		return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+		return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
 	}
 	printf("1..%zu\n", count);
 	for (size_t i = 0; i < count; i++)
@@ -138,11 +158,11 @@ struct vt_options vt_options(const struct vt_options *opt)
 	return o;
 }
 
-bool vt_has_segment(void)
+bool vt_by_udp(void)
 {
 	const char *link = getenv("VERBATIM_LINK");
 
-	return !link || strcmp(link, "udp") != 0;
+	return link && strcmp(link, "udp") == 0;
 }
 
 struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel)

@@ -97,10 +97,34 @@ extern struct vt vt;
 /* The place in the device's table of a GID, which must be there. */
 int vt_gid_index(const uint8_t raw[16]);
 
-/* The device and a PD before each test; after it, all must be given back. */
+/* --- tests --- */
+
+/* A test enlists itself; they run in the order in which the file has them. */
+struct vt_case {
+	struct CMUnitTest test;
+	bool (*is_for_us)(void); /* where it says no there is no such test; NULL: everywhere */
+	int line;
+	struct vt_case *next;
+};
+void vt_enlist(struct vt_case *entry);
+
+#define vt_entry(f, kind, setup, teardown, is_for_us)                                             \
+	__attribute__((constructor)) static void f##_enlist_##kind(void)                          \
+	{                                                                                         \
+		static struct vt_case entry = {                                                   \
+			cmocka_unit_test_setup_teardown(f, setup, teardown), is_for_us, __LINE__, \
+		};                                                                                \
+                                                                                                  \
+		vt_enlist(&entry);                                                                \
+	}
+#define vt_case(f, setup, teardown, is_for_us)                                                    \
+	static void f(void **state);                                                              \
+	vt_entry(f, once, setup, teardown, is_for_us) static void f(void **state)
+
+/* The device and a PD before the test; after it, all must be given back. */
+#define vt_test(f) vt_case(f, vt_setup, vt_teardown, NULL)
 int vt_setup(void **state);
 int vt_teardown(void **state);
-#define vt_test(f) cmocka_unit_test_setup_teardown(f, vt_setup, vt_teardown)
 
 /*
  * cmocka catches faults around each test, in place of whoever did before. A test in which the
@@ -109,14 +133,13 @@ int vt_teardown(void **state);
 void vt_faults_to_library(void);
 
 /*
- * Runs the group in a namespace of its own; where there can be none, skips each test. VT_TEST in
+ * Runs the tests in a namespace of their own; where there can be none, skips each. VT_TEST in
  * the environment names those that are to run, with * and ? as wildcards.
  */
-#define vt_main(tests) vt_run(#tests, tests, sizeof(tests) / sizeof((tests)[0]))
-int vt_run(const char *name, const struct CMUnitTest *tests, size_t count);
+int vt_main(void);
 
-/* Is there an Ethernet segment, and so RAW_PACKET QPs? It is shared memory (docs/ethernet.md). */
-bool vt_has_segment(void);
+/* Does all go by the wire? Else there is shared memory, and in it an Ethernet segment. */
+bool vt_by_udp(void);
 
 /* --- objects --- */
 struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel);

@@ -40,6 +40,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+#define link_test(f) vt_case(f, NULL, teardown, NULL)
+
 /* A peer with these settings and no others, whatever this process has. */
 static struct vp *start(const char *const *settings)
 {
@@ -103,7 +105,7 @@ static void expect_way(int log, bool shared)
 	assert_int_equal(counted(log, "rx_frames") > 0, !shared);
 }
 
-static void each_side_has_a_say(void **state)
+link_test(each_side_has_a_say)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	struct vp_pair p;
@@ -128,7 +130,7 @@ static void each_side_has_a_say(void **state)
 	}
 }
 
-static void datagrams_go_the_same_way(void **state)
+link_test(datagrams_go_the_same_way)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct vp_pair p;
@@ -153,7 +155,7 @@ static void datagrams_go_the_same_way(void **state)
 }
 
 /* Between QPs of one process it is no different. */
-static void a_process_with_itself(void **state)
+link_test(a_process_with_itself)
 {
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		bool shared = rows[i].shared || !rows[i].here[0];
@@ -203,7 +205,7 @@ static struct ibv_ah *address(const union ibv_gid *gid)
 }
 
 /* By itself the NIC tries the wire; told to use shared memory it refuses what that cannot reach. */
-static void shm_refuses_what_it_cannot_reach(void **state)
+link_test(shm_refuses_what_it_cannot_reach)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	static const char *const settings[2][SETTINGS_MAX] = { { NULL }, { SHM } };
@@ -250,7 +252,7 @@ static void shm_refuses_what_it_cannot_reach(void **state)
 }
 
 /* A datagram to somebody whom only the wire would reach is lost, as datagrams are. */
-static void shm_sends_no_datagram_by_the_wire(void **state)
+link_test(shm_sends_no_datagram_by_the_wire)
 {
 	static const char *const shm[SETTINGS_MAX] = { SHM }, *const udp[SETTINGS_MAX] = { UDP };
 	struct vt_options opt = { .type = IBV_QPT_UD };
@@ -274,7 +276,7 @@ static void shm_sends_no_datagram_by_the_wire(void **state)
 	assert_int_equal(counted(0, "tx_link_error"), 60);
 }
 
-static void no_other_link_is_known(void **state)
+link_test(no_other_link_is_known)
 {
 	static const char *const wrong[] = { "VERBATIM_LINK=tcp", "VERBATIM_LINK=UDP",
 					     "VERBATIM_LINK=shm,udp", "VERBATIM_LINK= shm" };
@@ -293,7 +295,7 @@ static void no_other_link_is_known(void **state)
 }
 
 /* Settings are those of the first open: a device in use is not changed under anybody's hands. */
-static void settings_are_read_when_the_device_is_opened_first(void **state)
+link_test(settings_are_read_when_the_device_is_opened_first)
 {
 	static const char *const none[SETTINGS_MAX], *const udp[SETTINGS_MAX] = { UDP };
 	struct vt first;
@@ -315,8 +317,6 @@ static void settings_are_read_when_the_device_is_opened_first(void **state)
 	expect_way(0, true);
 }
 
-#define link_test(f) cmocka_unit_test_teardown(f, teardown)
-
 static int logs_make(void)
 {
 	for (int i = 0; i < LOGS; i++) {
@@ -331,20 +331,11 @@ static int logs_make(void)
 
 int main(int argc, char **argv)
 {
-	static const struct CMUnitTest tests[] = {
-		link_test(each_side_has_a_say),
-		link_test(datagrams_go_the_same_way),
-		link_test(a_process_with_itself),
-		link_test(shm_refuses_what_it_cannot_reach),
-		link_test(shm_sends_no_datagram_by_the_wire),
-		link_test(no_other_link_is_known),
-		link_test(settings_are_read_when_the_device_is_opened_first),
-	};
 	bool is_peer = argc > 1;
 	int status = is_peer ? 0 : logs_make();
 
 	if (status == 0)
-		status = vp_main(argc, tests);
+		status = vp_main(argc);
 	for (int i = 0; i < LOGS && !is_peer; i++)
 		unlink(log_name[i]);
 	return status;

@@ -87,7 +87,7 @@ static bool has_room(void)
 
 #define TOO_FEW "there is no room for some thousand descriptors here"
 
-static void registering_costs_the_same_with_any_number_of_descriptors(void **state)
+vt_test(registering_costs_the_same_with_any_number_of_descriptors)
 {
 	unsigned few, many;
 
@@ -116,7 +116,7 @@ static unsigned descriptors_of(int fd)
 }
 
 /* Peers map by a descriptor of the library's own: it has one when it has found the program's. */
-static void what_is_not_found_at_once_is_found_later(void **state)
+vt_test(what_is_not_found_at_once_is_found_later)
 {
 	int fd;
 	struct ibv_mr *mr;
@@ -145,14 +145,4 @@ static void what_is_not_found_at_once_is_found_later(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(descriptors_of(fd), 1);
 	files_close();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(registering_costs_the_same_with_any_number_of_descriptors),
-		vt_test(what_is_not_found_at_once_is_found_later),
-	};
-
-	return vt_main(tests);
 }

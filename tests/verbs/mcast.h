@@ -84,7 +84,7 @@ static inline int setup(void **state)
 	return 0;
 }
 
-#define mcast_test(f) cmocka_unit_test_setup_teardown(f, setup, vt_teardown)
+#define mcast_test(f) vt_case(f, setup, vt_teardown, NULL)
 
 /* --- members and messages --- */
 

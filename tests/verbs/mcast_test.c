@@ -9,7 +9,7 @@
 /* attach: "attaches the QP qp to the multicast group having MGID gid and MLID lid" */
 /* attach: "detaches the QP qp to the multicast group having MGID gid and MLID lid" */
 /* attach: "returns 0 on success, or the value of errno on failure" */
-static void who_is_attached_hears_the_group(void **state)
+mcast_test(who_is_attached_hears_the_group)
 {
 	static const uint32_t sizes[] = { 0, 1, 5, 256, 257, 1024 };
 	struct vt_end from, member;
@@ -37,7 +37,7 @@ static void who_is_attached_hears_the_group(void **state)
 }
 
 /* attach: "Only QPs of Transport Service Type IBV_QPT_UD may be attached to multicast groups." */
-static void only_ud_and_only_groups(void **state)
+mcast_test(only_ud_and_only_groups)
 {
 	static const enum ibv_qp_type connected[] = { IBV_QPT_RC, IBV_QPT_UC };
 	union ibv_gid gid = group_of(1);
@@ -67,7 +67,7 @@ static void only_ud_and_only_groups(void **state)
 	vt_end_close(&end);
 }
 
-static void what_is_not_attached_cannot_be_detached(void **state)
+mcast_test(what_is_not_attached_cannot_be_detached)
 {
 	struct vt_end a, b;
 
@@ -87,7 +87,7 @@ static void what_is_not_attached_cannot_be_detached(void **state)
  * attach: "If a QP is attached to the same multicast group multiple times, the QP will still
  * receive a single copy of a multicast message."
  */
-static void attached_twice_it_gets_one_copy(void **state)
+mcast_test(attached_twice_it_gets_one_copy)
 {
 	struct vt_end from, member;
 
@@ -113,7 +113,7 @@ static void attached_twice_it_gets_one_copy(void **state)
  * attach: "In order to receive multicast messages, a join request for the multicast group must be
  * sent"
  */
-static void the_kernel_joins_and_leaves(void **state)
+mcast_test(the_kernel_joins_and_leaves)
 {
 	const char *interface = is_ipv6() ? "vb0" : "lo";
 	struct vt_end a, b;
@@ -134,7 +134,7 @@ static void the_kernel_joins_and_leaves(void **state)
 
 /* --- many --- */
 
-static void each_member_gets_a_copy_of_what_its_groups_get(void **state)
+mcast_test(each_member_gets_a_copy_of_what_its_groups_get)
 {
 	enum { MEMBERS = 20, GROUPS = 5 };
 	struct vt_end from, member[MEMBERS];
@@ -172,7 +172,7 @@ static void each_member_gets_a_copy_of_what_its_groups_get(void **state)
 }
 
 /* All of it in one post: it may leave in one go, and comes in its order. */
-static void a_burst_arrives_in_its_order(void **state)
+mcast_test(a_burst_arrives_in_its_order)
 {
 	enum { COUNT = 24 };
 	union ibv_gid gid = group_of(3);
@@ -207,7 +207,7 @@ static void a_burst_arrives_in_its_order(void **state)
 	vt_end_close(&from);
 }
 
-static void as_many_as_the_device_says(void **state)
+mcast_test(as_many_as_the_device_says)
 {
 	struct ibv_device_attr device;
 	struct ibv_qp *qps[64];
@@ -240,7 +240,7 @@ static void as_many_as_the_device_says(void **state)
 /* --- one's own copy --- */
 
 /* create_ex: "Prevent self multicast loopback" */
-static void who_sends_hears_himself_unless_he_blocks_it(void **state)
+mcast_test(who_sends_hears_himself_unless_he_blocks_it)
 {
 	struct vt_end plain, blocking;
 
@@ -267,7 +267,7 @@ static void who_sends_hears_himself_unless_he_blocks_it(void **state)
 
 /* --- what is dropped --- */
 
-static void what_is_not_for_a_member_is_dropped(void **state)
+mcast_test(what_is_not_for_a_member_is_dropped)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	union ibv_gid gid = group_of(1);
@@ -314,7 +314,7 @@ static void what_is_not_for_a_member_is_dropped(void **state)
 }
 
 /* A group of the other family; one of IPv6 on loopback, to which the kernel has no way. */
-static void no_way_is_told_when_the_address_is_made(void **state)
+mcast_test(no_way_is_told_when_the_address_is_made)
 {
 	union ibv_gid ipv4 = { .raw = { [10] = 0xff, [11] = 0xff, 239, 79, 0, 1 } };
 	union ibv_gid ipv6 = { .raw = { 0xff, 0x0e, [15] = 1 } };
@@ -329,23 +329,4 @@ static void no_way_is_told_when_the_address_is_made(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_null(try_ah(&ipv6, index6, HOPS));
 	assert_int_equal(errno, ENETUNREACH);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		mcast_test(who_is_attached_hears_the_group),
-		mcast_test(only_ud_and_only_groups),
-		mcast_test(what_is_not_attached_cannot_be_detached),
-		mcast_test(attached_twice_it_gets_one_copy),
-		mcast_test(the_kernel_joins_and_leaves),
-		mcast_test(each_member_gets_a_copy_of_what_its_groups_get),
-		mcast_test(a_burst_arrives_in_its_order),
-		mcast_test(as_many_as_the_device_says),
-		mcast_test(who_sends_hears_himself_unless_he_blocks_it),
-		mcast_test(what_is_not_for_a_member_is_dropped),
-		mcast_test(no_way_is_told_when_the_address_is_made),
-	};
-
-	return vt_main(tests);
 }

@@ -54,7 +54,7 @@ static uint32_t be(const uint8_t *at, int octets)
 }
 
 /* IBA 5.2, Annex A17: the header of a datagram to a group; the hop limit is the AH's. */
-static void the_datagram_is_roce(void **state)
+mcast_test(the_datagram_is_roce)
 {
 	union {
 		struct cmsghdr header;
@@ -98,7 +98,7 @@ static void the_datagram_is_roce(void **state)
 /* --- events --- */
 
 /* Nobody polls: the message wakes the thread that sleeps for it. */
-static void a_message_wakes_who_waits(void **state)
+mcast_test(a_message_wakes_who_waits)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(vt.ctx);
 	struct vt_options opt = { .type = IBV_QPT_UD, .channel = channel };
@@ -204,7 +204,7 @@ static void process_end(struct process *p)
 	close(p->from);
 }
 
-static void each_process_gets_a_copy(void **state)
+mcast_test(each_process_gets_a_copy)
 {
 	enum { PROCESSES = 3, GROUP = 11, OTHER = 12 };
 	struct process p[PROCESSES], other;
@@ -245,7 +245,7 @@ static void each_process_gets_a_copy(void **state)
 }
 
 /* A child's calls on what it inherited fail, and what its parent has joined goes on. */
-static void a_forked_child_has_no_part_in_it(void **state)
+mcast_test(a_forked_child_has_no_part_in_it)
 {
 	struct vt_end from, member;
 	int status;
@@ -294,7 +294,7 @@ static void *cast_on_and_on(void *arg)
 }
 
 /* Members come and go while messages come, of which those that stay get each. */
-static void members_come_and_go_under_way(void **state)
+mcast_test(members_come_and_go_under_way)
 {
 	enum { ROUNDS = 300, SLICES = 16 };
 	union ibv_gid gid = group_of(21);
@@ -368,7 +368,7 @@ static int wireless_main(void)
 	return vt_teardown(NULL);
 }
 
-static void without_a_wire_there_are_no_groups(void **state)
+mcast_test(without_a_wire_there_are_no_groups)
 {
 	int status;
 	pid_t pid = fork();
@@ -386,7 +386,7 @@ static void without_a_wire_there_are_no_groups(void **state)
 /* --- interfaces --- */
 
 /* One that comes when the group has its members already; it is left when it goes. */
-static void an_interface_that_comes_is_joined_at(void **state)
+mcast_test(an_interface_that_comes_is_joined_at)
 {
 	const char *address = is_ipv6() ? "fd80::1" : "10.80.0.1";
 	struct vt_end from, member;
@@ -424,7 +424,7 @@ static void an_interface_that_comes_is_joined_at(void **state)
 }
 
 /* Groups that end at the link: those of IPv6 are others at each interface. The copy comes once. */
-static void a_group_of_the_link_is_one_at_each_interface(void **state)
+mcast_test(a_group_of_the_link_is_one_at_each_interface)
 {
 	static const union ibv_gid gids[] = {
 		{ .raw = { [10] = 0xff, [11] = 0xff, 224, 0, 0, 79 } },
@@ -456,18 +456,7 @@ static void a_group_of_the_link_is_one_at_each_interface(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct CMUnitTest tests[] = {
-		mcast_test(the_datagram_is_roce),
-		mcast_test(a_message_wakes_who_waits),
-		mcast_test(each_process_gets_a_copy),
-		mcast_test(a_forked_child_has_no_part_in_it),
-		mcast_test(members_come_and_go_under_way),
-		mcast_test(without_a_wire_there_are_no_groups),
-		mcast_test(an_interface_that_comes_is_joined_at),
-		mcast_test(a_group_of_the_link_is_one_at_each_interface),
-	};
-
 	if (argc > 1 && !strcmp(argv[1], "shm"))
 		return wireless_main();
-	return argc > 1 ? member_main((unsigned)atoi(argv[1])) : vt_main(tests);
+	return argc > 1 ? member_main((unsigned)atoi(argv[1])) : vt_main();
 }

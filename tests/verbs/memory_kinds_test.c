@@ -25,7 +25,7 @@ static struct ibv_mr *null_mr(void)
 }
 
 /* "It has the maximum length and only the lkey is valid, the MR is not exposed as an rkey." */
-static void a_null_region_is_as_long_as_can_be(void **state)
+vt_test(a_null_region_is_as_long_as_can_be)
 {
 	struct ibv_mr *mr = null_mr();
 
@@ -37,7 +37,7 @@ static void a_null_region_is_as_long_as_can_be(void **state)
 }
 
 /* "always returns 0 on read", at any address, between other data. */
-static void zeros_are_read_from_it(void **state)
+vt_test(zeros_are_read_from_it)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_mr *mr = null_mr();
@@ -72,7 +72,7 @@ static void zeros_are_read_from_it(void **state)
 }
 
 /* "discards all data written to it", what is around it arrives; and it still reads as zeros. */
-static void what_is_written_to_it_vanishes(void **state)
+vt_test(what_is_written_to_it_vanishes)
 {
 	struct ibv_mr *mr = null_mr();
 	struct ibv_sge sge[3];
@@ -103,7 +103,7 @@ static void what_is_written_to_it_vanishes(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void responses_vanish_in_it_too(void **state)
+vt_test(responses_vanish_in_it_too)
 {
 	struct ibv_mr *mr = null_mr();
 	struct vt_pair p;
@@ -125,7 +125,7 @@ static void responses_vanish_in_it_too(void **state)
 }
 
 /* Longer than any piece of it that is found at once. */
-static void large_messages_come_from_it_and_end_in_it(void **state)
+vt_test(large_messages_come_from_it_and_end_in_it)
 {
 	struct vt_options opt = { .bytes = 4 << 20 };
 	struct ibv_mr *mr = null_mr();
@@ -147,7 +147,7 @@ static void large_messages_come_from_it_and_end_in_it(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void it_has_no_rkey(void **state)
+vt_test(it_has_no_rkey)
 {
 	struct ibv_mr *mr = null_mr();
 	struct vt_pair p;
@@ -165,7 +165,7 @@ static void it_has_no_rkey(void **state)
 }
 
 /* "The use of ibv_rereg_mr() or ibv_bind_mw() with this MR is invalid." */
-static void it_cannot_be_changed(void **state)
+vt_test(it_cannot_be_changed)
 {
 	struct ibv_mr *mr = null_mr();
 
@@ -176,7 +176,7 @@ static void it_cannot_be_changed(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void it_belongs_to_its_pd_and_ends(void **state)
+vt_test(it_belongs_to_its_pd_and_ends)
 {
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx);
 	struct ibv_mr *mr = ibv_alloc_null_mr(other);
@@ -213,7 +213,7 @@ static int file_make(uint8_t **mapped)
 }
 
 /* The octets from `offset` on are seen from `iova` on, and the descriptor is not needed longer. */
-static void a_descriptors_memory_is_used(void **state)
+vt_test(a_descriptors_memory_is_used)
 {
 	const uint64_t offset = PAGE + 100, iova = 0x770000064;
 	uint8_t *mapped;
@@ -263,7 +263,7 @@ static unsigned long mappings(void)
 	return lines;
 }
 
-static void what_was_mapped_for_it_is_unmapped(void **state)
+vt_test(what_was_mapped_for_it_is_unmapped)
 {
 	uint8_t *mapped;
 	int fd = file_make(&mapped);
@@ -280,7 +280,7 @@ static void what_was_mapped_for_it_is_unmapped(void **state)
 	munmap(mapped, FILE_BYTES);
 }
 
-static void what_cannot_be_a_dmabuf_is_refused(void **state)
+vt_test(what_cannot_be_a_dmabuf_is_refused)
 {
 	uint8_t *mapped;
 	int file = file_make(&mapped), pipes[2];
@@ -343,7 +343,7 @@ static void what_cannot_be_a_dmabuf_is_refused(void **state)
 }
 
 /* A file that becomes shorter takes its pages along: an error, and no crash. */
-static void memory_that_a_file_loses_fails_the_request(void **state)
+vt_test(memory_that_a_file_loses_fails_the_request)
 {
 	uint8_t *mapped;
 	int fd = file_make(&mapped);
@@ -368,7 +368,7 @@ static void memory_that_a_file_loses_fails_the_request(void **state)
 /* --- addresses --- */
 
 /* "The offset in the memory region is computed as 'addr + (iova - hca_va)'", in both functions. */
-static void a_region_is_seen_where_it_is_said_to_be(void **state)
+vt_test(a_region_is_seen_where_it_is_said_to_be)
 {
 	struct vt_pair p;
 
@@ -391,25 +391,4 @@ static void a_region_is_seen_where_it_is_said_to_be(void **state)
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 	}
 	vt_pair_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_null_region_is_as_long_as_can_be),
-		vt_test(zeros_are_read_from_it),
-		vt_test(what_is_written_to_it_vanishes),
-		vt_test(responses_vanish_in_it_too),
-		vt_test(large_messages_come_from_it_and_end_in_it),
-		vt_test(it_has_no_rkey),
-		vt_test(it_cannot_be_changed),
-		vt_test(it_belongs_to_its_pd_and_ends),
-		vt_test(a_descriptors_memory_is_used),
-		vt_test(what_was_mapped_for_it_is_unmapped),
-		vt_test(what_cannot_be_a_dmabuf_is_refused),
-		vt_test(memory_that_a_file_loses_fails_the_request),
-		vt_test(a_region_is_seen_where_it_is_said_to_be),
-	};
-
-	return vt_main(tests);
 }

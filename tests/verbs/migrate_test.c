@@ -24,18 +24,6 @@ static int teardown(void **state)
 	return ways_close(state);
 }
 
-static int setup_wire(void **state)
-{
-	wire_begin();
-	return setup(state);
-}
-
-static int teardown_wire(void **state)
-{
-	wire_end();
-	return teardown(state);
-}
-
 /* --- attributes --- */
 
 static void expect_state(struct ibv_qp *qp, enum ibv_mig_state state)
@@ -85,7 +73,7 @@ static const enum ibv_qp_type connected[] = { IBV_QPT_RC, IBV_QPT_UC };
 
 /* --- what may be asked for --- */
 
-static void the_device_says_that_it_can(void **state)
+migrate_test(the_device_says_that_it_can)
 {
 	struct ibv_device_attr attr;
 
@@ -94,7 +82,7 @@ static void the_device_says_that_it_can(void **state)
 }
 
 /* On each step on which it may be given, and told again until RESET. */
-static void an_alternate_path_is_kept(void **state)
+migrate_test(an_alternate_path_is_kept)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct vt_options opt = { .type = connected[i % 2] };
@@ -124,7 +112,7 @@ static void an_alternate_path_is_kept(void **state)
 }
 
 /* On the way to RTS it may be asked for with all the rest, alternate path included. */
-static void it_may_be_asked_for_before_anything_is_sent(void **state)
+migrate_test(it_may_be_asked_for_before_anything_is_sent)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct vt_options opt = { .type = connected[i], .in_reset = true };
@@ -166,7 +154,7 @@ static void spoil_state(struct ibv_qp_attr *a) { a->path_mig_state = IBV_MIG_ARM
 static void spoil_state3(struct ibv_qp_attr *a) { a->path_mig_state = 3; }
 
 /* ibv_modify_qp(3): of what is refused nothing is kept. */
-static void a_wrong_alternate_path_is_refused(void **state)
+migrate_test(a_wrong_alternate_path_is_refused)
 {
 	static void (*const spoil[])(struct ibv_qp_attr *) = {
 		spoil_port0, spoil_port2, spoil_av_port, spoil_pkey, spoil_timeout, spoil_gid,
@@ -194,7 +182,7 @@ static void a_wrong_alternate_path_is_refused(void **state)
  * IBA 17.2.8: software asks for REARM, and for MIGRATED when both are armed. It cannot arm, and
  * what is waited for cannot be called off. Without an alternate path there is nothing to wait for.
  */
-static void only_some_changes_of_state_may_be_asked_for(void **state)
+migrate_test(only_some_changes_of_state_may_be_asked_for)
 {
 	struct vt_pair p;
 
@@ -220,7 +208,7 @@ static void only_some_changes_of_state_may_be_asked_for(void **state)
 /* --- migration --- */
 
 /* One of them waits, the other does not: nobody is armed, and both get on. */
-static void one_alone_does_not_arm(void **state)
+migrate_test(one_alone_does_not_arm)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct vt_pair p;
@@ -237,7 +225,7 @@ static void one_alone_does_not_arm(void **state)
 }
 
 /* ibv_query_qp(3): path_mig_state and ah_attr may change by themselves. */
-static void who_is_told_to_migrate_takes_the_other_along(void **state)
+migrate_test(who_is_told_to_migrate_takes_the_other_along)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct vt_pair p;
@@ -262,7 +250,7 @@ static void who_is_told_to_migrate_takes_the_other_along(void **state)
 }
 
 /* What the other sends before it has heard of it comes all the same. */
-static void who_has_not_heard_of_it_is_heard(void **state)
+migrate_test(who_has_not_heard_of_it_is_heard)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct vt_pair p;
@@ -280,7 +268,7 @@ static void who_has_not_heard_of_it_is_heard(void **state)
 }
 
 /* With a new alternate path it begins again: there and back, often. */
-static void there_and_back(void **state)
+migrate_test(there_and_back)
 {
 	struct vt_pair p;
 
@@ -302,7 +290,7 @@ static void there_and_back(void **state)
 }
 
 /* All kinds of work, on its way while paths change. */
-static void work_goes_on_meanwhile(void **state)
+migrate_test(work_goes_on_meanwhile)
 {
 	static const enum ibv_wr_opcode op[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND,
 						 IBV_WR_ATOMIC_FETCH_AND_ADD };
@@ -335,7 +323,7 @@ static void work_goes_on_meanwhile(void **state)
 /* --- a path that is lost --- */
 
 /* IBA 17.2.8: retries that are used up are no end, if there is another path. */
-static void a_lost_path_is_left(void **state)
+wire_test(a_lost_path_is_left)
 {
 	struct vt_pair p;
 
@@ -352,7 +340,7 @@ static void a_lost_path_is_left(void **state)
 }
 
 /* Without one, or with one that is lost as well, it is an end as ever. */
-static void where_there_is_no_other_path_it_ends(void **state)
+wire_test(where_there_is_no_other_path_it_ends)
 {
 	struct vt_pair p;
 
@@ -373,7 +361,7 @@ static void where_there_is_no_other_path_it_ends(void **state)
 }
 
 /* IBA 11.6.3.2: a peer that migrates to where we would not is not followed, and that is told. */
-static void a_path_that_is_not_ours_is_refused(void **state)
+wire_test(a_path_that_is_not_ours_is_refused)
 {
 	struct way third;
 	struct vt_pair p;
@@ -394,28 +382,4 @@ static void a_path_that_is_not_ours_is_refused(void **state)
 	vt_no_event(); /* told once */
 	vt_pair_close(&p);
 	netns_interface_down("lo:2");
-}
-
-#define migrate_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define wire_test(f) cmocka_unit_test_setup_teardown(f, setup_wire, teardown_wire)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		migrate_test(the_device_says_that_it_can),
-		migrate_test(an_alternate_path_is_kept),
-		migrate_test(it_may_be_asked_for_before_anything_is_sent),
-		migrate_test(a_wrong_alternate_path_is_refused),
-		migrate_test(only_some_changes_of_state_may_be_asked_for),
-		migrate_test(one_alone_does_not_arm),
-		migrate_test(who_is_told_to_migrate_takes_the_other_along),
-		migrate_test(who_has_not_heard_of_it_is_heard),
-		migrate_test(there_and_back),
-		migrate_test(work_goes_on_meanwhile),
-		wire_test(a_lost_path_is_left),
-		wire_test(where_there_is_no_other_path_it_ends),
-		wire_test(a_path_that_is_not_ours_is_refused),
-	};
-
-	return vt_main(tests);
 }

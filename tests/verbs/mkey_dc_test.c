@@ -105,7 +105,7 @@ static int teardown(void **state)
 	return vt_teardown(state);
 }
 
-#define dc_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define dc_test(f) vt_case(f, setup, teardown, NULL)
 
 /* From behind the key, to an offset of the target's memory. */
 static void add_write(uint64_t wr_id, uint64_t to, uint32_t bytes)
@@ -117,7 +117,7 @@ static void add_write(uint64_t wr_id, uint64_t to, uint32_t bytes)
 	mlx5dv_wr_set_dc_addr(d.side.mqp, d.ah, d.dct->qp_num, KEY);
 }
 
-static void it_lays_out_keys_and_sends_from_behind_them(void **state)
+dc_test(it_lays_out_keys_and_sends_from_behind_them)
 {
 	vt_fill(d.end.buf, BYTES, SEED);
 	ibv_wr_start(d.side.qp);
@@ -142,7 +142,7 @@ static void it_lays_out_keys_and_sends_from_behind_them(void **state)
 }
 
 /* There need not be any target yet, nor any later. */
-static void what_goes_nowhere_needs_no_target(void **state)
+dc_test(what_goes_nowhere_needs_no_target)
 {
 	struct ibv_wc wc;
 
@@ -161,7 +161,7 @@ static void what_goes_nowhere_needs_no_target(void **state)
 	}
 }
 
-static void what_fails_ends_the_queue(void **state)
+dc_test(what_fails_ends_the_queue)
 {
 	lay_plain(&d.side, 0, 4096);
 	ibv_wr_start(d.side.qp);
@@ -175,15 +175,4 @@ static void what_fails_ends_the_queue(void **state)
 	vt_expect(d.cq, 2, IBV_WC_LOC_PROT_ERR);
 	vt_expect(d.cq, 3, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(vt_state(d.dci), IBV_QPS_ERR);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		dc_test(it_lays_out_keys_and_sends_from_behind_them),
-		dc_test(what_goes_nowhere_needs_no_target),
-		dc_test(what_fails_ends_the_queue),
-	};
-
-	return vt_main(tests);
 }

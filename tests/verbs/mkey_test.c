@@ -125,18 +125,18 @@ static void traffic(const struct vt_options *opt, uint32_t start)
 }
 
 /* wr_post: "RDMA operations can use this mkey, the hardware will scatter the data" */
-static void data_goes_where_the_layouts_say(void **state)
+vt_test(data_goes_where_the_layouts_say)
 {
 	for (uint32_t start = 1; start <= 4; start++)
 		traffic(&(struct vt_options){ .bytes = TOTAL_MAX }, start);
 }
 
-static void data_goes_there_from_a_shared_queue(void **state)
+vt_test(data_goes_there_from_a_shared_queue)
 {
 	traffic(&(struct vt_options){ .bytes = TOTAL_MAX, .srq = true }, 5);
 }
 
-static void data_goes_there_in_large_packets(void **state)
+vt_test(data_goes_there_in_large_packets)
 {
 	traffic(&(struct vt_options){ .bytes = TOTAL_MAX, .mtu = IBV_MTU_4096 }, 6);
 	traffic(&(struct vt_options){ .bytes = TOTAL_MAX, .mtu = IBV_MTU_256 }, 7);
@@ -146,7 +146,7 @@ static void data_goes_there_in_large_packets(void **state)
  * create_dv: "Enables the mlx5dv_wr_mr_list() work requset on this QP"
  * mlx5dv_wr_mkey_configure(3), List data layout configuration.
  */
-static void a_list_is_used_from_zero_on(void **state)
+vt_test(a_list_is_used_from_zero_on)
 {
 	struct ibv_sge sges[2];
 	struct scene s;
@@ -171,7 +171,7 @@ static void a_list_is_used_from_zero_on(void **state)
  * mlx5dv_wr_mkey_configure(3), Interleaved data layout configuration: "The first 512 bytes will go
  * to memory referenced by mr1 at offset 0 ... The next 512 bytes ... at offset 516."
  */
-static void a_row_is_repeated_with_its_gaps(void **state)
+vt_test(a_row_is_repeated_with_its_gaps)
 {
 	struct mlx5dv_mr_interleaved data[2];
 	struct ibv_sge one, two;
@@ -200,7 +200,7 @@ static void a_row_is_repeated_with_its_gaps(void **state)
 	scene_close(&s);
 }
 
-static void nothing_beyond_the_end_is_touched(void **state)
+vt_test(nothing_beyond_the_end_is_touched)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						  IBV_WR_RDMA_READ };
@@ -235,7 +235,7 @@ static void nothing_beyond_the_end_is_touched(void **state)
 
 /* --- rights --- */
 
-static void each_right_is_asked_for(void **state)
+vt_test(each_right_is_asked_for)
 {
 	static const struct {
 		enum ibv_wr_opcode op;
@@ -268,7 +268,7 @@ static void each_right_is_asked_for(void **state)
 }
 
 /* What is behind a key may be less than it promises: that is found when the data moves. */
-static void regions_have_their_say(void **state)
+vt_test(regions_have_their_say)
 {
 	struct ibv_sge sges[2];
 	struct ibv_mr *read_only;
@@ -291,7 +291,7 @@ static void regions_have_their_say(void **state)
 }
 
 /* An atomic is of eight octets in one place. */
-static void atomics_need_one_piece(void **state)
+vt_test(atomics_need_one_piece)
 {
 	struct ibv_sge sges[3];
 	struct scene s;
@@ -324,7 +324,7 @@ static void atomics_need_one_piece(void **state)
 	scene_close(&s);
 }
 
-static void a_key_of_another_pd_is_none(void **state)
+vt_test(a_key_of_another_pd_is_none)
 {
 	struct mlx5dv_mkey_init_attr attr = {
 		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, .max_entries = 4 };
@@ -350,7 +350,7 @@ static void a_key_of_another_pd_is_none(void **state)
 /* --- when it is a key at all --- */
 
 /* mlx5dv_wr_mkey_configure(3): "it must be configured with a layout" */
-static void without_a_layout_it_is_of_no_use(void **state)
+vt_test(without_a_layout_it_is_of_no_use)
 {
 	struct mlx5dv_mkey_conf_attr conf = { 0 };
 	struct scene s;
@@ -372,7 +372,7 @@ static void without_a_layout_it_is_of_no_use(void **state)
  * mlx5dv_wr_post(3): "Unregister the mkey to enable another pattern registration should be done via
  * ibv_post_send with IBV_WR_LOCAL_INV opcode."
  */
-static void it_is_cleared_and_laid_out_again(void **state)
+vt_test(it_is_cleared_and_laid_out_again)
 {
 	struct scene s;
 
@@ -392,7 +392,7 @@ static void it_is_cleared_and_laid_out_again(void **state)
 }
 
 /* What is under way, and may have to be sent again, still finds its data. */
-static void clearing_waits_for_what_is_under_way(void **state)
+vt_test(clearing_waits_for_what_is_under_way)
 {
 	struct ibv_sge sges[4];
 	struct ibv_send_wr *bad, inv = { .opcode = IBV_WR_LOCAL_INV, .wr_id = 11,
@@ -419,7 +419,7 @@ static void clearing_waits_for_what_is_under_way(void **state)
  * mlx5dv_create_mkey(3), REMOTE_INVALIDATE: "Enable remote invalidation support for mkey." Without
  * it, the peer has no say.
  */
-static void a_peer_clears_what_it_may(void **state)
+vt_test(a_peer_clears_what_it_may)
 {
 	struct ibv_send_wr *bad, wr = { .wr_id = 1, .opcode = IBV_WR_SEND_WITH_INV,
 					.send_flags = IBV_SEND_SIGNALED };
@@ -454,7 +454,7 @@ static void a_peer_clears_what_it_may(void **state)
  * mlx5dv_create_mkey(3), UPDATE_TAG: "allows an application to set the mkey tag post of creating
  * the mkey"
  */
-static void the_tag_is_the_applications_if_it_asked(void **state)
+vt_test(the_tag_is_the_applications_if_it_asked)
 {
 	struct scene s;
 	uint32_t before;
@@ -480,7 +480,7 @@ static void the_tag_is_the_applications_if_it_asked(void **state)
 	scene_close(&s);
 }
 
-static void destroyed_it_is_no_key(void **state)
+vt_test(destroyed_it_is_no_key)
 {
 	struct mlx5dv_mkey gone;
 	struct scene s;
@@ -495,28 +495,4 @@ static void destroyed_it_is_no_key(void **state)
 	local_inv(&s.b, gone.lkey, IBV_WC_MW_BIND_ERR);
 	s.b.mkey = NULL;
 	scene_close(&s);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(data_goes_where_the_layouts_say),
-		vt_test(data_goes_there_from_a_shared_queue),
-		vt_test(data_goes_there_in_large_packets),
-		vt_test(a_list_is_used_from_zero_on),
-		vt_test(a_row_is_repeated_with_its_gaps),
-		vt_test(nothing_beyond_the_end_is_touched),
-		vt_test(each_right_is_asked_for),
-		vt_test(regions_have_their_say),
-		vt_test(atomics_need_one_piece),
-		vt_test(a_key_of_another_pd_is_none),
-		vt_test(without_a_layout_it_is_of_no_use),
-		vt_test(it_is_cleared_and_laid_out_again),
-		vt_test(clearing_waits_for_what_is_under_way),
-		vt_test(a_peer_clears_what_it_may),
-		vt_test(the_tag_is_the_applications_if_it_asked),
-		vt_test(destroyed_it_is_no_key),
-	};
-
-	return vt_main(tests);
 }

@@ -8,7 +8,7 @@ static const struct mlx5dv_mkey_conf_attr plain_conf;
 
 /* --- mlx5dv_create_mkey(3) --- */
 
-static void flags_are_checked(void **state)
+vt_test(flags_are_checked)
 {
 	struct mlx5dv_mkey_init_attr attr = { .pd = vt.pd, .max_entries = 4 };
 	static const struct {
@@ -39,7 +39,7 @@ static void flags_are_checked(void **state)
 }
 
 /* "it will be greater than or equal to the value requested" */
-static void entries_are_at_least_those_asked_for(void **state)
+vt_test(entries_are_at_least_those_asked_for)
 {
 	struct mlx5dv_mkey_init_attr attr = { .pd = vt.pd };
 	struct mlx5dv_mkey *mkey;
@@ -73,7 +73,7 @@ static void configure(struct mkey_side *side, uint8_t setters)
 }
 
 /* mlx5dv_wr_post(3): "Current implementation requires the IBV_SEND_INLINE option to be on" */
-static void inline_is_required(void **state)
+vt_test(inline_is_required)
 {
 	struct scene s;
 
@@ -96,7 +96,7 @@ static void inline_is_required(void **state)
  * mlx5dv_wr_mkey_configure(3): "num_setters is a number of required setters"; "Each setter can be
  * called only once per the WR builder"; "Not more than one data layout setter may follow".
  */
-static void setters_come_as_announced(void **state)
+vt_test(setters_come_as_announced)
 {
 	struct mlx5dv_mr_interleaved row = { .bytes_count = 1 };
 	struct ibv_sge sge = { .length = 1 };
@@ -140,7 +140,7 @@ static void setters_come_as_announced(void **state)
 	scene_close(&s);
 }
 
-static void signatures_and_encryption_are_refused(void **state)
+vt_test(signatures_and_encryption_are_refused)
 {
 	struct mlx5dv_mkey_conf_attr conf = { .conf_flags = 1u << 1 };
 	struct scene s;
@@ -170,7 +170,7 @@ static void signatures_and_encryption_are_refused(void **state)
 	scene_close(&s);
 }
 
-static void rights_that_keys_do_not_have_are_refused(void **state)
+vt_test(rights_that_keys_do_not_have_are_refused)
 {
 	struct scene s;
 
@@ -190,7 +190,7 @@ static void rights_that_keys_do_not_have_are_refused(void **state)
  * mlx5dv_wr_post(3): "To be able to have more than 3 num_interleaved entries, the QP should be
  * created with a larger WQE size ... using the max_inline_data attribute"; for a list, more than 4.
  */
-static void room_for_entries_is_inline_room(void **state)
+vt_test(room_for_entries_is_inline_room)
 {
 	struct mlx5dv_mr_interleaved rows[ENTRIES + 1];
 	static const uint32_t inlines[] = { 0, 64, 96, INLINE_BYTES };
@@ -227,7 +227,7 @@ static void room_for_entries_is_inline_room(void **state)
 }
 
 /* "the mkey should be created with one more entry than the required num_interleaved" */
-static void a_row_takes_an_entry_more(void **state)
+vt_test(a_row_takes_an_entry_more)
 {
 	struct mlx5dv_mkey_init_attr attr = {
 		.pd = vt.pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT,
@@ -256,7 +256,7 @@ static void a_row_takes_an_entry_more(void **state)
 }
 
 /* create_dv: one that the QP was not created for fails its batch */
-static void each_operation_is_asked_for(void **state)
+vt_test(each_operation_is_asked_for)
 {
 	struct scene s;
 
@@ -292,7 +292,7 @@ static void each_operation_is_asked_for(void **state)
 }
 
 /* mlx5dv_wr_mkey_configure(3): "the setter overrides the previous value" */
-static void what_is_set_again_is_overridden_and_the_rest_stays(void **state)
+vt_test(what_is_set_again_is_overridden_and_the_rest_stays)
 {
 	struct ibv_sge sge;
 	struct scene s;
@@ -333,7 +333,7 @@ static void what_is_set_again_is_overridden_and_the_rest_stays(void **state)
  * request. They can be posted immediately after the last setter"; "Usually there is no need to even
  * request a completion".
  */
-static void it_is_used_at_once_and_laid_out_again_at_once(void **state)
+vt_test(it_is_used_at_once_and_laid_out_again_at_once)
 {
 	struct scene s;
 
@@ -365,7 +365,7 @@ static void it_is_used_at_once_and_laid_out_again_at_once(void **state)
 }
 
 /* The octets of the request are the QP's from the call on. */
-static void what_is_told_is_copied(void **state)
+vt_test(what_is_told_is_copied)
 {
 	struct ibv_sge sge;
 	struct scene s;
@@ -405,7 +405,7 @@ static size_t copy_max(void)
 }
 
 /* "the reported WC opcode will be MLX5DV_WC_MEMCPY" */
-static void memory_is_copied(void **state)
+vt_test(memory_is_copied)
 {
 	struct scene s;
 	struct ibv_wc wc;
@@ -425,7 +425,7 @@ static void memory_is_copied(void **state)
 }
 
 /* "The maximum memcpy length that is supported by the device is reported" */
-static void lengths_are_limited(void **state)
+vt_test(lengths_are_limited)
 {
 	struct ibv_mr *mr;
 	struct scene s;
@@ -455,7 +455,7 @@ static void lengths_are_limited(void **state)
 	free(memory);
 }
 
-static void keys_protect_memory_from_being_copied(void **state)
+vt_test(keys_protect_memory_from_being_copied)
 {
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx);
 	struct ibv_mr *mr[2];
@@ -491,7 +491,7 @@ static void keys_protect_memory_from_being_copied(void **state)
  * "IBV_SEND_FENCE indicator should be used on a following send request which is dependent on
  * dest_addr"; and a copy that depends on a READ has to wait for it with the same.
  */
-static void what_depends_on_a_copy_is_sent_after_it(void **state)
+vt_test(what_depends_on_a_copy_is_sent_after_it)
 {
 	struct scene s;
 
@@ -518,7 +518,7 @@ static void what_depends_on_a_copy_is_sent_after_it(void **state)
 	scene_close(&s);
 }
 
-static void a_copy_goes_through_indirect_keys(void **state)
+vt_test(a_copy_goes_through_indirect_keys)
 {
 	struct mlx5dv_mr_interleaved row;
 	struct scene s;
@@ -537,29 +537,4 @@ static void a_copy_goes_through_indirect_keys(void **state)
 		assert_int_equal(s.p.a.buf[i / 3 * 5 + i % 3], s.p.a.buf[8192 + i]);
 	assert_int_equal(s.p.a.buf[3], 0);
 	scene_close(&s);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(flags_are_checked),
-		vt_test(entries_are_at_least_those_asked_for),
-		vt_test(inline_is_required),
-		vt_test(setters_come_as_announced),
-		vt_test(signatures_and_encryption_are_refused),
-		vt_test(rights_that_keys_do_not_have_are_refused),
-		vt_test(room_for_entries_is_inline_room),
-		vt_test(a_row_takes_an_entry_more),
-		vt_test(each_operation_is_asked_for),
-		vt_test(what_is_set_again_is_overridden_and_the_rest_stays),
-		vt_test(it_is_used_at_once_and_laid_out_again_at_once),
-		vt_test(what_is_told_is_copied),
-		vt_test(memory_is_copied),
-		vt_test(lengths_are_limited),
-		vt_test(keys_protect_memory_from_being_copied),
-		vt_test(what_depends_on_a_copy_is_sent_after_it),
-		vt_test(a_copy_goes_through_indirect_keys),
-	};
-
-	return vt_main(tests);
 }

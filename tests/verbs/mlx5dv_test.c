@@ -13,7 +13,7 @@
 
 /* What mlx5 direct verbs say of the device, and what they do that is not about QPs. */
 
-static void the_device_may_be_asked(void **state)
+vt_test(the_device_may_be_asked)
 {
 	struct ibv_device stranger = { .node_type = IBV_NODE_CA };
 	struct mlx5dv_context_attr attr = { .flags = 0 };
@@ -40,7 +40,7 @@ static void the_device_may_be_asked(void **state)
 }
 
 /* mlx5dv_query_device(3): "Compatibility mask (comp_mask) is in/out field." */
-static void only_what_is_asked_for_is_written(void **state)
+vt_test(only_what_is_asked_for_is_written)
 {
 	struct mlx5dv_context some, all;
 	uint8_t *octet = (uint8_t *)&some;
@@ -71,7 +71,7 @@ static void only_what_is_asked_for_is_written(void **state)
 }
 
 /* Newer headers ask how many READs and atomics DC has on the way; ours may have these fields. */
-static void newer_headers_ask_what_dc_can(void **state)
+vt_test(newer_headers_ask_what_dc_can)
 {
 	struct {
 		char older[offsetof(struct mlx5dv_context, crypto_caps) +
@@ -95,7 +95,7 @@ static void newer_headers_ask_what_dc_can(void **state)
 }
 
 /* mlx5dv_query_port(3): "flags will store a subset of the requested attributes" */
-static void the_port_stands_in_no_switch(void **state)
+vt_test(the_port_stands_in_no_switch)
 {
 	struct mlx5dv_port port;
 
@@ -115,7 +115,7 @@ static uint64_t wall_ns(void)
 }
 
 /* mlx5dv_ts_to_ns(3): a stamp becomes the time of day at which it was taken. */
-static void stamps_become_times_of_day(void **state)
+vt_test(stamps_become_times_of_day)
 {
 	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
 	struct mlx5dv_clock_info info;
@@ -133,7 +133,7 @@ static void stamps_become_times_of_day(void **state)
 }
 
 /* mlx5dv_create_cq(3) */
-static void completions_are_of_two_sizes(void **state)
+vt_test(completions_are_of_two_sizes)
 {
 	static const struct {
 		uint64_t comp_mask;
@@ -181,7 +181,7 @@ static void completions_are_of_two_sizes(void **state)
 }
 
 /* mlx5dv_reserved_qpn_alloc(3): "a unique QP number from/to device" */
-static void a_number_that_is_reserved_is_nobody_elses(void **state)
+vt_test(a_number_that_is_reserved_is_nobody_elses)
 {
 	enum { COUNT = 100, ROUND = 16384 };
 	struct ibv_cq *cq = vt_cq(4, NULL);
@@ -214,7 +214,7 @@ static void a_number_that_is_reserved_is_nobody_elses(void **state)
 }
 
 /* mlx5dv_map_ah_to_qp(3): "just a hint" */
-static void an_address_may_be_mapped_to_a_qp_that_there_is(void **state)
+vt_test(an_address_may_be_mapped_to_a_qp_that_there_is)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct vt_end end;
@@ -229,7 +229,7 @@ static void an_address_may_be_mapped_to_a_qp_that_there_is(void **state)
 }
 
 /* mlx5dv_alloc_dm(3) */
-static void memory_of_the_device_is_of_one_type(void **state)
+vt_test(memory_of_the_device_is_of_one_type)
 {
 	static const enum mlx5dv_alloc_dm_type others[] = {
 		MLX5DV_DM_TYPE_STEERING_SW_ICM, MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM,
@@ -255,7 +255,7 @@ static void memory_of_the_device_is_of_one_type(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-static void a_work_queue_is_an_ordinary_one(void **state)
+vt_test(a_work_queue_is_an_ordinary_one)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_wq_init_attr attr = { .wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1,
@@ -284,7 +284,7 @@ static void a_work_queue_is_an_ordinary_one(void **state)
 }
 
 /* Nothing that a program could write to is there, at either version of the function. */
-static void no_queue_is_laid_open(void **state)
+vt_test(no_queue_is_laid_open)
 {
 	int (*older)(struct mlx5dv_obj *, uint64_t);
 	struct mlx5dv_qp out = { .comp_mask = 7 };
@@ -333,10 +333,10 @@ static void ear_count(int fd, uint32_t qpn, uint16_t port, unsigned *all, unsign
 }
 
 /* mlx5dv_modify_qp_udp_sport(3): "modifying the configured UDP source port of a given RC/UC QP" */
-static void datagrams_come_from_the_port_that_was_chosen(void **state)
+vt_test(datagrams_come_from_the_port_that_was_chosen)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
-	bool wire = getenv("VERBATIM_LINK") && strcmp(getenv("VERBATIM_LINK"), "udp") == 0;
+	bool wire = vt_by_udp();
 	unsigned all, from_port;
 	struct vt_pair p;
 	int ear = ear_open();
@@ -366,7 +366,7 @@ static void datagrams_come_from_the_port_that_was_chosen(void **state)
 	assert_int_equal(close(ear), 0);
 }
 
-static void only_a_connection_that_is_up_has_a_port(void **state)
+vt_test(only_a_connection_that_is_up_has_a_port)
 {
 	static const struct vt_options rows[] = {
 		{ .type = IBV_QPT_UD },
@@ -379,25 +379,4 @@ static void only_a_connection_that_is_up_has_a_port(void **state)
 		assert_int_equal(mlx5dv_modify_qp_udp_sport(p.a.qp, 55557), EOPNOTSUPP);
 		vt_pair_close(&p);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(the_device_may_be_asked),
-		vt_test(only_what_is_asked_for_is_written),
-		vt_test(newer_headers_ask_what_dc_can),
-		vt_test(the_port_stands_in_no_switch),
-		vt_test(stamps_become_times_of_day),
-		vt_test(completions_are_of_two_sizes),
-		vt_test(a_number_that_is_reserved_is_nobody_elses),
-		vt_test(an_address_may_be_mapped_to_a_qp_that_there_is),
-		vt_test(memory_of_the_device_is_of_one_type),
-		vt_test(a_work_queue_is_an_ordinary_one),
-		vt_test(no_queue_is_laid_open),
-		vt_test(datagrams_come_from_the_port_that_was_chosen),
-		vt_test(only_a_connection_that_is_up_has_a_port),
-	};
-
-	return vt_main(tests);
 }

@@ -78,7 +78,7 @@ static void expect_range(struct ibv_cq *cq, uint64_t from, uint64_t to)
 		vt_expect(cq, from, IBV_WC_SUCCESS);
 }
 
-static void unknown_attributes_are_refused(void **state)
+vt_test(unknown_attributes_are_refused)
 {
 	struct ibv_modify_cq_attr attr = { .attr_mask = 0, .moderate = { 1, 1 } };
 	struct ibv_cq *cq = vt_cq(4, NULL);
@@ -92,7 +92,7 @@ static void unknown_attributes_are_refused(void **state)
 }
 
 /* ibv_query_device_ex(3): "CQ moderation max capabilities" */
-static void the_caps_are_true(void **state)
+vt_test(the_caps_are_true)
 {
 	struct ibv_cq_moderation_caps max = caps();
 	struct ibv_cq *cq = vt_cq(4, NULL);
@@ -107,7 +107,7 @@ static void the_caps_are_true(void **state)
 }
 
 /* "number of completions per event" */
-static void an_event_comes_after_so_many(void **state)
+vt_test(an_event_comes_after_so_many)
 {
 	open_pair(IBV_QPT_RC);
 	assert_int_equal(moderate(pair.b.cq, 4, 0), 0);
@@ -126,7 +126,7 @@ static void an_event_comes_after_so_many(void **state)
 }
 
 /* What is held back is there to be polled. */
-static void polling_is_not_moderated(void **state)
+vt_test(polling_is_not_moderated)
 {
 	open_pair(IBV_QPT_RC);
 	assert_int_equal(moderate(pair.b.cq, 100, 0), 0);
@@ -140,7 +140,7 @@ static void polling_is_not_moderated(void **state)
 }
 
 /* cq_period, "in micro seconds": nobody turns anything but the clock. */
-static void an_event_comes_in_time(void **state)
+vt_test(an_event_comes_in_time)
 {
 	open_pair(IBV_QPT_RC);
 	assert_int_equal(moderate(pair.b.cq, caps().max_cq_count, 2000), 0);
@@ -158,7 +158,7 @@ static void an_event_comes_in_time(void **state)
 }
 
 /* One event for all that came meanwhile, by a clock that started with the first of them. */
-static void a_period_gathers_what_comes(void **state)
+vt_test(a_period_gathers_what_comes)
 {
 	const uint16_t period_us = caps().max_cq_period;
 	unsigned events = 0;
@@ -180,7 +180,7 @@ static void a_period_gathers_what_comes(void **state)
 }
 
 /* ibv_req_notify_cq(3): "only generated for a new CQE ... considered solicited": those count. */
-static void solicited_ones_are_counted_apart(void **state)
+vt_test(solicited_ones_are_counted_apart)
 {
 	struct vt_wr w;
 
@@ -204,7 +204,7 @@ static void solicited_ones_are_counted_apart(void **state)
 	close_pair();
 }
 
-static void turning_it_off_tells_what_was_held_back(void **state)
+vt_test(turning_it_off_tells_what_was_held_back)
 {
 	open_pair(IBV_QPT_UD);
 	assert_int_equal(moderate(pair.a.cq, 100, 0), 0);
@@ -223,7 +223,7 @@ static void turning_it_off_tells_what_was_held_back(void **state)
 }
 
 /* It goes in peace, with an event held back and its clock running. */
-static void a_moderated_cq_can_be_destroyed(void **state)
+vt_test(a_moderated_cq_can_be_destroyed)
 {
 	for (unsigned round = 0; round < 20; round++) {
 		open_pair(IBV_QPT_UD);
@@ -305,31 +305,12 @@ static void a_sleeper_is_woken(uint16_t count, uint16_t period_us, unsigned mess
 	vp_end(peer);
 }
 
-static void a_sleeper_is_woken_in_time(void **state)
+vp_test(a_sleeper_is_woken_in_time)
 {
 	a_sleeper_is_woken(caps().max_cq_count, 3000, 1);
 }
 
-static void a_sleeper_is_woken_after_so_many(void **state)
+vp_test(a_sleeper_is_woken_after_so_many)
 {
 	a_sleeper_is_woken(4, 0, 4);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(unknown_attributes_are_refused),
-		vt_test(the_caps_are_true),
-		vt_test(an_event_comes_after_so_many),
-		vt_test(polling_is_not_moderated),
-		vt_test(an_event_comes_in_time),
-		vt_test(a_period_gathers_what_comes),
-		vt_test(solicited_ones_are_counted_apart),
-		vt_test(turning_it_off_tells_what_was_held_back),
-		vt_test(a_moderated_cq_can_be_destroyed),
-		vp_test(a_sleeper_is_woken_in_time),
-		vp_test(a_sleeper_is_woken_after_so_many),
-	};
-
-	return vp_main(argc, tests);
 }

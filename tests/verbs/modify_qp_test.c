@@ -66,7 +66,7 @@ static bool plain_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum
 	return from == IBV_QPS_SQE && to == IBV_QPS_RTS;
 }
 
-static void every_transition_is_allowed_or_refused(void **state)
+vt_test(every_transition_is_allowed_or_refused)
 {
 	for (int i = 0; i < TYPES * STATES * STATES; i++) {
 		enum ibv_qp_type type = types[i / STATES / STATES];
@@ -90,7 +90,7 @@ static void every_transition_is_allowed_or_refused(void **state)
 	}
 }
 
-static void no_such_state_is_refused(void **state)
+vt_test(no_such_state_is_refused)
 {
 	static const int none[] = { IBV_QPS_UNKNOWN, 8, 1000, -1 };
 	struct vt_options opt = { .type = IBV_QPT_UD };
@@ -106,7 +106,7 @@ static void no_such_state_is_refused(void **state)
 }
 
 /* ibv_modify_qp(3), the tables of attributes: without any one of them the step is refused. */
-static void every_required_attribute_is_required(void **state)
+vt_test(every_required_attribute_is_required)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -150,7 +150,7 @@ static int refusal(int bit)
 }
 
 /* A bit that has no business in a step, known or not, is refused. */
-static void no_other_attribute_is_allowed(void **state)
+vt_test(no_other_attribute_is_allowed)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -213,7 +213,7 @@ static const struct bad_value bad_values[] = {
 	{ IBV_QPS_RTS, spoil_rd },
 };
 
-static void every_wrong_value_is_refused(void **state)
+vt_test(every_wrong_value_is_refused)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_attr attr, bad;
@@ -235,7 +235,7 @@ static void every_wrong_value_is_refused(void **state)
 	vt_end_close(&end);
 }
 
-static void what_was_set_is_what_is_told(void **state)
+vt_test(what_was_set_is_what_is_told)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .timeout = 17, .retry_cnt = 5,
 				  .rnr_retry = 3, .rnr_timer = 22, .rd_atomic = 9,
@@ -273,7 +273,7 @@ static void what_was_set_is_what_is_told(void **state)
  * PSNs have 24 bits; what stands above them is not looked at, as by mlx5 and rxe. A hop limit of 0
  * is no limit: for RoCE the kernel puts the route's in the place of whatever was set.
  */
-static void psns_have_24_bits_and_no_hop_limit_is_good(void **state)
+vt_test(psns_have_24_bits_and_no_hop_limit_is_good)
 {
 	struct vt_options opt = { .type = IBV_QPT_UC };
 	struct ibv_qp_init_attr init;
@@ -301,7 +301,7 @@ static void psns_have_24_bits_and_no_hop_limit_is_good(void **state)
 }
 
 /* "the current state is this" is checked before anything else. */
-static void cur_state_must_be_true(void **state)
+vt_test(cur_state_must_be_true)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .min_rnr_timer = 5 };
@@ -319,7 +319,7 @@ static void cur_state_must_be_true(void **state)
 }
 
 /* In RTS, rights may be changed while traffic flows (IBA 10.3.1). */
-static void rights_can_be_changed_in_rts(void **state)
+vt_test(rights_can_be_changed_in_rts)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = 0 };
 	struct vt_pair p;
@@ -339,7 +339,7 @@ static void rights_can_be_changed_in_rts(void **state)
 /* --- posting --- */
 
 /* ibv_post_send: EINVAL before RTS; ibv_post_recv: EINVAL in RESET. */
-static void posting_before_its_time_is_refused(void **state)
+vt_test(posting_before_its_time_is_refused)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -366,7 +366,7 @@ static void posting_before_its_time_is_refused(void **state)
 }
 
 /* What was posted in INIT receives what comes in RTR, before anything can be sent. */
-static void rtr_receives(void **state)
+vt_test(rtr_receives)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i], .state = IBV_QPS_INIT };
@@ -393,7 +393,7 @@ static void rtr_receives(void **state)
 /* --- ERR --- */
 
 /* Everything outstanding comes back, in order, signaled or not, and so does what comes later. */
-static void the_error_state_flushes_in_order(void **state)
+vt_test(the_error_state_flushes_in_order)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -424,7 +424,7 @@ static void the_error_state_flushes_in_order(void **state)
 	}
 }
 
-static void the_error_state_flushes_receives_in_order(void **state)
+vt_test(the_error_state_flushes_receives_in_order)
 {
 	for (int i = 0; i < TYPES * 2; i++) {
 		struct vt_options opt = { .type = types[i / 2] };
@@ -447,7 +447,7 @@ static void the_error_state_flushes_receives_in_order(void **state)
 /* --- SQD --- */
 
 /* Draining ends: what was begun is finished, what was not begun waits, and an event tells. */
-static void sqd_drains_tells_and_goes_on(void **state)
+vt_test(sqd_drains_tells_and_goes_on)
 {
 	struct vt_options opt = { .bytes = 1 << 20 };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
@@ -482,7 +482,7 @@ static void sqd_drains_tells_and_goes_on(void **state)
 }
 
 /* Nobody answers: the queue stays "draining", until it fails. */
-static void sq_draining_is_told_while_it_lasts(void **state)
+vt_test(sq_draining_is_told_while_it_lasts)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .timeout = 14, .retry_cnt = 2 };
 	struct ibv_qp_init_attr init;
@@ -503,7 +503,7 @@ static void sq_draining_is_told_while_it_lasts(void **state)
 }
 
 /* An empty queue is drained at once; the receive side goes on. */
-static void sqd_of_an_idle_queue_and_its_receiver(void **state)
+vt_test(sqd_of_an_idle_queue_and_its_receiver)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -525,7 +525,7 @@ static void sqd_of_an_idle_queue_and_its_receiver(void **state)
 }
 
 /* What can only be changed there: the path and its timers (IBA 10.3.1). */
-static void sqd_allows_what_rts_does_not(void **state)
+vt_test(sqd_allows_what_rts_does_not)
 {
 	struct ibv_qp_attr attr = { .timeout = 18, .retry_cnt = 4, .rnr_retry = 2 };
 	int mask = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
@@ -550,7 +550,7 @@ static void sqd_allows_what_rts_does_not(void **state)
 /* --- SQE --- */
 
 /* UC and UD: a send that fails stops sends only, and RTS mends it (IBA 10.3.1.6). */
-static void sqe_flushes_sends_receives_on_and_recovers(void **state)
+vt_test(sqe_flushes_sends_receives_on_and_recovers)
 {
 	for (int i = 1; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -589,7 +589,7 @@ static void sqe_flushes_sends_receives_on_and_recovers(void **state)
 }
 
 /* RC stops altogether. */
-static void a_failed_send_of_rc_ends_in_the_error_state(void **state)
+vt_test(a_failed_send_of_rc_ends_in_the_error_state)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -609,7 +609,7 @@ static void a_failed_send_of_rc_ends_in_the_error_state(void **state)
 /* --- RESET --- */
 
 /* Everything is forgotten, what is in the CQs included; then it works as if it were new. */
-static void reset_forgets_all_and_the_qp_works_again(void **state)
+vt_test(reset_forgets_all_and_the_qp_works_again)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i], .in_reset = true };
@@ -634,7 +634,7 @@ static void reset_forgets_all_and_the_qp_works_again(void **state)
 	}
 }
 
-static void reset_clears_the_attributes(void **state)
+vt_test(reset_clears_the_attributes)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_attr fresh, after;
@@ -651,33 +651,4 @@ static void reset_clears_the_attributes(void **state)
 	assert_int_equal(after.qp_access_flags, fresh.qp_access_flags);
 	assert_memory_equal(&after.cap, &fresh.cap, sizeof(after.cap));
 	vt_end_close(&end);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(every_transition_is_allowed_or_refused),
-		vt_test(no_such_state_is_refused),
-		vt_test(every_required_attribute_is_required),
-		vt_test(no_other_attribute_is_allowed),
-		vt_test(every_wrong_value_is_refused),
-		vt_test(what_was_set_is_what_is_told),
-		vt_test(psns_have_24_bits_and_no_hop_limit_is_good),
-		vt_test(cur_state_must_be_true),
-		vt_test(rights_can_be_changed_in_rts),
-		vt_test(posting_before_its_time_is_refused),
-		vt_test(rtr_receives),
-		vt_test(the_error_state_flushes_in_order),
-		vt_test(the_error_state_flushes_receives_in_order),
-		vt_test(sqd_drains_tells_and_goes_on),
-		vt_test(sq_draining_is_told_while_it_lasts),
-		vt_test(sqd_of_an_idle_queue_and_its_receiver),
-		vt_test(sqd_allows_what_rts_does_not),
-		vt_test(sqe_flushes_sends_receives_on_and_recovers),
-		vt_test(a_failed_send_of_rc_ends_in_the_error_state),
-		vt_test(reset_forgets_all_and_the_qp_works_again),
-		vt_test(reset_clears_the_attributes),
-	};
-
-	return vt_main(tests);
 }

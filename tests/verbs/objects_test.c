@@ -7,7 +7,7 @@
 
 /* --- the device --- */
 
-static void there_is_one_device_and_it_has_a_name(void **state)
+vt_test(there_is_one_device_and_it_has_a_name)
 {
 	struct ibv_device **list, **again;
 	int count = -1;
@@ -30,7 +30,7 @@ static void there_is_one_device_and_it_has_a_name(void **state)
 	assert_string_equal(ibv_get_device_name(vt.ctx->device), "verbatim0");
 }
 
-static void the_guid_is_the_same_everywhere(void **state)
+vt_test(the_guid_is_the_same_everywhere)
 {
 	struct ibv_device_attr attr;
 
@@ -40,7 +40,7 @@ static void the_guid_is_the_same_everywhere(void **state)
 	assert_true(attr.sys_image_guid != 0);
 }
 
-static void plain_and_extended_queries_agree(void **state)
+vt_test(plain_and_extended_queries_agree)
 {
 	struct ibv_query_device_ex_input input = { .comp_mask = 1 };
 	struct ibv_device_attr_ex ex;
@@ -53,7 +53,7 @@ static void plain_and_extended_queries_agree(void **state)
 	assert_memory_equal(&attr, &ex.orig_attr, sizeof(attr));
 	/* What it does not have, it does not claim. */
 	assert_int_equal(ex.pci_atomic_caps.compare_swap, 0);
-	assert_int_equal(ex.tso_caps.max_tso, vt_has_segment() ? 262144 : 0);
+	assert_int_equal(ex.tso_caps.max_tso, vt_by_udp() ? 0 : 262144);
 	assert_int_equal(ibv_query_device_ex(vt.ctx, &input, &ex), EINVAL);
 	assert_true(attr.phys_port_cnt == 1);
 	assert_true(strlen(attr.fw_ver) > 0);
@@ -63,7 +63,7 @@ static void plain_and_extended_queries_agree(void **state)
 }
 
 /* As many PDs as it says, and not one more. */
-static void max_pd_is_true(void **state)
+vt_test(max_pd_is_true)
 {
 	struct ibv_device_attr attr;
 	struct ibv_pd **pds;
@@ -83,7 +83,7 @@ static void max_pd_is_true(void **state)
 	free(pds);
 }
 
-static void max_mr_is_true(void **state)
+vt_test(max_mr_is_true)
 {
 	struct ibv_device_attr attr;
 	static uint8_t buf[64];
@@ -105,7 +105,7 @@ static void max_mr_is_true(void **state)
 	free(mrs);
 }
 
-static void max_cq_srq_and_cqe_are_true(void **state)
+vt_test(max_cq_srq_and_cqe_are_true)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_sge = 1 } };
 	struct ibv_device_attr attr;
@@ -135,7 +135,7 @@ static void max_cq_srq_and_cqe_are_true(void **state)
 
 /* --- the port, its GIDs and P_Keys --- */
 
-static void the_port_is_up_and_speaks_ethernet(void **state)
+vt_test(the_port_is_up_and_speaks_ethernet)
 {
 	struct ibv_port_attr port;
 
@@ -151,7 +151,7 @@ static void the_port_is_up_and_speaks_ethernet(void **state)
 	assert_int_equal(ibv_query_port(vt.ctx, 2, &port), EINVAL);
 }
 
-static void every_gid_index_answers(void **state)
+vt_test(every_gid_index_answers)
 {
 	static const union ibv_gid none;
 	struct ibv_gid_entry entry, table[256];
@@ -196,7 +196,7 @@ static void every_gid_index_answers(void **state)
 		assert_int_equal(ibv_query_gid_table(vt.ctx, table, (size_t)count - 1, 0), -EINVAL);
 }
 
-static void the_default_partition_is_the_only_one(void **state)
+vt_test(the_default_partition_is_the_only_one)
 {
 	struct ibv_port_attr port;
 	__be16 key = 0;
@@ -212,7 +212,7 @@ static void the_default_partition_is_the_only_one(void **state)
 
 /* --- address handles --- */
 
-static void an_address_handle_needs_a_good_address(void **state)
+vt_test(an_address_handle_needs_a_good_address)
 {
 	const struct ibv_ah_attr good = {
 		.grh = { .dgid = vt.gid, .sgid_index = (uint8_t)vt.gid_index, .hop_limit = 1 },
@@ -245,7 +245,7 @@ static void an_address_handle_needs_a_good_address(void **state)
 }
 
 /* The sender's address is read off the GRH, and the answer reaches it. */
-static void an_answer_finds_back_by_its_completion(void **state)
+vt_test(an_answer_finds_back_by_its_completion)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_ah_attr attr;
@@ -295,7 +295,7 @@ static const int flags_known[] = { IBV_ACCESS_LOCAL_WRITE,   IBV_ACCESS_REMOTE_W
 enum { FLAGS_KNOWN = 6 };
 
 /* ibv_reg_mr(3): remote write and remote atomic need local write. */
-static void every_set_of_access_flags(void **state)
+vt_test(every_set_of_access_flags)
 {
 	static uint8_t buf[256];
 
@@ -325,7 +325,7 @@ static void every_set_of_access_flags(void **state)
 	}
 }
 
-static void unknown_access_flags_are_refused(void **state)
+vt_test(unknown_access_flags_are_refused)
 {
 	static uint8_t buf[256];
 
@@ -339,7 +339,7 @@ static void unknown_access_flags_are_refused(void **state)
 }
 
 /* A page that may not be written cannot be registered for writing. */
-static void memory_that_is_read_only(void **state)
+vt_test(memory_that_is_read_only)
 {
 	uint8_t *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr;
@@ -353,7 +353,7 @@ static void memory_that_is_read_only(void **state)
 	assert_int_equal(munmap(page, 4096), 0);
 }
 
-static void keys_are_not_to_be_guessed(void **state)
+vt_test(keys_are_not_to_be_guessed)
 {
 	static uint8_t buf[64];
 	uint32_t keys[64], same = 0;
@@ -409,7 +409,7 @@ static void write_with_iova(uint64_t iova, unsigned access, bool zero_based)
 	vt_pair_close(&p);
 }
 
-static void regions_begin_where_they_are_told_to(void **state)
+vt_test(regions_begin_where_they_are_told_to)
 {
 	write_with_iova(0, VT_ALL_ACCESS, false);
 	write_with_iova(0x123456789000, VT_ALL_ACCESS, false);
@@ -418,7 +418,7 @@ static void regions_begin_where_they_are_told_to(void **state)
 	write_with_iova(0, VT_ALL_ACCESS | IBV_ACCESS_ZERO_BASED, true);
 }
 
-static void a_region_of_nothing_and_one_that_wraps(void **state)
+vt_test(a_region_of_nothing_and_one_that_wraps)
 {
 	static uint8_t buf[64];
 	struct ibv_mr *mr = ibv_reg_mr(vt.pd, buf, 0, 0);
@@ -452,7 +452,7 @@ static void expect_write(struct vt_pair *p, struct ibv_mr *mr, void *at, bool wo
 		vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void a_region_can_be_changed(void **state)
+vt_test(a_region_can_be_changed)
 {
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx);
 	struct ibv_mr *mr;
@@ -490,7 +490,7 @@ static void a_region_can_be_changed(void **state)
 }
 
 /* "Old MR is valid, an input error was detected" */
-static void a_refused_change_leaves_the_region_as_it_was(void **state)
+vt_test(a_refused_change_leaves_the_region_as_it_was)
 {
 	struct ibv_mr *mr;
 	struct vt_pair p;
@@ -536,7 +536,7 @@ static void a_refused_change_leaves_the_region_as_it_was(void **state)
 
 /* --- several contexts --- */
 
-static void contexts_do_not_mix(void **state)
+vt_test(contexts_do_not_mix)
 {
 	struct ibv_context *other = ibv_open_device(vt.ctx->device);
 	struct ibv_pd *pd;
@@ -560,7 +560,7 @@ static void contexts_do_not_mix(void **state)
 }
 
 /* QPs of two contexts of one process speak like any two. */
-static void contexts_speak_to_each_other(void **state)
+vt_test(contexts_speak_to_each_other)
 {
 	struct vt_pair p;
 	struct vt other;
@@ -583,7 +583,7 @@ static void contexts_speak_to_each_other(void **state)
 	assert_int_equal(ibv_close_device(other.ctx), 0);
 }
 
-static void a_device_can_be_opened_again_and_again(void **state)
+vt_test(a_device_can_be_opened_again_and_again)
 {
 	struct ibv_device *device = vt.ctx->device;
 
@@ -602,7 +602,7 @@ static void a_device_can_be_opened_again_and_again(void **state)
 /* Newer headers declare it. */
 const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 
-static void everything_has_a_name(void **state)
+vt_test(everything_has_a_name)
 {
 	for (int i = -1; i < 40; i++) {
 		assert_true(strlen(ibv_wc_status_str((enum ibv_wc_status)i)) > 0);
@@ -620,7 +620,7 @@ static void everything_has_a_name(void **state)
 	assert_string_not_equal(ibv_wr_opcode_str(IBV_WR_SEND), ibv_wr_opcode_str(IBV_WR_TSO));
 }
 
-static void rates_convert_both_ways(void **state)
+vt_test(rates_convert_both_ways)
 {
 	static const struct {
 		enum ibv_rate rate;
@@ -641,36 +641,4 @@ static void rates_convert_both_ways(void **state)
 	assert_int_equal(mbps_to_ibv_rate(1), IBV_RATE_MAX);
 	assert_int_equal(ibv_inc_rkey(0x12345600) & 0xffffff00, 0x12345600);
 	assert_int_equal(ibv_inc_rkey(0x123456ff), 0x12345600);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(there_is_one_device_and_it_has_a_name),
-		vt_test(the_guid_is_the_same_everywhere),
-		vt_test(plain_and_extended_queries_agree),
-		vt_test(max_pd_is_true),
-		vt_test(max_mr_is_true),
-		vt_test(max_cq_srq_and_cqe_are_true),
-		vt_test(the_port_is_up_and_speaks_ethernet),
-		vt_test(every_gid_index_answers),
-		vt_test(the_default_partition_is_the_only_one),
-		vt_test(an_address_handle_needs_a_good_address),
-		vt_test(an_answer_finds_back_by_its_completion),
-		vt_test(every_set_of_access_flags),
-		vt_test(unknown_access_flags_are_refused),
-		vt_test(memory_that_is_read_only),
-		vt_test(keys_are_not_to_be_guessed),
-		vt_test(regions_begin_where_they_are_told_to),
-		vt_test(a_region_of_nothing_and_one_that_wraps),
-		vt_test(a_region_can_be_changed),
-		vt_test(a_refused_change_leaves_the_region_as_it_was),
-		vt_test(contexts_do_not_mix),
-		vt_test(contexts_speak_to_each_other),
-		vt_test(a_device_can_be_opened_again_and_again),
-		vt_test(everything_has_a_name),
-		vt_test(rates_convert_both_ways),
-	};
-
-	return vt_main(tests);
 }

@@ -56,7 +56,7 @@ static void write_to(struct vt_pair *p, const void *to, const struct ibv_mr *mr,
 
 /* --- what is said of it --- */
 
-static void the_device_says_what_it_can(void **state)
+vt_test(the_device_says_what_it_can)
 {
 	const uint32_t both = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	const uint32_t all = both | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
@@ -75,7 +75,7 @@ static void the_device_says_what_it_can(void **state)
 }
 
 /* Each of the capabilities, with pages that are touched first by the device. */
-static void it_can_what_it_says(void **state)
+vt_test(it_can_what_it_says)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 
@@ -119,7 +119,7 @@ static void it_can_what_it_says(void **state)
 /* --- explicit --- */
 
 /* Nothing has to be there when it is registered; what counts is what is there when it is used. */
-static void pages_may_come_and_go(void **state)
+vt_test(pages_may_come_and_go)
 {
 	uint8_t *pages = reserve(PROT_NONE);
 	struct ibv_mr *mr = paged(pages, PAGES * PAGE);
@@ -144,7 +144,7 @@ static void pages_may_come_and_go(void **state)
 	drop(pages);
 }
 
-static void what_pages_forbid_is_an_error(void **state)
+vt_test(what_pages_forbid_is_an_error)
 {
 	uint8_t *pages = reserve(PROT_READ);
 	struct ibv_mr *mr = paged(pages, PAGES * PAGE);
@@ -161,7 +161,7 @@ static void what_pages_forbid_is_an_error(void **state)
 }
 
 /* "HUGETLB: applicable with IBV_ACCESS_ON_DEMAND in explicit mode only" */
-static void huge_pages_are_the_applications_promise(void **state)
+vt_test(huge_pages_are_the_applications_promise)
 {
 	uint8_t *pages = reserve(PROT_READ | PROT_WRITE);
 	struct ibv_mr *mr = ibv_reg_mr(vt.pd, pages, PAGES * PAGE,
@@ -175,7 +175,7 @@ static void huge_pages_are_the_applications_promise(void **state)
 /* --- implicit --- */
 
 /* "IBV_ACCESS_ON_DEMAND should be set, addr should be 0 and length should be SIZE_MAX" */
-static void an_implicit_region_is_asked_for_so(void **state)
+vt_test(an_implicit_region_is_asked_for_so)
 {
 	static const struct {
 		uintptr_t addr;
@@ -205,7 +205,7 @@ static void an_implicit_region_is_asked_for_so(void **state)
 	}
 }
 
-static void all_memory_is_in_an_implicit_region(void **state)
+vt_test(all_memory_is_in_an_implicit_region)
 {
 	static uint8_t data[64];
 	uint8_t stack[64], *heap = malloc(64), *pages;
@@ -232,7 +232,7 @@ static void all_memory_is_in_an_implicit_region(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void nothing_is_where_no_memory_can_be(void **state)
+vt_test(nothing_is_where_no_memory_can_be)
 {
 	static const uint64_t places[] = { 0, 8, UINT64_MAX - 64, 1ull << 63, 1ull << 47 };
 	struct ibv_mr *mr = paged(NULL, SIZE_MAX);
@@ -274,7 +274,7 @@ static unsigned resident(uint8_t *pages)
 }
 
 /* "Make pages present": the ones that hold the range, and no others. */
-static void advice_brings_pages_in(void **state)
+vt_test(advice_brings_pages_in)
 {
 	static const uint32_t flags[] = { 0, IBV_ADVISE_MR_FLAG_FLUSH };
 
@@ -300,7 +300,7 @@ static void advice_brings_pages_in(void **state)
 	}
 }
 
-static void advice_has_rules(void **state)
+vt_test(advice_has_rules)
 {
 	const enum ibv_advise_mr_advice read = IBV_ADVISE_MR_ADVICE_PREFETCH,
 					write = IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
@@ -359,7 +359,7 @@ static void advice_has_rules(void **state)
 }
 
 /* "when parts of it are not part of the process address space", or not to be written */
-static void advice_about_nothing_is_an_error(void **state)
+vt_test(advice_about_nothing_is_an_error)
 {
 	uint8_t *pages = reserve(PROT_READ);
 	struct ibv_mr *mr = paged(NULL, SIZE_MAX);
@@ -379,7 +379,7 @@ static void advice_about_nothing_is_an_error(void **state)
 }
 
 /* Several at once: if one is wrong, nothing is done. */
-static void advice_is_checked_before_it_is_followed(void **state)
+vt_test(advice_is_checked_before_it_is_followed)
 {
 	uint8_t *pages = reserve(PROT_READ | PROT_WRITE);
 	struct ibv_mr *mr = paged(pages, PAGES * PAGE);
@@ -412,7 +412,7 @@ static void far_do(struct vp_pair *p, enum ibv_wr_opcode op, uint32_t bytes,
 }
 
 /* The whole address space of another process, whatever way leads there. */
-static void another_process_grants_all_its_memory(void **state)
+vp_test(another_process_grants_all_its_memory)
 {
 	static const uint32_t lengths[] = { 1, 64, 4096, 20000, 50000 };
 	struct vt_options opt = { .memory = VT_SPACE };
@@ -435,7 +435,7 @@ static void another_process_grants_all_its_memory(void **state)
 }
 
 /* Whoever has mapped a region's file keeps what was there; with paging, what is there counts. */
-static void what_another_process_unmaps_is_gone(void **state)
+vp_test(what_another_process_unmaps_is_gone)
 {
 	struct vt_options opt = { .memory = VT_MEMFD,
 				  .mr_access = VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND };
@@ -454,7 +454,7 @@ static void what_another_process_unmaps_is_gone(void **state)
 }
 
 /* There are ways into another process that ask for no permission of its pages. */
-static void what_another_process_forbids_itself_is_an_error(void **state)
+vp_test(what_another_process_forbids_itself_is_an_error)
 {
 	static const struct {
 		int protection;
@@ -489,27 +489,4 @@ static void what_another_process_forbids_itself_is_an_error(void **state)
 		vp_pair_close(&p);
 		vp_end(peer);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(the_device_says_what_it_can),
-		vt_test(it_can_what_it_says),
-		vt_test(pages_may_come_and_go),
-		vt_test(what_pages_forbid_is_an_error),
-		vt_test(huge_pages_are_the_applications_promise),
-		vt_test(an_implicit_region_is_asked_for_so),
-		vt_test(all_memory_is_in_an_implicit_region),
-		vt_test(nothing_is_where_no_memory_can_be),
-		vt_test(advice_brings_pages_in),
-		vt_test(advice_has_rules),
-		vt_test(advice_about_nothing_is_an_error),
-		vt_test(advice_is_checked_before_it_is_followed),
-		vp_test(another_process_grants_all_its_memory),
-		vp_test(what_another_process_unmaps_is_gone),
-		vp_test(what_another_process_forbids_itself_is_an_error),
-	};
-
-	return vp_main(argc, tests);
 }

@@ -347,9 +347,14 @@ static int serve(void)
 	return vt_teardown(NULL);
 }
 
-int vp_run(int argc, const char *name, const struct CMUnitTest *tests, size_t count)
+int vp_main(int argc)
 {
-	return argc > 1 ? serve() : vt_run(name, tests, count);
+	return argc > 1 ? serve() : vt_main();
+}
+
+__attribute__((weak)) int main(int argc, char **argv)
+{
+	return vp_main(argc);
 }
 
 /* --- here --- */

@@ -75,11 +75,10 @@ struct vp_answer {
 	struct ibv_wc wc;
 };
 
-/* What main() calls in place of vt_main(). */
-#define vp_main(argc, tests) vp_run(argc, #tests, tests, sizeof(tests) / sizeof((tests)[0]))
-int vp_run(int argc, const char *name, const struct CMUnitTest *tests, size_t count);
+/* What main() is, where a test has none: the tests, or with an argument a peer. */
+int vp_main(int argc);
 
-#define vp_test(f) cmocka_unit_test_setup_teardown(f, vt_setup, vp_teardown)
+#define vp_test(f) vt_case(f, vt_setup, vp_teardown, NULL)
 int vp_teardown(void **state);
 
 /* env: "NAME=value" for the peer alone, ended by NULL; or NULL. The device is open on return. */

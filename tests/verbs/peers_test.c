@@ -20,7 +20,7 @@ static const struct vt_options hasty = { .timeout = 1, .retry_cnt = 1, .rnr_retr
 
 /* --- death --- */
 
-static void the_dead_fail_what_is_outstanding(void **state)
+vp_test(the_dead_fail_what_is_outstanding)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
@@ -40,7 +40,7 @@ static void the_dead_fail_what_is_outstanding(void **state)
 }
 
 /* Each QP fails, whether it had sent something or waits for room in a ring that is full. */
-static void the_dead_fail_what_waits_for_room(void **state)
+vp_test(the_dead_fail_what_waits_for_room)
 {
 	enum { QPS = 16, DEPTH = 64 };
 	struct vp *peer = vp_start(NULL);
@@ -67,7 +67,7 @@ static void the_dead_fail_what_waits_for_room(void **state)
 }
 
 /* Whatever it is that waits. */
-static void the_dead_fail_every_operation(void **state)
+vp_test(the_dead_fail_every_operation)
 {
 	static const enum ibv_wr_opcode ops[] = {
 		IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -98,7 +98,7 @@ static void the_dead_fail_every_operation(void **state)
 }
 
 /* It takes part, but has no receives: most of the time nothing is under way. */
-static void the_dead_end_an_rnr_wait(void **state)
+vp_test(the_dead_end_an_rnr_wait)
 {
 	struct vt_options opt = patient;
 	struct vp *peer = vp_start(NULL);
@@ -114,7 +114,7 @@ static void the_dead_end_an_rnr_wait(void **state)
 }
 
 /* ibv_post_recv(3): requests stay until a message comes, or the QP fails. */
-static void the_dead_leave_posted_receives(void **state)
+vp_test(the_dead_leave_posted_receives)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair sends, waits;
@@ -138,7 +138,7 @@ static void the_dead_leave_posted_receives(void **state)
 }
 
 /* What it had sent is there, to the last octet. */
-static void what_the_dead_have_sent_arrives(void **state)
+vp_test(what_the_dead_have_sent_arrives)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
@@ -157,7 +157,7 @@ static void what_the_dead_have_sent_arrives(void **state)
 }
 
 /* Nobody says that a datagram, or what goes unreliably, was lost. */
-static void the_dead_get_nothing_unreliable(void **state)
+vp_test(the_dead_get_nothing_unreliable)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
 
@@ -183,7 +183,7 @@ static void the_dead_get_nothing_unreliable(void **state)
 }
 
 /* Slots come back with new owners; what belonged to the dead does not hear those. */
-static void the_next_owner_of_a_slot_is_somebody_else(void **state)
+vp_test(the_next_owner_of_a_slot_is_somebody_else)
 {
 	enum { LIVES = 12 };
 	struct vp_pair p[LIVES];
@@ -205,7 +205,7 @@ static void the_next_owner_of_a_slot_is_somebody_else(void **state)
 }
 
 /* The QP is used again: a new connection with somebody who lives. */
-static void a_qp_outlives_its_peers(void **state)
+vp_test(a_qp_outlives_its_peers)
 {
 	struct vt_end end;
 	struct vp_pair p;
@@ -235,7 +235,7 @@ static void a_qp_outlives_its_peers(void **state)
 /* --- leaving, forking, executing --- */
 
 /* Who closes the device is gone as well; he need not die for it. */
-static void who_leaves_is_missed(void **state)
+vp_test(who_leaves_is_missed)
 {
 	const struct vt_options *options[] = { &patient, &hasty };
 
@@ -257,7 +257,7 @@ static void who_leaves_is_missed(void **state)
  * Who has all that he waits for leaves, whatever else is under way; that is no failure before all
  * retries are used up, just as over a wire.
  */
-static void who_leaves_is_waited_for(void **state)
+vp_test(who_leaves_is_waited_for)
 {
 	struct vt_options opt = { .timeout = 20, .retry_cnt = 7 }; /* 34 s */
 	struct vp *peer = vp_start(NULL), *dies = vp_start(NULL);
@@ -282,7 +282,7 @@ static void who_leaves_is_waited_for(void **state)
 }
 
 /* Children of the other process hold nothing that would hide its end. */
-static void children_do_not_hide_a_death(void **state)
+vp_test(children_do_not_hide_a_death)
 {
 	for (unsigned executes = 0; executes < 2; executes++) {
 		struct vp_order order = { .what = VP_CHILD, .count = executes };
@@ -303,7 +303,7 @@ static void children_do_not_hide_a_death(void **state)
 }
 
 /* A process that executes another program has left the NIC. */
-static void executing_is_leaving(void **state)
+vp_test(executing_is_leaving)
 {
 	struct vp_order order = { .what = VP_EXEC };
 	struct vp *peer = vp_start(NULL);
@@ -319,7 +319,7 @@ static void executing_is_leaving(void **state)
 }
 
 /* Children of this process, that come and go, disturb nobody. */
-static void children_of_ours_disturb_nobody(void **state)
+vp_test(children_of_ours_disturb_nobody)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
@@ -342,7 +342,7 @@ static void children_of_ours_disturb_nobody(void **state)
 /* --- stopping --- */
 
 /* Longer than all retries: shared memory loses nothing, so there is nothing to give up. */
-static void who_stops_for_long_loses_nothing(void **state)
+vp_test(who_stops_for_long_loses_nothing)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
@@ -367,7 +367,7 @@ static void who_stops_for_long_loses_nothing(void **state)
 }
 
 /* Threads of both play, and the other process is stopped at any instant. */
-static void stops_at_any_instant_are_survived(void **state)
+vp_test(stops_at_any_instant_are_survived)
 {
 	enum { QPS = 3, ROUNDS = 3000 };
 	struct vp_order ponged = { .what = VP_PONGED };
@@ -414,7 +414,7 @@ static void stops_at_any_instant_are_survived(void **state)
 /* --- the hub --- */
 
 /* Rings live on without a hub; who comes later finds a new one, and everybody. */
-static void a_hub_may_die(void **state)
+vp_test(a_hub_may_die)
 {
 	struct vp *old = vp_start(NULL), *young;
 	struct vp_pair p, q;
@@ -444,7 +444,7 @@ static void a_hub_may_die(void **state)
 }
 
 /* A death is noticed although there is no hub to tell of it. */
-static void a_death_without_a_hub_is_noticed(void **state)
+vp_test(a_death_without_a_hub_is_noticed)
 {
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
@@ -463,7 +463,7 @@ static void a_death_without_a_hub_is_noticed(void **state)
 /* --- many --- */
 
 /* More than what is looked at in every poll. */
-static void many_peers(void **state)
+vp_test(many_peers)
 {
 	enum { PEERS = 20 };
 	struct vp *peer[PEERS];
@@ -500,7 +500,7 @@ static void many_peers(void **state)
 }
 
 /* Rings have room for a thousand of these; the others wait for their turn. */
-static void many_qps_share_the_rings(void **state)
+vp_test(many_qps_share_the_rings)
 {
 	enum { QPS = 2000 };
 	static struct vp_pair p[QPS];
@@ -624,7 +624,7 @@ static void member_steps(struct member *m, unsigned what, unsigned seed)
  * People come, talk, stop, go on, leave, die, and now and then so does the hub. VT_SEED makes it
  * another story.
  */
-static void a_crowd(void **state)
+vp_test(a_crowd)
 {
 	const char *seed = getenv("VT_SEED");
 	struct member member[CROWD] = { { .peer = NULL } };
@@ -650,33 +650,4 @@ static void a_crowd(void **state)
 		member_answers(&member[i]);
 		member_leaves(&member[i]);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	static const struct CMUnitTest tests[] = {
-		vp_test(the_dead_fail_what_is_outstanding),
-		vp_test(the_dead_fail_what_waits_for_room),
-		vp_test(the_dead_fail_every_operation),
-		vp_test(the_dead_end_an_rnr_wait),
-		vp_test(the_dead_leave_posted_receives),
-		vp_test(what_the_dead_have_sent_arrives),
-		vp_test(the_dead_get_nothing_unreliable),
-		vp_test(the_next_owner_of_a_slot_is_somebody_else),
-		vp_test(a_qp_outlives_its_peers),
-		vp_test(who_leaves_is_missed),
-		vp_test(who_leaves_is_waited_for),
-		vp_test(children_do_not_hide_a_death),
-		vp_test(executing_is_leaving),
-		vp_test(children_of_ours_disturb_nobody),
-		vp_test(who_stops_for_long_loses_nothing),
-		vp_test(stops_at_any_instant_are_survived),
-		vp_test(a_hub_may_die),
-		vp_test(a_death_without_a_hub_is_noticed),
-		vp_test(many_peers),
-		vp_test(many_qps_share_the_rings),
-		vp_test(a_crowd),
-	};
-
-	return vp_main(argc, tests);
 }

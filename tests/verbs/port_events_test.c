@@ -20,6 +20,8 @@ static int teardown(void **state)
 	return vt_teardown(state);
 }
 
+#define port_test(f) vt_case(f, vt_setup, teardown, NULL)
+
 static enum ibv_port_state port_state(void)
 {
 	struct ibv_port_attr port;
@@ -60,7 +62,7 @@ static void let_pass_gid_changes(void)
 }
 
 /* Nobody calls anything meanwhile: the NIC's own thread hears of it. */
-static void the_port_follows_the_interface(void **state)
+port_test(the_port_follows_the_interface)
 {
 	assert_int_equal(port_state(), IBV_PORT_ACTIVE);
 	vt_no_event();
@@ -77,7 +79,7 @@ static void the_port_follows_the_interface(void **state)
 }
 
 /* Whoever looks first finds it changed already, and is told of that by an event all the same. */
-static void a_query_needs_no_event(void **state)
+port_test(a_query_needs_no_event)
 {
 	assert_true(netns_interface_down("lo"));
 	assert_int_equal(port_state(), IBV_PORT_DOWN);
@@ -102,7 +104,7 @@ static int gid_index(const char *ipv4)
 	return -1;
 }
 
-static void an_address_that_comes_or_goes_changes_the_gids(void **state)
+port_test(an_address_that_comes_or_goes_changes_the_gids)
 {
 	int loopback = gid_index("127.0.0.1");
 
@@ -120,7 +122,7 @@ static void an_address_that_comes_or_goes_changes_the_gids(void **state)
 }
 
 /* An event of the port is every context's. */
-static void every_context_hears_of_it(void **state)
+port_test(every_context_hears_of_it)
 {
 	struct ibv_context *other = ibv_open_device(vt.ctx->device);
 
@@ -136,7 +138,7 @@ static void every_context_hears_of_it(void **state)
 }
 
 /* Nobody has to read them: of what was not read there is one of each kind, the newest last. */
-static void those_that_nobody_reads_do_not_pile_up(void **state)
+port_test(those_that_nobody_reads_do_not_pile_up)
 {
 	enum ibv_event_type last = IBV_EVENT_GID_CHANGE;
 	unsigned count = 0;
@@ -167,7 +169,7 @@ static void *wait_for_one(void *arg)
 }
 
 /* ibv_get_async_event(3): it blocks, and an event wakes it. */
-static void who_waits_is_woken(void **state)
+port_test(who_waits_is_woken)
 {
 	enum ibv_event_type type;
 	pthread_t thread;
@@ -182,7 +184,7 @@ static void who_waits_is_woken(void **state)
 }
 
 /* A QP whose address went and came again goes on. */
-static void connections_outlive_it(void **state)
+port_test(connections_outlive_it)
 {
 	struct vt_pair p;
 
@@ -197,21 +199,4 @@ static void connections_outlive_it(void **state)
 	expect_port_event(vt.ctx, IBV_EVENT_PORT_ACTIVE);
 	let_pass_gid_changes();
 	vt_pair_close(&p);
-}
-
-#define port_test(f) cmocka_unit_test_setup_teardown(f, vt_setup, teardown)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		port_test(the_port_follows_the_interface),
-		port_test(a_query_needs_no_event),
-		port_test(an_address_that_comes_or_goes_changes_the_gids),
-		port_test(every_context_hears_of_it),
-		port_test(those_that_nobody_reads_do_not_pile_up),
-		port_test(who_waits_is_woken),
-		port_test(connections_outlive_it),
-	};
-
-	return vt_main(tests);
 }

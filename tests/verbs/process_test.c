@@ -72,7 +72,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void threads_with_qps_of_their_own(void **state)
+vt_test(threads_with_qps_of_their_own)
 {
 	static struct worker workers[THREADS];
 	pthread_t thread[THREADS];
@@ -149,7 +149,7 @@ static void *poll_shared_cqs(void *arg)
 	return NULL;
 }
 
-static void threads_that_share_everything(void **state)
+vt_test(threads_that_share_everything)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	pthread_t thread[THREADS];
@@ -190,7 +190,7 @@ static void *make_and_break(void *arg)
 	return NULL;
 }
 
-static void objects_come_and_go_amid_traffic(void **state)
+vt_test(objects_come_and_go_amid_traffic)
 {
 	static struct worker workers[THREADS];
 	pthread_t thread[THREADS];
@@ -232,7 +232,7 @@ static void expect_child(pid_t child)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void a_child_may_just_exit(void **state)
+vt_test(a_child_may_just_exit)
 {
 	struct vt_pair p;
 
@@ -271,7 +271,7 @@ static int use_what_was_inherited(struct vt_pair *p)
 	return 0;
 }
 
-static void a_child_cannot_use_what_it_inherited(void **state)
+vt_test(a_child_cannot_use_what_it_inherited)
 {
 	struct vt_pair p;
 	pid_t child;
@@ -329,7 +329,7 @@ static int live_on_its_own(void)
 	return w.good ? 0 : 5;
 }
 
-static void a_child_may_open_its_own(void **state)
+vt_test(a_child_may_open_its_own)
 {
 	struct vt_pair p;
 	pid_t child[2];
@@ -346,18 +346,4 @@ static void a_child_may_open_its_own(void **state)
 	expect_child(child[1]);
 	parent_goes_on(&p, 77);
 	vt_pair_close(&p);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(threads_with_qps_of_their_own),
-		vt_test(threads_that_share_everything),
-		vt_test(objects_come_and_go_amid_traffic),
-		vt_test(a_child_may_just_exit),
-		vt_test(a_child_cannot_use_what_it_inherited),
-		vt_test(a_child_may_open_its_own),
-	};
-
-	return vt_main(tests);
 }

@@ -145,7 +145,7 @@ static void strangers_open_nothing(bool ipv6)
 	sources_close();
 }
 
-static void questions_of_strangers_open_nothing(void **state)
+vt_test(questions_of_strangers_open_nothing)
 {
 	strangers_open_nothing(false);
 }
@@ -162,19 +162,13 @@ static int teardown_ipv6(void **state)
 	return vt_teardown(state);
 }
 
-static void questions_of_strangers_by_ipv6_open_nothing(void **state)
+vt_case(questions_of_strangers_by_ipv6_open_nothing, setup_ipv6, teardown_ipv6, NULL)
 {
 	strangers_open_nothing(true);
 }
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		vt_test(questions_of_strangers_open_nothing),
-		cmocka_unit_test_setup_teardown(questions_of_strangers_by_ipv6_open_nothing,
-						setup_ipv6, teardown_ipv6),
-	};
-
 	setenv("VERBATIM_LINK", "udp", 1);
-	return vt_main(tests);
+	return vt_main();
 }

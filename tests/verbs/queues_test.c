@@ -17,7 +17,7 @@ static struct ibv_comp_channel *channel_open(void)
 
 /* --- creating --- */
 
-static void a_cq_has_at_least_the_size_it_was_asked_for(void **state)
+vt_test(a_cq_has_at_least_the_size_it_was_asked_for)
 {
 	static const int sizes[] = { 1, 2, 3, 100, 1000, 4096, 5000 };
 	struct ibv_comp_channel *channel = channel_open();
@@ -38,7 +38,7 @@ static void a_cq_has_at_least_the_size_it_was_asked_for(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-static void a_cq_of_nonsense_is_refused(void **state)
+vt_test(a_cq_of_nonsense_is_refused)
 {
 	static const struct {
 		int cqe, vector;
@@ -114,7 +114,7 @@ static void scene_close(struct scene *s)
 }
 
 /* "one shot": readable exactly while an event waits. */
-static void one_event_for_each_request_to_be_notified(void **state)
+vt_test(one_event_for_each_request_to_be_notified)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct scene s;
@@ -140,7 +140,7 @@ static void one_event_for_each_request_to_be_notified(void **state)
 }
 
 /* The race that everybody has: it came after the event was read, and before the next request. */
-static void a_completion_between_event_and_request_is_told(void **state)
+vt_test(a_completion_between_event_and_request_is_told)
 {
 	struct scene s;
 
@@ -159,7 +159,7 @@ static void a_completion_between_event_and_request_is_told(void **state)
 	scene_close(&s);
 }
 
-static void solicited_only_waits_for_a_solicited_one(void **state)
+vt_test(solicited_only_waits_for_a_solicited_one)
 {
 	struct scene s;
 	struct vt_wr w;
@@ -192,7 +192,7 @@ static void solicited_only_waits_for_a_solicited_one(void **state)
 }
 
 /* IBA 11.4.2.2: what ends in an error is told like what is solicited. */
-static void an_error_counts_as_solicited(void **state)
+vt_test(an_error_counts_as_solicited)
 {
 	struct scene s;
 
@@ -205,7 +205,7 @@ static void an_error_counts_as_solicited(void **state)
 	scene_close(&s);
 }
 
-static void a_channel_may_be_read_without_waiting(void **state)
+vt_test(a_channel_may_be_read_without_waiting)
 {
 	struct ibv_cq *cq = NULL;
 	struct scene s;
@@ -225,7 +225,7 @@ static void a_channel_may_be_read_without_waiting(void **state)
 	scene_close(&s);
 }
 
-static void cqs_of_one_channel_are_told_apart(void **state)
+vt_test(cqs_of_one_channel_are_told_apart)
 {
 	struct ibv_comp_channel *channel = channel_open();
 	struct vt_options opt = { .type = IBV_QPT_RC, .channel = channel };
@@ -264,7 +264,7 @@ static void *destroy_in_thread(void *arg)
 }
 
 /* "destroying a CQ will wait for all completion events to be acknowledged" */
-static void destroying_a_cq_waits_for_the_acknowledgement(void **state)
+vt_test(destroying_a_cq_waits_for_the_acknowledgement)
 {
 	struct destroyer d = { .done = false };
 	struct ibv_cq *cq;
@@ -295,7 +295,7 @@ static void destroying_a_cq_waits_for_the_acknowledgement(void **state)
 }
 
 /* An event that nobody read goes with its CQ. */
-static void an_unread_event_does_not_hold_a_cq(void **state)
+vt_test(an_unread_event_does_not_hold_a_cq)
 {
 	struct scene s;
 
@@ -324,7 +324,7 @@ static void *wait_for_event(void *arg)
 	return cq;
 }
 
-static void a_sleeper_is_woken(void **state)
+vt_test(a_sleeper_is_woken)
 {
 	pthread_t thread;
 	struct scene s;
@@ -343,7 +343,7 @@ static void a_sleeper_is_woken(void **state)
 
 /* --- resizing and overrunning --- */
 
-static void a_resized_cq_keeps_its_completions(void **state)
+vt_test(a_resized_cq_keeps_its_completions)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .cqe = 16 };
 	static const int sizes[] = { 100, 12, 1000, 10, 64 };
@@ -373,7 +373,7 @@ static void a_resized_cq_keeps_its_completions(void **state)
 }
 
 /* "In case of a CQ overrun, the async event IBV_EVENT_CQ_ERR will be triggered" */
-static void an_overrun_is_told_once(void **state)
+vt_test(an_overrun_is_told_once)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD, .cqe = 4 };
 	struct ibv_async_event event;
@@ -402,7 +402,7 @@ static void an_overrun_is_told_once(void **state)
 	vt_pair_close(&p);
 }
 
-static void polling_takes_at_most_what_was_asked_for(void **state)
+vt_test(polling_takes_at_most_what_was_asked_for)
 {
 	struct ibv_wc wc[12];
 	struct vt_pair p;
@@ -428,7 +428,7 @@ static void polling_takes_at_most_what_was_asked_for(void **state)
 
 /* --- shared receive queues --- */
 
-static void an_srq_is_what_it_was_asked_to_be(void **state)
+vt_test(an_srq_is_what_it_was_asked_to_be)
 {
 	struct ibv_srq_init_attr init = { .srq_context = &init,
 					  .attr = { .max_wr = 20, .max_sge = 3,
@@ -457,7 +457,7 @@ static void an_srq_is_what_it_was_asked_to_be(void **state)
 }
 
 /* 2^n - 1, as with hardware: there are programs that ask for 128 and post 161. */
-static void an_srq_holds_what_hardware_would(void **state)
+vt_test(an_srq_holds_what_hardware_would)
 {
 	static const struct {
 		uint32_t asked, granted;
@@ -502,7 +502,7 @@ static uint32_t limit_of(struct ibv_srq *srq)
 }
 
 /* "once the number of WRs in the SRQ drops below srq_limit", and then not again until armed. */
-static void the_limit_is_told_once(void **state)
+vt_test(the_limit_is_told_once)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct ibv_srq_attr attr = { .srq_limit = 4 };
@@ -530,7 +530,7 @@ static void the_limit_is_told_once(void **state)
 	vt_pair_close(&p);
 }
 
-static void an_srq_can_be_resized(void **state)
+vt_test(an_srq_can_be_resized)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true, .recv_wr = 16 };
 	struct ibv_srq_attr attr = { .max_wr = 5 }, after;
@@ -564,7 +564,7 @@ static void an_srq_can_be_resized(void **state)
 }
 
 /* Several QPs take from one queue, each request exactly once; qp_num tells who. */
-static void qps_share_a_queue(void **state)
+vt_test(qps_share_a_queue)
 {
 	enum { QPS = 4, EACH = 10 };
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
@@ -608,7 +608,7 @@ static void qps_share_a_queue(void **state)
 }
 
 /* The keys of its requests are looked up in the PD of the queue, not of the QP (IBA 10.2.9.1). */
-static void an_srq_may_be_of_another_pd(void **state)
+vt_test(an_srq_may_be_of_another_pd)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 8, .max_sge = 1 } };
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx);
@@ -651,7 +651,7 @@ static void an_srq_may_be_of_another_pd(void **state)
 
 /* --- asynchronous events --- */
 
-static void the_async_fd_may_be_read_without_waiting(void **state)
+vt_test(the_async_fd_may_be_read_without_waiting)
 {
 	struct ibv_async_event event;
 	int flags = fcntl(vt.ctx->async_fd, F_GETFL);
@@ -664,7 +664,7 @@ static void the_async_fd_may_be_read_without_waiting(void **state)
 }
 
 /* Events of one context are not those of another. */
-static void events_go_to_their_context(void **state)
+vt_test(events_go_to_their_context)
 {
 	struct ibv_context *other = ibv_open_device(vt.ctx->device);
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
@@ -679,34 +679,4 @@ static void events_go_to_their_context(void **state)
 	assert_false(vt_readable(vt.ctx->async_fd, VT_QUIET_MS));
 	vt_pair_close(&p);
 	assert_int_equal(ibv_close_device(other), 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(a_cq_has_at_least_the_size_it_was_asked_for),
-		vt_test(a_cq_of_nonsense_is_refused),
-		vt_test(one_event_for_each_request_to_be_notified),
-		vt_test(a_completion_between_event_and_request_is_told),
-		vt_test(solicited_only_waits_for_a_solicited_one),
-		vt_test(an_error_counts_as_solicited),
-		vt_test(a_channel_may_be_read_without_waiting),
-		vt_test(cqs_of_one_channel_are_told_apart),
-		vt_test(destroying_a_cq_waits_for_the_acknowledgement),
-		vt_test(an_unread_event_does_not_hold_a_cq),
-		vt_test(a_sleeper_is_woken),
-		vt_test(a_resized_cq_keeps_its_completions),
-		vt_test(an_overrun_is_told_once),
-		vt_test(polling_takes_at_most_what_was_asked_for),
-		vt_test(an_srq_is_what_it_was_asked_to_be),
-		vt_test(an_srq_holds_what_hardware_would),
-		vt_test(the_limit_is_told_once),
-		vt_test(an_srq_can_be_resized),
-		vt_test(qps_share_a_queue),
-		vt_test(an_srq_may_be_of_another_pd),
-		vt_test(the_async_fd_may_be_read_without_waiting),
-		vt_test(events_go_to_their_context),
-	};
-
-	return vt_main(tests);
 }

@@ -58,7 +58,7 @@ static uint64_t send_all_ms(struct vt_pair *p, enum ibv_wr_opcode op, uint32_t c
 	return vt_now_ms() - begin_ms;
 }
 
-static void the_device_says_what_it_can(void **state)
+vt_test(the_device_says_what_it_can)
 {
 	struct ibv_packet_pacing_caps c = caps();
 	struct ibv_device_attr_ex attr;
@@ -73,7 +73,7 @@ static void the_device_says_what_it_can(void **state)
 			 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD | frames);
 }
 
-static void what_it_cannot_is_refused(void **state)
+vt_test(what_it_cannot_is_refused)
 {
 	struct ibv_packet_pacing_caps c = caps();
 	struct vt_pair p;
@@ -92,7 +92,7 @@ static void what_it_cannot_is_refused(void **state)
 }
 
 /* ibv_modify_qp_rate_limit(3): EINVAL for invalid arguments; 0 for the last two is a default. */
-static void by_a_verb_of_its_own(void **state)
+vt_test(by_a_verb_of_its_own)
 {
 	struct ibv_qp_rate_limit_attr attr = { .rate_limit = RATE_KBPS, .max_burst_sz = 20000,
 					       .typical_pkt_sz = 1024 };
@@ -125,7 +125,7 @@ static void by_a_verb_of_its_own(void **state)
 }
 
 /* "The rate_limit defines the MAX send rate this QP will send" */
-static void no_more_leaves_than_that(void **state)
+vt_test(no_more_leaves_than_that)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -149,7 +149,7 @@ static void no_more_leaves_than_that(void **state)
 }
 
 /* A limit goes with RESET, and what waits for its turn leaves when it is lifted. */
-static void a_limit_that_is_lifted_is_none(void **state)
+vt_test(a_limit_that_is_lifted_is_none)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -169,7 +169,7 @@ static void a_limit_that_is_lifted_is_none(void **state)
 }
 
 /* Answers to others are not held back: who reads from a QP that is limited is not. */
-static void only_requests_are_limited(void **state)
+vt_test(only_requests_are_limited)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -183,18 +183,4 @@ static void only_requests_are_limited(void **state)
 		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
 	}
 	vt_pair_close(&p);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(the_device_says_what_it_can),
-		vt_test(what_it_cannot_is_refused),
-		vt_test(by_a_verb_of_its_own),
-		vt_test(no_more_leaves_than_that),
-		vt_test(a_limit_that_is_lifted_is_none),
-		vt_test(only_requests_are_limited),
-	};
-
-	return vt_main(tests);
 }

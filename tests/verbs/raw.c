@@ -13,9 +13,7 @@ const uint8_t raw_broadcast[RAW_MAC] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 
 void raw_needed(void)
 {
-	const char *link = getenv("VERBATIM_LINK");
-
-	if (link && strcmp(link, "udp") == 0)
+	if (vt_by_udp())
 		SKIP("no Ethernet frames over UDP");
 }
 

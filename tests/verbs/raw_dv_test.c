@@ -41,7 +41,7 @@ static void remake(struct raw_end *end, uint32_t flags, uint32_t create_flags)
 
 /* create_dv: "Allow receiving loopback unicast traffic." */
 /* create_dv: "Allow receiving loopback multicast traffic." */
-static void its_own_frames_come_back_if_that_is_asked(void **state)
+vt_test(its_own_frames_come_back_if_that_is_asked)
 {
 	static const struct {
 		uint32_t flags, create_flags;
@@ -135,7 +135,7 @@ static uint32_t sum(const uint8_t *octets, uint32_t bytes)
  * create_dv: "Enable offloading such as checksum and LRO for incoming tunneling traffic." Here the
  * checksum, and for what leaves as well; frames are never merged.
  */
-static void checksums_inside_of_tunnels_count_if_that_is_asked(void **state)
+vt_test(checksums_inside_of_tunnels_count_if_that_is_asked)
 {
 	struct mlx5dv_context caps = {.comp_mask = MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS};
 
@@ -176,14 +176,4 @@ static void checksums_inside_of_tunnels_count_if_that_is_asked(void **state)
 		raw_close(&b);
 		raw_close(&a);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(its_own_frames_come_back_if_that_is_asked),
-		vt_test(checksums_inside_of_tunnels_count_if_that_is_asked),
-	};
-
-	return vt_main(tests);
 }

@@ -47,7 +47,7 @@ static void expect_frame(struct two *two, uint32_t bytes, unsigned seed)
 }
 
 /* create_ex: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET" */
-static void frames_of_all_sizes_pass_whole(void **state)
+vt_test(frames_of_all_sizes_pass_whole)
 {
 	static const uint32_t sizes[] = { 14, 15, 44, 45, 60, 64, 65, 1514, 4096, 9000, 9018 };
 	struct two two;
@@ -58,7 +58,7 @@ static void frames_of_all_sizes_pass_whole(void **state)
 	two_close(&two);
 }
 
-static void a_frame_may_lie_in_pieces(void **state)
+vt_test(a_frame_may_lie_in_pieces)
 {
 	struct ibv_send_wr wr = { .wr_id = 5, .num_sge = 4, .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED };
@@ -90,7 +90,7 @@ static void a_frame_may_lie_in_pieces(void **state)
 }
 
 /* ibv_post_send(3), IBV_SEND_INLINE: the buffer is free as soon as the call returns. */
-static void a_frame_may_be_inline(void **state)
+vt_test(a_frame_may_be_inline)
 {
 	struct two two;
 	uint8_t copy[128];
@@ -108,7 +108,7 @@ static void a_frame_may_be_inline(void **state)
 }
 
 /* IBA 11.6.2, Local Length Error; 10.3.1.6: what does not acknowledge only stops sending. */
-static void what_is_no_frame_is_not_sent(void **state)
+vt_test(what_is_no_frame_is_not_sent)
 {
 	static const uint32_t sizes[] = { 0, 1, 13, 9019, 20000 };
 	struct two two;
@@ -130,7 +130,7 @@ static void what_is_no_frame_is_not_sent(void **state)
 	two_close(&two);
 }
 
-static void memory_that_a_key_does_not_cover_is_not_sent(void **state)
+vt_test(memory_that_a_key_does_not_cover_is_not_sent)
 {
 	struct two two;
 
@@ -144,7 +144,7 @@ static void memory_that_a_key_does_not_cover_is_not_sent(void **state)
 }
 
 /* A switch of one's own: by address, to a group's members, to all. */
-static void it_goes_to_whom_it_is_for(void **state)
+vt_test(it_goes_to_whom_it_is_for)
 {
 	struct raw_end a, b, c;
 	struct ibv_wc wc;
@@ -182,7 +182,7 @@ static void it_goes_to_whom_it_is_for(void **state)
 }
 
 /* No rule, no frame. */
-static void without_a_rule_nothing_comes(void **state)
+vt_test(without_a_rule_nothing_comes)
 {
 	struct raw_end a, b;
 
@@ -205,7 +205,7 @@ static void without_a_rule_nothing_comes(void **state)
 }
 
 /* As on hardware: there is nobody who could be told to wait. */
-static void without_a_receive_request_it_is_lost(void **state)
+vt_test(without_a_receive_request_it_is_lost)
 {
 	struct two two;
 
@@ -219,7 +219,7 @@ static void without_a_receive_request_it_is_lost(void **state)
 	two_close(&two);
 }
 
-static void a_buffer_too_small_ends_the_queue(void **state)
+vt_test(a_buffer_too_small_ends_the_queue)
 {
 	struct two two;
 
@@ -239,7 +239,7 @@ static void a_buffer_too_small_ends_the_queue(void **state)
 }
 
 /* Between QPs of one context nothing passes: that is what mlx5dv_create_qp(3) has flags for. */
-static void what_a_context_sends_does_not_come_back(void **state)
+vt_test(what_a_context_sends_does_not_come_back)
 {
 	struct raw_options same = { 0 };
 	struct raw_end a, b;
@@ -261,7 +261,7 @@ static void what_a_context_sends_does_not_come_back(void **state)
 }
 
 /* A ring is full long before a send queue is: the sender waits, and nothing is lost. */
-static void a_full_ring_holds_the_sender_back(void **state)
+vt_test(a_full_ring_holds_the_sender_back)
 {
 	struct raw_options opt = { .wr = 2000 };
 	struct raw_end a, b;
@@ -296,7 +296,7 @@ static void a_full_ring_holds_the_sender_back(void **state)
 }
 
 /* What it takes from state to state: the port, and nothing else. */
-static void its_states_want_a_port_and_nothing_else(void **state)
+vt_test(its_states_want_a_port_and_nothing_else)
 {
 	struct raw_options opt = { .state = IBV_QPS_UNKNOWN };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
@@ -328,7 +328,7 @@ static void its_states_want_a_port_and_nothing_else(void **state)
 }
 
 /* ibv_create_qp(3): an SRQ is for RC and UD. Nor are there other operations than to send. */
-static void what_does_not_go_with_frames_is_refused(void **state)
+vt_test(what_does_not_go_with_frames_is_refused)
 {
 	static const enum ibv_wr_opcode others[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND_WITH_IMM,
 						     IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -394,7 +394,7 @@ static bool checksums_are_right(const uint8_t *frame)
 }
 
 /* ibv_post_send(3): IBV_SEND_IP_CSUM. ibv_poll_cq(3): IBV_WC_IP_CSUM_OK. */
-static void checksums_are_written_and_checked(void **state)
+vt_test(checksums_are_written_and_checked)
 {
 	struct ibv_wc wc;
 	struct two two;
@@ -430,7 +430,7 @@ static uint32_t fcs(const uint8_t *octets, uint32_t bytes)
 }
 
 /* create_ex: "FCS field will be scattered to host memory" */
-static void the_frame_check_sequence_is_scattered(void **state)
+vt_test(the_frame_check_sequence_is_scattered)
 {
 	struct raw_options opt = { .create_flags = IBV_QP_CREATE_SCATTER_FCS };
 	uint32_t expected, got;
@@ -448,7 +448,7 @@ static void the_frame_check_sequence_is_scattered(void **state)
 }
 
 /* create_ex: "CVLAN field will be stripped from incoming packets" */
-static void the_vlan_tag_is_stripped_and_told(void **state)
+vt_test(the_vlan_tag_is_stripped_and_told)
 {
 	struct ibv_cq_init_attr_ex cq_attr = {
 		.cqe = 16,
@@ -479,7 +479,7 @@ static void the_vlan_tag_is_stripped_and_told(void **state)
 }
 
 /* create_ex: "Incoming packets will be padded to cacheline size": there is no bus to pad on. */
-static void padding_changes_nothing_that_can_be_seen(void **state)
+vt_test(padding_changes_nothing_that_can_be_seen)
 {
 	struct raw_options opt = { .create_flags = IBV_QP_CREATE_PCI_WRITE_END_PADDING };
 	struct two two;
@@ -490,7 +490,7 @@ static void padding_changes_nothing_that_can_be_seen(void **state)
 }
 
 /* ibv_modify_qp(3), rate_limit: a tenth of a second's worth takes no less. */
-static void a_rate_limit_holds_for_frames(void **state)
+vt_test(a_rate_limit_holds_for_frames)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .rate_limit = 8000 /* kbit/s */ };
 	struct raw_options opt = { .wr = 256 };
@@ -513,30 +513,4 @@ static void a_rate_limit_holds_for_frames(void **state)
 	assert_true(vt_now_ms() - from_ms >= 90);
 	raw_close(&b);
 	raw_close(&a);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(frames_of_all_sizes_pass_whole),
-		vt_test(a_frame_may_lie_in_pieces),
-		vt_test(a_frame_may_be_inline),
-		vt_test(what_is_no_frame_is_not_sent),
-		vt_test(memory_that_a_key_does_not_cover_is_not_sent),
-		vt_test(it_goes_to_whom_it_is_for),
-		vt_test(without_a_rule_nothing_comes),
-		vt_test(without_a_receive_request_it_is_lost),
-		vt_test(a_buffer_too_small_ends_the_queue),
-		vt_test(what_a_context_sends_does_not_come_back),
-		vt_test(a_full_ring_holds_the_sender_back),
-		vt_test(its_states_want_a_port_and_nothing_else),
-		vt_test(what_does_not_go_with_frames_is_refused),
-		vt_test(checksums_are_written_and_checked),
-		vt_test(the_frame_check_sequence_is_scattered),
-		vt_test(the_vlan_tag_is_stripped_and_told),
-		vt_test(padding_changes_nothing_that_can_be_seen),
-		vt_test(a_rate_limit_holds_for_frames),
-	};
-
-	return vt_main(tests);
 }

@@ -97,7 +97,7 @@ static bool nothing_came(unsigned seed)
 }
 
 /* Whatever it says: after a 0 nothing is written any more, and after an error all is as it was. */
-static void what_dereg_says_is_final(void **state)
+vp_test(what_dereg_says_is_final)
 {
 	int err;
 
@@ -123,7 +123,7 @@ static void what_dereg_says_is_final(void **state)
 	end();
 }
 
-static void what_destroying_a_qp_says_is_final(void **state)
+vp_test(what_destroying_a_qp_says_is_final)
 {
 	STOP_INSIDE();
 	assert_int_equal(ibv_destroy_qp(p.a.qp), EBUSY);
@@ -137,7 +137,7 @@ static void what_destroying_a_qp_says_is_final(void **state)
 }
 
 /* What it is not at goes as ever. */
-static void other_regions_go_at_once(void **state)
+vp_test(other_regions_go_at_once)
 {
 	static uint8_t other[4096];
 	struct ibv_mr *mr;
@@ -151,7 +151,7 @@ static void other_regions_go_at_once(void **state)
 }
 
 /* The dead write nothing, and nobody waits for them. */
-static void one_that_is_killed_there_holds_nothing_up(void **state)
+vp_test(one_that_is_killed_there_holds_nothing_up)
 {
 	STOP_INSIDE();
 	assert_int_equal(kill(peer->pid, SIGKILL), 0);
@@ -160,16 +160,4 @@ static void one_that_is_killed_there_holds_nothing_up(void **state)
 	assert_true(nothing_came(3));
 	vp_kill(peer);
 	vp_pair_close(&p);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		vp_test(what_dereg_says_is_final),
-		vp_test(what_destroying_a_qp_says_is_final),
-		vp_test(other_regions_go_at_once),
-		vp_test(one_that_is_killed_there_holds_nothing_up),
-	};
-
-	return vp_main(argc, tests);
 }

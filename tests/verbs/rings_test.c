@@ -56,7 +56,7 @@ static void one_message(struct vp_pair *p, unsigned op, uint32_t bytes)
 			 : vp_is_filled(p, grh, bytes, bytes));
 }
 
-static void every_operation_crosses(void **state)
+vp_test(every_operation_crosses)
 {
 	struct vp *peer = vp_start(NULL);
 
@@ -82,7 +82,7 @@ static void every_operation_crosses(void **state)
 }
 
 /* Shared receive queues on the far side, and messages of several pieces. */
-static void shared_receive_queues_cross(void **state)
+vp_test(shared_receive_queues_cross)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct vp *peer = vp_start(NULL);
@@ -107,7 +107,7 @@ static void shared_receive_queues_cross(void **state)
 }
 
 /* ibv_post_send(3), IBV_SEND_INLINE: the buffer may be used again at once. */
-static void inline_data_may_be_overwritten(void **state)
+vp_test(inline_data_may_be_overwritten)
 {
 	static const uint32_t bytes[] = { 0, 1, 28, 44, 45, 56, 1023, 1024 };
 	struct vt_options opt = { .inline_bytes = 1024 };
@@ -158,7 +158,7 @@ static void post(struct vp_pair *p, enum ibv_wr_opcode op, uint64_t wr_id, uint3
 }
 
 /* 100 MB for a process that stands still; others go on meanwhile, and nothing is lost. */
-static void a_full_ring_holds_up_nobody_else(void **state)
+vp_test(a_full_ring_holds_up_nobody_else)
 {
 	struct vp *still = vp_start(NULL), *other = vp_start(NULL);
 	struct vp_pair p[QPS], q;
@@ -196,7 +196,7 @@ static void a_full_ring_holds_up_nobody_else(void **state)
 }
 
 /* Both rings are full of data, and acknowledgements and answers have to get through as well. */
-static void both_ways_full(void **state)
+vp_test(both_ways_full)
 {
 	static const enum ibv_wr_opcode kinds[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						    IBV_WR_RDMA_READ };
@@ -245,7 +245,7 @@ static void both_ways_full(void **state)
 enum { HOLE_AT = 40000, HOLE_BYTES = 20000 };
 
 /* Of the receiver, of whoever is written to or read from: it says so, and only this QP fails. */
-static void memory_vanishes_there(void **state)
+vp_test(memory_vanishes_there)
 {
 	static const enum ibv_wr_opcode kinds[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						    IBV_WR_RDMA_READ };
@@ -280,7 +280,7 @@ static void memory_vanishes_there(void **state)
 }
 
 /* Of the sender's, before or in the middle of a message; and of whoever has asked for data. */
-static void memory_vanishes_here(void **state)
+vp_test(memory_vanishes_here)
 {
 	struct vt_options opt = { .bytes = 200000 };
 	struct vp *peer = vp_start(NULL);
@@ -312,19 +312,4 @@ static void memory_vanishes_here(void **state)
 	}
 	vp_pair_close(&bystander);
 	vp_end(peer);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct CMUnitTest tests[] = {
-		vp_test(every_operation_crosses),
-		vp_test(shared_receive_queues_cross),
-		vp_test(inline_data_may_be_overwritten),
-		vp_test(a_full_ring_holds_up_nobody_else),
-		vp_test(both_ways_full),
-		vp_test(memory_vanishes_there),
-		vp_test(memory_vanishes_here),
-	};
-
-	return vp_main(argc, tests);
 }

@@ -273,7 +273,7 @@ static void expect_flow(struct spread *s, const struct flow *flow, uint64_t fiel
 
 /* create_ex: "Indirection table to be associated with the QP" */
 /* create_ex: "RX hash configuration to be used" */
-static void frames_go_where_the_published_hashes_say(void **state)
+vt_test(frames_go_where_the_published_hashes_say)
 {
 	static const struct {
 		const char *src, *dst;
@@ -312,7 +312,7 @@ static void frames_go_where_the_published_hashes_say(void **state)
 }
 
 /* create_ex: "RX fields that should participate in the hashing, use enum ibv_rx_hash_fields" */
-static void each_field_counts_and_no_other(void **state)
+vt_test(each_field_counts_and_no_other)
 {
 	static const struct {
 		uint64_t field;
@@ -357,7 +357,7 @@ static void each_field_counts_and_no_other(void **state)
 }
 
 /* create_ex: "RX hash function, use enum ibv_rx_hash_function_flags" */
-static void there_is_one_hash_function(void **state)
+vt_test(there_is_one_hash_function)
 {
 	struct ibv_qp_init_attr_ex attr;
 	struct ibv_device_attr_ex device;
@@ -376,7 +376,7 @@ static void there_is_one_hash_function(void **state)
 }
 
 /* create_ex: "RX hash key length" */
-static void a_key_has_40_octets(void **state)
+vt_test(a_key_has_40_octets)
 {
 	uint8_t long_key[256] = {0};
 	struct ibv_qp_init_attr_ex attr;
@@ -397,7 +397,7 @@ static void a_key_has_40_octets(void **state)
 }
 
 /* create_ex: "RX hash key data" */
-static void every_octet_of_the_key_counts(void **state)
+vt_test(every_octet_of_the_key_counts)
 {
 	struct flow flow = flow_of("fd00::ffff:ffff:ffff:ffff", "fd00::ffff:ffff:ffff:ffff",
 				   IPPROTO_UDP, 0xffff, 0xffff);
@@ -443,7 +443,7 @@ static uint32_t tunnel_write(const struct flow *inner, uint8_t *frame)
  * create_ex: "For applying RSS on the inner packet, then the following field should be set with one
  * of the L3/L4 fields."
  */
-static void inner_packets_are_hashed_if_that_is_asked(void **state)
+vt_test(inner_packets_are_hashed_if_that_is_asked)
 {
 	static const uint64_t of_inner = IPV4_FIELDS | TCP_FIELDS;
 	struct flow outer = flow_of("10.9.8.7", "10.7.8.9", IPPROTO_UDP, 77, 4789);
@@ -475,7 +475,7 @@ static void inner_packets_are_hashed_if_that_is_asked(void **state)
 	spread_close(&s);
 }
 
-static void fields_that_no_packet_has_together_are_refused(void **state)
+vt_test(fields_that_no_packet_has_together_are_refused)
 {
 	static const uint64_t masks[] = {
 		IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_SRC_IPV6,
@@ -498,7 +498,7 @@ static void fields_that_no_packet_has_together_are_refused(void **state)
 }
 
 /* ibv_create_rwq_ind_table(3): it is for ibv_create_qp_ex(), and has no queues beside. */
-static void such_a_qp_has_nothing_else(void **state)
+vt_test(such_a_qp_has_nothing_else)
 {
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
 	struct ibv_recv_wr recv = {.num_sge = 0}, *bad_recv;
@@ -529,7 +529,7 @@ static void such_a_qp_has_nothing_else(void **state)
 }
 
 /* ibv_destroy_wq(3), ibv_destroy_rwq_ind_table(3) */
-static void what_is_in_use_stays(void **state)
+vt_test(what_is_in_use_stays)
 {
 	struct spread s;
 
@@ -545,7 +545,7 @@ static void what_is_in_use_stays(void **state)
 }
 
 /* ibv_create_wq(3) */
-static void a_queue_is_made_as_it_was_asked(void **state)
+vt_test(a_queue_is_made_as_it_was_asked)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_wq_init_attr attr;
@@ -583,7 +583,7 @@ static void a_queue_is_made_as_it_was_asked(void **state)
 }
 
 /* ibv_create_rwq_ind_table(3) */
-static void a_table_has_a_power_of_two_of_places(void **state)
+vt_test(a_table_has_a_power_of_two_of_places)
 {
 	struct ibv_wq *places[1 << 12];
 	struct ibv_rwq_ind_table_init_attr attr = {.ind_tbl = places};
@@ -617,7 +617,7 @@ static void a_table_has_a_power_of_two_of_places(void **state)
 }
 
 /* ibv_modify_wq(3) */
-static void states_follow_each_other(void **state)
+vt_test(states_follow_each_other)
 {
 	struct ibv_wq_attr attr = {.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE,
 				   .wq_state = IBV_WQS_ERR,
@@ -647,7 +647,7 @@ static void states_follow_each_other(void **state)
 }
 
 /* ibv_create_wq(3): the tag is gone, the check sequence there; ibv_modify_wq(3): no longer. */
-static void flags_of_queues_are_obeyed(void **state)
+vt_test(flags_of_queues_are_obeyed)
 {
 	struct ibv_wq_attr keep = {.attr_mask = IBV_WQ_ATTR_FLAGS,
 				   .flags_mask = IBV_WQ_FLAGS_CVLAN_STRIPPING};
@@ -675,7 +675,7 @@ static void flags_of_queues_are_obeyed(void **state)
 }
 
 /* ibv_create_wq(3): "Packets won't be dropped immediately if no WQEs" */
-static void a_frame_waits_for_a_request_if_that_is_asked(void **state)
+vt_test(a_frame_waits_for_a_request_if_that_is_asked)
 {
 	struct ibv_wc wc;
 	struct spread s;
@@ -695,7 +695,7 @@ static void a_frame_waits_for_a_request_if_that_is_asked(void **state)
 	spread_close(&s);
 }
 
-static void without_a_request_it_is_lost(void **state)
+vt_test(without_a_request_it_is_lost)
 {
 	struct ibv_wc wc;
 	struct spread s;
@@ -711,7 +711,7 @@ static void without_a_request_it_is_lost(void **state)
 }
 
 /* ibv_get_async_event(3): IBV_EVENT_WQ_FATAL. It has to be acknowledged before the queue goes. */
-static void a_queue_whose_cq_overran_tells_it(void **state)
+vt_test(a_queue_whose_cq_overran_tells_it)
 {
 	struct ibv_async_event event;
 	struct ibv_wq_init_attr attr;
@@ -751,28 +751,4 @@ static void a_queue_whose_cq_overran_tells_it(void **state)
 	}
 	assert_int_equal(s.wq[0]->state, IBV_WQS_ERR);
 	spread_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(frames_go_where_the_published_hashes_say),
-		vt_test(each_field_counts_and_no_other),
-		vt_test(there_is_one_hash_function),
-		vt_test(a_key_has_40_octets),
-		vt_test(every_octet_of_the_key_counts),
-		vt_test(inner_packets_are_hashed_if_that_is_asked),
-		vt_test(fields_that_no_packet_has_together_are_refused),
-		vt_test(such_a_qp_has_nothing_else),
-		vt_test(what_is_in_use_stays),
-		vt_test(a_queue_is_made_as_it_was_asked),
-		vt_test(a_table_has_a_power_of_two_of_places),
-		vt_test(states_follow_each_other),
-		vt_test(flags_of_queues_are_obeyed),
-		vt_test(a_frame_waits_for_a_request_if_that_is_asked),
-		vt_test(without_a_request_it_is_lost),
-		vt_test(a_queue_whose_cq_overran_tells_it),
-	};
-
-	return vt_main(tests);
 }

@@ -102,7 +102,7 @@ static bool stays(struct vt_pair *p, uint32_t bytes)
 	return !early;
 }
 
-static void a_small_receive_is_in_the_completion(void **state)
+vt_test(a_small_receive_is_in_the_completion)
 {
 	struct vt_pair p;
 
@@ -117,7 +117,7 @@ static void a_small_receive_is_in_the_completion(void **state)
 }
 
 /* create_dv: "Disable scatter to CQE feature which is enabled by default." */
-static void disabled_it_is_not(void **state)
+vt_test(disabled_it_is_not)
 {
 	struct vt_pair p;
 
@@ -127,7 +127,7 @@ static void disabled_it_is_not(void **state)
 	vt_pair_close(&p);
 }
 
-static void a_completion_of_128_octets_has_room_for_64(void **state)
+vt_test(a_completion_of_128_octets_has_room_for_64)
 {
 	struct vt_pair p;
 
@@ -138,7 +138,7 @@ static void a_completion_of_128_octets_has_room_for_64(void **state)
 	vt_pair_close(&p);
 }
 
-static void a_shared_receive_queue_makes_no_difference(void **state)
+vt_test(a_shared_receive_queue_makes_no_difference)
 {
 	struct vt_pair p;
 
@@ -163,7 +163,7 @@ static void mark(struct vt_pair *p, size_t at)
 }
 
 /* UC has no acknowledgement: what is written after the message says that it has come. */
-static void it_is_the_same_for_uc(void **state)
+vt_test(it_is_the_same_for_uc)
 {
 	struct vt_pair p;
 
@@ -178,7 +178,7 @@ static void it_is_the_same_for_uc(void **state)
 	vt_pair_close(&p);
 }
 
-static void data_is_scattered_over_the_pieces_of_the_request(void **state)
+vt_test(data_is_scattered_over_the_pieces_of_the_request)
 {
 	struct vt_pair p;
 	struct ibv_sge sge[6];
@@ -252,7 +252,7 @@ static void expect_fetches(struct ibv_qp *(*make)(struct ibv_qp_init_attr *), bo
  * create_dv: "Allow scatter to CQE for requester even if the qp was not configured to signal all
  * WRs."
  */
-static void answers_stay_if_all_is_signaled_or_it_was_allowed(void **state)
+vt_test(answers_stay_if_all_is_signaled_or_it_was_allowed)
 {
 	expect_fetches(by_default, false, false);
 	expect_fetches(by_default, true, true);
@@ -261,7 +261,7 @@ static void answers_stay_if_all_is_signaled_or_it_was_allowed(void **state)
 }
 
 /* ibv_post_send(3), IBV_SEND_FENCE: what was read is there before what comes behind is sent. */
-static void a_fence_waits_for_memory(void **state)
+vt_test(a_fence_waits_for_memory)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -287,7 +287,7 @@ static void a_fence_waits_for_memory(void **state)
 }
 
 /* A large answer does not lie in a completion: it does not come before an earlier small one. */
-static void answers_reach_memory_in_their_order(void **state)
+vt_test(answers_reach_memory_in_their_order)
 {
 	struct vt_pair p;
 
@@ -303,7 +303,7 @@ static void answers_reach_memory_in_their_order(void **state)
 	vt_pair_close(&p);
 }
 
-static void an_answer_without_a_completion_goes_to_memory(void **state)
+vt_test(an_answer_without_a_completion_goes_to_memory)
 {
 	struct vt_pair p;
 
@@ -436,7 +436,7 @@ static bool dc_read_stays(struct dc *dc, uint32_t bytes)
 	return !early;
 }
 
-static void initiators_of_dc_have_it_for_what_they_read(void **state)
+vt_test(initiators_of_dc_have_it_for_what_they_read)
 {
 	static struct dc dc;
 
@@ -452,7 +452,7 @@ static void initiators_of_dc_have_it_for_what_they_read(void **state)
 
 /* --- between its coming and the poll --- */
 
-static void the_other_way_of_polling_delivers_as_well(void **state)
+vt_test(the_other_way_of_polling_delivers_as_well)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS };
 	struct ibv_poll_cq_attr none = { 0 };
@@ -479,7 +479,7 @@ static void the_other_way_of_polling_delivers_as_well(void **state)
 	vt_pair_close(&p);
 }
 
-static void a_resized_cq_keeps_it(void **state)
+vt_test(a_resized_cq_keeps_it)
 {
 	struct vt_pair p;
 
@@ -507,7 +507,7 @@ static void expect_failed(struct ibv_qp *qp)
 }
 
 /* The keys are those of the moment at which memory is touched. */
-static void a_region_that_is_gone_fails_the_request(void **state)
+vt_test(a_region_that_is_gone_fails_the_request)
 {
 	struct vt_pair p;
 
@@ -525,7 +525,7 @@ static void a_region_that_is_gone_fails_the_request(void **state)
 }
 
 /* An error of the life before is none of the new one. */
-static void a_reset_forgets_that_it_was_to_fail(void **state)
+vt_test(a_reset_forgets_that_it_was_to_fail)
 {
 	struct vt_options opt = { .make_qp = by_default };
 	struct vt_pair p;
@@ -548,7 +548,7 @@ static void a_reset_forgets_that_it_was_to_fail(void **state)
 	vt_pair_close(&p);
 }
 
-static void memory_that_is_gone_fails_the_request(void **state)
+vt_test(memory_that_is_gone_fails_the_request)
 {
 	struct vt_pair p;
 
@@ -567,7 +567,7 @@ static void memory_that_is_gone_fails_the_request(void **state)
 }
 
 /* What has come has come: only requests that wait are flushed. */
-static void what_came_before_an_error_is_delivered(void **state)
+vt_test(what_came_before_an_error_is_delivered)
 {
 	struct vt_pair p;
 
@@ -584,7 +584,7 @@ static void what_came_before_an_error_is_delivered(void **state)
 }
 
 /* Its completions leave the CQ, when it is destroyed or reset, and what they bring with them. */
-static void it_vanishes_with_the_completion(void **state)
+vt_test(it_vanishes_with_the_completion)
 {
 	struct vt_pair p, q;
 
@@ -606,7 +606,7 @@ static void it_vanishes_with_the_completion(void **state)
 }
 
 /* Of several QPs on one CQ, those that stay keep what is theirs. */
-static void another_qps_completions_stay_whole(void **state)
+vt_test(another_qps_completions_stay_whole)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
 	struct vt_options opt = vt_options(&(struct vt_options){ .make_qp = by_default });
@@ -636,7 +636,7 @@ static void another_qps_completions_stay_whole(void **state)
 }
 
 /* A wrong key is found out when the message comes, as ever: the sender hears of it. */
-static void a_wrong_key_is_the_senders_news(void **state)
+vt_test(a_wrong_key_is_the_senders_news)
 {
 	struct vt_pair p;
 	struct ibv_sge sge;
@@ -665,7 +665,7 @@ static struct ibv_qp *by_ibv_create_qp_ex(struct ibv_qp_init_attr *init)
 }
 
 /* What other calls than mlx5's own make is plain, unless the device passes for mlx5's. */
-static void qps_of_other_calls_are_what_the_device_says(void **state)
+vt_test(qps_of_other_calls_are_what_the_device_says)
 {
 	struct ibv_qp *(*const make[])(struct ibv_qp_init_attr *) = { NULL, by_ibv_create_qp_ex };
 	const char *persona = getenv("VERBATIM_PERSONA");
@@ -686,7 +686,7 @@ static void qps_of_other_calls_are_what_the_device_says(void **state)
 	}
 }
 
-static void both_flags_at_once_are_refused(void **state)
+vt_test(both_flags_at_once_are_refused)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq };
@@ -699,7 +699,7 @@ static void both_flags_at_once_are_refused(void **state)
 }
 
 /* MLX5_SCATTER_TO_CQE=0 is for QPs that do not say themselves; each asks when it is made. */
-static void the_environment_decides_where_flags_do_not(void **state)
+vt_test(the_environment_decides_where_flags_do_not)
 {
 	static const struct {
 		const char *value;
@@ -729,7 +729,7 @@ static struct ibv_cq *cq_of_environment(int cqe)
 	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
 }
 
-static void the_environment_says_how_large_a_completion_is(void **state)
+vt_test(the_environment_says_how_large_a_completion_is)
 {
 	struct vt_pair p;
 
@@ -745,36 +745,4 @@ static void the_environment_says_how_large_a_completion_is(void **state)
 	open_pair(&p, (struct vt_options){ .make_qp = by_default, .make_cq = cq_of_environment });
 	assert_false(stays(&p, LARGE));
 	vt_pair_close(&p);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(a_small_receive_is_in_the_completion),
-		vt_test(disabled_it_is_not),
-		vt_test(qps_of_other_calls_are_what_the_device_says),
-		vt_test(a_completion_of_128_octets_has_room_for_64),
-		vt_test(a_shared_receive_queue_makes_no_difference),
-		vt_test(it_is_the_same_for_uc),
-		vt_test(data_is_scattered_over_the_pieces_of_the_request),
-		vt_test(answers_stay_if_all_is_signaled_or_it_was_allowed),
-		vt_test(a_fence_waits_for_memory),
-		vt_test(answers_reach_memory_in_their_order),
-		vt_test(a_reset_forgets_that_it_was_to_fail),
-		vt_test(an_answer_without_a_completion_goes_to_memory),
-		vt_test(initiators_of_dc_have_it_for_what_they_read),
-		vt_test(the_other_way_of_polling_delivers_as_well),
-		vt_test(a_resized_cq_keeps_it),
-		vt_test(a_region_that_is_gone_fails_the_request),
-		vt_test(memory_that_is_gone_fails_the_request),
-		vt_test(what_came_before_an_error_is_delivered),
-		vt_test(it_vanishes_with_the_completion),
-		vt_test(another_qps_completions_stay_whole),
-		vt_test(a_wrong_key_is_the_senders_news),
-		vt_test(both_flags_at_once_are_refused),
-		vt_test(the_environment_decides_where_flags_do_not),
-		vt_test(the_environment_says_how_large_a_completion_is),
-	};
-
-	return vt_main(tests);
 }

@@ -154,10 +154,9 @@ static unsigned witness_judge(int fd)
 	return counted;
 }
 
-static void threads_share_the_way(void **state)
+vt_case(threads_share_the_way, setup, teardown, NULL)
 {
 	const struct vt_options opt = { .type = IBV_QPT_RC, .bytes = BYTES };
-	const char *link = getenv("VERBATIM_LINK");
 	int fd = witness_open();
 
 	lanes_open(&opt);
@@ -173,16 +172,7 @@ static void threads_share_the_way(void **state)
 	if (fd < 0)
 		return;
 	/* Where rings serve there are none. */
-	if (witness_judge(fd) == 0 && link && !strcmp(link, "udp"))
+	if (witness_judge(fd) == 0 && vt_by_udp())
 		fail_msg("no packet was seen that was counted");
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(threads_share_the_way, setup, teardown),
-	};
-
-	return vt_main(tests);
 }

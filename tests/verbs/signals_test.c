@@ -116,13 +116,13 @@ static void tracked_pages_are_opened(void)
 }
 
 /* main() installs it, so that it is there before the device is opened. */
-static void a_handler_from_before_opens_pages(void **state)
+vt_test(a_handler_from_before_opens_pages)
 {
 	vt_faults_to_library();
 	tracked_pages_are_opened();
 }
 
-static void a_handler_from_after_opens_pages(void **state)
+vt_test(a_handler_from_after_opens_pages)
 {
 	track_now();
 	tracked_pages_are_opened();
@@ -230,18 +230,18 @@ static void paged_memory_makes_no_signal(bool block)
 	assert_int_equal(ibv_dereg_mr(mr[1]), 0);
 }
 
-static void paging_heeds_no_handler(void **state)
+vt_test(paging_heeds_no_handler)
 {
 	paged_memory_makes_no_signal(false);
 }
 
-static void paging_heeds_no_mask(void **state)
+vt_test(paging_heeds_no_mask)
 {
 	paged_memory_makes_no_signal(true);
 }
 
 /* Through a window of such a region, which has a key of its own. */
-static void a_window_of_paged_memory_makes_no_signal(void **state)
+vt_test(a_window_of_paged_memory_makes_no_signal)
 {
 	uint8_t *pages = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			      0);
@@ -276,7 +276,7 @@ static void a_window_of_paged_memory_makes_no_signal(void **state)
 }
 
 /* A peer reads what this process has unmapped: neither of the two notices but by the status. */
-static void another_process_cannot_kill_by_what_is_not_there(void **state)
+vp_test(another_process_cannot_kill_by_what_is_not_there)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
 						  IBV_WR_ATOMIC_FETCH_AND_ADD };
@@ -305,15 +305,6 @@ static void another_process_cannot_kill_by_what_is_not_there(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		vt_test(a_handler_from_before_opens_pages),
-		vt_test(a_handler_from_after_opens_pages),
-		vt_test(paging_heeds_no_handler),
-		vt_test(paging_heeds_no_mask),
-		vt_test(a_window_of_paged_memory_makes_no_signal),
-		vp_test(another_process_cannot_kill_by_what_is_not_there),
-	};
-
 	track_now();
-	return vp_main(argc, tests);
+	return vp_main(argc);
 }

@@ -79,7 +79,7 @@ static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_
 	assert_int_equal(vt_state(end->qp), state);
 }
 
-static void every_attribute_of_every_step(void **state)
+vt_test(every_attribute_of_every_step)
 {
 	for (unsigned i = 0; i < TYPES * sizeof(steps) / sizeof(steps[0]); i++) {
 		struct vt_options opt = { .type = types[i % TYPES] };
@@ -113,7 +113,7 @@ static void every_attribute_of_every_step(void **state)
 }
 
 /* ibv_modify_qp(3): "The argument attr_mask is either 0 or ..." */
-static void a_mask_of_0_changes_nothing(void **state)
+vt_test(a_mask_of_0_changes_nothing)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -136,7 +136,7 @@ static void a_mask_of_0_changes_nothing(void **state)
 }
 
 /* A send that fails changes the state without a call; a query brings ibv_qp up to date. */
-static void a_query_renews_the_state_of_ibv_qp(void **state)
+vt_test(a_query_renews_the_state_of_ibv_qp)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_qp_init_attr init;
@@ -154,7 +154,7 @@ static void a_query_renews_the_state_of_ibv_qp(void **state)
 }
 
 /* ibv_query_qp(3): what the QP was created with, and what it got. */
-static void a_query_tells_the_init_attributes(void **state)
+vt_test(a_query_tells_the_init_attributes)
 {
 	for (int i = 0; i < TYPES * 2; i++) {
 		struct vt_options opt = { .type = types[i / 2], .sq_sig_all = i & 1 };
@@ -191,7 +191,7 @@ static int drain(struct ibv_qp *qp, bool tell)
 }
 
 /* en_sqd_async_notify: "valid only if qp_state is SQD", and only for that once. */
-static void each_draining_is_told_if_that_was_asked_for(void **state)
+vt_test(each_draining_is_told_if_that_was_asked_for)
 {
 	for (int i = 0; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -216,7 +216,7 @@ static void each_draining_is_told_if_that_was_asked_for(void **state)
  * While the queue drains its attributes may change (IBA 10.3.1.7), and the event comes all the
  * same: once. The peer takes its time: it is not ready.
  */
-static void changes_while_it_drains_keep_the_event(void **state)
+vt_test(changes_while_it_drains_keep_the_event)
 {
 	struct vt_options opt = { .in_reset = true, .timeout = 18 };
 	struct ibv_qp_attr attr = { .min_rnr_timer = 3, .timeout = 16 };
@@ -255,7 +255,7 @@ static void changes_while_it_drains_keep_the_event(void **state)
 }
 
 /* Who goes on before all is done, or breaks off, hears nothing of that draining. */
-static void a_draining_that_is_broken_off_is_not_told(void **state)
+vt_test(a_draining_that_is_broken_off_is_not_told)
 {
 	static const enum ibv_qp_state to[] = { IBV_QPS_RTS, IBV_QPS_ERR, IBV_QPS_RESET };
 
@@ -298,7 +298,7 @@ static void set_in_sqd(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 }
 
 /* How many READs may be on their way, here and there. What was read before is forgotten there. */
-static void reads_go_on_with_other_numbers_of_them(void **state)
+vt_test(reads_go_on_with_other_numbers_of_them)
 {
 	static const uint8_t number[] = { 16, 1, 7, 128, 2 };
 	struct vt_pair p;
@@ -324,7 +324,7 @@ static void reads_go_on_with_other_numbers_of_them(void **state)
 }
 
 /* Another address for both: IPv6 in the place of IPv4, and back. */
-static void the_path_may_be_changed(void **state)
+vt_test(the_path_may_be_changed)
 {
 	static const uint8_t ipv6[16] = { [15] = 1 };
 	union ibv_gid gid[2] = { vt.gid };
@@ -361,10 +361,9 @@ static void the_path_may_be_changed(void **state)
 }
 
 /* What goes through shared memory stays in this host: to another host one connects anew. */
-static void a_path_through_memory_does_not_leave_the_host(void **state)
+vt_test(a_path_through_memory_does_not_leave_the_host)
 {
-	const char *link = getenv("VERBATIM_LINK");
-	bool wire = link && !strcmp(link, "udp");
+	bool wire = vt_by_udp();
 	struct ibv_qp_attr attr, before, after;
 	struct ibv_qp_init_attr init;
 	struct vt_pair p;
@@ -385,7 +384,7 @@ static void a_path_through_memory_does_not_leave_the_host(void **state)
 }
 
 /* retry_cnt and timeout changed in SQD are those that count from then on. */
-static void fewer_retries_end_it_sooner(void **state)
+vt_test(fewer_retries_end_it_sooner)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .timeout = 31 };
 	struct ibv_qp_attr attr = { .timeout = 14, .retry_cnt = 1 };
@@ -402,7 +401,7 @@ static void fewer_retries_end_it_sooner(void **state)
 /* --- SQE --- */
 
 /* ibv_modify_qp(3), IBV_QP_CUR_STATE: whoever believes that it still sends is told otherwise. */
-static void sqe_is_left_only_by_who_knows_of_it(void **state)
+vt_test(sqe_is_left_only_by_who_knows_of_it)
 {
 	for (int i = UC; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -451,7 +450,7 @@ static void expect_round(struct ibv_cq *cq)
 }
 
 /* Out of SQD too, over and over: one failure, what is behind it flushed, and on again. */
-static void sqe_again_and_again(void **state)
+vt_test(sqe_again_and_again)
 {
 	for (int i = UC; i < TYPES; i++) {
 		struct vt_options opt = { .type = types[i] };
@@ -488,7 +487,7 @@ static void sqe_again_and_again(void **state)
 /* --- what this device does not have --- */
 
 /* ibv_set_ece(3), ibv_query_ece(3): options of vendors, of which it has none. */
-static void there_are_no_options_of_vendors(void **state)
+vt_test(there_are_no_options_of_vendors)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_ece ece = { .vendor_id = 5, .options = 6, .comp_mask = 7 };
@@ -505,7 +504,7 @@ static void there_are_no_options_of_vendors(void **state)
 }
 
 /* ibv_query_qp_data_in_order(3): 0, where nothing is guaranteed; it is: octets may come twice. */
-static void the_order_of_data_is_not_promised(void **state)
+vt_test(the_order_of_data_is_not_promised)
 {
 	static const enum ibv_wr_opcode op[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
 
@@ -517,27 +516,4 @@ static void the_order_of_data_is_not_promised(void **state)
 		assert_int_equal(ibv_query_qp_data_in_order(end.qp, op[i % 3], 0), 0);
 		vt_end_close(&end);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(every_attribute_of_every_step),
-		vt_test(a_mask_of_0_changes_nothing),
-		vt_test(a_query_renews_the_state_of_ibv_qp),
-		vt_test(a_query_tells_the_init_attributes),
-		vt_test(each_draining_is_told_if_that_was_asked_for),
-		vt_test(changes_while_it_drains_keep_the_event),
-		vt_test(a_draining_that_is_broken_off_is_not_told),
-		vt_test(reads_go_on_with_other_numbers_of_them),
-		vt_test(the_path_may_be_changed),
-		vt_test(a_path_through_memory_does_not_leave_the_host),
-		vt_test(fewer_retries_end_it_sooner),
-		vt_test(sqe_is_left_only_by_who_knows_of_it),
-		vt_test(sqe_again_and_again),
-		vt_test(there_are_no_options_of_vendors),
-		vt_test(the_order_of_data_is_not_promised),
-	};
-
-	return vt_main(tests);
 }

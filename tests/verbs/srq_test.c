@@ -33,7 +33,7 @@ static void expect_refused(struct ibv_srq_init_attr_ex attr, int err)
 }
 
 /* The basic type with its PD is what ibv_create_srq() makes: the header itself turns to that. */
-static void a_basic_one_is_like_any(void **state)
+vt_test(a_basic_one_is_like_any)
 {
 	for (int with_type = 0; with_type < 2; with_type++) {
 		struct ibv_srq_init_attr_ex attr = basic();
@@ -59,7 +59,7 @@ static void a_basic_one_is_like_any(void **state)
 }
 
 /* Other devices take a CQ and pass over it: it is not even in use. */
-static void the_cq_of_a_basic_one_is_passed_over(void **state)
+vt_test(the_cq_of_a_basic_one_is_passed_over)
 {
 	struct ibv_srq_init_attr_ex attr = basic();
 	struct ibv_cq *cq = vt_cq(8, NULL);
@@ -77,7 +77,7 @@ static void the_cq_of_a_basic_one_is_passed_over(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void what_does_not_go_with_the_type_is_refused(void **state)
+vt_test(what_does_not_go_with_the_type_is_refused)
 {
 	struct ibv_context *other = ibv_open_device(vt.ctx->device);
 	struct ibv_pd *elsewhere = ibv_alloc_pd(other);
@@ -121,7 +121,7 @@ static void what_does_not_go_with_the_type_is_refused(void **state)
 	assert_int_equal(ibv_close_device(other), 0);
 }
 
-static void xrc_needs_a_domain(void **state)
+vt_test(xrc_needs_a_domain)
 {
 	struct ibv_srq_init_attr_ex attr = basic();
 	struct ibv_cq *cq = vt_cq(8, NULL);
@@ -135,7 +135,7 @@ static void xrc_needs_a_domain(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-static void sizes_go_up_to_what_the_device_says(void **state)
+vt_test(sizes_go_up_to_what_the_device_says)
 {
 	struct ibv_srq_init_attr_ex attr = basic();
 	struct ibv_device_attr device;
@@ -155,7 +155,7 @@ static void sizes_go_up_to_what_the_device_says(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void each_has_a_number(void **state)
+vt_test(each_has_a_number)
 {
 	enum { COUNT = 50 };
 	struct ibv_srq *srq[COUNT];
@@ -176,7 +176,7 @@ static void each_has_a_number(void **state)
 }
 
 /* ibv_post_srq_ops(3) is for special types. */
-static void a_basic_one_has_no_tags(void **state)
+vt_test(a_basic_one_has_no_tags)
 {
 	struct ibv_srq_init_attr_ex attr = basic();
 	struct ibv_srq *srq = ibv_create_srq_ex(vt.ctx, &attr);
@@ -191,7 +191,7 @@ static void a_basic_one_has_no_tags(void **state)
 /* --- ibv_modify_srq(3) --- */
 
 /* "The argument is either 0 or the bitwise OR": nothing to be done is done. */
-static void a_mask_of_nothing_changes_nothing(void **state)
+vt_test(a_mask_of_nothing_changes_nothing)
 {
 	struct ibv_srq_init_attr_ex init = basic();
 	struct ibv_srq *srq = ibv_create_srq_ex(vt.ctx, &init);
@@ -257,7 +257,7 @@ static void crowd_close(struct crowd *c)
 static const enum ibv_qp_type all_rc[QPS] = { IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_RC };
 
 /* IBA 10.2.9.1: of whatever service; a datagram brings its GRH along. */
-static void services_share_a_queue(void **state)
+vt_test(services_share_a_queue)
 {
 	const enum ibv_qp_type types[QPS] = { IBV_QPT_RC, IBV_QPT_UD, IBV_QPT_RC, IBV_QPT_UD };
 	struct crowd c;
@@ -293,7 +293,7 @@ static void post_with_lkey(struct crowd *c, uint64_t wr_id, uint32_t lkey)
 }
 
 /* IBA 10.2.9.4: the QP that takes it fails; the queue, and who else takes from it, do not. */
-static void a_bad_request_is_the_fault_of_who_takes_it(void **state)
+vt_test(a_bad_request_is_the_fault_of_who_takes_it)
 {
 	struct crowd c;
 	struct ibv_async_event event;
@@ -320,7 +320,7 @@ static void a_bad_request_is_the_fault_of_who_takes_it(void **state)
 }
 
 /* What one leaves behind, the others take: nothing is lost with a QP but what it had in hand. */
-static void requests_outlive_the_qps(void **state)
+vt_test(requests_outlive_the_qps)
 {
 	struct crowd c;
 
@@ -341,7 +341,7 @@ static void requests_outlive_the_qps(void **state)
 }
 
 /* The limit is the queue's: whoever takes the request that falls below it. */
-static void the_limit_counts_what_all_take(void **state)
+vt_test(the_limit_counts_what_all_take)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 3 };
 	struct ibv_async_event event;
@@ -392,7 +392,7 @@ static void *post_each(void *arg)
 }
 
 /* Each request is taken once, and what one thread posted comes in its order (IBA 10.2.9.1). */
-static void many_threads_post(void **state)
+vt_test(many_threads_post)
 {
 	struct poster posters[POSTERS];
 	pthread_t threads[POSTERS];
@@ -459,7 +459,7 @@ static void *resize_on(void *arg)
 }
 
 /* While the queue changes its size, no request is lost, none comes twice, and none out of order. */
-static void resizing_does_not_disturb(void **state)
+vt_test(resizing_does_not_disturb)
 {
 	enum { COUNT = 1500, AT_A_TIME = 20 };
 	uint64_t posted = 0, taken = 0;
@@ -502,26 +502,4 @@ static void resizing_does_not_disturb(void **state)
 	pthread_join(thread, NULL);
 	assert_true(resizer.done > COUNT / AT_A_TIME / 10);
 	crowd_close(&c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_basic_one_is_like_any),
-		vt_test(the_cq_of_a_basic_one_is_passed_over),
-		vt_test(what_does_not_go_with_the_type_is_refused),
-		vt_test(xrc_needs_a_domain),
-		vt_test(sizes_go_up_to_what_the_device_says),
-		vt_test(each_has_a_number),
-		vt_test(a_basic_one_has_no_tags),
-		vt_test(a_mask_of_nothing_changes_nothing),
-		vt_test(services_share_a_queue),
-		vt_test(a_bad_request_is_the_fault_of_who_takes_it),
-		vt_test(requests_outlive_the_qps),
-		vt_test(the_limit_counts_what_all_take),
-		vt_test(many_threads_post),
-		vt_test(resizing_does_not_disturb),
-	};
-
-	return vt_main(tests);
 }

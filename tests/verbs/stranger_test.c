@@ -107,7 +107,7 @@ static void expect_all_quiet(struct scene *s)
 	vt_no_event();
 }
 
-static void a_perfect_forgery_is_obeyed(void **state)
+vt_test(a_perfect_forgery_is_obeyed)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	struct scene s;
@@ -121,7 +121,7 @@ static void a_perfect_forgery_is_obeyed(void **state)
 	}
 }
 
-static void another_source_address_is_a_stranger(void **state)
+vt_test(another_source_address_is_a_stranger)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	struct forged f;
@@ -139,7 +139,7 @@ static void another_source_address_is_a_stranger(void **state)
 }
 
 /* Each bit of a packet, but those that an ICRC does not cover, and each of the ICRC's. */
-static void every_flipped_bit_is_noticed(void **state)
+vt_test(every_flipped_bit_is_noticed)
 {
 	struct forged f, bad;
 	struct scene s;
@@ -162,7 +162,7 @@ static void every_flipped_bit_is_noticed(void **state)
 	scene_close(&s);
 }
 
-static void truncated_at_each_length(void **state)
+vt_test(truncated_at_each_length)
 {
 	struct forged f;
 	struct scene s;
@@ -182,7 +182,7 @@ static void truncated_at_each_length(void **state)
  * Truncated or too long, and then sealed: what the specification calls an invalid request may end
  * the connection (IBA 9.9.3); it never writes.
  */
-static void a_good_icrc_over_a_wrong_length(void **state)
+vt_test(a_good_icrc_over_a_wrong_length)
 {
 	for (size_t bytes = 0; bytes <= 48; bytes++) {
 		struct forged f;
@@ -201,7 +201,7 @@ static void a_good_icrc_over_a_wrong_length(void **state)
 }
 
 /* Longer than anything that goes through, and nothing at all. */
-static void giants_and_nothings(void **state)
+vt_test(giants_and_nothings)
 {
 	static uint8_t giant[65507];
 	struct forged f;
@@ -231,7 +231,7 @@ static uint32_t random_step(uint32_t *seed)
  * b's peer: an ICRC that is random passes once in 2^16 times, for the identification of the IP
  * header, which it covers, is not to be seen.
  */
-static void noise_has_no_effect(void **state)
+vt_test(noise_has_no_effect)
 {
 	uint32_t seed = 4791;
 	struct forged f;
@@ -258,7 +258,7 @@ static void noise_has_no_effect(void **state)
 
 /* --- sealed well, wrong in one field --- */
 
-static void other_qps_are_not_met(void **state)
+vt_test(other_qps_are_not_met)
 {
 	struct scene s;
 	uint32_t qpn;
@@ -283,7 +283,7 @@ static void other_qps_are_not_met(void **state)
 	scene_close(&s);
 }
 
-static void other_psns_are_not_executed(void **state)
+vt_test(other_psns_are_not_executed)
 {
 	static const int32_t off[] = { -1, -2, -100, -0x7fffff, 1, 2, 100, 0x7ffffe };
 	struct scene s;
@@ -304,7 +304,7 @@ static void other_psns_are_not_executed(void **state)
 	scene_close(&s);
 }
 
-static void other_header_fields_are_not_accepted(void **state)
+vt_test(other_header_fields_are_not_accepted)
 {
 	static const struct {
 		uint8_t octet, value;
@@ -343,7 +343,7 @@ static void forge_answer(struct forged *f, enum forge_opcode opcode, uint32_t qp
 
 static const uint8_t syndromes[] = { 0x1f, 0x00, 0x20, 0x21, 0x60, 0x61, 0x62, 0x63, 0x64, 0x7f };
 
-static void answers_to_nothing_are_ignored(void **state)
+vt_test(answers_to_nothing_are_ignored)
 {
 	static const enum forge_opcode answers[] = { RC_ACK, RC_ATOMIC_ACK, RC_READ_RESPONSE_ONLY };
 	struct scene s;
@@ -364,7 +364,7 @@ static void answers_to_nothing_are_ignored(void **state)
 }
 
 /* While a SEND waits for its receiver, a stranger's ACK or NAK must not end it. */
-static void answers_from_strangers_do_not_complete_anything(void **state)
+vt_test(answers_from_strangers_do_not_complete_anything)
 {
 	struct scene s;
 	struct vt_wr w;
@@ -395,7 +395,7 @@ static void answers_from_strangers_do_not_complete_anything(void **state)
 }
 
 /* Middles without a beginning, a beginning within a message: refused, and nothing is written. */
-static void opcodes_out_of_sequence(void **state)
+vt_test(opcodes_out_of_sequence)
 {
 	for (int i = 0; i < 3; i++) {
 		struct forged f;
@@ -423,7 +423,7 @@ static void opcodes_out_of_sequence(void **state)
 }
 
 /* A WRITE that says one length and carries another. */
-static void lengths_that_lie(void **state)
+vt_test(lengths_that_lie)
 {
 	static const struct {
 		uint32_t bytes;
@@ -453,7 +453,7 @@ static void lengths_that_lie(void **state)
 }
 
 /* UD: whoever knows the Q_Key may send; who does not is not heard. */
-static void datagrams_need_the_q_key(void **state)
+vt_test(datagrams_need_the_q_key)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct sockaddr_in other;
@@ -498,7 +498,7 @@ static int teardown_by_itself(void **state)
 }
 
 /* Not even those that are right in everything: its peer speaks through the ring alone. */
-static void a_qp_of_shared_memory_does_not_hear_the_wire(void **state)
+vt_case(a_qp_of_shared_memory_does_not_hear_the_wire, setup_by_itself, teardown_by_itself, NULL)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	struct forged f;
@@ -541,7 +541,7 @@ static unsigned counted(const char *what)
 }
 
 /* VERBATIM_LOG tells the counters when the device is closed. */
-static void every_drop_is_counted_with_its_reason(void **state)
+vt_test(every_drop_is_counted_with_its_reason)
 {
 	struct forged f;
 	struct scene s;
@@ -572,33 +572,13 @@ static void every_drop_is_counted_with_its_reason(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		vt_test(every_drop_is_counted_with_its_reason),
-		vt_test(a_perfect_forgery_is_obeyed),
-		vt_test(another_source_address_is_a_stranger),
-		vt_test(every_flipped_bit_is_noticed),
-		vt_test(truncated_at_each_length),
-		vt_test(a_good_icrc_over_a_wrong_length),
-		vt_test(giants_and_nothings),
-		vt_test(noise_has_no_effect),
-		vt_test(other_qps_are_not_met),
-		vt_test(other_psns_are_not_executed),
-		vt_test(other_header_fields_are_not_accepted),
-		vt_test(answers_to_nothing_are_ignored),
-		vt_test(answers_from_strangers_do_not_complete_anything),
-		vt_test(opcodes_out_of_sequence),
-		vt_test(lengths_that_lie),
-		vt_test(datagrams_need_the_q_key),
-		cmocka_unit_test_setup_teardown(a_qp_of_shared_memory_does_not_hear_the_wire,
-						setup_by_itself, teardown_by_itself),
-	};
 	int fd = mkstemp(log_name), status;
 
 	if (fd >= 0)
 		close(fd);
 	setenv("VERBATIM_LOG", log_name, 1);
 	setenv("VERBATIM_LINK", "udp", 1);
-	status = vt_main(tests);
+	status = vt_main();
 	unlink(log_name);
 	return status;
 }

@@ -292,7 +292,7 @@ static bool all_done(const struct play *p)
 	return true;
 }
 
-static void receives_get_messages_in_order(void **state)
+vt_test(receives_get_messages_in_order)
 {
 	for (uint64_t seed = 1; seed <= 6; seed++) {
 		struct play p;
@@ -318,13 +318,4 @@ static void receives_get_messages_in_order(void **state)
 		assert_int_equal(p.eager + p.read + p.by_software, SENDERS * EACH);
 		play_close(&p);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(receives_get_messages_in_order),
-	};
-
-	return vt_main(tests);
 }

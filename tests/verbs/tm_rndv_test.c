@@ -91,7 +91,7 @@ static void expect_both(struct tm_scene *s, uint64_t wr_id, uint64_t of, uint32_
 	assert_int_equal(done.qpn, s->b.qp->qp_num);
 }
 
-static void the_data_is_read_and_the_sender_told(void **state)
+vt_test(the_data_is_read_and_the_sender_told)
 {
 	static const uint32_t lengths[] = { 0, 1, 1024, 1025, 65536, 65537, 300001 };
 	struct tm_scene s;
@@ -113,7 +113,7 @@ static void the_data_is_read_and_the_sender_told(void **state)
 	tm_close(&s);
 }
 
-static void the_buffer_may_be_in_pieces(void **state)
+vt_test(the_buffer_may_be_in_pieces)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_sge sge[32];
@@ -142,7 +142,7 @@ static void the_buffer_may_be_in_pieces(void **state)
 }
 
 /* "Rendezvous request messages may also arrive unexpected": with everything that is in them. */
-static void what_matches_nothing_is_for_software(void **state)
+vt_test(what_matches_nothing_is_for_software)
 {
 	struct tm_scene s;
 	struct tm_done done;
@@ -181,7 +181,7 @@ static void expect_incomplete(struct tm_scene *s, uint64_t wr_id, uint64_t of, u
 	assert_int_equal(vt_state(s->b.qp), s->opt.state);
 }
 
-static void what_the_nic_cannot_do_is_left_to_software(void **state)
+vt_test(what_the_nic_cannot_do_is_left_to_software)
 {
 	const struct vt_options mere_receiver = { .state = IBV_QPS_RTR };
 	const struct vt_options no_reads = { .no_rd_atomic = true };
@@ -225,7 +225,7 @@ static void what_the_nic_cannot_do_is_left_to_software(void **state)
 }
 
 /* The READ fails like any: the tag was used, and the second completion says why no data came. */
-static void a_key_that_does_not_allow_it(void **state)
+vt_test(a_key_that_does_not_allow_it)
 {
 	struct vt_options opt = { .mr_access = IBV_ACCESS_LOCAL_WRITE };
 	struct tm_scene s;
@@ -253,7 +253,7 @@ static void a_key_that_does_not_allow_it(void **state)
 	tm_close(&s);
 }
 
-static void a_tagged_buffer_that_cannot_be_written(void **state)
+vt_test(a_tagged_buffer_that_cannot_be_written)
 {
 	struct tm_scene s;
 	struct tm_op o;
@@ -273,7 +273,7 @@ static void a_tagged_buffer_that_cannot_be_written(void **state)
 }
 
 /* A FIN that nobody takes has no completion to fail with: an event says that the QP is gone. */
-static void a_fin_that_nobody_takes(void **state)
+vt_test(a_fin_that_nobody_takes)
 {
 	struct tm_scene s;
 	struct vt_options opt = { .no_rnr_retry = true };
@@ -295,7 +295,7 @@ static void a_fin_that_nobody_takes(void **state)
 }
 
 /* More than are under way at a time: the sender waits, nothing is lost, and each has its FIN. */
-static void many_at_once(void **state)
+vt_test(many_at_once)
 {
 	enum { COUNT = 60, EACH = 3000 };
 	int fins[COUNT] = { 0 };
@@ -354,7 +354,7 @@ static void many_at_once(void **state)
  * What the NIC sends by itself takes no place of the application's: as many work requests as were
  * asked for can be posted, before, amid and after rendezvous, and they complete in their order.
  */
-static void the_send_queue_is_the_applications(void **state)
+vt_test(the_send_queue_is_the_applications)
 {
 	enum { WRS = 4, ROUNDS = 40 };
 	struct ibv_cq *sends;
@@ -392,7 +392,7 @@ static void the_send_queue_is_the_applications(void **state)
 }
 
 /* RESET forgets what was in the send queue, the NIC's own work requests with the others. */
-static void a_qp_can_be_used_again(void **state)
+vt_test(a_qp_can_be_used_again)
 {
 	struct tm_scene s;
 
@@ -423,7 +423,7 @@ static void a_qp_can_be_used_again(void **state)
 }
 
 /* The QP fails while data is to be read: the tag's second completion says so. */
-static void a_flush_is_told(void **state)
+vt_test(a_flush_is_told)
 {
 	struct vt_options opt = { .rnr_retry = 7, .rnr_timer = 14 }; /* 1 ms */
 	struct tm_scene s;
@@ -445,23 +445,4 @@ static void a_flush_is_told(void **state)
 	vt_event_acked(IBV_EVENT_QP_LAST_WQE_REACHED);
 	vt_no_event();
 	tm_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(the_data_is_read_and_the_sender_told),
-		vt_test(the_buffer_may_be_in_pieces),
-		vt_test(what_matches_nothing_is_for_software),
-		vt_test(what_the_nic_cannot_do_is_left_to_software),
-		vt_test(a_key_that_does_not_allow_it),
-		vt_test(a_tagged_buffer_that_cannot_be_written),
-		vt_test(a_fin_that_nobody_takes),
-		vt_test(many_at_once),
-		vt_test(the_send_queue_is_the_applications),
-		vt_test(a_qp_can_be_used_again),
-		vt_test(a_flush_is_told),
-	};
-
-	return vt_main(tests);
 }

@@ -7,7 +7,7 @@
 
 /* --- the queue --- */
 
-static void the_device_says_what_it_can(void **state)
+vt_test(the_device_says_what_it_can)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_cq_ex *cq = tm_cq();
@@ -40,7 +40,7 @@ static void expect_no_srq(struct ibv_srq_init_attr_ex init)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void what_it_cannot_is_refused(void **state)
+vt_test(what_it_cannot_is_refused)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_cq_ex *cq = tm_cq();
@@ -68,7 +68,7 @@ static void what_it_cannot_is_refused(void **state)
 }
 
 /* IBV_TM_CAP_RC is the only service with tags. */
-static void it_is_for_rc_only(void **state)
+vt_test(it_is_for_rc_only)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_cq_ex *cq = tm_cq();
@@ -92,7 +92,7 @@ static void it_is_for_rc_only(void **state)
 
 /* --- eager messages --- */
 
-static void a_matched_message_comes_without_its_header(void **state)
+vt_test(a_matched_message_comes_without_its_header)
 {
 	static const uint32_t lengths[] = { 0, 1, 100, 1008, 1009, 2032, 10000, TM_ORDINARY };
 	struct tm_scene s;
@@ -109,7 +109,7 @@ static void a_matched_message_comes_without_its_header(void **state)
 }
 
 /* "SGE list size is limited by max_sge." */
-static void a_tagged_buffer_may_be_in_pieces(void **state)
+vt_test(a_tagged_buffer_may_be_in_pieces)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_sge sge[33];
@@ -146,7 +146,7 @@ static void a_tagged_buffer_may_be_in_pieces(void **state)
 }
 
 /* "Incoming message considered matching if TMH.tag & entry.mask == entry.tag" */
-static void the_mask_says_what_matters(void **state)
+vt_test(the_mask_says_what_matters)
 {
 	static const struct {
 		uint64_t tag, mask, of_message;
@@ -184,7 +184,7 @@ static void the_mask_says_what_matters(void **state)
 }
 
 /* "the earliest send ... in the order in which the Receives were posted", and each once. */
-static void the_oldest_that_matches_is_taken(void **state)
+vt_test(the_oldest_that_matches_is_taken)
 {
 	struct tm_scene s;
 	struct tm_op o;
@@ -211,7 +211,7 @@ static void the_oldest_that_matches_is_taken(void **state)
 	tm_close(&s);
 }
 
-static void immediate_data_comes_along(void **state)
+vt_test(immediate_data_comes_along)
 {
 	struct tm_scene s;
 	struct tm_done done;
@@ -239,7 +239,7 @@ static void immediate_data_comes_along(void **state)
 
 /* --- for software --- */
 
-static void what_has_no_tag_takes_an_ordinary_request(void **state)
+vt_test(what_has_no_tag_takes_an_ordinary_request)
 {
 	struct tm_scene s;
 	struct tm_done done;
@@ -278,7 +278,7 @@ static void what_has_no_tag_takes_an_ordinary_request(void **state)
 	tm_close(&s);
 }
 
-static void without_a_request_the_sender_waits(void **state)
+vt_test(without_a_request_the_sender_waits)
 {
 	struct tm_scene s;
 
@@ -304,7 +304,7 @@ static void without_a_request_the_sender_waits(void **state)
  * tag_matching.md: as soon as a message is deemed unexpected, new tags do not count until the
  * numbers agree; those that were there before do.
  */
-static void tags_wait_until_the_counts_agree(void **state)
+vt_test(tags_wait_until_the_counts_agree)
 {
 	struct tm_scene s;
 
@@ -331,7 +331,7 @@ static void tags_wait_until_the_counts_agree(void **state)
 }
 
 /* An ADD brings the count along as well as a SYNC does, and then counts itself. */
-static void an_add_may_bring_the_count(void **state)
+vt_test(an_add_may_bring_the_count)
 {
 	struct tm_scene s;
 	struct tm_op o;
@@ -357,7 +357,7 @@ static void an_add_may_bring_the_count(void **state)
 	tm_close(&s);
 }
 
-static void a_waiting_tag_can_be_removed(void **state)
+vt_test(a_waiting_tag_can_be_removed)
 {
 	struct tm_scene s;
 	struct tm_op waiting;
@@ -384,7 +384,7 @@ static void a_waiting_tag_can_be_removed(void **state)
 
 /* --- operations --- */
 
-static void what_is_not_signaled_is_not_told(void **state)
+vt_test(what_is_not_signaled_is_not_told)
 {
 	struct tm_scene s;
 	struct tm_op o;
@@ -413,7 +413,7 @@ static void what_is_not_signaled_is_not_told(void **state)
 }
 
 /* "Operation may fail due to concurrent tag consumption" */
-static void a_removed_tag_matches_nothing(void **state)
+vt_test(a_removed_tag_matches_nothing)
 {
 	uint32_t first, second, again;
 	struct tm_scene s;
@@ -442,7 +442,7 @@ static void a_removed_tag_matches_nothing(void **state)
 }
 
 /* "Size of tag matching list is limited by max_num_tags." */
-static void the_list_is_as_long_as_asked_for(void **state)
+vt_test(the_list_is_as_long_as_asked_for)
 {
 	uint32_t handle[TM_TAGS];
 	struct tm_scene s;
@@ -470,7 +470,7 @@ static void the_list_is_as_long_as_asked_for(void **state)
 	tm_close(&s);
 }
 
-static void wrong_operations_are_refused(void **state)
+vt_test(wrong_operations_are_refused)
 {
 	struct tm_scene s;
 	struct tm_op o;
@@ -493,7 +493,7 @@ static void wrong_operations_are_refused(void **state)
 }
 
 /* A list: what stands before the one that is refused is done, and nothing behind it. */
-static void a_list_stops_where_it_is_wrong(void **state)
+vt_test(a_list_stops_where_it_is_wrong)
 {
 	struct ibv_ops_wr *bad = NULL;
 	struct tm_scene s;
@@ -521,7 +521,7 @@ static void a_list_stops_where_it_is_wrong(void **state)
 
 /* --- faults --- */
 
-static void a_message_longer_than_its_buffer(void **state)
+vt_test(a_message_longer_than_its_buffer)
 {
 	struct tm_scene s;
 	struct tm_done done;
@@ -537,7 +537,7 @@ static void a_message_longer_than_its_buffer(void **state)
 }
 
 /* The QP whose message it was fails; the queue and the others go on. */
-static void a_tag_with_a_wrong_key(void **state)
+vt_test(a_tag_with_a_wrong_key)
 {
 	struct ibv_qp *other;
 	struct vt_end a2;
@@ -569,7 +569,7 @@ static void a_tag_with_a_wrong_key(void **state)
 }
 
 /* What became of a tag is told even if the QP that brought the message is gone. */
-static void completions_of_tags_outlive_the_qp(void **state)
+vt_test(completions_of_tags_outlive_the_qp)
 {
 	struct tm_scene s;
 
@@ -589,33 +589,4 @@ static void completions_of_tags_outlive_the_qp(void **state)
 	tm_expect_matched(&s, 2, 20, 8);
 	tm_add(&s, 3, 30); /* and goes with the queue */
 	tm_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(the_device_says_what_it_can),
-		vt_test(what_it_cannot_is_refused),
-		vt_test(it_is_for_rc_only),
-		vt_test(a_matched_message_comes_without_its_header),
-		vt_test(a_tagged_buffer_may_be_in_pieces),
-		vt_test(the_mask_says_what_matters),
-		vt_test(the_oldest_that_matches_is_taken),
-		vt_test(immediate_data_comes_along),
-		vt_test(what_has_no_tag_takes_an_ordinary_request),
-		vt_test(without_a_request_the_sender_waits),
-		vt_test(tags_wait_until_the_counts_agree),
-		vt_test(an_add_may_bring_the_count),
-		vt_test(a_waiting_tag_can_be_removed),
-		vt_test(what_is_not_signaled_is_not_told),
-		vt_test(a_removed_tag_matches_nothing),
-		vt_test(the_list_is_as_long_as_asked_for),
-		vt_test(wrong_operations_are_refused),
-		vt_test(a_list_stops_where_it_is_wrong),
-		vt_test(a_message_longer_than_its_buffer),
-		vt_test(a_tag_with_a_wrong_key),
-		vt_test(completions_of_tags_outlive_the_qp),
-	};
-
-	return vt_main(tests);
 }

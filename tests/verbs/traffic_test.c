@@ -102,28 +102,28 @@ static void every_operation_in_every_size(enum ibv_qp_type type, enum ibv_mtu mt
 	vt_pair_close(&p);
 }
 
-static void rc_with_mtu_256(void **state)
+vt_test(rc_with_mtu_256)
 {
 	every_operation_in_every_size(IBV_QPT_RC, IBV_MTU_256);
 }
 
-static void rc_with_mtu_1024(void **state)
+vt_test(rc_with_mtu_1024)
 {
 	every_operation_in_every_size(IBV_QPT_RC, IBV_MTU_1024);
 }
 
-static void rc_with_mtu_4096(void **state)
+vt_test(rc_with_mtu_4096)
 {
 	every_operation_in_every_size(IBV_QPT_RC, IBV_MTU_4096);
 }
 
-static void uc_with_each_mtu(void **state)
+vt_test(uc_with_each_mtu)
 {
 	for (enum ibv_mtu mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++)
 		every_operation_in_every_size(IBV_QPT_UC, mtu);
 }
 
-static void ud(void **state)
+vt_test(ud)
 {
 	every_operation_in_every_size(IBV_QPT_UD, IBV_MTU_4096);
 }
@@ -168,7 +168,7 @@ static void check_pieces(const struct ibv_sge *sge, uint32_t count, uint32_t see
 	assert_int_equal(bytes, 0);
 }
 
-static void pieces_of_any_length(void **state)
+vt_test(pieces_of_any_length)
 {
 	struct ibv_device_attr device;
 
@@ -213,7 +213,7 @@ static void pieces_of_any_length(void **state)
 }
 
 /* A READ is scattered over pieces as well. */
-static void a_read_into_pieces(void **state)
+vt_test(a_read_into_pieces)
 {
 	struct vt_options opt = { .sge = 16, .bytes = 256 << 10 };
 	struct ibv_sge to[16];
@@ -242,7 +242,7 @@ static void a_read_into_pieces(void **state)
 }
 
 /* No pieces at all is a message of no octets. */
-static void a_message_of_no_pieces(void **state)
+vt_test(a_message_of_no_pieces)
 {
 	for (int t = 0; t < TYPES; t++) {
 		struct vt_options opt = { .type = types[t] };
@@ -270,7 +270,7 @@ static uint64_t *word(const struct vt_end *end)
 	return (uint64_t *)(void *)end->buf;
 }
 
-static void atomics_do_what_they_say(void **state)
+vt_test(atomics_do_what_they_say)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -304,7 +304,7 @@ static void atomics_do_what_they_say(void **state)
 }
 
 /* More at once than there are places for: they wait, each is executed once. */
-static void many_atomics_add_up(void **state)
+vt_test(many_atomics_add_up)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -328,7 +328,7 @@ static void many_atomics_add_up(void **state)
 /* --- order --- */
 
 /* Operations of all kinds in one queue complete in the order they were posted. */
-static void everything_completes_in_order(void **state)
+vt_test(everything_completes_in_order)
 {
 	struct vt_options opt = { .bytes = 1 << 20 };
 	static const enum ibv_wr_opcode mixed[] = {
@@ -362,7 +362,7 @@ static void everything_completes_in_order(void **state)
 }
 
 /* With a fence, a READ before it has brought its data before the SEND behind it takes them on. */
-static void a_fence_waits_for_reads(void **state)
+vt_test(a_fence_waits_for_reads)
 {
 	struct vt_options opt = { .bytes = 256 << 10, .state = IBV_QPS_RTS };
 	struct vt_pair p;
@@ -387,7 +387,7 @@ static void a_fence_waits_for_reads(void **state)
 }
 
 /* Unsignaled requests come back with the next signaled one, and their places with them. */
-static void unsignaled_requests_give_their_places_back(void **state)
+vt_test(unsignaled_requests_give_their_places_back)
 {
 	struct vt_options opt = { .send_wr = 16 };
 	struct vt_pair p;
@@ -407,7 +407,7 @@ static void unsignaled_requests_give_their_places_back(void **state)
 }
 
 /* Both ends send at once, more than the window holds. */
-static void both_directions_at_once(void **state)
+vt_test(both_directions_at_once)
 {
 	struct vt_options opt = { .bytes = 2 << 20 };
 	struct vt_pair p;
@@ -436,7 +436,7 @@ static void both_directions_at_once(void **state)
 }
 
 /* A receiver that is late: RNR NAKs, and everything arrives once and in order. */
-static void a_late_receiver_gets_everything(void **state)
+vt_test(a_late_receiver_gets_everything)
 {
 	struct vt_options opt = { .rnr_timer = 12 /* 0.64 ms */ };
 	struct vt_pair p;
@@ -456,7 +456,7 @@ static void a_late_receiver_gets_everything(void **state)
 }
 
 /* Nobody polls, nobody calls: one-sided operations are answered all the same. */
-static void a_target_that_sleeps_is_written_to(void **state)
+vt_test(a_target_that_sleeps_is_written_to)
 {
 	struct vt_pair p;
 	struct vt_wr w;
@@ -486,7 +486,7 @@ static void *scribble_run(void *arg)
 }
 
 /* What is read is old or new, octet by octet; but it is read. */
-static void memory_that_always_changes_is_read_and_written_from(void **state)
+vt_test(memory_that_always_changes_is_read_and_written_from)
 {
 	enum { ROUNDS = 50, PAGE = 4096 };
 	static const enum ibv_wr_opcode ops_both[] = { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE };
@@ -538,7 +538,7 @@ static void *small_stack_run(void *arg)
 }
 
 /* The least that a thread can have, and a page for the test: it does the work of both ends. */
-static void a_thread_may_have_a_small_stack(void **state)
+vt_test(a_thread_may_have_a_small_stack)
 {
 	const struct vt_options opt = { .bytes = 100000 };
 	pthread_attr_t attr;
@@ -560,30 +560,4 @@ static void a_thread_may_have_a_small_stack(void **state)
 		fail_msg("%s", (const char *)failed);
 	pthread_attr_destroy(&attr);
 	vt_pair_close(&p);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		vt_test(rc_with_mtu_256),
-		vt_test(rc_with_mtu_1024),
-		vt_test(rc_with_mtu_4096),
-		vt_test(uc_with_each_mtu),
-		vt_test(ud),
-		vt_test(pieces_of_any_length),
-		vt_test(a_read_into_pieces),
-		vt_test(a_message_of_no_pieces),
-		vt_test(atomics_do_what_they_say),
-		vt_test(many_atomics_add_up),
-		vt_test(everything_completes_in_order),
-		vt_test(a_fence_waits_for_reads),
-		vt_test(unsignaled_requests_give_their_places_back),
-		vt_test(both_directions_at_once),
-		vt_test(a_late_receiver_gets_everything),
-		vt_test(a_target_that_sleeps_is_written_to),
-		vt_test(memory_that_always_changes_is_read_and_written_from),
-		vt_test(a_thread_may_have_a_small_stack),
-	};
-
-	return vt_main(tests);
 }

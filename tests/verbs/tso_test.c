@@ -209,7 +209,7 @@ static const struct {
 	     {10000, 1000}, {50000, 536}, {262144, 1460}};
 
 /* ibv_post_send(3), IBV_WR_TSO */
-static void a_stream_is_cut_into_frames(void **state)
+vt_test(a_stream_is_cut_into_frames)
 {
 	struct two two;
 
@@ -228,7 +228,7 @@ static void a_stream_is_cut_into_frames(void **state)
 }
 
 /* ibv_wr_post(3): "Produce multiple SEND messages using TCP Segmentation Offload." */
-static void a_builder_makes_the_same(void **state)
+vt_test(a_builder_makes_the_same)
 {
 	struct two two;
 
@@ -253,7 +253,7 @@ static void a_builder_makes_the_same(void **state)
 	two_close(&two);
 }
 
-static void data_may_lie_in_pieces(void **state)
+vt_test(data_may_lie_in_pieces)
 {
 	struct ibv_sge sge[4];
 	struct ibv_send_wr wr;
@@ -273,7 +273,7 @@ static void data_may_lie_in_pieces(void **state)
 }
 
 /* create_ex: "Maximum TSO header size" */
-static void headers_are_as_long_as_was_asked(void **state)
+vt_test(headers_are_as_long_as_was_asked)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_qp_init_attr_ex attr;
@@ -304,7 +304,7 @@ static void headers_are_as_long_as_was_asked(void **state)
 	two_close(&two);
 }
 
-static void what_is_wrong_is_refused(void **state)
+vt_test(what_is_wrong_is_refused)
 {
 	struct ibv_sge sge[5];
 	struct ibv_send_wr wr;
@@ -331,7 +331,7 @@ static void what_is_wrong_is_refused(void **state)
 	two_close(&two);
 }
 
-static void a_header_from_nowhere_is_refused(void **state)
+vt_test(a_header_from_nowhere_is_refused)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -352,7 +352,7 @@ static void a_header_from_nowhere_is_refused(void **state)
 }
 
 /* No frame is longer than there are where there is no more data than that. */
-static void the_last_frame_may_be_shorter_than_any_mss(void **state)
+vt_test(the_last_frame_may_be_shorter_than_any_mss)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -369,7 +369,7 @@ static void the_last_frame_may_be_shorter_than_any_mss(void **state)
 }
 
 /* What the device finds wrong: the completion tells it, and nothing was sent. */
-static void what_cannot_be_cut_completes_with_an_error(void **state)
+vt_test(what_cannot_be_cut_completes_with_an_error)
 {
 	static const enum ibv_wc_status expected[] = {
 		IBV_WC_LOC_QP_OP_ERR, /* it is not TCP */
@@ -399,20 +399,4 @@ static void what_cannot_be_cut_completes_with_an_error(void **state)
 		vt_expect_none(two.b.cq);
 		two_close(&two);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_stream_is_cut_into_frames),
-		vt_test(a_builder_makes_the_same),
-		vt_test(data_may_lie_in_pieces),
-		vt_test(headers_are_as_long_as_was_asked),
-		vt_test(what_is_wrong_is_refused),
-		vt_test(a_header_from_nowhere_is_refused),
-		vt_test(the_last_frame_may_be_shorter_than_any_mss),
-		vt_test(what_cannot_be_cut_completes_with_an_error),
-	};
-
-	return vt_main(tests);
 }

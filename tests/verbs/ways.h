@@ -63,6 +63,25 @@ static inline void wire_end(void)
 	free(link_before);
 }
 
+/* The includer's: ways_open(), ways_close(), and what is its own. */
+static int setup(void **state);
+static int teardown(void **state);
+
+static int setup_wire(void **state)
+{
+	wire_begin();
+	return setup(state);
+}
+
+static int teardown_wire(void **state)
+{
+	wire_end();
+	return teardown(state);
+}
+
+#define migrate_test(f) vt_case(f, setup, teardown, NULL)
+#define wire_test(f) vt_case(f, setup_wire, teardown_wire, NULL)
+
 /* --- attributes --- */
 
 static inline struct ibv_ah_attr av(const struct way *way)

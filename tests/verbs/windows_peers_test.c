@@ -71,7 +71,7 @@ static void far_post(struct scene *s, enum ibv_wr_opcode op, uint32_t bytes)
 	assert_int_equal(vp_do(s->peer, &order).rc, 0);
 }
 
-static void a_window_lets_another_process_in(void **state)
+vp_test(a_window_lets_another_process_in)
 {
 	static const uint32_t sizes[] = { 8, 64, 4096, BYTES };
 	struct scene s;
@@ -93,7 +93,7 @@ static void a_window_lets_another_process_in(void **state)
 	scene_close(&s);
 }
 
-static void the_atomic_one_as_well(void **state)
+vp_test(the_atomic_one_as_well)
 {
 	struct vp_order add = { .what = VP_ADD, .count = 100 };
 	struct scene s;
@@ -116,7 +116,7 @@ static void the_atomic_one_as_well(void **state)
 	scene_close(&s);
 }
 
-static void what_was_taken_back_keeps_it_out(void **state)
+vp_test(what_was_taken_back_keeps_it_out)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 						  IBV_WR_ATOMIC_WRITE };
@@ -137,7 +137,7 @@ static void what_was_taken_back_keeps_it_out(void **state)
 	}
 }
 
-static void it_gives_back_what_it_was_lent(void **state)
+vp_test(it_gives_back_what_it_was_lent)
 {
 	struct scene s;
 	struct ibv_wc wc;
@@ -161,7 +161,7 @@ static void it_gives_back_what_it_was_lent(void **state)
 }
 
 /* What needs nobody is done though nobody is there; what does need somebody fails behind it. */
-static void a_bind_needs_no_peer(void **state)
+vp_test(a_bind_needs_no_peer)
 {
 	struct scene s;
 
@@ -176,17 +176,4 @@ static void a_bind_needs_no_peer(void **state)
 	assert_int_equal(ibv_dealloc_mw(s.mw), 0);
 	assert_int_equal(ibv_dereg_mr(s.mr), 0);
 	vp_pair_close(&s.p);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		vp_test(a_window_lets_another_process_in),
-		vp_test(the_atomic_one_as_well),
-		vp_test(what_was_taken_back_keeps_it_out),
-		vp_test(it_gives_back_what_it_was_lent),
-		vp_test(a_bind_needs_no_peer),
-	};
-
-	return vp_main(argc, tests);
 }

@@ -7,7 +7,7 @@
 /* --- ibv_alloc_mw(3) --- */
 
 /* "associated with the protection domain pd. The MW's type (1 or 2A/2B) is type." */
-static void a_window_belongs_to_its_pd(void **state)
+vt_test(a_window_belongs_to_its_pd)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct ibv_mw *mw = ibv_alloc_mw(vt.pd, both_types[i]);
@@ -25,7 +25,7 @@ static void a_window_belongs_to_its_pd(void **state)
 	}
 }
 
-static void other_types_there_are_not(void **state)
+vt_test(other_types_there_are_not)
 {
 	static const int types[] = { 0, 3, -1, 1000 };
 
@@ -36,7 +36,7 @@ static void other_types_there_are_not(void **state)
 	}
 }
 
-static void the_device_says_what_it_has(void **state)
+vt_test(the_device_says_what_it_has)
 {
 	struct ibv_device_attr attr;
 	struct ibv_mw **mws;
@@ -60,7 +60,7 @@ static void the_device_says_what_it_has(void **state)
 }
 
 /* "The MW is created not bound." */
-static void a_window_that_is_not_bound_grants_nothing(void **state)
+vt_test(a_window_that_is_not_bound_grants_nothing)
 {
 	struct scene s;
 
@@ -73,7 +73,7 @@ static void a_window_that_is_not_bound_grants_nothing(void **state)
 }
 
 /* "Once bound, the memory window allows RDMA (remote) access to a subset of the MR". */
-static void a_bound_window_grants_exactly_its_rights(void **state)
+vt_test(a_bound_window_grants_exactly_its_rights)
 {
 	static const struct {
 		enum ibv_wr_opcode op;
@@ -107,7 +107,7 @@ static void a_bound_window_grants_exactly_its_rights(void **state)
 	}
 }
 
-static void the_bounds_of_a_window_are_exact(void **state)
+vt_test(the_bounds_of_a_window_are_exact)
 {
 	static const struct {
 		int64_t offset;
@@ -130,7 +130,7 @@ static void the_bounds_of_a_window_are_exact(void **state)
 }
 
 /* "the address set on the 'remote_addr' field on the WR will be an offset from the MW's start" */
-static void a_zero_based_window_begins_at_zero(void **state)
+vt_test(a_zero_based_window_begins_at_zero)
 {
 	struct ibv_mw_bind_info info;
 	struct scene s;
@@ -147,7 +147,7 @@ static void a_zero_based_window_begins_at_zero(void **state)
 	}
 }
 
-static void windows_on_one_region_have_rights_of_their_own(void **state)
+vt_test(windows_on_one_region_have_rights_of_their_own)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_mw *first;
@@ -175,7 +175,7 @@ static void windows_on_one_region_have_rights_of_their_own(void **state)
 }
 
 /* "ibv_dealloc_mw() Unbinds in case was previously bound and deallocates the MW mw." */
-static void a_window_that_is_gone_grants_nothing(void **state)
+vt_test(a_window_that_is_gone_grants_nothing)
 {
 	struct scene s;
 
@@ -192,7 +192,7 @@ static void a_window_that_is_gone_grants_nothing(void **state)
 }
 
 /* "ibv_dereg_mr() fails if any memory window is still bound to this MR." */
-static void a_region_with_windows_stays(void **state)
+vt_test(a_region_with_windows_stays)
 {
 	struct scene s;
 
@@ -216,7 +216,7 @@ static void a_region_with_windows_stays(void **state)
 /* --- type 1: ibv_bind_mw(3) --- */
 
 /* "the R_key of the memory window after the bind is returned in the mw_bind->mw->rkey field" */
-static void each_bind_of_type_1_has_a_new_key(void **state)
+vt_test(each_bind_of_type_1_has_a_new_key)
 {
 	uint32_t first, second;
 	struct scene s;
@@ -236,7 +236,7 @@ static void each_bind_of_type_1_has_a_new_key(void **state)
 	scene_close(&s);
 }
 
-static void zero_length_unbinds_type_1(void **state)
+vt_test(zero_length_unbinds_type_1)
 {
 	struct ibv_mw_bind bind = { .wr_id = 10, .send_flags = IBV_SEND_SIGNALED };
 	struct scene s;
@@ -257,7 +257,7 @@ static void zero_length_unbinds_type_1(void **state)
 	}
 }
 
-static void a_window_of_type_1_is_for_all_of_its_pd(void **state)
+vt_test(a_window_of_type_1_is_for_all_of_its_pd)
 {
 	struct vt_pair other;
 	struct scene s;
@@ -275,7 +275,7 @@ static void a_window_of_type_1_is_for_all_of_its_pd(void **state)
 	scene_close(&s);
 }
 
-static void what_cannot_be_bound_by_the_verb_is_refused(void **state)
+vt_test(what_cannot_be_bound_by_the_verb_is_refused)
 {
 	struct vt_options ud = { .type = IBV_QPT_UD }, young = { .state = IBV_QPS_INIT };
 	struct ibv_pd *other_pd = ibv_alloc_pd(vt.ctx);
@@ -323,26 +323,4 @@ static void what_cannot_be_bound_by_the_verb_is_refused(void **state)
 	assert_int_equal(ibv_dereg_mr(zero_based), 0);
 	assert_int_equal(ibv_dealloc_pd(other_pd), 0);
 	scene_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_window_belongs_to_its_pd),
-		vt_test(other_types_there_are_not),
-		vt_test(the_device_says_what_it_has),
-		vt_test(a_window_that_is_not_bound_grants_nothing),
-		vt_test(a_bound_window_grants_exactly_its_rights),
-		vt_test(the_bounds_of_a_window_are_exact),
-		vt_test(a_zero_based_window_begins_at_zero),
-		vt_test(windows_on_one_region_have_rights_of_their_own),
-		vt_test(a_window_that_is_gone_grants_nothing),
-		vt_test(a_region_with_windows_stays),
-		vt_test(each_bind_of_type_1_has_a_new_key),
-		vt_test(zero_length_unbinds_type_1),
-		vt_test(a_window_of_type_1_is_for_all_of_its_pd),
-		vt_test(what_cannot_be_bound_by_the_verb_is_refused),
-	};
-
-	return vt_main(tests);
 }

@@ -8,7 +8,7 @@
 
 /* --- type 2: work requests --- */
 
-static void what_cannot_be_bound_by_a_request_is_refused(void **state)
+vt_test(what_cannot_be_bound_by_a_request_is_refused)
 {
 	struct ibv_mw *type_1 = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind_info info;
@@ -37,7 +37,7 @@ static void what_cannot_be_bound_by_a_request_is_refused(void **state)
 	scene_close(&s);
 }
 
-static void the_low_octet_of_the_key_is_the_application_s(void **state)
+vt_test(the_low_octet_of_the_key_is_the_application_s)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_send_wr wr;
@@ -63,7 +63,7 @@ static void the_low_octet_of_the_key_is_the_application_s(void **state)
 }
 
 /* Programs look there for the key, as soon as it is posted; refused, it stays what it was. */
-static void the_window_tells_its_key_when_it_is_posted(void **state)
+vt_test(the_window_tells_its_key_when_it_is_posted)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_send_wr wr;
@@ -92,7 +92,7 @@ static void the_window_tells_its_key_when_it_is_posted(void **state)
 }
 
 /* 2B: the window is for the QP that it was bound by. */
-static void a_window_of_type_2_is_for_one_qp(void **state)
+vt_test(a_window_of_type_2_is_for_one_qp)
 {
 	struct vt_pair other;
 	struct scene s;
@@ -108,7 +108,7 @@ static void a_window_of_type_2_is_for_one_qp(void **state)
 	scene_close(&s);
 }
 
-static void local_invalidation_takes_it_back(void **state)
+vt_test(local_invalidation_takes_it_back)
 {
 	struct scene s;
 
@@ -127,7 +127,7 @@ static void local_invalidation_takes_it_back(void **state)
 }
 
 /* Each is a QP's end: "Memory Management Operation Error" (IBA 10.10.3). */
-static void what_cannot_be_invalidated_is_an_error(void **state)
+vt_test(what_cannot_be_invalidated_is_an_error)
 {
 	struct ibv_mw_bind bind = { .wr_id = 10, .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_mw *type_1;
@@ -185,7 +185,7 @@ static void send_inv(struct scene *s, uint32_t rkey, uint32_t bytes)
 	vt_post(&s->p.a, &w);
 }
 
-static void the_peer_s_send_takes_it_back(void **state)
+vt_test(the_peer_s_send_takes_it_back)
 {
 	static const uint32_t sizes[] = { 0, 8, 1024, 5000 };
 	struct ibv_wc wc;
@@ -241,7 +241,7 @@ static uint32_t key_for(struct scene *s, enum no_say what, struct vt_pair *other
  * IBA 9.9.6.3, class J: the receive tells of it, the QP is at its end, and the peer hears nothing:
  * no NAK, so it is silence that its SEND fails by.
  */
-static void a_send_that_invalidates_nothing_ends_the_receiver(void **state)
+vt_test(a_send_that_invalidates_nothing_ends_the_receiver)
 {
 	for (int i = 0; i < NO_SAYS; i++) {
 		struct vt_pair other;
@@ -270,7 +270,7 @@ static void a_send_that_invalidates_nothing_ends_the_receiver(void **state)
 }
 
 /* IBA 9.2.1 has no such packet for the others. */
-static void only_rc_sends_with_invalidate(void **state)
+vt_test(only_rc_sends_with_invalidate)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
 
@@ -392,14 +392,14 @@ static void bind_wrongly(enum wrong wrong)
 	assert_int_equal(ibv_dealloc_pd(other_pd), 0);
 }
 
-static void a_bind_that_breaks_a_rule_completes_with_an_error(void **state)
+vt_test(a_bind_that_breaks_a_rule_completes_with_an_error)
 {
 	for (int wrong = 0; wrong < WRONGS; wrong++)
 		bind_wrongly((enum wrong)wrong);
 }
 
 /* A window for reading needs no LOCAL_WRITE of its region. */
-static void reading_needs_no_local_write(void **state)
+vt_test(reading_needs_no_local_write)
 {
 	struct ibv_mw_bind_info info;
 	struct scene s;
@@ -417,7 +417,7 @@ static void reading_needs_no_local_write(void **state)
  * ibv_bind_mw(3): "The user may safely send the R_key using a send request on the same QP". Nothing
  * is waited for in between, and nothing but the SEND tells.
  */
-static void a_send_behind_a_bind_may_carry_the_key(void **state)
+vt_test(a_send_behind_a_bind_may_carry_the_key)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_send_wr bind, *bad;
@@ -442,7 +442,7 @@ static void a_send_behind_a_bind_may_carry_the_key(void **state)
 	scene_close(&s);
 }
 
-static void completions_come_in_the_order_of_posting(void **state)
+vt_test(completions_come_in_the_order_of_posting)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_send_wr bind, inv, *bad;
@@ -470,7 +470,7 @@ static void completions_come_in_the_order_of_posting(void **state)
 	scene_close(&s);
 }
 
-static void without_a_signal_it_says_nothing(void **state)
+vt_test(without_a_signal_it_says_nothing)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_send_wr wr;
@@ -486,7 +486,7 @@ static void without_a_signal_it_says_nothing(void **state)
 	scene_close(&s);
 }
 
-static void a_full_queue_takes_no_bind(void **state)
+vt_test(a_full_queue_takes_no_bind)
 {
 	struct vt_options opt = { .send_wr = 4 };
 	struct ibv_mw_bind bind = { .wr_id = 10, .send_flags = IBV_SEND_SIGNALED };
@@ -508,7 +508,7 @@ static void a_full_queue_takes_no_bind(void **state)
 	scene_close(&s);
 }
 
-static void in_the_error_state_it_is_flushed(void **state)
+vt_test(in_the_error_state_it_is_flushed)
 {
 	struct ibv_mw_bind_info info;
 	struct ibv_send_wr wr;
@@ -530,7 +530,7 @@ static void in_the_error_state_it_is_flushed(void **state)
 
 /* --- the QP's end is the end of the bindings of type 2 --- */
 
-static void reset_unbinds(void **state)
+vt_test(reset_unbinds)
 {
 	struct scene s;
 
@@ -544,7 +544,7 @@ static void reset_unbinds(void **state)
 	scene_close(&s);
 }
 
-static void destroying_unbinds(void **state)
+vt_test(destroying_unbinds)
 {
 	struct vt_pair other;
 	struct scene s;
@@ -567,7 +567,7 @@ static void destroying_unbinds(void **state)
 
 /* --- UC --- */
 
-static void windows_work_on_uc_too(void **state)
+vt_test(windows_work_on_uc_too)
 {
 	struct scene s;
 
@@ -591,7 +591,7 @@ static void windows_work_on_uc_too(void **state)
 }
 
 /* A failed work request stops a UC's sending, not its receiving (IBA 10.3.1.6). */
-static void a_failed_bind_stops_uc_sending(void **state)
+vt_test(a_failed_bind_stops_uc_sending)
 {
 	struct scene s;
 
@@ -642,7 +642,7 @@ static void *worker_run(void *arg)
 	return NULL;
 }
 
-static void threads_bind_side_by_side(void **state)
+vt_test(threads_bind_side_by_side)
 {
 	struct worker workers[THREADS] = { { .wrong = NULL } };
 
@@ -658,33 +658,4 @@ static void threads_bind_side_by_side(void **state)
 			fail_msg("thread %u: %s failed", i, workers[i].wrong);
 		scene_close(&workers[i].s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(what_cannot_be_bound_by_a_request_is_refused),
-		vt_test(the_low_octet_of_the_key_is_the_application_s),
-		vt_test(the_window_tells_its_key_when_it_is_posted),
-		vt_test(a_window_of_type_2_is_for_one_qp),
-		vt_test(local_invalidation_takes_it_back),
-		vt_test(what_cannot_be_invalidated_is_an_error),
-		vt_test(the_peer_s_send_takes_it_back),
-		vt_test(a_send_that_invalidates_nothing_ends_the_receiver),
-		vt_test(only_rc_sends_with_invalidate),
-		vt_test(a_bind_that_breaks_a_rule_completes_with_an_error),
-		vt_test(reading_needs_no_local_write),
-		vt_test(a_send_behind_a_bind_may_carry_the_key),
-		vt_test(completions_come_in_the_order_of_posting),
-		vt_test(without_a_signal_it_says_nothing),
-		vt_test(a_full_queue_takes_no_bind),
-		vt_test(in_the_error_state_it_is_flushed),
-		vt_test(reset_unbinds),
-		vt_test(destroying_unbinds),
-		vt_test(windows_work_on_uc_too),
-		vt_test(a_failed_bind_stops_uc_sending),
-		vt_test(threads_bind_side_by_side),
-	};
-
-	return vt_main(tests);
 }

@@ -379,7 +379,7 @@ static void they_stream_to_the_last(bool by_rfc)
 	they_leave_one_by_one(0, total);
 }
 
-static void the_creator_is_killed_and_nothing_is_lost(void **state)
+vt_case(the_creator_is_killed_and_nothing_is_lost, begin, end, NULL)
 {
 	they_stream_to_the_last(false);
 }
@@ -388,12 +388,12 @@ static void the_creator_is_killed_and_nothing_is_lost(void **state)
  * rfc: "userspace process which created the receiving XRC qp on a given host dies before other
  * processes which still need to receive XRC messages on their SRQs which are"
  */
-static void the_creator_by_the_rfc_is_killed_and_nothing_is_lost(void **state)
+vt_case(the_creator_by_the_rfc_is_killed_and_nothing_is_lost, begin, end, NULL)
 {
 	they_stream_to_the_last(true);
 }
 
-static void the_hub_is_killed_and_nothing_is_lost(void **state)
+vt_case(the_hub_is_killed_and_nothing_is_lost, begin, end, NULL)
 {
 	uint32_t total[RECEIVERS] = { 0 };
 	pid_t receiver[RECEIVERS];
@@ -438,7 +438,7 @@ static void await_hub_knows(const pid_t receiver[RECEIVERS], unsigned first)
 }
 
 /* What goes on living is told by the memory, and what died while there was no hub by its names. */
-static void the_next_hub_knows_who_lives_and_who_died_meanwhile(void **state)
+vt_case(the_next_hub_knows_who_lives_and_who_died_meanwhile, begin, end, NULL)
 {
 	uint32_t total[RECEIVERS] = { 0 }, before;
 	pid_t receiver[RECEIVERS], creator = they_begin(true, receiver), hub;
@@ -466,7 +466,7 @@ static void the_next_hub_knows_who_lives_and_who_died_meanwhile(void **state)
  * ibv_open_qp(3): it shares the QP, and what happens to it. The one whose SRQ was named sees it
  * happen; the one that has the QP open is told.
  */
-static void who_has_it_open_is_told_what_happened_elsewhere(void **state)
+vt_case(who_has_it_open_is_told_what_happened_elsewhere, begin, end, NULL)
 {
 	start(be_receiver, 0);
 	start(be_listener, 0);
@@ -477,7 +477,7 @@ static void who_has_it_open_is_told_what_happened_elsewhere(void **state)
 }
 
 /* A receiver that is killed takes no other along, and with the last one the domain goes. */
-static void what_the_dead_held_is_taken_back(void **state)
+vt_case(what_the_dead_held_is_taken_back, begin, end, NULL)
 {
 	pid_t pid[RECEIVERS];
 
@@ -490,22 +490,4 @@ static void what_the_dead_held_is_taken_back(void **state)
 		kill_and_wait(pid[i]);
 	}
 	await_no_domain();
-}
-
-int main(void)
-{
-	const struct CMUnitTest xrc_death[] = {
-		cmocka_unit_test_setup_teardown(the_creator_is_killed_and_nothing_is_lost, begin,
-						end),
-		cmocka_unit_test_setup_teardown(
-			the_creator_by_the_rfc_is_killed_and_nothing_is_lost, begin, end),
-		cmocka_unit_test_setup_teardown(the_hub_is_killed_and_nothing_is_lost, begin, end),
-		cmocka_unit_test_setup_teardown(
-			the_next_hub_knows_who_lives_and_who_died_meanwhile, begin, end),
-		cmocka_unit_test_setup_teardown(
-			who_has_it_open_is_told_what_happened_elsewhere, begin, end),
-		cmocka_unit_test_setup_teardown(what_the_dead_held_is_taken_back, begin, end),
-	};
-
-	return vt_main(xrc_death);
 }

@@ -172,7 +172,7 @@ static void victim_work(int file_fd)
 	ibv_close_xrcd(xrcd);
 }
 
-static void nobody_dies_of_what_is_written_there(void **state)
+vt_test(nobody_dies_of_what_is_written_there)
 {
 	char path[] = "/tmp/verbatim-garbage-XXXXXX", text[65536];
 	int file_fd = mkstemp(path);
@@ -204,7 +204,7 @@ static void nobody_dies_of_what_is_written_there(void **state)
 	close(file_fd);
 }
 
-static void nobody_makes_it_shorter(void **state)
+vt_test(nobody_makes_it_shorter)
 {
 	pid_t writer = writer_start(), hub = hub_pid();
 
@@ -214,16 +214,4 @@ static void nobody_makes_it_shorter(void **state)
 	munmap(board, sizeof(*board));
 	victim_work(-1);
 	assert_int_equal(hub_pid(), hub);
-}
-
-int main(void)
-{
-	const struct CMUnitTest xrc_garbage[] = {
-		cmocka_unit_test_setup_teardown(nobody_makes_it_shorter, vt_setup,
-						vt_teardown),
-		cmocka_unit_test_setup_teardown(nobody_dies_of_what_is_written_there, vt_setup,
-						vt_teardown),
-	};
-
-	return vt_main(xrc_garbage);
 }

@@ -68,17 +68,9 @@ static int teardown(void **state)
 	return ways_close(state);
 }
 
-static int setup_wire(void **state)
-{
-	wire_begin();
-	return setup(state);
-}
-
-static int teardown_wire(void **state)
-{
-	wire_end();
-	return teardown(state);
-}
+#define both_ways_test(f)                                                                         \
+	static void f(void **state);                                                              \
+	vt_entry(f, wire, setup_wire, teardown_wire, NULL) migrate_test(f)
 
 /* --- attributes --- */
 
@@ -142,7 +134,7 @@ static void arm(const struct way *way, const struct way *now)
 
 /* --- what may be asked for --- */
 
-static void an_alternate_path_is_kept(void **state)
+migrate_test(an_alternate_path_is_kept)
 {
 	struct ibv_qp *const qps[] = { all.rcv, all.snd.qp };
 
@@ -164,7 +156,7 @@ static void an_alternate_path_is_kept(void **state)
 }
 
 /* IBTA table of QP state transitions: optional from INIT on. */
-static void it_may_come_with_the_connection(void **state)
+migrate_test(it_may_come_with_the_connection)
 {
 	struct ibv_qp_attr attr = vx_attr(all.snd.qp->qp_num), with = with_alt(&alt);
 
@@ -195,7 +187,7 @@ static void spoil_state(struct ibv_qp_attr *a) { a->path_mig_state = IBV_MIG_ARM
 static void spoil_state3(struct ibv_qp_attr *a) { a->path_mig_state = 3; }
 
 /* ibv_modify_qp(3): of what is refused nothing is kept. */
-static void a_wrong_alternate_path_is_refused(void **state)
+migrate_test(a_wrong_alternate_path_is_refused)
 {
 	static void (*const spoil[])(struct ibv_qp_attr *) = {
 		spoil_port0, spoil_port2, spoil_av_port, spoil_pkey, spoil_timeout, spoil_gid,
@@ -218,7 +210,7 @@ static void a_wrong_alternate_path_is_refused(void **state)
 	send_to(0);
 }
 
-static void only_some_changes_of_state_may_be_asked_for(void **state)
+migrate_test(only_some_changes_of_state_may_be_asked_for)
 {
 	assert_int_equal(set_state(all.rcv, IBV_MIG_REARM), EINVAL);
 	assert_int_equal(set_state(all.rcv, IBV_MIG_ARMED), EINVAL);
@@ -236,7 +228,7 @@ static void only_some_changes_of_state_may_be_asked_for(void **state)
 
 /* --- migration --- */
 
-static void one_alone_does_not_arm(void **state)
+migrate_test(one_alone_does_not_arm)
 {
 	rearm(all.snd.qp, &alt);
 	send_to(0);
@@ -246,7 +238,7 @@ static void one_alone_does_not_arm(void **state)
 	vt_no_event();
 }
 
-static void a_sender_takes_the_receive_qp_along(void **state)
+both_ways_test(a_sender_takes_the_receive_qp_along)
 {
 	arm(&alt, &primary);
 	assert_int_equal(set_state(all.snd.qp, IBV_MIG_MIGRATED), 0);
@@ -262,7 +254,7 @@ static void a_sender_takes_the_receive_qp_along(void **state)
 }
 
 /* What it sends before it has heard of it comes all the same, and the answer tells it. */
-static void a_receive_qp_takes_its_sender_along(void **state)
+both_ways_test(a_receive_qp_takes_its_sender_along)
 {
 	arm(&alt, &primary);
 	assert_int_equal(set_state(all.opened, IBV_MIG_MIGRATED), 0);
@@ -276,7 +268,7 @@ static void a_receive_qp_takes_its_sender_along(void **state)
 	vt_no_event();
 }
 
-static void there_and_back(void **state)
+migrate_test(there_and_back)
 {
 	for (unsigned round = 0; round < 6; round++) {
 		const struct way *from = round % 2 ? &alt : &primary;
@@ -301,7 +293,7 @@ static void there_and_back(void **state)
 }
 
 /* To one SRQ and the other by turns, on its way while paths change. */
-static void work_goes_on_meanwhile(void **state)
+migrate_test(work_goes_on_meanwhile)
 {
 	for (unsigned round = 0; round < 6; round++) {
 		uint64_t first = all.sent + 2;
@@ -323,7 +315,7 @@ static void work_goes_on_meanwhile(void **state)
 
 /* --- a path that is lost --- */
 
-static void a_lost_path_is_left(void **state)
+wire_test(a_lost_path_is_left)
 {
 	arm(&alt, &primary);
 	assert_true(netns_interface_down("lo:1"));
@@ -336,7 +328,7 @@ static void a_lost_path_is_left(void **state)
 }
 
 /* IBA 11.6.3.2: a peer that migrates to where we would not is not followed, and that is told. */
-static void a_path_that_is_not_ours_is_refused(void **state)
+wire_test(a_path_that_is_not_ours_is_refused)
 {
 	struct way third;
 
@@ -353,28 +345,4 @@ static void a_path_that_is_not_ours_is_refused(void **state)
 	expect(all.rcv, IBV_MIG_ARMED, &primary);
 	vt_no_event(); /* told once */
 	netns_interface_down("lo:2");
-}
-
-#define migrate_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define wire_test(f) cmocka_unit_test_setup_teardown(f, setup_wire, teardown_wire)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		migrate_test(an_alternate_path_is_kept),
-		migrate_test(it_may_come_with_the_connection),
-		migrate_test(a_wrong_alternate_path_is_refused),
-		migrate_test(only_some_changes_of_state_may_be_asked_for),
-		migrate_test(one_alone_does_not_arm),
-		migrate_test(a_sender_takes_the_receive_qp_along),
-		migrate_test(a_receive_qp_takes_its_sender_along),
-		migrate_test(there_and_back),
-		migrate_test(work_goes_on_meanwhile),
-		wire_test(a_sender_takes_the_receive_qp_along),
-		wire_test(a_receive_qp_takes_its_sender_along),
-		wire_test(a_lost_path_is_left),
-		wire_test(a_path_that_is_not_ours_is_refused),
-	};
-
-	return vt_main(tests);
 }

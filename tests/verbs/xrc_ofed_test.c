@@ -20,7 +20,7 @@ static enum ibv_qp_state state_of(struct ibv_xrc_domain *domain, uint32_t qpn)
 }
 
 /* OFED: with fd -1 there is no inode, and nothing but O_CREAT may be said. */
-static void domains_are_those_of_files(void **state)
+vt_test(domains_are_those_of_files)
 {
 	int fd = memfd_create("domain", MFD_CLOEXEC);
 	struct ibv_xrc_domain *domain, *again;
@@ -48,7 +48,7 @@ static void domains_are_those_of_files(void **state)
 }
 
 /* OFED 1.3: who is registered keeps it; the last one who leaves takes it along. */
-static void registration_keeps_it(void **state)
+vt_test(registration_keeps_it)
 {
 	struct ibv_xrc_domain *domain = ibv_open_xrc_domain(vt.ctx, -1, O_CREAT);
 	struct ibv_xrc_domain *other = ibv_open_xrc_domain(vt.ctx, -1, O_CREAT);
@@ -83,7 +83,7 @@ static void registration_keeps_it(void **state)
 	assert_int_equal(ibv_close_xrc_domain(other), 0);
 }
 
-static void srqs_are_the_standard_ones(void **state)
+vt_test(srqs_are_the_standard_ones)
 {
 	struct ibv_xrc_domain *domain = ibv_open_xrc_domain(vt.ctx, -1, O_CREAT);
 	struct ibv_cq *cq = vt_cq(8, NULL);
@@ -100,15 +100,4 @@ static void srqs_are_the_standard_ones(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_close_xrc_domain(domain), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest xrc_ofed[] = {
-		vt_test(domains_are_those_of_files),
-		vt_test(registration_keeps_it),
-		vt_test(srqs_are_the_standard_ones),
-	};
-
-	return vt_main(xrc_ofed);
 }

@@ -52,7 +52,7 @@ static int end(void **state)
 	return vt_teardown(state);
 }
 
-#define rfc_test(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define rfc_test(name) vt_case(name, begin, end, NULL)
 
 /* As the fixture has it; it is not written to. */
 static int alloc(void)
@@ -125,7 +125,7 @@ static void expect_said(const char *text, const char *words)
  * structure for this purpose."
  * rfc: "RETURNS: success (0), or a (negative) error value."
  */
-static void one_call_brings_it_to_rtr(void **state)
+rfc_test(one_call_brings_it_to_rtr)
 {
 	int (*call)(struct ibv_pd *pd, struct ibv_xrc_domain *xrc_domain, struct ibv_qp_attr *attr,
 		    enum ibv_qp_attr_mask attr_mask, uint32_t *xrc_rcv_qpn) = ibv_alloc_xrc_rcv_qp;
@@ -148,7 +148,7 @@ static void one_call_brings_it_to_rtr(void **state)
  * rfc: "There are no completion events for the QP, since it does not send, and all receives
  * completions are reported in the XRC SRQ's cq."
  */
-static void the_srq_that_is_named_receives_and_completes(void **state)
+rfc_test(the_srq_that_is_named_receives_and_completes)
 {
 	struct vx_srq other;
 
@@ -168,7 +168,7 @@ static void the_srq_that_is_named_receives_and_completes(void **state)
  * rfc: "Add a userspace verb (as part of the XRC suite) which enables the user process to create an
  * XRC QP owned by the kernel -- which belongs to the required XRC domain."
  */
-static void it_belongs_to_that_domain_and_no_other(void **state)
+rfc_test(it_belongs_to_that_domain_and_no_other)
 {
 	struct ibv_xrc_domain *other = ibv_open_xrc_domain(vt.ctx, -1, O_CREAT);
 	struct ibv_xrc_domain *domain = f.domain;
@@ -198,7 +198,7 @@ static void it_belongs_to_that_domain_and_no_other(void **state)
  * rfc: "This QP will be destroyed when the XRC domain is closed (i.e., as part of a
  * ibv_close_xrc_domain call, but only when the domain's reference count goes to zero)."
  */
-static void it_lives_until_the_last_reference_goes(void **state)
+rfc_test(it_lives_until_the_last_reference_goes)
 {
 	int fd = memfd_create("domain", MFD_CLOEXEC);
 	struct ibv_xrc_domain *mine = f.domain;
@@ -234,7 +234,7 @@ static void it_lives_until_the_last_reference_goes(void **state)
  * when creating the (X)RC connection."
  * OFED had a query in the end; and who registers with the QP and leaves again takes nothing along.
  */
-static void nobody_can_destroy_it(void **state)
+rfc_test(nobody_can_destroy_it)
 {
 	connect();
 	assert_int_equal(ibv_unreg_xrc_rcv_qp(f.domain, f.qpn), EINVAL);
@@ -250,7 +250,7 @@ static void nobody_can_destroy_it(void **state)
  * rfc: "Although the kernel creates the qp in the kernel's own PD, we still need the PD parameter
  * to determine the device."
  */
-static void the_pd_only_says_which_device(void **state)
+rfc_test(the_pd_only_says_which_device)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(vt.ctx), *own = vt.pd;
 	struct ibv_mr *mr = vt_mr(pd, f.snd.buf, BYTES, VT_ALL_ACCESS);
@@ -278,7 +278,7 @@ static void the_pd_only_says_which_device(void **state)
  * rfc: "If this QP enters the error state, the remote QP which sends will start receiving
  * RETRY_EXCEEDED errors, so the application will be aware of the failure."
  */
-static void errors_go_to_the_log_and_the_sender_is_refused(void **state)
+rfc_test(errors_go_to_the_log_and_the_sender_is_refused)
 {
 	char before[32768], after[32768], number[64];
 
@@ -302,7 +302,7 @@ static void errors_go_to_the_log_and_the_sender_is_refused(void **state)
 }
 
 /* The hub knows domains, holders, receive QPs and SRQs, as long as they are there. */
-static void the_hub_lists_it(void **state)
+rfc_test(the_hub_lists_it)
 {
 	char text[32768], words[96];
 
@@ -337,7 +337,7 @@ static void the_hub_lists_it(void **state)
  * rfc: "pkey_index: Yes"
  * rfc: "port_num: Yes"
  */
-static void each_bit_is_needed(void **state)
+rfc_test(each_bit_is_needed)
 {
 	struct ibv_qp_attr attr;
 
@@ -362,7 +362,7 @@ static void each_bit_is_needed(void **state)
 }
 
 /* A value that cannot be is refused, and no QP is left. */
-static void values_are_checked(void **state)
+rfc_test(values_are_checked)
 {
 	const struct ibv_qp_attr good = f.attr;
 	char text[32768];
@@ -399,7 +399,7 @@ static void values_are_checked(void **state)
  * rfc: "sq_draining: Not needed (No sq)"
  * rfc: "max_rd_atomic: Not needed (No sq)"
  */
-static void what_is_not_needed_is_not_looked_at(void **state)
+rfc_test(what_is_not_needed_is_not_looked_at)
 {
 	f.attr.qp_state = IBV_QPS_ERR;
 	f.attr.cur_qp_state = IBV_QPS_SQE;
@@ -422,7 +422,7 @@ static void what_is_not_needed_is_not_looked_at(void **state)
  * rfc: "max_recv_sge = 0;"
  * rfc: "max_inline_data = 0;"
  */
-static void caps_are_hard_coded(void **state)
+rfc_test(caps_are_hard_coded)
 {
 	struct ibv_qp_attr attr;
 	struct ibv_qp_cap cap;
@@ -446,7 +446,7 @@ static void caps_are_hard_coded(void **state)
  * rfc: "rnr_retry: Yes"
  * They say nothing to a QP that only receives, and are told to who asks.
  */
-static void what_only_senders_use_is_kept(void **state)
+rfc_test(what_only_senders_use_is_kept)
 {
 	struct ibv_qp_attr attr;
 
@@ -472,7 +472,7 @@ static void what_only_senders_use_is_kept(void **state)
  * rfc: "alt_timeout: Optional"
  * It may be told to wait for its sender right away, since it never gets further than RTR.
  */
-static void it_may_have_another_path(void **state)
+rfc_test(it_may_have_another_path)
 {
 	struct ibv_qp_attr attr;
 
@@ -508,7 +508,7 @@ static void it_may_have_another_path(void **state)
 	assert_int_equal(attr.timeout, 15);
 }
 
-static void it_may_be_said_that_there_is_one_path(void **state)
+rfc_test(it_may_be_said_that_there_is_one_path)
 {
 	f.attr.path_mig_state = IBV_MIG_MIGRATED;
 	f.mask = NEEDED | IBV_QP_PATH_MIG_STATE;
@@ -522,7 +522,7 @@ static void it_may_be_said_that_there_is_one_path(void **state)
  * rfc: "max_dest_rd_atomic: Yes -- Total max outstanding RDMAs expected for ALL srq destinations
  * using this receive QP."
  */
-static void reads_of_all_srqs_share_one_number(void **state)
+rfc_test(reads_of_all_srqs_share_one_number)
 {
 	struct vx_srq other;
 
@@ -547,7 +547,7 @@ static void reads_of_all_srqs_share_one_number(void **state)
 }
 
 /* rfc: "(if you are only using SENDs, this value can be 0)." */
-static void without_reads_it_needs_no_resources(void **state)
+rfc_test(without_reads_it_needs_no_resources)
 {
 	connect();
 	assert_int_equal(query(NULL).max_dest_rd_atomic, 0);
@@ -557,7 +557,7 @@ static void without_reads_it_needs_no_resources(void **state)
 }
 
 /* rfc: "min_rnr_timer: default - 0" */
-static void its_rnr_timer_may_be_0(void **state)
+rfc_test(its_rnr_timer_may_be_0)
 {
 	f.attr.min_rnr_timer = 0;
 	connect();
@@ -567,30 +567,4 @@ static void its_rnr_timer_may_be_0(void **state)
 	vt_sleep_ms(VT_QUIET_MS);
 	vx_recv(&f.srq, 1, 0, BYTES);
 	vt_expect(f.snd.cq, 1, IBV_WC_SUCCESS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest xrc_rfc[] = {
-		rfc_test(one_call_brings_it_to_rtr),
-		rfc_test(the_srq_that_is_named_receives_and_completes),
-		rfc_test(it_belongs_to_that_domain_and_no_other),
-		rfc_test(it_lives_until_the_last_reference_goes),
-		rfc_test(nobody_can_destroy_it),
-		rfc_test(the_pd_only_says_which_device),
-		rfc_test(errors_go_to_the_log_and_the_sender_is_refused),
-		rfc_test(the_hub_lists_it),
-		rfc_test(each_bit_is_needed),
-		rfc_test(values_are_checked),
-		rfc_test(what_is_not_needed_is_not_looked_at),
-		rfc_test(caps_are_hard_coded),
-		rfc_test(what_only_senders_use_is_kept),
-		rfc_test(it_may_have_another_path),
-		rfc_test(it_may_be_said_that_there_is_one_path),
-		rfc_test(reads_of_all_srqs_share_one_number),
-		rfc_test(without_reads_it_needs_no_resources),
-		rfc_test(its_rnr_timer_may_be_0),
-	};
-
-	return vt_main(xrc_rfc);
 }

@@ -61,7 +61,7 @@ static void expect_no_domain(int fd, int oflags, int err)
 }
 
 /* "If fd equals -1, no inode is associated with the XRCD" */
-static void without_a_file_a_domain_is_one_s_own(void **state)
+vt_test(without_a_file_a_domain_is_one_s_own)
 {
 	struct ibv_xrcd *a = vx_domain(-1, O_CREAT), *b = vx_domain(-1, O_CREAT | O_EXCL);
 	struct ibv_qp_open_attr attr = {
@@ -85,7 +85,7 @@ static void without_a_file_a_domain_is_one_s_own(void **state)
 }
 
 /* "O_CREAT Indicates that a new XRCD should be created", "O_EXCL ... open will fail" */
-static void a_file_has_one_domain(void **state)
+vt_test(a_file_has_one_domain)
 {
 	int fd = file_make(), again = dup(fd), other = file_make();
 	struct ibv_xrcd *a, *b, *c;
@@ -125,7 +125,7 @@ static void a_file_has_one_domain(void **state)
 	close(other);
 }
 
-static void what_is_wrong_opens_no_domain(void **state)
+vt_test(what_is_wrong_opens_no_domain)
 {
 	static const uint32_t masks[] = { 0, IBV_XRCD_INIT_ATTR_FD, IBV_XRCD_INIT_ATTR_OFLAGS };
 	struct ibv_xrcd_init_attr attr = { .fd = -1, .oflags = O_CREAT };
@@ -142,7 +142,7 @@ static void what_is_wrong_opens_no_domain(void **state)
 }
 
 /* "It is an error to close a domain that has objects" */
-static void what_is_in_use_stays(void **state)
+vt_test(what_is_in_use_stays)
 {
 	struct ibv_xrcd *xrcd = vx_domain(-1, O_CREAT);
 	struct vx_srq srq;
@@ -160,7 +160,7 @@ static void what_is_in_use_stays(void **state)
 
 /* --- ibv_create_srq_ex(3), ibv_get_srq_num(3) --- */
 
-static void an_srq_needs_a_domain_and_a_cq(void **state)
+vt_test(an_srq_needs_a_domain_and_a_cq)
 {
 	static const uint32_t bits[] = { IBV_SRQ_INIT_ATTR_PD, IBV_SRQ_INIT_ATTR_CQ,
 					 IBV_SRQ_INIT_ATTR_XRCD };
@@ -192,7 +192,7 @@ static void an_srq_needs_a_domain_and_a_cq(void **state)
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
 }
 
-static void each_srq_has_a_number_of_its_own(void **state)
+vt_test(each_srq_has_a_number_of_its_own)
 {
 	struct ibv_xrcd *xrcd = vx_domain(-1, O_CREAT);
 	struct vx_srq srq[2];
@@ -214,7 +214,7 @@ static void check_data(struct all *all, unsigned i, uint32_t bytes)
 	memset(all->srq[i].buf, 0, sizeof(all->srq[i].buf));
 }
 
-static void a_send_goes_to_the_srq_it_names(void **state)
+vt_test(a_send_goes_to_the_srq_it_names)
 {
 	static const uint32_t sizes[] = { 0, 1, 1023, 1024, 1025, 8192 };
 	struct all *all = all_open(0);
@@ -241,7 +241,7 @@ static void a_send_goes_to_the_srq_it_names(void **state)
 	all_close(all);
 }
 
-static void a_stream_arrives_in_order(void **state)
+vt_test(a_stream_arrives_in_order)
 {
 	struct all *all = all_open(0);
 	uint32_t sent = 0, done = 0, got[2] = { 0, 0 };
@@ -269,7 +269,7 @@ static void a_stream_arrives_in_order(void **state)
 }
 
 /* A14: "R_Keys are checked against the PD of the XRC SRQ" */
-static void rdma_goes_by_the_keys_of_the_srq_s_pd(void **state)
+vt_test(rdma_goes_by_the_keys_of_the_srq_s_pd)
 {
 	struct all *all = all_open(0);
 	uint64_t word;
@@ -321,7 +321,7 @@ static void rdma_goes_by_the_keys_of_the_srq_s_pd(void **state)
  * READs of both are under way together, and each is answered with its own SRQ's keys: the same
  * address, of two PDs.
  */
-static void what_is_read_goes_by_its_own_srq_s_keys(void **state)
+vt_test(what_is_read_goes_by_its_own_srq_s_keys)
 {
 	struct all *all = all_open(0);
 	struct ibv_wc wc;
@@ -349,7 +349,7 @@ static void what_is_read_goes_by_its_own_srq_s_keys(void **state)
 }
 
 /* A14: what is no SRQ of the QP's domain is an invalid request; whether it ever was is the same. */
-static void an_srq_of_another_domain_is_refused(void **state)
+vt_test(an_srq_of_another_domain_is_refused)
 {
 	enum { ANOTHER_S, NEVER_MADE, DESTROYED, CASES };
 
@@ -377,7 +377,7 @@ static void an_srq_of_another_domain_is_refused(void **state)
 }
 
 /* Slot 0 has the receive QPs, and no SRQs: it is no process's, and nobody else takes requests. */
-static void an_srq_in_nobody_s_slot_is_not_answered_for(void **state)
+vt_test(an_srq_in_nobody_s_slot_is_not_answered_for)
 {
 	struct all *all = all_open(0);
 
@@ -387,7 +387,7 @@ static void an_srq_in_nobody_s_slot_is_not_answered_for(void **state)
 	all_close(all);
 }
 
-static void without_a_receive_the_sender_waits(void **state)
+vt_test(without_a_receive_the_sender_waits)
 {
 	struct all *all = all_open(0);
 
@@ -402,7 +402,7 @@ static void without_a_receive_the_sender_waits(void **state)
 	all_close(all);
 }
 
-static void a_receive_too_short_is_an_error_of_both(void **state)
+vt_test(a_receive_too_short_is_an_error_of_both)
 {
 	struct all *all = all_open(0);
 
@@ -414,7 +414,7 @@ static void a_receive_too_short_is_an_error_of_both(void **state)
 }
 
 /* ibv_modify_srq(3): the limit counts what any QP takes. */
-static void an_srq_tells_of_its_limit(void **state)
+vt_test(an_srq_tells_of_its_limit)
 {
 	struct all *all = all_open(0);
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
@@ -429,7 +429,7 @@ static void an_srq_tells_of_its_limit(void **state)
 }
 
 /* ibv_wr_set_xrc_srqn(3) */
-static void the_builder_names_srqs_too(void **state)
+vt_test(the_builder_names_srqs_too)
 {
 	struct all *all = all_open(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE);
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(all->snd.qp);
@@ -457,7 +457,7 @@ static void the_builder_names_srqs_too(void **state)
 /* --- ibv_open_qp(3) --- */
 
 /* "shareable": who opened it can change it and ask it, and it lives as long as anybody has it. */
-static void a_qp_that_is_open_twice_is_one(void **state)
+vt_test(a_qp_that_is_open_twice_is_one)
 {
 	struct all *all = all_open(0);
 	struct ibv_qp_open_attr attr = {
@@ -485,7 +485,7 @@ static void a_qp_that_is_open_twice_is_one(void **state)
 	all_close(all);
 }
 
-static void what_is_wrong_opens_no_qp(void **state)
+vt_test(what_is_wrong_opens_no_qp)
 {
 	static const uint32_t bits[] = { IBV_QP_OPEN_ATTR_NUM, IBV_QP_OPEN_ATTR_XRCD,
 					 IBV_QP_OPEN_ATTR_TYPE };
@@ -520,7 +520,7 @@ static void what_is_wrong_opens_no_qp(void **state)
 
 /* --- ibv_post_send(3), ibv_post_recv(3) --- */
 
-static void each_end_does_its_half_only(void **state)
+vt_test(each_end_does_its_half_only)
 {
 	struct all *all = all_open(0);
 	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad_recv;
@@ -534,7 +534,7 @@ static void each_end_does_its_half_only(void **state)
 }
 
 /* With the last who had it open it goes, and nobody answers. */
-static void with_its_last_holder_the_qp_goes(void **state)
+vt_test(with_its_last_holder_the_qp_goes)
 {
 	struct all *all = all_open(0);
 
@@ -549,7 +549,7 @@ static void with_its_last_holder_the_qp_goes(void **state)
 }
 
 /* In RESET and connected anew, nothing is left of what was before. */
-static void it_can_be_used_again(void **state)
+vt_test(it_can_be_used_again)
 {
 	struct all *all = all_open(0);
 
@@ -566,33 +566,4 @@ static void it_can_be_used_again(void **state)
 		assert_int_equal(vx_climb(all->snd.qp, all->rcv->qp_num, IBV_QPS_RTS), 0);
 	}
 	all_close(all);
-}
-
-int main(void)
-{
-	const struct CMUnitTest xrc[] = {
-		vt_test(without_a_file_a_domain_is_one_s_own),
-		vt_test(a_file_has_one_domain),
-		vt_test(what_is_wrong_opens_no_domain),
-		vt_test(what_is_in_use_stays),
-		vt_test(an_srq_needs_a_domain_and_a_cq),
-		vt_test(each_srq_has_a_number_of_its_own),
-		vt_test(a_send_goes_to_the_srq_it_names),
-		vt_test(a_stream_arrives_in_order),
-		vt_test(rdma_goes_by_the_keys_of_the_srq_s_pd),
-		vt_test(what_is_read_goes_by_its_own_srq_s_keys),
-		vt_test(an_srq_of_another_domain_is_refused),
-		vt_test(an_srq_in_nobody_s_slot_is_not_answered_for),
-		vt_test(without_a_receive_the_sender_waits),
-		vt_test(a_receive_too_short_is_an_error_of_both),
-		vt_test(an_srq_tells_of_its_limit),
-		vt_test(the_builder_names_srqs_too),
-		vt_test(a_qp_that_is_open_twice_is_one),
-		vt_test(what_is_wrong_opens_no_qp),
-		vt_test(each_end_does_its_half_only),
-		vt_test(with_its_last_holder_the_qp_goes),
-		vt_test(it_can_be_used_again),
-	};
-
-	return vt_main(xrc);
 }
