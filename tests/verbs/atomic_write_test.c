@@ -14,48 +14,42 @@ static void aim(struct vt_wr *w, struct vt_pair *p, uint64_t offset, uint32_t by
 	w->wr.wr.rdma.remote_addr = (uintptr_t)p->b.buf + offset;
 }
 
-vt_test(the_octets_arrive_as_they_are)
+vt_pair_test(the_octets_arrive_as_they_are)
 {
-	struct vt_pair p;
 	struct ibv_wc wc;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
 	for (unsigned i = 0; i < 8; i++) {
-		vt_fill(p.a.buf, 8, i);
-		aim(&w, &p, AT + 8 * i, 8);
+		vt_fill(p->a.buf, 8, i);
+		aim(&w, p, AT + 8 * i, 8);
 		if (i % 2)
 			w.wr.send_flags |= IBV_SEND_INLINE;
-		vt_post(&p.a, &w);
-		wc = vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		vt_post(&p->a, &w);
+		wc = vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 		assert_int_equal(wc.opcode, IBV_WC_ATOMIC_WRITE);
-		assert_true(vt_is_filled(p.b.buf + AT + 8 * i, 8, i));
+		assert_true(vt_is_filled(p->b.buf + AT + 8 * i, 8, i));
 	}
-	assert_true(vt_is_octet(p.b.buf, AT, 0));
-	assert_true(vt_is_octet(p.b.buf + AT + 64, p.b.bytes - AT - 64, 0));
-	vt_expect_none(p.b.cq);
-	vt_pair_close(&p);
+	assert_true(vt_is_octet(p->b.buf, AT, 0));
+	assert_true(vt_is_octet(p->b.buf + AT + 64, p->b.bytes - AT - 64, 0));
+	vt_expect_none(p->b.cq);
 }
 
 /* Gathered from pieces; they need not be aligned here. */
-vt_test(it_is_gathered_like_any_data)
+vt_pair_test(it_is_gathered_like_any_data)
 {
 	struct ibv_send_wr *bad;
 	struct ibv_sge sge[2];
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	vt_fill(p.a.buf + 1, 8, 3);
-	aim(&w, &p, AT, 8);
-	sge[0] = (struct ibv_sge){ (uintptr_t)p.a.buf + 1, 3, p.a.mr->lkey };
-	sge[1] = (struct ibv_sge){ (uintptr_t)p.a.buf + 4, 5, p.a.mr->lkey };
+	vt_fill(p->a.buf + 1, 8, 3);
+	aim(&w, p, AT, 8);
+	sge[0] = (struct ibv_sge){ (uintptr_t)p->a.buf + 1, 3, p->a.mr->lkey };
+	sge[1] = (struct ibv_sge){ (uintptr_t)p->a.buf + 4, 5, p->a.mr->lkey };
 	w.wr.sg_list = sge;
 	w.wr.num_sge = 2;
-	assert_int_equal(ibv_post_send(p.a.qp, &w.wr, &bad), 0);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_true(vt_is_filled(p.b.buf + AT, 8, 3));
-	vt_pair_close(&p);
+	assert_int_equal(ibv_post_send(p->a.qp, &w.wr, &bad), 0);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(p->b.buf + AT, 8, 3));
 }
 
 vt_test(it_has_eight_octets)
@@ -75,16 +69,13 @@ vt_test(it_has_eight_octets)
 	}
 }
 
-vt_test(more_than_eight_octets_are_not_inline)
+vt_pair_test(more_than_eight_octets_are_not_inline)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	aim(&w, &p, AT, 9);
+	aim(&w, p, AT, 9);
 	w.wr.send_flags |= IBV_SEND_INLINE;
-	assert_int_equal(vt_try(&p.a, &w), EINVAL);
-	vt_pair_close(&p);
+	assert_int_equal(vt_try(&p->a, &w), EINVAL);
 }
 
 struct fault {
@@ -123,69 +114,58 @@ vt_test(what_breaks_a_rule_is_refused)
 	}
 }
 
-vt_test(a_write_is_right_enough)
+vt_pair_test(a_write_is_right_enough, .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+	     .qp_access = IBV_ACCESS_REMOTE_WRITE)
 {
-	struct vt_options opt = { .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
-				  .qp_access = IBV_ACCESS_REMOTE_WRITE };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	aim(&w, &p, AT, 8);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+	aim(&w, p, AT, 8);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 }
 
-vt_test(where_no_reads_may_go_it_may_not)
+vt_pair_test(where_no_reads_may_go_it_may_not, .no_rd_atomic = true)
 {
-	struct vt_options opt = { .no_rd_atomic = true };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	aim(&w, &p, AT, 8);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_LOC_QP_OP_ERR);
-	vt_pair_close(&p);
+	aim(&w, p, AT, 8);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_LOC_QP_OP_ERR);
 }
 
 /* More of them than may be outstanding, among READs, WRITEs and atomics: all in their order. */
-vt_test(it_keeps_the_order)
+vt_pair_test(it_keeps_the_order)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_ATOMIC_WRITE, IBV_WR_RDMA_WRITE,
 						  IBV_WR_ATOMIC_FETCH_AND_ADD,
 						  IBV_WR_ATOMIC_WRITE, IBV_WR_RDMA_READ };
 	uint64_t *there, *here;
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	here = (uint64_t *)p.a.buf;
-	there = (uint64_t *)(p.b.buf + AT);
+	here = (uint64_t *)p->a.buf;
+	there = (uint64_t *)(p->b.buf + AT);
 	for (uint64_t i = 0; i < 60; i++) {
 		here[i] = 1000 * i;
-		aim(&w, &p, AT, 8);
+		aim(&w, p, AT, 8);
 		w.wr.opcode = ops[i % 5];
 		w.wr.wr_id = i;
 		w.sge.addr = (uintptr_t)&here[i];
 		if (w.wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 			w.wr.wr.atomic.remote_addr = (uintptr_t)there;
-			w.wr.wr.atomic.rkey = p.b.mr->rkey;
+			w.wr.wr.atomic.rkey = p->b.mr->rkey;
 			w.wr.wr.atomic.compare_add = 7;
 		}
 		if (i % 5 == 0) /* a READ that is asked for again might see later values */
 			w.wr.send_flags |= IBV_SEND_FENCE;
-		vt_post(&p.a, &w);
+		vt_post(&p->a, &w);
 	}
 	for (uint64_t i = 0; i < 60; i++) {
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 		if (ops[i % 5] == IBV_WR_ATOMIC_FETCH_AND_ADD)
 			assert_int_equal(here[i], 1000 * (i - 1)); /* what the WRITE left */
 		if (ops[i % 5] == IBV_WR_RDMA_READ)
 			assert_int_equal(here[i], 1000 * (i - 1));
 	}
-	vt_pair_close(&p);
 }
 
 struct watch {
@@ -207,24 +187,21 @@ static void *watch_run(void *arg)
 	return NULL;
 }
 
-vt_test(nobody_sees_half_of_it)
+vt_pair_test(nobody_sees_half_of_it)
 {
 	struct watch watch = { .torn = false };
 	pthread_t thread;
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	watch.word = (_Atomic uint64_t *)(p.b.buf + AT);
+	watch.word = (_Atomic uint64_t *)(p->b.buf + AT);
 	assert_int_equal(pthread_create(&thread, NULL, watch_run, &watch), 0);
 	for (unsigned i = 0; i < 2000; i++) {
-		memset(p.a.buf, (int)(i * 37 & 0xff), 8);
-		aim(&w, &p, AT, 8);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		memset(p->a.buf, (int)(i * 37 & 0xff), 8);
+		aim(&w, p, AT, 8);
+		vt_post(&p->a, &w);
+		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 	}
 	atomic_store(&watch.stop, true);
 	pthread_join(thread, NULL);
 	assert_false(watch.torn);
-	vt_pair_close(&p);
 }

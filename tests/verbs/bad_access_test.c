@@ -195,24 +195,20 @@ vt_test(rc_refuses_every_wrong_access_with_every_operation)
 }
 
 /* The last octet too many, and the message is many packets long: not even the first is written. */
-vt_test(a_long_write_past_the_end_writes_nothing)
+vt_pair_test(a_long_write_past_the_end_writes_nothing, .type = IBV_QPT_RC, .mtu = IBV_MTU_256)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .mtu = IBV_MTU_256 };
 	struct ibv_mr *grant;
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	memset(p.b.buf, CANARY, p.b.bytes);
-	grant = vt_mr(vt.pd, p.b.buf + 100, 10000, VT_ALL_ACCESS);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 10001);
-	aim(&w, (uintptr_t)p.b.buf + 100, grant->rkey);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
+	memset(p->b.buf, CANARY, p->b.bytes);
+	grant = vt_mr(vt.pd, p->b.buf + 100, 10000, VT_ALL_ACCESS);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 10001);
+	aim(&w, (uintptr_t)p->b.buf + 100, grant->rkey);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_REM_ACCESS_ERR);
 	vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
-	expect_untouched(&p.b);
+	expect_untouched(&p->b);
 	assert_int_equal(ibv_dereg_mr(grant), 0);
-	vt_pair_close(&p);
 }
 
 /* UC: nobody is told, the message is dropped, and the QP goes on (IBA 9.8.3). */
@@ -268,22 +264,19 @@ vt_test(each_right_allows_its_operations_only)
 }
 
 /* IBA 9.7.4.1.6: nothing is touched, so no key is looked at. */
-vt_test(zero_octets_need_no_key)
+vt_pair_test(zero_octets_need_no_key)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	memset(p.b.buf, CANARY, p.b.bytes);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 0);
+	memset(p->b.buf, CANARY, p->b.bytes);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 0);
 	aim(&w, 0, 0);
-	vt_post(&p.a, &w);
+	vt_post(&p->a, &w);
 	w.wr.opcode = IBV_WR_RDMA_READ;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	expect_untouched(&p.b);
-	vt_pair_close(&p);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	expect_untouched(&p->b);
 }
 
 /* --- requests that are wrong in themselves --- */

@@ -86,22 +86,19 @@ vt_test(every_opcode_on_every_service)
 	}
 }
 
-vt_test(unknown_flags_are_refused)
+vt_pair_test(unknown_flags_are_refused)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
 	for (unsigned flag = 1; flag; flag <<= 1) {
 		bool known = flag <= IBV_SEND_INLINE;
 
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 8);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
 		w.wr.send_flags = flag | IBV_SEND_SIGNALED;
-		assert_int_equal(vt_try(&p.a, &w), known ? 0 : EINVAL);
+		assert_int_equal(vt_try(&p->a, &w), known ? 0 : EINVAL);
 		if (known)
-			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+			vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 	}
-	vt_pair_close(&p);
 }
 
 vt_test(lists_of_pieces_that_are_too_long_are_refused)
@@ -154,21 +151,18 @@ vt_test(inline_data_that_is_too_much_is_refused)
 }
 
 /* ibv_post_send(3): inline is for SEND and RDMA WRITE. */
-vt_test(inline_goes_with_sends_and_writes_only)
+vt_pair_test(inline_goes_with_sends_and_writes_only)
 {
 	static const enum ibv_wr_opcode fetches[] = {
 		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD
 	};
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
 	for (int i = 0; i < 3; i++) {
-		vt_wr(&w, fetches[i], &p.a, &p.b, 8);
+		vt_wr(&w, fetches[i], &p->a, &p->b, 8);
 		w.wr.send_flags |= IBV_SEND_INLINE;
-		assert_int_equal(vt_try(&p.a, &w), EINVAL);
+		assert_int_equal(vt_try(&p->a, &w), EINVAL);
 	}
-	vt_pair_close(&p);
 }
 
 /* The application's own pointer leads nowhere: an error, no crash. */
@@ -190,64 +184,57 @@ vt_test(inline_data_from_nowhere_is_refused)
 }
 
 /* The one that is none is refused at once, another PD's is for the device to find out (C10-10). */
-vt_test(a_datagram_needs_an_address_of_its_pd)
+vt_pair_test(a_datagram_needs_an_address_of_its_pd, .type = IBV_QPT_UD)
 {
-	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx), *own = vt.pd;
 	struct ibv_ah *ah;
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 8);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 8);
 	w.wr.wr.ud.ah = NULL;
-	assert_int_equal(vt_try(&p.a, &w), EINVAL);
+	assert_int_equal(vt_try(&p->a, &w), EINVAL);
 	vt.pd = other;
 	ah = vt_ah();
 	vt.pd = own;
-	vt_recv(&p.b, 7);
-	vt_recv(&p.b, 8);
+	vt_recv(&p->b, 7);
+	vt_recv(&p->b, 8);
 	w.wr.wr.ud.ah = ah;
-	expect_found_later(&p, &w);
+	expect_found_later(p, &w);
 	/* What is wrong with the work request itself is refused first. */
 	w.wr.num_sge = 1000;
-	assert_int_equal(vt_try(&p.a, &w), EINVAL);
-	vt_expect(p.b.cq, 7, IBV_WC_SUCCESS);
-	vt_expect_none(p.b.cq);
-	vt_send(&p.a, &p.b, 4);
-	vt_expect(p.a.cq, 4, IBV_WC_SUCCESS);
-	vt_expect(p.b.cq, 8, IBV_WC_SUCCESS);
+	assert_int_equal(vt_try(&p->a, &w), EINVAL);
+	vt_expect(p->b.cq, 7, IBV_WC_SUCCESS);
+	vt_expect_none(p->b.cq);
+	vt_send(&p->a, &p->b, 4);
+	vt_expect(p->a.cq, 4, IBV_WC_SUCCESS);
+	vt_expect(p->b.cq, 8, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(ibv_dealloc_pd(other), 0);
-	vt_pair_close(&p);
 }
 
 /* --- chains --- */
 
 /* The third of five is wrong: two are executed, bad_wr is the third, two never were. */
-vt_test(a_chain_of_sends_stops_at_the_wrong_one)
+vt_pair_test(a_chain_of_sends_stops_at_the_wrong_one)
 {
 	struct ibv_send_wr *bad = NULL;
 	struct vt_wr w[5];
-	struct vt_pair p;
 
-	vt_pair_open(&p, NULL);
 	for (unsigned i = 0; i < 5; i++) {
-		vt_recv(&p.b, 100 + i);
-		vt_wr(&w[i], IBV_WR_SEND, &p.a, &p.b, 8);
+		vt_recv(&p->b, 100 + i);
+		vt_wr(&w[i], IBV_WR_SEND, &p->a, &p->b, 8);
 		w[i].wr.wr_id = i;
 		w[i].wr.next = i < 4 ? &w[i + 1].wr : NULL;
 	}
 	w[2].wr.num_sge = 1000;
-	assert_int_equal(ibv_post_send(p.a.qp, &w[0].wr, &bad), EINVAL);
+	assert_int_equal(ibv_post_send(p->a.qp, &w[0].wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &w[2].wr);
 	for (uint64_t i = 0; i < 2; i++) {
-		vt_expect(p.b.cq, 100 + i, IBV_WC_SUCCESS);
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		vt_expect(p->b.cq, 100 + i, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	}
-	vt_expect_none(p.a.cq);
-	vt_expect_none(p.b.cq);
-	vt_pair_close(&p);
+	vt_expect_none(p->a.cq);
+	vt_expect_none(p->b.cq);
 }
 
 vt_test(a_chain_of_receives_stops_at_the_wrong_one)
@@ -514,28 +501,24 @@ vt_test(a_datagram_longer_than_the_mtu)
 
 /* --- datagrams that are not for us --- */
 
-vt_test(a_wrong_q_key_is_dropped)
+vt_pair_test(a_wrong_q_key_is_dropped, .type = IBV_QPT_UD)
 {
 	static const uint32_t keys[] = { 0, VT_QKEY ^ 1, VT_QKEY ^ 0x40000000 };
-	struct vt_options opt = { .type = IBV_QPT_UD };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	vt_recv(&p.b, 5);
+	vt_recv(&p->b, 5);
 	for (int i = 0; i < 3; i++) {
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 100);
+		vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 100);
 		w.wr.wr.ud.remote_qkey = keys[i];
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		vt_post(&p->a, &w);
+		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 	}
-	vt_expect_none(p.b.cq);
-	assert_true(vt_is_octet(p.b.buf, 200, 0));
+	vt_expect_none(p->b.cq);
+	assert_true(vt_is_octet(p->b.buf, 200, 0));
 	/* IBA 10.2.5: with the high bit set, the sender's own key goes. */
 	w.wr.wr.ud.remote_qkey = 0x80000000;
-	vt_post(&p.a, &w);
-	vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+	vt_post(&p->a, &w);
+	vt_expect(p->b.cq, 5, IBV_WC_SUCCESS);
 }
 
 /*
@@ -647,19 +630,15 @@ vt_test(rnr_retry_exceeded)
 }
 
 /* 7 is for ever: it waits as long as it takes. */
-vt_test(rnr_retry_of_seven_waits)
+vt_pair_test(rnr_retry_of_seven_waits, .type = IBV_QPT_RC, .rnr_timer = 14 /* 1.28 ms */)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .rnr_timer = 14 /* 1.28 ms */ };
-	struct vt_pair p;
 	struct ibv_wc wc;
 
-	vt_pair_open(&p, &opt);
-	vt_send(&p.a, &p.b, 1);
-	assert_false(vt_poll_ms(p.a.cq, &wc, 100));
-	vt_recv(&p.b, 2);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	vt_expect(p.b.cq, 2, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+	vt_send(&p->a, &p->b, 1);
+	assert_false(vt_poll_ms(p->a.cq, &wc, 100));
+	vt_recv(&p->b, 2);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_expect(p->b.cq, 2, IBV_WC_SUCCESS);
 }
 
 /* ibv_modify_qp(3): (retry_cnt + 1) timeouts, then it fails, and all the rest with it. */

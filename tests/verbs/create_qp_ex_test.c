@@ -427,13 +427,10 @@ vt_test(padding_is_harmless)
  * create_ex: "Source QP number, creation flag IBV_QP_CREATE_SOURCE_QPN should be set, few NOTEs
  * below"
  */
-vt_test(datagrams_come_from_the_number_it_was_given)
+vt_pair_test(datagrams_come_from_the_number_it_was_given, .type = IBV_QPT_UD)
 {
 	static const uint32_t numbers[] = { 0xabcdef, 1, 0xffffff, 0 };
-	struct vt_options opt = { .type = IBV_QPT_UD };
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
 	for (int i = 0; i < 4; i++) {
 		struct ibv_qp_init_attr_ex init = init_of(NULL, IBV_QPT_UD);
 		struct vt_end from;
@@ -442,17 +439,16 @@ vt_test(datagrams_come_from_the_number_it_was_given)
 		/* Without the flag the field means nothing. */
 		init.create_flags = i ? IBV_QP_CREATE_SOURCE_QPN : 0;
 		init.source_qpn = numbers[i];
-		end_open(&from, &opt, &init);
-		vt_recv(&p.b, 1);
-		vt_send(&from, &p.b, 2);
-		assert_int_equal(vt_expect(p.b.cq, 1, IBV_WC_SUCCESS).src_qp,
+		end_open(&from, &p->opt, &init);
+		vt_recv(&p->b, 1);
+		vt_send(&from, &p->b, 2);
+		assert_int_equal(vt_expect(p->b.cq, 1, IBV_WC_SUCCESS).src_qp,
 				 i ? numbers[i] : from.qp->qp_num);
 		/* For its own side it keeps the number that it has. */
 		assert_int_equal(vt_expect(from.cq, 2, IBV_WC_SUCCESS).qp_num, from.qp->qp_num);
 		assert_int_not_equal(from.qp->qp_num, numbers[i]);
 		vt_end_close(&from);
 	}
-	vt_pair_close(&p);
 }
 
 /* create_ex: "The attribute source_qpn is supported only on UD QP" */

@@ -175,24 +175,20 @@ vt_test(what_belongs_to_another_context_is_refused)
 }
 
 /* create: "SRQ handle if QP is to be associated with an SRQ, otherwise NULL" */
-vt_test(it_receives_from_the_srq_it_was_given)
+vt_pair_test(it_receives_from_the_srq_it_was_given, .type = IBV_QPT_RC, .srq = true)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct ibv_recv_wr wr = { .wr_id = 3 }, *bad = NULL;
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
-	assert_null(p.a.qp->srq);
-	assert_ptr_equal(p.b.qp->srq, p.b.srq);
-	assert_int_equal(ibv_destroy_srq(p.b.srq), EBUSY);
+	assert_null(p->a.qp->srq);
+	assert_ptr_equal(p->b.qp->srq, p->b.srq);
+	assert_int_equal(ibv_destroy_srq(p->b.srq), EBUSY);
 	/* Its own receive queue is not used then (ibv_post_recv(3)). */
-	assert_int_equal(ibv_post_recv(p.b.qp, &wr, &bad), EINVAL);
+	assert_int_equal(ibv_post_recv(p->b.qp, &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
-	vt_recv(&p.b, 5);
-	vt_send(&p.a, &p.b, 6);
-	vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
-	vt_expect(p.a.cq, 6, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+	vt_recv(&p->b, 5);
+	vt_send(&p->a, &p->b, 6);
+	vt_expect(p->b.cq, 5, IBV_WC_SUCCESS);
+	vt_expect(p->a.cq, 6, IBV_WC_SUCCESS);
 }
 
 /* create: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET" */
@@ -283,93 +279,82 @@ vt_test(sq_sig_all_makes_every_send_complete)
 }
 
 /* create: "Requested max number of outstanding WRs in the SQ" */
-vt_test(the_send_queue_holds_what_was_granted)
+vt_pair_test(the_send_queue_holds_what_was_granted, .type = IBV_QPT_RC, .send_wr = 5,
+	     .state = IBV_QPS_RTS)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .send_wr = 5, .state = IBV_QPS_RTS };
 	struct ibv_qp_init_attr told;
 	struct ibv_qp_attr attr;
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &told), 0);
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_CAP, &told), 0);
 	assert_true(attr.cap.max_send_wr >= 5);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 8);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
 	/* An unpolled completion keeps its place: nothing comes free without a poll. */
 	for (uint32_t i = 0; i < attr.cap.max_send_wr; i++) {
 		w.wr.wr_id = i;
-		vt_post(&p.a, &w);
+		vt_post(&p->a, &w);
 	}
-	assert_int_equal(vt_try(&p.a, &w), ENOMEM);
+	assert_int_equal(vt_try(&p->a, &w), ENOMEM);
 	for (uint32_t i = 0; i < attr.cap.max_send_wr; i++)
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	w.wr.wr_id = 99;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 99, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 99, IBV_WC_SUCCESS);
 }
 
 /* create: "Requested max number of outstanding WRs in the RQ" */
-vt_test(the_receive_queue_holds_what_was_granted)
+vt_pair_test(the_receive_queue_holds_what_was_granted, .type = IBV_QPT_UD, .recv_wr = 5)
 {
-	struct vt_options opt = { .type = IBV_QPT_UD, .recv_wr = 5 };
 	struct ibv_qp_init_attr told;
 	struct ibv_qp_attr attr;
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
-	assert_int_equal(ibv_query_qp(p.b.qp, &attr, IBV_QP_CAP, &told), 0);
+	assert_int_equal(ibv_query_qp(p->b.qp, &attr, IBV_QP_CAP, &told), 0);
 	assert_true(attr.cap.max_recv_wr >= 5);
 	for (uint32_t i = 0; i < attr.cap.max_recv_wr; i++)
-		assert_int_equal(vt_recv_at(&p.b, i, 0, 64), 0);
-	assert_int_equal(vt_recv_at(&p.b, 77, 0, 64), ENOMEM);
-	vt_send(&p.a, &p.b, 1);
-	vt_expect(p.b.cq, 0, IBV_WC_SUCCESS);
-	assert_int_equal(vt_recv_at(&p.b, 78, 0, 64), 0);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+		assert_int_equal(vt_recv_at(&p->b, i, 0, 64), 0);
+	assert_int_equal(vt_recv_at(&p->b, 77, 0, 64), ENOMEM);
+	vt_send(&p->a, &p->b, 1);
+	vt_expect(p->b.cq, 0, IBV_WC_SUCCESS);
+	assert_int_equal(vt_recv_at(&p->b, 78, 0, 64), 0);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 }
 
 /* create: "Requested max number of scatter/gather (s/g) elements in a WR in the SQ" */
 /* create: "Requested max number of s/g elements in a WR in the SQ" */
-vt_test(as_many_pieces_as_granted_can_be_posted)
+vt_pair_test(as_many_pieces_as_granted_can_be_posted, .type = IBV_QPT_RC, .sge = 7)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .sge = 7 };
 	struct ibv_recv_wr recv = { .wr_id = 2 }, *bad_recv = NULL;
 	struct ibv_qp_init_attr told;
 	struct ibv_qp_attr attr;
 	struct ibv_sge sge[64];
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &told), 0);
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_CAP, &told), 0);
 	assert_in_range(attr.cap.max_send_sge, 7, 63);
 	assert_in_range(attr.cap.max_recv_sge, 7, 63);
 	/* Every second octet of b, from every third of a. */
 	for (uint32_t i = 0; i < 64; i++)
-		sge[i] = (struct ibv_sge){ (uintptr_t)p.b.buf + 2 * i, 1, p.b.mr->lkey };
+		sge[i] = (struct ibv_sge){ (uintptr_t)p->b.buf + 2 * i, 1, p->b.mr->lkey };
 	recv.sg_list = sge;
 	recv.num_sge = (int)attr.cap.max_recv_sge;
-	assert_int_equal(ibv_post_recv(p.b.qp, &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_recv(p->b.qp, &recv, &bad_recv), 0);
 	recv.num_sge++;
-	assert_int_equal(ibv_post_recv(p.b.qp, &recv, &bad_recv), EINVAL);
-	vt_fill(p.a.buf, 200, 3);
+	assert_int_equal(ibv_post_recv(p->b.qp, &recv, &bad_recv), EINVAL);
+	vt_fill(p->a.buf, 200, 3);
 	for (uint32_t i = 0; i < 64; i++)
-		sge[i] = (struct ibv_sge){ (uintptr_t)p.a.buf + 3 * i, 1, p.a.mr->lkey };
-	vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 0);
+		sge[i] = (struct ibv_sge){ (uintptr_t)p->a.buf + 3 * i, 1, p->a.mr->lkey };
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 0);
 	w.wr.sg_list = sge;
 	w.wr.num_sge = (int)attr.cap.max_send_sge + 1;
-	assert_int_equal(ibv_post_send(p.a.qp, &w.wr, &(struct ibv_send_wr *){ NULL }), EINVAL);
+	assert_int_equal(ibv_post_send(p->a.qp, &w.wr, &(struct ibv_send_wr *){ NULL }), EINVAL);
 	w.wr.num_sge--;
-	assert_int_equal(ibv_post_send(p.a.qp, &w.wr, &(struct ibv_send_wr *){ NULL }), 0);
-	assert_int_equal(vt_expect(p.b.cq, 2, IBV_WC_SUCCESS).byte_len, attr.cap.max_send_sge);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_post_send(p->a.qp, &w.wr, &(struct ibv_send_wr *){ NULL }), 0);
+	assert_int_equal(vt_expect(p->b.cq, 2, IBV_WC_SUCCESS).byte_len, attr.cap.max_send_sge);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 	for (uint32_t i = 0; i < attr.cap.max_send_sge; i++) {
-		assert_int_equal(p.b.buf[2 * i], p.a.buf[3 * i]);
-		assert_int_equal(p.b.buf[2 * i + 1], 0);
+		assert_int_equal(p->b.buf[2 * i], p->a.buf[3 * i]);
+		assert_int_equal(p->b.buf[2 * i + 1], 0);
 	}
-	vt_pair_close(&p);
 }
 
 static void send_inline(enum ibv_qp_type type, uint32_t bytes)

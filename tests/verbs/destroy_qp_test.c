@@ -156,28 +156,25 @@ vt_test(outstanding_requests_vanish_without_completions)
 }
 
 /* A sender that outlives the receiver finds out by itself, and nothing is written any more. */
-vt_test(requests_to_a_destroyed_qp_are_not_executed)
+vt_pair_test(requests_to_a_destroyed_qp_are_not_executed, .type = IBV_QPT_RC, .retry_cnt = 1,
+	     .timeout = 10)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .retry_cnt = 1, .timeout = 10 };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	vt_recv(&p.b, 1);
-	destroy(&p.b);
-	memset(p.a.buf, 0xaa, 4096);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 4096);
+	vt_recv(&p->b, 1);
+	destroy(&p->b);
+	memset(p->a.buf, 0xaa, 4096);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 4096);
 	w.wr.wr_id = 2;
-	vt_post(&p.a, &w);
+	vt_post(&p->a, &w);
 	w.wr.opcode = IBV_WR_SEND;
 	w.wr.wr_id = 3;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 2, IBV_WC_RETRY_EXC_ERR);
-	vt_expect(p.a.cq, 3, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
-	vt_expect_none(p.b.cq);
-	assert_true(vt_is_octet(p.b.buf, 4096, 0));
-	vt_pair_close(&p);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 2, IBV_WC_RETRY_EXC_ERR);
+	vt_expect(p->a.cq, 3, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
+	vt_expect_none(p->b.cq);
+	assert_true(vt_is_octet(p->b.buf, 4096, 0));
 }
 
 /* Datagrams and unreliable messages to nobody are lost, and complete. */
@@ -286,23 +283,19 @@ static void *poll_for_ever(void *arg)
  * destroy: "Even if the Work Completions are already in the CQ, it might not be possible to
  * retrieve them."
  */
-vt_test(completions_of_a_destroyed_qp_do_not_hurt)
+vt_pair_test(completions_of_a_destroyed_qp_do_not_hurt, .type = IBV_QPT_RC)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC };
-	struct vt_pair p;
 	struct ibv_wc wc;
 
-	vt_pair_open(&p, &opt);
 	for (uint64_t i = 0; i < 10; i++) {
-		vt_recv(&p.b, i);
-		vt_send(&p.a, &p.b, i);
+		vt_recv(&p->b, i);
+		vt_send(&p->a, &p->b, i);
 	}
-	while (vt_poll_ms(p.b.cq, &wc, VT_QUIET_MS))
+	while (vt_poll_ms(p->b.cq, &wc, VT_QUIET_MS))
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	destroy(&p.a);
-	while (vt_poll_ms(p.a.cq, &wc, VT_QUIET_MS))
+	destroy(&p->a);
+	while (vt_poll_ms(p->a.cq, &wc, VT_QUIET_MS))
 		assert_in_range(wc.wr_id, 0, 9);
-	vt_pair_close(&p);
 }
 
 /* The survivor's completions on a CQ that both use are all still there, in order. */
@@ -334,49 +327,45 @@ vt_test(completions_of_others_on_the_cq_stay)
 }
 
 /* Another thread polls all the time while QPs with full queues come and go. */
-vt_test(a_poller_in_another_thread_survives)
+vt_pair_test(a_poller_in_another_thread_survives, .type = IBV_QPT_RC, .cqe = 1024)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .cqe = 1024 };
 	struct poller poller = { .stop = false };
 	pthread_t thread;
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
-	poller.cq[0] = p.a.cq;
-	poller.cq[1] = p.b.cq;
+	poller.cq[0] = p->a.cq;
+	poller.cq[1] = p->b.cq;
 	assert_int_equal(pthread_create(&thread, NULL, poll_for_ever, &poller), 0);
 	for (int round = 0; round < 100; round++) {
-		struct ibv_qp_init_attr init = { .send_cq = p.a.cq, .recv_cq = p.a.cq,
+		struct ibv_qp_init_attr init = { .send_cq = p->a.cq, .recv_cq = p->a.cq,
 						 .cap = { 64, 64, 1, 1, 0 },
 						 .qp_type = IBV_QPT_RC };
 
 		for (uint64_t i = 0; i < 32; i++) {
-			vt_recv(&p.b, i);
-			vt_send(&p.a, &p.b, i);
+			vt_recv(&p->b, i);
+			vt_send(&p->a, &p->b, i);
 		}
 		if (round & 1)
 			vt_sleep_ms(1);
 		if (round & 2)
-			assert_int_equal(vt_modify(p.a.qp, IBV_QPS_ERR), 0);
-		destroy(&p.a);
-		destroy(&p.b);
-		p.a.qp = ibv_create_qp(vt.pd, &init);
-		init.send_cq = init.recv_cq = p.b.cq;
-		p.b.qp = ibv_create_qp(vt.pd, &init);
-		assert_non_null(p.a.qp);
-		assert_non_null(p.b.qp);
-		vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
-		vt_climb(p.b.qp, &p.opt, IBV_QPS_RTS, p.a.qp->qp_num);
+			assert_int_equal(vt_modify(p->a.qp, IBV_QPS_ERR), 0);
+		destroy(&p->a);
+		destroy(&p->b);
+		p->a.qp = ibv_create_qp(vt.pd, &init);
+		init.send_cq = init.recv_cq = p->b.cq;
+		p->b.qp = ibv_create_qp(vt.pd, &init);
+		assert_non_null(p->a.qp);
+		assert_non_null(p->b.qp);
+		vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
+		vt_climb(p->b.qp, &p->opt, IBV_QPS_RTS, p->a.qp->qp_num);
 	}
 	/* It may not have had the processor in time for any of these: one more, which stays. */
-	vt_recv(&p.b, 0);
-	vt_send(&p.a, &p.b, 0);
+	vt_recv(&p->b, 0);
+	vt_send(&p->a, &p->b, 0);
 	while (!atomic_load(&poller.polled))
 		vt_sleep_ms(1);
 	atomic_store(&poller.stop, true);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_false(atomic_load(&poller.failed));
-	vt_pair_close(&p);
 }
 
 /* A notification of what is gone is only an event more: the CQ is found empty. */
@@ -443,23 +432,19 @@ vt_test(error_state_and_polling_get_every_request_back)
  * destroy: "Doing so before resizing the CQ, attaching a new Queue Pair to the CQ or reopening the
  * Queue Pair, will help avoiding CQ overflow."
  */
-vt_test(a_drained_cq_can_be_resized_and_used_again)
+vt_pair_test(a_drained_cq_can_be_resized_and_used_again, .type = IBV_QPT_RC, .cqe = 64,
+	     .recv_wr = 32, .send_wr = 32)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .cqe = 64, .recv_wr = 32, .send_wr = 32 };
-	struct vt_pair p;
-
-	vt_pair_open(&p, &opt);
 	for (int round = 0; round < 20; round++) {
 		for (uint64_t i = 0; i < 32; i++)
-			vt_recv(&p.b, 100 + i);
-		assert_int_equal(vt_modify(p.b.qp, IBV_QPS_ERR), 0);
-		expect_flushed(p.b.cq, 100, 32);
-		assert_int_equal(ibv_resize_cq(p.b.cq, round & 1 ? 64 : 32), 0);
-		assert_int_equal(vt_modify(p.b.qp, IBV_QPS_RESET), 0);
-		vt_climb(p.b.qp, &p.opt, IBV_QPS_RTS, p.a.qp->qp_num);
+			vt_recv(&p->b, 100 + i);
+		assert_int_equal(vt_modify(p->b.qp, IBV_QPS_ERR), 0);
+		expect_flushed(p->b.cq, 100, 32);
+		assert_int_equal(ibv_resize_cq(p->b.cq, round & 1 ? 64 : 32), 0);
+		assert_int_equal(vt_modify(p->b.qp, IBV_QPS_RESET), 0);
+		vt_climb(p->b.qp, &p->opt, IBV_QPS_RTS, p->a.qp->qp_num);
 	}
 	vt_no_event();
-	vt_pair_close(&p);
 }
 
 /*
@@ -552,35 +537,32 @@ vt_test(a_request_in_hand_is_flushed_by_the_error_state)
  * Request return as a Wore Completion"
  */
 /* destroy: "Destroy the QP by calling ibv_destroy_qp()" */
-vt_test(the_advised_steps_work)
+vt_pair_test(the_advised_steps_work, .type = IBV_QPT_RC, .srq = true, .no_retry = true,
+	     .timeout = 8)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true, .no_retry = true, .timeout = 8 };
 	uint64_t id = 0;
 	struct ibv_wc wc;
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
 	for (uint64_t i = 0; i < 16; i++)
-		vt_recv(&p.b, 100 + i);
+		vt_recv(&p->b, 100 + i);
 	for (uint64_t i = 0; i < 8; i++) {
-		vt_send(&p.a, &p.b, 200 + i);
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &p.b, &p.a, 4096);
+		vt_send(&p->a, &p->b, 200 + i);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->b, &p->a, 4096);
 		w.wr.wr_id = 300 + i;
-		vt_post(&p.b, &w);
+		vt_post(&p->b, &w);
 	}
-	assert_int_equal(vt_modify(p.b.qp, IBV_QPS_ERR), 0);
+	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_ERR), 0);
 	vt_event_acked(IBV_EVENT_QP_LAST_WQE_REACHED);
 	w.wr.wr_id = 999;
-	vt_post(&p.b, &w);
+	vt_post(&p->b, &w);
 	while (id != 999) {
-		assert_true(vt_poll_ms(p.b.cq, &wc, VT_WAIT_MS));
+		assert_true(vt_poll_ms(p->b.cq, &wc, VT_WAIT_MS));
 		id = wc.wr_id;
 	}
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
-	vt_expect_none(p.b.cq);
-	destroy(&p.b);
-	vt_pair_close(&p);
+	vt_expect_none(p->b.cq);
+	destroy(&p->b);
 }
 
 /* --- multicast --- */
@@ -648,19 +630,16 @@ static void *destroy_in_thread(void *arg)
  * destroy: "There is at least one affiliated asynchronous event on that QP that was read without a
  * proper acknowledgement."
  */
-vt_test(it_waits_for_events_that_were_read)
+vt_pair_test(it_waits_for_events_that_were_read, .type = IBV_QPT_RC, .srq = true)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct ibv_async_event event;
 	struct destroyer d = { .done = false };
 	pthread_t thread;
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
-	assert_int_equal(vt_modify(p.b.qp, IBV_QPS_ERR), 0);
+	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_ERR), 0);
 	event = vt_event(IBV_EVENT_QP_LAST_WQE_REACHED);
-	d.qp = p.b.qp;
-	p.b.qp = NULL;
+	d.qp = p->b.qp;
+	p->b.qp = NULL;
 	assert_int_equal(pthread_create(&thread, NULL, destroy_in_thread, &d), 0);
 	vt_sleep_ms(200);
 	assert_false(atomic_load(&d.done));
@@ -668,21 +647,15 @@ vt_test(it_waits_for_events_that_were_read)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(atomic_load(&d.done));
 	assert_int_equal(d.err, 0);
-	vt_pair_close(&p);
 }
 
 /* What was not read is taken back: nobody is told of a QP that is no more. */
-vt_test(it_does_not_wait_for_events_that_nobody_read)
+vt_pair_test(it_does_not_wait_for_events_that_nobody_read, .type = IBV_QPT_RC, .srq = true)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
-	struct vt_pair p;
-
-	vt_pair_open(&p, &opt);
-	assert_int_equal(vt_modify(p.b.qp, IBV_QPS_ERR), 0);
+	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_ERR), 0);
 	assert_true(vt_readable(vt.ctx->async_fd, VT_WAIT_MS));
-	destroy(&p.b);
+	destroy(&p->b);
 	vt_no_event();
-	vt_pair_close(&p);
 }
 
 /* Two QPs in trouble: destroying one leaves the other's event to be read. */

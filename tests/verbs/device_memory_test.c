@@ -274,43 +274,35 @@ vt_test(messages_go_from_it_and_to_it)
 }
 
 /* One region in the midst of it, whose first octet has address 0. */
-vt_test(offsets_count_from_the_region)
+vt_pair_test(offsets_count_from_the_region, .memory = VT_DM, .bytes = BYTES)
 {
-	struct vt_options opt = { .memory = VT_DM, .bytes = BYTES };
-	struct vt_pair p;
 	struct ibv_mr *mr;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	mr = ibv_reg_dm_mr(vt.pd, p.b.dm, 4096, 1024, MINIMAL | IBV_ACCESS_REMOTE_WRITE);
+	mr = ibv_reg_dm_mr(vt.pd, p->b.dm, 4096, 1024, MINIMAL | IBV_ACCESS_REMOTE_WRITE);
 	assert_non_null(mr);
-	dm_fill(&p.a, 64, 5);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 64);
+	dm_fill(&p->a, 64, 5);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
 	w.wr.wr.rdma.remote_addr = 960;
 	w.wr.wr.rdma.rkey = mr->rkey;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_true(dm_is_filled(&p.b, 4096 + 960, 64, 5));
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	assert_true(dm_is_filled(&p->b, 4096 + 960, 64, 5));
 	/* One octet more is beyond it. */
 	w.wr.wr.rdma.remote_addr = 961;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	vt_pair_close(&p);
 }
 
-vt_test(local_bounds_are_checked)
+vt_pair_test(local_bounds_are_checked, .memory = VT_DM, .bytes = BYTES)
 {
-	struct vt_options opt = { .memory = VT_DM, .bytes = BYTES };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 65);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 65);
 	w.sge.addr = BYTES - 64;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
-	vt_pair_close(&p);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_LOC_PROT_ERR);
 }
 
 /* --- between processes --- */

@@ -127,6 +127,37 @@ int vt_setup(void **state);
 int vt_teardown(void **state);
 
 /*
+ * A test of something that is made before and given back after it: `open` makes it in a variable of
+ * this type and name, `close` gives it back, and the test has a pointer of that name.
+ */
+#define vt_with(test, f, type, name, open, close)                                                 \
+	static void f##_with(type *name);                                                         \
+	test(f)                                                                                   \
+	{                                                                                         \
+		type name;                                                                        \
+                                                                                                  \
+		open;                                                                             \
+		f##_with(&name);                                                                  \
+		close;                                                                            \
+	}                                                                                         \
+	static void f##_with(type *name)
+
+/* The same for each type of QP from one to another, in the order of RC, UC, UD: `type` in open. */
+#define vt_with_types(f, first, last, fixture, name, open, close)                                 \
+	static void f##_with(fixture *name);                                                      \
+	vt_test(f)                                                                                \
+	{                                                                                         \
+		for (enum ibv_qp_type type = first; type <= last; type++) {                       \
+			fixture name;                                                             \
+                                                                                                  \
+			open;                                                                     \
+			f##_with(&name);                                                          \
+			close;                                                                    \
+		}                                                                                 \
+	}                                                                                         \
+	static void f##_with(fixture *name)
+
+/*
  * cmocka catches faults around each test, in place of whoever did before. A test in which the
  * library is to meet a fault of its own gives it its handler back.
  */
@@ -149,6 +180,17 @@ struct ibv_mr *vt_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access);
 /* Two QPs of this process, connected to each other. */
 void vt_pair_open(struct vt_pair *pair, const struct vt_options *opt);
 void vt_pair_close(struct vt_pair *pair);
+
+/* A test of such a pair, *p; what follows the name are options. */
+#define vt_pair_test(f, ...)                                                                      \
+	vt_with(vt_test, f, struct vt_pair, p,                                                    \
+		vt_pair_open(&p, &(struct vt_options){ __VA_ARGS__ }), vt_pair_close(&p))
+
+/* The same again and again, for each type from one to another: RC, UC, UD. */
+#define vt_pairs_test(f, first, last, ...)                                                        \
+	vt_with_types(f, first, last, struct vt_pair, p,                                          \
+		      vt_pair_open(&p, &(struct vt_options){ .type = type, __VA_ARGS__ }),        \
+		      vt_pair_close(&p))
 
 /* The same, b in a context and PD of its own, which are made: `other`. */
 void vt_pair_open_across(struct vt_pair *pair, struct vt *other, const struct vt_options *opt);

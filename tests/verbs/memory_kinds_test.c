@@ -368,27 +368,23 @@ vt_test(memory_that_a_file_loses_fails_the_request)
 /* --- addresses --- */
 
 /* "The offset in the memory region is computed as 'addr + (iova - hca_va)'", in both functions. */
-vt_test(a_region_is_seen_where_it_is_said_to_be)
+vt_pair_test(a_region_is_seen_where_it_is_said_to_be)
 {
-	struct vt_pair p;
-
-	vt_pair_open(&p, NULL);
 	for (int i = 0; i < 3; i++) {
 		uint64_t iova = i ? 0x500000200 : 0;
 		struct ibv_mr *mr =
-			i == 2 ? ibv_reg_mr_iova2(vt.pd, p.b.buf + 512, 256, iova, VT_ALL_ACCESS)
-			       : ibv_reg_mr_iova(vt.pd, p.b.buf + 512, 256, iova, VT_ALL_ACCESS);
+			i == 2 ? ibv_reg_mr_iova2(vt.pd, p->b.buf + 512, 256, iova, VT_ALL_ACCESS)
+			       : ibv_reg_mr_iova(vt.pd, p->b.buf + 512, 256, iova, VT_ALL_ACCESS);
 		struct vt_wr w;
 
 		assert_non_null(mr);
-		vt_fill(p.a.buf, 200, i + 1);
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 200);
+		vt_fill(p->a.buf, 200, i + 1);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 200);
 		w.wr.wr.rdma.remote_addr = iova + 56;
 		w.wr.wr.rdma.rkey = mr->rkey;
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-		assert_true(vt_is_filled(p.b.buf + 512 + 56, 200, i + 1));
+		vt_post(&p->a, &w);
+		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+		assert_true(vt_is_filled(p->b.buf + 512 + 56, 200, i + 1));
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 	}
-	vt_pair_close(&p);
 }

@@ -319,21 +319,18 @@ vt_test(cur_state_must_be_true)
 }
 
 /* In RTS, rights may be changed while traffic flows (IBA 10.3.1). */
-vt_test(rights_can_be_changed_in_rts)
+vt_pair_test(rights_can_be_changed_in_rts)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = 0 };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 8);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(ibv_modify_qp(p.b.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_modify_qp(p->b.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_REM_ACCESS_ERR);
 	vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
-	vt_pair_close(&p);
 }
 
 /* --- posting --- */
@@ -447,38 +444,34 @@ vt_test(the_error_state_flushes_receives_in_order)
 /* --- SQD --- */
 
 /* Draining ends: what was begun is finished, what was not begun waits, and an event tells. */
-vt_test(sqd_drains_tells_and_goes_on)
+vt_pair_test(sqd_drains_tells_and_goes_on, .bytes = 1 << 20)
 {
-	struct vt_options opt = { .bytes = 1 << 20 };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct ibv_qp_init_attr init;
 	struct ibv_async_event event;
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 1 << 20);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 1 << 20);
 	for (w.wr.wr_id = 0; w.wr.wr_id < 8; w.wr.wr_id++)
-		vt_post(&p.a, &w);
+		vt_post(&p->a, &w);
 	assert_int_equal(
-		ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+		ibv_modify_qp(p->a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	event = vt_event(IBV_EVENT_SQ_DRAINED);
-	assert_ptr_equal(event.element.qp, p.a.qp);
+	assert_ptr_equal(event.element.qp, p->a.qp);
 	ibv_ack_async_event(&event);
-	assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
 	assert_int_equal(attr.sq_draining, 0);
 	/* Posting is allowed; nothing leaves. */
-	memset(p.a.buf, 0x5a, 1 << 20);
+	memset(p->a.buf, 0x5a, 1 << 20);
 	w.wr.wr_id = 8;
-	vt_post(&p.a, &w);
+	vt_post(&p->a, &w);
 	vt_no_event();
-	assert_int_not_equal(p.b.buf[(1 << 20) - 1], 0x5a);
-	assert_int_equal(vt_modify(p.a.qp, IBV_QPS_RTS), 0);
+	assert_int_not_equal(p->b.buf[(1 << 20) - 1], 0x5a);
+	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_RTS), 0);
 	for (uint64_t n = 0; n <= 8; n++)
-		vt_expect(p.a.cq, n, IBV_WC_SUCCESS);
-	assert_true(vt_is_octet(p.b.buf, 1 << 20, 0x5a));
-	vt_pair_close(&p);
+		vt_expect(p->a.cq, n, IBV_WC_SUCCESS);
+	assert_true(vt_is_octet(p->b.buf, 1 << 20, 0x5a));
 }
 
 /* Nobody answers: the queue stays "draining", until it fails. */
@@ -525,26 +518,23 @@ vt_test(sqd_of_an_idle_queue_and_its_receiver)
 }
 
 /* What can only be changed there: the path and its timers (IBA 10.3.1). */
-vt_test(sqd_allows_what_rts_does_not)
+vt_pair_test(sqd_allows_what_rts_does_not)
 {
 	struct ibv_qp_attr attr = { .timeout = 18, .retry_cnt = 4, .rnr_retry = 2 };
 	int mask = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
 	struct ibv_qp_init_attr init;
-	struct vt_pair p;
 
-	vt_pair_open(&p, NULL);
-	expect_refused(p.a.qp, &attr, mask, EINVAL);
-	assert_int_equal(vt_modify(p.a.qp, IBV_QPS_SQD), 0);
-	assert_int_equal(ibv_modify_qp(p.a.qp, &attr, mask), 0);
-	assert_int_equal(ibv_query_qp(p.a.qp, &attr, mask, &init), 0);
+	expect_refused(p->a.qp, &attr, mask, EINVAL);
+	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_SQD), 0);
+	assert_int_equal(ibv_modify_qp(p->a.qp, &attr, mask), 0);
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, mask, &init), 0);
 	assert_int_equal(attr.timeout, 18);
 	assert_int_equal(attr.retry_cnt, 4);
 	assert_int_equal(attr.rnr_retry, 2);
-	assert_int_equal(vt_modify(p.a.qp, IBV_QPS_RTS), 0);
-	vt_recv(&p.b, 1);
-	vt_send(&p.a, &p.b, 2);
-	vt_expect(p.a.cq, 2, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_RTS), 0);
+	vt_recv(&p->b, 1);
+	vt_send(&p->a, &p->b, 2);
+	vt_expect(p->a.cq, 2, IBV_WC_SUCCESS);
 }
 
 /* --- SQE --- */
@@ -589,21 +579,18 @@ vt_test(sqe_flushes_sends_receives_on_and_recovers)
 }
 
 /* RC stops altogether. */
-vt_test(a_failed_send_of_rc_ends_in_the_error_state)
+vt_pair_test(a_failed_send_of_rc_ends_in_the_error_state)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	vt_recv(&p.a, 9);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 8);
+	vt_recv(&p->a, 9);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
 	w.sge.lkey ^= 0xff;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
-	vt_expect(p.a.cq, 9, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
-	assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
-	vt_pair_close(&p);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_LOC_PROT_ERR);
+	vt_expect(p->a.cq, 9, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
+	assert_int_equal(vt_state(p->b.qp), IBV_QPS_RTS);
 }
 
 /* --- RESET --- */

@@ -245,46 +245,43 @@ vt_test(an_address_handle_needs_a_good_address)
 }
 
 /* The sender's address is read off the GRH, and the answer reaches it. */
-vt_test(an_answer_finds_back_by_its_completion)
+vt_pair_test(an_answer_finds_back_by_its_completion, .type = IBV_QPT_UD)
 {
-	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_ah_attr attr;
-	struct vt_pair p;
 	struct ibv_wc wc;
 	struct vt_wr w;
 	struct ibv_ah *ah;
 
-	vt_pair_open(&p, &opt);
-	vt_recv(&p.b, 5);
-	vt_wr(&w, IBV_WR_SEND_WITH_IMM, &p.a, &p.b, 100);
+	vt_recv(&p->b, 5);
+	vt_wr(&w, IBV_WR_SEND_WITH_IMM, &p->a, &p->b, 100);
 	w.wr.imm_data = 0x01020304;
-	vt_post(&p.a, &w);
-	wc = vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_post(&p->a, &w);
+	wc = vt_expect(p->b.cq, 5, IBV_WC_SUCCESS);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 	assert_true(wc.wc_flags & IBV_WC_GRH);
 	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
 	assert_int_equal(wc.imm_data, 0x01020304);
-	assert_int_equal(wc.src_qp, p.a.qp->qp_num);
+	assert_int_equal(wc.src_qp, p->a.qp->qp_num);
 	assert_int_equal(wc.byte_len, 140);
-	assert_int_equal(ibv_init_ah_from_wc(vt.ctx, 1, &wc, (struct ibv_grh *)p.b.buf, &attr), 0);
+	assert_int_equal(ibv_init_ah_from_wc(vt.ctx, 1, &wc, (struct ibv_grh *)p->b.buf, &attr), 0);
 	assert_int_equal(attr.is_global, 1);
 	assert_int_equal(attr.grh.sgid_index, vt.gid_index);
 	assert_memory_equal(&attr.grh.dgid, &vt.gid, sizeof(vt.gid));
-	ah = ibv_create_ah_from_wc(vt.pd, &wc, (struct ibv_grh *)p.b.buf, 1);
+	ah = ibv_create_ah_from_wc(vt.pd, &wc, (struct ibv_grh *)p->b.buf, 1);
 	assert_non_null(ah);
-	vt_recv(&p.a, 6);
-	vt_wr(&w, IBV_WR_SEND, &p.b, &p.a, 8);
+	vt_recv(&p->a, 6);
+	vt_wr(&w, IBV_WR_SEND, &p->b, &p->a, 8);
 	w.wr.wr.ud.ah = ah;
 	w.wr.wr.ud.remote_qpn = wc.src_qp;
-	vt_post(&p.b, &w);
-	vt_expect(p.a.cq, 6, IBV_WC_SUCCESS);
-	vt_expect(p.b.cq, 1, IBV_WC_SUCCESS);
+	vt_post(&p->b, &w);
+	vt_expect(p->a.cq, 6, IBV_WC_SUCCESS);
+	vt_expect(p->b.cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	/* A header that is none, or of somebody else. */
-	memset(p.b.buf, 0, 40);
-	assert_int_equal(ibv_init_ah_from_wc(vt.ctx, 1, &wc, (struct ibv_grh *)p.b.buf, &attr), -1);
-	assert_null(ibv_create_ah_from_wc(vt.pd, &wc, (struct ibv_grh *)p.b.buf, 1));
-	vt_pair_close(&p);
+	memset(p->b.buf, 0, 40);
+	assert_int_equal(ibv_init_ah_from_wc(vt.ctx, 1, &wc, (struct ibv_grh *)p->b.buf, &attr),
+			 -1);
+	assert_null(ibv_create_ah_from_wc(vt.pd, &wc, (struct ibv_grh *)p->b.buf, 1));
 }
 
 /* --- memory regions --- */
@@ -452,52 +449,47 @@ static void expect_write(struct vt_pair *p, struct ibv_mr *mr, void *at, bool wo
 		vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
 }
 
-vt_test(a_region_can_be_changed)
+vt_pair_test(a_region_can_be_changed)
 {
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx);
 	struct ibv_mr *mr;
-	struct vt_pair p;
 	uint32_t rkey;
 
-	vt_pair_open(&p, NULL);
-	mr = vt_mr(vt.pd, p.b.buf, 4096, VT_ALL_ACCESS);
+	mr = vt_mr(vt.pd, p->b.buf, 4096, VT_ALL_ACCESS);
 	rkey = mr->rkey;
-	expect_write(&p, mr, p.b.buf, true);
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.b.buf + 8192,
+	expect_write(p, mr, p->b.buf, true);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p->b.buf + 8192,
 				      100, 0), 0);
-	assert_ptr_equal(mr->addr, p.b.buf + 8192);
+	assert_ptr_equal(mr->addr, p->b.buf + 8192);
 	assert_int_equal(mr->length, 100);
-	expect_write(&p, mr, p.b.buf + 8192, true);
-	expect_write(&p, mr, p.b.buf, false);
-	expect_write(&p, mr, p.b.buf + 8192 + 37, false);
+	expect_write(p, mr, p->b.buf + 8192, true);
+	expect_write(p, mr, p->b.buf, false);
+	expect_write(p, mr, p->b.buf + 8192 + 37, false);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				      IBV_ACCESS_REMOTE_READ), 0);
-	expect_write(&p, mr, p.b.buf + 8192, false);
+	expect_write(p, mr, p->b.buf + 8192, false);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				      VT_ALL_ACCESS), 0);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
 	assert_ptr_equal(mr->pd, other);
 	assert_int_equal(ibv_dealloc_pd(other), EBUSY);
-	expect_write(&p, mr, p.b.buf + 8192, false);
+	expect_write(p, mr, p->b.buf + 8192, false);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS |
 						  IBV_REREG_MR_CHANGE_TRANSLATION,
-				      vt.pd, p.b.buf, 4096, VT_ALL_ACCESS), 0);
+				      vt.pd, p->b.buf, 4096, VT_ALL_ACCESS), 0);
 	assert_int_equal(ibv_dealloc_pd(other), 0);
-	expect_write(&p, mr, p.b.buf, true);
+	expect_write(p, mr, p->b.buf, true);
 	(void)rkey; /* it may change, the manual says nothing of it */
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	vt_pair_close(&p);
 }
 
 /* "Old MR is valid, an input error was detected" */
-vt_test(a_refused_change_leaves_the_region_as_it_was)
+vt_pair_test(a_refused_change_leaves_the_region_as_it_was)
 {
 	struct ibv_mr *mr;
-	struct vt_pair p;
 	int err = IBV_REREG_MR_ERR_INPUT;
 
-	vt_pair_open(&p, NULL);
-	mr = vt_mr(vt.pd, p.b.buf, 4096, VT_ALL_ACCESS);
+	mr = vt_mr(vt.pd, p->b.buf, 4096, VT_ALL_ACCESS);
 	assert_int_equal(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), err);
 	assert_int_equal(ibv_rereg_mr(mr, 8, NULL, NULL, 0, 0), err);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0), err);
@@ -505,11 +497,11 @@ vt_test(a_refused_change_leaves_the_region_as_it_was)
 		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 4096, 0), err);
 	assert_int_equal(
 		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)64, 64, 0), err);
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.b.buf,
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p->b.buf,
 				      SIZE_MAX, 0), err);
 	errno = 0;
 	assert_int_equal(
-		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.b.buf, 0, 0), err);
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p->b.buf, 0, 0), err);
 	assert_int_equal(errno, EINVAL);
 	errno = 0;
 	assert_int_equal(
@@ -517,7 +509,7 @@ vt_test(a_refused_change_leaves_the_region_as_it_was)
 	assert_int_equal(errno, EINVAL);
 	/* Rights that nobody said were to change. */
 	errno = 0;
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p.b.buf, 8192,
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p->b.buf, 8192,
 				      IBV_ACCESS_LOCAL_WRITE), err);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, vt.pd, NULL, 0,
@@ -526,12 +518,11 @@ vt_test(a_refused_change_leaves_the_region_as_it_was)
 				      IBV_ACCESS_REMOTE_WRITE), err);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 1 << 15),
 			 err);
-	assert_ptr_equal(mr->addr, p.b.buf);
+	assert_ptr_equal(mr->addr, p->b.buf);
 	assert_int_equal(mr->length, 4096);
 	assert_ptr_equal(mr->pd, vt.pd);
-	expect_write(&p, mr, p.b.buf, true);
+	expect_write(p, mr, p->b.buf, true);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	vt_pair_close(&p);
 }
 
 /* --- several contexts --- */

@@ -271,19 +271,16 @@ static int use_what_was_inherited(struct vt_pair *p)
 	return 0;
 }
 
-vt_test(a_child_cannot_use_what_it_inherited)
+vt_pair_test(a_child_cannot_use_what_it_inherited)
 {
-	struct vt_pair p;
 	pid_t child;
 
-	vt_pair_open(&p, NULL);
 	child = fork();
 	if (!child)
-		_exit(use_what_was_inherited(&p));
-	parent_goes_on(&p, 1);
+		_exit(use_what_was_inherited(p));
+	parent_goes_on(p, 1);
 	expect_child(child);
-	parent_goes_on(&p, 2);
-	vt_pair_close(&p);
+	parent_goes_on(p, 2);
 }
 
 /* The child opens the device for itself, and sends to itself. */
@@ -329,21 +326,18 @@ static int live_on_its_own(void)
 	return w.good ? 0 : 5;
 }
 
-vt_test(a_child_may_open_its_own)
+vt_pair_test(a_child_may_open_its_own)
 {
-	struct vt_pair p;
 	pid_t child[2];
 
-	vt_pair_open(&p, NULL);
 	for (int i = 0; i < 2; i++) {
 		child[i] = fork();
 		if (!child[i])
 			_exit(live_on_its_own());
 	}
 	for (unsigned i = 0; i < 50; i++)
-		parent_goes_on(&p, i);
+		parent_goes_on(p, i);
 	expect_child(child[0]);
 	expect_child(child[1]);
-	parent_goes_on(&p, 77);
-	vt_pair_close(&p);
+	parent_goes_on(p, 77);
 }

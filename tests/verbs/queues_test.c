@@ -343,87 +343,76 @@ vt_test(a_sleeper_is_woken)
 
 /* --- resizing and overrunning --- */
 
-vt_test(a_resized_cq_keeps_its_completions)
+vt_pair_test(a_resized_cq_keeps_its_completions, .type = IBV_QPT_RC, .cqe = 16)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .cqe = 16 };
 	static const int sizes[] = { 100, 12, 1000, 10, 64 };
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
 	for (uint64_t i = 0; i < 10; i++) {
-		vt_recv(&p.b, i);
-		vt_send(&p.a, &p.b, i);
+		vt_recv(&p->b, i);
+		vt_send(&p->a, &p->b, i);
 	}
 	for (uint64_t i = 0; i < 10; i++)
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	vt_sleep_ms(10);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		assert_int_equal(ibv_resize_cq(p.b.cq, sizes[i]), 0);
-		assert_true(p.b.cq->cqe >= sizes[i]);
+		assert_int_equal(ibv_resize_cq(p->b.cq, sizes[i]), 0);
+		assert_true(p->b.cq->cqe >= sizes[i]);
 	}
 	/* Too small for what is in it, or no size at all: refused, and nothing lost. */
-	assert_int_equal(ibv_resize_cq(p.b.cq, 9), EINVAL);
-	assert_int_equal(ibv_resize_cq(p.b.cq, 0), EINVAL);
-	assert_int_equal(ibv_resize_cq(p.b.cq, -5), EINVAL);
-	assert_int_equal(ibv_resize_cq(p.b.cq, INT32_MAX), EINVAL);
+	assert_int_equal(ibv_resize_cq(p->b.cq, 9), EINVAL);
+	assert_int_equal(ibv_resize_cq(p->b.cq, 0), EINVAL);
+	assert_int_equal(ibv_resize_cq(p->b.cq, -5), EINVAL);
+	assert_int_equal(ibv_resize_cq(p->b.cq, INT32_MAX), EINVAL);
 	for (uint64_t i = 0; i < 10; i++)
-		vt_expect(p.b.cq, i, IBV_WC_SUCCESS);
-	vt_expect_none(p.b.cq);
-	vt_pair_close(&p);
+		vt_expect(p->b.cq, i, IBV_WC_SUCCESS);
+	vt_expect_none(p->b.cq);
 }
 
 /* "In case of a CQ overrun, the async event IBV_EVENT_CQ_ERR will be triggered" */
-vt_test(an_overrun_is_told_once)
+vt_pair_test(an_overrun_is_told_once, .type = IBV_QPT_UD, .cqe = 4)
 {
-	struct vt_options opt = { .type = IBV_QPT_UD, .cqe = 4 };
 	struct ibv_async_event event;
 	struct ibv_wc wc;
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
 	for (uint64_t i = 0; i < 40; i++)
-		vt_send(&p.a, &p.b, i);
+		vt_send(&p->a, &p->b, i);
 	event = vt_event(IBV_EVENT_CQ_ERR);
-	assert_ptr_equal(event.element.cq, p.a.cq);
+	assert_ptr_equal(event.element.cq, p->a.cq);
 	ibv_ack_async_event(&event);
 	/* IBA 11.6.3.1: and its QPs, of whose completions some are lost, are in error. */
 	event = vt_event(IBV_EVENT_QP_FATAL);
-	assert_ptr_equal(event.element.qp, p.a.qp);
+	assert_ptr_equal(event.element.qp, p->a.qp);
 	ibv_ack_async_event(&event);
-	assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
-	assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
+	assert_int_equal(vt_state(p->b.qp), IBV_QPS_RTS);
 	vt_no_event();
 	/* "and the CQ cannot be used": what came before is there, and nothing after it. */
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(ibv_poll_cq(p.a.cq, 1, &wc), 1);
-	vt_send(&p.a, &p.b, 40);
-	vt_expect_none(p.a.cq);
-	assert_int_equal(ibv_resize_cq(p.a.cq, 100), EINVAL);
-	vt_pair_close(&p);
+		assert_int_equal(ibv_poll_cq(p->a.cq, 1, &wc), 1);
+	vt_send(&p->a, &p->b, 40);
+	vt_expect_none(p->a.cq);
+	assert_int_equal(ibv_resize_cq(p->a.cq, 100), EINVAL);
 }
 
-vt_test(polling_takes_at_most_what_was_asked_for)
+vt_pair_test(polling_takes_at_most_what_was_asked_for)
 {
 	struct ibv_wc wc[12];
-	struct vt_pair p;
 
-	vt_pair_open(&p, NULL);
-	assert_int_equal(ibv_poll_cq(p.a.cq, 0, wc), 0);
+	assert_int_equal(ibv_poll_cq(p->a.cq, 0, wc), 0);
 	for (uint64_t i = 0; i < 10; i++) {
-		vt_recv(&p.b, i);
-		vt_send(&p.a, &p.b, i);
+		vt_recv(&p->b, i);
+		vt_send(&p->a, &p->b, i);
 	}
-	vt_expect(p.a.cq, 0, IBV_WC_SUCCESS);
+	vt_expect(p->a.cq, 0, IBV_WC_SUCCESS);
 	for (uint64_t i = 1; i < 10; i++)
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	memset(wc, 0xee, sizeof(wc));
-	assert_int_equal(ibv_poll_cq(p.b.cq, 3, wc), 3);
+	assert_int_equal(ibv_poll_cq(p->b.cq, 3, wc), 3);
 	assert_true(vt_is_octet((uint8_t *)&wc[3], sizeof(wc[3]), 0xee));
-	assert_int_equal(ibv_poll_cq(p.b.cq, 12, wc), 7);
+	assert_int_equal(ibv_poll_cq(p->b.cq, 12, wc), 7);
 	for (uint64_t i = 0; i < 7; i++)
 		assert_int_equal(wc[i].wr_id, 3 + i);
-	assert_int_equal(ibv_poll_cq(p.b.cq, 12, wc), 0);
-	vt_pair_close(&p);
+	assert_int_equal(ibv_poll_cq(p->b.cq, 12, wc), 0);
 }
 
 /* --- shared receive queues --- */
@@ -502,65 +491,57 @@ static uint32_t limit_of(struct ibv_srq *srq)
 }
 
 /* "once the number of WRs in the SRQ drops below srq_limit", and then not again until armed. */
-vt_test(the_limit_is_told_once)
+vt_pair_test(the_limit_is_told_once, .type = IBV_QPT_RC, .srq = true)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct ibv_srq_attr attr = { .srq_limit = 4 };
 	struct ibv_async_event event;
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
 	for (uint64_t i = 0; i < 8; i++)
-		vt_recv(&p.b, i);
-	assert_int_equal(ibv_modify_srq(p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
-	assert_int_equal(limit_of(p.b.srq), 4);
-	consume(&p, 4);
+		vt_recv(&p->b, i);
+	assert_int_equal(ibv_modify_srq(p->b.srq, &attr, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(limit_of(p->b.srq), 4);
+	consume(p, 4);
 	vt_no_event();
-	consume(&p, 1);
+	consume(p, 1);
 	event = vt_event(IBV_EVENT_SRQ_LIMIT_REACHED);
-	assert_ptr_equal(event.element.srq, p.b.srq);
+	assert_ptr_equal(event.element.srq, p->b.srq);
 	ibv_ack_async_event(&event);
-	assert_int_equal(limit_of(p.b.srq), 0);
-	consume(&p, 3);
+	assert_int_equal(limit_of(p->b.srq), 0);
+	consume(p, 3);
 	vt_no_event();
 	/* Armed when there is less already: at once. */
 	attr.srq_limit = 1;
-	assert_int_equal(ibv_modify_srq(p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(ibv_modify_srq(p->b.srq, &attr, IBV_SRQ_LIMIT), 0);
 	vt_event_acked(IBV_EVENT_SRQ_LIMIT_REACHED);
-	vt_pair_close(&p);
 }
 
-vt_test(an_srq_can_be_resized)
+vt_pair_test(an_srq_can_be_resized, .type = IBV_QPT_RC, .srq = true, .recv_wr = 16)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true, .recv_wr = 16 };
 	struct ibv_srq_attr attr = { .max_wr = 5 }, after;
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
 	for (uint64_t i = 0; i < 10; i++)
-		vt_recv(&p.b, i);
-	consume(&p, 2);
+		vt_recv(&p->b, i);
+	consume(p, 2);
 	/* "If any of the modify attributes is invalid, none of the attributes will be modified." */
 	attr.srq_limit = 3;
-	assert_int_equal(ibv_modify_srq(p.b.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
+	assert_int_equal(ibv_modify_srq(p->b.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
 	attr.max_wr = 1 << 20;
-	assert_int_equal(ibv_modify_srq(p.b.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
+	assert_int_equal(ibv_modify_srq(p->b.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
 	attr.max_wr = 100;
 	attr.srq_limit = 101;
-	assert_int_equal(ibv_modify_srq(p.b.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
-	assert_int_equal(ibv_modify_srq(p.b.srq, &attr, 1 << 7), EINVAL);
-	assert_int_equal(ibv_query_srq(p.b.srq, &after), 0);
+	assert_int_equal(ibv_modify_srq(p->b.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
+	assert_int_equal(ibv_modify_srq(p->b.srq, &attr, 1 << 7), EINVAL);
+	assert_int_equal(ibv_query_srq(p->b.srq, &after), 0);
 	assert_int_equal(after.srq_limit, 0);
 	assert_in_range(after.max_wr, 16, 64);
-	assert_int_equal(ibv_modify_srq(p.b.srq, &attr, IBV_SRQ_MAX_WR), 0);
-	assert_int_equal(ibv_query_srq(p.b.srq, &after), 0);
+	assert_int_equal(ibv_modify_srq(p->b.srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(ibv_query_srq(p->b.srq, &after), 0);
 	assert_int_equal(after.max_wr, 127);
 	for (uint64_t i = 10; i < 10 + 92; i++)
-		vt_recv(&p.b, i);
-	consume(&p, 60);
+		vt_recv(&p->b, i);
+	consume(p, 60);
 	for (uint64_t i = 0; i < 62; i++)
-		vt_expect(p.b.cq, i, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+		vt_expect(p->b.cq, i, IBV_WC_SUCCESS);
 }
 
 /* Several QPs take from one queue, each request exactly once; qp_num tells who. */

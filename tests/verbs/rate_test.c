@@ -73,22 +73,19 @@ vt_test(the_device_says_what_it_can)
 			 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD | frames);
 }
 
-vt_test(what_it_cannot_is_refused)
+vt_pair_test(what_it_cannot_is_refused)
 {
 	struct ibv_packet_pacing_caps c = caps();
-	struct vt_pair p;
 
-	vt_pair_open(&p, NULL);
-	assert_int_equal(set_rate(p.a.qp, RATE_KBPS), 0);
-	assert_int_equal(set_rate(p.a.qp, c.qp_rate_limit_min - 1), EINVAL);
-	assert_int_equal(set_rate(p.a.qp, c.qp_rate_limit_max + 1), EINVAL);
-	assert_int_equal(rate_of(p.a.qp), RATE_KBPS);
-	assert_int_equal(set_rate(p.a.qp, c.qp_rate_limit_min), 0);
-	assert_int_equal(rate_of(p.a.qp), c.qp_rate_limit_min);
-	assert_int_equal(set_rate(p.a.qp, c.qp_rate_limit_max), 0);
-	assert_int_equal(set_rate(p.a.qp, 0), 0);
-	assert_int_equal(rate_of(p.a.qp), 0);
-	vt_pair_close(&p);
+	assert_int_equal(set_rate(p->a.qp, RATE_KBPS), 0);
+	assert_int_equal(set_rate(p->a.qp, c.qp_rate_limit_min - 1), EINVAL);
+	assert_int_equal(set_rate(p->a.qp, c.qp_rate_limit_max + 1), EINVAL);
+	assert_int_equal(rate_of(p->a.qp), RATE_KBPS);
+	assert_int_equal(set_rate(p->a.qp, c.qp_rate_limit_min), 0);
+	assert_int_equal(rate_of(p->a.qp), c.qp_rate_limit_min);
+	assert_int_equal(set_rate(p->a.qp, c.qp_rate_limit_max), 0);
+	assert_int_equal(set_rate(p->a.qp, 0), 0);
+	assert_int_equal(rate_of(p->a.qp), 0);
 }
 
 /* ibv_modify_qp_rate_limit(3): EINVAL for invalid arguments; 0 for the last two is a default. */
@@ -149,38 +146,32 @@ vt_test(no_more_leaves_than_that)
 }
 
 /* A limit goes with RESET, and what waits for its turn leaves when it is lifted. */
-vt_test(a_limit_that_is_lifted_is_none)
+vt_pair_test(a_limit_that_is_lifted_is_none)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	assert_int_equal(set_rate(p.a.qp, caps().qp_rate_limit_min), 0);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, CHUNK);
+	assert_int_equal(set_rate(p->a.qp, caps().qp_rate_limit_min), 0);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, CHUNK);
 	for (w.wr.wr_id = 0; w.wr.wr_id < 60; w.wr.wr_id++)
-		vt_post(&p.a, &w); /* half a minute */
-	assert_int_equal(set_rate(p.a.qp, 0), 0);
+		vt_post(&p->a, &w); /* half a minute */
+	assert_int_equal(set_rate(p->a.qp, 0), 0);
 	for (unsigned i = 0; i < 60; i++)
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-	assert_int_equal(set_rate(p.a.qp, RATE_KBPS), 0);
-	assert_int_equal(vt_modify(p.a.qp, IBV_QPS_RESET), 0);
-	assert_int_equal(rate_of(p.a.qp), 0);
-	vt_pair_close(&p);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
+	assert_int_equal(set_rate(p->a.qp, RATE_KBPS), 0);
+	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_RESET), 0);
+	assert_int_equal(rate_of(p->a.qp), 0);
 }
 
 /* Answers to others are not held back: who reads from a QP that is limited is not. */
-vt_test(only_requests_are_limited)
+vt_pair_test(only_requests_are_limited)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	assert_int_equal(set_rate(p.b.qp, caps().qp_rate_limit_min), 0);
-	vt_wr(&w, IBV_WR_RDMA_READ, &p.a, &p.b, CHUNK);
+	assert_int_equal(set_rate(p->b.qp, caps().qp_rate_limit_min), 0);
+	vt_wr(&w, IBV_WR_RDMA_READ, &p->a, &p->b, CHUNK);
 	for (unsigned i = 0; i < 60; i++) {
 		w.wr.wr_id = i;
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+		vt_post(&p->a, &w);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	}
-	vt_pair_close(&p);
 }

@@ -216,42 +216,38 @@ vt_test(each_draining_is_told_if_that_was_asked_for)
  * While the queue drains its attributes may change (IBA 10.3.1.7), and the event comes all the
  * same: once. The peer takes its time: it is not ready.
  */
-vt_test(changes_while_it_drains_keep_the_event)
+vt_pair_test(changes_while_it_drains_keep_the_event, .in_reset = true, .timeout = 18)
 {
-	struct vt_options opt = { .in_reset = true, .timeout = 18 };
 	struct ibv_qp_attr attr = { .min_rnr_timer = 3, .timeout = 16 };
 	struct ibv_qp_init_attr init;
-	struct vt_pair p;
 
-	vt_pair_open(&p, &opt);
-	vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
-	vt_send(&p.a, &p.b, 1);
-	assert_int_equal(drain(p.a.qp, true), 0);
-	vt_send(&p.a, &p.b, 2); /* waits */
-	assert_int_equal(ibv_modify_qp(p.a.qp, &attr, IBV_QP_MIN_RNR_TIMER | IBV_QP_TIMEOUT), 0);
-	assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_STATE, &init), 0);
+	vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
+	vt_send(&p->a, &p->b, 1);
+	assert_int_equal(drain(p->a.qp, true), 0);
+	vt_send(&p->a, &p->b, 2); /* waits */
+	assert_int_equal(ibv_modify_qp(p->a.qp, &attr, IBV_QP_MIN_RNR_TIMER | IBV_QP_TIMEOUT), 0);
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
 	assert_int_equal(attr.sq_draining, 1);
 	assert_int_equal(attr.timeout, 16);
 	vt_no_event();
-	vt_climb(p.b.qp, &p.opt, IBV_QPS_INIT, p.a.qp->qp_num);
-	vt_recv(&p.b, 11);
-	vt_recv(&p.b, 12);
-	assert_int_equal(vt_modify(p.b.qp, IBV_QPS_RESET), 0);
-	vt_climb(p.b.qp, &p.opt, IBV_QPS_RTS, p.a.qp->qp_num);
-	vt_recv(&p.b, 11);
-	vt_recv(&p.b, 12);
+	vt_climb(p->b.qp, &p->opt, IBV_QPS_INIT, p->a.qp->qp_num);
+	vt_recv(&p->b, 11);
+	vt_recv(&p->b, 12);
+	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_RESET), 0);
+	vt_climb(p->b.qp, &p->opt, IBV_QPS_RTS, p->a.qp->qp_num);
+	vt_recv(&p->b, 11);
+	vt_recv(&p->b, 12);
 	vt_event_acked(IBV_EVENT_SQ_DRAINED);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	vt_expect(p.b.cq, 11, IBV_WC_SUCCESS);
-	vt_expect_none(p.a.cq);
-	assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_STATE, &init), 0);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_expect(p->b.cq, 11, IBV_WC_SUCCESS);
+	vt_expect_none(p->a.cq);
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.sq_draining, 0);
-	assert_int_equal(vt_modify(p.a.qp, IBV_QPS_RTS), 0);
-	vt_expect(p.a.cq, 2, IBV_WC_SUCCESS);
-	vt_expect(p.b.cq, 12, IBV_WC_SUCCESS);
+	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_RTS), 0);
+	vt_expect(p->a.cq, 2, IBV_WC_SUCCESS);
+	vt_expect(p->b.cq, 12, IBV_WC_SUCCESS);
 	vt_no_event();
-	vt_pair_close(&p);
 }
 
 /* Who goes on before all is done, or breaks off, hears nothing of that draining. */
@@ -298,13 +294,11 @@ static void set_in_sqd(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 }
 
 /* How many READs may be on their way, here and there. What was read before is forgotten there. */
-vt_test(reads_go_on_with_other_numbers_of_them)
+vt_pair_test(reads_go_on_with_other_numbers_of_them)
 {
 	static const uint8_t number[] = { 16, 1, 7, 128, 2 };
-	struct vt_pair p;
 
-	vt_pair_open(&p, NULL);
-	read_some(&p, 20);
+	read_some(p, 20);
 	for (unsigned i = 0; i < sizeof(number); i++) {
 		struct ibv_qp_attr attr = { .max_rd_atomic = number[i],
 					    .max_dest_rd_atomic = number[i] };
@@ -312,15 +306,14 @@ vt_test(reads_go_on_with_other_numbers_of_them)
 
 		/* The one who asks first has the smaller number. */
 		attr.max_rd_atomic = 1;
-		set_in_sqd(p.a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC);
-		set_in_sqd(p.b.qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC);
+		set_in_sqd(p->a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC);
+		set_in_sqd(p->b.qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC);
 		attr.max_rd_atomic = number[i];
-		set_in_sqd(p.a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC);
-		read_some(&p, 40);
-		assert_int_equal(ibv_query_qp(p.b.qp, &attr, -1, &init), 0);
+		set_in_sqd(p->a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC);
+		read_some(p, 40);
+		assert_int_equal(ibv_query_qp(p->b.qp, &attr, -1, &init), 0);
 		assert_int_equal(attr.max_dest_rd_atomic, number[i]);
 	}
-	vt_pair_close(&p);
 }
 
 /* Another address for both: IPv6 in the place of IPv4, and back. */
@@ -361,26 +354,23 @@ vt_test(the_path_may_be_changed)
 }
 
 /* What goes through shared memory stays in this host: to another host one connects anew. */
-vt_test(a_path_through_memory_does_not_leave_the_host)
+vt_pair_test(a_path_through_memory_does_not_leave_the_host)
 {
 	bool wire = vt_by_udp();
 	struct ibv_qp_attr attr, before, after;
 	struct ibv_qp_init_attr init;
-	struct vt_pair p;
 
-	vt_pair_open(&p, NULL);
-	assert_int_equal(vt_modify(p.a.qp, IBV_QPS_SQD), 0);
-	vt_attr(&attr, &p.opt, IBV_QPS_RTR, p.b.qp->qp_num);
+	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_SQD), 0);
+	vt_attr(&attr, &p->opt, IBV_QPS_RTR, p->b.qp->qp_num);
 	attr.ah_attr.grh.dgid.raw[15] = 2; /* 127.0.0.2, which is in nobody's GID table */
-	assert_int_equal(ibv_query_qp(p.a.qp, &before, -1, &init), 0);
+	assert_int_equal(ibv_query_qp(p->a.qp, &before, -1, &init), 0);
 	if (wire) {
-		assert_int_equal(ibv_modify_qp(p.a.qp, &attr, IBV_QP_AV), 0);
+		assert_int_equal(ibv_modify_qp(p->a.qp, &attr, IBV_QP_AV), 0);
 	} else {
-		assert_int_equal(ibv_modify_qp(p.a.qp, &attr, IBV_QP_AV), EOPNOTSUPP);
-		assert_int_equal(ibv_query_qp(p.a.qp, &after, -1, &init), 0);
+		assert_int_equal(ibv_modify_qp(p->a.qp, &attr, IBV_QP_AV), EOPNOTSUPP);
+		assert_int_equal(ibv_query_qp(p->a.qp, &after, -1, &init), 0);
 		assert_memory_equal(&before, &after, sizeof(before));
 	}
-	vt_pair_close(&p);
 }
 
 /* retry_cnt and timeout changed in SQD are those that count from then on. */

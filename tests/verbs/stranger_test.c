@@ -453,34 +453,30 @@ vt_test(lengths_that_lie)
 }
 
 /* UD: whoever knows the Q_Key may send; who does not is not heard. */
-vt_test(datagrams_need_the_q_key)
+vt_pair_test(datagrams_need_the_q_key, .type = IBV_QPT_UD)
 {
-	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct sockaddr_in other;
 	struct ibv_wc wc;
 	struct forged f;
-	struct vt_pair p;
 	int fd;
 
-	vt_pair_open(&p, &opt);
 	fd = forge_socket(3, &other);
 	assert_true(fd >= 0);
-	vt_recv(&p.b, 5);
+	vt_recv(&p->b, 5);
 	for (int i = 0; i < 33; i++) {
-		forge_bth(&f, UD_SEND_ONLY, p.b.qp->qp_num, 77);
+		forge_bth(&f, UD_SEND_ONLY, p->b.qp->qp_num, 77);
 		forge_be(&f, i < 32 ? VT_QKEY ^ 1u << i : VT_QKEY, 4);
 		forge_be(&f, 0x123456, 4);
 		forge_fill(&f, (uint8_t)i, 16);
 		forge_seal(&f, &other);
 		assert_true(forge_throw(fd, f.octets, f.bytes));
 	}
-	wc = vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
+	wc = vt_expect(p->b.cq, 5, IBV_WC_SUCCESS);
 	assert_int_equal(wc.src_qp, 0x123456);
 	assert_int_equal(wc.byte_len, 40 + 16);
-	assert_true(vt_is_octet(p.b.buf + 40, 16, 32));
-	vt_expect_none(p.b.cq);
+	assert_true(vt_is_octet(p->b.buf + 40, 16, 32));
+	vt_expect_none(p->b.cq);
 	close(fd);
-	vt_pair_close(&p);
 }
 
 /* --- through shared memory --- */

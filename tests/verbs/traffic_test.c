@@ -270,206 +270,176 @@ static uint64_t *word(const struct vt_end *end)
 	return (uint64_t *)(void *)end->buf;
 }
 
-vt_test(atomics_do_what_they_say)
+vt_pair_test(atomics_do_what_they_say)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	*word(&p.b) = 40;
-	vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8);
+	*word(&p->b) = 40;
+	vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p->a, &p->b, 8);
 	w.wr.wr.atomic.compare_add = 2;
-	vt_post(&p.a, &w);
-	assert_int_equal(vt_expect(p.a.cq, 1, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
-	assert_int_equal(*word(&p.a), 40);
-	assert_int_equal(*word(&p.b), 42);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->a.cq, 1, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
+	assert_int_equal(*word(&p->a), 40);
+	assert_int_equal(*word(&p->b), 42);
 	w.wr.wr.atomic.compare_add = UINT64_MAX; /* wraps */
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(*word(&p.b), 41);
-	vt_wr(&w, IBV_WR_ATOMIC_CMP_AND_SWP, &p.a, &p.b, 8);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(*word(&p->b), 41);
+	vt_wr(&w, IBV_WR_ATOMIC_CMP_AND_SWP, &p->a, &p->b, 8);
 	w.wr.wr.atomic.compare_add = 40; /* is not */
 	w.wr.wr.atomic.swap = 7;
-	vt_post(&p.a, &w);
-	assert_int_equal(vt_expect(p.a.cq, 1, IBV_WC_SUCCESS).opcode, IBV_WC_COMP_SWAP);
-	assert_int_equal(*word(&p.a), 41);
-	assert_int_equal(*word(&p.b), 41);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->a.cq, 1, IBV_WC_SUCCESS).opcode, IBV_WC_COMP_SWAP);
+	assert_int_equal(*word(&p->a), 41);
+	assert_int_equal(*word(&p->b), 41);
 	w.wr.wr.atomic.compare_add = 41;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(*word(&p.a), 41);
-	assert_int_equal(*word(&p.b), 7);
-	assert_true(vt_is_octet(p.b.buf + 8, 64, 0));
-	vt_pair_close(&p);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(*word(&p->a), 41);
+	assert_int_equal(*word(&p->b), 7);
+	assert_true(vt_is_octet(p->b.buf + 8, 64, 0));
 }
 
 /* More at once than there are places for: they wait, each is executed once. */
-vt_test(many_atomics_add_up)
+vt_pair_test(many_atomics_add_up)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
 	for (int n = 0; n < 20; n++) {
-		vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8);
+		vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p->a, &p->b, 8);
 		w.wr.wr.atomic.compare_add = 1;
 		for (uint64_t i = 0; i < 50; i++) {
 			w.wr.wr_id = i;
-			vt_post(&p.a, &w);
+			vt_post(&p->a, &w);
 		}
 		for (uint64_t i = 0; i < 50; i++)
-			vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+			vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	}
-	assert_int_equal(*word(&p.b), 1000);
-	assert_int_equal(*word(&p.a), 999);
-	vt_pair_close(&p);
+	assert_int_equal(*word(&p->b), 1000);
+	assert_int_equal(*word(&p->a), 999);
 }
 
 /* --- order --- */
 
 /* Operations of all kinds in one queue complete in the order they were posted. */
-vt_test(everything_completes_in_order)
+vt_pair_test(everything_completes_in_order, .bytes = 1 << 20)
 {
-	struct vt_options opt = { .bytes = 1 << 20 };
 	static const enum ibv_wr_opcode mixed[] = {
 		IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD,
 		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
 	};
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
 	for (int round = 0; round < 20; round++) {
 		for (uint64_t i = 0; i < 56; i++) {
 			enum ibv_wr_opcode op = mixed[i % 7];
 			bool atomic = i % 7 == 3 || i % 7 == 6;
 
 			if (op == IBV_WR_SEND || op == IBV_WR_RDMA_WRITE_WITH_IMM)
-				vt_recv(&p.b, i);
-			vt_wr(&w, op, &p.a, &p.b, atomic ? 8 : (uint32_t)(i * 997 % 9000));
+				vt_recv(&p->b, i);
+			vt_wr(&w, op, &p->a, &p->b, atomic ? 8 : (uint32_t)(i * 997 % 9000));
 			w.wr.wr_id = i;
 			if (i % 5 == 4)
 				w.wr.send_flags |= IBV_SEND_FENCE;
-			vt_post(&p.a, &w);
+			vt_post(&p->a, &w);
 		}
 		for (uint64_t i = 0; i < 56; i++) {
-			vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+			vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 			if (i % 7 == 1 || i % 7 == 4)
-				vt_expect(p.b.cq, i, IBV_WC_SUCCESS);
+				vt_expect(p->b.cq, i, IBV_WC_SUCCESS);
 		}
 	}
-	vt_pair_close(&p);
 }
 
 /* With a fence, a READ before it has brought its data before the SEND behind it takes them on. */
-vt_test(a_fence_waits_for_reads)
+vt_pair_test(a_fence_waits_for_reads, .bytes = 256 << 10, .state = IBV_QPS_RTS)
 {
-	struct vt_options opt = { .bytes = 256 << 10, .state = IBV_QPS_RTS };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
 	for (unsigned round = 0; round < 20; round++) {
-		vt_fill(p.b.buf, 100000, round);
-		assert_int_equal(vt_recv_at(&p.b, 7, 128 << 10, 100000), 0);
-		vt_wr(&w, IBV_WR_RDMA_READ, &p.a, &p.b, 100000);
-		vt_post(&p.a, &w);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 100000);
+		vt_fill(p->b.buf, 100000, round);
+		assert_int_equal(vt_recv_at(&p->b, 7, 128 << 10, 100000), 0);
+		vt_wr(&w, IBV_WR_RDMA_READ, &p->a, &p->b, 100000);
+		vt_post(&p->a, &w);
+		vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 100000);
 		w.wr.wr_id = 2;
 		w.wr.send_flags |= IBV_SEND_FENCE;
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-		vt_expect(p.a.cq, 2, IBV_WC_SUCCESS);
-		vt_expect(p.b.cq, 7, IBV_WC_SUCCESS);
-		assert_true(vt_is_filled(p.b.buf + (128 << 10), 100000, round));
+		vt_post(&p->a, &w);
+		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, 2, IBV_WC_SUCCESS);
+		vt_expect(p->b.cq, 7, IBV_WC_SUCCESS);
+		assert_true(vt_is_filled(p->b.buf + (128 << 10), 100000, round));
 	}
-	vt_pair_close(&p);
 }
 
 /* Unsignaled requests come back with the next signaled one, and their places with them. */
-vt_test(unsignaled_requests_give_their_places_back)
+vt_pair_test(unsignaled_requests_give_their_places_back, .send_wr = 16)
 {
-	struct vt_options opt = { .send_wr = 16 };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 100);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 100);
 	for (uint64_t i = 0; i < 1600; i++) {
 		w.wr.wr_id = i;
 		w.wr.send_flags = i % 16 == 15 ? IBV_SEND_SIGNALED : 0;
-		vt_post(&p.a, &w);
+		vt_post(&p->a, &w);
 		if (i % 16 == 15)
-			vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
+			vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	}
-	vt_expect_none(p.a.cq);
-	vt_pair_close(&p);
+	vt_expect_none(p->a.cq);
 }
 
 /* Both ends send at once, more than the window holds. */
-vt_test(both_directions_at_once)
+vt_pair_test(both_directions_at_once, .bytes = 2 << 20)
 {
-	struct vt_options opt = { .bytes = 2 << 20 };
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
-	vt_fill(p.a.buf, 1 << 20, 1);
-	vt_fill(p.b.buf, 1 << 20, 2);
+	vt_fill(p->a.buf, 1 << 20, 1);
+	vt_fill(p->b.buf, 1 << 20, 2);
 	for (uint64_t i = 0; i < 16; i++) {
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 1 << 20);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 1 << 20);
 		w.wr.wr.rdma.remote_addr += 1 << 20;
 		w.wr.wr_id = i;
-		vt_post(&p.a, &w);
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &p.b, &p.a, 1 << 20);
+		vt_post(&p->a, &w);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->b, &p->a, 1 << 20);
 		w.wr.wr.rdma.remote_addr += 1 << 20;
 		w.wr.wr_id = i;
-		vt_post(&p.b, &w);
+		vt_post(&p->b, &w);
 	}
 	for (uint64_t i = 0; i < 16; i++) {
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-		vt_expect(p.b.cq, i, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
+		vt_expect(p->b.cq, i, IBV_WC_SUCCESS);
 	}
-	assert_true(vt_is_filled(p.b.buf + (1 << 20), 1 << 20, 1));
-	assert_true(vt_is_filled(p.a.buf + (1 << 20), 1 << 20, 2));
-	vt_pair_close(&p);
+	assert_true(vt_is_filled(p->b.buf + (1 << 20), 1 << 20, 1));
+	assert_true(vt_is_filled(p->a.buf + (1 << 20), 1 << 20, 2));
 }
 
 /* A receiver that is late: RNR NAKs, and everything arrives once and in order. */
-vt_test(a_late_receiver_gets_everything)
+vt_pair_test(a_late_receiver_gets_everything, .rnr_timer = 12 /* 0.64 ms */)
 {
-	struct vt_options opt = { .rnr_timer = 12 /* 0.64 ms */ };
-	struct vt_pair p;
-
-	vt_pair_open(&p, &opt);
 	for (uint64_t i = 0; i < 40; i++)
-		vt_send(&p.a, &p.b, i);
+		vt_send(&p->a, &p->b, i);
 	for (uint64_t i = 0; i < 40; i++) {
 		if (i % 8 == 0)
 			vt_sleep_ms(3);
-		vt_recv(&p.b, 100 + i);
-		vt_expect(p.b.cq, 100 + i, IBV_WC_SUCCESS);
+		vt_recv(&p->b, 100 + i);
+		vt_expect(p->b.cq, 100 + i, IBV_WC_SUCCESS);
 	}
 	for (uint64_t i = 0; i < 40; i++)
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 }
 
 /* Nobody polls, nobody calls: one-sided operations are answered all the same. */
-vt_test(a_target_that_sleeps_is_written_to)
+vt_pair_test(a_target_that_sleeps_is_written_to)
 {
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	vt_fill(p.a.buf, 4096, 3);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 4096);
-	vt_post(&p.a, &w);
-	for (int i = 0; i < VT_WAIT_MS && !vt_is_filled(p.b.buf, 4096, 3); i++)
+	vt_fill(p->a.buf, 4096, 3);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 4096);
+	vt_post(&p->a, &w);
+	for (int i = 0; i < VT_WAIT_MS && !vt_is_filled(p->b.buf, 4096, 3); i++)
 		vt_sleep_ms(1);
-	assert_true(vt_is_filled(p.b.buf, 4096, 3));
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	vt_pair_close(&p);
+	assert_true(vt_is_filled(p->b.buf, 4096, 3));
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 }
 
 static struct {
@@ -486,30 +456,27 @@ static void *scribble_run(void *arg)
 }
 
 /* What is read is old or new, octet by octet; but it is read. */
-vt_test(memory_that_always_changes_is_read_and_written_from)
+vt_pair_test(memory_that_always_changes_is_read_and_written_from, .mtu = IBV_MTU_4096,
+	     .retry_cnt = 1)
 {
 	enum { ROUNDS = 50, PAGE = 4096 };
 	static const enum ibv_wr_opcode ops_both[] = { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE };
-	struct vt_options opt = { .mtu = IBV_MTU_4096, .retry_cnt = 1 };
-	struct vt_pair p;
 	pthread_t thread;
 	struct vt_wr w;
 
-	vt_pair_open(&p, &opt);
 	for (unsigned i = 0; i < 2; i++) {
-		scribble.at = i ? p.a.buf : p.b.buf;
+		scribble.at = i ? p->a.buf : p->b.buf;
 		scribble.bytes = PAGE;
 		atomic_store(&scribble.over, false);
 		assert_int_equal(pthread_create(&thread, NULL, scribble_run, NULL), 0);
 		for (unsigned round = 0; round < ROUNDS; round++) {
-			vt_wr(&w, ops_both[i], &p.a, &p.b, PAGE);
-			vt_post(&p.a, &w);
-			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+			vt_wr(&w, ops_both[i], &p->a, &p->b, PAGE);
+			vt_post(&p->a, &w);
+			vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 		}
 		atomic_store(&scribble.over, true);
 		pthread_join(thread, NULL);
 	}
-	vt_pair_close(&p);
 }
 
 /* What the thread below found: it must not assert. */
