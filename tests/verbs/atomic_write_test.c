@@ -52,21 +52,15 @@ vt_pair_test(it_is_gathered_like_any_data)
 	assert_true(vt_is_filled(p->b.buf + AT, 8, 3));
 }
 
-vt_test(it_has_eight_octets)
+vt_pairs_test(it_has_eight_octets, i, 0, 6)
 {
 	static const uint32_t lengths[] = { 0, 4, 7, 9, 16, 4096 };
+	struct vt_wr w;
 
-	for (unsigned i = 0; i < 6; i++) {
-		struct vt_pair p;
-		struct vt_wr w;
-
-		vt_pair_open(&p, NULL);
-		aim(&w, &p, AT, lengths[i]);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_LOC_LEN_ERR);
-		assert_true(vt_is_octet(p.b.buf, p.b.bytes, 0));
-		vt_pair_close(&p);
-	}
+	aim(&w, p, AT, lengths[i]);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_LOC_LEN_ERR);
+	assert_true(vt_is_octet(p->b.buf, p->b.bytes, 0));
 }
 
 vt_pair_test(more_than_eight_octets_are_not_inline)

@@ -195,7 +195,7 @@ vt_test(rc_refuses_every_wrong_access_with_every_operation)
 }
 
 /* The last octet too many, and the message is many packets long: not even the first is written. */
-vt_pair_test(a_long_write_past_the_end_writes_nothing, .type = IBV_QPT_RC, .mtu = IBV_MTU_256)
+vt_pair_test(a_long_write_past_the_end_writes_nothing, .mtu = IBV_MTU_256)
 {
 	struct ibv_mr *grant;
 	struct vt_wr w;
@@ -237,30 +237,25 @@ vt_test(uc_drops_every_wrong_access)
 }
 
 /* Every operation x every set of rights: it works exactly if its right is there. */
-vt_test(each_right_allows_its_operations_only)
+vt_pairs_test(each_right_allows_its_operations_only, i, 0, REMOTE_OPS * 8)
 {
-	for (int i = 0; i < REMOTE_OPS * 8; i++) {
-		enum ibv_wr_opcode op = remote_ops[i / 8];
-		int rights = (i & 1 ? IBV_ACCESS_REMOTE_WRITE : 0) |
-			     (i & 2 ? IBV_ACCESS_REMOTE_READ : 0) |
-			     (i & 4 ? IBV_ACCESS_REMOTE_ATOMIC : 0);
-		bool allowed = rights & right_of(op);
-		struct ibv_mr *mr;
-		struct vt_pair p;
-		struct vt_wr w;
+	enum ibv_wr_opcode op = remote_ops[i / 8];
+	int rights = (i & 1 ? IBV_ACCESS_REMOTE_WRITE : 0) |
+		     (i & 2 ? IBV_ACCESS_REMOTE_READ : 0) |
+		     (i & 4 ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+	bool allowed = rights & right_of(op);
+	struct ibv_mr *mr;
+	struct vt_wr w;
 
-		vt_pair_open(&p, NULL);
-		mr = vt_mr(vt.pd, p.b.buf, 64, IBV_ACCESS_LOCAL_WRITE | rights);
-		vt_recv(&p.b, 50);
-		vt_wr(&w, op, &p.a, &p.b, 8);
-		aim(&w, (uintptr_t)p.b.buf, mr->rkey);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, allowed ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
-		if (!allowed)
-			vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
-		assert_int_equal(ibv_dereg_mr(mr), 0);
-		vt_pair_close(&p);
-	}
+	mr = vt_mr(vt.pd, p->b.buf, 64, IBV_ACCESS_LOCAL_WRITE | rights);
+	vt_recv(&p->b, 50);
+	vt_wr(&w, op, &p->a, &p->b, 8);
+	aim(&w, (uintptr_t)p->b.buf, mr->rkey);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, allowed ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+	if (!allowed)
+		vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
 /* IBA 9.7.4.1.6: nothing is touched, so no key is looked at. */
@@ -290,81 +285,60 @@ static void expect_invalid_request(struct vt_pair *p)
 	vt_no_event();
 }
 
-vt_test(an_atomic_off_its_boundary_is_an_invalid_request)
+vt_pairs_test(an_atomic_off_its_boundary_is_an_invalid_request, off, 1, 8)
 {
-	for (int off = 1; off < 8; off++) {
-		struct vt_pair p;
-		struct vt_wr w;
+	struct vt_wr w;
 
-		vt_pair_open(&p, NULL);
-		vt_wr(&w, remote_ops[3 + (off & 1)], &p.a, &p.b, 8);
-		aim(&w, (uintptr_t)p.b.buf + (unsigned)off, p.b.mr->rkey);
-		vt_post(&p.a, &w);
-		expect_invalid_request(&p);
-		assert_true(vt_is_octet(p.b.buf, 64, 0));
-		vt_pair_close(&p);
-	}
+	vt_wr(&w, remote_ops[3 + (off & 1)], &p->a, &p->b, 8);
+	aim(&w, (uintptr_t)p->b.buf + (unsigned)off, p->b.mr->rkey);
+	vt_post(&p->a, &w);
+	expect_invalid_request(p);
+	assert_true(vt_is_octet(p->b.buf, 64, 0));
 }
 
 /* max_dest_rd_atomic of the responder is 0: it has no place for a READ. */
-vt_test(a_read_without_resources_is_an_invalid_request)
+vt_pairs_test(a_read_without_resources_is_an_invalid_request, i, 2, REMOTE_OPS, .type = IBV_QPT_RC,
+	      .in_reset = true)
 {
-	for (int i = 2; i < REMOTE_OPS; i++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .in_reset = true };
-		struct vt_pair p;
-		struct vt_wr w;
+	struct vt_wr w;
 
-		vt_pair_open(&p, &opt);
-		vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
-		p.opt.rd_atomic = 0;
-		vt_climb(p.b.qp, &p.opt, IBV_QPS_RTS, p.a.qp->qp_num);
-		vt_wr(&w, remote_ops[i], &p.a, &p.b, 8);
-		vt_post(&p.a, &w);
-		expect_invalid_request(&p);
-		vt_pair_close(&p);
-	}
+	vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
+	p->opt.no_rd_atomic = true;
+	vt_climb(p->b.qp, &p->opt, IBV_QPS_RTS, p->a.qp->qp_num);
+	vt_wr(&w, remote_ops[i], &p->a, &p->b, 8);
+	vt_post(&p->a, &w);
+	expect_invalid_request(p);
 }
 
 /* max_rd_atomic of the requester is 0: it may not even ask. */
-vt_test(a_read_that_the_requester_may_not_make_fails_locally)
+vt_pairs_test(a_read_that_the_requester_may_not_make_fails_locally, i, 2, REMOTE_OPS,
+	      .type = IBV_QPT_RC, .no_rd_atomic = true)
 {
-	for (int i = 2; i < REMOTE_OPS; i++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .no_rd_atomic = true };
-		struct vt_pair p;
-		struct vt_wr w;
+	struct vt_wr w;
 
-		vt_pair_open(&p, &opt);
-		vt_wr(&w, remote_ops[i], &p.a, &p.b, 8);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_LOC_QP_OP_ERR);
-		assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
-		assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
-		vt_pair_close(&p);
-	}
+	vt_wr(&w, remote_ops[i], &p->a, &p->b, 8);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_LOC_QP_OP_ERR);
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
+	assert_int_equal(vt_state(p->b.qp), IBV_QPS_RTS);
 }
 
-vt_test(a_message_longer_than_its_receive_request)
+vt_pairs_test(a_message_longer_than_its_receive_request, i, 0, 2)
 {
 	static const uint32_t sizes[] = { 65, 5000 };
+	struct vt_wr w;
 
-	for (int i = 0; i < 2; i++) {
-		struct vt_pair p;
-		struct vt_wr w;
-
-		vt_pair_open(&p, NULL);
-		memset(p.b.buf, CANARY, p.b.bytes);
-		assert_int_equal(vt_recv_at(&p.b, 7, 0, sizes[i] - 1), 0);
-		vt_recv(&p.b, 8);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, sizes[i]);
-		vt_post(&p.a, &w);
-		vt_expect(p.b.cq, 7, IBV_WC_LOC_LEN_ERR);
-		vt_expect(p.b.cq, 8, IBV_WC_WR_FLUSH_ERR);
-		vt_expect(p.a.cq, 1, IBV_WC_REM_INV_REQ_ERR);
-		assert_int_equal(vt_state(p.b.qp), IBV_QPS_ERR);
-		assert_true(vt_is_octet(p.b.buf + sizes[i] - 1, 10000, CANARY));
-		vt_no_event(); /* the completion told */
-		vt_pair_close(&p);
-	}
+	memset(p->b.buf, CANARY, p->b.bytes);
+	assert_int_equal(vt_recv_at(&p->b, 7, 0, sizes[i] - 1), 0);
+	vt_recv(&p->b, 8);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, sizes[i]);
+	vt_post(&p->a, &w);
+	vt_expect(p->b.cq, 7, IBV_WC_LOC_LEN_ERR);
+	vt_expect(p->b.cq, 8, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(p->a.cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	assert_int_equal(vt_state(p->b.qp), IBV_QPS_ERR);
+	assert_true(vt_is_octet(p->b.buf + sizes[i] - 1, 10000, CANARY));
+	vt_no_event(); /* the completion told */
 }
 
 /* --- the receiver's own faults --- */
@@ -460,8 +434,7 @@ vt_test(sending_from_vanished_memory)
 {
 	vt_faults_to_library();
 	for (int i = 0; i < 3 * 4; i++) {
-		static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-		struct vt_options opt = { .type = types[i / 4], .mtu = IBV_MTU_4096 };
+		struct vt_options opt = { .type = vt_types[i / 4], .mtu = IBV_MTU_4096 };
 		struct ibv_mr *mr;
 		struct vt_pair p;
 		struct vt_wr w;
@@ -574,26 +547,21 @@ vt_test(remote_operations_on_vanished_memory)
 	}
 }
 
-vt_test(reading_into_vanished_memory)
+vt_pairs_test(reading_into_vanished_memory, i, 2, REMOTE_OPS)
 {
-	vt_faults_to_library();
-	for (int i = 2; i < REMOTE_OPS; i++) {
-		struct ibv_mr *mr;
-		struct vt_pair p;
-		struct vt_wr w;
-		uint8_t *hole;
+	struct ibv_mr *mr;
+	struct vt_wr w;
+	uint8_t *hole;
 
-		vt_pair_open(&p, NULL);
-		mr = hole_open(&hole);
-		vt_wr(&w, remote_ops[i], &p.a, &p.b, 8);
-		w.sge.addr = (uintptr_t)hole;
-		w.sge.lkey = mr->lkey;
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
-		assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
-		hole_close(mr, hole);
-		vt_pair_close(&p);
-	}
+	vt_faults_to_library();
+	mr = hole_open(&hole);
+	vt_wr(&w, remote_ops[i], &p->a, &p->b, 8);
+	w.sge.addr = (uintptr_t)hole;
+	w.sge.lkey = mr->lkey;
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
+	hole_close(mr, hole);
 }
 
 /*

@@ -6,8 +6,7 @@
  * before it executed; or accepted and completed with the status that says what was wrong.
  */
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-enum { TYPES = 3, NOBODY = 0x3fff };
+enum { NOBODY = 0x3fff };
 
 /* --- what ibv_post_send refuses --- */
 
@@ -16,7 +15,7 @@ enum refusal { FITS, LATER = -1, NOT_HERE = EINVAL, NOWHERE = EOPNOTSUPP };
 
 static const struct {
 	int opcode;
-	int answer[TYPES];
+	int answer[VT_TYPES];
 } opcodes[] = {
 	{ IBV_WR_RDMA_WRITE, { FITS, FITS, LATER } },
 	{ IBV_WR_RDMA_WRITE_WITH_IMM, { FITS, FITS, LATER } },
@@ -61,29 +60,23 @@ static void expect_found_later(struct vt_pair *p, struct vt_wr *w)
 	vt_no_event();
 }
 
-vt_test(every_opcode_on_every_service)
+vt_pairs_test(every_opcode_on_every_service, t, 0, VT_TYPES, .type = vt_types[t])
 {
-	for (int t = 0; t < TYPES; t++) {
-		struct vt_options opt = { .type = types[t] };
-		struct vt_pair p;
-		struct vt_wr w;
+	struct vt_wr w;
 
-		vt_pair_open(&p, &opt);
-		for (unsigned i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
-			vt_recv(&p.b, 7);
-			vt_wr(&w, (enum ibv_wr_opcode)opcodes[i].opcode, &p.a, &p.b, 8);
-			if (opcodes[i].answer[t] == LATER) {
-				expect_found_later(&p, &w);
-				continue;
-			}
-			assert_int_equal(vt_try(&p.a, &w), opcodes[i].answer[t]);
-			if (!opcodes[i].answer[t])
-				vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		vt_recv(&p->b, 7);
+		vt_wr(&w, (enum ibv_wr_opcode)opcodes[i].opcode, &p->a, &p->b, 8);
+		if (opcodes[i].answer[t] == LATER) {
+			expect_found_later(p, &w);
+			continue;
 		}
-		assert_int_equal(vt_state(p.a.qp), IBV_QPS_RTS);
-		vt_expect_none(p.a.cq);
-		vt_pair_close(&p);
+		assert_int_equal(vt_try(&p->a, &w), opcodes[i].answer[t]);
+		if (!opcodes[i].answer[t])
+			vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 	}
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_RTS);
+	vt_expect_none(p->a.cq);
 }
 
 vt_pair_test(unknown_flags_are_refused)
@@ -107,8 +100,8 @@ vt_test(lists_of_pieces_that_are_too_long_are_refused)
 	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad_recv;
 	struct ibv_sge sge[8] = { { 0 } };
 
-	for (int t = 0; t < TYPES; t++) {
-		struct vt_options opt = { .type = types[t], .srq = types[t] != IBV_QPT_UC };
+	for (int t = 0; t < VT_TYPES; t++) {
+		struct vt_options opt = { .type = vt_types[t], .srq = vt_types[t] != IBV_QPT_UC };
 		struct vt_pair p;
 		struct vt_wr w;
 
@@ -130,24 +123,19 @@ vt_test(lists_of_pieces_that_are_too_long_are_refused)
 	}
 }
 
-vt_test(inline_data_that_is_too_much_is_refused)
+vt_pairs_test(inline_data_that_is_too_much_is_refused, t, 0, VT_TYPES, .type = vt_types[t],
+	      .inline_bytes = 100)
 {
-	for (int t = 0; t < TYPES; t++) {
-		struct vt_options opt = { .type = types[t], .inline_bytes = 100 };
-		struct ibv_qp_init_attr init;
-		struct ibv_qp_attr attr;
-		struct vt_pair p;
-		struct vt_wr w;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct vt_wr w;
 
-		vt_pair_open(&p, &opt);
-		assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init), 0);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, attr.cap.max_inline_data + 1);
-		w.wr.send_flags |= IBV_SEND_INLINE;
-		assert_int_equal(vt_try(&p.a, &w), EINVAL);
-		w.sge.length = UINT32_MAX;
-		assert_int_equal(vt_try(&p.a, &w), EINVAL);
-		vt_pair_close(&p);
-	}
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_CAP, &init), 0);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, attr.cap.max_inline_data + 1);
+	w.wr.send_flags |= IBV_SEND_INLINE;
+	assert_int_equal(vt_try(&p->a, &w), EINVAL);
+	w.sge.length = UINT32_MAX;
+	assert_int_equal(vt_try(&p->a, &w), EINVAL);
 }
 
 /* ibv_post_send(3): inline is for SEND and RDMA WRITE. */
@@ -237,100 +225,84 @@ vt_pair_test(a_chain_of_sends_stops_at_the_wrong_one)
 	vt_expect_none(p->b.cq);
 }
 
-vt_test(a_chain_of_receives_stops_at_the_wrong_one)
+vt_pairs_test(a_chain_of_receives_stops_at_the_wrong_one, srq, 0, 2, .srq = srq)
 {
-	for (int srq = 0; srq < 2; srq++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .srq = srq };
-		struct ibv_recv_wr wr[5], *bad = NULL;
-		struct ibv_sge sge;
-		struct vt_pair p;
+	struct ibv_recv_wr wr[5], *bad = NULL;
+	struct ibv_sge sge;
 
-		vt_pair_open(&p, &opt);
-		sge = (struct ibv_sge){ (uintptr_t)p.b.buf, 64, p.b.mr->lkey };
-		for (unsigned i = 0; i < 5; i++)
-			wr[i] = (struct ibv_recv_wr){ .wr_id = i, .sg_list = &sge, .num_sge = 1,
-						      .next = i < 4 ? &wr[i + 1] : NULL };
-		wr[2].num_sge = 1000;
-		assert_int_equal(srq ? ibv_post_srq_recv(p.b.srq, wr, &bad)
-				     : ibv_post_recv(p.b.qp, wr, &bad), EINVAL);
-		assert_ptr_equal(bad, &wr[2]);
-		vt_recv(&p.b, 77);
-		for (uint64_t i = 0; i < 3; i++) {
-			vt_send(&p.a, &p.b, i);
-			vt_expect(p.b.cq, i < 2 ? i : 77, IBV_WC_SUCCESS);
-			vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-		}
-		vt_pair_close(&p);
+	sge = (struct ibv_sge){ (uintptr_t)p->b.buf, 64, p->b.mr->lkey };
+	for (unsigned i = 0; i < 5; i++)
+		wr[i] = (struct ibv_recv_wr){ .wr_id = i, .sg_list = &sge, .num_sge = 1,
+					      .next = i < 4 ? &wr[i + 1] : NULL };
+	wr[2].num_sge = 1000;
+	assert_int_equal(srq ? ibv_post_srq_recv(p->b.srq, wr, &bad)
+			     : ibv_post_recv(p->b.qp, wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr[2]);
+	vt_recv(&p->b, 77);
+	for (uint64_t i = 0; i < 3; i++) {
+		vt_send(&p->a, &p->b, i);
+		vt_expect(p->b.cq, i < 2 ? i : 77, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	}
 }
 
 /* The queue ends amid a chain: what fits is executed, bad_wr is the first that did not. */
-vt_test(a_full_send_queue_says_which_did_not_fit)
+vt_pairs_test(a_full_send_queue_says_which_did_not_fit, t, 0, VT_TYPES, .type = vt_types[t],
+	      .send_wr = 6)
 {
-	for (int t = 0; t < TYPES; t++) {
-		struct vt_options opt = { .type = types[t], .send_wr = 6 };
-		struct ibv_send_wr *bad = NULL;
-		struct ibv_qp_init_attr init;
-		struct ibv_qp_attr attr;
-		static struct vt_wr w[300];
-		struct vt_pair p;
-		uint32_t room;
+	struct ibv_send_wr *bad = NULL;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	static struct vt_wr w[300];
+	uint32_t room;
 
-		vt_pair_open(&p, &opt);
-		assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &init), 0);
-		room = attr.cap.max_send_wr;
-		assert_in_range(room, 6, 298);
-		for (unsigned i = 0; i < room + 2; i++) {
-			vt_recv(&p.b, 0);
-			vt_wr(&w[i], IBV_WR_SEND, &p.a, &p.b, 8);
-			w[i].wr.wr_id = i;
-			w[i].wr.next = i < room + 1 ? &w[i + 1].wr : NULL;
-		}
-		assert_int_equal(ibv_post_send(p.a.qp, &w[0].wr, &bad), ENOMEM);
-		assert_ptr_equal(bad, &w[room].wr);
-		for (uint64_t i = 0; i < room; i++)
-			vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-		vt_expect_none(p.a.cq);
-		assert_int_equal(ibv_post_send(p.a.qp, bad, &bad), 0);
-		vt_expect(p.a.cq, room, IBV_WC_SUCCESS);
-		vt_expect(p.a.cq, room + 1, IBV_WC_SUCCESS);
-		vt_pair_close(&p);
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_CAP, &init), 0);
+	room = attr.cap.max_send_wr;
+	assert_in_range(room, 6, 298);
+	for (unsigned i = 0; i < room + 2; i++) {
+		vt_recv(&p->b, 0);
+		vt_wr(&w[i], IBV_WR_SEND, &p->a, &p->b, 8);
+		w[i].wr.wr_id = i;
+		w[i].wr.next = i < room + 1 ? &w[i + 1].wr : NULL;
 	}
+	assert_int_equal(ibv_post_send(p->a.qp, &w[0].wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &w[room].wr);
+	for (uint64_t i = 0; i < room; i++)
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
+	vt_expect_none(p->a.cq);
+	assert_int_equal(ibv_post_send(p->a.qp, bad, &bad), 0);
+	vt_expect(p->a.cq, room, IBV_WC_SUCCESS);
+	vt_expect(p->a.cq, room + 1, IBV_WC_SUCCESS);
 }
 
-vt_test(a_full_receive_queue_says_which_did_not_fit)
+vt_pairs_test(a_full_receive_queue_says_which_did_not_fit, srq, 0, 2, .type = IBV_QPT_RC,
+	      .recv_wr = 6, .srq = srq)
 {
-	for (int srq = 0; srq < 2; srq++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .recv_wr = 6, .srq = srq };
-		static struct ibv_recv_wr wr[300];
-		struct ibv_recv_wr *bad = NULL;
-		struct ibv_qp_init_attr init;
-		struct ibv_srq_attr srq_attr;
-		struct ibv_qp_attr attr;
-		struct vt_pair p;
-		uint32_t room;
+	static struct ibv_recv_wr wr[300];
+	struct ibv_recv_wr *bad = NULL;
+	struct ibv_qp_init_attr init;
+	struct ibv_srq_attr srq_attr;
+	struct ibv_qp_attr attr;
+	uint32_t room;
 
-		vt_pair_open(&p, &opt);
-		assert_int_equal(ibv_query_qp(p.b.qp, &attr, IBV_QP_CAP, &init), 0);
-		room = attr.cap.max_recv_wr;
-		if (srq) {
-			assert_int_equal(ibv_query_srq(p.b.srq, &srq_attr), 0);
-			room = srq_attr.max_wr;
-		}
-		assert_in_range(room, 6, 298);
-		for (unsigned i = 0; i < room + 2; i++)
-			wr[i] = (struct ibv_recv_wr){ .wr_id = i, .next = i < room + 1 ? &wr[i + 1]
-										       : NULL };
-		assert_int_equal(srq ? ibv_post_srq_recv(p.b.srq, wr, &bad)
-				     : ibv_post_recv(p.b.qp, wr, &bad), ENOMEM);
-		assert_ptr_equal(bad, &wr[room]);
-		if (!srq) {
-			assert_int_equal(vt_modify(p.b.qp, IBV_QPS_ERR), 0);
-			for (uint64_t i = 0; i < room; i++)
-				vt_expect(p.b.cq, i, IBV_WC_WR_FLUSH_ERR);
-			vt_expect_none(p.b.cq);
-		}
-		vt_pair_close(&p);
+	assert_int_equal(ibv_query_qp(p->b.qp, &attr, IBV_QP_CAP, &init), 0);
+	room = attr.cap.max_recv_wr;
+	if (srq) {
+		assert_int_equal(ibv_query_srq(p->b.srq, &srq_attr), 0);
+		room = srq_attr.max_wr;
+	}
+	assert_in_range(room, 6, 298);
+	for (unsigned i = 0; i < room + 2; i++)
+		wr[i] = (struct ibv_recv_wr){ .wr_id = i, .next = i < room + 1 ? &wr[i + 1]
+									       : NULL };
+	assert_int_equal(srq ? ibv_post_srq_recv(p->b.srq, wr, &bad)
+			     : ibv_post_recv(p->b.qp, wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr[room]);
+	if (!srq) {
+		assert_int_equal(vt_modify(p->b.qp, IBV_QPS_ERR), 0);
+		for (uint64_t i = 0; i < room; i++)
+			vt_expect(p->b.cq, i, IBV_WC_WR_FLUSH_ERR);
+		vt_expect_none(p->b.cq);
 	}
 }
 
@@ -387,8 +359,8 @@ vt_test(local_pieces_in_bad_places)
 {
 	struct ibv_pd *other = ibv_alloc_pd(vt.ctx);
 
-	for (int i = 0; i < TYPES * WHERES; i++) {
-		struct vt_options opt = { .type = types[i / WHERES] };
+	for (int i = 0; i < VT_TYPES * WHERES; i++) {
+		struct vt_options opt = { .type = vt_types[i / WHERES] };
 		struct ibv_mr *elsewhere;
 		struct vt_pair p;
 		struct vt_wr w;
@@ -407,30 +379,24 @@ vt_test(local_pieces_in_bad_places)
 }
 
 /* READs and atomics write locally: the region must allow that. */
-vt_test(fetching_into_memory_that_may_not_be_written)
+vt_pairs_test(fetching_into_memory_that_may_not_be_written, i, 0, 3)
 {
 	static const enum ibv_wr_opcode fetches[] = {
 		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD
 	};
+	struct ibv_mr *read_only;
+	struct vt_wr w;
 
-	for (int i = 0; i < 3; i++) {
-		struct ibv_mr *read_only;
-		struct vt_pair p;
-		struct vt_wr w;
-
-		vt_pair_open(&p, NULL);
-		read_only = vt_mr(vt.pd, p.a.buf, 64, 0);
-		memset(p.b.buf, 1, 64);
-		memset(p.a.buf, 2, 64);
-		vt_wr(&w, fetches[i], &p.a, &p.b, 8);
-		w.sge.lkey = read_only->lkey;
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
-		assert_true(vt_is_octet(p.a.buf, 64, 2));
-		assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
-		assert_int_equal(ibv_dereg_mr(read_only), 0);
-		vt_pair_close(&p);
-	}
+	read_only = vt_mr(vt.pd, p->a.buf, 64, 0);
+	memset(p->b.buf, 1, 64);
+	memset(p->a.buf, 2, 64);
+	vt_wr(&w, fetches[i], &p->a, &p->b, 8);
+	w.sge.lkey = read_only->lkey;
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_LOC_PROT_ERR);
+	assert_true(vt_is_octet(p->a.buf, 64, 2));
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
+	assert_int_equal(ibv_dereg_mr(read_only), 0);
 }
 
 vt_test(an_atomic_of_another_size)
@@ -456,7 +422,7 @@ vt_test(a_message_of_more_than_two_gibibytes)
 	struct ibv_send_wr *bad = NULL;
 
 	for (int t = 0; t < 2; t++) {
-		struct vt_options opt = { .type = types[t] };
+		struct vt_options opt = { .type = vt_types[t] };
 		struct ibv_sge sge[4];
 		struct vt_pair p;
 		struct vt_wr w;
@@ -526,111 +492,86 @@ vt_pair_test(a_wrong_q_key_is_dropped, .type = IBV_QPT_UD)
  * knows a Q_Key stops a QP, or takes requests off a queue that others share. Room for the 40 octets
  * in front is needed as well.
  */
-vt_test(a_datagram_that_does_not_fit_its_receive_request)
+vt_pairs_test(a_datagram_that_does_not_fit_its_receive_request, i, 0, 2 * 4, .type = IBV_QPT_UD,
+	      .srq = i / 4)
 {
 	static const uint32_t rooms[] = { 0, 10, 40, 139 };
+	uint32_t room = rooms[i % 4];
+	struct vt_wr w;
 
-	for (int i = 0; i < 2 * 4; i++) {
-		struct vt_options opt = { .type = IBV_QPT_UD, .srq = i / 4 };
-		uint32_t room = rooms[i % 4];
-		struct vt_pair p;
-		struct vt_wr w;
-
-		vt_pair_open(&p, &opt);
-		memset(p.b.buf, 0xcc, p.b.bytes);
-		assert_int_equal(vt_recv_at(&p.b, 5, 0, room), 0);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 100);
-		for (int k = 0; k < 3; k++) {
-			vt_post(&p.a, &w);
-			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-		}
-		vt_expect_none(p.b.cq);
-		assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
-		assert_true(vt_is_octet(p.b.buf, 1000, 0xcc));
-		vt_no_event();
-		if (room >= 40) {
-			/* It is still there, for one that is short enough. */
-			vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, room - 40);
-			vt_post(&p.a, &w);
-			assert_int_equal(vt_expect(p.b.cq, 5, IBV_WC_SUCCESS).byte_len, room);
-		}
-		vt_pair_close(&p);
+	memset(p->b.buf, 0xcc, p->b.bytes);
+	assert_int_equal(vt_recv_at(&p->b, 5, 0, room), 0);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 100);
+	for (int k = 0; k < 3; k++) {
+		vt_post(&p->a, &w);
+		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	}
+	vt_expect_none(p->b.cq);
+	assert_int_equal(vt_state(p->b.qp), IBV_QPS_RTS);
+	assert_true(vt_is_octet(p->b.buf, 1000, 0xcc));
+	vt_no_event();
+	if (room >= 40) {
+		/* It is still there, for one that is short enough. */
+		vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, room - 40);
+		vt_post(&p->a, &w);
+		assert_int_equal(vt_expect(p->b.cq, 5, IBV_WC_SUCCESS).byte_len, room);
 	}
 }
 
 /* UC the same: the message is lost, and the next one has the receive request. */
-vt_test(a_message_of_uc_that_does_not_fit_is_lost)
+vt_pairs_test(a_message_of_uc_that_does_not_fit_is_lost, i, 0, 3, .type = IBV_QPT_UC)
 {
 	static const uint32_t sizes[] = { 65, 5000, 60000 };
+	struct vt_wr w;
 
-	for (int i = 0; i < 3; i++) {
-		struct vt_options opt = { .type = IBV_QPT_UC };
-		struct vt_pair p;
-		struct vt_wr w;
-
-		vt_pair_open(&p, &opt);
-		assert_int_equal(vt_recv_at(&p.b, 5, 0, sizes[i] - 1), 0);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, sizes[i]);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-		vt_expect_none(p.b.cq);
-		assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, sizes[i] - 1);
-		vt_post(&p.a, &w);
-		assert_int_equal(vt_expect(p.b.cq, 5, IBV_WC_SUCCESS).byte_len, sizes[i] - 1);
-		vt_no_event();
-		vt_pair_close(&p);
-	}
+	assert_int_equal(vt_recv_at(&p->b, 5, 0, sizes[i] - 1), 0);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, sizes[i]);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_expect_none(p->b.cq);
+	assert_int_equal(vt_state(p->b.qp), IBV_QPS_RTS);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, sizes[i] - 1);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->b.cq, 5, IBV_WC_SUCCESS).byte_len, sizes[i] - 1);
+	vt_no_event();
 }
 
 /* Nobody waits for it: lost, and nothing else happens. */
-vt_test(an_unreliable_message_without_a_receive_request_is_lost)
+vt_pairs_test(an_unreliable_message_without_a_receive_request_is_lost, t, 1, VT_TYPES,
+	      .type = vt_types[t])
 {
-	for (int t = 1; t < TYPES; t++) {
-		struct vt_options opt = { .type = types[t] };
-		struct vt_pair p;
-		struct ibv_wc wc;
+	struct ibv_wc wc;
 
-		vt_pair_open(&p, &opt);
-		vt_send(&p.a, &p.b, 1);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-		vt_sleep_ms(VT_QUIET_MS);
-		vt_recv(&p.b, 5);
-		assert_false(vt_poll_ms(p.b.cq, &wc, VT_QUIET_MS));
-		vt_send(&p.a, &p.b, 2);
-		vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
-		vt_no_event();
-		vt_pair_close(&p);
-	}
+	vt_send(&p->a, &p->b, 1);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_sleep_ms(VT_QUIET_MS);
+	vt_recv(&p->b, 5);
+	assert_false(vt_poll_ms(p->b.cq, &wc, VT_QUIET_MS));
+	vt_send(&p->a, &p->b, 2);
+	vt_expect(p->b.cq, 5, IBV_WC_SUCCESS);
+	vt_no_event();
 }
 
 /* --- a peer that does not answer, or is not ready --- */
 
-vt_test(rnr_retry_exceeded)
+vt_pairs_test(rnr_retry_exceeded, retries, 0, 3, .rnr_retry = (uint8_t)retries,
+	      .no_rnr_retry = !retries, .rnr_timer = 20 /* 10.24 ms */)
 {
-	for (int retries = 0; retries < 3; retries++) {
-		struct vt_options opt = { .type = IBV_QPT_RC,
-					  .rnr_retry = (uint8_t)retries, .no_rnr_retry = !retries,
-					  .rnr_timer = 20 /* 10.24 ms */ };
-		struct vt_pair p;
-		uint64_t start_ms;
+	uint64_t start_ms;
 
-		vt_pair_open(&p, &opt);
-		start_ms = vt_now_ms();
-		vt_send(&p.a, &p.b, 1);
-		vt_send(&p.a, &p.b, 2);
-		vt_expect(p.a.cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
-		vt_expect(p.a.cq, 2, IBV_WC_WR_FLUSH_ERR);
-		assert_true(vt_now_ms() - start_ms + 1 >= 10 * (uint64_t)retries);
-		assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
-		assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
-		vt_no_event();
-		vt_pair_close(&p);
-	}
+	start_ms = vt_now_ms();
+	vt_send(&p->a, &p->b, 1);
+	vt_send(&p->a, &p->b, 2);
+	vt_expect(p->a.cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	vt_expect(p->a.cq, 2, IBV_WC_WR_FLUSH_ERR);
+	assert_true(vt_now_ms() - start_ms + 1 >= 10 * (uint64_t)retries);
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
+	assert_int_equal(vt_state(p->b.qp), IBV_QPS_RTS);
+	vt_no_event();
 }
 
 /* 7 is for ever: it waits as long as it takes. */
-vt_pair_test(rnr_retry_of_seven_waits, .type = IBV_QPT_RC, .rnr_timer = 14 /* 1.28 ms */)
+vt_pair_test(rnr_retry_of_seven_waits, .rnr_timer = 14 /* 1.28 ms */)
 {
 	struct ibv_wc wc;
 
@@ -642,34 +583,27 @@ vt_pair_test(rnr_retry_of_seven_waits, .type = IBV_QPT_RC, .rnr_timer = 14 /* 1.
 }
 
 /* ibv_modify_qp(3): (retry_cnt + 1) timeouts, then it fails, and all the rest with it. */
-vt_test(retry_exceeded)
+vt_ends_test(retry_exceeded, i, 0, 4, .timeout = 13, .retry_cnt = 2)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						  IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD };
+	uint64_t start_ms;
+	struct vt_wr w;
 
-	for (int i = 0; i < 4; i++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .timeout = 13, .retry_cnt = 2 };
-		uint64_t start_ms;
-		struct vt_end end;
-		struct vt_wr w;
-
-		vt_end_open(&end, &opt, false);
-		vt_climb(end.qp, &opt, IBV_QPS_RTS, (end.qp->qp_num & ~0x3fffu) | NOBODY);
-		start_ms = vt_now_ms();
-		vt_wr(&w, ops[i], &end, &end, 8);
-		vt_post(&end, &w);
-		w.wr.wr_id = 2;
-		vt_post(&end, &w);
-		vt_recv(&end, 3);
-		vt_expect(end.cq, 1, IBV_WC_RETRY_EXC_ERR);
-		vt_expect(end.cq, 2, IBV_WC_WR_FLUSH_ERR);
-		vt_expect(end.cq, 3, IBV_WC_WR_FLUSH_ERR);
-		/* 33.6 ms, three times; at least the timeouts are not shorter than asked. */
-		assert_true(vt_now_ms() - start_ms >= 90);
-		assert_int_equal(vt_state(end.qp), IBV_QPS_ERR);
-		vt_no_event();
-		vt_end_close(&end);
-	}
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, (end->qp->qp_num & ~0x3fffu) | NOBODY);
+	start_ms = vt_now_ms();
+	vt_wr(&w, ops[i], end, end, 8);
+	vt_post(end, &w);
+	w.wr.wr_id = 2;
+	vt_post(end, &w);
+	vt_recv(end, 3);
+	vt_expect(end->cq, 1, IBV_WC_RETRY_EXC_ERR);
+	vt_expect(end->cq, 2, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(end->cq, 3, IBV_WC_WR_FLUSH_ERR);
+	/* 33.6 ms, three times; at least the timeouts are not shorter than asked. */
+	assert_true(vt_now_ms() - start_ms >= 90);
+	assert_int_equal(vt_state(end->qp), IBV_QPS_ERR);
+	vt_no_event();
 }
 
 /* --- what control functions refuse --- */
@@ -682,21 +616,17 @@ static int said_twice(int rc)
 	return rc;
 }
 
-vt_test(errno_says_it_too)
+vt_end_test(errno_says_it_too)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 	union ibv_gid no_group = { .raw = { 1 } };
 	struct ibv_port_attr port;
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
 	errno = 0;
-	assert_int_equal(said_twice(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE)), EINVAL);
-	assert_int_equal(said_twice(ibv_attach_mcast(end.qp, &no_group, 0)), EINVAL);
-	assert_int_equal(said_twice(ibv_resize_cq(end.cq, -1)), EINVAL);
-	assert_int_equal(said_twice(ibv_destroy_cq(end.cq)), EBUSY);
+	assert_int_equal(said_twice(ibv_modify_qp(end->qp, &attr, IBV_QP_STATE)), EINVAL);
+	assert_int_equal(said_twice(ibv_attach_mcast(end->qp, &no_group, 0)), EINVAL);
+	assert_int_equal(said_twice(ibv_resize_cq(end->cq, -1)), EINVAL);
+	assert_int_equal(said_twice(ibv_destroy_cq(end->cq)), EBUSY);
 	assert_int_equal(said_twice(ibv_dealloc_pd(vt.pd)), EBUSY);
 	assert_int_equal(said_twice(ibv_query_port(vt.ctx, 9, &port)), EINVAL);
-	vt_end_close(&end);
 }

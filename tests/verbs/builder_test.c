@@ -69,6 +69,9 @@ static void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
+#define scene_test(f, ...)									  \
+	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
+
 /* A batch begins; what is built next has this wr_id and is signaled. */
 static void start(struct scene *s, uint64_t wr_id)
 {
@@ -134,90 +137,81 @@ vt_test(each_type_has_exactly_its_operations)
 
 /* --- the operations --- */
 
-vt_test(sends_arrive_with_what_they_carry)
+scene_test(sends_arrive_with_what_they_carry, SENDS)
 {
-	struct scene s;
 	struct ibv_wc wc;
 
-	scene_open(&s, SENDS);
-	vt_recv(&s.p.b, 1);
-	vt_recv(&s.p.b, 2);
-	start(&s, 10);
-	ibv_wr_send(s.ex);
-	data(&s, 100);
-	s.ex->wr_id = 11;
-	ibv_wr_send_imm(s.ex, htonl(0x12345678));
-	data(&s, 200);
-	assert_nothing_posted(&s); /* "No work is executed to the queue until" complete */
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	assert_int_equal(vt_expect(s.p.a.cq, 10, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
-	assert_int_equal(vt_expect(s.p.a.cq, 11, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
-	wc = vt_expect(s.p.b.cq, 1, IBV_WC_SUCCESS);
+	vt_recv(&s->p.b, 1);
+	vt_recv(&s->p.b, 2);
+	start(s, 10);
+	ibv_wr_send(s->ex);
+	data(s, 100);
+	s->ex->wr_id = 11;
+	ibv_wr_send_imm(s->ex, htonl(0x12345678));
+	data(s, 200);
+	assert_nothing_posted(s); /* "No work is executed to the queue until" complete */
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	assert_int_equal(vt_expect(s->p.a.cq, 10, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+	assert_int_equal(vt_expect(s->p.a.cq, 11, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+	wc = vt_expect(s->p.b.cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 100);
 	assert_false(wc.wc_flags & IBV_WC_WITH_IMM);
-	wc = vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
+	wc = vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 200);
 	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
 	assert_int_equal(ntohl(wc.imm_data), 0x12345678);
-	assert_true(vt_is_filled(s.p.b.buf, 200, SEED));
-	scene_close(&s);
+	assert_true(vt_is_filled(s->p.b.buf, 200, SEED));
 }
 
-vt_test(writes_and_reads_go_where_they_are_told)
+scene_test(writes_and_reads_go_where_they_are_told, WRITES | FETCHES)
 {
-	struct scene s;
 	struct ibv_wc wc;
 
-	scene_open(&s, WRITES | FETCHES);
-	vt_recv(&s.p.b, 1);
-	start(&s, 10);
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s));
-	data(&s, 100);
-	s.ex->wr_id = 11;
-	ibv_wr_rdma_write_imm(s.ex, s.p.b.mr->rkey, there(&s) + 100, htonl(7));
-	ibv_wr_set_sge(s.ex, s.p.a.mr->lkey, (uintptr_t)s.p.a.buf + 100, 100);
-	s.ex->wr_id = 12;
-	ibv_wr_rdma_read(s.ex, s.p.b.mr->rkey, there(&s));
-	ibv_wr_set_sge(s.ex, s.p.a.mr->lkey, (uintptr_t)s.p.a.buf + AT, 200);
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	assert_int_equal(vt_expect(s.p.a.cq, 10, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
-	assert_int_equal(vt_expect(s.p.a.cq, 11, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
-	assert_int_equal(vt_expect(s.p.a.cq, 12, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_READ);
-	wc = vt_expect(s.p.b.cq, 1, IBV_WC_SUCCESS);
+	vt_recv(&s->p.b, 1);
+	start(s, 10);
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s));
+	data(s, 100);
+	s->ex->wr_id = 11;
+	ibv_wr_rdma_write_imm(s->ex, s->p.b.mr->rkey, there(s) + 100, htonl(7));
+	ibv_wr_set_sge(s->ex, s->p.a.mr->lkey, (uintptr_t)s->p.a.buf + 100, 100);
+	s->ex->wr_id = 12;
+	ibv_wr_rdma_read(s->ex, s->p.b.mr->rkey, there(s));
+	ibv_wr_set_sge(s->ex, s->p.a.mr->lkey, (uintptr_t)s->p.a.buf + AT, 200);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	assert_int_equal(vt_expect(s->p.a.cq, 10, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
+	assert_int_equal(vt_expect(s->p.a.cq, 11, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
+	assert_int_equal(vt_expect(s->p.a.cq, 12, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_READ);
+	wc = vt_expect(s->p.b.cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 	assert_int_equal(ntohl(wc.imm_data), 7);
-	assert_true(vt_is_filled(s.p.b.buf + AT, 200, SEED));
-	assert_true(vt_is_filled(s.p.a.buf + AT, 200, SEED));
-	scene_close(&s);
+	assert_true(vt_is_filled(s->p.b.buf + AT, 200, SEED));
+	assert_true(vt_is_filled(s->p.a.buf + AT, 200, SEED));
 }
 
-vt_test(atomics_work_on_eight_octets)
+scene_test(atomics_work_on_eight_octets, FETCHES)
 {
 	uint64_t *word, *found, value = 0x1122334455667788;
-	struct scene s;
 
-	scene_open(&s, FETCHES);
-	word = (uint64_t *)(s.p.b.buf + AT);
-	found = (uint64_t *)(s.p.a.buf + AT);
+	word = (uint64_t *)(s->p.b.buf + AT);
+	found = (uint64_t *)(s->p.a.buf + AT);
 	*word = 5;
-	start(&s, 10);
-	ibv_wr_atomic_fetch_add(s.ex, s.p.b.mr->rkey, there(&s), 3);
-	ibv_wr_set_sge(s.ex, s.p.a.mr->lkey, (uintptr_t)found, 8);
-	s.ex->wr_id = 11;
-	ibv_wr_atomic_cmp_swp(s.ex, s.p.b.mr->rkey, there(&s), 8, 100);
-	ibv_wr_set_sge(s.ex, s.p.a.mr->lkey, (uintptr_t)(found + 1), 8);
-	s.ex->wr_id = 12;
-	ibv_wr_atomic_write(s.ex, s.p.b.mr->rkey, there(&s) + 8, &value);
+	start(s, 10);
+	ibv_wr_atomic_fetch_add(s->ex, s->p.b.mr->rkey, there(s), 3);
+	ibv_wr_set_sge(s->ex, s->p.a.mr->lkey, (uintptr_t)found, 8);
+	s->ex->wr_id = 11;
+	ibv_wr_atomic_cmp_swp(s->ex, s->p.b.mr->rkey, there(s), 8, 100);
+	ibv_wr_set_sge(s->ex, s->p.a.mr->lkey, (uintptr_t)(found + 1), 8);
+	s->ex->wr_id = 12;
+	ibv_wr_atomic_write(s->ex, s->p.b.mr->rkey, there(s) + 8, &value);
 	value = 0; /* it was copied */
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	assert_int_equal(vt_expect(s.p.a.cq, 10, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
-	assert_int_equal(vt_expect(s.p.a.cq, 11, IBV_WC_SUCCESS).opcode, IBV_WC_COMP_SWAP);
-	assert_int_equal(vt_expect(s.p.a.cq, 12, IBV_WC_SUCCESS).opcode, IBV_WC_ATOMIC_WRITE);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	assert_int_equal(vt_expect(s->p.a.cq, 10, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
+	assert_int_equal(vt_expect(s->p.a.cq, 11, IBV_WC_SUCCESS).opcode, IBV_WC_COMP_SWAP);
+	assert_int_equal(vt_expect(s->p.a.cq, 12, IBV_WC_SUCCESS).opcode, IBV_WC_ATOMIC_WRITE);
 	assert_int_equal(found[0], 5);
 	assert_int_equal(found[1], 8);
 	assert_int_equal(word[0], 100);
 	assert_int_equal(word[1], 0x1122334455667788);
-	scene_close(&s);
 }
 
 /* b's window is bound and invalidated by the builder of a QP of its own. */
@@ -269,39 +263,36 @@ vt_test(windows_are_bound_and_taken_back)
 
 /* --- setters --- */
 
-vt_test(lists_are_logically_concatenated)
+scene_test(lists_are_logically_concatenated, WRITES)
 {
 	struct ibv_data_buf bufs[3];
 	struct ibv_sge sges[4];
-	struct scene s;
 
-	scene_open(&s, WRITES);
 	for (unsigned i = 0; i < 4; i++)
-		sges[i] = (struct ibv_sge){ (uintptr_t)s.p.a.buf + 100 * i, 100, s.p.a.mr->lkey };
+		sges[i] = (struct ibv_sge){ (uintptr_t)s->p.a.buf + 100 * i, 100, s->p.a.mr->lkey };
 	for (unsigned i = 0; i < 3; i++)
-		bufs[i] = (struct ibv_data_buf){ s.p.a.buf + 20 * i, 20 };
-	start(&s, 10);
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s));
-	ibv_wr_set_sge_list(s.ex, 4, sges);
+		bufs[i] = (struct ibv_data_buf){ s->p.a.buf + 20 * i, 20 };
+	start(s, 10);
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s));
+	ibv_wr_set_sge_list(s->ex, 4, sges);
 	memset(sges, 0, sizeof(sges));
-	s.ex->wr_id = 11;
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s) + 1000);
-	ibv_wr_set_inline_data_list(s.ex, 3, bufs);
-	s.ex->wr_id = 12;
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s) + 2000);
-	ibv_wr_set_inline_data(s.ex, s.p.a.buf, 64);
-	s.ex->wr_id = 13;
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s) + 3000); /* of nothing */
-	memset(s.p.a.buf + 40, 0, 24); /* inline data has left already */
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
+	s->ex->wr_id = 11;
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s) + 1000);
+	ibv_wr_set_inline_data_list(s->ex, 3, bufs);
+	s->ex->wr_id = 12;
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s) + 2000);
+	ibv_wr_set_inline_data(s->ex, s->p.a.buf, 64);
+	s->ex->wr_id = 13;
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s) + 3000); /* of nothing */
+	memset(s->p.a.buf + 40, 0, 24); /* inline data has left already */
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
 	for (unsigned i = 10; i < 14; i++)
-		vt_expect(s.p.a.cq, i, IBV_WC_SUCCESS);
-	assert_true(vt_is_filled(s.p.b.buf + AT, 40, SEED));
-	assert_true(vt_is_octet(s.p.b.buf + AT + 40, 24, 0));
-	assert_true(vt_is_filled(s.p.b.buf + AT + 1000, 60, SEED));
-	assert_true(vt_is_filled(s.p.b.buf + AT + 2000, 64, SEED));
-	assert_true(vt_is_octet(s.p.b.buf + AT + 3000, 100, 0));
-	scene_close(&s);
+		vt_expect(s->p.a.cq, i, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(s->p.b.buf + AT, 40, SEED));
+	assert_true(vt_is_octet(s->p.b.buf + AT + 40, 24, 0));
+	assert_true(vt_is_filled(s->p.b.buf + AT + 1000, 60, SEED));
+	assert_true(vt_is_filled(s->p.b.buf + AT + 2000, 64, SEED));
+	assert_true(vt_is_octet(s->p.b.buf + AT + 3000, 100, 0));
 }
 
 enum misuse {
@@ -391,30 +382,26 @@ static void misuse(struct scene *s, enum misuse what)
 }
 
 /* "ibv_wr_complete() will return failure and the entire posting will be aborted" */
-vt_test(what_is_wrong_aborts_the_entire_posting)
+scene_test(what_is_wrong_aborts_the_entire_posting, RC_OPS & ~IBV_QP_EX_WITH_SEND_WITH_IMM)
 {
-	struct scene s;
-
-	scene_open(&s, RC_OPS & ~IBV_QP_EX_WITH_SEND_WITH_IMM);
-	vt_recv(&s.p.b, 1);
-	vt_recv(&s.p.b, 2);
+	vt_recv(&s->p.b, 1);
+	vt_recv(&s->p.b, 2);
 	for (int what = 0; what < MISUSES; what++) {
-		start(&s, 10);
+		start(s, 10);
 		if (what != DATA_WITHOUT_OP && what != INLINE_WITHOUT_OP)
-			build_send(&s, 10, 8);
-		misuse(&s, (enum misuse)what);
-		build_send(&s, 11, 8);
-		assert_int_equal(ibv_wr_complete(s.ex), EINVAL);
+			build_send(s, 10, 8);
+		misuse(s, (enum misuse)what);
+		build_send(s, 11, 8);
+		assert_int_equal(ibv_wr_complete(s->ex), EINVAL);
 	}
-	assert_nothing_posted(&s);
+	assert_nothing_posted(s);
 	/* And nothing of it is left. */
-	start(&s, 12);
-	build_send(&s, 12, 100);
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	vt_expect(s.p.a.cq, 12, IBV_WC_SUCCESS);
-	assert_int_equal(vt_expect(s.p.b.cq, 1, IBV_WC_SUCCESS).byte_len, 100);
-	assert_nothing_posted(&s);
-	scene_close(&s);
+	start(s, 12);
+	build_send(s, 12, 100);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	vt_expect(s->p.a.cq, 12, IBV_WC_SUCCESS);
+	assert_int_equal(vt_expect(s->p.b.cq, 1, IBV_WC_SUCCESS).byte_len, 100);
+	assert_nothing_posted(s);
 }
 
 vt_test(a_batch_that_does_not_fit_is_not_posted)
@@ -450,43 +437,35 @@ vt_test(a_batch_that_does_not_fit_is_not_posted)
 	scene_close(&s);
 }
 
-vt_test(an_empty_batch_is_nothing)
+scene_test(an_empty_batch_is_nothing, SENDS)
 {
-	struct scene s;
-
-	scene_open(&s, SENDS);
-	ibv_wr_start(s.ex);
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	ibv_wr_start(s.ex);
-	ibv_wr_abort(s.ex);
-	assert_nothing_posted(&s);
-	scene_close(&s);
+	ibv_wr_start(s->ex);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	ibv_wr_start(s->ex);
+	ibv_wr_abort(s->ex);
+	assert_nothing_posted(s);
 }
 
 /* "ibv_wr_abort() will discard all work prepared since ibv_wr_start()." */
-vt_test(abort_leaves_no_trace)
+scene_test(abort_leaves_no_trace, SENDS | WRITES)
 {
-	struct scene s;
-
-	scene_open(&s, SENDS | WRITES);
-	vt_recv(&s.p.b, 1);
-	start(&s, 10);
-	build_send(&s, 10, 100);
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s));
-	data(&s, 100);
-	ibv_wr_abort(s.ex);
-	assert_nothing_posted(&s);
-	start(&s, 11);
-	ibv_wr_send_inv(s.ex, 1); /* wrong */
-	ibv_wr_abort(s.ex);
-	start(&s, 12);
-	build_send(&s, 12, 50);
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	vt_expect(s.p.a.cq, 12, IBV_WC_SUCCESS);
-	assert_int_equal(vt_expect(s.p.b.cq, 1, IBV_WC_SUCCESS).byte_len, 50);
-	assert_nothing_posted(&s);
-	assert_true(vt_is_octet(s.p.b.buf + AT, 100, 0));
-	scene_close(&s);
+	vt_recv(&s->p.b, 1);
+	start(s, 10);
+	build_send(s, 10, 100);
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s));
+	data(s, 100);
+	ibv_wr_abort(s->ex);
+	assert_nothing_posted(s);
+	start(s, 11);
+	ibv_wr_send_inv(s->ex, 1); /* wrong */
+	ibv_wr_abort(s->ex);
+	start(s, 12);
+	build_send(s, 12, 50);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	vt_expect(s->p.a.cq, 12, IBV_WC_SUCCESS);
+	assert_int_equal(vt_expect(s->p.b.cq, 1, IBV_WC_SUCCESS).byte_len, 50);
+	assert_nothing_posted(s);
+	assert_true(vt_is_octet(s->p.b.buf + AT, 100, 0));
 }
 
 /* --- UD --- */
@@ -520,29 +499,25 @@ vt_test(a_datagram_needs_its_address)
 /* --- flags --- */
 
 /* "These values should be set before invoking the WR builder function." */
-vt_test(wr_id_and_flags_are_those_when_it_was_built)
+scene_test(wr_id_and_flags_are_those_when_it_was_built, WRITES)
 {
-	struct scene s;
-
-	scene_open(&s, WRITES);
-	start(&s, 10);
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s));
-	s.ex->wr_id = 99;
-	s.ex->wr_flags = 0;
-	data(&s, 8);
-	s.ex->wr_id = 11;
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s));
-	data(&s, 8);
-	s.ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
-	s.ex->wr_id = 12;
-	ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s));
-	s.ex->wr_flags = 0;
-	data(&s, 8);
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	vt_expect(s.p.a.cq, 10, IBV_WC_SUCCESS);
-	vt_expect(s.p.a.cq, 12, IBV_WC_SUCCESS);
-	vt_expect_none(s.p.a.cq);
-	scene_close(&s);
+	start(s, 10);
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s));
+	s->ex->wr_id = 99;
+	s->ex->wr_flags = 0;
+	data(s, 8);
+	s->ex->wr_id = 11;
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s));
+	data(s, 8);
+	s->ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
+	s->ex->wr_id = 12;
+	ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s));
+	s->ex->wr_flags = 0;
+	data(s, 8);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	vt_expect(s->p.a.cq, 10, IBV_WC_SUCCESS);
+	vt_expect(s->p.a.cq, 12, IBV_WC_SUCCESS);
+	vt_expect_none(s->p.a.cq);
 }
 
 /* "Set the solicited bit in the RDMA packet." */
@@ -596,49 +571,41 @@ vt_test(before_rts_nothing_is_posted)
 	scene_close(&s);
 }
 
-vt_test(in_the_error_state_it_is_flushed)
+scene_test(in_the_error_state_it_is_flushed, SENDS)
 {
-	struct scene s;
-
-	scene_open(&s, SENDS);
-	assert_int_equal(vt_modify(s.p.a.qp, IBV_QPS_ERR), 0);
-	start(&s, 10);
-	build_send(&s, 10, 8);
-	build_send(&s, 11, 8);
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	vt_expect(s.p.a.cq, 10, IBV_WC_WR_FLUSH_ERR);
-	vt_expect(s.p.a.cq, 11, IBV_WC_WR_FLUSH_ERR);
-	scene_close(&s);
+	assert_int_equal(vt_modify(s->p.a.qp, IBV_QPS_ERR), 0);
+	start(s, 10);
+	build_send(s, 10, 8);
+	build_send(s, 11, 8);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	vt_expect(s->p.a.cq, 10, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(s->p.a.cq, 11, IBV_WC_WR_FLUSH_ERR);
 }
 
 /* --- beside ibv_post_send(3) and other threads --- */
 
 /* "WRs batches of ibv_post_send() and this API WRs batches can interleave together" */
-vt_test(it_goes_together_with_post_send)
+scene_test(it_goes_together_with_post_send, SENDS)
 {
-	struct scene s;
-
-	scene_open(&s, SENDS);
 	for (unsigned i = 0; i < 4; i++)
-		vt_recv(&s.p.b, i);
+		vt_recv(&s->p.b, i);
 	for (unsigned i = 0; i < 4; i++) {
 		if (i % 2) {
 			struct vt_wr w;
 
-			vt_wr(&w, IBV_WR_SEND, &s.p.a, &s.p.b, 10 + i);
+			vt_wr(&w, IBV_WR_SEND, &s->p.a, &s->p.b, 10 + i);
 			w.wr.wr_id = i;
-			vt_post(&s.p.a, &w);
+			vt_post(&s->p.a, &w);
 		} else {
-			start(&s, i);
-			build_send(&s, i, 10 + i);
-			assert_int_equal(ibv_wr_complete(s.ex), 0);
+			start(s, i);
+			build_send(s, i, 10 + i);
+			assert_int_equal(ibv_wr_complete(s->ex), 0);
 		}
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		vt_expect(s.p.a.cq, i, IBV_WC_SUCCESS);
-		assert_int_equal(vt_expect(s.p.b.cq, i, IBV_WC_SUCCESS).byte_len, 10 + i);
+		vt_expect(s->p.a.cq, i, IBV_WC_SUCCESS);
+		assert_int_equal(vt_expect(s->p.b.cq, i, IBV_WC_SUCCESS).byte_len, 10 + i);
 	}
-	scene_close(&s);
 }
 
 struct rival {
@@ -659,25 +626,22 @@ static void *rival_run(void *arg)
 }
 
 /* CONCURRENCY: "a per-QP critical section where no other threads can enter" */
-vt_test(one_thread_builds_at_a_time)
+scene_test(one_thread_builds_at_a_time, SENDS)
 {
 	struct rival rival = { .rc = -1 };
 	pthread_t thread;
-	struct scene s;
 
-	scene_open(&s, SENDS);
-	rival.s = &s;
-	vt_recv(&s.p.b, 1);
-	vt_recv(&s.p.b, 2);
-	start(&s, 10);
+	rival.s = s;
+	vt_recv(&s->p.b, 1);
+	vt_recv(&s->p.b, 2);
+	start(s, 10);
 	assert_int_equal(pthread_create(&thread, NULL, rival_run, &rival), 0);
 	vt_sleep_ms(VT_QUIET_MS);
 	assert_false(atomic_load(&rival.inside));
-	build_send(&s, 10, 8);
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
+	build_send(s, 10, 8);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(rival.rc, 0);
-	vt_expect(s.p.a.cq, 10, IBV_WC_SUCCESS);
-	vt_expect(s.p.a.cq, 20, IBV_WC_SUCCESS);
-	scene_close(&s);
+	vt_expect(s->p.a.cq, 10, IBV_WC_SUCCESS);
+	vt_expect(s->p.a.cq, 20, IBV_WC_SUCCESS);
 }

@@ -69,13 +69,12 @@ static int teardown(void **state)
 /* create_dv: "returns a pointer to the created QP" */
 dv_test(it_is_created_like_any_other)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	static const struct mlx5dv_qp_init_attr nothing;
 	struct ibv_qp_init_attr_ex attr;
 	struct ibv_qp *qp;
 
 	for (int i = 0; i < 3; i++) {
-		attr = attr_of(types[i]);
+		attr = attr_of(vt_types[i]);
 		expect_made(attr, &nothing);
 		qp = mlx5dv_create_qp(vt.ctx, &attr, NULL);
 		assert_non_null(qp);

@@ -7,8 +7,7 @@
  * raw_test.c, rss_test.c and tso_test.c; what is mlx5dv's is refused here.
  */
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-enum { TYPES = 3, ALL_TYPES = 7, RAW_BITS = 3, PAD_BYTES = 64 };
+enum { ALL_TYPES = 7, RAW_BITS = 3, PAD_BYTES = 64 };
 
 static struct ibv_qp_init_attr_ex init_of(struct ibv_cq *cq, enum ibv_qp_type type)
 {
@@ -59,8 +58,8 @@ vt_test(it_belongs_to_the_pd_of_its_attributes)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (int i = 0; i < 2 * TYPES; i++) {
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[i / 2]);
+	for (int i = 0; i < 2 * VT_TYPES; i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i / 2]);
 		struct ibv_pd *pd = ibv_alloc_pd(vt.ctx);
 		struct ibv_qp *qp;
 
@@ -89,11 +88,11 @@ vt_test(without_a_pd_it_is_refused)
 	assert_non_null(other);
 	far_pd = ibv_alloc_pd(other);
 	assert_non_null(far_pd);
-	for (unsigned i = 0; i < TYPES * sizeof(masks) / sizeof(masks[0]); i++) {
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
+	for (unsigned i = 0; i < VT_TYPES * sizeof(masks) / sizeof(masks[0]); i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i % VT_TYPES]);
 
 		/* The field is there, but no bit says so. */
-		init.comp_mask = masks[i / TYPES];
+		init.comp_mask = masks[i / VT_TYPES];
 		expect_refused(&init, EINVAL);
 		/* The bit is there, but no PD. */
 		init.comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -114,8 +113,8 @@ vt_test(fields_without_their_bit_are_not_looked_at)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (int i = 0; i < 2 * TYPES; i++) {
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[i / 2]);
+	for (int i = 0; i < 2 * VT_TYPES; i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i / 2]);
 		struct ibv_qp *qp;
 
 		init.comp_mask |= i & 1 ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0;
@@ -138,7 +137,7 @@ vt_test(bits_that_nobody_knows_are_refused)
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
 	for (int bit = ALL_TYPES; bit < 32; bit++) {
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[bit % TYPES]);
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[bit % VT_TYPES]);
 
 		init.comp_mask |= 1u << bit;
 		expect_refused(&init, EOPNOTSUPP);
@@ -169,7 +168,7 @@ vt_test(it_carries_the_context_it_was_given)
 /* An end whose QP was created with these attributes, in RTS, its own peer. */
 static void end_open(struct vt_end *end, struct vt_options *opt, struct ibv_qp_init_attr_ex *init)
 {
-	vt_end_open(end, opt, opt->srq);
+	vt_end_open(end, opt);
 	assert_int_equal(ibv_destroy_qp(end->qp), 0);
 	if (!init->send_cq)
 		init->send_cq = init->recv_cq = end->cq;
@@ -192,10 +191,10 @@ static void send_to_oneself(struct vt_end *end, struct ibv_cq *send_cq, struct i
 /* create_ex: "CQ to be associated with the Receive Queue (RQ)" */
 vt_test(each_queue_completes_on_its_cq)
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
+	for (int i = 0; i < VT_TYPES; i++) {
+		struct vt_options opt = { .type = vt_types[i] };
 		struct ibv_cq *send_cq = vt_cq(8, NULL), *recv_cq = vt_cq(8, NULL);
-		struct ibv_qp_init_attr_ex init = init_of(send_cq, types[i]);
+		struct ibv_qp_init_attr_ex init = init_of(send_cq, vt_types[i]);
 		struct vt_end end;
 
 		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -211,10 +210,10 @@ vt_test(each_queue_completes_on_its_cq)
 /* create_ex: "SRQ handle if QP is to be associated with an SRQ, otherwise NULL" */
 vt_test(it_receives_from_the_srq_it_was_given)
 {
-	for (int i = 0; i < TYPES; i += 2) {
-		struct vt_options opt = { .type = types[i], .srq = true };
+	for (int i = 0; i < VT_TYPES; i += 2) {
+		struct vt_options opt = { .type = vt_types[i], .srq = true };
 		struct ibv_cq *send_cq = vt_cq(8, NULL), *recv_cq = vt_cq(8, NULL);
-		struct ibv_qp_init_attr_ex init = init_of(send_cq, types[i]);
+		struct ibv_qp_init_attr_ex init = init_of(send_cq, vt_types[i]);
 		struct vt_end end;
 
 		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -269,13 +268,13 @@ vt_test(it_has_the_type_it_was_asked_for)
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr_ex init;
 
-	for (int i = 0; i < TYPES; i++) {
+	for (int i = 0; i < VT_TYPES; i++) {
 		struct ibv_qp *qp;
 
-		init = init_of(cq, types[i]);
+		init = init_of(cq, vt_types[i]);
 		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		qp = made(&init);
-		assert_int_equal(qp->qp_type, types[i]);
+		assert_int_equal(qp->qp_type, vt_types[i]);
 		assert_int_equal(qp->state, IBV_QPS_RESET);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
@@ -307,8 +306,8 @@ vt_test(an_xrc_domain_goes_with_no_other_type)
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr_ex init;
 
-	for (int i = 0; i < 2 * TYPES; i++) {
-		init = init_of(cq, types[i / 2]);
+	for (int i = 0; i < 2 * VT_TYPES; i++) {
+		init = init_of(cq, vt_types[i / 2]);
 		init.comp_mask |= IBV_QP_INIT_ATTR_XRCD;
 		init.xrcd = i & 1 ? (struct ibv_xrcd *)8 : NULL;
 		expect_refused(&init, EINVAL);
@@ -331,11 +330,11 @@ vt_test(what_raw_packets_have_goes_with_no_other_type)
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	uint8_t key[40] = { 1 };
 
-	for (int i = 0; i < RAW_BITS * TYPES; i++) {
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
+	for (int i = 0; i < RAW_BITS * VT_TYPES; i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i % VT_TYPES]);
 
 		/* Without a value, and with one. */
-		init.comp_mask |= bits[i / TYPES];
+		init.comp_mask |= bits[i / VT_TYPES];
 		expect_refused(&init, EOPNOTSUPP);
 		init.max_tso_header = 64;
 		init.rwq_ind_tbl = (struct ibv_rwq_ind_table *)8;
@@ -359,9 +358,9 @@ vt_test(flags_are_those_of_the_type)
 				       IBV_QP_CREATE_PCI_WRITE_END_PADDING;
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (int i = 0; i < TYPES * 32; i++) {
-		uint32_t flag = 1u << i / TYPES;
-		enum ibv_qp_type type = types[i % TYPES];
+	for (int i = 0; i < VT_TYPES * 32; i++) {
+		uint32_t flag = 1u << i / VT_TYPES;
+		enum ibv_qp_type type = vt_types[i % VT_TYPES];
 		struct ibv_qp_init_attr_ex init = init_of(cq, type);
 
 		if (!(flag & common) &&
@@ -381,9 +380,9 @@ vt_test(what_frames_of_ethernet_have_is_refused)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (int i = 0; i < TYPES; i++) {
-		expect_flag_refused(cq, types[i], IBV_QP_CREATE_SCATTER_FCS, EINVAL);
-		expect_flag_refused(cq, types[i], IBV_QP_CREATE_CVLAN_STRIPPING, EINVAL);
+	for (int i = 0; i < VT_TYPES; i++) {
+		expect_flag_refused(cq, vt_types[i], IBV_QP_CREATE_SCATTER_FCS, EINVAL);
+		expect_flag_refused(cq, vt_types[i], IBV_QP_CREATE_CVLAN_STRIPPING, EINVAL);
 	}
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
@@ -395,10 +394,10 @@ vt_test(padding_is_harmless)
 
 	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	assert_true(device.device_cap_flags_ex & IBV_DEVICE_PCI_WRITE_END_PADDING);
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct ibv_qp_init_attr_ex init = init_of(NULL, types[i]);
-		uint32_t head = types[i] == IBV_QPT_UD ? 40 : 0;
+	for (int i = 0; i < VT_TYPES; i++) {
+		struct vt_options opt = { .type = vt_types[i] };
+		struct ibv_qp_init_attr_ex init = init_of(NULL, vt_types[i]);
+		uint32_t head = vt_types[i] == IBV_QPT_UD ? 40 : 0;
 		struct vt_end end;
 		struct ibv_wc wc;
 		struct vt_wr w;
@@ -460,9 +459,9 @@ vt_test(one_that_sends_as_another_receives_nothing)
 	struct vt_end end;
 
 	for (int i = 0; i < 2; i++) {
-		init = init_of(NULL, types[i]);
+		init = init_of(NULL, vt_types[i]);
 		init.send_cq = init.recv_cq = vt_cq(4, NULL);
-		expect_flag_refused(init.send_cq, types[i], IBV_QP_CREATE_SOURCE_QPN, EINVAL);
+		expect_flag_refused(init.send_cq, vt_types[i], IBV_QP_CREATE_SOURCE_QPN, EINVAL);
 		assert_int_equal(ibv_destroy_cq(init.send_cq), 0);
 	}
 	init = init_of(NULL, IBV_QPT_UD);
@@ -494,20 +493,21 @@ vt_test(operations_are_those_of_the_type)
 	static const uint64_t fetches = IBV_QP_EX_WITH_RDMA_READ |
 					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 					IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-	static const uint64_t can[TYPES] = { sends | writes | fetches, sends | writes, sends };
-	static const uint64_t cannot[TYPES] = { IBV_QP_EX_WITH_TSO, IBV_QP_EX_WITH_TSO | fetches,
+	static const uint64_t can[VT_TYPES] = { sends | writes | fetches, sends | writes, sends };
+	static const uint64_t cannot[VT_TYPES] = { IBV_QP_EX_WITH_TSO, IBV_QP_EX_WITH_TSO | fetches,
 						IBV_QP_EX_WITH_TSO | fetches | writes };
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (int i = 0; i < TYPES * 64; i++) {
-		uint64_t op = 1ull << i / TYPES;
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
+	for (int i = 0; i < VT_TYPES * 64; i++) {
+		uint64_t op = 1ull << i / VT_TYPES;
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i % VT_TYPES]);
 
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		init.send_ops_flags = op;
-		if (can[i % TYPES] & op)
+		if (can[i % VT_TYPES] & op)
 			assert_int_equal(ibv_destroy_qp(made(&init)), 0);
-		else if ((cannot[i % TYPES] & op) || i / TYPES > 15) /* the headers know no more */
+		else if ((cannot[i % VT_TYPES] & op) ||
+			 i / VT_TYPES > 15) /* the headers know no more */
 			expect_refused(&init, EOPNOTSUPP);
 	}
 	assert_int_equal(ibv_destroy_cq(cq), 0);
@@ -570,9 +570,9 @@ vt_test(caps_come_back_as_they_are)
 	};
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (unsigned i = 0; i < TYPES * sizeof(wanted) / sizeof(wanted[0]); i++) {
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
-		const struct ibv_qp_cap *w = &wanted[i / TYPES];
+	for (unsigned i = 0; i < VT_TYPES * sizeof(wanted) / sizeof(wanted[0]); i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i % VT_TYPES]);
+		const struct ibv_qp_cap *w = &wanted[i / VT_TYPES];
 		struct ibv_qp_init_attr told;
 		struct ibv_qp_attr attr;
 		struct ibv_qp *qp;
@@ -654,10 +654,10 @@ vt_test(too_much_is_refused)
 	};
 	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (unsigned i = 0; i < 2 * TYPES * sizeof(too_much) / sizeof(too_much[0]); i++) {
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[i / 2 % TYPES]);
+	for (unsigned i = 0; i < 2 * VT_TYPES * sizeof(too_much) / sizeof(too_much[0]); i++) {
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i / 2 % VT_TYPES]);
 
-		init.cap = too_much[i / 2 / TYPES];
+		init.cap = too_much[i / 2 / VT_TYPES];
 		init.comp_mask |= i & 1 ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
 					: IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		expect_refused(&init, EINVAL);
@@ -680,7 +680,7 @@ vt_test(every_qp_has_a_number_until_it_is_destroyed)
 	struct ibv_qp *qps[COUNT];
 
 	for (int i = 0; i < COUNT; i++) {
-		struct ibv_qp_init_attr_ex init = init_of(cq, types[i % TYPES]);
+		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i % VT_TYPES]);
 
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		init.send_ops_flags = IBV_QP_EX_WITH_SEND;

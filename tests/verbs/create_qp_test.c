@@ -8,8 +8,6 @@
  * SENTENCES.md lists them.
  */
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-enum { TYPES = 3 };
 
 /* What a create needs, and can be asked to be too much. */
 struct fixture {
@@ -36,6 +34,9 @@ static void fixture_close(struct fixture *f)
 	assert_int_equal(ibv_destroy_cq(f->recv_cq), 0);
 }
 
+#define fixture_test(name) \
+	vt_with(vt_test, name, struct fixture, f, fixture_open(&f), fixture_close(&f))
+
 static struct ibv_qp_init_attr init_of(const struct fixture *f, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init;
@@ -60,13 +61,10 @@ static void expect_refused(struct ibv_qp_init_attr *init, int err)
 
 /* create: "creates a queue pair (QP) associated with the protection domain pd" */
 /* create: "The argument qp_init_attr is an ibv_qp_init_attr struct" */
-vt_test(it_belongs_to_its_pd)
+fixture_test(it_belongs_to_its_pd)
 {
-	struct fixture f;
-
-	fixture_open(&f);
-	for (int i = 0; i < TYPES; i++) {
-		struct ibv_qp_init_attr init = init_of(&f, types[i]);
+	for (int i = 0; i < VT_TYPES; i++) {
+		struct ibv_qp_init_attr init = init_of(f, vt_types[i]);
 		struct ibv_pd *pd = ibv_alloc_pd(vt.ctx);
 		struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
@@ -77,20 +75,17 @@ vt_test(it_belongs_to_its_pd)
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 		assert_int_equal(ibv_dealloc_pd(pd), 0);
 	}
-	fixture_close(&f);
 }
 
 /* create: "Associated context of the QP" */
-vt_test(it_carries_the_context_it_was_given)
+fixture_test(it_carries_the_context_it_was_given)
 {
 	struct ibv_qp_init_attr init, told;
 	struct ibv_qp_attr attr;
-	struct fixture f;
 	struct ibv_qp *qp;
 	int mine;
 
-	fixture_open(&f);
-	init = init_of(&f, IBV_QPT_RC);
+	init = init_of(f, IBV_QPT_RC);
 	init.qp_context = &mine;
 	qp = ibv_create_qp(vt.pd, &init);
 	assert_non_null(qp);
@@ -98,58 +93,50 @@ vt_test(it_carries_the_context_it_was_given)
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &told), 0);
 	assert_ptr_equal(told.qp_context, &mine);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	fixture_close(&f);
 }
 
 /* create: "CQ to be associated with the Send Queue (SQ)" */
 /* create: "CQ to be associated with the Receive Queue (RQ)" */
-vt_test(each_queue_completes_on_its_cq)
+vt_end_test(each_queue_completes_on_its_cq)
 {
 	struct ibv_cq *send_cq, *recv_cq;
-	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_init_attr init;
-	struct vt_end end;
 	struct ibv_qp *own;
 
-	vt_end_open(&end, &opt, false);
 	send_cq = vt_cq(8, NULL);
 	recv_cq = vt_cq(8, NULL);
 	init = (struct ibv_qp_init_attr){ .send_cq = send_cq, .recv_cq = recv_cq,
 					  .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
-	own = end.qp;
-	end.qp = ibv_create_qp(vt.pd, &init);
-	assert_non_null(end.qp);
+	own = end->qp;
+	end->qp = ibv_create_qp(vt.pd, &init);
+	assert_non_null(end->qp);
 	/* A QP may be its own peer. */
-	vt_climb(end.qp, &opt, IBV_QPS_RTS, end.qp->qp_num);
-	vt_recv(&end, 7);
-	vt_send(&end, &end, 8);
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, end->qp->qp_num);
+	vt_recv(end, 7);
+	vt_send(end, end, 8);
 	vt_expect(recv_cq, 7, IBV_WC_SUCCESS);
 	vt_expect(send_cq, 8, IBV_WC_SUCCESS);
 	vt_expect_none(send_cq);
 	vt_expect_none(recv_cq);
 	assert_int_equal(ibv_destroy_cq(send_cq), EBUSY);
 	assert_int_equal(ibv_destroy_cq(recv_cq), EBUSY);
-	assert_int_equal(ibv_destroy_qp(end.qp), 0);
+	assert_int_equal(ibv_destroy_qp(end->qp), 0);
 	assert_int_equal(ibv_destroy_cq(send_cq), 0);
 	assert_int_equal(ibv_destroy_cq(recv_cq), 0);
-	end.qp = own;
-	vt_end_close(&end);
+	end->qp = own;
 }
 
 /* A CQ is needed on both sides, and of the same device. */
-vt_test(without_a_cq_it_is_refused)
+fixture_test(without_a_cq_it_is_refused)
 {
 	struct ibv_qp_init_attr init;
-	struct fixture f;
 
-	fixture_open(&f);
-	init = init_of(&f, IBV_QPT_RC);
+	init = init_of(f, IBV_QPT_RC);
 	init.send_cq = NULL;
 	expect_refused(&init, EINVAL);
-	init = init_of(&f, IBV_QPT_UD);
+	init = init_of(f, IBV_QPT_UD);
 	init.recv_cq = NULL;
 	expect_refused(&init, EINVAL);
-	fixture_close(&f);
 }
 
 vt_test(what_belongs_to_another_context_is_refused)
@@ -175,7 +162,7 @@ vt_test(what_belongs_to_another_context_is_refused)
 }
 
 /* create: "SRQ handle if QP is to be associated with an SRQ, otherwise NULL" */
-vt_pair_test(it_receives_from_the_srq_it_was_given, .type = IBV_QPT_RC, .srq = true)
+vt_pair_test(it_receives_from_the_srq_it_was_given, .srq = true)
 {
 	struct ibv_recv_wr wr = { .wr_id = 3 }, *bad = NULL;
 
@@ -193,30 +180,28 @@ vt_pair_test(it_receives_from_the_srq_it_was_given, .type = IBV_QPT_RC, .srq = t
 
 /* create: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET" */
 /* create: "returns a pointer to the created QP" */
-vt_test(it_has_the_type_it_was_asked_for)
+fixture_test(it_has_the_type_it_was_asked_for)
 {
 	struct ibv_qp_init_attr told, init;
 	struct ibv_qp_attr attr;
-	struct fixture f;
 
-	fixture_open(&f);
-	for (int i = 0; i < TYPES; i++) {
+	for (int i = 0; i < VT_TYPES; i++) {
 		struct ibv_qp *qp;
 
-		init = init_of(&f, types[i]);
+		init = init_of(f, vt_types[i]);
 		qp = ibv_create_qp(vt.pd, &init);
 		assert_non_null(qp);
-		assert_int_equal(qp->qp_type, types[i]);
+		assert_int_equal(qp->qp_type, vt_types[i]);
 		assert_int_equal(qp->state, IBV_QPS_RESET);
 		assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &told), 0);
-		assert_int_equal(told.qp_type, types[i]);
+		assert_int_equal(told.qp_type, vt_types[i]);
 		assert_int_equal(attr.qp_state, IBV_QPS_RESET);
-		assert_ptr_equal(told.send_cq, f.send_cq);
-		assert_ptr_equal(told.recv_cq, f.recv_cq);
+		assert_ptr_equal(told.send_cq, f->send_cq);
+		assert_ptr_equal(told.recv_cq, f->recv_cq);
 		assert_null(told.srq);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
-	init = init_of(&f, IBV_QPT_RAW_PACKET);
+	init = init_of(f, IBV_QPT_RAW_PACKET);
 	if (!vt_by_udp()) {
 		struct ibv_qp *qp = ibv_create_qp(vt.pd, &init);
 
@@ -226,22 +211,18 @@ vt_test(it_has_the_type_it_was_asked_for)
 	} else {
 		expect_refused(&init, EOPNOTSUPP);
 	}
-	fixture_close(&f);
 }
 
 /* create: "IBV_QPT_DRIVER does not represent a specific service" */
-vt_test(types_that_there_are_not_are_refused)
+fixture_test(types_that_there_are_not_are_refused)
 {
 	static const enum ibv_qp_type none[] = { IBV_QPT_DRIVER, 0, 77, -1 };
-	struct fixture f;
 
-	fixture_open(&f);
 	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-		struct ibv_qp_init_attr init = init_of(&f, none[i]);
+		struct ibv_qp_init_attr init = init_of(f, none[i]);
 
 		expect_refused(&init, EOPNOTSUPP);
 	}
-	fixture_close(&f);
 }
 
 static void post_unsignaled_then_signaled(struct vt_pair *p)
@@ -258,28 +239,23 @@ static void post_unsignaled_then_signaled(struct vt_pair *p)
 }
 
 /* create: "If set, each Work Request (WR) submitted to the SQ generates a completion entry" */
-vt_test(sq_sig_all_makes_every_send_complete)
+vt_pairs_test(sq_sig_all_makes_every_send_complete, all, 0, 2, .type = IBV_QPT_RC,
+	      .sq_sig_all = all)
 {
-	for (int all = 0; all < 2; all++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .sq_sig_all = all };
-		struct ibv_qp_init_attr told;
-		struct ibv_qp_attr attr;
-		struct vt_pair p;
+	struct ibv_qp_init_attr told;
+	struct ibv_qp_attr attr;
 
-		vt_pair_open(&p, &opt);
-		assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &told), 0);
-		assert_int_equal(told.sq_sig_all, all);
-		post_unsignaled_then_signaled(&p);
-		if (all)
-			vt_expect(p.a.cq, 21, IBV_WC_SUCCESS);
-		vt_expect(p.a.cq, 22, IBV_WC_SUCCESS);
-		vt_expect_none(p.a.cq);
-		vt_pair_close(&p);
-	}
+	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_CAP, &told), 0);
+	assert_int_equal(told.sq_sig_all, all);
+	post_unsignaled_then_signaled(p);
+	if (all)
+		vt_expect(p->a.cq, 21, IBV_WC_SUCCESS);
+	vt_expect(p->a.cq, 22, IBV_WC_SUCCESS);
+	vt_expect_none(p->a.cq);
 }
 
 /* create: "Requested max number of outstanding WRs in the SQ" */
-vt_pair_test(the_send_queue_holds_what_was_granted, .type = IBV_QPT_RC, .send_wr = 5,
+vt_pair_test(the_send_queue_holds_what_was_granted, .send_wr = 5,
 	     .state = IBV_QPS_RTS)
 {
 	struct ibv_qp_init_attr told;
@@ -321,7 +297,7 @@ vt_pair_test(the_receive_queue_holds_what_was_granted, .type = IBV_QPT_UD, .recv
 
 /* create: "Requested max number of scatter/gather (s/g) elements in a WR in the SQ" */
 /* create: "Requested max number of s/g elements in a WR in the SQ" */
-vt_pair_test(as_many_pieces_as_granted_can_be_posted, .type = IBV_QPT_RC, .sge = 7)
+vt_pair_test(as_many_pieces_as_granted_can_be_posted, .sge = 7)
 {
 	struct ibv_recv_wr recv = { .wr_id = 2 }, *bad_recv = NULL;
 	struct ibv_qp_init_attr told;
@@ -390,27 +366,25 @@ static void send_inline(enum ibv_qp_type type, uint32_t bytes)
  */
 vt_test(as_much_inline_as_granted_can_be_posted)
 {
-	for (int i = 0; i < TYPES; i++) {
-		send_inline(types[i], 1);
-		send_inline(types[i], 220);
+	for (int i = 0; i < VT_TYPES; i++) {
+		send_inline(vt_types[i], 1);
+		send_inline(vt_types[i], 220);
 	}
 }
 
 /* create: "QP capabilities" */
 /* create: "will update the qp_init_attr->cap struct with the actual QP values" */
 /* create: "the values will be greater than or equal to the values requested" */
-vt_test(caps_come_back_as_they_are)
+fixture_test(caps_come_back_as_they_are)
 {
 	static const struct ibv_qp_cap wanted[] = {
 		{ 1, 1, 1, 1, 0 }, { 2, 2, 1, 1, 0 },	 { 3, 5, 2, 3, 17 },
 		{ 100, 0, 1, 0, 0 }, { 0, 100, 0, 1, 0 }, { 1000, 999, 16, 30, 236 },
 	};
-	struct fixture f;
 
-	fixture_open(&f);
-	for (unsigned i = 0; i < TYPES * sizeof(wanted) / sizeof(wanted[0]); i++) {
-		struct ibv_qp_init_attr init = init_of(&f, types[i % TYPES]), told;
-		const struct ibv_qp_cap *w = &wanted[i / TYPES];
+	for (unsigned i = 0; i < VT_TYPES * sizeof(wanted) / sizeof(wanted[0]); i++) {
+		struct ibv_qp_init_attr init = init_of(f, vt_types[i % VT_TYPES]), told;
+		const struct ibv_qp_cap *w = &wanted[i / VT_TYPES];
 		struct ibv_qp_attr attr;
 		struct ibv_qp *qp;
 
@@ -427,24 +401,20 @@ vt_test(caps_come_back_as_they_are)
 		assert_memory_equal(&told.cap, &init.cap, sizeof(attr.cap));
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
-	fixture_close(&f);
 }
 
 /* All that the device says it can be, at once, and not one more of anything. */
-vt_test(the_advertised_limits_are_the_limits)
+fixture_test(the_advertised_limits_are_the_limits)
 {
-	struct fixture f;
-
-	fixture_open(&f);
-	for (int i = 0; i < TYPES; i++) {
-		struct ibv_qp_init_attr init = init_of(&f, types[i]), over;
+	for (int i = 0; i < VT_TYPES; i++) {
+		struct ibv_qp_init_attr init = init_of(f, vt_types[i]), over;
 		struct ibv_qp *qp;
 
 		init.cap = (struct ibv_qp_cap){
-			.max_send_wr = (uint32_t)f.device.max_qp_wr,
-			.max_recv_wr = (uint32_t)f.device.max_qp_wr,
-			.max_send_sge = (uint32_t)f.device.max_sge,
-			.max_recv_sge = (uint32_t)f.device.max_sge,
+			.max_send_wr = (uint32_t)f->device.max_qp_wr,
+			.max_recv_wr = (uint32_t)f->device.max_qp_wr,
+			.max_send_sge = (uint32_t)f->device.max_sge,
+			.max_recv_sge = (uint32_t)f->device.max_sge,
 		};
 		over = init;
 		over.cap.max_send_wr++;
@@ -460,14 +430,13 @@ vt_test(the_advertised_limits_are_the_limits)
 		expect_refused(&over, EINVAL);
 		qp = ibv_create_qp(vt.pd, &init);
 		assert_non_null(qp);
-		assert_true(init.cap.max_send_wr >= (uint32_t)f.device.max_qp_wr);
+		assert_true(init.cap.max_send_wr >= (uint32_t)f->device.max_qp_wr);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
-	fixture_close(&f);
 }
 
 /* create: "or NULL if the request fails" */
-vt_test(too_much_is_refused_and_leaves_no_trace)
+fixture_test(too_much_is_refused_and_leaves_no_trace)
 {
 	static const struct ibv_qp_cap too_much[] = {
 		{ 1u << 20, 1, 1, 1, 0 },  { 1, 1u << 20, 1, 1, 0 },
@@ -477,12 +446,10 @@ vt_test(too_much_is_refused_and_leaves_no_trace)
 		{ 1, 1, 1, UINT32_MAX, 0 }, { 1, 1, 1, 1, UINT32_MAX },
 	};
 	size_t before = 0;
-	struct fixture f;
 
-	fixture_open(&f);
 	for (int round = 0; round < 2000; round++) {
 		for (unsigned i = 0; i < sizeof(too_much) / sizeof(too_much[0]); i++) {
-			struct ibv_qp_init_attr init = init_of(&f, types[i % TYPES]);
+			struct ibv_qp_init_attr init = init_of(f, vt_types[i % VT_TYPES]);
 
 			init.cap = too_much[i];
 			expect_refused(&init, EINVAL);
@@ -492,21 +459,18 @@ vt_test(too_much_is_refused_and_leaves_no_trace)
 	}
 	/* 20000 refusals that left a queue pair each would be 40 MB; a link's buffers are 1 MB. */
 	assert_true(mallinfo2().uordblks < before + (4u << 20));
-	fixture_close(&f);
 }
 
 /* libfabric doubles until refused, Open MPI comes down from a megabyte: both find the same. */
-vt_test(the_inline_limit_can_be_searched)
+fixture_test(the_inline_limit_can_be_searched)
 {
 	struct ibv_qp_init_attr init;
-	struct fixture f;
 	uint32_t up = 0, down = 0;
 
-	fixture_open(&f);
 	for (uint32_t want = 1; want <= 1u << 20; want *= 2) {
 		struct ibv_qp *qp;
 
-		init = init_of(&f, IBV_QPT_RC);
+		init = init_of(f, IBV_QPT_RC);
 		init.cap.max_inline_data = want;
 		qp = ibv_create_qp(vt.pd, &init);
 		if (!qp)
@@ -517,7 +481,7 @@ vt_test(the_inline_limit_can_be_searched)
 	for (uint32_t want = 1u << 20; want && !down; want /= 2) {
 		struct ibv_qp *qp;
 
-		init = init_of(&f, IBV_QPT_RC);
+		init = init_of(f, IBV_QPT_RC);
 		init.cap.max_inline_data = want;
 		qp = ibv_create_qp(vt.pd, &init);
 		if (!qp)
@@ -527,7 +491,6 @@ vt_test(the_inline_limit_can_be_searched)
 	}
 	assert_int_equal(up, down);
 	assert_in_range(up, 64, 4096);
-	fixture_close(&f);
 }
 
 static int by_number(const void *a, const void *b)
@@ -538,15 +501,13 @@ static int by_number(const void *a, const void *b)
 }
 
 /* create: "Check the QP number (qp_num) in the returned QP" */
-vt_test(every_qp_has_a_number_of_its_own)
+fixture_test(every_qp_has_a_number_of_its_own)
 {
 	enum { COUNT = 1000 };
 	static struct ibv_qp *qps[COUNT];
-	struct fixture f;
 
-	fixture_open(&f);
 	for (int i = 0; i < COUNT; i++) {
-		struct ibv_qp_init_attr init = init_of(&f, types[i % TYPES]);
+		struct ibv_qp_init_attr init = init_of(f, vt_types[i % VT_TYPES]);
 
 		qps[i] = ibv_create_qp(vt.pd, &init);
 		assert_non_null(qps[i]);
@@ -557,18 +518,15 @@ vt_test(every_qp_has_a_number_of_its_own)
 		assert_true(qps[i - 1]->qp_num < qps[i]->qp_num);
 	for (int i = 0; i < COUNT; i++)
 		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
-	fixture_close(&f);
 }
 
 /* A packet that is still under way must not meet a stranger. */
-vt_test(a_number_is_not_given_again_at_once)
+fixture_test(a_number_is_not_given_again_at_once)
 {
-	struct fixture f;
 	uint32_t last = 0;
 
-	fixture_open(&f);
 	for (int i = 0; i < 100; i++) {
-		struct ibv_qp_init_attr init = init_of(&f, IBV_QPT_RC);
+		struct ibv_qp_init_attr init = init_of(f, IBV_QPT_RC);
 		struct ibv_qp *qp = ibv_create_qp(vt.pd, &init);
 
 		assert_non_null(qp);
@@ -576,77 +534,67 @@ vt_test(a_number_is_not_given_again_at_once)
 		last = qp->qp_num;
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
-	fixture_close(&f);
 }
 
 /* As many as max_qp says, and the next is refused; afterwards all can be had again. */
-vt_test(max_qp_is_true)
+fixture_test(max_qp_is_true)
 {
 	struct ibv_qp **qps;
-	struct fixture f;
 
-	fixture_open(&f);
-	qps = calloc((size_t)f.device.max_qp, sizeof(struct ibv_qp *));
+	qps = calloc((size_t)f->device.max_qp, sizeof(struct ibv_qp *));
 	assert_non_null(qps);
 	for (int round = 0; round < 2; round++) {
-		struct ibv_qp_init_attr init = init_of(&f, IBV_QPT_UC);
+		struct ibv_qp_init_attr init = init_of(f, IBV_QPT_UC);
 
-		for (int i = 0; i < f.device.max_qp; i++) {
+		for (int i = 0; i < f->device.max_qp; i++) {
 			qps[i] = ibv_create_qp(vt.pd, &init);
 			if (!qps[i])
-				fail_msg("QP %d of %d: %s", i, f.device.max_qp, strerror(errno));
+				fail_msg("QP %d of %d: %s", i, f->device.max_qp, strerror(errno));
 		}
 		expect_refused(&init, ENOMEM);
-		for (int i = 0; i < f.device.max_qp; i++)
+		for (int i = 0; i < f->device.max_qp; i++)
 			assert_int_equal(ibv_destroy_qp(qps[i]), 0);
 	}
 	free(qps);
-	fixture_close(&f);
 }
 
 /*
  * create: "will fail if a it is asked to create QP of a type other than IBV_QPT_RC or IBV_QPT_UD"
  */
-vt_test(an_srq_goes_with_rc_and_ud_only)
+fixture_test(an_srq_goes_with_rc_and_ud_only)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp *qp;
-	struct fixture f;
 
-	fixture_open(&f);
-	init = init_of(&f, IBV_QPT_UC);
-	init.srq = f.srq;
+	init = init_of(f, IBV_QPT_UC);
+	init.srq = f->srq;
 	expect_refused(&init, EINVAL);
-	for (int i = 0; i < TYPES; i++) {
-		if (types[i] == IBV_QPT_UC)
+	for (int i = 0; i < VT_TYPES; i++) {
+		if (vt_types[i] == IBV_QPT_UC)
 			continue;
-		init = init_of(&f, types[i]);
-		init.srq = f.srq;
+		init = init_of(f, vt_types[i]);
+		init.srq = f->srq;
 		qp = ibv_create_qp(vt.pd, &init);
 		assert_non_null(qp);
-		assert_ptr_equal(qp->srq, f.srq);
+		assert_ptr_equal(qp->srq, f->srq);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
-	fixture_close(&f);
 }
 
 /* create: "The attributes max_recv_wr and max_recv_sge are ignored" */
-vt_test(with_an_srq_receive_caps_do_not_matter)
+fixture_test(with_an_srq_receive_caps_do_not_matter)
 {
 	static const uint32_t values[] = { 0, 1, 1u << 20, UINT32_MAX };
-	struct fixture f;
 
-	fixture_open(&f);
 	for (unsigned i = 0; i < 2 * 4 * 4; i++) {
-		struct ibv_qp_init_attr init = init_of(&f, i & 1 ? IBV_QPT_RC : IBV_QPT_UD);
+		struct ibv_qp_init_attr init = init_of(f, i & 1 ? IBV_QPT_RC : IBV_QPT_UD);
 		struct ibv_qp *qp;
 
-		init.srq = f.srq;
+		init.srq = f->srq;
 		init.cap.max_recv_wr = values[i / 2 % 4];
 		init.cap.max_recv_sge = values[i / 8];
 		qp = ibv_create_qp(vt.pd, &init);
 		assert_non_null(qp);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
-	fixture_close(&f);
 }

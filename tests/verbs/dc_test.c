@@ -126,6 +126,9 @@ static void target_close(struct target *t)
 	free(t->buf);
 }
 
+#define target_test(f)										  \
+	vt_with(vt_test, f, struct target, t, target_open(&t), target_close(&t))
+
 static void climb(struct initiator *i)
 {
 	struct ibv_qp_attr attr = attr_for(IBV_QPS_RTS);
@@ -247,59 +250,56 @@ static void post_to(struct initiator *i, const struct target *t, struct request 
 /* --- what goes --- */
 
 /* mlx5dv_create_qp(3), mlx5dv_wr_set_dc_addr(3): everything an RC does, to whom each WR says. */
-vt_test(every_operation_arrives)
+target_test(every_operation_arrives)
 {
 	struct initiator i;
-	struct target t;
 	struct ibv_wc wc;
 	uint64_t *word;
 
-	target_open(&t);
 	initiator_open(&i, 0);
 	vt_fill(i.buf, BYTES / 2, 7);
-	recv_post(&t, 1, 0, BYTES / 4);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 100000, .wr_id = 10 });
+	recv_post(t, 1, 0, BYTES / 4);
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 100000, .wr_id = 10 });
 	vt_expect(i.cq, 10, IBV_WC_SUCCESS);
-	wc = vt_expect(t.cq, 1, IBV_WC_SUCCESS);
+	wc = vt_expect(t->cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 100000);
-	assert_int_equal(wc.qp_num, t.qp->qp_num);
+	assert_int_equal(wc.qp_num, t->qp->qp_num);
 	assert_int_equal(wc.src_qp, i.qp->qp_num);
-	assert_true(vt_is_filled(t.buf, 100000, 7));
-	recv_post(&t, 2, 0, 100);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND_WITH_IMM, .bytes = 3,
+	assert_true(vt_is_filled(t->buf, 100000, 7));
+	recv_post(t, 2, 0, 100);
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND_WITH_IMM, .bytes = 3,
 					  .imm = htobe32(77), .wr_id = 11 });
 	vt_expect(i.cq, 11, IBV_WC_SUCCESS);
-	wc = vt_expect(t.cq, 2, IBV_WC_SUCCESS);
+	wc = vt_expect(t->cq, 2, IBV_WC_SUCCESS);
 	assert_int_equal(wc.imm_data, htobe32(77));
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_RDMA_WRITE, .bytes = 300000,
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_RDMA_WRITE, .bytes = 300000,
 					  .to = BYTES / 2, .wr_id = 12 });
 	vt_expect(i.cq, 12, IBV_WC_SUCCESS);
-	assert_true(vt_is_filled(t.buf + BYTES / 2, 300000, 7));
-	recv_post(&t, 3, 0, 0);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .bytes = 5000,
+	assert_true(vt_is_filled(t->buf + BYTES / 2, 300000, 7));
+	recv_post(t, 3, 0, 0);
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .bytes = 5000,
 					  .to = 1000, .imm = 5, .wr_id = 13 });
 	vt_expect(i.cq, 13, IBV_WC_SUCCESS);
-	wc = vt_expect(t.cq, 3, IBV_WC_SUCCESS);
+	wc = vt_expect(t->cq, 3, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
-	assert_true(vt_is_filled(t.buf + 1000, 5000, 7));
-	vt_fill(t.buf, BYTES / 4, 9);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_RDMA_READ, .bytes = 200001,
+	assert_true(vt_is_filled(t->buf + 1000, 5000, 7));
+	vt_fill(t->buf, BYTES / 4, 9);
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_RDMA_READ, .bytes = 200001,
 					  .from = BYTES / 2, .wr_id = 14 });
 	vt_expect(i.cq, 14, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(i.buf + BYTES / 2, 200001, 9));
-	word = (uint64_t *)(t.buf + 4096);
+	word = (uint64_t *)(t->buf + 4096);
 	*word = 40;
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .bytes = 8,
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .bytes = 8,
 					  .to = 4096, .operand = 2, .wr_id = 15 });
 	vt_expect(i.cq, 15, IBV_WC_SUCCESS);
 	assert_int_equal(*(uint64_t *)i.buf, 40);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .bytes = 8,
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .bytes = 8,
 					  .to = 4096, .compare = 42, .operand = 5, .wr_id = 16 });
 	vt_expect(i.cq, 16, IBV_WC_SUCCESS);
 	assert_int_equal(*(uint64_t *)i.buf, 42);
 	assert_int_equal(*word, 5);
 	initiator_close(&i);
-	target_close(&t);
 }
 
 /* From each initiator one message, in whatever order: requests of an SRQ serve many connections. */
@@ -383,24 +383,21 @@ vt_test(it_does_not_matter_whom_a_target_names)
 }
 
 /* pyverbs's tests of rdma-core 56 say 0 READs and atomics, and begin one. */
-vt_test(of_no_reads_and_atomics_one_is_allowed)
+target_test(of_no_reads_and_atomics_one_is_allowed)
 {
 	struct initiator i;
-	struct target t;
 
-	target_open(&t);
 	initiator_open(&i, 0);
 	assert_int_equal(go(i.qp, IBV_QPS_RESET, IBV_QP_STATE), 0);
 	i.max_rd_atomic = 0;
 	climb(&i);
 	for (uint64_t k = 0; k < 3; k++)
-		post_to(&i, &t, (struct request){ .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		post_to(&i, t, (struct request){ .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
 						  .bytes = 8, .operand = 2, .wr_id = k });
 	for (uint64_t k = 0; k < 3; k++)
 		vt_expect(i.cq, k, IBV_WC_SUCCESS);
-	assert_int_equal(*(uint64_t *)t.buf, 6);
+	assert_int_equal(*(uint64_t *)t->buf, 6);
 	initiator_close(&i);
-	target_close(&t);
 }
 
 /* --- what does not --- */
@@ -414,54 +411,48 @@ static void recover(struct initiator *i)
 
 /* docs/dc.md: REM_ACCESS_ERR for a wrong key of either kind; and the initiator recovers. */
 /* create_dv: "dct_access_key: used to create a DCT QP." */
-vt_test(a_wrong_key_is_refused)
+target_test(a_wrong_key_is_refused)
 {
 	struct initiator i;
-	struct target t;
 
-	target_open(&t);
 	initiator_open(&i, 0);
-	recv_post(&t, 1, 0, 100);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .key = KEY + 1,
+	recv_post(t, 1, 0, 100);
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .key = KEY + 1,
 					  .wr_id = 1 });
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = 2 });
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = 2 });
 	vt_expect(i.cq, 1, IBV_WC_REM_ACCESS_ERR);
 	vt_expect(i.cq, 2, IBV_WC_WR_FLUSH_ERR);
-	vt_expect_none(t.cq);
+	vt_expect_none(t->cq);
 	recover(&i);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = 3 });
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = 3 });
 	vt_expect(i.cq, 3, IBV_WC_SUCCESS);
-	vt_expect(t.cq, 1, IBV_WC_SUCCESS);
+	vt_expect(t->cq, 1, IBV_WC_SUCCESS);
 	initiator_close(&i);
-	target_close(&t);
 }
 
-vt_test(a_wrong_rkey_hurts_the_initiator_alone)
+target_test(a_wrong_rkey_hurts_the_initiator_alone)
 {
 	struct initiator i, other;
-	struct target t;
 
-	target_open(&t);
 	initiator_open(&i, 0);
 	initiator_open(&other, 0);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_RDMA_WRITE, .bytes = 8,
-					  .rkey = t.mr->rkey + 1, .wr_id = 1 });
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_RDMA_WRITE, .bytes = 8,
+					  .rkey = t->mr->rkey + 1, .wr_id = 1 });
 	vt_expect(i.cq, 1, IBV_WC_REM_ACCESS_ERR);
 	/* What is no window of the target's cannot be invalidated. */
 	recover(&i);
-	recv_post(&t, 5, 0, 8);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND_WITH_INV, .bytes = 8,
-					  .imm = t.mr->rkey, .wr_id = 2 });
-	vt_expect(t.cq, 5, IBV_WC_LOC_ACCESS_ERR);
+	recv_post(t, 5, 0, 8);
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND_WITH_INV, .bytes = 8,
+					  .imm = t->mr->rkey, .wr_id = 2 });
+	vt_expect(t->cq, 5, IBV_WC_LOC_ACCESS_ERR);
 	vt_expect(i.cq, 2, IBV_WC_RETRY_EXC_ERR); /* IBA 9.9.6.3: no NAK */
-	assert_int_equal(vt_state(t.qp), IBV_QPS_RTR);
-	expect_it_works(&other, &t, 0);
+	assert_int_equal(vt_state(t->qp), IBV_QPS_RTR);
+	expect_it_works(&other, t, 0);
 	recover(&i);
-	expect_it_works(&i, &t, 0);
+	expect_it_works(&i, t, 0);
 	vt_no_event();
 	initiator_close(&i);
 	initiator_close(&other);
-	target_close(&t);
 }
 
 vt_test(a_target_that_is_gone_is_told)
@@ -486,25 +477,22 @@ vt_test(a_target_that_is_gone_is_told)
 	target_close(&t);
 }
 
-vt_test(without_a_receive_it_waits_or_fails)
+target_test(without_a_receive_it_waits_or_fails)
 {
 	struct initiator i;
-	struct target t;
 
-	target_open(&t);
 	initiator_open(&i, 0);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = 1 });
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = 1 });
 	vt_expect_none(i.cq);
-	recv_post(&t, 1, 0, 8);
+	recv_post(t, 1, 0, 8);
 	vt_expect(i.cq, 1, IBV_WC_SUCCESS);
-	vt_expect(t.cq, 1, IBV_WC_SUCCESS);
+	vt_expect(t->cq, 1, IBV_WC_SUCCESS);
 	i.rnr_retry = 1;
 	assert_int_equal(go(i.qp, IBV_QPS_RESET, IBV_QP_STATE), 0);
 	climb(&i);
-	post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = 2 });
+	post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = 2 });
 	vt_expect(i.cq, 2, IBV_WC_RNR_RETRY_EXC_ERR);
 	initiator_close(&i);
-	target_close(&t);
 }
 
 /* mlx5dv_wr_post(3): a setter has to say where it goes. */
@@ -552,17 +540,15 @@ vt_test(who_says_no_address_is_refused)
  * mlx5dv_dci_stream_id_reset(3): "Errors which are stream related will cause only that stream_id's
  * work request to be flushed as they are handled in order in the send queue."
  */
-vt_test(a_stream_s_error_is_its_own)
+target_test(a_stream_s_error_is_its_own)
 {
 	struct initiator i;
-	struct target t;
 
-	target_open(&t);
 	initiator_open(&i, 2);
 	for (unsigned k = 0; k < 3; k++)
-		recv_post(&t, k, 0, 100);
+		recv_post(t, k, 0, 100);
 	for (uint16_t k = 0; k < 6; k++)
-		post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = k,
+		post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = k,
 						  .stream = (uint16_t)(1 + k % 2),
 						  .lkey = k == 0 ? i.mr->lkey + 1 : 0 });
 	for (unsigned k = 0; k < 6; k++)
@@ -570,36 +556,32 @@ vt_test(a_stream_s_error_is_its_own)
 				   : k % 2 ? IBV_WC_SUCCESS
 					   : IBV_WC_WR_FLUSH_ERR);
 	for (unsigned k = 0; k < 3; k++)
-		vt_expect(t.cq, k, IBV_WC_SUCCESS);
+		vt_expect(t->cq, k, IBV_WC_SUCCESS);
 	assert_int_equal(vt_state(i.qp), IBV_QPS_RTS);
 	/* "Returns 0 on success, or the value of errno on failure" */
 	assert_int_equal(mlx5dv_dci_stream_id_reset(i.qp, 2), EINVAL);
 	assert_int_equal(mlx5dv_dci_stream_id_reset(i.qp, 1), 0);
 	assert_int_equal(mlx5dv_dci_stream_id_reset(i.qp, 1), EINVAL);
-	assert_int_equal(mlx5dv_dci_stream_id_reset(t.qp, 1), EINVAL);
-	expect_it_works(&i, &t, 1);
+	assert_int_equal(mlx5dv_dci_stream_id_reset(t->qp, 1), EINVAL);
+	expect_it_works(&i, t, 1);
 	initiator_close(&i);
-	target_close(&t);
 }
 
 /* "The DCI QP will move to an error state ... once the number ... reaches ... log_num_errored" */
-vt_test(so_many_errored_streams_are_the_end)
+target_test(so_many_errored_streams_are_the_end)
 {
 	struct initiator i;
-	struct target t;
 
-	target_open(&t);
 	initiator_open(&i, 2);
 	for (uint16_t k = 1; k <= 4; k++) {
 		assert_int_equal(vt_state(i.qp), IBV_QPS_RTS);
-		post_to(&i, &t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = k,
+		post_to(&i, t, (struct request){ .opcode = IBV_WR_SEND, .bytes = 8, .wr_id = k,
 						  .stream = k, .key = KEY + 1 });
 		vt_expect(i.cq, k, IBV_WC_REM_ACCESS_ERR);
 	}
 	recover(&i);
-	expect_it_works(&i, &t, 1);
+	expect_it_works(&i, t, 1);
 	initiator_close(&i);
-	target_close(&t);
 }
 
 /* --- states --- */
@@ -692,12 +674,8 @@ static void check_end(struct target *t, bool target)
 	}
 }
 
-vt_test(the_tables_of_states_hold)
+target_test(the_tables_of_states_hold)
 {
-	struct target t;
-
-	target_open(&t);
-	check_end(&t, false);
-	check_end(&t, true);
-	target_close(&t);
+	check_end(t, false);
+	check_end(t, true);
 }

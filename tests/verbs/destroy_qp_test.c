@@ -9,8 +9,7 @@
  * and SENTENCES.md lists them.
  */
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-enum { TYPES = 3, NOBODY = 0x3fff };
+enum { NOBODY = 0x3fff };
 
 static void destroy(struct vt_end *end)
 {
@@ -67,15 +66,15 @@ static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_
 
 static void destroy_in(enum ibv_qp_state state, bool srq)
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
+	for (int i = 0; i < VT_TYPES; i++) {
+		struct vt_options opt = { .type = vt_types[i], .srq = srq };
 		struct vt_end end;
 
 		if (state == IBV_QPS_SQE && opt.type == IBV_QPT_RC)
 			continue; /* RC has no such state */
 		if (srq && opt.type == IBV_QPT_UC)
 			continue;
-		vt_end_open(&end, &opt, srq);
+		vt_end_open(&end, &opt);
 		bring_to(&end, &opt, state);
 		assert_int_equal(vt_state(end.qp), state);
 		destroy(&end);
@@ -95,23 +94,17 @@ vt_test(it_can_be_destroyed_in_any_state)
 
 /* destroy: "0 On success" */
 /* create: "ibv_destroy_qp() returns 0 on success, or the value of errno on failure" */
-vt_test(success_is_zero_and_frees_what_it_used)
+vt_ends_test(success_is_zero_and_frees_what_it_used, i, 0, VT_TYPES, .type = vt_types[i],
+	     .srq = vt_types[i] != IBV_QPT_UC)
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct vt_end end;
-
-		vt_end_open(&end, &opt, types[i] != IBV_QPT_UC);
-		assert_int_equal(ibv_destroy_cq(end.cq), EBUSY);
-		if (end.srq)
-			assert_int_equal(ibv_destroy_srq(end.srq), EBUSY);
-		assert_int_equal(ibv_dealloc_pd(vt.pd), EBUSY);
-		assert_int_equal(ibv_destroy_qp(end.qp), 0);
-		end.qp = NULL;
-		assert_int_equal(ibv_destroy_cq(end.cq), 0);
-		end.cq = NULL;
-		vt_end_close(&end);
-	}
+	assert_int_equal(ibv_destroy_cq(end->cq), EBUSY);
+	if (end->srq)
+		assert_int_equal(ibv_destroy_srq(end->srq), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(vt.pd), EBUSY);
+	assert_int_equal(ibv_destroy_qp(end->qp), 0);
+	end->qp = NULL;
+	assert_int_equal(ibv_destroy_cq(end->cq), 0);
+	end->cq = NULL;
 }
 
 /* --- with work outstanding --- */
@@ -139,24 +132,17 @@ static void aim_at_nobody(struct vt_end *end, struct vt_options *opt)
 /*
  * destroy: "When a QP is being destroyed, it doesn't matter if it contains Work Requests or not."
  */
-vt_test(outstanding_requests_vanish_without_completions)
+vt_ends_test(outstanding_requests_vanish_without_completions, srq, 0, 2, .srq = srq)
 {
-	for (int srq = 0; srq < 2; srq++) {
-		struct vt_options opt = { .type = IBV_QPT_RC };
-		struct vt_end end;
-
-		vt_end_open(&end, &opt, srq);
-		aim_at_nobody(&end, &opt);
-		load(&end, 10);
-		vt_expect_none(end.cq);
-		destroy(&end);
-		vt_expect_none(end.cq);
-		vt_end_close(&end);
-	}
+	aim_at_nobody(end, &end->opt);
+	load(end, 10);
+	vt_expect_none(end->cq);
+	destroy(end);
+	vt_expect_none(end->cq);
 }
 
 /* A sender that outlives the receiver finds out by itself, and nothing is written any more. */
-vt_pair_test(requests_to_a_destroyed_qp_are_not_executed, .type = IBV_QPT_RC, .retry_cnt = 1,
+vt_pair_test(requests_to_a_destroyed_qp_are_not_executed, .retry_cnt = 1,
 	     .timeout = 10)
 {
 	struct vt_wr w;
@@ -203,46 +189,36 @@ vt_test(an_unreliable_sender_does_not_notice)
  * destroy: "It is up to the user to clean all of the associated resources of those Work Requests
  * (i.e. memory buffers)."
  */
-vt_test(memory_of_outstanding_requests_is_free_again)
+vt_end_test(memory_of_outstanding_requests_is_free_again)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC };
-	struct vt_end end;
-
-	vt_end_open(&end, &opt, false);
-	aim_at_nobody(&end, &opt);
-	load(&end, 10);
-	destroy(&end);
-	assert_int_equal(ibv_dereg_mr(end.mr), 0);
-	end.mr = NULL;
-	assert_true(vt_is_octet(end.buf, end.bytes, 0));
-	free(end.buf);
-	end.buf = NULL;
+	aim_at_nobody(end, &end->opt);
+	load(end, 10);
+	destroy(end);
+	assert_int_equal(ibv_dereg_mr(end->mr), 0);
+	end->mr = NULL;
+	assert_true(vt_is_octet(end->buf, end->bytes, 0));
+	free(end->buf);
+	end->buf = NULL;
 	vt_sleep_ms(VT_QUIET_MS); /* for a retransmission that would now read it */
-	vt_end_close(&end);
 }
 
 /* In the middle of messages of a megabyte, either way. */
-vt_test(it_can_be_destroyed_amid_traffic)
+vt_pairs_test(it_can_be_destroyed_amid_traffic, i, 0, 20, .bytes = 1 << 20, .no_retry = true,
+	      .timeout = 8)
 {
-	for (int i = 0; i < 20; i++) {
-		struct vt_options opt = { .bytes = 1 << 20, .no_retry = true, .timeout = 8 };
-		struct vt_pair p;
-		struct vt_wr w;
+	struct vt_wr w;
 
-		vt_pair_open(&p, &opt);
-		for (int n = 0; n < 8; n++) {
-			vt_wr(&w, n & 1 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, &p.a, &p.b,
-			      1 << 20);
-			vt_post(&p.a, &w);
-			vt_wr(&w, IBV_WR_RDMA_WRITE, &p.b, &p.a, 1 << 20);
-			vt_post(&p.b, &w);
-		}
-		vt_sleep_ms(i / 8);
-		if (i & 1)
-			destroy(&p.a);
-		destroy(&p.b);
-		vt_pair_close(&p);
+	for (int n = 0; n < 8; n++) {
+		vt_wr(&w, n & 1 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, &p->a, &p->b,
+		      1 << 20);
+		vt_post(&p->a, &w);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->b, &p->a, 1 << 20);
+		vt_post(&p->b, &w);
 	}
+	vt_sleep_ms(i / 8);
+	if (i & 1)
+		destroy(&p->a);
+	destroy(&p->b);
 }
 
 /* --- completions that are in the CQ --- */
@@ -283,7 +259,7 @@ static void *poll_for_ever(void *arg)
  * destroy: "Even if the Work Completions are already in the CQ, it might not be possible to
  * retrieve them."
  */
-vt_pair_test(completions_of_a_destroyed_qp_do_not_hurt, .type = IBV_QPT_RC)
+vt_pair_test(completions_of_a_destroyed_qp_do_not_hurt)
 {
 	struct ibv_wc wc;
 
@@ -305,7 +281,7 @@ vt_test(completions_of_others_on_the_cq_stay)
 	struct ibv_qp_init_attr init;
 	struct vt_end a, b;
 
-	vt_end_open(&a, &opt, false);
+	vt_end_open(&a, &opt);
 	b = a;
 	init = (struct ibv_qp_init_attr){ .send_cq = a.cq, .recv_cq = a.cq,
 					  .cap = { 64, 64, 1, 1, 0 }, .qp_type = IBV_QPT_UD };
@@ -327,7 +303,7 @@ vt_test(completions_of_others_on_the_cq_stay)
 }
 
 /* Another thread polls all the time while QPs with full queues come and go. */
-vt_pair_test(a_poller_in_another_thread_survives, .type = IBV_QPT_RC, .cqe = 1024)
+vt_pair_test(a_poller_in_another_thread_survives, .cqe = 1024)
 {
 	struct poller poller = { .stop = false };
 	pthread_t thread;
@@ -407,32 +383,28 @@ static void expect_flushed(struct ibv_cq *cq, uint64_t first, int count)
  * destroy: "drain the CQ by calling ibv_poll_cq and either wait for CQ to be empty or the number
  * of Poll CQ operations has exceeded CQ capacity size"
  */
-vt_test(error_state_and_polling_get_every_request_back)
+vt_end_test(error_state_and_polling_get_every_request_back)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_cq *cq;
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
-	aim_at_nobody(&end, &opt);
-	cq = end.cq;
+	aim_at_nobody(end, &end->opt);
+	cq = end->cq;
 	for (uint64_t i = 0; i < 10; i++)
-		vt_send(&end, &end, 200 + i);
-	assert_int_equal(vt_modify(end.qp, IBV_QPS_ERR), 0);
+		vt_send(end, end, 200 + i);
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_ERR), 0);
 	expect_flushed(cq, 200, 10);
 	for (uint64_t i = 0; i < 10; i++)
-		vt_recv(&end, 100 + i);
+		vt_recv(end, 100 + i);
 	expect_flushed(cq, 100, 10);
 	vt_expect_none(cq);
-	destroy(&end);
-	vt_end_close(&end);
+	destroy(end);
 }
 
 /*
  * destroy: "Doing so before resizing the CQ, attaching a new Queue Pair to the CQ or reopening the
  * Queue Pair, will help avoiding CQ overflow."
  */
-vt_pair_test(a_drained_cq_can_be_resized_and_used_again, .type = IBV_QPT_RC, .cqe = 64,
+vt_pair_test(a_drained_cq_can_be_resized_and_used_again, .cqe = 64,
 	     .recv_wr = 32, .send_wr = 32)
 {
 	for (int round = 0; round < 20; round++) {
@@ -482,17 +454,10 @@ vt_test(last_wqe_reached_comes_once_and_after_it_nothing_is_taken)
 }
 
 /* Without an SRQ there is nothing to be told. */
-vt_test(without_an_srq_there_is_no_such_event)
+vt_pairs_test(without_an_srq_there_is_no_such_event, i, 0, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct vt_pair p;
-
-		vt_pair_open(&p, &opt);
-		assert_int_equal(vt_modify(p.b.qp, IBV_QPS_ERR), 0);
-		vt_no_event();
-		vt_pair_close(&p);
-	}
+	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_ERR), 0);
+	vt_no_event();
 }
 
 /*
@@ -537,7 +502,7 @@ vt_test(a_request_in_hand_is_flushed_by_the_error_state)
  * Request return as a Wore Completion"
  */
 /* destroy: "Destroy the QP by calling ibv_destroy_qp()" */
-vt_pair_test(the_advised_steps_work, .type = IBV_QPT_RC, .srq = true, .no_retry = true,
+vt_pair_test(the_advised_steps_work, .srq = true, .no_retry = true,
 	     .timeout = 8)
 {
 	uint64_t id = 0;
@@ -576,36 +541,32 @@ vt_pair_test(the_advised_steps_work, .type = IBV_QPT_RC, .srq = true, .no_retry 
 /*
  * create_ex: "ibv_destroy_qp() fails if the QP is attached to a multicast group."
  */
-vt_test(what_is_attached_to_a_group_stays)
+vt_end_test(what_is_attached_to_a_group_stays, .type = IBV_QPT_UD)
 {
 	static const union ibv_gid groups[] = {
 		{ .raw = { [10] = 0xff, [11] = 0xff, 239, 79, 0, 1 } },
 		{ .raw = { [10] = 0xff, [11] = 0xff, 239, 79, 0, 2 } },
 	};
-	struct vt_options opt = { .type = IBV_QPT_UD };
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
-	vt_climb(end.qp, &opt, IBV_QPS_RTS, 0);
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(ibv_attach_mcast(end.qp, &groups[i], 0), 0);
+		assert_int_equal(ibv_attach_mcast(end->qp, &groups[i], 0), 0);
 	for (int i = 0; i < 2; i++) {
 		/* Nothing has happened to it: it receives as before. */
-		assert_int_equal(ibv_destroy_qp(end.qp), EBUSY);
-		assert_int_equal(vt_state(end.qp), IBV_QPS_RTS);
-		vt_recv(&end, 7);
-		vt_send(&end, &end, 8);
+		assert_int_equal(ibv_destroy_qp(end->qp), EBUSY);
+		assert_int_equal(vt_state(end->qp), IBV_QPS_RTS);
+		vt_recv(end, 7);
+		vt_send(end, end, 8);
 		for (int n = 0; n < 2; n++) {
 			struct ibv_wc wc;
 
-			assert_true(vt_poll_ms(end.cq, &wc, VT_WAIT_MS));
+			assert_true(vt_poll_ms(end->cq, &wc, VT_WAIT_MS));
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		}
-		assert_int_equal(ibv_detach_mcast(end.qp, &groups[i], 0), 0);
+		assert_int_equal(ibv_detach_mcast(end->qp, &groups[i], 0), 0);
 	}
-	assert_int_equal(ibv_destroy_qp(end.qp), 0);
-	end.qp = NULL;
-	vt_end_close(&end);
+	assert_int_equal(ibv_destroy_qp(end->qp), 0);
+	end->qp = NULL;
 }
 
 /* --- events --- */
@@ -630,7 +591,7 @@ static void *destroy_in_thread(void *arg)
  * destroy: "There is at least one affiliated asynchronous event on that QP that was read without a
  * proper acknowledgement."
  */
-vt_pair_test(it_waits_for_events_that_were_read, .type = IBV_QPT_RC, .srq = true)
+vt_pair_test(it_waits_for_events_that_were_read, .srq = true)
 {
 	struct ibv_async_event event;
 	struct destroyer d = { .done = false };
@@ -650,7 +611,7 @@ vt_pair_test(it_waits_for_events_that_were_read, .type = IBV_QPT_RC, .srq = true
 }
 
 /* What was not read is taken back: nobody is told of a QP that is no more. */
-vt_pair_test(it_does_not_wait_for_events_that_nobody_read, .type = IBV_QPT_RC, .srq = true)
+vt_pair_test(it_does_not_wait_for_events_that_nobody_read, .srq = true)
 {
 	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_ERR), 0);
 	assert_true(vt_readable(vt.ctx->async_fd, VT_WAIT_MS));

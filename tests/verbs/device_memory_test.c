@@ -253,11 +253,9 @@ static bool dm_is_filled(struct vt_end *end, size_t offset, size_t bytes, unsign
 /* "any reference to it (specifically in sge) is done with a byte offset from the beginning" */
 vt_test(messages_go_from_it_and_to_it)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-
-	for (unsigned i = 0; i < COUNT(types); i++) {
-		struct vt_options opt = { .type = types[i], .memory = VT_DM, .bytes = BYTES };
-		size_t grh = types[i] == IBV_QPT_UD ? sizeof(struct ibv_grh) : 0;
+	for (unsigned i = 0; i < VT_TYPES; i++) {
+		struct vt_options opt = { .type = vt_types[i], .memory = VT_DM, .bytes = BYTES };
+		size_t grh = vt_types[i] == IBV_QPT_UD ? sizeof(struct ibv_grh) : 0;
 		struct vt_pair p;
 		struct vt_wr w;
 
@@ -351,60 +349,44 @@ static const struct vt_options patient = {
 };
 
 /* Through shared memory it takes a store: the other process may be stopped. */
-vp_test(another_process_reaches_it)
+vp_pair_test(another_process_reaches_it, NULL, &patient)
 {
 	static const uint32_t lengths[] = { 1, 2, 8, 64, 100, 4096, 8100 };
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
 
-	vp_pair_open(&p, peer, &patient);
 	/* When this is done it has taken our ring, and heeds who reaches into its memory. */
-	write_far(&p, 0, 8, 1);
+	write_far(p, 0, 8, 1);
 	if (!vt_by_udp())
-		vp_stop(peer);
+		vp_stop(p->peer);
 	for (unsigned i = 0; i < COUNT(lengths); i++) {
-		write_far(&p, 4, lengths[i], i);
-		assert_true(far_is_filled(&p, 4, lengths[i], i));
+		write_far(p, 4, lengths[i], i);
+		assert_true(far_is_filled(p, 4, lengths[i], i));
 	}
-	vp_go_on(peer);
-	vp_pair_close(&p);
-	vp_end(peer);
+	vp_go_on(p->peer);
 }
 
-vp_test(atomics_work_on_it)
+vp_pair_test(atomics_work_on_it, NULL, &patient)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
-
-	vp_pair_open(&p, peer, &patient);
-	write_far(&p, 0, 8, 1); /* as above */
+	write_far(p, 0, 8, 1); /* as above */
 	if (!vt_by_udp())
-		vp_stop(peer);
-	assert_int_equal(far_atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 5, 0), 0);
-	assert_int_equal(far_atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 7, 0), 5);
-	assert_int_equal(far_atomic(&p, IBV_WR_ATOMIC_CMP_AND_SWP, 64, 11, 99), 12);
-	assert_int_equal(far_atomic(&p, IBV_WR_ATOMIC_CMP_AND_SWP, 64, 12, 99), 12);
-	assert_int_equal(far_atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 0, 0), 99);
-	vp_go_on(peer);
-	vp_pair_close(&p);
-	vp_end(peer);
+		vp_stop(p->peer);
+	assert_int_equal(far_atomic(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 5, 0), 0);
+	assert_int_equal(far_atomic(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 7, 0), 5);
+	assert_int_equal(far_atomic(p, IBV_WR_ATOMIC_CMP_AND_SWP, 64, 11, 99), 12);
+	assert_int_equal(far_atomic(p, IBV_WR_ATOMIC_CMP_AND_SWP, 64, 12, 99), 12);
+	assert_int_equal(far_atomic(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 0, 0), 99);
+	vp_go_on(p->peer);
 }
 
 /* What was deregistered is out of reach, though others have it mapped. */
-vp_test(who_deregisters_it_has_it_alone)
+vp_pair_test(who_deregisters_it_has_it_alone, NULL, &patient)
 {
-	struct vp *peer = vp_start(NULL);
 	struct vp_order dereg = { .what = VP_DEREG };
-	struct vp_pair p;
 	struct vt_wr w;
 
-	vp_pair_open(&p, peer, &patient);
-	write_far(&p, 0, 64, 1);
-	dereg.end = p.end;
-	assert_int_equal(vp_do(peer, &dereg).rc, 0);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 64);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
-	vp_pair_close(&p);
-	vp_end(peer);
+	write_far(p, 0, 64, 1);
+	dereg.end = p->end;
+	assert_int_equal(vp_do(p->peer, &dereg).rc, 0);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, 1, IBV_WC_REM_ACCESS_ERR);
 }

@@ -152,61 +152,50 @@ idle_test(atomics_need_nobody_where_memory_is_mapped)
 
 /* --- order --- */
 
-vp_test(what_is_written_between_two_messages_is_there_with_the_second)
+vp_pair_test(what_is_written_between_two_messages_is_there_with_the_second, NULL, NULL)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
-
-	vp_pair_open(&p, peer, NULL);
 	for (unsigned i = 0; i < 40; i++) {
 		bool waits = i & 1;
 
-		vp_recv(&p, 1, 0, 64);
-		vp_recv(&p, 2, 0, 64);
-		vt_fill(p.a.buf, 3000, i);
-		vt_send(&p.a, &p.b, 11);
+		vp_recv(p, 1, 0, 64);
+		vp_recv(p, 2, 0, 64);
+		vt_fill(p->a.buf, 3000, i);
+		vt_send(&p->a, &p->b, 11);
 		if (waits)
-			vt_expect(p.a.cq, 11, IBV_WC_SUCCESS);
-		post(&p, IBV_WR_RDMA_WRITE, 12, 1024, 3000);
+			vt_expect(p->a.cq, 11, IBV_WC_SUCCESS);
+		post(p, IBV_WR_RDMA_WRITE, 12, 1024, 3000);
 		if (waits)
-			vt_expect(p.a.cq, 12, IBV_WC_SUCCESS);
-		vt_send(&p.a, &p.b, 13);
+			vt_expect(p->a.cq, 12, IBV_WC_SUCCESS);
+		vt_send(&p->a, &p->b, 13);
 		for (uint64_t id = waits ? 13 : 11; id <= 13; id++)
-			vt_expect(p.a.cq, id, IBV_WC_SUCCESS);
-		vp_expect(&p, 1, IBV_WC_SUCCESS);
-		vp_expect(&p, 2, IBV_WC_SUCCESS);
-		assert_true(vp_is_filled(&p, 1024, 3000, i));
+			vt_expect(p->a.cq, id, IBV_WC_SUCCESS);
+		vp_expect(p, 1, IBV_WC_SUCCESS);
+		vp_expect(p, 2, IBV_WC_SUCCESS);
+		assert_true(vp_is_filled(p, 1024, 3000, i));
 	}
-	vp_pair_close(&p);
-	vp_end(peer);
 }
 
 /* Whichever way each of them goes. */
-vp_test(the_last_of_several_writes_stays)
+vp_pair_test(the_last_of_several_writes_stays, NULL, NULL)
 {
 	enum { WRITES = 6, BYTES = 600 };
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
 
-	vp_pair_open(&p, peer, NULL);
 	for (unsigned round = 0; round < 40; round++) {
 		for (unsigned i = 0; i < WRITES; i++) {
 			struct vt_wr w;
 
-			vt_fill(p.a.buf + i * BYTES, BYTES, round + i);
-			vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, BYTES);
+			vt_fill(p->a.buf + i * BYTES, BYTES, round + i);
+			vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, BYTES);
 			w.sge.addr += i * BYTES;
 			w.wr.wr_id = i;
-			vt_post(&p.a, &w);
+			vt_post(&p->a, &w);
 			if ((round + i) % 3 == 0)
 				vt_sleep_ms(0);
 		}
 		for (unsigned i = 0; i < WRITES; i++)
-			vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-		assert_true(vp_is_filled(&p, 0, BYTES, round + WRITES - 1));
+			vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
+		assert_true(vp_is_filled(p, 0, BYTES, round + WRITES - 1));
 	}
-	vp_pair_close(&p);
-	vp_end(peer);
 }
 
 /* --- what is not allowed --- */
@@ -401,10 +390,9 @@ static void ptrace_capability(bool on)
 	assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
-vp_test(a_process_that_hides_its_memory_helps_instead)
+vp_peer_test(a_process_that_hides_its_memory_helps_instead)
 {
 	struct vp_order hide = { .what = VP_HIDE };
-	struct vp *peer = vp_start(NULL);
 	struct vp_pair p;
 
 	ptrace_capability(false);
@@ -422,7 +410,6 @@ vp_test(a_process_that_hides_its_memory_helps_instead)
 	}
 	ptrace_capability(true);
 	vp_pair_close(&p);
-	vp_end(peer);
 }
 
 /* The first so many are about targets that do not help, and by UDP all have to. */

@@ -74,16 +74,15 @@ vt_test(a_thread_domain_in_use_stays)
 
 vt_test(everything_works_in_a_thread_domain)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_td *td = td_alloc();
 	struct ibv_pd *domain = domain_alloc((struct ibv_parent_domain_init_attr){ .td = td });
 	struct ibv_cq_init_attr_ex attr = cq_attr_of(domain);
 	struct ibv_pd *pd = swap_pd(domain);
 
 	for (unsigned i = 0; i < 3; i++) {
-		traffic(&(struct vt_options){ .type = types[i], .cq_attr = &attr });
-		if (types[i] != IBV_QPT_UC)
-			traffic(&(struct vt_options){ .type = types[i], .cq_attr = &attr,
+		traffic(&(struct vt_options){ .type = vt_types[i], .cq_attr = &attr });
+		if (vt_types[i] != IBV_QPT_UC)
+			traffic(&(struct vt_options){ .type = vt_types[i], .cq_attr = &attr,
 						      .srq = true });
 	}
 	assert_int_equal(ibv_dealloc_pd(domain), 0);

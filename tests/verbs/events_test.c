@@ -145,11 +145,10 @@ static void expect_waiting(struct waiter *waiter)
 
 /* --- several threads --- */
 
-vp_test(threads_with_channels_of_their_own)
+vp_peer_test(threads_with_channels_of_their_own)
 {
 	enum { LINES = 4, ROUNDS = 2000 };
 	struct vp_order ponged = { .what = VP_PONGED };
-	struct vp *peer = vp_start(NULL);
 	struct vp_pong pong[LINES];
 	pthread_t thread[LINES];
 	struct line line[LINES];
@@ -173,14 +172,12 @@ vp_test(threads_with_channels_of_their_own)
 	assert_int_equal(vp_do(peer, &ponged).rc, LINES);
 	for (unsigned i = 0; i < LINES; i++)
 		line_close(&line[i]);
-	vp_end(peer);
 }
 
 /* One gets its event and goes away to compute; the others' events come all the same. */
-vp_test(who_wakes_leaves_the_others_awake)
+vp_peer_test(who_wakes_leaves_the_others_awake)
 {
 	enum { LINES = 3, ROUNDS = 60 };
-	struct vp *peer = vp_start(NULL);
 	struct waiter waiter[LINES];
 	struct line line[LINES];
 
@@ -210,14 +207,12 @@ vp_test(who_wakes_leaves_the_others_awake)
 		waiter_end(&waiter[i]);
 		line_close(&line[i]);
 	}
-	vp_end(peer);
 }
 
 /* Of threads that share a channel each event wakes one; at the end each is woken once more. */
-vp_test(threads_that_share_a_channel)
+vp_peer_test(threads_that_share_a_channel)
 {
 	enum { THREADS = 3, ROUNDS = 90 };
-	struct vp *peer = vp_start(NULL);
 	struct waiter waiter[THREADS];
 	struct line line;
 
@@ -242,20 +237,18 @@ vp_test(threads_that_share_a_channel)
 	for (unsigned i = 0; i < THREADS; i++)
 		waiter_end(&waiter[i]);
 	line_close(&line);
-	vp_end(peer);
 }
 
 /* The frames are taken in by one that polls: the sleeper hears of his all the same. */
-vp_test(who_polls_wakes_who_sleeps)
+vp_peer_test(who_polls_wakes_who_sleeps)
 {
-	struct vp *peer = vp_start(NULL);
 	struct waiter waiter;
 	struct line line;
 	struct vt_end other;
 	struct vt_options opt = vt_options(NULL);
 
 	line_open(&line, peer);
-	vt_end_open(&other, &opt, false);
+	vt_end_open(&other, &opt);
 	arm(&line);
 	waiter_begin(&waiter, line.channel);
 	for (unsigned round = 0; round < 30; round++) {
@@ -276,7 +269,6 @@ vp_test(who_polls_wakes_who_sleeps)
 	waiter_end(&waiter);
 	vt_end_close(&other);
 	line_close(&line);
-	vp_end(peer);
 }
 
 /* --- without waiting, and waiting in poll() --- */
@@ -288,9 +280,8 @@ static void nonblocking(struct line *line)
 	assert_int_equal(fcntl(line->channel->fd, F_SETFL, flags | O_NONBLOCK), 0);
 }
 
-vp_test(poll_tells_of_events)
+vp_peer_test(poll_tells_of_events)
 {
-	struct vp *peer = vp_start(NULL);
 	struct line line;
 	struct ibv_cq *cq;
 	void *context;
@@ -307,13 +298,11 @@ vp_test(poll_tells_of_events)
 		assert_false(vt_readable(line.channel->fd, 0));
 	}
 	line_close(&line);
-	vp_end(peer);
 }
 
 /* Once one way, once the other: who has waited in ibv_get_cq_event may wait in poll() next. */
-vp_test(ways_of_waiting_may_alternate)
+vp_peer_test(ways_of_waiting_may_alternate)
 {
-	struct vp *peer = vp_start(NULL);
 	struct line line, quiet;
 
 	line_open(&line, peer);
@@ -330,13 +319,11 @@ vp_test(ways_of_waiting_may_alternate)
 	}
 	line_close(&line);
 	line_close(&quiet);
-	vp_end(peer);
 }
 
 /* One sleeps in ibv_get_cq_event, another in poll(): both are woken. */
-vp_test(poll_beside_a_sleeper)
+vp_peer_test(poll_beside_a_sleeper)
 {
-	struct vp *peer = vp_start(NULL);
 	struct line line, quiet;
 	struct waiter waiter;
 
@@ -362,7 +349,6 @@ vp_test(poll_beside_a_sleeper)
 	waiter_end(&waiter);
 	line_close(&line);
 	line_close(&quiet);
-	vp_end(peer);
 }
 
 /* --- asynchronous events --- */
@@ -379,10 +365,9 @@ static void *wait_async(void *arg)
 }
 
 /* Nobody polls, one thread waits for this, another for completions that do not come. */
-vp_test(asynchronous_events_come_meanwhile)
+vp_peer_test(asynchronous_events_come_meanwhile)
 {
 	struct vt_options opt = { .state = IBV_QPS_RTR };
-	struct vp *peer = vp_start(NULL);
 	struct ibv_async_event event;
 	struct waiter waiter;
 	struct timespec until;
@@ -414,7 +399,6 @@ vp_test(asynchronous_events_come_meanwhile)
 	waiter_end(&waiter);
 	vp_pair_close(&p);
 	line_close(&line);
-	vp_end(peer);
 }
 
 /* --- signals --- */
@@ -435,9 +419,8 @@ static void handle(int flags)
 }
 
 /* signal(7): without SA_RESTART a wait ends with EINTR; and what came then is not lost. */
-vp_test(a_signal_ends_a_wait)
+vp_peer_test(a_signal_ends_a_wait)
 {
-	struct vp *peer = vp_start(NULL);
 	struct waiter waiter;
 	struct line line;
 
@@ -464,13 +447,11 @@ vp_test(a_signal_ends_a_wait)
 	signal(SIGUSR1, SIG_DFL);
 	waiter_end(&waiter);
 	line_close(&line);
-	vp_end(peer);
 }
 
 /* With SA_RESTART it goes on. */
-vp_test(a_signal_that_restarts_ends_nothing)
+vp_peer_test(a_signal_that_restarts_ends_nothing)
 {
-	struct vp *peer = vp_start(NULL);
 	struct waiter waiter;
 	struct line line;
 
@@ -496,15 +477,13 @@ vp_test(a_signal_that_restarts_ends_nothing)
 	signal(SIGUSR1, SIG_DFL);
 	waiter_end(&waiter);
 	line_close(&line);
-	vp_end(peer);
 }
 
 /* --- cancellation --- */
 
 /* ibv_get_cq_event is where a thread may be cancelled; the next waits, and is woken. */
-vp_test(a_wait_may_be_cancelled)
+vp_peer_test(a_wait_may_be_cancelled)
 {
-	struct vp *peer = vp_start(NULL);
 	struct waiter waiter, other;
 	struct line line, second;
 	void *result;
@@ -539,7 +518,6 @@ vp_test(a_wait_may_be_cancelled)
 	waiter_end(&other);
 	line_close(&line);
 	line_close(&second);
-	vp_end(peer);
 }
 
 /* --- a death --- */

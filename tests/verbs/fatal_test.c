@@ -59,13 +59,12 @@ vt_test(there_is_a_process_or_there_is_none)
 /* All that is outstanding completes, and all that is posted. */
 vt_test(what_was_begun_is_flushed)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct vt_options opt[3] = { { .timeout = 18 } };
 	struct vt_end end[3];
 
 	for (unsigned i = 0; i < 3; i++) {
-		opt[i].type = types[i];
-		vt_end_open(&end[i], &opt[i], false);
+		opt[i].type = vt_types[i];
+		vt_end_open(&end[i], &opt[i]);
 		vt_climb(end[i].qp, &opt[i], IBV_QPS_RTS, (end[i].qp->qp_num & ~0x3fffu) | NOBODY);
 		if (i)
 			assert_int_equal(vt_modify(end[i].qp, IBV_QPS_SQD), 0);

@@ -45,6 +45,16 @@ static int flow_teardown(void **state)
 
 #define flow_test(f) vt_case(f, flow_setup, flow_teardown, NULL)
 
+/* One that needs frames. */
+#define segment_test(f)                                                                           \
+	static void f##_on_it(void);                                                              \
+	flow_test(f)                                                                              \
+	{                                                                                         \
+		raw_needed();                                                                     \
+		f##_on_it();                                                                      \
+	}                                                                                         \
+	static void f##_on_it(void)
+
 static void send_frame(struct frame *frame)
 {
 	frame_close(frame);
@@ -155,11 +165,10 @@ static void refused(char who, const struct flow *flow, int err)
  * to the respected QP."
  * flow: "destroys the flow flow_id"
  */
-flow_test(what_matches_comes_and_nothing_else)
+segment_test(what_matches_comes_and_nothing_else)
 {
 	struct ibv_flow *flow;
 
-	raw_needed();
 	send_udp(raw_mac[1], 1);
 	expect("");
 	flow = simple('a', IBV_FLOW_ATTR_NORMAL, 0, 0);
@@ -173,12 +182,11 @@ flow_test(what_matches_comes_and_nothing_else)
 }
 
 /* There is one port, and other devices take 0 for it as well. */
-flow_test(a_rule_for_port_0_is_one_for_port_1)
+segment_test(a_rule_for_port_0_is_one_for_port_1)
 {
 	struct ibv_flow *made;
 	struct flow flow;
 
-	raw_needed();
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow_mac(&flow, raw_mac[1]);
 	flow.attr.port = 0;
@@ -212,7 +220,7 @@ static void tunnel_frame(struct frame *frame, unsigned kind)
  * flow: "Flag making L2/L3/L4 specifications to be applied on the inner header"
  * flow: "The flow spec types which require this sort of ordering are"
  */
-flow_test(tunnels_are_looked_into)
+segment_test(tunnels_are_looked_into)
 {
 	struct ibv_flow_spec_tunnel vxlan = {
 		.type = IBV_FLOW_SPEC_VXLAN_TUNNEL, .size = sizeof(vxlan),
@@ -233,7 +241,6 @@ flow_test(tunnels_are_looked_into)
 	const void *spec[] = { NULL, &vxlan, &gre, &mpls };
 	const uint16_t bytes[] = { 0, sizeof(vxlan), sizeof(gre), sizeof(mpls) };
 
-	raw_needed();
 	for (unsigned kind = 1; kind < 4; kind++) {
 		struct ibv_flow *made[2];
 		struct flow flow;
@@ -280,7 +287,7 @@ flow_test(tunnels_are_looked_into)
  * flow: "Network parameters in the relevant network structs should be given in network order (big
  * endian)."
  */
-flow_test(masks_say_which_bits_count)
+segment_test(masks_say_which_bits_count)
 {
 	struct ibv_flow_eth_filter val = { .ether_type = htobe16(0x0806),
 					   .vlan_tag = htobe16(0xa005) };
@@ -288,7 +295,6 @@ flow_test(masks_say_which_bits_count)
 	struct ibv_flow *made;
 	struct flow flow;
 
-	raw_needed();
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow_eth(&flow, &val, &mask);
 	made = flow_to('a', &flow);
@@ -309,7 +315,7 @@ flow_test(masks_say_which_bits_count)
 }
 
 /* flow: "An application can provide the ibv_flow_spec_xxx rules in an un-ordered scheme." */
-flow_test(specifications_come_in_any_order)
+segment_test(specifications_come_in_any_order)
 {
 	struct ibv_flow_spec_ipv4_ext ipv4 = {
 		.type = IBV_FLOW_SPEC_IPV4_EXT, .size = sizeof(ipv4),
@@ -319,7 +325,6 @@ flow_test(specifications_come_in_any_order)
 	struct ibv_flow *made;
 	struct flow flow;
 
-	raw_needed();
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow_udp(&flow, 7);
 	flow_tag(&flow, 5);
@@ -340,11 +345,10 @@ flow_test(specifications_come_in_any_order)
  * flow: "A lower priority numeric value (higher priority) takes precedence over matching rules with
  * higher numeric priority value (lower priority)."
  */
-flow_test(the_lower_number_goes_first)
+segment_test(the_lower_number_goes_first)
 {
 	struct ibv_flow *low, *high;
 
-	raw_needed();
 	low = simple('a', IBV_FLOW_ATTR_NORMAL, 65535, 0);
 	high = simple('b', IBV_FLOW_ATTR_NORMAL, 0, 0);
 	send_udp(raw_mac[1], 1);
@@ -359,14 +363,13 @@ flow_test(the_lower_number_goes_first)
  * flow: "Rule doesn't trap received packets, allowing them to match lower prioritized rules"
  * flow: "Only rule type IBV_FLOW_ATTR_NORMAL supports IBV_FLOW_ATTR_FLAGS_DONT_TRAP flag."
  */
-flow_test(what_does_not_trap_gets_a_copy)
+segment_test(what_does_not_trap_gets_a_copy)
 {
 	static const enum ibv_flow_attr_type others[] = { IBV_FLOW_ATTR_ALL_DEFAULT,
 							  IBV_FLOW_ATTR_MC_DEFAULT,
 							  IBV_FLOW_ATTR_SNIFFER };
 	struct ibv_flow *copy, *same, *low;
 
-	raw_needed();
 	copy = simple('a', IBV_FLOW_ATTR_NORMAL, 1, IBV_FLOW_ATTR_FLAGS_DONT_TRAP);
 	same = simple('b', IBV_FLOW_ATTR_NORMAL, 1, 0);
 	low = simple('c', IBV_FLOW_ATTR_NORMAL, 2, 0);
@@ -390,11 +393,10 @@ flow_test(what_does_not_trap_gets_a_copy)
  * flow: "receive all Eth traffic which isn't steered to any QP"
  * flow: "receive all Eth multicast traffic which isn't steered to any QP"
  */
-flow_test(default_rules_get_what_is_left)
+segment_test(default_rules_get_what_is_left)
 {
 	struct ibv_flow *own, *all, *groups;
 
-	raw_needed();
 	own = simple('a', IBV_FLOW_ATTR_NORMAL, 9, 0);
 	all = simple('b', IBV_FLOW_ATTR_ALL_DEFAULT, 0, 0);
 	groups = simple('c', IBV_FLOW_ATTR_MC_DEFAULT, 0, 0);
@@ -421,13 +423,12 @@ flow_test(default_rules_get_what_is_left)
  * flow: "Sniffer rule - receive all port traffic"
  * flow: "No specifications are needed for IBV_FLOW_ATTR_SNIFFER rule type."
  */
-flow_test(sniffers_see_everything)
+segment_test(sniffers_see_everything)
 {
 	struct ibv_flow *own, *sniffer, *self, *drops;
 	struct flow flow;
 	struct ibv_wc wc;
 
-	raw_needed();
 	own = simple('a', IBV_FLOW_ATTR_NORMAL, 0, 0);
 	sniffer = simple('b', IBV_FLOW_ATTR_SNIFFER, 0, 0);
 	send_udp(raw_mac[1], 1);
@@ -463,12 +464,11 @@ flow_test(sniffers_see_everything)
 /* --- actions --- */
 
 /* flow: "Action dropping matched packet" */
-flow_test(dropped_frames_reach_nobody)
+segment_test(dropped_frames_reach_nobody)
 {
 	struct ibv_flow *own, *made;
 	struct flow flow;
 
-	raw_needed();
 	own = simple('a', IBV_FLOW_ATTR_NORMAL, 1, 0);
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow_mac(&flow, raw_mac[1]);
@@ -486,7 +486,7 @@ flow_test(dropped_frames_reach_nobody)
 }
 
 /* flow: "Action tagging matched packet" */
-flow_test(tagged_frames_say_so)
+segment_test(tagged_frames_say_so)
 {
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 64,
 					       .wc_flags = IBV_WC_EX_WITH_FLOW_TAG };
@@ -496,7 +496,6 @@ flow_test(tagged_frames_say_so)
 	struct raw_end end;
 	int rc;
 
-	raw_needed();
 	raw_open(&end, &opt);
 	for (unsigned i = 0; i < 3; i++) {
 		struct flow flow;
@@ -539,7 +538,7 @@ flow_test(tagged_frames_say_so)
  * counters: "setting the index more than once with different or same counter_desc will aggregate
  * the values from all relevant counters into the relevant index location"
  */
-flow_test(counters_count_frames_and_octets)
+segment_test(counters_count_frames_and_octets)
 {
 	static const struct {
 		enum ibv_counter_description what;
@@ -552,7 +551,6 @@ flow_test(counters_count_frames_and_octets)
 	struct ibv_flow *made[2];
 	uint64_t values[4] = { 9, 9, 9, 9 };
 
-	raw_needed();
 	counters = ibv_create_counters(it.to[0].ctx, &init);
 	assert_non_null(counters);
 	for (unsigned i = 0; i < 4; i++) {
@@ -598,7 +596,7 @@ flow_test(counters_count_frames_and_octets)
  * flow: "When IBV_FLOW_ATTR_FLAGS_EGRESS flag is set, the qp parameter is used only as a mean to
  * get the device."
  */
-flow_test(egress_rules_are_about_what_is_sent)
+segment_test(egress_rules_are_about_what_is_sent)
 {
 	struct ibv_counters_init_attr init = { 0 };
 	struct ibv_counter_attach_attr attach = { .counter_desc = IBV_COUNTER_PACKETS };
@@ -607,7 +605,6 @@ flow_test(egress_rules_are_about_what_is_sent)
 	struct flow flow;
 	uint64_t sent = 9;
 
-	raw_needed();
 	own = simple('a', IBV_FLOW_ATTR_NORMAL, 0, 0);
 	counters = ibv_create_counters(it.to[1].ctx, &init);
 	assert_non_null(counters);
@@ -651,25 +648,23 @@ flow_test(egress_rules_are_about_what_is_sent)
  * updated."
  * flow: "only for QPs of Transport Service Type IBV_QPT_UD or IBV_QPT_RAW_PACKET"
  */
-flow_test(what_is_wrong_is_refused)
+segment_test(what_is_wrong_is_refused)
 {
 	struct ibv_flow_spec_action_handle handle = {
 		.type = IBV_FLOW_SPEC_ACTION_HANDLE, .size = sizeof(handle),
 	};
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct flow flow;
 
-	raw_needed();
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	for (unsigned i = 0; i < 3; i++) {
-		struct vt_options opt = { .type = types[i] };
+		struct vt_options opt = { .type = vt_types[i] };
 		struct vt_end end;
 
-		vt_end_open(&end, &opt, false);
+		vt_end_open(&end, &opt);
 		errno = 0;
 		assert_null(ibv_create_flow(end.qp, &flow.attr));
 		/* The man page knows UD, whose datagrams are no frames here. */
-		assert_int_equal(errno, types[i] == IBV_QPT_UD ? EOPNOTSUPP : EINVAL);
+		assert_int_equal(errno, vt_types[i] == IBV_QPT_UD ? EOPNOTSUPP : EINVAL);
 		vt_end_close(&end);
 	}
 	flow.attr.port = 2;
@@ -693,12 +688,11 @@ flow_test(what_is_wrong_is_refused)
 	expect("");
 }
 
-flow_test(what_contradicts_another_rule_is_refused)
+segment_test(what_contradicts_another_rule_is_refused)
 {
 	struct ibv_flow *own;
 	struct flow flow;
 
-	raw_needed();
 	own = simple('a', IBV_FLOW_ATTR_NORMAL, 0, 0);
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow_mac(&flow, raw_mac[1]);
@@ -709,11 +703,10 @@ flow_test(what_contradicts_another_rule_is_refused)
 	drop(own);
 }
 
-flow_test(a_queue_pair_with_rules_stays)
+segment_test(a_queue_pair_with_rules_stays)
 {
 	struct ibv_flow *own;
 
-	raw_needed();
 	own = simple('a', IBV_FLOW_ATTR_NORMAL, 0, 0);
 	assert_int_equal(ibv_destroy_qp(it.to[0].qp), EBUSY);
 	send_udp(raw_mac[1], 1);
@@ -722,13 +715,12 @@ flow_test(a_queue_pair_with_rules_stays)
 }
 
 /* Ten thousand rules of one destination, of which each gets its own frames. */
-flow_test(many_rules_are_no_burden)
+segment_test(many_rules_are_no_burden)
 {
 	enum { MANY = 10000 };
 	static struct ibv_flow *made[MANY];
 	struct flow flow;
 
-	raw_needed();
 	for (unsigned i = 0; i < MANY; i++) {
 		flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 		flow_mac(&flow, raw_mac[1]);

@@ -156,7 +156,7 @@ vt_test(a_child_imports_what_its_parent_has)
 
 	if (NO_THREADS_IN_CHILD)
 		SKIP("a sanitizer allows no thread in a child");
-	vt_end_open(&end, &opt, false);
+	vt_end_open(&end, &opt);
 	vt_fill(end.buf, BYTES, 1);
 	child = fork();
 	if (!child) {

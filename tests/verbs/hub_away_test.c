@@ -174,12 +174,11 @@ static void exchange_datagrams(struct vp_pair *p)
 /* Every kind of QP of one process that can be connected to another's, and a thread beside them. */
 static void meet(struct vp *const peer[3])
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_ah *ah = NULL;
 	struct vp_pair p[3];
 
 	for (int i = 0; i < 3; i++) {
-		struct vt_options opt = { .type = types[i] };
+		struct vt_options opt = { .type = vt_types[i] };
 
 		connect_quickly(&p[i], peer[i], &opt);
 	}
@@ -308,34 +307,29 @@ vp_test(ends_that_decide_differently_meet)
  * UCX takes the buffer of a datagram back before its completion, when the peer shows that it needs
  * it no more: a device has read it by then.
  */
-vp_test(a_datagram_that_waits_is_as_it_was_posted)
+vp_pair_test(a_datagram_that_waits_is_as_it_was_posted, NULL,
+	     &(struct vt_options){ .type = IBV_QPT_UD })
 {
 	enum { GRH = 40, BYTES = 1000 };
-	struct vt_options opt = { .type = IBV_QPT_UD };
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
 	struct vt_wr w;
 	pid_t hub;
 
-	vp_pair_open(&p, peer, &opt);
-	vp_recv(&p, 6, 0, 4096);
-	vp_recv(&p, 7, 4096, 4096);
+	vp_recv(p, 6, 0, 4096);
+	vp_recv(p, 7, 4096, 4096);
 	hub = hub_stop();
 	for (unsigned i = 0; i < 2; i++) {
-		vt_fill(p.a.buf, BYTES, i);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, BYTES);
+		vt_fill(p->a.buf, BYTES, i);
+		vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, BYTES);
 		w.wr.wr_id = i;
-		vt_post(&p.a, &w);
+		vt_post(&p->a, &w);
 	}
-	memset(p.a.buf, 0, BYTES);
+	memset(p->a.buf, 0, BYTES);
 	hub_go_on(hub);
 	for (unsigned i = 0; i < 2; i++) {
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-		vp_expect(&p, 6 + i, IBV_WC_SUCCESS);
-		assert_true(vp_is_filled(&p, i * 4096 + GRH, BYTES, i));
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
+		vp_expect(p, 6 + i, IBV_WC_SUCCESS);
+		assert_true(vp_is_filled(p, i * 4096 + GRH, BYTES, i));
 	}
-	vp_pair_close(&p);
-	vp_end(peer);
 }
 
 /* --- XRC: the receiver is a child that was forked before the device was opened --- */

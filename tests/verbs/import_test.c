@@ -369,6 +369,9 @@ static void foreign_close(struct foreign *f)
 		vp_end(f->peer);
 }
 
+#define foreign_test(name, ...)									  \
+	vt_with(vp_test, name, struct foreign, f, foreign_open(&f, __VA_ARGS__), foreign_close(&f))
+
 static void far_fill(struct foreign *f, size_t offset, uint32_t bytes, unsigned seed)
 {
 	vp_do(f->peer, &(struct vp_order){ .what = VP_FILL, .end = f->end, .offset = offset,
@@ -392,75 +395,70 @@ static void foreign_pair(struct foreign *f, struct vt_pair *p)
 	leave(&before);
 }
 
-vp_test(regions_of_another_process_are_used)
+foreign_test(regions_of_another_process_are_used, VT_MEMFD)
 {
-	struct foreign f;
 	struct vt_pair p;
 	struct vt_wr w;
 	struct ibv_sge sge;
 	struct ibv_recv_wr recv = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	foreign_open(&f, VT_MEMFD);
-	assert_non_null(f.mr);
-	assert_int_equal(f.mr->length, 65536);
-	assert_int_equal(f.mr->rkey, f.rkey);
-	foreign_pair(&f, &p);
+	assert_non_null(f->mr);
+	assert_int_equal(f->mr->length, 65536);
+	assert_int_equal(f->mr->rkey, f->rkey);
+	foreign_pair(f, &p);
 	/* From its memory, */
-	far_fill(&f, 100, 30000, 1);
+	far_fill(f, 100, 30000, 1);
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 30000);
-	w.sge = (struct ibv_sge){ f.addr + 100, 30000, f.mr->lkey };
+	w.sge = (struct ibv_sge){ f->addr + 100, 30000, f->mr->lkey };
 	vt_post(&p.a, &w);
 	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(p.b.buf, 30000, 1));
 	/* into it by a receive request, */
 	vt_fill(p.a.buf, 5000, 2);
-	sge = (struct ibv_sge){ f.addr + 1000, 5000, f.mr->lkey };
+	sge = (struct ibv_sge){ f->addr + 1000, 5000, f->mr->lkey };
 	assert_int_equal(ibv_post_recv(p.b.qp, &recv, &bad), 0);
 	vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 5000);
 	vt_post(&p.a, &w);
 	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 	vt_expect(p.b.cq, 2, IBV_WC_SUCCESS);
-	assert_true(far_is_filled(&f, 1000, 5000, 2));
+	assert_true(far_is_filled(f, 1000, 5000, 2));
 	/* and by its rkey. */
 	vt_fill(p.a.buf, 4000, 3);
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 4000);
-	w.wr.wr.rdma.remote_addr = f.addr + 50000;
-	w.wr.wr.rdma.rkey = f.mr->rkey;
+	w.wr.wr.rdma.remote_addr = f->addr + 50000;
+	w.wr.wr.rdma.rkey = f->mr->rkey;
 	vt_post(&p.a, &w);
 	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_true(far_is_filled(&f, 50000, 4000, 3));
+	assert_true(far_is_filled(f, 50000, 4000, 3));
 	vt_pair_close(&p);
-	foreign_close(&f);
 }
 
-vp_test(device_memory_of_another_process_is_used)
+foreign_test(device_memory_of_another_process_is_used, VT_DM)
 {
 	uint8_t octets[64];
-	struct foreign f;
 	struct vt_pair p;
 	struct ibv_dm *dm;
 	struct ibv_mr *mr;
 	struct vt_wr w;
 
-	foreign_open(&f, VT_DM);
-	assert_non_null(f.mr);
-	foreign_pair(&f, &p);
+	assert_non_null(f->mr);
+	foreign_pair(f, &p);
 	for (int i = 0; i < 3; i++) {
 		vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8);
 		w.wr.wr.atomic.remote_addr = 64;
-		w.wr.wr.atomic.rkey = f.mr->rkey;
+		w.wr.wr.atomic.rkey = f->mr->rkey;
 		w.wr.wr.atomic.compare_add = 5;
 		vt_post(&p.a, &w);
 		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 		assert_int_equal(*(uint64_t *)p.a.buf, 5 * i);
 	}
 	/* The memory itself can be imported too, copied from and registered, */
-	dm = ibv_import_dm(f.context, f.dm_handle);
+	dm = ibv_import_dm(f->context, f->dm_handle);
 	assert_non_null(dm);
 	assert_int_equal(ibv_memcpy_from_dm(octets, dm, 64, 64), 0);
 	assert_int_equal(octets[0], 15);
 	assert_int_equal(ibv_memcpy_from_dm(octets, dm, 65536, 4), EFAULT);
-	mr = ibv_reg_dm_mr(f.pd, dm, 4096, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
+	mr = ibv_reg_dm_mr(f->pd, dm, 4096, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
 	vt_fill(p.b.buf, 1000, 8);
 	vt_wr(&w, IBV_WR_RDMA_READ, &p.a, &p.b, 1000);
@@ -473,12 +471,11 @@ vp_test(device_memory_of_another_process_is_used)
 	assert_int_equal(ibv_free_dm(dm), EOPNOTSUPP);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	ibv_unimport_dm(dm);
-	assert_null(ibv_import_dm(f.context, f.dm_handle + 1));
+	assert_null(ibv_import_dm(f->context, f->dm_handle + 1));
 	assert_int_equal(errno, EINVAL);
-	assert_null(ibv_import_dm(f.context, UINT32_MAX));
+	assert_null(ibv_import_dm(f->context, UINT32_MAX));
 	assert_int_equal(errno, EINVAL);
 	vt_pair_close(&p);
-	foreign_close(&f);
 }
 
 /* Private memory becomes a file's where its owner lets it (VERBATIM_SHARED_MR). */
@@ -510,25 +507,23 @@ vp_test(private_memory_is_used_if_it_may_be_moved)
 }
 
 /* Its rights, its bounds, its PD. */
-vp_test(what_its_owner_does_not_grant_is_refused)
+foreign_test(what_its_owner_does_not_grant_is_refused, VT_MEMFD)
 {
 	static const struct {
 		int64_t offset;
 		uint32_t bytes;
 	} rows[] = { { -1, 8 }, { 65535, 2 }, { 65536, 1 }, { 0, 65537 } };
-	struct foreign f;
 	struct vt_pair p;
 	struct vt_wr w;
 
-	foreign_open(&f, VT_MEMFD);
 	for (unsigned i = 0; i < COUNT(rows); i++) {
-		foreign_pair(&f, &p);
+		foreign_pair(f, &p);
 		vt_wr(&w, IBV_WR_RDMA_READ, &p.a, &p.b, rows[i].bytes);
 		w.sge.length = rows[i].bytes < 65536 ? rows[i].bytes : 65536;
-		w.wr.wr.rdma.remote_addr = f.addr + (uint64_t)rows[i].offset;
-		w.wr.wr.rdma.rkey = f.rkey;
+		w.wr.wr.rdma.remote_addr = f->addr + (uint64_t)rows[i].offset;
+		w.wr.wr.rdma.rkey = f->rkey;
 		if (rows[i].bytes > 65536)
-			w.wr.wr.rdma.remote_addr = f.addr + 1;
+			w.wr.wr.rdma.remote_addr = f->addr + 1;
 		vt_post(&p.a, &w);
 		vt_expect(p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
 		vt_pair_close(&p);
@@ -536,30 +531,26 @@ vp_test(what_its_owner_does_not_grant_is_refused)
 	/* In a PD of our own, its keys are none. */
 	vt_pair_open(&p, NULL);
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 8);
-	w.sge = (struct ibv_sge){ f.addr, 8, f.mr->lkey };
+	w.sge = (struct ibv_sge){ f->addr, 8, f->mr->lkey };
 	vt_post(&p.a, &w);
 	vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
 	vt_pair_close(&p);
-	foreign_close(&f);
 }
 
-vp_test(what_its_owner_deregisters_is_gone)
+foreign_test(what_its_owner_deregisters_is_gone, VT_MEMFD)
 {
-	struct foreign f;
 	struct vt_pair p;
 	struct vt_wr w;
 
-	foreign_open(&f, VT_MEMFD);
-	foreign_pair(&f, &p);
-	vp_do(f.peer, &(struct vp_order){ .what = VP_DEREG, .end = f.end });
+	foreign_pair(f, &p);
+	vp_do(f->peer, &(struct vp_order){ .what = VP_DEREG, .end = f->end });
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 8);
-	w.sge = (struct ibv_sge){ f.addr, 8, f.mr->lkey };
+	w.sge = (struct ibv_sge){ f->addr, 8, f->mr->lkey };
 	vt_post(&p.a, &w);
 	vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
-	assert_null(ibv_import_mr(f.pd, f.mr_handle));
+	assert_null(ibv_import_mr(f->pd, f->mr_handle));
 	assert_int_equal(errno, EINVAL);
 	vt_pair_close(&p);
-	foreign_close(&f);
 }
 
 /* What cannot be done whole is refused. */
@@ -588,26 +579,23 @@ vp_test(the_rest_is_refused)
 }
 
 /* As long as somebody holds the descriptor, what it stands for is there. */
-vp_test(an_owner_that_dies_leaves_its_memory)
+foreign_test(an_owner_that_dies_leaves_its_memory, VT_MEMFD)
 {
-	struct foreign f;
 	struct vt_pair p;
 	struct vt_wr w;
 
-	foreign_open(&f, VT_MEMFD);
-	far_fill(&f, 0, 4000, 1);
-	foreign_pair(&f, &p);
-	vp_kill(f.peer);
+	far_fill(f, 0, 4000, 1);
+	foreign_pair(f, &p);
+	vp_kill(f->peer);
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 4000);
-	w.sge = (struct ibv_sge){ f.addr, 4000, f.mr->lkey };
+	w.sge = (struct ibv_sge){ f->addr, 4000, f->mr->lkey };
 	vt_post(&p.a, &w);
 	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(p.b.buf, 4000, 1));
 	/* What has not been mapped by then cannot be any more. */
-	ibv_unimport_mr(f.mr);
-	f.mr = NULL;
+	ibv_unimport_mr(f->mr);
+	f->mr = NULL;
 	vt_pair_close(&p);
-	foreign_close(&f);
 }
 
 vp_test(who_is_gone_cannot_be_imported)

@@ -166,32 +166,23 @@ static uint32_t hear(struct plan *plan)
 	return qpn;
 }
 
-vp_test(a_ring_is_not_replaced)
+vp_pair_test(a_ring_is_not_replaced, NULL, &patient)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
 	struct plan plan;
 	pid_t pid;
 
-	vp_pair_open(&p, peer, &patient);
-	vp_exchange(&p, 5000, 1);
-	plan_make(&plan, &p);
+	vp_exchange(p, 5000, 1);
+	plan_make(&plan, p);
 	pid = jail_start(reach_as_another, &plan);
 	if (!pid)
 		SKIP(NO_JAIL);
 	plan_end(&plan, pid);
-	vp_exchange(&p, 5000, 2);
-	vp_pair_close(&p);
-	vp_end(peer);
+	vp_exchange(p, 5000, 2);
 }
 
 /* Who writes to him writes nowhere else: a WRITE is done, or not, when its post returns. */
-vp_test(what_is_written_to_one_does_not_land_in_another)
+vp_pair_test(what_is_written_to_one_does_not_land_in_another, NULL, &patient)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
-
-	vp_pair_open(&p, peer, &patient);
 	for (unsigned i = 0; i < 2; i++) {
 		struct vt_options opt = vt_options(&patient);
 		struct ibv_qp his = { .qp_num = 0 };
@@ -200,9 +191,9 @@ vp_test(what_is_written_to_one_does_not_land_in_another)
 		struct vt_wr w;
 		pid_t pid;
 
-		vp_fill(&p, 4096, i);
-		vt_end_open(&end, &opt, false);
-		plan_make(&plan, &p);
+		vp_fill(p, 4096, i);
+		vt_end_open(&end, &opt);
+		plan_make(&plan, p);
 		plan.own_qpn = end.qp->qp_num;
 		plan.token_is_anothers = i == 0;
 		pid = jail_start(be_reached, &plan);
@@ -212,16 +203,14 @@ vp_test(what_is_written_to_one_does_not_land_in_another)
 		vt_climb(end.qp, &opt, opt.state, his.qp_num);
 		hear(&plan);
 		to = (struct vt_end){ .qp = &his, .mr = &(struct ibv_mr){ .rkey = plan.rkey },
-				      .buf = p.b.buf, .bytes = p.b.bytes };
+				      .buf = p->b.buf, .bytes = p->b.bytes };
 		memset(end.buf, CANARY, 64);
 		vt_wr(&w, IBV_WR_RDMA_WRITE, &end, &to, 64);
 		vt_post(&end, &w);
-		assert_true(vp_is_filled(&p, 0, 4096, i));
+		assert_true(vp_is_filled(p, 0, 4096, i));
 		vt_expect_none(end.cq);
 		vt_end_close(&end);
 		plan_end(&plan, pid);
 	}
-	vp_exchange(&p, 5000, 2);
-	vp_pair_close(&p);
-	vp_end(peer);
+	vp_exchange(p, 5000, 2);
 }

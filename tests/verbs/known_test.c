@@ -227,6 +227,9 @@ static void scene_close(struct scene *s)
 	assert_int_equal(ibv_destroy_cq(s->cq), 0);
 }
 
+#define scene_test(f)										  \
+	vt_with(vt_test, f, struct scene, s, scene_open(&s), scene_close(&s))
+
 static void *make(struct scene *s, const struct kind *kind)
 {
 	void *object = kind->make(s);
@@ -244,13 +247,10 @@ static void expect_unknown(const struct kind *kind, void *object)
 	assert_int_equal(errno, ENOENT);
 }
 
-vt_test(another_handle_is_no_such_object)
+scene_test(another_handle_is_no_such_object)
 {
-	struct scene s;
-
-	scene_open(&s);
 	for (int i = 0; i < KINDS; i++) {
-		void *object = make(&s, &kinds[i]);
+		void *object = make(s, &kinds[i]);
 		uint32_t *handle = (uint32_t *)((uint8_t *)object + kinds[i].handle), mine;
 
 		if (!object)
@@ -263,7 +263,6 @@ vt_test(another_handle_is_no_such_object)
 		}
 		assert_int_equal(kinds[i].destroy(object), 0);
 	}
-	scene_close(&s);
 }
 
 vt_test(another_context_is_no_such_object)
@@ -297,13 +296,10 @@ vt_test(another_context_is_no_such_object)
 }
 
 /* Its memory is not looked at, so nothing but the address has to be there. */
-vt_test(what_is_destroyed_is_no_such_object)
+scene_test(what_is_destroyed_is_no_such_object)
 {
-	struct scene s;
-
-	scene_open(&s);
 	for (int i = 0; i < KINDS; i++) {
-		void *object = make(&s, &kinds[i]);
+		void *object = make(s, &kinds[i]);
 
 		if (!object)
 			continue;
@@ -313,30 +309,26 @@ vt_test(what_is_destroyed_is_no_such_object)
 	}
 	for (int i = 0; i < KINDS; i++) {
 		if (!kinds[i].inlined)
-			expect_unknown(&kinds[i], &s); /* never was one */
+			expect_unknown(&kinds[i], s); /* never was one */
 	}
-	scene_close(&s);
 }
 
 /* What cannot be destroyed yet stays what it is. */
-vt_test(what_is_in_use_stays_known)
+scene_test(what_is_in_use_stays_known)
 {
-	struct scene s;
 	struct ibv_qp *qp;
 
-	scene_open(&s);
-	qp = make_qp(&s);
+	qp = make_qp(s);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(ibv_destroy_cq(s.cq), EBUSY);
+		assert_int_equal(ibv_destroy_cq(s->cq), EBUSY);
 		assert_int_equal(ibv_dealloc_pd(vt.pd), EBUSY);
 	}
-	assert_int_equal(ibv_resize_cq(s.cq, 32), 0);
+	assert_int_equal(ibv_resize_cq(s->cq, 32), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	scene_close(&s);
 }
 
 /* The verbs that change an object, ask it, or make another with it. */
-vt_test(no_control_verb_knows_it)
+scene_test(no_control_verb_knows_it)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD };
 	struct ibv_srq_attr srq_attr = { .max_wr = 8 };
@@ -346,17 +338,15 @@ vt_test(no_control_verb_knows_it)
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
-	struct scene s;
 
-	scene_open(&s);
-	srq = make_srq(&s);
-	mr = make_mr(&s);
-	qp = make_qp(&s);
-	init.send_cq = init.recv_cq = s.cq;
+	srq = make_srq(s);
+	mr = make_mr(s);
+	qp = make_qp(s);
+	init.send_cq = init.recv_cq = s->cq;
 	mr->handle++;
 	qp->handle++;
 	srq->handle++;
-	s.cq->handle++;
+	s->cq->handle++;
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
 			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, ENOENT);
@@ -366,20 +356,20 @@ vt_test(no_control_verb_knows_it)
 	assert_int_equal(ibv_detach_mcast(qp, &group, 0), ENOENT);
 	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_MAX_WR), ENOENT);
 	assert_int_equal(ibv_query_srq(srq, &srq_attr), ENOENT);
-	assert_int_equal(ibv_resize_cq(s.cq, 64), ENOENT);
+	assert_int_equal(ibv_resize_cq(s->cq, 64), ENOENT);
 	errno = 0;
 	assert_null(ibv_create_qp(vt.pd, &init));
 	assert_int_equal(errno, ENOENT);
 	mr->handle--;
 	qp->handle--;
 	srq->handle--;
-	s.cq->handle--;
+	s->cq->handle--;
 	vt.pd->handle++;
 	errno = 0;
-	assert_null(make_mr(&s));
-	assert_null(make_mw(&s));
-	assert_null(make_srq(&s));
-	assert_null(make_qp(&s));
+	assert_null(make_mr(s));
+	assert_null(make_mw(s));
+	assert_null(make_srq(s));
+	assert_null(make_qp(s));
 	assert_null(ibv_create_ah(vt.pd, &ah_attr));
 	assert_int_equal(errno, ENOENT);
 	vt.pd->handle--;
@@ -387,5 +377,4 @@ vt_test(no_control_verb_knows_it)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
-	scene_close(&s);
 }

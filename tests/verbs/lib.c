@@ -13,6 +13,8 @@ enum { CASES_MAX = 100 };
 
 struct vt vt;
 
+const enum ibv_qp_type vt_types[VT_TYPES] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+
 /* --- running --- */
 
 static struct sigaction library_handler[2];
@@ -133,7 +135,9 @@ struct vt_options vt_options(const struct vt_options *opt)
 
 #define DEFAULT_UNLESS(none, field, value)                                                        \
 	do {                                                                                      \
-		if (!(none) && !o.field)                                                          \
+		if (none)                                                                         \
+			o.field = 0;                                                              \
+		else if (!o.field)                                                                \
 			o.field = value;                                                          \
 	} while (0)
 #define DEFAULT(field, value) DEFAULT_UNLESS(false, field, value)
@@ -262,21 +266,22 @@ static void memory_open(struct vt_end *end, const struct vt_options *opt)
 		end->mr = vt_mr(vt.pd, end->buf, end->bytes, opt->mr_access);
 }
 
-void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq)
+void vt_end_open(struct vt_end *end, const struct vt_options *given)
 {
+	const struct vt_options *opt = &end->opt;
 	struct ibv_srq_init_attr init;
 
-	*opt = vt_options(opt);
+	*end = (struct vt_end){ .opt = vt_options(given) };
+	end->bytes = opt->bytes;
 	init = (struct ibv_srq_init_attr){ .attr = { .max_wr = opt->recv_wr,
 						     .max_sge = opt->sge } };
-	*end = (struct vt_end){ .bytes = opt->bytes };
 	if (opt->make_cq)
 		end->cq = opt->make_cq(opt->cqe);
 	else if (opt->cq_attr)
 		end->cq = ibv_cq_ex_to_cq(vt_cq_ex(opt->cq_attr));
 	else
 		end->cq = vt_cq(opt->cqe, opt->channel);
-	if (srq) {
+	if (opt->srq) {
 		end->srq = ibv_create_srq(vt.pd, &init);
 		assert_non_null(end->srq);
 	}
@@ -284,6 +289,14 @@ void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq)
 	if (opt->type == IBV_QPT_UD)
 		end->ah = vt_ah();
 	qp_open(end, opt);
+}
+
+void vt_end_open_unshared(struct vt_end *end, const struct vt_options *opt)
+{
+	struct vt_options own = *opt;
+
+	own.srq = false;
+	vt_end_open(end, &own);
 }
 
 void vt_end_close(struct vt_end *end)
@@ -318,8 +331,8 @@ static void pair_connect(struct vt_pair *pair)
 void vt_pair_open(struct vt_pair *pair, const struct vt_options *opt)
 {
 	pair->opt = vt_options(opt);
-	vt_end_open(&pair->a, &pair->opt, false);
-	vt_end_open(&pair->b, &pair->opt, pair->opt.srq);
+	vt_end_open_unshared(&pair->a, &pair->opt);
+	vt_end_open(&pair->b, &pair->opt);
 	pair_connect(pair);
 }
 
@@ -333,9 +346,9 @@ void vt_pair_open_across(struct vt_pair *pair, struct vt *other, const struct vt
 	other->pd = ibv_alloc_pd(other->ctx);
 	assert_non_null(other->pd);
 	pair->opt = vt_options(opt);
-	vt_end_open(&pair->a, &pair->opt, false);
+	vt_end_open_unshared(&pair->a, &pair->opt);
 	vt = *other;
-	vt_end_open(&pair->b, &pair->opt, pair->opt.srq);
+	vt_end_open(&pair->b, &pair->opt);
 	vt = own;
 	pair_connect(pair);
 }
@@ -398,17 +411,19 @@ static int attr_rts(struct ibv_qp_attr *attr, const struct vt_options *opt)
 	       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
-int vt_attr(struct ibv_qp_attr *attr, const struct vt_options *opt, enum ibv_qp_state state,
+int vt_attr(struct ibv_qp_attr *attr, const struct vt_options *given, enum ibv_qp_state state,
 	    uint32_t peer_qpn)
 {
+	const struct vt_options opt = vt_options(given);
+
 	*attr = (struct ibv_qp_attr){ .qp_state = state };
 	switch (state) {
 	case IBV_QPS_INIT:
-		return attr_init(attr, opt);
+		return attr_init(attr, &opt);
 	case IBV_QPS_RTR:
-		return attr_rtr(attr, opt, peer_qpn);
+		return attr_rtr(attr, &opt, peer_qpn);
 	case IBV_QPS_RTS:
-		return attr_rts(attr, opt);
+		return attr_rts(attr, &opt);
 	default:
 		return IBV_QP_STATE;
 	}

@@ -28,26 +28,13 @@ enum {
 	VT_RD_ATOMIC = 4,
 };
 
-/* One of the two ends of a connection, or a QP alone. */
-struct vt_end {
-	struct ibv_qp *qp;
-	struct ibv_cq *cq; /* of both queues */
-	struct ibv_srq *srq;
-	struct ibv_mr *mr;
-	struct ibv_dm *dm;
-	uint8_t *buf; /* NULL: device memory, from its address 0 on */
-	size_t bytes;
-	bool is_mapped;
-	struct ibv_ah *ah; /* UD: to the other end, which is here as well */
-};
-
 /* What an end's buffer is: from the heap, whole pages, a memfd's, of the device, all there is. */
 enum vt_memory { VT_HEAP, VT_PAGES, VT_MEMFD, VT_DM, VT_SPACE };
 
 /* What a pair is made with; a field that is zero has the value named here. */
 struct vt_options {
 	enum ibv_qp_type type; /* IBV_QPT_RC */
-	bool srq;	       /* b's receive queue is a shared one */
+	bool srq;	       /* its receive queue is a shared one; of a pair: b's */
 	int sq_sig_all;
 	uint32_t send_wr, recv_wr; /* 64 */
 	uint32_t sge;		   /* 4 */
@@ -75,6 +62,20 @@ struct vt_options {
 	struct ibv_cq *(*make_cq)(int cqe);
 };
 
+/* One of the two ends of a connection, or a QP alone. */
+struct vt_end {
+	struct vt_options opt; /* complete */
+	struct ibv_qp *qp;
+	struct ibv_cq *cq; /* of both queues */
+	struct ibv_srq *srq;
+	struct ibv_mr *mr;
+	struct ibv_dm *dm;
+	uint8_t *buf; /* NULL: device memory, from its address 0 on */
+	size_t bytes;
+	bool is_mapped;
+	struct ibv_ah *ah; /* UD: to the other end, which is here as well */
+};
+
 struct vt_pair {
 	struct vt_options opt;
 	struct vt_end a, b;
@@ -89,6 +90,10 @@ struct vt {
 };
 
 extern struct vt vt;
+
+/* The types that everybody has: RC, UC, UD. */
+enum { VT_TYPES = 3 };
+extern const enum ibv_qp_type vt_types[VT_TYPES];
 
 #define VT_ALL_ACCESS                                                                             \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
@@ -142,20 +147,20 @@ int vt_teardown(void **state);
 	}                                                                                         \
 	static void f##_with(type *name)
 
-/* The same for each type of QP from one to another, in the order of RC, UC, UD: `type` in open. */
-#define vt_with_types(f, first, last, fixture, name, open, close)                                 \
-	static void f##_with(fixture *name);                                                      \
-	vt_test(f)                                                                                \
+/* The same again and again, for each i from one number up to another: open may use i, too. */
+#define vt_with_each(test, f, i, from, end, type, name, open, close)                              \
+	static void f##_with(type *name, unsigned i);                                             \
+	test(f)                                                                                   \
 	{                                                                                         \
-		for (enum ibv_qp_type type = first; type <= last; type++) {                       \
-			fixture name;                                                             \
+		for (unsigned i = from; i < end; i++) {                                           \
+			type name;                                                                \
                                                                                                   \
 			open;                                                                     \
-			f##_with(&name);                                                          \
+			f##_with(&name, i);                                                       \
 			close;                                                                    \
 		}                                                                                 \
 	}                                                                                         \
-	static void f##_with(fixture *name)
+	static void f##_with(type *name, unsigned i)
 
 /*
  * cmocka catches faults around each test, in place of whoever did before. A test in which the
@@ -186,18 +191,26 @@ void vt_pair_close(struct vt_pair *pair);
 	vt_with(vt_test, f, struct vt_pair, p,                                                    \
 		vt_pair_open(&p, &(struct vt_options){ __VA_ARGS__ }), vt_pair_close(&p))
 
-/* The same again and again, for each type from one to another: RC, UC, UD. */
-#define vt_pairs_test(f, first, last, ...)                                                        \
-	vt_with_types(f, first, last, struct vt_pair, p,                                          \
-		      vt_pair_open(&p, &(struct vt_options){ .type = type, __VA_ARGS__ }),        \
-		      vt_pair_close(&p))
+/* Again and again, for each i from one number up to another; options may use it. */
+#define vt_pairs_test(f, i, from, to, ...)                                                        \
+	vt_with_each(vt_test, f, i, from, to, struct vt_pair, p,                                  \
+		     vt_pair_open(&p, &(struct vt_options){ __VA_ARGS__ }), vt_pair_close(&p))
 
 /* The same, b in a context and PD of its own, which are made: `other`. */
 void vt_pair_open_across(struct vt_pair *pair, struct vt *other, const struct vt_options *opt);
 
 /* A QP alone, in RESET, and what belongs to it. */
-void vt_end_open(struct vt_end *end, struct vt_options *opt, bool srq);
+void vt_end_open(struct vt_end *end, const struct vt_options *opt);
+void vt_end_open_unshared(struct vt_end *end, const struct vt_options *opt); /* no SRQ anyway */
 void vt_end_close(struct vt_end *end);
+
+/* A test of that, *end; and one for each i. */
+#define vt_end_test(f, ...)                                                                       \
+	vt_with(vt_test, f, struct vt_end, end,                                                   \
+		vt_end_open(&end, &(struct vt_options){ __VA_ARGS__ }), vt_end_close(&end))
+#define vt_ends_test(f, i, from, to, ...)                                                         \
+	vt_with_each(vt_test, f, i, from, to, struct vt_end, end,                                 \
+		     vt_end_open(&end, &(struct vt_options){ __VA_ARGS__ }), vt_end_close(&end))
 
 /* The attributes for a state, complete for the QP's type, and their mask. */
 int vt_attr(struct ibv_qp_attr *attr, const struct vt_options *opt, enum ibv_qp_state state,

@@ -107,7 +107,6 @@ static void expect_way(int log, bool shared)
 
 link_test(each_side_has_a_say)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	struct vp_pair p;
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -117,7 +116,7 @@ link_test(each_side_has_a_say)
 		vt_setup(NULL);
 		peer = start(rows[i].there);
 		for (int type = 0; type < 2; type++) {
-			struct vt_options opt = { .type = types[type] };
+			struct vt_options opt = { .type = vt_types[type] };
 
 			vp_pair_open(&p, peer, &opt);
 			vp_exchange(&p, 1000, i);
@@ -207,7 +206,6 @@ static struct ibv_ah *address(const union ibv_gid *gid)
 /* By itself the NIC tries the wire; told to use shared memory it refuses what that cannot reach. */
 link_test(shm_refuses_what_it_cannot_reach)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	static const char *const settings[2][SETTINGS_MAX] = { { NULL }, { SHM } };
 	static const char *const udp[SETTINGS_MAX] = { UDP };
 
@@ -220,13 +218,13 @@ link_test(shm_refuses_what_it_cannot_reach)
 		vt_setup(NULL);
 		peer = start(udp);
 		for (int type = 0; type < 2; type++) {
-			struct vt_options opt = { .type = types[type] };
+			struct vt_options opt = { .type = vt_types[type] };
 			struct vt_end end[3];
 			struct vp_pair p;
 
 			vp_pair_make(&p, peer, &opt);
 			for (int i = 0; i < 3; i++)
-				vt_end_open(&end[i], &opt, false);
+				vt_end_open(&end[i], &opt);
 			/* Another host's address, nobody's slot, somebody who will not. */
 			assert_int_equal(connect_to(&end[0], &opt, &elsewhere,
 						    end[0].qp->qp_num), wanted);

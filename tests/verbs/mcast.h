@@ -92,7 +92,7 @@ static inline void member_open(struct vt_end *end)
 {
 	struct vt_options opt = { .type = IBV_QPT_UD };
 
-	vt_end_open(end, &opt, false);
+	vt_end_open(end, &opt);
 	vt_climb(end->qp, &opt, IBV_QPS_RTS, 0);
 }
 
@@ -107,7 +107,7 @@ static inline void blocking_open(struct vt_end *end)
 		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 	};
 
-	vt_end_open(end, &opt, false);
+	vt_end_open(end, &opt);
 	assert_int_equal(ibv_destroy_qp(end->qp), 0);
 	init.send_cq = init.recv_cq = end->cq;
 	end->qp = ibv_create_qp_ex(vt.ctx, &init);

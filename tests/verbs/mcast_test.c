@@ -39,16 +39,15 @@ mcast_test(who_is_attached_hears_the_group)
 /* attach: "Only QPs of Transport Service Type IBV_QPT_UD may be attached to multicast groups." */
 mcast_test(only_ud_and_only_groups)
 {
-	static const enum ibv_qp_type connected[] = { IBV_QPT_RC, IBV_QPT_UC };
 	union ibv_gid gid = group_of(1);
 	struct vt_end end;
 
 	for (int i = 0; i < 2; i++) {
-		struct vt_options opt = { .type = connected[i] };
+		struct vt_options opt = { .type = vt_types[i] };
 		struct ibv_qp_attr attr;
 		int mask;
 
-		vt_end_open(&end, &opt, false);
+		vt_end_open(&end, &opt);
 		assert_int_equal(ibv_attach_mcast(end.qp, &gid, 0), EINVAL);
 		assert_int_equal(ibv_detach_mcast(end.qp, &gid, 0), EINVAL);
 		/* Nor is a group somebody to be connected to. */
@@ -277,7 +276,7 @@ mcast_test(what_is_not_for_a_member_is_dropped)
 
 	member_open(&from);
 	member_open(&member);
-	vt_end_open(&deaf, &opt, false);
+	vt_end_open(&deaf, &opt);
 	vt_climb(deaf.qp, &opt, IBV_QPS_INIT, 0);
 	assert_int_equal(attach(&member, 1), 0);
 	assert_int_equal(attach(&deaf, 1), 0);

@@ -105,7 +105,7 @@ mcast_test(a_message_wakes_who_waits)
 	struct vt_end from, member;
 
 	assert_non_null(channel);
-	vt_end_open(&member, &opt, false);
+	vt_end_open(&member, &opt);
 	vt_climb(member.qp, &opt, IBV_QPS_RTS, 0);
 	member_open(&from);
 	for (unsigned i = 0; i < 5; i++) {

@@ -39,12 +39,11 @@ vt_test(a_null_region_is_as_long_as_can_be)
 /* "always returns 0 on read", at any address, between other data. */
 vt_test(zeros_are_read_from_it)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_mr *mr = null_mr();
 
-	for (unsigned i = 0; i < COUNT(types); i++) {
-		struct vt_options opt = { .type = types[i] };
-		size_t grh = types[i] == IBV_QPT_UD ? sizeof(struct ibv_grh) : 0;
+	for (unsigned i = 0; i < VT_TYPES; i++) {
+		struct vt_options opt = { .type = vt_types[i] };
+		size_t grh = vt_types[i] == IBV_QPT_UD ? sizeof(struct ibv_grh) : 0;
 		struct vt_pair p;
 		struct ibv_sge sge[3];
 		struct vt_wr w;

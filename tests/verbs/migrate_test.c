@@ -69,8 +69,6 @@ static void pair_open(struct vt_pair *p, enum ibv_qp_type type)
 	vt_pair_open(p, &opt);
 }
 
-static const enum ibv_qp_type connected[] = { IBV_QPT_RC, IBV_QPT_UC };
-
 /* --- what may be asked for --- */
 
 migrate_test(the_device_says_that_it_can)
@@ -85,13 +83,13 @@ migrate_test(the_device_says_that_it_can)
 migrate_test(an_alternate_path_is_kept)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		struct vt_options opt = { .type = connected[i % 2] };
+		struct vt_options opt = { .type = vt_types[i % 2] };
 		enum ibv_qp_state when = i / 2 ? IBV_QPS_RTS : IBV_QPS_RTR;
 		struct ibv_qp_attr attr, with = with_alt(&alt);
 		struct vt_end end;
 		int mask;
 
-		vt_end_open(&end, &opt, false);
+		vt_end_open(&end, &opt);
 		vt_climb(end.qp, &opt, when - 1, end.qp->qp_num);
 		mask = vt_attr(&attr, &opt, when, end.qp->qp_num);
 		attr.alt_ah_attr = with.alt_ah_attr;
@@ -115,7 +113,7 @@ migrate_test(an_alternate_path_is_kept)
 migrate_test(it_may_be_asked_for_before_anything_is_sent)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		struct vt_options opt = { .type = connected[i], .in_reset = true };
+		struct vt_options opt = { .type = vt_types[i], .in_reset = true };
 		struct vt_pair p;
 
 		vt_pair_open(&p, &opt);
@@ -213,7 +211,7 @@ migrate_test(one_alone_does_not_arm)
 	for (unsigned i = 0; i < 2; i++) {
 		struct vt_pair p;
 
-		pair_open(&p, connected[i]);
+		pair_open(&p, vt_types[i]);
 		rearm(p.a.qp, &alt);
 		exchange(&p.a, &p.b);
 		exchange(&p.b, &p.a);
@@ -230,7 +228,7 @@ migrate_test(who_is_told_to_migrate_takes_the_other_along)
 	for (unsigned i = 0; i < 2; i++) {
 		struct vt_pair p;
 
-		pair_open(&p, connected[i]);
+		pair_open(&p, vt_types[i]);
 		arm(&p, &alt);
 		expect_way(p.a.qp, &primary);
 		assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
@@ -255,12 +253,12 @@ migrate_test(who_has_not_heard_of_it_is_heard)
 	for (unsigned i = 0; i < 2; i++) {
 		struct vt_pair p;
 
-		pair_open(&p, connected[i]);
+		pair_open(&p, vt_types[i]);
 		arm(&p, &alt);
 		assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
 		expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
 		exchange(&p.b, &p.a);
-		if (connected[i] == IBV_QPT_RC) /* the ACK has told */
+		if (vt_types[i] == IBV_QPT_RC) /* the ACK has told */
 			expect_event(IBV_EVENT_PATH_MIG, p.b.qp);
 		vt_no_event();
 		vt_pair_close(&p);

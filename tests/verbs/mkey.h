@@ -106,6 +106,9 @@ static inline void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
+#define scene_test(f)										  \
+	vt_with(vt_test, f, struct scene, s, scene_open(&s), scene_close(&s))
+
 /* Both QPs from wherever they are to RTS again. */
 static inline void reconnect(struct scene *s)
 {

@@ -146,24 +146,21 @@ vt_test(data_goes_there_in_large_packets)
  * create_dv: "Enables the mlx5dv_wr_mr_list() work requset on this QP"
  * mlx5dv_wr_mkey_configure(3), List data layout configuration.
  */
-vt_test(a_list_is_used_from_zero_on)
+scene_test(a_list_is_used_from_zero_on)
 {
 	struct ibv_sge sges[2];
-	struct scene s;
 
-	scene_open(&s);
-	sges[0] = part(&s.b, 5000, 64);
-	sges[1] = part(&s.b, 100, 4096);
-	lay_list(&s.b, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 2, sges);
-	lay_plain(&s.a, IBV_ACCESS_LOCAL_WRITE, 8192);
-	vt_fill(s.p.a.buf, 4160, SEED);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 4160, IBV_WC_SUCCESS);
-	assert_memory_equal(s.p.b.buf + 5000, s.p.a.buf, 64);
-	assert_memory_equal(s.p.b.buf + 100, s.p.a.buf + 64, 4096);
-	memset(s.p.a.buf, 0, 4160);
-	expect_between(&s, IBV_WR_RDMA_READ, 0, 0, 4160, IBV_WC_SUCCESS);
-	assert_true(vt_is_filled(s.p.a.buf, 4160, SEED));
-	scene_close(&s);
+	sges[0] = part(&s->b, 5000, 64);
+	sges[1] = part(&s->b, 100, 4096);
+	lay_list(&s->b, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 2, sges);
+	lay_plain(&s->a, IBV_ACCESS_LOCAL_WRITE, 8192);
+	vt_fill(s->p.a.buf, 4160, SEED);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 4160, IBV_WC_SUCCESS);
+	assert_memory_equal(s->p.b.buf + 5000, s->p.a.buf, 64);
+	assert_memory_equal(s->p.b.buf + 100, s->p.a.buf + 64, 4096);
+	memset(s->p.a.buf, 0, 4160);
+	expect_between(s, IBV_WR_RDMA_READ, 0, 0, 4160, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(s->p.a.buf, 4160, SEED));
 }
 
 /*
@@ -171,71 +168,65 @@ vt_test(a_list_is_used_from_zero_on)
  * mlx5dv_wr_mkey_configure(3), Interleaved data layout configuration: "The first 512 bytes will go
  * to memory referenced by mr1 at offset 0 ... The next 512 bytes ... at offset 516."
  */
-vt_test(a_row_is_repeated_with_its_gaps)
+scene_test(a_row_is_repeated_with_its_gaps)
 {
 	struct mlx5dv_mr_interleaved data[2];
 	struct ibv_sge one, two;
-	struct scene s;
 
-	scene_open(&s);
-	one = part(&s.b, 0, 0);
-	two = part(&s.b, 9000, 0);
+	one = part(&s->b, 0, 0);
+	two = part(&s->b, 9000, 0);
 	data[0] = (struct mlx5dv_mr_interleaved){ one.addr, 512, 4, one.lkey };
 	data[1] = (struct mlx5dv_mr_interleaved){ two.addr, 8, 0, two.lkey };
-	lay_rows(&s.b, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 2, 2, data);
-	lay_plain(&s.a, IBV_ACCESS_LOCAL_WRITE, 8192);
-	vt_fill(s.p.a.buf, 1040, SEED);
-	memset(s.p.b.buf, 0xee, s.p.b.bytes);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 1040, IBV_WC_SUCCESS);
-	assert_memory_equal(s.p.b.buf, s.p.a.buf, 512);
-	assert_memory_equal(s.p.b.buf + 9000, s.p.a.buf + 512, 8);
-	assert_memory_equal(s.p.b.buf + 516, s.p.a.buf + 520, 512);
-	assert_memory_equal(s.p.b.buf + 9008, s.p.a.buf + 1032, 8);
-	assert_true(vt_is_octet(s.p.b.buf + 512, 4, 0xee));
-	assert_true(vt_is_octet(s.p.b.buf + 1028, 9000 - 1028, 0xee));
+	lay_rows(&s->b, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 2, 2, data);
+	lay_plain(&s->a, IBV_ACCESS_LOCAL_WRITE, 8192);
+	vt_fill(s->p.a.buf, 1040, SEED);
+	memset(s->p.b.buf, 0xee, s->p.b.bytes);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 1040, IBV_WC_SUCCESS);
+	assert_memory_equal(s->p.b.buf, s->p.a.buf, 512);
+	assert_memory_equal(s->p.b.buf + 9000, s->p.a.buf + 512, 8);
+	assert_memory_equal(s->p.b.buf + 516, s->p.a.buf + 520, 512);
+	assert_memory_equal(s->p.b.buf + 9008, s->p.a.buf + 1032, 8);
+	assert_true(vt_is_octet(s->p.b.buf + 512, 4, 0xee));
+	assert_true(vt_is_octet(s->p.b.buf + 1028, 9000 - 1028, 0xee));
 	/* Not one octet further. */
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 1, 1040, IBV_WC_REM_ACCESS_ERR);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 1039, 1, IBV_WC_SUCCESS);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 1040, 1, IBV_WC_REM_ACCESS_ERR);
-	scene_close(&s);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 1, 1040, IBV_WC_REM_ACCESS_ERR);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 1039, 1, IBV_WC_SUCCESS);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 1040, 1, IBV_WC_REM_ACCESS_ERR);
 }
 
-vt_test(nothing_beyond_the_end_is_touched)
+scene_test(nothing_beyond_the_end_is_touched)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						  IBV_WR_RDMA_READ };
 	struct ibv_sge sges[2];
-	struct scene s;
 
-	scene_open(&s);
 	for (unsigned i = 0; i < 2; i++)
-		sges[i] = part(&s.a, 4096 * i, 1500);
-	lay_list(&s.a, EVERYTHING, 2, sges);
-	lay_plain(&s.b, EVERYTHING, 5000);
+		sges[i] = part(&s->a, 4096 * i, 1500);
+	lay_list(&s->a, EVERYTHING, 2, sges);
+	lay_plain(&s->b, EVERYTHING, 5000);
 	for (unsigned i = 0; i < 3; i++) {
-		expect_between(&s, ops[i], 0, 0, 3000, IBV_WC_SUCCESS);
-		expect_between(&s, ops[i], 1, 0, 3000, IBV_WC_LOC_PROT_ERR);
-		expect_between(&s, ops[i], UINT64_MAX, 0, 2, IBV_WC_LOC_PROT_ERR);
+		expect_between(s, ops[i], 0, 0, 3000, IBV_WC_SUCCESS);
+		expect_between(s, ops[i], 1, 0, 3000, IBV_WC_LOC_PROT_ERR);
+		expect_between(s, ops[i], UINT64_MAX, 0, 2, IBV_WC_LOC_PROT_ERR);
 	}
 	for (unsigned i = 0; i < 2; i++)
-		sges[i] = part(&s.b, 4096 * i, 1500);
-	lay_list(&s.b, EVERYTHING, 2, sges);
+		sges[i] = part(&s->b, 4096 * i, 1500);
+	lay_list(&s->b, EVERYTHING, 2, sges);
 	for (unsigned i = 1; i < 3; i++) {
-		expect_between(&s, ops[i], 0, 0, 3000, IBV_WC_SUCCESS);
-		expect_between(&s, ops[i], 0, 1, 3000, IBV_WC_REM_ACCESS_ERR);
-		expect_between(&s, ops[i], 0, UINT64_MAX, 2, IBV_WC_REM_ACCESS_ERR);
+		expect_between(s, ops[i], 0, 0, 3000, IBV_WC_SUCCESS);
+		expect_between(s, ops[i], 0, 1, 3000, IBV_WC_REM_ACCESS_ERR);
+		expect_between(s, ops[i], 0, UINT64_MAX, 2, IBV_WC_REM_ACCESS_ERR);
 	}
 	/* A receive request is another's fault. */
-	post_recv(&s, 1, 3000);
-	post_between(&s, IBV_WR_SEND, 0, 0, 3000);
-	vt_expect(s.p.b.cq, 2, IBV_WC_LOC_PROT_ERR);
-	vt_expect(s.p.a.cq, 1, IBV_WC_REM_OP_ERR);
-	scene_close(&s);
+	post_recv(s, 1, 3000);
+	post_between(s, IBV_WR_SEND, 0, 0, 3000);
+	vt_expect(s->p.b.cq, 2, IBV_WC_LOC_PROT_ERR);
+	vt_expect(s->p.a.cq, 1, IBV_WC_REM_OP_ERR);
 }
 
 /* --- rights --- */
 
-vt_test(each_right_is_asked_for)
+scene_test(each_right_is_asked_for)
 {
 	static const struct {
 		enum ibv_wr_opcode op;
@@ -245,174 +236,152 @@ vt_test(each_right_is_asked_for)
 		{ IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ },
 		{ IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC },
 	};
-	struct scene s;
 
-	scene_open(&s);
-	lay_plain(&s.a, EVERYTHING, 64);
+	lay_plain(&s->a, EVERYTHING, 64);
 	for (unsigned i = 0; i < 3; i++) {
-		lay_plain(&s.b, rows[i].right, 64);
-		expect_between(&s, rows[i].op, 8, 8, 8, IBV_WC_SUCCESS);
-		lay_plain(&s.b, EVERYTHING & ~rows[i].right, 64);
-		expect_between(&s, rows[i].op, 8, 8, 8, IBV_WC_REM_ACCESS_ERR);
+		lay_plain(&s->b, rows[i].right, 64);
+		expect_between(s, rows[i].op, 8, 8, 8, IBV_WC_SUCCESS);
+		lay_plain(&s->b, EVERYTHING & ~rows[i].right, 64);
+		expect_between(s, rows[i].op, 8, 8, 8, IBV_WC_REM_ACCESS_ERR);
 	}
-	lay_plain(&s.a, REMOTE, 64);
-	lay_plain(&s.b, EVERYTHING, 64);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 64, IBV_WC_SUCCESS);
-	expect_between(&s, IBV_WR_RDMA_READ, 0, 0, 64, IBV_WC_LOC_PROT_ERR);
-	lay_plain(&s.b, REMOTE, 64);
-	post_recv(&s, 0, 64);
-	post_between(&s, IBV_WR_SEND, 0, 0, 64);
-	vt_expect(s.p.b.cq, 2, IBV_WC_LOC_PROT_ERR);
-	vt_expect(s.p.a.cq, 1, IBV_WC_REM_OP_ERR);
-	scene_close(&s);
+	lay_plain(&s->a, REMOTE, 64);
+	lay_plain(&s->b, EVERYTHING, 64);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 64, IBV_WC_SUCCESS);
+	expect_between(s, IBV_WR_RDMA_READ, 0, 0, 64, IBV_WC_LOC_PROT_ERR);
+	lay_plain(&s->b, REMOTE, 64);
+	post_recv(s, 0, 64);
+	post_between(s, IBV_WR_SEND, 0, 0, 64);
+	vt_expect(s->p.b.cq, 2, IBV_WC_LOC_PROT_ERR);
+	vt_expect(s->p.a.cq, 1, IBV_WC_REM_OP_ERR);
 }
 
 /* What is behind a key may be less than it promises: that is found when the data moves. */
-vt_test(regions_have_their_say)
+scene_test(regions_have_their_say)
 {
 	struct ibv_sge sges[2];
 	struct ibv_mr *read_only;
-	struct scene s;
 
-	scene_open(&s);
-	read_only = vt_mr(vt.pd, s.p.b.buf + 8192, 4096, 0);
-	sges[0] = part(&s.b, 0, 1000);
-	sges[1] = (struct ibv_sge){ (uintptr_t)s.p.b.buf + 8192, 4096, read_only->lkey };
-	lay_list(&s.b, EVERYTHING, 2, sges);
-	lay_plain(&s.a, EVERYTHING, 8192);
-	expect_between(&s, IBV_WR_RDMA_READ, 0, 0, 5096, IBV_WC_SUCCESS);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 1000, IBV_WC_SUCCESS);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 1001, IBV_WC_REM_ACCESS_ERR);
+	read_only = vt_mr(vt.pd, s->p.b.buf + 8192, 4096, 0);
+	sges[0] = part(&s->b, 0, 1000);
+	sges[1] = (struct ibv_sge){ (uintptr_t)s->p.b.buf + 8192, 4096, read_only->lkey };
+	lay_list(&s->b, EVERYTHING, 2, sges);
+	lay_plain(&s->a, EVERYTHING, 8192);
+	expect_between(s, IBV_WR_RDMA_READ, 0, 0, 5096, IBV_WC_SUCCESS);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 1000, IBV_WC_SUCCESS);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 1001, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dereg_mr(read_only), 0);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 1000, IBV_WC_SUCCESS);
-	post_between(&s, IBV_WR_RDMA_READ, 0, 999, 2);
-	vt_expect(s.p.a.cq, 1, IBV_WC_REM_OP_ERR);
-	scene_close(&s);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 1000, IBV_WC_SUCCESS);
+	post_between(s, IBV_WR_RDMA_READ, 0, 999, 2);
+	vt_expect(s->p.a.cq, 1, IBV_WC_REM_OP_ERR);
 }
 
 /* An atomic is of eight octets in one place. */
-vt_test(atomics_need_one_piece)
+scene_test(atomics_need_one_piece)
 {
 	struct ibv_sge sges[3];
-	struct scene s;
 	uint64_t found;
 
-	scene_open(&s);
-	sges[0] = part(&s.b, 64, 8);
-	sges[1] = part(&s.b, 512, 4);
-	sges[2] = part(&s.b, 516 + 8, 4);
-	lay_list(&s.b, EVERYTHING, 3, sges);
-	lay_plain(&s.a, EVERYTHING, 64);
+	sges[0] = part(&s->b, 64, 8);
+	sges[1] = part(&s->b, 512, 4);
+	sges[2] = part(&s->b, 516 + 8, 4);
+	lay_list(&s->b, EVERYTHING, 3, sges);
+	lay_plain(&s->a, EVERYTHING, 64);
 	found = 41;
-	memcpy(s.p.b.buf + 64, &found, 8);
-	expect_between(&s, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, 8, IBV_WC_SUCCESS);
-	memcpy(&found, s.p.a.buf + 8, 8);
+	memcpy(s->p.b.buf + 64, &found, 8);
+	expect_between(s, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, 8, IBV_WC_SUCCESS);
+	memcpy(&found, s->p.a.buf + 8, 8);
 	assert_int_equal(found, 41);
-	memcpy(&found, s.p.b.buf + 64, 8);
+	memcpy(&found, s->p.b.buf + 64, 8);
 	assert_int_equal(found, 42);
-	expect_between(&s, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 8, 8, IBV_WC_REM_ACCESS_ERR);
-	memcpy(&found, s.p.b.buf + 64, 8);
+	expect_between(s, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 8, 8, IBV_WC_REM_ACCESS_ERR);
+	memcpy(&found, s->p.b.buf + 64, 8);
 	assert_int_equal(found, 42);
 	/* What was found there goes to as many as there are. */
-	sges[0] = part(&s.a, 100, 3);
-	sges[1] = part(&s.a, 200, 5);
-	lay_list(&s.a, EVERYTHING, 2, sges);
-	expect_between(&s, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8, IBV_WC_SUCCESS);
-	memcpy(&found, s.p.a.buf + 100, 3);
-	memcpy((uint8_t *)&found + 3, s.p.a.buf + 200, 5);
+	sges[0] = part(&s->a, 100, 3);
+	sges[1] = part(&s->a, 200, 5);
+	lay_list(&s->a, EVERYTHING, 2, sges);
+	expect_between(s, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8, IBV_WC_SUCCESS);
+	memcpy(&found, s->p.a.buf + 100, 3);
+	memcpy((uint8_t *)&found + 3, s->p.a.buf + 200, 5);
 	assert_int_equal(found, 42);
-	scene_close(&s);
 }
 
-vt_test(a_key_of_another_pd_is_none)
+scene_test(a_key_of_another_pd_is_none)
 {
 	struct mlx5dv_mkey_init_attr attr = {
 		.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, .max_entries = 4 };
 	struct mlx5dv_mkey *own;
-	struct scene s;
 
-	scene_open(&s);
-	own = s.a.mkey;
+	own = s->a.mkey;
 	attr.pd = ibv_alloc_pd(vt.ctx);
-	s.a.mkey = mlx5dv_create_mkey(&attr);
-	assert_non_null(s.a.mkey);
+	s->a.mkey = mlx5dv_create_mkey(&attr);
+	assert_non_null(s->a.mkey);
 	assert_int_equal(ibv_dealloc_pd(attr.pd), EBUSY);
-	begin_wr(&s.a, 20);
-	mlx5dv_wr_mr_list(s.a.mqp, s.a.mkey, 0, 0, NULL);
-	laid_out(&s.a, IBV_WC_MW_BIND_ERR);
-	reconnect(&s);
-	assert_int_equal(mlx5dv_destroy_mkey(s.a.mkey), 0);
+	begin_wr(&s->a, 20);
+	mlx5dv_wr_mr_list(s->a.mqp, s->a.mkey, 0, 0, NULL);
+	laid_out(&s->a, IBV_WC_MW_BIND_ERR);
+	reconnect(s);
+	assert_int_equal(mlx5dv_destroy_mkey(s->a.mkey), 0);
 	assert_int_equal(ibv_dealloc_pd(attr.pd), 0);
-	s.a.mkey = own;
-	scene_close(&s);
+	s->a.mkey = own;
 }
 
 /* --- when it is a key at all --- */
 
 /* mlx5dv_wr_mkey_configure(3): "it must be configured with a layout" */
-vt_test(without_a_layout_it_is_of_no_use)
+scene_test(without_a_layout_it_is_of_no_use)
 {
 	struct mlx5dv_mkey_conf_attr conf = { 0 };
-	struct scene s;
 
-	scene_open(&s);
-	lay_plain(&s.a, EVERYTHING, 64);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
-	begin_wr(&s.b, 20);
-	mlx5dv_wr_mkey_configure(s.b.mqp, s.b.mkey, 1, &conf);
-	mlx5dv_wr_set_mkey_access_flags(s.b.mqp, EVERYTHING);
-	laid_out(&s.b, IBV_WC_SUCCESS);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
-	lay_plain(&s.b, EVERYTHING, 64);
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_SUCCESS);
-	scene_close(&s);
+	lay_plain(&s->a, EVERYTHING, 64);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
+	begin_wr(&s->b, 20);
+	mlx5dv_wr_mkey_configure(s->b.mqp, s->b.mkey, 1, &conf);
+	mlx5dv_wr_set_mkey_access_flags(s->b.mqp, EVERYTHING);
+	laid_out(&s->b, IBV_WC_SUCCESS);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
+	lay_plain(&s->b, EVERYTHING, 64);
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_SUCCESS);
 }
 
 /*
  * mlx5dv_wr_post(3): "Unregister the mkey to enable another pattern registration should be done via
  * ibv_post_send with IBV_WR_LOCAL_INV opcode."
  */
-vt_test(it_is_cleared_and_laid_out_again)
+scene_test(it_is_cleared_and_laid_out_again)
 {
-	struct scene s;
-
-	scene_open(&s);
-	lay_plain(&s.a, EVERYTHING, 128);
+	lay_plain(&s->a, EVERYTHING, 128);
 	for (unsigned i = 0; i < 3; i++) {
-		lay_plain(&s.b, EVERYTHING, 64 + i);
-		expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 64 + i, IBV_WC_SUCCESS);
-		local_inv(&s.b, s.b.mkey->lkey, IBV_WC_SUCCESS);
-		expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
+		lay_plain(&s->b, EVERYTHING, 64 + i);
+		expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 64 + i, IBV_WC_SUCCESS);
+		local_inv(&s->b, s->b.mkey->lkey, IBV_WC_SUCCESS);
+		expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
 	}
-	local_inv(&s.a, s.a.mkey->lkey, IBV_WC_SUCCESS);
-	expect_between(&s, IBV_WR_SEND, 0, 0, 8, IBV_WC_LOC_PROT_ERR);
+	local_inv(&s->a, s->a.mkey->lkey, IBV_WC_SUCCESS);
+	expect_between(s, IBV_WR_SEND, 0, 0, 8, IBV_WC_LOC_PROT_ERR);
 	/* What is cleared already cannot be cleared. */
-	local_inv(&s.a, s.a.mkey->lkey, IBV_WC_MW_BIND_ERR);
-	scene_close(&s);
+	local_inv(&s->a, s->a.mkey->lkey, IBV_WC_MW_BIND_ERR);
 }
 
 /* What is under way, and may have to be sent again, still finds its data. */
-vt_test(clearing_waits_for_what_is_under_way)
+scene_test(clearing_waits_for_what_is_under_way)
 {
 	struct ibv_sge sges[4];
 	struct ibv_send_wr *bad, inv = { .opcode = IBV_WR_LOCAL_INV, .wr_id = 11,
 					 .send_flags = IBV_SEND_SIGNALED };
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
-	struct scene s;
 
-	scene_open(&s);
-	lay_plain(&s.b, EVERYTHING, 60000);
+	lay_plain(&s->b, EVERYTHING, 60000);
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < 4; i++)
-			sges[i] = part(&s.a, i * 15000, 14999 - round);
-		lay_list(&s.a, EVERYTHING, 4, sges);
-		inv.invalidate_rkey = s.a.mkey->lkey;
-		post_between(&s, ops[round % 2], 0, 0, 59000);
-		assert_int_equal(ibv_post_send(s.p.a.qp, &inv, &bad), 0);
-		vt_expect(s.p.a.cq, 1, IBV_WC_SUCCESS);
-		vt_expect(s.p.a.cq, 11, IBV_WC_SUCCESS);
+			sges[i] = part(&s->a, i * 15000, 14999 - round);
+		lay_list(&s->a, EVERYTHING, 4, sges);
+		inv.invalidate_rkey = s->a.mkey->lkey;
+		post_between(s, ops[round % 2], 0, 0, 59000);
+		assert_int_equal(ibv_post_send(s->p.a.qp, &inv, &bad), 0);
+		vt_expect(s->p.a.cq, 1, IBV_WC_SUCCESS);
+		vt_expect(s->p.a.cq, 11, IBV_WC_SUCCESS);
 	}
-	scene_close(&s);
 }
 
 /*
@@ -480,19 +449,16 @@ vt_test(the_tag_is_the_applications_if_it_asked)
 	scene_close(&s);
 }
 
-vt_test(destroyed_it_is_no_key)
+scene_test(destroyed_it_is_no_key)
 {
 	struct mlx5dv_mkey gone;
-	struct scene s;
 
-	scene_open(&s);
-	lay_plain(&s.a, EVERYTHING, 64);
-	lay_plain(&s.b, EVERYTHING, 64);
-	gone = *s.b.mkey;
-	assert_int_equal(mlx5dv_destroy_mkey(s.b.mkey), 0);
-	s.b.mkey = &gone;
-	expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
-	local_inv(&s.b, gone.lkey, IBV_WC_MW_BIND_ERR);
-	s.b.mkey = NULL;
-	scene_close(&s);
+	lay_plain(&s->a, EVERYTHING, 64);
+	lay_plain(&s->b, EVERYTHING, 64);
+	gone = *s->b.mkey;
+	assert_int_equal(mlx5dv_destroy_mkey(s->b.mkey), 0);
+	s->b.mkey = &gone;
+	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
+	local_inv(&s->b, gone.lkey, IBV_WC_MW_BIND_ERR);
+	s->b.mkey = NULL;
 }

@@ -214,18 +214,14 @@ vt_test(a_number_that_is_reserved_is_nobody_elses)
 }
 
 /* mlx5dv_map_ah_to_qp(3): "just a hint" */
-vt_test(an_address_may_be_mapped_to_a_qp_that_there_is)
+vt_end_test(an_address_may_be_mapped_to_a_qp_that_there_is, .type = IBV_QPT_UD)
 {
-	struct vt_options opt = { .type = IBV_QPT_UD };
-	struct vt_end end;
 	struct ibv_ah *ah = vt_ah();
 
-	vt_end_open(&end, &opt, false);
-	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end.qp->qp_num), 0);
-	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end.qp->qp_num), 0);
-	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end.qp->qp_num + 1), EINVAL);
+	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end->qp->qp_num), 0);
+	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end->qp->qp_num), 0);
+	assert_int_equal(mlx5dv_map_ah_to_qp(ah, end->qp->qp_num + 1), EINVAL);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
-	vt_end_close(&end);
 }
 
 /* mlx5dv_alloc_dm(3) */
@@ -335,14 +331,13 @@ static void ear_count(int fd, uint32_t qpn, uint16_t port, unsigned *all, unsign
 /* mlx5dv_modify_qp_udp_sport(3): "modifying the configured UDP source port of a given RC/UC QP" */
 vt_test(datagrams_come_from_the_port_that_was_chosen)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	bool wire = vt_by_udp();
 	unsigned all, from_port;
 	struct vt_pair p;
 	int ear = ear_open();
 
 	for (int i = 0; i < 2; i++) {
-		struct vt_options opt = { .type = types[i] };
+		struct vt_options opt = { .type = vt_types[i] };
 		uint16_t port = (uint16_t)(55555 + i);
 
 		vt_pair_open(&p, &opt);

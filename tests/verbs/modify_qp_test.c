@@ -6,8 +6,7 @@
  * then changes nothing, and what each state means for the work requests.
  */
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-enum { TYPES = 3, STATES = IBV_QPS_ERR + 1, NOBODY = 0x3fff };
+enum { STATES = IBV_QPS_ERR + 1, NOBODY = 0x3fff };
 
 /* Bring a QP, its own peer, to any of the seven states. */
 static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_qp_state state)
@@ -68,8 +67,8 @@ static bool plain_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum
 
 vt_test(every_transition_is_allowed_or_refused)
 {
-	for (int i = 0; i < TYPES * STATES * STATES; i++) {
-		enum ibv_qp_type type = types[i / STATES / STATES];
+	for (int i = 0; i < VT_TYPES * STATES * STATES; i++) {
+		enum ibv_qp_type type = vt_types[i / STATES / STATES];
 		enum ibv_qp_state from = i / STATES % STATES, to = i % STATES;
 		struct vt_options opt = { .type = type };
 		struct ibv_qp_attr attr = { .qp_state = to };
@@ -77,7 +76,7 @@ vt_test(every_transition_is_allowed_or_refused)
 
 		if (!has_state(type, from))
 			continue;
-		vt_end_open(&end, &opt, false);
+		vt_end_open(&end, &opt);
 		bring_to(&end, &opt, from);
 		if (!plain_transition(type, from, to)) {
 			expect_refused(end.qp, &attr, IBV_QP_STATE, EINVAL);
@@ -90,39 +89,29 @@ vt_test(every_transition_is_allowed_or_refused)
 	}
 }
 
-vt_test(no_such_state_is_refused)
+vt_end_test(no_such_state_is_refused, .type = IBV_QPT_UD)
 {
 	static const int none[] = { IBV_QPS_UNKNOWN, 8, 1000, -1 };
-	struct vt_options opt = { .type = IBV_QPT_UD };
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
 	for (unsigned i = 0; i < 4; i++) {
 		struct ibv_qp_attr attr = { .qp_state = none[i] };
 
-		expect_refused(end.qp, &attr, IBV_QP_STATE, EINVAL);
+		expect_refused(end->qp, &attr, IBV_QP_STATE, EINVAL);
 	}
-	vt_end_close(&end);
 }
 
 /* ibv_modify_qp(3), the tables of attributes: without any one of them the step is refused. */
-vt_test(every_required_attribute_is_required)
+vt_ends_test(every_required_attribute_is_required, i, 0, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct ibv_qp_attr attr;
-		struct vt_end end;
+	struct ibv_qp_attr attr;
 
-		vt_end_open(&end, &opt, false);
-		for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
-			int mask = vt_attr(&attr, &opt, to, end.qp->qp_num);
+	for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
+		int mask = vt_attr(&attr, &end->opt, to, end->qp->qp_num);
 
-			for (int bit = IBV_QP_CUR_STATE; bit <= IBV_QP_RATE_LIMIT; bit <<= 1)
-				if (mask & bit)
-					expect_refused(end.qp, &attr, mask & ~bit, EINVAL);
-			assert_int_equal(ibv_modify_qp(end.qp, &attr, mask), 0);
-		}
-		vt_end_close(&end);
+		for (int bit = IBV_QP_CUR_STATE; bit <= IBV_QP_RATE_LIMIT; bit <<= 1)
+			if (mask & bit)
+				expect_refused(end->qp, &attr, mask & ~bit, EINVAL);
+		assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), 0);
 	}
 }
 
@@ -150,29 +139,23 @@ static int refusal(int bit)
 }
 
 /* A bit that has no business in a step, known or not, is refused. */
-vt_test(no_other_attribute_is_allowed)
+vt_ends_test(no_other_attribute_is_allowed, i, 0, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct ibv_qp_attr attr;
-		struct vt_end end;
+	struct ibv_qp_attr attr;
 
-		vt_end_open(&end, &opt, false);
-		for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
-			int mask = vt_attr(&attr, &opt, to, end.qp->qp_num);
-			int allowed = mask | optional_mask(types[i], to);
+	for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
+		int mask = vt_attr(&attr, &end->opt, to, end->qp->qp_num);
+		int allowed = mask | optional_mask(vt_types[i], to);
 
-			for (int bit = 1; bit > 0 && bit < 1 << 30; bit <<= 1)
-				if (!(allowed & bit))
-					expect_refused(end.qp, &attr, mask | bit, refusal(bit));
-			assert_int_equal(ibv_modify_qp(end.qp, &attr, mask), 0);
-		}
-		for (int bit = IBV_QP_STATE << 1; bit > 0 && bit < 1 << 30; bit <<= 1) {
-			attr.qp_state = IBV_QPS_ERR;
-			if (bit != IBV_QP_CUR_STATE)
-				expect_refused(end.qp, &attr, IBV_QP_STATE | bit, refusal(bit));
-		}
-		vt_end_close(&end);
+		for (int bit = 1; bit > 0 && bit < 1 << 30; bit <<= 1)
+			if (!(allowed & bit))
+				expect_refused(end->qp, &attr, mask | bit, refusal(bit));
+		assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), 0);
+	}
+	for (int bit = IBV_QP_STATE << 1; bit > 0 && bit < 1 << 30; bit <<= 1) {
+		attr.qp_state = IBV_QPS_ERR;
+		if (bit != IBV_QP_CUR_STATE)
+			expect_refused(end->qp, &attr, IBV_QP_STATE | bit, refusal(bit));
 	}
 }
 
@@ -213,40 +196,33 @@ static const struct bad_value bad_values[] = {
 	{ IBV_QPS_RTS, spoil_rd },
 };
 
-vt_test(every_wrong_value_is_refused)
+vt_end_test(every_wrong_value_is_refused)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_attr attr, bad;
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
 	for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
-		int mask = vt_attr(&attr, &opt, to, end.qp->qp_num);
+		int mask = vt_attr(&attr, &end->opt, to, end->qp->qp_num);
 
 		for (unsigned i = 0; i < sizeof(bad_values) / sizeof(bad_values[0]); i++) {
 			if (bad_values[i].to != to)
 				continue;
 			bad = attr;
 			bad_values[i].spoil(&bad);
-			expect_refused(end.qp, &bad, mask, EINVAL);
+			expect_refused(end->qp, &bad, mask, EINVAL);
 		}
-		assert_int_equal(ibv_modify_qp(end.qp, &attr, mask), 0);
+		assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), 0);
 	}
-	vt_end_close(&end);
 }
 
-vt_test(what_was_set_is_what_is_told)
+vt_end_test(what_was_set_is_what_is_told, .timeout = 17, .retry_cnt = 5,
+	    .rnr_retry = 3, .rnr_timer = 22, .rd_atomic = 9, .mtu = IBV_MTU_2048,
+	    .qp_access = IBV_ACCESS_REMOTE_READ)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .timeout = 17, .retry_cnt = 5,
-				  .rnr_retry = 3, .rnr_timer = 22, .rd_atomic = 9,
-				  .mtu = IBV_MTU_2048, .qp_access = IBV_ACCESS_REMOTE_READ };
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
-	vt_climb(end.qp, &opt, IBV_QPS_RTS, 0x123456);
-	assert_int_equal(ibv_query_qp(end.qp, &attr, -1, &init), 0);
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, 0x123456);
+	assert_int_equal(ibv_query_qp(end->qp, &attr, -1, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.cur_qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.path_mtu, IBV_MTU_2048);
@@ -266,56 +242,47 @@ vt_test(what_was_set_is_what_is_told)
 	assert_int_equal(attr.ah_attr.port_num, 1);
 	assert_int_equal(attr.ah_attr.grh.sgid_index, vt.gid_index);
 	assert_memory_equal(&attr.ah_attr.grh.dgid, &vt.gid, sizeof(vt.gid));
-	vt_end_close(&end);
 }
 
 /*
  * PSNs have 24 bits; what stands above them is not looked at, as by mlx5 and rxe. A hop limit of 0
  * is no limit: for RoCE the kernel puts the route's in the place of whatever was set.
  */
-vt_test(psns_have_24_bits_and_no_hop_limit_is_good)
+vt_end_test(psns_have_24_bits_and_no_hop_limit_is_good, .type = IBV_QPT_UC)
 {
-	struct vt_options opt = { .type = IBV_QPT_UC };
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct vt_end end;
 	int mask;
 
-	vt_end_open(&end, &opt, false);
-	vt_climb(end.qp, &opt, IBV_QPS_INIT, 0);
-	mask = vt_attr(&attr, &opt, IBV_QPS_RTR, end.qp->qp_num);
+	vt_climb(end->qp, &end->opt, IBV_QPS_INIT, 0);
+	mask = vt_attr(&attr, &end->opt, IBV_QPS_RTR, end->qp->qp_num);
 	attr.rq_psn = 0x7f000005;
 	attr.ah_attr.grh.hop_limit = 0;
-	assert_int_equal(ibv_modify_qp(end.qp, &attr, mask), 0);
-	mask = vt_attr(&attr, &opt, IBV_QPS_RTS, end.qp->qp_num);
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), 0);
+	mask = vt_attr(&attr, &end->opt, IBV_QPS_RTS, end->qp->qp_num);
 	attr.sq_psn = 0xff000005;
-	assert_int_equal(ibv_modify_qp(end.qp, &attr, mask), 0);
-	assert_int_equal(ibv_query_qp(end.qp, &attr, -1, &init), 0);
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), 0);
+	assert_int_equal(ibv_query_qp(end->qp, &attr, -1, &init), 0);
 	assert_int_equal(attr.rq_psn, 5);
 	assert_int_equal(attr.sq_psn, 5);
-	vt_recv(&end, 1);
-	vt_send(&end, &end, 2);
-	vt_expect(end.cq, 2, IBV_WC_SUCCESS);
-	vt_expect(end.cq, 1, IBV_WC_SUCCESS);
-	vt_end_close(&end);
+	vt_recv(end, 1);
+	vt_send(end, end, 2);
+	vt_expect(end->cq, 2, IBV_WC_SUCCESS);
+	vt_expect(end->cq, 1, IBV_WC_SUCCESS);
 }
 
 /* "the current state is this" is checked before anything else. */
-vt_test(cur_state_must_be_true)
+vt_end_test(cur_state_must_be_true)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .min_rnr_timer = 5 };
-	struct vt_end end;
 	int mask = IBV_QP_STATE | IBV_QP_CUR_STATE;
 
-	vt_end_open(&end, &opt, false);
-	vt_climb(end.qp, &opt, IBV_QPS_RTS, end.qp->qp_num);
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, end->qp->qp_num);
 	for (attr.cur_qp_state = 0; attr.cur_qp_state <= IBV_QPS_UNKNOWN; attr.cur_qp_state++)
 		if (attr.cur_qp_state != IBV_QPS_RTS)
-			expect_refused(end.qp, &attr, mask | IBV_QP_MIN_RNR_TIMER, EINVAL);
+			expect_refused(end->qp, &attr, mask | IBV_QP_MIN_RNR_TIMER, EINVAL);
 	attr.cur_qp_state = IBV_QPS_RTS;
-	assert_int_equal(ibv_modify_qp(end.qp, &attr, mask | IBV_QP_MIN_RNR_TIMER), 0);
-	vt_end_close(&end);
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask | IBV_QP_MIN_RNR_TIMER), 0);
 }
 
 /* In RTS, rights may be changed while traffic flows (IBA 10.3.1). */
@@ -338,12 +305,12 @@ vt_pair_test(rights_can_be_changed_in_rts)
 /* ibv_post_send: EINVAL before RTS; ibv_post_recv: EINVAL in RESET. */
 vt_test(posting_before_its_time_is_refused)
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
+	for (int i = 0; i < VT_TYPES; i++) {
+		struct vt_options opt = { .type = vt_types[i] };
 		struct vt_end end;
 		struct vt_wr w;
 
-		vt_end_open(&end, &opt, false);
+		vt_end_open(&end, &opt);
 		vt_wr(&w, IBV_WR_SEND, &end, &end, 8);
 		assert_int_equal(vt_try(&end, &w), EINVAL);
 		assert_int_equal(vt_recv_at(&end, 5, 0, 100), EINVAL);
@@ -352,7 +319,7 @@ vt_test(posting_before_its_time_is_refused)
 		vt_recv(&end, 5);
 		vt_expect_none(end.cq);
 		vt_end_close(&end);
-		vt_end_open(&end, &opt, false);
+		vt_end_open(&end, &opt);
 		vt_climb(end.qp, &opt, IBV_QPS_RTR, end.qp->qp_num);
 		vt_wr(&w, IBV_WR_SEND, &end, &end, 8);
 		assert_int_equal(vt_try(&end, &w), EINVAL);
@@ -363,81 +330,61 @@ vt_test(posting_before_its_time_is_refused)
 }
 
 /* What was posted in INIT receives what comes in RTR, before anything can be sent. */
-vt_test(rtr_receives)
+vt_pairs_test(rtr_receives, i, 0, VT_TYPES, .type = vt_types[i], .state = IBV_QPS_INIT)
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i], .state = IBV_QPS_INIT };
-		struct vt_pair p;
-
-		vt_pair_open(&p, &opt);
-		vt_recv(&p.b, 1);
-		assert_int_equal(vt_modify(p.a.qp, IBV_QPS_RESET), 0);
-		vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
-		assert_int_equal(vt_modify(p.b.qp, IBV_QPS_RESET), 0);
-		vt_climb(p.b.qp, &p.opt, IBV_QPS_INIT, p.a.qp->qp_num);
-		vt_recv(&p.b, 2); /* the first went with RESET */
-		assert_int_equal(vt_modify(p.b.qp, IBV_QPS_RESET), 0);
-		vt_climb(p.b.qp, &p.opt, IBV_QPS_RTR, p.a.qp->qp_num);
-		vt_recv(&p.b, 3);
-		vt_send(&p.a, &p.b, 4);
-		vt_expect(p.b.cq, 3, IBV_WC_SUCCESS);
-		vt_expect(p.a.cq, 4, IBV_WC_SUCCESS);
-		vt_event_acked(IBV_EVENT_COMM_EST);
-		vt_pair_close(&p);
-	}
+	vt_recv(&p->b, 1);
+	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_RESET), 0);
+	vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
+	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_RESET), 0);
+	vt_climb(p->b.qp, &p->opt, IBV_QPS_INIT, p->a.qp->qp_num);
+	vt_recv(&p->b, 2); /* the first went with RESET */
+	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_RESET), 0);
+	vt_climb(p->b.qp, &p->opt, IBV_QPS_RTR, p->a.qp->qp_num);
+	vt_recv(&p->b, 3);
+	vt_send(&p->a, &p->b, 4);
+	vt_expect(p->b.cq, 3, IBV_WC_SUCCESS);
+	vt_expect(p->a.cq, 4, IBV_WC_SUCCESS);
+	vt_event_acked(IBV_EVENT_COMM_EST);
 }
 
 /* --- ERR --- */
 
 /* Everything outstanding comes back, in order, signaled or not, and so does what comes later. */
-vt_test(the_error_state_flushes_in_order)
+vt_ends_test(the_error_state_flushes_in_order, i, 0, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct vt_end end;
-		struct vt_wr w;
+	struct vt_wr w;
 
-		vt_end_open(&end, &opt, false);
-		/* RC: nobody answers, so all stays. UC, UD: the queue stands still in SQD. */
-		vt_climb(end.qp, &opt, IBV_QPS_RTS, (end.qp->qp_num & ~0x3fffu) | NOBODY);
-		if (types[i] != IBV_QPT_RC)
-			assert_int_equal(vt_modify(end.qp, IBV_QPS_SQD), 0);
-		vt_wr(&w, IBV_WR_SEND, &end, &end, 8);
-		for (w.wr.wr_id = 0; w.wr.wr_id < 20; w.wr.wr_id++) {
-			w.wr.send_flags = w.wr.wr_id & 1 ? IBV_SEND_SIGNALED : 0;
-			vt_post(&end, &w);
-		}
-		assert_int_equal(vt_modify(end.qp, IBV_QPS_ERR), 0);
-		for (uint64_t n = 0; n < 20; n++)
-			vt_expect(end.cq, n, IBV_WC_WR_FLUSH_ERR);
-		for (uint64_t n = 0; n < 5; n++) {
-			vt_recv(&end, 30 + n);
-			vt_send(&end, &end, 40 + n);
-			vt_expect(end.cq, 30 + n, IBV_WC_WR_FLUSH_ERR);
-			vt_expect(end.cq, 40 + n, IBV_WC_WR_FLUSH_ERR);
-		}
-		vt_expect_none(end.cq);
-		vt_end_close(&end);
+	/* RC: nobody answers, so all stays. UC, UD: the queue stands still in SQD. */
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, (end->qp->qp_num & ~0x3fffu) | NOBODY);
+	if (vt_types[i] != IBV_QPT_RC)
+		assert_int_equal(vt_modify(end->qp, IBV_QPS_SQD), 0);
+	vt_wr(&w, IBV_WR_SEND, end, end, 8);
+	for (w.wr.wr_id = 0; w.wr.wr_id < 20; w.wr.wr_id++) {
+		w.wr.send_flags = w.wr.wr_id & 1 ? IBV_SEND_SIGNALED : 0;
+		vt_post(end, &w);
 	}
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_ERR), 0);
+	for (uint64_t n = 0; n < 20; n++)
+		vt_expect(end->cq, n, IBV_WC_WR_FLUSH_ERR);
+	for (uint64_t n = 0; n < 5; n++) {
+		vt_recv(end, 30 + n);
+		vt_send(end, end, 40 + n);
+		vt_expect(end->cq, 30 + n, IBV_WC_WR_FLUSH_ERR);
+		vt_expect(end->cq, 40 + n, IBV_WC_WR_FLUSH_ERR);
+	}
+	vt_expect_none(end->cq);
 }
 
-vt_test(the_error_state_flushes_receives_in_order)
+vt_ends_test(the_error_state_flushes_receives_in_order, i, 0, VT_TYPES * 2, .type = vt_types[i / 2])
 {
-	for (int i = 0; i < TYPES * 2; i++) {
-		struct vt_options opt = { .type = types[i / 2] };
-		struct vt_end end;
+	vt_climb(end->qp, &end->opt, i & 1 ? IBV_QPS_RTS : IBV_QPS_INIT, end->qp->qp_num);
+	for (uint64_t n = 0; n < 20; n++)
+		vt_recv(end, n);
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_ERR), 0);
+	for (uint64_t n = 0; n < 20; n++) {
+		struct ibv_wc wc = vt_expect(end->cq, n, IBV_WC_WR_FLUSH_ERR);
 
-		vt_end_open(&end, &opt, false);
-		vt_climb(end.qp, &opt, i & 1 ? IBV_QPS_RTS : IBV_QPS_INIT, end.qp->qp_num);
-		for (uint64_t n = 0; n < 20; n++)
-			vt_recv(&end, n);
-		assert_int_equal(vt_modify(end.qp, IBV_QPS_ERR), 0);
-		for (uint64_t n = 0; n < 20; n++) {
-			struct ibv_wc wc = vt_expect(end.cq, n, IBV_WC_WR_FLUSH_ERR);
-
-			assert_int_equal(wc.qp_num, end.qp->qp_num);
-		}
-		vt_end_close(&end);
+		assert_int_equal(wc.qp_num, end->qp->qp_num);
 	}
 }
 
@@ -475,46 +422,36 @@ vt_pair_test(sqd_drains_tells_and_goes_on, .bytes = 1 << 20)
 }
 
 /* Nobody answers: the queue stays "draining", until it fails. */
-vt_test(sq_draining_is_told_while_it_lasts)
+vt_end_test(sq_draining_is_told_while_it_lasts, .timeout = 14, .retry_cnt = 2)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .timeout = 14, .retry_cnt = 2 };
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
-	vt_climb(end.qp, &opt, IBV_QPS_RTS, (end.qp->qp_num & ~0x3fffu) | NOBODY);
-	vt_send(&end, &end, 1);
-	assert_int_equal(vt_modify(end.qp, IBV_QPS_SQD), 0);
-	assert_int_equal(ibv_query_qp(end.qp, &attr, IBV_QP_STATE, &init), 0);
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, (end->qp->qp_num & ~0x3fffu) | NOBODY);
+	vt_send(end, end, 1);
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_SQD), 0);
+	assert_int_equal(ibv_query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
 	assert_int_equal(attr.sq_draining, 1);
-	vt_expect(end.cq, 1, IBV_WC_RETRY_EXC_ERR);
-	assert_int_equal(vt_state(end.qp), IBV_QPS_ERR);
+	vt_expect(end->cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(vt_state(end->qp), IBV_QPS_ERR);
 	vt_no_event(); /* it was not asked for */
-	vt_end_close(&end);
 }
 
 /* An empty queue is drained at once; the receive side goes on. */
-vt_test(sqd_of_an_idle_queue_and_its_receiver)
+vt_pairs_test(sqd_of_an_idle_queue_and_its_receiver, i, 0, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
-		struct vt_pair p;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 
-		vt_pair_open(&p, &opt);
-		assert_int_equal(
-			ibv_modify_qp(p.b.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
-			0);
-		vt_event_acked(IBV_EVENT_SQ_DRAINED);
-		vt_recv(&p.b, 1);
-		vt_send(&p.a, &p.b, 2);
-		vt_expect(p.b.cq, 1, IBV_WC_SUCCESS);
-		vt_expect(p.a.cq, 2, IBV_WC_SUCCESS);
-		vt_no_event();
-		vt_pair_close(&p);
-	}
+	assert_int_equal(
+		ibv_modify_qp(p->b.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+		0);
+	vt_event_acked(IBV_EVENT_SQ_DRAINED);
+	vt_recv(&p->b, 1);
+	vt_send(&p->a, &p->b, 2);
+	vt_expect(p->b.cq, 1, IBV_WC_SUCCESS);
+	vt_expect(p->a.cq, 2, IBV_WC_SUCCESS);
+	vt_no_event();
 }
 
 /* What can only be changed there: the path and its timers (IBA 10.3.1). */
@@ -540,42 +477,36 @@ vt_pair_test(sqd_allows_what_rts_does_not)
 /* --- SQE --- */
 
 /* UC and UD: a send that fails stops sends only, and RTS mends it (IBA 10.3.1.6). */
-vt_test(sqe_flushes_sends_receives_on_and_recovers)
+vt_ends_test(sqe_flushes_sends_receives_on_and_recovers, i, 1, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = 1; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct vt_end end;
-		struct vt_wr w;
+	struct vt_wr w;
 
-		vt_end_open(&end, &opt, false);
-		vt_climb(end.qp, &opt, IBV_QPS_RTS, end.qp->qp_num);
-		assert_int_equal(vt_modify(end.qp, IBV_QPS_SQD), 0);
-		vt_wr(&w, IBV_WR_SEND, &end, &end, 8);
-		for (w.wr.wr_id = 1; w.wr.wr_id <= 5; w.wr.wr_id++) {
-			w.sge.lkey = w.wr.wr_id == 3 ? 0 : end.mr->lkey;
-			vt_post(&end, &w);
-		}
-		vt_recv(&end, 11);
-		vt_recv(&end, 12);
-		vt_recv(&end, 13);
-		assert_int_equal(vt_modify(end.qp, IBV_QPS_RTS), 0);
-		vt_expect(end.cq, 1, IBV_WC_SUCCESS);
-		vt_expect(end.cq, 2, IBV_WC_SUCCESS);
-		vt_expect(end.cq, 3, IBV_WC_LOC_PROT_ERR);
-		vt_expect(end.cq, 4, IBV_WC_WR_FLUSH_ERR);
-		vt_expect(end.cq, 5, IBV_WC_WR_FLUSH_ERR);
-		assert_int_equal(vt_state(end.qp), IBV_QPS_SQE);
-		vt_expect(end.cq, 11, IBV_WC_SUCCESS);
-		vt_expect(end.cq, 12, IBV_WC_SUCCESS);
-		vt_send(&end, &end, 6);
-		vt_expect(end.cq, 6, IBV_WC_WR_FLUSH_ERR);
-		assert_int_equal(vt_modify(end.qp, IBV_QPS_RTS), 0);
-		vt_send(&end, &end, 7);
-		vt_expect(end.cq, 7, IBV_WC_SUCCESS);
-		vt_expect(end.cq, 13, IBV_WC_SUCCESS);
-		vt_no_event();
-		vt_end_close(&end);
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, end->qp->qp_num);
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_SQD), 0);
+	vt_wr(&w, IBV_WR_SEND, end, end, 8);
+	for (w.wr.wr_id = 1; w.wr.wr_id <= 5; w.wr.wr_id++) {
+		w.sge.lkey = w.wr.wr_id == 3 ? 0 : end->mr->lkey;
+		vt_post(end, &w);
 	}
+	vt_recv(end, 11);
+	vt_recv(end, 12);
+	vt_recv(end, 13);
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
+	vt_expect(end->cq, 1, IBV_WC_SUCCESS);
+	vt_expect(end->cq, 2, IBV_WC_SUCCESS);
+	vt_expect(end->cq, 3, IBV_WC_LOC_PROT_ERR);
+	vt_expect(end->cq, 4, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(end->cq, 5, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_state(end->qp), IBV_QPS_SQE);
+	vt_expect(end->cq, 11, IBV_WC_SUCCESS);
+	vt_expect(end->cq, 12, IBV_WC_SUCCESS);
+	vt_send(end, end, 6);
+	vt_expect(end->cq, 6, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
+	vt_send(end, end, 7);
+	vt_expect(end->cq, 7, IBV_WC_SUCCESS);
+	vt_expect(end->cq, 13, IBV_WC_SUCCESS);
+	vt_no_event();
 }
 
 /* RC stops altogether. */
@@ -596,46 +527,36 @@ vt_pair_test(a_failed_send_of_rc_ends_in_the_error_state)
 /* --- RESET --- */
 
 /* Everything is forgotten, what is in the CQs included; then it works as if it were new. */
-vt_test(reset_forgets_all_and_the_qp_works_again)
+vt_pairs_test(reset_forgets_all_and_the_qp_works_again, i, 0, VT_TYPES, .type = vt_types[i],
+	      .in_reset = true)
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i], .in_reset = true };
-		struct vt_pair p;
-
-		vt_pair_open(&p, &opt);
-		for (uint64_t round = 0; round < 5; round++) {
-			vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
-			vt_climb(p.b.qp, &p.opt, IBV_QPS_RTS, p.a.qp->qp_num);
-			for (uint64_t n = 0; n < 40; n++) {
-				vt_recv(&p.b, 100 * round + n);
-				vt_send(&p.a, &p.b, 100 * round + n);
-			}
-			vt_expect(p.b.cq, 100 * round, IBV_WC_SUCCESS);
-			vt_expect(p.a.cq, 100 * round, IBV_WC_SUCCESS);
-			assert_int_equal(vt_modify(p.a.qp, IBV_QPS_RESET), 0);
-			assert_int_equal(vt_modify(p.b.qp, IBV_QPS_RESET), 0);
-			vt_expect_none(p.a.cq);
-			vt_expect_none(p.b.cq);
+	for (uint64_t round = 0; round < 5; round++) {
+		vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
+		vt_climb(p->b.qp, &p->opt, IBV_QPS_RTS, p->a.qp->qp_num);
+		for (uint64_t n = 0; n < 40; n++) {
+			vt_recv(&p->b, 100 * round + n);
+			vt_send(&p->a, &p->b, 100 * round + n);
 		}
-		vt_pair_close(&p);
+		vt_expect(p->b.cq, 100 * round, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, 100 * round, IBV_WC_SUCCESS);
+		assert_int_equal(vt_modify(p->a.qp, IBV_QPS_RESET), 0);
+		assert_int_equal(vt_modify(p->b.qp, IBV_QPS_RESET), 0);
+		vt_expect_none(p->a.cq);
+		vt_expect_none(p->b.cq);
 	}
 }
 
-vt_test(reset_clears_the_attributes)
+vt_end_test(reset_clears_the_attributes)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_qp_attr fresh, after;
 	struct ibv_qp_init_attr init;
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
-	assert_int_equal(ibv_query_qp(end.qp, &fresh, -1, &init), 0);
-	bring_to(&end, &opt, IBV_QPS_RTS);
-	assert_int_equal(vt_modify(end.qp, IBV_QPS_RESET), 0);
-	assert_int_equal(ibv_query_qp(end.qp, &after, -1, &init), 0);
+	assert_int_equal(ibv_query_qp(end->qp, &fresh, -1, &init), 0);
+	bring_to(end, &end->opt, IBV_QPS_RTS);
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_RESET), 0);
+	assert_int_equal(ibv_query_qp(end->qp, &after, -1, &init), 0);
 	assert_int_equal(after.qp_state, IBV_QPS_RESET);
 	assert_int_equal(after.dest_qp_num, fresh.dest_qp_num);
 	assert_int_equal(after.qp_access_flags, fresh.qp_access_flags);
 	assert_memory_equal(&after.cap, &fresh.cap, sizeof(after.cap));
-	vt_end_close(&end);
 }

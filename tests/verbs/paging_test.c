@@ -77,10 +77,8 @@ vt_test(the_device_says_what_it_can)
 /* Each of the capabilities, with pages that are touched first by the device. */
 vt_test(it_can_what_it_says)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-
-	for (unsigned i = 0; i < 2 * COUNT(types); i++) {
-		enum ibv_qp_type type = types[i / 2];
+	for (unsigned i = 0; i < 2 * VT_TYPES; i++) {
+		enum ibv_qp_type type = vt_types[i / 2];
 		bool srq = (i & 1) && type != IBV_QPT_UC;
 		struct vt_options opt = { .type = type, .srq = srq, .bytes = 1 << 20,
 					  .mr_access = VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND };
@@ -412,45 +410,35 @@ static void far_do(struct vp_pair *p, enum ibv_wr_opcode op, uint32_t bytes,
 }
 
 /* The whole address space of another process, whatever way leads there. */
-vp_test(another_process_grants_all_its_memory)
+vp_pair_test(another_process_grants_all_its_memory, NULL,
+	     &(struct vt_options){ .memory = VT_SPACE })
 {
 	static const uint32_t lengths[] = { 1, 64, 4096, 20000, 50000 };
-	struct vt_options opt = { .memory = VT_SPACE };
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
 
-	vp_pair_open(&p, peer, &opt);
 	for (unsigned i = 0; i < COUNT(lengths); i++) {
 		vt_sleep_ms(i & 1 ? 0 : 30); /* awake and asleep */
-		vt_fill(p.a.buf, lengths[i], i);
-		far_do(&p, IBV_WR_RDMA_WRITE, lengths[i], IBV_WC_SUCCESS);
-		assert_true(vp_is_filled(&p, PAGE, lengths[i], i));
-		memset(p.a.buf, 0, lengths[i]);
-		far_do(&p, IBV_WR_RDMA_READ, lengths[i], IBV_WC_SUCCESS);
-		assert_true(vt_is_filled(p.a.buf, lengths[i], i));
+		vt_fill(p->a.buf, lengths[i], i);
+		far_do(p, IBV_WR_RDMA_WRITE, lengths[i], IBV_WC_SUCCESS);
+		assert_true(vp_is_filled(p, PAGE, lengths[i], i));
+		memset(p->a.buf, 0, lengths[i]);
+		far_do(p, IBV_WR_RDMA_READ, lengths[i], IBV_WC_SUCCESS);
+		assert_true(vt_is_filled(p->a.buf, lengths[i], i));
 	}
-	far_do(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_WC_SUCCESS);
-	vp_pair_close(&p);
-	vp_end(peer);
+	far_do(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_WC_SUCCESS);
 }
 
 /* Whoever has mapped a region's file keeps what was there; with paging, what is there counts. */
-vp_test(what_another_process_unmaps_is_gone)
+vp_pair_test(what_another_process_unmaps_is_gone, NULL,
+	     &(struct vt_options){.memory = VT_MEMFD,
+				  .mr_access = VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND})
 {
-	struct vt_options opt = { .memory = VT_MEMFD,
-				  .mr_access = VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND };
-	struct vp *peer = vp_start(NULL);
 	struct vp_order hole = { .what = VP_HOLE, .offset = PAGE, .bytes = PAGE };
-	struct vp_pair p;
 
-	vp_pair_open(&p, peer, &opt);
-	far_do(&p, IBV_WR_RDMA_WRITE, 8, IBV_WC_SUCCESS);
-	far_do(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_WC_SUCCESS);
-	hole.end = p.end;
-	vp_do(peer, &hole);
-	far_do(&p, IBV_WR_RDMA_WRITE, 8, IBV_WC_REM_OP_ERR);
-	vp_pair_close(&p);
-	vp_end(peer);
+	far_do(p, IBV_WR_RDMA_WRITE, 8, IBV_WC_SUCCESS);
+	far_do(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_WC_SUCCESS);
+	hole.end = p->end;
+	vp_do(p->peer, &hole);
+	far_do(p, IBV_WR_RDMA_WRITE, 8, IBV_WC_REM_OP_ERR);
 }
 
 /* There are ways into another process that ask for no permission of its pages. */

@@ -56,7 +56,7 @@ static void far_open(const struct vp_order *order, struct vp_answer *answer)
 		assert_non_null(far->channel);
 	}
 	far->opt.channel = far->channel;
-	vt_end_open(&far->e, &far->opt, order->srq);
+	vt_end_open(&far->e, &far->opt);
 	answer->end = far_count;
 	answer->qpn = far->e.qp->qp_num;
 	answer->addr = (uintptr_t)far->e.buf;
@@ -517,10 +517,9 @@ void vp_pair_make(struct vp_pair *pair, struct vp *peer, const struct vt_options
 
 	pair->opt = vt_options(opt);
 	pair->peer = peer;
-	order.srq = pair->opt.srq;
 	order.events = pair->opt.channel != NULL;
 	order.opt = pair->opt;
-	vt_end_open(&pair->a, &pair->opt, false);
+	vt_end_open_unshared(&pair->a, &pair->opt);
 	answer = vp_do(peer, &order);
 	pair->end = answer.end;
 	pair->far_qp = (struct ibv_qp){ .qp_num = answer.qpn };
@@ -552,6 +551,18 @@ void vp_pair_close(struct vp_pair *pair)
 	vt_end_close(&pair->a);
 	if (pair->peer->pid)
 		vp_do(pair->peer, &order);
+}
+
+void vp_pair_begin(struct vp_pair *pair, const char *const *env, const struct vt_options *opt)
+{
+	vp_pair_open(pair, vp_start(env), opt);
+}
+
+void vp_pair_end(struct vp_pair *pair)
+{
+	vp_pair_close(pair);
+	if (pair->peer->pid)
+		vp_end(pair->peer);
 }
 
 void vp_recv(struct vp_pair *pair, uint64_t wr_id, size_t offset, uint32_t bytes)

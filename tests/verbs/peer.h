@@ -54,7 +54,7 @@ struct vp_order {
 	enum vp_what what;
 	uint32_t end; /* its number, from 0 in the order of VP_OPEN */
 	struct vt_options opt;
-	bool srq, events;
+	bool events;
 	uint32_t qpn; /* VP_CONNECT, and of UD in VP_SEND */
 	enum ibv_wr_opcode op;
 	unsigned flags;
@@ -94,6 +94,18 @@ void vp_kill(struct vp *peer);
 void vp_stop(struct vp *peer);
 void vp_go_on(struct vp *peer);
 
+/* A test of what goes on beside another process. */
+#define vp_peer_test(f)                                                                           \
+	static void f##_beside(struct vp *peer);                                                  \
+	vp_test(f)                                                                                \
+	{                                                                                         \
+		struct vp *peer = vp_start(NULL);                                                 \
+                                                                                                  \
+		f##_beside(peer);                                                                 \
+		vp_end(peer);                                                                     \
+	}                                                                                         \
+	static void f##_beside(struct vp *peer)
+
 /* What it is told is done on return. VP_EXEC: it has gone. */
 struct vp_answer vp_do(struct vp *peer, const struct vp_order *order);
 
@@ -126,6 +138,14 @@ int vp_far_connect(struct vp_pair *pair); /* an errno */
 
 /* The far end as well, if its process is alive. */
 void vp_pair_close(struct vp_pair *pair);
+
+/* The same with a process of its own, that has `env`, and is to end well if it lives by then. */
+void vp_pair_begin(struct vp_pair *pair, const char *const *env, const struct vt_options *opt);
+void vp_pair_end(struct vp_pair *pair);
+
+/* A test of such a pair, *p; what follows the name are env and opt. */
+#define vp_pair_test(f, ...)                                                                      \
+	vt_with(vp_test, f, struct vp_pair, p, vp_pair_begin(&p, __VA_ARGS__), vp_pair_end(&p))
 
 /* At the far end: receive, send 8 octets, the next completion, the data. */
 void vp_recv(struct vp_pair *pair, uint64_t wr_id, size_t offset, uint32_t bytes);

@@ -20,23 +20,18 @@ static const struct vt_options hasty = { .timeout = 1, .retry_cnt = 1, .rnr_retr
 
 /* --- death --- */
 
-vp_test(the_dead_fail_what_is_outstanding)
+vp_pair_test(the_dead_fail_what_is_outstanding, NULL, &patient)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
-
-	vp_pair_open(&p, peer, &patient);
-	vp_exchange(&p, 100, 1);
-	vp_stop(peer); /* so that it reads none of these */
+	vp_exchange(p, 100, 1);
+	vp_stop(p->peer); /* so that it reads none of these */
 	for (uint64_t i = 0; i < 50; i++)
-		vt_send(&p.a, &p.b, i);
-	vt_expect_none(p.a.cq);
-	vp_kill(peer);
-	vt_expect(p.a.cq, 0, IBV_WC_RETRY_EXC_ERR);
+		vt_send(&p->a, &p->b, i);
+	vt_expect_none(p->a.cq);
+	vp_kill(p->peer);
+	vt_expect(p->a.cq, 0, IBV_WC_RETRY_EXC_ERR);
 	for (uint64_t i = 1; i < 50; i++)
-		vt_expect(p.a.cq, i, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
-	vp_pair_close(&p);
+		vt_expect(p->a.cq, i, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
 }
 
 /* Each QP fails, whether it had sent something or waits for room in a ring that is full. */
@@ -138,22 +133,17 @@ vp_test(the_dead_leave_posted_receives)
 }
 
 /* What it had sent is there, to the last octet. */
-vp_test(what_the_dead_have_sent_arrives)
+vp_pair_test(what_the_dead_have_sent_arrives, NULL, &patient)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
-
-	vp_pair_open(&p, peer, &patient);
-	vp_fill(&p, 65536, 5);
+	vp_fill(p, 65536, 5);
 	for (uint64_t i = 0; i < 4; i++)
-		assert_int_equal(vt_recv_at(&p.a, i, 0, 65536), 0);
+		assert_int_equal(vt_recv_at(&p->a, i, 0, 65536), 0);
 	for (uint64_t i = 0; i < 4; i++)
-		vp_send(&p, i, 65536);
-	vp_kill(peer);
+		vp_send(p, i, 65536);
+	vp_kill(p->peer);
 	for (uint64_t i = 0; i < 4; i++)
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-	assert_true(vt_is_filled(p.a.buf, 65536, 5));
-	vp_pair_close(&p);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(p->a.buf, 65536, 5));
 }
 
 /* Nobody says that a datagram, or what goes unreliably, was lost. */
@@ -303,28 +293,20 @@ vp_test(children_do_not_hide_a_death)
 }
 
 /* A process that executes another program has left the NIC. */
-vp_test(executing_is_leaving)
+vp_pair_test(executing_is_leaving, NULL, &patient)
 {
 	struct vp_order order = { .what = VP_EXEC };
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
 
-	vp_pair_open(&p, peer, &patient);
-	vt_send(&p.a, &p.b, 1);
-	vp_do(peer, &order);
-	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
-	assert_int_equal(waitpid(peer->pid, NULL, WNOHANG), 0); /* it is alive */
-	vp_kill(peer);
-	vp_pair_close(&p);
+	vt_send(&p->a, &p->b, 1);
+	vp_do(p->peer, &order);
+	vt_expect(p->a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(waitpid(p->peer->pid, NULL, WNOHANG), 0); /* it is alive */
+	vp_kill(p->peer);
 }
 
 /* Children of this process, that come and go, disturb nobody. */
-vp_test(children_of_ours_disturb_nobody)
+vp_pair_test(children_of_ours_disturb_nobody, NULL, &patient)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
-
-	vp_pair_open(&p, peer, &patient);
 	for (unsigned i = 0; i < 10; i++) {
 		pid_t child = fork();
 
@@ -332,47 +314,38 @@ vp_test(children_of_ours_disturb_nobody)
 			execlp("true", "true", NULL);
 		if (!child)
 			_exit(0);
-		vp_exchange(&p, 40000, i);
+		vp_exchange(p, 40000, i);
 		assert_int_equal(waitpid(child, NULL, 0), child);
 	}
-	vp_pair_close(&p);
-	vp_end(peer);
 }
 
 /* --- stopping --- */
 
 /* Longer than all retries: shared memory loses nothing, so there is nothing to give up. */
-vp_test(who_stops_for_long_loses_nothing)
+vp_pair_test(who_stops_for_long_loses_nothing, NULL, &hasty)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
-
-	vp_pair_open(&p, peer, &hasty);
 	for (uint64_t i = 0; i < 60; i++)
-		vp_recv(&p, i, 0, 1000);
-	vp_stop(peer);
+		vp_recv(p, i, 0, 1000);
+	vp_stop(p->peer);
 	for (uint64_t i = 0; i < 60; i++)
-		vt_send(&p.a, &p.b, i);
+		vt_send(&p->a, &p->b, i);
 	for (int i = 0; i < 10; i++) /* 600 ms */
-		vt_expect_none(p.a.cq);
-	vp_go_on(peer);
+		vt_expect_none(p->a.cq);
+	vp_go_on(p->peer);
 	for (uint64_t i = 0; i < 60; i++) {
-		vt_expect(p.a.cq, i, IBV_WC_SUCCESS);
-		vp_expect(&p, i, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
+		vp_expect(p, i, IBV_WC_SUCCESS);
 	}
-	vp_expect_none(&p);
-	vp_exchange(&p, 1000, 3);
-	vp_pair_close(&p);
-	vp_end(peer);
+	vp_expect_none(p);
+	vp_exchange(p, 1000, 3);
 }
 
 /* Threads of both play, and the other process is stopped at any instant. */
-vp_test(stops_at_any_instant_are_survived)
+vp_peer_test(stops_at_any_instant_are_survived)
 {
 	enum { QPS = 3, ROUNDS = 3000 };
 	struct vp_order ponged = { .what = VP_PONGED };
 	struct ibv_comp_channel *channel[QPS];
-	struct vp *peer = vp_start(NULL);
 	struct vp_pong pong[QPS];
 	struct vp_pair p[QPS];
 	pthread_t thread[QPS];
@@ -408,7 +381,6 @@ vp_test(stops_at_any_instant_are_survived)
 		vp_pair_close(&p[i]);
 		assert_int_equal(ibv_destroy_comp_channel(channel[i]), 0);
 	}
-	vp_end(peer);
 }
 
 /* --- the hub --- */
@@ -444,20 +416,16 @@ vp_test(a_hub_may_die)
 }
 
 /* A death is noticed although there is no hub to tell of it. */
-vp_test(a_death_without_a_hub_is_noticed)
+vp_pair_test(a_death_without_a_hub_is_noticed, NULL, &patient)
 {
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
 	pid_t hub = vp_hub();
 
-	vp_pair_open(&p, peer, &patient);
-	vt_send(&p.a, &p.b, 1);
+	vt_send(&p->a, &p->b, 1);
 	assert_true(hub > 0);
-	vp_stop(peer);
+	vp_stop(p->peer);
 	assert_int_equal(kill(hub, SIGKILL), 0);
-	vp_kill(peer);
-	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
-	vp_pair_close(&p);
+	vp_kill(p->peer);
+	vt_expect(p->a.cq, 1, IBV_WC_RETRY_EXC_ERR);
 }
 
 /* --- many --- */

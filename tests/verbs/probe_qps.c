@@ -106,7 +106,7 @@ static struct vt_options end_in(struct vt_end *end, enum ibv_qp_type type, enum 
 {
 	struct vt_options opt = { .type = type };
 
-	vt_end_open(end, &opt, false);
+	vt_end_open(end, &opt);
 	if (state != IBV_QPS_RESET)
 		vt_climb(end->qp, &opt, state, end->qp->qp_num);
 	return opt;
@@ -212,7 +212,7 @@ static int mtu(uint64_t code)
 	struct ibv_qp_attr attr;
 	int mask, rc;
 
-	vt_end_open(&end, &opt, false);
+	vt_end_open(&end, &opt);
 	vt_climb(end.qp, &opt, IBV_QPS_INIT, end.qp->qp_num);
 	mask = vt_attr(&attr, &opt, IBV_QPS_RTR, end.qp->qp_num);
 	rc = ibv_modify_qp(end.qp, &attr, mask);

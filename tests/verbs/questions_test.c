@@ -96,7 +96,7 @@ static void peer_open(struct vt_end *end, unsigned i)
 	struct ibv_qp_attr attr;
 	int mask;
 
-	vt_end_open(end, &opt, false);
+	vt_end_open(end, &opt);
 	vt_climb(end->qp, &opt, IBV_QPS_INIT, qpn);
 	mask = vt_attr(&attr, &opt, IBV_QPS_RTR, qpn);
 	attr.ah_attr.grh.dgid = (union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff } };
@@ -129,7 +129,7 @@ static void strangers_open_nothing(bool ipv6)
 	uint16_t port;
 
 	sources_open(ipv6);
-	vt_end_open(&asked, &opt, false);
+	vt_end_open(&asked, &opt);
 	/* All of them are answered by one socket, which is there from now on. */
 	port = ask(0, asked.qp->qp_num, 1);
 	before = descriptors_of(getpid());

@@ -113,116 +113,101 @@ static void scene_close(struct scene *s)
 	assert_int_equal(ibv_destroy_comp_channel(s->channel), 0);
 }
 
-/* "one shot": readable exactly while an event waits. */
-vt_test(one_event_for_each_request_to_be_notified)
-{
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-	struct scene s;
+#define scene_test(f, ...)									  \
+	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
+#define scenes_test(f, i, from, to, ...)							  \
+	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open(&s, __VA_ARGS__),	  \
+		     scene_close(&s))
 
-	for (int i = 0; i < 3; i++) {
-		scene_open(&s, types[i]);
-		exchange(&s.p, 0);
-		assert_false(vt_readable(s.channel->fd, VT_QUIET_MS)); /* nobody asked */
-		vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
-		assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 0), 0);
-		assert_false(vt_readable(s.channel->fd, VT_QUIET_MS));
-		exchange(&s.p, 0);
-		exchange(&s.p, 0);
-		take_event(s.channel, s.p.b.cq);
-		vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
-		vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
-		assert_false(vt_readable(s.channel->fd, VT_QUIET_MS));
-		exchange(&s.p, 0);
-		assert_false(vt_readable(s.channel->fd, VT_QUIET_MS));
-		vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
-		scene_close(&s);
-	}
+/* "one shot": readable exactly while an event waits. */
+scenes_test(one_event_for_each_request_to_be_notified, i, 0, 3, vt_types[i])
+{
+	exchange(&s->p, 0);
+	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS)); /* nobody asked */
+	vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
+	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
+	exchange(&s->p, 0);
+	exchange(&s->p, 0);
+	take_event(s->channel, s->p.b.cq);
+	vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
+	vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
+	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
+	exchange(&s->p, 0);
+	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
+	vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 }
 
 /* The race that everybody has: it came after the event was read, and before the next request. */
-vt_test(a_completion_between_event_and_request_is_told)
+scene_test(a_completion_between_event_and_request_is_told, IBV_QPT_RC)
 {
-	struct scene s;
-
-	scene_open(&s, IBV_QPT_RC);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 0), 0);
-		exchange(&s.p, 0);
-		take_event(s.channel, s.p.b.cq);
-		exchange(&s.p, 0);
-		assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 0), 0);
-		take_event(s.channel, s.p.b.cq);
-		vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
-		vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
-		vt_expect_none(s.p.b.cq);
+		assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
+		exchange(&s->p, 0);
+		take_event(s->channel, s->p.b.cq);
+		exchange(&s->p, 0);
+		assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
+		take_event(s->channel, s->p.b.cq);
+		vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
+		vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
+		vt_expect_none(s->p.b.cq);
 	}
-	scene_close(&s);
 }
 
-vt_test(solicited_only_waits_for_a_solicited_one)
+scene_test(solicited_only_waits_for_a_solicited_one, IBV_QPT_RC)
 {
-	struct scene s;
 	struct vt_wr w;
 
-	scene_open(&s, IBV_QPT_RC);
-	assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 1), 0);
-	exchange(&s.p, 0);
-	vt_recv(&s.p.b, 2);
-	vt_wr(&w, IBV_WR_RDMA_WRITE_WITH_IMM, &s.p.a, &s.p.b, 8);
-	vt_post(&s.p.a, &w);
-	vt_expect(s.p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_false(vt_readable(s.channel->fd, VT_QUIET_MS));
-	exchange(&s.p, IBV_SEND_SOLICITED);
-	take_event(s.channel, s.p.b.cq);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 1), 0);
+	exchange(&s->p, 0);
+	vt_recv(&s->p.b, 2);
+	vt_wr(&w, IBV_WR_RDMA_WRITE_WITH_IMM, &s->p.a, &s->p.b, 8);
+	vt_post(&s->p.a, &w);
+	vt_expect(s->p.a.cq, 1, IBV_WC_SUCCESS);
+	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
+	exchange(&s->p, IBV_SEND_SOLICITED);
+	take_event(s->channel, s->p.b.cq);
 	for (int i = 0; i < 3; i++)
-		vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
+		vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 	/* A WRITE with immediate may ask as well. */
-	assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 1), 0);
-	vt_recv(&s.p.b, 2);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 1), 0);
+	vt_recv(&s->p.b, 2);
 	w.wr.send_flags |= IBV_SEND_SOLICITED;
-	vt_post(&s.p.a, &w);
-	take_event(s.channel, s.p.b.cq);
-	vt_expect(s.p.b.cq, 2, IBV_WC_SUCCESS);
+	vt_post(&s->p.a, &w);
+	take_event(s->channel, s->p.b.cq);
+	vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 	/* Asking for every one is the stronger wish, whichever comes last. */
-	assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 0), 0);
-	assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 1), 0);
-	exchange(&s.p, 0);
-	take_event(s.channel, s.p.b.cq);
-	scene_close(&s);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 1), 0);
+	exchange(&s->p, 0);
+	take_event(s->channel, s->p.b.cq);
 }
 
 /* IBA 11.4.2.2: what ends in an error is told like what is solicited. */
-vt_test(an_error_counts_as_solicited)
+scene_test(an_error_counts_as_solicited, IBV_QPT_RC)
 {
-	struct scene s;
-
-	scene_open(&s, IBV_QPT_RC);
-	vt_recv(&s.p.b, 9);
-	assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 1), 0);
-	assert_int_equal(vt_modify(s.p.b.qp, IBV_QPS_ERR), 0);
-	take_event(s.channel, s.p.b.cq);
-	vt_expect(s.p.b.cq, 9, IBV_WC_WR_FLUSH_ERR);
-	scene_close(&s);
+	vt_recv(&s->p.b, 9);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 1), 0);
+	assert_int_equal(vt_modify(s->p.b.qp, IBV_QPS_ERR), 0);
+	take_event(s->channel, s->p.b.cq);
+	vt_expect(s->p.b.cq, 9, IBV_WC_WR_FLUSH_ERR);
 }
 
-vt_test(a_channel_may_be_read_without_waiting)
+scene_test(a_channel_may_be_read_without_waiting, IBV_QPT_RC)
 {
 	struct ibv_cq *cq = NULL;
-	struct scene s;
 	void *context;
 	int flags;
 
-	scene_open(&s, IBV_QPT_RC);
-	flags = fcntl(s.channel->fd, F_GETFL);
-	assert_int_equal(fcntl(s.channel->fd, F_SETFL, flags | O_NONBLOCK), 0);
+	flags = fcntl(s->channel->fd, F_GETFL);
+	assert_int_equal(fcntl(s->channel->fd, F_SETFL, flags | O_NONBLOCK), 0);
 	errno = 0;
-	assert_int_equal(ibv_get_cq_event(s.channel, &cq, &context), -1);
+	assert_int_equal(ibv_get_cq_event(s->channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
-	assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 0), 0);
-	exchange(&s.p, 0);
-	take_event(s.channel, s.p.b.cq);
-	assert_int_equal(ibv_get_cq_event(s.channel, &cq, &context), -1);
-	scene_close(&s);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
+	exchange(&s->p, 0);
+	take_event(s->channel, s->p.b.cq);
+	assert_int_equal(ibv_get_cq_event(s->channel, &cq, &context), -1);
 }
 
 vt_test(cqs_of_one_channel_are_told_apart)
@@ -264,24 +249,22 @@ static void *destroy_in_thread(void *arg)
 }
 
 /* "destroying a CQ will wait for all completion events to be acknowledged" */
-vt_test(destroying_a_cq_waits_for_the_acknowledgement)
+scene_test(destroying_a_cq_waits_for_the_acknowledgement, IBV_QPT_RC)
 {
 	struct destroyer d = { .done = false };
 	struct ibv_cq *cq;
-	struct scene s;
 	pthread_t thread;
 	void *context;
 
-	scene_open(&s, IBV_QPT_RC);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 0), 0);
-		exchange(&s.p, 0);
-		assert_int_equal(ibv_get_cq_event(s.channel, &cq, &context), 0);
+		assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
+		exchange(&s->p, 0);
+		assert_int_equal(ibv_get_cq_event(s->channel, &cq, &context), 0);
 	}
-	assert_int_equal(ibv_destroy_qp(s.p.b.qp), 0);
-	s.p.b.qp = NULL;
-	d.cq = s.p.b.cq;
-	s.p.b.cq = NULL;
+	assert_int_equal(ibv_destroy_qp(s->p.b.qp), 0);
+	s->p.b.qp = NULL;
+	d.cq = s->p.b.cq;
+	s->p.b.cq = NULL;
 	assert_int_equal(pthread_create(&thread, NULL, destroy_in_thread, &d), 0);
 	vt_sleep_ms(50);
 	assert_false(atomic_load(&d.done));
@@ -291,24 +274,19 @@ vt_test(destroying_a_cq_waits_for_the_acknowledgement)
 	ibv_ack_cq_events(cq, 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(d.err, 0);
-	scene_close(&s);
 }
 
 /* An event that nobody read goes with its CQ. */
-vt_test(an_unread_event_does_not_hold_a_cq)
+scene_test(an_unread_event_does_not_hold_a_cq, IBV_QPT_RC)
 {
-	struct scene s;
-
-	scene_open(&s, IBV_QPT_RC);
-	assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 0), 0);
-	exchange(&s.p, 0);
-	assert_true(vt_readable(s.channel->fd, VT_WAIT_MS));
-	assert_int_equal(ibv_destroy_qp(s.p.b.qp), 0);
-	s.p.b.qp = NULL;
-	assert_int_equal(ibv_destroy_cq(s.p.b.cq), 0);
-	s.p.b.cq = NULL;
-	assert_false(vt_readable(s.channel->fd, VT_QUIET_MS));
-	scene_close(&s);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
+	exchange(&s->p, 0);
+	assert_true(vt_readable(s->channel->fd, VT_WAIT_MS));
+	assert_int_equal(ibv_destroy_qp(s->p.b.qp), 0);
+	s->p.b.qp = NULL;
+	assert_int_equal(ibv_destroy_cq(s->p.b.cq), 0);
+	s->p.b.cq = NULL;
+	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
 }
 
 /* A thread that sleeps in ibv_get_cq_event() wakes; nobody polls meanwhile. */
@@ -324,26 +302,23 @@ static void *wait_for_event(void *arg)
 	return cq;
 }
 
-vt_test(a_sleeper_is_woken)
+scene_test(a_sleeper_is_woken, IBV_QPT_RC)
 {
 	pthread_t thread;
-	struct scene s;
 	void *woken;
 
-	scene_open(&s, IBV_QPT_RC);
-	assert_int_equal(ibv_req_notify_cq(s.p.b.cq, 0), 0);
-	assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &s), 0);
+	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_event, s), 0);
 	vt_sleep_ms(20);
-	vt_recv(&s.p.b, 2);
-	vt_send(&s.p.a, &s.p.b, 1);
+	vt_recv(&s->p.b, 2);
+	vt_send(&s->p.a, &s->p.b, 1);
 	assert_int_equal(pthread_join(thread, &woken), 0);
-	assert_ptr_equal(woken, s.p.b.cq);
-	scene_close(&s);
+	assert_ptr_equal(woken, s->p.b.cq);
 }
 
 /* --- resizing and overrunning --- */
 
-vt_pair_test(a_resized_cq_keeps_its_completions, .type = IBV_QPT_RC, .cqe = 16)
+vt_pair_test(a_resized_cq_keeps_its_completions, .cqe = 16)
 {
 	static const int sizes[] = { 100, 12, 1000, 10, 64 };
 
@@ -491,7 +466,7 @@ static uint32_t limit_of(struct ibv_srq *srq)
 }
 
 /* "once the number of WRs in the SRQ drops below srq_limit", and then not again until armed. */
-vt_pair_test(the_limit_is_told_once, .type = IBV_QPT_RC, .srq = true)
+vt_pair_test(the_limit_is_told_once, .srq = true)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 4 };
 	struct ibv_async_event event;
@@ -515,7 +490,7 @@ vt_pair_test(the_limit_is_told_once, .type = IBV_QPT_RC, .srq = true)
 	vt_event_acked(IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
-vt_pair_test(an_srq_can_be_resized, .type = IBV_QPT_RC, .srq = true, .recv_wr = 16)
+vt_pair_test(an_srq_can_be_resized, .srq = true, .recv_wr = 16)
 {
 	struct ibv_srq_attr attr = { .max_wr = 5 }, after;
 
@@ -561,7 +536,7 @@ vt_test(qps_share_a_queue)
 						 .qp_type = IBV_QPT_RC };
 
 		more[i].opt = p.opt;
-		vt_end_open(&more[i].a, &more[i].opt, false);
+		vt_end_open(&more[i].a, &more[i].opt);
 		more[i].b = p.b;
 		more[i].b.qp = ibv_create_qp(vt.pd, &init);
 		assert_non_null(more[i].b.qp);

@@ -97,7 +97,7 @@ vt_test(by_a_verb_of_its_own)
 	struct vt_end end;
 	struct vt_pair p;
 
-	vt_end_open(&end, &opt, false);
+	vt_end_open(&end, &opt);
 	assert_int_equal(ibv_modify_qp_rate_limit(end.qp, &attr), EINVAL);
 	vt_climb(end.qp, &opt, IBV_QPS_RTR, end.qp->qp_num);
 	assert_int_equal(ibv_modify_qp_rate_limit(end.qp, &attr), EINVAL);

@@ -29,6 +29,9 @@ static void two_close(struct two *two)
 	raw_close(&two->a);
 }
 
+#define two_test(f, ...)									  \
+	vt_with(vt_test, f, struct two, two, two_open(&two, __VA_ARGS__), two_close(&two))
+
 /* A frame that b gets as a has sent it. */
 static void expect_frame(struct two *two, uint32_t bytes, unsigned seed)
 {
@@ -47,18 +50,15 @@ static void expect_frame(struct two *two, uint32_t bytes, unsigned seed)
 }
 
 /* create_ex: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET" */
-vt_test(frames_of_all_sizes_pass_whole)
+two_test(frames_of_all_sizes_pass_whole, NULL)
 {
 	static const uint32_t sizes[] = { 14, 15, 44, 45, 60, 64, 65, 1514, 4096, 9000, 9018 };
-	struct two two;
 
-	two_open(&two, NULL);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		expect_frame(&two, sizes[i], i);
-	two_close(&two);
+		expect_frame(two, sizes[i], i);
 }
 
-vt_test(a_frame_may_lie_in_pieces)
+two_test(a_frame_may_lie_in_pieces, NULL)
 {
 	struct ibv_send_wr wr = { .wr_id = 5, .num_sge = 4, .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED };
@@ -66,81 +66,68 @@ vt_test(a_frame_may_lie_in_pieces)
 	static const uint32_t out[] = { 3, 11, 0, 86 }, in[] = { 13, 1, 500 };
 	struct ibv_sge sge[4], recv_sge[3];
 	struct ibv_send_wr *bad;
-	struct two two;
 	uint32_t at = 0;
 
-	two_open(&two, NULL);
-	raw_frame(&two.a, SENT, raw_mac[1], raw_mac[0], 100, 1);
+	raw_frame(&two->a, SENT, raw_mac[1], raw_mac[0], 100, 1);
 	for (unsigned i = 0; i < 4; i++, at += out[i - 1])
-		sge[i] = (struct ibv_sge){ (uintptr_t)raw_at(&two.a, SENT) + at, out[i],
-					   two.a.mr->lkey };
+		sge[i] = (struct ibv_sge){ (uintptr_t)raw_at(&two->a, SENT) + at, out[i],
+					   two->a.mr->lkey };
 	for (unsigned i = 0; i < 3; i++)
-		recv_sge[i] = (struct ibv_sge){ (uintptr_t)raw_at(&two.b, GOT + i), in[i],
-						two.b.mr->lkey };
+		recv_sge[i] = (struct ibv_sge){ (uintptr_t)raw_at(&two->b, GOT + i), in[i],
+						two->b.mr->lkey };
 	wr.sg_list = sge;
 	recv.sg_list = recv_sge;
-	assert_int_equal(ibv_post_recv(two.b.qp, &recv, &bad_recv), 0);
-	assert_int_equal(ibv_post_send(two.a.qp, &wr, &bad), 0);
-	vt_expect(two.a.cq, 5, IBV_WC_SUCCESS);
-	assert_int_equal(vt_expect(two.b.cq, 6, IBV_WC_SUCCESS).byte_len, 100);
-	assert_memory_equal(raw_at(&two.b, GOT), raw_at(&two.a, SENT), 13);
-	assert_memory_equal(raw_at(&two.b, GOT + 1), raw_at(&two.a, SENT) + 13, 1);
-	assert_memory_equal(raw_at(&two.b, GOT + 2), raw_at(&two.a, SENT) + 14, 86);
-	two_close(&two);
+	assert_int_equal(ibv_post_recv(two->b.qp, &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(two->a.qp, &wr, &bad), 0);
+	vt_expect(two->a.cq, 5, IBV_WC_SUCCESS);
+	assert_int_equal(vt_expect(two->b.cq, 6, IBV_WC_SUCCESS).byte_len, 100);
+	assert_memory_equal(raw_at(&two->b, GOT), raw_at(&two->a, SENT), 13);
+	assert_memory_equal(raw_at(&two->b, GOT + 1), raw_at(&two->a, SENT) + 13, 1);
+	assert_memory_equal(raw_at(&two->b, GOT + 2), raw_at(&two->a, SENT) + 14, 86);
 }
 
 /* ibv_post_send(3), IBV_SEND_INLINE: the buffer is free as soon as the call returns. */
-vt_test(a_frame_may_be_inline)
+two_test(a_frame_may_be_inline, NULL)
 {
-	struct two two;
 	uint8_t copy[128];
 
-	two_open(&two, NULL);
-	raw_recv(&two.b, GOT, RAW_FRAME_MAX);
-	raw_frame(&two.a, SENT, raw_mac[1], raw_mac[0], 128, 1);
-	memcpy(copy, raw_at(&two.a, SENT), 128);
-	assert_int_equal(raw_post(&two.a, SENT, 129, IBV_SEND_INLINE), EINVAL);
-	assert_int_equal(raw_post(&two.a, SENT, 128, IBV_SEND_INLINE), 0);
-	memset(raw_at(&two.a, SENT), 0, 128);
-	vt_expect(two.b.cq, GOT, IBV_WC_SUCCESS);
-	assert_memory_equal(raw_at(&two.b, GOT), copy, 128);
-	two_close(&two);
+	raw_recv(&two->b, GOT, RAW_FRAME_MAX);
+	raw_frame(&two->a, SENT, raw_mac[1], raw_mac[0], 128, 1);
+	memcpy(copy, raw_at(&two->a, SENT), 128);
+	assert_int_equal(raw_post(&two->a, SENT, 129, IBV_SEND_INLINE), EINVAL);
+	assert_int_equal(raw_post(&two->a, SENT, 128, IBV_SEND_INLINE), 0);
+	memset(raw_at(&two->a, SENT), 0, 128);
+	vt_expect(two->b.cq, GOT, IBV_WC_SUCCESS);
+	assert_memory_equal(raw_at(&two->b, GOT), copy, 128);
 }
 
 /* IBA 11.6.2, Local Length Error; 10.3.1.6: what does not acknowledge only stops sending. */
-vt_test(what_is_no_frame_is_not_sent)
+two_test(what_is_no_frame_is_not_sent, NULL)
 {
 	static const uint32_t sizes[] = { 0, 1, 13, 9019, 20000 };
-	struct two two;
 
-	two_open(&two, NULL);
-	raw_recv(&two.b, GOT, RAW_FRAME_MAX);
-	raw_frame(&two.a, SENT, raw_mac[1], raw_mac[0], 20000, 1);
+	raw_recv(&two->b, GOT, RAW_FRAME_MAX);
+	raw_frame(&two->a, SENT, raw_mac[1], raw_mac[0], 20000, 1);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 
-		assert_int_equal(raw_post(&two.a, SENT, sizes[i], 0), 0);
-		vt_expect(two.a.cq, SENT, IBV_WC_LOC_LEN_ERR);
-		assert_int_equal(vt_state(two.a.qp), IBV_QPS_SQE);
-		assert_int_equal(ibv_modify_qp(two.a.qp, &attr, IBV_QP_STATE), 0);
+		assert_int_equal(raw_post(&two->a, SENT, sizes[i], 0), 0);
+		vt_expect(two->a.cq, SENT, IBV_WC_LOC_LEN_ERR);
+		assert_int_equal(vt_state(two->a.qp), IBV_QPS_SQE);
+		assert_int_equal(ibv_modify_qp(two->a.qp, &attr, IBV_QP_STATE), 0);
 	}
-	vt_expect_none(two.b.cq);
-	raw_send(&two.a, SENT, 60);
-	vt_expect(two.b.cq, GOT, IBV_WC_SUCCESS);
-	two_close(&two);
+	vt_expect_none(two->b.cq);
+	raw_send(&two->a, SENT, 60);
+	vt_expect(two->b.cq, GOT, IBV_WC_SUCCESS);
 }
 
-vt_test(memory_that_a_key_does_not_cover_is_not_sent)
+two_test(memory_that_a_key_does_not_cover_is_not_sent, NULL)
 {
-	struct two two;
-
-	two_open(&two, NULL);
-	two.a.mr->lkey ^= 0x100;
-	assert_int_equal(raw_post(&two.a, SENT, 60, 0), 0);
-	vt_expect(two.a.cq, SENT, IBV_WC_LOC_PROT_ERR);
-	assert_int_equal(vt_state(two.a.qp), IBV_QPS_SQE);
-	two.a.mr->lkey ^= 0x100;
-	two_close(&two);
+	two->a.mr->lkey ^= 0x100;
+	assert_int_equal(raw_post(&two->a, SENT, 60, 0), 0);
+	vt_expect(two->a.cq, SENT, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(vt_state(two->a.qp), IBV_QPS_SQE);
+	two->a.mr->lkey ^= 0x100;
 }
 
 /* A switch of one's own: by address, to a group's members, to all. */
@@ -205,37 +192,29 @@ vt_test(without_a_rule_nothing_comes)
 }
 
 /* As on hardware: there is nobody who could be told to wait. */
-vt_test(without_a_receive_request_it_is_lost)
+two_test(without_a_receive_request_it_is_lost, NULL)
 {
-	struct two two;
-
-	two_open(&two, NULL);
-	raw_frame(&two.a, SENT, raw_mac[1], raw_mac[0], 60, 0);
-	raw_send(&two.a, SENT, 60);
-	vt_expect_none(two.b.cq);
-	raw_recv(&two.b, GOT, 100);
-	vt_expect_none(two.b.cq);
-	expect_frame(&two, 70, 1);
-	two_close(&two);
+	raw_frame(&two->a, SENT, raw_mac[1], raw_mac[0], 60, 0);
+	raw_send(&two->a, SENT, 60);
+	vt_expect_none(two->b.cq);
+	raw_recv(&two->b, GOT, 100);
+	vt_expect_none(two->b.cq);
+	expect_frame(two, 70, 1);
 }
 
-vt_test(a_buffer_too_small_ends_the_queue)
+two_test(a_buffer_too_small_ends_the_queue, NULL)
 {
-	struct two two;
-
-	two_open(&two, NULL);
-	raw_recv(&two.b, GOT, 60);
-	raw_recv(&two.b, GOT + 1, 60);
-	raw_recv(&two.b, GOT + 2, 60);
-	raw_frame(&two.a, SENT, raw_mac[1], raw_mac[0], 61, 0);
-	raw_send(&two.a, SENT, 60);
-	raw_send(&two.a, SENT, 61);
-	vt_expect(two.b.cq, GOT, IBV_WC_SUCCESS);
-	vt_expect(two.b.cq, GOT + 1, IBV_WC_LOC_LEN_ERR);
-	vt_expect(two.b.cq, GOT + 2, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(vt_state(two.b.qp), IBV_QPS_ERR);
-	assert_true(vt_is_octet(raw_at(&two.b, GOT + 1), RAW_SLOT_BYTES, 0xee));
-	two_close(&two);
+	raw_recv(&two->b, GOT, 60);
+	raw_recv(&two->b, GOT + 1, 60);
+	raw_recv(&two->b, GOT + 2, 60);
+	raw_frame(&two->a, SENT, raw_mac[1], raw_mac[0], 61, 0);
+	raw_send(&two->a, SENT, 60);
+	raw_send(&two->a, SENT, 61);
+	vt_expect(two->b.cq, GOT, IBV_WC_SUCCESS);
+	vt_expect(two->b.cq, GOT + 1, IBV_WC_LOC_LEN_ERR);
+	vt_expect(two->b.cq, GOT + 2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(vt_state(two->b.qp), IBV_QPS_ERR);
+	assert_true(vt_is_octet(raw_at(&two->b, GOT + 1), RAW_SLOT_BYTES, 0xee));
 }
 
 /* Between QPs of one context nothing passes: that is what mlx5dv_create_qp(3) has flags for. */
@@ -394,26 +373,23 @@ static bool checksums_are_right(const uint8_t *frame)
 }
 
 /* ibv_post_send(3): IBV_SEND_IP_CSUM. ibv_poll_cq(3): IBV_WC_IP_CSUM_OK. */
-vt_test(checksums_are_written_and_checked)
+two_test(checksums_are_written_and_checked, NULL)
 {
 	struct ibv_wc wc;
-	struct two two;
 
-	two_open(&two, NULL);
-	raw_recv(&two.b, GOT, 1000);
-	raw_recv(&two.b, GOT + 1, 1000);
-	udp_frame(&two.a, SENT);
-	assert_int_equal(raw_post(&two.a, SENT, UDP_FRAME, 0), 0);
-	wc = vt_expect(two.b.cq, GOT, IBV_WC_SUCCESS);
+	raw_recv(&two->b, GOT, 1000);
+	raw_recv(&two->b, GOT + 1, 1000);
+	udp_frame(&two->a, SENT);
+	assert_int_equal(raw_post(&two->a, SENT, UDP_FRAME, 0), 0);
+	wc = vt_expect(two->b.cq, GOT, IBV_WC_SUCCESS);
 	assert_false(wc.wc_flags & IBV_WC_IP_CSUM_OK);
-	assert_memory_equal(raw_at(&two.b, GOT), raw_at(&two.a, SENT), UDP_FRAME);
-	assert_int_equal(raw_post(&two.a, SENT, UDP_FRAME, IBV_SEND_IP_CSUM), 0);
-	wc = vt_expect(two.b.cq, GOT + 1, IBV_WC_SUCCESS);
+	assert_memory_equal(raw_at(&two->b, GOT), raw_at(&two->a, SENT), UDP_FRAME);
+	assert_int_equal(raw_post(&two->a, SENT, UDP_FRAME, IBV_SEND_IP_CSUM), 0);
+	wc = vt_expect(two->b.cq, GOT + 1, IBV_WC_SUCCESS);
 	assert_true(wc.wc_flags & IBV_WC_IP_CSUM_OK);
-	assert_true(checksums_are_right(raw_at(&two.b, GOT + 1)));
+	assert_true(checksums_are_right(raw_at(&two->b, GOT + 1)));
 	/* The application's own octets stay what they are. */
-	assert_int_equal(raw_at(&two.a, SENT)[IP_AT + 10], 0);
-	two_close(&two);
+	assert_int_equal(raw_at(&two->a, SENT)[IP_AT + 10], 0);
 }
 
 /* IEEE 802.3 3.2.9 */

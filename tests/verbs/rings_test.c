@@ -8,11 +8,10 @@
  * cut it into, queues that are full in both directions, memory that vanishes on the way.
  */
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 
 static const struct {
 	enum ibv_wr_opcode op;
-	int types; /* how many of types[] */
+	int types; /* how many of vt_types[] */
 	bool takes_recv;
 } ops[] = {
 	{ IBV_WR_SEND, 3, true },	 { IBV_WR_SEND_WITH_IMM, 3, true },
@@ -56,18 +55,16 @@ static void one_message(struct vp_pair *p, unsigned op, uint32_t bytes)
 			 : vp_is_filled(p, grh, bytes, bytes));
 }
 
-vp_test(every_operation_crosses)
+vp_peer_test(every_operation_crosses)
 {
-	struct vp *peer = vp_start(NULL);
-
 	for (int type = 0; type < 3; type++) {
-		struct vt_options opt = { .type = types[type], .bytes = BYTES + GRH,
+		struct vt_options opt = { .type = vt_types[type], .bytes = BYTES + GRH,
 					  .mtu = IBV_MTU_4096 };
-		uint32_t max = types[type] == IBV_QPT_UD ? UD_BYTES_MAX : BYTES;
+		uint32_t max = vt_types[type] == IBV_QPT_UD ? UD_BYTES_MAX : BYTES;
 		struct vp_pair p;
 
 		/* Over the wire UC has nobody who sends again. */
-		if (types[type] == IBV_QPT_UC)
+		if (vt_types[type] == IBV_QPT_UC)
 			max = 65537;
 		vp_pair_open(&p, peer, &opt);
 		for (unsigned op = 0; op < OPS; op++)
@@ -78,14 +75,12 @@ vp_test(every_operation_crosses)
 		vp_expect_none(&p);
 		vp_pair_close(&p);
 	}
-	vp_end(peer);
 }
 
 /* Shared receive queues on the far side, and messages of several pieces. */
-vp_test(shared_receive_queues_cross)
+vp_peer_test(shared_receive_queues_cross)
 {
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
-	struct vp *peer = vp_start(NULL);
 	struct vp_pair p[3];
 
 	for (int i = 0; i < 3; i++) {
@@ -103,36 +98,29 @@ vp_test(shared_receive_queues_cross)
 		}
 	for (int i = 0; i < 3; i++)
 		vp_pair_close(&p[i]);
-	vp_end(peer);
 }
 
 /* ibv_post_send(3), IBV_SEND_INLINE: the buffer may be used again at once. */
-vp_test(inline_data_may_be_overwritten)
+vp_pair_test(inline_data_may_be_overwritten, NULL, &(struct vt_options){ .inline_bytes = 1024 })
 {
 	static const uint32_t bytes[] = { 0, 1, 28, 44, 45, 56, 1023, 1024 };
-	struct vt_options opt = { .inline_bytes = 1024 };
-	struct vp *peer = vp_start(NULL);
-	struct vp_pair p;
 	struct vt_wr w;
 
-	vp_pair_open(&p, peer, &opt);
 	for (unsigned i = 0; i < 8; i++) {
 		for (int write = 0; write < 2; write++) {
-			vp_recv(&p, 1, 0, 1024);
-			vt_fill(p.a.buf, bytes[i], i);
-			vt_wr(&w, write ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND, &p.a, &p.b,
+			vp_recv(p, 1, 0, 1024);
+			vt_fill(p->a.buf, bytes[i], i);
+			vt_wr(&w, write ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND, &p->a, &p->b,
 			      bytes[i]);
 			w.wr.send_flags |= IBV_SEND_INLINE;
 			w.sge.lkey = 0; /* not looked at */
-			vt_post(&p.a, &w);
-			memset(p.a.buf, 0xee, 1024);
-			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-			vp_expect(&p, 1, IBV_WC_SUCCESS);
-			assert_true(vp_is_filled(&p, 0, bytes[i], i));
+			vt_post(&p->a, &w);
+			memset(p->a.buf, 0xee, 1024);
+			vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+			vp_expect(p, 1, IBV_WC_SUCCESS);
+			assert_true(vp_is_filled(p, 0, bytes[i], i));
 		}
 	}
-	vp_pair_close(&p);
-	vp_end(peer);
 }
 
 /* --- full --- */
@@ -196,11 +184,10 @@ vp_test(a_full_ring_holds_up_nobody_else)
 }
 
 /* Both rings are full of data, and acknowledgements and answers have to get through as well. */
-vp_test(both_ways_full)
+vp_peer_test(both_ways_full)
 {
 	static const enum ibv_wr_opcode kinds[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						    IBV_WR_RDMA_READ };
-	struct vp *peer = vp_start(NULL);
 	struct vp_pair p[QPS];
 
 	pairs_open(p, peer, 2 * LARGE);
@@ -237,7 +224,6 @@ vp_test(both_ways_full)
 	}
 	for (unsigned i = 0; i < QPS; i++)
 		vp_pair_close(&p[i]);
-	vp_end(peer);
 }
 
 /* --- memory that vanishes --- */
@@ -280,10 +266,9 @@ vp_test(memory_vanishes_there)
 }
 
 /* Of the sender's, before or in the middle of a message; and of whoever has asked for data. */
-vp_test(memory_vanishes_here)
+vp_peer_test(memory_vanishes_here)
 {
 	struct vt_options opt = { .bytes = 200000 };
-	struct vp *peer = vp_start(NULL);
 	struct vp_pair p, bystander;
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), hole;
 
@@ -311,5 +296,4 @@ vp_test(memory_vanishes_here)
 		vp_pair_close(&p);
 	}
 	vp_pair_close(&bystander);
-	vp_end(peer);
 }

@@ -142,6 +142,9 @@ static void spread_close(struct spread *s)
 	raw_close(&s->a);
 }
 
+#define spread_test(f, ...)									  \
+	vt_with(vt_test, f, struct spread, s, spread_open(&s, __VA_ARGS__), spread_close(&s))
+
 static void expect_refused(struct spread *s, struct ibv_qp_init_attr_ex *attr, int error)
 {
 	errno = 0;
@@ -273,7 +276,7 @@ static void expect_flow(struct spread *s, const struct flow *flow, uint64_t fiel
 
 /* create_ex: "Indirection table to be associated with the QP" */
 /* create_ex: "RX hash configuration to be used" */
-vt_test(frames_go_where_the_published_hashes_say)
+spread_test(frames_go_where_the_published_hashes_say, 0)
 {
 	static const struct {
 		const char *src, *dst;
@@ -290,9 +293,7 @@ vt_test(frames_go_where_the_published_hashes_say)
 		{"3ffe:1900:4545:3:200:f8ff:fe21:67cf", "fe80::200:f8ff:fe21:67cf", 44251, 38024,
 		 0x4b61e985, 0x02d1feef},
 	};
-	struct spread s;
 
-	spread_open(&s, 0);
 	for (unsigned i = 0; i < 4 * sizeof(rows) / sizeof(rows[0]); i++) {
 		bool all = i & 1, tcp = i & 2;
 		struct flow flow =
@@ -304,15 +305,14 @@ vt_test(frames_go_where_the_published_hashes_say)
 			fields |= tcp ? TCP_FIELDS : UDP_FIELDS;
 		assert_int_equal(flow_hash(&flow, fields, key),
 				 all ? rows[i / 4].all : rows[i / 4].addresses);
-		listen_to(&s, fields);
-		expect_flow(&s, &flow, fields);
-		listen_end(&s);
+		listen_to(s, fields);
+		expect_flow(s, &flow, fields);
+		listen_end(s);
 	}
-	spread_close(&s);
 }
 
 /* create_ex: "RX fields that should participate in the hashing, use enum ibv_rx_hash_fields" */
-vt_test(each_field_counts_and_no_other)
+spread_test(each_field_counts_and_no_other, 0)
 {
 	static const struct {
 		uint64_t field;
@@ -330,16 +330,14 @@ vt_test(each_field_counts_and_no_other)
 		{IBV_RX_HASH_IPSEC_SPI, true, IPPROTO_ESP},
 		{IBV_RX_HASH_IPSEC_SPI, false, IPPROTO_ESP},
 	};
-	struct spread s;
 
-	spread_open(&s, 0);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct flow flow = rows[i].v6 ? flow_of("fd00::1:2", "fd00::3:4", 0, 5, 6)
 					      : flow_of("10.1.2.3", "10.4.5.6", 0, 5, 6);
 		unsigned moved = 0, last = rows[i].v6 ? 15 : 3;
 
 		flow.proto = rows[i].proto;
-		listen_to(&s, rows[i].field);
+		listen_to(s, rows[i].field);
 		/* One thing after the other is changed: only the field's own octets matter. */
 		for (unsigned change = 0; change < 4; change++) {
 			uint32_t before = flow_hash(&flow, rows[i].field, key);
@@ -347,66 +345,57 @@ vt_test(each_field_counts_and_no_other)
 					 &flow.l4[3]};
 
 			*at[change] ^= 0x55;
-			expect_flow(&s, &flow, rows[i].field);
+			expect_flow(s, &flow, rows[i].field);
 			moved += before != flow_hash(&flow, rows[i].field, key);
 		}
 		assert_int_equal(moved, rows[i].field == IBV_RX_HASH_IPSEC_SPI ? 2 : 1);
-		listen_end(&s);
+		listen_end(s);
 	}
-	spread_close(&s);
 }
 
 /* create_ex: "RX hash function, use enum ibv_rx_hash_function_flags" */
-vt_test(there_is_one_hash_function)
+spread_test(there_is_one_hash_function, 0)
 {
 	struct ibv_qp_init_attr_ex attr;
 	struct ibv_device_attr_ex device;
-	struct spread s;
 
-	spread_open(&s, 0);
-	assert_int_equal(ibv_query_device_ex(s.b.ctx, NULL, &device), 0);
+	assert_int_equal(ibv_query_device_ex(s->b.ctx, NULL, &device), 0);
 	assert_int_equal(device.rss_caps.rx_hash_function, IBV_RX_HASH_FUNC_TOEPLITZ);
 	for (unsigned function = 0; function < 256; function++) {
-		attr = qp_attr(&s, IPV4_FIELDS);
+		attr = qp_attr(s, IPV4_FIELDS);
 		attr.rx_hash_conf.rx_hash_function = (uint8_t)function;
 		if (function != IBV_RX_HASH_FUNC_TOEPLITZ)
-			expect_refused(&s, &attr, EOPNOTSUPP);
+			expect_refused(s, &attr, EOPNOTSUPP);
 	}
-	spread_close(&s);
 }
 
 /* create_ex: "RX hash key length" */
-vt_test(a_key_has_40_octets)
+spread_test(a_key_has_40_octets, 0)
 {
 	uint8_t long_key[256] = {0};
 	struct ibv_qp_init_attr_ex attr;
-	struct spread s;
 
-	spread_open(&s, 0);
 	for (unsigned bytes = 0; bytes < sizeof(long_key); bytes++) {
-		attr = qp_attr(&s, IPV4_FIELDS);
+		attr = qp_attr(s, IPV4_FIELDS);
 		attr.rx_hash_conf.rx_hash_key = long_key;
 		attr.rx_hash_conf.rx_hash_key_len = (uint8_t)bytes;
 		if (bytes != KEY)
-			expect_refused(&s, &attr, EINVAL);
+			expect_refused(s, &attr, EINVAL);
 	}
-	attr = qp_attr(&s, IPV4_FIELDS);
+	attr = qp_attr(s, IPV4_FIELDS);
 	attr.rx_hash_conf.rx_hash_key = NULL;
-	expect_refused(&s, &attr, EINVAL);
-	spread_close(&s);
+	expect_refused(s, &attr, EINVAL);
 }
 
 /* create_ex: "RX hash key data" */
-vt_test(every_octet_of_the_key_counts)
+spread_test(every_octet_of_the_key_counts, 0)
 {
 	struct flow flow = flow_of("fd00::ffff:ffff:ffff:ffff", "fd00::ffff:ffff:ffff:ffff",
 				   IPPROTO_UDP, 0xffff, 0xffff);
 	uint64_t fields = IPV6_FIELDS | UDP_FIELDS;
-	struct spread s;
 
-	spread_open(&s, 0);
 	for (unsigned i = 0; i < KEY; i += 3) {
-		struct ibv_qp_init_attr_ex attr = qp_attr(&s, fields);
+		struct ibv_qp_init_attr_ex attr = qp_attr(s, fields);
 		uint8_t other[KEY], kept[KEY];
 		uint32_t bytes;
 
@@ -414,13 +403,12 @@ vt_test(every_octet_of_the_key_counts)
 		other[i] ^= 0x11;
 		memcpy(kept, other, KEY);
 		attr.rx_hash_conf.rx_hash_key = other;
-		listen_with(&s, &attr);
+		listen_with(s, &attr);
 		memset(other, 0, KEY); /* the caller's again */
-		bytes = flow_write(&flow, raw_at(&s.a, OWN_SLOTS));
-		expect_queue(&s, bytes, flow_hash(&flow, fields, kept) % QUEUES);
-		listen_end(&s);
+		bytes = flow_write(&flow, raw_at(&s->a, OWN_SLOTS));
+		expect_queue(s, bytes, flow_hash(&flow, fields, kept) % QUEUES);
+		listen_end(s);
 	}
-	spread_close(&s);
 }
 
 /* VXLAN in UDP over IPv4, with that packet in it. */
@@ -443,39 +431,36 @@ static uint32_t tunnel_write(const struct flow *inner, uint8_t *frame)
  * create_ex: "For applying RSS on the inner packet, then the following field should be set with one
  * of the L3/L4 fields."
  */
-vt_test(inner_packets_are_hashed_if_that_is_asked)
+spread_test(inner_packets_are_hashed_if_that_is_asked, 0)
 {
 	static const uint64_t of_inner = IPV4_FIELDS | TCP_FIELDS;
 	struct flow outer = flow_of("10.9.8.7", "10.7.8.9", IPPROTO_UDP, 77, 4789);
 	struct ibv_qp_init_attr_ex attr;
-	struct spread s;
 
-	spread_open(&s, 0);
 	/* By itself it says nothing. */
-	attr = qp_attr(&s, IBV_RX_HASH_INNER);
-	expect_refused(&s, &attr, EINVAL);
+	attr = qp_attr(s, IBV_RX_HASH_INNER);
+	expect_refused(s, &attr, EINVAL);
 	for (unsigned i = 0; i < 8; i++) {
 		struct flow inner =
 			flow_of("192.168.1.1", "192.168.1.2", IPPROTO_TCP, 1000 + i, 80);
 		uint32_t bytes;
 
-		listen_to(&s, of_inner | IBV_RX_HASH_INNER);
-		bytes = tunnel_write(&inner, raw_at(&s.a, OWN_SLOTS));
-		expect_queue(&s, bytes, flow_hash(&inner, of_inner, key) % QUEUES);
+		listen_to(s, of_inner | IBV_RX_HASH_INNER);
+		bytes = tunnel_write(&inner, raw_at(&s->a, OWN_SLOTS));
+		expect_queue(s, bytes, flow_hash(&inner, of_inner, key) % QUEUES);
 		/* No tunnel: nothing to hash. */
-		bytes = flow_write(&inner, raw_at(&s.a, OWN_SLOTS));
-		expect_queue(&s, bytes, 0);
-		listen_end(&s);
+		bytes = flow_write(&inner, raw_at(&s->a, OWN_SLOTS));
+		expect_queue(s, bytes, 0);
+		listen_end(s);
 		/* Without it, what is outside counts. */
-		listen_to(&s, IPV4_FIELDS | UDP_FIELDS);
-		bytes = tunnel_write(&inner, raw_at(&s.a, OWN_SLOTS));
-		expect_queue(&s, bytes, flow_hash(&outer, IPV4_FIELDS | UDP_FIELDS, key) % QUEUES);
-		listen_end(&s);
+		listen_to(s, IPV4_FIELDS | UDP_FIELDS);
+		bytes = tunnel_write(&inner, raw_at(&s->a, OWN_SLOTS));
+		expect_queue(s, bytes, flow_hash(&outer, IPV4_FIELDS | UDP_FIELDS, key) % QUEUES);
+		listen_end(s);
 	}
-	spread_close(&s);
 }
 
-vt_test(fields_that_no_packet_has_together_are_refused)
+spread_test(fields_that_no_packet_has_together_are_refused, 0)
 {
 	static const uint64_t masks[] = {
 		IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_SRC_IPV6,
@@ -485,120 +470,105 @@ vt_test(fields_that_no_packet_has_together_are_refused)
 		0,
 	};
 	struct ibv_qp_init_attr_ex attr;
-	struct spread s;
 
-	spread_open(&s, 0);
 	for (unsigned i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
-		attr = qp_attr(&s, masks[i]);
-		expect_refused(&s, &attr, EINVAL);
+		attr = qp_attr(s, masks[i]);
+		expect_refused(s, &attr, EINVAL);
 	}
-	attr = qp_attr(&s, IPV4_FIELDS | 1 << 20);
-	expect_refused(&s, &attr, EOPNOTSUPP);
-	spread_close(&s);
+	attr = qp_attr(s, IPV4_FIELDS | 1 << 20);
+	expect_refused(s, &attr, EOPNOTSUPP);
 }
 
 /* ibv_create_rwq_ind_table(3): it is for ibv_create_qp_ex(), and has no queues beside. */
-vt_test(such_a_qp_has_nothing_else)
+spread_test(such_a_qp_has_nothing_else, 0)
 {
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
 	struct ibv_recv_wr recv = {.num_sge = 0}, *bad_recv;
 	struct ibv_qp_init_attr_ex attr;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr now;
-	struct spread s;
 
-	spread_open(&s, 0);
-	attr = qp_attr(&s, IPV4_FIELDS);
-	attr.send_cq = attr.recv_cq = s.cq[0];
-	expect_refused(&s, &attr, EINVAL);
-	attr = qp_attr(&s, IPV4_FIELDS);
+	attr = qp_attr(s, IPV4_FIELDS);
+	attr.send_cq = attr.recv_cq = s->cq[0];
+	expect_refused(s, &attr, EINVAL);
+	attr = qp_attr(s, IPV4_FIELDS);
 	attr.cap.max_recv_wr = 4;
-	expect_refused(&s, &attr, EINVAL);
-	attr = qp_attr(&s, IPV4_FIELDS);
+	expect_refused(s, &attr, EINVAL);
+	attr = qp_attr(s, IPV4_FIELDS);
 	attr.comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_IND_TABLE;
-	expect_refused(&s, &attr, EINVAL);
-	attr = qp_attr(&s, IPV4_FIELDS);
+	expect_refused(s, &attr, EINVAL);
+	attr = qp_attr(s, IPV4_FIELDS);
 	attr.comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_RX_HASH;
-	expect_refused(&s, &attr, EINVAL);
-	listen_to(&s, IPV4_FIELDS);
-	assert_int_equal(ibv_post_send(s.b.qp, &send, &bad_send), EINVAL);
-	assert_int_equal(ibv_post_recv(s.b.qp, &recv, &bad_recv), EINVAL);
-	assert_int_equal(raw_climb(s.b.qp, IBV_QPS_RTS), EOPNOTSUPP);
-	assert_int_equal(ibv_query_qp(s.b.qp, &now, IBV_QP_STATE, &init), EOPNOTSUPP);
-	spread_close(&s);
+	expect_refused(s, &attr, EINVAL);
+	listen_to(s, IPV4_FIELDS);
+	assert_int_equal(ibv_post_send(s->b.qp, &send, &bad_send), EINVAL);
+	assert_int_equal(ibv_post_recv(s->b.qp, &recv, &bad_recv), EINVAL);
+	assert_int_equal(raw_climb(s->b.qp, IBV_QPS_RTS), EOPNOTSUPP);
+	assert_int_equal(ibv_query_qp(s->b.qp, &now, IBV_QP_STATE, &init), EOPNOTSUPP);
 }
 
 /* ibv_destroy_wq(3), ibv_destroy_rwq_ind_table(3) */
-vt_test(what_is_in_use_stays)
+spread_test(what_is_in_use_stays, 0)
 {
-	struct spread s;
-
-	spread_open(&s, 0);
-	listen_to(&s, IPV4_FIELDS);
-	assert_int_equal(ibv_destroy_rwq_ind_table(s.table), EBUSY);
+	listen_to(s, IPV4_FIELDS);
+	assert_int_equal(ibv_destroy_rwq_ind_table(s->table), EBUSY);
 	for (unsigned i = 0; i < QUEUES; i++) {
-		assert_int_equal(ibv_destroy_wq(s.wq[i]), EBUSY);
-		assert_int_equal(ibv_destroy_cq(s.cq[i]), EBUSY);
+		assert_int_equal(ibv_destroy_wq(s->wq[i]), EBUSY);
+		assert_int_equal(ibv_destroy_cq(s->cq[i]), EBUSY);
 	}
-	assert_int_equal(ibv_dealloc_pd(s.b.pd), EBUSY);
-	spread_close(&s);
+	assert_int_equal(ibv_dealloc_pd(s->b.pd), EBUSY);
 }
 
 /* ibv_create_wq(3) */
-vt_test(a_queue_is_made_as_it_was_asked)
+spread_test(a_queue_is_made_as_it_was_asked, 0)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_wq_init_attr attr;
 	struct ibv_wq *wq;
-	struct spread s;
 
-	spread_open(&s, 0);
-	assert_int_equal(ibv_query_device_ex(s.b.ctx, NULL, &device), 0);
+	assert_int_equal(ibv_query_device_ex(s->b.ctx, NULL, &device), 0);
 	assert_true(device.max_wq_type_rq > QUEUES);
 	assert_int_equal(device.rss_caps.supported_qpts, 1 << IBV_QPT_RAW_PACKET);
-	attr = wq_attr(&s, 0);
-	wq = ibv_create_wq(s.b.ctx, &attr);
+	attr = wq_attr(s, 0);
+	wq = ibv_create_wq(s->b.ctx, &attr);
 	assert_non_null(wq);
 	assert_int_equal(attr.max_wr, 16);
 	assert_int_equal(attr.max_sge, 2);
-	assert_ptr_equal(wq->wq_context, &s);
-	assert_ptr_equal(wq->context, s.b.ctx);
-	assert_ptr_equal(wq->pd, s.b.pd);
-	assert_ptr_equal(wq->cq, s.cq[0]);
+	assert_ptr_equal(wq->wq_context, s);
+	assert_ptr_equal(wq->context, s->b.ctx);
+	assert_ptr_equal(wq->pd, s->b.pd);
+	assert_ptr_equal(wq->cq, s->cq[0]);
 	assert_int_equal(wq->state, IBV_WQS_RESET);
 	assert_int_equal(wq->wq_type, IBV_WQT_RQ);
 	assert_int_equal(ibv_destroy_wq(wq), 0);
 	attr.create_flags = IBV_WQ_FLAGS_RESERVED;
-	assert_null(ibv_create_wq(s.b.ctx, &attr));
+	assert_null(ibv_create_wq(s->b.ctx, &attr));
 	assert_int_equal(errno, EOPNOTSUPP);
-	attr = wq_attr(&s, 0);
+	attr = wq_attr(s, 0);
 	attr.max_wr = (uint32_t)device.orig_attr.max_qp_wr + 1;
-	assert_null(ibv_create_wq(s.b.ctx, &attr));
+	assert_null(ibv_create_wq(s->b.ctx, &attr));
 	assert_int_equal(errno, EINVAL);
-	attr = wq_attr(&s, 0);
+	attr = wq_attr(s, 0);
 	attr.pd = vt.pd; /* of another context */
-	assert_null(ibv_create_wq(s.b.ctx, &attr));
+	assert_null(ibv_create_wq(s->b.ctx, &attr));
 	assert_int_equal(errno, EINVAL);
-	spread_close(&s);
 }
 
 /* ibv_create_rwq_ind_table(3) */
-vt_test(a_table_has_a_power_of_two_of_places)
+spread_test(a_table_has_a_power_of_two_of_places, 0)
 {
 	struct ibv_wq *places[1 << 12];
 	struct ibv_rwq_ind_table_init_attr attr = {.ind_tbl = places};
 	struct ibv_device_attr_ex device;
-	struct spread s;
 
-	spread_open(&s, 0);
-	assert_int_equal(ibv_query_device_ex(s.b.ctx, NULL, &device), 0);
+	assert_int_equal(ibv_query_device_ex(s->b.ctx, NULL, &device), 0);
 	for (unsigned i = 0; i < 1 << 12; i++)
-		places[i] = s.wq[i % QUEUES];
+		places[i] = s->wq[i % QUEUES];
 	for (uint32_t log = 0; log <= 12; log++) {
 		struct ibv_rwq_ind_table *table;
 
 		attr.log_ind_tbl_size = log;
-		table = ibv_create_rwq_ind_table(s.b.ctx, &attr);
+		table = ibv_create_rwq_ind_table(s->b.ctx, &attr);
 		if (1u << log > device.rss_caps.max_rwq_indirection_table_size) {
 			assert_null(table);
 			assert_int_equal(errno, EINVAL);
@@ -611,144 +581,128 @@ vt_test(a_table_has_a_power_of_two_of_places)
 	assert_int_equal(errno, EINVAL);
 	attr.log_ind_tbl_size = 0;
 	attr.comp_mask = IBV_CREATE_IND_TABLE_RESERVED;
-	assert_null(ibv_create_rwq_ind_table(s.b.ctx, &attr));
+	assert_null(ibv_create_rwq_ind_table(s->b.ctx, &attr));
 	assert_int_equal(errno, EOPNOTSUPP);
-	spread_close(&s);
 }
 
 /* ibv_modify_wq(3) */
-vt_test(states_follow_each_other)
+spread_test(states_follow_each_other, 0)
 {
 	struct ibv_wq_attr attr = {.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE,
 				   .wq_state = IBV_WQS_ERR,
 				   .curr_wq_state = IBV_WQS_RESET};
-	struct spread s;
 
-	spread_open(&s, 0);
-	assert_int_equal(ibv_modify_wq(s.wq[0], &attr), EINVAL);
-	assert_int_equal(wq_to(s.wq[0], IBV_WQS_UNKNOWN), EINVAL);
-	assert_int_equal(wq_post(&s, 0, 3), 0);
+	assert_int_equal(ibv_modify_wq(s->wq[0], &attr), EINVAL);
+	assert_int_equal(wq_to(s->wq[0], IBV_WQS_UNKNOWN), EINVAL);
+	assert_int_equal(wq_post(s, 0, 3), 0);
 	attr.curr_wq_state = IBV_WQS_RDY;
-	assert_int_equal(ibv_modify_wq(s.wq[0], &attr), 0);
-	assert_int_equal(s.wq[0]->state, IBV_WQS_ERR);
-	vt_expect(s.cq[0], 3, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(wq_post(&s, 0, 4), 0);
-	vt_expect(s.cq[0], 4, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(wq_to(s.wq[0], IBV_WQS_RDY), EINVAL);
-	assert_int_equal(wq_to(s.wq[0], IBV_WQS_RESET), 0);
-	assert_int_equal(wq_to(s.wq[0], IBV_WQS_ERR), EINVAL);
-	assert_int_equal(wq_post(&s, 0, 5), EINVAL);
+	assert_int_equal(ibv_modify_wq(s->wq[0], &attr), 0);
+	assert_int_equal(s->wq[0]->state, IBV_WQS_ERR);
+	vt_expect(s->cq[0], 3, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wq_post(s, 0, 4), 0);
+	vt_expect(s->cq[0], 4, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wq_to(s->wq[0], IBV_WQS_RDY), EINVAL);
+	assert_int_equal(wq_to(s->wq[0], IBV_WQS_RESET), 0);
+	assert_int_equal(wq_to(s->wq[0], IBV_WQS_ERR), EINVAL);
+	assert_int_equal(wq_post(s, 0, 5), EINVAL);
 	attr = (struct ibv_wq_attr){.attr_mask = IBV_WQ_ATTR_FLAGS,
 				    .flags_mask = IBV_WQ_FLAGS_SCATTER_FCS};
-	assert_int_equal(ibv_modify_wq(s.wq[0], &attr), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_wq(s->wq[0], &attr), EOPNOTSUPP);
 	attr.attr_mask = IBV_WQ_ATTR_RESERVED;
-	assert_int_equal(ibv_modify_wq(s.wq[0], &attr), EINVAL);
-	spread_close(&s);
+	assert_int_equal(ibv_modify_wq(s->wq[0], &attr), EINVAL);
 }
 
 /* ibv_create_wq(3): the tag is gone, the check sequence there; ibv_modify_wq(3): no longer. */
-vt_test(flags_of_queues_are_obeyed)
+spread_test(flags_of_queues_are_obeyed, IBV_WQ_FLAGS_CVLAN_STRIPPING | IBV_WQ_FLAGS_SCATTER_FCS |
+						IBV_WQ_FLAGS_PCI_WRITE_END_PADDING)
 {
 	struct ibv_wq_attr keep = {.attr_mask = IBV_WQ_ATTR_FLAGS,
 				   .flags_mask = IBV_WQ_FLAGS_CVLAN_STRIPPING};
 	uint8_t *sent, *got;
-	struct spread s;
 
-	spread_open(&s, IBV_WQ_FLAGS_CVLAN_STRIPPING | IBV_WQ_FLAGS_SCATTER_FCS |
-				IBV_WQ_FLAGS_PCI_WRITE_END_PADDING);
-	listen_to(&s, IPV4_FIELDS);
-	sent = raw_frame(&s.a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100, 3);
-	got = raw_at(&s.b, 0);
+	listen_to(s, IPV4_FIELDS);
+	sent = raw_frame(&s->a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100, 3);
+	got = raw_at(&s->b, 0);
 	put16(sent + 12, 0x8100);
-	assert_int_equal(wq_post(&s, 0, 0), 0);
-	raw_send(&s.a, OWN_SLOTS, 100);
-	assert_int_equal(vt_expect(s.cq[0], 0, IBV_WC_SUCCESS).byte_len, 100);
+	assert_int_equal(wq_post(s, 0, 0), 0);
+	raw_send(&s->a, OWN_SLOTS, 100);
+	assert_int_equal(vt_expect(s->cq[0], 0, IBV_WC_SUCCESS).byte_len, 100);
 	assert_memory_equal(got, sent, 12);
 	assert_memory_equal(got + 12, sent + 16, 84);
-	assert_int_equal(ibv_modify_wq(s.wq[0], &keep), 0);
-	assert_int_equal(wq_post(&s, 0, 0), 0);
-	raw_send(&s.a, OWN_SLOTS, 100);
-	assert_int_equal(vt_expect(s.cq[0], 0, IBV_WC_SUCCESS).byte_len, 104);
+	assert_int_equal(ibv_modify_wq(s->wq[0], &keep), 0);
+	assert_int_equal(wq_post(s, 0, 0), 0);
+	raw_send(&s->a, OWN_SLOTS, 100);
+	assert_int_equal(vt_expect(s->cq[0], 0, IBV_WC_SUCCESS).byte_len, 104);
 	assert_memory_equal(got, sent, 100);
 	assert_true(got[100] | got[101] | got[102] | got[103]);
-	spread_close(&s);
 }
 
 /* ibv_create_wq(3): "Packets won't be dropped immediately if no WQEs" */
-vt_test(a_frame_waits_for_a_request_if_that_is_asked)
+spread_test(a_frame_waits_for_a_request_if_that_is_asked, IBV_WQ_FLAGS_DELAY_DROP)
 {
 	struct ibv_wc wc;
-	struct spread s;
 
-	spread_open(&s, IBV_WQ_FLAGS_DELAY_DROP);
-	listen_to(&s, IPV4_FIELDS);
+	listen_to(s, IPV4_FIELDS);
 	for (unsigned i = 0; i < 5; i++) {
-		raw_frame(&s.a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100 + i, i);
-		raw_send(&s.a, OWN_SLOTS, 100 + i);
+		raw_frame(&s->a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100 + i, i);
+		raw_send(&s->a, OWN_SLOTS, 100 + i);
 	}
-	assert_false(vt_poll_ms(s.cq[0], &wc, VT_QUIET_MS));
+	assert_false(vt_poll_ms(s->cq[0], &wc, VT_QUIET_MS));
 	for (unsigned i = 0; i < 5; i++) {
-		assert_int_equal(wq_post(&s, 0, i), 0);
-		assert_int_equal(vt_expect(s.cq[0], i, IBV_WC_SUCCESS).byte_len, 100 + i);
-		assert_true(vt_is_filled(raw_at(&s.b, i) + RAW_HEADER, 86 + i, i));
+		assert_int_equal(wq_post(s, 0, i), 0);
+		assert_int_equal(vt_expect(s->cq[0], i, IBV_WC_SUCCESS).byte_len, 100 + i);
+		assert_true(vt_is_filled(raw_at(&s->b, i) + RAW_HEADER, 86 + i, i));
 	}
-	spread_close(&s);
 }
 
-vt_test(without_a_request_it_is_lost)
+spread_test(without_a_request_it_is_lost, 0)
 {
 	struct ibv_wc wc;
-	struct spread s;
 
-	spread_open(&s, 0);
-	listen_to(&s, IPV4_FIELDS);
-	raw_frame(&s.a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100, 1);
-	raw_send(&s.a, OWN_SLOTS, 100);
-	assert_false(vt_poll_ms(s.cq[0], &wc, VT_QUIET_MS));
-	assert_int_equal(wq_post(&s, 0, 1), 0);
-	assert_false(vt_poll_ms(s.cq[0], &wc, VT_QUIET_MS));
-	spread_close(&s);
+	listen_to(s, IPV4_FIELDS);
+	raw_frame(&s->a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100, 1);
+	raw_send(&s->a, OWN_SLOTS, 100);
+	assert_false(vt_poll_ms(s->cq[0], &wc, VT_QUIET_MS));
+	assert_int_equal(wq_post(s, 0, 1), 0);
+	assert_false(vt_poll_ms(s->cq[0], &wc, VT_QUIET_MS));
 }
 
 /* ibv_get_async_event(3): IBV_EVENT_WQ_FATAL. It has to be acknowledged before the queue goes. */
-vt_test(a_queue_whose_cq_overran_tells_it)
+spread_test(a_queue_whose_cq_overran_tells_it, 0)
 {
 	struct ibv_async_event event;
 	struct ibv_wq_init_attr attr;
-	struct spread s;
 	unsigned seen = 0;
 
-	spread_open(&s, 0);
-	assert_int_equal(ibv_destroy_rwq_ind_table(s.table), 0);
-	assert_int_equal(ibv_destroy_wq(s.wq[0]), 0);
-	assert_int_equal(ibv_destroy_cq(s.cq[0]), 0);
-	s.cq[0] = ibv_create_cq(s.b.ctx, 1, NULL, NULL, 0);
-	attr = wq_attr(&s, 0);
-	s.wq[0] = ibv_create_wq(s.b.ctx, &attr);
-	assert_int_equal(wq_to(s.wq[0], IBV_WQS_RDY), 0);
-	s.table = ibv_create_rwq_ind_table(s.b.ctx,
+	assert_int_equal(ibv_destroy_rwq_ind_table(s->table), 0);
+	assert_int_equal(ibv_destroy_wq(s->wq[0]), 0);
+	assert_int_equal(ibv_destroy_cq(s->cq[0]), 0);
+	s->cq[0] = ibv_create_cq(s->b.ctx, 1, NULL, NULL, 0);
+	attr = wq_attr(s, 0);
+	s->wq[0] = ibv_create_wq(s->b.ctx, &attr);
+	assert_int_equal(wq_to(s->wq[0], IBV_WQS_RDY), 0);
+	s->table = ibv_create_rwq_ind_table(s->b.ctx,
 					   &(struct ibv_rwq_ind_table_init_attr){.log_ind_tbl_size =
 											 3,
-										 .ind_tbl = s.wq});
-	listen_to(&s, IPV4_FIELDS);
-	raw_frame(&s.a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100, 1);
+										 .ind_tbl = s->wq});
+	listen_to(s, IPV4_FIELDS);
+	raw_frame(&s->a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100, 1);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(wq_post(&s, 0, i), 0);
-		raw_send(&s.a, OWN_SLOTS, 100);
+		assert_int_equal(wq_post(s, 0, i), 0);
+		raw_send(&s->a, OWN_SLOTS, 100);
 	}
 	while (seen != 3) {
-		assert_true(vt_readable(s.b.ctx->async_fd, VT_WAIT_MS));
-		assert_int_equal(ibv_get_async_event(s.b.ctx, &event), 0);
+		assert_true(vt_readable(s->b.ctx->async_fd, VT_WAIT_MS));
+		assert_int_equal(ibv_get_async_event(s->b.ctx, &event), 0);
 		if (event.event_type == IBV_EVENT_CQ_ERR) {
-			assert_ptr_equal(event.element.cq, s.cq[0]);
+			assert_ptr_equal(event.element.cq, s->cq[0]);
 			seen |= 1;
 		} else {
 			assert_int_equal(event.event_type, IBV_EVENT_WQ_FATAL);
-			assert_ptr_equal(event.element.wq, s.wq[0]);
+			assert_ptr_equal(event.element.wq, s->wq[0]);
 			seen |= 2;
 		}
 		ibv_ack_async_event(&event);
 	}
-	assert_int_equal(s.wq[0]->state, IBV_WQS_ERR);
-	spread_close(&s);
+	assert_int_equal(s->wq[0]->state, IBV_WQS_ERR);
 }

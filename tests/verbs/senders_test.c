@@ -64,8 +64,8 @@ static void lanes_open(const struct vt_options *opt)
 
 		*lane = (struct lane){ .number = i, .opt = *opt };
 		stand(index, &there);
-		vt_end_open(&lane->a, &lane->opt, false);
-		vt_end_open(&lane->b, &lane->opt, false);
+		vt_end_open(&lane->a, &lane->opt);
+		vt_end_open(&lane->b, &lane->opt);
 		vt_climb(lane->a.qp, &lane->opt, IBV_QPS_RTS, lane->b.qp->qp_num);
 		stand(other, &here);
 		vt_climb(lane->b.qp, &lane->opt, IBV_QPS_RTS, lane->a.qp->qp_num);

@@ -8,8 +8,7 @@
 
 enum { NOBODY = 0x3fff };
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-enum { RC, UC, UD, TYPES };
+enum { RC, UC, UD };
 
 #define NEVER IBV_QP_CAP /* refused everywhere, with EOPNOTSUPP */
 #define RATE IBV_QP_RATE_LIMIT
@@ -20,7 +19,7 @@ enum { RC, UC, UD, TYPES };
 /* The steps with nothing that must be given, and what may be. */
 static const struct {
 	enum ibv_qp_state from, to;
-	int optional[TYPES];
+	int optional[VT_TYPES];
 } steps[] = {
 	{ IBV_QPS_INIT, IBV_QPS_INIT,
 	  { IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
@@ -81,16 +80,16 @@ static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_
 
 vt_test(every_attribute_of_every_step)
 {
-	for (unsigned i = 0; i < TYPES * sizeof(steps) / sizeof(steps[0]); i++) {
-		struct vt_options opt = { .type = types[i % TYPES] };
-		enum ibv_qp_state from = steps[i / TYPES].from, to = steps[i / TYPES].to;
-		int optional = steps[i / TYPES].optional[i % TYPES];
+	for (unsigned i = 0; i < VT_TYPES * sizeof(steps) / sizeof(steps[0]); i++) {
+		struct vt_options opt = { .type = vt_types[i % VT_TYPES] };
+		enum ibv_qp_state from = steps[i / VT_TYPES].from, to = steps[i / VT_TYPES].to;
+		int optional = steps[i / VT_TYPES].optional[i % VT_TYPES];
 		struct ibv_qp_attr attr;
 		struct vt_end end;
 
 		if (from == IBV_QPS_SQE && opt.type == IBV_QPT_RC)
 			continue;
-		vt_end_open(&end, &opt, false);
+		vt_end_open(&end, &opt);
 		for (int bit = IBV_QP_STATE << 1; bit <= IBV_QP_RATE_LIMIT; bit <<= 1) {
 			int rc = optional & bit ? 0 : bit & NEVER ? EOPNOTSUPP : EINVAL;
 
@@ -113,58 +112,49 @@ vt_test(every_attribute_of_every_step)
 }
 
 /* ibv_modify_qp(3): "The argument attr_mask is either 0 or ..." */
-vt_test(a_mask_of_0_changes_nothing)
+vt_ends_test(a_mask_of_0_changes_nothing, i, 0, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct ibv_qp_attr attr, before, after;
-		struct ibv_qp_init_attr init;
-		struct vt_end end;
+	struct ibv_qp_attr attr, before, after;
+	struct ibv_qp_init_attr init;
 
-		vt_end_open(&end, &opt, false);
-		for (enum ibv_qp_state at = IBV_QPS_RESET; at <= IBV_QPS_SQD; at++) {
-			if (at > IBV_QPS_RESET)
-				bring_to(&end, &opt, at);
-			memset(&attr, 0xff, sizeof(attr));
-			assert_int_equal(ibv_query_qp(end.qp, &before, -1, &init), 0);
-			assert_int_equal(ibv_modify_qp(end.qp, &attr, 0), 0);
-			assert_int_equal(ibv_query_qp(end.qp, &after, -1, &init), 0);
-			assert_memory_equal(&before, &after, sizeof(before));
-		}
-		vt_end_close(&end);
+	for (enum ibv_qp_state at = IBV_QPS_RESET; at <= IBV_QPS_SQD; at++) {
+		if (at > IBV_QPS_RESET)
+			bring_to(end, &end->opt, at);
+		memset(&attr, 0xff, sizeof(attr));
+		assert_int_equal(ibv_query_qp(end->qp, &before, -1, &init), 0);
+		assert_int_equal(ibv_modify_qp(end->qp, &attr, 0), 0);
+		assert_int_equal(ibv_query_qp(end->qp, &after, -1, &init), 0);
+		assert_memory_equal(&before, &after, sizeof(before));
 	}
 }
 
 /* A send that fails changes the state without a call; a query brings ibv_qp up to date. */
-vt_test(a_query_renews_the_state_of_ibv_qp)
+vt_end_test(a_query_renews_the_state_of_ibv_qp, .type = IBV_QPT_UD)
 {
-	struct vt_options opt = { .type = IBV_QPT_UD };
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
-	bring_to(&end, &opt, IBV_QPS_SQE);
-	assert_int_equal(end.qp->state, IBV_QPS_SQE);
-	assert_int_equal(vt_modify(end.qp, IBV_QPS_RTS), 0);
-	assert_int_equal(end.qp->state, IBV_QPS_RTS);
-	assert_int_equal(ibv_query_qp(end.qp, &attr, IBV_QP_STATE, &init), 0);
+	bring_to(end, &end->opt, IBV_QPS_SQE);
+	assert_int_equal(end->qp->state, IBV_QPS_SQE);
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
+	assert_int_equal(end->qp->state, IBV_QPS_RTS);
+	assert_int_equal(ibv_query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
-	vt_end_close(&end);
 }
 
 /* ibv_query_qp(3): what the QP was created with, and what it got. */
 vt_test(a_query_tells_the_init_attributes)
 {
-	for (int i = 0; i < TYPES * 2; i++) {
-		struct vt_options opt = { .type = types[i / 2], .sq_sig_all = i & 1 };
+	for (int i = 0; i < VT_TYPES * 2; i++) {
+		struct vt_options opt = { .type = vt_types[i / 2], .sq_sig_all = i & 1,
+					  .srq = i & 1 };
 		struct ibv_qp_init_attr init;
 		struct ibv_qp_attr attr;
 		struct vt_end end;
 
 		if (i & 1 && opt.type == IBV_QPT_UC)
 			continue;
-		vt_end_open(&end, &opt, i & 1);
+		vt_end_open(&end, &opt);
 		assert_int_equal(ibv_query_qp(end.qp, &attr, 0, &init), 0);
 		assert_ptr_equal(init.qp_context, end.qp->qp_context);
 		assert_ptr_equal(init.send_cq, end.cq);
@@ -172,10 +162,10 @@ vt_test(a_query_tells_the_init_attributes)
 		assert_ptr_equal(init.srq, end.srq);
 		assert_int_equal(init.qp_type, opt.type);
 		assert_int_equal(init.sq_sig_all, opt.sq_sig_all);
-		assert_true(init.cap.max_send_wr >= opt.send_wr);
-		assert_true(init.cap.max_send_sge >= opt.sge);
-		assert_true(init.cap.max_inline_data >= opt.inline_bytes);
-		assert_int_equal(init.cap.max_recv_wr, end.srq ? 0 : opt.recv_wr);
+		assert_true(init.cap.max_send_wr >= end.opt.send_wr);
+		assert_true(init.cap.max_send_sge >= end.opt.sge);
+		assert_true(init.cap.max_inline_data >= end.opt.inline_bytes);
+		assert_int_equal(init.cap.max_recv_wr, end.srq ? 0 : end.opt.recv_wr);
 		assert_memory_equal(&attr.cap, &init.cap, sizeof(init.cap));
 		vt_end_close(&end);
 	}
@@ -191,24 +181,17 @@ static int drain(struct ibv_qp *qp, bool tell)
 }
 
 /* en_sqd_async_notify: "valid only if qp_state is SQD", and only for that once. */
-vt_test(each_draining_is_told_if_that_was_asked_for)
+vt_ends_test(each_draining_is_told_if_that_was_asked_for, i, 0, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = 0; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct vt_end end;
-
-		vt_end_open(&end, &opt, false);
-		bring_to(&end, &opt, IBV_QPS_RTS);
-		for (unsigned n = 0; n < 3; n++) {
-			assert_int_equal(drain(end.qp, true), 0);
-			vt_event_acked(IBV_EVENT_SQ_DRAINED);
-			assert_int_equal(vt_modify(end.qp, IBV_QPS_RTS), 0);
-			assert_int_equal(n % 2 ? drain(end.qp, false)
-					       : vt_modify(end.qp, IBV_QPS_SQD), 0);
-			vt_no_event();
-			assert_int_equal(vt_modify(end.qp, IBV_QPS_RTS), 0);
-		}
-		vt_end_close(&end);
+	bring_to(end, &end->opt, IBV_QPS_RTS);
+	for (unsigned n = 0; n < 3; n++) {
+		assert_int_equal(drain(end->qp, true), 0);
+		vt_event_acked(IBV_EVENT_SQ_DRAINED);
+		assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
+		assert_int_equal(n % 2 ? drain(end->qp, false)
+				       : vt_modify(end->qp, IBV_QPS_SQD), 0);
+		vt_no_event();
+		assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
 	}
 }
 
@@ -251,24 +234,17 @@ vt_pair_test(changes_while_it_drains_keep_the_event, .in_reset = true, .timeout 
 }
 
 /* Who goes on before all is done, or breaks off, hears nothing of that draining. */
-vt_test(a_draining_that_is_broken_off_is_not_told)
+vt_ends_test(a_draining_that_is_broken_off_is_not_told, i, 0, 3, .timeout = 18)
 {
 	static const enum ibv_qp_state to[] = { IBV_QPS_RTS, IBV_QPS_ERR, IBV_QPS_RESET };
 
-	for (unsigned i = 0; i < 3; i++) {
-		struct vt_options opt = { .type = IBV_QPT_RC, .timeout = 18 };
-		struct vt_end end;
-
-		vt_end_open(&end, &opt, false);
-		vt_climb(end.qp, &opt, IBV_QPS_RTS, (end.qp->qp_num & ~0x3fffu) | NOBODY);
-		vt_send(&end, &end, 1);
-		assert_int_equal(drain(end.qp, true), 0);
-		assert_int_equal(vt_modify(end.qp, to[i]), 0);
-		if (to[i] == IBV_QPS_RTS)
-			assert_int_equal(vt_modify(end.qp, IBV_QPS_SQD), 0);
-		vt_no_event();
-		vt_end_close(&end);
-	}
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, (end->qp->qp_num & ~0x3fffu) | NOBODY);
+	vt_send(end, end, 1);
+	assert_int_equal(drain(end->qp, true), 0);
+	assert_int_equal(vt_modify(end->qp, to[i]), 0);
+	if (to[i] == IBV_QPS_RTS)
+		assert_int_equal(vt_modify(end->qp, IBV_QPS_SQD), 0);
+	vt_no_event();
 }
 
 /* --- what is changed there, and counts --- */
@@ -329,7 +305,7 @@ vt_test(the_path_may_be_changed)
 	} while (memcmp(gid[1].raw, ipv6, sizeof(ipv6)) && index[1] < 256);
 	index[1]--;
 	for (unsigned i = 0; i < 2; i++) {
-		struct vt_options opt = { .type = types[i] };
+		struct vt_options opt = { .type = vt_types[i] };
 
 		vt_pair_open(&p, &opt);
 		for (unsigned n = 0; n < 4; n++) {
@@ -374,44 +350,34 @@ vt_pair_test(a_path_through_memory_does_not_leave_the_host)
 }
 
 /* retry_cnt and timeout changed in SQD are those that count from then on. */
-vt_test(fewer_retries_end_it_sooner)
+vt_end_test(fewer_retries_end_it_sooner, .timeout = 31)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC, .timeout = 31 };
 	struct ibv_qp_attr attr = { .timeout = 14, .retry_cnt = 1 };
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
-	vt_climb(end.qp, &opt, IBV_QPS_RTS, (end.qp->qp_num & ~0x3fffu) | NOBODY);
-	set_in_sqd(end.qp, &attr, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT);
-	vt_send(&end, &end, 1);
-	vt_expect(end.cq, 1, IBV_WC_RETRY_EXC_ERR);
-	vt_end_close(&end);
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, (end->qp->qp_num & ~0x3fffu) | NOBODY);
+	set_in_sqd(end->qp, &attr, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT);
+	vt_send(end, end, 1);
+	vt_expect(end->cq, 1, IBV_WC_RETRY_EXC_ERR);
 }
 
 /* --- SQE --- */
 
 /* ibv_modify_qp(3), IBV_QP_CUR_STATE: whoever believes that it still sends is told otherwise. */
-vt_test(sqe_is_left_only_by_who_knows_of_it)
+vt_ends_test(sqe_is_left_only_by_who_knows_of_it, i, UC, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = UC; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
-					    .cur_qp_state = IBV_QPS_RTS };
-		int mask = IBV_QP_STATE | IBV_QP_CUR_STATE;
-		struct vt_end end;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
+				    .cur_qp_state = IBV_QPS_RTS };
+	int mask = IBV_QP_STATE | IBV_QP_CUR_STATE;
 
-		vt_end_open(&end, &opt, false);
-		bring_to(&end, &opt, IBV_QPS_SQE);
-		assert_int_equal(ibv_modify_qp(end.qp, &attr, mask), EINVAL);
-		assert_int_equal(vt_state(end.qp), IBV_QPS_SQE);
-		attr.cur_qp_state = IBV_QPS_SQE;
-		assert_int_equal(ibv_modify_qp(end.qp, &attr, mask), 0);
-		vt_recv(&end, 2);
-		vt_send(&end, &end, 3);
-		vt_expect(end.cq, 3, IBV_WC_SUCCESS);
-		vt_expect(end.cq, 2, IBV_WC_SUCCESS);
-		vt_end_close(&end);
-	}
+	bring_to(end, &end->opt, IBV_QPS_SQE);
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), EINVAL);
+	assert_int_equal(vt_state(end->qp), IBV_QPS_SQE);
+	attr.cur_qp_state = IBV_QPS_SQE;
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), 0);
+	vt_recv(end, 2);
+	vt_send(end, end, 3);
+	vt_expect(end->cq, 3, IBV_WC_SUCCESS);
+	vt_expect(end->cq, 2, IBV_WC_SUCCESS);
 }
 
 /*
@@ -440,70 +406,53 @@ static void expect_round(struct ibv_cq *cq)
 }
 
 /* Out of SQD too, over and over: one failure, what is behind it flushed, and on again. */
-vt_test(sqe_again_and_again)
+vt_ends_test(sqe_again_and_again, i, UC, VT_TYPES, .type = vt_types[i])
 {
-	for (int i = UC; i < TYPES; i++) {
-		struct vt_options opt = { .type = types[i] };
-		struct vt_end end;
-		struct vt_wr w;
+	struct vt_wr w;
 
-		vt_end_open(&end, &opt, false);
-		bring_to(&end, &opt, IBV_QPS_RTS);
-		for (unsigned round = 0; round < 20; round++) {
-			bool stands = round % 2;
+	bring_to(end, &end->opt, IBV_QPS_RTS);
+	for (unsigned round = 0; round < 20; round++) {
+		bool stands = round % 2;
 
-			if (stands)
-				assert_int_equal(vt_modify(end.qp, IBV_QPS_SQD), 0);
-			vt_wr(&w, IBV_WR_SEND, &end, &end, 8);
-			vt_recv(&end, 10);
-			vt_post(&end, &w);
-			w.wr.wr_id = 2;
-			w.sge.lkey ^= 0xff;
-			vt_post(&end, &w);
-			w.wr.wr_id = 3;
-			w.sge.lkey ^= 0xff;
-			vt_post(&end, &w);
-			if (stands)
-				assert_int_equal(vt_modify(end.qp, IBV_QPS_RTS), 0);
-			expect_round(end.cq);
-			assert_int_equal(vt_state(end.qp), IBV_QPS_SQE);
-			assert_int_equal(vt_modify(end.qp, IBV_QPS_RTS), 0);
-		}
-		vt_no_event();
-		vt_end_close(&end);
+		if (stands)
+			assert_int_equal(vt_modify(end->qp, IBV_QPS_SQD), 0);
+		vt_wr(&w, IBV_WR_SEND, end, end, 8);
+		vt_recv(end, 10);
+		vt_post(end, &w);
+		w.wr.wr_id = 2;
+		w.sge.lkey ^= 0xff;
+		vt_post(end, &w);
+		w.wr.wr_id = 3;
+		w.sge.lkey ^= 0xff;
+		vt_post(end, &w);
+		if (stands)
+			assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
+		expect_round(end->cq);
+		assert_int_equal(vt_state(end->qp), IBV_QPS_SQE);
+		assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
 	}
+	vt_no_event();
 }
 
 /* --- what this device does not have --- */
 
 /* ibv_set_ece(3), ibv_query_ece(3): options of vendors, of which it has none. */
-vt_test(there_are_no_options_of_vendors)
+vt_end_test(there_are_no_options_of_vendors)
 {
-	struct vt_options opt = { .type = IBV_QPT_RC };
 	struct ibv_ece ece = { .vendor_id = 5, .options = 6, .comp_mask = 7 };
-	struct vt_end end;
 
-	vt_end_open(&end, &opt, false);
-	assert_int_equal(ibv_query_ece(end.qp, &ece), EOPNOTSUPP);
+	assert_int_equal(ibv_query_ece(end->qp, &ece), EOPNOTSUPP);
 	assert_int_equal(ece.vendor_id, 0);
 	assert_int_equal(ece.options, 0);
 	ece.options = 6;
-	assert_int_equal(ibv_set_ece(end.qp, &ece), EOPNOTSUPP);
-	vt_climb(end.qp, &opt, IBV_QPS_RTS, end.qp->qp_num);
-	vt_end_close(&end);
+	assert_int_equal(ibv_set_ece(end->qp, &ece), EOPNOTSUPP);
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, end->qp->qp_num);
 }
 
 /* ibv_query_qp_data_in_order(3): 0, where nothing is guaranteed; it is: octets may come twice. */
-vt_test(the_order_of_data_is_not_promised)
+vt_ends_test(the_order_of_data_is_not_promised, i, 0, VT_TYPES * 3, .type = vt_types[i / 3])
 {
 	static const enum ibv_wr_opcode op[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
 
-	for (unsigned i = 0; i < TYPES * 3; i++) {
-		struct vt_options opt = { .type = types[i / 3] };
-		struct vt_end end;
-
-		vt_end_open(&end, &opt, false);
-		assert_int_equal(ibv_query_qp_data_in_order(end.qp, op[i % 3], 0), 0);
-		vt_end_close(&end);
-	}
+	assert_int_equal(ibv_query_qp_data_in_order(end->qp, op[i % 3], 0), 0);
 }

@@ -219,10 +219,11 @@ struct crowd {
 
 static void crowd_open(struct crowd *c, const enum ibv_qp_type types[QPS])
 {
-	struct vt_options opt = { .recv_wr = 256, .cqe = 1024 };
+	struct vt_options opt = { .recv_wr = 256, .cqe = 1024, .srq = true };
 	struct ibv_qp *unused;
 
-	vt_end_open(&c->common, &opt, true);
+	vt_end_open(&c->common, &opt);
+	opt.srq = false;
 	unused = c->common.qp;
 	assert_int_equal(ibv_destroy_qp(unused), 0);
 	c->common.qp = NULL;
@@ -233,7 +234,7 @@ static void crowd_open(struct crowd *c, const enum ibv_qp_type types[QPS])
 		};
 
 		opt.type = types[i];
-		vt_end_open(&c->from[i], &opt, false);
+		vt_end_open(&c->from[i], &opt);
 		c->to[i] = c->common;
 		c->to[i].qp = ibv_create_qp(vt.pd, &init);
 		assert_non_null(c->to[i].qp);

@@ -54,6 +54,12 @@ static void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
+#define scene_test(f, ...)									  \
+	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
+#define scenes_test(f, i, from, to, ...)							  \
+	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open(&s, __VA_ARGS__),	  \
+		     scene_close(&s))
+
 static uint64_t mark_va(const struct scene *s)
 {
 	return (uintptr_t)s->p.b.buf + MARK_AT;
@@ -107,75 +113,56 @@ static void expect_all_quiet(struct scene *s)
 	vt_no_event();
 }
 
-vt_test(a_perfect_forgery_is_obeyed)
+scenes_test(a_perfect_forgery_is_obeyed, i, 0, 2, vt_types[i])
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
-	struct scene s;
-
-	for (int i = 0; i < 2; i++) {
-		scene_open(&s, types[i]);
-		for (int n = 0; n < 40; n++) /* beyond the wrap of the PSN */
-			expect_no_effect_before_this(&s);
-		expect_all_quiet(&s);
-		scene_close(&s);
-	}
+	for (int n = 0; n < 40; n++) /* beyond the wrap of the PSN */
+		expect_no_effect_before_this(s);
+	expect_all_quiet(s);
 }
 
-vt_test(another_source_address_is_a_stranger)
+scenes_test(another_source_address_is_a_stranger, i, 0, 2, vt_types[i])
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	struct forged f;
-	struct scene s;
 
-	for (int i = 0; i < 2; i++) {
-		scene_open(&s, types[i]);
-		forge_write(&s, &f, 0x77);
-		forge_seal(&f, &s.other);
-		assert_true(forge_throw(s.other_fd, f.octets, f.bytes));
-		expect_no_effect_before_this(&s);
-		expect_all_quiet(&s);
-		scene_close(&s);
-	}
+	forge_write(s, &f, 0x77);
+	forge_seal(&f, &s->other);
+	assert_true(forge_throw(s->other_fd, f.octets, f.bytes));
+	expect_no_effect_before_this(s);
+	expect_all_quiet(s);
 }
 
 /* Each bit of a packet, but those that an ICRC does not cover, and each of the ICRC's. */
-vt_test(every_flipped_bit_is_noticed)
+scene_test(every_flipped_bit_is_noticed, IBV_QPT_RC)
 {
 	struct forged f, bad;
-	struct scene s;
 
-	scene_open(&s, IBV_QPT_RC);
 	for (size_t bit = 0; bit < 8 * (FORGE_BTH_BYTES + 16 + 4 + 4); bit++) {
-		forge_write(&s, &f, 0x77);
-		forge_seal(&f, &s.peer);
+		forge_write(s, &f, 0x77);
+		forge_seal(&f, &s->peer);
 		bad = f;
 		bad.octets[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		/* Octet 4 of the BTH may change on the way; a flip in it leaves the packet good. */
 		if (bit / 8 == 4)
 			continue;
-		assert_true(forge_throw(s.peer_fd, bad.octets, bad.bytes));
+		assert_true(forge_throw(s->peer_fd, bad.octets, bad.bytes));
 		if (bit % 16 == 0)
-			expect_no_effect_before_this(&s);
+			expect_no_effect_before_this(s);
 	}
-	expect_no_effect_before_this(&s);
-	expect_all_quiet(&s);
-	scene_close(&s);
+	expect_no_effect_before_this(s);
+	expect_all_quiet(s);
 }
 
-vt_test(truncated_at_each_length)
+scene_test(truncated_at_each_length, IBV_QPT_RC)
 {
 	struct forged f;
-	struct scene s;
 
-	scene_open(&s, IBV_QPT_RC);
 	for (size_t bytes = 0; bytes < 36; bytes++) {
-		forge_write(&s, &f, 0x77);
-		forge_seal(&f, &s.peer);
-		assert_true(forge_throw(s.peer_fd, f.octets, bytes));
-		expect_no_effect_before_this(&s);
+		forge_write(s, &f, 0x77);
+		forge_seal(&f, &s->peer);
+		assert_true(forge_throw(s->peer_fd, f.octets, bytes));
+		expect_no_effect_before_this(s);
 	}
-	expect_all_quiet(&s);
-	scene_close(&s);
+	expect_all_quiet(s);
 }
 
 /*
@@ -201,23 +188,20 @@ vt_test(a_good_icrc_over_a_wrong_length)
 }
 
 /* Longer than anything that goes through, and nothing at all. */
-vt_test(giants_and_nothings)
+scene_test(giants_and_nothings, IBV_QPT_RC)
 {
 	static uint8_t giant[65507];
 	struct forged f;
-	struct scene s;
 
-	scene_open(&s, IBV_QPT_RC);
-	forge_write(&s, &f, 0x77);
+	forge_write(s, &f, 0x77);
 	memset(giant, 0x77, sizeof(giant));
 	memcpy(giant, f.octets, f.bytes);
 	for (size_t bytes = sizeof(giant); bytes > 6007; bytes -= 6007)
-		assert_true(forge_throw(s.peer_fd, giant, bytes));
+		assert_true(forge_throw(s->peer_fd, giant, bytes));
 	for (int i = 0; i < 10; i++)
-		assert_true(forge_throw(s.peer_fd, giant, 0));
-	expect_no_effect_before_this(&s);
-	expect_all_quiet(&s);
-	scene_close(&s);
+		assert_true(forge_throw(s->peer_fd, giant, 0));
+	expect_no_effect_before_this(s);
+	expect_all_quiet(s);
 }
 
 static uint32_t random_step(uint32_t *seed)
@@ -231,80 +215,71 @@ static uint32_t random_step(uint32_t *seed)
  * b's peer: an ICRC that is random passes once in 2^16 times, for the identification of the IP
  * header, which it covers, is not to be seen.
  */
-vt_test(noise_has_no_effect)
+scene_test(noise_has_no_effect, IBV_QPT_RC)
 {
 	uint32_t seed = 4791;
 	struct forged f;
-	struct scene s;
 
-	scene_open(&s, IBV_QPT_RC);
 	for (int i = 0; i < 8000; i++) {
 		size_t bytes = random_step(&seed) % (i & 1 ? 64 : 4200), head = 0;
 
 		if (i & 2) {
-			forge_bth(&f, random_step(&seed) & 0xff, s.p.b.qp->qp_num, s.psn);
+			forge_bth(&f, random_step(&seed) & 0xff, s->p.b.qp->qp_num, s->psn);
 			head = FORGE_BTH_BYTES;
 		}
 		for (size_t n = head; n < bytes; n++)
 			f.octets[n] = (uint8_t)random_step(&seed);
-		assert_true(forge_throw(head ? s.other_fd : s.peer_fd, f.octets, bytes));
+		assert_true(forge_throw(head ? s->other_fd : s->peer_fd, f.octets, bytes));
 		if (i % 8 == 0)
-			expect_no_effect_before_this(&s);
+			expect_no_effect_before_this(s);
 	}
-	expect_no_effect_before_this(&s);
-	expect_all_quiet(&s);
-	scene_close(&s);
+	expect_no_effect_before_this(s);
+	expect_all_quiet(s);
 }
 
 /* --- sealed well, wrong in one field --- */
 
-vt_test(other_qps_are_not_met)
+scene_test(other_qps_are_not_met, IBV_QPT_RC)
 {
-	struct scene s;
 	uint32_t qpn;
 
-	scene_open(&s, IBV_QPT_RC);
-	qpn = s.p.b.qp->qp_num;
+	qpn = s->p.b.qp->qp_num;
 	for (int i = 0; i < 27; i++) {
 		static const uint32_t special[] = { 0, 1, 0xffffff };
 		uint32_t other = i < 24 ? qpn ^ 1u << i : special[i - 24];
 		struct forged f;
 
-		if (other == s.p.a.qp->qp_num)
+		if (other == s->p.a.qp->qp_num)
 			continue; /* a would obey */
-		forge_write(&s, &f, 0x77);
+		forge_write(s, &f, 0x77);
 		f.octets[5] = (uint8_t)(other >> 16);
 		f.octets[6] = (uint8_t)(other >> 8);
 		f.octets[7] = (uint8_t)other;
-		throw(&s, &f);
-		expect_no_effect_before_this(&s);
+		throw(s, &f);
+		expect_no_effect_before_this(s);
 	}
-	expect_all_quiet(&s);
-	scene_close(&s);
+	expect_all_quiet(s);
 }
 
-vt_test(other_psns_are_not_executed)
+scene_test(other_psns_are_not_executed, IBV_QPT_RC)
 {
 	static const int32_t off[] = { -1, -2, -100, -0x7fffff, 1, 2, 100, 0x7ffffe };
-	struct scene s;
 
-	scene_open(&s, IBV_QPT_RC);
 	for (int n = 0; n < 200; n++) /* so that -100 was seen before */
-		expect_no_effect_before_this(&s);
+		expect_no_effect_before_this(s);
 	for (unsigned i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
 		struct forged f;
 
-		s.psn = (s.psn + (uint32_t)off[i]) & 0xffffff;
-		forge_write(&s, &f, 0x77);
-		s.psn = (s.psn - (uint32_t)off[i]) & 0xffffff;
-		throw(&s, &f);
-		expect_no_effect_before_this(&s);
+		s->psn = (s->psn + (uint32_t)off[i]) & 0xffffff;
+		forge_write(s, &f, 0x77);
+		s->psn = (s->psn - (uint32_t)off[i]) & 0xffffff;
+		throw(s, &f);
+		expect_no_effect_before_this(s);
 	}
-	expect_all_quiet(&s);
-	scene_close(&s);
+	expect_all_quiet(s);
 }
 
-vt_test(other_header_fields_are_not_accepted)
+scene_test(other_header_fields_are_not_accepted, IBV_QPT_RC)
 {
 	static const struct {
 		uint8_t octet, value;
@@ -315,19 +290,16 @@ vt_test(other_header_fields_are_not_accepted)
 		{ 1, 3 << 4 | 15 },	 { 2, 0x12 }, /* another partition */
 		{ 3, 0x34 },
 	};
-	struct scene s;
 
-	scene_open(&s, IBV_QPT_RC);
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct forged f;
 
-		forge_write(&s, &f, 0x77);
+		forge_write(s, &f, 0x77);
 		f.octets[wrong[i].octet] = wrong[i].value;
-		throw(&s, &f);
-		expect_no_effect_before_this(&s);
+		throw(s, &f);
+		expect_no_effect_before_this(s);
 	}
-	expect_all_quiet(&s);
-	scene_close(&s);
+	expect_all_quiet(s);
 }
 
 /* Answers that nobody asked for, to a QP that waits for none and to one that does. */
@@ -343,83 +315,72 @@ static void forge_answer(struct forged *f, enum forge_opcode opcode, uint32_t qp
 
 static const uint8_t syndromes[] = { 0x1f, 0x00, 0x20, 0x21, 0x60, 0x61, 0x62, 0x63, 0x64, 0x7f };
 
-vt_test(answers_to_nothing_are_ignored)
+scene_test(answers_to_nothing_are_ignored, IBV_QPT_RC)
 {
 	static const enum forge_opcode answers[] = { RC_ACK, RC_ATOMIC_ACK, RC_READ_RESPONSE_ONLY };
-	struct scene s;
 
-	scene_open(&s, IBV_QPT_RC);
 	for (unsigned i = 0; i < 3 * sizeof(syndromes); i++) {
 		for (int off = -2; off <= 2; off++) {
 			struct forged f;
 
-			forge_answer(&f, answers[i % 3], s.p.b.qp->qp_num,
+			forge_answer(&f, answers[i % 3], s->p.b.qp->qp_num,
 				     START_PSN + (uint32_t)off, syndromes[i / 3]);
-			throw(&s, &f);
+			throw(s, &f);
 		}
-		expect_no_effect_before_this(&s);
+		expect_no_effect_before_this(s);
 	}
-	expect_all_quiet(&s);
-	scene_close(&s);
+	expect_all_quiet(s);
 }
 
 /* While a SEND waits for its receiver, a stranger's ACK or NAK must not end it. */
-vt_test(answers_from_strangers_do_not_complete_anything)
+scene_test(answers_from_strangers_do_not_complete_anything, IBV_QPT_RC)
 {
-	struct scene s;
 	struct vt_wr w;
 
-	scene_open(&s, IBV_QPT_RC);
-	assert_int_equal(vt_modify(s.p.b.qp, IBV_QPS_RESET), 0); /* silent, but back soon */
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &s.p.a, &s.p.b, 8);
-	w.wr.wr.rdma.remote_addr = (uintptr_t)s.p.b.buf + GRANT_AT;
-	w.wr.wr.rdma.rkey = s.grant->rkey;
-	vt_post(&s.p.a, &w);
+	assert_int_equal(vt_modify(s->p.b.qp, IBV_QPS_RESET), 0); /* silent, but back soon */
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &s->p.a, &s->p.b, 8);
+	w.wr.wr.rdma.remote_addr = (uintptr_t)s->p.b.buf + GRANT_AT;
+	w.wr.wr.rdma.rkey = s->grant->rkey;
+	vt_post(&s->p.a, &w);
 	for (unsigned i = 0; i < sizeof(syndromes); i++) {
 		struct forged f;
 
-		forge_answer(&f, RC_ACK, s.p.a.qp->qp_num, START_PSN, syndromes[i]);
-		forge_seal(&f, &s.other);
-		assert_true(forge_throw(s.other_fd, f.octets, f.bytes));
+		forge_answer(&f, RC_ACK, s->p.a.qp->qp_num, START_PSN, syndromes[i]);
+		forge_seal(&f, &s->other);
+		assert_true(forge_throw(s->other_fd, f.octets, f.bytes));
 		/* From the right address, with a broken ICRC. */
-		forge_answer(&f, RC_ACK, s.p.a.qp->qp_num, START_PSN, syndromes[i]);
-		forge_seal(&f, &s.peer);
+		forge_answer(&f, RC_ACK, s->p.a.qp->qp_num, START_PSN, syndromes[i]);
+		forge_seal(&f, &s->peer);
 		f.octets[f.bytes - 1] ^= 0x10;
-		assert_true(forge_throw(s.peer_fd, f.octets, f.bytes));
+		assert_true(forge_throw(s->peer_fd, f.octets, f.bytes));
 	}
-	vt_expect_none(s.p.a.cq);
-	vt_climb(s.p.b.qp, &s.p.opt, IBV_QPS_RTS, s.p.a.qp->qp_num);
-	vt_expect(s.p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_expect_none(s->p.a.cq);
+	vt_climb(s->p.b.qp, &s->p.opt, IBV_QPS_RTS, s->p.a.qp->qp_num);
+	vt_expect(s->p.a.cq, 1, IBV_WC_SUCCESS);
 	vt_no_event();
-	scene_close(&s);
 }
 
 /* Middles without a beginning, a beginning within a message: refused, and nothing is written. */
-vt_test(opcodes_out_of_sequence)
+scenes_test(opcodes_out_of_sequence, i, 0, 3, IBV_QPT_RC)
 {
-	for (int i = 0; i < 3; i++) {
-		struct forged f;
-		struct scene s;
+	struct forged f;
 
-		scene_open(&s, IBV_QPT_RC);
-		if (i) {
-			/* One octet short of the MTU of 1024: not what a first packet is. */
-			forge_bth(&f, i == 1 ? RC_SEND_FIRST : RC_WRITE_FIRST, s.p.b.qp->qp_num,
-				  s.psn);
-			if (i == 2)
-				forge_reth(&f, (uintptr_t)s.p.b.buf + GRANT_AT, s.grant->rkey,
-					   GRANT);
-			forge_fill(&f, 0x77, 1020);
-		} else {
-			forge_bth(&f, RC_WRITE_MIDDLE, s.p.b.qp->qp_num, s.psn);
-			forge_fill(&f, 0x77, 1024);
-		}
-		throw(&s, &f);
-		vt_event_acked(IBV_EVENT_QP_REQ_ERR);
-		assert_true(vt_is_octet(s.p.b.buf + 1024, s.p.b.bytes - 1024, CANARY));
-		assert_int_equal(vt_state(s.p.b.qp), IBV_QPS_ERR);
-		scene_close(&s);
+	if (i) {
+		/* One octet short of the MTU of 1024: not what a first packet is. */
+		forge_bth(&f, i == 1 ? RC_SEND_FIRST : RC_WRITE_FIRST, s->p.b.qp->qp_num,
+			  s->psn);
+		if (i == 2)
+			forge_reth(&f, (uintptr_t)s->p.b.buf + GRANT_AT, s->grant->rkey,
+				   GRANT);
+		forge_fill(&f, 0x77, 1020);
+	} else {
+		forge_bth(&f, RC_WRITE_MIDDLE, s->p.b.qp->qp_num, s->psn);
+		forge_fill(&f, 0x77, 1024);
 	}
+	throw(s, &f);
+	vt_event_acked(IBV_EVENT_QP_REQ_ERR);
+	assert_true(vt_is_octet(s->p.b.buf + 1024, s->p.b.bytes - 1024, CANARY));
+	assert_int_equal(vt_state(s->p.b.qp), IBV_QPS_ERR);
 }
 
 /* A WRITE that says one length and carries another. */
@@ -496,13 +457,12 @@ static int teardown_by_itself(void **state)
 /* Not even those that are right in everything: its peer speaks through the ring alone. */
 vt_case(a_qp_of_shared_memory_does_not_hear_the_wire, setup_by_itself, teardown_by_itself, NULL)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 	struct forged f;
 	struct scene s;
 	struct vt_wr w;
 
 	for (int i = 0; i < 2; i++) {
-		scene_open(&s, types[i]);
+		scene_open(&s, vt_types[i]);
 		for (int n = 0; n < 40; n++) {
 			forge_write(&s, &f, 0x77);
 			throw(&s, &f);

@@ -52,7 +52,7 @@ void tm_open_with(struct tm_scene *s, const struct vt_options *opt, uint32_t sen
 	struct ibv_srq_init_attr_ex init;
 
 	s->opt = vt_options(opt);
-	vt_end_open(&s->a, &s->opt, false);
+	vt_end_open(&s->a, &s->opt);
 	s->cq = tm_cq();
 	init = tm_srq_init(ibv_cq_ex_to_cq(s->cq));
 	s->b = (struct vt_end){ .bytes = s->opt.bytes, .cq = ibv_cq_ex_to_cq(s->cq) };

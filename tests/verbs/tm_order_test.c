@@ -67,7 +67,7 @@ static void play_open(struct play *p, uint64_t seed)
 	for (int i = 1; i < SENDERS; i++) {
 		struct vt_options opt = p->s.opt;
 
-		vt_end_open(&p->from[i], &opt, false);
+		vt_end_open(&p->from[i], &opt);
 		p->qp[i] = tm_receiver(p->s.b.srq, 0);
 		vt_climb(p->from[i].qp, &opt, IBV_QPS_RTS, p->qp[i]->qp_num);
 		vt_climb(p->qp[i], &opt, IBV_QPS_RTS, p->from[i].qp->qp_num);

@@ -24,6 +24,11 @@ static void open_scene(struct tm_scene *s)
 	open_with(s, (struct vt_options){ .type = IBV_QPT_RC }, 0);
 }
 
+#define scene_with_test(f, ...)									  \
+	vt_with(vt_test, f, struct tm_scene, s, open_with(&s, __VA_ARGS__), tm_close(&s))
+#define scene_test(f)										  \
+	vt_with(vt_test, f, struct tm_scene, s, open_scene(&s), tm_close(&s))
+
 /* The request for `bytes` octets at DATA_AT, with `more` octets of the sender's own behind it. */
 static void request(struct tm_scene *s, uint64_t of, uint32_t bytes, uint32_t more)
 {
@@ -91,73 +96,64 @@ static void expect_both(struct tm_scene *s, uint64_t wr_id, uint64_t of, uint32_
 	assert_int_equal(done.qpn, s->b.qp->qp_num);
 }
 
-vt_test(the_data_is_read_and_the_sender_told)
+scene_test(the_data_is_read_and_the_sender_told)
 {
 	static const uint32_t lengths[] = { 0, 1, 1024, 1025, 65536, 65537, 300001 };
-	struct tm_scene s;
 
-	open_scene(&s);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		memset(s.b.buf, 0, s.b.bytes);
-		fill_data(&s, lengths[i], (unsigned)i);
-		await_fin(&s, 100 + i);
-		tm_add_at(&s, i, 0x1000 + i, 0, BYTES / 2);
-		request(&s, 0x1000 + i, lengths[i], (uint32_t)(i % 3) * 16);
-		expect_both(&s, i, 0x1000 + i, lengths[i]);
-		assert_true(vt_is_filled(s.b.buf, lengths[i], (unsigned)i));
-		assert_true(vt_is_octet(s.b.buf + lengths[i], BYTES - lengths[i], 0));
-		expect_told(&s, 100 + i, 0x1000 + i);
+		memset(s->b.buf, 0, s->b.bytes);
+		fill_data(s, lengths[i], (unsigned)i);
+		await_fin(s, 100 + i);
+		tm_add_at(s, i, 0x1000 + i, 0, BYTES / 2);
+		request(s, 0x1000 + i, lengths[i], (uint32_t)(i % 3) * 16);
+		expect_both(s, i, 0x1000 + i, lengths[i]);
+		assert_true(vt_is_filled(s->b.buf, lengths[i], (unsigned)i));
+		assert_true(vt_is_octet(s->b.buf + lengths[i], BYTES - lengths[i], 0));
+		expect_told(s, 100 + i, 0x1000 + i);
 	}
-	tm_expect_none(&s);
-	assert_int_equal(vt_state(s.b.qp), IBV_QPS_RTS);
-	tm_close(&s);
+	tm_expect_none(s);
+	assert_int_equal(vt_state(s->b.qp), IBV_QPS_RTS);
 }
 
-vt_test(the_buffer_may_be_in_pieces)
+scene_test(the_buffer_may_be_in_pieces)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_sge sge[32];
-	struct tm_scene s;
 	struct tm_op o;
 	uint32_t pieces;
 
-	open_scene(&s);
 	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	pieces = device.tm_caps.max_sge;
 	assert_in_range(pieces, 1, 32);
 	for (uint32_t i = 0; i < pieces; i++)
-		sge[i] = (struct ibv_sge){ (uintptr_t)s.b.buf + i * 3000, 3000, s.b.mr->lkey };
-	tm_tag(&o, &s, 1, 10, 0, 0);
+		sge[i] = (struct ibv_sge){ (uintptr_t)s->b.buf + i * 3000, 3000, s->b.mr->lkey };
+	tm_tag(&o, s, 1, 10, 0, 0);
 	o.wr.tm.add.sg_list = sge;
 	o.wr.tm.add.num_sge = (int)pieces;
-	assert_int_equal(tm_post(&s, &o), 0);
-	tm_expect(&s, 1, IBV_WC_TM_ADD, 0);
-	fill_data(&s, 3000 * pieces, 3);
-	await_fin(&s, 9);
-	request(&s, 10, 3000 * pieces, 0);
-	expect_both(&s, 1, 10, 3000 * pieces);
-	assert_true(vt_is_filled(s.b.buf, 3000 * pieces, 3));
-	expect_told(&s, 9, 10);
-	tm_close(&s);
+	assert_int_equal(tm_post(s, &o), 0);
+	tm_expect(s, 1, IBV_WC_TM_ADD, 0);
+	fill_data(s, 3000 * pieces, 3);
+	await_fin(s, 9);
+	request(s, 10, 3000 * pieces, 0);
+	expect_both(s, 1, 10, 3000 * pieces);
+	assert_true(vt_is_filled(s->b.buf, 3000 * pieces, 3));
+	expect_told(s, 9, 10);
 }
 
 /* "Rendezvous request messages may also arrive unexpected": with everything that is in them. */
-vt_test(what_matches_nothing_is_for_software)
+scene_test(what_matches_nothing_is_for_software)
 {
-	struct tm_scene s;
 	struct tm_done done;
 
-	open_scene(&s);
-	tm_add(&s, 1, 11);
-	tm_ordinary(&s, 2);
-	request(&s, 10, 5000, 20);
-	done = tm_expect(&s, 2, IBV_WC_TM_RECV, 0);
+	tm_add(s, 1, 11);
+	tm_ordinary(s, 2);
+	request(s, 10, 5000, 20);
+	done = tm_expect(s, 2, IBV_WC_TM_RECV, 0);
 	assert_int_equal(done.bytes, HEADERS + 20);
-	assert_memory_equal(s.b.buf + TM_ORDINARY, s.a.buf, HEADERS + 20);
-	tm_sent(&s);
-	tm_sync(&s, 0, IBV_WC_TM_SYNC_REQ); /* it counts */
-	tm_expect_none(&s);
-	tm_close(&s);
+	assert_memory_equal(s->b.buf + TM_ORDINARY, s->a.buf, HEADERS + 20);
+	tm_sent(s);
+	tm_sync(s, 0, IBV_WC_TM_SYNC_REQ); /* it counts */
+	tm_expect_none(s);
 }
 
 /*
@@ -253,23 +249,20 @@ vt_test(a_key_that_does_not_allow_it)
 	tm_close(&s);
 }
 
-vt_test(a_tagged_buffer_that_cannot_be_written)
+scene_test(a_tagged_buffer_that_cannot_be_written)
 {
-	struct tm_scene s;
 	struct tm_op o;
 
-	open_scene(&s);
-	tm_tag(&o, &s, 1, 10, 0, 5000);
+	tm_tag(&o, s, 1, 10, 0, 5000);
 	o.sge.lkey ^= 0x100;
-	assert_int_equal(tm_post(&s, &o), 0);
-	tm_expect(&s, 1, IBV_WC_TM_ADD, 0);
-	request(&s, 10, 5000, 0);
-	tm_sent(&s);
-	tm_expect(&s, 1, IBV_WC_TM_RECV, IBV_WC_TM_MATCH);
-	tm_expect_status(&s, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(tm_post(s, &o), 0);
+	tm_expect(s, 1, IBV_WC_TM_ADD, 0);
+	request(s, 10, 5000, 0);
+	tm_sent(s);
+	tm_expect(s, 1, IBV_WC_TM_RECV, IBV_WC_TM_MATCH);
+	tm_expect_status(s, 1, IBV_WC_LOC_PROT_ERR);
 	vt_event_acked(IBV_EVENT_QP_LAST_WQE_REACHED);
 	vt_no_event();
-	tm_close(&s);
 }
 
 /* A FIN that nobody takes has no completion to fail with: an event says that the QP is gone. */
@@ -295,37 +288,35 @@ vt_test(a_fin_that_nobody_takes)
 }
 
 /* More than are under way at a time: the sender waits, nothing is lost, and each has its FIN. */
-vt_test(many_at_once)
+scene_test(many_at_once)
 {
 	enum { COUNT = 60, EACH = 3000 };
 	int fins[COUNT] = { 0 };
-	struct tm_scene s;
 	struct tm_done done;
 	struct ibv_wc wc;
 	int matched = 0, valid = 0, told = 0, sends = 0;
 
-	open_scene(&s);
-	fill_data(&s, EACH, 7);
+	fill_data(s, EACH, 7);
 	for (uint64_t i = 0; i < COUNT; i++) {
-		await_fin(&s, 1000 + i);
-		tm_add_at(&s, i, i, (size_t)i * EACH, EACH);
+		await_fin(s, 1000 + i);
+		tm_add_at(s, i, i, (size_t)i * EACH, EACH);
 	}
 	for (uint64_t i = 0; i < COUNT; i++) {
 		/* Each from a place of its own, which it leaves when it likes. */
-		struct ibv_rvh rvh = { .va = htobe64((uintptr_t)s.a.buf + DATA_AT),
-				       .rkey = htobe32(s.a.mr->rkey),
+		struct ibv_rvh rvh = { .va = htobe64((uintptr_t)s->a.buf + DATA_AT),
+				       .rkey = htobe32(s->a.mr->rkey),
 				       .len = htobe32(EACH) };
-		uint8_t *at = s.a.buf + 64 * i;
+		uint8_t *at = s->a.buf + 64 * i;
 		struct vt_wr w;
 
 		tm_put_header(at, IBV_TMH_RNDV, i);
 		memcpy(at + TM_TMH, &rvh, sizeof(rvh));
-		vt_wr(&w, IBV_WR_SEND, &s.a, &s.b, HEADERS);
+		vt_wr(&w, IBV_WR_SEND, &s->a, &s->b, HEADERS);
 		w.sge.addr = (uintptr_t)at;
-		vt_post(&s.a, &w);
+		vt_post(&s->a, &w);
 	}
 	while (valid < COUNT || told < COUNT || sends < COUNT) {
-		if (tm_poll(s.cq, &done, 0)) {
+		if (tm_poll(s->cq, &done, 0)) {
 			assert_int_equal(done.status, IBV_WC_SUCCESS);
 			assert_int_equal(done.opcode, IBV_WC_TM_RECV);
 			if (done.flags == IBV_WC_TM_MATCH)
@@ -333,7 +324,7 @@ vt_test(many_at_once)
 			else
 				assert_int_equal(done.wr_id, valid++);
 		}
-		if (!ibv_poll_cq(s.a.cq, 1, &wc))
+		if (!ibv_poll_cq(s->a.cq, 1, &wc))
 			continue;
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		if (wc.opcode == IBV_WC_SEND) {
@@ -346,80 +337,73 @@ vt_test(many_at_once)
 	}
 	assert_int_equal(matched, COUNT);
 	for (int i = 0; i < COUNT; i++)
-		assert_true(vt_is_filled(s.b.buf + (size_t)i * EACH, EACH, 7));
-	tm_close(&s);
+		assert_true(vt_is_filled(s->b.buf + (size_t)i * EACH, EACH, 7));
 }
+
+enum { WRS = 4, ROUNDS = 40 };
 
 /*
  * What the NIC sends by itself takes no place of the application's: as many work requests as were
  * asked for can be posted, before, amid and after rendezvous, and they complete in their order.
  */
-vt_test(the_send_queue_is_the_applications)
+scene_with_test(the_send_queue_is_the_applications, (struct vt_options){ .type = IBV_QPT_RC }, WRS)
 {
-	enum { WRS = 4, ROUNDS = 40 };
 	struct ibv_cq *sends;
-	struct tm_scene s;
 	uint64_t posted = 0, completed = 0;
 
-	open_with(&s, (struct vt_options){ .type = IBV_QPT_RC }, WRS);
-	sends = s.b.qp->send_cq;
+	sends = s->b.qp->send_cq;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		struct vt_wr w;
 
-		fill_data(&s, 5000, (unsigned)round);
+		fill_data(s, 5000, (unsigned)round);
 		for (int i = 0; i < WRS; i++) {
-			vt_wr(&w, IBV_WR_RDMA_WRITE, &s.b, &s.a, 64);
-			w.sge.addr = (uintptr_t)s.b.buf + TM_ORDINARY;
+			vt_wr(&w, IBV_WR_RDMA_WRITE, &s->b, &s->a, 64);
+			w.sge.addr = (uintptr_t)s->b.buf + TM_ORDINARY;
 			w.wr.wr.rdma.remote_addr += BYTES / 2;
 			w.wr.wr_id = posted++;
-			vt_post(&s.b, &w);
+			vt_post(&s->b, &w);
 			if (i == (int)(round % WRS)) {
-				await_fin(&s, round);
-				tm_add_at(&s, round, round, 0, TM_ORDINARY);
-				request(&s, round, 5000, 0);
-				expect_both(&s, round, round, 5000);
-				assert_true(vt_is_filled(s.b.buf, 5000, (unsigned)round));
-				expect_told(&s, round, round);
+				await_fin(s, round);
+				tm_add_at(s, round, round, 0, TM_ORDINARY);
+				request(s, round, 5000, 0);
+				expect_both(s, round, round, 5000);
+				assert_true(vt_is_filled(s->b.buf, 5000, (unsigned)round));
+				expect_told(s, round, round);
 			}
 		}
 		/* Nobody has polled: it is full, whatever else went through it. */
-		assert_int_equal(vt_try(&s.b, &w), ENOMEM);
+		assert_int_equal(vt_try(&s->b, &w), ENOMEM);
 		for (int i = 0; i < WRS; i++)
 			vt_expect(sends, completed++, IBV_WC_SUCCESS);
 	}
 	vt_expect_none(sends);
-	tm_close(&s);
 }
 
 /* RESET forgets what was in the send queue, the NIC's own work requests with the others. */
-vt_test(a_qp_can_be_used_again)
+scene_with_test(a_qp_can_be_used_again, (struct vt_options){ .type = IBV_QPT_RC }, 2)
 {
-	struct tm_scene s;
-
-	open_with(&s, (struct vt_options){ .type = IBV_QPT_RC }, 2);
 	for (uint64_t round = 0; round < 5; round++) {
 		struct vt_wr w;
 
-		fill_data(&s, 3000, (unsigned)round);
-		await_fin(&s, round);
-		tm_add(&s, round, round);
-		request(&s, round, 3000, 0);
-		expect_both(&s, round, round, 3000);
-		assert_true(vt_is_filled(s.b.buf, 3000, (unsigned)round));
-		expect_told(&s, round, round);
+		fill_data(s, 3000, (unsigned)round);
+		await_fin(s, round);
+		tm_add(s, round, round);
+		request(s, round, 3000, 0);
+		expect_both(s, round, round, 3000);
+		assert_true(vt_is_filled(s->b.buf, 3000, (unsigned)round));
+		expect_told(s, round, round);
 		for (int i = 0; i < 3; i++) {
-			vt_wr(&w, IBV_WR_RDMA_WRITE, &s.b, &s.a, 8);
+			vt_wr(&w, IBV_WR_RDMA_WRITE, &s->b, &s->a, 8);
 			w.wr.wr.rdma.remote_addr += BYTES / 2;
-			assert_int_equal(vt_try(&s.b, &w), i < 2 ? 0 : ENOMEM);
+			assert_int_equal(vt_try(&s->b, &w), i < 2 ? 0 : ENOMEM);
 		}
-		assert_int_equal(vt_modify(s.a.qp, IBV_QPS_RESET), 0);
-		assert_int_equal(vt_modify(s.b.qp, IBV_QPS_RESET), 0);
-		/* A packet of this connection's that is late must not be the next one's. */
-		s.opt.later_psn += 1000;
-		vt_climb(s.a.qp, &s.opt, IBV_QPS_RTS, s.b.qp->qp_num);
-		vt_climb(s.b.qp, &s.opt, IBV_QPS_RTS, s.a.qp->qp_num);
+		assert_int_equal(vt_modify(s->a.qp, IBV_QPS_RESET), 0);
+		assert_int_equal(vt_modify(s->b.qp, IBV_QPS_RESET), 0);
+		/* A packet of this connection's that is late must not be the next one's-> */
+		s->opt.later_psn += 1000;
+		vt_climb(s->a.qp, &s->opt, IBV_QPS_RTS, s->b.qp->qp_num);
+		vt_climb(s->b.qp, &s->opt, IBV_QPS_RTS, s->a.qp->qp_num);
 	}
-	tm_close(&s);
 }
 
 /* The QP fails while data is to be read: the tag's second completion says so. */

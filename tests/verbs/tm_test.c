@@ -92,57 +92,51 @@ vt_test(it_is_for_rc_only)
 
 /* --- eager messages --- */
 
-vt_test(a_matched_message_comes_without_its_header)
+tm_test(a_matched_message_comes_without_its_header)
 {
 	static const uint32_t lengths[] = { 0, 1, 100, 1008, 1009, 2032, 10000, TM_ORDINARY };
-	struct tm_scene s;
 
-	tm_open(&s);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		memset(s.b.buf, 0, s.b.bytes);
-		tm_add(&s, i, 0x1000 + i);
-		tm_send_eager(&s, 0x1000 + i, lengths[i]);
-		tm_expect_matched(&s, i, 0x1000 + i, lengths[i]);
-		assert_true(vt_is_octet(s.b.buf + lengths[i], s.b.bytes - lengths[i], 0));
+		memset(s->b.buf, 0, s->b.bytes);
+		tm_add(s, i, 0x1000 + i);
+		tm_send_eager(s, 0x1000 + i, lengths[i]);
+		tm_expect_matched(s, i, 0x1000 + i, lengths[i]);
+		assert_true(vt_is_octet(s->b.buf + lengths[i], s->b.bytes - lengths[i], 0));
 	}
-	tm_close(&s);
 }
 
 /* "SGE list size is limited by max_sge." */
-vt_test(a_tagged_buffer_may_be_in_pieces)
+tm_test(a_tagged_buffer_may_be_in_pieces)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_sge sge[33];
-	struct tm_scene s;
 	struct tm_op o;
 	int pieces;
 
-	tm_open(&s);
 	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	pieces = (int)device.tm_caps.max_sge;
 	assert_in_range(pieces, 1, 32);
 	for (int i = 0; i <= pieces; i++)
-		sge[i] = (struct ibv_sge){ (uintptr_t)s.b.buf + (size_t)i * 700, 700,
-					   s.b.mr->lkey };
-	tm_tag(&o, &s, 5, 9, 0, 0);
+		sge[i] = (struct ibv_sge){ (uintptr_t)s->b.buf + (size_t)i * 700, 700,
+					   s->b.mr->lkey };
+	tm_tag(&o, s, 5, 9, 0, 0);
 	o.wr.tm.add.sg_list = sge;
 	o.wr.tm.add.num_sge = pieces + 1;
-	assert_int_equal(tm_post(&s, &o), EINVAL);
+	assert_int_equal(tm_post(s, &o), EINVAL);
 	o.wr.tm.add.num_sge = -1;
-	assert_int_equal(tm_post(&s, &o), EINVAL);
+	assert_int_equal(tm_post(s, &o), EINVAL);
 	o.wr.tm.add.num_sge = pieces;
-	assert_int_equal(tm_post(&s, &o), 0);
-	tm_expect(&s, 5, IBV_WC_TM_ADD, 0);
-	tm_send_eager(&s, 9, 700 * (uint32_t)pieces);
-	tm_expect_matched(&s, 5, 9, 700 * (uint32_t)pieces);
+	assert_int_equal(tm_post(s, &o), 0);
+	tm_expect(s, 5, IBV_WC_TM_ADD, 0);
+	tm_send_eager(s, 9, 700 * (uint32_t)pieces);
+	tm_expect_matched(s, 5, 9, 700 * (uint32_t)pieces);
 	/* And of no piece at all, for a message that is empty. */
-	tm_tag(&o, &s, 6, 10, 0, 0);
+	tm_tag(&o, s, 6, 10, 0, 0);
 	o.wr.tm.add.num_sge = 0;
-	assert_int_equal(tm_post(&s, &o), 0);
-	tm_expect(&s, 6, IBV_WC_TM_ADD, 0);
-	tm_send_eager(&s, 10, 0);
-	tm_expect_matched(&s, 6, 10, 0);
-	tm_close(&s);
+	assert_int_equal(tm_post(s, &o), 0);
+	tm_expect(s, 6, IBV_WC_TM_ADD, 0);
+	tm_send_eager(s, 10, 0);
+	tm_expect_matched(s, 6, 10, 0);
 }
 
 /* "Incoming message considered matching if TMH.tag & entry.mask == entry.tag" */
@@ -184,118 +178,105 @@ vt_test(the_mask_says_what_matters)
 }
 
 /* "the earliest send ... in the order in which the Receives were posted", and each once. */
-vt_test(the_oldest_that_matches_is_taken)
+tm_test(the_oldest_that_matches_is_taken)
 {
-	struct tm_scene s;
 	struct tm_op o;
 
-	tm_open(&s);
-	tm_add(&s, 1, 100);
-	tm_tag(&o, &s, 2, 0, 0, TM_ORDINARY);
+	tm_add(s, 1, 100);
+	tm_tag(&o, s, 2, 0, 0, TM_ORDINARY);
 	o.wr.tm.add.mask = 0; /* any */
-	assert_int_equal(tm_post(&s, &o), 0);
-	tm_expect(&s, 2, IBV_WC_TM_ADD, 0);
-	tm_add(&s, 3, 100);
-	tm_add(&s, 4, 200);
-	tm_ordinary(&s, 5);
-	tm_send_eager(&s, 200, 8);
-	tm_expect_matched(&s, 2, 200, 8);
-	tm_send_eager(&s, 100, 8);
-	tm_expect_matched(&s, 1, 100, 8);
-	tm_send_eager(&s, 200, 8);
-	tm_expect_matched(&s, 4, 200, 8);
-	tm_send_eager(&s, 100, 8);
-	tm_expect_matched(&s, 3, 100, 8);
-	tm_send_eager(&s, 100, 8);
-	tm_expect_unexpected(&s, 5, 100, 8, 0);
-	tm_close(&s);
+	assert_int_equal(tm_post(s, &o), 0);
+	tm_expect(s, 2, IBV_WC_TM_ADD, 0);
+	tm_add(s, 3, 100);
+	tm_add(s, 4, 200);
+	tm_ordinary(s, 5);
+	tm_send_eager(s, 200, 8);
+	tm_expect_matched(s, 2, 200, 8);
+	tm_send_eager(s, 100, 8);
+	tm_expect_matched(s, 1, 100, 8);
+	tm_send_eager(s, 200, 8);
+	tm_expect_matched(s, 4, 200, 8);
+	tm_send_eager(s, 100, 8);
+	tm_expect_matched(s, 3, 100, 8);
+	tm_send_eager(s, 100, 8);
+	tm_expect_unexpected(s, 5, 100, 8, 0);
 }
 
-vt_test(immediate_data_comes_along)
+tm_test(immediate_data_comes_along)
 {
-	struct tm_scene s;
 	struct tm_done done;
 	struct vt_wr w;
 
-	tm_open(&s);
-	tm_add(&s, 1, 100);
-	tm_ordinary(&s, 2);
-	tm_put_header(s.a.buf, IBV_TMH_EAGER, 100);
-	vt_wr(&w, IBV_WR_SEND_WITH_IMM, &s.a, &s.b, TM_TMH + 9);
+	tm_add(s, 1, 100);
+	tm_ordinary(s, 2);
+	tm_put_header(s->a.buf, IBV_TMH_EAGER, 100);
+	vt_wr(&w, IBV_WR_SEND_WITH_IMM, &s->a, &s->b, TM_TMH + 9);
 	w.wr.imm_data = htobe32(0x55667788);
-	vt_post(&s.a, &w);
-	done = tm_expect(&s, 1, IBV_WC_TM_RECV, TM_MATCHED | IBV_WC_WITH_IMM);
+	vt_post(&s->a, &w);
+	done = tm_expect(s, 1, IBV_WC_TM_RECV, TM_MATCHED | IBV_WC_WITH_IMM);
 	assert_int_equal(done.imm, htobe32(0x55667788));
 	assert_int_equal(done.bytes, 9);
 	/* A WRITE has no header: it takes an ordinary request, and tells the same CQ. */
-	vt_wr(&w, IBV_WR_RDMA_WRITE_WITH_IMM, &s.a, &s.b, TM_TMH + 9);
+	vt_wr(&w, IBV_WR_RDMA_WRITE_WITH_IMM, &s->a, &s->b, TM_TMH + 9);
 	w.wr.imm_data = htobe32(0x11223344);
-	vt_post(&s.a, &w);
-	done = tm_expect(&s, 2, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM);
+	vt_post(&s->a, &w);
+	done = tm_expect(s, 2, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM);
 	assert_int_equal(done.imm, htobe32(0x11223344));
-	assert_memory_equal(s.b.buf, s.a.buf, TM_TMH + 9);
-	tm_close(&s);
+	assert_memory_equal(s->b.buf, s->a.buf, TM_TMH + 9);
 }
 
 /* --- for software --- */
 
-vt_test(what_has_no_tag_takes_an_ordinary_request)
+tm_test(what_has_no_tag_takes_an_ordinary_request)
 {
-	struct tm_scene s;
 	struct tm_done done;
 
-	tm_open(&s);
-	tm_add(&s, 1, 0); /* would match a tag of 0 */
+	tm_add(s, 1, 0); /* would match a tag of 0 */
 	for (uint64_t i = 10; i < 16; i++)
-		tm_ordinary(&s, i);
-	tm_send_header(&s, IBV_TMH_NO_TAG, 0, 40);
-	done = tm_expect(&s, 10, IBV_WC_TM_NO_TAG, 0);
+		tm_ordinary(s, i);
+	tm_send_header(s, IBV_TMH_NO_TAG, 0, 40);
+	done = tm_expect(s, 10, IBV_WC_TM_NO_TAG, 0);
 	assert_int_equal(done.bytes, TM_TMH + 40);
 	assert_true(done.tag == 0);
-	assert_memory_equal(s.b.buf + TM_ORDINARY, s.a.buf, TM_TMH + 40);
+	assert_memory_equal(s->b.buf + TM_ORDINARY, s->a.buf, TM_TMH + 40);
 	/* The end of a rendezvous that software began here. */
-	tm_send_header(&s, IBV_TMH_FIN, 0, 0);
-	tm_expect(&s, 11, IBV_WC_TM_NO_TAG, 0);
+	tm_send_header(s, IBV_TMH_FIN, 0, 0);
+	tm_expect(s, 11, IBV_WC_TM_NO_TAG, 0);
 	/* No header that anybody knows, and none at all. */
-	tm_send_header(&s, (enum ibv_tmh_op)77, 0, 8);
-	tm_expect(&s, 12, IBV_WC_TM_NO_TAG, 0);
-	tm_put_header(s.a.buf, IBV_TMH_EAGER, 0);
-	tm_send_raw(&s, TM_TMH - 1);
-	done = tm_expect(&s, 13, IBV_WC_TM_NO_TAG, 0);
+	tm_send_header(s, (enum ibv_tmh_op)77, 0, 8);
+	tm_expect(s, 12, IBV_WC_TM_NO_TAG, 0);
+	tm_put_header(s->a.buf, IBV_TMH_EAGER, 0);
+	tm_send_raw(s, TM_TMH - 1);
+	done = tm_expect(s, 13, IBV_WC_TM_NO_TAG, 0);
 	assert_int_equal(done.bytes, TM_TMH - 1);
-	tm_send_raw(&s, 0);
-	done = tm_expect(&s, 14, IBV_WC_TM_NO_TAG, 0);
+	tm_send_raw(s, 0);
+	done = tm_expect(s, 14, IBV_WC_TM_NO_TAG, 0);
 	assert_int_equal(done.bytes, 0);
 	/* A rendezvous that does not say what is to be read. */
-	tm_send_header(&s, IBV_TMH_RNDV, 0, TM_RVH - 1);
-	tm_expect(&s, 15, IBV_WC_TM_NO_TAG, 0);
+	tm_send_header(s, IBV_TMH_RNDV, 0, TM_RVH - 1);
+	tm_expect(s, 15, IBV_WC_TM_NO_TAG, 0);
 	for (int i = 0; i < 6; i++)
-		tm_sent(&s);
+		tm_sent(s);
 	/* Nothing of that counts as unexpected. */
-	tm_sync(&s, 0, 0);
-	tm_send_eager(&s, 0, 8);
-	tm_expect_matched(&s, 1, 0, 8);
-	tm_close(&s);
+	tm_sync(s, 0, 0);
+	tm_send_eager(s, 0, 8);
+	tm_expect_matched(s, 1, 0, 8);
 }
 
-vt_test(without_a_request_the_sender_waits)
+tm_test(without_a_request_the_sender_waits)
 {
-	struct tm_scene s;
-
-	tm_open(&s);
-	tm_send_eager(&s, 5, 30);
-	tm_expect_none(&s);
-	vt_expect_none(s.a.cq);
+	tm_send_eager(s, 5, 30);
+	tm_expect_none(s);
+	vt_expect_none(s->a.cq);
 	/* Not counted before it is taken; and what was added meanwhile may have it. */
-	tm_sync(&s, 0, 0);
-	tm_add(&s, 1, 5);
-	tm_expect_matched(&s, 1, 5, 30);
-	tm_send_eager(&s, 6, 30);
-	tm_expect_none(&s);
-	tm_ordinary(&s, 2);
-	tm_expect_unexpected(&s, 2, 6, 30, 0);
-	tm_sync(&s, 1, 0); /* once, although it was asked for again and again */
-	tm_close(&s);
+	tm_sync(s, 0, 0);
+	tm_add(s, 1, 5);
+	tm_expect_matched(s, 1, 5, 30);
+	tm_send_eager(s, 6, 30);
+	tm_expect_none(s);
+	tm_ordinary(s, 2);
+	tm_expect_unexpected(s, 2, 6, 30, 0);
+	tm_sync(s, 1, 0); /* once, although it was asked for again and again */
 }
 
 /* --- phases --- */
@@ -304,289 +285,254 @@ vt_test(without_a_request_the_sender_waits)
  * tag_matching.md: as soon as a message is deemed unexpected, new tags do not count until the
  * numbers agree; those that were there before do.
  */
-vt_test(tags_wait_until_the_counts_agree)
+tm_test(tags_wait_until_the_counts_agree)
 {
-	struct tm_scene s;
-
-	tm_open(&s);
 	for (uint64_t i = 100; i < 104; i++)
-		tm_ordinary(&s, i);
-	tm_add_counting(&s, 1, 10, 0, 0);
-	tm_send_eager(&s, 20, 8);
-	tm_expect_unexpected(&s, 100, 20, 8, 0);
+		tm_ordinary(s, i);
+	tm_add_counting(s, 1, 10, 0, 0);
+	tm_send_eager(s, 20, 8);
+	tm_expect_unexpected(s, 100, 20, 8, 0);
 	/* Software has not seen it yet, and adds the very tag that it is for. */
-	tm_add_counting(&s, 2, 20, 0, IBV_WC_TM_SYNC_REQ);
-	tm_send_eager(&s, 20, 8);
-	tm_expect_unexpected(&s, 101, 20, 8, 0);
-	tm_send_eager(&s, 10, 8);
-	tm_expect_matched(&s, 1, 10, 8);
+	tm_add_counting(s, 2, 20, 0, IBV_WC_TM_SYNC_REQ);
+	tm_send_eager(s, 20, 8);
+	tm_expect_unexpected(s, 101, 20, 8, 0);
+	tm_send_eager(s, 10, 8);
+	tm_expect_matched(s, 1, 10, 8);
 	/* Now it has seen one of the two. */
-	tm_sync(&s, 1, IBV_WC_TM_SYNC_REQ);
-	tm_send_eager(&s, 20, 8);
-	tm_expect_unexpected(&s, 102, 20, 8, 0);
-	tm_sync(&s, 3, 0);
-	tm_send_eager(&s, 20, 8);
-	tm_expect_matched(&s, 2, 20, 8);
-	tm_close(&s);
+	tm_sync(s, 1, IBV_WC_TM_SYNC_REQ);
+	tm_send_eager(s, 20, 8);
+	tm_expect_unexpected(s, 102, 20, 8, 0);
+	tm_sync(s, 3, 0);
+	tm_send_eager(s, 20, 8);
+	tm_expect_matched(s, 2, 20, 8);
 }
 
 /* An ADD brings the count along as well as a SYNC does, and then counts itself. */
-vt_test(an_add_may_bring_the_count)
+tm_test(an_add_may_bring_the_count)
 {
-	struct tm_scene s;
 	struct tm_op o;
 
-	tm_open(&s);
-	tm_ordinary(&s, 100);
-	tm_send_eager(&s, 20, 8);
-	tm_expect_unexpected(&s, 100, 20, 8, 0);
+	tm_ordinary(s, 100);
+	tm_send_eager(s, 20, 8);
+	tm_expect_unexpected(s, 100, 20, 8, 0);
 	/* Without IBV_OPS_TM_SYNC the count says nothing. */
-	tm_tag(&o, &s, 1, 30, 0, TM_ORDINARY);
+	tm_tag(&o, s, 1, 30, 0, TM_ORDINARY);
 	o.wr.tm.unexpected_cnt = 1;
-	assert_int_equal(tm_post(&s, &o), 0);
-	tm_expect(&s, 1, IBV_WC_TM_ADD, IBV_WC_TM_SYNC_REQ);
-	tm_add_counting(&s, 2, 40, 1, 0);
-	tm_send_eager(&s, 40, 8);
-	tm_expect_matched(&s, 2, 40, 8);
-	tm_send_eager(&s, 30, 8);
-	tm_expect_matched(&s, 1, 30, 8);
+	assert_int_equal(tm_post(s, &o), 0);
+	tm_expect(s, 1, IBV_WC_TM_ADD, IBV_WC_TM_SYNC_REQ);
+	tm_add_counting(s, 2, 40, 1, 0);
+	tm_send_eager(s, 40, 8);
+	tm_expect_matched(s, 2, 40, 8);
+	tm_send_eager(s, 30, 8);
+	tm_expect_matched(s, 1, 30, 8);
 	/* In step, an ADD needs no count. */
-	tm_add(&s, 3, 50);
-	tm_send_eager(&s, 50, 8);
-	tm_expect_matched(&s, 3, 50, 8);
-	tm_close(&s);
+	tm_add(s, 3, 50);
+	tm_send_eager(s, 50, 8);
+	tm_expect_matched(s, 3, 50, 8);
 }
 
-vt_test(a_waiting_tag_can_be_removed)
+tm_test(a_waiting_tag_can_be_removed)
 {
-	struct tm_scene s;
 	struct tm_op waiting;
 
-	tm_open(&s);
-	tm_ordinary(&s, 100);
-	tm_send_eager(&s, 20, 8);
-	tm_expect_unexpected(&s, 100, 20, 8, 0);
+	tm_ordinary(s, 100);
+	tm_send_eager(s, 20, 8);
+	tm_expect_unexpected(s, 100, 20, 8, 0);
 	/* Software finds that the message is for the tag that it has just added. */
-	tm_tag(&waiting, &s, 1, 20, 0, TM_ORDINARY);
-	assert_int_equal(tm_post(&s, &waiting), 0);
-	tm_expect(&s, 1, IBV_WC_TM_ADD, IBV_WC_TM_SYNC_REQ);
-	tm_add_counting(&s, 2, 30, 0, IBV_WC_TM_SYNC_REQ);
-	assert_int_equal(tm_del(&s, waiting.wr.tm.handle), IBV_WC_SUCCESS);
+	tm_tag(&waiting, s, 1, 20, 0, TM_ORDINARY);
+	assert_int_equal(tm_post(s, &waiting), 0);
+	tm_expect(s, 1, IBV_WC_TM_ADD, IBV_WC_TM_SYNC_REQ);
+	tm_add_counting(s, 2, 30, 0, IBV_WC_TM_SYNC_REQ);
+	assert_int_equal(tm_del(s, waiting.wr.tm.handle), IBV_WC_SUCCESS);
 	/* The next one still waits. */
-	tm_ordinary(&s, 101);
-	tm_send_eager(&s, 30, 8);
-	tm_expect_unexpected(&s, 101, 30, 8, 0);
-	tm_sync(&s, 2, 0);
-	tm_send_eager(&s, 30, 8);
-	tm_expect_matched(&s, 2, 30, 8);
-	tm_close(&s);
+	tm_ordinary(s, 101);
+	tm_send_eager(s, 30, 8);
+	tm_expect_unexpected(s, 101, 30, 8, 0);
+	tm_sync(s, 2, 0);
+	tm_send_eager(s, 30, 8);
+	tm_expect_matched(s, 2, 30, 8);
 }
 
 /* --- operations --- */
 
-vt_test(what_is_not_signaled_is_not_told)
+tm_test(what_is_not_signaled_is_not_told)
 {
-	struct tm_scene s;
 	struct tm_op o;
 
-	tm_open(&s);
-	tm_tag(&o, &s, 1, 10, 0, TM_ORDINARY);
+	tm_tag(&o, s, 1, 10, 0, TM_ORDINARY);
 	o.wr.flags = 0;
-	assert_int_equal(tm_post(&s, &o), 0);
+	assert_int_equal(tm_post(s, &o), 0);
 	tm_op(&o, IBV_WR_TAG_SYNC, 2);
 	o.wr.flags = IBV_OPS_TM_SYNC;
-	assert_int_equal(tm_post(&s, &o), 0);
-	tm_expect_none(&s);
-	tm_send_eager(&s, 10, 8);
-	tm_expect_matched(&s, 1, 10, 8);
-	tm_tag(&o, &s, 3, 10, 0, TM_ORDINARY);
+	assert_int_equal(tm_post(s, &o), 0);
+	tm_expect_none(s);
+	tm_send_eager(s, 10, 8);
+	tm_expect_matched(s, 1, 10, 8);
+	tm_tag(&o, s, 3, 10, 0, TM_ORDINARY);
 	o.wr.flags = 0;
-	assert_int_equal(tm_post(&s, &o), 0);
+	assert_int_equal(tm_post(s, &o), 0);
 	o.wr.opcode = IBV_WR_TAG_DEL;
-	assert_int_equal(tm_post(&s, &o), 0);
-	assert_int_equal(tm_post(&s, &o), 0); /* one that is gone, too */
-	tm_expect_none(&s);
-	tm_ordinary(&s, 4);
-	tm_send_eager(&s, 10, 8);
-	tm_expect_unexpected(&s, 4, 10, 8, 0);
-	tm_close(&s);
+	assert_int_equal(tm_post(s, &o), 0);
+	assert_int_equal(tm_post(s, &o), 0); /* one that is gone, too */
+	tm_expect_none(s);
+	tm_ordinary(s, 4);
+	tm_send_eager(s, 10, 8);
+	tm_expect_unexpected(s, 4, 10, 8, 0);
 }
 
 /* "Operation may fail due to concurrent tag consumption" */
-vt_test(a_removed_tag_matches_nothing)
+tm_test(a_removed_tag_matches_nothing)
 {
 	uint32_t first, second, again;
-	struct tm_scene s;
 
-	tm_open(&s);
-	tm_ordinary(&s, 100);
-	first = tm_add(&s, 1, 10);
-	second = tm_add(&s, 2, 20);
+	tm_ordinary(s, 100);
+	first = tm_add(s, 1, 10);
+	second = tm_add(s, 2, 20);
 	assert_int_not_equal(first, second);
-	assert_int_equal(tm_del(&s, first), IBV_WC_SUCCESS);
-	assert_int_equal(tm_del(&s, first), IBV_WC_TM_ERR);
-	tm_send_eager(&s, 10, 8);
-	tm_expect_unexpected(&s, 100, 10, 8, 0);
-	tm_send_eager(&s, 20, 8);
-	tm_expect_matched(&s, 2, 20, 8);
-	assert_int_equal(tm_del(&s, second), IBV_WC_TM_ERR);
+	assert_int_equal(tm_del(s, first), IBV_WC_SUCCESS);
+	assert_int_equal(tm_del(s, first), IBV_WC_TM_ERR);
+	tm_send_eager(s, 10, 8);
+	tm_expect_unexpected(s, 100, 10, 8, 0);
+	tm_send_eager(s, 20, 8);
+	tm_expect_matched(s, 2, 20, 8);
+	assert_int_equal(tm_del(s, second), IBV_WC_TM_ERR);
 	/* A handle is of one tag only, even where its place is used again. */
-	tm_sync(&s, 1, 0);
+	tm_sync(s, 1, 0);
 	for (uint64_t i = 0; i < 3 * TM_TAGS; i++) {
-		again = tm_add(&s, 3, 30);
+		again = tm_add(s, 3, 30);
 		assert_int_not_equal(again, second);
-		assert_int_equal(tm_del(&s, second), IBV_WC_TM_ERR);
-		assert_int_equal(tm_del(&s, again), IBV_WC_SUCCESS);
+		assert_int_equal(tm_del(s, second), IBV_WC_TM_ERR);
+		assert_int_equal(tm_del(s, again), IBV_WC_SUCCESS);
 	}
-	tm_close(&s);
 }
 
 /* "Size of tag matching list is limited by max_num_tags." */
-vt_test(the_list_is_as_long_as_asked_for)
+tm_test(the_list_is_as_long_as_asked_for)
 {
 	uint32_t handle[TM_TAGS];
-	struct tm_scene s;
 	struct tm_op o;
 
-	tm_open(&s);
 	for (int round = 0; round < 2; round++) {
 		for (uint64_t i = 0; i < TM_TAGS; i++)
-			handle[i] = tm_add(&s, i, i);
-		tm_tag(&o, &s, 99, 99, 0, TM_ORDINARY);
-		assert_int_equal(tm_post(&s, &o), ENOMEM);
-		tm_expect_none(&s);
+			handle[i] = tm_add(s, i, i);
+		tm_tag(&o, s, 99, 99, 0, TM_ORDINARY);
+		assert_int_equal(tm_post(s, &o), ENOMEM);
+		tm_expect_none(s);
 		/* From the middle, by a message and by hand: there is room again. */
-		tm_send_eager(&s, TM_TAGS / 2, 8);
-		tm_expect_matched(&s, TM_TAGS / 2, TM_TAGS / 2, 8);
-		assert_int_equal(tm_post(&s, &o), 0);
-		tm_expect(&s, 99, IBV_WC_TM_ADD, 0);
-		assert_int_equal(tm_post(&s, &o), ENOMEM);
-		tm_send_eager(&s, 99, 8);
-		tm_expect_matched(&s, 99, 99, 8);
+		tm_send_eager(s, TM_TAGS / 2, 8);
+		tm_expect_matched(s, TM_TAGS / 2, TM_TAGS / 2, 8);
+		assert_int_equal(tm_post(s, &o), 0);
+		tm_expect(s, 99, IBV_WC_TM_ADD, 0);
+		assert_int_equal(tm_post(s, &o), ENOMEM);
+		tm_send_eager(s, 99, 8);
+		tm_expect_matched(s, 99, 99, 8);
 		for (uint64_t i = 0; i < TM_TAGS; i++)
-			assert_int_equal(tm_del(&s, handle[i]), i == TM_TAGS / 2 ? IBV_WC_TM_ERR
+			assert_int_equal(tm_del(s, handle[i]), i == TM_TAGS / 2 ? IBV_WC_TM_ERR
 									   : IBV_WC_SUCCESS);
 	}
-	tm_close(&s);
 }
 
-vt_test(wrong_operations_are_refused)
+tm_test(wrong_operations_are_refused)
 {
-	struct tm_scene s;
 	struct tm_op o;
 
-	tm_open(&s);
 	tm_op(&o, (enum ibv_ops_wr_opcode)(IBV_WR_TAG_SYNC + 1), 1);
-	assert_int_equal(tm_post(&s, &o), EINVAL);
+	assert_int_equal(tm_post(s, &o), EINVAL);
 	tm_op(&o, IBV_WR_TAG_SYNC, 1);
 	o.wr.flags |= 1 << 5;
-	assert_int_equal(tm_post(&s, &o), EINVAL);
+	assert_int_equal(tm_post(s, &o), EINVAL);
 	tm_op(&o, IBV_WR_TAG_DEL, 1);
 	o.wr.tm.handle = TM_TAGS; /* beyond the list that was asked for */
-	assert_int_equal(tm_post(&s, &o), EINVAL);
-	tm_tag(&o, &s, 1, 1, 0, 0);
+	assert_int_equal(tm_post(s, &o), EINVAL);
+	tm_tag(&o, s, 1, 1, 0, 0);
 	o.wr.tm.add.num_sge = 2;
 	o.wr.tm.add.sg_list = (struct ibv_sge[2]){ { .length = 1u << 31 }, { .length = 1 } };
-	assert_int_equal(tm_post(&s, &o), EINVAL);
-	tm_expect_none(&s);
-	tm_close(&s);
+	assert_int_equal(tm_post(s, &o), EINVAL);
+	tm_expect_none(s);
 }
 
 /* A list: what stands before the one that is refused is done, and nothing behind it. */
-vt_test(a_list_stops_where_it_is_wrong)
+tm_test(a_list_stops_where_it_is_wrong)
 {
 	struct ibv_ops_wr *bad = NULL;
-	struct tm_scene s;
 	struct tm_op o[4];
 
-	tm_open(&s);
 	for (uint64_t i = 0; i < 4; i++) {
-		tm_tag(&o[i], &s, i, i, 0, TM_ORDINARY);
+		tm_tag(&o[i], s, i, i, 0, TM_ORDINARY);
 		o[i].wr.tm.add.sg_list = &o[i].sge;
 		o[i].wr.next = i < 3 ? &o[i + 1].wr : NULL;
 	}
 	o[2].wr.tm.add.num_sge = -1;
-	assert_int_equal(ibv_post_srq_ops(s.b.srq, &o[0].wr, &bad), EINVAL);
+	assert_int_equal(ibv_post_srq_ops(s->b.srq, &o[0].wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &o[2].wr);
-	tm_expect(&s, 0, IBV_WC_TM_ADD, 0);
-	tm_expect(&s, 1, IBV_WC_TM_ADD, 0);
-	tm_expect_none(&s);
-	tm_ordinary(&s, 100);
-	tm_send_eager(&s, 3, 8);
-	tm_expect_unexpected(&s, 100, 3, 8, 0);
-	tm_send_eager(&s, 1, 8);
-	tm_expect_matched(&s, 1, 1, 8);
-	tm_close(&s);
+	tm_expect(s, 0, IBV_WC_TM_ADD, 0);
+	tm_expect(s, 1, IBV_WC_TM_ADD, 0);
+	tm_expect_none(s);
+	tm_ordinary(s, 100);
+	tm_send_eager(s, 3, 8);
+	tm_expect_unexpected(s, 100, 3, 8, 0);
+	tm_send_eager(s, 1, 8);
+	tm_expect_matched(s, 1, 1, 8);
 }
 
 /* --- faults --- */
 
-vt_test(a_message_longer_than_its_buffer)
+tm_test(a_message_longer_than_its_buffer)
 {
-	struct tm_scene s;
 	struct tm_done done;
 
-	tm_open(&s);
-	tm_add_at(&s, 1, 10, 0, 100);
-	tm_send_eager(&s, 10, 101);
-	done = tm_expect_status(&s, 1, IBV_WC_LOC_LEN_ERR);
+	tm_add_at(s, 1, 10, 0, 100);
+	tm_send_eager(s, 10, 101);
+	done = tm_expect_status(s, 1, IBV_WC_LOC_LEN_ERR);
 	assert_int_equal(done.opcode, IBV_WC_TM_RECV);
-	vt_expect(s.a.cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	vt_expect(s->a.cq, 1, IBV_WC_REM_INV_REQ_ERR);
 	vt_event_acked(IBV_EVENT_QP_LAST_WQE_REACHED);
-	tm_close(&s);
 }
 
 /* The QP whose message it was fails; the queue and the others go on. */
-vt_test(a_tag_with_a_wrong_key)
+tm_test(a_tag_with_a_wrong_key)
 {
 	struct ibv_qp *other;
 	struct vt_end a2;
-	struct tm_scene s;
 	struct tm_op o;
 
-	tm_open(&s);
-	other = tm_receiver(s.b.srq, 0);
-	vt_end_open(&a2, &s.opt, false);
-	vt_climb(a2.qp, &s.opt, IBV_QPS_RTS, other->qp_num);
-	vt_climb(other, &s.opt, IBV_QPS_RTS, a2.qp->qp_num);
-	tm_tag(&o, &s, 1, 10, 0, 100);
+	other = tm_receiver(s->b.srq, 0);
+	vt_end_open(&a2, &s->opt);
+	vt_climb(a2.qp, &s->opt, IBV_QPS_RTS, other->qp_num);
+	vt_climb(other, &s->opt, IBV_QPS_RTS, a2.qp->qp_num);
+	tm_tag(&o, s, 1, 10, 0, 100);
 	o.sge.lkey ^= 0x100;
-	assert_int_equal(tm_post(&s, &o), 0);
-	tm_expect(&s, 1, IBV_WC_TM_ADD, 0);
-	tm_add(&s, 2, 20);
-	tm_send_eager(&s, 10, 50);
-	tm_expect_status(&s, 1, IBV_WC_LOC_PROT_ERR);
-	vt_expect(s.a.cq, 1, IBV_WC_REM_OP_ERR);
+	assert_int_equal(tm_post(s, &o), 0);
+	tm_expect(s, 1, IBV_WC_TM_ADD, 0);
+	tm_add(s, 2, 20);
+	tm_send_eager(s, 10, 50);
+	tm_expect_status(s, 1, IBV_WC_LOC_PROT_ERR);
+	vt_expect(s->a.cq, 1, IBV_WC_REM_OP_ERR);
 	vt_event_acked(IBV_EVENT_QP_LAST_WQE_REACHED);
 	tm_put_header(a2.buf, IBV_TMH_EAGER, 20);
-	vt_send(&a2, &s.b, 1); /* 8 octets: no header */
-	tm_ordinary(&s, 3);
-	tm_expect(&s, 3, IBV_WC_TM_NO_TAG, 0);
+	vt_send(&a2, &s->b, 1); /* 8 octets: no header */
+	tm_ordinary(s, 3);
+	tm_expect(s, 3, IBV_WC_TM_NO_TAG, 0);
 	vt_expect(a2.cq, 1, IBV_WC_SUCCESS);
 	vt_end_close(&a2);
 	tm_receiver_close(other);
-	tm_close(&s);
 }
 
 /* What became of a tag is told even if the QP that brought the message is gone. */
-vt_test(completions_of_tags_outlive_the_qp)
+tm_test(completions_of_tags_outlive_the_qp)
 {
-	struct tm_scene s;
-
-	tm_open(&s);
-	tm_add(&s, 1, 10);
-	tm_add(&s, 2, 20);
-	tm_send_eager(&s, 10, 50);
-	tm_sent(&s);
-	tm_receiver_close(s.b.qp);
-	s.b.qp = tm_receiver(s.b.srq, 0);
-	tm_expect(&s, 1, IBV_WC_TM_RECV, TM_MATCHED);
+	tm_add(s, 1, 10);
+	tm_add(s, 2, 20);
+	tm_send_eager(s, 10, 50);
+	tm_sent(s);
+	tm_receiver_close(s->b.qp);
+	s->b.qp = tm_receiver(s->b.srq, 0);
+	tm_expect(s, 1, IBV_WC_TM_RECV, TM_MATCHED);
 	/* The other tag is for whoever comes. */
-	assert_int_equal(vt_modify(s.a.qp, IBV_QPS_RESET), 0);
-	vt_climb(s.a.qp, &s.opt, IBV_QPS_RTS, s.b.qp->qp_num);
-	vt_climb(s.b.qp, &s.opt, IBV_QPS_RTS, s.a.qp->qp_num);
-	tm_send_eager(&s, 20, 8);
-	tm_expect_matched(&s, 2, 20, 8);
-	tm_add(&s, 3, 30); /* and goes with the queue */
-	tm_close(&s);
+	assert_int_equal(vt_modify(s->a.qp, IBV_QPS_RESET), 0);
+	vt_climb(s->a.qp, &s->opt, IBV_QPS_RTS, s->b.qp->qp_num);
+	vt_climb(s->b.qp, &s->opt, IBV_QPS_RTS, s->a.qp->qp_num);
+	tm_send_eager(s, 20, 8);
+	tm_expect_matched(s, 2, 20, 8);
+	tm_add(s, 3, 30); /* and goes with the queue */
 }

@@ -11,13 +11,12 @@
  * each octet checked, and the octets around.
  */
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
-enum { TYPES = 3, EDGE = 64, CANARY = 0xcc };
+enum { EDGE = 64, CANARY = 0xcc };
 
 /* Which services an operation is on, and what its completions are called. */
 static const struct {
 	enum ibv_wr_opcode op;
-	int types; /* how many of types[] */
+	int types; /* how many of vt_types[] */
 	enum ibv_wc_opcode send, recv;
 	bool takes_recv, imm;
 } ops[] = {
@@ -94,7 +93,7 @@ static void every_operation_in_every_size(enum ibv_qp_type type, enum ibv_mtu mt
 	vt_pair_open(&p, &opt);
 	for (int op = 0; op < OPS; op++)
 		for (int i = 0; i < SIZES; i++)
-			if (types[ops[op].types - 1] >= type && sizes[i] <= max)
+			if (vt_types[ops[op].types - 1] >= type && sizes[i] <= max)
 				one_message(&p, op, sizes[i]);
 	vt_expect_none(p.a.cq);
 	vt_expect_none(p.b.cq);
@@ -242,25 +241,19 @@ vt_test(a_read_into_pieces)
 }
 
 /* No pieces at all is a message of no octets. */
-vt_test(a_message_of_no_pieces)
+vt_pairs_test(a_message_of_no_pieces, t, 0, VT_TYPES, .type = vt_types[t])
 {
-	for (int t = 0; t < TYPES; t++) {
-		struct vt_options opt = { .type = types[t] };
-		struct ibv_send_wr *bad;
-		struct vt_pair p;
-		struct vt_wr w;
+	struct ibv_send_wr *bad;
+	struct vt_wr w;
 
-		vt_pair_open(&p, &opt);
-		vt_recv(&p.b, 7);
-		vt_wr(&w, IBV_WR_SEND_WITH_IMM, &p.a, &p.b, 0);
-		w.wr.num_sge = 0;
-		w.wr.sg_list = NULL;
-		w.wr.imm_data = 99;
-		assert_int_equal(ibv_post_send(p.a.qp, &w.wr, &bad), 0);
-		assert_int_equal(vt_expect(p.b.cq, 7, IBV_WC_SUCCESS).imm_data, 99);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-		vt_pair_close(&p);
-	}
+	vt_recv(&p->b, 7);
+	vt_wr(&w, IBV_WR_SEND_WITH_IMM, &p->a, &p->b, 0);
+	w.wr.num_sge = 0;
+	w.wr.sg_list = NULL;
+	w.wr.imm_data = 99;
+	assert_int_equal(ibv_post_send(p->a.qp, &w.wr, &bad), 0);
+	assert_int_equal(vt_expect(p->b.cq, 7, IBV_WC_SUCCESS).imm_data, 99);
+	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 }
 
 /* --- atomics --- */

@@ -109,6 +109,9 @@ static void two_close(struct two *two)
 	raw_close(&two->a);
 }
 
+#define two_test(f, ...)									  \
+	vt_with(vt_test, f, struct two, two, two_open(&two, __VA_ARGS__), two_close(&two))
+
 static struct ibv_sge data_sge(struct two *two, uint32_t offset, uint32_t bytes)
 {
 	return (struct ibv_sge){.addr = (uintptr_t)raw_at(&two->a, DATA) + offset,
@@ -209,67 +212,56 @@ static const struct {
 	     {10000, 1000}, {50000, 536}, {262144, 1460}};
 
 /* ibv_post_send(3), IBV_WR_TSO */
-vt_test(a_stream_is_cut_into_frames)
+two_test(a_stream_is_cut_into_frames, HEADER)
 {
-	struct two two;
-
-	two_open(&two, HEADER);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct ibv_sge sge = data_sge(&two, 0, sizes[i].bytes);
-		struct ibv_send_wr wr = tso_wr(&two, &sge, 1, sizes[i].mss);
+		struct ibv_sge sge = data_sge(two, 0, sizes[i].bytes);
+		struct ibv_send_wr wr = tso_wr(two, &sge, 1, sizes[i].mss);
 
-		make_ready(&two, sizes[i].bytes, sizes[i].mss);
-		assert_int_equal(post(&two, &wr), 0);
-		assert_int_equal(vt_expect(two.a.cq, 77, IBV_WC_SUCCESS).opcode, IBV_WC_TSO);
-		expect_stream(&two, sizes[i].bytes, sizes[i].mss);
-		reset_receiver(&two);
+		make_ready(two, sizes[i].bytes, sizes[i].mss);
+		assert_int_equal(post(two, &wr), 0);
+		assert_int_equal(vt_expect(two->a.cq, 77, IBV_WC_SUCCESS).opcode, IBV_WC_TSO);
+		expect_stream(two, sizes[i].bytes, sizes[i].mss);
+		reset_receiver(two);
 	}
-	two_close(&two);
 }
 
 /* ibv_wr_post(3): "Produce multiple SEND messages using TCP Segmentation Offload." */
-vt_test(a_builder_makes_the_same)
+two_test(a_builder_makes_the_same, HEADER)
 {
-	struct two two;
-
-	two_open(&two, HEADER);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uint8_t header[HEADER];
 
-		make_ready(&two, sizes[i].bytes, sizes[i].mss);
-		memcpy(header, two.header, HEADER);
-		ibv_wr_start(two.qpx);
-		two.qpx->wr_id = 78;
-		two.qpx->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM;
-		ibv_wr_send_tso(two.qpx, header, HEADER, (uint16_t)sizes[i].mss);
+		make_ready(two, sizes[i].bytes, sizes[i].mss);
+		memcpy(header, two->header, HEADER);
+		ibv_wr_start(two->qpx);
+		two->qpx->wr_id = 78;
+		two->qpx->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM;
+		ibv_wr_send_tso(two->qpx, header, HEADER, (uint16_t)sizes[i].mss);
 		memset(header, 0xff, HEADER); /* the caller's again */
-		ibv_wr_set_sge(two.qpx, two.a.mr->lkey, (uintptr_t)raw_at(&two.a, DATA),
+		ibv_wr_set_sge(two->qpx, two->a.mr->lkey, (uintptr_t)raw_at(&two->a, DATA),
 			       sizes[i].bytes);
-		assert_int_equal(ibv_wr_complete(two.qpx), 0);
-		assert_int_equal(vt_expect(two.a.cq, 78, IBV_WC_SUCCESS).opcode, IBV_WC_TSO);
-		expect_stream(&two, sizes[i].bytes, sizes[i].mss);
-		reset_receiver(&two);
+		assert_int_equal(ibv_wr_complete(two->qpx), 0);
+		assert_int_equal(vt_expect(two->a.cq, 78, IBV_WC_SUCCESS).opcode, IBV_WC_TSO);
+		expect_stream(two, sizes[i].bytes, sizes[i].mss);
+		reset_receiver(two);
 	}
-	two_close(&two);
 }
 
-vt_test(data_may_lie_in_pieces)
+two_test(data_may_lie_in_pieces, HEADER)
 {
 	struct ibv_sge sge[4];
 	struct ibv_send_wr wr;
-	struct two two;
 
-	two_open(&two, HEADER);
-	make_ready(&two, 3333, 300);
-	sge[0] = data_sge(&two, 0, 1);
-	sge[1] = data_sge(&two, 1, 299);
-	sge[2] = data_sge(&two, 300, 0);
-	sge[3] = data_sge(&two, 300, 3033);
-	wr = tso_wr(&two, sge, 4, 300);
-	assert_int_equal(post(&two, &wr), 0);
-	vt_expect(two.a.cq, 77, IBV_WC_SUCCESS);
-	expect_stream(&two, 3333, 300);
-	two_close(&two);
+	make_ready(two, 3333, 300);
+	sge[0] = data_sge(two, 0, 1);
+	sge[1] = data_sge(two, 1, 299);
+	sge[2] = data_sge(two, 300, 0);
+	sge[3] = data_sge(two, 300, 3033);
+	wr = tso_wr(two, sge, 4, 300);
+	assert_int_equal(post(two, &wr), 0);
+	vt_expect(two->a.cq, 77, IBV_WC_SUCCESS);
+	expect_stream(two, 3333, 300);
 }
 
 /* create_ex: "Maximum TSO header size" */
@@ -304,31 +296,28 @@ vt_test(headers_are_as_long_as_was_asked)
 	two_close(&two);
 }
 
-vt_test(what_is_wrong_is_refused)
+two_test(what_is_wrong_is_refused, HEADER)
 {
 	struct ibv_sge sge[5];
 	struct ibv_send_wr wr;
-	struct two two;
 
-	two_open(&two, HEADER);
 	for (unsigned i = 0; i < 5; i++)
-		sge[i] = data_sge(&two, 0, 10);
-	wr = tso_wr(&two, sge, 1, 0);
-	assert_int_equal(post(&two, &wr), EINVAL); /* no mss */
-	wr = tso_wr(&two, sge, 5, 100);
-	assert_int_equal(post(&two, &wr), EINVAL); /* too many SGEs */
-	wr = tso_wr(&two, sge, 1, 100);
+		sge[i] = data_sge(two, 0, 10);
+	wr = tso_wr(two, sge, 1, 0);
+	assert_int_equal(post(two, &wr), EINVAL); /* no mss */
+	wr = tso_wr(two, sge, 5, 100);
+	assert_int_equal(post(two, &wr), EINVAL); /* too many SGEs */
+	wr = tso_wr(two, sge, 1, 100);
 	wr.send_flags |= IBV_SEND_INLINE;
-	assert_int_equal(post(&two, &wr), EINVAL);
-	wr = tso_wr(&two, sge, 1, 100);
+	assert_int_equal(post(two, &wr), EINVAL);
+	wr = tso_wr(two, sge, 1, 100);
 	wr.tso.hdr_sz = RAW_HEADER - 1;
-	assert_int_equal(post(&two, &wr), EINVAL); /* not even Ethernet's */
-	ibv_wr_start(two.qpx);
-	ibv_wr_send_tso(two.qpx, two.header, HEADER, 100);
-	ibv_wr_set_inline_data(two.qpx, two.header, 10);
-	assert_int_equal(ibv_wr_complete(two.qpx), EINVAL);
-	vt_expect_none(two.a.cq);
-	two_close(&two);
+	assert_int_equal(post(two, &wr), EINVAL); /* not even Ethernet's */
+	ibv_wr_start(two->qpx);
+	ibv_wr_send_tso(two->qpx, two->header, HEADER, 100);
+	ibv_wr_set_inline_data(two->qpx, two->header, 10);
+	assert_int_equal(ibv_wr_complete(two->qpx), EINVAL);
+	vt_expect_none(two->a.cq);
 }
 
 vt_test(a_header_from_nowhere_is_refused)
@@ -352,20 +341,17 @@ vt_test(a_header_from_nowhere_is_refused)
 }
 
 /* No frame is longer than there are where there is no more data than that. */
-vt_test(the_last_frame_may_be_shorter_than_any_mss)
+two_test(the_last_frame_may_be_shorter_than_any_mss, HEADER)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct two two;
 
-	two_open(&two, HEADER);
-	make_ready(&two, 100, 65535);
-	sge = data_sge(&two, 0, 100);
-	wr = tso_wr(&two, &sge, 1, 65535);
-	assert_int_equal(post(&two, &wr), 0);
-	vt_expect(two.a.cq, 77, IBV_WC_SUCCESS);
-	expect_stream(&two, 100, 65535);
-	two_close(&two);
+	make_ready(two, 100, 65535);
+	sge = data_sge(two, 0, 100);
+	wr = tso_wr(two, &sge, 1, 65535);
+	assert_int_equal(post(two, &wr), 0);
+	vt_expect(two->a.cq, 77, IBV_WC_SUCCESS);
+	expect_stream(two, 100, 65535);
 }
 
 /* What the device finds wrong: the completion tells it, and nothing was sent. */
