@@ -24,8 +24,7 @@ vt_pair_test(the_octets_arrive_as_they_are)
 		aim(&w, p, AT + 8 * i, 8);
 		if (i % 2)
 			w.wr.send_flags |= IBV_SEND_INLINE;
-		vt_post(&p->a, &w);
-		wc = vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+		wc = vt_done(&p->a, &w, IBV_WC_SUCCESS);
 		assert_int_equal(wc.opcode, IBV_WC_ATOMIC_WRITE);
 		assert_true(vt_is_filled(p->b.buf + AT + 8 * i, 8, i));
 	}
@@ -58,8 +57,7 @@ vt_pairs_test(it_has_eight_octets, i, 0, 6)
 	struct vt_wr w;
 
 	aim(&w, p, AT, lengths[i]);
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_LOC_LEN_ERR);
+	vt_done(&p->a, &w, IBV_WC_LOC_LEN_ERR);
 	assert_true(vt_is_octet(p->b.buf, p->b.bytes, 0));
 }
 
@@ -93,15 +91,14 @@ vt_test(what_breaks_a_rule_is_refused)
 		{ { .mr_access = 0 }, AT + 4, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR },
 	};
 
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(rows); i++) {
 		struct vt_pair p;
 		struct vt_wr w;
 
 		vt_pair_open(&p, &rows[i].opt);
 		aim(&w, &p, rows[i].offset, 8);
 		vt_fill(p.a.buf, 8, 1);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, rows[i].status);
+		vt_done(&p.a, &w, rows[i].status);
 		vt_event_acked(rows[i].event);
 		assert_true(vt_is_octet(p.b.buf, p.b.bytes, 0));
 		vt_pair_close(&p);
@@ -114,8 +111,7 @@ vt_pair_test(a_write_is_right_enough, .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_
 	struct vt_wr w;
 
 	aim(&w, p, AT, 8);
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 }
 
 vt_pair_test(where_no_reads_may_go_it_may_not, .no_rd_atomic = true)
@@ -123,8 +119,7 @@ vt_pair_test(where_no_reads_may_go_it_may_not, .no_rd_atomic = true)
 	struct vt_wr w;
 
 	aim(&w, p, AT, 8);
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_LOC_QP_OP_ERR);
+	vt_done(&p->a, &w, IBV_WC_LOC_QP_OP_ERR);
 }
 
 /* More of them than may be outstanding, among READs, WRITEs and atomics: all in their order. */
@@ -192,8 +187,7 @@ vt_pair_test(nobody_sees_half_of_it)
 	for (unsigned i = 0; i < 2000; i++) {
 		memset(p->a.buf, (int)(i * 37 & 0xff), 8);
 		aim(&w, p, AT, 8);
-		vt_post(&p->a, &w);
-		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+		vt_done(&p->a, &w, IBV_WC_SUCCESS);
 	}
 	atomic_store(&watch.stop, true);
 	pthread_join(thread, NULL);

@@ -50,10 +50,8 @@ static void scene_open_as(struct scene *s, enum ibv_qp_type type, uint64_t ops, 
 
 	vt_pair_open(&s->p, &opt);
 	assert_int_equal(ibv_destroy_qp(s->p.a.qp), 0);
-	s->p.a.qp = qp_ex(s->p.a.cq, type, ops, send_wr);
-	assert_non_null(s->p.a.qp);
-	s->ex = ibv_qp_to_qp_ex(s->p.a.qp);
-	assert_non_null(s->ex);
+	s->p.a.qp = vt_made(qp_ex(s->p.a.cq, type, ops, send_wr));
+	s->ex = vt_made(ibv_qp_to_qp_ex(s->p.a.qp));
 	vt_climb(s->p.a.qp, &s->p.opt, state, s->p.b.qp->qp_num);
 	vt_climb(s->p.b.qp, &s->p.opt, IBV_QPS_RTS, s->p.a.qp->qp_num);
 	vt_fill(s->p.a.buf, AT, SEED);
@@ -68,6 +66,9 @@ static void scene_close(struct scene *s)
 {
 	vt_pair_close(&s->p);
 }
+
+#define scene_as_test(f, ...)									  \
+	vt_with(vt_test, f, struct scene, s, scene_open_as(&s, __VA_ARGS__), scene_close(&s))
 
 #define scene_test(f, ...)									  \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
@@ -107,13 +108,12 @@ static void assert_nothing_posted(struct scene *s)
 /* --- creation --- */
 
 /* The table of WORK REQUESTS: "QP Type Supported". */
-vt_test(each_type_has_exactly_its_operations)
+vt_cq_test(each_type_has_exactly_its_operations, 8)
 {
 	static const struct {
 		enum ibv_qp_type type;
 		uint64_t ops;
 	} rows[] = { { IBV_QPT_RC, RC_OPS }, { IBV_QPT_UC, UC_OPS }, { IBV_QPT_UD, SENDS } };
-	struct ibv_cq *cq = vt_cq(8, NULL);
 
 	for (unsigned i = 0; i < 3; i++) {
 		struct ibv_qp *qp = qp_ex(cq, rows[i].type, rows[i].ops, 4);
@@ -132,7 +132,6 @@ vt_test(each_type_has_exactly_its_operations)
 			}
 		}
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* --- the operations --- */
@@ -217,14 +216,13 @@ scene_test(atomics_work_on_eight_octets, FETCHES)
 /* b's window is bound and invalidated by the builder of a QP of its own. */
 vt_test(windows_are_bound_and_taken_back)
 {
-	struct ibv_mw *mw = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_2);
+	struct ibv_mw *mw = vt_made(ibv_alloc_mw(vt.pd, IBV_MW_TYPE_2));
 	struct ibv_mw_bind_info info;
 	struct scene s;
 	struct ibv_wc wc;
 	struct vt_wr w;
 	uint32_t key;
 
-	assert_non_null(mw);
 	scene_open(&s, WINDOWS | IBV_QP_EX_WITH_SEND_WITH_INV | SENDS);
 	info = (struct ibv_mw_bind_info){ s.p.a.mr, (uintptr_t)s.p.a.buf + AT, 64,
 					  IBV_ACCESS_REMOTE_WRITE };
@@ -242,8 +240,7 @@ vt_test(windows_are_bound_and_taken_back)
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &s.p.b, &s.p.a, 8);
 	w.wr.wr.rdma.remote_addr = (uintptr_t)s.p.a.buf + AT;
 	w.wr.wr.rdma.rkey = key;
-	vt_post(&s.p.b, &w);
-	vt_expect(s.p.b.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&s.p.b, &w, IBV_WC_SUCCESS);
 	start(&s, 11);
 	ibv_wr_local_inv(s.ex, key);
 	assert_int_equal(ibv_wr_complete(s.ex), 0);
@@ -404,37 +401,33 @@ scene_test(what_is_wrong_aborts_the_entire_posting, RC_OPS & ~IBV_QP_EX_WITH_SEN
 	assert_nothing_posted(s);
 }
 
-vt_test(a_batch_that_does_not_fit_is_not_posted)
+scene_as_test(a_batch_that_does_not_fit_is_not_posted, IBV_QPT_RC, WRITES, 4, IBV_QPS_RTS)
 {
-	struct scene s;
-
-	scene_open_as(&s, IBV_QPT_RC, WRITES, 4, IBV_QPS_RTS);
 	/* More than the queue has, and more than is free of it. */
 	for (unsigned used = 0; used < 4; used += 2) {
-		start(&s, 1);
+		start(s, 1);
 		for (unsigned i = 0; i < used; i++) {
-			ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s));
-			data(&s, 8);
+			ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s));
+			data(s, 8);
 		}
-		assert_int_equal(ibv_wr_complete(s.ex), 0);
-		start(&s, 2);
+		assert_int_equal(ibv_wr_complete(s->ex), 0);
+		start(s, 2);
 		for (unsigned i = 0; i < 5 - used; i++) {
-			ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s) + 100);
-			data(&s, 8);
+			ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s) + 100);
+			data(s, 8);
 		}
-		assert_int_equal(ibv_wr_complete(s.ex), ENOMEM);
+		assert_int_equal(ibv_wr_complete(s->ex), ENOMEM);
 		for (unsigned i = 0; i < used; i++)
-			vt_expect(s.p.a.cq, 1, IBV_WC_SUCCESS);
-		assert_nothing_posted(&s);
-		assert_true(vt_is_octet(s.p.b.buf + AT + 100, 8, 0));
+			vt_expect(s->p.a.cq, 1, IBV_WC_SUCCESS);
+		assert_nothing_posted(s);
+		assert_true(vt_is_octet(s->p.b.buf + AT + 100, 8, 0));
 	}
-	start(&s, 3);
+	start(s, 3);
 	for (unsigned i = 0; i < 4; i++)
-		ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s));
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
+		ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s));
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
 	for (unsigned i = 0; i < 4; i++)
-		vt_expect(s.p.a.cq, 3, IBV_WC_SUCCESS);
-	scene_close(&s);
+		vt_expect(s->p.a.cq, 3, IBV_WC_SUCCESS);
 }
 
 scene_test(an_empty_batch_is_nothing, SENDS)
@@ -470,30 +463,27 @@ scene_test(abort_leaves_no_trace, SENDS | WRITES)
 
 /* --- UD --- */
 
-vt_test(a_datagram_needs_its_address)
+scene_as_test(a_datagram_needs_its_address, IBV_QPT_UD, SENDS, 16, IBV_QPS_RTS)
 {
-	struct scene s;
 	struct ibv_wc wc;
 
-	scene_open_as(&s, IBV_QPT_UD, SENDS, 16, IBV_QPS_RTS);
-	vt_recv(&s.p.b, 1);
-	start(&s, 10);
-	build_send(&s, 10, 8);
-	ibv_wr_set_ud_addr(s.ex, s.p.a.ah, s.p.b.qp->qp_num, VT_QKEY);
-	build_send(&s, 11, 8); /* "must be called" */
-	assert_int_equal(ibv_wr_complete(s.ex), EINVAL);
-	assert_nothing_posted(&s);
-	start(&s, 12);
-	ibv_wr_send_imm(s.ex, htonl(9));
-	ibv_wr_set_ud_addr(s.ex, s.p.a.ah, s.p.b.qp->qp_num, VT_QKEY);
-	data(&s, 100);
-	assert_int_equal(ibv_wr_complete(s.ex), 0);
-	vt_expect(s.p.a.cq, 12, IBV_WC_SUCCESS);
-	wc = vt_expect(s.p.b.cq, 1, IBV_WC_SUCCESS);
+	vt_recv(&s->p.b, 1);
+	start(s, 10);
+	build_send(s, 10, 8);
+	ibv_wr_set_ud_addr(s->ex, s->p.a.ah, s->p.b.qp->qp_num, VT_QKEY);
+	build_send(s, 11, 8); /* "must be called" */
+	assert_int_equal(ibv_wr_complete(s->ex), EINVAL);
+	assert_nothing_posted(s);
+	start(s, 12);
+	ibv_wr_send_imm(s->ex, htonl(9));
+	ibv_wr_set_ud_addr(s->ex, s->p.a.ah, s->p.b.qp->qp_num, VT_QKEY);
+	data(s, 100);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+	vt_expect(s->p.a.cq, 12, IBV_WC_SUCCESS);
+	wc = vt_expect(s->p.b.cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 140);
 	assert_int_equal(ntohl(wc.imm_data), 9);
-	assert_true(vt_is_filled(s.p.b.buf + 40, 100, SEED));
-	scene_close(&s);
+	assert_true(vt_is_filled(s->p.b.buf + 40, 100, SEED));
 }
 
 /* --- flags --- */
@@ -559,16 +549,12 @@ vt_test(only_the_solicited_send_makes_an_event)
 
 /* --- states --- */
 
-vt_test(before_rts_nothing_is_posted)
+scene_as_test(before_rts_nothing_is_posted, IBV_QPT_RC, SENDS, 16, IBV_QPS_RTR)
 {
-	struct scene s;
-
-	scene_open_as(&s, IBV_QPT_RC, SENDS, 16, IBV_QPS_RTR);
-	start(&s, 10);
-	build_send(&s, 10, 8);
-	assert_int_equal(ibv_wr_complete(s.ex), EINVAL);
-	vt_expect_none(s.p.a.cq);
-	scene_close(&s);
+	start(s, 10);
+	build_send(s, 10, 8);
+	assert_int_equal(ibv_wr_complete(s->ex), EINVAL);
+	vt_expect_none(s->p.a.cq);
 }
 
 scene_test(in_the_error_state_it_is_flushed, SENDS)

@@ -12,10 +12,7 @@
 
 static struct ibv_context *context_open(void)
 {
-	struct ibv_context *context = ibv_open_device(vt.ctx->device);
-
-	assert_non_null(context);
-	return context;
+	return vt_made(ibv_open_device(vt.ctx->device));
 }
 
 /* Two numbers that no other file of the process gets meanwhile. */
@@ -130,7 +127,7 @@ static const struct kind kinds[] = {
 
 vt_test(whatever_is_left_keeps_the_context)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < VT_COUNT(kinds); i++) {
 		struct ibv_context *context = context_open();
 		int async_fd = context->async_fd, cmd_fd = context->cmd_fd;
 		void *object = kinds[i].make(context), *second = kinds[i].make(context);
@@ -153,9 +150,8 @@ vt_test(what_is_in_use_keeps_it_on)
 	struct ibv_pd *pd = ibv_alloc_pd(context);
 	int async_fd = context->async_fd, cmd_fd = context->cmd_fd;
 	uint8_t octet = 0;
-	struct ibv_mr *mr = ibv_reg_mr(pd, &octet, 1, 0);
+	struct ibv_mr *mr = vt_made(ibv_reg_mr(pd, &octet, 1, 0));
 
-	assert_non_null(mr);
 	assert_int_equal(ibv_close_device(context), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_true(is_there(async_fd, cmd_fd));
@@ -175,10 +171,8 @@ vt_test(the_last_of_a_process_is_closed_so_as_well)
 		assert_true(is_there(async_fd, cmd_fd));
 		assert_int_equal(ibv_dealloc_pd(vt.pd), 0);
 		assert_false(is_there(async_fd, cmd_fd));
-		vt.ctx = ibv_open_device(device);
-		assert_non_null(vt.ctx);
-		vt.pd = ibv_alloc_pd(vt.ctx);
-		assert_non_null(vt.pd);
+		vt.ctx = vt_made(ibv_open_device(device));
+		vt.pd = vt_made(ibv_alloc_pd(vt.ctx));
 	}
 }
 
@@ -189,7 +183,6 @@ vt_test(nobody_reaches_what_was_closed)
 	const struct vt_options opt = { .retry_cnt = 1 };
 	struct vt_pair p;
 	struct vt other;
-	struct vt_wr w;
 
 	vt_pair_open_across(&p, &other, &opt);
 	vt_fill(p.a.buf, 4096, 1);
@@ -198,9 +191,7 @@ vt_test(nobody_reaches_what_was_closed)
 	assert_int_equal(ibv_close_device(other.ctx), 0);
 	vt_expect(p.b.cq, 5, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(vt_state(p.b.qp), IBV_QPS_ERR);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 4096);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_RETRY_EXC_ERR);
+	vt_do(IBV_WR_RDMA_WRITE, &p.a, &p.b, 4096, IBV_WC_RETRY_EXC_ERR);
 	assert_true(vt_is_filled(p.b.buf, 4096, 2));
 	assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
 	vt_end_close(&p.b);
@@ -213,16 +204,12 @@ vt_test(nobody_reaches_what_was_closed)
 vt_test(others_do_not_notice)
 {
 	struct ibv_context *context = context_open();
-	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_cq *cq = vt_made(ibv_create_cq(context, 1, NULL, NULL, 0));
 	struct vt_pair p;
 
-	assert_non_null(cq);
 	vt_pair_open(&p, NULL);
 	assert_int_equal(ibv_close_device(context), 0);
-	vt_recv(&p.b, 5);
-	vt_send(&p.a, &p.b, 1);
-	vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_exchange(&p.a, &p.b);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	vt_pair_close(&p);
 }

@@ -34,15 +34,13 @@ static struct ibv_qp *create(struct ibv_qp_init_attr_ex attr, const struct mlx5d
 static void expect_refused(struct ibv_qp_init_attr_ex attr, const struct mlx5dv_qp_init_attr *dv,
 			   int error)
 {
-	assert_null(create(attr, dv));
-	assert_int_equal(errno, error);
+	vt_refused(error, create(attr, dv));
 }
 
 static void expect_made(struct ibv_qp_init_attr_ex attr, const struct mlx5dv_qp_init_attr *dv)
 {
-	struct ibv_qp *qp = create(attr, dv);
+	struct ibv_qp *qp = vt_made(create(attr, dv));
 
-	assert_non_null(qp);
 	assert_int_equal(qp->qp_type, attr.qp_type);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
@@ -76,8 +74,7 @@ dv_test(it_is_created_like_any_other)
 	for (int i = 0; i < 3; i++) {
 		attr = attr_of(vt_types[i]);
 		expect_made(attr, &nothing);
-		qp = mlx5dv_create_qp(vt.ctx, &attr, NULL);
-		assert_non_null(qp);
+		qp = vt_made(mlx5dv_create_qp(vt.ctx, &attr, NULL));
 		assert_ptr_equal(qp->context, vt.ctx);
 		assert_ptr_equal(qp->pd, vt.pd);
 		assert_int_equal(qp->state, IBV_QPS_RESET);
@@ -196,8 +193,7 @@ dv_test(dc_goes_with_a_driver_qp_only)
 	expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
 	/* The ordinary call has no way to say which end. */
 	attr = attr_of(IBV_QPT_DRIVER);
-	assert_null(ibv_create_qp_ex(vt.ctx, &attr));
-	assert_int_equal(errno, EOPNOTSUPP);
+	vt_refused(EOPNOTSUPP, ibv_create_qp_ex(vt.ctx, &attr));
 }
 
 /* create_dv: "send_ops_flags: A bitwise OR of the various values described below" */
@@ -234,12 +230,9 @@ dv_test(the_builder_has_a_second_face)
 
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
-	qp = create(attr, &dv);
-	assert_non_null(qp);
-	ex = ibv_qp_to_qp_ex(qp);
-	assert_non_null(ex);
-	mqp = mlx5dv_qp_ex_from_ibv_qp_ex(ex);
-	assert_non_null(mqp);
+	qp = vt_made(create(attr, &dv));
+	ex = vt_made(ibv_qp_to_qp_ex(qp));
+	mqp = vt_made(mlx5dv_qp_ex_from_ibv_qp_ex(ex));
 	vt_climb(qp, &opt, IBV_QPS_RTS, qp->qp_num);
 	/* What the QP was not created for fails the batch, and nothing of it is posted. */
 	ibv_wr_start(ex);
@@ -275,8 +268,7 @@ dv_test(the_builder_has_a_second_face)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 
 	/* One that was created otherwise has none. */
-	qp = ibv_create_qp_ex(vt.ctx, &attr);
-	assert_non_null(qp);
+	qp = vt_made(ibv_create_qp_ex(vt.ctx, &attr));
 	assert_null(mlx5dv_qp_ex_from_ibv_qp_ex(ibv_qp_to_qp_ex(qp)));
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }

@@ -36,9 +36,7 @@ static void expect_refused(struct ibv_qp_init_attr_ex *init, int err)
 	struct ibv_qp_init_attr_ex before;
 
 	memcpy(&before, init, sizeof(before));
-	errno = 0;
-	assert_null(ibv_create_qp_ex(vt.ctx, init));
-	assert_int_equal(errno, err);
+	vt_refused(err, ibv_create_qp_ex(vt.ctx, init));
 	assert_memory_equal(init, &before, sizeof(before));
 }
 
@@ -54,10 +52,8 @@ static void expect_flag_refused(struct ibv_cq *cq, enum ibv_qp_type type, uint32
 /* create_ex: "creates a queue pair (QP) associated with the protection domain pd" */
 /* create_ex: "PD to be associated with the QP" */
 /* create_ex: "The argument qp_init_attr_ex is an ibv_qp_init_attr_ex struct" */
-vt_test(it_belongs_to_the_pd_of_its_attributes)
+vt_cq_test(it_belongs_to_the_pd_of_its_attributes, 4)
 {
-	struct ibv_cq *cq = vt_cq(4, NULL);
-
 	for (int i = 0; i < 2 * VT_TYPES; i++) {
 		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i / 2]);
 		struct ibv_pd *pd = ibv_alloc_pd(vt.ctx);
@@ -73,22 +69,18 @@ vt_test(it_belongs_to_the_pd_of_its_attributes)
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 		assert_int_equal(ibv_dealloc_pd(pd), 0);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-vt_test(without_a_pd_it_is_refused)
+vt_cq_test(without_a_pd_it_is_refused, 4)
 {
 	static const uint32_t masks[] = {
 		0, IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 	};
-	struct ibv_context *other = ibv_open_device(vt.ctx->device);
-	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_context *other = vt_made(ibv_open_device(vt.ctx->device));
 	struct ibv_pd *far_pd;
 
-	assert_non_null(other);
-	far_pd = ibv_alloc_pd(other);
-	assert_non_null(far_pd);
-	for (unsigned i = 0; i < VT_TYPES * sizeof(masks) / sizeof(masks[0]); i++) {
+	far_pd = vt_made(ibv_alloc_pd(other));
+	for (unsigned i = 0; i < VT_TYPES * VT_COUNT(masks); i++) {
 		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i % VT_TYPES]);
 
 		/* The field is there, but no bit says so. */
@@ -105,14 +97,11 @@ vt_test(without_a_pd_it_is_refused)
 	}
 	assert_int_equal(ibv_dealloc_pd(far_pd), 0);
 	assert_int_equal(ibv_close_device(other), 0);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* create_ex: "Identifies valid fields" */
-vt_test(fields_without_their_bit_are_not_looked_at)
+vt_cq_test(fields_without_their_bit_are_not_looked_at, 4)
 {
-	struct ibv_cq *cq = vt_cq(4, NULL);
-
 	for (int i = 0; i < 2 * VT_TYPES; i++) {
 		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i / 2]);
 		struct ibv_qp *qp;
@@ -129,26 +118,21 @@ vt_test(fields_without_their_bit_are_not_looked_at)
 		assert_int_equal(ibv_qp_to_qp_ex(qp) != NULL, i & 1);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-vt_test(bits_that_nobody_knows_are_refused)
+vt_cq_test(bits_that_nobody_knows_are_refused, 4)
 {
-	struct ibv_cq *cq = vt_cq(4, NULL);
-
 	for (int bit = ALL_TYPES; bit < 32; bit++) {
 		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[bit % VT_TYPES]);
 
 		init.comp_mask |= 1u << bit;
 		expect_refused(&init, EOPNOTSUPP);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* create_ex: "Associated context of the QP" */
-vt_test(it_carries_the_context_it_was_given)
+vt_cq_test(it_carries_the_context_it_was_given, 4)
 {
-	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr_ex init = init_of(cq, IBV_QPT_UD);
 	struct ibv_qp_init_attr told;
 	struct ibv_qp_attr attr;
@@ -162,7 +146,6 @@ vt_test(it_carries_the_context_it_was_given)
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &told), 0);
 	assert_ptr_equal(told.qp_context, &mine);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* An end whose QP was created with these attributes, in RTS, its own peer. */
@@ -262,10 +245,9 @@ vt_test(sq_sig_all_makes_every_send_complete)
  */
 /* create_ex: "returns a pointer to the created QP, or NULL if the request fails." */
 /* create_ex: "IBV_QPT_DRIVER does not represent a specific service and is used for vendor" */
-vt_test(it_has_the_type_it_was_asked_for)
+vt_cq_test(it_has_the_type_it_was_asked_for, 4)
 {
 	static const enum ibv_qp_type none[] = { 0, 77, -1 };
-	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr_ex init;
 
 	for (int i = 0; i < VT_TYPES; i++) {
@@ -297,13 +279,11 @@ vt_test(it_has_the_type_it_was_asked_for)
 		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		expect_refused(&init, EOPNOTSUPP);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* create_ex: "XRC domain to be associated with the target QP" */
-vt_test(an_xrc_domain_goes_with_no_other_type)
+vt_cq_test(an_xrc_domain_goes_with_no_other_type, 4)
 {
-	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr_ex init;
 
 	for (int i = 0; i < 2 * VT_TYPES; i++) {
@@ -318,16 +298,14 @@ vt_test(an_xrc_domain_goes_with_no_other_type)
 	init = init_of(cq, IBV_QPT_XRC_RECV);
 	init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
 	expect_refused(&init, EINVAL);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* TSO cuts frames, and RSS spreads them. */
-vt_test(what_raw_packets_have_goes_with_no_other_type)
+vt_cq_test(what_raw_packets_have_goes_with_no_other_type, 4)
 {
 	static const uint32_t bits[RAW_BITS] = { IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
 						 IBV_QP_INIT_ATTR_IND_TABLE,
 						 IBV_QP_INIT_ATTR_RX_HASH };
-	struct ibv_cq *cq = vt_cq(4, NULL);
 	uint8_t key[40] = { 1 };
 
 	for (int i = 0; i < RAW_BITS * VT_TYPES; i++) {
@@ -346,17 +324,15 @@ vt_test(what_raw_packets_have_goes_with_no_other_type)
 		};
 		expect_refused(&init, EOPNOTSUPP);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* --- flags --- */
 
 /* create_ex: "Creation flags for this QP" */
-vt_test(flags_are_those_of_the_type)
+vt_cq_test(flags_are_those_of_the_type, 4)
 {
 	static const uint32_t common = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
 				       IBV_QP_CREATE_PCI_WRITE_END_PADDING;
-	struct ibv_cq *cq = vt_cq(4, NULL);
 
 	for (int i = 0; i < VT_TYPES * 32; i++) {
 		uint32_t flag = 1u << i / VT_TYPES;
@@ -373,18 +349,14 @@ vt_test(flags_are_those_of_the_type)
 		init.create_flags = flag;
 		assert_int_equal(ibv_destroy_qp(made(&init)), 0);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-vt_test(what_frames_of_ethernet_have_is_refused)
+vt_cq_test(what_frames_of_ethernet_have_is_refused, 4)
 {
-	struct ibv_cq *cq = vt_cq(4, NULL);
-
 	for (int i = 0; i < VT_TYPES; i++) {
 		expect_flag_refused(cq, vt_types[i], IBV_QP_CREATE_SCATTER_FCS, EINVAL);
 		expect_flag_refused(cq, vt_types[i], IBV_QP_CREATE_CVLAN_STRIPPING, EINVAL);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* create_ex: "Incoming packets will be padded to cacheline size" */
@@ -400,7 +372,6 @@ vt_test(padding_is_harmless)
 		uint32_t head = vt_types[i] == IBV_QPT_UD ? 40 : 0;
 		struct vt_end end;
 		struct ibv_wc wc;
-		struct vt_wr w;
 
 		init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		init.create_flags = IBV_QP_CREATE_PCI_WRITE_END_PADDING;
@@ -408,8 +379,7 @@ vt_test(padding_is_harmless)
 		memset(end.buf, 0x55, 4096);
 		vt_fill(end.buf, 13, 1);
 		assert_int_equal(vt_recv_at(&end, 2, 1024, 1024), 0);
-		vt_wr(&w, IBV_WR_SEND, &end, &end, 13);
-		vt_post(&end, &w);
+		vt_start(IBV_WR_SEND, &end, &end, 13);
 		for (int n = 0; n < 2; n++) {
 			assert_true(vt_poll_ms(end.cq, &wc, VT_WAIT_MS));
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
@@ -485,7 +455,7 @@ vt_test(one_that_sends_as_another_receives_nothing)
  * create_ex: "Select which QP send ops will be defined in struct ibv_qp_ex. Use enum
  * ibv_qp_create_send_ops_flags"
  */
-vt_test(operations_are_those_of_the_type)
+vt_cq_test(operations_are_those_of_the_type, 4)
 {
 	static const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	static const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE |
@@ -496,7 +466,6 @@ vt_test(operations_are_those_of_the_type)
 	static const uint64_t can[VT_TYPES] = { sends | writes | fetches, sends | writes, sends };
 	static const uint64_t cannot[VT_TYPES] = { IBV_QP_EX_WITH_TSO, IBV_QP_EX_WITH_TSO | fetches,
 						IBV_QP_EX_WITH_TSO | fetches | writes };
-	struct ibv_cq *cq = vt_cq(4, NULL);
 
 	for (int i = 0; i < VT_TYPES * 64; i++) {
 		uint64_t op = 1ull << i / VT_TYPES;
@@ -510,7 +479,6 @@ vt_test(operations_are_those_of_the_type)
 			 i / VT_TYPES > 15) /* the headers know no more */
 			expect_refused(&init, EOPNOTSUPP);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /*
@@ -528,8 +496,7 @@ vt_test(the_builder_sends)
 	init.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
 	end_open(&end, &opt, &init);
 	vt_fill(end.buf, 100, 3);
-	ex = ibv_qp_to_qp_ex(end.qp);
-	assert_non_null(ex);
+	ex = vt_made(ibv_qp_to_qp_ex(end.qp));
 	ibv_wr_start(ex);
 	ex->wr_id = 5;
 	ex->wr_flags = IBV_SEND_SIGNALED;
@@ -562,15 +529,14 @@ vt_test(the_builder_sends)
  * create_ex: "will update the qp_init_attr_ex->cap struct with the actual QP values of the QP that
  * was created; the values will be greater than or equal to the values requested."
  */
-vt_test(caps_come_back_as_they_are)
+vt_cq_test(caps_come_back_as_they_are, 4)
 {
 	static const struct ibv_qp_cap wanted[] = {
 		{ 1, 1, 1, 1, 0 }, { 3, 5, 2, 3, 17 }, { 100, 0, 1, 0, 0 }, { 0, 100, 0, 1, 0 },
 		{ 1000, 999, 16, 30, 236 },
 	};
-	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (unsigned i = 0; i < VT_TYPES * sizeof(wanted) / sizeof(wanted[0]); i++) {
+	for (unsigned i = 0; i < VT_TYPES * VT_COUNT(wanted); i++) {
 		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i % VT_TYPES]);
 		const struct ibv_qp_cap *w = &wanted[i / VT_TYPES];
 		struct ibv_qp_init_attr told;
@@ -590,7 +556,6 @@ vt_test(caps_come_back_as_they_are)
 		assert_memory_equal(&told.cap, &init.cap, sizeof(attr.cap));
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* As many as were granted can be posted, and one more of them cannot. */
@@ -625,14 +590,12 @@ vt_test(the_queues_hold_what_was_granted)
 }
 
 /* create_ex: "The attributes max_recv_wr and max_recv_sge are ignored by ibv_create_qp_ex()" */
-vt_test(with_an_srq_receive_caps_do_not_matter)
+vt_cq_test(with_an_srq_receive_caps_do_not_matter, 4)
 {
 	static const uint32_t values[] = { 0, 1, 1u << 20, UINT32_MAX };
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ibv_srq *srq = ibv_create_srq(vt.pd, &srq_init);
-	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_srq *srq = vt_made(ibv_create_srq(vt.pd, &srq_init));
 
-	assert_non_null(srq);
 	for (int i = 0; i < 2 * 4 * 4; i++) {
 		struct ibv_qp_init_attr_ex init = init_of(cq, i & 1 ? IBV_QPT_RC : IBV_QPT_UD);
 
@@ -643,18 +606,16 @@ vt_test(with_an_srq_receive_caps_do_not_matter)
 		assert_int_equal(ibv_destroy_qp(made(&init)), 0);
 	}
 	assert_int_equal(ibv_destroy_srq(srq), 0);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-vt_test(too_much_is_refused)
+vt_cq_test(too_much_is_refused, 4)
 {
 	static const struct ibv_qp_cap too_much[] = {
 		{ 1u << 20, 1, 1, 1, 0 }, { 1, UINT32_MAX, 1, 1, 0 }, { 1, 1, 1000, 1, 0 },
 		{ 1, 1, 1, UINT32_MAX, 0 }, { 1, 1, 1, 1, 1u << 20 },
 	};
-	struct ibv_cq *cq = vt_cq(4, NULL);
 
-	for (unsigned i = 0; i < 2 * VT_TYPES * sizeof(too_much) / sizeof(too_much[0]); i++) {
+	for (unsigned i = 0; i < 2 * VT_TYPES * VT_COUNT(too_much); i++) {
 		struct ibv_qp_init_attr_ex init = init_of(cq, vt_types[i / 2 % VT_TYPES]);
 
 		init.cap = too_much[i / 2 / VT_TYPES];
@@ -662,7 +623,6 @@ vt_test(too_much_is_refused)
 					: IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		expect_refused(&init, EINVAL);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* --- the end --- */
@@ -673,10 +633,9 @@ vt_test(too_much_is_refused)
  * create_ex: "ibv_destroy_qp() returns 0 on success, or the value of errno on failure (which
  * indicates the failure reason)."
  */
-vt_test(every_qp_has_a_number_until_it_is_destroyed)
+vt_cq_test(every_qp_has_a_number_until_it_is_destroyed, 4)
 {
 	enum { COUNT = 100 };
-	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp *qps[COUNT];
 
 	for (int i = 0; i < COUNT; i++) {
@@ -692,5 +651,4 @@ vt_test(every_qp_has_a_number_until_it_is_destroyed)
 	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
 	for (int i = 0; i < COUNT; i++)
 		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }

@@ -23,8 +23,7 @@ static void fixture_open(struct fixture *f)
 	assert_int_equal(ibv_query_device(vt.ctx, &f->device), 0);
 	f->send_cq = vt_cq(64, NULL);
 	f->recv_cq = vt_cq(64, NULL);
-	f->srq = ibv_create_srq(vt.pd, &srq);
-	assert_non_null(f->srq);
+	f->srq = vt_made(ibv_create_srq(vt.pd, &srq));
 }
 
 static void fixture_close(struct fixture *f)
@@ -53,9 +52,7 @@ static void expect_refused(struct ibv_qp_init_attr *init, int err)
 {
 	struct ibv_qp_init_attr before = *init;
 
-	errno = 0;
-	assert_null(ibv_create_qp(vt.pd, init));
-	assert_int_equal(errno, err);
+	vt_refused(err, ibv_create_qp(vt.pd, init));
 	assert_memory_equal(init, &before, sizeof(before));
 }
 
@@ -87,8 +84,7 @@ fixture_test(it_carries_the_context_it_was_given)
 
 	init = init_of(f, IBV_QPT_RC);
 	init.qp_context = &mine;
-	qp = ibv_create_qp(vt.pd, &init);
-	assert_non_null(qp);
+	qp = vt_made(ibv_create_qp(vt.pd, &init));
 	assert_ptr_equal(qp->qp_context, &mine);
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &told), 0);
 	assert_ptr_equal(told.qp_context, &mine);
@@ -108,8 +104,7 @@ vt_end_test(each_queue_completes_on_its_cq)
 	init = (struct ibv_qp_init_attr){ .send_cq = send_cq, .recv_cq = recv_cq,
 					  .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	own = end->qp;
-	end->qp = ibv_create_qp(vt.pd, &init);
-	assert_non_null(end->qp);
+	end->qp = vt_made(ibv_create_qp(vt.pd, &init));
 	/* A QP may be its own peer. */
 	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, end->qp->qp_num);
 	vt_recv(end, 7);
@@ -141,14 +136,12 @@ fixture_test(without_a_cq_it_is_refused)
 
 vt_test(what_belongs_to_another_context_is_refused)
 {
-	struct ibv_context *other = ibv_open_device(vt.ctx->device);
+	struct ibv_context *other = vt_made(ibv_open_device(vt.ctx->device));
 	struct ibv_cq *cq;
 	struct ibv_qp_init_attr init;
 	struct fixture f;
 
-	assert_non_null(other);
-	cq = ibv_create_cq(other, 4, NULL, NULL, 0);
-	assert_non_null(cq);
+	cq = vt_made(ibv_create_cq(other, 4, NULL, NULL, 0));
 	fixture_open(&f);
 	init = init_of(&f, IBV_QPT_RC);
 	init.recv_cq = cq;
@@ -172,10 +165,7 @@ vt_pair_test(it_receives_from_the_srq_it_was_given, .srq = true)
 	/* Its own receive queue is not used then (ibv_post_recv(3)). */
 	assert_int_equal(ibv_post_recv(p->b.qp, &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
-	vt_recv(&p->b, 5);
-	vt_send(&p->a, &p->b, 6);
-	vt_expect(p->b.cq, 5, IBV_WC_SUCCESS);
-	vt_expect(p->a.cq, 6, IBV_WC_SUCCESS);
+	vt_exchange(&p->a, &p->b);
 }
 
 /* create: "QP Transport Service Type: IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET" */
@@ -189,8 +179,7 @@ fixture_test(it_has_the_type_it_was_asked_for)
 		struct ibv_qp *qp;
 
 		init = init_of(f, vt_types[i]);
-		qp = ibv_create_qp(vt.pd, &init);
-		assert_non_null(qp);
+		qp = vt_made(ibv_create_qp(vt.pd, &init));
 		assert_int_equal(qp->qp_type, vt_types[i]);
 		assert_int_equal(qp->state, IBV_QPS_RESET);
 		assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &told), 0);
@@ -218,7 +207,7 @@ fixture_test(types_that_there_are_not_are_refused)
 {
 	static const enum ibv_qp_type none[] = { IBV_QPT_DRIVER, 0, 77, -1 };
 
-	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(none); i++) {
 		struct ibv_qp_init_attr init = init_of(f, none[i]);
 
 		expect_refused(&init, EOPNOTSUPP);
@@ -258,11 +247,10 @@ vt_pairs_test(sq_sig_all_makes_every_send_complete, all, 0, 2, .type = IBV_QPT_R
 vt_pair_test(the_send_queue_holds_what_was_granted, .send_wr = 5,
 	     .state = IBV_QPS_RTS)
 {
-	struct ibv_qp_init_attr told;
 	struct ibv_qp_attr attr;
 	struct vt_wr w;
 
-	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_CAP, &told), 0);
+	attr = vt_query(p->a.qp, IBV_QP_CAP);
 	assert_true(attr.cap.max_send_wr >= 5);
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
 	/* An unpolled completion keeps its place: nothing comes free without a poll. */
@@ -281,10 +269,9 @@ vt_pair_test(the_send_queue_holds_what_was_granted, .send_wr = 5,
 /* create: "Requested max number of outstanding WRs in the RQ" */
 vt_pair_test(the_receive_queue_holds_what_was_granted, .type = IBV_QPT_UD, .recv_wr = 5)
 {
-	struct ibv_qp_init_attr told;
 	struct ibv_qp_attr attr;
 
-	assert_int_equal(ibv_query_qp(p->b.qp, &attr, IBV_QP_CAP, &told), 0);
+	attr = vt_query(p->b.qp, IBV_QP_CAP);
 	assert_true(attr.cap.max_recv_wr >= 5);
 	for (uint32_t i = 0; i < attr.cap.max_recv_wr; i++)
 		assert_int_equal(vt_recv_at(&p->b, i, 0, 64), 0);
@@ -300,12 +287,11 @@ vt_pair_test(the_receive_queue_holds_what_was_granted, .type = IBV_QPT_UD, .recv
 vt_pair_test(as_many_pieces_as_granted_can_be_posted, .sge = 7)
 {
 	struct ibv_recv_wr recv = { .wr_id = 2 }, *bad_recv = NULL;
-	struct ibv_qp_init_attr told;
 	struct ibv_qp_attr attr;
 	struct ibv_sge sge[64];
 	struct vt_wr w;
 
-	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_CAP, &told), 0);
+	attr = vt_query(p->a.qp, IBV_QP_CAP);
 	assert_in_range(attr.cap.max_send_sge, 7, 63);
 	assert_in_range(attr.cap.max_recv_sge, 7, 63);
 	/* Every second octet of b, from every third of a. */
@@ -337,13 +323,12 @@ static void send_inline(enum ibv_qp_type type, uint32_t bytes)
 {
 	struct vt_options opt = { .type = type, .inline_bytes = bytes };
 	uint32_t head = type == IBV_QPT_UD ? 40 : 0;
-	struct ibv_qp_init_attr told;
 	struct ibv_qp_attr attr;
 	struct vt_pair p;
 	struct vt_wr w;
 
 	vt_pair_open(&p, &opt);
-	assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_CAP, &told), 0);
+	attr = vt_query(p.a.qp, IBV_QP_CAP);
 	assert_true(attr.cap.max_inline_data >= bytes);
 	vt_recv(&p.b, 2);
 	vt_fill(p.a.buf, attr.cap.max_inline_data, 9);
@@ -382,15 +367,14 @@ fixture_test(caps_come_back_as_they_are)
 		{ 100, 0, 1, 0, 0 }, { 0, 100, 0, 1, 0 }, { 1000, 999, 16, 30, 236 },
 	};
 
-	for (unsigned i = 0; i < VT_TYPES * sizeof(wanted) / sizeof(wanted[0]); i++) {
+	for (unsigned i = 0; i < VT_TYPES * VT_COUNT(wanted); i++) {
 		struct ibv_qp_init_attr init = init_of(f, vt_types[i % VT_TYPES]), told;
 		const struct ibv_qp_cap *w = &wanted[i / VT_TYPES];
 		struct ibv_qp_attr attr;
 		struct ibv_qp *qp;
 
 		init.cap = *w;
-		qp = ibv_create_qp(vt.pd, &init);
-		assert_non_null(qp);
+		qp = vt_made(ibv_create_qp(vt.pd, &init));
 		assert_true(init.cap.max_send_wr >= w->max_send_wr);
 		assert_true(init.cap.max_recv_wr >= w->max_recv_wr);
 		assert_true(init.cap.max_send_sge >= w->max_send_sge);
@@ -428,8 +412,7 @@ fixture_test(the_advertised_limits_are_the_limits)
 		over = init;
 		over.cap.max_recv_sge++;
 		expect_refused(&over, EINVAL);
-		qp = ibv_create_qp(vt.pd, &init);
-		assert_non_null(qp);
+		qp = vt_made(ibv_create_qp(vt.pd, &init));
 		assert_true(init.cap.max_send_wr >= (uint32_t)f->device.max_qp_wr);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
@@ -448,7 +431,7 @@ fixture_test(too_much_is_refused_and_leaves_no_trace)
 	size_t before = 0;
 
 	for (int round = 0; round < 2000; round++) {
-		for (unsigned i = 0; i < sizeof(too_much) / sizeof(too_much[0]); i++) {
+		for (unsigned i = 0; i < VT_COUNT(too_much); i++) {
 			struct ibv_qp_init_attr init = init_of(f, vt_types[i % VT_TYPES]);
 
 			init.cap = too_much[i];
@@ -509,8 +492,7 @@ fixture_test(every_qp_has_a_number_of_its_own)
 	for (int i = 0; i < COUNT; i++) {
 		struct ibv_qp_init_attr init = init_of(f, vt_types[i % VT_TYPES]);
 
-		qps[i] = ibv_create_qp(vt.pd, &init);
-		assert_non_null(qps[i]);
+		qps[i] = vt_made(ibv_create_qp(vt.pd, &init));
 		assert_in_range(qps[i]->qp_num, 2, 0xfffffe); /* 0 and 1 are special */
 	}
 	qsort(qps, COUNT, sizeof(qps[0]), by_number);
@@ -541,8 +523,7 @@ fixture_test(max_qp_is_true)
 {
 	struct ibv_qp **qps;
 
-	qps = calloc((size_t)f->device.max_qp, sizeof(struct ibv_qp *));
-	assert_non_null(qps);
+	qps = vt_made(calloc((size_t)f->device.max_qp, sizeof(struct ibv_qp *)));
 	for (int round = 0; round < 2; round++) {
 		struct ibv_qp_init_attr init = init_of(f, IBV_QPT_UC);
 
@@ -574,8 +555,7 @@ fixture_test(an_srq_goes_with_rc_and_ud_only)
 			continue;
 		init = init_of(f, vt_types[i]);
 		init.srq = f->srq;
-		qp = ibv_create_qp(vt.pd, &init);
-		assert_non_null(qp);
+		qp = vt_made(ibv_create_qp(vt.pd, &init));
 		assert_ptr_equal(qp->srq, f->srq);
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
@@ -593,8 +573,7 @@ fixture_test(with_an_srq_receive_caps_do_not_matter)
 		init.srq = f->srq;
 		init.cap.max_recv_wr = values[i / 2 % 4];
 		init.cap.max_recv_sge = values[i / 8];
-		qp = ibv_create_qp(vt.pd, &init);
-		assert_non_null(qp);
+		qp = vt_made(ibv_create_qp(vt.pd, &init));
 		assert_int_equal(ibv_destroy_qp(qp), 0);
 	}
 }

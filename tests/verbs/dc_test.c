@@ -97,15 +97,13 @@ static void target_open_in(struct target *t, enum ibv_qp_state state)
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = RECVS, .max_sge = 1 } };
 
 	t->cq = vt_cq(64, NULL);
-	t->srq = ibv_create_srq(vt.pd, &srq);
-	assert_non_null(t->srq);
+	t->srq = vt_made(ibv_create_srq(vt.pd, &srq));
 	t->buf = calloc(1, BYTES);
 	t->mr = vt_mr(vt.pd, t->buf, BYTES, VT_ALL_ACCESS);
-	t->qp = create(t->cq, t->srq, 0,
-		       (struct mlx5dv_dc_init_attr){ .dc_type = MLX5DV_DCTYPE_DCT,
-						     .dct_access_key = KEY },
-		       false);
-	assert_non_null(t->qp);
+	t->qp = vt_made(create(t->cq, t->srq, 0,
+			       (struct mlx5dv_dc_init_attr){.dc_type = MLX5DV_DCTYPE_DCT,
+							    .dct_access_key = KEY},
+			       false));
 	assert_int_equal(go(t->qp, IBV_QPS_INIT, INIT_TARGET), 0);
 	if (state == IBV_QPS_RTR)
 		assert_int_equal(go(t->qp, IBV_QPS_RTR, RTR_TARGET), 0);
@@ -155,8 +153,7 @@ static void initiator_open(struct initiator *i, uint8_t errored_log)
 	i->buf = calloc(1, BYTES);
 	i->mr = vt_mr(vt.pd, i->buf, BYTES, VT_ALL_ACCESS);
 	i->ah = vt_ah();
-	i->qp = create(i->cq, NULL, OPS, dc, errored_log);
-	assert_non_null(i->qp);
+	i->qp = vt_made(create(i->cq, NULL, OPS, dc, errored_log));
 	climb(i);
 }
 
@@ -372,7 +369,7 @@ vt_test(it_does_not_matter_whom_a_target_names)
 	struct target t;
 
 	initiator_open(&i, 0);
-	for (size_t k = 0; k < sizeof(gids) / sizeof(gids[0]); k++) {
+	for (size_t k = 0; k < VT_COUNT(gids); k++) {
 		target_open_in(&t, IBV_QPS_INIT);
 		memcpy(attr.ah_attr.grh.dgid.raw, gids[k], sizeof(gids[k]));
 		assert_int_equal(ibv_modify_qp(t.qp, &attr, RTR_TARGET), 0);
@@ -612,7 +609,7 @@ static const struct row {
 
 static const struct row *row_of(bool target, enum ibv_qp_state from, enum ibv_qp_state to)
 {
-	for (size_t n = 0; n < sizeof(rows) / sizeof(rows[0]); n++) {
+	for (size_t n = 0; n < VT_COUNT(rows); n++) {
 		if (rows[n].target == target && rows[n].from == from && rows[n].to == to)
 			return &rows[n];
 	}
@@ -623,9 +620,9 @@ static struct ibv_qp *end_in(struct target *t, bool target, enum ibv_qp_state st
 {
 	struct mlx5dv_dc_init_attr dc = { .dc_type = target ? MLX5DV_DCTYPE_DCT
 							    : MLX5DV_DCTYPE_DCI };
-	struct ibv_qp *qp = create(t->cq, target ? t->srq : NULL, target ? 0 : OPS, dc, false);
+	struct ibv_qp *qp =
+		vt_made(create(t->cq, target ? t->srq : NULL, target ? 0 : OPS, dc, false));
 
-	assert_non_null(qp);
 	if (state >= IBV_QPS_INIT)
 		assert_int_equal(go(qp, IBV_QPS_INIT, target ? INIT_TARGET : INIT), 0);
 	if (state >= IBV_QPS_RTR)

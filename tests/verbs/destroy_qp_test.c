@@ -19,9 +19,8 @@ static void destroy(struct vt_end *end)
 
 /* destroy: "Create a QP and destroy it" */
 /* create: "ibv_destroy_qp() destroys the QP qp" */
-vt_test(it_can_be_created_and_destroyed_as_the_example_does)
+vt_cq_test(it_can_be_created_and_destroyed_as_the_example_does, 4)
 {
-	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr attr;
 	struct ibv_qp *qp;
 
@@ -33,10 +32,8 @@ vt_test(it_can_be_created_and_destroyed_as_the_example_does)
 	attr.cap.max_recv_wr = 2;
 	attr.cap.max_send_sge = 1;
 	attr.cap.max_recv_sge = 1;
-	qp = ibv_create_qp(vt.pd, &attr);
-	assert_non_null(qp);
+	qp = vt_made(ibv_create_qp(vt.pd, &attr));
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* --- in any state --- */
@@ -48,8 +45,7 @@ static void break_send_queue(struct vt_end *end)
 
 	vt_wr(&w, IBV_WR_SEND, end, end, 8);
 	w.sge.lkey ^= 0xff;
-	vt_post(end, &w);
-	vt_expect(end->cq, 1, IBV_WC_LOC_PROT_ERR);
+	vt_done(end, &w, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(vt_state(end->qp), IBV_QPS_SQE);
 }
 
@@ -177,8 +173,7 @@ vt_test(an_unreliable_sender_does_not_notice)
 		vt_recv(&p.b, 1);
 		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 100);
 		destroy(&p.b);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		vt_done(&p.a, &w, IBV_WC_SUCCESS);
 		vt_expect_none(p.b.cq);
 		assert_true(vt_is_octet(p.b.buf, 4096, 0));
 		vt_pair_close(&p);
@@ -206,14 +201,9 @@ vt_end_test(memory_of_outstanding_requests_is_free_again)
 vt_pairs_test(it_can_be_destroyed_amid_traffic, i, 0, 20, .bytes = 1 << 20, .no_retry = true,
 	      .timeout = 8)
 {
-	struct vt_wr w;
-
 	for (int n = 0; n < 8; n++) {
-		vt_wr(&w, n & 1 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, &p->a, &p->b,
-		      1 << 20);
-		vt_post(&p->a, &w);
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->b, &p->a, 1 << 20);
-		vt_post(&p->b, &w);
+		vt_start(n & 1 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, &p->a, &p->b, 1 << 20);
+		vt_start(IBV_WR_RDMA_WRITE, &p->b, &p->a, 1 << 20);
 	}
 	vt_sleep_ms(i / 8);
 	if (i & 1)
@@ -285,8 +275,7 @@ vt_test(completions_of_others_on_the_cq_stay)
 	b = a;
 	init = (struct ibv_qp_init_attr){ .send_cq = a.cq, .recv_cq = a.cq,
 					  .cap = { 64, 64, 1, 1, 0 }, .qp_type = IBV_QPT_UD };
-	b.qp = ibv_create_qp(vt.pd, &init);
-	assert_non_null(b.qp);
+	b.qp = vt_made(ibv_create_qp(vt.pd, &init));
 	vt_climb(a.qp, &opt, IBV_QPS_RTS, 0);
 	vt_climb(b.qp, &opt, IBV_QPS_RTS, 0);
 	for (uint64_t i = 0; i < 20; i++) {
@@ -331,8 +320,7 @@ vt_pair_test(a_poller_in_another_thread_survives, .cqe = 1024)
 		p->b.qp = ibv_create_qp(vt.pd, &init);
 		assert_non_null(p->a.qp);
 		assert_non_null(p->b.qp);
-		vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
-		vt_climb(p->b.qp, &p->opt, IBV_QPS_RTS, p->a.qp->qp_num);
+		vt_pair_climb(p);
 	}
 	/* It may not have had the processor in time for any of these: one more, which stays. */
 	vt_recv(&p->b, 0);
@@ -347,13 +335,12 @@ vt_pair_test(a_poller_in_another_thread_survives, .cqe = 1024)
 /* A notification of what is gone is only an event more: the CQ is found empty. */
 vt_test(an_event_of_vanished_completions_is_harmless)
 {
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(vt.ctx);
+	struct ibv_comp_channel *channel = vt_made(ibv_create_comp_channel(vt.ctx));
 	struct vt_options opt = { .type = IBV_QPT_UD, .channel = channel };
 	struct ibv_cq *cq;
 	struct vt_pair p;
 	void *context;
 
-	assert_non_null(channel);
 	vt_pair_open(&p, &opt);
 	assert_int_equal(ibv_req_notify_cq(p.a.cq, 0), 0);
 	vt_send(&p.a, &p.b, 1);
@@ -474,14 +461,12 @@ vt_test(a_request_in_hand_is_flushed_by_the_error_state)
 		struct ibv_srq_attr srq;
 		struct ibv_wc wc;
 		struct vt_pair p;
-		struct vt_wr w;
 		int back = 0;
 
 		vt_pair_open(&p, &opt);
 		assert_int_equal(ibv_query_srq(p.b.srq, &srq), 0);
 		vt_recv(&p.b, 7);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 1 << 20);
-		vt_post(&p.a, &w);
+		vt_start(IBV_WR_SEND, &p.a, &p.b, 1 << 20);
 		assert_int_equal(vt_modify(p.b.qp, IBV_QPS_ERR), 0);
 		vt_event_acked(IBV_EVENT_QP_LAST_WQE_REACHED);
 		if (vt_poll_ms(p.b.cq, &wc, 5)) {

@@ -13,8 +13,6 @@
  * the target's, so it may be stopped meanwhile. Whatever else holds of them holds by UDP as well.
  */
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static const char *const mapped[] = { "VERBATIM_SHARED_MR=1", NULL };
 
 /* No timeout: what a stopped process does not do takes for ever. */
@@ -54,8 +52,7 @@ static uint64_t add(struct vp_pair *p, size_t to, uint64_t what)
 	vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p->a, &p->b, 8);
 	w.wr.wr.atomic.remote_addr += to;
 	w.wr.wr.atomic.compare_add = what;
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 	return *(uint64_t *)p->a.buf;
 }
 
@@ -83,7 +80,7 @@ static void write_to_stopped(const char *const *env)
 	struct vp_pair p;
 
 	vp_pair_open(&p, peer, &patient);
-	for (unsigned i = 0; is_permitted(peer, env) && i < COUNT(lengths); i++) {
+	for (unsigned i = 0; is_permitted(peer, env) && i < VT_COUNT(lengths); i++) {
 		stop_asleep(&p);
 		vt_fill(p.a.buf, lengths[i], i);
 		post(&p, IBV_WR_RDMA_WRITE, i, 4097, lengths[i]);
@@ -113,7 +110,7 @@ static void read_from_stopped(const char *const *env)
 	struct vp_pair p;
 
 	vp_pair_open(&p, peer, &patient);
-	for (unsigned i = 0; is_permitted(peer, env) && i < COUNT(lengths); i++) {
+	for (unsigned i = 0; is_permitted(peer, env) && i < VT_COUNT(lengths); i++) {
 		vp_exchange(&p, 100, 1);
 		vp_fill(&p, lengths[i], i);
 		vt_sleep_ms(50);
@@ -226,8 +223,7 @@ static void expect_refusal(const struct wrong *wrong, const char *const *env)
 	vt_wr(&w, wrong->op, &p.a, &p.b, 8);
 	w.wr.wr.rdma.remote_addr += (uint64_t)wrong->to;
 	w.wr.wr.rdma.rkey ^= wrong->key_xor;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, wrong->status);
+	vt_done(&p.a, &w, wrong->status);
 	assert_true(vp_is_filled(&p, 0, 65536, 5));
 	vp_pair_close(&p);
 	vp_kill(peer);
@@ -254,7 +250,7 @@ vp_test(the_owner_s_verdict_counts)
 		  IBV_WC_RETRY_EXC_ERR },
 	};
 
-	for (unsigned i = 0; i < COUNT(wrongs); i++) {
+	for (unsigned i = 0; i < VT_COUNT(wrongs); i++) {
 		expect_refusal(&wrongs[i], NULL);
 		expect_refusal(&wrongs[i], mapped);
 	}

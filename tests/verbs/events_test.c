@@ -461,7 +461,7 @@ vp_peer_test(a_signal_that_restarts_ends_nothing)
 	waiter_begin(&waiter, line.channel);
 	for (unsigned round = 0; round < 10; round++) {
 		expect_waiting(&waiter);
-		for (unsigned i = 0; i < 5; i++) {
+		for (unsigned i = 0; i < 5 || (i < VT_WAIT_MS && !atomic_load(&handled)); i++) {
 			pthread_kill(waiter.thread, SIGUSR1);
 			vt_sleep_ms(1);
 		}

@@ -140,8 +140,7 @@ static struct ibv_flow *simple(char who, enum ibv_flow_attr_type type, uint16_t 
 	flow.attr.flags = flags;
 	if (type == IBV_FLOW_ATTR_NORMAL)
 		flow_mac(&flow, raw_mac[1]);
-	made = flow_to(who, &flow);
-	assert_non_null(made);
+	made = vt_made(flow_to(who, &flow));
 	return made;
 }
 
@@ -152,9 +151,7 @@ static void drop(struct ibv_flow *flow)
 
 static void refused(char who, const struct flow *flow, int err)
 {
-	errno = 0;
-	assert_null(flow_to(who, flow));
-	assert_int_equal(errno, err);
+	vt_refused(err, flow_to(who, flow));
 }
 
 /* --- which frames --- */
@@ -190,8 +187,7 @@ segment_test(a_rule_for_port_0_is_one_for_port_1)
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow_mac(&flow, raw_mac[1]);
 	flow.attr.port = 0;
-	made = flow_to('a', &flow);
-	assert_non_null(made);
+	made = vt_made(flow_to('a', &flow));
 	send_udp(raw_mac[1], 1);
 	expect("a");
 	drop(made);
@@ -248,13 +244,11 @@ segment_test(tunnels_are_looked_into)
 		flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 		flow_mac(&flow, raw_mac[1]);
 		flow_add(&flow, spec[kind], bytes[kind]);
-		made[0] = flow_to('a', &flow);
-		assert_non_null(made[0]);
+		made[0] = vt_made(flow_to('a', &flow));
 		flow.attr.priority = 1;
 		tcp.val.dst_port = htobe16(FRAME_DPORT + 1);
 		flow_add(&flow, &tcp, sizeof(tcp));
-		made[1] = flow_to('b', &flow);
-		assert_non_null(made[1]);
+		made[1] = vt_made(flow_to('b', &flow));
 		for (unsigned sent = 1; sent < 4; sent++) {
 			struct frame frame = { .bytes = 0 };
 
@@ -297,8 +291,7 @@ segment_test(masks_say_which_bits_count)
 
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow_eth(&flow, &val, &mask);
-	made = flow_to('a', &flow);
-	assert_non_null(made);
+	made = vt_made(flow_to('a', &flow));
 	for (unsigned i = 0; i < 5; i++) {
 		struct frame frame = { .bytes = 0 };
 
@@ -330,8 +323,7 @@ segment_test(specifications_come_in_any_order)
 	flow_tag(&flow, 5);
 	flow_add(&flow, &ipv4, sizeof(ipv4));
 	flow_mac(&flow, raw_mac[1]);
-	made = flow_to('a', &flow);
-	assert_non_null(made);
+	made = vt_made(flow_to('a', &flow));
 	send_udp(raw_mac[1], 8);
 	send_udp(raw_mac[1], 7);
 	expect("a");
@@ -447,8 +439,7 @@ segment_test(sniffers_see_everything)
 
 	/* What goes out by the sniffer's own context is traffic as well. */
 	flow_begin(&flow, IBV_FLOW_ATTR_SNIFFER);
-	self = ibv_create_flow(it.from.qp, &flow.attr);
-	assert_non_null(self);
+	self = vt_made(ibv_create_flow(it.from.qp, &flow.attr));
 	raw_recv(&it.from, GOT, RAW_SLOT_BYTES);
 	raw_frame(&it.from, FROM, raw_mac[1], raw_mac[0], 60, 1);
 	assert_int_equal(raw_post(&it.from, FROM, 60, 0), 0);
@@ -474,8 +465,7 @@ segment_test(dropped_frames_reach_nobody)
 	flow_mac(&flow, raw_mac[1]);
 	flow_udp(&flow, 7);
 	flow_drop(&flow);
-	made = flow_to('a', &flow);
-	assert_non_null(made);
+	made = vt_made(flow_to('a', &flow));
 	send_udp(raw_mac[1], 7);
 	send_udp(raw_mac[1], 8);
 	expect("a");
@@ -551,8 +541,7 @@ segment_test(counters_count_frames_and_octets)
 	struct ibv_flow *made[2];
 	uint64_t values[4] = { 9, 9, 9, 9 };
 
-	counters = ibv_create_counters(it.to[0].ctx, &init);
-	assert_non_null(counters);
+	counters = vt_made(ibv_create_counters(it.to[0].ctx, &init));
 	for (unsigned i = 0; i < 4; i++) {
 		attach.counter_desc = points[i].what;
 		attach.index = points[i].index;
@@ -565,8 +554,7 @@ segment_test(counters_count_frames_and_octets)
 		flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 		flow_mac(&flow, raw_mac[1 + i]);
 		flow_count(&flow, counters);
-		made[i] = flow_to('a', &flow);
-		assert_non_null(made[i]);
+		made[i] = vt_made(flow_to('a', &flow));
 	}
 	assert_int_equal(ibv_read_counters(counters, values, 4, 0), 0);
 	assert_true(values[0] == 0 && values[1] == 0 && values[2] == 0 && values[3] == 0);
@@ -606,8 +594,7 @@ segment_test(egress_rules_are_about_what_is_sent)
 	uint64_t sent = 9;
 
 	own = simple('a', IBV_FLOW_ATTR_NORMAL, 0, 0);
-	counters = ibv_create_counters(it.to[1].ctx, &init);
-	assert_non_null(counters);
+	counters = vt_made(ibv_create_counters(it.to[1].ctx, &init));
 	assert_int_equal(ibv_attach_counters_point_flow(counters, &attach, NULL), 0);
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
@@ -620,8 +607,7 @@ segment_test(egress_rules_are_about_what_is_sent)
 	flow.attr.priority = 1;
 	flow_udp(&flow, 7);
 	flow_drop(&flow);
-	drops = flow_to('c', &flow);
-	assert_non_null(drops);
+	drops = vt_made(flow_to('c', &flow));
 	send_udp(raw_mac[1], 7); /* the rule before it lets this pass */
 	send_udp(raw_mac[1], 8);
 	expect("aa");
@@ -725,8 +711,7 @@ segment_test(many_rules_are_no_burden)
 		flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 		flow_mac(&flow, raw_mac[1]);
 		flow_udp(&flow, (uint16_t)i);
-		made[i] = flow_to((char)('a' + i % 3), &flow);
-		assert_non_null(made[i]);
+		made[i] = vt_made(flow_to((char)('a' + i % 3), &flow));
 	}
 	for (unsigned i = 0; i < 12; i++)
 		send_udp(raw_mac[1], (uint16_t)(i * 833));

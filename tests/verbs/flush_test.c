@@ -44,11 +44,9 @@ static void scene_open_as(struct scene *s, int mr_access, unsigned qp_access, ui
 	vt_pair_open(&s->p, &opt);
 	assert_int_equal(ibv_destroy_qp(s->p.a.qp), 0);
 	attr.send_cq = attr.recv_cq = s->p.a.cq;
-	s->p.a.qp = ibv_create_qp_ex(vt.ctx, &attr);
-	assert_non_null(s->p.a.qp);
+	s->p.a.qp = vt_made(ibv_create_qp_ex(vt.ctx, &attr));
 	s->ex = ibv_qp_to_qp_ex(s->p.a.qp);
-	vt_climb(s->p.a.qp, &s->p.opt, IBV_QPS_RTS, s->p.b.qp->qp_num);
-	vt_climb(s->p.b.qp, &s->p.opt, IBV_QPS_RTS, s->p.a.qp->qp_num);
+	vt_pair_climb(&s->p);
 }
 
 static void scene_open(struct scene *s)
@@ -56,6 +54,9 @@ static void scene_open(struct scene *s)
 	scene_open_as(s, ACCESS_FLUSH_GLOBAL, ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT,
 		      VT_RD_ATOMIC);
 }
+
+#define scene_test(f)										  \
+	vt_with(vt_test, f, struct scene, s, scene_open(&s), vt_pair_close(&s.p))
 
 static void build(struct scene *s, uint64_t wr_id, uint64_t va, size_t len, uint8_t type,
 		  uint8_t level)
@@ -83,24 +84,20 @@ static uint64_t there(const struct scene *s, size_t offset)
 	return (uintptr_t)s->p.b.buf + offset;
 }
 
-vt_test(what_was_written_is_there)
+scene_test(what_was_written_is_there)
 {
-	struct scene s;
-
-	scene_open(&s);
 	for (unsigned i = 0; i < 50; i++) {
-		vt_fill(s.p.a.buf, 3000, i);
-		ibv_wr_start(s.ex);
-		s.ex->wr_id = 1;
-		s.ex->wr_flags = 0;
-		ibv_wr_rdma_write(s.ex, s.p.b.mr->rkey, there(&s, AT));
-		ibv_wr_set_sge(s.ex, s.p.a.mr->lkey, (uintptr_t)s.p.a.buf, 3000);
-		build(&s, 10, there(&s, AT), 3000, GLOBAL, RANGE);
-		assert_int_equal(ibv_wr_complete(s.ex), 0);
-		vt_expect(s.p.a.cq, 10, IBV_WC_SUCCESS);
-		assert_true(vt_is_filled(s.p.b.buf + AT, 3000, i));
+		vt_fill(s->p.a.buf, 3000, i);
+		ibv_wr_start(s->ex);
+		s->ex->wr_id = 1;
+		s->ex->wr_flags = 0;
+		ibv_wr_rdma_write(s->ex, s->p.b.mr->rkey, there(s, AT));
+		ibv_wr_set_sge(s->ex, s->p.a.mr->lkey, (uintptr_t)s->p.a.buf, 3000);
+		build(s, 10, there(s, AT), 3000, GLOBAL, RANGE);
+		assert_int_equal(ibv_wr_complete(s->ex), 0);
+		vt_expect(s->p.a.cq, 10, IBV_WC_SUCCESS);
+		assert_true(vt_is_filled(s->p.b.buf + AT, 3000, i));
 	}
-	vt_pair_close(&s.p);
 }
 
 /* A range is checked, to the octet; for the whole region neither address nor length matter. */
@@ -118,7 +115,7 @@ vt_test(ranges_and_regions)
 	};
 	struct scene s;
 
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(rows); i++) {
 		scene_open(&s);
 		flush(&s, there(&s, 0) + (uint64_t)rows[i].offset, rows[i].len, GLOBAL,
 		      rows[i].level, rows[i].good ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
@@ -146,7 +143,7 @@ vt_test(it_needs_a_right_of_qp_and_region)
 	};
 	struct scene s;
 
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (unsigned i = 0; i < VT_COUNT(rows); i++)
 		for (uint8_t level = RANGE; level <= REGION; level++) {
 			scene_open_as(&s, rows[i].mr_access, rows[i].qp_access, VT_RD_ATOMIC);
 			flush(&s, there(&s, 0), 8, rows[i].type, level, IBV_WC_REM_ACCESS_ERR);
@@ -159,30 +156,25 @@ vt_test(persistent_regions_there_are_not)
 {
 	static uint8_t octets[64];
 
-	errno = 0;
-	assert_null(ibv_reg_mr(vt.pd, octets, sizeof(octets),
-			       IBV_ACCESS_LOCAL_WRITE | ACCESS_FLUSH_PERSISTENT));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_reg_mr(vt.pd, octets, sizeof(octets),
+				      IBV_ACCESS_LOCAL_WRITE | ACCESS_FLUSH_PERSISTENT));
 }
 
-vt_test(nonsense_fails_the_batch)
+scene_test(nonsense_fails_the_batch)
 {
 	static const uint8_t wrong[][2] = { { 0, RANGE }, { 4, RANGE }, { GLOBAL, 2 } };
-	struct scene s;
 
-	scene_open(&s);
 	for (unsigned i = 0; i < 3; i++) {
-		ibv_wr_start(s.ex);
-		build(&s, 10, there(&s, 0), 8, GLOBAL, RANGE);
-		build(&s, 11, there(&s, 0), 8, wrong[i][0], wrong[i][1]);
-		assert_int_equal(ibv_wr_complete(s.ex), EINVAL);
+		ibv_wr_start(s->ex);
+		build(s, 10, there(s, 0), 8, GLOBAL, RANGE);
+		build(s, 11, there(s, 0), 8, wrong[i][0], wrong[i][1]);
+		assert_int_equal(ibv_wr_complete(s->ex), EINVAL);
 	}
-	ibv_wr_start(s.ex);
-	build(&s, 10, there(&s, 0), 8, GLOBAL, RANGE);
-	ibv_wr_set_sge(s.ex, s.p.a.mr->lkey, (uintptr_t)s.p.a.buf, 8);
-	assert_int_equal(ibv_wr_complete(s.ex), EINVAL);
-	vt_expect_none(s.p.a.cq);
-	vt_pair_close(&s.p);
+	ibv_wr_start(s->ex);
+	build(s, 10, there(s, 0), 8, GLOBAL, RANGE);
+	ibv_wr_set_sge(s->ex, s->p.a.mr->lkey, (uintptr_t)s->p.a.buf, 8);
+	assert_int_equal(ibv_wr_complete(s->ex), EINVAL);
+	vt_expect_none(s->p.a.cq);
 }
 
 /* It takes a place among READs and atomics. */

@@ -185,14 +185,10 @@ vt_test(a_child_imports_what_its_parent_has)
 /* "whether fork() is called explicitly or implicitly (such as in system())" */
 vt_pair_test(other_programs_are_executed)
 {
-	struct vt_wr w;
-
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(system("true"), 0);
 		vt_fill(p->a.buf, BYTES, i);
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, BYTES);
-		vt_post(&p->a, &w);
-		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+		vt_do(IBV_WR_RDMA_WRITE, &p->a, &p->b, BYTES, IBV_WC_SUCCESS);
 		assert_true(vt_is_filled(p->b.buf, BYTES, i));
 	}
 }

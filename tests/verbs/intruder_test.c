@@ -188,7 +188,6 @@ vp_pair_test(what_is_written_to_one_does_not_land_in_another, NULL, &patient)
 		struct ibv_qp his = { .qp_num = 0 };
 		struct vt_end end, to;
 		struct plan plan;
-		struct vt_wr w;
 		pid_t pid;
 
 		vp_fill(p, 4096, i);
@@ -205,8 +204,7 @@ vp_pair_test(what_is_written_to_one_does_not_land_in_another, NULL, &patient)
 		to = (struct vt_end){ .qp = &his, .mr = &(struct ibv_mr){ .rkey = plan.rkey },
 				      .buf = p->b.buf, .bytes = p->b.bytes };
 		memset(end.buf, CANARY, 64);
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &end, &to, 64);
-		vt_post(&end, &w);
+		vt_start(IBV_WR_RDMA_WRITE, &end, &to, 64);
 		assert_true(vp_is_filled(p, 0, 4096, i));
 		vt_expect_none(end.cq);
 		vt_end_close(&end);

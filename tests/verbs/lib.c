@@ -66,7 +66,7 @@ int vt_main(void)
 	size_t count = 0;
 
 	for (struct vt_case *at = cases; at && count < CASES_MAX; at = at->next)
-		if (!at->is_for_us || at->is_for_us())
+		if (!at->runs_here || at->runs_here())
 			tests[count++] = at->test;
 	cmocka_set_test_filter(getenv("VT_TEST"));
 	if (netns_enter()) {
@@ -105,16 +105,14 @@ static void find_gid(void)
 
 int vt_setup(void **state)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_device **list = vt_made(ibv_get_device_list(NULL));
 
-	assert_non_null(list);
 	assert_non_null(list[0]);
 	vt.ctx = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
 	assert_non_null(vt.ctx);
 	find_gid();
-	vt.pd = ibv_alloc_pd(vt.ctx);
-	assert_non_null(vt.pd);
+	vt.pd = vt_made(ibv_alloc_pd(vt.ctx));
 	return 0;
 }
 
@@ -171,39 +169,33 @@ bool vt_by_udp(void)
 
 struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel)
 {
-	struct ibv_cq *cq = ibv_create_cq(vt.ctx, cqe, NULL, channel, 0);
-
-	assert_non_null(cq);
-	return cq;
+	return vt_made(ibv_create_cq(vt.ctx, cqe, NULL, channel, 0));
 }
 
 struct ibv_cq_ex *vt_cq_ex(struct ibv_cq_init_attr_ex *attr)
 {
-	struct ibv_cq_ex *cq = ibv_create_cq_ex(vt.ctx, attr);
-
-	assert_non_null(cq);
-	return cq;
+	return vt_made(ibv_create_cq_ex(vt.ctx, attr));
 }
 
 struct ibv_mr *vt_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access)
 {
-	struct ibv_mr *mr = ibv_reg_mr(pd, addr, bytes, access);
+	return vt_made(ibv_reg_mr(pd, addr, bytes, access));
+}
 
-	assert_non_null(mr);
-	return mr;
+struct ibv_ah_attr vt_address(const union ibv_gid *gid)
+{
+	return (struct ibv_ah_attr){
+		.grh = { .dgid = *gid, .sgid_index = (uint8_t)vt.gid_index, .hop_limit = 1 },
+		.is_global = 1,
+		.port_num = 1,
+	};
 }
 
 struct ibv_ah *vt_ah(void)
 {
-	struct ibv_ah_attr attr = {
-		.grh = { .dgid = vt.gid, .sgid_index = vt.gid_index, .hop_limit = 1 },
-		.is_global = 1,
-		.port_num = 1,
-	};
-	struct ibv_ah *ah = ibv_create_ah(vt.pd, &attr);
+	struct ibv_ah_attr attr = vt_address(&vt.gid);
 
-	assert_non_null(ah);
-	return ah;
+	return vt_made(ibv_create_ah(vt.pd, &attr));
 }
 
 static void qp_open(struct vt_end *end, const struct vt_options *opt)
@@ -221,8 +213,7 @@ static void qp_open(struct vt_end *end, const struct vt_options *opt)
 		.sq_sig_all = opt->sq_sig_all,
 	};
 
-	end->qp = opt->make_qp ? opt->make_qp(&init) : ibv_create_qp(vt.pd, &init);
-	assert_non_null(end->qp);
+	end->qp = vt_made(opt->make_qp ? opt->make_qp(&init) : ibv_create_qp(vt.pd, &init));
 }
 
 /* The file stays open, so that others find it; the test's process closes it when it ends. */
@@ -243,8 +234,7 @@ static struct ibv_mr *dm_make(struct vt_end *end, int access)
 {
 	struct ibv_alloc_dm_attr attr = { .length = end->bytes, .log_align_req = 6 };
 
-	end->dm = ibv_alloc_dm(vt.ctx, &attr);
-	assert_non_null(end->dm);
+	end->dm = vt_made(ibv_alloc_dm(vt.ctx, &attr));
 	return ibv_reg_dm_mr(vt.pd, end->dm, 0, end->bytes,
 			     (unsigned)access | IBV_ACCESS_ZERO_BASED);
 }
@@ -252,14 +242,12 @@ static struct ibv_mr *dm_make(struct vt_end *end, int access)
 static void memory_open(struct vt_end *end, const struct vt_options *opt)
 {
 	if (opt->memory == VT_DM) {
-		end->mr = dm_make(end, opt->mr_access);
-		assert_non_null(end->mr);
+		end->mr = vt_made(dm_make(end, opt->mr_access));
 		return;
 	}
 	end->is_mapped = opt->memory == VT_MEMFD || opt->memory == VT_PAGES;
-	end->buf = end->is_mapped ? pages_map(end->bytes, opt->memory == VT_MEMFD)
-				  : calloc(1, end->bytes);
-	assert_non_null(end->buf);
+	end->buf = vt_made(end->is_mapped ? pages_map(end->bytes, opt->memory == VT_MEMFD)
+					  : calloc(1, end->bytes));
 	if (opt->memory == VT_SPACE)
 		end->mr = vt_mr(vt.pd, NULL, SIZE_MAX, opt->mr_access | IBV_ACCESS_ON_DEMAND);
 	else
@@ -282,8 +270,7 @@ void vt_end_open(struct vt_end *end, const struct vt_options *given)
 	else
 		end->cq = vt_cq(opt->cqe, opt->channel);
 	if (opt->srq) {
-		end->srq = ibv_create_srq(vt.pd, &init);
-		assert_non_null(end->srq);
+		end->srq = vt_made(ibv_create_srq(vt.pd, &init));
 	}
 	memory_open(end, opt);
 	if (opt->type == IBV_QPT_UD)
@@ -341,10 +328,8 @@ void vt_pair_open_across(struct vt_pair *pair, struct vt *other, const struct vt
 	const struct vt own = vt;
 
 	*other = vt;
-	other->ctx = ibv_open_device(vt.ctx->device);
-	assert_non_null(other->ctx);
-	other->pd = ibv_alloc_pd(other->ctx);
-	assert_non_null(other->pd);
+	other->ctx = vt_made(ibv_open_device(vt.ctx->device));
+	other->pd = vt_made(ibv_alloc_pd(other->ctx));
 	pair->opt = vt_options(opt);
 	vt_end_open_unshared(&pair->a, &pair->opt);
 	vt = *other;
@@ -385,11 +370,7 @@ static int attr_rtr(struct ibv_qp_attr *attr, const struct vt_options *opt, uint
 	attr->path_mtu = opt->mtu;
 	attr->dest_qp_num = peer_qpn;
 	attr->rq_psn = first_psn(opt);
-	attr->ah_attr = (struct ibv_ah_attr){
-		.grh = { .dgid = vt.gid, .sgid_index = vt.gid_index, .hop_limit = 1 },
-		.is_global = 1,
-		.port_num = 1,
-	};
+	attr->ah_attr = vt_address(&vt.gid);
 	mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (opt->type == IBV_QPT_UC)
 		return mask;
@@ -441,6 +422,19 @@ void vt_climb(struct ibv_qp *qp, const struct vt_options *opt, enum ibv_qp_state
 	}
 }
 
+void vt_pair_climb(struct vt_pair *pair)
+{
+	vt_climb(pair->a.qp, &pair->opt, IBV_QPS_RTS, pair->b.qp->qp_num);
+	vt_climb(pair->b.qp, &pair->opt, IBV_QPS_RTS, pair->a.qp->qp_num);
+}
+
+void vt_pair_reconnect(struct vt_pair *pair)
+{
+	assert_int_equal(vt_modify(pair->a.qp, IBV_QPS_RESET), 0);
+	assert_int_equal(vt_modify(pair->b.qp, IBV_QPS_RESET), 0);
+	vt_pair_climb(pair);
+}
+
 int vt_modify(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -448,13 +442,18 @@ int vt_modify(struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
-enum ibv_qp_state vt_state(struct ibv_qp *qp)
+struct ibv_qp_attr vt_query(struct ibv_qp *qp, int mask)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
-	return attr.qp_state;
+	assert_int_equal(ibv_query_qp(qp, &attr, mask, &init), 0);
+	return attr;
+}
+
+enum ibv_qp_state vt_state(struct ibv_qp *qp)
+{
+	return vt_query(qp, IBV_QP_STATE).qp_state;
 }
 
 /* --- work requests --- */
@@ -525,6 +524,37 @@ void vt_recv(struct vt_end *end, uint64_t wr_id)
 }
 
 /* --- completions and events --- */
+
+struct ibv_wc vt_done(struct vt_end *end, struct vt_wr *w, enum ibv_wc_status status)
+{
+	vt_post(end, w);
+	return vt_expect(end->cq, w->wr.wr_id, status);
+}
+
+void vt_start(enum ibv_wr_opcode op, struct vt_end *from, const struct vt_end *to, uint32_t bytes)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, op, from, to, bytes);
+	vt_post(from, &w);
+}
+
+struct ibv_wc vt_do(enum ibv_wr_opcode op, struct vt_end *from, const struct vt_end *to,
+		    uint32_t bytes, enum ibv_wc_status status)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, op, from, to, bytes);
+	return vt_done(from, &w, status);
+}
+
+void vt_exchange(struct vt_end *from, struct vt_end *to)
+{
+	vt_recv(to, 2);
+	vt_send(from, to, 1);
+	vt_expect(from->cq, 1, IBV_WC_SUCCESS);
+	vt_expect(to->cq, 2, IBV_WC_SUCCESS);
+}
 
 uint64_t vt_now_ms(void)
 {

@@ -102,29 +102,31 @@ extern const enum ibv_qp_type vt_types[VT_TYPES];
 /* The place in the device's table of a GID, which must be there. */
 int vt_gid_index(const uint8_t raw[16]);
 
+#define VT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /* --- tests --- */
 
 /* A test enlists itself; they run in the order in which the file has them. */
 struct vt_case {
 	struct CMUnitTest test;
-	bool (*is_for_us)(void); /* where it says no there is no such test; NULL: everywhere */
+	bool (*runs_here)(void); /* where it says no there is no such test; NULL: everywhere */
 	int line;
 	struct vt_case *next;
 };
 void vt_enlist(struct vt_case *entry);
 
-#define vt_entry(f, kind, setup, teardown, is_for_us)                                             \
+#define vt_entry(f, kind, setup, teardown, runs_here)                                             \
 	__attribute__((constructor)) static void f##_enlist_##kind(void)                          \
 	{                                                                                         \
 		static struct vt_case entry = {                                                   \
-			cmocka_unit_test_setup_teardown(f, setup, teardown), is_for_us, __LINE__, \
+			cmocka_unit_test_setup_teardown(f, setup, teardown), runs_here, __LINE__, \
 		};                                                                                \
                                                                                                   \
 		vt_enlist(&entry);                                                                \
 	}
-#define vt_case(f, setup, teardown, is_for_us)                                                    \
+#define vt_case(f, setup, teardown, runs_here)                                                    \
 	static void f(void **state);                                                              \
-	vt_entry(f, once, setup, teardown, is_for_us) static void f(void **state)
+	vt_entry(f, once, setup, teardown, runs_here) static void f(void **state)
 
 /* The device and a PD before the test; after it, all must be given back. */
 #define vt_test(f) vt_case(f, vt_setup, vt_teardown, NULL)
@@ -147,7 +149,19 @@ int vt_teardown(void **state);
 	}                                                                                         \
 	static void f##_with(type *name)
 
-/* The same again and again, for each i from one number up to another: open may use i, too. */
+/* The same of what is had by its address. */
+#define vt_with_made(test, f, type, name, make, unmake)                                           \
+	static void f##_with(type *name);                                                         \
+	test(f)                                                                                   \
+	{                                                                                         \
+		type *name = make;                                                                \
+                                                                                                  \
+		f##_with(name);                                                                   \
+		unmake;                                                                           \
+	}                                                                                         \
+	static void f##_with(type *name)
+
+/* As vt_with(), again and again, for each i from one number up to another: open may use i, too. */
 #define vt_with_each(test, f, i, from, end, type, name, open, close)                              \
 	static void f##_with(type *name, unsigned i);                                             \
 	test(f)                                                                                   \
@@ -178,8 +192,27 @@ int vt_main(void);
 bool vt_by_udp(void);
 
 /* --- objects --- */
+
+/* What this call makes, which must be something; or that it makes nothing, with this errno. */
+#define vt_made(call)                                                                             \
+	({                                                                                        \
+		__typeof__(call) made_ = (call);                                                  \
+                                                                                                  \
+		assert_non_null(made_);                                                           \
+		made_;                                                                            \
+	})
+#define vt_refused(error, call)                                                                   \
+	do {                                                                                      \
+		errno = 0;                                                                        \
+		assert_null(call);                                                                \
+		assert_int_equal(errno, error);                                                   \
+	} while (0)
+
 struct ibv_cq *vt_cq(int cqe, struct ibv_comp_channel *channel);
 struct ibv_cq_ex *vt_cq_ex(struct ibv_cq_init_attr_ex *attr);
+#define vt_cq_test(f, cqe)                                                                        \
+	vt_with_made(vt_test, f, struct ibv_cq, cq, vt_cq(cqe, NULL),                             \
+		     assert_int_equal(ibv_destroy_cq(cq), 0))
 struct ibv_mr *vt_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access);
 
 /* Two QPs of this process, connected to each other. */
@@ -195,6 +228,10 @@ void vt_pair_close(struct vt_pair *pair);
 #define vt_pairs_test(f, i, from, to, ...)                                                        \
 	vt_with_each(vt_test, f, i, from, to, struct vt_pair, p,                                  \
 		     vt_pair_open(&p, &(struct vt_options){ __VA_ARGS__ }), vt_pair_close(&p))
+
+/* Both from RESET to RTS; from whatever they are in to RESET, and then so. */
+void vt_pair_climb(struct vt_pair *pair);
+void vt_pair_reconnect(struct vt_pair *pair);
 
 /* The same, b in a context and PD of its own, which are made: `other`. */
 void vt_pair_open_across(struct vt_pair *pair, struct vt *other, const struct vt_options *opt);
@@ -221,6 +258,9 @@ void vt_climb(struct ibv_qp *qp, const struct vt_options *opt, enum ibv_qp_state
 	      uint32_t peer_qpn);
 int vt_modify(struct ibv_qp *qp, enum ibv_qp_state state);
 enum ibv_qp_state vt_state(struct ibv_qp *qp);
+struct ibv_qp_attr vt_query(struct ibv_qp *qp, int mask);
+/* Of a GID, from ours; and of ourselves. */
+struct ibv_ah_attr vt_address(const union ibv_gid *gid);
 struct ibv_ah *vt_ah(void);
 
 /* Defaults filled in. */
@@ -245,6 +285,14 @@ void vt_wr(struct vt_wr *w, enum ibv_wr_opcode op, const struct vt_end *from,
 void vt_post(struct vt_end *end, struct vt_wr *w);
 int vt_try(struct vt_end *end, struct vt_wr *w);
 
+/* The same, and the completion, which must have this status. */
+struct ibv_wc vt_done(struct vt_end *end, struct vt_wr *w, enum ibv_wc_status status);
+
+/* A request as vt_wr() makes it: posted; and done. */
+void vt_start(enum ibv_wr_opcode op, struct vt_end *from, const struct vt_end *to, uint32_t bytes);
+struct ibv_wc vt_do(enum ibv_wr_opcode op, struct vt_end *from, const struct vt_end *to,
+		    uint32_t bytes, enum ibv_wc_status status);
+
 /* A SEND of 8 octets with this wr_id. */
 void vt_send(struct vt_end *from, const struct vt_end *to, uint64_t wr_id);
 
@@ -260,6 +308,9 @@ struct ibv_wc vt_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status st
 /* None comes. */
 void vt_expect_none(struct ibv_cq *cq);
 bool vt_poll_ms(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
+
+/* A SEND of 8 octets that is received, and nothing else completes before. */
+void vt_exchange(struct vt_end *from, struct vt_end *to);
 
 /* The next asynchronous event, which must come and be this one. The caller acknowledges. */
 struct ibv_async_event vt_event(enum ibv_event_type type);

@@ -55,8 +55,7 @@ static unsigned most_looks(void)
 		void *at = files[(i * 389 + 7) % open_files].at;
 
 		looks = 0;
-		mr[i] = ibv_reg_mr(vt.pd, at, page, VT_ALL_ACCESS);
-		assert_non_null(mr[i]);
+		mr[i] = vt_made(ibv_reg_mr(vt.pd, at, page, VT_ALL_ACCESS));
 		most = looks > most ? looks : most;
 	}
 	for (unsigned i = 0; i < REGIONS; i++)
@@ -125,8 +124,7 @@ vt_test(what_is_not_found_at_once_is_found_later)
 		SKIP(TOO_FEW);
 	files_open(FEW);
 	fd = files[0].fd;
-	mr = ibv_reg_mr(vt.pd, files[0].at, page, VT_ALL_ACCESS);
-	assert_non_null(mr);
+	mr = vt_made(ibv_reg_mr(vt.pd, files[0].at, page, VT_ALL_ACCESS));
 	if (descriptors_of(fd) == 1) {
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 		files_close();
@@ -135,8 +133,7 @@ vt_test(what_is_not_found_at_once_is_found_later)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	files_open(MANY);
 	fd = files[MANY / 2].fd;
-	mr = ibv_reg_mr(vt.pd, files[MANY / 2].at, page, VT_ALL_ACCESS);
-	assert_non_null(mr);
+	mr = vt_made(ibv_reg_mr(vt.pd, files[MANY / 2].at, page, VT_ALL_ACCESS));
 	for (uint64_t end = vt_now_ms() + VT_WAIT_MS; descriptors_of(fd) == 1;) {
 		assert_true(vt_now_ms() < end);
 		vt_sleep_ms(1);

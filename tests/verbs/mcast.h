@@ -110,8 +110,7 @@ static inline void blocking_open(struct vt_end *end)
 	vt_end_open(end, &opt);
 	assert_int_equal(ibv_destroy_qp(end->qp), 0);
 	init.send_cq = init.recv_cq = end->cq;
-	end->qp = ibv_create_qp_ex(vt.ctx, &init);
-	assert_non_null(end->qp);
+	end->qp = vt_made(ibv_create_qp_ex(vt.ctx, &init));
 	vt_climb(end->qp, &opt, IBV_QPS_RTS, 0);
 }
 
@@ -140,13 +139,11 @@ static inline void message(struct vt_wr *w, struct vt_end *from, struct ibv_ah *
 static inline void cast(struct vt_end *from, unsigned n, uint32_t bytes)
 {
 	union ibv_gid gid = group_of(n);
-	struct ibv_ah *ah = try_ah(&gid, source_index, HOPS);
+	struct ibv_ah *ah = vt_made(try_ah(&gid, source_index, HOPS));
 	struct vt_wr w;
 
-	assert_non_null(ah);
 	message(&w, from, ah, bytes);
-	vt_post(from, &w);
-	vt_expect(from->cq, 1, IBV_WC_SUCCESS);
+	vt_done(from, &w, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 

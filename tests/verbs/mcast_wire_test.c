@@ -100,11 +100,10 @@ mcast_test(the_datagram_is_roce)
 /* Nobody polls: the message wakes the thread that sleeps for it. */
 mcast_test(a_message_wakes_who_waits)
 {
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(vt.ctx);
+	struct ibv_comp_channel *channel = vt_made(ibv_create_comp_channel(vt.ctx));
 	struct vt_options opt = { .type = IBV_QPT_UD, .channel = channel };
 	struct vt_end from, member;
 
-	assert_non_null(channel);
 	vt_end_open(&member, &opt);
 	vt_climb(member.qp, &opt, IBV_QPS_RTS, 0);
 	member_open(&from);
@@ -307,8 +306,7 @@ mcast_test(members_come_and_go_under_way)
 	member_open(&c.from);
 	member_open(&stays);
 	member_open(&comes);
-	c.ah = try_ah(&gid, source_index, HOPS);
-	assert_non_null(c.ah);
+	c.ah = vt_made(try_ah(&gid, source_index, HOPS));
 	for (unsigned i = 0; i < SLICES; i++)
 		listen_at(&stays, i);
 	assert_int_equal(attach(&stays, 21), 0);
@@ -440,8 +438,7 @@ mcast_test(a_group_of_the_link_is_one_at_each_interface)
 	assert_int_equal(ibv_attach_mcast(member.qp, &gid, 0), 0);
 	listen_at(&member, 0);
 	listen_at(&member, 1);
-	ah = try_ah(&gid, source_index, HOPS);
-	assert_non_null(ah);
+	ah = vt_made(try_ah(&gid, source_index, HOPS));
 	message(&w, &from, ah, 8);
 	vt_post(&from, &w);
 	assert_header(member.buf, &source,

@@ -10,18 +10,13 @@
  * ibv_reg_mr_iova(3), of which ibv_reg_mr(3) tells.
  */
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 enum { PAGE = 4096, FILE_BYTES = 4 * PAGE };
 
 /* --- null --- */
 
 static struct ibv_mr *null_mr(void)
 {
-	struct ibv_mr *mr = ibv_alloc_null_mr(vt.pd);
-
-	assert_non_null(mr);
-	return mr;
+	return vt_made(ibv_alloc_null_mr(vt.pd));
 }
 
 /* "It has the maximum length and only the lkey is valid, the MR is not exposed as an rkey." */
@@ -71,55 +66,44 @@ vt_test(zeros_are_read_from_it)
 }
 
 /* "discards all data written to it", what is around it arrives; and it still reads as zeros. */
-vt_test(what_is_written_to_it_vanishes)
+vt_pair_test(what_is_written_to_it_vanishes)
 {
 	struct ibv_mr *mr = null_mr();
 	struct ibv_sge sge[3];
 	struct ibv_recv_wr recv = { .wr_id = 2, .sg_list = sge, .num_sge = 3 }, *bad;
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	vt_fill(p.a.buf, 5000, 3);
-	sge[0] = (struct ibv_sge){ (uintptr_t)p.b.buf, 1000, p.b.mr->lkey };
+	vt_fill(p->a.buf, 5000, 3);
+	sge[0] = (struct ibv_sge){ (uintptr_t)p->b.buf, 1000, p->b.mr->lkey };
 	sge[1] = (struct ibv_sge){ 0, 2000, mr->lkey };
-	sge[2] = (struct ibv_sge){ (uintptr_t)p.b.buf + 3000, 2000, p.b.mr->lkey };
-	assert_int_equal(ibv_post_recv(p.b.qp, &recv, &bad), 0);
-	vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 5000);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(vt_expect(p.b.cq, 2, IBV_WC_SUCCESS).byte_len, 5000);
-	assert_memory_equal(p.b.buf, p.a.buf, 1000);
-	assert_true(vt_is_octet(p.b.buf + 1000, 2000, 0));
-	assert_memory_equal(p.b.buf + 3000, p.a.buf + 3000, 2000);
+	sge[2] = (struct ibv_sge){ (uintptr_t)p->b.buf + 3000, 2000, p->b.mr->lkey };
+	assert_int_equal(ibv_post_recv(p->b.qp, &recv, &bad), 0);
+	vt_do(IBV_WR_SEND, &p->a, &p->b, 5000, IBV_WC_SUCCESS);
+	assert_int_equal(vt_expect(p->b.cq, 2, IBV_WC_SUCCESS).byte_len, 5000);
+	assert_memory_equal(p->b.buf, p->a.buf, 1000);
+	assert_true(vt_is_octet(p->b.buf + 1000, 2000, 0));
+	assert_memory_equal(p->b.buf + 3000, p->a.buf + 3000, 2000);
 	/* And again by WRITE from it. */
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 3000);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 3000);
 	w.sge = (struct ibv_sge){ 0, 3000, mr->lkey };
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_true(vt_is_octet(p.b.buf, 3000, 0));
-	vt_pair_close(&p);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
+	assert_true(vt_is_octet(p->b.buf, 3000, 0));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-vt_test(responses_vanish_in_it_too)
+vt_pair_test(responses_vanish_in_it_too)
 {
 	struct ibv_mr *mr = null_mr();
-	struct vt_pair p;
 	struct vt_wr w;
 
-	vt_pair_open(&p, NULL);
-	vt_wr(&w, IBV_WR_RDMA_READ, &p.a, &p.b, 50000);
+	vt_wr(&w, IBV_WR_RDMA_READ, &p->a, &p->b, 50000);
 	w.sge = (struct ibv_sge){ 1 << 20, 50000, mr->lkey };
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
+	vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p->a, &p->b, 8);
 	w.sge = (struct ibv_sge){ 8, 8, mr->lkey };
 	w.wr.wr.atomic.compare_add = 42;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_int_equal(*(uint64_t *)p.b.buf, 42);
-	vt_pair_close(&p);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
+	assert_int_equal(*(uint64_t *)p->b.buf, 42);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
@@ -135,13 +119,11 @@ vt_test(large_messages_come_from_it_and_end_in_it)
 	memset(p.b.buf, 0xee, opt.bytes);
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 4 << 20);
 	w.sge = (struct ibv_sge){ 4096, 4 << 20, mr->lkey };
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p.a, &w, IBV_WC_SUCCESS);
 	assert_true(vt_is_octet(p.b.buf, opt.bytes, 0));
 	vt_wr(&w, IBV_WR_RDMA_READ, &p.a, &p.b, 4 << 20);
 	w.sge = (struct ibv_sge){ 4096, 4 << 20, mr->lkey };
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p.a, &w, IBV_WC_SUCCESS);
 	vt_pair_close(&p);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
@@ -156,8 +138,7 @@ vt_test(it_has_no_rkey)
 		vt_pair_open(&p, NULL);
 		vt_wr(&w, i ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, &p.a, &p.b, 64);
 		w.wr.wr.rdma.rkey = mr->lkey;
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
+		vt_done(&p.a, &w, IBV_WC_REM_ACCESS_ERR);
 		vt_pair_close(&p);
 	}
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -188,8 +169,7 @@ vt_test(it_belongs_to_its_pd_and_ends)
 		w.sge.lkey = mr->lkey;
 		if (i)
 			assert_int_equal(ibv_dereg_mr(mr), 0);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
+		vt_done(&p.a, &w, IBV_WC_LOC_PROT_ERR);
 		vt_pair_close(&p);
 		if (!i) {
 			assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -212,40 +192,34 @@ static int file_make(uint8_t **mapped)
 }
 
 /* The octets from `offset` on are seen from `iova` on, and the descriptor is not needed longer. */
-vt_test(a_descriptors_memory_is_used)
+vt_pair_test(a_descriptors_memory_is_used)
 {
 	const uint64_t offset = PAGE + 100, iova = 0x770000064;
 	uint8_t *mapped;
 	int fd = file_make(&mapped);
-	struct ibv_mr *mr = ibv_reg_dmabuf_mr(vt.pd, offset, 2 * PAGE, iova, fd, VT_ALL_ACCESS);
-	struct vt_pair p;
+	struct ibv_mr *mr =
+		vt_made(ibv_reg_dmabuf_mr(vt.pd, offset, 2 * PAGE, iova, fd, VT_ALL_ACCESS));
 	struct vt_wr w;
 
-	assert_non_null(mr);
 	assert_int_equal(mr->length, 2 * PAGE);
 	close(fd);
-	vt_pair_open(&p, NULL);
-	vt_fill(p.a.buf, 2 * PAGE, 1);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 2 * PAGE);
+	vt_fill(p->a.buf, 2 * PAGE, 1);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 2 * PAGE);
 	w.wr.wr.rdma.remote_addr = iova;
 	w.wr.wr.rdma.rkey = mr->rkey;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(mapped + offset, 2 * PAGE, 1));
 	assert_true(vt_is_octet(mapped, offset, 0));
 	assert_true(vt_is_octet(mapped + offset + 2 * PAGE, PAGE - 100, 0));
 	/* By its lkey, from what the application wrote there. */
 	vt_fill(mapped + offset + 50, 70, 2);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 70);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 70);
 	w.sge = (struct ibv_sge){ iova + 50, 70, mr->lkey };
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-	assert_true(vt_is_filled(p.b.buf, 70, 2));
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(p->b.buf, 70, 2));
 	/* One octet beyond its end. */
 	w.sge = (struct ibv_sge){ iova + 2 * PAGE - 69, 70, mr->lkey };
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
-	vt_pair_close(&p);
+	vt_done(&p->a, &w, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	munmap(mapped, FILE_BYTES);
 }
@@ -320,7 +294,7 @@ vt_test(what_cannot_be_a_dmabuf_is_refused)
 		{ 0, PAGE, 0, read_only, IBV_ACCESS_LOCAL_WRITE, EOPNOTSUPP },
 	};
 
-	for (unsigned i = 0; i < COUNT(rows); i++) {
+	for (unsigned i = 0; i < VT_COUNT(rows); i++) {
 		struct ibv_mr *mr;
 
 		errno = 0;
@@ -342,23 +316,18 @@ vt_test(what_cannot_be_a_dmabuf_is_refused)
 }
 
 /* A file that becomes shorter takes its pages along: an error, and no crash. */
-vt_test(memory_that_a_file_loses_fails_the_request)
+vt_pair_test(memory_that_a_file_loses_fails_the_request)
 {
 	uint8_t *mapped;
 	int fd = file_make(&mapped);
-	struct ibv_mr *mr = ibv_reg_dmabuf_mr(vt.pd, 0, FILE_BYTES, 0, fd, VT_ALL_ACCESS);
-	struct vt_pair p;
+	struct ibv_mr *mr = vt_made(ibv_reg_dmabuf_mr(vt.pd, 0, FILE_BYTES, 0, fd, VT_ALL_ACCESS));
 	struct vt_wr w;
 
-	assert_non_null(mr);
 	vt_faults_to_library();
-	vt_pair_open(&p, NULL);
 	assert_int_equal(ftruncate(fd, PAGE), 0);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 64);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
 	w.sge = (struct ibv_sge){ 2 * PAGE, 64, mr->lkey };
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
-	vt_pair_close(&p);
+	vt_done(&p->a, &w, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	close(fd);
 	munmap(mapped, FILE_BYTES);
@@ -381,8 +350,7 @@ vt_pair_test(a_region_is_seen_where_it_is_said_to_be)
 		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 200);
 		w.wr.wr.rdma.remote_addr = iova + 56;
 		w.wr.wr.rdma.rkey = mr->rkey;
-		vt_post(&p->a, &w);
-		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+		vt_done(&p->a, &w, IBV_WC_SUCCESS);
 		assert_true(vt_is_filled(p->b.buf + 512 + 56, 200, i + 1));
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 	}

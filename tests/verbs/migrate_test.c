@@ -28,18 +28,10 @@ static int teardown(void **state)
 
 static void expect_state(struct ibv_qp *qp, enum ibv_mig_state state)
 {
-	assert_int_equal(query(qp).path_mig_state, state);
+	assert_int_equal(vt_query(qp, -1).path_mig_state, state);
 }
 
 /* --- traffic and events --- */
-
-static void exchange(struct vt_end *from, struct vt_end *to)
-{
-	vt_recv(to, 1);
-	vt_send(from, to, 2);
-	vt_expect(to->cq, 1, IBV_WC_SUCCESS);
-	vt_expect(from->cq, 2, IBV_WC_SUCCESS);
-}
 
 static void expect_event(enum ibv_event_type type, struct ibv_qp *qp)
 {
@@ -55,9 +47,9 @@ static void arm(struct vt_pair *p, const struct way *way)
 	rearm(p->a.qp, way);
 	rearm(p->b.qp, way);
 	expect_state(p->a.qp, IBV_MIG_REARM);
-	exchange(&p->a, &p->b);
+	vt_exchange(&p->a, &p->b);
 	if (p->opt.type == IBV_QPT_UC)
-		exchange(&p->b, &p->a);
+		vt_exchange(&p->b, &p->a);
 	expect_state(p->a.qp, IBV_MIG_ARMED);
 	expect_state(p->b.qp, IBV_MIG_ARMED);
 }
@@ -68,6 +60,16 @@ static void pair_open(struct vt_pair *p, enum ibv_qp_type type)
 
 	vt_pair_open(p, &opt);
 }
+
+#define pair_test(f)                                                                              \
+	vt_with(migrate_test, f, struct vt_pair, p, pair_open(&p, IBV_QPT_RC), vt_pair_close(&p))
+#define wire_pair_test(f)                                                                         \
+	vt_with(wire_test, f, struct vt_pair, p, pair_open(&p, IBV_QPT_RC), vt_pair_close(&p))
+
+/* Of RC, and of UC. */
+#define pairs_test(f)                                                                             \
+	vt_with_each(migrate_test, f, i, 0, 2, struct vt_pair, p, pair_open(&p, vt_types[i]),     \
+		     vt_pair_close(&p))
 
 /* --- what may be asked for --- */
 
@@ -96,7 +98,7 @@ migrate_test(an_alternate_path_is_kept)
 		attr.alt_port_num = with.alt_port_num;
 		attr.alt_timeout = with.alt_timeout;
 		assert_int_equal(ibv_modify_qp(end.qp, &attr, mask | IBV_QP_ALT_PATH), 0);
-		attr = query(end.qp);
+		attr = vt_query(end.qp, -1);
 		assert_memory_equal(&attr.alt_ah_attr.grh, &with.alt_ah_attr.grh,
 				    sizeof(attr.alt_ah_attr.grh));
 		assert_int_equal(attr.alt_port_num, 1);
@@ -104,7 +106,7 @@ migrate_test(an_alternate_path_is_kept)
 		assert_int_equal(attr.alt_timeout, ALT_TIMEOUT);
 		assert_int_equal(attr.path_mig_state, IBV_MIG_MIGRATED);
 		assert_int_equal(vt_modify(end.qp, IBV_QPS_RESET), 0);
-		assert_int_equal(query(end.qp).alt_port_num, 0);
+		assert_int_equal(vt_query(end.qp, -1).alt_port_num, 0);
 		vt_end_close(&end);
 	}
 }
@@ -131,8 +133,8 @@ migrate_test(it_may_be_asked_for_before_anything_is_sent)
 								IBV_QP_PATH_MIG_STATE), 0);
 			expect_state(qp, IBV_MIG_REARM);
 		}
-		exchange(&p.a, &p.b);
-		exchange(&p.b, &p.a);
+		vt_exchange(&p.a, &p.b);
+		vt_exchange(&p.b, &p.a);
 		expect_state(p.a.qp, IBV_MIG_ARMED);
 		expect_state(p.b.qp, IBV_MIG_ARMED);
 		vt_no_event();
@@ -140,151 +142,95 @@ migrate_test(it_may_be_asked_for_before_anything_is_sent)
 	}
 }
 
-static void spoil_port0(struct ibv_qp_attr *a) { a->alt_port_num = 0; }
-static void spoil_port2(struct ibv_qp_attr *a) { a->alt_port_num = 2; }
-static void spoil_av_port(struct ibv_qp_attr *a) { a->alt_ah_attr.port_num = 2; }
-static void spoil_pkey(struct ibv_qp_attr *a) { a->alt_pkey_index = 1; }
-static void spoil_timeout(struct ibv_qp_attr *a) { a->alt_timeout = 32; }
-static void spoil_gid(struct ibv_qp_attr *a) { a->alt_ah_attr.grh.sgid_index = 255; }
-static void spoil_grh(struct ibv_qp_attr *a) { a->alt_ah_attr.is_global = 0; }
-static void spoil_dgid(struct ibv_qp_attr *a) { memset(&a->alt_ah_attr.grh.dgid, 0, 16); }
-static void spoil_state(struct ibv_qp_attr *a) { a->path_mig_state = IBV_MIG_ARMED; }
-static void spoil_state3(struct ibv_qp_attr *a) { a->path_mig_state = 3; }
-
 /* ibv_modify_qp(3): of what is refused nothing is kept. */
-migrate_test(a_wrong_alternate_path_is_refused)
+pair_test(a_wrong_alternate_path_is_refused)
 {
-	static void (*const spoil[])(struct ibv_qp_attr *) = {
-		spoil_port0, spoil_port2, spoil_av_port, spoil_pkey, spoil_timeout, spoil_gid,
-		spoil_grh, spoil_dgid, spoil_state, spoil_state3,
-	};
-	struct ibv_qp_attr before, after;
-	struct vt_pair p;
-
-	pair_open(&p, IBV_QPT_RC);
-	before = query(p.a.qp);
-	for (unsigned i = 0; i < sizeof(spoil) / sizeof(spoil[0]); i++) {
-		struct ibv_qp_attr attr = with_alt(&alt);
-
-		spoil[i](&attr);
-		assert_int_equal(ibv_modify_qp(p.a.qp, &attr,
-					       IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
-				 EINVAL);
-		after = query(p.a.qp);
-		assert_memory_equal(&before, &after, sizeof(before));
-	}
-	vt_pair_close(&p);
+	expect_wrong_paths_refused(p->a.qp);
 }
 
 /*
  * IBA 17.2.8: software asks for REARM, and for MIGRATED when both are armed. It cannot arm, and
  * what is waited for cannot be called off. Without an alternate path there is nothing to wait for.
  */
-migrate_test(only_some_changes_of_state_may_be_asked_for)
+pair_test(only_some_changes_of_state_may_be_asked_for)
 {
-	struct vt_pair p;
-
-	pair_open(&p, IBV_QPT_RC);
-	assert_int_equal(set_state(p.a.qp, IBV_MIG_REARM), EINVAL);
-	assert_int_equal(set_state(p.a.qp, IBV_MIG_ARMED), EINVAL);
-	assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
-	expect_state(p.a.qp, IBV_MIG_MIGRATED);
-	rearm(p.a.qp, &alt);
-	assert_int_equal(set_state(p.a.qp, IBV_MIG_ARMED), EINVAL);
-	assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), EINVAL);
-	assert_int_equal(set_state(p.a.qp, IBV_MIG_REARM), 0);
-	rearm(p.b.qp, &alt);
-	exchange(&p.a, &p.b);
-	expect_state(p.a.qp, IBV_MIG_ARMED);
-	assert_int_equal(set_state(p.a.qp, IBV_MIG_ARMED), EINVAL);
-	assert_int_equal(set_state(p.a.qp, IBV_MIG_REARM), EINVAL);
-	expect_state(p.a.qp, IBV_MIG_ARMED);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_REARM), EINVAL);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_ARMED), EINVAL);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_MIGRATED), 0);
+	expect_state(p->a.qp, IBV_MIG_MIGRATED);
+	rearm(p->a.qp, &alt);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_ARMED), EINVAL);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_MIGRATED), EINVAL);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_REARM), 0);
+	rearm(p->b.qp, &alt);
+	vt_exchange(&p->a, &p->b);
+	expect_state(p->a.qp, IBV_MIG_ARMED);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_ARMED), EINVAL);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_REARM), EINVAL);
+	expect_state(p->a.qp, IBV_MIG_ARMED);
 	vt_no_event();
-	vt_pair_close(&p);
 }
 
 /* --- migration --- */
 
 /* One of them waits, the other does not: nobody is armed, and both get on. */
-migrate_test(one_alone_does_not_arm)
+pairs_test(one_alone_does_not_arm)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		struct vt_pair p;
-
-		pair_open(&p, vt_types[i]);
-		rearm(p.a.qp, &alt);
-		exchange(&p.a, &p.b);
-		exchange(&p.b, &p.a);
-		expect_state(p.a.qp, IBV_MIG_REARM);
-		expect_state(p.b.qp, IBV_MIG_MIGRATED);
-		vt_no_event();
-		vt_pair_close(&p);
-	}
+	rearm(p->a.qp, &alt);
+	vt_exchange(&p->a, &p->b);
+	vt_exchange(&p->b, &p->a);
+	expect_state(p->a.qp, IBV_MIG_REARM);
+	expect_state(p->b.qp, IBV_MIG_MIGRATED);
+	vt_no_event();
 }
 
 /* ibv_query_qp(3): path_mig_state and ah_attr may change by themselves. */
-migrate_test(who_is_told_to_migrate_takes_the_other_along)
+pairs_test(who_is_told_to_migrate_takes_the_other_along)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		struct vt_pair p;
-
-		pair_open(&p, vt_types[i]);
-		arm(&p, &alt);
-		expect_way(p.a.qp, &primary);
-		assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
-		expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
-		expect_way(p.a.qp, &alt);
-		expect_state(p.a.qp, IBV_MIG_MIGRATED);
-		assert_int_equal(query(p.a.qp).timeout, ALT_TIMEOUT);
-		expect_way(p.b.qp, &primary);
-		exchange(&p.a, &p.b);
-		expect_event(IBV_EVENT_PATH_MIG, p.b.qp);
-		expect_way(p.b.qp, &alt);
-		expect_state(p.b.qp, IBV_MIG_MIGRATED);
-		exchange(&p.b, &p.a);
-		vt_no_event();
-		vt_pair_close(&p);
-	}
+	arm(p, &alt);
+	expect_way(p->a.qp, &primary);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_MIGRATED), 0);
+	expect_event(IBV_EVENT_PATH_MIG, p->a.qp);
+	expect_way(p->a.qp, &alt);
+	expect_state(p->a.qp, IBV_MIG_MIGRATED);
+	assert_int_equal(vt_query(p->a.qp, -1).timeout, ALT_TIMEOUT);
+	expect_way(p->b.qp, &primary);
+	vt_exchange(&p->a, &p->b);
+	expect_event(IBV_EVENT_PATH_MIG, p->b.qp);
+	expect_way(p->b.qp, &alt);
+	expect_state(p->b.qp, IBV_MIG_MIGRATED);
+	vt_exchange(&p->b, &p->a);
+	vt_no_event();
 }
 
 /* What the other sends before it has heard of it comes all the same. */
-migrate_test(who_has_not_heard_of_it_is_heard)
+pairs_test(who_has_not_heard_of_it_is_heard)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		struct vt_pair p;
-
-		pair_open(&p, vt_types[i]);
-		arm(&p, &alt);
-		assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
-		expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
-		exchange(&p.b, &p.a);
-		if (vt_types[i] == IBV_QPT_RC) /* the ACK has told */
-			expect_event(IBV_EVENT_PATH_MIG, p.b.qp);
-		vt_no_event();
-		vt_pair_close(&p);
-	}
+	arm(p, &alt);
+	assert_int_equal(set_state(p->a.qp, IBV_MIG_MIGRATED), 0);
+	expect_event(IBV_EVENT_PATH_MIG, p->a.qp);
+	vt_exchange(&p->b, &p->a);
+	if (p->opt.type == IBV_QPT_RC) /* the ACK has told */
+		expect_event(IBV_EVENT_PATH_MIG, p->b.qp);
+	vt_no_event();
 }
 
 /* With a new alternate path it begins again: there and back, often. */
-migrate_test(there_and_back)
+pair_test(there_and_back)
 {
-	struct vt_pair p;
-
-	pair_open(&p, IBV_QPT_RC);
 	for (unsigned round = 0; round < 6; round++) {
-		struct vt_end *first = round % 3 ? &p.a : &p.b;
-		struct vt_end *second = round % 3 ? &p.b : &p.a;
+		struct vt_end *first = round % 3 ? &p->a : &p->b;
+		struct vt_end *second = round % 3 ? &p->b : &p->a;
 
-		arm(&p, round % 2 ? &primary : &alt);
+		arm(p, round % 2 ? &primary : &alt);
 		assert_int_equal(set_state(first->qp, IBV_MIG_MIGRATED), 0);
 		expect_event(IBV_EVENT_PATH_MIG, first->qp);
-		exchange(first, second);
+		vt_exchange(first, second);
 		expect_event(IBV_EVENT_PATH_MIG, second->qp);
 		expect_way(first->qp, round % 2 ? &primary : &alt);
 		expect_way(second->qp, round % 2 ? &primary : &alt);
 	}
 	vt_no_event();
-	vt_pair_close(&p);
 }
 
 /* All kinds of work, on its way while paths change. */
@@ -321,20 +267,16 @@ migrate_test(work_goes_on_meanwhile)
 /* --- a path that is lost --- */
 
 /* IBA 17.2.8: retries that are used up are no end, if there is another path. */
-wire_test(a_lost_path_is_left)
+wire_pair_test(a_lost_path_is_left)
 {
-	struct vt_pair p;
-
-	pair_open(&p, IBV_QPT_RC);
-	arm(&p, &alt);
+	arm(p, &alt);
 	assert_true(netns_interface_down("lo:1"));
-	exchange(&p.a, &p.b);
-	expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
-	expect_event(IBV_EVENT_PATH_MIG, p.b.qp);
-	expect_way(p.a.qp, &alt);
-	expect_way(p.b.qp, &alt);
-	exchange(&p.b, &p.a);
-	vt_pair_close(&p);
+	vt_exchange(&p->a, &p->b);
+	expect_event(IBV_EVENT_PATH_MIG, p->a.qp);
+	expect_event(IBV_EVENT_PATH_MIG, p->b.qp);
+	expect_way(p->a.qp, &alt);
+	expect_way(p->b.qp, &alt);
+	vt_exchange(&p->b, &p->a);
 }
 
 /* Without one, or with one that is lost as well, it is an end as ever. */
@@ -369,7 +311,7 @@ wire_test(a_path_that_is_not_ours_is_refused)
 	pair_open(&p, IBV_QPT_RC);
 	rearm(p.a.qp, &third);
 	rearm(p.b.qp, &alt);
-	exchange(&p.a, &p.b);
+	vt_exchange(&p.a, &p.b);
 	assert_int_equal(set_state(p.a.qp, IBV_MIG_MIGRATED), 0);
 	expect_event(IBV_EVENT_PATH_MIG, p.a.qp);
 	vt_send(&p.a, &p.b, 5);

@@ -57,9 +57,8 @@ static inline struct mlx5dv_mkey *make_mkey(uint32_t flags, uint16_t entries)
 		.pd = vt.pd, .create_flags = flags | MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT,
 		.max_entries = entries,
 	};
-	struct mlx5dv_mkey *mkey = mlx5dv_create_mkey(&attr);
+	struct mlx5dv_mkey *mkey = vt_made(mlx5dv_create_mkey(&attr));
 
-	assert_non_null(mkey);
 	assert_true(attr.max_entries >= entries);
 	return mkey;
 }
@@ -70,8 +69,7 @@ static inline void side_open(struct mkey_side *side, struct vt_end *end, uint32_
 	side->mr = vt_mr(vt.pd, end->buf, end->bytes, IBV_ACCESS_LOCAL_WRITE);
 	side->mkey = make_mkey(flags, ENTRIES);
 	side->qp = ibv_qp_to_qp_ex(end->qp);
-	side->mqp = mlx5dv_qp_ex_from_ibv_qp_ex(side->qp);
-	assert_non_null(side->mqp);
+	side->mqp = vt_made(mlx5dv_qp_ex_from_ibv_qp_ex(side->qp));
 }
 
 static inline void scene_open_as(struct scene *s, struct vt_options opt, uint32_t flags)
@@ -108,15 +106,6 @@ static inline void scene_close(struct scene *s)
 
 #define scene_test(f)										  \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s), scene_close(&s))
-
-/* Both QPs from wherever they are to RTS again. */
-static inline void reconnect(struct scene *s)
-{
-	assert_int_equal(vt_modify(s->p.a.qp, IBV_QPS_RESET), 0);
-	assert_int_equal(vt_modify(s->p.b.qp, IBV_QPS_RESET), 0);
-	vt_climb(s->p.a.qp, &s->p.opt, IBV_QPS_RTS, s->p.b.qp->qp_num);
-	vt_climb(s->p.b.qp, &s->p.opt, IBV_QPS_RTS, s->p.a.qp->qp_num);
-}
 
 /* --- work requests that lay out keys --- */
 
@@ -228,7 +217,7 @@ static inline void expect_between(struct scene *s, enum ibv_wr_opcode op, uint64
 		return;
 	if (status == IBV_WC_REM_ACCESS_ERR)
 		vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
-	reconnect(s);
+	vt_pair_reconnect(&s->p);
 }
 
 #endif

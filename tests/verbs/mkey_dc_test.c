@@ -36,10 +36,7 @@ static struct ibv_qp *make(enum mlx5dv_dc_type type)
 		.send_ops_flags = MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST |
 				  MLX5DV_QP_EX_WITH_MKEY_CONFIGURE | MLX5DV_QP_EX_WITH_MEMCPY,
 	};
-	struct ibv_qp *qp = mlx5dv_create_qp(vt.ctx, &attr, &dv);
-
-	assert_non_null(qp);
-	return qp;
+	return vt_made(mlx5dv_create_qp(vt.ctx, &attr, &dv));
 }
 
 static void bring(struct ibv_qp *qp, bool target)

@@ -314,13 +314,12 @@ scene_test(a_key_of_another_pd_is_none)
 
 	own = s->a.mkey;
 	attr.pd = ibv_alloc_pd(vt.ctx);
-	s->a.mkey = mlx5dv_create_mkey(&attr);
-	assert_non_null(s->a.mkey);
+	s->a.mkey = vt_made(mlx5dv_create_mkey(&attr));
 	assert_int_equal(ibv_dealloc_pd(attr.pd), EBUSY);
 	begin_wr(&s->a, 20);
 	mlx5dv_wr_mr_list(s->a.mqp, s->a.mkey, 0, 0, NULL);
 	laid_out(&s->a, IBV_WC_MW_BIND_ERR);
-	reconnect(s);
+	vt_pair_reconnect(&s->p);
 	assert_int_equal(mlx5dv_destroy_mkey(s->a.mkey), 0);
 	assert_int_equal(ibv_dealloc_pd(attr.pd), 0);
 	s->a.mkey = own;
@@ -412,7 +411,7 @@ vt_test(a_peer_clears_what_it_may)
 		} else {
 			vt_expect(s.p.b.cq, 2, IBV_WC_LOC_ACCESS_ERR);
 			vt_expect(s.p.a.cq, 1, IBV_WC_RETRY_EXC_ERR); /* no NAK: class J */
-			reconnect(&s);
+			vt_pair_reconnect(&s.p);
 		}
 		expect_between(&s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_SUCCESS);
 		scene_close(&s);

@@ -26,16 +26,13 @@ vt_test(flags_are_checked)
 		{ MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | 1u << 31, EOPNOTSUPP },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < VT_COUNT(rows); i++) {
 		attr.create_flags = rows[i].flags;
-		errno = 0;
-		assert_null(mlx5dv_create_mkey(&attr));
-		assert_int_equal(errno, rows[i].error);
+		vt_refused(rows[i].error, mlx5dv_create_mkey(&attr));
 	}
 	attr.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT;
 	attr.max_entries = 0;
-	assert_null(mlx5dv_create_mkey(&attr));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, mlx5dv_create_mkey(&attr));
 }
 
 /* "it will be greater than or equal to the value requested" */
@@ -47,8 +44,7 @@ vt_test(entries_are_at_least_those_asked_for)
 	for (uint16_t n = 1; n < 2000; n = (uint16_t)(n * 3 / 2 + 1)) {
 		attr.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT;
 		attr.max_entries = n;
-		mkey = mlx5dv_create_mkey(&attr);
-		assert_non_null(mkey);
+		mkey = vt_made(mlx5dv_create_mkey(&attr));
 		assert_true(attr.max_entries >= n);
 		assert_true(mkey->lkey && mkey->rkey);
 		assert_int_equal(mlx5dv_destroy_mkey(mkey), 0);
@@ -186,7 +182,7 @@ scene_test(room_for_entries_is_inline_room)
 		sges[i] = part(&s->b, i, 1);
 		rows[i] = (struct mlx5dv_mr_interleaved){ sges[i].addr, 1, 1, sges[i].lkey };
 	}
-	for (size_t i = 0; i < sizeof(inlines) / sizeof(inlines[0]); i++) {
+	for (size_t i = 0; i < VT_COUNT(inlines); i++) {
 		struct vt_options opt = s->p.opt;
 		struct mkey_side side = s->b;
 		uint16_t room = (uint16_t)(inlines[i] < 64 ? 4 : (inlines[i] + 4) / 16);
@@ -221,8 +217,7 @@ scene_test(a_row_takes_an_entry_more)
 	struct mkey_side side;
 
 	side = s->a;
-	side.mkey = mlx5dv_create_mkey(&attr);
-	assert_non_null(side.mkey);
+	side.mkey = vt_made(mlx5dv_create_mkey(&attr));
 	assert_true(attr.max_entries < ENTRIES);
 	lay_list(&side, 0, attr.max_entries, sges);
 	lay_rows(&side, 0, 1, (uint16_t)(attr.max_entries - 1), rows);
@@ -441,7 +436,7 @@ scene_test(keys_protect_memory_from_being_copied)
 		assert_int_equal(ibv_wr_complete(s->a.qp), 0);
 		vt_expect(s->p.a.cq, 30, i == 4 ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
 		assert_true(vt_is_octet(s->p.b.buf, 4096, 0xee));
-		reconnect(s);
+		vt_pair_reconnect(&s->p);
 	}
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(ibv_dereg_mr(mr[i]), 0);

@@ -32,8 +32,7 @@ static void open_pair(enum ibv_qp_type type)
 {
 	struct vt_options opt = { .type = type };
 
-	channel = ibv_create_comp_channel(vt.ctx);
-	assert_non_null(channel);
+	channel = vt_made(ibv_create_comp_channel(vt.ctx));
 	opt.channel = channel;
 	vt_pair_open(&pair, &opt);
 }
@@ -78,24 +77,21 @@ static void expect_range(struct ibv_cq *cq, uint64_t from, uint64_t to)
 		vt_expect(cq, from, IBV_WC_SUCCESS);
 }
 
-vt_test(unknown_attributes_are_refused)
+vt_cq_test(unknown_attributes_are_refused, 4)
 {
 	struct ibv_modify_cq_attr attr = { .attr_mask = 0, .moderate = { 1, 1 } };
-	struct ibv_cq *cq = vt_cq(4, NULL);
 
 	assert_int_equal(ibv_modify_cq(cq, &attr), EINVAL);
 	for (unsigned bit = 1; bit < 32; bit++) {
 		attr.attr_mask = IBV_CQ_ATTR_MODERATE | 1u << bit;
 		assert_int_equal(ibv_modify_cq(cq, &attr), EOPNOTSUPP);
 	}
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* ibv_query_device_ex(3): "CQ moderation max capabilities" */
-vt_test(the_caps_are_true)
+vt_cq_test(the_caps_are_true, 4)
 {
 	struct ibv_cq_moderation_caps max = caps();
-	struct ibv_cq *cq = vt_cq(4, NULL);
 
 	assert_true(max.max_cq_count > 0);
 	assert_true(max.max_cq_period > 0);
@@ -103,7 +99,6 @@ vt_test(the_caps_are_true)
 	assert_int_equal(moderate(cq, (uint16_t)(max.max_cq_count + 1), 1), EINVAL);
 	assert_int_equal(moderate(cq, 1, (uint16_t)(max.max_cq_period + 1)), EINVAL);
 	assert_int_equal(moderate(cq, 0, 0), 0);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 /* "number of completions per event" */

@@ -20,8 +20,7 @@ static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_
 	if (state == IBV_QPS_SQE) {
 		vt_wr(&w, IBV_WR_SEND, end, end, 8);
 		w.sge.lkey ^= 0xff;
-		vt_post(end, &w);
-		vt_expect(end->cq, 1, IBV_WC_LOC_PROT_ERR);
+		vt_done(end, &w, IBV_WC_LOC_PROT_ERR);
 	} else if (state > IBV_QPS_RTS) {
 		assert_int_equal(vt_modify(end->qp, state), 0);
 	}
@@ -37,14 +36,13 @@ static bool has_state(enum ibv_qp_type type, enum ibv_qp_state state)
 static void expect_refused(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, int err)
 {
 	struct ibv_qp_attr before, after;
-	struct ibv_qp_init_attr init;
 	enum ibv_qp_state state = qp->state;
 
 	memset(&before, 0, sizeof(before));
 	memset(&after, 0, sizeof(after));
-	assert_int_equal(ibv_query_qp(qp, &before, -1, &init), 0);
+	before = vt_query(qp, -1);
 	assert_int_equal(ibv_modify_qp(qp, attr, mask), err);
-	assert_int_equal(ibv_query_qp(qp, &after, -1, &init), 0);
+	after = vt_query(qp, -1);
 	assert_memory_equal(&before, &after, sizeof(before));
 	assert_int_equal(qp->state, state);
 }
@@ -203,7 +201,7 @@ vt_end_test(every_wrong_value_is_refused)
 	for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
 		int mask = vt_attr(&attr, &end->opt, to, end->qp->qp_num);
 
-		for (unsigned i = 0; i < sizeof(bad_values) / sizeof(bad_values[0]); i++) {
+		for (unsigned i = 0; i < VT_COUNT(bad_values); i++) {
 			if (bad_values[i].to != to)
 				continue;
 			bad = attr;
@@ -218,11 +216,10 @@ vt_end_test(what_was_set_is_what_is_told, .timeout = 17, .retry_cnt = 5,
 	    .rnr_retry = 3, .rnr_timer = 22, .rd_atomic = 9, .mtu = IBV_MTU_2048,
 	    .qp_access = IBV_ACCESS_REMOTE_READ)
 {
-	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
 	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, 0x123456);
-	assert_int_equal(ibv_query_qp(end->qp, &attr, -1, &init), 0);
+	attr = vt_query(end->qp, -1);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.cur_qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.path_mtu, IBV_MTU_2048);
@@ -250,7 +247,6 @@ vt_end_test(what_was_set_is_what_is_told, .timeout = 17, .retry_cnt = 5,
  */
 vt_end_test(psns_have_24_bits_and_no_hop_limit_is_good, .type = IBV_QPT_UC)
 {
-	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	int mask;
 
@@ -262,13 +258,10 @@ vt_end_test(psns_have_24_bits_and_no_hop_limit_is_good, .type = IBV_QPT_UC)
 	mask = vt_attr(&attr, &end->opt, IBV_QPS_RTS, end->qp->qp_num);
 	attr.sq_psn = 0xff000005;
 	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), 0);
-	assert_int_equal(ibv_query_qp(end->qp, &attr, -1, &init), 0);
+	attr = vt_query(end->qp, -1);
 	assert_int_equal(attr.rq_psn, 5);
 	assert_int_equal(attr.sq_psn, 5);
-	vt_recv(end, 1);
-	vt_send(end, end, 2);
-	vt_expect(end->cq, 2, IBV_WC_SUCCESS);
-	vt_expect(end->cq, 1, IBV_WC_SUCCESS);
+	vt_exchange(end, end);
 }
 
 /* "the current state is this" is checked before anything else. */
@@ -292,11 +285,9 @@ vt_pair_test(rights_can_be_changed_in_rts)
 	struct vt_wr w;
 
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_modify_qp(p->b.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_REM_ACCESS_ERR);
+	vt_done(&p->a, &w, IBV_WC_REM_ACCESS_ERR);
 	vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
 }
 
@@ -340,10 +331,7 @@ vt_pairs_test(rtr_receives, i, 0, VT_TYPES, .type = vt_types[i], .state = IBV_QP
 	vt_recv(&p->b, 2); /* the first went with RESET */
 	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_RESET), 0);
 	vt_climb(p->b.qp, &p->opt, IBV_QPS_RTR, p->a.qp->qp_num);
-	vt_recv(&p->b, 3);
-	vt_send(&p->a, &p->b, 4);
-	vt_expect(p->b.cq, 3, IBV_WC_SUCCESS);
-	vt_expect(p->a.cq, 4, IBV_WC_SUCCESS);
+	vt_exchange(&p->a, &p->b);
 	vt_event_acked(IBV_EVENT_COMM_EST);
 }
 
@@ -394,7 +382,6 @@ vt_ends_test(the_error_state_flushes_receives_in_order, i, 0, VT_TYPES * 2, .typ
 vt_pair_test(sqd_drains_tells_and_goes_on, .bytes = 1 << 20)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
-	struct ibv_qp_init_attr init;
 	struct ibv_async_event event;
 	struct vt_wr w;
 
@@ -406,7 +393,7 @@ vt_pair_test(sqd_drains_tells_and_goes_on, .bytes = 1 << 20)
 	event = vt_event(IBV_EVENT_SQ_DRAINED);
 	assert_ptr_equal(event.element.qp, p->a.qp);
 	ibv_ack_async_event(&event);
-	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_STATE, &init), 0);
+	attr = vt_query(p->a.qp, IBV_QP_STATE);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
 	assert_int_equal(attr.sq_draining, 0);
 	/* Posting is allowed; nothing leaves. */
@@ -424,13 +411,12 @@ vt_pair_test(sqd_drains_tells_and_goes_on, .bytes = 1 << 20)
 /* Nobody answers: the queue stays "draining", until it fails. */
 vt_end_test(sq_draining_is_told_while_it_lasts, .timeout = 14, .retry_cnt = 2)
 {
-	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
 	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, (end->qp->qp_num & ~0x3fffu) | NOBODY);
 	vt_send(end, end, 1);
 	assert_int_equal(vt_modify(end->qp, IBV_QPS_SQD), 0);
-	assert_int_equal(ibv_query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
+	attr = vt_query(end->qp, IBV_QP_STATE);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
 	assert_int_equal(attr.sq_draining, 1);
 	vt_expect(end->cq, 1, IBV_WC_RETRY_EXC_ERR);
@@ -447,10 +433,7 @@ vt_pairs_test(sqd_of_an_idle_queue_and_its_receiver, i, 0, VT_TYPES, .type = vt_
 		ibv_modify_qp(p->b.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
 		0);
 	vt_event_acked(IBV_EVENT_SQ_DRAINED);
-	vt_recv(&p->b, 1);
-	vt_send(&p->a, &p->b, 2);
-	vt_expect(p->b.cq, 1, IBV_WC_SUCCESS);
-	vt_expect(p->a.cq, 2, IBV_WC_SUCCESS);
+	vt_exchange(&p->a, &p->b);
 	vt_no_event();
 }
 
@@ -459,12 +442,11 @@ vt_pair_test(sqd_allows_what_rts_does_not)
 {
 	struct ibv_qp_attr attr = { .timeout = 18, .retry_cnt = 4, .rnr_retry = 2 };
 	int mask = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
-	struct ibv_qp_init_attr init;
 
 	expect_refused(p->a.qp, &attr, mask, EINVAL);
 	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_SQD), 0);
 	assert_int_equal(ibv_modify_qp(p->a.qp, &attr, mask), 0);
-	assert_int_equal(ibv_query_qp(p->a.qp, &attr, mask, &init), 0);
+	attr = vt_query(p->a.qp, mask);
 	assert_int_equal(attr.timeout, 18);
 	assert_int_equal(attr.retry_cnt, 4);
 	assert_int_equal(attr.rnr_retry, 2);
@@ -517,8 +499,7 @@ vt_pair_test(a_failed_send_of_rc_ends_in_the_error_state)
 	vt_recv(&p->a, 9);
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
 	w.sge.lkey ^= 0xff;
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_LOC_PROT_ERR);
+	vt_done(&p->a, &w, IBV_WC_LOC_PROT_ERR);
 	vt_expect(p->a.cq, 9, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(vt_state(p->a.qp), IBV_QPS_ERR);
 	assert_int_equal(vt_state(p->b.qp), IBV_QPS_RTS);
@@ -531,8 +512,7 @@ vt_pairs_test(reset_forgets_all_and_the_qp_works_again, i, 0, VT_TYPES, .type = 
 	      .in_reset = true)
 {
 	for (uint64_t round = 0; round < 5; round++) {
-		vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
-		vt_climb(p->b.qp, &p->opt, IBV_QPS_RTS, p->a.qp->qp_num);
+		vt_pair_climb(p);
 		for (uint64_t n = 0; n < 40; n++) {
 			vt_recv(&p->b, 100 * round + n);
 			vt_send(&p->a, &p->b, 100 * round + n);
@@ -549,12 +529,11 @@ vt_pairs_test(reset_forgets_all_and_the_qp_works_again, i, 0, VT_TYPES, .type = 
 vt_end_test(reset_clears_the_attributes)
 {
 	struct ibv_qp_attr fresh, after;
-	struct ibv_qp_init_attr init;
 
-	assert_int_equal(ibv_query_qp(end->qp, &fresh, -1, &init), 0);
+	fresh = vt_query(end->qp, -1);
 	bring_to(end, &end->opt, IBV_QPS_RTS);
 	assert_int_equal(vt_modify(end->qp, IBV_QPS_RESET), 0);
-	assert_int_equal(ibv_query_qp(end->qp, &after, -1, &init), 0);
+	after = vt_query(end->qp, -1);
 	assert_int_equal(after.qp_state, IBV_QPS_RESET);
 	assert_int_equal(after.dest_qp_num, fresh.dest_qp_num);
 	assert_int_equal(after.qp_access_flags, fresh.qp_access_flags);

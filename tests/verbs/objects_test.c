@@ -70,14 +70,11 @@ vt_test(max_pd_is_true)
 	int count = 1; /* there is one */
 
 	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
-	pds = calloc((size_t)attr.max_pd + 1, sizeof(struct ibv_pd *));
-	assert_non_null(pds);
+	pds = vt_made(calloc((size_t)attr.max_pd + 1, sizeof(struct ibv_pd *)));
 	for (; count < attr.max_pd; count++) {
-		pds[count] = ibv_alloc_pd(vt.ctx);
-		assert_non_null(pds[count]);
+		pds[count] = vt_made(ibv_alloc_pd(vt.ctx));
 	}
-	assert_null(ibv_alloc_pd(vt.ctx));
-	assert_int_equal(errno, ENOMEM);
+	vt_refused(ENOMEM, ibv_alloc_pd(vt.ctx));
 	while (--count)
 		assert_int_equal(ibv_dealloc_pd(pds[count]), 0);
 	free(pds);
@@ -91,15 +88,13 @@ vt_test(max_mr_is_true)
 	int count = 0;
 
 	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
-	mrs = calloc((size_t)attr.max_mr, sizeof(struct ibv_mr *));
-	assert_non_null(mrs);
+	mrs = vt_made(calloc((size_t)attr.max_mr, sizeof(struct ibv_mr *)));
 	for (; count < attr.max_mr; count++) {
 		mrs[count] = ibv_reg_mr(vt.pd, buf, sizeof(buf), 0);
 		if (!mrs[count])
 			fail_msg("region %d of %d: %s", count, attr.max_mr, strerror(errno));
 	}
-	assert_null(ibv_reg_mr(vt.pd, buf, sizeof(buf), 0));
-	assert_int_equal(errno, ENOMEM);
+	vt_refused(ENOMEM, ibv_reg_mr(vt.pd, buf, sizeof(buf), 0));
 	while (count--)
 		assert_int_equal(ibv_dereg_mr(mrs[count]), 0);
 	free(mrs);
@@ -113,24 +108,19 @@ vt_test(max_cq_srq_and_cqe_are_true)
 	struct ibv_cq *cq;
 
 	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
-	cq = ibv_create_cq(vt.ctx, attr.max_cqe, NULL, NULL, 0);
-	assert_non_null(cq);
+	cq = vt_made(ibv_create_cq(vt.ctx, attr.max_cqe, NULL, NULL, 0));
 	assert_true(cq->cqe >= attr.max_cqe);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	assert_null(ibv_create_cq(vt.ctx, attr.max_cqe + 1, NULL, NULL, 0));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_create_cq(vt.ctx, attr.max_cqe + 1, NULL, NULL, 0));
 	init.attr.max_wr = (uint32_t)attr.max_srq_wr;
 	init.attr.max_sge = (uint32_t)attr.max_srq_sge;
-	srq = ibv_create_srq(vt.pd, &init);
-	assert_non_null(srq);
+	srq = vt_made(ibv_create_srq(vt.pd, &init));
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	init.attr.max_wr = (uint32_t)attr.max_srq_wr + 1;
-	assert_null(ibv_create_srq(vt.pd, &init));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_create_srq(vt.pd, &init));
 	init.attr.max_wr = 1;
 	init.attr.max_sge = (uint32_t)attr.max_srq_sge + 1;
-	assert_null(ibv_create_srq(vt.pd, &init));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_create_srq(vt.pd, &init));
 }
 
 /* --- the port, its GIDs and P_Keys --- */
@@ -214,11 +204,7 @@ vt_test(the_default_partition_is_the_only_one)
 
 vt_test(an_address_handle_needs_a_good_address)
 {
-	const struct ibv_ah_attr good = {
-		.grh = { .dgid = vt.gid, .sgid_index = (uint8_t)vt.gid_index, .hop_limit = 1 },
-		.is_global = 1,
-		.port_num = 1,
-	};
+	const struct ibv_ah_attr good = vt_address(&vt.gid);
 	struct ibv_ah_attr bad[6];
 	struct ibv_ah *ah;
 
@@ -231,13 +217,10 @@ vt_test(an_address_handle_needs_a_good_address)
 	memset(&bad[4].grh.dgid, 0, 16);
 	bad[5].sl = 16;
 	for (int i = 0; i < 6; i++) {
-		errno = 0;
-		assert_null(ibv_create_ah(vt.pd, &bad[i]));
-		assert_int_equal(errno, EINVAL);
+		vt_refused(EINVAL, ibv_create_ah(vt.pd, &bad[i]));
 	}
 	bad[0] = good;
-	ah = ibv_create_ah(vt.pd, &bad[0]);
-	assert_non_null(ah);
+	ah = vt_made(ibv_create_ah(vt.pd, &bad[0]));
 	assert_ptr_equal(ah->pd, vt.pd);
 	assert_ptr_equal(ah->context, vt.ctx);
 	assert_int_equal(ibv_dealloc_pd(vt.pd), EBUSY);
@@ -267,8 +250,7 @@ vt_pair_test(an_answer_finds_back_by_its_completion, .type = IBV_QPT_UD)
 	assert_int_equal(attr.is_global, 1);
 	assert_int_equal(attr.grh.sgid_index, vt.gid_index);
 	assert_memory_equal(&attr.grh.dgid, &vt.gid, sizeof(vt.gid));
-	ah = ibv_create_ah_from_wc(vt.pd, &wc, (struct ibv_grh *)p->b.buf, 1);
-	assert_non_null(ah);
+	ah = vt_made(ibv_create_ah_from_wc(vt.pd, &wc, (struct ibv_grh *)p->b.buf, 1));
 	vt_recv(&p->a, 6);
 	vt_wr(&w, IBV_WR_SEND, &p->b, &p->a, 8);
 	w.wr.wr.ud.ah = ah;
@@ -328,9 +310,8 @@ vt_test(unknown_access_flags_are_refused)
 
 	/* Bit 8 is newer than the headers, and known: IBV_ACCESS_FLUSH_GLOBAL. */
 	for (int bit = 9; bit < 20; bit++) {
-		errno = 0;
-		assert_null(ibv_reg_mr_iova2(vt.pd, buf, sizeof(buf), (uintptr_t)buf, 1u << bit));
-		assert_int_equal(errno, EINVAL);
+		vt_refused(EINVAL,
+			   ibv_reg_mr_iova2(vt.pd, buf, sizeof(buf), (uintptr_t)buf, 1u << bit));
 	}
 	assert_null(ibv_reg_mr(vt.pd, buf, sizeof(buf), 1 << 30));
 }
@@ -342,11 +323,9 @@ vt_test(memory_that_is_read_only)
 	struct ibv_mr *mr;
 
 	assert_ptr_not_equal(page, MAP_FAILED);
-	mr = ibv_reg_mr(vt.pd, page, 4096, IBV_ACCESS_REMOTE_READ);
-	assert_non_null(mr);
+	mr = vt_made(ibv_reg_mr(vt.pd, page, 4096, IBV_ACCESS_REMOTE_READ));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	assert_null(ibv_reg_mr(vt.pd, page, 4096, IBV_ACCESS_LOCAL_WRITE));
-	assert_int_equal(errno, EFAULT);
+	vt_refused(EFAULT, ibv_reg_mr(vt.pd, page, 4096, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(munmap(page, 4096), 0);
 }
 
@@ -375,15 +354,13 @@ static void write_with_iova(uint64_t iova, unsigned access, bool zero_based)
 	struct vt_wr w;
 
 	vt_pair_open(&p, NULL);
-	mr = zero_based ? ibv_reg_mr(vt.pd, p.b.buf + 64, 4096, (int)access)
-			: ibv_reg_mr_iova2(vt.pd, p.b.buf + 64, 4096, iova, access);
-	assert_non_null(mr);
+	mr = vt_made(zero_based ? ibv_reg_mr(vt.pd, p.b.buf + 64, 4096, (int)access)
+				: ibv_reg_mr_iova2(vt.pd, p.b.buf + 64, 4096, iova, access));
 	vt_fill(p.a.buf, 4096, 5);
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 4096);
 	w.wr.wr.rdma.remote_addr = iova;
 	w.wr.wr.rdma.rkey = mr->rkey;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p.a, &w, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(p.b.buf + 64, 4096, 5));
 	assert_true(vt_is_octet(p.b.buf, 64, 0));
 	/* Local pieces go by the same addresses. */
@@ -399,8 +376,7 @@ static void write_with_iova(uint64_t iova, unsigned access, bool zero_based)
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p.a, &p.b, 8);
 	w.wr.wr.rdma.remote_addr = iova - 1;
 	w.wr.wr.rdma.rkey = mr->rkey;
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_REM_ACCESS_ERR);
+	vt_done(&p.a, &w, IBV_WC_REM_ACCESS_ERR);
 	vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	vt_pair_close(&p);
@@ -424,8 +400,7 @@ vt_test(a_region_of_nothing_and_one_that_wraps)
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_null(ibv_reg_mr(vt.pd, buf, SIZE_MAX, 0));
 	assert_null(ibv_reg_mr(vt.pd, buf, SIZE_MAX / 2, 0));
-	assert_null(ibv_reg_mr_iova2(vt.pd, buf, 64, UINT64_MAX - 10, 0));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_reg_mr_iova2(vt.pd, buf, 64, UINT64_MAX - 10, 0));
 }
 
 /* --- ibv_rereg_mr(3) --- */
@@ -435,16 +410,12 @@ static void expect_write(struct vt_pair *p, struct ibv_mr *mr, void *at, bool wo
 	struct vt_wr w;
 
 	if (vt_state(p->a.qp) != IBV_QPS_RTS) {
-		assert_int_equal(vt_modify(p->a.qp, IBV_QPS_RESET), 0);
-		assert_int_equal(vt_modify(p->b.qp, IBV_QPS_RESET), 0);
-		vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
-		vt_climb(p->b.qp, &p->opt, IBV_QPS_RTS, p->a.qp->qp_num);
+		vt_pair_reconnect(p);
 	}
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
 	w.wr.wr.rdma.remote_addr = (uintptr_t)at;
 	w.wr.wr.rdma.rkey = mr->rkey;
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, works ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+	vt_done(&p->a, &w, works ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
 	if (!works)
 		vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
 }
@@ -529,11 +500,10 @@ vt_pair_test(a_refused_change_leaves_the_region_as_it_was)
 
 vt_test(contexts_do_not_mix)
 {
-	struct ibv_context *other = ibv_open_device(vt.ctx->device);
+	struct ibv_context *other = vt_made(ibv_open_device(vt.ctx->device));
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 
-	assert_non_null(other);
 	assert_ptr_not_equal(other, vt.ctx);
 	assert_int_not_equal(other->async_fd, vt.ctx->async_fd);
 	pd = ibv_alloc_pd(other);
@@ -545,8 +515,7 @@ vt_test(contexts_do_not_mix)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	assert_int_equal(ibv_close_device(other), 0);
 	/* The first one goes on. */
-	pd = ibv_alloc_pd(vt.ctx);
-	assert_non_null(pd);
+	pd = vt_made(ibv_alloc_pd(vt.ctx));
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
@@ -558,17 +527,12 @@ vt_test(contexts_speak_to_each_other)
 	struct vt_wr w;
 
 	vt_pair_open_across(&p, &other, NULL);
-	vt_recv(&p.b, 5);
-	vt_send(&p.a, &p.b, 1);
-	vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_exchange(&p.a, &p.b);
 	vt_wr(&w, IBV_WR_RDMA_READ, &p.b, &p.a, 4096);
-	vt_post(&p.b, &w);
-	vt_expect(p.b.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p.b, &w, IBV_WC_SUCCESS);
 	/* Keys of one context are no keys in the other. */
 	w.sge.lkey = p.a.mr->lkey;
-	vt_post(&p.b, &w);
-	vt_expect(p.b.cq, 1, IBV_WC_LOC_PROT_ERR);
+	vt_done(&p.b, &w, IBV_WC_LOC_PROT_ERR);
 	vt_pair_close(&p);
 	assert_int_equal(ibv_dealloc_pd(other.pd), 0);
 	assert_int_equal(ibv_close_device(other.ctx), 0);
@@ -622,7 +586,7 @@ vt_test(rates_convert_both_ways)
 		{ IBV_RATE_400_GBPS, 425000, 160 },
 	};
 
-	for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(rates); i++) {
 		assert_int_equal(ibv_rate_to_mbps(rates[i].rate), rates[i].mbps);
 		assert_int_equal(mbps_to_ibv_rate(rates[i].mbps), rates[i].rate);
 		assert_int_equal(ibv_rate_to_mult(rates[i].rate), rates[i].mult);

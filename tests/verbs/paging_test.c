@@ -8,8 +8,6 @@
  * ibv_advise_mr(3).
  */
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 enum { PAGE = 4096, PAGES = 8 };
 
 static uint8_t *reserve(int protection)
@@ -38,8 +36,7 @@ static void send_from(struct vt_pair *p, const void *from, const struct ibv_mr *
 
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
 	w.sge = (struct ibv_sge){ (uintptr_t)from, 64, mr->lkey };
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, status);
+	vt_done(&p->a, &w, status);
 }
 
 static void write_to(struct vt_pair *p, const void *to, const struct ibv_mr *mr,
@@ -50,8 +47,7 @@ static void write_to(struct vt_pair *p, const void *to, const struct ibv_mr *mr,
 	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
 	w.wr.wr.rdma.remote_addr = (uintptr_t)to;
 	w.wr.wr.rdma.rkey = mr->rkey;
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, status);
+	vt_done(&p->a, &w, status);
 }
 
 /* --- what is said of it --- */
@@ -89,24 +85,17 @@ vt_test(it_can_what_it_says)
 		vt_pair_open(&p, &opt);
 		vt_fill(p.a.buf, 1000, i);
 		vt_recv(&p.b, 2);
-		vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 1000);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		vt_do(IBV_WR_SEND, &p.a, &p.b, 1000, IBV_WC_SUCCESS);
 		vt_expect(p.b.cq, 2, IBV_WC_SUCCESS);
 		assert_true(vt_is_filled(p.b.buf + grh, 1000, i));
 		if (type == IBV_QPT_RC) {
-			vt_wr(&w, IBV_WR_RDMA_READ, &p.a, &p.b, 500000);
-			vt_post(&p.a, &w);
-			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
-			vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8);
-			vt_post(&p.a, &w);
-			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+			vt_do(IBV_WR_RDMA_READ, &p.a, &p.b, 500000, IBV_WC_SUCCESS);
+			vt_do(IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8, IBV_WC_SUCCESS);
 		}
 		if (type != IBV_QPT_UD) {
 			vt_wr(&w, IBV_WR_RDMA_WRITE_WITH_IMM, &p.a, &p.b, 500000);
 			vt_recv(&p.b, 3);
-			vt_post(&p.a, &w);
-			vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+			vt_done(&p.a, &w, IBV_WC_SUCCESS);
 			vt_expect(p.b.cq, 3, IBV_WC_SUCCESS);
 			assert_memory_equal(p.a.buf, p.b.buf, 500000);
 		}
@@ -117,27 +106,24 @@ vt_test(it_can_what_it_says)
 /* --- explicit --- */
 
 /* Nothing has to be there when it is registered; what counts is what is there when it is used. */
-vt_test(pages_may_come_and_go)
+vt_pair_test(pages_may_come_and_go)
 {
 	uint8_t *pages = reserve(PROT_NONE);
 	struct ibv_mr *mr = paged(pages, PAGES * PAGE);
-	struct vt_pair p;
 
 	vt_faults_to_library();
-	vt_pair_open(&p, NULL);
 	assert_int_equal(mprotect(pages, PAGE, PROT_READ | PROT_WRITE), 0);
 	vt_fill(pages, 64, 1);
-	send_from(&p, pages, mr, IBV_WC_SUCCESS);
-	assert_true(vt_is_filled(p.b.buf, 64, 1));
+	send_from(p, pages, mr, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(p->b.buf, 64, 1));
 	/* Other memory in its place: unlike pages that are pinned, these are what is seen. */
 	assert_true(mmap(pages, PAGE, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == pages);
 	vt_fill(pages, 64, 2);
-	send_from(&p, pages, mr, IBV_WC_SUCCESS);
-	assert_true(vt_is_filled(p.b.buf, 64, 2));
-	write_to(&p, pages, mr, IBV_WC_SUCCESS);
-	send_from(&p, pages + PAGE, mr, IBV_WC_LOC_PROT_ERR);
-	vt_pair_close(&p);
+	send_from(p, pages, mr, IBV_WC_SUCCESS);
+	assert_true(vt_is_filled(p->b.buf, 64, 2));
+	write_to(p, pages, mr, IBV_WC_SUCCESS);
+	send_from(p, pages + PAGE, mr, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	drop(pages);
 }
@@ -162,10 +148,10 @@ vt_test(what_pages_forbid_is_an_error)
 vt_test(huge_pages_are_the_applications_promise)
 {
 	uint8_t *pages = reserve(PROT_READ | PROT_WRITE);
-	struct ibv_mr *mr = ibv_reg_mr(vt.pd, pages, PAGES * PAGE,
-				       VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB);
+	struct ibv_mr *mr =
+		vt_made(ibv_reg_mr(vt.pd, pages, PAGES * PAGE,
+				   VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB));
 
-	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	drop(pages);
 }
@@ -191,7 +177,7 @@ vt_test(an_implicit_region_is_asked_for_so)
 		  EINVAL },
 	};
 
-	for (unsigned i = 0; i < COUNT(rows); i++) {
+	for (unsigned i = 0; i < VT_COUNT(rows); i++) {
 		struct ibv_mr *mr;
 
 		errno = 0;
@@ -203,30 +189,27 @@ vt_test(an_implicit_region_is_asked_for_so)
 	}
 }
 
-vt_test(all_memory_is_in_an_implicit_region)
+vt_pair_test(all_memory_is_in_an_implicit_region)
 {
 	static uint8_t data[64];
 	uint8_t stack[64], *heap = malloc(64), *pages;
 	struct ibv_mr *mr = paged(NULL, SIZE_MAX);
-	struct vt_pair p;
 
 	vt_faults_to_library();
-	vt_pair_open(&p, NULL);
 	pages = reserve(PROT_READ | PROT_WRITE); /* later than it was registered */
 	uint8_t *places[] = { data, stack, heap, pages };
 
-	for (unsigned i = 0; i < COUNT(places); i++) {
+	for (unsigned i = 0; i < VT_COUNT(places); i++) {
 		vt_fill(places[i], 64, i + 1);
-		send_from(&p, places[i], mr, IBV_WC_SUCCESS);
-		assert_true(vt_is_filled(p.b.buf, 64, i + 1));
-		vt_fill(p.a.buf, 64, i + 20);
-		write_to(&p, places[i], mr, IBV_WC_SUCCESS);
+		send_from(p, places[i], mr, IBV_WC_SUCCESS);
+		assert_true(vt_is_filled(p->b.buf, 64, i + 1));
+		vt_fill(p->a.buf, 64, i + 20);
+		write_to(p, places[i], mr, IBV_WC_SUCCESS);
 		assert_true(vt_is_filled(places[i], 64, i + 20));
 	}
 	free(heap);
 	drop(pages);
-	send_from(&p, pages, mr, IBV_WC_LOC_PROT_ERR);
-	vt_pair_close(&p);
+	send_from(p, pages, mr, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
@@ -237,7 +220,7 @@ vt_test(nothing_is_where_no_memory_can_be)
 	struct vt_pair p;
 
 	vt_faults_to_library();
-	for (unsigned i = 0; i < COUNT(places); i++) {
+	for (unsigned i = 0; i < VT_COUNT(places); i++) {
 		vt_pair_open(&p, NULL);
 		send_from(&p, (void *)(uintptr_t)places[i], mr, IBV_WC_LOC_PROT_ERR);
 		vt_pair_close(&p);
@@ -276,7 +259,7 @@ vt_test(advice_brings_pages_in)
 {
 	static const uint32_t flags[] = { 0, IBV_ADVISE_MR_FLAG_FLUSH };
 
-	for (unsigned i = 0; i < 2 * COUNT(flags); i++) {
+	for (unsigned i = 0; i < 2 * VT_COUNT(flags); i++) {
 		uint8_t *pages = reserve(PROT_READ | PROT_WRITE);
 		struct ibv_mr *mr = paged(pages, PAGES * PAGE);
 
@@ -342,7 +325,7 @@ vt_test(advice_has_rules)
 		{ read, 0, at, PAGE, 0, ENOENT },
 	};
 
-	for (unsigned i = 0; i < COUNT(rows); i++)
+	for (unsigned i = 0; i < VT_COUNT(rows); i++)
 		assert_int_equal(advise(rows[i].advice, rows[i].flags, rows[i].addr,
 					rows[i].bytes, rows[i].lkey),
 				 rows[i].err);
@@ -405,8 +388,7 @@ static void far_do(struct vp_pair *p, enum ibv_wr_opcode op, uint32_t bytes,
 
 	vt_wr(&w, op, &p->a, &p->b, bytes);
 	w.wr.wr.rdma.remote_addr += PAGE;
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, status);
+	vt_done(&p->a, &w, status);
 }
 
 /* The whole address space of another process, whatever way leads there. */
@@ -415,7 +397,7 @@ vp_pair_test(another_process_grants_all_its_memory, NULL,
 {
 	static const uint32_t lengths[] = { 1, 64, 4096, 20000, 50000 };
 
-	for (unsigned i = 0; i < COUNT(lengths); i++) {
+	for (unsigned i = 0; i < VT_COUNT(lengths); i++) {
 		vt_sleep_ms(i & 1 ? 0 : 30); /* awake and asleep */
 		vt_fill(p->a.buf, lengths[i], i);
 		far_do(p, IBV_WR_RDMA_WRITE, lengths[i], IBV_WC_SUCCESS);
@@ -457,7 +439,7 @@ vp_test(what_another_process_forbids_itself_is_an_error)
 	};
 	struct vt_options opt = { .mr_access = VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND };
 
-	for (unsigned i = 0; i < 2 * COUNT(rows); i++) {
+	for (unsigned i = 0; i < 2 * VT_COUNT(rows); i++) {
 		struct vp_order order = { .what = VP_PROTECT, .offset = PAGE, .bytes = 20000 };
 		struct vp *peer = vp_start(NULL);
 		struct vp_pair p;

@@ -46,14 +46,12 @@ static struct far *far_get(const struct vp_order *order)
 
 static void far_open(const struct vp_order *order, struct vp_answer *answer)
 {
-	struct far *far = calloc(1, sizeof(*far));
+	struct far *far = vt_made(calloc(1, sizeof(*far)));
 
-	assert_non_null(far);
 	assert_true(far_count < VP_ENDS_MAX);
 	far->opt = order->opt;
 	if (order->events) {
-		far->channel = ibv_create_comp_channel(vt.ctx);
-		assert_non_null(far->channel);
+		far->channel = vt_made(ibv_create_comp_channel(vt.ctx));
 	}
 	far->opt.channel = far->channel;
 	vt_end_open(&far->e, &far->opt);

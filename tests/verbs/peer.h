@@ -96,15 +96,7 @@ void vp_go_on(struct vp *peer);
 
 /* A test of what goes on beside another process. */
 #define vp_peer_test(f)                                                                           \
-	static void f##_beside(struct vp *peer);                                                  \
-	vp_test(f)                                                                                \
-	{                                                                                         \
-		struct vp *peer = vp_start(NULL);                                                 \
-                                                                                                  \
-		f##_beside(peer);                                                                 \
-		vp_end(peer);                                                                     \
-	}                                                                                         \
-	static void f##_beside(struct vp *peer)
+	vt_with_made(vp_test, f, struct vp, peer, vp_start(NULL), vp_end(peer))
 
 /* What it is told is done on return. VP_EXEC: it has gone. */
 struct vp_answer vp_do(struct vp *peer, const struct vp_order *order);

@@ -68,7 +68,7 @@ vp_test(the_dead_fail_every_operation)
 		IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_IMM,
 	};
-	enum { OPS = sizeof(ops) / sizeof(ops[0]) };
+	enum { OPS = VT_COUNT(ops) };
 	struct vp *peer = vp_start(NULL);
 	struct vp_pair p[OPS];
 	struct vt_wr w;

@@ -51,7 +51,7 @@ int main(void)
 		return 0;
 	}
 	vt_setup(&state);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (size_t i = 0; i < VT_COUNT(parts); i++) {
 		for (const struct probe *p = parts[i]; p->name; p++) {
 			errno = 0;
 			printf("%s %d\n", p->name, p->call(p->value));

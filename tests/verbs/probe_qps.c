@@ -112,6 +112,21 @@ static struct vt_options end_in(struct vt_end *end, enum ibv_qp_type type, enum 
 	return opt;
 }
 
+/* A probe of such an end, *end. */
+#define PROBE_OF_END(f, type, state)                                                              \
+	static int f##_of(struct vt_end *end, uint64_t value);                                    \
+	static int f(uint64_t value)                                                              \
+	{                                                                                         \
+		struct vt_end end;                                                                \
+		int rc;                                                                           \
+                                                                                                  \
+		end_in(&end, type, state);                                                        \
+		rc = f##_of(&end, value);                                                         \
+		vt_end_close(&end);                                                               \
+		return rc;                                                                        \
+	}                                                                                         \
+	static int f##_of(struct vt_end *end, uint64_t value)
+
 /* With one attribute more on the way to a state; values: what they are, besides those required. */
 static int attr_set(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int bit)
 {
@@ -130,11 +145,7 @@ static int attr_set(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
 	attr.qkey = VT_QKEY;
 	attr.port_num = attr.alt_port_num = 1;
 	attr.alt_timeout = 14;
-	attr.alt_ah_attr = (struct ibv_ah_attr){
-		.grh = { .dgid = vt.gid, .sgid_index = (uint8_t)vt.gid_index, .hop_limit = 1 },
-		.is_global = 1,
-		.port_num = 1,
-	};
+	attr.alt_ah_attr = vt_address(&vt.gid);
 	attr.path_mig_state = IBV_MIG_REARM;
 	attr.rate_limit = 1000000;
 	attr.cap = (struct ibv_qp_cap){ 8, 8, 1, 1, 0 };
@@ -175,34 +186,22 @@ static int attr_at_sqd(uint64_t bit)
 	return attr_set(IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_SQD, (int)bit);
 }
 
-static int reached(uint64_t state)
+PROBE_OF_END(reached, IBV_QPT_RC, value <= IBV_QPS_RTS ? (enum ibv_qp_state)value : IBV_QPS_RTS)
 {
-	struct vt_end end;
-	int rc;
-
-	end_in(&end, IBV_QPT_RC, state <= IBV_QPS_RTS ? (enum ibv_qp_state)state : IBV_QPS_RTS);
-	if (state > IBV_QPS_RTS)
-		vt_modify(end.qp, (enum ibv_qp_state)state);
-	rc = vt_state(end.qp) == (enum ibv_qp_state)state ? 0 : EINVAL;
-	vt_end_close(&end);
-	return rc;
+	if (value > IBV_QPS_RTS)
+		vt_modify(end->qp, (enum ibv_qp_state)value);
+	return vt_state(end->qp) == (enum ibv_qp_state)value ? 0 : EINVAL;
 }
 
 /* A datagram that its address does not allow to leave brings it there (IBA 10.3.1.6). */
-static int reached_sqe(uint64_t state)
+PROBE_OF_END(reached_sqe, IBV_QPT_UD, IBV_QPS_RTS)
 {
-	struct vt_end end;
 	struct vt_wr w;
-	int rc;
 
-	end_in(&end, IBV_QPT_UD, IBV_QPS_RTS);
-	vt_wr(&w, IBV_WR_SEND, &end, &end, 8);
+	vt_wr(&w, IBV_WR_SEND, end, end, 8);
 	w.sge.lkey ^= 0x100;
-	vt_post(&end, &w);
-	vt_expect(end.cq, 1, IBV_WC_LOC_PROT_ERR);
-	rc = vt_state(end.qp) == (enum ibv_qp_state)state ? 0 : EINVAL;
-	vt_end_close(&end);
-	return rc;
+	vt_done(end, &w, IBV_WC_LOC_PROT_ERR);
+	return vt_state(end->qp) == (enum ibv_qp_state)value ? 0 : EINVAL;
 }
 
 static int mtu(uint64_t code)
@@ -220,34 +219,20 @@ static int mtu(uint64_t code)
 	return rc;
 }
 
-static int mig_state(uint64_t state)
+PROBE_OF_END(mig_state, IBV_QPT_RC, IBV_QPS_RTS)
 {
-	struct vt_end end;
-	struct ibv_qp_attr attr = { .path_mig_state = (enum ibv_mig_state)state };
-	int rc;
+	struct ibv_qp_attr attr = { .path_mig_state = (enum ibv_mig_state)value };
 
-	attr.alt_ah_attr = (struct ibv_ah_attr){
-		.grh = { .dgid = vt.gid, .sgid_index = (uint8_t)vt.gid_index, .hop_limit = 1 },
-		.is_global = 1,
-		.port_num = 1,
-	};
+	attr.alt_ah_attr = vt_address(&vt.gid);
 	attr.alt_port_num = 1;
-	end_in(&end, IBV_QPT_RC, IBV_QPS_RTS);
-	rc = ibv_modify_qp(end.qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
-	vt_end_close(&end);
-	return rc;
+	return ibv_modify_qp(end->qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
 }
 
-static int rate_limit(uint64_t unused)
+PROBE_OF_END(rate_limit, IBV_QPT_RC, IBV_QPS_RTS)
 {
 	struct ibv_qp_rate_limit_attr attr = { .rate_limit = 1000000 };
-	struct vt_end end;
-	int rc;
 
-	end_in(&end, IBV_QPT_RC, IBV_QPS_RTS);
-	rc = ibv_modify_qp_rate_limit(end.qp, &attr);
-	vt_end_close(&end);
-	return rc;
+	return ibv_modify_qp_rate_limit(end->qp, &attr);
 }
 
 /* --- asking --- */
@@ -262,60 +247,41 @@ static int query(uint64_t unused)
 	return reached(IBV_QPS_RTS);
 }
 
-static int data_in_order(uint64_t unused)
+PROBE_OF_END(data_in_order, IBV_QPT_RC, IBV_QPS_RTS)
 {
-	struct vt_end end;
 	int rc;
 
-	end_in(&end, IBV_QPT_RC, IBV_QPS_RTS);
-	rc = ibv_query_qp_data_in_order(end.qp, IBV_WR_RDMA_WRITE, 0);
-	vt_end_close(&end);
+	rc = ibv_query_qp_data_in_order(end->qp, IBV_WR_RDMA_WRITE, 0);
 	return rc == 0 || rc == 1 ? 0 : EPROTO;
 }
 
-static int ece_query(uint64_t unused)
+PROBE_OF_END(ece_query, IBV_QPT_RC, IBV_QPS_RESET)
 {
-	struct vt_end end;
 	struct ibv_ece ece;
-	int rc;
 
-	end_in(&end, IBV_QPT_RC, IBV_QPS_RESET);
-	rc = ibv_query_ece(end.qp, &ece);
-	vt_end_close(&end);
-	return rc;
+	return ibv_query_ece(end->qp, &ece);
 }
 
-static int ece_set(uint64_t unused)
+PROBE_OF_END(ece_set, IBV_QPT_RC, IBV_QPS_RESET)
 {
-	struct vt_end end;
 	struct ibv_ece ece = { .vendor_id = 0 };
 	int rc;
 
-	end_in(&end, IBV_QPT_RC, IBV_QPS_RESET);
-	rc = ibv_query_ece(end.qp, &ece);
+	rc = ibv_query_ece(end->qp, &ece);
 	if (!rc)
-		rc = ibv_set_ece(end.qp, &ece);
-	vt_end_close(&end);
+		rc = ibv_set_ece(end->qp, &ece);
 	return rc;
 }
 
 /* --- addresses and groups --- */
 
-static struct ibv_ah_attr address(uint64_t rate)
-{
-	return (struct ibv_ah_attr){
-		.grh = { .dgid = vt.gid, .sgid_index = (uint8_t)vt.gid_index, .hop_limit = 1 },
-		.is_global = 1,
-		.port_num = 1,
-		.static_rate = (uint8_t)rate,
-	};
-}
-
 static int ah(uint64_t rate)
 {
-	struct ibv_ah_attr attr = address(rate);
-	struct ibv_ah *made = ibv_create_ah(vt.pd, &attr);
+	struct ibv_ah_attr attr = vt_address(&vt.gid);
+	struct ibv_ah *made;
 
+	attr.static_rate = (uint8_t)rate;
+	made = ibv_create_ah(vt.pd, &attr);
 	return made ? ibv_destroy_ah(made) : probe_made(made);
 }
 
@@ -329,38 +295,30 @@ static int ah_attr_from_wc(uint64_t unused)
 }
 
 /* A datagram to itself, which is answered. */
-static int ah_from_wc(uint64_t unused)
+PROBE_OF_END(ah_from_wc, IBV_QPT_UD, IBV_QPS_RTS)
 {
 	struct ibv_ah *back;
 	struct ibv_wc wc;
-	struct vt_end end;
 	struct vt_wr w;
-	int rc;
 
-	end_in(&end, IBV_QPT_UD, IBV_QPS_RTS);
-	vt_recv(&end, 2);
-	vt_wr(&w, IBV_WR_SEND, &end, &end, 8);
+	vt_recv(end, 2);
+	vt_wr(&w, IBV_WR_SEND, end, end, 8);
 	w.wr.send_flags = 0;
-	vt_post(&end, &w);
-	wc = vt_expect(end.cq, 2, IBV_WC_SUCCESS);
-	back = ibv_create_ah_from_wc(vt.pd, &wc, (struct ibv_grh *)end.buf, 1);
-	rc = back ? ibv_destroy_ah(back) : probe_made(back);
-	vt_end_close(&end);
-	return rc;
+	vt_post(end, &w);
+	wc = vt_expect(end->cq, 2, IBV_WC_SUCCESS);
+	back = ibv_create_ah_from_wc(vt.pd, &wc, (struct ibv_grh *)end->buf, 1);
+	return back ? ibv_destroy_ah(back) : probe_made(back);
 }
 
 static const union ibv_gid group = { .raw = { [10] = 0xff, [11] = 0xff, 239, 1, 2, 3 } };
 
-static int attach(uint64_t unused)
+PROBE_OF_END(attach, IBV_QPT_UD, IBV_QPS_RTS)
 {
-	struct vt_end end;
 	int rc;
 
-	end_in(&end, IBV_QPT_UD, IBV_QPS_RTS);
-	rc = ibv_attach_mcast(end.qp, &group, 0);
+	rc = ibv_attach_mcast(end->qp, &group, 0);
 	if (!rc)
-		rc = ibv_detach_mcast(end.qp, &group, 0);
-	vt_end_close(&end);
+		rc = ibv_detach_mcast(end->qp, &group, 0);
 	return rc;
 }
 

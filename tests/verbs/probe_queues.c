@@ -50,12 +50,11 @@ static int cq_notify(uint64_t unused)
 /* None waits, which a channel that does not block says. */
 static int cq_event(uint64_t unused)
 {
-	struct ibv_comp_channel *made = ibv_create_comp_channel(vt.ctx);
+	struct ibv_comp_channel *made = vt_made(ibv_create_comp_channel(vt.ctx));
 	struct ibv_cq *from;
 	void *context;
 	int rc;
 
-	assert_non_null(made);
 	fcntl(made->fd, F_SETFL, fcntl(made->fd, F_GETFL) | O_NONBLOCK);
 	rc = ibv_get_cq_event(made, &from, &context) == -1 && errno == EAGAIN ? 0 : EPROTO;
 	ibv_destroy_comp_channel(made);
@@ -152,20 +151,19 @@ static int start_poll(uint64_t unused)
 static int two_polls(uint64_t unused)
 {
 	struct ibv_poll_cq_attr attr = { .comp_mask = 0 };
-	struct ibv_cq_ex *made = cq_ex_new(IBV_WC_EX_WITH_BYTE_LEN, 0, 0);
+	struct ibv_cq_ex *made = vt_made(cq_ex_new(IBV_WC_EX_WITH_BYTE_LEN, 0, 0));
 	struct ibv_cq *plain;
 	struct vt_wr w;
 	struct vt_end end;
 	int rc;
 
-	assert_non_null(made);
 	end = (struct vt_end){ .bytes = 64, .buf = calloc(1, 64), .cq = ibv_cq_ex_to_cq(made) };
 	plain = end.cq;
 	end.mr = vt_mr(vt.pd, end.buf, end.bytes, VT_ALL_ACCESS);
-	end.qp = ibv_create_qp(vt.pd, &(struct ibv_qp_init_attr){
-					      .send_cq = plain, .recv_cq = plain,
-					      .cap = { 2, 2, 1, 1, 0 }, .qp_type = IBV_QPT_RC });
-	assert_non_null(end.qp);
+	end.qp = vt_made(ibv_create_qp(vt.pd, &(struct ibv_qp_init_attr){.send_cq = plain,
+									 .recv_cq = plain,
+									 .cap = {2, 2, 1, 1, 0},
+									 .qp_type = IBV_QPT_RC}));
 	vt_modify(end.qp, IBV_QPS_ERR);
 	vt_wr(&w, IBV_WR_SEND, &end, &end, 8);
 	vt_post(&end, &w); /* flushed, both of them */
@@ -209,9 +207,8 @@ READER(tm_info, IBV_WC_EX_WITH_TM_INFO)
 static struct ibv_srq *srq_new(void)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 8, .max_sge = 1 } };
-	struct ibv_srq *made = ibv_create_srq(vt.pd, &attr);
+	struct ibv_srq *made = vt_made(ibv_create_srq(vt.pd, &attr));
 
-	assert_non_null(made);
 	errno = 0;
 	return made;
 }

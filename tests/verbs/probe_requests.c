@@ -213,8 +213,7 @@ static int built_xrc_srqn(uint64_t unused)
 	int rc;
 
 	attr.qp_type = IBV_QPT_RC;
-	made = made ? made : ibv_create_qp_ex(vt.ctx, &attr);
-	assert_non_null(made);
+	made = vt_made(made ? made : ibv_create_qp_ex(vt.ctx, &attr));
 	vt_modify(made, IBV_QPS_ERR);
 	qp = ibv_qp_to_qp_ex(made);
 	ibv_wr_start(qp);
@@ -246,8 +245,7 @@ static void built_bind(struct built *b)
 	struct ibv_mw_bind_info info = { b->end.mr, (uintptr_t)b->end.buf, 64,
 					 IBV_ACCESS_REMOTE_READ };
 
-	b->mw = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_2);
-	assert_non_null(b->mw);
+	b->mw = vt_made(ibv_alloc_mw(vt.pd, IBV_MW_TYPE_2));
 	ibv_wr_bind_mw(b->qp, b->mw, ibv_inc_rkey(b->mw->rkey), &info);
 }
 

@@ -213,12 +213,8 @@ vt_test(objects_come_and_go_amid_traffic)
 /* A WRITE of the parent's, checked; the child must not have disturbed it. */
 static void parent_goes_on(struct vt_pair *p, unsigned seed)
 {
-	struct vt_wr w;
-
 	vt_fill(p->a.buf, 50000, seed);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 50000);
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_do(IBV_WR_RDMA_WRITE, &p->a, &p->b, 50000, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(p->b.buf, 50000, seed));
 }
 
@@ -232,23 +228,19 @@ static void expect_child(pid_t child)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-vt_test(a_child_may_just_exit)
+vt_pair_test(a_child_may_just_exit)
 {
-	struct vt_pair p;
-
 	assert_int_equal(ibv_fork_init(), 0);
 	assert_int_not_equal(ibv_is_fork_initialized(), IBV_FORK_DISABLED);
-	vt_pair_open(&p, NULL);
 	for (unsigned i = 0; i < 10; i++) {
 		pid_t child = fork();
 
 		if (!child)
 			_exit(0);
-		parent_goes_on(&p, i);
+		parent_goes_on(p, i);
 		expect_child(child);
-		parent_goes_on(&p, i + 100);
+		parent_goes_on(p, i + 100);
 	}
-	vt_pair_close(&p);
 }
 
 /* What it inherited is dead: calls fail, destroying does nothing, and nobody is disturbed. */

@@ -9,10 +9,7 @@
 
 static struct ibv_comp_channel *channel_open(void)
 {
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(vt.ctx);
-
-	assert_non_null(channel);
-	return channel;
+	return vt_made(ibv_create_comp_channel(vt.ctx));
 }
 
 /* --- creating --- */
@@ -23,7 +20,7 @@ vt_test(a_cq_has_at_least_the_size_it_was_asked_for)
 	struct ibv_comp_channel *channel = channel_open();
 	int mine;
 
-	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(sizes); i++) {
 		struct ibv_cq *cq = ibv_create_cq(vt.ctx, sizes[i], &mine, channel,
 						  (int)i % vt.ctx->num_comp_vectors);
 
@@ -46,10 +43,8 @@ vt_test(a_cq_of_nonsense_is_refused)
 		    { 8, 1000 } };
 
 	assert_true(vt.ctx->num_comp_vectors > 0);
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		errno = 0;
-		assert_null(ibv_create_cq(vt.ctx, bad[i].cqe, NULL, NULL, bad[i].vector));
-		assert_int_equal(errno, EINVAL);
+	for (unsigned i = 0; i < VT_COUNT(bad); i++) {
+		vt_refused(EINVAL, ibv_create_cq(vt.ctx, bad[i].cqe, NULL, NULL, bad[i].vector));
 	}
 	assert_null(ibv_create_cq(vt.ctx, 8, NULL, NULL, vt.ctx->num_comp_vectors));
 }
@@ -64,8 +59,7 @@ static void exchange(struct vt_pair *p, unsigned flags)
 	vt_recv(&p->b, 2);
 	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 8);
 	w.wr.send_flags |= flags;
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 }
 
 static void take_event(struct ibv_comp_channel *channel, struct ibv_cq *expected)
@@ -96,12 +90,10 @@ static void scene_open(struct scene *s, enum ibv_qp_type type)
 	/* Give b a CQ with a channel, and a QP on it. */
 	assert_int_equal(ibv_destroy_qp(s->p.b.qp), 0);
 	assert_int_equal(ibv_destroy_cq(s->p.b.cq), 0);
-	s->p.b.cq = ibv_create_cq(vt.ctx, 64, s, s->channel, 0);
-	assert_non_null(s->p.b.cq);
+	s->p.b.cq = vt_made(ibv_create_cq(vt.ctx, 64, s, s->channel, 0));
 	init = (struct ibv_qp_init_attr){ .send_cq = s->p.b.cq, .recv_cq = s->p.b.cq,
 					  .cap = { 64, 64, 1, 1, 0 }, .qp_type = type };
-	s->p.b.qp = ibv_create_qp(vt.pd, &init);
-	assert_non_null(s->p.b.qp);
+	s->p.b.qp = vt_made(ibv_create_qp(vt.pd, &init));
 	vt_climb(s->p.b.qp, &s->p.opt, IBV_QPS_RTS, s->p.a.qp->qp_num);
 	assert_int_equal(vt_modify(s->p.a.qp, IBV_QPS_RESET), 0);
 	vt_climb(s->p.a.qp, &s->p.opt, IBV_QPS_RTS, s->p.b.qp->qp_num);
@@ -162,8 +154,7 @@ scene_test(solicited_only_waits_for_a_solicited_one, IBV_QPT_RC)
 	exchange(&s->p, 0);
 	vt_recv(&s->p.b, 2);
 	vt_wr(&w, IBV_WR_RDMA_WRITE_WITH_IMM, &s->p.a, &s->p.b, 8);
-	vt_post(&s->p.a, &w);
-	vt_expect(s->p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&s->p.a, &w, IBV_WC_SUCCESS);
 	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
 	exchange(&s->p, IBV_SEND_SOLICITED);
 	take_event(s->channel, s->p.b.cq);
@@ -329,7 +320,7 @@ vt_pair_test(a_resized_cq_keeps_its_completions, .cqe = 16)
 	for (uint64_t i = 0; i < 10; i++)
 		vt_expect(p->a.cq, i, IBV_WC_SUCCESS);
 	vt_sleep_ms(10);
-	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(sizes); i++) {
 		assert_int_equal(ibv_resize_cq(p->b.cq, sizes[i]), 0);
 		assert_true(p->b.cq->cqe >= sizes[i]);
 	}
@@ -398,9 +389,8 @@ vt_test(an_srq_is_what_it_was_asked_to_be)
 					  .attr = { .max_wr = 20, .max_sge = 3,
 						    .srq_limit = 7 } };
 	struct ibv_srq_attr attr;
-	struct ibv_srq *srq = ibv_create_srq(vt.pd, &init);
+	struct ibv_srq *srq = vt_made(ibv_create_srq(vt.pd, &init));
 
-	assert_non_null(srq);
 	assert_ptr_equal(srq->srq_context, &init);
 	assert_ptr_equal(srq->pd, vt.pd);
 	assert_ptr_equal(srq->context, vt.ctx);
@@ -414,8 +404,7 @@ vt_test(an_srq_is_what_it_was_asked_to_be)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	/* ibv_create_srq(3): "greater than or equal to the values requested" */
 	init.attr.max_wr = 0;
-	srq = ibv_create_srq(vt.pd, &init);
-	assert_non_null(srq);
+	srq = vt_made(ibv_create_srq(vt.pd, &init));
 	assert_int_equal(init.attr.max_wr, 1);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
@@ -430,8 +419,8 @@ vt_test(an_srq_holds_what_hardware_would)
 	struct ibv_srq_attr now;
 
 	assert_int_equal(ibv_query_device(vt.ctx, &device), 0);
-	for (unsigned i = 0; i <= sizeof(rows) / sizeof(rows[0]); i++) {
-		bool last = i == sizeof(rows) / sizeof(rows[0]);
+	for (unsigned i = 0; i <= VT_COUNT(rows); i++) {
+		bool last = i == VT_COUNT(rows);
 		uint32_t asked = last ? (uint32_t)device.max_srq_wr : rows[i].asked;
 		uint32_t granted = last ? asked : rows[i].granted;
 		struct ibv_srq_init_attr init = { .attr = { .max_wr = asked, .max_sge = 1 } };
@@ -538,8 +527,7 @@ vt_test(qps_share_a_queue)
 		more[i].opt = p.opt;
 		vt_end_open(&more[i].a, &more[i].opt);
 		more[i].b = p.b;
-		more[i].b.qp = ibv_create_qp(vt.pd, &init);
-		assert_non_null(more[i].b.qp);
+		more[i].b.qp = vt_made(ibv_create_qp(vt.pd, &init));
 		vt_climb(more[i].a.qp, &p.opt, IBV_QPS_RTS, more[i].b.qp->qp_num);
 		vt_climb(more[i].b.qp, &p.opt, IBV_QPS_RTS, more[i].a.qp->qp_num);
 	}
@@ -577,15 +565,12 @@ vt_test(an_srq_may_be_of_another_pd)
 
 	vt_pair_open(&p, &opt);
 	assert_int_equal(ibv_destroy_qp(p.b.qp), 0);
-	p.b.srq = ibv_create_srq(other, &srq_init);
-	assert_non_null(p.b.srq);
+	p.b.srq = vt_made(ibv_create_srq(other, &srq_init));
 	init = (struct ibv_qp_init_attr){ .send_cq = p.b.cq, .recv_cq = p.b.cq, .srq = p.b.srq,
 					  .cap = { 8, 0, 1, 0, 0 }, .qp_type = IBV_QPT_RC };
-	p.b.qp = ibv_create_qp(vt.pd, &init);
-	assert_non_null(p.b.qp);
+	p.b.qp = vt_made(ibv_create_qp(vt.pd, &init));
 	assert_int_equal(vt_modify(p.a.qp, IBV_QPS_RESET), 0);
-	vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
-	vt_climb(p.b.qp, &p.opt, IBV_QPS_RTS, p.a.qp->qp_num);
+	vt_pair_climb(&p);
 	mr = vt_mr(other, p.b.buf, 64, IBV_ACCESS_LOCAL_WRITE);
 	sge = (struct ibv_sge){ (uintptr_t)p.b.buf, 64, mr->lkey };
 	wr.sg_list = &sge;
@@ -622,11 +607,10 @@ vt_test(the_async_fd_may_be_read_without_waiting)
 /* Events of one context are not those of another. */
 vt_test(events_go_to_their_context)
 {
-	struct ibv_context *other = ibv_open_device(vt.ctx->device);
+	struct ibv_context *other = vt_made(ibv_open_device(vt.ctx->device));
 	struct vt_options opt = { .type = IBV_QPT_RC, .srq = true };
 	struct vt_pair p;
 
-	assert_non_null(other);
 	vt_pair_open(&p, &opt);
 	assert_int_equal(vt_modify(p.b.qp, IBV_QPS_ERR), 0);
 	assert_true(vt_readable(vt.ctx->async_fd, VT_WAIT_MS));

@@ -29,10 +29,9 @@ static int set_rate(struct ibv_qp *qp, uint32_t kbps)
 
 static uint32_t rate_of(struct ibv_qp *qp)
 {
-	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_RATE_LIMIT, &init), 0);
+	attr = vt_query(qp, IBV_QP_RATE_LIMIT);
 	return attr.rate_limit;
 }
 
@@ -134,7 +133,7 @@ vt_test(no_more_leaves_than_that)
 		{ IBV_QPT_UD, IBV_WR_SEND, 1024 },
 	};
 
-	for (unsigned i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(how); i++) {
 		struct vt_options opt = { .type = how[i].type };
 		struct vt_pair p;
 

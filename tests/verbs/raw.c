@@ -72,11 +72,9 @@ void raw_open(struct raw_end *end, const struct raw_options *given)
 	*end = (struct raw_end){ .ctx = opt.ctx, .own_ctx = !opt.ctx };
 	if (!end->ctx)
 		end->ctx = context_open();
-	end->pd = ibv_alloc_pd(end->ctx);
-	assert_non_null(end->pd);
+	end->pd = vt_made(ibv_alloc_pd(end->ctx));
 	if (opt.cq_attr) {
-		end->cq_ex = ibv_create_cq_ex(end->ctx, opt.cq_attr);
-		assert_non_null(end->cq_ex);
+		end->cq_ex = vt_made(ibv_create_cq_ex(end->ctx, opt.cq_attr));
 		end->cq = ibv_cq_ex_to_cq(end->cq_ex);
 	} else {
 		end->cq = ibv_create_cq(end->ctx, 2 * RAW_SLOTS, NULL, NULL, 0);
@@ -84,10 +82,8 @@ void raw_open(struct raw_end *end, const struct raw_options *given)
 	assert_non_null(end->cq);
 	end->buf = aligned_alloc(4096, bytes);
 	memset(end->buf, 0xee, bytes);
-	end->mr = ibv_reg_mr(end->pd, end->buf, bytes, IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(end->mr);
-	end->qp = qp_make(end, &opt);
-	assert_non_null(end->qp);
+	end->mr = vt_made(ibv_reg_mr(end->pd, end->buf, bytes, IBV_ACCESS_LOCAL_WRITE));
+	end->qp = vt_made(qp_make(end, &opt));
 	if (!opt.state)
 		opt.state = IBV_QPS_RTS;
 	if (opt.state != IBV_QPS_UNKNOWN)
@@ -123,8 +119,7 @@ void raw_listen(struct raw_end *end, const uint8_t mac[RAW_MAC])
 
 	memcpy(rule.eth.val.dst_mac, mac, RAW_MAC);
 	memset(rule.eth.mask.dst_mac, 0xff, RAW_MAC);
-	flow = ibv_create_flow(end->qp, &rule.attr);
-	assert_non_null(flow);
+	flow = vt_made(ibv_create_flow(end->qp, &rule.attr));
 	end->flow[end->flows++] = flow;
 }
 

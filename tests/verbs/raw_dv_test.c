@@ -34,8 +34,7 @@ static void remake(struct raw_end *end, uint32_t flags, uint32_t create_flags)
 	};
 
 	assert_int_equal(ibv_destroy_qp(end->qp), 0);
-	end->qp = mlx5dv_create_qp(end->ctx, &attr, &dv);
-	assert_non_null(end->qp);
+	end->qp = vt_made(mlx5dv_create_qp(end->ctx, &attr, &dv));
 	assert_int_equal(raw_climb(end->qp, IBV_QPS_RTS), 0);
 }
 
@@ -59,7 +58,7 @@ vt_test(its_own_frames_come_back_if_that_is_asked)
 	};
 
 	raw_needed();
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(rows); i++) {
 		struct raw_end end;
 
 		raw_open(&end, NULL);

@@ -143,8 +143,7 @@ vp_test(other_regions_go_at_once)
 	struct ibv_mr *mr;
 
 	STOP_INSIDE();
-	mr = ibv_reg_mr(vt.pd, other, sizeof(other), VT_ALL_ACCESS);
-	assert_non_null(mr);
+	mr = vt_made(ibv_reg_mr(vt.pd, other, sizeof(other), VT_ALL_ACCESS));
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	go_on();
 	end();

@@ -18,7 +18,7 @@ static const struct {
 	{ IBV_WR_RDMA_WRITE, 1, false }, { IBV_WR_RDMA_WRITE_WITH_IMM, 2, true },
 	{ IBV_WR_RDMA_READ, 1, false },
 };
-enum { OPS = sizeof(ops) / sizeof(ops[0]), BYTES = 1 << 20, UD_BYTES_MAX = 4096, GRH = 40 };
+enum { OPS = VT_COUNT(ops), BYTES = 1 << 20, UD_BYTES_MAX = 4096, GRH = 40 };
 
 /* What fits a slot of a ring (56 octets with the headers), pages, and pieces of 32 KiB. */
 static const uint32_t sizes[] = {
@@ -26,7 +26,7 @@ static const uint32_t sizes[] = {
 	45,   56,   57,	  4096,	 4097,	32767, 32768, 32769, 65536, 65537, 98304, 98305,
 	BYTES - 1, BYTES,
 };
-enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+enum { SIZES = VT_COUNT(sizes) };
 
 static void one_message(struct vp_pair *p, unsigned op, uint32_t bytes)
 {
@@ -42,8 +42,7 @@ static void one_message(struct vp_pair *p, unsigned op, uint32_t bytes)
 		vp_recv(p, 7, 0, bytes + grh);
 	vt_wr(&w, ops[op].op, &p->a, &p->b, bytes);
 	w.wr.imm_data = htobe32(bytes);
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 	if (ops[op].takes_recv) {
 		struct ibv_wc wc = vp_expect(p, 7, IBV_WC_SUCCESS);
 
@@ -254,8 +253,7 @@ vp_test(memory_vanishes_there)
 		vt_wr(&w, kinds[i % 3], &p.a, &p.b, bytes);
 		if (kinds[i % 3] != IBV_WR_SEND)
 			w.wr.wr.rdma.remote_addr = hole.addr;
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_REM_OP_ERR);
+		vt_done(&p.a, &w, IBV_WC_REM_OP_ERR);
 		vp_expect(&p, 7, kinds[i % 3] == IBV_WR_SEND ? IBV_WC_LOC_PROT_ERR
 							     : IBV_WC_WR_FLUSH_ERR);
 		vp_exchange(&bystander, 60000, i);
@@ -287,8 +285,7 @@ vp_peer_test(memory_vanishes_here)
 		vt_wr(&w, kinds[i % 3], &p.a, &p.b, bytes);
 		if (bytes == 8)
 			w.sge.addr = hole;
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_LOC_PROT_ERR);
+		vt_done(&p.a, &w, IBV_WC_LOC_PROT_ERR);
 		assert_int_equal(vt_state(p.a.qp), IBV_QPS_ERR);
 		vp_expect_none(&p);
 		vp_exchange(&bystander, 60000, i);

@@ -76,15 +76,12 @@ static void spread_open(struct spread *s, uint32_t flags)
 	for (unsigned i = 0; i < QUEUES; i++) {
 		struct ibv_wq_init_attr init;
 
-		s->cq[i] = ibv_create_cq(s->b.ctx, 32, NULL, NULL, 0);
-		assert_non_null(s->cq[i]);
+		s->cq[i] = vt_made(ibv_create_cq(s->b.ctx, 32, NULL, NULL, 0));
 		init = wq_attr(s, i);
-		s->wq[i] = ibv_create_wq(s->b.ctx, &init);
-		assert_non_null(s->wq[i]);
+		s->wq[i] = vt_made(ibv_create_wq(s->b.ctx, &init));
 		assert_int_equal(wq_to(s->wq[i], IBV_WQS_RDY), 0);
 	}
-	s->table = ibv_create_rwq_ind_table(s->b.ctx, &attr);
-	assert_non_null(s->table);
+	s->table = vt_made(ibv_create_rwq_ind_table(s->b.ctx, &attr));
 }
 
 static struct ibv_qp_init_attr_ex qp_attr(struct spread *s, uint64_t fields)
@@ -105,8 +102,7 @@ static struct ibv_qp_init_attr_ex qp_attr(struct spread *s, uint64_t fields)
 /* The QP, and a rule that gives it what is for raw_mac[1]. */
 static void listen_with(struct spread *s, struct ibv_qp_init_attr_ex *attr)
 {
-	s->b.qp = ibv_create_qp_ex(s->b.ctx, attr);
-	assert_non_null(s->b.qp);
+	s->b.qp = vt_made(ibv_create_qp_ex(s->b.ctx, attr));
 	raw_listen(&s->b, raw_mac[1]);
 }
 
@@ -147,9 +143,7 @@ static void spread_close(struct spread *s)
 
 static void expect_refused(struct spread *s, struct ibv_qp_init_attr_ex *attr, int error)
 {
-	errno = 0;
-	assert_null(ibv_create_qp_ex(s->b.ctx, attr));
-	assert_int_equal(errno, error);
+	vt_refused(error, ibv_create_qp_ex(s->b.ctx, attr));
 }
 
 /* --- frames, and their hashes --- */
@@ -294,7 +288,7 @@ spread_test(frames_go_where_the_published_hashes_say, 0)
 		 0x4b61e985, 0x02d1feef},
 	};
 
-	for (unsigned i = 0; i < 4 * sizeof(rows) / sizeof(rows[0]); i++) {
+	for (unsigned i = 0; i < 4 * VT_COUNT(rows); i++) {
 		bool all = i & 1, tcp = i & 2;
 		struct flow flow =
 			flow_of(rows[i / 4].src, rows[i / 4].dst, tcp ? IPPROTO_TCP : IPPROTO_UDP,
@@ -331,7 +325,7 @@ spread_test(each_field_counts_and_no_other, 0)
 		{IBV_RX_HASH_IPSEC_SPI, false, IPPROTO_ESP},
 	};
 
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(rows); i++) {
 		struct flow flow = rows[i].v6 ? flow_of("fd00::1:2", "fd00::3:4", 0, 5, 6)
 					      : flow_of("10.1.2.3", "10.4.5.6", 0, 5, 6);
 		unsigned moved = 0, last = rows[i].v6 ? 15 : 3;
@@ -471,7 +465,7 @@ spread_test(fields_that_no_packet_has_together_are_refused, 0)
 	};
 	struct ibv_qp_init_attr_ex attr;
 
-	for (unsigned i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(masks); i++) {
 		attr = qp_attr(s, masks[i]);
 		expect_refused(s, &attr, EINVAL);
 	}
@@ -530,8 +524,7 @@ spread_test(a_queue_is_made_as_it_was_asked, 0)
 	assert_true(device.max_wq_type_rq > QUEUES);
 	assert_int_equal(device.rss_caps.supported_qpts, 1 << IBV_QPT_RAW_PACKET);
 	attr = wq_attr(s, 0);
-	wq = ibv_create_wq(s->b.ctx, &attr);
-	assert_non_null(wq);
+	wq = vt_made(ibv_create_wq(s->b.ctx, &attr));
 	assert_int_equal(attr.max_wr, 16);
 	assert_int_equal(attr.max_sge, 2);
 	assert_ptr_equal(wq->wq_context, s);
@@ -542,16 +535,13 @@ spread_test(a_queue_is_made_as_it_was_asked, 0)
 	assert_int_equal(wq->wq_type, IBV_WQT_RQ);
 	assert_int_equal(ibv_destroy_wq(wq), 0);
 	attr.create_flags = IBV_WQ_FLAGS_RESERVED;
-	assert_null(ibv_create_wq(s->b.ctx, &attr));
-	assert_int_equal(errno, EOPNOTSUPP);
+	vt_refused(EOPNOTSUPP, ibv_create_wq(s->b.ctx, &attr));
 	attr = wq_attr(s, 0);
 	attr.max_wr = (uint32_t)device.orig_attr.max_qp_wr + 1;
-	assert_null(ibv_create_wq(s->b.ctx, &attr));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_create_wq(s->b.ctx, &attr));
 	attr = wq_attr(s, 0);
 	attr.pd = vt.pd; /* of another context */
-	assert_null(ibv_create_wq(s->b.ctx, &attr));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_create_wq(s->b.ctx, &attr));
 }
 
 /* ibv_create_rwq_ind_table(3) */
@@ -577,12 +567,10 @@ spread_test(a_table_has_a_power_of_two_of_places, 0)
 			assert_int_equal(ibv_destroy_rwq_ind_table(table), 0);
 		}
 	}
-	assert_null(ibv_create_rwq_ind_table(vt.ctx, &attr));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_create_rwq_ind_table(vt.ctx, &attr));
 	attr.log_ind_tbl_size = 0;
 	attr.comp_mask = IBV_CREATE_IND_TABLE_RESERVED;
-	assert_null(ibv_create_rwq_ind_table(s->b.ctx, &attr));
-	assert_int_equal(errno, EOPNOTSUPP);
+	vt_refused(EOPNOTSUPP, ibv_create_rwq_ind_table(s->b.ctx, &attr));
 }
 
 /* ibv_modify_wq(3) */

@@ -50,9 +50,8 @@ static struct ibv_cq *wide_cq(int cqe)
 	struct ibv_cq_init_attr_ex attr = { .cqe = (uint32_t)cqe };
 	struct mlx5dv_cq_init_attr dv = { .comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
 					  .cqe_size = 128 };
-	struct ibv_cq_ex *cq = mlx5dv_create_cq(vt.ctx, &attr, &dv);
+	struct ibv_cq_ex *cq = vt_made(mlx5dv_create_cq(vt.ctx, &attr, &dv));
 
-	assert_non_null(cq);
 	return ibv_cq_ex_to_cq(cq);
 }
 
@@ -68,10 +67,7 @@ static void open_pair(struct vt_pair *p, struct vt_options opt)
 
 static void send_bytes(struct vt_pair *p, uint32_t bytes)
 {
-	struct vt_wr w;
-
-	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, bytes);
-	vt_post(&p->a, &w);
+	vt_start(IBV_WR_SEND, &p->a, &p->b, bytes);
 }
 
 /* It has been acknowledged, so it has come. */
@@ -278,8 +274,7 @@ vt_test(a_fence_waits_for_memory)
 		w.wr.send_flags = IBV_SEND_FENCE;
 		w.wr.wr.rdma.remote_addr += 1000;
 		memset(p.b.buf + 1000, 0, 16);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+		vt_done(&p.a, &w, IBV_WC_SUCCESS);
 		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 		assert_memory_equal(p.b.buf + 1000, p.b.buf, 16);
 	}
@@ -346,8 +341,7 @@ static struct ibv_qp *dc_make(struct dc *dc, struct mlx5dv_qp_init_attr *dv)
 	struct ibv_qp *qp;
 
 	dv->comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DC;
-	qp = mlx5dv_create_qp(vt.ctx, &attr, dv);
-	assert_non_null(qp);
+	qp = vt_made(mlx5dv_create_qp(vt.ctx, &attr, dv));
 	return qp;
 }
 
@@ -393,8 +387,7 @@ static void dc_open(struct dc *dc, uint32_t flags)
 
 	memset(dc, 0, sizeof(*dc));
 	dc->cq = vt_cq(16, NULL);
-	dc->srq = ibv_create_srq(vt.pd, &srq);
-	assert_non_null(dc->srq);
+	dc->srq = vt_made(ibv_create_srq(vt.pd, &srq));
 	dc->mr = vt_mr(vt.pd, dc->buf, sizeof(dc->buf), VT_ALL_ACCESS);
 	dc->ah = vt_ah();
 	dc->target = dc_make(dc, &target);
@@ -542,8 +535,7 @@ vt_test(a_reset_forgets_that_it_was_to_fail)
 		assert_int_equal(vt_state(p.b.qp), IBV_QPS_RTS);
 		vt_modify(p.a.qp, IBV_QPS_RESET);
 		vt_climb(p.a.qp, &p.opt, IBV_QPS_RTS, p.b.qp->qp_num);
-		p.b.mr = ibv_reg_mr(vt.pd, p.b.buf, p.b.bytes, VT_ALL_ACCESS);
-		assert_non_null(p.b.mr);
+		p.b.mr = vt_made(ibv_reg_mr(vt.pd, p.b.buf, p.b.bytes, VT_ALL_ACCESS));
 	}
 	vt_pair_close(&p);
 }
@@ -686,16 +678,12 @@ vt_test(qps_of_other_calls_are_what_the_device_says)
 	}
 }
 
-vt_test(both_flags_at_once_are_refused)
+vt_cq_test(both_flags_at_once_are_refused, 4)
 {
-	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq };
 
-	errno = 0;
-	assert_null(try_dv(&init, MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
-				  MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE));
-	assert_int_equal(errno, EINVAL);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
+	vt_refused(EINVAL, try_dv(&init, MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
+						 MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE));
 }
 
 /* MLX5_SCATTER_TO_CQE=0 is for QPs that do not say themselves; each asks when it is made. */
@@ -711,7 +699,7 @@ vt_test(the_environment_decides_where_flags_do_not)
 	};
 	struct vt_pair p;
 
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(rows); i++) {
 		setenv("MLX5_SCATTER_TO_CQE", rows[i].value, 1);
 		open_pair(&p, (struct vt_options){ .make_qp = rows[i].make });
 		assert_int_equal(stays(&p, 8), rows[i].stays);
@@ -738,9 +726,7 @@ vt_test(the_environment_says_how_large_a_completion_is)
 	assert_true(stays(&p, LARGE));
 	vt_pair_close(&p);
 	setenv("MLX5_CQE_SIZE", "96", 1);
-	errno = 0;
-	assert_null(cq_of_environment(4));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, cq_of_environment(4));
 	unsetenv("MLX5_CQE_SIZE");
 	open_pair(&p, (struct vt_options){ .make_qp = by_default, .make_cq = cq_of_environment });
 	assert_false(stays(&p, LARGE));

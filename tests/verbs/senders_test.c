@@ -113,7 +113,7 @@ static void *lane_run(void *arg)
 	struct lane *lane = arg;
 
 	for (unsigned i = 0; i < ROUNDS && !lane->failed; i++) {
-		uint32_t bytes = sizes[(i + lane->number) % (sizeof(sizes) / sizeof(sizes[0]))];
+		uint32_t bytes = sizes[(i + lane->number) % (VT_COUNT(sizes))];
 
 		lane->failed = i % 2 ? pass(&lane->a, &lane->b, bytes, i)
 				     : pass(&lane->b, &lane->a, bytes, i);

@@ -10,8 +10,6 @@
  * opens when they are touched, and memory paged on demand, where there is no signal at all.
  */
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 enum { PAGE = 4096, PAGES = 8, BYTES = PAGES * PAGE, DEADLY = 99 };
 
 static const uint32_t sizes[] = { 8, 200, 4000, 20000 };
@@ -57,16 +55,13 @@ static void each_way(struct vt_pair *p, uint32_t bytes, unsigned seed)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						  IBV_WR_RDMA_READ };
-	struct vt_wr w;
 
-	for (unsigned i = 0; i < COUNT(ops); i++) {
+	for (unsigned i = 0; i < VT_COUNT(ops); i++) {
 		vt_fill(ops[i] == IBV_WR_RDMA_READ ? p->b.buf : p->a.buf, bytes, seed + i);
 		if (ops[i] == IBV_WR_SEND)
 			vt_recv(&p->b, 2);
 		protect(ops[i] == IBV_WR_RDMA_READ ? PROT_NONE : PROT_READ);
-		vt_wr(&w, ops[i], &p->a, &p->b, bytes);
-		vt_post(&p->a, &w);
-		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+		vt_do(ops[i], &p->a, &p->b, bytes, IBV_WC_SUCCESS);
 		if (ops[i] == IBV_WR_SEND)
 			vt_expect(p->b.cq, 2, IBV_WC_SUCCESS);
 		assert_int_equal(opened, pages_of(bytes));
@@ -78,17 +73,13 @@ static void each_way(struct vt_pair *p, uint32_t bytes, unsigned seed)
 	vt_fill(p->b.buf, bytes, seed + 9);
 	vt_recv(&p->a, 3);
 	protect(PROT_NONE);
-	vt_wr(&w, IBV_WR_SEND, &p->b, &p->a, bytes);
-	vt_post(&p->b, &w);
-	vt_expect(p->b.cq, 1, IBV_WC_SUCCESS);
+	vt_do(IBV_WR_SEND, &p->b, &p->a, bytes, IBV_WC_SUCCESS);
 	vt_expect(p->a.cq, 3, IBV_WC_SUCCESS);
 	assert_int_equal(opened, pages_of(bytes));
 	assert_true(vt_is_filled(p->a.buf, bytes, seed + 9));
 	vt_fill(p->a.buf, bytes, seed + 10);
 	protect(PROT_READ);
-	vt_wr(&w, IBV_WR_RDMA_READ, &p->b, &p->a, bytes);
-	vt_post(&p->b, &w);
-	vt_expect(p->b.cq, 1, IBV_WC_SUCCESS);
+	vt_do(IBV_WR_RDMA_READ, &p->b, &p->a, bytes, IBV_WC_SUCCESS);
 	assert_int_equal(opened, pages_of(bytes));
 	assert_true(vt_is_filled(p->b.buf, bytes, seed + 10));
 	protect(PROT_READ | PROT_WRITE);
@@ -98,17 +89,14 @@ static void tracked_pages_are_opened(void)
 {
 	struct vt_options opt = { .memory = VT_PAGES, .bytes = BYTES };
 	struct vt_pair p;
-	struct vt_wr w;
 
 	vt_pair_open(&p, &opt);
 	tracked = p.b.buf;
-	for (unsigned i = 0; i < COUNT(sizes); i++)
+	for (unsigned i = 0; i < VT_COUNT(sizes); i++)
 		each_way(&p, sizes[i], i * 20);
 	memset(p.b.buf, 0, 8);
 	protect(PROT_READ);
-	vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
+	vt_do(IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8, IBV_WC_SUCCESS);
 	assert_int_equal(opened, 1);
 	protect(PROT_READ | PROT_WRITE);
 	tracked = NULL;
@@ -168,8 +156,7 @@ static void request(enum ibv_wr_opcode op, bool remote, uint32_t bytes, uint64_t
 		w.wr.wr.rdma.remote_addr = at;
 		w.wr.wr.rdma.rkey = key;
 	}
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, status);
+	vt_done(&p.a, &w, status);
 	if (status == IBV_WC_REM_OP_ERR)
 		vt_event_acked(IBV_EVENT_QP_FATAL);
 	vt_pair_close(&p);
@@ -195,13 +182,10 @@ static void receive(uint64_t at, uint32_t key, bool there)
 	struct ibv_sge sge = { at, 64, key };
 	struct ibv_recv_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 }, *bad;
 	struct vt_pair p;
-	struct vt_wr w;
 
 	vt_pair_open(&p, NULL);
 	assert_int_equal(ibv_post_recv(p.b.qp, &wr, &bad), 0);
-	vt_wr(&w, IBV_WR_SEND, &p.a, &p.b, 64);
-	vt_post(&p.a, &w);
-	vt_expect(p.a.cq, 1, there ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
+	vt_do(IBV_WR_SEND, &p.a, &p.b, 64, there ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
 	vt_expect(p.b.cq, 7, there ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
 	vt_pair_close(&p);
 }
@@ -220,7 +204,7 @@ static void paged_memory_makes_no_signal(bool block)
 	for (unsigned there = 2; there-- > 0;) {
 		if (!there)
 			assert_int_equal(munmap(pages, BYTES), 0);
-		for (unsigned i = 0; i < COUNT(sizes); i++)
+		for (unsigned i = 0; i < VT_COUNT(sizes); i++)
 			requests(at, mr[i & 1]->lkey, sizes[i], there);
 		receive(at, mr[0]->lkey, there);
 		receive(at, mr[1]->lkey, there);
@@ -241,13 +225,13 @@ vt_test(paging_heeds_no_mask)
 }
 
 /* Through a window of such a region, which has a key of its own. */
-vt_test(a_window_of_paged_memory_makes_no_signal)
+vt_pair_test(a_window_of_paged_memory_makes_no_signal)
 {
 	uint8_t *pages = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			      0);
 	struct ibv_mr *mr = vt_mr(vt.pd, pages, BYTES,
 				  VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND);
-	struct ibv_mw *mw = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_1);
+	struct ibv_mw *mw = vt_made(ibv_alloc_mw(vt.pd, IBV_MW_TYPE_1));
 	struct ibv_mw_bind bind = {
 		.wr_id = 5, .send_flags = IBV_SEND_SIGNALED,
 		.bind_info = { mr, (uintptr_t)pages, BYTES,
@@ -256,21 +240,17 @@ vt_test(a_window_of_paged_memory_makes_no_signal)
 	};
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
 						  IBV_WR_ATOMIC_FETCH_AND_ADD };
-	struct vt_pair p;
 
-	assert_non_null(mw);
-	vt_pair_open(&p, NULL);
-	assert_int_equal(ibv_bind_mw(p.b.qp, mw, &bind), 0);
-	vt_expect(p.b.cq, 5, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_bind_mw(p->b.qp, mw, &bind), 0);
+	vt_expect(p->b.cq, 5, IBV_WC_SUCCESS);
 	faults_kill(false);
 	for (unsigned there = 2; there-- > 0;) {
 		if (!there)
 			assert_int_equal(munmap(pages, BYTES), 0);
-		for (unsigned i = 0; i < COUNT(ops); i++)
+		for (unsigned i = 0; i < VT_COUNT(ops); i++)
 			request(ops[i], true, i < 2 ? 3000 : 8, (uintptr_t)pages, mw->rkey,
 				there ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
 	}
-	vt_pair_close(&p);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
@@ -283,21 +263,18 @@ vp_test(another_process_cannot_kill_by_what_is_not_there)
 	struct vt_options opt = { .memory = VT_PAGES,
 				  .mr_access = VT_ALL_ACCESS | IBV_ACCESS_ON_DEMAND };
 
-	for (unsigned i = 0; i < 2 * COUNT(ops); i++) {
+	for (unsigned i = 0; i < 2 * VT_COUNT(ops); i++) {
 		struct vp *peer = vp_start(NULL);
 		struct vp_order hole = { .what = VP_HOLE, .bytes = PAGE };
 		struct vp_order deadly = { .what = VP_DEADLY };
 		struct vp_pair p;
-		struct vt_wr w;
 
 		vp_pair_open(&p, peer, &opt);
 		hole.end = p.end;
 		vp_do(peer, &hole);
 		vp_do(peer, &deadly);
 		vt_sleep_ms(i & 1 ? 30 : 0); /* awake and asleep */
-		vt_wr(&w, ops[i / 2], &p.a, &p.b, 8);
-		vt_post(&p.a, &w);
-		vt_expect(p.a.cq, 1, IBV_WC_REM_OP_ERR);
+		vt_do(ops[i / 2], &p.a, &p.b, 8, IBV_WC_REM_OP_ERR);
 		vp_pair_close(&p);
 		vp_end(peer);
 	}

@@ -70,8 +70,7 @@ static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_
 	if (state == IBV_QPS_SQE) {
 		vt_wr(&w, IBV_WR_SEND, end, end, 8);
 		w.sge.lkey ^= 0xff;
-		vt_post(end, &w);
-		vt_expect(end->cq, 1, IBV_WC_LOC_PROT_ERR);
+		vt_done(end, &w, IBV_WC_LOC_PROT_ERR);
 	} else if (state == IBV_QPS_SQD) {
 		assert_int_equal(vt_modify(end->qp, state), 0);
 	}
@@ -80,7 +79,7 @@ static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_
 
 vt_test(every_attribute_of_every_step)
 {
-	for (unsigned i = 0; i < VT_TYPES * sizeof(steps) / sizeof(steps[0]); i++) {
+	for (unsigned i = 0; i < VT_TYPES * VT_COUNT(steps); i++) {
 		struct vt_options opt = { .type = vt_types[i % VT_TYPES] };
 		enum ibv_qp_state from = steps[i / VT_TYPES].from, to = steps[i / VT_TYPES].to;
 		int optional = steps[i / VT_TYPES].optional[i % VT_TYPES];
@@ -115,15 +114,14 @@ vt_test(every_attribute_of_every_step)
 vt_ends_test(a_mask_of_0_changes_nothing, i, 0, VT_TYPES, .type = vt_types[i])
 {
 	struct ibv_qp_attr attr, before, after;
-	struct ibv_qp_init_attr init;
 
 	for (enum ibv_qp_state at = IBV_QPS_RESET; at <= IBV_QPS_SQD; at++) {
 		if (at > IBV_QPS_RESET)
 			bring_to(end, &end->opt, at);
 		memset(&attr, 0xff, sizeof(attr));
-		assert_int_equal(ibv_query_qp(end->qp, &before, -1, &init), 0);
+		before = vt_query(end->qp, -1);
 		assert_int_equal(ibv_modify_qp(end->qp, &attr, 0), 0);
-		assert_int_equal(ibv_query_qp(end->qp, &after, -1, &init), 0);
+		after = vt_query(end->qp, -1);
 		assert_memory_equal(&before, &after, sizeof(before));
 	}
 }
@@ -131,14 +129,13 @@ vt_ends_test(a_mask_of_0_changes_nothing, i, 0, VT_TYPES, .type = vt_types[i])
 /* A send that fails changes the state without a call; a query brings ibv_qp up to date. */
 vt_end_test(a_query_renews_the_state_of_ibv_qp, .type = IBV_QPT_UD)
 {
-	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
 	bring_to(end, &end->opt, IBV_QPS_SQE);
 	assert_int_equal(end->qp->state, IBV_QPS_SQE);
 	assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
 	assert_int_equal(end->qp->state, IBV_QPS_RTS);
-	assert_int_equal(ibv_query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
+	attr = vt_query(end->qp, IBV_QP_STATE);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 }
 
@@ -202,14 +199,13 @@ vt_ends_test(each_draining_is_told_if_that_was_asked_for, i, 0, VT_TYPES, .type 
 vt_pair_test(changes_while_it_drains_keep_the_event, .in_reset = true, .timeout = 18)
 {
 	struct ibv_qp_attr attr = { .min_rnr_timer = 3, .timeout = 16 };
-	struct ibv_qp_init_attr init;
 
 	vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
 	vt_send(&p->a, &p->b, 1);
 	assert_int_equal(drain(p->a.qp, true), 0);
 	vt_send(&p->a, &p->b, 2); /* waits */
 	assert_int_equal(ibv_modify_qp(p->a.qp, &attr, IBV_QP_MIN_RNR_TIMER | IBV_QP_TIMEOUT), 0);
-	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_STATE, &init), 0);
+	attr = vt_query(p->a.qp, IBV_QP_STATE);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
 	assert_int_equal(attr.sq_draining, 1);
 	assert_int_equal(attr.timeout, 16);
@@ -225,7 +221,7 @@ vt_pair_test(changes_while_it_drains_keep_the_event, .in_reset = true, .timeout 
 	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
 	vt_expect(p->b.cq, 11, IBV_WC_SUCCESS);
 	vt_expect_none(p->a.cq);
-	assert_int_equal(ibv_query_qp(p->a.qp, &attr, IBV_QP_STATE, &init), 0);
+	attr = vt_query(p->a.qp, IBV_QP_STATE);
 	assert_int_equal(attr.sq_draining, 0);
 	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_RTS), 0);
 	vt_expect(p->a.cq, 2, IBV_WC_SUCCESS);
@@ -278,7 +274,6 @@ vt_pair_test(reads_go_on_with_other_numbers_of_them)
 	for (unsigned i = 0; i < sizeof(number); i++) {
 		struct ibv_qp_attr attr = { .max_rd_atomic = number[i],
 					    .max_dest_rd_atomic = number[i] };
-		struct ibv_qp_init_attr init;
 
 		/* The one who asks first has the smaller number. */
 		attr.max_rd_atomic = 1;
@@ -287,7 +282,7 @@ vt_pair_test(reads_go_on_with_other_numbers_of_them)
 		attr.max_rd_atomic = number[i];
 		set_in_sqd(p->a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC);
 		read_some(p, 40);
-		assert_int_equal(ibv_query_qp(p->b.qp, &attr, -1, &init), 0);
+		attr = vt_query(p->b.qp, -1);
 		assert_int_equal(attr.max_dest_rd_atomic, number[i]);
 	}
 }
@@ -314,15 +309,11 @@ vt_test(the_path_may_be_changed)
 				.grh = { .dgid = gid[to], .sgid_index = (uint8_t)index[to],
 					 .hop_limit = 1 },
 				.is_global = 1, .port_num = 1 } };
-			struct ibv_qp_init_attr init;
 
 			set_in_sqd(p.a.qp, &attr, IBV_QP_AV);
 			set_in_sqd(p.b.qp, &attr, IBV_QP_AV);
-			vt_recv(&p.b, 1);
-			vt_send(&p.a, &p.b, 2);
-			vt_expect(p.b.cq, 1, IBV_WC_SUCCESS);
-			vt_expect(p.a.cq, 2, IBV_WC_SUCCESS);
-			assert_int_equal(ibv_query_qp(p.a.qp, &attr, IBV_QP_AV, &init), 0);
+			vt_exchange(&p.a, &p.b);
+			attr = vt_query(p.a.qp, IBV_QP_AV);
 			assert_int_equal(attr.ah_attr.grh.sgid_index, index[to]);
 		}
 		vt_pair_close(&p);
@@ -334,17 +325,16 @@ vt_pair_test(a_path_through_memory_does_not_leave_the_host)
 {
 	bool wire = vt_by_udp();
 	struct ibv_qp_attr attr, before, after;
-	struct ibv_qp_init_attr init;
 
 	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_SQD), 0);
 	vt_attr(&attr, &p->opt, IBV_QPS_RTR, p->b.qp->qp_num);
 	attr.ah_attr.grh.dgid.raw[15] = 2; /* 127.0.0.2, which is in nobody's GID table */
-	assert_int_equal(ibv_query_qp(p->a.qp, &before, -1, &init), 0);
+	before = vt_query(p->a.qp, -1);
 	if (wire) {
 		assert_int_equal(ibv_modify_qp(p->a.qp, &attr, IBV_QP_AV), 0);
 	} else {
 		assert_int_equal(ibv_modify_qp(p->a.qp, &attr, IBV_QP_AV), EOPNOTSUPP);
-		assert_int_equal(ibv_query_qp(p->a.qp, &after, -1, &init), 0);
+		after = vt_query(p->a.qp, -1);
 		assert_memory_equal(&before, &after, sizeof(before));
 	}
 }
@@ -374,10 +364,7 @@ vt_ends_test(sqe_is_left_only_by_who_knows_of_it, i, UC, VT_TYPES, .type = vt_ty
 	assert_int_equal(vt_state(end->qp), IBV_QPS_SQE);
 	attr.cur_qp_state = IBV_QPS_SQE;
 	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), 0);
-	vt_recv(end, 2);
-	vt_send(end, end, 3);
-	vt_expect(end->cq, 3, IBV_WC_SUCCESS);
-	vt_expect(end->cq, 2, IBV_WC_SUCCESS);
+	vt_exchange(end, end);
 }
 
 /*

@@ -7,10 +7,7 @@ struct ibv_cq_ex *tm_cq(void)
 		.cqe = 1024,
 		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_TM_INFO,
 	};
-	struct ibv_cq_ex *cq = ibv_create_cq_ex(vt.ctx, &init);
-
-	assert_non_null(cq);
-	return cq;
+	return vt_made(ibv_create_cq_ex(vt.ctx, &init));
 }
 
 struct ibv_srq_init_attr_ex tm_srq_init(struct ibv_cq *cq)
@@ -33,10 +30,7 @@ struct ibv_qp *tm_receiver(struct ibv_srq *srq, uint32_t send_wr)
 		.send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = send_wr, .max_send_sge = send_wr ? 1 : 0 },
 	};
-	struct ibv_qp *qp = ibv_create_qp(vt.pd, &init);
-
-	assert_non_null(qp);
-	return qp;
+	return vt_made(ibv_create_qp(vt.pd, &init));
 }
 
 void tm_receiver_close(struct ibv_qp *qp)
@@ -56,10 +50,8 @@ void tm_open_with(struct tm_scene *s, const struct vt_options *opt, uint32_t sen
 	s->cq = tm_cq();
 	init = tm_srq_init(ibv_cq_ex_to_cq(s->cq));
 	s->b = (struct vt_end){ .bytes = s->opt.bytes, .cq = ibv_cq_ex_to_cq(s->cq) };
-	s->b.srq = ibv_create_srq_ex(vt.ctx, &init);
-	assert_non_null(s->b.srq);
-	s->b.buf = calloc(1, s->b.bytes);
-	assert_non_null(s->b.buf);
+	s->b.srq = vt_made(ibv_create_srq_ex(vt.ctx, &init));
+	s->b.buf = vt_made(calloc(1, s->b.bytes));
 	s->b.mr = vt_mr(vt.pd, s->b.buf, s->b.bytes, VT_ALL_ACCESS);
 	s->b.qp = tm_receiver(s->b.srq, send_wr);
 	vt_climb(s->a.qp, &s->opt, IBV_QPS_RTS, s->b.qp->qp_num);
@@ -250,10 +242,7 @@ void tm_put_header(uint8_t *at, enum ibv_tmh_op opcode, uint64_t of)
 
 void tm_send_raw(struct tm_scene *s, uint32_t bytes)
 {
-	struct vt_wr w;
-
-	vt_wr(&w, IBV_WR_SEND, &s->a, &s->b, bytes);
-	vt_post(&s->a, &w);
+	vt_start(IBV_WR_SEND, &s->a, &s->b, bytes);
 }
 
 void tm_send_header(struct tm_scene *s, enum ibv_tmh_op opcode, uint64_t of, uint32_t bytes)

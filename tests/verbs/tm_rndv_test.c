@@ -100,7 +100,7 @@ scene_test(the_data_is_read_and_the_sender_told)
 {
 	static const uint32_t lengths[] = { 0, 1, 1024, 1025, 65536, 65537, 300001 };
 
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+	for (size_t i = 0; i < VT_COUNT(lengths); i++) {
 		memset(s->b.buf, 0, s->b.bytes);
 		fill_data(s, lengths[i], (unsigned)i);
 		await_fin(s, 100 + i);

@@ -22,8 +22,7 @@ vt_test(the_device_says_what_it_can)
 	assert_true(caps->max_sge >= 1);
 	assert_true(caps->max_ops >= caps->max_num_tags);
 	init.tm_cap = (struct ibv_tm_cap){ caps->max_num_tags, caps->max_ops };
-	srq = ibv_create_srq_ex(vt.ctx, &init);
-	assert_non_null(srq);
+	srq = vt_made(ibv_create_srq_ex(vt.ctx, &init));
 	assert_int_equal(init.tm_cap.max_num_tags, caps->max_num_tags);
 	assert_int_equal(init.tm_cap.max_ops, caps->max_ops);
 	/* Its CQ and PD are in use. */
@@ -35,9 +34,7 @@ vt_test(the_device_says_what_it_can)
 
 static void expect_no_srq(struct ibv_srq_init_attr_ex init)
 {
-	errno = 0;
-	assert_null(ibv_create_srq_ex(vt.ctx, &init));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_create_srq_ex(vt.ctx, &init));
 }
 
 vt_test(what_it_cannot_is_refused)
@@ -73,18 +70,15 @@ vt_test(it_is_for_rc_only)
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
 	struct ibv_cq_ex *cq = tm_cq();
 	struct ibv_srq_init_attr_ex srq_attr = tm_srq_init(ibv_cq_ex_to_cq(cq));
-	struct ibv_srq *srq = ibv_create_srq_ex(vt.ctx, &srq_attr);
+	struct ibv_srq *srq = vt_made(ibv_create_srq_ex(vt.ctx, &srq_attr));
 
-	assert_non_null(srq);
 	for (int i = 0; i < 2; i++) {
 		struct ibv_qp_init_attr init = {
 			.send_cq = ibv_cq_ex_to_cq(cq), .recv_cq = ibv_cq_ex_to_cq(cq),
 			.srq = srq, .cap = { 1, 0, 1, 0, 0 }, .qp_type = types[i],
 		};
 
-		errno = 0;
-		assert_null(ibv_create_qp(vt.pd, &init));
-		assert_int_equal(errno, EINVAL);
+		vt_refused(EINVAL, ibv_create_qp(vt.pd, &init));
 	}
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
@@ -96,7 +90,7 @@ tm_test(a_matched_message_comes_without_its_header)
 {
 	static const uint32_t lengths[] = { 0, 1, 100, 1008, 1009, 2032, 10000, TM_ORDINARY };
 
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+	for (size_t i = 0; i < VT_COUNT(lengths); i++) {
 		memset(s->b.buf, 0, s->b.bytes);
 		tm_add(s, i, 0x1000 + i);
 		tm_send_eager(s, 0x1000 + i, lengths[i]);
@@ -159,7 +153,7 @@ vt_test(the_mask_says_what_matters)
 	};
 	struct tm_scene s;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < VT_COUNT(rows); i++) {
 		struct tm_op o;
 
 		tm_open(&s);

@@ -39,7 +39,7 @@ static const uint32_t sizes[] = {
 	65537, 98303, 98304, 98305, 200000,
 	(1 << 20) - 1,	(1 << 20) + 1,	3 * 1024 * 1024 + 7,
 };
-enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), BYTES = 4 << 20 };
+enum { SIZES = VT_COUNT(sizes), BYTES = 4 << 20 };
 
 /* One message of `bytes` from a's buffer to b's (READ: from b's to a's), EDGE octets into it. */
 static void one_message(struct vt_pair *p, int op, uint32_t bytes)
@@ -275,8 +275,7 @@ vt_pair_test(atomics_do_what_they_say)
 	assert_int_equal(*word(&p->a), 40);
 	assert_int_equal(*word(&p->b), 42);
 	w.wr.wr.atomic.compare_add = UINT64_MAX; /* wraps */
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 	assert_int_equal(*word(&p->b), 41);
 	vt_wr(&w, IBV_WR_ATOMIC_CMP_AND_SWP, &p->a, &p->b, 8);
 	w.wr.wr.atomic.compare_add = 40; /* is not */
@@ -286,8 +285,7 @@ vt_pair_test(atomics_do_what_they_say)
 	assert_int_equal(*word(&p->a), 41);
 	assert_int_equal(*word(&p->b), 41);
 	w.wr.wr.atomic.compare_add = 41;
-	vt_post(&p->a, &w);
-	vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 	assert_int_equal(*word(&p->a), 41);
 	assert_int_equal(*word(&p->b), 7);
 	assert_true(vt_is_octet(p->b.buf + 8, 64, 0));
@@ -345,15 +343,14 @@ vt_pair_test(everything_completes_in_order, .bytes = 1 << 20)
 }
 
 /* With a fence, a READ before it has brought its data before the SEND behind it takes them on. */
-vt_pair_test(a_fence_waits_for_reads, .bytes = 256 << 10, .state = IBV_QPS_RTS)
+vt_pair_test(a_fence_waits_for_reads, .bytes = 256 << 10)
 {
 	struct vt_wr w;
 
 	for (unsigned round = 0; round < 20; round++) {
 		vt_fill(p->b.buf, 100000, round);
 		assert_int_equal(vt_recv_at(&p->b, 7, 128 << 10, 100000), 0);
-		vt_wr(&w, IBV_WR_RDMA_READ, &p->a, &p->b, 100000);
-		vt_post(&p->a, &w);
+		vt_start(IBV_WR_RDMA_READ, &p->a, &p->b, 100000);
 		vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 100000);
 		w.wr.wr_id = 2;
 		w.wr.send_flags |= IBV_SEND_FENCE;
@@ -424,11 +421,8 @@ vt_pair_test(a_late_receiver_gets_everything, .rnr_timer = 12 /* 0.64 ms */)
 /* Nobody polls, nobody calls: one-sided operations are answered all the same. */
 vt_pair_test(a_target_that_sleeps_is_written_to)
 {
-	struct vt_wr w;
-
 	vt_fill(p->a.buf, 4096, 3);
-	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 4096);
-	vt_post(&p->a, &w);
+	vt_start(IBV_WR_RDMA_WRITE, &p->a, &p->b, 4096);
 	for (int i = 0; i < VT_WAIT_MS && !vt_is_filled(p->b.buf, 4096, 3); i++)
 		vt_sleep_ms(1);
 	assert_true(vt_is_filled(p->b.buf, 4096, 3));
@@ -455,7 +449,6 @@ vt_pair_test(memory_that_always_changes_is_read_and_written_from, .mtu = IBV_MTU
 	enum { ROUNDS = 50, PAGE = 4096 };
 	static const enum ibv_wr_opcode ops_both[] = { IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE };
 	pthread_t thread;
-	struct vt_wr w;
 
 	for (unsigned i = 0; i < 2; i++) {
 		scribble.at = i ? p->a.buf : p->b.buf;
@@ -463,9 +456,7 @@ vt_pair_test(memory_that_always_changes_is_read_and_written_from, .mtu = IBV_MTU
 		atomic_store(&scribble.over, false);
 		assert_int_equal(pthread_create(&thread, NULL, scribble_run, NULL), 0);
 		for (unsigned round = 0; round < ROUNDS; round++) {
-			vt_wr(&w, ops_both[i], &p->a, &p->b, PAGE);
-			vt_post(&p->a, &w);
-			vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+			vt_do(ops_both[i], &p->a, &p->b, PAGE, IBV_WC_SUCCESS);
 		}
 		atomic_store(&scribble.over, true);
 		pthread_join(thread, NULL);
@@ -480,7 +471,7 @@ static const char *one_of_each(struct vt_pair *p)
 	struct ibv_wc wc;
 	struct vt_wr w;
 
-	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+	for (unsigned i = 0; i < VT_COUNT(each); i++) {
 		vt_wr(&w, each[i], &p->a, &p->b, (uint32_t)p->a.bytes);
 		if (vt_try(&p->a, &w))
 			return "a request was refused";

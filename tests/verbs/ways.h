@@ -115,21 +115,43 @@ static inline void rearm(struct ibv_qp *qp, const struct way *way)
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), 0);
 }
 
-static inline struct ibv_qp_attr query(struct ibv_qp *qp)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	assert_int_equal(ibv_query_qp(qp, &attr, -1, &init), 0);
-	return attr;
-}
-
 static inline void expect_way(struct ibv_qp *qp, const struct way *way)
 {
-	struct ibv_qp_attr attr = query(qp);
+	struct ibv_qp_attr attr = vt_query(qp, -1);
 
 	assert_int_equal(attr.ah_attr.grh.sgid_index, way->index);
 	assert_memory_equal(&attr.ah_attr.grh.dgid, &way->gid, sizeof(way->gid));
+}
+
+static void spoil_port0(struct ibv_qp_attr *a) { a->alt_port_num = 0; }
+static void spoil_port2(struct ibv_qp_attr *a) { a->alt_port_num = 2; }
+static void spoil_av_port(struct ibv_qp_attr *a) { a->alt_ah_attr.port_num = 2; }
+static void spoil_pkey(struct ibv_qp_attr *a) { a->alt_pkey_index = 1; }
+static void spoil_timeout(struct ibv_qp_attr *a) { a->alt_timeout = 32; }
+static void spoil_gid(struct ibv_qp_attr *a) { a->alt_ah_attr.grh.sgid_index = 255; }
+static void spoil_grh(struct ibv_qp_attr *a) { a->alt_ah_attr.is_global = 0; }
+static void spoil_dgid(struct ibv_qp_attr *a) { memset(&a->alt_ah_attr.grh.dgid, 0, 16); }
+static void spoil_state(struct ibv_qp_attr *a) { a->path_mig_state = IBV_MIG_ARMED; }
+static void spoil_state3(struct ibv_qp_attr *a) { a->path_mig_state = 3; }
+
+/* And nothing of them is kept. */
+static inline void expect_wrong_paths_refused(struct ibv_qp *qp)
+{
+	static void (*const spoil[])(struct ibv_qp_attr *) = {
+		spoil_port0, spoil_port2, spoil_av_port, spoil_pkey, spoil_timeout, spoil_gid,
+		spoil_grh, spoil_dgid, spoil_state, spoil_state3,
+	};
+	struct ibv_qp_attr before = vt_query(qp, -1), after;
+
+	for (unsigned i = 0; i < VT_COUNT(spoil); i++) {
+		struct ibv_qp_attr attr = with_alt(&alt);
+
+		spoil[i](&attr);
+		assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),
+				 EINVAL);
+		after = vt_query(qp, -1);
+		assert_memory_equal(&before, &after, sizeof(before));
+	}
 }
 
 /* Of a QP; that addresses have changed is somebody else's business. */

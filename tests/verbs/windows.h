@@ -29,8 +29,7 @@ static inline void scene_open_as(struct scene *s, enum ibv_qp_type qp_type, enum
 
 	vt_pair_open(&s->p, &opt);
 	s->mr = vt_mr(vt.pd, s->p.b.buf, s->p.b.bytes, access);
-	s->mw = ibv_alloc_mw(vt.pd, type);
-	assert_non_null(s->mw);
+	s->mw = vt_made(ibv_alloc_mw(vt.pd, type));
 	s->rkey = s->mw->rkey;
 	vt_fill(s->p.a.buf, 64, SEED);
 }
@@ -49,6 +48,11 @@ static inline void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
+#define scene_as_test(f, ...)									  \
+	vt_with(vt_test, f, struct scene, s, scene_open_as(&s, __VA_ARGS__), scene_close(&s))
+#define scenes_as_test(f, i, from, to, ...)							  \
+	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open_as(&s, __VA_ARGS__),	  \
+		     scene_close(&s))
 #define scene_test(f, ...)									  \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
 #define scenes_test(f, i, from, to, ...)							  \
@@ -141,8 +145,7 @@ static inline void access_as(struct vt_end *from, struct vt_end *to, enum ibv_wr
 		w.wr.wr.rdma.remote_addr = va;
 		w.wr.wr.rdma.rkey = rkey;
 	}
-	vt_post(from, &w);
-	vt_expect(from->cq, 1, good ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+	vt_done(from, &w, good ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
 	if (good)
 		return;
 	vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
@@ -154,15 +157,6 @@ static inline void write_at(struct scene *s, uint64_t offset, uint32_t bytes, bo
 {
 	access_as(&s->p.a, &s->p.b, IBV_WR_RDMA_WRITE, (uintptr_t)s->p.b.buf + offset, s->rkey,
 		  bytes, good);
-}
-
-/* Both QPs from wherever they are to RTS again. */
-static inline void reconnect(struct scene *s)
-{
-	assert_int_equal(vt_modify(s->p.a.qp, IBV_QPS_RESET), 0);
-	assert_int_equal(vt_modify(s->p.b.qp, IBV_QPS_RESET), 0);
-	vt_climb(s->p.a.qp, &s->p.opt, IBV_QPS_RTS, s->p.b.qp->qp_num);
-	vt_climb(s->p.b.qp, &s->p.opt, IBV_QPS_RTS, s->p.a.qp->qp_num);
 }
 
 static const enum ibv_mw_type both_types[] = { IBV_MW_TYPE_1, IBV_MW_TYPE_2 };

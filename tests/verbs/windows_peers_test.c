@@ -23,8 +23,7 @@ static void scene_open(struct scene *s)
 	s->peer = vp_start(NULL);
 	vp_pair_open(&s->p, s->peer, &opt);
 	s->mr = vt_mr(vt.pd, s->p.a.buf, s->p.a.bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	s->mw = ibv_alloc_mw(vt.pd, IBV_MW_TYPE_2);
-	assert_non_null(s->mw);
+	s->mw = vt_made(ibv_alloc_mw(vt.pd, IBV_MW_TYPE_2));
 	s->rkey = s->mw->rkey;
 	vp_fill(&s->p, BYTES, SEED);
 }

@@ -105,7 +105,7 @@ scene_test(local_invalidation_takes_it_back, IBV_MW_TYPE_2)
 	s->mr = vt_mr(vt.pd, s->p.b.buf, s->p.b.bytes, REGION_ACCESS);
 	write_at(s, AT + 8, 8, false);
 	assert_true(vt_is_octet(s->p.b.buf + AT + 8, 8, 0));
-	reconnect(s);
+	vt_pair_reconnect(&s->p);
 	bind_all(s);
 	write_at(s, AT + 8, 8, true);
 }
@@ -374,16 +374,13 @@ vt_test(a_bind_that_breaks_a_rule_completes_with_an_error)
 }
 
 /* A window for reading needs no LOCAL_WRITE of its region. */
-vt_test(reading_needs_no_local_write)
+scene_as_test(reading_needs_no_local_write, IBV_QPT_RC, IBV_MW_TYPE_2, IBV_ACCESS_MW_BIND)
 {
 	struct ibv_mw_bind_info info;
-	struct scene s;
 
-	scene_open_as(&s, IBV_QPT_RC, IBV_MW_TYPE_2, IBV_ACCESS_MW_BIND);
-	info = stretch(&s, AT, BYTES, IBV_ACCESS_REMOTE_READ);
-	bind_on(&s, &s.p.b, &info);
-	access_as(&s.p.a, &s.p.b, IBV_WR_RDMA_READ, (uintptr_t)s.p.b.buf + AT, s.rkey, 8, true);
-	scene_close(&s);
+	info = stretch(s, AT, BYTES, IBV_ACCESS_REMOTE_READ);
+	bind_on(s, &s->p.b, &info);
+	access_as(&s->p.a, &s->p.b, IBV_WR_RDMA_READ, (uintptr_t)s->p.b.buf + AT, s->rkey, 8, true);
 }
 
 /* --- order --- */
@@ -496,9 +493,9 @@ scene_test(in_the_error_state_it_is_flushed, IBV_MW_TYPE_2)
 scene_test(reset_unbinds, IBV_MW_TYPE_2)
 {
 	bind_all(s);
-	reconnect(s);
+	vt_pair_reconnect(&s->p);
 	write_at(s, AT, 8, false);
-	reconnect(s);
+	vt_pair_reconnect(&s->p);
 	bind_all(s);
 	write_at(s, AT, 8, true);
 }
@@ -523,38 +520,28 @@ scene_test(destroying_unbinds, IBV_MW_TYPE_2)
 
 /* --- UC --- */
 
-vt_test(windows_work_on_uc_too)
+scenes_as_test(windows_work_on_uc_too, i, 0, 2, IBV_QPT_UC, both_types[i], REGION_ACCESS)
 {
-	struct scene s;
-
-	for (unsigned i = 0; i < 2; i++) {
-		scene_open_as(&s, IBV_QPT_UC, both_types[i], REGION_ACCESS);
-		bind_all(&s);
-		write_at(&s, AT, 8, true);
-		for (unsigned ms = 0; ms < VT_WAIT_MS && !s.p.b.buf[AT + 7]; ms++)
-			vt_sleep_ms(1);
-		assert_true(vt_is_filled(s.p.b.buf + AT, 8, SEED));
-		if (i)
-			local_inv(&s.p.b, s.rkey, IBV_WC_SUCCESS);
-		else
-			bind_on(&s, &s.p.b, &(struct ibv_mw_bind_info){ .mr = NULL });
-		/* UC says nothing about what does not arrive. */
-		write_at(&s, AT + 8, 8, true);
-		vt_sleep_ms(VT_QUIET_MS);
-		assert_true(vt_is_octet(s.p.b.buf + AT + 8, 8, 0));
-		scene_close(&s);
-	}
+	bind_all(s);
+	write_at(s, AT, 8, true);
+	for (unsigned ms = 0; ms < VT_WAIT_MS && !s->p.b.buf[AT + 7]; ms++)
+		vt_sleep_ms(1);
+	assert_true(vt_is_filled(s->p.b.buf + AT, 8, SEED));
+	if (i)
+		local_inv(&s->p.b, s->rkey, IBV_WC_SUCCESS);
+	else
+		bind_on(s, &s->p.b, &(struct ibv_mw_bind_info){ .mr = NULL });
+	/* UC says nothing about what does not arrive. */
+	write_at(s, AT + 8, 8, true);
+	vt_sleep_ms(VT_QUIET_MS);
+	assert_true(vt_is_octet(s->p.b.buf + AT + 8, 8, 0));
 }
 
 /* A failed work request stops a UC's sending, not its receiving (IBA 10.3.1.6). */
-vt_test(a_failed_bind_stops_uc_sending)
+scene_as_test(a_failed_bind_stops_uc_sending, IBV_QPT_UC, IBV_MW_TYPE_2, REGION_ACCESS)
 {
-	struct scene s;
-
-	scene_open_as(&s, IBV_QPT_UC, IBV_MW_TYPE_2, REGION_ACCESS);
-	local_inv(&s.p.b, s.rkey, IBV_WC_MW_BIND_ERR);
-	assert_int_equal(vt_state(s.p.b.qp), IBV_QPS_SQE);
-	scene_close(&s);
+	local_inv(&s->p.b, s->rkey, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(vt_state(s->p.b.qp), IBV_QPS_SQE);
 }
 
 /* --- threads --- */

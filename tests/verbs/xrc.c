@@ -28,13 +28,11 @@ void vx_srq_open(struct vx_srq *srq, struct ibv_xrcd *xrcd)
 	};
 
 	srq->cq = vt_cq(4 * VX_WR, NULL);
-	srq->pd = ibv_alloc_pd(vt.ctx);
-	assert_non_null(srq->pd);
+	srq->pd = vt_made(ibv_alloc_pd(vt.ctx));
 	srq->mr = vt_mr(srq->pd, srq->buf, sizeof(srq->buf), VT_ALL_ACCESS);
 	attr.pd = srq->pd;
 	attr.cq = srq->cq;
-	srq->srq = ibv_create_srq_ex(vt.ctx, &attr);
-	assert_non_null(srq->srq);
+	srq->srq = vt_made(ibv_create_srq_ex(vt.ctx, &attr));
 	assert_int_equal(ibv_get_srq_num(srq->srq, &srq->number), 0);
 }
 
@@ -80,8 +78,7 @@ void vx_snd_open(struct vx_snd *snd, uint64_t ops)
 	snd->cq = vt_cq(4 * VX_WR, NULL);
 	snd->mr = vt_mr(vt.pd, snd->buf, sizeof(snd->buf), VT_ALL_ACCESS);
 	attr.send_cq = snd->cq;
-	snd->qp = ibv_create_qp_ex(vt.ctx, &attr);
-	assert_non_null(snd->qp);
+	snd->qp = vt_made(ibv_create_qp_ex(vt.ctx, &attr));
 }
 
 void vx_snd_close(struct vx_snd *snd)
@@ -181,8 +178,7 @@ bool vx_hub_tells(const char *what, char *text, size_t bytes)
 	for (unsigned up = 0; up < 3; up++)
 		*strrchr(self, '/') = 0;
 	snprintf(command, sizeof(command), "%s/verbatim hub %s", self, what);
-	pipe = popen(command, "r");
-	assert_non_null(pipe);
+	pipe = vt_made(popen(command, "r"));
 	text[fread(text, 1, bytes - 1, pipe)] = 0;
 	return pclose(pipe) == 0;
 }

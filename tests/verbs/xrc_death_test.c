@@ -70,18 +70,16 @@ static uint32_t alloc(struct ibv_xrcd *xrcd, uint32_t sender)
 
 static uint32_t create(struct ibv_xrcd *xrcd, uint32_t sender)
 {
-	struct ibv_qp *qp = vx_rcv_make(xrcd);
+	struct ibv_qp *qp = vt_made(vx_rcv_make(xrcd));
 
-	assert_non_null(qp);
 	assert_int_equal(vx_climb(qp, sender, IBV_QPS_RTR), 0);
 	return qp->qp_num;
 }
 
 static void be_creator(unsigned by_rfc)
 {
-	struct ibv_xrcd *xrcd = vx_domain(domain_fd, O_CREAT);
+	struct ibv_xrcd *xrcd = vt_made(vx_domain(domain_fd, O_CREAT));
 
-	assert_non_null(xrcd);
 	for (unsigned i = 0; i < SENDERS; i++) {
 		uint32_t sender;
 
@@ -111,13 +109,11 @@ static void take(struct vx_srq *srq, unsigned self, const struct ibv_wc *wc)
 
 static void be_receiver(unsigned self)
 {
-	struct vx_srq *srq = calloc(1, sizeof(*srq));
+	struct vx_srq *srq = vt_made(calloc(1, sizeof(*srq)));
 	struct ibv_xrcd *xrcd;
 	struct ibv_wc wc;
 
-	assert_non_null(srq);
-	xrcd = vx_domain(domain_fd, O_CREAT);
-	assert_non_null(xrcd);
+	xrcd = vt_made(vx_domain(domain_fd, O_CREAT));
 	vx_srq_open(srq, xrcd);
 	for (unsigned i = 0; i < VX_BYTES / BYTES; i++)
 		vx_recv(srq, i, (size_t)i * BYTES, BYTES);
@@ -159,11 +155,10 @@ static void send_round(struct vx_snd *snd, unsigned self, uint32_t numbers[RECEI
 
 static void be_sender(unsigned self)
 {
-	struct vx_snd *snd = calloc(1, sizeof(*snd));
+	struct vx_snd *snd = vt_made(calloc(1, sizeof(*snd)));
 	uint32_t numbers[RECEIVERS] = { 0 }, round = 0;
 	struct ibv_wc wc;
 
-	assert_non_null(snd);
 	vx_snd_open(snd, 0);
 	atomic_store(&board->snd[self], snd->qp->qp_num);
 	await_value(&board->rcv[self], 1);
@@ -188,10 +183,9 @@ static void be_sender(unsigned self)
 /* Has a receive QP open and no SRQ, and waits for what happens to the QP. */
 static void be_listener(unsigned unused)
 {
-	struct ibv_xrcd *xrcd = vx_domain(domain_fd, O_CREAT);
+	struct ibv_xrcd *xrcd = vt_made(vx_domain(domain_fd, O_CREAT));
 	struct ibv_async_event event;
 
-	assert_non_null(xrcd);
 	await_value(&board->snd[0], 1);
 	atomic_store(&board->rcv[0], create(xrcd, atomic_load(&board->snd[0])));
 	event = vt_event(IBV_EVENT_QP_ACCESS_ERR);
@@ -205,11 +199,10 @@ static void be_listener(unsigned unused)
 
 static void be_offender(unsigned unused)
 {
-	struct vx_snd *snd = calloc(1, sizeof(*snd));
+	struct vx_snd *snd = vt_made(calloc(1, sizeof(*snd)));
 	struct ibv_mr none = { .rkey = 0x7fffffff };
 	struct ibv_wc wc;
 
-	assert_non_null(snd);
 	vx_snd_open(snd, 0);
 	atomic_store(&board->snd[0], snd->qp->qp_num);
 	await_value(&board->rcv[0], 1);

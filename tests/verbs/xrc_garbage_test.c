@@ -82,18 +82,15 @@ static int store_shorten(void)
 
 static void be_writer(void)
 {
-	struct ibv_xrcd *xrcd;
 	uint64_t *store;
 	size_t words;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setenv("CMOCKA_TEST_ABORT", "1", 1);
 	vt_setup(NULL);
-	xrcd = vx_domain(-1, O_CREAT);
-	assert_non_null(xrcd);
+	vt_made(vx_domain(-1, O_CREAT));
 	atomic_store(&board->error, store_shorten());
-	store = store_find(&words);
-	assert_non_null(store);
+	store = vt_made(store_find(&words));
 	for (;;) {
 		for (size_t i = HEAD_BYTES / sizeof(*store); i < words; i++) {
 			volatile uint64_t *word = &store[i];

@@ -25,23 +25,16 @@ vt_test(domains_are_those_of_files)
 	int fd = memfd_create("domain", MFD_CLOEXEC);
 	struct ibv_xrc_domain *domain, *again;
 
-	assert_null(ibv_open_xrc_domain(vt.ctx, -1, 0));
-	assert_int_equal(errno, EINVAL);
-	assert_null(ibv_open_xrc_domain(vt.ctx, -1, O_CREAT | O_EXCL));
-	assert_int_equal(errno, EINVAL);
-	assert_null(ibv_open_xrc_domain(vt.ctx, fd, 0));
-	assert_int_equal(errno, ENOENT);
-	domain = ibv_open_xrc_domain(vt.ctx, fd, O_CREAT | O_EXCL);
-	assert_non_null(domain);
+	vt_refused(EINVAL, ibv_open_xrc_domain(vt.ctx, -1, 0));
+	vt_refused(EINVAL, ibv_open_xrc_domain(vt.ctx, -1, O_CREAT | O_EXCL));
+	vt_refused(ENOENT, ibv_open_xrc_domain(vt.ctx, fd, 0));
+	domain = vt_made(ibv_open_xrc_domain(vt.ctx, fd, O_CREAT | O_EXCL));
 	assert_ptr_equal(domain->context, vt.ctx);
-	assert_null(ibv_open_xrc_domain(vt.ctx, fd, O_CREAT | O_EXCL));
-	assert_int_equal(errno, EEXIST);
-	again = ibv_open_xrc_domain(vt.ctx, fd, O_CREAT);
-	assert_non_null(again);
+	vt_refused(EEXIST, ibv_open_xrc_domain(vt.ctx, fd, O_CREAT | O_EXCL));
+	again = vt_made(ibv_open_xrc_domain(vt.ctx, fd, O_CREAT));
 	assert_int_equal(again->handle, domain->handle);
 	assert_int_equal(ibv_close_xrc_domain(domain), 0);
-	domain = ibv_open_xrc_domain(vt.ctx, fd, 0);
-	assert_non_null(domain);
+	domain = vt_made(ibv_open_xrc_domain(vt.ctx, fd, 0));
 	assert_int_equal(ibv_close_xrc_domain(domain), 0);
 	assert_int_equal(ibv_close_xrc_domain(again), 0);
 	close(fd);
@@ -88,16 +81,14 @@ vt_test(srqs_are_the_standard_ones)
 	struct ibv_xrc_domain *domain = ibv_open_xrc_domain(vt.ctx, -1, O_CREAT);
 	struct ibv_cq *cq = vt_cq(8, NULL);
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
-	struct ibv_srq *srq = ibv_create_xrc_srq(vt.pd, domain, cq, &init);
+	struct ibv_srq *srq = vt_made(ibv_create_xrc_srq(vt.pd, domain, cq, &init));
 	uint32_t number;
 
-	assert_non_null(srq);
 	assert_int_equal(ibv_get_srq_num(srq, &number), 0);
 	assert_int_equal(ibv_close_xrc_domain(domain), EBUSY);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	assert_null(ibv_create_xrc_srq(vt.pd, NULL, cq, &init));
-	assert_null(ibv_create_xrc_srq(NULL, domain, cq, &init));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_create_xrc_srq(NULL, domain, cq, &init));
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_close_xrc_domain(domain), 0);
 }

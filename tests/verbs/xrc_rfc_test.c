@@ -32,8 +32,7 @@ static int begin(void **state)
 {
 	if (vt_setup(state))
 		return 1;
-	f.domain = ibv_open_xrc_domain(vt.ctx, -1, O_CREAT);
-	assert_non_null(f.domain);
+	f.domain = vt_made(ibv_open_xrc_domain(vt.ctx, -1, O_CREAT));
 	vx_srq_open(&f.srq, (struct ibv_xrcd *)f.domain);
 	vx_snd_open(&f.snd, 0);
 	f.mask = NEEDED;
@@ -218,8 +217,7 @@ rfc_test(it_lives_until_the_last_reference_goes)
 	vx_srq_close(&srq);
 	assert_int_equal(ibv_close_xrc_domain(b), 0);
 	/* It is gone, though somebody makes a domain of that file again. */
-	a = ibv_open_xrc_domain(vt.ctx, fd, O_CREAT | O_EXCL);
-	assert_non_null(a);
+	a = vt_made(ibv_open_xrc_domain(vt.ctx, fd, O_CREAT | O_EXCL));
 	assert_int_equal(ibv_query_xrc_rcv_qp(a, f.qpn, &attr, 0, &init), EINVAL);
 	assert_int_equal(vx_post(&f.snd, IBV_WR_SEND, srq.number, 2, 8, NULL), 0);
 	vt_expect(f.snd.cq, 2, IBV_WC_RETRY_EXC_ERR);

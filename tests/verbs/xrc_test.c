@@ -19,15 +19,12 @@ struct all {
 
 static struct all *all_open(uint64_t ops)
 {
-	struct all *all = calloc(1, sizeof(*all));
+	struct all *all = vt_made(calloc(1, sizeof(*all)));
 
-	assert_non_null(all);
-	all->xrcd = vx_domain(-1, O_CREAT);
-	assert_non_null(all->xrcd);
+	all->xrcd = vt_made(vx_domain(-1, O_CREAT));
 	vx_srq_open(&all->srq[0], all->xrcd);
 	vx_srq_open(&all->srq[1], all->xrcd);
-	all->rcv = vx_rcv_make(all->xrcd);
-	assert_non_null(all->rcv);
+	all->rcv = vt_made(vx_rcv_make(all->xrcd));
 	vx_snd_open(&all->snd, ops);
 	assert_int_equal(vx_climb(all->rcv, all->snd.qp->qp_num, IBV_QPS_RTR), 0);
 	assert_int_equal(vx_climb(all->snd.qp, all->rcv->qp_num, IBV_QPS_RTS), 0);
@@ -44,6 +41,9 @@ static void all_close(struct all *all)
 	free(all);
 }
 
+#define all_test(f, ops)                                                                          \
+	vt_with_made(vt_test, f, struct all, all, all_open(ops), all_close(all))
+
 static int file_make(void)
 {
 	int fd = memfd_create("domain", MFD_CLOEXEC);
@@ -56,28 +56,24 @@ static int file_make(void)
 
 static void expect_no_domain(int fd, int oflags, int err)
 {
-	assert_null(vx_domain(fd, oflags));
-	assert_int_equal(errno, err);
+	vt_refused(err, vx_domain(fd, oflags));
 }
 
 /* "If fd equals -1, no inode is associated with the XRCD" */
 vt_test(without_a_file_a_domain_is_one_s_own)
 {
-	struct ibv_xrcd *a = vx_domain(-1, O_CREAT), *b = vx_domain(-1, O_CREAT | O_EXCL);
+	struct ibv_xrcd *a = vt_made(vx_domain(-1, O_CREAT));
+	struct ibv_xrcd *b = vt_made(vx_domain(-1, O_CREAT | O_EXCL));
 	struct ibv_qp_open_attr attr = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
 		.qp_type = IBV_QPT_XRC_RECV,
 	};
 	struct ibv_qp *qp;
 
-	assert_non_null(a);
-	assert_non_null(b);
-	qp = vx_rcv_make(a);
-	assert_non_null(qp);
+	qp = vt_made(vx_rcv_make(a));
 	attr.qp_num = qp->qp_num;
 	attr.xrcd = b;
-	assert_null(ibv_open_qp(vt.ctx, &attr));
-	assert_int_equal(errno, EINVAL);
+	vt_refused(EINVAL, ibv_open_qp(vt.ctx, &attr));
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_close_xrcd(a), 0);
 	assert_int_equal(ibv_close_xrcd(b), 0);
@@ -96,20 +92,15 @@ vt_test(a_file_has_one_domain)
 	};
 
 	expect_no_domain(fd, 0, ENOENT);
-	a = vx_domain(fd, O_CREAT | O_EXCL);
-	assert_non_null(a);
+	a = vt_made(vx_domain(fd, O_CREAT | O_EXCL));
 	expect_no_domain(again, O_CREAT | O_EXCL, EEXIST);
-	b = vx_domain(again, 0);
-	assert_non_null(b);
-	c = vx_domain(other, O_CREAT);
-	assert_non_null(c);
+	b = vt_made(vx_domain(again, 0));
+	c = vt_made(vx_domain(other, O_CREAT));
 	/* The first two are one: what belongs to it belongs to both. */
-	qp = vx_rcv_make(a);
-	assert_non_null(qp);
+	qp = vt_made(vx_rcv_make(a));
 	attr.qp_num = qp->qp_num;
 	attr.xrcd = b;
-	opened = ibv_open_qp(vt.ctx, &attr);
-	assert_non_null(opened);
+	opened = vt_made(ibv_open_qp(vt.ctx, &attr));
 	assert_int_equal(ibv_destroy_qp(opened), 0);
 	attr.xrcd = c;
 	assert_null(ibv_open_qp(vt.ctx, &attr));
@@ -132,12 +123,10 @@ vt_test(what_is_wrong_opens_no_domain)
 
 	for (unsigned i = 0; i < 3; i++) {
 		attr.comp_mask = masks[i];
-		assert_null(ibv_open_xrcd(vt.ctx, &attr));
-		assert_int_equal(errno, EINVAL);
+		vt_refused(EINVAL, ibv_open_xrcd(vt.ctx, &attr));
 	}
 	attr.comp_mask = IBV_XRCD_INIT_ATTR_RESERVED | 3;
-	assert_null(ibv_open_xrcd(vt.ctx, &attr));
-	assert_int_equal(errno, EOPNOTSUPP);
+	vt_refused(EOPNOTSUPP, ibv_open_xrcd(vt.ctx, &attr));
 	expect_no_domain(9999, O_CREAT, EBADF);
 }
 
@@ -179,8 +168,7 @@ vt_test(an_srq_needs_a_domain_and_a_cq)
 	for (unsigned i = 0; i < 3; i++) {
 		attr = good;
 		attr.comp_mask &= ~bits[i];
-		assert_null(ibv_create_srq_ex(vt.ctx, &attr));
-		assert_int_equal(errno, EINVAL);
+		vt_refused(EINVAL, ibv_create_srq_ex(vt.ctx, &attr));
 	}
 	attr = good;
 	attr.xrcd = NULL;
@@ -214,10 +202,9 @@ static void check_data(struct all *all, unsigned i, uint32_t bytes)
 	memset(all->srq[i].buf, 0, sizeof(all->srq[i].buf));
 }
 
-vt_test(a_send_goes_to_the_srq_it_names)
+all_test(a_send_goes_to_the_srq_it_names, 0)
 {
 	static const uint32_t sizes[] = { 0, 1, 1023, 1024, 1025, 8192 };
-	struct all *all = all_open(0);
 	struct ibv_wc wc;
 
 	for (unsigned n = 0; n < 12; n++) {
@@ -238,12 +225,10 @@ vt_test(a_send_goes_to_the_srq_it_names)
 		assert_int_equal(wc.wc_flags, imm ? IBV_WC_WITH_IMM : 0);
 		check_data(all, i, bytes);
 	}
-	all_close(all);
 }
 
-vt_test(a_stream_arrives_in_order)
+all_test(a_stream_arrives_in_order, 0)
 {
-	struct all *all = all_open(0);
 	uint32_t sent = 0, done = 0, got[2] = { 0, 0 };
 	struct ibv_wc wc;
 
@@ -265,13 +250,11 @@ vt_test(a_stream_arrives_in_order)
 		for (; ibv_poll_cq(all->snd.cq, 1, &wc) == 1; done++)
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
-	all_close(all);
 }
 
 /* A14: "R_Keys are checked against the PD of the XRC SRQ" */
-vt_test(rdma_goes_by_the_keys_of_the_srq_s_pd)
+all_test(rdma_goes_by_the_keys_of_the_srq_s_pd, 0)
 {
-	struct all *all = all_open(0);
 	uint64_t word;
 
 	vt_fill(all->snd.buf, 5000, 5000);
@@ -314,16 +297,14 @@ vt_test(rdma_goes_by_the_keys_of_the_srq_s_pd)
 	vt_expect(all->snd.cq, 6, IBV_WC_REM_ACCESS_ERR);
 	vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
 	assert_int_equal(vt_state(all->rcv), IBV_QPS_ERR);
-	all_close(all);
 }
 
 /*
  * READs of both are under way together, and each is answered with its own SRQ's keys: the same
  * address, of two PDs.
  */
-vt_test(what_is_read_goes_by_its_own_srq_s_keys)
+all_test(what_is_read_goes_by_its_own_srq_s_keys, 0)
 {
-	struct all *all = all_open(0);
 	struct ibv_wc wc;
 	unsigned posted = 0, done = 0;
 
@@ -345,7 +326,6 @@ vt_test(what_is_read_goes_by_its_own_srq_s_keys)
 			done += wc.opcode == IBV_WC_RDMA_READ;
 		}
 	}
-	all_close(all);
 }
 
 /* A14: what is no SRQ of the QP's domain is an invalid request; whether it ever was is the same. */
@@ -377,20 +357,15 @@ vt_test(an_srq_of_another_domain_is_refused)
 }
 
 /* Slot 0 has the receive QPs, and no SRQs: it is no process's, and nobody else takes requests. */
-vt_test(an_srq_in_nobody_s_slot_is_not_answered_for)
+all_test(an_srq_in_nobody_s_slot_is_not_answered_for, 0)
 {
-	struct all *all = all_open(0);
-
 	assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, 1, 1, 8, NULL), 0);
 	vt_expect(all->snd.cq, 1, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(vt_state(all->rcv), IBV_QPS_RTR);
-	all_close(all);
 }
 
-vt_test(without_a_receive_the_sender_waits)
+all_test(without_a_receive_the_sender_waits, 0)
 {
-	struct all *all = all_open(0);
-
 	assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[0].number, 1, 8, NULL), 0);
 	assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[1].number, 2, 8, NULL), 0);
 	vt_expect_none(all->snd.cq);
@@ -399,24 +374,19 @@ vt_test(without_a_receive_the_sender_waits)
 	vt_expect(all->srq[0].cq, 1, IBV_WC_SUCCESS);
 	vx_recv(&all->srq[1], 2, 0, 8);
 	vt_expect(all->snd.cq, 2, IBV_WC_SUCCESS);
-	all_close(all);
 }
 
-vt_test(a_receive_too_short_is_an_error_of_both)
+all_test(a_receive_too_short_is_an_error_of_both, 0)
 {
-	struct all *all = all_open(0);
-
 	vx_recv(&all->srq[0], 1, 0, 8);
 	assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[0].number, 1, 9, NULL), 0);
 	vt_expect(all->snd.cq, 1, IBV_WC_REM_INV_REQ_ERR);
 	vt_expect(all->srq[0].cq, 1, IBV_WC_LOC_LEN_ERR);
-	all_close(all);
 }
 
 /* ibv_modify_srq(3): the limit counts what any QP takes. */
-vt_test(an_srq_tells_of_its_limit)
+all_test(an_srq_tells_of_its_limit, 0)
 {
-	struct all *all = all_open(0);
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
 
 	vx_recv(&all->srq[0], 1, 0, 8);
@@ -425,13 +395,11 @@ vt_test(an_srq_tells_of_its_limit)
 	assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[0].number, 1, 8, NULL), 0);
 	vt_expect(all->snd.cq, 1, IBV_WC_SUCCESS);
 	vt_event_acked(IBV_EVENT_SRQ_LIMIT_REACHED);
-	all_close(all);
 }
 
 /* ibv_wr_set_xrc_srqn(3) */
-vt_test(the_builder_names_srqs_too)
+all_test(the_builder_names_srqs_too, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE)
 {
-	struct all *all = all_open(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE);
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(all->snd.qp);
 
 	vt_fill(all->snd.buf, 2000, 3);
@@ -451,15 +419,13 @@ vt_test(the_builder_names_srqs_too)
 	vt_expect(all->srq[1].cq, 7, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(all->srq[0].buf, 2000, 3));
 	assert_true(vt_is_filled(all->srq[1].buf, 2000, 3));
-	all_close(all);
 }
 
 /* --- ibv_open_qp(3) --- */
 
 /* "shareable": who opened it can change it and ask it, and it lives as long as anybody has it. */
-vt_test(a_qp_that_is_open_twice_is_one)
+all_test(a_qp_that_is_open_twice_is_one, 0)
 {
-	struct all *all = all_open(0);
 	struct ibv_qp_open_attr attr = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
 			     IBV_QP_OPEN_ATTR_CONTEXT | IBV_QP_OPEN_ATTR_TYPE,
@@ -468,9 +434,8 @@ vt_test(a_qp_that_is_open_twice_is_one)
 		.qp_context = all,
 		.qp_type = IBV_QPT_XRC_RECV,
 	};
-	struct ibv_qp *again = ibv_open_qp(vt.ctx, &attr);
+	struct ibv_qp *again = vt_made(ibv_open_qp(vt.ctx, &attr));
 
-	assert_non_null(again);
 	assert_ptr_equal(again->qp_context, all);
 	assert_int_equal(again->qp_num, all->rcv->qp_num);
 	assert_int_equal(vt_state(again), IBV_QPS_RTR);
@@ -482,14 +447,12 @@ vt_test(a_qp_that_is_open_twice_is_one)
 	assert_int_equal(vt_modify(again, IBV_QPS_ERR), 0);
 	assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[0].number, 2, 8, NULL), 0);
 	vt_expect(all->snd.cq, 2, IBV_WC_RETRY_EXC_ERR);
-	all_close(all);
 }
 
-vt_test(what_is_wrong_opens_no_qp)
+all_test(what_is_wrong_opens_no_qp, 0)
 {
 	static const uint32_t bits[] = { IBV_QP_OPEN_ATTR_NUM, IBV_QP_OPEN_ATTR_XRCD,
 					 IBV_QP_OPEN_ATTR_TYPE };
-	struct all *all = all_open(0);
 	struct ibv_qp_open_attr good = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
 		.qp_num = all->rcv->qp_num,
@@ -500,13 +463,11 @@ vt_test(what_is_wrong_opens_no_qp)
 	for (unsigned i = 0; i < 3; i++) {
 		attr = good;
 		attr.comp_mask &= ~bits[i];
-		assert_null(ibv_open_qp(vt.ctx, &attr));
-		assert_int_equal(errno, EINVAL);
+		vt_refused(EINVAL, ibv_open_qp(vt.ctx, &attr));
 	}
 	attr = good;
 	attr.comp_mask |= IBV_QP_OPEN_ATTR_RESERVED;
-	assert_null(ibv_open_qp(vt.ctx, &attr));
-	assert_int_equal(errno, EOPNOTSUPP);
+	vt_refused(EOPNOTSUPP, ibv_open_qp(vt.ctx, &attr));
 	attr = good;
 	attr.qp_type = IBV_QPT_RC;
 	assert_null(ibv_open_qp(vt.ctx, &attr));
@@ -515,14 +476,12 @@ vt_test(what_is_wrong_opens_no_qp)
 	assert_null(ibv_open_qp(vt.ctx, &attr));
 	attr.qp_num = all->rcv->qp_num + 1;
 	assert_null(ibv_open_qp(vt.ctx, &attr));
-	all_close(all);
 }
 
 /* --- ibv_post_send(3), ibv_post_recv(3) --- */
 
-vt_test(each_end_does_its_half_only)
+all_test(each_end_does_its_half_only, 0)
 {
-	struct all *all = all_open(0);
 	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad_recv;
 	struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad_send;
 
@@ -530,29 +489,22 @@ vt_test(each_end_does_its_half_only)
 	assert_int_equal(ibv_post_recv(all->snd.qp, &recv, &bad_recv), EINVAL);
 	assert_int_equal(ibv_post_send(all->rcv, &send, &bad_send), EINVAL);
 	assert_int_equal(vx_climb(all->rcv, 1, IBV_QPS_INIT), EINVAL);
-	all_close(all);
 }
 
 /* With the last who had it open it goes, and nobody answers. */
-vt_test(with_its_last_holder_the_qp_goes)
+all_test(with_its_last_holder_the_qp_goes, 0)
 {
-	struct all *all = all_open(0);
-
 	vx_recv(&all->srq[0], 1, 0, 8);
 	assert_int_equal(ibv_destroy_qp(all->rcv), 0);
 	assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[0].number, 1, 8, NULL), 0);
 	vt_expect(all->snd.cq, 1, IBV_WC_RETRY_EXC_ERR);
 	vt_expect_none(all->srq[0].cq);
-	all->rcv = vx_rcv_make(all->xrcd);
-	assert_non_null(all->rcv);
-	all_close(all);
+	all->rcv = vt_made(vx_rcv_make(all->xrcd));
 }
 
 /* In RESET and connected anew, nothing is left of what was before. */
-vt_test(it_can_be_used_again)
+all_test(it_can_be_used_again, 0)
 {
-	struct all *all = all_open(0);
-
 	for (unsigned i = 0; i < 3; i++) {
 		vx_recv(&all->srq[i & 1], i, 0, 8);
 		assert_int_equal(vx_post(&all->snd, IBV_WR_SEND, all->srq[i & 1].number, i, 8,
@@ -565,5 +517,4 @@ vt_test(it_can_be_used_again)
 		assert_int_equal(vx_climb(all->rcv, all->snd.qp->qp_num, IBV_QPS_RTS), 0);
 		assert_int_equal(vx_climb(all->snd.qp, all->rcv->qp_num, IBV_QPS_RTS), 0);
 	}
-	all_close(all);
 }
