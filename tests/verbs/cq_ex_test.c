@@ -81,9 +81,8 @@ vt_test(it_has_what_it_was_created_with)
 vt_test(what_cannot_be_is_refused)
 {
 	const uint32_t vectors = (uint32_t)vt.ctx->num_comp_vectors;
-	struct ibv_device_attr device;
+	struct ibv_device_attr device = vt_device();
 
-	assert_int_equal(ibv_query_device(vt.ctx, &device), 0);
 	assert_int_equal(try_create((struct ibv_cq_init_attr_ex){ .cqe = 0 }), EINVAL);
 	assert_int_equal(try_create((struct ibv_cq_init_attr_ex){
 		.cqe = (uint32_t)device.max_cqe + 1 }), EINVAL);
@@ -319,22 +318,13 @@ static uint64_t device_ns(void)
 	return (uint64_t)values.raw_clock.tv_nsec;
 }
 
-static uint64_t wall_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* "Get the completion timestamp ... in HCA clock units", which can be asked for the time. */
 vt_test(stamps_are_the_devices_time)
 {
-	struct ibv_device_attr_ex device;
+	struct ibv_device_attr_ex device = vt_device_ex();
 	uint64_t before, between, after, sent, received;
 	struct vt_pair p;
 
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	assert_true(device.completion_timestamp_mask != 0);
 	assert_true(device.hca_core_clock != 0);
 	pair_with(&p, IBV_QPT_RC, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0);
@@ -368,10 +358,10 @@ vt_test(stamps_of_the_wall_clock_are_the_time_of_day)
 	pair_with(&p, IBV_QPT_UD, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK |
 				  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, 0);
 	for (uint64_t i = 0; i < 50; i++) {
-		before = wall_ns();
+		before = vt_wall_ns();
 		vt_send(&p.a, &p.b, i);
 		start_with(ex_of(&p.a), i, IBV_WC_SUCCESS);
-		after = wall_ns();
+		after = vt_wall_ns();
 		stamp = ibv_wc_read_completion_wallclock_ns(ex_of(&p.a));
 		assert_in_range(stamp, before, after);
 		/* And the other clock goes on. */

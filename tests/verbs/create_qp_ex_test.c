@@ -362,9 +362,8 @@ vt_cq_test(what_frames_of_ethernet_have_is_refused, 4)
 /* create_ex: "Incoming packets will be padded to cacheline size" */
 vt_test(padding_is_harmless)
 {
-	struct ibv_device_attr_ex device;
+	struct ibv_device_attr_ex device = vt_device_ex();
 
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	assert_true(device.device_cap_flags_ex & IBV_DEVICE_PCI_WRITE_END_PADDING);
 	for (int i = 0; i < VT_TYPES; i++) {
 		struct vt_options opt = { .type = vt_types[i] };

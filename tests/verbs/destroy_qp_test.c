@@ -38,28 +38,6 @@ vt_cq_test(it_can_be_created_and_destroyed_as_the_example_does, 4)
 
 /* --- in any state --- */
 
-/* A send whose turn comes fails on its own lkey: UC and UD queues stop in SQE (IBA 10.3.1.6). */
-static void break_send_queue(struct vt_end *end)
-{
-	struct vt_wr w;
-
-	vt_wr(&w, IBV_WR_SEND, end, end, 8);
-	w.sge.lkey ^= 0xff;
-	vt_done(end, &w, IBV_WC_LOC_PROT_ERR);
-	assert_int_equal(vt_state(end->qp), IBV_QPS_SQE);
-}
-
-static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_qp_state state)
-{
-	if (state == IBV_QPS_RESET)
-		return;
-	vt_climb(end->qp, opt, state <= IBV_QPS_RTS ? state : IBV_QPS_RTS, end->qp->qp_num);
-	if (state == IBV_QPS_SQE)
-		break_send_queue(end);
-	else if (state > IBV_QPS_RTS)
-		assert_int_equal(vt_modify(end->qp, state), 0);
-}
-
 static void destroy_in(enum ibv_qp_state state, bool srq)
 {
 	for (int i = 0; i < VT_TYPES; i++) {
@@ -71,7 +49,7 @@ static void destroy_in(enum ibv_qp_state state, bool srq)
 		if (srq && opt.type == IBV_QPT_UC)
 			continue;
 		vt_end_open(&end, &opt);
-		bring_to(&end, &opt, state);
+		vt_bring_to(&end, state);
 		assert_int_equal(vt_state(end.qp), state);
 		destroy(&end);
 		vt_end_close(&end);

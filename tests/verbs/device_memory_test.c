@@ -16,10 +16,7 @@ static struct ibv_dm *alloc(size_t bytes)
 
 static size_t max_bytes(void)
 {
-	struct ibv_device_attr_ex attr;
-
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &attr), 0);
-	return attr.max_dm_size;
+	return vt_device_ex().max_dm_size;
 }
 
 /* --- having it --- */

@@ -9,6 +9,7 @@
 static struct ibv_td *td_alloc(void)
 {
 	struct ibv_td_init_attr attr = { .comp_mask = 0 };
+
 	return vt_made(ibv_alloc_td(vt.ctx, &attr));
 }
 

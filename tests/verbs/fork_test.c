@@ -27,16 +27,6 @@ enum { CHILD_S = 30, BYTES = 20000 };
 			_exit(__LINE__ % 250 + 1);                                                \
 	} while (0)
 
-static void child_ended_well(pid_t child)
-{
-	int status = -1;
-
-	assert_true(child > 0);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 /* "IBV_FORK_UNNEEDED ... regardless of whether ibv_fork_init() was called or not" */
 vt_test(there_is_nothing_to_prepare)
 {
@@ -83,7 +73,7 @@ vp_test(parent_and_child_have_memory_of_their_own)
 	vp_expect(&p, 1, IBV_WC_SUCCESS);
 	assert_true(vt_is_filled(p.a.buf, BYTES, 2));
 	assert_int_equal(write(go[1], "", 1), 1);
-	child_ended_well(child);
+	vt_child_ended(child);
 	assert_true(vt_is_filled(p.a.buf, BYTES, 2));
 	vp_exchange(&p, 1000, 3);
 	vp_pair_close(&p);
@@ -109,7 +99,7 @@ vt_test(a_child_may_ask_what_the_device_can)
 		expect(ibv_query_gid(vt.ctx, 1, 0, &gid) == -1 && errno == EIO);
 		_exit(0);
 	}
-	child_ended_well(child);
+	vt_child_ended(child);
 }
 
 /* Another thread of the parent may have been within when it forked. */
@@ -139,7 +129,7 @@ vt_test(no_lock_of_the_parents_keeps_the_child)
 		expect(ibv_close_device(vt.ctx) == 0);
 		_exit(0);
 	}
-	child_ended_well(child);
+	vt_child_ended(child);
 	pthread_mutex_unlock(&vt.ctx->mutex);
 	pthread_mutex_unlock(&p.a.qp->mutex);
 	pthread_mutex_unlock(&p.a.cq->mutex);
@@ -177,7 +167,7 @@ vt_test(a_child_imports_what_its_parent_has)
 		expect(ibv_close_device(context) == 0);
 		_exit(0);
 	}
-	child_ended_well(child);
+	vt_child_ended(child);
 	assert_true(vt_is_filled(end.buf, BYTES, 1));
 	vt_end_close(&end);
 }

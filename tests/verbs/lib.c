@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,6 +159,22 @@ struct vt_options vt_options(const struct vt_options *opt)
 #undef DEFAULT
 #undef DEFAULT_UNLESS
 	return o;
+}
+
+struct ibv_device_attr vt_device(void)
+{
+	struct ibv_device_attr attr;
+
+	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
+	return attr;
+}
+
+struct ibv_device_attr_ex vt_device_ex(void)
+{
+	struct ibv_device_attr_ex attr;
+
+	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &attr), 0);
+	return attr;
 }
 
 bool vt_by_udp(void)
@@ -422,6 +439,22 @@ void vt_climb(struct ibv_qp *qp, const struct vt_options *opt, enum ibv_qp_state
 	}
 }
 
+void vt_bring_to(struct vt_end *end, enum ibv_qp_state state)
+{
+	struct vt_wr w;
+
+	assert_int_equal(vt_modify(end->qp, IBV_QPS_RESET), 0);
+	vt_climb(end->qp, &end->opt, state <= IBV_QPS_RTS ? state : IBV_QPS_RTS, end->qp->qp_num);
+	if (state == IBV_QPS_SQE) {
+		vt_wr(&w, IBV_WR_SEND, end, end, 8);
+		w.sge.lkey ^= 0xff;
+		vt_done(end, &w, IBV_WC_LOC_PROT_ERR);
+	} else if (state > IBV_QPS_RTS) {
+		assert_int_equal(vt_modify(end->qp, state), 0);
+	}
+	assert_int_equal(vt_state(end->qp), state);
+}
+
 void vt_pair_climb(struct vt_pair *pair)
 {
 	vt_climb(pair->a.qp, &pair->opt, IBV_QPS_RTS, pair->b.qp->qp_num);
@@ -556,12 +589,56 @@ void vt_exchange(struct vt_end *from, struct vt_end *to)
 	vt_expect(to->cq, 2, IBV_WC_SUCCESS);
 }
 
+void vt_invalidate(struct vt_end *end, uint32_t key, enum ibv_wc_status status)
+{
+	struct vt_wr w = { .wr = { .wr_id = 11, .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = key,
+				   .send_flags = IBV_SEND_SIGNALED } };
+	struct ibv_wc wc = vt_done(end, &w, status);
+
+	if (status == IBV_WC_SUCCESS)
+		assert_int_equal(wc.opcode, IBV_WC_LOCAL_INV);
+}
+
 uint64_t vt_now_ms(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t vt_wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void vt_child_ended(pid_t child)
+{
+	int status = -1;
+
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+unsigned vt_counted(const char *log_name, const char *what)
+{
+	FILE *log = fopen(log_name, "r");
+	unsigned found = 0, value;
+	char line[256], *at;
+
+	assert_non_null(log);
+	while (fgets(line, sizeof(line), log)) {
+		at = strstr(line, what);
+		if (at && sscanf(at + strlen(what), " %u", &value) == 1)
+			found = value;
+	}
+	fclose(log);
+	return found;
 }
 
 void vt_sleep_ms(int ms)
@@ -610,6 +687,18 @@ bool vt_readable(int fd, int ms)
 	struct pollfd poller = { .fd = fd, .events = POLLIN };
 
 	return poll(&poller, 1, ms) == 1 && (poller.revents & POLLIN);
+}
+
+void vt_take_event(struct ibv_comp_channel *channel, struct ibv_cq *cq)
+{
+	struct ibv_cq *from = NULL;
+	void *context;
+
+	assert_true(vt_readable(channel->fd, VT_WAIT_MS));
+	assert_int_equal(ibv_get_cq_event(channel, &from, &context), 0);
+	assert_ptr_equal(from, cq);
+	assert_ptr_equal(context, cq->cq_context);
+	ibv_ack_cq_events(from, 1);
 }
 
 struct ibv_async_event vt_event(enum ibv_event_type type)

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 enum {
 	VT_WAIT_MS = 20000, /* for what must come: long, because a sanitizer's run is slow */
@@ -188,6 +189,10 @@ void vt_faults_to_library(void);
  */
 int vt_main(void);
 
+/* What the device can do. */
+struct ibv_device_attr vt_device(void);
+struct ibv_device_attr_ex vt_device_ex(void);
+
 /* Does all go by the wire? Else there is shared memory, and in it an Ethernet segment. */
 bool vt_by_udp(void);
 
@@ -257,6 +262,9 @@ int vt_attr(struct ibv_qp_attr *attr, const struct vt_options *opt, enum ibv_qp_
 void vt_climb(struct ibv_qp *qp, const struct vt_options *opt, enum ibv_qp_state state,
 	      uint32_t peer_qpn);
 int vt_modify(struct ibv_qp *qp, enum ibv_qp_state state);
+
+/* A QP that is its own peer, from whatever it is in to any of the seven states. */
+void vt_bring_to(struct vt_end *end, enum ibv_qp_state state);
 enum ibv_qp_state vt_state(struct ibv_qp *qp);
 struct ibv_qp_attr vt_query(struct ibv_qp *qp, int mask);
 /* Of a GID, from ours; and of ourselves. */
@@ -317,9 +325,22 @@ struct ibv_async_event vt_event(enum ibv_event_type type);
 void vt_event_acked(enum ibv_event_type type);
 void vt_no_event(void);
 
+/* The next event of a channel, which must come and be of this CQ; it is acknowledged. */
+void vt_take_event(struct ibv_comp_channel *channel, struct ibv_cq *cq);
+
+/* A LOCAL_INV of this key, which completes so. */
+void vt_invalidate(struct vt_end *end, uint32_t key, enum ibv_wc_status status);
+
 bool vt_readable(int fd, int ms);
 void vt_sleep_ms(int ms);
 uint64_t vt_now_ms(void);
+uint64_t vt_wall_ns(void); /* CLOCK_REALTIME */
+
+/* A child of ours, which must exit with 0. */
+void vt_child_ended(pid_t child);
+
+/* A counter in the log of the last process that has closed the device (VERBATIM_LOG). */
+unsigned vt_counted(const char *log_name, const char *what);
 
 /* Octets that tell where they come from. */
 void vt_fill(uint8_t *buf, size_t bytes, unsigned seed);

@@ -58,23 +58,6 @@ static struct vp *start(const char *const *settings)
 	return vp_start(env);
 }
 
-/* A counter of the last process that has closed the device. */
-static unsigned counted(int log, const char *what)
-{
-	FILE *file = fopen(log_name[log], "r");
-	unsigned found = 0, value;
-	char line[256], *at;
-
-	assert_non_null(file);
-	while (fgets(line, sizeof(line), file)) {
-		at = strstr(line, what);
-		if (at && sscanf(at + strlen(what), " %u", &value) == 1)
-			found = value;
-	}
-	fclose(file);
-	return found;
-}
-
 /* --- who talks to whom how --- */
 
 /* What is set here and there, and whether memory is shared then. */
@@ -100,9 +83,9 @@ static const struct {
 
 static void expect_way(int log, bool shared)
 {
-	assert_int_equal(counted(log, "rx_shared_memory_frames") > 0, shared);
-	assert_int_equal(counted(log, "tx_frames") > 0, !shared);
-	assert_int_equal(counted(log, "rx_frames") > 0, !shared);
+	assert_int_equal(vt_counted(log_name[log], "rx_shared_memory_frames") > 0, shared);
+	assert_int_equal(vt_counted(log_name[log], "tx_frames") > 0, !shared);
+	assert_int_equal(vt_counted(log_name[log], "rx_frames") > 0, !shared);
 }
 
 link_test(each_side_has_a_say)
@@ -148,8 +131,9 @@ link_test(datagrams_go_the_same_way)
 		vp_pair_close(&p);
 		vp_end(peer);
 		assert_int_equal(vt_teardown(NULL), 0);
-		assert_int_equal(counted(1, "rx_shared_memory_frames"), rows[i].shared);
-		assert_int_equal(counted(0, "tx_frames") > 0, !rows[i].shared);
+		assert_int_equal(vt_counted(log_name[1], "rx_shared_memory_frames"),
+				 rows[i].shared);
+		assert_int_equal(vt_counted(log_name[0], "tx_frames") > 0, !rows[i].shared);
 	}
 }
 
@@ -263,8 +247,8 @@ link_test(shm_sends_no_datagram_by_the_wire)
 	vp_pair_close(&p);
 	vp_end(peer);
 	assert_int_equal(vt_teardown(NULL), 0);
-	assert_int_equal(counted(0, "tx_frames"), 0);
-	assert_int_equal(counted(0, "tx_link_error"), 60);
+	assert_int_equal(vt_counted(log_name[0], "tx_frames"), 0);
+	assert_int_equal(vt_counted(log_name[0], "tx_link_error"), 60);
 }
 
 link_test(no_other_link_is_known)

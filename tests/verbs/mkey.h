@@ -157,18 +157,6 @@ static inline void lay_plain(struct mkey_side *side, unsigned access, uint32_t b
 	lay_list(side, access, 1, &sge);
 }
 
-static inline void local_inv(struct mkey_side *side, uint32_t key, enum ibv_wc_status status)
-{
-	struct ibv_send_wr *bad, wr = { .wr_id = 11, .opcode = IBV_WR_LOCAL_INV,
-					.invalidate_rkey = key, .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_wc wc;
-
-	assert_int_equal(ibv_post_send(side->end->qp, &wr, &bad), 0);
-	wc = vt_expect(side->end->cq, 11, status);
-	if (status == IBV_WC_SUCCESS)
-		assert_int_equal(wc.opcode, IBV_WC_LOCAL_INV);
-}
-
 /* --- traffic from a's key to b's --- */
 
 /* From and to these addresses; the keys are the mkeys'. */

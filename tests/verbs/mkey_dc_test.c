@@ -154,7 +154,7 @@ dc_test(what_goes_nowhere_needs_no_target)
 		assert_int_equal(wc.opcode, MLX5DV_WC_MEMCPY);
 		assert_true(vt_is_filled(d.end.buf + 8192 * (i + 1), 4096, SEED));
 		lay_plain(&d.side, EVERYTHING, 4096);
-		local_inv(&d.side, d.side.mkey->lkey, IBV_WC_SUCCESS);
+		vt_invalidate(d.side.end, d.side.mkey->lkey, IBV_WC_SUCCESS);
 	}
 }
 

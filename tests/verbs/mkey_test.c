@@ -353,13 +353,13 @@ scene_test(it_is_cleared_and_laid_out_again)
 	for (unsigned i = 0; i < 3; i++) {
 		lay_plain(&s->b, EVERYTHING, 64 + i);
 		expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 64 + i, IBV_WC_SUCCESS);
-		local_inv(&s->b, s->b.mkey->lkey, IBV_WC_SUCCESS);
+		vt_invalidate(s->b.end, s->b.mkey->lkey, IBV_WC_SUCCESS);
 		expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
 	}
-	local_inv(&s->a, s->a.mkey->lkey, IBV_WC_SUCCESS);
+	vt_invalidate(s->a.end, s->a.mkey->lkey, IBV_WC_SUCCESS);
 	expect_between(s, IBV_WR_SEND, 0, 0, 8, IBV_WC_LOC_PROT_ERR);
 	/* What is cleared already cannot be cleared. */
-	local_inv(&s->a, s->a.mkey->lkey, IBV_WC_MW_BIND_ERR);
+	vt_invalidate(s->a.end, s->a.mkey->lkey, IBV_WC_MW_BIND_ERR);
 }
 
 /* What is under way, and may have to be sent again, still finds its data. */
@@ -458,6 +458,6 @@ scene_test(destroyed_it_is_no_key)
 	assert_int_equal(mlx5dv_destroy_mkey(s->b.mkey), 0);
 	s->b.mkey = &gone;
 	expect_between(s, IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_WC_REM_ACCESS_ERR);
-	local_inv(&s->b, gone.lkey, IBV_WC_MW_BIND_ERR);
+	vt_invalidate(s->b.end, gone.lkey, IBV_WC_MW_BIND_ERR);
 	s->b.mkey = NULL;
 }

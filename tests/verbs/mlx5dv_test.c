@@ -102,14 +102,6 @@ vt_test(the_port_stands_in_no_switch)
 	assert_int_equal(mlx5dv_query_port(vt.ctx, 2, &port), EINVAL);
 }
 
-static uint64_t wall_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* mlx5dv_ts_to_ns(3): a stamp becomes the time of day at which it was taken. */
 vt_test(stamps_become_times_of_day)
 {
@@ -118,11 +110,11 @@ vt_test(stamps_become_times_of_day)
 	uint64_t before, ns;
 
 	assert_int_equal(mlx5dv_get_clock_info(vt.ctx, &info), 0);
-	before = wall_ns();
+	before = vt_wall_ns();
 	assert_int_equal(ibv_query_rt_values_ex(vt.ctx, &values), 0);
 	ns = mlx5dv_ts_to_ns(&info, (uint64_t)values.raw_clock.tv_nsec);
 	/* The two clocks are read one after the other: so much is the most they may be apart. */
-	assert_in_range(ns, before - 1000000000u, wall_ns() + 1000000000u);
+	assert_in_range(ns, before - 1000000000u, vt_wall_ns() + 1000000000u);
 	/* And one from before. */
 	ns = mlx5dv_ts_to_ns(&info, info.last_cycles - 5000);
 	assert_true(ns == info.nsec - 5000);

@@ -14,10 +14,7 @@ static struct vt_pair pair;
 
 static struct ibv_cq_moderation_caps caps(void)
 {
-	struct ibv_device_attr_ex attr;
-
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &attr), 0);
-	return attr.cq_mod_caps;
+	return vt_device_ex().cq_mod_caps;
 }
 
 static int moderate(struct ibv_cq *cq, uint16_t count, uint16_t period_us)

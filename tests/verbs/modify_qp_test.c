@@ -8,25 +8,6 @@
 
 enum { STATES = IBV_QPS_ERR + 1, NOBODY = 0x3fff };
 
-/* Bring a QP, its own peer, to any of the seven states. */
-static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_qp_state state)
-{
-	struct vt_wr w;
-
-	assert_int_equal(vt_modify(end->qp, IBV_QPS_RESET), 0);
-	if (state == IBV_QPS_RESET)
-		return;
-	vt_climb(end->qp, opt, state <= IBV_QPS_RTS ? state : IBV_QPS_RTS, end->qp->qp_num);
-	if (state == IBV_QPS_SQE) {
-		vt_wr(&w, IBV_WR_SEND, end, end, 8);
-		w.sge.lkey ^= 0xff;
-		vt_done(end, &w, IBV_WC_LOC_PROT_ERR);
-	} else if (state > IBV_QPS_RTS) {
-		assert_int_equal(vt_modify(end->qp, state), 0);
-	}
-	assert_int_equal(vt_state(end->qp), state);
-}
-
 static bool has_state(enum ibv_qp_type type, enum ibv_qp_state state)
 {
 	return type != IBV_QPT_RC || state != IBV_QPS_SQE;
@@ -75,7 +56,7 @@ vt_test(every_transition_is_allowed_or_refused)
 		if (!has_state(type, from))
 			continue;
 		vt_end_open(&end, &opt);
-		bring_to(&end, &opt, from);
+		vt_bring_to(&end, from);
 		if (!plain_transition(type, from, to)) {
 			expect_refused(end.qp, &attr, IBV_QP_STATE, EINVAL);
 		} else {
@@ -531,7 +512,7 @@ vt_end_test(reset_clears_the_attributes)
 	struct ibv_qp_attr fresh, after;
 
 	fresh = vt_query(end->qp, -1);
-	bring_to(end, &end->opt, IBV_QPS_RTS);
+	vt_bring_to(end, IBV_QPS_RTS);
 	assert_int_equal(vt_modify(end->qp, IBV_QPS_RESET), 0);
 	after = vt_query(end->qp, -1);
 	assert_int_equal(after.qp_state, IBV_QPS_RESET);

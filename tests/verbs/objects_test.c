@@ -32,9 +32,8 @@ vt_test(there_is_one_device_and_it_has_a_name)
 
 vt_test(the_guid_is_the_same_everywhere)
 {
-	struct ibv_device_attr attr;
+	struct ibv_device_attr attr = vt_device();
 
-	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
 	assert_true(attr.node_guid != 0);
 	assert_true(attr.node_guid == ibv_get_device_guid(vt.ctx->device));
 	assert_true(attr.sys_image_guid != 0);
@@ -65,11 +64,10 @@ vt_test(plain_and_extended_queries_agree)
 /* As many PDs as it says, and not one more. */
 vt_test(max_pd_is_true)
 {
-	struct ibv_device_attr attr;
+	struct ibv_device_attr attr = vt_device();
 	struct ibv_pd **pds;
 	int count = 1; /* there is one */
 
-	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
 	pds = vt_made(calloc((size_t)attr.max_pd + 1, sizeof(struct ibv_pd *)));
 	for (; count < attr.max_pd; count++) {
 		pds[count] = vt_made(ibv_alloc_pd(vt.ctx));
@@ -82,12 +80,11 @@ vt_test(max_pd_is_true)
 
 vt_test(max_mr_is_true)
 {
-	struct ibv_device_attr attr;
+	struct ibv_device_attr attr = vt_device();
 	static uint8_t buf[64];
 	struct ibv_mr **mrs;
 	int count = 0;
 
-	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
 	mrs = vt_made(calloc((size_t)attr.max_mr, sizeof(struct ibv_mr *)));
 	for (; count < attr.max_mr; count++) {
 		mrs[count] = ibv_reg_mr(vt.pd, buf, sizeof(buf), 0);
@@ -103,11 +100,10 @@ vt_test(max_mr_is_true)
 vt_test(max_cq_srq_and_cqe_are_true)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_sge = 1 } };
-	struct ibv_device_attr attr;
+	struct ibv_device_attr attr = vt_device();
 	struct ibv_srq *srq;
 	struct ibv_cq *cq;
 
-	assert_int_equal(ibv_query_device(vt.ctx, &attr), 0);
 	cq = vt_made(ibv_create_cq(vt.ctx, attr.max_cqe, NULL, NULL, 0));
 	assert_true(cq->cqe >= attr.max_cqe);
 	assert_int_equal(ibv_destroy_cq(cq), 0);

@@ -19,6 +19,7 @@ struct probe {
 
 /* clang-format off */
 #define PROBE(name, call) { #name, call, 0 }
+#define PROBE_OF(name, call, value) { #name, call, value }
 #define PROBE_FLAG(name, call) { #name, call, (uint64_t)(name) }
 /* clang-format on */
 
@@ -31,6 +32,16 @@ static inline int probe_made(const void *object)
 {
 	return object ? 0 : errno ? errno : EPROTO;
 }
+
+/* Makes something, and unmakes it. */
+#define PROBE_ONCE(call, unmake)                                                                  \
+	({                                                                                        \
+		__typeof__(call) once_;                                                           \
+                                                                                                  \
+		errno = 0;                                                                        \
+		once_ = (call);                                                                   \
+		once_ ? unmake(once_) : probe_made(once_);                                        \
+	})
 
 static inline int probe_counted(long count)
 {

@@ -153,11 +153,6 @@ static int rates(uint64_t rate)
 		       : EPROTO;
 }
 
-static int any_rate(uint64_t unused)
-{
-	return rates(IBV_RATE_10_GBPS);
-}
-
 static int helpers(uint64_t unused)
 {
 	return ibv_inc_rkey(0x12ff) == 0x1200 && ibv_is_qpt_supported(4, IBV_QPT_RC) &&
@@ -201,9 +196,8 @@ static int has(bool it_has)
 
 static struct ibv_device_attr_ex device_attr(void)
 {
-	struct ibv_device_attr_ex attr;
+	struct ibv_device_attr_ex attr = vt_device_ex();
 
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &attr), 0);
 	return attr;
 }
 
@@ -328,10 +322,10 @@ const struct probe probe_device[] = {
 	PROBE(ibv_node_type_str, texts),
 	PROBE(ibv_port_state_str, texts),
 	PROBE(ibv_event_type_str, texts),
-	PROBE(ibv_rate_to_mult, any_rate),
-	PROBE(ibv_rate_to_mbps, any_rate),
-	PROBE(mult_to_ibv_rate, any_rate),
-	PROBE(mbps_to_ibv_rate, any_rate),
+	PROBE_OF(ibv_rate_to_mult, rates, IBV_RATE_10_GBPS),
+	PROBE_OF(ibv_rate_to_mbps, rates, IBV_RATE_10_GBPS),
+	PROBE_OF(mult_to_ibv_rate, rates, IBV_RATE_10_GBPS),
+	PROBE_OF(mbps_to_ibv_rate, rates, IBV_RATE_10_GBPS),
 	PROBE(ibv_inc_rkey, helpers),
 	PROBE(ibv_is_qpt_supported, helpers),
 	PROBE(ibv_flow_label_to_udp_sport, helpers),

@@ -22,9 +22,7 @@ struct ibv_xrcd *probe_xrcd(void)
 
 static int xrcd_open(uint64_t unused)
 {
-	struct ibv_xrcd *made = probe_xrcd();
-
-	return made ? ibv_close_xrcd(made) : probe_made(made);
+	return PROBE_ONCE(probe_xrcd(), ibv_close_xrcd);
 }
 
 static int xrcd_close(uint64_t unused)
@@ -43,7 +41,7 @@ static int qp_open(uint64_t unused)
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
 		.xrcd = xrcd,
 	};
-	struct ibv_qp *qp = xrcd ? ibv_create_qp_ex(vt.ctx, &init) : NULL, *found;
+	struct ibv_qp *qp = xrcd ? ibv_create_qp_ex(vt.ctx, &init) : NULL;
 	struct ibv_qp_open_attr attr = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
 			     IBV_QP_OPEN_ATTR_CONTEXT | IBV_QP_OPEN_ATTR_TYPE,
@@ -53,9 +51,7 @@ static int qp_open(uint64_t unused)
 	};
 	int rc;
 
-	errno = 0;
-	found = ibv_open_qp(vt.ctx, &attr);
-	rc = found ? ibv_destroy_qp(found) : probe_made(found);
+	rc = PROBE_ONCE(ibv_open_qp(vt.ctx, &attr), ibv_destroy_qp);
 	if (qp)
 		ibv_destroy_qp(qp);
 	if (xrcd)
@@ -77,19 +73,11 @@ static int wq_create(uint64_t flags)
 		.comp_mask = flags ? IBV_WQ_INIT_ATTR_FLAGS : 0,
 		.create_flags = (uint32_t)flags,
 	};
-	struct ibv_wq *made;
 	int rc;
 
-	errno = 0;
-	made = ibv_create_wq(vt.ctx, &attr);
-	rc = made ? ibv_destroy_wq(made) : probe_made(made);
+	rc = PROBE_ONCE(ibv_create_wq(vt.ctx, &attr), ibv_destroy_wq);
 	ibv_destroy_cq(cq);
 	return rc;
-}
-
-static int wq_plain(uint64_t unused)
-{
-	return wq_create(0);
 }
 
 /* A queue, what is done with it, and its end. */
@@ -147,9 +135,8 @@ static int wq_state(uint64_t state)
 static int table_act(struct ibv_wq *wq, uint64_t mask)
 {
 	struct ibv_rwq_ind_table_init_attr attr = { .ind_tbl = &wq, .comp_mask = (uint32_t)mask };
-	struct ibv_rwq_ind_table *made = ibv_create_rwq_ind_table(vt.ctx, &attr);
 
-	return made ? ibv_destroy_rwq_ind_table(made) : probe_made(made);
+	return PROBE_ONCE(ibv_create_rwq_ind_table(vt.ctx, &attr), ibv_destroy_rwq_ind_table);
 }
 
 static int table_plain(uint64_t unused)
@@ -197,15 +184,12 @@ static int flow(enum ibv_flow_attr_type type, uint32_t flags, const struct ibv_f
 			 .max_recv_sge = 1 },
 	};
 	struct ibv_qp *qp = ibv_create_qp(vt.pd, &init);
-	struct ibv_flow *made;
 	int rc = probe_made(qp);
 
 	if (qp) {
 		if (spec)
 			memcpy((uint8_t *)&rule + rule.attr.size, spec, spec->hdr.size);
-		errno = 0;
-		made = ibv_create_flow(qp, &rule.attr);
-		rc = made ? ibv_destroy_flow(made) : probe_made(made);
+		rc = PROBE_ONCE(ibv_create_flow(qp, &rule.attr), ibv_destroy_flow);
 		ibv_destroy_qp(qp);
 	}
 	ibv_destroy_cq(cq);
@@ -328,8 +312,8 @@ const struct probe probe_later[] = {
 	PROBE(IBV_QP_OPEN_ATTR_CONTEXT, qp_open),
 	PROBE(IBV_QP_OPEN_ATTR_TYPE, qp_open),
 
-	PROBE(ibv_create_wq, wq_plain),
-	PROBE(IBV_WQT_RQ, wq_plain),
+	PROBE_OF(ibv_create_wq, wq_create, 0),
+	PROBE_OF(IBV_WQT_RQ, wq_create, 0),
 	PROBE(IBV_WQ_INIT_ATTR_FLAGS, wq_create),
 	PROBE_FLAG(IBV_WQ_FLAGS_CVLAN_STRIPPING, wq_create),
 	PROBE_FLAG(IBV_WQ_FLAGS_SCATTER_FCS, wq_create),
@@ -343,8 +327,8 @@ const struct probe probe_later[] = {
 	PROBE_FLAG(IBV_WQS_RDY, wq_state),
 	PROBE_FLAG(IBV_WQS_ERR, wq_state),
 	PROBE_FLAG(IBV_WQS_UNKNOWN, wq_state),
-	PROBE(ibv_destroy_wq, wq_plain),
-	PROBE(ibv_post_wq_recv, wq_plain),
+	PROBE_OF(ibv_destroy_wq, wq_create, 0),
+	PROBE_OF(ibv_post_wq_recv, wq_create, 0),
 	PROBE(ibv_create_rwq_ind_table, table_plain),
 	PROBE(ibv_destroy_rwq_ind_table, table_plain),
 

@@ -30,9 +30,8 @@ static int import_pd(uint64_t unused)
 static int td_alloc(uint64_t unused)
 {
 	struct ibv_td_init_attr attr = { .comp_mask = 0 };
-	struct ibv_td *td = ibv_alloc_td(vt.ctx, &attr);
 
-	return td ? ibv_dealloc_td(td) : probe_made(td);
+	return PROBE_ONCE(ibv_alloc_td(vt.ctx, &attr), ibv_dealloc_td);
 }
 
 static int td_dealloc(uint64_t unused)
@@ -62,9 +61,8 @@ static int parent_domain(uint64_t mask)
 		.free = release,
 		.pd_context = &attr,
 	};
-	struct ibv_pd *made = ibv_alloc_parent_domain(vt.ctx, &attr);
 
-	return made ? ibv_dealloc_pd(made) : probe_made(made);
+	return PROBE_ONCE(ibv_alloc_parent_domain(vt.ctx, &attr), ibv_dealloc_pd);
 }
 
 /* --- regions --- */
@@ -126,11 +124,6 @@ static int rereg(uint64_t flags)
 	ibv_dereg_mr(made);
 	ibv_dealloc_pd(other);
 	return rc;
-}
-
-static int rereg_any(uint64_t unused)
-{
-	return rereg(IBV_REREG_MR_FLAGS_SUPPORTED);
 }
 
 /* A change of nothing that there is; the region stays as it was. */
@@ -276,14 +269,7 @@ static int dm_mask(uint64_t bit)
 
 static int mw(uint64_t type)
 {
-	struct ibv_mw *made = ibv_alloc_mw(vt.pd, (enum ibv_mw_type)type);
-
-	return made ? ibv_dealloc_mw(made) : probe_made(made);
-}
-
-static int mw_alloc(uint64_t unused)
-{
-	return mw(IBV_MW_TYPE_2);
+	return PROBE_ONCE(ibv_alloc_mw(vt.pd, (enum ibv_mw_type)type), ibv_dealloc_mw);
 }
 
 static int mw_dealloc(uint64_t unused)
@@ -343,7 +329,7 @@ const struct probe probe_memory[] = {
 	PROBE_FLAG(IBV_ACCESS_RELAXED_ORDERING, mr_with),
 	PROBE_FLAG(IBV_ACCESS_OPTIONAL_FIRST, mr_with),
 	PROBE_FLAG(IBV_ACCESS_OPTIONAL_RANGE, mr_with),
-	PROBE(ibv_rereg_mr, rereg_any),
+	PROBE_OF(ibv_rereg_mr, rereg, IBV_REREG_MR_FLAGS_SUPPORTED),
 	PROBE_FLAG(IBV_REREG_MR_CHANGE_TRANSLATION, rereg),
 	PROBE_FLAG(IBV_REREG_MR_CHANGE_PD, rereg),
 	PROBE_FLAG(IBV_REREG_MR_CHANGE_ACCESS, rereg),
@@ -365,7 +351,7 @@ const struct probe probe_memory[] = {
 	PROBE(ibv_unimport_dm, dm_import),
 	PROBE_FLAG(IBV_DM_MASK_HANDLE, dm_mask),
 
-	PROBE(ibv_alloc_mw, mw_alloc),
+	PROBE_OF(ibv_alloc_mw, mw, IBV_MW_TYPE_2),
 	PROBE(ibv_dealloc_mw, mw_dealloc),
 	PROBE(ibv_bind_mw, mw_bind),
 	PROBE_FLAG(IBV_MW_TYPE_1, mw),

@@ -237,16 +237,6 @@ PROBE_OF_END(rate_limit, IBV_QPT_RC, IBV_QPS_RTS)
 
 /* --- asking --- */
 
-static int modify_any(uint64_t unused)
-{
-	return attr_at_init(0);
-}
-
-static int query(uint64_t unused)
-{
-	return reached(IBV_QPS_RTS);
-}
-
 PROBE_OF_END(data_in_order, IBV_QPT_RC, IBV_QPS_RTS)
 {
 	int rc;
@@ -354,7 +344,7 @@ const struct probe probe_qps[] = {
 	PROBE_FLAG(IBV_QP_EX_WITH_ATOMIC_WRITE, qp_op),
 	PROBE(ibv_qp_to_qp_ex, qp_to_ex),
 
-	PROBE(ibv_modify_qp, modify_any),
+	PROBE_OF(ibv_modify_qp, attr_at_init, 0),
 	PROBE_FLAG(IBV_QP_STATE, attr_at_init),
 	PROBE_FLAG(IBV_QP_CUR_STATE, attr_at_rts),
 	PROBE_FLAG(IBV_QP_EN_SQD_ASYNC_NOTIFY, attr_at_sqd),
@@ -393,7 +383,7 @@ const struct probe probe_qps[] = {
 	PROBE_FLAG(IBV_MIG_MIGRATED, mig_state),
 	PROBE_FLAG(IBV_MIG_REARM, mig_state),
 	PROBE(ibv_modify_qp_rate_limit, rate_limit),
-	PROBE(ibv_query_qp, query),
+	PROBE_OF(ibv_query_qp, reached, IBV_QPS_RTS),
 	PROBE(ibv_query_qp_data_in_order, data_in_order),
 	PROBE(ibv_query_ece, ece_query),
 	PROBE(ibv_set_ece, ece_set),

@@ -80,11 +80,6 @@ static int cq_modify(uint64_t mask)
 	return destroyed(made, ibv_modify_cq(made, &attr));
 }
 
-static int cq_modify_any(uint64_t unused)
-{
-	return cq_modify(IBV_CQ_ATTR_MODERATE);
-}
-
 /* --- extended queues --- */
 
 static struct ibv_cq_ex *cq_ex_new(uint64_t wc_flags, uint32_t mask, uint32_t flags)
@@ -112,11 +107,6 @@ static int cq_ex(uint64_t wc_flags)
 static int cq_ex_flag(uint64_t flag)
 {
 	return cq_ex_done(cq_ex_new(0, IBV_CQ_INIT_ATTR_MASK_FLAGS, (uint32_t)flag));
-}
-
-static int cq_ex_mask_flags(uint64_t unused)
-{
-	return cq_ex_flag(0);
 }
 
 /* The domain is one with a thread domain, or at least a PD where there can be none. */
@@ -236,12 +226,9 @@ static int srq_ex(uint32_t mask, enum ibv_srq_type type)
 		.cq = other,
 		.tm_cap = { .max_num_tags = 4, .max_ops = 4 },
 	};
-	struct ibv_srq *made;
 	int rc;
 
-	errno = 0;
-	made = ibv_create_srq_ex(vt.ctx, &attr);
-	rc = made ? ibv_destroy_srq(made) : probe_made(made);
+	rc = PROBE_ONCE(ibv_create_srq_ex(vt.ctx, &attr), ibv_destroy_srq);
 	if (xrcd)
 		ibv_close_xrcd(xrcd);
 	ibv_destroy_cq(other);
@@ -261,32 +248,12 @@ static int srq_type(uint64_t type)
 		      (enum ibv_srq_type)type);
 }
 
-static int srq_basic(uint64_t unused)
-{
-	return srq_type(IBV_SRQT_BASIC);
-}
-
-static int srq_tm(uint64_t unused)
-{
-	return srq_type(IBV_SRQT_TM);
-}
-
-static int srq_xrc(uint64_t unused)
-{
-	return srq_type(IBV_SRQT_XRC);
-}
-
 static int srq_modify(uint64_t mask)
 {
 	struct ibv_srq *made = srq_new();
 	struct ibv_srq_attr attr = { .max_wr = 16, .srq_limit = 2 };
 
 	return srq_done(made, ibv_modify_srq(made, &attr, (int)mask));
-}
-
-static int srq_modify_any(uint64_t unused)
-{
-	return srq_modify(IBV_SRQ_LIMIT);
 }
 
 static int srq_query(uint64_t unused)
@@ -369,7 +336,7 @@ const struct probe probe_queues[] = {
 	PROBE(ibv_req_notify_cq, cq_notify),
 	PROBE(ibv_get_cq_event, cq_event),
 	PROBE(ibv_ack_cq_events, cq_ack),
-	PROBE(ibv_modify_cq, cq_modify_any),
+	PROBE_OF(ibv_modify_cq, cq_modify, IBV_CQ_ATTR_MODERATE),
 	PROBE_FLAG(IBV_CQ_ATTR_MODERATE, cq_modify),
 
 	PROBE(ibv_create_cq_ex, cq_ex),
@@ -388,7 +355,7 @@ const struct probe probe_queues[] = {
 	PROBE_FLAG(IBV_WC_EX_WITH_TM_INFO, cq_ex),
 	PROBE_FLAG(IBV_WC_STANDARD_FLAGS, cq_ex),
 	PROBE_FLAG(IBV_CREATE_CQ_SUP_WC_FLAGS, cq_ex),
-	PROBE(IBV_CQ_INIT_ATTR_MASK_FLAGS, cq_ex_mask_flags),
+	PROBE_OF(IBV_CQ_INIT_ATTR_MASK_FLAGS, cq_ex_flag, 0),
 	PROBE(IBV_CQ_INIT_ATTR_MASK_PD, cq_ex_in_domain),
 	PROBE_FLAG(IBV_CREATE_CQ_ATTR_SINGLE_THREADED, cq_ex_flag),
 	PROBE_FLAG(IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, cq_ex_flag),
@@ -414,8 +381,8 @@ const struct probe probe_queues[] = {
 
 	PROBE(ibv_create_srq, srq),
 	PROBE(ibv_destroy_srq, srq),
-	PROBE(ibv_create_srq_ex, srq_basic),
-	PROBE(ibv_modify_srq, srq_modify_any),
+	PROBE_OF(ibv_create_srq_ex, srq_type, IBV_SRQT_BASIC),
+	PROBE_OF(ibv_modify_srq, srq_modify, IBV_SRQ_LIMIT),
 	PROBE(ibv_query_srq, srq_query),
 	PROBE(ibv_get_srq_num, srq_number),
 	PROBE(ibv_post_srq_recv, srq_post),
@@ -424,11 +391,11 @@ const struct probe probe_queues[] = {
 	PROBE_FLAG(IBV_SRQT_BASIC, srq_type),
 	PROBE_FLAG(IBV_SRQT_XRC, srq_type),
 	PROBE_FLAG(IBV_SRQT_TM, srq_type),
-	PROBE(IBV_SRQ_INIT_ATTR_TYPE, srq_basic),
-	PROBE(IBV_SRQ_INIT_ATTR_PD, srq_basic),
-	PROBE(IBV_SRQ_INIT_ATTR_XRCD, srq_xrc),
-	PROBE(IBV_SRQ_INIT_ATTR_CQ, srq_tm),
-	PROBE(IBV_SRQ_INIT_ATTR_TM, srq_tm),
+	PROBE_OF(IBV_SRQ_INIT_ATTR_TYPE, srq_type, IBV_SRQT_BASIC),
+	PROBE_OF(IBV_SRQ_INIT_ATTR_PD, srq_type, IBV_SRQT_BASIC),
+	PROBE_OF(IBV_SRQ_INIT_ATTR_XRCD, srq_type, IBV_SRQT_XRC),
+	PROBE_OF(IBV_SRQ_INIT_ATTR_CQ, srq_type, IBV_SRQT_TM),
+	PROBE_OF(IBV_SRQ_INIT_ATTR_TM, srq_type, IBV_SRQT_TM),
 
 	PROBE(ibv_post_srq_ops, srq_op_any),
 	PROBE_FLAG(IBV_WR_TAG_ADD, srq_opcode),

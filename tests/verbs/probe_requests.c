@@ -277,16 +277,6 @@ static int built_invalidate(uint64_t op)
 	return done(&b);
 }
 
-static int built_local_inv(uint64_t unused)
-{
-	return built_invalidate(IBV_QP_EX_WITH_LOCAL_INV);
-}
-
-static int built_send_inv(uint64_t unused)
-{
-	return built_invalidate(IBV_QP_EX_WITH_SEND_WITH_INV);
-}
-
 /* clang-format off */
 const struct probe probe_requests[] = {
 	PROBE(ibv_post_send, post_send),
@@ -313,7 +303,7 @@ const struct probe probe_requests[] = {
 	PROBE(ibv_wr_abort, built_abort),
 	PROBE(ibv_wr_send, built_send),
 	PROBE(ibv_wr_send_imm, built_send_imm),
-	PROBE(ibv_wr_send_inv, built_send_inv),
+	PROBE_OF(ibv_wr_send_inv, built_invalidate, IBV_QP_EX_WITH_SEND_WITH_INV),
 	PROBE(ibv_wr_rdma_write, built_write),
 	PROBE(ibv_wr_rdma_write_imm, built_write_imm),
 	PROBE(ibv_wr_rdma_read, built_read),
@@ -321,7 +311,7 @@ const struct probe probe_requests[] = {
 	PROBE(ibv_wr_atomic_fetch_add, built_fetch_add),
 	PROBE(ibv_wr_atomic_write, built_atomic_write),
 	PROBE(ibv_wr_bind_mw, built_bind_mw),
-	PROBE(ibv_wr_local_inv, built_local_inv),
+	PROBE_OF(ibv_wr_local_inv, built_invalidate, IBV_QP_EX_WITH_LOCAL_INV),
 	PROBE(ibv_wr_set_sge, built_send),
 	PROBE(ibv_wr_set_sge_list, built_sge_list),
 	PROBE(ibv_wr_set_inline_data, built_inline_data),

@@ -218,16 +218,6 @@ static void parent_goes_on(struct vt_pair *p, unsigned seed)
 	assert_true(vt_is_filled(p->b.buf, 50000, seed));
 }
 
-static void expect_child(pid_t child)
-{
-	int status = -1;
-
-	assert_true(child > 0);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 vt_pair_test(a_child_may_just_exit)
 {
 	assert_int_equal(ibv_fork_init(), 0);
@@ -238,7 +228,7 @@ vt_pair_test(a_child_may_just_exit)
 		if (!child)
 			_exit(0);
 		parent_goes_on(p, i);
-		expect_child(child);
+		vt_child_ended(child);
 		parent_goes_on(p, i + 100);
 	}
 }
@@ -271,7 +261,7 @@ vt_pair_test(a_child_cannot_use_what_it_inherited)
 	if (!child)
 		_exit(use_what_was_inherited(p));
 	parent_goes_on(p, 1);
-	expect_child(child);
+	vt_child_ended(child);
 	parent_goes_on(p, 2);
 }
 
@@ -329,7 +319,7 @@ vt_pair_test(a_child_may_open_its_own)
 	}
 	for (unsigned i = 0; i < 50; i++)
 		parent_goes_on(p, i);
-	expect_child(child[0]);
-	expect_child(child[1]);
+	vt_child_ended(child[0]);
+	vt_child_ended(child[1]);
 	parent_goes_on(p, 77);
 }

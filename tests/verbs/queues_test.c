@@ -62,18 +62,6 @@ static void exchange(struct vt_pair *p, unsigned flags)
 	vt_done(&p->a, &w, IBV_WC_SUCCESS);
 }
 
-static void take_event(struct ibv_comp_channel *channel, struct ibv_cq *expected)
-{
-	struct ibv_cq *cq = NULL;
-	void *context;
-
-	assert_true(vt_readable(channel->fd, VT_WAIT_MS));
-	assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
-	assert_ptr_equal(cq, expected);
-	assert_ptr_equal(context, expected->cq_context);
-	ibv_ack_cq_events(cq, 1);
-}
-
 /* The channel of b only; a polls. */
 struct scene {
 	struct ibv_comp_channel *channel;
@@ -121,7 +109,7 @@ scenes_test(one_event_for_each_request_to_be_notified, i, 0, 3, vt_types[i])
 	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
 	exchange(&s->p, 0);
 	exchange(&s->p, 0);
-	take_event(s->channel, s->p.b.cq);
+	vt_take_event(s->channel, s->p.b.cq);
 	vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 	vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
@@ -136,10 +124,10 @@ scene_test(a_completion_between_event_and_request_is_told, IBV_QPT_RC)
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
 		exchange(&s->p, 0);
-		take_event(s->channel, s->p.b.cq);
+		vt_take_event(s->channel, s->p.b.cq);
 		exchange(&s->p, 0);
 		assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
-		take_event(s->channel, s->p.b.cq);
+		vt_take_event(s->channel, s->p.b.cq);
 		vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 		vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 		vt_expect_none(s->p.b.cq);
@@ -157,7 +145,7 @@ scene_test(solicited_only_waits_for_a_solicited_one, IBV_QPT_RC)
 	vt_done(&s->p.a, &w, IBV_WC_SUCCESS);
 	assert_false(vt_readable(s->channel->fd, VT_QUIET_MS));
 	exchange(&s->p, IBV_SEND_SOLICITED);
-	take_event(s->channel, s->p.b.cq);
+	vt_take_event(s->channel, s->p.b.cq);
 	for (int i = 0; i < 3; i++)
 		vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 	/* A WRITE with immediate may ask as well. */
@@ -165,13 +153,13 @@ scene_test(solicited_only_waits_for_a_solicited_one, IBV_QPT_RC)
 	vt_recv(&s->p.b, 2);
 	w.wr.send_flags |= IBV_SEND_SOLICITED;
 	vt_post(&s->p.a, &w);
-	take_event(s->channel, s->p.b.cq);
+	vt_take_event(s->channel, s->p.b.cq);
 	vt_expect(s->p.b.cq, 2, IBV_WC_SUCCESS);
 	/* Asking for every one is the stronger wish, whichever comes last. */
 	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 1), 0);
 	exchange(&s->p, 0);
-	take_event(s->channel, s->p.b.cq);
+	vt_take_event(s->channel, s->p.b.cq);
 }
 
 /* IBA 11.4.2.2: what ends in an error is told like what is solicited. */
@@ -180,7 +168,7 @@ scene_test(an_error_counts_as_solicited, IBV_QPT_RC)
 	vt_recv(&s->p.b, 9);
 	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 1), 0);
 	assert_int_equal(vt_modify(s->p.b.qp, IBV_QPS_ERR), 0);
-	take_event(s->channel, s->p.b.cq);
+	vt_take_event(s->channel, s->p.b.cq);
 	vt_expect(s->p.b.cq, 9, IBV_WC_WR_FLUSH_ERR);
 }
 
@@ -197,7 +185,7 @@ scene_test(a_channel_may_be_read_without_waiting, IBV_QPT_RC)
 	assert_int_equal(errno, EAGAIN);
 	assert_int_equal(ibv_req_notify_cq(s->p.b.cq, 0), 0);
 	exchange(&s->p, 0);
-	take_event(s->channel, s->p.b.cq);
+	vt_take_event(s->channel, s->p.b.cq);
 	assert_int_equal(ibv_get_cq_event(s->channel, &cq, &context), -1);
 }
 
@@ -415,10 +403,9 @@ vt_test(an_srq_holds_what_hardware_would)
 	static const struct {
 		uint32_t asked, granted;
 	} rows[] = { { 1, 1 }, { 2, 3 }, { 3, 3 }, { 127, 127 }, { 128, 255 }, { 161, 255 } };
-	struct ibv_device_attr device;
+	struct ibv_device_attr device = vt_device();
 	struct ibv_srq_attr now;
 
-	assert_int_equal(ibv_query_device(vt.ctx, &device), 0);
 	for (unsigned i = 0; i <= VT_COUNT(rows); i++) {
 		bool last = i == VT_COUNT(rows);
 		uint32_t asked = last ? (uint32_t)device.max_srq_wr : rows[i].asked;

@@ -14,10 +14,7 @@ enum { RATE_KBPS = 50000, BYTES = 1 << 20, CHUNK = 1 << 16 };
 
 static struct ibv_packet_pacing_caps caps(void)
 {
-	struct ibv_device_attr_ex attr;
-
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &attr), 0);
-	return attr.packet_pacing_caps;
+	return vt_device_ex().packet_pacing_caps;
 }
 
 static int set_rate(struct ibv_qp *qp, uint32_t kbps)
@@ -60,11 +57,10 @@ static uint64_t send_all_ms(struct vt_pair *p, enum ibv_wr_opcode op, uint32_t c
 vt_test(the_device_says_what_it_can)
 {
 	struct ibv_packet_pacing_caps c = caps();
-	struct ibv_device_attr_ex attr;
+	struct ibv_device_attr_ex attr = vt_device_ex();
 	unsigned frames;
 
 	/* Where there is no Ethernet segment, there are no QPs on it. */
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &attr), 0);
 	frames = attr.raw_packet_caps ? 1 << IBV_QPT_RAW_PACKET : 0;
 	assert_true(c.qp_rate_limit_min > 0 && c.qp_rate_limit_min <= RATE_KBPS);
 	assert_true(c.qp_rate_limit_max >= RATE_KBPS);

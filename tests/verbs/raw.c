@@ -177,3 +177,20 @@ void raw_recv(struct raw_end *end, unsigned slot, uint32_t bytes)
 
 	assert_int_equal(ibv_post_recv(end->qp, &wr, &bad), 0);
 }
+
+uint32_t raw_sum(const uint8_t *octets, uint32_t bytes)
+{
+	uint32_t total = 0;
+
+	for (uint32_t i = 0; i < bytes; i++)
+		total += i & 1 ? octets[i] : (uint32_t)octets[i] << 8;
+	while (total >> 16)
+		total = (total & 0xffff) + (total >> 16);
+	return total;
+}
+
+void raw_put16(uint8_t *at, unsigned value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}

@@ -69,4 +69,8 @@ static inline uint8_t *raw_at(struct raw_end *end, unsigned slot)
 	return end->buf + (size_t)slot * RAW_SLOT_BYTES;
 }
 
+/* Of Internet checksums: the sum in ones' complement; a number in the order of the network. */
+uint32_t raw_sum(const uint8_t *octets, uint32_t bytes);
+void raw_put16(uint8_t *at, unsigned value);
+
 #endif

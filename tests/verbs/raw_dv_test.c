@@ -84,22 +84,16 @@ vt_test(its_own_frames_come_back_if_that_is_asked)
 	}
 }
 
-static void put16(uint8_t *at, unsigned value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
 static void ip_make(uint8_t *ip, unsigned bytes)
 {
 	memset(ip, 0, 28);
 	ip[0] = 0x45;
-	put16(ip + 2, bytes);
+	raw_put16(ip + 2, bytes);
 	ip[8] = 64;
 	ip[9] = 17;
 	memcpy(ip + 12, "\x0a\x01\x02\x03\x0a\x04\x05\x06", 8);
-	put16(ip + 20, 5555);
-	put16(ip + 24, bytes - 20);
+	raw_put16(ip + 20, 5555);
+	raw_put16(ip + 24, bytes - 20);
 }
 
 /* VXLAN, with UDP inside; no checksums. */
@@ -107,27 +101,16 @@ static uint8_t *tunnel_make(struct raw_end *end)
 {
 	uint8_t *frame = raw_frame(end, SENT, raw_mac[1], raw_mac[0], BYTES, 9);
 
-	put16(frame + 12, 0x0800);
+	raw_put16(frame + 12, 0x0800);
 	ip_make(frame + RAW_HEADER, BYTES - RAW_HEADER);
-	put16(frame + UDP_AT + 2, 4789);
+	raw_put16(frame + UDP_AT + 2, 4789);
 	memset(frame + VXLAN_AT, 0, 8);
 	frame[VXLAN_AT] = 8;
-	put16(frame + IN_ETH_AT + 12, 0x0800);
+	raw_put16(frame + IN_ETH_AT + 12, 0x0800);
 	ip_make(frame + IN_IP_AT, BYTES - IN_IP_AT);
-	put16(frame + IN_UDP_AT + 2, 9);
-	put16(frame + IN_UDP_AT + 6, 0x1234); /* wrong */
+	raw_put16(frame + IN_UDP_AT + 2, 9);
+	raw_put16(frame + IN_UDP_AT + 6, 0x1234); /* wrong */
 	return frame;
-}
-
-static uint32_t sum(const uint8_t *octets, uint32_t bytes)
-{
-	uint32_t total = 0;
-
-	for (uint32_t i = 0; i < bytes; i++)
-		total += i & 1 ? octets[i] : (uint32_t)octets[i] << 8;
-	while (total >> 16)
-		total = (total & 0xffff) + (total >> 16);
-	return total;
 }
 
 /*
@@ -167,8 +150,8 @@ vt_test(checksums_inside_of_tunnels_count_if_that_is_asked)
 		wc = vt_expect(b.cq, GOT, IBV_WC_SUCCESS);
 		got = raw_at(&b, GOT);
 		/* Outside all is right in any case; inside, if the sender wrote it. */
-		assert_int_equal(sum(got + RAW_HEADER, 20), 0xffff);
-		assert_int_equal(sum(got + IN_IP_AT, 20) == 0xffff, sends);
+		assert_int_equal(raw_sum(got + RAW_HEADER, 20), 0xffff);
+		assert_int_equal(raw_sum(got + IN_IP_AT, 20) == 0xffff, sends);
 		if (!sends)
 			assert_memory_equal(got + VXLAN_AT, frame + VXLAN_AT, BYTES - VXLAN_AT);
 		assert_int_equal(!!(wc.wc_flags & IBV_WC_IP_CSUM_OK), sends || !receives);

@@ -155,12 +155,6 @@ struct flow {
 	uint8_t l4[8]; /* the beginning of what is behind IP: ports, or an SPI */
 };
 
-static void put16(uint8_t *at, unsigned value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
 static struct flow flow_of(const char *src, const char *dst, uint8_t proto, unsigned sport,
 			   unsigned dport)
 {
@@ -169,8 +163,8 @@ static struct flow flow_of(const char *src, const char *dst, uint8_t proto, unsi
 
 	assert_int_equal(inet_pton(family, src, flow.src), 1);
 	assert_int_equal(inet_pton(family, dst, flow.dst), 1);
-	put16(flow.l4, sport);
-	put16(flow.l4 + 2, dport);
+	raw_put16(flow.l4, sport);
+	raw_put16(flow.l4 + 2, dport);
 	return flow;
 }
 
@@ -182,17 +176,17 @@ static uint32_t flow_write(const struct flow *flow, uint8_t *frame)
 
 	memcpy(frame, raw_mac[1], RAW_MAC);
 	memcpy(frame + RAW_MAC, raw_mac[0], RAW_MAC);
-	put16(frame + 12, flow->v6 ? 0x86dd : 0x0800);
+	raw_put16(frame + 12, flow->v6 ? 0x86dd : 0x0800);
 	memset(ip, 0, head + bytes);
 	if (flow->v6) {
 		ip[0] = 0x60;
-		put16(ip + 4, bytes);
+		raw_put16(ip + 4, bytes);
 		ip[6] = flow->proto;
 		memcpy(ip + 8, flow->src, 16);
 		memcpy(ip + 24, flow->dst, 16);
 	} else {
 		ip[0] = 0x45;
-		put16(ip + 2, head + bytes);
+		raw_put16(ip + 2, head + bytes);
 		ip[9] = flow->proto;
 		memcpy(ip + 12, flow->src, 4);
 		memcpy(ip + 16, flow->dst, 4);
@@ -415,8 +409,8 @@ static uint32_t tunnel_write(const struct flow *inner, uint8_t *frame)
 	memset(frame + 42, 0, 8);
 	frame[42] = 8;
 	inside = flow_write(inner, frame + 50);
-	put16(frame + IP_AT + 2, 36 + inside);
-	put16(frame + 38, 16 + inside);
+	raw_put16(frame + IP_AT + 2, 36 + inside);
+	raw_put16(frame + 38, 16 + inside);
 	return 50 + inside;
 }
 
@@ -611,7 +605,7 @@ spread_test(flags_of_queues_are_obeyed, IBV_WQ_FLAGS_CVLAN_STRIPPING | IBV_WQ_FL
 	listen_to(s, IPV4_FIELDS);
 	sent = raw_frame(&s->a, OWN_SLOTS, raw_mac[1], raw_mac[0], 100, 3);
 	got = raw_at(&s->b, 0);
-	put16(sent + 12, 0x8100);
+	raw_put16(sent + 12, 0x8100);
 	assert_int_equal(wq_post(s, 0, 0), 0);
 	raw_send(&s->a, OWN_SLOTS, 100);
 	assert_int_equal(vt_expect(s->cq[0], 0, IBV_WC_SUCCESS).byte_len, 100);

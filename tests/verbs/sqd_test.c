@@ -61,22 +61,6 @@ static struct ibv_qp_attr values(const struct vt_options *opt, const struct ibv_
 	return attr;
 }
 
-static void bring_to(struct vt_end *end, const struct vt_options *opt, enum ibv_qp_state state)
-{
-	struct vt_wr w;
-
-	assert_int_equal(vt_modify(end->qp, IBV_QPS_RESET), 0);
-	vt_climb(end->qp, opt, state < IBV_QPS_RTS ? state : IBV_QPS_RTS, end->qp->qp_num);
-	if (state == IBV_QPS_SQE) {
-		vt_wr(&w, IBV_WR_SEND, end, end, 8);
-		w.sge.lkey ^= 0xff;
-		vt_done(end, &w, IBV_WC_LOC_PROT_ERR);
-	} else if (state == IBV_QPS_SQD) {
-		assert_int_equal(vt_modify(end->qp, state), 0);
-	}
-	assert_int_equal(vt_state(end->qp), state);
-}
-
 vt_test(every_attribute_of_every_step)
 {
 	for (unsigned i = 0; i < VT_TYPES * VT_COUNT(steps); i++) {
@@ -92,7 +76,7 @@ vt_test(every_attribute_of_every_step)
 		for (int bit = IBV_QP_STATE << 1; bit <= IBV_QP_RATE_LIMIT; bit <<= 1) {
 			int rc = optional & bit ? 0 : bit & NEVER ? EOPNOTSUPP : EINVAL;
 
-			bring_to(&end, &opt, from);
+			vt_bring_to(&end, from);
 			attr = values(&opt, end.qp);
 			attr.qp_state = to;
 			attr.cur_qp_state = from;
@@ -101,7 +85,7 @@ vt_test(every_attribute_of_every_step)
 			assert_int_equal(vt_state(end.qp), rc ? from : to);
 		}
 		/* All of them at once. */
-		bring_to(&end, &opt, from);
+		vt_bring_to(&end, from);
 		attr = values(&opt, end.qp);
 		attr.qp_state = to;
 		attr.cur_qp_state = from;
@@ -117,7 +101,7 @@ vt_ends_test(a_mask_of_0_changes_nothing, i, 0, VT_TYPES, .type = vt_types[i])
 
 	for (enum ibv_qp_state at = IBV_QPS_RESET; at <= IBV_QPS_SQD; at++) {
 		if (at > IBV_QPS_RESET)
-			bring_to(end, &end->opt, at);
+			vt_bring_to(end, at);
 		memset(&attr, 0xff, sizeof(attr));
 		before = vt_query(end->qp, -1);
 		assert_int_equal(ibv_modify_qp(end->qp, &attr, 0), 0);
@@ -131,7 +115,7 @@ vt_end_test(a_query_renews_the_state_of_ibv_qp, .type = IBV_QPT_UD)
 {
 	struct ibv_qp_attr attr;
 
-	bring_to(end, &end->opt, IBV_QPS_SQE);
+	vt_bring_to(end, IBV_QPS_SQE);
 	assert_int_equal(end->qp->state, IBV_QPS_SQE);
 	assert_int_equal(vt_modify(end->qp, IBV_QPS_RTS), 0);
 	assert_int_equal(end->qp->state, IBV_QPS_RTS);
@@ -180,7 +164,7 @@ static int drain(struct ibv_qp *qp, bool tell)
 /* en_sqd_async_notify: "valid only if qp_state is SQD", and only for that once. */
 vt_ends_test(each_draining_is_told_if_that_was_asked_for, i, 0, VT_TYPES, .type = vt_types[i])
 {
-	bring_to(end, &end->opt, IBV_QPS_RTS);
+	vt_bring_to(end, IBV_QPS_RTS);
 	for (unsigned n = 0; n < 3; n++) {
 		assert_int_equal(drain(end->qp, true), 0);
 		vt_event_acked(IBV_EVENT_SQ_DRAINED);
@@ -359,7 +343,7 @@ vt_ends_test(sqe_is_left_only_by_who_knows_of_it, i, UC, VT_TYPES, .type = vt_ty
 				    .cur_qp_state = IBV_QPS_RTS };
 	int mask = IBV_QP_STATE | IBV_QP_CUR_STATE;
 
-	bring_to(end, &end->opt, IBV_QPS_SQE);
+	vt_bring_to(end, IBV_QPS_SQE);
 	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), EINVAL);
 	assert_int_equal(vt_state(end->qp), IBV_QPS_SQE);
 	attr.cur_qp_state = IBV_QPS_SQE;
@@ -397,7 +381,7 @@ vt_ends_test(sqe_again_and_again, i, UC, VT_TYPES, .type = vt_types[i])
 {
 	struct vt_wr w;
 
-	bring_to(end, &end->opt, IBV_QPS_RTS);
+	vt_bring_to(end, IBV_QPS_RTS);
 	for (unsigned round = 0; round < 20; round++) {
 		bool stands = round % 2;
 

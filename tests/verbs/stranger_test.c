@@ -477,22 +477,6 @@ vt_case(a_qp_of_shared_memory_does_not_hear_the_wire, setup_by_itself, teardown_
 
 static char log_name[] = "/tmp/vb-stranger-XXXXXX";
 
-static unsigned counted(const char *what)
-{
-	FILE *log = fopen(log_name, "r");
-	unsigned found = 0, value;
-	char line[256], *at;
-
-	assert_non_null(log);
-	while (fgets(line, sizeof(line), log)) {
-		at = strstr(line, what);
-		if (at && sscanf(at + strlen(what), " %u", &value) == 1)
-			found = value;
-	}
-	fclose(log);
-	return found;
-}
-
 /* VERBATIM_LOG tells the counters when the device is closed. */
 vt_test(every_drop_is_counted_with_its_reason)
 {
@@ -516,11 +500,11 @@ vt_test(every_drop_is_counted_with_its_reason)
 	scene_close(&s);
 	assert_int_equal(vt_teardown(state), 0);
 	assert_int_equal(vt_setup(state), 0);
-	assert_int_equal(counted("drop_malformed"), 1);
-	assert_int_equal(counted("drop_icrc"), 1);
-	assert_int_equal(counted("drop_wrong_peer"), 1);
-	assert_int_equal(counted("drop_wrong_transport"), 1);
-	assert_int_equal(counted("drop_pkey"), 1);
+	assert_int_equal(vt_counted(log_name, "drop_malformed"), 1);
+	assert_int_equal(vt_counted(log_name, "drop_icrc"), 1);
+	assert_int_equal(vt_counted(log_name, "drop_wrong_peer"), 1);
+	assert_int_equal(vt_counted(log_name, "drop_wrong_transport"), 1);
+	assert_int_equal(vt_counted(log_name, "drop_pkey"), 1);
 }
 
 int main(void)

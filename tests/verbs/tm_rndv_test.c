@@ -117,12 +117,11 @@ scene_test(the_data_is_read_and_the_sender_told)
 
 scene_test(the_buffer_may_be_in_pieces)
 {
-	struct ibv_device_attr_ex device;
+	struct ibv_device_attr_ex device = vt_device_ex();
 	struct ibv_sge sge[32];
 	struct tm_op o;
 	uint32_t pieces;
 
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	pieces = device.tm_caps.max_sge;
 	assert_in_range(pieces, 1, 32);
 	for (uint32_t i = 0; i < pieces; i++)
@@ -181,11 +180,10 @@ vt_test(what_the_nic_cannot_do_is_left_to_software)
 {
 	const struct vt_options mere_receiver = { .state = IBV_QPS_RTR };
 	const struct vt_options no_reads = { .no_rd_atomic = true };
-	struct ibv_device_attr_ex device;
+	struct ibv_device_attr_ex device = vt_device_ex();
 	struct tm_scene s;
 	uint32_t more;
 
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	more = device.tm_caps.max_rndv_hdr_size - HEADERS;
 	/* Data that is longer than the buffer; and a buffer that does not even hold the RVH. */
 	open_scene(&s);

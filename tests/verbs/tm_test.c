@@ -39,11 +39,10 @@ static void expect_no_srq(struct ibv_srq_init_attr_ex init)
 
 vt_test(what_it_cannot_is_refused)
 {
-	struct ibv_device_attr_ex device;
+	struct ibv_device_attr_ex device = vt_device_ex();
 	struct ibv_cq_ex *cq = tm_cq();
 	struct ibv_srq_init_attr_ex good = tm_srq_init(ibv_cq_ex_to_cq(cq)), init;
 
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	init = good;
 	init.tm_cap.max_num_tags = device.tm_caps.max_num_tags + 1;
 	expect_no_srq(init);
@@ -102,12 +101,11 @@ tm_test(a_matched_message_comes_without_its_header)
 /* "SGE list size is limited by max_sge." */
 tm_test(a_tagged_buffer_may_be_in_pieces)
 {
-	struct ibv_device_attr_ex device;
+	struct ibv_device_attr_ex device = vt_device_ex();
 	struct ibv_sge sge[33];
 	struct tm_op o;
 	int pieces;
 
-	assert_int_equal(ibv_query_device_ex(vt.ctx, NULL, &device), 0);
 	pieces = (int)device.tm_caps.max_sge;
 	assert_in_range(pieces, 1, 32);
 	for (int i = 0; i <= pieces; i++)

@@ -169,9 +169,8 @@ static void check_pieces(const struct ibv_sge *sge, uint32_t count, uint32_t see
 
 vt_test(pieces_of_any_length)
 {
-	struct ibv_device_attr device;
+	struct ibv_device_attr device = vt_device();
 
-	assert_int_equal(ibv_query_device(vt.ctx, &device), 0);
 	for (uint32_t seed = 0; seed < 24; seed++) {
 		struct vt_options opt = { .sge = (uint32_t)device.max_sge, .bytes = 256 << 10,
 					  .mtu = 1 + seed % 5 };

@@ -25,12 +25,6 @@ struct two {
 	uint8_t header[HEADER];
 };
 
-static void put16(uint8_t *at, unsigned value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
 static unsigned get16(const uint8_t *at)
 {
 	return (unsigned)at[0] << 8 | at[1];
@@ -70,19 +64,19 @@ static void header_make(uint8_t *header)
 	memset(header, 0, HEADER);
 	memcpy(header, raw_mac[1], RAW_MAC);
 	memcpy(header + RAW_MAC, raw_mac[0], RAW_MAC);
-	put16(header + 12, 0x0800);
+	raw_put16(header + 12, 0x0800);
 	header[IP_AT] = 0x45;
-	put16(header + IP_AT + 4, ID);
+	raw_put16(header + IP_AT + 4, ID);
 	header[IP_AT + 8] = 64;
 	header[IP_AT + 9] = 6;
 	memcpy(header + IP_AT + 12, "\x0a\x01\x02\x03\x0a\x04\x05\x06", 8);
-	put16(header + TCP_AT, 5555);
-	put16(header + TCP_AT + 2, 80);
-	put16(header + TCP_AT + 4, SEQ >> 16);
-	put16(header + TCP_AT + 6, SEQ & 0xffff);
+	raw_put16(header + TCP_AT, 5555);
+	raw_put16(header + TCP_AT + 2, 80);
+	raw_put16(header + TCP_AT + 4, SEQ >> 16);
+	raw_put16(header + TCP_AT + 6, SEQ & 0xffff);
 	header[TCP_AT + 12] = 0x50;
 	header[TCP_AT + 13] = ACK | PSH | FIN;
-	put16(header + TCP_AT + 14, 1024);
+	raw_put16(header + TCP_AT + 14, 1024);
 }
 
 static void two_open(struct two *two, unsigned header_max)
@@ -141,17 +135,6 @@ static int post(struct two *two, struct ibv_send_wr *wr)
 	return rc;
 }
 
-static uint32_t sum(const uint8_t *octets, uint32_t bytes)
-{
-	uint32_t total = 0;
-
-	for (uint32_t i = 0; i < bytes; i++)
-		total += i & 1 ? octets[i] : (uint32_t)octets[i] << 8;
-	while (total >> 16)
-		total = (total & 0xffff) + (total >> 16);
-	return total;
-}
-
 /* The frame at that place is the part of the stream from offset on, and right. */
 static void check_frame(struct two *two, unsigned slot, uint32_t offset, uint32_t bytes, bool last)
 {
@@ -162,15 +145,15 @@ static void check_frame(struct two *two, unsigned slot, uint32_t offset, uint32_
 	assert_int_equal(get16(ip + 2), 40 + bytes);
 	assert_int_equal(get16(ip + 4), (ID + slot) & 0xffff);
 	assert_memory_equal(ip + 6, two->header + IP_AT + 6, 4);
-	assert_int_equal(sum(ip, 20), 0xffff);
+	assert_int_equal(raw_sum(ip, 20), 0xffff);
 	assert_memory_equal(tcp, two->header + TCP_AT, 4);
 	assert_int_equal(get32(tcp + 4), SEQ + offset);
 	assert_memory_equal(tcp + 8, two->header + TCP_AT + 8, 5);
 	assert_int_equal(tcp[13], last ? ACK | PSH | FIN : ACK);
 	memcpy(pseudo, ip + 12, 8);
-	put16(pseudo + 8, 6);
-	put16(pseudo + 10, 20 + bytes);
-	assert_int_equal((sum(pseudo, 12) + sum(tcp, 20 + bytes)) % 0xffff, 0);
+	raw_put16(pseudo + 8, 6);
+	raw_put16(pseudo + 10, 20 + bytes);
+	assert_int_equal((raw_sum(pseudo, 12) + raw_sum(tcp, 20 + bytes)) % 0xffff, 0);
 	assert_memory_equal(frame + HEADER, raw_at(&two->a, DATA) + offset, bytes);
 }
 

@@ -120,17 +120,6 @@ static inline struct ibv_send_wr inv_wr(enum ibv_wr_opcode opcode, uint32_t rkey
 				     .send_flags = IBV_SEND_SIGNALED };
 }
 
-static inline void local_inv(struct vt_end *end, uint32_t rkey, enum ibv_wc_status status)
-{
-	struct ibv_send_wr wr = inv_wr(IBV_WR_LOCAL_INV, rkey);
-	struct ibv_wc wc;
-
-	assert_int_equal(post(end->qp, &wr), 0);
-	wc = vt_expect(end->cq, 11, status);
-	if (status == IBV_WC_SUCCESS)
-		assert_int_equal(wc.opcode, IBV_WC_LOCAL_INV);
-}
-
 /* An access of a's through this key; it succeeds, or it is refused and breaks both QPs. */
 static inline void access_as(struct vt_end *from, struct vt_end *to, enum ibv_wr_opcode op,
 			     uint64_t va, uint32_t rkey, uint32_t bytes, bool good)

@@ -48,7 +48,7 @@ scene_test(the_low_octet_of_the_key_is_the_application_s, IBV_MW_TYPE_2)
 		assert_int_equal(post(s->p.b.qp, &wr), 0);
 		vt_expect(s->p.b.cq, 10, IBV_WC_SUCCESS);
 		write_at(s, AT, 8, true);
-		local_inv(&s->p.b, s->rkey, IBV_WC_SUCCESS);
+		vt_invalidate(&s->p.b, s->rkey, IBV_WC_SUCCESS);
 	}
 	bind_on(s, &s->p.b, &info);
 	write_at(s, AT, 8, true);
@@ -78,7 +78,7 @@ scene_test(the_window_tells_its_key_when_it_is_posted, IBV_MW_TYPE_2)
 		vt_expect(s->p.b.cq, 10, IBV_WC_SUCCESS);
 		s->rkey = s->mw->rkey;
 		write_at(s, AT, 8, true);
-		local_inv(&s->p.b, s->mw->rkey, IBV_WC_SUCCESS);
+		vt_invalidate(&s->p.b, s->mw->rkey, IBV_WC_SUCCESS);
 	}
 }
 
@@ -100,7 +100,7 @@ scene_test(local_invalidation_takes_it_back, IBV_MW_TYPE_2)
 {
 	bind_all(s);
 	write_at(s, AT, 8, true);
-	local_inv(&s->p.b, s->rkey, IBV_WC_SUCCESS);
+	vt_invalidate(&s->p.b, s->rkey, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(s->mr), 0);
 	s->mr = vt_mr(vt.pd, s->p.b.buf, s->p.b.bytes, REGION_ACCESS);
 	write_at(s, AT + 8, 8, false);
@@ -148,9 +148,9 @@ vt_test(what_cannot_be_invalidated_is_an_error)
 			break;
 		case 5: /* once already */
 			key = s.rkey;
-			local_inv(end, key, IBV_WC_SUCCESS);
+			vt_invalidate(end, key, IBV_WC_SUCCESS);
 		}
-		local_inv(end, key, IBV_WC_MW_BIND_ERR);
+		vt_invalidate(end, key, IBV_WC_MW_BIND_ERR);
 		assert_int_equal(vt_state(end->qp), IBV_QPS_ERR);
 		assert_int_equal(ibv_dealloc_mw(type_1), 0);
 		vt_pair_close(&other);
@@ -407,7 +407,7 @@ scene_test(a_send_behind_a_bind_may_carry_the_key, IBV_MW_TYPE_2)
 		vt_expect(s->p.a.cq, 3, IBV_WC_SUCCESS);
 		write_at(s, AT, 8, true);
 		vt_expect(s->p.b.cq, 1, IBV_WC_SUCCESS);
-		local_inv(&s->p.b, s->rkey, IBV_WC_SUCCESS);
+		vt_invalidate(&s->p.b, s->rkey, IBV_WC_SUCCESS);
 	}
 }
 
@@ -528,7 +528,7 @@ scenes_as_test(windows_work_on_uc_too, i, 0, 2, IBV_QPT_UC, both_types[i], REGIO
 		vt_sleep_ms(1);
 	assert_true(vt_is_filled(s->p.b.buf + AT, 8, SEED));
 	if (i)
-		local_inv(&s->p.b, s->rkey, IBV_WC_SUCCESS);
+		vt_invalidate(&s->p.b, s->rkey, IBV_WC_SUCCESS);
 	else
 		bind_on(s, &s->p.b, &(struct ibv_mw_bind_info){ .mr = NULL });
 	/* UC says nothing about what does not arrive. */
@@ -540,7 +540,7 @@ scenes_as_test(windows_work_on_uc_too, i, 0, 2, IBV_QPT_UC, both_types[i], REGIO
 /* A failed work request stops a UC's sending, not its receiving (IBA 10.3.1.6). */
 scene_as_test(a_failed_bind_stops_uc_sending, IBV_QPT_UC, IBV_MW_TYPE_2, REGION_ACCESS)
 {
-	local_inv(&s->p.b, s->rkey, IBV_WC_MW_BIND_ERR);
+	vt_invalidate(&s->p.b, s->rkey, IBV_WC_MW_BIND_ERR);
 	assert_int_equal(vt_state(s->p.b.qp), IBV_QPS_SQE);
 }
 
