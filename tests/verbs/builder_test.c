@@ -67,10 +67,10 @@ static void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
-#define scene_as_test(f, ...)									  \
+#define scene_as_test(f, ...)                                                                     \
 	vt_with(vt_test, f, struct scene, s, scene_open_as(&s, __VA_ARGS__), scene_close(&s))
 
-#define scene_test(f, ...)									  \
+#define scene_test(f, ...)                                                                        \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
 
 /* A batch begins; what is built next has this wr_id and is signaled. */

@@ -124,7 +124,7 @@ static void target_close(struct target *t)
 	free(t->buf);
 }
 
-#define target_test(f)										  \
+#define target_test(f)                                                                            \
 	vt_with(vt_test, f, struct target, t, target_open(&t), target_close(&t))
 
 static void climb(struct initiator *i)

@@ -15,11 +15,8 @@ static struct ibv_td *td_alloc(void)
 
 static struct ibv_pd *domain_alloc(struct ibv_parent_domain_init_attr attr)
 {
-	struct ibv_pd *pd;
-
 	attr.pd = vt.pd;
-	pd = vt_made(ibv_alloc_parent_domain(vt.ctx, &attr));
-	return pd;
+	return vt_made(ibv_alloc_parent_domain(vt.ctx, &attr));
 }
 
 static struct ibv_cq_init_attr_ex cq_attr_of(struct ibv_pd *domain)

@@ -132,7 +132,6 @@ static void expect(const char *who)
 static struct ibv_flow *simple(char who, enum ibv_flow_attr_type type, uint16_t priority,
 			       uint32_t flags)
 {
-	struct ibv_flow *made;
 	struct flow flow;
 
 	flow_begin(&flow, type);
@@ -140,8 +139,7 @@ static struct ibv_flow *simple(char who, enum ibv_flow_attr_type type, uint16_t 
 	flow.attr.flags = flags;
 	if (type == IBV_FLOW_ATTR_NORMAL)
 		flow_mac(&flow, raw_mac[1]);
-	made = vt_made(flow_to(who, &flow));
-	return made;
+	return vt_made(flow_to(who, &flow));
 }
 
 static void drop(struct ibv_flow *flow)

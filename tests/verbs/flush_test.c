@@ -55,7 +55,7 @@ static void scene_open(struct scene *s)
 		      VT_RD_ATOMIC);
 }
 
-#define scene_test(f)										  \
+#define scene_test(f)                                                                             \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s), vt_pair_close(&s.p))
 
 static void build(struct scene *s, uint64_t wr_id, uint64_t va, size_t len, uint8_t type,

@@ -335,7 +335,7 @@ static void foreign_close(struct foreign *f)
 		vp_end(f->peer);
 }
 
-#define foreign_test(name, ...)									  \
+#define foreign_test(name, ...)                                                                   \
 	vt_with(vp_test, name, struct foreign, f, foreign_open(&f, __VA_ARGS__), foreign_close(&f))
 
 static void far_fill(struct foreign *f, size_t offset, uint32_t bytes, unsigned seed)

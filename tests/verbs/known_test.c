@@ -227,7 +227,7 @@ static void scene_close(struct scene *s)
 	assert_int_equal(ibv_destroy_cq(s->cq), 0);
 }
 
-#define scene_test(f)										  \
+#define scene_test(f)                                                                             \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s), scene_close(&s))
 
 static void *make(struct scene *s, const struct kind *kind)

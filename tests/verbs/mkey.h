@@ -104,7 +104,7 @@ static inline void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
-#define scene_test(f)										  \
+#define scene_test(f)                                                                             \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s), scene_close(&s))
 
 /* --- work requests that lay out keys --- */

@@ -93,10 +93,10 @@ static void scene_close(struct scene *s)
 	assert_int_equal(ibv_destroy_comp_channel(s->channel), 0);
 }
 
-#define scene_test(f, ...)									  \
+#define scene_test(f, ...)                                                                        \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
-#define scenes_test(f, i, from, to, ...)							  \
-	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open(&s, __VA_ARGS__),	  \
+#define scenes_test(f, i, from, to, ...)                                                          \
+	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open(&s, __VA_ARGS__),       \
 		     scene_close(&s))
 
 /* "one shot": readable exactly while an event waits. */

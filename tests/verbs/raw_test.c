@@ -29,7 +29,7 @@ static void two_close(struct two *two)
 	raw_close(&two->a);
 }
 
-#define two_test(f, ...)									  \
+#define two_test(f, ...)                                                                          \
 	vt_with(vt_test, f, struct two, two, two_open(&two, __VA_ARGS__), two_close(&two))
 
 /* A frame that b gets as a has sent it. */

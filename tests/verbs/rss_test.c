@@ -138,7 +138,7 @@ static void spread_close(struct spread *s)
 	raw_close(&s->a);
 }
 
-#define spread_test(f, ...)									  \
+#define spread_test(f, ...)                                                                       \
 	vt_with(vt_test, f, struct spread, s, spread_open(&s, __VA_ARGS__), spread_close(&s))
 
 static void expect_refused(struct spread *s, struct ibv_qp_init_attr_ex *attr, int error)

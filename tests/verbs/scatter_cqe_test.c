@@ -338,11 +338,9 @@ static struct ibv_qp *dc_make(struct dc *dc, struct mlx5dv_qp_init_attr *dv)
 		.pd = vt.pd,
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ,
 	};
-	struct ibv_qp *qp;
 
 	dv->comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DC;
-	qp = vt_made(mlx5dv_create_qp(vt.ctx, &attr, dv));
-	return qp;
+	return vt_made(mlx5dv_create_qp(vt.ctx, &attr, dv));
 }
 
 /* A target is connected to nobody: its address vector need not name anybody. */

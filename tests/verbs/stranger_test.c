@@ -54,10 +54,10 @@ static void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
-#define scene_test(f, ...)									  \
+#define scene_test(f, ...)                                                                        \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
-#define scenes_test(f, i, from, to, ...)							  \
-	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open(&s, __VA_ARGS__),	  \
+#define scenes_test(f, i, from, to, ...)                                                          \
+	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open(&s, __VA_ARGS__),       \
 		     scene_close(&s))
 
 static uint64_t mark_va(const struct scene *s)

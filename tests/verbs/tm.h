@@ -38,7 +38,7 @@ void tm_receiver_close(struct ibv_qp *qp);
 void tm_open_with(struct tm_scene *s, const struct vt_options *opt, uint32_t send_wr);
 void tm_open(struct tm_scene *s);
 void tm_close(struct tm_scene *s);
-#define tm_test(f)										  \
+#define tm_test(f)                                                                                \
 	vt_with(vt_test, f, struct tm_scene, s, tm_open(&s), tm_close(&s))
 
 /* --- completions --- */

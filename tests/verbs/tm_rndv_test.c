@@ -24,9 +24,9 @@ static void open_scene(struct tm_scene *s)
 	open_with(s, (struct vt_options){ .type = IBV_QPT_RC }, 0);
 }
 
-#define scene_with_test(f, ...)									  \
+#define scene_with_test(f, ...)                                                                   \
 	vt_with(vt_test, f, struct tm_scene, s, open_with(&s, __VA_ARGS__), tm_close(&s))
-#define scene_test(f)										  \
+#define scene_test(f)                                                                             \
 	vt_with(vt_test, f, struct tm_scene, s, open_scene(&s), tm_close(&s))
 
 /* The request for `bytes` octets at DATA_AT, with `more` octets of the sender's own behind it. */

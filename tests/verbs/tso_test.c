@@ -102,7 +102,7 @@ static void two_close(struct two *two)
 	raw_close(&two->a);
 }
 
-#define two_test(f, ...)									  \
+#define two_test(f, ...)                                                                          \
 	vt_with(vt_test, f, struct two, two, two_open(&two, __VA_ARGS__), two_close(&two))
 
 static struct ibv_sge data_sge(struct two *two, uint32_t offset, uint32_t bytes)

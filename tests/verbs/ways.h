@@ -141,10 +141,9 @@ static inline void expect_wrong_paths_refused(struct ibv_qp *qp)
 		spoil_port0, spoil_port2, spoil_av_port, spoil_pkey, spoil_timeout, spoil_gid,
 		spoil_grh, spoil_dgid, spoil_state, spoil_state3,
 	};
-	struct ibv_qp_attr before = vt_query(qp, -1), after;
 
 	for (unsigned i = 0; i < VT_COUNT(spoil); i++) {
-		struct ibv_qp_attr attr = with_alt(&alt);
+		struct ibv_qp_attr attr = with_alt(&alt), before = vt_query(qp, -1), after;
 
 		spoil[i](&attr);
 		assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE),

@@ -48,15 +48,15 @@ static inline void scene_close(struct scene *s)
 	vt_pair_close(&s->p);
 }
 
-#define scene_as_test(f, ...)									  \
+#define scene_as_test(f, ...)                                                                     \
 	vt_with(vt_test, f, struct scene, s, scene_open_as(&s, __VA_ARGS__), scene_close(&s))
-#define scenes_as_test(f, i, from, to, ...)							  \
-	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open_as(&s, __VA_ARGS__),	  \
+#define scenes_as_test(f, i, from, to, ...)                                                       \
+	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open_as(&s, __VA_ARGS__),    \
 		     scene_close(&s))
-#define scene_test(f, ...)									  \
+#define scene_test(f, ...)                                                                        \
 	vt_with(vt_test, f, struct scene, s, scene_open(&s, __VA_ARGS__), scene_close(&s))
-#define scenes_test(f, i, from, to, ...)							  \
-	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open(&s, __VA_ARGS__),	  \
+#define scenes_test(f, i, from, to, ...)                                                          \
+	vt_with_each(vt_test, f, i, from, to, struct scene, s, scene_open(&s, __VA_ARGS__),       \
 		     scene_close(&s))
 
 static inline struct ibv_mw_bind_info stretch(const struct scene *s, uint64_t offset,
