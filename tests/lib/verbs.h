@@ -8,17 +8,11 @@
  */
 
 #include <infiniband/verbs.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "group.h"
 
 enum { VERBS_DEPTH = 16, VERBS_BUFFER_BYTES = 4096, VERBS_WAIT_S = 10 };
 
@@ -195,5 +189,22 @@ static inline struct ibv_wc verbs_wait(struct ibv_cq *cq, enum ibv_wc_status sta
 	assert_int_equal(wc.status, status);
 	return wc;
 }
+
+/* What a test has that asks for no more. */
+static struct verbs v;
+
+static inline int verbs_setup(void **state)
+{
+	verbs_begin(&v);
+	return 0;
+}
+
+static inline int verbs_teardown(void **state)
+{
+	verbs_end(&v);
+	return 0;
+}
+
+#define VERBS_TEST(name) TEST_BETWEEN(name, verbs_setup, verbs_teardown)
 
 #endif

@@ -3,11 +3,9 @@
 #include <errno.h>
 
 #include "verbs.h"
-#include "skip.h"
 
 enum { QKEY = 0x11111111, GRH_BYTES = 40, DATA_OFFSET = 1024 };
 
-static struct verbs v;
 static struct ibv_qp *qp[2];
 
 static struct ibv_qp *ud_qp(void)
@@ -41,6 +39,8 @@ static int teardown(void **state)
 	verbs_end(&v);
 	return 0;
 }
+
+#define AH_TEST(name) TEST_BETWEEN(name, setup, teardown)
 
 static struct ibv_ah_attr attr_to(uint8_t gid_index)
 {
@@ -105,12 +105,12 @@ static void check_answer(uint8_t gid_index)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-static void an_ipv4_message_can_be_answered(void **state)
+AH_TEST(an_ipv4_message_can_be_answered)
 {
 	check_answer(v.gid_index);
 }
 
-static void an_ipv6_message_can_be_answered(void **state)
+AH_TEST(an_ipv6_message_can_be_answered)
 {
 	static const union ibv_gid loopback = { .raw = { [15] = 1 } };
 	union ibv_gid gid;
@@ -124,7 +124,7 @@ static void an_ipv6_message_can_be_answered(void **state)
 	SKIP("lo has no IPv6 address");
 }
 
-static void a_header_that_is_none_fails(void **state)
+AH_TEST(a_header_that_is_none_fails)
 {
 	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH, .src_qp = 1 };
 	struct ibv_ah_attr attr = { .sl = 7 };
@@ -137,7 +137,7 @@ static void a_header_that_is_none_fails(void **state)
 }
 
 /* Without a GRH there is no address on Ethernet, so the attributes make no address handle. */
-static void without_a_header_there_is_no_handle(void **state)
+AH_TEST(without_a_header_there_is_no_handle)
 {
 	struct ibv_wc wc = { .slid = 3, .sl = 2 };
 	struct ibv_ah_attr attr;
@@ -151,7 +151,7 @@ static void without_a_header_there_is_no_handle(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void groups_are_of_their_kind(void **state)
+AH_TEST(groups_are_of_their_kind)
 {
 	static const union ibv_gid group = { .raw = { 0xff, 0x0e, [15] = 1 } };
 	static const union ibv_gid group4 = { .raw = { [10] = 0xff, 0xff, 224, 1, 2, 3 } };
@@ -165,18 +165,4 @@ static void groups_are_of_their_kind(void **state)
 	assert_int_equal(ibv_detach_mcast(qp[0], &group, 0), EINVAL);
 	assert_int_equal(ibv_detach_mcast(qp[0], &group4, 0), 0);
 	ibv_destroy_qp(rc);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(an_ipv4_message_can_be_answered, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_ipv6_message_can_be_answered, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_header_that_is_none_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_a_header_there_is_no_handle, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(groups_are_of_their_kind, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       int *type);
 
-static void the_list_has_one_device(void **state)
+TEST(the_list_has_one_device)
 {
 	struct ibv_device **first, **second;
 	int count = -1;
@@ -29,7 +29,7 @@ static void the_list_has_one_device(void **state)
 	ibv_free_device_list(second);
 }
 
-static void the_guid_is_known_without_opening(void **state)
+TEST(the_guid_is_known_without_opening)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context = verbs_open();
@@ -44,7 +44,7 @@ static void the_guid_is_known_without_opening(void **state)
 }
 
 /* mlx5dv and efadv look at the pointer behind struct ibv_device: it must be NULL. */
-static void nothing_stands_behind_the_device(void **state)
+TEST(nothing_stands_behind_the_device)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	void *behind;
@@ -54,7 +54,7 @@ static void nothing_stands_behind_the_device(void **state)
 	ibv_free_device_list(list);
 }
 
-static void a_strange_device_is_not_opened(void **state)
+TEST(a_strange_device_is_not_opened)
 {
 	struct ibv_device strange = { .name = "verbatim0" };
 
@@ -63,7 +63,7 @@ static void a_strange_device_is_not_opened(void **state)
 	assert_int_equal(errno, ENODEV);
 }
 
-static void contexts_are_apart(void **state)
+TEST(contexts_are_apart)
 {
 	struct ibv_context *first = verbs_open(), *second = verbs_open();
 	struct ibv_pd *pd;
@@ -81,7 +81,7 @@ static void contexts_are_apart(void **state)
 	assert_int_equal(ibv_close_device(verbs_open()), 0);
 }
 
-static void device_ex_begins_with_the_device(void **state)
+TEST(device_ex_begins_with_the_device)
 {
 	struct ibv_query_device_ex_input input = { .comp_mask = 1 };
 	struct ibv_context *context = verbs_open();
@@ -104,7 +104,7 @@ static void device_ex_begins_with_the_device(void **state)
 }
 
 /* A program built when the structure was smaller must not be written beyond it. */
-static void a_smaller_device_attr_is_honoured(void **state)
+TEST(a_smaller_device_attr_is_honoured)
 {
 	struct ibv_context *context = verbs_open();
 	struct verbs_context *verbs = verbs_get_ctx(context);
@@ -118,7 +118,7 @@ static void a_smaller_device_attr_is_honoured(void **state)
 	ibv_close_device(context);
 }
 
-static void the_port_is_active_ethernet(void **state)
+TEST(the_port_is_active_ethernet)
 {
 	struct ibv_context *context = verbs_open();
 	struct ibv_port_attr attr;
@@ -137,7 +137,7 @@ static void the_port_is_active_ethernet(void **state)
 
 /* The symbol itself, not the inline function of the same name: old binaries call it. */
 #undef ibv_query_port
-static void the_old_port_query_writes_the_old_structure(void **state)
+TEST(the_old_port_query_writes_the_old_structure)
 {
 	struct ibv_context *context = verbs_open();
 	struct ibv_port_attr attr;
@@ -150,7 +150,7 @@ static void the_old_port_query_writes_the_old_structure(void **state)
 	ibv_close_device(context);
 }
 
-static void the_one_pkey_is_the_default(void **state)
+TEST(the_one_pkey_is_the_default)
 {
 	struct ibv_context *context = verbs_open();
 	__be16 pkey = 0;
@@ -167,7 +167,7 @@ static void the_one_pkey_is_the_default(void **state)
 }
 
 /* clients.md: every index below gid_tbl_len answers, an all-zero GID counts as empty. */
-static void every_gid_answers(void **state)
+TEST(every_gid_answers)
 {
 	static const union ibv_gid none;
 	struct ibv_context *context = verbs_open();
@@ -201,7 +201,7 @@ static void every_gid_answers(void **state)
 	ibv_close_device(context);
 }
 
-static void gid_0_is_not_empty(void **state)
+TEST(gid_0_is_not_empty)
 {
 	static const union ibv_gid none;
 	struct ibv_context *context = verbs_open();
@@ -212,7 +212,7 @@ static void gid_0_is_not_empty(void **state)
 	ibv_close_device(context);
 }
 
-static void the_gid_table_has_the_valid_ones(void **state)
+TEST(the_gid_table_has_the_valid_ones)
 {
 	struct ibv_context *context = verbs_open();
 	struct ibv_gid_entry entries[256];
@@ -227,7 +227,7 @@ static void the_gid_table_has_the_valid_ones(void **state)
 }
 
 /* Not done is said, not pretended. */
-static void what_is_missing_says_so(void **state)
+TEST(what_is_missing_says_so)
 {
 	struct ibv_context *context = verbs_open();
 	struct ibv_cq_init_attr_ex cq = { .cqe = 1, .comp_mask = 1u << 31 };
@@ -238,7 +238,7 @@ static void what_is_missing_says_so(void **state)
 	ibv_close_device(context);
 }
 
-static void the_mac_of_loopback_is_zero(void **state)
+TEST(the_mac_of_loopback_is_zero)
 {
 	struct ibv_context *context = verbs_open();
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
@@ -252,27 +252,4 @@ static void the_mac_of_loopback_is_zero(void **state)
 	attr.is_global = 0;
 	assert_int_equal(ibv_resolve_eth_l2_from_gid(context, &attr, mac, &vid), -1);
 	ibv_close_device(context);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_list_has_one_device),
-		cmocka_unit_test(the_guid_is_known_without_opening),
-		cmocka_unit_test(nothing_stands_behind_the_device),
-		cmocka_unit_test(a_strange_device_is_not_opened),
-		cmocka_unit_test(contexts_are_apart),
-		cmocka_unit_test(device_ex_begins_with_the_device),
-		cmocka_unit_test(a_smaller_device_attr_is_honoured),
-		cmocka_unit_test(the_port_is_active_ethernet),
-		cmocka_unit_test(the_old_port_query_writes_the_old_structure),
-		cmocka_unit_test(the_one_pkey_is_the_default),
-		cmocka_unit_test(every_gid_answers),
-		cmocka_unit_test(gid_0_is_not_empty),
-		cmocka_unit_test(the_gid_table_has_the_valid_ones),
-		cmocka_unit_test(what_is_missing_says_so),
-		cmocka_unit_test(the_mac_of_loopback_is_zero),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,20 +7,6 @@
 
 #include "verbs.h"
 
-static struct verbs v;
-
-static int setup(void **state)
-{
-	verbs_begin(&v);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	verbs_end(&v);
-	return 0;
-}
-
 static bool is_readable(int fd, int timeout_ms)
 {
 	struct pollfd poller = { .fd = fd, .events = POLLIN };
@@ -74,7 +60,7 @@ static void send_one(struct receiver *r, unsigned flags)
 
 /* --- completion channels --- */
 
-static void a_completion_wakes_who_asked(void **state)
+VERBS_TEST(a_completion_wakes_who_asked)
 {
 	struct receiver r;
 	struct ibv_cq *cq;
@@ -96,7 +82,7 @@ static void a_completion_wakes_who_asked(void **state)
 }
 
 /* ibv_req_notify_cq(3): only completions of sends with the solicited flag, or failed ones. */
-static void solicited_only_waits_for_solicited(void **state)
+VERBS_TEST(solicited_only_waits_for_solicited)
 {
 	struct receiver r;
 	struct ibv_cq *cq;
@@ -113,7 +99,7 @@ static void solicited_only_waits_for_solicited(void **state)
 	receiver_end(&r);
 }
 
-static void nonblocking_get_says_eagain(void **state)
+VERBS_TEST(nonblocking_get_says_eagain)
 {
 	struct receiver r;
 	struct ibv_cq *cq;
@@ -135,7 +121,7 @@ static void *send_later(void *arg)
 }
 
 /* The application sleeps, so the NIC's own thread has to take what comes. */
-static void blocking_get_waits(void **state)
+VERBS_TEST(blocking_get_waits)
 {
 	struct receiver r;
 	struct ibv_cq *cq;
@@ -152,7 +138,7 @@ static void blocking_get_waits(void **state)
 }
 
 /* ibv_create_comp_channel(3): EBUSY while completion queues use it. */
-static void a_channel_in_use_is_busy(void **state)
+VERBS_TEST(a_channel_in_use_is_busy)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(v.context);
 	struct ibv_cq *cq = ibv_create_cq(v.context, 1, NULL, channel, 0);
@@ -162,7 +148,7 @@ static void a_channel_in_use_is_busy(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-static void events_of_a_destroyed_cq_vanish(void **state)
+VERBS_TEST(events_of_a_destroyed_cq_vanish)
 {
 	struct receiver r;
 	struct ibv_cq *cq;
@@ -197,7 +183,7 @@ static void *destroy_cq(void *arg)
 }
 
 /* ibv_get_cq_event(3), NOTES: destroying a CQ waits until every event is acknowledged. */
-static void destroying_a_cq_waits_for_acks(void **state)
+VERBS_TEST(destroying_a_cq_waits_for_acks)
 {
 	struct receiver r;
 	struct ibv_cq *cq;
@@ -247,7 +233,7 @@ static void *destroy_qp(void *arg)
  * ibv_destroy_qp, rdmamojo: "calling to ibv_destroy_qp() will never end until that event will be
  * acknowledged."
  */
-static void destroying_a_qp_waits_for_acks(void **state)
+VERBS_TEST(destroying_a_qp_waits_for_acks)
 {
 	struct ibv_async_event event;
 	struct ibv_srq *srq;
@@ -269,7 +255,7 @@ static void destroying_a_qp_waits_for_acks(void **state)
 }
 
 /* An event that was never read needs no acknowledgement, and is not read later. */
-static void events_of_a_destroyed_qp_vanish(void **state)
+VERBS_TEST(events_of_a_destroyed_qp_vanish)
 {
 	struct ibv_async_event event;
 	struct ibv_srq *srq;
@@ -285,7 +271,7 @@ static void events_of_a_destroyed_qp_vanish(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-static void events_go_to_the_context_of_their_object(void **state)
+VERBS_TEST(events_go_to_the_context_of_their_object)
 {
 	struct ibv_context *other = verbs_open();
 	struct ibv_srq *srq;
@@ -296,24 +282,4 @@ static void events_go_to_the_context_of_their_object(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	ibv_close_device(other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_completion_wakes_who_asked, setup, teardown),
-		cmocka_unit_test_setup_teardown(solicited_only_waits_for_solicited, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(nonblocking_get_says_eagain, setup, teardown),
-		cmocka_unit_test_setup_teardown(blocking_get_waits, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_channel_in_use_is_busy, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_of_a_destroyed_cq_vanish, setup, teardown),
-		cmocka_unit_test_setup_teardown(destroying_a_cq_waits_for_acks, setup, teardown),
-		cmocka_unit_test_setup_teardown(destroying_a_qp_waits_for_acks, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_of_a_destroyed_qp_vanish, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_go_to_the_context_of_their_object, setup,
-						teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 
 #include "verbs.h"
-#include "skip.h"
 
 enum { FINE = 42, CHILD_S = 20 };
 
@@ -24,7 +23,6 @@ enum { FINE = 42, CHILD_S = 20 };
 #define NO_THREADS_IN_CHILD 0
 #endif
 
-static struct verbs v;
 static struct ibv_qp *qp[2];
 static struct ibv_dm *inherited_dm;
 
@@ -68,6 +66,8 @@ static int teardown(void **state)
 	verbs_end(&v);
 	return 0;
 }
+
+#define FORK_TEST(name) TEST_BETWEEN(name, setup, teardown)
 
 static void call_everything(void)
 {
@@ -185,7 +185,7 @@ static void call_all_about_domains(void)
 	expect(ibv_dealloc_td(inherited.td) == 0);
 }
 
-static void inherited_domains_are_dead(void **state)
+FORK_TEST(inherited_domains_are_dead)
 {
 	struct ibv_counters_init_attr counters = { .comp_mask = 0 };
 	struct ibv_parent_domain_init_attr parent = { .pd = v.pd };
@@ -210,13 +210,13 @@ static void inherited_domains_are_dead(void **state)
 	traffic();
 }
 
-static void inherited_objects_fail(void **state)
+FORK_TEST(inherited_objects_fail)
 {
 	assert_int_equal(run_child(call_everything), FINE);
 	traffic();
 }
 
-static void device_memory_is_the_parents(void **state)
+FORK_TEST(device_memory_is_the_parents)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 64 };
 	char octets[8] = "";
@@ -232,7 +232,7 @@ static void device_memory_is_the_parents(void **state)
 	traffic();
 }
 
-static void destroying_inherited_objects_does_nothing(void **state)
+FORK_TEST(destroying_inherited_objects_does_nothing)
 {
 	assert_int_equal(run_child(destroy_everything), FINE);
 	traffic();
@@ -250,7 +250,7 @@ static void open_anew(void)
 	teardown(NULL);
 }
 
-static void a_child_may_open_the_device(void **state)
+FORK_TEST(a_child_may_open_the_device)
 {
 	if (NO_THREADS_IN_CHILD)
 		SKIP("a sanitizer allows no thread in a child");
@@ -265,7 +265,7 @@ static void open_in_grandchild(void)
 	traffic();
 }
 
-static void a_grandchild_may_as_well(void **state)
+FORK_TEST(a_grandchild_may_as_well)
 {
 	if (NO_THREADS_IN_CHILD)
 		SKIP("a sanitizer allows no thread in a child");
@@ -295,7 +295,7 @@ static void *open_and_close(void *arg)
 	return NULL;
 }
 
-static void locks_of_other_threads_do_not_matter(void **state)
+FORK_TEST(locks_of_other_threads_do_not_matter)
 {
 	pthread_t poller, opener;
 
@@ -311,13 +311,13 @@ static void locks_of_other_threads_do_not_matter(void **state)
 }
 
 /* test_fork of pyverbs: after fork_init, ENABLED or UNNEEDED. */
-static void fork_needs_no_preparation(void **state)
+TEST(fork_needs_no_preparation)
 {
 	assert_int_equal(ibv_fork_init(), 0);
 	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
 }
 
-static void descriptors_are_closed_on_exec(void **state)
+FORK_TEST(descriptors_are_closed_on_exec)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(v.context);
 
@@ -325,23 +325,4 @@ static void descriptors_are_closed_on_exec(void **state)
 	assert_true(fcntl(v.context->cmd_fd, F_GETFD) & FD_CLOEXEC);
 	assert_true(fcntl(channel->fd, F_GETFD) & FD_CLOEXEC);
 	ibv_destroy_comp_channel(channel);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(inherited_objects_fail, setup, teardown),
-		cmocka_unit_test_setup_teardown(device_memory_is_the_parents, setup, teardown),
-		cmocka_unit_test_setup_teardown(inherited_domains_are_dead, setup, teardown),
-		cmocka_unit_test_setup_teardown(destroying_inherited_objects_does_nothing, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_child_may_open_the_device, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_grandchild_may_as_well, setup, teardown),
-		cmocka_unit_test_setup_teardown(locks_of_other_threads_do_not_matter, setup,
-						teardown),
-		cmocka_unit_test(fork_needs_no_preparation),
-		cmocka_unit_test_setup_teardown(descriptors_are_closed_on_exec, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

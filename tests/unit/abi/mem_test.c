@@ -7,26 +7,58 @@
 
 #include "verbs.h"
 
-static struct verbs v;
-
-static int setup(void **state)
+/* In a child with a NIC of its own: cmocka takes SIGSEGV for itself, and is no application. */
+static bool send_from_vanished_memory(void)
 {
+	int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	uint8_t *page = mmap(NULL, 4096, protection, flags, -1, 0);
+	struct ibv_sge sge = { (uintptr_t)page, 512 };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_qp *qp[2];
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
 	verbs_begin(&v);
-	return 0;
+	verbs_pair(&v, qp);
+	mr = ibv_reg_mr(v.pd, page, 4096, IBV_ACCESS_LOCAL_WRITE);
+	sge.lkey = mr->lkey;
+	munmap(page, 4096);
+	if (ibv_post_send(qp[0], &wr, &bad) != 0)
+		return false;
+	while (ibv_poll_cq(v.cq, 1, &wc) == 0)
+		continue;
+	return wc.status == IBV_WC_LOC_PROT_ERR;
 }
 
-static int teardown(void **state)
+/*
+ * The application's bug, and no crash of ours: the work request fails, the process lives. First: it
+ * must not have opened the device, see run/memory/sigguard.h.
+ */
+TEST(memory_that_vanished_fails_the_request)
 {
-	verbs_end(&v);
-	return 0;
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		alarm(20);
+		signal(SIGSEGV, SIG_DFL);
+		_exit(send_from_vanished_memory() ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
-static void a_pd_in_use_is_busy(void **state)
+VERBS_TEST(a_pd_in_use_is_busy)
 {
 	assert_int_equal(ibv_dealloc_pd(v.pd), EBUSY);
 }
 
-static void a_region_is_what_was_asked_for(void **state)
+VERBS_TEST(a_region_is_what_was_asked_for)
 {
 	assert_ptr_equal(v.mr->addr, v.buffer);
 	assert_int_equal(v.mr->length, VERBS_BUFFER_BYTES);
@@ -35,7 +67,7 @@ static void a_region_is_what_was_asked_for(void **state)
 }
 
 /* ibv_reg_mr(3): remote write and remote atomic need local write. */
-static void access_must_make_sense(void **state)
+VERBS_TEST(access_must_make_sense)
 {
 	static const struct {
 		int access;
@@ -65,7 +97,7 @@ static void access_must_make_sense(void **state)
 	}
 }
 
-static void memory_must_be_there(void **state)
+VERBS_TEST(memory_must_be_there)
 {
 	char *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr;
@@ -84,7 +116,7 @@ static void memory_must_be_there(void **state)
 }
 
 /* The remote side sees the region at iova, wherever it is. */
-static void a_region_has_the_address_that_it_is_given(void **state)
+VERBS_TEST(a_region_has_the_address_that_it_is_given)
 {
 	struct ibv_mr *mr = ibv_reg_mr_iova(v.pd, v.buffer + 512, 64, 0x123456000,
 					    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -115,7 +147,7 @@ static void a_region_has_the_address_that_it_is_given(void **state)
 }
 
 /* ibv_rereg_mr(3), RETURN VALUE: ERR_INPUT means that the old region is still valid. */
-static void a_refused_change_changes_nothing(void **state)
+VERBS_TEST(a_refused_change_changes_nothing)
 {
 	struct ibv_mr *mr = ibv_reg_mr(v.pd, v.buffer, 64, IBV_ACCESS_LOCAL_WRITE), before;
 
@@ -133,7 +165,7 @@ static void a_refused_change_changes_nothing(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void a_region_can_change_all_it_is(void **state)
+VERBS_TEST(a_region_can_change_all_it_is)
 {
 	struct ibv_mr *mr = ibv_reg_mr(v.pd, v.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_pd *pd = ibv_alloc_pd(v.context);
@@ -150,65 +182,4 @@ static void a_region_can_change_all_it_is(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-}
-
-/* In a child with a NIC of its own: cmocka takes SIGSEGV for itself, and is no application. */
-static bool send_from_vanished_memory(void)
-{
-	int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	uint8_t *page = mmap(NULL, 4096, protection, flags, -1, 0);
-	struct ibv_sge sge = { (uintptr_t)page, 512 };
-	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
-	struct ibv_qp *qp[2];
-	struct ibv_mr *mr;
-	struct ibv_wc wc;
-
-	verbs_begin(&v);
-	verbs_pair(&v, qp);
-	mr = ibv_reg_mr(v.pd, page, 4096, IBV_ACCESS_LOCAL_WRITE);
-	sge.lkey = mr->lkey;
-	munmap(page, 4096);
-	if (ibv_post_send(qp[0], &wr, &bad) != 0)
-		return false;
-	while (ibv_poll_cq(v.cq, 1, &wc) == 0)
-		continue;
-	return wc.status == IBV_WC_LOC_PROT_ERR;
-}
-
-/* The application's bug, and no crash of ours: the work request fails, the process lives. */
-static void memory_that_vanished_fails_the_request(void **state)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		alarm(20);
-		signal(SIGSEGV, SIG_DFL);
-		_exit(send_from_vanished_memory() ? 0 : 1);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* First: the process must not have opened the device, see run/memory/sigguard.h. */
-		cmocka_unit_test(memory_that_vanished_fails_the_request),
-		cmocka_unit_test_setup_teardown(a_pd_in_use_is_busy, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_region_is_what_was_asked_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(access_must_make_sense, setup, teardown),
-		cmocka_unit_test_setup_teardown(memory_must_be_there, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_region_has_the_address_that_it_is_given, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_refused_change_changes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_region_can_change_all_it_is, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

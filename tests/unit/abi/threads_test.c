@@ -3,11 +3,9 @@
 #include <pthread.h>
 
 #include "verbs.h"
-#include "skip.h"
 
 enum { THREADS = 4, MESSAGES = 300 };
 
-static struct verbs v;
 static struct ibv_qp *pairs[THREADS][2];
 
 static int setup(void **state)
@@ -27,6 +25,8 @@ static int teardown(void **state)
 	verbs_end(&v);
 	return 0;
 }
+
+#define THREADS_TEST(name) TEST_BETWEEN(name, setup, teardown)
 
 static void run(void *(*body)(void *))
 {
@@ -62,7 +62,7 @@ static void *alone(void *arg)
 	return NULL;
 }
 
-static void threads_with_contexts_of_their_own(void **state)
+THREADS_TEST(threads_with_contexts_of_their_own)
 {
 	run(alone);
 }
@@ -106,7 +106,7 @@ static void *together(void *arg)
 	return completions < 2 * THREADS * MESSAGES ? "time" : NULL;
 }
 
-static void threads_that_share_a_cq(void **state)
+THREADS_TEST(threads_that_share_a_cq)
 {
 	completions = 0;
 	for (int i = 0; i < THREADS; i++)
@@ -137,7 +137,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-static void objects_come_and_go(void **state)
+THREADS_TEST(objects_come_and_go)
 {
 	run(come_and_go);
 }
@@ -168,7 +168,7 @@ static void *__attribute__((unused)) wait_for_event(void *arg)
 	return NULL;
 }
 
-static void threads_may_be_cancelled(void **state)
+THREADS_TEST(threads_may_be_cancelled)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(v.context);
 	pthread_t thread;
@@ -196,17 +196,4 @@ static void threads_may_be_cancelled(void **state)
 #endif
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 	run(alone);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(threads_with_contexts_of_their_own, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(threads_that_share_a_cq, setup, teardown),
-		cmocka_unit_test_setup_teardown(objects_come_and_go, setup, teardown),
-		cmocka_unit_test_setup_teardown(threads_may_be_cancelled, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

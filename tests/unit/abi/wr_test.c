@@ -5,20 +5,6 @@
 
 #include "verbs.h"
 
-static struct verbs v;
-
-static int setup(void **state)
-{
-	verbs_begin(&v);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	verbs_end(&v);
-	return 0;
-}
-
 /* The extended attributes begin with the plain ones, up to comp_mask. */
 static void fill(struct ibv_qp_init_attr_ex *attr, const struct ibv_qp_init_attr *plain)
 {
@@ -55,7 +41,7 @@ static void destroy(struct ibv_qp *qp[2])
 	assert_int_equal(ibv_destroy_qp(qp[1]), 0);
 }
 
-static void only_who_asked_has_the_builder(void **state)
+VERBS_TEST(only_who_asked_has_the_builder)
 {
 	struct ibv_qp *plain = verbs_qp(&v, IBV_QPT_RC);
 	struct ibv_qp *extended = create(IBV_QPT_RC, IBV_QP_EX_WITH_SEND);
@@ -66,7 +52,7 @@ static void only_who_asked_has_the_builder(void **state)
 	ibv_destroy_qp(extended);
 }
 
-static void what_a_type_cannot_do_is_refused(void **state)
+VERBS_TEST(what_a_type_cannot_do_is_refused)
 {
 	assert_null(create(IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ));
 	assert_int_equal(errno, EOPNOTSUPP);
@@ -78,7 +64,7 @@ static void what_a_type_cannot_do_is_refused(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-static void attributes_not_known_are_refused(void **state)
+VERBS_TEST(attributes_not_known_are_refused)
 {
 	struct ibv_qp_init_attr plain = verbs_init_attr(&v, IBV_QPT_RC);
 	struct ibv_qp_init_attr_ex attr = { .pd = v.pd };
@@ -97,7 +83,7 @@ static void attributes_not_known_are_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void a_batch_is_posted_at_complete(void **state)
+VERBS_TEST(a_batch_is_posted_at_complete)
 {
 	struct ibv_qp *qp[2];
 	struct ibv_qp_ex *ex;
@@ -139,7 +125,7 @@ static void a_batch_is_posted_at_complete(void **state)
 }
 
 /* ibv_wr_start(3): inline setters copy at once; the caller may reuse its buffers. */
-static void inline_data_is_copied_by_the_setter(void **state)
+VERBS_TEST(inline_data_is_copied_by_the_setter)
 {
 	struct ibv_qp *qp[2];
 	struct ibv_qp_ex *ex;
@@ -163,7 +149,7 @@ static void inline_data_is_copied_by_the_setter(void **state)
 }
 
 /* ibv_wr_start(3): "If a failure is detected [...] the entire posting will be aborted." */
-static void a_wrong_request_fails_the_batch(void **state)
+VERBS_TEST(a_wrong_request_fails_the_batch)
 {
 	struct ibv_qp *qp[2];
 	struct ibv_qp_ex *ex;
@@ -199,7 +185,7 @@ static void a_wrong_request_fails_the_batch(void **state)
 	destroy(qp);
 }
 
-static void an_aborted_batch_leaves_nothing(void **state)
+VERBS_TEST(an_aborted_batch_leaves_nothing)
 {
 	struct ibv_qp *qp[2];
 	struct ibv_qp_ex *ex;
@@ -220,7 +206,7 @@ static void an_aborted_batch_leaves_nothing(void **state)
 	destroy(qp);
 }
 
-static void atomics_and_reads_can_be_built(void **state)
+VERBS_TEST(atomics_and_reads_can_be_built)
 {
 	struct ibv_qp *qp[2];
 	struct ibv_qp_ex *ex;
@@ -255,7 +241,7 @@ static struct ibv_cq_ex *create_cq(struct ibv_cq_init_attr_ex attr)
 	return ibv_create_cq_ex(v.context, &attr);
 }
 
-static void cq_attributes_not_known_are_refused(void **state)
+VERBS_TEST(cq_attributes_not_known_are_refused)
 {
 	static const struct {
 		struct ibv_cq_init_attr_ex attr;
@@ -277,7 +263,7 @@ static void cq_attributes_not_known_are_refused(void **state)
 	}
 }
 
-static void completions_are_read_field_by_field(void **state)
+VERBS_TEST(completions_are_read_field_by_field)
 {
 	struct ibv_qp_init_attr attr = verbs_init_attr(&v, IBV_QPT_RC);
 	struct ibv_poll_cq_attr poll = { 0 };
@@ -323,25 +309,4 @@ static void completions_are_read_field_by_field(void **state)
 
 	destroy(qp);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(only_who_asked_has_the_builder, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_a_type_cannot_do_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(attributes_not_known_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_batch_is_posted_at_complete, setup, teardown),
-		cmocka_unit_test_setup_teardown(inline_data_is_copied_by_the_setter, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_wrong_request_fails_the_batch, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_aborted_batch_leaves_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(atomics_and_reads_can_be_built, setup, teardown),
-		cmocka_unit_test_setup_teardown(cq_attributes_not_known_are_refused, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(completions_are_read_field_by_field, setup,
-						teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static int close_amid_a_fork(int fd);
 
 #define close close_amid_a_fork
 #include "base/fd.h"
+#include "group.h"
 #undef close
 
 static int field;
@@ -52,7 +46,7 @@ static int close_amid_a_fork(int fd)
 	return rc;
 }
 
-static void a_child_takes_nothing_away(void **state)
+TEST(a_child_takes_nothing_away)
 {
 	int fd = number_of_a_file();
 
@@ -63,7 +57,7 @@ static void a_child_takes_nothing_away(void **state)
 	assert_false(is_open(fd));
 }
 
-static void nothing_is_closed_twice(void **state)
+TEST(nothing_is_closed_twice)
 {
 	(void)state;
 	field = VB_FD_NONE;
@@ -71,14 +65,4 @@ static void nothing_is_closed_twice(void **state)
 	vb_fd_close(&field);
 	assert_int_equal(errno, 0);
 	assert_int_equal(field, VB_FD_NONE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_child_takes_nothing_away),
-		cmocka_unit_test(nothing_is_closed_twice),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Copies that meet no hole; those that do are the fault handler's test (run/sigguard_test.c). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/guard.h"
+#include "group.h"
 
 enum { BYTES_MAX = 2 * VB_GUARD_SMALL_BYTES_MAX, SHIFTS = 17, MARGIN = 32 };
 
@@ -23,7 +16,7 @@ static void fill(void)
 }
 
 /* Of every length, from and to every alignment; nothing beside it is touched. */
-static void a_copy_is_exact(void **state)
+TEST(a_copy_is_exact)
 {
 	for (size_t bytes = 0; bytes <= BYTES_MAX; bytes++) {
 		for (size_t shift = 0; shift < SHIFTS; shift++) {
@@ -37,7 +30,7 @@ static void a_copy_is_exact(void **state)
 	}
 }
 
-static void a_guard_comes_after_another(void **state)
+TEST(a_guard_comes_after_another)
 {
 	struct vb_guard guard;
 	bool inside = vb_guard_enter(&guard);
@@ -52,7 +45,7 @@ static void a_guard_comes_after_another(void **state)
 }
 
 /* Only the small copy's own instructions are where it may be left. */
-static void a_small_copy_is_known_by_its_instructions(void **state)
+TEST(a_small_copy_is_known_by_its_instructions)
 {
 	const uintptr_t begin = (uintptr_t)vb_guard_copy_small;
 	const uintptr_t others[] = { 0, UINTPTR_MAX, (uintptr_t)memcpy,
@@ -77,7 +70,7 @@ static void a_small_copy_is_known_by_its_instructions(void **state)
 }
 
 /* A guard has what it covers, and what runs on its own piece of the stack. */
-static void a_guard_has_what_it_covers(void **state)
+TEST(a_guard_has_what_it_covers)
 {
 	static const struct {
 		intptr_t at, above;
@@ -116,16 +109,4 @@ static void a_guard_has_what_it_covers(void **state)
 			assert_int_equal(write, rows[i].write);
 	}
 	vb_guard_leave();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_copy_is_exact),
-		cmocka_unit_test(a_guard_comes_after_another),
-		cmocka_unit_test(a_small_copy_is_known_by_its_instructions),
-		cmocka_unit_test(a_guard_has_what_it_covers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/lock.h"
+#include "group.h"
 
 static vb_lock qp = VB_LOCK_INIT(VB_RANK_QP), other_qp = VB_LOCK_INIT(VB_RANK_QP);
 static vb_lock cq = VB_LOCK_INIT(VB_RANK_CQ_PUSH), rx = VB_LOCK_INIT(VB_RANK_RX);
@@ -80,7 +74,7 @@ static void wait_with_a_qp(void)
 	vb_lock_order_wait("the hub");
 }
 
-static void a_breach_ends_the_process(void **state)
+TEST(a_breach_ends_the_process)
 {
 	ends_with(cq_before_qp, "taking QP (a QP: nic/data/qp.h); held: CQ_PUSH\n");
 	ends_with(two_qps, "taking QP (a QP: nic/data/qp.h); held: QP\n");
@@ -90,7 +84,7 @@ static void a_breach_ends_the_process(void **state)
 	ends_with(wait_with_a_qp, "waiting for the hub with QP ");
 }
 
-static void order_is_no_breach(void **state)
+TEST(order_is_no_breach)
 {
 	vb_lock_take(&rx);
 	vb_lock_take(&qp);
@@ -102,7 +96,7 @@ static void order_is_no_breach(void **state)
 	vb_lock_order_wait("nothing");
 }
 
-static void the_table_allows_more(void **state)
+TEST(the_table_allows_more)
 {
 	vb_lock_take(&other_lane);
 	vb_lock_take(&lane);
@@ -120,7 +114,7 @@ static void the_table_allows_more(void **state)
 }
 
 /* As the child of a fork does. */
-static void a_new_lock_is_held_by_nobody(void **state)
+TEST(a_new_lock_is_held_by_nobody)
 {
 	vb_lock_take(&cq);
 	vb_lock_init(&cq, VB_RANK_CQ_PUSH);
@@ -130,16 +124,4 @@ static void a_new_lock_is_held_by_nobody(void **state)
 	vb_lock_drop(&other_qp);
 	vb_lock_drop(&qp);
 	vb_lock_rank_set(&qp, VB_RANK_QP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_breach_ends_the_process),
-		cmocka_unit_test(order_is_no_breach),
-		cmocka_unit_test(the_table_allows_more),
-		cmocka_unit_test(a_new_lock_is_held_by_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

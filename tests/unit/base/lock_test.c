@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "base/lock.h"
+#include "group.h"
 
 /* More threads than the machine has cores for, so that holders are preempted. */
 enum { THREADS = 8, ROUNDS = 20000 };
@@ -35,7 +30,7 @@ static void run_threads(pthread_t *thread, unsigned count, void *(*body)(void *)
 		pthread_join(thread[i], NULL);
 }
 
-static void taken_is_taken(void **state)
+TEST(taken_is_taken)
 {
 	static vb_lock ready = VB_LOCK_INIT(VB_RANK_QP);
 	vb_lock lock;
@@ -72,7 +67,7 @@ static void *count(void *arg)
 	return NULL;
 }
 
-static void only_one_is_inside(void **state)
+TEST(only_one_is_inside)
 {
 	pthread_t thread[THREADS];
 
@@ -96,7 +91,7 @@ static void *hold_long(void *arg)
 	return NULL;
 }
 
-static void sleepers_get_their_turn(void **state)
+TEST(sleepers_get_their_turn)
 {
 	pthread_t thread[THREADS];
 
@@ -118,7 +113,7 @@ static void *take_once(void *arg)
  * A sleeper that came just between the dropper's look and its drop: nobody wakes it, and it must
  * come by itself. The bound is generous, since the machine may have other things to do.
  */
-static void a_lost_wake_up_costs_little(void **state)
+TEST(a_lost_wake_up_costs_little)
 {
 	pthread_t thread;
 	uint64_t dropped_ns;
@@ -158,7 +153,7 @@ static void *use_and_leave(void *arg)
 	return NULL;
 }
 
-static void a_lock_may_die_once_it_was_dropped(void **state)
+TEST(a_lock_may_die_once_it_was_dropped)
 {
 	for (unsigned i = 0; i < 2000; i++) {
 		struct object *object = malloc(sizeof(*object));
@@ -171,17 +166,4 @@ static void a_lock_may_die_once_it_was_dropped(void **state)
 		use_and_leave(object);
 		pthread_join(thread, NULL);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(taken_is_taken),
-		cmocka_unit_test(only_one_is_inside),
-		cmocka_unit_test(sleepers_get_their_turn),
-		cmocka_unit_test(a_lost_wake_up_costs_little),
-		cmocka_unit_test(a_lock_may_die_once_it_was_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

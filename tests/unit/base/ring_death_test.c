@@ -6,24 +6,16 @@
  * what lies in the ring at each step is what would lie there if it were killed there. And at some
  * of them it is.
  */
-
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/ring.h"
-#include "skip.h"
+#include "group.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SLOW 1 /* many instructions stand for one */
@@ -160,7 +152,7 @@ static void skip_without_ptrace(void)
 
 static unsigned steps; /* from the first frame to the end */
 
-static void each_instruction_leaves_a_prefix(void **state)
+TEST_BETWEEN(each_instruction_leaves_a_prefix, begin, end)
 {
 	pid_t pid = producer_start();
 	unsigned found, before = 0, gaps = 0, since = 0;
@@ -184,7 +176,7 @@ static void each_instruction_leaves_a_prefix(void **state)
 	assert_true(since > 0);
 }
 
-static void a_killed_producer_leaves_a_prefix(void **state)
+TEST_BETWEEN(a_killed_producer_leaves_a_prefix, begin, end)
 {
 	unsigned seen = 0;
 
@@ -203,14 +195,4 @@ static void a_killed_producer_leaves_a_prefix(void **state)
 		seen = found;
 	}
 	assert_true(SLOW || seen > FRAMES / 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(each_instruction_leaves_a_prefix, begin, end),
-		cmocka_unit_test_setup_teardown(a_killed_producer_leaves_a_prefix, begin, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The ring between two processes that do not trust each other, both ends in one process here. */
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
-
 #include "base/prng.h"
 #include "base/ring.h"
+#include "group.h"
 
 enum { PAGE = 4096, SLOTS = VB_RING_SLOTS, DATA = VB_RING_DATA_BYTES };
 
@@ -41,6 +35,8 @@ static int end(void **state)
 {
 	return munmap((uint8_t *)shared - PAGE, sizeof(*shared) + 2 * PAGE);
 }
+
+#define RING(name) TEST_BETWEEN(name, begin, end)
 
 /*
  * As after a long time: so many frames and octets have gone through, and all slots bear the marks
@@ -123,7 +119,7 @@ static void assert_nothing_to_take(void)
 
 /* --- layout --- */
 
-static void what_two_write_lies_on_lines_of_their_own(void **state)
+RING(what_two_write_lies_on_lines_of_their_own)
 {
 	static const size_t at[] = {
 		offsetof(struct vb_ring_shared, tail),
@@ -147,7 +143,7 @@ static void what_two_write_lies_on_lines_of_their_own(void **state)
 
 /* --- frames --- */
 
-static void it_is_empty_at_first(void **state)
+RING(it_is_empty_at_first)
 {
 	assert_nothing_to_take();
 	assert_true(vb_ring_tx_is_empty(&tx));
@@ -156,7 +152,7 @@ static void it_is_empty_at_first(void **state)
 	assert_false(vb_ring_tx_update(&tx));
 }
 
-static void every_length_comes_through(void **state)
+RING(every_length_comes_through)
 {
 	static const uint32_t payloads[] = { 63, 64, 65, 127, 128, 4095, 4096, 4097, 32768,
 					     65535, VB_RING_PAYLOAD_BYTES_MAX };
@@ -177,7 +173,7 @@ static void every_length_comes_through(void **state)
 }
 
 /* A frame that fits the slot costs one line, and nothing of the data area. */
-static void small_frames_need_no_data(void **state)
+RING(small_frames_need_no_data)
 {
 	for (unsigned i = 0; i < 10; i++)
 		assert_true(produce(i, VB_RING_HEAD_BYTES_MAX - i));
@@ -190,7 +186,7 @@ static void small_frames_need_no_data(void **state)
 	assert_int_equal(rx.data_pos, VB_RING_LINE_BYTES);
 }
 
-static void a_reservation_alone_changes_nothing(void **state)
+RING(a_reservation_alone_changes_nothing)
 {
 	assert_non_null(vb_ring_reserve(&tx, 20, 30000));
 	assert_non_null(vb_ring_reserve(&tx, 20, 10));
@@ -202,7 +198,7 @@ static void a_reservation_alone_changes_nothing(void **state)
 }
 
 /* What is taken stays until it is released, whatever is published behind it. */
-static void what_is_taken_can_be_taken_again(void **state)
+RING(what_is_taken_can_be_taken_again)
 {
 	assert_true(produce(12, 5000));
 	look(12, 5000);
@@ -215,7 +211,7 @@ static void what_is_taken_can_be_taken_again(void **state)
 
 /* --- full --- */
 
-static void no_slot_is_given_away_twice(void **state)
+RING(no_slot_is_given_away_twice)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
 		assert_true(produce(8, 8));
@@ -236,7 +232,7 @@ static void no_slot_is_given_away_twice(void **state)
 	assert_nothing_to_take();
 }
 
-static void no_data_is_given_away_twice(void **state)
+RING(no_data_is_given_away_twice)
 {
 	const uint32_t bytes = 32768;
 
@@ -256,7 +252,7 @@ static void no_data_is_given_away_twice(void **state)
 }
 
 /* Whoever has consumed everything has left room for any frame, though he may not have told all. */
-static void an_empty_ring_has_room_for_any_frame(void **state)
+RING(an_empty_ring_has_room_for_any_frame)
 {
 	for (unsigned round = 0; round < 2000; round++) {
 		uint32_t payload = (round * 9973) % (VB_RING_PAYLOAD_BYTES_MAX + 1);
@@ -267,7 +263,7 @@ static void an_empty_ring_has_room_for_any_frame(void **state)
 	}
 }
 
-static void telling_frees_the_rest(void **state)
+RING(telling_frees_the_rest)
 {
 	assert_true(produce(8, 8));
 	assert_false(consume(8, 8));
@@ -279,7 +275,7 @@ static void telling_frees_the_rest(void **state)
 	assert_true(vb_ring_tx_is_empty(&tx));
 }
 
-static void who_wants_room_is_seen(void **state)
+RING(who_wants_room_is_seen)
 {
 	assert_false(vb_ring_wants_room(&rx));
 	atomic_store(&shared->wants_room, 1);
@@ -323,12 +319,12 @@ static void run_long(uint64_t rng, unsigned steps)
 	assert_true(least > 3);
 }
 
-static void it_goes_round_and_round(void **state)
+RING(it_goes_round_and_round)
 {
 	run_long(1, 30000);
 }
 
-static void positions_may_pass_the_highest_number(void **state)
+RING(positions_may_pass_the_highest_number)
 {
 	static const uint32_t starts[] = { 0, 1, 100, 255, 256, 257 };
 
@@ -343,7 +339,7 @@ static void positions_may_pass_the_highest_number(void **state)
 }
 
 /* A slot that nobody has written to is no frame, when all positions have been used. */
-static void zeros_are_no_frame(void **state)
+RING(zeros_are_no_frame)
 {
 	grow_old(0xfffffff0, 0);
 	for (unsigned i = 0; i < 16; i++) {
@@ -355,7 +351,7 @@ static void zeros_are_no_frame(void **state)
 }
 
 /* A payload that would cross the end of the data begins anew at its start. */
-static void no_payload_crosses_the_end(void **state)
+RING(no_payload_crosses_the_end)
 {
 	for (uint32_t left = VB_RING_LINE_BYTES; left <= 8 * VB_RING_LINE_BYTES;
 	     left += VB_RING_LINE_BYTES) {
@@ -394,7 +390,7 @@ static void assert_producer_gives_up(void)
 	assert_true(tx.broken);
 }
 
-static void a_tail_that_moves_back_breaks_the_ring(void **state)
+RING(a_tail_that_moves_back_breaks_the_ring)
 {
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(produce(12, 20));
@@ -406,7 +402,7 @@ static void a_tail_that_moves_back_breaks_the_ring(void **state)
 	assert_producer_gives_up();
 }
 
-static void a_tail_beyond_what_was_published_breaks_the_ring(void **state)
+RING(a_tail_beyond_what_was_published_breaks_the_ring)
 {
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(produce(12, 20));
@@ -414,7 +410,7 @@ static void a_tail_beyond_what_was_published_breaks_the_ring(void **state)
 	assert_producer_gives_up();
 }
 
-static void any_other_tail_breaks_the_ring(void **state)
+RING(any_other_tail_breaks_the_ring)
 {
 	static const uint32_t bad[] = { 0x80000000, 0xffffffff, 1000, 0x7fffffff };
 
@@ -437,7 +433,7 @@ static void mark_next(uint32_t position_plus_1, uint32_t head, uint32_t payload)
 		     ((uint64_t)head << 56) | ((uint64_t)payload << 32) | position_plus_1);
 }
 
-static void lengths_beyond_the_bounds_break_the_ring(void **state)
+RING(lengths_beyond_the_bounds_break_the_ring)
 {
 	static const struct {
 		uint32_t head, payload;
@@ -459,7 +455,7 @@ static void lengths_beyond_the_bounds_break_the_ring(void **state)
 	}
 }
 
-static void marks_out_of_their_turn_are_no_frames(void **state)
+RING(marks_out_of_their_turn_are_no_frames)
 {
 	static const uint32_t marks[] = { 0, 2, 100, 257, 0x80000001, 0xffffffff };
 
@@ -475,7 +471,7 @@ static void marks_out_of_their_turn_are_no_frames(void **state)
 }
 
 /* Whatever lengths it claims: the consumer looks within the data, and stays in the slots. */
-static void claimed_lengths_stay_within_the_ring(void **state)
+RING(claimed_lengths_stay_within_the_ring)
 {
 	uint64_t rng = 5;
 
@@ -498,7 +494,7 @@ static void claimed_lengths_stay_within_the_ring(void **state)
 }
 
 /* The lengths are read once: what is written over them afterwards changes nothing. */
-static void a_frame_taken_is_a_copy(void **state)
+RING(a_frame_taken_is_a_copy)
 {
 	struct vb_ring_frame frame;
 
@@ -512,36 +508,4 @@ static void a_frame_taken_is_a_copy(void **state)
 	vb_ring_release(&rx);
 	assert_int_equal(atomic_load(&rx.next), 1);
 	assert_int_equal(rx.data_pos, 0);
-}
-
-#define RING(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RING(what_two_write_lies_on_lines_of_their_own),
-		RING(it_is_empty_at_first),
-		RING(every_length_comes_through),
-		RING(small_frames_need_no_data),
-		RING(a_reservation_alone_changes_nothing),
-		RING(what_is_taken_can_be_taken_again),
-		RING(no_slot_is_given_away_twice),
-		RING(no_data_is_given_away_twice),
-		RING(an_empty_ring_has_room_for_any_frame),
-		RING(telling_frees_the_rest),
-		RING(who_wants_room_is_seen),
-		RING(it_goes_round_and_round),
-		RING(positions_may_pass_the_highest_number),
-		RING(zeros_are_no_frame),
-		RING(no_payload_crosses_the_end),
-		RING(a_tail_that_moves_back_breaks_the_ring),
-		RING(a_tail_beyond_what_was_published_breaks_the_ring),
-		RING(any_other_tail_breaks_the_ring),
-		RING(lengths_beyond_the_bounds_break_the_ring),
-		RING(marks_out_of_their_turn_are_no_frames),
-		RING(claimed_lengths_stay_within_the_ring),
-		RING(a_frame_taken_is_a_copy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/text.h"
+#include "group.h"
 
-static void pieces_follow_one_another(void **state)
+TEST(pieces_follow_one_another)
 {
 	char chars[32] = "what was there before";
 	struct vb_text text = vb_text_in(chars, sizeof(chars));
@@ -22,7 +15,7 @@ static void pieces_follow_one_another(void **state)
 	assert_int_equal(text.used, 4);
 }
 
-static void what_does_not_fit_is_left_out(void **state)
+TEST(what_does_not_fit_is_left_out)
 {
 	char chars[8];
 	struct vb_text text = vb_text_in(chars, 5);
@@ -33,7 +26,7 @@ static void what_does_not_fit_is_left_out(void **state)
 	assert_memory_equal(chars + 5, "xxx", 3);
 }
 
-static void what_was_typed_stays_on_one_line(void **state)
+TEST(what_was_typed_stays_on_one_line)
 {
 	char typed[VB_TEXT_TYPED_MAX + 1], chars[2 * VB_TEXT_TYPED_MAX];
 	struct vb_text text = vb_text_in(chars, sizeof(chars));
@@ -49,15 +42,4 @@ static void what_was_typed_stays_on_one_line(void **state)
 	vb_text_add_typed(&text, typed, VB_TEXT_TYPED_MAX + 1);
 	assert_int_equal(strlen(chars), VB_TEXT_TYPED_MAX + 3);
 	assert_string_equal(chars + VB_TEXT_TYPED_MAX, "...");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces_follow_one_another),
-		cmocka_unit_test(what_does_not_fit_is_left_out),
-		cmocka_unit_test(what_was_typed_stays_on_one_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/words.h"
+#include "group.h"
 
 static const struct {
 	int other;
@@ -18,7 +11,7 @@ static const struct {
 };
 static const struct vb_words words = VB_WORDS(rows);
 
-static void words_are_found_by_their_octets(void **state)
+TEST(words_are_found_by_their_octets)
 {
 	assert_int_equal(words.count, 6);
 	for (unsigned i = 0; i < words.count; i++) {
@@ -34,7 +27,7 @@ static void words_are_found_by_their_octets(void **state)
 	assert_int_equal(vb_words_find(&words, "", 0), words.count);
 }
 
-static void nearest_word_is_the_one_with_fewest_slips(void **state)
+TEST(nearest_word_is_the_one_with_fewest_slips)
 {
 	static const struct {
 		const char *typed, *nearest;
@@ -60,7 +53,7 @@ static void nearest_word_is_the_one_with_fewest_slips(void **state)
 }
 
 /* Nine letters that are always right do not make three wrong ones a small slip. */
-static void what_all_words_begin_with_does_not_count(void **state)
+TEST(what_all_words_begin_with_does_not_count)
 {
 	static const struct {
 		const char *name;
@@ -75,7 +68,7 @@ static void what_all_words_begin_with_does_not_count(void **state)
 	assert_null(vb_words_nearest(&names, "VERBATIM_DEBUG", 14));
 }
 
-static void one_word_alone_has_nothing_in_common(void **state)
+TEST(one_word_alone_has_nothing_in_common)
 {
 	static const struct {
 		const char *name;
@@ -88,7 +81,7 @@ static void one_word_alone_has_nothing_in_common(void **state)
 	assert_null(vb_words_nearest(&none, "connectx7", 9));
 }
 
-static void words_are_told(void **state)
+TEST(words_are_told)
 {
 	static const struct {
 		const char *name;
@@ -110,17 +103,4 @@ static void words_are_told(void **state)
 	assert_string_equal(chars, "");
 	vb_words_add_nearest(&text, &words, "los=1%", 3);
 	assert_string_equal(chars, "; did you mean 'loss'?");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_are_found_by_their_octets),
-		cmocka_unit_test(nearest_word_is_the_one_with_fewest_slips),
-		cmocka_unit_test(what_all_words_begin_with_does_not_count),
-		cmocka_unit_test(one_word_alone_has_nothing_in_common),
-		cmocka_unit_test(words_are_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

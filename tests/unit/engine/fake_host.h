@@ -7,15 +7,8 @@
  * in one file of a program.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "engine/host.h"
+#include "group.h"
 
 enum { FAKE_DONE_MAX = 256 };
 

@@ -4,7 +4,6 @@
  * IBA 9.9.3: what a responder does about each fault, on each service. The rows say the class; what
  * a class means stands in one place.
  */
-
 #include "resp_fixture.h"
 
 #define A VB_FAULT_A
@@ -190,7 +189,7 @@ static void walk(enum vb_transport transport, const struct row *row, enum vb_fau
 		check_it_goes_on(transport, psn + 1);
 }
 
-static void each_fault_has_its_class_on_each_service(void **state)
+TEST(each_fault_has_its_class_on_each_service)
 {
 	static const enum vb_transport acked[] = { VB_RC, VB_XRC, VB_DC };
 
@@ -208,7 +207,7 @@ static void each_fault_has_its_class_on_each_service(void **state)
 }
 
 /* Every row of the table is met above, and says nothing that its class has no use for. */
-static void the_table_is_whole(void **state)
+TEST(the_table_is_whole)
 {
 	for (unsigned v = VB_NO_RECV; v < VB_VERDICTS; v++) {
 		const struct vb_verdict_row *row = &vb_verdict_rows[v];
@@ -225,14 +224,4 @@ static void the_table_is_whole(void **state)
 			    row->event == IBV_EVENT_QP_ACCESS_ERR ||
 			    row->event == IBV_EVENT_QP_FATAL);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_fault_has_its_class_on_each_service),
-		cmocka_unit_test(the_table_is_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
  * Work requests without a packet (BIND, LOCAL_INV): carried out once, in their turn, and complete
  * in theirs; and ATOMIC_WRITE, which is answered as a READ is.
  */
-
 #include "req_fixture.h"
 
 /* As nic does it: what may leave leaves, what needs no packet is done, and then settled. */
@@ -26,7 +25,7 @@ static unsigned go(void)
 	return sent_count;
 }
 
-static void alone_it_is_done_at_once(void **state)
+REQ_TEST(alone_it_is_done_at_once)
 {
 	struct vb_wqe *wqe = post(VB_K_BIND, 0);
 
@@ -41,7 +40,7 @@ static void alone_it_is_done_at_once(void **state)
 	assert_done(2);
 }
 
-static void it_takes_no_psn_and_no_ssn(void **state)
+REQ_TEST(it_takes_no_psn_and_no_ssn)
 {
 	post(VB_K_SEND, 1);
 	assert_int_equal(post(VB_K_LOCAL_INV, 0)->psn, 0x101);
@@ -56,7 +55,7 @@ static void it_takes_no_psn_and_no_ssn(void **state)
 }
 
 /* IBA 10.8.5: completions come in the order of the work requests. */
-static void it_completes_after_those_before_it(void **state)
+REQ_TEST(it_completes_after_those_before_it)
 {
 	post(VB_K_WRITE, 2 * MTU);
 	post(VB_K_BIND, 0);
@@ -70,7 +69,7 @@ static void it_completes_after_those_before_it(void **state)
 }
 
 /* What comes behind a BIND leaves when it has taken effect. */
-static void what_follows_leaves_after_it(void **state)
+REQ_TEST(what_follows_leaves_after_it)
 {
 	struct vb_segment seg;
 	bool ackreq;
@@ -85,7 +84,7 @@ static void what_follows_leaves_after_it(void **state)
 	assert_false(vb_req_local(&req));
 }
 
-static void sending_again_does_not_do_it_again(void **state)
+REQ_TEST(sending_again_does_not_do_it_again)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_BIND, 0);
@@ -115,7 +114,7 @@ static void sending_again_does_not_do_it_again(void **state)
 }
 
 /* An answer to what left before we went back: all of it is done, and nothing is done twice. */
-static void an_ack_passes_over_it_after_going_back(void **state)
+REQ_TEST(an_ack_passes_over_it_after_going_back)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_BIND, 0);
@@ -133,7 +132,7 @@ static void an_ack_passes_over_it_after_going_back(void **state)
 }
 
 /* The link was full: the position goes back, the deed does not. */
-static void a_step_back_does_not_undo_it(void **state)
+REQ_TEST(a_step_back_does_not_undo_it)
 {
 	struct vb_req_pos before = req.pos;
 	struct vb_segment seg;
@@ -153,7 +152,7 @@ static void a_step_back_does_not_undo_it(void **state)
 }
 
 /* IBA 10.8.3.3: with a fence it waits for READs and atomics; without, it does not. */
-static void a_fence_holds_it_back(void **state)
+REQ_TEST(a_fence_holds_it_back)
 {
 	post(VB_K_READ_REQ, 8);
 	post(VB_K_LOCAL_INV, 0);
@@ -173,7 +172,7 @@ static void a_fence_holds_it_back(void **state)
 	assert_done(5);
 }
 
-static void a_draining_queue_begins_none(void **state)
+REQ_TEST(a_draining_queue_begins_none)
 {
 	post(VB_K_SEND, 1);
 	go();
@@ -190,7 +189,7 @@ static void a_draining_queue_begins_none(void **state)
 	assert_done(2);
 }
 
-static void one_done_before_draining_belongs_to_what_drains(void **state)
+REQ_TEST(one_done_before_draining_belongs_to_what_drains)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_BIND, 0);
@@ -205,7 +204,7 @@ static void one_done_before_draining_belongs_to_what_drains(void **state)
 	assert_true(vb_req_drained(&req));
 }
 
-static void what_fails_fails_in_its_turn(void **state)
+REQ_TEST(what_fails_fails_in_its_turn)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_BIND, 0);
@@ -217,7 +216,7 @@ static void what_fails_fails_in_its_turn(void **state)
 	assert_failed(1, IBV_WC_MW_BIND_ERR);
 }
 
-static void alone_it_fails_at_once(void **state)
+REQ_TEST(alone_it_fails_at_once)
 {
 	post(VB_K_LOCAL_INV, 0);
 	fake.local_result = IBV_WC_MW_BIND_ERR;
@@ -227,7 +226,7 @@ static void alone_it_fails_at_once(void **state)
 }
 
 /* Flushed with all the rest, though it was done. */
-static void an_error_leaves_nothing_behind(void **state)
+REQ_TEST(an_error_leaves_nothing_behind)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_BIND, 0);
@@ -239,7 +238,7 @@ static void an_error_leaves_nothing_behind(void **state)
 	assert_int_equal(req.local.done, 0);
 }
 
-static void without_acknowledgements_as_well(void **state)
+REQ_TEST(without_acknowledgements_as_well)
 {
 	req.transport = VB_UC;
 	post(VB_K_WRITE, 2 * MTU);
@@ -254,7 +253,7 @@ static void without_acknowledgements_as_well(void **state)
 	assert_int_equal(fake.locals, 3);
 }
 
-static void in_a_long_queue_each_is_done_once(void **state)
+REQ_TEST(in_a_long_queue_each_is_done_once)
 {
 	for (unsigned round = 0; round < 12; round++) {
 		for (unsigned i = 0; i < 20; i++)
@@ -276,7 +275,7 @@ static enum vb_req_outcome empty_response(uint32_t psn)
 	return read_resp(psn, 0);
 }
 
-static void an_atomic_write_is_answered_like_a_read(void **state)
+REQ_TEST(an_atomic_write_is_answered_like_a_read)
 {
 	struct vb_wqe *wqe = post(VB_K_ATOMIC_WRITE, 8);
 
@@ -293,7 +292,7 @@ static void an_atomic_write_is_answered_like_a_read(void **state)
 }
 
 /* Whatever it is about, it is one packet without data. */
-static void a_flush_is_one_packet(void **state)
+REQ_TEST(a_flush_is_one_packet)
 {
 	struct vb_wqe *wqe = post(VB_K_FLUSH, 100 * MTU);
 
@@ -310,7 +309,7 @@ static void a_flush_is_one_packet(void **state)
 }
 
 /* It counts among max_rd_atomic. */
-static void atomic_writes_take_places_of_reads(void **state)
+REQ_TEST(atomic_writes_take_places_of_reads)
 {
 	req.max_fetches = 2;
 	for (unsigned i = 0; i < 3; i++)
@@ -321,7 +320,7 @@ static void atomic_writes_take_places_of_reads(void **state)
 	assert_done(1);
 }
 
-static void an_ack_is_no_answer_to_it(void **state)
+REQ_TEST(an_ack_is_no_answer_to_it)
 {
 	post(VB_K_ATOMIC_WRITE, 8);
 	post(VB_K_SEND, 1);
@@ -332,7 +331,7 @@ static void an_ack_is_no_answer_to_it(void **state)
 	assert_int_equal(sent[0].psn, 0x100);
 }
 
-static void a_wrong_answer_to_it_is_an_error(void **state)
+REQ_TEST(a_wrong_answer_to_it_is_an_error)
 {
 	static const struct {
 		uint8_t opcode;
@@ -350,8 +349,6 @@ static void a_wrong_answer_to_it_is_an_error(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
 /* A work request that has its data behind a key, of which the low octet is anybody's. */
 static void post_behind(unsigned kind, uint32_t key)
 {
@@ -362,7 +359,7 @@ static void post_behind(unsigned kind, uint32_t key)
 }
 
 /* It may have to be sent again, and would find other data there, or none. */
-static void a_key_stays_while_something_is_sent_from_behind_it(void **state)
+REQ_TEST(a_key_stays_while_something_is_sent_from_behind_it)
 {
 	static const unsigned kinds[] = { VB_K_SEND, VB_K_WRITE, VB_K_READ_REQ };
 
@@ -385,7 +382,7 @@ static void a_key_stays_while_something_is_sent_from_behind_it(void **state)
 	}
 }
 
-static void another_key_may_change_meanwhile(void **state)
+REQ_TEST(another_key_may_change_meanwhile)
 {
 	post_behind(VB_K_SEND, 0x12345607);
 	post(VB_K_LOCAL_INV, 0)->imm_be = 0x12345707;
@@ -403,7 +400,7 @@ static void another_key_may_change_meanwhile(void **state)
 }
 
 /* Nothing is sent again there. */
-static void without_acknowledgements_nothing_is_waited_for(void **state)
+REQ_TEST(without_acknowledgements_nothing_is_waited_for)
 {
 	req.transport = VB_UC;
 	post_behind(VB_K_SEND, 0x12345607);
@@ -411,35 +408,4 @@ static void without_acknowledgements_nothing_is_waited_for(void **state)
 	assert_int_equal(go(), 1);
 	assert_int_equal(fake.locals, 1);
 	assert_done(2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(alone_it_is_done_at_once),
-		TEST(it_takes_no_psn_and_no_ssn),
-		TEST(it_completes_after_those_before_it),
-		TEST(what_follows_leaves_after_it),
-		TEST(sending_again_does_not_do_it_again),
-		TEST(an_ack_passes_over_it_after_going_back),
-		TEST(a_step_back_does_not_undo_it),
-		TEST(a_fence_holds_it_back),
-		TEST(a_draining_queue_begins_none),
-		TEST(one_done_before_draining_belongs_to_what_drains),
-		TEST(what_fails_fails_in_its_turn),
-		TEST(alone_it_fails_at_once),
-		TEST(an_error_leaves_nothing_behind),
-		TEST(without_acknowledgements_as_well),
-		TEST(in_a_long_queue_each_is_done_once),
-		TEST(a_key_stays_while_something_is_sent_from_behind_it),
-		TEST(another_key_may_change_meanwhile),
-		TEST(without_acknowledgements_nothing_is_waited_for),
-		TEST(an_atomic_write_is_answered_like_a_read),
-		TEST(a_flush_is_one_packet),
-		TEST(atomic_writes_take_places_of_reads),
-		TEST(an_ack_is_no_answer_to_it),
-		TEST(a_wrong_answer_to_it_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void assert_same(enum vb_kind kind, uint8_t opcode, bool ackreq)
 	assert_memory_equal(&moved, &resp, sizeof(resp));
 }
 
-static void in_its_turn_it_counts_as_ever(void **state)
+RESP_TEST(in_its_turn_it_counts_as_ever)
 {
 	request(VB_OP_RC_WRITE_FIRST, EPSN, MTU, 5 * MTU);
 	assert_same(VB_K_WRITE, VB_OP_RC_WRITE_MIDDLE, false);
@@ -52,7 +52,7 @@ static void assert_untouched(enum vb_kind kind, uint32_t psn, uint32_t bytes)
 	assert_memory_equal(&before, &resp, sizeof(resp));
 }
 
-static void anything_else_is_left_alone(void **state)
+RESP_TEST(anything_else_is_left_alone)
 {
 	assert_untouched(VB_K_WRITE, EPSN, MTU);
 	assert_untouched(VB_K_SEND, EPSN, MTU);
@@ -71,16 +71,4 @@ static void anything_else_is_left_alone(void **state)
 	assert_untouched(VB_K_WRITE, EPSN + 1, MTU);
 	assert_ack(EPSN + 1, VB_AETH_NAK, VB_NAK_PSN);
 	assert_untouched(VB_K_WRITE, EPSN + 1, MTU);
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(in_its_turn_it_counts_as_ever),
-		TEST(anything_else_is_left_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

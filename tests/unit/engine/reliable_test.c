@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The requester on a link that loses nothing: no window to find, and a clock that seldom runs. */
-
 #include "req_fixture.h"
 
 #define TIMEOUT_14_NS (4096ull << 14)
@@ -15,6 +14,8 @@ static int begin_reliable(void **state)
 	vb_req_start(&req, START_PSN);
 	return 0;
 }
+
+#define RELIABLE(name) TEST_AFTER(name, begin_reliable)
 
 /* As nic does it: the clock is set when something is sent and no clock runs; then it looks. */
 static void set_clock(void)
@@ -48,7 +49,7 @@ static enum vb_req_outcome chime(bool unread)
 
 /* --- sending --- */
 
-static void all_leaves_at_once(void **state)
+RELIABLE(all_leaves_at_once)
 {
 	post(VB_K_SEND, 3000 * MTU);
 	assert_int_equal(send_all(), 3000);
@@ -59,7 +60,7 @@ static void all_leaves_at_once(void **state)
 }
 
 /* One answer for each message, and none for parts of one. */
-static void the_last_packet_asks_for_the_answer(void **state)
+RELIABLE(the_last_packet_asks_for_the_answer)
 {
 	post(VB_K_SEND, 3 * MTU);
 	post(VB_K_SEND, 1);
@@ -69,7 +70,7 @@ static void the_last_packet_asks_for_the_answer(void **state)
 		assert_int_equal(asked[i], i == 2 || i == 3 || i == 6);
 }
 
-static void answers_do_not_touch_the_window(void **state)
+RELIABLE(answers_do_not_touch_the_window)
 {
 	uint32_t window = req.flight.window;
 
@@ -83,7 +84,7 @@ static void answers_do_not_touch_the_window(void **state)
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
 }
 
-static void a_hole_is_filled_without_slowing_down(void **state)
+RELIABLE(a_hole_is_filled_without_slowing_down)
 {
 	uint32_t window = req.flight.window;
 
@@ -102,7 +103,7 @@ static void a_hole_is_filled_without_slowing_down(void **state)
 
 /* --- the clock --- */
 
-static void no_clock_runs_by_itself(void **state)
+RELIABLE(no_clock_runs_by_itself)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_READ_REQ, 100);
@@ -110,7 +111,7 @@ static void no_clock_runs_by_itself(void **state)
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
 }
 
-static void a_look_at_nothing_is_nothing(void **state)
+RELIABLE(a_look_at_nothing_is_nothing)
 {
 	assert_int_equal(vb_rc_look(&req, false, now_ns), VB_REQ_NOTHING);
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
@@ -122,7 +123,7 @@ static void a_look_at_nothing_is_nothing(void **state)
 	assert_done(1);
 }
 
-static void a_peer_that_gets_on_is_left_alone(void **state)
+RELIABLE(a_peer_that_gets_on_is_left_alone)
 {
 	for (unsigned i = 0; i < 50; i++)
 		post(VB_K_SEND, 1);
@@ -138,7 +139,7 @@ static void a_peer_that_gets_on_is_left_alone(void **state)
 	assert_done(49);
 }
 
-static void a_peer_that_reads_nothing_is_waited_for(void **state)
+RELIABLE(a_peer_that_reads_nothing_is_waited_for)
 {
 	post(VB_K_SEND, 1);
 	send_watched();
@@ -155,7 +156,7 @@ static void a_peer_that_reads_nothing_is_waited_for(void **state)
 }
 
 /* Sent again once, it may be stopped before it reads that. */
-static void it_may_stop_reading_later(void **state)
+RELIABLE(it_may_stop_reading_later)
 {
 	post(VB_K_SEND, 1);
 	send_watched();
@@ -172,7 +173,7 @@ static void it_may_stop_reading_later(void **state)
 	assert_done(1);
 }
 
-static void silence_ends_it_after_all_retries(void **state)
+RELIABLE(silence_ends_it_after_all_retries)
 {
 	for (unsigned retries = 0; retries < 8; retries++) {
 		enum vb_req_outcome outcome;
@@ -191,7 +192,7 @@ static void silence_ends_it_after_all_retries(void **state)
 	}
 }
 
-static void without_a_timeout_it_tries_for_ever(void **state)
+RELIABLE(without_a_timeout_it_tries_for_ever)
 {
 	req.retry.timeout = 0;
 	req.retry.count = req.retry.left = 0;
@@ -204,7 +205,7 @@ static void without_a_timeout_it_tries_for_ever(void **state)
 }
 
 /* A thread that was not scheduled for a second has seen no silence: the answer may lie there. */
-static void our_own_lateness_is_not_silence(void **state)
+RELIABLE(our_own_lateness_is_not_silence)
 {
 	req.retry.count = req.retry.left = 1;
 	post(VB_K_SEND, 1);
@@ -215,7 +216,7 @@ static void our_own_lateness_is_not_silence(void **state)
 	assert_done(1);
 }
 
-static void progress_begins_the_count_anew(void **state)
+RELIABLE(progress_begins_the_count_anew)
 {
 	req.retry.count = req.retry.left = 2;
 	for (unsigned i = 0; i < 10; i++)
@@ -234,7 +235,7 @@ static void progress_begins_the_count_anew(void **state)
 
 /* --- no receive posted --- */
 
-static void it_waits_as_long_as_the_peer_says(void **state)
+RELIABLE(it_waits_as_long_as_the_peer_says)
 {
 	post(VB_K_SEND, 1);
 	send_watched();
@@ -252,7 +253,7 @@ static void it_waits_as_long_as_the_peer_says(void **state)
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
 }
 
-static void it_asks_as_often_as_it_may(void **state)
+RELIABLE(it_asks_as_often_as_it_may)
 {
 	req.rnr.count = req.rnr.left = 3;
 	post(VB_K_SEND, 1);
@@ -268,7 +269,7 @@ static void it_asks_as_often_as_it_may(void **state)
 
 /* --- fetches --- */
 
-static void a_long_read_comes_in_pieces(void **state)
+RELIABLE(a_long_read_comes_in_pieces)
 {
 	unsigned pieces = 4, per_piece = VB_READ_CHUNK_BYTES / MTU;
 
@@ -290,7 +291,7 @@ static void a_long_read_comes_in_pieces(void **state)
 }
 
 /* IBA 9.7.5.1.4: a fence holds back what comes behind a READ, small or not. */
-static void a_fence_holds_back_small_messages_too(void **state)
+RELIABLE(a_fence_holds_back_small_messages_too)
 {
 	struct vb_wqe *wqe;
 
@@ -305,7 +306,7 @@ static void a_fence_holds_back_small_messages_too(void **state)
 }
 
 /* What is short goes a short way, and that must not make a difference. */
-static void short_messages_go_by_the_same_rules(void **state)
+RELIABLE(short_messages_go_by_the_same_rules)
 {
 	struct vb_wqe *wqe;
 
@@ -339,7 +340,7 @@ static void short_messages_go_by_the_same_rules(void **state)
 	assert_failed(3, IBV_WC_LOC_PROT_ERR);
 }
 
-static void without_credits_one_message_goes_to_find_out(void **state)
+RELIABLE(without_credits_one_message_goes_to_find_out)
 {
 	struct vb_wqe *wqe;
 
@@ -358,33 +359,4 @@ static void without_credits_one_message_goes_to_find_out(void **state)
 	assert_int_equal(send_watched(), 1);
 	ack(START_PSN + 3);
 	assert_done(4);
-}
-
-#define RELIABLE(name) cmocka_unit_test_setup(name, begin_reliable)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RELIABLE(all_leaves_at_once),
-		RELIABLE(the_last_packet_asks_for_the_answer),
-		RELIABLE(answers_do_not_touch_the_window),
-		RELIABLE(a_hole_is_filled_without_slowing_down),
-		RELIABLE(no_clock_runs_by_itself),
-		RELIABLE(a_look_at_nothing_is_nothing),
-		RELIABLE(a_peer_that_gets_on_is_left_alone),
-		RELIABLE(a_peer_that_reads_nothing_is_waited_for),
-		RELIABLE(it_may_stop_reading_later),
-		RELIABLE(silence_ends_it_after_all_retries),
-		RELIABLE(without_a_timeout_it_tries_for_ever),
-		RELIABLE(our_own_lateness_is_not_silence),
-		RELIABLE(progress_begins_the_count_anew),
-		RELIABLE(it_waits_as_long_as_the_peer_says),
-		RELIABLE(it_asks_as_often_as_it_may),
-		RELIABLE(a_long_read_comes_in_pieces),
-		RELIABLE(a_fence_holds_back_small_messages_too),
-		RELIABLE(short_messages_go_by_the_same_rules),
-		RELIABLE(without_credits_one_message_goes_to_find_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,8 @@ static int begin(void **state)
 	return 0;
 }
 
+#define REQ_TEST(name) TEST_AFTER(name, begin)
+
 static inline struct vb_wqe *post_flags(unsigned kind, uint32_t bytes, uint8_t flags)
 {
 	struct vb_wqe *wqe = vb_sq_at(&req.sq, req.tail);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The requester: what is sent when, and what an answer does. Time: retry_test.c. */
-
 #include "req_fixture.h"
 
-static void requests_take_psns_one_after_another(void **state)
+REQ_TEST(requests_take_psns_one_after_another)
 {
 	assert_int_equal(post(VB_K_SEND, 0)->psn, 0x100);
 	assert_int_equal(post(VB_K_SEND, 3 * MTU)->psn, 0x101);
@@ -20,7 +19,7 @@ static void requests_take_psns_one_after_another(void **state)
 }
 
 /* IBA 9.7.5.1.2: one acknowledgement stands for all before it. */
-static void one_ack_completes_all_before_it(void **state)
+REQ_TEST(one_ack_completes_all_before_it)
 {
 	for (unsigned i = 0; i < 5; i++)
 		post(VB_K_SEND, MTU);
@@ -33,7 +32,7 @@ static void one_ack_completes_all_before_it(void **state)
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
 }
 
-static void an_ack_within_a_message_completes_nothing(void **state)
+REQ_TEST(an_ack_within_a_message_completes_nothing)
 {
 	post(VB_K_SEND, 4 * MTU);
 	send_all();
@@ -44,7 +43,7 @@ static void an_ack_within_a_message_completes_nothing(void **state)
 	assert_done(1);
 }
 
-static void the_last_packet_asks_for_an_ack(void **state)
+REQ_TEST(the_last_packet_asks_for_an_ack)
 {
 	post(VB_K_SEND, 3 * MTU);
 	send_all();
@@ -52,7 +51,7 @@ static void the_last_packet_asks_for_an_ack(void **state)
 	assert_false(asked[0]);
 }
 
-static void answers_to_nothing_are_stale(void **state)
+REQ_TEST(answers_to_nothing_are_stale)
 {
 	assert_int_equal(ack(0x100), VB_REQ_STALE);
 	post(VB_K_SEND, 1);
@@ -73,7 +72,7 @@ static void answers_to_nothing_are_stale(void **state)
 	assert_done(2);
 }
 
-static void psns_wrap(void **state)
+REQ_TEST(psns_wrap)
 {
 	begin(NULL);
 	vb_req_start(&req, 0xfffffd);
@@ -96,7 +95,7 @@ static void psns_wrap(void **state)
 	assert_int_equal(req.top_psn, 5);
 }
 
-static void going_back_over_the_wrap(void **state)
+REQ_TEST(going_back_over_the_wrap)
 {
 	vb_req_start(&req, 0xfffffe);
 	post(VB_K_SEND, 4 * MTU);
@@ -111,7 +110,7 @@ static void going_back_over_the_wrap(void **state)
 }
 
 /* A long message and then READs: their PSNs are more than half of all ahead. */
-static void a_read_far_ahead_is_not_taken_for_one_behind(void **state)
+REQ_TEST(a_read_far_ahead_is_not_taken_for_one_behind)
 {
 	req.mtu = 256;
 	post(VB_K_SEND, 1u << 31);
@@ -124,7 +123,7 @@ static void a_read_far_ahead_is_not_taken_for_one_behind(void **state)
 }
 
 /* IBA 9.7.7.2.5: beyond the credits only one message may be on its way, to find out. */
-static void credits_hold_messages_back(void **state)
+REQ_TEST(credits_hold_messages_back)
 {
 	for (unsigned i = 0; i < 6; i++)
 		post(VB_K_SEND, 1);
@@ -140,7 +139,7 @@ static void credits_hold_messages_back(void **state)
 	assert_done(3);
 }
 
-static void credits_are_for_what_takes_a_receive_request(void **state)
+REQ_TEST(credits_are_for_what_takes_a_receive_request)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_WRITE, 1);
@@ -151,7 +150,7 @@ static void credits_are_for_what_takes_a_receive_request(void **state)
 	assert_int_equal(send_all(), 3);
 }
 
-static void an_ack_of_the_newest_acknowledged_brings_credits(void **state)
+REQ_TEST(an_ack_of_the_newest_acknowledged_brings_credits)
 {
 	for (unsigned i = 0; i < 3; i++)
 		post(VB_K_SEND, 1);
@@ -166,7 +165,7 @@ static void an_ack_of_the_newest_acknowledged_brings_credits(void **state)
 }
 
 /* mlx5dv_create_qp(3), PACKET_BASED_CREDIT_MODE: the limit falls within a message too. */
-static void credits_of_packets_hold_packets_back(void **state)
+REQ_TEST(credits_of_packets_hold_packets_back)
 {
 	for (unsigned reliable = 0; reliable < 2; reliable++) {
 		begin(NULL);
@@ -201,7 +200,7 @@ static void credits_of_packets_hold_packets_back(void **state)
 }
 
 /* ... but what was sent once may be sent again. */
-static void credits_of_packets_do_not_hold_up_a_repetition(void **state)
+REQ_TEST(credits_of_packets_do_not_hold_up_a_repetition)
 {
 	req.credits.of_packets = true;
 	post(VB_K_SEND, 5 * MTU);
@@ -213,7 +212,7 @@ static void credits_of_packets_do_not_hold_up_a_repetition(void **state)
 	assert_done(1);
 }
 
-static void credits_of_packets_are_for_sends_and_immediate_data(void **state)
+REQ_TEST(credits_of_packets_are_for_sends_and_immediate_data)
 {
 	req.credits.of_packets = true;
 	post(VB_K_SEND, 1);
@@ -228,7 +227,7 @@ static void credits_of_packets_are_for_sends_and_immediate_data(void **state)
 	assert_true(asked[6]);
 }
 
-static void a_fence_waits_for_reads_and_atomics(void **state)
+REQ_TEST(a_fence_waits_for_reads_and_atomics)
 {
 	post(VB_K_READ_REQ, 10);
 	post(VB_K_FETCH_ADD, 8);
@@ -243,7 +242,7 @@ static void a_fence_waits_for_reads_and_atomics(void **state)
 	assert_done(2);
 }
 
-static void no_more_reads_and_atomics_than_agreed(void **state)
+REQ_TEST(no_more_reads_and_atomics_than_agreed)
 {
 	req.max_fetches = 2;
 	for (unsigned i = 0; i < 4; i++)
@@ -259,7 +258,7 @@ static void no_more_reads_and_atomics_than_agreed(void **state)
 }
 
 /* The pieces of a long READ count one by one. */
-static void a_long_read_keeps_to_the_agreement(void **state)
+REQ_TEST(a_long_read_keeps_to_the_agreement)
 {
 	req.max_fetches = 1;
 	post(VB_K_READ_REQ, 3 * VB_READ_CHUNK_BYTES);
@@ -274,7 +273,7 @@ static void a_long_read_keeps_to_the_agreement(void **state)
 	assert_done(0);
 }
 
-static void data_lands_where_it_belongs(void **state)
+REQ_TEST(data_lands_where_it_belongs)
 {
 	post(VB_K_READ_REQ, 2 * MTU + 5);
 	send_all();
@@ -292,7 +291,7 @@ static void data_lands_where_it_belongs(void **state)
 	assert_int_equal(fake.local_writes, 3);
 }
 
-static void an_atomic_lands_in_host_order(void **state)
+REQ_TEST(an_atomic_lands_in_host_order)
 {
 	post(VB_K_FETCH_ADD, 8);
 	send_all();
@@ -303,7 +302,7 @@ static void an_atomic_lands_in_host_order(void **state)
 }
 
 /* IBA 9.7.5.1.1: a READ is done when its data came, not when something later is acknowledged. */
-static void an_ack_behind_a_read_means_that_its_answer_is_lost(void **state)
+REQ_TEST(an_ack_behind_a_read_means_that_its_answer_is_lost)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_READ_REQ, 1);
@@ -322,7 +321,7 @@ static void an_ack_behind_a_read_means_that_its_answer_is_lost(void **state)
 	assert_done(3);
 }
 
-static void a_response_out_of_turn_means_that_one_is_lost(void **state)
+REQ_TEST(a_response_out_of_turn_means_that_one_is_lost)
 {
 	post(VB_K_READ_REQ, 3 * MTU);
 	send_all();
@@ -336,7 +335,7 @@ static void a_response_out_of_turn_means_that_one_is_lost(void **state)
 }
 
 /* IBA 9.7.5.2: NAKs that end it, and what the application is told. */
-static void naks_that_end_it(void **state)
+REQ_TEST(naks_that_end_it)
 {
 	static const struct {
 		unsigned code;
@@ -358,7 +357,7 @@ static void naks_that_end_it(void **state)
 	}
 }
 
-static void reserved_nak_codes_are_ignored(void **state)
+REQ_TEST(reserved_nak_codes_are_ignored)
 {
 	post(VB_K_SEND, 1);
 	send_all();
@@ -367,7 +366,7 @@ static void reserved_nak_codes_are_ignored(void **state)
 	assert_done(0);
 }
 
-static void a_sequence_nak_starts_again_from_there(void **state)
+REQ_TEST(a_sequence_nak_starts_again_from_there)
 {
 	for (unsigned i = 0; i < 4; i++)
 		post(VB_K_SEND, 2 * MTU);
@@ -381,7 +380,7 @@ static void a_sequence_nak_starts_again_from_there(void **state)
 	assert_done(4);
 }
 
-static void an_answer_to_the_first_attempt_saves_the_second(void **state)
+REQ_TEST(an_answer_to_the_first_attempt_saves_the_second)
 {
 	struct vb_segment seg;
 	bool ackreq;
@@ -395,7 +394,7 @@ static void an_answer_to_the_first_attempt_saves_the_second(void **state)
 	assert_int_equal(seg.psn, 0x102);
 }
 
-static void responses_that_fit_nothing_are_bad(void **state)
+REQ_TEST(responses_that_fit_nothing_are_bad)
 {
 	static const struct {
 		enum vb_kind posted;
@@ -424,7 +423,7 @@ static void responses_that_fit_nothing_are_bad(void **state)
 	}
 }
 
-static void data_that_may_not_land_fails(void **state)
+REQ_TEST(data_that_may_not_land_fails)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_READ_REQ, 1);
@@ -435,7 +434,7 @@ static void data_that_may_not_land_fails(void **state)
 }
 
 /* IBA 10.7.3.1: completions keep their order, failures too. */
-static void a_local_fault_waits_for_those_before_it(void **state)
+REQ_TEST(a_local_fault_waits_for_those_before_it)
 {
 	struct vb_segment seg;
 	bool ackreq;
@@ -453,7 +452,7 @@ static void a_local_fault_waits_for_those_before_it(void **state)
 }
 
 /* IBA 10.3.1.5: in SQD what was begun goes on, and nothing else begins. */
-static void a_draining_queue_begins_nothing(void **state)
+REQ_TEST(a_draining_queue_begins_nothing)
 {
 	struct vb_segment seg;
 	bool ackreq;
@@ -474,7 +473,7 @@ static void a_draining_queue_begins_nothing(void **state)
 	assert_int_equal(send_all(), 1);
 }
 
-static void a_draining_queue_sends_again_what_was_lost(void **state)
+REQ_TEST(a_draining_queue_sends_again_what_was_lost)
 {
 	post(VB_K_SEND, 1);
 	post(VB_K_SEND, 1);
@@ -486,7 +485,7 @@ static void a_draining_queue_sends_again_what_was_lost(void **state)
 	assert_true(vb_req_drained(&req));
 }
 
-static void the_window_bounds_what_is_on_its_way(void **state)
+REQ_TEST(the_window_bounds_what_is_on_its_way)
 {
 	unsigned window = req.flight.window;
 
@@ -497,7 +496,7 @@ static void the_window_bounds_what_is_on_its_way(void **state)
 	assert_true(((req.pos.next_psn - req.una_psn) & VB_PSN_MASK) <= req.flight.window);
 }
 
-static void a_refused_burst_is_taken_back(void **state)
+REQ_TEST(a_refused_burst_is_taken_back)
 {
 	struct vb_req_pos before = req.pos;
 	struct vb_segment seg, again;
@@ -513,7 +512,7 @@ static void a_refused_burst_is_taken_back(void **state)
 	assert_int_equal(req.pos.fetches, 1);
 }
 
-static void datagrams_are_done_when_they_left(void **state)
+REQ_TEST(datagrams_are_done_when_they_left)
 {
 	req.transport = VB_UD;
 	for (unsigned i = 0; i < 3; i++)
@@ -523,47 +522,4 @@ static void datagrams_are_done_when_they_left(void **state)
 	vb_req_complete_sent(&req);
 	assert_done(3);
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(requests_take_psns_one_after_another),
-		TEST(one_ack_completes_all_before_it),
-		TEST(an_ack_within_a_message_completes_nothing),
-		TEST(the_last_packet_asks_for_an_ack),
-		TEST(answers_to_nothing_are_stale),
-		TEST(psns_wrap),
-		TEST(going_back_over_the_wrap),
-		TEST(a_read_far_ahead_is_not_taken_for_one_behind),
-		TEST(credits_hold_messages_back),
-		TEST(credits_of_packets_hold_packets_back),
-		TEST(credits_of_packets_do_not_hold_up_a_repetition),
-		TEST(credits_of_packets_are_for_sends_and_immediate_data),
-		TEST(credits_are_for_what_takes_a_receive_request),
-		TEST(an_ack_of_the_newest_acknowledged_brings_credits),
-		TEST(a_fence_waits_for_reads_and_atomics),
-		TEST(no_more_reads_and_atomics_than_agreed),
-		TEST(a_long_read_keeps_to_the_agreement),
-		TEST(data_lands_where_it_belongs),
-		TEST(an_atomic_lands_in_host_order),
-		TEST(an_ack_behind_a_read_means_that_its_answer_is_lost),
-		TEST(a_response_out_of_turn_means_that_one_is_lost),
-		TEST(naks_that_end_it),
-		TEST(reserved_nak_codes_are_ignored),
-		TEST(a_sequence_nak_starts_again_from_there),
-		TEST(an_answer_to_the_first_attempt_saves_the_second),
-		TEST(responses_that_fit_nothing_are_bad),
-		TEST(data_that_may_not_land_fails),
-		TEST(a_local_fault_waits_for_those_before_it),
-		TEST(a_draining_queue_begins_nothing),
-		TEST(a_draining_queue_sends_again_what_was_lost),
-		TEST(the_window_bounds_what_is_on_its_way),
-		TEST(a_refused_burst_is_taken_back),
-		TEST(datagrams_are_done_when_they_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

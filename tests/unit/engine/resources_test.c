@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The ring of what was executed for the peer, replaced by another while it is in use. */
-
 #include "resp_fixture.h"
 
 enum { PLACES = 16 };
@@ -17,7 +16,7 @@ static void replace(uint32_t max)
 }
 
 /* IBA 9.7.4.1.5: an atomic that comes again is answered from memory, wherever that lies now. */
-static void what_is_kept_for_duplicates_moves_along(void **state)
+RESP_TEST(what_is_kept_for_duplicates_moves_along)
 {
 	for (uint32_t max = RESOURCES; max <= PLACES; max += PLACES - RESOURCES) {
 		begin(NULL);
@@ -40,7 +39,7 @@ static void what_is_kept_for_duplicates_moves_along(void **state)
 }
 
 /* A smaller one keeps the newest; places that were never used match nothing. */
-static void a_smaller_one_keeps_the_newest(void **state)
+RESP_TEST(a_smaller_one_keeps_the_newest)
 {
 	for (uint32_t i = 0; i < RESOURCES; i++) {
 		request(VB_OP_RC_FETCH_ADD, EPSN + i, 0, 0);
@@ -56,7 +55,7 @@ static void a_smaller_one_keeps_the_newest(void **state)
 }
 
 /* What has not been answered yet is, from the packet on at which it stood. */
-static void what_is_owed_is_still_owed(void **state)
+RESP_TEST(what_is_owed_is_still_owed)
 {
 	request(VB_OP_RC_READ_REQ, EPSN, 0, 3 * MTU);
 	request(VB_OP_RC_READ_REQ, EPSN + 3, 0, MTU);
@@ -72,25 +71,11 @@ static void what_is_owed_is_still_owed(void **state)
 }
 
 /* As many as were agreed anew may wait, and no more. */
-static void the_new_number_counts(void **state)
+RESP_TEST(the_new_number_counts)
 {
 	replace(PLACES);
 	for (uint32_t i = 0; i < PLACES; i++)
 		assert_result(request(VB_OP_RC_READ_REQ, EPSN + i, 0, 8), VB_RESP_OWES, VB_OK);
 	assert_result(request(VB_OP_RC_READ_REQ, EPSN + PLACES, 0, 8), VB_RESP_FAILED,
 		      VB_BAD_RESOURCES);
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_is_kept_for_duplicates_moves_along),
-		TEST(a_smaller_one_keeps_the_newest),
-		TEST(what_is_owed_is_still_owed),
-		TEST(the_new_number_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,8 @@ static int begin(void **state)
 	return 0;
 }
 
+#define RESP_TEST(name) TEST_AFTER(name, begin)
+
 static inline struct vb_pkt packet(uint8_t opcode, uint32_t psn, uint32_t payload, uint32_t dma)
 {
 	static const uint8_t data[8192];

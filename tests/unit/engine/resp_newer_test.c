@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The RC responder: what came to the specification later. */
-
 #include "resp_fixture.h"
 
 #include "engine/newer.h"
@@ -16,7 +15,7 @@ static struct vb_resp_result send_inv(uint8_t opcode, uint32_t psn, uint32_t pay
 	return give(&pkt);
 }
 
-static void the_last_packet_invalidates_once(void **state)
+RESP_TEST(the_last_packet_invalidates_once)
 {
 	request(VB_OP_RC_SEND_FIRST, 0x100, MTU, 0);
 	request(VB_OP_RC_SEND_MIDDLE, 0x101, MTU, 0);
@@ -32,7 +31,7 @@ static void the_last_packet_invalidates_once(void **state)
 	assert_int_equal(fake.invalidated, 2);
 }
 
-static void without_a_receive_nothing_is_invalidated(void **state)
+RESP_TEST(without_a_receive_nothing_is_invalidated)
 {
 	fake.recv_posted = 0;
 	assert_int_equal(send_inv(VB_OP_RC_SEND_ONLY_INV, 0x100, 1).verdict, VB_NO_RECV);
@@ -42,7 +41,7 @@ static void without_a_receive_nothing_is_invalidated(void **state)
 	assert_int_equal(fake.invalidated, 1);
 }
 
-static void a_key_that_is_no_window_fails_the_receive(void **state)
+RESP_TEST(a_key_that_is_no_window_fails_the_receive)
 {
 	fake.invalidate = VB_BAD_ACCESS;
 	assert_refused(send_inv(VB_OP_RC_SEND_ONLY_INV, 0x100, 1), VB_BAD_ACCESS, VB_NAK_ACCESS);
@@ -53,7 +52,7 @@ static void a_key_that_is_no_window_fails_the_receive(void **state)
 
 /* --- ATOMIC_WRITE --- */
 
-static void an_atomic_write_is_answered_with_an_empty_read_response(void **state)
+RESP_TEST(an_atomic_write_is_answered_with_an_empty_read_response)
 {
 	struct vb_pkt pkt;
 
@@ -68,7 +67,7 @@ static void an_atomic_write_is_answered_with_an_empty_read_response(void **state
 	assert_silent();
 }
 
-static void a_duplicate_of_it_is_answered_not_executed(void **state)
+RESP_TEST(a_duplicate_of_it_is_answered_not_executed)
 {
 	request(VB_OP_RC_ATOMIC_WRITE, 0x100, 8, 8);
 	response();
@@ -82,7 +81,7 @@ static void a_duplicate_of_it_is_answered_not_executed(void **state)
 }
 
 /* As many as READs and atomics may be outstanding, all together. */
-static void it_takes_a_place_of_the_resources(void **state)
+RESP_TEST(it_takes_a_place_of_the_resources)
 {
 	for (unsigned i = 0; i < RESOURCES; i++)
 		assert_int_equal(request(VB_OP_RC_ATOMIC_WRITE, 0x100 + i, 8, 8).verdict, VB_OK);
@@ -101,7 +100,7 @@ static struct vb_resp_result flush(uint32_t psn, uint8_t type, uint8_t level)
 	return give(&pkt);
 }
 
-static void a_flush_is_answered_like_an_empty_read(void **state)
+RESP_TEST(a_flush_is_answered_like_an_empty_read)
 {
 	struct vb_pkt pkt;
 
@@ -121,7 +120,7 @@ static void a_flush_is_answered_like_an_empty_read(void **state)
 	assert_answer(VB_OP_RC_READ_RESP_ONLY, 0x101);
 }
 
-static void a_flush_needs_its_rights(void **state)
+RESP_TEST(a_flush_needs_its_rights)
 {
 	static const struct {
 		unsigned granted;
@@ -153,22 +152,4 @@ static void a_flush_needs_its_rights(void **state)
 	resp.access |= VB_ACCESS_FLUSH_GLOBAL;
 	fake.remote_check = VB_BAD_ACCESS;
 	assert_refused(flush(0x100, 1, 0), VB_BAD_ACCESS, VB_NAK_ACCESS);
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_last_packet_invalidates_once),
-		TEST(without_a_receive_nothing_is_invalidated),
-		TEST(a_key_that_is_no_window_fails_the_receive),
-		TEST(an_atomic_write_is_answered_with_an_empty_read_response),
-		TEST(a_duplicate_of_it_is_answered_not_executed),
-		TEST(it_takes_a_place_of_the_resources),
-		TEST(a_flush_is_answered_like_an_empty_read),
-		TEST(a_flush_needs_its_rights),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

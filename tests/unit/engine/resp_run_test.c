@@ -72,7 +72,7 @@ static void ask(void)
 	}
 }
 
-static void a_run_is_what_would_leave_one_by_one(void **state)
+TEST_AFTER(a_run_is_what_would_leave_one_by_one, begin)
 {
 	struct vb_pkt pkt;
 	uint32_t passed = 0;
@@ -90,13 +90,4 @@ static void a_run_is_what_would_leave_one_by_one(void **state)
 		}
 	}
 	assert_true(passed > 10000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_run_is_what_would_leave_one_by_one, begin),
-	};
-
-	return cmocka_run_group_tests_name("engine/resp_run", tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The RC responder: order, duplicates, what is refused and how. */
-
 #include "resp_fixture.h"
 
 static struct vb_resp_result request_ackreq(uint8_t opcode, uint32_t psn, uint32_t payload)
@@ -12,7 +11,7 @@ static struct vb_resp_result request_ackreq(uint8_t opcode, uint32_t psn, uint32
 	return give(&pkt);
 }
 
-static void an_ack_is_given_when_asked_for(void **state)
+RESP_TEST(an_ack_is_given_when_asked_for)
 {
 	assert_result(request(VB_OP_RC_SEND_ONLY, 0x100, 10, 0), VB_RESP_NOTHING, VB_OK);
 	assert_silent();
@@ -23,7 +22,7 @@ static void an_ack_is_given_when_asked_for(void **state)
 }
 
 /* IBA 9.7.7.1: the MSN counts messages that are complete, whatever they are. */
-static void the_msn_counts_complete_messages(void **state)
+RESP_TEST(the_msn_counts_complete_messages)
 {
 	request(VB_OP_RC_SEND_FIRST, 0x100, MTU, 0);
 	assert_int_equal(resp.msn, 0);
@@ -41,7 +40,7 @@ static void the_msn_counts_complete_messages(void **state)
 }
 
 /* IBA C9-105: a duplicate SEND is acknowledged again, not executed. */
-static void a_duplicate_send_is_acknowledged_not_executed(void **state)
+RESP_TEST(a_duplicate_send_is_acknowledged_not_executed)
 {
 	request(VB_OP_RC_SEND_ONLY, 0x100, 10, 0);
 	request(VB_OP_RC_WRITE_ONLY, 0x101, 10, 10);
@@ -56,7 +55,7 @@ static void a_duplicate_send_is_acknowledged_not_executed(void **state)
 }
 
 /* IBA 9.7.2: half of all PSNs are the past. */
-static void half_of_all_psns_are_duplicates(void **state)
+RESP_TEST(half_of_all_psns_are_duplicates)
 {
 	assert_int_equal(request(VB_OP_RC_SEND_ONLY, 0x0ff, 0, 0).outcome, VB_RESP_DUPLICATE);
 	assert_int_equal(request(VB_OP_RC_SEND_ONLY, 0x800100, 0, 0).outcome, VB_RESP_DUPLICATE);
@@ -65,7 +64,7 @@ static void half_of_all_psns_are_duplicates(void **state)
 	assert_int_equal(fake.recv_done_count, 0);
 }
 
-static void psns_wrap(void **state)
+RESP_TEST(psns_wrap)
 {
 	resp.epsn = 0xffffff;
 	request(VB_OP_RC_READ_REQ, 0xffffff, 0, 2 * MTU);
@@ -78,7 +77,7 @@ static void psns_wrap(void **state)
 }
 
 /* IBA 9.7.5.1.3: a duplicate READ is executed again, from where it is asked for. */
-static void a_duplicate_read_is_executed_again(void **state)
+RESP_TEST(a_duplicate_read_is_executed_again)
 {
 	struct vb_pkt pkt = packet(VB_OP_RC_READ_REQ, 0x101, 0, 2 * MTU);
 
@@ -99,7 +98,7 @@ static void a_duplicate_read_is_executed_again(void **state)
 	assert_int_equal(resp.msn, 1);
 }
 
-static void a_duplicate_read_that_is_another_is_dropped(void **state)
+RESP_TEST(a_duplicate_read_that_is_another_is_dropped)
 {
 	struct vb_pkt pkt = packet(VB_OP_RC_READ_REQ, 0x100, 0, 3 * MTU);
 
@@ -119,7 +118,7 @@ static void a_duplicate_read_that_is_another_is_dropped(void **state)
 }
 
 /* Several at once, in order, each from where it is asked for; those between stay quiet. */
-static void several_duplicates_are_answered_in_order(void **state)
+RESP_TEST(several_duplicates_are_answered_in_order)
 {
 	request(VB_OP_RC_READ_REQ, 0x100, 0, 1);
 	request(VB_OP_RC_FETCH_ADD, 0x101, 0, 0);
@@ -139,7 +138,7 @@ static void several_duplicates_are_answered_in_order(void **state)
 	assert_silent();
 }
 
-static void a_duplicate_of_what_is_still_to_be_answered_adds_nothing(void **state)
+RESP_TEST(a_duplicate_of_what_is_still_to_be_answered_adds_nothing)
 {
 	request(VB_OP_RC_READ_REQ, 0x100, 0, 2 * MTU);
 	request(VB_OP_RC_READ_REQ, 0x102, 0, 1);
@@ -155,7 +154,7 @@ static void a_duplicate_of_what_is_still_to_be_answered_adds_nothing(void **stat
 }
 
 /* Simulator, seed 26519: whoever has the answer may go on, however it was given. */
-static void a_repeated_answer_makes_room_as_the_first_does(void **state)
+RESP_TEST(a_repeated_answer_makes_room_as_the_first_does)
 {
 	resp.resources_max = 1;
 	for (unsigned i = 0; i < 9; i++) {
@@ -169,7 +168,7 @@ static void a_repeated_answer_makes_room_as_the_first_does(void **state)
 }
 
 /* IBA 9.7.5.1.4: a duplicate atomic is answered from memory. */
-static void a_duplicate_atomic_is_answered_from_memory(void **state)
+RESP_TEST(a_duplicate_atomic_is_answered_from_memory)
 {
 	for (unsigned i = 0; i < RESOURCES; i++)
 		request(VB_OP_RC_FETCH_ADD, 0x100 + i, 0, 0);
@@ -190,7 +189,7 @@ static void a_duplicate_atomic_is_answered_from_memory(void **state)
 	assert_int_equal(fake.word, 1000 + RESOURCES);
 }
 
-static void an_atomic_that_is_forgotten_is_not_executed_again(void **state)
+RESP_TEST(an_atomic_that_is_forgotten_is_not_executed_again)
 {
 	for (unsigned i = 0; i < RESOURCES + 1; i++) {
 		request(VB_OP_RC_FETCH_ADD, 0x100 + i, 0, 0);
@@ -207,7 +206,7 @@ static void an_atomic_that_is_forgotten_is_not_executed_again(void **state)
 }
 
 /* IBA 9.7.5.2.2: one NAK for a hole, and silence until it is filled. */
-static void a_hole_is_told_once(void **state)
+RESP_TEST(a_hole_is_told_once)
 {
 	assert_result(request(VB_OP_RC_SEND_ONLY, 0x102, 1, 0), VB_RESP_OWES, VB_BAD_SEQUENCE);
 	assert_ack(0x100, VB_AETH_NAK, VB_NAK_PSN);
@@ -222,7 +221,7 @@ static void a_hole_is_told_once(void **state)
 	assert_int_equal(fake.recv_done_count, 1);
 }
 
-static void a_nak_follows_the_answers_before_it(void **state)
+RESP_TEST(a_nak_follows_the_answers_before_it)
 {
 	request(VB_OP_RC_READ_REQ, 0x100, 0, 2 * MTU);
 	request(VB_OP_RC_SEND_ONLY, 0x103, 1, 0);
@@ -231,7 +230,7 @@ static void a_nak_follows_the_answers_before_it(void **state)
 	assert_ack(0x102, VB_AETH_NAK, VB_NAK_PSN);
 }
 
-static void an_ack_follows_the_answers_before_it(void **state)
+RESP_TEST(an_ack_follows_the_answers_before_it)
 {
 	request(VB_OP_RC_READ_REQ, 0x100, 0, 1);
 	request_ackreq(VB_OP_RC_SEND_ONLY, 0x101, 1);
@@ -241,7 +240,7 @@ static void an_ack_follows_the_answers_before_it(void **state)
 }
 
 /* IBA 9.7.5.2.8: no receive request, no harm: ask again later. */
-static void not_ready_takes_nothing(void **state)
+RESP_TEST(not_ready_takes_nothing)
 {
 	static const uint8_t opcodes[] = { VB_OP_RC_SEND_ONLY, VB_OP_RC_SEND_FIRST,
 					   VB_OP_RC_SEND_ONLY_IMM, VB_OP_RC_WRITE_ONLY_IMM };
@@ -262,7 +261,7 @@ static void not_ready_takes_nothing(void **state)
 	}
 }
 
-static void a_write_needs_no_receive_request(void **state)
+RESP_TEST(a_write_needs_no_receive_request)
 {
 	fake.recv_posted = 0;
 	assert_int_equal(request(VB_OP_RC_WRITE_ONLY, 0x100, 4, 4).verdict, VB_OK);
@@ -337,7 +336,7 @@ static const struct {
 	  .code = VB_NAK_INVALID_REQ },
 };
 
-static void faults_and_their_naks(void **state)
+RESP_TEST(faults_and_their_naks)
 {
 	for (unsigned i = 0; i < VB_ARRAY_LEN(faults); i++) {
 		struct vb_pkt pkt = packet(faults[i].opcode, 0x100, faults[i].payload,
@@ -355,7 +354,7 @@ static void faults_and_their_naks(void **state)
 }
 
 /* IBA 9.7.4.1.6: where no octet is touched, no key is looked at. */
-static void nothing_needs_no_key(void **state)
+RESP_TEST(nothing_needs_no_key)
 {
 	fake.remote_check = VB_BAD_ACCESS;
 	assert_int_equal(request(VB_OP_RC_WRITE_ONLY, 0x100, 0, 0).verdict, VB_OK);
@@ -364,7 +363,7 @@ static void nothing_needs_no_key(void **state)
 	assert_answer(VB_OP_RC_READ_RESP_ONLY, 0x101);
 }
 
-static void the_whole_stretch_is_checked_first(void **state)
+RESP_TEST(the_whole_stretch_is_checked_first)
 {
 	request(VB_OP_RC_WRITE_FIRST, 0x100, MTU, 5 * MTU);
 	assert_int_equal(fake.access, IBV_ACCESS_REMOTE_WRITE);
@@ -377,7 +376,7 @@ static void the_whole_stretch_is_checked_first(void **state)
 }
 
 /* The receive request that a refused message had taken is told as well. */
-static void a_receive_in_hand_tells_of_the_fault(void **state)
+RESP_TEST(a_receive_in_hand_tells_of_the_fault)
 {
 	static const struct {
 		enum vb_verdict host;
@@ -402,7 +401,7 @@ static void a_receive_in_hand_tells_of_the_fault(void **state)
 
 /* --- sequences of opcodes (IBA 9.7.4.1.2) and lengths (9.7.4.1.7) --- */
 
-static void opcodes_go_on_where_the_last_one_stopped(void **state)
+RESP_TEST(opcodes_go_on_where_the_last_one_stopped)
 {
 	/* After nothing, in a SEND, in a WRITE: may it come? */
 	static const struct {
@@ -440,7 +439,7 @@ static void opcodes_go_on_where_the_last_one_stopped(void **state)
 	}
 }
 
-static void lengths_fit_their_place(void **state)
+RESP_TEST(lengths_fit_their_place)
 {
 	static const struct {
 		uint8_t first;
@@ -492,7 +491,7 @@ static void lengths_fit_their_place(void **state)
 	}
 }
 
-static void more_reads_than_agreed_are_refused(void **state)
+RESP_TEST(more_reads_than_agreed_are_refused)
 {
 	for (unsigned i = 0; i < RESOURCES; i++)
 		assert_int_equal(request(VB_OP_RC_READ_REQ, 0x100 + i, 0, 1).verdict, VB_OK);
@@ -508,7 +507,7 @@ static void more_reads_than_agreed_are_refused(void **state)
 	assert_ack(0x100, VB_AETH_NAK, VB_NAK_INVALID_REQ);
 }
 
-static void acks_tell_how_many_receives_wait(void **state)
+RESP_TEST(acks_tell_how_many_receives_wait)
 {
 	fake.recv_posted = 3;
 	request_ackreq(VB_OP_RC_SEND_ONLY, 0x100, 1);
@@ -518,7 +517,7 @@ static void acks_tell_how_many_receives_wait(void **state)
 	assert_int_equal(vb_aeth_value(response().aeth.syndrome), VB_CREDIT_CODE_UNLIMITED);
 }
 
-static void read_responses_cover_the_data(void **state)
+RESP_TEST(read_responses_cover_the_data)
 {
 	static const uint32_t bytes[] = { 0, 1, MTU - 1, MTU, MTU + 1, 2 * MTU, 3 * MTU + 7 };
 
@@ -544,7 +543,7 @@ static void read_responses_cover_the_data(void **state)
 }
 
 /* A burst that the link refused is taken back, whatever was in it. */
-static void a_refused_burst_is_taken_back(void **state)
+RESP_TEST(a_refused_burst_is_taken_back)
 {
 	for (unsigned taken = 0; taken <= 6; taken++) {
 		struct vb_resp_pos before;
@@ -569,7 +568,7 @@ static void a_refused_burst_is_taken_back(void **state)
 	}
 }
 
-static void data_that_vanished_is_refused_in_place_of_the_answer(void **state)
+RESP_TEST(data_that_vanished_is_refused_in_place_of_the_answer)
 {
 	struct vb_resp_pos before;
 	struct vb_pkt pkt;
@@ -586,7 +585,7 @@ static void data_that_vanished_is_refused_in_place_of_the_answer(void **state)
 }
 
 /* Not to the last packet: only then it was given. */
-static void data_that_vanished_before_the_last_packet_is_refused(void **state)
+RESP_TEST(data_that_vanished_before_the_last_packet_is_refused)
 {
 	struct vb_resp_pos before;
 	struct vb_pkt pkt;
@@ -603,7 +602,7 @@ static void data_that_vanished_before_the_last_packet_is_refused(void **state)
  * Whoever has the data may have let the memory go (a seed of the simulator: it was given back with
  * a SEND, and a late duplicate of the READ was this QP's end).
  */
-static void data_that_was_given_and_vanished_is_not_given_again(void **state)
+RESP_TEST(data_that_was_given_and_vanished_is_not_given_again)
 {
 	struct vb_resp_pos before;
 	struct vb_pkt pkt;
@@ -626,44 +625,4 @@ static void data_that_was_given_and_vanished_is_not_given_again(void **state)
 	assert_answer(VB_OP_RC_READ_RESP_ONLY, 0x104);
 	assert_int_equal(request(VB_OP_RC_READ_REQ, 0x102, 0, 1).outcome, VB_RESP_DUPLICATE);
 	assert_answer(VB_OP_RC_READ_RESP_ONLY, 0x102);
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(data_that_vanished_before_the_last_packet_is_refused),
-		TEST(data_that_was_given_and_vanished_is_not_given_again),
-		TEST(an_ack_is_given_when_asked_for),
-		TEST(the_msn_counts_complete_messages),
-		TEST(a_duplicate_send_is_acknowledged_not_executed),
-		TEST(half_of_all_psns_are_duplicates),
-		TEST(psns_wrap),
-		TEST(a_duplicate_read_is_executed_again),
-		TEST(a_duplicate_read_that_is_another_is_dropped),
-		TEST(several_duplicates_are_answered_in_order),
-		TEST(a_duplicate_of_what_is_still_to_be_answered_adds_nothing),
-		TEST(a_repeated_answer_makes_room_as_the_first_does),
-		TEST(a_duplicate_atomic_is_answered_from_memory),
-		TEST(an_atomic_that_is_forgotten_is_not_executed_again),
-		TEST(a_hole_is_told_once),
-		TEST(a_nak_follows_the_answers_before_it),
-		TEST(an_ack_follows_the_answers_before_it),
-		TEST(not_ready_takes_nothing),
-		TEST(a_write_needs_no_receive_request),
-		TEST(faults_and_their_naks),
-		TEST(nothing_needs_no_key),
-		TEST(the_whole_stretch_is_checked_first),
-		TEST(a_receive_in_hand_tells_of_the_fault),
-		TEST(opcodes_go_on_where_the_last_one_stopped),
-		TEST(lengths_fit_their_place),
-		TEST(more_reads_than_agreed_are_refused),
-		TEST(acks_tell_how_many_receives_wait),
-		TEST(read_responses_cover_the_data),
-		TEST(a_refused_burst_is_taken_back),
-		TEST(data_that_vanished_is_refused_in_place_of_the_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

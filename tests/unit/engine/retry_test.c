@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The requester and time: acknowledgement timeouts, RNR waits, and when it gives up. */
-
 #include "req_fixture.h"
 
 #define TIMEOUT_14_NS (4096ull << 14)
@@ -28,7 +27,7 @@ static unsigned ring_until(uint64_t until_ns, enum vb_req_outcome *outcome)
 	}
 }
 
-static void the_clock_runs_while_something_is_on_its_way(void **state)
+REQ_TEST(the_clock_runs_while_something_is_on_its_way)
 {
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
 	post(VB_K_SEND, 1);
@@ -40,7 +39,7 @@ static void the_clock_runs_while_something_is_on_its_way(void **state)
 	assert_int_equal(vb_rc_deadline_ns(&req), VB_NEVER_NS);
 }
 
-static void what_is_not_answered_is_sent_again(void **state)
+REQ_TEST(what_is_not_answered_is_sent_again)
 {
 	post(VB_K_SEND, 3 * MTU);
 	send_all();
@@ -56,7 +55,7 @@ static void what_is_not_answered_is_sent_again(void **state)
 	assert_done(1);
 }
 
-static void each_silence_doubles_the_wait(void **state)
+REQ_TEST(each_silence_doubles_the_wait)
 {
 	uint64_t last_ns, wait_ns = 0;
 
@@ -76,7 +75,7 @@ static void each_silence_doubles_the_wait(void **state)
 }
 
 /* ibv_modify_qp(3): retry_cnt times, after the first; each waits 4.096 us * 2^timeout. */
-static void silence_ends_it_after_all_retries(void **state)
+REQ_TEST(silence_ends_it_after_all_retries)
 {
 	for (unsigned retries = 0; retries < 8; retries++) {
 		enum vb_req_outcome outcome;
@@ -98,7 +97,7 @@ static void silence_ends_it_after_all_retries(void **state)
 }
 
 /* A process that was not scheduled for a second has seen no timeouts: the ACK may lie there. */
-static void our_own_lateness_is_not_silence(void **state)
+REQ_TEST(our_own_lateness_is_not_silence)
 {
 	enum vb_req_outcome outcome;
 
@@ -114,7 +113,7 @@ static void our_own_lateness_is_not_silence(void **state)
 }
 
 /* What is posted while an answer is under way leaves with it, or as a burst, or soon anyway. */
-static void small_messages_gather(void **state)
+REQ_TEST(small_messages_gather)
 {
 	post(VB_K_SEND, 1);
 	assert_true(vb_req_urgent(&req, now_ns));
@@ -130,7 +129,7 @@ static void small_messages_gather(void **state)
 }
 
 /* A software peer may need some milliseconds to get the processor (local_ca_ack_delay). */
-static void the_timeout_is_never_shorter_than_our_ack_delay(void **state)
+REQ_TEST(the_timeout_is_never_shorter_than_our_ack_delay)
 {
 	for (unsigned code = 1; code < 32; code++) {
 		req.retry.timeout = (uint8_t)code;
@@ -140,7 +139,7 @@ static void the_timeout_is_never_shorter_than_our_ack_delay(void **state)
 }
 
 /* IBA 9.7.6.1.3: a timeout of 0 means to wait for ever. */
-static void a_timeout_of_0_never_ends_it(void **state)
+REQ_TEST(a_timeout_of_0_never_ends_it)
 {
 	enum vb_req_outcome outcome;
 
@@ -156,7 +155,7 @@ static void a_timeout_of_0_never_ends_it(void **state)
 	assert_done(1);
 }
 
-static void progress_starts_all_counts_afresh(void **state)
+REQ_TEST(progress_starts_all_counts_afresh)
 {
 	enum vb_req_outcome outcome;
 
@@ -175,7 +174,7 @@ static void progress_starts_all_counts_afresh(void **state)
 }
 
 /* A queue that rested is not late with what is posted next. */
-static void rest_is_not_silence(void **state)
+REQ_TEST(rest_is_not_silence)
 {
 	enum vb_req_outcome outcome;
 
@@ -192,7 +191,7 @@ static void rest_is_not_silence(void **state)
 }
 
 /* IBA 9.7.5.2.8: sequence NAKs use up retries too, until something gets through. */
-static void naks_without_progress_end_it(void **state)
+REQ_TEST(naks_without_progress_end_it)
 {
 	req.retry.count = req.retry.left = 2;
 	post(VB_K_SEND, 1);
@@ -210,7 +209,7 @@ static void naks_without_progress_end_it(void **state)
 	assert_failed(1, IBV_WC_RETRY_EXC_ERR);
 }
 
-static void not_ready_waits_as_long_as_it_was_told(void **state)
+REQ_TEST(not_ready_waits_as_long_as_it_was_told)
 {
 	for (unsigned timer = 0; timer < 32; timer++) {
 		begin(NULL);
@@ -229,7 +228,7 @@ static void not_ready_waits_as_long_as_it_was_told(void **state)
 	}
 }
 
-static void not_ready_holds_everything_back(void **state)
+REQ_TEST(not_ready_holds_everything_back)
 {
 	post(VB_K_SEND, 1);
 	send_all();
@@ -238,7 +237,7 @@ static void not_ready_holds_everything_back(void **state)
 	assert_int_equal(send_all(), 0);
 }
 
-static void not_ready_acknowledges_what_came_before(void **state)
+REQ_TEST(not_ready_acknowledges_what_came_before)
 {
 	for (unsigned i = 0; i < 3; i++)
 		post(VB_K_SEND, 1);
@@ -247,7 +246,7 @@ static void not_ready_acknowledges_what_came_before(void **state)
 	assert_done(2);
 }
 
-static void not_ready_ends_it_after_all_retries(void **state)
+REQ_TEST(not_ready_ends_it_after_all_retries)
 {
 	for (unsigned retries = 0; retries < 7; retries++) {
 		begin(NULL);
@@ -266,7 +265,7 @@ static void not_ready_ends_it_after_all_retries(void **state)
 }
 
 /* ibv_modify_qp(3): an rnr_retry of 7 is for ever. */
-static void not_ready_may_go_on_for_ever(void **state)
+REQ_TEST(not_ready_may_go_on_for_ever)
 {
 	post(VB_K_SEND, 1);
 	send_all();
@@ -281,7 +280,7 @@ static void not_ready_may_go_on_for_ever(void **state)
 }
 
 /* Being told to wait is no silence: the time does not count. */
-static void waiting_is_not_silence(void **state)
+REQ_TEST(waiting_is_not_silence)
 {
 	enum vb_req_outcome outcome;
 
@@ -294,7 +293,7 @@ static void waiting_is_not_silence(void **state)
 	assert_done(0);
 }
 
-static void a_second_not_ready_for_the_same_is_one(void **state)
+REQ_TEST(a_second_not_ready_for_the_same_is_one)
 {
 	uint64_t until_ns;
 
@@ -309,7 +308,7 @@ static void a_second_not_ready_for_the_same_is_one(void **state)
 	assert_int_equal(vb_rc_deadline_ns(&req), until_ns);
 }
 
-static void a_second_nak_for_the_same_is_one(void **state)
+REQ_TEST(a_second_nak_for_the_same_is_one)
 {
 	req.retry.count = req.retry.left = 1;
 	post(VB_K_SEND, 1);
@@ -322,7 +321,7 @@ static void a_second_nak_for_the_same_is_one(void **state)
 /* --- another path --- */
 
 /* IBA 17.2.8: one that is armed goes over to it when retries are used up, and gets them anew. */
-static void silence_makes_one_that_is_armed_migrate(void **state)
+REQ_TEST(silence_makes_one_that_is_armed_migrate)
 {
 	enum vb_req_outcome outcome;
 	uint64_t start_ns;
@@ -354,7 +353,7 @@ static void silence_makes_one_that_is_armed_migrate(void **state)
 }
 
 /* The same for NAKs, which say that packets are lost again and again. */
-static void naks_make_one_that_is_armed_migrate(void **state)
+REQ_TEST(naks_make_one_that_is_armed_migrate)
 {
 	req.retry.count = req.retry.left = 1;
 	req.retry.armed = true;
@@ -371,7 +370,7 @@ static void naks_make_one_that_is_armed_migrate(void **state)
 }
 
 /* A receiver that is not ready is so on every path. */
-static void not_ready_makes_nobody_migrate(void **state)
+REQ_TEST(not_ready_makes_nobody_migrate)
 {
 	req.rnr.count = req.rnr.left = 0;
 	req.retry.armed = true;
@@ -379,36 +378,4 @@ static void not_ready_makes_nobody_migrate(void **state)
 	send_all();
 	assert_int_equal(rnr(0x100, 1), VB_REQ_FAILED);
 	assert_failed(0, IBV_WC_RNR_RETRY_EXC_ERR);
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_clock_runs_while_something_is_on_its_way),
-		TEST(what_is_not_answered_is_sent_again),
-		TEST(each_silence_doubles_the_wait),
-		TEST(silence_ends_it_after_all_retries),
-		TEST(our_own_lateness_is_not_silence),
-		TEST(small_messages_gather),
-		TEST(the_timeout_is_never_shorter_than_our_ack_delay),
-		TEST(a_timeout_of_0_never_ends_it),
-		TEST(progress_starts_all_counts_afresh),
-		TEST(rest_is_not_silence),
-		TEST(naks_without_progress_end_it),
-		TEST(not_ready_waits_as_long_as_it_was_told),
-		TEST(not_ready_holds_everything_back),
-		TEST(not_ready_acknowledges_what_came_before),
-		TEST(not_ready_ends_it_after_all_retries),
-		TEST(not_ready_may_go_on_for_ever),
-		TEST(waiting_is_not_silence),
-		TEST(a_second_not_ready_for_the_same_is_one),
-		TEST(a_second_nak_for_the_same_is_one),
-		TEST(silence_makes_one_that_is_armed_migrate),
-		TEST(naks_make_one_that_is_armed_migrate),
-		TEST(not_ready_makes_nobody_migrate),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

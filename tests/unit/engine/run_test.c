@@ -22,7 +22,7 @@ static void check_run(void)
 	assert_memory_equal(&copy.pos, &req.pos, sizeof(req.pos));
 }
 
-static void a_run_is_what_would_leave_one_by_one(void **state)
+REQ_TEST(a_run_is_what_would_leave_one_by_one)
 {
 	static const enum vb_kind kinds[] = { VB_K_SEND, VB_K_WRITE, VB_K_READ_REQ, VB_K_CMP_SWP };
 	struct vb_segment seg;
@@ -64,7 +64,7 @@ static void a_run_is_what_would_leave_one_by_one(void **state)
 }
 
 /* In the middle of a long READ, all that is said of it is in the two requesters the same. */
-static void data_in_its_turn_moves_it_as_ever(void **state)
+REQ_TEST(data_in_its_turn_moves_it_as_ever)
 {
 	static const uint8_t data[MTU];
 	struct vb_req copy;
@@ -97,7 +97,7 @@ static void data_in_its_turn_moves_it_as_ever(void **state)
 	assert_done(1);
 }
 
-static void data_out_of_turn_is_left_alone(void **state)
+REQ_TEST(data_out_of_turn_is_left_alone)
 {
 	static const uint8_t data[2 * MTU];
 	struct vb_req before;
@@ -124,17 +124,4 @@ static void data_out_of_turn_is_left_alone(void **state)
 	before = req;
 	assert_false(vb_rc_middle(&req, START_PSN + 1, data, MTU, now_ns));
 	assert_memory_equal(&before, &req, sizeof(req));
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_run_is_what_would_leave_one_by_one),
-		TEST(data_in_its_turn_moves_it_as_ever),
-		TEST(data_out_of_turn_is_left_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

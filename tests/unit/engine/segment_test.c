@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "base/psn.h"
 #include "engine/segment.h"
+#include "group.h"
 
 static struct vb_wqe make(enum vb_kind kind, uint32_t bytes, uint32_t mtu, uint32_t psn)
 {
@@ -20,7 +13,7 @@ static struct vb_wqe make(enum vb_kind kind, uint32_t bytes, uint32_t mtu, uint3
 }
 
 /* IBA 9.7.2: a message takes as many PSNs as it has packets, and at least one. */
-static void a_message_takes_at_least_one_psn(void **state)
+TEST(a_message_takes_at_least_one_psn)
 {
 	static const struct {
 		uint32_t bytes, mtu, packets;
@@ -61,7 +54,7 @@ static void check_all_packets(enum vb_kind kind, uint8_t extra, uint32_t bytes, 
 	assert_int_equal(offset, bytes);
 }
 
-static void packets_cover_the_message(void **state)
+TEST(packets_cover_the_message)
 {
 	static const uint32_t mtus[] = { 256, 512, 1024, 2048, 4096 };
 
@@ -80,7 +73,7 @@ static void packets_cover_the_message(void **state)
 }
 
 /* The longest message there is takes half of all PSNs at the smallest MTU. */
-static void the_longest_message_ends_where_it_should(void **state)
+TEST(the_longest_message_ends_where_it_should)
 {
 	struct vb_wqe wqe = make(VB_K_SEND, 1u << 31, 256, 0x800001);
 	struct vb_segment seg;
@@ -98,7 +91,7 @@ static void the_longest_message_ends_where_it_should(void **state)
 	assert_int_equal(seg.bytes, 255);
 }
 
-static void a_read_is_asked_for_in_pieces_that_end_at_fixed_places(void **state)
+TEST(a_read_is_asked_for_in_pieces_that_end_at_fixed_places)
 {
 	/* 200000 octets at 1024: 196 packets, pieces of 64. */
 	static const struct {
@@ -127,7 +120,7 @@ static void a_read_is_asked_for_in_pieces_that_end_at_fixed_places(void **state)
 	}
 }
 
-static void small_reads_are_one_piece(void **state)
+TEST(small_reads_are_one_piece)
 {
 	static const uint32_t bytes[] = { 0, 1, 4096, 65536 };
 
@@ -142,7 +135,7 @@ static void small_reads_are_one_piece(void **state)
 	}
 }
 
-static void an_atomic_is_one_packet_without_payload(void **state)
+TEST(an_atomic_is_one_packet_without_payload)
 {
 	static const struct {
 		enum vb_kind kind;
@@ -161,7 +154,7 @@ static void an_atomic_is_one_packet_without_payload(void **state)
 	}
 }
 
-static void the_transport_is_in_the_opcode(void **state)
+TEST(the_transport_is_in_the_opcode)
 {
 	struct vb_wqe wqe = make(VB_K_SEND, 100, 256, 0);
 	struct vb_segment seg;
@@ -173,19 +166,4 @@ static void the_transport_is_in_the_opcode(void **state)
 	wqe.extra = VB_H_IMM;
 	vb_segment_at(&seg, VB_UD, &wqe, 0, 256);
 	assert_int_equal(seg.opcode, VB_OP_UD_SEND_ONLY_IMM);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_message_takes_at_least_one_psn),
-		cmocka_unit_test(packets_cover_the_message),
-		cmocka_unit_test(the_longest_message_ends_where_it_should),
-		cmocka_unit_test(a_read_is_asked_for_in_pieces_that_end_at_fixed_places),
-		cmocka_unit_test(small_reads_are_one_piece),
-		cmocka_unit_test(an_atomic_is_one_packet_without_payload),
-		cmocka_unit_test(the_transport_is_in_the_opcode),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

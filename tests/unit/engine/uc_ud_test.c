@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The responders without acknowledgement: what does not fit is dropped (IBA 9.8). */
-
 #include "resp_fixture.h"
 
 static int begin_uc(void **state)
@@ -11,6 +10,8 @@ static int begin_uc(void **state)
 	return 0;
 }
 
+#define UC(name) TEST_AFTER(name, begin_uc)
+
 static int begin_ud(void **state)
 {
 	begin(state);
@@ -18,7 +19,9 @@ static int begin_ud(void **state)
 	return 0;
 }
 
-static void messages_come_through(void **state)
+#define UD(name) TEST_AFTER(name, begin_ud)
+
+UC(messages_come_through)
 {
 	request(VB_OP_UC_SEND_ONLY, 0x100, 10, 0);
 	request(VB_OP_UC_SEND_FIRST, 0x101, MTU, 0);
@@ -33,7 +36,7 @@ static void messages_come_through(void **state)
 }
 
 /* IBA 9.8.2.2: of a message with a hole nothing is told; the next is taken again. */
-static void a_hole_loses_its_message_only(void **state)
+UC(a_hole_loses_its_message_only)
 {
 	request(VB_OP_UC_SEND_FIRST, 0x100, MTU, 0);
 	assert_result(request(VB_OP_UC_SEND_LAST, 0x102, 1, 0), VB_RESP_DROPPED,
@@ -47,7 +50,7 @@ static void a_hole_loses_its_message_only(void **state)
 	assert_int_equal(fake.recv_taken, 1);
 }
 
-static void a_beginning_is_taken_after_a_hole(void **state)
+UC(a_beginning_is_taken_after_a_hole)
 {
 	request(VB_OP_UC_SEND_FIRST, 0x100, MTU, 0);
 	assert_result(request(VB_OP_UC_SEND_FIRST, 0x109, MTU, 0), VB_RESP_NOTHING, VB_OK);
@@ -57,7 +60,7 @@ static void a_beginning_is_taken_after_a_hole(void **state)
 }
 
 /* UDP may double a packet or let one overtake another (simulator, seed 36). */
-static void late_packets_change_nothing(void **state)
+UC(late_packets_change_nothing)
 {
 	request(VB_OP_UC_SEND_ONLY, 0x100, 1, 0);
 	request(VB_OP_UC_SEND_FIRST, 0x101, MTU, 0);
@@ -69,14 +72,14 @@ static void late_packets_change_nothing(void **state)
 }
 
 /* The other side may have started afresh, with any PSN. */
-static void a_psn_far_behind_is_a_new_beginning(void **state)
+UC(a_psn_far_behind_is_a_new_beginning)
 {
 	resp.epsn = 0x400000;
 	assert_result(request(VB_OP_UC_SEND_ONLY, 0x000005, 1, 0), VB_RESP_NOTHING, VB_OK);
 	assert_int_equal(resp.epsn, 6);
 }
 
-static void what_uc_drops(void **state)
+UC(what_uc_drops)
 {
 	static const struct {
 		uint8_t opcode;
@@ -117,7 +120,7 @@ static void what_uc_drops(void **state)
 }
 
 /* The owner's own fault: whoever sends cannot bring it about. */
-static void a_receive_in_a_bad_place_ends_the_qp(void **state)
+UC(a_receive_in_a_bad_place_ends_the_qp)
 {
 	for (unsigned ud = 0; ud < 2; ud++) {
 		uint8_t opcode = ud ? VB_OP_UD_SEND_ONLY : VB_OP_UC_SEND_ONLY;
@@ -132,7 +135,7 @@ static void a_receive_in_a_bad_place_ends_the_qp(void **state)
 	}
 }
 
-static void datagrams_come_behind_a_grh(void **state)
+UD(datagrams_come_behind_a_grh)
 {
 	/* Their PSNs mean nothing (IBA 9.8.3). */
 	request(VB_OP_UD_SEND_ONLY, 0x555, 100, 0);
@@ -144,7 +147,7 @@ static void datagrams_come_behind_a_grh(void **state)
 	assert_int_equal(fake.recv_bytes, 180);
 }
 
-static void datagrams_that_do_not_fit_are_dropped(void **state)
+UD(datagrams_that_do_not_fit_are_dropped)
 {
 	assert_result(request(VB_OP_UD_SEND_ONLY, 0, MTU + 1, 0), VB_RESP_DROPPED, VB_BAD_LENGTH);
 	assert_int_equal(fake.recv_taken, 0);
@@ -157,24 +160,4 @@ static void datagrams_that_do_not_fit_are_dropped(void **state)
 	assert_int_equal(fake.recv_taken, 0);
 	fake.no_room = false;
 	assert_result(request(VB_OP_UD_SEND_ONLY, 0, MTU, 0), VB_RESP_NOTHING, VB_OK);
-}
-
-#define UC(name) cmocka_unit_test_setup(name, begin_uc)
-#define UD(name) cmocka_unit_test_setup(name, begin_ud)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UC(messages_come_through),
-		UC(a_hole_loses_its_message_only),
-		UC(a_beginning_is_taken_after_a_hole),
-		UC(late_packets_change_nothing),
-		UC(a_psn_far_behind_is_a_new_beginning),
-		UC(what_uc_drops),
-		UC(a_receive_in_a_bad_place_ends_the_qp),
-		UD(datagrams_come_behind_a_grh),
-		UD(datagrams_that_do_not_fit_are_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,8 @@ static int begin_xrc(void **state)
 	return 0;
 }
 
+#define XRC_REQ_TEST(name) TEST_AFTER(name, begin_xrc)
+
 static void post_to(unsigned kind, uint32_t bytes, uint32_t to)
 {
 	struct vb_wqe *wqe = vb_sq_at(&req.sq, req.tail);
@@ -32,7 +34,7 @@ static enum vb_req_outcome xrc_ack(uint32_t psn)
 }
 
 /* IBTA Annex A14: the same operations as RC's, each request with opcodes of its own. */
-static void each_request_has_an_opcode_of_its_own(void **state)
+XRC_REQ_TEST(each_request_has_an_opcode_of_its_own)
 {
 	static const struct {
 		enum vb_kind kind;
@@ -64,7 +66,7 @@ static void each_request_has_an_opcode_of_its_own(void **state)
 	}
 }
 
-static void what_is_on_its_way_is_for_one_slot(void **state)
+XRC_REQ_TEST(what_is_on_its_way_is_for_one_slot)
 {
 	post_to(VB_K_SEND, 10, srqn(3, 1));
 	post_to(VB_K_SEND, 10, srqn(3, 2)); /* another SRQ of the same NIC */
@@ -84,7 +86,7 @@ static void what_is_on_its_way_is_for_one_slot(void **state)
 }
 
 /* Nothing is done before its data came. */
-static void a_read_keeps_other_slots_waiting_until_its_data_came(void **state)
+XRC_REQ_TEST(a_read_keeps_other_slots_waiting_until_its_data_came)
 {
 	post_to(VB_K_READ_REQ, 100, srqn(5, 1));
 	post_to(VB_K_SEND, 10, srqn(6, 1));
@@ -96,7 +98,7 @@ static void a_read_keeps_other_slots_waiting_until_its_data_came(void **state)
 	assert_int_equal(sent[0].psn, START_PSN + 1);
 }
 
-static void what_is_sent_again_waits_as_it_did(void **state)
+XRC_REQ_TEST(what_is_sent_again_waits_as_it_did)
 {
 	post_to(VB_K_SEND, 10, srqn(3, 1));
 	post_to(VB_K_SEND, 10, srqn(4, 1));
@@ -112,7 +114,7 @@ static void what_is_sent_again_waits_as_it_did(void **state)
 }
 
 /* Every request has an XRCETH: by the wire none is of the kind that is sent without a thought. */
-static void only_a_reliable_link_has_a_short_way(void **state)
+XRC_REQ_TEST(only_a_reliable_link_has_a_short_way)
 {
 	for (unsigned reliable = 0; reliable < 2; reliable++) {
 		struct vb_segment seg;
@@ -130,7 +132,7 @@ static void only_a_reliable_link_has_a_short_way(void **state)
 }
 
 /* What was skipped after going back is on its way to its slot: what follows need not wait. */
-static void what_is_skipped_goes_to_its_slot(void **state)
+XRC_REQ_TEST(what_is_skipped_goes_to_its_slot)
 {
 	struct vb_segment seg;
 	bool ackreq;
@@ -150,7 +152,7 @@ static void what_is_skipped_goes_to_its_slot(void **state)
 	assert_false(vb_req_next(&req, &seg, &ackreq)); /* another slot's */
 }
 
-static void small_messages_wait_for_their_slot_on_a_reliable_link_too(void **state)
+XRC_REQ_TEST(small_messages_wait_for_their_slot_on_a_reliable_link_too)
 {
 	vb_req_link_set(&req, true, 64);
 	post_to(VB_K_SEND, 10, srqn(3, 1));
@@ -165,7 +167,7 @@ static void small_messages_wait_for_their_slot_on_a_reliable_link_too(void **sta
 }
 
 /* Of one link nothing is known but its window; the other has none to find, and no clocks. */
-static void each_link_begins_afresh(void **state)
+XRC_REQ_TEST(each_link_begins_afresh)
 {
 	vb_req_link_set(&req, true, 1000);
 	assert_int_equal(req.flight.window, 1000);
@@ -181,7 +183,7 @@ static void each_link_begins_afresh(void **state)
 }
 
 /* What waits is cut as the way wants it that it will take; what has begun, as it was begun. */
-static void messages_are_cut_anew_in_between_only(void **state)
+XRC_REQ_TEST(messages_are_cut_anew_in_between_only)
 {
 	post_to(VB_K_SEND, 10, srqn(3, 1));
 	post_to(VB_K_SEND, 3 * MTU + 1, srqn(4, 1));
@@ -202,7 +204,7 @@ static void messages_are_cut_anew_in_between_only(void **state)
 	assert_int_equal(sent[2].opcode, VB_OP_XRC_WRITE_ONLY);
 }
 
-static void it_ends_as_rc_does_where_nobody_answers(void **state)
+XRC_REQ_TEST(it_ends_as_rc_does_where_nobody_answers)
 {
 	req.retry.timeout = 1;
 	req.retry.count = req.retry.left = 1;
@@ -213,24 +215,4 @@ static void it_ends_as_rc_does_where_nobody_answers(void **state)
 		vb_rc_timeout(&req, now_ns);
 	}
 	assert_failed(0, IBV_WC_RETRY_EXC_ERR);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(each_request_has_an_opcode_of_its_own, begin_xrc),
-		cmocka_unit_test_setup(what_is_on_its_way_is_for_one_slot, begin_xrc),
-		cmocka_unit_test_setup(a_read_keeps_other_slots_waiting_until_its_data_came,
-				       begin_xrc),
-		cmocka_unit_test_setup(what_is_sent_again_waits_as_it_did, begin_xrc),
-		cmocka_unit_test_setup(only_a_reliable_link_has_a_short_way, begin_xrc),
-		cmocka_unit_test_setup(what_is_skipped_goes_to_its_slot, begin_xrc),
-		cmocka_unit_test_setup(small_messages_wait_for_their_slot_on_a_reliable_link_too,
-				       begin_xrc),
-		cmocka_unit_test_setup(each_link_begins_afresh, begin_xrc),
-		cmocka_unit_test_setup(messages_are_cut_anew_in_between_only, begin_xrc),
-		cmocka_unit_test_setup(it_ends_as_rc_does_where_nobody_answers, begin_xrc),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

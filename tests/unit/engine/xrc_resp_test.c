@@ -9,6 +9,8 @@ static int begin_xrc(void **state)
 	return 0;
 }
 
+#define XRC_RESP_TEST(name) TEST_AFTER(name, begin_xrc)
+
 static struct vb_resp_result refuse(uint32_t psn, enum vb_verdict verdict)
 {
 	const struct vb_pkt pkt = packet(VB_OP_XRC_SEND_ONLY, psn, 10, 0);
@@ -16,7 +18,7 @@ static struct vb_resp_result refuse(uint32_t psn, enum vb_verdict verdict)
 	return vb_rc_refuse(&resp, &pkt, vb_op_info(pkt.opcode), verdict);
 }
 
-static void it_answers_in_its_own_opcodes(void **state)
+XRC_RESP_TEST(it_answers_in_its_own_opcodes)
 {
 	static const struct {
 		uint8_t request, response;
@@ -40,7 +42,7 @@ static void it_answers_in_its_own_opcodes(void **state)
 }
 
 /* A14: an SRQ that there is not, or not for this QP, is an invalid request. */
-static void what_the_host_refuses_is_refused_in_its_turn(void **state)
+XRC_RESP_TEST(what_the_host_refuses_is_refused_in_its_turn)
 {
 	struct vb_pkt nak;
 
@@ -52,7 +54,7 @@ static void what_the_host_refuses_is_refused_in_its_turn(void **state)
 	assert_true(resp.broken);
 }
 
-static void out_of_its_turn_nothing_is_refused(void **state)
+XRC_RESP_TEST(out_of_its_turn_nothing_is_refused)
 {
 	assert_result(refuse(EPSN - 1, VB_BAD_OPCODE), VB_RESP_DUPLICATE, VB_OK);
 	assert_int_equal(response().psn, EPSN - 1);
@@ -62,7 +64,7 @@ static void out_of_its_turn_nothing_is_refused(void **state)
 }
 
 /* Where another has moved on what it expects, it goes on from there. */
-static void it_goes_on_where_it_is_set(void **state)
+XRC_RESP_TEST(it_goes_on_where_it_is_set)
 {
 	request(VB_OP_XRC_SEND_ONLY, EPSN, 10, 0);
 	resp.epsn = EPSN + 9;
@@ -72,16 +74,4 @@ static void it_goes_on_where_it_is_set(void **state)
 	request(VB_OP_XRC_SEND_ONLY, EPSN + 9, 10, 0);
 	assert_int_equal(resp.epsn, EPSN + 10);
 	assert_int_equal(resp.msn, 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(it_answers_in_its_own_opcodes, begin_xrc),
-		cmocka_unit_test_setup(what_the_host_refuses_is_refused_in_its_turn, begin_xrc),
-		cmocka_unit_test_setup(out_of_its_turn_nothing_is_refused, begin_xrc),
-		cmocka_unit_test_setup(it_goes_on_where_it_is_set, begin_xrc),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

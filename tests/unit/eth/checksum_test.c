@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checksums of frames against sums made word by word; pieces of a frame as they are scattered. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "base/prng.h"
 #include "eth/checksum.h"
 #include "frames.h"
+#include "group.h"
 #include "wire/bytes.h"
 
 /* RFC 1071, word by word, as it is written there: 0 where the checksum in it is right. */
@@ -68,7 +63,7 @@ static void udp_close(struct frame *frame, uint32_t udp)
 }
 
 /* Every length, so that every remainder of a word is summed up. */
-static void test_all_lengths(void **state)
+TEST(test_all_lengths)
 {
 	for (unsigned i = 0; i < 4 * 80; i++) {
 		bool v6 = i & 1, tcp = i & 2;
@@ -102,7 +97,7 @@ static void test_all_lengths(void **state)
 }
 
 /* Any octet of the packet that is another is noticed; what is not of the packet is not. */
-static void test_every_octet_counts(void **state)
+TEST(test_every_octet_counts)
 {
 	struct frame frame;
 
@@ -121,7 +116,7 @@ static void test_every_octet_counts(void **state)
 }
 
 /* RFC 768: an all zero checksum means that there is none, and a computed one becomes all ones. */
-static void test_zero_of_udp(void **state)
+TEST(test_zero_of_udp)
 {
 	struct frame frame;
 	uint8_t *udp, *data;
@@ -144,7 +139,7 @@ static void test_zero_of_udp(void **state)
 }
 
 /* A datagram that is shorter than its packet is summed up to where it ends itself. */
-static void test_udp_ends_early(void **state)
+TEST(test_udp_ends_early)
 {
 	struct frame frame;
 	uint8_t *ip, *udp;
@@ -162,7 +157,7 @@ static void test_udp_ends_early(void **state)
 }
 
 /* What is not whole is not right, be its sums what they may. */
-static void test_not_whole(void **state)
+TEST(test_not_whole)
 {
 	static const struct {
 		uint8_t proto;
@@ -208,7 +203,7 @@ static void test_not_whole(void **state)
 }
 
 /* RFC 8200 8.1: the sum is about the final destination. There the header has it. */
-static void test_routing_header(void **state)
+TEST(test_routing_header)
 {
 	for (uint8_t left = 0; left < 2; left++) {
 		struct frame frame;
@@ -230,7 +225,7 @@ static void test_routing_header(void **state)
 }
 
 /* RFC 2784, 2.4: GRE's sum is about what was written inside; it is data if that is. */
-static void test_gre(void **state)
+TEST(test_gre)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		bool inner = i;
@@ -256,7 +251,7 @@ static void test_gre(void **state)
 }
 
 /* Neither fragments nor other protocols have a checksum of TCP or UDP: nothing is verified. */
-static void test_without_l4(void **state)
+TEST(test_without_l4)
 {
 	struct frame frame, before;
 
@@ -310,7 +305,7 @@ static void tunnel_build(struct tunnel *t, bool v6_inside)
 	udp_close(frame, (uint32_t)(t->udp - frame->octets));
 }
 
-static void test_tunnels(void **state)
+TEST(test_tunnels)
 {
 	for (unsigned v6 = 0; v6 < 2; v6++) {
 		struct tunnel t, before;
@@ -348,7 +343,7 @@ static void test_tunnels(void **state)
 }
 
 /* IEEE 802.3: CRC-32 bit by bit, lowest bit first. */
-static void test_fcs(void **state)
+TEST(test_fcs)
 {
 	uint8_t octets[61], fcs[VB_ETH_FCS_BYTES], expected[4];
 	uint32_t crc = 0xffffffff;
@@ -382,7 +377,7 @@ static uint32_t joined(const struct vb_eth_pieces *pieces, uint8_t *out)
 	return bytes;
 }
 
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
 	uint8_t out[FRAME_BYTES_MAX], fcs[VB_ETH_FCS_BYTES];
 	struct vb_eth_pieces pieces;
@@ -418,18 +413,4 @@ static void test_pieces(void **state)
 	vb_eth_rx_pieces(&pieces, frame.octets, 17, true, false);
 	assert_false(pieces.stripped);
 	assert_int_equal(joined(&pieces, out), 17);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_lengths), cmocka_unit_test(test_every_octet_counts),
-		cmocka_unit_test(test_zero_of_udp), cmocka_unit_test(test_udp_ends_early),
-		cmocka_unit_test(test_without_l4),  cmocka_unit_test(test_tunnels),
-		cmocka_unit_test(test_not_whole),   cmocka_unit_test(test_routing_header),
-		cmocka_unit_test(test_gre),	    cmocka_unit_test(test_fcs),
-		cmocka_unit_test(test_pieces),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

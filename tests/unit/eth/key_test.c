@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What flow rules see of frames: every field of every kind of header, at both levels. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "eth/key.h"
 #include "frames.h"
+#include "group.h"
 #include "wire/bytes.h"
 
 static union vb_eth_key key_of(struct frame *frame)
@@ -77,7 +72,7 @@ static void add_ports(struct vb_eth_level *level, uint16_t dport)
 	vb_be16_put(level->l4 + 2, dport);
 }
 
-static void test_ethernet(void **state)
+TEST(test_ethernet)
 {
 	struct vb_eth_level expected = ethernet(0x0806);
 	struct frame frame = { .bytes = 0 };
@@ -89,7 +84,7 @@ static void test_ethernet(void **state)
 	assert_nothing(&key.inner);
 }
 
-static void test_vlan(void **state)
+TEST(test_vlan)
 {
 	struct vb_eth_level expected = ethernet(0x0806);
 	struct frame frame = { .bytes = 0 };
@@ -104,7 +99,7 @@ static void test_vlan(void **state)
 	assert_only(&key.outer, &expected);
 }
 
-static void test_ipv4_udp(void **state)
+TEST(test_ipv4_udp)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
 	struct frame frame = { .bytes = 0 };
@@ -126,7 +121,7 @@ static void test_ipv4_udp(void **state)
 }
 
 /* Behind the first fragment there are no ports, but there is a protocol. */
-static void test_fragments(void **state)
+TEST(test_fragments)
 {
 	for (unsigned first = 0; first < 2; first++) {
 		struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
@@ -146,7 +141,7 @@ static void test_fragments(void **state)
 }
 
 /* The protocol is the one behind the extension headers. */
-static void test_ipv6_tcp(void **state)
+TEST(test_ipv6_tcp)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV6);
 	struct frame frame = { .bytes = 0 };
@@ -162,7 +157,7 @@ static void test_ipv6_tcp(void **state)
 	assert_only(&key.outer, &expected);
 }
 
-static void test_esp(void **state)
+TEST(test_esp)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
 	struct frame frame = { .bytes = 0 };
@@ -180,7 +175,7 @@ static void test_esp(void **state)
 }
 
 /* A protocol whose header no rule can name: that it is there is all. */
-static void test_icmp(void **state)
+TEST(test_icmp)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
 	struct frame frame = { .bytes = 0 };
@@ -195,7 +190,7 @@ static void test_icmp(void **state)
 	assert_only(&key.outer, &expected);
 }
 
-static void test_gre(void **state)
+TEST(test_gre)
 {
 	static const struct {
 		uint16_t flags;
@@ -230,7 +225,7 @@ static void test_gre(void **state)
 	}
 }
 
-static void test_vxlan(void **state)
+TEST(test_vxlan)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
 	struct vb_eth_level inner = ethernet(VB_ETHERTYPE_IPV4);
@@ -259,7 +254,7 @@ static void test_vxlan(void **state)
 }
 
 /* Labels on Ethernet: the packet under them is of both levels. */
-static void test_mpls(void **state)
+TEST(test_mpls)
 {
 	static const uint32_t label = 16 << 12 | 64;
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_MPLS), inner = { .bits = 0 };
@@ -283,7 +278,7 @@ static void test_mpls(void **state)
 	assert_only(&key.inner, &inner);
 }
 
-static void test_mpls_in_udp_and_gre(void **state)
+TEST(test_mpls_in_udp_and_gre)
 {
 	for (unsigned gre = 0; gre < 2; gre++) {
 		struct frame frame = { .bytes = 0 };
@@ -307,7 +302,7 @@ static void test_mpls_in_udp_and_gre(void **state)
 }
 
 /* Labels within a tunnel are of the inner level. */
-static void test_mpls_inside(void **state)
+TEST(test_mpls_inside)
 {
 	struct frame frame = { .bytes = 0 };
 	union vb_eth_key key;
@@ -325,24 +320,4 @@ static void test_mpls_inside(void **state)
 	frame.bytes--; /* a label that is cut off is none */
 	key = key_of(&frame);
 	assert_int_equal(key.inner.label_in, VB_KEY_LABEL_NONE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ethernet),
-		cmocka_unit_test(test_vlan),
-		cmocka_unit_test(test_ipv4_udp),
-		cmocka_unit_test(test_fragments),
-		cmocka_unit_test(test_ipv6_tcp),
-		cmocka_unit_test(test_esp),
-		cmocka_unit_test(test_icmp),
-		cmocka_unit_test(test_gre),
-		cmocka_unit_test(test_vxlan),
-		cmocka_unit_test(test_mpls),
-		cmocka_unit_test(test_mpls_in_udp_and_gre),
-		cmocka_unit_test(test_mpls_inside),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the headers of frames are, of all kinds and of all lengths. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "eth/parse.h"
 #include "frames.h"
+#include "group.h"
 #include "wire/bytes.h"
 
 static struct vb_eth_frame parsed(struct frame *frame)
@@ -32,7 +28,7 @@ static void assert_no_tunnel(const struct vb_eth_frame *frame)
 	assert_memory_equal(&frame->inner, &none, sizeof(none));
 }
 
-static void test_ethernet(void **state)
+TEST(test_ethernet)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_eth_frame out;
@@ -58,7 +54,7 @@ static void test_ethernet(void **state)
 }
 
 /* The tag that tells is the first; the type is behind the last. */
-static void test_vlans(void **state)
+TEST(test_vlans)
 {
 	for (unsigned tags = 1; tags <= VB_ETH_VLANS_MAX + 1; tags++) {
 		struct frame frame = { .bytes = 0 };
@@ -86,7 +82,7 @@ static void test_vlans(void **state)
 }
 
 /* The end is where IP has it, and the padding of a short frame is behind that. */
-static void test_ipv4(void **state)
+TEST(test_ipv4)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_eth_frame out;
@@ -126,7 +122,7 @@ static void test_ipv4(void **state)
 	}
 }
 
-static void test_ipv4_options(void **state)
+TEST(test_ipv4_options)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_eth_frame out;
@@ -148,7 +144,7 @@ static void test_ipv4_options(void **state)
 	}
 }
 
-static void test_ipv4_wrong(void **state)
+TEST(test_ipv4_wrong)
 {
 	static const struct {
 		unsigned at;
@@ -173,7 +169,7 @@ static void test_ipv4_wrong(void **state)
 	}
 }
 
-static void test_ipv4_fragments(void **state)
+TEST(test_ipv4_fragments)
 {
 	static const struct {
 		uint16_t field;
@@ -203,7 +199,7 @@ static void test_ipv4_fragments(void **state)
 	}
 }
 
-static void test_ipv6(void **state)
+TEST(test_ipv6)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_eth_frame out;
@@ -227,7 +223,7 @@ static void test_ipv6(void **state)
 	assert_int_equal(out.outer.l3, VB_L3_NONE);
 }
 
-static void test_ipv6_extensions(void **state)
+TEST(test_ipv6_extensions)
 {
 	/* Too many, one that is cut off, none next. */
 	for (unsigned count = 1; count <= VB_ETH_EXTENSIONS_MAX + 1; count++) {
@@ -260,7 +256,7 @@ static void test_ipv6_extensions(void **state)
 	}
 }
 
-static void test_ipv6_fragments(void **state)
+TEST(test_ipv6_fragments)
 {
 	static const struct {
 		uint16_t offset;
@@ -289,7 +285,7 @@ static void test_ipv6_fragments(void **state)
 }
 
 /* A header that is not all there is none; of other protocols one octet is enough. */
-static void test_l4_cut(void **state)
+TEST(test_l4_cut)
 {
 	static const struct {
 		uint8_t proto;
@@ -318,7 +314,7 @@ static void test_l4_cut(void **state)
 	}
 }
 
-static void test_vxlan(void **state)
+TEST(test_vxlan)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_eth_frame out;
@@ -358,7 +354,7 @@ static void test_vxlan(void **state)
 }
 
 /* With every combination of its flags. */
-static void test_gre(void **state)
+TEST(test_gre)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		uint16_t flags = (uint16_t)((i & 1) << 15 | (i & 2) << 12 | (i & 4) << 10);
@@ -388,7 +384,7 @@ static void test_gre(void **state)
 	}
 }
 
-static void test_gre_ethernet(void **state)
+TEST(test_gre_ethernet)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_eth_frame out;
@@ -406,7 +402,7 @@ static void test_gre_ethernet(void **state)
 }
 
 /* By itself, in UDP and in GRE; with several labels. */
-static void test_mpls(void **state)
+TEST(test_mpls)
 {
 	for (unsigned way = 0; way < 3; way++) {
 		struct frame frame = { .bytes = 0 };
@@ -449,7 +445,7 @@ static void test_mpls(void **state)
 }
 
 /* What has no bottom within the limit is not looked into. */
-static void test_mpls_labels(void **state)
+TEST(test_mpls_labels)
 {
 	for (unsigned labels = 1; labels <= VB_ETH_LABELS_MAX + 1; labels++) {
 		struct frame frame = { .bytes = 0 };
@@ -466,7 +462,7 @@ static void test_mpls_labels(void **state)
 }
 
 /* Cut off anywhere, nothing is found beyond the end, and what was found before stays. */
-static void test_cut_anywhere(void **state)
+TEST(test_cut_anywhere)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_eth_frame whole;
@@ -500,28 +496,4 @@ static void test_cut_anywhere(void **state)
 		assert_true(out.inner.payload_at <= bytes);
 		free(copy);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ethernet),
-		cmocka_unit_test(test_vlans),
-		cmocka_unit_test(test_ipv4),
-		cmocka_unit_test(test_ipv4_options),
-		cmocka_unit_test(test_ipv4_wrong),
-		cmocka_unit_test(test_ipv4_fragments),
-		cmocka_unit_test(test_ipv6),
-		cmocka_unit_test(test_ipv6_extensions),
-		cmocka_unit_test(test_ipv6_fragments),
-		cmocka_unit_test(test_l4_cut),
-		cmocka_unit_test(test_vxlan),
-		cmocka_unit_test(test_gre),
-		cmocka_unit_test(test_gre_ethernet),
-		cmocka_unit_test(test_mpls),
-		cmocka_unit_test(test_mpls_labels),
-		cmocka_unit_test(test_cut_anywhere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

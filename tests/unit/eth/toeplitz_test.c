@@ -3,17 +3,13 @@
  * The Toeplitz hash against the values that Microsoft published ("Verifying the RSS Hash
  * Calculation"), and which octets of a frame it takes for each bit of enum ibv_rx_hash_fields.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
 #include <arpa/inet.h>
-#include <cmocka.h>
 #include <infiniband/verbs.h>
 
 #include "base/check.h"
 #include "eth/toeplitz.h"
 #include "frames.h"
+#include "group.h"
 #include "wire/bytes.h"
 
 static const uint8_t key[VB_TOEPLITZ_KEY_BYTES] = {
@@ -83,7 +79,7 @@ static uint32_t hash_of(const struct frame *frame, uint64_t fields)
 #define TCP_PORTS (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP)
 #define UDP_PORTS (IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP)
 
-static void test_published_values(void **state)
+TEST(test_published_values)
 {
 	for (size_t i = 0; i < VB_ARRAY_LEN(published); i++) {
 		const struct published *p = &published[i];
@@ -101,7 +97,7 @@ static void test_published_values(void **state)
 }
 
 /* All fragments of a packet go the same way, also the one that has the ports. */
-static void test_no_ports_of_fragments(void **state)
+TEST(test_no_ports_of_fragments)
 {
 	struct frame frame;
 
@@ -123,7 +119,7 @@ static void expect_input(const struct frame *frame, uint64_t fields, const void 
 }
 
 /* The values of verbs.h, which this layer does not know, and the octets that each stands for. */
-static void test_each_field(void **state)
+TEST(test_each_field)
 {
 	const struct {
 		uint64_t theirs, ours;
@@ -154,7 +150,7 @@ static void test_each_field(void **state)
 	assert_int_equal(IBV_RX_HASH_IPSEC_SPI, VB_HASH_IPSEC_SPI);
 }
 
-static void test_spi(void **state)
+TEST(test_spi)
 {
 	static const uint8_t spi[4] = {1, 2, 3, 4};
 	struct frame frame = {.bytes = 0};
@@ -179,7 +175,7 @@ static void test_spi(void **state)
 	expect_input(&frame, VB_HASH_IPSEC_SPI, spi, 0);
 }
 
-static void test_inner(void **state)
+TEST(test_inner)
 {
 	static const uint64_t fields = VB_HASH_SRC_IPV4 | VB_HASH_SRC_PORT_TCP;
 	struct frame frame = {.bytes = 0};
@@ -202,17 +198,4 @@ static void test_inner(void **state)
 	expect_input(&frame, fields, expected, 0);
 	build(&frame, &published[0], true, 0);
 	expect_input(&frame, fields | VB_HASH_INNER, expected, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_published_values),
-		cmocka_unit_test(test_no_ports_of_fragments),
-		cmocka_unit_test(test_each_field),
-		cmocka_unit_test(test_spi),
-		cmocka_unit_test(test_inner),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

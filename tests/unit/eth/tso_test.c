@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Segmentation: what each frame of a stream differs in from the header that was given. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "eth/checksum.h"
 #include "eth/tso.h"
 #include "frames.h"
+#include "group.h"
 #include "wire/bytes.h"
 
 enum { FIN = 1, SYN = 2, PSH = 8, ACK = 16, CWR = 128, SEQ = 0xfffffe00 };
@@ -123,7 +118,7 @@ static void cut_all(unsigned kind, const struct header *h, uint32_t payload, uin
 	assert_int_equal(index, payload ? (payload + mss - 1) / mss : 1);
 }
 
-static void test_all_kinds(void **state)
+TEST(test_all_kinds)
 {
 	static const struct {
 		uint32_t payload, mss;
@@ -140,7 +135,7 @@ static void test_all_kinds(void **state)
 }
 
 /* The lengths in it are left to us, so they may be any: of the whole, too short, none. */
-static void test_lengths_do_not_matter(void **state)
+TEST(test_lengths_do_not_matter)
 {
 	static const uint16_t lengths[] = {0, 1, 19, 20, 39, 40, 64, 1500, 65535};
 
@@ -168,7 +163,7 @@ static void test_lengths_do_not_matter(void **state)
 }
 
 /* With every combination of flags: the sequence number counts up, all else but the sum stays. */
-static void test_gre_words(void **state)
+TEST(test_gre_words)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		uint16_t flags = (uint16_t)((i & 1) << 15 | (i & 2) << 12 | (i & 4) << 10);
@@ -210,7 +205,7 @@ static void test_gre_words(void **state)
 }
 
 /* What the sums are about is told only by a router that has none left to visit. */
-static void test_routing_header(void **state)
+TEST(test_routing_header)
 {
 	for (uint8_t left = 0; left < 2; left++) {
 		struct frame frame = {.bytes = 0};
@@ -232,7 +227,7 @@ static void refused(const struct header *h, uint32_t bytes, uint32_t payload, ui
 	assert_false(vb_tso_begin(&tso, h->frame.octets, bytes, payload, mss));
 }
 
-static void test_what_cannot_be_cut(void **state)
+TEST(test_what_cannot_be_cut)
 {
 	static uint8_t zeros[VB_TSO_HEADER_BYTES_MAX + 1];
 	struct vb_tso tso;
@@ -260,17 +255,4 @@ static void test_what_cannot_be_cut(void **state)
 	frame_ipv4(&h.frame, VB_IPPROTO_TCP, 0x2000);
 	frame_tcp(&h.frame, 0);
 	refused(&h, h.frame.bytes, 10, 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_kinds),
-		cmocka_unit_test(test_lengths_do_not_matter),
-		cmocka_unit_test(test_gre_words),
-		cmocka_unit_test(test_routing_header),
-		cmocka_unit_test(test_what_cannot_be_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "group.h"
 #include "hub/channel.h"
 #include "descriptors.h"
 
@@ -30,6 +24,8 @@ static int teardown(void **state)
 	close(ends[1]);
 	return 0;
 }
+
+#define CHANNEL_TEST(name) TEST_BETWEEN(name, setup, teardown)
 
 static void send_with(const void *data, size_t bytes, unsigned fds)
 {
@@ -67,7 +63,7 @@ static int receive(unsigned *n)
 	return rc;
 }
 
-static void an_empty_message_leaves_no_descriptors(void **state)
+CHANNEL_TEST(an_empty_message_leaves_no_descriptors)
 {
 	unsigned before = descriptors_of(getpid()), n;
 
@@ -80,7 +76,7 @@ static void an_empty_message_leaves_no_descriptors(void **state)
 	}
 }
 
-static void more_descriptors_than_any_message_has_are_refused(void **state)
+CHANNEL_TEST(more_descriptors_than_any_message_has_are_refused)
 {
 	const struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
 	unsigned before = descriptors_of(getpid()), n;
@@ -94,24 +90,11 @@ static void more_descriptors_than_any_message_has_are_refused(void **state)
 	}
 }
 
-static void the_end_is_the_end(void **state)
+CHANNEL_TEST(the_end_is_the_end)
 {
 	unsigned n;
 
 	shutdown(ends[0], SHUT_WR);
 	assert_int_equal(receive(&n), ECONNRESET);
 	assert_int_equal(n, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(an_empty_message_leaves_no_descriptors, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(more_descriptors_than_any_message_has_are_refused,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(the_end_is_the_end, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

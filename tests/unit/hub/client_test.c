@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -17,13 +11,12 @@
 
 enum { INDEX_SKIP = 256, NOBODY = 65534 };
 
-static void the_first_client_starts_the_hub(void **state)
+HUB_TEST(the_first_client_starts_the_hub)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_summary summary;
 	struct vb_hub_slot slot;
 
-	NEEDS_HUB(state);
 	assert_int_equal(hub_pid(), 0);
 	client = client_open();
 	assert_true(hub_summary(&summary));
@@ -45,13 +38,12 @@ static void on_sigchld(int signal)
 	sigchlds++;
 }
 
-static void starting_it_leaves_no_trace_in_the_application(void **state)
+HUB_TEST(starting_it_leaves_no_trace_in_the_application)
 {
 	struct sigaction action = {.sa_handler = on_sigchld}, before;
 	sigset_t mask_before, mask_after;
 	struct vb_hub_client *client;
 
-	NEEDS_HUB(state);
 	sigaction(SIGCHLD, &action, &before);
 	sigprocmask(SIG_SETMASK, NULL, &mask_before);
 	client = client_open();
@@ -68,13 +60,12 @@ static void starting_it_leaves_no_trace_in_the_application(void **state)
 	vb_hub_client_close(client);
 }
 
-static void the_hub_takes_nothing_along(void **state)
+HUB_TEST(the_hub_takes_nothing_along)
 {
 	char path[64], target[256];
 	struct vb_hub_client *client;
 	int leak, pid;
 
-	NEEDS_HUB(state);
 	leak = open("/dev/zero", O_RDONLY);
 	signal(SIGUSR1, SIG_IGN);
 	client = client_open();
@@ -103,12 +94,11 @@ static void the_hub_takes_nothing_along(void **state)
 	vb_hub_client_close(client);
 }
 
-static void slots_are_steered_to(void **state)
+HUB_TEST(slots_are_steered_to)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[40];
 
-	NEEDS_HUB(state);
 	client = client_open();
 	for (unsigned i = 0; i < 40; i++) {
 		slot[i] = slot_lease(client);
@@ -119,14 +109,13 @@ static void slots_are_steered_to(void **state)
 	vb_hub_client_close(client);
 }
 
-static void a_returned_slot_is_drained_and_its_indices_go_on(void **state)
+HUB_TEST(a_returned_slot_is_drained_and_its_indices_go_on)
 {
 	struct vb_hub_client *client, *other;
 	struct vb_hub_slot slot, again;
 	uint32_t number;
 	unsigned got;
 
-	NEEDS_HUB(state);
 	other = client_open();
 	client = client_open();
 	slot = slot_lease(client);
@@ -155,12 +144,11 @@ static void lease_and_wait(void *arg)
 	pause();
 }
 
-static void a_killed_clients_slots_are_free_again(void **state)
+HUB_TEST(a_killed_clients_slots_are_free_again)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot mine[2];
 
-	NEEDS_HUB(state);
 	client = client_open();
 	mine[0] = slot_lease(client);
 	for (unsigned i = 0; i < 10; i++) {
@@ -209,7 +197,7 @@ static void race(void *arg)
 	pause();
 }
 
-static void clients_that_race_to_start_it_get_one_hub(void **state)
+HUB_TEST(clients_that_race_to_start_it_get_one_hub)
 {
 	enum { RACERS = 8 };
 	int start[2], done[2];
@@ -217,7 +205,6 @@ static void clients_that_race_to_start_it_get_one_hub(void **state)
 	pid_t pid[RACERS];
 	bool seen[RACERS + 1] = {false};
 
-	NEEDS_HUB(state);
 	assert_int_equal(pipe(start), 0);
 	assert_int_equal(pipe(done), 0);
 	arg = (struct race){start[0], done[1]};
@@ -246,12 +233,11 @@ static void clients_that_race_to_start_it_get_one_hub(void **state)
 	close(done[1]);
 }
 
-static void an_idle_hub_leaves(void **state)
+HUB_TEST(an_idle_hub_leaves)
 {
 	struct vb_hub_client *client;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	pid = hub_pid();
 	usleep(2 * HUB_IDLE_MS * 1000);
@@ -266,7 +252,7 @@ static void an_idle_hub_leaves(void **state)
 	vb_hub_client_close(client);
 }
 
-static void all_slots_can_be_had_and_no_more(void **state)
+HUB_TEST(all_slots_can_be_had_and_no_more)
 {
 	struct rlimit limit = {4096, 4096}, before;
 	struct vb_hub_client *client;
@@ -275,7 +261,6 @@ static void all_slots_can_be_had_and_no_more(void **state)
 	unsigned n = 0;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	getrlimit(RLIMIT_NOFILE, &before);
 	limit.rlim_max = before.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit))
@@ -316,14 +301,13 @@ static void open_with_few_descriptors(void *arg)
 	child_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
 }
 
-static void a_hub_with_few_descriptors_has_few_slots(void **state)
+HUB_TEST(a_hub_with_few_descriptors_has_few_slots)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[32];
 	unsigned n = 0;
 	int rc;
 
-	NEEDS_HUB(state);
 	assert_child_ok(child_start(open_with_few_descriptors, NULL));
 	client = client_open();
 	while (!(rc = vb_hub_client_lease(client, &slot[n])))
@@ -335,7 +319,7 @@ static void a_hub_with_few_descriptors_has_few_slots(void **state)
 	vb_hub_client_close(client);
 }
 
-static void the_hub_tells_who_holds_what(void **state)
+HUB_TEST(the_hub_tells_who_holds_what)
 {
 	struct vb_hub_summary summary;
 	struct vb_hub_client *client;
@@ -343,7 +327,6 @@ static void the_hub_tells_who_holds_what(void **state)
 	struct vb_hub_row *rows;
 	char name[] = "tab\t tester";
 
-	NEEDS_HUB(state);
 	program_invocation_short_name = name;
 	client = client_open();
 	for (unsigned i = 0; i < 40; i++)
@@ -366,13 +349,12 @@ static void the_hub_tells_who_holds_what(void **state)
 	program_invocation_short_name = program_invocation_name;
 }
 
-static void it_stops_when_asked(void **state)
+HUB_TEST(it_stops_when_asked)
 {
 	struct vb_hub_client *client;
 	unsigned clients;
 	pid_t pid, stopped = 0;
 
-	NEEDS_HUB(state);
 	assert_int_equal(vb_hub_stop(false, &clients, &stopped), ECONNREFUSED);
 	client = client_open();
 	pid = hub_pid();
@@ -396,11 +378,10 @@ static void on_fatal(void *arg)
 }
 
 /* Each time it is asked for, whoever has the device open hears of it in a turn. */
-static void a_client_is_told_to_fail(void **state)
+HUB_TEST(a_client_is_told_to_fail)
 {
 	struct vb_hub_client *client;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	vb_hub_client_on_fatal(client, on_fatal);
 	told_to_fail = 0;
@@ -430,12 +411,11 @@ static ino_t inode_of(int fd)
 	return stat.st_ino;
 }
 
-static void whoever_asks_gets_the_memory_of_the_domains(void **state)
+HUB_TEST(whoever_asks_gets_the_memory_of_the_domains)
 {
 	struct vb_hub_client *client;
 	int fd, other;
 
-	NEEDS_HUB(state);
 	assert_int_equal(vb_hub_domains_read(&fd), ECONNREFUSED);
 	client = client_open();
 	assert_int_equal(vb_hub_client_store(client, &fd), 0);
@@ -444,7 +424,7 @@ static void whoever_asks_gets_the_memory_of_the_domains(void **state)
 	vb_hub_client_close(client);
 }
 
-static void nonsense_costs_the_connection_and_nothing_else(void **state)
+HUB_TEST(nonsense_costs_the_connection_and_nothing_else)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MARK);
 	struct vb_hub_client *client;
@@ -452,7 +432,6 @@ static void nonsense_costs_the_connection_and_nothing_else(void **state)
 	char octet;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	pid = hub_pid();
 	msg.mark.slot = 5;
@@ -474,24 +453,22 @@ static void nonsense_costs_the_connection_and_nothing_else(void **state)
 	vb_hub_client_close(client);
 }
 
-static void without_verbatimd_there_is_enoent(void **state)
+HUB_TEST(without_verbatimd_there_is_enoent)
 {
 	struct vb_hub_client *client;
 
-	NEEDS_HUB(state);
 	setenv("VERBATIM_HUB", "/nonexistent/verbatimd", 1);
 	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), ENOENT);
 	setenv("VERBATIM_HUB", "/dev/null", 1);
 	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), ENOENT);
 }
 
-static void a_strangers_port_is_eaddrinuse(void **state)
+HUB_TEST(a_strangers_port_is_eaddrinuse)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 	struct vb_hub_client *client;
 	int fd, on = 1;
 
-	NEEDS_HUB(state);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	/* Even one that would let us join. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
@@ -533,7 +510,7 @@ static void descriptors_allow(rlim_t number)
 }
 
 /* One descriptor more each time, until there are enough: EMFILE it is at every step before. */
-static void too_few_descriptors_are_emfile(void **state)
+HUB_TEST(too_few_descriptors_are_emfile)
 {
 	struct vb_hub_client *before, *client = NULL;
 	struct vb_hub_slot slot;
@@ -541,7 +518,6 @@ static void too_few_descriptors_are_emfile(void **state)
 	rlim_t number;
 	int free_fd, rc;
 
-	NEEDS_HUB(state);
 	before = client_open();
 	getrlimit(RLIMIT_NOFILE, &limit);
 	free_fd = fcntl(0, F_DUPFD, 3);
@@ -566,14 +542,13 @@ static void too_few_descriptors_are_emfile(void **state)
 	vb_hub_client_close(before);
 }
 
-static void other_users_are_kept_apart(void **state)
+HUB_TEST(other_users_are_kept_apart)
 {
 	struct vb_hub_client *client;
 	int pipes[2], status;
 	char octet;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	/* In a user namespace of our own there is nobody else; and /root is closed to others. */
 	pid = fork();
 	if (pid == 0)
@@ -595,7 +570,7 @@ static void other_users_are_kept_apart(void **state)
 	close(pipes[0]);
 }
 
-static void a_forked_child_that_forgets_disturbs_nobody(void **state)
+HUB_TEST(a_forked_child_that_forgets_disturbs_nobody)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot, other;
@@ -603,7 +578,6 @@ static void a_forked_child_that_forgets_disturbs_nobody(void **state)
 	char octet;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	assert_int_equal(pipe(pipes), 0);
 	assert_int_equal(pipe(forgotten), 0);
 	client = client_open();
@@ -653,13 +627,12 @@ static void *lease_many(void *client)
 	return NULL;
 }
 
-static void threads_may_lease_at_once(void **state)
+HUB_TEST(threads_may_lease_at_once)
 {
 	struct vb_hub_summary summary;
 	struct vb_hub_client *client;
 	pthread_t thread[4];
 
-	NEEDS_HUB(state);
 	client = client_open();
 	for (unsigned i = 0; i < 4; i++)
 		pthread_create(&thread[i], NULL, lease_many, client);
@@ -672,35 +645,4 @@ static void threads_may_lease_at_once(void **state)
 	assert_true(hub_summary(&summary));
 	assert_int_equal(summary.rows, 80);
 	vb_hub_client_close(client);
-}
-
-#define HUB_TEST(name) cmocka_unit_test_setup(name, hub_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HUB_TEST(the_first_client_starts_the_hub),
-		HUB_TEST(starting_it_leaves_no_trace_in_the_application),
-		HUB_TEST(the_hub_takes_nothing_along),
-		HUB_TEST(slots_are_steered_to),
-		HUB_TEST(a_returned_slot_is_drained_and_its_indices_go_on),
-		HUB_TEST(a_killed_clients_slots_are_free_again),
-		HUB_TEST(clients_that_race_to_start_it_get_one_hub),
-		HUB_TEST(an_idle_hub_leaves),
-		HUB_TEST(all_slots_can_be_had_and_no_more),
-		HUB_TEST(a_hub_with_few_descriptors_has_few_slots),
-		HUB_TEST(the_hub_tells_who_holds_what),
-		HUB_TEST(it_stops_when_asked),
-		HUB_TEST(a_client_is_told_to_fail),
-		HUB_TEST(whoever_asks_gets_the_memory_of_the_domains),
-		HUB_TEST(nonsense_costs_the_connection_and_nothing_else),
-		HUB_TEST(without_verbatimd_there_is_enoent),
-		HUB_TEST(a_strangers_port_is_eaddrinuse),
-		HUB_TEST(too_few_descriptors_are_emfile),
-		HUB_TEST(other_users_are_kept_apart),
-		HUB_TEST(a_forked_child_that_forgets_disturbs_nobody),
-		HUB_TEST(threads_may_lease_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

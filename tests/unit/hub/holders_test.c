@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Who holds port 4791: what the kernel's tables say of it, and in which words that is told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "group.h"
 #include "hub/holders.h"
 #include "hub/users.h"
 
@@ -53,7 +47,7 @@ static void text_read(struct vb_holders *holders, void (*read)(struct vb_holders
 	fclose(file);
 }
 
-static void the_tables_are_read(void **state)
+TEST(the_tables_are_read)
 {
 	struct vb_holders holders = {.known = false};
 
@@ -77,7 +71,7 @@ static void the_tables_are_read(void **state)
 	assert_int_equal(holders.inode[2], 31003);
 }
 
-static void more_than_there_is_room_for_is_left_out(void **state)
+TEST(more_than_there_is_room_for_is_left_out)
 {
 	struct vb_holders holders = {.known = false};
 	char text[64 * 200] = "";
@@ -102,7 +96,7 @@ static uint32_t nobody(const char *map)
 	return uid;
 }
 
-static void nobody_is_who_has_no_number(void **state)
+TEST(nobody_is_who_has_no_number)
 {
 	/* Everybody has one; root alone has one; some have; not known. */
 	assert_int_equal(nobody("         0          0 4294967295\n"), 0);
@@ -179,7 +173,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void the_words_say_who_it_is(void **state)
+TEST(the_words_say_who_it_is)
 {
 	char text[512], words[512];
 
@@ -189,23 +183,10 @@ static void the_words_say_who_it_is(void **state)
 	}
 }
 
-static void the_words_are_cut_where_the_room_ends(void **state)
+TEST(the_words_are_cut_where_the_room_ends)
 {
 	char text[40];
 
 	vb_holders_words(&cases[2].holders, text, sizeof(text));
 	assert_string_equal(text, "UDP port 4791 is taken here by the hub ");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_tables_are_read),
-		cmocka_unit_test(more_than_there_is_room_for_is_left_out),
-		cmocka_unit_test(nobody_is_who_has_no_number),
-		cmocka_unit_test(the_words_say_who_it_is),
-		cmocka_unit_test(the_words_are_cut_where_the_room_ends),
-	};
-
-	return cmocka_run_group_tests_name("hub/holders", tests, NULL, NULL);
 }

@@ -22,12 +22,12 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "group.h"
 #include "hub/channel.h"
 #include "hub/client.h"
 #include "hub/program.h"
 #include "hub/query.h"
 #include "netns.h"
-#include "skip.h"
 
 #define MS_NS 1000000ull
 
@@ -51,20 +51,13 @@ static inline void hub_settings(void)
 
 static inline int hub_setup(void **state)
 {
-	static bool there;
-
-	there = netns_enter();
+	if (!netns_enter())
+		return group_lacks(NO_NETWORK_NAMESPACE);
 	hub_settings();
-	if (there)
-		*state = &there;
 	return 0;
 }
 
-#define NEEDS_HUB(state)                            \
-	do {                                        \
-		if (!*(state))                      \
-			SKIP(NO_NETWORK_NAMESPACE); \
-	} while (0)
+#define HUB_TEST(name) TEST_AFTER(name, hub_setup)
 
 static inline struct vb_hub_client *client_open(void)
 {

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The hub is an ordinary process, whatever the one is that starts it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -95,13 +89,12 @@ static void assert_ordinary(pid_t hub)
 	assert_int_equal(limit.rlim_cur, limit.rlim_max);
 }
 
-static void it_keeps_nothing_of_who_starts_it(void **state)
+TEST(it_keeps_nothing_of_who_starts_it)
 {
 	char path[64], slack[32] = "";
 	pid_t starter, hub;
 	FILE *file;
 
-	NEEDS_HUB(state);
 	starter = starter_start(false);
 	hub = hub_pid();
 	assert_ordinary(hub);
@@ -120,7 +113,7 @@ static void it_keeps_nothing_of_who_starts_it(void **state)
 }
 
 /* It would not run as long as the starter does; and he, in turn, never lets go. */
-static void one_who_never_sleeps_keeps_nobody_out(void **state)
+TEST(one_who_never_sleeps_keeps_nobody_out)
 {
 	const struct sched_param first = {.sched_priority = FIRST_PRIORITY};
 	const struct sched_param none = {0};
@@ -128,7 +121,6 @@ static void one_who_never_sleeps_keeps_nobody_out(void **state)
 	pid_t starter;
 	cpu_set_t here;
 
-	NEEDS_HUB(state);
 	if (sched_setscheduler(0, SCHED_FIFO, &first))
 		SKIP("SCHED_FIFO: %s", strerror(errno));
 	sched_setscheduler(0, SCHED_OTHER, &none);
@@ -146,12 +138,4 @@ static void one_who_never_sleeps_keeps_nobody_out(void **state)
 	hub_stop();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_keeps_nothing_of_who_starts_it),
-		cmocka_unit_test(one_who_never_sleeps_keeps_nobody_out),
-	};
-
-	return cmocka_run_group_tests(tests, hub_setup, NULL);
-}
+GROUP(hub_setup, NULL)

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "base/prng.h"
+#include "group.h"
 #include "hub/proto.h"
 
 static struct vb_hub_msg sample(unsigned type)
@@ -109,7 +102,7 @@ static int parse(const struct vb_hub_msg *msg, unsigned fds)
 	return vb_hub_msg_parse(&parsed, msg, vb_hub_msg_bytes(msg->type), fds);
 }
 
-static void every_message_survives_the_way(void **state)
+TEST(every_message_survives_the_way)
 {
 	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
 		struct vb_hub_msg msg = sample(type), parsed;
@@ -124,7 +117,7 @@ static void every_message_survives_the_way(void **state)
 	assert_int_equal(vb_hub_msg_bytes(VB_HUB_TYPES), 0);
 }
 
-static void another_size_is_refused(void **state)
+TEST(another_size_is_refused)
 {
 	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
 		struct {
@@ -141,7 +134,7 @@ static void another_size_is_refused(void **state)
 	}
 }
 
-static void another_header_is_refused(void **state)
+TEST(another_header_is_refused)
 {
 	struct vb_hub_msg msg = sample(VB_HUB_MARK), parsed;
 	size_t bytes = vb_hub_msg_bytes(VB_HUB_MARK);
@@ -160,7 +153,7 @@ static void another_header_is_refused(void **state)
 	assert_int_equal(vb_hub_msg_parse(&parsed, &msg, bytes, 0), EPROTO);
 }
 
-static void descriptors_come_with_what_they_belong_to(void **state)
+TEST(descriptors_come_with_what_they_belong_to)
 {
 	struct vb_hub_msg grant = vb_hub_msg_make(VB_HUB_GRANT);
 	struct vb_hub_msg welcome = vb_hub_msg_make(VB_HUB_WELCOME);
@@ -191,7 +184,7 @@ static void descriptors_come_with_what_they_belong_to(void **state)
 	assert_int_equal(parse(&memory, 0), EPROTO);
 }
 
-static void values_out_of_range_are_refused(void **state)
+TEST(values_out_of_range_are_refused)
 {
 	struct vb_hub_msg msg = sample(VB_HUB_MARK);
 
@@ -253,7 +246,7 @@ static void values_out_of_range_are_refused(void **state)
 	assert_int_equal(parse(&msg, 0), EPROTO);
 }
 
-static void slots_out_of_range_are_refused(void **state)
+TEST(slots_out_of_range_are_refused)
 {
 	for (unsigned type = VB_HUB_HELLO; type < VB_HUB_TYPES; type++) {
 		struct vb_hub_msg msg = sample(type);
@@ -272,7 +265,7 @@ static void slots_out_of_range_are_refused(void **state)
 	}
 }
 
-static void names_are_short_printable_and_ended(void **state)
+TEST(names_are_short_printable_and_ended)
 {
 	struct vb_hub_msg msg = sample(VB_HUB_HELLO);
 
@@ -289,7 +282,7 @@ static void names_are_short_printable_and_ended(void **state)
 	assert_int_equal(parse(&msg, 0), 0);
 }
 
-static void noise_is_refused_or_sane(void **state)
+TEST(noise_is_refused_or_sane)
 {
 	uint64_t prng = 1;
 
@@ -310,20 +303,4 @@ static void noise_is_refused_or_sane(void **state)
 		if (parsed.type == VB_HUB_RING)
 			assert_in_range(parsed.ring.to, 1, VB_HUB_SLOTS_MAX - 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_message_survives_the_way),
-		cmocka_unit_test(another_size_is_refused),
-		cmocka_unit_test(another_header_is_refused),
-		cmocka_unit_test(descriptors_come_with_what_they_belong_to),
-		cmocka_unit_test(values_out_of_range_are_refused),
-		cmocka_unit_test(slots_out_of_range_are_refused),
-		cmocka_unit_test(names_are_short_printable_and_ended),
-		cmocka_unit_test(noise_is_refused_or_sane),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -12,13 +6,12 @@
 
 /* How processes reach each other's slots: who gets which descriptors, and who does not. */
 
-static void two_clients_reach_each_other(void **state)
+HUB_TEST(two_clients_reach_each_other)
 {
 	struct vb_hub_summary summary;
 	struct party *a, *b;
 	struct vb_hub_row *rows;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	assert_reaches(a, b, 1);
@@ -33,13 +26,12 @@ static void two_clients_reach_each_other(void **state)
 	party_close(b);
 }
 
-static void who_wants_it_is_asked_of_both(void **state)
+HUB_TEST(who_wants_it_is_asked_of_both)
 {
 	static const enum consent consents[] = {NOTHING, NO, YES};
 	struct vb_hub_summary summary;
 	struct vb_hub_row *rows;
 
-	NEEDS_HUB(state);
 	for (unsigned i = 0; i < 9; i++) {
 		enum consent one = consents[i / 3], other = consents[i % 3];
 		struct party *a = party_open(one), *b = party_open(other);
@@ -58,14 +50,13 @@ static void who_wants_it_is_asked_of_both(void **state)
 	}
 }
 
-static void what_is_nobodys_or_our_own_is_not_reached(void **state)
+HUB_TEST(what_is_nobodys_or_our_own_is_not_reached)
 {
 	struct vb_hub_peer peer;
 	struct party *a, *b;
 	uint64_t start_ns;
 	unsigned gone;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	gone = b->slot.slot;
@@ -83,7 +74,7 @@ static void what_is_nobodys_or_our_own_is_not_reached(void **state)
 	party_close(a);
 }
 
-static void rings_wait_for_a_turn(void **state)
+HUB_TEST(rings_wait_for_a_turn)
 {
 	/* More than the client keeps, but not so many more that the socket is full. */
 	enum { ROUNDS = 4, RINGS = 25 };
@@ -91,7 +82,6 @@ static void rings_wait_for_a_turn(void **state)
 	struct vb_hub_peer peer;
 	struct party *a, *b;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	pollfd.fd = vb_hub_client_fd(b->client);
@@ -115,13 +105,12 @@ static void rings_wait_for_a_turn(void **state)
 }
 
 /* As it is asked again when a hub dies before it has answered. */
-static void a_ring_comes_once(void **state)
+HUB_TEST(a_ring_comes_once)
 {
 	int fds[] = {ring_make(1), ring_make(2)};
 	struct vb_hub_peer peer;
 	struct party *a, *b;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	for (unsigned i = 0; i < 6; i++) {
@@ -154,12 +143,11 @@ static void on_ring_reach_back(void *arg, uint16_t from, uint16_t to, int ring_f
 	vb_check(!reach_rc(party, from));
 }
 
-static void a_receiver_may_call_us_back(void **state)
+HUB_TEST(a_receiver_may_call_us_back)
 {
 	struct party *a, *b = calloc(1, sizeof(*b));
 	struct vb_hub_offer offer;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	offer_make(b, &offer);
 	assert_int_equal(vb_hub_client_open(&b->client, &offer, on_ring_reach_back, b), 0);
@@ -174,13 +162,12 @@ static void a_receiver_may_call_us_back(void **state)
 }
 
 /* A slot can be reached from the moment that its lease returns. */
-static void a_slot_is_known_as_soon_as_it_is_leased(void **state)
+HUB_TEST(a_slot_is_known_as_soon_as_it_is_leased)
 {
 	enum { SLOTS = 200 };
 	struct vb_hub_slot slot;
 	struct party *a, *b;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	party_turner_start(b);
@@ -198,7 +185,7 @@ static void a_slot_is_known_as_soon_as_it_is_leased(void **state)
 	party_close(b);
 }
 
-static void nonsense_reaches_nobody(void **state)
+HUB_TEST(nonsense_reaches_nobody)
 {
 	struct vb_hub_msg offer = vb_hub_msg_make(VB_HUB_OFFER);
 	struct vb_hub_msg ask = vb_hub_msg_make(VB_HUB_REACH);
@@ -210,7 +197,6 @@ static void nonsense_reaches_nobody(void **state)
 	char octet;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	party = party_open(YES);
 	pid = hub_pid();
 	name_fd = slot_hold(&slot);
@@ -260,7 +246,7 @@ static void live_elsewhere(void *arg)
 	_exit(0);
 }
 
-static void a_pid_means_what_it_says_here(void **state)
+HUB_TEST(a_pid_means_what_it_says_here)
 {
 	struct vb_hub_peer peer;
 	struct party *party;
@@ -268,7 +254,6 @@ static void a_pid_means_what_it_says_here(void **state)
 	int pipes[2];
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	party = party_open(YES);
 	assert_int_equal(pipe(pipes), 0);
 	pid = child_start(live_elsewhere, &pipes[1]);
@@ -363,13 +348,12 @@ static void *reach_all(void *arg)
 	return NULL;
 }
 
-static void many_reach_all_others(void **state)
+HUB_TEST(many_reach_all_others)
 {
 	unsigned number[ASKERS], total = 0;
 	pthread_t asker[ASKERS], turner;
 	struct rlimit limit, before;
 
-	NEEDS_HUB(state);
 	getrlimit(RLIMIT_NOFILE, &before);
 	limit = (struct rlimit){2048, before.rlim_max};
 	if (before.rlim_cur < limit.rlim_cur && setrlimit(RLIMIT_NOFILE, &limit))
@@ -401,24 +385,4 @@ static void many_reach_all_others(void **state)
 	setrlimit(RLIMIT_NOFILE, &before);
 	/* A hundred sockets more than the next test expects. */
 	hub_stop();
-}
-
-#define HUB_TEST(name) cmocka_unit_test_setup(name, hub_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HUB_TEST(two_clients_reach_each_other),
-		HUB_TEST(who_wants_it_is_asked_of_both),
-		HUB_TEST(what_is_nobodys_or_our_own_is_not_reached),
-		HUB_TEST(rings_wait_for_a_turn),
-		HUB_TEST(a_ring_comes_once),
-		HUB_TEST(a_receiver_may_call_us_back),
-		HUB_TEST(a_slot_is_known_as_soon_as_it_is_leased),
-		HUB_TEST(nonsense_reaches_nobody),
-		HUB_TEST(a_pid_means_what_it_says_here),
-		HUB_TEST(many_reach_all_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sys/resource.h>
 
 #include "descriptors.h"
@@ -24,7 +18,7 @@ static void live(void *arg)
 	}
 }
 
-static void a_line_is_cut_when_its_process_dies(void **state)
+HUB_TEST(a_line_is_cut_when_its_process_dies)
 {
 	struct pollfd pollfd = {.events = 0};
 	struct vb_hub_peer peer;
@@ -33,7 +27,6 @@ static void a_line_is_cut_when_its_process_dies(void **state)
 	int pipes[2];
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	assert_int_equal(pipe(pipes), 0);
 	pid = child_start(live, &pipes[1]);
 	assert_int_equal(read(pipes[0], &slot, 2), 2);
@@ -69,14 +62,13 @@ static void ask_always(void *arg)
 	}
 }
 
-static void the_killed_disturb_nobody(void **state)
+HUB_TEST(the_killed_disturb_nobody)
 {
 	struct party *a, *b;
 	unsigned to, rings;
 	int pipes[2];
 	uint16_t slot;
 
-	NEEDS_HUB(state);
 	assert_int_equal(pipe(pipes), 0);
 	a = party_open(YES);
 	to = a->slot.slot;
@@ -111,11 +103,10 @@ static void the_killed_disturb_nobody(void **state)
 	close(pipes[1]);
 }
 
-static void a_new_hub_learns_it_all_again(void **state)
+HUB_TEST(a_new_hub_learns_it_all_again)
 {
 	struct party *a, *b, *c;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	c = party_open(NO);
@@ -145,14 +136,13 @@ static void a_new_hub_learns_it_all_again(void **state)
 }
 
 /* The rings that the hub had handed out when it died are in the sockets of those they are for. */
-static void a_dying_hubs_last_rings_arrive(void **state)
+HUB_TEST(a_dying_hubs_last_rings_arrive)
 {
 	enum { RINGS = 30 };
 	struct party *a, *b;
 	pid_t pid;
 	int fd;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	for (unsigned i = 0; i < RINGS; i++)
@@ -174,14 +164,13 @@ static void a_dying_hubs_last_rings_arrive(void **state)
 }
 
 /* Whoever does not take his rings gets no more, and those that he got are not lost. */
-static void one_who_never_turns_is_not_reached_for_ever(void **state)
+HUB_TEST(one_who_never_turns_is_not_reached_for_ever)
 {
 	struct party *a, *b;
 	uint64_t start_ns;
 	unsigned n = 0;
 	int rc;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	do {
@@ -205,13 +194,12 @@ static void *turn_soon(void *arg)
 	return turn_always(arg);
 }
 
-static void one_who_turns_late_is_reached_late(void **state)
+HUB_TEST(one_who_turns_late_is_reached_late)
 {
 	struct party *a, *b;
 	uint64_t ns = 0;
 	unsigned n;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	atomic_store(&b->turns, true);
@@ -249,7 +237,7 @@ static void live_on_few_descriptors(void *arg)
 	child_check(limit.rlim_cur == (rlim_t)free_fd);
 }
 
-static void no_ring_is_lost_for_lack_of_descriptors(void **state)
+HUB_TEST(no_ring_is_lost_for_lack_of_descriptors)
 {
 	struct vb_hub_peer peer;
 	struct rlimit limit;
@@ -258,7 +246,6 @@ static void no_ring_is_lost_for_lack_of_descriptors(void **state)
 	int pipes[2];
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_max < 128)
 		SKIP("no more than %d descriptors", (int)limit.rlim_max);
@@ -284,7 +271,7 @@ static void *name_drop_soon(void *arg)
 }
 
 /* A slot of which the hub hears nothing, as after its restart from a process that is stopped. */
-static void a_silent_holder_is_waited_for(void **state)
+HUB_TEST(a_silent_holder_is_waited_for)
 {
 	struct party *party;
 	uint64_t start_ns;
@@ -292,7 +279,6 @@ static void a_silent_holder_is_waited_for(void **state)
 	unsigned slot;
 	int fd;
 
-	NEEDS_HUB(state);
 	party = party_open(YES);
 	fd = slot_hold(&slot);
 	start_ns = vb_hub_now_ns();
@@ -306,13 +292,12 @@ static void a_silent_holder_is_waited_for(void **state)
 	party_close(party);
 }
 
-static void no_descriptor_is_left_behind(void **state)
+HUB_TEST(no_descriptor_is_left_behind)
 {
 	struct party *keeper, *a, *b;
 	unsigned before, hubs_before;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	keeper = party_open(YES);
 	pid = hub_pid();
 	/* It closes the connection on which we asked for that. */
@@ -340,12 +325,11 @@ static void no_descriptor_is_left_behind(void **state)
 	party_close(keeper);
 }
 
-static void a_forked_child_forgets_what_waits(void **state)
+HUB_TEST(a_forked_child_forgets_what_waits)
 {
 	struct party *a, *b;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	assert_int_equal(reach_rc(a, b->slot.slot), 0);
@@ -364,24 +348,4 @@ static void a_forked_child_forgets_what_waits(void **state)
 	assert_reaches(a, b, 1);
 	party_close(a);
 	party_close(b);
-}
-
-#define HUB_TEST(name) cmocka_unit_test_setup(name, hub_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HUB_TEST(a_line_is_cut_when_its_process_dies),
-		HUB_TEST(the_killed_disturb_nobody),
-		HUB_TEST(a_new_hub_learns_it_all_again),
-		HUB_TEST(a_dying_hubs_last_rings_arrive),
-		HUB_TEST(one_who_never_turns_is_not_reached_for_ever),
-		HUB_TEST(one_who_turns_late_is_reached_late),
-		HUB_TEST(no_ring_is_lost_for_lack_of_descriptors),
-		HUB_TEST(a_silent_holder_is_waited_for),
-		HUB_TEST(no_descriptor_is_left_behind),
-		HUB_TEST(a_forked_child_forgets_what_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <linux/filter.h>
 #include <pthread.h>
 #include <fcntl.h>
@@ -29,7 +23,7 @@ static void wait_for_hub_other_than(struct vb_hub_client *client, pid_t old)
 	fail_msg("no new hub");
 }
 
-static void a_dead_hub_is_replaced_and_told_what_we_hold(void **state)
+HUB_TEST(a_dead_hub_is_replaced_and_told_what_we_hold)
 {
 	struct vb_hub_summary summary;
 	struct vb_hub_client *client;
@@ -38,7 +32,6 @@ static void a_dead_hub_is_replaced_and_told_what_we_hold(void **state)
 	char comm[VB_HUB_COMM_BYTES];
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	for (unsigned i = 0; i < 18; i++)
 		slot[i] = slot_lease(client);
@@ -70,12 +63,11 @@ static void a_dead_hub_is_replaced_and_told_what_we_hold(void **state)
 	vb_hub_client_close(client);
 }
 
-static void a_lease_starts_the_next_hub_if_it_must(void **state)
+HUB_TEST(a_lease_starts_the_next_hub_if_it_must)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[2];
 
-	NEEDS_HUB(state);
 	client = client_open();
 	slot[0] = slot_lease(client);
 	hub_kill();
@@ -107,7 +99,7 @@ static void send_traffic(void *arg)
 	}
 }
 
-static void killed_under_traffic_it_costs_no_datagram(void **state)
+HUB_TEST(killed_under_traffic_it_costs_no_datagram)
 {
 	struct vb_hub_slot slot[TRAFFIC_SLOTS];
 	unsigned got, kills = 0, received = 0;
@@ -116,7 +108,6 @@ static void killed_under_traffic_it_costs_no_datagram(void **state)
 	uint64_t end_ns, kill_ns;
 	pid_t sender;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	for (unsigned i = 0; i < TRAFFIC_SLOTS; i++) {
 		slot[i] = slot_lease(client);
@@ -174,7 +165,7 @@ static bool hub_knows(unsigned clients, unsigned rows)
 	return false;
 }
 
-static void many_clients_meet_again_in_one_hub(void **state)
+HUB_TEST(many_clients_meet_again_in_one_hub)
 {
 	enum { CLIENTS = 6 };
 	struct vb_hub_client *client;
@@ -183,7 +174,6 @@ static void many_clients_meet_again_in_one_hub(void **state)
 	char octets[CLIENTS];
 	int pipes[2];
 
-	NEEDS_HUB(state);
 	assert_int_equal(pipe(pipes), 0);
 	for (unsigned i = 0; i < CLIENTS; i++) {
 		pid[i] = child_start(hold_two_slots, &pipes[1]);
@@ -229,12 +219,11 @@ static void open_in_vain(void *arg)
 	child_check(vb_hub_client_open(&client, NULL, NULL, NULL) == EADDRINUSE);
 }
 
-static void no_slot_is_made_while_the_keeper_is_missing(void **state)
+HUB_TEST(no_slot_is_made_while_the_keeper_is_missing)
 {
 	struct vb_hub_client *client, *other;
 	struct vb_hub_slot slot[2];
 
-	NEEDS_HUB(state);
 	client = client_open();
 	slot[0] = slot_lease(client);
 	hub_kill();
@@ -266,7 +255,7 @@ static void open_soon(void *arg)
 	vb_hub_client_close(client);
 }
 
-static void whoever_asks_a_new_hub_waits_until_it_knows(void **state)
+HUB_TEST(whoever_asks_a_new_hub_waits_until_it_knows)
 {
 	struct vb_hub_summary summary;
 	struct vb_hub_client *client;
@@ -276,7 +265,6 @@ static void whoever_asks_a_new_hub_waits_until_it_knows(void **state)
 	pid_t starter;
 	int memory;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	slot = slot_lease(client);
 	for (unsigned i = 0; i < 2; i++) {
@@ -318,7 +306,7 @@ static void *turn_late_and_on(void *arg)
 }
 
 /* Its client lives, and starts the next one when it gets to it. */
-static void whoever_asks_between_two_hubs_waits_for_the_next(void **state)
+HUB_TEST(whoever_asks_between_two_hubs_waits_for_the_next)
 {
 	struct vb_hub_summary summary;
 	struct late late = {0};
@@ -326,7 +314,6 @@ static void whoever_asks_between_two_hubs_waits_for_the_next(void **state)
 	struct vb_hub_row *rows;
 	pthread_t turner;
 
-	NEEDS_HUB(state);
 	late.client = client_open();
 	slot = slot_lease(late.client);
 	hub_kill();
@@ -359,14 +346,13 @@ static void kill_at_random(void *arg)
 	}
 }
 
-static void killed_while_it_makes_slots_it_mixes_up_none(void **state)
+HUB_TEST(killed_while_it_makes_slots_it_mixes_up_none)
 {
 	enum { SLOTS = 200 };
 	struct vb_hub_slot slot[SLOTS];
 	struct vb_hub_client *client;
 	pid_t killer;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	killer = child_start(kill_at_random, client);
 	for (unsigned i = 0; i < SLOTS; i++) {
@@ -433,7 +419,7 @@ static void sockets_make(int keeper[VB_HUB_KEEPER_FDS], unsigned chunks, unsigne
 	}
 }
 
-static void the_next_hub_finishes_what_was_begun(void **state)
+HUB_TEST(the_next_hub_finishes_what_was_begun)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
 	struct vb_hub_client *client;
@@ -441,7 +427,6 @@ static void the_next_hub_finishes_what_was_begun(void **state)
 	int keeper[VB_HUB_KEEPER_FDS], fd, rc;
 	pid_t starter;
 
-	NEEDS_HUB(state);
 	sockets_make(keeper, 4, 19);
 	/* Somebody starts a hub, which finds the port taken; then we come with the keeper. */
 	starter = fork();
@@ -468,7 +453,7 @@ static void the_next_hub_finishes_what_was_begun(void **state)
 	close(keeper[2]);
 }
 
-static void a_false_keeper_is_not_taken(void **state)
+HUB_TEST(a_false_keeper_is_not_taken)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_HELLO);
 	struct vb_hub_client *client;
@@ -477,7 +462,6 @@ static void a_false_keeper_is_not_taken(void **state)
 	int keeper[VB_HUB_KEEPER_FDS], pipes[2], unsealed, strange, fd, rc, n = 0;
 	pid_t starter;
 
-	NEEDS_HUB(state);
 	sockets_make(keeper, 2, 16);
 	assert_int_equal(pipe(pipes), 0);
 	/* One that somebody can make shorter, while the hub looks at it. */
@@ -512,14 +496,13 @@ static void a_false_keeper_is_not_taken(void **state)
 	vb_hub_client_close(client);
 }
 
-static void a_hub_that_hangs_holds_nobody_up(void **state)
+HUB_TEST(a_hub_that_hangs_holds_nobody_up)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot;
 	uint64_t start_ns;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	pid = hub_pid();
 	kill(pid, SIGSTOP);
@@ -538,25 +521,4 @@ static void a_hub_that_hangs_holds_nobody_up(void **state)
 	assert_int_equal(hub_pid(), pid);
 	close(slot.fd);
 	vb_hub_client_close(client);
-}
-
-#define HUB_TEST(name) cmocka_unit_test_setup(name, hub_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HUB_TEST(a_dead_hub_is_replaced_and_told_what_we_hold),
-		HUB_TEST(a_lease_starts_the_next_hub_if_it_must),
-		HUB_TEST(killed_under_traffic_it_costs_no_datagram),
-		HUB_TEST(many_clients_meet_again_in_one_hub),
-		HUB_TEST(no_slot_is_made_while_the_keeper_is_missing),
-		HUB_TEST(whoever_asks_a_new_hub_waits_until_it_knows),
-		HUB_TEST(whoever_asks_between_two_hubs_waits_for_the_next),
-		HUB_TEST(killed_while_it_makes_slots_it_mixes_up_none),
-		HUB_TEST(the_next_hub_finishes_what_was_begun),
-		HUB_TEST(a_false_keeper_is_not_taken),
-		HUB_TEST(a_hub_that_hangs_holds_nobody_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Slots: who holds them, whatever others do; what becomes of datagrams for those nobody holds. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <sys/resource.h>
 #include <sys/un.h>
 
@@ -102,12 +96,11 @@ static void assert_many_are_lent(struct vb_hub_client *client)
 	slots_close(slot, MANY);
 }
 
-static void strangers_take_no_slot(void **state)
+TEST(strangers_take_no_slot)
 {
 	struct vb_hub_client *client;
 	pid_t stranger;
 
-	NEEDS_HUB(state);
 	if (geteuid() || vb_users_nobody())
 		SKIP("only root is two users");
 	limit_raise_for_names();
@@ -170,13 +163,12 @@ static int name_forge(const struct sockaddr_un *name, socklen_t bytes)
 	return fd;
 }
 
-static void a_lease_is_one_descriptor_and_no_other(void **state)
+TEST(a_lease_is_one_descriptor_and_no_other)
 {
 	struct sockaddr_un name;
 	int watch, other_watch, lease, other, copy, forged;
 	socklen_t bytes;
 
-	NEEDS_HUB(state);
 	assert_int_equal(vb_hub_watch_make(&watch), 0);
 	assert_int_equal(vb_hub_watch_make(&other_watch), 0);
 	assert_false(vb_hub_watch_sees(watch));
@@ -217,13 +209,12 @@ static void a_lease_is_one_descriptor_and_no_other(void **state)
 	close(other_watch);
 }
 
-static void a_stranger_s_mail_does_not_arrive(void **state)
+TEST(a_stranger_s_mail_does_not_arrive)
 {
 	int watch, lease, fd;
 	struct sockaddr_un name;
 	socklen_t bytes;
 
-	NEEDS_HUB(state);
 	assert_int_equal(vb_hub_watch_make(&watch), 0);
 	assert_int_equal(vb_hub_name_make(&lease, 1, watch), 0);
 	assert_true(name_of(lease, &name, &bytes));
@@ -277,12 +268,11 @@ static bool nothing_waits_soon(void)
 	return !octets_waiting();
 }
 
-static void what_is_for_nobody_is_dropped(void **state)
+TEST(what_is_for_nobody_is_dropped)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	slot = slot_lease(client);
 	/* The first one is ours, and those behind it have been made and never lent. */
@@ -320,13 +310,12 @@ static pid_t holder_start(unsigned *slot)
 	return pid;
 }
 
-static void what_is_for_the_dead_is_dropped(void **state)
+TEST(what_is_for_the_dead_is_dropped)
 {
 	struct vb_hub_client *client;
 	unsigned dead;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	pid = holder_start(&dead);
 	datagrams_send(dead);
@@ -339,14 +328,13 @@ static void what_is_for_the_dead_is_dropped(void **state)
 	vb_hub_client_close(client);
 }
 
-static void who_dies_without_a_hub_is_found_by_the_next(void **state)
+TEST(who_dies_without_a_hub_is_found_by_the_next)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot;
 	unsigned dead;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	client = client_open();
 	pid = holder_start(&dead);
 	/* Who lives would start the next hub at once. */
@@ -365,12 +353,11 @@ static void who_dies_without_a_hub_is_found_by_the_next(void **state)
 }
 
 /* A hub that is new lets those who hold their slots go on. */
-static void the_next_hub_shuts_nobody_out(void **state)
+TEST(the_next_hub_shuts_nobody_out)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[2];
 
-	NEEDS_HUB(state);
 	client = client_open();
 	slot[0] = slot_lease(client);
 	hub_kill();
@@ -380,17 +367,4 @@ static void the_next_hub_shuts_nobody_out(void **state)
 	vb_hub_client_close(client);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strangers_take_no_slot),
-		cmocka_unit_test(a_lease_is_one_descriptor_and_no_other),
-		cmocka_unit_test(a_stranger_s_mail_does_not_arrive),
-		cmocka_unit_test(what_is_for_nobody_is_dropped),
-		cmocka_unit_test(what_is_for_the_dead_is_dropped),
-		cmocka_unit_test(who_dies_without_a_hub_is_found_by_the_next),
-		cmocka_unit_test(the_next_hub_shuts_nobody_out),
-	};
-
-	return cmocka_run_group_tests(tests, hub_setup, NULL);
-}
+GROUP(hub_setup, NULL)

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -38,9 +32,8 @@ static void assert_childless(void)
 	assert_int_equal(errno, ECHILD);
 }
 
-static void a_program_that_ignores_its_children_may_start_it(void **state)
+HUB_TEST(a_program_that_ignores_its_children_may_start_it)
 {
-	NEEDS_HUB(state);
 	signal(SIGCHLD, SIG_IGN);
 	hub_start();
 	signal(SIGCHLD, SIG_DFL);
@@ -58,9 +51,8 @@ static void reap_all(int signal)
 	errno = before;
 }
 
-static void a_handler_that_reaps_gets_its_own_children_only(void **state)
+HUB_TEST(a_handler_that_reaps_gets_its_own_children_only)
 {
-	NEEDS_HUB(state);
 	atomic_store(&reaped, 0);
 	signal(SIGCHLD, reap_all);
 	hub_start();
@@ -80,14 +72,13 @@ static void *wait_for_any(void *child)
 	return NULL;
 }
 
-static void a_thread_that_waits_gets_its_own_child(void **state)
+HUB_TEST(a_thread_that_waits_gets_its_own_child)
 {
 	pid_t child, waited = 0;
 	pthread_t waiter;
 	int go[2];
 	char octet;
 
-	NEEDS_HUB(state);
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	child = fork();
 	if (child == 0) {
@@ -113,11 +104,10 @@ static void *reap_always(void *arg)
 	return NULL;
 }
 
-static void whoever_reaps_ours_does_no_harm(void **state)
+HUB_TEST(whoever_reaps_ours_does_no_harm)
 {
 	pthread_t reaper;
 
-	NEEDS_HUB(state);
 	atomic_store(&over, false);
 	assert_int_equal(pthread_create(&reaper, NULL, reap_always, NULL), 0);
 	for (unsigned i = 0; i < TIMES; i++)
@@ -139,11 +129,10 @@ static void on_tick(int signal)
 }
 
 /* And they are all still there: what the hub's start resets, it resets in the hub. */
-static void handlers_run_in_the_program_only(void **state)
+HUB_TEST(handlers_run_in_the_program_only)
 {
 	struct itimerval timer = {{0, TICK_US}, {0, TICK_US}};
 
-	NEEDS_HUB(state);
 	self = getpid();
 	signal(SIGALRM, on_tick);
 	assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
@@ -164,9 +153,8 @@ static void on_fork(void)
 	forks++;
 }
 
-static void handlers_of_forks_do_not_run(void **state)
+HUB_TEST(handlers_of_forks_do_not_run)
 {
-	NEEDS_HUB(state);
 	pthread_atfork(on_fork, on_fork, on_fork);
 	forks = 0;
 	hub_start();
@@ -193,13 +181,12 @@ static uint64_t status_read(pid_t pid, const char *name)
 	return value;
 }
 
-static void what_the_program_blocks_or_ignores_the_hub_does_not(void **state)
+HUB_TEST(what_the_program_blocks_or_ignores_the_hub_does_not)
 {
 	const uint64_t hubs_own = 1ull << (SIGHUP - 1) | 1ull << (SIGPIPE - 1) |
 				  1ull << (SIGXFSZ - 1);
 	sigset_t all, before, after;
 
-	NEEDS_HUB(state);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	signal(SIGTERM, SIG_IGN);
@@ -243,11 +230,10 @@ static void start_without_stdio(void *arg)
 	}
 }
 
-static void a_program_without_stdio_may_start_it(void **state)
+HUB_TEST(a_program_without_stdio_may_start_it)
 {
 	int zero;
 
-	NEEDS_HUB(state);
 	zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
 	assert_child_ok(child_start(start_without_stdio, &zero));
 	close(zero);
@@ -271,12 +257,11 @@ static void start_with_no_process_left(void *arg)
 	vb_hub_client_close(client);
 }
 
-static void where_no_process_can_be_made_it_is_eagain(void **state)
+HUB_TEST(where_no_process_can_be_made_it_is_eagain)
 {
 	int status;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	if (getuid())
 		SKIP("only root can become an ordinary user");
 	pid = child_start(start_with_no_process_left, NULL);
@@ -318,28 +303,7 @@ static void start_on_little(void *arg)
 	}
 }
 
-static void what_limits_forbid_is_told(void **state)
+HUB_TEST(what_limits_forbid_is_told)
 {
-	NEEDS_HUB(state);
 	assert_child_ok(child_start(start_on_little, NULL));
-}
-
-#define T(name) cmocka_unit_test_setup(name, hub_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(a_program_that_ignores_its_children_may_start_it),
-		T(a_handler_that_reaps_gets_its_own_children_only),
-		T(a_thread_that_waits_gets_its_own_child),
-		T(whoever_reaps_ours_does_no_harm),
-		T(handlers_run_in_the_program_only),
-		T(handlers_of_forks_do_not_run),
-		T(what_the_program_blocks_or_ignores_the_hub_does_not),
-		T(a_program_without_stdio_may_start_it),
-		T(where_no_process_can_be_made_it_is_eagain),
-		T(what_limits_forbid_is_told),
-	};
-
-	return cmocka_run_group_tests_name("hub/spawn", tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <sys/un.h>
 
@@ -234,12 +228,11 @@ static bool attack(void (*part)(void *), struct plan *plan)
 	return true;
 }
 
-static void who_is_not_there_is_not_reached_from(void **state)
+HUB_TEST(who_is_not_there_is_not_reached_from)
 {
 	struct party *a, *b;
 	struct plan plan;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	plan_make(&plan, a, b);
@@ -255,14 +248,13 @@ static void who_is_not_there_is_not_reached_from(void **state)
 	party_close(b);
 }
 
-static void who_does_not_hold_a_slot_cannot_mark_it(void **state)
+HUB_TEST(who_does_not_hold_a_slot_cannot_mark_it)
 {
 	struct vb_hub_row before, after;
 	struct party *a, *b;
 	struct plan plan;
 	unsigned links;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	plan_make(&plan, a, b);
@@ -297,7 +289,7 @@ static void attacker_end(struct plan *plan, pid_t pid)
 	assert_child_ok(pid);
 }
 
-static void a_pid_is_told_of_who_has_made_the_token(void **state)
+HUB_TEST(a_pid_is_told_of_who_has_made_the_token)
 {
 	struct vb_hub_peer peer;
 	struct party *a, *b;
@@ -305,7 +297,6 @@ static void a_pid_is_told_of_who_has_made_the_token(void **state)
 	unsigned slot;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	plan_make(&plan, a, b);
@@ -326,14 +317,13 @@ static void a_pid_is_told_of_who_has_made_the_token(void **state)
 	party_close(b);
 }
 
-static void nobody_passes_for_another_process(void **state)
+HUB_TEST(nobody_passes_for_another_process)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_LEASE);
 	struct party leased = {.client = NULL}, *other;
 	int conn, fds[VB_HUB_FDS_MAX];
 	unsigned n, links;
 
-	NEEDS_HUB(state);
 	vb_hub_program_self(&msg.lease.program);
 	if (!msg.lease.program.pid_ns)
 		SKIP("/proc does not tell of our PID namespace");
@@ -352,14 +342,13 @@ static void nobody_passes_for_another_process(void **state)
 	party_close(other);
 }
 
-static void nobody_tells_of_anothers_links(void **state)
+HUB_TEST(nobody_tells_of_anothers_links)
 {
 	struct party *a, *b;
 	struct plan plan;
 	unsigned links;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	b = party_open(YES);
 	plan_make(&plan, a, b);
@@ -389,13 +378,12 @@ static void stop_it(void *arg)
 }
 
 /* Whoever could not kill it does not stop it: he might take its place. */
-static void the_hub_stops_for_its_own_pid_namespace_only(void **state)
+HUB_TEST(the_hub_stops_for_its_own_pid_namespace_only)
 {
 	struct party *a;
 	struct plan plan;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	a = party_open(YES);
 	plan_make(&plan, a, a);
 	pid = hub_pid();
@@ -408,7 +396,7 @@ static void the_hub_stops_for_its_own_pid_namespace_only(void **state)
 }
 
 /* Who asks, and gives his slot up before he is answered, does not speak for its next holder. */
-static void a_question_ends_with_the_slot_that_it_is_from(void **state)
+HUB_TEST(a_question_ends_with_the_slot_that_it_is_from)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_REACH);
 	struct vb_hub_msg mark = vb_hub_msg_make(VB_HUB_MARK);
@@ -417,7 +405,6 @@ static void a_question_ends_with_the_slot_that_it_is_from(void **state)
 	struct party *heir;
 	unsigned n;
 
-	NEEDS_HUB(state);
 	heir = party_open(YES);
 	party_close(heir);
 	/* Somebody has it who has not spoken yet: the question waits. */
@@ -447,21 +434,4 @@ static void a_question_ends_with_the_slot_that_it_is_from(void **state)
 	close(to_fd);
 	close(token[0]);
 	close(token[1]);
-}
-
-#define HUB_TEST(name) cmocka_unit_test_setup(name, hub_setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HUB_TEST(who_is_not_there_is_not_reached_from),
-		HUB_TEST(who_does_not_hold_a_slot_cannot_mark_it),
-		HUB_TEST(a_pid_is_told_of_who_has_made_the_token),
-		HUB_TEST(nobody_passes_for_another_process),
-		HUB_TEST(nobody_tells_of_anothers_links),
-		HUB_TEST(a_question_ends_with_the_slot_that_it_is_from),
-		HUB_TEST(the_hub_stops_for_its_own_pid_namespace_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* What of verbatim is replaced while programs run: the hub's program, its protocol, its memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -83,13 +77,12 @@ static void assert_says(const char *text, const char *format, int number)
 		fail_msg("no \"%s\" in: %s", words, text);
 }
 
-static void an_old_hub_and_its_programs_are_named(void **state)
+TEST(an_old_hub_and_its_programs_are_named)
 {
 	struct vb_hub_client *client;
 	char text[VB_FAILURE_BYTES];
 	pid_t hub, program;
 
-	NEEDS_HUB(state);
 	program = old_start("oldprogram", false);
 	hub = old_start("oldhub", true);
 	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), EADDRINUSE);
@@ -138,14 +131,13 @@ static ino_t program_of(pid_t pid)
 	return stat.st_ino;
 }
 
-static void a_replaced_program_goes_on_with_what_was_there(void **state)
+TEST(a_replaced_program_goes_on_with_what_was_there)
 {
 	char folder[] = "/tmp/verbatim-hub-XXXXXX", path[64], next[64], *was;
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[3];
 	ino_t before;
 
-	NEEDS_HUB(state);
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/verbatimd", folder);
 	snprintf(next, sizeof(next), "%s/next", folder);
@@ -172,14 +164,13 @@ static void a_replaced_program_goes_on_with_what_was_there(void **state)
 }
 
 /* One that speaks another protocol than the library that started it says so, and leaves. */
-static void a_program_of_another_version_says_so(void **state)
+TEST(a_program_of_another_version_says_so)
 {
 	const char *hub = getenv("VERBATIM_HUB");
 	char other[16], line[VB_FAILURE_BYTES] = "";
 	int fds[2], status;
 	pid_t pid;
 
-	NEEDS_HUB(state);
 	snprintf(other, sizeof(other), "%d", OLD);
 	assert_int_equal(pipe(fds), 0);
 	pid = fork();
@@ -197,13 +188,4 @@ static void a_program_of_another_version_says_so(void **state)
 	assert_says(line, "the library's is %d", OLD);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_old_hub_and_its_programs_are_named),
-		cmocka_unit_test(a_replaced_program_goes_on_with_what_was_there),
-		cmocka_unit_test(a_program_of_another_version_says_so),
-	};
-
-	return cmocka_run_group_tests(tests, hub_setup, NULL);
-}
+GROUP(hub_setup, NULL)

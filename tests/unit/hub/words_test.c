@@ -3,16 +3,11 @@
 /* Why something failed, in words: only what was noted, and nothing guessed from an errno. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <cmocka.h>
 
 #include "base/failure.h"
+#include "group.h"
 #include "hub/words.h"
 
 static char text[512];
@@ -22,7 +17,7 @@ static const char *words(int error)
 	return vb_failure_words(text, sizeof(text), error);
 }
 
-static void an_errno_alone_is_not_explained(void **state)
+TEST(an_errno_alone_is_not_explained)
 {
 	vb_failed(EBUSY, "something else");
 	for (int error = 1; error < 134; error++) {
@@ -34,7 +29,7 @@ static void an_errno_alone_is_not_explained(void **state)
 	}
 }
 
-static void the_call_is_named(void **state)
+TEST(the_call_is_named)
 {
 	assert_int_equal(vb_failed(EACCES, "execve"), EACCES);
 	assert_string_equal(words(EACCES), "execve: Permission denied");
@@ -49,7 +44,7 @@ static void the_call_is_named(void **state)
 	assert_string_equal(words(EAGAIN), "getrandom: Resource temporarily unavailable");
 }
 
-static void the_limit_is_what_it_is(void **state)
+TEST(the_limit_is_what_it_is)
 {
 	struct rlimit before, low;
 
@@ -62,7 +57,7 @@ static void the_limit_is_what_it_is(void **state)
 	setrlimit(RLIMIT_NOFILE, &before);
 }
 
-static void what_is_explained_is_left_as_it_is(void **state)
+TEST(what_is_explained_is_left_as_it_is)
 {
 	vb_failed_words(EPERM, "taken by uid %d", 7);
 	assert_string_equal(words(EPERM), "taken by uid 7");
@@ -77,7 +72,7 @@ static void *other(void *arg)
 	return NULL;
 }
 
-static void threads_have_their_own(void **state)
+TEST(threads_have_their_own)
 {
 	struct vb_failure failure;
 	pthread_t thread;
@@ -92,7 +87,7 @@ static void threads_have_their_own(void **state)
 	assert_null(vb_failure_of(0));
 }
 
-static void long_words_are_cut(void **state)
+TEST(long_words_are_cut)
 {
 	char what[2 * VB_FAILURE_BYTES];
 
@@ -100,18 +95,4 @@ static void long_words_are_cut(void **state)
 	what[sizeof(what) - 1] = 0;
 	vb_failed(EIO, what);
 	assert_int_equal(strlen(vb_failure_of(EIO)->text), VB_FAILURE_BYTES - 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_errno_alone_is_not_explained),
-		cmocka_unit_test(the_call_is_named),
-		cmocka_unit_test(the_limit_is_what_it_is),
-		cmocka_unit_test(what_is_explained_is_left_as_it_is),
-		cmocka_unit_test(threads_have_their_own),
-		cmocka_unit_test(long_words_are_cut),
-	};
-
-	return cmocka_run_group_tests_name("hub/words", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
-#include <string.h>
 
+#include "group.h"
 #include "link/ethernet.h"
 
 /* What needs no interface; with one, tests/clients/ethernet.sh looks at it. */
@@ -24,7 +18,7 @@ static uint32_t sum_of(const uint8_t *octets, uint32_t bytes)
 }
 
 /* RFC 1071: what stood there counts; without that, all of it adds up to ffff then. */
-static void a_checksum_begun_is_completed(void **state)
+TEST(a_checksum_begun_is_completed)
 {
 	enum { START = 34 };
 	uint8_t frame[91];
@@ -46,7 +40,7 @@ static void a_checksum_begun_is_completed(void **state)
 }
 
 /* RFC 768: 0 would say that there is none; TCP knows no such thing. */
-static void a_checksum_of_zero_is_ffff_in_udp(void **state)
+TEST(a_checksum_of_zero_is_ffff_in_udp)
 {
 	uint8_t frame[64] = { 0 };
 
@@ -59,7 +53,7 @@ static void a_checksum_of_zero_is_ffff_in_udp(void **state)
 	assert_int_equal(frame[50] << 8 | frame[51], 0);
 }
 
-static void what_lies_outside_is_left_alone(void **state)
+TEST(what_lies_outside_is_left_alone)
 {
 	static const uint32_t wrong[][2] = {
 		{ 64, 0 }, { 0, 63 }, { 60, 3 }, { 0xffffffff, 0 }, { 0, 0xffffffff },
@@ -74,7 +68,7 @@ static void what_lies_outside_is_left_alone(void **state)
 	assert_memory_equal(frame, copy, sizeof(frame));
 }
 
-static void what_names_no_interface_is_refused(void **state)
+TEST(what_names_no_interface_is_refused)
 {
 	struct vb_ethernet *eth = NULL;
 	const char *why;
@@ -87,16 +81,4 @@ static void what_names_no_interface_is_refused(void **state)
 	assert_non_null(why);
 	assert_non_null(strstr(why, "no such interface"));
 	assert_null(eth);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_checksum_begun_is_completed),
-		cmocka_unit_test(a_checksum_of_zero_is_ffff_in_udp),
-		cmocka_unit_test(what_lies_outside_is_left_alone),
-		cmocka_unit_test(what_names_no_interface_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

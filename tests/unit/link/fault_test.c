@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "group.h"
 #include "link/fault.h"
 #include "mock_link.h"
 
@@ -19,7 +14,7 @@ static const struct vb_path path = {.dst = {[15] = 1}, .hop_limit = 64};
 
 /* --- the text --- */
 
-static void fault_text_is_read_exactly(void **state)
+TEST(fault_text_is_read_exactly)
 {
 	static const struct {
 		const char *text;
@@ -63,7 +58,7 @@ static void fault_text_is_read_exactly(void **state)
 	}
 }
 
-static void other_text_is_refused(void **state)
+TEST(other_text_is_refused)
 {
 	static const char *const texts[] = {
 		"",
@@ -123,7 +118,7 @@ static void other_text_is_refused(void **state)
 #define SEED	   "a number is wanted, of decimal digits alone"
 #define SEED_MAX   "a seed is at most 18446744073709551615"
 
-static void refusal_says_what_is_wanted(void **state)
+TEST(refusal_says_what_is_wanted)
 {
 	static const struct {
 		const char *text, *why;
@@ -217,7 +212,7 @@ static void assert_about(uint64_t count, double chance, double n)
 		fail_msg("%llu of %.0f for a chance of %g", (unsigned long long)count, n, chance);
 }
 
-static void loss_and_dup_are_as_often_as_told(void **state)
+TEST(loss_and_dup_are_as_often_as_told)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "loss=2%,dup=3%,seed=1");
@@ -232,7 +227,7 @@ static void loss_and_dup_are_as_often_as_told(void **state)
 	link->ops->destroy(link);
 }
 
-static void corruption_flips_one_to_three_bits_anywhere(void **state)
+TEST(corruption_flips_one_to_three_bits_anywhere)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "corrupt=100%,seed=2");
@@ -255,7 +250,7 @@ static void corruption_flips_one_to_three_bits_anywhere(void **state)
 	link->ops->destroy(link);
 }
 
-static void reordered_frames_are_overtaken_by_few(void **state)
+TEST(reordered_frames_are_overtaken_by_few)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "reorder=5%,seed=3");
@@ -289,7 +284,7 @@ static void reordered_frames_are_overtaken_by_few(void **state)
 	link->ops->destroy(link);
 }
 
-static void a_seed_decides_every_frames_fate(void **state)
+TEST(a_seed_decides_every_frames_fate)
 {
 	static const char *const texts[] = {
 		"loss=1%,dup=1%,corrupt=1%,seed=7",
@@ -321,7 +316,7 @@ static void a_seed_decides_every_frames_fate(void **state)
 	assert_int_equal(missing[0], missing[3]);
 }
 
-static void delayed_frames_come_on_time_and_in_order(void **state)
+TEST(delayed_frames_come_on_time_and_in_order)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "delay=20ms,seed=1");
@@ -346,7 +341,7 @@ static void delayed_frames_come_on_time_and_in_order(void **state)
 	link->ops->destroy(link);
 }
 
-static void waiting_frames_are_bounded(void **state)
+TEST(waiting_frames_are_bounded)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "delay=10s");
@@ -358,7 +353,7 @@ static void waiting_frames_are_bounded(void **state)
 	link->ops->destroy(link);
 }
 
-static void errors_of_the_link_below_come_through(void **state)
+TEST(errors_of_the_link_below_come_through)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "dup=1%,seed=1");
@@ -372,7 +367,7 @@ static void errors_of_the_link_below_come_through(void **state)
 	link->ops->destroy(link);
 }
 
-static void bursts_are_taken_apart(void **state)
+TEST(bursts_are_taken_apart)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "loss=0%");
@@ -411,7 +406,7 @@ static void *send_many(void *link)
 	return NULL;
 }
 
-static void threads_may_send_at_once(void **state)
+TEST(threads_may_send_at_once)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link = fault_over(mock, "loss=10%,dup=10%,reorder=10%,corrupt=10%");
@@ -436,7 +431,7 @@ static void threads_may_send_at_once(void **state)
 	link->ops->destroy(link);
 }
 
-static void the_rest_is_the_inner_links(void **state)
+TEST(the_rest_is_the_inner_links)
 {
 	bool destroyed = false;
 	struct mock_link *mock = mock_create();
@@ -461,25 +456,4 @@ static void the_rest_is_the_inner_links(void **state)
 	assert_true(mock->forgotten);
 	link->ops->destroy(link);
 	assert_true(destroyed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fault_text_is_read_exactly),
-		cmocka_unit_test(other_text_is_refused),
-		cmocka_unit_test(refusal_says_what_is_wanted),
-		cmocka_unit_test(loss_and_dup_are_as_often_as_told),
-		cmocka_unit_test(corruption_flips_one_to_three_bits_anywhere),
-		cmocka_unit_test(reordered_frames_are_overtaken_by_few),
-		cmocka_unit_test(a_seed_decides_every_frames_fate),
-		cmocka_unit_test(delayed_frames_come_on_time_and_in_order),
-		cmocka_unit_test(waiting_frames_are_bounded),
-		cmocka_unit_test(errors_of_the_link_below_come_through),
-		cmocka_unit_test(bursts_are_taken_apart),
-		cmocka_unit_test(threads_may_send_at_once),
-		cmocka_unit_test(the_rest_is_the_inner_links),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A link's second socket, for what comes from one port: when there is one, and what it gets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,7 +40,7 @@ static int begin(void **state)
 	sent = 0;
 	all_are_wrong = false;
 	if (!netns_enter())
-		return 0;
+		return group_lacks(NO_NETWORK_NAMESPACE);
 	if (!slots_make(slot, MADE))
 		return -1;
 	made = MADE;
@@ -55,23 +49,16 @@ static int begin(void **state)
 		assert_int_equal(slot[0]->ops->sport(slot[0], &any, to, VB_OURS), 0xc000 + to);
 	any = path_make("::", "::1");
 	assert_int_equal(slot[0]->ops->sport(slot[0], &any, 1, VB_OURS), 0xc001);
-	*state = slot;
 	return 0;
 }
 
 static int end(void **state)
 {
-	if (*state)
-		slots_destroy(slot, made);
-	*state = NULL;
+	slots_destroy(slot, made);
 	return 0;
 }
 
-#define NEEDS_SLOTS(state)                          \
-	do {                                        \
-		if (!*(state))                      \
-			SKIP(NO_NETWORK_NAMESPACE); \
-	} while (0)
+#define FLOW_TEST(name) TEST_BETWEEN(name, begin, end)
 
 static struct vb_path path_from(const char *src, const char *dst, uint16_t sport)
 {
@@ -149,34 +136,31 @@ static struct vb_path flow_make(void)
 
 /* --- tests --- */
 
-static void many_in_a_row_make_one(void **state)
+FLOW_TEST(many_in_a_row_make_one)
 {
 	struct vb_path path;
 
-	NEEDS_SLOTS(state);
 	assert_int_equal(slot[1]->ops->rx_fd(slot[1], 2), -1);
 	assert_false(has_flow(1));
 	path = flow_make();
 	send_and_take(&path, 1, MANY);
 }
 
-static void ipv6_makes_one_too(void **state)
+FLOW_TEST(ipv6_makes_one_too)
 {
 	struct vb_path path = path_from("::1", "::1", 0xc001);
 
-	NEEDS_SLOTS(state);
 	send_and_take(&path, 1, MANY);
 	assert_true(has_flow(1));
 	send_and_take(&path, 1, MANY);
 }
 
 /* They wait in the slot's socket when it begins, and come before what waits in its own. */
-static void it_begins_behind_what_came_before(void **state)
+FLOW_TEST(it_begins_behind_what_came_before)
 {
 	struct vb_path path = path_from("127.0.0.2", "127.0.0.1", 0xc001);
 	struct vb_frame frame;
 
-	NEEDS_SLOTS(state);
 	send_and_take(&path, 1, 900);
 	for (unsigned i = 0; i < 300; i++)
 		send_one(&path, 1);
@@ -188,11 +172,10 @@ static void it_begins_behind_what_came_before(void **state)
 	assert_int_equal(take(1, &path, 1), 250);
 }
 
-static void others_come_as_ever(void **state)
+FLOW_TEST(others_come_as_ever)
 {
 	struct vb_path one, other = path_from("127.0.0.3", "127.0.0.1", 0xc001);
 
-	NEEDS_SLOTS(state);
 	one = flow_make();
 	for (unsigned i = 0; i < 200; i++) {
 		send_and_take(&one, 1, 1);
@@ -220,9 +203,8 @@ static void expect_slots_in_their_places(const char *src, const char *dst)
 		send_and_take(&path, to, 10);
 }
 
-static void slots_stay_where_they_are(void **state)
+FLOW_TEST(slots_stay_where_they_are)
 {
-	NEEDS_SLOTS(state);
 	flow_make();
 	slot_add();
 	expect_slots_in_their_places("127.0.0.2", "127.0.0.1");
@@ -255,7 +237,7 @@ static int slots_are_bound_and_it_fails(void)
 	return ENETUNREACH;
 }
 
-static void slots_that_are_bound_meanwhile_are_in_their_places(void **state)
+FLOW_TEST(slots_that_are_bound_meanwhile_are_in_their_places)
 {
 	static const struct {
 		const char *src, *dst;
@@ -267,7 +249,6 @@ static void slots_that_are_bound_meanwhile_are_in_their_places(void **state)
 		{ "::1", "::1", slots_are_bound_and_it_fails },
 	};
 
-	NEEDS_SLOTS(state);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct vb_path path = path_from(rows[i].src, rows[i].dst, 0xc001);
 
@@ -282,12 +263,11 @@ static void slots_that_are_bound_meanwhile_are_in_their_places(void **state)
 	}
 }
 
-static void two_by_turns_make_none(void **state)
+FLOW_TEST(two_by_turns_make_none)
 {
 	struct vb_path one = path_from("127.0.0.2", "127.0.0.1", 0xc001);
 	struct vb_path other = path_from("127.0.0.3", "127.0.0.1", 0xc001);
 
-	NEEDS_SLOTS(state);
 	for (unsigned i = 0; i < MANY; i++) {
 		send_and_take(&one, 1, 1);
 		send_and_take(&other, 1, 1);
@@ -295,25 +275,23 @@ static void two_by_turns_make_none(void **state)
 	assert_false(has_flow(1));
 }
 
-static void ports_that_do_not_name_the_slot_make_none(void **state)
+FLOW_TEST(ports_that_do_not_name_the_slot_make_none)
 {
 	const struct vb_path path[] = {
 		path_from("127.0.0.2", "127.0.0.1", 0xc002),
 		path_from("127.0.0.2", "127.0.0.1", VB_UDP_PORT),
 	};
 
-	NEEDS_SLOTS(state);
 	for (unsigned i = 0; i < 2; i++)
 		send_and_take(&path[i], 1, 2 * MANY);
 	assert_false(has_flow(1));
 }
 
 /* Frames for another slot from the port of a flow would miss that slot as long as it lasts. */
-static void a_frame_for_another_slot_ends_it(void **state)
+FLOW_TEST(a_frame_for_another_slot_ends_it)
 {
 	struct vb_path path;
 
-	NEEDS_SLOTS(state);
 	path = flow_make();
 	send_one(&path, 2);
 	assert_int_equal(take(1, &path, 2), 1);
@@ -328,22 +306,20 @@ static void a_frame_for_another_slot_ends_it(void **state)
 }
 
 /* To 127.0.0.1 this host would speak as 127.0.0.1, and not as 127.0.0.2. */
-static void an_address_that_the_kernel_does_not_choose_has_none(void **state)
+FLOW_TEST(an_address_that_the_kernel_does_not_choose_has_none)
 {
 	struct vb_path path = path_from("127.0.0.1", "127.0.0.2", 0xc001);
 
-	NEEDS_SLOTS(state);
 	send_and_take(&path, 1, 2 * MANY);
 	assert_false(has_flow(1));
 	flow_make();
 }
 
 /* What anybody can send who does not even know the addresses. */
-static void junk_makes_none_and_ends_none(void **state)
+FLOW_TEST(junk_makes_none_and_ends_none)
 {
 	struct vb_path path = path_from("127.0.0.2", "127.0.0.1", 0xc001);
 
-	NEEDS_SLOTS(state);
 	all_are_wrong = true;
 	send_and_take(&path, 1, 2 * MANY);
 	assert_false(has_flow(1));
@@ -367,13 +343,12 @@ static void expect_flow_from(const char *address)
 }
 
 /* Anybody may make one who makes ICRCs; but there is one only, and it is for whom we know. */
-static void a_stranger_gives_way(void **state)
+FLOW_TEST(a_stranger_gives_way)
 {
 	struct vb_path known = path_from("127.0.0.2", "127.0.0.1", 0xc001);
 	struct vb_path stranger = path_from("127.0.0.3", "127.0.0.1", 0xc001);
 	struct vb_path back = path_make("127.0.0.1", "127.0.0.2");
 
-	NEEDS_SLOTS(state);
 	send_and_take(&stranger, 1, MANY);
 	expect_flow_from("127.0.0.3");
 	send_and_take(&known, 1, 2 * MANY);
@@ -388,12 +363,11 @@ static void a_stranger_gives_way(void **state)
 	expect_flow_from("127.0.0.2");
 }
 
-static void when_it_is_over_another_takes_its_place(void **state)
+FLOW_TEST(when_it_is_over_another_takes_its_place)
 {
 	struct vb_path path, other = path_from("127.0.0.3", "127.0.0.1", 0xc001);
 	struct vb_frame frame;
 
-	NEEDS_SLOTS(state);
 	path = flow_make();
 	send_and_take(&other, 1, MANY);
 	for (unsigned i = 0; i < OVER; i++)
@@ -405,7 +379,7 @@ static void when_it_is_over_another_takes_its_place(void **state)
 	send_and_take(&other, 1, MANY);
 }
 
-static void bursts_come_whole(void **state)
+FLOW_TEST(bursts_come_whole)
 {
 	static uint8_t data[BURST * BYTES];
 	struct vb_path path;
@@ -415,7 +389,6 @@ static void bursts_come_whole(void **state)
 		.iov = &iov,
 	};
 
-	NEEDS_SLOTS(state);
 	path = flow_make();
 	burst.path = path;
 	for (unsigned i = 0; i < BURST; i++) {
@@ -425,28 +398,4 @@ static void bursts_come_whole(void **state)
 	}
 	assert_int_equal(vb_link_tx(slot[0], &burst), 0);
 	assert_int_equal(take(1, &path, 1), BURST);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(many_in_a_row_make_one),
-		TEST(ipv6_makes_one_too),
-		TEST(it_begins_behind_what_came_before),
-		TEST(others_come_as_ever),
-		TEST(slots_stay_where_they_are),
-		TEST(slots_that_are_bound_meanwhile_are_in_their_places),
-		TEST(two_by_turns_make_none),
-		TEST(ports_that_do_not_name_the_slot_make_none),
-		TEST(a_frame_for_another_slot_ends_it),
-		TEST(an_address_that_the_kernel_does_not_choose_has_none),
-		TEST(junk_makes_none_and_ends_none),
-		TEST(a_stranger_gives_way),
-		TEST(when_it_is_over_another_takes_its_place),
-		TEST(bursts_come_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

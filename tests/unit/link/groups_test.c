@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Multicast groups of a UDP link, over loopback: who gets what is sent to one, and for how long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 
@@ -20,25 +14,18 @@ static uint32_t lo;
 static int start(void **state)
 {
 	if (!netns_enter())
-		return 0;
+		return group_lacks(NO_NETWORK_NAMESPACE);
 	lo = if_nametoindex("lo");
-	*state = slots_make(slot, SLOTS) ? slot : NULL;
-	return *state ? 0 : -1;
+	return slots_make(slot, SLOTS) ? 0 : -1;
 }
 
 static int end(void **state)
 {
-	if (*state)
-		slots_destroy(slot, SLOTS);
+	slots_destroy(slot, SLOTS);
 	return 0;
 }
 
-#define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
-#define NEEDS_SLOTS(state)                          \
-	do {                                        \
-		if (!*(state))                      \
-			SKIP(NO_NETWORK_NAMESPACE); \
-	} while (0)
+#define GROUP_TEST(name) TEST_BETWEEN(name, start, end)
 
 static int join(unsigned i, const char *address)
 {
@@ -109,9 +96,8 @@ static void expect_nothing(unsigned i)
 	assert_int_equal(receive(i, frames, QUIET_MS), 0);
 }
 
-static void each_link_that_joined_gets_it_once(void **state)
+GROUP_TEST(each_link_that_joined_gets_it_once)
 {
-	NEEDS_SLOTS(state);
 	assert_int_equal(slot[1]->ops->rx_fd(slot[1], GROUP_FD), -1);
 	assert_int_equal(join(1, "239.1.1.1"), 0);
 	assert_int_equal(join(2, "239.1.1.1"), 0);
@@ -127,9 +113,8 @@ static void each_link_that_joined_gets_it_once(void **state)
 	expect_nothing(1);
 }
 
-static void who_has_left_gets_nothing(void **state)
+GROUP_TEST(who_has_left_gets_nothing)
 {
-	NEEDS_SLOTS(state);
 	leave(1, "239.1.1.1"); /* without having joined */
 	assert_int_equal(join(1, "239.1.1.1"), 0);
 	assert_int_equal(join(1, "239.1.1.2"), 0);
@@ -146,13 +131,12 @@ static void who_has_left_gets_nothing(void **state)
 }
 
 /* The sockets of groups stand beside the slots' ones, in whose order the kernel must not err. */
-static void the_slots_get_what_is_theirs(void **state)
+GROUP_TEST(the_slots_get_what_is_theirs)
 {
 	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
 	struct vb_frame frames[FRAMES_MAX];
 	uint8_t data[BYTES] = { 0 };
 
-	NEEDS_SLOTS(state);
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned to = 0; to < SLOTS; to++) {
 			assert_int_equal(frame_send_to(slot[0], &path, to, data, BYTES), 0);
@@ -170,13 +154,12 @@ static void the_slots_get_what_is_theirs(void **state)
 }
 
 /* Neither may wait for an end of the other. */
-static void a_flood_of_either_leaves_the_other_its_turn(void **state)
+GROUP_TEST(a_flood_of_either_leaves_the_other_its_turn)
 {
 	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
 	struct vb_frame frames[FRAMES_MAX];
 	uint8_t data[BYTES] = { 0 };
 
-	NEEDS_SLOTS(state);
 	assert_int_equal(join(1, "239.1.1.1"), 0);
 	for (unsigned flood = 0; flood < 2; flood++) {
 		unsigned calls = 0, seen = 0;
@@ -202,7 +185,7 @@ static void a_flood_of_either_leaves_the_other_its_turn(void **state)
 	}
 }
 
-static void many_frames_in_one_go_arrive_one_by_one(void **state)
+GROUP_TEST(many_frames_in_one_go_arrive_one_by_one)
 {
 	enum { COUNT = 20 };
 	struct vb_path path = path_make("127.0.0.1", "239.1.1.1");
@@ -212,7 +195,6 @@ static void many_frames_in_one_go_arrive_one_by_one(void **state)
 	struct vb_burst burst = { .slot = 1023, .frames = COUNT, .frame_bytes = BYTES,
 				  .last_bytes = BYTES, .iovcnt = 1, .iov = &iov };
 
-	NEEDS_SLOTS(state);
 	path.ifindex = lo;
 	burst.path = path;
 	for (unsigned i = 0; i < COUNT; i++)
@@ -227,12 +209,11 @@ static void many_frames_in_one_go_arrive_one_by_one(void **state)
 	}
 }
 
-static void what_cannot_be_joined_is_told(void **state)
+GROUP_TEST(what_cannot_be_joined_is_told)
 {
 	uint8_t gid[VB_GID_BYTES];
 	struct vb_path path;
 
-	NEEDS_SLOTS(state);
 	gid_set(gid, "239.1.1.1");
 	assert_int_equal(slot[1]->ops->join(slot[1], gid, 12345), ENODEV);
 	assert_int_equal(join(1, "239.1.1.1"), 0);
@@ -251,13 +232,12 @@ static void what_cannot_be_joined_is_told(void **state)
 }
 
 /* A child closes its descriptors; the parent's go on. */
-static void forgetting_closes_nothing_of_others(void **state)
+GROUP_TEST(forgetting_closes_nothing_of_others)
 {
 	static struct vb_link *link; /* for good: nothing may be called after forget */
 	uint8_t gid[VB_GID_BYTES];
 	int fd, group_fd;
 
-	NEEDS_SLOTS(state);
 	gid_set(gid, "239.1.1.1");
 	assert_int_equal(vb_udp_socket_create(&fd), 0);
 	assert_int_equal(vb_udp_socket_bind(fd), 0);
@@ -270,19 +250,4 @@ static void forgetting_closes_nothing_of_others(void **state)
 	assert_int_equal(close(group_fd), -1);
 	cast("239.1.1.1", 1);
 	expect_frame(2, "239.1.1.1", 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(each_link_that_joined_gets_it_once),
-		GROUP_TEST(who_has_left_gets_nothing),
-		GROUP_TEST(the_slots_get_what_is_theirs),
-		GROUP_TEST(a_flood_of_either_leaves_the_other_its_turn),
-		GROUP_TEST(many_frames_in_one_go_arrive_one_by_one),
-		GROUP_TEST(what_cannot_be_joined_is_told),
-		GROUP_TEST(forgetting_closes_nothing_of_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

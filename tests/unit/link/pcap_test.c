@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <endian.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "group.h"
 #include "mock_link.h"
 
 /* Reads the file as pcap-savefile(5) describes it, with nothing of ours. */
@@ -33,6 +28,8 @@ static int file_remove(void **state)
 {
 	return unlink(file);
 }
+
+#define PCAP_TEST(name) TEST_BETWEEN(name, file_make, file_remove)
 
 static void file_read(void)
 {
@@ -139,7 +136,7 @@ static bool by_hint(const struct vb_path *path, const uint8_t *frame, size_t byt
 	return frame[0] == 9;
 }
 
-static void sent_bursts_are_recorded_frame_by_frame(void **state)
+PCAP_TEST(sent_bursts_are_recorded_frame_by_frame)
 {
 	struct mock_link *mock = mock_create();
 	uint8_t data[25];
@@ -169,7 +166,7 @@ static void sent_bursts_are_recorded_frame_by_frame(void **state)
 }
 
 /* What the link promised is what it is recorded with. */
-static void claims_pass_through(void **state)
+PCAP_TEST(claims_pass_through)
 {
 	struct mock_link *mock = mock_create();
 	uint8_t data[20] = {0};
@@ -194,7 +191,7 @@ static void claims_pass_through(void **state)
 	link->ops->destroy(link);
 }
 
-static void received_frames_are_recorded_with_their_senders_port(void **state)
+PCAP_TEST(received_frames_are_recorded_with_their_senders_port)
 {
 	struct mock_link *mock = mock_create();
 	uint8_t data[33] = {1, 2, 3};
@@ -219,7 +216,7 @@ static void received_frames_are_recorded_with_their_senders_port(void **state)
 	link->ops->destroy(link);
 }
 
-static void ipv6_headers_are_put_back(void **state)
+PCAP_TEST(ipv6_headers_are_put_back)
 {
 	struct mock_link *mock = mock_create();
 	uint8_t data[33] = {1, 2, 3};
@@ -244,7 +241,7 @@ static void ipv6_headers_are_put_back(void **state)
 	link->ops->destroy(link);
 }
 
-static void a_capture_is_its_owners_alone_or_fails(void **state)
+PCAP_TEST(a_capture_is_its_owners_alone_or_fails)
 {
 	struct mock_link *mock = mock_create();
 	struct vb_link *link;
@@ -268,21 +265,4 @@ static void a_capture_is_its_owners_alone_or_fails(void **state)
 	link->ops->leave(link, ipv4.dst);
 	assert_int_equal(mock->joined, 0);
 	link->ops->destroy(link);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(sent_bursts_are_recorded_frame_by_frame, file_make,
-						file_remove),
-		cmocka_unit_test_setup_teardown(claims_pass_through, file_make, file_remove),
-		cmocka_unit_test_setup_teardown(
-			received_frames_are_recorded_with_their_senders_port, file_make,
-			file_remove),
-		cmocka_unit_test_setup_teardown(ipv6_headers_are_put_back, file_make, file_remove),
-		cmocka_unit_test_setup_teardown(a_capture_is_its_owners_alone_or_fails, file_make,
-						file_remove),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The lock that processes share: who has it, who waits, who dies, in whatever namespaces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "group.h"
 #include "link/robust.h"
-#include "skip.h"
 
 enum { BYTES = 8192, NO_NAMESPACE = 77 };
 
@@ -47,6 +40,8 @@ static int end(void **state)
 	close(memory_fd);
 	return 0;
 }
+
+#define LOCK_TEST(name) TEST_BETWEEN(name, begin, end)
 
 static struct vb_robust_lock lock_open(void)
 {
@@ -138,7 +133,7 @@ static void party_kill(struct party *party)
 	close(party->told);
 }
 
-static void a_killed_waiter_is_not_the_holder(void **state)
+LOCK_TEST(a_killed_waiter_is_not_the_holder)
 {
 	struct vb_robust_lock lock = lock_open();
 	struct party holder, waiter;
@@ -162,7 +157,7 @@ static void a_killed_waiter_is_not_the_holder(void **state)
 	vb_robust_close(&lock);
 }
 
-static void a_waiter_gets_it_from_the_dead(void **state)
+LOCK_TEST(a_waiter_gets_it_from_the_dead)
 {
 	struct party holder, waiter;
 
@@ -179,7 +174,7 @@ static void a_waiter_gets_it_from_the_dead(void **state)
 }
 
 /* What is written there decides nothing. */
-static void it_does_not_go_by_what_stands_there(void **state)
+LOCK_TEST(it_does_not_go_by_what_stands_there)
 {
 	struct vb_robust_lock a = lock_open(), b = lock_open();
 
@@ -195,7 +190,7 @@ static void it_does_not_go_by_what_stands_there(void **state)
 }
 
 /* A copy of the descriptor, in another thread's hands or a child's, changes nothing. */
-static void copies_of_the_descriptor_do_not_matter(void **state)
+LOCK_TEST(copies_of_the_descriptor_do_not_matter)
 {
 	struct vb_robust_lock a = lock_open(), b = lock_open();
 
@@ -217,7 +212,7 @@ static void assert_child_ok(pid_t pid)
 }
 
 /* Without /proc. */
-static void it_holds_among_processes_without_files_of_their_own(void **state)
+LOCK_TEST(it_holds_among_processes_without_files_of_their_own)
 {
 	struct vb_robust_lock lock = lock_open();
 	pid_t pid;
@@ -248,7 +243,7 @@ static void it_holds_among_processes_without_files_of_their_own(void **state)
 
 /* --- the memory --- */
 
-static void nobody_changes_its_size(void **state)
+LOCK_TEST(nobody_changes_its_size)
 {
 	assert_int_equal(ftruncate(memory_fd, 0), -1);
 	assert_int_equal(ftruncate(memory_fd, 2 * BYTES), -1);
@@ -256,7 +251,7 @@ static void nobody_changes_its_size(void **state)
 	memory->counted++;
 }
 
-static void other_memory_is_not_mapped(void **state)
+LOCK_TEST(other_memory_is_not_mapped)
 {
 	static const unsigned kinds[] = {0, MFD_ALLOW_SEALING, MFD_ALLOW_SEALING | MFD_HUGETLB};
 	static const int seals[] = {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW};
@@ -282,20 +277,4 @@ static void other_memory_is_not_mapped(void **state)
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	assert_null(vb_robust_memory_map(fd, BYTES));
 	close(fd);
-}
-
-int main(void)
-{
-#define LOCK_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-	const struct CMUnitTest tests[] = {
-		LOCK_TEST(a_killed_waiter_is_not_the_holder),
-		LOCK_TEST(a_waiter_gets_it_from_the_dead),
-		LOCK_TEST(it_does_not_go_by_what_stands_there),
-		LOCK_TEST(copies_of_the_descriptor_do_not_matter),
-		LOCK_TEST(it_holds_among_processes_without_files_of_their_own),
-		LOCK_TEST(nobody_changes_its_size),
-		LOCK_TEST(other_memory_is_not_mapped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Files that processes share, which of them are mapped, bells, and lines. */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -18,10 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "link/shm.h"
-#include "skip.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -50,7 +42,7 @@ static int foreign(size_t bytes, int seals)
 
 /* --- files --- */
 
-static void two_mappings_are_one_memory(void **state)
+TEST(two_mappings_are_one_memory)
 {
 	uint8_t *a = reserved(), *b = reserved();
 	int fd;
@@ -72,7 +64,7 @@ static void two_mappings_are_one_memory(void **state)
 	vb_shm_unmap(b, BYTES);
 }
 
-static void what_is_reserved_is_zeros(void **state)
+TEST(what_is_reserved_is_zeros)
 {
 	uint8_t *a = reserved();
 
@@ -86,7 +78,7 @@ static void what_is_reserved_is_zeros(void **state)
 }
 
 /* After that, nobody sees what is written there, and nobody else's writing is seen. */
-static void what_is_blanked_is_shared_no_longer(void **state)
+TEST(what_is_blanked_is_shared_no_longer)
 {
 	uint8_t *a = reserved(), *b = reserved();
 	int fd;
@@ -107,7 +99,7 @@ static void what_is_blanked_is_shared_no_longer(void **state)
 }
 
 /* Its maker could make it shorter, and whoever touches it then gets SIGBUS. */
-static void a_file_that_may_shrink_is_refused(void **state)
+TEST(a_file_that_may_shrink_is_refused)
 {
 	static const int seals[] = { 0, F_SEAL_GROW, F_SEAL_SHRINK };
 	uint8_t *a = reserved();
@@ -122,7 +114,7 @@ static void a_file_that_may_shrink_is_refused(void **state)
 	vb_shm_unmap(a, BYTES);
 }
 
-static void a_file_of_another_size_is_refused(void **state)
+TEST(a_file_of_another_size_is_refused)
 {
 	static const size_t sizes[] = { 0, PAGE, BYTES - PAGE, BYTES - 1, BYTES + 1, 2 * BYTES };
 	uint8_t *a = reserved();
@@ -139,7 +131,7 @@ static void a_file_of_another_size_is_refused(void **state)
 	vb_shm_unmap(a, BYTES);
 }
 
-static void what_is_no_memory_file_is_refused(void **state)
+TEST(what_is_no_memory_file_is_refused)
 {
 	int fds[] = { open("/dev/zero", O_RDWR), open("/proc/self/exe", O_RDONLY),
 		      socket(AF_UNIX, SOCK_STREAM, 0), -1 };
@@ -156,7 +148,7 @@ static void what_is_no_memory_file_is_refused(void **state)
 
 /* Sealed against writing, it cannot be a ring of ours. */
 /* There may be no such page when it is touched, and whoever does would be killed. */
-static void huge_pages_are_refused(void **state)
+TEST(huge_pages_are_refused)
 {
 	enum { HUGE_BYTES = 2 << 20 };
 	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
@@ -172,7 +164,7 @@ static void huge_pages_are_refused(void **state)
 	close(fd);
 }
 
-static void a_file_that_cannot_be_written_is_no_ring(void **state)
+TEST(a_file_that_cannot_be_written_is_no_ring)
 {
 	int fd = foreign(BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 	uint8_t *a = reserved();
@@ -184,7 +176,7 @@ static void a_file_that_cannot_be_written_is_no_ring(void **state)
 	close(fd);
 }
 
-static void ours_keeps_its_size(void **state)
+TEST(ours_keeps_its_size)
 {
 	int fd;
 
@@ -204,7 +196,7 @@ static bool future_writes_are_sealed(int fd)
 }
 
 /* The limit's signal would kill us. */
-static void a_limit_of_file_sizes_is_an_error(void **state)
+TEST(a_limit_of_file_sizes_is_an_error)
 {
 	struct rlimit before, low;
 	void *memory;
@@ -220,7 +212,7 @@ static void a_limit_of_file_sizes_is_an_error(void **state)
 	assert_int_equal(rc, EFBIG);
 }
 
-static void only_its_owner_writes_an_export(void **state)
+TEST(only_its_owner_writes_an_export)
 {
 	uint8_t *view = reserved(), *at;
 	void *memory;
@@ -249,7 +241,7 @@ static void only_its_owner_writes_an_export(void **state)
 }
 
 /* A child of fork has nothing of it: neither does it see what goes on, nor can it disturb. */
-static void children_do_not_inherit(void **state)
+TEST(children_do_not_inherit)
 {
 	uint8_t *a = reserved(), *b = reserved();
 	int fd, status;
@@ -279,7 +271,7 @@ static void children_do_not_inherit(void **state)
 }
 
 /* What is forgotten there stays out of reach, and nothing else gets into its place. */
-static void nothing_takes_the_place_of_what_a_child_forgot(void **state)
+TEST(nothing_takes_the_place_of_what_a_child_forgot)
 {
 	uint8_t *a = reserved();
 	int status;
@@ -325,7 +317,9 @@ static int bell_end(void **state)
 	return 0;
 }
 
-static void a_bell_is_heard_until_it_is_hushed(void **state)
+#define BELL(name) TEST_BETWEEN(name, bell_begin, bell_end)
+
+BELL(a_bell_is_heard_until_it_is_hushed)
 {
 	assert_int_equal(events_of(bell), 0);
 	vb_bell_ring(others, &target);
@@ -340,7 +334,7 @@ static void a_bell_is_heard_until_it_is_hushed(void **state)
 }
 
 /* Ringing never blocks, and one that rings all day is hushed like any other. */
-static void it_may_be_rung_without_end(void **state)
+BELL(it_may_be_rung_without_end)
 {
 	unsigned hushes = 0;
 
@@ -353,7 +347,7 @@ static void it_may_be_rung_without_end(void **state)
 	}
 }
 
-static void we_can_ring_ourselves(void **state)
+BELL(we_can_ring_ourselves)
 {
 	for (unsigned i = 0; i < 1000; i++)
 		vb_bell_ring(bell, &target);
@@ -362,7 +356,7 @@ static void we_can_ring_ourselves(void **state)
 }
 
 /* Its name anybody can see, and send to. */
-static void who_does_not_know_the_word_wakes_nobody(void **state)
+BELL(who_does_not_know_the_word_wakes_nobody)
 {
 	struct vb_bell_target wrong = target;
 	uint8_t octets[16] = { 0 };
@@ -379,7 +373,7 @@ static void who_does_not_know_the_word_wakes_nobody(void **state)
 	assert_int_equal(events_of(bell), POLLIN);
 }
 
-static void to_ring_the_dead_is_no_error(void **state)
+BELL(to_ring_the_dead_is_no_error)
 {
 	close(bell);
 	vb_bell_ring(others, &target);
@@ -390,7 +384,7 @@ static void to_ring_the_dead_is_no_error(void **state)
 
 /* --- lines --- */
 
-static void a_line_is_cut_where_one_end_is_closed(void **state)
+TEST(a_line_is_cut_where_one_end_is_closed)
 {
 	int ends[2], copy;
 
@@ -408,7 +402,7 @@ static void a_line_is_cut_where_one_end_is_closed(void **state)
 	close(ends[0]);
 }
 
-static void a_line_can_be_cut(void **state)
+TEST(a_line_can_be_cut)
 {
 	static const int ways[] = { SHUT_RD, SHUT_WR, SHUT_RDWR };
 	int ends[2];
@@ -429,7 +423,7 @@ static void a_line_can_be_cut(void **state)
 	}
 }
 
-static void a_dead_process_is_seen_by_its_line(void **state)
+TEST(a_dead_process_is_seen_by_its_line)
 {
 	int ends[2], status;
 	pid_t pid;
@@ -449,35 +443,4 @@ static void a_dead_process_is_seen_by_its_line(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(vb_line_is_cut(ends[0]));
 	close(ends[0]);
-}
-
-#define BELL(name) cmocka_unit_test_setup_teardown(name, bell_begin, bell_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_mappings_are_one_memory),
-		cmocka_unit_test(a_limit_of_file_sizes_is_an_error),
-		cmocka_unit_test(what_is_reserved_is_zeros),
-		cmocka_unit_test(what_is_blanked_is_shared_no_longer),
-		cmocka_unit_test(a_file_that_may_shrink_is_refused),
-		cmocka_unit_test(a_file_of_another_size_is_refused),
-		cmocka_unit_test(what_is_no_memory_file_is_refused),
-		cmocka_unit_test(huge_pages_are_refused),
-		cmocka_unit_test(a_file_that_cannot_be_written_is_no_ring),
-		cmocka_unit_test(ours_keeps_its_size),
-		cmocka_unit_test(only_its_owner_writes_an_export),
-		cmocka_unit_test(children_do_not_inherit),
-		cmocka_unit_test(nothing_takes_the_place_of_what_a_child_forgot),
-		BELL(a_bell_is_heard_until_it_is_hushed),
-		BELL(it_may_be_rung_without_end),
-		BELL(we_can_ring_ourselves),
-		BELL(who_does_not_know_the_word_wakes_nobody),
-		BELL(to_ring_the_dead_is_no_error),
-		cmocka_unit_test(a_line_is_cut_where_one_end_is_closed),
-		cmocka_unit_test(a_line_can_be_cut),
-		cmocka_unit_test(a_dead_process_is_seen_by_its_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

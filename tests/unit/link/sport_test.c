@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which source port frames to a slot have, and what becomes of it where there is none to be had. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,7 +18,7 @@ static struct vb_path path;
 static int group_create(void **state)
 {
 	if (!netns_enter())
-		return 0;
+		return group_lacks(NO_NETWORK_NAMESPACE);
 	if (!slots_make(slot, SLOTS))
 		return -1;
 	path = path_make("127.0.0.1", "127.0.0.2");
@@ -36,9 +30,10 @@ static int group_destroy(void **state)
 {
 	if (*state)
 		slots_destroy(slot, SLOTS);
-	*state = NULL;
 	return 0;
 }
+
+#define GROUP_TEST(name) TEST_BETWEEN(name, group_create, group_destroy)
 
 static uint16_t sport_for(enum vb_whom whom, unsigned to)
 {
@@ -86,11 +81,10 @@ static int port_take(uint16_t port)
 
 /* --- tests --- */
 
-static void frames_leave_from_the_port_of_their_slot(void **state)
+GROUP_TEST(frames_leave_from_the_port_of_their_slot)
 {
 	static const char *const addresses[][2] = {{"127.0.0.1", "127.0.0.2"}, {"::", "::1"}};
 
-	NEEDS_GROUP(state);
 	for (unsigned i = 0; i < 2; i++) {
 		path = path_make(addresses[i][0], addresses[i][1]);
 		assert_int_equal(sport(1, 2), 0xc002);
@@ -107,20 +101,18 @@ static void frames_leave_from_the_port_of_their_slot(void **state)
 	assert_int_equal(sport(1, 1024), VB_UDP_PORT);
 }
 
-static void neighbours_share_a_port(void **state)
+GROUP_TEST(neighbours_share_a_port)
 {
-	NEEDS_GROUP(state);
 	assert_int_equal(sport(0, 2), 0xc002);
 	assert_int_equal(sport(1, 2), 0xc002);
 	path.sport = 0xc002;
 	assert_int_equal(sport_seen(), 0xc002);
 }
 
-static void what_stays_on_the_host_needs_no_port(void **state)
+GROUP_TEST(what_stays_on_the_host_needs_no_port)
 {
 	unsigned fds;
 
-	NEEDS_GROUP(state);
 	fds = fds_open();
 	path = path_make("127.0.0.1", "127.0.0.1");
 	assert_int_equal(sport(1, 2), VB_UDP_PORT);
@@ -130,23 +122,21 @@ static void what_stays_on_the_host_needs_no_port(void **state)
 }
 
 /* Its ICRC would be wrong. */
-static void a_port_that_was_not_told_is_not_replaced(void **state)
+GROUP_TEST(a_port_that_was_not_told_is_not_replaced)
 {
 	uint8_t data[64] = {0};
 
-	NEEDS_GROUP(state);
 	path.sport = 0xc002;
 	assert_int_equal(frame_send_to(slot[1], &path, 2, data, sizeof(data)), EADDRNOTAVAIL);
 	path.sport = 0xffff;
 	assert_int_equal(frame_send_to(slot[1], &path, 2, data, sizeof(data)), EADDRNOTAVAIL);
 }
 
-static void a_port_of_somebody_elses_is_done_without(void **state)
+GROUP_TEST(a_port_of_somebody_elses_is_done_without)
 {
 	unsigned fds;
 	int fd;
 
-	NEEDS_GROUP(state);
 	fds = fds_open();
 	fd = port_take(0xc002);
 	assert_int_equal(sport(1, 2), VB_UDP_PORT);
@@ -158,11 +148,10 @@ static void a_port_of_somebody_elses_is_done_without(void **state)
 	assert_int_equal(sport(0, 2), 0xc002);
 }
 
-static void sockets_are_bounded(void **state)
+GROUP_TEST(sockets_are_bounded)
 {
 	unsigned fds;
 
-	NEEDS_GROUP(state);
 	fds = fds_open();
 	for (unsigned to = 0; to < VB_UDP_SLOTS; to++)
 		assert_int_equal(sport(1, to),
@@ -175,12 +164,11 @@ static void sockets_are_bounded(void **state)
 }
 
 /* Who sends something, under whatever address and from whatever slot, takes nothing from others. */
-static void all_strangers_have_one_together(void **state)
+GROUP_TEST(all_strangers_have_one_together)
 {
 	static const char *const addresses[][2] = {{"127.0.0.1", "127.0.0.2"}, {"::1", "::1"}};
 	unsigned fds;
 
-	NEEDS_GROUP(state);
 	assert_int_equal(sport_for(VB_STRANGER, 1), 0xbfff);
 	fds = fds_open();
 	for (unsigned i = 0; i < 2; i++) {
@@ -209,11 +197,10 @@ static void all_strangers_have_one_together(void **state)
 	assert_int_equal(sport_for(VB_STRANGER, 2), 0xc002);
 }
 
-static void guests_leave_room(void **state)
+GROUP_TEST(guests_leave_room)
 {
 	unsigned fds;
 
-	NEEDS_GROUP(state);
 	fds = fds_open();
 	for (unsigned to = 0; to < VB_UDP_SLOTS; to++)
 		assert_int_equal(sport_for(VB_GUEST, to),
@@ -227,12 +214,11 @@ static void guests_leave_room(void **state)
 	assert_int_equal(fds_open(), fds + VB_UDP_SENDERS_MAX + VB_UDP_COUNTED_MAX);
 }
 
-static void the_other_half_of_the_descriptors_is_left(void **state)
+GROUP_TEST(the_other_half_of_the_descriptors_is_left)
 {
 	struct rlimit before, few;
 	unsigned own = 0, fds;
 
-	NEEDS_GROUP(state);
 	fds = fds_open();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = before;
@@ -246,13 +232,12 @@ static void the_other_half_of_the_descriptors_is_left(void **state)
 	assert_int_equal(sport_seen(), VB_UDP_PORT);
 }
 
-static void a_forked_child_closes_them(void **state)
+GROUP_TEST(a_forked_child_closes_them)
 {
 	unsigned fds;
 	int status;
 	pid_t pid;
 
-	NEEDS_GROUP(state);
 	fds = fds_open();
 	assert_int_equal(sport(1, 2), 0xc002);
 	assert_int_equal(sport(2, 900), 0xc384);
@@ -269,14 +254,13 @@ static void a_forked_child_closes_them(void **state)
 }
 
 /* One slot's, and one link's of this host: whoever receives them takes them for one flow. */
-static void a_port_that_is_chosen_is_nobody_elses(void **state)
+GROUP_TEST(a_port_that_is_chosen_is_nobody_elses)
 {
 	static const char *const addresses[][2] = {{"127.0.0.1", "127.0.0.2"}, {"::1", "::1"}};
 	const struct vb_link_ops *ops;
 	unsigned fds;
 	int fd;
 
-	NEEDS_GROUP(state);
 	ops = slot[1]->ops;
 	for (unsigned i = 0; i < 2; i++) {
 		path = path_make(addresses[i][0], addresses[i][1]);
@@ -301,13 +285,12 @@ static void a_port_that_is_chosen_is_nobody_elses(void **state)
 	assert_int_equal(ops->sport_choose(slot[1], &path, 2, 60000), ENOSPC);
 }
 
-static void nothing_is_kept_that_is_sent_to_them(void **state)
+GROUP_TEST(nothing_is_kept_that_is_sent_to_them)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(0xc002)};
 	uint8_t data[64] = {0};
 	int fd, other;
 
-	NEEDS_GROUP(state);
 	assert_int_equal(vb_udp_socket_sender(&fd, AF_INET6, NULL, 0xc002, 64, false), 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
@@ -329,13 +312,12 @@ static void *ask_for_all(void *arg)
 	return (void *)own;
 }
 
-static void threads_may_ask_at_once(void **state)
+GROUP_TEST(threads_may_ask_at_once)
 {
 	pthread_t thread[THREADS];
 	unsigned fds;
 	void *own;
 
-	NEEDS_GROUP(state);
 	fds = fds_open();
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, ask_for_all, NULL), 0);
@@ -347,7 +329,7 @@ static void threads_may_ask_at_once(void **state)
 }
 
 /* A socket that is connected is told when nobody was there. That is no reason not to send again. */
-static void an_earlier_refusal_keeps_nothing_from_leaving(void **state)
+TEST(an_earlier_refusal_keeps_nothing_from_leaving)
 {
 	uint8_t data[64] = {0};
 	struct vb_link *link;
@@ -368,28 +350,4 @@ static void an_earlier_refusal_keeps_nothing_from_leaving(void **state)
 	assert_int_equal(recv(listener, data, sizeof(data), 0), sizeof(data));
 	close(listener);
 	link->ops->destroy(link);
-}
-
-#define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, group_create, group_destroy)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(frames_leave_from_the_port_of_their_slot),
-		GROUP_TEST(neighbours_share_a_port),
-		GROUP_TEST(what_stays_on_the_host_needs_no_port),
-		GROUP_TEST(a_port_that_was_not_told_is_not_replaced),
-		GROUP_TEST(a_port_of_somebody_elses_is_done_without),
-		GROUP_TEST(sockets_are_bounded),
-		GROUP_TEST(all_strangers_have_one_together),
-		GROUP_TEST(guests_leave_room),
-		GROUP_TEST(the_other_half_of_the_descriptors_is_left),
-		GROUP_TEST(a_forked_child_closes_them),
-		GROUP_TEST(a_port_that_is_chosen_is_nobody_elses),
-		GROUP_TEST(nothing_is_kept_that_is_sent_to_them),
-		GROUP_TEST(threads_may_ask_at_once),
-		cmocka_unit_test(an_earlier_refusal_keeps_nothing_from_leaving),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,19 +5,11 @@
 /* Slots' sockets as the hub makes them, a link on each, and frames between them. */
 
 #include <arpa/inet.h>
-#include <string.h>
 
+#include "group.h"
 #include "link/link.h"
 #include "link/udp.h"
 #include "netns.h"
-#include "skip.h"
-
-/* Skips where there is no namespace to be had, and so no group. */
-#define NEEDS_GROUP(state)                          \
-	do {                                        \
-		if (!*(state))                      \
-			SKIP(NO_NETWORK_NAMESPACE); \
-	} while (0)
 
 /* These tests' frames have no ICRC, and are right as long as a test does not say otherwise. */
 static bool all_are_wrong;

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -29,7 +23,7 @@ static int group_create(void **state)
 	int fd[SLOTS];
 
 	if (!netns_enter())
-		return 0;
+		return group_lacks(NO_NETWORK_NAMESPACE);
 	for (unsigned i = 0; i < SLOTS; i++) {
 		if (vb_udp_socket_create(&fd[i]) || (i == 0 && vb_udp_socket_steer(fd[i])) ||
 		    vb_udp_socket_bound(fd[i]) || vb_udp_socket_bind(fd[i]) ||
@@ -48,6 +42,8 @@ static int group_destroy(void **state)
 	*state = NULL;
 	return 0;
 }
+
+#define GROUP_TEST(name) TEST_BETWEEN(name, group_create, group_destroy)
 
 /* Octets that begin as a BTH for that slot and go on with a pattern. */
 static void frame_fill(uint8_t *data, uint32_t bytes, unsigned to, uint8_t tag)
@@ -103,13 +99,12 @@ static unsigned receive_all(void)
 
 /* --- tests --- */
 
-static void a_burst_arrives_frame_by_frame(void **state)
+GROUP_TEST(a_burst_arrives_frame_by_frame)
 {
 	static const char *const addresses[] = {"127.0.0.1", "::1"};
 	static uint8_t data[50 * 1000 + 123];
 	struct vb_frame frames[FRAMES_MAX];
 
-	NEEDS_GROUP(state);
 	for (unsigned a = 0; a < VB_ARRAY_LEN(addresses); a++) {
 		struct vb_path path = path_make(addresses[a], addresses[a]);
 
@@ -128,13 +123,12 @@ static void a_burst_arrives_frame_by_frame(void **state)
 	}
 }
 
-static void the_path_is_put_into_the_header_and_read_back(void **state)
+GROUP_TEST(the_path_is_put_into_the_header_and_read_back)
 {
 	static const char *const addresses[] = {"127.0.0.1", "::1"};
 	struct vb_frame frames[FRAMES_MAX];
 	uint8_t data[64];
 
-	NEEDS_GROUP(state);
 	for (unsigned a = 0; a < VB_ARRAY_LEN(addresses); a++) {
 		struct vb_path path = path_make(addresses[a], addresses[a]);
 
@@ -157,13 +151,12 @@ static void the_path_is_put_into_the_header_and_read_back(void **state)
 	}
 }
 
-static void the_source_address_is_the_paths(void **state)
+GROUP_TEST(the_source_address_is_the_paths)
 {
 	struct vb_path path = path_make("127.0.0.5", "127.0.0.9");
 	struct vb_frame frames[FRAMES_MAX];
 	uint8_t data[64];
 
-	NEEDS_GROUP(state);
 	frame_fill(data, sizeof(data), 1, 0);
 	assert_int_equal(burst_send(slot[3], &path, 1, data, sizeof(data), 64), 0);
 	assert_int_equal(receive(slot[1], frames), 1);
@@ -172,7 +165,7 @@ static void the_source_address_is_the_paths(void **state)
 }
 
 /* Slot 0 is nobody's: a request of XRC goes to the slot of the SRQ that it names (IBTA A14). */
-static void a_request_of_xrc_goes_to_its_srq_s_slot(void **state)
+GROUP_TEST(a_request_of_xrc_goes_to_its_srq_s_slot)
 {
 	static const struct {
 		uint8_t opcode;
@@ -186,7 +179,6 @@ static void a_request_of_xrc_goes_to_its_srq_s_slot(void **state)
 	struct vb_frame frames[FRAMES_MAX];
 	uint8_t data[32];
 
-	NEEDS_GROUP(state);
 	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
 		uint32_t srqn = rows[i].srq_slot << 14 | 5;
 
@@ -204,13 +196,12 @@ static void a_request_of_xrc_goes_to_its_srq_s_slot(void **state)
 	}
 }
 
-static void every_slot_gets_its_own(void **state)
+GROUP_TEST(every_slot_gets_its_own)
 {
 	static const char *const addresses[] = {"127.0.0.1", "127.0.0.2", "::1"};
 	struct vb_frame frames[FRAMES_MAX];
 	uint8_t data[3 * 256];
 
-	NEEDS_GROUP(state);
 	for (unsigned i = 0; i < 500; i++) {
 		const char *address = addresses[i % VB_ARRAY_LEN(addresses)];
 		struct vb_path path = path_make(address, address);
@@ -225,26 +216,24 @@ static void every_slot_gets_its_own(void **state)
 	}
 }
 
-static void what_names_no_slot_goes_to_slot_0(void **state)
+GROUP_TEST(what_names_no_slot_goes_to_slot_0)
 {
 	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
 	struct vb_frame frames[FRAMES_MAX];
 	uint8_t data[6];
 
-	NEEDS_GROUP(state);
 	memset(data, 0xff, sizeof(data));
 	assert_int_equal(burst_send(slot[1], &path, 0, data, sizeof(data), sizeof(data)), 0);
 	assert_int_equal(receive(slot[0], frames), 1);
 	assert_int_equal(frames[0].bytes, sizeof(data));
 }
 
-static void frames_that_found_no_room_come_with_the_next_call(void **state)
+GROUP_TEST(frames_that_found_no_room_come_with_the_next_call)
 {
 	struct vb_path path = path_make("::1", "::1");
 	struct vb_frame frames[FRAMES_MAX];
 	static uint8_t data[20 * 100];
 
-	NEEDS_GROUP(state);
 	frame_fill(data, sizeof(data), 2, 0);
 	assert_int_equal(burst_send(slot[1], &path, 2, data, sizeof(data), 100), 0);
 	assert_int_equal(vb_link_rx(slot[2], frames, 7), 7);
@@ -257,13 +246,12 @@ static void frames_that_found_no_room_come_with_the_next_call(void **state)
 	assert_int_equal(vb_link_rx(slot[2], frames, 13), 0);
 }
 
-static void an_unmapped_piece_is_efault(void **state)
+GROUP_TEST(an_unmapped_piece_is_efault)
 {
 	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *gone;
 
-	NEEDS_GROUP(state);
 	gone = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_int_equal(burst_send(slot[1], &path, 2, gone, 100, 100), EFAULT);
 	assert_int_equal(burst_send(slot[1], &path, 2, gone, 300, 100), EFAULT);
@@ -272,13 +260,12 @@ static void an_unmapped_piece_is_efault(void **state)
 	munmap(gone, page);
 }
 
-static void no_route_is_an_error_and_no_mtu(void **state)
+GROUP_TEST(no_route_is_an_error_and_no_mtu)
 {
 	struct vb_path path = path_make("127.0.0.1", "192.0.2.1");
 	struct vb_path nobody = path_make("127.0.0.1", "127.0.0.1");
 	uint8_t data[64] = {0};
 
-	NEEDS_GROUP(state);
 	assert_int_not_equal(burst_send(slot[1], &path, 2, data, sizeof(data), 64), 0);
 	assert_int_equal(slot[1]->ops->frame_bytes_max(slot[1], &path), 0);
 	/* A source address that is not ours. */
@@ -289,12 +276,11 @@ static void no_route_is_an_error_and_no_mtu(void **state)
 }
 
 /* Where the kernel cannot be asked, that is no reason to take a peer for unreachable. */
-static void without_a_descriptor_any_mtu_will_do(void **state)
+GROUP_TEST(without_a_descriptor_any_mtu_will_do)
 {
 	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
 	struct rlimit before, none;
 
-	NEEDS_GROUP(state);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = 0;
@@ -303,12 +289,11 @@ static void without_a_descriptor_any_mtu_will_do(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-static void the_mtu_bounds_frames_not_segmentation(void **state)
+GROUP_TEST(the_mtu_bounds_frames_not_segmentation)
 {
 	struct vb_path ipv4 = path_make("127.0.0.1", "127.0.0.1"), ipv6 = path_make("::1", "::1");
 	static uint8_t data[2 * LO_MTU];
 
-	NEEDS_GROUP(state);
 	assert_true(netns_interface_up("lo", LO_MTU));
 	assert_int_equal(slot[1]->ops->frame_bytes_max(slot[1], &ipv4), LO_MTU - 28);
 	assert_int_equal(slot[1]->ops->frame_bytes_max(slot[1], &ipv6), LO_MTU - 48);
@@ -323,14 +308,13 @@ static void the_mtu_bounds_frames_not_segmentation(void **state)
 	assert_int_equal(receive_all(), 1 + 2 + 2);
 }
 
-static void a_kernel_that_cannot_segment_is_asked_once(void **state)
+GROUP_TEST(a_kernel_that_cannot_segment_is_asked_once)
 {
 	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
 	struct vb_frame frames[FRAMES_MAX];
 	int on = 1;
 	uint8_t data[300];
 
-	NEEDS_GROUP(state);
 	/* Without checksums Linux refuses to segment: udp_send_skb() returns EINVAL. */
 	setsockopt(slot[1]->ops->rx_fd(slot[1], 0), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on));
 	frame_fill(data, sizeof(data), 2, 0);
@@ -342,13 +326,12 @@ static void a_kernel_that_cannot_segment_is_asked_once(void **state)
 	assert_int_equal(receive(slot[2], frames), 1);
 }
 
-static void a_shut_socket_has_nothing_and_gets_nothing(void **state)
+GROUP_TEST(a_shut_socket_has_nothing_and_gets_nothing)
 {
 	struct vb_path path = path_make("127.0.0.1", "127.0.0.1");
 	struct vb_frame frames[FRAMES_MAX];
 	uint8_t data[64];
 
-	NEEDS_GROUP(state);
 	frame_fill(data, sizeof(data), 2, 0);
 	for (unsigned i = 0; i < 1000; i++)
 		assert_int_equal(burst_send(slot[1], &path, 2, data, sizeof(data), 64), 0);
@@ -361,14 +344,13 @@ static void a_shut_socket_has_nothing_and_gets_nothing(void **state)
 	assert_int_equal(receive(slot[2], frames), 1);
 }
 
-static void datagrams_without_checksum_are_taken(void **state)
+GROUP_TEST(datagrams_without_checksum_are_taken)
 {
 	struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(VB_UDP_PORT)};
 	struct vb_frame frames[FRAMES_MAX];
 	int fd, on = 1;
 	uint8_t data[64];
 
-	NEEDS_GROUP(state);
 	/* As rdma_rxe sends them. 101: UDP_NO_CHECK6_TX. */
 	fd = socket(AF_INET6, SOCK_DGRAM, 0);
 	assert_int_equal(setsockopt(fd, IPPROTO_UDP, 101, &on, sizeof(on)), 0);
@@ -381,35 +363,9 @@ static void datagrams_without_checksum_are_taken(void **state)
 	close(fd);
 }
 
-static void the_port_is_seen_taken_by_our_own_group(void **state)
+GROUP_TEST(the_port_is_seen_taken_by_our_own_group)
 {
-	NEEDS_GROUP(state);
 	assert_int_equal(vb_udp_port_probe(), EADDRINUSE);
 	group_destroy(state);
 	assert_int_equal(vb_udp_port_probe(), 0);
-}
-
-#define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, group_create, group_destroy)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(a_burst_arrives_frame_by_frame),
-		GROUP_TEST(the_path_is_put_into_the_header_and_read_back),
-		GROUP_TEST(the_source_address_is_the_paths),
-		GROUP_TEST(every_slot_gets_its_own),
-		GROUP_TEST(a_request_of_xrc_goes_to_its_srq_s_slot),
-		GROUP_TEST(what_names_no_slot_goes_to_slot_0),
-		GROUP_TEST(frames_that_found_no_room_come_with_the_next_call),
-		GROUP_TEST(an_unmapped_piece_is_efault),
-		GROUP_TEST(without_a_descriptor_any_mtu_will_do),
-		GROUP_TEST(no_route_is_an_error_and_no_mtu),
-		GROUP_TEST(the_mtu_bounds_frames_not_segmentation),
-		GROUP_TEST(a_kernel_that_cannot_segment_is_asked_once),
-		GROUP_TEST(a_shut_socket_has_nothing_and_gets_nothing),
-		GROUP_TEST(datagrams_without_checksum_are_taken),
-		GROUP_TEST(the_port_is_seen_taken_by_our_own_group),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,8 @@ static int begin_connected(void **state)
 	return rc;
 }
 
+#define CONNECTED(name) TEST_BETWEEN(name, begin_connected, end)
+
 static void frame_make(uint8_t *octets, struct vb_frame *out, enum vb_kind kind, uint32_t psn)
 {
 	struct vb_pkt pkt = packet_for(fix.qp, vb_op_find(VB_RC, kind, VB_P_ONLY, 0), psn);
@@ -140,7 +142,7 @@ static void get_quick(void)
 
 /* --- tests --- */
 
-static void it_travels_with_the_answer(void **state)
+CONNECTED(it_travels_with_the_answer)
 {
 	get_quick();
 	for (unsigned i = 0; i < 10; i++) {
@@ -153,7 +155,7 @@ static void it_travels_with_the_answer(void **state)
 	}
 }
 
-static void without_an_answer_it_leaves_when_its_time_has_come(void **state)
+CONNECTED(without_an_answer_it_leaves_when_its_time_has_come)
 {
 	get_quick();
 	assert_int_equal(vb_nic_deadline_ns(fix.nic), fake_ns + VB_ACK_WAIT_NS);
@@ -168,7 +170,7 @@ static void without_an_answer_it_leaves_when_its_time_has_come(void **state)
 	assert_sent(1, 1);
 }
 
-static void who_sleeps_is_told_once(void **state)
+CONNECTED(who_sleeps_is_told_once)
 {
 	unsigned kicks;
 
@@ -182,7 +184,7 @@ static void who_sleeps_is_told_once(void **state)
 	assert_int_equal(fix.kicks, kicks);
 }
 
-static void an_old_deadline_does_no_harm(void **state)
+CONNECTED(an_old_deadline_does_no_harm)
 {
 	get_quick();
 	answer(STEP_NS);
@@ -197,14 +199,14 @@ static void an_old_deadline_does_no_harm(void **state)
 	assert_sent(1, 1);
 }
 
-static void a_second_message_is_acknowledged_at_once(void **state)
+CONNECTED(a_second_message_is_acknowledged_at_once)
 {
 	get_quick();
 	message_comes(true);
 	assert_sent(1, 1);
 }
 
-static void slow_answers_are_not_waited_for(void **state)
+CONNECTED(slow_answers_are_not_waited_for)
 {
 	for (unsigned i = 0; i < 2 * QUICK; i++) {
 		message_comes(true);
@@ -214,7 +216,7 @@ static void slow_answers_are_not_waited_for(void **state)
 	}
 }
 
-static void who_does_not_poll_is_not_waited_for(void **state)
+CONNECTED(who_does_not_poll_is_not_waited_for)
 {
 	for (unsigned i = 0; i < 2 * QUICK; i++) {
 		message_comes(false);
@@ -224,7 +226,7 @@ static void who_does_not_poll_is_not_waited_for(void **state)
 	}
 }
 
-static void it_waits_no_longer_than_its_qp_lives(void **state)
+CONNECTED(it_waits_no_longer_than_its_qp_lives)
 {
 	get_quick();
 	drop_qp(fix.qp);
@@ -239,7 +241,7 @@ static void it_waits_no_longer_than_its_qp_lives(void **state)
 }
 
 /* A burst that the link refuses must not be the last that the peer was to hear of us. */
-static void a_full_link_is_waited_for(void **state)
+CONNECTED(a_full_link_is_waited_for)
 {
 	get_quick();
 	ends.full = 20;
@@ -249,7 +251,7 @@ static void a_full_link_is_waited_for(void **state)
 	fix.qp = make_qp(IBV_QPT_RC, fix.cq, NULL);
 }
 
-static void a_link_that_stays_full_is_not(void **state)
+CONNECTED(a_link_that_stays_full_is_not)
 {
 	get_quick();
 	ends.full = UINT_MAX;
@@ -259,7 +261,7 @@ static void a_link_that_stays_full_is_not(void **state)
 	fix.qp = make_qp(IBV_QPT_RC, fix.cq, NULL);
 }
 
-static void it_leaves_before_the_qp_is_in_error(void **state)
+CONNECTED(it_leaves_before_the_qp_is_in_error)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -269,33 +271,11 @@ static void it_leaves_before_the_qp_is_in_error(void **state)
 	assert_int_equal(ends.opcode[0], vb_op_find(VB_RC, VB_K_ACK, VB_P_ONLY, 0));
 }
 
-static void it_leaves_when_the_process_ends(void **state)
+CONNECTED(it_leaves_when_the_process_ends)
 {
 	get_quick();
 	vb_nic_farewell(fix.nic);
 	assert_sent(1, 1);
 	vb_nic_farewell(fix.nic);
 	assert_sent(0, 0);
-}
-
-#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CONNECTED(it_travels_with_the_answer),
-		CONNECTED(without_an_answer_it_leaves_when_its_time_has_come),
-		CONNECTED(who_sleeps_is_told_once),
-		CONNECTED(an_old_deadline_does_no_harm),
-		CONNECTED(a_second_message_is_acknowledged_at_once),
-		CONNECTED(slow_answers_are_not_waited_for),
-		CONNECTED(who_does_not_poll_is_not_waited_for),
-		CONNECTED(it_waits_no_longer_than_its_qp_lives),
-		CONNECTED(a_full_link_is_waited_for),
-		CONNECTED(a_link_that_stays_full_is_not),
-		CONNECTED(it_leaves_before_the_qp_is_in_error),
-		CONNECTED(it_leaves_when_the_process_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,8 @@ static int begin_with_ports(void **state)
 	return rc;
 }
 
+#define PORTS_TEST(name) TEST_BETWEEN(name, begin_with_ports, end)
+
 static void assert_seen(unsigned n, uint16_t sport)
 {
 	assert_int_equal(seen.n, n);
@@ -71,7 +73,7 @@ static void post(struct vb_qp *qp, struct vb_ah *ah, uint32_t dqpn)
 	assert_int_equal(vb_qp_post_send(qp, &wr, &bad), 0);
 }
 
-static void a_connected_qp_has_one(void **state)
+PORTS_TEST(a_connected_qp_has_one)
 {
 	struct vb_cq *cq = make_cq(8, NULL);
 	struct vb_qp *rc = make_qp(IBV_QPT_RC, cq, NULL), *uc = make_qp(IBV_QPT_UC, cq, NULL);
@@ -89,7 +91,7 @@ static void a_connected_qp_has_one(void **state)
 	drop_cq(cq);
 }
 
-static void each_datagram_has_its_own(void **state)
+PORTS_TEST(each_datagram_has_its_own)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 	struct vb_cq *cq = make_cq(8, NULL);
@@ -112,7 +114,7 @@ static void each_datagram_has_its_own(void **state)
 	drop_cq(cq);
 }
 
-static void an_answer_has_the_askers(void **state)
+PORTS_TEST(an_answer_has_the_askers)
 {
 	struct vb_flow ask = { .kind = VB_FLOW_ASK, .dqpn = 3 << VB_INDEX_BITS, .slot = 9 };
 	uint8_t data[VB_FLOW_FRAME_BYTES];
@@ -142,7 +144,7 @@ static int host_sport_choose(void *arg, uint16_t src_slot, const struct vb_path 
 	return port == 60000 ? EADDRINUSE : 0;
 }
 
-static void a_qp_may_choose_its_own(void **state)
+PORTS_TEST(a_qp_may_choose_its_own)
 {
 	struct vb_cq *cq = make_cq(8, NULL);
 	struct vb_qp *uc = make_qp(IBV_QPT_UC, cq, NULL), *ud = make_qp(IBV_QPT_UD, cq, NULL);
@@ -162,18 +164,4 @@ static void a_qp_may_choose_its_own(void **state)
 	drop_qp(ud);
 	drop_qp(uc);
 	drop_cq(cq);
-}
-
-#define PORTS_TEST(name) cmocka_unit_test_setup_teardown(name, begin_with_ports, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		PORTS_TEST(a_connected_qp_has_one),
-		PORTS_TEST(each_datagram_has_its_own),
-		PORTS_TEST(an_answer_has_the_askers),
-		PORTS_TEST(a_qp_may_choose_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

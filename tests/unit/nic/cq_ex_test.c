@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* What a CQ does that was asked for more than to queue: stamps, moderation, overruns. */
-
 #include "nic_fixture.h"
 
 static void push(struct vb_cq *cq, uint64_t wr_id, uint32_t qpn, bool solicited)
@@ -32,7 +31,7 @@ static int try_ex(struct ibv_cq_init_attr_ex attr)
 
 /* --- ibv_create_cq_ex(3): what it takes and what not --- */
 
-static void every_bit_is_known_or_refused(void **state)
+NIC_TEST(every_bit_is_known_or_refused)
 {
 	const uint32_t flags[] = { IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
 				   IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN };
@@ -58,7 +57,7 @@ static void every_bit_is_known_or_refused(void **state)
 	}
 }
 
-static void values_out_of_range_are_refused(void **state)
+NIC_TEST(values_out_of_range_are_refused)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 0 };
 	struct vb_ctx *other;
@@ -85,7 +84,7 @@ static void values_out_of_range_are_refused(void **state)
 	assert_int_equal(atomic_load(&fix.nic->counts.cqs), 0);
 }
 
-static void without_clocks_nothing_is_stamped(void **state)
+NIC_TEST(without_clocks_nothing_is_stamped)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 1 };
 	struct ibv_device_attr_ex device;
@@ -110,7 +109,7 @@ static void without_clocks_nothing_is_stamped(void **state)
 
 /* --- taking --- */
 
-static void a_taken_completion_tells_all(void **state)
+NIC_TEST(a_taken_completion_tells_all)
 {
 	struct vb_cq *cq = make_cq(4, NULL);
 	struct vb_cqe cqe = { .wc = { .wr_id = 5, .byte_len = 6 },
@@ -134,7 +133,7 @@ static void a_taken_completion_tells_all(void **state)
 	drop_cq(cq);
 }
 
-static void both_ways_give_places_back(void **state)
+NIC_TEST(both_ways_give_places_back)
 {
 	struct vb_cq *cq = make_cq(4, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_UD, cq, NULL);
@@ -153,7 +152,7 @@ static void both_ways_give_places_back(void **state)
 }
 
 /* "This CQ is used from a single threaded, thus no locking is required" */
-static void a_lone_thread_takes_no_lock(void **state)
+NIC_TEST(a_lone_thread_takes_no_lock)
 {
 	struct vb_cq *cq = make_ex((struct ibv_cq_init_attr_ex){
 		.cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
@@ -192,7 +191,7 @@ static void push_at(struct vb_cq *cq, uint64_t wr_id, uint32_t qpn, uint64_t ns)
 	push(cq, wr_id, qpn, false);
 }
 
-static void a_stamp_is_of_when_it_was_made(void **state)
+NIC_TEST(a_stamp_is_of_when_it_was_made)
 {
 	struct vb_cq *raw = make_ex((struct ibv_cq_init_attr_ex){
 		.cqe = 4, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP });
@@ -217,7 +216,7 @@ static void a_stamp_is_of_when_it_was_made(void **state)
 	drop_cq(both);
 }
 
-static void no_clock_is_read_unasked(void **state)
+NIC_TEST(no_clock_is_read_unasked)
 {
 	struct vb_cq *cq = make_ex((struct ibv_cq_init_attr_ex){
 		.cqe = 4, .wc_flags = IBV_CREATE_CQ_SUP_WC_FLAGS &
@@ -232,7 +231,7 @@ static void no_clock_is_read_unasked(void **state)
 	drop_cq(cq);
 }
 
-static void stamps_stay_with_their_completions(void **state)
+NIC_TEST(stamps_stay_with_their_completions)
 {
 	struct vb_cq *cq = make_ex((struct ibv_cq_init_attr_ex){
 		.cqe = 4, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP });
@@ -256,7 +255,7 @@ static void stamps_stay_with_their_completions(void **state)
 /* --- overruns --- */
 
 /* "CQE always will be written to next entry ... otherwise CQEs might be lost": the oldest are. */
-static void overruns_may_be_ignored(void **state)
+NIC_TEST(overruns_may_be_ignored)
 {
 	struct vb_cq *cq = make_ex((struct ibv_cq_init_attr_ex){
 		.cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
@@ -277,7 +276,7 @@ static void overruns_may_be_ignored(void **state)
 }
 
 /* "In case of a CQ overrun, ... the CQ cannot be used." */
-static void a_broken_cq_takes_nothing_more(void **state)
+NIC_TEST(a_broken_cq_takes_nothing_more)
 {
 	struct vb_cq *cq = make_cq(2, NULL);
 	struct ibv_wc wc[4];
@@ -294,7 +293,7 @@ static void a_broken_cq_takes_nothing_more(void **state)
 	drop_cq(cq);
 }
 
-static void the_qps_of_a_broken_cq_fail(void **state)
+NIC_TEST(the_qps_of_a_broken_cq_fail)
 {
 	struct vb_cq *small = make_cq(1, NULL), *other = make_cq(16, NULL);
 	struct vb_qp *sends = make_qp(IBV_QPT_UD, small, NULL);
@@ -369,7 +368,7 @@ static void drain(struct vb_cq *cq)
 		;
 }
 
-static void more_than_it_can_is_refused(void **state)
+NIC_TEST(more_than_it_can_is_refused)
 {
 	struct vb_cq *cq = make_moderated(0, 0);
 	struct ibv_device_attr_ex device;
@@ -385,7 +384,7 @@ static void more_than_it_can_is_refused(void **state)
 	drop_moderated(cq);
 }
 
-static void an_event_tells_of_so_many(void **state)
+NIC_TEST(an_event_tells_of_so_many)
 {
 	struct vb_cq *cq = make_moderated(3, 0);
 
@@ -405,7 +404,7 @@ static void an_event_tells_of_so_many(void **state)
 	drop_moderated(cq);
 }
 
-static void an_event_comes_in_time(void **state)
+NIC_TEST(an_event_comes_in_time)
 {
 	struct vb_cq *cq = make_moderated(100, 50);
 
@@ -427,7 +426,7 @@ static void an_event_comes_in_time(void **state)
 	drop_moderated(cq);
 }
 
-static void either_measure_will_do(void **state)
+NIC_TEST(either_measure_will_do)
 {
 	struct vb_cq *cq = make_moderated(2, 50);
 
@@ -451,7 +450,7 @@ static void either_measure_will_do(void **state)
 	drop_moderated(cq);
 }
 
-static void what_waits_when_it_is_armed_counts(void **state)
+NIC_TEST(what_waits_when_it_is_armed_counts)
 {
 	struct vb_cq *cq = make_moderated(3, 0);
 
@@ -485,7 +484,7 @@ static void what_waits_when_it_is_armed_counts(void **state)
 	drop_moderated(cq);
 }
 
-static void only_what_it_is_armed_for_counts(void **state)
+NIC_TEST(only_what_it_is_armed_for_counts)
 {
 	struct vb_cq *cq = make_moderated(2, 100);
 
@@ -499,7 +498,7 @@ static void only_what_it_is_armed_for_counts(void **state)
 	drop_moderated(cq);
 }
 
-static void a_new_measure_holds_at_once(void **state)
+NIC_TEST(a_new_measure_holds_at_once)
 {
 	struct vb_cq *cq = make_moderated(10, 0);
 
@@ -533,7 +532,7 @@ static void a_new_measure_holds_at_once(void **state)
 	drop_moderated(cq);
 }
 
-static void a_dead_cq_rings_no_more(void **state)
+NIC_TEST(a_dead_cq_rings_no_more)
 {
 	struct vb_cq *cq = make_moderated(10, 50);
 
@@ -544,32 +543,4 @@ static void a_dead_cq_rings_no_more(void **state)
 	fake_ns = 1000000;
 	vb_nic_turn(fix.nic);
 	assert_int_equal(fix.signals[FD_CHANNEL], 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_bit_is_known_or_refused),
-		TEST(values_out_of_range_are_refused),
-		TEST(without_clocks_nothing_is_stamped),
-		TEST(a_taken_completion_tells_all),
-		TEST(both_ways_give_places_back),
-		TEST(a_lone_thread_takes_no_lock),
-		TEST(a_stamp_is_of_when_it_was_made),
-		TEST(no_clock_is_read_unasked),
-		TEST(stamps_stay_with_their_completions),
-		TEST(overruns_may_be_ignored),
-		TEST(a_broken_cq_takes_nothing_more),
-		TEST(the_qps_of_a_broken_cq_fail),
-		TEST(more_than_it_can_is_refused),
-		TEST(an_event_tells_of_so_many),
-		TEST(an_event_comes_in_time),
-		TEST(either_measure_will_do),
-		TEST(what_waits_when_it_is_armed_counts),
-		TEST(only_what_it_is_armed_for_counts),
-		TEST(a_new_measure_holds_at_once),
-		TEST(a_dead_cq_rings_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void assert_polled(struct vb_cq *cq, unsigned count, const uint64_t *wr_i
 		assert_int_equal(wc[i].wr_id, wr_ids[i]);
 }
 
-static void completions_come_out_as_they_went_in(void **state)
+NIC_TEST(completions_come_out_as_they_went_in)
 {
 	struct vb_cq *cq = make_cq(4, NULL);
 	struct ibv_wc wc[4];
@@ -41,7 +41,7 @@ static void completions_come_out_as_they_went_in(void **state)
 	drop_cq(cq);
 }
 
-static void at_least_the_size_that_was_asked_for(void **state)
+NIC_TEST(at_least_the_size_that_was_asked_for)
 {
 	static const int good[] = { 1, 2, 3, 5, 64, 1000, VB_CQE_MAX };
 	static const int bad[] = { 0, -1, VB_CQE_MAX + 1, 1 << 30 };
@@ -59,7 +59,7 @@ static void at_least_the_size_that_was_asked_for(void **state)
 }
 
 /* IBA 11.6.3.1: a CQ that overruns is in error, and its owner is told. */
-static void an_overrun_is_told_once(void **state)
+NIC_TEST(an_overrun_is_told_once)
 {
 	struct vb_cq *cq = make_cq(2, NULL);
 	static const uint64_t kept[] = { 1, 2 };
@@ -76,7 +76,7 @@ static void an_overrun_is_told_once(void **state)
 	drop_cq(cq);
 }
 
-static void an_event_of_a_dead_cq_is_forgotten(void **state)
+NIC_TEST(an_event_of_a_dead_cq_is_forgotten)
 {
 	struct vb_cq *cq = make_cq(1, NULL);
 
@@ -87,7 +87,7 @@ static void an_event_of_a_dead_cq_is_forgotten(void **state)
 	assert_no_event();
 }
 
-static void resizing_keeps_what_waits(void **state)
+NIC_TEST(resizing_keeps_what_waits)
 {
 	struct vb_cq *cq = make_cq(4, NULL);
 	static const uint64_t all[] = { 2, 3, 4, 5 };
@@ -109,7 +109,7 @@ static void resizing_keeps_what_waits(void **state)
 	drop_cq(cq);
 }
 
-static void a_purge_takes_one_qp_only(void **state)
+NIC_TEST(a_purge_takes_one_qp_only)
 {
 	struct vb_cq *cq = make_cq(8, NULL);
 	static const uint64_t others[] = { 1, 3, 4, 6 };
@@ -139,7 +139,7 @@ static void assert_comp_event(struct vb_channel *channel, struct vb_cq *cq)
 }
 
 /* ibv_req_notify_cq(3): one event for the next completion, and no more until asked again. */
-static void one_event_for_each_time_it_is_asked_for(void **state)
+NIC_TEST(one_event_for_each_time_it_is_asked_for)
 {
 	struct vb_channel *channel = make_channel();
 	struct vb_cq *cq = make_cq(64, channel);
@@ -160,7 +160,7 @@ static void one_event_for_each_time_it_is_asked_for(void **state)
 }
 
 /* A program that polls and arms in the wrong order must not sleep over what is there. */
-static void what_waits_already_counts(void **state)
+NIC_TEST(what_waits_already_counts)
 {
 	struct vb_channel *channel = make_channel();
 	struct vb_cq *cq = make_cq(64, channel);
@@ -174,7 +174,7 @@ static void what_waits_already_counts(void **state)
 	assert_int_equal(vb_channel_destroy(channel), 0);
 }
 
-static void solicited_only_wakes_for_nothing_else(void **state)
+NIC_TEST(solicited_only_wakes_for_nothing_else)
 {
 	struct vb_channel *channel = make_channel();
 	struct vb_cq *cq = make_cq(64, channel);
@@ -200,7 +200,7 @@ static void solicited_only_wakes_for_nothing_else(void **state)
 	assert_int_equal(vb_channel_destroy(channel), 0);
 }
 
-static void cqs_of_a_channel_take_turns(void **state)
+NIC_TEST(cqs_of_a_channel_take_turns)
 {
 	struct vb_channel *channel = make_channel();
 	struct vb_cq *a = make_cq(8, channel), *b = make_cq(8, channel);
@@ -224,7 +224,7 @@ static void cqs_of_a_channel_take_turns(void **state)
 	assert_int_equal(vb_channel_destroy(channel), 0);
 }
 
-static void a_dead_cq_leaves_its_channel(void **state)
+NIC_TEST(a_dead_cq_leaves_its_channel)
 {
 	struct vb_channel *channel = make_channel();
 	struct vb_cq *cq[3];
@@ -249,7 +249,7 @@ static void a_dead_cq_leaves_its_channel(void **state)
 	assert_int_equal(vb_channel_destroy(channel), 0);
 }
 
-static void a_cq_in_use_stays(void **state)
+NIC_TEST(a_cq_in_use_stays)
 {
 	struct vb_cq *cq = make_cq(32, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_UD, cq, NULL);
@@ -330,7 +330,7 @@ static void end_threads(pthread_t *pusher)
 }
 
 /* And resized, and purged of a QP that has none, all the while. */
-static void each_completion_is_polled_once(void **state)
+NIC_TEST(each_completion_is_polled_once)
 {
 	pthread_t pusher[PUSHERS], poller[POLLERS];
 
@@ -358,7 +358,7 @@ static void uncount_signal(void *arg, int fd)
 }
 
 /* As ibv_get_cq_event(3) has it: wait for an event, arm, then take what is there. */
-static void no_event_is_lost(void **state)
+NIC_TEST(no_event_is_lost)
 {
 	struct vb_channel *channel = make_channel();
 	uint64_t next[PUSHERS] = { 0 };
@@ -386,26 +386,4 @@ static void no_event_is_lost(void **state)
 	end_threads(pusher);
 	assert_int_equal(atomic_load(&threads.signals), 0);
 	assert_int_equal(vb_channel_destroy(channel), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(completions_come_out_as_they_went_in),
-		TEST(at_least_the_size_that_was_asked_for),
-		TEST(an_overrun_is_told_once),
-		TEST(an_event_of_a_dead_cq_is_forgotten),
-		TEST(resizing_keeps_what_waits),
-		TEST(a_purge_takes_one_qp_only),
-		TEST(one_event_for_each_time_it_is_asked_for),
-		TEST(what_waits_already_counts),
-		TEST(solicited_only_wakes_for_nothing_else),
-		TEST(cqs_of_a_channel_take_turns),
-		TEST(a_dead_cq_leaves_its_channel),
-		TEST(a_cq_in_use_stays),
-		TEST(each_completion_is_polled_once),
-		TEST(no_event_is_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

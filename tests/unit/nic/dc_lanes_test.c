@@ -80,6 +80,8 @@ static int end_dc(void **state)
 	return lanes_end(state);
 }
 
+#define DC(name) TEST_BETWEEN(name, begin_dc, end_dc)
+
 static void post_bytes(enum ibv_wr_opcode opcode, unsigned i, uint64_t wr_id, uint32_t bytes)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, bytes);
@@ -105,7 +107,7 @@ static void fill(uint8_t *at)
 }
 
 /* A piece is what a ring takes well, whatever the path MTU is: to be told by the PSNs. */
-static void messages_are_cut_into_pieces_of_a_ring(void **state)
+DC(messages_are_cut_into_pieces_of_a_ring)
 {
 	fill(side[0].mem);
 	post(IBV_WR_RDMA_WRITE, 0, 1);
@@ -123,7 +125,7 @@ static void messages_are_cut_into_pieces_of_a_ring(void **state)
 }
 
 /* Pieces are those of the way that a message takes, and not of the one when it was posted. */
-static void messages_are_cut_as_their_way_wants_it(void **state)
+DC(messages_are_cut_as_their_way_wants_it)
 {
 	const struct vb_req *req = &x.initiator->req;
 
@@ -151,7 +153,7 @@ static void transmit(void)
  * The way back comes a moment after the first message was posted. One who keeps the send queue full
  * is not held to the wire for that: what was sent is waited for, and nothing more is begun.
  */
-static void no_more_is_begun_by_the_wire_when_there_is_a_ring(void **state)
+DC(no_more_is_begun_by_the_wire_when_there_is_a_ring)
 {
 	const struct vb_req *req = &x.initiator->req;
 
@@ -173,7 +175,7 @@ static void no_more_is_begun_by_the_wire_when_there_is_a_ring(void **state)
 }
 
 /* It is not known yet whether there is a ring: what was posted stays in the queue. */
-static void requests_wait_for_the_answer(void **state)
+DC(requests_wait_for_the_answer)
 {
 	side[1].refuses = EINPROGRESS;
 	post(IBV_WR_RDMA_WRITE, 0, 1);
@@ -188,7 +190,7 @@ static void requests_wait_for_the_answer(void **state)
 	assert_int_equal(side[0].sent + side[1].sent, 0);
 }
 
-static void requests_do_not_wait_for_long(void **state)
+DC(requests_do_not_wait_for_long)
 {
 	side[1].refuses = EINPROGRESS;
 	post_bytes(IBV_WR_RDMA_WRITE, 0, 1, 100);
@@ -196,19 +198,4 @@ static void requests_do_not_wait_for_long(void **state)
 	fake_ns += 50000000;
 	vb_nic_turn(side[0].nic);
 	assert_true(side[0].sent > 0);
-}
-
-#define DC(name) cmocka_unit_test_setup_teardown(name, begin_dc, end_dc)
-
-int main(void)
-{
-	const struct CMUnitTest dc_lanes[] = {
-		DC(messages_are_cut_into_pieces_of_a_ring),
-		DC(messages_are_cut_as_their_way_wants_it),
-		DC(no_more_is_begun_by_the_wire_when_there_is_a_ring),
-		DC(requests_wait_for_the_answer),
-		DC(requests_do_not_wait_for_long),
-	};
-
-	return cmocka_run_group_tests(dc_lanes, NULL, NULL);
 }

@@ -87,6 +87,8 @@ static int end_dc(void **state)
 	return end(state);
 }
 
+#define DC(name) TEST_BETWEEN(name, begin_dc, end_dc)
+
 /* --- packets --- */
 
 struct packet {
@@ -159,7 +161,7 @@ static void expect_answer(unsigned sent, uint32_t psn, uint8_t syndrome, uint8_t
 
 /* --- targets --- */
 
-static void half_a_handshake_is_enough(void **state)
+DC(half_a_handshake_is_enough)
 {
 	request(VB_OP_DC_CONNECT, 5, START);
 	assert_int_equal(fix.sent, 0);
@@ -184,7 +186,7 @@ static int tx_looks(void *arg, uint16_t src_slot, const struct vb_burst *burst)
  * The application answers by another QP, and could be faster than an ACK that is still to be sent.
  * One ACK is for many messages, but not for so many that they would have to wait for long.
  */
-static void messages_complete_when_their_ack_has_left(void **state)
+DC(messages_complete_when_their_ack_has_left)
 {
 	static uint8_t octets[RECVS][OCTETS];
 	struct packet p = { VB_OP_DC_SEND_ONLY, START, DCI, 5, KEY, 0, IBV_MTU_1024 };
@@ -204,7 +206,7 @@ static void messages_complete_when_their_ack_has_left(void **state)
 }
 
 /* Whatever comes late or twice: it is known by the connection's number. */
-static void what_is_late_is_dropped(void **state)
+DC(what_is_late_is_dropped)
 {
 	request(VB_OP_DC_CONNECT, 5, START);
 	request(VB_OP_DC_SEND_ONLY, 5, START);
@@ -227,7 +229,7 @@ static void what_is_late_is_dropped(void **state)
 }
 
 /* But after a while it is no late packet: a host's clock was set back. */
-static void a_lower_number_is_good_after_a_while(void **state)
+DC(a_lower_number_is_good_after_a_while)
 {
 	request(VB_OP_DC_CONNECT, 5, START);
 	request(VB_OP_DC_DISCONNECT, 5, START);
@@ -241,7 +243,7 @@ static void a_lower_number_is_good_after_a_while(void **state)
 	assert_int_equal(completions(), 1);
 }
 
-static void a_connect_that_got_lost_is_asked_for(void **state)
+DC(a_connect_that_got_lost_is_asked_for)
 {
 	request(VB_OP_DC_SEND_ONLY, 5, START + 1);
 	request(VB_OP_DC_DISCONNECT, 5, START);
@@ -255,7 +257,7 @@ static void a_connect_that_got_lost_is_asked_for(void **state)
 	assert_int_equal(completions(), 0);
 }
 
-static void a_wrong_key_is_refused(void **state)
+DC(a_wrong_key_is_refused)
 {
 	struct packet p = { VB_OP_DC_CONNECT, START, DCI, 5, KEY + 1, 0, IBV_MTU_1024 };
 
@@ -282,7 +284,7 @@ static uint16_t host_sport(void *arg, uint16_t src_slot, const struct vb_path *p
 }
 
 /* Who does not know the key gets an answer, and takes no place of anybody (udp_senders.h). */
-static void who_knows_the_key_is_a_guest(void **state)
+DC(who_knows_the_key_is_a_guest)
 {
 	struct packet p = { VB_OP_DC_CONNECT, START, DCI, 5, KEY + 1, 0, IBV_MTU_1024 };
 
@@ -298,7 +300,7 @@ static void who_knows_the_key_is_a_guest(void **state)
 }
 
 /* The target stays; and the refusal is said as often as it is asked for. */
-static void what_is_wrong_ends_the_connection_alone(void **state)
+DC(what_is_wrong_ends_the_connection_alone)
 {
 	request(VB_OP_DC_CONNECT, 5, START);
 	request(VB_OP_DC_SEND_ONLY, 5, START);
@@ -315,7 +317,7 @@ static void what_is_wrong_ends_the_connection_alone(void **state)
 	assert_int_equal(completions(), 2);
 }
 
-static void too_many_have_to_wait(void **state)
+DC(too_many_have_to_wait)
 {
 	struct packet p = { VB_OP_DC_CONNECT, START, 0, 5, KEY, 0, IBV_MTU_1024 };
 
@@ -345,7 +347,7 @@ static void too_many_have_to_wait(void **state)
 }
 
 /* Taken for a message whose sender is gone, a receive request serves another. */
-static void a_receive_request_is_not_lost(void **state)
+DC(a_receive_request_is_not_lost)
 {
 	struct packet p = { VB_OP_DC_CONNECT, START, 0x42, 5, KEY, 0, IBV_MTU_256 };
 
@@ -396,7 +398,7 @@ static uint64_t connection_sent(uint32_t dctn)
 	return pkt.dceth.connection;
 }
 
-static void it_goes_to_one_after_the_other(void **state)
+DC(it_goes_to_one_after_the_other)
 {
 	const uint8_t ack = vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED);
 	uint64_t first, second;
@@ -429,7 +431,7 @@ static void it_goes_to_one_after_the_other(void **state)
 	assert_true(connection_sent(0x20) > second);
 }
 
-static void a_lost_connect_is_sent_again_once_for_asking(void **state)
+DC(a_lost_connect_is_sent_again_once_for_asking)
 {
 	uint64_t number;
 
@@ -451,7 +453,7 @@ static uint32_t narrow_way(void *arg, const struct vb_path *path)
 	return 1024 + 51;
 }
 
-static void a_way_that_is_too_narrow_is_found_out(void **state)
+DC(a_way_that_is_too_narrow_is_found_out)
 {
 	struct ibv_wc wc;
 
@@ -461,27 +463,4 @@ static void a_way_that_is_too_narrow_is_found_out(void **state)
 	assert_int_equal(vb_cq_poll(x.cq, 1, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
 	assert_int_equal(vb_qp_state(x.initiator), IBV_QPS_ERR);
-}
-
-#define dc_test(f) cmocka_unit_test_setup_teardown(f, begin_dc, end_dc)
-
-int main(void)
-{
-	const struct CMUnitTest dc[] = {
-		dc_test(half_a_handshake_is_enough),
-		dc_test(messages_complete_when_their_ack_has_left),
-		dc_test(what_is_late_is_dropped),
-		dc_test(a_lower_number_is_good_after_a_while),
-		dc_test(a_connect_that_got_lost_is_asked_for),
-		dc_test(a_wrong_key_is_refused),
-		dc_test(who_knows_the_key_is_a_guest),
-		dc_test(what_is_wrong_ends_the_connection_alone),
-		dc_test(too_many_have_to_wait),
-		dc_test(a_receive_request_is_not_lost),
-		dc_test(it_goes_to_one_after_the_other),
-		dc_test(a_way_that_is_too_narrow_is_found_out),
-		dc_test(a_lost_connect_is_sent_again_once_for_asking),
-	};
-
-	return cmocka_run_group_tests(dc, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static int direct_end(void **state)
 	return lanes_end(state);
 }
 
-#define DIRECT(name) cmocka_unit_test_setup_teardown(name, direct_begin, direct_end)
+#define DIRECT(name) TEST_BETWEEN(name, direct_begin, direct_end)
 
 static inline uint64_t direct_ops(void)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* One-sided operations without the target's help: what is not allowed, and what ends them. */
-
 #include <pthread.h>
 
 #include "direct_fixture.h"
@@ -9,7 +8,7 @@
 
 /* --- what does not fit is judged by its owner --- */
 
-static void where_there_is_no_way_in_the_ring_serves(void **state)
+DIRECT(where_there_is_no_way_in_the_ring_serves)
 {
 	host.refuses = true;
 	post(IBV_WR_RDMA_WRITE, 64, 60);
@@ -33,7 +32,7 @@ static void expect_verdict(enum ibv_wr_opcode op, uint32_t to, uint32_t bytes,
 	assert_int_equal(direct_ops(), 0);
 }
 
-static void a_wrong_key_is_refused(void **state)
+DIRECT(a_wrong_key_is_refused)
 {
 	struct ibv_mr wrong = side[1].mr->ibv;
 
@@ -41,13 +40,13 @@ static void a_wrong_key_is_refused(void **state)
 	expect_verdict(IBV_WR_RDMA_WRITE, 0, 8, &wrong, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void what_is_out_of_bounds_is_refused(void **state)
+DIRECT(what_is_out_of_bounds_is_refused)
 {
 	expect_verdict(IBV_WR_RDMA_READ, MEM_BYTES - 7, 8, &side[1].mr->ibv,
 		       IBV_WC_REM_ACCESS_ERR);
 }
 
-static void another_pd_s_key_is_refused(void **state)
+DIRECT(another_pd_s_key_is_refused)
 {
 	struct vb_pd *pd;
 	struct vb_mr *mr;
@@ -60,7 +59,7 @@ static void another_pd_s_key_is_refused(void **state)
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 
-static void a_right_that_the_key_lacks_is_refused(void **state)
+DIRECT(a_right_that_the_key_lacks_is_refused)
 {
 	struct vb_mr *mr;
 
@@ -77,13 +76,13 @@ static void change_rights(unsigned access)
 	assert_int_equal(vb_qp_modify(b, &attr, IBV_QP_ACCESS_FLAGS), 0);
 }
 
-static void a_right_that_the_qp_lost_is_refused(void **state)
+DIRECT(a_right_that_the_qp_lost_is_refused)
 {
 	change_rights(IBV_ACCESS_REMOTE_READ);
 	expect_verdict(IBV_WR_RDMA_WRITE, 0, 8, &side[1].mr->ibv, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void a_deregistered_region_is_refused(void **state)
+DIRECT(a_deregistered_region_is_refused)
 {
 	struct ibv_mr remote;
 	struct vb_mr *mr;
@@ -103,7 +102,7 @@ static void to_state(struct vb_qp *qp, enum ibv_qp_state state)
 }
 
 /* A QP that is no more, or not yet, answers nothing. */
-static void a_qp_that_is_not_ready_is_left_alone(void **state)
+DIRECT(a_qp_that_is_not_ready_is_left_alone)
 {
 	static const enum ibv_qp_state states[] = { IBV_QPS_ERR, IBV_QPS_RESET };
 
@@ -120,7 +119,7 @@ static void a_qp_that_is_not_ready_is_left_alone(void **state)
 }
 
 /* IBA 11.6.3.1: the first request in RTR is an event, so its owner must see it. */
-static void the_first_request_in_rtr_is_not_hidden(void **state)
+DIRECT(the_first_request_in_rtr_is_not_hidden)
 {
 	int events = side[1].signals[FD_ASYNC];
 
@@ -138,7 +137,7 @@ static void the_first_request_in_rtr_is_not_hidden(void **state)
 	}
 }
 
-static void without_resources_there_is_no_read(void **state)
+DIRECT(without_resources_there_is_no_read)
 {
 	struct ibv_qp_attr attr = { .max_dest_rd_atomic = 0 };
 
@@ -151,7 +150,7 @@ static void without_resources_there_is_no_read(void **state)
 }
 
 /* Nobody but the QP that it is connected to. */
-static void a_stranger_is_refused(void **state)
+DIRECT(a_stranger_is_refused)
 {
 	struct vb_qp *c = qp_make(&side[0], IBV_QPT_RC);
 	struct ibv_sge sge = sge_of(&side[0], FROM, 8);
@@ -167,7 +166,7 @@ static void a_stranger_is_refused(void **state)
 }
 
 /* Whoever changes an entry makes its number odd meanwhile. */
-static void what_is_being_changed_is_not_believed(void **state)
+DIRECT(what_is_being_changed_is_not_believed)
 {
 	_Atomic uint32_t *const seqs[] = {
 		&entry_of_b()->seq,
@@ -188,7 +187,7 @@ static void what_is_being_changed_is_not_believed(void **state)
 }
 
 /* By calls there is no atomic. */
-static void an_atomic_needs_a_pointer(void **state)
+DIRECT(an_atomic_needs_a_pointer)
 {
 	uint64_t word = 7;
 
@@ -199,7 +198,7 @@ static void an_atomic_needs_a_pointer(void **state)
 }
 
 /* IBA 9.7.4.1.4: it is the address of the request that counts, wherever that is in memory. */
-static void an_atomic_off_its_boundary_is_refused(void **state)
+DIRECT(an_atomic_off_its_boundary_is_refused)
 {
 	struct ibv_mr askew;
 	struct vb_mr *mr;
@@ -214,7 +213,7 @@ static void an_atomic_off_its_boundary_is_refused(void **state)
 	assert_int_equal(vb_mr_dereg(mr), 0);
 }
 
-static void local_memory_must_be_ours_to_change(void **state)
+DIRECT(local_memory_must_be_ours_to_change)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
@@ -235,7 +234,7 @@ static void local_memory_must_be_ours_to_change(void **state)
 
 /* --- the end of it --- */
 
-static void nothing_is_written_for_a_peer_that_is_gone(void **state)
+DIRECT(nothing_is_written_for_a_peer_that_is_gone)
 {
 	side_die(&side[1]);
 	vb_peer_gone(vb_peer_find(side[0].nic, side[0].slot, side[1].slot));
@@ -245,7 +244,7 @@ static void nothing_is_written_for_a_peer_that_is_gone(void **state)
 	side[1].dead = false;
 }
 
-static void a_peer_that_is_gone_is_unmapped(void **state)
+DIRECT(a_peer_that_is_gone_is_unmapped)
 {
 	share(FILE_NUMBER, 1, 0, 0);
 	post(IBV_WR_RDMA_WRITE, 0, 8);
@@ -257,7 +256,7 @@ static void a_peer_that_is_gone_is_unmapped(void **state)
 }
 
 /* Another region with the same key is another one. */
-static void what_is_stale_is_swept(void **state)
+DIRECT(what_is_stale_is_swept)
 {
 	share(FILE_NUMBER, 1, 0, 0);
 	post(IBV_WR_RDMA_WRITE, 0, 8);
@@ -272,7 +271,7 @@ static void what_is_stale_is_swept(void **state)
 }
 
 /* What an entry grants ends with the QP, its good state and its peer. */
-static void entries_end_with_what_they_tell_of(void **state)
+DIRECT(entries_end_with_what_they_tell_of)
 {
 	struct vb_qp *c = qp_make(&side[1], IBV_QPT_RC);
 	struct vb_export_qp *entry =
@@ -290,7 +289,7 @@ static void entries_end_with_what_they_tell_of(void **state)
 	assert_int_equal(VB_EXPORT_GET(entry_of_b()->qpn), 0);
 }
 
-static void entries_end_with_the_peer(void **state)
+DIRECT(entries_end_with_the_peer)
 {
 	assert_int_equal(VB_EXPORT_GET(entry_of_b()->qpn), b->ibv.qp.qp_num);
 	vb_peer_gone(vb_peer_find(side[1].nic, side[1].slot, side[0].slot));
@@ -298,7 +297,7 @@ static void entries_end_with_the_peer(void **state)
 }
 
 /* Nothing of the ring before holds for a new one. */
-static void a_new_ring_begins_anew(void **state)
+DIRECT(a_new_ring_begins_anew)
 {
 	struct vb_peer *peer = vb_peer_find(side[0].nic, side[0].slot, side[1].slot);
 	struct vb_peer *back = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
@@ -320,7 +319,7 @@ static void a_new_ring_begins_anew(void **state)
 }
 
 /* As long as the owner does not watch, it could not wait for us. */
-static void an_owner_that_does_not_watch_is_asked(void **state)
+DIRECT(an_owner_that_does_not_watch_is_asked)
 {
 	struct vb_ring_area *area = side[0].area[1];
 
@@ -374,7 +373,7 @@ static void somebody_revokes(void)
 }
 
 /* Who comes after a peer that was given up is waited for again. */
-static void the_next_peer_is_waited_for(void **state)
+DIRECT(the_next_peer_is_waited_for)
 {
 	struct vb_peer *peer = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
 	struct vb_ring_area *area = side[0].area[1];
@@ -387,7 +386,7 @@ static void the_next_peer_is_waited_for(void **state)
 }
 
 /* Time stands still here, so they would wait for ever. */
-static void revocation_waits_for_an_access_under_way(void **state)
+DIRECT(revocation_waits_for_an_access_under_way)
 {
 	static void (*const ways[])(void) = { deregister, take_rights };
 
@@ -449,7 +448,7 @@ static int rereg_ending(void)
 }
 
 /* One that died in the midst of it is not waited for. */
-static void the_dead_are_not_waited_for(void **state)
+DIRECT(the_dead_are_not_waited_for)
 {
 	mark(1, reg_ending()->ibv.rkey, 3);
 	vb_peer_gone(vb_peer_find(side[1].nic, side[1].slot, side[0].slot));
@@ -464,7 +463,7 @@ static bool tells_of_death(void *arg, struct vb_peer *peer, uint64_t waited_ns)
 }
 
 /* Nor is one of whose death only the host knows. */
-static void the_host_knows_of_deaths(void **state)
+DIRECT(the_host_knows_of_deaths)
 {
 	mark(1, reg_ending()->ibv.rkey, 3);
 	side[1].direct.tarry = tells_of_death;
@@ -473,7 +472,7 @@ static void the_host_knows_of_deaths(void **state)
 }
 
 /* A ring full of nonsense is no sign of death: who wrote that may still write elsewhere. */
-static void one_that_is_broken_is_waited_for(void **state)
+DIRECT(one_that_is_broken_is_waited_for)
 {
 	mark(1, reg_ending()->ibv.rkey, 3);
 	atomic_store(&vb_peer_find(side[1].nic, side[1].slot, side[0].slot)->broken, true);
@@ -483,7 +482,7 @@ static void one_that_is_broken_is_waited_for(void **state)
 }
 
 /* It is waited for once, not for ever, and keeps what it is at. */
-static void what_a_stopped_peer_is_at_stays_as_it_was(void **state)
+DIRECT(what_a_stopped_peer_is_at_stays_as_it_was)
 {
 	struct ibv_mr before;
 
@@ -511,7 +510,7 @@ static void what_a_stopped_peer_is_at_stays_as_it_was(void **state)
 }
 
 /* What it is not at can go at once: that it is stopped is nobody else's business. */
-static void what_a_stopped_peer_is_not_at_goes_at_once(void **state)
+DIRECT(what_a_stopped_peer_is_not_at_goes_at_once)
 {
 	struct vb_qp *c = qp_make(&side[1], IBV_QPT_RC), *d = qp_make(&side[1], IBV_QPT_RC);
 
@@ -556,7 +555,7 @@ static int destroy_b(void)
 }
 
 /* The same of the QP through which it goes. */
-static void a_qp_through_which_one_is_inside_stays(void **state)
+DIRECT(a_qp_through_which_one_is_inside_stays)
 {
 	static int (*const ways[])(void) = { destroy_b, err_b, reset_b, read_only_b };
 	unsigned lane = a->ibv.qp.qp_num % VB_RING_LANES;
@@ -580,7 +579,7 @@ static void a_qp_through_which_one_is_inside_stays(void **state)
 }
 
 /* As a program does that closes the device with all that is in it. */
-static void a_context_stays_open(void **state)
+DIRECT(a_context_stays_open)
 {
 	mark(3, 1234, 5);
 	assert_false(vb_ctx_fail(side[1].ctx));
@@ -589,7 +588,7 @@ static void a_context_stays_open(void **state)
 }
 
 /* What nobody reaches by himself is taken away whatever peers are about: windows, indirect keys. */
-static void a_window_goes_at_once(void **state)
+DIRECT(a_window_goes_at_once)
 {
 	struct vb_mw *mw;
 
@@ -606,7 +605,7 @@ static bool nobody(void *arg, struct vb_peer *peer)
 }
 
 /* What the kernel would not let in does not hold us up, and is told not to try. */
-static void one_that_cannot_reach_us_is_not_waited_for(void **state)
+DIRECT(one_that_cannot_reach_us_is_not_waited_for)
 {
 	struct vb_peer *back = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
 
@@ -621,45 +620,4 @@ static void one_that_cannot_reach_us_is_not_waited_for(void **state)
 	settle();
 	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
 	assert_int_equal(direct_ops(), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		DIRECT(where_there_is_no_way_in_the_ring_serves),
-		DIRECT(a_wrong_key_is_refused),
-		DIRECT(what_is_out_of_bounds_is_refused),
-		DIRECT(another_pd_s_key_is_refused),
-		DIRECT(a_right_that_the_key_lacks_is_refused),
-		DIRECT(a_right_that_the_qp_lost_is_refused),
-		DIRECT(a_deregistered_region_is_refused),
-		DIRECT(a_qp_that_is_not_ready_is_left_alone),
-		DIRECT(the_first_request_in_rtr_is_not_hidden),
-		DIRECT(without_resources_there_is_no_read),
-		DIRECT(a_stranger_is_refused),
-		DIRECT(what_is_being_changed_is_not_believed),
-		DIRECT(an_atomic_needs_a_pointer),
-		DIRECT(an_atomic_off_its_boundary_is_refused),
-		DIRECT(local_memory_must_be_ours_to_change),
-		DIRECT(nothing_is_written_for_a_peer_that_is_gone),
-		DIRECT(a_peer_that_is_gone_is_unmapped),
-		DIRECT(an_owner_that_does_not_watch_is_asked),
-		DIRECT(what_is_stale_is_swept),
-		DIRECT(entries_end_with_what_they_tell_of),
-		DIRECT(entries_end_with_the_peer),
-		DIRECT(a_new_ring_begins_anew),
-		DIRECT(revocation_waits_for_an_access_under_way),
-		DIRECT(the_dead_are_not_waited_for),
-		DIRECT(the_host_knows_of_deaths),
-		DIRECT(one_that_is_broken_is_waited_for),
-		DIRECT(what_a_stopped_peer_is_at_stays_as_it_was),
-		DIRECT(what_a_stopped_peer_is_not_at_goes_at_once),
-		DIRECT(a_qp_through_which_one_is_inside_stays),
-		DIRECT(a_context_stays_open),
-		DIRECT(a_window_goes_at_once),
-		DIRECT(one_that_cannot_reach_us_is_not_waited_for),
-		DIRECT(the_next_peer_is_waited_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* One-sided operations without the target's help: which go that way, and by what means. */
-
 #include "direct_fixture.h"
 
 /* --- what goes this way --- */
 
-static void a_write_is_there_at_once(void **state)
+DIRECT(a_write_is_there_at_once)
 {
 	post(IBV_WR_RDMA_WRITE, 64, 60);
 	assert_memory_equal(side[1].mem + 64, side[0].mem + FROM, 60);
@@ -16,7 +15,7 @@ static void a_write_is_there_at_once(void **state)
 	nobody_helps();
 }
 
-static void a_read_is_there_at_once(void **state)
+DIRECT(a_read_is_there_at_once)
 {
 	post(IBV_WR_RDMA_READ, 64, 1000);
 	assert_memory_equal(side[1].mem + 64, side[0].mem + FROM, 1000);
@@ -25,7 +24,7 @@ static void a_read_is_there_at_once(void **state)
 	nobody_helps();
 }
 
-static void inline_data_is_written_too(void **state)
+DIRECT(inline_data_is_written_too)
 {
 	assert_int_equal(post_with(IBV_WR_RDMA_WRITE, 5, 30, IBV_SEND_SIGNALED | IBV_SEND_INLINE,
 				   &side[1].mr->ibv), 0);
@@ -35,7 +34,7 @@ static void inline_data_is_written_too(void **state)
 }
 
 /* Each is finished before the next is posted, and none takes a PSN from those that are sent. */
-static void it_mixes_with_what_is_sent(void **state)
+DIRECT(it_mixes_with_what_is_sent)
 {
 	for (uint32_t i = 0; i < 300; i++) {
 		qp_recv(&side[1], b, i, 8192, 64);
@@ -51,7 +50,7 @@ static void it_mixes_with_what_is_sent(void **state)
 }
 
 /* The order of a queue is kept: what is behind something unfinished takes the same way. */
-static void behind_something_unfinished_it_waits(void **state)
+DIRECT(behind_something_unfinished_it_waits)
 {
 	qp_recv(&side[1], b, 1, 8192, 64);
 	assert_int_equal(qp_send(&side[0], a, 2, 64), 0);
@@ -65,7 +64,7 @@ static void behind_something_unfinished_it_waits(void **state)
 	assert_wc(side[1].cq, 1, IBV_WC_SUCCESS);
 }
 
-static void a_stream_goes_through_the_ring(void **state)
+DIRECT(a_stream_goes_through_the_ring)
 {
 	for (uint32_t i = 0; i < 20; i++)
 		post(IBV_WR_RDMA_WRITE, i, 64);
@@ -77,7 +76,7 @@ static void a_stream_goes_through_the_ring(void **state)
 }
 
 /* Nobody polls for them, so only time tells whether they are a stream. */
-static void lone_unsignaled_ones_go_directly(void **state)
+DIRECT(lone_unsignaled_ones_go_directly)
 {
 	for (uint32_t i = 0; i < 20; i++) {
 		fake_ns += 1000000;
@@ -91,7 +90,7 @@ static void lone_unsignaled_ones_go_directly(void **state)
 	settle();
 }
 
-static void a_chain_is_a_stream(void **state)
+DIRECT(a_chain_is_a_stream)
 {
 	struct ibv_sge sge = sge_of(&side[0], FROM, 64);
 	struct ibv_send_wr wr[2], *bad;
@@ -130,7 +129,7 @@ static uint32_t largest_direct(enum ibv_wr_opcode op)
 }
 
 /* The larger, the more the help of somebody who is awake is worth. */
-static void size_decides(void **state)
+DIRECT(size_decides)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
 
@@ -142,7 +141,7 @@ static void size_decides(void **state)
 	}
 }
 
-static void a_nic_reaches_itself_by_pointers(void **state)
+DIRECT(a_nic_reaches_itself_by_pointers)
 {
 	struct vb_qp *c = qp_make(&side[0], IBV_QPT_RC), *d = qp_make(&side[0], IBV_QPT_RC);
 	struct ibv_sge sge = sge_of(&side[0], 0, 5000);
@@ -164,7 +163,7 @@ static void a_nic_reaches_itself_by_pointers(void **state)
 
 /* --- shared memory --- */
 
-static void shared_memory_is_mapped_once(void **state)
+DIRECT(shared_memory_is_mapped_once)
 {
 	uint64_t word = 40;
 
@@ -185,7 +184,7 @@ static void shared_memory_is_mapped_once(void **state)
 	nobody_helps();
 }
 
-static void another_region_at_the_same_place_is_mapped_anew(void **state)
+DIRECT(another_region_at_the_same_place_is_mapped_anew)
 {
 	share(FILE_NUMBER, 1, 0, 0);
 	post(IBV_WR_RDMA_WRITE, 0, 8);
@@ -198,7 +197,7 @@ static void another_region_at_the_same_place_is_mapped_anew(void **state)
 }
 
 /* The pages at the ends of a region need not be in the file. */
-static void what_the_file_does_not_have_goes_otherwise(void **state)
+DIRECT(what_the_file_does_not_have_goes_otherwise)
 {
 	static const struct {
 		uint32_t to, bytes;
@@ -219,7 +218,7 @@ static void what_the_file_does_not_have_goes_otherwise(void **state)
 	assert_int_equal(host.maps, 1);
 }
 
-static void what_cannot_be_mapped_is_not_tried_again(void **state)
+DIRECT(what_cannot_be_mapped_is_not_tried_again)
 {
 	uint64_t word = 7;
 
@@ -254,7 +253,7 @@ static const struct vb_host_sharing fake_sharing = {
 	.share = fake_share, .unshare = fake_unshare,
 };
 
-static void regions_are_shared_from_registration_to_its_end(void **state)
+DIRECT(regions_are_shared_from_registration_to_its_end)
 {
 	struct vb_nic *nic = side[1].nic;
 	unsigned bells;
@@ -295,7 +294,7 @@ static void regions_are_shared_from_registration_to_its_end(void **state)
 }
 
 /* The export is the owner's to write: what it says there later does not lead us astray. */
-static void a_mapping_is_not_left(void **state)
+DIRECT(a_mapping_is_not_left)
 {
 	struct vb_export_key *entry;
 	struct vb_mr *mr;
@@ -325,7 +324,7 @@ static void a_mapping_is_not_left(void **state)
 }
 
 /* What comes on demand is not for others to map, whenever it begins to. */
-static void paged_regions_are_not_shared(void **state)
+DIRECT(paged_regions_are_not_shared)
 {
 	const unsigned access = side[1].mr->access, paged = access | IBV_ACCESS_ON_DEMAND;
 	struct vb_mr *mr;
@@ -348,7 +347,7 @@ static void paged_regions_are_not_shared(void **state)
 }
 
 /* Where pages come on demand, the host is told that their protection counts. */
-static void the_host_is_told_of_paging(void **state)
+DIRECT(the_host_is_told_of_paging)
 {
 	struct vb_mr *paged;
 
@@ -366,30 +365,4 @@ static void the_host_is_told_of_paging(void **state)
 	assert_int_equal(host.writes, 2);
 	assert_int_equal(host.paged, 1);
 	assert_int_equal(vb_mr_dereg(paged), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		DIRECT(a_write_is_there_at_once),
-		DIRECT(a_read_is_there_at_once),
-		DIRECT(inline_data_is_written_too),
-		DIRECT(it_mixes_with_what_is_sent),
-		DIRECT(behind_something_unfinished_it_waits),
-		DIRECT(a_stream_goes_through_the_ring),
-		DIRECT(lone_unsignaled_ones_go_directly),
-		DIRECT(a_chain_is_a_stream),
-		DIRECT(size_decides),
-		DIRECT(a_nic_reaches_itself_by_pointers),
-		DIRECT(shared_memory_is_mapped_once),
-		DIRECT(another_region_at_the_same_place_is_mapped_anew),
-		DIRECT(what_the_file_does_not_have_goes_otherwise),
-		DIRECT(what_cannot_be_mapped_is_not_tried_again),
-		DIRECT(regions_are_shared_from_registration_to_its_end),
-		DIRECT(a_mapping_is_not_left),
-		DIRECT(paged_regions_are_not_shared),
-		DIRECT(the_host_is_told_of_paging),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

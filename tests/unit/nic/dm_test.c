@@ -27,8 +27,9 @@ static int dm_begin(void **state)
 	return 0;
 }
 
+#define DM_TEST(name) TEST_BETWEEN(name, dm_begin, end)
+
 #undef TEST
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dm_begin, end)
 
 static int alloc(size_t bytes, uint32_t align_log, struct vb_dm **dm)
 {
@@ -55,7 +56,7 @@ static void drop(struct vb_dm *dm)
 	assert_int_equal(vb_dm_free(dm), 0);
 }
 
-static void all_of_it_can_be_had_in_units(void **state)
+DM_TEST(all_of_it_can_be_had_in_units)
 {
 	static struct vb_dm *all[VB_DM_UNITS];
 	struct vb_dm *dm;
@@ -75,7 +76,7 @@ static void all_of_it_can_be_had_in_units(void **state)
 }
 
 /* Of any sizes and alignments that are taken and given back, no two overlap. */
-static void no_two_overlap(void **state)
+DM_TEST(no_two_overlap)
 {
 	struct vb_dm *held[64] = { NULL };
 	uint32_t seed = 12345;
@@ -109,7 +110,7 @@ static void no_two_overlap(void **state)
 	drop(have(VB_DM_BYTES_MAX, 0));
 }
 
-static void where_there_is_none_that_is_said(void **state)
+DM_TEST(where_there_is_none_that_is_said)
 {
 	struct ibv_device_attr_ex attr;
 	struct vb_dm *dm;
@@ -126,7 +127,7 @@ static void where_there_is_none_that_is_said(void **state)
 }
 
 /* In a forked child: nothing of the NIC is looked at. */
-static void apart_from_the_nic_it_has_memory_of_its_own(void **state)
+DM_TEST(apart_from_the_nic_it_has_memory_of_its_own)
 {
 	const struct ibv_alloc_dm_attr attr = { .length = 100 }, bad = { .length = 0 };
 	uint8_t octets[100];
@@ -144,7 +145,7 @@ static void apart_from_the_nic_it_has_memory_of_its_own(void **state)
 	assert_int_equal(asked, 0);
 }
 
-static void a_region_holds_it(void **state)
+DM_TEST(a_region_holds_it)
 {
 	struct vb_dm *dm = have(256, 0);
 	struct vb_mr *mr;
@@ -158,17 +159,4 @@ static void a_region_holds_it(void **state)
 	assert_int_equal(vb_dm_free(dm), EBUSY);
 	assert_int_equal(vb_mr_dereg(mr), 0);
 	drop(dm);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(all_of_it_can_be_had_in_units),
-		TEST(no_two_overlap),
-		TEST(where_there_is_none_that_is_said),
-		TEST(apart_from_the_nic_it_has_memory_of_its_own),
-		TEST(a_region_holds_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Thread domains, parent domains and the memory they lend; and counters, which count nothing. */
-
 #include <stdlib.h>
 
 #include "nic/core/counters.h"
@@ -30,7 +29,7 @@ static struct vb_pd *make_domain(struct ibv_parent_domain_init_attr attr)
 	return pd;
 }
 
-static void a_thread_domain_in_use_stays(void **state)
+NIC_TEST(a_thread_domain_in_use_stays)
 {
 	struct vb_td *td = make_td();
 	struct vb_pd *pd = make_domain((struct ibv_parent_domain_init_attr){ .td = &td->ibv });
@@ -41,7 +40,7 @@ static void a_thread_domain_in_use_stays(void **state)
 	assert_int_equal(vb_td_destroy(td), 0);
 }
 
-static void unknown_attributes_are_refused(void **state)
+NIC_TEST(unknown_attributes_are_refused)
 {
 	struct ibv_parent_domain_init_attr attr = { .pd = &fix.pd->ibv };
 	struct ibv_counters_init_attr counters_attr = { .comp_mask = 1 };
@@ -74,7 +73,7 @@ static void no_free(struct ibv_pd *pd, void *context, void *memory, uint64_t res
 }
 
 /* "reference to a protection domain, can't be NULL" */
-static void it_needs_what_it_is_made_of(void **state)
+NIC_TEST(it_needs_what_it_is_made_of)
 {
 	struct ibv_parent_domain_init_attr attr = { .pd = NULL };
 	struct ibv_td_init_attr td_attr = { .comp_mask = 0 };
@@ -105,7 +104,7 @@ static void it_needs_what_it_is_made_of(void **state)
 }
 
 /* "All resources created with the parent domain should be destroyed prior" */
-static void what_is_in_use_stays(void **state)
+NIC_TEST(what_is_in_use_stays)
 {
 	struct vb_pd *pd = make_domain((struct ibv_parent_domain_init_attr){ .td = NULL });
 	struct ibv_cq_init_attr_ex attr = { .cqe = 1, .parent_domain = &pd->ibv,
@@ -119,7 +118,7 @@ static void what_is_in_use_stays(void **state)
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 
-static void a_cq_wants_a_parent_domain(void **state)
+NIC_TEST(a_cq_wants_a_parent_domain)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
 	struct vb_pd *pd, *parent;
@@ -141,7 +140,7 @@ static void a_cq_wants_a_parent_domain(void **state)
 }
 
 /* "completely interchangeable with the struct ibv_pd used to create it" */
-static void memory_of_either_is_memory_of_both(void **state)
+NIC_TEST(memory_of_either_is_memory_of_both)
 {
 	struct vb_pd *parent = make_domain((struct ibv_parent_domain_init_attr){ .td = NULL });
 	struct vb_pd *grand = make_domain((struct ibv_parent_domain_init_attr){
@@ -217,7 +216,7 @@ static struct vb_cq *make_lent_cq(void)
 	return cq;
 }
 
-static void a_cq_lies_where_it_was_told(void **state)
+NIC_TEST(a_cq_lies_where_it_was_told)
 {
 	struct vb_pd *pd = make_lender();
 	struct vb_cq *cq = make_lent_cq();
@@ -256,7 +255,7 @@ static struct ibv_qp_init_attr qp_init(struct vb_cq *cq, struct vb_srq *srq)
 			 .max_recv_sge = 3 } };
 }
 
-static void the_queues_of_a_qp_lie_where_they_were_told(void **state)
+NIC_TEST(the_queues_of_a_qp_lie_where_they_were_told)
 {
 	struct vb_pd *pd = make_lender();
 	struct vb_cq *cq = make_cq(64, NULL);
@@ -280,7 +279,7 @@ static void the_queues_of_a_qp_lie_where_they_were_told(void **state)
 }
 
 /* "NULL to designate an error": nothing is left behind. */
-static void what_it_does_not_lend_is_not_made(void **state)
+NIC_TEST(what_it_does_not_lend_is_not_made)
 {
 	struct vb_pd *pd = make_lender();
 	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -302,7 +301,7 @@ static void what_it_does_not_lend_is_not_made(void **state)
 }
 
 /* "asking the callee to allocate the buffer using the default allocator" */
-static void what_it_leaves_to_us_is_ours(void **state)
+NIC_TEST(what_it_leaves_to_us_is_ours)
 {
 	struct vb_pd *pd = make_lender();
 	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -329,7 +328,7 @@ static void what_it_leaves_to_us_is_ours(void **state)
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 
-static void a_shared_queue_lies_where_it_was_told(void **state)
+NIC_TEST(a_shared_queue_lies_where_it_was_told)
 {
 	struct vb_pd *pd = make_lender();
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -357,7 +356,7 @@ static void a_shared_queue_lies_where_it_was_told(void **state)
 
 /* --- a thread domain saves locks --- */
 
-static void objects_of_a_thread_domain_take_no_lock(void **state)
+NIC_TEST(objects_of_a_thread_domain_take_no_lock)
 {
 	struct vb_td *td = make_td();
 	struct vb_pd *pd = make_domain((struct ibv_parent_domain_init_attr){ .td = &td->ibv });
@@ -389,7 +388,7 @@ static void objects_of_a_thread_domain_take_no_lock(void **state)
 
 /* --- counters: ibv_create_counters(3), ibv_read_counters(3) --- */
 
-static void counters_are_cleared_upon_creation(void **state)
+NIC_TEST(counters_are_cleared_upon_creation)
 {
 	struct ibv_counters_init_attr attr = { .comp_mask = 0 };
 	uint64_t values[3] = { 1, 2, 3 };
@@ -408,25 +407,4 @@ static void counters_are_cleared_upon_creation(void **state)
 	assert_int_equal(values[2], 0);
 	assert_int_equal(vb_counters_destroy(counters), 0);
 	assert_int_equal(atomic_load(&fix.nic->counts.counters), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_thread_domain_in_use_stays),
-		TEST(unknown_attributes_are_refused),
-		TEST(it_needs_what_it_is_made_of),
-		TEST(what_is_in_use_stays),
-		TEST(a_cq_wants_a_parent_domain),
-		TEST(memory_of_either_is_memory_of_both),
-		TEST(a_cq_lies_where_it_was_told),
-		TEST(the_queues_of_a_qp_lie_where_they_were_told),
-		TEST(what_it_does_not_lend_is_not_made),
-		TEST(what_it_leaves_to_us_is_ours),
-		TEST(a_shared_queue_lies_where_it_was_told),
-		TEST(objects_of_a_thread_domain_take_no_lock),
-		TEST(counters_are_cleared_upon_creation),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

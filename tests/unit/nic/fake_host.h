@@ -9,15 +9,9 @@
  */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/check.h"
+#include "group.h"
 #include "idle_host.h"
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"

@@ -2,14 +2,10 @@
 /* What specifications of flow rules mean, bit by bit, and which are refused. */
 #include <endian.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "flows.h"
 #include "frames.h"
+#include "group.h"
 #include "nic/core/limits.h"
 #include "nic/service/eth/flow_spec.h"
 
@@ -174,7 +170,7 @@ static int decode(const struct sample *sample, bool inner, const uint8_t *mask, 
 }
 
 /* A protocol that the specification itself requires, or Ethernet's type of what IP is. */
-static void test_each_bit(void **state)
+TEST(test_each_bit)
 {
 	for (unsigned s = 0; s < SAMPLES; s++) {
 		const struct sample *sample = &samples[s];
@@ -209,7 +205,7 @@ static void test_each_bit(void **state)
 }
 
 /* All fields at once; and no field at all, which asks for the header. */
-static void test_whole_and_empty_masks(void **state)
+TEST(test_whole_and_empty_masks)
 {
 	for (unsigned i = 0; i < 2 * SAMPLES; i++) {
 		const struct sample *sample = &samples[i / 2];
@@ -255,7 +251,7 @@ static void test_whole_and_empty_masks(void **state)
 }
 
 /* What asks for something within a tunnel does not look outside, and the other way round. */
-static void test_levels(void **state)
+TEST(test_levels)
 {
 	uint8_t none[sizeof(struct ibv_flow_spec)] = { 0 };
 	struct vb_flow_rule rule;
@@ -271,7 +267,7 @@ static void test_levels(void **state)
 }
 
 /* ibv_create_flow(3), note 1 of the rule's example: specifications in any order mean the same. */
-static void test_order_means_nothing(void **state)
+TEST(test_order_means_nothing)
 {
 	static const unsigned with[] = { 0, 2, 4 };
 	struct vb_flow_rule first;
@@ -333,7 +329,7 @@ static int decode_mpls_before_eth(unsigned inner)
 	return vb_flow_decode(&flow.attr, &rule);
 }
 
-static void test_mpls_stands_behind_what_stands_before(void **state)
+TEST(test_mpls_stands_behind_what_stands_before)
 {
 	static const struct {
 		unsigned before;
@@ -385,7 +381,7 @@ static uint32_t order_of(enum ibv_flow_attr_type type, uint16_t priority, uint32
 	return rule.order;
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
 	static const struct {
 		enum ibv_flow_attr_type type;
@@ -415,7 +411,7 @@ static void test_order(void **state)
 	assert_false(traps);
 }
 
-static void test_multicast_default(void **state)
+TEST(test_multicast_default)
 {
 	struct vb_flow_rule rule;
 	struct flow flow;
@@ -434,7 +430,7 @@ static void test_multicast_default(void **state)
 	assert_int_equal(vb_flow_decode(&flow.attr, &rule), EINVAL);
 }
 
-static void test_actions(void **state)
+TEST(test_actions)
 {
 	struct ibv_counters counters;
 	struct vb_flow_rule rule;
@@ -462,7 +458,7 @@ static void test_actions(void **state)
 	assert_true(rule.egress && rule.drop);
 }
 
-static void test_actions_refused(void **state)
+TEST(test_actions_refused)
 {
 	struct ibv_flow_spec_action_handle handle = {
 		.type = IBV_FLOW_SPEC_ACTION_HANDLE, .size = sizeof(handle),
@@ -493,7 +489,7 @@ static void test_actions_refused(void **state)
 
 /* --- what is refused --- */
 
-static void test_attributes_refused(void **state)
+TEST(test_attributes_refused)
 {
 	static const struct {
 		uint32_t comp_mask;
@@ -534,7 +530,7 @@ static void test_attributes_refused(void **state)
 }
 
 /* Each kind has one size; and there are no other kinds. */
-static void test_specs_refused(void **state)
+TEST(test_specs_refused)
 {
 	static const uint32_t unknown[] = { 0, 0x1f, 0x21, 0x33, 0x42, 0x52, 0x61, 0x220, 0x1004,
 					    0x1100, 0x80000020, IBV_FLOW_SPEC_INNER,
@@ -566,7 +562,7 @@ static void test_specs_refused(void **state)
 }
 
 /* What no frame can be. */
-static void test_contradictions(void **state)
+TEST(test_contradictions)
 {
 	static const struct {
 		unsigned a, b; /* samples, with all their masks set */
@@ -598,22 +594,4 @@ static void test_contradictions(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_bit),
-		cmocka_unit_test(test_whole_and_empty_masks),
-		cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_order_means_nothing),
-		cmocka_unit_test(test_mpls_stands_behind_what_stands_before),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_multicast_default),
-		cmocka_unit_test(test_actions),
-		cmocka_unit_test(test_actions_refused),
-		cmocka_unit_test(test_attributes_refused),
-		cmocka_unit_test(test_specs_refused),
-		cmocka_unit_test(test_contradictions),
-	};
-
-	return cmocka_run_group_tests(tests, fill_samples, NULL);
-}
+GROUP(fill_samples, NULL)

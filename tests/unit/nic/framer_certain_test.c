@@ -44,6 +44,8 @@ static int end_memory(void **state)
 	return end(state);
 }
 
+#define FRAMER_CERTAIN_TEST(name) TEST_BETWEEN(name, begin_memory, end_memory)
+
 static void post(enum ibv_qp_type type)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)ends.data, .length = BYTES,
@@ -68,7 +70,7 @@ static void send_again(void)
 	vb_nic_turn(fix.nic);
 }
 
-static void what_is_sent_is_right(void **state)
+FRAMER_CERTAIN_TEST(what_is_sent_is_right)
 {
 	post(IBV_QPT_RC);
 	assert_left(FRAMES, 0);
@@ -90,7 +92,7 @@ static void read_by_the_peer(uint32_t psn)
 	vb_nic_rx(fix.nic, &in, 1);
 }
 
-static void what_is_read_is_right(void **state)
+FRAMER_CERTAIN_TEST(what_is_read_is_right)
 {
 	connect_as(IBV_QPT_RC);
 	read_by_the_peer(0x100);
@@ -100,15 +102,4 @@ static void what_is_read_is_right(void **state)
 	assert_left(FRAMES, 0);
 	read_by_the_peer(0x100 + FRAMES);
 	assert_left(FRAMES, 0);
-}
-
-int main(void)
-{
-#define T(test) cmocka_unit_test_setup_teardown(test, begin_memory, end_memory)
-	const struct CMUnitTest tests[] = {
-		T(what_is_sent_is_right),
-		T(what_is_read_is_right),
-	};
-
-	return cmocka_run_group_tests_name("nic/framer_certain", tests, NULL, NULL);
 }

@@ -88,6 +88,8 @@ static int end_claims(void **state)
 	return end(state);
 }
 
+#define FRAMER_CLAIM_TEST(name) TEST_BETWEEN(name, begin_claims, end_claims)
+
 static void post(uint32_t bytes)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)ends.data, .length = bytes,
@@ -97,7 +99,7 @@ static void post(uint32_t bytes)
 	assert_int_equal(vb_qp_post_send(fix.qp, &wr, &bad), 0);
 }
 
-static void sums_are_made_for_what_is_claimed(void **state)
+FRAMER_CLAIM_TEST(sums_are_made_for_what_is_claimed)
 {
 	post(20);
 	assert_int_equal(ends.frames, 1);
@@ -107,7 +109,7 @@ static void sums_are_made_for_what_is_claimed(void **state)
 	assert_int_equal(ends.given_back, 0);
 }
 
-static void without_a_claim_they_are_made_for_0(void **state)
+FRAMER_CLAIM_TEST(without_a_claim_they_are_made_for_0)
 {
 	ends.busy = true;
 	post(20);
@@ -116,7 +118,7 @@ static void without_a_claim_they_are_made_for_0(void **state)
 }
 
 /* What finds the link full is made again, for another claim. */
-static void a_full_link_ends_a_claim(void **state)
+FRAMER_CLAIM_TEST(a_full_link_ends_a_claim)
 {
 	ends.full = 1;
 	post(BYTES);
@@ -129,7 +131,7 @@ static void a_full_link_ends_a_claim(void **state)
 }
 
 /* Other threads are at all places but one where frames are built, and that one is new. */
-static void there_is_a_place_for_each_thread(void **state)
+FRAMER_CLAIM_TEST(there_is_a_place_for_each_thread)
 {
 	struct vb_framer_seat *seats = fix.nic->wire.framers, *last = &seats[VB_FRAMERS - 1];
 
@@ -152,7 +154,7 @@ static void on_fault(int signal)
 	abort();
 }
 
-static void what_cannot_be_read_gives_it_back(void **state)
+FRAMER_CLAIM_TEST(what_cannot_be_read_gives_it_back)
 {
 	struct sigaction before, action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
 	struct ibv_wc wc;
@@ -166,18 +168,4 @@ static void what_cannot_be_read_gives_it_back(void **state)
 	assert_int_equal(ends.given_back, 1);
 	assert_int_equal(vb_cq_poll(fix.cq, 1, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
-}
-
-int main(void)
-{
-#define T(test) cmocka_unit_test_setup_teardown(test, begin_claims, end_claims)
-	const struct CMUnitTest tests[] = {
-		T(sums_are_made_for_what_is_claimed),
-		T(without_a_claim_they_are_made_for_0),
-		T(a_full_link_ends_a_claim),
-		T(what_cannot_be_read_gives_it_back),
-		T(there_is_a_place_for_each_thread),
-	};
-
-	return cmocka_run_group_tests_name("nic/framer_claim", tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "nic/core/handle.h"
 
 enum { FAMILY = 7, NUMBER = 5 };
@@ -90,9 +84,9 @@ static int end(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define HANDLE_TEST(name) TEST_BETWEEN(name, begin, end)
 
-static void what_was_made_is_found_until_it_is_destroyed(void **state)
+HANDLE_TEST(what_was_made_is_found_until_it_is_destroyed)
 {
 	struct object *object = made();
 
@@ -104,7 +98,7 @@ static void what_was_made_is_found_until_it_is_destroyed(void **state)
 	assert_false(is_there());
 }
 
-static void an_import_that_is_given_up_leaves_the_object(void **state)
+HANDLE_TEST(an_import_that_is_given_up_leaves_the_object)
 {
 	struct object *object = made(), *import = imported();
 
@@ -116,7 +110,7 @@ static void an_import_that_is_given_up_leaves_the_object(void **state)
 }
 
 /* It is freed when nobody reads it any more, in either order. */
-static void the_first_to_destroy_destroys(void **state)
+HANDLE_TEST(the_first_to_destroy_destroys)
 {
 	struct object *object = made(), *import = imported();
 
@@ -136,7 +130,7 @@ static void the_first_to_destroy_destroys(void **state)
 	assert_int_equal(freed, 4);
 }
 
-static void what_could_not_be_destroyed_lives(void **state)
+HANDLE_TEST(what_could_not_be_destroyed_lives)
 {
 	struct object *object = made();
 
@@ -147,7 +141,7 @@ static void what_could_not_be_destroyed_lives(void **state)
 	destroy(object);
 }
 
-static void an_object_lives_on_without_a_pointer(void **state)
+HANDLE_TEST(an_object_lives_on_without_a_pointer)
 {
 	struct object *object = made(), *import;
 
@@ -159,7 +153,7 @@ static void an_object_lives_on_without_a_pointer(void **state)
 	assert_int_equal(freed, 2);
 }
 
-static void users_of_any_handle_are_users(void **state)
+HANDLE_TEST(users_of_any_handle_are_users)
 {
 	struct object *object = made(), *import = imported(), *another = made();
 
@@ -178,7 +172,7 @@ static void users_of_any_handle_are_users(void **state)
 }
 
 /* What still has users is freed when they are gone, at the next occasion. */
-static void users_keep_what_was_given_up(void **state)
+HANDLE_TEST(users_keep_what_was_given_up)
 {
 	struct object *object = made(), *import = imported(), *another;
 
@@ -194,7 +188,7 @@ static void users_keep_what_was_given_up(void **state)
 	assert_int_equal(freed, 3);
 }
 
-static void what_nobody_holds_is_freed_in_the_end(void **state)
+HANDLE_TEST(what_nobody_holds_is_freed_in_the_end)
 {
 	struct object *held = made();
 
@@ -205,20 +199,4 @@ static void what_nobody_holds_is_freed_in_the_end(void **state)
 	assert_ptr_equal(handles.first, &held->handle);
 	vb_handles_init(&handles);
 	destroy(held);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_was_made_is_found_until_it_is_destroyed),
-		TEST(an_import_that_is_given_up_leaves_the_object),
-		TEST(the_first_to_destroy_destroys),
-		TEST(what_could_not_be_destroyed_lives),
-		TEST(an_object_lives_on_without_a_pointer),
-		TEST(users_of_any_handle_are_users),
-		TEST(users_keep_what_was_given_up),
-		TEST(what_nobody_holds_is_freed_in_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

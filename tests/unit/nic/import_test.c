@@ -69,7 +69,7 @@ static int import_end(void **state)
 	return end(state);
 }
 
-#define FOREIGN(name) cmocka_unit_test_setup_teardown(name, import_begin, import_end)
+#define FOREIGN(name) TEST_BETWEEN(name, import_begin, import_end)
 
 static struct vb_mr *reg(struct vb_pd *pd, unsigned access)
 {
@@ -104,7 +104,7 @@ static uint8_t *get(struct vb_pd *pd, uint32_t key, uint64_t va, uint64_t bytes,
 /* --- within a NIC --- */
 
 /* It has the same number: so whatever compares numbers takes the one for the other. */
-static void an_import_of_a_pd_is_that_pd(void **state)
+NIC_TEST(an_import_of_a_pd_is_that_pd)
 {
 	struct vb_ctx *ctx;
 	struct vb_pd *pd;
@@ -128,7 +128,7 @@ static void an_import_of_a_pd_is_that_pd(void **state)
 }
 
 /* Handles are given anew, and limits count objects, not handles. */
-static void handles_do_not_run_out(void **state)
+NIC_TEST(handles_do_not_run_out)
 {
 	uint32_t last = fix.pd->ibv.handle;
 
@@ -147,7 +147,7 @@ static void handles_do_not_run_out(void **state)
 	assert_int_equal(fix.nic->counts.pds, 1);
 }
 
-static void a_region_is_destroyed_by_either_handle(void **state)
+NIC_TEST(a_region_is_destroyed_by_either_handle)
 {
 	struct vb_mr *mr = reg(fix.pd, 0), *import;
 	uint32_t key = mr->ibv.lkey;
@@ -168,7 +168,7 @@ static void *destroy_region(void *mr)
 }
 
 /* Two threads at once: one of them destroys it, and the other is told. */
-static void a_region_is_destroyed_once(void **state)
+NIC_TEST(a_region_is_destroyed_once)
 {
 	for (unsigned i = 0; i < 200; i++) {
 		struct vb_mr *mr = reg(fix.pd, 0), *import;
@@ -190,7 +190,7 @@ static void a_region_is_destroyed_once(void **state)
 
 /* --- of another process --- */
 
-static void its_regions_are_found_by_its_pd(void **state)
+FOREIGN(its_regions_are_found_by_its_pd)
 {
 	struct vb_mr *mr = reg(abroad.pd, IBV_ACCESS_REMOTE_READ);
 	struct vb_pd *pd, *other;
@@ -216,7 +216,7 @@ static void its_regions_are_found_by_its_pd(void **state)
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
 
-static void a_parent_domain_is_its_pd_there_too(void **state)
+FOREIGN(a_parent_domain_is_its_pd_there_too)
 {
 	struct vb_mr *mr = reg(abroad.pd, 0);
 	struct vb_pd *pd, *domain;
@@ -246,7 +246,7 @@ static const struct vb_host_memory memory_of_owner = {
 	.device = device_memory, .map_file = idle_map_file, .unmap = idle_unmap,
 };
 
-static void its_device_memory_is_mapped(void **state)
+FOREIGN(its_device_memory_is_mapped)
 {
 	const struct ibv_alloc_dm_attr attr = { .length = 100 };
 	struct vb_dm *made, *other, *dm;
@@ -291,7 +291,7 @@ static void its_device_memory_is_mapped(void **state)
 }
 
 /* Ours live in its PD as well, and the owner knows nothing of them. */
-static void regions_of_ours_are_found_first(void **state)
+FOREIGN(regions_of_ours_are_found_first)
 {
 	struct vb_pd *pd;
 	struct vb_ctx *ctx = ctx_import(&pd);
@@ -306,7 +306,7 @@ static void regions_of_ours_are_found_first(void **state)
 }
 
 /* Another region at the same address, or the same at another, is mapped anew. */
-static void a_mapping_is_of_one_registration(void **state)
+FOREIGN(a_mapping_is_of_one_registration)
 {
 	struct vb_mr *mr = reg(abroad.pd, 0), *import;
 	uint32_t handle = mr->ibv.handle;
@@ -332,7 +332,7 @@ static void a_mapping_is_of_one_registration(void **state)
 }
 
 /* The export is the owner's to write: what it says there later does not lead us astray. */
-static void a_mapping_is_not_left(void **state)
+FOREIGN(a_mapping_is_not_left)
 {
 	struct vb_mr *mr;
 	struct vb_pd *pd;
@@ -352,7 +352,7 @@ static void a_mapping_is_not_left(void **state)
 	assert_int_equal(vb_mr_dereg(mr), 0);
 }
 
-static void mappings_are_bounded(void **state)
+FOREIGN(mappings_are_bounded)
 {
 	struct vb_mr *mr[VB_FOREIGN_MAPS + 1], *import;
 	struct vb_pd *pd;
@@ -376,7 +376,7 @@ static void mappings_are_bounded(void **state)
 	}
 }
 
-static void what_cannot_be_mapped_is_refused(void **state)
+FOREIGN(what_cannot_be_mapped_is_refused)
 {
 	struct vb_mr *mr = reg(abroad.pd, 0), *import;
 	struct vb_mr *paged = reg(abroad.pd, IBV_ACCESS_ON_DEMAND);
@@ -397,7 +397,7 @@ static void what_cannot_be_mapped_is_refused(void **state)
 }
 
 /* Others' PDs, those of other contexts there, and those that are gone. */
-static void only_pds_of_that_context_are_imported(void **state)
+FOREIGN(only_pds_of_that_context_are_imported)
 {
 	struct vb_ctx *other_ctx, *ctx;
 	struct vb_pd *other, *pd, *none;
@@ -419,7 +419,7 @@ static void only_pds_of_that_context_are_imported(void **state)
 }
 
 /* Objects in a PD keep what it stands for, even when the context is closed. */
-static void the_last_user_ends_it(void **state)
+FOREIGN(the_last_user_ends_it)
 {
 	struct vb_pd *pd;
 	struct vb_ctx *ctx = ctx_import(&pd);
@@ -433,26 +433,4 @@ static void the_last_user_ends_it(void **state)
 	assert_int_equal(vb_pd_create(fix.ctx, &pd), 0);
 	assert_int_equal(owner.left, 1);
 	assert_int_equal(vb_pd_destroy(pd), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_import_of_a_pd_is_that_pd),
-		TEST(handles_do_not_run_out),
-		TEST(a_region_is_destroyed_by_either_handle),
-		TEST(a_region_is_destroyed_once),
-		FOREIGN(its_regions_are_found_by_its_pd),
-		FOREIGN(a_parent_domain_is_its_pd_there_too),
-		FOREIGN(its_device_memory_is_mapped),
-		FOREIGN(regions_of_ours_are_found_first),
-		FOREIGN(a_mapping_is_of_one_registration),
-		FOREIGN(a_mapping_is_not_left),
-		FOREIGN(mappings_are_bounded),
-		FOREIGN(what_cannot_be_mapped_is_refused),
-		FOREIGN(only_pds_of_that_context_are_imported),
-		FOREIGN(the_last_user_ends_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,7 +245,7 @@ static inline uint64_t stat_of(const struct side *s, enum vb_stat stat)
 	return atomic_load(&vb_nic_stats(s->nic)->count[stat]);
 }
 
-#define LANES(name) cmocka_unit_test_setup_teardown(name, lanes_begin, lanes_end)
+#define LANES(name) TEST_BETWEEN(name, lanes_begin, lanes_end)
 
 /* Scan until nothing comes: a scan takes a few frames of each lane at a time. Their number. */
 static inline unsigned scan_all(struct side *s)

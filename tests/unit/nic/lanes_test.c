@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* What QPs of one host exchange through rings, and who hears whom. */
-
 #include "pair_fixture.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -14,7 +13,7 @@ static void fill(struct side *s, uint32_t bytes)
 
 /* --- what goes through --- */
 
-static void messages_of_all_lengths_come_whole(void **state)
+LANES(messages_of_all_lengths_come_whole)
 {
 	static const uint32_t lengths[] = { 0,	   1,	  2,	 43,	44,	45,    56,   57,
 					    64,	   255,	  4096,	 32767, 32768,	32769, 65535,
@@ -43,7 +42,7 @@ static void messages_of_all_lengths_come_whole(void **state)
 	pair_drop();
 }
 
-static void one_sided_operations_reach_memory(void **state)
+LANES(one_sided_operations_reach_memory)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 200000);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
@@ -82,7 +81,7 @@ static void one_sided_operations_reach_memory(void **state)
 	pair_drop();
 }
 
-static void a_nic_reaches_itself(void **state)
+LANES(a_nic_reaches_itself)
 {
 	a = qp_make(&side[0], IBV_QPT_RC);
 	b = qp_make(&side[0], IBV_QPT_RC);
@@ -98,7 +97,7 @@ static void a_nic_reaches_itself(void **state)
 	pair_drop();
 }
 
-static void without_a_receive_the_sender_waits_and_tries_again(void **state)
+LANES(without_a_receive_the_sender_waits_and_tries_again)
 {
 	pair_make(IBV_QPT_RC);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
@@ -119,7 +118,7 @@ static void without_a_receive_the_sender_waits_and_tries_again(void **state)
 }
 
 /* What a QP drops that is not ready comes again, at the cost of some milliseconds. */
-static void a_peer_that_is_not_ready_yet_gets_it_later(void **state)
+LANES(a_peer_that_is_not_ready_yet_gets_it_later)
 {
 	pair_create(IBV_QPT_RC);
 	qp_ready(a, b->ibv.qp.qp_num);
@@ -144,7 +143,7 @@ static void a_peer_that_is_not_ready_yet_gets_it_later(void **state)
 }
 
 /* What is mapped for an object's next owner is there before the place to begin at is set. */
-static void nobody_looks_into_rings_while_they_change(void **state)
+LANES(nobody_looks_into_rings_while_they_change)
 {
 	struct vb_peer *peer;
 
@@ -165,7 +164,7 @@ static void nobody_looks_into_rings_while_they_change(void **state)
 }
 
 /* A peer that sleeps has not lost anything: its clock must not count against it. */
-static void a_peer_that_does_not_read_is_waited_for(void **state)
+LANES(a_peer_that_does_not_read_is_waited_for)
 {
 	pair_make(IBV_QPT_RC);
 	qp_recv(&side[1], b, 2, 0, 100);
@@ -185,7 +184,7 @@ static void a_peer_that_does_not_read_is_waited_for(void **state)
 }
 
 /* It read and dropped what was sent first, and then stopped reading what is sent again. */
-static void one_that_stops_reading_is_waited_for_too(void **state)
+LANES(one_that_stops_reading_is_waited_for_too)
 {
 	pair_create(IBV_QPT_RC);
 	qp_ready(a, b->ibv.qp.qp_num);
@@ -211,7 +210,7 @@ static void one_that_stops_reading_is_waited_for_too(void **state)
 }
 
 /* But a QP that nobody answers for fails, as on a wire. */
-static void a_qp_that_is_none_ends_in_retries_exceeded(void **state)
+LANES(a_qp_that_is_none_ends_in_retries_exceeded)
 {
 	pair_create(IBV_QPT_RC);
 	qp_ready(a, b->ibv.qp.qp_num);
@@ -229,7 +228,7 @@ static void a_qp_that_is_none_ends_in_retries_exceeded(void **state)
 	pair_drop();
 }
 
-static void unreliable_connections_lose_what_nobody_takes(void **state)
+LANES(unreliable_connections_lose_what_nobody_takes)
 {
 	pair_make(IBV_QPT_UC);
 	assert_int_equal(qp_send(&side[0], a, 1, 100000), 0);
@@ -246,7 +245,7 @@ static void unreliable_connections_lose_what_nobody_takes(void **state)
 }
 
 /* IBA 10.3.1.6: a local fault stops the send queue; what is posted behind it is not sent. */
-static void a_bad_key_stops_an_unreliable_connection(void **state)
+LANES(a_bad_key_stops_an_unreliable_connection)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 100);
 	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
@@ -271,7 +270,7 @@ static void a_bad_key_stops_an_unreliable_connection(void **state)
 }
 
 /* What is said with a message comes with it: immediate data, and that it is solicited. */
-static void what_is_said_with_a_message_comes_with_it(void **state)
+LANES(what_is_said_with_a_message_comes_with_it)
 {
 	static const uint32_t lengths[] = { 0, 8, 100, 50000 };
 	struct ibv_sge sge;
@@ -317,7 +316,7 @@ static void what_is_said_with_a_message_comes_with_it(void **state)
 }
 
 /* ibv_modify_qp(3): the event comes when what was begun is done, not some time later. */
-static void a_queue_tells_when_it_has_drained(void **state)
+LANES(a_queue_tells_when_it_has_drained)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct ibv_async_event event;
@@ -354,7 +353,7 @@ static int datagram(uint64_t wr_id, uint32_t bytes, uint32_t lkey_off, uint32_t 
 	return vb_qp_post_send(a, &wr, &bad);
 }
 
-static void datagrams_come_with_their_addresses(void **state)
+LANES(datagrams_come_with_their_addresses)
 {
 	struct ibv_wc wc;
 
@@ -378,7 +377,7 @@ static void datagrams_come_with_their_addresses(void **state)
 }
 
 /* IBA 10.3.1.6: a local fault stops the send queue, and what waits behind it is flushed. */
-static void a_datagram_with_a_bad_key_stops_the_queue(void **state)
+LANES(a_datagram_with_a_bad_key_stops_the_queue)
 {
 	datagrams_make();
 	assert_int_equal(datagram(1, 100, 0x100, b->ibv.qp.qp_num), 0);
@@ -392,7 +391,7 @@ static void a_datagram_with_a_bad_key_stops_the_queue(void **state)
 	datagrams_drop();
 }
 
-static void a_drained_queue_holds_datagrams_back(void **state)
+LANES(a_drained_queue_holds_datagrams_back)
 {
 	datagrams_make();
 	qp_recv(&side[1], b, 9, 0, 2000);
@@ -409,7 +408,7 @@ static void a_drained_queue_holds_datagrams_back(void **state)
 }
 
 /* One after another, each by its own way: the order of completions is that of posting. */
-static void datagrams_go_by_ring_and_wire_in_turns(void **state)
+LANES(datagrams_go_by_ring_and_wire_in_turns)
 {
 	uint32_t nobody = (uint32_t)99 << VB_INDEX_BITS | 5;
 
@@ -427,7 +426,7 @@ static void datagrams_go_by_ring_and_wire_in_turns(void **state)
 	datagrams_drop();
 }
 
-static void one_that_cannot_be_reached_is_not_asked_each_time(void **state)
+LANES(one_that_cannot_be_reached_is_not_asked_each_time)
 {
 	datagrams_make();
 	side[1].refuses = EOPNOTSUPP;
@@ -449,7 +448,7 @@ static void one_that_cannot_be_reached_is_not_asked_each_time(void **state)
 /* --- which way a connection goes --- */
 
 /* Both ends must go the same way: what was so a moment ago does not count. */
-static void connecting_asks_again(void **state)
+LANES(connecting_asks_again)
 {
 	datagrams_make();
 	side[1].refuses = ENOENT;
@@ -467,7 +466,7 @@ static void connecting_asks_again(void **state)
 	pair_drop();
 }
 
-static void who_cannot_be_reached_is_sent_to_by_wire(void **state)
+LANES(who_cannot_be_reached_is_sent_to_by_wire)
 {
 	side[1].refuses = EOPNOTSUPP;
 	pair_make(IBV_QPT_RC);
@@ -476,7 +475,7 @@ static void who_cannot_be_reached_is_sent_to_by_wire(void **state)
 	pair_drop();
 }
 
-static void frames_of_another_peer_are_dropped(void **state)
+LANES(frames_of_another_peer_are_dropped)
 {
 	struct vb_qp *c;
 
@@ -495,7 +494,7 @@ static void frames_of_another_peer_are_dropped(void **state)
 }
 
 /* A datagram's sender must be of the slot that the ring is of. */
-static void datagrams_in_another_s_name_are_dropped(void **state)
+LANES(datagrams_in_another_s_name_are_dropped)
 {
 	struct vb_ring_tx *tx;
 
@@ -528,7 +527,7 @@ static void datagrams_in_another_s_name_are_dropped(void **state)
 }
 
 /* Who is connected through a ring hears nothing from the wire, however well it fits. */
-static void the_wire_is_not_listened_to(void **state)
+LANES(the_wire_is_not_listened_to)
 {
 	uint8_t frame[VB_BTH_BYTES + 8 + VB_ICRC_BYTES];
 	struct vb_frame in = { .data = frame, .bytes = sizeof(frame) };
@@ -553,7 +552,7 @@ static void the_wire_is_not_listened_to(void **state)
 }
 
 /* After RESET a QP belongs to nobody, and may go another way the next time. */
-static void a_qp_that_is_reset_lets_go_of_its_peer(void **state)
+LANES(a_qp_that_is_reset_lets_go_of_its_peer)
 {
 	struct vb_peer *peer;
 
@@ -581,7 +580,7 @@ static void a_qp_that_is_reset_lets_go_of_its_peer(void **state)
  * The peer's application had the message, and told ours by another way that it is done: an adapter
  * has the ACK by then.
  */
-static void what_was_acknowledged_before_is_not_flushed(void **state)
+LANES(what_was_acknowledged_before_is_not_flushed)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 
@@ -601,37 +600,4 @@ static void what_was_acknowledged_before_is_not_flushed(void **state)
 		assert_wc(side[1].cq, 4, IBV_WC_SUCCESS);
 		pair_drop();
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LANES(messages_of_all_lengths_come_whole),
-		LANES(one_sided_operations_reach_memory),
-		LANES(a_nic_reaches_itself),
-		LANES(without_a_receive_the_sender_waits_and_tries_again),
-		LANES(a_peer_that_is_not_ready_yet_gets_it_later),
-		LANES(nobody_looks_into_rings_while_they_change),
-		LANES(a_peer_that_does_not_read_is_waited_for),
-		LANES(one_that_stops_reading_is_waited_for_too),
-		LANES(a_qp_that_is_none_ends_in_retries_exceeded),
-		LANES(unreliable_connections_lose_what_nobody_takes),
-		LANES(a_bad_key_stops_an_unreliable_connection),
-		LANES(what_is_said_with_a_message_comes_with_it),
-		LANES(a_queue_tells_when_it_has_drained),
-		LANES(datagrams_come_with_their_addresses),
-		LANES(a_datagram_with_a_bad_key_stops_the_queue),
-		LANES(a_drained_queue_holds_datagrams_back),
-		LANES(datagrams_go_by_ring_and_wire_in_turns),
-		LANES(one_that_cannot_be_reached_is_not_asked_each_time),
-		LANES(connecting_asks_again),
-		LANES(who_cannot_be_reached_is_sent_to_by_wire),
-		LANES(frames_of_another_peer_are_dropped),
-		LANES(datagrams_in_another_s_name_are_dropped),
-		LANES(the_wire_is_not_listened_to),
-		LANES(a_qp_that_is_reset_lets_go_of_its_peer),
-		LANES(what_was_acknowledged_before_is_not_flushed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

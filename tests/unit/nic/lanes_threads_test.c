@@ -4,7 +4,6 @@
  * Threads on different QPs of two NICs that meet in rings: nothing is lost, and nobody touches what
  * another one is at. The latter is for ThreadSanitizer to say.
  */
-
 #include <pthread.h>
 #include <sched.h>
 
@@ -234,7 +233,7 @@ static void *registrate(void *arg)
 	return NULL;
 }
 
-static void all_at_once(void **state)
+LANES(all_at_once)
 {
 	unsigned waiting;
 
@@ -310,7 +309,7 @@ static void *live(void *arg)
 	return NULL;
 }
 
-static void death_in_the_midst(void **state)
+LANES(death_in_the_midst)
 {
 	for (unsigned round = 0; round < LIVES; round++) {
 		struct vb_peer *peer;
@@ -356,14 +355,4 @@ static void death_in_the_midst(void **state)
 		}
 		assert_int_equal(side[0].releases, round % 16 + 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LANES(all_at_once),
-		LANES(death_in_the_midst),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

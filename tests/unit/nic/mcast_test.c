@@ -44,7 +44,7 @@ static int start(void **state)
 	return 0;
 }
 
-#define GROUP_TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+#define GROUP_TEST(name) TEST_BETWEEN(name, start, end)
 
 /* --- what arrives --- */
 
@@ -121,7 +121,7 @@ static uint32_t register_buffer(struct vb_mr **mr)
 	return (*mr)->ibv.lkey;
 }
 
-static void each_that_is_attached_gets_a_copy(void **state)
+GROUP_TEST(each_that_is_attached_gets_a_copy)
 {
 	struct member m[3];
 	struct vb_mr *mr;
@@ -155,7 +155,7 @@ static void each_that_is_attached_gets_a_copy(void **state)
 }
 
 /* IBA 9.6.1, and the checks that any datagram meets. */
-static void what_does_not_fit_is_dropped_with_its_reason(void **state)
+GROUP_TEST(what_does_not_fit_is_dropped_with_its_reason)
 {
 	static const struct {
 		struct sent sent;
@@ -199,7 +199,7 @@ static void what_does_not_fit_is_dropped_with_its_reason(void **state)
 	vb_mr_dereg(mr);
 }
 
-static void who_blocks_it_does_not_hear_himself(void **state)
+GROUP_TEST(who_blocks_it_does_not_hear_himself)
 {
 	struct member m[2];
 	struct vb_mr *mr;
@@ -244,7 +244,7 @@ static void gids_set(const uint8_t last[][2], unsigned n)
 	vb_nic_gids_set(fix.nic, entry, n);
 }
 
-static void the_first_joins_and_the_last_leaves(void **state)
+GROUP_TEST(the_first_joins_and_the_last_leaves)
 {
 	/* Interface and address: from 100 on they are IPv6. */
 	static const uint8_t table[][2] = { { 1, 1 }, { 1, 2 }, { 2, 3 }, { 2, 100 }, { 3, 101 } };
@@ -283,7 +283,7 @@ static void the_first_joins_and_the_last_leaves(void **state)
 	member_close(&m[1]);
 }
 
-static void where_it_cannot_join_nothing_changes(void **state)
+GROUP_TEST(where_it_cannot_join_nothing_changes)
 {
 	static const uint8_t table[][2] = { { 1, 1 }, { 2, 2 } };
 	struct member m;
@@ -309,7 +309,7 @@ static void where_it_cannot_join_nothing_changes(void **state)
 
 /* --- refused --- */
 
-static void what_is_no_group_or_no_ud_is_refused(void **state)
+GROUP_TEST(what_is_no_group_or_no_ud_is_refused)
 {
 	static const enum ibv_qp_type connected[] = { IBV_QPT_RC, IBV_QPT_UC };
 	struct member m;
@@ -335,7 +335,7 @@ static void what_is_no_group_or_no_ud_is_refused(void **state)
 	member_close(&m);
 }
 
-static void who_is_attached_stays(void **state)
+GROUP_TEST(who_is_attached_stays)
 {
 	struct member m;
 
@@ -350,7 +350,7 @@ static void who_is_attached_stays(void **state)
 	member_close(&m);
 }
 
-static void the_limits_are_the_limits(void **state)
+GROUP_TEST(the_limits_are_the_limits)
 {
 	static struct vb_qp *qps[VB_GROUP_QPS_MAX];
 	struct ibv_device_attr attr;
@@ -388,7 +388,7 @@ static void the_limits_are_the_limits(void **state)
 
 /* --- sending --- */
 
-static void an_address_of_a_group_is_for_datagrams(void **state)
+GROUP_TEST(an_address_of_a_group_is_for_datagrams)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 3 } };
 	struct vb_path path;
@@ -405,21 +405,4 @@ static void an_address_of_a_group_is_for_datagrams(void **state)
 	/* Of the same family as the address that it is sent from. */
 	memcpy(attr.grh.dgid.raw, group_6, VB_GID_BYTES);
 	assert_int_equal(vb_ah_create(fix.pd, &attr, &ah), EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GROUP_TEST(each_that_is_attached_gets_a_copy),
-		GROUP_TEST(what_does_not_fit_is_dropped_with_its_reason),
-		GROUP_TEST(who_blocks_it_does_not_hear_himself),
-		GROUP_TEST(the_first_joins_and_the_last_leaves),
-		GROUP_TEST(where_it_cannot_join_nothing_changes),
-		GROUP_TEST(what_is_no_group_or_no_ud_is_refused),
-		GROUP_TEST(who_is_attached_stays),
-		GROUP_TEST(the_limits_are_the_limits),
-		GROUP_TEST(an_address_of_a_group_is_for_datagrams),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Who was not told a key has to guess 32 bits; and by UC, not as fast as he likes. */
-
 #include "pair_fixture.h"
 
 enum { DEVICES = 64, REGIONS = 16, KEYS = DEVICES * REGIONS };
@@ -28,7 +27,7 @@ static void draw_keys(void)
 	}
 }
 
-static void every_bit_is_as_often_set_as_not(void **state)
+LANES(every_bit_is_as_often_set_as_not)
 {
 	draw_keys();
 	for (unsigned bit = 0; bit < 32; bit++) {
@@ -42,7 +41,7 @@ static void every_bit_is_as_often_set_as_not(void **state)
 }
 
 /* Of 1024 that are drawn, 8 lie in a given hundred and twenty-eighth part. */
-static void no_place_is_likelier_than_another(void **state)
+LANES(no_place_is_likelier_than_another)
 {
 	unsigned parts[128] = { 0 };
 
@@ -54,7 +53,7 @@ static void no_place_is_likelier_than_another(void **state)
 }
 
 /* Neither what the device told before, nor what another told, says anything about the next. */
-static void a_key_tells_nothing_about_the_next(void **state)
+LANES(a_key_tells_nothing_about_the_next)
 {
 	unsigned near = 0, same = 0;
 
@@ -88,7 +87,7 @@ static int guess_end(void **state)
 	return lanes_end(state);
 }
 
-#define GUESS(name) cmocka_unit_test_setup_teardown(name, guess_begin, guess_end)
+#define GUESS(name) TEST_BETWEEN(name, guess_begin, guess_end)
 
 /* One octet is written; true: it has come. */
 static bool try_key(uint32_t key)
@@ -114,7 +113,7 @@ static void patience(void)
 }
 
 /* The places that the first regions had when they were counted, with all that was random then. */
-static void the_first_places_lead_nowhere(void **state)
+GUESS(the_first_places_lead_nowhere)
 {
 	fake_ns_hook = patience;
 	for (uint32_t place = 1; place <= 4; place++) {
@@ -125,7 +124,7 @@ static void the_first_places_lead_nowhere(void **state)
 	assert_true(try_key(side[1].mr->ibv.rkey));
 }
 
-static void whoever_guesses_fast_does_not_learn_that_he_was_right(void **state)
+GUESS(whoever_guesses_fast_does_not_learn_that_he_was_right)
 {
 	uint32_t key = side[1].mr->ibv.rkey;
 
@@ -145,7 +144,7 @@ static void whoever_guesses_fast_does_not_learn_that_he_was_right(void **state)
 }
 
 /* IBA 9.9.3: class D takes nothing from anybody else; nor does the brake. */
-static void what_uses_no_key_is_not_held_up(void **state)
+GUESS(what_uses_no_key_is_not_held_up)
 {
 	for (unsigned i = 0; i < 2 * VB_BRAKE_FREE; i++)
 		assert_false(try_key(side[1].mr->ibv.rkey ^ (i + 1)));
@@ -157,7 +156,7 @@ static void what_uses_no_key_is_not_held_up(void **state)
 	assert_int_equal(vb_qp_state(b), IBV_QPS_RTS);
 }
 
-static void wrong_keys_are_forgotten(void **state)
+GUESS(wrong_keys_are_forgotten)
 {
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < VB_BRAKE_FREE; i++)
@@ -168,19 +167,4 @@ static void wrong_keys_are_forgotten(void **state)
 		assert_int_equal(b->special.brake_ns, 0);
 	}
 	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_BRAKE), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LANES(every_bit_is_as_often_set_as_not),
-		LANES(no_place_is_likelier_than_another),
-		LANES(a_key_tells_nothing_about_the_next),
-		GUESS(the_first_places_lead_nowhere),
-		GUESS(whoever_guesses_fast_does_not_learn_that_he_was_right),
-		GUESS(what_uses_no_key_is_not_held_up),
-		GUESS(wrong_keys_are_forgotten),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

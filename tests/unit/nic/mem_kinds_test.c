@@ -72,8 +72,9 @@ static int kinds_begin(void **state)
 	return 0;
 }
 
+#define MEM_KINDS_TEST(name) TEST_BETWEEN(name, kinds_begin, end)
+
 #undef TEST
-#define TEST(name) cmocka_unit_test_setup_teardown(name, kinds_begin, end)
 
 static uint8_t *get(uint32_t key, uint64_t va, uint64_t bytes, unsigned access)
 {
@@ -87,7 +88,7 @@ static void dereg(struct vb_mr *mr)
 
 /* --- null --- */
 
-static void a_null_region_is_zero_wherever_it_is_read(void **state)
+MEM_KINDS_TEST(a_null_region_is_zero_wherever_it_is_read)
 {
 	struct vb_mr *mr;
 	uint8_t *to;
@@ -107,7 +108,7 @@ static void a_null_region_is_zero_wherever_it_is_read(void **state)
 	dereg(mr);
 }
 
-static void a_null_region_is_for_its_pd_and_no_peers(void **state)
+MEM_KINDS_TEST(a_null_region_is_for_its_pd_and_no_peers)
 {
 	struct vb_pd *other;
 	struct vb_mr *mr;
@@ -139,7 +140,7 @@ static int reg_dmabuf(uint64_t offset, uint64_t bytes, uint64_t iova, unsigned a
 	return vb_mr_reg_dmabuf(fix.pd, offset, bytes, iova, FD, access, mr);
 }
 
-static void a_dmabuf_is_mapped_as_long_as_it_is_registered(void **state)
+MEM_KINDS_TEST(a_dmabuf_is_mapped_as_long_as_it_is_registered)
 {
 	struct vb_mr *mr;
 
@@ -157,7 +158,7 @@ static void a_dmabuf_is_mapped_as_long_as_it_is_registered(void **state)
 	dereg(mr);
 }
 
-static void what_the_host_refuses_is_refused(void **state)
+MEM_KINDS_TEST(what_the_host_refuses_is_refused)
 {
 	static const int errors[] = { EBADF, EINVAL, EOPNOTSUPP, ENOMEM };
 	struct vb_mr *mr;
@@ -179,7 +180,7 @@ static void what_the_host_refuses_is_refused(void **state)
 }
 
 /* When all keys are taken, what was mapped already is unmapped again. */
-static void no_mapping_is_left_where_there_is_no_key(void **state)
+MEM_KINDS_TEST(no_mapping_is_left_where_there_is_no_key)
 {
 	struct vb_mr *mr;
 	uint32_t mrs = fix.nic->keys.mrs;
@@ -202,7 +203,7 @@ static uint8_t *find(uint32_t key, uint64_t va, uint64_t bytes, unsigned access)
 	return at;
 }
 
-static void an_implicit_region_has_all_addresses(void **state)
+MEM_KINDS_TEST(an_implicit_region_has_all_addresses)
 {
 	const unsigned access = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE |
 				IBV_ACCESS_REMOTE_READ;
@@ -234,7 +235,7 @@ static void an_implicit_region_has_all_addresses(void **state)
 
 /* --- advice --- */
 
-static void advice_goes_to_the_host(void **state)
+MEM_KINDS_TEST(advice_goes_to_the_host)
 {
 	static const enum vb_fetch how[] = { VB_FETCH_READ, VB_FETCH_WRITE, VB_FETCH_LOOK };
 	struct ibv_sge sge[2];
@@ -264,19 +265,4 @@ static void advice_goes_to_the_host(void **state)
 	assert_int_equal(vb_mr_advise(fix.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, sge, 1),
 			 EOPNOTSUPP);
 	dereg(mr);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_null_region_is_zero_wherever_it_is_read),
-		TEST(a_null_region_is_for_its_pd_and_no_peers),
-		TEST(a_dmabuf_is_mapped_as_long_as_it_is_registered),
-		TEST(what_the_host_refuses_is_refused),
-		TEST(no_mapping_is_left_where_there_is_no_key),
-		TEST(an_implicit_region_has_all_addresses),
-		TEST(advice_goes_to_the_host),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

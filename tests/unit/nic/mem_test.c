@@ -28,7 +28,7 @@ static uint8_t *get(struct vb_pd *pd, uint32_t key, uint64_t va, uint64_t bytes,
 	return vb_mr_get(fix.nic, &pd->ibv, key, va, bytes, access);
 }
 
-static void bounds_are_exact(void **state)
+NIC_TEST(bounds_are_exact)
 {
 	struct vb_mr *mr = reg(0);
 	uint64_t va = (uintptr_t)memory;
@@ -64,7 +64,7 @@ static void bounds_are_exact(void **state)
 	dereg(mr);
 }
 
-static void every_bit_of_the_key_counts(void **state)
+NIC_TEST(every_bit_of_the_key_counts)
 {
 	struct vb_mr *mr = reg(0);
 
@@ -75,7 +75,7 @@ static void every_bit_of_the_key_counts(void **state)
 	dereg(mr);
 }
 
-static void a_region_belongs_to_its_pd(void **state)
+NIC_TEST(a_region_belongs_to_its_pd)
 {
 	struct vb_pd *other;
 	struct vb_mr *mr = reg(0);
@@ -89,7 +89,7 @@ static void a_region_belongs_to_its_pd(void **state)
 }
 
 /* Every right granted against every right wanted. */
-static void rights_are_what_was_granted(void **state)
+NIC_TEST(rights_are_what_was_granted)
 {
 	static const unsigned rights[] = { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE,
 					   IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_ATOMIC };
@@ -115,7 +115,7 @@ static void rights_are_what_was_granted(void **state)
 	}
 }
 
-static void unknown_rights_are_refused(void **state)
+NIC_TEST(unknown_rights_are_refused)
 {
 	struct vb_mr *mr;
 
@@ -135,7 +135,7 @@ static void unknown_rights_are_refused(void **state)
 	}
 }
 
-static void a_zero_based_region_begins_at_0(void **state)
+NIC_TEST(a_zero_based_region_begins_at_0)
 {
 	struct vb_mr *mr = reg(IBV_ACCESS_ZERO_BASED);
 
@@ -146,7 +146,7 @@ static void a_zero_based_region_begins_at_0(void **state)
 	dereg(mr);
 }
 
-static void a_region_may_lie_elsewhere(void **state)
+NIC_TEST(a_region_may_lie_elsewhere)
 {
 	struct vb_mr *mr;
 
@@ -156,7 +156,7 @@ static void a_region_may_lie_elsewhere(void **state)
 	dereg(mr);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+NIC_TEST(what_does_not_fit_is_refused)
 {
 	struct vb_mr *mr;
 
@@ -172,7 +172,7 @@ static void what_does_not_fit_is_refused(void **state)
 	dereg(mr);
 }
 
-static void a_key_dies_with_its_region(void **state)
+NIC_TEST(a_key_dies_with_its_region)
 {
 	struct vb_mr *mr = reg(0), *other;
 	uint32_t key = mr->ibv.lkey;
@@ -187,7 +187,7 @@ static void a_key_dies_with_its_region(void **state)
 	}
 }
 
-static void there_are_as_many_regions_as_we_say(void **state)
+NIC_TEST(there_are_as_many_regions_as_we_say)
 {
 	static struct vb_mr *all[VB_MRS_MAX];
 	struct ibv_device_attr attr;
@@ -204,7 +204,7 @@ static void there_are_as_many_regions_as_we_say(void **state)
 
 /* --- ibv_rereg_mr(3) --- */
 
-static void rereg_changes_what_it_is_told_to(void **state)
+NIC_TEST(rereg_changes_what_it_is_told_to)
 {
 	struct vb_mr *mr = reg(IBV_ACCESS_LOCAL_WRITE);
 	uint32_t key = mr->ibv.lkey;
@@ -232,7 +232,7 @@ static void rereg_changes_what_it_is_told_to(void **state)
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
 
-static void a_rereg_that_fails_changes_nothing(void **state)
+NIC_TEST(a_rereg_that_fails_changes_nothing)
 {
 	struct vb_mr *mr = reg(0);
 	static const struct {
@@ -260,7 +260,7 @@ static void a_rereg_that_fails_changes_nothing(void **state)
 	dereg(mr);
 }
 
-static void rereg_keeps_where_a_region_begins(void **state)
+NIC_TEST(rereg_keeps_where_a_region_begins)
 {
 	struct vb_mr *mr;
 
@@ -316,7 +316,7 @@ static void wait_for_looks(_Atomic unsigned *count, unsigned more)
 }
 
 /* ibv_dereg_mr(3): whoever deregistered may free, or use for something else. */
-static void nobody_is_inside_after_deregistration(void **state)
+NIC_TEST(nobody_is_inside_after_deregistration)
 {
 	pthread_t thread;
 
@@ -355,7 +355,7 @@ static void *watch_entry(void *arg)
 	return NULL;
 }
 
-static void what_peers_read_belongs_together(void **state)
+NIC_TEST(what_peers_read_belongs_together)
 {
 	struct vb_mr *mr = reg(0);
 	pthread_t thread;
@@ -375,7 +375,7 @@ static void what_peers_read_belongs_together(void **state)
 }
 
 /* The number of a PD that is gone must not let the next one in. */
-static void pds_are_never_taken_for_another(void **state)
+NIC_TEST(pds_are_never_taken_for_another)
 {
 	struct vb_pd *pd;
 	uint64_t last = fix.pd->id;
@@ -430,7 +430,7 @@ static int32_t file_told(const struct vb_mr *mr)
 	return VB_EXPORT_GET(entry->shared);
 }
 
-static void a_file_that_is_found_later_is_told_then(void **state)
+NIC_TEST(a_file_that_is_found_later_is_told_then)
 {
 	const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	struct vb_mr *mr;
@@ -454,29 +454,4 @@ static void a_file_that_is_found_later_is_told_then(void **state)
 		dereg(mr);
 		assert_int_equal(late.ends, 2);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(bounds_are_exact),
-		TEST(every_bit_of_the_key_counts),
-		TEST(a_region_belongs_to_its_pd),
-		TEST(rights_are_what_was_granted),
-		TEST(unknown_rights_are_refused),
-		TEST(a_zero_based_region_begins_at_0),
-		TEST(a_region_may_lie_elsewhere),
-		TEST(what_does_not_fit_is_refused),
-		TEST(a_key_dies_with_its_region),
-		TEST(there_are_as_many_regions_as_we_say),
-		TEST(rereg_changes_what_it_is_told_to),
-		TEST(a_rereg_that_fails_changes_nothing),
-		TEST(rereg_keeps_where_a_region_begins),
-		TEST(nobody_is_inside_after_deregistration),
-		TEST(what_peers_read_belongs_together),
-		TEST(pds_are_never_taken_for_another),
-		TEST(a_file_that_is_found_later_is_told_then),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,8 @@ static int begin_connected(void **state)
 	return rc;
 }
 
+#define CONNECTED(name) TEST_BETWEEN(name, begin_connected, end)
+
 static int set_mig_state(enum ibv_mig_state to)
 {
 	struct ibv_qp_attr attr = { .path_mig_state = to };
@@ -138,7 +140,7 @@ static bool sent_migreq(void)
 }
 
 /* IBA 9.2.3, 17.2.8: set as long as nothing was asked for, clear from then until it migrates. */
-static void migreq_says_where_we_stand(void **state)
+CONNECTED(migreq_says_where_we_stand)
 {
 	send_one();
 	assert_true(sent_migreq());
@@ -159,7 +161,7 @@ static void migreq_says_where_we_stand(void **state)
 }
 
 /* A datagram belongs to no connection that could migrate. */
-static void datagrams_have_no_migreq(void **state)
+CONNECTED(datagrams_have_no_migreq)
 {
 	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
 	struct vb_qp *ud = make_qp(IBV_QPT_UD, fix.cq, NULL);
@@ -180,7 +182,7 @@ static void datagrams_have_no_migreq(void **state)
 
 /* --- arming --- */
 
-static void only_a_peer_that_waits_arms(void **state)
+CONNECTED(only_a_peer_that_waits_arms)
 {
 	assert_true(message_comes(PRIMARY, true));
 	rearm();
@@ -191,7 +193,7 @@ static void only_a_peer_that_waits_arms(void **state)
 	assert_true(fix.qp->req.retry.armed);
 }
 
-static void an_ack_arms_as_well(void **state)
+CONNECTED(an_ack_arms_as_well)
 {
 	rearm();
 	send_one();
@@ -200,7 +202,7 @@ static void an_ack_arms_as_well(void **state)
 }
 
 /* What is late was true once: before the last migration perhaps. */
-static void what_is_late_does_not_arm(void **state)
+CONNECTED(what_is_late_does_not_arm)
 {
 	assert_true(message_comes(PRIMARY, false));
 	send_one();
@@ -214,7 +216,7 @@ static void what_is_late_does_not_arm(void **state)
 
 /* --- migrating --- */
 
-static void who_comes_by_the_other_path_is_followed(void **state)
+CONNECTED(who_comes_by_the_other_path_is_followed)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
 
@@ -236,7 +238,7 @@ static void who_comes_by_the_other_path_is_followed(void **state)
 }
 
 /* Its first packet by that path may be one whose ACK was lost on the other: the ACK goes there. */
-static void what_comes_again_by_the_other_path_counts(void **state)
+CONNECTED(what_comes_again_by_the_other_path_counts)
 {
 	arm();
 	duplicate_comes(ALT, true);
@@ -246,7 +248,7 @@ static void what_comes_again_by_the_other_path_counts(void **state)
 }
 
 /* A packet in the midst of a message, which others take a short way. */
-static void a_packet_in_the_midst_of_a_message_counts(void **state)
+CONNECTED(a_packet_in_the_midst_of_a_message_counts)
 {
 	uint8_t octets[2][MTU + 64], payload[MTU];
 	struct vb_frame frames[2];
@@ -275,7 +277,7 @@ static void a_packet_in_the_midst_of_a_message_counts(void **state)
 
 /* --- what does not count --- */
 
-static void what_is_late_makes_nobody_migrate(void **state)
+CONNECTED(what_is_late_makes_nobody_migrate)
 {
 	assert_true(message_comes(PRIMARY, true));
 	arm();
@@ -286,7 +288,7 @@ static void what_is_late_makes_nobody_migrate(void **state)
 }
 
 /* The peer has migrated, to a path that is our old one: we do not follow, and go on. Told once. */
-static void a_migration_to_no_path_of_ours_is_refused(void **state)
+CONNECTED(a_migration_to_no_path_of_ours_is_refused)
 {
 	arm();
 	assert_true(message_comes(PRIMARY, true));
@@ -298,7 +300,7 @@ static void a_migration_to_no_path_of_ours_is_refused(void **state)
 	assert_memory_equal(fix.qp->to.path.dst, peer_gid, VB_GID_BYTES);
 }
 
-static void strangers_are_strangers(void **state)
+CONNECTED(strangers_are_strangers)
 {
 	assert_false(message_comes(ALT, true));
 	assert_false(message_comes(THIRD, true));
@@ -314,7 +316,7 @@ static void strangers_are_strangers(void **state)
 }
 
 /* The peer sends by the old path until it hears of it, and packets are late: those are taken. */
-static void the_old_path_is_good_until_there_is_another(void **state)
+CONNECTED(the_old_path_is_good_until_there_is_another)
 {
 	arm();
 	assert_int_equal(set_mig_state(IBV_MIG_MIGRATED), 0);
@@ -338,7 +340,7 @@ static void the_old_path_is_good_until_there_is_another(void **state)
  * Both have something outstanding when the path is lost. The peer notices first, and takes us
  * along: our retries by the first path are used up as well, but not those by the second.
  */
-static void who_is_taken_along_begins_its_retries_anew(void **state)
+CONNECTED(who_is_taken_along_begins_its_retries_anew)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
 	uint64_t lost_ns;
@@ -365,7 +367,7 @@ static void who_is_taken_along_begins_its_retries_anew(void **state)
 }
 
 /* The peer is armed and has migrated; what would have armed us got lost. */
-static void who_waits_is_taken_along_too(void **state)
+CONNECTED(who_waits_is_taken_along_too)
 {
 	rearm();
 	assert_true(message_comes(ALT, true));
@@ -376,7 +378,7 @@ static void who_waits_is_taken_along_too(void **state)
 	assert_no_event();
 }
 
-static void reset_forgets_it_all(void **state)
+CONNECTED(reset_forgets_it_all)
 {
 	arm();
 	assert_int_equal(set_state(fix.qp, IBV_QPS_RESET), 0);
@@ -388,29 +390,4 @@ static void reset_forgets_it_all(void **state)
 	assert_false(message_comes(ALT, true));
 	send_one();
 	assert_true(sent_migreq());
-}
-
-#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CONNECTED(migreq_says_where_we_stand),
-		CONNECTED(datagrams_have_no_migreq),
-		CONNECTED(only_a_peer_that_waits_arms),
-		CONNECTED(an_ack_arms_as_well),
-		CONNECTED(what_is_late_does_not_arm),
-		CONNECTED(who_comes_by_the_other_path_is_followed),
-		CONNECTED(what_comes_again_by_the_other_path_counts),
-		CONNECTED(a_packet_in_the_midst_of_a_message_counts),
-		CONNECTED(what_is_late_makes_nobody_migrate),
-		CONNECTED(a_migration_to_no_path_of_ours_is_refused),
-		CONNECTED(strangers_are_strangers),
-		CONNECTED(the_old_path_is_good_until_there_is_another),
-		CONNECTED(who_is_taken_along_begins_its_retries_anew),
-		CONNECTED(who_waits_is_taken_along_too),
-		CONNECTED(reset_forgets_it_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Indirect keys seen from inside: where they lead, whom they let in, and what becomes of them. */
-
 #include "nic/mem/mem_kinds.h"
 #include "nic_fixture.h"
 
@@ -89,6 +88,9 @@ static int close(void **state)
 	drop_cq(k.cq);
 	return end(state);
 }
+
+#define MKEY_TEST_ALL(name) TEST_BETWEEN(name, open_all, close)
+#define MKEY_TEST(name) TEST_BETWEEN(name, open, close)
 
 /* --- what is asked for --- */
 
@@ -197,7 +199,7 @@ static void assert_leads(const uint8_t *const *octets, unsigned total)
 	}
 }
 
-static void it_leads_to_pieces_one_behind_the_other(void **state)
+MKEY_TEST(it_leads_to_pieces_one_behind_the_other)
 {
 	const struct vb_mkey_entry entries[] = {
 		entry(0, 100, 7, 0), entry(1, 3, 0, 0), entry(1, 50, 1, 0), entry(0, 0, 16, 0),
@@ -214,7 +216,7 @@ static void it_leads_to_pieces_one_behind_the_other(void **state)
 	assert_leads(octets, n);
 }
 
-static void it_leads_over_gaps_row_by_row(void **state)
+MKEY_TEST(it_leads_over_gaps_row_by_row)
 {
 	const struct vb_mkey_entry entries[] = {
 		entry(0, 100, 3, 5), entry(1, 200, 4, 0), entry(1, 300, 0, 9), entry(0, 900, 1, 40),
@@ -235,7 +237,7 @@ static void it_leads_over_gaps_row_by_row(void **state)
 	assert_leads(octets, n);
 }
 
-static void nothing_lies_behind_an_empty_layout(void **state)
+MKEY_TEST(nothing_lies_behind_an_empty_layout)
 {
 	const struct vb_mkey_entry nothing = entry(0, 0, 0, 8);
 	const uint8_t *at[1];
@@ -250,7 +252,7 @@ static void nothing_lies_behind_an_empty_layout(void **state)
 	assert_null(get(k.mkey->lkey, 0, 1, 0));
 }
 
-static void a_layout_may_be_larger_than_any_memory(void **state)
+MKEY_TEST(a_layout_may_be_larger_than_any_memory)
 {
 	const struct vb_mkey_entry huge[] = { entry(0, 0, UINT32_MAX, UINT32_MAX),
 					      entry(1, 0, UINT32_MAX, 0) };
@@ -271,7 +273,7 @@ static void a_layout_may_be_larger_than_any_memory(void **state)
 
 /* --- whom it lets in --- */
 
-static void rights_are_the_keys_and_the_regions(void **state)
+MKEY_TEST(rights_are_the_keys_and_the_regions)
 {
 	static const unsigned rights[] = { 0, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ,
 					   IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_ATOMIC,
@@ -301,7 +303,7 @@ static void rights_are_the_keys_and_the_regions(void **state)
 	assert_null(get(k.mkey->lkey, 8, 8, 0));
 }
 
-static void it_is_for_its_pd_and_leads_into_it(void **state)
+MKEY_TEST(it_is_for_its_pd_and_leads_into_it)
 {
 	struct vb_mkey_entry entries[1] = { entry(0, 0, 8, 0) };
 	struct vb_pd *other;
@@ -320,7 +322,7 @@ static void it_is_for_its_pd_and_leads_into_it(void **state)
 }
 
 /* Otherwise a key that leads to itself would lead nowhere. */
-static void it_leads_to_no_indirect_key(void **state)
+MKEY_TEST(it_leads_to_no_indirect_key)
 {
 	const struct vb_mkey_entry itself = { .bytes = 8, .lkey = k.mkey->lkey };
 
@@ -328,7 +330,7 @@ static void it_leads_to_no_indirect_key(void **state)
 	assert_null(get(k.mkey->lkey, 0, 8, 0));
 }
 
-static void peers_find_no_way_in(void **state)
+MKEY_TEST(peers_find_no_way_in)
 {
 	const struct vb_mkey_entry one = entry(0, 0, 64, 0);
 	struct vb_export_region region;
@@ -347,7 +349,7 @@ static void peers_find_no_way_in(void **state)
 
 /* --- what becomes of it --- */
 
-static void it_is_nothing_before_and_after(void **state)
+MKEY_TEST(it_is_nothing_before_and_after)
 {
 	const struct vb_mkey_entry one = entry(0, 0, 64, 0);
 	uint32_t key = k.mkey->lkey;
@@ -368,7 +370,7 @@ static void it_is_nothing_before_and_after(void **state)
 	k.mkey = NULL;
 }
 
-static void clearing_clears_rights_as_well(void **state)
+MKEY_TEST(clearing_clears_rights_as_well)
 {
 	const struct vb_mkey_entry one = entry(0, 0, 64, 0);
 
@@ -384,14 +386,14 @@ static void clearing_clears_rights_as_well(void **state)
 		assert_null(get(k.mkey->lkey, 0, 64, bit));
 }
 
-static void nothing_can_be_cleared_twice(void **state)
+MKEY_TEST(nothing_can_be_cleared_twice)
 {
 	assert_int_equal(invalidate(k.mkey->lkey), 0);
 	assert_completes(IBV_WC_MW_BIND_ERR, 0);
 	assert_int_equal(vb_qp_state(k.qp), IBV_QPS_ERR);
 }
 
-static void a_peer_clears_what_is_made_for_it(void **state)
+MKEY_TEST(a_peer_clears_what_is_made_for_it)
 {
 	const struct vb_mkey_entry one = entry(0, 0, 64, 0);
 
@@ -402,7 +404,7 @@ static void a_peer_clears_what_is_made_for_it(void **state)
 			 !(k.mkey->flags & VB_MKEY_REMOTE_INVALIDATE));
 }
 
-static void the_tag_changes_with_the_next_request(void **state)
+MKEY_TEST_ALL(the_tag_changes_with_the_next_request)
 {
 	const struct vb_mkey_entry one = entry(0, 0, 64, 0);
 	uint32_t before = k.mkey->lkey;
@@ -420,7 +422,7 @@ static void the_tag_changes_with_the_next_request(void **state)
 	assert_non_null(get(k.mkey->lkey, 0, 64, 0));
 }
 
-static void the_tag_stays_unless_asked_for(void **state)
+MKEY_TEST(the_tag_stays_unless_asked_for)
 {
 	k.mkey->lkey ^= 1;
 	assert_int_equal(vb_mkey_request_begin(&k.ask.request, &k.qp->made.cap, k.mkey, 0),
@@ -430,7 +432,7 @@ static void the_tag_stays_unless_asked_for(void **state)
 }
 
 /* A walk that has begun ends where the key is changed: nobody gets half of one, half of another. */
-static void a_change_ends_a_walk(void **state)
+MKEY_TEST(a_change_ends_a_walk)
 {
 	const struct vb_mkey_entry entries[] = { entry(0, 0, 8, 0), entry(1, 0, 8, 0) };
 	struct vb_walk w;
@@ -448,7 +450,7 @@ static void a_change_ends_a_walk(void **state)
 }
 
 /* Its memory is used again, and whoever still looks at it sees that. */
-static void what_was_destroyed_is_used_again(void **state)
+MKEY_TEST(what_was_destroyed_is_used_again)
 {
 	const struct vb_mkey_entry one = entry(0, 0, 64, 0);
 	struct vb_mkey *before = k.mkey;
@@ -490,7 +492,7 @@ static void *look(void *looks)
 	return (void *)mixed;
 }
 
-static void who_looks_meanwhile_sees_one_layout(void **state)
+MKEY_TEST(who_looks_meanwhile_sees_one_layout)
 {
 	const struct vb_mkey_entry layouts[2][2] = {
 		{ entry(0, 0, 4, 0), entry(0, 2048, 4, 0) },
@@ -513,7 +515,7 @@ static void who_looks_meanwhile_sees_one_layout(void **state)
 }
 
 /* What was posted names the key: it fails if that is gone when its turn comes. */
-static void a_key_may_vanish_before_its_request(void **state)
+MKEY_TEST(a_key_may_vanish_before_its_request)
 {
 	assert_int_equal(set_state(k.qp, IBV_QPS_SQD), 0);
 	request_begin(0);
@@ -526,7 +528,7 @@ static void a_key_may_vanish_before_its_request(void **state)
 
 /* --- wrong use --- */
 
-static void creation_is_checked(void **state)
+MKEY_TEST(creation_is_checked)
 {
 	struct vb_mkey *mkey = NULL;
 	uint16_t entries = 0;
@@ -545,7 +547,7 @@ static void creation_is_checked(void **state)
 	assert_int_equal(vb_mkey_destroy(mkey), 0);
 }
 
-static void setters_are_counted(void **state)
+MKEY_TEST(setters_are_counted)
 {
 	const struct vb_mkey_entry one = entry(0, 0, 64, 0);
 	const struct ibv_sge sge = { .length = 8 };
@@ -569,7 +571,7 @@ static void setters_are_counted(void **state)
 	assert_int_equal(vb_mkey_request_layout(request, 1, 1, &one), EINVAL);
 }
 
-static void entries_have_room_or_not(void **state)
+MKEY_TEST(entries_have_room_or_not)
 {
 	struct vb_mkey_entry entries[VB_MKEY_ENTRIES_MAX + 1] = { { .bytes = 8 } };
 	struct ibv_sge sges[VB_MKEY_ENTRIES_MAX + 1] = { { .length = 8 } };
@@ -597,7 +599,7 @@ static void entries_have_room_or_not(void **state)
 	assert_int_equal(vb_mkey_destroy(small), 0);
 }
 
-static void another_pds_key_cannot_be_configured(void **state)
+MKEY_TEST(another_pds_key_cannot_be_configured)
 {
 	struct vb_mkey *other_key;
 	struct vb_pd *other;
@@ -613,7 +615,7 @@ static void another_pds_key_cannot_be_configured(void **state)
 }
 
 /* ibv_post_send() cannot say what is to be done. */
-static void only_the_builder_posts_them(void **state)
+MKEY_TEST(only_the_builder_posts_them)
 {
 	struct ibv_send_wr *bad, wr = { .opcode = (enum ibv_wr_opcode)VB_WR_MKEY };
 
@@ -624,7 +626,7 @@ static void only_the_builder_posts_them(void **state)
 
 /* --- payload --- */
 
-static void payload_in_many_pieces_is_copied(void **state)
+MKEY_TEST(payload_in_many_pieces_is_copied)
 {
 	const struct vb_mkey_entry thin = entry(0, 1, 1, 2);
 	struct vb_payload payload;
@@ -669,7 +671,7 @@ static int post_copy(uint32_t to_key, uint64_t to, uint32_t from_key, uint64_t f
 	return post(&request);
 }
 
-static void memory_is_copied_by_keys_of_any_kind(void **state)
+MKEY_TEST(memory_is_copied_by_keys_of_any_kind)
 {
 	const struct vb_mkey_entry thin = entry(0, 0, 3, 2);
 	uint8_t *from = memory[1];
@@ -686,7 +688,7 @@ static void memory_is_copied_by_keys_of_any_kind(void **state)
 }
 
 /* ibv_alloc_null_mr(3): what is read there is zero, however much, and what is written vanishes. */
-static void nothing_is_copied_from_and_to_nowhere(void **state)
+MKEY_TEST(nothing_is_copied_from_and_to_nowhere)
 {
 	enum { MANY = 200000 };
 	uint8_t *octets = malloc(MANY);
@@ -706,7 +708,7 @@ static void nothing_is_copied_from_and_to_nowhere(void **state)
 	free(octets);
 }
 
-static void a_copy_is_of_some_octets_and_not_too_many(void **state)
+MKEY_TEST(a_copy_is_of_some_octets_and_not_too_many)
 {
 	assert_int_equal(post_copy(0, 0, 0, 0, 0), EINVAL);
 	assert_int_equal(post_copy(0, 0, 0, 0, VB_MEMCPY_BYTES_MAX + 1), EINVAL);
@@ -714,7 +716,7 @@ static void a_copy_is_of_some_octets_and_not_too_many(void **state)
 	assert_completes(IBV_WC_LOC_PROT_ERR, 0);
 }
 
-static void a_copy_beyond_its_key_touches_nothing(void **state)
+MKEY_TEST(a_copy_beyond_its_key_touches_nothing)
 {
 	uint8_t first = memory[0][BYTES - 8];
 
@@ -725,42 +727,5 @@ static void a_copy_beyond_its_key_touches_nothing(void **state)
 	assert_int_equal(memory[0][BYTES - 8], first);
 }
 
-#define MKEY_TEST(name) cmocka_unit_test_setup_teardown(name, open, close)
-#define MKEY_TEST_ALL(name) cmocka_unit_test_setup_teardown(name, open_all, close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		MKEY_TEST(it_leads_to_pieces_one_behind_the_other),
-		MKEY_TEST(it_leads_over_gaps_row_by_row),
-		MKEY_TEST(nothing_lies_behind_an_empty_layout),
-		MKEY_TEST(a_layout_may_be_larger_than_any_memory),
-		MKEY_TEST(rights_are_the_keys_and_the_regions),
-		MKEY_TEST(it_is_for_its_pd_and_leads_into_it),
-		MKEY_TEST(it_leads_to_no_indirect_key),
-		MKEY_TEST(peers_find_no_way_in),
-		MKEY_TEST(it_is_nothing_before_and_after),
-		MKEY_TEST(clearing_clears_rights_as_well),
-		MKEY_TEST(nothing_can_be_cleared_twice),
-		MKEY_TEST(a_peer_clears_what_is_made_for_it),
-		MKEY_TEST_ALL(a_peer_clears_what_is_made_for_it),
-		MKEY_TEST_ALL(the_tag_changes_with_the_next_request),
-		MKEY_TEST(the_tag_stays_unless_asked_for),
-		MKEY_TEST(a_change_ends_a_walk),
-		MKEY_TEST(what_was_destroyed_is_used_again),
-		MKEY_TEST(who_looks_meanwhile_sees_one_layout),
-		MKEY_TEST(a_key_may_vanish_before_its_request),
-		MKEY_TEST(creation_is_checked),
-		MKEY_TEST(setters_are_counted),
-		MKEY_TEST(entries_have_room_or_not),
-		MKEY_TEST(another_pds_key_cannot_be_configured),
-		MKEY_TEST(only_the_builder_posts_them),
-		MKEY_TEST(payload_in_many_pieces_is_copied),
-		MKEY_TEST(memory_is_copied_by_keys_of_any_kind),
-		MKEY_TEST(nothing_is_copied_from_and_to_nowhere),
-		MKEY_TEST(a_copy_is_of_some_octets_and_not_too_many),
-		MKEY_TEST(a_copy_beyond_its_key_touches_nothing),
-	};
-
-	return cmocka_run_group_tests_name("mkey", tests, NULL, NULL);
-}
+TEST_AGAIN(a_peer_clears_what_is_made_for_it, a_peer_clears_a_key_that_is_made_for_it,
+	   open_all, close)

@@ -94,6 +94,6 @@ static inline void assert_no_event(void)
 	assert_false(vb_ctx_event_pop(fix.ctx, &event));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define NIC_TEST(name) TEST_BETWEEN(name, begin, end)
 
 #endif

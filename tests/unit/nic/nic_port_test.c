@@ -26,7 +26,7 @@ static void set(const struct vb_gid_entry *entries, unsigned count)
 	vb_nic_gids_set(fix.nic, entries ? entries : &none, count);
 }
 
-static void a_table_that_is_the_same_is_no_news(void **state)
+NIC_TEST(a_table_that_is_the_same_is_no_news)
 {
 	struct vb_gid_entry e = entry(1, true);
 
@@ -36,7 +36,7 @@ static void a_table_that_is_the_same_is_no_news(void **state)
 	assert_no_event();
 }
 
-static void the_port_is_down_when_nothing_is_left(void **state)
+NIC_TEST(the_port_is_down_when_nothing_is_left)
 {
 	struct vb_gid_entry e = entry(1, true);
 
@@ -52,7 +52,7 @@ static void the_port_is_down_when_nothing_is_left(void **state)
 }
 
 /* A cable that is pulled out: the addresses stay. */
-static void a_carrier_that_is_lost_takes_the_port_down(void **state)
+NIC_TEST(a_carrier_that_is_lost_takes_the_port_down)
 {
 	struct vb_gid_entry both[2] = { entry(1, true), entry(2, false) };
 
@@ -71,7 +71,7 @@ static void a_carrier_that_is_lost_takes_the_port_down(void **state)
 }
 
 /* An entry that moved, came, went, or belongs to another interface. */
-static void every_change_of_the_table_is_told(void **state)
+NIC_TEST(every_change_of_the_table_is_told)
 {
 	struct vb_gid_entry e[3] = { entry(1, true), entry(2, true), entry(3, true) };
 	static const struct vb_gid_entry none;
@@ -90,7 +90,7 @@ static void every_change_of_the_table_is_told(void **state)
 }
 
 /* Of each kind the newest, behind what is older; what belongs to an object is left alone. */
-static void one_of_each_kind_waits(void **state)
+NIC_TEST(one_of_each_kind_waits)
 {
 	struct vb_cq *cq = make_cq(4, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_RC, cq, NULL);
@@ -119,7 +119,7 @@ static void one_of_each_kind_waits(void **state)
 	drop_cq(cq);
 }
 
-static void an_event_names_the_port(void **state)
+NIC_TEST(an_event_names_the_port)
 {
 	struct ibv_async_event event;
 
@@ -131,7 +131,7 @@ static void an_event_names_the_port(void **state)
 	fix.signals[FD_ASYNC] = 0;
 }
 
-static void all_contexts_hear_and_none_that_is_closed(void **state)
+NIC_TEST(all_contexts_hear_and_none_that_is_closed)
 {
 	struct vb_ctx *ctx[3];
 	struct ibv_async_event event;
@@ -148,19 +148,4 @@ static void all_contexts_hear_and_none_that_is_closed(void **state)
 	assert_event(IBV_EVENT_PORT_ERR);
 	assert_event(IBV_EVENT_GID_CHANGE);
 	assert_no_event();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_table_that_is_the_same_is_no_news),
-		TEST(the_port_is_down_when_nothing_is_left),
-		TEST(a_carrier_that_is_lost_takes_the_port_down),
-		TEST(every_change_of_the_table_is_told),
-		TEST(one_of_each_kind_waits),
-		TEST(an_event_names_the_port),
-		TEST(all_contexts_hear_and_none_that_is_closed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,8 @@ static int begin_connected(void **state)
 	return rc;
 }
 
+#define CONNECTED(name) TEST_BETWEEN(name, begin_connected, end)
+
 static void post(unsigned count)
 {
 	static uint8_t data[1000];
@@ -55,7 +57,7 @@ static void post(unsigned count)
 }
 
 /* At 8 Mbit/s an octet takes a microsecond. Half a burst may be regained before anything leaves. */
-static void the_rate_is_kept(void **state)
+CONNECTED(the_rate_is_kept)
 {
 	uint64_t begin_ns = fake_ns;
 
@@ -68,7 +70,7 @@ static void the_rate_is_kept(void **state)
 }
 
 /* A larger burst leaves at once, and is paid for afterwards. */
-static void a_burst_is_what_was_asked_for(void **state)
+CONNECTED(a_burst_is_what_was_asked_for)
 {
 	uint64_t begin_ns = fake_ns;
 
@@ -80,7 +82,7 @@ static void a_burst_is_what_was_asked_for(void **state)
 }
 
 /* Who has rested has not saved up more than a burst. */
-static void rest_is_no_credit(void **state)
+CONNECTED(rest_is_no_credit)
 {
 	uint64_t begin_ns;
 
@@ -92,7 +94,7 @@ static void rest_is_no_credit(void **state)
 	assert_true(fake_ns - begin_ns >= (MESSAGES - 3) * FRAME * 1000ull);
 }
 
-static void without_a_limit_nothing_waits(void **state)
+CONNECTED(without_a_limit_nothing_waits)
 {
 	uint64_t begin_ns = fake_ns;
 
@@ -103,26 +105,11 @@ static void without_a_limit_nothing_waits(void **state)
 	assert_false(fix.qp->send.paced);
 }
 
-static void rates_have_bounds(void **state)
+CONNECTED(rates_have_bounds)
 {
 	assert_int_equal(vb_pace_check(0), 0);
 	assert_int_equal(vb_pace_check(VB_RATE_KBPS_MIN), 0);
 	assert_int_equal(vb_pace_check(VB_RATE_KBPS_MAX), 0);
 	assert_int_equal(vb_pace_check(VB_RATE_KBPS_MIN - 1), EINVAL);
 	assert_int_equal(vb_pace_check(VB_RATE_KBPS_MAX + 1), EINVAL);
-}
-
-#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, begin_connected, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CONNECTED(the_rate_is_kept),
-		CONNECTED(a_burst_is_what_was_asked_for),
-		CONNECTED(rest_is_no_credit),
-		CONNECTED(without_a_limit_nothing_waits),
-		CONNECTED(rates_have_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

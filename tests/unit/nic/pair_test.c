@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Pacing: how much goes to a NIC before it said that it has taken in what came before. */
-
 #include "nic/way/pair.h"
 #include "nic_fixture.h"
 
@@ -49,14 +48,14 @@ static bool tell(uint64_t bytes)
 	return vb_pair_rx(fix.nic, &frame, &flow);
 }
 
-static void little_goes_unasked(void **state)
+NIC_TEST(little_goes_unasked)
 {
 	assert_true(offer(4096));
 	assert_true(offer(4096));
 	assert_int_equal(fix.sent, 0);
 }
 
-static void no_more_than_the_window_goes_unanswered(void **state)
+NIC_TEST(no_more_than_the_window_goes_unanswered)
 {
 	uint32_t bytes = offer_all();
 
@@ -67,7 +66,7 @@ static void no_more_than_the_window_goes_unanswered(void **state)
 	assert_int_equal(fix.sent, 1);
 }
 
-static void an_answer_lets_more_go(void **state)
+NIC_TEST(an_answer_lets_more_go)
 {
 	offer_all();
 	for (unsigned i = 0; i < 5; i++) {
@@ -78,14 +77,14 @@ static void an_answer_lets_more_go(void **state)
 }
 
 /* What never was asked is no answer, and opens nothing. */
-static void a_made_up_answer_opens_nothing(void **state)
+NIC_TEST(a_made_up_answer_opens_nothing)
 {
 	offer_all();
 	tell(question().bytes + 1000000);
 	assert_false(offer(4096));
 }
 
-static void a_lost_question_is_asked_again(void **state)
+NIC_TEST(a_lost_question_is_asked_again)
 {
 	offer_all();
 	tell(question().bytes);
@@ -102,7 +101,7 @@ static void a_lost_question_is_asked_again(void **state)
 }
 
 /* A NIC that never answers is none of ours: after some tries it is sent to without pacing. */
-static void a_stranger_is_left_alone(void **state)
+NIC_TEST(a_stranger_is_left_alone)
 {
 	unsigned tries = 0, sent;
 
@@ -123,7 +122,7 @@ static void a_stranger_is_left_alone(void **state)
 }
 
 /* Whoever sends under the address of another NIC has not seen what that was asked. */
-static void an_answer_to_nothing_makes_no_friend(void **state)
+NIC_TEST(an_answer_to_nothing_makes_no_friend)
 {
 	static const uint64_t guesses[] = { 0, 1, 42, WINDOW_BYTES / 2, WINDOW_BYTES, UINT64_MAX };
 
@@ -137,13 +136,13 @@ static void an_answer_to_nothing_makes_no_friend(void **state)
 }
 
 /* A burst larger than the window goes when nothing else is on its way. */
-static void a_large_burst_goes_alone(void **state)
+NIC_TEST(a_large_burst_goes_alone)
 {
 	assert_true(offer(2 * WINDOW_BYTES));
 	assert_false(offer(4096));
 }
 
-static void a_question_is_answered_at_once(void **state)
+NIC_TEST(a_question_is_answered_at_once)
 {
 	const struct vb_flow ask = {
 		.kind = VB_FLOW_ASK, .dqpn = SRC_SLOT << VB_INDEX_BITS, .slot = DST_SLOT,
@@ -163,7 +162,7 @@ static void a_question_is_answered_at_once(void **state)
 	assert_true(told.bytes == 42);
 }
 
-static void held_queue_pairs_come_back_once(void **state)
+NIC_TEST(held_queue_pairs_come_back_once)
 {
 	struct vb_cq *cq = make_cq(8, NULL);
 	struct vb_qp *a = make_qp(IBV_QPT_UD, cq, NULL), *b = make_qp(IBV_QPT_UC, cq, NULL);
@@ -179,22 +178,4 @@ static void held_queue_pairs_come_back_once(void **state)
 	assert_null(vb_pair_release(fix.nic));
 	drop_qp(b);
 	drop_cq(cq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(little_goes_unasked),
-		TEST(no_more_than_the_window_goes_unanswered),
-		TEST(an_answer_lets_more_go),
-		TEST(a_made_up_answer_opens_nothing),
-		TEST(a_lost_question_is_asked_again),
-		TEST(a_stranger_is_left_alone),
-		TEST(an_answer_to_nothing_makes_no_friend),
-		TEST(a_large_burst_goes_alone),
-		TEST(a_question_is_answered_at_once),
-		TEST(held_queue_pairs_come_back_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static bool is_zero(size_t at, size_t bytes)
 
 /* --- who has them --- */
 
-static void only_some_types_have_them(void **state)
+NIC_TEST(only_some_types_have_them)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -111,7 +111,7 @@ static void only_some_types_have_them(void **state)
 
 /* --- what is taken in hand --- */
 
-static void what_is_no_parcel_goes_the_ordinary_way(void **state)
+NIC_TEST(what_is_no_parcel_goes_the_ordinary_way)
 {
 	struct vb_recv *recv;
 
@@ -143,7 +143,7 @@ static void what_is_no_parcel_goes_the_ordinary_way(void **state)
 	close_all();
 }
 
-static void answers_are_taken_if_they_complete(void **state)
+NIC_TEST(answers_are_taken_if_they_complete)
 {
 	struct vb_payload to;
 	struct vb_wqe wqe = { .kind = VB_K_READ_REQ, .bytes = 8, .sge_count = 1,
@@ -174,7 +174,7 @@ static void answers_are_taken_if_they_complete(void **state)
 
 /* --- in the CQ --- */
 
-static void a_completion_that_is_overwritten_takes_it_along(void **state)
+NIC_TEST(a_completion_that_is_overwritten_takes_it_along)
 {
 	open_with(4, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, false);
 	for (uint64_t i = 0; i < 6; i++) {
@@ -189,7 +189,7 @@ static void a_completion_that_is_overwritten_takes_it_along(void **state)
 	close_all();
 }
 
-static void the_places_of_a_send_queue_come_back_as_ever(void **state)
+NIC_TEST(the_places_of_a_send_queue_come_back_as_ever)
 {
 	struct vb_wqe wqe = { .kind = VB_K_READ_REQ, .bytes = 8, .sge_count = 1,
 			      .flags = IBV_SEND_SIGNALED };
@@ -216,7 +216,7 @@ static void the_places_of_a_send_queue_come_back_as_ever(void **state)
 	close_all();
 }
 
-static void the_qp_fails_when_the_nic_is_turned(void **state)
+NIC_TEST(the_qp_fails_when_the_nic_is_turned)
 {
 	open_with(4, 0, false);
 	bring(qp, IBV_QPS_RTS);
@@ -235,18 +235,4 @@ static void the_qp_fails_when_the_nic_is_turned(void **state)
 	assert_no_event(); /* the completion has told of it */
 	assert_true(is_zero(0, BYTES));
 	close_all();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(only_some_types_have_them),
-		TEST(what_is_no_parcel_goes_the_ordinary_way),
-		TEST(answers_are_taken_if_they_complete),
-		TEST(a_completion_that_is_overwritten_takes_it_along),
-		TEST(the_places_of_a_send_queue_come_back_as_ever),
-		TEST(the_qp_fails_when_the_nic_is_turned),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

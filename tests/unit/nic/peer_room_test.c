@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* A ring that is full: who waits for room, who is told of it, and who gets it first. */
-
 #include "pair_fixture.h"
 
 enum { QPS = 6, BIG = 32768, RING_FRAMES = VB_RING_DATA_BYTES / BIG };
@@ -78,7 +77,7 @@ static unsigned completions(struct side *s)
 
 /* --- waiting --- */
 
-static void what_does_not_fit_waits_and_goes_on(void **state)
+LANES(what_does_not_fit_waits_and_goes_on)
 {
 	pairs_make(IBV_QPT_RC);
 	fill_ring(10);
@@ -96,7 +95,7 @@ static void what_does_not_fit_waits_and_goes_on(void **state)
 }
 
 /* Small frames run out of slots where large ones run out of data. */
-static void slots_run_out_too(void **state)
+LANES(slots_run_out_too)
 {
 	pairs_make(IBV_QPT_UC);
 	for (unsigned i = 0; i < VB_RING_SLOTS + 20; i++)
@@ -109,7 +108,7 @@ static void slots_run_out_too(void **state)
 }
 
 /* Responses wait as well, and nothing is lost or sent twice. */
-static void answers_wait_for_room(void **state)
+LANES(answers_wait_for_room)
 {
 	struct ibv_sge sge = sge_of(&side[1], 0, MEM_BYTES);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
@@ -146,7 +145,7 @@ static void read_a_quarter(void)
 }
 
 /* Whatever becomes free goes to one who has waited for it, and to each of them once. */
-static void each_gets_its_turn(void **state)
+LANES(each_gets_its_turn)
 {
 	unsigned served[QPS] = { 0 };
 	struct ibv_wc wc;
@@ -212,7 +211,7 @@ static struct vb_lane *lane_of_any(void)
 	return &vb_peer_find(side[0].nic, side[0].slot, side[1].slot)->lane[1];
 }
 
-static void the_first_may_leave_the_queue(void **state)
+LANES(the_first_may_leave_the_queue)
 {
 	struct vb_lane *l;
 
@@ -224,7 +223,7 @@ static void the_first_may_leave_the_queue(void **state)
 	the_rest_goes_on(QPS - 1);
 }
 
-static void the_last_may_leave_the_queue(void **state)
+LANES(the_last_may_leave_the_queue)
 {
 	wait_all();
 	leave(QPS - 1);
@@ -241,7 +240,7 @@ static void the_last_may_leave_the_queue(void **state)
 	pairs_drop();
 }
 
-static void those_in_between_may_leave_the_queue(void **state)
+LANES(those_in_between_may_leave_the_queue)
 {
 	wait_all();
 	leave(2);
@@ -249,7 +248,7 @@ static void those_in_between_may_leave_the_queue(void **state)
 	the_rest_goes_on(QPS - 2);
 }
 
-static void all_may_leave_the_queue(void **state)
+LANES(all_may_leave_the_queue)
 {
 	struct vb_lane *l;
 
@@ -272,7 +271,7 @@ static void all_may_leave_the_queue(void **state)
 	pairs_drop();
 }
 
-static void reset_and_error_leave_the_queue(void **state)
+LANES(reset_and_error_leave_the_queue)
 {
 	wait_all();
 	assert_int_equal(qp_step(from[1], IBV_QPS_RESET, 0), 0);
@@ -288,7 +287,7 @@ static void reset_and_error_leave_the_queue(void **state)
 
 /* --- who is told --- */
 
-static void who_waits_for_room_is_rung_for(void **state)
+LANES(who_waits_for_room_is_rung_for)
 {
 	pairs_make(IBV_QPT_UC);
 	fill_ring(1);
@@ -302,7 +301,7 @@ static void who_waits_for_room_is_rung_for(void **state)
 }
 
 /* Not once only: each time there is none again. */
-static void who_waits_again_sleeps_again(void **state)
+LANES(who_waits_again_sleeps_again)
 {
 	pairs_make(IBV_QPT_UC);
 	fill_ring(4 * RING_FRAMES);
@@ -320,7 +319,7 @@ static void who_waits_again_sleeps_again(void **state)
 }
 
 /* One who only sends has rings one way: it is rung for all the same. */
-static void one_who_never_receives_is_rung_for_too(void **state)
+LANES(one_who_never_receives_is_rung_for_too)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
@@ -342,7 +341,7 @@ static void one_who_never_receives_is_rung_for_too(void **state)
 }
 
 /* The room came just before we lay down: then there is something to do. */
-static void nobody_sleeps_over_room(void **state)
+LANES(nobody_sleeps_over_room)
 {
 	pairs_make(IBV_QPT_UC);
 	fill_ring(1);
@@ -372,7 +371,7 @@ static int datagram(uint64_t wr_id, uint32_t dqpn)
 }
 
 /* A reader that is stopped costs datagrams, but not for ever, and not those for others. */
-static void datagrams_for_one_who_does_not_read_are_lost(void **state)
+LANES(datagrams_for_one_who_does_not_read_are_lost)
 {
 	struct side *third = side_make(SLOT_FIRST + 2, 300);
 	struct vb_qp *c = qp_make(third, IBV_QPT_UD);
@@ -411,7 +410,7 @@ static void datagrams_for_one_who_does_not_read_are_lost(void **state)
 }
 
 /* It waits where the datagram goes that is next, not where one went that has left since. */
-static void a_datagram_waits_at_its_own_lane(void **state)
+LANES(a_datagram_waits_at_its_own_lane)
 {
 	struct side *third = side_make(SLOT_FIRST + 2, 300);
 	struct vb_qp *c = qp_make(third, IBV_QPT_UD);
@@ -440,27 +439,4 @@ static void a_datagram_waits_at_its_own_lane(void **state)
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS + 2);
 	drop_qp(c);
 	datagrams_drop();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LANES(what_does_not_fit_waits_and_goes_on),
-		LANES(slots_run_out_too),
-		LANES(answers_wait_for_room),
-		LANES(each_gets_its_turn),
-		LANES(the_first_may_leave_the_queue),
-		LANES(the_last_may_leave_the_queue),
-		LANES(those_in_between_may_leave_the_queue),
-		LANES(all_may_leave_the_queue),
-		LANES(reset_and_error_leave_the_queue),
-		LANES(who_waits_for_room_is_rung_for),
-		LANES(who_waits_again_sleeps_again),
-		LANES(one_who_never_receives_is_rung_for_too),
-		LANES(nobody_sleeps_over_room),
-		LANES(datagrams_for_one_who_does_not_read_are_lost),
-		LANES(a_datagram_waits_at_its_own_lane),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

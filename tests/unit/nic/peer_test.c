@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Peers: how they end and are followed by others, who is looked at, and whose bell is rung. */
-
 #include <unistd.h>
 
 #include "pair_fixture.h"
@@ -24,7 +23,7 @@ static void death(void)
 
 /* --- the end of a peer --- */
 
-static void what_was_outstanding_fails_at_once(void **state)
+LANES(what_was_outstanding_fails_at_once)
 {
 	pair_make(IBV_QPT_RC);
 	for (unsigned i = 0; i < 3; i++)
@@ -58,7 +57,7 @@ static void what_was_outstanding_fails_at_once(void **state)
 }
 
 /* Nothing was outstanding: nothing fails, before something is posted. */
-static void an_idle_connection_fails_when_it_is_used(void **state)
+LANES(an_idle_connection_fails_when_it_is_used)
 {
 	pair_make(IBV_QPT_RC);
 	qp_recv(&side[0], a, 60, 0, 100);
@@ -71,7 +70,7 @@ static void an_idle_connection_fails_when_it_is_used(void **state)
 	pair_drop();
 }
 
-static void one_that_only_receives_is_left_alone(void **state)
+LANES(one_that_only_receives_is_left_alone)
 {
 	pair_create(IBV_QPT_RC);
 	assert_int_equal(qp_step(a, IBV_QPS_INIT, 0), 0);
@@ -87,7 +86,7 @@ static void one_that_only_receives_is_left_alone(void **state)
 }
 
 /* Being drained, it has begun nothing that could fail; what was queued does once it may go. */
-static void a_drained_queue_fails_when_it_goes_on(void **state)
+LANES(a_drained_queue_fails_when_it_goes_on)
 {
 	pair_make(IBV_QPT_RC);
 	assert_int_equal(qp_step(a, IBV_QPS_SQD, 0), 0);
@@ -100,7 +99,7 @@ static void a_drained_queue_fails_when_it_goes_on(void **state)
 	pair_drop();
 }
 
-static void what_is_unreliable_is_lost_without_a_word(void **state)
+LANES(what_is_unreliable_is_lost_without_a_word)
 {
 	pair_make(IBV_QPT_UC);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
@@ -113,7 +112,7 @@ static void what_is_unreliable_is_lost_without_a_word(void **state)
 }
 
 /* But a fault of one's own is one, whoever is there. */
-static void one_s_own_faults_are_told_all_the_same(void **state)
+LANES(one_s_own_faults_are_told_all_the_same)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 100);
 	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
@@ -133,7 +132,7 @@ static void one_s_own_faults_are_told_all_the_same(void **state)
 	pair_drop();
 }
 
-static void who_waits_for_room_at_the_dead_is_let_go(void **state)
+LANES(who_waits_for_room_at_the_dead_is_let_go)
 {
 	struct vb_qp *c, *d;
 
@@ -177,7 +176,7 @@ static void write_on(void)
 	vb_ring_publish(tx, 16, 0);
 }
 
-static void one_who_writes_on_does_not_keep_us(void **state)
+LANES(one_who_writes_on_does_not_keep_us)
 {
 	pair_make(IBV_QPT_RC);
 	write_on();
@@ -205,7 +204,7 @@ static void assert_exchange(struct side *s, struct vb_qp *from, struct side *t, 
 	assert_no_wc(t->cq);
 }
 
-static void the_slot_s_next_owner_is_another_peer(void **state)
+LANES(the_slot_s_next_owner_is_another_peer)
 {
 	struct vb_peer *peer;
 	struct side *heir;
@@ -236,7 +235,7 @@ static void the_slot_s_next_owner_is_another_peer(void **state)
 }
 
 /* Its successor is there before we hear of its end. */
-static void a_successor_may_come_before_the_news(void **state)
+LANES(a_successor_may_come_before_the_news)
 {
 	struct vb_peer *peer;
 	struct side *heir;
@@ -264,7 +263,7 @@ static void a_successor_may_come_before_the_news(void **state)
 	pair_drop();
 }
 
-static void peer_objects_are_used_again(void **state)
+LANES(peer_objects_are_used_again)
 {
 	struct vb_peer *peer;
 
@@ -292,7 +291,7 @@ static void peer_objects_are_used_again(void **state)
 }
 
 /* The process died between being found and being held: the QP goes by wire, and hears nothing. */
-static void nobody_is_bound_to_the_dead(void **state)
+LANES(nobody_is_bound_to_the_dead)
 {
 	struct vb_peer *peer;
 
@@ -316,7 +315,7 @@ static void nobody_is_bound_to_the_dead(void **state)
 }
 
 /* A datagram that waited at the dead goes where the slot's next owner is. */
-static void datagrams_do_not_wait_for_the_dead(void **state)
+LANES(datagrams_do_not_wait_for_the_dead)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
@@ -350,7 +349,7 @@ static void datagrams_do_not_wait_for_the_dead(void **state)
 	pair_drop();
 }
 
-static void there_is_no_peer_of_no_slot(void **state)
+LANES(there_is_no_peer_of_no_slot)
 {
 	assert_null(vb_peer_get(side[0].nic, SLOT_FIRST, 7));
 	pair_make(IBV_QPT_RC);
@@ -389,7 +388,7 @@ static void others_drop(void)
 }
 
 /* More rings in use than are looked at in every poll: all are heard, by polls alone. */
-static void all_are_heard(void **state)
+LANES(all_are_heard)
 {
 	others_make();
 	for (unsigned round = 0; round < 10; round++) {
@@ -417,7 +416,7 @@ static void all_are_heard(void **state)
 }
 
 /* One whose messages never end does not drown those of others. */
-static void nobody_is_drowned_by_others_traffic(void **state)
+LANES(nobody_is_drowned_by_others_traffic)
 {
 	struct ibv_wc wc;
 	unsigned polls;
@@ -453,7 +452,7 @@ static void nobody_is_drowned_by_others_traffic(void **state)
 
 /* --- bells --- */
 
-static void a_sleeper_is_rung_for_once(void **state)
+LANES(a_sleeper_is_rung_for_once)
 {
 	pair_make(IBV_QPT_UC);
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
@@ -474,7 +473,7 @@ static void a_sleeper_is_rung_for_once(void **state)
 }
 
 /* Datagrams, which are bound to nobody, ring as well. */
-static void a_datagram_wakes_whom_it_is_for(void **state)
+LANES(a_datagram_wakes_whom_it_is_for)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
@@ -492,7 +491,7 @@ static void a_datagram_wakes_whom_it_is_for(void **state)
 	datagrams_drop();
 }
 
-static void nobody_sleeps_over_frames(void **state)
+LANES(nobody_sleeps_over_frames)
 {
 	pair_make(IBV_QPT_UC);
 	assert_true(vb_nic_asleep(side[1].nic));
@@ -514,7 +513,7 @@ static void lie_down_unseen(struct side *s)
 }
 
 /* Of two sleepers in one process, one gets up: the other one's bell must be rung again. */
-static void each_sleeper_is_rung_for(void **state)
+LANES(each_sleeper_is_rung_for)
 {
 	pair_make(IBV_QPT_UC);
 	assert_true(vb_nic_asleep(side[1].nic));
@@ -533,7 +532,7 @@ static void each_sleeper_is_rung_for(void **state)
 }
 
 /* Somebody who was awake took the bell's octets and the frames: the sleeper slept through it. */
-static void a_bell_that_another_heard_is_rung_again(void **state)
+LANES(a_bell_that_another_heard_is_rung_again)
 {
 	pair_make(IBV_QPT_UC);
 	assert_true(vb_nic_asleep(side[1].nic));
@@ -552,7 +551,7 @@ static void a_bell_that_another_heard_is_rung_again(void **state)
 	pair_drop();
 }
 
-static void a_missed_sleeper_is_rung_for_later(void **state)
+LANES(a_missed_sleeper_is_rung_for_later)
 {
 	pair_make(IBV_QPT_UC);
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
@@ -576,7 +575,7 @@ static void a_missed_sleeper_is_rung_for_later(void **state)
 }
 
 /* One who sends and never looks at anything again: a clock does it for him. */
-static void a_missed_sleeper_is_rung_for_by_the_clock(void **state)
+LANES(a_missed_sleeper_is_rung_for_by_the_clock)
 {
 	pair_make(IBV_QPT_UC);
 	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
@@ -603,7 +602,7 @@ static void a_missed_sleeper_is_rung_for_by_the_clock(void **state)
 }
 
 /* Where traffic goes both ways, the very next poll sees it. */
-static void the_next_poll_rings_for_a_friend(void **state)
+LANES(the_next_poll_rings_for_a_friend)
 {
 	pair_make(IBV_QPT_RC);
 	assert_exchange(&side[0], a, &side[1], b);
@@ -637,7 +636,7 @@ static void assert_peer_is_given_up(void)
 	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
 }
 
-static void a_producer_of_nonsense_is_as_good_as_dead(void **state)
+LANES(a_producer_of_nonsense_is_as_good_as_dead)
 {
 	struct vb_ring_tx *tx;
 
@@ -652,7 +651,7 @@ static void a_producer_of_nonsense_is_as_good_as_dead(void **state)
 	pair_drop();
 }
 
-static void a_consumer_of_nonsense_is_as_good_as_dead(void **state)
+LANES(a_consumer_of_nonsense_is_as_good_as_dead)
 {
 	struct vb_ring_shared *shared;
 
@@ -666,7 +665,7 @@ static void a_consumer_of_nonsense_is_as_good_as_dead(void **state)
 	pair_drop();
 }
 
-static void datagrams_to_one_out_of_its_mind_are_lost(void **state)
+LANES(datagrams_to_one_out_of_its_mind_are_lost)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 8);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
@@ -689,7 +688,7 @@ static void datagrams_to_one_out_of_its_mind_are_lost(void **state)
 }
 
 /* Its own QPs may be as foul as they like: frames for others' QPs are dropped and counted. */
-static void frames_that_are_none_are_counted(void **state)
+LANES(frames_that_are_none_are_counted)
 {
 	struct vb_ring_tx *tx;
 	uint8_t *to;
@@ -729,40 +728,4 @@ static void frames_that_are_none_are_counted(void **state)
 	assert_false(atomic_load(&peer_of(&side[0], &side[1])->broken));
 	assert_exchange(&side[0], a, &side[1], b);
 	pair_drop();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LANES(what_was_outstanding_fails_at_once),
-		LANES(an_idle_connection_fails_when_it_is_used),
-		LANES(one_that_only_receives_is_left_alone),
-		LANES(a_drained_queue_fails_when_it_goes_on),
-		LANES(what_is_unreliable_is_lost_without_a_word),
-		LANES(one_s_own_faults_are_told_all_the_same),
-		LANES(who_waits_for_room_at_the_dead_is_let_go),
-		LANES(one_who_writes_on_does_not_keep_us),
-		LANES(the_slot_s_next_owner_is_another_peer),
-		LANES(a_successor_may_come_before_the_news),
-		LANES(peer_objects_are_used_again),
-		LANES(nobody_is_bound_to_the_dead),
-		LANES(datagrams_do_not_wait_for_the_dead),
-		LANES(there_is_no_peer_of_no_slot),
-		LANES(all_are_heard),
-		LANES(nobody_is_drowned_by_others_traffic),
-		LANES(a_sleeper_is_rung_for_once),
-		LANES(a_datagram_wakes_whom_it_is_for),
-		LANES(nobody_sleeps_over_frames),
-		LANES(each_sleeper_is_rung_for),
-		LANES(a_bell_that_another_heard_is_rung_again),
-		LANES(a_missed_sleeper_is_rung_for_later),
-		LANES(a_missed_sleeper_is_rung_for_by_the_clock),
-		LANES(the_next_poll_rings_for_a_friend),
-		LANES(a_producer_of_nonsense_is_as_good_as_dead),
-		LANES(a_consumer_of_nonsense_is_as_good_as_dead),
-		LANES(datagrams_to_one_out_of_its_mind_are_lost),
-		LANES(frames_that_are_none_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,10 @@ static int create(enum ibv_qp_type type, struct vb_cq *cq, uint32_t flags, struc
 	return vb_qp_create_dv(&attr, &dv, qp);
 }
 
+#define DV_TEST(name) TEST_BETWEEN(name, begin, end)
+
 /* mlx5dv_create_qp(3) leaves the types open; these are those where a flag means something. */
-static void a_flag_is_for_the_types_it_means_something_for(void **state)
+DV_TEST(a_flag_is_for_the_types_it_means_something_for)
 {
 	static const struct {
 		uint32_t flag;
@@ -64,7 +66,7 @@ static void a_flag_is_for_the_types_it_means_something_for(void **state)
 	drop_cq(cq);
 }
 
-static void an_end_of_dc_is_a_driver_qp_and_no_other_is(void **state)
+DV_TEST(an_end_of_dc_is_a_driver_qp_and_no_other_is)
 {
 	struct vb_cq *cq = make_cq(4, NULL);
 	struct vb_qp *qp;
@@ -87,7 +89,7 @@ static int lease_one(void *arg, uint16_t *slot, uint32_t *next_index)
 	return 0;
 }
 
-static void reserved_numbers_are_bounded_and_come_back(void **state)
+DV_TEST(reserved_numbers_are_bounded_and_come_back)
 {
 	static uint32_t qpn[VB_INDICES];
 	uint32_t count = 0, other;
@@ -106,7 +108,7 @@ static void reserved_numbers_are_bounded_and_come_back(void **state)
 		assert_int_equal(vb_nic_qpn_release(fix.nic, qpn[i]), 0);
 }
 
-static void a_persona_is_a_name_and_nothing_else(void **state)
+DV_TEST(a_persona_is_a_name_and_nothing_else)
 {
 	const struct vb_persona *neutral = vb_persona_find(NULL);
 	const struct vb_persona *other = vb_persona_find("connectx7");
@@ -130,7 +132,7 @@ static void a_persona_is_a_name_and_nothing_else(void **state)
 	assert_memory_equal(&after, &before, sizeof(after));
 }
 
-static void both_clocks_are_told_where_there_are_two(void **state)
+DV_TEST(both_clocks_are_told_where_there_are_two)
 {
 	uint64_t raw_ns, wall_ns;
 
@@ -141,19 +143,4 @@ static void both_clocks_are_told_where_there_are_two(void **state)
 	assert_true(wall_ns == fix.wall_ns);
 	fix.nic->host.stamps = NULL;
 	assert_int_equal(vb_nic_query_times(fix.nic, &raw_ns, &wall_ns), EOPNOTSUPP);
-}
-
-#define DV_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		DV_TEST(a_flag_is_for_the_types_it_means_something_for),
-		DV_TEST(an_end_of_dc_is_a_driver_qp_and_no_other_is),
-		DV_TEST(reserved_numbers_are_bounded_and_come_back),
-		DV_TEST(a_persona_is_a_name_and_nothing_else),
-		DV_TEST(both_clocks_are_told_where_there_are_two),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

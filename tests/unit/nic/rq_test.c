@@ -15,7 +15,7 @@ static int post(struct vb_rq *rq, uint64_t wr_id, struct ibv_sge *sge, int count
 	return vb_rq_post(rq, &wr, &bad);
 }
 
-static void requests_come_out_as_they_went_in(void **state)
+NIC_TEST(requests_come_out_as_they_went_in)
 {
 	struct vb_rq rq;
 	struct vb_recv recv;
@@ -45,7 +45,7 @@ static void requests_come_out_as_they_went_in(void **state)
 	vb_rq_fini(&rq);
 }
 
-static void as_many_fit_as_was_asked_for(void **state)
+NIC_TEST(as_many_fit_as_was_asked_for)
 {
 	struct vb_rq rq;
 	struct vb_recv recv;
@@ -66,7 +66,7 @@ static void as_many_fit_as_was_asked_for(void **state)
 }
 
 /* Thousands of idle QPs shall be small. */
-static void a_queue_has_no_memory_before_its_first_post(void **state)
+NIC_TEST(a_queue_has_no_memory_before_its_first_post)
 {
 	struct vb_cq *cq = make_cq(8, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_RC, cq, NULL);
@@ -116,7 +116,7 @@ static void check_taken(const struct vb_recv *recv, uint64_t *next)
 }
 
 /* Room for packets: of a request without octets, for one. */
-static void room_is_counted_in_packets(void **state)
+NIC_TEST(room_is_counted_in_packets)
 {
 	static const uint32_t bytes[] = { 0, 1, 1024, 1025, 4096 };
 	static const uint32_t packets[] = { 1, 1, 1, 2, 4 };
@@ -145,7 +145,7 @@ static void room_is_counted_in_packets(void **state)
 	vb_rq_fini(&rq);
 }
 
-static void posters_and_a_taker_do_not_meet(void **state)
+NIC_TEST(posters_and_a_taker_do_not_meet)
 {
 	pthread_t thread[POSTERS];
 	uint64_t next[POSTERS] = { 0 };
@@ -190,7 +190,7 @@ static void *take_many(void *arg)
 }
 
 /* And resized all the while. */
-static void several_may_take_from_a_shared_queue(void **state)
+NIC_TEST(several_may_take_from_a_shared_queue)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
 	pthread_t poster[POSTERS], taker[2];
@@ -242,7 +242,7 @@ static void *post_until_full(void *arg)
 	return NULL;
 }
 
-static void what_is_posted_while_a_qp_fails_is_flushed(void **state)
+NIC_TEST(what_is_posted_while_a_qp_fails_is_flushed)
 {
 	struct vb_cq *cq = make_cq(2000, NULL);
 	struct ibv_wc wc[64];
@@ -266,19 +266,4 @@ static void what_is_posted_while_a_qp_fails_is_flushed(void **state)
 		drop_qp(failing.qp);
 	}
 	drop_cq(cq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(requests_come_out_as_they_went_in),
-		TEST(as_many_fit_as_was_asked_for),
-		TEST(a_queue_has_no_memory_before_its_first_post),
-		TEST(room_is_counted_in_packets),
-		TEST(posters_and_a_taker_do_not_meet),
-		TEST(several_may_take_from_a_shared_queue),
-		TEST(what_is_posted_while_a_qp_fails_is_flushed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,8 @@ static int end_rss(void **state)
 	return end(state);
 }
 
+#define WITH_TABLE(name) TEST_BETWEEN(name, begin_rss, end_rss)
+
 static struct ibv_qp_init_attr_ex init_of(uint64_t fields)
 {
 	return (struct ibv_qp_init_attr_ex){
@@ -82,7 +84,7 @@ static int count_bits(uint64_t mask)
 }
 
 /* Every mask there is: one protocol of the network, one behind it. */
-static void test_every_mask(void **state)
+WITH_TABLE(test_every_mask)
 {
 	for (uint64_t low = 0; low < 1 << 9; low++) {
 		int l3 = !!(low & 3) + !!(low & 12);
@@ -101,7 +103,7 @@ static void test_every_mask(void **state)
 	assert_int_equal(atomic_load(&rss.table->users), 0);
 }
 
-static void test_what_is_refused(void **state)
+WITH_TABLE(test_what_is_refused)
 {
 	const struct ibv_qp_init_attr_ex good = init_of(IBV_RX_HASH_SRC_IPV4);
 	struct ibv_context other = {.device = NULL};
@@ -153,7 +155,7 @@ static struct vb_qp *make(uint64_t fields)
 }
 
 /* It has no queues, no state, and nothing to be asked; what it needs stays. */
-static void test_what_it_is(void **state)
+WITH_TABLE(test_what_it_is)
 {
 	struct vb_qp *qp = make(IBV_RX_HASH_SRC_IPV4);
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
@@ -187,7 +189,7 @@ static struct vb_rwq *pick(struct vb_qp *qp, const struct frame *frame, uint32_t
 }
 
 /* The published value of 66.9.149.187, 2794 to 161.142.100.80, 1766 (toeplitz_test.c). */
-static void test_pick(void **state)
+WITH_TABLE(test_pick)
 {
 	struct vb_qp *qp = make(IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 |
 				IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP);
@@ -209,7 +211,7 @@ static void test_pick(void **state)
 }
 
 /* Frames of one flow stay together, and many flows reach all queues. */
-static void test_spreads(void **state)
+WITH_TABLE(test_spreads)
 {
 	struct vb_qp *qp = make(IBV_RX_HASH_SRC_IPV4);
 	unsigned reached = 0;
@@ -231,7 +233,7 @@ static void test_spreads(void **state)
 }
 
 /* mlx5dv_create_qp(3): what is inside of tunnels, and own frames. */
-static void test_flags_of_mlx5(void **state)
+WITH_TABLE(test_flags_of_mlx5)
 {
 	static const uint32_t flags = VB_QP_TUNNEL_OFFLOADS | VB_QP_LOOPBACK_UC;
 	const struct vb_qp_dv_attr dv = {.flags = flags | VB_QP_SCATTER_TO_CQE_OFF};
@@ -243,7 +245,7 @@ static void test_flags_of_mlx5(void **state)
 	drop_qp(qp);
 }
 
-static void test_query(void **state)
+WITH_TABLE(test_query)
 {
 	struct ibv_device_attr_ex attr;
 
@@ -261,17 +263,4 @@ static void test_query(void **state)
 	vb_nic_query_device_ex(fix.nic, &attr);
 	assert_int_equal(attr.rss_caps.supported_qpts | attr.tso_caps.supported_qpts, 0);
 	assert_int_equal(attr.max_wq_type_rq | attr.raw_packet_caps | attr.tso_caps.max_tso, 0);
-}
-
-int main(void)
-{
-#define WITH_TABLE(name) cmocka_unit_test_setup_teardown(name, begin_rss, end_rss)
-	const struct CMUnitTest tests[] = {
-		WITH_TABLE(test_every_mask), WITH_TABLE(test_what_is_refused),
-		WITH_TABLE(test_what_it_is), WITH_TABLE(test_pick),
-		WITH_TABLE(test_spreads),    WITH_TABLE(test_flags_of_mlx5),
-		WITH_TABLE(test_query),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

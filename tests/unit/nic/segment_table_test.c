@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
-#include <string.h>
 
+#include "group.h"
 #include "nic/service/eth/segment_table.h"
 
 /* Who wants which frames, as senders see it. */
@@ -32,13 +26,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+#define SEGMENT_TABLE_TEST(name) TEST_BETWEEN(name, setup, teardown)
+
 static void expect_member(bool is_one)
 {
 	assert_int_equal(vb_segment_has(table, SLOT), is_one);
 	assert_int_equal(atomic_load(&table->members[SLOT / 64]), (uint64_t)is_one << SLOT % 64);
 }
 
-static void octets_are_a_number_of_which_a_bit_says_group(void **state)
+TEST(octets_are_a_number_of_which_a_bit_says_group)
 {
 	static const uint8_t octets[6] = { 0x01, 0, 0x5e, 0, 0, 1 };
 
@@ -48,7 +44,7 @@ static void octets_are_a_number_of_which_a_bit_says_group(void **state)
 	assert_false(vb_segment_is_group(alice));
 }
 
-static void a_list_is_those_and_no_others(void **state)
+SEGMENT_TABLE_TEST(a_list_is_those_and_no_others)
 {
 	struct vb_segment_filter filter = { .count = 2, .mac = { alice, group } };
 
@@ -62,7 +58,7 @@ static void a_list_is_those_and_no_others(void **state)
 	assert_int_equal(vb_segment_wants(table, SLOT + 1, alice), VB_SEGMENT_NOT);
 }
 
-static void who_listens_is_not_who_is_meant(void **state)
+SEGMENT_TABLE_TEST(who_listens_is_not_who_is_meant)
 {
 	struct vb_segment_filter groups = { .flags = VB_SEGMENT_GROUPS };
 	struct vb_segment_filter all = { .flags = VB_SEGMENT_ALL, .count = 1, .mac = { alice } };
@@ -75,7 +71,7 @@ static void who_listens_is_not_who_is_meant(void **state)
 	assert_int_equal(vb_segment_wants(table, SLOT, alice), VB_SEGMENT_ADDRESSED);
 }
 
-static void who_wants_nothing_leaves(void **state)
+SEGMENT_TABLE_TEST(who_wants_nothing_leaves)
 {
 	struct vb_segment_filter filter = { .count = 1, .mac = { alice } }, none = { 0 };
 
@@ -85,7 +81,7 @@ static void who_wants_nothing_leaves(void **state)
 	assert_int_equal(vb_segment_wants(table, SLOT, alice), VB_SEGMENT_NOT);
 }
 
-static void the_dead_leave_with_their_uplink(void **state)
+SEGMENT_TABLE_TEST(the_dead_leave_with_their_uplink)
 {
 	struct vb_segment_filter filter = { .count = 1, .mac = { alice } };
 
@@ -100,7 +96,7 @@ static void the_dead_leave_with_their_uplink(void **state)
 }
 
 /* A list as long as there is room for, and a count that nobody could have written. */
-static void no_count_leads_beyond_the_list(void **state)
+SEGMENT_TABLE_TEST(no_count_leads_beyond_the_list)
 {
 	struct vb_segment_filter filter = { .count = VB_SEGMENT_MACS_MAX };
 
@@ -113,18 +109,4 @@ static void no_count_leads_beyond_the_list(void **state)
 			 VB_SEGMENT_NOT);
 	atomic_store(&table->member[VB_SLOTS - 1].wants, 0xff00);
 	assert_int_equal(vb_segment_wants(table, VB_SLOTS - 1, bob), VB_SEGMENT_NOT);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(octets_are_a_number_of_which_a_bit_says_group),
-		cmocka_unit_test_setup_teardown(a_list_is_those_and_no_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_listens_is_not_who_is_meant, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_wants_nothing_leaves, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_dead_leave_with_their_uplink, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_count_leads_beyond_the_list, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
  * second time and differently: a string per service and transition, of attributes that must
  * (upper case) and may (lower case) be given.
  */
-
 #include "nic/service/rc/rc.h"
 #include "nic/service/uc/uc.h"
 #include "nic/service/ud/ud.h"
@@ -111,7 +110,7 @@ static void assert_check(enum ibv_qp_type type, unsigned from, unsigned to, int 
 		fail_msg("type %d, %u to %u, mask %x: %d", type, from, to, mask, err);
 }
 
-static void every_transition_with_every_attribute(void **state)
+TEST(every_transition_with_every_attribute)
 {
 	for (unsigned n = 0; n < VB_ARRAY_LEN(types) * STATES * STATES; n++) {
 		enum ibv_qp_type type = types[n / (STATES * STATES)];
@@ -169,7 +168,7 @@ static const int rtr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_
 		assert_unchanged(qp, &attr, rtr_mask, err);                                       \
 	} while (0)
 
-static void values_beyond_their_range_change_nothing(void **state)
+NIC_TEST(values_beyond_their_range_change_nothing)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_RC, cq, NULL);
@@ -200,7 +199,7 @@ static void values_beyond_their_range_change_nothing(void **state)
 	drop_cq(cq);
 }
 
-static void the_current_state_must_be_the_current_state(void **state)
+NIC_TEST(the_current_state_must_be_the_current_state)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_UD, cq, NULL);
@@ -214,7 +213,7 @@ static void the_current_state_must_be_the_current_state(void **state)
 	drop_cq(cq);
 }
 
-static void psns_are_cut_to_24_bits(void **state)
+NIC_TEST(psns_are_cut_to_24_bits)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_RC, cq, NULL);
@@ -230,7 +229,7 @@ static void psns_are_cut_to_24_bits(void **state)
 	drop_cq(cq);
 }
 
-static void reset_forgets_all(void **state)
+NIC_TEST(reset_forgets_all)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_qp *qp = make_qp(IBV_QPT_RC, cq, NULL);
@@ -253,7 +252,7 @@ static void reset_forgets_all(void **state)
 }
 
 /* Together QPs have half a buffer under way, however many there are when one of them sends. */
-static void the_window_is_shared(void **state)
+NIC_TEST(the_window_is_shared)
 {
 	enum { MANY = 16 };
 	static const struct {
@@ -284,18 +283,4 @@ static void the_window_is_shared(void **state)
 	}
 	drop_qp(qp);
 	drop_cq(cq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_transition_with_every_attribute),
-		TEST(values_beyond_their_range_change_nothing),
-		TEST(the_current_state_must_be_the_current_state),
-		TEST(psns_are_cut_to_24_bits),
-		TEST(reset_forgets_all),
-		TEST(the_window_is_shared),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

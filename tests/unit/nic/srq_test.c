@@ -47,7 +47,7 @@ static int resize(struct vb_srq *srq, uint32_t wr_max)
 	return vb_srq_modify(srq, &attr, IBV_SRQ_MAX_WR);
 }
 
-static void requests_come_out_as_they_went_in(void **state)
+NIC_TEST(requests_come_out_as_they_went_in)
 {
 	struct vb_srq *srq = make_srq(5);
 	struct vb_recv recv;
@@ -63,7 +63,7 @@ static void requests_come_out_as_they_went_in(void **state)
 	drop_srq(srq);
 }
 
-static void a_full_queue_says_which_did_not_fit(void **state)
+NIC_TEST(a_full_queue_says_which_did_not_fit)
 {
 	struct vb_srq *srq = make_srq(3);
 	struct ibv_recv_wr wr[6], *bad;
@@ -77,7 +77,7 @@ static void a_full_queue_says_which_did_not_fit(void **state)
 	drop_srq(srq);
 }
 
-static void too_many_pieces_or_octets_are_refused(void **state)
+NIC_TEST(too_many_pieces_or_octets_are_refused)
 {
 	struct vb_srq *srq = make_srq(4);
 	struct ibv_sge sge[3] = { { .length = 1u << 31 }, { .length = 1 } };
@@ -96,7 +96,7 @@ static void too_many_pieces_or_octets_are_refused(void **state)
 }
 
 /* ibv_modify_srq(3): one event when fewer than the limit remain, then the limit is 0. */
-static void the_limit_is_told_once(void **state)
+NIC_TEST(the_limit_is_told_once)
 {
 	struct vb_srq *srq = make_srq(8);
 	struct ibv_srq_attr attr;
@@ -121,7 +121,7 @@ static void the_limit_is_told_once(void **state)
 	drop_srq(srq);
 }
 
-static void a_limit_that_is_reached_already_is_told_at_once(void **state)
+NIC_TEST(a_limit_that_is_reached_already_is_told_at_once)
 {
 	struct vb_srq *srq = make_srq(8);
 
@@ -137,7 +137,7 @@ static void a_limit_that_is_reached_already_is_told_at_once(void **state)
 	drop_srq(srq);
 }
 
-static void limits_beyond_the_queue_are_refused(void **state)
+NIC_TEST(limits_beyond_the_queue_are_refused)
 {
 	struct vb_srq *srq = make_srq(8);
 	struct ibv_srq_attr attr = { .max_wr = 16, .srq_limit = 12 };
@@ -153,7 +153,7 @@ static void limits_beyond_the_queue_are_refused(void **state)
 	drop_srq(srq);
 }
 
-static void an_unread_limit_event_dies_with_its_queue(void **state)
+NIC_TEST(an_unread_limit_event_dies_with_its_queue)
 {
 	struct vb_srq *srq = make_srq(8);
 
@@ -163,7 +163,7 @@ static void an_unread_limit_event_dies_with_its_queue(void **state)
 	assert_no_event();
 }
 
-static void resizing_keeps_what_is_posted(void **state)
+NIC_TEST(resizing_keeps_what_is_posted)
 {
 	struct vb_srq *srq = make_srq(4);
 
@@ -189,7 +189,7 @@ static void resizing_keeps_what_is_posted(void **state)
 	drop_srq(srq);
 }
 
-static void sizes_beyond_the_limits_are_refused(void **state)
+NIC_TEST(sizes_beyond_the_limits_are_refused)
 {
 	static const struct ibv_srq_attr rows[] = {
 		{ .max_wr = VB_SRQ_WR_MAX + 1, .max_sge = 1 },
@@ -204,7 +204,7 @@ static void sizes_beyond_the_limits_are_refused(void **state)
 	}
 }
 
-static void a_queue_in_use_stays(void **state)
+NIC_TEST(a_queue_in_use_stays)
 {
 	struct vb_srq *srq = make_srq(8);
 	struct vb_cq *cq = make_cq(32, NULL);
@@ -222,7 +222,7 @@ static void a_queue_in_use_stays(void **state)
 }
 
 /* IBA 10.2.9.3: told when the QP takes nothing from the SRQ any more; its requests stay there. */
-static void the_last_request_of_a_qp_is_told(void **state)
+NIC_TEST(the_last_request_of_a_qp_is_told)
 {
 	struct vb_srq *srq = make_srq(8);
 	struct vb_cq *cq = make_cq(32, NULL);
@@ -240,23 +240,4 @@ static void the_last_request_of_a_qp_is_told(void **state)
 	drop_qp(qp);
 	drop_srq(srq);
 	drop_cq(cq);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(requests_come_out_as_they_went_in),
-		TEST(a_full_queue_says_which_did_not_fit),
-		TEST(too_many_pieces_or_octets_are_refused),
-		TEST(the_limit_is_told_once),
-		TEST(a_limit_that_is_reached_already_is_told_at_once),
-		TEST(limits_beyond_the_queue_are_refused),
-		TEST(an_unread_limit_event_dies_with_its_queue),
-		TEST(resizing_keeps_what_is_posted),
-		TEST(sizes_beyond_the_limits_are_refused),
-		TEST(a_queue_in_use_stays),
-		TEST(the_last_request_of_a_qp_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

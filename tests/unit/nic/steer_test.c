@@ -36,7 +36,7 @@ static int stop(void **state)
 	return end(state);
 }
 
-#define STEER_TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+#define STEER_TEST(name) TEST_BETWEEN(name, start, stop)
 
 static struct vb_steer_flow *make_flow(unsigned qp, const struct flow *flow)
 {
@@ -101,7 +101,7 @@ static uint64_t stat(enum vb_stat stat)
 
 /* --- who gets what --- */
 
-static void test_no_rule_no_frame(void **state)
+STEER_TEST(test_no_rule_no_frame)
 {
 	struct vb_steer_flow *flow;
 
@@ -116,7 +116,7 @@ static void test_no_rule_no_frame(void **state)
 }
 
 /* ibv_create_flow(3): a lower numeric value takes precedence. */
-static void test_priorities(void **state)
+STEER_TEST(test_priorities)
 {
 	struct vb_steer_flow *low = simple(0, IBV_FLOW_ATTR_NORMAL, 7, 0);
 	struct vb_steer_flow *high = simple(1, IBV_FLOW_ATTR_NORMAL, 2, 0);
@@ -131,7 +131,7 @@ static void test_priorities(void **state)
 }
 
 /* The priority counts for more than how much a rule asks for. */
-static void test_masks_within_a_priority(void **state)
+STEER_TEST(test_masks_within_a_priority)
 {
 	struct vb_steer_flow *wide = simple(0, IBV_FLOW_ATTR_NORMAL, 1, 0), *narrow, *last;
 	struct flow flow;
@@ -153,7 +153,7 @@ static void test_masks_within_a_priority(void **state)
 }
 
 /* Rules of the same match share the frame: a copy for each QP, and one for each QP. */
-static void test_same_match(void **state)
+STEER_TEST(test_same_match)
 {
 	struct vb_steer_flow *flow[5];
 
@@ -173,7 +173,7 @@ static void test_same_match(void **state)
 }
 
 /* DONT_TRAP: a copy, and the frame goes on to rules of equal and lower priority. */
-static void test_dont_trap(void **state)
+STEER_TEST(test_dont_trap)
 {
 	const uint32_t flag = IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
 	struct vb_steer_flow *same = simple(0, IBV_FLOW_ATTR_NORMAL, 3, 0);
@@ -190,7 +190,7 @@ static void test_dont_trap(void **state)
 	drop_flow(last);
 }
 
-static void test_defaults(void **state)
+STEER_TEST(test_defaults)
 {
 	struct vb_steer_flow *all = simple(0, IBV_FLOW_ATTR_ALL_DEFAULT, 0, 0);
 	struct vb_steer_flow *groups = simple(1, IBV_FLOW_ATTR_MC_DEFAULT, 9, 0);
@@ -209,7 +209,7 @@ static void test_defaults(void **state)
 }
 
 /* A sniffer gets its copy besides, of what is dropped as well. */
-static void test_sniffer(void **state)
+STEER_TEST(test_sniffer)
 {
 	struct vb_steer_flow *sniffer = simple(0, IBV_FLOW_ATTR_SNIFFER, 0, 0);
 	struct vb_steer_flow *second = simple(1, IBV_FLOW_ATTR_SNIFFER, 5, 0), *own, *drop;
@@ -230,7 +230,7 @@ static void test_sniffer(void **state)
 	drop_flow(sniffer);
 }
 
-static void test_drop(void **state)
+STEER_TEST(test_drop)
 {
 	struct vb_steer_flow *all = simple(0, IBV_FLOW_ATTR_ALL_DEFAULT, 0, 0), *drop;
 	struct flow flow;
@@ -249,7 +249,7 @@ static void test_drop(void **state)
 }
 
 /* What is sent has rules of its own, which want nothing of the segment. */
-static void test_egress(void **state)
+STEER_TEST(test_egress)
 {
 	struct vb_steer_flow *drop, *pass;
 	struct frame frame = { .bytes = 0 };
@@ -281,7 +281,7 @@ static void test_egress(void **state)
 	assert_true(vb_steer_sends(fix.nic, frame.octets, frame.bytes));
 }
 
-static void test_tags(void **state)
+STEER_TEST(test_tags)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_steer_flow *with, *without;
@@ -306,7 +306,7 @@ static void test_tags(void **state)
 }
 
 /* More than there is room for are lost, and that is counted. */
-static void test_too_many(void **state)
+STEER_TEST(test_too_many)
 {
 	struct frame frame = { .bytes = 0 };
 	struct vb_steer_flow *flow[QPS];
@@ -326,7 +326,7 @@ static void test_too_many(void **state)
 
 /* --- what is refused --- */
 
-static void test_refused(void **state)
+STEER_TEST(test_refused)
 {
 	struct vb_steer_flow *made = NULL;
 	struct flow flow;
@@ -346,7 +346,7 @@ static void test_refused(void **state)
 }
 
 /* The same frames cannot be dropped and not, or have two tags. */
-static void test_conflicts(void **state)
+STEER_TEST(test_conflicts)
 {
 	struct vb_steer_flow *first, *made = NULL;
 	struct flow flow;
@@ -371,7 +371,7 @@ static void test_conflicts(void **state)
 	drop_flow(first);
 }
 
-static void test_qp_is_busy(void **state)
+STEER_TEST(test_qp_is_busy)
 {
 	struct vb_steer_flow *first = simple(0, IBV_FLOW_ATTR_NORMAL, 0, 0);
 	struct vb_steer_flow *second = simple(0, IBV_FLOW_ATTR_NORMAL, 0, 0);
@@ -384,7 +384,7 @@ static void test_qp_is_busy(void **state)
 }
 
 /* So many kinds of rules there may be; one that was refused has left nothing. */
-static void test_limits(void **state)
+STEER_TEST(test_limits)
 {
 	static struct vb_steer_flow *flow[VB_FLOW_GROUPS_MAX];
 	struct vb_steer_flow *made;
@@ -431,7 +431,7 @@ static void assert_counted(struct vb_counters *counters, uint64_t a, uint64_t b,
 	assert_int_equal(values[3], 9);
 }
 
-static void test_counters(void **state)
+STEER_TEST(test_counters)
 {
 	struct vb_counters *counters = make_counters();
 	struct vb_steer_flow *flow[3];
@@ -473,7 +473,7 @@ static void test_counters(void **state)
 	assert_int_equal(vb_counters_destroy(counters), 0);
 }
 
-static void test_counters_refused(void **state)
+STEER_TEST(test_counters_refused)
 {
 	struct vb_counters *counters = make_counters();
 	struct ibv_counter_attach_attr attr = { .comp_mask = 1 };
@@ -496,7 +496,7 @@ static void test_counters_refused(void **state)
 }
 
 /* A QP gets a frame once, though two rules that are the same count it in two places. */
-static void test_counters_of_the_same(void **state)
+STEER_TEST(test_counters_of_the_same)
 {
 	struct vb_counters *counters[2] = { make_counters(), make_counters() };
 	struct vb_steer_flow *flow[2];
@@ -527,7 +527,7 @@ static enum vb_segment_want wants(const uint8_t mac[6])
 	return vb_segment_wants(fake_segment_table(NULL), 3, vb_segment_mac(mac));
 }
 
-static void test_filter(void **state)
+STEER_TEST(test_filter)
 {
 	struct vb_steer_flow *flow[4];
 
@@ -553,7 +553,7 @@ static void test_filter(void **state)
 }
 
 /* More addresses than fit: everything is wanted, until they fit again. */
-static void test_filter_of_many(void **state)
+STEER_TEST(test_filter_of_many)
 {
 	struct vb_steer_flow *flow[VB_SEGMENT_MACS_MAX + 1];
 	uint8_t mac[6] = { 0x02, 7 };
@@ -684,7 +684,7 @@ static void model_step(struct model *m, uint64_t *seed)
 		m->flow = NULL;
 }
 
-static void test_against_a_model(void **state)
+STEER_TEST(test_against_a_model)
 {
 	static struct model model[RULES];
 	uint64_t seed = 7, frames = 0, copies_all = 0;
@@ -725,7 +725,7 @@ static void test_against_a_model(void **state)
 }
 
 /* Many rules of one mask: each is found. */
-static void test_many_rules(void **state)
+STEER_TEST(test_many_rules)
 {
 	enum { MANY = 20000 };
 	static struct vb_steer_flow *flow[MANY];
@@ -746,34 +746,4 @@ static void test_many_rules(void **state)
 		assert_int_equal(whom(frame_dst_mac, (uint16_t)i), i & 1 ? 1 + i % QPS : 0);
 	for (unsigned i = 1; i < MANY; i += 2)
 		drop_flow(flow[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STEER_TEST(test_no_rule_no_frame),
-		STEER_TEST(test_priorities),
-		STEER_TEST(test_masks_within_a_priority),
-		STEER_TEST(test_same_match),
-		STEER_TEST(test_dont_trap),
-		STEER_TEST(test_defaults),
-		STEER_TEST(test_sniffer),
-		STEER_TEST(test_drop),
-		STEER_TEST(test_egress),
-		STEER_TEST(test_tags),
-		STEER_TEST(test_too_many),
-		STEER_TEST(test_refused),
-		STEER_TEST(test_conflicts),
-		STEER_TEST(test_qp_is_busy),
-		STEER_TEST(test_limits),
-		STEER_TEST(test_counters),
-		STEER_TEST(test_counters_refused),
-		STEER_TEST(test_counters_of_the_same),
-		STEER_TEST(test_filter),
-		STEER_TEST(test_filter_of_many),
-		STEER_TEST(test_against_a_model),
-		STEER_TEST(test_many_rules),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

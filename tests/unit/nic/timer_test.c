@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* The heap of QPs by time, against a list that is searched. */
-
 #include <stdlib.h>
 
 #include "base/prng.h"
@@ -30,6 +29,8 @@ static int end_timers(void **state)
 	free(qps);
 	return end(state);
 }
+
+#define TIMERS(name) TEST_BETWEEN(name, begin_timers, end_timers)
 
 static uint64_t first(void)
 {
@@ -60,7 +61,7 @@ static void take_due(uint64_t now_ns)
 	assert_true(first() > now_ns);
 }
 
-static void it_does_what_a_list_does(void **state)
+TIMERS(it_does_what_a_list_does)
 {
 	uint64_t rng = 7, now_ns = 0;
 
@@ -85,7 +86,7 @@ static void it_does_what_a_list_does(void **state)
 	assert_int_equal(vb_nic_deadline_ns(fix.nic), UINT64_MAX);
 }
 
-static void a_deadline_only_comes_nearer(void **state)
+TIMERS(a_deadline_only_comes_nearer)
 {
 	arm(0, 1000);
 	arm(0, 2000);
@@ -98,7 +99,7 @@ static void a_deadline_only_comes_nearer(void **state)
 }
 
 /* Whoever sleeps until the deadline must hear of an earlier one, and of nothing else. */
-static void an_earlier_deadline_kicks(void **state)
+TIMERS(an_earlier_deadline_kicks)
 {
 	unsigned kicks;
 
@@ -112,17 +113,4 @@ static void an_earlier_deadline_kicks(void **state)
 	assert_true(fix.kicks > kicks);
 	vb_timer_cancel(fix.nic, &qps[0]);
 	vb_timer_cancel(fix.nic, &qps[1]);
-}
-
-#define TIMERS(name) cmocka_unit_test_setup_teardown(name, begin_timers, end_timers)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TIMERS(it_does_what_a_list_does),
-		TIMERS(a_deadline_only_comes_nearer),
-		TIMERS(an_earlier_deadline_kicks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static unsigned unexpected(struct scene *s, uint32_t count)
 }
 
 /* Programs count in 16 bits or in 32: both agree with us, round and round. */
-static void counts_come_round(void **state)
+NIC_TEST(counts_come_round)
 {
 	struct scene s;
 
@@ -140,7 +140,7 @@ static void counts_come_round(void **state)
 }
 
 /* ibv_post_srq_ops(3): an unexpected receive may ask for a SYNC. */
-static void too_far_ahead_asks_for_a_sync(void **state)
+NIC_TEST(too_far_ahead_asks_for_a_sync)
 {
 	struct scene s;
 
@@ -154,7 +154,7 @@ static void too_far_ahead_asks_for_a_sync(void **state)
 }
 
 /* Software never sees it, so its count could never agree. */
-static void what_failed_is_not_counted(void **state)
+NIC_TEST(what_failed_is_not_counted)
 {
 	struct scene s;
 
@@ -173,7 +173,7 @@ static void what_failed_is_not_counted(void **state)
 }
 
 /* Whichever way a QP goes, what it has of the queue's is told: a buffer, a request, a READ. */
-static void a_qp_that_leaves_gives_back_what_it_has(void **state)
+NIC_TEST(a_qp_that_leaves_gives_back_what_it_has)
 {
 	for (int way = 0; way < 3; way++) {
 		for (int tagged = 0; tagged < 2; tagged++) {
@@ -217,7 +217,7 @@ static void a_qp_that_leaves_gives_back_what_it_has(void **state)
 }
 
 /* As many rendezvous as there are places for; the next one has to ask again, and takes nothing. */
-static void rendezvous_under_way_are_bounded(void **state)
+NIC_TEST(rendezvous_under_way_are_bounded)
 {
 	struct scene s;
 
@@ -253,7 +253,7 @@ static void rendezvous_under_way_are_bounded(void **state)
 }
 
 /* The sender must not use its buffer before all of it was read. */
-static void the_fin_waits_for_the_data(void **state)
+NIC_TEST(the_fin_waits_for_the_data)
 {
 	struct vb_wqe *read, *fin;
 	struct scene s;
@@ -270,18 +270,4 @@ static void the_fin_waits_for_the_data(void **state)
 	assert_true(fin->flags & IBV_SEND_FENCE);
 	assert_true(s.qp->resp.ack_owed);
 	close_scene(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(counts_come_round),
-		TEST(too_far_ahead_asks_for_a_sync),
-		TEST(what_failed_is_not_counted),
-		TEST(a_qp_that_leaves_gives_back_what_it_has),
-		TEST(rendezvous_under_way_are_bounded),
-		TEST(the_fin_waits_for_the_data),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static int begin(void **state)
 	return 0;
 }
 
-#define WAY(name) cmocka_unit_test_setup_teardown(name, begin, lanes_end)
+#define WAY(name) TEST_BETWEEN(name, begin, lanes_end)
 
 /* --- asking --- */
 
@@ -161,7 +161,7 @@ static void send_over(unsigned from, struct vb_qp *by, struct vb_qp *to, uint64_
 	assert_filled(r, AT, BYTES, (uint8_t)wr_id);
 }
 
-static void rc_goes_by_the_wire_where_nobody_answers(void **state)
+WAY(rc_goes_by_the_wire_where_nobody_answers)
 {
 	pair_create(IBV_QPT_RC);
 	side[0].refuses = side[1].refuses = ASKED;
@@ -178,7 +178,7 @@ static void rc_goes_by_the_wire_where_nobody_answers(void **state)
 }
 
 /* The one that has the ring sends first: it is asked for all of that by the wire. */
-static void one_with_a_ring_follows_to_the_wire(void **state)
+WAY(one_with_a_ring_follows_to_the_wire)
 {
 	pair_apart(IBV_QPT_RC);
 	send_over(1, b, a, 1);
@@ -189,7 +189,7 @@ static void one_with_a_ring_follows_to_the_wire(void **state)
 }
 
 /* The one that goes by the wire sends first. */
-static void one_with_a_ring_hears_the_wire_at_first(void **state)
+WAY(one_with_a_ring_hears_the_wire_at_first)
 {
 	pair_apart(IBV_QPT_RC);
 	send_over(0, a, b, 1);
@@ -199,7 +199,7 @@ static void one_with_a_ring_hears_the_wire_at_first(void **state)
 }
 
 /* Both at once, and the word that it is by the wire gets lost a few times. */
-static void what_tells_it_may_get_lost(void **state)
+WAY(what_tells_it_may_get_lost)
 {
 	pair_apart(IBV_QPT_RC);
 	wire_loses = 3;
@@ -225,7 +225,7 @@ static void what_tells_it_may_get_lost(void **state)
 }
 
 /* As long as nothing has happened, the ring is taken when it is known. */
-static void an_answer_in_time_makes_it_a_ring(void **state)
+WAY(an_answer_in_time_makes_it_a_ring)
 {
 	pair_create(IBV_QPT_RC);
 	unknown(1);
@@ -240,7 +240,7 @@ static void an_answer_in_time_makes_it_a_ring(void **state)
 }
 
 /* ... also before it has got to RTS. */
-static void an_answer_in_rtr_makes_it_a_ring(void **state)
+WAY(an_answer_in_rtr_makes_it_a_ring)
 {
 	pair_create(IBV_QPT_RC);
 	unknown(1);
@@ -257,7 +257,7 @@ static void an_answer_in_rtr_makes_it_a_ring(void **state)
 }
 
 /* Who has used a ring hears nothing from the wire, whatever the peer's export says. */
-static void a_ring_in_use_is_not_left(void **state)
+WAY(a_ring_in_use_is_not_left)
 {
 	pair_create(IBV_QPT_RC);
 	qp_connect(a, b);
@@ -279,7 +279,7 @@ static void a_ring_in_use_is_not_left(void **state)
 }
 
 /* What the export says is taken back with the connection. */
-static void the_export_says_how_it_is(void **state)
+WAY(the_export_says_how_it_is)
 {
 	uint32_t qpn;
 
@@ -293,7 +293,7 @@ static void the_export_says_how_it_is(void **state)
 	pair_drop();
 }
 
-static void uc_hears_both_ways(void **state)
+WAY(uc_hears_both_ways)
 {
 	pair_apart(IBV_QPT_UC);
 	send_over(0, a, b, 1);
@@ -324,7 +324,7 @@ static void datagram(uint64_t wr_id)
 	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
 }
 
-static void datagrams_wait_for_the_answer(void **state)
+WAY(datagrams_wait_for_the_answer)
 {
 	datagrams_begin();
 	for (uint64_t i = 0; i < 3; i++)
@@ -345,7 +345,7 @@ static void datagrams_wait_for_the_answer(void **state)
 	datagrams_drop();
 }
 
-static void datagrams_do_not_wait_for_long(void **state)
+WAY(datagrams_do_not_wait_for_long)
 {
 	datagrams_begin();
 	for (uint64_t i = 0; i < 4; i++)
@@ -375,7 +375,7 @@ static void datagrams_do_not_wait_for_long(void **state)
 }
 
 /* An answer that says no; after a while it is asked again. */
-static void who_refuses_is_left_alone(void **state)
+WAY(who_refuses_is_left_alone)
 {
 	datagrams_begin();
 	for (uint64_t i = 0; i < 3; i++)
@@ -399,7 +399,7 @@ static void who_refuses_is_left_alone(void **state)
 }
 
 /* A QP that waits is destroyed; the answer finds nobody. */
-static void one_that_waits_may_go(void **state)
+WAY(one_that_waits_may_go)
 {
 	datagrams_begin();
 	datagram(0);
@@ -431,12 +431,12 @@ static void what_was_posted_leaves_first(bool all)
 	datagrams_drop();
 }
 
-static void what_was_posted_leaves_before_the_qp(void **state)
+WAY(what_was_posted_leaves_before_the_qp)
 {
 	what_was_posted_leaves_first(false);
 }
 
-static void what_was_posted_leaves_before_the_process(void **state)
+WAY(what_was_posted_leaves_before_the_process)
 {
 	what_was_posted_leaves_first(true);
 }
@@ -455,7 +455,7 @@ static int lease_slowly(void *arg, uint16_t *slot, uint32_t *next_index)
 	return 0;
 }
 
-static void nobody_is_held_up_by_a_lease(void **state)
+WAY(nobody_is_held_up_by_a_lease)
 {
 	struct vb_qp *qp[2];
 
@@ -468,28 +468,4 @@ static void nobody_is_held_up_by_a_lease(void **state)
 	atomic_load(&side[0].nic->leased.slot[0])->count -= VB_INDICES_USED;
 	drop_qp(qp[1]);
 	drop_qp(qp[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WAY(rc_goes_by_the_wire_where_nobody_answers),
-		WAY(one_with_a_ring_follows_to_the_wire),
-		WAY(one_with_a_ring_hears_the_wire_at_first),
-		WAY(what_tells_it_may_get_lost),
-		WAY(an_answer_in_time_makes_it_a_ring),
-		WAY(an_answer_in_rtr_makes_it_a_ring),
-		WAY(a_ring_in_use_is_not_left),
-		WAY(the_export_says_how_it_is),
-		WAY(uc_hears_both_ways),
-		WAY(datagrams_wait_for_the_answer),
-		WAY(datagrams_do_not_wait_for_long),
-		WAY(who_refuses_is_left_alone),
-		WAY(one_that_waits_may_go),
-		WAY(what_was_posted_leaves_before_the_qp),
-		WAY(what_was_posted_leaves_before_the_process),
-		WAY(nobody_is_held_up_by_a_lease),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Windows seen from inside: what the table of keys says, and objects that vanish too early. */
-
 #include "nic_fixture.h"
 
 #include "nic/data/window.h"
@@ -43,6 +42,8 @@ static int close(void **state)
 	return end(state);
 }
 
+#define WINDOW_TEST(name) TEST_BETWEEN(name, open, close)
+
 static void post_bind(uint32_t key)
 {
 	struct ibv_send_wr *bad, wr = {
@@ -64,7 +65,7 @@ static void assert_completes(enum ibv_wc_status status)
 	assert_int_equal(vb_cq_poll(w.cq, 1, &wc), 0);
 }
 
-static void only_the_qp_gets_through_a_window(void **state)
+WINDOW_TEST(only_the_qp_gets_through_a_window)
 {
 	uint32_t key = ibv_inc_rkey(w.mw->ibv.rkey);
 	uint64_t va = (uintptr_t)memory + 64;
@@ -82,7 +83,7 @@ static void only_the_qp_gets_through_a_window(void **state)
 }
 
 /* Peers who look themselves are to send what they want: only we know whose window it is. */
-static void peers_find_no_way_in(void **state)
+WINDOW_TEST(peers_find_no_way_in)
 {
 	uint32_t key = ibv_inc_rkey(w.mw->ibv.rkey);
 	struct vb_export_region region;
@@ -98,7 +99,7 @@ static void peers_find_no_way_in(void **state)
 }
 
 /* What was posted names things by their keys: it fails if they are gone when its turn comes. */
-static void a_region_may_vanish_before_its_bind(void **state)
+WINDOW_TEST(a_region_may_vanish_before_its_bind)
 {
 	assert_int_equal(set_state(w.qp, IBV_QPS_SQD), 0);
 	post_bind(w.mw->ibv.rkey + 1);
@@ -108,7 +109,7 @@ static void a_region_may_vanish_before_its_bind(void **state)
 	assert_completes(IBV_WC_MW_BIND_ERR);
 }
 
-static void a_window_may_vanish_before_its_bind(void **state)
+WINDOW_TEST(a_window_may_vanish_before_its_bind)
 {
 	assert_int_equal(set_state(w.qp, IBV_QPS_SQD), 0);
 	post_bind(w.mw->ibv.rkey + 1);
@@ -118,7 +119,7 @@ static void a_window_may_vanish_before_its_bind(void **state)
 	assert_completes(IBV_WC_MW_BIND_ERR);
 }
 
-static void many_windows_of_one_qp_come_and_go(void **state)
+WINDOW_TEST(many_windows_of_one_qp_come_and_go)
 {
 	struct vb_mw *mws[20], *last = w.mw;
 
@@ -139,19 +140,4 @@ static void many_windows_of_one_qp_come_and_go(void **state)
 	for (unsigned i = 0; i < 20; i++)
 		if (i % 3)
 			assert_int_equal(vb_mw_dealloc(mws[i]), 0);
-}
-
-#define WINDOW_TEST(name) cmocka_unit_test_setup_teardown(name, open, close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WINDOW_TEST(only_the_qp_gets_through_a_window),
-		WINDOW_TEST(peers_find_no_way_in),
-		WINDOW_TEST(a_region_may_vanish_before_its_bind),
-		WINDOW_TEST(a_window_may_vanish_before_its_bind),
-		WINDOW_TEST(many_windows_of_one_qp_come_and_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,9 @@ static int begin_wq(void **state)
 	return 0;
 }
 
-static void test_creation(void **state)
+#define WITH_SEGMENT(name) TEST_BETWEEN(name, begin_wq, end)
+
+WITH_SEGMENT(test_creation)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct ibv_wq_init_attr good = wq_init(cq), attr = good;
@@ -62,7 +64,7 @@ static void test_creation(void **state)
 	drop_cq(cq);
 }
 
-static void test_what_it_needs_stays(void **state)
+WITH_SEGMENT(test_what_it_needs_stays)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0);
@@ -74,7 +76,7 @@ static void test_what_it_needs_stays(void **state)
 }
 
 /* Every pair of states; what is refused changes nothing. */
-static void test_transitions(void **state)
+WITH_SEGMENT(test_transitions)
 {
 	static const bool legal[3][3] = {
 		[IBV_WQS_RESET] = {true, true, false},
@@ -101,7 +103,7 @@ static void test_transitions(void **state)
 	drop_cq(cq);
 }
 
-static void test_modify(void **state)
+WITH_SEGMENT(test_modify)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, IBV_WQ_FLAGS_SCATTER_FCS);
@@ -132,7 +134,7 @@ static void test_modify(void **state)
 	drop_cq(cq);
 }
 
-static void test_posting(void **state)
+WITH_SEGMENT(test_posting)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0);
@@ -163,7 +165,7 @@ static void test_posting(void **state)
 	drop_cq(cq);
 }
 
-static void test_receiving(void **state)
+WITH_SEGMENT(test_receiving)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0);
@@ -196,7 +198,7 @@ static void test_receiving(void **state)
 	drop_cq(cq);
 }
 
-static void test_flags(void **state)
+WITH_SEGMENT(test_flags)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, IBV_WQ_FLAGS_SCATTER_FCS | IBV_WQ_FLAGS_CVLAN_STRIPPING |
@@ -232,7 +234,7 @@ static void test_flags(void **state)
 }
 
 /* A request that ends in error takes the queue along: completions tell of all of them. */
-static void test_errors(void **state)
+WITH_SEGMENT(test_errors)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_mr *mr = make_mr();
@@ -259,7 +261,7 @@ static void test_errors(void **state)
 }
 
 /* What no completion can tell, an event does; nobody reads it, and it goes with the queue. */
-static void test_overrun(void **state)
+WITH_SEGMENT(test_overrun)
 {
 	struct vb_cq *cq = make_cq(1, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0), *beside = make_wq(cq, 0);
@@ -290,7 +292,7 @@ static void test_overrun(void **state)
 	drop_cq(cq);
 }
 
-static void test_device_fails(void **state)
+WITH_SEGMENT(test_device_fails)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0), *idle = make_wq(cq, 0);
@@ -310,7 +312,7 @@ static void test_device_fails(void **state)
 }
 
 /* ibv_create_wq(3): "Packets won't be dropped immediately if no WQEs". */
-static void test_delay_drop(void **state)
+WITH_SEGMENT(test_delay_drop)
 {
 	struct vb_cq *cq = make_cq(64, NULL);
 	struct vb_rwq *wq = make_wq(cq, IBV_WQ_FLAGS_DELAY_DROP);
@@ -354,7 +356,7 @@ static void test_delay_drop(void **state)
 	drop_cq(cq);
 }
 
-static void test_tables(void **state)
+WITH_SEGMENT(test_tables)
 {
 	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq[2] = {make_wq(cq, 0), make_wq(cq, 0)};
@@ -394,20 +396,4 @@ static void test_tables(void **state)
 	drop_wq(wq[0]);
 	drop_wq(wq[1]);
 	drop_cq(cq);
-}
-
-#define WITH_SEGMENT(name) cmocka_unit_test_setup_teardown(name, begin_wq, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_SEGMENT(test_creation),	WITH_SEGMENT(test_what_it_needs_stays),
-		WITH_SEGMENT(test_transitions), WITH_SEGMENT(test_modify),
-		WITH_SEGMENT(test_posting),	WITH_SEGMENT(test_receiving),
-		WITH_SEGMENT(test_flags),	WITH_SEGMENT(test_errors),
-		WITH_SEGMENT(test_overrun),	WITH_SEGMENT(test_device_fails),
-		WITH_SEGMENT(test_delay_drop),	WITH_SEGMENT(test_tables),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

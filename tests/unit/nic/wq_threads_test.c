@@ -127,24 +127,14 @@ static void run(uint32_t flags)
 	drop_cq(t.cq);
 }
 
-static void test_all_at_once(void **state)
+NIC_TEST(test_all_at_once)
 {
 	side_use_segment(&fix);
 	run(0);
 }
 
-static void test_all_at_once_with_frames_that_wait(void **state)
+NIC_TEST(test_all_at_once_with_frames_that_wait)
 {
 	side_use_segment(&fix);
 	run(IBV_WQ_FLAGS_DELAY_DROP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_all_at_once),
-		TEST(test_all_at_once_with_frames_that_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

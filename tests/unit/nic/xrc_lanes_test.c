@@ -102,6 +102,9 @@ static int end_xrc(void **state)
 	return 0;
 }
 
+#define XRC_LANES_TEST(name) TEST_BETWEEN(name, begin_apart, end_xrc)
+#define XRC(name) TEST_BETWEEN(name, begin_xrc, end_xrc)
+
 static void post(enum ibv_wr_opcode opcode, uint32_t srqn, uint64_t wr_id, uint32_t bytes,
 		 const struct side *to, uint32_t at)
 {
@@ -134,7 +137,7 @@ static void expect_no_wire(void)
 		assert_int_equal(side[i].sent, 0);
 }
 
-static void all_of_it_goes_through_rings(void **state)
+XRC(all_of_it_goes_through_rings)
 {
 	struct side *to = &side[1];
 
@@ -159,7 +162,7 @@ static void all_of_it_goes_through_rings(void **state)
 	assert_true(x.snd->to.peer && x.snd->to.peer->slot == to->slot);
 }
 
-static void one_slot_after_the_other_is_aimed_at(void **state)
+XRC(one_slot_after_the_other_is_aimed_at)
 {
 	for (uint64_t i = 0; i < 6; i++)
 		send_to(i / 2 % 2, i, 100);
@@ -175,7 +178,7 @@ static void one_slot_after_the_other_is_aimed_at(void **state)
 }
 
 /* More than rings hold, in messages of many packets: nothing is lost, and nothing comes twice. */
-static void a_full_ring_makes_it_wait(void **state)
+XRC(a_full_ring_makes_it_wait)
 {
 	uint32_t bytes = 200 * 1024;
 
@@ -207,7 +210,7 @@ static void bell_looks(void *arg, struct vb_peer *peer)
  * The application answers by another QP, and could be faster than an ACK that is still to be sent.
  * In a ring the answer stays behind; so there is one for both.
  */
-static void messages_complete_when_their_ack_has_left(void **state)
+XRC(messages_complete_when_their_ack_has_left)
 {
 	struct vb_peer *peer;
 
@@ -230,7 +233,7 @@ static void messages_complete_when_their_ack_has_left(void **state)
 	}
 }
 
-static void without_a_ring_it_goes_by_the_wire(void **state)
+XRC(without_a_ring_it_goes_by_the_wire)
 {
 	side[2].refuses = EOPNOTSUPP;
 	send_to(0, 1, 100);
@@ -244,7 +247,7 @@ static void without_a_ring_it_goes_by_the_wire(void **state)
 }
 
 /* A request was taken, and there is no ring to answer by. */
-static void without_a_ring_back_the_wire_answers(void **state)
+XRC_LANES_TEST(without_a_ring_back_the_wire_answers)
 {
 	send_to(0, 1, 100);
 	settle();
@@ -254,7 +257,7 @@ static void without_a_ring_back_the_wire_answers(void **state)
 }
 
 /* Pieces are those of the way that a message takes, and not of the one when it was posted. */
-static void messages_are_cut_as_their_way_wants_it(void **state)
+XRC(messages_are_cut_as_their_way_wants_it)
 {
 	const struct vb_req *req = &x.snd->req;
 
@@ -271,7 +274,7 @@ static void messages_are_cut_as_their_way_wants_it(void **state)
 }
 
 /* By the wire nothing large can be answered: it is asked for in the path's pieces. */
-static void without_a_ring_back_pieces_are_the_paths(void **state)
+XRC_LANES_TEST(without_a_ring_back_pieces_are_the_paths)
 {
 	send_to(0, 1, 5000);
 	settle();
@@ -284,7 +287,7 @@ static void without_a_ring_back_pieces_are_the_paths(void **state)
  * The way back comes a moment after the first message was posted, and those behind it are not cut
  * small for ever: nothing more is begun, and what waits is cut anew.
  */
-static void pieces_grow_with_the_way_back(void **state)
+XRC_LANES_TEST(pieces_grow_with_the_way_back)
 {
 	const struct vb_req *req = &x.snd->req;
 
@@ -312,7 +315,7 @@ static void pieces_grow_with_the_way_back(void **state)
 }
 
 /* Whoever has been sent to before it opens a domain sees to the way back then. */
-static void opening_a_domain_makes_the_ways_back(void **state)
+XRC(opening_a_domain_makes_the_ways_back)
 {
 	struct side *late = side_make(SLOT_FIRST + 3, 400);
 	struct vb_qp *qp = qp_make(late, IBV_QPT_RC); /* so that it has a slot */
@@ -331,7 +334,7 @@ static void opening_a_domain_makes_the_ways_back(void **state)
 	drop_qp(qp);
 }
 
-static void who_sends_to_the_dead_learns_it_at_once(void **state)
+XRC(who_sends_to_the_dead_learns_it_at_once)
 {
 	struct vb_peer *peer;
 
@@ -348,7 +351,7 @@ static void who_sends_to_the_dead_learns_it_at_once(void **state)
 }
 
 /* Nothing was outstanding: others are sent to, and who died there is none of their business. */
-static void a_death_elsewhere_is_no_error(void **state)
+XRC(a_death_elsewhere_is_no_error)
 {
 	struct vb_peer *peer;
 
@@ -364,7 +367,7 @@ static void a_death_elsewhere_is_no_error(void **state)
 }
 
 /* Nobody answers a sender that has died, and nothing of it is kept. */
-static void a_shadow_lets_go_of_a_dead_sender(void **state)
+XRC(a_shadow_lets_go_of_a_dead_sender)
 {
 	struct vb_qp *shadow;
 
@@ -400,7 +403,7 @@ static void forge(struct side *from, struct side *to, uint32_t srqn, uint8_t opc
 	scan_all(to);
 }
 
-static void strangers_are_not_heard(void **state)
+XRC(strangers_are_not_heard)
 {
 	uint64_t word = atomic_load(&x.rcv->word), before;
 
@@ -419,7 +422,7 @@ static void strangers_are_not_heard(void **state)
 }
 
 /* In the midst of a message another NIC moves the word: what comes is not in its turn any more. */
-static void a_word_that_moved_ends_the_short_way(void **state)
+XRC(a_word_that_moved_ends_the_short_way)
 {
 	struct vb_xrc_at at = { .epsn = PSN + 2, .msn = 1, .slot = side[2].slot };
 
@@ -440,7 +443,7 @@ static void answered(void)
 }
 
 /* Who is asked for a ring has not said anything yet: it stays in the queue, and nothing is lost. */
-static void requests_wait_for_the_answer(void **state)
+XRC(requests_wait_for_the_answer)
 {
 	side[1].refuses = EINPROGRESS;
 	for (uint64_t i = 0; i < 3; i++)
@@ -458,7 +461,7 @@ static void requests_wait_for_the_answer(void **state)
 }
 
 /* Not for long, where there is a wire; where there is none, for as long as it takes. */
-static void requests_wait_as_long_as_there_is_no_other_way(void **state)
+XRC(requests_wait_as_long_as_there_is_no_other_way)
 {
 	side[1].refuses = EINPROGRESS;
 	send_to(0, 1, 100);
@@ -479,34 +482,4 @@ static void requests_wait_as_long_as_there_is_no_other_way(void **state)
 	settle();
 	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-}
-
-#define XRC(name) cmocka_unit_test_setup_teardown(name, begin_xrc, end_xrc)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		XRC(all_of_it_goes_through_rings),
-		XRC(one_slot_after_the_other_is_aimed_at),
-		XRC(messages_complete_when_their_ack_has_left),
-		XRC(a_full_ring_makes_it_wait),
-		XRC(without_a_ring_it_goes_by_the_wire),
-		XRC(messages_are_cut_as_their_way_wants_it),
-		cmocka_unit_test_setup_teardown(without_a_ring_back_the_wire_answers, begin_apart,
-						end_xrc),
-		cmocka_unit_test_setup_teardown(pieces_grow_with_the_way_back, begin_apart,
-						end_xrc),
-		cmocka_unit_test_setup_teardown(without_a_ring_back_pieces_are_the_paths,
-						begin_apart, end_xrc),
-		XRC(opening_a_domain_makes_the_ways_back),
-		XRC(who_sends_to_the_dead_learns_it_at_once),
-		XRC(a_death_elsewhere_is_no_error),
-		XRC(a_shadow_lets_go_of_a_dead_sender),
-		XRC(strangers_are_not_heard),
-		XRC(requests_wait_for_the_answer),
-		XRC(requests_wait_as_long_as_there_is_no_other_way),
-		XRC(a_word_that_moved_ends_the_short_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

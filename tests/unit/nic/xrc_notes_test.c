@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 
+#include "group.h"
 #include "nic/service/xrc/xrc_notes.h"
 
 /* What people are told of XRC: SRQs, and a log that forgets the oldest. */
@@ -23,7 +18,7 @@ static unsigned count(const struct vb_xrc_srqs *srqs, uint64_t domain)
 	return n;
 }
 
-static void srqs_come_and_go(void **state)
+TEST(srqs_come_and_go)
 {
 	struct vb_xrc_srqs *srqs = calloc(1, sizeof(*srqs));
 	uint32_t place[3];
@@ -44,7 +39,7 @@ static void srqs_come_and_go(void **state)
 	free(srqs);
 }
 
-static void srqs_are_bounded_and_every_place_is_used_again(void **state)
+TEST(srqs_are_bounded_and_every_place_is_used_again)
 {
 	struct vb_xrc_srqs *srqs = calloc(1, sizeof(*srqs));
 	uint32_t place;
@@ -61,7 +56,7 @@ static void srqs_are_bounded_and_every_place_is_used_again(void **state)
 	free(srqs);
 }
 
-static void the_log_forgets_the_oldest(void **state)
+TEST(the_log_forgets_the_oldest)
 {
 	struct vb_xrc_log *log = calloc(1, sizeof(*log));
 	struct vb_xrc_note note = { .qpn = 7 };
@@ -85,15 +80,4 @@ static void the_log_forgets_the_oldest(void **state)
 	}
 	assert_false(vb_xrc_log_read(log, VB_XRC_NOTES_MAX, &note));
 	free(log);
-}
-
-int main(void)
-{
-	const struct CMUnitTest xrc_notes[] = {
-		cmocka_unit_test(srqs_come_and_go),
-		cmocka_unit_test(srqs_are_bounded_and_every_place_is_used_again),
-		cmocka_unit_test(the_log_forgets_the_oldest),
-	};
-
-	return cmocka_run_group_tests(xrc_notes, NULL, NULL);
 }

@@ -62,6 +62,8 @@ static int end_xrc(void **state)
 	return end(state);
 }
 
+#define XRC_TEST(name) TEST_BETWEEN(name, begin_xrc, end_xrc)
+
 static void connect_it(void)
 {
 	struct ibv_qp_attr attr = qp_attr_to(peer_gid, SENDER);
@@ -171,7 +173,7 @@ static uint64_t dropped(enum vb_stat why)
 
 #define ACK vb_aeth_ack(VB_CREDIT_CODE_UNLIMITED)
 
-static void what_is_taken_moves_the_word(void **state)
+XRC_TEST(what_is_taken_moves_the_word)
 {
 	connect_it();
 	post_recv(1);
@@ -181,7 +183,7 @@ static void what_is_taken_moves_the_word(void **state)
 	expect_word(PSN + 1, 1, OWN);
 }
 
-static void it_goes_on_where_another_stopped(void **state)
+XRC_TEST(it_goes_on_where_another_stopped)
 {
 	connect_it();
 	post_recv(1);
@@ -199,7 +201,7 @@ static void it_goes_on_where_another_stopped(void **state)
 }
 
 /* Who took the last packet says that one is missing; others do not know. */
-static void only_who_had_the_last_one_asks_for_the_next(void **state)
+XRC_TEST(only_who_had_the_last_one_asks_for_the_next)
 {
 	connect_it();
 	set_word(PSN + 5, 5, OTHER);
@@ -213,7 +215,7 @@ static void only_who_had_the_last_one_asks_for_the_next(void **state)
 }
 
 /* A message that was begun here and went on elsewhere is none of ours; its receive is. */
-static void a_message_that_is_taken_over_is_given_up(void **state)
+XRC_TEST(a_message_that_is_taken_over_is_given_up)
 {
 	struct vb_mr *mr = room_reg();
 
@@ -229,7 +231,7 @@ static void a_message_that_is_taken_over_is_given_up(void **state)
 }
 
 /* A message was half there, and will not go on: its receive is not lost. */
-static void a_message_that_will_not_go_on_gives_its_receive_back(void **state)
+XRC_TEST(a_message_that_will_not_go_on_gives_its_receive_back)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_wc wc;
@@ -252,7 +254,7 @@ static void a_message_that_will_not_go_on_gives_its_receive_back(void **state)
 }
 
 /* A14: an SRQ that there is not; and then nobody takes anything for that QP any more. */
-static void an_error_is_one_for_all(void **state)
+XRC_TEST(an_error_is_one_for_all)
 {
 	struct vb_xrc_attr at;
 	uint32_t seq;
@@ -270,7 +272,7 @@ static void an_error_is_one_for_all(void **state)
 }
 
 /* Another process has the store's lock, and is stopped: others hear of it later. */
-static void an_error_waits_for_a_busy_store(void **state)
+XRC_TEST(an_error_waits_for_a_busy_store)
 {
 	const struct vb_xrc_log *log = &store->log;
 	uint64_t noted = atomic_load(&log->count);
@@ -296,7 +298,7 @@ static void an_error_waits_for_a_busy_store(void **state)
 }
 
 /* What was made anew meanwhile is not in error. */
-static void an_old_error_is_not_told_of_a_new_life(void **state)
+XRC_TEST(an_old_error_is_not_told_of_a_new_life)
 {
 	static const struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 
@@ -311,7 +313,7 @@ static void an_old_error_is_not_told_of_a_new_life(void **state)
 }
 
 /* As another's shadow finds it. */
-static void another_s_error_is_ours(void **state)
+XRC_TEST(another_s_error_is_ours)
 {
 	connect_it();
 	post_recv(1);
@@ -323,7 +325,7 @@ static void another_s_error_is_ours(void **state)
 	expect_word(PSN + 1, 1, OWN);
 }
 
-static void what_is_half_written_is_waited_for(void **state)
+XRC_TEST(what_is_half_written_is_waited_for)
 {
 	connect_it();
 	post_recv(1);
@@ -335,7 +337,7 @@ static void what_is_half_written_is_waited_for(void **state)
 	expect_answer(1, PSN, ACK);
 }
 
-static void a_number_of_nobody_is_answered_by_nobody(void **state)
+XRC_TEST(a_number_of_nobody_is_answered_by_nobody)
 {
 	connect_it();
 	post_recv(1);
@@ -397,7 +399,7 @@ static void message_comes(uint32_t psn)
 	assert_int_equal(!!(fix.last[1] & 0x40), mig_state() == IBV_MIG_MIGRATED);
 }
 
-static void a_packet_arms_it_and_another_migrates_it(void **state)
+XRC_TEST(a_packet_arms_it_and_another_migrates_it)
 {
 	rearm();
 	message_comes(PSN);
@@ -419,7 +421,7 @@ static void a_packet_arms_it_and_another_migrates_it(void **state)
 }
 
 /* It stays where it is, and the next packet says the same. */
-static void a_step_waits_for_a_busy_store(void **state)
+XRC_TEST(a_step_waits_for_a_busy_store)
 {
 	rearm();
 	message_comes(PSN);
@@ -433,7 +435,7 @@ static void a_step_waits_for_a_busy_store(void **state)
 }
 
 /* News is what the word says that nobody has had, and not what this NIC has not. */
-static void what_another_has_taken_does_not_arm(void **state)
+XRC_TEST(what_another_has_taken_does_not_arm)
 {
 	rearm();
 	message_comes(PSN);
@@ -445,7 +447,7 @@ static void what_another_has_taken_does_not_arm(void **state)
 	assert_int_equal(mig_state(), IBV_MIG_ARMED);
 }
 
-static void what_another_has_done_is_done(void **state)
+XRC_TEST(what_another_has_done_is_done)
 {
 	rearm();
 	message_comes(PSN);
@@ -472,7 +474,7 @@ static const struct vb_host_xrc racing = {
 	.tell = idle_xrc,
 };
 
-static void who_is_second_to_say_so_says_nothing(void **state)
+XRC_TEST(who_is_second_to_say_so_says_nothing)
 {
 	rearm();
 	by.clear = true;
@@ -486,28 +488,3 @@ static void who_is_second_to_say_so_says_nothing(void **state)
 	assert_memory_equal(x.rcv->at.migration.old.dst, peer_gid, VB_GID_BYTES);
 }
 
-#define XRC_TEST(name) cmocka_unit_test_setup_teardown(name, begin_xrc, end_xrc)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		XRC_TEST(what_is_taken_moves_the_word),
-		XRC_TEST(it_goes_on_where_another_stopped),
-		XRC_TEST(only_who_had_the_last_one_asks_for_the_next),
-		XRC_TEST(a_message_that_is_taken_over_is_given_up),
-		XRC_TEST(a_message_that_will_not_go_on_gives_its_receive_back),
-		XRC_TEST(an_error_is_one_for_all),
-		XRC_TEST(an_error_waits_for_a_busy_store),
-		XRC_TEST(an_old_error_is_not_told_of_a_new_life),
-		XRC_TEST(another_s_error_is_ours),
-		XRC_TEST(what_is_half_written_is_waited_for),
-		XRC_TEST(a_number_of_nobody_is_answered_by_nobody),
-		XRC_TEST(a_packet_arms_it_and_another_migrates_it),
-		XRC_TEST(a_step_waits_for_a_busy_store),
-		XRC_TEST(what_another_has_taken_does_not_arm),
-		XRC_TEST(what_another_has_done_is_done),
-		XRC_TEST(who_is_second_to_say_so_says_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "engine/resp.h"
+#include "group.h"
 #include "nic/control/store.h"
 
 /* What processes share of XRC: who has what, and what goes with the last of them. */
@@ -34,6 +29,8 @@ static int end(void **state)
 	free(all);
 	return 0;
 }
+
+#define XRC_STORE_TEST(name) TEST_BETWEEN(name, begin, end)
 
 static uint64_t opened(const uint64_t *of, int flags, uint16_t slot)
 {
@@ -66,7 +63,7 @@ static bool lives(uint32_t qpn)
 	return rcv && atomic_load(&rcv->domain) != 0;
 }
 
-static void a_domain_is_that_of_a_file(void **state)
+XRC_STORE_TEST(a_domain_is_that_of_a_file)
 {
 	uint64_t id;
 
@@ -80,7 +77,7 @@ static void a_domain_is_that_of_a_file(void **state)
 	assert_int_not_equal(opened(NULL, O_CREAT, A), opened(NULL, O_CREAT, A));
 }
 
-static void it_goes_with_its_last_reference(void **state)
+XRC_STORE_TEST(it_goes_with_its_last_reference)
 {
 	uint64_t id = opened(file, O_CREAT, A);
 
@@ -96,7 +93,7 @@ static void it_goes_with_its_last_reference(void **state)
 	assert_int_not_equal(opened(file, O_CREAT, A), id);
 }
 
-static void a_receive_qp_goes_with_its_last_holder(void **state)
+XRC_STORE_TEST(a_receive_qp_goes_with_its_last_holder)
 {
 	uint64_t id = opened(file, O_CREAT, A), strange = opened(NULL, O_CREAT, B);
 	uint32_t qpn = made(id, A);
@@ -114,7 +111,7 @@ static void a_receive_qp_goes_with_its_last_holder(void **state)
 }
 
 /* RFC: "persists until the XRC domain is closed", whoever made it. */
-static void what_the_dead_made_lives_as_long_as_its_domain(void **state)
+XRC_STORE_TEST(what_the_dead_made_lives_as_long_as_its_domain)
 {
 	uint64_t id = opened(file, O_CREAT, A);
 	bool holders[VB_SLOTS];
@@ -133,7 +130,7 @@ static void what_the_dead_made_lives_as_long_as_its_domain(void **state)
 	assert_false(vb_xrc_holders(store, holders));
 }
 
-static void numbers_go_on_counting(void **state)
+XRC_STORE_TEST(numbers_go_on_counting)
 {
 	uint64_t id = opened(file, O_CREAT, A);
 	uint32_t first = made(id, A), next;
@@ -148,7 +145,7 @@ static void numbers_go_on_counting(void **state)
 	assert_false(lives(first));
 }
 
-static void there_are_so_many_domains(void **state)
+XRC_STORE_TEST(there_are_so_many_domains)
 {
 	uint64_t id = 0;
 
@@ -159,7 +156,7 @@ static void there_are_so_many_domains(void **state)
 	opened(file, O_CREAT, A);
 }
 
-static void what_it_is_set_to_is_read_whole(void **state)
+XRC_STORE_TEST(what_it_is_set_to_is_read_whole)
 {
 	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, made(opened(file, O_CREAT, A), A));
 	struct vb_xrc_attr at = { .attr = { .qp_state = IBV_QPS_RTR,
@@ -199,7 +196,7 @@ static void *write_often(void *arg)
 }
 
 /* Who receives reads it with no lock, while others change it. */
-static void it_is_read_whole_while_it_is_written(void **state)
+XRC_STORE_TEST(it_is_read_whole_while_it_is_written)
 {
 	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, made(opened(file, O_CREAT, A), A));
 	struct vb_xrc_attr now;
@@ -222,7 +219,7 @@ static void it_is_read_whole_while_it_is_written(void **state)
 }
 
 /* Whoever died while it wrote leaves an odd number: nobody reads what is half there. */
-static void what_is_half_written_is_in_error(void **state)
+XRC_STORE_TEST(what_is_half_written_is_in_error)
 {
 	struct vb_xrc_rcv *rcv = vb_xrc_rcv_of(store, made(opened(file, O_CREAT, A), A));
 	struct vb_xrc_attr now;
@@ -235,7 +232,7 @@ static void what_is_half_written_is_in_error(void **state)
 	assert_int_equal(now.attr.qp_state, IBV_QPS_ERR);
 }
 
-static void how_far_it_has_come_is_one_word(void **state)
+TEST(how_far_it_has_come_is_one_word)
 {
 	struct vb_xrc_at at = { .epsn = 0xfedcba, .msn = 0x123456, .slot = C }, back;
 
@@ -326,7 +323,7 @@ static void notes_use(uint64_t id)
 	vb_segment_wants(&all->segment, C, random_next());
 }
 
-static void garbage_leads_nowhere(void **state)
+XRC_STORE_TEST(garbage_leads_nowhere)
 {
 	bool holders[VB_SLOTS];
 	uint64_t id;
@@ -349,25 +346,4 @@ static void garbage_leads_nowhere(void **state)
 		vb_xrc_collect(store, A);
 		vb_xrc_collect(store, (uint16_t)(random_next() % VB_SLOTS));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_domain_is_that_of_a_file, begin, end),
-		cmocka_unit_test_setup_teardown(garbage_leads_nowhere, begin, end),
-		cmocka_unit_test_setup_teardown(it_goes_with_its_last_reference, begin, end),
-		cmocka_unit_test_setup_teardown(a_receive_qp_goes_with_its_last_holder, begin,
-						end),
-		cmocka_unit_test_setup_teardown(what_the_dead_made_lives_as_long_as_its_domain,
-						begin, end),
-		cmocka_unit_test_setup_teardown(numbers_go_on_counting, begin, end),
-		cmocka_unit_test_setup_teardown(there_are_so_many_domains, begin, end),
-		cmocka_unit_test_setup_teardown(what_it_is_set_to_is_read_whole, begin, end),
-		cmocka_unit_test_setup_teardown(it_is_read_whole_while_it_is_written, begin, end),
-		cmocka_unit_test_setup_teardown(what_is_half_written_is_in_error, begin, end),
-		cmocka_unit_test(how_far_it_has_come_is_one_word),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "group.h"
 #include "link/shm.h"
 #include "netns.h"
 #include "run/await.h"
 #include "run/device.h"
-#include "skip.h"
 
 /*
  * Who waits drives the NIC, and there is one who does; whatever ends the wait, the place is free
@@ -57,9 +49,8 @@ static int setup(void **state)
 		there = netns_enter();
 		hub_settings();
 	}
-	*state = there ? &there : NULL;
 	if (!there)
-		return 0;
+		return group_lacks(NO_NETWORK_NAMESPACE);
 	assert_int_equal(vb_device_open(&dev), 0);
 	fd = eventfd(0, EFD_SEMAPHORE);
 	assert_true(fd >= 0);
@@ -68,18 +59,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	if (*state) {
-		close(fd);
-		vb_device_close(dev);
-	}
+	close(fd);
+	vb_device_close(dev);
 	return 0;
 }
 
-#define NEEDS_NAMESPACE(state)                      \
-	do {                                        \
-		if (!*(state))                      \
-			SKIP(NO_NETWORK_NAMESPACE); \
-	} while (0)
+#define AWAIT_TEST(name) TEST_BETWEEN(name, setup, teardown)
 
 /* --- a wait, in a thread of its own --- */
 
@@ -155,33 +140,30 @@ static void event_comes(struct wait *wait)
 
 /* --- tests --- */
 
-static void what_is_there_is_not_waited_for(void **state)
+AWAIT_TEST(what_is_there_is_not_waited_for)
 {
 	struct wait wait = { .has = true };
 
-	NEEDS_NAMESPACE(state);
 	await(&wait);
 	assert_true(wait.result);
 	assert_int_equal(wait.looks, 1);
 	assert_false(drives());
 }
 
-static void who_does_not_wait_does_not_drive(void **state)
+AWAIT_TEST(who_does_not_wait_does_not_drive)
 {
 	struct wait wait = { .has = false };
 
-	NEEDS_NAMESPACE(state);
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	await(&wait);
 	assert_true(wait.result);
 	assert_false(drives());
 }
 
-static void an_event_ends_the_wait(void **state)
+AWAIT_TEST(an_event_ends_the_wait)
 {
 	struct wait wait;
 
-	NEEDS_NAMESPACE(state);
 	for (int i = 0; i < 20; i++) {
 		uint64_t one;
 
@@ -195,11 +177,10 @@ static void an_event_ends_the_wait(void **state)
 }
 
 /* The second does not wait here, but in read(), while the first turns the NIC for both. */
-static void there_is_one_driver(void **state)
+AWAIT_TEST(there_is_one_driver)
 {
 	struct wait first, second = { .has = false };
 
-	NEEDS_NAMESPACE(state);
 	begin(&first);
 	await(&second);
 	assert_true(second.result);
@@ -223,11 +204,10 @@ static void expect_standing_by(void)
 }
 
 /* A bell is no event: the driver looks around, and sleeps on. */
-static void a_bell_is_no_event(void **state)
+AWAIT_TEST(a_bell_is_no_event)
 {
 	struct wait wait;
 
-	NEEDS_NAMESPACE(state);
 	begin(&wait);
 	expect_standing_by();
 	for (int i = 0; i < 20; i++) {
@@ -249,12 +229,11 @@ static void handler(int signal)
 }
 
 /* signal(7): the caller wants EINTR if its handler is without SA_RESTART, and only then. */
-static void a_signal_ends_the_wait_if_its_handler_says_so(void **state)
+AWAIT_TEST(a_signal_ends_the_wait_if_its_handler_says_so)
 {
 	struct sigaction action = { .sa_handler = handler };
 	struct wait wait;
 
-	NEEDS_NAMESPACE(state);
 	for (int restart = 0; restart < 2; restart++) {
 		time_t end = time(NULL) + WAIT_S;
 
@@ -273,12 +252,11 @@ static void a_signal_ends_the_wait_if_its_handler_says_so(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
-static void a_cancelled_wait_leaves_the_place(void **state)
+AWAIT_TEST(a_cancelled_wait_leaves_the_place)
 {
 	struct wait wait;
 	void *result;
 
-	NEEDS_NAMESPACE(state);
 	/* A cancelled thread's stack is a fault to the one; the other sees no atomics there. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	SKIP("a sanitizer does not understand cancelled threads");
@@ -296,20 +274,4 @@ static void a_cancelled_wait_leaves_the_place(void **state)
 	event_comes(&wait);
 	assert_true(is_over(&wait));
 	assert_true(wait.result);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_is_there_is_not_waited_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_does_not_wait_does_not_drive, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_event_ends_the_wait, setup, teardown),
-		cmocka_unit_test_setup_teardown(there_is_one_driver, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_bell_is_no_event, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_signal_ends_the_wait_if_its_handler_says_so,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_cancelled_wait_leaves_the_place, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

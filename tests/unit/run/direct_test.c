@@ -2,25 +2,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "nic/way/peer.h"
 #include "run/device.h"
 #include "run/direct.h"
-#include "skip.h"
 
 /* The peer is a child, which stopped itself: what it has, we have at the same address. */
 
@@ -165,10 +158,10 @@ static int end(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define DIRECT_TEST(name) TEST_BETWEEN(name, begin, end)
 
 /* Pinned pages would be written whatever their protection is; paged ones are asked. */
-static void protection_counts_where_there_is_paging(void **state)
+DIRECT_TEST(protection_counts_where_there_is_paging)
 {
 	static const size_t lengths[] = { 8, BYTES / 2, BYTES };
 
@@ -202,7 +195,7 @@ static bool read_from(size_t from, size_t bytes)
 	return vb_direct_read(NULL, &peer, (uintptr_t)theirs + from, &piece, 1, false);
 }
 
-static void all_lengths_and_places_arrive_whole(void **state)
+DIRECT_TEST(all_lengths_and_places_arrive_whole)
 {
 	static const size_t lengths[] = { 1,  2,    7,	  8,	 9,	64,    65,
 					  63, 4096, 4097, 16384, 16385, 200000 };
@@ -225,7 +218,7 @@ static void all_lengths_and_places_arrive_whole(void **state)
 	assert_int_equal(theirs[100], 0);
 }
 
-static void pieces_are_put_in_a_row(void **state)
+DIRECT_TEST(pieces_are_put_in_a_row)
 {
 	static const size_t lengths[][3] = { { 1, 2, 3 }, { 100, 1, 70 }, { 9000, 9000, 9 } };
 
@@ -248,7 +241,7 @@ static void pieces_are_put_in_a_row(void **state)
 	}
 }
 
-static void what_is_not_there_fails(void **state)
+DIRECT_TEST(what_is_not_there_fails)
 {
 	static const size_t lengths[] = { 8, 5000, 100000 };
 
@@ -266,7 +259,7 @@ static void what_is_not_there_fails(void **state)
 	assert_true(write_to(0, 100000));
 }
 
-static void a_dead_process_has_no_memory(void **state)
+DIRECT_TEST(a_dead_process_has_no_memory)
 {
 	assert_true(write_to(0, 8));
 	child_end();
@@ -290,14 +283,14 @@ static void expect_refused(bool can_map)
 		vb_direct_unmap(NULL, at, 4096);
 }
 
-static void who_is_somebody_else_is_refused(void **state)
+DIRECT_TEST(who_is_somebody_else_is_refused)
 {
 	export->nonce++;
 	expect_refused(true);
 }
 
 /* We have the same memory, but not the number in it. */
-static void a_pid_of_another_process_is_refused(void **state)
+DIRECT_TEST(a_pid_of_another_process_is_refused)
 {
 	export->pid = (uint32_t)getpid();
 	maps.direct.pid = (uint32_t)getpid();
@@ -305,7 +298,7 @@ static void a_pid_of_another_process_is_refused(void **state)
 }
 
 /* All that is in an export is known to whoever sees it, and so is the number of its owner. */
-static void who_does_not_own_the_export_is_refused(void **state)
+DIRECT_TEST(who_does_not_own_the_export_is_refused)
 {
 	static const enum has has[] = { TO_READ, PRIVATE, ELSEWHERE, A_COPY, NOTHING };
 
@@ -319,19 +312,19 @@ static void who_does_not_own_the_export_is_refused(void **state)
 	assert_true(write_to(0, 8));
 }
 
-static void a_pid_that_the_hub_does_not_know_is_refused(void **state)
+DIRECT_TEST(a_pid_that_the_hub_does_not_know_is_refused)
 {
 	vb_direct_meet(&maps.direct, 0, 0, 0);
 	expect_refused(false);
 }
 
-static void a_pid_that_differs_from_the_hub_s_is_refused(void **state)
+DIRECT_TEST(a_pid_that_differs_from_the_hub_s_is_refused)
 {
 	export->pid++;
 	expect_refused(false);
 }
 
-static void files_of_memory_are_mapped(void **state)
+DIRECT_TEST(files_of_memory_are_mapped)
 {
 	uint8_t *at = vb_direct_map(NULL, &peer, file, 5000, 10000);
 	uint8_t there[10000];
@@ -356,7 +349,7 @@ static void files_of_memory_are_mapped(void **state)
 
 static struct vb_device dev;
 
-static void who_might_be_let_in_is_heeded(void **state)
+DIRECT_TEST(who_might_be_let_in_is_heeded)
 {
 	assert_true(vb_direct_may_reach(&dev, &peer));
 	/* What it says of itself does not count. */
@@ -370,7 +363,7 @@ static void who_might_be_let_in_is_heeded(void **state)
 	dev.peers.export = NULL;
 }
 
-static void nobody_is_let_into_what_cannot_be_traced(void **state)
+DIRECT_TEST(nobody_is_let_into_what_cannot_be_traced)
 {
 	assert_int_equal(prctl(PR_SET_DUMPABLE, 0), 0);
 	assert_false(vb_direct_may_reach(&dev, &peer));
@@ -379,7 +372,7 @@ static void nobody_is_let_into_what_cannot_be_traced(void **state)
 }
 
 /* It has a number here, and no way to name us. */
-static void one_of_another_pid_namespace_is_not_heeded(void **state)
+DIRECT_TEST(one_of_another_pid_namespace_is_not_heeded)
 {
 	int pipes[2];
 	pid_t pid = 0, between;
@@ -412,7 +405,7 @@ static void one_of_another_pid_namespace_is_not_heeded(void **state)
 		SKIP("no PID namespaces here");
 }
 
-static void a_dead_process_is_gone(void **state)
+DIRECT_TEST(a_dead_process_is_gone)
 {
 	int ends[2];
 
@@ -427,27 +420,4 @@ static void a_dead_process_is_gone(void **state)
 	assert_false(vb_direct_may_reach(&dev, &peer));
 	assert_false(vb_direct_tarry(&dev, &peer, 0));
 	close(ends[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(all_lengths_and_places_arrive_whole),
-		TEST(protection_counts_where_there_is_paging),
-		TEST(pieces_are_put_in_a_row),
-		TEST(what_is_not_there_fails),
-		TEST(a_dead_process_has_no_memory),
-		TEST(who_is_somebody_else_is_refused),
-		TEST(a_pid_of_another_process_is_refused),
-		TEST(who_does_not_own_the_export_is_refused),
-		TEST(a_pid_that_the_hub_does_not_know_is_refused),
-		TEST(a_pid_that_differs_from_the_hub_s_is_refused),
-		TEST(files_of_memory_are_mapped),
-		TEST(who_might_be_let_in_is_heeded),
-		TEST(nobody_is_let_into_what_cannot_be_traced),
-		TEST(one_of_another_pid_namespace_is_not_heeded),
-		TEST(a_dead_process_is_gone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

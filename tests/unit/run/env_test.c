@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "run/process/env.h"
 
 static struct vb_env env;
@@ -31,7 +25,7 @@ static int read_one(const char *entry)
 	return read_all(entries);
 }
 
-static void without_settings_all_is_default(void **state)
+TEST(without_settings_all_is_default)
 {
 	static const char *const none[] = { NULL };
 
@@ -48,7 +42,7 @@ static void without_settings_all_is_default(void **state)
 	assert_false(env.shared_mr);
 }
 
-static void settings_are_read(void **state)
+TEST(settings_are_read)
 {
 	static const char *const some[] = {
 		"VERBATIM_FAULT=loss=1%", "VERBATIM_PCAP=/tmp/x.pcap", "VERBATIM_LINK=udp",
@@ -71,7 +65,7 @@ static void settings_are_read(void **state)
 	assert_int_equal(env.hub_idle_ms, 300);
 }
 
-static void values_have_limits(void **state)
+TEST(values_have_limits)
 {
 	assert_int_equal(read_one("VERBATIM_SEED=18446744073709551615"), 0);
 	assert_true(env.seed == UINT64_MAX);
@@ -88,7 +82,7 @@ static void values_have_limits(void **state)
 }
 
 /* What is not a setting, too: it may have been one, or become one. */
-static void empty_value_is_none(void **state)
+TEST(empty_value_is_none)
 {
 	static const char *const empty[] = {
 		"VERBATIM_FAULT=", "VERBATIM_LINK=", "VERBATIM_SEED=", "VERBATIM_NOTHING=",
@@ -106,7 +100,7 @@ static void empty_value_is_none(void **state)
 #define FAULTS	 "Faults: loss, dup, reorder, corrupt, delay, seed"
 #define ETHERNET ": it is tap:NAME or the name of an interface, which has 1 to 15 characters"
 
-static void bad_value_is_told_what_is_good(void **state)
+TEST(bad_value_is_told_what_is_good)
 {
 	static const struct {
 		const char *entry, *why;
@@ -156,7 +150,7 @@ static void all_settings(char list[VB_ENV_WHY_BYTES])
 		vb_text_add(&text, i ? ", " : "Settings: ", vb_words_at(&vb_env_names, i), NULL);
 }
 
-static void unknown_setting_is_told_which_there_are(void **state)
+TEST(unknown_setting_is_told_which_there_are)
 {
 	char list[VB_ENV_WHY_BYTES], expected[VB_ENV_WHY_BYTES + 80];
 
@@ -177,7 +171,7 @@ static void unknown_setting_is_told_which_there_are(void **state)
 }
 
 /* Whatever was typed, and however long it is, all of the list is there. */
-static void longest_refusal_is_whole(void **state)
+TEST(longest_refusal_is_whole)
 {
 	char list[VB_ENV_WHY_BYTES], entry[1000] = "VERBATIM_";
 
@@ -192,7 +186,7 @@ static void longest_refusal_is_whole(void **state)
 	assert_true(strlen(why) < VB_ENV_WHY_BYTES - 1);
 }
 
-static void ethernet_names_an_interface(void **state)
+TEST(ethernet_names_an_interface)
 {
 	static const struct {
 		const char *value;
@@ -214,20 +208,4 @@ static void ethernet_names_an_interface(void **state)
 		if (!rows[i].rc)
 			assert_string_equal(env.ethernet, rows[i].value);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_settings_all_is_default),
-		cmocka_unit_test(settings_are_read),
-		cmocka_unit_test(values_have_limits),
-		cmocka_unit_test(empty_value_is_none),
-		cmocka_unit_test(bad_value_is_told_what_is_good),
-		cmocka_unit_test(unknown_setting_is_told_which_there_are),
-		cmocka_unit_test(longest_refusal_is_whole),
-		cmocka_unit_test(ethernet_names_an_interface),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "run/process/eventfd.h"
 
 static bool is_readable(int fd)
@@ -19,7 +14,7 @@ static bool is_readable(int fd)
 	return poll(&poller, 1, 0) == 1;
 }
 
-static void readable_exactly_while_events_wait(void **state)
+TEST(readable_exactly_while_events_wait)
 {
 	int fd = vb_eventfd_create();
 
@@ -36,7 +31,7 @@ static void readable_exactly_while_events_wait(void **state)
 }
 
 /* Applications set O_NONBLOCK on it (ibv_get_cq_event(3), EXAMPLES). */
-static void nonblocking_take_says_eagain(void **state)
+TEST(nonblocking_take_says_eagain)
 {
 	int fd = vb_eventfd_create();
 
@@ -48,7 +43,7 @@ static void nonblocking_take_says_eagain(void **state)
 	close(fd);
 }
 
-static void unsignal_takes_one_back(void **state)
+TEST(unsignal_takes_one_back)
 {
 	int fd = vb_eventfd_create();
 
@@ -62,7 +57,7 @@ static void unsignal_takes_one_back(void **state)
 }
 
 /* The application may have read the event already; the fd blocks, and unsignal must not. */
-static void unsignal_of_nothing_returns(void **state)
+TEST(unsignal_of_nothing_returns)
 {
 	int fd = vb_eventfd_create();
 
@@ -73,23 +68,10 @@ static void unsignal_of_nothing_returns(void **state)
 	close(fd);
 }
 
-static void closed_on_exec(void **state)
+TEST(closed_on_exec)
 {
 	int fd = vb_eventfd_create();
 
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readable_exactly_while_events_wait),
-		cmocka_unit_test(nonblocking_take_says_eagain),
-		cmocka_unit_test(unsignal_takes_one_back),
-		cmocka_unit_test(unsignal_of_nothing_returns),
-		cmocka_unit_test(closed_on_exec),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "link/shm.h"
 #include "run/device.h"
 #include "run/direct.h"
@@ -100,9 +94,9 @@ static int end(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define FOREIGN_TEST(name) TEST_BETWEEN(name, begin, end)
 
-static void a_card_says_whose_it_is(void **state)
+FOREIGN_TEST(a_card_says_whose_it_is)
 {
 	struct vb_card card;
 	int own;
@@ -122,7 +116,7 @@ static void a_card_says_whose_it_is(void **state)
 	close(own);
 }
 
-static void what_is_no_card_is_refused(void **state)
+FOREIGN_TEST(what_is_no_card_is_refused)
 {
 	struct vb_card card;
 	int similar;
@@ -154,7 +148,7 @@ static struct vb_foreign *meet(void)
 	return foreign;
 }
 
-static void memory_of_a_file_is_mapped(void **state)
+FOREIGN_TEST(memory_of_a_file_is_mapped)
 {
 	struct vb_foreign *foreign = meet();
 	uint8_t *at = vb_foreign_map(NULL, foreign, (uintptr_t)shared + 100, page);
@@ -176,7 +170,7 @@ static void memory_of_a_file_is_mapped(void **state)
 	vb_foreign_leave(NULL, foreign);
 }
 
-static void who_is_not_what_the_card_says_is_not_met(void **state)
+FOREIGN_TEST(who_is_not_what_the_card_says_is_not_met)
 {
 	struct vb_foreign *foreign;
 	struct vb_card card, wrong;
@@ -198,7 +192,7 @@ static void who_is_not_what_the_card_says_is_not_met(void **state)
 }
 
 /* An export may be open in another process than the one that made it. */
-static void who_does_not_own_the_export_is_not_met(void **state)
+FOREIGN_TEST(who_does_not_own_the_export_is_not_met)
 {
 	struct vb_foreign *foreign;
 	struct vb_card card;
@@ -209,17 +203,4 @@ static void who_does_not_own_the_export_is_not_met(void **state)
 	owner_begin();
 	assert_int_equal(vb_card_read(card_fd, &card), 0);
 	assert_int_equal(vb_foreign_meet(&dev, &card, &foreign), EOPNOTSUPP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_card_says_whose_it_is),
-		TEST(what_is_no_card_is_refused),
-		TEST(memory_of_a_file_is_mapped),
-		TEST(who_is_not_what_the_card_says_is_not_met),
-		TEST(who_does_not_own_the_export_is_not_met),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,19 +4,12 @@
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "run/gids.h"
 #include "run/guid.h"
-#include "skip.h"
 
 enum { ADDRESSES_MAX = 300 };
 
@@ -32,6 +25,8 @@ static int begin(void **state)
 	listed = 0;
 	return 0;
 }
+
+#define GIDS_TEST(name) TEST_AFTER(name, begin)
 
 static struct sockaddr *add(const char *name, unsigned flags)
 {
@@ -84,7 +79,7 @@ static void update(struct vb_gids *gids)
 	vb_gids_merge(gids, found, vb_gids_collect(found, VB_GIDS_MAX, listed ? list : NULL));
 }
 
-static void reachable_addresses_come_first(void **state)
+GIDS_TEST(reachable_addresses_come_first)
 {
 	struct vb_gids gids = { .count = 0 };
 
@@ -108,7 +103,7 @@ static void reachable_addresses_come_first(void **state)
 	assert_true(gids.entry[5].loopback);
 }
 
-static void interfaces_that_are_down_have_no_gid(void **state)
+GIDS_TEST(interfaces_that_are_down_have_no_gid)
 {
 	struct vb_gids gids = { .count = 0 };
 
@@ -119,7 +114,7 @@ static void interfaces_that_are_down_have_no_gid(void **state)
 	assert_int_equal(gids.count, 0);
 }
 
-static void an_address_keeps_its_index(void **state)
+GIDS_TEST(an_address_keeps_its_index)
 {
 	struct vb_gids gids = { .count = 0 };
 
@@ -141,7 +136,7 @@ static void an_address_keeps_its_index(void **state)
 	assert_string_equal(text_of(&gids.entry[3]), "192.0.2.8");
 }
 
-static void a_vanished_address_leaves_zeros(void **state)
+GIDS_TEST(a_vanished_address_leaves_zeros)
 {
 	static const struct vb_gid_entry none;
 	struct vb_gids gids = { .count = 0 };
@@ -163,7 +158,7 @@ static void a_vanished_address_leaves_zeros(void **state)
 }
 
 /* clients.md: GID 0 non-zero; many programs take it without looking. */
-static void gid_0_is_never_empty_while_there_are_addresses(void **state)
+GIDS_TEST(gid_0_is_never_empty_while_there_are_addresses)
 {
 	struct vb_gids gids = { .count = 0 };
 
@@ -183,7 +178,7 @@ static void gid_0_is_never_empty_while_there_are_addresses(void **state)
 	assert_string_equal(text_of(&gids.entry[2]), "192.0.2.1");
 }
 
-static void the_table_is_bounded(void **state)
+GIDS_TEST(the_table_is_bounded)
 {
 	struct vb_gids gids = { .count = 0 };
 	char text[INET_ADDRSTRLEN];
@@ -196,7 +191,7 @@ static void the_table_is_bounded(void **state)
 	assert_int_equal(gids.count, VB_GIDS_MAX);
 }
 
-static void the_guid_is_the_first_mac(void **state)
+GIDS_TEST(the_guid_is_the_first_mac)
 {
 	static const uint8_t second[6] = { 0x02, 0x11, 0x22, 0x33, 0x44, 0x55 };
 	static const uint8_t first[6] = { 0x00, 0x11, 0x22, 0x33, 0x44, 0x66 };
@@ -210,7 +205,7 @@ static void the_guid_is_the_first_mac(void **state)
 	assert_true(vb_guid_of(list) == htobe64(0x021122fffe334466u));
 }
 
-static void this_host_has_a_table(void **state)
+TEST(this_host_has_a_table)
 {
 	struct vb_gids gids;
 
@@ -227,7 +222,7 @@ static void this_host_has_a_table(void **state)
 	vb_gids_close(&gids);
 }
 
-static void loopback_has_a_mac_of_zeros(void **state)
+TEST(loopback_has_a_mac_of_zeros)
 {
 	static const uint8_t loopback[VB_GID_BYTES] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
 	static const uint8_t nowhere[VB_GID_BYTES] = { [10] = 0xff, 0xff, 192, 0, 2, 77 };
@@ -237,21 +232,4 @@ static void loopback_has_a_mac_of_zeros(void **state)
 	if (vb_gids_mac(loopback, mac) != 0)
 		SKIP("no 127.0.0.1 here");
 	assert_memory_equal(mac, zeros, sizeof(mac));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(reachable_addresses_come_first, begin),
-		cmocka_unit_test_setup(interfaces_that_are_down_have_no_gid, begin),
-		cmocka_unit_test_setup(an_address_keeps_its_index, begin),
-		cmocka_unit_test_setup(a_vanished_address_leaves_zeros, begin),
-		cmocka_unit_test_setup(gid_0_is_never_empty_while_there_are_addresses, begin),
-		cmocka_unit_test_setup(the_table_is_bounded, begin),
-		cmocka_unit_test_setup(the_guid_is_the_first_mac, begin),
-		cmocka_unit_test(this_host_has_a_table),
-		cmocka_unit_test(loopback_has_a_mac_of_zeros),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "run/direct.h"
 #include "run/memory/memfile.h"
 
@@ -34,7 +28,7 @@ static int end(void **state)
 	return close(fd);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define MEMFILE_TEST(name) TEST_BETWEEN(name, begin, end)
 
 static int map(int file, uint64_t offset, uint64_t bytes, uint64_t iova, bool write, void **at)
 {
@@ -42,7 +36,7 @@ static int map(int file, uint64_t offset, uint64_t bytes, uint64_t iova, bool wr
 }
 
 /* The octets from any offset on, and the descriptor stays where it stood. */
-static void a_part_of_a_file_is_mapped(void **state)
+MEMFILE_TEST(a_part_of_a_file_is_mapped)
 {
 	uint8_t octets[200];
 	void *at;
@@ -56,7 +50,7 @@ static void a_part_of_a_file_is_mapped(void **state)
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 77);
 }
 
-static void children_do_not_have_it(void **state)
+MEMFILE_TEST(children_do_not_have_it)
 {
 	int status;
 	void *at;
@@ -72,7 +66,7 @@ static void children_do_not_have_it(void **state)
 	vb_direct_unmap(NULL, at, page);
 }
 
-static void what_is_not_there_is_not_mapped(void **state)
+MEMFILE_TEST(what_is_not_there_is_not_mapped)
 {
 	int pipes[2], directory = open("/", O_RDONLY | O_CLOEXEC), read_only;
 	char path[64];
@@ -97,7 +91,7 @@ static void what_is_not_there_is_not_mapped(void **state)
 }
 
 /* Others' files are only mapped if they are memory, and all of it is there. */
-static void only_memory_is_mapped_of_others(void **state)
+MEMFILE_TEST(only_memory_is_mapped_of_others)
 {
 	char path[] = "/var/tmp/memfileXXXXXX";
 	int disk = mkstemp(path);
@@ -114,16 +108,4 @@ static void only_memory_is_mapped_of_others(void **state)
 	assert_non_null(at);
 	vb_direct_unmap(NULL, at, page);
 	close(disk);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_part_of_a_file_is_mapped),
-		TEST(children_do_not_have_it),
-		TEST(what_is_not_there_is_not_mapped),
-		TEST(only_memory_is_mapped_of_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "run/memory/memprobe.h"
 
 enum { PAGES = 4 };
@@ -29,7 +24,7 @@ static void unmap(char *base)
 	munmap(base, PAGES * page_bytes);
 }
 
-static void mapped_memory_is_fine(void **state)
+TEST(mapped_memory_is_fine)
 {
 	char *base = map(PROT_READ | PROT_WRITE);
 
@@ -39,12 +34,12 @@ static void mapped_memory_is_fine(void **state)
 	unmap(base);
 }
 
-static void nothing_is_fine_anywhere(void **state)
+TEST(nothing_is_fine_anywhere)
 {
 	assert_int_equal(vb_memprobe(NULL, 0, true), 0);
 }
 
-static void holes_are_found(void **state)
+TEST(holes_are_found)
 {
 	char *base = map(PROT_READ | PROT_WRITE);
 
@@ -55,14 +50,14 @@ static void holes_are_found(void **state)
 	unmap(base);
 }
 
-static void null_and_wrapping_ranges_are_refused(void **state)
+TEST(null_and_wrapping_ranges_are_refused)
 {
 	assert_int_equal(vb_memprobe(NULL, 1, false), EFAULT);
 	assert_int_equal(vb_memprobe((void *)UINTPTR_MAX, 2, false), EFAULT);
 	assert_int_equal(vb_memprobe((void *)(UINTPTR_MAX - 10), 5, false), EFAULT);
 }
 
-static void read_only_memory_is_for_reading(void **state)
+TEST(read_only_memory_is_for_reading)
 {
 	char *base = map(PROT_READ);
 
@@ -74,7 +69,7 @@ static void read_only_memory_is_for_reading(void **state)
 	unmap(base);
 }
 
-static void reserved_memory_is_not_there(void **state)
+TEST(reserved_memory_is_not_there)
 {
 	char *base = map(PROT_NONE);
 
@@ -101,7 +96,7 @@ static unsigned resident(char *base)
 	return count;
 }
 
-static void pages_are_fetched(void **state)
+TEST(pages_are_fetched)
 {
 	char *base = map(PROT_READ | PROT_WRITE);
 
@@ -114,7 +109,7 @@ static void pages_are_fetched(void **state)
 	unmap(base);
 }
 
-static void what_is_not_there_is_not_fetched(void **state)
+TEST(what_is_not_there_is_not_fetched)
 {
 	char *base = map(PROT_READ);
 
@@ -127,18 +122,4 @@ static void what_is_not_there_is_not_fetched(void **state)
 	unmap(base);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mapped_memory_is_fine),
-		cmocka_unit_test(nothing_is_fine_anywhere),
-		cmocka_unit_test(holes_are_found),
-		cmocka_unit_test(null_and_wrapping_ranges_are_refused),
-		cmocka_unit_test(read_only_memory_is_for_reading),
-		cmocka_unit_test(reserved_memory_is_not_there),
-		cmocka_unit_test(pages_are_fetched),
-		cmocka_unit_test(what_is_not_there_is_not_fetched),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
-}
+GROUP(group_setup, NULL)

@@ -5,23 +5,16 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "run/memory/memtouch.h"
-#include "skip.h"
 
 enum { PAGE = 4096, AREA = 4 * PAGE, FINE = 42, WRONG = 43, SKIPPED = 44 };
 
@@ -78,7 +71,7 @@ static void touch(void)
 	must(vb_memtouch((uint8_t *)&word + 3, true) && word == 0x1122334455667788);
 }
 
-static void pages_are_touched_without_a_signal(void **state)
+TEST(pages_are_touched_without_a_signal)
 {
 	assert_int_equal(status_of(touch), FINE);
 }
@@ -115,7 +108,7 @@ static void copy(void)
 	must(errno == 77);
 }
 
-static void a_copy_meets_what_is_not_there(void **state)
+TEST(a_copy_meets_what_is_not_there)
 {
 	assert_int_equal(status_of(copy), FINE);
 }
@@ -137,22 +130,11 @@ static void copy_confined(void)
 	copy();
 }
 
-static void a_copy_goes_where_debuggers_calls_are_forbidden(void **state)
+TEST(a_copy_goes_where_debuggers_calls_are_forbidden)
 {
 	int status = status_of(copy_confined);
 
 	if (status == SKIPPED)
 		SKIP("this kernel lets us make no filter");
 	assert_int_equal(status, FINE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_are_touched_without_a_signal),
-		cmocka_unit_test(a_copy_meets_what_is_not_there),
-		cmocka_unit_test(a_copy_goes_where_debuggers_calls_are_forbidden),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

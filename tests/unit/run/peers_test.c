@@ -4,24 +4,17 @@
  * A device's peers, without a hub: what would come from there is made here, as other processes
  * would have made it, well or badly.
  */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "descriptors.h"
+#include "group.h"
 #include "idle_host.h"
 #include "link/shm.h"
 #include "nic/control/qp.h"
@@ -98,6 +91,8 @@ static int end(void **state)
 	free(dev);
 	return 0;
 }
+
+#define PEERS(name) TEST_BETWEEN(name, begin, end)
 
 static uint64_t frames_taken(void)
 {
@@ -203,7 +198,7 @@ static void send_frame(struct other *o)
 
 /* --- who comes --- */
 
-static void a_ring_that_comes_is_read(void **state)
+PEERS(a_ring_that_comes_is_read)
 {
 	struct other o;
 	unsigned fds;
@@ -224,7 +219,7 @@ static void a_ring_that_comes_is_read(void **state)
 	other_unmake(&o);
 }
 
-static void its_bell_is_rung(void **state)
+PEERS(its_bell_is_rung)
 {
 	struct pollfd p = { .events = POLLIN };
 	struct other o;
@@ -247,7 +242,7 @@ static void its_bell_is_rung(void **state)
 	other_unmake(&o);
 }
 
-static void files_that_are_no_rings_are_refused(void **state)
+PEERS(files_that_are_no_rings_are_refused)
 {
 	const size_t bytes = sizeof(struct vb_ring_area);
 	struct {
@@ -279,7 +274,7 @@ static void files_that_are_no_rings_are_refused(void **state)
 	other_unmake(&o);
 }
 
-static void files_that_are_no_exports_are_refused(void **state)
+PEERS(files_that_are_no_exports_are_refused)
 {
 	struct other o, good;
 	unsigned fds;
@@ -305,7 +300,7 @@ static void files_that_are_no_exports_are_refused(void **state)
 	other_unmake(&o);
 }
 
-static void a_line_that_is_none_is_refused(void **state)
+PEERS(a_line_that_is_none_is_refused)
 {
 	struct vb_hub_peer peer;
 	struct other o;
@@ -321,7 +316,7 @@ static void a_line_that_is_none_is_refused(void **state)
 }
 
 /* The hub died, and the asker asked once more: the later ring counts. */
-static void the_same_process_may_come_twice(void **state)
+PEERS(the_same_process_may_come_twice)
 {
 	struct other o, again;
 	struct vb_peer *peer;
@@ -348,7 +343,7 @@ static void the_same_process_may_come_twice(void **state)
 
 /* --- who goes, and who comes after --- */
 
-static void a_process_that_ends_is_forgotten(void **state)
+PEERS(a_process_that_ends_is_forgotten)
 {
 	struct vb_peer *peer;
 	struct other o;
@@ -381,7 +376,7 @@ static void a_process_that_ends_is_forgotten(void **state)
 }
 
 /* The next owner of the slot comes before its predecessor's bell has told us. */
-static void a_successor_is_told_from_its_predecessor(void **state)
+PEERS(a_successor_is_told_from_its_predecessor)
 {
 	struct vb_peer *peer;
 	struct other o, heir;
@@ -407,7 +402,7 @@ static void a_successor_is_told_from_its_predecessor(void **state)
 }
 
 /* Before its bell has told us, somebody wants to connect to whoever has the slot now. */
-static void the_dead_are_not_reached(void **state)
+PEERS(the_dead_are_not_reached)
 {
 	struct rlimit before, none;
 	struct other o;
@@ -434,7 +429,7 @@ static void the_dead_are_not_reached(void **state)
 	other_unmake(&o);
 }
 
-static void one_that_is_dead_when_it_comes_goes_at_once(void **state)
+PEERS(one_that_is_dead_when_it_comes_goes_at_once)
 {
 	struct other o;
 	unsigned fds = descriptors_of(getpid());
@@ -453,7 +448,7 @@ static void one_that_is_dead_when_it_comes_goes_at_once(void **state)
 	assert_int_equal(descriptors_of(getpid()), fds);
 }
 
-static void many_come_and_go(void **state)
+PEERS(many_come_and_go)
 {
 	unsigned fds = descriptors_of(getpid());
 
@@ -488,7 +483,7 @@ static void assert_nothing_wakes_us(void)
 }
 
 /* By whatever it can do to the line, nobody else is harmed, and it is heard of once. */
-static void whoever_shuts_down_a_line_shuts_himself_out(void **state)
+PEERS(whoever_shuts_down_a_line_shuts_himself_out)
 {
 	static const int ways[] = { SHUT_RD, SHUT_WR, SHUT_RDWR };
 	struct other good, bad;
@@ -528,7 +523,7 @@ static void whoever_shuts_down_a_line_shuts_himself_out(void **state)
 }
 
 /* Its ring is of no use to it, and its own line: the next time it has others. */
-static void whoever_comes_again_and_again_takes_no_room(void **state)
+PEERS(whoever_comes_again_and_again_takes_no_room)
 {
 	struct other o[8];
 	unsigned fds = descriptors_of(getpid());
@@ -554,7 +549,7 @@ static void whoever_comes_again_and_again_takes_no_room(void **state)
 }
 
 /* Rung by the wrong word, or by nobody's hand: the wire is as open as that. */
-static void who_has_not_seen_our_export_does_not_wake_us(void **state)
+PEERS(who_has_not_seen_our_export_does_not_wake_us)
 {
 	struct vb_bell_target target = dev->peers.bell;
 	struct vb_bell_key key;
@@ -570,7 +565,7 @@ static void who_has_not_seen_our_export_does_not_wake_us(void **state)
 }
 
 /* A ring of which it has let go, as when the hub was too slow for it, says nothing of its life. */
-static void who_gives_up_a_ring_lives(void **state)
+PEERS(who_gives_up_a_ring_lives)
 {
 	struct other o;
 	int ends[2];
@@ -600,7 +595,7 @@ static void who_gives_up_a_ring_lives(void **state)
 
 /* --- ourselves --- */
 
-static void we_reach_ourselves_without_a_hub(void **state)
+PEERS(we_reach_ourselves_without_a_hub)
 {
 	struct vb_peer *peer;
 
@@ -621,7 +616,7 @@ static void we_reach_ourselves_without_a_hub(void **state)
 			 1);
 }
 
-static void who_is_not_allowed_reaches_nobody(void **state)
+PEERS(who_is_not_allowed_reaches_nobody)
 {
 	dev->peers.allowed = false;
 	assert_int_equal(vb_peers_reach(dev, OWN, OWN), EOPNOTSUPP);
@@ -631,7 +626,7 @@ static void who_is_not_allowed_reaches_nobody(void **state)
 	assert_int_equal(vb_peers_reach(dev, OWN, 0), EOPNOTSUPP);
 }
 
-static void settings_decide_what_is_offered(void **state)
+TEST(settings_decide_what_is_offered)
 {
 	static const struct {
 		enum vb_env_link link;
@@ -657,32 +652,4 @@ static void settings_decide_what_is_offered(void **state)
 		free(d);
 		assert_int_equal(descriptors_of(getpid()), fds);
 	}
-}
-
-#define PEERS(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		PEERS(a_ring_that_comes_is_read),
-		PEERS(its_bell_is_rung),
-		PEERS(files_that_are_no_rings_are_refused),
-		PEERS(files_that_are_no_exports_are_refused),
-		PEERS(a_line_that_is_none_is_refused),
-		PEERS(the_same_process_may_come_twice),
-		PEERS(a_process_that_ends_is_forgotten),
-		PEERS(a_successor_is_told_from_its_predecessor),
-		PEERS(the_dead_are_not_reached),
-		PEERS(one_that_is_dead_when_it_comes_goes_at_once),
-		PEERS(many_come_and_go),
-		PEERS(whoever_shuts_down_a_line_shuts_himself_out),
-		PEERS(whoever_comes_again_and_again_takes_no_room),
-		PEERS(who_has_not_seen_our_export_does_not_wake_us),
-		PEERS(who_gives_up_a_ring_lives),
-		PEERS(we_reach_ourselves_without_a_hub),
-		PEERS(who_is_not_allowed_reaches_nobody),
-		cmocka_unit_test(settings_decide_what_is_offered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,11 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "run/device.h"
 #include "run/share.h"
-#include "skip.h"
 
 enum { PAGES = 8 };
 
@@ -66,12 +59,10 @@ static int end(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-#define MOVING(name) cmocka_unit_test_setup_teardown(name, begin_moving, end)
-#define SLOWLY(name)                                                                              \
-	{                                                                                         \
-		#name "_slowly", name, begin_moving_slowly, end, NULL                             \
-	}
+#define MOVING(name) TEST_BETWEEN(name, begin_moving, end)
+#define SHARE_TEST(name) TEST_BETWEEN(name, begin, end)
+
+#define SLOWLY(name) TEST_AGAIN(name, name##_slowly, begin_moving_slowly, end)
 
 static uint8_t *pages(int flags, int fd)
 {
@@ -124,7 +115,7 @@ static void expect_same(const struct vb_shared *shared, uint8_t *region, size_t 
 	munmap(at, inside + part);
 }
 
-static void private_memory_is_left_alone(void **state)
+SHARE_TEST(private_memory_is_left_alone)
 {
 	uint8_t *at = private_pages();
 	struct vb_shared shared;
@@ -134,7 +125,7 @@ static void private_memory_is_left_alone(void **state)
 	munmap(at, PAGES * page);
 }
 
-static void whole_pages_are_moved_and_come_back(void **state)
+MOVING(whole_pages_are_moved_and_come_back)
 {
 	static const struct {
 		size_t from, bytes; /* in eighths of a page */
@@ -169,7 +160,7 @@ static void whole_pages_are_moved_and_come_back(void **state)
 	}
 }
 
-static void less_than_a_page_is_not_moved(void **state)
+MOVING(less_than_a_page_is_not_moved)
 {
 	uint8_t *at = private_pages();
 	struct vb_shared shared;
@@ -181,7 +172,7 @@ static void less_than_a_page_is_not_moved(void **state)
 	munmap(at, PAGES * page);
 }
 
-static void regions_of_the_same_pages_share_them(void **state)
+MOVING(regions_of_the_same_pages_share_them)
 {
 	uint8_t *at = private_pages();
 	struct vb_shared all, part, again;
@@ -204,7 +195,7 @@ static void regions_of_the_same_pages_share_them(void **state)
 	munmap(at, PAGES * page);
 }
 
-static void regions_that_overlap_are_moved_once(void **state)
+MOVING(regions_that_overlap_are_moved_once)
 {
 	uint8_t *at = private_pages();
 	struct vb_shared first, second;
@@ -219,7 +210,7 @@ static void regions_that_overlap_are_moved_once(void **state)
 }
 
 /* Programs free memory first and deregister it later, and others are given the address. */
-static void what_was_unmapped_is_not_touched(void **state)
+MOVING(what_was_unmapped_is_not_touched)
 {
 	uint8_t *at = private_pages(), *others;
 	struct vb_shared shared;
@@ -238,7 +229,7 @@ static void what_was_unmapped_is_not_touched(void **state)
 	munmap(at, PAGES * page);
 }
 
-static void what_was_moved_by_the_application_keeps_its_octets(void **state)
+MOVING(what_was_moved_by_the_application_keeps_its_octets)
 {
 	uint8_t *at = private_pages(), *elsewhere;
 	struct vb_shared shared;
@@ -251,7 +242,7 @@ static void what_was_moved_by_the_application_keeps_its_octets(void **state)
 	munmap(elsewhere, 2 * PAGES * page);
 }
 
-static void the_heap_is_moved_and_the_stack_is_not(void **state)
+MOVING(the_heap_is_moved_and_the_stack_is_not)
 {
 	uint8_t stack[64 << 10], *heap = malloc(64 << 10);
 	struct vb_shared shared;
@@ -264,7 +255,7 @@ static void the_heap_is_moved_and_the_stack_is_not(void **state)
 	free(heap);
 }
 
-static void a_child_does_not_have_it(void **state)
+MOVING(a_child_does_not_have_it)
 {
 	uint8_t *at = private_pages();
 	struct vb_shared shared;
@@ -288,7 +279,7 @@ static void a_child_does_not_have_it(void **state)
 }
 
 /* There, a file as large as ours would be is a deadly signal. */
-static void where_files_are_limited_nothing_is_moved(void **state)
+MOVING(where_files_are_limited_nothing_is_moved)
 {
 	uint8_t *at = private_pages();
 	struct rlimit limit, before;
@@ -312,7 +303,7 @@ static bool can_find(void)
 	return dev.share.vmas.is_fast || dev.share.moves;
 }
 
-static void a_memfd_is_found(void **state)
+SHARE_TEST(a_memfd_is_found)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct vb_shared shared, second;
@@ -338,7 +329,7 @@ static void a_memfd_is_found(void **state)
 	munmap(at, PAGES * page);
 }
 
-static void a_file_of_dev_shm_is_found_by_its_name(void **state)
+SHARE_TEST(a_file_of_dev_shm_is_found_by_its_name)
 {
 	char name[64];
 	struct vb_shared shared;
@@ -363,7 +354,7 @@ static void a_file_of_dev_shm_is_found_by_its_name(void **state)
 	munmap(at, PAGES * page);
 }
 
-static void what_is_not_all_one_shared_mapping_is_not_shared(void **state)
+SHARE_TEST(what_is_not_all_one_shared_mapping_is_not_shared)
 {
 	char path[] = "/var/tmp/vb-share-test-XXXXXX";
 	int disk = mkstemp(path), fd = memfd_create("test", MFD_CLOEXEC);
@@ -478,7 +469,7 @@ static unsigned in_disorder(unsigned i, unsigned count)
 }
 
 /* However many are open, and in whatever order they are registered: as many looks, all found. */
-static void many_descriptors_cost_no_more_than_few(void **state)
+SHARE_TEST(many_descriptors_cost_no_more_than_few)
 {
 	static unsigned (*const orders[])(unsigned, unsigned) = { in_order, backwards,
 								  in_disorder };
@@ -512,7 +503,7 @@ static void many_descriptors_cost_no_more_than_few(void **state)
 }
 
 /* What nobody has open is sought once, as long as it is registered. */
-static void what_is_not_there_is_not_sought_again(void **state)
+SHARE_TEST(what_is_not_there_is_not_sought_again)
 {
 	struct vb_shared again;
 
@@ -536,7 +527,7 @@ static void what_is_not_there_is_not_sought_again(void **state)
 }
 
 /* Several wait for one; one of them leaves before it is found, and one comes in the midst. */
-static void regions_come_and_go_while_it_is_sought(void **state)
+SHARE_TEST(regions_come_and_go_while_it_is_sought)
 {
 	struct vb_shared first, second, late;
 
@@ -562,7 +553,7 @@ static void regions_come_and_go_while_it_is_sought(void **state)
 	files_close(FILES);
 }
 
-static void nothing_is_sought_where_all_was_seen(void **state)
+SHARE_TEST(nothing_is_sought_where_all_was_seen)
 {
 	files_open(FEW);
 	close(files[5].fd);
@@ -573,7 +564,7 @@ static void nothing_is_sought_where_all_was_seen(void **state)
 }
 
 /* Where memory is moved, as many regions as one likes. */
-static void many_stretches_are_told_apart(void **state)
+MOVING(many_stretches_are_told_apart)
 {
 	enum { STRETCHES = 200 };
 	static struct vb_shared shared[STRETCHES];
@@ -605,7 +596,7 @@ static void many_stretches_are_told_apart(void **state)
 /* --- device memory --- */
 
 /* Of a file from the start, whatever the kernel tells of mappings. */
-static void device_memory_is_shared(void **state)
+SHARE_TEST(device_memory_is_shared)
 {
 	uint8_t *at = vb_share_device_memory(&dev, PAGES * page);
 	struct vb_shared one, other;
@@ -629,7 +620,7 @@ static void device_memory_is_shared(void **state)
 	assert_int_equal(at[100], 0x5a);
 }
 
-static void device_memory_is_private_where_files_are_limited(void **state)
+SHARE_TEST(device_memory_is_private_where_files_are_limited)
 {
 	struct rlimit before, none = { .rlim_cur = 0 };
 	struct vb_shared out;
@@ -644,35 +635,7 @@ static void device_memory_is_private_where_files_are_limited(void **state)
 	at[0] = 1;
 	assert_false(vb_share_region(&dev, at, 64, &out));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(private_memory_is_left_alone),
-		TEST(a_memfd_is_found),
-		TEST(a_file_of_dev_shm_is_found_by_its_name),
-		TEST(what_is_not_all_one_shared_mapping_is_not_shared),
-		MOVING(whole_pages_are_moved_and_come_back),
-		MOVING(less_than_a_page_is_not_moved),
-		MOVING(regions_of_the_same_pages_share_them),
-		MOVING(regions_that_overlap_are_moved_once),
-		MOVING(what_was_unmapped_is_not_touched),
-		MOVING(what_was_moved_by_the_application_keeps_its_octets),
-		MOVING(the_heap_is_moved_and_the_stack_is_not),
-		MOVING(a_child_does_not_have_it),
-		MOVING(where_files_are_limited_nothing_is_moved),
-		SLOWLY(whole_pages_are_moved_and_come_back),
-		SLOWLY(regions_of_the_same_pages_share_them),
-		SLOWLY(what_was_unmapped_is_not_touched),
-		SLOWLY(a_memfd_is_found),
-		TEST(many_descriptors_cost_no_more_than_few),
-		TEST(what_is_not_there_is_not_sought_again),
-		TEST(regions_come_and_go_while_it_is_sought),
-		TEST(nothing_is_sought_where_all_was_seen),
-		MOVING(many_stretches_are_told_apart),
-		TEST(device_memory_is_shared),
-		TEST(device_memory_is_private_where_files_are_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SLOWLY(whole_pages_are_moved_and_come_back)
+SLOWLY(regions_of_the_same_pages_share_them)
+SLOWLY(what_was_unmapped_is_not_touched)
+SLOWLY(a_memfd_is_found)

@@ -5,25 +5,18 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/guard.h"
+#include "group.h"
 #include "run/memory/sigguard.h"
-#include "skip.h"
 
 /* Linux 4.7; libc has no name for it. */
 #ifndef SS_AUTODISARM
@@ -89,7 +82,7 @@ static void copy_from_hole_twice(void)
 		_exit(WRONG);
 }
 
-static void a_fault_in_a_guard_is_told(void **state)
+TEST(a_fault_in_a_guard_is_told)
 {
 	assert_true(is_fine(status_of(copy_from_hole_twice)));
 }
@@ -117,7 +110,7 @@ static void copy_into_edge(void)
 		_exit(WRONG);
 }
 
-static void a_fault_at_the_end_of_a_copy_is_told(void **state)
+TEST(a_fault_at_the_end_of_a_copy_is_told)
 {
 	assert_true(is_fine(status_of(copy_into_edge)));
 }
@@ -133,7 +126,7 @@ static void copy_beyond_end_of_file(void)
 		_exit(WRONG);
 }
 
-static void a_bus_error_in_a_guard_is_told(void **state)
+TEST(a_bus_error_in_a_guard_is_told)
 {
 	assert_true(is_fine(status_of(copy_beyond_end_of_file)));
 }
@@ -205,7 +198,7 @@ static void probe_covered_memory_on_a_stack_of_its_own(void)
 	interrupt_guard(hole, 4096, SA_ONSTACK);
 }
 
-static void a_handler_that_probes_memory_is_left_alone(void **state)
+TEST(a_handler_that_probes_memory_is_left_alone)
 {
 #ifdef __SANITIZE_THREAD__
 	SKIP("ThreadSanitizer blocks all signals while a handler runs");
@@ -233,7 +226,7 @@ static void hear_of_broken_memory(void)
 	vb_guard_leave();
 }
 
-static void a_warning_is_no_fault(void **state)
+TEST(a_warning_is_no_fault)
 {
 	assert_true(died_of(status_of(hear_of_broken_memory), SIGBUS));
 }
@@ -266,7 +259,7 @@ static void copy_from_nothing(void)
 	}
 }
 
-static void a_thread_keeps_its_mask_and_signal_stack(void **state)
+TEST(a_thread_keeps_its_mask_and_signal_stack)
 {
 	assert_true(is_fine(status_of(copy_from_nothing)));
 }
@@ -333,7 +326,7 @@ static void track_after(void)
 	copy_to_and_from_tracked_pages();
 }
 
-static void a_handler_opens_a_page(void **state)
+TEST(a_handler_opens_a_page)
 {
 	assert_true(is_fine(status_of(track_before)));
 	assert_true(is_fine(status_of(track_after)));
@@ -353,7 +346,7 @@ static void track_by_steps(void)
 	}
 }
 
-static void a_handler_opens_a_page_in_two_steps(void **state)
+TEST(a_handler_opens_a_page_in_two_steps)
 {
 	assert_true(is_fine(status_of(track_by_steps)));
 }
@@ -372,7 +365,7 @@ static void ask_in_vain(void)
 	}
 }
 
-static void a_handler_that_does_nothing_ends_nothing(void **state)
+TEST(a_handler_that_does_nothing_ends_nothing)
 {
 	assert_true(is_fine(status_of(ask_in_vain)));
 }
@@ -389,7 +382,7 @@ static void copy_from_nothing_with_reporter(void)
 }
 
 /* Where nothing is mapped nobody is asked: many a handler would take it for a crash. */
-static void a_crash_reporter_is_not_asked_about_nothing(void **state)
+TEST(a_crash_reporter_is_not_asked_about_nothing)
 {
 	assert_true(is_fine(status_of(copy_from_nothing_with_reporter)));
 }
@@ -402,7 +395,7 @@ static void touch_hole(void)
 	*hole = 1;
 }
 
-static void a_fault_elsewhere_kills_as_ever(void **state)
+TEST(a_fault_elsewhere_kills_as_ever)
 {
 	assert_true(died_of(status_of(touch_hole), SIGSEGV));
 }
@@ -414,7 +407,7 @@ static void touch_hole_ignoring(void)
 }
 
 /* The kernel does not let a fault be ignored. */
-static void an_ignored_fault_kills(void **state)
+TEST(an_ignored_fault_kills)
 {
 	assert_true(died_of(status_of(touch_hole_ignoring), SIGSEGV));
 }
@@ -426,7 +419,7 @@ static void kill_self(void)
 	sleep(5);
 }
 
-static void a_sent_signal_kills(void **state)
+TEST(a_sent_signal_kills)
 {
 	assert_true(died_of(status_of(kill_self), SIGSEGV));
 }
@@ -438,7 +431,7 @@ static void kill_self_ignoring(void)
 	kill(getpid(), SIGSEGV);
 }
 
-static void an_ignored_sent_signal_is_ignored(void **state)
+TEST(an_ignored_sent_signal_is_ignored)
 {
 	assert_true(is_fine(status_of(kill_self_ignoring)));
 }
@@ -456,7 +449,7 @@ static void kill_self_in_guard(void)
 	sleep(5);
 }
 
-static void a_sent_signal_does_not_leave_a_guard(void **state)
+TEST(a_sent_signal_does_not_leave_a_guard)
 {
 	assert_true(died_of(status_of(kill_self_in_guard), SIGSEGV));
 }
@@ -485,7 +478,7 @@ static void touch_hole_with_info(void)
 	_exit(WRONG);
 }
 
-static void a_handler_gets_address_context_and_mask(void **state)
+TEST(a_handler_gets_address_context_and_mask)
 {
 	assert_true(is_fine(status_of(touch_hole_with_info)));
 }
@@ -508,7 +501,7 @@ static void touch_hole_with_plain(void)
 }
 
 /* Garbage collectors do so: the access succeeds the second time, and all is as before. */
-static void a_handler_may_repair_and_return(void **state)
+TEST(a_handler_may_repair_and_return)
 {
 	assert_true(is_fine(status_of(touch_hole_with_plain)));
 }
@@ -546,7 +539,7 @@ static void touch_hole_on_same_stack(void)
 	touch_hole_with_stack(0, 2);
 }
 
-static void a_handler_runs_on_the_stack_that_it_asked_for(void **state)
+TEST(a_handler_runs_on_the_stack_that_it_asked_for)
 {
 	assert_true(is_fine(status_of(touch_hole_on_alternate_stack)));
 	assert_true(is_fine(status_of(touch_hole_on_same_stack)));
@@ -567,7 +560,7 @@ static void kill_self_with_handler(void)
 		_exit(WRONG);
 }
 
-static void a_handler_gets_sent_signals(void **state)
+TEST(a_handler_gets_sent_signals)
 {
 	assert_true(is_fine(status_of(kill_self_with_handler)));
 }
@@ -585,35 +578,7 @@ static void kill_self_with_one_shot(void)
 	sleep(5);
 }
 
-static void a_one_shot_handler_is_called_once(void **state)
+TEST(a_one_shot_handler_is_called_once)
 {
 	assert_true(died_of(status_of(kill_self_with_one_shot), SIGSEGV));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_fault_in_a_guard_is_told),
-		cmocka_unit_test(a_fault_at_the_end_of_a_copy_is_told),
-		cmocka_unit_test(a_bus_error_in_a_guard_is_told),
-		cmocka_unit_test(a_handler_that_probes_memory_is_left_alone),
-		cmocka_unit_test(a_warning_is_no_fault),
-		cmocka_unit_test(a_thread_keeps_its_mask_and_signal_stack),
-		cmocka_unit_test(a_handler_opens_a_page),
-		cmocka_unit_test(a_handler_opens_a_page_in_two_steps),
-		cmocka_unit_test(a_handler_that_does_nothing_ends_nothing),
-		cmocka_unit_test(a_crash_reporter_is_not_asked_about_nothing),
-		cmocka_unit_test(a_fault_elsewhere_kills_as_ever),
-		cmocka_unit_test(an_ignored_fault_kills),
-		cmocka_unit_test(a_sent_signal_kills),
-		cmocka_unit_test(an_ignored_sent_signal_is_ignored),
-		cmocka_unit_test(a_sent_signal_does_not_leave_a_guard),
-		cmocka_unit_test(a_handler_gets_address_context_and_mask),
-		cmocka_unit_test(a_handler_may_repair_and_return),
-		cmocka_unit_test(a_handler_runs_on_the_stack_that_it_asked_for),
-		cmocka_unit_test(a_handler_gets_sent_signals),
-		cmocka_unit_test(a_one_shot_handler_is_called_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Syndromes, credit codes and RNR timers against the tables of IBTA 9.7.5 and 9.7.7. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "group.h"
 #include "wire/aeth.h"
 
-static void test_syndromes(void **state)
+TEST(test_syndromes)
 {
 	assert_int_equal(vb_aeth_ack(0), 0x00);
 	assert_int_equal(vb_aeth_ack(31), 0x1f);
@@ -28,7 +22,7 @@ static void test_syndromes(void **state)
 	assert_int_equal(vb_aeth_class(0x40), VB_AETH_RESERVED);
 }
 
-static void test_credits(void **state)
+TEST(test_credits)
 {
 	/* From 2 on every second code doubles, and between two of them lies their mean. */
 	for (unsigned code = 4; code <= 30; code++)
@@ -52,7 +46,7 @@ static void test_credits(void **state)
 	assert_int_equal(vb_credit_encode(UINT32_MAX - 1), 30);
 }
 
-static void test_rnr_timers(void **state)
+TEST(test_rnr_timers)
 {
 	/* In microseconds, as IBTA table "Encoding for RNR NAK Timer Field" lists them. */
 	static const uint64_t us[32] = {
@@ -64,15 +58,4 @@ static void test_rnr_timers(void **state)
 
 	for (unsigned code = 0; code < 32; code++)
 		assert_int_equal(vb_rnr_timer_ns(code), us[code] * 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_syndromes),
-		cmocka_unit_test(test_credits),
-		cmocka_unit_test(test_rnr_timers),
-	};
-
-	return cmocka_run_group_tests_name("wire/aeth", tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
-
+#include "group.h"
 #include "wire/flow.h"
 #include "wire/packet.h"
 
@@ -17,7 +10,7 @@ static const struct vb_flow example = {
 	.bytes = 0x0102030405060708,
 };
 
-static void what_is_emitted_is_parsed(void **state)
+TEST(what_is_emitted_is_parsed)
 {
 	uint8_t frame[VB_FLOW_FRAME_BYTES] = { 0 };
 	struct vb_flow flow = { 0 };
@@ -32,7 +25,7 @@ static void what_is_emitted_is_parsed(void **state)
 }
 
 /* The destination QPN stands where the kernel's steering looks for it in any packet. */
-static void it_is_steered_like_a_packet(void **state)
+TEST(it_is_steered_like_a_packet)
 {
 	uint8_t frame[VB_FLOW_FRAME_BYTES] = { 0 };
 
@@ -44,7 +37,7 @@ static void it_is_steered_like_a_packet(void **state)
 }
 
 /* IBTA 9.2.1: other NICs know no such opcode, so they drop it; our own packet parser too. */
-static void it_is_no_packet(void **state)
+TEST(it_is_no_packet)
 {
 	uint8_t frame[VB_FLOW_FRAME_BYTES] = { 0 };
 	struct vb_pkt pkt;
@@ -54,7 +47,7 @@ static void it_is_no_packet(void **state)
 	assert_int_equal(vb_pkt_parse(&pkt, frame, sizeof(frame)), VB_PARSE_OPCODE);
 }
 
-static void nothing_else_is_taken(void **state)
+TEST(nothing_else_is_taken)
 {
 	uint8_t frame[VB_FLOW_FRAME_BYTES + 4] = { 0 };
 	struct vb_flow flow;
@@ -71,16 +64,4 @@ static void nothing_else_is_taken(void **state)
 	frame[0] = VB_FLOW_TELL;
 	frame[12] ^= 1;
 	assert_false(vb_flow_parse(&flow, frame, VB_FLOW_FRAME_BYTES));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_emitted_is_parsed),
-		cmocka_unit_test(it_is_steered_like_a_packet),
-		cmocka_unit_test(it_is_no_packet),
-		cmocka_unit_test(nothing_else_is_taken),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The 40 octets before a datagram's data, against the IP headers that Linux rdma_rxe sent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+#include "group.h"
 #include "vectors.h"
 #include "wire/grh.h"
 
@@ -22,7 +17,7 @@ static void check_path(const struct vb_grh *grh, const struct vector *v)
 }
 
 /* Over IPv6 exactly the captured header; over IPv4 all but identification and checksum. */
-static void test_build_as_captured(void **state)
+TEST(test_build_as_captured)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		const struct vector *v = &vectors[i];
@@ -47,7 +42,7 @@ static void test_build_as_captured(void **state)
 }
 
 /* The header as it arrived, identification and all. */
-static void test_parse_captured(void **state)
+TEST(test_parse_captured)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		const struct vector *v = &vectors[i];
@@ -63,7 +58,7 @@ static void test_parse_captured(void **state)
 	}
 }
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
 	struct vb_path path = {
 		.src = { 0xfe, 0x80, [15] = 1 },
@@ -95,7 +90,7 @@ static void test_fields(void **state)
 }
 
 /* The checksum guards all of an IPv4 header, and the octets before it are zero. */
-static void test_ipv4_damage(void **state)
+TEST(test_ipv4_damage)
 {
 	struct vb_path path = {
 		.src = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
@@ -120,7 +115,7 @@ static void test_ipv4_damage(void **state)
 	assert_true(grh.ipv4);
 }
 
-static void test_nonsense(void **state)
+TEST(test_nonsense)
 {
 	uint8_t in[VB_GRH_BYTES] = { 0 };
 	struct vb_grh grh;
@@ -130,15 +125,4 @@ static void test_nonsense(void **state)
 	assert_false(vb_grh_parse(&grh, in));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_build_as_captured),
-		cmocka_unit_test(test_parse_captured),
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_ipv4_damage),
-		cmocka_unit_test(test_nonsense),
-	};
-
-	return cmocka_run_group_tests_name("wire/grh", tests, vectors_load, NULL);
-}
+GROUP(vectors_load, NULL)

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ICRC of captured packets, and that it notices what it must. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "base/prng.h"
+#include "group.h"
 #include "vectors.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -50,7 +45,7 @@ static uint32_t slow_icrc(const struct vector *v)
 	return ~crc;
 }
 
-static void test_captured(void **state)
+TEST(test_captured)
 {
 	assert_int_equal(vectors_count, 69);
 	for (size_t i = 0; i < vectors_count; i++) {
@@ -65,7 +60,7 @@ static void test_captured(void **state)
 }
 
 /* However a sender cuts the frame, the result is the same. */
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		const struct vector *v = &vectors[i];
@@ -87,7 +82,7 @@ static void test_pieces(void **state)
 }
 
 /* Wherever a run begins, each frame of it has the sum that it has alone; numbers go round. */
-static void test_run(void **state)
+TEST(test_run)
 {
 	static const uint32_t psns[] = { 0, 1, 0x7ff0, 0x123456, 0x7fffff, 0xffff80, 0xffffff };
 	const struct vb_path *const paths[] = { &path_ipv4, &path_ipv6 };
@@ -127,7 +122,7 @@ static void test_run(void **state)
 }
 
 /* A receiver does not know the identification, and finds it. */
-static void test_captured_check(void **state)
+TEST(test_captured_check)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		const struct vector *v = &vectors[i];
@@ -142,7 +137,7 @@ static void test_captured_check(void **state)
 	}
 }
 
-static void test_every_identification(void **state)
+TEST(test_every_identification)
 {
 	uint8_t frame[80] = { VB_OP_RC_SEND_ONLY };
 	uint16_t id;
@@ -154,7 +149,7 @@ static void test_every_identification(void **state)
 	}
 }
 
-static void test_every_length(void **state)
+TEST(test_every_length)
 {
 	static uint8_t frame[FRAME_BYTES_MAX];
 	uint64_t seed = 2;
@@ -179,7 +174,7 @@ static void test_every_length(void **state)
  * but that over IPv4 another identification may happen to fit, once in 2^16 times. The caller sees
  * that it is not the expected one.
  */
-static void test_flipped_bits(void **state)
+TEST(test_flipped_bits)
 {
 	unsigned long flips = 0, foreign = 0;
 
@@ -210,7 +205,7 @@ static void test_flipped_bits(void **state)
 }
 
 /* The path is covered as well: another address or port is another ICRC. */
-static void test_flipped_path(void **state)
+TEST(test_flipped_path)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		const struct vector *v = &vectors[i];
@@ -236,7 +231,7 @@ static void test_flipped_path(void **state)
 }
 
 /* What a router may change does not count. */
-static void test_masked_path(void **state)
+TEST(test_masked_path)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		struct vector *v = &vectors[i];
@@ -253,7 +248,7 @@ static void test_masked_path(void **state)
 }
 
 /* Random damage passes the solver as often as 16 unknown bits allow, and never without it. */
-static void test_random_damage(void **state)
+TEST(test_random_damage)
 {
 	enum { ROUNDS = 1 << 21 };
 	uint8_t frame[80] = { VB_OP_RC_SEND_ONLY };
@@ -271,7 +266,7 @@ static void test_random_damage(void **state)
 	assert_in_range(passed, 4, 60);
 }
 
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		const struct vector *v = &vectors[i];
@@ -288,7 +283,7 @@ static void test_truncated(void **state)
 	}
 }
 
-static void test_impossible_lengths(void **state)
+TEST(test_impossible_lengths)
 {
 	uint8_t *frame = calloc(1, VB_FRAME_BYTES_MAX + 64);
 	uint16_t id = 4711;
@@ -303,22 +298,4 @@ static void test_impossible_lengths(void **state)
 	free(frame);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_captured),
-		cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_run),
-		cmocka_unit_test(test_captured_check),
-		cmocka_unit_test(test_every_identification),
-		cmocka_unit_test(test_every_length),
-		cmocka_unit_test(test_flipped_bits),
-		cmocka_unit_test(test_flipped_path),
-		cmocka_unit_test(test_masked_path),
-		cmocka_unit_test(test_random_damage),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_impossible_lengths),
-	};
-
-	return cmocka_run_group_tests_name("wire/icrc", tests, vectors_load, NULL);
-}
+GROUP(vectors_load, NULL)

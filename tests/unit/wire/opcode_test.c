@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The opcode table agrees with itself and with the lengths that IBTA 9.2 and its annexes imply. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "group.h"
 #include "wire/opcode.h"
 
 static const uint8_t opcodes[] = {
@@ -19,7 +14,7 @@ static const uint8_t opcodes[] = {
 };
 
 /* Each opcode stands once in opcode.def, and nothing else is defined. */
-static void test_rows_are_unique(void **state)
+TEST(test_rows_are_unique)
 {
 	size_t defined = 0;
 
@@ -35,7 +30,7 @@ static void test_rows_are_unique(void **state)
 	}
 }
 
-static void test_rows_are_consistent(void **state)
+TEST(test_rows_are_consistent)
 {
 	static const char *const prefixes[] = { "RC_", "UC_", "RD_", "UD_",
 						"CNP", "XRC_", "",    "DC_" };
@@ -72,7 +67,7 @@ static void test_rows_are_consistent(void **state)
 	}
 }
 
-static void test_find_inverts_info(void **state)
+TEST(test_find_inverts_info)
 {
 	size_t cells = 0;
 
@@ -92,7 +87,7 @@ static void test_find_inverts_info(void **state)
 	assert_int_equal(vb_op_find(VB_CNP, VB_K_CNP, VB_P_ONLY, 0), 0x81);
 }
 
-static void test_header_lengths(void **state)
+TEST(test_header_lengths)
 {
 	static const struct {
 		uint8_t opcode;
@@ -134,7 +129,7 @@ static void test_header_lengths(void **state)
 }
 
 /* RESYNC belongs to RD; UC has no reads; UD has no multi-packet messages. */
-static void test_reserved_opcodes(void **state)
+TEST(test_reserved_opcodes)
 {
 	static const uint8_t reserved[] = {
 		0x15, 0x18, 0x1b, 0x1e, 0x1f, 0x2c, 0x33, 0x37, 0x40, 0x5f,
@@ -146,7 +141,7 @@ static void test_reserved_opcodes(void **state)
 }
 
 /* Asking for what does not exist is our own bug and stops the program, in every build. */
-static void test_find_refuses_nonsense(void **state)
+TEST(test_find_refuses_nonsense)
 {
 	int status;
 	pid_t child = fork();
@@ -160,18 +155,4 @@ static void test_find_refuses_nonsense(void **state)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows_are_unique),
-		cmocka_unit_test(test_rows_are_consistent),
-		cmocka_unit_test(test_find_inverts_info),
-		cmocka_unit_test(test_header_lengths),
-		cmocka_unit_test(test_reserved_opcodes),
-		cmocka_unit_test(test_find_refuses_nonsense),
-	};
-
-	return cmocka_run_group_tests_name("wire/opcode", tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets to structs and back: captured ones, random ones, cut ones, wrong ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "base/prng.h"
+#include "group.h"
 #include "vectors.h"
 #include "wire/packet.h"
 
@@ -61,7 +56,7 @@ static void check_extended(const struct vb_pkt *pkt, const struct vector *v)
 	}
 }
 
-static void test_captured_fields(void **state)
+TEST(test_captured_fields)
 {
 	assert_int_equal(vectors_count, 69);
 	for (size_t i = 0; i < vectors_count; i++) {
@@ -81,7 +76,7 @@ static void test_captured_fields(void **state)
 	}
 }
 
-static void test_captured_octets_again(void **state)
+TEST(test_captured_octets_again)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		const struct vector *v = &vectors[i];
@@ -96,7 +91,7 @@ static void test_captured_octets_again(void **state)
 	}
 }
 
-static void test_captured_bth_alone(void **state)
+TEST(test_captured_bth_alone)
 {
 	unsigned plain = 0;
 
@@ -186,7 +181,7 @@ static void random_extended(struct vb_pkt *pkt, unsigned headers, uint64_t *seed
 }
 
 /* Emitted and parsed again, every field of a random packet is back, and no other is set. */
-static void test_random_round_trip(void **state)
+TEST(test_random_round_trip)
 {
 	uint64_t seed = 1;
 
@@ -219,7 +214,7 @@ static void test_random_round_trip(void **state)
 }
 
 /* IBTA 9.2: reserved bits are ignored on receipt and sent as zero. */
-static void test_reserved_bits(void **state)
+TEST(test_reserved_bits)
 {
 	uint8_t frame[24] = { VB_OP_XRC_SEND_ONLY };
 	uint8_t out[VB_PKT_HEADER_BYTES_MAX];
@@ -241,7 +236,7 @@ static void test_reserved_bits(void **state)
 
 /* --- wrong packets --- */
 
-static void test_verdicts(void **state)
+TEST(test_verdicts)
 {
 	static const struct {
 		uint8_t opcode;
@@ -290,7 +285,7 @@ static void test_verdicts(void **state)
 }
 
 /* The copies fill their allocations exactly, for a sanitizer to see a read beyond. */
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
 	for (size_t i = 0; i < vectors_count; i++) {
 		for (size_t bytes = 0; bytes < vectors[i].frame_bytes; bytes++) {
@@ -333,7 +328,7 @@ static void assert_bare_as_parsed(const uint8_t *frame, size_t bytes)
 	assert_int_equal(pkt.payload_bytes, bytes - VB_BTH_BYTES - VB_ICRC_BYTES);
 }
 
-static void test_bare(void **state)
+TEST(test_bare)
 {
 	uint8_t frame[64];
 
@@ -354,26 +349,11 @@ static void test_bare(void **state)
 	}
 }
 
-static void test_verdict_names(void **state)
+TEST(test_verdict_names)
 {
 	for (unsigned verdict = 0; verdict < VB_PARSE_COUNT; verdict++)
 		assert_string_not_equal(vb_parse_str((enum vb_parse)verdict), "unknown");
 	assert_string_equal(vb_parse_str(VB_PARSE_COUNT), "unknown");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_captured_fields),
-		cmocka_unit_test(test_captured_octets_again),
-		cmocka_unit_test(test_captured_bth_alone),
-		cmocka_unit_test(test_random_round_trip),
-		cmocka_unit_test(test_reserved_bits),
-		cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_bare),
-		cmocka_unit_test(test_verdict_names),
-	};
-
-	return cmocka_run_group_tests_name("wire/packet", tests, vectors_load, NULL);
-}
+GROUP(vectors_load, NULL)

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The headers of tag matching, against the structures of <infiniband/tm_types.h>. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <endian.h>
 #include <infiniband/tm_types.h>
-#include <string.h>
 
+#include "group.h"
 #include "wire/tmh.h"
 
 struct request {
@@ -37,7 +31,7 @@ static struct request filled(enum ibv_tmh_op op)
 	return r;
 }
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
 	struct request r = filled(IBV_TMH_EAGER);
 	struct vb_tmh tmh;
@@ -56,7 +50,7 @@ static void test_fields(void **state)
 }
 
 /* What is too short for its headers has none; only a rendezvous has the second. */
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
 	for (int op = 0; op < 256; op++) {
 		struct request r = filled((enum ibv_tmh_op)op);
@@ -77,7 +71,7 @@ static void test_lengths(void **state)
 }
 
 /* Some senders put something of their own there. */
-static void test_reserved_octets_do_not_matter(void **state)
+TEST(test_reserved_octets_do_not_matter)
 {
 	struct request r = filled(IBV_TMH_NO_TAG);
 	struct vb_tmh tmh;
@@ -88,7 +82,7 @@ static void test_reserved_octets_do_not_matter(void **state)
 	assert_int_equal(tmh.app_ctx, 0x11223344);
 }
 
-static void test_put(void **state)
+TEST(test_put)
 {
 	struct request r = filled(IBV_TMH_FIN);
 	uint8_t out[VB_TMH_BYTES + 1];
@@ -97,16 +91,4 @@ static void test_put(void **state)
 	vb_tmh_put(out, VB_TMH_FIN, 0x11223344, 0x0102030405060708);
 	assert_memory_equal(out, &r.tmh, VB_TMH_BYTES);
 	assert_int_equal(out[VB_TMH_BYTES], 0xa5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_reserved_octets_do_not_matter),
-		cmocka_unit_test(test_put),
-	};
-
-	return cmocka_run_group_tests_name("wire/tmh", tests, NULL, NULL);
 }
