@@ -15,6 +15,7 @@ static const char *const texts[] = {
 };
 
 /* Each message with every number of descriptors. */
+enum { TEXT_BYTES_MAX = 2048 };
 enum { FDS = VB_HUB_FDS_MAX + 1, SEEDS = VB_ARRAY_LEN(texts) + FDS * (VB_HUB_TYPES - 1) };
 
 /* A message that is accepted with the right number of descriptors, behind that number. */
@@ -74,7 +75,7 @@ static void input_mutate(struct smoke_input *input, uint64_t *seed)
 		input->bytes = at;
 		break;
 	case 1: /* say something twice */
-		if (input->bytes && 2 * input->bytes <= SMOKE_BYTES_MAX) {
+		if (input->bytes && input->bytes <= TEXT_BYTES_MAX) {
 			memcpy(input->octets + input->bytes, input->octets, input->bytes);
 			input->bytes += at;
 		}
@@ -87,4 +88,5 @@ static void input_mutate(struct smoke_input *input, uint64_t *seed)
 	}
 }
 
-const struct smoke smoke = { "control", SEEDS, 1000000, input_seed, input_mutate };
+struct smoke smoke = { .name = "control", .seeds = SEEDS, .rounds = 1000000, .make = input_seed,
+		       .mutate = input_mutate };

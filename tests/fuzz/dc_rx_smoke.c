@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * dc_rx without libFuzzer: steps at random, which the target makes packets of.
- *
- *   smoke_dc_rx [ROUNDS [SEED]]
- */
-#include <stdio.h>
-#include <stdlib.h>
-
+/* Inputs (smoke_main.h) for dc_rx: steps at random, which the target makes packets of. */
 #include "base/prng.h"
-#include "fuzz.h"
+#include "smoke_main.h"
 
-enum { ROUNDS_DEFAULT = 20000, BYTES_MAX = 8 * 200 };
+enum { STEP_BYTES = 8, STEPS_MAX = 200 };
 
-int main(int argc, char **argv)
+static void make(struct smoke_input *input, uint64_t *rng)
 {
-	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : ROUNDS_DEFAULT;
-	uint64_t rng = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-	uint8_t input[BYTES_MAX];
-
-	for (uint64_t i = 0; i < rounds; i++) {
-		size_t bytes = 8 * (1 + vb_prng_next(&rng) % (BYTES_MAX / 8));
-
-		for (size_t k = 0; k < bytes; k++)
-			input[k] = (uint8_t)(vb_prng_next(&rng) >> 32);
-		LLVMFuzzerTestOneInput(input, bytes);
-	}
-	printf("%llu inputs\n", (unsigned long long)rounds);
-	return 0;
+	input->bytes = STEP_BYTES * (1 + vb_prng_next(rng) % STEPS_MAX);
+	for (size_t i = 0; i < input->bytes; i++)
+		input->octets[i] = (uint8_t)(vb_prng_next(rng) >> 32);
 }
+
+struct smoke smoke = { .name = "dc_rx", .seeds = 100, .rounds = 20000, .make_any = make };

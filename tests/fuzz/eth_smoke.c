@@ -92,4 +92,5 @@ static void input_mutate(struct smoke_input *input, uint64_t *seed)
 	}
 }
 
-const struct smoke smoke = { "eth", SEEDS, 1000000, input_seed, input_mutate };
+struct smoke smoke = { .name = "eth", .seeds = SEEDS, .rounds = 1000000, .make = input_seed,
+		       .mutate = input_mutate };

@@ -71,7 +71,7 @@ static void input_seed(struct smoke_input *input, unsigned n)
 	frame_ipv6(&frame, 6);
 	frame_tcp(&frame, 0);
 	frame_close(&frame);
-	memset(input, 0, sizeof(*input));
+	memset(input->octets, 0, FLOW_FUZZ_RULE_BYTES);
 	memcpy(input->octets, &flow, flow.attr.size);
 	memcpy(input->octets + FLOW_FUZZ_RULE_BYTES, frame.octets, frame.bytes);
 	input->bytes = FLOW_FUZZ_RULE_BYTES + frame.bytes;
@@ -97,4 +97,5 @@ static void input_mutate(struct smoke_input *input, uint64_t *seed)
 	}
 }
 
-const struct smoke smoke = { "flow", SEEDS, 500000, input_seed, input_mutate };
+struct smoke smoke = { .name = "flow", .seeds = SEEDS, .rounds = 500000, .make = input_seed,
+		       .mutate = input_mutate };

@@ -1,36 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * nic_rx without libFuzzer: inputs made at random, but after the way that real ones go.
- *
- *   smoke_nic_rx [ROUNDS [SEED]]   that many inputs
- *   smoke_nic_rx --seeds DIR       writes some of them as a corpus for fuzz_nic_rx
- *   smoke_nic_rx --file FILE ...   an input that libFuzzer kept
- */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* Inputs (smoke_main.h) for nic_rx: made at random, but after the way that real ones go. */
 #include <string.h>
 
 #include "base/check.h"
 #include "base/prng.h"
-#include "fuzz.h"
 #include "nic_rx_fuzz.h"
+#include "smoke_main.h"
 #include "wire/bytes.h"
 #include "wire/packet.h"
-
-enum { ROUNDS_DEFAULT = 20000, INPUT_BYTES_MAX = 1 << 16, CORPUS = 200 };
-
-struct input {
-	uint8_t octets[INPUT_BYTES_MAX];
-	size_t bytes;
-};
 
 static uint32_t below(uint64_t *rng, uint32_t n)
 {
 	return (uint32_t)(vb_prng_next(rng) % n);
 }
 
-static void add_step(struct input *input, unsigned what, unsigned which, uint32_t bytes)
+static void add_step(struct smoke_input *input, unsigned what, unsigned which, uint32_t bytes)
 {
 	uint8_t *at = input->octets + input->bytes;
 
@@ -94,7 +78,7 @@ static uint32_t make_sensible(uint8_t *at, uint64_t *rng, unsigned which, uint32
 }
 
 /* The last frame again, behind what it was. */
-static void add_copy(struct input *input, size_t last, uint64_t *rng)
+static void add_copy(struct smoke_input *input, size_t last, uint64_t *rng)
 {
 	uint32_t bytes = vb_be16_get(input->octets + last + 2);
 	uint8_t *at = input->octets + input->bytes;
@@ -114,7 +98,7 @@ static void make_tagged(uint8_t *at, uint64_t *rng)
 	vb_be32_put(at + 28, below(rng, 4000));
 }
 
-static void add_frame(struct input *input, uint64_t *rng)
+static void add_frame(struct smoke_input *input, uint64_t *rng)
 {
 	unsigned what = STEP_FRAME | MEND_ICRC | MEND_HEADER | MEND_PSN | MEND_ADDRESS;
 	unsigned which = below(rng, 3) ? below(rng, 2) : below(rng, NIC_RX_QPS);
@@ -161,7 +145,7 @@ static void add_frame(struct input *input, uint64_t *rng)
 	input->bytes += bytes;
 }
 
-static void make(struct input *input, uint64_t *rng)
+static void make(struct smoke_input *input, uint64_t *rng)
 {
 	unsigned steps = 1 + below(rng, 60);
 	size_t last = 0;
@@ -172,7 +156,7 @@ static void make(struct input *input, uint64_t *rng)
 		add_step(input, STEP_RECV, NIC_RX_TAGGED | below(rng, 8) << 5,
 			 0x8000 | below(rng, 0x2000));
 	}
-	for (unsigned i = 0; i < steps && input->bytes + 2000 < INPUT_BYTES_MAX; i++) {
+	for (unsigned i = 0; i < steps && input->bytes + 2000 < SMOKE_BYTES_MAX; i++) {
 		if (last && below(rng, 8) == 0) {
 			add_copy(input, last, rng);
 		} else if (below(rng, 5) < 3) {
@@ -186,73 +170,4 @@ static void make(struct input *input, uint64_t *rng)
 	}
 }
 
-/* In memory of exactly the input's size, so that a sanitizer sees a read beyond it. */
-static void try(const struct input *input)
-{
-	uint8_t *copy = malloc(input->bytes ? input->bytes : 1);
-
-	vb_check(copy);
-	memcpy(copy, input->octets, input->bytes);
-	LLVMFuzzerTestOneInput(copy, input->bytes);
-	free(copy);
-}
-
-static int seeds_write(const char *dir)
-{
-	static struct input input;
-	uint64_t rng = 1;
-
-	for (unsigned i = 0; i < CORPUS; i++) {
-		char name[512];
-		FILE *file;
-
-		make(&input, &rng);
-		snprintf(name, sizeof(name), "%s/%03u", dir, i);
-		file = fopen(name, "w");
-		if (!file || fwrite(input.octets, 1, input.bytes, file) != input.bytes ||
-		    fclose(file)) {
-			fprintf(stderr, "%s: %s\n", name, strerror(errno));
-			return 1;
-		}
-	}
-	return 0;
-}
-
-static int file_try(const char *name)
-{
-	static struct input input;
-	FILE *file = fopen(name, "r");
-
-	if (!file) {
-		fprintf(stderr, "%s: %s\n", name, strerror(errno));
-		return 1;
-	}
-	input.bytes = fread(input.octets, 1, sizeof(input.octets), file);
-	fclose(file);
-	try(&input);
-	return 0;
-}
-
-int main(int argc, char **argv)
-{
-	static struct input input;
-	unsigned long rounds = ROUNDS_DEFAULT;
-	uint64_t rng = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-	int status = 0;
-
-	if (argc > 2 && strcmp(argv[1], "--file") == 0) {
-		for (int i = 2; i < argc; i++)
-			status |= file_try(argv[i]);
-		return status;
-	}
-	if (argc == 3 && strcmp(argv[1], "--seeds") == 0)
-		return seeds_write(argv[2]);
-	if (argc > 1)
-		rounds = strtoul(argv[1], NULL, 0);
-	for (unsigned long round = 0; round < rounds; round++) {
-		make(&input, &rng);
-		try(&input);
-	}
-	printf("%lu inputs\n", rounds);
-	return 0;
-}
+struct smoke smoke = { .name = "nic_rx", .seeds = 200, .rounds = 20000, .make_any = make };

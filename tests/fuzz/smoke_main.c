@@ -22,31 +22,43 @@ static void try(const struct smoke_input *input)
 	free(copy);
 }
 
+static void fail(const char *name)
+{
+	perror(name);
+	exit(1);
+}
+
 static int seeds_write(const char *dir)
 {
+	static struct smoke_input input;
+	uint64_t rng = 1;
+
 	for (unsigned i = 0; i < smoke.seeds; i++) {
-		struct smoke_input input;
 		char name[4096];
 		FILE *file;
 
-		smoke.make(&input, i);
+		if (smoke.make_any)
+			smoke.make_any(&input, &rng);
+		else
+			smoke.make(&input, i);
 		snprintf(name, sizeof(name), "%s/%s-%u", dir, smoke.name, i);
 		file = fopen(name, "wb");
 		if (!file || fwrite(input.octets, 1, input.bytes, file) != input.bytes ||
 		    fclose(file))
-			return 1;
+			fail(name);
 	}
 	return 0;
 }
 
 static int files_run(char **names)
 {
+	static struct smoke_input input;
+
 	for (; *names; names++) {
 		FILE *file = fopen(*names, "rb");
-		struct smoke_input input;
 
 		if (!file)
-			return 1;
+			fail(*names);
 		input.bytes = fread(input.octets, 1, sizeof(input.octets), file);
 		fclose(file);
 		try(&input);
@@ -54,25 +66,44 @@ static int files_run(char **names)
 	return 0;
 }
 
-int main(int argc, char **argv)
+static int random_run(unsigned long rounds, uint64_t rng)
 {
-	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : smoke.rounds;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+	static struct smoke_input input;
 
-	if (argc == 3 && !strcmp(argv[1], "--seeds"))
-		return seeds_write(argv[2]);
-	if (argc > 2 && !strcmp(argv[1], "--file"))
-		return files_run(argv + 2);
+	for (unsigned long i = 0; i < rounds; i++) {
+		smoke.make_any(&input, &rng);
+		try(&input);
+	}
+	printf("%s: %lu inputs\n", smoke.name, rounds);
+	return 0;
+}
+
+static int seeds_run(unsigned long rounds, uint64_t rng)
+{
+	static struct smoke_input input;
+
 	for (unsigned long i = 0; i < smoke.seeds + rounds; i++) {
-		uint64_t changes =
-			i < smoke.seeds ? 0 : 1 + vb_prng_next(&seed) % CHANGES_MAX;
-		struct smoke_input input;
+		uint64_t changes = i < smoke.seeds ? 0 : 1 + vb_prng_next(&rng) % CHANGES_MAX;
 
 		smoke.make(&input, (unsigned)(i % smoke.seeds));
 		while (changes--)
-			smoke.mutate(&input, &seed);
+			smoke.mutate(&input, &rng);
 		try(&input);
 	}
 	printf("%s: %u good inputs and %lu mutations of them\n", smoke.name, smoke.seeds, rounds);
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : smoke.rounds;
+	uint64_t rng = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+
+	if (argc > 2 && !strcmp(argv[1], "--file"))
+		return files_run(argv + 2);
+	if (smoke.load && smoke.load())
+		return 1;
+	if (argc == 3 && !strcmp(argv[1], "--seeds"))
+		return seeds_write(argv[2]);
+	return smoke.make_any ? random_run(rounds, rng) : seeds_run(rounds, rng);
 }
