@@ -106,6 +106,31 @@ static inline void frame_ipv6(struct frame *frame, uint8_t next)
 	}
 }
 
+/* What most frames begin with, for an `ethertype`, IPv4 or IPv6. */
+static inline struct frame frame_of(uint16_t ethertype)
+{
+	struct frame frame = { .bytes = 0 };
+
+	frame_eth(&frame, frame_dst_mac, ethertype);
+	return frame;
+}
+
+static inline struct frame frame_of_ipv4(uint8_t proto, uint16_t fragment)
+{
+	struct frame frame = frame_of(0x0800);
+
+	frame_ipv4(&frame, proto, fragment);
+	return frame;
+}
+
+static inline struct frame frame_of_ipv6(uint8_t next)
+{
+	struct frame frame = frame_of(0x86dd);
+
+	frame_ipv6(&frame, next);
+	return frame;
+}
+
 /* An extension header of 8 octets and so many times 8 more. */
 static inline void frame_extension(struct frame *frame, uint8_t next, uint8_t more)
 {

@@ -381,9 +381,8 @@ TEST(test_pieces)
 {
 	uint8_t out[FRAME_BYTES_MAX], fcs[VB_ETH_FCS_BYTES];
 	struct vb_eth_pieces pieces;
-	struct frame frame = {.bytes = 0};
+	struct frame frame = frame_of(0x88b5);
 
-	frame_eth(&frame, frame_dst_mac, 0x88b5);
 	frame_vlan(&frame, VB_ETHERTYPE_VLAN, 0xa123);
 	frame_data(&frame, 50);
 	vb_eth_fcs(frame.octets, frame.bytes, fcs);

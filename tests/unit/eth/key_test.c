@@ -75,10 +75,9 @@ static void add_ports(struct vb_eth_level *level, uint16_t dport)
 TEST(test_ethernet)
 {
 	struct vb_eth_level expected = ethernet(0x0806);
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of(0x0806);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, 0x0806);
 	key = key_of(&frame);
 	assert_only(&key.outer, &expected);
 	assert_nothing(&key.inner);
@@ -87,10 +86,9 @@ TEST(test_ethernet)
 TEST(test_vlan)
 {
 	struct vb_eth_level expected = ethernet(0x0806);
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of(0x0806);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, 0x0806);
 	frame_vlan(&frame, VB_ETHERTYPE_QINQ, 0xb123);
 	frame_vlan(&frame, VB_ETHERTYPE_VLAN, 0x0001);
 	key = key_of(&frame);
@@ -102,11 +100,9 @@ TEST(test_vlan)
 TEST(test_ipv4_udp)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_UDP, 0x4000);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_UDP, 0x4000);
 	frame_udp(&frame, FRAME_DPORT);
 	key = key_of(&frame);
 	add_ipv4(&expected, VB_IPPROTO_UDP);
@@ -125,11 +121,9 @@ TEST(test_fragments)
 {
 	for (unsigned first = 0; first < 2; first++) {
 		struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of_ipv4(VB_IPPROTO_TCP, first ? 0x2000 : 0x2004);
 		union vb_eth_key key;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-		frame_ipv4(&frame, VB_IPPROTO_TCP, first ? 0x2000 : 0x2004);
 		frame_tcp(&frame, 0);
 		key = key_of(&frame);
 		add_ipv4(&expected, VB_IPPROTO_TCP);
@@ -144,11 +138,9 @@ TEST(test_fragments)
 TEST(test_ipv6_tcp)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV6);
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv6(60);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV6);
-	frame_ipv6(&frame, 60);
 	frame_extension(&frame, VB_IPPROTO_TCP, 0);
 	frame_tcp(&frame, 0);
 	key = key_of(&frame);
@@ -160,11 +152,9 @@ TEST(test_ipv6_tcp)
 TEST(test_esp)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_ESP, 0);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_ESP, 0);
 	frame_esp(&frame);
 	key = key_of(&frame);
 	add_ipv4(&expected, VB_IPPROTO_ESP);
@@ -178,11 +168,9 @@ TEST(test_esp)
 TEST(test_icmp)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_ICMP, 0);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_ICMP, 0);
 	frame_data(&frame, 8);
 	key = key_of(&frame);
 	add_ipv4(&expected, VB_IPPROTO_ICMP);
@@ -200,11 +188,9 @@ TEST(test_gre)
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4), inner = { .bits = 0 };
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of_ipv4(VB_IPPROTO_GRE, 0);
 		union vb_eth_key key;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-		frame_ipv4(&frame, VB_IPPROTO_GRE, 0);
 		frame_gre(&frame, rows[i].flags, VB_ETHERTYPE_IPV6);
 		frame_ipv6(&frame, VB_IPPROTO_UDP);
 		frame_udp(&frame, 7);
@@ -229,11 +215,9 @@ TEST(test_vxlan)
 {
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_IPV4);
 	struct vb_eth_level inner = ethernet(VB_ETHERTYPE_IPV4);
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_UDP, 0);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_UDP, 0);
 	frame_udp(&frame, VB_UDP_VXLAN);
 	frame_vxlan(&frame);
 	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
@@ -258,10 +242,9 @@ TEST(test_mpls)
 {
 	static const uint32_t label = 16 << 12 | 64;
 	struct vb_eth_level expected = ethernet(VB_ETHERTYPE_MPLS), inner = { .bits = 0 };
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of(VB_ETHERTYPE_MPLS);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_MPLS);
 	frame_label(&frame, 16, false);
 	frame_label(&frame, 17, true);
 	frame_ipv4(&frame, VB_IPPROTO_UDP, 0);
@@ -281,11 +264,9 @@ TEST(test_mpls)
 TEST(test_mpls_in_udp_and_gre)
 {
 	for (unsigned gre = 0; gre < 2; gre++) {
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of_ipv4(gre ? VB_IPPROTO_GRE : VB_IPPROTO_UDP, 0);
 		union vb_eth_key key;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-		frame_ipv4(&frame, gre ? VB_IPPROTO_GRE : VB_IPPROTO_UDP, 0);
 		if (gre)
 			frame_gre(&frame, 0x2000, VB_ETHERTYPE_MPLS_MC);
 		else
@@ -304,11 +285,9 @@ TEST(test_mpls_in_udp_and_gre)
 /* Labels within a tunnel are of the inner level. */
 TEST(test_mpls_inside)
 {
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_UDP, 0);
 	union vb_eth_key key;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_UDP, 0);
 	frame_udp(&frame, VB_UDP_VXLAN);
 	frame_vxlan(&frame);
 	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_MPLS);

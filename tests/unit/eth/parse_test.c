@@ -30,10 +30,9 @@ static void assert_no_tunnel(const struct vb_eth_frame *frame)
 
 TEST(test_ethernet)
 {
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of(0x0806);
 	struct vb_eth_frame out;
 
-	frame_eth(&frame, frame_dst_mac, 0x0806);
 	frame_data(&frame, 28);
 	out = parsed(&frame);
 	assert_true(out.outer.has_l2);
@@ -57,10 +56,9 @@ TEST(test_ethernet)
 TEST(test_vlans)
 {
 	for (unsigned tags = 1; tags <= VB_ETH_VLANS_MAX + 1; tags++) {
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of(VB_ETHERTYPE_IPV4);
 		struct vb_eth_frame out;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
 		for (unsigned i = 0; i < tags; i++)
 			frame_vlan(&frame, i ? VB_ETHERTYPE_VLAN : VB_ETHERTYPE_QINQ,
 				   (uint16_t)(0xa123 + i));
@@ -84,11 +82,9 @@ TEST(test_vlans)
 /* The end is where IP has it, and the padding of a short frame is behind that. */
 TEST(test_ipv4)
 {
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_UDP, 0);
 	struct vb_eth_frame out;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_UDP, 0);
 	frame_udp(&frame, FRAME_DPORT);
 	frame_data(&frame, 3);
 	out = parsed(&frame);
@@ -124,11 +120,9 @@ TEST(test_ipv4)
 
 TEST(test_ipv4_options)
 {
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_TCP, 0);
 	struct vb_eth_frame out;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_TCP, 0);
 	frame.octets[14] = 0x4f;
 	frame_room(&frame, 40);
 	frame_tcp(&frame, 10);
@@ -152,11 +146,9 @@ TEST(test_ipv4_wrong)
 	} wrong[] = { { 14, 0x55 }, { 14, 0x44 }, { 14, 0x40 }, { 14, 0x4f }, { 17, 19 } };
 
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of_ipv4(VB_IPPROTO_UDP, 0);
 		struct vb_eth_frame out;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-		frame_ipv4(&frame, VB_IPPROTO_UDP, 0);
 		frame_udp(&frame, FRAME_DPORT);
 		frame_close(&frame);
 		frame.octets[wrong[i].at] = wrong[i].octet;
@@ -180,11 +172,9 @@ TEST(test_ipv4_fragments)
 	};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of_ipv4(VB_IPPROTO_UDP, rows[i].field);
 		struct vb_eth_frame out;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-		frame_ipv4(&frame, VB_IPPROTO_UDP, rows[i].field);
 		frame_udp(&frame, VB_UDP_VXLAN);
 		frame_vxlan(&frame);
 		frame_eth(&frame, frame_dst_mac, 0x0806);
@@ -201,11 +191,9 @@ TEST(test_ipv4_fragments)
 
 TEST(test_ipv6)
 {
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv6(0);
 	struct vb_eth_frame out;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV6);
-	frame_ipv6(&frame, 0);
 	frame_extension(&frame, 60, 1);
 	frame_extension(&frame, 43, 0);
 	frame_extension(&frame, VB_IPPROTO_TCP, 2);
@@ -227,11 +215,9 @@ TEST(test_ipv6_extensions)
 {
 	/* Too many, one that is cut off, none next. */
 	for (unsigned count = 1; count <= VB_ETH_EXTENSIONS_MAX + 1; count++) {
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of_ipv6(60);
 		struct vb_eth_frame out;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV6);
-		frame_ipv6(&frame, 60);
 		for (unsigned i = 1; i <= count; i++)
 			frame_extension(&frame, i < count ? 60 : VB_IPPROTO_UDP, 0);
 		frame_udp(&frame, FRAME_DPORT);
@@ -269,11 +255,9 @@ TEST(test_ipv6_fragments)
 	};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of_ipv6(44);
 		struct vb_eth_frame out;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV6);
-		frame_ipv6(&frame, 44);
 		frame_ipv6_fragment(&frame, VB_IPPROTO_UDP, rows[i].offset, rows[i].more);
 		frame_udp(&frame, FRAME_DPORT);
 		out = parsed(&frame);
@@ -298,11 +282,9 @@ TEST(test_l4_cut)
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		for (uint32_t bytes = 0; bytes < 24; bytes++) {
-			struct frame frame = { .bytes = 0 };
+			struct frame frame = frame_of_ipv4(rows[i].proto, 0);
 			struct vb_eth_frame out;
 
-			frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-			frame_ipv4(&frame, rows[i].proto, 0);
 			frame_room(&frame, 24);
 			frame.octets[34 + 12] = 0x50; /* a TCP header of 20 octets */
 			frame.bytes = 34 + bytes;
@@ -316,11 +298,9 @@ TEST(test_l4_cut)
 
 TEST(test_vxlan)
 {
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv6(VB_IPPROTO_UDP);
 	struct vb_eth_frame out;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV6);
-	frame_ipv6(&frame, VB_IPPROTO_UDP);
 	frame_udp(&frame, VB_UDP_VXLAN);
 	frame_vxlan(&frame);
 	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
@@ -359,11 +339,9 @@ TEST(test_gre)
 	for (unsigned i = 0; i < 8; i++) {
 		uint16_t flags = (uint16_t)((i & 1) << 15 | (i & 2) << 12 | (i & 4) << 10);
 		uint32_t bytes = 4 + 4 * ((i & 1) + (i >> 1 & 1) + (i >> 2 & 1));
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of_ipv4(VB_IPPROTO_GRE, 0);
 		struct vb_eth_frame out;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-		frame_ipv4(&frame, VB_IPPROTO_GRE, 0);
 		frame_gre(&frame, flags, VB_ETHERTYPE_IPV6);
 		frame_ipv6(&frame, VB_IPPROTO_UDP);
 		frame_udp(&frame, FRAME_DPORT);
@@ -386,11 +364,9 @@ TEST(test_gre)
 
 TEST(test_gre_ethernet)
 {
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_GRE, 0);
 	struct vb_eth_frame out;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_GRE, 0);
 	frame_gre(&frame, 0x2000, VB_ETHERTYPE_TEB);
 	frame_eth(&frame, frame_dst_mac, 0x0806);
 	out = parsed(&frame);
@@ -448,10 +424,9 @@ TEST(test_mpls)
 TEST(test_mpls_labels)
 {
 	for (unsigned labels = 1; labels <= VB_ETH_LABELS_MAX + 1; labels++) {
-		struct frame frame = { .bytes = 0 };
+		struct frame frame = frame_of(VB_ETHERTYPE_MPLS);
 		struct vb_eth_frame out;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_MPLS);
 		for (unsigned i = 1; i <= labels; i++)
 			frame_label(&frame, 100 + i, i == labels);
 		frame_ipv6(&frame, VB_IPPROTO_NONE);
@@ -464,10 +439,9 @@ TEST(test_mpls_labels)
 /* Cut off anywhere, nothing is found beyond the end, and what was found before stays. */
 TEST(test_cut_anywhere)
 {
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of(VB_ETHERTYPE_IPV4);
 	struct vb_eth_frame whole;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
 	frame_vlan(&frame, VB_ETHERTYPE_VLAN, 5);
 	frame_ipv4(&frame, VB_IPPROTO_UDP, 0);
 	frame_udp(&frame, VB_UDP_VXLAN);

@@ -153,11 +153,9 @@ TEST(test_each_field)
 TEST(test_spi)
 {
 	static const uint8_t spi[4] = {1, 2, 3, 4};
-	struct frame frame = {.bytes = 0};
+	struct frame frame = frame_of_ipv4(VB_IPPROTO_ESP, 0);
 	uint8_t *ah;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
-	frame_ipv4(&frame, VB_IPPROTO_ESP, 0);
 	frame_esp(&frame);
 	frame_close(&frame);
 	expect_input(&frame, VB_HASH_IPSEC_SPI, spi, 4);
@@ -178,12 +176,10 @@ TEST(test_spi)
 TEST(test_inner)
 {
 	static const uint64_t fields = VB_HASH_SRC_IPV4 | VB_HASH_SRC_PORT_TCP;
-	struct frame frame = {.bytes = 0};
+	struct frame frame = frame_of_ipv6(VB_IPPROTO_UDP);
 	uint8_t expected[6];
 	uint32_t ip;
 
-	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV6);
-	frame_ipv6(&frame, VB_IPPROTO_UDP);
 	frame_udp(&frame, VB_UDP_VXLAN);
 	frame_vxlan(&frame);
 	frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);

@@ -169,11 +169,10 @@ TEST(test_gre_words)
 		uint16_t flags = (uint16_t)((i & 1) << 15 | (i & 2) << 12 | (i & 4) << 10);
 		uint32_t gre, seq, sum = 0;
 		uint8_t octets[FRAME_BYTES_MAX];
-		struct frame frame = {.bytes = 0};
+		struct frame frame = frame_of(VB_ETHERTYPE_IPV4);
 		struct vb_tso_cut cut;
 		struct vb_tso tso;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV4);
 		ip(&frame, false, VB_IPPROTO_GRE);
 		gre = frame.bytes;
 		frame_gre(&frame, flags, VB_ETHERTYPE_IPV4);
@@ -208,10 +207,9 @@ TEST(test_gre_words)
 TEST(test_routing_header)
 {
 	for (uint8_t left = 0; left < 2; left++) {
-		struct frame frame = {.bytes = 0};
+		struct frame frame = frame_of(VB_ETHERTYPE_IPV6);
 		struct vb_tso tso;
 
-		frame_eth(&frame, frame_dst_mac, VB_ETHERTYPE_IPV6);
 		ip(&frame, true, 43);
 		frame_extension(&frame, VB_IPPROTO_TCP, 2);
 		frame.octets[frame.bytes - 24 + 3] = left;

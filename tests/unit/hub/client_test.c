@@ -132,7 +132,7 @@ HUB_TEST(a_returned_slot_is_drained_and_its_indices_go_on)
 	vb_hub_client_close(other);
 }
 
-static void lease_and_wait(void *arg)
+static void lease_and_wait(int told_fd, void *arg)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot;
@@ -140,8 +140,7 @@ static void lease_and_wait(void *arg)
 	child_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
 	child_check(!vb_hub_client_lease(client, &slot));
 	vb_hub_client_mark(client, slot.slot, 1000);
-	child_check(write(*(int *)arg, &slot.slot, sizeof(slot.slot)) == sizeof(slot.slot));
-	pause();
+	child_check(write(told_fd, &slot.slot, sizeof(slot.slot)) == sizeof(slot.slot));
 }
 
 HUB_TEST(a_killed_clients_slots_are_free_again)
@@ -153,22 +152,15 @@ HUB_TEST(a_killed_clients_slots_are_free_again)
 	mine[0] = slot_lease(client);
 	for (unsigned i = 0; i < 10; i++) {
 		uint16_t theirs;
-		int pipes[2];
-		pid_t pid;
+		pid_t pid = child_tells(lease_and_wait, NULL, &theirs, sizeof(theirs));
 
-		assert_int_equal(pipe(pipes), 0);
-		pid = child_start(lease_and_wait, &pipes[1]);
-		assert_int_equal(read(pipes[0], &theirs, sizeof(theirs)), sizeof(theirs));
 		assert_int_equal(theirs, mine[0].slot + 1);
-		assert_int_equal(kill(pid, SIGKILL), 0);
-		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		child_kill(pid);
 		mine[1] = slot_lease(client);
 		assert_int_equal(mine[1].slot, theirs);
 		assert_int_equal(mine[1].next_index, 1000 + INDEX_SKIP);
 		assert_steering(mine, 2);
 		close(mine[1].fd);
-		close(pipes[0]);
-		close(pipes[1]);
 		/* Give both back: the next child is to find the same. */
 		close(mine[0].fd);
 		vb_hub_client_close(client);

@@ -229,6 +229,34 @@ static inline pid_t child_start(void (*part)(void *), void *arg)
 	return pid;
 }
 
+/* One that goes on until it is killed, once it has told this; told_fd is where to write that to. */
+static inline pid_t child_tells(void (*part)(int told_fd, void *arg), void *arg, void *told,
+				size_t bytes)
+{
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	vb_check(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		part(ends[1], arg);
+		pause();
+		_exit(0);
+	}
+	close(ends[1]);
+	assert_int_equal(read(ends[0], told, bytes), bytes);
+	close(ends[0]);
+	return pid;
+}
+
+static inline void child_kill(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static inline void assert_child_ok(pid_t pid)
 {
 	int status;

@@ -9,11 +9,6 @@
 
 enum { FIRST_PRIORITY = 1, OPENS = 10, CPU_SECONDS = 100 };
 
-struct starter {
-	bool is_real_time; /* it has SCHED_FIFO, and never lets go of its processor */
-	int told_fd;
-};
-
 static int first_cpu(void)
 {
 	cpu_set_t here;
@@ -25,18 +20,18 @@ static int first_cpu(void)
 	return cpu;
 }
 
-static void starter_run(const struct starter *starter)
+/* is_real_time: it has SCHED_FIFO, and never lets go of its processor. */
+static void starter_run(int told_fd, void *is_real_time)
 {
 	const struct sched_param first = {.sched_priority = FIRST_PRIORITY};
 	struct rlimit seconds = {CPU_SECONDS, RLIM_INFINITY};
 	struct vb_hub_client *client;
 	cpu_set_t one;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	CPU_ZERO(&one);
 	CPU_SET(first_cpu(), &one);
 	vb_check(!sched_setaffinity(0, sizeof(one), &one));
-	if (starter->is_real_time)
+	if (*(bool *)is_real_time)
 		vb_check(!sched_setscheduler(0, SCHED_FIFO, &first));
 	else
 		vb_check(nice(5) >= 0);
@@ -46,34 +41,14 @@ static void starter_run(const struct starter *starter)
 	vb_check(!setrlimit(RLIMIT_CPU, &seconds));
 	prctl(PR_SET_TIMERSLACK, 1000000000ul);
 	vb_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
-	vb_check(write(starter->told_fd, "", 1) == 1);
-	while (starter->is_real_time)
+	vb_check(write(told_fd, "", 1) == 1);
+	while (*(bool *)is_real_time)
 		continue;
-	pause();
 }
 
 static pid_t starter_start(bool is_real_time)
 {
-	struct starter starter = {.is_real_time = is_real_time};
-	char octet;
-	int fds[2];
-	pid_t pid;
-
-	assert_int_equal(pipe(fds), 0);
-	starter.told_fd = fds[1];
-	pid = fork();
-	if (!pid)
-		starter_run(&starter);
-	close(fds[1]);
-	assert_int_equal(read(fds[0], &octet, 1), 1);
-	close(fds[0]);
-	return pid;
-}
-
-static void starter_stop(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return child_tells(starter_run, &is_real_time, &(char){0}, 1);
 }
 
 static void assert_ordinary(pid_t hub)
@@ -108,7 +83,7 @@ TEST(it_keeps_nothing_of_who_starts_it)
 		assert_int_equal(atol(slack), 50000);
 	if (file)
 		fclose(file);
-	starter_stop(starter);
+	child_kill(starter);
 	hub_stop();
 }
 
@@ -134,7 +109,7 @@ TEST(one_who_never_sleeps_keeps_nobody_out)
 		slots_close((struct vb_hub_slot[]){slot_lease(client)}, 1);
 		vb_hub_client_close(client);
 	}
-	starter_stop(starter);
+	child_kill(starter);
 	hub_stop();
 }
 

@@ -7,11 +7,11 @@
 /* Who reaches whom when somebody dies, sleeps, is silent or has run out of something. */
 
 /* A process that can be reached, until it is killed. */
-static void live(void *arg)
+static void live(int told_fd, void *arg)
 {
 	struct party *party = party_open(YES);
 
-	child_check(write(*(int *)arg, &party->slot.slot, 2) == 2);
+	child_check(write(told_fd, &party->slot.slot, 2) == 2);
 	for (;;) {
 		turn_for(party->client, 100);
 		got_close(party);
@@ -24,12 +24,9 @@ HUB_TEST(a_line_is_cut_when_its_process_dies)
 	struct vb_hub_peer peer;
 	struct party *party;
 	uint16_t slot;
-	int pipes[2];
 	pid_t pid;
 
-	assert_int_equal(pipe(pipes), 0);
-	pid = child_start(live, &pipes[1]);
-	assert_int_equal(read(pipes[0], &slot, 2), 2);
+	pid = child_tells(live, NULL, &slot, 2);
 	party = party_open(YES);
 	assert_int_equal(reach(party, slot, 1, &peer), 0);
 	assert_int_equal(peer.pid, pid);
@@ -45,8 +42,6 @@ HUB_TEST(a_line_is_cut_when_its_process_dies)
 	assert_int_equal(reach_rc(party, slot), ENOENT);
 	peer_close(&peer);
 	party_close(party);
-	close(pipes[0]);
-	close(pipes[1]);
 }
 
 /* One that asks, and is killed anywhere in between. */
@@ -66,19 +61,17 @@ HUB_TEST(the_killed_disturb_nobody)
 {
 	struct party *a, *b;
 	unsigned to, rings;
-	int pipes[2];
 	uint16_t slot;
 
-	assert_int_equal(pipe(pipes), 0);
 	a = party_open(YES);
 	to = a->slot.slot;
 	b = party_open(YES);
 	for (unsigned i = 0; i < 40; i++) {
-		pid_t asker = child_start(ask_always, &to), target = child_start(live, &pipes[1]);
+		pid_t asker = child_start(ask_always, &to);
+		pid_t target = child_tells(live, NULL, &slot, 2);
 		unsigned n = 0;
 		int rc = 0;
 
-		assert_int_equal(read(pipes[0], &slot, 2), 2);
 		/* Whom we reach dies while we do, and somebody who reaches us. */
 		for (; !rc; n++) {
 			rc = reach_rc(a, slot);
@@ -99,8 +92,6 @@ HUB_TEST(the_killed_disturb_nobody)
 	assert_true(wait_got(a, rings + 1));
 	party_close(a);
 	party_close(b);
-	close(pipes[0]);
-	close(pipes[1]);
 }
 
 HUB_TEST(a_new_hub_learns_it_all_again)
@@ -218,7 +209,7 @@ HUB_TEST(one_who_turns_late_is_reached_late)
 }
 
 /* With no descriptor left: what was said to us is taken in above the soft limit. */
-static void live_on_few_descriptors(void *arg)
+static void live_on_few_descriptors(int told_fd, void *arg)
 {
 	struct party *party = party_open(YES);
 	struct rlimit limit;
@@ -229,12 +220,13 @@ static void live_on_few_descriptors(void *arg)
 	close(free_fd);
 	limit.rlim_cur = (rlim_t)free_fd;
 	child_check(!setrlimit(RLIMIT_NOFILE, &limit));
-	child_check(write(*(int *)arg, &party->slot.slot, 2) == 2);
+	child_check(write(told_fd, &party->slot.slot, 2) == 2);
 	child_check(wait_got(party, 5));
 	for (unsigned i = 0; i < 5; i++)
 		child_check(file_is(party->got[i].ring_fd, "ring", i));
 	getrlimit(RLIMIT_NOFILE, &limit);
 	child_check(limit.rlim_cur == (rlim_t)free_fd);
+	_exit(0);
 }
 
 HUB_TEST(no_ring_is_lost_for_lack_of_descriptors)
@@ -243,15 +235,12 @@ HUB_TEST(no_ring_is_lost_for_lack_of_descriptors)
 	struct rlimit limit;
 	struct party *party;
 	uint16_t slot;
-	int pipes[2];
 	pid_t pid;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_max < 128)
 		SKIP("no more than %d descriptors", (int)limit.rlim_max);
-	assert_int_equal(pipe(pipes), 0);
-	pid = child_start(live_on_few_descriptors, &pipes[1]);
-	assert_int_equal(read(pipes[0], &slot, 2), 2);
+	pid = child_tells(live_on_few_descriptors, NULL, &slot, 2);
 	party = party_open(YES);
 	for (unsigned i = 0; i < 5; i++) {
 		assert_int_equal(reach(party, slot, i, &peer), 0);
@@ -259,8 +248,6 @@ HUB_TEST(no_ring_is_lost_for_lack_of_descriptors)
 	}
 	assert_child_ok(pid);
 	party_close(party);
-	close(pipes[0]);
-	close(pipes[1]);
 }
 
 static void *name_drop_soon(void *arg)

@@ -140,7 +140,7 @@ HUB_TEST(killed_under_traffic_it_costs_no_datagram)
 	vb_hub_client_close(client);
 }
 
-static void hold_two_slots(void *arg)
+static void hold_two_slots(int told_fd, void *arg)
 {
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot[2];
@@ -148,7 +148,7 @@ static void hold_two_slots(void *arg)
 	child_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
 	child_check(!vb_hub_client_lease(client, &slot[0]));
 	child_check(!vb_hub_client_lease(client, &slot[1]));
-	child_check(write(*(int *)arg, "x", 1) == 1);
+	child_check(write(told_fd, "x", 1) == 1);
 	for (;;)
 		turn_for(client, 1000);
 }
@@ -171,14 +171,9 @@ HUB_TEST(many_clients_meet_again_in_one_hub)
 	struct vb_hub_client *client;
 	struct vb_hub_slot slot;
 	pid_t pid[CLIENTS];
-	char octets[CLIENTS];
-	int pipes[2];
 
-	assert_int_equal(pipe(pipes), 0);
-	for (unsigned i = 0; i < CLIENTS; i++) {
-		pid[i] = child_start(hold_two_slots, &pipes[1]);
-		assert_int_equal(read(pipes[0], octets, 1), 1);
-	}
+	for (unsigned i = 0; i < CLIENTS; i++)
+		pid[i] = child_tells(hold_two_slots, NULL, &(char){0}, 1);
 	for (unsigned i = 0; i < 10; i++) {
 		pid_t old = hub_pid();
 
@@ -193,21 +188,15 @@ HUB_TEST(many_clients_meet_again_in_one_hub)
 	assert_steering(&slot, 1);
 	/* Hub and some clients at once. */
 	kill(hub_pid(), SIGKILL);
-	for (unsigned i = 0; i < 3; i++) {
-		kill(pid[i], SIGKILL);
-		waitpid(pid[i], NULL, 0);
-	}
+	for (unsigned i = 0; i < 3; i++)
+		child_kill(pid[i]);
 	turn_for(client, 300);
 	assert_true(hub_knows(CLIENTS - 3 + 1, 2 * (CLIENTS - 3) + 1));
 	assert_steering(&slot, 1);
-	for (unsigned i = 3; i < CLIENTS; i++) {
-		kill(pid[i], SIGKILL);
-		waitpid(pid[i], NULL, 0);
-	}
+	for (unsigned i = 3; i < CLIENTS; i++)
+		child_kill(pid[i]);
 	close(slot.fd);
 	vb_hub_client_close(client);
-	close(pipes[0]);
-	close(pipes[1]);
 }
 
 static void open_in_vain(void *arg)

@@ -34,12 +34,12 @@ static int name_bind(const char *text, int type)
 }
 
 /* Names of slots that can be guessed, or have been seen, of sockets of any type. */
-static void stranger_run(uint32_t uid, int told_fd)
+static void stranger_run(int told_fd, void *arg)
 {
 	static const int types[] = {SOCK_DGRAM, SOCK_STREAM, SOCK_SEQPACKET};
+	uint32_t uid = geteuid();
 	char text[64];
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	vb_check(!setgid(STRANGER) && !setuid(STRANGER));
 	for (unsigned i = 0; i < VB_ARRAY_LEN(types); i++) {
 		for (unsigned slot = 0; slot < VB_HUB_SLOTS_MAX; slot++) {
@@ -50,31 +50,11 @@ static void stranger_run(uint32_t uid, int told_fd)
 		}
 	}
 	vb_check(write(told_fd, "", 1) == 1);
-	pause();
-	_exit(0);
 }
 
 static pid_t stranger_start(void)
 {
-	uint32_t uid = geteuid();
-	int fds[2];
-	char octet;
-	pid_t pid;
-
-	assert_int_equal(pipe(fds), 0);
-	pid = fork();
-	if (!pid)
-		stranger_run(uid, fds[1]);
-	close(fds[1]);
-	assert_int_equal(read(fds[0], &octet, 1), 1);
-	close(fds[0]);
-	return pid;
-}
-
-static void stranger_stop(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return child_tells(stranger_run, NULL, &(char){0}, 1);
 }
 
 static void limit_raise_for_names(void)
@@ -109,7 +89,7 @@ TEST(strangers_take_no_slot)
 	client = client_open();
 	assert_many_are_lent(client);
 	vb_hub_client_close(client);
-	stranger_stop(stranger);
+	child_kill(stranger);
 	hub_stop();
 	/* ... and beside one, which then has a next one. */
 	client = client_open();
@@ -118,7 +98,7 @@ TEST(strangers_take_no_slot)
 	hub_kill();
 	assert_many_are_lent(client);
 	vb_hub_client_close(client);
-	stranger_stop(stranger);
+	child_kill(stranger);
 }
 
 static bool name_of(int fd, struct sockaddr_un *name, socklen_t *bytes)
@@ -289,25 +269,14 @@ TEST(what_is_for_nobody_is_dropped)
 }
 
 /* A process that leases a slot and tells which, and does nothing more. */
-static pid_t holder_start(unsigned *slot)
+static void hold(int told_fd, void *arg)
 {
 	struct vb_hub_client *client;
-	int fds[2];
-	pid_t pid;
+	unsigned slot;
 
-	assert_int_equal(pipe(fds), 0);
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		vb_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
-		*slot = slot_lease(client).slot;
-		vb_check(write(fds[1], slot, sizeof(*slot)) == sizeof(*slot));
-		pause();
-	}
-	assert_int_equal(read(fds[0], slot, sizeof(*slot)), sizeof(*slot));
-	close(fds[0]);
-	close(fds[1]);
-	return pid;
+	vb_check(!vb_hub_client_open(&client, NULL, NULL, NULL));
+	slot = slot_lease(client).slot;
+	vb_check(write(told_fd, &slot, sizeof(slot)) == sizeof(slot));
 }
 
 TEST(what_is_for_the_dead_is_dropped)
@@ -317,10 +286,10 @@ TEST(what_is_for_the_dead_is_dropped)
 	pid_t pid;
 
 	client = client_open();
-	pid = holder_start(&dead);
+	pid = child_tells(hold, NULL, &dead, sizeof(dead));
 	datagrams_send(dead);
 	assert_true(octets_waiting() > 0);
-	stranger_stop(pid);
+	child_kill(pid);
 	/* What it left goes, and what comes then finds nothing open. */
 	assert_true(nothing_waits_soon());
 	datagrams_send(dead);
@@ -336,11 +305,11 @@ TEST(who_dies_without_a_hub_is_found_by_the_next)
 	pid_t pid;
 
 	client = client_open();
-	pid = holder_start(&dead);
+	pid = child_tells(hold, NULL, &dead, sizeof(dead));
 	/* Who lives would start the next hub at once. */
 	assert_int_equal(kill(pid, SIGSTOP), 0);
 	hub_kill();
-	stranger_stop(pid);
+	child_kill(pid);
 	datagrams_send(dead);
 	assert_true(octets_waiting() > 0);
 	slot = slot_lease(client);

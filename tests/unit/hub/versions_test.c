@@ -27,45 +27,31 @@ static int name_bind(int type, bool listens, const char *format, uint32_t uid)
 	return fd;
 }
 
-/* A program of the old version, which holds a slot, and its hub, if that lives. */
-static void old_run(const char *comm, bool is_hub, int told_fd)
+/* A program of the old version, which holds a slot, or its hub. */
+struct old {
+	const char *comm;
+	bool is_hub;
+};
+
+static void old_run(int told_fd, void *arg)
 {
+	const struct old *old = arg;
 	struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(PORT)};
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, comm);
+	prctl(PR_SET_NAME, old->comm);
 	vb_check(!setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)));
 	vb_check(!bind(fd, (struct sockaddr *)&address, sizeof(address)));
-	if (!is_hub)
+	if (!old->is_hub)
 		name_bind(SOCK_SEQPACKET, false, "verbatim-slot-%u-%d-1", geteuid());
 	else
 		name_bind(SOCK_SEQPACKET, true, "verbatim-hub-%u-%d", geteuid());
 	vb_check(write(told_fd, "", 1) == 1);
-	pause();
-	_exit(0);
 }
 
 static pid_t old_start(const char *comm, bool is_hub)
 {
-	int fds[2];
-	char octet;
-	pid_t pid;
-
-	assert_int_equal(pipe(fds), 0);
-	pid = fork();
-	if (!pid)
-		old_run(comm, is_hub, fds[1]);
-	close(fds[1]);
-	assert_int_equal(read(fds[0], &octet, 1), 1);
-	close(fds[0]);
-	return pid;
-}
-
-static void old_stop(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return child_tells(old_run, &(struct old){comm, is_hub}, &(char){0}, 1);
 }
 
 static void assert_says(const char *text, const char *format, int number)
@@ -92,13 +78,13 @@ TEST(an_old_hub_and_its_programs_are_named)
 	assert_says(text, "this is %d)", VB_HUB_PROTOCOL);
 	assert_says(text, ": pid %d (oldprogram); end them", program);
 	/* Its hub dies, and the program goes on. */
-	old_stop(hub);
+	child_kill(hub);
 	assert_int_equal(vb_hub_client_open(&client, NULL, NULL, NULL), EADDRINUSE);
 	vb_failure_words(text, sizeof(text), EADDRINUSE);
 	assert_says(text, "a hub that has died, of another version of verbatim (protocol %d", OLD);
 	assert_says(text, ": pid %d (oldprogram); end them", program);
 	/* What it says helps. */
-	old_stop(program);
+	child_kill(program);
 	client = client_open();
 	vb_hub_client_close(client);
 	hub_stop();

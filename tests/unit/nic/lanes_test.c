@@ -13,13 +13,12 @@ static void fill(struct side *s, uint32_t bytes)
 
 /* --- what goes through --- */
 
-LANES(messages_of_all_lengths_come_whole)
+RC_PAIR(messages_of_all_lengths_come_whole)
 {
 	static const uint32_t lengths[] = { 0,	   1,	  2,	 43,	44,	45,    56,   57,
 					    64,	   255,	  4096,	 32767, 32768,	32769, 65535,
 					    65536, 65537, 98304, 98305, 300001, 500000 };
 
-	pair_make(IBV_QPT_RC);
 	fill(&side[0], MEM_BYTES / 2);
 	for (unsigned i = 0; i < VB_ARRAY_LEN(lengths); i++) {
 		uint32_t bytes = lengths[i];
@@ -39,17 +38,15 @@ LANES(messages_of_all_lengths_come_whole)
 		assert_int_equal(side[1].mem[64 + bytes], 0xee);
 	}
 	assert_int_equal(side[0].sent + side[1].sent, 0);
-	pair_drop();
 }
 
-LANES(one_sided_operations_reach_memory)
+RC_PAIR(one_sided_operations_reach_memory)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 200000);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
 				  .send_flags = IBV_SEND_SIGNALED }, *bad;
 	uint64_t word = 40, found;
 
-	pair_make(IBV_QPT_RC);
 	fill(&side[0], 200000);
 	wr.wr.rdma.remote_addr = (uintptr_t)side[1].mem + 1000;
 	wr.wr.rdma.rkey = side[1].mr->ibv.rkey;
@@ -78,7 +75,6 @@ LANES(one_sided_operations_reach_memory)
 	memcpy(&word, side[1].mem, 8);
 	assert_int_equal(found, 40);
 	assert_int_equal(word, 42);
-	pair_drop();
 }
 
 LANES(a_nic_reaches_itself)
@@ -97,9 +93,8 @@ LANES(a_nic_reaches_itself)
 	pair_drop();
 }
 
-LANES(without_a_receive_the_sender_waits_and_tries_again)
+RC_PAIR(without_a_receive_the_sender_waits_and_tries_again)
 {
-	pair_make(IBV_QPT_RC);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	settle();
 	assert_no_wc(side[0].cq);
@@ -114,7 +109,6 @@ LANES(without_a_receive_the_sender_waits_and_tries_again)
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
-	pair_drop();
 }
 
 /* What a QP drops that is not ready comes again, at the cost of some milliseconds. */
@@ -143,11 +137,10 @@ LANES(a_peer_that_is_not_ready_yet_gets_it_later)
 }
 
 /* What is mapped for an object's next owner is there before the place to begin at is set. */
-LANES(nobody_looks_into_rings_while_they_change)
+RC_PAIR(nobody_looks_into_rings_while_they_change)
 {
 	struct vb_peer *peer;
 
-	pair_make(IBV_QPT_RC);
 	peer = vb_peer_find(side[1].nic, side[1].slot, side[0].slot);
 	qp_recv(&side[1], b, 2, 0, 100);
 	vb_peer_rx_pause(peer);
@@ -160,13 +153,11 @@ LANES(nobody_looks_into_rings_while_they_change)
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
-	pair_drop();
 }
 
 /* A peer that sleeps has not lost anything: its clock must not count against it. */
-LANES(a_peer_that_does_not_read_is_waited_for)
+RC_PAIR(a_peer_that_does_not_read_is_waited_for)
 {
-	pair_make(IBV_QPT_RC);
 	qp_recv(&side[1], b, 2, 0, 100);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -180,7 +171,6 @@ LANES(a_peer_that_does_not_read_is_waited_for)
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
-	pair_drop();
 }
 
 /* It read and dropped what was sent first, and then stopped reading what is sent again. */
@@ -228,9 +218,8 @@ LANES(a_qp_that_is_none_ends_in_retries_exceeded)
 	pair_drop();
 }
 
-LANES(unreliable_connections_lose_what_nobody_takes)
+UC_PAIR(unreliable_connections_lose_what_nobody_takes)
 {
-	pair_make(IBV_QPT_UC);
 	assert_int_equal(qp_send(&side[0], a, 1, 100000), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	settle();
@@ -241,17 +230,15 @@ LANES(unreliable_connections_lose_what_nobody_takes)
 	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
 	assert_int_equal(side[0].sent, 0);
-	pair_drop();
 }
 
 /* IBA 10.3.1.6: a local fault stops the send queue; what is posted behind it is not sent. */
-LANES(a_bad_key_stops_an_unreliable_connection)
+UC_PAIR(a_bad_key_stops_an_unreliable_connection)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 100);
 	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED }, *bad;
 
-	pair_make(IBV_QPT_UC);
 	qp_recv(&side[1], b, 9, 0, 100);
 	sge.lkey ^= 0x100;
 	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
@@ -266,7 +253,6 @@ LANES(a_bad_key_stops_an_unreliable_connection)
 	settle();
 	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 9, IBV_WC_SUCCESS);
-	pair_drop();
 }
 
 /* What is said with a message comes with it: immediate data, and that it is solicited. */
@@ -316,13 +302,12 @@ LANES(what_is_said_with_a_message_comes_with_it)
 }
 
 /* ibv_modify_qp(3): the event comes when what was begun is done, not some time later. */
-LANES(a_queue_tells_when_it_has_drained)
+RC_PAIR(a_queue_tells_when_it_has_drained)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct ibv_async_event event;
 	int events;
 
-	pair_make(IBV_QPT_RC);
 	qp_recv(&side[1], b, 2, 0, 100);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	events = side[0].signals[FD_ASYNC];
@@ -335,32 +320,17 @@ LANES(a_queue_tells_when_it_has_drained)
 	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_no_wc(side[0].cq);
-	pair_drop();
 }
 
 /* --- datagrams --- */
 
-static int datagram(uint64_t wr_id, uint32_t bytes, uint32_t lkey_off, uint32_t dqpn)
-{
-	struct ibv_sge sge = sge_of(&side[0], 0, bytes);
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
-				  .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
-
-	sge.lkey ^= lkey_off;
-	wr.wr.ud.ah = &ah->ibv;
-	wr.wr.ud.remote_qpn = dqpn;
-	wr.wr.ud.remote_qkey = QKEY;
-	return vb_qp_post_send(a, &wr, &bad);
-}
-
-LANES(datagrams_come_with_their_addresses)
+UD_PAIR(datagrams_come_with_their_addresses)
 {
 	struct ibv_wc wc;
 
-	datagrams_make();
 	fill(&side[0], 1000);
 	qp_recv(&side[1], b, 2, 0, 2000);
-	assert_int_equal(datagram(1, 999, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(1, 999, b->ibv.qp.qp_num), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	settle();
 	assert_int_equal(vb_cq_poll(side[1].cq, 1, &wc), 1);
@@ -373,30 +343,29 @@ LANES(datagrams_come_with_their_addresses)
 	assert_memory_equal(side[1].mem + 36, own_gid + 12, 4);
 	assert_int_equal(side[1].mem[21], 0xb4);
 	assert_int_equal(side[0].sent, 0);
-	datagrams_drop();
 }
 
 /* IBA 10.3.1.6: a local fault stops the send queue, and what waits behind it is flushed. */
-LANES(a_datagram_with_a_bad_key_stops_the_queue)
+UD_PAIR(a_datagram_with_a_bad_key_stops_the_queue)
 {
-	datagrams_make();
-	assert_int_equal(datagram(1, 100, 0x100, b->ibv.qp.qp_num), 0);
+	struct ibv_sge keyless = sge_of(&side[0], 0, 100);
+
+	keyless.lkey ^= 0x100;
+	assert_int_equal(datagram_of(keyless, 1, b->ibv.qp.qp_num), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(vb_qp_state(a), IBV_QPS_SQE);
-	assert_int_equal(datagram(2, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(2, 100, b->ibv.qp.qp_num), 0);
 	assert_wc(side[0].cq, 2, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(qp_step(a, IBV_QPS_ERR, 0), 0);
-	assert_int_equal(datagram(3, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(3, 100, b->ibv.qp.qp_num), 0);
 	assert_wc(side[0].cq, 3, IBV_WC_WR_FLUSH_ERR);
-	datagrams_drop();
 }
 
-LANES(a_drained_queue_holds_datagrams_back)
+UD_PAIR(a_drained_queue_holds_datagrams_back)
 {
-	datagrams_make();
 	qp_recv(&side[1], b, 9, 0, 2000);
 	assert_int_equal(qp_step(a, IBV_QPS_SQD, 0), 0);
-	assert_int_equal(datagram(1, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(1, 100, b->ibv.qp.qp_num), 0);
 	settle();
 	assert_no_wc(side[0].cq);
 	assert_no_wc(side[1].cq);
@@ -404,45 +373,40 @@ LANES(a_drained_queue_holds_datagrams_back)
 	settle();
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 9, IBV_WC_SUCCESS);
-	datagrams_drop();
 }
 
 /* One after another, each by its own way: the order of completions is that of posting. */
-LANES(datagrams_go_by_ring_and_wire_in_turns)
+UD_PAIR(datagrams_go_by_ring_and_wire_in_turns)
 {
 	uint32_t nobody = (uint32_t)99 << VB_INDEX_BITS | 5;
 
-	datagrams_make();
 	for (unsigned i = 0; i < 10; i++)
 		qp_recv(&side[1], b, 100 + i, 0, 2000);
 	for (unsigned i = 0; i < 20; i++)
-		assert_int_equal(datagram(i, 100, 0, i % 2 ? nobody : b->ibv.qp.qp_num), 0);
+		assert_int_equal(datagram(i, 100, i % 2 ? nobody : b->ibv.qp.qp_num), 0);
 	settle();
 	for (unsigned i = 0; i < 20; i++)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 10; i++)
 		assert_wc(side[1].cq, 100 + i, IBV_WC_SUCCESS);
 	assert_int_equal(side[0].sent, 10);
-	datagrams_drop();
 }
 
-LANES(one_that_cannot_be_reached_is_not_asked_each_time)
+UD_PAIR(one_that_cannot_be_reached_is_not_asked_each_time)
 {
-	datagrams_make();
 	side[1].refuses = EOPNOTSUPP;
 	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(datagram(i, 100, 0, b->ibv.qp.qp_num), 0);
+		assert_int_equal(datagram(i, 100, b->ibv.qp.qp_num), 0);
 	assert_int_equal(side[0].reaches, 1);
 	assert_int_equal(side[0].sent, 5);
 	fake_ns += 200000000;
 	side[1].refuses = 0;
-	assert_int_equal(datagram(5, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(5, 100, b->ibv.qp.qp_num), 0);
 	assert_int_equal(side[0].reaches, 2);
 	assert_int_equal(side[0].sent, 5);
 	for (unsigned i = 0; i < 6; i++)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 	settle();
-	datagrams_drop();
 }
 
 /* --- which way a connection goes --- */
@@ -452,7 +416,7 @@ LANES(connecting_asks_again)
 {
 	datagrams_make();
 	side[1].refuses = ENOENT;
-	assert_int_equal(datagram(1, 100, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(1, 100, b->ibv.qp.qp_num), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(side[0].sent, 1);
 	side[1].refuses = 0;
@@ -494,13 +458,12 @@ LANES(frames_of_another_peer_are_dropped)
 }
 
 /* A datagram's sender must be of the slot that the ring is of. */
-LANES(datagrams_in_another_s_name_are_dropped)
+UD_PAIR(datagrams_in_another_s_name_are_dropped)
 {
 	struct vb_ring_tx *tx;
 
-	datagrams_make();
 	qp_recv(&side[1], b, 2, 0, 1000);
-	assert_int_equal(datagram(1, 8, 0, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(1, 8, b->ibv.qp.qp_num), 0);
 	settle();
 	assert_wc(side[1].cq, 2, IBV_WC_SUCCESS);
 	qp_recv(&side[1], b, 3, 0, 1000);
@@ -523,18 +486,16 @@ LANES(datagrams_in_another_s_name_are_dropped)
 	}
 	assert_wc(side[1].cq, 3, IBV_WC_SUCCESS);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
-	datagrams_drop();
 }
 
 /* Who is connected through a ring hears nothing from the wire, however well it fits. */
-LANES(the_wire_is_not_listened_to)
+RC_PAIR(the_wire_is_not_listened_to)
 {
 	uint8_t frame[VB_BTH_BYTES + 8 + VB_ICRC_BYTES];
 	struct vb_frame in = { .data = frame, .bytes = sizeof(frame) };
 	struct vb_pkt pkt = { .opcode = VB_OP_RC_SEND_ONLY, .pkey = VB_PKEY_DEFAULT,
 			      .ackreq = true, .psn = 0x100 };
 
-	pair_make(IBV_QPT_RC);
 	qp_recv(&side[1], b, 2, 0, 100);
 	pkt.dqpn = b->ibv.qp.qp_num;
 	in.path.sport = VB_ROCE_PORT;
@@ -548,7 +509,6 @@ LANES(the_wire_is_not_listened_to)
 	vb_nic_rx_drop(side[1].nic);
 	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_STRANGER), 1);
 	assert_no_wc(side[1].cq);
-	pair_drop();
 }
 
 /* After RESET a QP belongs to nobody, and may go another way the next time. */

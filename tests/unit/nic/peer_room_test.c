@@ -319,17 +319,10 @@ LANES(who_waits_again_sleeps_again)
 }
 
 /* One who only sends has rings one way: it is rung for all the same. */
-LANES(one_who_never_receives_is_rung_for_too)
+UD_PAIR(one_who_never_receives_is_rung_for_too)
 {
-	struct ibv_sge sge = sge_of(&side[0], 0, 8);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
-
-	datagrams_make();
-	wr.wr.ud.ah = &ah->ibv;
-	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
-	wr.wr.ud.remote_qkey = QKEY;
 	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
-		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+		assert_int_equal(datagram(i, 8, b->ibv.qp.qp_num), 0);
 	assert_int_equal(side[1].reaches, 0);
 	assert_true(vb_nic_asleep(side[0].nic));
 	scan_all(&side[1]);
@@ -337,7 +330,6 @@ LANES(one_who_never_receives_is_rung_for_too)
 	vb_nic_awake(side[0].nic);
 	settle();
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 0);
-	datagrams_drop();
 }
 
 /* The room came just before we lay down: then there is something to do. */
@@ -358,30 +350,17 @@ LANES(nobody_sleeps_over_room)
 
 /* --- datagrams --- */
 
-static int datagram(uint64_t wr_id, uint32_t dqpn)
-{
-	struct ibv_sge sge = sge_of(&side[0], 0, 8);
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
-				  .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
-
-	wr.wr.ud.ah = &ah->ibv;
-	wr.wr.ud.remote_qpn = dqpn;
-	wr.wr.ud.remote_qkey = QKEY;
-	return vb_qp_post_send(a, &wr, &bad);
-}
-
 /* A reader that is stopped costs datagrams, but not for ever, and not those for others. */
-LANES(datagrams_for_one_who_does_not_read_are_lost)
+UD_PAIR(datagrams_for_one_who_does_not_read_are_lost)
 {
 	struct side *third = side_make(SLOT_FIRST + 2, 300);
 	struct vb_qp *c = qp_make(third, IBV_QPT_UD);
 
-	datagrams_make();
 	qp_ready(c, 0);
 	qp_recv(third, c, 77, 0, 1000);
 	for (unsigned i = 0; i < VB_RING_SLOTS + 5; i++)
-		assert_int_equal(datagram(i, b->ibv.qp.qp_num), 0);
-	assert_int_equal(datagram(999, c->ibv.qp.qp_num), 0);
+		assert_int_equal(datagram(i, 8, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(999, 8, c->ibv.qp.qp_num), 0);
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS);
 	assert_true(vb_nic_deadline_ns(side[0].nic) <= fake_ns + 20000000);
 	fake_ns += 19999999;
@@ -401,34 +380,32 @@ LANES(datagrams_for_one_who_does_not_read_are_lost)
 	/* Once the reader is back, all is well. */
 	settle();
 	qp_recv(&side[1], b, 88, 0, 1000);
-	assert_int_equal(datagram(1, b->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(1, 8, b->ibv.qp.qp_num), 0);
 	settle();
 	assert_wc(side[1].cq, 88, IBV_WC_SUCCESS);
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 5);
 	drop_qp(c);
-	datagrams_drop();
 }
 
 /* It waits where the datagram goes that is next, not where one went that has left since. */
-LANES(a_datagram_waits_at_its_own_lane)
+UD_PAIR(a_datagram_waits_at_its_own_lane)
 {
 	struct side *third = side_make(SLOT_FIRST + 2, 300);
 	struct vb_qp *c = qp_make(third, IBV_QPT_UD);
 	struct vb_lane *first, *second;
 
-	datagrams_make();
 	qp_ready(c, 0);
 	for (unsigned i = 0; i < VB_RING_SLOTS; i++)
-		assert_int_equal(datagram(i, c->ibv.qp.qp_num), 0);
+		assert_int_equal(datagram(i, 8, c->ibv.qp.qp_num), 0);
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS);
 	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
-		assert_int_equal(datagram(i, b->ibv.qp.qp_num), 0);
+		assert_int_equal(datagram(i, 8, b->ibv.qp.qp_num), 0);
 	first = a->lane.waits;
 	assert_non_null(first);
 	assert_int_equal(first->peer->slot, side[1].slot);
 	scan_all(&side[1]);
 	/* There is room at the first, which it takes by posting; and none at the second. */
-	assert_int_equal(datagram(0, c->ibv.qp.qp_num), 0);
+	assert_int_equal(datagram(0, 8, c->ibv.qp.qp_num), 0);
 	second = a->lane.waits;
 	assert_non_null(second);
 	assert_int_equal(second->peer->slot, third->slot);
@@ -438,5 +415,4 @@ LANES(a_datagram_waits_at_its_own_lane)
 	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS + 2);
 	drop_qp(c);
-	datagrams_drop();
 }

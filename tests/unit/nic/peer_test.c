@@ -23,9 +23,8 @@ static void death(void)
 
 /* --- the end of a peer --- */
 
-LANES(what_was_outstanding_fails_at_once)
+RC_PAIR(what_was_outstanding_fails_at_once)
 {
-	pair_make(IBV_QPT_RC);
 	for (unsigned i = 0; i < 3; i++)
 		qp_recv(&side[1], b, 50 + i, 0, 100);
 	for (unsigned i = 0; i < 3; i++)
@@ -53,13 +52,11 @@ LANES(what_was_outstanding_fails_at_once)
 	vb_nic_lanes_scan(side[0].nic);
 	assert_no_wc(side[0].cq);
 	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
-	pair_drop();
 }
 
 /* Nothing was outstanding: nothing fails, before something is posted. */
-LANES(an_idle_connection_fails_when_it_is_used)
+RC_PAIR(an_idle_connection_fails_when_it_is_used)
 {
-	pair_make(IBV_QPT_RC);
 	qp_recv(&side[0], a, 60, 0, 100);
 	death();
 	assert_no_wc(side[0].cq);
@@ -67,7 +64,6 @@ LANES(an_idle_connection_fails_when_it_is_used)
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
 	assert_wc(side[0].cq, 60, IBV_WC_WR_FLUSH_ERR);
-	pair_drop();
 }
 
 LANES(one_that_only_receives_is_left_alone)
@@ -86,9 +82,8 @@ LANES(one_that_only_receives_is_left_alone)
 }
 
 /* Being drained, it has begun nothing that could fail; what was queued does once it may go. */
-LANES(a_drained_queue_fails_when_it_goes_on)
+RC_PAIR(a_drained_queue_fails_when_it_goes_on)
 {
-	pair_make(IBV_QPT_RC);
 	assert_int_equal(qp_step(a, IBV_QPS_SQD, 0), 0);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	death();
@@ -96,29 +91,25 @@ LANES(a_drained_queue_fails_when_it_goes_on)
 	assert_int_equal(vb_qp_state(a), IBV_QPS_SQD);
 	assert_int_equal(qp_step(a, IBV_QPS_RTS, 0), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
-	pair_drop();
 }
 
-LANES(what_is_unreliable_is_lost_without_a_word)
+UC_PAIR(what_is_unreliable_is_lost_without_a_word)
 {
-	pair_make(IBV_QPT_UC);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	death();
 	assert_int_equal(qp_send(&side[0], a, 2, 100000), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_SUCCESS);
 	assert_wc(side[0].cq, 2, IBV_WC_SUCCESS);
 	assert_int_equal(vb_qp_state(a), IBV_QPS_RTS);
-	pair_drop();
 }
 
 /* But a fault of one's own is one, whoever is there. */
-LANES(one_s_own_faults_are_told_all_the_same)
+UC_PAIR(one_s_own_faults_are_told_all_the_same)
 {
 	struct ibv_sge sge = sge_of(&side[0], 0, 100);
 	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED }, *bad;
 
-	pair_make(IBV_QPT_UC);
 	death();
 	sge.length = (1u << 31) + 1;
 	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
@@ -129,14 +120,12 @@ LANES(one_s_own_faults_are_told_all_the_same)
 	sge.lkey ^= 0x100;
 	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_LOC_PROT_ERR);
-	pair_drop();
 }
 
-LANES(who_waits_for_room_at_the_dead_is_let_go)
+RC_PAIR(who_waits_for_room_at_the_dead_is_let_go)
 {
 	struct vb_qp *c, *d;
 
-	pair_make(IBV_QPT_RC);
 	c = qp_make(&side[0], IBV_QPT_UC);
 	d = qp_make(&side[1], IBV_QPT_UC);
 	qp_connect(c, d);
@@ -155,7 +144,6 @@ LANES(who_waits_for_room_at_the_dead_is_let_go)
 	assert_wc(side[0].cq, 1000 + VB_RING_SLOTS, IBV_WC_SUCCESS);
 	drop_qp(c);
 	drop_qp(d);
-	pair_drop();
 }
 
 /*
@@ -176,9 +164,8 @@ static void write_on(void)
 	vb_ring_publish(tx, 16, 0);
 }
 
-LANES(one_who_writes_on_does_not_keep_us)
+RC_PAIR(one_who_writes_on_does_not_keep_us)
 {
-	pair_make(IBV_QPT_RC);
 	write_on();
 	fake_ns_hook = write_on;
 	alarm(60);
@@ -188,7 +175,6 @@ LANES(one_who_writes_on_does_not_keep_us)
 	assert_true(stat_of(&side[0], VB_STAT_RX_LANE_FRAMES) <= VB_RING_SLOTS + 64);
 	assert_int_equal(qp_send(&side[0], a, 1, 100), 0);
 	assert_wc(side[0].cq, 1, IBV_WC_RETRY_EXC_ERR);
-	pair_drop();
 }
 
 /* --- those that come after --- */
@@ -235,13 +221,12 @@ LANES(the_slot_s_next_owner_is_another_peer)
 }
 
 /* Its successor is there before we hear of its end. */
-LANES(a_successor_may_come_before_the_news)
+RC_PAIR(a_successor_may_come_before_the_news)
 {
 	struct vb_peer *peer;
 	struct side *heir;
 	struct vb_qp *c, *d;
 
-	pair_make(IBV_QPT_RC);
 	peer = a->to.peer;
 	side_die(&side[1]);
 	heir = side_make(side[1].slot, 5000);
@@ -260,7 +245,6 @@ LANES(a_successor_may_come_before_the_news)
 	assert_exchange(&side[0], c, heir, d);
 	drop_qp(c);
 	drop_qp(d);
-	pair_drop();
 }
 
 LANES(peer_objects_are_used_again)
@@ -291,11 +275,10 @@ LANES(peer_objects_are_used_again)
 }
 
 /* The process died between being found and being held: the QP goes by wire, and hears nothing. */
-LANES(nobody_is_bound_to_the_dead)
+RC_PAIR(nobody_is_bound_to_the_dead)
 {
 	struct vb_peer *peer;
 
-	pair_make(IBV_QPT_RC);
 	peer = a->to.peer;
 	assert_int_equal(qp_step(a, IBV_QPS_RESET, 0), 0);
 	death();
@@ -311,7 +294,6 @@ LANES(nobody_is_bound_to_the_dead)
 	vb_qp_bind_locked(a, peer, (SLOT_FIRST + 1) << VB_INDEX_BITS | 7);
 	assert_null(a->to.peer);
 	assert_int_equal(atomic_load(&peer->refs), 1);
-	pair_drop();
 }
 
 /* A datagram that waited at the dead goes where the slot's next owner is. */
@@ -452,9 +434,8 @@ LANES(nobody_is_drowned_by_others_traffic)
 
 /* --- bells --- */
 
-LANES(a_sleeper_is_rung_for_once)
+UC_PAIR(a_sleeper_is_rung_for_once)
 {
-	pair_make(IBV_QPT_UC);
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	assert_int_equal(side[1].bells, 0);
 	settle();
@@ -469,31 +450,22 @@ LANES(a_sleeper_is_rung_for_once)
 		settle();
 		assert_int_equal(side[1].bells, i);
 	}
-	pair_drop();
 }
 
 /* Datagrams, which are bound to nobody, ring as well. */
-LANES(a_datagram_wakes_whom_it_is_for)
+UD_PAIR(a_datagram_wakes_whom_it_is_for)
 {
-	struct ibv_sge sge = sge_of(&side[0], 0, 8);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
-
-	datagrams_make();
-	wr.wr.ud.ah = &ah->ibv;
-	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
-	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	assert_int_equal(datagram(1, 8, b->ibv.qp.qp_num), 0);
 	settle();
 	assert_true(vb_nic_asleep(side[1].nic));
-	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	assert_int_equal(datagram(2, 8, b->ibv.qp.qp_num), 0);
 	assert_int_equal(side[1].bells, 1);
 	vb_nic_awake(side[1].nic);
 	settle();
-	datagrams_drop();
 }
 
-LANES(nobody_sleeps_over_frames)
+UC_PAIR(nobody_sleeps_over_frames)
 {
-	pair_make(IBV_QPT_UC);
 	assert_true(vb_nic_asleep(side[1].nic));
 	vb_nic_awake(side[1].nic);
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
@@ -503,7 +475,6 @@ LANES(nobody_sleeps_over_frames)
 	assert_true(vb_nic_asleep(side[1].nic));
 	vb_nic_awake(side[1].nic);
 	assert_int_equal(atomic_load(&side[1].nic->export->sleep_epoch) % 2, 0);
-	pair_drop();
 }
 
 /* As if it had lain down while we published, and each had just missed the other. */
@@ -513,9 +484,8 @@ static void lie_down_unseen(struct side *s)
 }
 
 /* Of two sleepers in one process, one gets up: the other one's bell must be rung again. */
-LANES(each_sleeper_is_rung_for)
+UC_PAIR(each_sleeper_is_rung_for)
 {
-	pair_make(IBV_QPT_UC);
 	assert_true(vb_nic_asleep(side[1].nic));
 	assert_true(vb_nic_asleep(side[1].nic));
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
@@ -528,13 +498,11 @@ LANES(each_sleeper_is_rung_for)
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	assert_int_equal(side[1].bells, 2);
 	settle();
-	pair_drop();
 }
 
 /* Somebody who was awake took the bell's octets and the frames: the sleeper slept through it. */
-LANES(a_bell_that_another_heard_is_rung_again)
+UC_PAIR(a_bell_that_another_heard_is_rung_again)
 {
-	pair_make(IBV_QPT_UC);
 	assert_true(vb_nic_asleep(side[1].nic));
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	assert_int_equal(side[1].bells, 1);
@@ -548,12 +516,10 @@ LANES(a_bell_that_another_heard_is_rung_again)
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	assert_int_equal(side[1].bells, 2);
 	settle();
-	pair_drop();
 }
 
-LANES(a_missed_sleeper_is_rung_for_later)
+UC_PAIR(a_missed_sleeper_is_rung_for_later)
 {
-	pair_make(IBV_QPT_UC);
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	lie_down_unseen(&side[1]);
 	assert_int_equal(side[1].bells, 0);
@@ -571,7 +537,6 @@ LANES(a_missed_sleeper_is_rung_for_later)
 	assert_int_equal(side[1].bells, 2);
 	vb_nic_awake(side[1].nic);
 	settle();
-	pair_drop();
 }
 
 /* One who sends and never looks at anything again: a clock does it for him. */
@@ -602,9 +567,8 @@ LANES(a_missed_sleeper_is_rung_for_by_the_clock)
 }
 
 /* Where traffic goes both ways, the very next poll sees it. */
-LANES(the_next_poll_rings_for_a_friend)
+RC_PAIR(the_next_poll_rings_for_a_friend)
 {
-	pair_make(IBV_QPT_RC);
 	assert_exchange(&side[0], a, &side[1], b);
 	assert_exchange(&side[1], b, &side[0], a);
 	qp_recv(&side[1], b, 1, 0, 8);
@@ -614,7 +578,6 @@ LANES(the_next_poll_rings_for_a_friend)
 	assert_int_equal(side[1].bells, 1);
 	vb_nic_awake(side[1].nic);
 	settle();
-	pair_drop();
 }
 
 /* --- peers out of their mind --- */
@@ -636,11 +599,10 @@ static void assert_peer_is_given_up(void)
 	assert_int_equal(vb_nic_deadline_ns(side[0].nic), UINT64_MAX);
 }
 
-LANES(a_producer_of_nonsense_is_as_good_as_dead)
+RC_PAIR(a_producer_of_nonsense_is_as_good_as_dead)
 {
 	struct vb_ring_tx *tx;
 
-	pair_make(IBV_QPT_RC);
 	tx = &peer_of(&side[1], &side[0])->lane[b->ibv.qp.qp_num % VB_RING_LANES].tx;
 	assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	atomic_store(&tx->shared->slot[0].mark, 0xffull << 56 | 1);
@@ -648,52 +610,41 @@ LANES(a_producer_of_nonsense_is_as_good_as_dead)
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_MALFORMED), 1);
 	assert_peer_is_given_up();
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_MALFORMED), 1);
-	pair_drop();
 }
 
-LANES(a_consumer_of_nonsense_is_as_good_as_dead)
+RC_PAIR(a_consumer_of_nonsense_is_as_good_as_dead)
 {
 	struct vb_ring_shared *shared;
 
-	pair_make(IBV_QPT_RC);
 	shared = a->lane.tx->tx.shared;
 	for (unsigned i = 0; i < VB_RING_SLOTS + 3; i++)
 		assert_int_equal(qp_send(&side[0], a, 1, 8), 0);
 	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 1);
 	atomic_store(&shared->tail, 0x1000);
 	assert_peer_is_given_up();
-	pair_drop();
 }
 
-LANES(datagrams_to_one_out_of_its_mind_are_lost)
+UD_PAIR(datagrams_to_one_out_of_its_mind_are_lost)
 {
-	struct ibv_sge sge = sge_of(&side[0], 0, 8);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
 	struct vb_ring_shared *shared;
 
-	datagrams_make();
-	wr.wr.ud.ah = &ah->ibv;
-	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
 	for (unsigned i = 0; i < VB_RING_SLOTS; i++)
-		assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+		assert_int_equal(datagram(i, 8, b->ibv.qp.qp_num), 0);
 	shared = peer_of(&side[0], &side[1])->lane[a->ibv.qp.qp_num % VB_RING_LANES].tx.shared;
 	atomic_store(&shared->tail, 0x1000);
-	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+	assert_int_equal(datagram(VB_RING_SLOTS, 8, b->ibv.qp.qp_num), 0);
 	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
-		assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
+		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 1);
-	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
-	datagrams_drop();
+	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
 }
 
 /* Its own QPs may be as foul as they like: frames for others' QPs are dropped and counted. */
-LANES(frames_that_are_none_are_counted)
+RC_PAIR(frames_that_are_none_are_counted)
 {
 	struct vb_ring_tx *tx;
 	uint8_t *to;
 
-	pair_make(IBV_QPT_RC);
 	tx = &peer_of(&side[1], &side[0])->lane[0].tx;
 	for (unsigned head = 0; head <= VB_RING_HEAD_BYTES_MAX; head++) {
 		to = vb_ring_reserve(tx, head, 100);
@@ -727,5 +678,4 @@ LANES(frames_that_are_none_are_counted)
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_NO_QP), 1);
 	assert_false(atomic_load(&peer_of(&side[0], &side[1])->broken));
 	assert_exchange(&side[0], a, &side[1], b);
-	pair_drop();
 }

@@ -252,10 +252,9 @@ STEER_TEST(test_drop)
 STEER_TEST(test_egress)
 {
 	struct vb_steer_flow *drop, *pass;
-	struct frame frame = { .bytes = 0 };
+	struct frame frame = frame_of(0x0806);
 	struct flow flow;
 
-	frame_eth(&frame, frame_dst_mac, 0x0806);
 	assert_true(vb_steer_sends(fix.nic, frame.octets, frame.bytes));
 	flow_begin(&flow, IBV_FLOW_ATTR_NORMAL);
 	flow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;

@@ -306,31 +306,27 @@ WAY(uc_hears_both_ways)
 
 /* --- datagrams --- */
 
-static void datagrams_begin(void)
+static int begin_ud(void **state)
 {
+	begin(state);
 	datagrams_make();
 	unknown(1);
+	return 0;
 }
 
-static void datagram(uint64_t wr_id)
-{
-	struct ibv_sge sge = sge_of(&side[0], 0, 100);
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
-				  .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+#define WAY_UD(name) TEST_BETWEEN(name, begin_ud, ud_end)
 
-	wr.wr.ud.ah = &ah->ibv;
-	wr.wr.ud.remote_qpn = b->ibv.qp.qp_num;
-	wr.wr.ud.remote_qkey = QKEY;
-	assert_int_equal(vb_qp_post_send(a, &wr, &bad), 0);
+static void send_one(uint64_t wr_id)
+{
+	assert_int_equal(datagram(wr_id, 100, b->ibv.qp.qp_num), 0);
 }
 
-WAY(datagrams_wait_for_the_answer)
+WAY_UD(datagrams_wait_for_the_answer)
 {
-	datagrams_begin();
 	for (uint64_t i = 0; i < 3; i++)
 		qp_recv(&side[1], b, i, AT, 1000);
 	for (uint64_t i = 0; i < 3; i++)
-		datagram(i);
+		send_one(i);
 	/* Asked once for all of them. */
 	assert_int_equal(side[0].reaches, 1);
 	run();
@@ -342,15 +338,13 @@ WAY(datagrams_wait_for_the_answer)
 		assert_wc(side[1].cq, i, IBV_WC_SUCCESS);
 	}
 	assert_int_equal(side[0].sent, 0);
-	datagrams_drop();
 }
 
-WAY(datagrams_do_not_wait_for_long)
+WAY_UD(datagrams_do_not_wait_for_long)
 {
-	datagrams_begin();
 	for (uint64_t i = 0; i < 4; i++)
 		qp_recv(&side[1], b, i, AT, 1000);
-	datagram(0);
+	send_one(0);
 	fake_ns += 50000000;
 	vb_nic_turn(side[0].nic);
 	run();
@@ -358,7 +352,7 @@ WAY(datagrams_do_not_wait_for_long)
 	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
 	/* From then on, at once; and it is not asked again. */
 	for (uint64_t i = 1; i < 3; i++) {
-		datagram(i);
+		send_one(i);
 		run();
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 		assert_wc(side[1].cq, i, IBV_WC_SUCCESS);
@@ -366,43 +360,41 @@ WAY(datagrams_do_not_wait_for_long)
 	assert_int_equal(side[0].sent, 3);
 	assert_int_equal(side[0].reaches, 1);
 	answered(0, 0);
-	datagram(3);
+	send_one(3);
 	run();
 	assert_wc(side[0].cq, 3, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 3, IBV_WC_SUCCESS);
 	assert_int_equal(side[0].sent, 3);
-	datagrams_drop();
 }
 
 /* An answer that says no; after a while it is asked again. */
-WAY(who_refuses_is_left_alone)
+WAY_UD(who_refuses_is_left_alone)
 {
-	datagrams_begin();
 	for (uint64_t i = 0; i < 3; i++)
 		qp_recv(&side[1], b, i, AT, 1000);
-	datagram(0);
+	send_one(0);
 	answered(0, ETIMEDOUT);
 	run();
 	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
-	datagram(1);
+	send_one(1);
 	assert_int_equal(side[0].sent, 2);
 	assert_int_equal(side[0].reaches, 1);
 	fake_ns += LONG_NS;
 	side[1].refuses = ASKED;
-	datagram(2);
+	send_one(2);
 	assert_int_equal(side[0].sent, 2);
 	assert_int_equal(side[0].reaches, 2);
 	answered(0, EOPNOTSUPP);
 	assert_int_equal(side[0].sent, 3);
 	run();
-	datagrams_drop();
 }
 
 /* A QP that waits is destroyed; the answer finds nobody. */
 WAY(one_that_waits_may_go)
 {
-	datagrams_begin();
-	datagram(0);
+	datagrams_make();
+	unknown(1);
+	send_one(0);
 	datagrams_drop();
 	answered(0, 0);
 }
@@ -415,10 +407,9 @@ static void await_in_vain(void *arg, uint16_t own_slot, uint16_t slot)
 /* A program that has posted need not wait for the completion before it destroys the QP, or ends. */
 static void what_was_posted_leaves_first(bool all)
 {
-	datagrams_begin();
 	side[0].peers.await = await_in_vain;
 	qp_recv(&side[1], b, 0, AT, 1000);
-	datagram(0);
+	send_one(0);
 	assert_int_equal(side[0].sent, 0);
 	if (all)
 		vb_ways_finish(side[0].nic);
@@ -428,15 +419,14 @@ static void what_was_posted_leaves_first(bool all)
 	run();
 	assert_wc(side[0].cq, 0, IBV_WC_SUCCESS);
 	assert_wc(side[1].cq, 0, IBV_WC_SUCCESS);
-	datagrams_drop();
 }
 
-WAY(what_was_posted_leaves_before_the_qp)
+WAY_UD(what_was_posted_leaves_before_the_qp)
 {
 	what_was_posted_leaves_first(false);
 }
 
-WAY(what_was_posted_leaves_before_the_process)
+WAY_UD(what_was_posted_leaves_before_the_process)
 {
 	what_was_posted_leaves_first(true);
 }

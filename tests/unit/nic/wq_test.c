@@ -3,18 +3,29 @@
 #include "wq_fixture.h"
 
 /* Work queues are for what comes by the Ethernet segment, and there is one. */
+static struct vb_cq *cq;
+static struct vb_mr *mr;
+
 static int begin_wq(void **state)
 {
 	begin(state);
 	side_use_segment(&fix);
+	cq = make_cq(64, NULL);
+	mr = make_mr();
 	return 0;
 }
 
-#define WITH_SEGMENT(name) TEST_BETWEEN(name, begin_wq, end)
+static int end_wq(void **state)
+{
+	assert_int_equal(vb_mr_dereg(mr), 0);
+	drop_cq(cq);
+	return end(state);
+}
+
+#define WITH_SEGMENT(name) TEST_BETWEEN(name, begin_wq, end_wq)
 
 WITH_SEGMENT(test_creation)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
 	struct ibv_wq_init_attr good = wq_init(cq), attr = good;
 	struct ibv_context other = {.device = NULL};
 	struct vb_rwq *wq, *second;
@@ -61,18 +72,15 @@ WITH_SEGMENT(test_creation)
 	atomic_store(&fix.nic->special.rwqs.count, 0);
 	fix.nic->host.segment = NULL;
 	assert_int_equal(vb_rwq_create(fix.ctx, &attr, &wq), EOPNOTSUPP);
-	drop_cq(cq);
 }
 
 WITH_SEGMENT(test_what_it_needs_stays)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0);
 
 	assert_int_equal(vb_cq_destroy(cq), EBUSY);
 	assert_int_equal(vb_pd_destroy(fix.pd), EBUSY);
 	drop_wq(wq);
-	drop_cq(cq);
 }
 
 /* Every pair of states; what is refused changes nothing. */
@@ -83,7 +91,6 @@ WITH_SEGMENT(test_transitions)
 		[IBV_WQS_RDY] = {true, true, true},
 		[IBV_WQS_ERR] = {true, false, true},
 	};
-	struct vb_cq *cq = make_cq(16, NULL);
 
 	for (unsigned from = 0; from < 3; from++) {
 		for (unsigned to = 0; to < 5; to++) {
@@ -100,12 +107,10 @@ WITH_SEGMENT(test_transitions)
 			drop_wq(wq);
 		}
 	}
-	drop_cq(cq);
 }
 
 WITH_SEGMENT(test_modify)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, IBV_WQ_FLAGS_SCATTER_FCS);
 	struct ibv_wq_attr attr = {.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE,
 				   .wq_state = IBV_WQS_RDY,
@@ -131,14 +136,11 @@ WITH_SEGMENT(test_modify)
 		assert_int_equal(vb_rwq_modify(wq, &attr), EOPNOTSUPP);
 	}
 	drop_wq(wq);
-	drop_cq(cq);
 }
 
 WITH_SEGMENT(test_posting)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0);
-	struct vb_mr *mr = make_mr();
 
 	assert_int_equal(post(wq, mr, 0, BUFFER_BYTES), EINVAL);
 	assert_int_equal(wq_state_set(wq, IBV_WQS_RDY), 0);
@@ -161,15 +163,11 @@ WITH_SEGMENT(test_posting)
 	assert_int_equal(wq_state_set(wq, IBV_WQS_RESET), 0);
 	assert_empty(cq);
 	drop_wq(wq);
-	assert_int_equal(vb_mr_dereg(mr), 0);
-	drop_cq(cq);
 }
 
 WITH_SEGMENT(test_receiving)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0);
-	struct vb_mr *mr = make_mr();
 	struct frame frame;
 	struct vb_cqe cqe;
 
@@ -194,18 +192,14 @@ WITH_SEGMENT(test_receiving)
 	give(wq, &frame, 0);
 	assert_int_equal(taken(cq, wq, IBV_WC_SUCCESS).wc.wc_flags, 0);
 	drop_wq(wq);
-	assert_int_equal(vb_mr_dereg(mr), 0);
-	drop_cq(cq);
 }
 
 WITH_SEGMENT(test_flags)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, IBV_WQ_FLAGS_SCATTER_FCS | IBV_WQ_FLAGS_CVLAN_STRIPPING |
 						IBV_WQ_FLAGS_PCI_WRITE_END_PADDING);
 	struct ibv_wq_attr keep = {.attr_mask = IBV_WQ_ATTR_FLAGS,
 				   .flags_mask = IBV_WQ_FLAGS_CVLAN_STRIPPING};
-	struct vb_mr *mr = make_mr();
 	uint8_t fcs[VB_ETH_FCS_BYTES];
 	struct frame frame;
 	struct vb_cqe cqe;
@@ -229,15 +223,11 @@ WITH_SEGMENT(test_flags)
 	assert_int_equal(cqe.wc.byte_len, frame.bytes + 4);
 	assert_int_equal(cqe.cvlan, 0);
 	drop_wq(wq);
-	assert_int_equal(vb_mr_dereg(mr), 0);
-	drop_cq(cq);
 }
 
 /* A request that ends in error takes the queue along: completions tell of all of them. */
 WITH_SEGMENT(test_errors)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
-	struct vb_mr *mr = make_mr();
 	struct frame frame;
 
 	frame_make(&frame, 1, 2);
@@ -256,16 +246,13 @@ WITH_SEGMENT(test_errors)
 		assert_int_equal(fix.signals[FD_ASYNC], 0);
 		drop_wq(wq);
 	}
-	assert_int_equal(vb_mr_dereg(mr), 0);
-	drop_cq(cq);
 }
 
 /* What no completion can tell, an event does; nobody reads it, and it goes with the queue. */
 WITH_SEGMENT(test_overrun)
 {
-	struct vb_cq *cq = make_cq(1, NULL);
-	struct vb_rwq *wq = make_wq(cq, 0), *beside = make_wq(cq, 0);
-	struct vb_mr *mr = make_mr();
+	struct vb_cq *small = make_cq(1, NULL);
+	struct vb_rwq *wq = make_wq(small, 0), *beside = make_wq(small, 0);
 	struct ibv_async_event event;
 	struct frame frame;
 
@@ -281,22 +268,19 @@ WITH_SEGMENT(test_overrun)
 	assert_int_equal(wq->events_delivered, 1);
 	assert_int_equal(wq->ibv.state, IBV_WQS_ERR);
 	/* The other one has nothing to complete by any more. */
-	vb_rwqs_fail(fix.nic, cq, NULL);
+	vb_rwqs_fail(fix.nic, small, NULL);
 	assert_int_equal(beside->ibv.state, IBV_WQS_ERR);
 	assert_int_equal(fix.signals[FD_ASYNC], 1);
 	drop_wq(beside);
 	assert_int_equal(fix.signals[FD_ASYNC], 0);
 	assert_false(vb_ctx_event_pop(fix.ctx, &event));
 	drop_wq(wq);
-	assert_int_equal(vb_mr_dereg(mr), 0);
-	drop_cq(cq);
+	drop_cq(small);
 }
 
 WITH_SEGMENT(test_device_fails)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq = make_wq(cq, 0), *idle = make_wq(cq, 0);
-	struct vb_mr *mr = make_mr();
 
 	assert_int_equal(wq_state_set(wq, IBV_WQS_RDY), 0);
 	assert_int_equal(post(wq, mr, 2, BUFFER_BYTES), 0);
@@ -307,16 +291,12 @@ WITH_SEGMENT(test_device_fails)
 	assert_int_equal(fix.signals[FD_ASYNC], 0);
 	drop_wq(wq);
 	drop_wq(idle);
-	assert_int_equal(vb_mr_dereg(mr), 0);
-	drop_cq(cq);
 }
 
 /* ibv_create_wq(3): "Packets won't be dropped immediately if no WQEs". */
 WITH_SEGMENT(test_delay_drop)
 {
-	struct vb_cq *cq = make_cq(64, NULL);
 	struct vb_rwq *wq = make_wq(cq, IBV_WQ_FLAGS_DELAY_DROP);
-	struct vb_mr *mr = make_mr();
 	struct frame frame;
 
 	assert_int_equal(wq_state_set(wq, IBV_WQS_RDY), 0);
@@ -352,13 +332,10 @@ WITH_SEGMENT(test_delay_drop)
 	assert_int_equal(post(wq, mr, 1, BUFFER_BYTES), 0);
 	assert_empty(cq);
 	drop_wq(wq);
-	assert_int_equal(vb_mr_dereg(mr), 0);
-	drop_cq(cq);
 }
 
 WITH_SEGMENT(test_tables)
 {
-	struct vb_cq *cq = make_cq(16, NULL);
 	struct vb_rwq *wq[2] = {make_wq(cq, 0), make_wq(cq, 0)};
 	struct ibv_wq *places[4] = {&wq[0]->ibv, &wq[1]->ibv, &wq[0]->ibv, &wq[0]->ibv};
 	struct ibv_rwq_ind_table_init_attr attr = {.log_ind_tbl_size = 2, .ind_tbl = places};
@@ -395,5 +372,4 @@ WITH_SEGMENT(test_tables)
 	assert_int_equal(vb_rwq_table_create(fix.ctx, &attr, &table), ENOMEM);
 	drop_wq(wq[0]);
 	drop_wq(wq[1]);
-	drop_cq(cq);
 }
