@@ -9,9 +9,7 @@ The client cuts the path by the command; without one it migrates of its own will
 that arm the connection (IBA 17.2.8), rounds after it go by the other path. Exit status 1 and a line
 that says what was wrong, or 0 and "migrate: done".
 """
-import argparse
 import os
-import socket
 import subprocess
 import sys
 
@@ -21,7 +19,7 @@ from pyverbs import enums as e
 from pyverbs.addr import AHAttr, GID, GlobalRoute
 from pyverbs.qp import QPAttr
 
-from traffic import Side, client_round, must, server_round
+from traffic import Side, client_round, must, options, server_round, together
 
 ROUNDS = 3  # before the cut, and after it
 MIGRATED, REARM, ARMED = 0, 1, 2
@@ -44,28 +42,14 @@ def rearm(side, hears, says):
     side.qp.modify(attr, e.IBV_QP_ALT_PATH | e.IBV_QP_PATH_MIG_STATE)
 
 
-def together(hears, says):
-    says.write("here\n")
-    says.flush()
-    must(hears.readline() == "here\n", "the other side is gone")
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("-p", dest="port", type=int, default=18515)
-    parser.add_argument("-g", dest="gid", type=int, required=True)
+    parser = options()
     parser.add_argument("-a", dest="alternate", type=int, required=True)
     parser.add_argument("-x", dest="cut")
-    parser.add_argument("host", nargs="?")
     args = parser.parse_args()
-    args.octets, args.mtu = 1 << 19, 1024
+    args.octets = 1 << 19
     side = Side(args)
-    if args.host:
-        connection = socket.create_connection((args.host, args.port))
-    else:
-        connection = socket.create_server(("", args.port)).accept()[0]
-    hears, says = connection.makefile("r"), connection.makefile("w")
-    side.meet(hears, says)
+    hears, says = side.meet()
     rearm(side, hears, says)
     together(hears, says)
     a_round = client_round if args.host else server_round

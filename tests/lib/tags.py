@@ -9,10 +9,8 @@ In each round the server adds tags in any order, and the client sends to them: e
 requests of rendezvous, whose data the server's NIC reads, messages that no tag is for, and some
 that have none. Exit status 1 and a line that says what was wrong, or 0 and "tags: N rounds".
 """
-import argparse
 import os
 import random
-import socket
 import struct
 import sys
 import time
@@ -28,7 +26,7 @@ from pyverbs.qp import QP, QPCap, QPInitAttr
 from pyverbs.srq import OpsWr, SRQ, SrqInitAttrEx
 from pyverbs.wr import RecvWR
 
-from traffic import GUARD, MESSAGE_MAX, RECEIVES, Side, must, noise
+from traffic import GUARD, MESSAGE_MAX, RECEIVES, Side, must, noise, options, together
 
 MESSAGES = 12  # of a round
 NO_TAG, RENDEZVOUS, FIN, EAGER, UNEXPECTED = 0, 1, 2, 3, 4
@@ -151,27 +149,13 @@ def client_round(side, n, hears):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("-p", dest="port", type=int, default=18515)
-    parser.add_argument("-g", dest="gid", type=int, default=0)
-    parser.add_argument("-n", dest="rounds", type=int, default=10)
-    parser.add_argument("host", nargs="?")
-    args = parser.parse_args()
-    args.octets, args.mtu = 1 << 20, 1024
+    args = options().parse_args()
     args.share = args.octets // MESSAGES
-    if args.host:
-        side = Side(args)
-        connection = socket.create_connection((args.host, args.port))
-    else:
-        side = Tagged(args)
-        connection = socket.create_server(("", args.port)).accept()[0]
-    hears, says = connection.makefile("r"), connection.makefile("w")
-    side.meet(hears, says)
+    side = Side(args) if args.host else Tagged(args)
+    hears, says = side.meet()
     for n in range(args.rounds):
         client_round(side, n, hears) if args.host else server_round(side, n, says)
-    says.write("done\n")
-    says.flush()
-    must(hears.readline() == "done\n", "the other side is gone")
+    together(hears, says)
     print(f"tags: {args.rounds} rounds")
 
 

@@ -57,6 +57,24 @@ def must(truth, *what):
         sys.exit(1)
 
 
+def together(hears, says):
+    """Nobody goes on before both are here: so the other still gets what he needs from us."""
+    says.write("here\n")
+    says.flush()
+    must(hears.readline() == "here\n", "the other side is gone")
+
+
+def options():
+    """Those of every program that meets another copy of itself."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-p", dest="port", type=int, default=18515)
+    parser.add_argument("-g", dest="gid", type=int, default=0)
+    parser.add_argument("-n", dest="rounds", type=int, default=10)
+    parser.add_argument("host", nargs="?")
+    parser.set_defaults(octets=1 << 20, mtu=1024)
+    return parser
+
+
 class Side:
     """Memory: guard, grant (data and a word), guard, scratch (as large as the data), messages."""
 
@@ -76,8 +94,16 @@ class Side:
         cap = QPCap(max_send_wr=64, max_recv_wr=RECEIVES, max_send_sge=1, max_recv_sge=1)
         self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap))
 
-    def meet(self, hears, says):
-        """Exchanges what either has to know of the other, and connects the queue pairs."""
+    def meet(self):
+        """
+        Exchanges what either has to know of the other, and connects the queue pairs. Returns two
+        files: one for both would forget what it has read ahead when it writes.
+        """
+        if self.args.host:
+            connection = socket.create_connection((self.args.host, self.args.port))
+        else:
+            connection = socket.create_server(("", self.args.port)).accept()[0]
+        hears, says = connection.makefile("r"), connection.makefile("w")
         gid = self.context.query_gid(1, self.args.gid)
         psn = random.randrange(1 << 24)
         says.write(f"{gid} {self.qp.qp_num} {psn} {self.grant.buf} {self.grant.rkey}\n")
@@ -96,10 +122,8 @@ class Side:
         for slot in range(RECEIVES):
             self.receive(slot)
         self.qp.to_rts(attr)
-        # Nobody speaks before both are ready.
-        says.write("ready\n")
-        says.flush()
-        hears.readline()
+        together(hears, says)  # nobody speaks before both are ready
+        return hears, says
 
     def sge(self, offset, octets):
         return [SGE(self.memory.buf + offset, octets, self.memory.lkey)]
@@ -200,29 +224,16 @@ def server_round(side, n):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("-p", dest="port", type=int, default=18515)
-    parser.add_argument("-g", dest="gid", type=int, default=0)
-    parser.add_argument("-n", dest="rounds", type=int, default=10)
-    parser.add_argument("-s", dest="octets", type=int, default=1 << 20)
-    parser.add_argument("-m", dest="mtu", type=int, default=1024)
-    parser.add_argument("host", nargs="?")
+    parser = options()
+    parser.add_argument("-s", dest="octets", type=int)
+    parser.add_argument("-m", dest="mtu", type=int)
     args = parser.parse_args()
     must(args.octets % 8 == 0 and args.octets >= MESSAGES * MESSAGE_MAX, "too few octets")
     side = Side(args)
-    if args.host:
-        connection = socket.create_connection((args.host, args.port))
-    else:
-        connection = socket.create_server(("", args.port)).accept()[0]
-    # Two files: one for both would forget what it has read ahead when it writes.
-    hears, says = connection.makefile("r"), connection.makefile("w")
-    side.meet(hears, says)
+    hears, says = side.meet()
     for n in range(args.rounds):
         client_round(side, n) if args.host else server_round(side, n)
-    # Nobody leaves while the other may still need an acknowledgement from him.
-    says.write("done\n")
-    says.flush()
-    must(hears.readline() == "done\n", "the other side is gone")
+    together(hears, says)
     print(f"traffic: {args.rounds} rounds")
 
 
