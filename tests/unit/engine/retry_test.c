@@ -5,24 +5,21 @@
 
 #define TIMEOUT_14_NS (4096ull << 14)
 
-/* Let the clock ring until something ends it, or until `until_ns`. How often it rang. */
-static unsigned ring_until(uint64_t until_ns, enum vb_req_outcome *outcome)
+/* Let the clock ring until it fails, which is returned, or until `until_ns`: NOTHING. */
+static enum vb_req_outcome ring_until(uint64_t until_ns)
 {
-	unsigned rings = 0;
-
 	for (;;) {
 		uint64_t at_ns = vb_rc_deadline_ns(&req);
+		enum vb_req_outcome outcome;
 
 		if (at_ns > until_ns) {
 			now_ns = until_ns;
-			*outcome = VB_REQ_NOTHING;
-			return rings;
+			return VB_REQ_NOTHING;
 		}
 		now_ns = at_ns > now_ns ? at_ns : now_ns;
-		*outcome = vb_rc_timeout(&req, now_ns);
-		rings++;
-		if (*outcome == VB_REQ_FAILED)
-			return rings;
+		outcome = vb_rc_timeout(&req, now_ns);
+		if (outcome == VB_REQ_FAILED)
+			return outcome;
 		send_all();
 	}
 }
@@ -78,7 +75,6 @@ REQ_TEST(each_silence_doubles_the_wait)
 REQ_TEST(silence_ends_it_after_all_retries)
 {
 	for (unsigned retries = 0; retries < 8; retries++) {
-		enum vb_req_outcome outcome;
 		uint64_t start_ns;
 
 		begin(NULL);
@@ -87,11 +83,11 @@ REQ_TEST(silence_ends_it_after_all_retries)
 		post(VB_K_SEND, 1);
 		start_ns = now_ns;
 		send_all();
-		ring_until(start_ns + (retries + 1) * TIMEOUT_14_NS - 1, &outcome);
-		assert_int_equal(outcome, VB_REQ_NOTHING);
+		assert_int_equal(ring_until(start_ns + (retries + 1) * TIMEOUT_14_NS - 1),
+				 VB_REQ_NOTHING);
 		assert_done(0);
-		ring_until(start_ns + (retries + 2) * TIMEOUT_14_NS, &outcome);
-		assert_int_equal(outcome, VB_REQ_FAILED);
+		assert_int_equal(ring_until(start_ns + (retries + 2) * TIMEOUT_14_NS),
+				 VB_REQ_FAILED);
 		assert_failed(0, IBV_WC_RETRY_EXC_ERR);
 	}
 }
@@ -99,16 +95,13 @@ REQ_TEST(silence_ends_it_after_all_retries)
 /* A process that was not scheduled for a second has seen no timeouts: the ACK may lie there. */
 REQ_TEST(our_own_lateness_is_not_silence)
 {
-	enum vb_req_outcome outcome;
-
 	req.retry.count = req.retry.left = 1;
 	post(VB_K_SEND, 1);
 	send_all();
 	now_ns = vb_rc_deadline_ns(&req) + 1000000000;
 	assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
 	assert_int_equal(send_all(), 1);
-	ring_until(now_ns + 3 * TIMEOUT_14_NS, &outcome);
-	assert_int_equal(outcome, VB_REQ_FAILED);
+	assert_int_equal(ring_until(now_ns + 3 * TIMEOUT_14_NS), VB_REQ_FAILED);
 	assert_failed(0, IBV_WC_RETRY_EXC_ERR);
 }
 
@@ -141,15 +134,12 @@ REQ_TEST(the_timeout_is_never_shorter_than_our_ack_delay)
 /* IBA 9.7.6.1.3: a timeout of 0 means to wait for ever. */
 REQ_TEST(a_timeout_of_0_never_ends_it)
 {
-	enum vb_req_outcome outcome;
-
 	req.retry.timeout = 0;
 	req.retry.count = req.retry.left = 0;
 	post(VB_K_SEND, 1);
 	send_all();
 	assert_int_equal(vb_req_ack_timeout_ns(&req), VB_NEVER_NS);
-	ring_until(3600ull * 1000000000, &outcome);
-	assert_int_equal(outcome, VB_REQ_NOTHING);
+	assert_int_equal(ring_until(3600ull * 1000000000), VB_REQ_NOTHING);
 	assert_done(0);
 	ack(0x100);
 	assert_done(1);
@@ -157,27 +147,22 @@ REQ_TEST(a_timeout_of_0_never_ends_it)
 
 REQ_TEST(progress_starts_all_counts_afresh)
 {
-	enum vb_req_outcome outcome;
-
 	req.retry.count = req.retry.left = 1;
 	post(VB_K_SEND, 1);
 	post(VB_K_SEND, 1);
 	send_all();
-	ring_until(now_ns + TIMEOUT_14_NS * 3 / 2, &outcome);
+	ring_until(now_ns + TIMEOUT_14_NS * 3 / 2);
 	ack(0x100);
 	assert_done(1);
 	send_all();
-	ring_until(now_ns + TIMEOUT_14_NS * 3 / 2, &outcome);
-	assert_int_equal(outcome, VB_REQ_NOTHING);
-	ring_until(now_ns + TIMEOUT_14_NS * 2, &outcome);
+	assert_int_equal(ring_until(now_ns + TIMEOUT_14_NS * 3 / 2), VB_REQ_NOTHING);
+	ring_until(now_ns + TIMEOUT_14_NS * 2);
 	assert_failed(1, IBV_WC_RETRY_EXC_ERR);
 }
 
 /* A queue that rested is not late with what is posted next. */
 REQ_TEST(rest_is_not_silence)
 {
-	enum vb_req_outcome outcome;
-
 	req.retry.count = req.retry.left = 0;
 	post(VB_K_SEND, 1);
 	send_all();
@@ -185,8 +170,7 @@ REQ_TEST(rest_is_not_silence)
 	now_ns += 100 * TIMEOUT_14_NS;
 	post(VB_K_SEND, 1);
 	send_all();
-	ring_until(now_ns + TIMEOUT_14_NS - 1, &outcome);
-	assert_int_equal(outcome, VB_REQ_NOTHING);
+	assert_int_equal(ring_until(now_ns + TIMEOUT_14_NS - 1), VB_REQ_NOTHING);
 	assert_done(1);
 }
 
@@ -282,14 +266,12 @@ REQ_TEST(not_ready_may_go_on_for_ever)
 /* Being told to wait is no silence: the time does not count. */
 REQ_TEST(waiting_is_not_silence)
 {
-	enum vb_req_outcome outcome;
-
 	req.retry.count = req.retry.left = 0;
 	post(VB_K_SEND, 1);
 	send_all();
 	rnr(0x100, 0); /* 655 ms, ten timeouts */
-	ring_until(now_ns + vb_rnr_timer_ns(0) + TIMEOUT_14_NS - 1, &outcome);
-	assert_int_equal(outcome, VB_REQ_NOTHING);
+	assert_int_equal(ring_until(now_ns + vb_rnr_timer_ns(0) + TIMEOUT_14_NS - 1),
+			 VB_REQ_NOTHING);
 	assert_done(0);
 }
 
@@ -344,11 +326,9 @@ REQ_TEST(silence_makes_one_that_is_armed_migrate)
 	assert_int_equal(send_all(), 1); /* nothing is known of that path yet */
 	assert_int_equal(sent[0].psn, 0x100);
 	/* The clock runs for it, as long as for the first, and then it is the end. */
-	ring_until(now_ns + 3 * TIMEOUT_14_NS - 1, &outcome);
-	assert_int_equal(outcome, VB_REQ_NOTHING);
+	assert_int_equal(ring_until(now_ns + 3 * TIMEOUT_14_NS - 1), VB_REQ_NOTHING);
 	assert_done(0);
-	ring_until(now_ns + 2 * TIMEOUT_14_NS, &outcome);
-	assert_int_equal(outcome, VB_REQ_FAILED);
+	assert_int_equal(ring_until(now_ns + 2 * TIMEOUT_14_NS), VB_REQ_FAILED);
 	assert_failed(0, IBV_WC_RETRY_EXC_ERR);
 }
 
