@@ -75,18 +75,19 @@ done
 unset VERBATIM_PCAP VERBATIM_PERSONA
 icrc_judge "DC" "$tmp"/dc-*.pcap
 
+# dumpcap_begins PID: or it never will.
+dumpcap_begins() {
+	grep -q '^File:' "$tmp/dumpcap" || gone "$1"
+}
+
 # capture NAME: of two hosts by dumpcap, on the cable. Packets are to be cut up before they are
 # seen there, as a cable that does not cut them up itself has it.
 capture() {
-	local pid i
+	local pid
 	: >"$tmp/dumpcap"
 	dumpcap -q -P -i vb0 -f 'udp port 4791' -w "$tmp/$1.pcap" >"$tmp/dumpcap" 2>&1 &
 	pid=$!
-	for ((i = 0; i < 100; i++)); do
-		grep -q '^File:' "$tmp/dumpcap" && break
-		sleep 0.1
-	done
-	if ! kill -0 $pid 2>/dev/null; then
+	if await dumpcap_begins $pid && gone $pid; then
 		skip "$2" "dumpcap: $(tail -1 "$tmp/dumpcap")"
 		return
 	fi

@@ -10,17 +10,15 @@ where=()	# what leads the command somewhere else
 
 # says STATUS PATTERN ARGS ...: what it prints has that in it
 says() {
-	local status=$1 pattern=$2 rc
-	shift 2
-	timeout -k 5 "$limit_s" "${where[@]}" "$verbatim" "$@" >"$tmp/said" 2>&1
-	rc=$?
-	if [ $rc != "$status" ]; then
-		fail "verbatim $*$with" "$(status_say $rc), not $status" "$tmp/said"
-	elif [ -n "$pattern" ] && ! grep -Eq -- "$pattern" "$tmp/said"; then
-		fail "verbatim $*$with" "does not print /$pattern/" "$tmp/said"
-	else
-		ok "verbatim $*$with"
-	fi
+	local name="verbatim ${*:3}$with"
+	ends "$1" "$name" "${where[@]}" "$verbatim" "${@:3}" || return
+	[ -z "$2" ] || grep -Eq -- "$2" "$tmp/output"
+	verdict "$name" "does not print /$2/" "$tmp/output"
+}
+
+# The hub knows of the program that the suite starts.
+watched() {
+	"$verbatim" hub status | grep -q ' ibv_asyncwatch '
 }
 
 # full ARGS ...: what cannot be printed is a failure
@@ -108,18 +106,12 @@ says 0 '^hub log: nothing has happened to a receive QP of XRC so far$' hub log
 says 1 'process 1 does not have' fail 1
 "${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
 watcher=$!
-for ((i = 0; i < 500; i++)); do
-	"$verbatim" hub status | grep -q ' ibv_asyncwatch ' && break
-	sleep 0.02
-done
+await watched
 says 0 ' ibv_asyncwatch ' hub status
 says 1 'in use \(clients: 1\)' hub stop
 says 0 "^the device of process $watcher \(ibv_asyncwatch\) has been told to fail$" fail "$watcher"
 kill -9 "$(hub_pid)"
-for ((i = 0; i < 500; i++)); do
-	"$verbatim" hub status | grep -q ' ibv_asyncwatch ' && break
-	sleep 0.02
-done
+await watched
 with=" with the next hub"
 says 0 ' ibv_asyncwatch ' hub status
 

@@ -17,25 +17,16 @@ echo 'scm u2.0 nonthreadsafe default libdaploscm.so.2 dapl.2.0 "verbatim0 1" ""'
 server_begin() {
 	"${run_server[@]}" stdbuf -oL dapltest -T S -D scm >"$tmp/server" 2>&1 &
 	server=$!
-	for ((i = 0; i < limit_s * 20; i++)); do
-		grep -q 'Service Point Ready' "$tmp/server" && return
-		sleep 0.05
-	done
+	await grep -q 'Service Point Ready' "$tmp/server"
 }
 
 # dapl NAME TEST ARGS ...: it may say of errors and end well all the same.
 dapl() {
-	local name="${PREFIX:+$PREFIX }$1" rc
-	timeout -k 5 "$limit_s" "${on_client[@]}" "${run_client[@]}" \
-		dapltest -T "$2" -s "$address" -D scm "${@:3}" >"$tmp/client" 2>&1
-	rc=$?
-	if [ $rc != 0 ]; then
-		fail "$name" "$(status_say $rc)" "$tmp/client" "$tmp/server"
-	elif grep -q 'Error' "$tmp/client" "$tmp/server"; then
-		fail "$name" "it complains" "$tmp/client" "$tmp/server"
-	else
-		ok "$name"
-	fi
+	local name="${PREFIX:+$PREFIX }$1"
+	ends 0 "$name" "${on_client[@]}" "${run_client[@]}" \
+		dapltest -T "$2" -s "$address" -D scm "${@:3}" || return
+	! grep -q 'Error' "$tmp/output" "$tmp/server"
+	verdict "$name" "it complains" "$tmp/output" "$tmp/server"
 }
 
 # Segments are of 64 octets or a multiple, since dapltest takes them for adjacent at the other end.

@@ -11,6 +11,10 @@ messages=${VB_LONG:+2000}
 : "${messages:=150}"
 limit_s=$((3 * limit_s))
 
+all_there() {
+	[ "$(find "$1" -name '*.to' | wc -l)" = 4 ]
+}
+
 # stress NAME KILL GID [ON ...]: targets 1 and 3 are where ON puts them; KILL: number of the target
 # process that is killed, or nothing.
 stress() {
@@ -24,10 +28,7 @@ stress() {
 		"${on[@]}" "${run[@]}" "$stress" target "$d" t$k 16 "$gid" >"$d/t$k.log" 2>&1 &
 		pids+=($!)
 	done
-	for ((k = 0; k < 100; k++)); do
-		[ "$(find "$d" -name '*.to' | wc -l)" = 4 ] && break
-		sleep 0.1
-	done
+	await all_there "$d"
 	for k in 0 1 2 3; do
 		timeout -k 5 $limit_s "${run[@]}" "$stress" initiator "$d" i$k 16 "$gid" \
 			"$messages" >"$d/i$k.log" 2>&1 &

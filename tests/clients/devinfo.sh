@@ -7,11 +7,8 @@
 
 # shows NAME PATTERN: in $tmp/devinfo
 shows() {
-	if grep -Eq -- "$2" "$tmp/devinfo"; then
-		ok "$1"
-	else
-		fail "$1" "not /$2/" "$tmp/devinfo"
-	fi
+	grep -Eq -- "$2" "$tmp/devinfo"
+	verdict "$1" "not /$2/" "$tmp/devinfo"
 }
 
 "${run[@]}" ibv_devices >"$tmp/devinfo" 2>&1
@@ -63,33 +60,18 @@ shows "the device passes for a ConnectX-7: the firmware" 'fw_ver:\s+28\.0\.0$'
 guid() {
 	"${run[@]}" ibv_devinfo | awk '/node_guid/ { print $2 }'
 }
-if [ -n "$(guid)" ] && [ "$(guid)" = "$(guid)" ]; then
-	ok "the GUID stays"
-else
-	fail "the GUID stays" "$(guid), then $(guid)"
-fi
+first=$(guid) second=$(guid)
+[ -n "$first" ] && [ "$first" = "$second" ]
+verdict "the GUID stays" "$first, then $second"
 
 # ibv_asyncwatch tells of what happens to the interfaces, the device being named or not.
-# told PATTERN: until it has said so.
-told() {
-	local i
-	for ((i = 0; i < limit_s * 20; i++)); do
-		grep -Eq -- "$1" "$tmp/watch" && return 0
-		sleep 0.05
-	done
-	return 1
-}
-
 # watch NAME PATTERN CMD ...: CMD makes it say that.
 watch() {
 	local name=$1 pattern=$2
 	shift 2
 	"$@"
-	if told "$pattern"; then
-		ok "$name"
-	else
-		fail "$name" "ibv_asyncwatch does not say /$pattern/" "$tmp/watch"
-	fi
+	await grep -Eq -- "$pattern" "$tmp/watch"
+	verdict "$name" "ibv_asyncwatch does not say /$pattern/" "$tmp/watch"
 }
 
 watch_all() {
@@ -102,11 +84,8 @@ watch_all() {
 	watch "$name sees the port go down" 'PORT_ERR .*port 1' ip link set lo down
 	watch "$name sees it come up" 'PORT_ACTIVE .*port 1' ip link set lo up
 	ip addr del 127.7.7.7/32 dev lo
-	if kill $pid; then
-		ok "$name goes on waiting"
-	else
-		fail "$name goes on waiting" "it ended" "$tmp/watch"
-	fi
+	kill $pid
+	verdict "$name goes on waiting" "it ended" "$tmp/watch"
 	wait $pid 2>/dev/null
 }
 watch_all

@@ -9,28 +9,15 @@
 watch_begin() {
 	"${run[@]}" stdbuf -oL ibv_asyncwatch >"$tmp/watch" 2>&1 &
 	watcher=$!
-	told 'async event FD'
-}
-
-# told PATTERN: until it has said so.
-told() {
-	local i
-	for ((i = 0; i < limit_s * 20; i++)); do
-		grep -Eq -- "$1" "$tmp/watch" && return 0
-		sleep 0.05
-	done
-	return 1
+	await grep -q 'async event FD' "$tmp/watch"
 }
 
 # tells NAME PATTERN CMD ...: CMD makes it say that.
 tells() {
 	local name=$1 pattern=$2
 	shift 2
-	if "$@" >/dev/null && told "$pattern"; then
-		ok "$name"
-	else
-		fail "$name" "ibv_asyncwatch does not say /$pattern/" "$tmp/watch"
-	fi
+	"$@" >/dev/null && await grep -Eq -- "$pattern" "$tmp/watch"
+	verdict "$name" "ibv_asyncwatch does not say /$pattern/" "$tmp/watch"
 }
 
 watch_end() {

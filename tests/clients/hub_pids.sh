@@ -15,30 +15,19 @@ fi
 
 # says NAME WORDS CMD ...: it succeeds, and prints these words in one line
 says() {
-	local name=$1 words=$2 rc
-	shift 2
-	timeout -k 5 "$limit_s" "$@" >"$tmp/said" 2>&1
-	rc=$?
-	if [ $rc != 0 ]; then
-		fail "$name" "$(status_say $rc)" "$tmp/said"
-	elif ! tr -s ' ' <"$tmp/said" | grep -Fq -- "$words"; then
-		fail "$name" "does not say: $words" "$tmp/said"
-	else
-		ok "$name"
-	fi
+	ends 0 "$1" "${@:3}" || return
+	tr -s ' ' <"$tmp/output" | grep -Fq -- "$2"
+	verdict "$1" "does not say: $2" "$tmp/output"
 }
 
 # watch FILE CMD ...: a program that waits until its device fails, started by CMD; its pid: $watcher
 watch() {
-	local out=$1 i
+	local out=$1
 	shift
 	: >"$out"
 	"$@" "${run[@]}" ibv_asyncwatch >"$out" 2>&1 &
 	lead=$!
-	for ((i = 0; i < 1000; i++)); do
-		grep -q 'event FD' "$out" && break
-		sleep 0.01
-	done
+	await grep -q 'event FD' "$out"
 	watcher=$lead
 	[ $# = 0 ] || watcher=$(cat /proc/$lead/task/$lead/children)
 	watcher=${watcher% }
@@ -86,11 +75,8 @@ fi
 says "it is told to fail, from beside it" \
 	"the device of process 1@$ns (ibv_asyncwatch) has been told to fail" \
 	"${apart[@]}" "$verbatim" fail "1@$ns"
-for ((i = 0; i < 500; i++)); do
-	grep -q DEVICE_FATAL "$tmp/watch" && break
-	sleep 0.01
-done
-check "it has heard of it" grep -q DEVICE_FATAL "$tmp/watch"
+await grep -q DEVICE_FATAL "$tmp/watch"
+verdict "it has heard of it" "it does not say so" "$tmp/watch"
 watch_end
 
 # The program is here, and who looks is in an inner namespace.

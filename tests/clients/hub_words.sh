@@ -10,18 +10,13 @@ export VERBATIM_HUB_IDLE_MS=60000
 
 # says NAME STATUS WORDS CMD ...: what it prints has these words, literally, in one line
 says() {
-	local name=$1 status=$2 words=$3 rc
-	shift 3
-	timeout -k 5 "$limit_s" "$@" >"$tmp/said" 2>&1
-	rc=$?
-	if [ $rc != "$status" ]; then
-		fail "$name" "$(status_say $rc), not $status" "$tmp/said"
-	elif ! grep -Fq -- "$words" "$tmp/said"; then
-		fail "$name" "does not say: $words" "$tmp/said"
-	elif grep -q 'taken by another user' "$tmp/said"; then
-		fail "$name" "blames another user" "$tmp/said"
+	ends "$2" "$1" "${@:4}" || return
+	if ! grep -Fq -- "$3" "$tmp/output"; then
+		fail "$1" "does not say: $3" "$tmp/output"
+	elif grep -q 'taken by another user' "$tmp/output"; then
+		fail "$1" "blames another user" "$tmp/output"
 	else
-		ok "$name"
+		ok "$1"
 	fi
 }
 
@@ -34,26 +29,19 @@ why() {
 
 # Kill the hub, and wait until its name is free.
 hub_kill() {
-	local i pid
+	local pid
 	pid=$(hub_pid)
 	[ -n "$pid" ] || return 0
 	kill -9 "$pid"
-	for ((i = 0; i < 500; i++)); do
-		kill -0 "$pid" 2>/dev/null || return 0
-		sleep 0.01
-	done
+	await gone "$pid"
 }
 
 # A program that has the device open, until it is ended: $watcher.
 watch() {
-	local i
 	: >"$tmp/watch"
 	"${run[@]}" ibv_asyncwatch >"$tmp/watch" 2>&1 &
 	watcher=$!
-	for ((i = 0; i < 500; i++)); do
-		grep -q 'event FD' "$tmp/watch" && break
-		sleep 0.01
-	done
+	await grep -q 'event FD' "$tmp/watch"
 }
 
 # A sanitizer has calls and descriptors of its own, and reads /proc.
@@ -145,10 +133,7 @@ s.bind(("127.0.0.1", 4791))
 print("bound", flush=True)
 time.sleep(600)' >"$tmp/bound" &
 other=$!
-for ((i = 0; i < 500; i++)); do
-	[ -s "$tmp/bound" ] && break
-	sleep 0.01
-done
+await test -s "$tmp/bound"
 taken='UDP port 4791 is taken here by'
 words="$taken another program of this user (uid $(id -u)): pid $other (python3)"
 why "another program has the port" "$words" "$verbatim" devices

@@ -8,9 +8,14 @@ verbatim=$VB_BUILD/verbatim
 export VERBATIM_HUB_IDLE_MS=60000
 server_env=() client_env=()
 
+both_in_status() {
+	"$verbatim" status >"$tmp/status" 2>&1
+	[ "$(grep -c ' -> ' "$tmp/status")" = 2 ]
+}
+
 # connected: two programs that go on until they are ended, $server and $client
 connected() {
-	local i gid
+	local gid
 	port=$((port + 1))
 	gid=$(gid_index 127.0.0.1)
 	: >"$tmp/server.log"
@@ -22,16 +27,10 @@ connected() {
 	env VERBATIM_LOG="$tmp/client.log" "${client_env[@]}" "${run[@]}" \
 		ibv_rc_pingpong -g "$gid" -n 1000000000 -p $port 127.0.0.1 >"$tmp/client" 2>&1 &
 	client=$!
-	for ((i = 0; i < 1000; i++)); do
-		grep -q ' peer ' "$tmp/client.log" && grep -q ' peer ' "$tmp/server.log" && break
-		sleep 0.01
-	done
+	await grep -q ' peer ' "$tmp/client.log"
+	await grep -q ' peer ' "$tmp/server.log"
 	# A hub handles what it is told in order: they have told it before they logged, or soon.
-	for ((i = 0; i < 1000; i++)); do
-		"$verbatim" status >"$tmp/status" 2>&1
-		[ "$(grep -c ' -> ' "$tmp/status")" = 2 ] && break
-		sleep 0.01
-	done
+	await both_in_status
 }
 
 disconnected() {
@@ -41,11 +40,8 @@ disconnected() {
 
 # has NAME FILE PATTERN
 has() {
-	if [ "$(grep -Ec -- "$3" "$tmp/$2")" = 1 ]; then
-		ok "$1"
-	else
-		fail "$1" "not one line with /$3/" "$tmp/$2"
-	fi
+	[ "$(grep -Ec -- "$3" "$tmp/$2")" = 1 ]
+	verdict "$1" "not one line with /$3/" "$tmp/$2"
 }
 
 # links NAME SERVER_LOG CLIENT_LOG SERVER_STATUS CLIENT_STATUS: what each says
@@ -87,11 +83,7 @@ client_env=()
 name="the next hub"
 connected
 kill -9 "$(hub_pid)"
-for ((i = 0; i < 1000; i++)); do
-	"$verbatim" status >"$tmp/status" 2>&1
-	[ "$(grep -c ' -> ' "$tmp/status")" = 2 ] && break
-	sleep 0.01
-done
+await both_in_status
 has "$name" status "pid $client \\(ibv_rc_pingpong\\) -> pid $server .*: shared memory\$"
 disconnected
 "$verbatim" status >"$tmp/status" 2>&1

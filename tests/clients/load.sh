@@ -12,20 +12,13 @@ loads() {
 		skip "$name" "no $1"
 		return
 	fi
-	timeout -k 5 "$limit_s" "${run[@]}" "$@" >"$tmp/output" 2>&1
-	judge "$name" $? 0 "$pattern"
-}
-
-# judge NAME STATUS WANTED PATTERN: of $tmp/output
-judge() {
-	if [ "$2" != "$3" ]; then
-		fail "$1" "$(status_say "$2")" "$tmp/output"
-	elif ! grep -Eq -- "$4" "$tmp/output"; then
-		fail "$1" "does not print /$4/" "$tmp/output"
+	ends 0 "$name" "${run[@]}" "$@" || return
+	if ! grep -Eq -- "$pattern" "$tmp/output"; then
+		fail "$name" "does not print /$pattern/" "$tmp/output"
 	elif grep -Eq 'undefined symbol|symbol lookup error|cannot open shared' "$tmp/output"; then
-		fail "$1" "a symbol or library is missing" "$tmp/output"
+		fail "$name" "a symbol or library is missing" "$tmp/output"
 	else
-		ok "$1"
+		ok "$name"
 	fi
 }
 

@@ -45,20 +45,20 @@ hub_leave() {
 # traffic_start: two that exchange data for a while, $server and $client; `verbatim status` in the
 # client's container says of both which link that goes by: $links.
 traffic_start() {
-	local i program=(ib_write_bw -x $gid -F -D "$1" -p $((++port)))
+	local program=(ib_write_bw -x $gid -F -D "$1" -p $((++port)))
 	timeout 100 "${on_server[@]}" "${run_server[@]}" "${program[@]}" >"$tmp/server" 2>&1 &
 	server=$!
 	port_wait $port $server
 	timeout 100 "${on_client[@]}" "${run_client[@]}" "${program[@]}" 127.0.0.1 \
 		>"$tmp/client" 2>&1 &
 	client=$!
-	for ((i = 0; i < 1000; i++)); do
-		"${on_client[@]}" "$VB_BUILD/verbatim" status >"$tmp/status" 2>&1
-		links=$(sed -n 's/.* -> pid.*: //p' "$tmp/status")
-		[ "$(grep -c . <<<"$links")" = 2 ] && return 0
-		sleep 0.05
-	done
-	return 1
+	await both_linked
+}
+
+both_linked() {
+	"${on_client[@]}" "$VB_BUILD/verbatim" status >"$tmp/status" 2>&1
+	links=$(sed -n 's/.* -> pid.*: //p' "$tmp/status")
+	[ "$(grep -c . <<<"$links")" = 2 ]
 }
 
 traffic_end() {
@@ -69,11 +69,8 @@ links_say() {
 	traffic_start 60
 	kill $server $client
 	traffic_end 2>/dev/null
-	if [ "$(uniq <<<"$links")" = "$2" ]; then
-		ok "$1"
-	else
-		fail "$1" "status says \"$links\"" "$tmp/status" "$tmp/server" "$tmp/client"
-	fi
+	[ "$(uniq <<<"$links")" = "$2" ]
+	verdict "$1" "status says \"$links\"" "$tmp/status" "$tmp/server" "$tmp/client"
 }
 
 # The hub lives where somebody came first. When that container ends, all that is in it is killed.
@@ -87,11 +84,8 @@ hub_dies_with_its_container() {
 		traffic_end && why=
 	fi
 	[ -n "$why" ] || pair_run "${pingpong[@]}" -- "${pingpong[@]}" 127.0.0.1
-	if [ -z "$why" ]; then
-		ok "the first container ends"
-	else
-		fail "the first container ends" "$why" "$tmp/server" "$tmp/client"
-	fi
+	[ -z "$why" ]
+	verdict "the first container ends" "$why" "$tmp/server" "$tmp/client"
 }
 
 if ! pod_new one || ! pod_new two; then

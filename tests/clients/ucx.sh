@@ -76,12 +76,9 @@ for persona in "" connectx7; do
 	VERBATIM_PERSONA=$persona "${run[@]}" ucx_info -d >"$tmp/info" 2>&1
 	found=$(sed -n '/^# Memory domain: verbatim0/,/^# Memory domain: [^v]/p' "$tmp/info" |
 		awk '/Transport:/ { print $3 }' | sort | xargs)
-	if [ "$found" = "rc_verbs ud_verbs" ]; then
-		ok "ucx_info finds the device${persona:+ as a $persona}"
-	else
-		fail "ucx_info finds the device${persona:+ as a $persona}" \
+	[ "$found" = "rc_verbs ud_verbs" ]
+	verdict "ucx_info finds the device${persona:+ as a $persona}" \
 			"it has '$found'" "$tmp/info"
-	fi
 done
 
 ucx_pairs

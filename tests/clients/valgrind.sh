@@ -56,11 +56,8 @@ hub_start() {
 		return
 	}
 	reports=$(grep -c "ERROR SUMMARY: 0 errors" "$tmp/report")
-	if [ "$reports" = 1 ]; then
-		ok "$name"
-	else
-		fail "$name" "$reports good reports, not one" "$tmp/report"
-	fi
+	[ "$reports" = 1 ]
+	verdict "$name" "$reports good reports, not one" "$tmp/report"
 }
 
 hub_start "starts the hub" --leak-check=full --error-exitcode=99

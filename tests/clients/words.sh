@@ -13,25 +13,15 @@ bare=(env "LD_LIBRARY_PATH=$VB_BUILD/lib" ${VB_PRELOAD:+"LD_PRELOAD=$VB_PRELOAD"
 
 # same NAME EXPECTED FILE
 same() {
-	if [ "$(cat "$3")" = "$2" ]; then
-		ok "$1"
-	else
-		fail "$1" "is not '$2'" "$3"
-	fi
+	[ "$(cat "$3")" = "$2" ]
+	verdict "$1" "is not '$2'" "$3"
 }
 
 # refused STATUS NAME EXPECTED CMD ...: it ends with that status and says that, and nothing else.
 refused() {
-	local status=$1 name=$2 expected=$3 rc
-	shift 3
-	timeout -k 5 "$limit_s" "$@" >"$tmp/out" 2>&1
-	rc=$?
-	sed -i 's/^verbatim\[[0-9]*\]/verbatim/' "$tmp/out"
-	if [ $rc = "$status" ]; then
-		same "$name" "$expected" "$tmp/out"
-	else
-		fail "$name" "$(status_say $rc), not $status" "$tmp/out"
-	fi
+	ends "$1" "$2" "${@:4}" || return
+	sed -i 's/^verbatim\[[0-9]*\]/verbatim/' "$tmp/output"
+	same "$2" "$3" "$tmp/output"
 }
 
 # --- a variable that is no setting, a value that is no good ---
@@ -93,11 +83,8 @@ same "docs/settings.md has all settings and no others" "$settings" "$tmp/page"
 
 # stands WORD SETTING: in its row of that page
 stands() {
-	if grep "^| \`$2\` " "$settings_md" | grep -q -- "\`$1\`"; then
-		ok "docs/settings.md has the value $1 of $2"
-	else
-		fail "docs/settings.md has the value $1 of $2" "it has not"
-	fi
+	grep "^| \`$2\` " "$settings_md" | grep -q -- "\`$1\`"
+	verdict "docs/settings.md has the value $1 of $2" "it has not"
 }
 for setting in ${settings//,/}; do
 	values=$(env "$setting=/:" "$verbatim" run -- true 2>&1 | sed -n "s/.*': it is '/'/p")
@@ -219,11 +206,8 @@ check "a hint goes to the first stderr only" "${run[@]}" python3 - "$tmp/own" <<
 	device = library.ibv_get_device_list(None)[0]
 	sys.exit(0 if library.ibv_open_device(device) is None else 1)
 END
-if [ -e "$tmp/own" ] && [ ! -s "$tmp/own" ]; then
-	ok "a hint is not written into a file that took the place of stderr"
-else
-	fail "a hint is not written into a file that took the place of stderr" "it is" "$tmp/own"
-fi
+[ -e "$tmp/own" ] && [ ! -s "$tmp/own" ]
+verdict "a hint is not written into a file that took the place of stderr" "it is" "$tmp/own"
 
 # --- VERBATIM_ETH names what may not be opened ---
 

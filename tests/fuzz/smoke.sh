@@ -8,10 +8,7 @@ trap 'rm -rf "$tmp"' EXIT
 for smoke in "$VB_BUILD"/tests/fuzz/smoke_*; do
 	[ -f "$smoke" ] && [ -x "$smoke" ] || continue
 	name=${smoke##*/smoke_}
-	if "$smoke"; then
-		ok "$name"
-	else
-		fail "$name" "exit status $?"
-	fi
+	"$smoke"
+	verdict "$name" "exit status $?"
 done
 suite_end

@@ -42,11 +42,8 @@ raw_twins() {
 	for seconds in 0.1 1 4; do
 		raw_run $seconds "$@" && break
 	done
-	if [ -z "$why" ]; then
-		ok "$name"
-	else
-		fail "$name" "$why" "$tmp/server" "$tmp/client"
-	fi
+	[ -z "$why" ]
+	verdict "$name" "$why" "$tmp/server" "$tmp/client"
 }
 
 # raw_run SECONDS PROGRAM ARGS ...
@@ -146,23 +143,17 @@ capture_start() {
 # own have no checksums yet where it captures them.
 # capture_end NAME FILTER
 capture_end() {
-	local good bad i
+	local good bad
 	kill "$capture"
-	for ((i = 0; i < 100; i++)); do
-		kill -0 "$capture" 2>/dev/null || break
-		sleep 0.05
-	done
+	await gone "$capture"
 	kill -KILL "$capture" 2>/dev/null
 	wait "$capture" 2>/dev/null
 	good=$(frames_with "$2 && ip.checksum.status == \"Good\" &&
 		tcp.checksum.status == \"Good\"")
 	bad=$(frames_with "$2 && (ip.checksum.status == \"Bad\" ||
 		(tcp.checksum.status == \"Bad\" && tcp.checksum != 0xffff))")
-	if [ "${good:-0}" -gt 1000 ] && [ "$bad" = 0 ]; then
-		ok "$1"
-	else
-		fail "$1" "${good:-no} right, ${bad:-no} wrong checksums" "$tmp/tshark"
-	fi
+	[ "${good:-0}" -gt 1000 ] && [ "$bad" = 0 ]
+	verdict "$1" "${good:-no} right, ${bad:-no} wrong checksums" "$tmp/tshark"
 }
 
 frames_with() {

@@ -62,15 +62,14 @@ survivor_judge() {
 
 # The hub knows of nobody any more.
 hub_empty() {
-	local i
-	for ((i = 0; i < 100; i++)); do
-		"$VB_BUILD/verbatim" hub status >"$tmp/hub"
-		grep -Eq ': 0 clients|not running' "$tmp/hub" &&
-			! grep -q '^ *slot' "$tmp/hub" && return 0
-		sleep 0.05
-	done
+	await nobody_listed && return
 	why="the hub still has a client"
 	return 1
+}
+
+nobody_listed() {
+	"$VB_BUILD/verbatim" hub status >"$tmp/hub"
+	grep -Eq ': 0 clients|not running' "$tmp/hub" && ! grep -q '^ *slot' "$tmp/hub"
 }
 
 # A new run works at once.

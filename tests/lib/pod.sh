@@ -35,7 +35,7 @@ pod_user() {
 # runs something in it.
 pod_make() {
 	local -n lead=$1
-	local name=$1 pid i
+	local name=$1 pid
 	local -a maker=()
 	shift
 	while [ "$1" != AS ]; do
@@ -47,10 +47,7 @@ pod_make() {
 	"${maker[@]}" --fork --kill-child --pid --ipc --mount --uts -- \
 		sh -c "$pod_init" pod "${name//_/-}" "$pod_shm" >"$tmp/pod" 2>&1 &
 	pid=$!
-	for ((i = 0; i < 500; i++)); do
-		[ -s "$tmp/pod" ] && break
-		sleep 0.02
-	done
+	await test -s "$tmp/pod"
 	why=$(<"$tmp/pod")
 	[ "$why" = ready ] || return 1
 	pod_pid[$name]=$pid

@@ -5,6 +5,8 @@
 # those of tap.sh:
 #
 #   check NAME CMD ...       ok if the command succeeds, else its output is shown
+#   ends STATUS NAME CMD ... runs it, its output to $tmp/output; if its status is another one, fails
+#   await CMD ...            until it succeeds; gone PID: that process is not there any more
 #   pair NAME SERVER ... -- CLIENT ...   runs both on the NIC; see there
 #   twins NAME CMD ...       a pair: CMD is the server, CMD $address the client
 #   gid_index ADDRESS [ON ...]           the index of an address in the GID table
@@ -69,16 +71,17 @@ link_use() {
 	over=" ($1)"
 }
 
-check() {
-	local name=$1 rc
-	shift
+ends() {
+	local status=$1 name=$2 rc
+	shift 2
 	timeout -k 5 "$limit_s" "$@" >"$tmp/output" 2>&1
 	rc=$?
-	if [ $rc = 0 ]; then
-		ok "$name"
-	else
-		fail "$name" "exit status $rc of $*" "$tmp/output"
-	fi
+	[ $rc = "$status" ] || fail "$name" "$(status_say $rc), not $status: $*" "$tmp/output"
+	return $((rc != status))
+}
+
+check() {
+	ends 0 "$@" && ok "$1"
 }
 
 # Words for an exit status: those that a reader has to look up otherwise.
@@ -94,6 +97,19 @@ status_say() {
 exec {nap_from}<> <(:)
 nap() {
 	read -rt "$1" -u "$nap_from"
+}
+
+await() {
+	local i
+	for ((i = 0; i < limit_s * 50; i++)); do
+		"$@" && return
+		nap 0.02
+	done
+	return 1
+}
+
+gone() {
+	! kill -0 "$1" 2>/dev/null
 }
 
 # port_wait PORT PID: until somebody listens there, or the process has ended.
@@ -194,18 +210,19 @@ hub_pid() {
 	"$@" "$VB_BUILD/verbatim" hub status | sed -n 's/^hub *pid \([^,]*\),.*/\1/p'
 }
 
+# is_elsewhere PID: its network namespace is no longer ours.
+is_elsewhere() {
+	[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]
+}
+
 # host_new NAME: another network namespace, with lo up; NAME becomes the array of words that lead a
 # command there. It lives as long as a sleeping process, which ends with the suite.
 host_new() {
 	local -n lead=$1
-	local pid i
+	local pid
 	unshare --net sleep infinity &
 	pid=$!
-	# It has its new namespace once that is no longer ours.
-	for ((i = 0; i < 500; i++)); do
-		[ "$(readlink /proc/$pid/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break
-		sleep 0.01
-	done
+	await is_elsewhere $pid
 	lead=(nsenter --target $pid --net --)
 	"${lead[@]}" ip link set lo up
 }

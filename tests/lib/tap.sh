@@ -3,6 +3,7 @@
 # What a suite in shell says: a line of TAP for each test, and the plan as its last line.
 #
 #   ok NAME, fail NAME WHY [FILE ...], skip NAME WHY     one result; FILEs are shown
+#   CMD; verdict NAME WHY [FILE ...]                     ok if CMD succeeded, else fail
 #   suite_end                                            the last line of every suite
 #
 # The suite sets $tmp first, a folder of its own.
@@ -32,6 +33,14 @@ fail() {
 		echo "# --- ${file##*/}"
 		tail -n 40 "$file" | sed 's/^/#     /'
 	done
+}
+
+verdict() {
+	if [ $? = 0 ]; then
+		ok "$1"
+	else
+		fail "$@"
+	fi
 }
 
 suite_end() {
