@@ -20,121 +20,122 @@ static void set_nonblocking(int fd)
 }
 
 /* A CQ with a channel, and RC QPs whose receives complete there. */
-struct receiver {
+static struct {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp[2];
-};
+} r;
 
-static void receiver_begin(struct receiver *r)
+static int receiver_begin(void **state)
 {
-	struct ibv_qp_init_attr attr = verbs_init_attr(&v, IBV_QPT_RC);
+	struct ibv_qp_init_attr attr;
 
-	r->channel = ibv_create_comp_channel(v.context);
-	assert_non_null(r->channel);
-	r->cq = ibv_create_cq(v.context, VERBS_DEPTH, &v, r->channel, 1);
-	assert_non_null(r->cq);
-	attr.recv_cq = r->cq;
-	r->qp[0] = ibv_create_qp(v.pd, &attr);
-	r->qp[1] = ibv_create_qp(v.pd, &attr);
-	assert_true(r->qp[0] && r->qp[1]);
-	verbs_connect(&v, r->qp[0], r->qp[1]->qp_num);
-	verbs_connect(&v, r->qp[1], r->qp[0]->qp_num);
+	verbs_begin(&v);
+	attr = verbs_init_attr(&v, IBV_QPT_RC);
+	r.channel = ibv_create_comp_channel(v.context);
+	assert_non_null(r.channel);
+	r.cq = ibv_create_cq(v.context, VERBS_DEPTH, &v, r.channel, 1);
+	assert_non_null(r.cq);
+	attr.recv_cq = r.cq;
+	r.qp[0] = ibv_create_qp(v.pd, &attr);
+	r.qp[1] = ibv_create_qp(v.pd, &attr);
+	assert_true(r.qp[0] && r.qp[1]);
+	verbs_connect(&v, r.qp[0], r.qp[1]->qp_num);
+	verbs_connect(&v, r.qp[1], r.qp[0]->qp_num);
+	return 0;
 }
 
-static void receiver_end(struct receiver *r)
+/* What completes; a test may do it before. */
+static void receiver_destroy(void)
 {
-	assert_int_equal(ibv_destroy_qp(r->qp[0]), 0);
-	assert_int_equal(ibv_destroy_qp(r->qp[1]), 0);
-	assert_int_equal(ibv_destroy_cq(r->cq), 0);
-	assert_int_equal(ibv_destroy_comp_channel(r->channel), 0);
+	assert_int_equal(ibv_destroy_qp(r.qp[0]), 0);
+	assert_int_equal(ibv_destroy_qp(r.qp[1]), 0);
+	assert_int_equal(ibv_destroy_cq(r.cq), 0);
+	r.cq = NULL;
+}
+
+static int receiver_end(void **state)
+{
+	if (r.cq)
+		receiver_destroy();
+	assert_int_equal(ibv_destroy_comp_channel(r.channel), 0);
+	return verbs_teardown(state);
+}
+
+#define RECEIVER_TEST(name) TEST_BETWEEN(name, receiver_begin, receiver_end)
+
+/* The event that waits, acknowledged by whoever asks for it. */
+static struct ibv_cq *event_get(void)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(ibv_get_cq_event(r.channel, &cq, &context), 0);
+	assert_ptr_equal(cq, r.cq);
+	assert_ptr_equal(context, &v);
+	return cq;
 }
 
 /* One message to qp[1], its send completed. */
-static void send_one(struct receiver *r, unsigned flags)
+static void send_one(unsigned flags)
 {
-	verbs_post_recv(&v, r->qp[1], 1, 64, 64);
-	verbs_post_send(&v, r->qp[0], 2, 0, 4, IBV_SEND_SIGNALED | flags);
+	verbs_post_recv(&v, r.qp[1], 1, 64, 64);
+	verbs_post_send(&v, r.qp[0], 2, 0, 4, IBV_SEND_SIGNALED | flags);
 	verbs_wait(v.cq, IBV_WC_SUCCESS);
 }
 
 /* --- completion channels --- */
 
-VERBS_TEST(a_completion_wakes_who_asked)
+RECEIVER_TEST(a_completion_wakes_who_asked)
 {
-	struct receiver r;
-	struct ibv_cq *cq;
-	void *context;
-
-	receiver_begin(&r);
 	assert_int_equal(ibv_req_notify_cq(r.cq, 0), 0);
 	assert_false(is_readable(r.channel->fd, 0));
-	send_one(&r, 0);
+	send_one(0);
 	assert_true(is_readable(r.channel->fd, 5000));
-	assert_int_equal(ibv_get_cq_event(r.channel, &cq, &context), 0);
-	assert_ptr_equal(cq, r.cq);
-	assert_ptr_equal(context, &v);
-	ibv_ack_cq_events(cq, 1);
+	ibv_ack_cq_events(event_get(), 1);
 	/* ibv_req_notify_cq(3): one shot. */
-	send_one(&r, 0);
+	send_one(0);
 	assert_false(is_readable(r.channel->fd, 20));
-	receiver_end(&r);
 }
 
 /* ibv_req_notify_cq(3): only completions of sends with the solicited flag, or failed ones. */
-VERBS_TEST(solicited_only_waits_for_solicited)
+RECEIVER_TEST(solicited_only_waits_for_solicited)
 {
-	struct receiver r;
-	struct ibv_cq *cq;
-	void *context;
-
-	receiver_begin(&r);
 	assert_int_equal(ibv_req_notify_cq(r.cq, 1), 0);
-	send_one(&r, 0);
+	send_one(0);
 	assert_false(is_readable(r.channel->fd, 20));
-	send_one(&r, IBV_SEND_SOLICITED);
+	send_one(IBV_SEND_SOLICITED);
 	assert_true(is_readable(r.channel->fd, 5000));
-	assert_int_equal(ibv_get_cq_event(r.channel, &cq, &context), 0);
-	ibv_ack_cq_events(cq, 1);
-	receiver_end(&r);
+	ibv_ack_cq_events(event_get(), 1);
 }
 
-VERBS_TEST(nonblocking_get_says_eagain)
+RECEIVER_TEST(nonblocking_get_says_eagain)
 {
-	struct receiver r;
 	struct ibv_cq *cq;
 	void *context;
 
-	receiver_begin(&r);
 	set_nonblocking(r.channel->fd);
 	errno = 0;
 	assert_int_equal(ibv_get_cq_event(r.channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
-	receiver_end(&r);
 }
 
 static void *send_later(void *arg)
 {
 	usleep(50000);
-	send_one(arg, 0);
+	send_one(0);
 	return NULL;
 }
 
 /* The application sleeps, so the NIC's own thread has to take what comes. */
-VERBS_TEST(blocking_get_waits)
+RECEIVER_TEST(blocking_get_waits)
 {
-	struct receiver r;
-	struct ibv_cq *cq;
 	pthread_t thread;
-	void *context;
 
-	receiver_begin(&r);
 	assert_int_equal(ibv_req_notify_cq(r.cq, 0), 0);
-	pthread_create(&thread, NULL, send_later, &r);
-	assert_int_equal(ibv_get_cq_event(r.channel, &cq, &context), 0);
-	ibv_ack_cq_events(cq, 1);
+	pthread_create(&thread, NULL, send_later, NULL);
+	ibv_ack_cq_events(event_get(), 1);
 	pthread_join(thread, NULL);
-	receiver_end(&r);
 }
 
 /* ibv_create_comp_channel(3): EBUSY while completion queues use it. */
@@ -148,23 +149,18 @@ VERBS_TEST(a_channel_in_use_is_busy)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-VERBS_TEST(events_of_a_destroyed_cq_vanish)
+RECEIVER_TEST(events_of_a_destroyed_cq_vanish)
 {
-	struct receiver r;
 	struct ibv_cq *cq;
 	void *context;
 
-	receiver_begin(&r);
 	assert_int_equal(ibv_req_notify_cq(r.cq, 0), 0);
-	send_one(&r, 0);
+	send_one(0);
 	assert_true(is_readable(r.channel->fd, 5000));
-	assert_int_equal(ibv_destroy_qp(r.qp[0]), 0);
-	assert_int_equal(ibv_destroy_qp(r.qp[1]), 0);
-	assert_int_equal(ibv_destroy_cq(r.cq), 0);
+	receiver_destroy();
 	assert_false(is_readable(r.channel->fd, 0));
 	set_nonblocking(r.channel->fd);
 	assert_int_equal(ibv_get_cq_event(r.channel, &cq, &context), -1);
-	assert_int_equal(ibv_destroy_comp_channel(r.channel), 0);
 }
 
 /* --- waiting for acknowledgements --- */
@@ -173,35 +169,27 @@ static _Atomic bool is_destroyed;
 
 static void *destroy_cq(void *arg)
 {
-	struct receiver *r = arg;
-
-	assert_int_equal(ibv_destroy_qp(r->qp[0]), 0);
-	assert_int_equal(ibv_destroy_qp(r->qp[1]), 0);
-	assert_int_equal(ibv_destroy_cq(r->cq), 0);
+	receiver_destroy();
 	is_destroyed = true;
 	return NULL;
 }
 
 /* ibv_get_cq_event(3), NOTES: destroying a CQ waits until every event is acknowledged. */
-VERBS_TEST(destroying_a_cq_waits_for_acks)
+RECEIVER_TEST(destroying_a_cq_waits_for_acks)
 {
-	struct receiver r;
 	struct ibv_cq *cq;
 	pthread_t thread;
-	void *context;
 
-	receiver_begin(&r);
 	assert_int_equal(ibv_req_notify_cq(r.cq, 0), 0);
-	send_one(&r, 0);
-	assert_int_equal(ibv_get_cq_event(r.channel, &cq, &context), 0);
+	send_one(0);
+	cq = event_get();
 	is_destroyed = false;
-	pthread_create(&thread, NULL, destroy_cq, &r);
+	pthread_create(&thread, NULL, destroy_cq, NULL);
 	usleep(50000);
 	assert_false(is_destroyed);
 	ibv_ack_cq_events(cq, 1);
 	pthread_join(thread, NULL);
 	assert_true(is_destroyed);
-	assert_int_equal(ibv_destroy_comp_channel(r.channel), 0);
 }
 
 static struct ibv_qp *qp_with_event(struct ibv_srq **srq)

@@ -49,11 +49,21 @@ static inline void hub_settings(void)
 	setenv("VERBATIM_HUB_IDLE_MS", idle, 1);
 }
 
+/* False: the test is skipped. */
+static inline bool hub_ready(void)
+{
+	bool there = netns_enter();
+
+	if (there)
+		hub_settings();
+	else
+		group_lacks(NO_NETWORK_NAMESPACE);
+	return there;
+}
+
 static inline int hub_setup(void **state)
 {
-	if (!netns_enter())
-		return group_lacks(NO_NETWORK_NAMESPACE);
-	hub_settings();
+	hub_ready();
 	return 0;
 }
 

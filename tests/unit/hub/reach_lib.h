@@ -166,6 +166,27 @@ static inline void party_close(struct party *party)
 	free(party);
 }
 
+/* Two that may be reached, for the whole test. */
+static struct party *a, *b;
+
+static inline int parties_begin(void **state)
+{
+	if (hub_ready()) {
+		a = party_open(YES);
+		b = party_open(YES);
+	}
+	return 0;
+}
+
+static inline int parties_end(void **state)
+{
+	party_close(a);
+	party_close(b);
+	return 0;
+}
+
+#define PARTIES(name) TEST_BETWEEN(name, parties_begin, parties_end)
+
 /*
  * Ask through this ring, which stays the caller's, and wait for the answer, hearing the hub. Our
  * end of its line is in *peer then.

@@ -6,14 +6,11 @@
 
 /* How processes reach each other's slots: who gets which descriptors, and who does not. */
 
-HUB_TEST(two_clients_reach_each_other)
+PARTIES(two_clients_reach_each_other)
 {
 	struct vb_hub_summary summary;
-	struct party *a, *b;
 	struct vb_hub_row *rows;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	assert_reaches(a, b, 1);
 	assert_reaches(b, a, 2);
 	assert_reaches(b, a, 3);
@@ -22,8 +19,6 @@ HUB_TEST(two_clients_reach_each_other)
 	assert_int_equal(summary.rows, 2);
 	assert_int_equal(rows[0].shm, 1);
 	free(rows);
-	party_close(a);
-	party_close(b);
 }
 
 HUB_TEST(who_wants_it_is_asked_of_both)
@@ -34,9 +29,10 @@ HUB_TEST(who_wants_it_is_asked_of_both)
 
 	for (unsigned i = 0; i < 9; i++) {
 		enum consent one = consents[i / 3], other = consents[i % 3];
-		struct party *a = party_open(one), *b = party_open(other);
 		int expected = one == YES && other == YES ? 0 : EOPNOTSUPP;
 
+		a = party_open(one);
+		b = party_open(other);
 		assert_int_equal(reach_rc(a, b->slot.slot), expected);
 		assert_int_equal(reach_rc(b, a->slot.slot), expected);
 		turn_for(a->client, 10);
@@ -53,7 +49,6 @@ HUB_TEST(who_wants_it_is_asked_of_both)
 HUB_TEST(what_is_nobodys_or_our_own_is_not_reached)
 {
 	struct vb_hub_peer peer;
-	struct party *a, *b;
 	uint64_t start_ns;
 	unsigned gone;
 
@@ -74,16 +69,13 @@ HUB_TEST(what_is_nobodys_or_our_own_is_not_reached)
 	party_close(a);
 }
 
-HUB_TEST(rings_wait_for_a_turn)
+PARTIES(rings_wait_for_a_turn)
 {
 	/* More than the client keeps, but not so many more that the socket is full. */
 	enum { ROUNDS = 4, RINGS = 25 };
 	struct pollfd pollfd = {.events = POLLIN};
 	struct vb_hub_peer peer;
-	struct party *a, *b;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	pollfd.fd = vb_hub_client_fd(b->client);
 	assert_int_equal(poll(&pollfd, 1, 0), 0);
 	for (unsigned i = 0; i < ROUNDS * RINGS; i++) {
@@ -100,19 +92,14 @@ HUB_TEST(rings_wait_for_a_turn)
 		assert_true(file_is(b->got[i].ring_fd, "ring", i));
 	assert_int_equal(poll(&pollfd, 1, 0), 0);
 	assert_true(wait_got(a, 1));
-	party_close(a);
-	party_close(b);
 }
 
 /* As it is asked again when a hub dies before it has answered. */
-HUB_TEST(a_ring_comes_once)
+PARTIES(a_ring_comes_once)
 {
 	int fds[] = {ring_make(1), ring_make(2)};
 	struct vb_hub_peer peer;
-	struct party *a, *b;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	for (unsigned i = 0; i < 6; i++) {
 		assert_int_equal(reach_by(a, a->slot.slot, b->slot.slot, fds[i % 2], &peer), 0);
 		assert_peer(&peer, b);
@@ -124,8 +111,6 @@ HUB_TEST(a_ring_comes_once)
 	assert_true(file_is(b->got[1].ring_fd, "ring", 2));
 	close(fds[0]);
 	close(fds[1]);
-	party_close(a);
-	party_close(b);
 }
 
 /* What a receiver may well do at once. */
@@ -145,10 +130,10 @@ static void on_ring_reach_back(void *arg, uint16_t from, uint16_t to, int ring_f
 
 HUB_TEST(a_receiver_may_call_us_back)
 {
-	struct party *a, *b = calloc(1, sizeof(*b));
 	struct vb_hub_offer offer;
 
 	a = party_open(YES);
+	b = calloc(1, sizeof(*b));
 	offer_make(b, &offer);
 	assert_int_equal(vb_hub_client_open(&b->client, &offer, on_ring_reach_back, b), 0);
 	vb_hub_client_on_answers(b->client, &party_answers);
@@ -162,14 +147,11 @@ HUB_TEST(a_receiver_may_call_us_back)
 }
 
 /* A slot can be reached from the moment that its lease returns. */
-HUB_TEST(a_slot_is_known_as_soon_as_it_is_leased)
+PARTIES(a_slot_is_known_as_soon_as_it_is_leased)
 {
 	enum { SLOTS = 200 };
 	struct vb_hub_slot slot;
-	struct party *a, *b;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	party_turner_start(b);
 	for (unsigned i = 0; i < SLOTS; i++) {
 		slot = slot_lease(b->client);
@@ -181,8 +163,6 @@ HUB_TEST(a_slot_is_known_as_soon_as_it_is_leased)
 	b = party_open(YES);
 	assert_int_equal(reach_rc(a, slot.slot), ENOENT);
 	assert_reaches(a, b, 1);
-	party_close(a);
-	party_close(b);
 }
 
 HUB_TEST(nonsense_reaches_nobody)

@@ -57,15 +57,12 @@ static void ask_always(void *arg)
 	}
 }
 
-HUB_TEST(the_killed_disturb_nobody)
+PARTIES(the_killed_disturb_nobody)
 {
-	struct party *a, *b;
 	unsigned to, rings;
 	uint16_t slot;
 
-	a = party_open(YES);
 	to = a->slot.slot;
-	b = party_open(YES);
 	for (unsigned i = 0; i < 40; i++) {
 		pid_t asker = child_start(ask_always, &to);
 		pid_t target = child_tells(live, NULL, &slot, 2);
@@ -90,16 +87,12 @@ HUB_TEST(the_killed_disturb_nobody)
 	rings = a->got_n;
 	assert_int_equal(reach_rc(b, a->slot.slot), 0);
 	assert_true(wait_got(a, rings + 1));
-	party_close(a);
-	party_close(b);
 }
 
-HUB_TEST(a_new_hub_learns_it_all_again)
+PARTIES(a_new_hub_learns_it_all_again)
 {
-	struct party *a, *b, *c;
+	struct party *c;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	c = party_open(NO);
 	assert_reaches(a, b, 1);
 	for (unsigned i = 0; i < 3; i++) {
@@ -121,21 +114,16 @@ HUB_TEST(a_new_hub_learns_it_all_again)
 		assert_int_not_equal(hub_pid(), pid);
 		assert_reaches(a, b, 10 + i);
 	}
-	party_close(a);
-	party_close(b);
 	party_close(c);
 }
 
 /* The rings that the hub had handed out when it died are in the sockets of those they are for. */
-HUB_TEST(a_dying_hubs_last_rings_arrive)
+PARTIES(a_dying_hubs_last_rings_arrive)
 {
 	enum { RINGS = 30 };
-	struct party *a, *b;
 	pid_t pid;
 	int fd;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	for (unsigned i = 0; i < RINGS; i++)
 		assert_int_equal(reach_rc(a, b->slot.slot), 0);
 	/* It dies without having read what we say, which makes an error of our next recv(2). */
@@ -150,20 +138,15 @@ HUB_TEST(a_dying_hubs_last_rings_arrive)
 	assert_true(wait_got(b, RINGS));
 	turn_for(b->client, 100);
 	assert_reaches(a, b, 1);
-	party_close(a);
-	party_close(b);
 }
 
 /* Whoever does not take his rings gets no more, and those that he got are not lost. */
-HUB_TEST(one_who_never_turns_is_not_reached_for_ever)
+PARTIES(one_who_never_turns_is_not_reached_for_ever)
 {
-	struct party *a, *b;
 	uint64_t start_ns;
 	unsigned n = 0;
 	int rc;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	do {
 		start_ns = vb_hub_now_ns();
 		rc = reach_rc(a, b->slot.slot);
@@ -175,8 +158,6 @@ HUB_TEST(one_who_never_turns_is_not_reached_for_ever)
 	assert_int_equal(reach_rc(b, a->slot.slot), 0);
 	assert_true(wait_got(b, n));
 	assert_reaches(a, b, 1);
-	party_close(a);
-	party_close(b);
 }
 
 static void *turn_soon(void *arg)
@@ -185,14 +166,11 @@ static void *turn_soon(void *arg)
 	return turn_always(arg);
 }
 
-HUB_TEST(one_who_turns_late_is_reached_late)
+PARTIES(one_who_turns_late_is_reached_late)
 {
-	struct party *a, *b;
 	uint64_t ns = 0;
 	unsigned n;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	atomic_store(&b->turns, true);
 	assert_int_equal(pthread_create(&b->turner, NULL, turn_soon, b), 0);
 	for (n = 0; n < 500 && ns < 20 * MS_NS; n++) {
@@ -204,8 +182,6 @@ HUB_TEST(one_who_turns_late_is_reached_late)
 	for (unsigned i = 0; i < 1000 && atomic_load(&b->got_n) < n; i++)
 		usleep(1000);
 	assert_int_equal(atomic_load(&b->got_n), n);
-	party_close(a);
-	party_close(b);
 }
 
 /* With no descriptor left: what was said to us is taken in above the soft limit. */
@@ -281,7 +257,7 @@ HUB_TEST(a_silent_holder_is_waited_for)
 
 HUB_TEST(no_descriptor_is_left_behind)
 {
-	struct party *keeper, *a, *b;
+	struct party *keeper;
 	unsigned before, hubs_before;
 	pid_t pid;
 
@@ -312,13 +288,10 @@ HUB_TEST(no_descriptor_is_left_behind)
 	party_close(keeper);
 }
 
-HUB_TEST(a_forked_child_forgets_what_waits)
+PARTIES(a_forked_child_forgets_what_waits)
 {
-	struct party *a, *b;
 	pid_t pid;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	assert_int_equal(reach_rc(a, b->slot.slot), 0);
 	lease_slowly(b);
 	pid = fork();
@@ -333,6 +306,4 @@ HUB_TEST(a_forked_child_forgets_what_waits)
 	assert_child_ok(pid);
 	assert_true(wait_got(b, 1));
 	assert_reaches(a, b, 1);
-	party_close(a);
-	party_close(b);
 }

@@ -228,13 +228,10 @@ static bool attack(void (*part)(void *), struct plan *plan)
 	return true;
 }
 
-HUB_TEST(who_is_not_there_is_not_reached_from)
+PARTIES(who_is_not_there_is_not_reached_from)
 {
-	struct party *a, *b;
 	struct plan plan;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	plan_make(&plan, a, b);
 	for (plan.fake = 0; plan.fake < NOTHING_SHOWN; plan.fake++) {
 		if (!attack(reach_as_another, &plan))
@@ -244,19 +241,14 @@ HUB_TEST(who_is_not_there_is_not_reached_from)
 		assert_reaches(a, b, plan.fake);
 		got_close(b);
 	}
-	party_close(a);
-	party_close(b);
 }
 
-HUB_TEST(who_does_not_hold_a_slot_cannot_mark_it)
+PARTIES(who_does_not_hold_a_slot_cannot_mark_it)
 {
 	struct vb_hub_row before, after;
-	struct party *a, *b;
 	struct plan plan;
 	unsigned links;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	plan_make(&plan, a, b);
 	before = row_of(a, &links);
 	for (plan.fake = 0; plan.fake < FAKES; plan.fake++) {
@@ -266,8 +258,6 @@ HUB_TEST(who_does_not_hold_a_slot_cannot_mark_it)
 		assert_memory_equal(&before, &after, sizeof(before));
 		assert_reaches(b, a, plan.fake);
 	}
-	party_close(a);
-	party_close(b);
 }
 
 /* Starts one that stays; its slot. 0: it could not be. */
@@ -289,16 +279,13 @@ static void attacker_end(struct plan *plan, pid_t pid)
 	assert_child_ok(pid);
 }
 
-HUB_TEST(a_pid_is_told_of_who_has_made_the_token)
+PARTIES(a_pid_is_told_of_who_has_made_the_token)
 {
 	struct vb_hub_peer peer;
-	struct party *a, *b;
 	struct plan plan;
 	unsigned slot;
 	pid_t pid;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	plan_make(&plan, a, b);
 	slot = attacker_start(offer_anothers_token, &plan, &pid);
 	if (!slot)
@@ -313,8 +300,6 @@ HUB_TEST(a_pid_is_told_of_who_has_made_the_token)
 	assert_int_not_equal(peer.pid, getpid());
 	peer_close(&peer);
 	attacker_end(&plan, pid);
-	party_close(a);
-	party_close(b);
 }
 
 HUB_TEST(nobody_passes_for_another_process)
@@ -342,23 +327,18 @@ HUB_TEST(nobody_passes_for_another_process)
 	party_close(other);
 }
 
-HUB_TEST(nobody_tells_of_anothers_links)
+PARTIES(nobody_tells_of_anothers_links)
 {
-	struct party *a, *b;
 	struct plan plan;
 	unsigned links;
 	pid_t pid;
 
-	a = party_open(YES);
-	b = party_open(YES);
 	plan_make(&plan, a, b);
 	if (!attacker_start(link_from_another, &plan, &pid))
 		SKIP(NO_JAIL);
 	row_of(a, &links);
 	assert_int_equal(links, 0);
 	attacker_end(&plan, pid);
-	party_close(a);
-	party_close(b);
 }
 
 static void stop_it(void *arg)
@@ -380,7 +360,6 @@ static void stop_it(void *arg)
 /* Whoever could not kill it does not stop it: he might take its place. */
 HUB_TEST(the_hub_stops_for_its_own_pid_namespace_only)
 {
-	struct party *a;
 	struct plan plan;
 	pid_t pid;
 

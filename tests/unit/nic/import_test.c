@@ -190,11 +190,29 @@ NIC_TEST(a_region_is_destroyed_once)
 
 /* --- of another process --- */
 
-FOREIGN(its_regions_are_found_by_its_pd)
+static struct vb_ctx *ctx;
+static struct vb_pd *pd;
+
+static int import_pd_begin(void **state)
+{
+	import_begin(state);
+	ctx = ctx_import(&pd);
+	return 0;
+}
+
+static int import_pd_end(void **state)
+{
+	vb_pd_unimport(pd);
+	ctx_close(ctx);
+	return import_end(state);
+}
+
+#define FOREIGN_PD(name) TEST_BETWEEN(name, import_pd_begin, import_pd_end)
+
+FOREIGN_PD(its_regions_are_found_by_its_pd)
 {
 	struct vb_mr *mr = reg(abroad.pd, IBV_ACCESS_REMOTE_READ);
-	struct vb_pd *pd, *other;
-	struct vb_ctx *ctx = ctx_import(&pd);
+	struct vb_pd *other;
 
 	assert_int_equal(vb_pd_create(abroad.ctx, &other), 0);
 	assert_ptr_equal(get(pd, mr->ibv.lkey, (uintptr_t)memory + 8, BYTES - 8, 0), memory + 8);
@@ -210,8 +228,6 @@ FOREIGN(its_regions_are_found_by_its_pd)
 	assert_int_not_equal(pd->id, fix.pd->id);
 	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
 	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
-	vb_pd_unimport(pd);
-	ctx_close(ctx);
 	assert_int_equal(vb_mr_dereg(mr), 0);
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
@@ -219,10 +235,11 @@ FOREIGN(its_regions_are_found_by_its_pd)
 FOREIGN(a_parent_domain_is_its_pd_there_too)
 {
 	struct vb_mr *mr = reg(abroad.pd, 0);
-	struct vb_pd *pd, *domain;
-	struct vb_ctx *ctx = ctx_import(&pd);
-	struct ibv_parent_domain_init_attr attr = { .pd = &pd->ibv };
+	struct ibv_parent_domain_init_attr attr;
+	struct vb_pd *domain;
 
+	ctx = ctx_import(&pd);
+	attr = (struct ibv_parent_domain_init_attr){ .pd = &pd->ibv };
 	assert_int_equal(vb_parent_domain_create(ctx, &attr, &domain), 0);
 	assert_ptr_equal(get(domain, mr->ibv.lkey, (uintptr_t)memory, 8, 0), memory);
 	/* It is ours to destroy. */
@@ -246,12 +263,10 @@ static const struct vb_host_memory memory_of_owner = {
 	.device = device_memory, .map_file = idle_map_file, .unmap = idle_unmap,
 };
 
-FOREIGN(its_device_memory_is_mapped)
+FOREIGN_PD(its_device_memory_is_mapped)
 {
 	const struct ibv_alloc_dm_attr attr = { .length = 100 };
 	struct vb_dm *made, *other, *dm;
-	struct vb_pd *pd;
-	struct vb_ctx *ctx = ctx_import(&pd);
 	struct vb_mr *mr;
 	uint32_t handle;
 
@@ -286,32 +301,24 @@ FOREIGN(its_device_memory_is_mapped)
 	vb_dm_unimport(dm);
 	assert_int_equal(owner.unmaps, 2);
 	assert_int_equal(vb_dm_free(other), 0);
-	vb_pd_unimport(pd);
-	ctx_close(ctx);
 }
 
 /* Ours live in its PD as well, and the owner knows nothing of them. */
-FOREIGN(regions_of_ours_are_found_first)
+FOREIGN_PD(regions_of_ours_are_found_first)
 {
-	struct vb_pd *pd;
-	struct vb_ctx *ctx = ctx_import(&pd);
 	struct vb_mr *mr = reg(pd, 0);
 
 	assert_ptr_equal(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0), memory);
 	assert_int_equal(owner.maps, 0);
 	assert_null(vb_mr_get(abroad.nic, &abroad.pd->ibv, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
 	assert_int_equal(vb_mr_dereg(mr), 0);
-	vb_pd_unimport(pd);
-	ctx_close(ctx);
 }
 
 /* Another region at the same address, or the same at another, is mapped anew. */
-FOREIGN(a_mapping_is_of_one_registration)
+FOREIGN_PD(a_mapping_is_of_one_registration)
 {
 	struct vb_mr *mr = reg(abroad.pd, 0), *import;
 	uint32_t handle = mr->ibv.handle;
-	struct vb_pd *pd;
-	struct vb_ctx *ctx = ctx_import(&pd);
 
 	assert_non_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
 	assert_int_equal(vb_mr_rereg(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + 64, 64, 0),
@@ -327,16 +334,12 @@ FOREIGN(a_mapping_is_of_one_registration)
 	vb_mr_unimport(import);
 	assert_int_equal(vb_mr_dereg(mr), 0);
 	assert_int_equal(vb_mr_import(pd, handle, &import), EINVAL);
-	vb_pd_unimport(pd);
-	ctx_close(ctx);
 }
 
 /* The export is the owner's to write: what it says there later does not lead us astray. */
-FOREIGN(a_mapping_is_not_left)
+FOREIGN_PD(a_mapping_is_not_left)
 {
 	struct vb_mr *mr;
-	struct vb_pd *pd;
-	struct vb_ctx *ctx = ctx_import(&pd);
 	struct vb_export_key *entry;
 
 	assert_int_equal(vb_mr_reg(abroad.pd, memory, 64, (uintptr_t)memory, 0, &mr), 0);
@@ -347,16 +350,12 @@ FOREIGN(a_mapping_is_not_left)
 	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 65, 0));
 	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory + 64, 1, 0));
 	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory + (1ull << 39), 1, 0));
-	vb_pd_unimport(pd);
-	ctx_close(ctx);
 	assert_int_equal(vb_mr_dereg(mr), 0);
 }
 
-FOREIGN(mappings_are_bounded)
+FOREIGN_PD(mappings_are_bounded)
 {
 	struct vb_mr *mr[VB_FOREIGN_MAPS + 1], *import;
-	struct vb_pd *pd;
-	struct vb_ctx *ctx = ctx_import(&pd);
 
 	for (unsigned i = 0; i <= VB_FOREIGN_MAPS; i++)
 		mr[i] = reg(abroad.pd, 0);
@@ -368,20 +367,16 @@ FOREIGN(mappings_are_bounded)
 	assert_int_equal(vb_mr_import(pd, mr[VB_FOREIGN_MAPS]->ibv.handle, &import), 0);
 	assert_non_null(get(pd, mr[VB_FOREIGN_MAPS]->ibv.lkey, (uintptr_t)memory, 8, 0));
 	vb_mr_unimport(import);
-	vb_pd_unimport(pd);
-	ctx_close(ctx);
 	for (unsigned i = 0; i <= VB_FOREIGN_MAPS; i++) {
 		if (i != 3)
 			assert_int_equal(vb_mr_dereg(mr[i]), 0);
 	}
 }
 
-FOREIGN(what_cannot_be_mapped_is_refused)
+FOREIGN_PD(what_cannot_be_mapped_is_refused)
 {
 	struct vb_mr *mr = reg(abroad.pd, 0), *import;
 	struct vb_mr *paged = reg(abroad.pd, IBV_ACCESS_ON_DEMAND);
-	struct vb_pd *pd;
-	struct vb_ctx *ctx = ctx_import(&pd);
 
 	/* What comes on demand may be elsewhere tomorrow. */
 	assert_int_equal(vb_mr_import(pd, paged->ibv.handle, &import), EOPNOTSUPP);
@@ -391,19 +386,16 @@ FOREIGN(what_cannot_be_mapped_is_refused)
 	assert_int_equal(vb_mr_import(pd, mr->ibv.handle, &import), EOPNOTSUPP);
 	assert_null(get(pd, mr->ibv.lkey, (uintptr_t)memory, 8, 0));
 	assert_int_equal(vb_pd_destroy(pd), EOPNOTSUPP);
-	vb_pd_unimport(pd);
-	ctx_close(ctx);
 	assert_int_equal(vb_mr_dereg(mr), 0);
 }
 
 /* Others' PDs, those of other contexts there, and those that are gone. */
-FOREIGN(only_pds_of_that_context_are_imported)
+FOREIGN_PD(only_pds_of_that_context_are_imported)
 {
-	struct vb_ctx *other_ctx, *ctx;
-	struct vb_pd *other, *pd, *none;
+	struct vb_ctx *other_ctx;
+	struct vb_pd *other, *none;
 	uint32_t handle;
 
-	ctx = ctx_import(&pd);
 	assert_int_equal(vb_ctx_create(abroad.nic, FD_ASYNC, &other_ctx), 0);
 	assert_int_equal(vb_pd_create(other_ctx, &other), 0);
 	assert_int_equal(vb_pd_import(ctx, other->ibv.handle, &none), EINVAL);
@@ -413,17 +405,13 @@ FOREIGN(only_pds_of_that_context_are_imported)
 	assert_int_equal(vb_pd_destroy(other), 0);
 	assert_int_equal(vb_pd_import(ctx, handle, &none), EINVAL);
 	assert_int_equal(vb_pd_create(ctx, &none), EOPNOTSUPP);
-	vb_pd_unimport(pd);
-	ctx_close(ctx);
 	vb_ctx_destroy(other_ctx);
 }
 
 /* Objects in a PD keep what it stands for, even when the context is closed. */
 FOREIGN(the_last_user_ends_it)
 {
-	struct vb_pd *pd;
-	struct vb_ctx *ctx = ctx_import(&pd);
-
+	ctx = ctx_import(&pd);
 	atomic_fetch_add(&pd->users, 1);
 	vb_pd_unimport(pd);
 	ctx_close(ctx);

@@ -46,6 +46,29 @@ static void pairs_drop(void)
 	}
 }
 
+static int rc_pairs_begin(void **state)
+{
+	lanes_begin(state);
+	pairs_make(IBV_QPT_RC);
+	return 0;
+}
+
+static int uc_pairs_begin(void **state)
+{
+	lanes_begin(state);
+	pairs_make(IBV_QPT_UC);
+	return 0;
+}
+
+static int pairs_end(void **state)
+{
+	pairs_drop();
+	return lanes_end(state);
+}
+
+#define RC_PAIRS(name) TEST_BETWEEN(name, rc_pairs_begin, pairs_end)
+#define UC_PAIRS(name) TEST_BETWEEN(name, uc_pairs_begin, pairs_end)
+
 static struct vb_lane *lane(void)
 {
 	return from[0]->lane.tx;
@@ -77,9 +100,8 @@ static unsigned completions(struct side *s)
 
 /* --- waiting --- */
 
-LANES(what_does_not_fit_waits_and_goes_on)
+RC_PAIRS(what_does_not_fit_waits_and_goes_on)
 {
-	pairs_make(IBV_QPT_RC);
 	fill_ring(10);
 	assert_int_equal(waiters(), 1);
 	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 1);
@@ -91,30 +113,26 @@ LANES(what_does_not_fit_waits_and_goes_on)
 	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	assert_int_equal(completions(&side[0]), RING_FRAMES + 10);
 	assert_int_equal(completions(&side[1]), RING_FRAMES + 10);
-	pairs_drop();
 }
 
 /* Small frames run out of slots where large ones run out of data. */
-LANES(slots_run_out_too)
+UC_PAIRS(slots_run_out_too)
 {
-	pairs_make(IBV_QPT_UC);
 	for (unsigned i = 0; i < VB_RING_SLOTS + 20; i++)
 		assert_int_equal(qp_send(&side[0], from[0], i, 8), 0);
 	assert_int_equal(waiters(), 1);
 	assert_int_equal(completions(&side[0]), VB_RING_SLOTS);
 	settle();
 	assert_int_equal(completions(&side[0]), 20);
-	pairs_drop();
 }
 
 /* Responses wait as well, and nothing is lost or sent twice. */
-LANES(answers_wait_for_room)
+RC_PAIRS(answers_wait_for_room)
 {
 	struct ibv_sge sge = sge_of(&side[1], 0, MEM_BYTES);
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
 				  .send_flags = IBV_SEND_SIGNALED }, *bad;
 
-	pairs_make(IBV_QPT_RC);
 	for (unsigned i = 0; i < MEM_BYTES; i++)
 		side[0].mem[i] = (uint8_t)(i * 3 + i / 1000);
 	wr.wr.rdma.remote_addr = (uintptr_t)side[0].mem;
@@ -130,7 +148,6 @@ LANES(answers_wait_for_room)
 	assert_int_equal(completions(&side[1]), RING_FRAMES + 1);
 	assert_int_equal(stat_of(&side[0], VB_STAT_DUPLICATES), 0);
 	assert_int_equal(stat_of(&side[1], VB_STAT_DROP_STALE), 0);
-	pairs_drop();
 }
 
 static void read_a_quarter(void)
@@ -145,12 +162,11 @@ static void read_a_quarter(void)
 }
 
 /* Whatever becomes free goes to one who has waited for it, and to each of them once. */
-LANES(each_gets_its_turn)
+UC_PAIRS(each_gets_its_turn)
 {
 	unsigned served[QPS] = { 0 };
 	struct ibv_wc wc;
 
-	pairs_make(IBV_QPT_UC);
 	fill_ring(0);
 	/* Each wants as much as becomes free at a time. */
 	for (unsigned i = 0; i < QPS; i++) {
@@ -173,14 +189,12 @@ LANES(each_gets_its_turn)
 	for (unsigned i = 0; i < QPS; i++)
 		assert_int_equal(served[i], RING_FRAMES / 4);
 	settle();
-	pairs_drop();
 }
 
 /* --- giving up one's place --- */
 
 static void wait_all(void)
 {
-	pairs_make(IBV_QPT_UC);
 	fill_ring(1);
 	for (unsigned i = 1; i < QPS; i++)
 		assert_int_equal(qp_send(&side[0], from[i], 100 + i, BIG), 0);
@@ -203,7 +217,6 @@ static void the_rest_goes_on(unsigned left)
 	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 	/* What was sent by those that are gone has come as well. */
 	assert_int_equal(completions(&side[1]), RING_FRAMES + left);
-	pairs_drop();
 }
 
 static struct vb_lane *lane_of_any(void)
@@ -211,7 +224,7 @@ static struct vb_lane *lane_of_any(void)
 	return &vb_peer_find(side[0].nic, side[0].slot, side[1].slot)->lane[1];
 }
 
-LANES(the_first_may_leave_the_queue)
+UC_PAIRS(the_first_may_leave_the_queue)
 {
 	struct vb_lane *l;
 
@@ -223,7 +236,7 @@ LANES(the_first_may_leave_the_queue)
 	the_rest_goes_on(QPS - 1);
 }
 
-LANES(the_last_may_leave_the_queue)
+UC_PAIRS(the_last_may_leave_the_queue)
 {
 	wait_all();
 	leave(QPS - 1);
@@ -237,10 +250,9 @@ LANES(the_last_may_leave_the_queue)
 	settle();
 	assert_int_equal(waiters(), 0);
 	assert_int_equal(completions(&side[1]), RING_FRAMES + QPS);
-	pairs_drop();
 }
 
-LANES(those_in_between_may_leave_the_queue)
+UC_PAIRS(those_in_between_may_leave_the_queue)
 {
 	wait_all();
 	leave(2);
@@ -248,7 +260,7 @@ LANES(those_in_between_may_leave_the_queue)
 	the_rest_goes_on(QPS - 2);
 }
 
-LANES(all_may_leave_the_queue)
+UC_PAIRS(all_may_leave_the_queue)
 {
 	struct vb_lane *l;
 
@@ -268,10 +280,9 @@ LANES(all_may_leave_the_queue)
 	assert_int_equal(waiters(), 1);
 	settle();
 	assert_int_equal(completions(&side[0]), RING_FRAMES + 3);
-	pairs_drop();
 }
 
-LANES(reset_and_error_leave_the_queue)
+UC_PAIRS(reset_and_error_leave_the_queue)
 {
 	wait_all();
 	assert_int_equal(qp_step(from[1], IBV_QPS_RESET, 0), 0);
@@ -282,14 +293,12 @@ LANES(reset_and_error_leave_the_queue)
 	assert_int_equal(waiters(), 0);
 	/* What was flushed is not sent. */
 	assert_int_equal(completions(&side[1]), RING_FRAMES + QPS - 2);
-	pairs_drop();
 }
 
 /* --- who is told --- */
 
-LANES(who_waits_for_room_is_rung_for)
+UC_PAIRS(who_waits_for_room_is_rung_for)
 {
-	pairs_make(IBV_QPT_UC);
 	fill_ring(1);
 	assert_true(vb_nic_asleep(side[0].nic));
 	assert_int_equal(side[0].bells, 0);
@@ -297,13 +306,11 @@ LANES(who_waits_for_room_is_rung_for)
 	assert_int_equal(side[0].bells, 1);
 	vb_nic_awake(side[0].nic);
 	settle();
-	pairs_drop();
 }
 
 /* Not once only: each time there is none again. */
-LANES(who_waits_again_sleeps_again)
+UC_PAIRS(who_waits_again_sleeps_again)
 {
-	pairs_make(IBV_QPT_UC);
 	fill_ring(4 * RING_FRAMES);
 	for (unsigned i = 1; i <= 4; i++) {
 		assert_true(vb_nic_asleep(side[0].nic));
@@ -315,7 +322,6 @@ LANES(who_waits_again_sleeps_again)
 		vb_nic_lanes_poll(side[0].nic);
 	}
 	settle();
-	pairs_drop();
 }
 
 /* One who only sends has rings one way: it is rung for all the same. */
@@ -333,9 +339,8 @@ UD_PAIR(one_who_never_receives_is_rung_for_too)
 }
 
 /* The room came just before we lay down: then there is something to do. */
-LANES(nobody_sleeps_over_room)
+UC_PAIRS(nobody_sleeps_over_room)
 {
-	pairs_make(IBV_QPT_UC);
 	fill_ring(1);
 	vb_nic_lanes_scan(side[1].nic);
 	assert_false(vb_nic_asleep(side[0].nic));
@@ -345,7 +350,6 @@ LANES(nobody_sleeps_over_room)
 	assert_true(vb_nic_asleep(side[0].nic));
 	vb_nic_awake(side[0].nic);
 	settle();
-	pairs_drop();
 }
 
 /* --- datagrams --- */

@@ -196,15 +196,32 @@ static void send_frame(struct other *o)
 	vb_ring_publish(&o->tx, 12, 0);
 }
 
-/* --- who comes --- */
+/* One that has a ring to us, for the whole test. */
+static struct other o;
 
-PEERS(a_ring_that_comes_is_read)
+static int other_begin(void **state)
 {
-	struct other o;
-	unsigned fds;
-
+	begin(state);
 	other_make(&o, 1);
 	other_ring(&o);
+	return 0;
+}
+
+static int other_end(void **state)
+{
+	other_unring(&o);
+	other_unmake(&o);
+	return end(state);
+}
+
+#define OTHERS(name) TEST_BETWEEN(name, other_begin, other_end)
+
+/* --- who comes --- */
+
+OTHERS(a_ring_that_comes_is_read)
+{
+	unsigned fds;
+
 	/* Sent before we hear of it, and after. */
 	send_frame(&o);
 	fds = descriptors_of(getpid());
@@ -215,17 +232,12 @@ PEERS(a_ring_that_comes_is_read)
 	assert_int_equal(frames_taken(), 2);
 	/* Of all the files only the line is kept. */
 	assert_int_equal(descriptors_of(getpid()), fds + 1);
-	other_unring(&o);
-	other_unmake(&o);
 }
 
-PEERS(its_bell_is_rung)
+OTHERS(its_bell_is_rung)
 {
 	struct pollfd p = { .events = POLLIN };
-	struct other o;
 
-	other_make(&o, 1);
-	other_ring(&o);
 	told_of(&o, o.ring_fd);
 	p.fd = o.bell;
 	vb_peers_bell(dev, find());
@@ -238,8 +250,6 @@ PEERS(its_bell_is_rung)
 	frames_taken();
 	frames_taken();
 	assert_int_equal(poll(&p, 1, 0), 1);
-	other_unring(&o);
-	other_unmake(&o);
 }
 
 PEERS(files_that_are_no_rings_are_refused)
@@ -250,7 +260,6 @@ PEERS(files_that_are_no_rings_are_refused)
 		int seals;
 	} bad[] = { { bytes - 4096, F_SEAL_SHRINK | F_SEAL_GROW }, { bytes, F_SEAL_GROW },
 		    { bytes, 0 }, { 2 * bytes, F_SEAL_SHRINK | F_SEAL_GROW }, { 0, 0 } };
-	struct other o;
 	unsigned fds;
 
 	other_make(&o, 1);
@@ -276,7 +285,7 @@ PEERS(files_that_are_no_rings_are_refused)
 
 PEERS(files_that_are_no_exports_are_refused)
 {
-	struct other o, good;
+	struct other good;
 	unsigned fds;
 
 	other_make(&o, 1);
@@ -300,25 +309,20 @@ PEERS(files_that_are_no_exports_are_refused)
 	other_unmake(&o);
 }
 
-PEERS(a_line_that_is_none_is_refused)
+OTHERS(a_line_that_is_none_is_refused)
 {
 	struct vb_hub_peer peer;
-	struct other o;
 
-	other_make(&o, 1);
-	other_ring(&o);
 	peer = (struct vb_hub_peer){ .line_fd = memfd_create("none", MFD_CLOEXEC),
 				     .export_fd = dup(o.export_fd) };
 	vb_peers_ring_came(dev, OTHER, OWN, dup(o.ring_fd), &peer);
 	assert_false(hears());
-	other_unring(&o);
-	other_unmake(&o);
 }
 
 /* The hub died, and the asker asked once more: the later ring counts. */
 PEERS(the_same_process_may_come_twice)
 {
-	struct other o, again;
+	struct other again;
 	struct vb_peer *peer;
 	unsigned fds;
 
@@ -346,7 +350,6 @@ PEERS(the_same_process_may_come_twice)
 PEERS(a_process_that_ends_is_forgotten)
 {
 	struct vb_peer *peer;
-	struct other o;
 	unsigned fds = descriptors_of(getpid());
 
 	other_make(&o, 1);
@@ -379,7 +382,7 @@ PEERS(a_process_that_ends_is_forgotten)
 PEERS(a_successor_is_told_from_its_predecessor)
 {
 	struct vb_peer *peer;
-	struct other o, heir;
+	struct other heir;
 
 	other_make(&o, 1);
 	other_ring(&o);
@@ -402,13 +405,10 @@ PEERS(a_successor_is_told_from_its_predecessor)
 }
 
 /* Before its bell has told us, somebody wants to connect to whoever has the slot now. */
-PEERS(the_dead_are_not_reached)
+OTHERS(the_dead_are_not_reached)
 {
 	struct rlimit before, none;
-	struct other o;
 
-	other_make(&o, 1);
-	other_ring(&o);
 	told_of(&o, o.ring_fd);
 	/* As if we had rings to it as well. */
 	atomic_store(&find()->has_tx, true);
@@ -425,13 +425,10 @@ PEERS(the_dead_are_not_reached)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_null(find());
 	vb_peers_hup(dev);
-	other_unring(&o);
-	other_unmake(&o);
 }
 
 PEERS(one_that_is_dead_when_it_comes_goes_at_once)
 {
-	struct other o;
 	unsigned fds = descriptors_of(getpid());
 
 	other_make(&o, 1);
@@ -453,8 +450,6 @@ PEERS(many_come_and_go)
 	unsigned fds = descriptors_of(getpid());
 
 	for (unsigned i = 0; i < 300; i++) {
-		struct other o;
-
 		other_make(&o, i + 1);
 		other_ring(&o);
 		told_of(&o, o.ring_fd);
@@ -525,23 +520,23 @@ PEERS(whoever_shuts_down_a_line_shuts_himself_out)
 /* Its ring is of no use to it, and its own line: the next time it has others. */
 PEERS(whoever_comes_again_and_again_takes_no_room)
 {
-	struct other o[8];
+	struct other many[8];
 	unsigned fds = descriptors_of(getpid());
 
 	for (unsigned i = 0; i < 8; i++) {
 		/* Each time with an export that it says is its own, and never hangs up. */
-		other_make(&o[i], 1 + i);
-		other_ring(&o[i]);
-		told_of(&o[i], o[i].ring_fd);
+		other_make(&many[i], 1 + i);
+		other_ring(&many[i]);
+		told_of(&many[i], many[i].ring_fd);
 		vb_peers_hup(dev);
 		assert_true(hears());
 	}
-	assert_true(atomic_load(&dev->nic->peering.count) <= 2);
-	send_frame(&o[7]);
+	assert_true(atomic_load(&dev->nic->peer_count) <= 2);
+	send_frame(&many[7]);
 	assert_int_equal(frames_taken(), 1);
 	for (unsigned i = 0; i < 8; i++) {
-		other_unring(&o[i]);
-		other_unmake(&o[i]);
+		other_unring(&many[i]);
+		other_unmake(&many[i]);
 	}
 	vb_peers_hup(dev);
 	assert_nothing_wakes_us();
@@ -565,13 +560,10 @@ PEERS(who_has_not_seen_our_export_does_not_wake_us)
 }
 
 /* A ring of which it has let go, as when the hub was too slow for it, says nothing of its life. */
-PEERS(who_gives_up_a_ring_lives)
+OTHERS(who_gives_up_a_ring_lives)
 {
-	struct other o;
 	int ends[2];
 
-	other_make(&o, 1);
-	other_ring(&o);
 	told_of(&o, o.ring_fd);
 	/* As if we had a ring to it as well. */
 	assert_int_equal(vb_line_create(ends), 0);
@@ -589,8 +581,6 @@ PEERS(who_gives_up_a_ring_lives)
 	close(ends[1]);
 	other_die(&o);
 	vb_peers_hup(dev);
-	other_unring(&o);
-	other_unmake(&o);
 }
 
 /* --- ourselves --- */
