@@ -3,14 +3,6 @@
 /* What a CQ does that was asked for more than to queue: stamps, moderation, overruns. */
 #include "nic_fixture.h"
 
-static void push(struct vb_cq *cq, uint64_t wr_id, uint32_t qpn, bool solicited)
-{
-	const struct vb_cqe cqe = { .wc = { .wr_id = wr_id, .qp_num = qpn },
-				    .solicited = solicited };
-
-	vb_cq_push(cq, &cqe);
-}
-
 static struct vb_cq *make_ex(struct ibv_cq_init_attr_ex attr)
 {
 	struct vb_cq *cq;

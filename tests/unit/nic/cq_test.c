@@ -4,14 +4,6 @@
 
 #include "nic_fixture.h"
 
-static void push(struct vb_cq *cq, uint64_t wr_id, uint32_t qpn, bool solicited)
-{
-	const struct vb_cqe cqe = { .wc = { .wr_id = wr_id, .qp_num = qpn },
-				    .solicited = solicited };
-
-	vb_cq_push(cq, &cqe);
-}
-
 static void assert_polled(struct vb_cq *cq, unsigned count, const uint64_t *wr_ids)
 {
 	struct ibv_wc wc[64];

@@ -5,7 +5,6 @@
  */
 #include "lanes_fixture.h"
 
-#include "nic/control/qp_dv.h"
 #include "nic/control/srq.h"
 #include "nic/service/dc/dc.h"
 
@@ -17,36 +16,6 @@ static struct {
 	struct vb_ah *ah;
 } x;
 
-static struct vb_qp *make_end(struct side *s, struct vb_srq *srq)
-{
-	struct vb_dc_attr dc = { .target = srq != NULL, .access_key = KEY };
-	struct vb_qp_dv_attr dv = { .dc = &dc };
-	struct ibv_qp_init_attr_ex init = {
-		.send_cq = &s->cq->ibv.cq,
-		.recv_cq = &s->cq->ibv.cq,
-		.srq = srq ? &srq->ibv : NULL,
-		.cap = { .max_send_wr = srq ? 0 : 8, .max_send_sge = srq ? 0 : 1 },
-		.qp_type = IBV_QPT_DRIVER,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = &s->pd->ibv,
-		.sq_sig_all = 1,
-	};
-	struct vb_qp *qp;
-
-	assert_int_equal(vb_qp_create_dv(&init, &dv, &qp), 0);
-	return qp;
-}
-
-static void climb(struct vb_qp *qp, bool target)
-{
-	struct ibv_qp_attr attr = qp_attr_to(own_gid, 0);
-
-	attr.sq_psn = PSN;
-	attr.min_rnr_timer = 5;
-	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	qp_climb(qp, attr, target ? IBV_QPS_RTR : IBV_QPS_RTS);
-}
-
 static int begin_dc(void **state)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 8, .max_sge = 1 } };
@@ -56,12 +25,10 @@ static int begin_dc(void **state)
 	side_make(SLOT_FIRST + 2, 300);
 	memcpy(av.grh.dgid.raw, own_gid, VB_GID_BYTES);
 	assert_int_equal(vb_ah_create(side[0].pd, &av, &x.ah), 0);
-	x.initiator = make_end(&side[0], NULL);
-	climb(x.initiator, false);
+	x.initiator = dc_make_on(&side[0], side[0].cq, NULL, 0, PSN);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(vb_srq_create(side[1 + i].pd, &srq, &x.srq[i]), 0);
-		x.target[i] = make_end(&side[1 + i], x.srq[i]);
-		climb(x.target[i], true);
+		x.target[i] = dc_make_on(&side[1 + i], side[1 + i].cq, x.srq[i], KEY, PSN);
 	}
 	/* Of two ways back there is one. */
 	assert_int_equal(lanes_reach(&side[1], side[1].slot, side[0].slot), 0);
@@ -73,8 +40,7 @@ static int end_dc(void **state)
 	drop_qp(x.initiator);
 	for (unsigned i = 0; i < 2; i++) {
 		drop_qp(x.target[i]);
-		assert_int_equal(vb_srq_destroy(x.srq[i]), 0);
-		vb_srq_free(x.srq[i]);
+		drop_srq(x.srq[i]);
 	}
 	vb_ah_destroy(x.ah);
 	return lanes_end(state);

@@ -3,7 +3,6 @@
  * Ends of DC, packet by packet: what a target makes of the numbers of connections, of keys and of
  * too many initiators, and what an initiator sends and takes.
  */
-#include "nic/control/qp_dv.h"
 #include "nic/data/acks.h"
 #include "nic/service/dc/dc.h"
 #include "packets.h"
@@ -19,35 +18,6 @@ static struct {
 	uint8_t buf[4096];
 } x;
 
-static struct vb_qp *make_end(const struct vb_dc_attr *dc)
-{
-	struct vb_qp_dv_attr dv = { .dc = dc };
-	struct ibv_qp_init_attr_ex init = {
-		.send_cq = &x.cq->ibv.cq,
-		.recv_cq = &x.cq->ibv.cq,
-		.srq = dc->target ? &x.srq->ibv : NULL,
-		.cap = { .max_send_wr = dc->target ? 0 : 8, .max_send_sge = dc->target ? 0 : 1 },
-		.qp_type = IBV_QPT_DRIVER,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = &fix.pd->ibv,
-		.sq_sig_all = 1,
-	};
-	struct vb_qp *qp;
-
-	assert_int_equal(vb_qp_create_dv(&init, &dv, &qp), 0);
-	return qp;
-}
-
-static void climb(struct vb_qp *qp, bool target)
-{
-	struct ibv_qp_attr attr = qp_attr_to(own_gid, 0);
-
-	attr.sq_psn = START;
-	attr.min_rnr_timer = 5;
-	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	qp_climb(qp, attr, target ? IBV_QPS_RTR : IBV_QPS_RTS);
-}
-
 static int begin_dc(void **state)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = RECVS, .max_sge = 1 } };
@@ -60,10 +30,8 @@ static int begin_dc(void **state)
 	assert_int_equal(vb_mr_reg(fix.pd, x.buf, sizeof(x.buf), (uintptr_t)x.buf,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &x.mr), 0);
 	assert_int_equal(vb_ah_create(fix.pd, &av, &x.ah), 0);
-	x.target = make_end(&(struct vb_dc_attr){ .target = true, .access_key = KEY });
-	climb(x.target, true);
-	x.initiator = make_end(&(struct vb_dc_attr){ .target = false });
-	climb(x.initiator, false);
+	x.target = dc_make_on(&fix, x.cq, x.srq, KEY, START);
+	x.initiator = dc_make_on(&fix, x.cq, NULL, 0, START);
 	for (unsigned i = 0; i < RECVS; i++) {
 		struct ibv_sge sge = { (uintptr_t)x.buf + i * 400, 400, x.mr->ibv.lkey };
 		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -75,12 +43,9 @@ static int begin_dc(void **state)
 
 static int end_dc(void **state)
 {
-	assert_int_equal(vb_qp_destroy(x.target), 0);
-	vb_qp_free(x.target);
-	assert_int_equal(vb_qp_destroy(x.initiator), 0);
-	vb_qp_free(x.initiator);
-	assert_int_equal(vb_srq_destroy(x.srq), 0);
-	vb_srq_free(x.srq);
+	drop_qp(x.target);
+	drop_qp(x.initiator);
+	drop_srq(x.srq);
 	assert_int_equal(vb_mr_dereg(x.mr), 0);
 	vb_ah_destroy(x.ah);
 	drop_cq(x.cq);

@@ -320,8 +320,7 @@ NIC_TEST(what_it_leaves_to_us_is_ours)
 	assert_int_equal(vb_qp_post_recv(qp, &wr, &bad), 0);
 	assert_int_equal(vb_srq_post(srq, &wr, &bad), 0);
 	drop_qp(qp);
-	assert_int_equal(vb_srq_destroy(srq), 0);
-	vb_srq_free(srq);
+	drop_srq(srq);
 	drop_cq(cq);
 	for (unsigned i = 0; i < RESOURCES; i++)
 		assert_int_equal(lender.frees[i], 0);
@@ -347,8 +346,7 @@ NIC_TEST(a_shared_queue_lies_where_it_was_told)
 	assert_int_equal(vb_srq_modify(srq, &resize, IBV_SRQ_MAX_WR), EINVAL);
 	assert_true(vb_srq_take(srq, &recv));
 	assert_int_equal(recv.wr_id, 7);
-	assert_int_equal(vb_srq_destroy(srq), 0);
-	vb_srq_free(srq);
+	drop_srq(srq);
 	for (unsigned i = 0; i < RESOURCES; i++)
 		assert_int_equal(lender.frees[i], lender.allocs[i]);
 	assert_int_equal(vb_pd_destroy(pd), 0);
@@ -379,8 +377,7 @@ NIC_TEST(objects_of_a_thread_domain_take_no_lock)
 	assert_int_equal(vb_srq_post(srq, &wr, &bad), 0);
 	vb_lock_drop(&srq->rq.lock);
 	vb_lock_drop(&cq->poll_lock);
-	assert_int_equal(vb_srq_destroy(srq), 0);
-	vb_srq_free(srq);
+	drop_srq(srq);
 	drop_cq(cq);
 	assert_int_equal(vb_pd_destroy(pd), 0);
 	assert_int_equal(vb_td_destroy(td), 0);

@@ -14,6 +14,7 @@
 #include "group.h"
 #include "idle_host.h"
 #include "nic/control/qp.h"
+#include "nic/control/qp_dv.h"
 #include "nic/control/qp_modify.h"
 #include "nic/control/srq.h"
 #include "nic/core/ah.h"
@@ -313,10 +314,39 @@ static inline struct vb_qp *qp_make_on(struct side *s, enum ibv_qp_type type, st
 	return qp;
 }
 
+/* Of DC, at work: a target if it has an SRQ, else an initiator. */
+static inline struct vb_qp *dc_make_on(struct side *s, struct vb_cq *cq, struct vb_srq *srq,
+				       uint64_t key, uint32_t sq_psn)
+{
+	struct vb_dc_attr dc = { .target = srq != NULL, .access_key = key };
+	struct vb_qp_dv_attr dv = { .dc = &dc };
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = &cq->ibv.cq, .recv_cq = &cq->ibv.cq, .srq = srq ? &srq->ibv : NULL,
+		.cap = { .max_send_wr = srq ? 0 : 8, .max_send_sge = srq ? 0 : 1 },
+		.qp_type = IBV_QPT_DRIVER, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = &s->pd->ibv,
+		.sq_sig_all = 1,
+	};
+	struct ibv_qp_attr attr = qp_attr_to(own_gid, 0);
+	struct vb_qp *qp;
+
+	assert_int_equal(vb_qp_create_dv(&init, &dv, &qp), 0);
+	attr.sq_psn = sq_psn;
+	attr.min_rnr_timer = 5;
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	qp_climb(qp, attr, srq ? IBV_QPS_RTR : IBV_QPS_RTS);
+	return qp;
+}
+
 static inline void drop_qp(struct vb_qp *qp)
 {
 	assert_int_equal(vb_qp_destroy(qp), 0);
 	vb_qp_free(qp);
+}
+
+static inline void drop_srq(struct vb_srq *srq)
+{
+	assert_int_equal(vb_srq_destroy(srq), 0);
+	vb_srq_free(srq);
 }
 
 static inline void drop_cq(struct vb_cq *cq)

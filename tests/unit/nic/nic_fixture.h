@@ -45,6 +45,15 @@ static inline struct vb_cq *make_cq(int cqe, struct vb_channel *channel)
 	return cq;
 }
 
+/* A completion. */
+static inline void push(struct vb_cq *cq, uint64_t wr_id, uint32_t qpn, bool solicited)
+{
+	const struct vb_cqe cqe = { .wc = { .wr_id = wr_id, .qp_num = qpn },
+				    .solicited = solicited };
+
+	vb_cq_push(cq, &cqe);
+}
+
 static inline struct vb_qp *make_qp(enum ibv_qp_type type, struct vb_cq *cq, struct vb_srq *srq)
 {
 	return qp_make_on(&fix, type, cq, srq);

@@ -213,8 +213,7 @@ NIC_TEST(several_may_take_from_a_shared_queue)
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(taker[i], NULL);
 	assert_int_equal(atomic_load(&taken), POSTERS * PER_POSTER);
-	assert_int_equal(vb_srq_destroy(srq), 0);
-	vb_srq_free(srq);
+	drop_srq(srq);
 	srq = NULL;
 }
 

@@ -12,12 +12,6 @@ static struct vb_srq *make_srq(uint32_t wr_max)
 	return srq;
 }
 
-static void drop_srq(struct vb_srq *srq)
-{
-	assert_int_equal(vb_srq_destroy(srq), 0);
-	vb_srq_free(srq);
-}
-
 static int post(struct vb_srq *srq, uint64_t wr_id)
 {
 	struct ibv_recv_wr wr = { .wr_id = wr_id }, *bad;

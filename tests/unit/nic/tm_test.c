@@ -32,8 +32,7 @@ static void close_scene(struct scene *s)
 {
 	if (s->qp)
 		drop_qp(s->qp);
-	assert_int_equal(vb_srq_destroy(s->srq), 0);
-	vb_srq_free(s->srq);
+	drop_srq(s->srq);
 	drop_cq(s->unused);
 	drop_cq(s->cq);
 }

@@ -94,8 +94,7 @@ static int end_xrc(void **state)
 	drop_qp(x.snd);
 	drop_qp(x.handle);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(vb_srq_destroy(x.srq[i]), 0);
-		vb_srq_free(x.srq[i]);
+		drop_srq(x.srq[i]);
 		assert_int_equal(vb_xrcd_close(x.xrcd[i]), 0);
 	}
 	lanes_end(state);

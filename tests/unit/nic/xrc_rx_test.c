@@ -55,8 +55,7 @@ static int begin_xrc(void **state)
 static int end_xrc(void **state)
 {
 	drop_qp(x.handle);
-	assert_int_equal(vb_srq_destroy(x.srq), 0);
-	vb_srq_free(x.srq);
+	drop_srq(x.srq);
 	drop_cq(x.cq);
 	assert_int_equal(vb_xrcd_close(x.xrcd), 0);
 	return end(state);
