@@ -3,8 +3,8 @@
 #define VB_TESTS_SMOKE_MAIN_H
 
 /*
- * A fuzz target without libFuzzer, for every compiler and every `make check`. Its inputs are made by
- * a function: good ones, by their number, which another function changes; or any, at random.
+ * A fuzz target without libFuzzer, for every compiler and every `make check`. A function makes its
+ * inputs: good ones, by their number, which another function changes; or any, at random.
  * smoke_main.c is the program:
  *
  *   smoke_X [ROUNDS [SEED]]   the good inputs, and that many mutations of them; or that many of any

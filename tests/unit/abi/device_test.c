@@ -165,7 +165,8 @@ VERBS_TEST(every_gid_answers)
 	union ibv_gid gid;
 	int type;
 
-	assert_int_equal(verbs_get_ctx(v.context)->query_port(v.context, 1, &attr, sizeof(attr)), 0);
+	assert_int_equal(verbs_get_ctx(v.context)->query_port(v.context, 1, &attr, sizeof(attr)),
+			 0);
 	for (int i = 0; i < attr.gid_tbl_len; i++) {
 		bool empty;
 

@@ -486,4 +486,3 @@ XRC_TEST(who_is_second_to_say_so_says_nothing)
 	assert_int_equal(mig_state(), IBV_MIG_MIGRATED);
 	assert_memory_equal(x.rcv->at.migration.old.dst, peer_gid, VB_GID_BYTES);
 }
-
