@@ -636,7 +636,7 @@ UD_PAIR(datagrams_to_one_out_of_its_mind_are_lost)
 	for (unsigned i = 0; i < VB_RING_SLOTS + 1; i++)
 		assert_wc(side[0].cq, i, IBV_WC_SUCCESS);
 	assert_int_equal(stat_of(&side[0], VB_STAT_TX_LOST), 1);
-	assert_int_equal(atomic_load(&side[0].nic->waiters), 0);
+	assert_int_equal(atomic_load(&side[0].nic->lanes.waiters), 0);
 }
 
 /* Its own QPs may be as foul as they like: frames for others' QPs are dropped and counted. */

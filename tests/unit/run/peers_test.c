@@ -531,7 +531,7 @@ PEERS(whoever_comes_again_and_again_takes_no_room)
 		vb_peers_hup(dev);
 		assert_true(hears());
 	}
-	assert_true(atomic_load(&dev->nic->peer_count) <= 2);
+	assert_true(atomic_load(&dev->nic->peering.count) <= 2);
 	send_frame(&many[7]);
 	assert_int_equal(frames_taken(), 1);
 	for (unsigned i = 0; i < 8; i++) {
