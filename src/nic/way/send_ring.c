@@ -182,7 +182,7 @@ static inline bool send_lone(struct vb_sender *s)
 	/* The clock that looks whether it gets on runs already (vb_qp_after_locked). */
 	if (!wqe || vb_timer_at_ns(&s->qp->later.timer) == VB_NEVER_NS ||
 	    vb_rc_deadline_ns(req) != VB_NEVER_NS ||
-	    (vb_op_info(wqe->only)->headers & VB_H_IETH))
+	    (vb_op_info(wqe->only)->headers & ~VB_SENDER_WHOLE_HEADERS))
 		return false;
 	seg.opcode = wqe->only;
 	seg.psn = req->pos.next_psn;

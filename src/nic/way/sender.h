@@ -31,6 +31,9 @@ struct vb_sender {
 	struct vb_resp_pos resp_pos;
 };
 
+/* What put_whole can write. */
+#define VB_SENDER_WHOLE_HEADERS ((unsigned)(VB_H_IMM | VB_H_RETH | VB_H_XRCETH))
+
 enum vb_put { VB_PUT, VB_PUT_NO_ROOM, VB_PUT_NO_DATA };
 
 /* `again`: what is put was sent before. */
@@ -57,7 +60,7 @@ struct vb_sender_ops {
 	uint32_t (*put_run)(struct vb_sender *s, const struct vb_pkt *first, const uint8_t *from,
 			    uint32_t bytes, uint32_t n, bool again);
 
-	/* A request that is one packet, and has no IETH. */
+	/* A request that is one packet, with no headers but VB_SENDER_WHOLE_HEADERS. */
 	enum vb_put (*put_whole)(struct vb_sender *s, const struct vb_wqe *wqe,
 				 const struct vb_segment *seg, bool ackreq);
 
@@ -193,7 +196,8 @@ VB_FOLDED enum vb_put vb_sender_put(const struct vb_sender_ops *ops, struct vb_s
 
 	if (wqe->fault)
 		return VB_PUT_NO_DATA;
-	if (ops->put_whole && wqe->only && !(vb_op_info(seg->opcode)->headers & VB_H_IETH))
+	if (ops->put_whole && wqe->only &&
+	    !(vb_op_info(seg->opcode)->headers & ~VB_SENDER_WHOLE_HEADERS))
 		return ops->put_whole(s, wqe, seg, ackreq);
 	vb_payload_none(&payload);
 	vb_pkt_fill_request(qp, wqe, seg, ackreq, &pkt);
