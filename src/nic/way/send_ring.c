@@ -53,22 +53,24 @@ static uint32_t room(const struct vb_sender *s, uint32_t bytes, uint32_t n)
 static uint32_t put_run(struct vb_sender *s, const struct vb_pkt *first, const uint8_t *from,
 			uint32_t bytes, uint32_t n, bool again)
 {
-	const struct vb_op_info *info = vb_op_info(first->opcode);
+	/* What is alike is read once: the compiler cannot know that no octet written is part of it. */
+	const struct vb_pkt pkt = *first;
+	const uint32_t head = vb_op_info(pkt.opcode)->header_bytes;
 	struct vb_ring_tx *ring = &s->lane->tx;
 	uint32_t i;
 
 	for (i = 0; i < n; i++, from += bytes) {
-		uint8_t *to = vb_ring_reserve(ring, info->header_bytes, bytes);
+		uint8_t *to = vb_ring_reserve(ring, head, bytes);
 
 		if (!to)
 			break;
-		vb_bth_put(ring->octets, first->opcode, false, first->migreq, VB_PKEY_DEFAULT,
-			   first->dqpn, false, vb_psn_add(first->psn, i));
-		if (info->headers & VB_H_XRCETH)
-			vb_be32_put(ring->octets + VB_BTH_BYTES, first->srqn);
+		vb_bth_put(ring->octets, pkt.opcode, false, pkt.migreq, VB_PKEY_DEFAULT, pkt.dqpn,
+			   false, vb_psn_add(pkt.psn, i));
+		if (head > VB_BTH_BYTES)
+			vb_be32_put(ring->octets + VB_BTH_BYTES, pkt.srqn);
 		if (!vb_guard_copy(to, from, bytes))
 			break;
-		vb_ring_publish(ring, info->header_bytes, bytes);
+		vb_ring_publish(ring, head, bytes);
 	}
 	return i;
 }
