@@ -12,6 +12,7 @@ import named
 import pairs
 import rooms
 import services
+import structs
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import tap
@@ -178,6 +179,11 @@ def rule_room_size(files):
 def rule_pairs(files):
     """A header declares what the .c file beside it defines (tests/tidy/pairs.py)."""
     return pairs.faults_of_pairs(files)
+
+
+def rule_structs(files):
+    """A structure has at most 25 members; one within it counts once (tests/tidy/structs.py)."""
+    return structs.faults(files)
 
 
 def rule_vocabulary(files):
