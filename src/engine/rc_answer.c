@@ -29,7 +29,7 @@ static void made_progress(struct vb_req *req, uint64_t now_ns)
 {
 	req->retry.gap_known = false;
 	req->retry.left = req->retry.count;
-	req->rnr.left = req->rnr.count;
+	req->retry.rnr_left = req->retry.rnr_count;
 	req->retry.backoff = 0;
 	if (req->reliable) {
 		req->clock.resend_ns = VB_NEVER_NS;
@@ -146,7 +146,7 @@ void vb_rc_new_path(struct vb_req *req, uint64_t now_ns)
 {
 	req->retry.armed = false;
 	req->retry.left = req->retry.count;
-	req->rnr.left = req->rnr.count;
+	req->retry.rnr_left = req->retry.rnr_count;
 	req->retry.backoff = 0;
 	req->retry.gap_known = false;
 	req->rtt.smooth_ns = req->rtt.var_ns = req->rtt.sample_ns = 0;
@@ -188,16 +188,16 @@ static enum vb_req_outcome rnr_nak(struct vb_req *req, const struct vb_pkt *pkt,
 	uint64_t wait_ns = vb_rnr_timer_ns(vb_aeth_value(pkt->aeth.syndrome));
 
 	/* While we wait nothing is in flight: this NAK is a duplicate. */
-	if (req->una_psn != pkt->psn || req->rnr.waits)
+	if (req->una_psn != pkt->psn || req->retry.rnr_waits)
 		return VB_REQ_STALE;
-	if (!req->rnr.left)
+	if (!req->retry.rnr_left)
 		return fail_head(req, IBV_WC_RNR_RETRY_EXC_ERR);
-	if (req->rnr.count != 7) /* IBA 9.7.5.2.8: 7 is for ever */
-		req->rnr.left--;
+	if (req->retry.rnr_count != 7) /* IBA 9.7.5.2.8: 7 is for ever */
+		req->retry.rnr_left--;
 	vb_req_rewind(req);
-	req->rnr.waits = true;
-	req->rnr.until_ns = now_ns + wait_ns;
-	req->clock.progress_ns = req->rnr.until_ns;
+	req->retry.rnr_waits = true;
+	req->retry.rnr_until_ns = now_ns + wait_ns;
+	req->clock.progress_ns = req->retry.rnr_until_ns;
 	req->clock.resend_ns = VB_NEVER_NS;
 	return VB_REQ_MOVED;
 }
@@ -341,8 +341,8 @@ bool vb_rc_middle(struct vb_req *req, uint32_t psn, const uint8_t *payload, uint
 
 uint64_t vb_rc_deadline_ns(const struct vb_req *req)
 {
-	if (req->rnr.waits)
-		return req->rnr.until_ns;
+	if (req->retry.rnr_waits)
+		return req->retry.rnr_until_ns;
 	return req->clock.resend_ns;
 }
 
@@ -350,10 +350,10 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 {
 	uint64_t timeout_ns = vb_req_ack_timeout_ns(req);
 
-	if (req->rnr.waits) {
-		if (now_ns < req->rnr.until_ns)
+	if (req->retry.rnr_waits) {
+		if (now_ns < req->retry.rnr_until_ns)
 			return VB_REQ_NOTHING;
-		req->rnr.waits = false;
+		req->retry.rnr_waits = false;
 		return VB_REQ_MOVED;
 	}
 	if (now_ns < req->clock.resend_ns)
@@ -391,7 +391,7 @@ void vb_rc_watch(struct vb_req *req, uint64_t now_ns)
 
 enum vb_req_outcome vb_rc_look(struct vb_req *req, bool unread, uint64_t now_ns)
 {
-	if (req->rnr.waits)
+	if (req->retry.rnr_waits)
 		return vb_rc_timeout(req, now_ns);
 	if (req->una_psn == req->top_psn)
 		return VB_REQ_NOTHING;

@@ -33,7 +33,7 @@ void vb_req_start(struct vb_req *req, uint32_t sq_psn)
 	window_begin(req);
 	req->rtt.rto_ns = VB_RTO_START_NS;
 	req->retry.left = req->retry.count;
-	req->rnr.left = req->rnr.count;
+	req->retry.rnr_left = req->retry.rnr_count;
 }
 
 void vb_req_link_set(struct vb_req *req, bool reliable, uint32_t window_max)
@@ -182,7 +182,7 @@ static bool look(struct vb_req *req, struct vb_segment *seg)
 {
 	const struct vb_wqe *wqe;
 
-	if (req->rnr.waits || req->pos.next == req->tail)
+	if (req->retry.rnr_waits || req->pos.next == req->tail)
 		return false;
 	if (req->fault_met.status && req->pos.next == req->fault_met.index)
 		return false;
@@ -201,7 +201,7 @@ static inline const struct vb_wqe *simple(const struct vb_req *req)
 {
 	const struct vb_wqe *wqe;
 
-	if (!req->reliable || req->pos.next == req->tail || req->rnr.waits ||
+	if (!req->reliable || req->pos.next == req->tail || req->retry.rnr_waits ||
 	    req->fault_met.status || req->sqd || req->pos.fetches)
 		return NULL;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
@@ -295,7 +295,7 @@ uint32_t vb_req_run(const struct vb_req *req)
 	const struct vb_wqe *wqe;
 	uint32_t index, left, until_ackreq;
 
-	if (req->pos.next == req->tail || req->rnr.waits ||
+	if (req->pos.next == req->tail || req->retry.rnr_waits ||
 	    (req->fault_met.status && req->pos.next == req->fault_met.index))
 		return 0;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
@@ -395,7 +395,7 @@ bool vb_req_local(struct vb_req *req)
 	const struct vb_wqe *wqe;
 	enum ibv_wc_status status;
 
-	if (req->pos.next == req->tail || req->rnr.waits ||
+	if (req->pos.next == req->tail || req->retry.rnr_waits ||
 	    (req->fault_met.status && req->pos.next == req->fault_met.index))
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
@@ -486,10 +486,10 @@ void vb_req_go_on(struct vb_req *req)
 	req->top_psn = req->una_psn;
 	vb_req_rewind(req);
 	req->fault_met.status = IBV_WC_SUCCESS;
-	req->rnr.waits = false;
+	req->retry.rnr_waits = false;
 	req->clock.resend_ns = VB_NEVER_NS;
 	req->retry.left = req->retry.count;
-	req->rnr.left = req->rnr.count;
+	req->retry.rnr_left = req->retry.rnr_count;
 	req->retry.backoff = 0;
 	req->retry.gap_known = false;
 	req->credits.known = false;

@@ -60,20 +60,14 @@ struct vb_req_fault {
 
 /* To send again what nobody answers. */
 struct vb_req_retry {
-	uint8_t timeout; /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
-	uint8_t count;	 /* retry_cnt */
-	uint8_t left;
+	uint8_t timeout;	  /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
+	uint8_t count, rnr_count; /* how often: retry_cnt, rnr_retry */
+	uint8_t left, rnr_left;
 	uint8_t backoff; /* doublings of rto_ns since progress was made */
 	bool gap_known;	 /* a hole in the responses at una_psn was already acted on */
 	bool armed;	 /* there is another path to try when retries are used up (nic) */
-};
-
-/* The peer is not ready to receive. */
-struct vb_req_rnr {
-	uint64_t until_ns;
-	uint8_t count; /* rnr_retry */
-	uint8_t left;
-	bool waits;
+	bool rnr_waits;	 /* the peer was not ready to receive */
+	uint64_t rnr_until_ns;
 };
 
 /* Packets on their way: how many there may be, and how many there should. */
@@ -117,9 +111,8 @@ struct vb_req {
 	struct vb_req_local local;
 	struct vb_req_own own;
 	struct vb_req_fault fault_met;
-	struct vb_req_retry retry;
 	struct vb_req_flight flight;
-	struct vb_req_rnr rnr;
+	struct vb_req_retry retry;
 	struct vb_req_clock clock;
 	struct vb_req_rtt rtt;
 };

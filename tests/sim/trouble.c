@@ -268,7 +268,7 @@ static void freeze(struct end *end)
 {
 	if (end->frozen || (!end->gone && vb_qp_state(end->qp) != IBV_QPS_ERR))
 		return;
-	if (!end->gone && end->qp->user.parcels && (holds_any(end->scq) || holds_any(end->rcq)))
+	if (!end->gone && end->qp->user.has_parcels && (holds_any(end->scq) || holds_any(end->rcq)))
 		return;
 	end->frozen = malloc(end->target.bytes + end->landing.bytes);
 	vb_check(end->frozen);

@@ -314,7 +314,7 @@ static void configure(struct vb_qp *qp, int mask)
 	req->flight.max = window_max(qp);
 	req->retry.timeout = a->timeout;
 	req->retry.count = a->retry_cnt;
-	req->rnr.count = a->rnr_retry;
+	req->retry.rnr_count = a->rnr_retry;
 	resp->min_rnr_timer = a->min_rnr_timer;
 	resp->access = a->qp_access_flags;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -329,7 +329,7 @@ static void configure(struct vb_qp *qp, int mask)
 	}
 	if (mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)) {
 		req->retry.left = req->retry.count;
-		req->rnr.left = req->rnr.count;
+		req->retry.rnr_left = req->retry.rnr_count;
 	}
 }
 
@@ -354,7 +354,7 @@ static void reset(struct vb_qp *qp)
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
 	vb_migration_end(qp);
-	if (qp->user.parcels)
+	if (qp->user.has_parcels)
 		vb_parcels_reset(qp);
 	vb_pace_set(qp, 0, 0);
 	qp->events.last_wqe = false;

@@ -52,7 +52,7 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 		.user = &qp->user,
 		.sq_released = index + 1 - req->own.done,
 	};
-	if (qp->user.parcels && vb_parcel_goes(qp)) {
+	if (qp->user.has_parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;
 		qp->user.parcels->waiting = true;
 	}
@@ -63,7 +63,7 @@ enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
 {
 	struct vb_qp *qp = qp_of_req(req);
 
-	if (qp->user.parcels)
+	if (qp->user.has_parcels)
 		vb_parcels_settle(qp);
 	switch (wqe->kind) {
 	case VB_K_MKEY:
@@ -92,10 +92,10 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 	/* What a rendezvous reads goes to a buffer of the SRQ's. */
 	struct ibv_pd *pd = vb_tm_is_own(wqe) ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
 
-	if (qp->user.parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
+	if (qp->user.has_parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
 		return IBV_WC_SUCCESS;
 	/* Deliver the data of earlier completions first, to keep the order. */
-	if (qp->user.parcels)
+	if (qp->user.has_parcels)
 		vb_parcels_settle(qp);
 	if (!vb_mr_scatter(qp->nic, pd, wqe->sge, wqe->sge_count, offset, data, bytes))
 		return IBV_WC_LOC_PROT_ERR;
@@ -162,7 +162,7 @@ enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const 
 		return VB_OK;
 	if ((uint64_t)offset + bytes > recv->bytes)
 		return VB_TOO_LONG;
-	if (qp->user.parcels && vb_parcel_take_recv(qp, offset, data, bytes))
+	if (qp->user.has_parcels && vb_parcel_take_recv(qp, offset, data, bytes))
 		return VB_OK;
 	if (!vb_mr_scatter(qp->nic, pd, recv->sge, recv->sge_count, offset, data, bytes))
 		return VB_BAD_RECV_SGE;
@@ -197,7 +197,7 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		cqe.wc.src_qp = pkt->sqpn;
 		cqe.wc.sl = qp->special.rx_ipv4 ? 2 : 1;
 	}
-	if (qp->user.parcels && vb_parcel_goes(qp)) {
+	if (qp->user.has_parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;
 		cqe.user = &qp->user;
 	}

@@ -312,7 +312,7 @@ static int can_post(struct vb_qp *qp, enum ibv_qp_state state)
 /* It stands at the tail, and nothing is wrong with it. */
 static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_wqe *wqe, bool more)
 {
-	if (qp->user.parcels && (wqe->flags & IBV_SEND_FENCE))
+	if (qp->user.has_parcels && (wqe->flags & IBV_SEND_FENCE))
 		vb_parcels_fence(qp);
 	if (may_go_directly(qp, state, wqe) && vb_direct_try(qp, wqe, more))
 		vb_req_done_directly(&qp->req);

@@ -68,7 +68,7 @@ static void flush_send(struct vb_qp *qp)
 	req->pos.next = req->tail;
 	req->una_psn = req->top_psn = req->pos.next_psn = req->post_psn;
 	req->fault_met.status = IBV_WC_SUCCESS;
-	req->rnr.waits = false;
+	req->retry.rnr_waits = false;
 	req->clock.resend_ns = VB_NEVER_NS;
 }
 
@@ -268,7 +268,7 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 	heed_parcels(qp);
 	vb_lock_take(&qp->lock);
 	qp->now_ns = now_ns;
-	waited = qp->req.rnr.waits;
+	waited = qp->req.retry.rnr_waits;
 	if (vb_qp_state(qp) == IBV_QPS_RTS || vb_qp_state(qp) == IBV_QPS_SQD)
 		outcome = timeout(qp, now_ns);
 	if (outcome != VB_REQ_NOTHING && !waited)

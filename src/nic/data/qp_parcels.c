@@ -50,6 +50,7 @@ int vb_parcels_make(struct vb_qp *qp, bool always)
 		return err;
 	}
 	qp->user.parcels = parcels;
+	qp->user.has_parcels = true;
 	return 0;
 }
 
@@ -57,6 +58,7 @@ void vb_parcels_free(struct vb_qp *qp)
 {
 	free(qp->user.parcels);
 	qp->user.parcels = NULL;
+	qp->user.has_parcels = false;
 }
 
 /* --- in hand --- */
@@ -179,5 +181,5 @@ void vb_parcels_reset(struct vb_qp *qp)
 
 bool vb_parcels_failed(const struct vb_qp *qp)
 {
-	return qp->user.parcels && atomic_load(&qp->user.parcels->failed);
+	return qp->user.has_parcels && atomic_load(&qp->user.parcels->failed);
 }

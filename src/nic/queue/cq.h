@@ -19,6 +19,7 @@ enum vb_cqe_note {
 struct vb_cq_user {
 	struct vb_parcels *parcels;   /* NULL: nothing travels inside completions */
 	_Atomic uint32_t sq_released; /* send queue places that the application has got back */
+	bool has_parcels;	      /* small data travels inside completions (parcel.h) */
 };
 
 /* A completion, and what is to be given back when the application takes it. */

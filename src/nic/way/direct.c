@@ -303,9 +303,9 @@ static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_payload
 			       IBV_ACCESS_LOCAL_WRITE))
 			return false;
 	}
-	if (qp->user.parcels && vb_parcel_aim_fetch(qp, wqe, local))
+	if (qp->user.has_parcels && vb_parcel_aim_fetch(qp, wqe, local))
 		return true;
-	if (qp->user.parcels && vb_wqe_is_fetch(wqe))
+	if (qp->user.has_parcels && vb_wqe_is_fetch(wqe))
 		vb_parcels_settle(qp);
 	return vb_qp_gather(qp, wqe, 0, wqe->bytes, local) && !local->scattered;
 }
@@ -337,7 +337,7 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	/* Not in the statistics at once: threads would meet there. */
 	lane->direct.done += done;
 	vb_lock_drop(&lane->direct.lock);
-	if (!done && qp->user.parcels)
+	if (!done && qp->user.has_parcels)
 		vb_parcel_drop(qp);
 	return done;
 }

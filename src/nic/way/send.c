@@ -69,7 +69,7 @@ void vb_qp_transmit_locked(struct vb_qp *qp)
 		return;
 	if (state < IBV_QPS_RTR)
 		return;
-	if (qp->user.parcels)
+	if (qp->user.has_parcels)
 		vb_parcels_before_send(qp);
 	if (qp->service->send.transmit)
 		qp->service->send.transmit(qp, state);

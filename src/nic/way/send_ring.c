@@ -216,7 +216,7 @@ bool vb_lane_transmit_short(struct vb_qp *qp)
 {
 	struct vb_sender s = { .qp = qp, .lane = qp->lane.tx };
 
-	if (qp->user.parcels || (qp->send.paced | qp->send.drain_event | qp->resp.broken) ||
+	if ((qp->user.has_parcels | qp->send.paced | qp->send.drain_event | qp->resp.broken) ||
 	    vb_peer_is_lost(qp->to.peer) ||
 	    !(vb_resp_owes(&qp->resp) ? send_ack(&s) : send_lone(&s)))
 		return false;

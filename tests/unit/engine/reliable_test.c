@@ -255,7 +255,7 @@ RELIABLE(it_waits_as_long_as_the_peer_says)
 
 RELIABLE(it_asks_as_often_as_it_may)
 {
-	req.rnr.count = req.rnr.left = 3;
+	req.retry.rnr_count = req.retry.rnr_left = 3;
 	post(VB_K_SEND, 1);
 	send_watched();
 	for (unsigned i = 0; i < 3; i++) {

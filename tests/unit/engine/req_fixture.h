@@ -30,7 +30,7 @@ static int begin(void **state)
 	req.max_fetches = 4;
 	req.retry.timeout = 14; /* 67 ms */
 	req.retry.count = 7;
-	req.rnr.count = 7;
+	req.retry.rnr_count = 7;
 	sent_count = 0;
 	now_ns = 1000;
 	vb_req_start(&req, START_PSN);

@@ -234,7 +234,7 @@ REQ_TEST(not_ready_ends_it_after_all_retries)
 {
 	for (unsigned retries = 0; retries < 7; retries++) {
 		begin(NULL);
-		req.rnr.count = req.rnr.left = (uint8_t)retries;
+		req.retry.rnr_count = req.retry.rnr_left = (uint8_t)retries;
 		post(VB_K_SEND, 1);
 		send_all();
 		for (unsigned i = 0; i < retries; i++) {
@@ -279,7 +279,7 @@ REQ_TEST(a_second_not_ready_for_the_same_is_one)
 {
 	uint64_t until_ns;
 
-	req.rnr.count = req.rnr.left = 1;
+	req.retry.rnr_count = req.retry.rnr_left = 1;
 	post(VB_K_SEND, 1);
 	send_all();
 	rnr(0x100, 20);
@@ -352,7 +352,7 @@ REQ_TEST(naks_make_one_that_is_armed_migrate)
 /* A receiver that is not ready is so on every path. */
 REQ_TEST(not_ready_makes_nobody_migrate)
 {
-	req.rnr.count = req.rnr.left = 0;
+	req.retry.rnr_count = req.retry.rnr_left = 0;
 	req.retry.armed = true;
 	post(VB_K_SEND, 1);
 	send_all();

@@ -95,10 +95,10 @@ NIC_TEST(only_some_types_have_them)
 		struct vb_qp *one = make_qp(rows[i].type, own, NULL);
 		bool any = rows[i].recv || rows[i].fetch;
 
-		assert_null(one->user.parcels);
+		assert_false(one->user.has_parcels);
 		assert_null(own->parcels);
 		assert_int_equal(vb_parcels_make(one, rows[i].always), 0);
-		assert_int_equal(one->user.parcels != NULL, any);
+		assert_int_equal(one->user.has_parcels, any);
 		assert_int_equal(own->parcels != NULL, any);
 		if (any) {
 			assert_int_equal(one->user.parcels->recv_bytes, rows[i].recv);

@@ -100,7 +100,7 @@ static void connect_again(struct vb_batch *batch, struct vb_qp *qp, const struct
 	struct vb_req *req = &qp->req;
 
 	vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
-	if (dci->asked || req->rnr.waits || pkt->psn != req->una_psn ||
+	if (dci->asked || req->retry.rnr_waits || pkt->psn != req->una_psn ||
 	    req->una_psn != dci->dc.start_psn)
 		return;
 	dci->asked = true;
@@ -357,7 +357,8 @@ static bool aim(struct vb_qp *qp)
 	struct vb_dc *dc = qp->special.dc;
 	bool room;
 
-	if (req->rnr.waits || (req->fault_met.status && req->pos.next == req->fault_met.index))
+	if (req->retry.rnr_waits ||
+	    (req->fault_met.status && req->pos.next == req->fault_met.index))
 		return true;
 	if (vb_req_is_between(req) && !choose(qp))
 		return false;
