@@ -95,6 +95,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->dms.lock, VB_RANK_DM);
 	vb_peers_init(nic);
 	vb_timers_init(&nic->later.timers);
+	nic->later.held = nic->later.acks = VB_LATER_EMPTY;
 	atomic_store(&nic->later.acks_due_ns, UINT64_MAX);
 	*out = nic;
 	return 0;

@@ -9,6 +9,7 @@
 #include "engine/resp.h"
 #include "nic/core/ctx.h"
 #include "nic/core/export.h"
+#include "nic/core/later.h"
 #include "nic/core/slots.h"
 #include "nic/core/timer.h"
 
@@ -104,8 +105,8 @@ struct vb_nic_later {
 	struct vb_timers timers;
 	struct vb_timer *(*timer_of)(struct vb_qp *qp); /* set by whoever makes QPs */
 	vb_lock held_lock;
-	struct vb_qp *held; /* QPs that pacing holds back */
-	struct vb_qp *acks; /* QPs whose ACKs wait (rx right) */
+	struct vb_later_queue held; /* QPs that pacing holds back (held_lock) */
+	struct vb_later_queue acks; /* QPs whose ACKs wait (rx right) */
 	_Atomic uint64_t acks_due_ns;
 };
 

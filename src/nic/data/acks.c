@@ -40,13 +40,11 @@ void vb_ack_hold(struct vb_qp *qp, uint64_t now_ns)
 void vb_ack_keep(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
-	bool first = !nic->later.acks;
+	bool first = vb_later_is_empty(&nic->later.acks);
 
-	if (!vb_ack_waits(qp) || qp->ack.listed)
+	if (!vb_ack_waits(qp) || vb_later_is_in(&qp->later.ack))
 		return;
-	qp->ack.listed = true;
-	qp->ack.next = nic->later.acks;
-	nic->later.acks = qp;
+	vb_later_put(&nic->later.acks, &qp->later.ack);
 	/* Those that were there before are due earlier. */
 	if (first) {
 		atomic_store(&nic->later.acks_due_ns, qp->ack.due_ns);
@@ -54,14 +52,22 @@ void vb_ack_keep(struct vb_qp *qp)
 	}
 }
 
+static struct vb_qp *take(struct vb_later_queue *acks)
+{
+	if (vb_later_is_empty(acks))
+		return NULL;
+	return vb_container_of(vb_later_take(acks), struct vb_qp, later.ack);
+}
+
 void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 {
-	struct vb_qp **at = &nic->later.acks, *qp;
+	struct vb_later_queue kept = VB_LATER_EMPTY;
 	uint64_t first_ns = UINT64_MAX;
+	struct vb_qp *qp;
 
 	if (atomic_load_explicit(&nic->later.acks_due_ns, memory_order_relaxed) > now_ns)
 		return;
-	while ((qp = *at)) {
+	while ((qp = take(&nic->later.acks))) {
 		vb_lock_take(&qp->lock);
 		qp->now_ns = now_ns;
 		if (qp->resp.ack_owed && qp->ack.due_ns && qp->ack.due_ns <= now_ns) {
@@ -70,13 +76,11 @@ void vb_acks_turn(struct vb_nic *nic, uint64_t now_ns)
 		}
 		if (vb_ack_waits(qp)) {
 			first_ns = qp->ack.due_ns < first_ns ? qp->ack.due_ns : first_ns;
-			at = &qp->ack.next;
-		} else {
-			qp->ack.listed = false;
-			*at = qp->ack.next;
+			vb_later_put(&kept, &qp->later.ack);
 		}
 		vb_lock_drop(&qp->lock);
 	}
+	nic->later.acks = kept;
 	atomic_store(&nic->later.acks_due_ns, first_ns);
 }
 
@@ -117,14 +121,20 @@ void vb_ack_settle(struct vb_qp *qp)
 
 void vb_acks_flush(struct vb_nic *nic)
 {
+	struct vb_later_queue kept = VB_LATER_EMPTY;
+	struct vb_qp *qp;
+
 	if (!vb_lock_try(&nic->rx))
 		return;
-	for (struct vb_qp *qp = nic->later.acks; qp; qp = qp->ack.next) {
+	while ((qp = take(&nic->later.acks))) {
 		if (vb_lock_try(&qp->lock)) {
 			vb_ack_flush(qp);
 			vb_lock_drop(&qp->lock);
+		} else {
+			vb_later_put(&kept, &qp->later.ack);
 		}
 	}
+	nic->later.acks = kept;
 	vb_lock_drop(&nic->rx);
 }
 
@@ -150,14 +160,8 @@ void vb_unacked_give(struct vb_qp *qp)
 
 void vb_ack_forget(struct vb_qp *qp)
 {
-	struct vb_qp **at = &qp->nic->later.acks;
+	struct vb_nic_later *later = &qp->nic->later;
 
-	if (!qp->ack.listed)
-		return;
-	while (*at != qp)
-		at = &(*at)->ack.next;
-	*at = qp->ack.next;
-	qp->ack.listed = false;
-	if (!qp->nic->later.acks)
-		atomic_store(&qp->nic->later.acks_due_ns, UINT64_MAX);
+	if (vb_later_drop(&later->acks, &qp->later.ack) && vb_later_is_empty(&later->acks))
+		atomic_store(&later->acks_due_ns, UINT64_MAX);
 }

@@ -30,11 +30,8 @@ void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
 
 void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp)
 {
-	if (qp->later.touched)
-		return;
-	qp->later.touched = true;
-	qp->later.touched_next = batch->touched;
-	batch->touched = qp;
+	if (!vb_later_is_in(&qp->later.touched))
+		vb_later_put_first(&batch->touched, &qp->later.touched);
 }
 
 static const enum vb_stat verdict_stat[VB_VERDICTS] = {
@@ -215,12 +212,12 @@ bool vb_batch_middle(struct vb_batch *batch, const struct vb_bare *bare, const u
 
 void vb_batch_end(struct vb_batch *batch)
 {
-	while (batch->touched) {
-		struct vb_qp *qp = batch->touched;
+	while (!vb_later_is_empty(&batch->touched)) {
+		struct vb_qp *qp = vb_container_of(batch->touched.first, struct vb_qp,
+						   later.touched);
 
-		batch->touched = qp->later.touched_next;
 		vb_batch_hold(batch, qp);
-		qp->later.touched = false;
+		vb_later_take(&batch->touched);
 		if (batch->polled)
 			vb_ack_hold(qp, batch->now_ns);
 		if (vb_qp_wants_to_send(qp))

@@ -15,7 +15,7 @@ struct vb_batch {
 	uint64_t now_ns; /* 0: the way it came runs no clocks */
 	bool polled;	 /* by a thread that will soon do so again (vb_nic_rx_polled) */
 	bool went_out;	 /* Ethernet frames have, by our uplink: they are to be flushed */
-	struct vb_qp *touched;
+	struct vb_later_queue touched; /* QPs that are to be looked at when it ends */
 	struct vb_qp *locked; /* packets come in runs: keep the lock over a run */
 };
 

@@ -21,8 +21,6 @@ struct vb_ack {
 	uint64_t came_ns; /* when a message came; 0: the application has posted since */
 	uint64_t due_ns;  /* when the ACK leaves at the latest; 0: none waits */
 	uint8_t quick;	  /* how often in a row the application answered at once */
-	bool listed;
-	struct vb_qp *next; /* in nic->later.acks (rx right) */
 };
 
 /* A rate limit (pace.h). */
@@ -64,7 +62,6 @@ struct vb_qp_to {
 struct vb_qp_lane {
 	struct vb_lane *tx, *rx;
 	struct vb_lane *_Atomic waits; /* has no room: we are in its queue (its tx_lock) */
-	struct vb_qp *next;	       /* in that queue */
 	uint64_t stuck_ns;	       /* UD: since when */
 };
 
@@ -102,12 +99,13 @@ struct vb_qp_events {
 	uint32_t delivered;
 };
 
-/* What makes it run later. */
+/* What makes it run later: a time, or a queue that it is in. */
 struct vb_qp_later {
 	struct vb_timer timer;
-	struct vb_qp *held_next;    /* in nic->later.held (its lock) */
-	struct vb_qp *touched_next; /* received something in this batch (rx right) */
-	bool held, touched;
+	struct vb_later touched; /* it received something in this batch (its lock) */
+	struct vb_later ack;	 /* in nic->later.acks (rx right) */
+	struct vb_later held;	 /* in nic->later.held (its lock) */
+	struct vb_later room;	 /* in the queue of the lane that it waits for (its tx_lock) */
 };
 
 /* What only one service needs. */

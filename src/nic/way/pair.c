@@ -205,38 +205,25 @@ static void answer(struct vb_nic *nic, const struct vb_frame *frame, const struc
 void vb_pair_hold(struct vb_nic *nic, struct vb_qp *qp)
 {
 	vb_lock_take(&nic->later.held_lock);
-	if (!qp->later.held) {
-		qp->later.held = true;
-		qp->later.held_next = nic->later.held;
-		nic->later.held = qp;
-	}
+	if (!vb_later_is_in(&qp->later.held))
+		vb_later_put_first(&nic->later.held, &qp->later.held);
 	vb_lock_drop(&nic->later.held_lock);
 }
 
 void vb_pair_unhold(struct vb_nic *nic, struct vb_qp *qp)
 {
-	struct vb_qp **at = &nic->later.held;
-
 	vb_lock_take(&nic->later.held_lock);
-	if (qp->later.held) {
-		while (*at != qp)
-			at = &(*at)->later.held_next;
-		*at = qp->later.held_next;
-		qp->later.held = false;
-	}
+	vb_later_drop(&nic->later.held, &qp->later.held);
 	vb_lock_drop(&nic->later.held_lock);
 }
 
 struct vb_qp *vb_pair_release(struct vb_nic *nic)
 {
-	struct vb_qp *qp;
+	struct vb_qp *qp = NULL;
 
 	vb_lock_take(&nic->later.held_lock);
-	qp = nic->later.held;
-	if (qp) {
-		nic->later.held = qp->later.held_next;
-		qp->later.held = false;
-	}
+	if (!vb_later_is_empty(&nic->later.held))
+		qp = vb_container_of(vb_later_take(&nic->later.held), struct vb_qp, later.held);
 	vb_lock_drop(&nic->later.held_lock);
 	return qp;
 }

@@ -80,8 +80,7 @@ static void peer_reset(struct vb_peer *peer, uint16_t own_slot, uint16_t slot)
 	atomic_store(&peer->rung, 0);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_check(!atomic_load(&peer->lane[i].waiters));
-		peer->lane[i].waiting = NULL;
-		peer->lane[i].waiting_tail = &peer->lane[i].waiting;
+		peer->lane[i].waiting = VB_LATER_EMPTY;
 	}
 	atomic_store(&peer->refs, 1);
 }
@@ -238,9 +237,7 @@ bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp)
 	if (qp->lane.waits)
 		return true;
 	qp->lane.waits = lane;
-	qp->lane.next = NULL;
-	*lane->waiting_tail = qp;
-	lane->waiting_tail = &qp->lane.next;
+	vb_later_put(&lane->waiting, &qp->later.room);
 	atomic_fetch_add(&lane->waiters, 1);
 	atomic_fetch_add(&lane->peer->nic->lanes.waiters, 1);
 	return true;
@@ -279,18 +276,11 @@ void vb_qp_silence(struct vb_qp *qp)
 void vb_lane_unwait(struct vb_qp *qp)
 {
 	struct vb_lane *lane = qp->lane.waits;
-	struct vb_qp **at;
 
 	if (!lane)
 		return;
 	vb_lock_take(&lane->tx_lock);
-	if (qp->lane.waits) {
-		at = &lane->waiting;
-		while (*at != qp)
-			at = &(*at)->lane.next;
-		*at = qp->lane.next;
-		if (lane->waiting_tail == &qp->lane.next)
-			lane->waiting_tail = at;
+	if (vb_later_drop(&lane->waiting, &qp->later.room)) {
 		qp->lane.waits = NULL;
 		waiters_count_down(lane, 1);
 	}
@@ -322,13 +312,10 @@ static struct vb_qp *take_waiting(struct vb_lane *lane)
 	struct vb_qp *qp = NULL;
 
 	vb_lock_take(&lane->tx_lock);
-	if (lane->waiting && lane_moved(lane)) {
-		qp = lane->waiting;
-		lane->waiting = qp->lane.next;
-		if (!lane->waiting) {
-			lane->waiting_tail = &lane->waiting;
+	if (!vb_later_is_empty(&lane->waiting) && lane_moved(lane)) {
+		qp = vb_container_of(vb_later_take(&lane->waiting), struct vb_qp, later.room);
+		if (vb_later_is_empty(&lane->waiting))
 			atomic_store(&lane->tx.shared->wants_room, 0);
-		}
 		qp->lane.waits = NULL;
 		waiters_count_down(lane, 1);
 	}

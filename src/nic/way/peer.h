@@ -22,6 +22,7 @@
 #include "nic/core/nic.h"
 #include "nic/way/direct.h"
 #include "nic/core/export.h"
+#include "nic/core/later.h"
 #include "wire/opcode.h"
 
 struct vb_peer;
@@ -48,7 +49,7 @@ struct vb_lane {
 
 	_Alignas(VB_RING_LINE_BYTES) vb_lock tx_lock; /* inside a QP's lock */
 	struct vb_ring_tx tx;
-	struct vb_qp *waiting, **waiting_tail; /* QPs for which there was no room */
+	struct vb_later_queue waiting; /* QPs for which there was no room */
 	_Atomic uint32_t waiters;	       /* their number */
 	_Atomic uint32_t stuck_tail;	       /* where the consumer was then */
 	bool given_up;		  /* frames were lost because it took none for so long ... */

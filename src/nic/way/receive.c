@@ -173,7 +173,12 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 
 static uint64_t take(struct vb_nic *nic, const struct vb_frame *frames, unsigned n, bool polled)
 {
-	struct vb_batch batch = { .nic = nic, .now_ns = vb_nic_now_ns(nic), .polled = polled };
+	struct vb_batch batch = {
+		.nic = nic,
+		.now_ns = vb_nic_now_ns(nic),
+		.polled = polled,
+		.touched = VB_LATER_EMPTY,
+	};
 
 	vb_stat_add(&nic->stats, VB_STAT_RX_FRAMES, n);
 	for (unsigned i = 0; i < n; i++) {
@@ -300,7 +305,7 @@ static void take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 /* Up to a batch of frames; rx_lock held. */
 static unsigned take_batch(struct vb_lane *lane)
 {
-	struct vb_batch batch = { .nic = lane->peer->nic };
+	struct vb_batch batch = { .nic = lane->peer->nic, .touched = VB_LATER_EMPTY };
 	struct vb_ring_frame frame;
 	unsigned n = 0, bytes = 0;
 	bool told = false;
