@@ -14,20 +14,6 @@ struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn)
 	return vb_nic_qp_find(batch->nic, dqpn);
 }
 
-void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
-{
-	if (batch->locked == qp)
-		return;
-	if (batch->locked)
-		vb_lock_drop(&batch->locked->lock);
-	batch->locked = qp;
-	if (!qp)
-		return;
-	vb_lock_take(&qp->lock);
-	if (batch->now_ns)
-		qp->now_ns = batch->now_ns;
-}
-
 void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp)
 {
 	if (!vb_later_is_in(&qp->later.touched))

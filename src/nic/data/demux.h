@@ -53,7 +53,19 @@ static inline bool vb_qp_path_fits(const struct vb_qp *qp, const struct vb_path 
 struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn);
 
 /* Lock this QP, and no other; NULL: none. */
-void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp);
+static inline void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
+{
+	if (batch->locked == qp)
+		return;
+	if (batch->locked)
+		vb_lock_drop(&batch->locked->lock);
+	batch->locked = qp;
+	if (!qp)
+		return;
+	vb_lock_take(&qp->lock);
+	if (batch->now_ns)
+		qp->now_ns = batch->now_ns;
+}
 
 /* The QP has something to send when the batch is through. */
 void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp);
