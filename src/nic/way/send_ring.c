@@ -53,7 +53,7 @@ static uint32_t room(const struct vb_sender *s, uint32_t bytes, uint32_t n)
 static uint32_t put_run(struct vb_sender *s, const struct vb_pkt *first, const uint8_t *from,
 			uint32_t bytes, uint32_t n, bool again)
 {
-	/* What is alike is read once: the compiler cannot know that no octet written is part of it. */
+	/* A copy, which no octet that is written can be part of: so what is alike is read once. */
 	const struct vb_pkt pkt = *first;
 	const uint32_t head = vb_op_info(pkt.opcode)->header_bytes;
 	struct vb_ring_tx *ring = &s->lane->tx;
