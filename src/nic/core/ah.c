@@ -7,7 +7,7 @@
 #include "nic/core/internal.h"
 #include "wire/icrc.h"
 
-/* For 0, which many programs leave there: a kernel with hardware takes the route's in any case. */
+/* Replaces 0, which many programs leave there; kernels of hardware take the route's hop limit. */
 #define HOP_LIMIT_DEFAULT 64
 
 bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
@@ -74,7 +74,7 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 
 	if (!err && !path.local && nic->host.no_wire)
 		err = ENETUNREACH;
-	/* Not every interface takes every group: there is none of IPv6 on loopback by itself. */
+	/* An interface may lack a route for groups, as loopback does for IPv6. */
 	if (!err && vb_gid_is_group(path.dst) &&
 	    !nic->host.wire.frame_bytes_max(nic->host.arg, &path))
 		err = ENETUNREACH;

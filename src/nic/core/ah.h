@@ -12,26 +12,26 @@ struct vb_ah {
 	struct ibv_ah_attr attr;
 };
 
-/* Is it an address of this host's? */
+/* Is it an address of this host? */
 bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES]);
 
 /*
- * attr must be global (a GRH is what an address is on Ethernet), port 1, sgid valid: EINVAL.
- * ENETUNREACH: not an address of this host, and there is no wire; a group, to which there is no way
- * from there.
+ * attr must be global (on Ethernet the GRH holds the address), port 1, sgid valid; else EINVAL.
+ * ENETUNREACH: not an address of this host, and there is no wire; or a group that cannot be reached
+ * from that interface.
  */
 int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah **ah);
 int vb_ah_destroy(struct vb_ah *ah);
 
 /* --- for the rest of the NIC --- */
 
-/* To one host: EINVAL for a group as well. */
+/* For one host: EINVAL for a group as well. */
 int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path);
 
-/* Choose the source port of frames from a slot of ours to a QP, which says the slot there. */
+/* Sets the source port of frames from our slot src_slot to a QP, whose slot it stands for. */
 void vb_path_sport_set(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot, uint32_t dqpn);
 
-/* The same of an answer, to who has addressed us. */
+/* The same for an answer to a peer that has addressed us. */
 void vb_path_sport_answer(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot,
 			  uint32_t dqpn, enum vb_whom whom);
 

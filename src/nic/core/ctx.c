@@ -69,7 +69,7 @@ void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
 {
 	struct vb_event *e = malloc(sizeof(*e));
 
-	if (!e) /* no memory to tell of an error: the queues tell it as well */
+	if (!e) /* no memory for the event; the queues also report the error */
 		return;
 	*e = (struct vb_event){ .event = *event, .delivered = delivered };
 	vb_lock_take(&ctx->lock);
@@ -79,7 +79,7 @@ void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
 	ctx->nic->host.process.signal(ctx->nic->host.arg, ctx->ibv.context.async_fd);
 }
 
-/* An unread one of that type goes to the end of the queue. False: there is none. */
+/* Moves an unread event of that type to the end of the queue. Returns false if there is none. */
 static bool event_renew(struct vb_ctx *ctx, enum ibv_event_type type)
 {
 	struct vb_event **at = &ctx->events, *e;
@@ -131,7 +131,7 @@ void vb_ctx_events_cancel(struct vb_ctx *ctx, const uint32_t *delivered)
 	vb_lock_drop(&ctx->lock);
 }
 
-/* A PD's handle is its place there; the caller counts, so there is one. */
+/* A PD's handle is its index there. The caller has counted it, so there is room. */
 static uint32_t enter(struct vb_nic *nic, uint64_t id, uint64_t family)
 {
 	struct vb_export_pd *entry;
@@ -154,7 +154,7 @@ int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
 	struct vb_pd *pd;
 	int err;
 
-	/* Where would it be? */
+	/* It could not be entered in any export. */
 	if (ctx->foreign)
 		return EOPNOTSUPP;
 	err = vb_nic_count_up(&nic->counts.pds, VB_PDS_MAX);
@@ -175,7 +175,7 @@ int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
 	return 0;
 }
 
-/* What is not in the list: it cannot be imported. */
+/* Destroys a parent domain, which is not in the list and cannot be imported. */
 static void domain_destroy(struct vb_pd *pd)
 {
 	vb_domain_destroy(pd->domain);

@@ -64,7 +64,7 @@ static void fill(struct vb_domain *domain, const struct ibv_parent_domain_init_a
 		domain->context = attr->pd_context;
 }
 
-/* A PD in all that objects want of one. Whoever imports its handle gets the PD behind it. */
+/* Makes a struct vb_pd with all that objects need. Importing its handle gives the PD behind it. */
 static struct vb_pd *pd_make(struct vb_ctx *ctx, const struct vb_pd *behind)
 {
 	struct vb_domain *domain = calloc(1, sizeof(*domain));

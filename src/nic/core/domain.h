@@ -5,9 +5,9 @@
 /*
  * Thread domains and parent domains (ibv_alloc_td(3), ibv_alloc_parent_domain(3)).
  *
- * A parent domain is a struct vb_pd with the number of the PD behind it, so memory and queues of
- * either go together. What it adds is told to the objects that are created in it: whether a single
- * thread uses them, and where their buffers come from.
+ * A parent domain is a struct vb_pd with the id of the PD behind it, so memory and queues of both
+ * can be combined. It also tells the objects created in it whether a single thread uses them, and
+ * where their buffers come from.
  */
 
 #include "nic/core/ctx.h"
@@ -19,11 +19,11 @@ struct vb_td {
 
 /* EINVAL: unknown attributes; ENOMEM. */
 int vb_td_create(struct vb_ctx *ctx, const struct ibv_td_init_attr *attr, struct vb_td **td);
-int vb_td_destroy(struct vb_td *td); /* EBUSY while a parent domain has it */
+int vb_td_destroy(struct vb_td *td); /* EBUSY while a parent domain uses it */
 
 /*
- * EINVAL: no PD, something of another context, unknown attributes, one allocator without the
- * other; ENOMEM. It ends by vb_pd_destroy().
+ * EINVAL: no PD, an object of another context, unknown attributes, one allocator function without
+ * the other; ENOMEM. vb_pd_destroy() ends it.
  */
 int vb_parent_domain_create(struct vb_ctx *ctx, const struct ibv_parent_domain_init_attr *attr,
 			    struct vb_pd **pd);
@@ -39,18 +39,18 @@ struct vb_domain {
 	void *context;
 };
 
-/* Of vb_pd_destroy(): let go of what the domain is made of. */
+/* For vb_pd_destroy(): releases what the domain uses. */
 void vb_domain_destroy(struct vb_domain *domain);
 
-/* Objects of this PD are used by one thread at a time, so its author promised. */
+/* The application promised that one thread at a time uses objects of this PD. */
 static inline bool vb_pd_is_lone(const struct vb_pd *pd)
 {
 	return pd && pd->domain && pd->domain->td;
 }
 
 /*
- * What an allocator is told that a buffer is for. The upper half of resource_type would name the
- * kernel's driver, and is 0: there is none.
+ * The purpose of a buffer, as passed to an allocator. The upper half of resource_type would name
+ * the kernel driver; it is 0, since there is none.
  */
 enum vb_buffer {
 	VB_BUFFER_SQ = 1,
@@ -60,13 +60,14 @@ enum vb_buffer {
 };
 
 /*
- * Ask the parent domain's allocator for a buffer, aligned to a cache line: 0, or ENOMEM. *memory
- * is NULL if there is no allocator, or it leaves the buffer to us. Only where the application
- * creates, resizes or destroys an object: its functions are not to be called from our thread.
+ * Asks the parent domain's allocator for a buffer, aligned to a cache line. Returns 0 or ENOMEM.
+ * *memory is NULL if there is no allocator, or it leaves the buffer to us. Only while the
+ * application creates, resizes or destroys an object: its functions must not be called from our
+ * thread.
  */
 int vb_buffer_borrow(struct vb_pd *pd, enum vb_buffer what, size_t bytes, void **memory);
 
-/* Give back what was borrowed. */
+/* Returns a borrowed buffer. */
 void vb_buffer_return(struct vb_pd *pd, enum vb_buffer what, void *memory);
 
 #endif

@@ -49,7 +49,7 @@ static bool is_of_no_use(const struct vb_handle *handle)
 	       (handle->original != handle || handle->dead) && !has_users(handle);
 }
 
-/* Free it if that can be done, and then perhaps what it was imported from. */
+/* Frees it if possible, and then perhaps its original. */
 static void free_if_possible(struct vb_handle *handle)
 {
 	struct vb_handle *original = handle->original;
@@ -64,7 +64,7 @@ static void free_if_possible(struct vb_handle *handle)
 	}
 }
 
-/* Those whose users have gone meanwhile. From the start again: one may free another. */
+/* Frees handles whose users are gone. Restarts after each, since freeing one may free another. */
 static void sweep(struct vb_handles *handles)
 {
 	struct vb_handle *handle = handles->waiting ? handles->first : NULL;

@@ -22,26 +22,26 @@ struct vb_mr;
 struct vb_mw;
 struct vb_mkey;
 
-/* Whose key it is: one of the three, or nobody's. */
+/* The owner of a key: one of the three, or none. */
 struct vb_key_owner {
 	struct vb_mr *mr;
 	struct vb_mw *mw;
 	_Atomic(struct vb_mkey *) mkey; /* read without the lock */
 };
 
-/* The keys themselves stand in the export. */
+/* The keys themselves are in the export. */
 struct vb_keys {
-	vb_lock lock; /* whoever changes one, or binds a window */
-	uint64_t secret[2], drawn; /* what keys are drawn from, and how many were */
+	vb_lock lock; /* held to change a key or bind a window */
+	uint64_t secret[2], drawn; /* keys are drawn from secret; how many were */
 	uint32_t mrs, mws; /* indirect keys count as regions */
-	struct vb_mkey *mkeys, *mkeys_free; /* all that were ever made; those that nobody has */
+	struct vb_mkey *mkeys, *mkeys_free; /* all ever made; those not in use */
 	struct vb_key_owner owner[VB_KEYS];
 };
 
 /* Device memory (dm.h). */
 struct vb_dms {
 	vb_lock lock;
-	uint8_t *memory; /* NULL: nothing was allocated yet */
+	uint8_t *memory; /* NULL: nothing allocated yet */
 	bool used[VB_DM_UNITS];
 };
 
@@ -52,7 +52,7 @@ struct vb_lane;
 
 /* Work queues and their tables (wq.h). */
 struct vb_rwqs {
-	vb_lock lock; /* before the lock of any of them */
+	vb_lock lock; /* taken before the lock of any of them */
 	struct vb_rwq *first;
 	uint32_t last;
 	_Atomic uint32_t count, tables, table_last;
@@ -63,7 +63,7 @@ struct vb_insiders;
 
 enum { VB_FRAMERS = 16 };
 
-/* Where frames are built for the wire, by whoever has the lock. NULL: nobody has needed it yet. */
+/* A place to build frames for the wire; the lock's holder uses it. NULL: not used yet. */
 struct vb_framer_seat {
 	_Alignas(64) vb_lock lock;
 	struct vb_framer *framer;
@@ -193,7 +193,7 @@ static inline struct vb_nic *vb_nic_of(const struct ibv_context *context)
 	return vb_ctx_of((struct ibv_context *)context)->nic;
 }
 
-/* Count an object against its limit: ENOMEM beyond it. */
+/* Counts an object against its limit; ENOMEM if that is reached. */
 static inline int vb_nic_count_up(_Atomic uint32_t *count, uint32_t max)
 {
 	if (atomic_fetch_add(count, 1) < max)

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-/* A group is nothing but pointers to functions. */
+/* A group consists of function pointers only. */
 static void whole(const void *group, size_t bytes)
 {
 	uintptr_t function;

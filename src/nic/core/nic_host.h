@@ -3,13 +3,12 @@
 #define VB_NIC_NIC_HOST_H
 
 /*
- * What a NIC needs from its surroundings, in groups. What every NIC needs stands in struct
- * vb_nic_host by value. What a host may have or not is a pointer: NULL, or a group that lives as
- * long as the NIC. No group has gaps: vb_nic_host_check() sees to that, so to have the group is to
- * have all of it.
+ * What a NIC needs from its surroundings, in groups. Groups that every NIC needs are in struct
+ * vb_nic_host by value. Optional ones are pointers: NULL, or a group that lives as long as the NIC.
+ * vb_nic_host_check() makes sure that every group present is complete.
  *
- * The first argument of every function is vb_nic_host.arg. Any thread calls, with locks of the NIC
- * held unless it says otherwise. int: 0 or a positive errno.
+ * The first argument of every function is vb_nic_host.arg. Called from any thread, with locks of
+ * the NIC held unless stated otherwise. int: 0 or a positive errno.
  */
 
 #include <stdbool.h>
@@ -28,13 +27,16 @@ struct vb_xrc_store;
 /* ibv_advise_mr(3) */
 enum vb_fetch { VB_FETCH_LOOK, VB_FETCH_READ, VB_FETCH_WRITE };
 
-/* How others can map a region: the octets from skip to the last cut ones. file -1: they cannot. */
+/*
+ * How others can map a region: its octets without the first `skip` and the last `cut`. file -1:
+ * they cannot.
+ */
 struct vb_shared {
 	int32_t file;	 /* a descriptor of this process */
-	uint32_t id;	 /* no other region has it */
+	uint32_t id;	 /* unique to this region */
 	uint64_t offset; /* where in the file the region's first octet is, or would be */
 	uint16_t skip, cut;
-	/* Belongs to the host. item NULL: it knows nothing of the region. */
+	/* Owned by the host. item NULL: it does not know the region. */
 	void *item;
 	struct vb_shared *next, **link;
 };
@@ -44,18 +46,18 @@ struct vb_shared {
 struct vb_host_clock {
 	/* Monotonic time in ns. */
 	uint64_t (*now_ns)(void *arg);
-	/* The NIC's deadline moved forward: whoever sleeps until it must look again. */
+	/* The NIC's deadline moved forward: threads that sleep until it must look again. */
 	void (*kick)(void *arg);
-	/* A thread without any lock has waited for so long: let it pause a little. */
+	/* A thread without locks has waited this long: pauses it a little. */
 	void (*pause)(void *arg, uint64_t waited_ns);
 };
 
-/* Slots, and the link that each has; src_slot says whose link is meant. */
+/* Slots, and the link of each; src_slot selects the link. */
 struct vb_host_wire {
-	/* Lease a further slot. next_index: where the indices of its last owner ended. */
+	/* Leases a further slot. next_index: where its last owner's indices ended. */
 	int (*lease)(void *arg, uint16_t *slot, uint32_t *next_index);
 
-	/* As in struct vb_link_ops, but that claim may always be called. */
+	/* As in struct vb_link_ops, but claim may always be called. */
 	int (*tx)(void *arg, uint16_t src_slot, const struct vb_burst *burst);
 	void *(*claim)(void *arg, uint16_t src_slot, const struct vb_path *path,
 		       uint16_t *first_id);
@@ -65,26 +67,26 @@ struct vb_host_wire {
 	uint16_t (*sport)(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot,
 			  enum vb_whom whom);
 	int (*sport_choose)(void *arg, uint16_t src_slot, const struct vb_path *path, uint16_t slot,
-			    uint16_t port); /* EOPNOTSUPP: no port can be chosen */
+			    uint16_t port); /* EOPNOTSUPP: ports cannot be chosen */
 
-	/* Something is connected or addressed that is not on this host. */
+	/* A QP is connected to, or addresses, another host. */
 	void (*afar)(void *arg, const uint8_t gid[VB_GID_BYTES]);
 };
 
 /* The process around the NIC. */
 struct vb_host_process {
-	/* Add 1 to (or take 1 from) the count of events that make an event fd readable. */
+	/* Adds 1 to (takes 1 from) the count of events that makes an event fd readable. */
 	void (*signal)(void *arg, int fd);
 	void (*unsignal)(void *arg, int fd);
 	/* Are these octets mapped (and writable)? 0, or EFAULT. */
 	int (*probe)(void *arg, const void *addr, size_t bytes, bool write);
 };
 
-/* --- what a host may have --- */
+/* --- optional groups --- */
 
-/* What completions are stamped with, in ns. Without it no CQ stamps. */
+/* Clocks of completion timestamps, in ns. Without them no CQ has timestamps. */
 struct vb_host_stamps {
-	uint64_t (*raw_ns)(void *arg);	/* a clock that nobody sets or steers */
+	uint64_t (*raw_ns)(void *arg);	/* a clock that is neither set nor adjusted */
 	uint64_t (*wall_ns)(void *arg); /* since 1970 */
 };
 
@@ -97,63 +99,66 @@ struct vb_host_groups {
 /* Peers: NICs of this host that are reached by rings in shared memory (peer.h). */
 struct vb_host_peers {
 	/*
-	 * Set up the rings towards a slot of this host (vb_peer_tx_set), unless they are. Returns
-	 * at once; EINPROGRESS: it is asked for, and vb_peer_answered() follows. A peer whose
-	 * process is dead makes room for the slot's next owner (vb_peer_unlist).
+	 * Sets up the rings to a slot of this host (vb_peer_tx_set), unless they exist. Returns at
+	 * once; EINPROGRESS: asked for, and vb_peer_answered() follows. A peer whose process is
+	 * dead makes room for the slot's next owner (vb_peer_unlist).
 	 */
 	int (*reach)(void *arg, uint16_t own_slot, uint16_t slot);
-	/* Wait for that answer, but not for long. Called without any lock of the NIC. */
+	/* Waits for that answer, but not for long. Called without any lock of the NIC. */
 	void (*await)(void *arg, uint16_t own_slot, uint16_t slot);
-	/* Wake the process of a peer. */
+	/* Wakes a peer's process. */
 	void (*bell)(void *arg, struct vb_peer *peer);
-	/* Nobody uses what was mapped for this peer any more, but its lanes may be looked at still:
-	 * they must read as zeros. */
+	/*
+	 * The mappings for this peer are no longer used, but its lanes may still be read: they must
+	 * read as zeros.
+	 */
 	void (*release)(void *arg, struct vb_peer *peer);
 };
 
 /* One-sided operations between processes of this host (direct.h). */
 struct vb_host_direct {
 	/*
-	 * Move the octets of these pieces to or from an address of the peer's process, in ascending
-	 * order and the last octets last; true if all were moved. `paged`: what the pages forbid
-	 * their owner is forbidden (on-demand paging); otherwise their protection may be ignored,
-	 * since they are pinned.
+	 * Moves octets to or from an address of the peer's process, in ascending order with the
+	 * last octets last. Returns true if all were moved. `paged`: respects the owner's page
+	 * protection (on-demand paging); otherwise it may be ignored, as for pinned pages.
 	 */
 	bool (*write)(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
 		      unsigned count, bool paged);
 	bool (*read)(void *arg, struct vb_peer *peer, uint64_t address, const struct iovec *iov,
 		     unsigned count, bool paged);
-	/* A part of a file that the peer's process has open, to read and write; NULL: refused. */
+	/*
+	 * Maps part of a file that the peer's process has open, to read and write; NULL: refused.
+	 */
 	void *(*map)(void *arg, struct vb_peer *peer, int file, uint64_t offset, uint64_t bytes);
 	void (*unmap)(void *arg, void *memory, uint64_t bytes);
-	/* The owner's side: might the system let the peer reach into this process? */
+	/* The owner's side: might the system let the peer access this process? */
 	bool (*may_reach)(void *arg, struct vb_peer *peer);
-	/* We have waited that long for the peer to leave our memory: pause. False: it is dead. */
+	/* We have waited that long for the peer to leave our memory: pauses. False: it is dead. */
 	bool (*tarry)(void *arg, struct vb_peer *peer, uint64_t waited_ns);
 };
 
 /* Regions that peers can map. */
 struct vb_host_sharing {
 	/*
-	 * Make memory that is being registered such that others can map it, or find that it is;
-	 * false: they cannot. If true, `item` is set; the file may be found later, and
-	 * vb_mr_found() told, till then it is -1.
+	 * Makes memory being registered mappable by others, or finds that it is. Returns false if
+	 * it cannot. If true, `item` is set; the file may be found later and reported by
+	 * vb_mr_found(), until then it is -1.
 	 */
 	bool (*share)(void *arg, void *addr, size_t bytes, struct vb_shared *shared);
-	/* The end of it. True: others should unmap it. */
+	/* Ends that. Returns true if others should unmap it. */
 	bool (*unshare)(void *arg, const struct vb_shared *shared);
 };
 
 /* Memory that the application has not mapped itself. */
 struct vb_host_memory {
 	/*
-	 * The device's memory: so many zeros, aligned to a page, the same at each call, which
-	 * `share` knows. NULL: not to be had.
+	 * The device's memory: zeros, aligned to a page, the same at each call, and known to
+	 * `share`. NULL: not available.
 	 */
 	void *(*device)(void *arg, size_t bytes);
 	/*
-	 * Map a part of a file of the application's: EBADF, EINVAL: no such descriptor, or no such
-	 * part, or iova lies in its page where offset does not; EOPNOTSUPP: it cannot be mapped so;
+	 * Maps part of a file of the application. EBADF, EINVAL: no such descriptor or part, or the
+	 * offsets of iova and offset in their pages differ; EOPNOTSUPP: it cannot be mapped so;
 	 * ENOMEM.
 	 */
 	int (*map_file)(void *arg, int fd, uint64_t offset, uint64_t bytes, uint64_t iova,
@@ -161,53 +166,59 @@ struct vb_host_memory {
 	void (*unmap)(void *arg, void *memory, uint64_t bytes);
 };
 
-/* On-demand paging, where pages may be missing. Without it guards do (base/guard.h). */
+/*
+ * On-demand paging, where pages may be missing. Without this group, guards are used (base/guard.h).
+ */
 struct vb_host_paging {
 	/*
-	 * Bring octets of the application's into memory, for reading or writing, or only look
-	 * whether they are mapped. EFAULT, ENOMEM.
+	 * Brings octets of the application into memory, for reading or writing, or only checks that
+	 * they are mapped. EFAULT, ENOMEM.
 	 */
 	int (*fetch)(void *arg, void *addr, size_t bytes, enum vb_fetch how);
 	/*
-	 * memcpy in ascending order and the last octets last; and whether an octet can be written
-	 * (its page is there then). Nobody is sent a signal. False: a part is not mapped, or
-	 * forbidden.
+	 * memcpy in ascending order with the last octets last; and whether an octet can be written
+	 * (its page is present then). Neither raises a signal. False: a part is not mapped, or
+	 * access is denied.
 	 */
 	bool (*copy)(void *arg, void *to, const void *from, size_t bytes);
 	bool (*touch)(void *arg, void *at);
 };
 
-/* What is imported from another process (import.h). */
+/* Objects imported from another process (import.h). */
 struct vb_host_foreign {
-	/* Its octets from this address there on, to read and write; NULL: they cannot be mapped. */
+	/* Maps its memory from this address on, to read and write; NULL: it cannot be mapped. */
 	void *(*map)(void *arg, struct vb_foreign *foreign, uint64_t address, uint64_t bytes);
 	void (*unmap)(void *arg, void *memory, uint64_t bytes);
-	/* Nobody uses the foreign any more: free it. */
+	/* The foreign is no longer used: frees it. */
 	void (*leave)(void *arg, struct vb_foreign *foreign);
 };
 
 /* XRC: memory that all NICs of the hub share (xrc_store.h). */
 struct vb_host_xrc {
-	struct vb_xrc_store *(*store)(void *arg); /* the same at each call; NULL: not to be had */
+	struct vb_xrc_store *(*store)(void *arg); /* the same at each call; NULL: not available */
 	/*
-	 * The store's lock, which survives its holder's death. Who locks waits for other processes,
-	 * so not with a QP locked or a right held; try_lock returns false instead.
+	 * The store's lock, which survives its holder's death. lock waits for other processes, so
+	 * it is not called with a QP locked or a right held; try_lock returns false instead.
 	 */
 	void (*lock)(void *arg);
 	bool (*try_lock)(void *arg);
 	void (*unlock)(void *arg);
-	/* Something was noted in its log: have all NICs call vb_xrc_look(). */
+	/* Its log has a new entry: makes all NICs call vb_xrc_look(). */
 	void (*tell)(void *arg);
 };
 
-/* The Ethernet segment (segment.h). It needs peers too. */
+/* The Ethernet segment (segment.h). Requires peers. */
 struct vb_host_segment {
-	/* The table that all NICs of the hub share; NULL: not to be had, so no RAW_PACKET QP. */
+	/*
+	 * The table that all NICs of the hub share; NULL: not available, and so no RAW_PACKET QPs.
+	 */
 	struct vb_segment_table *(*table)(void *arg);
-	/* The interface that the user named, if there is one: from then on its frames come by
-	 * vb_nic_uplink_rx(). */
+	/*
+	 * Opens the interface that the user named, if any: from then on its frames come by
+	 * vb_nic_uplink_rx().
+	 */
 	bool (*uplink_open)(void *arg);
-	/* Send frames there. Returns how many were sent. */
+	/* Sends frames there. Returns how many were sent. */
 	unsigned (*uplink_tx)(void *arg, const struct iovec *frames, unsigned count);
 };
 
@@ -227,10 +238,10 @@ struct vb_nic_host {
 	const struct vb_host_xrc *xrc;
 	const struct vb_host_segment *segment;
 	void *export_memory; /* zeros for a struct vb_export; NULL: the NIC makes its own */
-	bool no_wire; /* nothing is connected or addressed that is not reached by peers */
+	bool no_wire; /* QPs can only reach peers */
 };
 
-/* Each group must be whole, or absent if it may be: vb_check(). */
+/* Checks that each group is complete, or absent if it is optional: vb_check(). */
 void vb_nic_host_check(const struct vb_nic_host *host);
 
 #endif

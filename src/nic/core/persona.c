@@ -7,8 +7,8 @@
 #include "nic/core/limits.h"
 
 /*
- * ConnectX-7: Mellanox's OUI and its PCI device. Its firmware is of the 28th family; of that, the
- * lowest there can be, since programs take a higher one for the promise of more.
+ * ConnectX-7: Mellanox's OUI and its PCI device. The firmware version is the lowest of its family,
+ * since programs assume more features with a higher one.
  */
 static const struct vb_persona personas[] = {
 	{ "connectx7", "28.0.0", 0x02c9, 4129, 0, true },

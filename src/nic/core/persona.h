@@ -3,9 +3,9 @@
 #define VB_NIC_PERSONA_H
 
 /*
- * What the device says it is: ibv_query_device(3), vendor and part. Programs key on that which way
- * they go, so another make's name can be asked for (VERBATIM_PERSONA). It changes nothing else but
- * what that make does by default.
+ * The vendor and part that the device reports in ibv_query_device(3). Programs choose code by them,
+ * so another vendor's can be requested (VERBATIM_PERSONA). Apart from that it changes only what
+ * that vendor's devices do by default.
  */
 
 #include <stdbool.h>
@@ -17,13 +17,13 @@ struct vb_persona {
 	const char *name;
 	const char *fw_ver;
 	uint32_t vendor_id, part_id, hw_ver;
-	bool has_parcels; /* small data travels inside completions, asked for or not (parcel.h) */
+	bool has_parcels; /* small data travels inside completions by default (parcel.h) */
 };
 
-/* The names there are, but for the neutral one's, which has none. */
+/* The names of personas; the neutral one has none. */
 extern const struct vb_words vb_persona_names;
 
-/* The one of this name; NULL, or no name: the neutral one. NULL if there is no such. */
+/* Finds a persona by name; name NULL: the neutral one. NULL: no such persona. */
 const struct vb_persona *vb_persona_find(const char *name);
 
 #endif

@@ -43,7 +43,7 @@ void vb_nic_qp_look(struct vb_nic *nic, uint32_t qpn)
 		vb_timer_set(nic, nic->later.timer_of(qp), 0);
 }
 
-/* The lock of those who lease held. The hub is slow, and the NIC's lock is others' as well. */
+/* The lease lock is held, but not the NIC's: the hub is slow. */
 static int slot_add(struct vb_nic *nic)
 {
 	struct vb_slot *slot;
@@ -66,7 +66,7 @@ static int slot_add(struct vb_nic *nic)
 	return 0;
 }
 
-/* One more than `seen`, unless another thread has seen to that. */
+/* Leases one more than `seen`, unless another thread has done so. */
 static int lease_slot(struct vb_nic *nic, unsigned seen)
 {
 	int err = 0;
@@ -90,7 +90,7 @@ static uint32_t slot_index_take(struct vb_slot *slot)
 
 	do
 		index = slot->next_index++ & (VB_INDICES - 1);
-	/* 0 and 1 mean management QPs; the last one of the last slot is VB_QPN_GROUP. */
+	/* 0 and 1 are management QPs; the last index of the last slot is VB_QPN_GROUP. */
 	while (index < 2 || index == VB_INDICES - 1 || atomic_load(&slot->qp[index]) ||
 	       atomic_load(&slot->srq[index]) || index_is_reserved(slot, index));
 	slot->count++;
@@ -109,7 +109,10 @@ static struct vb_slot *slot_with_room(struct vb_nic *nic)
 	return NULL;
 }
 
-/* One that has room, and the NIC's lock is held then. It is not held while one is leased. */
+/*
+ * Finds a slot with room and returns with the NIC's lock held. The lock is not held while a slot is
+ * leased.
+ */
 static int slot_take_locked(struct vb_nic *nic, struct vb_slot **out)
 {
 	int err = 0;
@@ -129,7 +132,7 @@ static int slot_take_locked(struct vb_nic *nic, struct vb_slot **out)
 	}
 }
 
-/* One of the two gets a number. */
+/* Gives a number to either a QP or an SRQ. */
 static int number_take(struct vb_nic *nic, struct vb_qp *qp, struct vb_srq *srq, uint32_t *number)
 {
 	struct vb_slot *slot;

@@ -3,8 +3,8 @@
 #define VB_NIC_SLOTS_H
 
 /*
- * The slots that a NIC has leased, and whose the numbers in them are: a QP's, or an SRQ's of XRC.
- * Any thread.
+ * The slots that a NIC has leased, and the owners of the numbers in them: QPs and XRC SRQs. Any
+ * thread.
  */
 
 #include <stdatomic.h>
@@ -24,29 +24,29 @@ struct vb_slot {
 	unsigned place; /* in nic->leased.slot */
 	uint32_t next_index;
 	uint32_t count;
-	uint64_t reserved[VB_INDICES / 64]; /* indices that nobody may have (the NIC's lock) */
+	/* indices that must not be given out (the NIC's lock) */
+	uint64_t reserved[VB_INDICES / 64];
 	_Atomic(struct vb_qp *) qp[VB_INDICES];
 	_Atomic(struct vb_srq *) srq[VB_INDICES]; /* of XRC */
 };
 
-/* The slots leased so far, and how far the indices of each have counted. Returns their number. */
+/* The slots leased so far, and the next index of each. Returns their number. */
 unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
 		      uint32_t next_index[VB_SLOTS_PER_NIC_MAX]);
 
 /*
- * A QP number that no QP and no SRQ of this NIC gets until it is released: it is as good as one for
- * whoever has to name a QP that is none (mlx5dv_reserved_qpn_alloc(3)). ENOMEM, or as lease().
- * Release: EINVAL, it is not reserved.
+ * Reserves a QPN that no QP and no SRQ of this NIC will be given (mlx5dv_reserved_qpn_alloc(3)).
+ * ENOMEM, or as lease(). Release: EINVAL if it is not reserved.
  */
 VB_LENT int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn);
 VB_LENT int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn);
 
-/* Is there a QP of this number at this moment? */
+/* Is there a QP with this number at this moment? */
 VB_LENT bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn);
 
 /* --- inside nic --- */
 
-/* The slot of that number; NULL: it is not ours. */
+/* The slot with that number; NULL: not ours. */
 struct vb_slot *vb_nic_slot_find(struct vb_nic *nic, uint32_t number);
 
 struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn);
@@ -54,17 +54,17 @@ int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
 void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn);
 
 /*
- * Have whoever turns the NIC next look at the QP of that number, if there is one: for those who may
- * not take its lock, as they hold a CQ's.
+ * Makes the thread that turns the NIC next look at this QP, if it exists. For callers that hold a
+ * CQ's lock and must not take the QP's.
  */
 void vb_nic_qp_look(struct vb_nic *nic, uint32_t qpn);
 
-/* The same for the SRQs of XRC, whose numbers are counted like those of QPs. */
+/* The same for XRC SRQs, whose numbers come from the same range as QPNs. */
 struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn);
 int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn);
 void vb_nic_srq_remove(struct vb_nic *nic, uint32_t srqn);
 
-/* A slot of this NIC, always the same. 0, or as lease(). */
+/* A slot of this NIC, always the same one. 0, or as lease(). */
 int vb_nic_slot_any(struct vb_nic *nic, uint16_t *slot);
 
 #endif

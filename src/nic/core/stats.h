@@ -2,9 +2,7 @@
 #ifndef VB_NIC_STATS_H
 #define VB_NIC_STATS_H
 
-/*
- * Counters. A packet that is dropped is no error of ours: it is counted here, with its reason.
- */
+/* Counters. A dropped packet is not an error of ours: it is counted here, by reason. */
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -65,7 +63,7 @@ static inline void vb_stat_add(struct vb_stats *stats, enum vb_stat stat, uint64
 	atomic_fetch_add_explicit(&stats->count[stat], n, memory_order_relaxed);
 }
 
-/* The counter's name as people see it. */
+/* The counter's name, as shown to users. */
 const char *vb_stat_name(enum vb_stat stat);
 
 #endif

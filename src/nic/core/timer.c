@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A heap of QPs and CQs by time. A QP moves its deadline with every acknowledgement, so deadlines
- * here are lazy: one that lies too early costs a look, one that has to come earlier is moved. The
- * lock is met once per QP and retransmission time, not once per packet.
+ * A heap of QPs and CQs by time. A QP's deadline moves with every acknowledgement, so entries are
+ * lazy: one that is too early costs a look, and only one that has to come earlier is moved. So the
+ * lock is taken once per QP and retransmission time, not once per packet.
  */
 
 #include "nic/core/timer.h"
@@ -72,7 +72,7 @@ static void publish(struct vb_timers *timers)
 	atomic_store(&timers->first_ns, timers->count ? at_ns(timers, 0) : UINT64_MAX);
 }
 
-/* Room for one more; false if there is none, and then its owner goes without a clock. */
+/* Makes room for one more. False: no memory, and its owner has no timer. */
 static bool make_room(struct vb_timers *timers)
 {
 	uint32_t size = timers->size ? 2 * timers->size : 64;
@@ -123,7 +123,7 @@ void vb_timer_set(struct vb_nic *nic, struct vb_timer *timer, uint64_t ns)
 		nic->host.clock.kick(nic->host.arg);
 }
 
-/* Caller holds the lock; it is in the heap. */
+/* The caller holds the lock; the timer is in the heap. */
 static void take_out(struct vb_timers *timers, struct vb_timer *timer)
 {
 	uint32_t place = timer->place;
