@@ -18,7 +18,7 @@ static int check(const struct ibv_alloc_dm_attr *attr)
 	return 0;
 }
 
-/* The first place where so many units are free; VB_DM_UNITS: there is none. */
+/* The first place with so many free units; VB_DM_UNITS: none. */
 static uint32_t find_place(const bool *used, uint32_t units, uint32_t align_units)
 {
 	uint32_t first = 0, free_units = 0;
@@ -53,7 +53,7 @@ static int place_take(struct vb_nic *nic, struct vb_dm *dm, uint32_t align_log)
 	return 0;
 }
 
-/* So that other processes can import it. */
+/* Lets other processes import it. */
 static void show(struct vb_nic *nic, const struct vb_dm *dm, uint64_t family)
 {
 	VB_EXPORT_SET(nic->export->dm[dm->first].family, family);

@@ -33,7 +33,7 @@ void vb_foreign_drop(struct vb_foreign *foreign)
 	host->foreign->leave(host->arg, foreign);
 }
 
-/* What stood in an entry at one moment, and under which number. */
+/* Reads an entry consistently, with its sequence number. */
 static bool entry_read(const struct vb_foreign *foreign, uint32_t key,
 		       struct vb_export_region *region, uint32_t *seq)
 {
@@ -55,7 +55,7 @@ static struct vb_foreign_map *map_find(struct vb_foreign *foreign, uint32_t key,
 	return NULL;
 }
 
-/* 0: mapped now, or before; ENOMEM: no room; EOPNOTSUPP. The lock is held. */
+/* Returns 0: it is mapped; ENOMEM: no room; EOPNOTSUPP. The lock is held. */
 static int map_make(struct vb_foreign *foreign, const struct vb_export_region *region,
 		    uint32_t seq)
 {
@@ -64,7 +64,7 @@ static int map_make(struct vb_foreign *foreign, const struct vb_export_region *r
 
 	if (map_find(foreign, region->key, seq))
 		return 0;
-	/* It may be other memory tomorrow. */
+	/* Its pages may be replaced at any time. */
 	if (region->access & IBV_ACCESS_ON_DEMAND)
 		return EOPNOTSUPP;
 	for (unsigned i = 0; i < VB_FOREIGN_MAPS && !map; i++) {
@@ -108,13 +108,13 @@ uint8_t *vb_foreign_get(const struct vb_pd *pd, uint32_t key, uint64_t va, uint6
 	map = map_find(foreign, key, seq);
 	if (!map && !map_make_locking(foreign, &region, seq))
 		map = map_find(foreign, key, seq);
-	/* What the owner says of its region by now is no reason to leave what is mapped. */
+	/* What is mapped stays valid even if the owner's entry has changed. */
 	if (!map || bytes > map->bytes || va - region.iova > map->bytes - bytes)
 		return NULL;
 	return map->memory + (va - region.iova);
 }
 
-/* Unmap what is registered no more. Whoever found it before is waited for. */
+/* Unmaps regions that are deregistered; waits for threads that use them. */
 static void sweep(struct vb_foreign *foreign)
 {
 	struct vb_foreign_map stale[VB_FOREIGN_MAPS];
@@ -147,7 +147,7 @@ int vb_foreign_find(const struct vb_pd *pd, uint32_t key, struct vb_export_regio
 	if (!entry_read(pd->foreign, key, region, &seq) || region->key != key ||
 	    region->pd != pd->foreign_id)
 		return EINVAL;
-	/* No octet of it can be used. */
+	/* Not one octet of it can be accessed. */
 	if (!region->bytes)
 		return 0;
 	sweep(pd->foreign);

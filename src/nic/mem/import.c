@@ -34,7 +34,7 @@ static void foreign_pd_free(void *object)
 	free(pd);
 }
 
-/* A PD of our own in all that counts here; what it has not, is looked for at the owner's. */
+/* A PD of our own; what it does not have is looked up in the owner's. */
 static int foreign_pd(struct vb_ctx *ctx, struct vb_pd *pd)
 {
 	const struct vb_export_pd *entry = &ctx->foreign->export->pd[pd->ibv.handle];
@@ -90,7 +90,7 @@ int vb_pd_import(struct vb_ctx *ctx, uint32_t handle, struct vb_pd **out)
 
 void vb_pd_unimport(struct vb_pd *pd)
 {
-	/* A parent domain has no handle that could be imported. */
+	/* A parent domain has no handle of its own. */
 	if (!pd->domain)
 		vb_handle_drop(&vb_nic_of(pd->ibv.context)->handles.pds, &pd->handle);
 }

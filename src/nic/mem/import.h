@@ -4,29 +4,29 @@
 
 /*
  * ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3): further handles for objects of a context,
- * in one that was imported from it. Within a process such a handle is as good as the first. Of
+ * in a context imported from it. Within a process they are equivalent to the first handle. From
  * another process, regions and device memory can be imported if their memory can be mapped
- * (foreign.h); what is made in its PD, or of its memory, is ours, and its owner does not know of
- * it.
+ * (foreign.h). Objects made in the imported PD, or of its memory, are ours; the owner does not know
+ * of them.
  */
 
 #include "nic/mem/mem.h"
 
-/* What was imported from it, or it was imported from, may import its objects. */
+/* Makes ctx a member of this family, whose contexts may import each other's objects. */
 void vb_ctx_adopt(struct vb_ctx *ctx, uint64_t family);
 
-/* The same of another process's; takes over the reference. */
+/* The same for a context of another process; takes over the reference. */
 void vb_ctx_adopt_foreign(struct vb_ctx *ctx, struct vb_foreign *foreign);
 
-/* The context is about to be destroyed. */
+/* Before the context is destroyed. */
 void vb_ctx_disown(struct vb_ctx *ctx);
 
 /* EINVAL: the context has no such PD; ENOMEM. */
 int vb_pd_import(struct vb_ctx *ctx, uint32_t handle, struct vb_pd **pd);
 
 /*
- * Give up the pointer, which may be of either kind, and leave the object alone. Objects that were
- * made in the PD may still be destroyed.
+ * Gives up a pointer, imported or original, and leaves the object alone. Objects made in the PD can
+ * still be destroyed.
  */
 void vb_pd_unimport(struct vb_pd *pd);
 

@@ -18,7 +18,7 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                  \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | VB_ACCESS_FLUSH_GLOBAL)
 
-/* So often a place is drawn before any free one will do. */
+/* After this many random draws any free place will do. */
 #define DRAWS_MAX 64u
 
 void vb_keys_init(struct vb_keys *keys, uint64_t seed)
@@ -58,15 +58,15 @@ static void entry_set(struct vb_export_key *entry, const struct vb_export_region
 	VB_EXPORT_SET(entry->seq, seq + 2);
 }
 
-/* Place 0 is nobody's, so that no key is 0. */
+/* Place 0 is never used, so that no key is 0. */
 static bool is_taken(struct vb_nic *nic, uint32_t key)
 {
 	return !vb_key_place(key) || VB_EXPORT_GET(entry_of(nic, key)->key);
 }
 
 /*
- * A peer that was told some keys shall not be better at guessing the others: so their places are as
- * random as the rest of them. In a table that is almost full, a place is the next free one.
+ * Knowing some keys must not help to guess others: places are as random as the other bits. In a
+ * table that is almost full, the next free place is used.
  */
 uint32_t vb_key_take_locked(struct vb_nic *nic)
 {
@@ -142,9 +142,9 @@ static void key_show(struct vb_nic *nic, struct vb_mr *mr)
 }
 
 /*
- * After this, nobody is inside the region and nobody gets in: no PD has the number 0. It keeps its
- * place. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES), or a peer does not come out of
- * it; then it is as before.
+ * Revokes a region's key but keeps its place; afterwards no access is under way or possible, since
+ * no PD has id 0. EBUSY: windows are bound to it (ibv_alloc_mw(3), NOTES), or a peer does not stop
+ * accessing it; then it is as before.
  */
 static int key_hide(struct vb_nic *nic, struct vb_mr *mr)
 {
@@ -156,7 +156,7 @@ static int key_hide(struct vb_nic *nic, struct vb_mr *mr)
 		vb_lock_drop(&nic->keys.lock);
 		return EBUSY;
 	}
-	/* No window finds it any more. */
+	/* No window can be bound to it any more. */
 	vb_key_owner(nic, mr->ibv.lkey)->mr = NULL;
 	vb_key_write_locked(nic, &nothing, &not_shared);
 	vb_lock_drop(&nic->keys.lock);
@@ -243,7 +243,7 @@ uint8_t *vb_window_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint
 	return at && !paged ? at : NULL;
 }
 
-/* What others may change, the owner must be allowed to change. */
+/* Peers may only change what the owner may change. */
 bool vb_mr_access_fits(unsigned access)
 {
 	unsigned required = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -253,7 +253,7 @@ bool vb_mr_access_fits(unsigned access)
 	return !(access & required) || (access & IBV_ACCESS_LOCAL_WRITE);
 }
 
-/* ibv_reg_mr(3): an implicit region is one of on-demand paging. */
+/* ibv_reg_mr(3): an implicit region is paged on demand. */
 static bool is_whole_space(const void *addr, size_t bytes, unsigned access)
 {
 	return !addr && bytes == SIZE_MAX && (access & IBV_ACCESS_ON_DEMAND);
@@ -281,8 +281,8 @@ static void place_region(struct vb_mr *mr, void *addr, size_t bytes, uint64_t io
 }
 
 /*
- * Only memory that others may use is worth the trouble; and what comes on demand may be other
- * memory tomorrow, where who had mapped it would still see what it was.
+ * Only memory that peers may access is worth sharing. Memory paged on demand is not shared: its
+ * pages may be replaced, and a peer that has mapped it would still see the old ones.
  */
 static void region_share(struct vb_nic *nic, struct vb_mr *mr)
 {
@@ -307,7 +307,7 @@ void vb_mr_found(struct vb_shared *shared, int32_t file)
 
 	vb_lock_take(&nic->keys.lock);
 	shared->file = file;
-	/* It may have no key yet, or be on its way out. */
+	/* It may have no key yet, or be about to be deregistered. */
 	if (vb_key_owner(nic, mr->ibv.lkey)->mr == mr)
 		key_write_locked(nic, mr);
 	vb_lock_drop(&nic->keys.lock);

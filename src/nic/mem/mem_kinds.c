@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Regions of other memory than what the application has, and what is said of all. */
+/* Regions of memory other than the application's, and attributes of all kinds. */
 
 #include "nic/mem/mem_kinds.h"
 
@@ -29,7 +29,7 @@ int vb_mr_reg_dm(struct vb_pd *pd, struct vb_dm *dm, uint64_t offset, uint64_t b
 	    !vb_mr_access_fits(access) || offset > dm->bytes || bytes > dm->bytes - offset)
 		return EINVAL;
 	like.base = dm->memory + offset;
-	like.ibv.length = bytes; /* and addr NULL: that is its first address */
+	like.ibv.length = bytes; /* addr stays NULL: the first address is 0 */
 	err = vb_mr_make(pd, &like, mr);
 	if (!err)
 		atomic_fetch_add(&dm->users, 1);
@@ -77,7 +77,7 @@ void vb_mr_let_go(struct vb_mr *mr)
 
 /* --- null --- */
 
-/* What is read, and where that goes what is written: nobody ever looks there. */
+/* The source of reads and the target of writes; the latter is never read. */
 static uint8_t zeros[VB_NULL_BYTES], abyss[VB_NULL_BYTES];
 
 int vb_mr_alloc_null(struct vb_pd *pd, struct vb_mr **mr)
@@ -158,7 +158,7 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 		return EINVAL;
 	for (uint32_t i = 0; i < count && !err; i++)
 		err = sge_check(nic, pd, row, &sge[i], &at);
-	/* All of it is done on return, which FLUSH asks for and nothing forbids. */
+	/* All is fetched on return, as FLUSH asks; without FLUSH that is allowed. */
 	for (uint32_t i = 0; i < count && !err; i++) {
 		err = sge_check(nic, pd, row, &sge[i], &at);
 		if (!err && sge[i].length)
@@ -167,7 +167,7 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 	return err;
 }
 
-/* --- what is said of it --- */
+/* --- attributes --- */
 
 void vb_mem_query(const struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 {

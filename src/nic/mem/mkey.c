@@ -10,13 +10,13 @@
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define ACCESS_KNOWN (REMOTE | IBV_ACCESS_LOCAL_WRITE)
 
-/* The octet that is the application's. */
+/* The octet that the application chooses. */
 #define TAG_MASK VB_KEY_TAG_MASK
 
-/* mlx5 counts entries in fours. */
+/* mlx5 counts entries in units of four. */
 #define ENTRIES_ROUND 4u
 
-/* What any work request has room for, and what an entry takes of the room for inline data. */
+/* What any work request has room for; what an entry takes of the room for inline data. */
 #define LIST_MIN 4u
 #define INLINE_ENTRY_BYTES 16u
 
@@ -44,7 +44,7 @@ static void clear(struct vb_mkey *mkey)
 	SET(mkey->bytes, 0);
 }
 
-/* What the table of keys says of it, to us and to peers. */
+/* Enters the key in the table, for us and for peers. */
 static void show(struct vb_nic *nic, uint32_t key)
 {
 	const struct vb_export_region region = { .key = key, .pd = VB_EXPORT_PD_INDIRECT };
@@ -53,7 +53,7 @@ static void show(struct vb_nic *nic, uint32_t key)
 	vb_key_write_locked(nic, &region, &not_shared);
 }
 
-/* The PD's key, whatever its low octet is. */
+/* The PD's key, whatever its low octet. */
 static struct vb_mkey *mkey_at(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key)
 {
 	struct vb_mkey *mkey = atomic_load(&vb_key_owner(nic, key)->mkey);
@@ -216,11 +216,11 @@ void vb_mkeys_free(struct vb_keys *keys)
 	}
 }
 
-/* --- what is asked for --- */
+/* --- building a request --- */
 
 uint32_t vb_mkey_room(const struct ibv_qp_cap *cap)
 {
-	/* As mlx5 counts it: the octets that say how many there are count as well. */
+	/* As mlx5 counts: the length field of inline data also counts. */
 	uint64_t room = (cap->max_inline_data + sizeof(uint32_t)) / INLINE_ENTRY_BYTES;
 
 	return (uint32_t)vb_max_u64(room, LIST_MIN);
@@ -237,7 +237,7 @@ int vb_mkey_request_begin(struct vb_mkey_request *request, const struct ibv_qp_c
 	*request = (struct vb_mkey_request){
 		.conf = { .key = (key & ~TAG_MASK) | (mkey->lkey & TAG_MASK) },
 		.list_max = room,
-		.interleaved_max = room - 1, /* one says how often they come */
+		.interleaved_max = room - 1, /* one entry holds the repeat count */
 		.setters = setters,
 	};
 	return 0;
@@ -318,9 +318,11 @@ enum ibv_wc_status vb_mkey_configure(struct vb_nic *nic, struct ibv_pd *pd,
 	return ok ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }
 
-/* --- the way through --- */
+/* --- walking through a range --- */
 
-/* The key as it is now; its sequence number is to be compared once more. NULL: it refuses. */
+/*
+ * Opens a key for reading; the caller compares its sequence number again afterwards. NULL: refused.
+ */
 static const struct vb_mkey *open_key(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key,
 				      uint64_t va, uint64_t bytes, unsigned access, uint32_t *seq)
 {
@@ -348,7 +350,7 @@ bool vb_mkey_allows(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, u
 	return open_key(nic, pd, key, va, bytes, access, &seq) != NULL;
 }
 
-/* The last entry that begins at or before this place of the row: the one that has it. */
+/* The entry that contains this offset of the row: the last that begins at or before it. */
 static uint32_t entry_find(const struct vb_mkey *mkey, uint64_t at)
 {
 	uint32_t low = 0, high = GET(mkey->count);
@@ -389,7 +391,9 @@ static void next_entry(struct vb_walk *walk)
 	walk->row++;
 }
 
-/* Of what is no indirect key: a null region gives so much in one go, and has more. */
+/*
+ * For a key that is not indirect. A null region has a bound per access, and has more behind that.
+ */
 static uint8_t *region_get(struct vb_walk *walk, uint32_t key, uint64_t va, uint64_t *bytes,
 			   unsigned access)
 {
@@ -403,8 +407,8 @@ static uint8_t *region_get(struct vb_walk *walk, uint32_t key, uint64_t va, uint
 }
 
 /*
- * What lets a peer in is the indirect key; that the memory behind it may be changed is the region's
- * to say, as it is where a window is bound.
+ * The indirect key grants a peer's access. The region behind it only has to allow changes if there
+ * are any, as with a bound window.
  */
 static unsigned access_behind(const struct vb_walk *walk)
 {
@@ -424,7 +428,7 @@ uint8_t *vb_walk_next(struct vb_walk *walk, uint64_t max, uint64_t *bytes)
 	if (!mkey) {
 		at = region_get(walk, walk->key, walk->va, &n, walk->access);
 	} else {
-		/* One of no octets is passed by. */
+		/* Skip entries without octets. */
 		while (walk->into >= (entry_bytes = GET(mkey->entry[walk->index].bytes)) &&
 		       GET(mkey->seq) == walk->seq)
 			next_entry(walk);

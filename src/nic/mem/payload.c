@@ -4,18 +4,18 @@
 #include "base/guard.h"
 #include "nic/mem/mkey.h"
 
-/* --- in more pieces than a frame is gathered from, or paged on demand --- */
+/* --- more pieces than a frame is gathered from, or paged on demand --- */
 
 /*
- * They are asked for one by one while it is copied, so their number has no bound, and nothing is
- * remembered of them.
+ * Pieces are looked up one by one while copying, so their number is not bounded, and none is
+ * stored.
  */
 static unsigned access_of(const struct vb_payload *payload)
 {
 	return payload->qpn ? IBV_ACCESS_REMOTE_READ : 0;
 }
 
-/* Through a region's key or, where a peer reads, a window's. */
+/* By a region's key or, if a peer reads, a window's. */
 static uint8_t *find(const struct vb_payload *payload, uint32_t key, uint64_t va, uint32_t bytes,
 		     bool *paged)
 {
@@ -27,7 +27,7 @@ static uint8_t *find(const struct vb_payload *payload, uint32_t key, uint64_t va
 					      bytes, access, paged);
 }
 
-/* The stretch of *payload is not had in one piece for each SGE; false: a key does not allow it. */
+/* For a range that is not in one piece per SGE. False: a key does not allow it. */
 static __attribute__((noinline)) bool scatter(struct vb_payload *payload)
 {
 	uint32_t bytes = payload->bytes, offset = payload->offset;
@@ -184,7 +184,7 @@ bool vb_payload_response(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn,
 	return true;
 }
 
-/* --- the other way --- */
+/* --- writing --- */
 
 enum vb_verdict vb_mr_write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 				  const uint8_t *data, uint32_t bytes, unsigned access,

@@ -2,26 +2,26 @@
 #ifndef VB_NIC_PAYLOAD_H
 #define VB_NIC_PAYLOAD_H
 
-/* Where the payload of a packet lies, and how it is copied together, or put where it belongs. */
+/* Where the payload of a packet is, and copying it together, or to its destination. */
 
 #include "engine/segment.h"
 #include "engine/verdict.h"
 #include "nic/core/internal.h"
 
-/* The pieces of one packet's payload. */
+/* The pieces of a packet's payload. */
 struct vb_payload {
 	struct iovec iov[VB_SGE_MAX];
 	uint32_t count;
 	uint32_t bytes;
 	/*
-	 * More pieces than there is room for, behind an indirect key, or such as are paged on
-	 * demand: they are looked for when they are copied (vb_payload_copy), and count is 0. Then
-	 * the rest is where; else it is not set.
+	 * There are more pieces than iov has room for, behind an indirect key, or pieces are paged
+	 * on demand: they are looked up while copying (vb_payload_copy), and count is 0. The
+	 * following members say where; otherwise they are not set.
 	 */
 	bool scattered;
 	struct vb_nic *nic;
 	struct ibv_pd *pd;
-	uint32_t qpn; /* of a response: whose peer reads; else 0 */
+	uint32_t qpn; /* for a response: the QP whose peer reads; else 0 */
 	const struct ibv_sge *sge;
 	uint32_t sge_count, offset;
 	struct ibv_sge response;
@@ -34,33 +34,33 @@ static inline void vb_payload_none(struct vb_payload *payload)
 }
 
 /*
- * Where a stretch of a work request's data lies, whose keys are of this PD; false: a key does not
- * allow it. The right by which the caller is here keeps it registered (vb_mr_get).
+ * Finds a range of a work request's data, whose keys are of this PD. False: a key does not allow
+ * it. It stays registered while the caller holds its right (vb_mr_get).
  */
 bool vb_payload_gather(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *wqe,
 		       uint32_t offset, uint32_t bytes, struct vb_payload *out);
 
 /*
- * Where the data of the READ response pkt lies, which the peer of our QP of that number is to get;
- * false: the key does not allow it (any more).
+ * Finds the data of the READ response pkt for the peer of our QP qpn. False: the key does not allow
+ * it (any more).
  */
 bool vb_payload_response(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn,
 			 const struct vb_pkt *pkt, struct vb_payload *out);
 
-/* Gather and copy a segment's payload, which is not inline; false: a key or memory forbids it. */
+/* Gathers and copies a segment's payload, which is not inline. False: refused or unmapped. */
 bool vb_payload_put(struct vb_nic *nic, struct ibv_pd *pd, const struct vb_wqe *wqe,
 		    const struct vb_segment *seg, uint8_t *to);
 
-/* Copy it together; false: a part of it is not mapped any more, or a key does not allow it. */
+/* Copies the payload together. False: a part is unmapped, or a key does not allow it. */
 bool vb_payload_copy(uint8_t *to, const struct vb_payload *payload);
 
-/* Scatter over a list of SGEs: false if a key does not allow it or memory is gone. */
+/* Scatters to a list of SGEs. False: a key does not allow it, or memory is unmapped. */
 bool vb_mr_scatter(struct vb_nic *nic, struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t count,
 		   uint32_t offset, const uint8_t *data, uint32_t bytes);
 
 /*
- * What is not found like any other memory may be paged on demand, or in several pieces. to: what a
- * look-up found that knows of paging, and whether it is.
+ * Writes where vb_mr_get() does not find memory: paged on demand, or in several pieces. to, paged:
+ * the result of vb_mr_find() or vb_window_find().
  */
 enum vb_verdict vb_mr_write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 				  const uint8_t *data, uint32_t bytes, unsigned access,
