@@ -56,7 +56,7 @@ struct vb_cq *vb_channel_pop(struct vb_channel *channel)
 			channel->tail = &channel->head;
 		cq->events.next = NULL;
 		cq->events.comp++;
-		/* Events queued since then are told one by one, in turn with other CQs'. */
+		/* Further events of this CQ are delivered later, in turn with other CQs'. */
 		if (--cq->events.pending) {
 			*channel->tail = cq;
 			channel->tail = &cq->events.next;

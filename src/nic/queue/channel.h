@@ -2,7 +2,9 @@
 #ifndef VB_NIC_CHANNEL_H
 #define VB_NIC_CHANNEL_H
 
-/* Completion channels: CQs queue there, each as often as it has an event to deliver. Any thread. */
+/*
+ * Completion channels: a CQ is queued there once for each event that it has to deliver. Any thread.
+ */
 
 #include "nic/core/ctx.h"
 
@@ -14,14 +16,14 @@ struct vb_channel {
 	struct vb_cq *head, **tail; /* CQs with an event to deliver */
 };
 
-/* fd: an event fd of the host's. */
+/* fd: an event fd of the host. */
 int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **channel);
 int vb_channel_destroy(struct vb_channel *channel); /* EBUSY while CQs use it */
 
 /* Is there a CQ event? */
 bool vb_channel_has_event(struct vb_channel *channel);
 
-/* Take the next CQ event; call it once for each successful read of the channel's fd. */
+/* Takes the next CQ event. Call it once after each successful read of the channel's fd. */
 struct vb_cq *vb_channel_pop(struct vb_channel *channel);
 
 #endif

@@ -29,9 +29,9 @@ static struct vb_channel *channel_of(const struct vb_cq *cq)
 	return (struct vb_channel *)cq->ibv.cq.channel;
 }
 
-/* --- birth and memory --- */
+/* --- creating and resizing --- */
 
-/* Completions, and behind them their stamps, if it has any; whole cache lines. */
+/* Completions, and behind them their timestamps, if it has any; whole cache lines. */
 static size_t ring_bytes(const struct vb_cq *cq, uint32_t size)
 {
 	size_t line = sizeof(struct vb_cqe);
@@ -163,7 +163,7 @@ int vb_cq_create(struct vb_ctx *ctx, int cqe, struct vb_channel *channel, int ve
 		.cqe = cqe > 0 ? (uint32_t)cqe : 0,
 		.cq_context = cq_context,
 		.channel = channel ? &channel->ibv : NULL,
-		.comp_vector = (uint32_t)vector, /* less than 0 is beyond all there are */
+		.comp_vector = (uint32_t)vector, /* a negative one becomes too large */
 	};
 
 	return vb_cq_create_ex(ctx, &attr, out);
@@ -174,7 +174,7 @@ static struct vb_cqe *at(const struct vb_cq *cq, uint64_t place)
 	return &cq->ring[place & cq->mask];
 }
 
-/* Whoever reads tail so may read the completions before it; who reads head, write there. */
+/* Reading tail this way allows reading the completions before it; reading head, writing there. */
 static uint64_t head_of(const struct vb_cq *cq)
 {
 	return atomic_load_explicit(&cq->head, memory_order_acquire);
@@ -197,7 +197,7 @@ static void drop_both(struct vb_cq *cq)
 	vb_lock_drop(&cq->poll_lock);
 }
 
-/* The places stay what they are, so who looks without a lock sees no change. */
+/* Positions stay the same, so threads that look without a lock notice nothing. */
 static void ring_copy(const struct vb_cq *cq, void *ring, uint32_t size)
 {
 	struct vb_cqe *to = ring;
@@ -210,7 +210,7 @@ static void ring_copy(const struct vb_cq *cq, void *ring, uint32_t size)
 	}
 }
 
-/* They are as many as the places. All that wait stay beside theirs. Both locks held. */
+/* Parcels are as many as completions, and waiting ones keep their position. Both locks held. */
 static int parcels_resize(struct vb_cq *cq, uint32_t size)
 {
 	struct vb_parcel *parcels = calloc(size, sizeof(*parcels));
@@ -266,9 +266,9 @@ int vb_cq_resize(struct vb_cq *cq, int cqe)
 	return err;
 }
 
-/* --- death --- */
+/* --- destroying --- */
 
-/* Take what is still queued for the application off its channel. */
+/* Removes its queued events from the channel. */
 static void channel_leave(struct vb_cq *cq)
 {
 	struct vb_channel *channel = channel_of(cq);
@@ -290,7 +290,7 @@ static void channel_leave(struct vb_cq *cq)
 	vb_lock_drop(&channel->lock);
 }
 
-/* An event that was held back is held for ever; whoever came for it just now is waited for. */
+/* Cancels a delayed event, and waits for a thread that is just handling it. */
 static void timer_end(struct vb_cq *cq)
 {
 	struct vb_nic *nic = vb_nic_of(cq->ibv.cq.context);
@@ -342,13 +342,13 @@ static void guard_drop(struct vb_cq *cq)
 		vb_lock_drop(cq->guard);
 }
 
-/* Every place of the send queue before that is free again. */
+/* Releases every place of the send queue up to that one. */
 static inline void release(const struct vb_cqe *cqe)
 {
 	atomic_store_explicit(&cqe->user->sq_released, cqe->sq_released, memory_order_release);
 }
 
-/* What it brought along arrives now; if the memory is gone, that is what the completion says. */
+/* Delivers the data that it brought. If the memory is gone, the completion reports that. */
 static __attribute__((noinline)) void deliver(struct vb_cq *cq, const struct vb_cqe *cqe,
 					      uint64_t place, struct ibv_wc *wc)
 {
@@ -374,7 +374,7 @@ void vb_cq_parcels_settle(struct vb_cq *cq, const struct vb_cq_user *user)
 	drop_both(cq);
 }
 
-/* The application takes it, as *wc. */
+/* Gives the completion to the application, as *wc. */
 static inline void hand_over(struct vb_cq *cq, const struct vb_cqe *cqe, uint64_t place,
 			     struct ibv_wc *wc)
 {
@@ -430,7 +430,7 @@ bool vb_cq_take(struct vb_cq *cq, struct vb_cqe *cqe, struct vb_cq_stamp *stamp)
 
 /* --- events --- */
 
-/* One event to the channel; the CQ is not armed any more. push_lock held. */
+/* Gives one event to the channel and disarms the CQ. push_lock held. */
 static void notify(struct vb_cq *cq)
 {
 	struct vb_channel *channel = channel_of(cq);
@@ -451,8 +451,8 @@ static void notify(struct vb_cq *cq)
 }
 
 /*
- * So many completions are there for which the CQ is armed: tell of them, or hold that back. The
- * clock runs from the first of them. push_lock held.
+ * `held` completions are there for which the CQ is armed: gives the event or delays it. The period
+ * begins with the first of them. push_lock held.
  */
 static void hold(struct vb_cq *cq, uint32_t held)
 {
@@ -474,7 +474,7 @@ void vb_cq_on_time(struct vb_cq *cq, uint64_t now_ns)
 {
 	vb_lock_take(&cq->push_lock);
 	if (!cq->mod.held || !cq->mod.ns)
-		; /* told meanwhile */
+		; /* given meanwhile */
 	else if (now_ns >= cq->mod.due_ns)
 		notify(cq);
 	else
@@ -494,7 +494,7 @@ int vb_cq_moderate(struct vb_cq *cq, uint32_t count, uint32_t period_us)
 	cq->mod.ever = true;
 	held = cq->mod.held;
 	cq->mod.held = 0;
-	if (held) /* by the new measure, from now on */
+	if (held) /* by the new settings */
 		hold(cq, held);
 	vb_lock_drop(&cq->push_lock);
 	return 0;
@@ -505,7 +505,7 @@ static bool wakes(const struct vb_cq *cq, const struct vb_cqe *cqe)
 	return cq->arm == VB_CQ_ANY || (cq->arm == VB_CQ_SOLICITED && cqe->solicited);
 }
 
-/* How many wait that nobody was told of, as far as that matters. push_lock held. */
+/* How many completions wait without an event, counted as far as that matters. push_lock held. */
 static uint32_t untold(const struct vb_cq *cq)
 {
 	uint32_t count = 0, enough = cq->mod.count ? cq->mod.count : 1;
@@ -517,29 +517,28 @@ static uint32_t untold(const struct vb_cq *cq)
 }
 
 /*
- * Both this and vb_cq_push() hold push_lock: what is pushed before is found here, what comes later
- * finds the CQ armed. Others may take completions meanwhile, so that there is an event for one that
- * is gone already: one too many does no harm.
+ * Both this and vb_cq_push() hold push_lock: an earlier completion is found here, a later one finds
+ * the CQ armed. Another thread may take the completion meanwhile: an event too many is harmless.
  */
 void vb_cq_arm_notify(struct vb_cq *cq, bool solicited_only)
 {
 	uint32_t count;
 
 	vb_lock_take(&cq->push_lock);
-	/* Asking for every completion is the stronger wish: a weaker one does not undo it. */
+	/* A weaker request does not replace one for every completion. */
 	if (cq->arm != VB_CQ_ANY)
 		cq->arm = solicited_only ? VB_CQ_SOLICITED : VB_CQ_ANY;
 	count = untold(cq);
 	if (count)
 		hold(cq, count);
 	else
-		cq->mod.held = 0; /* those were taken */
+		cq->mod.held = 0; /* these were taken */
 	vb_lock_drop(&cq->push_lock);
 }
 
 /* --- adding --- */
 
-/* Nobody can know what is missing: not the application, not the QP. IBA 11.6.3.1. */
+/* Neither the application nor the QP can know what is missing. IBA 11.6.3.1. */
 static void overrun(struct vb_cq *cq, uint32_t qpn)
 {
 	struct vb_ctx *ctx = vb_ctx_of(cq->ibv.cq.context);
@@ -552,11 +551,11 @@ static void overrun(struct vb_cq *cq, uint32_t qpn)
 		atomic_store_explicit(&cq->room, 0, memory_order_relaxed);
 		vb_ctx_event_push(ctx, &event, &cq->events.async);
 	}
-	/* It is in the midst of something, and the others have locks of their own. */
+	/* Its QP is busy, and the other QPs have locks of their own. */
 	vb_nic_qp_look(ctx->nic, qpn);
 }
 
-/* There is no room: lose what nobody took for longest, or what has come. push_lock held. */
+/* No room: drops the oldest completion, or the new one. push_lock held. */
 static __attribute__((noinline)) bool make_way(struct vb_cq *cq, const struct vb_cqe *cqe)
 {
 	vb_stat_add(&vb_nic_of(cq->ibv.cq.context)->stats, VB_STAT_CQ_OVERRUNS, 1);
@@ -599,7 +598,7 @@ void vb_cq_push(struct vb_cq *cq, const struct vb_cqe *cqe)
 	vb_lock_drop(&cq->push_lock);
 }
 
-/* What became of a tagged buffer is the business of the queue that it was added to. */
+/* Is it about a tagged buffer? Such completions belong to the SRQ. */
 static bool is_of_srq(const struct ibv_wc *wc)
 {
 	return wc->opcode >= IBV_WC_TM_ADD && wc->opcode <= IBV_WC_TM_NO_TAG;
@@ -621,7 +620,7 @@ void vb_cq_purge(struct vb_cq *cq, uint32_t qpn)
 			cq->parcels[to & cq->mask] = cq->parcels[i & cq->mask];
 		to++;
 	}
-	/* Fewer may be left than were told of: better an event too many than one too few. */
+	/* Fewer may be left than had events: an event too many is better than one too few. */
 	cq->told = head_of(cq);
 	atomic_store_explicit(&cq->tail, to, memory_order_release);
 	drop_both(cq);

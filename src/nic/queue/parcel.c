@@ -10,7 +10,7 @@ bool vb_parcel_deliver(struct vb_parcels *parcels, const struct vb_parcel *parce
 	if (vb_mr_scatter(nic, parcel->pd, parcel->sge, parcel->sge_count, 0, parcel->data,
 			  parcel->bytes))
 		return true;
-	/* The QP's lock comes before the CQ's, so this is for whoever turns the NIC. */
+	/* The QP's lock comes before the CQ's, so the thread that turns the NIC handles this. */
 	atomic_store(&parcels->failed, true);
 	vb_nic_qp_look(nic, parcels->qpn);
 	return false;

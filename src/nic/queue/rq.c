@@ -30,7 +30,7 @@ void vb_rq_fini(struct vb_rq *rq)
 	rq->ring = NULL;
 }
 
-/* Whole cache lines, for allocators that give nothing else. */
+/* Whole cache lines, as some allocators require. */
 size_t vb_rq_bytes(const struct vb_rq *rq)
 {
 	return ((rq->mask + (size_t)1) * rq->stride + 63) & ~(size_t)63;
@@ -41,7 +41,7 @@ static struct vb_recv *at(const struct vb_rq *rq, uint32_t index)
 	return (struct vb_recv *)(rq->ring + (size_t)(index & rq->mask) * rq->stride);
 }
 
-/* Decode one request into its place, which nobody looks at yet: 0, or why it cannot be queued. */
+/* Decodes a request into its place, which is not visible yet. Returns 0, or why it is invalid. */
 static int decode(const struct vb_rq *rq, struct vb_recv *recv, const struct ibv_recv_wr *wr)
 {
 	uint64_t bytes = 0;
@@ -65,7 +65,7 @@ static int post_one(struct vb_rq *rq, const struct ibv_recv_wr *wr)
 	uint32_t tail = atomic_load_explicit(&rq->tail, memory_order_relaxed);
 	int err;
 
-	/* Whatever was taken out is free again: its taker has read it before it moved head. */
+	/* Places taken out are free: they were read before head was moved. */
 	if (tail - atomic_load_explicit(&rq->head, memory_order_acquire) == rq->wr_max)
 		return ENOMEM;
 	if (!rq->ring) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Shared receive queues: who takes from them, who is told. */
+/* Shared receive queues: taking requests, and limit events. */
 
 #include "nic/queue/srq.h"
 
@@ -20,8 +20,8 @@ static int check_attr(const struct ibv_srq_attr *attr)
 }
 
 /*
- * As many as hardware gives, 2^n - 1: programs that were written there post more than they asked
- * for. Whoever asks for none gets one, as from mlx5.
+ * As many as hardware gives, 2^n - 1: programs written for it post more than they asked for. A
+ * request for none gets one, as from mlx5.
  */
 static uint32_t granted(uint32_t wr_max)
 {
@@ -32,7 +32,7 @@ static uint32_t granted(uint32_t wr_max)
 	return (uint32_t)vb_min_u64(size - 1, VB_SRQ_WR_MAX);
 }
 
-/* *ring is NULL where the memory is to be ours: that comes with the first post. */
+/* *ring is NULL if the memory is to be ours, which is allocated at the first post. */
 static int ring_borrow(struct vb_pd *pd, uint32_t wr_max, uint32_t sge_max, void **ring)
 {
 	struct vb_rq rq;
@@ -100,7 +100,7 @@ static void limit_event(struct vb_srq *srq)
 	vb_ctx_event_push(vb_ctx_of(srq->ibv.context), &event, &srq->events_delivered);
 }
 
-/* A queue that is resized, and the memory for it, which is asked for before any lock. */
+/* A new size and its memory, which is requested before taking any lock. */
 struct resize {
 	void *ring;
 	bool borrowed;
@@ -118,7 +118,7 @@ static int resize_begin(struct vb_srq *srq, uint32_t wr_max, struct resize *resi
 	return err;
 }
 
-/* What is left in *resize, of no use any more, has to be freed. */
+/* Afterwards *resize has the memory that is no longer used, to be freed. */
 static int resize_locked(struct vb_srq *srq, uint32_t wr_max, struct resize *resize)
 {
 	bool borrowed = resize->borrowed;
@@ -153,7 +153,10 @@ int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask)
 	if (!err && (mask & IBV_SRQ_MAX_WR))
 		err = resize_locked(srq, wr_max, &resize);
 	if (!err && (mask & IBV_SRQ_LIMIT)) {
-		/* IBA 11.2.3.3: armed below the limit already, it fires at once. */
+		/*
+		 * IBA 11.2.3.3: if the number is below the limit when armed, the event comes at
+		 * once.
+		 */
 		reached = attr->srq_limit && vb_rq_count(rq) < attr->srq_limit;
 		srq->limit = reached ? 0 : attr->srq_limit;
 	}
