@@ -4,10 +4,13 @@
 #include "base/check.h"
 #include "nic/way/peer.h"
 
-/* So often in a row it has to answer at once for its answers to be waited for. */
+/* ACKs are delayed once the application has answered at once this often in a row. */
 #define QUICK_MIN 4
 
-/* How long a QP that goes waits for room for what it owes. Rounds: where time stands. */
+/*
+ * How long a QP being destroyed waits for room for what it owes. Rounds bound it if time stands
+ * still.
+ */
 #define ROOM_NS 10000000u
 #define ROOM_ROUNDS_MAX 2000u
 
@@ -30,7 +33,7 @@ void vb_ack_hold(struct vb_qp *qp, uint64_t now_ns)
 
 	if (!qp->resp.ack_owed || ack->came_ns != now_ns)
 		return;
-	/* A second message, and the first not answered yet: that is a stream. */
+	/* A second message before the first was answered: this is a stream. */
 	if (ack->due_ns || ack->quick < QUICK_MIN || vb_qp_state(qp) != IBV_QPS_RTS)
 		ack->due_ns = 0;
 	else
@@ -93,7 +96,7 @@ void vb_ack_flush(struct vb_qp *qp)
 	vb_qp_transmit_locked(qp);
 }
 
-/* Is something owed that only waits for room, with somebody there who makes some? */
+/* Does something owed only wait for room, with a peer alive that makes room? */
 static bool waits_for_room(const struct vb_qp *qp)
 {
 	if (!vb_resp_owes(&qp->resp))

@@ -29,7 +29,7 @@ static const enum vb_stat verdict_stat[VB_VERDICTS] = {
 	[VB_BAD_RECV_SGE] = VB_STAT_DROP_ACCESS, [VB_BAD_MEMORY] = VB_STAT_DROP_ACCESS,
 };
 
-/* The responder gave up: what it owes goes out first, then everything is flushed. */
+/* The responder gave up: sends what it owes, then flushes everything. */
 static void responder_failed(struct vb_qp *qp, enum vb_verdict verdict)
 {
 	vb_qp_transmit_locked(qp);
@@ -120,7 +120,7 @@ void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_p
 		vb_batch_count(batch, VB_STAT_DROP_STATE);
 		return;
 	}
-	/* Only a NAK needs to know what time it is where no clocks run. */
+	/* Without clocks, only a NAK needs the time. */
 	if (!now_ns && info->kind == VB_K_ACK && vb_aeth_class(pkt->aeth.syndrome) != VB_AETH_ACK)
 		now_ns = qp->now_ns = vb_nic_now_ns(batch->nic);
 	outcome = vb_rc_answer(&qp->req, pkt, info, now_ns);

@@ -36,7 +36,7 @@ static inline bool vb_kind_is_answer(uint8_t kind)
 	return kind == VB_K_ACK || kind == VB_K_READ_RESP || kind == VB_K_ATOMIC_ACK;
 }
 
-/* Slot 0 is nobody's: its numbers are those of receive QPs that belong to a domain. */
+/* Slot 0 belongs to no process: its numbers are those of receive QPs that belong to a domain. */
 static inline bool vb_qpn_is_shared(uint32_t qpn)
 {
 	return qpn < VB_INDICES;
@@ -67,42 +67,42 @@ static inline void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
 		qp->now_ns = batch->now_ns;
 }
 
-/* The QP has something to send when the batch is through. */
+/* Marks that the QP has something to send at the end of the batch. */
 void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp);
 
-/* IBA 9.6: the header checks that do not depend on where it came from. QP held. */
+/* IBA 9.6: the header checks that do not depend on the way. QP held. */
 bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
 		    const struct vb_op_info *info);
 
-/* Give the packet to the QP, which is held and has admitted it. frame: for a UD's GRH. */
+/* Gives the packet to the QP, which is held and has admitted it. frame: for a UD's GRH. */
 void vb_batch_packet(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 		     const struct vb_pkt *pkt, const struct vb_op_info *info);
 
-/* For services: what became of a request, and what is to be done for it. */
+/* For services: acts on the result of a request. */
 void vb_batch_heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_result result);
 
 /*
- * XRC, DC: what a request completed waits for the ACK, until the batch ends, so that one ACK is for
+ * XRC, DC: completions of requests wait for the ACK until the batch ends, so that one ACK covers
  * many.
  */
 void vb_batch_acknowledge(struct vb_batch *batch, struct vb_qp *qp);
 
-/* The same where it is known what it is: a request of an RC that is up, an answer. */
+/* The same for known kinds: a request of an RC QP that can receive; an answer. */
 void vb_batch_rc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
 			 const struct vb_op_info *info);
 void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
 		     const struct vb_op_info *info);
 
 /*
- * The short way for most packets of a long message. expects: is it one in the midst of a message,
- * and for the QP that is held? middle: give it to that QP; false: it is for vb_batch_admit() and
- * vb_batch_packet(), and nothing has changed but perhaps octets at the place where its belong.
+ * The fast path for most packets of a long message. expects: is it in the middle of a message, and
+ * for the held QP? middle: gives it to that QP. False: use vb_batch_admit() and vb_batch_packet();
+ * nothing has changed, except perhaps octets where the packet's data belongs.
  */
 bool vb_batch_expects(const struct vb_batch *batch, const struct vb_bare *bare);
 bool vb_batch_middle(struct vb_batch *batch, const struct vb_bare *bare, const uint8_t *payload,
 		     uint32_t bytes);
 
-/* Send what the QPs owe, hold none. */
+/* Sends what QPs owe, and unlocks. */
 void vb_batch_end(struct vb_batch *batch);
 
 #endif

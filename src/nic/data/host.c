@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * What the engine asks of its host: the only place, with tx.c, where application memory is
- * touched. Every access checks key, PD, bounds and rights anew; nothing is remembered.
+ * What the engine asks of its host. Every access checks key, PD, bounds and rights anew; nothing is
+ * cached.
  */
 
 #include "engine/host.h"
@@ -89,7 +89,7 @@ enum ibv_wc_status vb_host_local_write(struct vb_req *req, const struct vb_wqe *
 				       uint32_t offset, const void *data, uint32_t bytes)
 {
 	struct vb_qp *qp = qp_of_req(req);
-	/* What a rendezvous reads goes to a buffer of the SRQ's. */
+	/* A rendezvous reads to a buffer of the SRQ. */
 	struct ibv_pd *pd = vb_tm_is_own(wqe) ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
 
 	if (qp->user.has_parcels && vb_parcel_take_fetch(qp, wqe, offset, data, bytes))
@@ -130,7 +130,7 @@ enum vb_verdict vb_host_datagram_take(struct vb_resp *resp, uint32_t bytes)
 	return verdict;
 }
 
-/* Packets that there is room for: in the message that is coming, and in those that may come. */
+/* Packets that there is room for: in the current message, and in those that may follow. */
 static __attribute__((noinline)) uint32_t packets_of(const struct vb_qp *qp)
 {
 	const struct vb_resp *resp = &qp->resp;
@@ -150,7 +150,7 @@ uint32_t vb_host_recv_count(struct vb_resp *resp)
 	return qp->made.dv_flags & VB_QP_PACKET_CREDITS ? packets_of(qp) : vb_rq_count(qp->recv.rq);
 }
 
-/* The keys of a receive request belong to its queue's PD: the SRQ's, if it is one. */
+/* Keys of a receive request belong to the PD of its queue, which may be an SRQ. */
 enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const void *data,
 				   uint32_t bytes)
 {
@@ -256,7 +256,7 @@ bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint6
 	return true;
 }
 
-/* Where an atomic operation goes whose memory is paged: it is brought in first. */
+/* Finds the operand of an atomic in paged memory, after bringing it in. */
 static enum vb_verdict find_paged(struct vb_qp *qp, const struct vb_pkt *pkt, unsigned access,
 				  uint8_t **at)
 {
@@ -282,15 +282,15 @@ enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt 
 
 	if (found != VB_OK)
 		return found;
-	if (kind == VB_K_ATOMIC_WRITE) /* as octets: they go where they are as they are */
+	if (kind == VB_K_ATOMIC_WRITE) /* stored as received, without changing the byte order */
 		memcpy(&operand, pkt->payload, sizeof(operand));
-	/* An address that is aligned remotely may lie askew here (zero-based, iova). */
+	/* An address aligned at the peer may be misaligned here (zero-based, iova). */
 	ok = ((uintptr_t)at & 7) == 0 &&
 	     vb_atomic_guarded((uint64_t *)at, kind, operand, pkt->atomic.compare, orig);
 	return ok ? VB_OK : VB_BAD_MEMORY;
 }
 
-/* Copies are made by this processor, and seen by all in order: there is nothing to wait for. */
+/* This CPU made the copies, and all see them in order: there is nothing to wait for. */
 enum vb_verdict vb_host_flush(struct vb_resp *resp, const struct vb_pkt *pkt, unsigned access)
 {
 	struct vb_qp *qp = qp_of_resp(resp);

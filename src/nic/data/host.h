@@ -2,7 +2,7 @@
 #ifndef VB_NIC_HOST_H
 #define VB_NIC_HOST_H
 
-/* Of what the engine's host does (engine/host.h), what the ways do by themselves too. */
+/* Parts of the engine's host (engine/host.h) that the ways also use directly. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,8 +10,8 @@
 #include "wire/opcode.h"
 
 /*
- * Compare-and-swap, fetch-and-add or ATOMIC_WRITE on application memory, which is aligned: atomic
- * against any other of this host's. False: the memory is gone.
+ * Compare-and-swap, fetch-and-add or ATOMIC_WRITE on aligned application memory, atomic against all
+ * others on this host. Returns false if the memory is unmapped.
  */
 bool vb_atomic_guarded(uint64_t *at, enum vb_kind kind, uint64_t swap_add, uint64_t compare,
 		       uint64_t *orig);

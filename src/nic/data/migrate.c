@@ -8,8 +8,9 @@
 #include "nic/core/ah.h"
 
 /*
- * What may be asked for (IBA 17.2.8): to wait for the peer, and to migrate once it is there. Nobody
- * but the peer arms. That nothing changes may be said where nothing is under way.
+ * What applications may ask for (IBA 17.2.8): to wait for the peer, and to migrate once it is
+ * armed. Only the peer's packets arm. Asking for the current state is allowed where nothing is
+ * under way.
  */
 static const bool may_ask[IBV_MIG_ARMED + 1][IBV_MIG_ARMED + 1] = {
 	[IBV_MIG_MIGRATED] = { [IBV_MIG_MIGRATED] = true, [IBV_MIG_REARM] = true },
@@ -75,7 +76,7 @@ static uint32_t psn_awaited(const struct vb_qp *qp)
 	return qp->service->fail.psn_awaited ? qp->service->fail.psn_awaited(qp) : qp->resp.epsn;
 }
 
-/* A packet that was late, and says what was so once, must not count. */
+/* A late packet, which tells an earlier state, must not count. */
 static bool is_news(const struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
 	switch (info->kind) {
@@ -89,8 +90,9 @@ static bool is_news(const struct vb_qp *qp, const struct vb_pkt *pkt, const stru
 }
 
 /*
- * We wait for the peer to arm. If it comes by the alternate path it is armed, has migrated, and its
- * word of the former got lost: to insist on that, as IBA 17.2.8 has it, would end the connection.
+ * We wait for the peer to arm. If its packet comes on the alternate path, it was armed and has
+ * migrated, and the packet that told the former was lost: insisting on that, as in IBA 17.2.8,
+ * would end the connection.
  */
 static enum vb_migration_step step_waiting(bool primary, bool alt, bool migreq, bool news)
 {
@@ -99,7 +101,7 @@ static enum vb_migration_step step_waiting(bool primary, bool alt, bool migreq, 
 	return primary && !migreq && news ? VB_MIGRATION_ARM : VB_MIGRATION_STAY;
 }
 
-/* IBA 11.6.3.2: the peer may have migrated, but not to where we would follow it. */
+/* IBA 11.6.3.2: the peer may have migrated to a path that we do not follow. */
 static enum vb_migration_step step_armed(bool primary, bool alt, bool migreq, bool news)
 {
 	if (migreq && alt)
@@ -148,7 +150,7 @@ bool vb_migration_admit(struct vb_qp *qp, const struct vb_path *from, const stru
 	case IBV_MIG_MIGRATED:
 		break;
 	}
-	/* That is told once. */
+	/* Reported once. */
 	if (step == VB_MIGRATION_REFUSE && migration->refused)
 		step = VB_MIGRATION_STAY;
 	if (step != VB_MIGRATION_STAY)

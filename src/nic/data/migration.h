@@ -2,7 +2,7 @@
 #ifndef VB_NIC_MIGRATION_H
 #define VB_NIC_MIGRATION_H
 
-/* The paths of a QP that has an alternate one, beside that which it takes (migrate.h). */
+/* The paths, beside the current one, of a QP with an alternate path (migrate.h). */
 
 #include <stdbool.h>
 
@@ -11,16 +11,17 @@
 struct vb_migration {
 	struct vb_path alt;
 	struct vb_path old;  /* the primary path before the last migration */
-	bool has_old; /* the peer may not have heard of it yet, or a packet is late: it is good */
-	bool refused; /* that the peer wanted to migrate and could not was told */
+	/* `old` is still valid: the peer may not know of the migration, or packets may be late */
+	bool has_old;
+	bool refused; /* a migration of the peer's that we did not follow was reported */
 };
 
-/* What a packet makes of a QP that has an alternate path. */
+/* The effect of a packet on a QP with an alternate path. */
 enum vb_migration_step {
 	VB_MIGRATION_STAY,
 	VB_MIGRATION_ARM,     /* the peer waits as well */
-	VB_MIGRATION_MIGRATE, /* the peer has */
-	VB_MIGRATION_REFUSE,  /* the peer has, to where we would not follow it */
+	VB_MIGRATION_MIGRATE, /* the peer has migrated */
+	VB_MIGRATION_REFUSE,  /* the peer has migrated to a path that we do not follow */
 };
 
 #endif

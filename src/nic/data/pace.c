@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-/* A rate in kbit/s takes so long for an octet: 8e6 ns divided by it. */
+/* An octet takes this many ns, divided by the rate in kbit/s. */
 #define OCTET_NS_KBPS 8000000ull
 
 static uint64_t takes_ns(const struct vb_pace *pace, uint64_t bytes)
@@ -30,8 +30,9 @@ void vb_pace_set(struct vb_qp *qp, uint32_t rate_kbps, uint32_t burst_bytes)
 }
 
 /*
- * due_ns is when all that has left would have left at the rate. Who is a burst ahead of it waits
- * until half of that is regained: to wake for each packet would cost more than the packet.
+ * due_ns is when everything sent would have left at the rate. A QP that is a whole burst ahead of
+ * it waits until it is only half a burst ahead: waking for each packet would cost more than the
+ * packet.
  */
 bool vb_pace_waits(struct vb_qp *qp)
 {

@@ -3,25 +3,25 @@
 #define VB_NIC_PACE_H
 
 /*
- * Rate limits (ibv_modify_qp(3) with IBV_QP_RATE_LIMIT, ibv_modify_qp_rate_limit(3)): the requests
- * of a QP that has one take no more octets of frames than that, whatever way they go. After a rest
- * a burst may leave at once; answers to others' requests are not held back.
+ * Rate limits (ibv_modify_qp(3) with IBV_QP_RATE_LIMIT, ibv_modify_qp_rate_limit(3)): they bound
+ * the octets of frames with the QP's requests, on any way. After a pause a burst may leave at once;
+ * answers to requests of others are not delayed.
  *
- * Every function wants the QP locked.
+ * All functions are called with the QP locked.
  */
 
 #include "nic/data/qp.h"
 
-/* 0: no limit. burst_bytes 0: what the rate brings in VB_PACE_BURST_NS. */
+/* 0: no limit. burst_bytes 0: what the rate allows in VB_PACE_BURST_NS. */
 void vb_pace_set(struct vb_qp *qp, uint32_t rate_kbps, uint32_t burst_bytes);
 
-/* Is it too early for the next packet? Then the clock is set for when it is not. Paced QPs only. */
+/* Is it too early for the next packet? Then sets the QP's timer. Paced QPs only. */
 bool vb_pace_waits(struct vb_qp *qp);
 
-/* A frame of so many octets leaves. Paced QPs only. */
+/* A frame of this size leaves. Paced QPs only. */
 void vb_pace_charge(struct vb_qp *qp, uint32_t bytes);
 
-/* Within what the device promises? 0 or EINVAL. */
+/* Does the device support this rate? 0 or EINVAL. */
 int vb_pace_check(uint32_t rate_kbps);
 
 #define VB_PACE_BURST_NS 1000000u

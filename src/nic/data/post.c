@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Each work request is decoded in full before it is queued. */
+/* Each work request is decoded completely before it is queued. */
 #include "nic/data/post.h"
 
 #include <errno.h>
@@ -19,10 +19,10 @@
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-/* Who may post it: any call, or a builder only. */
+/* Where the opcode may be posted: by any call, or by a builder only. */
 enum { ANYBODY = 1, BUILDER = 2 };
 
-/* What the opcodes of ibv_post_send(3) mean. Which services have them stands in their tables. */
+/* The meaning of opcodes. The services' tables say which of them each supports. */
 struct opcode_row {
 	uint8_t by;
 	uint8_t kind;
@@ -44,14 +44,14 @@ static const struct opcode_row opcode_rows[] = {
 	[IBV_WR_SEND_WITH_INV] = { ANYBODY, VB_K_SEND, VB_H_IETH, IBV_WC_SEND },
 	[VB_WR_FLUSH] = { BUILDER, VB_K_FLUSH, 0, VB_WC_FLUSH },
 	[IBV_WR_ATOMIC_WRITE] = { ANYBODY, VB_K_ATOMIC_WRITE, 0, IBV_WC_ATOMIC_WRITE },
-	/* mlx5dv_wr_post(3), and what it says of their completions' opcodes. */
+	/* mlx5dv_wr_post(3), with the opcodes of their completions. */
 	[VB_WR_MKEY] = { BUILDER, VB_K_MKEY, 0, IBV_WC_DRIVER1 },
 	[VB_WR_MEMCPY] = { BUILDER, VB_K_MEMCPY, 0, IBV_WC_DRIVER3 },
 };
 
 /*
- * The row of an opcode: 0, VB_POST_LATE, EOPNOTSUPP for what no service here has, EINVAL for this
- * service.
+ * Finds the row of an opcode. Returns 0, VB_POST_LATE, EOPNOTSUPP if no service supports it, EINVAL
+ * if this one does not.
  */
 static int opcode_row(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 		      const struct vb_post *post, const struct opcode_row **row)
@@ -77,13 +77,13 @@ static uint64_t total_bytes(const struct ibv_send_wr *wr)
 	return bytes;
 }
 
-/* ibv_post_send(3): SEND and WRITE; and what the builder gives the value itself. */
+/* ibv_post_send(3): SEND and WRITE; and operations whose value the builder provides. */
 static bool may_be_inline(const struct opcode_row *row)
 {
 	return row->kind == VB_K_SEND || row->kind == VB_K_WRITE || row->kind == VB_K_ATOMIC_WRITE;
 }
 
-/* Eight octets have room in any work request. */
+/* Eight octets fit in any work request. */
 static uint32_t inline_max(const struct vb_qp *qp, const struct opcode_row *row)
 {
 	return row->kind == VB_K_ATOMIC_WRITE ? sizeof(uint64_t) : qp->made.cap.max_inline_data;
@@ -96,7 +96,7 @@ static bool flags_known(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 	return !(unknown & ~qp->service->post.flags);
 }
 
-/* What is wrong whoever looks at it. */
+/* Errors that do not depend on the device. */
 static inline bool is_well_formed(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 				  const struct opcode_row *row)
 {
@@ -117,7 +117,7 @@ static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	return qp->service->post.check(qp, wr, post);
 }
 
-/* What is only found wrong by the device, and told by a completion (IBA 10.10.3, 11.6.2). */
+/* Errors that only the device finds, reported by a completion (IBA 10.10.3, 11.6.2). */
 static enum ibv_wc_status device_fault(const struct vb_qp *qp, const struct vb_wqe *wqe,
 				       uint64_t bytes)
 {
@@ -133,7 +133,7 @@ static enum ibv_wc_status device_fault(const struct vb_qp *qp, const struct vb_w
 	return IBV_WC_SUCCESS;
 }
 
-/* EFAULT: the application's own pointers are wrong. */
+/* EFAULT: an invalid pointer of the application. */
 static int copy_inline(struct vb_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	uint32_t at = 0;
@@ -186,7 +186,7 @@ static void fill_remote(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 		qp->service->post.address(qp, wqe, wr, post);
 }
 
-/* What all have in common. */
+/* The part that is common to all kinds. */
 static inline void begin(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 			 const struct opcode_row *row, struct vb_wqe *wqe)
 {
@@ -197,7 +197,8 @@ static inline void begin(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	wqe->flags = (uint8_t)wr->send_flags;
 	if (qp->made.sq_sig_all)
 		wqe->flags |= IBV_SEND_SIGNALED;
-	wqe->imm_be = wr->imm_data; /* or inv_rkey: both structures have it in the same place */
+	/* or inv_rkey, which is at the same offset in both structures */
+	wqe->imm_be = wr->imm_data;
 }
 
 static int decode_memcpy(const struct vb_copy *copy, struct vb_wqe *wqe)
@@ -208,7 +209,7 @@ static int decode_memcpy(const struct vb_copy *copy, struct vb_wqe *wqe)
 	return 0;
 }
 
-/* Kinds that no packet has. */
+/* Decodes kinds that no packet has. */
 static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 			const struct vb_post *post, const struct opcode_row *row,
 			enum ibv_mw_type type, struct vb_wqe *wqe)
@@ -224,7 +225,7 @@ static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 		return qp->service->post.tso_decode(qp, wr, wqe);
 	case VB_K_BIND:
 		err = vb_bind_decode(wr, type, wqe);
-		/* In a batch, another may still be refused. */
+		/* In a batch, another work request may still be refused. */
 		if (!err && !post)
 			vb_bind_posted(wr);
 		return err;
@@ -237,7 +238,7 @@ static int decode_local(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	}
 }
 
-/* It never leaves: a SEND of nothing stands for it, which fails when its turn comes. */
+/* Queues an invalid work request as an empty SEND, which fails in its turn and never leaves. */
 static __attribute__((noinline)) int decode_wrong(const struct vb_qp *qp,
 						  const struct ibv_send_wr *wr,
 						  const struct opcode_row *row,
@@ -254,7 +255,7 @@ static __attribute__((noinline)) int decode_wrong(const struct vb_qp *qp,
 	return 0;
 }
 
-/* post: where wr stands, if a builder made it, or NULL. Inline in both callers, which is faster. */
+/* post: contains wr if a builder made it; else NULL. Inlined in both callers, for speed. */
 static inline __attribute__((always_inline)) int decode(struct vb_qp *qp,
 							const struct ibv_send_wr *wr,
 							const struct vb_post *post,
@@ -282,17 +283,17 @@ static inline __attribute__((always_inline)) int decode(struct vb_qp *qp,
 	return 0;
 }
 
-/* Nothing is before it, so it may go into the peer's memory by itself (direct.h). */
+/* Can it be carried out in the peer's memory at once (direct.h)? Nothing may be before it. */
 static bool may_go_directly(const struct vb_qp *qp, enum ibv_qp_state state,
 			    const struct vb_wqe *wqe)
 {
 	return qp->req.head == qp->req.tail && qp->to.peer && wqe->kind != VB_K_SEND &&
 	       qp->req.transport == VB_RC && state == IBV_QPS_RTS &&
-	       /* Only packets say where a path stands, and only they are counted. */
+	       /* Migration and rate limits need packets. */
 	       !(qp->to.migrates | qp->send.paced);
 }
 
-/* Is the send queue full, with so many more than are in it? */
+/* Is the send queue full if so many more are added? */
 static bool sq_full(const struct vb_qp *qp, uint32_t more)
 {
 	uint32_t released = atomic_load_explicit(&qp->user.sq_released, memory_order_acquire);
@@ -309,7 +310,7 @@ static int can_post(struct vb_qp *qp, enum ibv_qp_state state)
 	return qp->req.sq.ring ? 0 : vb_qp_sq_make(qp);
 }
 
-/* It stands at the tail, and nothing is wrong with it. */
+/* Queues the valid work request at the tail. */
 static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_wqe *wqe, bool more)
 {
 	if (qp->user.has_parcels && (wqe->flags & IBV_SEND_FENCE))
@@ -320,7 +321,7 @@ static inline void commit(struct vb_qp *qp, enum ibv_qp_state state, struct vb_w
 		vb_req_commit(&qp->req, wqe);
 }
 
-/* Something was posted: send what may leave. */
+/* Sends what may leave after a post. */
 static inline void send_off(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	if (state >= IBV_QPS_RTS && qp->to.peer) {
@@ -425,9 +426,9 @@ int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	}
 	err = vb_rq_post(qp->recv.rq, wr, bad);
 	/*
-	 * Whoever moves the QP to the error state sets the state first, then waits for posts under
-	 * way (vb_rq_await_posts), and then empties the queue: either our requests were flushed, or
-	 * we see the state.
+	 * Moving the QP to the error state sets the state first, then waits for posts under way
+	 * (vb_rq_await_posts), and then empties the queue: either our requests were flushed, or we
+	 * see the state here.
 	 */
 	if (vb_qp_state(qp) == IBV_QPS_ERR) {
 		vb_lock_take(&qp->lock);

@@ -3,22 +3,22 @@
 #define VB_NIC_POST_H
 
 /*
- * Posting work requests to a queue pair (post.c). Any thread may call it.
+ * Posting work requests to a queue pair (post.c). Any thread.
  *
- * What ibv_post_send(3) can say stands in a struct ibv_send_wr. The builders, ibv_wr_*(3) and
- * mlx5dv_wr_*(3), can say more; they fill a struct vb_post.
+ * ibv_post_send(3) passes a struct ibv_send_wr. The builders, ibv_wr_*(3) and mlx5dv_wr_*(3), have
+ * more operations and fill a struct vb_post.
  */
 
 #include "engine/wqe.h"
 #include "nic/data/qp.h"
 
-/* Opcodes beside those of enum ibv_wr_opcode, for struct vb_post. */
+/* Opcodes of struct vb_post beyond enum ibv_wr_opcode. */
 #define VB_WR_MKEY 16
 #define VB_WR_MEMCPY 17
 
 struct vb_mkey_request;
 
-/* Where a work request of a DC initiator goes. */
+/* The destination of a work request of a DC initiator. */
 struct vb_dc_address {
 	struct ibv_ah *ah; /* NULL: no address was set */
 	uint32_t dctn;
@@ -26,10 +26,10 @@ struct vb_dc_address {
 	uint16_t stream; /* 0: none */
 };
 
-/* A send work request as a builder posts it. */
+/* A send work request from a builder. */
 struct vb_post {
 	struct ibv_send_wr wr;	 /* `next` is not used */
-	struct vb_dc_address dc; /* of a DC initiator */
+	struct vb_dc_address dc; /* for a DC initiator */
 	union {
 		struct {
 			uint64_t bytes;
@@ -41,9 +41,8 @@ struct vb_post {
 };
 
 /*
- * ibv_post_send(3), ibv_post_recv(3). EINVAL: state, opcode, SGEs, size; ENOMEM: full;
- * EOPNOTSUPP: an opcode that we do not do. *bad is the first work request not queued; those
- * before it are.
+ * ibv_post_send(3), ibv_post_recv(3). EINVAL: state, opcode, SGEs, size; ENOMEM: full; EOPNOTSUPP:
+ * an unsupported opcode. *bad is the first work request not queued; those before it are queued.
  */
 int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -53,7 +52,7 @@ int vb_qp_post_batch(struct vb_qp *qp, const struct vb_post *posts, uint32_t cou
 
 /* --- inside nic --- */
 
-/* The BIND of a window of type 1, which no work request of the application's can be (window.c). */
+/* Posts the BIND of a type 1 window, which applications cannot post themselves (window.c). */
 int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr);
 
 #endif

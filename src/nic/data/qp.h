@@ -2,7 +2,7 @@
 #ifndef VB_NIC_QP_H
 #define VB_NIC_QP_H
 
-/* Queue pairs: what they are made of. What is done with one stands in the headers of the rooms. */
+/* Queue pairs: the structure. The headers of the rooms say what is done with them. */
 
 #include "engine/newer.h"
 #include "engine/req.h"
@@ -16,7 +16,7 @@
 #include "nic/queue/cq.h"
 #include "nic/queue/srq.h"
 
-/* An ACK that may wait for something to travel with (acks.h). */
+/* An ACK that may be delayed (acks.h). */
 struct vb_ack {
 	uint64_t came_ns; /* when a message came; 0: the application has posted since */
 	uint64_t due_ns;  /* when the ACK leaves at the latest; 0: none waits */
@@ -26,7 +26,7 @@ struct vb_ack {
 /* A rate limit (pace.h). */
 struct vb_pace {
 	uint32_t rate_kbps; /* 0: none */
-	uint64_t burst_ns;  /* so far ahead of the rate one may be */
+	uint64_t burst_ns;  /* allowed lead over the rate */
 	uint64_t due_ns, until_ns, now_ns;
 };
 
@@ -35,30 +35,30 @@ struct vb_raw;
 struct vb_rss;
 struct vb_unacked;
 
-/* As it was made. */
+/* The properties it was created with. */
 struct vb_qp_made {
 	struct ibv_qp_cap cap;
 	int sq_sig_all;
 	uint32_t create_flags;	       /* enum ibv_qp_create_flags */
 	uint32_t dv_flags;	       /* enum vb_qp_dv_flag (qp_flags.h) */
-	bool sq_borrowed, rq_borrowed; /* these rings are the parent domain's (domain.h) */
+	bool sq_borrowed, rq_borrowed; /* the ring belongs to the parent domain (domain.h) */
 };
 
-/* Where it sends to. */
+/* The destination. */
 struct vb_qp_to {
 	struct vb_path path; /* RC, UC: the peer */
 	uint32_t dqpn;
-	bool migreq;   /* RC, UC: in the packets that leave (migrate.h) */
+	bool migreq;   /* RC, UC: MigReq of packets sent (migrate.h) */
 	bool migrates; /* there is an alternate path */
 	/*
-	 * RC, UC: set if it is reached through shared memory (peer.h). XRC_SEND: who owns the SRQs
-	 * that it aims at now; a shadow: whoever sent the last request.
+	 * RC, UC: the peer, if reached through shared memory (peer.h). XRC_SEND: the owner of the
+	 * current target SRQ; a shadow: the sender of the last request.
 	 */
 	struct vb_peer *peer;
 	struct vb_migration *migration; /* NULL: no alternate path was ever loaded */
 };
 
-/* Its lanes, if it goes by a ring. */
+/* Its lanes, if it uses a ring. */
 struct vb_qp_lane {
 	struct vb_lane *tx, *rx;
 	struct vb_lane *_Atomic waits; /* has no room: we are in its queue (its tx_lock) */
@@ -69,33 +69,34 @@ struct vb_qp_lane {
 struct vb_qp_send {
 	bool paced;		 /* there is a rate limit (pace.h) */
 	bool link_full;		 /* a burst was refused: try again by the clock */
-	bool drain_event;	 /* SQD: tell when drained */
-	_Atomic bool awaits_way; /* what is next in the queue waits for an answer (way.h) */
-	uint32_t sharers;	 /* QPs of the NIC, when the window was last looked at */
-	uint64_t direct_ns; /* of the last post that might have been one of a stream (direct.c) */
+	bool drain_event;	 /* SQD: report when drained */
+	_Atomic bool awaits_way; /* the next work request waits for an answer (way.h) */
+	uint32_t sharers;	 /* QPs of the NIC, when the window was last computed */
+	/* time of the last post that may have been part of a stream (direct.c) */
+	uint64_t direct_ns;
 	struct vb_pace pace;
 };
 
-/* Where what it receives goes. */
+/* The receive side. */
 struct vb_qp_recv {
 	struct vb_rq *rq; /* its own, or the SRQ's */
 	struct vb_rq own_rq;
 	struct vb_tm_qp *tm;	    /* if its SRQ has tags */
 	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
-	struct vb_mw *windows;	    /* of type 2 that were bound here (the keys' lock) */
+	struct vb_mw *windows;	    /* type 2 windows bound here (the keys' lock) */
 };
 
-/* What peers are told of it (export.h). */
+/* What peers see of it (export.h). */
 struct vb_qp_shown {
-	bool wire_told;	    /* that it goes by the wire, to one of this host */
-	unsigned rights;    /* what its entry grants: IBV_ACCESS_REMOTE_* */
-	uint32_t withdrawn; /* so many want it to grant nothing */
+	bool wire_told;	    /* it uses the wire to a QP of this host */
+	unsigned rights;    /* IBV_ACCESS_REMOTE_* in its entry */
+	uint32_t withdrawn; /* how many callers want the entry to grant nothing */
 };
 
-/* Events that the application was told, or has read. */
+/* Events given to the application, or read by it. */
 struct vb_qp_events {
-	bool last_wqe; /* LAST_WQE_REACHED was told */
-	bool comm_est; /* COMM_EST was told */
+	bool last_wqe; /* LAST_WQE_REACHED was given */
+	bool comm_est; /* COMM_EST was given */
 	uint32_t delivered;
 };
 
@@ -108,14 +109,14 @@ struct vb_qp_later {
 	struct vb_later room;	 /* in the queue of the lane that it waits for (its tx_lock) */
 };
 
-/* What only one service needs. */
+/* Used by one service only. */
 struct vb_qp_special {
-	uint32_t sqpn;	     /* UD: the source QPN of what it sends */
-	uint32_t attached;   /* UD, RAW_PACKET: to so many groups or rules (mcast.c, steer.c) */
-	uint8_t *snapshots;  /* UD: copies of payloads whose datagrams had to wait (snapshot.h) */
-	uint64_t brake_ns;   /* UC: when its wrong keys are forgotten (demux.c); 0: none */
-	uint32_t aimed_slot; /* XRC_SEND: whose SRQs its requests are for now */
-	bool rx_ipv4;	     /* UD: the datagram in hand came over IPv4 */
+	uint32_t sqpn;	     /* UD: the source QPN of its packets */
+	uint32_t attached;   /* UD, RAW_PACKET: number of groups or flow rules (mcast.c, steer.c) */
+	uint8_t *snapshots;  /* UD: copies of payloads of datagrams that wait (snapshot.h) */
+	uint64_t brake_ns;   /* UC: when its invalid keys are forgotten (demux.c); 0: none */
+	uint32_t aimed_slot; /* XRC_SEND: the slot of the current target SRQ */
+	bool rx_ipv4;	     /* UD: the current datagram came over IPv4 */
 	union {
 		struct vb_dc *dc;      /* dc.h */
 		struct vb_xrc_qp *xrc; /* the receiving end (xrc.h) */
@@ -137,7 +138,7 @@ struct vb_qp {
 	const struct vb_service *service;
 	vb_lock lock;
 	_Atomic int state; /* enum ibv_qp_state; written with the lock held */
-	uint64_t now_ns;   /* of the call that is under way */
+	uint64_t now_ns;   /* of the current call */
 
 	struct vb_req req;
 	struct vb_resp resp;
@@ -152,11 +153,14 @@ struct vb_qp {
 	struct vb_qp_events events;
 	struct vb_qp_later later;
 	struct vb_qp_special special;
-	struct ibv_qp_attr attr; /* as set; state and caps stand elsewhere */
-	void *abi;		 /* belongs to abi */
+	struct ibv_qp_attr attr; /* as set; state and caps are elsewhere */
+	void *abi;		 /* owned by abi */
 };
 
-/* After vb_qp_destroy() (control/qp.h), and acks of events.delivered; or of one never shown. */
+/*
+ * After vb_qp_destroy() (control/qp.h) and the acknowledgement of events.delivered; or for a QP
+ * that the application never got.
+ */
 void vb_qp_free(struct vb_qp *qp);
 
 /* --- inside nic --- */
@@ -172,7 +176,7 @@ static inline enum ibv_qp_state vb_qp_state(const struct vb_qp *qp)
 	return (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
 }
 
-/* Look at it at at_ns or before; and no more. Under any lock but the timers'. */
+/* Sets the time by which it is looked at; clears it. Under any lock but the timers'. */
 static inline void vb_timer_arm(struct vb_nic *nic, struct vb_qp *qp, uint64_t at_ns)
 {
 	vb_timer_set(nic, &qp->later.timer, at_ns);
@@ -184,8 +188,8 @@ static inline void vb_timer_cancel(struct vb_nic *nic, struct vb_qp *qp)
 }
 
 /*
- * Is there anything for vb_qp_transmit_locked() to do? Not where everything was sent, nothing is
- * owed and nobody waits for the queue to drain.
+ * Does vb_qp_transmit_locked() have anything to do? Not if everything was sent, nothing is owed,
+ * and the application does not wait for the queue to drain.
  */
 static inline bool vb_qp_wants_to_send(const struct vb_qp *qp)
 {
@@ -193,7 +197,7 @@ static inline bool vb_qp_wants_to_send(const struct vb_qp *qp)
 	       qp->send.drain_event || !qp->to.peer;
 }
 
-/* Memory for the send queue, which has none before something is posted. 0 or ENOMEM. */
+/* Allocates the send queue, at the first post. 0 or ENOMEM. */
 int vb_qp_sq_make(struct vb_qp *qp);
 
 /* Send all that is owed and all that may be sent (send.c). */
@@ -204,36 +208,36 @@ void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
 void vb_qp_unbind_locked(struct vb_qp *qp);
 
 /*
- * XRC, DC: cut messages as the way that there is now wants it; then the engine goes by what that
- * way is (qp_modify.c). Nothing is outstanding.
+ * XRC, DC. pieces: cuts messages as the current way requires. link: configures the engine for that
+ * way (qp_modify.c). Nothing is outstanding.
  */
 void vb_qp_pieces_set(struct vb_qp *qp);
 void vb_qp_link_set(struct vb_qp *qp);
 
-/* By the wire: let the window be what it may be with as many QPs as there are now. QP locked. */
+/* By the wire: adapts the window to the present number of QPs. QP locked. */
 void vb_qp_window_share(struct vb_qp *qp);
 
-/* Neither clock nor pacing nor room in a ring finds it any more; packets must not either. */
+/* Removes it from timers, pacing and waits for room; packets must not find it either. */
 void vb_qp_silence(struct vb_qp *qp);
 
 /*
- * Bring what peers are told of the QP up to date, after its state or rights changed (export.c). A
- * peer that has just found more there may go on for a moment.
+ * Updates what peers see of the QP after its state or rights changed (export.c). A peer that has
+ * just read the old entry may still use it for a moment.
  */
 void vb_export_qp_locked(struct vb_qp *qp);
 
 /*
- * For whoever promises the application that the peer reaches nothing through the QP any more: until
- * it is restored, the QP grants nothing, and nobody is inside. False: one does not come out
- * (vb_nic_settle), and all is as before. The QP not locked.
+ * For callers that promise the application that the peer has no access through the QP: until
+ * restored, the QP grants nothing, and no access is under way. Returns false, with nothing changed,
+ * if a peer does not finish (vb_nic_settle). QP not locked.
  */
 bool vb_export_qp_withdraw(struct vb_qp *qp);
 void vb_export_qp_restore(struct vb_qp *qp);
 
-/* It goes: peers are told nothing of it any more. QP not locked. */
+/* The QP is destroyed: removes its entry. QP not locked. */
 void vb_export_qp_hide(struct vb_qp *qp);
 
-/* --- what it takes to change attributes (qp_modify.c), of any type --- */
+/* --- changing attributes (qp_modify.c), for any type --- */
 
 int vb_qp_values_check(const struct ibv_qp_attr *attr, int mask);
 int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,

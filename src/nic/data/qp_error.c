@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What happens to a QP when something has failed, and when its clock rings. */
+/* What happens to a QP after a failure, and when its timer expires. */
 
 #include "nic/core/quiesce.h"
 #include "nic/data/acks.h"
@@ -82,7 +82,7 @@ void vb_qp_fail_locked(struct vb_qp *qp)
 	vb_qp_flush_recv_locked(qp);
 }
 
-/* A send failed. IBA 10.3.1.6: UC and UD only stop sending (SQE), RC stops altogether. */
+/* A send failed. IBA 10.3.1.6: UC and UD only stop sending (SQE), RC fails completely. */
 static void send_failed(struct vb_qp *qp)
 {
 	if (qp->service->fail.isolate && qp->service->fail.isolate(qp))
@@ -103,7 +103,7 @@ static void tell_drained(struct vb_qp *qp)
 	vb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
-/* Through shared memory: a clock now and then, not one for each packet. */
+/* Through shared memory: an occasional timer instead of one per packet. */
 static void watch(struct vb_qp *qp)
 {
 	if (qp->req.una_psn == qp->req.top_psn || !vb_transport_acks(qp->req.transport) ||
@@ -113,7 +113,7 @@ static void watch(struct vb_qp *qp)
 	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
 }
 
-/* Has the peer not even read what we sent last, or we what it has sent? Then it is not silent. */
+/* Is the last packet to or from the peer still unread? Then the peer is not silent. */
 static bool is_unread(const struct vb_qp *qp)
 {
 	struct vb_lane *tx = qp->lane.tx;
@@ -139,7 +139,7 @@ static enum vb_req_outcome timeout(struct vb_qp *qp, uint64_t now_ns)
 
 void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
 {
-	/* When the link was full: long enough for it to drain some, short against any timeout. */
+	/* When the link was full: long enough for it to drain, short compared with any timeout. */
 	const uint64_t link_retry_ns = 50000;
 	enum ibv_qp_state state = vb_qp_state(qp);
 
@@ -155,7 +155,7 @@ void vb_qp_after_locked(struct vb_qp *qp, enum vb_req_outcome outcome)
 		watch(qp);
 }
 
-/* IBA 11.6.3.1: a QP that could not complete on its CQ cannot go on. */
+/* IBA 11.6.3.1: a QP that could not complete on its CQ cannot continue. */
 static void fail_for_cq(struct vb_qp *qp)
 {
 	enum ibv_qp_state state;
@@ -169,7 +169,10 @@ static void fail_for_cq(struct vb_qp *qp)
 	vb_lock_drop(&qp->lock);
 }
 
-/* All of them: whose completions were lost, nobody knows. Rx right held, so no QP is destroyed. */
+/*
+ * Fails all QPs of a CQ, since it is unknown whose completions were lost. Rx right held, so no QP
+ * is destroyed.
+ */
 static void fail_all_of(struct vb_nic *nic, const struct vb_cq *cq)
 {
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
@@ -214,10 +217,10 @@ static void slot_fail(struct vb_slot *slot, const struct ibv_context *of)
 	}
 }
 
-/* All QPs and WQs, or a context's. */
+/* Fails all QPs and WQs, or those of a context. */
 static void fail_what_is(struct vb_nic *nic, const struct ibv_context *of)
 {
-	/* Whoever destroys a QP waits for the rx right before it frees. */
+	/* Destroying a QP takes the rx right before freeing it. */
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
 		struct vb_slot *slot = atomic_load(&nic->leased.slot[i]);
@@ -239,18 +242,18 @@ void vb_nic_fail(struct vb_nic *nic)
 {
 	if (atomic_exchange(&nic->failed, true))
 		return;
-	/* Who changes a QP at the same time either sees that, or is undone here. */
+	/* A thread that changes a QP at the same time sees the flag, or is undone here. */
 	fail_what_is(nic, NULL);
 	vb_nic_event(nic, IBV_EVENT_DEVICE_FATAL);
 }
 
-/* The completion tells of it. IBA 10.2.5: no QP goes on after one with an error. */
+/* The completion reports it. IBA 10.2.5: a QP does not continue after a completion in error. */
 static void heed_parcels(struct vb_qp *qp)
 {
 	if (!vb_parcels_failed(qp))
 		return;
 	vb_lock_take(&qp->lock);
-	/* Asked once more: while we waited the QP may have been reset, and begun another life. */
+	/* Checked again: before we got the lock the QP may have been reset and reused. */
 	if (atomic_exchange(&qp->user.parcels->failed, false) &&
 	    vb_qp_state(qp) != IBV_QPS_RESET && vb_qp_state(qp) != IBV_QPS_ERR)
 		vb_qp_fail_locked(qp);

@@ -3,8 +3,8 @@
 #define VB_NIC_QP_EXTRA_H
 
 /*
- * What a QP may be created with beyond struct ibv_qp_init_attr: ibv_create_qp_ex(3), and
- * mlx5dv_create_qp(3) in words of our own.
+ * Properties that a QP may be created with beyond struct ibv_qp_init_attr: those of
+ * ibv_create_qp_ex(3), and of mlx5dv_create_qp(3) in our own terms.
  */
 
 #include <infiniband/verbs.h>

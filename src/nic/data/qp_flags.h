@@ -3,12 +3,13 @@
 #define VB_NIC_QP_FLAGS_H
 
 /*
- * What a QP can be created with beyond ibv_create_qp_ex(3); those named "builder" are operations
- * that the builder gets (abi/verbs/wr.h).
+ * Flags that a QP can be created with beyond ibv_create_qp_ex(3); those marked "builder" enable
+ * operations of the builder (abi/verbs/wr.h).
  */
 enum vb_qp_dv_flag {
 	VB_QP_SCATTER_TO_CQE_OFF = 1 << 0,
-	VB_QP_SCATTER_TO_CQE_ON = 1 << 1, /* the requester's too, if not all WRs are signaled */
+	/* the requester's too, even if not all WRs are signaled */
+	VB_QP_SCATTER_TO_CQE_ON = 1 << 1,
 	VB_QP_PACKET_CREDITS = 1 << 2,
 	VB_QP_TUNNEL_OFFLOADS = 1 << 3,
 	VB_QP_LOOPBACK_UC = 1 << 4,
@@ -23,7 +24,7 @@ enum vb_qp_dv_flag {
 #define VB_QP_DV_BUILDER                                                                          \
 	(VB_QP_MR_INTERLEAVED | VB_QP_MR_LIST | VB_QP_MKEY_CONFIGURE | VB_QP_MEMCPY | VB_QP_RAW_WQE)
 
-/* Those that lay out indirect keys (mkey.h). */
+/* Those that configure indirect keys (mkey.h). */
 #define VB_QP_MKEYS (VB_QP_MR_INTERLEAVED | VB_QP_MR_LIST | VB_QP_MKEY_CONFIGURE)
 
 #endif

@@ -10,14 +10,14 @@
 #include "nic/mem/payload.h"
 #include "nic/service/tm/tm.h"
 
-/* --- who has them --- */
+/* --- QPs with parcels --- */
 
 static uint32_t bytes_of(const struct ibv_cq *cq)
 {
 	return ((const struct vb_cq *)cq)->made.cqe_bytes / 2;
 }
 
-/* One of the CQs has no room beside its completions yet. */
+/* Prepares the CQs to hold parcels. */
 static int cqs_prepare(const struct vb_qp *qp, const struct vb_parcels *parcels)
 {
 	int err = 0;
@@ -39,7 +39,9 @@ int vb_parcels_make(struct vb_qp *qp, bool always)
 		return ENOMEM;
 	if (vb_qp_is(qp, VB_PARCELS_RECV))
 		parcels->recv_bytes = bytes_of(ibv->recv_cq);
-	/* Who sends may have to deliver, and nobody but the poller may touch a lone CQ. */
+	/*
+	 * A sender may have to deliver, but only the polling thread may use a single-threaded CQ.
+	 */
 	if (vb_qp_is(qp, VB_PARCELS_FETCH) && (always || qp->made.sq_sig_all) &&
 	    !((const struct vb_cq *)ibv->send_cq)->made.lone)
 		parcels->fetch_bytes = bytes_of(ibv->send_cq);
@@ -61,9 +63,12 @@ void vb_parcels_free(struct vb_qp *qp)
 	qp->user.has_parcels = false;
 }
 
-/* --- in hand --- */
+/* --- the current parcel --- */
 
-/* Address it to the first `bytes` octets of these SGEs: false if that is not for a parcel. */
+/*
+ * Addresses it to the first `bytes` octets of these SGEs. Returns false if they do not fit in a
+ * parcel.
+ */
 static bool address(struct vb_nic *nic, struct vb_parcel *parcel, struct ibv_pd *pd,
 		    const struct ibv_sge *sge, uint32_t count, uint32_t bytes)
 {
@@ -92,7 +97,7 @@ bool vb_parcel_take_recv(struct vb_qp *qp, uint32_t offset, const void *data, ui
 	struct ibv_pd *pd = qp->ibv.qp.srq ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd;
 	const struct vb_recv *recv = &qp->resp.recv;
 
-	/* Less than any MTU and at the beginning: it is the whole message. */
+	/* Smaller than any MTU, and at the beginning: it is the whole message. */
 	if (offset || bytes > parcels->recv_bytes || qp->resp.mark ||
 	    !address(qp->nic, &parcels->in_hand, pd, recv->sge, recv->sge_count, bytes))
 		return false;

@@ -9,7 +9,7 @@ int vb_service_transition_check(const struct vb_service *service, enum ibv_qp_st
 	const struct vb_service_modify *modify = &service->modify;
 
 	mask &= ~IBV_QP_STATE;
-	/* With nothing else to say. */
+	/* These allow no other attribute. */
 	if ((service->traits & VB_RETURNS) && (to == IBV_QPS_RESET || to == IBV_QPS_ERR))
 		return mask & ~IBV_QP_CUR_STATE ? EINVAL : 0;
 	for (size_t i = 0; i < modify->rows; i++) {

@@ -4,7 +4,7 @@
 
 /*
  * Short names for the tables of transitions (struct vb_transition; IBA 10.3.1, table of QP state
- * transition properties). The rate is ours to place: it may be set once a QP sends.
+ * transition properties). The table has no rate limit; we allow setting it once a QP sends.
  */
 
 #include <infiniband/verbs.h>

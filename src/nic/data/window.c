@@ -10,7 +10,7 @@
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* LOCAL_WRITE says nothing about a window, but programs pass what they passed for the region. */
+/* LOCAL_WRITE has no meaning for a window, but programs pass the region's rights. */
 #define ACCESS_KNOWN (REMOTE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 
 /* The octet that changes from one binding to the next. */
@@ -37,7 +37,7 @@ static struct vb_mr *region_at(struct vb_nic *nic, uint32_t key)
 	return mr && mr->ibv.lkey == key ? mr : NULL;
 }
 
-/* What is not bound grants nothing, and keeps its place. */
+/* Updates the entry; an unbound window grants nothing and keeps its place. */
 static void show(struct vb_nic *nic, const struct vb_mw *mw, const struct vb_export_region *region)
 {
 	struct vb_shared shared = { .file = -1 };
@@ -98,8 +98,8 @@ static bool bind(struct vb_qp *qp, const struct vb_wqe *wqe)
 	if (!mw || pd_of(mw->ibv.pd) != pd_of(qp->ibv.qp.pd))
 		return false;
 	/*
-	 * IBA o10-37.2.30: one of type 2 is invalidated before it is bound again. o10-37.2.40: only
-	 * one of type 1 can be bound to nothing.
+	 * IBA o10-37.2.30: type 2 must be invalidated before it is bound again. o10-37.2.40: only
+	 * type 1 can be bound to nothing.
 	 */
 	if (mw->ibv.type == IBV_MW_TYPE_2 && (mw->mr || !wqe->bind.bytes))
 		return false;
@@ -132,7 +132,7 @@ static bool invalidate(struct vb_qp *qp, uint32_t key)
 	return true;
 }
 
-/* A window of this QP's, or an indirect key. */
+/* Invalidates a window of this QP, or an indirect key. */
 static bool revoke(struct vb_qp *qp, uint32_t key, bool remote)
 {
 	return invalidate(qp, key) ||
