@@ -22,7 +22,7 @@
 #include "nic/way/way.h"
 #include "nic/service/xrc/xrc.h"
 
-/* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for what extensions may add. */
+/* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for extension headers. */
 #define FRAME_OVERHEAD_BYTES 44
 
 /* IPv6 and UDP headers: what an interface's MTU must hold beside a frame. */
@@ -39,7 +39,7 @@ const char *vb_stat_name(enum vb_stat stat)
 	return stat_names[stat];
 }
 
-/* Zeros that are not touched, aligned as struct vb_export wants it. */
+/* Allocates zeros without touching them, aligned for struct vb_export. */
 static bool export_init(struct vb_nic *nic)
 {
 	const size_t align = _Alignof(struct vb_export);
@@ -257,9 +257,8 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 		.max_res_rd_atom = VB_RD_ATOMIC_MAX * VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
 		.max_qp_init_rd_atom = VB_RD_ATOMIC_MAX,
 		/*
-		 * They are the processor's own, and so atomic with whatever else it does: that is
-		 * IBV_ATOMIC_GLOB. But adapters say this, which promises less, and there are
-		 * programs that take nothing else: UCX.
+		 * The CPU executes atomics, so they are atomic with everything: IBV_ATOMIC_GLOB.
+		 * But adapters report this weaker value, and some programs accept no other: UCX.
 		 */
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_mcast_grp = VB_GROUPS_MAX,
@@ -282,7 +281,7 @@ void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 
 void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 {
-	/* What is not named is zero, as a device says it that does not have it. */
+	/* What is not named is zero, as for a device without that feature. */
 	*attr = (struct ibv_device_attr_ex){
 		.completion_timestamp_mask = nic->host.stamps ? UINT64_MAX : 0,
 		.hca_core_clock = nic->host.stamps ? VB_CLOCK_KHZ : 0,
@@ -331,7 +330,7 @@ static enum ibv_mtu mtu_code(uint32_t interface_bytes)
 	return code;
 }
 
-/* The MTU that every way out of here has; loopback counts where there is nothing else. */
+/* The smallest MTU of all interfaces; loopback counts only if there is no other. */
 static uint32_t narrowest_bytes(struct vb_nic *nic, bool *up)
 {
 	uint32_t out = UINT32_MAX, loop = UINT32_MAX;
@@ -369,7 +368,7 @@ int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *a
 		.pkey_tbl_len = VB_PKEYS,
 		.max_vl_num = 1,
 		.active_width = 2, /* 4X ... */
-		.active_speed = 32, /* ... EDR: a name for "fast"; there is no wire behind it */
+		.active_speed = 32, /* ... EDR: stands for "fast", as there is no such wire */
 		.phys_state = up ? 5 : 3, /* LinkUp : Disabled */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 		.flags = IBV_QPF_GRH_REQUIRED,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Birth and death of a queue pair, and what can be asked about it. */
+/* Creates, queries and destroys queue pairs. */
 
 #include "nic/control/qp.h"
 
@@ -48,7 +48,7 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 	if ((traits & VB_RECEIVES) &&
 	    (!attr->recv_cq || attr->recv_cq->context != pd->ibv.context))
 		return EINVAL;
-	/* ibv_create_qp(3): an SRQ goes with RC or UD. One with tags: IBV_TM_CAP_RC. */
+	/* ibv_create_qp(3): an SRQ goes with RC or UD. With tags: IBV_TM_CAP_RC. */
 	if (attr->srq &&
 	    (!(traits & VB_TAKES_SRQ) || attr->srq->context != pd->ibv.context ||
 	     (!(traits & VB_TAKES_TAGS) && has_tags(attr->srq))))
@@ -63,7 +63,7 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 	return 0;
 }
 
-/* The room that a work request has at its end. */
+/* The size of a work request's data. */
 static size_t data_room(struct vb_qp *qp, const struct ibv_qp_cap *cap, bool tags)
 {
 	uint64_t sge_max = vb_max_u64(cap->max_send_sge, tags ? VB_TM_SGE_MAX : 0);
@@ -81,7 +81,7 @@ static uint32_t sq_places(const struct ibv_qp_init_attr *attr)
 			    (has_tags(attr->srq) ? 2 * VB_TM_RNDV_MAX : 0));
 }
 
-/* The memory for the work requests comes with the first post, see vb_qp_sq_make(). */
+/* The memory for work requests is allocated at the first post, see vb_qp_sq_make(). */
 static void init_queues(struct vb_qp *qp, const struct ibv_qp_init_attr *attr)
 {
 	size_t stride = sizeof(struct vb_wqe) + data_room(qp, &attr->cap, has_tags(attr->srq));
@@ -108,7 +108,7 @@ int vb_qp_sq_make(struct vb_qp *qp)
 	return sq->ring ? 0 : ENOMEM;
 }
 
-/* A parent domain may have memory for them; what it leaves to us stays for the first post. */
+/* A parent domain may provide memory; what it leaves to us is allocated at the first post. */
 static int borrow_queues(struct vb_qp *qp)
 {
 	struct vb_pd *pd = (struct vb_pd *)qp->ibv.qp.pd;
@@ -142,7 +142,7 @@ static void return_queues(struct vb_qp *qp)
 	qp->made.sq_borrowed = qp->made.rq_borrowed = false;
 }
 
-/* Nothing is left to be made when a message with a tag comes. */
+/* Prepares everything that a message with a tag needs. */
 static int make_for_tags(struct vb_qp *qp)
 {
 	qp->recv.tm = calloc(1, sizeof(*qp->recv.tm));
@@ -212,7 +212,7 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 	}
 	if (!err && has_tags(attr->srq))
 		err = make_for_tags(qp);
-	/* Last: from here on, packets find it. */
+	/* Last, since packets find it from here on. */
 	if (!err)
 		err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
 	if (err) {
@@ -250,7 +250,7 @@ static int check_ex(const struct vb_service *service, const struct ibv_qp_init_a
 		return EOPNOTSUPP;
 	if (cuts && attr->max_tso_header > VB_TSO_HEADER_BYTES_MAX)
 		return EINVAL;
-	/* An XRC domain takes the place of a PD, and goes with a receiving end of XRC only. */
+	/* An XRC domain replaces the PD, for the receiving end of XRC only. */
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD))
 		return EINVAL;
@@ -274,11 +274,11 @@ static int extra_of(const struct vb_service *service, const struct ibv_qp_init_a
 	extra->source_qpn = attr->source_qpn;
 	if (extra->source_qpn >> 24)
 		return EINVAL;
-	/* In shared memory the number says who sends, and is checked. */
+	/* In shared memory the QPN identifies the sender, and is checked. */
 	return nic->host.no_wire ? EOPNOTSUPP : 0;
 }
 
-/* What ibv_create_qp_ex(3) says of any QP, but those that have their own say. */
+/* The checks of ibv_create_qp_ex(3), or those of the service. */
 static int check_asked(const struct vb_service *service, const struct ibv_qp_init_attr_ex *attr,
 		       struct vb_qp_extra *extra, struct ibv_qp_init_attr *plain)
 {
@@ -361,11 +361,11 @@ int vb_qp_destroy(struct vb_qp *qp)
 		return EBUSY;
 	vb_export_qp_hide(qp);
 	vb_nic_qp_remove(qp->nic, ibv->qp_num);
-	/* Whoever found it keeps a right until done with it; packets first, as they set clocks. */
+	/* A thread that found it holds a right until done; packets first, as they set timers. */
 	vb_nic_quiesce(qp->nic);
 	if (qp->service->create.leave)
 		qp->service->create.leave(qp);
-	/* What was received stays received: the peer must not take our leaving for a loss. */
+	/* What was received is acknowledged: the peer must not take the destruction for a loss. */
 	vb_ack_settle(qp);
 	vb_qp_silence(qp);
 	vb_peers_look(qp->nic);
@@ -375,7 +375,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	vb_qp_unbind_locked(qp);
 	vb_windows_unbind(qp);
 	vb_tm_leave(qp);
-	/* Nobody finds it now; its completions point at it no longer. */
+	/* No thread finds it now; its completions no longer point to it. */
 	vb_cq_purge((struct vb_cq *)ibv->send_cq, ibv->qp_num);
 	if (ibv->recv_cq)
 		vb_cq_purge((struct vb_cq *)ibv->recv_cq, ibv->qp_num);

@@ -8,11 +8,10 @@
 #include "nic/data/qp_extra.h"
 
 /*
- * Those that have their effect, wherever they mean something; vb_service_create says where that is.
- * mlx5dv_create_qp(3) leaves the types open; they follow from what a flag is about: credits are in
- * the acknowledgements of RC alone, tunnels and loopback are about Ethernet frames, and the
- * builder's operations are documented for RC, "the same" being available for a DCI
- * (mlx5dv_wr_post(3)).
+ * The flags that are supported, for services that list them in vb_service_create.
+ * mlx5dv_create_qp(3) does not name the types; they follow from the purpose of a flag: credits are
+ * in acknowledgements, so RC only; tunnels and loopback concern Ethernet frames; the builder's
+ * operations are documented for RC, "the same" being available for a DCI (mlx5dv_wr_post(3)).
  */
 #define DONE                                                                                      \
 	(VB_QP_SCATTER_TO_CQE | VB_QP_PACKET_CREDITS | VB_QP_TUNNEL_OFFLOADS | VB_QP_LOOPBACK_UC | \
@@ -30,7 +29,7 @@ int vb_qp_dv_flags_check(uint32_t flags, const struct vb_service *service)
 	return flags & ~KNOWN ? EINVAL : 0;
 }
 
-/* Of mlx5 too: RoCEv2's source ports are the dynamic ones (RFC 6335). */
+/* As with mlx5: RoCEv2 uses the dynamic ports (RFC 6335). */
 #define SPORT_MIN 0xc000
 
 int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port)
@@ -56,7 +55,7 @@ int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port)
 	return err;
 }
 
-/* mlx5's bits for VXLAN, GRE, MPLS in GRE and in UDP: what eth/parse.h looks into. */
+/* mlx5's bits for VXLAN, GRE, MPLS in GRE and in UDP, which eth/parse.h handles. */
 #define TUNNELS (1u << 0 | 1u << 1 | 1u << 3 | 1u << 4)
 
 void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
@@ -65,7 +64,7 @@ void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps)
 		.flags = DONE,
 		.tunnels = nic->host.segment ? TUNNELS : 0,
 		.dc = true,
-		/* Whoever fetches a page does not ask for whom. */
+		/* Fetching a page does not depend on the transport. */
 		.dc_odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
 			  IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV,
 		.dc_streams_log_max = VB_DCI_STREAMS_LOG_MAX,

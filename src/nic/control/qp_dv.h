@@ -3,8 +3,8 @@
 #define VB_NIC_QP_DV_H
 
 /*
- * What a QP can be created with beyond ibv_create_qp_ex(3): mlx5dv_create_qp(3), in words of our
- * own. abi/mlx5 translates.
+ * Attributes of mlx5dv_create_qp(3) beyond ibv_create_qp_ex(3), in our own terms. abi/mlx5
+ * translates.
  */
 
 #include "base/lent.h"
@@ -20,25 +20,25 @@ struct vb_qp_dv_attr {
 	const struct vb_dc_attr *dc; /* or NULL */
 };
 
-/* May a QP of this service have them? 0, EINVAL or EOPNOTSUPP, as above. */
+/* May a QP of this service have these flags? 0, EINVAL or EOPNOTSUPP, as above. */
 int vb_qp_dv_flags_check(uint32_t flags, const struct vb_service *service);
 
 /*
- * Let datagrams of an RC or UC QP in RTS come from this UDP port, 0xc000 or more
- * (mlx5dv_modify_qp_udp_sport(3)), until it goes to RTR anew or takes its alternate path. A QP that
- * reaches its peer through shared memory sends none, so it is all the same to it. EOPNOTSUPP: type
- * or state; EINVAL: the port; or as vb_link_ops.sport_choose.
+ * Makes datagrams of an RC or UC QP in RTS come from this UDP port, 0xc000 or more
+ * (mlx5dv_modify_qp_udp_sport(3)), until it goes to RTR again or takes its alternate path. Without
+ * effect for a QP that reaches its peer through shared memory. EOPNOTSUPP: type or state; EINVAL:
+ * the port; or as vb_link_ops.sport_choose.
  */
 VB_LENT int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port);
 
-/* What of all this there is. */
+/* The features available. */
 struct vb_dv_caps {
-	uint32_t flags;	  /* enum vb_qp_dv_flag: those with an effect */
-	uint32_t tunnels; /* enum mlx5dv_tunnel_offloads, of VB_QP_TUNNEL_OFFLOADS */
-	bool dc;	  /* and of that: */
+	uint32_t flags;	  /* enum vb_qp_dv_flag: those supported */
+	uint32_t tunnels; /* enum mlx5dv_tunnel_offloads, for VB_QP_TUNNEL_OFFLOADS */
+	bool dc;	  /* and of DC: */
 	uint32_t dc_odp;  /* enum ibv_odp_transport_cap_bits */
 	uint8_t dc_streams_log_max, dc_errored_log_max;
-	uint64_t memcpy_bytes_max; /* of VB_QP_MEMCPY */
+	uint64_t memcpy_bytes_max; /* for VB_QP_MEMCPY */
 };
 
 VB_LENT void vb_qp_dv_query(struct vb_nic *nic, struct vb_dv_caps *caps);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* ibv_modify_qp: everything is checked, and only then is anything changed. */
+/* ibv_modify_qp: checks everything before it changes anything. */
 
 #include "nic/control/qp_modify.h"
 
@@ -28,14 +28,14 @@
 /* What a packet may need beside its payload: BTH, RETH, ImmDt, ICRC. */
 #define HEADERS_BYTES 36
 
-/* What a modification comes down to, worked out before anything changes. */
+/* The result of the checks, before anything changes. */
 struct plan {
 	enum ibv_qp_state from, to;
 	struct vb_path path, alt_path;
 	struct vb_resource *ring;
 	struct vb_migration *migration; /* if it has none yet */
 	struct vb_peer *peer; /* to be reached through shared memory */
-	bool tells; /* when the queue is drained */
+	bool tells; /* reports when the queue is drained */
 };
 
 struct bound {
@@ -76,7 +76,7 @@ int vb_qp_values_check(const struct ibv_qp_attr *a, int mask)
 	return mask & IBV_QP_RATE_LIMIT ? vb_pace_check(a->rate_limit) : 0;
 }
 
-/* Does a packet of this path MTU get through without being cut up? */
+/* Do packets of this path MTU pass without being fragmented? */
 static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu mtu)
 {
 	uint32_t frame = qp->nic->host.wire.frame_bytes_max(qp->nic->host.arg, path);
@@ -100,8 +100,8 @@ int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mt
 }
 
 /*
- * A target of DC is connected to nobody, so whom its address vector names is not looked at: only
- * what is ours of it counts. In perftest's of all but the first is what malloc() left there.
+ * A DC target is not connected: only our own side of its address vector is checked. perftest leaves
+ * the rest uninitialized in all but the first.
  */
 static int check_av(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
 		    struct vb_path *path)
@@ -130,8 +130,8 @@ static int check_paths(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mas
 }
 
 /*
- * Does it go through shared memory? That is decided once, when a QP is connected: what is queued
- * has been cut up for it. So such a QP may get another path in SQD, but not one to another host.
+ * Does it use shared memory? That is decided once, when a QP is connected, since queued messages
+ * were cut for it. So such a QP may get another path in SQD, but only on this host.
  */
 static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		      struct plan *plan)
@@ -143,7 +143,7 @@ static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask
 		return 0;
 	if (plan->from == IBV_QPS_SQD)
 		return qp->to.peer && !plan->path.local && !aims ? EOPNOTSUPP : 0;
-	/* To whom XRC and DC send is said by each work request. */
+	/* XRC and DC: each work request names its destination. */
 	if (plan->path.local && aims)
 		return 0;
 	if (plan->path.local)
@@ -161,7 +161,7 @@ static int check_migration(struct vb_qp *qp, const struct ibv_qp_attr *attr, int
 				  qp->to.migrates || (mask & IBV_QP_ALT_PATH));
 }
 
-/* Memory for what is new. What is still owed for READs and atomics must keep its place. */
+/* Allocates what is new. Answers still owed to READs and atomics must fit. */
 static int prepare(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
 {
 	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
@@ -201,7 +201,7 @@ static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 	return err ? err : prepare(qp, attr, mask, plan);
 }
 
-/* Attributes that are only kept, to be told again: one row each. */
+/* Attributes that are only stored, to be queried: one row each. */
 void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 {
 #define KEEP(bit, field)                                                                          \
@@ -230,14 +230,14 @@ void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int
 	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
 	KEEP(IBV_QP_RATE_LIMIT, rate_limit);
 #undef KEEP
-	/* Programs put random numbers there; mlx5 and rxe too take what a PSN has bits for. */
+	/* Programs pass random numbers; as with mlx5 and rxe, the bits of a PSN are used. */
 	if (mask & IBV_QP_RQ_PSN)
 		to->rq_psn = from->rq_psn & 0xffffff;
 	if (mask & IBV_QP_SQ_PSN)
 		to->sq_psn = from->sq_psn & 0xffffff;
 }
 
-/* A datagram has no path MTU of its own: the port's. */
+/* Datagrams have no path MTU; the port's is used. */
 static enum ibv_mtu port_mtu(struct vb_qp *qp)
 {
 	struct ibv_port_attr port;
@@ -257,9 +257,9 @@ static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 }
 
 /*
- * Half of what the other side's buffer holds, where there is a wire, shared by all QPs, as if all
- * sent to there just now. For one QP more than `most` gains nothing, and a quarter of it costs a
- * tenth, for the ACKs and for pauses; less than `least` is too little if it is alone after all.
+ * With a wire: half of the peer's receive buffer, shared by all QPs as if all sent to that peer
+ * now. For one QP more than `most` gains nothing, and a quarter of it costs a tenth, for ACKs and
+ * pauses; less than `least` would be too little if it is alone after all.
  */
 static uint32_t window_max(struct vb_qp *qp)
 {
@@ -295,7 +295,7 @@ void vb_qp_link_set(struct vb_qp *qp)
 	vb_req_link_set(&qp->req, qp->to.peer != NULL, window_max(qp));
 }
 
-/* What the engines go by follows from the attributes, whenever those change. */
+/* Configures the engines from the attributes, whenever those change. */
 static void configure(struct vb_qp *qp, int mask)
 {
 	const struct vb_service_modify *modify = &qp->service->modify;
@@ -333,7 +333,7 @@ static void configure(struct vb_qp *qp, int mask)
 	}
 }
 
-/* IBA 10.3.1: RESET forgets all, completions included. */
+/* IBA 10.3.1: RESET clears everything, including completions. */
 static void reset(struct vb_qp *qp)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp;
@@ -378,7 +378,7 @@ static void set_alt_path(struct vb_qp *qp, struct plan *plan)
 						      : qp->to.dqpn);
 }
 
-/* The state before: `keep` has put what was asked for in its place. */
+/* before: the previous state; `keep` has stored the requested one. */
 static void set_migration(struct vb_qp *qp, enum ibv_mig_state before)
 {
 	if (qp->attr.path_mig_state == IBV_MIG_REARM && before == IBV_MIG_MIGRATED)
@@ -417,7 +417,7 @@ static void enter(struct vb_qp *qp, const struct plan *plan)
 	}
 }
 
-/* Nothing of it can fail. */
+/* Cannot fail. */
 static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
 {
 	enum ibv_mig_state mig_state = qp->attr.path_mig_state;
@@ -446,10 +446,10 @@ static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 }
 
 /*
- * What has come through shared memory by now counts. An adapter would have taken it in long since:
- * programs hear from their peer by another way that it has their last message, and put an end to
- * the QP before they poll for it; its ACK may lie in the ring then. What the wire has brought is
- * the host's to take in; here we wait for who is about that.
+ * Takes in what has arrived through shared memory, which an adapter would have done long ago.
+ * Programs hear from their peer by other means that it got their last message, and end the QP
+ * before they poll; the peer's ACK may still be in the ring then. The host takes in what the wire
+ * has brought; here we wait for a thread that is doing so.
  */
 static void take_in(struct vb_qp *qp)
 {
@@ -465,7 +465,7 @@ static void take_in(struct vb_qp *qp)
 	vb_lock_drop(&qp->nic->rx);
 }
 
-/* Does it, or may it, take rights from the peer? On return it must not be about to use them. */
+/* Does it, or may it, take rights from the peer? Then no access must be under way afterwards. */
 static bool may_revoke(const struct ibv_qp_attr *attr, int mask)
 {
 	return ((mask & IBV_QP_STATE) &&
@@ -473,7 +473,9 @@ static bool may_revoke(const struct ibv_qp_attr *attr, int mask)
 	       (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC));
 }
 
-/* To whom it is to be connected: the hub may have to be asked, and nobody else waits for that. */
+/*
+ * Reaches the peer to be connected to: the hub may have to be asked, and no lock is held for that.
+ */
 static void meet(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const int said = IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN;

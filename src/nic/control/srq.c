@@ -19,9 +19,9 @@ int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_sr
 }
 
 /*
- * What comes with each type, beside the PD that all have. A bit too many is a mistake of the
- * caller's as one too few is: it would believe to have got what it asked for. But the CQ of a basic
- * one is passed over, as every device does: programs fill in all that the structure has.
+ * What each type takes beside a PD. A bit too many is an error of the caller, as one too few is:
+ * the caller would believe that it had an effect. But a basic SRQ ignores a CQ, as with every
+ * device, since programs fill in the whole structure.
  */
 static const struct {
 	uint32_t needs, ignores;
@@ -54,7 +54,7 @@ static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex 
 	return 0;
 }
 
-/* No packet finds it any more. */
+/* Packets no longer find it. */
 static void hide(struct vb_srq *srq)
 {
 	struct vb_nic *nic = vb_nic_of(srq->ibv.context);
@@ -64,7 +64,7 @@ static void hide(struct vb_srq *srq)
 	vb_xrc_srq_leave(srq);
 }
 
-/* It belongs to that domain from here on, and packets find it. */
+/* Makes it part of that domain: packets find it from here on. */
 static int enter_domain(struct vb_srq *srq, struct vb_xrcd *xrcd, struct ibv_cq *cq)
 {
 	uint32_t number;

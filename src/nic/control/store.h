@@ -3,8 +3,8 @@
 #define VB_NIC_STORE_H
 
 /*
- * All that the processes of a hub share beside rings: the hub makes it, run maps it. The lock in
- * it is that of XRC's part; the Ethernet segment's part needs none.
+ * The memory that the processes of a hub share beside rings: the hub makes it, run maps it. Its
+ * lock guards the part of XRC; the part of the Ethernet segment needs none.
  */
 
 #include "nic/service/eth/segment_table.h"
