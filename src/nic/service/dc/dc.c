@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What the ends of DC have in common, and the initiators. */
+/* Common parts of DC, and initiators. */
 
 #include "nic/service/dc/dc.h"
 
@@ -15,7 +15,7 @@
 #include "nic/way/way.h"
 #include "wire/icrc.h"
 
-/* With nothing to say for so long, it connects anew: the target may have forgotten it. */
+/* After this long without traffic it connects anew: the target may have forgotten it. */
 #define IDLE_NS (VB_DC_FORGET_NS / 2)
 
 static struct vb_dci *dci_of(const struct vb_qp *qp)
@@ -91,8 +91,8 @@ bool vb_dc_send(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path
 }
 
 /*
- * The target knows of no connection: the CONNECT got lost. All is sent again, at no cost in
- * retries; but once only, as there may be another reason.
+ * The target knows no connection: the CONNECT was lost. Everything is sent again, without costing
+ * retries; but only once, as there may be another reason.
  */
 static void connect_again(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt)
 {
@@ -169,7 +169,7 @@ void vb_dc_address_keep(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_s
 	}
 	dci->to[(size_t)((uint8_t *)wqe - sq->ring) / sq->stride] = to;
 	wqe->remote.target = dci->run;
-	/* Who that is, is asked as early as can be. */
+	/* Look for the destination's process as early as possible. */
 	if (to.path.local)
 		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, to.dctn, &peer);
 }
@@ -194,7 +194,7 @@ void vb_dc_part(struct vb_qp *qp)
 	if (!qp->special.dc->connected)
 		return;
 	qp->special.dc->connected = false;
-	/* If that does not arrive, the target will find out by itself that we are gone. */
+	/* If this is lost, the target will find out by itself that we are gone. */
 	if (!qp->to.peer || !vb_peer_is_lost(qp->to.peer))
 		say(qp, VB_OP_DC_DISCONNECT, &room);
 }
@@ -215,13 +215,13 @@ static bool is_errored(const struct vb_dci *dci, uint16_t stream)
 	return false;
 }
 
-/* Goes on when a host starts again. */
+/* A clock that continues after a reboot. */
 static uint64_t clock_ns(struct vb_nic *nic)
 {
 	return nic->host.stamps ? nic->host.stamps->wall_ns(nic->host.arg) : vb_nic_now_ns(nic);
 }
 
-/* What is sent by a ring is answered by one, so there is no other way than both or, else, none. */
+/* Requests by a ring are answered by a ring, so it is either both directions or the wire. */
 static struct vb_peer *peer_of(struct vb_qp *qp, const struct vb_dc_to *to)
 {
 	struct vb_peer *peer = NULL;
@@ -241,7 +241,7 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target
 	struct vb_peer *peer = peer_of(qp, to);
 
 	vb_dc_part(qp);
-	/* Higher than any of this QP's, and of any that had its number before. */
+	/* Higher than any of this QP's, and of any earlier QP with its number. */
 	dci->dc.connection = vb_max_u64(dci->dc.connection + 1, clock_ns(qp->nic));
 	dci->dc.start_psn = qp->req.una_psn;
 	dci->key = to->key;
@@ -264,7 +264,10 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target
 /* Beside the payload: BTH, DCETH, RETH, ImmDt, ICRC. */
 #define HEADERS_BYTES 52
 
-/* Does a packet get there without being cut up? To nowhere it does: that is found out otherwise. */
+/*
+ * Does a packet get there without being fragmented? True if there is no route, which is found out
+ * otherwise.
+ */
 static bool fits(struct vb_qp *qp, const struct vb_dc_to *to)
 {
 	uint32_t frame = qp->nic->host.wire.frame_bytes_max(qp->nic->host.arg, &to->path);
@@ -272,7 +275,7 @@ static bool fits(struct vb_qp *qp, const struct vb_dc_to *to)
 	return !frame || peer_of(qp, to) || (128u << qp->attr.path_mtu) + HEADERS_BYTES <= frame;
 }
 
-/* Is it still connected to where this one goes, and by the best way? */
+/* Is the QP still connected to this destination, and by the best way? */
 static bool is_aimed(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target)
 {
 	const struct vb_dci *dci = dci_of(qp);
@@ -290,7 +293,7 @@ bool vb_dc_could_do_better(struct vb_qp *qp)
 	       peer_of(qp, &dci_of(qp)->to[req->pos.next & req->sq.mask]);
 }
 
-/* So, to whom does it go next? False: there is nothing to go anywhere. */
+/* Chooses the next destination. Returns false if there is nothing to send. */
 static bool choose(struct vb_qp *qp)
 {
 	struct vb_req *req = &qp->req;
@@ -302,7 +305,7 @@ static bool choose(struct vb_qp *qp)
 		const struct vb_wqe *wqe = vb_sq_at(&req->sq, req->pos.next);
 		uint32_t target = wqe->remote.target;
 
-		/* What needs no packet goes nowhere. */
+		/* Work requests without packets have no destination. */
 		if (vb_wqe_is_local(wqe)) {
 			if (!vb_req_local(req))
 				return true;
@@ -331,7 +334,8 @@ static bool choose(struct vb_qp *qp)
 }
 
 /*
- * Carry out what goes nowhere, where nothing is outstanding. False: it failed, and the QP with it.
+ * Carries out a work request without packets, with nothing outstanding. Returns false if it failed,
+ * and the QP with it.
  */
 static bool do_local(struct vb_qp *qp)
 {
@@ -348,8 +352,8 @@ static bool do_local(struct vb_qp *qp)
 }
 
 /*
- * Before something is sent: have the QP be connected to the target of the work request that is
- * next. Nothing is outstanding where that changes. False: there is nothing to send, or no room.
+ * Before sending: connects the QP to the target of the next work request. Nothing is outstanding
+ * when that changes. Returns false if there is nothing to send, or no room.
  */
 static bool aim(struct vb_qp *qp)
 {
@@ -362,7 +366,7 @@ static bool aim(struct vb_qp *qp)
 		return true;
 	if (vb_req_is_between(req) && !choose(qp))
 		return false;
-	/* Until something was acknowledged, the target may not know of us. */
+	/* Until something was acknowledged, the target may not know us. */
 	if (!dc->connected || req->una_psn != dc->start_psn || req->pos.next_psn != dc->start_psn ||
 	    req->pos.next == req->tail || vb_sq_at(&req->sq, req->pos.next)->fault)
 		return true;
@@ -398,7 +402,7 @@ bool vb_dc_isolate(struct vb_qp *qp)
 	if (!dci->streams ||
 	    vb_wqe_is_local(vb_sq_at(&req->sq, req->head - 1)))
 		return false;
-	/* What goes nowhere is in no stream, which is stream 0. */
+	/* Work requests without packets belong to no stream, that is stream 0. */
 	stream = vb_wqe_is_local(vb_sq_at(&req->sq, req->head - 1))
 			 ? 0
 			 : dci->to[(req->head - 1) & req->sq.mask].stream;
@@ -408,7 +412,7 @@ bool vb_dc_isolate(struct vb_qp *qp)
 		return false;
 	vb_dc_part(qp);
 	vb_req_go_on(req);
-	/* Whoever is in the midst of this QP comes to an end first. */
+	/* Not now, since this QP is being processed. */
 	vb_timer_arm(qp->nic, qp, qp->now_ns);
 	return true;
 }

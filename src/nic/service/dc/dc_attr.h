@@ -2,17 +2,17 @@
 #ifndef VB_NIC_DC_ATTR_H
 #define VB_NIC_DC_ATTR_H
 
-/* What the application says of ends of DC. */
+/* Attributes of DC that the application sets. */
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An end of the dynamically connected transport: a target, or an initiator. */
+/* Dynamically connected transport: a target, or an initiator. */
 struct vb_dc_attr {
 	bool target;
 	uint64_t access_key; /* of a target */
-	bool streams;	     /* of an initiator; so many, as powers of two */
+	bool streams;	     /* of an initiator, with log2 of their number */
 	uint8_t streams_log, errored_log;
 };
 

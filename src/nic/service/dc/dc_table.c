@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What the ends of DC and the contexts of a target have of their own (nic/data/service.h). */
+/* The service tables of DC: initiators, targets, and contexts of targets (nic/data/service.h). */
 
 #include <errno.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "nic/service/dc/dc_target.h"
 
 /*
- * As the mlx5 driver has them. A target is done in RTR; who has no more use for it destroys it.
- * That a QP is in a state may be said of either end anywhere.
+ * As in the mlx5 driver. A target stays in RTR until it is destroyed. IBV_QP_CUR_STATE is allowed
+ * everywhere.
  */
 static const struct vb_transition initiator_transitions[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, T_PKEY | T_PORT, T_CUR },
@@ -28,7 +28,7 @@ static const struct vb_transition target_transitions[] = {
 	{ IBV_QPS_INIT, IBV_QPS_RTR, T_RNR_TIMER | T_AV | T_MTU, T_CUR },
 };
 
-/* An initiator receives nothing; whatever SRQ it names is nobody's. */
+/* An initiator receives nothing, and ignores an SRQ. */
 static int initiator_check(const struct ibv_qp_init_attr_ex *asked, const struct vb_dc_attr *dc,
 			   struct ibv_qp_init_attr *plain)
 {
@@ -44,7 +44,7 @@ static int initiator_check(const struct ibv_qp_init_attr_ex *asked, const struct
 	return 0;
 }
 
-/* A target sends nothing, and nobody has to give it anything for that. */
+/* A target sends nothing, and needs nothing for that. */
 static int target_check(const struct ibv_qp_init_attr_ex *asked, const struct vb_dc_attr *dc,
 			struct ibv_qp_init_attr *plain)
 {
@@ -71,7 +71,7 @@ const struct vb_service vb_service_dc_initiator = {
 	.modify = {
 		.transitions = initiator_transitions,
 		.rows = VB_ARRAY_LEN(initiator_transitions),
-		/* One of which 0 is said may have one: so has mlx5's, and programs rely on it. */
+		/* With 0 requested it may still have one, as with mlx5: programs rely on it. */
 		.fetches_min = 1,
 		.fetches_max = VB_DC_RESOURCES,
 		.reset = vb_dc_reset,
@@ -95,7 +95,7 @@ const struct vb_service vb_service_dc_initiator = {
 	.fail = { .isolate = vb_dc_isolate, .fail = vb_dc_part },
 };
 
-/* Its contexts answer. */
+/* The contexts send answers. */
 static void target_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	(void)qp;
@@ -124,7 +124,7 @@ const struct vb_service vb_service_dc_target = {
 	.fail = { .peer_gone = vb_dct_peer_gone },
 };
 
-/* It is nobody's handle, and its events are nobody's business. */
+/* It has no handle, and so no events. */
 static void context_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	(void)qp;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Targets of DC, and their contexts: one responder for each initiator that has connected. What
- * makes a message arrive once, however late its packets come, is the connection's number: a context
- * takes no lower one than it has seen, and is kept for a while after its initiator has parted.
+ * DC targets and their contexts: one responder for each connected initiator. The connection number
+ * makes sure that a message arrives once, however late its packets: a context accepts no lower
+ * number than it has seen, and is kept for a while after its initiator has disconnected.
  */
 
 #include <errno.h>
@@ -53,9 +53,9 @@ static struct vb_dcx *dcx_of(const struct vb_qp *qp)
 	return (struct vb_dcx *)qp->special.dc;
 }
 
-/* --- the table. Target locked --- */
+/* --- the table; target locked --- */
 
-/* Who sends: an address and a number, or, within a host, the number alone. */
+/* The sender: an address and a number; within a host the number alone. */
 struct who {
 	uint8_t gid[VB_GID_BYTES];
 	uint32_t dci;
@@ -122,14 +122,14 @@ static struct vb_dcx *make(struct vb_qp *target)
 	qp->ibv.qp = target->ibv.qp;
 	qp->ibv.qp.send_cq = NULL;
 	qp->special.sqpn = qp->ibv.qp.qp_num;
-	/* What a QP of its own would tell its owner is not the target's affair. */
+	/* The events of an ordinary QP do not apply to the target. */
 	qp->events.comm_est = qp->events.last_wqe = true;
 	dct->all[atomic_load(&dct->count)] = x;
 	atomic_fetch_add(&dct->count, 1);
 	return x;
 }
 
-/* Nothing of it is under way any more; it only remembers. Context locked. */
+/* Ends its connection; it only remembers. Context locked. */
 static void close_locked(struct vb_dcx *x)
 {
 	struct vb_qp *qp = &x->qp;
@@ -152,7 +152,7 @@ static bool may_be_forgotten(struct vb_dcx *x, uint64_t now_ns)
 	return now_ns - x->used_ns >= (x->dc.connected ? VB_DC_FORGET_NS : VB_DC_LINGER_NS);
 }
 
-/* The one that has been quiet longest, if that is long enough; NULL. */
+/* The context that has been quiet longest, if that is long enough; NULL. */
 static struct vb_dcx *oldest(struct vb_dct *dct, uint64_t now_ns)
 {
 	struct vb_dcx *best = NULL;
@@ -175,7 +175,7 @@ static void unlink_from(struct vb_dct *dct, struct vb_dcx *x)
 	*at = x->next;
 }
 
-/* A context for who is not known yet; NULL: there are too many, or no memory. */
+/* A context for a new initiator; NULL: too many, or no memory. */
 static struct vb_dcx *enter(struct vb_qp *target, const struct who *who, uint64_t now_ns)
 {
 	struct vb_dct *dct = dct_of(target);
@@ -190,7 +190,7 @@ static struct vb_dcx *enter(struct vb_qp *target, const struct who *who, uint64_
 		x = oldest(dct, now_ns);
 		if (!x)
 			return NULL;
-		/* Whoever has it locked waits for no target. */
+		/* A holder of this lock never waits for a target. */
 		vb_lock_take(&x->qp.lock);
 		unlink_from(dct, x);
 		close_locked(x);
@@ -205,9 +205,9 @@ static struct vb_dcx *enter(struct vb_qp *target, const struct who *who, uint64_
 	return x;
 }
 
-/* --- answers that no context gives --- */
+/* --- answers outside any context --- */
 
-/* By its MTU, which is none, one knows that it comes from no connection. */
+/* Its MTU code, which is invalid, tells that it does not belong to a connection. */
 static void answer_to(struct vb_qp *target, const struct vb_from *from, const struct vb_pkt *pkt,
 		      uint8_t syndrome)
 {
@@ -224,7 +224,7 @@ static void answer_to(struct vb_qp *target, const struct vb_from *from, const st
 
 	vb_pkt_begin(&nak, pkt->sqpn, VB_PKEY_DEFAULT);
 	if (from->lane) {
-		/* The way back may not be there yet: then the question is asked again. */
+		/* The ring back may not exist yet: then the initiator asks again. */
 		if (!atomic_load(&from->lane->peer->has_tx) || vb_peer_is_lost(from->lane->peer))
 			return;
 		lane = vb_lane_of(from->lane->peer, VB_DC, nak.sqpn);
@@ -236,11 +236,11 @@ static void answer_to(struct vb_qp *target, const struct vb_from *from, const st
 		vb_path_sport_answer(target->nic, &back, (uint16_t)(nak.sqpn >> VB_INDEX_BITS),
 				     nak.dqpn, VB_STRANGER);
 	}
-	/* Lost like any other packet, if there is no room. */
+	/* Without room, it is lost as any packet may be. */
 	vb_dc_send(target, &nak, &back, lane);
 }
 
-/* Is it the packet that a connection begins with? The others need not be told. */
+/* Only the first packet of a connection is answered. */
 static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
 			   const struct vb_from *from, const struct vb_pkt *pkt)
 {
@@ -251,7 +251,7 @@ static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
 
 /* --- connecting --- */
 
-/* What its initiator cuts messages into; 0: nothing that this way takes. */
+/* The size of the initiator's pieces; 0: invalid for this way. */
 static uint32_t mtu_bytes(const struct vb_from *from, const struct vb_pkt *pkt)
 {
 	if (pkt->dceth.mtu_code == VB_DC_MTU_LARGE)
@@ -261,7 +261,7 @@ static uint32_t mtu_bytes(const struct vb_from *from, const struct vb_pkt *pkt)
 		       : 128u << pkt->dceth.mtu_code;
 }
 
-/* The context goes by this connection from now on. Context locked. False: there is no way back. */
+/* Starts this connection in the context. Context locked. Returns false if there is no ring back. */
 static bool open_locked(struct vb_dcx *x, const struct vb_from *from, const struct vb_pkt *pkt)
 {
 	const struct vb_qp *target = x->target;
@@ -301,7 +301,7 @@ static bool open_locked(struct vb_dcx *x, const struct vb_from *from, const stru
 	return true;
 }
 
-/* Half a handshake: what follows is taken at once, and answered instead of this. */
+/* Half a handshake: requests that follow are accepted at once, and answered instead of this. */
 static void connect(struct vb_batch *batch, struct vb_dcx *x, const struct vb_from *from,
 		    const struct vb_pkt *pkt)
 {
@@ -311,10 +311,7 @@ static void connect(struct vb_batch *batch, struct vb_dcx *x, const struct vb_fr
 		vb_batch_count(batch, VB_STAT_DROP_NO_CONTEXT);
 }
 
-/*
- * What brought the connection to its end may have got lost, and so may what was answered before:
- * say it again.
- */
+/* The answer that ended the connection may have been lost, or an earlier one: repeats it. */
 static void refuse_again(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
 			 const struct vb_op_info *info)
 {
@@ -335,7 +332,7 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 		       const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
 	uint64_t now_ns = x->qp.now_ns;
-	/* After a while it is no late packet, but somebody whose clock was set back. */
+	/* After a while it is not a late packet, but a sender whose clock was set back. */
 	bool afresh = info->kind == VB_K_CONNECT && pkt->dceth.connection != x->dc.connection &&
 		      may_be_forgotten(x, now_ns);
 
@@ -402,7 +399,7 @@ void vb_dct_take(struct vb_batch *batch, struct vb_qp *target, const struct vb_f
 			ask_to_connect(batch, target, from, pkt);
 		return;
 	}
-	/* In between nobody has anything locked, and it may become another's. */
+	/* Meanwhile nothing was locked, and the context may have been reused. */
 	vb_batch_hold(batch, &x->qp);
 	if (!is_of(x, &who)) {
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
@@ -425,7 +422,7 @@ void vb_dc_context_request(struct vb_batch *batch, struct vb_qp *context,
 
 /* --- receive requests --- */
 
-/* Is there a receive request with it that its message has no more use for? Context locked. */
+/* Does the context have a receive request that its message no longer needs? Context locked. */
 static bool has_spare(struct vb_dcx *x, uint64_t now_ns)
 {
 	if (!x->spare && x->qp.resp.has_recv && may_be_forgotten(x, now_ns))
@@ -446,7 +443,7 @@ bool vb_dc_context_recv_take(struct vb_qp *context)
 	}
 	if (vb_srq_take((struct vb_srq *)context->ibv.qp.srq, &context->resp.recv))
 		return true;
-	/* Others may have taken one for a message whose sender is gone. */
+	/* Other contexts may have taken one for a message whose sender is gone. */
 	now_ns = vb_nic_now_ns(context->nic);
 	for (unsigned i = 0; i < count; i++) {
 		struct vb_dcx *x = dct->all[i];
@@ -465,7 +462,7 @@ bool vb_dc_context_recv_take(struct vb_qp *context)
 	return false;
 }
 
-/* --- the end --- */
+/* --- ending --- */
 
 void vb_dct_peer_gone(struct vb_qp *target, struct vb_peer *peer)
 {

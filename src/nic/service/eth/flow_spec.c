@@ -10,7 +10,7 @@
 
 #define SPEC_MASK ((unsigned)~IBV_FLOW_SPEC_INNER)
 
-/* What a specification says by being there, whatever its masks: octets of a level. */
+/* What the presence of a specification implies, whatever its masks. */
 struct said {
 	uint8_t bits, version, tunnel, proto;
 };
@@ -29,11 +29,11 @@ struct kind {
 		.mask_at = offsetof(struct s, mask), ##__VA_ARGS__                                \
 	}
 
-/* One field of a specification: from where in its filter to where in a level. */
+/* A field of a specification: its offset in the filter and in a level. */
 struct field {
 	unsigned type;
 	uint8_t from, to, bytes;
-	uint8_t bits; /* what else there has to be for the field to be there */
+	uint8_t bits; /* what else the frame must have for this field */
 };
 
 #define FIELD(t, filter, f, at, ...)                                                              \
@@ -91,14 +91,14 @@ static const struct field fields[] = {
 };
 /* clang-format on */
 
-/* A rule that is being put together. */
+/* A rule being built. */
 struct making {
 	struct vb_flow_rule *rule;
 	unsigned actions; /* bits: type - ACTION_TAG */
-	unsigned before;  /* the type of the specification before this one */
+	unsigned before;  /* the type of the previous specification */
 };
 
-/* Require these bits of an octet. EINVAL: something else requires them to be different. */
+/* Requires these bits of an octet. EINVAL: they contradict an earlier requirement. */
 static int require(struct vb_eth_level *value, struct vb_eth_level *mask, unsigned at, uint8_t v,
 		   uint8_t m)
 {
@@ -111,7 +111,7 @@ static int require(struct vb_eth_level *value, struct vb_eth_level *mask, unsign
 	return 0;
 }
 
-/* Where MPLS is to be stands in the order of specifications (ibv_create_flow(3)). */
+/* The order of specifications says where MPLS is (ibv_create_flow(3)). */
 static int label_place(const struct making *making, unsigned type, uint8_t *place)
 {
 	unsigned before = making->before & SPEC_MASK;
@@ -149,7 +149,7 @@ static int require_said(struct vb_eth_level *value, struct vb_eth_level *mask,
 	return err;
 }
 
-/* Numbers that have more bits in a specification than in a header: 24, and 20. */
+/* Numbers with more bits in a specification than in a header: 24, and 20. */
 static int check_width(const struct vb_eth_level *mask)
 {
 	return mask->vni[0] || mask->flow_label[0] || mask->flow_label[1] >> 4 ? EINVAL : 0;
@@ -191,7 +191,7 @@ static int add_match(struct making *making, const struct kind *kind,
 
 	if (inner && kind->outer_only)
 		return EINVAL;
-	/* The order says where labels are: nowhere are they before Ethernet's header. */
+	/* The order says where labels are, which is never before the Ethernet header. */
 	if (kind->type == IBV_FLOW_SPEC_ETH && mask->label_in)
 		return EINVAL;
 	err = require_said(value, mask, &kind->said);
@@ -231,7 +231,7 @@ static int add_action(struct making *making, const struct ibv_flow_spec *spec, u
 		rule->counters = (struct vb_counters *)spec->flow_count.counters;
 		return 0;
 	default:
-		return EOPNOTSUPP; /* there are no flow actions to be had */
+		return EOPNOTSUPP; /* there are no flow actions */
 	}
 }
 
@@ -251,9 +251,9 @@ static int add_spec(struct making *making, const struct ibv_flow_spec *spec)
 	return err;
 }
 
-/* --- the whole --- */
+/* --- the whole rule --- */
 
-/* Could the ethertype be this one? */
+/* Can the ethertype have this value? */
 static bool type_can_be(const struct vb_eth_level *value, const struct vb_eth_level *mask,
 			uint16_t type)
 {
@@ -261,7 +261,7 @@ static bool type_can_be(const struct vb_eth_level *value, const struct vb_eth_le
 	       !((value->ethertype[1] ^ (type & 0xff)) & mask->ethertype[1]);
 }
 
-/* Ethertype, labels and IP version go together; IP may stand under labels. */
+/* Ethertype, labels and IP version must be consistent; IP may be below labels. */
 static int check_ethertype(const struct vb_eth_level *value, const struct vb_eth_level *mask)
 {
 	uint16_t ip = value->version == 4 ? VB_ETHERTYPE_IPV4 : VB_ETHERTYPE_IPV6;
@@ -273,13 +273,13 @@ static int check_ethertype(const struct vb_eth_level *value, const struct vb_eth
 	return !mask->version || labels || type_can_be(value, mask, ip) ? 0 : EINVAL;
 }
 
-/* A group is told by the first bit on the wire (IEEE 802.3 3.2.3). */
+/* The first bit on the wire marks a group (IEEE 802.3 3.2.3). */
 static int only_groups(struct vb_flow_rule *rule)
 {
 	return require(&rule->value.outer, &rule->mask.outer, AT(dst_mac), 1, 1);
 }
 
-/* A port of 0 is taken, as by other devices: there is one. */
+/* Port 0 is accepted, as by other devices. */
 static int check_attr(const struct ibv_flow_attr *attr)
 {
 	const uint32_t known = IBV_FLOW_ATTR_FLAGS_DONT_TRAP | IBV_FLOW_ATTR_FLAGS_EGRESS;
@@ -288,13 +288,15 @@ static int check_attr(const struct ibv_flow_attr *attr)
 	    attr->port > VB_PORTS || attr->num_of_specs > VB_FLOW_SPECS_MAX ||
 	    (attr->flags & ~known))
 		return EINVAL;
-	/* ibv_create_flow(3): only NORMAL supports DONT_TRAP. Nothing that is sent is left over. */
+	/* ibv_create_flow(3): only NORMAL supports DONT_TRAP. EGRESS has no default rules. */
 	return attr->flags && attr->type != IBV_FLOW_ATTR_NORMAL ? EINVAL : 0;
 }
 
 static void set_order(struct vb_flow_rule *rule, const struct ibv_flow_attr *attr)
 {
-	/* What does not trap goes first, or it would see nothing of what others keep. */
+	/*
+	 * A rule that does not trap comes first; otherwise it would miss frames that others keep.
+	 */
 	rule->traps = attr->type == IBV_FLOW_ATTR_NORMAL &&
 		      !(attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP);
 	switch (attr->type) {
@@ -324,7 +326,7 @@ int vb_flow_decode(const struct ibv_flow_attr *attr, struct vb_flow_rule *rule)
 	set_order(rule, attr);
 	rule->egress = attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS;
 	for (unsigned i = 0; !err && i < attr->num_of_specs; i++) {
-		/* They follow each other without regard to alignment. */
+		/* They follow each other unaligned. */
 		memcpy(&spec.hdr, at, sizeof(spec.hdr));
 		if (spec.hdr.size < sizeof(spec.hdr) || spec.hdr.size > sizeof(spec))
 			return EINVAL;
@@ -342,7 +344,7 @@ int vb_flow_decode(const struct ibv_flow_attr *attr, struct vb_flow_rule *rule)
 		err = check_ethertype(&rule->value.outer, &rule->mask.outer);
 	if (!err)
 		err = check_ethertype(&rule->value.inner, &rule->mask.inner);
-	/* Either nobody gets it, or others too; and nobody here sees a tag of what is sent. */
+	/* DONT_TRAP with drop contradicts itself; and a tag cannot be seen on sent frames. */
 	if (!err && ((rule->drop && (attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP)) ||
 		     (rule->egress && rule->has_tag)))
 		err = EINVAL;

@@ -134,8 +134,8 @@ static bool is_of(const struct vb_flow_group *group, const struct vb_flow_rule *
 }
 
 /*
- * Where a rule's group is linked in, or would be: by order, then those that ask for more. What is
- * left open by ibv_create_flow(3) is so the same whichever rule came first.
+ * The place of a rule's group: by order, then by number of mask bits. So the order that
+ * ibv_create_flow(3) leaves open does not depend on which rule came first.
  */
 static struct vb_flow_group **group_place(struct vb_flow_table *table,
 					  const struct vb_flow_rule *rule, bool *found)
@@ -252,8 +252,8 @@ static int dest_add(struct vb_flow_table *table, struct vb_flow_entry *entry, st
 /* --- rules --- */
 
 /*
- * The first rule of its match; its group is there. Who looks never finds it without a destination:
- * it would keep the frame from all rules behind it, for nobody.
+ * Adds the first rule with its match; its group exists. It becomes visible with its destination:
+ * without one it would keep frames from all later rules.
  */
 static int entry_add(struct vb_flow_table *table, struct vb_flow_group *group,
 		     const struct vb_flow_rule *rule, struct vb_flow_dest first,
@@ -277,7 +277,7 @@ static int entry_add(struct vb_flow_table *table, struct vb_flow_group *group,
 	return 0;
 }
 
-/* The last rule of its match goes, and its destination with it. */
+/* Removes the last rule with its match, and its destination. */
 static void entry_remove(struct vb_flow_table *table, struct vb_flow_entry *entry)
 {
 	struct vb_flow_group *group = entry->group;
@@ -292,7 +292,7 @@ static void entry_remove(struct vb_flow_table *table, struct vb_flow_entry *entr
 	entry_free(entry);
 }
 
-/* An empty group is not there once this is left. */
+/* Removes the group if it is empty. */
 static void tidy(struct vb_flow_table *table, struct vb_flow_group *group)
 {
 	struct vb_flow_group **place = &table->first;
@@ -363,7 +363,7 @@ static void dest_remove(struct vb_flow_table *table, struct vb_flow_entry *entry
 
 	vb_lock_take(&table->look);
 	memmove(dest, dest + 1, (size_t)(entry->dest + --entry->dests - dest) * sizeof(*dest));
-	/* Another that stands for this QP becomes the one by which it gets the frame. */
+	/* Another rule for this QP takes over. */
 	for (uint32_t i = 0; i < entry->dests && !again; i++) {
 		again = entry->dest[i].qp == qp;
 		if (again)

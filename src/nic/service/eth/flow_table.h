@@ -3,13 +3,12 @@
 #define VB_NIC_FLOW_TABLE_H
 
 /*
- * Flow rules, found by what frames look like. Those of one order and one mask are a group, in which
- * a hash finds the one entry that a frame can match; so the number of rules costs nothing, only how
- * many different masks there are. Rules that are the same share an entry, and each has its
- * destination there.
+ * Flow rules, found by the fields of a frame. Rules with the same order and mask form a group, in
+ * which a hash finds the only entry that a frame can match: so the number of rules does not matter,
+ * only that of different masks. Equal rules share an entry with all their destinations.
  *
- * One thread at a time changes a table. Who looks takes `look`; changes take it for what cannot be
- * seen half done. Nothing else is called with it held.
+ * One thread at a time changes a table. Matching takes `look`; changes take it for what must not be
+ * seen half done. No other function is called with it held.
  */
 
 #include "base/lock.h"
@@ -21,8 +20,8 @@ struct vb_flow_group;
 struct vb_flow_dest {
 	struct vb_qp *qp;
 	struct vb_counters *counters; /* or NULL */
-	uint32_t refs;		      /* so many rules are the same in this as well */
-	bool again; /* another in the list stands for that QP: it gets a frame once */
+	uint32_t refs;		      /* number of rules with the same destination */
+	bool again; /* an earlier one in the list has the same QP, which gets a frame once */
 };
 
 struct vb_flow_entry {
@@ -40,10 +39,10 @@ struct vb_flow_group {
 	struct vb_flow_group *next;
 	uint32_t order;
 	bool traps, inner;
-	unsigned bits; /* of the mask: more of them are asked first, within one order */
+	unsigned bits; /* of the mask: within an order, more bits are tried first */
 	uint32_t entries, buckets;
 	struct vb_flow_entry **bucket;
-	unsigned words; /* of the key that the mask has bits in, and where they are */
+	unsigned words; /* words of the key in which the mask has bits, and their indices */
 	uint8_t word[VB_KEY_WORDS];
 	uint64_t mask[VB_KEY_WORDS];
 };
@@ -58,18 +57,18 @@ void vb_flow_table_init(struct vb_flow_table *table);
 void vb_flow_table_fini(struct vb_flow_table *table);
 
 /*
- * A rule and its destination. 0; EEXIST: frames that it matches are dropped, or tagged in another
- * way, by a rule of the same match and order; ENOMEM.
+ * Adds a rule and its destination. Returns 0; EEXIST: a rule with the same match and order drops
+ * the frames, or tags them differently; ENOMEM.
  */
 int vb_flow_table_add(struct vb_flow_table *table, const struct vb_flow_rule *rule,
 		      struct vb_qp *qp, struct vb_counters *counters,
 		      struct vb_flow_entry **entry);
 
-/* The end of what was added. */
+/* Removes what was added. */
 void vb_flow_table_remove(struct vb_flow_table *table, struct vb_flow_entry *entry,
 			  struct vb_qp *qp, struct vb_counters *counters);
 
-/* What a key matches in a group; NULL: nothing. With `look` held. */
+/* The entry of a group that a key matches; NULL: none. With `look` held. */
 struct vb_flow_entry *vb_flow_group_find(const struct vb_flow_group *group,
 					 const union vb_eth_key *key);
 

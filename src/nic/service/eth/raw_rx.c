@@ -8,7 +8,7 @@
 #include "nic/service/eth/rss.h"
 #include "nic/service/eth/steer.h"
 
-/* One frame may go to so many queues: what is beyond is lost. */
+/* The most queues that a frame may go to. */
 enum { HITS_MAX = 64 };
 
 static bool scatter(const struct vb_raw_sink *sink, const struct vb_recv *recv,
@@ -61,7 +61,7 @@ enum ibv_wc_status vb_raw_receive(const struct vb_raw_sink *sink, const struct v
 	return cqe.wc.status;
 }
 
-/* mlx5dv_create_qp(3): what a context sends comes back to it only if its QP is made for that. */
+/* mlx5dv_create_qp(3): frames of a context come back to it only if its QP was created for that. */
 static bool is_loopback(const struct vb_qp *qp, const struct vb_eth_frame *frame,
 			uint64_t context)
 {
@@ -74,7 +74,7 @@ static bool is_loopback(const struct vb_qp *qp, const struct vb_eth_frame *frame
 	return !(qp->made.dv_flags & (group ? VB_QP_LOOPBACK_MC : VB_QP_LOOPBACK_UC));
 }
 
-/* IBA 10.3.1: a receive request that ends in error takes the QP along. */
+/* IBA 10.3.1: a receive request that ends in error makes the QP fail. */
 static void deliver(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t tag)
 {
 	struct vb_raw_sink sink = {
@@ -98,7 +98,7 @@ static void deliver(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t
 	vb_lock_drop(&qp->lock);
 }
 
-/* It has no queue of its own, but a table of them. */
+/* For a QP with a table of queues instead of its own. */
 static void spread(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t tag)
 {
 	uint32_t hash;
@@ -107,7 +107,7 @@ static void spread(struct vb_qp *qp, const struct vb_eth_frame *frame, uint32_t 
 		       qp->made.dv_flags & VB_QP_TUNNEL_OFFLOADS);
 }
 
-/* Rules for what is sent may be a UD's. */
+/* Rules for sent frames may belong to a UD QP. */
 static bool is_raw(const struct vb_qp *qp)
 {
 	return qp->service == &vb_service_raw || qp->service == &vb_service_rss;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What QPs for Ethernet frames have of their own (nic/data/service.h). */
+/* The service tables of QPs for Ethernet frames (nic/data/service.h). */
 
 #include "base/check.h"
 #include "nic/data/qp_extra.h"
@@ -39,14 +39,14 @@ const struct vb_service vb_service_raw = {
 		.rows = VB_ARRAY_LEN(transitions),
 		.reset = vb_raw_reset,
 	},
-	/* ibv_post_send(3): IP_CSUM is for those whose headers are the application's. */
+	/* ibv_post_send(3): IP_CSUM applies where the application provides the headers. */
 	.post = {
 		.opcodes = VB_POSTS(IBV_WR_SEND) | VB_POSTS(IBV_WR_TSO),
 		.flags = IBV_SEND_IP_CSUM,
 		.tso_decode = vb_raw_tso_decode,
 	},
 	.send = { .transmit = vb_raw_transmit },
-	.receive = { .transport = VB_RD }, /* which no packet is of */
+	.receive = { .transport = VB_RD }, /* which no packet has */
 };
 
 static const struct vb_service_handle rss_handle = {

@@ -14,13 +14,16 @@
 #include "nic/way/way.h"
 #include "nic/way/send.h"
 
-/* So long a frame waits for a reader before it counts as lost, and those behind it at once. */
+/*
+ * How long a frame waits for its reader before it counts as lost; those behind it are then lost at
+ * once.
+ */
 #define PATIENCE_NS 100000000u
 
-/* When to look once more whether whoever it was sent to sleeps. */
+/* When to check again whether the receiver sleeps. */
 #define LATER_NS 10000000u
 
-/* --- birth and death --- */
+/* --- creating and destroying --- */
 
 int vb_raw_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 {
@@ -61,7 +64,7 @@ void vb_raw_reset(struct vb_qp *qp)
 	qp->special.raw->cuts = false;
 }
 
-/* The header of a TSO stands behind all else. */
+/* The TSO header comes after the rest. */
 uint32_t vb_raw_wqe_room(struct vb_qp *qp, uint32_t bytes)
 {
 	qp->special.raw->header_at = bytes;
@@ -94,7 +97,7 @@ int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, stru
 
 /* --- making frames --- */
 
-/* The frame of a work request that is one. */
+/* Gathers a work request that is a single frame. */
 static enum ibv_wc_status gather(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	struct vb_raw *raw = qp->special.raw;
@@ -112,7 +115,7 @@ static enum ibv_wc_status gather(struct vb_qp *qp, const struct vb_wqe *wqe)
 	return IBV_WC_SUCCESS;
 }
 
-/* The next of those that a work request is cut into. */
+/* Makes the next frame of a segmented work request. */
 static enum ibv_wc_status cut(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	struct vb_raw *raw = qp->special.raw;
@@ -136,7 +139,7 @@ static enum ibv_wc_status cut(struct vb_qp *qp, const struct vb_wqe *wqe)
 	return IBV_WC_SUCCESS;
 }
 
-/* The frame that stands where sending is, unless it is made already. */
+/* Makes the frame at the current position, unless that was done. */
 static enum ibv_wc_status make_frame(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	struct vb_raw *raw = qp->special.raw;
@@ -159,7 +162,7 @@ static enum ibv_wc_status make_frame(struct vb_qp *qp, const struct vb_wqe *wqe)
 
 enum step { SENT, LOST, FULL };
 
-/* It has not moved since somebody waited in vain. tx_lock held. */
+/* Has the reader not moved since a frame waited too long? tx_lock held. */
 static bool is_given_up(struct vb_lane *lane)
 {
 	lane->given_up = lane->given_up && lane->tx.tail == lane->given_up_tail;
@@ -182,7 +185,10 @@ static enum step put(struct vb_qp *qp, struct vb_lane *lane, unsigned what)
 	if (qp->lane.waits != lane)
 		vb_lane_unwait(qp);
 	vb_lock_take(&lane->tx_lock);
-	/* Asked with the lock held: who ends the peer says so first, and then empties the queue. */
+	/*
+	 * Checked with the lock held: when a peer ends, it is marked first and then its queue is
+	 * emptied.
+	 */
 	while (!vb_segment_put(lane, raw->frame, raw->bytes, what, raw->context)) {
 		if (vb_lane_is_lost(lane) || is_given_up(lane))
 			step = LOST;
@@ -198,7 +204,7 @@ static enum step put(struct vb_qp *qp, struct vb_lane *lane, unsigned what)
 	return step;
 }
 
-/* To one of those that it is for. */
+/* Sends it to one of its destinations. */
 static enum step send_to(struct vb_qp *qp, uint16_t target)
 {
 	struct vb_raw *raw = qp->special.raw;
@@ -232,7 +238,7 @@ static enum step send_to(struct vb_qp *qp, uint16_t target)
 	return step;
 }
 
-/* The frame that is made, to all that have not got it; false: there is no room for it. */
+/* Sends the frame to the remaining destinations. Returns false if there is no room. */
 static bool send_frame(struct vb_qp *qp)
 {
 	struct vb_raw *raw = qp->special.raw;
@@ -255,8 +261,8 @@ static bool send_frame(struct vb_qp *qp)
 }
 
 /*
- * An application that sends and does nothing more may have missed that the other side fell asleep:
- * the clock sees to it that somebody looks.
+ * An application that only sends may have missed that the other side fell asleep: sets the timer to
+ * check again.
  */
 static void look_later(struct vb_qp *qp)
 {
@@ -264,7 +270,7 @@ static void look_later(struct vb_qp *qp)
 		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + LATER_NS);
 }
 
-/* All frames of a work request; true: they are sent, or *status says why not. */
+/* Sends all frames of a work request. Returns true when done; *status says why not sent. */
 static bool send_all(struct vb_qp *qp, const struct vb_wqe *wqe, enum ibv_wc_status *status)
 {
 	struct vb_raw *raw = qp->special.raw;

@@ -18,7 +18,9 @@
 #define SPI ((uint64_t)IBV_RX_HASH_IPSEC_SPI)
 #define FIELDS_KNOWN (IPV4 | IPV6 | TCP | UDP | SPI | INNER)
 
-/* A packet has one network protocol and one transport: only fields of one each go together. */
+/*
+ * A packet has one network protocol and one transport: fields of different ones cannot be combined.
+ */
 static int check_fields(uint64_t fields, uint32_t places)
 {
 	unsigned l3 = !!(fields & IPV4) + !!(fields & IPV6);
@@ -28,13 +30,13 @@ static int check_fields(uint64_t fields, uint32_t places)
 		return EOPNOTSUPP;
 	if (l3 > 1 || l4 > 1)
 		return EINVAL;
-	/* Nothing to hash is for those who want one queue only. */
+	/* A hash of nothing serves those who want a single queue. */
 	if (!l3 && !l4 && ((fields & INNER) || places > 1))
 		return EINVAL;
 	return 0;
 }
 
-/* It has neither queues nor anybody to tell of them, and nothing is asked of its frames. */
+/* It has no queues, and so none of their attributes. */
 static bool asks_too_much(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t needed =
@@ -126,7 +128,7 @@ int vb_rss_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return EOPNOTSUPP;
 }
 
-/* There is neither a state nor anything that one could have set. */
+/* It has no state or attributes that could be set. */
 int vb_rss_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
 {
 	(void)qp;
@@ -144,7 +146,8 @@ void vb_rss_qp_unmake(struct vb_qp *qp)
 void vb_rss_qp_destroy(struct vb_qp *qp)
 {
 	vb_nic_qp_remove(qp->nic, qp->ibv.qp.qp_num);
-	vb_nic_quiesce(qp->nic); /* whoever was about to give a frame to one of the queues */
+	/* waits for threads that are giving a frame to one of the queues */
+	vb_nic_quiesce(qp->nic);
 	vb_ctx_events_cancel(vb_ctx_of(qp->ibv.qp.context), &qp->events.delivered);
 	atomic_fetch_sub(&qp->special.rss->table->users, 1);
 	atomic_fetch_sub(&((struct vb_pd *)qp->ibv.qp.pd)->users, 1);

@@ -12,7 +12,7 @@
 #include "nic/way/way.h"
 #include "wire/bytes.h"
 
-/* What waits for the uplink, to be handed to it together. */
+/* Size of the buffer for frames that wait for the uplink. */
 #define OUT_BYTES (256u << 10)
 
 /* --- joining --- */
@@ -39,7 +39,7 @@ static int port_make(struct vb_nic *nic, struct vb_segment_port **out)
 		free(port);
 		return EOPNOTSUPP;
 	}
-	/* The slot's last owner may have left something. */
+	/* The slot's last owner may have left an entry. */
 	vb_segment_clear(port->table, port->slot);
 	vb_lock_init(&port->lock, VB_RANK_SEGMENT);
 	vb_lock_init(&port->out_lock, VB_RANK_SEGMENT_OUT);
@@ -87,7 +87,7 @@ bool vb_segment_has_uplink(const struct vb_nic *nic)
 	return port && atomic_load(&port->has_uplink);
 }
 
-/* What comes in from outside cannot wait: so all are asked for before anything does. */
+/* Frames from outside cannot wait for a ring, so all members are reached beforehand. */
 static void members_seek(struct vb_nic *nic, const struct vb_segment_port *port)
 {
 	struct vb_peer *peer;
@@ -100,8 +100,8 @@ static void members_seek(struct vb_nic *nic, const struct vb_segment_port *port)
 }
 
 /*
- * Somebody has it: get to know him, to hear when he dies (vb_segment_look). False: he is dead, or
- * has given it back.
+ * Another process has the uplink: reaches it, in order to learn of its death (vb_segment_look).
+ * Returns false if it is dead, or has given the uplink back.
  */
 static bool owner_known(struct vb_nic *nic, struct vb_segment_port *port)
 {
@@ -109,7 +109,7 @@ static bool owner_known(struct vb_nic *nic, struct vb_segment_port *port)
 
 	if (!owner || owner == port->slot)
 		return owner;
-	/* Anybody may have written anything there. */
+	/* Any process may have written this. */
 	if (owner < VB_SLOTS &&
 	    nic->host.peers->reach(nic->host.arg, port->slot, (uint16_t)owner) != ENOENT)
 		return true;
@@ -117,7 +117,7 @@ static bool owner_known(struct vb_nic *nic, struct vb_segment_port *port)
 	return false;
 }
 
-/* Whoever comes first has it, if it is to be had in that process. port->lock held. */
+/* Takes the uplink if it is free and this process can open it. port->lock held. */
 static void uplink_take(struct vb_nic *nic, struct vb_segment_port *port)
 {
 	uint32_t nobody = 0;
@@ -191,7 +191,7 @@ void vb_segment_flush(struct vb_nic *nic)
 {
 	struct vb_segment_port *port = port_of(nic);
 
-	if (!port) /* whoever asked us to send something out knows nothing of us */
+	if (!port) /* the sender did not know that we have no port */
 		return;
 	vb_lock_take(&port->out_lock);
 	flush_locked(nic, port);
@@ -215,7 +215,7 @@ void vb_segment_out(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes)
 	vb_lock_drop(&port->out_lock);
 }
 
-/* --- who wants what --- */
+/* --- destinations --- */
 
 void vb_segment_tell(struct vb_nic *nic)
 {
@@ -224,7 +224,7 @@ void vb_segment_tell(struct vb_nic *nic)
 
 	if (!port)
 		return;
-	/* Asked for with the lock held: of two changes the later one is told last. */
+	/* With the lock held, so that the later of two changes is written last. */
 	vb_lock_take(&port->lock);
 	vb_steer_filter(nic, &filter);
 	vb_segment_write(port->table, port->slot, &filter);
@@ -243,7 +243,7 @@ unsigned vb_segment_plan(struct vb_segment_port *port, const uint8_t *octets, bo
 		uint64_t word = atomic_load_explicit(&port->table->members[w],
 						     memory_order_acquire);
 
-		/* Slot 0 is nobody. */
+		/* Slot 0 is not a process. */
 		if (w == 0)
 			word &= ~1ull;
 		for (; word; word &= word - 1) {
@@ -253,7 +253,7 @@ unsigned vb_segment_plan(struct vb_segment_port *port, const uint8_t *octets, bo
 			if (want == VB_SEGMENT_NOT)
 				continue;
 			targets[count++] = slot | VB_SEGMENT_IN << VB_SEGMENT_TARGET_SHIFT;
-			/* A switch knows where that address is: nobody else is told. */
+			/* The destination is known, as in a switch: no other member gets it. */
 			if (want == VB_SEGMENT_ADDRESSED && !vb_segment_is_group(mac))
 				out = false;
 		}
@@ -281,7 +281,7 @@ bool vb_segment_put(struct vb_lane *lane, const uint8_t *octets, uint32_t bytes,
 	head[0] = VB_SEGMENT_OPCODE;
 	head[1] = (uint8_t)what;
 	head[2] = head[3] = 0;
-	memcpy(head + 4, &context, sizeof(context)); /* nobody else looks at it */
+	memcpy(head + 4, &context, sizeof(context)); /* only this NIC reads it */
 	memcpy(to, octets, bytes);
 	vb_ring_publish(&lane->tx, VB_SEGMENT_HEAD_BYTES, bytes);
 	return true;
@@ -302,7 +302,7 @@ static bool slot_is_ours(struct vb_nic *nic, uint16_t slot)
 bool vb_segment_came(struct vb_lane *lane, const struct vb_ring_frame *from)
 {
 	struct vb_nic *nic = lane->peer->nic;
-	/* Its author could change it while we look. */
+	/* A copy, since the sender could change the original meanwhile. */
 	uint8_t octets[VB_ETH_FRAME_BYTES_MAX];
 	uint32_t bytes = from->payload_bytes;
 	unsigned what = from->octets[1];
@@ -323,7 +323,7 @@ bool vb_segment_came(struct vb_lane *lane, const struct vb_ring_frame *from)
 	return what & VB_SEGMENT_OUT;
 }
 
-/* From outside to a process: there is nobody who could wait for room. */
+/* Forwards a frame from outside to a process; without room it is lost. */
 static void forward(struct vb_nic *nic, struct vb_segment_port *port, uint16_t slot,
 		    const uint8_t *octets, uint32_t bytes)
 {
@@ -369,7 +369,7 @@ static void came(struct vb_nic *nic, struct vb_segment_port *port, const uint8_t
 	}
 }
 
-/* What the host did not cut, or has merged: as it would have been on a wire. */
+/* Segments merged TCP as it would have been on a wire. */
 static void came_merged(struct vb_nic *nic, struct vb_segment_port *port, const uint8_t *octets,
 			uint32_t bytes, uint32_t mss)
 {

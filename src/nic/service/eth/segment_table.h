@@ -3,12 +3,12 @@
 #define VB_NIC_SEGMENT_TABLE_H
 
 /*
- * Who is on the Ethernet segment of a hub, in memory that all its processes share: for each process
- * (by one of its slots) which destinations its flow rules want, so that a sender need not bother
- * the others. All of it is a hint: whoever gets a frame decides by its own rules.
+ * The members of a hub's Ethernet segment, in memory that all its processes share: for each process
+ * (by one of its slots) the destinations that its flow rules want, so that senders can skip the
+ * others. All of it is a hint: a receiver decides by its own rules.
  *
- * A member writes its own entry. Readers are everybody; a reader that meets a change takes it that
- * the frame is wanted. Any thread; no lock, no allocation.
+ * A member writes its own entry, and all read it; a reader that finds an entry being changed
+ * assumes that the frame is wanted. Any thread; no lock, no allocation.
  */
 
 #include <stdatomic.h>
@@ -19,9 +19,9 @@
 
 enum { VB_SEGMENT_MACS_MAX = 31, VB_SEGMENT_WORDS = VB_SLOTS / 64 };
 
-/* What a member wants, beside the destinations in its list. */
+/* What a member wants beyond the destinations in its list. */
 enum {
-	VB_SEGMENT_ALL = 1,    /* every frame, whomever it is for */
+	VB_SEGMENT_ALL = 1,    /* every frame, to any destination */
 	VB_SEGMENT_GROUPS = 2, /* every multicast and broadcast frame */
 };
 
@@ -32,15 +32,15 @@ struct vb_segment_member {
 
 struct vb_segment_table {
 	_Atomic uint64_t members[VB_SEGMENT_WORDS]; /* a bit for each slot that wants something */
-	_Alignas(64) _Atomic uint32_t uplink; /* the slot of who has the uplink; 0: nobody */
+	_Alignas(64) _Atomic uint32_t uplink; /* the slot that has the uplink; 0: none */
 	_Alignas(64) struct vb_segment_member member[VB_SLOTS];
 };
 
-/* What a NIC wants, as its rules say. */
+/* What a NIC wants, according to its rules. */
 struct vb_segment_filter {
 	unsigned flags; /* VB_SEGMENT_* */
 	uint32_t count;
-	uint64_t mac[VB_SEGMENT_MACS_MAX]; /* as vb_segment_mac() has them */
+	uint64_t mac[VB_SEGMENT_MACS_MAX]; /* as from vb_segment_mac() */
 };
 
 enum vb_segment_want { VB_SEGMENT_NOT, VB_SEGMENT_LISTENS, VB_SEGMENT_ADDRESSED };
@@ -55,13 +55,13 @@ static inline uint64_t vb_segment_mac(const uint8_t octets[6])
 	return mac;
 }
 
-/* IEEE 802.3 3.2.3: the first bit on the wire tells a group. */
+/* IEEE 802.3 3.2.3: the first bit on the wire marks a group. */
 static inline bool vb_segment_is_group(uint64_t mac)
 {
 	return mac >> 40 & 1;
 }
 
-/* Write the entry of a slot; a filter that wants nothing takes it off the segment. */
+/* Writes the entry of a slot; an empty filter removes it from the segment. */
 static inline void vb_segment_write(struct vb_segment_table *table, uint16_t slot,
 				    const struct vb_segment_filter *filter)
 {
@@ -69,7 +69,7 @@ static inline void vb_segment_write(struct vb_segment_table *table, uint16_t slo
 	_Atomic uint64_t *word = &table->members[slot / 64];
 	uint64_t bit = 1ull << slot % 64, changes;
 
-	/* In between, everything is wanted. */
+	/* Meanwhile everything is wanted. */
 	changes = (atomic_load(&member->wants) >> 16) + 1;
 	atomic_store(&member->wants, changes << 16 | VB_SEGMENT_ALL);
 	for (uint32_t i = 0; i < filter->count; i++)
@@ -82,7 +82,7 @@ static inline void vb_segment_write(struct vb_segment_table *table, uint16_t slo
 		atomic_fetch_and(word, ~bit);
 }
 
-/* Does a member want frames to that destination? ADDRESSED: it is the one that is meant. */
+/* Does a member want frames to that destination? ADDRESSED: it has that address. */
 static inline enum vb_segment_want vb_segment_wants(struct vb_segment_table *table, uint16_t slot,
 						    uint64_t mac)
 {
@@ -101,7 +101,7 @@ static inline enum vb_segment_want vb_segment_wants(struct vb_segment_table *tab
 	return VB_SEGMENT_NOT;
 }
 
-/* That process is dead. */
+/* Removes a dead process. */
 static inline void vb_segment_clear(struct vb_segment_table *table, uint16_t slot)
 {
 	uint32_t uplink = slot;
@@ -110,7 +110,7 @@ static inline void vb_segment_clear(struct vb_segment_table *table, uint16_t slo
 	atomic_compare_exchange_strong(&table->uplink, &uplink, 0);
 }
 
-/* Is there anything for vb_segment_clear() to do? */
+/* Does vb_segment_clear() have anything to do? */
 static inline bool vb_segment_has(const struct vb_segment_table *table, uint16_t slot)
 {
 	return (atomic_load(&table->members[slot / 64]) >> slot % 64 & 1) ||

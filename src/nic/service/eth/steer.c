@@ -8,9 +8,11 @@
 #include "nic/service/eth/segment.h"
 
 struct vb_steer {
-	vb_lock change; /* whoever changes rules has it */
+	vb_lock change; /* held to change rules */
 	struct vb_flow_table rules, egress;
-	/* What the rules want: destinations, and how many rules want groups, or anything. */
+	/*
+	 * What the rules ask for: destinations, and how many rules ask for groups, or everything.
+	 */
 	struct vb_flow_table macs;
 	uint32_t mac_count, groups, everything;
 	uint32_t flows, handle;
@@ -36,7 +38,7 @@ void vb_steer_fini(struct vb_nic *nic)
 
 	if (!steer)
 		return;
-	/* Entries of rules that were never destroyed. */
+	/* Frees entries of rules that were never destroyed. */
 	vb_flow_table_fini(&steer->rules);
 	vb_flow_table_fini(&steer->egress);
 	vb_flow_table_fini(&steer->macs);
@@ -44,9 +46,9 @@ void vb_steer_fini(struct vb_nic *nic)
 	free(steer);
 }
 
-/* --- what is wanted --- */
+/* --- wanted destinations --- */
 
-/* Note what a rule asks for. changed: the others must be told. */
+/* Adds what a rule asks for. changed: the other members must be told. */
 static int want(struct vb_steer *steer, const struct vb_flow_rule *rule, struct vb_steer_flow *flow,
 		bool *changed)
 {
@@ -211,7 +213,7 @@ int vb_flow_destroy(struct vb_steer_flow *flow)
 
 /* --- frames --- */
 
-/* A frame on its way past the rules. */
+/* A frame being matched. */
 struct passing {
 	const struct vb_eth_frame *frame;
 	union vb_eth_key key;
@@ -251,7 +253,7 @@ static void apply(const struct vb_flow_entry *entry, struct passing *passing)
 	}
 }
 
-/* Past all rules of a table, of which there are some. */
+/* Tries all rules of a table, which has some. */
 static void pass(struct vb_flow_table *rules, struct passing *passing)
 {
 	vb_eth_key_outer(&passing->key.outer, passing->frame);

@@ -12,12 +12,12 @@
 #define CREATE_FLAGS_KNOWN ((uint32_t)(IBV_WQ_FLAGS_RESERVED - 1))
 #define ATTR_KNOWN ((uint32_t)(IBV_WQ_ATTR_RESERVED - 1))
 
-/* QPNs have 24 bits, and completions of both may lie in one CQ. */
+/* QPNs have 24 bits, and completions of both may be in one CQ. */
 #define NUMBER_FIRST (1u << 24)
 
-/* Frames that no request was posted for yet, the oldest first. */
+/* Frames that wait for a request to be posted, oldest first. */
 struct vb_rwq_delayed {
-	uint32_t head, tail; /* count on */
+	uint32_t head, tail; /* count up */
 	struct delayed {
 		uint32_t bytes, tag;
 		bool inner;
@@ -45,7 +45,7 @@ static enum ibv_wq_state state_of(const struct vb_rwq *wq)
 	return (enum ibv_wq_state)atomic_load_explicit(&wq->state, memory_order_acquire);
 }
 
-/* --- birth --- */
+/* --- creating --- */
 
 static uint32_t flags_of(const struct ibv_wq_init_attr *attr)
 {
@@ -67,7 +67,7 @@ static int check(const struct vb_ctx *ctx, const struct ibv_wq_init_attr *attr)
 	return 0;
 }
 
-/* Whoever fails all of a NIC finds it from here on. */
+/* Enters it in the NIC's list. */
 static void enter(struct vb_rwq *wq)
 {
 	struct vb_rwqs *rwqs = &wq->nic->special.rwqs;
@@ -256,7 +256,7 @@ void vb_rwqs_fail(struct vb_nic *nic, const struct vb_cq *cq, const struct ibv_c
 	vb_lock_drop(&nic->special.rwqs.lock);
 }
 
-/* --- death --- */
+/* --- destroying --- */
 
 int vb_rwq_destroy(struct vb_rwq *wq)
 {
@@ -302,7 +302,7 @@ static void take_locked(struct vb_rwq *wq, const struct vb_eth_frame *frame, uin
 		fail_locked(wq, false);
 }
 
-/* No request is posted for it, or others wait already: true if it waits now. */
+/* Stores a frame if no request is posted, or others wait already. Returns true if it waits now. */
 static bool delay_locked(struct vb_rwq *wq, const struct vb_eth_frame *frame, uint32_t tag,
 			 bool inner)
 {
@@ -357,7 +357,9 @@ int vb_rwq_post(struct vb_rwq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 		return EINVAL;
 	}
 	err = vb_rq_post(&wq->rq, wr, bad);
-	/* As vb_qp_post_recv(): who failed it has flushed these, or we see that it failed. */
+	/*
+	 * As in vb_qp_post_recv(): either these were flushed, or we see here that the queue failed.
+	 */
 	if (state_of(wq) != IBV_WQS_RDY || wq->delayed) {
 		vb_lock_take(&wq->lock);
 		if (state_of(wq) == IBV_WQS_ERR)

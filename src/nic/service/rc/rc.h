@@ -2,7 +2,7 @@
 #ifndef VB_NIC_RC_H
 #define VB_NIC_RC_H
 
-/* What RC has of its own (nic/data/service.h). */
+/* The service table of RC (nic/data/service.h). */
 
 #include "nic/data/service.h"
 

@@ -13,14 +13,15 @@ _Static_assert(VB_TMH_BYTES == sizeof(struct ibv_tmh) && VB_RVH_BYTES == sizeof(
 		       (int)VB_TMH_FIN == IBV_TMH_FIN && (int)VB_TMH_EAGER == IBV_TMH_EAGER,
 	       "the headers are those of <infiniband/tm_types.h>");
 
-/* Of the list of tags: no place. */
+/* In the list of tags: no place. */
 #define NOWHERE UINT32_MAX
 
-/* A buffer with a tag: in the list, as they were added, or among those that are free. */
+/* A tagged buffer: in the list, in order of addition, or free. */
 struct tag {
 	uint64_t tag, mask;
 	uint32_t next, prev; /* places */
-	uint32_t handle;     /* place, and above it a number that is another each time */
+	/* its place in the lower bits, a number that changes in the upper ones */
+	uint32_t handle;
 	bool listed;
 	uint32_t sge_count, bytes;
 	uint64_t wr_id;
@@ -33,11 +34,11 @@ struct vb_tm {
 	struct tag *tags;
 	uint32_t max;
 	uint32_t first, last; /* of the list */
-	uint32_t idle;	      /* the first added out of step: it and all behind it wait */
+	uint32_t idle;	      /* the first added while counts differed: it and all behind it wait */
 	uint32_t free;
 	/*
-	 * Unexpected messages: those that came, and those that software says to have handled. 16
-	 * bits, since programs count in as many; far more than there are receive requests.
+	 * Unexpected messages: how many came, and how many software has handled. 16 bits, as in
+	 * programs, which is far more than there are receive requests.
 	 */
 	uint16_t came, handled;
 };
@@ -128,7 +129,7 @@ static void remove_tag(struct vb_tm *tm, struct tag *tag)
 	tm->free = place;
 }
 
-/* The oldest that the tag of a message matches (ibv_post_srq_ops(3)); NULL: none. */
+/* The oldest buffer that a message's tag matches (ibv_post_srq_ops(3)); NULL: none. */
 static struct tag *match(struct vb_tm *tm, uint64_t of_message)
 {
 	for (uint32_t i = tm->first; i != tm->idle; i = tm->tags[i].next) {
@@ -140,7 +141,7 @@ static struct tag *match(struct vb_tm *tm, uint64_t of_message)
 	return NULL;
 }
 
-/* Do software and we know of the same messages? Then all that was added counts. */
+/* If the counts agree, makes all added buffers usable. */
 static bool in_step(struct vb_tm *tm)
 {
 	if (tm->came != tm->handled)
@@ -180,7 +181,7 @@ static int add(struct vb_tm *tm, struct ibv_ops_wr *wr)
 	return 0;
 }
 
-/* Its status: it may have been used meanwhile. */
+/* Removes a tag. Returns its status: it may have been used meanwhile. */
 static enum ibv_wc_status del(struct vb_tm *tm, uint32_t handle)
 {
 	struct tag *tag = &tm->tags[handle % VB_TM_TAGS_MAX];
@@ -260,13 +261,13 @@ static bool can_read(const struct vb_qp *qp, const struct tag *tag, const struct
 	       (state == IBV_QPS_RTS || state == IBV_QPS_SQD);
 }
 
-/* Is there room in the send queue for the READ and the FIN of one more? */
+/* Is there room in the send queue for another READ and FIN? */
 static bool has_room(const struct vb_qp *qp)
 {
 	return qp->req.own.posted - qp->req.own.done <= 2 * (VB_TM_RNDV_MAX - 1);
 }
 
-/* The buffer belongs to this message, and to no other. */
+/* Assigns the buffer to this message. */
 static void use(struct vb_qp *qp, struct vb_tm *tm, struct tag *tag, const struct vb_tmh *tmh)
 {
 	struct vb_recv *recv = &qp->resp.recv;
@@ -279,7 +280,7 @@ static void use(struct vb_qp *qp, struct vb_tm *tm, struct tag *tag, const struc
 	remove_tag(tm, tag);
 }
 
-/* A message with a tag. Matched, or counted, in one go: nothing is added in between. */
+/* A message with a tag. Matched, or counted, under one lock: nothing is added in between. */
 static enum vb_tm_mark take_tagged(struct vb_qp *qp, struct vb_tm *tm, const struct vb_tmh *tmh,
 				   const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -294,7 +295,7 @@ static enum vb_tm_mark take_tagged(struct vb_qp *qp, struct vb_tm *tm, const str
 	}
 	if (tmh->op == VB_TMH_RNDV) {
 		mark = can_read(qp, tag, tmh, pkt, info) ? VB_TM_RNDV : VB_TM_SW_RNDV;
-		/* Those under way will end: let the sender ask again. */
+		/* Rendezvous under way will end: let the sender try again. */
 		if (mark == VB_TM_RNDV && !has_room(qp))
 			return VB_TM_NOTHING;
 	}
@@ -332,19 +333,19 @@ bool vb_tm_place(const struct vb_resp *resp, uint32_t *offset, const void **data
 		return false;
 	if (!has_header_cut(mark))
 		return true;
-	/* The first packet has all of the header: there is none that is as short. */
+	/* The first packet contains the whole header, since no MTU is that small. */
 	cut = *offset ? 0 : VB_TMH_BYTES;
 	*data = (const uint8_t *)*data + cut;
 	*bytes -= cut;
 	*offset -= VB_TMH_BYTES - cut;
-	/* Of what software has to deal with anyway, it gets as much as fits. */
+	/* If software handles the message anyway, it gets as much as fits. */
 	room = *offset < resp->recv.bytes ? resp->recv.bytes - *offset : 0;
 	if (mark == VB_TM_SW_RNDV && *bytes > room)
 		*bytes = room;
 	return *bytes > 0;
 }
 
-/* What a rendezvous adds to the send queue: work requests of nobody's but ours. */
+/* A work request of ours in the send queue, for a rendezvous. */
 static struct vb_wqe *own_wqe(struct vb_qp *qp, enum vb_kind kind, enum ibv_wc_opcode opcode)
 {
 	struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
@@ -352,7 +353,7 @@ static struct vb_wqe *own_wqe(struct vb_qp *qp, enum vb_kind kind, enum ibv_wc_o
 	memset(wqe, 0, sizeof(*wqe));
 	wqe->kind = (uint8_t)kind;
 	wqe->wc_opcode = (uint8_t)opcode;
-	wqe->flags = IBV_SEND_SIGNALED; /* for us to hear of it */
+	wqe->flags = IBV_SEND_SIGNALED; /* so that vb_tm_sent() is called */
 	return wqe;
 }
 
@@ -373,24 +374,24 @@ static void begin_rendezvous(struct vb_qp *qp, bool solicited)
 		wqe->flags |= IBV_SEND_SOLICITED;
 	vb_req_commit(&qp->req, wqe);
 
-	/* Once it has this, the sender does with its buffer as it likes: not before we have all. */
+	/* After the FIN the sender may reuse its buffer, so it is fenced behind the READ. */
 	wqe = own_wqe(qp, VB_K_SEND, IBV_WC_TM_NO_TAG);
 	wqe->flags |= IBV_SEND_INLINE | IBV_SEND_FENCE;
 	wqe->bytes = VB_TMH_BYTES;
 	vb_tmh_put(wqe->data, VB_TMH_FIN, tmh->app_ctx, tmh->tag);
 	vb_req_commit(&qp->req, wqe);
 	qp->req.own.posted += 2;
-	/* So that sending is thought of at the end of the batch. */
+	/* Makes the batch send at its end. */
 	qp->resp.ack_owed = true;
 }
 
-/* An unexpected message: how far are we ahead of software, and does it have to hear of it? */
+/* Counts an unexpected message: how far are we ahead of software, and does it need to know? */
 static unsigned unexpected(struct vb_tm *tm, bool delivered)
 {
 	bool far;
 
 	vb_lock_take(&tm->lock);
-	/* Software never gets to see one that failed, and will not count it. */
+	/* Software never sees one that failed, and will not count it. */
 	if (!delivered) {
 		tm->came--;
 		in_step(tm);
@@ -431,10 +432,10 @@ void vb_tm_done(struct vb_qp *qp, struct vb_cqe *cqe)
 	if (mark == VB_TM_SW_RNDV)
 		cqe->wc.byte_len = (uint32_t)vb_min_u64(cqe->wc.byte_len, recv->bytes);
 	if (mark == VB_TM_RNDV)
-		cqe->wc.byte_len = 0; /* there will be more when it was read */
+		cqe->wc.byte_len = 0; /* another completion follows when the data was read */
 	if (ok && rows[mark].status) {
 		cqe->wc.status = rows[mark].status;
-		cqe->solicited = true; /* as whatever is no success */
+		cqe->solicited = true; /* as all that is not a success */
 	}
 	if (rows[mark].matched) {
 		cqe->note = VB_CQE_TM;
@@ -446,7 +447,7 @@ void vb_tm_done(struct vb_qp *qp, struct vb_cqe *cqe)
 		begin_rendezvous(qp, cqe->solicited);
 }
 
-/* The second completion of a rendezvous; of a FIN that failed, as there is none, an event tells. */
+/* The second completion of a rendezvous. A FIN has no completion; an event reports its failure. */
 void vb_tm_sent(struct vb_qp *qp, const struct vb_wqe *wqe, enum ibv_wc_status status)
 {
 	struct vb_cqe cqe = {

@@ -20,10 +20,10 @@ static const struct vb_transition transitions[] = {
 };
 
 /*
- * IBA 9.9.3 wants a UC request with a wrong key dropped and nothing else, so trying keys costs its
- * sender nothing. But any packet of UC may be lost: after some wrong keys, those WRITEs are that
- * come faster than a wrong key may, and whoever guesses does not learn of a right one. A program
- * that went on for a while with a key of the past is taken seriously again within VB_BRAKE_NS.
+ * IBA 9.9.3: a UC request with an invalid key is just dropped, so guessing keys would cost a sender
+ * nothing. But UC may lose any packet: after some invalid keys, WRITEs that come too fast after an
+ * invalid one are dropped, and a guesser cannot tell a valid key. A program that used an outdated
+ * key for a while is served again within VB_BRAKE_NS.
  */
 static bool is_braked(struct vb_qp *qp, const struct vb_op_info *info)
 {
@@ -65,7 +65,7 @@ const struct vb_service vb_service_uc = {
 		.transitions = transitions,
 		.rows = VB_ARRAY_LEN(transitions),
 	},
-	/* IBA 9.2.1 has no SEND with invalidate on UC, whatever the man page allows. */
+	/* IBA 9.2.1 has no SEND with invalidate on UC, though the man page allows it. */
 	.post = {
 		.opcodes = VB_POSTS(IBV_WR_RDMA_WRITE) | VB_POSTS(IBV_WR_RDMA_WRITE_WITH_IMM) |
 			   VB_POSTS(IBV_WR_SEND) | VB_POSTS(IBV_WR_SEND_WITH_IMM) |

@@ -2,7 +2,7 @@
 #ifndef VB_NIC_UC_H
 #define VB_NIC_UC_H
 
-/* What UC has of its own (nic/data/service.h). */
+/* The service table of UC (nic/data/service.h). */
 
 #include "nic/data/service.h"
 

@@ -30,7 +30,7 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 {
 	uint8_t grh[VB_GRH_BYTES];
 
-	/* ibv_create_qp_ex(3): one that sends as another receives nothing. */
+	/* ibv_create_qp_ex(3): a QP with another source QPN receives nothing. */
 	if (qp->special.sqpn != qp->ibv.qp.qp_num) {
 		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
 		return;
@@ -44,7 +44,7 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	vb_batch_heed(batch, qp, vb_ud_request(&qp->resp, pkt, info, grh));
 }
 
-/* A parent domain and the PD behind it are one. */
+/* A parent domain and the PD behind it are equal. */
 static bool same_domain(const struct ibv_pd *a, const struct ibv_pd *b)
 {
 	return a == b || ((const struct vb_pd *)a)->id == ((const struct vb_pd *)b)->id;
@@ -68,7 +68,7 @@ static void address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_
 	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
 }
 
-/* Datagrams go by the way that each one's address asks for, in their order. */
+/* Each datagram takes the way to its address, in order. */
 static void transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	bool more;
@@ -92,8 +92,8 @@ const struct vb_service vb_service_ud = {
 		.rows = VB_ARRAY_LEN(transitions),
 	},
 	/*
-	 * IBA C10-10 leaves it open whether the call or the device finds out about an opcode that a
-	 * datagram cannot have. Devices do, and programs count on that.
+	 * IBA C10-10 leaves open whether the call or the device reports an opcode that datagrams do
+	 * not have. Devices do, and programs rely on it.
 	 */
 	.post = {
 		.opcodes = VB_POSTS(IBV_WR_SEND) | VB_POSTS(IBV_WR_SEND_WITH_IMM),

@@ -2,7 +2,7 @@
 #ifndef VB_NIC_UD_H
 #define VB_NIC_UD_H
 
-/* What UD has of its own (nic/data/service.h). */
+/* The service table of UD (nic/data/service.h). */
 
 #include "nic/data/service.h"
 

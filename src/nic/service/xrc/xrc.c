@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* XRC domains, and what the application holds of receive QPs. */
+/* XRC domains, and the application's handles of receive QPs. */
 
 #include "nic/service/xrc/xrc.h"
 
@@ -21,7 +21,7 @@ static void store_unlock(struct vb_nic *nic)
 	nic->host.xrc->unlock(nic->host.arg);
 }
 
-/* The first domain that is opened brings all there is of XRC. */
+/* The first domain that is opened makes the NIC's part of XRC. */
 static int attach(struct vb_nic *nic)
 {
 	struct vb_xrc *xrc;
@@ -44,7 +44,7 @@ static int attach(struct vb_nic *nic)
 		return err;
 	}
 	vb_lock_init(&xrc->lock, VB_RANK_XRC);
-	/* Whoever had the slot before has died, and perhaps nobody has noticed. */
+	/* The slot's last owner has died, perhaps unnoticed. */
 	store_lock(nic);
 	vb_xrc_collect(xrc->store, xrc->slot);
 	store_unlock(nic);
@@ -120,7 +120,7 @@ int vb_xrcd_close(struct vb_xrcd *xrcd)
 	return 0;
 }
 
-/* --- receive QPs, as the application holds them --- */
+/* --- receive QPs: handles --- */
 
 struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic, const struct vb_service *service)
 {
@@ -158,7 +158,7 @@ static struct vb_qp *handle_make(struct vb_xrcd *xrcd, void *context)
 	return qp;
 }
 
-/* It has its number. */
+/* Enters a handle, which has its number. */
 static void handle_add(struct vb_qp *qp, uint32_t qpn)
 {
 	struct vb_xrc *xrc = atomic_load(&qp->nic->special.xrc);
@@ -190,7 +190,7 @@ int vb_xrc_qp_create(const struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 		return EINVAL;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
 		return EINVAL;
-	/* It neither sends nor has a queue to receive with, and its domain stands for a PD. */
+	/* It neither sends nor has a receive queue, and its domain replaces the PD. */
 	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		return EINVAL;
 	nic = vb_nic_of(xrcd->ibv.context);
@@ -276,7 +276,10 @@ int vb_xrc_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_in
 	return 0;
 }
 
-/* As set_alt_path() and set_migration() in qp_modify.c; *then has been told what is to be kept. */
+/*
+ * As set_alt_path() and set_migration() in qp_modify.c; *then already has the attributes to be
+ * stored.
+ */
 static int plan_migration(struct vb_qp *qp, const struct vb_xrc_attr *now,
 			  const struct ibv_qp_attr *attr, int mask, struct vb_xrc_attr *then)
 {
@@ -394,7 +397,7 @@ void vb_xrc_srq_recall(struct vb_srq *srq)
 	store_unlock(nic);
 }
 
-/* Is that an event of QPs? What is noted may be anything. */
+/* Is it an event of a QP? The log may contain anything. */
 static bool is_event(uint32_t type)
 {
 	return (type >= IBV_EVENT_QP_FATAL && type <= IBV_EVENT_PATH_MIG_ERR) ||
@@ -432,12 +435,12 @@ void vb_xrc_look(struct vb_nic *nic)
 		return;
 	vb_xrc_shadows_look(nic);
 	vb_lock_take(&xrc->lock);
-	/* Once: whoever counts on meanwhile tells the hub, and we look again. */
+	/* Read once: if the count moves on, the hub is told, and we look again. */
 	count = atomic_load(&xrc->store->log.count);
 	if (xrc->seen > count || xrc->seen < vb_xrc_log_first(count))
 		xrc->seen = vb_xrc_log_first(count);
 	for (; xrc->seen < count; xrc->seen++) {
-		/* What was noted here was told here. */
+		/* Events logged by this NIC were given here before. */
 		if (vb_xrc_log_read(&xrc->store->log, xrc->seen, &note) &&
 		    note.slot != xrc->slot && is_event(note.type))
 			tell_handles(xrc, note.qpn, (enum ibv_event_type)note.type);

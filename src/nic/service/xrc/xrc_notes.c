@@ -45,7 +45,7 @@ void vb_xrc_log_add(struct vb_xrc_log *log, const struct vb_xrc_note *note)
 {
 	uint64_t number = atomic_load(&log->count);
 
-	/* Nobody reads this place now. */
+	/* Readers ignore this place now. */
 	vb_torn_write(&log->note[number % VB_XRC_NOTES_MAX], note, sizeof(*note));
 	atomic_store(&log->count, number + 1);
 }

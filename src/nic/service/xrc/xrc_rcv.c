@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* Receive QPs of XRC by their numbers: there is no object of the application's. */
+/* XRC receive QPs by number, without an object of the application. */
 
 #include <errno.h>
 
@@ -65,7 +65,7 @@ int vb_xrc_rcv_leave(struct vb_xrcd *xrcd, uint32_t qpn)
 	return err;
 }
 
-/* What stands for it during a call; false: that domain has no such QP. */
+/* A temporary QP for a call. Returns false if that domain has no such QP. */
 static bool stand_in(struct vb_xrcd *xrcd, uint32_t qpn, struct vb_qp *qp, struct vb_xrc_qp *x)
 {
 	struct vb_nic *nic = nic_of(xrcd);

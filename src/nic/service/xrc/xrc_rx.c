@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Shadows: the responder of one NIC for a receive QP that many NICs drive in turn. Which packet
- * comes next, and how many messages have come, they all read from one word and write there.
+ * Shadows: the responder of one NIC for a receive QP that many NICs serve in turn. They all read
+ * the expected PSN and the message count from one word, and update them there.
  */
 
 #include <stdlib.h>
@@ -27,14 +27,14 @@ static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t q
 		return NULL;
 	}
 	qp->special.xrc->rcv = rcv;
-	qp->special.xrc->seq = 1; /* no one that is read */
+	qp->special.xrc->seq = 1; /* no value that is read */
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	qp->req.transport = qp->resp.transport = VB_XRC;
 	vb_rq_init(&qp->recv.own_rq, 0, 0);
 	qp->recv.rq = &qp->recv.own_rq;
 	qp->ibv.qp.qp_num = qp->special.sqpn = qpn;
-	/* Shared by many, and nobody waits for these two. */
+	/* It is shared by many, and these two events have no receiver. */
 	qp->events.comm_est = qp->events.last_wqe = true;
 	return qp;
 }
@@ -51,14 +51,14 @@ struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn)
 	if (qp)
 		return qp;
 	made = make(nic, rcv, qpn);
-	/* Packets for it may come by the wire and by a ring, and be the first both. */
+	/* The first packets may come by the wire and by a ring at the same time. */
 	if (!made || atomic_compare_exchange_strong(&xrc->shadow[qpn], &qp, made))
 		return made;
 	vb_qp_free(made);
 	return qp;
 }
 
-/* Places for what is kept of READs and atomics; false: no memory, or they are all in use. */
+/* Makes room for answers of READs and atomics. Returns false: no memory, or all are in use. */
 static bool resize(struct vb_resp *resp, uint32_t places)
 {
 	struct vb_resource *ring;
@@ -72,7 +72,7 @@ static bool resize(struct vb_resp *resp, uint32_t places)
 	return true;
 }
 
-/* The QP was made anew, or has been in RESET: whatever was under way is not any more. */
+/* The QP was made anew, or reset: drops what was under way. */
 static void begin_life(struct vb_qp *qp, uint32_t life)
 {
 	vb_qp_flush_recv_locked(qp);
@@ -115,7 +115,7 @@ bool vb_xrc_refresh(struct vb_qp *qp)
 		qp->req.mtu = resp->mtu = 128u << at.attr.path_mtu;
 	resp->min_rnr_timer = at.attr.min_rnr_timer;
 	resp->access = at.attr.qp_access_flags;
-	/* Another's shadow met with an error, and what is in hand here comes to no end. */
+	/* Another NIC's shadow failed, so the message being received here will not end. */
 	if (at.attr.qp_state == IBV_QPS_ERR && resp->has_recv)
 		vb_qp_flush_recv_locked(qp);
 	x->domain = atomic_load(&x->rcv->domain);
@@ -132,8 +132,8 @@ static struct vb_srq *srq_named(const struct vb_qp *qp, const struct vb_pkt *pkt
 }
 
 /*
- * The SRQ that the packet names: receives come from it, and its PD says which keys are good. False:
- * there is none in this domain, or another has the message in hand.
+ * Selects the SRQ that the packet names, which provides receives and whose PD checks keys. Returns
+ * false if the domain has no such SRQ, or another SRQ has the current message.
  */
 static bool aim(struct vb_qp *qp, const struct vb_pkt *pkt)
 {
@@ -146,7 +146,7 @@ static bool aim(struct vb_qp *qp, const struct vb_pkt *pkt)
 		return true;
 	if (qp->resp.message != VB_M_NONE)
 		return false;
-	/* Taken for a message that never came to its end. */
+	/* It was taken for a message that never ended. */
 	if (qp->resp.has_recv)
 		vb_qp_flush_recv_locked(qp);
 	ibv->srq = &srq->ibv;
@@ -155,7 +155,7 @@ static bool aim(struct vb_qp *qp, const struct vb_pkt *pkt)
 	return true;
 }
 
-/* What is owed of READs is fetched with the keys of the SRQ that they named. */
+/* Answers still owed to READs use the keys of the SRQ that these READs named. */
 static bool settle_reads(struct vb_qp *qp, const struct vb_pkt *pkt)
 {
 	const struct ibv_srq *srq = qp->ibv.qp.srq;
@@ -172,8 +172,8 @@ static struct vb_resp_result dropped(void)
 }
 
 /*
- * A READ that was answered is asked for again in the midst of another SRQ's message. The sender may
- * send nothing else before it has this, so it is answered at once, with the keys of its own SRQ.
+ * A READ that was answered is requested again in the middle of another SRQ's message. The sender
+ * may wait for it, so it is answered at once, with the keys of its own SRQ.
  */
 static struct vb_resp_result answer_between(struct vb_qp *qp, const struct vb_pkt *pkt,
 					    const struct vb_op_info *info)
@@ -188,7 +188,7 @@ static struct vb_resp_result answer_between(struct vb_qp *qp, const struct vb_pk
 	qp->ibv.qp.pd = srq->ibv.pd;
 	result = vb_rc_request(resp, pkt, info);
 	vb_qp_transmit_locked(qp);
-	/* What did not get out will be asked for again. */
+	/* What did not leave will be requested again. */
 	resp->done = resp->tail;
 	qp->ibv.qp.pd = pd;
 	return result;
@@ -212,7 +212,10 @@ static struct vb_resp_result request(struct vb_qp *qp, const struct vb_pkt *pkt,
 		resp->epsn = at.epsn;
 		resp->msn = at.msn;
 	}
-	/* Ahead of its turn, and another NIC had the last one: that one may not be through yet. */
+	/*
+	 * It is ahead of its turn, and another NIC had the last packet, which it may still be
+	 * processing.
+	 */
 	if (vb_psn_diff(pkt->psn, at.epsn) > 0 && at.slot && at.slot != own)
 		return dropped();
 	if (aim(qp, pkt))
@@ -224,7 +227,7 @@ static struct vb_resp_result request(struct vb_qp *qp, const struct vb_pkt *pkt,
 	if (resp->epsn == at.epsn && resp->msn == at.msn)
 		return result;
 	at = (struct vb_xrc_at){ .epsn = resp->epsn, .msn = resp->msn, .slot = own };
-	/* Nobody else can have moved it, unless somebody else sends in the sender's name. */
+	/* Another NIC cannot have moved it, unless a forged packet did. */
 	return atomic_compare_exchange_strong(&rcv->word, &word, vb_xrc_word(at)) ? result
 										  : dropped();
 }
@@ -268,12 +271,12 @@ static bool take_middle(struct vb_batch *batch, struct vb_qp *qp, const struct v
 	if (qp->resp.ack_owed)
 		vb_batch_touch(batch, qp);
 	at.epsn = qp->resp.epsn;
-	/* As in request(): if it was moved meanwhile, the next request finds that out. */
+	/* As in request(): if it moved meanwhile, the next request finds out. */
 	atomic_compare_exchange_strong(&rcv->word, &word, vb_xrc_word(at));
 	return true;
 }
 
-/* The shadow has taken one by this lane before. */
+/* The shadow has taken a packet by this lane before. */
 bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_lane *lane,
 		   const struct vb_ring_frame *from)
 {
@@ -321,9 +324,9 @@ void vb_xrc_shadows_look(struct vb_nic *nic)
 
 /*
  * A request of this kind has come through shared memory from that peer (large: in pieces of
- * VB_LANE_MTU_BYTES); NULL: by the wire. Answers leave the way that the last one came, if there is
- * one back. False: it comes too late or too early, since it is cut differently from what is still
- * to be answered, or would have to be answered by the wire in pieces that are too large for that.
+ * VB_LANE_MTU_BYTES); NULL: by the wire. Answers take the way of the last request, if there is one
+ * back. Returns false if it is too late or too early: it has other pieces than requests still to be
+ * answered, or its answer would go by the wire in pieces too large for that.
  */
 static bool comes_by(struct vb_qp *qp, struct vb_peer *peer, bool large, enum vb_kind kind)
 {
@@ -385,14 +388,17 @@ void vb_xrc_peer_gone(struct vb_peer *peer)
 		vb_lock_take(&qp->lock);
 		if (qp->to.peer == peer) {
 			vb_qp_unbind_locked(qp);
-			/* Nobody waits for these, and no wire takes pieces of a ring's size. */
+			/*
+			 * These answers have no receiver, and the wire cannot carry such large
+			 * pieces.
+			 */
 			qp->resp.done = qp->resp.tail;
 		}
 		vb_lock_drop(&qp->lock);
 	}
 }
 
-/* What is owed for messages that this SRQ took is waited for, with no right held. */
+/* Waits for what is owed for messages of this SRQ, with no right held. */
 static void settle(struct vb_xrc *xrc, const struct vb_srq *srq)
 {
 	for (unsigned i = 0; i < VB_XRC_RCVS_MAX; i++) {
@@ -431,7 +437,9 @@ void vb_xrc_srq_leave(struct vb_srq *srq)
 			qp->ibv.qp.pd = NULL;
 			qp->ibv.qp.recv_cq = NULL;
 		}
-		/* In the midst of a batch: those of this SRQ may have come before another's. */
+		/*
+		 * Even during a batch, in which completions of this SRQ may come before another's.
+		 */
 		vb_unacked_give(qp);
 		vb_lock_drop(&qp->lock);
 	}

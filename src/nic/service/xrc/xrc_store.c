@@ -12,14 +12,14 @@
 _Static_assert(sizeof(struct vb_xrc_attr) % 8 == 0 && _Alignof(struct vb_xrc_attr) == 8,
 	       "what vb_torn_write() takes");
 
-/* No process of ours has written that. */
+/* Stands for values that no process of ours writes. */
 static const struct vb_xrc_attr nonsense = {
 	.attr = { .qp_state = IBV_QPS_ERR,
 		  .path_mtu = IBV_MTU_256,
 		  .path_mig_state = IBV_MIG_MIGRATED },
 };
 
-/* Before they are read as what they are: another value of a bool is nobody's to look at. */
+/* Checked before they are used as bool: other values would be undefined behaviour. */
 static bool flags_are_ours(const struct vb_xrc_attr *at)
 {
 	const bool *flags[] = { &at->path.local, &at->has_alt, &at->migration.alt.local,
@@ -35,7 +35,7 @@ static bool flags_are_ours(const struct vb_xrc_attr *at)
 	return true;
 }
 
-/* The bounds that vb_qp_values_check() has; what has not been set yet is 0. */
+/* The bounds of vb_qp_values_check(); unset members are 0. */
 static bool at_is_ours(const struct vb_xrc_attr *at)
 {
 	const struct ibv_qp_attr *attr = &at->attr;
@@ -116,7 +116,7 @@ static void free_if_unneeded(struct vb_xrc_rcv *rcv)
 		rcv_free(rcv);
 }
 
-/* Readers look at seq before and after, so it is odd before the first octet changes. */
+/* Readers compare seq before and after, so it is odd before the first octet changes. */
 static void write_begin(struct vb_xrc_rcv *rcv)
 {
 	atomic_fetch_add(&rcv->seq, 1);
@@ -166,7 +166,7 @@ int vb_xrc_rcv_make(struct vb_xrc_store *store, uint64_t domain, uint16_t slot, 
 	static const struct vb_xrc_attr reset = { .attr.path_mig_state = IBV_MIG_MIGRATED };
 	const uint32_t places = VB_XRC_RCVS_MAX - VB_XRC_INDEX_FIRST;
 
-	/* Going on from the last one: an old packet shall hit no new QP. */
+	/* Continue from the last number: an old packet must not hit a new QP. */
 	for (uint32_t i = 0; i < places; i++) {
 		uint32_t index = VB_XRC_INDEX_FIRST + store->next_rcv++ % places;
 		struct vb_xrc_rcv *rcv = &store->rcv[index];
@@ -318,7 +318,7 @@ bool vb_xrc_collect(struct vb_xrc_store *store, uint16_t slot)
 {
 	bool had = false;
 
-	/* A receive QP stays as long as its domain: it is not the dead process's. */
+	/* A receive QP stays as long as its domain, even if its maker is dead. */
 	for (unsigned i = 0; i < vb_xrc_rcvs(store); i++) {
 		if (atomic_load(&store->rcv[i].domain))
 			store->rcv[i].open[slot] = store->rcv[i].registered[slot] = 0;

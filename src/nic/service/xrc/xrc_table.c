@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What both ends of XRC have of their own (nic/data/service.h). */
+/* The service tables of XRC (nic/data/service.h). */
 
 #include "base/check.h"
 #include "nic/data/qp_extra.h"
@@ -10,7 +10,10 @@
 
 #define NOT_DONE IBV_QP_RATE_LIMIT
 
-/* Some of it is of no use, but perftest gives both ends what either needs, in RTR and in RTS. */
+/*
+ * Some attributes are not needed, but perftest passes those of both ends to either, in RTR and in
+ * RTS.
+ */
 static const struct vb_transition send_transitions[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, T_PKEY | T_PORT | T_ACCESS, 0 },
 	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, T_PKEY | T_PORT | T_ACCESS },
@@ -41,7 +44,7 @@ static const struct vb_transition recv_transitions[] = {
 	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, T_CUR | T_ALT | T_ACCESS | T_RNR_TIMER | T_MIG },
 };
 
-/* It sends requests, and takes none. */
+/* It sends requests, and accepts none. */
 static void send_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
 			 const struct vb_pkt *pkt, const struct vb_op_info *info)
 {
@@ -52,7 +55,7 @@ static void send_request(struct vb_batch *batch, struct vb_qp *qp, const struct 
 	vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
 }
 
-/* IBTA A14: an initiator has no receive queue, and so nothing that goes with one. */
+/* IBTA A14: an initiator has no receive queue, nor anything that goes with one. */
 const struct vb_service vb_service_xrc_send = {
 	.transport = VB_XRC,
 	.traits = VB_AIMS | VB_MIGREQ | VB_RETURNS | VB_IS_ANSWERED,

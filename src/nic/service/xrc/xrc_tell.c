@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What one shadow learns, and all processes are to know. */
+/* What one shadow finds out and all processes have to know. */
 
 #include "nic/service/xrc/xrc_tell.h"
 
@@ -35,7 +35,7 @@ static void store_unlock(struct vb_qp *qp)
 	qp->nic->host.xrc->unlock(qp->nic->host.arg);
 }
 
-/* The QP is in error for all, unless it has been made or reset since. */
+/* Sets the QP to error for all, unless it was made or reset since. */
 static void fail(struct vb_xrc_qp *x)
 {
 	if (x->owes_failure && atomic_load(&x->rcv->life) == x->life)
@@ -77,7 +77,7 @@ void vb_xrc_failed(struct vb_qp *qp)
 	vb_xrc_on_time(qp);
 }
 
-/* For those who have no event channel to hear it from, there is the log: the QP is nobody's. */
+/* The log is for users without an event channel: the QP belongs to no process. */
 void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	qp->special.xrc->owes_events |= 1u << type;
@@ -103,7 +103,10 @@ void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
 
 	if (!store_try(qp))
 		return;
-	/* As it was when the packet was judged? Another NIC may have been told the same. */
+	/*
+	 * Are the attributes as when the packet was checked? Another NIC may have had the same
+	 * packet.
+	 */
 	same = atomic_load(&rcv->seq) == qp->special.xrc->seq;
 	if (same) {
 		vb_xrc_rcv_get(rcv, &at);

@@ -3,9 +3,9 @@
 #define VB_NIC_XRC_TELL_H
 
 /*
- * What one shadow learns, and all processes are to know. The store's lock may be held by another
- * process, which may be stopped, so a locked shadow only tries. What cannot be told at once is told
- * by vb_xrc_on_time(), milliseconds later.
+ * What one shadow finds out and all processes have to know. Another process, which may be stopped,
+ * may hold the store's lock, so a locked shadow only tries. What cannot be told at once is told by
+ * vb_xrc_on_time(), milliseconds later.
  */
 
 #include "nic/data/migrate.h"
@@ -15,19 +15,19 @@ struct vb_qp;
 /* The shadow has gone to the error state, and so does the QP, for all. Shadow locked. */
 void vb_xrc_failed(struct vb_qp *qp);
 
-/* Something happened to the QP. Handles of this process are told at once. Shadow locked. */
+/* An event of the QP. Handles of this process get it at once. Shadow locked. */
 void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type);
 
 /*
- * A packet says how the QP's path migrates: so it does, for all. Not if the store is busy: the
- * peer's next packet says the same. Shadow locked.
+ * A packet says that the QP's path migrates: migrates it for all. Not if the store is busy, since
+ * the peer's next packet says the same. Shadow locked.
  */
 void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step step);
 
-/* Tell what waits to be told. Shadow locked. */
+/* Tells what could not be told before. Shadow locked. */
 void vb_xrc_on_time(struct vb_qp *qp);
 
-/* Note in the store's log what happened to the QP. The store's lock held. */
+/* Writes an event of the QP to the store's log. The store's lock held. */
 void vb_xrc_note(struct vb_qp *qp, enum ibv_event_type type);
 
 #endif

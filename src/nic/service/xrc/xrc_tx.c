@@ -8,7 +8,7 @@
 #include "nic/way/send_ring.h"
 #include "nic/way/way.h"
 
-/* Who that is, is asked as early as can be. */
+/* Looks for the destination's process as early as possible. */
 void vb_xrc_address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
 		    const struct vb_post *post)
 {
@@ -20,7 +20,7 @@ void vb_xrc_address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_
 		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, wqe->remote.srqn, &peer);
 }
 
-/* Was the way back not there yet when pieces of the path MTU were chosen? */
+/* Was there no ring back yet when pieces of the path MTU were chosen? */
 bool vb_xrc_could_do_better(struct vb_qp *qp)
 {
 	return qp->req.mtu != VB_LANE_MTU_BYTES && qp->to.peer &&
@@ -28,8 +28,8 @@ bool vb_xrc_could_do_better(struct vb_qp *qp)
 }
 
 /*
- * To whom its requests go next, and by which way. Nothing is outstanding where that changes, so
- * nothing happens where something is.
+ * Selects the destination of the next requests, and the way to it. Only when nothing is
+ * outstanding.
  */
 static void aim(struct vb_qp *qp)
 {
@@ -65,7 +65,7 @@ static void aim(struct vb_qp *qp)
 		qp->now_ns = vb_nic_now_ns(qp->nic);
 }
 
-/* Does what is next wait until it is known by which way? (way.h) */
+/* Is the way of the next work request still unknown? (way.h) */
 static bool is_awaited(struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
@@ -74,7 +74,7 @@ static bool is_awaited(struct vb_qp *qp)
 	if (!qp->to.path.local || !vb_req_is_between(req) || req->pos.next == req->tail)
 		return false;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
-	/* To whom it sends already, it goes on. */
+	/* If it is for the current destination, the way is known. */
 	if (vb_wqe_is_local(wqe) || wqe->remote.target == qp->special.aimed_slot)
 		return false;
 	return vb_way_is_awaited(qp, wqe->remote.srqn);
