@@ -9,12 +9,12 @@
 #include "nic/way/send.h"
 
 /*
- * Where system calls are the way, up to this much goes by them. Measured, in us until completion,
- * by calls and by the ring to a target that polls: a WRITE of 8 octets 1.1 and 0.7 to 1.1, of
- * 4 KiB 2.0 and 1.2, of 64 KiB 6.2 and 3.6, of 512 KiB 34 and 18; a READ of 8 octets 1.1 and 0.7 to
- * 1.2, of 4 KiB 1.1 and 1.2, of 64 KiB 6.1 and 3.6. To wake a target takes the ring 30 us more. So
- * those that sleep are left alone up to a size, and those that are awake only where nothing is to
- * be gained: they may be awake and do something else.
+ * The limits for system calls. Measured, in us until completion, by calls and by the ring to a
+ * target that polls: a WRITE of 8 octets 1.1 and 0.7 to 1.1, of 4 KiB 2.0 and 1.2, of 64 KiB 6.2
+ * and 3.6, of 512 KiB 34 and 18; a READ of 8 octets 1.1 and 0.7 to 1.2, of 4 KiB 1.1 and 1.2, of 64
+ * KiB 6.1 and 3.6. If the ring has to wake the target, that takes 30 us more. So for a sleeping
+ * target calls are used up to a large size, and for one that is awake only where the ring is not
+ * faster: it may be busy with something else.
  */
 #define ASLEEP_BYTES_MAX 524288u
 #define AWAKE_WRITE_BYTES_MAX 64u
@@ -24,23 +24,23 @@
 #define COPY_BYTES_MAX (16u << 20)
 
 /*
- * Work requests that follow each other more closely than this, without a look at their completions,
- * are a stream, and a ring carries more of those.
+ * Work requests at shorter intervals, without polling for completions, are a stream; a ring has
+ * more throughput for those.
  */
 #define ALONE_NS 10000u
 
 /*
- * How long a revocation waits for an access under way. It takes a millisecond at most, but whoever
- * is about it may have to wait for a processor.
+ * How long a revocation waits for an access under way. An access takes a millisecond at most, but
+ * its thread may have to wait for a CPU.
  */
 #define SETTLE_NS 5000000000u
 #define SETTLE_ROUNDS_MAX 1000000u
 #define SETTLE_SPINS 256u
 
-/* More pieces than this are better off together in a ring. */
+/* More pieces than this are faster in a ring. */
 #define PIECES_MAX 4u
 
-/* What the export says about the memory that a work request is for. */
+/* What the export says about the target memory of a work request. */
 struct target {
 	uint64_t address; /* in the owner's process */
 	uint64_t offset;  /* from the region's first octet */
@@ -67,9 +67,9 @@ static unsigned access_of(const struct vb_wqe *wqe)
 	}
 }
 
-/* --- what the owner says --- */
+/* --- the owner's export --- */
 
-/* Does the QP at the other end grant this to ours? Its PD, or 0. */
+/* Does the QP at the other end grant this access to ours? Returns the id of its PD, or 0. */
 static uint64_t granted_by_qp(const struct vb_export *export, const struct vb_qp *qp,
 			      unsigned access)
 {
@@ -122,7 +122,7 @@ static bool granted_by_key(const struct vb_export *export, const struct vb_wqe *
 				       access);
 }
 
-/* --- memory that is mapped here --- */
+/* --- memory mapped here --- */
 
 static void unmap(struct vb_nic *nic, struct vb_direct_map *map)
 {
@@ -133,7 +133,7 @@ static void unmap(struct vb_nic *nic, struct vb_direct_map *map)
 	*map = (struct vb_direct_map){ .memory = NULL };
 }
 
-/* Where the octet lies that `to` is about; NULL: not within reach of a pointer. */
+/* The address of `to` in our mapping; NULL: not mapped. */
 static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t bytes)
 {
 	struct vb_nic *nic = lane->peer->nic;
@@ -155,16 +155,16 @@ static uint8_t *mapped(struct vb_lane *lane, const struct target *to, uint64_t b
 		if (map->memory)
 			atomic_fetch_add(&nic->peering.direct_maps, 1);
 	}
-	/* What the owner says of its region by now is no reason to leave what is mapped. */
+	/* What is mapped stays valid even if the owner's entry has changed. */
 	if (!map->memory || bytes > map->bytes || to->offset - to->skip > map->bytes - bytes)
 		return NULL;
 	return map->memory + (to->offset - to->skip);
 }
 
 /*
- * As a NIC writes: whoever spins on the last octet finds the others there. A large copy goes in
- * any order, so the end of it is one of its own. (Inlined, gcc warns of the fence under
- * ThreadSanitizer, which has no opinion of copies by a NIC anyway.)
+ * Writes as a NIC does: a reader that spins on the last octet finds all others there. A large copy
+ * has no order, so the end is copied separately. (Not inlined: gcc would warn of the fence under
+ * ThreadSanitizer, which does not matter for copies by a NIC.)
  */
 static __attribute__((noinline)) bool put(uint8_t *to, const uint8_t *from, size_t bytes)
 {
@@ -191,14 +191,14 @@ static bool copy(uint8_t *remote, const struct vb_payload *local, bool write)
 	return true;
 }
 
-/* What it was goes to one place, of eight octets. */
+/* The original value goes to a single piece of eight octets. */
 static bool atomic(uint8_t *remote, const struct vb_payload *local, const struct vb_wqe *wqe)
 {
 	uint64_t orig = 0;
 
 	if ((uintptr_t)remote & 7 || local->count != 1)
 		return false;
-	/* It must not happen twice, so after it nothing can be allowed to fail. */
+	/* It must not be executed twice, so nothing after it may fail. */
 	if (!vb_guard_copy(local->iov[0].iov_base, &orig, sizeof(orig)) ||
 	    !vb_atomic_guarded((uint64_t *)remote, (enum vb_kind)wqe->kind, wqe->remote.swap_add,
 			       wqe->remote.compare, &orig))
@@ -216,7 +216,7 @@ static uint32_t calls_bytes_max(const struct vb_peer *peer, const struct vb_wqe 
 	return wqe->kind == VB_K_WRITE ? AWAKE_WRITE_BYTES_MAX : AWAKE_READ_BYTES_MAX;
 }
 
-/* A work request whose turn it is, alone: nobody waits for a stream of them. */
+/* Is it a single work request whose completion the application waits for, not one of a stream? */
 static bool is_alone(struct vb_qp *qp, bool more)
 {
 	uint64_t now_ns, before_ns = qp->send.direct_ns;
@@ -226,12 +226,12 @@ static bool is_alone(struct vb_qp *qp, bool more)
 	if (atomic_load_explicit(&qp->user.sq_released, memory_order_relaxed) ==
 	    qp->req.tail - qp->req.own.posted)
 		return true;
-	/* Nobody has asked for its completion, or nobody has looked: the time has to tell. */
+	/* Unsignaled, or not polled since: the interval decides. */
 	now_ns = qp->send.direct_ns = vb_nic_now_ns(qp->nic);
 	return now_ns - before_ns >= ALONE_NS;
 }
 
-/* Can system calls be the way? */
+/* Are system calls possible? */
 static bool suits_calls(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 {
 	return qp->nic->host.direct && !vb_wqe_is_atomic(wqe) && wqe->sge_count <= PIECES_MAX &&
@@ -252,7 +252,7 @@ static bool call(struct vb_peer *peer, const struct target *to, const struct vb_
 
 /* --- both --- */
 
-/* Can pointers be the way? A look beforehand, which decides nothing but what to try. */
+/* Are pointers possible? A quick check, which only decides what to try. */
 static bool suits_pointers(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	const struct vb_peer *peer = qp->to.peer;
@@ -262,7 +262,7 @@ static bool suits_pointers(const struct vb_qp *qp, const struct vb_wqe *wqe)
 		VB_EXPORT_GET(key_entry(peer->export, wqe->remote.rkey)->shared) >= 0);
 }
 
-/* The owner waits for us before it takes anything away: once that is so, it stays so. */
+/* Does the owner wait for us before it revokes anything? Once it does, it always will. */
 static bool is_heeded(struct vb_lane *lane)
 {
 	struct vb_direct *direct = &lane->direct;
@@ -293,7 +293,7 @@ static bool access_memory(struct vb_qp *qp, const struct vb_wqe *wqe,
 	return (calls || suits_calls(qp, wqe, more)) && call(qp->to.peer, &to, local, write);
 }
 
-/* Where the data lies that is written or, if we may change what is there, read. */
+/* Finds the local data to be written or, if it may be changed, read into. */
 static bool gather(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_payload *local)
 {
 	for (uint32_t i = 0; i < wqe->sge_count && wqe->kind != VB_K_WRITE; i++) {
@@ -327,14 +327,14 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	vb_lock_take(&lane->direct.lock);
 	done = is_heeded(lane);
 	if (done) {
-		/* A fence: what the export says is looked at after this. */
+		/* A fence: the export is read after this. */
 		atomic_exchange(&lane->tx.shared->direct,
 				(uint64_t)wqe->remote.rkey << 32 | ++lane->direct.count);
 		done = access_memory(qp, wqe, &local, calls, more);
 		atomic_store_explicit(&lane->tx.shared->direct, ++lane->direct.count,
 				      memory_order_release);
 	}
-	/* Not in the statistics at once: threads would meet there. */
+	/* Not in the NIC's statistics at once, where threads would collide. */
 	lane->direct.done += done;
 	vb_lock_drop(&lane->direct.lock);
 	if (!done && qp->user.has_parcels)
@@ -352,13 +352,13 @@ void vb_direct_count(struct vb_lane *lane)
 
 /* --- the owner's side --- */
 
-/* Has the peer left what it was at when its mark was this one, or died? */
+/* Has the peer finished the access that it had marked so, or died? */
 static bool has_left(struct vb_lane *lane, const struct vb_ring_shared *shared, uint64_t seen)
 {
 	return atomic_load(&shared->direct) != seen || atomic_load(&lane->peer->gone);
 }
 
-/* False: it is dead. */
+/* Returns false if the peer is dead. */
 static bool pause_for(struct vb_lane *lane, uint64_t waited_ns)
 {
 	const struct vb_nic_host *host = &lane->peer->nic->host;
@@ -393,7 +393,7 @@ static bool lane_settle(struct vb_lane *lane, uint32_t key, uint64_t begin_ns)
 	const struct vb_ring_shared *shared;
 	uint64_t seen;
 
-	/* What is being set up has a producer who has not begun. */
+	/* A ring being set up has a producer that has not begun. */
 	if (!atomic_load(&lane->peer->has_rx) || !lane->peer->heeded)
 		return true;
 	vb_lock_take(&lane->rx_lock);
@@ -402,7 +402,7 @@ static bool lane_settle(struct vb_lane *lane, uint32_t key, uint64_t begin_ns)
 	seen = atomic_load(&shared->direct);
 	if (!(seen & 1) || (key && seen >> 32 != key))
 		return true;
-	/* It is waited for once. */
+	/* The same access is waited for only once. */
 	if (seen == atomic_load(&lane->unsettled))
 		return !pause_for(lane, SETTLE_NS) || has_left(lane, shared, seen);
 	if (await(lane, shared, seen, begin_ns))
@@ -417,7 +417,7 @@ bool vb_direct_settle(struct vb_nic *nic, struct vb_lane *lane, uint32_t key)
 	uint64_t begin_ns = vb_nic_now_ns(nic);
 	bool settled = true;
 
-	/* Ordered after what was changed in the export. */
+	/* Ordered after the change of the export. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (lane)
 		return lane_settle(lane, key, begin_ns);
@@ -437,7 +437,7 @@ void vb_direct_reset(struct vb_lane *lane)
 	vb_lock_drop(&lane->direct.lock);
 }
 
-/* Does the map's region exist no more? */
+/* Has the mapped region been deregistered? */
 static bool is_stale(const struct vb_peer *peer, const struct vb_direct_map *map)
 {
 	const struct vb_export_key *entry = key_entry(peer->export, map->key);

@@ -8,12 +8,12 @@
 #include "base/guard.h"
 
 /*
- * A payload up to this size is copied before it is summed up: one call for all, and what leaves is
- * right whatever the application writes meanwhile.
+ * A payload up to this size is copied before it is summed: one call for all, and the frame is valid
+ * whatever the application writes meanwhile.
  */
 enum { SMALL_BYTES_MAX = 256 };
 
-/* A thread goes on with the one that it had: that is in its cache. */
+/* A thread prefers the framer that it had last, which is in its cache. */
 static __thread unsigned seat_last __attribute__((tls_model("initial-exec")));
 
 int vb_framers_init(struct vb_nic *nic)
@@ -43,7 +43,7 @@ static bool seat_try(struct vb_framer_seat *seat)
 	return seat->framer;
 }
 
-/* The first is always there, so that is the one to wait for. */
+/* The first framer always exists: wait for that one. */
 static unsigned seat_take(struct vb_nic *nic)
 {
 	for (unsigned i = 0; i < VB_FRAMERS; i++) {
@@ -73,7 +73,7 @@ struct vb_framer *vb_framer_take(const struct vb_qp *qp, uint16_t slot)
 	return f;
 }
 
-/* A claim that no burst left by. */
+/* Gives up a claim without a burst. */
 static void claim_drop(struct vb_framer *f)
 {
 	const struct vb_nic *nic = f->qp->nic;
@@ -103,7 +103,7 @@ const struct vb_burst *vb_framer_burst(struct vb_framer *f)
 	return &f->burst;
 }
 
-/* The first frame says where the burst goes. Drop the claim of a burst that never left. */
+/* The first frame determines the burst's path. Drop the claim of a burst that never left. */
 static void claim_make(struct vb_framer *f, const struct vb_path *path)
 {
 	const struct vb_nic *nic = f->qp->nic;
@@ -114,7 +114,7 @@ static void claim_make(struct vb_framer *f, const struct vb_path *path)
 		nic->host.wire.claim(nic->host.arg, f->slot, path, &f->burst.first_id);
 }
 
-/* Of the frame that comes next. */
+/* The identification of the next frame. */
 static uint16_t id_next(const struct vb_framer *f)
 {
 	return (uint16_t)(f->burst.first_id + f->burst.frames);
@@ -134,8 +134,8 @@ bool vb_framer_fits(const struct vb_framer *f, const struct vb_path *path, uint1
 }
 
 /*
- * Sum and copy. Of what was only just written the sum would have to wait for each octet to get out
- * of the store buffer, so it is taken of the source. False if that cannot be read.
+ * Sums and copies. Summing the copy would wait for the store buffer, so the source is summed.
+ * Returns false if it cannot be read.
  */
 static bool sum_and_copy(uint8_t *room, const struct vb_payload *payload, uint32_t *crc)
 {
@@ -160,7 +160,7 @@ static bool sum_and_copy(uint8_t *room, const struct vb_payload *payload, uint32
 	return true;
 }
 
-/* Small, or certain: copied first, and then summed up as one with the header. */
+/* Small, or `certain`: copies first, then sums the copy together with the header. */
 static bool build_copied(struct vb_framer *f, uint8_t *room, const struct vb_path *path,
 			 const struct vb_payload *payload, uint32_t header, uint32_t frame)
 {
@@ -222,7 +222,7 @@ uint32_t vb_framer_room(const struct vb_framer *f, uint32_t payload_bytes)
 	return (uint32_t)vb_min_u64(n, (VB_LINK_BURST_BYTES_MAX - f->bytes) / frame);
 }
 
-/* A frame in the midst of a message. The guard is entered. */
+/* Builds a frame in the middle of a message. The guard is entered. */
 static void build_middle(const struct vb_framer *f, uint8_t *room, const uint8_t *header,
 			 const struct vb_icrc_run *run, const uint8_t *payload, uint32_t bytes)
 {

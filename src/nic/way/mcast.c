@@ -15,7 +15,7 @@ struct group {
 	struct vb_qp **qp;
 };
 
-/* Who changes anything takes the lock, and for what a packet looks at the rx right as well. */
+/* Changes take the lock and, for what packets look at, the rx right. */
 struct vb_groups {
 	vb_lock lock;
 	uint32_t count;
@@ -39,7 +39,7 @@ static void group_free(struct group *group)
 
 void vb_groups_fini(struct vb_nic *nic)
 {
-	/* Those of QPs that were never destroyed. */
+	/* Groups of QPs that were never destroyed. */
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		struct group *group, *next;
 
@@ -52,7 +52,7 @@ void vb_groups_fini(struct vb_nic *nic)
 	free(nic->special.groups);
 }
 
-/* Where the group is linked in, or would be. */
+/* The place of the group in its list, or where it would be. */
 static struct group **find(struct vb_groups *groups, const uint8_t gid[VB_GID_BYTES])
 {
 	struct group **at;
@@ -77,7 +77,7 @@ static uint32_t place_of(const struct group *group, const struct vb_qp *qp)
 
 /* --- joining --- */
 
-/* The interfaces with an address of the group's family; their number. */
+/* Finds the interfaces with an address of the group's family. Returns their number. */
 static unsigned interfaces(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES],
 			   uint32_t ifindex[VB_GIDS_MAX])
 {
@@ -99,7 +99,7 @@ static unsigned interfaces(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES],
 	return count;
 }
 
-/* ENETUNREACH: nowhere. An interface that has just gone does not matter. */
+/* ENETUNREACH: joined nowhere. An interface that has just gone does not matter. */
 static int join(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 {
 	const struct vb_nic_host *host = &nic->host;
@@ -122,7 +122,7 @@ void vb_groups_rejoin(struct vb_nic *nic)
 
 	vb_lock_take(&groups->lock);
 	for (unsigned i = 0; groups->count && i < BUCKETS; i++) {
-		/* Nobody waits for the answer; what could not be joined is tried next time. */
+		/* Errors are ignored; what could not be joined is tried again next time. */
 		for (struct group *group = groups->bucket[i]; group; group = group->next)
 			join(nic, group->gid);
 	}
@@ -135,7 +135,7 @@ static int check(const struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 {
 	const struct vb_nic_host *host = &qp->nic->host;
 
-	/* ibv_attach_mcast(3): only UD, and a group is what its GID says. */
+	/* ibv_attach_mcast(3): only UD; the GID has to be a group's. */
 	if (!vb_qp_is(qp, VB_GROUPS) || !vb_gid_is_group(gid))
 		return EINVAL;
 	if ((qp->made.create_flags & IBV_QP_CREATE_SOURCE_QPN) || !host->groups)
@@ -143,7 +143,7 @@ static int check(const struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	return host->no_wire ? ENETUNREACH : 0;
 }
 
-/* Room for one more, which packets may look at from then on; NULL: no memory. */
+/* A larger array, for packets to look at from then on; NULL: no memory. */
 static struct vb_qp **grown(const struct group *group)
 {
 	uint32_t size = group->size ? 2 * group->size : 1;
@@ -176,7 +176,7 @@ static int add(struct vb_nic *nic, struct group *group, struct vb_qp *qp)
 	return 0;
 }
 
-/* A group with its first QP, put in its place when all is done. */
+/* Makes a group with its first QP, and enters it when complete. */
 static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID_BYTES],
 		 struct vb_qp *qp)
 {
@@ -197,7 +197,7 @@ static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID
 	if (!err)
 		*at = group;
 	else if (group->count)
-		host->groups->leave(host->arg, gid); /* where it did join */
+		host->groups->leave(host->arg, gid); /* leaves where it did join */
 	vb_lock_drop(&nic->rx);
 	if (!err) {
 		nic->special.groups->count++;
@@ -220,13 +220,13 @@ int vb_group_attach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	at = find(nic->special.groups, gid);
 	if (!*at)
 		err = begin(nic, at, gid, qp);
-	else if (place_of(*at, qp) == (*at)->count) /* not twice: one copy is what it gets */
+	else if (place_of(*at, qp) == (*at)->count) /* a QP is entered once, and gets one copy */
 		err = (*at)->count < VB_GROUP_QPS_MAX ? add(nic, *at, qp) : ENOMEM;
 	vb_lock_drop(&nic->special.groups->lock);
 	return err;
 }
 
-/* Nobody looks at packets meanwhile, so the host may close what they come by. */
+/* With packets kept out, so that the host may close the group's sockets. */
 static void remove_locked(struct vb_nic *nic, struct group **at, uint32_t place)
 {
 	const struct vb_nic_host *host = &nic->host;
@@ -263,7 +263,7 @@ int vb_group_detach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 
 /* --- packets --- */
 
-/* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: what it sent itself. */
+/* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: a packet that the QP itself sent. */
 static bool is_blocked(const struct vb_qp *qp, const struct vb_frame *frame,
 		       const struct vb_pkt *pkt)
 {
@@ -276,7 +276,7 @@ void vb_group_packet(struct vb_batch *batch, const struct vb_frame *frame,
 {
 	const struct group *group = *find(batch->nic->special.groups, frame->path.dst);
 
-	/* IBA 9.6.1: that QPN goes with a group and datagrams only. */
+	/* IBA 9.6.1: that QPN is only for groups and datagrams. */
 	if (!group || info->transport != VB_UD) {
 		vb_batch_count(batch, VB_STAT_DROP_GROUP);
 		return;

@@ -10,16 +10,16 @@
 #include "nic/data/qp.h"
 #include "wire/icrc.h"
 
-/* What a queued datagram costs a receive buffer beside its octets. */
+/* The overhead of a queued datagram in a receive buffer. */
 #define BURST_COST_BYTES 1024u
 #define FRAME_COST_BYTES 64u
 
-/* An answer takes a round trip and, with bad luck, the other side's turn on a processor. */
+/* An answer takes a round trip and, with bad luck, until the other side gets a CPU. */
 #define WAIT_NS 20000000u
 #define FRIEND_TRIES 20
 #define STRANGER_TRIES 3
 
-/* How long a NIC that did not answer is left alone: doubled each time, up to a minute. */
+/* How long a NIC that did not answer is not asked: doubled each time, up to a minute. */
 #define REST_NS 1000000000ull
 #define REST_DOUBLINGS_MAX 6
 
@@ -29,7 +29,7 @@ struct vb_pair {
 	uint8_t dst[VB_GID_BYTES];
 	uint16_t slot;
 
-	/* Octets, counting on from a number that nobody can guess who has not been asked. */
+	/* Octets, counted from a random number that only NICs that were asked know. */
 	uint64_t first, sent, asked, told;
 	uint64_t asked_ns;
 	unsigned tries;
@@ -39,9 +39,9 @@ struct vb_pair {
 };
 
 struct vb_pairs {
-	uint64_t key; /* of this NIC alone: nobody can choose addresses that meet in one place */
-	uint64_t secret[2]; /* what counts begin with comes from it ... */
-	_Atomic uint64_t drawn; /* ... and from how many did so far */
+	uint64_t key; /* secret, so that addresses with the same place cannot be found */
+	uint64_t secret[2]; /* initial counts are drawn from it ... */
+	_Atomic uint64_t drawn; /* ... and how many were */
 	struct vb_pair pair[VB_PAIRS_MAX];
 };
 
@@ -76,8 +76,8 @@ static unsigned hash(uint64_t key, const uint8_t *gid, uint16_t slot)
 }
 
 /*
- * The place of a peer, locked. Peers that meet in one place take turns: whoever comes last has
- * it, and the other starts afresh, which costs it a question.
+ * The place of a peer, locked. Peers with the same place take turns: the last one has it, and the
+ * other starts afresh, which costs a question.
  */
 static struct vb_pair *pair_take(struct vb_nic *nic, const uint8_t *gid, uint16_t slot, bool make)
 {
@@ -129,7 +129,7 @@ static void send_flow(struct vb_nic *nic, uint16_t src_slot, const struct vb_pat
 	vb_icrc_put(frame + sizeof(frame) - 4,
 		    vb_icrc_finish(vb_icrc_header(path, sizeof(frame), 0, frame,
 						  sizeof(frame) - 4)));
-	/* Lost like any other packet, if the link refuses it: it is asked again. */
+	/* If the link refuses it, it is lost as any packet may be, and asked again. */
 	nic->host.wire.tx(nic->host.arg, src_slot, &burst);
 }
 
@@ -145,7 +145,7 @@ static bool may_send(struct vb_nic *nic, struct vb_pair *pair, uint32_t cost, ui
 		return true;
 	if (pair->asked == pair->told || now_ns < pair->asked_ns + WAIT_NS)
 		return false;
-	/* The question or its answer was lost, or nobody is there who would answer. */
+	/* The question or its answer was lost, or the peer does not answer at all. */
 	if (pair->tries < (pair->friend ? FRIEND_TRIES : STRANGER_TRIES)) {
 		pair->asked = pair->told;
 		return false;
@@ -167,13 +167,13 @@ bool vb_pair_admit(struct vb_nic *nic, uint16_t src_slot, const struct vb_burst 
 	uint64_t ask = 0;
 	bool ok;
 
-	/* Of all those in a group nobody is asked: it goes as fast as it goes. */
+	/* A group is not asked: no pacing. */
 	if (vb_gid_is_group(burst->path.dst))
 		return true;
 	pair = pair_take(nic, burst->path.dst, burst->slot, true);
 	ok = may_send(nic, pair, cost, now_ns);
 
-	/* One question at a time: behind a quarter of the window, or when nothing may follow. */
+	/* One question at a time: after a quarter of the window, or when nothing more may leave. */
 	if (pair->asked == pair->told && now_ns >= pair->rest_until_ns &&
 	    (!ok || pair->sent - pair->told >= window_bytes(nic) / 4)) {
 		ask = pair->asked = pair->sent;
@@ -196,7 +196,7 @@ static void answer(struct vb_nic *nic, const struct vb_frame *frame, const struc
 	memcpy(back.src, frame->path.dst, VB_GID_BYTES);
 	memcpy(back.dst, frame->path.src, VB_GID_BYTES);
 	back.hop_limit = 64;
-	/* Anybody may ask, and say that he is whoever he likes. */
+	/* The sender is not authenticated. */
 	vb_path_sport_answer(nic, &back, src_slot, (uint32_t)flow->slot << VB_INDEX_BITS,
 			     VB_STRANGER);
 	send_flow(nic, src_slot, &back, flow->slot, VB_FLOW_TELL, flow->bytes);
@@ -239,12 +239,12 @@ bool vb_pair_rx(struct vb_nic *nic, const struct vb_frame *frame, const struct v
 	pair = pair_take(nic, frame->path.src, flow->slot, false);
 	if (!pair)
 		return false;
-	/* Of what was never asked there is no answer, but from somebody else under its address. */
+	/* An answer to a question never asked is forged. */
 	if (flow->bytes < pair->first || flow->bytes > pair->asked) {
 		vb_lock_drop(&pair->lock);
 		return false;
 	}
-	/* A late answer tells nothing about now, but whom we are dealing with. */
+	/* A late answer says nothing about now, but shows that the NIC is one of ours. */
 	if (flow->bytes > pair->told && flow->bytes <= pair->asked)
 		pair->told = pair->asked = flow->bytes;
 	pair->tries = pair->rests = 0;

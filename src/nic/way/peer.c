@@ -13,8 +13,8 @@
 #include "nic/way/pair.h"
 
 /*
- * Of so many polls that found nothing, one looks at the lanes that are not in use as well. A poll
- * that found something counts less, but it counts: nobody may be kept waiting by others' traffic.
+ * One in so many empty polls also looks at lanes that are not in use. A poll that found something
+ * counts less, but it counts: lanes must not starve because of others' traffic.
  */
 #define SCAN_EVERY 64u
 #define BUSY_SHARE 16u
@@ -124,7 +124,7 @@ void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 	atomic_store_explicit(&peer->has_tx, true, memory_order_release);
 }
 
-/* Only under the lock of a lane with rings that bring something is anything else taken. */
+/* Other locks are taken only under the lock of a lane whose rings are in use. */
 static void rank_set(struct vb_peer *peer, enum vb_lock_rank rank)
 {
 	for (unsigned i = 0; i < VB_RING_LANES; i++)
@@ -155,7 +155,7 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		atomic_store(&peer->lane[i].unsettled, 0);
 	}
 	rank_set(peer, VB_RANK_LANE_RX);
-	/* Whoever revokes something from now on finds these rings, and waits for their producer. */
+	/* From here on a revocation finds these rings, and waits for their producer. */
 	atomic_store(&peer->has_rx, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; i < VB_RING_LANES; i++)
@@ -207,7 +207,7 @@ void vb_peer_bell(struct vb_peer *peer)
 		peer->nic->host.peers->bell(peer->nic->host.arg, peer);
 }
 
-/* What was published before is visible by now: this look at the epoch is the last one needed. */
+/* What was published before is visible by now, so this read of the epoch is final. */
 static void bell_again(struct vb_peer *peer)
 {
 	if (!atomic_load_explicit(&peer->dirty, memory_order_relaxed))
@@ -228,7 +228,10 @@ void vb_lane_tell_room(struct vb_lane *lane)
 
 bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp)
 {
-	/* Ordered against the consumer's store of its tail: one of us sees the other. */
+	/*
+	 * Ordered before reading the consumer's tail, as it reads wants_room after storing it: one
+	 * of both sees the other.
+	 */
 	atomic_store(&lane->tx.shared->wants_room, 1);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (vb_ring_tx_update(&lane->tx))
@@ -263,7 +266,9 @@ void vb_qp_silence(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
 
-	/* Each of clock, pacing and room can set the others: so all of them are stopped at once. */
+	/*
+	 * Timer, pacing and waiting for room can each start the others, so all are stopped at once.
+	 */
 	vb_lock_take(&nic->rx);
 	vb_lock_take(&nic->peering.resume_lock);
 	vb_timer_cancel(nic, qp);
@@ -306,7 +311,7 @@ static bool lane_moved(struct vb_lane *lane)
 	       atomic_load(&lane->peer->gone);
 }
 
-/* The QP that has waited longest, if there is room now. */
+/* Takes out the QP that has waited longest, if there is room now. */
 static struct vb_qp *take_waiting(struct vb_lane *lane)
 {
 	struct vb_qp *qp = NULL;
@@ -323,7 +328,7 @@ static struct vb_qp *take_waiting(struct vb_lane *lane)
 	return qp;
 }
 
-/* Each that waits now gets one turn. */
+/* Gives a turn to each QP that waits now. */
 static void lane_resume(struct vb_lane *lane)
 {
 	uint32_t turns = atomic_load(&lane->waiters);
@@ -338,7 +343,7 @@ static void lane_resume(struct vb_lane *lane)
 
 /* --- progress --- */
 
-/* Send on where there is room again. The resume right keeps the QPs from being destroyed. */
+/* Sends where there is room again. The resume right keeps the QPs from being destroyed. */
 static void resume(struct vb_nic *nic)
 {
 	if (!vb_lock_try(&nic->peering.resume_lock))
@@ -354,7 +359,7 @@ static void resume(struct vb_nic *nic)
 	vb_lock_drop(&nic->peering.resume_lock);
 }
 
-/* From now on the lane is looked at in every poll, in the place of one that was. */
+/* From now on the lane is looked at in every poll, in place of another one. */
 static void make_hot(struct vb_nic *nic, struct vb_lane *lane)
 {
 	unsigned count = atomic_load_explicit(&nic->lanes.count, memory_order_relaxed);
@@ -373,7 +378,7 @@ out:
 	vb_lock_drop(&nic->peering.lock);
 }
 
-/* Tell the producer, who waits or may want to know whether its frames were taken. */
+/* Tells the producer about room: it may wait, or want to know whether its frames were taken. */
 static void tell_idle(struct vb_lane *lane)
 {
 	if (!vb_lock_try(&lane->rx_lock))
@@ -439,7 +444,7 @@ unsigned vb_nic_lanes_poll(struct vb_nic *nic)
 	return got + vb_nic_lanes_scan(nic);
 }
 
-/* Is there anything for us in any lane, frames or room? */
+/* Is there work in any lane, frames or room? */
 static bool has_work(struct vb_nic *nic)
 {
 	for (unsigned i = 0; i < peers_count(nic); i++) {
@@ -514,7 +519,7 @@ void vb_peers_count(struct vb_nic *nic)
 	}
 }
 
-/* --- the end of a peer --- */
+/* --- peers that end --- */
 
 bool vb_peer_hold(struct vb_peer *peer)
 {
@@ -582,7 +587,7 @@ void vb_peer_gone(struct vb_peer *peer)
 	if (atomic_exchange(&peer->gone, true))
 		return;
 	vb_peer_unlist(peer);
-	/* Whoever destroys a QP waits for the rx right before it frees. */
+	/* Destroying a QP takes the rx right before freeing it. */
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
 		struct vb_slot *slot = atomic_load(&nic->leased.slot[i]);
@@ -595,18 +600,20 @@ void vb_peer_gone(struct vb_peer *peer)
 	/* Datagrams wait without holding the peer. */
 	vb_lock_take(&nic->peering.resume_lock);
 	for (unsigned k = 0; k < VB_RING_LANES; k++) {
-		/* Whoever did not see that the peer is gone is in the queue after this. */
+		/*
+		 * A thread that did not see that the peer is gone has entered the queue after this.
+		 */
 		vb_lock_take(&peer->lane[k].tx_lock);
 		vb_lock_drop(&peer->lane[k].tx_lock);
 		lane_resume(&peer->lane[k]);
 	}
 	vb_lock_drop(&nic->peering.resume_lock);
 	vb_segment_look(nic, peer->slot);
-	/* It no longer lives. */
+	/* The reference for its life. */
 	vb_peer_drop(peer);
 }
 
-/* --- birth and death of the table --- */
+/* --- creating and destroying the table --- */
 
 static const struct vb_insiders insiders = {
 	.quiesce = lanes_quiesce,

@@ -4,18 +4,18 @@
 
 /*
  * A peer: another slot under the same hub (or a slot of our own), reached through rings in shared
- * memory. Between one slot of ours and one of another there are VB_RING_LANES rings each way; a QP
- * sends through the lane that its own number picks, so QPs of different threads seldom meet (but
- * see vb_lane_of).
+ * memory. Between one of our slots and one of another there are VB_RING_LANES rings each way. A QP
+ * uses the lane that its own number selects, so QPs of different threads seldom collide (but see
+ * vb_lane_of).
  *
- * The host maps memory and hands it in; the NIC makes, uses and retires the objects. A peer object
- * is never freed before the NIC is, only used again, and what the host mapped for it stays mapped
- * (if only to nothing): so whoever looks at a peer that has just gone looks at valid memory.
+ * The host maps memory and passes it in; the NIC makes, uses and retires the objects. A peer object
+ * is never freed before the NIC, only reused, and its mappings stay valid (if only as zeros): so a
+ * thread that looks at a peer that has just gone reads valid memory.
  *
- * Nobody turns to the kernel to send. Whoever sleeps says so in its export (sleep_epoch is odd),
- * and whoever published something for it then rings its bell, once for each epoch. A producer
- * looks at the epoch without a fence, and therefore may look too early: it looks once more when
- * it next polls, or before it sleeps (`dirty`), and some clock sees to it that one of these comes.
+ * Sending makes no system call. A process that sleeps says so in its export (sleep_epoch is odd),
+ * and a peer that published something for it then rings its bell, once for each epoch. A producer
+ * reads the epoch without a fence, and so may read it too early: it reads it again when it next
+ * polls, or before it sleeps (`dirty`), and a timer makes sure that one of these happens.
  */
 
 #include "base/ring.h"
@@ -27,19 +27,19 @@
 
 struct vb_peer;
 
-/* Messages are cut into pieces of this size: large, and still at home in a cache. */
+/* Messages are cut into pieces of this size: large, and still fitting in a cache. */
 #define VB_LANE_MTU_BYTES 32768u
 
 /*
- * XRC does so only where there is a ring back as well, and says it in bits of the XRCETH that are
- * reserved on a wire: whoever takes the request need not have heard of its sender before. (DC too
- * says it, when it connects: VB_DC_MTU_LARGE.)
+ * XRC does so only if there is also a ring back, and says so in bits of the XRCETH that are
+ * reserved on a wire, since the receiver may not know the sender yet. (DC says so when it connects:
+ * VB_DC_MTU_LARGE.)
  */
 #define VB_LANE_LARGE (1u << 24)
 
 /*
- * Behind the headers of a datagram: the GIDs it comes from and goes to. There is no room for more,
- * but its PSN is for nobody: in that word of the BTH stand traffic class and flow label.
+ * Behind a datagram's headers: its source and destination GIDs. There is no room for more, but the
+ * PSN is not used: that word of the BTH has traffic class and flow label.
  */
 #define VB_LANE_PATH_BYTES (2 * VB_GID_BYTES)
 #define VB_LANE_FLOW_OFFSET VB_BTH_PSN_OFFSET
@@ -47,32 +47,33 @@ struct vb_peer;
 struct vb_lane {
 	struct vb_peer *peer;
 
-	_Alignas(VB_RING_LINE_BYTES) vb_lock tx_lock; /* inside a QP's lock */
+	_Alignas(VB_RING_LINE_BYTES) vb_lock tx_lock; /* taken inside a QP's lock */
 	struct vb_ring_tx tx;
 	struct vb_later_queue waiting; /* QPs for which there was no room */
 	_Atomic uint32_t waiters;	       /* their number */
-	_Atomic uint32_t stuck_tail;	       /* where the consumer was then */
-	bool given_up;		  /* frames were lost because it took none for so long ... */
-	uint32_t given_up_tail;	  /* ... and stood here: until it moves, none waits (raw_tx.c) */
+	_Atomic uint32_t stuck_tail;	       /* the consumer's position then */
+	bool given_up;		  /* frames were lost because it took none for too long ... */
+	uint32_t given_up_tail;	  /* ... at this position: until it moves, none waits (raw_tx.c) */
 
 	_Alignas(VB_RING_LINE_BYTES) struct vb_direct direct;
 
-	_Alignas(VB_RING_LINE_BYTES) vb_lock rx_lock; /* the right to consume; outside QP locks */
+	/* the right to consume; taken outside QPs' locks */
+	_Alignas(VB_RING_LINE_BYTES) vb_lock rx_lock;
 	struct vb_ring_rx rx;
 	uint64_t frames; /* taken, and not yet in the NIC's statistics */
-	_Atomic uint64_t unsettled; /* what `direct` was when we waited for it in vain */
+	_Atomic uint64_t unsettled; /* the value of `direct` for which waiting failed */
 };
 
 struct vb_peer {
 	struct vb_nic *nic;
-	void *run; /* belongs to the host */
+	void *run; /* owned by the host */
 	uint16_t own_slot, slot;
-	_Atomic uint32_t refs; /* QPs bound to it, and one for as long as the process lives */
+	_Atomic uint32_t refs; /* QPs bound to it, and one while the process lives */
 	_Atomic bool has_tx, has_rx;
 	_Atomic bool gone;   /* the process is dead, or has left */
-	_Atomic bool left;   /* ... which is no failure: see vb_peer_gone() */
-	_Atomic bool broken; /* it has written nonsense into a ring: as good as gone */
-	_Atomic bool dirty; /* published since the epoch was last looked at behind a fence */
+	_Atomic bool left;   /* ... by itself: see vb_peer_gone() */
+	_Atomic bool broken; /* it wrote impossible values into a ring: treated as gone */
+	_Atomic bool dirty; /* published since the epoch was last read behind a fence */
 	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
 	const struct vb_export *_Atomic export; /* set with has_tx and with has_rx */
 	_Atomic bool heeded; /* what it says of accesses by itself counts: set before has_rx */
@@ -83,49 +84,48 @@ struct vb_peer {
 
 /* --- for the host (run). Any thread; they take peering.lock, and lanes' locks --- */
 
-/* The live peer for that pair of slots, made if there is none. NULL: no memory, or too many. */
+/* The live peer for this pair of slots, made if necessary. NULL: no memory, or too many. */
 struct vb_peer *vb_peer_get(struct vb_nic *nic, uint16_t own_slot, uint16_t slot);
 
-/* The same, NULL if there is none. */
+/* The same; NULL if there is none. */
 struct vb_peer *vb_peer_find(struct vb_nic *nic, uint16_t own_slot, uint16_t slot);
 
-/* What we send goes here; export stays mapped as long as the peer object is. */
+/* Sets the rings that we send by; export stays mapped as long as the peer object. */
 void vb_peer_tx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
 /*
- * Nobody takes anything out of the peer's rings in between. A peer object that was another's is
- * looked into by whoever polls, at the places where that one stopped: what is mapped for it must
- * not be seen before vb_peer_rx_set().
+ * While paused, nothing is taken from the peer's rings. Needed because pollers look into a reused
+ * peer object at the old positions: new mappings must not be seen before vb_peer_rx_set().
  */
 void vb_peer_rx_pause(struct vb_peer *peer);
 void vb_peer_rx_resume(struct vb_peer *peer);
 
-/* What it sends comes here, from the first frame on; export as above. Paused. */
+/* Sets the rings that it sends by, from the first frame on; export as above. Paused. */
 void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
 /*
- * What reach() called EINPROGRESS has come to this, and the next question is a new one: QPs that
- * have waited for it go on (way.c). Under no lock.
+ * The outcome of a reach() that returned EINPROGRESS; asking again is a new question. QPs that
+ * waited for it continue (way.c). Under no lock.
  */
 void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int rc);
 
 /*
- * XRC and DC answer by the way that a request came, and from within a ring's batch nobody can be
- * asked for that way; and who has the uplink sends to all. wanted: so whoever lets a peer send to
- * us sees to it that we can send to that peer soon. reach: asks for it for all that can send to us,
- * from now on.
+ * XRC and DC answer by the ring of the request, and within a ring's batch a ring cannot be
+ * requested; and a NIC with the uplink sends to all. wanted: is a ring back needed, so that a peer
+ * that may send to us can soon be sent to? reach: requests rings to all that can send to us from
+ * now on.
  */
 bool vb_peers_back_wanted(const struct vb_nic *nic);
 void vb_peers_reach_back(struct vb_nic *nic);
 
-/* Nobody finds it any more: the slot's next owner gets a peer of its own. */
+/* Removes it from the table: the slot's next owner gets a peer of its own. */
 void vb_peer_unlist(struct vb_peer *peer);
 
 /*
- * The other process is gone: what it had published is taken in; then everything that QPs still
- * have outstanding towards it fails with RETRY_EXC_ERR: at once, or, if it left as one should
+ * The other process is gone: takes in what it had published; then everything that QPs have
+ * outstanding towards it fails with RETRY_EXC_ERR: at once or, if it left by itself
  * (vb_nic_farewell) and the QP has a timeout, when the retries are used up.
  */
 void vb_peer_gone(struct vb_peer *peer);
@@ -133,26 +133,26 @@ void vb_peer_gone(struct vb_peer *peer);
 /* --- progress, for the host --- */
 
 /*
- * Take in what has come through lanes that are in use, send on where there is room again. The
- * number of frames. Any thread; two threads share the work. With thousands of calls in vain, looks
- * at all other lanes now and then.
+ * Takes in what has arrived through lanes in use, and sends where there is room again. Returns the
+ * number of frames. Any thread; two threads share the work. One in so many calls also looks at all
+ * other lanes.
  */
 unsigned vb_nic_lanes_poll(struct vb_nic *nic);
 
-/* The same for all lanes there are: after a bell. */
+/* The same for all lanes: after a bell. */
 unsigned vb_nic_lanes_scan(struct vb_nic *nic);
 
 /*
- * A thread is about to sleep: peers are to ring our bell. False if something has come meanwhile:
- * then do not sleep, but take it in. Either way vb_nic_awake() follows, and whoever heard the
- * bell scans after that. Several threads may sleep.
+ * A thread is about to sleep: peers have to ring our bell. Returns false if something has come
+ * meanwhile: then do not sleep, but take it in. In either case vb_nic_awake() follows; a thread
+ * that heard the bell scans after that. Several threads may sleep.
  */
 bool vb_nic_asleep(struct vb_nic *nic);
 void vb_nic_awake(struct vb_nic *nic);
 
 /*
- * The bell was hushed: call this next, and then look at all lanes. Whoever sleeps on may not have
- * heard it, and peers ring once for an epoch only, so this begins another.
+ * Call this after the bell was hushed, and then look at all lanes. Other sleeping threads may not
+ * have heard it, and peers ring once per epoch, so this begins another.
  */
 void vb_nic_heard(struct vb_nic *nic);
 
@@ -162,26 +162,25 @@ void vb_peers_init(struct vb_nic *nic);
 void vb_peers_fini(struct vb_nic *nic);
 
 /*
- * To be asked before QP qpn of ours is connected to one of this host: what vb_peer_known() says
- * behind it. May wait for the hub as long as await() does, some 100 us for the first time, so
- * under no lock. Whoever has died by now is not known any more, though nobody may have heard of it.
+ * Called before our QP qpn is connected to one of this host: vb_peer_known() then has the result.
+ * May wait for the hub as long as await() does, some 100 us the first time, so under no lock. A
+ * peer that has died is no longer known, even if that was not reported yet.
  */
 void vb_peer_reach(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 
 /*
- * The peer that QP qpn of ours sends to, where the destination is an address of this host's. NULL:
- * not through shared memory, or not yet.
+ * The peer for our QP qpn, if the destination is an address of this host. NULL: not through shared
+ * memory, or not yet.
  */
 struct vb_peer *vb_peer_known(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn);
 
-/* As long as it is held, a peer is not used for another slot. False: that has happened. */
+/* While held, a peer object is not reused for another slot. Returns false if it was. */
 bool vb_peer_hold(struct vb_peer *peer);
 void vb_peer_drop(struct vb_peer *peer);
 
 /*
- * The lane by which a QP of that number sends, on either side. What aims goes by a single one: only
- * within a lane does anything stay in order, and there one QP's answer must stay behind another's
- * ACK (acks.h).
+ * The lane that a QP of that number sends by, on either side. XRC and DC all use one lane, since
+ * order is kept only within a lane, and one QP's answer must stay behind another's ACK (acks.h).
  */
 static inline struct vb_lane *vb_lane_of(struct vb_peer *peer, enum vb_transport transport,
 					 uint32_t qpn)
@@ -189,7 +188,7 @@ static inline struct vb_lane *vb_lane_of(struct vb_peer *peer, enum vb_transport
 	return &peer->lane[vb_transport_aims(transport) ? 0 : qpn % VB_RING_LANES];
 }
 
-/* Is there nobody any more to send to? */
+/* Is the peer gone or broken? */
 static inline bool vb_peer_is_lost(const struct vb_peer *peer)
 {
 	return atomic_load_explicit(&peer->gone, memory_order_relaxed) ||
@@ -217,21 +216,21 @@ static inline void vb_peer_published(struct vb_peer *peer)
 }
 
 /*
- * Look once more, behind a fence, whether a peer sleeps that something was published for: for those
- * after whom nobody may come, as a QP that goes and takes its clock along.
+ * Checks again, behind a fence, whether peers sleep that something was published for: for callers
+ * after which no other check may come, such as a QP being destroyed with its timer.
  */
 void vb_peers_look(struct vb_nic *nic);
 
-/* The lane's consumer was told of room, or was not: ring the producer if it waits for that. */
+/* Room was or was not reported to the lane's producer: rings it if it waits for room. */
 void vb_lane_tell_room(struct vb_lane *lane);
 
-/* Queue the QP until the lane has room; false if it has some by now. tx_lock held. */
+/* Queues the QP until the lane has room. Returns false if it has some by now. tx_lock held. */
 bool vb_lane_wait_locked(struct vb_lane *lane, struct vb_qp *qp);
 
-/* The same, tx_lock not held. */
+/* The same with tx_lock not held. */
 bool vb_lane_wait(struct vb_lane *lane, struct vb_qp *qp);
 
-/* Take the QP off the queue it is in, if any. The QP locked, or out of everybody's reach. */
+/* Removes the QP from the queue that it is in, if any. The QP is locked, or unreachable. */
 void vb_lane_unwait(struct vb_qp *qp);
 
 /*
@@ -243,11 +242,11 @@ bool vb_lane_is_overdue(struct vb_qp *qp, uint64_t patience_ns);
 /* Take frames from the lane (receive.c): their number. */
 unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
 
-/* Bring the NIC's statistics up to date; rx_lock held. The other: of all lanes not in use. */
+/* Updates the NIC's statistics; rx_lock held. The other: for all lanes not in use. */
 void vb_lane_count(struct vb_lane *lane);
 void vb_peers_count(struct vb_nic *nic);
 
-/* Take all that was there, waiting for whoever else is at it. */
+/* Takes everything that was there, waiting for other threads that do. */
 void vb_lane_drain(struct vb_lane *lane);
 
 #endif

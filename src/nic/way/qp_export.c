@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What this NIC tells its peers of its QPs (of its keys, mem.c does). */
+/* What peers see of this NIC's QPs (mem.c does the same for keys). */
 
 #include "nic/data/qp.h"
 #include "nic/way/peer.h"
@@ -8,7 +8,7 @@
 #define REMOTE_FETCH (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define REMOTE_ALL (IBV_ACCESS_REMOTE_WRITE | REMOTE_FETCH)
 
-/* What the QP would now let its peer's requests do (IBA 9.7.4), and it need not be told of them. */
+/* What the QP grants its peer at present (IBA 9.7.4) without having to see the request. */
 static unsigned granted(const struct vb_qp *qp)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);
@@ -17,7 +17,7 @@ static unsigned granted(const struct vb_qp *qp)
 	if (!vb_qp_is(qp, VB_IS_REACHED) || !qp->to.peer || vb_peer_is_lost(qp->to.peer) ||
 	    qp->shown.withdrawn)
 		return 0;
-	/* The first request in RTR makes an event, so its owner has to see one. */
+	/* The first request in RTR raises an event, so the QP has to see one. */
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
 	    !(state == IBV_QPS_RTR && qp->events.comm_est))
 		return 0;
@@ -44,7 +44,7 @@ static void entry_write(struct vb_qp *qp, unsigned access)
 	struct vb_export_qp *entry = entry_of(qp);
 	uint32_t seq;
 
-	/* Most QPs have never granted anything, and their entries cost no memory. */
+	/* Most QPs have never granted anything, and their entries take no memory. */
 	if (access == qp->shown.rights || !entry)
 		return;
 	qp->shown.rights = access;
@@ -57,7 +57,9 @@ static void entry_write(struct vb_qp *qp, unsigned access)
 	VB_EXPORT_SET(entry->seq, seq + 2);
 }
 
-/* By the wire, to somebody who may have chosen a ring: he is to know it from us alone. */
+/*
+ * Does it use the wire to a peer that may have chosen a ring? Only our export can tell that peer.
+ */
 static bool goes_by_wire(const struct vb_qp *qp)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);

@@ -6,10 +6,10 @@
 #include "nic/service/eth/segment.h"
 #include "nic/core/export.h"
 
-/* A slot that could not be reached is not asked for again at each datagram. */
+/* A slot that could not be reached is not asked for again within this time. */
 #define REFUSED_NS 100000000u
 
-/* What is to be sent waits that long for the answer, before it goes by the wire. */
+/* How long work requests wait for the answer before they go by the wire. */
 #define HOLD_NS 20000000u
 
 /* --- asking --- */
@@ -26,7 +26,7 @@ static void refused(struct vb_nic *nic, uint16_t slot)
 	atomic_store(&nic->peering.refused_until_ns[slot], vb_nic_now_ns(nic) + REFUSED_NS);
 }
 
-/* Said before it is asked: the answer may be there at once, and takes it back. */
+/* Stored before asking: the answer may come at once, and clears it. */
 static enum vb_way ask(struct vb_nic *nic, uint16_t own_slot, uint16_t slot,
 		       _Atomic uint64_t *asked_ns, uint64_t now_ns)
 {
@@ -66,14 +66,14 @@ enum vb_way vb_way_seek(struct vb_nic *nic, uint32_t qpn, uint32_t dqpn, struct 
 		way = now_ns < until_ns ? VB_WAY_ASKED : VB_WAY_WIRE;
 	else
 		way = ask(nic, own_slot, slot, asked_ns, now_ns);
-	/* There may be an answer by now. */
+	/* The answer may have come by now. */
 	*peer = vb_peer_known(nic, qpn, dqpn);
 	return *peer ? VB_WAY_RING : way;
 }
 
-/* --- waiting, in the queue --- */
+/* --- waiting in the queue --- */
 
-/* Where there is nothing but rings, what has to arrive waits for as long as it takes. */
+/* Without a wire, reliable packets wait for a ring as long as necessary. */
 static bool is_patient(const struct vb_qp *qp)
 {
 	return qp->nic->host.no_wire && vb_transport_aims(qp->req.transport);
@@ -89,7 +89,7 @@ bool vb_way_is_awaited(struct vb_qp *qp, uint32_t dqpn)
 	    vb_peer_known(nic, qp->ibv.qp.qp_num, dqpn))
 		return false;
 	atomic_store(&qp->send.awaits_way, true);
-	/* Ordered: whoever brings the answer sees that we wait, or we see that it is there. */
+	/* Ordered: either the thread with the answer sees that we wait, or we see the answer. */
 	if (!atomic_load(asked_ns)) {
 		atomic_store(&qp->send.awaits_way, false);
 		return false;
@@ -109,7 +109,7 @@ enum vb_way vb_way_choose(struct vb_qp *qp, uint32_t dqpn, struct vb_peer **peer
 	return *peer ? VB_WAY_RING : VB_WAY_WIRE;
 }
 
-/* --- RC and UC: one way for all of a connection --- */
+/* --- RC and UC: one way per connection --- */
 
 void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn)
 {
@@ -147,7 +147,7 @@ static bool is_fresh(const struct vb_qp *qp)
 	       (state == IBV_QPS_RTR || qp->req.una_psn == qp->attr.sq_psn);
 }
 
-/* ... nor anything been sent? */
+/* ... and nothing been sent? */
 static bool is_untouched(const struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;
@@ -156,7 +156,7 @@ static bool is_untouched(const struct vb_qp *qp)
 	       req->una_psn == req->top_psn;
 }
 
-/* After the way has changed: what is queued is cut anew, and sent from the start. */
+/* After a change of way: cuts queued messages anew, and sends them from the start. */
 static void begin(struct vb_qp *qp)
 {
 	uint32_t mtu = qp->to.peer ? VB_LANE_MTU_BYTES : 128u << qp->attr.path_mtu;
@@ -173,7 +173,7 @@ static void begin(struct vb_qp *qp)
 	vb_export_qp_locked(qp);
 }
 
-/* What comes by the other way is cut differently. */
+/* Packets by the other way have another size. */
 static void hear(struct vb_qp *qp, uint32_t mtu)
 {
 	if (qp->resp.mtu == mtu)
@@ -184,7 +184,7 @@ static void hear(struct vb_qp *qp, uint32_t mtu)
 
 bool vb_way_heeds_wire(struct vb_batch *batch, struct vb_qp *qp)
 {
-	/* Anybody on this host could send such a packet, but not write into the peer's export. */
+	/* Any process of this host could send such a packet, but not write to the peer's export. */
 	if (!vb_export_says_wire(qp->to.peer->export, qp->to.dqpn, qp->ibv.qp.qp_num))
 		return false;
 	if (qp->req.transport == VB_UC) {
@@ -199,7 +199,7 @@ bool vb_way_heeds_wire(struct vb_batch *batch, struct vb_qp *qp)
 	return true;
 }
 
-/* It goes by the wire and could go through rings. */
+/* It uses the wire and could use rings. */
 static bool may_bind(const struct vb_qp *qp, struct vb_peer *peer)
 {
 	return !qp->to.peer && qp->to.path.local && qp->to.dqpn >> VB_INDEX_BITS == peer->slot &&
@@ -233,7 +233,7 @@ bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb
 		bind(qp, peer);
 		return qp->lane.rx == lane;
 	}
-	/* By the wire: it shall send all of that again, and as we do. */
+	/* Makes the peer send everything again, by the wire as we do. */
 	vb_rc_ask_again(&qp->resp);
 	vb_batch_touch(batch, qp);
 	return false;
@@ -241,7 +241,7 @@ bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb
 
 /* --- the answer --- */
 
-/* Whoever destroys a QP waits for the rx right before it frees. */
+/* Destroying a QP takes the rx right before freeing it. */
 static void qp_answered(struct vb_qp *qp, struct vb_peer *peer)
 {
 	bool connects = vb_qp_is(qp, VB_CONNECTS);
@@ -285,9 +285,9 @@ void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int 
 	vb_lock_drop(&nic->rx);
 }
 
-/* --- the end --- */
+/* --- ending --- */
 
-/* A process may end amid a call of ours, in a signal handler: nobody is waited for. */
+/* A process may exit within a call of ours, in a signal handler: waits for no lock. */
 static void qp_finish(struct vb_qp *qp)
 {
 	if (!atomic_load(&qp->send.awaits_way) || !vb_lock_try(&qp->lock))
@@ -298,7 +298,7 @@ static void qp_finish(struct vb_qp *qp)
 	vb_lock_drop(&qp->lock);
 }
 
-/* All that was asked from that slot is answered, or has been waited for in vain. */
+/* All questions for that slot are answered, or waited for without success. */
 static void slot_finish(struct vb_nic *nic, unsigned own)
 {
 	const struct vb_slot *slot =
