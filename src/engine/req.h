@@ -26,14 +26,15 @@
 struct vb_req_pos {
 	uint32_t next;	       /* the work request that next_psn belongs to */
 	uint32_t next_psn;
-	uint32_t fetches;      /* READ requests and atomics on their way since una_psn */
-	uint32_t since_ackreq; /* packets since one that asked for an acknowledgement */
-	uint32_t target;       /* XRC, DC: where all goes that is on its way (vb_wqe.remote) */
+	uint32_t fetches;      /* READs and atomics in flight since una_psn */
+	uint32_t since_ackreq; /* packets since the last one that requested an acknowledgement */
+	/* XRC, DC: the destination of all packets in flight (vb_wqe.remote) */
+	uint32_t target;
 };
 
 /*
- * Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. Where they are those of
- * packets, the limit is a PSN, and packets wait.
+ * Credits (IBA 9.7.7.2): messages with an SSN beyond the limit wait. With packet credits the limit
+ * is a PSN, and packets wait.
  */
 struct vb_req_credits {
 	uint32_t limit;
@@ -41,24 +42,24 @@ struct vb_req_credits {
 	bool of_packets;
 };
 
-/* Work requests without a packet that were carried out, and wait for those before them. */
+/* Work requests without a packet that were carried out, and complete after those before them. */
 struct vb_req_local {
-	uint32_t next; /* if any are done: behind the last of them */
+	uint32_t next; /* if done is not 0: the index behind the last of them */
 	uint16_t done;
 };
 
-/* The host's own work requests, of which the application knows nothing: how many ever. */
+/* The host's own work requests, which the application does not see: counted from the start. */
 struct vb_req_own {
 	uint32_t posted, done;
 };
 
-/* A local fault that was met on sending: reported when all before it is done. */
+/* A local fault found when sending: reported when everything before it is done. */
 struct vb_req_fault {
 	enum ibv_wc_status status;
 	uint32_t index;
 };
 
-/* To send again what nobody answers. */
+/* Retransmission. */
 struct vb_req_retry {
 	uint8_t timeout;	  /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
 	uint8_t count, rnr_count; /* how often: retry_cnt, rnr_retry */
@@ -70,17 +71,17 @@ struct vb_req_retry {
 	uint64_t rnr_until_ns;
 };
 
-/* Packets on their way: how many there may be, and how many there should. */
+/* Packets in flight: the bound, and the present window. */
 struct vb_req_flight {
 	uint32_t max;
 	uint32_t window, threshold;
-	uint32_t grow; /* acknowledged packets towards one more of window */
+	uint32_t grow; /* acknowledged packets counted towards enlarging the window by one */
 };
 
 struct vb_req_clock {
 	uint64_t progress_ns; /* when una_psn last moved, or the first packet left */
-	uint64_t resend_ns;   /* when to send again, VB_NEVER_NS: nothing on its way */
-	uint64_t sent_ns;     /* when something last left */
+	uint64_t resend_ns;   /* when to retransmit, VB_NEVER_NS: nothing in flight */
+	uint64_t sent_ns;     /* when the last packet left */
 	uint32_t watched_psn; /* una_psn when vb_rc_watch was called */
 };
 
@@ -103,7 +104,7 @@ struct vb_req {
 	uint32_t head, tail;
 	struct vb_req_pos pos;
 	uint32_t una_psn;
-	uint32_t top_psn;  /* one past the highest PSN that was ever sent */
+	uint32_t top_psn;  /* one past the highest PSN ever sent */
 	uint32_t post_psn; /* for the next work request */
 	uint32_t post_ssn;
 
@@ -121,9 +122,9 @@ struct vb_req {
 enum vb_req_outcome {
 	VB_REQ_NOTHING,
 	VB_REQ_MOVED,  /* there may be more to send now */
-	VB_REQ_MIGRATE, /* as MOVED, by the other path: retries by this one are used up */
-	VB_REQ_STALE,  /* the answer was none to anything: drop it */
-	VB_REQ_FAILED, /* a completion with an error was produced: the QP goes to error */
+	VB_REQ_MIGRATE, /* as MOVED, by the other path: the retries on this one are used up */
+	VB_REQ_STALE,  /* the answer matches nothing: drop it */
+	VB_REQ_FAILED, /* a work request completed in error: the QP goes to error */
 };
 
 /* On the way to RTS (and to RTR for mtu): resets everything but the queue's memory. */

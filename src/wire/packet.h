@@ -33,7 +33,7 @@ struct vb_pkt_reth {
 struct vb_pkt_atomic {
 	uint64_t swap_add;
 	uint64_t compare;
-	uint64_t orig; /* AtomicAckETH: what was there */
+	uint64_t orig; /* AtomicAckETH: the original value */
 };
 
 struct vb_pkt_aeth {
@@ -49,10 +49,10 @@ struct vb_pkt_flush {
 
 /* DCETH, and the key of DCKEY */
 struct vb_pkt_dceth {
-	uint64_t connection; /* its number: a later one of the same DCI has a higher one */
+	uint64_t connection; /* later ones of the same DCI have higher numbers */
 	uint64_t key;
 	uint32_t start_psn; /* the connection's first */
-	uint8_t mtu_code;   /* 3 bits: by what its sender cuts messages (nic/service/dc/dc.h) */
+	uint8_t mtu_code;   /* 3 bits: the size of its sender's pieces (nic/service/dc/dc.h) */
 };
 
 struct vb_pkt {
@@ -72,14 +72,14 @@ struct vb_pkt {
 	struct vb_pkt_reth reth; /* va and rkey also of AtomicETH */
 	struct vb_pkt_atomic atomic;
 	struct vb_pkt_aeth aeth;
-	uint32_t imm_be; /* ImmDt: in network order, as struct ibv_wc has it */
+	uint32_t imm_be; /* ImmDt: in network order, as in struct ibv_wc */
 	uint32_t inv_rkey; /* IETH */
 	uint32_t qkey;	   /* DETH */
 	uint32_t sqpn;	   /* DETH; also of DCETH: the DCI */
 	uint32_t srqn;	   /* XRCETH */
 	struct vb_pkt_flush flush;
 	struct vb_pkt_dceth dceth;
-	/* Behind the headers: within the frame that was parsed, without pad. */
+	/* After the headers: points into the parsed frame, without pad. */
 	const uint8_t *payload;
 	uint32_t payload_bytes;
 };
