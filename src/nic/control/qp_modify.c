@@ -250,7 +250,7 @@ static uint32_t mtu_bytes(struct vb_qp *qp, enum vb_transport transport)
 {
 	if (vb_qp_is(qp, VB_WHOLE))
 		return VB_MESSAGE_BYTES_MAX;
-	/* XRC and DC choose their way with what is next in the queue, and may have (send.c). */
+	/* XRC and DC choose their way by the next request, and may have done so (send.c). */
 	if (qp->to.peer && (!vb_transport_aims(transport) || qp->req.mtu == VB_LANE_MTU_BYTES))
 		return VB_LANE_MTU_BYTES;
 	return 128u << (transport == VB_UD ? port_mtu(qp) : qp->attr.path_mtu);

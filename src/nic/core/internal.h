@@ -69,7 +69,7 @@ struct vb_framer_seat {
 	struct vb_framer *framer;
 };
 
-/* What it says it is. */
+/* What the NIC reports about itself. */
 struct vb_nic_identity {
 	uint64_t guid_be;
 	const struct vb_persona *persona;
@@ -78,61 +78,62 @@ struct vb_nic_identity {
 
 /* The slots leased so far (slots.h). */
 struct vb_nic_leased {
-	vb_lock lock; /* who leases the next; outside the NIC's */
+	vb_lock lock; /* held to lease a slot; taken before the NIC's */
 	_Atomic(struct vb_slot *) slot[VB_SLOTS_PER_NIC_MAX];
 	unsigned count;
 };
 
-/* How many objects there are. */
+/* Numbers of objects. */
 struct vb_nic_counts {
 	_Atomic uint32_t pds, cqs, srqs, ahs, qps, tds, counters;
 };
 
-/* The numbers that the last of their kind got. */
+/* The last numbers assigned. */
 struct vb_nic_ids {
 	_Atomic uint64_t pd_last;
 	_Atomic uint64_t family_last;
 	_Atomic uint32_t srq_last;
-	uint32_t pd_next; /* where the next PD may be entered */
+	uint32_t pd_next; /* where to look for a free PD entry */
 };
 
 struct vb_nic_handles {
 	struct vb_handles pds, mrs, dms;
 };
 
-/* QPs and CQs that want to run later. */
+/* Work for later: timers, QPs held back by pacing, delayed ACKs. */
 struct vb_nic_later {
 	struct vb_timers timers;
-	struct vb_timer *(*timer_of)(struct vb_qp *qp); /* set by whoever makes QPs */
+	struct vb_timer *(*timer_of)(struct vb_qp *qp); /* set when QPs can be made */
 	vb_lock held_lock;
 	struct vb_later_queue held; /* QPs that pacing holds back (held_lock) */
 	struct vb_later_queue acks; /* QPs whose ACKs wait (rx right) */
 	_Atomic uint64_t acks_due_ns;
 };
 
-/* Frames, to and from the wire. */
+/* For frames to and from the wire. */
 struct vb_nic_wire {
 	struct vb_framer_seat framers[VB_FRAMERS]; /* framer.h */
 	struct vb_pairs *pairs;			   /* pair.h */
 	_Atomic uint32_t rx_buffer_bytes;
-	uint16_t id_first; /* that the last batch of frames began with (rx right) */
+	uint16_t id_first; /* first identification of the last batch of frames (rx right) */
 };
 
-/* Whom we share rings with (peer.h). */
+/* Peers on this host, which share rings with us (peer.h). */
 struct vb_nic_peering {
 	vb_lock lock;	     /* free; additions to all and to lanes.hot */
-	vb_lock resume_lock; /* the right to send on for QPs that waited; outside QP locks */
+	vb_lock resume_lock; /* the right to resume QPs that waited; taken before QPs' locks */
 	struct vb_peer *free;
-	_Atomic(struct vb_peer *) all[VB_PEERS_MAX]; /* that were ever used */
+	_Atomic(struct vb_peer *) all[VB_PEERS_MAX]; /* all that were ever used */
 	_Atomic unsigned count;
-	_Atomic uint32_t direct_maps; /* regions of peers' that are mapped */
+	_Atomic uint32_t direct_maps; /* mapped regions of peers */
 	_Atomic(struct vb_peer *) at[VB_SLOTS_PER_NIC_MAX][VB_SLOTS]; /* those alive */
-	_Atomic uint64_t refused_until_ns[VB_SLOTS]; /* cannot be reached: not asked for before */
-	/* An answer is under way, and worth waiting for until then; 0: none is (way.h). */
+	/* unreachable: not asked for before this time */
+	_Atomic uint64_t refused_until_ns[VB_SLOTS];
+	/* An answer is expected, and worth waiting for until then; 0: none (way.h). */
 	_Atomic uint64_t asked_until_ns[VB_SLOTS_PER_NIC_MAX][VB_SLOTS];
 };
 
-/* Lanes that are in use: looked at in every poll. */
+/* Lanes in use: every poll reads them. */
 struct vb_nic_lanes {
 	_Atomic(struct vb_lane *) hot[VB_HOT_MAX];
 	_Atomic unsigned count;
@@ -140,7 +141,7 @@ struct vb_nic_lanes {
 	_Atomic uint32_t waiters; /* QPs that wait for room in a ring */
 };
 
-/* Threads that have to be woken by a bell. */
+/* Threads that sleep until a bell. */
 struct vb_nic_sleep {
 	vb_lock lock;
 	uint32_t sleepers;
@@ -153,15 +154,15 @@ struct vb_nic_special {
 	struct vb_rwqs rwqs;
 	_Atomic(struct vb_segment_port *) segment; /* NULL: no RAW_PACKET QP yet (segment.h) */
 	_Atomic(struct vb_xrc *) xrc; /* NULL: no XRC domain was ever opened (xrc.h) */
-	vb_lock xrc_lock;	      /* who makes the next */
-	_Atomic bool has_targets;     /* of DC: there was one */
+	vb_lock xrc_lock;	      /* held to make xrc or segment */
+	_Atomic bool has_targets;     /* a DC target existed */
 };
 
 struct vb_nic {
 	struct vb_nic_host host;
 	struct vb_export *export; /* what peers see of us */
-	void *own_export;	  /* where it lies, if the host has no memory for it */
-	vb_lock lock;		  /* contexts, counts, which numbers are taken */
+	void *own_export;	  /* its memory, if the host provides none */
+	vb_lock lock;		  /* contexts, counts, the numbers in use */
 	vb_lock rx;		  /* the rx right */
 	const struct vb_insiders *insiders; /* quiesce.h */
 	struct vb_ctx *ctxs;

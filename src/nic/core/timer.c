@@ -161,7 +161,7 @@ struct vb_timer *vb_timer_take(struct vb_nic *nic, uint64_t now_ns)
 
 uint64_t vb_nic_deadline_ns(const struct vb_nic *nic)
 {
-	/* Ordered against what the caller says of its sleep before it asks (run/progress.c). */
+	/* Ordered after what the caller published about its sleep (run/progress.c). */
 	return vb_min_u64(atomic_load(&nic->later.timers.first_ns),
 			  atomic_load(&nic->later.acks_due_ns));
 }

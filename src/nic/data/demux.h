@@ -3,9 +3,9 @@
 #define VB_NIC_DEMUX_H
 
 /*
- * From a packet to the QP that it is for, whatever way it came (nic/way/receive.c). A batch of
- * packets holds the lock of one QP at a time; what QPs owe is sent when the batch is through. The
- * caller has the right to take in what it takes in (the rx right, a lane's rx_lock).
+ * Gives packets of either way to their QPs (nic/way/receive.c). A batch of packets holds the lock
+ * of one QP at a time; what QPs owe is sent at the end of the batch. The caller holds the right to
+ * receive (the rx right, or a lane's rx_lock).
  */
 
 #include "nic/data/qp.h"
@@ -42,14 +42,14 @@ static inline bool vb_qpn_is_shared(uint32_t qpn)
 	return qpn < VB_INDICES;
 }
 
-/* Does it come from where the QP sends to, and to where it sends from? */
+/* Did the packet come by the QP's path, in the other direction? */
 static inline bool vb_qp_path_fits(const struct vb_qp *qp, const struct vb_path *came)
 {
 	return memcmp(came->src, qp->to.path.dst, VB_GID_BYTES) == 0 &&
 	       memcmp(came->dst, qp->to.path.src, VB_GID_BYTES) == 0;
 }
 
-/* Whom a packet is for, a shadow of XRC among them (xrc.h); NULL: nobody. */
+/* Finds the QP of a packet, which may be an XRC shadow (xrc.h); NULL: none. */
 struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn);
 
 /* Lock this QP, and no other; NULL: none. */

@@ -200,10 +200,10 @@ static inline bool vb_qp_wants_to_send(const struct vb_qp *qp)
 /* Allocates the send queue, at the first post. 0 or ENOMEM. */
 int vb_qp_sq_make(struct vb_qp *qp);
 
-/* Send all that is owed and all that may be sent (send.c). */
+/* Sends all that is owed and all that may be sent (send.c). */
 void vb_qp_transmit_locked(struct vb_qp *qp);
 
-/* On the way to RTR: this peer is where it sends to, through shared memory (way.c). */
+/* During the change to RTR: binds the QP to this peer, its destination (way.c). */
 void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
 void vb_qp_unbind_locked(struct vb_qp *qp);
 

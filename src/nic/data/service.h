@@ -3,10 +3,10 @@
 #define VB_NIC_SERVICE_H
 
 /*
- * What differs between the kinds of queue pairs: RC, UC, UD, both ends of XRC, both of DC, those of
- * Ethernet frames. Each has one constant table, in the folder of its service; a QP has its table
- * from creation on (nic/service/services.c), and nothing outside the services asks of what type it
- * is. What is NULL or 0 in a table is as with RC.
+ * What differs between the kinds of queue pairs: RC, UC, UD, both ends of XRC, both of DC, and
+ * Ethernet. Each has one constant table in the folder of its service. A QP gets its table at
+ * creation (nic/service/services.c), and only services ask for a QP's type. NULL or 0 in a table
+ * means: as for RC.
  */
 
 #include <infiniband/verbs.h>
@@ -92,8 +92,8 @@ struct vb_service_modify {
 
 /* Receiving. QP held by the batch. */
 struct vb_service_receive {
-	uint8_t transport; /* enum vb_transport: of the packets that it admits */
-	/* Judge a packet and give it to the QP, instead of what receive.c does. */
+	uint8_t transport; /* enum vb_transport: of accepted packets */
+	/* Checks a packet and gives it to the QP, instead of receive.c. */
 	void (*take)(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
 		     const struct vb_pkt *pkt, const struct vb_op_info *info);
 	/*

@@ -48,7 +48,7 @@ static int foreign_pd(struct vb_ctx *ctx, struct vb_pd *pd)
 	atomic_fetch_add(&pd->foreign->refs, 1);
 	pd->handle.free = foreign_pd_free;
 	vb_handle_add(&nic->handles.pds, &pd->handle);
-	/* It cannot be imported from us, and there is nothing here to be destroyed. */
+	/* It cannot be imported from us, and there is no object here to destroy. */
 	vb_handle_kill(&nic->handles.pds, &pd->handle);
 	return 0;
 }

@@ -50,7 +50,7 @@ int vb_pairs_init(struct vb_nic *nic, uint64_t seed)
 	nic->wire.pairs = calloc(1, sizeof(*nic->wire.pairs));
 	if (!nic->wire.pairs)
 		return ENOMEM;
-	/* Others see what comes of it, and learn nothing of the seed, nor of keys. */
+	/* Derived values are visible to others, but reveal neither the seed nor keys. */
 	nic->wire.pairs->secret[0] = seed;
 	nic->wire.pairs->secret[1] = 1;
 	nic->wire.pairs->key = vb_prf(nic->wire.pairs->secret, 0);
@@ -93,7 +93,7 @@ static struct vb_pair *pair_take(struct vb_nic *nic, const uint8_t *gid, uint16_
 	pair->used = true;
 	pair->slot = slot;
 	memcpy(pair->dst, gid, VB_GID_BYTES);
-	/* It never goes round. */
+	/* It never wraps. */
 	pair->first =
 		vb_prf(nic->wire.pairs->secret, 1 + atomic_fetch_add(&nic->wire.pairs->drawn, 1)) >>
 		1;

@@ -469,7 +469,7 @@ bool vb_nic_asleep(struct vb_nic *nic)
 {
 	vb_lock_take(&nic->sleep.lock);
 	nic->sleep.sleepers++;
-	/* Odd, and ordered before the looks at what peers have published. */
+	/* Odd, and ordered before reading what peers have published. */
 	atomic_fetch_or(&nic->export->sleep_epoch, 1);
 	vb_lock_drop(&nic->sleep.lock);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -479,7 +479,7 @@ bool vb_nic_asleep(struct vb_nic *nic)
 void vb_nic_awake(struct vb_nic *nic)
 {
 	vb_lock_take(&nic->sleep.lock);
-	/* Where others sleep on, a new epoch: the bell was rung for this one perhaps. */
+	/* If others still sleep, a new epoch, as the bell may have been rung for the old one. */
 	atomic_fetch_add(&nic->export->sleep_epoch, --nic->sleep.sleepers ? 2 : 1);
 	vb_lock_drop(&nic->sleep.lock);
 }

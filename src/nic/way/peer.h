@@ -76,7 +76,7 @@ struct vb_peer {
 	_Atomic bool dirty; /* published since the epoch was last read behind a fence */
 	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
 	const struct vb_export *_Atomic export; /* set with has_tx and with has_rx */
-	_Atomic bool heeded; /* what it says of accesses by itself counts: set before has_rx */
+	_Atomic bool heeded; /* its marks of direct accesses count: set before has_rx */
 	bool is_listed; /* in nic->peering.all: from its first use on, for ever */
 	struct vb_peer *free_next;
 	struct vb_lane lane[VB_RING_LANES];
@@ -203,7 +203,7 @@ static inline bool vb_lane_is_lost(struct vb_lane *lane)
 	return vb_peer_is_lost(lane->peer);
 }
 
-/* Ring, if the other side sleeps. */
+/* Rings if the other side sleeps. */
 void vb_peer_bell(struct vb_peer *peer);
 
 /* Something was published. Needs no lock. */
@@ -234,12 +234,12 @@ bool vb_lane_wait(struct vb_lane *lane, struct vb_qp *qp);
 void vb_lane_unwait(struct vb_qp *qp);
 
 /*
- * What is next waits for room, and nobody answers for it: has it waited so long that it counts as
- * lost? If not, the QP is looked at again. Who gets room sets lane_stuck_ns to 0. QP locked.
+ * The next packet, which no peer acknowledges, waits for room: so long that it counts as lost? If
+ * not, the QP's turn comes again. With room, the caller sets lane_stuck_ns to 0. QP locked.
  */
 bool vb_lane_is_overdue(struct vb_qp *qp, uint64_t patience_ns);
 
-/* Take frames from the lane (receive.c): their number. */
+/* Takes frames from the lane (receive.c). Returns their number. */
 unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
 
 /* Updates the NIC's statistics; rx_lock held. The other: for all lanes not in use. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The way in. A frame of the wire has an ICRC, and says whom it is from; what a ring brings is from
- * one peer. Both come to receive(), but for the commonest: take() and take_batch() say which.
+ * Receiving. A frame of the wire has an ICRC and names its source; a ring brings packets of one
+ * peer. Except for the commonest packets, both are given to receive(), by take() and take_batch().
  */
 
 #include "base/psn.h"
@@ -22,11 +22,11 @@
 #define BATCH_FRAMES_MAX 8u
 #define BATCH_BYTES_MAX (256u << 10)
 
-/* --- whichever way it came --- */
+/* --- for both ways --- */
 
 /*
- * A QP that is connected hears its peer only, from its address, and not beside shared memory (but
- * see way.h).
+ * A connected QP accepts packets of its peer only, from its address, and not in addition to shared
+ * memory (but see way.h).
  */
 static bool is_from_peer_by_wire(struct vb_batch *batch, struct vb_qp *qp,
 				 const struct vb_frame *frame, const struct vb_pkt *pkt,
@@ -56,7 +56,7 @@ static bool is_from_peer_by_lane(struct vb_batch *batch, struct vb_qp *qp,
 	return true;
 }
 
-/* From a packet to its QP. from->frame: of a datagram too, wherever it came from. */
+/* Gives a packet to its QP. from->frame is also set for datagrams from rings. */
 static void receive(struct vb_batch *batch, const struct vb_from *from, const struct vb_pkt *pkt,
 		    const struct vb_op_info *info)
 {
@@ -91,8 +91,8 @@ static void release_held(struct vb_batch *batch)
 }
 
 /*
- * Identifications begin at 0 in each batch, or count on from batch to batch
- * (link/udp_counted.h): it is likely to be as it was with the last one.
+ * Identifications begin at 0 in each batch, or continue from the last batch (link/udp_counted.h):
+ * this one is probably as in the last batch.
  */
 static bool icrc_fits(struct vb_nic *nic, const struct vb_frame *frame)
 {
@@ -115,12 +115,12 @@ static bool icrc_is_right(struct vb_batch *batch, const struct vb_frame *frame)
 	return false;
 }
 
-/* Between NICs, for no QP: true if it was such a frame. */
+/* Handles frames between NICs, which are for no QP. Returns true if it was one. */
 static bool take_flow(struct vb_batch *batch, const struct vb_frame *frame)
 {
 	struct vb_flow flow;
 
-	/* One who asked a group would have all of it answer. */
+	/* If a group were asked, all its members would answer. */
 	if (vb_gid_is_group(frame->path.dst) ||
 	    !vb_flow_parse(&flow, frame->data, frame->bytes))
 		return false;
@@ -133,8 +133,8 @@ static bool take_flow(struct vb_batch *batch, const struct vb_frame *frame)
 }
 
 /*
- * Most frames of a long message are alike, and come in a run: one that is as the QP in hand expects
- * it takes a short way. False: it is for take_frame(), which also says what is wrong with it.
+ * The fast path for the commonest frame of a long message: the one that the held QP expects next.
+ * False: use take_frame(), which also handles errors.
  */
 static bool take_middle(struct vb_batch *batch, const struct vb_frame *frame)
 {
@@ -201,7 +201,7 @@ uint64_t vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, uns
 
 /* --- from a ring --- */
 
-/* Where a datagram's path stands: behind its headers, since a GRH is made of it. */
+/* Reads a datagram's path, which is behind its headers, for its GRH. */
 static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head)
 {
 	uint32_t flow;
@@ -238,8 +238,8 @@ static bool take_lane_middle(struct vb_batch *batch, const struct vb_lane *lane,
 }
 
 /*
- * What most messages are made of: a SEND in one packet, and its ACK. False: it is something else,
- * and for take_lane_frame().
+ * The fast path for the commonest message: a SEND in one packet, and its ACK. False: use
+ * take_lane_frame().
  */
 static bool take_plain(struct vb_batch *batch, const struct vb_lane *lane,
 		       const struct vb_ring_frame *from)
@@ -260,7 +260,7 @@ static bool take_plain(struct vb_batch *batch, const struct vb_lane *lane,
 	if (!qp)
 		return false;
 	vb_batch_hold(batch, qp);
-	/* Of an RC that is up, and whose packets say nothing about its path. */
+	/* For an RC QP in RTS, whose packets say nothing about its path. */
 	if (qp->lane.rx != lane || qp->req.transport != VB_RC || vb_qp_state(qp) != IBV_QPS_RTS ||
 	    qp->to.migrates)
 		return false;
@@ -302,7 +302,7 @@ static void take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 	receive(batch, &(struct vb_from){ &frame, lane, from }, &pkt, info);
 }
 
-/* Up to a batch of frames; rx_lock held. */
+/* Takes up to a batch of frames; rx_lock held. */
 static unsigned take_batch(struct vb_lane *lane)
 {
 	struct vb_batch batch = { .nic = lane->peer->nic, .touched = VB_LATER_EMPTY };
@@ -350,7 +350,7 @@ void vb_lane_drain(struct vb_lane *lane)
 	unsigned n, left = VB_RING_SLOTS;
 
 	vb_lock_take(&lane->rx_lock);
-	/* More cannot have been there: one who is still writing shall not keep us. */
+	/* There cannot have been more: a producer that keeps writing must not keep us here. */
 	while (left && (n = take_batch(lane)))
 		left -= n < left ? n : left;
 	vb_lane_count(lane);

@@ -41,7 +41,7 @@ void vb_pkt_fill_request(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	}
 }
 
-/* Has sending left nothing behind: no failure, no event to tell, and a clock where one is due? */
+/* Has sending left nothing to do: no failure, no event, and a timer if one is needed? */
 static bool is_settled(const struct vb_qp *qp)
 {
 	const struct vb_req *req = &qp->req;

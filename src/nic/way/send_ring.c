@@ -7,15 +7,15 @@
 #include "nic/way/sender.h"
 #include "nic/way/way.h"
 
-/* How long a datagram waits for a reader before it counts as lost. */
+/* How long a datagram waits for its reader before it counts as lost. */
 #define DATAGRAM_NS 20000000u
 
-/* When to look once more whether whoever it was sent to sleeps. */
+/* When to check again whether the receiver sleeps. */
 #define LATER_NS 10000000u
 
-/* --- into a ring: a vb_sender whose lane it is, with the tx_lock held --- */
+/* --- putting into a ring: a vb_sender with its lane, whose tx_lock is held --- */
 
-/* A datagram's path stands behind its headers, since a GRH is made of it. */
+/* A datagram's path follows its headers, for the receiver's GRH. */
 static enum vb_put put(struct vb_sender *s, const struct vb_path *path, struct vb_pkt *pkt,
 		       const struct vb_payload *payload, bool again)
 {
@@ -30,7 +30,7 @@ static enum vb_put put(struct vb_sender *s, const struct vb_path *path, struct v
 	if (!to)
 		return VB_PUT_NO_ROOM;
 	vb_pkt_emit(ring->octets, pkt);
-	/* It says more here than on a wire. */
+	/* The XRCETH has more bits here than on a wire. */
 	if (info->headers & VB_H_XRCETH)
 		vb_be32_put(ring->octets + VB_BTH_BYTES, pkt->srqn);
 	if (info->transport == VB_UD) {
@@ -75,7 +75,7 @@ static uint32_t put_run(struct vb_sender *s, const struct vb_pkt *first, const u
 	return i;
 }
 
-/* No struct in between. */
+/* Without building a struct vb_pkt. */
 VB_FOLDED enum vb_put put_whole(struct vb_sender *s, const struct vb_wqe *wqe,
 				const struct vb_segment *seg, bool ackreq)
 {
@@ -171,9 +171,9 @@ bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt)
 	return done == VB_PUT;
 }
 
-/* --- the short way --- */
+/* --- the fast path --- */
 
-/* The work request that was just posted, where there is nothing else to send. */
+/* Sends the work request just posted, if there is nothing else to send. */
 static inline bool send_lone(struct vb_sender *s)
 {
 	struct vb_req *req = &s->qp->req;
@@ -181,7 +181,7 @@ static inline bool send_lone(struct vb_sender *s)
 	struct vb_segment seg;
 	enum vb_put done;
 
-	/* The clock that looks whether it gets on runs already (vb_qp_after_locked). */
+	/* The timer that checks for progress is running (vb_qp_after_locked). */
 	if (!wqe || vb_timer_at_ns(&s->qp->later.timer) == VB_NEVER_NS ||
 	    vb_rc_deadline_ns(req) != VB_NEVER_NS ||
 	    (vb_op_info(wqe->only)->headers & ~VB_SENDER_WHOLE_HEADERS))
@@ -199,7 +199,7 @@ static inline bool send_lone(struct vb_sender *s)
 	return true;
 }
 
-/* The ACK that is owed, where there is nothing to send. */
+/* Sends the ACK that is owed, if there is nothing to send. */
 static inline bool send_ack(struct vb_sender *s)
 {
 	bool done;
@@ -224,7 +224,7 @@ bool vb_lane_transmit_short(struct vb_qp *qp)
 	return true;
 }
 
-/* --- the long way --- */
+/* --- the general path --- */
 
 static enum vb_put put_nowhere(struct vb_sender *s, const struct vb_path *path, struct vb_pkt *pkt,
 			       const struct vb_payload *payload, bool again)
@@ -240,9 +240,9 @@ static const struct vb_sender_ops nowhere = {
 };
 
 /*
- * There is nobody any more, and what is sent is lost as on any wire. Of a process that died an RC
- * learns at once. One that left had no more use for what is outstanding, and many a program leaves
- * a peer before that peer has counted to the end: there the QP's own clock tells, if it has one.
+ * The peer is gone, and packets are lost as on any wire. If its process died, an RC QP fails at
+ * once. If it left by itself, it did not need what is outstanding, and many programs exit before
+ * their peer has finished: then the QP's timeout decides, if it has one.
  */
 static void nobody_there(struct vb_sender *s, enum ibv_qp_state state)
 {
@@ -251,7 +251,7 @@ static void nobody_there(struct vb_sender *s, enum ibv_qp_state state)
 
 	if (!vb_qp_sends(state))
 		return;
-	/* What needs nobody is done all the same. */
+	/* Work requests without a packet are carried out nevertheless. */
 	while (vb_req_local(req))
 		continue;
 	if (vb_req_settle(req) == VB_REQ_FAILED) {
@@ -266,8 +266,8 @@ static void nobody_there(struct vb_sender *s, enum ibv_qp_state state)
 }
 
 /*
- * An application that sends and does nothing more may have missed that the other side fell asleep
- * (`dirty`): the clock sees to it that somebody looks. An RC has a clock of its own.
+ * An application that only sends may have missed that the other side fell asleep (`dirty`): sets a
+ * timer to check again. RC has a timer of its own.
  */
 static void look_later(struct vb_qp *qp)
 {
@@ -316,7 +316,7 @@ static enum vb_way datagram_way(struct vb_qp *qp, struct vb_lane **lane)
 	if (req->transport != VB_UD || req->pos.next == req->tail)
 		return VB_WAY_WIRE;
 	wqe = vb_sq_at(&req->sq, req->pos.next);
-	/* A ring takes no other number than the sender's for its source. */
+	/* Rings require the sender's own number as source. */
 	if (!wqe->ud.path.local || wqe->fault || qp->special.sqpn != qp->ibv.qp.qp_num)
 		return VB_WAY_WIRE;
 	way = vb_way_choose(qp, wqe->ud.dqpn, &peer);
@@ -343,7 +343,10 @@ static enum vb_put put_datagram(struct vb_sender *s, const struct vb_path *path,
 	if (qp->lane.waits != lane)
 		vb_lane_unwait(qp);
 	vb_lock_take(&lane->tx_lock);
-	/* Asked with the lock held: who ends the peer says so first, and then empties the queue. */
+	/*
+	 * Checked with the lock held: when a peer ends, it is marked first and then its queue is
+	 * emptied.
+	 */
 	do
 		done = put(s, path, pkt, payload, again);
 	while (done == VB_PUT_NO_ROOM && make_room(s));
@@ -354,7 +357,7 @@ static enum vb_put put_datagram(struct vb_sender *s, const struct vb_path *path,
 		vb_peer_published(lane->peer);
 		look_later(qp);
 	} else if (done == VB_PUT_NO_ROOM && (lost || vb_lane_is_overdue(qp, DATAGRAM_NS))) {
-		/* Nobody reads there: what waits longest is lost, as in any network. */
+		/* The receiver does not read: the oldest datagram is lost, as in any network. */
 		vb_lane_unwait(qp);
 		vb_stat_add(&qp->nic->stats, VB_STAT_TX_LOST, 1);
 		done = VB_PUT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The way out by the wire. Packets of one QP are gathered into bursts (framer.h). If the link
- * refuses a burst, the engine is set back to where it was before.
+ * Sending by the wire. Packets of one QP are gathered into bursts (framer.h). If the link refuses a
+ * burst, the engine returns to its position before.
  */
 
 #include "nic/way/send_wire.h"
@@ -22,7 +22,7 @@ static void begin(struct vb_sender *s)
 	s->resp_pos = vb_resp_pos_get(&s->qp->resp);
 }
 
-/* PSNs that had been sent before. */
+/* Counts packets sent again. */
 static void count_again(struct vb_qp *qp, const struct vb_req_pos *from)
 {
 	int32_t sent = vb_psn_diff(qp->req.pos.next_psn, from->next_psn);
@@ -34,8 +34,8 @@ static void count_again(struct vb_qp *qp, const struct vb_req_pos *from)
 }
 
 /*
- * The ACK that is owed, as the last and shortest frame of a burst of requests, if there is room: a
- * datagram of its own would cost as much as the burst.
+ * Adds the ACK that is owed as the last and shortest frame of a burst of requests, if there is
+ * room: a datagram of its own would cost as much as the burst.
  */
 static void add_ack(struct vb_sender *s)
 {
@@ -53,7 +53,7 @@ static void add_ack(struct vb_sender *s)
 	vb_framer_add(s->framer, &qp->to.path, &pkt, &none);
 }
 
-/* By whose socket it leaves. Some numbers are nobody's. */
+/* The slot to send from. Some QPNs have none. */
 static uint16_t slot_from(const struct vb_qp *qp)
 {
 	uint16_t slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
@@ -61,7 +61,7 @@ static uint16_t slot_from(const struct vb_qp *qp)
 	return slot ? slot : qp->service->send.slot(qp);
 }
 
-/* Hand over what was gathered. False: the link is full, and it was undone. */
+/* Gives the burst to the link. Returns false if the link is full; then the burst is undone. */
 static bool flush(struct vb_sender *s)
 {
 	struct vb_qp *qp = s->qp;

@@ -3,9 +3,9 @@
 #define VB_NIC_SENDER_H
 
 /*
- * The responses that a QP owes and the requests that it may send, in packets, by whichever way. A
- * way is a constant struct vb_sender_ops (send_wire.c, send_ring.c), and the loops here are folded
- * into it: no call is an indirect one. QP locked throughout.
+ * Turns the responses that a QP owes and the requests that it may send into packets, for either
+ * way. A way is a constant struct vb_sender_ops (send_wire.c, send_ring.c), and these loops are
+ * inlined with it, so that no call is indirect. QP locked throughout.
  */
 
 #include "base/psn.h"
@@ -19,56 +19,58 @@
 struct vb_framer;
 struct vb_lane;
 
-/* One QP's sending, in one call. */
+/* The state of sending for one QP, during one call. */
 struct vb_sender {
 	struct vb_qp *qp;
 	struct vb_lane *lane;
 	struct vb_framer *framer;
-	bool ack_rides; /* an ACK is owed, and nothing else: it may join requests */
-	bool is_done;	/* nothing is left for this way, but perhaps for the other */
-	/* To go back to, if what was put does not leave. */
+	bool ack_rides; /* only an ACK is owed: it may join requests */
+	bool is_done;	/* nothing is left for this way, but there may be for the other */
+	/* Restored if packets do not leave. */
 	struct vb_req_pos req_pos;
 	struct vb_resp_pos resp_pos;
 };
 
-/* What put_whole can write. */
+/* The headers that put_whole can write. */
 #define VB_SENDER_WHOLE_HEADERS ((unsigned)(VB_H_IMM | VB_H_RETH | VB_H_XRCETH))
 
 enum vb_put { VB_PUT, VB_PUT_NO_ROOM, VB_PUT_NO_DATA };
 
-/* `again`: what is put was sent before. */
+/* `again`: the packet was sent before. */
 struct vb_sender_ops {
-	/* One packet. pkt->pad is not set yet. */
+	/* Puts one packet. pkt->pad is not set yet. */
 	enum vb_put (*put)(struct vb_sender *s, const struct vb_path *path, struct vb_pkt *pkt,
 			   const struct vb_payload *payload, bool again);
 
-	/* There was no room. True: there is by now; false: the QP's turn comes again. */
+	/*
+	 * There was no room. Returns true if there is by now; otherwise the QP's turn comes again.
+	 */
 	bool (*make_room)(struct vb_sender *s);
 
-	/* The requests that were put are on their way. False: they had to be taken back. */
+	/* The requests that were put leave. Returns false if they had to be taken back. */
 	bool (*leave)(struct vb_sender *s);
 
-	/* Does the request that is next go another way? */
+	/* Does the next request use another way? */
 	bool (*is_elsewhere)(struct vb_sender *s);
 
 	/*
-	 * Packets in the midst of a message, like the first but for their PSNs: a BTH, perhaps an
-	 * XRCETH, and `bytes` of what lies in one piece. room: how many of n there is room for;
-	 * put_run: how many were put. NULL, here and below: there is nothing shorter than put.
+	 * Packets in the middle of a message, like the first except for their PSNs: a BTH, perhaps
+	 * an XRCETH, and `bytes` of data in one piece. room: how many of n fit; put_run: how many
+	 * were put. NULL, here and below: only put is available.
 	 */
 	uint32_t (*room)(const struct vb_sender *s, uint32_t bytes, uint32_t n);
 	uint32_t (*put_run)(struct vb_sender *s, const struct vb_pkt *first, const uint8_t *from,
 			    uint32_t bytes, uint32_t n, bool again);
 
-	/* A request that is one packet, with no headers but VB_SENDER_WHOLE_HEADERS. */
+	/* Puts a request of one packet, whose headers are among VB_SENDER_WHOLE_HEADERS. */
 	enum vb_put (*put_whole)(struct vb_sender *s, const struct vb_wqe *wqe,
 				 const struct vb_segment *seg, bool ackreq);
 
-	/* The ACK that is all that is owed. False: there is no room. */
+	/* Puts the ACK if that is all that is owed. Returns false if there is no room. */
 	bool (*put_ack)(struct vb_sender *s);
 };
 
-/* What a packet is long on a wire. */
+/* The size of a packet on a wire. */
 static inline uint32_t vb_frame_bytes(uint8_t opcode, uint32_t payload)
 {
 	return vb_op_info(opcode)->header_bytes + payload + vb_pkt_pad(payload) + VB_ICRC_BYTES;
@@ -76,7 +78,7 @@ static inline uint32_t vb_frame_bytes(uint8_t opcode, uint32_t payload)
 
 /* --- responses --- */
 
-/* The midst of a READ's answer in one pass. False: there is none, or no room. */
+/* Puts packets in the middle of a READ response in one pass. Returns false: none, or no room. */
 VB_FOLDED bool vb_sender_answer_run(const struct vb_sender_ops *ops, struct vb_sender *s,
 				    bool again)
 {
@@ -108,7 +110,7 @@ VB_FOLDED bool vb_sender_answer_run(const struct vb_sender_ops *ops, struct vb_s
 	return true;
 }
 
-/* All that is owed. False: there is no room for it. */
+/* Puts all that is owed. Returns false if there is no room. */
 VB_FOLDED bool vb_sender_answer(const struct vb_sender_ops *ops, struct vb_sender *s)
 {
 	struct vb_qp *qp = s->qp;
@@ -151,8 +153,8 @@ VB_FOLDED bool vb_sender_answer(const struct vb_sender_ops *ops, struct vb_sende
 /* --- requests --- */
 
 /*
- * The midst of a long message in one pass: the engine is asked once, and the key is looked up once.
- * False: there is none, or no room.
+ * Puts packets in the middle of a long message in one pass: asks the engine once, and looks up the
+ * key once. Returns false: none, or no room.
  */
 VB_FOLDED bool vb_sender_run(const struct vb_sender_ops *ops, struct vb_sender *s, bool again)
 {
@@ -164,7 +166,7 @@ VB_FOLDED bool vb_sender_run(const struct vb_sender_ops *ops, struct vb_sender *
 	struct vb_pkt pkt;
 	uint32_t n;
 
-	/* A message of one packet has no midst. A rate limit lets go one by one. */
+	/* A message of one packet has no middle. A rate limit needs single packets. */
 	if (!ops->put_run || wqe->only || qp->send.paced)
 		return false;
 	n = vb_req_run(req);
@@ -208,7 +210,7 @@ VB_FOLDED enum vb_put vb_sender_put(const struct vb_sender_ops *ops, struct vb_s
 			&payload, again);
 }
 
-/* The next packet. False: it is not this one's turn, or there is no room. */
+/* Puts the next packet. Returns false if it may not leave now, or there is no room. */
 VB_FOLDED bool vb_sender_next(const struct vb_sender_ops *ops, struct vb_sender *s, bool again)
 {
 	struct vb_qp *qp = s->qp;
@@ -226,7 +228,7 @@ VB_FOLDED bool vb_sender_next(const struct vb_sender_ops *ops, struct vb_sender 
 		req->pos = before;
 		return ops->make_room(s);
 	case VB_PUT_NO_DATA:
-		/* It fails when all before it is done. */
+		/* It fails when everything before it is done. */
 		req->pos = before;
 		vb_req_fault(req, wqe->fault ? (enum ibv_wc_status)wqe->fault
 					     : IBV_WC_LOC_PROT_ERR);
@@ -240,7 +242,7 @@ VB_FOLDED bool vb_sender_next(const struct vb_sender_ops *ops, struct vb_sender 
 	return true;
 }
 
-/* All that may leave by this way. False: there is no room for it. */
+/* Puts all that may leave by this way. Returns false if there is no room. */
 VB_FOLDED bool vb_sender_request(const struct vb_sender_ops *ops, struct vb_sender *s)
 {
 	const struct vb_req *req = &s->qp->req;

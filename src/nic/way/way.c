@@ -137,7 +137,7 @@ void vb_qp_unbind_locked(struct vb_qp *qp)
 		vb_peer_drop(peer);
 }
 
-/* Has nothing come, and nothing that was sent been taken, since it was connected? */
+/* Has nothing been received, or acknowledged, since it was connected? */
 static bool is_fresh(const struct vb_qp *qp)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);
