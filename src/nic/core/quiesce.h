@@ -4,8 +4,8 @@
 
 /*
  * Waits for threads and processes that still use an object to be destroyed, or memory to be given
- * back. Whoever uses it because of a packet holds a right; a peer that accesses memory directly
- * says so in its ring (way/direct.h). Any thread, without locks.
+ * back. A thread that uses it for a packet holds a right; a peer marks its direct accesses in its
+ * ring (way/direct.h). Any thread, without locks.
  */
 
 #include "nic/core/internal.h"
