@@ -2,6 +2,8 @@
 
 /* What an answer, or its absence, means for an RC requester (IBA 9.7.5 to 9.7.7). */
 
+#include "engine/rc_answer.h"
+
 #include "base/check.h"
 #include "base/psn.h"
 #include "engine/host.h"

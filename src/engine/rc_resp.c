@@ -2,6 +2,8 @@
 
 /* The RC responder (IBA 9.7.4): order, duplicates, READs, atomics, and answers. */
 
+#include "engine/rc_resp.h"
+
 #include "base/check.h"
 #include "base/psn.h"
 #include "engine/host.h"

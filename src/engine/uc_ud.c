@@ -2,6 +2,8 @@
 
 /* The responders without acknowledgement: invalid packets are dropped (IBA 9.8). */
 
+#include "engine/uc_ud.h"
+
 #include "base/psn.h"
 #include "engine/host.h"
 #include "wire/grh.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "engine/rc_answer.h"
 #include "sim.h"
 
 #define BIT(status) (1u << (status))

@@ -17,8 +17,6 @@ EXCEPTIONS = {
         "cli/run.c": 1, "cli/settings.c": 1},
     "daemon/hub_internal.h": {"daemon/hub.c": 2},
     "engine/host.h": {"nic/data/host.c": 13},
-    "engine/req.h": {"engine/rc_answer.c": 8},
-    "engine/resp.h": {"engine/rc_resp.c": 11, "engine/uc_ud.c": 2},
     "hub/client.h": {"hub/client_reach.c": 5, "hub/client_requests.c": 1},
     "hub/client_internal.h": {"hub/client.c": 5, "hub/client_reach.c": 3,
         "hub/client_requests.c": 2, "hub/client_rings.c": 5},

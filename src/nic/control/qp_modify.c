@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/rc_resp.h"
 #include "nic/data/qp_extra.h"
 #include "nic/core/ah.h"
 #include "nic/data/acks.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/data/demux.h"
 
+#include "engine/rc_answer.h"
+#include "engine/rc_resp.h"
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"
 #include "nic/service/xrc/xrc.h"

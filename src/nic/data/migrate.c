@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/psn.h"
+#include "engine/rc_answer.h"
 #include "nic/core/ah.h"
 
 /*

@@ -2,6 +2,7 @@
 
 /* What happens to a QP after a failure, and when its timer expires. */
 
+#include "engine/rc_answer.h"
 #include "nic/core/quiesce.h"
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"

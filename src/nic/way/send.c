@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/way/send.h"
 
+#include "engine/rc_answer.h"
 #include "nic/way/peer.h"
 #include "nic/way/send_ring.h"
 #include "nic/way/send_wire.h"

@@ -2,6 +2,8 @@
 #include "nic/way/send_ring.h"
 
 #include "base/guard.h"
+#include "engine/rc_answer.h"
+#include "engine/rc_resp.h"
 #include "nic/core/ah.h"
 #include "nic/data/snapshot.h"
 #include "nic/way/sender.h"

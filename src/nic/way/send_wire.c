@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "engine/rc_resp.h"
 #include "nic/data/acks.h"
 #include "nic/way/framer.h"
 #include "nic/way/pair.h"

@@ -9,6 +9,7 @@
  */
 
 #include "base/psn.h"
+#include "engine/rc_resp.h"
 #include "nic/data/pace.h"
 #include "nic/data/window.h"
 #include "nic/way/send.h"

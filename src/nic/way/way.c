@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "engine/rc_resp.h"
 #include "nic/service/eth/segment.h"
 #include "nic/core/export.h"
 

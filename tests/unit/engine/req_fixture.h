@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/psn.h"
+#include "engine/rc_answer.h"
 #include "fake_host.h"
 
 enum { QUEUE = 64, STRIDE = 256, SENT_MAX = 4096, MTU = 1024, START_PSN = 0x100 };

@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "base/psn.h"
+#include "engine/rc_resp.h"
+#include "engine/uc_ud.h"
 #include "fake_host.h"
 
 enum { MTU = 1024, EPSN = 0x100, RESOURCES = 4 };

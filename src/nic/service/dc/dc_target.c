@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/psn.h"
+#include "engine/rc_resp.h"
 #include "nic/core/ah.h"
 #include "nic/data/acks.h"
 #include "nic/queue/rq.h"

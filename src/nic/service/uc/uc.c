@@ -2,6 +2,7 @@
 #include "nic/service/uc/uc.h"
 
 #include "base/check.h"
+#include "engine/uc_ud.h"
 #include "nic/data/transition.h"
 #include "nic/data/demux.h"
 #include "nic/data/qp_extra.h"

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/check.h"
+#include "engine/uc_ud.h"
 #include "nic/core/ah.h"
 #include "nic/data/demux.h"
 #include "nic/data/qp_extra.h"
