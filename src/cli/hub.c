@@ -16,7 +16,7 @@
 #include "hub/program.h"
 #include "hub/query.h"
 #include "hub/words.h"
-#include "link/udp.h"
+#include "link/udp_socket.h"
 
 /* An age with two or three digits and a unit. */
 static void age_print(uint64_t ms, char text[16])

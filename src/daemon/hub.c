@@ -18,7 +18,7 @@
 #include "hub/maker.h"
 #include "hub/program.h"
 #include "hub/words.h"
-#include "link/udp.h"
+#include "link/udp_socket.h"
 
 enum {
 	NONE = -1,

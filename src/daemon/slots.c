@@ -12,7 +12,7 @@
 #include "base/failure.h"
 #include "hub/channel.h"
 #include "hub/words.h"
-#include "link/udp.h"
+#include "link/udp_socket.h"
 
 enum {
 	SLOT_FDS = 2, /* its socket, its watch */

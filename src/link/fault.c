@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "base/prng.h"
+#include "link/fault_parse.h"
 #include "link/gather.h"
 
 static const uint64_t reorder_ns = 2000000; /* how long a reordered frame waits to be overtaken */

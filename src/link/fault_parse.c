@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/fault.h"
+#include "link/fault_parse.h"
 
 #include <errno.h>
 #include <stddef.h>

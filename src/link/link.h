@@ -123,8 +123,9 @@ static inline unsigned vb_link_rx(struct vb_link *link, struct vb_frame *frames,
 }
 
 /*
- * The create functions return 0 or a positive errno (ENOMEM, and as stated). After 0 the new link
- * owns what it was given, fd or inner link; otherwise the caller still does.
+ * The create functions (udp.h, fault.h, pcap.h) return 0 or a positive errno (ENOMEM, and as
+ * stated). After 0 the new link owns what it was given, fd or inner link; otherwise the caller
+ * still does.
  */
 
 /*
@@ -133,24 +134,5 @@ static inline unsigned vb_link_rx(struct vb_link *link, struct vb_frame *frames,
  */
 typedef bool vb_identify(const struct vb_path *path, const uint8_t *frame, size_t bytes,
 			 uint16_t id_hint, uint16_t *id);
-
-/*
- * The UDP link over a slot's socket, made as udp.h says and bound to port 4791. It calls identify
- * before it trusts a frame.
- */
-int vb_link_udp_create(struct vb_link **link, int fd, vb_identify *identify);
-
-/*
- * Wraps a link in faults: "loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7", each part
- * optional (fault.h). EINVAL: invalid text.
- */
-int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const char *text);
-
-/*
- * Records frames in both directions as a pcap file, with IP and UDP headers added. Creates or
- * empties the file; an errno of open(2) if that fails.
- */
-int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char *file,
-			vb_identify *identify);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/link.h"
+#include "link/pcap.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/lock.h"
 #include "link/gather.h"
-#include "link/udp.h"
+#include "link/udp_socket.h"
 
 /*
  * The file is written without a library: the format is 24 octets and 16 more per packet

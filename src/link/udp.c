@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/link.h"
 #include "link/udp.h"
 
 #include <errno.h>
@@ -18,6 +17,7 @@
 #include "link/udp_message.h"
 #include "link/udp_rx.h"
 #include "link/udp_senders.h"
+#include "link/udp_socket.h"
 
 enum {
 	TX_CONTROL_BYTES = 128,

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "link/udp.h"
+#include "link/udp_socket.h"
 #include "link/udp_address.h"
 
 struct vb_udp_group {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "link/udp.h"
+#include "link/udp_socket.h"
 #include "link/udp_address.h"
 #include "link/udp_groups.h"
 #include "link/udp_senders.h"

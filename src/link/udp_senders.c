@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "link/udp.h"
+#include "link/udp_socket.h"
 #include "link/udp_address.h"
 
 enum { NOT_ASKED = 0, NONE = -1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/udp.h"
+#include "link/udp_socket.h"
 
 #include <errno.h>
 #include <linux/filter.h>

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "fuzz.h"
 #include "link/fault.h"
+#include "link/fault_parse.h"
 
 enum { TEXT_BYTES_MAX = 256 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "link/fault.h"
+#include "link/fault_parse.h"
 
 #define PREFIX "VERBATIM_"
 

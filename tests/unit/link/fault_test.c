@@ -6,6 +6,7 @@
 
 #include "group.h"
 #include "link/fault.h"
+#include "link/fault_parse.h"
 #include "mock_link.h"
 
 enum { FRAMES = 100000, FRAME_BYTES = 48, THREADS = 4 };

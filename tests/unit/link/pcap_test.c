@@ -8,6 +8,8 @@
 #include "group.h"
 #include "mock_link.h"
 
+#include "link/pcap.h"
+
 /* Reads the file as pcap-savefile(5) describes it, with nothing of ours. */
 
 static char file[] = "/tmp/verbatim-pcap-XXXXXX";

@@ -9,6 +9,7 @@
 #include "group.h"
 #include "link/link.h"
 #include "link/udp.h"
+#include "link/udp_socket.h"
 #include "netns.h"
 
 /* These tests' frames have no ICRC, and are right as long as a test does not say otherwise. */
