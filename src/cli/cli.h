@@ -3,8 +3,8 @@
 #define VB_CLI_CLI_H
 
 /*
- * verbatim, the command: one file per subcommand, whose function gets its own name as argv[0] and
- * returns the exit status.
+ * verbatim, the command: what its files share. Each subcommand has a function that gets its own
+ * name as argv[0] and returns the exit status.
  */
 
 #include <limits.h>
@@ -22,27 +22,8 @@ enum {
 	VB_CLI_NOT_FOUND = 127,
 };
 
-int vb_cli_run(int argc, char **argv);
-int vb_cli_devices(int argc, char **argv);
-int vb_cli_status(int argc, char **argv);
-int vb_cli_hub(int argc, char **argv);
-int vb_cli_fail(int argc, char **argv);
-
-struct vb_hub_row;
-
-/* Parts of `hub`: the XRC objects, given the leased slots; and their log. */
-int vb_cli_domains(const struct vb_hub_row *rows, unsigned count);
-int vb_cli_log(void);
-
 /* The folder of our libraries. Returns 0, or ENOENT if they are not found. */
 int vb_cli_library_dir(char dir[PATH_MAX]);
-
-/*
- * Checks the settings of the environment as the library will read them. Returns 0; or EINVAL, or
- * the errno for a file that a setting names, after reporting it. The library itself has no way to
- * report: programs would find no device and not know why.
- */
-int vb_cli_settings_check(void);
 
 struct vb_words;
 

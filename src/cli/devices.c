@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/cli.h"
+#include "cli/devices.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "cli/cli.h"
+#include "cli/settings.h"
 
 /*
  * Asks our own library, as any program would, and so shows what programs get. The functions are

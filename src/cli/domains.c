@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /* Shows XRC objects (docs/xrc.md), read from the memory that all processes of the hub share. */
-#include "cli/cli.h"
+#include "cli/domains.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "cli/cli.h"
 #include "hub/program.h"
 #include "hub/query.h"
 #include "hub/words.h"

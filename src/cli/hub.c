@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/cli.h"
+#include "cli/hub.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +11,8 @@
 
 #include "base/failure.h"
 #include "base/words.h"
+#include "cli/cli.h"
+#include "cli/domains.h"
 #include "hub/holders.h"
 #include "hub/links.h"
 #include "hub/program.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/cli.h"
+#include "cli/run.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -10,6 +10,8 @@
 
 #include "base/check.h"
 #include "base/words.h"
+#include "cli/cli.h"
+#include "cli/settings.h"
 
 #define DEV_LIBRARY "libverbatim_dev.so.1"
 

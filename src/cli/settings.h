@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_CLI_SETTINGS_H
+#define VB_CLI_SETTINGS_H
+
+/*
+ * Checks the settings of the environment as the library will read them. Returns 0; or EINVAL, or
+ * the errno for a file that a setting names, after reporting it. The library itself has no way to
+ * report: programs would find no device and not know why.
+ */
+int vb_cli_settings_check(void);
+
+#endif
