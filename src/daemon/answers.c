@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "daemon/hub_internal.h"
+#include "daemon/answers.h"
 
 #include <errno.h>
 #include <unistd.h>
 
+#include "daemon/hub.h"
 #include "hub/channel.h"
 #include "hub/procs.h"
 #include "hub/program.h"

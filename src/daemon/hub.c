@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "daemon/answers.h"
 #include "daemon/domains.h"
 #include "daemon/hub_internal.h"
 #include "daemon/starter.h"

@@ -16,4 +16,14 @@
  */
 int vb_hub_serve(int listen_fd, uint64_t idle_ns);
 
+/* --- for answers.c --- */
+
+struct hub;
+struct conn;
+
+/* The client that has shown the slot's name; NULL: none so far. */
+struct conn *vb_hub_client_of(struct hub *hub, unsigned slot);
+
+unsigned vb_hub_clients_count(const struct hub *hub);
+
 #endif

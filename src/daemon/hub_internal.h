@@ -3,8 +3,8 @@
 #define VB_DAEMON_HUB_INTERNAL_H
 
 /*
- * The inside of the hub, for src/daemon only: hub.c has the connections, slot holders and ring
- * requests; answers.c the requests that any process of this user may make.
+ * The hub's state, for hub.c, which has the connections, slot holders and ring requests, and for
+ * answers.c.
  */
 
 #include <poll.h>
@@ -81,21 +81,5 @@ struct hub {
 /* Handles a message of one type. Owns the descriptors that came with it. */
 typedef void on_message(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
 			const int *fds, unsigned n);
-
-/* --- hub.c --- */
-
-/* The client that has shown the slot's name; NULL: none so far. */
-struct conn *vb_hub_client_of(struct hub *hub, unsigned slot);
-
-unsigned vb_hub_clients_count(const struct hub *hub);
-
-/* --- answers.c: these messages have no descriptors --- */
-
-on_message vb_hub_answer_status;
-on_message vb_hub_answer_stop;
-on_message vb_hub_answer_fail;
-on_message vb_hub_answer_who;
-on_message vb_hub_answer_domains;
-on_message vb_hub_answer_noted;
 
 #endif
