@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hub/client_internal.h"
+#include "hub/client.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,9 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "hub/channel.h"
+#include "hub/client_internal.h"
+#include "hub/client_reach.h"
+#include "hub/client_rings.h"
 #include "hub/holders.h"
 #include "hub/program.h"
 #include "hub/spawn.h"

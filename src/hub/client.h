@@ -3,9 +3,9 @@
 #define VB_HUB_CLIENT_H
 
 /*
- * A process's connection to the hub. Leases slots, exchanges what shared memory between processes
- * needs, notices when the hub dies, starts a new one and tells it which slots this process holds.
- * Every call that waits has a deadline.
+ * A process's connection to the hub. Leases slots (client_requests.h), exchanges what shared memory
+ * between processes needs (client_reach.h), notices when the hub dies, starts a new one and tells
+ * it which slots this process holds. Every call that waits has a deadline.
  */
 
 #include <stdbool.h>
@@ -14,13 +14,6 @@
 #include "hub/proto.h"
 
 struct vb_hub_client;
-
-/* A leased slot: the upper 10 bits of the QPNs, and the socket on which their frames arrive. */
-struct vb_hub_slot {
-	uint16_t slot;
-	uint32_t next_index; /* the slot's next 14-bit QP index */
-	int fd;		     /* UDP socket on port 4791, drained; the caller owns it */
-};
 
 /*
  * What this process offers to those that want to reach it. token: a unix socket made by this
@@ -74,61 +67,6 @@ void vb_hub_client_on_fatal(struct vb_hub_client *, void (*fatal)(void *arg));
 /* The same for news in the log of XRC domains. */
 void vb_hub_client_on_noted(struct vb_hub_client *, void (*noted)(void *arg));
 
-/* Leases a slot. Returns 0, ENOSPC (all 1023 are taken), or as open. Any thread. */
-int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
-
-/* A ring: a memfd, and both ends of its line, a socket pair that hangs up when one end is gone. */
-struct vb_hub_ring_files {
-	int ring_fd;
-	int line_fd; /* our end */
-	int far_fd;  /* the other's end, sent along with the ring */
-};
-
-/* Closes those that are open. */
-void vb_hub_ring_files_close(struct vb_hub_ring_files *files);
-
-/*
- * Receives the answers to questions (vb_hub_client_ask). came: rc and the files as described there;
- * the receiver sets the files that it takes over to VB_FD_NONE, and owns peer's descriptors if rc
- * is 0. over: the same may be asked again. Both are called in this order with open's arg, from
- * vb_hub_client_turn and vb_hub_client_await only, without any lock of the client. Several threads
- * may call them, each for a different question.
- */
-struct vb_hub_answers {
-	void (*came)(void *arg, uint16_t from, uint16_t to, struct vb_hub_ring_files *files,
-		     int rc, const struct vb_hub_peer *peer);
-	void (*over)(void *arg, uint16_t from, uint16_t to, int rc); /* may be NULL */
-};
-
-/* Before the first question. */
-void vb_hub_client_on_answers(struct vb_hub_client *, const struct vb_hub_answers *);
-
-/*
- * Asks the process that holds slot `to` to receive from our slot `from` through this ring. That
- * process is told before we are, and takes the ring in a turn of its own. Returns at once:
- * EINPROGRESS, and a later turn delivers the answer. Then the files that the client took over are
- * set to VB_FD_NONE; if the same question is already under way, it takes none. Any other errno
- * means that no answer will come: EAGAIN (too many questions under way), EINVAL (`from` is not
- * ours). Any thread.
- * The answer is 0; ENOENT (no process holds that slot); EOPNOTSUPP (one of the two does not want
- * shared memory or offers nothing; the other direction gets the same answer); EINVAL (both slots
- * are ours); EPERM (the hub does not believe that `from` is ours); ETIMEDOUT (for 3 s there was no
- * hub, or the holder took no more rings, or it has not contacted a new hub); or as lease. Even
- * after an error the other process may have received the ring. A stopped hub answers once it
- * continues.
- */
-int vb_hub_client_ask(struct vb_hub_client *, uint16_t from, uint16_t to,
-		      struct vb_hub_ring_files *files);
-
-/*
- * Waits until that question is answered, and takes in the answer. Returns 0; EINPROGRESS if there
- * is no answer by until_ns (vb_hub_now_ns()). Any thread, without any lock that an answer needs.
- */
-int vb_hub_client_await(struct vb_hub_client *, uint16_t from, uint16_t to, uint64_t until_ns);
-
-/* When the oldest question under way was asked (vb_hub_now_ns()); UINT64_MAX: none. */
-uint64_t vb_hub_client_asks_since(struct vb_hub_client *);
-
 /*
  * Tells the hub by which link we reach a peer, for status; replaces what was told about the same
  * peer before. Tells at most VB_HUB_LINKS_MAX. Never waits. Any thread.
@@ -165,5 +103,28 @@ void vb_hub_client_forget(struct vb_hub_client *);
 
 /* Gives all slots back. The caller closes their UDP sockets before. */
 void vb_hub_client_close(struct vb_hub_client *);
+
+/* --- for the client's other files: with the client locked, unless stated otherwise --- */
+
+void vb_hub_fds_close(int *fds, unsigned n);
+
+/*
+ * Sends descriptors. The kernel counts all descriptors in flight of the user, all slots among them,
+ * against the soft limit of the sender (unix(7), ETOOMANYREFS): the limit is raised meanwhile.
+ */
+int vb_hub_fds_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n);
+
+/* Tells the hub what it does not know of our slots. What finds no room is sent later. */
+void vb_hub_marks_send(struct vb_hub_client *client);
+
+/* Notes an error that the hub reported. Returns it. */
+int vb_hub_refused(uint32_t error, const char why[VB_HUB_WHY_BYTES]);
+
+/*
+ * Waits for the answer on answer_fd (VB_FD_NONE: for nothing) and handles news from the hub
+ * meanwhile, since the hub may need us connected before it can answer. Returns 0 if we are
+ * connected, else why not. Not locked.
+ */
+int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadline_ns);
 
 #endif

@@ -3,9 +3,8 @@
 #define VB_HUB_CLIENT_INTERNAL_H
 
 /*
- * The inside of a client, for src/hub/client*.c only: client.c is the connection, client_rings.c
- * the rings received from other processes, client_requests.c the requests whose callers wait for
- * the answer, client_reach.c the questions for which no caller waits.
+ * A client's state, for src/hub/client*.c only. What each of these files offers the others stands
+ * at the end of its header.
  */
 
 #include <stdatomic.h>
@@ -17,6 +16,7 @@
 #include "base/fd.h"
 #include "base/lock.h"
 #include "hub/client.h"
+#include "hub/client_reach.h"
 #include "hub/proto.h"
 
 #define MS_NS 1000000ull
@@ -123,68 +123,5 @@ struct vb_hub_client {
 	struct vb_hub_client_news news;
 	struct vb_hub_client_asks asks;
 };
-
-/* --- client.c: with the client locked, unless stated otherwise --- */
-
-void vb_hub_fds_close(int *fds, unsigned n);
-
-/*
- * Sends descriptors. The kernel counts all descriptors in flight of the user, all slots among them,
- * against the soft limit of the sender (unix(7), ETOOMANYREFS): the limit is raised meanwhile.
- */
-int vb_hub_fds_send(int fd, const struct vb_hub_msg *msg, const int *fds, unsigned n);
-
-/* Tells the hub what it does not know of our slots. What finds no room is sent later. */
-void vb_hub_marks_send(struct vb_hub_client *client);
-
-/* Notes an error that the hub reported. Returns it. */
-int vb_hub_refused(uint32_t error, const char why[VB_HUB_WHY_BYTES]);
-
-/*
- * Waits for the answer on answer_fd (VB_FD_NONE: for nothing) and handles news from the hub
- * meanwhile, since the hub may need us connected before it can answer. Returns 0 if we are
- * connected, else why not. Not locked.
- */
-int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadline_ns);
-
-/* --- client_requests.c --- */
-
-/*
- * Is the error worth another try? EADDRINUSE is: a new hub found the port's sockets before we
- * connected and gave it their keeper.
- */
-bool vb_hub_was_missing(int rc);
-
-/* Notes that time ran out with that error. Returns ETIMEDOUT. */
-int vb_hub_out_of_time(int rc);
-
-/* --- client_reach.c --- */
-
-int vb_hub_asks_open(struct vb_hub_client *client);
-
-/* As vb_hub_client_forget(). */
-void vb_hub_asks_forget(struct vb_hub_client *client);
-
-/* Takes in answers, and repeats questions whose time has come. No lock of the client held. */
-void vb_hub_asks_turn(struct vb_hub_client *client);
-
-/* --- client_rings.c --- */
-
-/*
- * The PID, in this process's namespace, of the process that made a token; the hub may live in
- * another namespace. 0: it has none here, or is not proven to be the maker.
- */
-uint32_t vb_hub_pid_here(int token_fd, bool proven);
-
-void vb_hub_ring_clear(struct vb_hub_client_ring *ring);
-
-/* Stores a ring. Only a turn delivers it: other callers may hold locks that the receiver needs. */
-void vb_hub_ring_take(struct vb_hub_client *client, const struct vb_hub_msg *msg, int *fds);
-
-/* Makes wake_fd unreadable, unless something still waits. With the lock held. */
-void vb_hub_wake_hush(struct vb_hub_client *client);
-
-/* Delivers the stored rings. With the lock held, except during the calls. */
-void vb_hub_rings_deliver(struct vb_hub_client *client);
 
 #endif

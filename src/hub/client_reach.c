@@ -6,7 +6,7 @@
  * which a turn takes in.
  */
 
-#include "hub/client_internal.h"
+#include "hub/client_reach.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +17,9 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "hub/channel.h"
+#include "hub/client_internal.h"
+#include "hub/client_requests.h"
+#include "hub/client_rings.h"
 #include "hub/words.h"
 
 /* The pause before a question is repeated: the first, and the longest; it doubles each time. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hub/client_internal.h"
+#include "hub/client_requests.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hub/channel.h"
+#include "hub/client_internal.h"
 #include "hub/holders.h"
 #include "hub/program.h"
 #include "hub/words.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hub/client_internal.h"
+#include "hub/client_rings.h"
 
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 
 #include "hub/channel.h"
+#include "hub/client.h"
 
 static bool slot_is_ours(const struct vb_hub_client *client, uint32_t slot)
 {

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "hub/client_reach.h"
 #include "hub/words.h"
 #include "link/fault.h"
 #include "link/pcap.h"

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "hub/client.h"
+#include "hub/client_requests.h"
 #include "link/link.h"
 #include "link/robust.h"
 #include "nic/core/nic.h"

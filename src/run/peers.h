@@ -13,6 +13,7 @@
 
 #include "base/lock.h"
 #include "hub/client.h"
+#include "hub/client_reach.h"
 #include "link/shm.h"
 #include "run/direct.h"
 

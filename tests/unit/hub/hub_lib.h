@@ -25,6 +25,7 @@
 #include "group.h"
 #include "hub/channel.h"
 #include "hub/client.h"
+#include "hub/client_requests.h"
 #include "hub/program.h"
 #include "hub/query.h"
 #include "netns.h"

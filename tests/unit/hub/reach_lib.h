@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "hub/client_internal.h"
+#include "hub/client_reach.h"
 #include "hub_lib.h"
 
 enum { GOT_MAX = 1000, TEXT_BYTES = 24 };
