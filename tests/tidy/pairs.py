@@ -6,13 +6,13 @@ import re
 # HEADER: the .c files whose functions it declares as well, and how many of each. Nothing is added
 # here, and no number grows.
 EXCEPTIONS = {
-    "abi/mlx5/mlx5.h": {"abi/mlx5/wr.c": 1},
-    "abi/verbs/abi.h": {"abi/verbs/ah.c": 1, "abi/verbs/context.c": 2, "abi/verbs/counters.c": 4,
-        "abi/verbs/cq.c": 3, "abi/verbs/cq_ex.c": 1, "abi/verbs/device.c": 1, "abi/verbs/dm.c": 4,
-        "abi/verbs/event.c": 1, "abi/verbs/flow.c": 2, "abi/verbs/mem.c": 2, "abi/verbs/pd.c": 3,
-        "abi/verbs/qp.c": 6, "abi/verbs/query.c": 3, "abi/verbs/srq.c": 4,
-        "abi/verbs/window.c": 3, "abi/verbs/wq.c": 4, "abi/verbs/wr.c": 4, "abi/verbs/xrc.c": 2},
+    "abi/verbs/ops.h": {"abi/verbs/counters.c": 4, "abi/verbs/cq.c": 3, "abi/verbs/cq_ex.c": 1,
+        "abi/verbs/dm.c": 3, "abi/verbs/flow.c": 2, "abi/verbs/mem.c": 2, "abi/verbs/pd.c": 3,
+        "abi/verbs/qp.c": 5, "abi/verbs/query.c": 3, "abi/verbs/srq.c": 4,
+        "abi/verbs/window.c": 3, "abi/verbs/wq.c": 4, "abi/verbs/xrc.c": 2},
+    # In assembler.
     "base/guard.h": {"nowhere in C": 1},
+    # What the engine asks of its host: nic defines it, and so does each test of the engine.
     "engine/host.h": {"nic/data/host.c": 13},
     "nic/core/ctx.h": {"nic/data/qp_error.c": 1},
     "nic/core/nic.h": {"nic/control/nic.c": 17, "nic/core/timer.c": 1, "nic/data/qp_error.c": 3,

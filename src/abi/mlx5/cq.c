@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "abi/mlx5/mlx5.h"
+#include "abi/verbs/ops.h"
 #include "nic/queue/cq.h"
 
 /* The environment decides, as with mlx5. */

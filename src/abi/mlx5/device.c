@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "abi/mlx5/mlx5.h"
+#include "abi/verbs/device.h"
+#include "abi/verbs/ops.h"
 #include "base/check.h"
 #include "nic/core/nic.h"
 #include "nic/core/slots.h"

@@ -20,9 +20,6 @@ struct vb_mlx5_qp {
 	struct ibv_qp_ex *qp;
 };
 
-/* Allocates one by malloc(), without its QP; NULL: no memory. */
-struct vb_mlx5_qp *vb_mlx5_qp_part(void);
-
 static inline struct ibv_qp_ex *vb_mlx5_qp_of(struct mlx5dv_qp_ex *mqp)
 {
 	return ((struct vb_mlx5_qp *)mqp)->qp;

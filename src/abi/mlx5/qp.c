@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "abi/mlx5/mlx5.h"
+#include "abi/mlx5/wr.h"
+#include "abi/verbs/qp.h"
 #include "base/check.h"
 
 struct flag {

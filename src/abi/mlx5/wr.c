@@ -4,6 +4,8 @@
  * (abi/verbs/wr.h). Every QP with a builder has all of them. An operation that the QP was not
  * created for makes its batch fail with EINVAL, as in the builder itself.
  */
+#include "abi/mlx5/wr.h"
+
 #include <stdlib.h>
 
 #include "abi/mlx5/mlx5.h"

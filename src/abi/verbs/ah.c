@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/core/ah.h"
+#include "abi/verbs/ah.h"
 
 #include <string.h>
 
 #include "abi/verbs/abi.h"
+#include "nic/core/ah.h"
 #include "run/process/log.h"
 #include "wire/grh.h"
 

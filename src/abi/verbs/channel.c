@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/context.h"
 #include "nic/queue/cq.h"
 #include "run/await.h"
 #include "run/process/eventfd.h"

@@ -3,11 +3,15 @@
  * Opens and closes contexts, and has the tables of functions that the header's inline wrappers
  * call.
  */
+#include "abi/verbs/context.h"
+
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/device.h"
+#include "abi/verbs/ops.h"
 #include "base/failure.h"
 #include "nic/mem/import.h"
 #include "run/process/eventfd.h"

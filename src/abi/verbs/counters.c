@@ -2,6 +2,8 @@
 #include "nic/core/counters.h"
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/context.h"
+#include "abi/verbs/ops.h"
 
 struct ibv_counters *vb_abi_create_counters(struct ibv_context *context,
 					    struct ibv_counters_init_attr *attr)

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/context.h"
+#include "abi/verbs/event.h"
+#include "abi/verbs/ops.h"
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 			     struct ibv_comp_channel *channel, int comp_vector)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/context.h"
+#include "abi/verbs/ops.h"
 #include "nic/queue/cq.h"
 
 struct cursor {

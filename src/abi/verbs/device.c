@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The device list, and properties known without opening a device. */
+#include "abi/verbs/device.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Device memory, ibv_alloc_dm(3). */
+#include "abi/verbs/dm.h"
+
 #include "abi/verbs/abi.h"
+#include "abi/verbs/context.h"
+#include "abi/verbs/ops.h"
 #include "nic/mem/mem.h"
 #include "nic/mem/mem_kinds.h"
 

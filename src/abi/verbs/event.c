@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asynchronous events: reading, acknowledging, and waiting for acknowledgements. */
+#include "abi/verbs/event.h"
+
 #include "abi/verbs/abi.h"
 #include "run/process/eventfd.h"
 

@@ -2,6 +2,7 @@
 #include "nic/service/eth/steer.h"
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/ops.h"
 
 struct ibv_flow *vb_abi_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ibv_import_device(3) and the like: objects of another context, of this process or another. */
 #include "abi/verbs/abi.h"
+#include "abi/verbs/context.h"
+#include "abi/verbs/dm.h"
 #include "nic/mem/import.h"
 #include "run/foreign.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "abi/verbs/abi.h"
+#include "abi/verbs/ops.h"
 #include "nic/mem/mem.h"
 #include "nic/mem/mem_kinds.h"
 

@@ -2,6 +2,8 @@
 #include "nic/core/domain.h"
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/context.h"
+#include "abi/verbs/ops.h"
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {

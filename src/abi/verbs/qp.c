@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/control/qp.h"
-#include "nic/control/qp_modify.h"
-#include "nic/service/xrc/xrc.h"
+#include "abi/verbs/qp.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/ah.h"
+#include "abi/verbs/event.h"
+#include "abi/verbs/ops.h"
 #include "abi/verbs/wr.h"
+#include "nic/control/qp.h"
+#include "nic/control/qp_modify.h"
+#include "nic/service/xrc/xrc.h"
 
 static struct ibv_qp *created(int rc, struct vb_qp *qp)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/ops.h"
 #include "base/check.h"
 #include "run/guid.h"
 

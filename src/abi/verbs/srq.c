@@ -2,6 +2,8 @@
 #include "nic/control/srq.h"
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/event.h"
+#include "abi/verbs/ops.h"
 #include "nic/service/tm/tm.h"
 
 /* The SRQ for the application, or NULL with errno. */

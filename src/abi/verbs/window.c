@@ -2,6 +2,7 @@
 #include "nic/data/window.h"
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/ops.h"
 
 struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {

@@ -5,6 +5,8 @@
 #include "nic/service/eth/wq.h"
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/event.h"
+#include "abi/verbs/ops.h"
 
 static int post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {

@@ -4,11 +4,12 @@
  * then posted together. An error in one of them is stored and reported at the end, before any is
  * posted.
  */
+#include "abi/verbs/wr.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/verbs/abi.h"
-#include "abi/verbs/wr.h"
 #include "base/check.h"
 #include "base/guard.h"
 #include "nic/core/domain.h"

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/context.h"
+#include "abi/verbs/ops.h"
 
 /* ibv_open_xrcd(3): a domain belongs to a file's inode; with fd -1 it is private. */
 static int open_xrcd(struct ibv_context *context, const struct ibv_xrcd_init_attr *attr,

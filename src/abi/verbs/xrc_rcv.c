@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/verbs/ops.h"
 #include "nic/service/xrc/xrc.h"
 
 _Static_assert(offsetof(struct ibv_xrc_domain, handle) == offsetof(struct vb_xrcd, id),
