@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nic/service/xrc/xrc.h"
+#include "nic/service/xrc/xrc_rcv.h"
 #include "xrc_sim.h"
 
 enum {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/psn.h"
+#include "nic/service/xrc/xrc_rcv.h"
 #include "idle_host.h"
 
 uint8_t memory[FABRIC_NICS_MAX][MEMORIES][AREA_BYTES + 64] __attribute__((aligned(64)));

@@ -21,8 +21,6 @@ EXCEPTIONS = {
     "nic/data/qp.h": {"nic/control/qp.c": 2, "nic/control/qp_modify.c": 6,
         "nic/way/peer.c": 1, "nic/way/qp_export.c": 4, "nic/way/send.c": 1,
         "nic/way/way.c": 2},
-    "nic/service/eth/raw.h": {"nic/service/eth/raw_rx.c": 3, "nic/service/eth/raw_tx.c": 6},
-    "nic/service/xrc/xrc.h": {"nic/service/xrc/xrc_rcv.c": 7, "nic/service/xrc/xrc_rx.c": 8},
     "nic/way/peer.h": {"nic/way/receive.c": 3, "nic/way/way.c": 1},
 }
 

@@ -7,6 +7,7 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/ops.h"
 #include "nic/service/xrc/xrc.h"
+#include "nic/service/xrc/xrc_rcv.h"
 
 _Static_assert(offsetof(struct ibv_xrc_domain, handle) == offsetof(struct vb_xrcd, id),
 	       "a domain is one of OFED's as well");

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "nic/data/acks.h"
 #include "nic/mem/mem_kinds.h"
+#include "nic/service/eth/raw_rx.h"
 #include "nic/way/framer.h"
 #include "nic/core/internal.h"
 #include "nic/way/mcast.h"

@@ -8,6 +8,7 @@
 #include "nic/queue/cq.h"
 #include "nic/service/tm/tm.h"
 #include "nic/service/xrc/xrc.h"
+#include "nic/service/xrc/xrc_rx.h"
 
 int vb_srq_create(struct vb_pd *pd, struct ibv_srq_init_attr *attr, struct vb_srq **out)
 {

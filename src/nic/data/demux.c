@@ -5,7 +5,7 @@
 #include "engine/rc_resp.h"
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"
-#include "nic/service/xrc/xrc.h"
+#include "nic/service/xrc/xrc_rx.h"
 #include "nic/way/send_ring.h"
 #include "nic/way/peer.h"
 

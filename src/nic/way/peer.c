@@ -8,7 +8,7 @@
 #include "nic/core/quiesce.h"
 #include "nic/data/qp.h"
 #include "nic/service/eth/segment.h"
-#include "nic/service/xrc/xrc.h"
+#include "nic/service/xrc/xrc_rx.h"
 #include "nic/way/direct.h"
 #include "nic/way/pair.h"
 

@@ -9,6 +9,7 @@
 
 #include "nic/control/srq.h"
 #include "nic/service/xrc/xrc.h"
+#include "nic/service/xrc/xrc_rx.h"
 
 enum { PSN = 0x100, RECVS = 8, RECV_BYTES = 8192 };
 

@@ -29,53 +29,6 @@ struct vb_raw {
 	uint8_t frame[VB_ETH_FRAME_BYTES_MAX];
 };
 
-/* Where frames are received: a QP's own queue, or a work queue. Its lock is held to receive. */
-struct vb_raw_sink {
-	struct vb_nic *nic;
-	struct ibv_pd *pd;
-	struct vb_rq *rq;
-	struct vb_cq *cq;
-	uint32_t number; /* the QP's, for wc.qp_num */
-	bool strips_cvlan, scatters_fcs, checks_inner;
-};
-
 extern const struct vb_service vb_service_raw;
-
-/* Makes qp->raw for a QP with a context; extra->tso_header_max 0: no TSO. ENOMEM, EOPNOTSUPP. */
-int vb_raw_make(struct vb_qp *qp, const struct vb_qp_extra *extra);
-void vb_raw_unmake(struct vb_qp *qp);
-
-/* The size of a work request's data, given its size without TSO. */
-uint32_t vb_raw_wqe_room(struct vb_qp *qp, uint32_t bytes);
-
-/* The QP is reset: drops the frame under way. */
-void vb_raw_reset(struct vb_qp *qp);
-
-/*
- * Decodes an IBV_WR_TSO (ibv_post_send(3)). EINVAL: the QP was not created for it, or not for a
- * header of this length; a header shorter than Ethernet's; no mss. EFAULT: the header cannot be
- * read.
- */
-int vb_raw_tso_decode(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe);
-
-/* ibv_query_device_ex(3): attributes of these QPs. */
-void vb_raw_query(struct ibv_device_attr_ex *attr);
-
-/* vb_qp_transmit_locked() for these QPs. */
-void vb_raw_transmit(struct vb_qp *qp, enum ibv_qp_state state);
-
-/*
- * Gives a frame for this NIC to the destinations of its rules. context: the context of this NIC
- * that sent it, 0: none. A lane's right, or the rx right, held.
- */
-void vb_raw_rx(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes, uint64_t context);
-
-/*
- * Receives a frame: takes a request, scatters, completes. Returns SUCCESS, also if it was dropped
- * for lack of a request; else the status that the request was completed with, and the queue has to
- * fail. tag: of the rule, 0: none.
- */
-enum ibv_wc_status vb_raw_receive(const struct vb_raw_sink *sink, const struct vb_eth_frame *frame,
-				  uint32_t tag);
 
 #endif

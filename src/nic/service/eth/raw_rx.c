@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/service/eth/raw.h"
+#include "nic/service/eth/raw_rx.h"
 
 #include "eth/checksum.h"
 #include "nic/mem/payload.h"

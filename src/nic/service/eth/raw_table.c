@@ -6,6 +6,7 @@
 #include "nic/data/qp_extra.h"
 #include "nic/data/transition.h"
 #include "nic/service/eth/raw.h"
+#include "nic/service/eth/raw_tx.h"
 #include "nic/service/eth/rss.h"
 
 #define DV_FLAGS                                                                                  \

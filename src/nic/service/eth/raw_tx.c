@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/service/eth/raw.h"
+#include "nic/service/eth/raw_tx.h"
 
 #include <errno.h>
 #include <stdlib.h>

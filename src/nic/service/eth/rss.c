@@ -7,7 +7,7 @@
 #include "nic/core/quiesce.h"
 #include "nic/data/qp_extra.h"
 #include "nic/queue/rq.h"
-#include "nic/service/eth/raw.h"
+#include "nic/service/eth/raw_tx.h"
 #include "nic/way/peer.h"
 
 #define INNER ((uint64_t)IBV_RX_HASH_INNER)

@@ -7,6 +7,7 @@
 #include "eth/tso.h"
 #include "nic/data/qp.h"
 #include "nic/service/eth/raw.h"
+#include "nic/service/eth/raw_rx.h"
 #include "nic/service/eth/steer.h"
 #include "nic/way/peer.h"
 #include "nic/way/way.h"

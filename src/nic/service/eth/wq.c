@@ -8,6 +8,7 @@
 #include "nic/queue/cq.h"
 #include "nic/queue/rq.h"
 #include "nic/service/eth/raw.h"
+#include "nic/service/eth/raw_rx.h"
 
 #define CREATE_FLAGS_KNOWN ((uint32_t)(IBV_WQ_FLAGS_RESERVED - 1))
 #define ATTR_KNOWN ((uint32_t)(IBV_WQ_ATTR_RESERVED - 1))

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/service/xrc/xrc_rx.h"
 #include "nic/service/xrc/xrc_tell.h"
 #include "nic/way/peer.h"
 

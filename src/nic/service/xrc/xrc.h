@@ -63,26 +63,6 @@ int vb_xrc_qp_create(const struct ibv_qp_init_attr_ex *attr, struct vb_qp **qp);
 /* ibv_open_qp(3). EINVAL: an attribute is missing, or that domain has no such QP. */
 int vb_xrc_qp_open(struct vb_ctx *ctx, const struct ibv_qp_open_attr *attr, struct vb_qp **qp);
 
-/*
- * OFED's calls, for receive QPs that the application knows only by number. new: registers this
- * process with it; keep: it lives as long as its domain, whatever processes are registered. EINVAL:
- * that domain has no such QP; otherwise as vb_qp_modify() and vb_qp_query().
- */
-int vb_xrc_rcv_new(struct vb_xrcd *xrcd, uint32_t *qpn);
-void vb_xrc_rcv_keep(struct vb_xrcd *xrcd, uint32_t qpn);
-int vb_xrc_rcv_join(struct vb_xrcd *xrcd, uint32_t qpn);
-int vb_xrc_rcv_leave(struct vb_xrcd *xrcd, uint32_t qpn); /* EINVAL also: not registered */
-int vb_xrc_rcv_modify(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_attr *attr,
-		      int mask);
-/*
- * Stores attributes that have no effect on a QP that only receives, for queries; and its initial
- * migration state. EINVAL.
- */
-int vb_xrc_rcv_remember(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_attr *attr,
-			int mask);
-int vb_xrc_rcv_query(struct vb_xrcd *xrcd, uint32_t qpn, struct ibv_qp_attr *attr,
-		     struct ibv_qp_init_attr *init);
-
 /* As vb_qp_modify(), vb_qp_query() and vb_qp_destroy(), which call these. */
 int vb_xrc_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int vb_xrc_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
@@ -94,31 +74,6 @@ void vb_xrc_fini(struct vb_nic *nic);
 /* The common part of handles (xrc.c) and shadows (xrc_rx.c); NULL: no memory. */
 struct vb_qp *vb_xrc_rcv_alloc(struct vb_nic *nic, const struct vb_service *service);
 void vb_xrc_rcv_unmake(struct vb_qp *qp);
-
-/* --- shadows (xrc_rx.c) --- */
-
-/* The shadow of the QP with this number, made if possible; else NULL. */
-struct vb_qp *vb_xrc_shadow(struct vb_nic *nic, uint32_t qpn);
-
-/* Updates it from the store. Returns false if that is not possible now. Shadow locked. */
-bool vb_xrc_refresh(struct vb_qp *qp);
-
-/* For the service table (service.h). */
-void vb_xrc_take(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
-		 const struct vb_pkt *pkt, const struct vb_op_info *info);
-bool vb_xrc_middle(struct vb_batch *batch, struct vb_qp *qp, const struct vb_lane *lane,
-		   const struct vb_ring_frame *from);
-void vb_xrc_request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
-		    const struct vb_pkt *pkt, const struct vb_op_info *info);
-
-/*
- * QPs may have ended or failed: flushes receive requests taken for messages that will not continue.
- * No QP locked.
- */
-void vb_xrc_shadows_look(struct vb_nic *nic);
-
-/* This peer can no longer be answered. Rx right held. */
-void vb_xrc_peer_gone(struct vb_peer *peer);
 
 /*
  * The application has ended a QP, or its own use of it: the NIC that had its last packet has to
@@ -138,8 +93,5 @@ void vb_xrc_look(struct vb_nic *nic);
 /* For the hub's report of SRQs: adds this one, and removes it. ENOMEM: too many. */
 int vb_xrc_srq_announce(struct vb_srq *srq);
 void vb_xrc_srq_recall(struct vb_srq *srq);
-
-/* Packets no longer find the SRQ: makes sure that no shadow points to it. */
-void vb_xrc_srq_leave(struct vb_srq *srq);
 
 #endif

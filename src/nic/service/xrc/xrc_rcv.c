@@ -2,6 +2,8 @@
 
 /* XRC receive QPs by number, without an object of the application. */
 
+#include "nic/service/xrc/xrc_rcv.h"
+
 #include <errno.h>
 
 #include "nic/service/xrc/xrc.h"

@@ -5,6 +5,8 @@
  * the expected PSN and the message count from one word, and update them there.
  */
 
+#include "nic/service/xrc/xrc_rx.h"
+
 #include <stdlib.h>
 
 #include "base/psn.h"

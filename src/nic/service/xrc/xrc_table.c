@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "nic/data/qp_extra.h"
 #include "nic/data/transition.h"
+#include "nic/service/xrc/xrc_rx.h"
 #include "nic/service/xrc/xrc_tell.h"
 #include "nic/service/xrc/xrc_tx.h"
 

@@ -5,6 +5,7 @@
 #include "nic/service/xrc/xrc_tell.h"
 
 #include "nic/service/xrc/xrc.h"
+#include "nic/service/xrc/xrc_rx.h"
 
 /* When to try again if the store is busy. */
 #define AGAIN_NS 1000000u
