@@ -48,7 +48,7 @@ void vb_ack_keep(struct vb_qp *qp)
 	if (!vb_ack_waits(qp) || vb_later_is_in(&qp->later.ack))
 		return;
 	vb_later_put(&nic->later.acks, &qp->later.ack);
-	/* Those that were there before are due earlier. */
+	/* Those in the list are due earlier. */
 	if (first) {
 		atomic_store(&nic->later.acks_due_ns, qp->ack.due_ns);
 		nic->host.clock.kick(nic->host.arg);

@@ -12,11 +12,11 @@
 
 struct vb_batch {
 	struct vb_nic *nic;
-	uint64_t now_ns; /* 0: the way it came runs no clocks */
-	bool polled;	 /* by a thread that will soon do so again (vb_nic_rx_polled) */
-	bool went_out;	 /* Ethernet frames have, by our uplink: they are to be flushed */
+	uint64_t now_ns; /* 0: this way has no clocks */
+	bool polled;	 /* by a thread that will soon poll again (vb_nic_rx_polled) */
+	bool went_out;	 /* Ethernet frames were sent by our uplink, to be flushed */
 	struct vb_later_queue touched; /* QPs that are to be looked at when it ends */
-	struct vb_qp *locked; /* packets come in runs: keep the lock over a run */
+	struct vb_qp *locked; /* kept locked over a run of its packets */
 };
 
 /* How a packet came: by the wire, in this frame; or from this ring. */
@@ -52,7 +52,7 @@ static inline bool vb_qp_path_fits(const struct vb_qp *qp, const struct vb_path 
 /* Finds the QP of a packet, which may be an XRC shadow (xrc.h); NULL: none. */
 struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn);
 
-/* Lock this QP, and no other; NULL: none. */
+/* Locks this QP and unlocks any other; NULL: only unlocks. */
 static inline void vb_batch_hold(struct vb_batch *batch, struct vb_qp *qp)
 {
 	if (batch->locked == qp)

@@ -49,7 +49,7 @@ struct vb_lane {
 
 	_Alignas(VB_RING_LINE_BYTES) vb_lock tx_lock; /* taken inside a QP's lock */
 	struct vb_ring_tx tx;
-	struct vb_later_queue waiting; /* QPs for which there was no room */
+	struct vb_later_queue waiting; /* QPs that wait for room */
 	_Atomic uint32_t waiters;	       /* their number */
 	_Atomic uint32_t stuck_tail;	       /* the consumer's position then */
 	bool given_up;		  /* frames were lost because it took none for too long ... */
