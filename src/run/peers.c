@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "hub/channel.h"
 #include "nic/way/peer.h"
+#include "nic/way/way.h"
 #include "run/process/cancel.h"
 #include "run/device.h"
 #include "run/process/log.h"

@@ -18,7 +18,11 @@
 #include "base/fd.h"
 #include "base/lock.h"
 #include "link/shm.h"
+#include "nic/control/nic.h"
+#include "nic/core/timer.h"
+#include "nic/data/qp_error.h"
 #include "nic/way/peer.h"
+#include "nic/way/receive.h"
 #include "run/process/cancel.h"
 #include "run/device.h"
 

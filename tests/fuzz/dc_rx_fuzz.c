@@ -10,15 +10,18 @@
 #include "base/check.h"
 #include "fuzz.h"
 #include "idle_host.h"
+#include "nic/control/nic.h"
 #include "nic/control/qp.h"
 #include "nic/control/qp_dv.h"
 #include "nic/control/qp_modify.h"
 #include "nic/core/ah.h"
 #include "nic/data/post.h"
+#include "nic/data/qp_error.h"
 #include "nic/mem/mem.h"
 #include "nic/queue/cq.h"
 #include "nic/control/srq.h"
 #include "nic/service/dc/dc.h"
+#include "nic/way/receive.h"
 #include "wire/icrc.h"
 
 enum { STEP_BYTES = 8, KEY = 5, RECVS = 8, PAYLOAD_MAX = 600, AREA = 8192, GUARD = 64 };

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "base/check.h"
+#include "nic/control/nic.h"
 #include "sim.h"
 
 enum { ROUNDS_MAX = 3 }; /* of path changes, of a pair */

@@ -18,6 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "nic/core/timer.h"
+#include "nic/data/qp_error.h"
+
 static unsigned long long deaths, errors, recovered, streams_reset, by_ring, connects, arrived;
 
 void failed(const char *format, ...)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "idle_host.h"
+#include "nic/control/nic.h"
 #include "nic/control/qp_dv.h"
 
 struct area area[FABRIC_NICS_MAX];

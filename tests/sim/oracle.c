@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "sim.h"
 #include "engine/rc_answer.h"
+#include "nic/control/nic.h"
 #include "wire/grh.h"
 
 static uint8_t scratch[2][MESSAGE_MAX + 8192];

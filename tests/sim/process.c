@@ -6,6 +6,9 @@
 
 #include "base/check.h"
 #include "idle_host.h"
+#include "nic/control/nic.h"
+#include "nic/core/timer.h"
+#include "nic/data/qp_error.h"
 #include "nic/way/peer.h"
 #include "sim.h"
 

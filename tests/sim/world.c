@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "idle_host.h"
+#include "nic/control/nic.h"
 #include "nic/control/qp_dv.h"
 #include "nic/mem/mkey.h"
 #include "nic/way/peer.h"

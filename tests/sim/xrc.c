@@ -19,6 +19,9 @@
 #include "arguments.h"
 #include "xrc_sim.h"
 
+#include "nic/core/timer.h"
+#include "nic/data/qp_error.h"
+
 enum { MANY = 200 }; /* runs: some of all that may happen is in them */
 
 static unsigned long long broken_runs, deaths, noted, by_ring, migrations; /* in all runs */

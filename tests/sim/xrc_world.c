@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/psn.h"
+#include "nic/control/nic.h"
 #include "nic/service/xrc/xrc_rcv.h"
 #include "idle_host.h"
 

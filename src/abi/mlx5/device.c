@@ -6,7 +6,7 @@
 #include "abi/verbs/device.h"
 #include "abi/verbs/ops.h"
 #include "base/check.h"
-#include "nic/core/nic.h"
+#include "nic/control/nic.h"
 #include "nic/core/slots.h"
 #include "run/process/log.h"
 

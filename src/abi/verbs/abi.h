@@ -16,6 +16,7 @@
 
 #include "abi/verbs/known.h"
 #include "nic/core/ctx.h"
+#include "nic/data/qp_error.h"
 #include "run/device.h"
 
 static inline struct vb_device *vb_device_of(struct ibv_context *context)

@@ -13,6 +13,7 @@
 #include "abi/verbs/device.h"
 #include "abi/verbs/ops.h"
 #include "base/failure.h"
+#include "nic/data/qp_error.h"
 #include "nic/mem/import.h"
 #include "run/process/eventfd.h"
 #include "run/foreign.h"

@@ -9,6 +9,7 @@
 #include "abi/verbs/event.h"
 #include "abi/verbs/ops.h"
 #include "abi/verbs/wr.h"
+#include "nic/control/nic.h"
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
 #include "nic/service/xrc/xrc.h"

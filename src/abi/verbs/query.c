@@ -6,6 +6,7 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/ops.h"
 #include "base/check.h"
+#include "nic/control/nic.h"
 #include "run/guid.h"
 
 #undef ibv_query_port

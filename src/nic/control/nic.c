@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/core/nic.h"
+#include "nic/control/nic.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,17 +28,6 @@
 
 /* IPv6 and UDP headers: what an interface's MTU must hold beside a frame. */
 #define IP_UDP_BYTES 48
-
-static const char *const stat_names[VB_STATS] = {
-#define X(id, name) [VB_STAT_##id] = name,
-	VB_STAT_LIST(X)
-#undef X
-};
-
-const char *vb_stat_name(enum vb_stat stat)
-{
-	return stat_names[stat];
-}
 
 /* Allocates zeros without touching them, aligned for struct vb_export. */
 static bool export_init(struct vb_nic *nic)

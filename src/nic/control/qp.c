@@ -23,6 +23,7 @@
 #include "nic/service/services.h"
 #include "nic/service/tm/tm.h"
 #include "nic/service/xrc/xrc.h"
+#include "nic/way/qp_export.h"
 #include "nic/way/way.h"
 
 static uint32_t power_of_two(uint32_t n)

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "engine/rc_resp.h"
+#include "nic/control/nic.h"
+#include "nic/data/qp_error.h"
 #include "nic/data/qp_extra.h"
 #include "nic/core/ah.h"
 #include "nic/data/acks.h"
@@ -19,6 +21,9 @@
 #include "nic/queue/rq.h"
 #include "nic/service/tm/tm.h"
 #include "nic/way/peer.h"
+#include "nic/way/qp_export.h"
+#include "nic/way/receive.h"
+#include "nic/way/way.h"
 
 #define ACCESS_KNOWN                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \

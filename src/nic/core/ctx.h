@@ -39,13 +39,6 @@ int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **ctx);
 void vb_ctx_destroy(struct vb_ctx *ctx);
 
 /*
- * The application has closed it and left objects in it: moves its QPs and WQs to the error state,
- * so that the application's memory is no longer read or written. Returns false if a peer still does
- * so (vb_direct_settle). Any thread.
- */
-bool vb_ctx_fail(struct vb_ctx *ctx);
-
-/*
  * Takes the next asynchronous event. Returns true if there was one. Call it once after each
  * successful read of the async fd.
  */

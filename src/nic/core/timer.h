@@ -41,4 +41,7 @@ static inline uint64_t vb_timer_at_ns(const struct vb_timer *timer)
 	return atomic_load_explicit(&timer->at_ns, memory_order_relaxed);
 }
 
+/* When to call vb_nic_turn() next: ns as now_ns(), UINT64_MAX: never. No lock. */
+uint64_t vb_nic_deadline_ns(const struct vb_nic *nic);
+
 #endif

@@ -203,10 +203,6 @@ int vb_qp_sq_make(struct vb_qp *qp);
 /* Sends all that is owed and all that may be sent (send.c). */
 void vb_qp_transmit_locked(struct vb_qp *qp);
 
-/* During the change to RTR: binds the QP to this peer, its destination (way.c). */
-void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
-void vb_qp_unbind_locked(struct vb_qp *qp);
-
 /*
  * XRC, DC. pieces: cuts messages as the current way requires. link: configures the engine for that
  * way (qp_modify.c). Nothing is outstanding.
@@ -217,25 +213,11 @@ void vb_qp_link_set(struct vb_qp *qp);
 /* By the wire: adapts the window to the present number of QPs. QP locked. */
 void vb_qp_window_share(struct vb_qp *qp);
 
-/* Removes it from timers, pacing and waits for room; packets must not find it either. */
-void vb_qp_silence(struct vb_qp *qp);
-
 /*
  * Updates what peers see of the QP after its state or rights changed (export.c). A peer that has
  * just read the old entry may still use it for a moment.
  */
 void vb_export_qp_locked(struct vb_qp *qp);
-
-/*
- * For callers that promise the application that the peer has no access through the QP: until
- * restored, the QP grants nothing, and no access is under way. Returns false, with nothing changed,
- * if a peer does not finish (vb_nic_settle). QP not locked.
- */
-bool vb_export_qp_withdraw(struct vb_qp *qp);
-void vb_export_qp_restore(struct vb_qp *qp);
-
-/* The QP is destroyed: removes its entry. QP not locked. */
-void vb_export_qp_hide(struct vb_qp *qp);
 
 /* --- changing attributes (qp_modify.c), for any type --- */
 

@@ -2,8 +2,11 @@
 
 /* What happens to a QP after a failure, and when its timer expires. */
 
+#include "nic/data/qp_error.h"
+
 #include "engine/rc_answer.h"
 #include "nic/core/quiesce.h"
+#include "nic/core/timer.h"
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"
 #include "nic/data/qp.h"

@@ -11,6 +11,7 @@
 #include "nic/service/xrc/xrc_rx.h"
 #include "nic/way/direct.h"
 #include "nic/way/pair.h"
+#include "nic/way/receive.h"
 
 /*
  * One in so many empty polls also looks at lanes that are not in use. A poll that found something

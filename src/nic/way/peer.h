@@ -106,12 +106,6 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 		    const struct vb_export *export);
 
 /*
- * The outcome of a reach() that returned EINPROGRESS; asking again is a new question. QPs that
- * waited for it continue (way.c). Under no lock.
- */
-void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int rc);
-
-/*
  * XRC and DC answer by the ring of the request, and within a ring's batch a ring cannot be
  * requested; and a NIC with the uplink sends to all. wanted: is a ring back needed, so that a peer
  * that may send to us can soon be sent to? reach: requests rings to all that can send to us from
@@ -239,14 +233,10 @@ void vb_lane_unwait(struct vb_qp *qp);
  */
 bool vb_lane_is_overdue(struct vb_qp *qp, uint64_t patience_ns);
 
-/* Takes frames from the lane (receive.c). Returns their number. */
-unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
-
-/* Updates the NIC's statistics; rx_lock held. The other: for all lanes not in use. */
-void vb_lane_count(struct vb_lane *lane);
+/* The same for all lanes not in use. */
 void vb_peers_count(struct vb_nic *nic);
 
-/* Takes everything that was there, waiting for other threads that do. */
-void vb_lane_drain(struct vb_lane *lane);
+/* Removes it from timers, pacing and waits for room; packets must not find it either. */
+void vb_qp_silence(struct vb_qp *qp);
 
 #endif

@@ -2,7 +2,7 @@
 
 /* What peers see of this NIC's QPs (mem.c does the same for keys). */
 
-#include "nic/data/qp.h"
+#include "nic/way/qp_export.h"
 #include "nic/way/peer.h"
 
 #define REMOTE_FETCH (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)

@@ -5,6 +5,8 @@
  * peer. Except for the commonest packets, both are given to receive(), by take() and take_batch().
  */
 
+#include "nic/way/receive.h"
+
 #include "base/psn.h"
 #include "nic/data/demux.h"
 #include "nic/data/migrate.h"

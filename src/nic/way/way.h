@@ -55,4 +55,14 @@ bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb
 void vb_way_finish(struct vb_qp *qp);
 void vb_ways_finish(struct vb_nic *nic);
 
+/*
+ * The outcome of a reach() that returned EINPROGRESS; asking again is a new question. QPs that
+ * waited for it continue. Under no lock.
+ */
+void vb_peer_answered(struct vb_nic *nic, uint16_t own_slot, uint16_t slot, int rc);
+
+/* During the change to RTR: binds the QP to this peer, its destination. */
+void vb_qp_bind_locked(struct vb_qp *qp, struct vb_peer *peer, uint32_t dqpn);
+void vb_qp_unbind_locked(struct vb_qp *qp);
+
 #endif

@@ -3,6 +3,7 @@
 #include "nic_fixture.h"
 
 #include "nic/control/qp_dv.h"
+#include "nic/way/receive.h"
 #include "wire/flow.h"
 #include "wire/icrc.h"
 

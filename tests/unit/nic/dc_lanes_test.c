@@ -7,6 +7,7 @@
 
 #include "nic/control/srq.h"
 #include "nic/service/dc/dc.h"
+#include "nic/way/way.h"
 
 enum { KEY = 0xabc, PSN = 0xfffff0, BYTES = 200 * 1024, PIECES = 7 };
 

@@ -2,6 +2,7 @@
 
 /* What QPs of one host exchange through rings, and who hears whom. */
 #include "pair_fixture.h"
+#include "nic/way/receive.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/frame.h"
 #include "nic_fixture.h"
+#include "nic/way/receive.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "pair_fixture.h"
+#include "nic/way/way.h"
 #include "wire/bytes.h"
 
 static struct vb_peer *peer_of(struct side *s, const struct side *other)

@@ -6,6 +6,7 @@
 #include "pair_fixture.h"
 
 #include "nic/core/export.h"
+#include "nic/way/receive.h"
 #include "nic/way/way.h"
 #include "wire/icrc.h"
 

@@ -10,6 +10,7 @@
 #include "nic/control/srq.h"
 #include "nic/service/xrc/xrc.h"
 #include "nic/service/xrc/xrc_rx.h"
+#include "nic/way/way.h"
 
 enum { PSN = 0x100, RECVS = 8, RECV_BYTES = 8192 };
 

@@ -17,6 +17,7 @@
 #include "group.h"
 #include "idle_host.h"
 #include "link/shm.h"
+#include "nic/control/nic.h"
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
 #include "nic/data/qp.h"

@@ -17,6 +17,7 @@
 #include "nic/queue/rq.h"
 #include "nic/service/dc/dc_target.h"
 #include "nic/way/peer.h"
+#include "nic/way/way.h"
 
 static struct vb_dct *dct_of(const struct vb_qp *qp)
 {

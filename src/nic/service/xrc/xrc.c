@@ -8,9 +8,11 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/data/qp_error.h"
 #include "nic/service/xrc/xrc_rx.h"
 #include "nic/service/xrc/xrc_tell.h"
 #include "nic/way/peer.h"
+#include "nic/way/way.h"
 
 static void store_lock(struct vb_nic *nic)
 {

@@ -13,9 +13,11 @@
 #include "engine/rc_resp.h"
 #include "nic/core/ah.h"
 #include "nic/data/acks.h"
+#include "nic/data/qp_error.h"
 #include "nic/queue/rq.h"
 #include "nic/service/xrc/xrc.h"
 #include "nic/way/peer.h"
+#include "nic/way/way.h"
 #include "wire/bytes.h"
 
 static struct vb_qp *make(struct vb_nic *nic, struct vb_xrc_rcv *rcv, uint32_t qpn)
