@@ -34,6 +34,7 @@ struct vb_xrc_qp {
 	/* Of a shadow: what it has to tell others when the store is no longer busy (xrc_tell.c). */
 	bool owes_failure;
 	uint32_t owes_events; /* 1 << enum ibv_event_type */
+	enum vb_migration_step owes_step;
 };
 
 /* The NIC's part of XRC, once a domain has been opened. */

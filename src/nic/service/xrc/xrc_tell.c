@@ -55,21 +55,62 @@ static void note_events(struct vb_qp *qp)
 	qp->special.xrc->owes_events = 0;
 }
 
+static void step(struct vb_xrc_attr *at, enum vb_migration_step to)
+{
+	if (to == VB_MIGRATION_ARM)
+		at->attr.path_mig_state = IBV_MIG_ARMED;
+	else if (to == VB_MIGRATION_MIGRATE)
+		vb_migration_change(&at->attr, &at->path, &at->migration);
+	else
+		at->migration.refused = true;
+}
+
+/*
+ * Takes the step of migration that is owed, if the attributes are as when the packet was checked:
+ * another NIC may have had the same packet. Returns false if there was none to take.
+ */
+static bool migrate(struct vb_xrc_qp *x, enum vb_migration_step to)
+{
+	struct vb_xrc_attr at;
+
+	x->owes_step = VB_MIGRATION_STAY;
+	if (to == VB_MIGRATION_STAY || atomic_load(&x->rcv->seq) != x->seq)
+		return false;
+	vb_xrc_rcv_get(x->rcv, &at);
+	step(&at, to);
+	vb_xrc_rcv_write(x->rcv, &at, false);
+	return true;
+}
+
 void vb_xrc_on_time(struct vb_qp *qp)
 {
-	bool tells = qp->special.xrc->owes_events;
+	struct vb_xrc_qp *x = qp->special.xrc;
+	enum vb_migration_step to = x->owes_step;
+	bool tells = x->owes_events, steps;
 
-	if (!tells && !qp->special.xrc->owes_failure)
+	if (!tells && !x->owes_failure && to == VB_MIGRATION_STAY)
 		return;
 	if (!store_try(qp)) {
 		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + AGAIN_NS);
 		return;
 	}
-	fail(qp->special.xrc);
+	fail(x);
 	note_events(qp);
+	steps = migrate(x, to);
 	store_unlock(qp);
 	if (tells)
 		qp->nic->host.xrc->tell(qp->nic->host.arg);
+	if (steps && to != VB_MIGRATION_ARM)
+		vb_xrc_event(qp, to == VB_MIGRATION_MIGRATE ? IBV_EVENT_PATH_MIG
+							    : IBV_EVENT_PATH_MIG_ERR);
+	if (to != VB_MIGRATION_STAY)
+		vb_xrc_refresh(qp);
+}
+
+void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
+{
+	qp->special.xrc->owes_step = to;
+	vb_xrc_on_time(qp);
 }
 
 void vb_xrc_failed(struct vb_qp *qp)
@@ -84,39 +125,4 @@ void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type)
 	qp->special.xrc->owes_events |= 1u << type;
 	vb_xrc_on_time(qp);
 	vb_xrc_handles_tell(qp->nic, qp->ibv.qp.qp_num, type);
-}
-
-static void step(struct vb_xrc_attr *at, enum vb_migration_step to)
-{
-	if (to == VB_MIGRATION_ARM)
-		at->attr.path_mig_state = IBV_MIG_ARMED;
-	else if (to == VB_MIGRATION_MIGRATE)
-		vb_migration_change(&at->attr, &at->path, &at->migration);
-	else
-		at->migration.refused = true;
-}
-
-void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
-{
-	struct vb_xrc_rcv *rcv = qp->special.xrc->rcv;
-	struct vb_xrc_attr at;
-	bool same;
-
-	if (!store_try(qp))
-		return;
-	/*
-	 * Are the attributes as when the packet was checked? Another NIC may have had the same
-	 * packet.
-	 */
-	same = atomic_load(&rcv->seq) == qp->special.xrc->seq;
-	if (same) {
-		vb_xrc_rcv_get(rcv, &at);
-		step(&at, to);
-		vb_xrc_rcv_write(rcv, &at, false);
-	}
-	store_unlock(qp);
-	if (same && to != VB_MIGRATION_ARM)
-		vb_xrc_event(qp, to == VB_MIGRATION_MIGRATE ? IBV_EVENT_PATH_MIG
-							    : IBV_EVENT_PATH_MIG_ERR);
-	vb_xrc_refresh(qp);
 }

@@ -18,10 +18,7 @@ void vb_xrc_failed(struct vb_qp *qp);
 /* An event of the QP. Handles of this process get it at once. Shadow locked. */
 void vb_xrc_event(struct vb_qp *qp, enum ibv_event_type type);
 
-/*
- * A packet says that the QP's path migrates: migrates it for all. Not if the store is busy, since
- * the peer's next packet says the same. Shadow locked.
- */
+/* A packet says how the QP's path migrates: so it does, for all. Shadow locked. */
 void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step step);
 
 /* Tells what could not be told before. Shadow locked. */
