@@ -9,6 +9,12 @@
 #include "nic/service/xrc/xrc.h"
 #include "run/process/cancel.h"
 
+/*
+ * How long to try for the store's lock where nobody may wait: others have it for some microseconds,
+ * unless they are stopped.
+ */
+#define TRY_NS 500000u
+
 static struct vb_store *store_open(struct vb_device *dev, int fd)
 {
 	struct vb_store *store = vb_robust_memory_map(fd, sizeof(*store));
@@ -48,9 +54,13 @@ static void store_lock(void *arg)
 static bool store_try_lock(void *arg)
 {
 	struct vb_device *dev = arg;
+	uint64_t until_ns = vb_now_ns() + TRY_NS;
 	int cancel = vb_cancel_defer();
-	enum vb_robust done = vb_robust_try(&dev->xrc_lock);
+	enum vb_robust done;
 
+	do
+		done = vb_robust_try(&dev->xrc_lock);
+	while (done == VB_ROBUST_BUSY && vb_now_ns() < until_ns);
 	if (done == VB_ROBUST_INHERITED)
 		vb_xrc_store_repair(&dev->store->xrc);
 	vb_cancel_restore(cancel);

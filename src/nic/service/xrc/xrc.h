@@ -35,6 +35,7 @@ struct vb_xrc_qp {
 	bool owes_failure;
 	uint32_t owes_events; /* 1 << enum ibv_event_type */
 	enum vb_migration_step owes_step;
+	uint32_t step_seq; /* of the attributes that owes_step was decided by */
 };
 
 /* The NIC's part of XRC, once a domain has been opened. */

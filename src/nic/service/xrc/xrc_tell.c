@@ -74,7 +74,7 @@ static bool migrate(struct vb_xrc_qp *x, enum vb_migration_step to)
 	struct vb_xrc_attr at;
 
 	x->owes_step = VB_MIGRATION_STAY;
-	if (to == VB_MIGRATION_STAY || atomic_load(&x->rcv->seq) != x->seq)
+	if (to == VB_MIGRATION_STAY || atomic_load(&x->rcv->seq) != x->step_seq)
 		return false;
 	vb_xrc_rcv_get(x->rcv, &at);
 	step(&at, to);
@@ -110,6 +110,7 @@ void vb_xrc_on_time(struct vb_qp *qp)
 void vb_xrc_migration(struct vb_qp *qp, enum vb_migration_step to)
 {
 	qp->special.xrc->owes_step = to;
+	qp->special.xrc->step_seq = qp->special.xrc->seq;
 	vb_xrc_on_time(qp);
 }
 
