@@ -44,7 +44,7 @@ static const struct attr {
 	bool info;	    /* VB_CM_INFO_BYTES before private_at */
 } attrs[ATTRS] = {
 #define VB_CM_ATTR(name, number, private_at, info) \
-	[(number)-VB_CM_ATTR_FIRST] = {#name, (private_at), (info)},
+	[(number)-VB_CM_ATTR_FIRST] = { #name, (private_at), (info) },
 #include "wire/cm_msg.def"
 };
 

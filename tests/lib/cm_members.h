@@ -26,8 +26,9 @@ struct cm_member {
 
 static const struct cm_member cm_members[] = {
 #define VB_CM_FIELD(a, m, octet, bit, width) VB_CM_PART(a, m, width, 0, octet, bit, width)
-#define VB_CM_PART(a, m, m_bits, low, octet, bit, width)                                          \
-	{ VB_CM_##a, #m, offsetof(struct vb_cm_msg, m), sizeof(((struct vb_cm_msg *)0)->m), m_bits, low },
+#define VB_CM_PART(a, m, m_bits, low, octet, bit, width)                                    \
+	{ VB_CM_##a, #m, offsetof(struct vb_cm_msg, m), sizeof(((struct vb_cm_msg *)0)->m), \
+	  m_bits,    low },
 #include "wire/cm_msg.def"
 };
 

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "wire/cm_ip.h"
 
+/* clang-format off */
 static const struct sample {
 	struct vb_cm_ip ip;
 	uint8_t octets[VB_CM_IP_BYTES];
@@ -22,7 +23,9 @@ static const struct sample {
 			.src = { [10] = 0xff, 0xff, 10, 1, 2, 3 },
 			.dst = { [10] = 0xff, 0xff, 10, 4, 5, 6 },
 		},
-		.octets = { 0x00, 0x40, 0xc0, 0x01, [16] = 10, 1, 2, 3, [32] = 10, 4, 5, 6 },
+		.octets = { 0x00, 0x40, 0xc0, 0x01,
+			    [16] = 10, 1, 2, 3,
+			    [32] = 10, 4, 5, 6 },
 	},
 	{
 		.ip = {
@@ -30,8 +33,9 @@ static const struct sample {
 			.src = { 0xfd, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 },
 			.dst = { 0xfe, 0x80, [15] = 1 },
 		},
-		.octets = { 0x00, 0x60, 0x01, 0x02, 0xfd, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-			    15, 0xfe, 0x80, [35] = 1 },
+		.octets = { 0x00, 0x60, 0x01, 0x02,
+			    0xfd, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+			    0xfe, 0x80, [35] = 1 },
 	},
 	/* A program that says IPv6 of an IPv4 address means it. */
 	{
@@ -40,10 +44,12 @@ static const struct sample {
 			.src = { [10] = 0xff, 0xff, 10, 1, 2, 3 },
 			.dst = { [10] = 0xff, 0xff, 10, 4, 5, 6 },
 		},
-		.octets = { 0x00, 0x60, 0x00, 0x07, [14] = 0xff, 0xff, 10, 1, 2, 3, [30] = 0xff, 0xff,
-			    10, 4, 5, 6 },
+		.octets = { 0x00, 0x60, 0x00, 0x07,
+			    [14] = 0xff, 0xff, 10, 1, 2, 3,
+			    [30] = 0xff, 0xff, 10, 4, 5, 6 },
 	},
 };
+/* clang-format on */
 
 static void assert_parses(const uint8_t *octets, const struct vb_cm_ip *expected)
 {

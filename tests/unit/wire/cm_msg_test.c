@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The messages of communication management: each field alone and together, and octets of Linux's. */
+/* The messages of communication management: each bit alone, all fields together, and Linux's. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "cm_members.h"
+#include "cm_vectors.h"
 
 enum { ROUNDS = 200 };
 
@@ -37,8 +38,7 @@ static void assert_members(const struct vb_cm_msg *a, const struct vb_cm_msg *b)
 }
 
 /* What is shorter than its room is followed by zeros. */
-static void assert_padded(const uint8_t *room, size_t room_bytes, const uint8_t *data,
-			  size_t bytes)
+static void assert_padded(const uint8_t *room, size_t room_bytes, const uint8_t *data, size_t bytes)
 {
 	assert_memory_equal(room, data, bytes);
 	for (size_t i = bytes; i < room_bytes; i++)
@@ -133,6 +133,28 @@ static void test_reserved_bits(void **state)
 	}
 }
 
+/* What Linux sent is read as it was meant, and written as it wrote it. */
+static void test_linux(void **state)
+{
+	for (size_t i = 0; i < VB_ARRAY_LEN(cm_vectors); i++) {
+		const struct cm_vector *v = &cm_vectors[i];
+		uint8_t mad[VB_MAD_BYTES], out[VB_MAD_BYTES], header[VB_CM_IP_BYTES];
+		struct vb_cm_msg msg;
+
+		cm_vector_octets(mad, v);
+		assert_true(vb_cm_parse(&msg, mad));
+		assert_members(&v->msg, &msg);
+		msg = v->msg;
+		if (v->ip.ipv4) {
+			vb_cm_ip_emit(&v->ip, header);
+			msg.private_data = header;
+			msg.private_bytes = sizeof(header);
+		}
+		vb_cm_emit(&msg, out);
+		assert_memory_equal(out, mad, VB_MAD_BYTES);
+	}
+}
+
 static void assert_refused(const uint8_t mad[VB_MAD_BYTES])
 {
 	struct vb_cm_msg untouched, msg;
@@ -214,10 +236,10 @@ static void test_private_bytes(void **state)
 	static const struct {
 		unsigned attr, bytes;
 	} rooms[] = {
-		{ VB_CM_REQ, 92 },	 { VB_CM_MRA, 222 },	  { VB_CM_REJ, 148 },
-		{ VB_CM_REP, 196 },	 { VB_CM_RTU, 224 },	  { VB_CM_DREQ, 220 },
-		{ VB_CM_DREP, 224 },	 { VB_CM_SIDR_REQ, 216 }, { VB_CM_SIDR_REP, 136 },
-		{ VB_CM_LAP, 168 },	 { VB_CM_APR, 148 },
+		{ VB_CM_REQ, 92 },   { VB_CM_MRA, 222 },      { VB_CM_REJ, 148 },
+		{ VB_CM_REP, 196 },  { VB_CM_RTU, 224 },      { VB_CM_DREQ, 220 },
+		{ VB_CM_DREP, 224 }, { VB_CM_SIDR_REQ, 216 }, { VB_CM_SIDR_REP, 136 },
+		{ VB_CM_LAP, 168 },  { VB_CM_APR, 148 },
 	};
 
 	assert_int_equal(VB_ARRAY_LEN(rooms), VB_ARRAY_LEN(cm_attrs));
@@ -293,6 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_reserved_bits),
+		cmocka_unit_test(test_linux),
 		cmocka_unit_test(test_other_headers),
 		cmocka_unit_test(test_other_attributes),
 		cmocka_unit_test(test_too_much_info),

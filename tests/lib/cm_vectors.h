@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_TESTS_CM_VECTORS_H
+#define VB_TESTS_CM_VECTORS_H
+
+/*
+ * MADs that the connection manager of Linux 6.1 put on the wire, over rdma_rxe: the octets, and
+ * what is in them as its users, `rdma resource` and its peer had it.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/cm_ip.h"
+
+/* 10.79.0.2, whose MADs these are, and 10.79.0.1, for whom they were. */
+/* clang-format off */
+#define CM_VECTOR_GUEST { [10] = 0xff, 0xff, 10, 79, 0, 2 }
+#define CM_VECTOR_HOST { [10] = 0xff, 0xff, 10, 79, 0, 1 }
+/* clang-format on */
+
+struct cm_vector {
+	const char *hex;      /* up to the last octet that is not zero */
+	struct vb_cm_msg msg; /* without private data and additional information */
+	struct vb_cm_ip ip;   /* all that is in private data, if anything is */
+};
+
+/* clang-format off */
+static const struct cm_vector cm_vectors[] = {
+	{
+		.hex = "0107020300000000000000023d581b180010000000000000181b583d00000000"
+		       "00000000010615b3505400fffe12345600000000000000000000110100000001"
+		       "000000a0ee8021a7ffff37f0ffffffff00000000000000000000ffff0a4f0002"
+		       "00000000000000000000ffff0a4f00013cc48000004000980000000000000000"
+		       "0000000000000000000000000000000000000000000000000000000000000000"
+		       "000000000040a2cb0000000000000000000000000a4f00020000000000000000"
+		       "000000000a4f0001",
+		.msg = {
+			.attr = VB_CM_REQ,
+			.transaction_id = 0x23d581b18,
+			.local_comm_id = 0x181b583d,
+			.req = {
+				.service_id = 0x010615b3,
+				.local_ca_guid = 0x505400fffe123456,
+				.local_qpn = 17,
+				.starting_psn = 0xee8021,
+				.partition_key = 0xffff,
+				.responder_resources = 1,
+				.initiator_depth = 1,
+				.remote_cm_response_timeout = 20,
+				.local_cm_response_timeout = 20,
+				.max_cm_retries = 15,
+				.transport_service_type = VB_CM_TRANSPORT_RC,
+				.retry_count = 7,
+				.rnr_retry_count = 7,
+				.path_mtu = 3, /* 1024 */
+				.primary = {
+					.local_lid = 0xffff,
+					.remote_lid = 0xffff,
+					.local_gid = CM_VECTOR_GUEST,
+					.remote_gid = CM_VECTOR_HOST,
+					.flow_label = 0x3cc48, /* of both ports */
+					.hop_limit = 64,
+					.local_ack_timeout = 19,
+				},
+			},
+		},
+		.ip = {
+			.ipv4 = true,
+			.sport = 0xa2cb,
+			.src = CM_VECTOR_GUEST,
+			.dst = CM_VECTOR_HOST,
+		},
+	},
+	{
+		.hex = "0107020300000000000000002233b45500110000000000001b1b583d22334455"
+		       "00c0",
+		.msg = {
+			.attr = VB_CM_MRA,
+			.transaction_id = 0x2233b455,
+			.local_comm_id = 0x1b1b583d,
+			.remote_comm_id = 0x22334455,
+			.mra = { .message_mraed = VB_CM_MESSAGE_REQ, .service_timeout = 24 },
+		},
+	},
+	{
+		.hex = "0107020300000000000000003344c56600120000000000000000000033445566"
+		       "00000008",
+		.msg = {
+			.attr = VB_CM_REJ,
+			.transaction_id = 0x3344c566,
+			.remote_comm_id = 0x33445566,
+			.rej = { .message_rejected = VB_CM_MESSAGE_REQ, .reason = 8 },
+		},
+	},
+	{
+		.hex = "0107020300000000000000002233b45500120000000000001b1b583d22334455"
+		       "8000001c",
+		.msg = {
+			.attr = VB_CM_REJ,
+			.transaction_id = 0x2233b455,
+			.local_comm_id = 0x1b1b583d,
+			.remote_comm_id = 0x22334455,
+			.rej = { .message_rejected = VB_CM_MESSAGE_OTHER, .reason = 28 },
+		},
+	},
+	{
+		.hex = "0107020300000000000000002233b45500130000000000001b1b583d22334455"
+		       "00000000000013000000000052329200010178e0505400fffe123456",
+		.msg = {
+			.attr = VB_CM_REP,
+			.transaction_id = 0x2233b455,
+			.local_comm_id = 0x1b1b583d,
+			.remote_comm_id = 0x22334455,
+			.rep = {
+				.local_ca_guid = 0x505400fffe123456,
+				.local_qpn = 19,
+				.starting_psn = 0x523292,
+				.responder_resources = 1,
+				.initiator_depth = 1,
+				.target_ack_delay = 15,
+				.rnr_retry_count = 7,
+			},
+		},
+	},
+	{
+		.hex = "0107020300000000000000023d581b180014000000000000181b583d11223344",
+		.msg = {
+			.attr = VB_CM_RTU,
+			.transaction_id = 0x23d581b18,
+			.local_comm_id = 0x181b583d,
+			.remote_comm_id = 0x11223344,
+		},
+	},
+	{
+		.hex = "0107020300000000000000023d581b190015000000000000191b583d11223344"
+		       "123456",
+		.msg = {
+			.attr = VB_CM_DREQ,
+			.transaction_id = 0x23d581b19,
+			.local_comm_id = 0x191b583d,
+			.remote_comm_id = 0x11223344,
+			.dreq = { .remote_qpn = 0x123456 },
+		},
+	},
+	{
+		.hex = "010702030000000000000000000051510016000000000000181b583d11223344",
+		.msg = {
+			.attr = VB_CM_DREP,
+			.transaction_id = 0x5151,
+			.local_comm_id = 0x181b583d,
+			.remote_comm_id = 0x11223344,
+		},
+	},
+	{
+		.hex = "010702030000000000000002a6b9d4ba0017000000000000bad4b9a6ffff0000"
+		       "0000000001111c060040c4c30000000000000000000000000a4f000200000000"
+		       "00000000000000000a4f0001",
+		.msg = {
+			.attr = VB_CM_SIDR_REQ,
+			.transaction_id = 0x2a6b9d4ba,
+			.local_comm_id = 0xbad4b9a6,
+			.sidr_req = { .service_id = 0x01111c06, .partition_key = 0xffff },
+		},
+		.ip = {
+			.ipv4 = true,
+			.sport = 0xc4c3,
+			.src = CM_VECTOR_GUEST,
+			.dst = CM_VECTOR_HOST,
+		},
+	},
+	{
+		.hex = "010702030000000000000002a6b9d4ba00180000000000004455667700000000"
+		       "000012000000000001111c0601234567",
+		.msg = {
+			.attr = VB_CM_SIDR_REP,
+			.transaction_id = 0x2a6b9d4ba,
+			.remote_comm_id = 0x44556677,
+			.sidr_rep = {
+				.service_id = 0x01111c06,
+				.qpn = 18,
+				.qkey = 0x01234567,
+			},
+		},
+	},
+};
+/* clang-format on */
+
+static inline void cm_vector_octets(uint8_t mad[VB_MAD_BYTES], const struct cm_vector *v)
+{
+	unsigned octet;
+
+	memset(mad, 0, VB_MAD_BYTES);
+	for (size_t i = 0; sscanf(v->hex + 2 * i, "%2x", &octet) == 1; i++)
+		mad[i] = (uint8_t)octet;
+}
+
+#endif
