@@ -21,7 +21,8 @@ static void input_seed(struct smoke_input *input, unsigned i)
 
 	input->bytes = VB_MAD_BYTES;
 	if (i >= FILLED_ALL) {
-		cm_vector_octets(input->octets, &cm_vectors[i - FILLED_ALL]);
+		memset(input->octets, 0, VB_MAD_BYTES);
+		cm_octets(input->octets, cm_vectors[i - FILLED_ALL].hex);
 		return;
 	}
 	msg = cm_msg_random(cm_attrs[i / FILLED], &seed, octets);

@@ -185,13 +185,13 @@ static const struct cm_vector cm_vectors[] = {
 };
 /* clang-format on */
 
-static inline void cm_vector_octets(uint8_t mad[VB_MAD_BYTES], const struct cm_vector *v)
+/* Writes octets that are given in hexadecimal. */
+static inline void cm_octets(uint8_t *out, const char *hex)
 {
 	unsigned octet;
 
-	memset(mad, 0, VB_MAD_BYTES);
-	for (size_t i = 0; sscanf(v->hex + 2 * i, "%2x", &octet) == 1; i++)
-		mad[i] = (uint8_t)octet;
+	for (; sscanf(hex, "%2x", &octet) == 1; hex += 2)
+		*out++ = (uint8_t)octet;
 }
 
 #endif

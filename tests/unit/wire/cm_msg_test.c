@@ -141,7 +141,8 @@ static void test_linux(void **state)
 		uint8_t mad[VB_MAD_BYTES], out[VB_MAD_BYTES], header[VB_CM_IP_BYTES];
 		struct vb_cm_msg msg;
 
-		cm_vector_octets(mad, v);
+		memset(mad, 0, sizeof(mad));
+		cm_octets(mad, v->hex);
 		assert_true(vb_cm_parse(&msg, mad));
 		assert_members(&v->msg, &msg);
 		msg = v->msg;
@@ -152,6 +153,81 @@ static void test_linux(void **state)
 		}
 		vb_cm_emit(&msg, out);
 		assert_memory_equal(out, mad, VB_MAD_BYTES);
+	}
+}
+
+/*
+ * What neither tshark nor those octets show: a field alone, and the octets that it has by the
+ * tables of IBTA 12.6 to 12.8 and 12.11. All others are zero.
+ */
+/* clang-format off */
+#define TWELVES 0x1212121212121212
+static const struct placed {
+	unsigned attr;
+	const char *name;
+	uint64_t value;
+	unsigned at; /* behind the MAD's header */
+	const char *hex;
+} placed[] = {
+	{ VB_CM_REQ, "ece_vendor_id", 0x123456, 5, "123456" },
+	{ VB_CM_REQ, "req.primary.flow_label", 0x12345, 88, "123450" },
+	{ VB_CM_REQ, "req.primary.packet_rate", 0x2a, 91, "2a" },
+	{ VB_CM_REQ, "req.alternate.flow_label", 0x12345, 132, "123450" },
+	{ VB_CM_REQ, "req.alternate.packet_rate", 0x2a, 135, "2a" },
+	{ VB_CM_REQ, "req.sap_supported", 1, 139, "04" },
+	{ VB_CM_REP, "ece_vendor_id", 0x123456, 15, "120000003400000056" },
+	{ VB_CM_MRA, "mra.message_mraed", 2, 8, "80" },
+	{ VB_CM_MRA, "mra.service_timeout", 0x15, 9, "a8" },
+	{ VB_CM_SIDR_REQ, "local_comm_id", 0x12345678, 0, "12345678" },
+	{ VB_CM_SIDR_REQ, "sidr_req.partition_key", 0x1234, 4, "1234" },
+	{ VB_CM_SIDR_REQ, "sidr_req.service_id", 0x123456789abcdef1, 8, "123456789abcdef1" },
+	{ VB_CM_SIDR_REP, "remote_comm_id", 0x12345678, 0, "12345678" },
+	{ VB_CM_SIDR_REP, "sidr_rep.status", 5, 4, "05" },
+	{ VB_CM_SIDR_REP, "info_bytes", 72, 5, "48" },
+	{ VB_CM_SIDR_REP, "ece_vendor_id", 0x123456, 6, "123400000056" },
+	{ VB_CM_SIDR_REP, "sidr_rep.qpn", 0x123456, 8, "123456" },
+	{ VB_CM_SIDR_REP, "sidr_rep.service_id", 0x123456789abcdef1, 12, "123456789abcdef1" },
+	{ VB_CM_SIDR_REP, "sidr_rep.qkey", 0x12345678, 20, "12345678" },
+	{ VB_CM_LAP, "local_comm_id", 0x12345678, 0, "12345678" },
+	{ VB_CM_LAP, "remote_comm_id", 0x12345678, 4, "12345678" },
+	{ VB_CM_LAP, "lap.remote_qpn", 0x123456, 12, "123456" },
+	{ VB_CM_LAP, "lap.remote_cm_response_timeout", 0x15, 15, "a8" },
+	{ VB_CM_LAP, "lap.alternate.local_lid", 0x1234, 20, "1234" },
+	{ VB_CM_LAP, "lap.alternate.remote_lid", 0x1234, 22, "1234" },
+	{ VB_CM_LAP, "lap.alternate.local_gid", TWELVES, 24, "12121212121212121212121212121212" },
+	{ VB_CM_LAP, "lap.alternate.remote_gid", TWELVES, 40, "12121212121212121212121212121212" },
+	{ VB_CM_LAP, "lap.alternate.flow_label", 0x12345, 56, "123450" },
+	{ VB_CM_LAP, "lap.alternate.traffic_class", 0x12, 59, "12" },
+	{ VB_CM_LAP, "lap.alternate.hop_limit", 0x12, 60, "12" },
+	{ VB_CM_LAP, "lap.alternate.packet_rate", 0x2a, 61, "2a" },
+	{ VB_CM_LAP, "lap.alternate.sl", 0x9, 62, "90" },
+	{ VB_CM_LAP, "lap.alternate.subnet_local", 1, 62, "08" },
+	{ VB_CM_LAP, "lap.alternate.local_ack_timeout", 0x15, 63, "a8" },
+	{ VB_CM_APR, "local_comm_id", 0x12345678, 0, "12345678" },
+	{ VB_CM_APR, "remote_comm_id", 0x12345678, 4, "12345678" },
+	{ VB_CM_APR, "info_bytes", 72, 8, "48" },
+	{ VB_CM_APR, "apr.status", 0x0d, 9, "0d" },
+};
+/* clang-format on */
+
+static void test_placed(void **state)
+{
+	static const uint8_t info[VB_CM_INFO_BYTES];
+
+	for (size_t i = 0; i < VB_ARRAY_LEN(placed); i++) {
+		struct vb_cm_msg msg = cm_msg_empty(placed[i].attr);
+		uint8_t expected[VB_MAD_BYTES], mad[VB_MAD_BYTES];
+		const struct cm_member *m = cm_member_next(placed[i].attr, NULL);
+
+		while (m && strcmp(m->name, placed[i].name) != 0)
+			m = cm_member_next(placed[i].attr, m);
+		assert_non_null(m);
+		vb_cm_emit(&msg, expected);
+		cm_octets(expected + VB_MAD_HEADER_BYTES + placed[i].at, placed[i].hex);
+		cm_member_set(&msg, m, placed[i].value);
+		msg.info = info;
+		vb_cm_emit(&msg, mad);
+		assert_memory_equal(mad, expected, VB_MAD_BYTES);
 	}
 }
 
@@ -316,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_reserved_bits),
 		cmocka_unit_test(test_linux),
+		cmocka_unit_test(test_placed),
 		cmocka_unit_test(test_other_headers),
 		cmocka_unit_test(test_other_attributes),
 		cmocka_unit_test(test_too_much_info),
