@@ -223,8 +223,8 @@ bool vb_cm_parse(struct vb_cm_msg *msg, const uint8_t mad[VB_MAD_BYTES]);
 
 /*
  * Writes a MAD: all of it, with zeros where nothing is. Private data and additional information may
- * be shorter than their room. What is wider than its field or longer than its room is a bug of the
- * caller.
+ * be shorter than their room, and must not lie in mad. What is wider than its field or longer than
+ * its room is a bug of the caller.
  */
 void vb_cm_emit(const struct vb_cm_msg *msg, uint8_t mad[VB_MAD_BYTES]);
 

@@ -60,7 +60,6 @@ static void input_mutate(struct smoke_input *input, uint64_t *seed)
 	}
 }
 
-const struct smoke smoke = { "cm", SEEDS, 1000000, input_seed, input_mutate };
 
 struct smoke smoke = { .name = "cm", .seeds = SEEDS, .rounds = 500000, .make = input_seed,
 		       .mutate = input_mutate };
