@@ -21,7 +21,8 @@
 struct cm_vector {
 	const char *hex;      /* up to the last octet that is not zero */
 	struct vb_cm_msg msg; /* without private data and additional information */
-	struct vb_cm_ip ip;   /* all that is in private data, if anything is */
+	struct vb_cm_ip ip;   /* at the beginning of private data, if its ipv4 is set */
+	const char *text;     /* what comes then */
 };
 
 /* clang-format off */
@@ -89,7 +90,10 @@ static const struct cm_vector cm_vectors[] = {
 			.attr = VB_CM_REJ,
 			.transaction_id = 0x3344c566,
 			.remote_comm_id = 0x33445566,
-			.rej = { .message_rejected = VB_CM_MESSAGE_REQ, .reason = 8 },
+			.rej = {
+				.message_rejected = VB_CM_MESSAGE_REQ,
+				.reason = VB_CM_REJ_INVALID_SERVICE_ID,
+			},
 		},
 	},
 	{
@@ -100,7 +104,10 @@ static const struct cm_vector cm_vectors[] = {
 			.transaction_id = 0x2233b455,
 			.local_comm_id = 0x1b1b583d,
 			.remote_comm_id = 0x22334455,
-			.rej = { .message_rejected = VB_CM_MESSAGE_OTHER, .reason = 28 },
+			.rej = {
+				.message_rejected = VB_CM_MESSAGE_OTHER,
+				.reason = VB_CM_REJ_CONSUMER_DEFINED,
+			},
 		},
 	},
 	{
@@ -182,6 +189,109 @@ static const struct cm_vector cm_vectors[] = {
 			},
 		},
 	},
+	{
+		.hex = "0107020300000000000000020686044b0010000089abcdef4b04860600123456"
+		       "0000000001061770505400fffe1234560000000000000000abcdef0300000002"
+		       "000000a1363317a5ffff36f8ffffffff00000000000000000000ffff0a4f0002"
+		       "00000000000000000000ffff0a4f00015815a000a84000980000000000000000"
+		       "0000000000000000000000000000000000000000000000000000000000000000"
+		       "000000000040b0d60000000000000000000000000a4f00020000000000000000"
+		       "000000000a4f0001766572626174696d",
+		.msg = {
+			.attr = VB_CM_REQ,
+			.transaction_id = 0x20686044b,
+			.local_comm_id = 0x4b048606,
+			.ece_vendor_id = 0x123456,
+			.ece_options = 0x89abcdef,
+			.req = {
+				.service_id = 0x01061770,
+				.local_ca_guid = 0x505400fffe123456,
+				.local_qpn = 0xabcdef,
+				.starting_psn = 0x363317,
+				.partition_key = 0xffff,
+				.responder_resources = 3,
+				.initiator_depth = 2,
+				.remote_cm_response_timeout = 20,
+				.local_cm_response_timeout = 20,
+				.max_cm_retries = 15,
+				.transport_service_type = VB_CM_TRANSPORT_RC,
+				.retry_count = 5,
+				.rnr_retry_count = 6,
+				.path_mtu = 3, /* 1024 */
+				.end_to_end_flow_control = true,
+				.srq = true,
+				.primary = {
+					.local_lid = 0xffff,
+					.remote_lid = 0xffff,
+					.local_gid = CM_VECTOR_GUEST,
+					.remote_gid = CM_VECTOR_HOST,
+					.flow_label = 0x5815a,
+					.traffic_class = 0xa8,
+					.hop_limit = 64,
+					.local_ack_timeout = 19,
+				},
+			},
+		},
+		.ip = {
+			.ipv4 = true,
+			.sport = 0xb0d6,
+			.src = CM_VECTOR_GUEST,
+			.dst = CM_VECTOR_HOST,
+		},
+		.text = "verbatim",
+	},
+	{
+		.hex = "010702030000000000000000000009990013000089abcdef4904860677777701"
+		       "00000000abcdef1200000034cf601056030279d0505400fffe12345676657262"
+		       "6174696d",
+		.msg = {
+			.attr = VB_CM_REP,
+			.transaction_id = 0x999,
+			.local_comm_id = 0x49048606,
+			.remote_comm_id = 0x77777701,
+			.ece_vendor_id = 0x123456,
+			.ece_options = 0x89abcdef,
+			.rep = {
+				.local_ca_guid = 0x505400fffe123456,
+				.local_qpn = 0xabcdef,
+				.starting_psn = 0xcf6010,
+				.responder_resources = 3,
+				.initiator_depth = 2,
+				.target_ack_delay = 15,
+				.rnr_retry_count = 6,
+				.end_to_end_flow_control = true,
+				.srq = true,
+			},
+		},
+		.text = "verbatim",
+	},
+	{
+		.hex = "0107020300000000000000000000099800120000000000004f04860677777702"
+		       "0000002300000000000000000000000000000000000000000000000000000000"
+		       "0000000000000000000000000000000000000000000000000000000000000000"
+		       "0000000000000000000000006e6f",
+		.msg = {
+			.attr = VB_CM_REJ,
+			.transaction_id = 0x998,
+			.local_comm_id = 0x4f048606,
+			.remote_comm_id = 0x77777702,
+			.rej = {
+				.message_rejected = VB_CM_MESSAGE_REQ,
+				.reason = VB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED,
+			},
+		},
+		.text = "no",
+	},
+	{
+		.hex = "0107020300000000000000020686044e00180000000000004455667801000000"
+		       "000000000000000001111774",
+		.msg = {
+			.attr = VB_CM_SIDR_REP,
+			.transaction_id = 0x20686044e,
+			.remote_comm_id = 0x44556678,
+			.sidr_rep = { .service_id = 0x01111774, .status = VB_CM_SIDR_UNSUPPORTED },
+		},
+	},
 };
 /* clang-format on */
 
@@ -192,6 +302,19 @@ static inline void cm_octets(uint8_t *out, const char *hex)
 
 	for (; sscanf(hex, "%2x", &octet) == 1; hex += 2)
 		*out++ = (uint8_t)octet;
+}
+
+/* Writes a vector's private data, and returns how many octets those are. */
+static inline size_t cm_vector_private(const struct cm_vector *v, uint8_t out[VB_MAD_BYTES])
+{
+	size_t bytes = v->ip.ipv4 ? VB_CM_IP_BYTES : 0;
+
+	if (v->ip.ipv4)
+		vb_cm_ip_emit(&v->ip, out);
+	if (!v->text)
+		return bytes;
+	memcpy(out + bytes, v->text, strlen(v->text));
+	return bytes + strlen(v->text);
 }
 
 #endif
