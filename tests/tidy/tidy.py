@@ -25,17 +25,18 @@ COLUMNS, FILE_LINES, FUNCTION_LINES, TAB = 100, 800, 70, 8
 LAYERS = {
     "base": ["base"],
     "wire": ["base", "wire"],
+    "cm": ["base", "wire", "cm"],
     "engine": ["base", "wire", "engine"],
     "eth": ["base", "wire", "eth"],
     "nic": ["base", "wire", "eth", "engine", "nic"],
     "link": ["base", "link"],
     "hub": ["base", "hub"],
-    "run": ["base", "wire", "eth", "engine", "nic", "link", "hub", "run"],
-    "abi": ["base", "wire", "eth", "engine", "nic", "link", "hub", "run", "abi"],
-    "daemon": ["base", "link", "hub", "nic", "run", "daemon"],
+    "run": ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run"],
+    "abi": ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run", "abi"],
+    "daemon": ["base", "wire", "cm", "link", "hub", "nic", "run", "daemon"],
     "cli": ["base", "wire", "link", "hub", "nic", "run", "cli"],
 }
-LIBRARY = ["base", "wire", "eth", "engine", "nic", "link", "hub", "run", "abi"]
+LIBRARY = ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run", "abi"]
 # <infiniband/verbs.h> is vocabulary there, and only abi may call it. The command is one more
 # program that uses the library.
 SPEAKS_VERBS = ["engine", "nic", "run", "abi", "cli"]
@@ -48,7 +49,7 @@ UNFINISHED = re.compile(r"\b(FIXME|TODO|XXX|HACK)\b")
 
 # What the deterministic core may take from outside: memory, CRC, and the guard around copies from
 # application memory. No clock, socket, file, environment, randomness, thread or output.
-CORE = ["base", "wire", "eth", "engine", "nic"]
+CORE = ["base", "wire", "cm", "eth", "engine", "nic"]
 CORE_MAY_USE = {
     "memcpy", "memmove", "memset", "memcmp", "strlen", "strcmp", "strncmp", "strnlen", "qsort",
     "malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc",
