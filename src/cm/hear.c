@@ -132,7 +132,7 @@ static struct vb_cm_id *make_child(struct vb_cm *cm, uint64_t service_id,
 		return NULL;
 	}
 	vb_cm_nobody_path_back(&child->path, heard->path);
-	child->tid.connect = child->tid.peer = heard->msg.transaction_id;
+	child->tid.connect = child->tid.own = child->tid.peer = heard->msg.transaction_id;
 	note_peer(child, heard);
 	return child;
 }
@@ -333,27 +333,30 @@ static void hear_first_rep(struct vb_cm_id *id, const struct vb_cm_rule *rule,
 	follow(id, rule, heard);
 }
 
-/* Of a LAP that was answered; the answer was lost. */
-static bool is_answered_lap(const struct vb_cm_id *id, const struct vb_cm_msg *msg)
+/* Ours counts its transactions on from that of the REQ, so that a late one is known as such. */
+static bool is_late(const struct vb_cm_id *id, const struct heard *heard)
 {
-	return msg->attr == VB_CM_LAP && id->lap == VB_CM_LAP_STATE_NONE &&
-	       msg->transaction_id == id->tid.peer;
+	uint64_t first = id->tid.connect;
+
+	return heard->marked && heard->msg.transaction_id - first <= id->tid.peer - first;
 }
 
 static void hear_about_lap(struct vb_cm_id *id, const struct heard *heard)
 {
 	const struct vb_cm_msg *msg = &heard->msg;
 	const struct vb_cm_rule *rule = vb_cm_rule_lap_heard(id->lap, msg->attr);
+	bool is_lap = msg->attr == VB_CM_LAP, is_last = msg->transaction_id == id->tid.peer;
 
-	if (is_answered_lap(id, msg)) {
-		vb_cm_say_send(id, id->answer);
+	if (is_lap && is_last && id->tid.peer != id->tid.connect &&
+	    id->lap == VB_CM_LAP_STATE_NONE) {
+		vb_cm_say_send(id, id->answer); /* it was answered; the answer was lost */
 		return;
 	}
-	if (!rule) {
+	if (!rule || (is_lap && !is_last && is_late(id, heard))) {
 		id->cm->stats.unexpected++;
 		return;
 	}
-	if (msg->attr == VB_CM_LAP && id->lap == VB_CM_LAP_STATE_NONE) {
+	if (is_lap && id->lap == VB_CM_LAP_STATE_NONE) {
 		id->tid.peer = msg->transaction_id;
 		path_from(&id->alternate, &msg->lap.alternate);
 	}

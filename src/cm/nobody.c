@@ -30,6 +30,9 @@ bool vb_cm_nobody_answers(struct vb_cm_msg *answer, const struct vb_cm_msg *msg,
 	case VB_CM_REP:
 		reject(answer, VB_CM_REJ_INVALID_COMM_ID, VB_CM_MESSAGE_REP);
 		return true;
+	case VB_CM_RTU: /* else the peer would think itself connected for ever */
+		reject(answer, VB_CM_REJ_INVALID_COMM_ID, VB_CM_MESSAGE_OTHER);
+		return true;
 	case VB_CM_DREQ:
 		answer->attr = VB_CM_DREP;
 		return true;
@@ -45,7 +48,6 @@ bool vb_cm_nobody_answers(struct vb_cm_msg *answer, const struct vb_cm_msg *msg,
 		vb_cm_hello_answer(answer, msg);
 		return true;
 	case VB_CM_REJ:
-	case VB_CM_RTU:
 	case VB_CM_DREP:
 	case VB_CM_SIDR_REP:
 	case VB_CM_LAP:

@@ -14,8 +14,8 @@
 #include "wire/cm_msg.h"
 
 /*
- * The answer to a message that is for nobody: a DREQ gets its DREP, a REP and a REQ are rejected,
- * a SIDR_REQ too, and a question whether we are one of ours is answered. False: none is due.
+ * The answer to a message that is for nobody: a DREQ gets its DREP; REQ, REP, RTU and
+ * SIDR_REQ are rejected; and a question whether we are one of ours is answered. False: none is due.
  */
 bool vb_cm_nobody_answers(struct vb_cm_msg *answer, const struct vb_cm_msg *msg, bool is_marked);
 

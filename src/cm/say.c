@@ -15,7 +15,7 @@ enum {
 	GUID_BYTES = 8,
 };
 
-/* Which transaction a message belongs to. Its own is a new one. */
+/* Which transaction a message belongs to. New ones count on from that of the REQ (hear.c). */
 enum tid { TID_NEW_CONNECT, TID_CONNECT, TID_NEW, TID_PEER };
 
 /* clang-format off */
@@ -71,13 +71,13 @@ static uint64_t tid_of(struct vb_cm_id *id, enum tid kind)
 {
 	switch (kind) {
 	case TID_NEW_CONNECT:
-		id->tid.own = id->tid.connect = vb_cm_draw(id->cm);
+		id->tid.connect = vb_cm_draw(id->cm);
+		id->tid.own = id->tid.peer = id->tid.connect;
 		return id->tid.connect;
 	case TID_CONNECT:
 		return id->tid.connect;
 	case TID_NEW:
-		id->tid.own = vb_cm_draw(id->cm);
-		return id->tid.own;
+		return ++id->tid.own;
 	case TID_PEER:
 		return id->tid.peer;
 	}
