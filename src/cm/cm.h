@@ -40,11 +40,11 @@ struct vb_cm_settings {
 /* What happened so far. */
 struct vb_cm_stats {
 	uint64_t heard, sent;
-	uint64_t repeated;   /* ... of sent: since there was no answer */
-	uint64_t malformed;  /* heard: none of the eleven messages */
-	uint64_t unmatched;  /* ... for nobody, or not from whom it should be */
-	uint64_t duplicate;  /* ... REQ and SIDR_REQ that we had */
-	uint64_t unexpected; /* ... whose time is over, or has not come */
+	uint64_t repeated;		   /* ... of sent: since there was no answer */
+	uint64_t malformed;		   /* heard: none of the eleven messages */
+	uint64_t unmatched;		   /* ... for nobody, or not from whom it should be */
+	uint64_t duplicate;		   /* ... REQ and SIDR_REQ that we had */
+	uint64_t unexpected;		   /* ... whose time is over, or has not come */
 	uint64_t no_listener, full, stale; /* ... REQ and SIDR_REQ that got nowhere */
 };
 
@@ -55,7 +55,7 @@ struct vb_cm {
 	struct vb_cm_settings settings;
 	struct vb_cm_host host;
 	uint64_t now_ns;
-	uint64_t drawn; /* random numbers so far */
+	uint64_t drawn;		       /* random numbers so far */
 	struct vb_cm_table by_local;   /* communication id */
 	struct vb_cm_table by_remote;  /* the peer's, and who the peer is */
 	struct vb_cm_table by_qpn;     /* the peer's, while connected, and who the peer is */

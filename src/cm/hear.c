@@ -64,7 +64,9 @@ static void note_peer(struct vb_cm_id *id, const struct heard *heard)
 static void follow(struct vb_cm_id *id, const struct vb_cm_rule *rule, const struct heard *heard)
 {
 	const struct vb_cm_event event = {
-		.type = rule->event, .msg = &heard->msg, .path = heard->path,
+		.type = rule->event,
+		.msg = &heard->msg,
+		.path = heard->path,
 	};
 	enum vb_cm_state next = rule->next;
 
@@ -80,7 +82,9 @@ static void follow_lap(struct vb_cm_id *id, const struct vb_cm_rule *rule,
 		       const struct heard *heard)
 {
 	const struct vb_cm_event event = {
-		.type = rule->event, .msg = &heard->msg, .path = heard->path,
+		.type = rule->event,
+		.msg = &heard->msg,
+		.path = heard->path,
 	};
 
 	vb_cm_say_by_rule(id, rule, &heard->msg);
@@ -114,8 +118,7 @@ static bool is_same_req(const struct vb_cm_id *id, const struct vb_cm_msg *msg)
 }
 
 /* A listener for it that has room, and a new id of his; NULL: there is none, and all is said. */
-static struct vb_cm_id *make_child(struct vb_cm *cm, uint64_t service_id,
-				   const struct heard *heard)
+static struct vb_cm_id *make_child(struct vb_cm *cm, uint64_t service_id, const struct heard *heard)
 {
 	struct vb_cm_id *listener = vb_cm_id_of_service(cm, service_id, heard->path, &heard->msg);
 	struct vb_cm_id *child = NULL;
@@ -141,7 +144,9 @@ static void begin(struct vb_cm_id *child, const struct heard *heard, enum vb_cm_
 		  enum vb_cm_event_type type)
 {
 	const struct vb_cm_event event = {
-		.type = type, .msg = &heard->msg, .path = heard->path,
+		.type = type,
+		.msg = &heard->msg,
+		.path = heard->path,
 		.listener = child->listening.listener,
 	};
 
@@ -165,20 +170,23 @@ static void path_from(struct vb_path *path, const struct vb_cm_path *said)
 static void learn_from_req(struct vb_cm_id *id, const struct vb_cm_msg *msg)
 {
 	const struct vb_cm_req *req = &msg->req;
-	uint64_t lifetime_ns = vb_cm_time_ns(req->primary.local_ack_timeout);
+	uint64_t timewait_ns = vb_cm_time_ns(req->primary.local_ack_timeout);
 	uint64_t response_ns = vb_cm_time_ns(req->remote_cm_response_timeout);
 
 	id->remote = (struct vb_cm_end){
-		.guid = req->local_ca_guid, .id = msg->local_comm_id, .qpn = req->local_qpn,
+		.guid = req->local_ca_guid,
+		.id = msg->local_comm_id,
+		.qpn = req->local_qpn,
 	};
 	id->first_psn = req->starting_psn;
 	id->xrc = req->transport_service_type == VB_CM_TRANSPORT_EXTENDED &&
 		  req->extended_transport_type == VB_CM_EXTENDED_XRC;
+	id->is_target = id->xrc;
 	id->times = (struct vb_cm_times){
 		.timeout_ns = vb_cm_time_ns(req->local_cm_response_timeout),
 		.retries = req->max_cm_retries,
-		.timewait_ns = lifetime_ns,
-		.linger_ns = lifetime_ns + response_ns,
+		.timewait_ns = timewait_ns,
+		.linger_ns = 2 * (timewait_ns + response_ns), /* twice until it asks again */
 	};
 	path_from(&id->alternate, &req->alternate);
 }
@@ -187,7 +195,9 @@ static void hear_req(struct vb_cm *cm, const struct heard *heard)
 {
 	const struct vb_cm_msg *msg = &heard->msg;
 	const struct vb_cm_end remote = {
-		.guid = msg->req.local_ca_guid, .id = msg->local_comm_id, .qpn = msg->req.local_qpn,
+		.guid = msg->req.local_ca_guid,
+		.id = msg->local_comm_id,
+		.qpn = msg->req.local_qpn,
 	};
 	struct vb_cm_id *id = vb_cm_id_of_remote(cm, &remote, heard->path->src);
 	const struct vb_cm_rule *rule;
@@ -309,8 +319,8 @@ static bool is_mra_for(const struct vb_cm_id *id, const struct vb_cm_msg *msg)
 {
 	if (id->state == VB_CM_STATE_ESTABLISHED)
 		return msg->mra.message_mraed == VB_CM_MESSAGE_OTHER;
-	return msg->mra.message_mraed == (id->state == VB_CM_STATE_REQ_SENT ? VB_CM_MESSAGE_REQ
-									     : VB_CM_MESSAGE_REP);
+	return msg->mra.message_mraed ==
+	       (id->state == VB_CM_STATE_REQ_SENT ? VB_CM_MESSAGE_REQ : VB_CM_MESSAGE_REP);
 }
 
 static void hear_first_rep(struct vb_cm_id *id, const struct vb_cm_rule *rule,
@@ -319,7 +329,8 @@ static void hear_first_rep(struct vb_cm_id *id, const struct vb_cm_rule *rule,
 	const struct vb_cm_msg *msg = &heard->msg;
 	const struct vb_cm_rep *rep = &msg->rep;
 	const struct vb_cm_end remote = {
-		.guid = rep->local_ca_guid, .id = msg->local_comm_id,
+		.guid = rep->local_ca_guid,
+		.id = msg->local_comm_id,
 		.qpn = id->xrc ? rep->local_eecn : rep->local_qpn,
 	};
 	struct vb_cm_id *old = vb_cm_id_of_qpn(id->cm, &remote, heard->path->src);

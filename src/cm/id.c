@@ -24,8 +24,7 @@ static struct vb_cm_key key_of_number(uint64_t number)
 	return (struct vb_cm_key){.word = {number}};
 }
 
-static struct vb_cm_key key_of_peer(uint64_t guid, uint32_t number,
-				    const uint8_t gid[VB_GID_BYTES])
+static struct vb_cm_key key_of_peer(uint64_t guid, uint32_t number, const uint8_t gid[VB_GID_BYTES])
 {
 	return (struct vb_cm_key){.word = {guid, number, vb_be64_get(gid), vb_be64_get(gid + 8)}};
 }
@@ -100,8 +99,7 @@ static void number(struct vb_cm_id *id)
 
 static void *make(struct vb_cm *cm)
 {
-	if (!vb_cm_clocks_reserve(&cm->clocks, &cm->host,
-				  cm->ids_count + cm->lingering_count + 1))
+	if (!vb_cm_clocks_reserve(&cm->clocks, &cm->host, cm->ids_count + cm->lingering_count + 1))
 		return NULL;
 	return cm->host.alloc(cm->host.arg, sizeof(struct vb_cm_id));
 }
@@ -164,13 +162,21 @@ void vb_cm_id_take(struct vb_cm_id *id)
 	id->listening.listener = NULL;
 }
 
+/* NULL: there is nothing to say. A target of XRC outlives its id, as Linux has it. */
+static const struct vb_cm_farewell *farewell_of(const struct vb_cm_id *id)
+{
+	if (id->is_target && id->state == VB_CM_STATE_ESTABLISHED)
+		return NULL;
+	return vb_cm_rule_farewell(id->state);
+}
+
 static void record_give_back(struct vb_cm_id *id)
 {
 	const struct vb_cm_host *host = &id->cm->host;
 
 	if (!id->record)
 		return;
-	vb_cm_record_write(id->record, id);
+	vb_cm_record_clear(id->record);
 	host->take_back(host->arg, id->record);
 	id->record = NULL;
 }
@@ -207,7 +213,7 @@ void vb_cm_id_forget(struct vb_cm_id *id)
 void vb_cm_id_release(struct vb_cm_id *id, uint64_t now_ns)
 {
 	struct vb_cm *cm = id->cm;
-	const struct vb_cm_farewell *farewell = vb_cm_rule_farewell(id->state);
+	const struct vb_cm_farewell *farewell = farewell_of(id);
 
 	cm->now_ns = now_ns;
 	if (farewell && farewell->next != id->state)
@@ -265,7 +271,7 @@ static void record_follow(struct vb_cm_id *id)
 {
 	const struct vb_cm_host *host = &id->cm->host;
 
-	if (!vb_cm_rule_farewell(id->state)) {
+	if (!farewell_of(id)) {
 		record_give_back(id);
 		return;
 	}
@@ -280,8 +286,7 @@ void vb_cm_id_enter(struct vb_cm_id *id, enum vb_cm_state next)
 	id->state = next;
 	id->lap = VB_CM_LAP_STATE_NONE;
 	/* A peer that has let go may use its QP for something else. */
-	if (next == VB_CM_STATE_TIMEWAIT || next == VB_CM_STATE_REFUSED ||
-	    next == VB_CM_STATE_IDLE)
+	if (next == VB_CM_STATE_TIMEWAIT || next == VB_CM_STATE_REFUSED || next == VB_CM_STATE_IDLE)
 		vb_cm_table_remove(&id->cm->by_qpn, &id->by_qpn);
 	record_follow(id);
 	if (next == VB_CM_STATE_IDLE)

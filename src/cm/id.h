@@ -55,10 +55,11 @@ struct vb_cm_listening {
 
 struct vb_cm_id {
 	struct vb_cm *cm;
-	void *context; /* our user's */
+	void *context;		    /* our user's */
 	TAILQ_ENTRY(vb_cm_id) link; /* in ids or lingering */
-	bool owned;    /* it has a user */
-	bool xrc;
+	bool owned;		    /* it has a user */
+	bool xrc;		    /* an EECN is where others have a QPN */
+	bool is_target;		    /* of XRC: its receive QP is not only its process's */
 	enum vb_cm_state state;
 	enum vb_cm_lap_state lap;
 	enum vb_cm_peer peer;
@@ -67,10 +68,10 @@ struct vb_cm_id {
 	struct vb_cm_tids tid;
 	struct vb_cm_times times;
 	struct vb_cm_listening listening;
-	struct vb_path path, alternate; /* alternate: all zeros if there is none */
+	struct vb_path path, alternate;		       /* alternate: all zeros if there is none */
 	struct vb_cm_node by_local, by_remote, by_qpn; /* by_local: a listener's is by_service */
 	struct vb_cm_clock clock;
-	struct vb_cm_record *record; /* or NULL */
+	struct vb_cm_record *record;  /* or NULL */
 	uint8_t sent[VB_MAD_BYTES];   /* our last request, or REP, for another time */
 	uint8_t answer[VB_MAD_BYTES]; /* our last answer */
 };

@@ -86,8 +86,8 @@ struct vb_cm_target vb_cm_nobody_target(const uint8_t mad[VB_MAD_BYTES])
 		return target;
 	if (msg.attr == VB_CM_REQ || msg.attr == VB_CM_SIDR_REQ) {
 		target.whose = VB_CM_WHOSE_SERVICE;
-		target.service_id = msg.attr == VB_CM_REQ ? msg.req.service_id
-							  : msg.sidr_req.service_id;
+		target.service_id =
+			msg.attr == VB_CM_REQ ? msg.req.service_id : msg.sidr_req.service_id;
 	} else if (msg.remote_comm_id) {
 		target.whose = VB_CM_WHOSE_SLOT;
 		target.slot = (uint16_t)(msg.remote_comm_id >> SLOT_SHIFT);

@@ -9,14 +9,15 @@
 
 _Static_assert(sizeof(struct vb_cm_record) == 96, "others have this layout, too");
 
-enum { GUID_BYTES = 8 };
+enum { GUID_BYTES = 8, QPN_MASK = 0xffffff };
+
+void vb_cm_record_clear(struct vb_cm_record *record)
+{
+	atomic_store_explicit(&record->state, VB_CM_STATE_IDLE, memory_order_release);
+}
 
 void vb_cm_record_write(struct vb_cm_record *record, const struct vb_cm_id *id)
 {
-	if (!vb_cm_rule_farewell(id->state)) {
-		atomic_store_explicit(&record->state, VB_CM_STATE_IDLE, memory_order_release);
-		return;
-	}
 	record->local_id = id->local.id;
 	record->remote_id = id->remote.id;
 	record->remote_qpn = id->remote.qpn;
@@ -58,7 +59,7 @@ static void fill(struct vb_cm_msg *msg, const struct vb_cm_record *record, enum 
 		break;
 	case VB_CM_DREQ:
 		msg->transaction_id = ~record->tid;
-		msg->dreq.remote_qpn = record->remote_qpn;
+		msg->dreq.remote_qpn = record->remote_qpn & QPN_MASK; /* it may say anything */
 		break;
 	case VB_CM_SIDR_REP:
 		msg->transaction_id = record->tid;

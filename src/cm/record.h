@@ -4,10 +4,11 @@
 
 /*
  * What closing an id takes once its process has died, in memory that outlives the process. The
- * process writes it (any thread, with its lock held); who buries the process reads it. The process
- * may die at any instruction: what a state needs is written before the state.
+ * process writes it, with its lock held; who buries the process reads it. The process may die at any
+ * instruction: what a state needs is written before the state.
  *
- * The layout is fixed: the reader may be older or newer than the writer.
+ * The layout is fixed, and states keep their numbers (rows of rules.def): the reader may be older or
+ * newer than the writer.
  */
 
 #include <stdatomic.h>
@@ -38,8 +39,9 @@ struct vb_cm_record {
 
 struct vb_cm_id;
 
-/* The id as it is now. */
+/* The id as it is now; and that there is none any more. */
 void vb_cm_record_write(struct vb_cm_record *record, const struct vb_cm_id *id);
+void vb_cm_record_clear(struct vb_cm_record *record);
 
 /*
  * The message that closes it, and by which path it goes, as Linux would send it. False: none is

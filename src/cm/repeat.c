@@ -33,7 +33,8 @@ static void look_again(struct vb_cm_id *id)
 	uint64_t at_ns = id->cm->now_ns + clock->step_ns;
 
 	if (id->peer == VB_CM_PEER_OURS) {
-		clock->step_ns = vb_min_u64(2 * clock->step_ns, is_patient(id) ? patient_ns : most_ns);
+		clock->step_ns =
+			vb_min_u64(2 * clock->step_ns, is_patient(id) ? patient_ns : most_ns);
 	} else if (id->peer == VB_CM_PEER_UNKNOWN && is_asking(id)) {
 		clock->step_ns *= 2;
 		at_ns = vb_min_u64(at_ns, clock->slow_ns);
@@ -61,9 +62,9 @@ void vb_cm_repeat_start(struct vb_cm_id *id, enum vb_cm_clock_kind kind)
 	case VB_CM_CLOCK_MORE:
 		break; /* vb_cm_repeat_later() */
 	case VB_CM_CLOCK_LINGER:
-		clock->until_ns = now_ns + (id->state == VB_CM_STATE_TIMEWAIT
-						    ? id->times.timewait_ns
-						    : id->times.linger_ns);
+		clock->until_ns =
+			now_ns + (id->state == VB_CM_STATE_TIMEWAIT ? id->times.timewait_ns
+								    : id->times.linger_ns);
 		set(id, clock->until_ns);
 		break;
 	}

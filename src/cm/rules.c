@@ -44,8 +44,11 @@ static const struct vb_cm_rule overdue[VB_CM_STATES] = {
 };
 
 static const struct vb_cm_farewell farewell[VB_CM_STATES] = {
-#define VB_CM_FAREWELL(state, next, attr, reason, rejected) \
-	[VB_CM_STATE_##state] = {true, VB_CM_STATE_##next, VB_CM_##attr, reason, rejected},
+#define VB_CM_FAREWELL(state, next, attr) \
+	[VB_CM_STATE_##state] = {true, VB_CM_STATE_##next, VB_CM_##attr, 0, 0},
+#define VB_CM_FAREWELL_REJ(state, next, reason, rejected) \
+	[VB_CM_STATE_##state] = {true, VB_CM_STATE_##next, VB_CM_REJ, VB_CM_REJ_##reason, \
+				 VB_CM_MESSAGE_##rejected},
 #include "cm/rules.def"
 };
 

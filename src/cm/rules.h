@@ -27,7 +27,12 @@ enum vb_cm_event_type {
 	VB_CM_EVENTS
 };
 
-enum vb_cm_clock_kind { VB_CM_CLOCK_NONE, VB_CM_CLOCK_REPEAT, VB_CM_CLOCK_MORE, VB_CM_CLOCK_LINGER };
+enum vb_cm_clock_kind {
+	VB_CM_CLOCK_NONE,
+	VB_CM_CLOCK_REPEAT,
+	VB_CM_CLOCK_MORE,
+	VB_CM_CLOCK_LINGER,
+};
 
 /* What the connection manager sends by itself. */
 enum vb_cm_send {

@@ -211,7 +211,8 @@ static void say_rej_once(struct vb_cm_id *id, enum vb_cm_rej_reason reason)
 static void say_mra(struct vb_cm_id *id)
 {
 	struct vb_cm_msg msg = {
-		.attr = VB_CM_MRA, .mra.service_timeout = MRA_SERVICE_TIMEOUT,
+		.attr = VB_CM_MRA,
+		.mra.service_timeout = MRA_SERVICE_TIMEOUT,
 	};
 
 	vb_cm_say_send(id, keep(id, &msg));
@@ -294,7 +295,8 @@ int vb_cm_say_ask(struct vb_cm_id *id, uint64_t now_ns, const struct vb_cm_msg *
 	id->path = ask->path;
 	id->alternate = ask->alternate;
 	id->times = (struct vb_cm_times){.timeout_ns = ask->timeout_ns, .retries = ask->retries};
-	id->times.linger_ns = ask->timeout_ns;
+	id->times.linger_ns = 2 * ask->timeout_ns;
+	id->is_target = false;
 	if (msg->attr == VB_CM_REQ)
 		learn_from_req(id, &msg->req);
 	if (ask->ours || vb_cm_known_has(&cm->known, cm->settings.secret, ask->path.dst))
@@ -303,8 +305,8 @@ int vb_cm_say_ask(struct vb_cm_id *id, uint64_t now_ns, const struct vb_cm_msg *
 	return 0;
 }
 
-static int say_lap(struct vb_cm_id *id, const struct vb_cm_rule *rule,
-		   const struct vb_cm_msg *msg, const struct vb_path *alternate)
+static int say_lap(struct vb_cm_id *id, const struct vb_cm_rule *rule, const struct vb_cm_msg *msg,
+		   const struct vb_path *alternate)
 {
 	struct vb_cm_msg filled = *msg;
 	uint8_t *kept;

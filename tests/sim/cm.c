@@ -56,7 +56,9 @@ static void choose_weather(void)
 	sim.stern = most < 300000 && VB_CM_LINGERING_MAX > CONNS_MAX;
 	if (most)
 		sim.weather = (struct weather){
-			.loss = below(most), .dup = below(most), .late = below(2 * most),
+			.loss = below(most),
+			.dup = below(most),
+			.late = below(2 * most),
 		};
 	sim.weather.late_ns = (1 + below(200)) * SIM_MS;
 	sim.weather.forge = chance(50) ? below(300000) : 0;
@@ -232,8 +234,8 @@ int main(int argc, char **argv)
 	printf("%llu runs, %llu failed; %llu connected, %llu pairs compared at the end, "
 	       "%llu rejected, %llu deaths, %llu forged, %llu with stale ones, %llu floods, "
 	       "%llu paths offered, %llu asked for a service\n",
-	       (unsigned long long)range.count, (unsigned long long)failures, sums.up,
-	       sums.checked, sums.rejected, sums.deaths, sums.forged, sums.stale, sums.floods,
-	       sums.laps, sums.sidrs);
+	       (unsigned long long)range.count, (unsigned long long)failures, sums.up, sums.checked,
+	       sums.rejected, sums.deaths, sums.forged, sums.stale, sums.floods, sums.laps,
+	       sums.sidrs);
 	return failures != 0;
 }

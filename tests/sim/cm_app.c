@@ -7,7 +7,7 @@
 
 #include "cm_sim.h"
 
-enum { MAGIC = 0x636d7369, NEVER_IN = 20 };
+enum { MAGIC = 0x636d7369 };
 
 /* What our private data says: whose it is. */
 struct card {
@@ -36,7 +36,9 @@ static struct conn *conn_make(struct node *node)
 	require(sim.conns < CONNS_MAX);
 	sim.conns++;
 	*conn = (struct conn){
-		.node = node, .life = node->life, .act_ns = UINT64_MAX,
+		.node = node,
+		.life = node->life,
+		.act_ns = UINT64_MAX,
 		.nonce = vb_prng_next(&sim.rng),
 	};
 	return conn;
@@ -75,20 +77,23 @@ static void path_to(struct vb_path *path, const struct node *from, const struct 
 static void cm_path_to(struct vb_cm_path *out, const struct vb_path *path)
 {
 	*out = (struct vb_cm_path){
-		.hop_limit = 64, .local_ack_timeout = (uint8_t)(sim.life_exponent + 1),
+		.hop_limit = 64,
+		.local_ack_timeout = (uint8_t)(sim.life_exponent + 1),
 	};
 	memcpy(out->local_gid, path->src, VB_GID_BYTES);
 	memcpy(out->remote_gid, path->dst, VB_GID_BYTES);
 }
 
-/* Mostly a QP that nobody has had; or one that has left its connection, if the peer knows or not. */
+/* Mostly a QP that nobody has had; or one that is connected no more, as far as this side knows. */
 static uint32_t draw_qpn(struct node *node)
 {
-	const struct conn *old = sim.conns ? &sim.conn[below(sim.conns)] : NULL;
+	for (unsigned i = 0; i < 3 && sim.conns && chance(30); i++) {
+		const struct conn *old = &sim.conn[below(sim.conns)];
 
-	if (old && chance(10) && old->node == node && !old->is_sidr &&
-	    (old->gone || old->phase == PHASE_OVER || old->life != node->life))
-		return old->qpn;
+		if (old->node == node && !old->is_sidr &&
+		    (old->gone || old->phase == PHASE_OVER || old->life != node->life))
+			return old->qpn;
+	}
 	return (uint32_t)node->slot << 14 | below(1 << 14);
 }
 
@@ -115,8 +120,8 @@ static void ask(struct node *node, struct vb_cm_id *id)
 	struct conn *conn = conn_make(node);
 	const struct card card = card_of(conn);
 	struct vb_cm_ask how = {
-		.timeout_ns = 2 * vb_cm_time_ns(sim.life_exponent) +
-			      vb_cm_time_ns(sim.response_exponent),
+		.timeout_ns =
+			2 * vb_cm_time_ns(sim.life_exponent) + vb_cm_time_ns(sim.response_exponent),
 		.retries = sim.retries,
 		.ours = to->host == node->host && !sim.host[to->host].foreign && chance(50),
 	};
@@ -201,8 +206,8 @@ static void reject(struct conn *conn, unsigned reason)
 	conn->said_rej = true;
 	conn->phase = PHASE_OVER;
 	conn->act_ns = soon();
-	require(say(conn, (struct vb_cm_msg){.attr = VB_CM_REJ,
-					     .rej.reason = (uint16_t)reason}) == 0);
+	require(say(conn, (struct vb_cm_msg){.attr = VB_CM_REJ, .rej.reason = (uint16_t)reason}) ==
+		0);
 }
 
 static void wait(struct conn *conn)
@@ -216,7 +221,8 @@ static void wait(struct conn *conn)
 static void accept(struct conn *conn)
 {
 	struct vb_cm_msg msg = {
-		.attr = VB_CM_REP, .rep = {.local_qpn = conn->qpn, .starting_psn = 1},
+		.attr = VB_CM_REP,
+		.rep = {.local_qpn = conn->qpn, .starting_psn = 1},
 	};
 
 	conn->phase = PHASE_ACCEPTED;
@@ -295,8 +301,8 @@ static void answer_path(struct conn *conn)
 		return;
 	}
 	conn->aprs++;
-	require(say(conn, (struct vb_cm_msg){.attr = VB_CM_APR,
-					     .apr.status = VB_CM_APR_REJECTED}) == 0);
+	require(say(conn,
+		    (struct vb_cm_msg){.attr = VB_CM_APR, .apr.status = VB_CM_APR_REJECTED}) == 0);
 }
 
 static void act_up(struct conn *conn)
@@ -304,6 +310,8 @@ static void act_up(struct conn *conn)
 	unsigned dice = below(100);
 
 	conn->act_ns = UINT64_MAX;
+	if (conn->id->state != VB_CM_STATE_ESTABLISHED)
+		return; /* a stale one: it is being ended already */
 	if (conn->id->lap == VB_CM_LAP_STATE_RCVD || conn->id->lap == VB_CM_LAP_STATE_MRA_SENT) {
 		answer_path(conn);
 	} else if (sim.calm) {
@@ -329,13 +337,18 @@ static void act_parted_at(struct conn *conn)
 	conn->phase = PHASE_ENDED;
 	conn->parted = true;
 	conn->act_ns = chance(50) ? soon() : UINT64_MAX;
-	require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == 0);
+	/* A stale one was being ended already; then nobody asks for our answer. */
+	if (conn->id->state == VB_CM_STATE_DREQ_RCVD)
+		require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == 0);
+	else
+		require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == EINVAL);
 }
 
 static void act_sidr(struct conn *conn)
 {
 	struct vb_cm_msg msg = {
-		.attr = VB_CM_SIDR_REP, .sidr_rep = {.qpn = conn->qpn, .qkey = conn->qpn},
+		.attr = VB_CM_SIDR_REP,
+		.sidr_rep = {.qpn = conn->qpn, .qkey = conn->qpn},
 	};
 
 	vb_cm_id_take(conn->id);

@@ -60,9 +60,9 @@ static void show(const char *what, const struct vb_path *path, const uint8_t *ma
 	if (!vb_cm_parse(&msg, mad))
 		trace("%s %u -> %u: no message", what, path->src[15], path->dst[15]);
 	else
-		trace("%s %u -> %u: %s %08x -> %08x tid %llx%s", what, path->src[15],
-		      path->dst[15], vb_cm_attr_name(msg.attr), msg.local_comm_id,
-		      msg.remote_comm_id, (unsigned long long)msg.transaction_id,
+		trace("%s %u -> %u: %s %08x -> %08x tid %llx%s", what, path->src[15], path->dst[15],
+		      vb_cm_attr_name(msg.attr), msg.local_comm_id, msg.remote_comm_id,
+		      (unsigned long long)msg.transaction_id,
 		      vb_be16_get(mad + MARK_AT) ? "" : " unmarked");
 }
 
@@ -72,7 +72,10 @@ static void launch(const struct vb_path *path, const uint8_t *mad, uint64_t at_n
 
 	vb_check(flight);
 	*flight = (struct flight){
-		.at_ns = at_ns, .order = sim.order++, .path = *path, .forged = forged,
+		.at_ns = at_ns,
+		.order = sim.order++,
+		.path = *path,
+		.forged = forged,
 	};
 	memcpy(flight->mad, mad, VB_MAD_BYTES);
 	heap_add(flight);
@@ -91,8 +94,8 @@ static uint64_t arrival_ns(void)
 static void forge(const struct vb_path *path, const uint8_t *mad)
 {
 	static const enum vb_cm_attr attrs[] = {
-		VB_CM_REP, VB_CM_REJ, VB_CM_RTU, VB_CM_MRA, VB_CM_DREQ, VB_CM_DREP,
-		VB_CM_SIDR_REP, VB_CM_LAP, VB_CM_APR,
+		VB_CM_REP,  VB_CM_REJ,	    VB_CM_RTU, VB_CM_MRA, VB_CM_DREQ,
+		VB_CM_DREP, VB_CM_SIDR_REP, VB_CM_LAP, VB_CM_APR,
 	};
 	struct vb_path from = *path;
 	struct vb_cm_msg msg;
@@ -112,13 +115,13 @@ static void forge(const struct vb_path *path, const uint8_t *mad)
 		msg.lap.remote_qpn ^= msg.attr == VB_CM_LAP;
 		break;
 	case 2:
-		msg.remote_comm_id ^= 1u << below(22);
+		msg.remote_comm_id ^= 1u << below(11);
 		break;
 	case 3: /* before its REP the peer may have any */
 		if (msg.attr == VB_CM_REQ || msg.attr == VB_CM_REP || msg.attr == VB_CM_REJ ||
 		    msg.attr == VB_CM_MRA)
 			return;
-		msg.local_comm_id ^= 1u << below(32);
+		msg.local_comm_id ^= 1u << (11 + below(11)); /* none of those: it may come back */
 		break;
 	default: /* another message, in a transaction that is none */
 		if (msg.attr == VB_CM_REQ || msg.attr == VB_CM_SIDR_REQ)
@@ -181,14 +184,15 @@ void net_flood(struct node *to)
 			.attr = VB_CM_REQ,
 			.transaction_id = vb_prng_next(&sim.rng),
 			.local_comm_id = (uint32_t)vb_prng_next(&sim.rng),
-			.req = {
-				.service_id = to->service_id,
-				.local_ca_guid = below(4),
-				.local_qpn = below(1 << 24),
-				.local_cm_response_timeout = (uint8_t)below(20),
-				.max_cm_retries = (uint8_t)below(4),
-				.primary.local_ack_timeout = (uint8_t)below(18),
-			},
+			.req =
+				{
+					.service_id = to->service_id,
+					.local_ca_guid = below(4),
+					.local_qpn = below(1 << 24),
+					.local_cm_response_timeout = (uint8_t)below(20),
+					.max_cm_retries = (uint8_t)below(4),
+					.primary.local_ack_timeout = (uint8_t)below(18),
+				},
 		};
 
 		vb_cm_emit(&msg, mad);

@@ -245,7 +245,8 @@ static void check_cause(struct conn *conn, const struct vb_cm_event *event)
 		require(peer && (++conn->laps_heard <= peer->laps || is_foreign(conn)));
 		break;
 	case VB_CM_EVENT_APR:
-		require(peer && ++conn->aprs_heard <= peer->aprs && conn->aprs_heard <= conn->laps);
+		require(peer && ++conn->aprs_heard <= peer->aprs);
+		require(conn->aprs_heard <= conn->laps);
 		break;
 	case VB_CM_EVENT_REQ_OVERDUE:
 	case VB_CM_EVENT_REP_OVERDUE:
@@ -288,7 +289,7 @@ static void check_pair(const struct conn *conn)
 		       vb_cm_state_name(a->state), vb_cm_lap_state_name(a->lap));
 	require(!conn->of_stranger && peer);
 	if (peer->phase != PHASE_UP || !peer->id) {
-		/* A REJ is said once, and once again when the RTU comes; no more, if both are lost. */
+		/* A REJ is said once, and again when the RTU comes. Both may be lost. */
 		if (sim.stern && !(peer->said_rej || (peer->gone && peer->phase == PHASE_ACCEPTED)))
 			failed("conn %u is up, and its peer %u is %s%s%s", number(conn),
 			       number(peer), phase_name(peer->phase), peer->gone ? ", gone" : "",

@@ -8,7 +8,7 @@
  * let go and die.
  *
  *   cm.c         a run from its seed, and many of them
- *   cm_net.c     MADs on their way: lost, doubled, late, forged; and the hubs, who know whose one is
+ *   cm_net.c     MADs on their way: lost, doubled, late, forged; and hubs, who know whose one is
  *   cm_node.c    processes: born, dead, buried
  *   cm_app.c     what the applications do
  *   cm_oracle.c  what must come of it
@@ -42,10 +42,10 @@ enum {
 
 /* Where an application stands with a connection; oracle.c has what may happen there. */
 enum phase {
-	PHASE_ASKED,	 /* REQ sent */
+	PHASE_ASKED, /* REQ sent */
 	PHASE_GOT_REP,
-	PHASE_ASKED_OF,	 /* REQ has come */
-	PHASE_ACCEPTED,	 /* REP sent */
+	PHASE_ASKED_OF, /* REQ has come */
+	PHASE_ACCEPTED, /* REP sent */
 	PHASE_UP,
 	PHASE_PARTING,	 /* DREQ sent */
 	PHASE_PARTED_AT, /* DREQ has come */
@@ -61,17 +61,17 @@ struct node;
 /* One end of a connection, as its application and we know it. */
 struct conn {
 	struct node *node;
-	unsigned life;		/* of the node */
-	struct vb_cm_id *id;	/* NULL: its application has let go of it, or died */
+	unsigned life;	     /* of the node */
+	struct vb_cm_id *id; /* NULL: its application has let go of it, or died */
 	enum phase phase;
 	bool is_active, is_sidr;
-	struct conn *peer;	/* NULL: none yet, or a stranger */
+	struct conn *peer; /* NULL: none yet, or a stranger */
 	bool of_stranger;
 	uint64_t nonce;
 	uint32_t local_id, qpn; /* the id: of the attempt */
-	uint64_t act_ns;	/* when its application does something about it; UINT64_MAX: never */
+	uint64_t act_ns; /* when its application does something about it; UINT64_MAX: never */
 	bool taken;
-	unsigned children;	/* of an active one: how many listeners heard of it */
+	unsigned children; /* of an active one: how many listeners heard of it */
 	/* What it has done, so that its peer may hear of it. */
 	bool said_rtu, said_rej, parted, gone, gave_up, said_mra;
 	unsigned laps, aprs, laps_heard, aprs_heard;
@@ -90,8 +90,8 @@ struct node {
 	struct vb_cm_id *listener;
 	uint64_t service_id;
 	unsigned backlog;
-	uint64_t born_ns;   /* when it comes back; UINT64_MAX: not */
-	int sends_left;	    /* and then it dies amid a call; < 0: never */
+	uint64_t born_ns; /* when it comes back; UINT64_MAX: not */
+	int sends_left;	  /* and then it dies amid a call; < 0: never */
 	jmp_buf dying;
 	void *block[BLOCKS_MAX];
 	unsigned blocks;
@@ -131,9 +131,9 @@ extern struct sim {
 	struct conn conn[CONNS_MAX];
 	struct flight **heap;
 	unsigned flights, size;
-	uint64_t end_ns; /* of the storm */
+	uint64_t end_ns;     /* of the storm */
 	bool answers_forged; /* what is sent now is only because of something forged */
-	unsigned wanted; /* connections to begin */
+	unsigned wanted;     /* connections to begin */
 	unsigned life_exponent, response_exponent, retries;
 	/* Of this run, for the summary. */
 	unsigned up, rejected, ups_checked, deaths, forged, stale, floods, laps, sidrs;
@@ -142,10 +142,10 @@ extern struct sim {
 void failed(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-#define require(cond)                                                                             \
-	do {                                                                                      \
-		if (!(cond))                                                                      \
-			failed("%s:%d: not so: %s", __FILE__, __LINE__, #cond);                   \
+#define require(cond)                                                           \
+	do {                                                                    \
+		if (!(cond))                                                    \
+			failed("%s:%d: not so: %s", __FILE__, __LINE__, #cond); \
 	} while (0)
 
 static inline uint32_t below(uint32_t n)
