@@ -35,15 +35,18 @@ static void answer_for_nobody(struct vb_cm *cm, const struct heard *heard)
 	vb_cm_say_to(cm, &back, &answer);
 }
 
-static void reject(struct vb_cm *cm, const struct heard *heard, enum vb_cm_rej_reason reason,
-		   enum vb_cm_message rejected)
+static void reject_stale(struct vb_cm *cm, const struct heard *heard)
 {
 	const struct vb_cm_msg rej = {
 		.attr = VB_CM_REJ,
 		.transaction_id = heard->msg.transaction_id,
 		.local_comm_id = heard->msg.remote_comm_id,
 		.remote_comm_id = heard->msg.local_comm_id,
-		.rej = {.reason = (uint16_t)reason, .message_rejected = (uint8_t)rejected},
+		.rej =
+			{
+				.reason = VB_CM_REJ_STALE_CONNECTION,
+				.message_rejected = VB_CM_MESSAGE_REQ,
+			},
 	};
 	struct vb_path back;
 
@@ -101,8 +104,7 @@ static void is_stale(struct vb_cm_id *old, const struct heard *heard)
 	struct vb_cm *cm = old->cm;
 
 	cm->stats.stale++;
-	reject(cm, heard, VB_CM_REJ_STALE_CONNECTION,
-	       heard->msg.attr == VB_CM_REQ ? VB_CM_MESSAGE_REQ : VB_CM_MESSAGE_REP);
+	reject_stale(cm, heard);
 	vb_cm_say_part(old);
 }
 
@@ -335,8 +337,11 @@ static void hear_first_rep(struct vb_cm_id *id, const struct vb_cm_rule *rule,
 	};
 	struct vb_cm_id *old = vb_cm_id_of_qpn(id->cm, &remote, heard->path->src);
 
+	/* By the time that it comes again, the old connection has ended: a REJ, as Linux sends it,
+	 * might overtake that. */
 	if (old) {
-		is_stale(old, heard);
+		id->cm->stats.stale++;
+		vb_cm_say_part(old);
 		return;
 	}
 	id->remote = remote;

@@ -101,6 +101,7 @@ static void world_make(void)
 	sim.response_exponent = 16 + below(5);
 	sim.retries = sim.stern ? 15 : 1 + below(15);
 	sim.wanted = 4 + below(24);
+	sim.qps_again = chance(20);
 	sim.end_ns = (1 + below(90)) * SIM_S;
 	make_hosts();
 	make_nodes();
@@ -182,7 +183,8 @@ static void add_up(void)
 	sums.rejected += sim.rejected;
 	sums.deaths += sim.deaths;
 	sums.forged += sim.forged;
-	sums.stale += sim.stale > 0;
+	for (unsigned i = 0; i < sim.nodes; i++)
+		sums.stale += sim.node[i].cm.stats.stale;
 	sums.floods += sim.floods;
 	sums.laps += sim.laps;
 	sums.sidrs += sim.sidrs;
@@ -232,7 +234,7 @@ int main(int argc, char **argv)
 		failures++;
 	}
 	printf("%llu runs, %llu failed; %llu connected, %llu pairs compared at the end, "
-	       "%llu rejected, %llu deaths, %llu forged, %llu with stale ones, %llu floods, "
+	       "%llu rejected, %llu deaths, %llu forged, %llu stale, %llu floods, "
 	       "%llu paths offered, %llu asked for a service\n",
 	       (unsigned long long)range.count, (unsigned long long)failures, sums.up, sums.checked,
 	       sums.rejected, sums.deaths, sums.forged, sums.stale, sums.floods, sums.laps,

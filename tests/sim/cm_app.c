@@ -87,14 +87,14 @@ static void cm_path_to(struct vb_cm_path *out, const struct vb_path *path)
 /* Mostly a QP that nobody has had; or one that is connected no more, as far as this side knows. */
 static uint32_t draw_qpn(struct node *node)
 {
-	for (unsigned i = 0; i < 3 && sim.conns && chance(30); i++) {
+	for (unsigned i = 0; i < 3 && sim.qps_again && sim.conns; i++) {
 		const struct conn *old = &sim.conn[below(sim.conns)];
 
 		if (old->node == node && !old->is_sidr &&
 		    (old->gone || old->phase == PHASE_OVER || old->life != node->life))
 			return old->qpn;
 	}
-	return (uint32_t)node->slot << 14 | below(1 << 14);
+	return (uint32_t)node->slot << 14 | sim.conns;
 }
 
 static void req_fill(struct conn *conn, struct vb_cm_msg *msg, const struct node *to,
@@ -166,6 +166,7 @@ void app_release(struct conn *conn)
 	trace("conn %u is let go of", (unsigned)(conn - sim.conn));
 	conn->id = NULL;
 	conn->gone = true;
+	conn->ended_ns = conn->ended_ns ? conn->ended_ns : sim.now_ns;
 	conn->act_ns = UINT64_MAX;
 	vb_cm_id_release(id, sim.now_ns);
 }
@@ -204,6 +205,7 @@ static void end(struct conn *conn)
 static void reject(struct conn *conn, unsigned reason)
 {
 	conn->said_rej = true;
+	conn->ended_ns = sim.now_ns;
 	conn->phase = PHASE_OVER;
 	conn->act_ns = soon();
 	require(say(conn, (struct vb_cm_msg){.attr = VB_CM_REJ, .rej.reason = (uint16_t)reason}) ==
@@ -212,7 +214,6 @@ static void reject(struct conn *conn, unsigned reason)
 
 static void wait(struct conn *conn)
 {
-	conn->said_mra = true;
 	conn->act_ns = soon();
 	/* Once is enough, and it may have been said by itself. */
 	say(conn, (struct vb_cm_msg){.attr = VB_CM_MRA, .mra.service_timeout = 18});

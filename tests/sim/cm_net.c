@@ -105,6 +105,14 @@ static void forge(const struct vb_path *path, const uint8_t *mad)
 	sim.forged++;
 	switch (below(5)) {
 	case 0: /* all is right but the address */
+		if (msg.remote_comm_id)
+			msg = (struct vb_cm_msg){
+				.attr = VB_CM_REJ,
+				.transaction_id = msg.transaction_id,
+				.local_comm_id = msg.local_comm_id,
+				.remote_comm_id = msg.remote_comm_id,
+				.rej.reason = VB_CM_REJ_CONSUMER_DEFINED,
+			};
 		from.src[15] = GID_OF_NOBODY;
 		break;
 	case 1: /* the transaction; who disconnects may have any, so there, the QPN */

@@ -80,15 +80,10 @@ static bool died(const struct conn *conn)
 	return !conn->node->alive || conn->node->life != conn->life;
 }
 
+/* A QP may be connected twice as far as somebody knows. */
 static bool any_stale(void)
 {
-	return sim.stale > 0;
-}
-
-static void count_stale(void)
-{
-	for (unsigned i = 0; i < sim.nodes; i++)
-		sim.stale += sim.node[i].cm.stats.stale > 0;
+	return sim.qps_again;
 }
 
 static struct conn *writer(const struct vb_cm_msg *msg)
@@ -112,6 +107,21 @@ static bool is_of_host(const struct vb_path *path, const struct conn *conn)
 	       memcmp(path->src, host->gid[1], VB_GID_BYTES) == 0;
 }
 
+/* How long a refusal is remembered. */
+static uint64_t memory_ns(const struct conn *conn)
+{
+	if (conn->is_sidr)
+		return vb_cm_time_ns(21);
+	return 2 * (vb_cm_time_ns(sim.life_exponent + 1) + vb_cm_time_ns(sim.response_exponent));
+}
+
+/* Nothing is remembered of it: the peer has ended it, or it was long ago. */
+static bool is_forgotten(const struct conn *conn)
+{
+	return conn->ended_by_peer || VB_CM_LINGERING_MAX < CONNS_MAX || any_stale() ||
+	       (conn->ended_ns && sim.now_ns - conn->ended_ns >= memory_ns(conn));
+}
+
 /* Of several for one attempt all but the last have gone in a way that nobody remembers. */
 static void check_children(const struct conn *conn, const struct conn *active)
 {
@@ -119,9 +129,9 @@ static void check_children(const struct conn *conn, const struct conn *active)
 		const struct conn *other = &sim.conn[i];
 
 		if (other == active || other->peer != active || other->node != conn->node ||
-		    other->life != conn->life || active->said_mra)
+		    other->life != conn->life)
 			continue;
-		if (other->phase != PHASE_ENDED && other->phase != PHASE_OVER && !other->gone)
+		if (!is_forgotten(other))
 			failed("conns %u and %u both come from %u", i, number(conn),
 			       number(active));
 	}
@@ -175,6 +185,18 @@ static bool is_asking(const struct conn *conn)
 	return conn->phase == PHASE_ASKED && !conn->gone && !died(conn);
 }
 
+static bool has_ended_child(const struct conn *active)
+{
+	for (unsigned i = 0; i < sim.conns; i++) {
+		const struct conn *conn = &sim.conn[i];
+
+		if (conn->peer == active && !conn->is_active &&
+		    (conn->gone || conn->phase == PHASE_ENDED || conn->phase == PHASE_OVER))
+			return true;
+	}
+	return false;
+}
+
 static void check_rej(const struct conn *conn, unsigned reason)
 {
 	const struct conn *peer = conn->peer;
@@ -189,7 +211,7 @@ static void check_rej(const struct conn *conn, unsigned reason)
 		require(peer && !is_asking(peer));
 		break;
 	case VB_CM_REJ_STALE_CONNECTION:
-		require(any_stale() || conn->children);
+		require(any_stale() || has_ended_child(conn));
 		break;
 	case VB_CM_REJ_TIMEOUT:
 	case VB_CM_REJ_CONSUMER_DEFINED:
@@ -217,6 +239,16 @@ static void check_sidr_rep(const struct conn *conn, const struct vb_cm_msg *msg)
 	require(msg->sidr_rep.qpn == peer->qpn && msg->sidr_rep.qkey == peer->qpn);
 }
 
+/* Only an application that does not make up its mind keeps a peer waiting. */
+static void check_overdue(const struct conn *conn, enum phase phase)
+{
+	const struct conn *peer = conn->peer;
+
+	if (!sim.stern || conn->of_stranger || any_stale())
+		return;
+	require(peer && peer->phase == phase && !peer->gone);
+}
+
 static bool is_foreign(const struct conn *conn)
 {
 	return sim.host[conn->node->host].foreign || sim.host[conn->peer->node->host].foreign;
@@ -234,6 +266,7 @@ static void check_cause(struct conn *conn, const struct vb_cm_event *event)
 		require(peer && peer->said_rtu && peer->peer == conn);
 		break;
 	case VB_CM_EVENT_REJ:
+		conn->ended_by_peer = true;
 		check_rej(conn, event->msg->rej.reason);
 		break;
 	case VB_CM_EVENT_DREQ:
@@ -249,8 +282,14 @@ static void check_cause(struct conn *conn, const struct vb_cm_event *event)
 		require(conn->aprs_heard <= conn->laps);
 		break;
 	case VB_CM_EVENT_REQ_OVERDUE:
-	case VB_CM_EVENT_REP_OVERDUE:
 		conn->gave_up = true;
+		break;
+	case VB_CM_EVENT_REP_OVERDUE:
+		conn->gave_up = conn->ended_by_peer = true;
+		check_overdue(conn, PHASE_GOT_REP);
+		break;
+	case VB_CM_EVENT_DREQ_OVERDUE:
+		check_overdue(conn, PHASE_PARTED_AT);
 		break;
 	case VB_CM_EVENT_SIDR_REP:
 		check_sidr_rep(conn, event->msg);
@@ -267,7 +306,6 @@ void oracle_event(struct conn *conn, const struct vb_cm_event *event)
 	const struct step *step = &steps[conn->phase][event->type];
 	bool was_up = conn->phase == PHASE_UP;
 
-	count_stale();
 	if (!step->legal)
 		failed("conn %u, %s: the event '%s' may not come", number(conn),
 		       phase_name(conn->phase), vb_cm_event_name(event->type));

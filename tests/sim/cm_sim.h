@@ -73,7 +73,8 @@ struct conn {
 	bool taken;
 	unsigned children; /* of an active one: how many listeners heard of it */
 	/* What it has done, so that its peer may hear of it. */
-	bool said_rtu, said_rej, parted, gone, gave_up, said_mra;
+	bool said_rtu, said_rej, parted, gone, gave_up, ended_by_peer;
+	uint64_t ended_ns; /* it has rejected, or let go; 0: not */
 	unsigned laps, aprs, laps_heard, aprs_heard;
 };
 
@@ -136,7 +137,8 @@ extern struct sim {
 	unsigned wanted;     /* connections to begin */
 	unsigned life_exponent, response_exponent, retries;
 	/* Of this run, for the summary. */
-	unsigned up, rejected, ups_checked, deaths, forged, stale, floods, laps, sidrs;
+	bool qps_again; /* some QPs are connected again */
+	unsigned up, rejected, ups_checked, deaths, forged, floods, laps, sidrs;
 } sim;
 
 void failed(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -129,7 +129,7 @@ def sources(root):
     """Path and text of each."""
     for folder, _, files in sorted(os.walk(os.path.join(root, "src"))):
         for file in sorted(files):
-            if file.endswith((".c", ".h")):
+            if file.endswith((".c", ".h", ".def")):
                 yield os.path.join(folder, file), read(os.path.join(folder, file))
 
 
