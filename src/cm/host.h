@@ -34,8 +34,8 @@ struct vb_cm_host {
 	 */
 	void (*send)(void *arg, const struct vb_path *path, const uint8_t mad[VB_MAD_BYTES]);
 	/*
-	 * Comes last: the id may be used in there for anything, to let go of it too. One that is new
-	 * with a REQ or SIDR_REQ is our user's from here on, who sets its context.
+	 * Comes last: the id may be used in there for anything, to let go of it too. One that is
+	 * new with a REQ or SIDR_REQ is our user's from here on, who sets its context.
 	 */
 	void (*event)(void *arg, struct vb_cm_id *id, const struct vb_cm_event *event);
 	/*

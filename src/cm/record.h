@@ -4,11 +4,11 @@
 
 /*
  * What closing an id takes once its process has died, in memory that outlives the process. The
- * process writes it, with its lock held; who buries the process reads it. The process may die at any
- * instruction: what a state needs is written before the state.
+ * process writes it, with its lock held; who buries the process reads it. The process may die at
+ * any instruction: what a state needs is written before the state.
  *
- * The layout is fixed, and states keep their numbers (rows of rules.def): the reader may be older or
- * newer than the writer.
+ * The layout is fixed, and states keep their numbers (rows of rules.def): the reader may be older
+ * or newer than the writer.
  */
 
 #include <stdatomic.h>

@@ -31,7 +31,7 @@ refuses() {
 	fi
 }
 
-for sim in sim sim_xrc sim_dc; do
+for sim in sim sim_xrc sim_dc sim_cm; do
 	for wrong in abc "" 1x 0x -1 +1 " 1" 1.5 18446744073709551616; do
 		refuses $sim "sim: '$wrong' is not a seed: that is $a_seed" "$wrong"
 	done
@@ -53,6 +53,7 @@ refuses sim "$usage" --seed 1
 refuses sim "$usage" --file
 refuses sim_xrc "usage: sim_xrc SEED | --count N [FROM]" --random 1
 refuses sim_dc "usage: sim_dc SEED | --count N [FROM]" --file x
+refuses sim_cm "usage: sim_cm SEED | --count N [FROM]" --random 1
 refuses sim "sim: 'many' is not a number of runs: that is a whole number from 1 on" --random many
 
 refuses sim "sim: /nowhere/seeds: No such file or directory" --file /nowhere/seeds

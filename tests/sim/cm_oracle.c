@@ -328,7 +328,8 @@ static void check_pair(const struct conn *conn)
 	require(!conn->of_stranger && peer);
 	if (peer->phase != PHASE_UP || !peer->id) {
 		/* A REJ is said once, and again when the RTU comes. Both may be lost. */
-		if (sim.stern && !(peer->said_rej || (peer->gone && peer->phase == PHASE_ACCEPTED)))
+		if (sim.stern && !peer->said_rej && !peer->gave_up &&
+		    !(peer->gone && peer->phase == PHASE_ACCEPTED))
 			failed("conn %u is up, and its peer %u is %s%s%s", number(conn),
 			       number(peer), phase_name(peer->phase), peer->gone ? ", gone" : "",
 			       died(peer) ? ", dead" : "");

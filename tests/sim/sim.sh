@@ -4,7 +4,7 @@
 # One seed again, telling all: make sim SEED=n V=1. sim_narrow is the same with rings that hardly
 # anything fits into, and sim_xrc has the processes of an XRC domain and their deaths, over either
 # kind of rings. sim_dc has initiators and targets of DC; its narrow one, targets that know but
-# three.
+# three. sim_cm has connection managers; its narrow one, room for three ids that nobody has.
 set -u
 sim=$VB_BUILD/tests/sim/sim
 narrow=$VB_BUILD/tests/sim/sim_narrow
@@ -35,6 +35,8 @@ try "narrow-rings" "$narrow" --count $((count / 4))
 try "xrc" "$VB_BUILD/tests/sim/sim_xrc" --count $((count / 2))
 try "xrc-narrow-rings" "$VB_BUILD/tests/sim/sim_xrc_narrow" --count $((count / 4))
 try "dc" "$VB_BUILD/tests/sim/sim_dc" --count $((count / 2))
+try "cm" "$VB_BUILD/tests/sim/sim_cm" --count $((count / 2))
+try "cm-narrow" "$VB_BUILD/tests/sim/sim_cm_narrow" --count $((count / 8))
 try "dc-narrow" "$VB_BUILD/tests/sim/sim_dc_narrow" --count $((count / 8))
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds" "$sim" --random 100000
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds-narrow" "$narrow" --random 100000
