@@ -368,6 +368,13 @@ static void fault_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
 	inner->ops->leave(inner, gid);
 }
 
+static bool fault_deliver(struct vb_link *link, const struct vb_frame *frame)
+{
+	struct vb_link *inner = fault_of(link)->inner;
+
+	return inner->ops->deliver(inner, frame);
+}
+
 static void fault_forget(struct vb_link *link)
 {
 	struct vb_link *inner = fault_of(link)->inner;
@@ -402,6 +409,7 @@ static const struct vb_link_ops fault_ops = {
 	.sport_choose = fault_sport_choose,
 	.join = fault_join,
 	.leave = fault_leave,
+	.deliver = fault_deliver,
 	.forget = fault_forget,
 	.destroy = fault_destroy,
 };

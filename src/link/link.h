@@ -94,6 +94,12 @@ struct vb_link_ops {
 	void (*leave)(struct vb_link *, const uint8_t gid[VB_GID_BYTES]);
 
 	/*
+	 * Has rx return a frame that came by another way, as if it had come by this link. Returns
+	 * false if there is no room for it: it is lost. Any thread.
+	 */
+	bool (*deliver)(struct vb_link *, const struct vb_frame *);
+
+	/*
 	 * In a forked child: closes the descriptors and nothing more. No call may follow; locks may
 	 * be held by threads that do not exist here.
 	 */

@@ -284,6 +284,13 @@ static void pcap_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
 	inner->ops->leave(inner, gid);
 }
 
+static bool pcap_deliver(struct vb_link *link, const struct vb_frame *frame)
+{
+	struct vb_link *inner = pcap_of(link)->inner;
+
+	return inner->ops->deliver(inner, frame);
+}
+
 static void pcap_forget(struct vb_link *link)
 {
 	struct vb_link *inner = pcap_of(link)->inner;
@@ -315,6 +322,7 @@ static const struct vb_link_ops pcap_ops = {
 	.sport_choose = pcap_sport_choose,
 	.join = pcap_join,
 	.leave = pcap_leave,
+	.deliver = pcap_deliver,
 	.forget = pcap_forget,
 	.destroy = pcap_destroy,
 };

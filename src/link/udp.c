@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/fd.h"
+#include "link/mail.h"
 #include "link/udp_address.h"
 #include "link/udp_groups.h"
 #include "link/udp_message.h"
@@ -35,6 +36,7 @@ struct udp_link {
 	_Atomic(struct vb_udp_rx *) rx; /* made at the first rx */
 	struct vb_udp_senders senders;
 	struct vb_udp_groups groups;
+	struct vb_mail mail;
 	vb_identify *identify;
 };
 
@@ -206,13 +208,16 @@ static unsigned udp_rx(struct vb_link *link, struct vb_frame *frames, unsigned m
 {
 	struct udp_link *udp = udp_of(link);
 	struct vb_udp_rx *rx = atomic_load_explicit(&udp->rx, memory_order_relaxed);
+	unsigned n = 0;
 
 	if (!rx) {
 		rx = vb_udp_rx_create(udp->fd, udp->family, &udp->groups, &udp->senders,
 				      udp->identify);
 		atomic_store(&udp->rx, rx);
 	}
-	return rx ? vb_udp_rx_take(rx, frames, max) : 0;
+	if (vb_mail_waits(&udp->mail))
+		n = vb_mail_take(&udp->mail, frames, max);
+	return n || !rx ? n : vb_udp_rx_take(rx, frames, max);
 }
 
 static unsigned udp_burst_frames_max(struct vb_link *link)
@@ -234,9 +239,10 @@ static int udp_rx_fd(struct vb_link *link, unsigned i)
 
 static uint64_t udp_deadline_ns(struct vb_link *link)
 {
-	struct vb_udp_rx *rx = atomic_load_explicit(&udp_of(link)->rx, memory_order_acquire);
+	struct udp_link *udp = udp_of(link);
+	struct vb_udp_rx *rx = atomic_load_explicit(&udp->rx, memory_order_acquire);
 
-	return rx && vb_udp_rx_pending(rx) ? 0 : UINT64_MAX;
+	return (rx && vb_udp_rx_pending(rx)) || vb_mail_waits(&udp->mail) ? 0 : UINT64_MAX;
 }
 
 /* For a group the path's interface decides, not a route. */
@@ -309,6 +315,11 @@ static void udp_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
 	vb_udp_groups_leave(&udp_of(link)->groups, gid);
 }
 
+static bool udp_deliver(struct vb_link *link, const struct vb_frame *frame)
+{
+	return vb_mail_put(&udp_of(link)->mail, frame);
+}
+
 static void udp_forget(struct vb_link *link)
 {
 	struct udp_link *udp = udp_of(link);
@@ -328,6 +339,7 @@ static void udp_destroy(struct vb_link *link)
 	vb_lock_fini(&udp->senders.lock);
 	vb_udp_groups_fini(&udp->groups);
 	vb_udp_rx_destroy(udp->rx);
+	vb_mail_fini(&udp->mail);
 	free(udp);
 }
 
@@ -344,6 +356,7 @@ static const struct vb_link_ops udp_ops = {
 	.sport_choose = udp_sport_choose,
 	.join = udp_join,
 	.leave = udp_leave,
+	.deliver = udp_deliver,
 	.forget = udp_forget,
 	.destroy = udp_destroy,
 };
@@ -367,6 +380,7 @@ int vb_link_udp_create(struct vb_link **link, int fd, vb_identify *identify)
 	udp->identify = identify;
 	vb_udp_senders_init(&udp->senders, family);
 	vb_udp_groups_init(&udp->groups);
+	vb_mail_init(&udp->mail);
 	*link = &udp->link;
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/udp_rx.h"
 
-#include <netinet/udp.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,18 +11,14 @@
 #include "link/udp_socket.h"
 #include "link/udp_address.h"
 #include "link/udp_groups.h"
+#include "link/udp_path.h"
 #include "link/udp_senders.h"
-
-#ifndef IPV6_FLOWINFO
-#define IPV6_FLOWINFO 11 /* linux/in6.h */
-#endif
 
 enum {
 	BATCHES_MAX = 16,    /* datagrams, or merged runs, per recvmmsg */
 	BATCH_BYTES = 65536, /* longest UDP datagram, and so longest merged run */
 	HOT_BYTES = 262144,  /* per recvmmsg: more would leave the cache before it is looked at */
 	CONTROL_BYTES = 256,
-	FLOW_LABEL_MASK = 0xfffff,
 
 	/* This many messages in a row from one port of one host start a flow. */
 	FLOW_AFTER = 1000,
@@ -328,90 +323,18 @@ static bool refill(struct vb_udp_rx *rx)
 	return look(rx, GROUP) || refill_own(rx);
 }
 
-static int control_int(const struct cmsghdr *cmsg)
-{
-	int value = 0;
-
-	/* IP_TOS has one octet; all others are int. */
-	if (cmsg->cmsg_len < CMSG_LEN(sizeof(value)))
-		return *CMSG_DATA(cmsg);
-	memcpy(&value, CMSG_DATA(cmsg), sizeof(value));
-	return value;
-}
-
-static void control_take_ipv4(struct vb_udp_rx *rx, const struct cmsghdr *cmsg)
-{
-	struct in_pktinfo info;
-
-	switch (cmsg->cmsg_type) {
-	case IP_TOS:
-		rx->got.path.tclass = (uint8_t)control_int(cmsg);
-		break;
-	case IP_TTL:
-		rx->got.path.hop_limit = (uint8_t)control_int(cmsg);
-		break;
-	case IP_PKTINFO:
-		memcpy(&info, CMSG_DATA(cmsg), sizeof(info));
-		vb_gid_from_ipv4(rx->got.path.dst, &info.ipi_addr);
-		break;
-	default:
-		break;
-	}
-}
-
-static void control_take_ipv6(struct vb_udp_rx *rx, const struct cmsghdr *cmsg)
-{
-	struct in6_pktinfo info;
-	uint32_t flow;
-
-	switch (cmsg->cmsg_type) {
-	case IPV6_TCLASS:
-		rx->got.path.tclass = (uint8_t)control_int(cmsg);
-		break;
-	case IPV6_HOPLIMIT:
-		rx->got.path.hop_limit = (uint8_t)control_int(cmsg);
-		break;
-	case IPV6_FLOWINFO:
-		memcpy(&flow, CMSG_DATA(cmsg), sizeof(flow));
-		rx->got.path.flow_label = ntohl(flow) & FLOW_LABEL_MASK;
-		break;
-	case IPV6_PKTINFO:
-		memcpy(&info, CMSG_DATA(cmsg), sizeof(info));
-		memcpy(rx->got.path.dst, &info.ipi6_addr, VB_GID_BYTES);
-		if (vb_gid_is_link_local(rx->got.path.src) ||
-		    vb_gid_is_link_local(rx->got.path.dst))
-			rx->got.path.ifindex = info.ipi6_ifindex;
-		break;
-	default:
-		break;
-	}
-}
-
-/* Starts on the next datagram or merged run: its path, and the size of its pieces. */
+/* Start on the next datagram, or merged run: where it came from, and how long its pieces are. */
 static void batch_begin(struct vb_udp_rx *rx)
 {
 	struct mmsghdr *mmsg = &rx->msgs[rx->got.next];
 
-	rx->got.segment_bytes = mmsg->msg_len;
 	rx->got.frames = 0;
-	if (rx->got.from == FLOW) {
+	if (rx->got.from == FLOW)
 		rx->got.path = rx->flow.path;
-	} else {
-		rx->got.path = (struct vb_path){.hop_limit = VB_UDP_HOP_LIMIT_DEFAULT};
-		rx->got.path.sport = vb_udp_address_port(&rx->name[rx->got.next]);
-		vb_udp_address_gid(&rx->name[rx->got.next], rx->got.path.src);
-	}
-	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(&mmsg->msg_hdr); cmsg;
-	     cmsg = CMSG_NXTHDR(&mmsg->msg_hdr, cmsg)) {
-		if (cmsg->cmsg_level == IPPROTO_UDP && cmsg->cmsg_type == UDP_GRO)
-			rx->got.segment_bytes = (uint32_t)control_int(cmsg);
-		else if (cmsg->cmsg_level == IPPROTO_IP)
-			control_take_ipv4(rx, cmsg);
-		else if (cmsg->cmsg_level == IPPROTO_IPV6)
-			control_take_ipv6(rx, cmsg);
-	}
-	if (rx->got.segment_bytes == 0)
-		rx->got.segment_bytes = mmsg->msg_len;
+	else
+		vb_udp_path_begin(&rx->got.path, &rx->name[rx->got.next]);
+	rx->got.segment_bytes =
+		vb_udp_path_take(&rx->got.path, &mmsg->msg_hdr, mmsg->msg_len);
 }
 
 /*

@@ -453,6 +453,8 @@ TEST(the_rest_is_the_inner_links)
 	assert_int_equal(mock->joined, 3);
 	link->ops->leave(link, path.dst);
 	assert_int_equal(mock->joined, 0);
+	assert_true(link->ops->deliver(link, &frames[2]));
+	assert_ptr_equal(mock->delivered, &frames[2]);
 	link->ops->forget(link);
 	assert_true(mock->forgotten);
 	link->ops->destroy(link);

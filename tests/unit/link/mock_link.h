@@ -30,6 +30,7 @@ struct mock_link {
 	unsigned rx_n;
 	bool *destroyed;
 	bool forgotten;
+	const struct vb_frame *delivered;
 	uint32_t joined; /* the interface at which it was joined last; 0: it was left */
 };
 
@@ -141,6 +142,12 @@ static void mock_unclaim(struct vb_link *link, void *claim)
 	mock->claimed = false;
 }
 
+static bool mock_deliver(struct vb_link *link, const struct vb_frame *frame)
+{
+	mock_of(link)->delivered = frame;
+	return true;
+}
+
 static void mock_forget(struct vb_link *link)
 {
 	struct mock_link *mock = mock_of(link);
@@ -171,6 +178,7 @@ static const struct vb_link_ops mock_ops = {
 	.sport_choose = mock_sport_choose,
 	.join = mock_join,
 	.leave = mock_leave,
+	.deliver = mock_deliver,
 	.forget = mock_forget,
 	.destroy = mock_destroy,
 };

@@ -369,3 +369,18 @@ GROUP_TEST(the_port_is_seen_taken_by_our_own_group)
 	group_destroy(state);
 	assert_int_equal(vb_udp_port_probe(), 0);
 }
+
+GROUP_TEST(what_is_delivered_is_taken)
+{
+	struct vb_path path = path_make("127.0.0.1", "127.0.0.2");
+	struct vb_frame frames[4], by_hand = {.path = path, .data = (const uint8_t *)"octets"};
+
+	by_hand.bytes = 7;
+	assert_true(slot[1]->ops->deadline_ns(slot[1]) == UINT64_MAX);
+	assert_true(slot[1]->ops->deliver(slot[1], &by_hand));
+	assert_true(slot[1]->ops->deadline_ns(slot[1]) == 0);
+	assert_int_equal(vb_link_rx(slot[1], frames, 4), 1);
+	assert_memory_equal(frames[0].path.dst, path.dst, VB_GID_BYTES);
+	assert_string_equal(frames[0].data, "octets");
+	assert_true(slot[1]->ops->deadline_ns(slot[1]) == UINT64_MAX);
+}
