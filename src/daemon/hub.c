@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "daemon/answers.h"
+#include "daemon/cm.h"
 #include "daemon/domains.h"
 #include "daemon/hub_internal.h"
 #include "daemon/starter.h"
@@ -32,7 +33,6 @@ enum {
 	 * process may stay stopped.
 	 */
 	CLIENT_BUFFER_BYTES = 16384,
-	STRAYS_PER_TURN = 64, /* datagrams for slot 0 dropped before the next poll */
 	/*
 	 * A killed process has not told its last index. It tells it now and then (client.h), so
 	 * this many indices are skipped: old packets then hit no QP of the next holder.
@@ -60,7 +60,7 @@ static uint32_t random_index(void)
 	return value % VB_HUB_INDICES;
 }
 
-static bool slot_is_marked(const struct conn *conn, unsigned slot)
+bool vb_hub_slot_is_marked(const struct conn *conn, unsigned slot)
 {
 	return conn->slots[slot / SLOT_BITS] >> slot % SLOT_BITS & 1;
 }
@@ -76,7 +76,7 @@ static void slot_mark(struct conn *conn, unsigned slot, bool on)
 struct conn *vb_hub_client_of(struct hub *hub, unsigned slot)
 {
 	for (unsigned i = 0; i < hub->conns; i++) {
-		if (hub->conn[i].role == CLIENT && slot_is_marked(&hub->conn[i], slot))
+		if (hub->conn[i].role == CLIENT && vb_hub_slot_is_marked(&hub->conn[i], slot))
 			return &hub->conn[i];
 	}
 	return NULL;
@@ -135,6 +135,7 @@ static void tenant_serve(struct hub *hub, struct conn *conn)
 			slot_mark(&hub->conn[i], slot, false);
 		for (unsigned i = 0; i < hub->conns; i++)
 			vb_links_forget(hub->conn[i].links, slot);
+		vb_ports_forget(&hub->ports, slot);
 		lease->program = conn->program;
 		lease->number = ++hub->leases;
 		msg.grant.slot = slot;
@@ -281,7 +282,7 @@ static bool mark_is_true(struct hub *hub, struct conn *conn, unsigned slot, cons
 	if (conn->role != CLIENT)
 		return false;
 	if (!name_fd)
-		return slot_is_marked(conn, slot);
+		return vb_hub_slot_is_marked(conn, slot);
 	if (!vb_slots_lease_is(&hub->slots, slot, *name_fd))
 		return false;
 	/* It may have connected anew before we saw its last connection close. */
@@ -337,7 +338,7 @@ static void on_link(struct hub *hub, struct conn *conn, const struct vb_hub_msg 
 {
 	if (conn->role != CLIENT)
 		conn->role = GONE;
-	else if (slot_is_marked(conn, msg->link.from))
+	else if (vb_hub_slot_is_marked(conn, msg->link.from))
 		vb_links_put(&conn->links, &msg->link);
 }
 
@@ -383,6 +384,9 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_WHO]     = vb_hub_answer_who,
 	[VB_HUB_DOMAINS] = vb_hub_answer_domains,
 	[VB_HUB_NOTED]   = vb_hub_answer_noted,
+	[VB_HUB_BIND]    = vb_hub_answer_bind,
+	[VB_HUB_UNBIND]  = vb_hub_answer_unbind,
+	[VB_HUB_MAD]     = vb_hub_answer_mad,
 };
 /* clang-format on */
 
@@ -533,6 +537,15 @@ static void accept_all(struct hub *hub)
 	}
 }
 
+/* A client that connects anew tells again which ports it has. */
+static void ports_forget(struct hub *hub, const struct conn *conn)
+{
+	for (unsigned slot = 1; conn->role == GONE && slot < VB_HUB_SLOTS_MAX; slot++) {
+		if (vb_hub_slot_is_marked(conn, slot))
+			vb_ports_forget(&hub->ports, slot);
+	}
+}
+
 /* Closes connections marked GONE or silent; the order of the others does not matter. */
 static void sweep(struct hub *hub)
 {
@@ -548,6 +561,7 @@ static void sweep(struct hub *hub)
 		}
 		if (conn->role == GONE)
 			hub->collect_ns = now + collect_spell_ns;
+		ports_forget(hub, conn);
 		conn_fds_close(conn);
 		vb_links_free(&conn->links);
 		close(conn->fd);
@@ -607,18 +621,6 @@ static int poll_timeout_ms(const struct hub *hub)
 	return until <= now ? 0 : (int)((until - now) / MS_NS + 1);
 }
 
-/* Drops datagrams in the hub's own slot: too short to have a QPN, or for a QPN of no slot. */
-static void strays_drop(struct hub *hub)
-{
-	char octet;
-
-	for (unsigned i = 0; i < STRAYS_PER_TURN; i++) {
-		if (recv(hub->slots.fd[0], &octet, sizeof(octet), MSG_DONTWAIT) < 0)
-			return;
-		hub->strays++;
-	}
-}
-
 static void turn(struct hub *hub)
 {
 	struct pollfd *listener = &hub->pollfd[0], *strays = &hub->pollfd[1];
@@ -651,7 +653,7 @@ static void turn(struct hub *hub)
 			hub->conn[i].role = GONE;
 	}
 	if (strays->revents)
-		strays_drop(hub);
+		vb_hub_strays_take(hub);
 	if (listener->revents)
 		accept_all(hub);
 	if (hub->phase == SEEKING)
@@ -692,6 +694,7 @@ int vb_hub_serve(int listen_fd, uint64_t idle_ns)
 	hub->idle_ns = idle_ns;
 	hub->start_ns = hub->busy_ns = vb_hub_now_ns();
 	hub->collect_ns = hub->start_ns + collect_spell_ns;
+	vb_hub_cm_begin(hub);
 	seek(hub);
 	while (hub->phase != LEAVING) {
 		turn(hub);
@@ -699,6 +702,7 @@ int vb_hub_serve(int listen_fd, uint64_t idle_ns)
 			hub->phase = LEAVING;
 	}
 	rc = vb_failed_as(&hub->failure);
+	vb_ports_free(&hub->ports);
 	free(hub);
 	return rc;
 }

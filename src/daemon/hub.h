@@ -7,6 +7,7 @@
  * recovered by the next hub from the kernel and the clients.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -25,5 +26,8 @@ struct conn;
 struct conn *vb_hub_client_of(struct hub *hub, unsigned slot);
 
 unsigned vb_hub_clients_count(const struct hub *hub);
+
+/* Has that client shown that the slot is its own? */
+bool vb_hub_slot_is_marked(const struct conn *conn, unsigned slot);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/failure.h"
 #include "daemon/links.h"
+#include "daemon/mads.h"
 #include "daemon/slots.h"
 #include "hub/proto.h"
 
@@ -71,6 +72,8 @@ struct hub {
 	uint64_t idle_ns, start_ns, busy_ns, accept_ns;
 	uint64_t leases, strays, rings;
 	struct vb_slots slots;
+	struct vb_ports ports;
+	struct vb_mads mads;
 	struct lease lease[VB_HUB_SLOTS_MAX];
 	uint64_t collect_ns; /* until when to collect from the dead; 0: no collection */
 	unsigned conns, conns_max;

@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "hub/channel.h"
 #include "hub/client_internal.h"
+#include "hub/client_ports.h"
 #include "hub/client_reach.h"
 #include "hub/client_rings.h"
 #include "hub/holders.h"
@@ -157,6 +158,7 @@ void vb_hub_marks_send(struct vb_hub_client *client)
 	for (unsigned i = 0; i < client->links.n && room; i++)
 		room = client->links.link[i].told || link_send(client, &client->links.link[i]);
 	vb_lock_drop(&client->links.lock);
+	room = room && vb_hub_ports_send(client);
 	if (room == client->full)
 		watch(client, EPOLL_CTL_MOD, client->conn_fd, room ? EPOLLIN : EPOLLIN | EPOLLOUT);
 	client->full = !room;
@@ -260,6 +262,7 @@ static void attempt(struct vb_hub_client *client)
 		for (unsigned i = 0; i < client->links.n; i++)
 			client->links.link[i].told = false;
 		vb_lock_drop(&client->links.lock);
+		vb_hub_ports_untell(client);
 		vb_hub_marks_send(client);
 		return;
 	}
@@ -350,6 +353,11 @@ static void turn_locked(struct vb_hub_client *client)
 	}
 	if (!rc && msg.type == VB_HUB_RING) {
 		vb_hub_ring_take(client, &msg, fds);
+		return;
+	}
+	if (!rc && msg.type == VB_HUB_MAD) {
+		if (client->ports.mad_fn)
+			client->ports.mad_fn(client->news.ring_arg, &msg.cm.mad);
 		return;
 	}
 	if (!rc && (msg.type == VB_HUB_FATAL || msg.type == VB_HUB_NOTED)) {
@@ -619,6 +627,7 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 	vb_fd_close(&client->timer_fd);
 	vb_fd_close(&client->epoll_fd);
 	vb_hub_spawn_destroy(client->spawn);
+	vb_hub_ports_free(client);
 	free(client->held);
 	free(client);
 }

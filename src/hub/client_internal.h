@@ -42,6 +42,12 @@ struct vb_hub_held {
 	int name_fd; /* the slot is ours while this is open */
 };
 
+struct vb_hub_port {
+	struct vb_hub_port *next;
+	struct vb_hub_bind bind;
+	bool told;
+};
+
 struct vb_hub_told_link {
 	bool told;
 	struct vb_hub_link link;
@@ -101,6 +107,13 @@ struct vb_hub_client_asks {
 	struct vb_hub_answers answers;
 };
 
+/* What a program has bound (client_ports.c). */
+struct vb_hub_client_ports {
+	struct vb_hub_port *bucket[1024];
+	unsigned count, untold;
+	void (*mad_fn)(void *arg, const struct vb_hub_mad *mad);
+};
+
 struct vb_hub_client {
 	vb_lock lock;
 	int epoll_fd; /* contains the next three; polled by the caller */
@@ -122,6 +135,7 @@ struct vb_hub_client {
 	struct vb_hub_client_links links;
 	struct vb_hub_client_news news;
 	struct vb_hub_client_asks asks;
+	struct vb_hub_client_ports ports;
 };
 
 #endif

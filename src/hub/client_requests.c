@@ -55,12 +55,7 @@ static int answer_wait(struct vb_hub_client *client, int fd, struct vb_hub_msg *
 	}
 }
 
-/*
- * Sends a request with fds_n descriptors in fds, and receives the answer of that type with its
- * descriptors. Each request has a connection of its own: so the answer reaches the thread that
- * waits for it, and the progress thread never receives another thread's answer.
- */
-static int ask(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
+int vb_hub_request(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
 	       unsigned fds_n, enum vb_hub_type answer, uint64_t deadline_ns)
 {
 	int fd, rc;
@@ -85,7 +80,7 @@ static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, ui
 	struct vb_hub_held held;
 
 	vb_hub_program_self(&msg.lease.program);
-	rc = ask(client, &msg, fds, 0, VB_HUB_GRANT, deadline_ns);
+	rc = vb_hub_request(client, &msg, fds, 0, VB_HUB_GRANT, deadline_ns);
 	if (!rc && msg.grant.error)
 		rc = vb_hub_refused(msg.grant.error, msg.grant.why);
 	if (rc)
@@ -119,8 +114,7 @@ int vb_hub_out_of_time(int rc)
 			       vb_failure_words(why, sizeof(why), rc));
 }
 
-/* After a failed request: returns 0 if another try is worth it now, else the reason to give up. */
-static int again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns)
+int vb_hub_again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns)
 {
 	uint64_t now = vb_hub_now_ns();
 
@@ -141,7 +135,7 @@ int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
 		rc = lease_once(client, slot, deadline_ns);
 		if (!rc)
 			return 0;
-		rc = again_wait(client, rc, deadline_ns);
+		rc = vb_hub_again_wait(client, rc, deadline_ns);
 	} while (!rc);
 	return rc;
 }

@@ -24,6 +24,17 @@ int vb_hub_client_lease(struct vb_hub_client *, struct vb_hub_slot *);
  */
 bool vb_hub_was_missing(int rc);
 
+/*
+ * Sends a request with fds_n descriptors in fds, and receives the answer of that type with its
+ * descriptors. Each request has a connection of its own: so the answer reaches the thread that
+ * waits for it, and the progress thread never receives another thread's answer. Not locked.
+ */
+int vb_hub_request(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
+		   unsigned fds_n, enum vb_hub_type answer, uint64_t deadline_ns);
+
+/* After a failed request: returns 0 if another try is worth it now, else the reason to give up. */
+int vb_hub_again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns);
+
 /* Notes that time ran out with that error. Returns ETIMEDOUT. */
 int vb_hub_out_of_time(int rc);
 

@@ -167,6 +167,28 @@ static bool whose_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return answer_ok(msg->whose.error, fds);
 }
 
+static bool bind_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return slot_ok(msg->cm.bind.slot, 0) && msg->cm.bind.space <= UINT16_MAX &&
+	       msg->cm.bind.port <= UINT16_MAX && msg->cm.bind.flags <= VB_HUB_BIND_FLAGS;
+}
+
+static bool bound_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return msg->cm.bound.error <= INT32_MAX && msg->cm.bound.port <= UINT16_MAX &&
+	       (msg->cm.bound.error != 0) == (msg->cm.bound.port == 0);
+}
+
+static bool unbind_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return slot_ok(msg->cm.unbind.slot, 0);
+}
+
+static bool mad_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return slot_ok(msg->cm.mad.slot, 0);
+}
+
 struct rule {
 	uint16_t bytes;
 	uint16_t fds; /* either none or this many; ok() checks when none is right */
@@ -203,6 +225,10 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_LINKS]   = { WITH(links),   0,                 links_ok },
 	[VB_HUB_WHO]     = { WITH(who),     0,                 who_ok },
 	[VB_HUB_WHOSE]   = { WITH(whose),   1,                 whose_ok },
+	[VB_HUB_BIND]    = { WITH(cm.bind),    VB_HUB_BIND_FDS,   bind_ok },
+	[VB_HUB_BOUND]   = { WITH(cm.bound),   0,                 bound_ok },
+	[VB_HUB_UNBIND]  = { WITH(cm.unbind),  0,                 unbind_ok },
+	[VB_HUB_MAD]     = { WITH(cm.mad),     0,                 mad_ok },
 };
 /* clang-format on */
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 7, /* part of the socket's name: different versions never meet */
+	VB_HUB_PROTOCOL = 8, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
@@ -30,6 +30,8 @@ enum {
 	VB_HUB_ROWS_MAX = 32,
 	VB_HUB_LINKS_MAX = 64, /* per client */
 	VB_HUB_GID_BYTES = 16,
+	VB_HUB_BIND_FDS = 1, /* the name of the asker's slot */
+	VB_HUB_MAD_BYTES = 280, /* of the frame that carries a MAD */
 };
 
 enum vb_hub_type {
@@ -56,7 +58,11 @@ enum vb_hub_type {
 	VB_HUB_LINK,	  /* client: by this link I reach another */
 	VB_HUB_LINKS,	  /* answer to STATUS: those of one client */
 	VB_HUB_WHO,	  /* asks who holds a slot */
-	VB_HUB_WHOSE,	  /* the holder's token, whose maker the kernel knows, or an error */
+	VB_HUB_WHOSE,	  /* his token, of which the kernel knows whose it is, or an error */
+	VB_HUB_BIND,	  /* asks for a port of rdma_cm's; of a client: I have this one */
+	VB_HUB_BOUND,	  /* which port it is, or an error */
+	VB_HUB_UNBIND,	  /* client: I have it no more */
+	VB_HUB_MAD,	  /* a MAD for QP 1, to its process; of a client: to one of this host */
 	VB_HUB_TYPES
 };
 
@@ -183,6 +189,42 @@ struct vb_hub_whose {
 	uint32_t error;
 };
 
+enum vb_hub_bind_flags {
+	VB_HUB_BIND_REUSE = 1 << 0,   /* beside others that say so, too */
+	VB_HUB_BIND_AFONLY = 1 << 1,  /* an IPv6 address is not for IPv4 */
+	VB_HUB_BIND_LISTENS = 1 << 2, /* takes requests: that needs the port alone */
+	VB_HUB_BIND_FLAGS = (1 << 3) - 1,
+};
+
+/* A port that a process has for an id (rdma_bind_addr(3)). */
+struct vb_hub_bind {
+	uint32_t slot, id; /* of the process, which numbers what it binds as it likes */
+	uint32_t space;	   /* enum rdma_port_space */
+	uint32_t port;	   /* host order; 0: any that nobody has */
+	uint32_t flags;	   /* enum vb_hub_bind_flags */
+	uint32_t scope;	   /* the interface of a link-local address, else 0 */
+	uint8_t gid[VB_HUB_GID_BYTES]; /* the address; ::ffff:0.0.0.0 and :: for all */
+};
+
+/* EADDRINUSE, EADDRNOTAVAIL: as rdma_bind_addr(3); ENOSPC: too many. */
+struct vb_hub_bound {
+	uint32_t error, port;
+};
+
+struct vb_hub_unbind {
+	uint32_t slot, id, space, port; /* as it was bound */
+};
+
+/* A frame with a MAD, and the path that it came by or is to go. */
+struct vb_hub_mad {
+	uint32_t slot; /* of whom it is for; of a client: its own */
+	uint32_t flow_label, ifindex;
+	uint16_t sport;
+	uint8_t tclass, hop_limit;
+	uint8_t src[VB_HUB_GID_BYTES], dst[VB_HUB_GID_BYTES];
+	uint8_t frame[VB_HUB_MAD_BYTES];
+};
+
 struct vb_hub_msg {
 	uint32_t magic;
 	uint16_t version, type;
@@ -207,6 +249,12 @@ struct vb_hub_msg {
 		struct vb_hub_links links;
 		struct vb_hub_who who;
 		struct vb_hub_whose whose;
+		union { /* of rdma_cm */
+			struct vb_hub_bind bind;
+			struct vb_hub_bound bound;
+			struct vb_hub_unbind unbind;
+			struct vb_hub_mad mad;
+		} cm;
 	};
 };
 

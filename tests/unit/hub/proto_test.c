@@ -29,6 +29,11 @@ static struct vb_hub_msg sample(unsigned type)
 		[VB_HUB_WHO] = {.who.slot = 1023},
 		[VB_HUB_WHOSE] = {.whose.error = ESRCH},
 		[VB_HUB_MEMORY] = {.memory.error = EAGAIN},
+		[VB_HUB_BIND] = {.cm.bind = {.slot = 1023, .port = 65535, .space = 65535,
+					  .flags = VB_HUB_BIND_FLAGS}},
+		[VB_HUB_BOUND] = {.cm.bound.port = 65535},
+		[VB_HUB_UNBIND] = {.cm.unbind.slot = 1},
+		[VB_HUB_MAD] = {.cm.mad.slot = 1},
 	};
 	struct vb_hub_msg header = vb_hub_msg_make(type), msg = with[type];
 
@@ -129,7 +134,9 @@ TEST(descriptors_come_with_what_they_belong_to)
 		for (unsigned fds = 0; fds <= VB_HUB_FDS_MAX + 1; fds++) {
 			bool ok = fds == sample_fds(type) ||
 				  (type == VB_HUB_HELLO && fds == VB_HUB_KEEPER_FDS) ||
-				  (type == VB_HUB_MARK && fds == VB_HUB_MARK_FDS);
+				  (type == VB_HUB_MARK && fds == VB_HUB_MARK_FDS) ||
+				  (type == VB_HUB_BIND && fds == VB_HUB_BIND_FDS) ||
+				  (type == VB_HUB_BIND && fds == VB_HUB_BIND_FDS);
 
 			assert_int_equal(parse(&msg, fds), ok ? 0 : EPROTO);
 		}
@@ -222,4 +229,17 @@ TEST(noise_is_refused_or_sane)
 		if (parsed.type == VB_HUB_RING)
 			assert_in_range(parsed.ring.to, 1, VB_HUB_SLOTS_MAX - 1);
 	}
+}
+
+TEST(ports_out_of_range_are_refused)
+{
+	REFUSED(VB_HUB_BIND, msg.cm.bind.slot = 0);
+	REFUSED(VB_HUB_BIND, msg.cm.bind.port = 65536);
+	REFUSED(VB_HUB_BIND, msg.cm.bind.space = 65536);
+	REFUSED(VB_HUB_BIND, msg.cm.bind.flags = VB_HUB_BIND_FLAGS + 1);
+	/* Either a port or an error. */
+	REFUSED(VB_HUB_BOUND, msg.cm.bound.error = EADDRINUSE);
+	REFUSED(VB_HUB_BOUND, msg.cm.bound.port = 0);
+	REFUSED(VB_HUB_UNBIND, msg.cm.unbind.slot = 0);
+	REFUSED(VB_HUB_MAD, msg.cm.mad.slot = 1024);
 }

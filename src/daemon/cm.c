@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "daemon/cm.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/hub.h"
+#include "hub/channel.h"
+#include "link/udp_one.h"
+#include "wire/icrc.h"
+#include "wire/mad_frame.h"
+
+_Static_assert((int)VB_HUB_MAD_BYTES == VB_MAD_FRAME_BYTES, "a frame fits a message");
+
+/* Datagrams for slot 0 that are looked at before the next poll. */
+enum { STRAYS_PER_TURN = 64 };
+
+static bool give(void *arg, uint32_t slot, const struct vb_path *path, const uint8_t *frame)
+{
+	struct hub *hub = arg;
+	struct conn *conn = vb_hub_client_of(hub, slot);
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MAD);
+
+	/* Its process has not found us yet: the MAD is lost, and will be repeated. */
+	if (!conn)
+		return vb_slots_is_held(&hub->slots, slot);
+	msg.cm.mad.slot = slot;
+	msg.cm.mad.flow_label = path->flow_label;
+	msg.cm.mad.ifindex = path->ifindex;
+	msg.cm.mad.sport = path->sport;
+	msg.cm.mad.tclass = path->tclass;
+	msg.cm.mad.hop_limit = path->hop_limit;
+	memcpy(msg.cm.mad.src, path->src, VB_GID_BYTES);
+	memcpy(msg.cm.mad.dst, path->dst, VB_GID_BYTES);
+	memcpy(msg.cm.mad.frame, frame, VB_HUB_MAD_BYTES);
+	/* If it does not read, the MAD is lost, as on a wire. */
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	return true;
+}
+
+static void wire_send(void *arg, const struct vb_path *path, const uint8_t *frame)
+{
+	struct hub *hub = arg;
+
+	vb_udp_one_send(hub->slots.fd[0], path, frame, VB_MAD_FRAME_BYTES);
+}
+
+/* To one of this host, where no wire is to be used. */
+static void home_send(void *arg, const struct vb_path *path, const uint8_t *frame)
+{
+	struct hub *hub = arg;
+
+	vb_mads_take(&hub->mads, path, frame, VB_MAD_FRAME_BYTES);
+}
+
+void vb_hub_cm_begin(struct hub *hub)
+{
+	hub->mads.host = (struct vb_mads_host){.give = give, .send = wire_send, .arg = hub};
+	hub->mads.ports = &hub->ports;
+	/* Where one looks for a free port first: not where the last hub looked. */
+	hub->ports.next = (uint32_t)vb_hub_now_ns();
+}
+
+static void stray_take(struct hub *hub, const struct vb_path *path, const uint8_t *frame,
+		       uint32_t bytes)
+{
+	if (bytes != VB_MAD_FRAME_BYTES || !vb_icrc_check(path, frame, bytes, 0, NULL) ||
+	    !vb_mads_take(&hub->mads, path, frame, bytes))
+		hub->strays++;
+}
+
+void vb_hub_strays_take(struct hub *hub)
+{
+	static uint8_t octets[VB_UDP_ONE_BYTES];
+	struct vb_path path;
+	uint32_t each;
+	int bytes;
+
+	for (unsigned i = 0; i < STRAYS_PER_TURN; i++) {
+		bytes = vb_udp_one_take(hub->slots.fd[0], octets, &path, &each);
+		if (bytes < 0)
+			return;
+		for (int at = 0; at < bytes || at == 0; at += (int)each) {
+			uint32_t left = (uint32_t)(bytes - at);
+
+			stray_take(hub, &path, octets + at, left < each ? left : each);
+			if (!each)
+				break;
+		}
+	}
+}
+
+/*
+ * Asked on a connection of its own, with the slot's name. A client that a hub before us has allowed
+ * it tells so on its own connection, and is believed.
+ */
+void vb_hub_answer_bind(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+			const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_BOUND);
+	const struct vb_hub_bind *bind = &request->cm.bind;
+	bool known = conn->role == CLIENT;
+	uint16_t port = 0;
+	int rc;
+
+	if (known ? !n && vb_hub_slot_is_marked(conn, bind->slot) : n == VB_HUB_BIND_FDS) {
+		if (hub->phase != SERVING)
+			rc = EAGAIN;
+		else if (!known && !vb_slots_lease_is(&hub->slots, bind->slot, fds[0]))
+			rc = EPERM;
+		else
+			rc = vb_ports_bind(&hub->ports, bind, known, &port);
+		msg.cm.bound.error = (uint32_t)rc;
+		msg.cm.bound.port = port;
+	} else {
+		known = false;
+		msg.cm.bound.error = EPERM;
+	}
+	if (n)
+		close(fds[0]);
+	if (known)
+		return;
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	conn->role = GONE;
+}
+
+void vb_hub_answer_unbind(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+			  const int *fds, unsigned n)
+{
+	if (conn->role == CLIENT && vb_hub_slot_is_marked(conn, msg->cm.unbind.slot))
+		vb_ports_unbind(&hub->ports, &msg->cm.unbind);
+	else
+		conn->role = GONE;
+}
+
+/* From one process of this host to another, where no wire is to be used. */
+void vb_hub_answer_mad(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+		       const int *fds, unsigned n)
+{
+	const struct vb_hub_mad *mad = &msg->cm.mad;
+	struct vb_path path = {
+		.flow_label = mad->flow_label, .ifindex = mad->ifindex, .sport = mad->sport,
+		.tclass = mad->tclass, .hop_limit = mad->hop_limit,
+	};
+
+	if (conn->role != CLIENT || !vb_hub_slot_is_marked(conn, mad->slot)) {
+		conn->role = GONE;
+		return;
+	}
+	memcpy(path.src, mad->src, VB_GID_BYTES);
+	memcpy(path.dst, mad->dst, VB_GID_BYTES);
+	hub->mads.host.send = home_send;
+	stray_take(hub, &path, mad->frame, VB_HUB_MAD_BYTES);
+	hub->mads.host.send = wire_send;
+}

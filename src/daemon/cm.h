@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_DAEMON_CM_H
+#define VB_DAEMON_CM_H
+
+/* The hub's part of rdma_cm, for hub.c: ports and MADs, where they meet connections and sockets. */
+
+#include "daemon/hub_internal.h"
+
+void vb_hub_cm_begin(struct hub *hub);
+
+/* Takes what came to the hub's own slot: MADs, and datagrams for nobody. */
+void vb_hub_strays_take(struct hub *hub);
+
+on_message vb_hub_answer_bind;
+on_message vb_hub_answer_unbind;
+on_message vb_hub_answer_mad;
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_HUB_CLIENT_PORTS_H
+#define VB_HUB_CLIENT_PORTS_H
+
+/* Ports of rdma_cm's, and MADs. */
+
+#include <stdbool.h>
+
+#include "hub/client.h"
+
+/*
+ * Binds a port of rdma_cm's for the id that bind names (docs/hub.md), or changes the flags of what
+ * is bound so. Sets bind->port. Returns 0, EADDRINUSE, EADDRNOTAVAIL, ENOSPC (too many), or as
+ * lease. Any thread.
+ */
+int vb_hub_client_bind(struct vb_hub_client *, struct vb_hub_bind *bind);
+
+/* Gives up what was bound so. Any thread. */
+void vb_hub_client_unbind(struct vb_hub_client *, const struct vb_hub_bind *bind);
+
+/* Sends a MAD to a process of this host, itself included. It may be lost. Any thread. */
+void vb_hub_client_mad(struct vb_hub_client *, const struct vb_hub_mad *mad);
+
+/*
+ * Sets who takes MADs that come: called with open's arg by any thread, with the client locked, so
+ * it must not call the client. Call this before the first bind.
+ */
+void vb_hub_client_on_mad(struct vb_hub_client *,
+			  void (*mad)(void *arg, const struct vb_hub_mad *));
+
+/* --- for the client's other files, with the client locked --- */
+
+/* Tells the hub which ports it does not know of. Returns false if there is no room for more. */
+bool vb_hub_ports_send(struct vb_hub_client *client);
+
+/* The next hub knows of none. */
+void vb_hub_ports_untell(struct vb_hub_client *client);
+
+void vb_hub_ports_free(struct vb_hub_client *client);
+
+#endif
