@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/lent.h"
 #include "base/path.h"
 #include "cm/clock.h"
 #include "cm/cm.h"
@@ -77,25 +78,25 @@ struct vb_cm_id {
 };
 
 /* An id of our user's, IDLE; NULL: there is no memory. */
-struct vb_cm_id *vb_cm_id_make(struct vb_cm *cm, void *context);
+VB_LENT struct vb_cm_id *vb_cm_id_make(struct vb_cm *cm, void *context);
 
 /*
  * Its user lets go of it: what is open is closed, as Linux does it, and no event comes any more. A
  * listener's children that were not taken stay; they are their user's as well.
  */
-void vb_cm_id_release(struct vb_cm_id *id, uint64_t now_ns);
+VB_LENT void vb_cm_id_release(struct vb_cm_id *id, uint64_t now_ns);
 
 /* It is gone, and the peer is told nothing: as if its message had never come. */
-void vb_cm_id_forget(struct vb_cm_id *id);
+VB_LENT void vb_cm_id_forget(struct vb_cm_id *id);
 
 /*
  * REQ and SIDR_REQ for that service id come to this one. backlog: how many of those may wait that
  * our user has not taken; others are not answered. EINVAL: it is not IDLE, or the backlog is 0.
  */
-int vb_cm_id_listen(struct vb_cm_id *id, uint64_t service_id, unsigned backlog);
+VB_LENT int vb_cm_id_listen(struct vb_cm_id *id, uint64_t service_id, unsigned backlog);
 
 /* Our user has taken notice of an id that came with a REQ or SIDR_REQ. Once or more. */
-void vb_cm_id_take(struct vb_cm_id *id);
+VB_LENT void vb_cm_id_take(struct vb_cm_id *id);
 
 /* --- within this folder --- */
 

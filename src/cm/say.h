@@ -8,6 +8,7 @@
  * additional information may be shorter than their room, and are copied.
  */
 
+#include "base/lent.h"
 #include "cm/id.h"
 #include "cm/rules.h"
 
@@ -24,7 +25,7 @@ struct vb_cm_ask {
  * Sends a REQ or SIDR_REQ. EINVAL: the id is not IDLE, or something does not fit into the message.
  * An id that is IDLE again may ask again.
  */
-int vb_cm_say_ask(struct vb_cm_id *id, uint64_t now_ns, const struct vb_cm_msg *msg,
+VB_LENT int vb_cm_say_ask(struct vb_cm_id *id, uint64_t now_ns, const struct vb_cm_msg *msg,
 		  const struct vb_cm_ask *ask);
 
 /*
@@ -32,17 +33,17 @@ int vb_cm_say_ask(struct vb_cm_id *id, uint64_t now_ns, const struct vb_cm_msg *
  * rules.def have the states in which that is allowed; in others EINVAL. LAP: alternate is the path
  * that it offers, for others NULL.
  */
-int vb_cm_say(struct vb_cm_id *id, uint64_t now_ns, const struct vb_cm_msg *msg,
+VB_LENT int vb_cm_say(struct vb_cm_id *id, uint64_t now_ns, const struct vb_cm_msg *msg,
 	      const struct vb_path *alternate);
 
 /*
  * Our user's QP has received something, so the peer must have had our REP (IBTA 12.9.7.2). EISCONN:
  * it is established already; EINVAL: no REP was sent.
  */
-int vb_cm_say_established(struct vb_cm_id *id, uint64_t now_ns);
+VB_LENT int vb_cm_say_established(struct vb_cm_id *id, uint64_t now_ns);
 
 /* The connection has migrated to its alternate path. EINVAL: it has none, or asks for another. */
-int vb_cm_say_migrated(struct vb_cm_id *id);
+VB_LENT int vb_cm_say_migrated(struct vb_cm_id *id);
 
 /* --- within this folder --- */
 

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "hub/client_ports.h"
 #include "hub/client_reach.h"
 #include "hub/words.h"
 #include "link/fault.h"
@@ -455,6 +456,7 @@ static int nic_start(struct vb_device *dev)
 		.foreign = &vb_foreign_host,
 		.xrc = &vb_xrc_host,
 		.segment = dev->peers.allowed ? &vb_uplink_host : NULL,
+		.gsi = &vb_cm_gsi_host,
 		.export_memory = dev->peers.export,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 	};
@@ -499,6 +501,7 @@ static int parts_start(struct vb_device *dev)
 	vb_hub_client_on_answers(dev->hub, &vb_peers_answers);
 	vb_hub_client_on_fatal(dev->hub, device_fails);
 	vb_hub_client_on_noted(dev->hub, vb_xrc_host_noted);
+	vb_hub_client_on_mad(dev->hub, vb_cm_mad_came);
 	rc = port_lease(dev, &dev->first_slot);
 	if (rc != 0)
 		goto close_hub;
@@ -570,6 +573,7 @@ static void mark_slots(struct vb_device *dev)
 static void device_stop(struct vb_device *dev)
 {
 	vb_progress_stop(dev);
+	vb_cm_device_close(dev);
 	vb_nic_farewell(dev->nic);
 	log_counters(dev);
 	mark_slots(dev);
@@ -606,6 +610,7 @@ static void forget_in_child(void)
 	vb_share_forget(&dev->share);
 	vb_uplink_forget(dev);
 	vb_xrc_forget(dev);
+	vb_cm_device_forget(dev);
 	vb_gids_close(&dev->gids);
 	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
 		dev->ports[i].link->ops->forget(dev->ports[i].link);
@@ -630,6 +635,7 @@ static int device_create(struct vb_device **out)
 	vb_lock_init(&dev->lease_lock, VB_RANK_DEVICE_LEASE);
 	vb_lock_init(&dev->gids_lock, VB_RANK_GIDS);
 	vb_links_open(dev);
+	vb_cm_device_open(dev);
 	rc = device_start(dev);
 	if (rc != 0) {
 		free(dev);

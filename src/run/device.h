@@ -25,6 +25,7 @@
 #include "link/robust.h"
 #include "nic/core/nic.h"
 #include "run/process/env.h"
+#include "run/cm.h"
 #include "run/gids.h"
 #include "run/links.h"
 #include "run/peers.h"
@@ -69,6 +70,7 @@ struct vb_device {
 	struct vb_uplink uplink;
 	struct vb_store *store; /* NULL if it is not mapped (xrc.h) */
 	struct vb_robust_lock xrc_lock;	/* guards the store */
+	struct vb_cm_device cm;
 	struct vb_progress progress;
 };
 

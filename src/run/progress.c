@@ -122,11 +122,18 @@ static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint6
 /* Returns true if something was due. */
 static bool turn_if_due(struct vb_device *dev)
 {
-	uint64_t deadline_ns = vb_nic_deadline_ns(dev->nic);
+	uint64_t nic_ns = vb_nic_deadline_ns(dev->nic);
+	uint64_t cm_ns = vb_cm_device_deadline_ns(&dev->cm), now_ns;
 
-	if (deadline_ns == UINT64_MAX || vb_now_ns() < deadline_ns)
+	if (nic_ns == UINT64_MAX && cm_ns == UINT64_MAX)
 		return false;
-	vb_nic_turn(dev->nic);
+	now_ns = vb_now_ns();
+	if (now_ns < nic_ns && now_ns < cm_ns)
+		return false;
+	if (now_ns >= nic_ns)
+		vb_nic_turn(dev->nic);
+	if (now_ns >= cm_ns)
+		vb_cm_device_turn(dev);
 	return true;
 }
 
@@ -215,7 +222,8 @@ void vb_progress_sent(struct vb_device *dev)
 static uint64_t deadline_of(struct vb_device *dev)
 {
 	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
-	uint64_t deadline_ns = vb_nic_deadline_ns(dev->nic);
+	uint64_t deadline_ns = vb_min_u64(vb_nic_deadline_ns(dev->nic),
+					  vb_cm_device_deadline_ns(&dev->cm));
 
 	for (unsigned i = 0; i < ports; i++) {
 		struct vb_link *link = dev->ports[i].link;

@@ -19,6 +19,7 @@ enum {
 	VB_QPS_MAX = VB_SLOTS_PER_NIC_MAX * VB_INDICES,
 
 	VB_INDICES_USED = VB_INDICES - 3, /* the first two and the last are reserved */
+	VB_QPN_GSI = 1,			  /* general services: management datagrams (IBTA 3.9) */
 	VB_QPN_GROUP = 0xffffff,	  /* addresses all QPs attached to the group (IBA 3.5.3) */
 	VB_GROUPS_MAX = 256,
 	VB_GROUP_QPS_MAX = 4096, /* per group */

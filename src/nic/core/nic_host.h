@@ -222,6 +222,12 @@ struct vb_host_segment {
 	unsigned (*uplink_tx)(void *arg, const struct iovec *frames, unsigned count);
 };
 
+/* Management datagrams: what comes to QP 1, which is no QP of the NIC's. */
+struct vb_host_gsi {
+	/* The rx right is held. path: src is the sender. */
+	void (*came)(void *arg, const struct vb_path *path, const uint8_t *frame, uint32_t bytes);
+};
+
 struct vb_nic_host {
 	void *arg;
 	struct vb_host_clock clock;
@@ -237,6 +243,7 @@ struct vb_nic_host {
 	const struct vb_host_foreign *foreign;
 	const struct vb_host_xrc *xrc;
 	const struct vb_host_segment *segment;
+	const struct vb_host_gsi *gsi;
 	void *export_memory; /* zeros for a struct vb_export; NULL: the NIC makes its own */
 	bool no_wire; /* QPs can only reach peers */
 };

@@ -166,6 +166,9 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 	/* IBA 9.6.1: what was sent to a group is for no QP in particular. */
 	if (pkt.dqpn == VB_QPN_GROUP)
 		vb_group_packet(batch, frame, &pkt, info);
+	else if (pkt.dqpn == VB_QPN_GSI && batch->nic->host.gsi)
+		batch->nic->host.gsi->came(batch->nic->host.arg, &frame->path, frame->data,
+					   frame->bytes);
 	else if (info->transport == VB_UD && vb_gid_is_group(frame->path.dst))
 		vb_batch_count(batch, vb_batch_find(batch, pkt.dqpn) ? VB_STAT_DROP_GROUP
 								     : VB_STAT_DROP_NO_QP);

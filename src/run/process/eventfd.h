@@ -10,19 +10,21 @@
 
 #include <stdbool.h>
 
+#include "base/lent.h"
+
 /* Returns a new one, or -1 with errno. */
-int vb_eventfd_create(void);
+VB_LENT int vb_eventfd_create(void);
 
 /* Adds an event. */
-void vb_eventfd_signal(int fd);
+VB_LENT void vb_eventfd_signal(int fd);
 
 /* Removes an event if nobody has read it meanwhile. Never waits, whatever the fd's flags say. */
-void vb_eventfd_unsignal(int fd);
+VB_LENT void vb_eventfd_unsignal(int fd);
 
 /*
  * Waits for an event and takes it, as the fd's flags say. Returns false, with errno, if there is
  * none. A cancellation point: applications cancel threads that wait for events.
  */
-bool vb_eventfd_take(int fd);
+VB_LENT bool vb_eventfd_take(int fd);
 
 #endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/cm.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "cm/hear.h"
+#include "hub/client_ports.h"
+#include "run/device.h"
+#include "run/guid.h"
+#include "wire/icrc.h"
+#include "wire/mad_frame.h"
+
+/* --- what the connection manager asks of its host --- */
+
+/* To a process of this host where no wire is to be used: the hub passes it on. */
+static void send_by_hub(struct vb_device *dev, const struct vb_path *path, const uint8_t *frame)
+{
+	struct vb_hub_mad mad = {
+		.slot = dev->first_slot.slot,
+		.flow_label = path->flow_label,
+		.ifindex = path->ifindex,
+		.sport = path->sport,
+		.tclass = path->tclass,
+		.hop_limit = path->hop_limit,
+	};
+
+	memcpy(mad.src, path->src, VB_GID_BYTES);
+	memcpy(mad.dst, path->dst, VB_GID_BYTES);
+	memcpy(mad.frame, frame, VB_HUB_MAD_BYTES);
+	vb_hub_client_mad(dev->hub, &mad);
+}
+
+static void send_by_wire(struct vb_device *dev, const struct vb_path *path, uint8_t *frame)
+{
+	const struct iovec iov = { frame, VB_MAD_FRAME_BYTES };
+	struct vb_burst burst = {
+		.path = *path,
+		.frames = 1,
+		.frame_bytes = VB_MAD_FRAME_BYTES,
+		.last_bytes = VB_MAD_FRAME_BYTES,
+		.iovcnt = 1,
+		.iov = &iov,
+	};
+
+	vb_link_tx(dev->ports[0].link, &burst);
+	/* Faults may delay it, and somebody has to be awake when it is due. */
+	if (dev->env.fault)
+		vb_progress_kick(dev);
+}
+
+static void host_send(void *arg, const struct vb_path *to, const uint8_t mad[VB_MAD_BYTES])
+{
+	struct vb_device *dev = arg;
+	uint8_t frame[VB_MAD_FRAME_BYTES];
+	struct vb_path path = *to;
+
+	/* The slot's own socket: a datagram is not worth one of its own. */
+	path.sport = VB_ROCE_PORT;
+	vb_mad_frame_emit(frame, &path, mad, (uint32_t)vb_cm_draw(&dev->cm.cm) & 0xffffff);
+	if (dev->env.link == VB_ENV_LINK_SHM)
+		send_by_hub(dev, &path, frame);
+	else
+		send_by_wire(dev, &path, frame);
+}
+
+static void host_event(void *arg, struct vb_cm_id *id, const struct vb_cm_event *event)
+{
+	((struct vb_device *)arg)->cm.user->event(id, event);
+}
+
+static unsigned host_fit(void *arg, const struct vb_cm_id *listener, const struct vb_path *path,
+			 const struct vb_cm_msg *msg)
+{
+	return ((struct vb_device *)arg)->cm.user->fit(listener, path, msg);
+}
+
+static void *host_alloc(void *arg, size_t bytes)
+{
+	return calloc(1, bytes);
+}
+
+static void host_release(void *arg, void *memory)
+{
+	free(memory);
+}
+
+/* --- life --- */
+
+void vb_cm_device_open(struct vb_device *dev)
+{
+	vb_lock_init(&dev->cm.lock, VB_RANK_CM);
+	atomic_store(&dev->cm.deadline_ns, VB_CM_NEVER);
+}
+
+void vb_cm_begin(struct vb_device *dev, const struct vb_cm_user *user)
+{
+	struct vb_cm_settings settings = {
+		.guid = be64toh(vb_guid_get()),
+		.slot = dev->first_slot.slot,
+	};
+	const struct vb_cm_host host = {
+		.arg = dev,
+		.send = host_send,
+		.event = host_event,
+		.fit = host_fit,
+		.alloc = host_alloc,
+		.release = host_release,
+	};
+
+	/* Early at boot there is none: then the stack and the clock have to do. */
+	if (getrandom(settings.secret, sizeof(settings.secret), GRND_NONBLOCK) < 0) {
+		settings.secret[0] = vb_now_ns();
+		settings.secret[1] = (uintptr_t)&settings ^ (uintptr_t)dev;
+	}
+	vb_lock_take(&dev->cm.lock);
+	if (!atomic_load(&dev->cm.begun)) {
+		dev->cm.user = user;
+		vb_cm_init(&dev->cm.cm, &settings, &host);
+		atomic_store(&dev->cm.begun, true);
+	}
+	vb_lock_drop(&dev->cm.lock);
+}
+
+void vb_cm_device_close(struct vb_device *dev)
+{
+	if (atomic_load(&dev->cm.begun))
+		vb_cm_fini(&dev->cm.cm);
+	vb_lock_fini(&dev->cm.lock);
+}
+
+void vb_cm_device_forget(struct vb_device *dev)
+{
+	vb_lock_init(&dev->cm.lock, VB_RANK_CM);
+}
+
+/* --- its lock, its clock --- */
+
+static void deadline_update(struct vb_device *dev)
+{
+	atomic_store(&dev->cm.deadline_ns, vb_cm_deadline_ns(&dev->cm.cm));
+}
+
+struct vb_cm *vb_cm_lock(struct vb_device *dev)
+{
+	vb_lock_take(&dev->cm.lock);
+	return &dev->cm.cm;
+}
+
+void vb_cm_unlock(struct vb_device *dev)
+{
+	deadline_update(dev);
+	vb_lock_drop(&dev->cm.lock);
+	vb_progress_kick(dev);
+}
+
+void vb_cm_device_turn(struct vb_device *dev)
+{
+	vb_lock_take(&dev->cm.lock);
+	vb_cm_turn(&dev->cm.cm, vb_now_ns());
+	deadline_update(dev);
+	vb_lock_drop(&dev->cm.lock);
+}
+
+uint64_t vb_cm_now_ns(void)
+{
+	return vb_now_ns();
+}
+
+/* --- ports --- */
+
+int vb_cm_bind(struct vb_device *dev, struct vb_hub_bind *bind)
+{
+	bind->slot = dev->first_slot.slot;
+	return vb_hub_client_bind(dev->hub, bind);
+}
+
+void vb_cm_unbind(struct vb_device *dev, const struct vb_hub_bind *bind)
+{
+	vb_hub_client_unbind(dev->hub, bind);
+}
+
+/* --- what comes --- */
+
+/* By the link, as if it had come there: so a capture shows it. */
+void vb_cm_mad_came(void *arg, const struct vb_hub_mad *mad)
+{
+	struct vb_device *dev = arg;
+	struct vb_link *link = dev->ports[0].link;
+	struct vb_frame frame = {
+		.path = {
+			.flow_label = mad->flow_label,
+			.ifindex = mad->ifindex,
+			.sport = mad->sport,
+			.tclass = mad->tclass,
+			.hop_limit = mad->hop_limit,
+		},
+		.data = mad->frame,
+		.bytes = VB_HUB_MAD_BYTES,
+	};
+
+	memcpy(frame.path.src, mad->src, VB_GID_BYTES);
+	memcpy(frame.path.dst, mad->dst, VB_GID_BYTES);
+	if (atomic_load(&dev->port_count) && link->ops->deliver(link, &frame))
+		vb_progress_kick(dev);
+}
+
+static void gsi_came(void *arg, const struct vb_path *path, const uint8_t *frame, uint32_t bytes)
+{
+	struct vb_device *dev = arg;
+	const uint8_t *mad = vb_mad_frame_parse(frame, bytes);
+
+	if (!mad || !atomic_load(&dev->cm.begun))
+		return;
+	vb_lock_take(&dev->cm.lock);
+	vb_cm_hear(&dev->cm.cm, vb_now_ns(), path, mad);
+	deadline_update(dev);
+	vb_lock_drop(&dev->cm.lock);
+	vb_progress_kick(dev);
+}
+
+const struct vb_host_gsi vb_cm_gsi_host = { .came = gsi_came };

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_CM_H
+#define VB_RUN_CM_H
+
+/*
+ * The connection manager of the device: where src/cm meets the device's link, its clock and the
+ * hub. It is there once somebody asks for it, and goes with the device.
+ *
+ * All of src/cm is called with the connection manager's lock held, and so is what it tells. Who has
+ * the lock waits for nothing.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lent.h"
+#include "base/lock.h"
+#include "cm/cm.h"
+#include "hub/proto.h"
+
+struct vb_device;
+struct vb_frame;
+
+/* Who uses it: one for each process. */
+struct vb_cm_user {
+	/* As in struct vb_cm_host. */
+	void (*event)(struct vb_cm_id *id, const struct vb_cm_event *event);
+	unsigned (*fit)(const struct vb_cm_id *listener, const struct vb_path *path,
+			const struct vb_cm_msg *msg);
+};
+
+struct vb_cm_device {
+	vb_lock lock;
+	_Atomic bool begun;
+	_Atomic uint64_t deadline_ns; /* of cm */
+	const struct vb_cm_user *user;
+	struct vb_cm cm;
+};
+
+/* With the device. */
+void vb_cm_device_open(struct vb_device *dev);
+void vb_cm_device_close(struct vb_device *dev);
+
+/* In a forked child: the lock may have been held. */
+void vb_cm_device_forget(struct vb_device *dev);
+
+/* Asks for the connection manager, any number of times with the same user. */
+VB_LENT void vb_cm_begin(struct vb_device *dev, const struct vb_cm_user *user);
+
+/* Its lock. Unlocking has what is due done in time. Any thread. */
+VB_LENT struct vb_cm *vb_cm_lock(struct vb_device *dev);
+VB_LENT void vb_cm_unlock(struct vb_device *dev);
+
+/*
+ * Ports: as vb_hub_client_bind() and vb_hub_client_unbind(), for the device's slot. Not with the
+ * lock held.
+ */
+VB_LENT int vb_cm_bind(struct vb_device *dev, struct vb_hub_bind *bind);
+VB_LENT void vb_cm_unbind(struct vb_device *dev, const struct vb_hub_bind *bind);
+
+/* As the functions of src/cm want it. */
+VB_LENT uint64_t vb_cm_now_ns(void);
+
+/* --- for the progress thread, and polls --- */
+
+static inline uint64_t vb_cm_device_deadline_ns(const struct vb_cm_device *cm)
+{
+	return atomic_load(&cm->deadline_ns);
+}
+
+/* Does what is due. */
+void vb_cm_device_turn(struct vb_device *dev);
+
+/* What the hub hands out; arg is the struct vb_device. */
+void vb_cm_mad_came(void *arg, const struct vb_hub_mad *mad);
+
+/* What comes to QP 1 (nic_host.h). */
+struct vb_host_gsi;
+extern const struct vb_host_gsi vb_cm_gsi_host;
+
+#endif
