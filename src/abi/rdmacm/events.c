@@ -25,11 +25,3 @@ const char *rdma_event_str(enum rdma_cm_event_type event)
 		return "UNKNOWN EVENT";
 	return names[event];
 }
-
-struct ibv_context **rdma_get_devices(int *num_devices)
-{
-	if (num_devices)
-		*num_devices = 0;
-	errno = ENODEV;
-	return NULL;
-}

@@ -10,51 +10,17 @@
 /* clang-format off */
 
 /* Functions that make something. */
-VB_STUB_POINTER(rdma_create_event_channel, ENODEV)
 VB_STUB_MINUS_ONE(rdma_create_ep, ENODEV)
-VB_STUB_MINUS_ONE(rdma_create_id, ENODEV)
 VB_STUB_MINUS_ONE(rdma_getaddrinfo, ENODEV)
 VB_STUB_MINUS_ONE(rsocket, ENODEV)
 
 /* Functions that take an id. */
-VB_STUB_MINUS_ONE(rdma_accept, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_ack_cm_event, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_bind_addr, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_connect, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_create_qp, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_create_qp_ex, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_create_srq, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_create_srq_ex, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_destroy_id, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_disconnect, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_establish, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_get_cm_event, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_get_remote_ece, ENOSYS)
 VB_STUB_MINUS_ONE(rdma_get_request, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_init_qp_attr, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_join_multicast, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_join_multicast_ex, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_leave_multicast, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_listen, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_migrate_id, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_notify, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_reject, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_reject_ece, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_resolve_addr, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_resolve_route, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_set_local_ece, ENOSYS)
-VB_STUB_MINUS_ONE(rdma_set_option, ENOSYS)
 
 /* Port numbers of an id. */
-VB_STUB_ZERO(rdma_get_src_port)
-VB_STUB_ZERO(rdma_get_dst_port)
 
 /* Functions that return nothing. */
-VB_STUB_VOID(rdma_destroy_event_channel)
 VB_STUB_VOID(rdma_destroy_ep)
-VB_STUB_VOID(rdma_destroy_qp)
-VB_STUB_VOID(rdma_destroy_srq)
-VB_STUB_VOID(rdma_free_devices)
 VB_STUB_VOID(rdma_freeaddrinfo)
 
 /* Functions that take an rsocket. */

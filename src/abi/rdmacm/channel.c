@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Event channels: events queued, fetched, acknowledged. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "abi/rdmacm/heard.h"
+#include "abi/rdmacm/id.h"
+#include "run/cm.h"
+#include "run/process/eventfd.h"
+
+/* Of all ids: who destroys one waits until its events are acknowledged. */
+static pthread_mutex_t acks_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t acks_cond = PTHREAD_COND_INITIALIZER;
+
+struct rdma_event_channel *vb_cma_channel_make(void)
+{
+	struct vb_cma_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return NULL;
+	TAILQ_INIT(&channel->events);
+	channel->pub.fd = vb_eventfd_create();
+	if (channel->pub.fd < 0) {
+		free(channel);
+		return NULL;
+	}
+	return &channel->pub;
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	int rc = vb_cma_device(NULL);
+
+	if (!rc)
+		return vb_cma_channel_make();
+	errno = rc;
+	return NULL;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *pub)
+{
+	struct vb_cma_channel *channel = (struct vb_cma_channel *)pub;
+
+	if (!channel)
+		return;
+	while (!TAILQ_EMPTY(&channel->events)) {
+		struct vb_cma_event *event = TAILQ_FIRST(&channel->events);
+
+		TAILQ_REMOVE(&channel->events, event, link);
+		free(event);
+	}
+	close(pub->fd);
+	free(channel);
+}
+
+/* --- queueing --- */
+
+struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_type type,
+				       int status)
+{
+	struct vb_cma_event *event = calloc(1, sizeof(*event));
+
+	if (!event)
+		return NULL;
+	event->id = id;
+	event->pub.id = &id->pub;
+	event->pub.event = type;
+	event->pub.status = status;
+	return event;
+}
+
+static struct vb_cma_channel *channel_of(const struct vb_cma_id *id)
+{
+	return (struct vb_cma_channel *)id->pub.channel;
+}
+
+void vb_cma_event_queue(struct vb_cma_event *event)
+{
+	struct vb_cma_channel *channel = channel_of(event->id);
+
+	TAILQ_INSERT_TAIL(&channel->events, event, link);
+	vb_eventfd_signal(channel->pub.fd);
+}
+
+bool vb_cma_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct vb_cma_event *event = vb_cma_event_make(id, type, status);
+
+	if (event)
+		vb_cma_event_queue(event);
+	return event;
+}
+
+static void unqueue(struct vb_cma_channel *channel, struct vb_cma_event *event)
+{
+	TAILQ_REMOVE(&channel->events, event, link);
+	vb_eventfd_unsignal(channel->pub.fd);
+}
+
+/* A request that nobody fetched: its id goes with it, and the peer is told. */
+static void request_drop(struct vb_cma_event *event)
+{
+	struct vb_cma_id *child = vb_cma_of(event->pub.id);
+
+	if (child->cm) {
+		child->cm->context = NULL;
+		vb_cm_id_release(child->cm, vb_cm_now_ns());
+		child->cm = NULL;
+	}
+	vb_cma_id_free(child);
+}
+
+void vb_cma_events_drop(struct vb_cma_id *id)
+{
+	struct vb_cma_channel *channel = channel_of(id);
+	struct vb_cma_event *event = TAILQ_FIRST(&channel->events), *next;
+
+	for (; event; event = next) {
+		next = TAILQ_NEXT(event, link);
+		if (event->id != id)
+			continue;
+		unqueue(channel, event);
+		if (event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			request_drop(event);
+		free(event);
+	}
+}
+
+void vb_cma_group_forget(struct vb_cma_id *id, const struct vb_cma_group *group)
+{
+	struct vb_cma_event *event;
+
+	TAILQ_FOREACH(event, &channel_of(id)->events, link) {
+		if (event->group == group)
+			event->group = NULL;
+	}
+}
+
+void vb_cma_events_move(struct vb_cma_id *id, struct vb_cma_channel *from,
+			struct vb_cma_channel *to)
+{
+	struct vb_cma_event *event = TAILQ_FIRST(&from->events), *next;
+
+	for (; event; event = next) {
+		next = TAILQ_NEXT(event, link);
+		if (event->id != id)
+			continue;
+		unqueue(from, event);
+		TAILQ_INSERT_TAIL(&to->events, event, link);
+		vb_eventfd_signal(to->pub.fd);
+	}
+}
+
+/* --- fetching --- */
+
+static struct vb_cma_event *fetch(struct vb_cma_channel *channel)
+{
+	struct vb_cma_event *event;
+
+	vb_cma_lock();
+	event = TAILQ_FIRST(&channel->events);
+	if (event)
+		TAILQ_REMOVE(&channel->events, event, link);
+	if (event && event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST &&
+	    vb_cma_of(event->pub.id)->cm)
+		vb_cm_id_take(vb_cma_of(event->pub.id)->cm);
+	vb_cma_unlock();
+	return event;
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *pub, struct rdma_cm_event **result)
+{
+	struct vb_cma_channel *channel = (struct vb_cma_channel *)pub;
+	struct vb_cma_event *event;
+
+	if (!result)
+		return vb_cma_result(EINVAL);
+	/* The descriptor counts events; who took one may find that it has been dropped. */
+	do {
+		if (!vb_eventfd_take(pub->fd))
+			return -1;
+		event = fetch(channel);
+	} while (!event);
+	pthread_mutex_lock(&acks_mutex);
+	event->id->reported++;
+	pthread_mutex_unlock(&acks_mutex);
+	vb_cma_event_fetched(event);
+	*result = &event->pub;
+	return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *pub)
+{
+	struct vb_cma_event *event = (struct vb_cma_event *)pub;
+
+	if (!pub)
+		return vb_cma_result(EINVAL);
+	pthread_mutex_lock(&acks_mutex);
+	/* A request counts as the listener's: its own id may have been destroyed by now. */
+	event->id->acked++;
+	pthread_cond_broadcast(&acks_cond);
+	pthread_mutex_unlock(&acks_mutex);
+	free(event);
+	return 0;
+}
+
+void vb_cma_acks_wait(struct vb_cma_id *id)
+{
+	pthread_mutex_lock(&acks_mutex);
+	while (id->acked != id->reported)
+		pthread_cond_wait(&acks_cond, &acks_mutex);
+	pthread_mutex_unlock(&acks_mutex);
+}
+
+/* --- synchronous mode --- */
+
+/* What an event says of the call that waited for it: an errno, or 0. */
+static int outcome(const struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	if (event->status < 0)
+		return -event->status;
+	return event->status;
+}
+
+int vb_cma_complete(struct vb_cma_id *id)
+{
+	struct rdma_cm_id *pub = &id->pub;
+
+	if (!id->sync)
+		return 0;
+	if (pub->event) {
+		rdma_ack_cm_event(pub->event);
+		pub->event = NULL;
+	}
+	if (rdma_get_cm_event(pub->channel, &pub->event))
+		return -1;
+	return vb_cma_result(outcome(pub->event));
+}

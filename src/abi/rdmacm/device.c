@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* The device, which the library opens for its own use, and for whoever asks for the list. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/rdmacm/heard.h"
+#include "abi/rdmacm/id.h"
+#include "abi/verbs/abi.h"
+#include "run/cm.h"
+
+static struct vb_cm *cm; /* locked */
+
+static struct {
+	pthread_mutex_t mutex;
+	struct ibv_context *verbs;
+	struct ibv_pd *pd; /* of ids that bring none */
+} device = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static int device_open(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *verbs = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	int rc = verbs ? 0 : errno ? errno : ENODEV;
+
+	ibv_free_device_list(list);
+	if (rc)
+		return rc;
+	device.pd = ibv_alloc_pd(verbs);
+	if (!device.pd) {
+		rc = errno;
+		ibv_close_device(verbs);
+		return rc;
+	}
+	vb_cm_begin(vb_device_of(verbs), &vb_cma_user);
+	device.verbs = verbs;
+	return 0;
+}
+
+/* The child of a fork has none of its parent's. */
+static bool is_gone(void)
+{
+	return device.verbs && vb_abi_is_gone(device.verbs);
+}
+
+int vb_cma_device(struct ibv_context **verbs)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&device.mutex);
+	if (!device.verbs || is_gone())
+		rc = device_open();
+	if (verbs)
+		*verbs = rc ? NULL : device.verbs;
+	pthread_mutex_unlock(&device.mutex);
+	return rc;
+}
+
+struct vb_device *vb_cma_run(void)
+{
+	return vb_device_of(device.verbs);
+}
+
+void vb_cma_lock(void)
+{
+	cm = vb_cm_lock(vb_cma_run());
+}
+
+struct vb_cm *vb_cma_cm(void)
+{
+	return cm;
+}
+
+void vb_cma_unlock(void)
+{
+	vb_cm_unlock(vb_cma_run());
+}
+
+void vb_cma_attach(struct vb_cma_id *id)
+{
+	id->pub.verbs = device.verbs;
+	id->pub.port_num = 1;
+	if (!id->pub.pd)
+		id->pub.pd = device.pd;
+}
+
+int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES])
+{
+	struct ibv_port_attr port;
+	union ibv_gid entry;
+
+	if (ibv_query_port(device.verbs, 1, &port))
+		return -1;
+	for (int i = 0; i < port.gid_tbl_len; i++) {
+		if (!ibv_query_gid(device.verbs, 1, i, &entry) &&
+		    !memcmp(entry.raw, gid, VB_GID_BYTES))
+			return i;
+	}
+	return -1;
+}
+
+int vb_cma_result(int rc)
+{
+	if (!rc)
+		return 0;
+	errno = rc;
+	return -1;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list, *verbs;
+	int rc = vb_cma_device(&verbs);
+
+	if (num_devices)
+		*num_devices = rc ? 0 : 1;
+	list = rc ? NULL : calloc(2, sizeof(*list));
+	if (!list) {
+		errno = rc ? rc : ENOMEM;
+		return NULL;
+	}
+	list[0] = verbs;
+	return list;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ABI_RDMACM_ID_H
+#define VB_ABI_RDMACM_ID_H
+
+/*
+ * Ids and channels as the library has them. What is behind the public part is guarded by the lock
+ * of the device's connection manager (vb_cma_lock()), if nothing else is said; nobody waits with
+ * it. Only the acknowledging of events has a lock of its own, since one waits for that.
+ */
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "cm/id.h"
+#include "hub/proto.h"
+
+/* What has been done with an id (rdma_cm(7)). */
+enum vb_cma_state {
+	VB_CMA_IDLE,
+	VB_CMA_BOUND,	       /* it has a port; a device too, if its address is one's */
+	VB_CMA_ADDR_RESOLVED,
+	VB_CMA_ROUTE_RESOLVED,
+	VB_CMA_CONNECTING,     /* has asked, or is asked */
+	VB_CMA_CONNECTED,
+	VB_CMA_LISTENING,
+	VB_CMA_DISCONNECTING,
+	VB_CMA_OVER,
+};
+
+struct vb_cma_event {
+	struct rdma_cm_event pub;
+	TAILQ_ENTRY(vb_cma_event) link;
+	struct vb_cma_id *id;	    /* who is told: the listener, of a request */
+	struct vb_cma_group *group; /* MULTICAST_JOIN: which was joined; NULL: it has been left */
+	uint8_t private_data[256];
+};
+
+TAILQ_HEAD(vb_cma_events, vb_cma_event);
+
+struct vb_cma_channel {
+	struct rdma_event_channel pub;
+	struct vb_cma_events events;
+};
+
+/* What an option sets (rdma_set_option(3)). */
+struct vb_cma_options {
+	bool reuse, afonly;
+	uint8_t tos, ack_timeout; /* of the latter 0: as the path has it */
+	bool tos_set;
+};
+
+/* What two sides agree on. */
+struct vb_cma_agreed {
+	uint8_t responder_resources, initiator_depth;
+	uint8_t retry_count, rnr_retry_count;
+	uint32_t psn, peer_psn; /* with which this side begins, and the peer */
+	uint32_t qpn, peer_qpn;
+	bool srq;
+	uint8_t path_mtu; /* enum ibv_mtu */
+	uint8_t ack_timeout;
+	uint32_t qkey; /* of UD */
+};
+
+/* Membership of a multicast group. */
+struct vb_cma_group {
+	struct vb_cma_group *next;
+	struct sockaddr_storage addr;
+	union ibv_gid mgid;
+	bool send_only, attached;
+};
+
+struct vb_cma_id {
+	struct rdma_cm_id pub;
+	enum vb_cma_state state;
+	bool sync; /* it has a channel of its own, and calls wait for their events */
+	struct vb_cma_id *listener; /* of a request that has not been accepted */
+	struct vb_cm_id *cm;	    /* NULL: nothing was said or heard yet */
+	struct vb_hub_bind bind;    /* port 0: none */
+	uint32_t scope;		    /* the interface of a link-local address */
+	struct vb_path path;	    /* once the address is resolved */
+	uint8_t sgid_index;
+	bool connected_once;
+	bool told_over; /* DISCONNECTED was told: TIMEWAIT_EXIT follows */
+	uint8_t peer_rnr_retry; /* what the REP asks of the peer */
+	struct vb_cma_options options;
+	struct vb_cma_agreed agreed;
+	struct ibv_ece local_ece, remote_ece;
+	struct vb_cma_group *groups;
+	struct ibv_sa_path_rec path_rec;
+	struct rdma_addrinfo *connects; /* of rdma_create_ep(): what rdma_connect() says */
+	struct ibv_qp_init_attr *init_attr; /* of a listener of rdma_create_ep(): its children's */
+	struct ibv_pd *init_pd;
+	/* Guarded by the lock of acknowledgements: reported, and acknowledged. */
+	unsigned reported, acked;
+};
+
+static inline struct vb_cma_id *vb_cma_of(struct rdma_cm_id *id)
+{
+	return (struct vb_cma_id *)id;
+}
+
+/* --- device.c --- */
+
+/* The device, opened by whoever is first. 0 or an errno. */
+int vb_cma_device(struct ibv_context **verbs);
+
+void vb_cma_lock(void);
+void vb_cma_unlock(void);
+
+/* The id is at that device from now on. */
+void vb_cma_attach(struct vb_cma_id *id);
+
+/* The index of an address of ours, or -1; its entry's interface. */
+int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES]);
+
+struct vb_device *vb_cma_run(void);
+
+/* Locked. */
+struct vb_cm *vb_cma_cm(void);
+
+/* --- id.c --- */
+
+/* NULL with errno. channel NULL: one of its own. */
+struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,
+				 enum rdma_port_space ps, enum ibv_qp_type type);
+
+/* Frees an id of which nobody was told; its cm part has been let go of. */
+void vb_cma_id_free(struct vb_cma_id *id);
+
+/* --- channel.c --- */
+
+/* NULL with errno. */
+struct rdma_event_channel *vb_cma_channel_make(void);
+
+/* An event that is not queued yet; NULL: no memory. */
+struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_type type,
+				       int status);
+
+/* Locked. */
+void vb_cma_event_queue(struct vb_cma_event *event);
+
+/* Both at once. False: no memory. Locked. */
+bool vb_cma_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status);
+
+/* All that is queued for the id: not told any more. Locked. Requests are let go of. */
+void vb_cma_events_drop(struct vb_cma_id *id);
+
+/* No queued event leads to that group any more. Locked. */
+void vb_cma_group_forget(struct vb_cma_id *id, const struct vb_cma_group *group);
+
+/* What the queued ones of an id do when it gets another channel. Locked. */
+void vb_cma_events_move(struct vb_cma_id *id, struct vb_cma_channel *from,
+			struct vb_cma_channel *to);
+
+/* Waits until all that the id was told has been acknowledged. Not locked. */
+void vb_cma_acks_wait(struct vb_cma_id *id);
+
+/* Synchronous mode: waits for the id's next event. 0, or -1 with errno. */
+int vb_cma_complete(struct vb_cma_id *id);
+
+/* --- the rest --- */
+
+/* -1 with errno, or 0. */
+int vb_cma_result(int rc);
+
+/* addr.c: binds a port, with the flags of the options and these. 0 or an errno. Not locked. */
+int vb_cma_port_bind(struct vb_cma_id *id, unsigned flags);
+void vb_cma_port_drop(struct vb_cma_id *id);
+bool vb_cma_gid_of(const struct sockaddr *addr, uint8_t gid[VB_GID_BYTES], uint32_t *scope);
+void vb_cma_sockaddr_set(struct sockaddr_storage *addr, bool ipv4, const uint8_t gid[VB_GID_BYTES],
+			 uint16_t port, uint32_t scope);
+uint16_t vb_cma_port_of(const struct sockaddr *addr);
+void vb_cma_port_set(struct sockaddr *addr, uint16_t port);
+bool vb_cma_is_any(const struct sockaddr *addr);
+socklen_t vb_cma_sockaddr_bytes(const struct sockaddr *addr);
+
+/* qp.c: the QP to INIT; connected, to RTR and RTS; to the error state. 0 or an errno. */
+int vb_cma_qp_to_rts(struct vb_cma_id *id);
+int vb_cma_qp_to_err(struct vb_cma_id *id);
+int vb_cma_qp_attr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask);
+
+/* mcast.c */
+void vb_cma_groups_leave(struct vb_cma_id *id);
+
+/* The application hears that it is a member: so is its QP. Not locked. */
+void vb_cma_group_fetched(struct vb_cma_event *event);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* Queue pairs and SRQs of ids: made, and brought to their states. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/rdma_verbs.h>
+
+#include "abi/rdmacm/id.h"
+
+enum { PKEY_INDEX = 0, PORT = 1, RNR_TIMER = 0 };
+
+static bool is_ud(const struct vb_cma_id *id)
+{
+	return id->pub.qp_type == IBV_QPT_UD;
+}
+
+/* --- the attributes of each state --- */
+
+static int attr_init(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	attr->pkey_index = PKEY_INDEX;
+	attr->port_num = PORT;
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	if (is_ud(id)) {
+		attr->qkey = RDMA_UDP_QKEY;
+		*mask |= IBV_QP_QKEY;
+		return 0;
+	}
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if (id->agreed.responder_resources)
+		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	*mask |= IBV_QP_ACCESS_FLAGS;
+	return 0;
+}
+
+static void ah_fill(const struct vb_cma_id *id, struct ibv_ah_attr *ah)
+{
+	*ah = (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = PORT,
+		.sl = (uint8_t)(id->path.tclass >> 5),
+		.grh = {
+			.flow_label = id->path.flow_label,
+			.sgid_index = id->sgid_index,
+			.hop_limit = id->path.hop_limit,
+			.traffic_class = id->path.tclass,
+		},
+	};
+	memcpy(ah->grh.dgid.raw, id->path.dst, VB_GID_BYTES);
+}
+
+static int attr_rtr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	if (is_ud(id)) {
+		*mask = IBV_QP_STATE;
+		return 0;
+	}
+	if (!id->agreed.peer_qpn)
+		return EINVAL;
+	ah_fill(id, &attr->ah_attr);
+	attr->path_mtu = (enum ibv_mtu)id->agreed.path_mtu;
+	attr->dest_qp_num = id->agreed.peer_qpn;
+	attr->rq_psn = id->agreed.peer_psn;
+	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_RECV) {
+		attr->max_dest_rd_atomic = id->agreed.responder_resources;
+		attr->min_rnr_timer = RNR_TIMER;
+		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	}
+	return 0;
+}
+
+static int attr_rts(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	attr->sq_psn = id->agreed.psn;
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	if (id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_SEND) {
+		attr->max_rd_atomic = id->agreed.initiator_depth;
+		attr->retry_cnt = id->agreed.retry_count;
+		attr->rnr_retry = id->agreed.rnr_retry_count;
+		attr->timeout = id->agreed.ack_timeout;
+		*mask |= IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			 IBV_QP_TIMEOUT;
+	}
+	return 0;
+}
+
+/* rdma_init_qp_attr(3): the state that is wanted stands in attr. */
+int vb_cma_qp_attr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	switch (attr->qp_state) {
+	case IBV_QPS_INIT:
+		return attr_init(id, attr, mask);
+	case IBV_QPS_RTR:
+		return attr_rtr(id, attr, mask);
+	case IBV_QPS_RTS:
+		return attr_rts(id, attr, mask);
+	default:
+		return EINVAL;
+	}
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	return vb_cma_result(vb_cma_qp_attr(vb_cma_of(id), attr, mask));
+}
+
+static int move(struct vb_cma_id *id, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask, rc;
+
+	rc = vb_cma_qp_attr(id, &attr, &mask);
+	return rc ? rc : ibv_modify_qp(id->pub.qp, &attr, mask);
+}
+
+int vb_cma_qp_to_rts(struct vb_cma_id *id)
+{
+	int rc;
+
+	if (!id->pub.qp)
+		return 0;
+	/* What the two agreed upon is known by now: the rights follow. */
+	rc = move(id, IBV_QPS_INIT);
+	if (!rc)
+		rc = move(id, IBV_QPS_RTR);
+	return rc ? rc : move(id, IBV_QPS_RTS);
+}
+
+int vb_cma_qp_to_err(struct vb_cma_id *id)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	return id->pub.qp ? ibv_modify_qp(id->pub.qp, &attr, IBV_QP_STATE) : 0;
+}
+
+/* --- completion queues of the id's own --- */
+
+static int cq_make(struct vb_cma_id *id, uint32_t places, struct ibv_comp_channel **channel,
+		   struct ibv_cq **cq)
+{
+	*channel = ibv_create_comp_channel(id->pub.verbs);
+	if (!*channel)
+		return errno;
+	/* Who calls rdma_get_send_comp(3) expects the id there. */
+	*cq = ibv_create_cq(id->pub.verbs, (int)(places ? places : 1), id, *channel, 0);
+	return *cq ? 0 : errno;
+}
+
+static void cqs_destroy(struct vb_cma_id *id)
+{
+	struct rdma_cm_id *pub = &id->pub;
+
+	if (pub->recv_cq && pub->recv_cq_channel)
+		ibv_destroy_cq(pub->recv_cq);
+	if (pub->recv_cq_channel)
+		ibv_destroy_comp_channel(pub->recv_cq_channel);
+	if (pub->send_cq && pub->send_cq_channel)
+		ibv_destroy_cq(pub->send_cq);
+	if (pub->send_cq_channel)
+		ibv_destroy_comp_channel(pub->send_cq_channel);
+	pub->recv_cq = pub->send_cq = NULL;
+	pub->recv_cq_channel = pub->send_cq_channel = NULL;
+}
+
+static int cqs_make(struct vb_cma_id *id, uint32_t sends, uint32_t recvs)
+{
+	struct rdma_cm_id *pub = &id->pub;
+	int rc = 0;
+
+	if (recvs)
+		rc = cq_make(id, recvs, &pub->recv_cq_channel, &pub->recv_cq);
+	if (!rc && sends)
+		rc = cq_make(id, sends, &pub->send_cq_channel, &pub->send_cq);
+	if (rc)
+		cqs_destroy(id);
+	return rc;
+}
+
+/* --- queue pairs --- */
+
+static int ud_to_rts(struct vb_cma_id *id)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+	int rc = move(id, IBV_QPS_INIT);
+
+	if (!rc)
+		rc = move(id, IBV_QPS_RTR);
+	return rc ? rc : ibv_modify_qp(id->pub.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+static int qp_make(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct rdma_cm_id *pub = &id->pub;
+	struct ibv_qp *qp;
+	int rc;
+
+	if (!pub->verbs || pub->qp)
+		return EINVAL;
+	if (attr->qp_type != pub->qp_type &&
+	    !(pub->ps == RDMA_PS_IB && attr->qp_type == IBV_QPT_XRC_RECV))
+		return EINVAL;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = pub->pd;
+	} else if (attr->pd->context != pub->verbs) {
+		return EINVAL;
+	}
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		attr->comp_mask &= ~IBV_QP_INIT_ATTR_PD;
+	rc = cqs_make(id, attr->send_cq ? 0 : attr->cap.max_send_wr,
+		      attr->recv_cq || pub->recv_cq ? 0 : attr->cap.max_recv_wr);
+	if (rc)
+		return rc;
+	if (!attr->send_cq)
+		attr->send_cq = pub->send_cq ? pub->send_cq : pub->recv_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = pub->recv_cq ? pub->recv_cq : attr->send_cq;
+	if (pub->srq && !attr->srq)
+		attr->srq = pub->srq;
+	qp = ibv_create_qp_ex(pub->verbs, attr);
+	rc = qp ? 0 : errno;
+	if (qp) {
+		pub->qp = qp;
+		pub->pd = qp->pd ? qp->pd : pub->pd;
+		rc = is_ud(id) ? ud_to_rts(id) : move(id, IBV_QPS_INIT);
+	}
+	if (rc && qp)
+		ibv_destroy_qp(qp);
+	if (rc) {
+		pub->qp = NULL;
+		cqs_destroy(id);
+		return rc;
+	}
+	if (!pub->send_cq)
+		pub->send_cq = attr->send_cq;
+	if (!pub->recv_cq)
+		pub->recv_cq = attr->recv_cq;
+	return 0;
+}
+
+int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	return vb_cma_result(qp_make(vb_cma_of(id), attr));
+}
+
+int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex wide;
+	int rc;
+
+	memset(&wide, 0, sizeof(wide));
+	memcpy(&wide, attr, sizeof(*attr));
+	wide.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
+	wide.pd = pd;
+	rc = rdma_create_qp_ex(id, &wide);
+	memcpy(attr, &wide, sizeof(*attr));
+	return rc;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (!id->qp)
+		return;
+	ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	if (!id->srq || id->send_cq_channel || !id->recv_cq_channel)
+		cqs_destroy(vb_cma_of(id));
+}
+
+/* --- SRQs --- */
+
+static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	struct rdma_cm_id *pub = &id->pub;
+	bool basic = !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) ||
+		     attr->srq_type == IBV_SRQT_BASIC;
+	int rc = 0;
+
+	if (!pub->verbs || pub->srq)
+		return EINVAL;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+		attr->pd = pub->pd;
+	}
+	if (!basic && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)) {
+		rc = cqs_make(id, 0, attr->attr.max_wr);
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+		attr->cq = pub->recv_cq;
+	}
+	if (rc)
+		return rc;
+	pub->srq = ibv_create_srq_ex(pub->verbs, attr);
+	if (!pub->srq) {
+		rc = errno;
+		cqs_destroy(id);
+		return rc;
+	}
+	pub->pd = attr->pd;
+	return 0;
+}
+
+int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	return vb_cma_result(srq_make(vb_cma_of(id), attr));
+}
+
+int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex wide;
+	int rc;
+
+	memset(&wide, 0, sizeof(wide));
+	memcpy(&wide, attr, sizeof(*attr));
+	wide.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | (pd ? IBV_SRQ_INIT_ATTR_PD : 0);
+	wide.srq_type = IBV_SRQT_BASIC;
+	wide.pd = pd;
+	rc = rdma_create_srq_ex(id, &wide);
+	memcpy(attr, &wide, sizeof(*attr));
+	return rc;
+}
+
+void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (!id->srq)
+		return;
+	ibv_destroy_srq(id->srq);
+	id->srq = NULL;
+	if (!id->qp)
+		cqs_destroy(vb_cma_of(id));
+}
