@@ -100,20 +100,24 @@ struct said {
 	unsigned bytes;
 };
 
+/* What rdma_create_ep() was given comes first (rdma_getaddrinfo(3), ai_connect). */
 static int private_data(const struct vb_cma_id *id, const void *data, unsigned bytes, unsigned room,
 			struct said *said)
 {
 	struct vb_cm_ip ip = {.sport = vb_cma_port_of(&id->pub.route.addr.src_addr)};
+	uint8_t *at = said->octets + VB_CM_IP_BYTES;
 
-	if (bytes > room - VB_CM_IP_BYTES || (bytes && !data))
+	if (id->connect_bytes + bytes > room - VB_CM_IP_BYTES || (bytes && !data))
 		return EINVAL;
 	memcpy(ip.src, id->path.src, VB_GID_BYTES);
 	memcpy(ip.dst, id->path.dst, VB_GID_BYTES);
 	ip.ipv4 = id->pub.route.addr.dst_addr.sa_family == AF_INET;
 	vb_cm_ip_emit(&ip, said->octets);
+	if (id->connect_bytes)
+		memcpy(at, id->connect, id->connect_bytes);
 	if (bytes)
-		memcpy(said->octets + VB_CM_IP_BYTES, data, bytes);
-	said->bytes = VB_CM_IP_BYTES + bytes;
+		memcpy(at + id->connect_bytes, data, bytes);
+	said->bytes = VB_CM_IP_BYTES + (unsigned)id->connect_bytes + bytes;
 	return 0;
 }
 

@@ -68,6 +68,7 @@ void vb_cma_id_free(struct vb_cma_id *id)
 	if (id->sync)
 		rdma_destroy_event_channel(id->pub.channel);
 	free(id->init_attr);
+	free(id->connect);
 	free(id);
 }
 

@@ -90,9 +90,9 @@ struct vb_cma_id {
 	struct ibv_ece local_ece, remote_ece;
 	struct vb_cma_group *groups;
 	struct ibv_sa_path_rec path_rec;
-	struct rdma_addrinfo *connects; /* of rdma_create_ep(): what rdma_connect() says */
+	void *connect; /* of rdma_create_ep(): what rdma_connect() says first */
+	size_t connect_bytes;
 	struct ibv_qp_init_attr *init_attr; /* of a listener of rdma_create_ep(): its children's */
-	struct ibv_pd *init_pd;
 	/* Guarded by the lock of acknowledgements: reported, and acknowledged. */
 	unsigned reported, acked;
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librdmacm.so.1 for programs that link it but can do without. There is no connection manager here:
- * functions that make an id, an endpoint or a socket fail with ENODEV, and functions that take one,
+ * There are no rsockets here (rsocket(7)): making one fails with ENODEV, and functions that take one,
  * which no program can have, with ENOSYS.
  */
 
@@ -10,18 +9,7 @@
 /* clang-format off */
 
 /* Functions that make something. */
-VB_STUB_MINUS_ONE(rdma_create_ep, ENODEV)
-VB_STUB_MINUS_ONE(rdma_getaddrinfo, ENODEV)
 VB_STUB_MINUS_ONE(rsocket, ENODEV)
-
-/* Functions that take an id. */
-VB_STUB_MINUS_ONE(rdma_get_request, ENOSYS)
-
-/* Port numbers of an id. */
-
-/* Functions that return nothing. */
-VB_STUB_VOID(rdma_destroy_ep)
-VB_STUB_VOID(rdma_freeaddrinfo)
 
 /* Functions that take an rsocket. */
 VB_STUB_MINUS_ONE(raccept, ENOSYS)
