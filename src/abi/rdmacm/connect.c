@@ -251,19 +251,21 @@ int rdma_listen(struct rdma_cm_id *pub, int backlog)
 static int rep_say(struct vb_cma_id *id, const struct rdma_conn_param *param)
 {
 	const struct vb_cma_agreed *agreed = &id->agreed;
+	bool xrc = id->pub.qp_type == IBV_QPT_XRC_RECV;
 	struct vb_cm_msg msg = {
 		.attr = VB_CM_REP,
 		.ece_vendor_id = id->local_ece.vendor_id & 0xffffff,
 		.ece_options = id->local_ece.options,
 		.rep = {
-			.local_qpn = agreed->qpn,
+			.local_qpn = xrc ? 0 : agreed->qpn,
+			.local_eecn = xrc ? agreed->qpn : 0,
 			.starting_psn = agreed->psn,
 			.responder_resources = agreed->responder_resources,
 			.initiator_depth = agreed->initiator_depth,
 			.failover_accepted = VB_CM_FAILOVER_UNSUPPORTED,
 			.rnr_retry_count = id->peer_rnr_retry,
 			.end_to_end_flow_control = !param || param->flow_control,
-			.srq = agreed->srq,
+			.srq = xrc || agreed->srq,
 		},
 		.private_data = param ? param->private_data : NULL,
 		.private_bytes = param ? param->private_data_len : 0,

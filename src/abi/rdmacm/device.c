@@ -3,6 +3,7 @@
 /* The device, which the library opens for its own use, and for whoever asks for the list. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ static struct {
 	pthread_mutex_t mutex;
 	struct ibv_context *verbs;
 	struct ibv_pd *pd; /* of ids that bring none */
+	struct ibv_xrcd *xrcd; /* of ids that bring none; NULL: not yet */
 } device = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static int device_open(void)
@@ -36,6 +38,7 @@ static int device_open(void)
 	}
 	vb_cm_begin(vb_device_of(verbs), &vb_cma_user);
 	device.verbs = verbs;
+	device.xrcd = NULL;
 	return 0;
 }
 
@@ -84,6 +87,21 @@ void vb_cma_attach(struct vb_cma_id *id)
 	id->pub.port_num = 1;
 	if (!id->pub.pd)
 		id->pub.pd = device.pd;
+}
+
+struct ibv_xrcd *vb_cma_xrcd(void)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+
+	pthread_mutex_lock(&device.mutex);
+	if (!device.xrcd)
+		device.xrcd = ibv_open_xrcd(device.verbs, &attr);
+	pthread_mutex_unlock(&device.mutex);
+	return device.xrcd;
 }
 
 int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES])

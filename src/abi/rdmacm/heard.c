@@ -147,6 +147,16 @@ static void addresses_set(struct vb_cma_id *id, const struct vb_cma_id *listener
 	addr->addr.ibaddr.pkey = htobe16(0xffff);
 }
 
+/* What a request asks for is what the listener has. */
+static bool is_of_type(const struct vb_cma_id *listener, const struct vb_cm_event *news)
+{
+	if (news->type == VB_CM_EVENT_SIDR_REQ)
+		return listener->pub.qp_type == IBV_QPT_UD;
+	if (news->msg->req.transport_service_type == VB_CM_TRANSPORT_EXTENDED)
+		return listener->pub.qp_type == IBV_QPT_XRC_RECV;
+	return listener->pub.qp_type == IBV_QPT_RC;
+}
+
 static void request(struct vb_cma_id *listener, struct vb_cm_id *cm,
 		    const struct vb_cm_event *news)
 {
@@ -154,8 +164,13 @@ static void request(struct vb_cma_id *listener, struct vb_cm_id *cm,
 	struct vb_cma_id *id;
 	struct vb_cma_event *event;
 
+	if (!is_of_type(listener, news)) {
+		cm->context = NULL;
+		vb_cm_id_release(cm, vb_cm_now_ns());
+		return;
+	}
 	id = vb_cma_id_make(listener->sync ? NULL : listener->pub.channel, listener->pub.context,
-			    listener->pub.ps, ud ? IBV_QPT_UD : IBV_QPT_RC);
+			    listener->pub.ps, listener->pub.qp_type);
 	event = id ? vb_cma_event_make(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (!event) {
 		if (id)

@@ -113,6 +113,9 @@ void vb_cma_unlock(void);
 /* The id is at that device from now on. */
 void vb_cma_attach(struct vb_cma_id *id);
 
+/* The XRC domain of ids that bring none. NULL with errno. */
+struct ibv_xrcd *vb_cma_xrcd(void);
+
 /* The index of an address of ours, or -1; its entry's interface. */
 int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES]);
 

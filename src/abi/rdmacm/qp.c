@@ -81,9 +81,11 @@ static int attr_rts(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 		attr->max_rd_atomic = id->agreed.initiator_depth;
 		attr->retry_cnt = id->agreed.retry_count;
 		attr->rnr_retry = id->agreed.rnr_retry_count;
+		*mask |= IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	}
+	if (!is_ud(id)) {
 		attr->timeout = id->agreed.ack_timeout;
-		*mask |= IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			 IBV_QP_TIMEOUT;
+		*mask |= IBV_QP_TIMEOUT;
 	}
 	return 0;
 }
@@ -192,6 +194,49 @@ static int ud_to_rts(struct vb_cma_id *id)
 	return rc ? rc : ibv_modify_qp(id->pub.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
+/* Which PD, or which domain of XRC: the application's, or ours. 0 or an errno. */
+static int home_set(const struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		attr->comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_PD;
+		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
+			attr->xrcd = vb_cma_xrcd();
+		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+		return attr->xrcd ? 0 : errno;
+	}
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = id->pub.pd;
+	}
+	return attr->pd->context == id->pub.verbs ? 0 : EINVAL;
+}
+
+/* Those that the application names, or what the id has, or new ones. 0 or an errno. */
+static int queues_set(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct rdma_cm_id *pub = &id->pub;
+	int rc;
+
+	/* It has no queues of its own: what comes is for its domain's SRQs. */
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return 0;
+	rc = cqs_make(id, attr->send_cq || pub->send_cq ? 0 : attr->cap.max_send_wr,
+		      attr->recv_cq || pub->recv_cq ? 0 : attr->cap.max_recv_wr);
+	if (rc)
+		return rc;
+	if (!attr->send_cq)
+		attr->send_cq = pub->send_cq ? pub->send_cq : pub->recv_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = pub->recv_cq ? pub->recv_cq : attr->send_cq;
+	if (pub->srq && !attr->srq)
+		attr->srq = pub->srq;
+	/* As a NIC has it: where a list of pieces fits, data does. */
+	if (attr->cap.max_inline_data < attr->cap.max_send_sge * sizeof(struct ibv_sge))
+		attr->cap.max_inline_data =
+			(uint32_t)(attr->cap.max_send_sge * sizeof(struct ibv_sge));
+	return 0;
+}
+
 static int qp_make(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *pub = &id->pub;
@@ -203,24 +248,11 @@ static int qp_make(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 	if (attr->qp_type != pub->qp_type &&
 	    !(pub->ps == RDMA_PS_IB && attr->qp_type == IBV_QPT_XRC_RECV))
 		return EINVAL;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
-		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
-		attr->pd = pub->pd;
-	} else if (attr->pd->context != pub->verbs) {
-		return EINVAL;
-	}
-	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		attr->comp_mask &= ~IBV_QP_INIT_ATTR_PD;
-	rc = cqs_make(id, attr->send_cq ? 0 : attr->cap.max_send_wr,
-		      attr->recv_cq || pub->recv_cq ? 0 : attr->cap.max_recv_wr);
+	rc = home_set(id, attr);
+	if (!rc)
+		rc = queues_set(id, attr);
 	if (rc)
 		return rc;
-	if (!attr->send_cq)
-		attr->send_cq = pub->send_cq ? pub->send_cq : pub->recv_cq;
-	if (!attr->recv_cq)
-		attr->recv_cq = pub->recv_cq ? pub->recv_cq : attr->send_cq;
-	if (pub->srq && !attr->srq)
-		attr->srq = pub->srq;
 	qp = ibv_create_qp_ex(pub->verbs, attr);
 	rc = qp ? 0 : errno;
 	if (qp) {
@@ -276,8 +308,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	struct rdma_cm_id *pub = &id->pub;
-	bool basic = !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) ||
-		     attr->srq_type == IBV_SRQT_BASIC;
+	bool xrc = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
 	int rc = 0;
 
 	if (!pub->verbs || pub->srq)
@@ -286,8 +317,13 @@ static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 		attr->pd = pub->pd;
 	}
-	if (!basic && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)) {
-		rc = cqs_make(id, 0, attr->attr.max_wr);
+	if (xrc && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd)) {
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+		attr->xrcd = vb_cma_xrcd();
+		rc = attr->xrcd ? 0 : errno;
+	}
+	if (!rc && xrc && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)) {
+		rc = pub->recv_cq ? 0 : cqs_make(id, 0, attr->attr.max_wr);
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
 		attr->cq = pub->recv_cq;
 	}
@@ -316,7 +352,7 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 	memset(&wide, 0, sizeof(wide));
 	memcpy(&wide, attr, sizeof(*attr));
 	wide.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | (pd ? IBV_SRQ_INIT_ATTR_PD : 0);
-	wide.srq_type = IBV_SRQT_BASIC;
+	wide.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
 	wide.pd = pd;
 	rc = rdma_create_srq_ex(id, &wide);
 	memcpy(attr, &wide, sizeof(*attr));
