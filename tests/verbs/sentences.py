@@ -2,15 +2,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """SENTENCES.md and the tests agree: every sentence has its test, and every citation is listed.
 
-A citation is a comment 'PAGE: "WORDS"' before a test function, where PAGE is one of those below;
-the table's rows are | page | words | test |.
+sentences.py [FOLDER] [--rows]: FOLDER has both; without, it is this one. A citation is a comment
+'PAGE: "WORDS"' before a test function, where PAGE is one of those below; the table's rows are
+| page | words | test |.
 """
 import os
 import re
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-PAGES = "(create_ex|create_dv|create|destroy|attach|rfc|flow|counters)"
+ARGUMENTS = [word for word in sys.argv[1:] if word != "--rows"]
+HERE = os.path.abspath(ARGUMENTS[0] if ARGUMENTS else os.path.dirname(__file__))
+PAGES = {
+    "verbs": "(create_ex|create_dv|create|destroy|attach|rfc|flow|counters)",
+    "rdmacm": r"(rdma_\w+)",
+}[os.path.basename(HERE)]
 PROGRAMS = sorted(name for name in os.listdir(HERE) if name.endswith("_test.c"))
 CITATION = re.compile(PAGES + r': "([^"]+)"')
 ROW = re.compile(r"^\| " + PAGES + r" \| (.+) \| `(\w+)` \|$")
@@ -38,11 +43,11 @@ def listed():
 
 def main():
     tests = set().union(*map(cited, PROGRAMS))
-    table = listed()
-    if sys.argv[1:] == ["--rows"]:
+    if "--rows" in sys.argv[1:]:
         for page, words, test in sorted(tests):
             print(f"| {page} | {words} | `{test}` |")
         return 0
+    table = listed()
     for page, words, test in sorted(table - tests):
         print(f"# no test {test} cites {page}: {words}")
     for page, words, test in sorted(tests - table):

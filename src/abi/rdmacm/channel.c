@@ -164,11 +164,37 @@ static struct vb_cma_event *fetch(struct vb_cma_channel *channel)
 	event = TAILQ_FIRST(&channel->events);
 	if (event)
 		TAILQ_REMOVE(&channel->events, event, link);
-	if (event && event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST &&
-	    vb_cma_of(event->pub.id)->cm)
-		vb_cm_id_take(vb_cma_of(event->pub.id)->cm);
+	if (event && event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		struct vb_cma_id *child = vb_cma_of(event->pub.id);
+
+		if (child->cm)
+			vb_cm_id_take(child->cm);
+		/* Its listener may have been at another one when it came. */
+		child->pub.channel = &channel->pub;
+	}
 	vb_cma_unlock();
 	return event;
+}
+
+/* The id of a request waits for its calls if its listener does. False: it cannot, and is gone. */
+static bool request_place(struct vb_cma_event *event)
+{
+	struct vb_cma_id *child = vb_cma_of(event->pub.id);
+	struct rdma_event_channel *own;
+
+	if (event->pub.event != RDMA_CM_EVENT_CONNECT_REQUEST || !event->id->sync)
+		return true;
+	own = vb_cma_channel_make();
+	if (own) {
+		child->pub.channel = own;
+		child->sync = true;
+		return true;
+	}
+	vb_cma_lock();
+	request_drop(event);
+	vb_cma_unlock();
+	free(event);
+	return false;
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *pub, struct rdma_cm_event **result)
@@ -183,7 +209,7 @@ int rdma_get_cm_event(struct rdma_event_channel *pub, struct rdma_cm_event **res
 		if (!vb_eventfd_take(pub->fd))
 			return -1;
 		event = fetch(channel);
-	} while (!event);
+	} while (!event || !request_place(event));
 	pthread_mutex_lock(&acks_mutex);
 	event->id->reported++;
 	pthread_mutex_unlock(&acks_mutex);

@@ -345,6 +345,7 @@ int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 		return vb_cma_result(rc);
 	vb_cma_lock();
 	rc = !id->cm ? EINVAL : ud ? sidr_rep_say(id, param, 0) : rep_say(id, param);
+	id->accepted = !rc;
 	if (!rc && ud)
 		id->state = VB_CMA_CONNECTED;
 	vb_cma_unlock();

@@ -169,8 +169,8 @@ static void request(struct vb_cma_id *listener, struct vb_cm_id *cm,
 		vb_cm_id_release(cm, vb_cm_now_ns());
 		return;
 	}
-	id = vb_cma_id_make(listener->sync ? NULL : listener->pub.channel, listener->pub.context,
-			    listener->pub.ps, listener->pub.qp_type);
+	id = vb_cma_id_make(listener->pub.channel, listener->pub.context, listener->pub.ps,
+			    listener->pub.qp_type);
 	event = id ? vb_cma_event_make(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (!event) {
 		if (id)
@@ -180,7 +180,7 @@ static void request(struct vb_cma_id *listener, struct vb_cm_id *cm,
 	}
 	cm->context = id;
 	id->cm = cm;
-	id->listener = listener;
+	id->passive = true;
 	id->state = VB_CMA_CONNECTING;
 	id->options.tos = listener->options.tos;
 	vb_cma_attach(id);
@@ -271,7 +271,7 @@ static void state_follow(struct vb_cma_id *id, int type)
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_UNREACHABLE:
 		/* It may ask again. */
-		id->state = id->listener ? VB_CMA_OVER : VB_CMA_ROUTE_RESOLVED;
+		id->state = id->passive ? VB_CMA_OVER : VB_CMA_ROUTE_RESOLVED;
 		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		id->state = VB_CMA_OVER;
@@ -294,10 +294,13 @@ static void on_event(struct vb_cm_id *cm, const struct vb_cm_event *news)
 	type = type_of(news);
 	if (!id || type == NONE || !is_news(id, type))
 		return;
+	state_follow(id, type);
+	/* Whoever accepts what is over by then learns it by that. */
+	if (id->passive && !id->accepted)
+		return;
 	event = vb_cma_event_make(id, (enum rdma_cm_event_type)type, status_of(news));
 	if (!event)
 		return;
-	state_follow(id, type);
 	if (news->type == VB_CM_EVENT_REP)
 		rep_read(id, event, news->msg);
 	else if (news->type == VB_CM_EVENT_SIDR_REP)

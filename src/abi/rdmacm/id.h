@@ -76,7 +76,7 @@ struct vb_cma_id {
 	struct rdma_cm_id pub;
 	enum vb_cma_state state;
 	bool sync; /* it has a channel of its own, and calls wait for their events */
-	struct vb_cma_id *listener; /* of a request that has not been accepted */
+	bool passive, accepted; /* it came with a request; that has been accepted */
 	struct vb_cm_id *cm;	    /* NULL: nothing was said or heard yet */
 	struct vb_hub_bind bind;    /* port 0: none */
 	uint32_t scope;		    /* the interface of a link-local address */

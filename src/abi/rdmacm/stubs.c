@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * There are no rsockets here (rsocket(7)): making one fails with ENODEV, and functions that take one,
- * which no program can have, with ENOSYS.
+ * There are no rsockets here (rsocket(7)): making one fails with ENODEV, and functions that take
+ * one, which no program can have, with ENOSYS.
  */
 
 #include "abi/stub.h"
