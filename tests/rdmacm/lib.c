@@ -11,7 +11,7 @@
 int ct_run(const char *name, const struct CMUnitTest *tests, size_t count)
 {
 	cmocka_set_test_filter(getenv("CT_TEST"));
-	if (netns_enter())
+	if (netns_enter() && netns_address_add("lo:1", CT_OTHER_IP))
 		return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
 	printf("1..%zu\n", count);
 	for (size_t i = 0; i < count; i++)

@@ -5,8 +5,11 @@
 /*
  * What the tests of rdma_cm share. They are programs like anybody's: they know <rdma/rdma_cma.h>
  * and link librdmacm and libibverbs, nothing else of this project. Each runs in a network namespace
- * of its own, with nothing but `lo` in it; server and client are ids of one process.
+ * of its own, with nothing but `lo` in it, which has another address than loopback's as well;
+ * server and client are ids of one process.
  */
+
+#define CT_OTHER_IP "192.0.2.17"
 
 #include <setjmp.h>
 #include <stdarg.h>
