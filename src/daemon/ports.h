@@ -27,10 +27,10 @@ struct vb_ports {
 };
 
 /*
- * Bind; what has the same slot, id, space and port is changed. known: it was bound under a hub
- * before us, so nobody is asked. *port: which it is. 0; EADDRINUSE: somebody has that address and port;
- * EADDRNOTAVAIL: somebody has the port, and one of the two has all addresses, or no port is free;
- * ENOSPC: too many are bound; ENOMEM. After an error all is as it was.
+ * Binds; what has the same slot, id, space and port is changed. known: it was bound under a hub
+ * before us, so nobody is asked. *port: which it is. Returns 0; EADDRINUSE: that address and port
+ * are bound; EADDRNOTAVAIL: the port is bound, and one of the two has all addresses, or no port is
+ * free; ENOSPC: too many are bound; ENOMEM. After an error all is as it was.
  */
 int vb_ports_bind(struct vb_ports *ports, const struct vb_hub_bind *bind, bool known,
 		  uint16_t *port);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "abi/rdmacm/rs/socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "run/process/eventfd.h"
+#include "wire/rs.h"
+
+/* --- defaults --- */
+
+struct vb_rs_sizes vb_rs_defaults = {
+	.send_bytes = 1 << 17,
+	.receive_bytes = 1 << 17,
+	.sends = 384,
+	.receives = 384,
+	.inline_bytes = 64,
+};
+unsigned vb_rs_polling_us = 10, vb_rs_wake_up_ms = 5000;
+
+#define FOLDER "/etc/rdma/rsocket/"
+
+/* A file with one number in it (rsocket(7)). What cannot be read leaves the default. */
+static const struct setting {
+	const char *path;
+	uint32_t *value;
+	uint32_t least, most;
+} settings[] = {
+	{FOLDER "mem_default", &vb_rs_defaults.receive_bytes, 2, 1u << 28},
+	{FOLDER "wmem_default", &vb_rs_defaults.send_bytes, 1 << 12, 1u << 28},
+	{FOLDER "sqsize_default", &vb_rs_defaults.sends, 1, 0xfffe},
+	{FOLDER "rqsize_default", &vb_rs_defaults.receives, 1, 0xfffe},
+	{FOLDER "inline_default", &vb_rs_defaults.inline_bytes, 0, 0xfffe},
+	{FOLDER "iomap_size", &vb_rs_defaults.maps, 0, 0xfffe},
+	{FOLDER "polling_time", &vb_rs_polling_us, 0, 1000000},
+	{FOLDER "wake_up_interval", &vb_rs_wake_up_ms, 1, 1000000},
+};
+
+static void setting_read(const struct setting *setting)
+{
+	int fd = open(setting->path, O_RDONLY | O_CLOEXEC);
+	char text[32];
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	unsigned long value;
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || text[0] < '0' || text[0] > '9')
+		return;
+	text[n] = 0;
+	value = strtoul(text, NULL, 10);
+	*setting->value = (uint32_t)vb_max_u64(vb_min_u64(value, setting->most), setting->least);
+}
+
+static void settings_read(void)
+{
+	for (unsigned i = 0; i < VB_ARRAY_LEN(settings); i++)
+		setting_read(&settings[i]);
+	vb_rs_defaults.maps = vb_rs_maps_round(vb_rs_defaults.maps);
+}
+
+void vb_rs_configure(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, settings_read);
+}
+
+/* --- the table --- */
+
+/* Pages are made as numbers need them, and stay. */
+enum { PAGE_BITS = 10, PAGE = 1 << PAGE_BITS, PAGES = 1 << 11 };
+
+typedef struct vb_rs *_Atomic slot;
+
+static slot *_Atomic pages[PAGES];
+
+/* NULL: there is no page for that number. */
+static slot *slot_of(int fd)
+{
+	slot *page = fd < 0 || fd >> PAGE_BITS >= PAGES ? NULL : pages[fd >> PAGE_BITS];
+
+	return page ? &page[fd & (PAGE - 1)] : NULL;
+}
+
+static int page_make(int fd)
+{
+	slot *page, *none = NULL;
+
+	if (fd < 0 || fd >> PAGE_BITS >= PAGES)
+		return EMFILE;
+	if (pages[fd >> PAGE_BITS])
+		return 0;
+	page = calloc(PAGE, sizeof(*page));
+	if (!page)
+		return ENOMEM;
+	if (!atomic_compare_exchange_strong(&pages[fd >> PAGE_BITS], &none, page))
+		free(page);
+	return 0;
+}
+
+int vb_rs_insert(struct vb_rs *rs)
+{
+	int rc = page_make(rs->fd);
+
+	if (!rc)
+		*slot_of(rs->fd) = rs;
+	return rc;
+}
+
+void vb_rs_remove(struct vb_rs *rs)
+{
+	slot *at = slot_of(rs->fd);
+
+	if (at && *at == rs)
+		*at = NULL;
+}
+
+struct vb_rs *vb_rs_of(int fd)
+{
+	slot *at = slot_of(fd);
+
+	return at ? *at : NULL;
+}
+
+/* --- what both types do --- */
+
+void vb_rs_watches_wake(struct vb_rs_watches *watches)
+{
+	struct vb_rs_watch *watch;
+
+	LIST_FOREACH(watch, watches, link)
+		vb_eventfd_signal(watch->wake_fd);
+}
+
+void vb_rs_watches_end(struct vb_rs_watches *watches)
+{
+	struct vb_rs_watch *watch;
+
+	vb_rs_watches_wake(watches);
+	while (!LIST_EMPTY(watches)) {
+		watch = LIST_FIRST(watches);
+		LIST_REMOVE(watch, link);
+		watch->rs = NULL;
+	}
+}
+
+bool vb_rs_is_nonblocking(const struct vb_rs *rs, int flags)
+{
+	return (rs->flags & O_NONBLOCK) || (flags & MSG_DONTWAIT);
+}
+
+/* The next place, of at most n octets; steps over it. */
+static char *place_next(struct vb_rs_data *data, size_t *n)
+{
+	char *at;
+
+	while (data->at == data->iov->iov_len) {
+		data->iov++;
+		data->at = 0;
+	}
+	at = (char *)data->iov->iov_base + data->at;
+	*n = vb_min_u64(*n, data->iov->iov_len - data->at);
+	data->at += *n;
+	data->left -= *n;
+	return at;
+}
+
+void vb_rs_gather(void *to, struct vb_rs_data *data, size_t n)
+{
+	while (n) {
+		size_t step = n;
+		const char *from = place_next(data, &step);
+
+		memcpy(to, from, step);
+		to = (char *)to + step;
+		n -= step;
+	}
+}
+
+void vb_rs_scatter(struct vb_rs_data *data, const void *from, size_t n)
+{
+	while (n) {
+		size_t step = n;
+		char *to = place_next(data, &step);
+
+		memcpy(to, from, step);
+		from = (const char *)from + step;
+		n -= step;
+	}
+}
+
+uint64_t vb_rs_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
