@@ -127,6 +127,57 @@ void vb_hub_answer_bind(struct hub *hub, struct conn *conn, const struct vb_hub_
 	conn->role = GONE;
 }
 
+void vb_hub_answer_records(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
+			   const int *fds, unsigned n)
+{
+	vb_estate_unmap(conn->records);
+	conn->records = conn->role == CLIENT ? vb_estate_map(fds[0]) : NULL;
+	close(fds[0]);
+	if (!conn->records)
+		conn->role = GONE;
+}
+
+/* A client that connects anew tells again which ports it has, and lends its records again. */
+void vb_hub_cm_gone(struct hub *hub, struct conn *conn)
+{
+	uint32_t first = 0;
+
+	for (uint32_t slot = 1; slot < VB_HUB_SLOTS_MAX; slot++) {
+		if (!vb_hub_slot_is_marked(conn, slot))
+			continue;
+		vb_ports_forget(&hub->ports, slot);
+		first = first ? first : slot;
+	}
+	if (first)
+		vb_estates_add(&hub->estates, conn->records, first, vb_hub_now_ns());
+	else
+		vb_estate_unmap(conn->records);
+	conn->records = NULL;
+}
+
+static bool is_held(void *arg, uint32_t slot)
+{
+	return vb_slots_is_held(&((struct hub *)arg)->slots, slot);
+}
+
+/* To a process of this host at once, and to others by the wire. */
+static void farewell_send(void *arg, const struct vb_path *path, const uint8_t mad[VB_MAD_BYTES])
+{
+	uint8_t frame[VB_MAD_FRAME_BYTES];
+	struct vb_path way = *path;
+
+	way.sport = VB_ROCE_PORT;
+	vb_mad_frame_emit(frame, &way, mad, 0);
+	wire_send(arg, &way, frame);
+}
+
+bool vb_hub_cm_settle(struct hub *hub)
+{
+	const struct vb_estates_host host = {is_held, farewell_send, hub};
+
+	return vb_estates_settle(&hub->estates, &host, vb_hub_now_ns());
+}
+
 void vb_hub_answer_unbind(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
 			  const int *fds, unsigned n)
 {

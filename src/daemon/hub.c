@@ -384,6 +384,7 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_WHO]     = vb_hub_answer_who,
 	[VB_HUB_DOMAINS] = vb_hub_answer_domains,
 	[VB_HUB_NOTED]   = vb_hub_answer_noted,
+	[VB_HUB_RECORDS] = vb_hub_answer_records,
 	[VB_HUB_BIND]    = vb_hub_answer_bind,
 	[VB_HUB_UNBIND]  = vb_hub_answer_unbind,
 	[VB_HUB_MAD]     = vb_hub_answer_mad,
@@ -537,15 +538,6 @@ static void accept_all(struct hub *hub)
 	}
 }
 
-/* A client that connects anew tells again which ports it has. */
-static void ports_forget(struct hub *hub, const struct conn *conn)
-{
-	for (unsigned slot = 1; conn->role == GONE && slot < VB_HUB_SLOTS_MAX; slot++) {
-		if (vb_hub_slot_is_marked(conn, slot))
-			vb_ports_forget(&hub->ports, slot);
-	}
-}
-
 /* Closes connections marked GONE or silent; the order of the others does not matter. */
 static void sweep(struct hub *hub)
 {
@@ -561,7 +553,7 @@ static void sweep(struct hub *hub)
 		}
 		if (conn->role == GONE)
 			hub->collect_ns = now + collect_spell_ns;
-		ports_forget(hub, conn);
+		vb_hub_cm_gone(hub, conn);
 		conn_fds_close(conn);
 		vb_links_free(&conn->links);
 		close(conn->fd);
@@ -596,6 +588,8 @@ static void collect(struct hub *hub)
 	if (!hub->collect_ns || hub->phase != SERVING)
 		return;
 	vb_slots_shut(&hub->slots);
+	if (vb_hub_cm_settle(hub))
+		return;
 	if (vb_domains_collect(&hub->slots) &&
 	    (vb_hub_now_ns() > hub->collect_ns ||
 	     (!vb_domains_any(&hub->slots.domains) && !any_orphan(hub))))
@@ -703,6 +697,7 @@ int vb_hub_serve(int listen_fd, uint64_t idle_ns)
 	}
 	rc = vb_failed_as(&hub->failure);
 	vb_ports_free(&hub->ports);
+	vb_estates_free(&hub->estates);
 	free(hub);
 	return rc;
 }

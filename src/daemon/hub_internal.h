@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/failure.h"
+#include "daemon/estates.h"
 #include "daemon/links.h"
 #include "daemon/mads.h"
 #include "daemon/slots.h"
@@ -47,6 +48,7 @@ struct conn {
 	bool proven;  /* CLIENT: the process at the other end made the token */
 	uint32_t why; /* ... or the reason why not (enum vb_hub_link_why) */
 	struct vb_links *links;
+	struct vb_cm_records *records; /* CLIENT: of what it has connected by rdma_cm, or NULL */
 	uint64_t since_ns;
 	struct vb_hub_program program;
 	struct vb_hub_reach reach;		      /* ASKER: its question ... */
@@ -73,6 +75,7 @@ struct hub {
 	uint64_t leases, strays, rings;
 	struct vb_slots slots;
 	struct vb_ports ports;
+	struct vb_estate *estates; /* of those who have gone, and perhaps died */
 	struct vb_mads mads;
 	struct lease lease[VB_HUB_SLOTS_MAX];
 	uint64_t collect_ns; /* until when to collect from the dead; 0: no collection */

@@ -191,6 +191,8 @@ static int greet(struct vb_hub_client *client, int fd)
 		rc = vb_hub_send(fd, &msg, NULL, 0);
 	if (!rc && client->offers)
 		rc = offer_send(client, fd);
+	if (!rc)
+		rc = vb_hub_records_send(client, fd);
 	return rc;
 }
 
@@ -465,6 +467,7 @@ static int client_create(struct vb_hub_client **result)
 	vb_lock_init(&client->links.lock, VB_RANK_HUB_LINKS);
 	client->conn_fd = client->epoll_fd = client->timer_fd = client->wake_fd = VB_FD_NONE;
 	client->asks.timer_fd = VB_FD_NONE;
+	client->ports.records_fd = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
 		client->keeper[i] = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_RINGS_MAX; i++)

@@ -111,6 +111,7 @@ struct vb_hub_client_asks {
 struct vb_hub_client_ports {
 	struct vb_hub_port *bucket[1024];
 	unsigned count, untold;
+	int records_fd; /* the caller's; VB_FD_NONE: there are none */
 	void (*mad_fn)(void *arg, const struct vb_hub_mad *mad);
 };
 

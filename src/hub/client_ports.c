@@ -157,6 +157,26 @@ void vb_hub_client_unbind(struct vb_hub_client *client, const struct vb_hub_bind
 	vb_lock_drop(&client->lock);
 }
 
+int vb_hub_records_send(const struct vb_hub_client *client, int conn_fd)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_RECORDS);
+	int rc = 0;
+
+	if (client->ports.records_fd != VB_FD_NONE)
+		rc = vb_hub_fds_send(conn_fd, &msg, &client->ports.records_fd, VB_HUB_RECORDS_FDS);
+	/* Without them our peers learn of our death by themselves. */
+	return rc == ETOOMANYREFS ? 0 : rc;
+}
+
+void vb_hub_client_records(struct vb_hub_client *client, int fd)
+{
+	vb_lock_take(&client->lock);
+	client->ports.records_fd = fd;
+	if (client->conn_fd != VB_FD_NONE)
+		vb_hub_records_send(client, client->conn_fd);
+	vb_lock_drop(&client->lock);
+}
+
 void vb_hub_client_mad(struct vb_hub_client *client, const struct vb_hub_mad *mad)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MAD);

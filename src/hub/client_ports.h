@@ -22,6 +22,12 @@ void vb_hub_client_unbind(struct vb_hub_client *, const struct vb_hub_bind *bind
 void vb_hub_client_mad(struct vb_hub_client *, const struct vb_hub_mad *mad);
 
 /*
+ * Lends the hub memory with the records of what this process has connected (daemon/estates.h), and
+ * every hub after that. The descriptor stays the caller's, and stays open until close.
+ */
+void vb_hub_client_records(struct vb_hub_client *, int fd);
+
+/*
  * Sets who takes MADs that come: called with open's arg by any thread, with the client locked, so
  * it must not call the client. Call this before the first bind.
  */
@@ -35,6 +41,9 @@ bool vb_hub_ports_send(struct vb_hub_client *client);
 
 /* The next hub knows of none. */
 void vb_hub_ports_untell(struct vb_hub_client *client);
+
+/* A new hub is told of the records. 0 or an errno. */
+int vb_hub_records_send(const struct vb_hub_client *client, int conn_fd);
 
 void vb_hub_ports_free(struct vb_hub_client *client);
 

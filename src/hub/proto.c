@@ -189,6 +189,11 @@ static bool mad_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return slot_ok(msg->cm.mad.slot, 0);
 }
 
+static bool records_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return fds;
+}
+
 struct rule {
 	uint16_t bytes;
 	uint16_t fds; /* either none or this many; ok() checks when none is right */
@@ -228,6 +233,7 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_BIND]    = { WITH(cm.bind),    VB_HUB_BIND_FDS,   bind_ok },
 	[VB_HUB_BOUND]   = { WITH(cm.bound),   0,                 bound_ok },
 	[VB_HUB_UNBIND]  = { WITH(cm.unbind),  0,                 unbind_ok },
+	[VB_HUB_RECORDS] = { HEADER_BYTES,  VB_HUB_RECORDS_FDS, records_ok },
 	[VB_HUB_MAD]     = { WITH(cm.mad),     0,                 mad_ok },
 };
 /* clang-format on */

@@ -30,6 +30,7 @@ enum {
 	VB_HUB_ROWS_MAX = 32,
 	VB_HUB_LINKS_MAX = 64, /* per client */
 	VB_HUB_GID_BYTES = 16,
+	VB_HUB_RECORDS_FDS = 1,
 	VB_HUB_BIND_FDS = 1, /* the name of the asker's slot */
 	VB_HUB_MAD_BYTES = 280, /* of the frame that carries a MAD */
 };
@@ -63,6 +64,7 @@ enum vb_hub_type {
 	VB_HUB_BOUND,	  /* which port it is, or an error */
 	VB_HUB_UNBIND,	  /* client: I have it no more */
 	VB_HUB_MAD,	  /* a MAD for QP 1, to its process; of a client: to one of this host */
+	VB_HUB_RECORDS,	  /* client: the records of what I have connected by rdma_cm */
 	VB_HUB_TYPES
 };
 

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/fd.h"
 #include "cm/hear.h"
 #include "hub/client_ports.h"
+#include "link/robust.h"
 #include "run/device.h"
 #include "run/guid.h"
 #include "wire/icrc.h"
@@ -87,12 +89,44 @@ static void host_release(void *arg, void *memory)
 	free(memory);
 }
 
+static struct vb_cm_record *host_lend(void *arg)
+{
+	return vb_cm_lender_lend(&((struct vb_device *)arg)->cm.lender);
+}
+
+static void host_take_back(void *arg, struct vb_cm_record *record)
+{
+	vb_cm_lender_take_back(&((struct vb_device *)arg)->cm.lender, record);
+}
+
 /* --- life --- */
+
+/* Where there is no such memory, peers learn of our death by themselves. */
+static void records_make(struct vb_device *dev)
+{
+	struct vb_cm_lender *lender = &dev->cm.lender;
+
+	if (vb_robust_memory_make("verbatim-cm", sizeof(*lender->records), &dev->cm.records_fd))
+		dev->cm.records_fd = -1;
+	else
+		lender->records = vb_robust_memory_map(dev->cm.records_fd,
+						       sizeof(*lender->records));
+	if (lender->records)
+		vb_hub_client_records(dev->hub, dev->cm.records_fd);
+}
+
+static void records_drop(struct vb_device *dev)
+{
+	if (dev->cm.lender.records)
+		vb_robust_memory_unmap(dev->cm.lender.records, sizeof(*dev->cm.lender.records));
+	vb_fd_close(&dev->cm.records_fd);
+}
 
 void vb_cm_device_open(struct vb_device *dev)
 {
 	vb_lock_init(&dev->cm.lock, VB_RANK_CM);
 	atomic_store(&dev->cm.deadline_ns, VB_CM_NEVER);
+	dev->cm.records_fd = VB_FD_NONE;
 }
 
 void vb_cm_begin(struct vb_device *dev, const struct vb_cm_user *user)
@@ -108,6 +142,8 @@ void vb_cm_begin(struct vb_device *dev, const struct vb_cm_user *user)
 		.fit = host_fit,
 		.alloc = host_alloc,
 		.release = host_release,
+		.lend = host_lend,
+		.take_back = host_take_back,
 	};
 
 	/* Early at boot there is none: then the stack and the clock have to do. */
@@ -118,6 +154,7 @@ void vb_cm_begin(struct vb_device *dev, const struct vb_cm_user *user)
 	vb_lock_take(&dev->cm.lock);
 	if (!atomic_load(&dev->cm.begun)) {
 		dev->cm.user = user;
+		records_make(dev);
 		vb_cm_init(&dev->cm.cm, &settings, &host);
 		atomic_store(&dev->cm.begun, true);
 	}
@@ -128,12 +165,14 @@ void vb_cm_device_close(struct vb_device *dev)
 {
 	if (atomic_load(&dev->cm.begun))
 		vb_cm_fini(&dev->cm.cm);
+	records_drop(dev);
 	vb_lock_fini(&dev->cm.lock);
 }
 
 void vb_cm_device_forget(struct vb_device *dev)
 {
 	vb_lock_init(&dev->cm.lock, VB_RANK_CM);
+	vb_fd_close(&dev->cm.records_fd);
 }
 
 /* --- its lock, its clock --- */

@@ -17,6 +17,7 @@
 #include "base/lent.h"
 #include "base/lock.h"
 #include "cm/cm.h"
+#include "cm/records.h"
 #include "hub/proto.h"
 
 struct vb_device;
@@ -36,6 +37,8 @@ struct vb_cm_device {
 	_Atomic uint64_t deadline_ns; /* of cm */
 	const struct vb_cm_user *user;
 	struct vb_cm cm;
+	int records_fd; /* -1: none */
+	struct vb_cm_lender lender;
 };
 
 /* With the device. */

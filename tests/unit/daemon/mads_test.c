@@ -177,7 +177,7 @@ MADS_TEST(who_disconnects_from_nobody_is_disconnected)
 	assert_int_equal(sent.msg.local_comm_id, 9u << SHIFT | 3);
 	/* No answer to an answer. */
 	id_comes(VB_CM_DREP, 9);
-	id_comes(VB_CM_RTU, 9);
+	id_comes(VB_CM_APR, 9);
 	assert_int_equal(sent.count, 1);
 	assert_int_equal(mads.dropped, 2);
 }

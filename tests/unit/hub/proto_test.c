@@ -53,6 +53,8 @@ static unsigned sample_fds(unsigned type)
 		return VB_HUB_REACH_FDS;
 	case VB_HUB_RING:
 		return VB_HUB_RING_FDS;
+	case VB_HUB_RECORDS:
+		return VB_HUB_RECORDS_FDS;
 	default:
 		return 0;
 	}
