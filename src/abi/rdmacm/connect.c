@@ -20,7 +20,6 @@ enum {
 	LIFETIME = 16,
 	RETRY_MAX = 7,
 	ACK_TIMEOUT_MAX = 31,
-	DEPTH_MAX = 16, /* READs and atomics under way, of our device */
 	RESPONSE_NS_SHIFT = RESPONSE_TIMEOUT,
 };
 
@@ -54,21 +53,30 @@ static struct vb_cma_id *locked(struct rdma_cm_id *pub)
 
 /* --- what the application says of a connection --- */
 
+/* rdma_connect(3), rdma_accept(3): no more READs and atomics under way than the device has. */
+static bool depths_fit(const struct vb_cma_id *id, const struct rdma_conn_param *param)
+{
+	uint8_t most = vb_cma_depth_max();
+
+	return !param || id->pub.ps != RDMA_PS_TCP ||
+	       ((param->responder_resources <= most ||
+		 param->responder_resources == RDMA_MAX_RESP_RES) &&
+		(param->initiator_depth <= most ||
+		 param->initiator_depth == RDMA_MAX_INIT_DEPTH));
+}
+
 static void param_take(struct vb_cma_id *id, const struct rdma_conn_param *param)
 {
 	static const struct rdma_conn_param defaults = {
-		.responder_resources = DEPTH_MAX, .initiator_depth = DEPTH_MAX,
+		.responder_resources = RDMA_MAX_RESP_RES, .initiator_depth = RDMA_MAX_INIT_DEPTH,
 		.retry_count = RETRY_MAX, .rnr_retry_count = RETRY_MAX, .flow_control = 1,
 	};
 	struct vb_cma_agreed *agreed = &id->agreed;
 
 	if (!param)
 		param = &defaults;
-	agreed->responder_resources =
-		param->responder_resources == RDMA_MAX_RESP_RES ? DEPTH_MAX
-								: param->responder_resources;
-	agreed->initiator_depth = param->initiator_depth == RDMA_MAX_INIT_DEPTH
-					  ? DEPTH_MAX : param->initiator_depth;
+	agreed->responder_resources = least(param->responder_resources, vb_cma_depth_max());
+	agreed->initiator_depth = least(param->initiator_depth, vb_cma_depth_max());
 	agreed->retry_count = least(param->retry_count, RETRY_MAX);
 	agreed->rnr_retry_count = least(param->rnr_retry_count, RETRY_MAX);
 	agreed->qpn = id->pub.qp ? id->pub.qp->qp_num : param->qp_num;
@@ -175,7 +183,7 @@ static int ask(struct vb_cma_id *id, const struct rdma_conn_param *param)
 	struct said said;
 	int rc;
 
-	if (id->state != VB_CMA_ROUTE_RESOLVED)
+	if (id->state != VB_CMA_ROUTE_RESOLVED || !depths_fit(id, param))
 		return EINVAL;
 	rc = private_data(id, param ? param->private_data : NULL,
 			  param ? param->private_data_len : 0,
@@ -311,15 +319,16 @@ static void depths_settle(struct vb_cma_id *id, const struct rdma_conn_param *pa
 		agreed->initiator_depth = param->initiator_depth;
 	else
 		agreed->initiator_depth = asked->initiator_depth;
-	agreed->responder_resources = least(agreed->responder_resources, DEPTH_MAX);
-	agreed->initiator_depth = least(agreed->initiator_depth, DEPTH_MAX);
+	agreed->responder_resources = least(agreed->responder_resources, vb_cma_depth_max());
+	agreed->initiator_depth = least(agreed->initiator_depth, vb_cma_depth_max());
 }
 
 static int accept_check(const struct vb_cma_id *id, const struct rdma_conn_param *param)
 {
 	unsigned room = is_ud(id) ? VB_CM_SIDR_REP_PRIVATE_BYTES : VB_CM_REP_PRIVATE_BYTES;
 
-	if (!id->cm || id->state != VB_CMA_CONNECTING)
+	if (!id->cm || !id->passive || id->accepted || id->state != VB_CMA_CONNECTING ||
+	    !depths_fit(id, param))
 		return EINVAL;
 	return fits(param, room) ? 0 : EINVAL;
 }
@@ -349,6 +358,8 @@ int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 	if (!rc && ud)
 		id->state = VB_CMA_CONNECTED;
 	vb_cma_unlock();
+	if (rc && !ud)
+		vb_cma_qp_to_err(id);
 	if (rc)
 		return vb_cma_result(rc);
 	return ud ? 0 : vb_cma_complete(id);

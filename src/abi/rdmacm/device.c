@@ -12,12 +12,16 @@
 #include "abi/verbs/abi.h"
 #include "run/cm.h"
 
+/* What a REQ has room for; one more means as many as there are. */
+enum { DEPTH_MAX = RDMA_MAX_RESP_RES - 1 };
+
 static struct vb_cm *cm; /* locked */
 
 static struct {
 	pthread_mutex_t mutex;
 	struct ibv_context *verbs;
 	struct ibv_pd *pd; /* of ids that bring none */
+	uint8_t depth_max;
 	struct ibv_xrcd *xrcd; /* of ids that bring none; NULL: not yet */
 } device = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -25,6 +29,7 @@ static int device_open(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *verbs = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	struct ibv_device_attr attr;
 	int rc = verbs ? 0 : errno ? errno : ENODEV;
 
 	ibv_free_device_list(list);
@@ -37,6 +42,9 @@ static int device_open(void)
 		return rc;
 	}
 	vb_cm_begin(vb_device_of(verbs), &vb_cma_user);
+	ibv_query_device(verbs, &attr);
+	device.depth_max = (uint8_t)(attr.max_qp_rd_atom < DEPTH_MAX ? attr.max_qp_rd_atom
+								     : DEPTH_MAX);
 	device.verbs = verbs;
 	device.xrcd = NULL;
 	return 0;
@@ -59,6 +67,11 @@ int vb_cma_device(struct ibv_context **verbs)
 		*verbs = rc ? NULL : device.verbs;
 	pthread_mutex_unlock(&device.mutex);
 	return rc;
+}
+
+uint8_t vb_cma_depth_max(void)
+{
+	return device.depth_max;
 }
 
 struct vb_device *vb_cma_run(void)

@@ -119,6 +119,9 @@ struct ibv_xrcd *vb_cma_xrcd(void);
 /* The index of an address of ours, or -1; its entry's interface. */
 int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES]);
 
+/* How many READs and atomics may be under way, either way. */
+uint8_t vb_cma_depth_max(void);
+
 struct vb_device *vb_cma_run(void);
 
 /* Locked. */
