@@ -361,17 +361,24 @@ static void path_record_fill(struct vb_cma_id *id)
 	id->agreed.path_mtu = path->mtu;
 }
 
-int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
+int vb_cma_route_set(struct vb_cma_id *id)
 {
-	struct vb_cma_id *id = vb_cma_of(pub);
 	bool told;
 
-	if (id->state != VB_CMA_ADDR_RESOLVED || timeout_ms <= 0)
-		return vb_cma_result(EINVAL);
+	if (id->state != VB_CMA_ADDR_RESOLVED)
+		return EINVAL;
 	vb_cma_lock();
 	path_record_fill(id);
 	id->state = VB_CMA_ROUTE_RESOLVED;
 	told = vb_cma_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	vb_cma_unlock();
-	return told ? vb_cma_complete(id) : vb_cma_result(ENOMEM);
+	return told ? 0 : ENOMEM;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
+{
+	struct vb_cma_id *id = vb_cma_of(pub);
+	int rc = timeout_ms > 0 ? vb_cma_route_set(id) : EINVAL;
+
+	return rc ? vb_cma_result(rc) : vb_cma_complete(id);
 }

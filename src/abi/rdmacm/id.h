@@ -175,6 +175,10 @@ int vb_cma_result(int rc);
 /* addr.c: binds a port, with the flags of the options and these. 0 or an errno. Not locked. */
 int vb_cma_port_bind(struct vb_cma_id *id, unsigned flags);
 void vb_cma_port_drop(struct vb_cma_id *id);
+
+/* The address is resolved: so is the route, and the id is told. 0 or an errno. Not locked. */
+int vb_cma_route_set(struct vb_cma_id *id);
+
 bool vb_cma_gid_of(const struct sockaddr *addr, uint8_t gid[VB_GID_BYTES], uint32_t *scope);
 void vb_cma_sockaddr_set(struct sockaddr_storage *addr, bool ipv4, const uint8_t gid[VB_GID_BYTES],
 			 uint16_t port, uint32_t scope);

@@ -46,25 +46,28 @@ static int set_of_id(struct vb_cma_id *id, int name, const void *value, size_t b
 	}
 }
 
-/* The first usable path counts; its GIDs have to be those of the id. */
+/*
+ * One of the paths has to lead there and back, and be for messages of the connection manager as
+ * well. On Ethernet nothing else of it has a meaning.
+ */
 static int set_path(struct vb_cma_id *id, const void *value, size_t bytes)
 {
+	static const uint32_t whole = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+				      IBV_PATH_FLAG_BIDIRECTIONAL;
 	const struct ibv_path_data *data = value;
-	bool told;
+	size_t count = bytes / sizeof(*data);
 
-	if (!bytes || bytes % sizeof(*data) || id->state != VB_CMA_ADDR_RESOLVED)
+	if (!bytes || bytes % sizeof(*data))
 		return EINVAL;
-	/* Paths come in the form of the SA; on Ethernet nothing of it but flags has a meaning. */
-	vb_cma_lock();
-	told = vb_cma_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	id->state = VB_CMA_ROUTE_RESOLVED;
-	vb_cma_unlock();
-	return told ? 0 : ENOMEM;
+	while (count > 0 && data[count - 1].flags != whole)
+		count--;
+	return count > 0 ? vb_cma_route_set(id) : EINVAL;
 }
 
 int rdma_set_option(struct rdma_cm_id *pub, int level, int optname, void *optval, size_t optlen)
 {
 	struct vb_cma_id *id = vb_cma_of(pub);
+	int rc;
 
 	if (!optval)
 		return vb_cma_result(EINVAL);
@@ -72,9 +75,8 @@ int rdma_set_option(struct rdma_cm_id *pub, int level, int optname, void *optval
 		return vb_cma_result(set_of_id(id, optname, optval, optlen));
 	if (level != RDMA_OPTION_IB || optname != RDMA_OPTION_IB_PATH)
 		return vb_cma_result(ENOSYS);
-	if (set_path(id, optval, optlen))
-		return vb_cma_result(EINVAL);
-	return vb_cma_complete(id);
+	rc = set_path(id, optval, optlen);
+	return rc ? vb_cma_result(rc) : vb_cma_complete(id);
 }
 
 int rdma_set_local_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
