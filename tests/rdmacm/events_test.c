@@ -159,8 +159,8 @@ static void both_ends_are_established(void **state)
 /* --- private data --- */
 
 /* Both sides say so much; the events have rooms of fixed size. */
-static void exchange_words(enum rdma_port_space ps, uint8_t asked, uint8_t ask_room, uint8_t answered,
-			   uint8_t answer_room)
+static void exchange_words(enum rdma_port_space ps, uint8_t asked, uint8_t ask_room,
+			   uint8_t answered, uint8_t answer_room)
 {
 	struct rdma_conn_param param = { .private_data = words(), .private_data_len = asked };
 	bool ud = ps == RDMA_PS_UDP;
@@ -169,7 +169,8 @@ static void exchange_words(enum rdma_port_space ps, uint8_t asked, uint8_t ask_r
 
 	event = ct_pair_ask(&pair, ps, &param);
 	if (ud)
-		says(event->param.ud.private_data, event->param.ud.private_data_len, ask_room, asked);
+		says(event->param.ud.private_data, event->param.ud.private_data_len, ask_room,
+		     asked);
 	else
 		says(event->param.conn.private_data, event->param.conn.private_data_len, ask_room,
 		     asked);

@@ -61,7 +61,9 @@ static void each_port_space_has_its_type(void **state)
 		enum rdma_port_space ps;
 		enum ibv_qp_type type;
 	} all[] = {
-		{ RDMA_PS_TCP, IBV_QPT_RC }, { RDMA_PS_UDP, IBV_QPT_UD }, { RDMA_PS_IB, IBV_QPT_RC },
+		{ RDMA_PS_TCP, IBV_QPT_RC },
+		{ RDMA_PS_UDP, IBV_QPT_UD },
+		{ RDMA_PS_IB, IBV_QPT_RC },
 	};
 	struct rdma_event_channel *channel = ct_channel();
 

@@ -195,7 +195,8 @@ static void options_that_there_are_not_are_refused(void **state)
 	ct_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, octets, 4), EINVAL);
 	ct_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, octets, 1), EINVAL);
 	ct_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, octets, 8), EINVAL);
-	ct_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, octets, 4), EINVAL);
+	ct_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, octets, 4),
+		 EINVAL);
 	ct_fails(set_octet(id, RDMA_OPTION_ID_ACK_TIMEOUT, 32), EINVAL);
 	ct_works(rdma_destroy_id(id));
 	/* Where it is known already, nothing of the address is set any more. */

@@ -107,7 +107,7 @@ int vb_cma_qp_attr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	return vb_cma_result(vb_cma_qp_attr(vb_cma_of(id), attr, mask));
+	return vb_cma_result(id->verbs ? vb_cma_qp_attr(vb_cma_of(id), attr, mask) : EINVAL);
 }
 
 static int move(struct vb_cma_id *id, enum ibv_qp_state state)
