@@ -254,6 +254,7 @@ static void act_got_rep(struct conn *conn)
 	if (dice < 80) {
 		conn->phase = PHASE_UP;
 		conn->said_rtu = true;
+		conn->answered_ns = sim.now_ns;
 		conn->act_ns = chance(70) ? soon() : UINT64_MAX;
 		require(say(conn, (struct vb_cm_msg){.attr = VB_CM_RTU}) == 0);
 	} else if (dice < 87) {
@@ -337,6 +338,7 @@ static void act_parted_at(struct conn *conn)
 	}
 	conn->phase = PHASE_ENDED;
 	conn->parted = true;
+	conn->answered_ns = sim.now_ns;
 	conn->act_ns = chance(50) ? soon() : UINT64_MAX;
 	/* A stale one was being ended already; then nobody asks for our answer. */
 	if (conn->id->state == VB_CM_STATE_DREQ_RCVD)
@@ -360,6 +362,7 @@ static void act_sidr(struct conn *conn)
 	if (chance(20))
 		msg.sidr_rep.status = VB_CM_SIDR_REJECTED;
 	conn->phase = PHASE_OVER;
+	conn->ended_ns = sim.now_ns;
 	conn->act_ns = soon();
 	require(say(conn, msg) == 0);
 }

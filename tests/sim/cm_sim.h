@@ -74,7 +74,8 @@ struct conn {
 	unsigned children; /* of an active one: how many listeners heard of it */
 	/* What it has done, so that its peer may hear of it. */
 	bool said_rtu, said_rej, parted, gone, gave_up, ended_by_peer;
-	uint64_t ended_ns; /* it has rejected, or let go; 0: not */
+	uint64_t answered_ns; /* it has said RTU or DREP */
+	uint64_t ended_ns;    /* it has rejected, or let go; 0: not */
 	unsigned laps, aprs, laps_heard, aprs_heard;
 };
 
