@@ -282,7 +282,8 @@ static uint64_t tid_expected(const struct vb_cm_id *id, const struct vb_cm_msg *
 	case VB_CM_DREQ:
 	case VB_CM_LAP:
 		return msg->transaction_id; /* the peer's own */
-	case VB_CM_DREP:
+	case VB_CM_DREP: /* if two DREQs cross, Linux may name the REQ's */
+		return msg->transaction_id == id->tid.connect ? id->tid.connect : id->tid.own;
 	case VB_CM_APR:
 		return id->tid.own;
 	case VB_CM_MRA:

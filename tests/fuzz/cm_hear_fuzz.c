@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any octets as MADs for a connection manager that has ids in all sorts of states. The first octet of
- * the message's private data says what is made to fit before it is heard, since nobody would guess
- * ids and transactions.
+ * Any octets as MADs for a connection manager that has ids in all sorts of states. The first octet
+ * of the message's private data says what is made to fit before it is heard, since nobody would
+ * guess ids and transactions.
  */
 #include <stdlib.h>
 #include <string.h>
