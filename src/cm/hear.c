@@ -282,7 +282,7 @@ static uint64_t tid_expected(const struct vb_cm_id *id, const struct vb_cm_msg *
 	case VB_CM_DREQ:
 	case VB_CM_LAP:
 		return msg->transaction_id; /* the peer's own */
-	case VB_CM_DREP: /* if two DREQs cross, Linux may name the REQ's */
+	case VB_CM_DREP:		    /* if two DREQs cross, Linux may name the REQ's */
 		return msg->transaction_id == id->tid.connect ? id->tid.connect : id->tid.own;
 	case VB_CM_APR:
 		return id->tid.own;
@@ -450,8 +450,10 @@ void vb_cm_hear(struct vb_cm *cm, uint64_t now_ns, const struct vb_path *path,
 			return;
 		}
 		cm->stats.unmatched++;
-		/* A stranger's REP for an id of ours is no reason to reject the peer's. */
-		if (!id || heard.msg.attr == VB_CM_DREQ || is_ours(id, &heard))
+		/* A stranger's REP for an id of ours is no reason to reject the peer's; and a DREQ
+		 * about another QP gets no answer. */
+		if (!id || (heard.msg.attr == VB_CM_DREQ ? !is_peers(id, &heard.msg)
+							 : is_ours(id, &heard)))
 			answer_for_nobody(cm, &heard);
 	}
 }

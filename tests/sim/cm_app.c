@@ -340,11 +340,9 @@ static void act_parted_at(struct conn *conn)
 	conn->parted = true;
 	conn->answered_ns = sim.now_ns;
 	conn->act_ns = chance(50) ? soon() : UINT64_MAX;
-	/* A stale one was being ended already; then nobody asks for our answer. */
-	if (conn->id->state == VB_CM_STATE_DREQ_RCVD)
-		require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == 0);
-	else
-		require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == EINVAL);
+	require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == 0);
+}) == 0);
+else require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == EINVAL);
 }
 
 static void act_sidr(struct conn *conn)

@@ -316,6 +316,9 @@ void oracle_event(struct conn *conn, const struct vb_cm_event *event)
 	check_cause(conn, event);
 	conn->phase = step->next;
 	sim.up += !was_up && conn->phase == PHASE_UP;
+	/* A stale one was being ended already: nobody asks for its application's answer. */
+	if (conn->phase == PHASE_PARTED_AT && conn->id->state == VB_CM_STATE_TIMEWAIT)
+		conn->phase = PHASE_ENDED;
 	/* Without timewait there is no end of it. */
 	if (conn->phase == PHASE_ENDED && conn->id->state != VB_CM_STATE_TIMEWAIT)
 		conn->phase = PHASE_OVER;

@@ -230,6 +230,43 @@ static void a_qp_that_has_left_may_connect_again(void **state)
 	end_hears(&net.b, VB_CM_EVENT_REQ);
 }
 
+/* Others use an id for several connections. A late answer is not taken for one to the next. */
+static void who_uses_an_id_again_begins_anew(void **state)
+{
+	struct vb_cm_msg req = req_of(QPN_A);
+	struct vb_cm_msg question = {
+		.attr = VB_CM_SIDR_REQ,
+		.local_comm_id = 7,
+		.sidr_req.service_id = SERVICE,
+	};
+
+	(void)state;
+	req.local_comm_id = 5;
+	net_bring_msg(&req, &net.a, &net.b);
+	says(end_hears(&net.b, VB_CM_EVENT_REQ)->id, VB_CM_REJ);
+	net.mads = 0;
+	req.transaction_id++;
+	net_bring_msg(&req, &net.a, &net.b);
+	says(end_hears(&net.b, VB_CM_EVENT_REQ)->id, VB_CM_REP);
+	net.mads = 0;
+	/* Of one that is still there it is a stale one. */
+	req.transaction_id++;
+	req.req.local_qpn++;
+	net_bring_msg(&req, &net.a, &net.b);
+	net_lose(VB_CM_REJ);
+	end_hears_nothing(&net.b);
+	vb_cm_id_release(net.b.told[0].id, net.now_ns);
+	net_bring_msg(&question, &net.a, &net.b);
+	says(end_hears(&net.b, VB_CM_EVENT_SIDR_REQ)->id, VB_CM_SIDR_REP);
+	net_lose(VB_CM_SIDR_REP);
+	net_bring_msg(&question, &net.a, &net.b);
+	net_lose(VB_CM_SIDR_REP);
+	question.transaction_id++;
+	net_bring_msg(&question, &net.a, &net.b);
+	end_hears(&net.b, VB_CM_EVENT_SIDR_REQ);
+	net_quiet();
+}
+
 /* --- strangers --- */
 
 enum forgery { ADDRESS, TRANSACTION, OUR_ID, THEIR_ID, QPN, FORGERIES };
@@ -402,6 +439,7 @@ int main(void)
 		TEST(a_stale_connection_ends),
 		TEST(a_stranger_makes_nothing_stale),
 		TEST(a_qp_that_has_left_may_connect_again),
+		TEST(who_uses_an_id_again_begins_anew),
 		TEST(forgeries_change_nothing),
 		TEST(a_forged_rep_connects_nobody),
 		TEST(whom_nobody_knows_is_told_so),
