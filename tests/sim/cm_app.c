@@ -341,8 +341,6 @@ static void act_parted_at(struct conn *conn)
 	conn->answered_ns = sim.now_ns;
 	conn->act_ns = chance(50) ? soon() : UINT64_MAX;
 	require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == 0);
-}) == 0);
-else require(say(conn, (struct vb_cm_msg){.attr = VB_CM_DREP}) == EINVAL);
 }
 
 static void act_sidr(struct conn *conn)

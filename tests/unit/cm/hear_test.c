@@ -255,7 +255,8 @@ static void who_uses_an_id_again_begins_anew(void **state)
 	net_bring_msg(&req, &net.a, &net.b);
 	net_lose(VB_CM_REJ);
 	end_hears_nothing(&net.b);
-	vb_cm_id_release(net.b.told[0].id, net.now_ns);
+	vb_cm_id_take(net.b.told[0].id);
+	vb_cm_id_take(net.b.told[1].id);
 	net_bring_msg(&question, &net.a, &net.b);
 	says(end_hears(&net.b, VB_CM_EVENT_SIDR_REQ)->id, VB_CM_SIDR_REP);
 	net_lose(VB_CM_SIDR_REP);
