@@ -11,7 +11,7 @@
 #include "hub/client_ports.h"
 #include "link/robust.h"
 #include "run/device.h"
-#include "run/guid.h"
+#include "run/address/guid.h"
 #include "wire/icrc.h"
 #include "wire/mad_frame.h"
 

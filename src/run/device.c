@@ -25,7 +25,7 @@
 #include "nic/control/nic.h"
 #include "nic/core/slots.h"
 #include "nic/data/qp_error.h"
-#include "run/guid.h"
+#include "run/address/guid.h"
 #include "run/process/cancel.h"
 #include "run/process/eventfd.h"
 #include "run/foreign.h"

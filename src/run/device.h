@@ -26,7 +26,7 @@
 #include "nic/core/nic.h"
 #include "run/process/env.h"
 #include "run/cm.h"
-#include "run/gids.h"
+#include "run/address/gids.h"
 #include "run/links.h"
 #include "run/peers.h"
 #include "run/progress.h"

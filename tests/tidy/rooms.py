@@ -7,7 +7,7 @@ import re
 # "" is what lies in the folder itself.
 ORDER = {
     "nic": ["core", "mem", "queue", "data", "way", "service", "control"],
-    "run": ["process", "memory", ""],
+    "run": ["process", "memory", "address", ""],
 }
 ROOM_FILES, ROOM_LINES = 40, 5000
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "abi/verbs/abi.h"
-#include "run/guid.h"
+#include "run/address/guid.h"
 
 /*
  * Direct-verbs libraries take the pointer for the first part of rdma-core's own, larger structure,

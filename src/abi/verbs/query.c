@@ -7,7 +7,7 @@
 #include "abi/verbs/ops.h"
 #include "base/check.h"
 #include "nic/control/nic.h"
-#include "run/guid.h"
+#include "run/address/guid.h"
 
 #undef ibv_query_port
 

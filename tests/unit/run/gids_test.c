@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "group.h"
-#include "run/gids.h"
-#include "run/guid.h"
+#include "run/address/gids.h"
+#include "run/address/guid.h"
 
 enum { ADDRESSES_MAX = 300 };
 

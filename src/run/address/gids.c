@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "run/gids.h"
+#include "run/address/gids.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "run/guid.h"
+#include "run/address/guid.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
-#include "run/gids.h"
+#include "run/address/gids.h"
 
 enum { MAC_BYTES = 6 };
 
