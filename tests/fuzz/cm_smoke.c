@@ -60,6 +60,10 @@ static void input_mutate(struct smoke_input *input, uint64_t *seed)
 	}
 }
 
-
-struct smoke smoke = { .name = "cm", .seeds = SEEDS, .rounds = 500000, .make = input_seed,
-		       .mutate = input_mutate };
+struct smoke smoke = {
+	.name = "cm",
+	.seeds = SEEDS,
+	.rounds = 1000000,
+	.make = input_seed,
+	.mutate = input_mutate,
+};

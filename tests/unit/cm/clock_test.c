@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "group.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 
 #include "base/prng.h"
@@ -30,14 +26,13 @@ static void release(void *arg, void *memory)
 static const struct vb_cm_host host = {.alloc = alloc, .release = release};
 
 /* Set, moved and stopped at random, they ring in order. */
-static void they_ring_in_order(void **state)
+TEST(they_ring_in_order)
 {
 	static struct vb_cm_clock clock[MANY];
 	struct vb_cm_clocks clocks = {0};
 	uint64_t rng = 3, last_ns = 0;
 	unsigned running = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++) {
 		vb_cm_clock_init(&clock[i]);
 		assert_true(vb_cm_clocks_reserve(&clocks, &host, i + 1));
@@ -63,11 +58,10 @@ static void they_ring_in_order(void **state)
 	vb_cm_clocks_fini(&clocks, &host);
 }
 
-static void there_is_room_or_there_is_not(void **state)
+TEST(there_is_room_or_there_is_not)
 {
 	struct vb_cm_clocks clocks = {0};
 
-	(void)state;
 	poor = true;
 	assert_false(vb_cm_clocks_reserve(&clocks, &host, 1));
 	poor = false;
@@ -80,24 +74,12 @@ static void there_is_room_or_there_is_not(void **state)
 }
 
 /* As Linux takes them: 20 is 4.1 s, 16 is 256 ms, and what is less than 8 is one. */
-static void times_are_those_of_linux(void **state)
+TEST(times_are_those_of_linux)
 {
-	(void)state;
 	assert_int_equal(vb_cm_time_ns(0), 1000000);
 	assert_int_equal(vb_cm_time_ns(8), 1000000);
 	assert_int_equal(vb_cm_time_ns(16), 256000000);
 	assert_int_equal(vb_cm_time_ns(20), 4096000000);
 	assert_int_equal(vb_cm_time_ns(24), 65536000000);
 	assert_int_equal(vb_cm_time_ns(31), 65536000000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(they_ring_in_order),
-		cmocka_unit_test(there_is_room_or_there_is_not),
-		cmocka_unit_test(times_are_those_of_linux),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,6 @@
  * B listens for SERVICE. What A and B hear of is kept in the order in which it came.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +17,7 @@
 #include "cm/nobody.h"
 #include "cm/record.h"
 #include "cm/say.h"
+#include "group.h"
 
 #define MS 1000000ull
 #define SERVICE 0x01061234ull
@@ -148,7 +143,6 @@ static inline void end_open(struct end *end, uint16_t slot, uint8_t last)
 
 static inline int net_open(void **state)
 {
-	(void)state;
 	memset(&net, 0, sizeof(net));
 	net.now_ns = 1000 * MS;
 	net.qpn = QPN_A;
@@ -161,7 +155,6 @@ static inline int net_open(void **state)
 
 static inline int net_close(void **state)
 {
-	(void)state;
 	vb_cm_fini(&net.a.cm);
 	vb_cm_fini(&net.b.cm);
 	assert_int_equal(net.a.blocks, 0);
@@ -358,6 +351,6 @@ static inline void is_in(const struct vb_cm_id *id, enum vb_cm_state state)
 	assert_string_equal(vb_cm_state_name(id->state), vb_cm_state_name(state));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, net_open, net_close)
+#define BETWEEN_TWO(name) TEST_BETWEEN(name, net_open, net_close)
 
 #endif

@@ -4,12 +4,11 @@
 enum { MANY = 10000 };
 
 /* As many as a server of many clients has, all at once; and they go. */
-static void ten_thousand_connect(void **state)
+BETWEEN_TWO(ten_thousand_connect)
 {
 	static struct pair pair[MANY];
 	const struct vb_cm_ask ask = net_way();
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++) {
 		const struct vb_cm_msg msg = req_of(i + 1), rep = {
 								    .attr = VB_CM_REP,
@@ -49,11 +48,10 @@ static void ten_thousand_connect(void **state)
 }
 
 /* All clocks run at once, and each rings when it is due. */
-static void all_clocks_ring(void **state)
+BETWEEN_TWO(all_clocks_ring)
 {
 	enum { COUNT = 50 };
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT; i++) {
 		a_asks(i % 2 == 0);
 		net.now_ns += MS;
@@ -69,40 +67,26 @@ static void all_clocks_ring(void **state)
 		is_in(end_hears(&net.a, VB_CM_EVENT_REQ_OVERDUE)->id, VB_CM_STATE_IDLE);
 }
 
-static void what_is_drawn_is_not_foreseen(void **state)
+BETWEEN_TWO(what_is_drawn_is_not_foreseen)
 {
 	uint64_t first = vb_cm_draw(&net.a.cm);
 
-	(void)state;
 	assert_true(first != vb_cm_draw(&net.a.cm));
 	assert_true(first != vb_cm_draw(&net.b.cm));
 }
 
-static void nothing_waits_where_nothing_is(void **state)
+BETWEEN_TWO(nothing_waits_where_nothing_is)
 {
-	(void)state;
 	assert_true(vb_cm_deadline_ns(&net.a.cm) == VB_CM_NEVER);
 	vb_cm_turn(&net.a.cm, net.now_ns);
 	net_quiet();
 }
 
 /* Whoever takes all down has nothing left, whatever was going on. */
-static void it_ends_in_the_midst(void **state)
+BETWEEN_TWO(it_ends_in_the_midst)
 {
-	(void)state;
 	pair_connected(false);
 	vb_cm_id_release(pair_connected(true).a, net.now_ns);
 	a_asks(false);
 	net.mads = 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(ten_thousand_connect),	     TEST(all_clocks_ring),
-		TEST(what_is_drawn_is_not_foreseen), TEST(nothing_waits_where_nothing_is),
-		TEST(it_ends_in_the_midst),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

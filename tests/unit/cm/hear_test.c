@@ -5,12 +5,11 @@
 
 /* --- repeated messages --- */
 
-static void a_repeated_req_is_no_second_one(void **state)
+BETWEEN_TWO(a_repeated_req_is_no_second_one)
 {
 	struct vb_cm_id *a = a_asks(false), *b;
 	struct mad req = net_pass(VB_CM_REQ);
 
-	(void)state;
 	b = end_hears(&net.b, VB_CM_EVENT_REQ)->id;
 	/* The peer waits, so it is told to be patient: 65 s, as Linux says it. */
 	net_bring(&req);
@@ -28,11 +27,10 @@ static void a_repeated_req_is_no_second_one(void **state)
 	assert_int_equal(net.b.cm.stats.duplicate, 3);
 }
 
-static void a_repeated_req_is_rejected_again(void **state)
+BETWEEN_TWO(a_repeated_req_is_rejected_again)
 {
 	struct mad req;
 
-	(void)state;
 	a_asks(false);
 	req = net_pass(VB_CM_REQ);
 	says(net.b.told[0].id, VB_CM_REJ);
@@ -47,12 +45,11 @@ static void a_repeated_req_is_rejected_again(void **state)
 	assert_int_equal(net.b.events, 1);
 }
 
-static void a_repeated_rep_gets_its_rtu_again(void **state)
+BETWEEN_TWO(a_repeated_rep_gets_its_rtu_again)
 {
 	struct pair pair = pair_asked(false);
 	struct mad rep, rtu, again;
 
-	(void)state;
 	says(pair.b, VB_CM_REP);
 	rep = net_pass(VB_CM_REP);
 	end_hears(&net.a, VB_CM_EVENT_REP);
@@ -70,12 +67,11 @@ static void a_repeated_rep_gets_its_rtu_again(void **state)
 	end_hears_nothing(&net.b);
 }
 
-static void a_repeated_dreq_is_answered_always(void **state)
+BETWEEN_TWO(a_repeated_dreq_is_answered_always)
 {
 	struct pair pair = pair_connected(false);
 	struct mad dreq;
 
-	(void)state;
 	says(pair.a, VB_CM_DREQ);
 	dreq = net_pass(VB_CM_DREQ);
 	end_hears(&net.b, VB_CM_EVENT_DREQ);
@@ -97,14 +93,13 @@ static void a_repeated_dreq_is_answered_always(void **state)
 }
 
 /* A second LAP comes with the first one's number plus one, so the first one is late. */
-static void a_late_lap_is_none(void **state)
+BETWEEN_TWO(a_late_lap_is_none)
 {
 	struct pair pair = pair_connected(false);
 	const struct vb_cm_msg lap = {.attr = VB_CM_LAP};
 	const struct vb_path alternate = {.dst[15] = 9};
 	struct mad first, second;
 
-	(void)state;
 	vb_cm_say(pair.a, net.now_ns, &lap, &alternate);
 	first = net_pass(VB_CM_LAP);
 	says(pair.b, VB_CM_APR);
@@ -129,12 +124,11 @@ static void a_late_lap_is_none(void **state)
 
 /* --- both at once --- */
 
-static void both_may_disconnect(void **state)
+BETWEEN_TWO(both_may_disconnect)
 {
 	struct pair pair = pair_connected(false);
 	struct mad one, other;
 
-	(void)state;
 	says(pair.a, VB_CM_DREQ);
 	says(pair.b, VB_CM_DREQ);
 	one = net_take();
@@ -150,12 +144,11 @@ static void both_may_disconnect(void **state)
 	is_in(pair.b, VB_CM_STATE_TIMEWAIT);
 }
 
-static void a_dreq_may_overtake_the_rtu(void **state)
+BETWEEN_TWO(a_dreq_may_overtake_the_rtu)
 {
 	struct pair pair = pair_answered(false);
 	struct mad rtu;
 
-	(void)state;
 	says(pair.a, VB_CM_RTU);
 	rtu = net_lose(VB_CM_RTU);
 	says(pair.a, VB_CM_DREQ);
@@ -169,12 +162,11 @@ static void a_dreq_may_overtake_the_rtu(void **state)
 /* --- stale connections --- */
 
 /* The peer has begun anew: the same QP, and it knows nothing of the old connection. */
-static void a_stale_connection_ends(void **state)
+BETWEEN_TWO(a_stale_connection_ends)
 {
 	struct pair pair = pair_connected(false);
 	struct vb_cm_id *again;
 
-	(void)state;
 	vb_cm_id_forget(pair.a);
 	net.qpn = QPN_A;
 	again = a_asks(false);
@@ -199,13 +191,12 @@ static void a_stale_connection_ends(void **state)
 	assert_int_equal(net.b.cm.stats.stale, 1);
 }
 
-static void a_stranger_makes_nothing_stale(void **state)
+BETWEEN_TWO(a_stranger_makes_nothing_stale)
 {
 	struct pair pair = pair_connected(false);
 	struct end stranger = {.gid[15] = 99};
 	struct vb_cm_msg req = req_of(QPN_A);
 
-	(void)state;
 	req.req.local_ca_guid = net.a.cm.settings.guid;
 	req.local_comm_id = pair.a->local.id;
 	net_bring_msg(&req, &stranger, &net.b);
@@ -214,11 +205,10 @@ static void a_stranger_makes_nothing_stale(void **state)
 	end_hears(&net.b, VB_CM_EVENT_REQ); /* it may connect as anybody */
 }
 
-static void a_qp_that_has_left_may_connect_again(void **state)
+BETWEEN_TWO(a_qp_that_has_left_may_connect_again)
 {
 	struct pair pair = pair_connected(false);
 
-	(void)state;
 	vb_cm_id_release(pair.a, net.now_ns);
 	net_pass(VB_CM_DREQ);
 	end_hears(&net.b, VB_CM_EVENT_DREQ);
@@ -231,7 +221,7 @@ static void a_qp_that_has_left_may_connect_again(void **state)
 }
 
 /* Others use an id for several connections. A late answer is not taken for one to the next. */
-static void who_uses_an_id_again_begins_anew(void **state)
+BETWEEN_TWO(who_uses_an_id_again_begins_anew)
 {
 	struct vb_cm_msg req = req_of(QPN_A);
 	struct vb_cm_msg question = {
@@ -240,7 +230,6 @@ static void who_uses_an_id_again_begins_anew(void **state)
 		.sidr_req.service_id = SERVICE,
 	};
 
-	(void)state;
 	req.local_comm_id = 5;
 	net_bring_msg(&req, &net.a, &net.b);
 	says(end_hears(&net.b, VB_CM_EVENT_REQ)->id, VB_CM_REJ);
@@ -292,7 +281,7 @@ static void forge(const struct pair *pair, enum vb_cm_attr attr, enum forgery wh
 	net_bring_msg(&msg, what == ADDRESS ? &stranger : &net.a, &net.b);
 }
 
-static void forgeries_change_nothing(void **state)
+BETWEEN_TWO(forgeries_change_nothing)
 {
 	static const enum vb_cm_attr attrs[] = {
 		VB_CM_MRA, VB_CM_REJ, VB_CM_RTU, VB_CM_DREQ, VB_CM_DREP, VB_CM_LAP, VB_CM_APR,
@@ -300,7 +289,6 @@ static void forgeries_change_nothing(void **state)
 	struct pair answered = pair_answered(false), connected = pair_connected(false);
 	const struct pair *pairs[] = {&answered, &connected};
 
-	(void)state;
 	for (unsigned k = 0; k < 2 * VB_ARRAY_LEN(attrs) * FORGERIES; k++) {
 		const struct pair *pair = pairs[k % 2];
 		enum vb_cm_attr attr = attrs[k / 2 % VB_ARRAY_LEN(attrs)];
@@ -318,7 +306,7 @@ static void forgeries_change_nothing(void **state)
 	end_hears_nothing(&net.b);
 }
 
-static void a_forged_rep_connects_nobody(void **state)
+BETWEEN_TWO(a_forged_rep_connects_nobody)
 {
 	struct vb_cm_id *a = a_asks(false);
 	struct end stranger = {.gid[15] = 99};
@@ -330,7 +318,6 @@ static void a_forged_rep_connects_nobody(void **state)
 		.rep.local_qpn = 6,
 	};
 
-	(void)state;
 	net_bring_msg(&rep, &stranger, &net.a);
 	rep.transaction_id++;
 	net_bring_msg(&rep, &net.b, &net.a);
@@ -340,11 +327,10 @@ static void a_forged_rep_connects_nobody(void **state)
 	net_quiet();
 }
 
-static void whom_nobody_knows_is_told_so(void **state)
+BETWEEN_TWO(whom_nobody_knows_is_told_so)
 {
 	struct pair pair = pair_asked(false);
 
-	(void)state;
 	vb_cm_id_forget(pair.a);
 	says(pair.b, VB_CM_REP);
 	net_pass(VB_CM_REP);
@@ -354,12 +340,11 @@ static void whom_nobody_knows_is_told_so(void **state)
 	is_in(pair.b, VB_CM_STATE_IDLE);
 }
 
-static void nonsense_is_counted(void **state)
+BETWEEN_TWO(nonsense_is_counted)
 {
 	const struct vb_path path = {0};
 	uint8_t mad[VB_MAD_BYTES];
 
-	(void)state;
 	memset(mad, 0x5a, sizeof(mad));
 	vb_cm_hear(&net.a.cm, net.now_ns, &path, mad);
 	assert_int_equal(net.a.cm.stats.heard, 1);
@@ -369,11 +354,10 @@ static void nonsense_is_counted(void **state)
 /* --- giving up --- */
 
 /* Who gives up before we have answered has heard no id of ours (IBTA 12.6.7.2). */
-static void who_gives_up_is_found_by_its_guid(void **state)
+BETWEEN_TWO(who_gives_up_is_found_by_its_guid)
 {
 	struct pair pair = pair_asked(false);
 
-	(void)state;
 	vb_cm_id_release(pair.a, net.now_ns);
 	net_pass(VB_CM_REJ);
 	assert_int_equal(end_hears(&net.b, VB_CM_EVENT_REJ)->msg.rej.reason, VB_CM_REJ_TIMEOUT);
@@ -394,13 +378,12 @@ static unsigned fit_by_address(void *arg, const struct vb_cm_id *listener,
 	return *wanted == path->dst[15] ? 2 : 0;
 }
 
-static void the_best_listener_gets_it(void **state)
+BETWEEN_TWO(the_best_listener_gets_it)
 {
 	uint8_t here = 2, elsewhere = 3;
 	struct vb_cm_id *best = vb_cm_id_make(&net.b.cm, &here);
 	struct vb_cm_id *other = vb_cm_id_make(&net.b.cm, &elsewhere);
 
-	(void)state;
 	net.b.cm.host.fit = fit_by_address;
 	vb_cm_id_listen(best, SERVICE, 1);
 	vb_cm_id_listen(other, SERVICE, 1);
@@ -416,39 +399,12 @@ static void the_best_listener_gets_it(void **state)
 	assert_int_equal(net.b.cm.stats.no_listener, 1);
 }
 
-static void nobody_listens(void **state)
+BETWEEN_TWO(nobody_listens)
 {
-	(void)state;
 	vb_cm_id_release(net.listener, net.now_ns);
 	a_asks(false);
 	net_pass(VB_CM_REQ);
 	net_pass(VB_CM_REJ);
 	assert_int_equal(end_hears(&net.a, VB_CM_EVENT_REJ)->msg.rej.reason,
 			 VB_CM_REJ_INVALID_SERVICE_ID);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_repeated_req_is_no_second_one),
-		TEST(a_repeated_req_is_rejected_again),
-		TEST(a_repeated_rep_gets_its_rtu_again),
-		TEST(a_repeated_dreq_is_answered_always),
-		TEST(a_late_lap_is_none),
-		TEST(both_may_disconnect),
-		TEST(a_dreq_may_overtake_the_rtu),
-		TEST(a_stale_connection_ends),
-		TEST(a_stranger_makes_nothing_stale),
-		TEST(a_qp_that_has_left_may_connect_again),
-		TEST(who_uses_an_id_again_begins_anew),
-		TEST(forgeries_change_nothing),
-		TEST(a_forged_rep_connects_nobody),
-		TEST(whom_nobody_knows_is_told_so),
-		TEST(nonsense_is_counted),
-		TEST(who_gives_up_is_found_by_its_guid),
-		TEST(the_best_listener_gets_it),
-		TEST(nobody_listens),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

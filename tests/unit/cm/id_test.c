@@ -14,11 +14,10 @@ static void stranger_asks(unsigned number)
 	net_bring_msg(&req, &stranger, &net.b);
 }
 
-static void ids_are_random_but_for_the_slot(void **state)
+BETWEEN_TWO(ids_are_random_but_for_the_slot)
 {
 	uint32_t low = 0, high = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
 		struct vb_cm_id *id = vb_cm_id_make(&net.a.cm, NULL);
 
@@ -31,14 +30,13 @@ static void ids_are_random_but_for_the_slot(void **state)
 	assert_in_range(high, 400, 600);
 }
 
-static void a_new_attempt_has_a_new_id(void **state)
+BETWEEN_TWO(a_new_attempt_has_a_new_id)
 {
 	struct pair pair = pair_asked(false);
 	uint32_t first = pair.a->local.id;
 	const struct vb_cm_msg req = req_of(QPN_A);
 	const struct vb_cm_ask ask = net_way();
 
-	(void)state;
 	says(pair.b, VB_CM_REJ);
 	net_pass(VB_CM_REJ);
 	is_in(pair.a, VB_CM_STATE_IDLE);
@@ -49,11 +47,10 @@ static void a_new_attempt_has_a_new_id(void **state)
 	assert_int_equal(net.b.events, 2);
 }
 
-static void listening_is_for_who_is_idle(void **state)
+BETWEEN_TWO(listening_is_for_who_is_idle)
 {
 	struct vb_cm_id *id = vb_cm_id_make(&net.a.cm, NULL);
 
-	(void)state;
 	assert_int_equal(vb_cm_id_listen(id, SERVICE, 0), EINVAL);
 	assert_int_equal(vb_cm_id_listen(id, SERVICE, 1), 0);
 	assert_int_equal(vb_cm_id_listen(id, SERVICE, 1), EINVAL);
@@ -62,9 +59,8 @@ static void listening_is_for_who_is_idle(void **state)
 }
 
 /* More than the backlog are not answered; who was taken, or let go of, makes room. */
-static void a_full_backlog_is_silent(void **state)
+BETWEEN_TWO(a_full_backlog_is_silent)
 {
-	(void)state;
 	for (unsigned i = 0; i < 100; i++)
 		stranger_asks(i);
 	net_quiet();
@@ -83,9 +79,8 @@ static void a_full_backlog_is_silent(void **state)
 }
 
 /* A REQ that is taken back makes no room: its id is still there. */
-static void taking_back_makes_no_room(void **state)
+BETWEEN_TWO(taking_back_makes_no_room)
 {
-	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
 		struct vb_cm_id *id = a_asks(false);
 
@@ -96,9 +91,8 @@ static void taking_back_makes_no_room(void **state)
 	assert_int_equal(net.b.cm.ids_count, 3);
 }
 
-static void without_memory_there_is_silence(void **state)
+BETWEEN_TWO(without_memory_there_is_silence)
 {
-	(void)state;
 	net.b.poor = true;
 	assert_null(vb_cm_id_make(&net.b.cm, NULL));
 	stranger_asks(1);
@@ -110,11 +104,10 @@ static void without_memory_there_is_silence(void **state)
 }
 
 /* Who lets go says why, as Linux does. */
-static void letting_go_says_goodbye(void **state)
+BETWEEN_TWO(letting_go_says_goodbye)
 {
 	struct pair pair;
 
-	(void)state;
 	vb_cm_id_release(vb_cm_id_make(&net.a.cm, NULL), net.now_ns);
 	net_quiet();
 	pair = pair_asked(false);
@@ -137,11 +130,10 @@ static void letting_go_says_goodbye(void **state)
 	assert_int_equal(net.a.cm.lingering_count, 2);
 }
 
-static void who_was_let_go_of_lingers_and_goes(void **state)
+BETWEEN_TWO(who_was_let_go_of_lingers_and_goes)
 {
 	struct pair pair = pair_connected(false);
 
-	(void)state;
 	vb_cm_id_release(pair.a, net.now_ns);
 	net_lose(VB_CM_DREQ);
 	assert_int_equal(net_wait(&net.a), 8);
@@ -156,9 +148,8 @@ static void who_was_let_go_of_lingers_and_goes(void **state)
 	end_hears_nothing(&net.a);
 }
 
-static void not_too_many_linger(void **state)
+BETWEEN_TWO(not_too_many_linger)
 {
-	(void)state;
 	net.b.quick = true;
 	for (unsigned i = 0; i < VB_CM_LINGERING_MAX + 100; i++) {
 		net.b.events = net.mads = 0;
@@ -173,9 +164,8 @@ static void not_too_many_linger(void **state)
 }
 
 /* It may be let go of while its user hears of it. */
-static void a_req_may_be_rejected_at_once(void **state)
+BETWEEN_TWO(a_req_may_be_rejected_at_once)
 {
-	(void)state;
 	net.b.quick = true;
 	a_asks(false);
 	net_pass(VB_CM_REQ);
@@ -185,11 +175,10 @@ static void a_req_may_be_rejected_at_once(void **state)
 }
 
 /* As if it had never come: the peer asks again. */
-static void forgetting_is_silent(void **state)
+BETWEEN_TWO(forgetting_is_silent)
 {
 	struct pair pair = pair_asked(true);
 
-	(void)state;
 	vb_cm_id_forget(pair.b);
 	net_quiet();
 	net_wait(&net.a);
@@ -197,11 +186,10 @@ static void forgetting_is_silent(void **state)
 	end_hears(&net.b, VB_CM_EVENT_REQ);
 }
 
-static void children_outlive_their_listener(void **state)
+BETWEEN_TWO(children_outlive_their_listener)
 {
 	struct pair pair = {.a = a_asks(false)};
 
-	(void)state;
 	net_pass(VB_CM_REQ);
 	pair.b = end_hears(&net.b, VB_CM_EVENT_REQ)->id;
 	vb_cm_id_release(net.listener, net.now_ns);
@@ -209,24 +197,4 @@ static void children_outlive_their_listener(void **state)
 	net_pass(VB_CM_REP);
 	end_hears(&net.a, VB_CM_EVENT_REP);
 	vb_cm_id_take(pair.b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(ids_are_random_but_for_the_slot),
-		TEST(a_new_attempt_has_a_new_id),
-		TEST(listening_is_for_who_is_idle),
-		TEST(a_full_backlog_is_silent),
-		TEST(taking_back_makes_no_room),
-		TEST(without_memory_there_is_silence),
-		TEST(letting_go_says_goodbye),
-		TEST(who_was_let_go_of_lingers_and_goes),
-		TEST(not_too_many_linger),
-		TEST(a_req_may_be_rejected_at_once),
-		TEST(forgetting_is_silent),
-		TEST(children_outlive_their_listener),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "group.h"
 
-#include <cmocka.h>
 #include <string.h>
 
 #include "cm/known.h"
@@ -12,7 +8,7 @@
 static const uint64_t secret[2] = {3, 4};
 
 /* The mark is in a half-word that is reserved: whoever reads the message does not see it. */
-static void a_mark_changes_no_message(void **state)
+TEST(a_mark_changes_no_message)
 {
 	const struct vb_cm_msg msg = {
 		.attr = VB_CM_RTU,
@@ -23,7 +19,6 @@ static void a_mark_changes_no_message(void **state)
 	struct vb_cm_msg parsed;
 	uint8_t plain[VB_MAD_BYTES], marked[VB_MAD_BYTES];
 
-	(void)state;
 	vb_cm_emit(&msg, plain);
 	memcpy(marked, plain, sizeof(marked));
 	vb_cm_mark(marked);
@@ -36,12 +31,11 @@ static void a_mark_changes_no_message(void **state)
 	assert_int_equal(parsed.remote_comm_id, 3);
 }
 
-static void addresses_are_known_and_forgotten(void **state)
+TEST(addresses_are_known_and_forgotten)
 {
 	static struct vb_cm_known known;
 	const uint8_t one[VB_GID_BYTES] = {1}, two[VB_GID_BYTES] = {2};
 
-	(void)state;
 	assert_false(vb_cm_known_has(&known, secret, one));
 	vb_cm_known_note(&known, secret, one, true);
 	assert_true(vb_cm_known_has(&known, secret, one));
@@ -52,13 +46,12 @@ static void addresses_are_known_and_forgotten(void **state)
 	assert_false(vb_cm_known_has(&known, secret, one));
 }
 
-static void a_hello_is_none_of_the_mras(void **state)
+TEST(a_hello_is_none_of_the_mras)
 {
 	struct vb_cm_msg hello, answer;
 	const struct vb_cm_msg mra = {.attr = VB_CM_MRA, .mra.message_mraed = VB_CM_MESSAGE_OTHER};
 	uint8_t mad[VB_MAD_BYTES];
 
-	(void)state;
 	vb_cm_hello(&hello, 0x1234, 99);
 	vb_cm_hello_answer(&answer, &hello);
 	assert_true(vb_cm_is_hello(&hello));
@@ -68,15 +61,4 @@ static void a_hello_is_none_of_the_mras(void **state)
 	assert_int_equal(answer.remote_comm_id, 0x1234);
 	assert_int_equal(answer.transaction_id, 99);
 	vb_cm_emit(&answer, mad);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mark_changes_no_message),
-		cmocka_unit_test(addresses_are_known_and_forgotten),
-		cmocka_unit_test(a_hello_is_none_of_the_mras),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "group.h"
 
-#include <cmocka.h>
 #include <string.h>
 
 #include "cm/known.h"
@@ -38,18 +34,17 @@ static bool answers(struct vb_cm_msg *answer, const struct vb_cm_msg *msg, bool 
 	return true;
 }
 
-static void a_dreq_gets_its_drep(void **state)
+TEST(a_dreq_gets_its_drep)
 {
 	const struct vb_cm_msg msg = message(VB_CM_DREQ);
 	struct vb_cm_msg answer;
 
-	(void)state;
 	assert_true(answers(&answer, &msg, false));
 	assert_int_equal(answer.attr, VB_CM_DREP);
 	assert_int_equal(answer.local_comm_id, msg.remote_comm_id);
 }
 
-static void who_connects_is_rejected(void **state)
+TEST(who_connects_is_rejected)
 {
 	static const struct {
 		enum vb_cm_attr attr;
@@ -62,7 +57,6 @@ static void who_connects_is_rejected(void **state)
 	};
 	struct vb_cm_msg answer;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		const struct vb_cm_msg msg = message(row[i].attr);
 
@@ -73,11 +67,10 @@ static void who_connects_is_rejected(void **state)
 	}
 }
 
-static void a_service_is_not_there(void **state)
+TEST(a_service_is_not_there)
 {
 	struct vb_cm_msg msg = message(VB_CM_SIDR_REQ), answer;
 
-	(void)state;
 	msg.sidr_req.service_id = 0x0111000000001234;
 	assert_true(answers(&answer, &msg, false));
 	assert_int_equal(answer.attr, VB_CM_SIDR_REP);
@@ -86,7 +79,7 @@ static void a_service_is_not_there(void **state)
 }
 
 /* An answer to an answer would never end. */
-static void answers_are_not_answered(void **state)
+TEST(answers_are_not_answered)
 {
 	static const enum vb_cm_attr attrs[] = {
 		VB_CM_REJ, VB_CM_DREP, VB_CM_SIDR_REP, VB_CM_LAP, VB_CM_APR, VB_CM_MRA,
@@ -94,7 +87,6 @@ static void answers_are_not_answered(void **state)
 	uint8_t zeros[VB_MAD_BYTES] = {0}, out[VB_MAD_BYTES];
 	struct vb_cm_msg answer;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++) {
 		const struct vb_cm_msg msg = message(attrs[i]);
 
@@ -103,11 +95,10 @@ static void answers_are_not_answered(void **state)
 	assert_false(vb_cm_nobody_answers_mad(out, zeros));
 }
 
-static void a_hello_is_answered_if_it_is_marked(void **state)
+TEST(a_hello_is_answered_if_it_is_marked)
 {
 	struct vb_cm_msg hello, answer, again;
 
-	(void)state;
 	vb_cm_hello(&hello, 0x01000001, 5);
 	assert_false(answers(&answer, &hello, false));
 	assert_true(answers(&answer, &hello, true));
@@ -115,7 +106,7 @@ static void a_hello_is_answered_if_it_is_marked(void **state)
 	assert_false(answers(&again, &answer, true));
 }
 
-static void the_way_back_leads_back(void **state)
+TEST(the_way_back_leads_back)
 {
 	const struct vb_path path = {
 		.src = {1},
@@ -128,7 +119,6 @@ static void the_way_back_leads_back(void **state)
 	};
 	struct vb_path back;
 
-	(void)state;
 	vb_cm_nobody_path_back(&back, &path);
 	assert_memory_equal(back.src, path.dst, VB_GID_BYTES);
 	assert_memory_equal(back.dst, path.src, VB_GID_BYTES);
@@ -145,12 +135,11 @@ static struct vb_cm_target target_of(const struct vb_cm_msg *msg)
 	return vb_cm_nobody_target(mad);
 }
 
-static void it_knows_whose_a_message_is(void **state)
+TEST(it_knows_whose_a_message_is)
 {
 	struct vb_cm_msg msg = message(VB_CM_REP);
 	uint8_t guid[8] = {1}, zeros[VB_MAD_BYTES] = {0};
 
-	(void)state;
 	msg.remote_comm_id = 37u << 22 | 5;
 	assert_int_equal(target_of(&msg).whose, VB_CM_WHOSE_SLOT);
 	assert_int_equal(target_of(&msg).slot, 37);
@@ -172,19 +161,4 @@ static void it_knows_whose_a_message_is(void **state)
 	msg.rej.reason = VB_CM_REJ_CONSUMER_DEFINED;
 	assert_int_equal(target_of(&msg).whose, VB_CM_WHOSE_NOBODY);
 	assert_int_equal(vb_cm_nobody_target(zeros).whose, VB_CM_WHOSE_NOBODY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_dreq_gets_its_drep),
-		cmocka_unit_test(who_connects_is_rejected),
-		cmocka_unit_test(a_service_is_not_there),
-		cmocka_unit_test(answers_are_not_answered),
-		cmocka_unit_test(a_hello_is_answered_if_it_is_marked),
-		cmocka_unit_test(the_way_back_leads_back),
-		cmocka_unit_test(it_knows_whose_a_message_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,24 +17,22 @@ static bool bury(const struct vb_cm_id *id, struct vb_cm_msg *msg)
 	return true;
 }
 
-static void who_has_asked_gives_up(void **state)
+BETWEEN_TWO(who_has_asked_gives_up)
 {
 	struct pair pair = pair_asked(false);
 	struct vb_cm_msg msg;
 
-	(void)state;
 	assert_true(bury(pair.a, &msg));
 	assert_int_equal(msg.attr, VB_CM_REJ);
 	assert_int_equal(msg.rej.reason, VB_CM_REJ_TIMEOUT);
 	assert_int_equal(end_hears(&net.b, VB_CM_EVENT_REJ)->msg.rej.reason, VB_CM_REJ_TIMEOUT);
 }
 
-static void who_was_asked_rejects(void **state)
+BETWEEN_TWO(who_was_asked_rejects)
 {
 	struct pair pair = pair_asked(false);
 	struct vb_cm_msg msg;
 
-	(void)state;
 	assert_true(bury(pair.b, &msg));
 	assert_int_equal(msg.attr, VB_CM_REJ);
 	assert_int_equal(msg.rej.reason, VB_CM_REJ_CONSUMER_DEFINED);
@@ -42,35 +40,32 @@ static void who_was_asked_rejects(void **state)
 	end_hears(&net.a, VB_CM_EVENT_REJ);
 }
 
-static void who_has_accepted_takes_it_back(void **state)
+BETWEEN_TWO(who_has_accepted_takes_it_back)
 {
 	struct pair pair = pair_answered(false);
 	struct vb_cm_msg msg;
 
-	(void)state;
 	assert_true(bury(pair.b, &msg));
 	assert_int_equal(msg.rej.reason, VB_CM_REJ_CONSUMER_DEFINED);
 	assert_int_equal(msg.rej.message_rejected, VB_CM_MESSAGE_OTHER);
 	end_hears(&net.a, VB_CM_EVENT_REJ);
 }
 
-static void who_was_accepted_rejects(void **state)
+BETWEEN_TWO(who_was_accepted_rejects)
 {
 	struct pair pair = pair_answered(false);
 	struct vb_cm_msg msg;
 
-	(void)state;
 	assert_true(bury(pair.a, &msg));
 	assert_int_equal(msg.rej.message_rejected, VB_CM_MESSAGE_REP);
 	end_hears(&net.b, VB_CM_EVENT_REJ);
 }
 
-static void who_is_connected_disconnects(void **state)
+BETWEEN_TWO(who_is_connected_disconnects)
 {
 	struct pair pair = pair_connected(false);
 	struct vb_cm_msg msg;
 
-	(void)state;
 	assert_true(bury(pair.a, &msg));
 	assert_int_equal(msg.attr, VB_CM_DREQ);
 	end_hears(&net.b, VB_CM_EVENT_DREQ);
@@ -78,12 +73,11 @@ static void who_is_connected_disconnects(void **state)
 	assert_int_equal(msg.attr, VB_CM_DREP);
 }
 
-static void who_was_disconnected_answers(void **state)
+BETWEEN_TWO(who_was_disconnected_answers)
 {
 	struct pair pair = pair_connected(false);
 	struct vb_cm_msg msg;
 
-	(void)state;
 	says(pair.a, VB_CM_DREQ);
 	net_pass(VB_CM_DREQ);
 	assert_true(bury(pair.b, &msg));
@@ -91,7 +85,7 @@ static void who_was_disconnected_answers(void **state)
 	end_hears(&net.a, VB_CM_EVENT_DREP);
 }
 
-static void who_was_asked_for_a_service_refuses(void **state)
+BETWEEN_TWO(who_was_asked_for_a_service_refuses)
 {
 	struct vb_cm_id *a = vb_cm_id_make(&net.a.cm, NULL);
 	const struct vb_cm_msg question = {
@@ -101,7 +95,6 @@ static void who_was_asked_for_a_service_refuses(void **state)
 	const struct vb_cm_ask ask = net_way();
 	struct vb_cm_msg msg;
 
-	(void)state;
 	vb_cm_say_ask(a, net.now_ns, &question, &ask);
 	net_pass(VB_CM_SIDR_REQ);
 	assert_false(bury(a, &msg)); /* an answer that nobody waits for harms nobody */
@@ -112,14 +105,13 @@ static void who_was_asked_for_a_service_refuses(void **state)
 }
 
 /* Idle, listening, in timewait: nobody waits. */
-static void there_may_be_nothing_to_say(void **state)
+BETWEEN_TWO(there_may_be_nothing_to_say)
 {
 	struct pair pair = pair_connected(false);
 	struct vb_cm_record record = {0};
 	struct vb_path path;
 	uint8_t mad[VB_MAD_BYTES];
 
-	(void)state;
 	assert_null(net.listener->record);
 	assert_null(vb_cm_id_make(&net.a.cm, NULL)->record);
 	assert_non_null(pair.a->record);
@@ -133,14 +125,13 @@ static void there_may_be_nothing_to_say(void **state)
 }
 
 /* The memory is the dead process's: it may say anything. */
-static void a_wild_record_does_no_harm(void **state)
+BETWEEN_TWO(a_wild_record_does_no_harm)
 {
 	struct vb_cm_record record;
 	struct vb_path path;
 	uint8_t mad[VB_MAD_BYTES];
 	struct vb_cm_msg msg;
 
-	(void)state;
 	memset(&record, 0xff, sizeof(record));
 	assert_false(vb_cm_record_close(&record, &path, mad));
 	for (unsigned i = 0; i < VB_CM_STATES; i++) {
@@ -151,32 +142,13 @@ static void a_wild_record_does_no_harm(void **state)
 }
 
 /* Where there is no room for a record, there is none, and all else goes on. */
-static void there_may_be_no_room(void **state)
+BETWEEN_TWO(there_may_be_no_room)
 {
 	struct pair pair;
 
-	(void)state;
 	net.a.lent = RECORDS_MAX;
 	pair = pair_connected(false);
 	assert_null(pair.a->record);
 	vb_cm_id_release(pair.a, net.now_ns);
 	net_pass(VB_CM_DREQ);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(who_has_asked_gives_up),
-		TEST(who_was_asked_rejects),
-		TEST(who_has_accepted_takes_it_back),
-		TEST(who_was_accepted_rejects),
-		TEST(who_is_connected_disconnects),
-		TEST(who_was_disconnected_answers),
-		TEST(who_was_asked_for_a_service_refuses),
-		TEST(there_may_be_nothing_to_say),
-		TEST(a_wild_record_does_no_harm),
-		TEST(there_may_be_no_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

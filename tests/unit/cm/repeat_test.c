@@ -2,11 +2,10 @@
 #include "cm_fixture.h"
 
 /* Others are asked again when their timers say so, and as often; then it is over, and they hear. */
-static void others_are_asked_by_their_timers(void **state)
+BETWEEN_TWO(others_are_asked_by_their_timers)
 {
 	struct vb_cm_id *a;
 
-	(void)state;
 	net.unmarked = true;
 	a = a_asks(false);
 	a->peer = VB_CM_PEER_OTHER;
@@ -24,11 +23,10 @@ static void others_are_asked_by_their_timers(void **state)
 }
 
 /* One of ours is asked after 8 ms, and less and less often; for as long as others. */
-static void ours_is_asked_within_milliseconds(void **state)
+BETWEEN_TWO(ours_is_asked_within_milliseconds)
 {
 	unsigned total = 0, times = 0, step = 8;
 
-	(void)state;
 	a_asks(true);
 	net_lose(VB_CM_REQ);
 	while (net.a.events == 0) {
@@ -49,11 +47,10 @@ static void ours_is_asked_within_milliseconds(void **state)
 }
 
 /* Whom we do not know is asked whether it is one of ours; others drop that. */
-static void a_stranger_turns_out_to_be_ours(void **state)
+BETWEEN_TWO(a_stranger_turns_out_to_be_ours)
 {
 	struct vb_cm_id *a = a_asks(false);
 
-	(void)state;
 	net_lose(VB_CM_REQ);
 	assert_int_equal(net_wait(&net.a), 8);
 	net_lose(VB_CM_MRA);
@@ -68,11 +65,10 @@ static void a_stranger_turns_out_to_be_ours(void **state)
 	end_hears_nothing(&net.a);
 }
 
-static void others_are_asked_so_only_a_few_times(void **state)
+BETWEEN_TWO(others_are_asked_so_only_a_few_times)
 {
 	unsigned hellos = 0, reqs = 1;
 
-	(void)state;
 	net.unmarked = true;
 	a_asks(false);
 	net_lose(VB_CM_REQ);
@@ -91,24 +87,22 @@ static void others_are_asked_so_only_a_few_times(void **state)
 }
 
 /* Who has connected to it before knows. */
-static void an_address_is_remembered(void **state)
+BETWEEN_TWO(an_address_is_remembered)
 {
 	struct pair pair = pair_asked(false);
 
-	(void)state;
 	says(pair.b, VB_CM_REJ);
 	net_pass(VB_CM_REJ);
 	assert_int_equal(a_asks(false)->peer, VB_CM_PEER_OURS);
 	net_lose(VB_CM_REQ);
 }
 
-static void a_hello_needs_the_right_answer(void **state)
+BETWEEN_TWO(a_hello_needs_the_right_answer)
 {
 	struct vb_cm_id *a = a_asks(false);
 	struct end stranger = {.gid[15] = 99};
 	struct vb_cm_msg hello, answer;
 
-	(void)state;
 	net_lose(VB_CM_REQ);
 	vb_cm_hello(&hello, a->local.id, a->tid.connect);
 	vb_cm_hello_answer(&answer, &hello);
@@ -120,12 +114,11 @@ static void a_hello_needs_the_right_answer(void **state)
 }
 
 /* An MRA puts it off, once: its service timeout and the ACK timeout. */
-static void an_mra_puts_it_off(void **state)
+BETWEEN_TWO(an_mra_puts_it_off)
 {
 	struct vb_cm_id *a;
 	struct mad req;
 
-	(void)state;
 	net.unmarked = true;
 	a = a_asks(false);
 	req = net_pass(VB_CM_REQ);
@@ -144,11 +137,10 @@ static void an_mra_puts_it_off(void **state)
 }
 
 /* The passive side goes by what the REQ says: 4.1 s, 3 times. */
-static void a_rep_is_repeated(void **state)
+BETWEEN_TWO(a_rep_is_repeated)
 {
 	struct pair pair;
 
-	(void)state;
 	net.unmarked = true;
 	pair = pair_asked(false);
 	says(pair.b, VB_CM_REP);
@@ -164,11 +156,10 @@ static void a_rep_is_repeated(void **state)
 	end_hears(&net.a, VB_CM_EVENT_REJ);
 }
 
-static void between_ours_a_rep_is_repeated_soon(void **state)
+BETWEEN_TWO(between_ours_a_rep_is_repeated_soon)
 {
 	struct pair pair = pair_asked(false);
 
-	(void)state;
 	says(pair.b, VB_CM_REP);
 	net_lose(VB_CM_REP);
 	assert_int_equal(net_wait(&net.b), 8);
@@ -176,11 +167,10 @@ static void between_ours_a_rep_is_repeated_soon(void **state)
 	end_hears(&net.a, VB_CM_EVENT_REP);
 }
 
-static void a_dreq_is_repeated_until_timewait(void **state)
+BETWEEN_TWO(a_dreq_is_repeated_until_timewait)
 {
 	struct pair pair;
 
-	(void)state;
 	net.unmarked = true;
 	pair = pair_connected(false);
 	says(pair.a, VB_CM_DREQ);
@@ -197,13 +187,12 @@ static void a_dreq_is_repeated_until_timewait(void **state)
 	end_hears(&net.a, VB_CM_EVENT_TIMEWAIT_EXIT);
 }
 
-static void a_lap_is_given_up(void **state)
+BETWEEN_TWO(a_lap_is_given_up)
 {
 	struct pair pair = pair_connected(false);
 	const struct vb_cm_msg lap = {.attr = VB_CM_LAP};
 	const struct vb_path alternate = {.dst[15] = 9};
 
-	(void)state;
 	vb_cm_say(pair.a, net.now_ns, &lap, &alternate);
 	while (vb_cm_deadline_ns(&net.a.cm) != VB_CM_NEVER) {
 		net.mads = 0;
@@ -214,13 +203,12 @@ static void a_lap_is_given_up(void **state)
 	assert_int_equal(pair.a->lap, VB_CM_LAP_STATE_NONE);
 }
 
-static void a_service_that_does_not_answer_is_given_up(void **state)
+BETWEEN_TWO(a_service_that_does_not_answer_is_given_up)
 {
 	struct vb_cm_id *a = vb_cm_id_make(&net.a.cm, NULL);
 	const struct vb_cm_msg question = {.attr = VB_CM_SIDR_REQ};
 	const struct vb_cm_ask ask = net_way();
 
-	(void)state;
 	vb_cm_say_ask(a, net.now_ns, &question, &ask);
 	while (net.a.events == 0) {
 		net.mads = 0;
@@ -228,24 +216,4 @@ static void a_service_that_does_not_answer_is_given_up(void **state)
 	}
 	end_hears(&net.a, VB_CM_EVENT_SIDR_REQ_OVERDUE);
 	is_in(a, VB_CM_STATE_IDLE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(others_are_asked_by_their_timers),
-		TEST(ours_is_asked_within_milliseconds),
-		TEST(a_stranger_turns_out_to_be_ours),
-		TEST(others_are_asked_so_only_a_few_times),
-		TEST(an_address_is_remembered),
-		TEST(a_hello_needs_the_right_answer),
-		TEST(an_mra_puts_it_off),
-		TEST(a_rep_is_repeated),
-		TEST(between_ours_a_rep_is_repeated_soon),
-		TEST(a_dreq_is_repeated_until_timewait),
-		TEST(a_lap_is_given_up),
-		TEST(a_service_that_does_not_answer_is_given_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

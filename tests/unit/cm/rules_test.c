@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "group.h"
 
-#include <cmocka.h>
 #include <string.h>
 
 #include "cm/rules.h"
@@ -21,9 +17,8 @@ static const struct {
 	{VB_CM_STATE_SIDR_REQ_SENT, VB_CM_SIDR_REP, VB_CM_STATE_IDLE},
 };
 
-static void the_handshake_is_there(void **state)
+TEST(the_handshake_is_there)
 {
-	(void)state;
 	for (unsigned i = 0; i < sizeof(handshake) / sizeof(handshake[0]); i++) {
 		const struct vb_cm_rule *rule =
 			vb_cm_rule_heard(handshake[i].from, handshake[i].attr);
@@ -35,9 +30,8 @@ static void the_handshake_is_there(void **state)
 }
 
 /* Nobody waits for ever: a state has a clock, or its user decides, or it is the peer's turn. */
-static void a_clock_that_runs_out_has_a_rule(void **state)
+TEST(a_clock_that_runs_out_has_a_rule)
 {
-	(void)state;
 	for (unsigned i = 0; i < VB_CM_STATES; i++) {
 		bool has_clock = vb_cm_state_clock(i) != VB_CM_CLOCK_NONE;
 
@@ -46,9 +40,8 @@ static void a_clock_that_runs_out_has_a_rule(void **state)
 }
 
 /* Whose user lets go is over, or has a clock by which it will be. */
-static void a_farewell_ends(void **state)
+TEST(a_farewell_ends)
 {
-	(void)state;
 	for (unsigned i = 0; i < VB_CM_STATES; i++) {
 		const struct vb_cm_farewell *farewell = vb_cm_rule_farewell(i);
 
@@ -57,9 +50,8 @@ static void a_farewell_ends(void **state)
 	}
 }
 
-static void nothing_is_heard_or_said_in_idle(void **state)
+TEST(nothing_is_heard_or_said_in_idle)
 {
-	(void)state;
 	for (unsigned attr = VB_CM_ATTR_FIRST; attr <= VB_CM_ATTR_LAST; attr++) {
 		bool asks = attr == VB_CM_REQ || attr == VB_CM_SIDR_REQ;
 
@@ -70,9 +62,8 @@ static void nothing_is_heard_or_said_in_idle(void **state)
 	}
 }
 
-static void lap_has_its_own_rules(void **state)
+TEST(lap_has_its_own_rules)
 {
-	(void)state;
 	assert_int_equal(vb_cm_rule_lap_heard(VB_CM_LAP_STATE_NONE, VB_CM_LAP)->next,
 			 VB_CM_LAP_STATE_RCVD);
 	assert_int_equal(vb_cm_rule_lap_heard(VB_CM_LAP_STATE_SENT, VB_CM_APR)->next,
@@ -84,9 +75,8 @@ static void lap_has_its_own_rules(void **state)
 	assert_int_equal(vb_cm_lap_state_clock(VB_CM_LAP_STATE_SENT), VB_CM_CLOCK_REPEAT);
 }
 
-static void all_have_names(void **state)
+TEST(all_have_names)
 {
-	(void)state;
 	for (unsigned i = 0; i < VB_CM_STATES; i++)
 		assert_true(strlen(vb_cm_state_name(i)) > 0);
 	for (unsigned i = 0; i < VB_CM_LAP_STATES; i++)
@@ -96,26 +86,10 @@ static void all_have_names(void **state)
 }
 
 /* The numbers stand in records, which a hub of another version may read. */
-static void states_keep_their_numbers(void **state)
+TEST(states_keep_their_numbers)
 {
-	(void)state;
 	assert_int_equal(VB_CM_STATE_IDLE, 0);
 	assert_int_equal(VB_CM_STATE_REQ_SENT, 2);
 	assert_int_equal(VB_CM_STATE_ESTABLISHED, 10);
 	assert_int_equal(VB_CM_STATE_SIDR_REQ_RCVD, 16);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_handshake_is_there),
-		cmocka_unit_test(a_clock_that_runs_out_has_a_rule),
-		cmocka_unit_test(a_farewell_ends),
-		cmocka_unit_test(nothing_is_heard_or_said_in_idle),
-		cmocka_unit_test(lap_has_its_own_rules),
-		cmocka_unit_test(all_have_names),
-		cmocka_unit_test(states_keep_their_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,10 @@ static struct vb_cm_msg parse(const struct mad *mad)
 	return msg;
 }
 
-static void a_connection_is_made_and_ended(void **state)
+BETWEEN_TWO(a_connection_is_made_and_ended)
 {
 	struct pair pair = pair_connected(false);
 
-	(void)state;
 	is_in(pair.a, VB_CM_STATE_ESTABLISHED);
 	is_in(pair.b, VB_CM_STATE_ESTABLISHED);
 	assert_int_equal(pair.a->remote.id, pair.b->local.id);
@@ -40,13 +39,12 @@ static void a_connection_is_made_and_ended(void **state)
 }
 
 /* IBTA 12.6: one transaction for all of the handshake, another one for a DREQ. */
-static void transactions_are_echoed(void **state)
+BETWEEN_TWO(transactions_are_echoed)
 {
 	struct vb_cm_id *a = a_asks(false), *b;
 	struct vb_cm_msg req, rep, rtu, dreq, drep;
 	struct mad mad = net_pass(VB_CM_REQ);
 
-	(void)state;
 	req = parse(&mad);
 	assert_true(vb_cm_is_marked(mad.data));
 	assert_true(req.req.local_ca_guid == net.a.cm.settings.guid);
@@ -72,7 +70,7 @@ static void transactions_are_echoed(void **state)
 	assert_int_equal(dreq.dreq.remote_qpn, QPN_A);
 }
 
-static void what_its_user_says_arrives(void **state)
+BETWEEN_TWO(what_its_user_says_arrives)
 {
 	struct pair pair = {.a = a_asks(false)};
 	const struct told *told;
@@ -88,7 +86,6 @@ static void what_its_user_says_arrives(void **state)
 		.private_bytes = 8,
 	};
 
-	(void)state;
 	net_pass(VB_CM_REQ);
 	told = end_hears(&net.b, VB_CM_EVENT_REQ);
 	pair.b = told->id;
@@ -107,14 +104,13 @@ static void what_its_user_says_arrives(void **state)
 	assert_string_equal((const char *)told->private_data, "replies");
 }
 
-static void what_is_said_out_of_turn_is_refused(void **state)
+BETWEEN_TWO(what_is_said_out_of_turn_is_refused)
 {
 	struct vb_cm_id *idle = vb_cm_id_make(&net.a.cm, NULL);
 	struct vb_cm_ask ask = net_way();
 	const struct vb_cm_msg req = req_of(1);
 	struct pair pair;
 
-	(void)state;
 	for (unsigned attr = VB_CM_ATTR_FIRST; attr <= VB_CM_ATTR_LAST; attr++) {
 		assert_int_equal(says(idle, attr), EINVAL);
 		assert_int_equal(says(net.listener, attr), EINVAL);
@@ -134,14 +130,13 @@ static void what_is_said_out_of_turn_is_refused(void **state)
 	assert_int_equal(says(pair.a, VB_CM_DREQ), EINVAL);
 }
 
-static void what_is_too_long_is_refused(void **state)
+BETWEEN_TWO(what_is_too_long_is_refused)
 {
 	static const uint8_t octets[VB_MAD_BYTES];
 	struct vb_cm_id *id = vb_cm_id_make(&net.a.cm, NULL);
 	struct vb_cm_ask ask = net_way();
 	struct vb_cm_msg msg = req_of(QPN_A);
 
-	(void)state;
 	msg.private_data = octets;
 	msg.private_bytes = VB_CM_REQ_PRIVATE_BYTES + 1;
 	assert_int_equal(vb_cm_say_ask(id, net.now_ns, &msg, &ask), EINVAL);
@@ -158,13 +153,12 @@ static void what_is_too_long_is_refused(void **state)
 }
 
 /* A REJ names what it rejects; as long as we have not named an id of ours, it has none. */
-static void a_rejection_says_of_what(void **state)
+BETWEEN_TWO(a_rejection_says_of_what)
 {
 	struct pair pair = pair_asked(false);
 	struct vb_cm_msg rej;
 	struct mad mad;
 
-	(void)state;
 	says(pair.b, VB_CM_REJ);
 	mad = net_pass(VB_CM_REJ);
 	rej = parse(&mad);
@@ -191,11 +185,10 @@ static void a_rejection_says_of_what(void **state)
 }
 
 /* IBTA 12.9.7.2: data came, so the REP has arrived; the RTU that comes late is nothing new. */
-static void data_may_overtake_the_rtu(void **state)
+BETWEEN_TWO(data_may_overtake_the_rtu)
 {
 	struct pair pair = pair_answered(false);
 
-	(void)state;
 	assert_int_equal(vb_cm_say_established(pair.a, net.now_ns), EINVAL);
 	says(pair.a, VB_CM_RTU);
 	assert_int_equal(vb_cm_say_established(pair.b, net.now_ns), 0);
@@ -207,7 +200,7 @@ static void data_may_overtake_the_rtu(void **state)
 	net_quiet();
 }
 
-static void a_service_tells_its_qp(void **state)
+BETWEEN_TWO(a_service_tells_its_qp)
 {
 	struct vb_cm_id *a = vb_cm_id_make(&net.a.cm, NULL), *b;
 	const struct vb_cm_msg question = {
@@ -221,7 +214,6 @@ static void a_service_tells_its_qp(void **state)
 	const struct vb_cm_ask ask = net_way();
 	const struct told *told;
 
-	(void)state;
 	assert_int_equal(vb_cm_say_ask(a, net.now_ns, &question, &ask), 0);
 	net_pass(VB_CM_SIDR_REQ);
 	b = end_hears(&net.b, VB_CM_EVENT_SIDR_REQ)->id;
@@ -240,12 +232,11 @@ static const struct vb_cm_msg lap = {
 	.lap.alternate.remote_gid[15] = 42,
 };
 
-static void an_alternate_path_is_loaded(void **state)
+BETWEEN_TWO(an_alternate_path_is_loaded)
 {
 	struct pair pair = pair_connected(false);
 	const struct vb_path alternate = {.src[15] = 41, .dst[15] = 42};
 
-	(void)state;
 	assert_int_equal(vb_cm_say_migrated(pair.a), EINVAL);
 	assert_int_equal(vb_cm_say(pair.a, net.now_ns, &lap, &alternate), 0);
 	assert_int_equal(vb_cm_say(pair.a, net.now_ns, &lap, &alternate), EINVAL);
@@ -266,7 +257,7 @@ static void an_alternate_path_is_loaded(void **state)
 }
 
 /* XRC names the target's QPN where others have an EECN. */
-static void xrc_has_its_qpn_elsewhere(void **state)
+BETWEEN_TWO(xrc_has_its_qpn_elsewhere)
 {
 	struct vb_cm_id *a = vb_cm_id_make(&net.a.cm, NULL), *b;
 	struct vb_cm_msg req = req_of(QPN_A), dreq;
@@ -274,7 +265,6 @@ static void xrc_has_its_qpn_elsewhere(void **state)
 	struct vb_cm_ask ask = net_way();
 	struct mad mad;
 
-	(void)state;
 	req.req.transport_service_type = VB_CM_TRANSPORT_EXTENDED;
 	req.req.extended_transport_type = VB_CM_EXTENDED_XRC;
 	assert_int_equal(vb_cm_say_ask(a, net.now_ns, &req, &ask), 0);
@@ -292,17 +282,4 @@ static void xrc_has_its_qpn_elsewhere(void **state)
 	mad = net_lose(VB_CM_DREQ);
 	assert_true(vb_cm_parse(&dreq, mad.data));
 	assert_int_equal(dreq.dreq.remote_qpn, 0x333333);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_connection_is_made_and_ended), TEST(transactions_are_echoed),
-		TEST(what_its_user_says_arrives),     TEST(what_is_said_out_of_turn_is_refused),
-		TEST(what_is_too_long_is_refused),    TEST(a_rejection_says_of_what),
-		TEST(data_may_overtake_the_rtu),      TEST(a_service_tells_its_qp),
-		TEST(an_alternate_path_is_loaded),    TEST(xrc_has_its_qpn_elsewhere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "group.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 
 #include "cm/host.h"
@@ -48,11 +44,10 @@ static void fill(struct vb_cm_table *table, unsigned count)
 	}
 }
 
-static void what_is_added_is_found_until_it_is_removed(void **state)
+TEST(what_is_added_is_found_until_it_is_removed)
 {
 	struct vb_cm_table table;
 
-	(void)state;
 	fill(&table, MANY);
 	assert_int_equal(table.count, MANY);
 	assert_true(table.buckets >= MANY);
@@ -70,12 +65,11 @@ static void what_is_added_is_found_until_it_is_removed(void **state)
 	assert_int_equal(blocks, 0);
 }
 
-static void a_key_may_occur_twice(void **state)
+TEST(a_key_may_occur_twice)
 {
 	const struct vb_cm_key key = key_of(1), other = key_of(3);
 	struct vb_cm_table table;
 
-	(void)state;
 	vb_cm_table_init(&table, secret);
 	vb_cm_table_add(&table, &host, &node[0], &key);
 	vb_cm_table_add(&table, &host, &node[1], &other);
@@ -88,11 +82,10 @@ static void a_key_may_occur_twice(void **state)
 	vb_cm_table_fini(&table, &host);
 }
 
-static void it_works_without_memory(void **state)
+TEST(it_works_without_memory)
 {
 	struct vb_cm_table table;
 
-	(void)state;
 	poor = true;
 	fill(&table, 100);
 	poor = false;
@@ -104,15 +97,4 @@ static void it_works_without_memory(void **state)
 	}
 	vb_cm_table_fini(&table, &host);
 	assert_int_equal(blocks, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_added_is_found_until_it_is_removed),
-		cmocka_unit_test(a_key_may_occur_twice),
-		cmocka_unit_test(it_works_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
