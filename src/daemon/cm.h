@@ -11,6 +11,9 @@ void vb_hub_cm_begin(struct hub *hub);
 /* Takes what came to the hub's own slot: MADs, and datagrams for nobody. */
 void vb_hub_strays_take(struct hub *hub);
 
+/* There is room again for what waits for a client. */
+void vb_hub_mads_flush(struct conn *conn);
+
 /* A connection is closed: its client connects anew, or has died. */
 void vb_hub_cm_gone(struct hub *hub, struct conn *conn);
 

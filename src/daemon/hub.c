@@ -615,6 +615,11 @@ static int poll_timeout_ms(const struct hub *hub)
 	return until <= now ? 0 : (int)((until - now) / MS_NS + 1);
 }
 
+static short events_awaited(const struct hub *hub, const struct conn *conn)
+{
+	return (short)((is_heard(hub, conn) ? POLLIN : 0) | (conn->mads ? POLLOUT : 0));
+}
+
 static void turn(struct hub *hub)
 {
 	struct pollfd *listener = &hub->pollfd[0], *strays = &hub->pollfd[1];
@@ -628,7 +633,7 @@ static void turn(struct hub *hub)
 	*strays = (struct pollfd){.fd = hub->slots.bound ? hub->slots.fd[0] : -1, .events = POLLIN};
 	for (unsigned i = 0; i < n; i++)
 		conns[i] = (struct pollfd){.fd = hub->conn[i].fd,
-					   .events = is_heard(hub, &hub->conn[i]) ? POLLIN : 0};
+					   .events = events_awaited(hub, &hub->conn[i])};
 	ready = poll(hub->pollfd, n + 2, poll_timeout_ms(hub));
 	if (ready < 0 && errno == EINTR)
 		return;
@@ -641,9 +646,11 @@ static void turn(struct hub *hub)
 	if (!ready && !hub->collect_ns)
 		hub->collect_ns = vb_hub_now_ns();
 	for (unsigned i = 0; i < n; i++) {
+		if (conns[i].revents & POLLOUT)
+			vb_hub_mads_flush(&hub->conn[i]);
 		if (conns[i].revents & POLLIN)
 			conn_read(hub, &hub->conn[i]);
-		else if (conns[i].revents)
+		else if (conns[i].revents & ~POLLOUT)
 			hub->conn[i].role = GONE;
 	}
 	if (strays->revents)

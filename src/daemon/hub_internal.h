@@ -48,6 +48,8 @@ struct conn {
 	bool proven;  /* CLIENT: the process at the other end made the token */
 	uint32_t why; /* ... or the reason why not (enum vb_hub_link_why) */
 	struct vb_links *links;
+	struct vb_hub_waiting *mads, **mads_end; /* CLIENT: for which there was no room */
+	unsigned mads_count;
 	struct vb_cm_records *records; /* CLIENT: of what it has connected by rdma_cm, or NULL */
 	uint64_t since_ns;
 	struct vb_hub_program program;

@@ -143,6 +143,29 @@ HUB_TEST(a_request_reaches_who_listens)
 	party_close(&two);
 }
 
+/* More than there is room for under way to it. */
+HUB_TEST(who_reads_late_gets_all_requests)
+{
+	enum { REQUESTS = 300 };
+	struct party one, two;
+	struct vb_hub_bind a;
+
+	one = party_open();
+	two = party_open();
+	a = binding(&one, PORT_A, VB_HUB_BIND_LISTENS);
+	assert_int_equal(vb_hub_client_bind(one.client, &a), 0);
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		req_send(&two, PORT_A);
+		turn_for(two.client, 1);
+	}
+	for (unsigned i = 0; i < 4000 && came.count < REQUESTS; i++)
+		turn_for(one.client, 5);
+	assert_int_equal(came.count, REQUESTS);
+	came.count = 0;
+	party_close(&one);
+	party_close(&two);
+}
+
 HUB_TEST(who_asks_for_nobody_is_rejected)
 {
 	struct party one;
