@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+#include "base/lent.h"
+
 struct vb_device;
 
 /*
@@ -18,6 +20,6 @@ struct vb_device;
  * a signal handler ran that wants system calls to end (EINTR). True promises nothing: the caller
  * reads fd, and waits there if it must. A cancellation point.
  */
-bool vb_await(struct vb_device *dev, int fd, bool (*has)(void *arg), void *arg);
+VB_LENT bool vb_await(struct vb_device *dev, int fd, bool (*has)(void *arg), void *arg);
 
 #endif

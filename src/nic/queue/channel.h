@@ -21,7 +21,7 @@ int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **channel);
 int vb_channel_destroy(struct vb_channel *channel); /* EBUSY while CQs use it */
 
 /* Is there a CQ event? */
-bool vb_channel_has_event(struct vb_channel *channel);
+VB_LENT bool vb_channel_has_event(struct vb_channel *channel);
 
 /* Takes the next CQ event. Call it once after each successful read of the channel's fd. */
 struct vb_cq *vb_channel_pop(struct vb_channel *channel);

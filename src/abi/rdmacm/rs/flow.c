@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "abi/rdmacm/id.h"
+#include "nic/queue/channel.h"
+#include "run/await.h"
+
 enum {
 	ROOM_MIN = 2048, /* with less in the ring, a sender waits */
 	BATCH = 16,
@@ -315,10 +319,26 @@ void vb_rs_idle(struct vb_rs_stream *s)
 		vb_rs_news_take(s);
 }
 
-static int doze(struct vb_rs_stream *s)
+static bool has_news(void *arg)
+{
+	const struct vb_rs_stream *s = arg;
+
+	return vb_channel_has_event((struct vb_channel *)s->channel);
+}
+
+/* Whoever sleeps takes frames in itself, which is quicker than being woken for them. */
+static int sleep_on(struct vb_rs_stream *s)
 {
 	struct pollfd fds[] = {{.fd = s->channel->fd, .events = POLLIN},
 			       {.fd = s->id->channel->fd, .events = POLLIN}};
+
+	if (s->wait_fd >= 0 && !vb_await(vb_cma_run(), s->wait_fd, has_news, s))
+		return EINTR;
+	return poll(fds, 2, (int)vb_rs_wake_up_ms) < 0 ? errno : 0;
+}
+
+static int doze(struct vb_rs_stream *s)
+{
 	int rc;
 
 	if (s->asleep) {
@@ -331,7 +351,7 @@ static int doze(struct vb_rs_stream *s)
 	}
 	s->asleep = true;
 	pthread_mutex_unlock(&s->lock);
-	rc = poll(fds, 2, (int)vb_rs_wake_up_ms) < 0 ? errno : 0;
+	rc = sleep_on(s);
 	pthread_mutex_lock(&s->lock);
 	s->asleep = false;
 	vb_rs_news_take(s);

@@ -27,6 +27,7 @@ static struct vb_rs_stream *stream_new(struct rdma_cm_id *id, const struct vb_rs
 	s->rs.fd = id->channel->fd;
 	s->rs.sizes = *sizes;
 	s->id = id;
+	s->wait_fd = -1;
 	pthread_mutex_init(&s->setting_up, NULL);
 	pthread_mutex_init(&s->sending, NULL);
 	pthread_mutex_init(&s->receiving, NULL);
@@ -336,6 +337,9 @@ static short stream_look(struct vb_rs *rs, short wanted, bool arm)
 		vb_rs_arm(s);
 		vb_rs_turn(s);
 		events = events_of(s, wanted);
+		/* After the last look: so the NIC knows that nobody looks any more. */
+		if (!events)
+			ibv_req_notify_cq(s->cq, 0);
 	} else if (!events) {
 		vb_rs_idle(s);
 	}
