@@ -28,7 +28,7 @@ static struct vb_rs_stream *stream_get(int fd)
 	int rc = !rs ? EBADF : rs->type != &vb_rs_stream_type ? EOPNOTSUPP : 0;
 
 	if (!rc && vb_rs_is_connecting(vb_rs_stream_of(rs)))
-		rc = vb_rs_stream_go_on(vb_rs_stream_of(rs), vb_rs_is_nonblocking(rs, 0));
+		rc = vb_rs_stream_go_on(vb_rs_stream_of(rs), false); /* a matter of one message */
 	if (!rc && vb_rs_stream_of(rs)->phase != VB_RS_CONNECTED)
 		rc = ENOTCONN;
 	if (rc)
