@@ -35,7 +35,7 @@ enum vb_rs_op {
 
 enum vb_rs_control {
 	VB_RS_DISCONNECT = 0,
-	VB_RS_KEEPALIVE = 1, /* never sent, either: a WRITE of nothing, which the peer's NIC answers */
+	VB_RS_KEEPALIVE = 1, /* never sent, either: a WRITE of nothing, answered by the NIC */
 	VB_RS_SHUTDOWN = 2,
 };
 
@@ -88,7 +88,7 @@ struct vb_rs_hello {
 bool vb_rs_hello_parse(struct vb_rs_hello *hello, const uint8_t in[VB_RS_HELLO_BYTES]);
 void vb_rs_hello_emit(const struct vb_rs_hello *hello, uint8_t out[VB_RS_HELLO_BYTES]);
 
-/* The number of I/O maps that 8 bits can say: what is asked for, or the next lower that they can. */
+/* The number of I/O maps that 8 bits can say: what is asked for, or the next lower one. */
 uint16_t vb_rs_maps_round(unsigned maps);
 
 /* --- headers of datagrams --- */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/rdmacm/id.h"
+#include "abi/rdmacm/device.h"
 
 #ifndef AF_IB
 #define AF_IB 27

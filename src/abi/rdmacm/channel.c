@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "abi/rdmacm/channel.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/heard.h"
 #include "abi/rdmacm/id.h"
 #include "run/cm.h"

@@ -9,7 +9,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/channel.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
+#include "abi/rdmacm/qp.h"
 #include "cm/say.h"
 #include "run/cm.h"
 #include "wire/cm_ip.h"

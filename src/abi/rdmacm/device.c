@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/heard.h"
 #include "abi/rdmacm/id.h"
 #include "abi/verbs/abi.h"

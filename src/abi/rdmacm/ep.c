@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/rdmacm/channel.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 
 enum { RESOLVE_MS = 2000 };

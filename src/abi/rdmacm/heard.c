@@ -8,8 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/channel.h"
 #include "abi/rdmacm/connect.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
+#include "abi/rdmacm/mcast.h"
+#include "abi/rdmacm/qp.h"
 #include "cm/say.h"
 #include "run/cm.h"
 #include "wire/cm_ip.h"

@@ -5,7 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/channel.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
+#include "abi/rdmacm/mcast.h"
 #include "run/cm.h"
 
 struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,

@@ -102,100 +102,11 @@ static inline struct vb_cma_id *vb_cma_of(struct rdma_cm_id *id)
 	return (struct vb_cma_id *)id;
 }
 
-/* --- device.c --- */
-
-/* The device, opened by whoever is first. 0 or an errno. */
-int vb_cma_device(struct ibv_context **verbs);
-
-void vb_cma_lock(void);
-void vb_cma_unlock(void);
-
-/* The id is at that device from now on. */
-void vb_cma_attach(struct vb_cma_id *id);
-
-/* The XRC domain of ids that bring none. NULL with errno. */
-struct ibv_xrcd *vb_cma_xrcd(void);
-
-/* The index of an address of ours, or -1; its entry's interface. */
-int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES]);
-
-/* How many READs and atomics may be under way, either way. */
-uint8_t vb_cma_depth_max(void);
-
-struct vb_device *vb_cma_run(void);
-
-/* Locked. */
-struct vb_cm *vb_cma_cm(void);
-
-/* --- id.c --- */
-
 /* NULL with errno. channel NULL: one of its own. */
 struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,
 				 enum rdma_port_space ps, enum ibv_qp_type type);
 
 /* Frees an id of which nobody was told; its cm part has been let go of. */
 void vb_cma_id_free(struct vb_cma_id *id);
-
-/* --- channel.c --- */
-
-/* NULL with errno. */
-struct rdma_event_channel *vb_cma_channel_make(void);
-
-/* An event that is not queued yet; NULL: no memory. */
-struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_type type,
-				       int status);
-
-/* Locked. */
-void vb_cma_event_queue(struct vb_cma_event *event);
-
-/* Both at once. False: no memory. Locked. */
-bool vb_cma_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status);
-
-/* All that is queued for the id: not told any more. Locked. Requests are let go of. */
-void vb_cma_events_drop(struct vb_cma_id *id);
-
-/* No queued event leads to that group any more. Locked. */
-void vb_cma_group_forget(struct vb_cma_id *id, const struct vb_cma_group *group);
-
-/* What the queued ones of an id do when it gets another channel. Locked. */
-void vb_cma_events_move(struct vb_cma_id *id, struct vb_cma_channel *from,
-			struct vb_cma_channel *to);
-
-/* Waits until all that the id was told has been acknowledged. Not locked. */
-void vb_cma_acks_wait(struct vb_cma_id *id);
-
-/* Synchronous mode: waits for the id's next event. 0, or -1 with errno. */
-int vb_cma_complete(struct vb_cma_id *id);
-
-/* --- the rest --- */
-
-/* -1 with errno, or 0. */
-int vb_cma_result(int rc);
-
-/* addr.c: binds a port, with the flags of the options and these. 0 or an errno. Not locked. */
-int vb_cma_port_bind(struct vb_cma_id *id, unsigned flags);
-void vb_cma_port_drop(struct vb_cma_id *id);
-
-/* The address is resolved: so is the route, and the id is told. 0 or an errno. Not locked. */
-int vb_cma_route_set(struct vb_cma_id *id);
-
-bool vb_cma_gid_of(const struct sockaddr *addr, uint8_t gid[VB_GID_BYTES], uint32_t *scope);
-void vb_cma_sockaddr_set(struct sockaddr_storage *addr, bool ipv4, const uint8_t gid[VB_GID_BYTES],
-			 uint16_t port, uint32_t scope);
-uint16_t vb_cma_port_of(const struct sockaddr *addr);
-void vb_cma_port_set(struct sockaddr *addr, uint16_t port);
-bool vb_cma_is_any(const struct sockaddr *addr);
-socklen_t vb_cma_sockaddr_bytes(const struct sockaddr *addr);
-
-/* qp.c: the QP to INIT; connected, to RTR and RTS; to the error state. 0 or an errno. */
-int vb_cma_qp_to_rts(struct vb_cma_id *id);
-int vb_cma_qp_to_err(struct vb_cma_id *id);
-int vb_cma_qp_attr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask);
-
-/* mcast.c */
-void vb_cma_groups_leave(struct vb_cma_id *id);
-
-/* The application hears that it is a member: so is its QP. Not locked. */
-void vb_cma_group_fetched(struct vb_cma_event *event);
 
 #endif

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/channel.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
+#include "abi/rdmacm/mcast.h"
 
 enum { GROUP_QPN = 0xffffff, HOP_LIMIT = 64 };
 

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/channel.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 
 static int flag_set(bool *flag, const void *value, size_t bytes)

@@ -8,7 +8,9 @@
 
 #include <rdma/rdma_verbs.h>
 
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
+#include "abi/rdmacm/qp.h"
 
 enum { PKEY_INDEX = 0, PORT = 1, RNR_TIMER = 0 };
 

@@ -9,7 +9,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "abi/rdmacm/id.h"
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/dgram.h"
 #include "abi/rdmacm/rs/socket.h"
 #include "abi/rdmacm/rs/stream.h"

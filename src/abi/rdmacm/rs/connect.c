@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/channel.h"
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/rs/endpoint.h"
 #include "abi/rdmacm/rs/flow.h"

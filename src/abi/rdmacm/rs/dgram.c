@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "abi/rdmacm/id.h"
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/dgram_peer.h"
 #include "abi/rdmacm/rs/dgram_qp.h"
 #include "base/check.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/rdmacm/id.h"
+#include "abi/rdmacm/addr.h"
 #include "abi/rdmacm/rs/dgram_qp.h"
 
 enum { PEERS_MAX = 1 << 16, HOP_LIMIT = 64 };

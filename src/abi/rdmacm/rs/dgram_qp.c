@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/rdmacm/id.h"
+#include "abi/rdmacm/addr.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/dgram_peer.h"
 #include "base/check.h"
 #include "wire/grh.h"

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 #include "nic/queue/channel.h"
 #include "run/await.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "abi/rdmacm/id.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/connect.h"
 #include "base/check.h"
 
@@ -218,7 +218,9 @@ size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int flags)
 	pthread_mutex_lock(&s->sending);
 	rc = vb_rs_mappings_tell(s, nonblocking);
 	while (!rc && data.left) {
-		rc = write_some(s, &data, (uint64_t)offset + (count - data.left), step, nonblocking);
+		uint64_t at = (uint64_t)offset + (count - data.left);
+
+		rc = write_some(s, &data, at, step, nonblocking);
 		if (step < STEP_MAX)
 			step *= 2;
 	}

@@ -65,13 +65,13 @@ static uint64_t round_make(uint64_t now_ns)
 	struct vb_rs_stream *s;
 	uint64_t next_ns = 0;
 
-	TAILQ_FOREACH(s, &service.streams, keepalive_link) {
-		if (s->keepalive_due_ns <= now_ns) {
+	TAILQ_FOREACH(s, &service.streams, keepalive.link) {
+		if (s->keepalive.due_ns <= now_ns) {
 			ask(s);
-			s->keepalive_due_ns = now_ns + NS_PER_S * vb_rs_keepalive_idle_s(&s->rs);
+			s->keepalive.due_ns = now_ns + NS_PER_S * vb_rs_keepalive_idle_s(&s->rs);
 		}
-		if (!next_ns || s->keepalive_due_ns < next_ns)
-			next_ns = s->keepalive_due_ns;
+		if (!next_ns || s->keepalive.due_ns < next_ns)
+			next_ns = s->keepalive.due_ns;
 	}
 	return next_ns;
 }
@@ -134,20 +134,20 @@ int vb_rs_keepalive_set(struct vb_rs_stream *s, bool on)
 {
 	int rc = 0;
 
-	if (!on && !s->kept_alive)
+	if (!on && !s->keepalive.is_on)
 		return 0;
 	pthread_mutex_lock(&service.mutex);
 	service_prepare();
 	if (on)
 		rc = service_start();
-	if (!rc && on != s->kept_alive) {
+	if (!rc && on != s->keepalive.is_on) {
 		if (on)
-			TAILQ_INSERT_TAIL(&service.streams, s, keepalive_link);
+			TAILQ_INSERT_TAIL(&service.streams, s, keepalive.link);
 		else
-			TAILQ_REMOVE(&service.streams, s, keepalive_link);
-		s->kept_alive = on;
+			TAILQ_REMOVE(&service.streams, s, keepalive.link);
+		s->keepalive.is_on = on;
 	}
-	s->keepalive_due_ns = vb_rs_now_ns() + NS_PER_S * vb_rs_keepalive_idle_s(&s->rs);
+	s->keepalive.due_ns = vb_rs_now_ns() + NS_PER_S * vb_rs_keepalive_idle_s(&s->rs);
 	pthread_cond_signal(&service.changed);
 	pthread_mutex_unlock(&service.mutex);
 	return rc;

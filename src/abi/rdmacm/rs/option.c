@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/rdmacm/id.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/keepalive.h"
 #include "abi/rdmacm/rs/stream.h"
 #include "base/check.h"
@@ -143,7 +143,7 @@ int vb_rs_stream_option(struct vb_rs *rs, int level, int name, const void *value
 	if (level == SOL_SOCKET && name == SO_KEEPALIVE)
 		return vb_rs_keepalive_set(s, number);
 	/* The time begins anew. */
-	if (level == IPPROTO_TCP && name == TCP_KEEPIDLE && s->kept_alive)
+	if (level == IPPROTO_TCP && name == TCP_KEEPIDLE && s->keepalive.is_on)
 		return vb_rs_keepalive_set(s, true);
 	/* Once there is a port they come too late, which is no error of TCP's. */
 	if (level == SOL_SOCKET && name == SO_REUSEADDR)

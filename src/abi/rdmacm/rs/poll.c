@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "abi/rdmacm/id.h"
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/socket.h"
 #include "base/check.h"
 #include "run/process/eventfd.h"

@@ -84,10 +84,11 @@ struct vb_rs_stream {
 	struct vb_rs_watches watches;
 	struct vb_rs_out out;
 	struct vb_rs_in in;
-	/* keepalive.c */
-	TAILQ_ENTRY(vb_rs_stream) keepalive_link;
-	uint64_t keepalive_due_ns;
-	bool kept_alive;
+	struct { /* keepalive.c */
+		TAILQ_ENTRY(vb_rs_stream) link;
+		uint64_t due_ns;
+		bool is_on;
+	} keepalive;
 	/* iomap.c; under sending */
 	LIST_HEAD(, vb_rs_mapping) mappings;
 	bool has_news_of_maps;

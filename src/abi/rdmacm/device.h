@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_ABI_RDMACM_DEVICE_H
+#define VB_ABI_RDMACM_DEVICE_H
+
+/* The device that all ids are at, and its lock. */
+
+#include <rdma/rdma_cma.h>
+#include <stdint.h>
+
+#include "abi/rdmacm/id.h"
+
+/* The device, opened by whoever is first. 0 or an errno. */
+int vb_cma_device(struct ibv_context **verbs);
+
+void vb_cma_lock(void);
+void vb_cma_unlock(void);
+
+/* The id is at that device from now on. */
+void vb_cma_attach(struct vb_cma_id *id);
+
+/* The XRC domain of ids that bring none. NULL with errno. */
+struct ibv_xrcd *vb_cma_xrcd(void);
+
+/* The index of an address of ours, or -1. */
+int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES]);
+
+/* How many READs and atomics may be under way, either way. */
+uint8_t vb_cma_depth_max(void);
+
+struct vb_device *vb_cma_run(void);
+
+/* Locked. */
+struct vb_cm *vb_cma_cm(void);
+
+/* -1 with errno, or 0. */
+int vb_cma_result(int rc);
+
+#endif
