@@ -33,6 +33,36 @@ static void check_answer(uint32_t error, unsigned fds, unsigned wanted)
 	vb_check(fds == (error ? 0 : wanted));
 }
 
+/* What is relied on of rdma_cm's messages; the rest have no values. */
+static void check_cm_accepted(const struct vb_hub_msg *msg, unsigned fds)
+{
+	switch (msg->type) {
+	case VB_HUB_BIND:
+		check_slot(msg->cm.bind.slot, 0);
+		vb_check(fds == 0 || fds == VB_HUB_BIND_FDS);
+		vb_check(msg->cm.bind.port <= UINT16_MAX && msg->cm.bind.space <= UINT16_MAX);
+		vb_check(msg->cm.bind.flags <= VB_HUB_BIND_FLAGS);
+		break;
+	case VB_HUB_BOUND:
+		vb_check(fds == 0 && msg->cm.bound.port <= UINT16_MAX);
+		vb_check(!msg->cm.bound.error == !!msg->cm.bound.port);
+		break;
+	case VB_HUB_UNBIND:
+		check_slot(msg->cm.unbind.slot, 0);
+		vb_check(fds == 0);
+		break;
+	case VB_HUB_MAD:
+		check_slot(msg->cm.mad.slot, 0);
+		vb_check(fds == 0);
+		break;
+	case VB_HUB_RECORDS:
+		vb_check(fds == VB_HUB_RECORDS_FDS);
+		break;
+	default:
+		vb_check(msg->type >= 1 && msg->type < VB_HUB_TYPES && fds == 0);
+	}
+}
+
 /* What hub and client rely on without looking again. */
 static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 {
@@ -99,7 +129,7 @@ static void check_accepted(const struct vb_hub_msg *msg, unsigned fds)
 		vb_check(fds == 0 && msg->fail.pid >= 1 && msg->fail.pid <= INT32_MAX);
 		break;
 	default:
-		vb_check(msg->type >= 1 && msg->type < VB_HUB_TYPES && fds == 0);
+		check_cm_accepted(msg, fds);
 	}
 }
 
