@@ -26,9 +26,9 @@ def cited(name):
     with open(os.path.join(HERE, name), encoding="utf8") as file:
         text = file.read()
     found = set()
-    # A run of comments, and the test that follows, as X_test(NAME) or vt_case(NAME, ...).
-    for comments, test in re.findall(r"((?:^/\*(?:.|\n)*?\*/\n)+)(?:\w+_test|vt_case)\((\w+)\b",
-                                     text, re.M):
+    # A run of comments, and the test that follows: a function, X_test(NAME) or vt_case(NAME, ...).
+    for comments, test in re.findall(r"((?:^/\*(?:.|\n)*?\*/\n)+)"
+                                     r"(?:static void |\w+_test\(|vt_case\()(\w+)\b", text, re.M):
         flat = re.sub(r"\s+(?:\* )?", " ", re.sub(r"\n \* ?", " ", comments))
         for page, words in CITATION.findall(flat):
             found.add((page, words, test))
