@@ -370,8 +370,8 @@ int vb_cma_route_set(struct vb_cma_id *id)
 
 	if (id->state != VB_CMA_ADDR_RESOLVED)
 		return EINVAL;
-	vb_cma_lock();
 	path_record_fill(id);
+	vb_cma_lock();
 	id->state = VB_CMA_ROUTE_RESOLVED;
 	told = vb_cma_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	vb_cma_unlock();
