@@ -108,7 +108,7 @@ class Row:
         self.tests = re.findall(r"`([^`]+)`", cells[3])
 
     def __str__(self):
-        return f"verbs.md:{self.line}: {self.name}"
+        return f"{os.path.basename(DOCUMENT)}:{self.line}: {self.name}"
 
 
 def rows_of_document():
