@@ -30,7 +30,7 @@ enum {
 /* 4.096 us * 2^n, and twice the way. */
 #define ASK_TIMEOUT_NS ((4096ull << RESPONSE_TIMEOUT) + (4096ull << (LIFETIME + 1)))
 
-static uint32_t random_psn(void)
+uint32_t vb_cma_psn_random(void)
 {
 	uint32_t psn = 0;
 
@@ -85,7 +85,6 @@ static void param_take(struct vb_cma_id *id, const struct rdma_conn_param *param
 	agreed->rnr_retry_count = least(param->rnr_retry_count, RETRY_MAX);
 	agreed->qpn = id->pub.qp ? id->pub.qp->qp_num : param->qp_num;
 	agreed->srq = id->pub.qp ? id->pub.srq || id->pub.qp->srq : param->srq;
-	agreed->psn = random_psn();
 }
 
 /* --- asking --- */
@@ -199,6 +198,7 @@ static int ask(struct vb_cma_id *id, const struct rdma_conn_param *param)
 	if (!id->cm)
 		return ENOMEM;
 	id->agreed.ack_timeout = least(ack_timeout(id), ACK_TIMEOUT_MAX);
+	id->agreed.psn = vb_cma_psn_random();
 	param_take(id, param);
 	if (ud)
 		sidr_req_fill(id, &msg);

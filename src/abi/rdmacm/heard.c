@@ -81,6 +81,7 @@ static void req_read(struct vb_cma_id *id, struct vb_cma_event *event, const str
 		.initiator_depth = req->responder_resources,
 		.retry_count = req->retry_count,
 		.rnr_retry_count = req->rnr_retry_count,
+		.psn = vb_cma_psn_random(),
 		.peer_psn = req->starting_psn,
 		.peer_qpn = req->local_qpn,
 		.path_mtu = req->path_mtu,

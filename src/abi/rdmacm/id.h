@@ -56,7 +56,7 @@ struct vb_cma_options {
 struct vb_cma_agreed {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
-	uint32_t psn, peer_psn; /* with which this side begins, and the peer */
+	uint32_t psn, peer_psn; /* with which the peer begins, and this side */
 	uint32_t qpn, peer_qpn;
 	bool srq;
 	uint8_t path_mtu; /* enum ibv_mtu */

@@ -65,7 +65,7 @@ static int attr_rtr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 	ah_fill(id, &attr->ah_attr);
 	attr->path_mtu = (enum ibv_mtu)id->agreed.path_mtu;
 	attr->dest_qp_num = id->agreed.peer_qpn;
-	attr->rq_psn = id->agreed.peer_psn;
+	attr->rq_psn = id->agreed.psn;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_RECV) {
 		attr->max_dest_rd_atomic = id->agreed.responder_resources;
@@ -77,7 +77,7 @@ static int attr_rtr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 
 static int attr_rts(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	attr->sq_psn = id->agreed.psn;
+	attr->sq_psn = id->agreed.peer_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_SEND) {
 		attr->max_rd_atomic = id->agreed.initiator_depth;
