@@ -96,6 +96,12 @@ clients_of_both() {
 		ucmatose "${format[@]}" -s "$at" -p PORT -c 10 -C 5 -S 1000
 	cm "ucmatose migrating" ucmatose -m "${format[@]}" -b "$at" -p PORT -c 3 -C 5 -- \
 		ucmatose -m "${format[@]}" -s "$at" -p PORT -c 3 -C 5
+	cm "rping with a QP of its own" rping -s -q -a "$at" -p PORT -C 10 -V -- \
+		rping -c -q -a "$at" -p PORT -C 10 -V
+	cm "rstream" rstream "${format[@]}" -b "$at" -p PORT -S 1000 -C 50 -I 4 -- \
+		rstream "${format[@]}" -s "$at" -p PORT -S 1000 -C 50 -I 4
+	cm "riostream" riostream "${format[@]}" -b "$at" -p PORT -S 1000 -C 50 -I 4 -- \
+		riostream "${format[@]}" -s "$at" -p PORT -S 1000 -C 50 -I 4
 	cm "udaddy" udaddy "${format[@]}" -b "$at" -c 10 -C 5 -S 1000 -- \
 		udaddy "${format[@]}" -s "$at" -c 10 -C 5 -S 1000
 }

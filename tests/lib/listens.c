@@ -6,17 +6,30 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+static int tell(int rc)
+{
+	const char *path = getenv("LISTENS");
+
+	if (!rc && path)
+		close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+	return rc;
+}
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
 	int (*real)(struct rdma_cm_id *, int) =
 		(int (*)(struct rdma_cm_id *, int))dlsym(RTLD_NEXT, "rdma_listen");
-	const char *path = getenv("LISTENS");
-	int rc = real(id, backlog);
 
-	if (!rc && path)
-		close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-	return rc;
+	return tell(real(id, backlog));
+}
+
+int rlisten(int socket, int backlog)
+{
+	int (*real)(int, int) = (int (*)(int, int))dlsym(RTLD_NEXT, "rlisten");
+
+	return tell(real(socket, backlog));
 }
