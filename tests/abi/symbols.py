@@ -88,7 +88,7 @@ def check_libraries():
         dynamic = run("readelf", "-d", os.path.join(LIB, library))
         needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
         foreign = {n for n in needed if n in LIBRARIES or "libnl" in n}
-        if library == "libmlx5.so.1":
+        if library in ("libmlx5.so.1", "librdmacm.so.1"):
             foreign -= {"libibverbs.so.1"}  # ours, by its symbols of version VERBATIM_PRIVATE
         report(f"{library} stands on none of rdma-core", foreign)
 
