@@ -68,12 +68,11 @@ cm() {
 }
 
 # cm_perf PROGRAM ARGS ...: the parameters are exchanged by a first connection, and a client that
-# asks for the second one before the server listens again gives up (and may crash): it is no more
-# than a matter of who runs first, so it may happen, but not always.
+# asks for the second one before the server listens again would give up.
 cm_perf() {
 	local also=:$clock
 	set -- "$@" -R -F -p PORT
-	pair_try 5 'Waiting for client' "$PREFIX: $*" cm_run "$@" -- "$@" "$at"
+	cm "$*" "$@" -- env "AWAITS=$tmp/listens" "$@" "$at"
 }
 
 # cm_fio VERB OTHER: a client writes whatever it does; a server takes what it is told. Neither

@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * To be preloaded by servers of rdma_cm, whose ports no tool of the kernel's shows: once one
- * listens, there is the file that LISTENS in the environment names.
+ * To be preloaded by programs of rdma_cm, whose ports no tool of the kernel's shows. The file that
+ * LISTENS in the environment names has one octet for each time that the server has listened. A
+ * client for which AWAITS names it asks for a connection when the server has listened as often.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int tell(int rc)
 {
 	const char *path = getenv("LISTENS");
 
-	if (!rc && path)
-		close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-	return rc;
+	int fd;
+
+	if (rc || !path)
+		return rc;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (write(fd, "", 1) != 1)
+		abort();
+	close(fd);
+	return 0;
 }
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
@@ -32,4 +40,18 @@ int rlisten(int socket, int backlog)
 	int (*real)(int, int) = (int (*)(int, int))dlsym(RTLD_NEXT, "rlisten");
 
 	return tell(real(socket, backlog));
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	static off_t asked;
+	int (*real)(struct rdma_cm_id *, struct rdma_conn_param *) = (int (*)(
+		struct rdma_cm_id *, struct rdma_conn_param *))dlsym(RTLD_NEXT, "rdma_connect");
+	const char *path = getenv("AWAITS");
+	struct stat file;
+
+	while (path && !stat(path, &file) && file.st_size <= asked)
+		usleep(1000);
+	asked++;
+	return real(id, param);
 }
