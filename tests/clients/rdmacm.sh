@@ -119,10 +119,18 @@ clients_of_ipv4() {
 	cm_fio write write
 	cm_fio read read
 	cm_fio send recv
-	address=$at
-	pair "$PREFIX: qperf" qperf -lp PORT -- \
-		qperf "$at" -lp PORT -cm 1 -t 1 rc_bw rc_lat quit
+	cm_qperf
 	cm_times
+}
+
+# Its server says which port it has before it listens there.
+cm_qperf() {
+	local preload="LD_PRELOAD=${VB_PRELOAD:+$VB_PRELOAD:}$listens"
+	rm -f "$tmp/listens"
+	: >"$tmp/listens"
+	pair "$PREFIX: qperf" env "LISTENS=$tmp/listens" "$preload" qperf -lp PORT -- \
+		env "AWAITS=$tmp/listens" "$preload" \
+		qperf "$at" -lp PORT -cm 1 -t 1 rc_bw rc_lat quit
 }
 
 # Its server never ends.
