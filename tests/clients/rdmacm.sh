@@ -150,8 +150,8 @@ has_words() {
 	gone "$client" || grep -q "$1" "$tmp/client"
 }
 
-# The server is killed while it answers; the client hears that, by the hub's DREQ or, if it sends just
-# then, by its QP, and parts.
+# The server is killed while it answers; the client hears that, by the hub's DREQ or, if it sends
+# just then, by its QP, and parts.
 cm_death() {
 	local name="$PREFIX: the server is killed" client
 	port=$((port + 1))
