@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""docs/rdma_cm.md has every function, event and option of librdmacm's headers, and nothing else. A
-row names a test that there is, and what works has one.
+"""docs/rdma_cm.md has every function, event and option of librdmacm's headers and nothing else,
+each row names a test that there is, and what works has one.
 
 The document is made like docs/verbs.md (verbs_table.py). `rdmacm_table.py --names` prints the names
 that the headers have.
