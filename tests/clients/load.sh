@@ -39,8 +39,9 @@ loads "python" 'verbatim0' /usr/bin/python3 -c \
 loads "python imports all" 'all' /usr/bin/python3 -c 'import pyverbs.qp, pyverbs.cmid, pyverbs.srq
 import pyverbs.providers.mlx5.mlx5dv, pyverbs.providers.efa.efadv; print("all")'
 
-# The connection manager comes later: what needs it says so, and ends.
-for program in "rping -s -v -C 1" "ucmatose" "udaddy" rstream "fi_info -p verbs"; do
+# Nobody listens: who asks to connect is told so, and ends.
+for program in "rping -c -a 127.0.0.1 -C 1" "ucmatose -s 127.0.0.1" "udaddy -s 127.0.0.1" \
+	"rstream -s 127.0.0.1"; do
 	name=${program%% *}
 	command -v "$name" >/dev/null || continue
 	# shellcheck disable=SC2086 # a command line
