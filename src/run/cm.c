@@ -2,6 +2,7 @@
 #include "run/cm.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -59,6 +60,9 @@ static void host_send(void *arg, const struct vb_path *to, const uint8_t mad[VB_
 	uint8_t frame[VB_MAD_FRAME_BYTES];
 	struct vb_path path = *to;
 
+	/* What a forked child lets go of is its parent's. */
+	if (vb_device_is_gone(dev))
+		return;
 	/* The slot's own socket: a datagram is not worth one of its own. */
 	path.sport = VB_ROCE_PORT;
 	vb_mad_frame_emit(frame, &path, mad, (uint32_t)vb_cm_draw(&dev->cm.cm) & 0xffffff);
@@ -192,7 +196,8 @@ void vb_cm_unlock(struct vb_device *dev)
 {
 	deadline_update(dev);
 	vb_lock_drop(&dev->cm.lock);
-	vb_progress_kick(dev);
+	if (!vb_device_is_gone(dev))
+		vb_progress_kick(dev);
 }
 
 void vb_cm_device_turn(struct vb_device *dev)
@@ -212,13 +217,16 @@ uint64_t vb_cm_now_ns(void)
 
 int vb_cm_bind(struct vb_device *dev, struct vb_hub_bind *bind)
 {
+	if (vb_device_is_gone(dev))
+		return EIO;
 	bind->slot = dev->first_slot.slot;
 	return vb_hub_client_bind(dev->hub, bind);
 }
 
 void vb_cm_unbind(struct vb_device *dev, const struct vb_hub_bind *bind)
 {
-	vb_hub_client_unbind(dev->hub, bind);
+	if (!vb_device_is_gone(dev))
+		vb_hub_client_unbind(dev->hub, bind);
 }
 
 /* --- what comes --- */

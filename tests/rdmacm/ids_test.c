@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Ids and channels: made, moved, destroyed; and the devices that they are at. */
@@ -496,6 +497,41 @@ static void devices_stay_open_and_are_those_of_ids(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
+/* It has them in name only, and a connection manager of its own. */
+static void a_forked_child_ends_nothing_of_its_parents(void **state)
+{
+	struct rdma_event_channel *channel = ct_channel(), *other = ct_channel();
+	struct rdma_cm_id *listener = ct_listener(channel, RDMA_PS_TCP), *client, *child;
+	struct rdma_conn_param param = { .qp_num = 7 };
+	struct rdma_cm_event *event;
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct rdma_event_channel *own;
+
+		rdma_destroy_id(listener);
+		own = rdma_create_event_channel();
+		_exit(own && !rdma_create_id(own, &child, NULL, RDMA_PS_TCP) &&
+			      !rdma_bind_addr(child, ct_any(0)) && !rdma_destroy_id(child)
+		      ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	client = ct_client(other, RDMA_PS_TCP, ct_src_port(listener));
+	ct_works(rdma_connect(client, &param));
+	event = ct_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	child = event->id;
+	ct_works(rdma_ack_cm_event(event));
+	ct_works(rdma_reject(child, NULL, 0));
+	ct_works(rdma_destroy_id(child));
+	assert_int_equal(ct_pass(other, RDMA_CM_EVENT_REJECTED), 28);
+	ct_works(rdma_destroy_id(client));
+	ct_works(rdma_destroy_id(listener));
+	rdma_destroy_event_channel(other);
+	rdma_destroy_event_channel(channel);
+}
+
 int main(void)
 {
 	const struct CMUnitTest ids[] = {
@@ -520,6 +556,7 @@ int main(void)
 		cmocka_unit_test(it_can_be_made_to_wait_for_nothing),
 		cmocka_unit_test(without_descriptors_there_is_none),
 		cmocka_unit_test(devices_stay_open_and_are_those_of_ids),
+		cmocka_unit_test(a_forked_child_ends_nothing_of_its_parents),
 	};
 
 	return ct_main(ids);

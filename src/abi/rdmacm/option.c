@@ -86,7 +86,7 @@ int rdma_set_local_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 {
 	struct vb_cma_id *id = vb_cma_of(pub);
 
-	if (!ece || (pub->qp && !pub->qp->context))
+	if (!ece)
 		return vb_cma_result(EINVAL);
 	id->local_ece = *ece;
 	return 0;
