@@ -13,6 +13,7 @@
 #include "base/words.h"
 #include "cli/cli.h"
 #include "cli/domains.h"
+#include "cli/ids.h"
 #include "hub/holders.h"
 #include "hub/links.h"
 #include "hub/program.h"
@@ -155,8 +156,10 @@ static int hub_status(void)
 	for (unsigned i = 0; i < summary.rows; i++)
 		row_print(&rows[i]);
 	links_print(rows, summary.rows, links, summary.links);
+	rc = vb_cli_ids();
 	namespaces_print(rows, summary.rows);
-	rc = vb_cli_domains(rows, summary.rows);
+	if (!rc)
+		rc = vb_cli_domains(rows, summary.rows);
 	free(rows);
 	free(links);
 	return rc;

@@ -16,6 +16,7 @@ enum { VB_CM_RECORDS_MAX = 16384 };
 
 struct vb_cm_records {
 	_Atomic uint32_t top; /* no record from here on was ever used */
+	_Atomic uint32_t unacked; /* events that are not acknowledged, for status */
 	struct vb_cm_record record[VB_CM_RECORDS_MAX];
 };
 

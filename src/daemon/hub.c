@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "daemon/answers.h"
 #include "daemon/cm.h"
+#include "daemon/cm_rows.h"
 #include "daemon/domains.h"
 #include "daemon/hub_internal.h"
 #include "daemon/starter.h"
@@ -388,6 +389,7 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_BIND]    = vb_hub_answer_bind,
 	[VB_HUB_UNBIND]  = vb_hub_answer_unbind,
 	[VB_HUB_MAD]     = vb_hub_answer_mad,
+	[VB_HUB_CM]      = vb_hub_answer_cm,
 };
 /* clang-format on */
 

@@ -188,6 +188,49 @@ const struct vb_hub_bind *vb_ports_listener(const struct vb_ports *ports, uint32
 	return NULL;
 }
 
+void vb_ports_listeners(const struct vb_ports *ports,
+			bool (*each)(void *arg, const struct vb_hub_bind *bind), void *arg)
+{
+	for (unsigned i = 0; ports->count && i < VB_ARRAY_LEN(ports->bucket); i++) {
+		const struct vb_port_bound *bound = ports->bucket[i];
+
+		for (; bound; bound = bound->next) {
+			if ((bound->bind.flags & VB_HUB_BIND_LISTENS) && !each(arg, &bound->bind))
+				return;
+		}
+	}
+}
+
+struct nearest {
+	uint32_t space, port;
+	const struct vb_hub_bind *bind;
+};
+
+static uint32_t distance(uint32_t a, uint32_t b)
+{
+	return a < b ? b - a : a - b;
+}
+
+static bool is_nearer(void *arg, const struct vb_hub_bind *bind)
+{
+	struct nearest *nearest = arg;
+
+	if (bind->space == nearest->space &&
+	    (!nearest->bind || distance(bind->port, nearest->port) <
+				       distance(nearest->bind->port, nearest->port)))
+		nearest->bind = bind;
+	return true;
+}
+
+const struct vb_hub_bind *vb_ports_nearest(const struct vb_ports *ports, uint32_t space,
+					   uint16_t port)
+{
+	struct nearest nearest = { space, port, NULL };
+
+	vb_ports_listeners(ports, is_nearer, &nearest);
+	return nearest.bind;
+}
+
 void vb_ports_free(struct vb_ports *ports)
 {
 	for (unsigned i = 0; i < VB_ARRAY_LEN(ports->bucket); i++) {

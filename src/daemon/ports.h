@@ -45,6 +45,14 @@ void vb_ports_forget(struct vb_ports *ports, uint32_t slot);
 const struct vb_hub_bind *vb_ports_listener(const struct vb_ports *ports, uint32_t space,
 					    uint16_t port, const uint8_t gid[VB_HUB_GID_BYTES]);
 
+/* The same, by whichever address, of the port that is nearest to this one; NULL: none listens. */
+const struct vb_hub_bind *vb_ports_nearest(const struct vb_ports *ports, uint32_t space,
+					   uint16_t port);
+
+/* Calls for each that listens until that returns false. */
+void vb_ports_listeners(const struct vb_ports *ports,
+			bool (*each)(void *arg, const struct vb_hub_bind *bind), void *arg);
+
 void vb_ports_free(struct vb_ports *ports);
 
 #endif

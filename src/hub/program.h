@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/lent.h"
 #include "hub/proto.h"
 
 /* The inode number of our PID namespace, as lsns(8) shows it; 0 if /proc does not tell. */
@@ -25,6 +26,7 @@ enum { VB_HUB_NUMBER_BYTES = 40 };
  * "12" if the process has the number 12 here (pid); else "12@4026532200", process 12 of that PID
  * namespace. Returns text, with room for VB_HUB_NUMBER_BYTES.
  */
-const char *vb_hub_program_number(char *text, uint32_t pid, const struct vb_hub_program *program);
+VB_LENT const char *vb_hub_program_number(char *text, uint32_t pid,
+					  const struct vb_hub_program *program);
 
 #endif

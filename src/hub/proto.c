@@ -189,6 +189,25 @@ static bool mad_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return slot_ok(msg->cm.mad.slot, 0);
 }
 
+static bool cm_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return msg->cm.ask.space <= UINT16_MAX && msg->cm.ask.port <= UINT16_MAX;
+}
+
+static bool cm_rows_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	if (msg->cm.rows.count > VB_HUB_CM_ROWS_MAX)
+		return false;
+	for (unsigned i = 0; i < msg->cm.rows.count; i++) {
+		const struct vb_hub_cm_row *row = &msg->cm.rows.row[i];
+
+		if (row->what >= VB_HUB_CM_WHATS || !slot_ok(row->slot, 0) ||
+		    !program_ok(&row->program) || row->bind.port > UINT16_MAX)
+			return false;
+	}
+	return true;
+}
+
 static bool records_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
 	return fds;
@@ -235,6 +254,8 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_UNBIND]  = { WITH(cm.unbind),  0,                 unbind_ok },
 	[VB_HUB_RECORDS] = { HEADER_BYTES,  VB_HUB_RECORDS_FDS, records_ok },
 	[VB_HUB_MAD]     = { WITH(cm.mad),     0,                 mad_ok },
+	[VB_HUB_CM]      = { WITH(cm.ask),     0,                 cm_ok },
+	[VB_HUB_CM_ROWS] = { WITH(cm.rows),    0,                 cm_rows_ok },
 };
 /* clang-format on */
 

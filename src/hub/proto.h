@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 8, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 9, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
@@ -33,6 +33,7 @@ enum {
 	VB_HUB_RECORDS_FDS = 1,
 	VB_HUB_BIND_FDS = 1, /* the name of the asker's slot */
 	VB_HUB_MAD_BYTES = 280, /* of the frame that carries a MAD */
+	VB_HUB_CM_ROWS_MAX = 16,
 };
 
 enum vb_hub_type {
@@ -65,6 +66,8 @@ enum vb_hub_type {
 	VB_HUB_UNBIND,	  /* client: I have it no more */
 	VB_HUB_MAD,	  /* a MAD for QP 1, to its process; of a client: to one of this host */
 	VB_HUB_RECORDS,	  /* client: the records of what I have connected by rdma_cm */
+	VB_HUB_CM,	  /* asks what processes have of rdma_cm */
+	VB_HUB_CM_ROWS,	  /* that, in as many messages as needed */
 	VB_HUB_TYPES
 };
 
@@ -205,6 +208,7 @@ struct vb_hub_bind {
 	uint32_t port;	   /* host order; 0: any that nobody has */
 	uint32_t flags;	   /* enum vb_hub_bind_flags */
 	uint32_t scope;	   /* the interface of a link-local address, else 0 */
+	uint32_t backlog;  /* of who listens, for status */
 	uint8_t gid[VB_HUB_GID_BYTES]; /* the address; ::ffff:0.0.0.0 and :: for all */
 };
 
@@ -225,6 +229,33 @@ struct vb_hub_mad {
 	uint8_t tclass, hop_limit;
 	uint8_t src[VB_HUB_GID_BYTES], dst[VB_HUB_GID_BYTES];
 	uint8_t frame[VB_HUB_MAD_BYTES];
+};
+
+/* Space 0: all. Else who listens there at the port that is nearest to this. */
+struct vb_hub_cm {
+	uint32_t space, port;
+};
+
+enum vb_hub_cm_what {
+	VB_HUB_CM_LISTENS, /* bind */
+	VB_HUB_CM_IDS,	   /* so many ids in that state (enum vb_cm_state), with that bind.gid */
+	VB_HUB_CM_OTHERS,  /* so many more ids */
+	VB_HUB_CM_UNACKED, /* so many events are not acknowledged */
+	VB_HUB_CM_WHATS
+};
+
+struct vb_hub_cm_row {
+	uint32_t what, slot; /* one of the holder's */
+	uint32_t state, count;
+	uint32_t pid, reserved;	       /* as in vb_hub_row */
+	struct vb_hub_bind bind;
+	struct vb_hub_program program; /* the holder */
+};
+
+struct vb_hub_cm_rows {
+	uint32_t count; /* fewer than there is room for: these are the last ones */
+	uint32_t left;	/* so many listeners are left out */
+	struct vb_hub_cm_row row[VB_HUB_CM_ROWS_MAX];
 };
 
 struct vb_hub_msg {
@@ -256,6 +287,8 @@ struct vb_hub_msg {
 			struct vb_hub_bound bound;
 			struct vb_hub_unbind unbind;
 			struct vb_hub_mad mad;
+			struct vb_hub_cm ask;
+			struct vb_hub_cm_rows rows;
 		} cm;
 	};
 };

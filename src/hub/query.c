@@ -14,6 +14,7 @@
 #include "hub/words.h"
 
 static const uint64_t query_deadline_ns = 3000000000;
+static const uint64_t nearest_deadline_ns = 500000000; /* a program waits for it */
 
 /*
  * Is it worth asking again? If so pauses. A new hub waits for its clients to bring what the last
@@ -220,6 +221,92 @@ int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
 	if (!rc)
 		free(links);
 	return rc;
+}
+
+/* --- of rdma_cm --- */
+
+/* Adds the rows of a message. False: no memory. */
+static bool cm_rows_add(struct vb_hub_cm_row **rows, unsigned *count,
+			const struct vb_hub_cm_rows *came)
+{
+	struct vb_hub_cm_row *more = realloc(*rows, (*count + came->count + 1) * sizeof(**rows));
+
+	if (!more)
+		return false;
+	memcpy(more + *count, came->row, came->count * sizeof(*more));
+	*rows = more;
+	*count += came->count;
+	return true;
+}
+
+static int cm_ask(const struct vb_hub_cm *question, struct vb_hub_cm_row **rows, unsigned *count,
+		  unsigned *left, uint64_t deadline_ns)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_CM);
+	int fd, rc;
+
+	*rows = NULL;
+	*count = 0;
+	msg.cm.ask = *question;
+	rc = ask(&fd, &msg, VB_HUB_CM_ROWS, deadline_ns);
+	if (rc)
+		return rc;
+	do {
+		*left = msg.cm.rows.left;
+		if (!cm_rows_add(rows, count, &msg.cm.rows))
+			rc = ENOMEM;
+		else if (msg.cm.rows.count == VB_HUB_CM_ROWS_MAX)
+			rc = expect(fd, &msg, VB_HUB_CM_ROWS, deadline_ns);
+		else
+			break;
+	} while (!rc);
+	close(fd);
+	if (rc)
+		free(*rows);
+	return rc;
+}
+
+static void cm_pids_find(struct vb_hub_cm_row *rows, unsigned n, uint64_t deadline_ns)
+{
+	uint64_t pid_ns = vb_hub_pid_ns();
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct vb_hub_program *program = &rows[i].program;
+
+		if (program->pid)
+			rows[i].pid = pid_ns && program->pid_ns == pid_ns
+					      ? program->pid
+					      : pid_ask(rows[i].slot, deadline_ns);
+	}
+}
+
+int vb_hub_cm_read(struct vb_hub_cm_row **rows, unsigned *count, unsigned *left)
+{
+	const struct vb_hub_cm all = {.space = 0};
+	uint64_t deadline_ns = vb_hub_now_ns() + query_deadline_ns;
+	int rc = cm_ask(&all, rows, count, left, deadline_ns);
+
+	if (!rc)
+		cm_pids_find(*rows, *count, deadline_ns);
+	return rc;
+}
+
+int vb_hub_listener_nearest(uint32_t space, uint16_t port, struct vb_hub_cm_row *row)
+{
+	const struct vb_hub_cm near = {space, port};
+	uint64_t deadline_ns = vb_hub_now_ns() + nearest_deadline_ns;
+	struct vb_hub_cm_row *rows;
+	unsigned count, left;
+	int rc = cm_ask(&near, &rows, &count, &left, deadline_ns);
+
+	if (rc)
+		return rc;
+	if (count) {
+		cm_pids_find(rows, 1, deadline_ns);
+		*row = rows[0];
+	}
+	free(rows);
+	return count ? 0 : ENOENT;
 }
 
 int vb_hub_stop(bool force, unsigned *clients, pid_t *pid)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/lent.h"
 #include "hub/proto.h"
 
 /*
@@ -24,6 +25,15 @@ int vb_hub_status_read(struct vb_hub_summary *summary, struct vb_hub_row **rows)
 /* The same, with summary->links links in the order in which clients reported them. */
 int vb_hub_links_read(struct vb_hub_summary *summary, struct vb_hub_row **rows,
 		      struct vb_hub_link **links);
+
+/*
+ * What the hub's processes have of rdma_cm. *rows has *count entries, process by process; the
+ * caller frees it with free(). *left: so many listeners are left out, since there are many.
+ */
+int vb_hub_cm_read(struct vb_hub_cm_row **rows, unsigned *count, unsigned *left);
+
+/* Who listens at the port nearest to that one, in a port space. ENOENT: nobody. */
+VB_LENT int vb_hub_listener_nearest(uint32_t space, uint16_t port, struct vb_hub_cm_row *row);
 
 /*
  * Asks the hub to leave. *pid: its process, 0 if it has no number here. EBUSY: *clients are

@@ -51,6 +51,22 @@ static void gid_emit(uint8_t *out, const uint8_t gid[VB_GID_BYTES], bool ipv4)
 		memset(out, 0, IPV4_AT);
 }
 
+const char *vb_cm_port_space_name(unsigned port_space)
+{
+	switch (port_space) {
+	case VB_CM_PS_TCP:
+		return "TCP";
+	case VB_CM_PS_UDP:
+		return "UDP";
+	case VB_CM_PS_IB:
+		return "IB";
+	case VB_CM_PS_IPOIB:
+		return "IPOIB";
+	default:
+		return "?";
+	}
+}
+
 bool vb_cm_ip_parse(struct vb_cm_ip *ip, const uint8_t in[VB_CM_IP_BYTES])
 {
 	unsigned ip_version = in[IP_VERSION_AT] >> 4;

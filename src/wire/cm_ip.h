@@ -43,6 +43,9 @@ static inline uint64_t vb_cm_service_id(uint16_t port_space, uint16_t port)
 /* The port space of a service id; false, and *port_space untouched, if it stands for none. */
 bool vb_cm_service_port_space(uint64_t service_id, enum vb_cm_port_space *port_space);
 
+/* For people: "TCP"; "?" for none. */
+const char *vb_cm_port_space_name(unsigned port_space);
+
 static inline uint16_t vb_cm_service_port(uint64_t service_id)
 {
 	return (uint16_t)service_id;

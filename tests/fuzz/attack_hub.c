@@ -316,6 +316,7 @@ static const struct kind {
 	[VB_HUB_NOTED]   = {"noted",   1, fill_nothing, {NO_MORE}},
 	[VB_HUB_LINK]    = {"link",    3, fill_link,    {NO_MORE}},
 	[VB_HUB_WHO]     = {"who",     3, fill_who,     {NO_MORE}},
+	[VB_HUB_CM]      = {"cm",      1, fill_nothing, {NO_MORE}},
 	/* clang-format on */
 };
 
@@ -604,7 +605,7 @@ static void ask_any(uint64_t *rng)
 {
 	static const enum vb_hub_type types[] = {VB_HUB_REACH, VB_HUB_REACH, VB_HUB_REACH,
 						 VB_HUB_LEASE, VB_HUB_LEASE, VB_HUB_WHO,
-						 VB_HUB_DOMAINS};
+						 VB_HUB_DOMAINS, VB_HUB_CM};
 
 	ask(rng, types[attack_below(rng, VB_ARRAY_LEN(types))]);
 }

@@ -34,7 +34,7 @@ LAYERS = {
     "run": ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run"],
     "abi": ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run", "abi"],
     "daemon": ["base", "wire", "cm", "link", "hub", "nic", "run", "daemon"],
-    "cli": ["base", "wire", "link", "hub", "nic", "run", "cli"],
+    "cli": ["base", "wire", "cm", "link", "hub", "nic", "run", "cli"],
 }
 LIBRARY = ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run", "abi"]
 # <infiniband/verbs.h> is vocabulary there, and only abi may call it. The command is one more

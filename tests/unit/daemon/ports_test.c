@@ -181,3 +181,47 @@ PORTS_TEST(what_was_known_is_believed)
 	assert_int_equal(vb_ports_bind(&ports, &bind, true, &port), 0);
 	assert_int_equal(ports.count, 2);
 }
+
+static uint32_t nearest_to(uint32_t space, uint16_t port)
+{
+	const struct vb_hub_bind *nearest = vb_ports_nearest(&ports, space, port);
+
+	return nearest ? nearest->port : 0;
+}
+
+PORTS_TEST(the_nearest_that_listens_is_found)
+{
+	assert_int_equal(nearest_to(TCP, 7), 0);
+	assert_int_equal(bind_at(one, 8, 0), 0);
+	assert_int_equal(nearest_to(TCP, 7), 0);
+	assert_int_equal(bind_at(one, 7000, LISTENS), 0);
+	assert_int_equal(bind_at(all, 20, LISTENS), 0);
+	assert_int_equal(nearest_to(TCP, 7), 20);
+	assert_int_equal(nearest_to(TCP, 20), 20);
+	assert_int_equal(nearest_to(TCP, 3509), 20);
+	assert_int_equal(nearest_to(TCP, 3511), 7000);
+	assert_int_equal(nearest_to(TCP, 65535), 7000);
+	assert_int_equal(nearest_to(UDP, 7), 0);
+}
+
+static bool is_counted(void *arg, const struct vb_hub_bind *bind)
+{
+	unsigned *left = arg;
+
+	assert_true(bind->flags & LISTENS);
+	return --*left;
+}
+
+PORTS_TEST(all_that_listen_are_shown)
+{
+	unsigned left = 10;
+
+	vb_ports_listeners(&ports, is_counted, &left);
+	for (uint16_t port = 1; port <= 6; port++)
+		assert_int_equal(bind_at(one, port, port % 2 ? LISTENS : 0), 0);
+	vb_ports_listeners(&ports, is_counted, &left);
+	assert_int_equal(left, 7);
+	left = 2;
+	vb_ports_listeners(&ports, is_counted, &left);
+	assert_int_equal(left, 0);
+}

@@ -34,6 +34,8 @@ static struct vb_hub_msg sample(unsigned type)
 		[VB_HUB_BOUND] = {.cm.bound.port = 65535},
 		[VB_HUB_UNBIND] = {.cm.unbind.slot = 1},
 		[VB_HUB_MAD] = {.cm.mad.slot = 1},
+		[VB_HUB_CM] = {.cm.ask = {65535, 65535}},
+		[VB_HUB_CM_ROWS] = {.cm.rows = {.count = 1, .row = {{.slot = 1023}}}},
 	};
 	struct vb_hub_msg header = vb_hub_msg_make(type), msg = with[type];
 
@@ -244,4 +246,10 @@ TEST(ports_out_of_range_are_refused)
 	REFUSED(VB_HUB_BOUND, msg.cm.bound.port = 0);
 	REFUSED(VB_HUB_UNBIND, msg.cm.unbind.slot = 0);
 	REFUSED(VB_HUB_MAD, msg.cm.mad.slot = 1024);
+	REFUSED(VB_HUB_CM, msg.cm.ask.space = 65536);
+	REFUSED(VB_HUB_CM, msg.cm.ask.port = 65536);
+	REFUSED(VB_HUB_CM_ROWS, msg.cm.rows.count = VB_HUB_CM_ROWS_MAX + 1);
+	REFUSED(VB_HUB_CM_ROWS, msg.cm.rows.row[0].what = VB_HUB_CM_WHATS);
+	REFUSED(VB_HUB_CM_ROWS, msg.cm.rows.row[0].slot = 0);
+	REFUSED(VB_HUB_CM_ROWS, msg.cm.rows.row[0].bind.port = 65536);
 }

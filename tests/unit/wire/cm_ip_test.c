@@ -118,6 +118,11 @@ static void test_service_ids(void **state)
 	assert_int_equal(vb_cm_service_port(0x0106abcd), 0xabcd);
 	assert_true(vb_cm_service_port_space(0x01110001, &port_space));
 	assert_int_equal(port_space, VB_CM_PS_UDP);
+	assert_string_equal(vb_cm_port_space_name(VB_CM_PS_TCP), "TCP");
+	assert_string_equal(vb_cm_port_space_name(VB_CM_PS_UDP), "UDP");
+	assert_string_equal(vb_cm_port_space_name(VB_CM_PS_IB), "IB");
+	assert_string_equal(vb_cm_port_space_name(VB_CM_PS_IPOIB), "IPOIB");
+	assert_string_equal(vb_cm_port_space_name(3), "?");
 	assert_false(vb_cm_service_port_space(0x01070001, &port_space));
 	assert_false(vb_cm_service_port_space(0x1000000001110001, &port_space));
 	assert_int_equal(port_space, VB_CM_PS_UDP);
