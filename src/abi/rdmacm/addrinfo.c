@@ -5,6 +5,8 @@
  * routes and no data of the connection's own, so ai_route and ai_connect stay empty.
  */
 
+#include "abi/rdmacm/addrinfo.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -63,6 +65,25 @@ static int addr_copy(struct sockaddr **to, socklen_t *to_bytes, const struct soc
 	memcpy(*to, from, bytes);
 	*to_bytes = bytes;
 	return 0;
+}
+
+struct rdma_addrinfo *vb_cma_info_copy(const struct rdma_addrinfo *info)
+{
+	struct rdma_addrinfo *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	copy->ai_flags = info->ai_flags;
+	copy->ai_family = info->ai_family;
+	copy->ai_qp_type = info->ai_qp_type;
+	copy->ai_port_space = info->ai_port_space;
+	if (!addr_copy(&copy->ai_src_addr, &copy->ai_src_len, info->ai_src_addr,
+		       info->ai_src_len) &&
+	    !addr_copy(&copy->ai_dst_addr, &copy->ai_dst_len, info->ai_dst_addr,
+		       info->ai_dst_len))
+		return copy;
+	rdma_freeaddrinfo(copy);
+	return NULL;
 }
 
 /* What the hints leave open follows from what was found. */

@@ -10,6 +10,7 @@
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/heard.h"
 #include "abi/rdmacm/id.h"
+#include "abi/rdmacm/newer.h"
 #include "run/cm.h"
 #include "run/process/eventfd.h"
 
@@ -250,6 +251,9 @@ static int outcome(const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_REJECTED)
 		return ECONNREFUSED;
+	/* Its status is of getaddrinfo(3)'s kind. */
+	if ((int)event->event == VB_CMA_EVENT_ADDRINFO_ERROR)
+		return ENOENT;
 	if (event->status < 0)
 		return -event->status;
 	return event->status;

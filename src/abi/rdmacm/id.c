@@ -9,6 +9,7 @@
 #include "abi/rdmacm/channel.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
+#include "abi/rdmacm/lookup.h"
 #include "abi/rdmacm/mcast.h"
 #include "run/cm.h"
 
@@ -58,6 +59,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 static void let_go(struct vb_cma_id *id)
 {
 	vb_cma_lock();
+	vb_cma_lookup_forget(id);
 	vb_cma_events_drop(id);
 	if (id->cm) {
 		id->cm->context = NULL;
@@ -71,6 +73,7 @@ void vb_cma_id_free(struct vb_cma_id *id)
 {
 	if (id->sync)
 		rdma_destroy_event_channel(id->pub.channel);
+	rdma_freeaddrinfo(id->found);
 	free(id->init_attr);
 	free(id->connect);
 	free(id);

@@ -90,6 +90,8 @@ struct vb_cma_id {
 	struct ibv_ece local_ece, remote_ece;
 	struct vb_cma_group *groups;
 	struct ibv_sa_path_rec path_rec;
+	struct vb_cma_lookup *lookup; /* under way; NULL: none */
+	struct rdma_addrinfo *found;  /* by the last one; NULL: nothing */
 	void *connect; /* of rdma_create_ep(): what rdma_connect() says first */
 	size_t connect_bytes;
 	struct ibv_qp_init_attr *init_attr; /* of a listener of rdma_create_ep(): its children's */
