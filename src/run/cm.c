@@ -208,6 +208,26 @@ void vb_cm_device_turn(struct vb_device *dev)
 	vb_lock_drop(&dev->cm.lock);
 }
 
+void vb_cm_device_fail(struct vb_device *dev)
+{
+	vb_lock_take(&dev->cm.lock);
+	if (atomic_load(&dev->cm.begun))
+		dev->cm.user->fail();
+	vb_lock_drop(&dev->cm.lock);
+}
+
+uint8_t vb_cm_rnr_timer(const struct vb_device *dev)
+{
+	return dev->env.cm_rnr_timer;
+}
+
+void vb_cm_unacked_add(struct vb_device *dev, int change)
+{
+	/* A forked child's are not for its parent's status. */
+	if (dev->cm.lender.records && !vb_device_is_gone(dev))
+		atomic_fetch_add(&dev->cm.lender.records->unacked, (uint32_t)change);
+}
+
 uint64_t vb_cm_now_ns(void)
 {
 	return vb_now_ns();

@@ -29,6 +29,8 @@ struct vb_cm_user {
 	void (*event)(struct vb_cm_id *id, const struct vb_cm_event *event);
 	unsigned (*fit)(const struct vb_cm_id *listener, const struct vb_path *path,
 			const struct vb_cm_msg *msg);
+	/* The device has failed: nothing comes any more. Locked. */
+	void (*fail)(void);
 };
 
 struct vb_cm_device {
@@ -62,6 +64,12 @@ VB_LENT void vb_cm_unlock(struct vb_device *dev);
 VB_LENT int vb_cm_bind(struct vb_device *dev, struct vb_hub_bind *bind);
 VB_LENT void vb_cm_unbind(struct vb_device *dev, const struct vb_hub_bind *bind);
 
+/* min_rnr_timer of connections' QPs (VERBATIM_CM_RNR_TIMER). */
+VB_LENT uint8_t vb_cm_rnr_timer(const struct vb_device *dev);
+
+/* So many events more than before are to be acknowledged, for status. Any thread. */
+VB_LENT void vb_cm_unacked_add(struct vb_device *dev, int change);
+
 /* As the functions of src/cm want it. */
 VB_LENT uint64_t vb_cm_now_ns(void);
 
@@ -74,6 +82,9 @@ static inline uint64_t vb_cm_device_deadline_ns(const struct vb_cm_device *cm)
 
 /* Does what is due. */
 void vb_cm_device_turn(struct vb_device *dev);
+
+/* The device fails. */
+void vb_cm_device_fail(struct vb_device *dev);
 
 /* What the hub hands out; arg is the struct vb_device. */
 void vb_cm_mad_came(void *arg, const struct vb_hub_mad *mad);

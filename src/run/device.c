@@ -395,6 +395,7 @@ static void device_fails(void *arg)
 
 	vb_log("the device was told to fail");
 	vb_nic_fail(dev->nic);
+	vb_cm_device_fail(dev);
 }
 
 /* --- life and death --- */

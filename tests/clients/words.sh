@@ -61,6 +61,8 @@ wrong VERBATIM_HINTS=1 "VERBATIM_HINTS cannot be '1':" "it is '0' or 'stderr'"
 wrong VERBATIM_SEED=-1 "VERBATIM_SEED cannot be '-1':" "it is $seed_range"
 wrong VERBATIM_ETH=tap: "VERBATIM_ETH cannot be 'tap:':" \
 	"it is tap:NAME or the name of an interface, which has 1 to 15 characters"
+wrong VERBATIM_CM_RNR_TIMER=32 "VERBATIM_CM_RNR_TIMER cannot be '32':" \
+	"it is a number from 0 to 31, as min_rnr_timer of ibv_modify_qp(3)"
 wrong VERBATIM_HUB_IDLE_MS=10s "VERBATIM_HUB_IDLE_MS cannot be '10s':" \
 	"it is a number of milliseconds from 0 to 86400000"
 wrong VERBATIM_FAULT=loss=1 "VERBATIM_FAULT cannot be 'loss=1':" \

@@ -162,7 +162,7 @@ static bool may_bind(uint16_t port)
 	return port == 0 || port >= PORTS_PRIVILEGED || geteuid() == 0;
 }
 
-/* An address of ours: the id is at the device then. Loopback is everybody's, and leaves it open. */
+/* Is it an address of ours? 0 or an errno. */
 static int source_check(struct vb_cma_id *id, const struct sockaddr *addr)
 {
 	uint8_t gid[VB_GID_BYTES];
@@ -178,8 +178,6 @@ static int source_check(struct vb_cma_id *id, const struct sockaddr *addr)
 	if (index < 0)
 		return ENODEV;
 	id->sgid_index = (uint8_t)index;
-	if (!is_loopback(addr))
-		vb_cma_attach(id);
 	return 0;
 }
 
@@ -203,8 +201,22 @@ static int bind_to(struct vb_cma_id *id, const struct sockaddr *addr)
 		memset(&to->src_storage, 0, sizeof(to->src_storage));
 		return rc;
 	}
+	/* Who has an address of ours is at the device; loopback is everybody's. */
+	if (!vb_cma_is_any(addr) && !is_loopback(addr))
+		vb_cma_attach(id);
 	id->state = VB_CMA_BOUND;
 	return 0;
+}
+
+/* As if it had never been bound. */
+static void unbind(struct vb_cma_id *id)
+{
+	vb_cma_port_drop(id);
+	memset(&id->pub.route.addr.src_storage, 0, sizeof(id->pub.route.addr.src_storage));
+	id->pub.verbs = NULL;
+	id->pub.port_num = 0;
+	id->pub.pd = NULL;
+	id->state = VB_CMA_IDLE;
 }
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
@@ -285,30 +297,47 @@ static int path_set(struct vb_cma_id *id)
 	return 0;
 }
 
-static int resolve(struct vb_cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
+/* The addresses of both ends, for one that is bound. */
+static int ends_set(struct vb_cma_id *id, const struct sockaddr *dst)
 {
 	struct rdma_addr *addr = &id->pub.route.addr;
-	struct sockaddr_storage any = {.ss_family = dst->sa_family}, found;
-	uint16_t port;
+	struct sockaddr_storage found;
+	uint16_t port = vb_cma_port_of(&addr->src_addr);
+	int rc;
+
+	if (addr->src_addr.sa_family != dst->sa_family)
+		return EINVAL;
+	dst_set(addr, dst);
+	rc = route_find(&addr->src_addr, &addr->dst_addr, &found);
+	if (rc) {
+		memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
+		return rc;
+	}
+	memcpy(&addr->src_storage, &found, sizeof(found));
+	vb_cma_port_set(&addr->src_addr, port);
+	return 0;
+}
+
+static int resolve(struct vb_cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	struct sockaddr_storage any = {.ss_family = dst->sa_family};
+	bool was_idle = id->state == VB_CMA_IDLE;
 	int rc;
 
 	if (!is_ip(dst))
 		return EAFNOSUPPORT;
-	if (id->state == VB_CMA_IDLE)
+	if (was_idle)
 		rc = bind_to(id, src ? src : (struct sockaddr *)&any);
 	else
 		rc = id->state == VB_CMA_BOUND ? 0 : EINVAL;
 	if (rc)
 		return rc;
-	if (addr->src_addr.sa_family != dst->sa_family)
-		return EINVAL;
-	dst_set(addr, dst);
-	rc = route_find(&addr->src_addr, &addr->dst_addr, &found);
-	if (rc)
+	rc = ends_set(id, dst);
+	if (rc) {
+		if (was_idle)
+			unbind(id);
 		return rc;
-	port = vb_cma_port_of(&addr->src_addr);
-	memcpy(&addr->src_storage, &found, sizeof(found));
-	vb_cma_port_set(&addr->src_addr, port);
+	}
 	rc = path_set(id);
 	vb_cma_lock();
 	if (!rc) {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "abi/rdmacm/channel.h"
@@ -11,8 +12,11 @@
 #include "abi/rdmacm/heard.h"
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/newer.h"
+#include "abi/rdmacm/why.h"
 #include "run/cm.h"
 #include "run/process/eventfd.h"
+
+enum { PATIENCE_S = 1 }; /* then the log says what it is that one waits for */
 
 /* Of all ids: who destroys one waits until its events are acknowledged. */
 static pthread_mutex_t acks_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -108,6 +112,7 @@ static void request_drop(struct vb_cma_event *event)
 {
 	struct vb_cma_id *child = vb_cma_of(event->pub.id);
 
+	vb_cma_id_unlist(child);
 	if (child->cm) {
 		child->cm->context = NULL;
 		vb_cm_id_release(child->cm, vb_cm_now_ns());
@@ -170,6 +175,7 @@ static struct vb_cma_event *fetch(struct vb_cma_channel *channel)
 	if (event && event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		struct vb_cma_id *child = vb_cma_of(event->pub.id);
 
+		vb_cma_id_list(child);
 		if (child->cm)
 			vb_cm_id_take(child->cm);
 		/* Its listener may have been at another one when it came. */
@@ -213,10 +219,13 @@ int rdma_get_cm_event(struct rdma_event_channel *pub, struct rdma_cm_event **res
 			return -1;
 		event = fetch(channel);
 	} while (!event || !request_place(event));
+	event->fetched_ns = vb_cm_now_ns();
 	pthread_mutex_lock(&acks_mutex);
-	event->id->reported++;
+	TAILQ_INSERT_TAIL(&event->id->unacked, event, link);
 	pthread_mutex_unlock(&acks_mutex);
+	vb_cm_unacked_add(vb_cma_run(), 1);
 	vb_cma_event_fetched(event);
+	vb_cma_why(event);
 	*result = &event->pub;
 	return 0;
 }
@@ -229,18 +238,31 @@ int rdma_ack_cm_event(struct rdma_cm_event *pub)
 		return vb_cma_result(EINVAL);
 	pthread_mutex_lock(&acks_mutex);
 	/* A request counts as the listener's: its own id may have been destroyed by now. */
-	event->id->acked++;
+	TAILQ_REMOVE(&event->id->unacked, event, link);
 	pthread_cond_broadcast(&acks_cond);
 	pthread_mutex_unlock(&acks_mutex);
+	vb_cm_unacked_add(vb_cma_run(), -1);
 	free(event);
 	return 0;
 }
 
-void vb_cma_acks_wait(struct vb_cma_id *id)
+void vb_cma_acks_wait(struct vb_cma_id *id, const char *call)
 {
+	struct timespec later;
+	bool said = false;
+
+	clock_gettime(CLOCK_MONOTONIC, &later);
+	later.tv_sec += PATIENCE_S;
 	pthread_mutex_lock(&acks_mutex);
-	while (id->acked != id->reported)
-		pthread_cond_wait(&acks_cond, &acks_mutex);
+	while (!TAILQ_EMPTY(&id->unacked)) {
+		if (said)
+			pthread_cond_wait(&acks_cond, &acks_mutex);
+		else if (pthread_cond_clockwait(&acks_cond, &acks_mutex, CLOCK_MONOTONIC,
+						&later) == ETIMEDOUT) {
+			vb_cma_why_waits(id, call);
+			said = true;
+		}
+	}
 	pthread_mutex_unlock(&acks_mutex);
 }
 

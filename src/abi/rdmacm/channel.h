@@ -29,8 +29,8 @@ void vb_cma_group_forget(struct vb_cma_id *id, const struct vb_cma_group *group)
 void vb_cma_events_move(struct vb_cma_id *id, struct vb_cma_channel *from,
 			struct vb_cma_channel *to);
 
-/* Waits until all that the id was told has been acknowledged. Not locked. */
-void vb_cma_acks_wait(struct vb_cma_id *id);
+/* Waits until all that the id was told has been acknowledged. call: which waits. Not locked. */
+void vb_cma_acks_wait(struct vb_cma_id *id, const char *call);
 
 /* Synchronous mode: waits for the id's next event. 0, or -1 with errno. */
 int vb_cma_complete(struct vb_cma_id *id);

@@ -118,17 +118,17 @@ static int private_data(const struct vb_cma_id *id, const void *data, unsigned b
 	struct vb_cm_ip ip = {.sport = vb_cma_port_of(&id->pub.route.addr.src_addr)};
 	uint8_t *at = said->octets + VB_CM_IP_BYTES;
 
-	if (id->connect_bytes + bytes > room - VB_CM_IP_BYTES || (bytes && !data))
+	if (id->ep.connect_bytes + bytes > room - VB_CM_IP_BYTES || (bytes && !data))
 		return EINVAL;
 	memcpy(ip.src, id->path.src, VB_GID_BYTES);
 	memcpy(ip.dst, id->path.dst, VB_GID_BYTES);
 	ip.ipv4 = id->pub.route.addr.dst_addr.sa_family == AF_INET;
 	vb_cm_ip_emit(&ip, said->octets);
-	if (id->connect_bytes)
-		memcpy(at, id->connect, id->connect_bytes);
+	if (id->ep.connect_bytes)
+		memcpy(at, id->ep.connect, id->ep.connect_bytes);
 	if (bytes)
-		memcpy(at + id->connect_bytes, data, bytes);
-	said->bytes = VB_CM_IP_BYTES + (unsigned)id->connect_bytes + bytes;
+		memcpy(at + id->ep.connect_bytes, data, bytes);
+	said->bytes = VB_CM_IP_BYTES + (unsigned)id->ep.connect_bytes + bytes;
 	return 0;
 }
 
@@ -239,12 +239,13 @@ int rdma_listen(struct rdma_cm_id *pub, int backlog)
 		rc = rdma_bind_addr(pub, (struct sockaddr *)&any) ? errno : 0;
 	if (!rc && id->state != VB_CMA_BOUND)
 		rc = EINVAL;
+	if (backlog <= 0 || backlog > BACKLOG_DEFAULT)
+		backlog = BACKLOG_DEFAULT;
+	id->bind.backlog = (uint32_t)backlog;
 	if (!rc)
 		rc = vb_cma_port_bind(id, VB_HUB_BIND_LISTENS);
 	if (rc)
 		return vb_cma_result(rc);
-	if (backlog <= 0 || backlog > BACKLOG_DEFAULT)
-		backlog = BACKLOG_DEFAULT;
 	vb_cma_lock();
 	if (!id->cm)
 		id->cm = vb_cm_id_make(vb_cma_cm(), id);
@@ -439,18 +440,27 @@ int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
 	return vb_cma_result(rc);
 }
 
-static int part(struct vb_cma_id *id)
+static bool can_part(struct rdma_cm_id *pub)
+{
+	const struct vb_cma_id *id = locked(pub);
+	bool can = id->cm && !is_ud(id) && id->state >= VB_CMA_CONNECTING &&
+		   id->state != VB_CMA_LISTENING;
+
+	vb_cma_unlock();
+	return can;
+}
+
+static void part(struct rdma_cm_id *pub)
 {
 	static const struct vb_cm_msg dreq = {.attr = VB_CM_DREQ}, drep = {.attr = VB_CM_DREP};
+	struct vb_cma_id *id = locked(pub);
 
-	if (!id->cm || id->state == VB_CMA_LISTENING || id->state < VB_CMA_CONNECTING)
-		return EINVAL;
 	if (id->state != VB_CMA_OVER)
 		id->state = VB_CMA_DISCONNECTING;
 	/* If the peer has asked already, it is answered; if all is over, nothing is left to say. */
 	if (vb_cm_say(id->cm, vb_cm_now_ns(), &dreq, NULL))
 		vb_cm_say(id->cm, vb_cm_now_ns(), &drep, NULL);
-	return 0;
+	vb_cma_unlock();
 }
 
 int rdma_disconnect(struct rdma_cm_id *pub)
@@ -458,13 +468,11 @@ int rdma_disconnect(struct rdma_cm_id *pub)
 	struct vb_cma_id *id = vb_cma_of(pub);
 	int rc;
 
-	if (is_ud(id))
+	if (!can_part(pub))
 		return vb_cma_result(EINVAL);
 	rc = vb_cma_qp_to_err(id);
 	if (rc)
 		return vb_cma_result(rc);
-	vb_cma_lock();
-	rc = part(id);
-	vb_cma_unlock();
-	return rc ? vb_cma_result(rc) : vb_cma_complete(id);
+	part(pub);
+	return vb_cma_complete(id);
 }

@@ -40,11 +40,11 @@ static int passive(struct vb_cma_id *id, const struct rdma_addrinfo *res, struct
 		id->pub.pd = pd;
 	if (!attr)
 		return 0;
-	id->init_attr = malloc(sizeof(*attr));
-	if (!id->init_attr)
+	id->ep.init_attr = malloc(sizeof(*attr));
+	if (!id->ep.init_attr)
 		return ENOMEM;
-	*id->init_attr = *attr;
-	id->init_attr->qp_type = (enum ibv_qp_type)res->ai_qp_type;
+	*id->ep.init_attr = *attr;
+	id->ep.init_attr->qp_type = (enum ibv_qp_type)res->ai_qp_type;
 	return 0;
 }
 
@@ -67,11 +67,11 @@ static int connect_keep(struct vb_cma_id *id, const struct rdma_addrinfo *res)
 {
 	if (!res->ai_connect_len)
 		return 0;
-	id->connect = malloc(res->ai_connect_len);
-	if (!id->connect)
+	id->ep.connect = malloc(res->ai_connect_len);
+	if (!id->ep.connect)
 		return ENOMEM;
-	memcpy(id->connect, res->ai_connect, res->ai_connect_len);
-	id->connect_bytes = res->ai_connect_len;
+	memcpy(id->ep.connect, res->ai_connect, res->ai_connect_len);
+	id->ep.connect_bytes = res->ai_connect_len;
 	return 0;
 }
 
@@ -109,6 +109,9 @@ int rdma_create_ep(struct rdma_cm_id **made, struct rdma_addrinfo *res, struct i
 			    (enum ibv_qp_type)res->ai_qp_type);
 	if (!id)
 		return vb_cma_result(ENOMEM);
+	vb_cma_lock();
+	vb_cma_id_list(id);
+	vb_cma_unlock();
 	rc = res->ai_flags & RAI_PASSIVE ? passive(id, res, pd, attr) : active(id, res, pd, attr);
 	if (rc) {
 		rdma_destroy_ep(&id->pub);
@@ -134,9 +137,9 @@ static int request_equip(const struct vb_cma_id *listener, struct rdma_cm_id *ch
 {
 	struct ibv_qp_init_attr attr;
 
-	if (!listener->init_attr)
+	if (!listener->ep.init_attr)
 		return 0;
-	attr = *listener->init_attr;
+	attr = *listener->ep.init_attr;
 	return rdma_create_qp(child, listener->pub.pd, &attr) ? errno : 0;
 }
 

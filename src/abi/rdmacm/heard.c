@@ -15,6 +15,7 @@
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/mcast.h"
 #include "abi/rdmacm/qp.h"
+#include "abi/rdmacm/why.h"
 #include "cm/say.h"
 #include "run/cm.h"
 #include "wire/cm_ip.h"
@@ -171,6 +172,7 @@ static void request(struct vb_cma_id *listener, struct vb_cm_id *cm,
 	struct vb_cma_event *event;
 
 	if (!is_of_type(listener, news)) {
+		vb_cma_why_type(listener, news->path);
 		cm->context = NULL;
 		vb_cm_id_release(cm, vb_cm_now_ns());
 		return;
@@ -316,7 +318,7 @@ static void on_event(struct vb_cm_id *cm, const struct vb_cm_event *news)
 	vb_cma_event_queue(event);
 }
 
-const struct vb_cm_user vb_cma_user = {.event = on_event, .fit = fit};
+const struct vb_cm_user vb_cma_user = {.event = on_event, .fit = fit, .fail = vb_cma_ids_fail};
 
 /* --- as the application fetches it --- */
 

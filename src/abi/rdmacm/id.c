@@ -29,7 +29,32 @@ struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *conte
 	id->pub.context = context;
 	id->pub.ps = ps;
 	id->pub.qp_type = type;
+	TAILQ_INIT(&id->unacked);
 	return id;
+}
+
+static struct vb_cma_ids ids = LIST_HEAD_INITIALIZER(ids); /* locked */
+
+void vb_cma_id_list(struct vb_cma_id *id)
+{
+	LIST_INSERT_HEAD(&ids, id, link);
+}
+
+void vb_cma_id_unlist(struct vb_cma_id *id)
+{
+	if (id->link.le_prev)
+		LIST_REMOVE(id, link);
+	id->link.le_prev = NULL;
+}
+
+void vb_cma_ids_fail(void)
+{
+	struct vb_cma_id *id;
+
+	LIST_FOREACH(id, &ids, link) {
+		if (id->pub.verbs)
+			vb_cma_tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	}
 }
 
 static bool is_port_space(enum rdma_port_space ps)
@@ -51,6 +76,9 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	made = vb_cma_id_make(channel, context, ps, datagrams ? IBV_QPT_UD : IBV_QPT_RC);
 	if (!made)
 		return vb_cma_result(ENOMEM);
+	vb_cma_lock();
+	vb_cma_id_list(made);
+	vb_cma_unlock();
 	*id = &made->pub;
 	return 0;
 }
@@ -59,6 +87,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 static void let_go(struct vb_cma_id *id)
 {
 	vb_cma_lock();
+	vb_cma_id_unlist(id);
 	vb_cma_lookup_forget(id);
 	vb_cma_events_drop(id);
 	if (id->cm) {
@@ -74,8 +103,8 @@ void vb_cma_id_free(struct vb_cma_id *id)
 	if (id->sync)
 		rdma_destroy_event_channel(id->pub.channel);
 	rdma_freeaddrinfo(id->found);
-	free(id->init_attr);
-	free(id->connect);
+	free(id->ep.init_attr);
+	free(id->ep.connect);
 	free(id);
 }
 
@@ -88,7 +117,7 @@ int rdma_destroy_id(struct rdma_cm_id *pub)
 	vb_cma_port_drop(id);
 	if (pub->event)
 		rdma_ack_cm_event(pub->event);
-	vb_cma_acks_wait(id);
+	vb_cma_acks_wait(id, "rdma_destroy_id");
 	vb_cma_id_free(id);
 	return 0;
 }
@@ -110,7 +139,7 @@ int rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel *channel)
 		rdma_ack_cm_event(pub->event);
 		pub->event = NULL;
 	}
-	vb_cma_acks_wait(id);
+	vb_cma_acks_wait(id, "rdma_migrate_id");
 	vb_cma_lock();
 	vb_cma_events_move(id, (struct vb_cma_channel *)old, (struct vb_cma_channel *)channel);
 	pub->channel = channel;

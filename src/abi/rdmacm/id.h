@@ -32,7 +32,8 @@ enum vb_cma_state {
 
 struct vb_cma_event {
 	struct rdma_cm_event pub;
-	TAILQ_ENTRY(vb_cma_event) link;
+	TAILQ_ENTRY(vb_cma_event) link; /* in its channel; once fetched, in its id's unacked */
+	uint64_t fetched_ns;
 	struct vb_cma_id *id;	    /* who is told: the listener, of a request */
 	struct vb_cma_group *group; /* MULTICAST_JOIN: which was joined; NULL: it has been left */
 	uint8_t private_data[256];
@@ -64,6 +65,13 @@ struct vb_cma_agreed {
 	uint32_t qkey; /* of UD */
 };
 
+/* What rdma_create_ep() was given for later. */
+struct vb_cma_ep {
+	void *connect; /* what rdma_connect() says first */
+	size_t connect_bytes;
+	struct ibv_qp_init_attr *init_attr; /* of a listener: its children's */
+};
+
 /* Membership of a multicast group. */
 struct vb_cma_group {
 	struct vb_cma_group *next;
@@ -92,21 +100,28 @@ struct vb_cma_id {
 	struct ibv_sa_path_rec path_rec;
 	struct vb_cma_lookup *lookup; /* under way; NULL: none */
 	struct rdma_addrinfo *found;  /* by the last one; NULL: nothing */
-	void *connect; /* of rdma_create_ep(): what rdma_connect() says first */
-	size_t connect_bytes;
-	struct ibv_qp_init_attr *init_attr; /* of a listener of rdma_create_ep(): its children's */
-	/* Guarded by the lock of acknowledgements: reported, and acknowledged. */
-	unsigned reported, acked;
+	struct vb_cma_ep ep;
+	LIST_ENTRY(vb_cma_id) link;   /* of those that the application has */
+	struct vb_cma_events unacked; /* fetched. Guarded by the lock of acknowledgements */
 };
+
+LIST_HEAD(vb_cma_ids, vb_cma_id);
 
 static inline struct vb_cma_id *vb_cma_of(struct rdma_cm_id *id)
 {
 	return (struct vb_cma_id *)id;
 }
 
-/* NULL with errno. channel NULL: one of its own. */
+/* NULL with errno. channel NULL: one of its own. The application has it once it is listed. */
 struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,
 				 enum rdma_port_space ps, enum ibv_qp_type type);
+
+/* The application has it from now on, and no more. Locked. */
+void vb_cma_id_list(struct vb_cma_id *id);
+void vb_cma_id_unlist(struct vb_cma_id *id);
+
+/* The device has failed: each that is at it is told. Locked. */
+void vb_cma_ids_fail(void);
 
 /* Frees an id of which nobody was told; its cm part has been let go of. */
 void vb_cma_id_free(struct vb_cma_id *id);

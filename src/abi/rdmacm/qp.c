@@ -11,8 +11,9 @@
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/qp.h"
+#include "run/cm.h"
 
-enum { PKEY_INDEX = 0, PORT = 1, RNR_TIMER = 0 };
+enum { PKEY_INDEX = 0, PORT = 1 };
 
 static bool is_ud(const struct vb_cma_id *id)
 {
@@ -69,7 +70,7 @@ static int attr_rtr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_RECV) {
 		attr->max_dest_rd_atomic = id->agreed.responder_resources;
-		attr->min_rnr_timer = RNR_TIMER;
+		attr->min_rnr_timer = vb_cm_rnr_timer(vb_cma_run());
 		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	}
 	return 0;
@@ -278,7 +279,13 @@ static int qp_make(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	return vb_cma_result(qp_make(vb_cma_of(id), attr));
+	struct ibv_qp_init_attr_ex made = *attr;
+	int rc = qp_make(vb_cma_of(id), &made);
+
+	/* Whoever is refused keeps his attributes as they are. */
+	if (!rc)
+		*attr = made;
+	return vb_cma_result(rc);
 }
 
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -343,7 +350,12 @@ static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
-	return vb_cma_result(srq_make(vb_cma_of(id), attr));
+	struct ibv_srq_init_attr_ex made = *attr;
+	int rc = srq_make(vb_cma_of(id), &made);
+
+	if (!rc)
+		*attr = made;
+	return vb_cma_result(rc);
 }
 
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)

@@ -42,6 +42,16 @@ static bool hub_idle_read(struct vb_env *env, const char *text, struct vb_text *
 	return number_of(text, &env->hub_idle_ms) && env->hub_idle_ms <= VB_ENV_HUB_IDLE_MS_MAX;
 }
 
+static bool cm_rnr_timer_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	uint64_t timer;
+
+	if (!number_of(text, &timer) || timer > VB_ENV_RNR_TIMER_MAX)
+		return false;
+	env->cm_rnr_timer = (uint8_t)timer;
+	return true;
+}
+
 static const struct link {
 	const char *name;
 	enum vb_env_link link;
@@ -167,6 +177,8 @@ static const struct setting settings[] = {
 	{ "VERBATIM_PERSONA",     persona_read,   &vb_persona_names },
 	{ "VERBATIM_ETH",         ethernet_read,  NULL,
 	  "tap:NAME or the name of an interface, which has 1 to 15 characters" },
+	{ "VERBATIM_CM_RNR_TIMER", cm_rnr_timer_read, NULL,
+	  "a number from 0 to 31, as min_rnr_timer of ibv_modify_qp(3)" },
 	{ "VERBATIM_SEED",        seed_read,      NULL,
 	  "a number from 0 to 18446744073709551615, decimal or with 0x" },
 	{ "VERBATIM_HINTS",       hints_read,     &hint_names },

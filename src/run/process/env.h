@@ -22,6 +22,7 @@ enum {
 	VB_ENV_WHY_BYTES = 448,
 	VB_ENV_HUB_IDLE_MS = 10000,
 	VB_ENV_HUB_IDLE_MS_MAX = 24 * 3600 * 1000,
+	VB_ENV_RNR_TIMER_MAX = 31,
 };
 
 enum vb_env_link {
@@ -38,6 +39,7 @@ struct vb_env {
 	const char *ethernet; /* VERBATIM_ETH, NULL: none */
 	uint64_t seed;	   /* VERBATIM_SEED, for keys and initial PSNs */
 	uint64_t hub_idle_ms; /* VERBATIM_HUB_IDLE_MS */
+	uint8_t cm_rnr_timer; /* VERBATIM_CM_RNR_TIMER: as min_rnr_timer */
 	const struct vb_persona *persona; /* VERBATIM_PERSONA */
 	bool shared_mr;	   /* VERBATIM_SHARED_MR: registered memory may be moved into a memfd */
 	bool seeded;	   /* VERBATIM_SEED is set; otherwise take an unpredictable seed */

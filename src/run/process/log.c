@@ -116,6 +116,12 @@ void vb_log(const char *format, ...)
 	va_end(args);
 }
 
+bool vb_log_is_on(void)
+{
+	pthread_once(&once, open_log);
+	return log_fd >= 0;
+}
+
 void vb_log_hint(enum vb_hint hint, const char *format, ...)
 {
 	va_list args;

@@ -2,6 +2,8 @@
 #ifndef VB_RUN_LOG_H
 #define VB_RUN_LOG_H
 
+#include <stdbool.h>
+
 #include "base/lent.h"
 
 /*
@@ -27,6 +29,9 @@ enum vb_hint {
  * Writes one line, given without the newline. Any thread; not from a signal handler. Keeps errno.
  */
 VB_LENT void vb_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Is there a log? For who would have to look for what to write. */
+VB_LENT bool vb_log_is_on(void);
 
 /* The same, and as a hint. */
 void vb_log_hint(enum vb_hint hint, const char *format, ...)

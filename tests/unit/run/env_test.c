@@ -38,6 +38,7 @@ TEST(without_settings_all_is_default)
 	assert_ptr_equal(env.persona, vb_persona_find(NULL));
 	assert_int_equal(env.link, VB_ENV_LINK_ANY);
 	assert_int_equal(env.hub_idle_ms, VB_ENV_HUB_IDLE_MS);
+	assert_int_equal(env.cm_rnr_timer, 0);
 	assert_false(env.seeded);
 	assert_false(env.shared_mr);
 }
@@ -48,7 +49,7 @@ TEST(settings_are_read)
 		"VERBATIM_FAULT=loss=1%", "VERBATIM_PCAP=/tmp/x.pcap", "VERBATIM_LINK=udp",
 		"VERBATIM_ETH=tap:t0", "VERBATIM_SEED=0x10", "VERBATIM_SHARED_MR=1",
 		"VERBATIM_PERSONA=connectx7", "VERBATIM_LOG=x", "VERBATIM_HUB=/x",
-		"VERBATIM_HUB_IDLE_MS=300", NULL,
+		"VERBATIM_HUB_IDLE_MS=300", "VERBATIM_CM_RNR_TIMER=31", NULL,
 	};
 
 	assert_int_equal(read_all(some), 0);
@@ -63,6 +64,7 @@ TEST(settings_are_read)
 	assert_ptr_equal(env.persona, vb_persona_find("connectx7"));
 	assert_true(env.shared_mr);
 	assert_int_equal(env.hub_idle_ms, 300);
+	assert_int_equal(env.cm_rnr_timer, 31);
 }
 
 TEST(values_have_limits)
@@ -97,6 +99,7 @@ TEST(empty_value_is_none)
 
 #define SEED	 ": it is a number from 0 to 18446744073709551615, decimal or with 0x"
 #define IDLE	 ": it is a number of milliseconds from 0 to 86400000"
+#define RNR_TIMER ": it is a number from 0 to 31, as min_rnr_timer of ibv_modify_qp(3)"
 #define FAULTS	 "Faults: loss, dup, reorder, corrupt, delay, seed"
 #define ETHERNET ": it is tap:NAME or the name of an interface, which has 1 to 15 characters"
 
@@ -128,6 +131,8 @@ TEST(bad_value_is_told_what_is_good)
 		{ "VERBATIM_HUB_IDLE_MS=86400001",
 		  "VERBATIM_HUB_IDLE_MS cannot be '86400001'" IDLE },
 		{ "VERBATIM_ETH=a/b", "VERBATIM_ETH cannot be 'a/b'" ETHERNET },
+		{ "VERBATIM_CM_RNR_TIMER=32", "VERBATIM_CM_RNR_TIMER cannot be '32'" RNR_TIMER },
+		{ "VERBATIM_CM_RNR_TIMER=1ms", "VERBATIM_CM_RNR_TIMER cannot be '1ms'" RNR_TIMER },
 		{ "VERBATIM_FAULT=loss=1", "VERBATIM_FAULT cannot be 'loss=1': "
 					   "loss=1: a percentage such as 1% is wanted" },
 		{ "VERBATIM_FAULT=los=1%", "VERBATIM_FAULT cannot be 'los=1%': there is no fault "
