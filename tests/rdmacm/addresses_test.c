@@ -195,6 +195,11 @@ static void a_port_is_one_ids(void **state)
  * remote address."
  * rdma_get_peer_addr: "Returns the remote IP address associated with an rdma_cm_id."
  * rdma_get_peer_addr: "Returns a pointer to the sockaddr address of the connected peer."
+ * rdma_get_cm_event: "Address resolution (rdma_resolve_addr) completed successfully."
+ * rdma_resolve_addr: "This call is typically made from the active side of a connection before
+ * calling rdma_resolve_route and rdma_connect."
+ * rdma_resolve_addr: "This call maps the destination and, if given, source IP addresses to GIDs."
+ * rdma_resolve_addr: "The IP to RDMA address mapping is done using the local routing tables"
  */
 static void both_ends_are_known(void **state)
 {
@@ -301,6 +306,7 @@ static void families_do_not_mix(void **state)
  * rdma_resolve_addr, but before calling rdma_connect."
  * rdma_resolve_route: "This call obtains a path record that is used by the connection."
  * rdma_resolve_route: "Returns 0 on success, or -1 on error."
+ * rdma_get_cm_event: "Route resolution (rdma_resolve_route) completed successfully."
  */
 static void a_route_is_a_path_record(void **state)
 {

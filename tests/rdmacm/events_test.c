@@ -117,6 +117,9 @@ static void events_may_be_acknowledged_in_any_order(void **state)
  * rdma_get_cm_event: "Generated on the passive side to notify the user of a new connection
  * request."
  * rdma_get_cm_event: "The status is zero if the operation was successful"
+ * rdma_get_cm_event: "Communication event details are returned in the rdma_cm_event structure."
+ * rdma_get_cm_event: "Specifies the type of communication event which occurred."
+ * rdma_get_cm_event: "Provides additional details based on the type of event."
  */
 static void a_request_brings_an_id(void **state)
 {
@@ -215,6 +218,14 @@ static void exchange_words(enum rdma_port_space ps, uint8_t asked, uint8_t ask_r
  * when calling rdma_connect or rdma_accept."
  * rdma_get_cm_event: "The buffer referenced by this pointer is deallocated when calling
  * rdma_ack_cm_event."
+ * rdma_accept: "References a user-controlled data buffer."
+ * rdma_accept: "May be NULL if private_data is not required."
+ * rdma_accept: "Specifies the size of the user-controlled data buffer."
+ * rdma_connect: "References a user-controlled data buffer."
+ * rdma_connect: "May be NULL if private_data is not required."
+ * rdma_get_cm_event: "References any user-specified data associated with
+ * RDMA_CM_EVENT_CONNECT_REQUEST or RDMA_CM_EVENT_ESTABLISHED events."
+ * rdma_get_cm_event: "References any user-specified data associated with the event."
  */
 static void words_of_each_length_pass(void **state)
 {
@@ -292,6 +303,8 @@ static void where_nothing_can_be_said_there_is_nothing(void **state)
 /*
  * rdma_accept: "If the rdma_conn_param structure from an event is referenced, the event must not be
  * acked until after this call returns."
+ * rdma_accept: "Users may reference the rdma_conn_param structure in the connection event
+ * directly, or can reference their own structure."
  */
 static void the_parameters_of_the_request_may_be_used(void **state)
 {
@@ -324,16 +337,18 @@ static void each_event_has_a_name(void **state)
 		"ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR", "CONNECT_REQUEST",
 		"CONNECT_RESPONSE", "CONNECT_ERROR", "UNREACHABLE", "REJECTED", "ESTABLISHED",
 		"DISCONNECTED", "DEVICE_REMOVAL", "MULTICAST_JOIN", "MULTICAST_ERROR",
-		"ADDR_CHANGE", "TIMEWAIT_EXIT",
+		"ADDR_CHANGE", "TIMEWAIT_EXIT", "ADDRINFO_RESOLVED", "ADDRINFO_ERROR", "USER",
+		"INTERNAL",
 	};
 	char name[64];
 
-	for (int i = 0; i < 16; i++) {
+	for (int i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "RDMA_CM_EVENT_%s", names[i]);
 		assert_string_equal(rdma_event_str((enum rdma_cm_event_type)i), name);
 		assert_ptr_equal(rdma_event_str((enum rdma_cm_event_type)i),
 				 rdma_event_str((enum rdma_cm_event_type)i));
 	}
+	assert_string_equal(rdma_event_str((enum rdma_cm_event_type)20), "UNKNOWN EVENT");
 	assert_string_equal(rdma_event_str((enum rdma_cm_event_type)4711), "UNKNOWN EVENT");
 	assert_string_equal(rdma_event_str((enum rdma_cm_event_type)-1), "UNKNOWN EVENT");
 }

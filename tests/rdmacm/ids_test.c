@@ -18,6 +18,7 @@
  * rdma_create_id: "Users must release the rdma_cm_id by calling rdma_destroy_id."
  * rdma_destroy_id: "Returns 0 on success, or -1 on error. If an error occurs, errno will be set to
  * indicate the failure reason."
+ * rdma_create_id: "A reference where the allocated communication identifier will be returned."
  */
 static void an_id_is_made_and_destroyed(void **state)
 {
@@ -34,6 +35,7 @@ static void an_id_is_made_and_destroyed(void **state)
  * rdma_create_id: "User specified context associated with the rdma_cm_id."
  * rdma_create_id: "The communication channel that events associated with the allocated rdma_cm_id
  * will be reported on."
+ * rdma_create_id: "This may be NULL."
  */
 static void it_has_the_context_and_the_channel_it_was_given(void **state)
 {
@@ -55,6 +57,8 @@ static void it_has_the_context_and_the_channel_it_was_given(void **state)
  * rdma_create_id: "Provides unreliable, connectionless QP communication. Supports both datagram and
  * multicast communication."
  * rdma_create_id: "Provides for any IB services (UD, UC, RC, XRC, etc.)."
+ * rdma_create_id: "Details of the services provided by the different port spaces are outlined
+ * below."
  */
 static void each_port_space_has_its_type(void **state)
 {
@@ -107,6 +111,15 @@ static void without_a_channel_it_has_one_of_its_own(void **state)
 /*
  * rdma_create_id: "most operations are asynchronous in nature. Asynchronous communication events on
  * an rdma_cm_id are reported through the associated event channel."
+ * rdma_cm: "The RDMA CM can operate asynchronously or synchronously. The mode of operation is
+ * controlled by the user through the use of the rdma_cm event channel parameter in specific calls.
+ * If an event channel is provided, an rdma_cm identifier will report its event data (results of
+ * connecting, for example), on that channel."
+ * rdma_cm: "If a function operates asynchronously, a return value of 0 means that the operation
+ * was successfully started."
+ * rdma_create_id: "The difference is that RDMA communication requires explicitly binding to a
+ * specified RDMA device before communication can occur, and most operations are asynchronous in
+ * nature."
  */
 static void calls_return_before_their_event(void **state)
 {
@@ -127,6 +140,8 @@ static void calls_return_before_their_event(void **state)
 /*
  * rdma_destroy_id: "Destroys the specified rdma_cm_id and cancels any outstanding asynchronous
  * operation."
+ * rdma_destroy_event_channel: "All rdma_cm_id's associated with the event channel must be
+ * destroyed, and all returned events must be acked before calling this function."
  */
 static void what_is_outstanding_is_cancelled(void **state)
 {
@@ -250,6 +265,8 @@ static void destroying_waits_for_acknowledgements(void **state)
 /*
  * rdma_destroy_id: "Users must free any associated QP with the rdma_cm_id before calling this
  * routine"
+ * rdma_destroy_qp: "Users must destroy any QP associated with an rdma_cm_id before destroying the
+ * ID."
  */
 static void who_frees_the_qp_first_leaves_nothing(void **state)
 {
@@ -312,6 +329,8 @@ static void moving_waits_for_acknowledgements(void **state)
  * rdma_migrate_id: "If the channel parameter is NULL, the specified rdma_cm_id will be placed into
  * synchronous operation mode."
  * rdma_migrate_id: "All calls on the id will block until the operation completes."
+ * rdma_migrate_id: "The communication channel that events associated with the allocated rdma_cm_id
+ * will be reported on. May be NULL."
  */
 static void without_a_channel_it_waits_for_its_calls(void **state)
 {
@@ -391,6 +410,9 @@ static void a_channel_is_a_descriptor(void **state)
  * rdma_create_event_channel: "Event channels are used to direct all events on an rdma_cm_id."
  * rdma_create_event_channel: "direct events for different cm_id's to different channels for
  * processing"
+ * rdma_create_event_channel: "Asynchronous events are reported to users through event channels."
+ * rdma_create_event_channel: "Users should call rdma_get_cm_event to retrieve events on an event
+ * channel."
  */
 static void events_go_to_the_channel_of_their_id(void **state)
 {
@@ -470,6 +492,10 @@ static void without_descriptors_there_is_none(void **state)
  * rdma_get_devices: "If non-NULL, set to the number of devices returned."
  * rdma_get_devices: "Devices remain opened while the librdmacm is loaded."
  * rdma_get_devices: "The returned array must be released by calling rdma_free_devices."
+ * rdma_free_devices: "Frees the device array returned by rdma_get_devices."
+ * rdma_get_devices: "Callers can use this routine to allocate resources on specific RDMA devices
+ * that will be shared across multiple rdma_cm_id's."
+ * rdma_get_devices: "Returns an array of available RDMA devices"
  */
 static void devices_stay_open_and_are_those_of_ids(void **state)
 {

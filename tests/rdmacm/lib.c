@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -17,6 +18,29 @@ int ct_run(const char *name, const struct CMUnitTest *tests, size_t count)
 	for (size_t i = 0; i < count; i++)
 		printf("ok %zu - %s # SKIP " NO_NETWORK_NAMESPACE "\n", i + 1, tests[i].name);
 	return 0;
+}
+
+/* The command is BUILD/verbatim, and we are BUILD/tests/rdmacm/TEST. */
+void ct_verbatim(const char *args, char *said, size_t bytes)
+{
+	char command[PATH_MAX + 64], self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	size_t length = 0, got;
+	FILE *output;
+
+	assert_true(n > 0);
+	self[n] = 0;
+	for (unsigned up = 0; up < 3; up++)
+		*strrchr(self, '/') = 0;
+	snprintf(command, sizeof(command), "%s/verbatim %s 2>/dev/null%s", self, args,
+		 said ? "" : " >/dev/null");
+	output = popen(command, "r");
+	assert_non_null(output);
+	while (said && (got = fread(said + length, 1, bytes - 1 - length, output)) > 0)
+		length += got;
+	if (said)
+		said[length] = 0;
+	assert_int_equal(pclose(output), 0);
 }
 
 /* --- addresses --- */

@@ -48,6 +48,9 @@ int ct_run(const char *name, const struct CMUnitTest *tests, size_t count);
 	} while (0)
 #define ct_works(call) assert_int_equal(call, 0)
 
+/* Runs `verbatim ARGS` of the build that this test belongs to; what it prints goes to said. */
+void ct_verbatim(const char *args, char *said, size_t bytes);
+
 /* --- addresses --- */
 
 /* 127.0.0.1, or ::1; valid until the next call but three. */

@@ -59,6 +59,20 @@ static struct ibv_ah *joined(struct members *m, int i, void *context)
 	return ah;
 }
 
+/* Does the kernel say to the network that somebody here is a member? It writes 239.1.2.3 so. */
+static bool is_reported(void)
+{
+	FILE *file = fopen("/proc/net/igmp", "r");
+	char line[128];
+	bool is = false;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		is |= strstr(line, "030201EF") != NULL;
+	fclose(file);
+	return is;
+}
+
 static void await(struct members *m, int i)
 {
 	ct_works(rdma_post_recv(m->ids[i], NULL, m->octets[i], sizeof(m->octets[i]), m->mrs[i]));
@@ -93,6 +107,8 @@ static void hears(struct members *m, int i, const char *words)
  * rdma_leave_multicast: "Leaves a multicast group and detaches an associated QP from the group."
  * rdma_leave_multicast: "Returns 0 on success, or -1 on error."
  * rdma_get_cm_event: "The multicast join operation (rdma_join_multicast) completed successfully."
+ * rdma_join_multicast: "The user must call rdma_leave_multicast to leave the multicast group and
+ * release any multicast resources."
  */
 static void members_hear_what_is_sent(void **state)
 {
@@ -128,6 +144,18 @@ static void members_hear_what_is_sent(void **state)
  * rdma_join_multicast_ex: "Create multicast group, Send multicast messages to MCG, Don't receive
  * multicast messages from MCG (send-only)."
  * rdma_join_multicast_ex: "is used the QP will not be attached to the MCG."
+ * rdma_join_multicast_ex: "Currently supporting MC join with a specified join flag. The supported
+ * join flags are:"
+ * rdma_join_multicast_ex: "Initiating a MC join as Send Only Full Member on RoCEv2/ETH will not
+ * send any IGMP messages unlike a Full Member MC join."
+ * rdma_join_multicast_ex: "Returns 0 on success, or -1 on error."
+ * rdma_join_multicast_ex: "The user must call rdma_leave_multicast to leave the multicast group
+ * and release any multicast resources."
+ * rdma_join_multicast_ex: "After the join operation completes, if a QP is associated with the
+ * rdma_cm_id, it is automatically attached to the multicast group when the multicast event is
+ * retrieved by the user."
+ * rdma_join_multicast_ex: "The join context is returned to the user through the private_data field
+ * in the rdma_cm_event."
  */
 static void who_only_sends_does_not_hear(void **state)
 {
@@ -145,6 +173,7 @@ static void who_only_sends_does_not_hear(void **state)
 				    : RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
 		ct_works(rdma_join_multicast_ex(m.ids[i], &attr, NULL));
 		ah[i] = joined(&m, i, NULL);
+		assert_int_equal(is_reported(), i);
 		await(&m, i);
 	}
 	tell(&m, 0, ah[0], "to you");
@@ -163,6 +192,8 @@ static void who_only_sends_does_not_hear(void **state)
  * device by calling rdma_bind_addr or rdma_resolve_addr."
  * rdma_join_multicast_ex: "If an error occurs, errno will be set to indicate the failure reason."
  * rdma_leave_multicast: "If an error occurs, errno will be set to indicate the failure reason."
+ * rdma_join_multicast_ex: "Before joining a multicast group, the rdma_cm_id must be bound to an
+ * RDMA device by calling rdma_bind_addr or rdma_resolve_addr."
  */
 static void what_is_no_group_is_not_joined(void **state)
 {
@@ -221,6 +252,33 @@ static void who_leaves_at_once_was_never_there(void **state)
 	end(&m);
 }
 
+/*
+ * rdma_join_multicast*: "Otherwise, the user is responsible for calling ibv_attach_mcast to bind
+ * the QP to the multicast group."
+ */
+static void who_brings_a_qp_attaches_it_himself(void **state)
+{
+	struct rdma_event_channel *channel = ct_channel();
+	struct rdma_cm_id *id = ct_client(channel, RDMA_PS_UDP, OTHER_PORT);
+	struct rdma_cm_event *event;
+	union ibv_gid mgid;
+
+	ct_works(rdma_join_multicast(id, group(), NULL));
+	event = ct_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	mgid = event->param.ud.ah_attr.grh.dgid;
+	ct_works(rdma_ack_cm_event(event));
+	assert_false(is_reported());
+	ct_qp(id);
+	ct_works(ibv_attach_mcast(id->qp, &mgid, 0));
+	assert_true(is_reported());
+	/* It is the program's to detach as well. */
+	ct_works(rdma_leave_multicast(id, group()));
+	ct_works(ibv_detach_mcast(id->qp, &mgid, 0));
+	rdma_destroy_qp(id);
+	ct_works(rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
 int main(void)
 {
 	const struct CMUnitTest mcast[] = {
@@ -228,6 +286,7 @@ int main(void)
 		cmocka_unit_test(who_only_sends_does_not_hear),
 		cmocka_unit_test(what_is_no_group_is_not_joined),
 		cmocka_unit_test(who_leaves_at_once_was_never_there),
+		cmocka_unit_test(who_brings_a_qp_attaches_it_himself),
 	};
 
 	return ct_main(mcast);

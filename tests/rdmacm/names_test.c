@@ -33,6 +33,7 @@ static void is_addr(const struct sockaddr *addr, socklen_t bytes, const char *ip
  * rdma_getaddrinfo: "If provided, the address for the destination RDMA device."
  * rdma_getaddrinfo: "Will be NULL if no more structures exist."
  * rdma_getaddrinfo: "The length of the destination address referenced by ai_dst_addr."
+ * rdma_getaddrinfo: "Pointer to the next rdma_addrinfo structure in the list."
  */
 static void a_node_is_where_to_connect(void **state)
 {
@@ -195,6 +196,8 @@ static void type_and_port_space_follow_from_each_other(void **state)
  * rdma_getaddrinfo: "The requested socket type is not supported. This could occur, for example, if
  * hints.ai_qptype and hints.ai_port_space are inconsistent"
  * rdma_getaddrinfo: "or one of the following nonzero error codes"
+ * rdma_getaddrinfo: "This could occur, for example, if hints.ai_qptype and hints.ai_port_space are
+ * inconsistent (e.g., IBV_QPT_UD and RDMA_PS_TCP, respectively)."
  */
 static void types_that_their_port_space_has_not_are_refused(void **state)
 {
@@ -234,7 +237,10 @@ static void the_family_has_to_be_that_of_the_node(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-/* rdma_getaddrinfo: "The requested address family is not supported." */
+/*
+ * rdma_getaddrinfo: "The requested address family is not supported."
+ * rdma_getaddrinfo: "Supported families are: AF_INET, AF_INET6, and AF_IB."
+ */
 static void other_families_are_refused(void **state)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_FAMILY, .ai_family = 27 /* AF_IB */ };
@@ -249,6 +255,7 @@ static void other_families_are_refused(void **state)
 /*
  * rdma_getaddrinfo: "hints.ai_flags contains invalid flags."
  * rdma_getaddrinfo: "If hints are provided, the operation will be controlled by hints.ai_flags."
+ * rdma_getaddrinfo: "Hint flags that control the operation. Supported flags are:"
  */
 static void flags_that_nobody_knows_are_refused(void **state)
 {
@@ -265,6 +272,8 @@ static void flags_that_nobody_knows_are_refused(void **state)
  * none could be resolved."
  * rdma_getaddrinfo: "This will be 0 if the underlying transport does not require additional
  * connection information."
+ * rdma_getaddrinfo: "Size of the routing information buffer referenced by ai_route."
+ * rdma_getaddrinfo: "Size of connection information referenced by ai_connect."
  */
 static void there_are_no_routes_and_no_words_to_say(void **state)
 {
@@ -286,6 +295,9 @@ static void there_are_no_routes_and_no_words_to_say(void **state)
 /*
  * rdma_getaddrinfo: "If node is provided, rdma_getaddrinfo will attempt to resolve the RDMA
  * address, route, and connection data to the given node."
+ * rdma_getaddrinfo: "The hints parameter, if provided, may be used to control the resulting output
+ * as indicated below."
+ * rdma_getaddrinfo: "The length of the source address referenced by ai_src_addr."
  */
 static void the_source_of_the_hints_is_taken_along(void **state)
 {

@@ -182,6 +182,7 @@ static void a_path_is_a_route(void **state)
  * rdma_set_option: "Protocol level of the option to set."
  * rdma_set_option: "Name of the option, relative to the level, to set."
  * rdma_set_option: "The size of the %optval buffer."
+ * rdma_set_option: "The data is dependent on the level and optname."
  */
 static void options_that_there_are_not_are_refused(void **state)
 {

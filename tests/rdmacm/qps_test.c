@@ -34,6 +34,7 @@ static struct rdma_cm_id *at_device(enum rdma_port_space ps)
  * user through the qp_init_attr parameter."
  * rdma_create_qp: "Returns 0 on success, or -1 on error."
  * rdma_destroy_qp: "Destroy a QP allocated on the rdma_cm_id."
+ * rdma_create_qp: "The initial QP attributes are specified by the qp_init_attr parameter."
  */
 static void a_connected_one_takes_receives(void **state)
 {
@@ -113,6 +114,10 @@ static void what_cannot_be_is_refused(void **state)
 /*
  * rdma_create_qp: "One default protection domain is allocated per RDMA device."
  * rdma_create_srq: "One default protection domain is allocated per RDMA device."
+ * rdma_create_qp: "If a protection domain is not given - pd parameter is NULL - then the
+ * rdma_cm_id will be created using a default protection domain."
+ * rdma_create_srq: "If a protection domain is not given - pd parameter is NULL - then the
+ * rdma_cm_id will be created using a default protection domain."
  */
 static void without_a_pd_it_is_that_of_all(void **state)
 {
@@ -184,6 +189,7 @@ static void cqs_are_made_if_there_are_none(void **state)
  * rdma_create_srq: "The actual capabilities and properties of the created SRQ will be returned to
  * the user through the attr parameter."
  * rdma_destroy_srq: "Destroy an SRQ allocated on the rdma_cm_id."
+ * rdma_create_srq: "The initial SRQ attributes are specified by the attr parameter."
  */
 static void an_srq_is_the_qps(void **state)
 {
@@ -254,6 +260,7 @@ static void xrc_send(struct rdma_cm_id *client, uint32_t srqn)
  * allocated by the rdma_cm for the SRQ, along with corresponding completion channels. Completion
  * channels and CQ data created by the rdma_cm are exposed to the user through the rdma_cm_id
  * structure."
+ * rdma_create_srq: "The ext.xrc.cq fields in the ibv_srq_init_attr is optional."
  */
 static void xrc_sends_to_the_srq_of_an_id(void **state)
 {

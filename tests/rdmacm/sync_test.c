@@ -106,6 +106,11 @@ static void meeting_end(struct meeting *meeting)
  * rdma_create_ep: "The active side calls rdma_resolve_addr and rdma_resolve_route are not
  * necessary."
  * rdma_create_ep: "Users must release the created rdma_cm_id by calling rdma_destroy_ep."
+ * rdma_create_ep: "After resolving address information using rdma_getaddrinfo, a user may use this
+ * call to allocate an rdma_cm_id based on the results."
+ * rdma_cm: "Abstracted calls, such as rdma_create_ep encapsulate several of these calls under a
+ * single API."
+ * rdma_cm: "retrieve address information of the destination"
  */
 static void an_active_one_has_its_route_and_its_qp(void **state)
 {
@@ -123,7 +128,11 @@ static void an_active_one_has_its_route_and_its_qp(void **state)
 	rdma_destroy_ep(id);
 }
 
-/* rdma_create_ep: "Optional initial QP attributes." */
+/*
+ * rdma_create_ep: "Optional initial QP attributes."
+ * rdma_create_ep: "Users should see rdma_create_qp for details on the use of the pd and
+ * qp_init_attr parameters."
+ */
 static void without_attributes_it_has_no_qp(void **state)
 {
 	struct rdma_cm_id *id = endpoint(false, 7471, NULL, NULL);
@@ -174,6 +183,7 @@ static void what_cannot_be_is_refused(void **state)
 /*
  * rdma_getaddrinfo: "If provided, ai_connect data must be transferred as private data, with any
  * user supplied private data following it."
+ * rdma_getaddrinfo: "Data exchanged as part of the connection establishment process."
  */
 static void what_the_information_says_comes_first(void **state)
 {
@@ -217,6 +227,7 @@ static void what_the_information_says_comes_first(void **state)
  * rdma_get_request: "Returns 0 on success, or -1 on error."
  * rdma_get_request: "On success, a new rdma_cm_id representing the connection request will be
  * returned to the user."
+ * rdma_create_ep: "A reference where the allocated communication identifier will be returned."
  */
 static void children_have_the_qps_that_their_listener_was_given(void **state)
 {
@@ -378,6 +389,10 @@ static void a_child_whose_qp_cannot_be_is_rejected(void **state)
  * the operation completes."
  * rdma_create_id: "The event will be returned to the user through the rdma_cm_id structure, and be
  * available for access until another rdma_cm call is made."
+ * rdma_cm: "For synchronous operation, calls to rdma_create_event_channel, rdma_get_cm_event,
+ * rdma_ack_cm_event, and rdma_destroy_event_channel would be eliminated."
+ * rdma_cm: "If a channel is not provided, then all rdma_cm operations for the selected rdma_cm
+ * identifier will block until they complete."
  */
 static void calls_leave_their_event_behind(void **state)
 {
@@ -456,6 +471,8 @@ static void moved_to_a_channel_it_does_not_wait(void **state)
  * rdma_destroy_ep: "Destroys the specified rdma_cm_id and all associated resources"
  * rdma_destroy_ep: "rdma_destroy_ep will automatically destroy any QP and SRQ associated with the
  * rdma_cm_id."
+ * rdma_destroy_srq: "Users should destroy any SRQ associated with an rdma_cm_id before destroying
+ * the ID."
  */
 static void the_qp_and_the_srq_go_with_it(void **state)
 {
