@@ -220,6 +220,11 @@ static int notify_other(struct rdma_cm_id *id)
 	return rdma_notify(id, IBV_EVENT_SQ_DRAINED);
 }
 
+static int notify_migrated(struct rdma_cm_id *id)
+{
+	return rdma_notify(id, IBV_EVENT_PATH_MIG);
+}
+
 static int request_get(struct rdma_cm_id *id)
 {
 	struct rdma_cm_id *child;
@@ -569,6 +574,7 @@ static const struct refusal refusals[] = {
 	{ "rdma_notify: who listens", LISTENING, notify, EINVAL },
 	{ "rdma_notify: established", CONNECTED, notify, EISCONN },
 	{ "rdma_notify: another event", CONNECTED, notify_other, EINVAL },
+	{ "rdma_notify: migrated to no path", CONNECTED, notify_migrated, EINVAL },
 	{ "rdma_get_request: not listening", NEW, request_get, EINVAL },
 	{ "rdma_get_request: with a channel", LISTENING, request_get, EINVAL },
 	{ "rdma_create_qp: at no device", NEW, qp, EINVAL },
@@ -577,6 +583,7 @@ static const struct refusal refusals[] = {
 	{ "rdma_create_qp: it has one", CONNECTED, qp, EINVAL },
 	{ "rdma_create_srq: at no device", NEW, srq, EINVAL },
 	{ "rdma_create_srq: larger than there are", ROUTED, srq_large, EINVAL },
+	{ "rdma_create_srq: larger than there are, beside a QP", CONNECTED, srq_large, EINVAL },
 	{ "rdma_init_qp_attr: at no device", NEW, attr_init, EINVAL },
 	{ "rdma_init_qp_attr: nobody has answered", ROUTED, attr_rtr, EINVAL },
 	{ "rdma_init_qp_attr: a state that it does not lead to", CONNECTED, attr_err, EINVAL },

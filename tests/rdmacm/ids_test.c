@@ -90,6 +90,7 @@ static void port_spaces_that_there_are_not_are_refused(void **state)
 
 	ct_fails(rdma_create_id(channel, &id, NULL, (enum rdma_port_space)0), EINVAL);
 	ct_fails(rdma_create_id(channel, &id, NULL, (enum rdma_port_space)0x107), EINVAL);
+	ct_fails(rdma_create_id(channel, &id, NULL, RDMA_PS_IPOIB), EINVAL);
 	assert_null(id);
 	rdma_destroy_event_channel(channel);
 }

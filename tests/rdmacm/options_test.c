@@ -38,6 +38,8 @@ static struct ibv_qp_attr client_attr(int name, uint8_t value, struct ibv_qp_att
 	struct ibv_qp_attr attr;
 
 	ct_works(set_octet(client, name, value));
+	/* One that is refused leaves it as it was. */
+	ct_fails(set_octet(client, RDMA_OPTION_ID_ACK_TIMEOUT, 32), EINVAL);
 	ct_works(rdma_resolve_addr(client, NULL, ct_addr(ct_src_port(listener)), CT_RESOLVE_MS));
 	ct_pass(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	ct_works(rdma_resolve_route(client, CT_RESOLVE_MS));

@@ -355,8 +355,10 @@ int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 	vb_cma_unlock();
 	if (!rc && !ud)
 		rc = vb_cma_qp_to_rts(id);
-	if (rc)
+	if (rc) {
+		id->agreed = asked;
 		return vb_cma_result(rc);
+	}
 	vb_cma_lock();
 	rc = !id->cm ? EINVAL : ud ? sidr_rep_say(id, param, 0) : rep_say(id, param);
 	id->accepted = !rc;

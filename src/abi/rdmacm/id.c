@@ -65,7 +65,6 @@ static bool is_port_space(enum rdma_port_space ps)
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 		   enum rdma_port_space ps)
 {
-	bool datagrams = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
 	struct vb_cma_id *made;
 	int rc = vb_cma_device(NULL);
 
@@ -73,7 +72,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 		return vb_cma_result(rc);
 	if (!is_port_space(ps))
 		return vb_cma_result(EINVAL);
-	made = vb_cma_id_make(channel, context, ps, datagrams ? IBV_QPT_UD : IBV_QPT_RC);
+	made = vb_cma_id_make(channel, context, ps, ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC);
 	if (!made)
 		return vb_cma_result(ENOMEM);
 	vb_cma_lock();

@@ -50,7 +50,6 @@ struct vb_cma_channel {
 struct vb_cma_options {
 	bool reuse, afonly;
 	uint8_t tos, ack_timeout; /* of the latter 0: as the path has it */
-	bool tos_set;
 };
 
 /* What two sides agree on. */

@@ -35,7 +35,7 @@ static int join(struct vb_cma_id *id, const struct sockaddr *addr, bool send_onl
 	uint32_t scope;
 
 	if (id->state < VB_CMA_BOUND || !id->pub.verbs || !vb_cma_gid_of(addr, gid, &scope) ||
-	    !vb_gid_is_group(gid) || (id->pub.ps != RDMA_PS_UDP && id->pub.ps != RDMA_PS_IPOIB))
+	    !vb_gid_is_group(gid) || id->pub.ps != RDMA_PS_UDP)
 		return EINVAL;
 	group = calloc(1, sizeof(*group));
 	event = group ? vb_cma_event_make(id, RDMA_CM_EVENT_MULTICAST_JOIN, 0) : NULL;

@@ -10,6 +10,8 @@
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 
+enum { ACK_TIMEOUT_MAX = 31 };
+
 static int flag_set(bool *flag, const void *value, size_t bytes)
 {
 	int on;
@@ -21,18 +23,31 @@ static int flag_set(bool *flag, const void *value, size_t bytes)
 	return 0;
 }
 
+static int octet_set(uint8_t *octet, const void *value, size_t bytes, uint8_t max)
+{
+	if (bytes != sizeof(*octet) || *(const uint8_t *)value > max)
+		return EINVAL;
+	*octet = *(const uint8_t *)value;
+	return 0;
+}
+
+static int tos_set(struct vb_cma_id *id, const void *value, size_t bytes)
+{
+	int rc = octet_set(&id->options.tos, value, bytes, UINT8_MAX);
+
+	if (rc)
+		return rc;
+	id->path.tclass = id->options.tos;
+	return 0;
+}
+
 static int set_of_id(struct vb_cma_id *id, int name, const void *value, size_t bytes)
 {
 	struct vb_cma_options *options = &id->options;
 
 	switch (name) {
 	case RDMA_OPTION_ID_TOS:
-		if (bytes != sizeof(options->tos))
-			return EINVAL;
-		options->tos = *(const uint8_t *)value;
-		options->tos_set = true;
-		id->path.tclass = options->tos;
-		return 0;
+		return tos_set(id, value, bytes);
 	case RDMA_OPTION_ID_REUSEADDR:
 		/* A loopback or wildcard bind is one, too. */
 		return id->state > VB_CMA_BOUND ? EINVAL : flag_set(&options->reuse, value, bytes);
@@ -40,10 +55,7 @@ static int set_of_id(struct vb_cma_id *id, int name, const void *value, size_t b
 		return id->state > VB_CMA_BOUND ? EINVAL
 						: flag_set(&options->afonly, value, bytes);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		if (bytes != sizeof(options->ack_timeout))
-			return EINVAL;
-		options->ack_timeout = *(const uint8_t *)value;
-		return options->ack_timeout > 31 ? EINVAL : 0;
+		return octet_set(&options->ack_timeout, value, bytes, ACK_TIMEOUT_MAX);
 	default:
 		return ENOSYS;
 	}

@@ -155,33 +155,44 @@ static int cq_make(struct vb_cma_id *id, uint32_t places, struct ibv_comp_channe
 	return *cq ? 0 : errno;
 }
 
-static void cqs_destroy(struct vb_cma_id *id)
+static void cq_destroy(struct ibv_comp_channel **channel, struct ibv_cq **cq)
+{
+	if (*cq && *channel)
+		ibv_destroy_cq(*cq);
+	if (*channel)
+		ibv_destroy_comp_channel(*channel);
+	*cq = NULL;
+	*channel = NULL;
+}
+
+/* How many completions there are to be places for; 0: such a CQ is not wanted, or there is one. */
+struct places {
+	uint32_t sends, recvs;
+};
+
+static const struct places both = {1, 1};
+
+static void cqs_destroy(struct vb_cma_id *id, const struct places *which)
 {
 	struct rdma_cm_id *pub = &id->pub;
 
-	if (pub->recv_cq && pub->recv_cq_channel)
-		ibv_destroy_cq(pub->recv_cq);
-	if (pub->recv_cq_channel)
-		ibv_destroy_comp_channel(pub->recv_cq_channel);
-	if (pub->send_cq && pub->send_cq_channel)
-		ibv_destroy_cq(pub->send_cq);
-	if (pub->send_cq_channel)
-		ibv_destroy_comp_channel(pub->send_cq_channel);
-	pub->recv_cq = pub->send_cq = NULL;
-	pub->recv_cq_channel = pub->send_cq_channel = NULL;
+	if (which->recvs)
+		cq_destroy(&pub->recv_cq_channel, &pub->recv_cq);
+	if (which->sends)
+		cq_destroy(&pub->send_cq_channel, &pub->send_cq);
 }
 
-static int cqs_make(struct vb_cma_id *id, uint32_t sends, uint32_t recvs)
+static int cqs_make(struct vb_cma_id *id, const struct places *places)
 {
 	struct rdma_cm_id *pub = &id->pub;
 	int rc = 0;
 
-	if (recvs)
-		rc = cq_make(id, recvs, &pub->recv_cq_channel, &pub->recv_cq);
-	if (!rc && sends)
-		rc = cq_make(id, sends, &pub->send_cq_channel, &pub->send_cq);
+	if (places->recvs)
+		rc = cq_make(id, places->recvs, &pub->recv_cq_channel, &pub->recv_cq);
+	if (!rc && places->sends)
+		rc = cq_make(id, places->sends, &pub->send_cq_channel, &pub->send_cq);
 	if (rc)
-		cqs_destroy(id);
+		cqs_destroy(id, places);
 	return rc;
 }
 
@@ -214,19 +225,24 @@ static int home_set(const struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr
 	return attr->pd->context == id->pub.verbs ? 0 : EINVAL;
 }
 
-/* Those that the application names, or what the id has, or new ones. 0 or an errno. */
-static int queues_set(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
+/* For which of its completions a QP needs CQs of the id's own that are not there. */
+static struct places places_wanted(const struct rdma_cm_id *pub,
+				   const struct ibv_qp_init_attr_ex *attr)
 {
-	struct rdma_cm_id *pub = &id->pub;
-	int rc;
-
 	/* It has no queues of its own: what comes is for its domain's SRQs. */
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return 0;
-	rc = cqs_make(id, attr->send_cq || pub->send_cq ? 0 : attr->cap.max_send_wr,
-		      attr->recv_cq || pub->recv_cq ? 0 : attr->cap.max_recv_wr);
-	if (rc)
-		return rc;
+		return (struct places){0, 0};
+	return (struct places){
+		.sends = attr->send_cq || pub->send_cq ? 0 : attr->cap.max_send_wr,
+		.recvs = attr->recv_cq || pub->recv_cq ? 0 : attr->cap.max_recv_wr,
+	};
+}
+
+/* Those that the application names, or what the id has. */
+static void queues_set(const struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return;
 	if (!attr->send_cq)
 		attr->send_cq = pub->send_cq ? pub->send_cq : pub->recv_cq;
 	if (!attr->recv_cq)
@@ -237,12 +253,12 @@ static int queues_set(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 	if (attr->cap.max_inline_data < attr->cap.max_send_sge * sizeof(struct ibv_sge))
 		attr->cap.max_inline_data =
 			(uint32_t)(attr->cap.max_send_sge * sizeof(struct ibv_sge));
-	return 0;
 }
 
 static int qp_make(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *pub = &id->pub;
+	struct places made = places_wanted(pub, attr);
 	struct ibv_qp *qp;
 	int rc;
 
@@ -253,23 +269,25 @@ static int qp_make(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 		return EINVAL;
 	rc = home_set(id, attr);
 	if (!rc)
-		rc = queues_set(id, attr);
+		rc = cqs_make(id, &made);
 	if (rc)
 		return rc;
+	queues_set(pub, attr);
 	qp = ibv_create_qp_ex(pub->verbs, attr);
 	rc = qp ? 0 : errno;
 	if (qp) {
 		pub->qp = qp;
-		pub->pd = qp->pd ? qp->pd : pub->pd;
 		rc = is_ud(id) ? ud_to_rts(id) : move(id, IBV_QPS_INIT);
 	}
 	if (rc && qp)
 		ibv_destroy_qp(qp);
 	if (rc) {
 		pub->qp = NULL;
-		cqs_destroy(id);
+		cqs_destroy(id, &made);
 		return rc;
 	}
+	if (qp->pd)
+		pub->pd = qp->pd;
 	if (!pub->send_cq)
 		pub->send_cq = attr->send_cq;
 	if (!pub->recv_cq)
@@ -309,7 +327,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 	ibv_destroy_qp(id->qp);
 	id->qp = NULL;
 	if (!id->srq || id->send_cq_channel || !id->recv_cq_channel)
-		cqs_destroy(vb_cma_of(id));
+		cqs_destroy(vb_cma_of(id), &both);
 }
 
 /* --- SRQs --- */
@@ -318,6 +336,7 @@ static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	struct rdma_cm_id *pub = &id->pub;
 	bool xrc = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
+	struct places made = {0, 0};
 	int rc = 0;
 
 	if (!pub->verbs || pub->srq)
@@ -332,7 +351,8 @@ static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 		rc = attr->xrcd ? 0 : errno;
 	}
 	if (!rc && xrc && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)) {
-		rc = pub->recv_cq ? 0 : cqs_make(id, 0, attr->attr.max_wr);
+		made.recvs = pub->recv_cq ? 0 : attr->attr.max_wr;
+		rc = cqs_make(id, &made);
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
 		attr->cq = pub->recv_cq;
 	}
@@ -341,7 +361,7 @@ static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 	pub->srq = ibv_create_srq_ex(pub->verbs, attr);
 	if (!pub->srq) {
 		rc = errno;
-		cqs_destroy(id);
+		cqs_destroy(id, &made);
 		return rc;
 	}
 	pub->pd = attr->pd;
@@ -380,5 +400,5 @@ void rdma_destroy_srq(struct rdma_cm_id *id)
 	ibv_destroy_srq(id->srq);
 	id->srq = NULL;
 	if (!id->qp)
-		cqs_destroy(vb_cma_of(id));
+		cqs_destroy(vb_cma_of(id), &both);
 }
