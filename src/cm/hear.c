@@ -377,6 +377,8 @@ static void hear_about_lap(struct vb_cm_id *id, const struct heard *heard)
 		id->tid.peer = msg->transaction_id;
 		path_from(&id->alternate, &msg->lap.alternate);
 	}
+	if (msg->attr == VB_CM_APR)
+		vb_cm_id_alternate_settle(id, msg);
 	follow_lap(id, rule, heard);
 }
 

@@ -294,6 +294,12 @@ void vb_cm_id_enter(struct vb_cm_id *id, enum vb_cm_state next)
 	vb_cm_repeat_start(id, vb_cm_state_clock(next));
 }
 
+void vb_cm_id_alternate_settle(struct vb_cm_id *id, const struct vb_cm_msg *apr)
+{
+	if (apr->apr.status != VB_CM_APR_LOADED)
+		memset(&id->alternate, 0, sizeof(id->alternate));
+}
+
 void vb_cm_id_enter_lap(struct vb_cm_id *id, enum vb_cm_lap_state next)
 {
 	id->lap = next;

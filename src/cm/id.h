@@ -107,6 +107,9 @@ struct vb_cm_id *vb_cm_id_make_child(struct vb_cm_id *listener, uint64_t service
 void vb_cm_id_enter(struct vb_cm_id *id, enum vb_cm_state next);
 void vb_cm_id_enter_lap(struct vb_cm_id *id, enum vb_cm_lap_state next);
 
+/* An APR was heard or said: without its consent there is no alternate path. */
+void vb_cm_id_alternate_settle(struct vb_cm_id *id, const struct vb_cm_msg *apr);
+
 /* The peer has become known; it is found by that from now on. */
 void vb_cm_id_meet(struct vb_cm_id *id);
 

@@ -316,6 +316,8 @@ static int say_lap(struct vb_cm_id *id, const struct vb_cm_rule *rule, const str
 			return EINVAL;
 		id->alternate = *alternate;
 	}
+	if (msg->attr == VB_CM_APR)
+		vb_cm_id_alternate_settle(id, msg);
 	kept = keep(id, &filled);
 	vb_cm_id_enter_lap(id, rule->next);
 	vb_cm_say_send(id, kept);

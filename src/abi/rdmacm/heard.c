@@ -289,6 +289,15 @@ static void state_follow(struct vb_cma_id *id, int type)
 	}
 }
 
+/* No call of the application's could load it, so the peer need not wait for that. */
+static void path_refuse(struct vb_cm_id *cm)
+{
+	static const struct vb_cm_msg apr = {.attr = VB_CM_APR,
+					     .apr.status = VB_CM_APR_UNSUPPORTED};
+
+	vb_cm_say(cm, vb_cm_now_ns(), &apr, NULL);
+}
+
 static void on_event(struct vb_cm_id *cm, const struct vb_cm_event *news)
 {
 	struct vb_cma_id *id = cm->context;
@@ -299,6 +308,8 @@ static void on_event(struct vb_cm_id *cm, const struct vb_cm_event *news)
 		request(news->listener->context, cm, news);
 		return;
 	}
+	if (news->type == VB_CM_EVENT_LAP)
+		path_refuse(cm);
 	type = type_of(news);
 	if (!id || type == NONE || !is_news(id, type))
 		return;

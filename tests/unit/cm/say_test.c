@@ -256,6 +256,25 @@ BETWEEN_TWO(an_alternate_path_is_loaded)
 	assert_true(vb_cm_deadline_ns(&net.a.cm) == VB_CM_NEVER);
 }
 
+/* There is none then, on either side. */
+BETWEEN_TWO(an_alternate_path_is_refused)
+{
+	static const struct vb_cm_msg apr = {.attr = VB_CM_APR,
+					     .apr.status = VB_CM_APR_UNSUPPORTED};
+	const struct vb_path alternate = {.src[15] = 41, .dst[15] = 42};
+	struct pair pair = pair_connected(false);
+
+	assert_int_equal(vb_cm_say(pair.a, net.now_ns, &lap, &alternate), 0);
+	net_pass(VB_CM_LAP);
+	end_hears(&net.b, VB_CM_EVENT_LAP);
+	assert_int_equal(vb_cm_say(pair.b, net.now_ns, &apr, NULL), 0);
+	net_pass(VB_CM_APR);
+	assert_int_equal(end_hears(&net.a, VB_CM_EVENT_APR)->msg.apr.status,
+			 VB_CM_APR_UNSUPPORTED);
+	assert_int_equal(vb_cm_say_migrated(pair.a), EINVAL);
+	assert_int_equal(vb_cm_say_migrated(pair.b), EINVAL);
+}
+
 /* XRC names the target's QPN where others have an EECN. */
 BETWEEN_TWO(xrc_has_its_qpn_elsewhere)
 {
