@@ -251,6 +251,7 @@ static void without_a_route_nobody_is_asked(void **state)
  * rdma_accept: "rdma_accept is not called on a listening rdma_cm_id"
  * rdma_accept: "rdma_accept is called on the new rdma_cm_id."
  * rdma_accept: "If an error occurs, errno will be set to indicate the failure reason."
+ * rdma_accept: "Unlike the socket accept routine"
  */
 static void only_a_request_is_accepted_and_once(void **state)
 {
@@ -438,6 +439,7 @@ static void more_than_the_device_has_is_refused(void **state)
  * delay."
  * rdma_accept: "In addition to the connection properties defined above, InfiniBand QPs are
  * configured with minimum RNR NAK timer and local ACK timeout values."
+ * rdma_connect: "In addition to the connection properties defined above"
  */
 static void qps_have_the_timers_of_the_page(void **state)
 {

@@ -120,6 +120,8 @@ static void events_may_be_acknowledged_in_any_order(void **state)
  * rdma_get_cm_event: "Communication event details are returned in the rdma_cm_event structure."
  * rdma_get_cm_event: "Specifies the type of communication event which occurred."
  * rdma_get_cm_event: "Provides additional details based on the type of event."
+ * rdma_get_cm_event: "If the event type is RDMA_CM_EVENT_CONNECT_REQUEST"
+ * rdma_get_cm_event: "For RDMA_CM_EVENT_CONNECT_REQUEST event types"
  */
 static void a_request_brings_an_id(void **state)
 {

@@ -253,6 +253,7 @@ static void waits_for_the_ack(void *(*call)(void *), struct waiter *waiter,
  * rdma_destroy_id: "ack all related events."
  * rdma_get_cm_event: "Destruction of an rdma_cm_id will block until related events have been
  * acknowledged."
+ * rdma_destroy_id: "and ack all related events"
  */
 static void destroying_waits_for_acknowledgements(void **state)
 {
@@ -284,6 +285,8 @@ static void who_frees_the_qp_first_leaves_nothing(void **state)
  * rdma_migrate_id: "Migrates a communication identifier to a different event channel."
  * rdma_migrate_id: "moves any pending events associated with the rdma_cm_id to the new channel"
  * rdma_migrate_id: "Returns 0 on success, or -1 on error."
+ * rdma_migrate_id: "This routine migrates a communication identifier to the specified event
+ * channel and"
  */
 static void events_move_with_their_id(void **state)
 {
@@ -466,6 +469,7 @@ static void it_can_be_made_to_wait_for_nothing(void **state)
 /*
  * rdma_create_event_channel: "or NULL if the request fails. On failure, errno will be set to
  * indicate the failure reason."
+ * rdma_create_event_channel: "or NULL if the request fails"
  */
 static void without_descriptors_there_is_none(void **state)
 {

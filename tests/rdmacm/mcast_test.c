@@ -109,6 +109,7 @@ static void hears(struct members *m, int i, const char *words)
  * rdma_get_cm_event: "The multicast join operation (rdma_join_multicast) completed successfully."
  * rdma_join_multicast: "The user must call rdma_leave_multicast to leave the multicast group and
  * release any multicast resources."
+ * rdma_join_multicast: "After the join operation completes"
  */
 static void members_hear_what_is_sent(void **state)
 {
@@ -156,6 +157,7 @@ static void members_hear_what_is_sent(void **state)
  * retrieved by the user."
  * rdma_join_multicast_ex: "The join context is returned to the user through the private_data field
  * in the rdma_cm_event."
+ * rdma_join_multicast_ex: "When Send Only Full Member"
  */
 static void who_only_sends_does_not_hear(void **state)
 {

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Every sentence of librdmacm's man pages has a test, or a line of SENTENCES.md that says why not.
 
-Reads the pages where they are installed. A sentence has a test if the words that a row of the table
-cites are in it, or it in them; so is it with the rows of the other table, which have a reason
-instead of a test. `pages.py --missing` prints the sentences that have neither.
+Reads the pages where they are installed. A sentence is listed if it is part of what a row has, or
+consists of what rows have, but for two words such as "or else" between them; rows of both tables
+count. `pages.py --missing` prints the others, with what is missing in capitals.
 """
 import fnmatch
 import glob
@@ -68,7 +68,7 @@ def sentences(path):
 
 def words(text):
     """What two texts are compared by."""
-    return " " + " ".join(re.findall(r"\w+", text.lower())) + " "
+    return re.findall(r"\w+", text.lower())
 
 
 def listed():
@@ -76,7 +76,7 @@ def listed():
     rows = {}
     with open(os.path.join(HERE, "SENTENCES.md"), encoding="utf8") as file:
         for match in filter(None, map(ROW.match, file.read().splitlines())):
-            rows.setdefault(match.group(1), set()).add(words(match.group(2)))
+            rows.setdefault(match.group(1), []).append(words(match.group(2)))
     return rows
 
 
@@ -87,14 +87,33 @@ def rows_of(rows, page):
             yield from texts
 
 
+def places(part, whole):
+    """Where the words of part begin in the whole."""
+    return [i for i in range(len(whole) - len(part) + 1) if whole[i:i + len(part)] == part]
+
+
+def lacks(sentence, rows):
+    """The words of a sentence, in capitals those that no row has; None: it is listed."""
+    said = words(sentence)
+    if any(places(said, row) for row in rows):
+        return None
+    left = [word.upper() for word in said]
+    for row in rows:
+        for i in places(row, said) if len(row) > 1 else []:
+            left[i:i + len(row)] = row
+    text = " ".join(left)
+    return text if re.search(r"(\b[A-Z0-9_]+\b ?){3}", text) or text.isupper() else None
+
+
 def missing():
     rows = listed()
     for path in PAGES:
         page = os.path.basename(path).split(".")[0]
+        of_page = list(rows_of(rows, page))
         for sentence in sentences(path):
-            flat = words(sentence)
-            if not any(row in flat or flat in row for row in rows_of(rows, page)):
-                yield page, sentence
+            lost = lacks(sentence, of_page)
+            if lost:
+                yield page, lost
 
 
 def main():

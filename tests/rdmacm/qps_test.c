@@ -80,6 +80,7 @@ static void an_unconnected_one_sends(void **state)
  * function, and the protection domain must be for that same device."
  * rdma_create_qp: "An rdma_cm_id may only be associated with a single QP."
  * rdma_create_qp: "If an error occurs, errno will be set to indicate the failure reason."
+ * rdma_create_srq: "and the protection domain, if provided, must be for that same device"
  */
 static void what_cannot_be_is_refused(void **state)
 {
@@ -87,11 +88,14 @@ static void what_cannot_be_is_refused(void **state)
 	struct ibv_qp_init_attr attr = ct_qp_attr();
 	struct ibv_context *other = ibv_open_device(id->verbs->device);
 	struct ibv_pd *pd = ibv_alloc_pd(other);
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	ct_fails(rdma_create_qp(nowhere, NULL, &attr), EINVAL);
 	ct_works(rdma_bind_addr(nowhere, ct_any(0)));
 	ct_fails(rdma_create_qp(nowhere, NULL, &attr), EINVAL);
 	ct_fails(rdma_create_qp(id, pd, &attr), EINVAL);
+	ct_fails(rdma_create_srq(id, pd, &srq), EINVAL);
+	assert_null(id->srq);
 	attr.qp_type = IBV_QPT_UD;
 	ct_fails(rdma_create_qp(id, NULL, &attr), EINVAL);
 	assert_null(id->qp);

@@ -111,6 +111,8 @@ static void meeting_end(struct meeting *meeting)
  * rdma_cm: "Abstracted calls, such as rdma_create_ep encapsulate several of these calls under a
  * single API."
  * rdma_cm: "retrieve address information of the destination"
+ * rdma_create_ep: "If the rdma_cm_id will be used on the active side of a connection, meaning that
+ * res->ai_flag does not have RAI_PASSIVE set"
  */
 static void an_active_one_has_its_route_and_its_qp(void **state)
 {
@@ -228,6 +230,10 @@ static void what_the_information_says_comes_first(void **state)
  * rdma_get_request: "On success, a new rdma_cm_id representing the connection request will be
  * returned to the user."
  * rdma_create_ep: "A reference where the allocated communication identifier will be returned."
+ * rdma_create_ep: "If the rdma_cm_id will be used on the passive side of a connection, indicated
+ * by having res->ai_flag RAI_PASSIVE set"
+ * rdma_create_ep: "When a new connection request is retrieved by calling rdma_get_request"
+ * rdma_create_ep: "After calling rdma_create_ep"
  */
 static void children_have_the_qps_that_their_listener_was_given(void **state)
 {

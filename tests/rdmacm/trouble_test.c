@@ -17,6 +17,8 @@ enum { REJECTED_BY_USER = 28, ECE_REJECTED = 35, RNR_TIMER = 5 };
  * be generated on the active or passive side of a connection."
  * rdma_cm: "The operation could still complete in error; users should check the status of the
  * related event."
+ * rdma_get_cm_event: "otherwise, the status value is non-zero and is either set to a negative
+ * errno or a transport specific value."
  */
 static void a_qp_that_cannot_be_connected_is_an_error(void **state)
 {

@@ -113,6 +113,8 @@ static struct ibv_sge piece(struct ibv_mr *mr, unsigned from, unsigned bytes)
  * rdma_get_recv_comp - get information about a completed receive"
  * rdma_cm: "It works in conjunction with the verbs API defined by the libibverbs library. The
  * libibverbs library provides the underlying interfaces needed to send and receive data."
+ * rdma_create_id: "Unlike TCP, the RDMA port space provides message, not stream, based
+ * communication."
  */
 static void messages_go_by_registered_memory(void **state)
 {

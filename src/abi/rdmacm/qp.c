@@ -345,6 +345,8 @@ static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 		attr->pd = pub->pd;
 	}
+	if (attr->pd->context != pub->verbs)
+		return EINVAL;
 	if (xrc && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd)) {
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
 		attr->xrcd = vb_cma_xrcd();
