@@ -11,6 +11,7 @@
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/lookup.h"
 #include "abi/rdmacm/mcast.h"
+#include "abi/verbs/abi.h"
 #include "run/cm.h"
 
 struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,
@@ -52,7 +53,8 @@ void vb_cma_ids_fail(void)
 	struct vb_cma_id *id;
 
 	LIST_FOREACH(id, &ids, link) {
-		if (id->pub.verbs)
+		/* In a forked child those of its parent are listed as well. */
+		if (id->pub.verbs && vb_device_of(id->pub.verbs) == vb_cma_run())
 			vb_cma_tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	}
 }
