@@ -23,13 +23,12 @@
 /* How long the driver may be away before the progress thread takes its place. */
 #define TAKEOVER_NS 1000000
 
-enum { FD_EVENT, FD_BELL, FD_PORTS, FDS_MAX = FD_PORTS + VB_PROGRESS_PORT_FDS_MAX };
-
 struct driver {
 	struct vb_device *dev;
-	int fd;
-	bool (*has)(void *arg);
-	void *arg;
+	const struct vb_awaited *awaited;
+	uint64_t end_ns; /* of the timeout */
+	int found;	 /* of the awaited descriptors */
+	int error;	 /* of poll(2), or 0 */
 };
 
 /* Signals of the thread's own faults: a waiting thread causes none. */
@@ -65,6 +64,11 @@ static void turn(struct vb_device *dev)
 	vb_nic_lanes_scan(dev->nic);
 }
 
+static bool has_come(const struct driver *driver)
+{
+	return driver->awaited->has(driver->awaited->arg);
+}
+
 /* Spins for SPIN_NS, since frames often follow one another. Returns true if the event came. */
 static bool spin(struct driver *driver)
 {
@@ -77,7 +81,7 @@ static bool spin(struct driver *driver)
 	end_ns = vb_now_ns() + SPIN_NS;
 	do {
 		for (unsigned i = 0; i < 16; i++) {
-			if (vb_nic_lanes_poll(driver->dev->nic) && driver->has(driver->arg)) {
+			if (vb_nic_lanes_poll(driver->dev->nic) && has_come(driver)) {
 				if (progress->luck < LUCK_MAX)
 					progress->luck++;
 				return true;
@@ -111,66 +115,112 @@ static void awake(void *arg)
 	vb_nic_awake(driver->dev->nic);
 }
 
-static int sleep_once(struct driver *driver)
+/* How long poll(2) may sleep. */
+static int left_ms(const struct driver *driver)
+{
+	uint64_t now_ns;
+
+	if (driver->end_ns == UINT64_MAX)
+		return -1;
+	now_ns = vb_now_ns();
+	return now_ns < driver->end_ns ? (int)((driver->end_ns - now_ns + 999999) / 1000000) : 0;
+}
+
+/* Returns false if there is a reason to stop waiting. */
+static bool sleep_once(struct driver *driver)
 {
 	struct vb_device *dev = driver->dev;
-	struct pollfd fds[FDS_MAX];
-	unsigned count;
+	struct pollfd *fds = driver->awaited->fds, *bell = fds + driver->awaited->count;
+	unsigned count = driver->awaited->count + 1;
 	volatile int rc = 0; /* volatile: cancelling poll() leaves by a long jump */
+	volatile bool slept = false;
 
-	fds[FD_EVENT] = (struct pollfd){ .fd = driver->fd, .events = POLLIN };
-	fds[FD_BELL] = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
-	count = FD_PORTS + vb_progress_ports_fill(dev, fds + FD_PORTS);
+	*bell = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
+	count += vb_progress_ports_fill(dev, fds + count);
 	pthread_cleanup_push(awake, driver);
 	/* The progress thread looks after deadlines and the hub. */
 	vb_lock_order_wait("an event");
-	if (vb_nic_asleep(dev->nic))
-		rc = poll(fds, count, -1) < 0 ? errno : 0;
+	if (vb_nic_asleep(dev->nic)) {
+		slept = true;
+		rc = poll(fds, count, left_ms(driver));
+		driver->error = rc < 0 ? errno : 0;
+	}
 	pthread_cleanup_pop(1);
-	if (rc == 0 && fds[FD_BELL].revents) {
+	/* Without sleep there is something to take in; after one in vain time is over. */
+	if (rc <= 0)
+		return !slept;
+	if (bell->revents) {
 		vb_bell_hush(dev->peers.bell_fd);
 		vb_nic_heard(dev->nic);
 	}
-	return rc;
+	for (const struct pollfd *fd = fds; fd < bell; fd++)
+		driver->found += fd->revents != 0;
+	return !driver->found;
 }
 
-static bool drive(struct driver *driver)
+static void drive(struct driver *driver)
 {
-	int rc = 0;
-
 	turn(driver->dev);
-	while (!driver->has(driver->arg) && !spin(driver)) {
-		rc = sleep_once(driver);
-		if (rc != 0)
-			break;
+	while (!has_come(driver) && !spin(driver) && sleep_once(driver))
 		turn(driver->dev);
+}
+
+static bool driver_begin(struct vb_device *dev)
+{
+	struct vb_progress *progress = &dev->progress;
+	bool expected = false;
+
+	if (!atomic_compare_exchange_strong(&progress->driver, &expected, true)) {
+		atomic_store(&progress->followed, true);
+		return false;
 	}
-	return rc != EINTR || !wants_eintr();
+	atomic_store(&progress->drives, true);
+	if (atomic_load(&progress->watches))
+		vb_progress_wake(dev);
+	return true;
 }
 
 bool vb_await(struct vb_device *dev, int fd, bool (*has)(void *arg), void *arg)
 {
-	struct vb_progress *progress = &dev->progress;
-	struct driver driver = { dev, fd, has, arg };
-	bool ok = true, expected = false;
+	struct pollfd fds[1 + VB_AWAIT_PLACES];
+	struct vb_awaited awaited = { fds, 1, -1, has, arg };
+	struct driver driver = { dev, &awaited, UINT64_MAX, 0, 0 };
 
 	if (has(arg))
 		return true;
 	/* A non-blocking reader drives nothing: let the progress thread know. */
 	if (fcntl(fd, F_GETFL) & O_NONBLOCK) {
-		atomic_store(&progress->drives, false);
+		atomic_store(&dev->progress.drives, false);
 		vb_progress_app_waits(dev);
 		return true;
 	}
-	if (!atomic_compare_exchange_strong(&progress->driver, &expected, true)) {
-		atomic_store(&progress->followed, true);
+	if (!driver_begin(dev))
 		return true;
-	}
-	atomic_store(&progress->drives, true);
-	if (atomic_load(&progress->watches))
-		vb_progress_wake(dev);
+	fds[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	pthread_cleanup_push(leave, &driver);
-	ok = drive(&driver);
+	drive(&driver);
 	pthread_cleanup_pop(1);
-	return ok;
+	return driver.error != EINTR || !wants_eintr();
+}
+
+static uint64_t end_of(int timeout_ms)
+{
+	return timeout_ms < 0 ? UINT64_MAX : vb_now_ns() + 1000000u * (uint64_t)timeout_ms;
+}
+
+int vb_await_poll(struct vb_device *dev, const struct vb_awaited *awaited)
+{
+	struct driver driver = { dev, awaited, end_of(awaited->timeout_ms), 0, 0 };
+
+	if (awaited->has(awaited->arg))
+		return 0;
+	if (!driver_begin(dev))
+		return poll(awaited->fds, awaited->count, awaited->timeout_ms);
+	pthread_cleanup_push(leave, &driver);
+	drive(&driver);
+	pthread_cleanup_pop(1);
+	if (!driver.error)
+		return driver.found;
+	errno = driver.error;
+	return -1;
 }

@@ -12,8 +12,24 @@
 #include <stdbool.h>
 
 #include "base/lent.h"
+#include "link/link.h"
+#include "nic/core/limits.h"
+#include "run/progress.h"
 
+struct pollfd;
 struct vb_device;
+
+/* Descriptors that a driver looks at for itself: the bell and the ports'. */
+#define VB_AWAIT_PLACES (1 + VB_PROGRESS_PORT_FDS_MAX)
+
+/* What a thread waits for: one of the descriptors, or what has() says. */
+struct vb_awaited {
+	struct pollfd *fds; /* count, and VB_AWAIT_PLACES more for the driver */
+	unsigned count;
+	int timeout_ms; /* -1: none */
+	bool (*has)(void *arg);
+	void *arg;
+};
 
 /*
  * Unless another thread drives, waits until fd is readable or has() returns true. Returns false if
@@ -21,5 +37,11 @@ struct vb_device;
  * reads fd, and waits there if it must. A cancellation point.
  */
 VB_LENT bool vb_await(struct vb_device *dev, int fd, bool (*has)(void *arg), void *arg);
+
+/*
+ * poll(2), but that this thread drives meanwhile if no other does. Ends as well once has() returns
+ * true: then it returns 0, as after the timeout. A cancellation point.
+ */
+VB_LENT int vb_await_poll(struct vb_device *dev, const struct vb_awaited *awaited);
 
 #endif

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lent.h"
+
 struct pollfd;
 struct vb_device;
 struct vb_frame;
@@ -62,7 +64,7 @@ void vb_progress_stop(struct vb_device *dev);
 /*
  * Takes in what has arrived and does what is due, for a thread that polls. Any thread; never waits.
  */
-void vb_progress_poll(struct vb_device *dev);
+VB_LENT void vb_progress_poll(struct vb_device *dev);
 
 /* The same for the wire alone, without rings. */
 void vb_progress_take(struct vb_device *dev);

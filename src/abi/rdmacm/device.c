@@ -80,6 +80,11 @@ struct vb_device *vb_cma_run(void)
 	return vb_device_of(device.verbs);
 }
 
+bool vb_cma_is_gone(void)
+{
+	return !device.verbs || is_gone();
+}
+
 void vb_cma_lock(void)
 {
 	cm = vb_cm_lock(vb_cma_run());

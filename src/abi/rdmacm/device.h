@@ -29,6 +29,9 @@ uint8_t vb_cma_depth_max(void);
 
 struct vb_device *vb_cma_run(void);
 
+/* There is no device, or it was the parent's. */
+bool vb_cma_is_gone(void);
+
 /* Locked. */
 struct vb_cm *vb_cma_cm(void);
 

@@ -145,6 +145,13 @@ int vb_cq_destroy(struct vb_cq *cq);
 /* After the application has acknowledged as many events as it has read. */
 void vb_cq_free(struct vb_cq *cq);
 
+/* Seen without a lock. */
+static inline bool vb_cq_is_empty(const struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_relaxed) ==
+	       atomic_load_explicit(&cq->tail, memory_order_acquire);
+}
+
 /*
  * Takes up to n completions and returns their number. Does not turn the NIC. Any thread, unless the
  * CQ is for a single one. A CQ that has overrun gives what came before, and then nothing.

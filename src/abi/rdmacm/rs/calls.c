@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <rdma/rsocket.h>
 #include <stdarg.h>
@@ -165,9 +166,16 @@ int rclose(int fd)
 
 /* --- data --- */
 
-static int data_of(struct vb_rs_data *data, const struct iovec *iov, size_t count)
+/* What rsockets do not have: nobody is to believe that they did it. */
+#define FLAGS_REFUSED (MSG_OOB | MSG_ERRQUEUE | MSG_TRUNC)
+
+static int data_of(struct vb_rs_data *data, const struct iovec *iov, size_t count, int flags)
 {
 	*data = (struct vb_rs_data){.iov = iov};
+	if (flags & FLAGS_REFUSED)
+		return EOPNOTSUPP;
+	if (count > IOV_MAX)
+		return EINVAL;
 	for (size_t i = 0; i < count; i++) {
 		if (iov[i].iov_len > (size_t)PTRDIFF_MAX - data->left)
 			return EINVAL;
@@ -194,7 +202,7 @@ static ssize_t receive(int fd, const struct iovec *iov, size_t count, int flags,
 
 	if (!rs)
 		return -1;
-	rc = data_of(&data, iov, count);
+	rc = data_of(&data, iov, count, flags);
 	if (rc)
 		return vb_cma_result(rc);
 	whole = data.left;
@@ -212,7 +220,7 @@ static ssize_t send_to(int fd, const struct iovec *iov, size_t count, int flags,
 
 	if (!rs)
 		return -1;
-	rc = data_of(&data, iov, count);
+	rc = data_of(&data, iov, count, flags);
 	if (rc)
 		return vb_cma_result(rc);
 	whole = data.left;

@@ -70,6 +70,8 @@ static void connected(struct vb_rs_stream *s)
 	pthread_mutex_lock(&s->lock);
 	s->phase = VB_RS_CONNECTED;
 	s->readable = s->writable = true;
+	/* The peer hears at once of the half that the hello does not tell. */
+	vb_rs_credits_give(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -124,6 +126,8 @@ int vb_rs_stream_go_on(struct vb_rs_stream *s, bool nonblocking)
 		if (rc)
 			break;
 	}
+	if (!rc && s->phase == VB_RS_REFUSED)
+		rc = ECONNREFUSED;
 	pthread_mutex_unlock(&s->setting_up);
 	return rc;
 }
@@ -132,8 +136,6 @@ static int connect_begin(struct vb_rs_stream *s, const struct sockaddr *addr, so
 {
 	if (s->phase == VB_RS_CONNECTED)
 		return EISCONN;
-	if (vb_rs_is_connecting(s))
-		return EALREADY;
 	if (s->phase != VB_RS_IDLE || !addr)
 		return EINVAL;
 	if ((addr->sa_family != AF_INET && addr->sa_family != AF_INET6) ||
@@ -147,14 +149,20 @@ static int connect_begin(struct vb_rs_stream *s, const struct sockaddr *addr, so
 int vb_rs_stream_connect(struct vb_rs *rs, const struct sockaddr *addr, socklen_t bytes)
 {
 	struct vb_rs_stream *s = vb_rs_stream_of(rs);
-	int rc;
+	bool nonblocking = vb_rs_is_nonblocking(rs, 0), again;
+	int rc = EAGAIN;
 
 	pthread_mutex_lock(&s->setting_up);
-	rc = connect_begin(s, addr, bytes);
+	again = vb_rs_is_connecting(s);
+	if (!again)
+		rc = connect_begin(s, addr, bytes);
 	pthread_mutex_unlock(&s->setting_up);
-	if (rc != EAGAIN)
-		return rc;
-	return vb_rs_is_nonblocking(rs, 0) ? EINPROGRESS : vb_rs_stream_go_on(s, false);
+	/* Who asks again goes on with what was begun, and learns how it ended. */
+	if (rc == EAGAIN && (again || !nonblocking))
+		rc = vb_rs_stream_go_on(s, nonblocking);
+	if (rc == EAGAIN)
+		rc = again ? EALREADY : EINPROGRESS;
+	return rc;
 }
 
 /* --- listening --- */

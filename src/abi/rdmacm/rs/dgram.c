@@ -13,6 +13,7 @@
 #include "abi/rdmacm/rs/dgram_peer.h"
 #include "abi/rdmacm/rs/dgram_qp.h"
 #include "base/check.h"
+#include "nic/queue/channel.h"
 #include "wire/rs.h"
 
 enum {
@@ -20,12 +21,14 @@ enum {
 	UDP_LOOKS = 64, /* of those that found something, one looks at the UDP socket as well */
 };
 
+/* Who goes on sending says so often who it is: the peer may be another process by now. */
+#define TELL_NS 1000000000u
+
 static const struct vb_rs_type dgram_type;
 
 int vb_rs_dgram_make(int domain, struct vb_rs **made)
 {
 	struct vb_rs_dgram *d;
-	struct vb_rs_sizes *sizes;
 	int rc = vb_cma_device(NULL);
 
 	if (rc)
@@ -41,16 +44,21 @@ int vb_rs_dgram_make(int domain, struct vb_rs **made)
 	}
 	d->rs.type = &dgram_type;
 	d->rs.sizes = vb_rs_defaults;
-	sizes = &d->rs.sizes;
-	sizes->sends = (uint32_t)vb_min_u64(sizes->sends, sizes->send_bytes / VB_RS_DATAGRAM_BYTES);
-	sizes->receives = (uint32_t)vb_min_u64(sizes->receives,
-					       sizes->receive_bytes / VB_RS_DATAGRAM_BYTES);
 	pthread_mutex_init(&d->lock, NULL);
 	LIST_INIT(&d->watches);
 	LIST_INIT(&d->qps);
 	TAILQ_INIT(&d->arrivals);
 	*made = &d->rs;
 	return 0;
+}
+
+/* What has become known of the peer's absence is told once. */
+static int error_take(struct vb_rs_dgram *d)
+{
+	int rc = d->rs.error;
+
+	d->rs.error = 0;
+	return rc;
 }
 
 /* --- the UDP socket --- */
@@ -75,8 +83,6 @@ static int udp_send(struct vb_rs_dgram *d, const struct vb_rs_peer *peer, bool a
 	else
 		memcpy(first.addr, &((const struct sockaddr_in6 *)from)->sin6_addr, 16);
 	parts[0].iov_len = vb_rs_first_emit(&first, header);
-	if (parts[0].iov_len + bytes > VB_RS_DATAGRAM_BYTES)
-		return EMSGSIZE;
 	/* A connected UDP socket takes no address. */
 	if (!d->connected) {
 		msg.msg_name = (void *)(uintptr_t)to;
@@ -121,7 +127,7 @@ static void udp_queue(struct vb_rs_dgram *d, const struct sockaddr *addr, const 
 	d->udp_arrivals++;
 }
 
-/* Reads one; false: there is none. Others' datagrams are not for us. */
+/* Reads one; false: there is none, or an error. Others' datagrams are not for us. */
 static bool udp_take(struct vb_rs_dgram *d)
 {
 	uint8_t octets[VB_RS_DATAGRAM_BYTES];
@@ -133,14 +139,17 @@ static bool udp_take(struct vb_rs_dgram *d)
 	unsigned header;
 	ssize_t n = recvfrom(d->rs.fd, octets, sizeof(octets), MSG_DONTWAIT, from, &addr_bytes);
 
-	if (n < 0)
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			d->rs.error = errno;
 		return false;
+	}
 	header = vb_rs_first_parse(&first, octets, (unsigned)n);
 	if (!header || first.ipv4 != (from->sa_family == AF_INET) || vb_rs_peer_get(d, from, &peer))
 		return true;
-	if (!first.answers)
+	/* Who answers may be another one than it was, and does not know us then. */
+	if (vb_rs_peer_learn(peer, first.qpn) || !first.answers)
 		udp_send(d, peer, true, NULL, 0);
-	vb_rs_peer_learn(peer, first.qpn);
 	if (!first.answers)
 		udp_queue(d, from, octets + header, (size_t)n - header);
 	return true;
@@ -163,16 +172,20 @@ static void turn(struct vb_rs_dgram *d)
 /* --- names --- */
 
 /* So that it can say from where it sends. */
-static int port_ensure(const struct vb_rs_dgram *d)
+static int port_ensure(struct vb_rs_dgram *d)
 {
 	struct sockaddr_storage addr;
+	struct sockaddr *at = (struct sockaddr *)&addr;
 	socklen_t bytes = sizeof(addr);
 
-	if (getsockname(d->rs.fd, (struct sockaddr *)&addr, &bytes))
-		return errno;
-	if (vb_cma_port_of((struct sockaddr *)&addr))
+	if (d->port)
 		return 0;
-	return bind(d->rs.fd, (struct sockaddr *)&addr, bytes) ? errno : 0;
+	if (getsockname(d->rs.fd, at, &bytes) ||
+	    (!vb_cma_port_of(at) &&
+	     (bind(d->rs.fd, at, bytes) || getsockname(d->rs.fd, at, &bytes))))
+		return errno;
+	d->port = vb_cma_port_of(at);
+	return 0;
 }
 
 static int dgram_bind(struct vb_rs *rs, const struct sockaddr *addr, socklen_t bytes)
@@ -201,6 +214,9 @@ static int dgram_connect(struct vb_rs *rs, const struct sockaddr *addr, socklen_
 		rc = errno;
 	if (!rc)
 		d->connected = peer;
+	/* Who is connected no more may have lost its port. */
+	if (!rc && !peer)
+		d->port = 0;
 	pthread_mutex_unlock(&d->lock);
 	return rc;
 }
@@ -236,8 +252,10 @@ static short events_of(const struct vb_rs_dgram *d, short wanted)
 	/* Before there is a QP, there are as many places as ever. */
 	bool can_send = !d->out_mr || d->out_count;
 
-	return (short)(wanted & ((TAILQ_EMPTY(&d->arrivals) ? 0 : POLLIN) |
-				 (can_send ? POLLOUT : 0)));
+	bool can_receive = !TAILQ_EMPTY(&d->arrivals) || d->no_more_in || d->rs.error;
+
+	return (short)((wanted & ((can_receive ? POLLIN : 0) | (can_send ? POLLOUT : 0))) |
+		       (d->rs.error ? POLLERR : 0));
 }
 
 static short dgram_look(struct vb_rs *rs, short wanted, bool arm)
@@ -265,6 +283,13 @@ static void dgram_fds(struct vb_rs *rs, int fds[2])
 	fds[0] = d->udp_arrivals < UDP_ARRIVALS_MAX ? rs->fd : -1;
 	fds[1] = d->channel ? d->channel->fd : -1;
 	pthread_mutex_unlock(&d->lock);
+}
+
+static bool dgram_has_news(struct vb_rs *rs)
+{
+	const struct vb_rs_dgram *d = vb_rs_dgram_of(rs);
+
+	return d->channel && vb_channel_has_event((struct vb_channel *)d->channel);
 }
 
 static void dgram_news(struct vb_rs *rs)
@@ -300,48 +325,61 @@ static void dgram_unwatch(struct vb_rs *rs, struct vb_rs_watch *watch)
 
 static int qp_send(struct vb_rs_dgram *d, const struct vb_rs_peer *peer, struct vb_rs_data *data)
 {
-	struct sockaddr_storage local = peer->qp->id->route.addr.src_storage, bound;
-	size_t most = vb_min_u64(peer->qp->mtu_bytes, VB_RS_DATAGRAM_BYTES), n = data->left;
-	socklen_t bytes = sizeof(bound);
 	struct vb_rs_from from;
+	size_t n = data->left;
 	uint8_t *place;
 	unsigned header;
 
-	getsockname(d->rs.fd, (struct sockaddr *)&bound, &bytes);
-	vb_cma_port_set((struct sockaddr *)&local, vb_cma_port_of((struct sockaddr *)&bound));
-	from_fill(&from, (struct sockaddr *)&local);
-	if (n > most - (from.ipv4 ? VB_RS_FROM_IPV4_BYTES : VB_RS_FROM_IPV6_BYTES))
-		return EMSGSIZE;
 	if (!d->out_count)
 		return EAGAIN;
+	from_fill(&from, &peer->qp->id->route.addr.src_addr);
+	from.port = d->port;
 	place = vb_rs_place_take(d);
 	header = vb_rs_from_emit(&from, place);
 	vb_rs_gather(place + header, data, n);
 	return vb_rs_place_send(d, place, (uint32_t)(header + n), peer);
 }
 
-/* Peers that we have not heard of yet hear of us. */
+/* To peers that we have not heard of yet, so that they hear of us. */
 static int first_send(struct vb_rs_dgram *d, const struct vb_rs_peer *peer,
 		      struct vb_rs_data *data)
 {
 	uint8_t octets[VB_RS_DATAGRAM_BYTES];
 	size_t n = data->left;
 
-	if (n > sizeof(octets))
-		return EMSGSIZE;
 	vb_rs_gather(octets, data, n);
 	return udp_send(d, peer, false, octets, n);
+}
+
+static void tell_again(struct vb_rs_dgram *d, struct vb_rs_peer *peer)
+{
+	uint64_t now_ns = vb_rs_now_ns();
+
+	if (now_ns < peer->tell_ns)
+		return;
+	/* Who only sends reads its answer now. */
+	udp_turn(d);
+	if (peer->tell_ns)
+		udp_send(d, peer, true, NULL, 0);
+	peer->tell_ns = now_ns + TELL_NS;
 }
 
 static int send_once(struct vb_rs_dgram *d, struct vb_rs_data *data, const struct sockaddr *to)
 {
 	struct vb_rs_peer *peer = d->connected;
 	int rc = to ? vb_rs_peer_get(d, to, &peer) : 0;
+	size_t n = data->left, header;
 
+	if (!rc)
+		rc = error_take(d);
 	if (rc)
 		return rc;
 	if (!peer)
 		return EDESTADDRREQ;
+	/* How long it may be does not depend on the way that it goes. */
+	header = peer->addr.ss_family == AF_INET ? VB_RS_FIRST_IPV4_BYTES : VB_RS_FIRST_IPV6_BYTES;
+	if (n > VB_RS_DATAGRAM_BYTES - header)
+		return EMSGSIZE;
 	rc = port_ensure(d);
 	if (rc)
 		return rc;
@@ -349,7 +387,11 @@ static int send_once(struct vb_rs_dgram *d, struct vb_rs_data *data, const struc
 		udp_turn(d);
 	else if (!d->out_count)
 		vb_rs_qps_turn(d);
-	return peer->ah ? qp_send(d, peer, data) : first_send(d, peer, data);
+	/* The kernel cuts what no packet has room for. */
+	if (!peer->ah || VB_RS_FROM_BYTES_MAX + n > peer->qp->mtu_bytes)
+		return first_send(d, peer, data);
+	tell_again(d, peer);
+	return qp_send(d, peer, data);
 }
 
 static int dgram_send(struct vb_rs *rs, struct vb_rs_data *data, int flags,
@@ -361,6 +403,8 @@ static int dgram_send(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 
 	if (to && !is_ip(to, to_bytes))
 		return EAFNOSUPPORT;
+	if (d->no_more_out)
+		return EPIPE;
 	do {
 		*data = whole;
 		pthread_mutex_lock(&d->lock);
@@ -422,7 +466,7 @@ static int receive_once(struct vb_rs_dgram *d, struct vb_rs_data *data, bool pee
 	turn(d);
 	arrival = arrival_next(d, addr);
 	if (!arrival)
-		return EAGAIN;
+		return d->rs.error ? error_take(d) : EAGAIN;
 	header = vb_rs_from_parse(&from, arrival->octets, arrival->bytes);
 	vb_rs_scatter(data, arrival->octets + header,
 		      vb_min_u64(data->left, arrival->bytes - header));
@@ -437,12 +481,14 @@ static int dgram_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 			 struct sockaddr_storage *from)
 {
 	struct vb_rs_dgram *d = vb_rs_dgram_of(rs);
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr = {.ss_family = AF_UNSPEC};
 	int rc;
 
 	do {
 		pthread_mutex_lock(&d->lock);
 		rc = receive_once(d, data, flags & MSG_PEEK, &addr);
+		if (rc == EAGAIN && d->no_more_in)
+			rc = 0;
 		pthread_mutex_unlock(&d->lock);
 		if (rc != EAGAIN)
 			break;
@@ -457,7 +503,16 @@ static int dgram_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 
 static int dgram_shutdown(struct vb_rs *rs, int how)
 {
-	return shutdown(rs->fd, how) ? errno : 0;
+	struct vb_rs_dgram *d = vb_rs_dgram_of(rs);
+
+	if (shutdown(rs->fd, how))
+		return errno;
+	pthread_mutex_lock(&d->lock);
+	d->no_more_in |= how != SHUT_WR;
+	d->no_more_out |= how != SHUT_RD;
+	vb_rs_watches_wake(&d->watches);
+	pthread_mutex_unlock(&d->lock);
+	return 0;
 }
 
 static void dgram_close(struct vb_rs *rs)
@@ -491,6 +546,7 @@ static const struct vb_rs_type dgram_type = {
 	.option = dgram_option,
 	.look = dgram_look,
 	.fds = dgram_fds,
+	.has_news = dgram_has_news,
 	.news = dgram_news,
 	.watch = dgram_watch,
 	.unwatch = dgram_unwatch,

@@ -45,6 +45,8 @@ struct vb_rs_dgram {
 	LIST_HEAD(, vb_rs_peer) peers[VB_RS_PEER_BUCKETS];
 	unsigned peer_count;
 	struct vb_rs_peer *connected;
+	uint16_t port; /* of the UDP socket; 0: not known yet */
+	bool no_more_in, no_more_out; /* after rshutdown() */
 };
 
 static inline struct vb_rs_dgram *vb_rs_dgram_of(struct vb_rs *rs)

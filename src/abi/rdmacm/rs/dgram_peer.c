@@ -62,21 +62,22 @@ int vb_rs_peer_get(struct vb_rs_dgram *d, const struct sockaddr *addr, struct vb
 	return 0;
 }
 
-int vb_rs_peer_learn(struct vb_rs_peer *peer, uint32_t qpn)
+bool vb_rs_peer_learn(struct vb_rs_peer *peer, uint32_t qpn)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
 		.port_num = 1,
 		.grh = {.sgid_index = peer->qp->sgid_index, .hop_limit = HOP_LIMIT},
 	};
+	bool is_news = !peer->ah || peer->qpn != qpn;
 	uint32_t scope;
 
 	peer->qpn = qpn;
 	if (peer->ah)
-		return 0;
+		return is_news;
 	vb_cma_gid_of((struct sockaddr *)&peer->addr, attr.grh.dgid.raw, &scope);
 	peer->ah = ibv_create_ah(peer->qp->id->pd, &attr);
-	return peer->ah ? 0 : errno;
+	return is_news;
 }
 
 void vb_rs_peers_free(struct vb_rs_dgram *d)

@@ -12,13 +12,14 @@ struct vb_rs_peer {
 	struct vb_rs_qp *qp; /* ours */
 	struct ibv_ah *ah;   /* NULL: its QP is not known yet */
 	uint32_t qpn;
+	uint64_t tell_ns; /* when it is told again who we are */
 };
 
 /* The peer with that address, made if there is none. 0 or an errno. */
 int vb_rs_peer_get(struct vb_rs_dgram *d, const struct sockaddr *addr, struct vb_rs_peer **peer);
 
-/* Its QP is this from now on. 0 or an errno. */
-int vb_rs_peer_learn(struct vb_rs_peer *peer, uint32_t qpn);
+/* Its QP is this from now on. Returns whether that is news. */
+bool vb_rs_peer_learn(struct vb_rs_peer *peer, uint32_t qpn);
 
 bool vb_rs_peer_is_at(const struct vb_rs_peer *peer, const struct sockaddr *addr);
 

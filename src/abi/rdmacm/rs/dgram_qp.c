@@ -163,10 +163,35 @@ static int channel_make(struct vb_rs_dgram *d, struct ibv_context *verbs)
 	return d->channel && !fcntl(d->channel->fd, F_SETFL, O_NONBLOCK) ? 0 : errno;
 }
 
+static uint32_t places_of(uint32_t wanted, uint32_t bytes, uint32_t most)
+{
+	uint32_t room = (uint32_t)vb_max_u64(bytes / VB_RS_DATAGRAM_BYTES, 1);
+
+	return (uint32_t)vb_min_u64(vb_max_u64(wanted, 1), vb_min_u64(room, most));
+}
+
+/* As many as the buffers have room for. */
+static int sizes_settle(struct vb_rs_dgram *d, struct ibv_context *verbs)
+{
+	struct vb_rs_sizes *sizes = &d->rs.sizes;
+	struct ibv_device_attr device;
+	int rc = ibv_query_device(verbs, &device);
+
+	if (rc)
+		return rc;
+	sizes->sends = places_of(sizes->sends, sizes->send_bytes, (uint32_t)device.max_qp_wr);
+	sizes->receives = places_of(sizes->receives, sizes->receive_bytes,
+				    (uint32_t)device.max_qp_wr);
+	d->rs.has_buffers = true;
+	return 0;
+}
+
 static int qp_equip(struct vb_rs_dgram *d, struct vb_rs_qp *qp)
 {
 	int rc = port_learn(qp);
 
+	if (!rc && !d->rs.has_buffers)
+		rc = sizes_settle(d, qp->id->verbs);
 	if (!rc)
 		rc = channel_make(d, qp->id->verbs);
 	if (!rc && !d->out_mr)
@@ -237,7 +262,6 @@ int vb_rs_qp_for(struct vb_rs_dgram *d, const struct sockaddr *to, struct vb_rs_
 		qp_free(qp);
 		return rc;
 	}
-	d->rs.has_buffers = true;
 	LIST_INSERT_HEAD(&d->qps, qp, link);
 	*found = qp;
 	return 0;

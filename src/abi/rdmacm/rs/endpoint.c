@@ -5,11 +5,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "abi/rdmacm/rs/flow.h"
 #include "base/check.h"
-#include "base/fd.h"
 
 enum {
 	PLACES_MIN = 16,
@@ -51,19 +49,6 @@ static int cq_make(struct vb_rs_stream *s)
 		return errno;
 	s->cq = ibv_create_cq(s->id->verbs, places, s, s->channel, 0);
 	return s->cq ? 0 : errno;
-}
-
-/* For one that sleeps on both channels at once. */
-static int wait_fd_make(struct vb_rs_stream *s)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-
-	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->wait_fd < 0 ||
-	    epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, s->channel->fd, &event) ||
-	    epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, s->id->channel->fd, &event))
-		return errno;
-	return 0;
 }
 
 static int qp_make(struct vb_rs_stream *s)
@@ -122,8 +107,6 @@ int vb_rs_endpoint_make(struct vb_rs_stream *s)
 	if (!rc)
 		rc = cq_make(s);
 	if (!rc)
-		rc = wait_fd_make(s);
-	if (!rc)
 		rc = qp_make(s);
 	if (!rc)
 		rc = buffers_make(s);
@@ -155,7 +138,6 @@ void vb_rs_endpoint_free(struct vb_rs_stream *s)
 		ibv_ack_cq_events(s->cq, s->cq_events);
 		ibv_destroy_cq(s->cq);
 	}
-	vb_fd_close(&s->wait_fd);
 	if (s->channel)
 		ibv_destroy_comp_channel(s->channel);
 	buffer_free(&s->out.buffer, &s->out.mr);

@@ -8,7 +8,7 @@
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 #include "nic/queue/channel.h"
-#include "run/await.h"
+#include "nic/queue/cq.h"
 
 enum {
 	ROOM_MIN = 2048, /* with less in the ring, a sender waits */
@@ -267,6 +267,16 @@ void vb_rs_turn(struct vb_rs_stream *s)
 	vb_rs_credits_give(s);
 }
 
+void vb_rs_glance(struct vb_rs_stream *s)
+{
+	if (!s->cq)
+		return;
+	if (vb_cq_is_empty((struct vb_cq *)s->cq) && !vb_cma_is_gone())
+		piece_look(s);
+	else
+		vb_rs_turn(s);
+}
+
 /* --- sleeping --- */
 
 void vb_rs_arm(struct vb_rs_stream *s)
@@ -297,6 +307,11 @@ static void connection_news_take(struct vb_rs_stream *s)
 	}
 }
 
+bool vb_rs_has_news(const struct vb_rs_stream *s)
+{
+	return s->channel && vb_channel_has_event((struct vb_channel *)s->channel);
+}
+
 void vb_rs_news_take(struct vb_rs_stream *s)
 {
 	struct ibv_cq *cq;
@@ -322,20 +337,19 @@ void vb_rs_idle(struct vb_rs_stream *s)
 
 static bool has_news(void *arg)
 {
-	const struct vb_rs_stream *s = arg;
-
-	return vb_channel_has_event((struct vb_channel *)s->channel);
+	return vb_rs_has_news(arg);
 }
 
-/* Whoever sleeps takes frames in itself, which is quicker than being woken for them. */
+/* 0 or an errno. */
 static int sleep_on(struct vb_rs_stream *s)
 {
-	struct pollfd fds[] = {{.fd = s->channel->fd, .events = POLLIN},
-			       {.fd = s->id->channel->fd, .events = POLLIN}};
+	struct pollfd fds[2 + VB_AWAIT_PLACES] = {
+		{.fd = s->channel->fd, .events = POLLIN},
+		{.fd = s->id->channel->fd, .events = POLLIN},
+	};
+	struct vb_awaited awaited = {fds, 2, -1, has_news, s};
 
-	if (s->wait_fd >= 0 && !vb_await(vb_cma_run(), s->wait_fd, has_news, s))
-		return EINTR;
-	return poll(fds, 2, (int)vb_rs_wake_up_ms) < 0 ? errno : 0;
+	return vb_rs_sleep(&awaited) < 0 ? errno : 0;
 }
 
 static int doze(struct vb_rs_stream *s)

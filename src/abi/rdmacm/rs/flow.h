@@ -23,13 +23,19 @@ void vb_rs_credits_give(struct vb_rs_stream *s);
 /* Looks at all completions, and gives credits. */
 void vb_rs_turn(struct vb_rs_stream *s);
 
+/* The same for one whose NIC has been turned (vb_rs_drive()): quick, if there is nothing. */
+void vb_rs_glance(struct vb_rs_stream *s);
+
 /* Until the test holds. 0, EAGAIN if that would take waiting, EINTR. */
 int vb_rs_wait(struct vb_rs_stream *s, vb_rs_test *test, bool nonblocking);
 
 /* The next completion makes the channel readable. Look once more afterwards. */
 void vb_rs_arm(struct vb_rs_stream *s);
 
-/* A descriptor was readable: takes what it tells. */
+/* The channel has an event. */
+bool vb_rs_has_news(const struct vb_rs_stream *s);
+
+/* Takes what the descriptors tell. */
 void vb_rs_news_take(struct vb_rs_stream *s);
 
 /* Somebody looked in vain, and does not sleep: news are asked for now and then. */

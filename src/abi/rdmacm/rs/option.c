@@ -288,7 +288,8 @@ int rgetsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
 		return vb_cma_result(EBADF);
 	if (!value || !bytes)
 		return vb_cma_result(EFAULT);
-	if (rs->type != &vb_rs_stream_type && level != SOL_RDMA)
+	if (rs->type != &vb_rs_stream_type && level != SOL_RDMA &&
+	    !(option && option->kind == KIND_ERROR && rs->error))
 		return getsockopt(fd, level, name, value, bytes);
 	return vb_cma_result(option ? tell(rs, option, value, bytes) : ENOPROTOOPT);
 }

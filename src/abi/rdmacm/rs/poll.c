@@ -3,6 +3,7 @@
 /* rpoll() and rselect(), over rsockets and other descriptors. */
 
 #include <errno.h>
+#include <pthread.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +12,26 @@
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/socket.h"
 #include "base/check.h"
+#include "base/fd.h"
 #include "run/process/eventfd.h"
 
-/* What a sleeper looks at: two places for each descriptor, and one to be woken by. */
+/* What a sleeper looks at: one place to be woken by, two for each descriptor, and the driver's. */
 struct sleeper {
 	nfds_t count;
 	struct pollfd *fds;
 	struct vb_rs_watch *watches;
 	int wake_fd;
+};
+
+/* By which a thread is woken: made when it first sleeps, closed when it ends. */
+static struct {
+	pthread_once_t once;
+	pthread_key_t key;
+} wakers = {.once = PTHREAD_ONCE_INIT};
+
+struct waker {
+	int fd;
+	pid_t pid; /* the child of a fork needs its own */
 };
 
 /* --- looking --- */
@@ -67,6 +80,7 @@ static int look(struct pollfd *fds, nfds_t count, bool others, bool arm)
 		if (found < 0)
 			return -1;
 	}
+	vb_rs_drive();
 	for (nfds_t i = 0; i < count; i++) {
 		struct vb_rs *rs = vb_rs_of(fds[i].fd);
 
@@ -84,16 +98,51 @@ static int look(struct pollfd *fds, nfds_t count, bool others, bool arm)
 
 /* --- sleeping --- */
 
+static void waker_free(void *arg)
+{
+	struct waker *waker = arg;
+
+	vb_fd_close(&waker->fd);
+	free(waker);
+}
+
+static void wakers_begin(void)
+{
+	pthread_key_create(&wakers.key, waker_free);
+}
+
+/* This thread's descriptor, or -1 with errno. */
+static int wake_fd_get(void)
+{
+	struct waker *waker;
+	pid_t pid = getpid();
+
+	pthread_once(&wakers.once, wakers_begin);
+	waker = pthread_getspecific(wakers.key);
+	if (!waker) {
+		waker = malloc(sizeof(*waker));
+		if (!waker)
+			return -1;
+		*waker = (struct waker){.fd = -1};
+		pthread_setspecific(wakers.key, waker);
+	}
+	if (waker->pid != pid) {
+		vb_fd_close(&waker->fd);
+		*waker = (struct waker){vb_eventfd_create(), pid};
+	}
+	return waker->fd;
+}
+
 static int sleeper_make(struct sleeper *sleeper, const struct pollfd *fds, nfds_t count)
 {
 	*sleeper = (struct sleeper){
 		.count = count,
-		.fds = calloc(2 * count + 1, sizeof(*sleeper->fds)),
+		.fds = calloc(1 + 2 * count + VB_AWAIT_PLACES, sizeof(*sleeper->fds)),
 		.watches = calloc(count + 1, sizeof(*sleeper->watches)),
-		.wake_fd = vb_eventfd_create(),
+		.wake_fd = wake_fd_get(),
 	};
 	if (!sleeper->fds || !sleeper->watches || sleeper->wake_fd < 0)
-		return sleeper->wake_fd < 0 ? errno : ENOMEM;
+		return errno;
 	for (nfds_t i = 0; i < count; i++) {
 		struct vb_rs *rs = vb_rs_of(fds[i].fd);
 
@@ -115,8 +164,6 @@ static void sleeper_free(struct sleeper *sleeper)
 	}
 	free(sleeper->fds);
 	free(sleeper->watches);
-	if (sleeper->wake_fd >= 0)
-		close(sleeper->wake_fd);
 }
 
 /* What poll(2) is to look at. */
@@ -145,36 +192,49 @@ static void news_take(struct sleeper *sleeper, const struct pollfd *fds)
 	for (nfds_t i = 0; i < sleeper->count; i++, place += 2) {
 		struct vb_rs *rs = vb_rs_of(fds[i].fd);
 
-		if (rs && (place[0].revents || place[1].revents))
+		if (rs && (place[0].revents || place[1].revents || rs->type->has_news(rs)))
 			rs->type->news(rs);
 	}
 }
 
-/* How long poll(2) may sleep: for safety not too long, if there are rsockets. */
+static bool has_news(void *arg)
+{
+	const struct sleeper *sleeper = arg;
+
+	for (nfds_t i = 0; i < sleeper->count; i++) {
+		struct vb_rs *rs = sleeper->watches[i].rs;
+
+		if (rs && rs->type->has_news(rs))
+			return true;
+	}
+	return false;
+}
+
+/* How long to sleep; -1: without end. */
 static int sleep_ms(uint64_t end_ns, bool ends)
 {
-	uint64_t now_ns = vb_rs_now_ns(), left_ms;
+	uint64_t now_ns = vb_rs_now_ns();
 
 	if (!ends)
-		return (int)vb_rs_wake_up_ms;
-	left_ms = now_ns < end_ns ? (end_ns - now_ns + 999999) / 1000000 : 0;
-	return left_ms < vb_rs_wake_up_ms ? (int)left_ms : (int)vb_rs_wake_up_ms;
+		return -1;
+	return now_ns < end_ns ? (int)((end_ns - now_ns + 999999) / 1000000) : 0;
 }
 
 static int sleep_until(struct sleeper *sleeper, struct pollfd *fds, nfds_t count, bool others,
 		       uint64_t end_ns, bool ends)
 {
-	int found, ms;
+	struct vb_awaited awaited = {sleeper->fds, 1 + 2 * (unsigned)count, 0, has_news, sleeper};
+	int found;
 
 	for (;;) {
 		found = look(fds, count, others, true);
 		if (found)
 			return found;
-		ms = sleep_ms(end_ns, ends);
-		if (ends && !ms)
+		awaited.timeout_ms = sleep_ms(end_ns, ends);
+		if (!awaited.timeout_ms)
 			return 0;
 		places_fill(sleeper, fds);
-		if (poll(sleeper->fds, 2 * count + 1, ms) < 0)
+		if (vb_rs_sleep(&awaited) < 0)
 			return -1;
 		news_take(sleeper, fds);
 	}

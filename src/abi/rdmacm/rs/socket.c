@@ -10,8 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/rdmacm/device.h"
 #include "base/check.h"
 #include "run/process/eventfd.h"
+#include "run/progress.h"
 #include "wire/rs.h"
 
 /* --- defaults --- */
@@ -203,4 +205,19 @@ uint64_t vb_rs_now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void vb_rs_drive(void)
+{
+	if (!vb_cma_is_gone())
+		vb_progress_poll(vb_cma_run());
+}
+
+int vb_rs_sleep(struct vb_awaited *awaited)
+{
+	if (awaited->timeout_ms < 0 || awaited->timeout_ms > (int)vb_rs_wake_up_ms)
+		awaited->timeout_ms = (int)vb_rs_wake_up_ms;
+	if (vb_cma_is_gone())
+		return poll(awaited->fds, awaited->count, awaited->timeout_ms);
+	return vb_await_poll(vb_cma_run(), awaited);
 }

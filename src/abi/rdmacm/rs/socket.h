@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "run/await.h"
+
 /* How much of everything, with the defaults of rsocket(7)'s files. */
 struct vb_rs_sizes {
 	uint32_t send_bytes, receive_bytes;
@@ -70,10 +72,15 @@ struct vb_rs_type {
 	int (*name)(struct vb_rs *rs, bool of_peer, struct sockaddr_storage *addr);
 	/* What else an option means, before it is kept. */
 	int (*option)(struct vb_rs *rs, int level, int name, const void *value, socklen_t bytes);
-	/* Events now; arm: what comes later makes one of the descriptors readable. */
+	/*
+	 * Events now, as far as the NIC has been turned (vb_rs_drive()). arm: what comes later
+	 * makes one of the descriptors readable.
+	 */
 	short (*look)(struct vb_rs *rs, short events, bool arm);
 	void (*fds)(struct vb_rs *rs, int fds[2]);
-	void (*news)(struct vb_rs *rs); /* one of them was readable */
+	/* There is an event that will make one of them readable, if it has not yet. */
+	bool (*has_news)(struct vb_rs *rs);
+	void (*news)(struct vb_rs *rs); /* it has, or one of them was readable */
 	void (*watch)(struct vb_rs *rs, struct vb_rs_watch *watch);
 	void (*unwatch)(struct vb_rs *rs, struct vb_rs_watch *watch);
 };
@@ -109,5 +116,11 @@ void vb_rs_gather(void *to, struct vb_rs_data *data, size_t n);
 void vb_rs_scatter(struct vb_rs_data *data, const void *from, size_t n);
 
 uint64_t vb_rs_now_ns(void);
+
+/* The NIC takes in what has come; looking at a socket alone does not see to that. */
+void vb_rs_drive(void);
+
+/* poll(2), and the NIC is driven meanwhile; the timeout is vb_rs_wake_up_ms at most. */
+int vb_rs_sleep(struct vb_awaited *awaited);
 
 #endif

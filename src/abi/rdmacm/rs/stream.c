@@ -27,7 +27,6 @@ static struct vb_rs_stream *stream_new(struct rdma_cm_id *id, const struct vb_rs
 	s->rs.fd = id->channel->fd;
 	s->rs.sizes = *sizes;
 	s->id = id;
-	s->wait_fd = -1;
 	pthread_mutex_init(&s->setting_up, NULL);
 	pthread_mutex_init(&s->sending, NULL);
 	pthread_mutex_init(&s->receiving, NULL);
@@ -122,7 +121,7 @@ int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t
 	int rc, count;
 
 	pthread_mutex_lock(&s->lock);
-	rc = vb_rs_wait(s, vb_rs_can_send, nonblocking);
+	rc = vb_rs_can_send(s) ? 0 : vb_rs_wait(s, vb_rs_can_send, nonblocking);
 	if (!rc && !s->writable)
 		rc = EPIPE;
 	n = (uint32_t)vb_min_u64(vb_min_u64(step, data->left), s->out.free);
@@ -260,7 +259,10 @@ static int stream_shutdown(struct vb_rs *rs, int how)
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return EINVAL;
-	if (s->phase < VB_RS_CONNECTED && !vb_rs_is_connecting(s))
+	/* A matter of one message. */
+	if (s->phase == VB_RS_ACCEPTING)
+		vb_rs_stream_go_on(s, false);
+	if (s->phase < VB_RS_CONNECTED)
 		return ENOTCONN;
 	pthread_mutex_lock(&s->lock);
 	if (s->phase == VB_RS_CONNECTED)
@@ -310,6 +312,8 @@ static short events_of(const struct vb_rs_stream *s, short wanted)
 		events |= POLLIN;
 	if (vb_rs_can_send(s))
 		events |= POLLOUT;
+	if (!s->readable)
+		events |= POLLRDHUP;
 	events &= wanted;
 	if (s->phase == VB_RS_OVER)
 		events |= POLLHUP;
@@ -331,20 +335,22 @@ static short stream_look(struct vb_rs *rs, short wanted, bool arm)
 	if (s->phase < VB_RS_CONNECTED)
 		return 0;
 	pthread_mutex_lock(&s->lock);
-	vb_rs_turn(s);
+	vb_rs_glance(s);
 	events = events_of(s, wanted);
 	if (!events && arm) {
 		vb_rs_arm(s);
-		vb_rs_turn(s);
+		vb_rs_glance(s);
 		events = events_of(s, wanted);
-		/* After the last look: so the NIC knows that nobody looks any more. */
-		if (!events)
-			ibv_req_notify_cq(s->cq, 0);
 	} else if (!events) {
 		vb_rs_idle(s);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return events;
+}
+
+static bool stream_has_news(struct vb_rs *rs)
+{
+	return vb_rs_has_news(vb_rs_stream_of(rs));
 }
 
 static void stream_news(struct vb_rs *rs)
@@ -395,6 +401,7 @@ const struct vb_rs_type vb_rs_stream_type = {
 	.option = vb_rs_stream_option,
 	.look = stream_look,
 	.fds = stream_fds,
+	.has_news = stream_has_news,
 	.news = stream_news,
 	.watch = stream_watch,
 	.unwatch = stream_unwatch,

@@ -77,7 +77,6 @@ struct vb_rs_stream {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	unsigned cq_events;
-	int wait_fd; /* readable when that channel is, or the id's */
 	/* flow.c */
 	bool armed, asleep;
 	unsigned idle_looks;
