@@ -14,7 +14,7 @@ ARGUMENTS = [word for word in sys.argv[1:] if word != "--rows"]
 HERE = os.path.abspath(ARGUMENTS[0] if ARGUMENTS else os.path.dirname(__file__))
 PAGES = {
     "verbs": "(create_ex|create_dv|create|destroy|attach|rfc|flow|counters)",
-    "rdmacm": r"(rdma_[\w*]+)",
+    "rdmacm": r"(rdma_[\w*]+|rsocket)",
 }[os.path.basename(HERE)]
 PROGRAMS = sorted(name for name in os.listdir(HERE) if name.endswith("_test.c"))
 CITATION = re.compile(PAGES + r': "([^"]+)"')
