@@ -23,6 +23,8 @@
 /* How long the driver may be away before the progress thread takes its place. */
 #define TAKEOVER_NS 1000000
 
+enum { NOT_SLEPT = -2 };
+
 struct driver {
 	struct vb_device *dev;
 	const struct vb_awaited *awaited;
@@ -126,29 +128,37 @@ static int left_ms(const struct driver *driver)
 	return now_ns < driver->end_ns ? (int)((driver->end_ns - now_ns + 999999) / 1000000) : 0;
 }
 
+/* As poll(2), or NOT_SLEPT if there is something to take in. */
+static int doze(struct driver *driver, struct pollfd *fds, unsigned count)
+{
+	volatile int rc = NOT_SLEPT; /* volatile: cancelling poll() leaves by a long jump */
+
+	pthread_cleanup_push(awake, driver);
+	/* The progress thread looks after deadlines and the hub. */
+	vb_lock_order_wait("an event");
+	if (vb_nic_asleep(driver->dev->nic)) {
+		rc = poll(fds, count, left_ms(driver));
+		driver->error = rc < 0 ? errno : 0;
+	}
+	pthread_cleanup_pop(1);
+	return rc;
+}
+
 /* Returns false if there is a reason to stop waiting. */
 static bool sleep_once(struct driver *driver)
 {
 	struct vb_device *dev = driver->dev;
 	struct pollfd *fds = driver->awaited->fds, *bell = fds + driver->awaited->count;
 	unsigned count = driver->awaited->count + 1;
-	volatile int rc = 0; /* volatile: cancelling poll() leaves by a long jump */
-	volatile bool slept = false;
+	int rc;
 
 	*bell = (struct pollfd){ .fd = dev->peers.bell_fd, .events = POLLIN };
 	count += vb_progress_ports_fill(dev, fds + count);
-	pthread_cleanup_push(awake, driver);
-	/* The progress thread looks after deadlines and the hub. */
-	vb_lock_order_wait("an event");
-	if (vb_nic_asleep(dev->nic)) {
-		slept = true;
-		rc = poll(fds, count, left_ms(driver));
-		driver->error = rc < 0 ? errno : 0;
-	}
-	pthread_cleanup_pop(1);
-	/* Without sleep there is something to take in; after one in vain time is over. */
+	rc = doze(driver, fds, count);
+	if (rc == NOT_SLEPT)
+		return true;
 	if (rc <= 0)
-		return !slept;
+		return false;
 	if (bell->revents) {
 		vb_bell_hush(dev->peers.bell_fd);
 		vb_nic_heard(dev->nic);
