@@ -10,7 +10,8 @@
 #include "abi/rdmacm/rs/connect.h"
 #include "base/check.h"
 
-enum { STEP_FIRST = 2048, STEP_MAX = 65536 };
+/* Of one WRITE. Nobody reads before all has come, so the first need not be small. */
+enum { STEP = 65536 };
 
 struct vb_rs_mapping {
 	LIST_ENTRY(vb_rs_mapping) link;
@@ -188,7 +189,7 @@ static bool find(const struct vb_rs_stream *s, uint64_t offset, struct vb_rs_map
 }
 
 static int write_some(struct vb_rs_stream *s, struct vb_rs_data *data, uint64_t offset,
-		      uint32_t step, bool nonblocking)
+		      bool nonblocking)
 {
 	struct vb_rs_destination to = {.is_told = false};
 	struct vb_rs_map map;
@@ -199,7 +200,7 @@ static int write_some(struct vb_rs_stream *s, struct vb_rs_data *data, uint64_t 
 	into = offset - map.offset;
 	to.addr = map.area.addr + into;
 	to.key = map.area.key;
-	return vb_rs_stream_write(s, data, (uint32_t)vb_min_u64(step, map.area.length - into), &to,
+	return vb_rs_stream_write(s, data, (uint32_t)vb_min_u64(STEP, map.area.length - into), &to,
 				  nonblocking);
 }
 
@@ -208,7 +209,6 @@ size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int flags)
 	struct vb_rs_stream *s = stream_get(fd);
 	struct iovec iov = {(void *)(uintptr_t)buf, count};
 	struct vb_rs_data data = {.iov = &iov, .left = count};
-	uint32_t step = STEP_FIRST;
 	bool nonblocking;
 	int rc;
 
@@ -220,9 +220,7 @@ size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int flags)
 	while (!rc && data.left) {
 		uint64_t at = (uint64_t)offset + (count - data.left);
 
-		rc = write_some(s, &data, at, step, nonblocking);
-		if (step < STEP_MAX)
-			step *= 2;
+		rc = write_some(s, &data, at, nonblocking);
 	}
 	pthread_mutex_unlock(&s->sending);
 	if (rc && data.left == count)

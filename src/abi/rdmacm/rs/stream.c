@@ -121,6 +121,9 @@ int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t
 	int rc, count;
 
 	pthread_mutex_lock(&s->lock);
+	/* Once those before it are done, a WRITE needs no help of the peer's on this host. */
+	if (to)
+		vb_rs_turn(s);
 	rc = vb_rs_can_send(s) ? 0 : vb_rs_wait(s, vb_rs_can_send, nonblocking);
 	if (!rc && !s->writable)
 		rc = EPIPE;
