@@ -95,9 +95,9 @@ off_t riomap(int fd, void *buf, size_t len, int prot, int flags, off_t offset)
 		return vb_cma_result(EINVAL);
 	if (offset == -1)
 		offset = (off_t)(uintptr_t)buf;
-	pthread_mutex_lock(&s->sending);
+	vb_rs_stream_begin(s, &s->sending, false);
 	rc = map(s, buf, len, !(prot & PROT_WRITE), (uint64_t)offset);
-	pthread_mutex_unlock(&s->sending);
+	vb_rs_stream_finish(s, &s->sending);
 	return rc ? vb_cma_result(rc) : offset;
 }
 
@@ -116,14 +116,14 @@ int riounmap(int fd, void *buf, size_t len)
 
 	if (!rs || rs->type != &vb_rs_stream_type)
 		return vb_cma_result(EBADF);
-	pthread_mutex_lock(&s->sending);
+	vb_rs_stream_begin(s, &s->sending, false);
 	LIST_FOREACH(mapping, &s->mappings, link) {
 		if (mapping->mr->addr == buf && mapping->mr->length == len)
 			break;
 	}
 	if (mapping)
 		unmap(mapping);
-	pthread_mutex_unlock(&s->sending);
+	vb_rs_stream_finish(s, &s->sending);
 	return vb_cma_result(mapping ? 0 : EINVAL);
 }
 
@@ -215,14 +215,16 @@ size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int flags)
 	if (!s)
 		return (size_t)-1;
 	nonblocking = vb_rs_is_nonblocking(&s->rs, flags);
-	pthread_mutex_lock(&s->sending);
+	rc = vb_rs_stream_begin(s, &s->sending, nonblocking);
+	if (rc)
+		return (size_t)vb_cma_result(rc);
 	rc = vb_rs_mappings_tell(s, nonblocking);
 	while (!rc && data.left) {
 		uint64_t at = (uint64_t)offset + (count - data.left);
 
 		rc = write_some(s, &data, at, nonblocking);
 	}
-	pthread_mutex_unlock(&s->sending);
+	vb_rs_stream_finish(s, &s->sending);
 	if (rc && data.left == count)
 		return (size_t)vb_cma_result(rc);
 	return count - data.left;

@@ -6,7 +6,7 @@
 
 #include "abi/rdmacm/rs/stream.h"
 
-/* Tells the peer of maps that are new. sending is held. 0 or an errno. */
+/* Tells the peer of maps that are new. Locked; sending. 0 or an errno. */
 int vb_rs_mappings_tell(struct vb_rs_stream *s, bool nonblocking);
 
 void vb_rs_mappings_free(struct vb_rs_stream *s);

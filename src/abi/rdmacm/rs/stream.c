@@ -28,8 +28,6 @@ static struct vb_rs_stream *stream_new(struct rdma_cm_id *id, const struct vb_rs
 	s->rs.sizes = *sizes;
 	s->id = id;
 	pthread_mutex_init(&s->setting_up, NULL);
-	pthread_mutex_init(&s->sending, NULL);
-	pthread_mutex_init(&s->receiving, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->turned, NULL);
 	LIST_INIT(&s->watches);
@@ -68,10 +66,45 @@ void vb_rs_stream_free(struct vb_rs_stream *s)
 	free(s->route);
 	pthread_cond_destroy(&s->turned);
 	pthread_mutex_destroy(&s->lock);
-	pthread_mutex_destroy(&s->receiving);
-	pthread_mutex_destroy(&s->sending);
 	pthread_mutex_destroy(&s->setting_up);
 	free(s);
+}
+
+/* --- one at a time --- */
+
+int vb_rs_stream_begin(struct vb_rs_stream *s, bool *doing, bool nonblocking)
+{
+	pthread_mutex_lock(&s->lock);
+	while (*doing && !nonblocking)
+		pthread_cond_wait(&s->turned, &s->lock);
+	if (*doing) {
+		pthread_mutex_unlock(&s->lock);
+		return EAGAIN;
+	}
+	*doing = true;
+	return 0;
+}
+
+void vb_rs_stream_finish(struct vb_rs_stream *s, bool *doing)
+{
+	*doing = false;
+	pthread_cond_broadcast(&s->turned);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* To copy so much takes no longer than to drop the lock and take it again. */
+enum { COPY_LOCKED = 2048 };
+
+static void copy_begin(struct vb_rs_stream *s, uint32_t bytes)
+{
+	if (bytes > COPY_LOCKED)
+		pthread_mutex_unlock(&s->lock);
+}
+
+static void copy_finish(struct vb_rs_stream *s, uint32_t bytes)
+{
+	if (bytes > COPY_LOCKED)
+		pthread_mutex_lock(&s->lock);
 }
 
 /* --- sending --- */
@@ -120,7 +153,6 @@ int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t
 	uint32_t n;
 	int rc, count;
 
-	pthread_mutex_lock(&s->lock);
 	/* Once those before it are done, a WRITE needs no help of the peer's on this host. */
 	if (to)
 		vb_rs_turn(s);
@@ -130,17 +162,15 @@ int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t
 	n = (uint32_t)vb_min_u64(vb_min_u64(step, data->left), s->out.free);
 	if (!to)
 		n = (uint32_t)vb_min_u64(n, s->out.piece.length);
-	pthread_mutex_unlock(&s->lock);
 	if (rc)
 		return rc;
 	/* What is free stays free: nobody else sends. */
 	count = ring_parts(&s->out, n, sges);
+	copy_begin(s, n);
 	for (int i = 0; i < count; i++)
 		vb_rs_gather((void *)(uintptr_t)sges[i].addr, data, sges[i].length);
-	pthread_mutex_lock(&s->lock);
-	rc = ring_write(s, sges, count, n, to);
-	pthread_mutex_unlock(&s->lock);
-	return rc;
+	copy_finish(s, n);
+	return ring_write(s, sges, count, n, to);
 }
 
 /* There is a connection, or none any more. */
@@ -167,39 +197,41 @@ static int stream_send(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 	uint32_t step = STEP_FIRST;
 	int rc = to || to_bytes ? EISCONN : ready(s, nonblocking);
 
+	if (!rc)
+		rc = vb_rs_stream_begin(s, &s->sending, nonblocking);
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&s->sending);
 	rc = vb_rs_mappings_tell(s, nonblocking);
 	while (!rc && data->left) {
 		rc = vb_rs_stream_write(s, data, step, NULL, nonblocking);
 		if (step < STEP_MAX)
 			step *= 2;
 	}
-	pthread_mutex_unlock(&s->sending);
-	return send_failure(s, rc);
+	rc = send_failure(s, rc);
+	vb_rs_stream_finish(s, &s->sending);
+	return rc;
 }
 
 /* --- receiving --- */
 
-/* Copies what is ready, and may leave it there. receiving is held. */
+/* Copies what is ready, and may leave it there. Locked; receiving. */
 static void copy_out(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t ready, bool peek)
 {
 	struct vb_rs_in *in = &s->in;
 	uint32_t at = in->at, total = (uint32_t)vb_min_u64(ready, data->left), n;
 
+	copy_begin(s, total);
 	for (uint32_t left = total; left; left -= n, at = (at + n) % in->bytes) {
 		n = (uint32_t)vb_min_u64(left, in->bytes - at);
 		vb_rs_scatter(data, in->buffer + at, n);
 	}
+	copy_finish(s, total);
 	if (peek)
 		return;
-	pthread_mutex_lock(&s->lock);
 	in->at = at;
 	in->ready -= total;
 	in->spent += total;
 	vb_rs_credits_give(s);
-	pthread_mutex_unlock(&s->lock);
 }
 
 static int stream_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
@@ -211,23 +243,22 @@ static int stream_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 
 	if (from)
 		*from = s->id->route.addr.dst_storage;
+	if (!rc)
+		rc = vb_rs_stream_begin(s, &s->receiving, nonblocking);
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&s->receiving);
 	while (!rc && more) {
 		uint32_t n;
 
-		pthread_mutex_lock(&s->lock);
 		rc = s->in.ready ? 0 : vb_rs_wait(s, vb_rs_can_receive, nonblocking);
 		n = s->in.ready;
 		if (!rc && !n && s->phase == VB_RS_BROKEN)
 			rc = s->rs.error ? s->rs.error : ECONNRESET;
-		pthread_mutex_unlock(&s->lock);
 		if (!rc && n)
 			copy_out(s, data, n, flags & MSG_PEEK);
 		more = n && data->left && (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
 	}
-	pthread_mutex_unlock(&s->receiving);
+	vb_rs_stream_finish(s, &s->receiving);
 	return rc;
 }
 

@@ -6,8 +6,8 @@
  * Stream rsockets: what there is of one, and its sending and receiving. connect.h makes the
  * connection, endpoint.h its QP and buffers, flow.h looks after completions and credits.
  *
- * Three locks, taken in this order: one call sends at a time (sending), one receives (receiving),
- * and the rest is guarded by lock, which nobody waits or copies with.
+ * All of it is guarded by lock, which nobody waits or copies much with. One call at a time sends
+ * (sending) and one receives (receiving): what they have begun stays theirs while lock is dropped.
  */
 
 #include <pthread.h>
@@ -66,8 +66,9 @@ struct vb_rs_mapping;
 struct vb_rs_stream {
 	struct vb_rs rs;
 	pthread_mutex_t setting_up; /* one goes on with the connection */
-	pthread_mutex_t sending, receiving, lock;
-	pthread_cond_t turned; /* whoever slept has looked */
+	pthread_mutex_t lock;
+	pthread_cond_t turned; /* whoever slept has looked, sent or received */
+	bool sending, receiving;
 	struct rdma_cm_id *id;
 	enum vb_rs_phase phase;
 	bool readable, writable;
@@ -117,7 +118,14 @@ struct vb_rs_destination {
 	uint32_t msg;
 };
 
-/* Waits for room, and writes at most step octets of the data. sending is held. 0 or an errno. */
+/*
+ * Waits until no other call does that (sending or receiving), and locks: 0. EAGAIN if that would
+ * take waiting; nothing is locked then.
+ */
+int vb_rs_stream_begin(struct vb_rs_stream *s, bool *doing, bool nonblocking);
+void vb_rs_stream_finish(struct vb_rs_stream *s, bool *doing);
+
+/* Waits for room, and writes at most step octets of the data. Locked; sending. 0 or an errno. */
 int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t step,
 		       const struct vb_rs_destination *to, bool nonblocking);
 
