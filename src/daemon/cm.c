@@ -98,9 +98,34 @@ static void home_send(void *arg, const struct vb_path *path, const uint8_t *fram
 	vb_mads_take(&hub->mads, path, frame, VB_MAD_FRAME_BYTES);
 }
 
+/*
+ * Clients of the hub before us have not told all yet. Until then nobody is told that a port is
+ * free, nor that nobody listens there: who asks asks again.
+ */
+static bool is_heir(void *arg)
+{
+	struct hub *hub = arg;
+	bool due = false;
+
+	if (!hub->heir_ns)
+		return false;
+	for (unsigned i = 0; i < hub->conns; i++)
+		due |= hub->conn[i].role == CLIENT && hub->conn[i].ports_due;
+	if (vb_hub_now_ns() > hub->heir_ns || (!due && !vb_hub_has_orphan(hub)))
+		hub->heir_ns = 0;
+	return hub->heir_ns;
+}
+
+static void told_one(struct conn *conn)
+{
+	conn->ports_due -= conn->ports_due > 0;
+}
+
 void vb_hub_cm_begin(struct hub *hub)
 {
-	hub->mads.host = (struct vb_mads_host){.give = give, .send = wire_send, .arg = hub};
+	hub->mads.host = (struct vb_mads_host){
+		.give = give, .is_heir = is_heir, .send = wire_send, .arg = hub,
+	};
 	hub->mads.ports = &hub->ports;
 	/* Where one looks for a free port first: not where the last hub looked. */
 	hub->ports.next = (uint32_t)vb_hub_now_ns();
@@ -135,9 +160,24 @@ void vb_hub_strays_take(struct hub *hub)
 	}
 }
 
+/* What the slot's client has given up before it asked is free. */
+static int bind_asked(struct hub *hub, const struct vb_hub_bind *bind, int name_fd, uint16_t *port)
+{
+	struct conn *client;
+
+	if (!vb_slots_lease_is(&hub->slots, bind->slot, name_fd))
+		return EPERM;
+	if (is_heir(hub))
+		return EAGAIN;
+	client = vb_hub_client_of(hub, bind->slot);
+	if (client)
+		vb_hub_conn_read(hub, client);
+	return vb_ports_bind(&hub->ports, bind, false, port);
+}
+
 /*
- * Asked on a connection of its own, with the slot's name. A client that a hub before us has allowed
- * it tells so on its own connection, and is believed.
+ * Asked on a connection of its own, with the slot's name, which may ask again. A client that a hub
+ * before us has allowed it tells so on its own connection, and is believed.
  */
 void vb_hub_answer_bind(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
 			const int *fds, unsigned n)
@@ -151,10 +191,10 @@ void vb_hub_answer_bind(struct hub *hub, struct conn *conn, const struct vb_hub_
 	if (known ? !n && vb_hub_slot_is_marked(conn, bind->slot) : n == VB_HUB_BIND_FDS) {
 		if (hub->phase != SERVING)
 			rc = EAGAIN;
-		else if (!known && !vb_slots_lease_is(&hub->slots, bind->slot, fds[0]))
-			rc = EPERM;
+		else if (known)
+			rc = vb_ports_bind(&hub->ports, bind, true, &port);
 		else
-			rc = vb_ports_bind(&hub->ports, bind, known, &port);
+			rc = bind_asked(hub, bind, fds[0], &port);
 		msg.cm.bound.error = (uint32_t)rc;
 		msg.cm.bound.port = port;
 	} else {
@@ -163,10 +203,13 @@ void vb_hub_answer_bind(struct hub *hub, struct conn *conn, const struct vb_hub_
 	}
 	if (n)
 		close(fds[0]);
-	if (known)
+	if (known) {
+		told_one(conn);
 		return;
-	vb_hub_send(conn->fd, &msg, NULL, 0);
-	conn->role = GONE;
+	}
+	conn->since_ns = vb_hub_now_ns();
+	if (vb_hub_send(conn->fd, &msg, NULL, 0) || msg.cm.bound.error == EPERM)
+		conn->role = GONE;
 }
 
 void vb_hub_answer_records(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
@@ -225,6 +268,7 @@ bool vb_hub_cm_settle(struct hub *hub)
 void vb_hub_answer_unbind(struct hub *hub, struct conn *conn, const struct vb_hub_msg *msg,
 			  const int *fds, unsigned n)
 {
+	told_one(conn);
 	if (conn->role == CLIENT && vb_hub_slot_is_marked(conn, msg->cm.unbind.slot))
 		vb_ports_unbind(&hub->ports, &msg->cm.unbind);
 	else

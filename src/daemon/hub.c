@@ -47,6 +47,8 @@ static const uint64_t seek_ns = 1000 * MS_NS, seek_step_ns = 10 * MS_NS;
 static const uint64_t reach_ns = 1000 * MS_NS, reach_step_ns = 10 * MS_NS;
 /* A dying process may close our connection before its slots' names: look again for this long. */
 static const uint64_t collect_step_ns = 10 * MS_NS, collect_spell_ns = 1000 * MS_NS;
+/* How long the clients of a dead hub may take to tell what they have. */
+static const uint64_t heir_spell_ns = 5000 * MS_NS;
 /* A connection on which nothing is said is closed after this time. */
 static const uint64_t silence_ns = 5000 * MS_NS;
 /* Pause before accepting again when no descriptors are left. */
@@ -265,7 +267,9 @@ static void on_hello(struct hub *hub, struct conn *conn, const struct vb_hub_msg
 	setsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &(int){CLIENT_BUFFER_BYTES}, sizeof(int));
 	program_take(conn, &msg->hello.program);
 	conn->role = CLIENT;
+	conn->ports_due = msg->hello.ports;
 	if (adopted) {
+		hub->heir_ns = vb_hub_now_ns() + heir_spell_ns;
 		serve(hub);
 		return;
 	}
@@ -402,7 +406,7 @@ static bool is_heard(const struct hub *hub, const struct conn *conn)
 	return conn->role != GONE && (hub->phase != SEEKING || conn->role != CLIENT);
 }
 
-static void conn_read(struct hub *hub, struct conn *conn)
+void vb_hub_conn_read(struct hub *hub, struct conn *conn)
 {
 	while (is_heard(hub, conn)) {
 		int fds[VB_HUB_FDS_MAX];
@@ -462,7 +466,7 @@ static int asker_try(struct hub *hub, const struct conn *asker, struct conn **to
 		return EPERM;
 	/* Read first: it may have disconnected. */
 	if (*to)
-		conn_read(hub, *to);
+		vb_hub_conn_read(hub, *to);
 	if (!*to || (*to)->role == GONE)
 		return vb_slots_is_held(&hub->slots, reach->to) ? EINPROGRESS : ENOENT;
 	if (!from)
@@ -553,9 +557,11 @@ static void sweep(struct hub *hub)
 			i++;
 			continue;
 		}
-		if (conn->role == GONE)
+		/* Only a client may leave slots behind, and not who has just asked something. */
+		if (conn->welcome) {
 			hub->collect_ns = now + collect_spell_ns;
-		vb_hub_cm_gone(hub, conn);
+			vb_hub_cm_gone(hub, conn);
+		}
 		conn_fds_close(conn);
 		vb_links_free(&conn->links);
 		close(conn->fd);
@@ -565,8 +571,7 @@ static void sweep(struct hub *hub)
 		hub->busy_ns = now;
 }
 
-/* Is there an open slot that no connected client holds? Its holder has died, or will contact us. */
-static bool any_orphan(const struct hub *hub)
+bool vb_hub_has_orphan(const struct hub *hub)
 {
 	uint64_t marked[VB_HUB_SLOTS_MAX / SLOT_BITS] = {0};
 
@@ -594,7 +599,7 @@ static void collect(struct hub *hub)
 		return;
 	if (vb_domains_collect(&hub->slots) &&
 	    (vb_hub_now_ns() > hub->collect_ns ||
-	     (!vb_domains_any(&hub->slots.domains) && !any_orphan(hub))))
+	     (!vb_domains_any(&hub->slots.domains) && !vb_hub_has_orphan(hub))))
 		hub->collect_ns = 0;
 }
 
@@ -651,7 +656,7 @@ static void turn(struct hub *hub)
 		if (conns[i].revents & POLLOUT)
 			vb_hub_mads_flush(&hub->conn[i]);
 		if (conns[i].revents & POLLIN)
-			conn_read(hub, &hub->conn[i]);
+			vb_hub_conn_read(hub, &hub->conn[i]);
 		else if (conns[i].revents & ~POLLOUT)
 			hub->conn[i].role = GONE;
 	}

@@ -17,13 +17,19 @@
  */
 int vb_hub_serve(int listen_fd, uint64_t idle_ns);
 
-/* --- for answers.c --- */
+/* --- for answers.c, cm.c --- */
 
 struct hub;
 struct conn;
 
 /* The client that has shown the slot's name; NULL: none so far. */
 struct conn *vb_hub_client_of(struct hub *hub, unsigned slot);
+
+/* Handles what the connection has sent so far. */
+void vb_hub_conn_read(struct hub *hub, struct conn *conn);
+
+/* Is there an open slot that no connected client holds? Its holder has died, or will contact us. */
+bool vb_hub_has_orphan(const struct hub *hub);
 
 unsigned vb_hub_clients_count(const struct hub *hub);
 

@@ -47,6 +47,7 @@ struct conn {
 	bool shm;     /* CLIENT: can be reached through shared memory; fds has its offer */
 	bool proven;  /* CLIENT: the process at the other end made the token */
 	uint32_t why; /* ... or the reason why not (enum vb_hub_link_why) */
+	uint32_t ports_due; /* CLIENT: so many that it had under the last hub are still to come */
 	struct vb_links *links;
 	struct vb_hub_waiting *mads, **mads_end; /* CLIENT: for which there was no room */
 	unsigned mads_count;
@@ -80,6 +81,7 @@ struct hub {
 	struct vb_estate *estates; /* of those who have gone, and perhaps died */
 	struct vb_mads mads;
 	struct lease lease[VB_HUB_SLOTS_MAX];
+	uint64_t heir_ns;    /* until when we wait for what the last hub knew; 0: all is told */
 	uint64_t collect_ns; /* until when to collect from the dead; 0: no collection */
 	unsigned conns, conns_max;
 	struct conn conn[CONNS_MAX];

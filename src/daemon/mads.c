@@ -134,6 +134,8 @@ bool vb_mads_take(struct vb_mads *mads, const struct vb_path *path, const uint8_
 		return false;
 	if (give_target(mads, &letter, mad))
 		mads->given++;
+	else if (is_request(&letter) && mads->host.is_heir(mads->host.arg))
+		mads->dropped++;
 	else
 		answer(mads, path, mad);
 	return true;

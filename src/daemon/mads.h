@@ -22,6 +22,8 @@ enum { VB_MADS_REQUESTS = 4096 }; /* the last ones, of which is known whom they 
 struct vb_mads_host {
 	/* Give a frame to the process that holds the slot. False: there is none. */
 	bool (*give)(void *arg, uint32_t slot, const struct vb_path *path, const uint8_t *frame);
+	/* May somebody listen of whom is not known yet? */
+	bool (*is_heir)(void *arg);
 	/* Send a frame to where path leads. */
 	void (*send)(void *arg, const struct vb_path *path, const uint8_t *frame);
 	void *arg;

@@ -127,8 +127,10 @@ int vb_ports_bind(struct vb_ports *ports, const struct vb_hub_bind *bind, bool k
 	bound = malloc(sizeof(*bound));
 	if (!bound)
 		return ENOMEM;
-	at = bucket_of(ports, wanted.space, wanted.port);
-	*bound = (struct vb_port_bound){ .next = *at, .bind = wanted };
+	/* Behind the others: who only says that a port is his gets nobody else's requests. */
+	for (at = bucket_of(ports, wanted.space, wanted.port); *at;)
+		at = &(*at)->next;
+	*bound = (struct vb_port_bound){ .bind = wanted };
 	*at = bound;
 	ports->count++;
 	return 0;

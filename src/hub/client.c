@@ -37,6 +37,8 @@ static const uint64_t respawn_spread_ns = 16 * MS_NS;
 /* How often a call that waits for the connection looks again: another thread may handle it. */
 static const uint64_t look_ns = 20 * MS_NS;
 
+enum { NEWS_PER_TURN = 64 };
+
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71 /* since Linux 5.14, later than some C libraries know */
 #endif
@@ -184,6 +186,7 @@ static int greet(struct vb_hub_client *client, int fd)
 	int rc = ETOOMANYREFS;
 
 	vb_hub_program_self(&msg.hello.program);
+	msg.hello.ports = vb_hub_ports_untell(client);
 	if (client->keeper[0] != VB_FD_NONE)
 		rc = vb_hub_fds_send(fd, &msg, client->keeper, VB_HUB_KEEPER_FDS);
 	/* The keeper may be missing: another client may be able to bring it. */
@@ -264,7 +267,7 @@ static void attempt(struct vb_hub_client *client)
 		for (unsigned i = 0; i < client->links.n; i++)
 			client->links.link[i].told = false;
 		vb_lock_drop(&client->links.lock);
-		vb_hub_ports_untell(client);
+		client->hubs++;
 		vb_hub_marks_send(client);
 		return;
 	}
@@ -332,41 +335,37 @@ static int news_recv(struct vb_hub_client *client, struct vb_hub_msg *msg, int f
 	return rc;
 }
 
-static void turn_locked(struct vb_hub_client *client)
+/* Takes what the hub has sent next. False: nothing waits, or there is another connection now. */
+static bool news_take(struct vb_hub_client *client)
 {
 	int fds[VB_HUB_FDS_MAX];
 	struct vb_hub_msg msg;
-	uint64_t times;
 	unsigned n;
 	int rc;
 
-	/* The timer runs only while there is no connection. */
-	if (read(client->timer_fd, &times, sizeof(times)) == sizeof(times))
-		attempt(client);
-	vb_hub_marks_send(client);
 	if (client->conn_fd == VB_FD_NONE || client->news.rings == VB_HUB_RINGS_MAX)
-		return;
+		return false;
 	rc = news_recv(client, &msg, fds, &n);
 	if (rc == EAGAIN)
-		return;
+		return false;
 	if (!rc && msg.type == VB_HUB_WELCOME) {
 		welcome_take(client, &msg, fds, n);
-		return;
+		return true;
 	}
 	if (!rc && msg.type == VB_HUB_RING) {
 		vb_hub_ring_take(client, &msg, fds);
-		return;
+		return true;
 	}
 	if (!rc && msg.type == VB_HUB_MAD) {
 		if (client->ports.mad_fn)
 			client->ports.mad_fn(client->news.ring_arg, &msg.cm.mad);
-		return;
+		return true;
 	}
 	if (!rc && (msg.type == VB_HUB_FATAL || msg.type == VB_HUB_NOTED)) {
 		client->news.fatal |= msg.type == VB_HUB_FATAL;
 		client->news.noted |= msg.type == VB_HUB_NOTED;
 		eventfd_write(client->wake_fd, 1);
-		return;
+		return true;
 	}
 	if (!rc)
 		vb_hub_fds_close(fds, n);
@@ -374,6 +373,20 @@ static void turn_locked(struct vb_hub_client *client)
 	if (rc && rc != ECONNRESET && rc != EPROTO)
 		trouble_set(client, rc);
 	hub_lost(client);
+	return false;
+}
+
+static void turn_locked(struct vb_hub_client *client)
+{
+	uint64_t times;
+	unsigned news = 0;
+
+	/* The timer runs only while there is no connection. */
+	if (read(client->timer_fd, &times, sizeof(times)) == sizeof(times))
+		attempt(client);
+	vb_hub_marks_send(client);
+	while (news < NEWS_PER_TURN && news_take(client))
+		news++;
 }
 
 int vb_hub_client_store(struct vb_hub_client *client, int *fd)
@@ -467,7 +480,8 @@ static int client_create(struct vb_hub_client **result)
 	vb_lock_init(&client->links.lock, VB_RANK_HUB_LINKS);
 	client->conn_fd = client->epoll_fd = client->timer_fd = client->wake_fd = VB_FD_NONE;
 	client->asks.timer_fd = VB_FD_NONE;
-	client->ports.records_fd = VB_FD_NONE;
+	TAILQ_INIT(&client->ports.untold);
+	client->ports.records_fd = client->ports.asks_fd = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
 		client->keeper[i] = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_RINGS_MAX; i++)
@@ -630,6 +644,7 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 	vb_fd_close(&client->timer_fd);
 	vb_fd_close(&client->epoll_fd);
 	vb_hub_spawn_destroy(client->spawn);
+	vb_fd_close(&client->ports.asks_fd);
 	vb_hub_ports_free(client);
 	free(client->held);
 	free(client);

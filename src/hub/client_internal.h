@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "base/failure.h"
@@ -43,10 +44,13 @@ struct vb_hub_held {
 };
 
 struct vb_hub_port {
-	struct vb_hub_port *next;
+	struct vb_hub_port *next;      /* in its bucket; one that is given up is in none */
+	TAILQ_ENTRY(vb_hub_port) link; /* in untold, if it is not told */
 	struct vb_hub_bind bind;
-	bool told;
+	bool told, given_up;
 };
+
+TAILQ_HEAD(vb_hub_untold, vb_hub_port);
 
 struct vb_hub_told_link {
 	bool told;
@@ -110,7 +114,8 @@ struct vb_hub_client_asks {
 /* What a program has bound (client_ports.c). */
 struct vb_hub_client_ports {
 	struct vb_hub_port *bucket[1024];
-	unsigned count, untold;
+	struct vb_hub_untold untold;
+	int asks_fd;	/* a connection by which ports were asked for; VB_FD_NONE: none is idle */
 	int records_fd; /* the caller's; VB_FD_NONE: there are none */
 	void (*mad_fn)(void *arg, const struct vb_hub_mad *mad);
 };
@@ -128,6 +133,7 @@ struct vb_hub_client {
 	uint64_t spawn_ns;     /* no hub is started before this time */
 	uint64_t retry_ns;     /* pause before the next attempt, doubled each time */
 	uint64_t netns_cookie; /* 0: the kernel does not tell */
+	unsigned hubs;	       /* how many we have connected to */
 	struct vb_hub_spawn *spawn;
 	struct vb_hub_held *held;
 	unsigned held_n;

@@ -39,8 +39,8 @@ void vb_hub_client_on_mad(struct vb_hub_client *,
 /* Tells the hub which ports it does not know of. Returns false if there is no room for more. */
 bool vb_hub_ports_send(struct vb_hub_client *client);
 
-/* The next hub knows of none. */
-void vb_hub_ports_untell(struct vb_hub_client *client);
+/* The next hub knows of none. Returns how many messages will tell it. */
+uint32_t vb_hub_ports_untell(struct vb_hub_client *client);
 
 /* A new hub is told of the records. 0 or an errno. */
 int vb_hub_records_send(const struct vb_hub_client *client, int conn_fd);

@@ -55,6 +55,20 @@ static int answer_wait(struct vb_hub_client *client, int fd, struct vb_hub_msg *
 	}
 }
 
+int vb_hub_request_by(struct vb_hub_client *client, int fd, struct vb_hub_msg *msg,
+		      int fds[VB_HUB_FDS_MAX], unsigned fds_n, enum vb_hub_type answer,
+		      uint64_t deadline_ns)
+{
+	int rc = vb_hub_fds_send(fd, msg, fds, fds_n);
+
+	if (!rc)
+		rc = answer_wait(client, fd, msg, fds, &fds_n, deadline_ns);
+	if (rc || msg->type == answer)
+		return rc;
+	vb_hub_fds_close(fds, fds_n);
+	return EPROTO;
+}
+
 int vb_hub_request(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
 	       unsigned fds_n, enum vb_hub_type answer, uint64_t deadline_ns)
 {
@@ -63,14 +77,9 @@ int vb_hub_request(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds
 	rc = vb_hub_connect(&fd);
 	if (rc)
 		return rc;
-	rc = vb_hub_fds_send(fd, msg, fds, fds_n);
-	if (!rc)
-		rc = answer_wait(client, fd, msg, fds, &fds_n, deadline_ns);
+	rc = vb_hub_request_by(client, fd, msg, fds, fds_n, answer, deadline_ns);
 	close(fd);
-	if (rc || msg->type == answer)
-		return rc;
-	vb_hub_fds_close(fds, fds_n);
-	return EPROTO;
+	return rc;
 }
 
 static int lease_once(struct vb_hub_client *client, struct vb_hub_slot *slot, uint64_t deadline_ns)

@@ -32,6 +32,11 @@ bool vb_hub_was_missing(int rc);
 int vb_hub_request(struct vb_hub_client *client, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX],
 		   unsigned fds_n, enum vb_hub_type answer, uint64_t deadline_ns);
 
+/* The same by a connection that the caller has. After an error it is of no more use. */
+int vb_hub_request_by(struct vb_hub_client *client, int fd, struct vb_hub_msg *msg,
+		      int fds[VB_HUB_FDS_MAX], unsigned fds_n, enum vb_hub_type answer,
+		      uint64_t deadline_ns);
+
 /* After a failed request: returns 0 if another try is worth it now, else the reason to give up. */
 int vb_hub_again_wait(struct vb_hub_client *client, int rc, uint64_t deadline_ns);
 

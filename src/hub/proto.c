@@ -45,6 +45,11 @@ static bool hello_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return program_ok(&msg->hello.program);
 }
 
+static bool lease_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return program_ok(&msg->lease.program);
+}
+
 static bool welcome_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
 	return answer_ok(msg->welcome.error, fds) && text_ok(msg->welcome.why, VB_HUB_WHY_BYTES);
@@ -228,7 +233,7 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_HELLO]   = { WITH(hello),   VB_HUB_KEEPER_FDS, hello_ok },
 	[VB_HUB_WELCOME] = { WITH(welcome), VB_HUB_KEEPER_FDS, welcome_ok },
 	[VB_HUB_MARK]    = { WITH(mark),    VB_HUB_MARK_FDS,   mark_ok },
-	[VB_HUB_LEASE]   = { WITH(lease),   0,                 hello_ok },
+	[VB_HUB_LEASE]   = { WITH(lease),   0,                 lease_ok },
 	[VB_HUB_GRANT]   = { WITH(grant),   VB_HUB_GRANT_FDS,  grant_ok },
 	[VB_HUB_STATUS]  = { HEADER_BYTES,  0,                 bare_ok },
 	[VB_HUB_SUMMARY] = { WITH(summary), 0,                 summary_ok },

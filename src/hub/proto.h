@@ -81,6 +81,11 @@ struct vb_hub_program {
 
 struct vb_hub_hello {
 	struct vb_hub_program program;
+	uint32_t ports, reserved; /* so many BIND and UNBIND follow, of what it had before */
+};
+
+struct vb_hub_lease {
+	struct vb_hub_program program;
 };
 
 struct vb_hub_welcome {
@@ -265,7 +270,7 @@ struct vb_hub_msg {
 		struct vb_hub_hello hello;
 		struct vb_hub_welcome welcome;
 		struct vb_hub_mark mark;
-		struct vb_hub_hello lease;
+		struct vb_hub_lease lease;
 		struct vb_hub_grant grant;
 		struct vb_hub_summary summary;
 		struct vb_hub_rows rows;

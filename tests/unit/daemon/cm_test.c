@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "../hub/hub_lib.h"
+#include "hub/channel.h"
 #include "hub/client_ports.h"
 #include "group.h"
 #include "wire/cm_ip.h"
 #include "wire/mad_frame.h"
+
+#include <poll.h>
 
 /* Ports and MADs between two clients of a real hub. */
 
@@ -120,6 +123,45 @@ HUB_TEST(a_dead_process_frees_its_ports)
 	party_close(&two);
 }
 
+/* More at once than there is room for under way to a hub that does not read. */
+HUB_TEST(what_is_given_up_is_free_in_the_end)
+{
+	enum { PORTS = 2000 };
+	struct party one, two;
+	struct vb_hub_bind a, b;
+	pid_t hub;
+
+	one = party_open();
+	two = party_open();
+	for (uint16_t i = 0; i < PORTS; i++) {
+		a = binding(&one, PORT_A + i, 0);
+		assert_int_equal(vb_hub_client_bind(one.client, &a), 0);
+	}
+	hub = hub_pid();
+	kill(hub, SIGSTOP);
+	for (uint16_t i = 0; i < PORTS; i++) {
+		a = binding(&one, PORT_A + i, 0);
+		vb_hub_client_unbind(one.client, &a);
+	}
+	kill(hub, SIGCONT);
+	/* Who has given one up may have it again at once. */
+	assert_int_equal(vb_hub_client_bind(one.client, &a), 0);
+	vb_hub_client_unbind(one.client, &a);
+	for (uint16_t i = 0; i < PORTS; i++) {
+		int rc = EADDRINUSE;
+
+		b = binding(&two, PORT_A + i, 0);
+		for (unsigned k = 0; k < 2000 && rc == EADDRINUSE; k++) {
+			rc = vb_hub_client_bind(two.client, &b);
+			if (rc)
+				turn_for(one.client, 5);
+		}
+		assert_int_equal(rc, 0);
+	}
+	party_close(&one);
+	party_close(&two);
+}
+
 HUB_TEST(a_request_reaches_who_listens)
 {
 	struct party one, two;
@@ -204,6 +246,102 @@ HUB_TEST(the_next_hub_knows_the_ports)
 	req_send(&two, PORT_A + 250);
 	wait_for_mad(&one, &msg);
 	assert_int_equal(msg.attr, VB_CM_REQ);
+	party_close(&one);
+	party_close(&two);
+}
+
+/* Until all have told what they had, nobody is told that something is free. */
+HUB_TEST(the_next_hub_waits_for_who_has_not_told_yet)
+{
+	struct vb_hub_bind a, b;
+	struct party one, two;
+	struct vb_cm_msg msg;
+	pid_t old;
+
+	one = party_open();
+	two = party_open();
+	a = binding(&one, PORT_A, VB_HUB_BIND_LISTENS);
+	assert_int_equal(vb_hub_client_bind(one.client, &a), 0);
+	old = hub_pid();
+	kill(old, SIGKILL);
+	for (unsigned i = 0; i < 2000 && (hub_pid() == old || !hub_pid()); i++)
+		turn_for(two.client, 2);
+	for (unsigned i = 0; i < 10; i++) {
+		req_send(&two, PORT_A);
+		turn_for(two.client, 2);
+	}
+	assert_int_equal(came.count, 0);
+	turn_for(one.client, 100);
+	b = binding(&two, PORT_A, 0);
+	assert_int_equal(vb_hub_client_bind(two.client, &b), EADDRINUSE);
+	assert_int_equal(came.count, 0);
+	req_send(&two, PORT_A);
+	wait_for_mad(&one, &msg);
+	assert_int_equal(msg.attr, VB_CM_REQ);
+	req_send(&one, PORT_B);
+	wait_for_mad(&one, &msg);
+	assert_int_equal(msg.attr, VB_CM_REJ);
+	party_close(&one);
+	party_close(&two);
+}
+
+/* --- who speaks for another --- */
+
+/* The next that the hub says; false: it has closed the connection. */
+static bool answer(int fd, struct vb_hub_msg *msg)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	int fds[VB_HUB_FDS_MAX];
+	unsigned n;
+	int rc;
+
+	assert_true(poll(&poll_fd, 1, 20000) == 1);
+	rc = vb_hub_recv(fd, msg, fds, &n);
+	while (!rc && n)
+		close(fds[--n]);
+	return !rc;
+}
+
+/* Says it on a connection of its own, as a client. */
+static bool is_thrown_out_for(struct vb_hub_msg *msg)
+{
+	struct vb_hub_msg hello = vb_hub_msg_make(VB_HUB_HELLO);
+	bool open;
+	int fd;
+
+	assert_int_equal(vb_hub_connect(&fd), 0);
+	assert_int_equal(vb_hub_send(fd, &hello, NULL, 0), 0);
+	assert_true(answer(fd, &hello));
+	assert_int_equal(hello.type, VB_HUB_WELCOME);
+	assert_int_equal(vb_hub_send(fd, msg, NULL, 0), 0);
+	open = answer(fd, msg);
+	close(fd);
+	return !open || (msg->type == VB_HUB_BOUND && msg->cm.bound.error == EPERM);
+}
+
+HUB_TEST(nobody_speaks_for_another)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_UNBIND);
+	struct party one, two;
+	struct vb_hub_bind a;
+
+	one = party_open();
+	two = party_open();
+	a = binding(&one, PORT_A, VB_HUB_BIND_LISTENS);
+	assert_int_equal(vb_hub_client_bind(one.client, &a), 0);
+	msg.cm.unbind = (struct vb_hub_unbind){a.slot, a.id, a.space, a.port};
+	assert_true(is_thrown_out_for(&msg));
+	msg = vb_hub_msg_make(VB_HUB_BIND);
+	msg.cm.bind = binding(&one, PORT_B, VB_HUB_BIND_LISTENS);
+	assert_true(is_thrown_out_for(&msg));
+	msg = vb_hub_msg_make(VB_HUB_MAD);
+	msg.cm.mad.slot = one.slot.slot;
+	assert_true(is_thrown_out_for(&msg));
+	/* The port is still the first one's, and the other is nobody's. */
+	a = binding(&two, PORT_A, 0);
+	assert_int_equal(vb_hub_client_bind(two.client, &a), EADDRINUSE);
+	a = binding(&two, PORT_B, 0);
+	assert_int_equal(vb_hub_client_bind(two.client, &a), 0);
 	party_close(&one);
 	party_close(&two);
 }

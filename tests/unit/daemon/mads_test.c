@@ -14,6 +14,7 @@ static const uint8_t peer[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 2 };
 static struct vb_ports ports;
 static struct vb_mads mads;
 static uint32_t given[8], givens; /* slots */
+static bool heir;		  /* not all is known yet */
 static uint64_t there;		  /* slots that somebody holds, a bit each */
 static struct {
 	unsigned count;
@@ -32,6 +33,11 @@ static bool give(void *arg, uint32_t slot, const struct vb_path *path, const uin
 	return true;
 }
 
+static bool is_heir(void *arg)
+{
+	return heir;
+}
+
 static void send(void *arg, const struct vb_path *path, const uint8_t *frame)
 {
 	const uint8_t *mad = vb_mad_frame_parse(memcpy(sent.frame, frame, sizeof(sent.frame)),
@@ -47,10 +53,11 @@ static void send(void *arg, const struct vb_path *path, const uint8_t *frame)
 static int begin(void **state)
 {
 	memset(&mads, 0, sizeof(mads));
-	mads.host = (struct vb_mads_host){ .give = give, .send = send };
+	mads.host = (struct vb_mads_host){ .give = give, .is_heir = is_heir, .send = send };
 	mads.ports = &ports;
 	memset(&sent, 0, sizeof(sent));
 	givens = 0;
+	heir = false;
 	there = 1 << SLOT | 1 << OTHER;
 	return 0;
 }
@@ -133,6 +140,21 @@ MADS_TEST(a_request_that_nobody_hears_is_rejected)
 	assert_int_equal(sent.msg.remote_comm_id, PEER_ID);
 	assert_memory_equal(sent.path.dst, peer, VB_GID_BYTES);
 	assert_memory_equal(sent.path.src, gid, VB_GID_BYTES);
+}
+
+/* It may be heard by somebody yet. What is for an id is not: its slot is known. */
+MADS_TEST(a_new_hub_does_not_reject_what_it_may_not_know)
+{
+	heir = true;
+	req_comes(PEER_ID, 7, gid);
+	assert_int_equal(givens, 0);
+	assert_int_equal(sent.count, 0);
+	assert_int_equal(mads.dropped, 1);
+	id_comes(VB_CM_DREQ, 9);
+	assert_int_equal(sent.count, 1);
+	listens(SLOT, 7, gid);
+	req_comes(PEER_ID, 7, gid);
+	assert_int_equal(givens, 1);
 }
 
 /* Whoever accepted may have stopped listening, and its answer may have got lost. */

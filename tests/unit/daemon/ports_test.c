@@ -225,3 +225,17 @@ PORTS_TEST(all_that_listen_are_shown)
 	vb_ports_listeners(&ports, is_counted, &left);
 	assert_int_equal(left, 0);
 }
+
+/* It gets nothing that another hears who was asked about. */
+PORTS_TEST(who_only_says_so_comes_last)
+{
+	struct vb_hub_bind bind = binding(one, 7, LISTENS);
+	uint16_t port;
+
+	assert_int_equal(bind_at(one, 7, LISTENS), 0);
+	bind.slot = 2;
+	assert_int_equal(vb_ports_bind(&ports, &bind, true, &port), 0);
+	assert_int_equal(vb_ports_listener(&ports, TCP, 7, one)->slot, 1);
+	vb_ports_forget(&ports, 1);
+	assert_int_equal(vb_ports_listener(&ports, TCP, 7, one)->slot, 2);
+}
