@@ -249,6 +249,21 @@ void vb_cm_unbind(struct vb_device *dev, const struct vb_hub_bind *bind)
 		vb_hub_client_unbind(dev->hub, bind);
 }
 
+/* --- addresses --- */
+
+unsigned vb_cm_gid_index(struct vb_device *dev, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_gid_entry entry;
+	unsigned index = 0;
+
+	if (vb_device_is_gone(dev))
+		return VB_GIDS_MAX;
+	vb_device_gids_refresh(dev);
+	while (!vb_nic_gid_get(dev->nic, index, &entry) && memcmp(entry.gid, gid, VB_GID_BYTES))
+		index++;
+	return index;
+}
+
 /* --- what comes --- */
 
 /* By the link, as if it had come there: so a capture shows it. */

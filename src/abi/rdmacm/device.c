@@ -125,17 +125,9 @@ struct ibv_xrcd *vb_cma_xrcd(void)
 
 int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES])
 {
-	struct ibv_port_attr port;
-	union ibv_gid entry;
+	unsigned index = vb_cm_gid_index(vb_cma_run(), gid);
 
-	if (ibv_query_port(device.verbs, 1, &port))
-		return -1;
-	for (int i = 0; i < port.gid_tbl_len; i++) {
-		if (!ibv_query_gid(device.verbs, 1, i, &entry) &&
-		    !memcmp(entry.raw, gid, VB_GID_BYTES))
-			return i;
-	}
-	return -1;
+	return index < VB_GIDS_MAX ? (int)index : -1;
 }
 
 int vb_cma_result(int rc)
