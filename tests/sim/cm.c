@@ -111,7 +111,7 @@ static void world_make(void)
 
 static uint64_t next_ns(void)
 {
-	uint64_t next = net_next_ns();
+	uint64_t next = vb_min_u64(net_next_ns(), death_next_ns());
 
 	for (unsigned i = 0; i < sim.nodes; i++)
 		next = vb_min_u64(next, node_next_ns(&sim.node[i]));
@@ -120,6 +120,7 @@ static uint64_t next_ns(void)
 
 static void step(void)
 {
+	death_step();
 	net_step();
 	for (unsigned i = 0; i < sim.nodes; i++)
 		node_step(&sim.node[i]);
@@ -229,7 +230,10 @@ int main(int argc, char **argv)
 		failures += !run(range.from + i, range.single && v && *v && *v != '0');
 	if (range.single && !failures)
 		printf("seed %llu: ok\n", (unsigned long long)range.from);
-	if (range.count >= MANY && (!sums.checked || !sums.laps || !sums.sidrs || !sums.stale)) {
+	if (range.count >= MANY)
+		death_print();
+	if (range.count >= MANY && (!death_seen_all() || !sums.checked || !sums.laps ||
+				    !sums.sidrs || !sums.stale)) {
 		printf("these runs show too little\n");
 		failures++;
 	}

@@ -255,6 +255,10 @@ static void arrive(struct flight *flight)
 	show("comes", &flight->path, flight->mad);
 	if (!to)
 		return;
+	if (sim.now_ns < to->hub_back_ns) {
+		launch(&flight->path, flight->mad, to->hub_back_ns, flight->forged);
+		return;
+	}
 	if (to->foreign || (from && from->foreign))
 		vb_be16_put(flight->mad + MARK_AT, 0);
 	sim.answers_forged = flight->forged;

@@ -129,17 +129,39 @@ static void bury(struct node *node)
 	memset(node->lent, 0, sizeof(node->lent));
 }
 
-void node_death(struct node *node)
+static void leave_unburied(struct node *node)
+{
+	for (unsigned i = 0; i < sim.conns; i++) {
+		if (sim.conn[i].node == node && sim.conn[i].life == node->life)
+			sim.conn[i].unburied = true;
+	}
+	memset(node->lent, 0, sizeof(node->lent));
+}
+
+static void die(struct node *node, bool with_peer)
 {
 	trace("node %u dies", node->index);
 	sim.deaths++;
+	death_note(node, with_peer);
 	node->alive = false;
 	node->listener = NULL;
 	app_dies(node);
 	while (node->blocks)
 		free(node->block[--node->blocks]);
-	bury(node);
+	if (death_is_hubless(node))
+		leave_unburied(node);
+	else
+		bury(node);
 	node->born_ns = chance(70) ? sim.now_ns + below(3000) * SIM_MS : UINT64_MAX;
+}
+
+void node_death(struct node *node)
+{
+	struct node *twin = death_twin(node);
+
+	if (twin)
+		die(twin, true);
+	die(node, twin);
 }
 
 void node_does(struct node *node, void (*what)(struct node *, const void *), const void *arg)

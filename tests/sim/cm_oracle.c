@@ -243,12 +243,16 @@ static void check_sidr_rep(const struct conn *conn, const struct vb_cm_msg *msg)
 static void check_overdue(const struct conn *conn, enum phase phase)
 {
 	const struct conn *peer = conn->peer;
+	uint64_t answered_ns;
 
 	if (!sim.stern || conn->of_stranger || any_stale())
 		return;
 	require(peer);
-	/* Some answers may be lost, but not that many. */
-	if (peer->answered_ns && sim.now_ns - peer->answered_ns < 3 * memory_ns(conn))
+	if (peer->unburied)
+		return;
+	/* Some answers may be lost, but not that many. Letting go is one, too. */
+	answered_ns = vb_max_u64(peer->answered_ns, peer->ended_ns);
+	if (answered_ns && sim.now_ns - answered_ns < 3 * memory_ns(conn))
 		return;
 	require(peer->phase == phase && !peer->gone);
 }
@@ -335,7 +339,7 @@ static void check_pair(const struct conn *conn)
 	require(!conn->of_stranger && peer);
 	if (peer->phase != PHASE_UP || !peer->id) {
 		/* A REJ is said once, and again when the RTU comes. Both may be lost. */
-		if (sim.stern && !peer->said_rej && !peer->gave_up &&
+		if (sim.stern && !peer->said_rej && !peer->gave_up && !peer->unburied &&
 		    !(peer->gone && peer->phase == PHASE_ACCEPTED))
 			failed("conn %u is up, and its peer %u is %s%s%s", number(conn),
 			       number(peer), phase_name(peer->phase), peer->gone ? ", gone" : "",

@@ -10,6 +10,7 @@
  *   cm.c         a run from its seed, and many of them
  *   cm_net.c     MADs on their way: lost, doubled, late, forged; and hubs, who know whose one is
  *   cm_node.c    processes: born, dead, buried
+ *   cm_death.c   who dies when, hubs too, and in which states all have died
  *   cm_app.c     what the applications do
  *   cm_oracle.c  what must come of it
  */
@@ -74,6 +75,7 @@ struct conn {
 	unsigned children; /* of an active one: how many listeners heard of it */
 	/* What it has done, so that its peer may hear of it. */
 	bool said_rtu, said_rej, parted, gone, gave_up, ended_by_peer;
+	bool unburied; /* it died, and nobody parted for it */
 	uint64_t answered_ns; /* it has said RTU or DREP */
 	uint64_t ended_ns;    /* it has rejected, or let go; 0: not */
 	unsigned laps, aprs, laps_heard, aprs_heard;
@@ -106,6 +108,7 @@ struct host {
 	uint8_t gid[PLACES][VB_GID_BYTES];
 	uint64_t guid;
 	bool foreign; /* nobody sees marks there: a peer as others make it */
+	uint64_t hub_dies_ns, hub_back_ns; /* what comes until it is back waits for it */
 };
 
 /* A MAD on its way. */
@@ -182,6 +185,19 @@ void node_end(struct node *node);
 void node_does(struct node *node, void (*what)(struct node *, const void *), const void *arg);
 uint64_t node_next_ns(const struct node *node);
 void node_step(struct node *node);
+
+/* --- cm_death.c --- */
+/* Nobody would bury it now. */
+bool death_is_hubless(const struct node *node);
+/* For the table: it dies. */
+void death_note(const struct node *node, bool with_peer);
+/* Who dies at the same moment, the other end of a connection of its; or NULL. */
+struct node *death_twin(const struct node *node);
+uint64_t death_next_ns(void);
+void death_step(void);
+/* Has everybody died in every state in which he may be? Says what is missing. */
+bool death_seen_all(void);
+void death_print(void);
 
 /* --- cm_app.c --- */
 void app_begin(struct node *node);
