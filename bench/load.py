@@ -348,6 +348,22 @@ def group_frames():
             for octets in (64, 1500)]
 
 
+def group_cm():
+    """Connections by TCP and by rdma_cm, one after the other and all at once."""
+    def connect(way, env=None):
+        return lambda lab: [float(line.split()[1]) for line in
+                            lab.own("connect", way, *lab.cores, 2000, env=env).splitlines()]
+
+    def both(what, way, env=None, peer=None):
+        keys = [key_of("cm", f"{peer}, {kind}", 0) for kind in ("each", "at once")]
+        against = [{"TCP": key} if peer else {} for key in keys]
+        return Measure([Figure(f"{what}, each", 0, "us", against[0]),
+                        Figure(f"{what}, at once", 0, "1/s", against[1])],
+                       connect(way, env), False)
+    return [both("TCP", "tcp"), both("rdma_cm", "cm", None, "TCP"),
+            both("rdma_cm, udp", "cm", UDP, "TCP")]
+
+
 def loopback(lab):
     return lab.host
 
@@ -366,6 +382,7 @@ GROUPS = {
                  lambda: over_udp("veth1500", lambda lab: lab.veth_use(1500), 1024, None)),
     "scale": ("same host, many QPs, idle processes, threads", group_scale),
     "frames": ("same host, Ethernet frames", group_frames),
+    "cm": ("same host, connections made, by TCP's connect and by rdma_cm", group_cm),
 }
 
 
