@@ -69,6 +69,7 @@ VB_LENT uint8_t vb_cm_rnr_timer(const struct vb_device *dev);
 
 /* So many events more than before are to be acknowledged, for status. Any thread. */
 VB_LENT void vb_cm_unacked_add(struct vb_device *dev, int change);
+
 /* The index of an address of ours in the device's table, or VB_GIDS_MAX. Not with the lock held. */
 VB_LENT unsigned vb_cm_gid_index(struct vb_device *dev, const uint8_t gid[VB_GID_BYTES]);
 
