@@ -133,12 +133,13 @@ cm_qperf() {
 		qperf "$at" -lp PORT -cm 1 -t 1 rc_bw rc_lat quit
 }
 
-# Its server never ends.
+# Very many connections at once. Its server never ends.
 cm_times() {
-	local name="$PREFIX: cmtime"
+	local name="$PREFIX: cmtime" connections=10000
+	[ -z "$VB_SANITIZE" ] || connections=500
 	port=$((port + 1))
-	server_begin cmtime -p $port -c 50
-	if client_run cmtime -s "$at" -p $port -c 50 && grep -q '^connect' "$tmp/client"; then
+	server_begin cmtime -p $port -c $connections
+	if client_run cmtime -s "$at" -p $port -c $connections && grep -q '^connect' "$tmp/client"; then
 		ok "$name"
 	else
 		fail "$name" "$(status_say $?)" "$tmp/server" "$tmp/client"
@@ -164,6 +165,14 @@ cm_death() {
 	wait $server 2>/dev/null
 	grep -qE 'DISCONNECT EVENT|cq completion failed' "$tmp/client"
 	verdict "$name" "the client does not hear of it" "$tmp/server"
+}
+
+# Both ends and the hubs die at each step; the client is on the other host.
+deaths() {
+	local name="$PREFIX: deaths at each step"
+	LD_LIBRARY_PATH=$VB_BUILD/lib CT_SERVER_IP=$at CT_PEER_NETNS=/proc/${on_b[2]}/ns/net \
+		timeout -k 5 "$limit_s" "$VB_BUILD/tests/rdmacm/rdmacm_death_test" >"$tmp/deaths" 2>&1
+	verdict "$name" "see there" "$tmp/deaths"
 }
 
 # members GROUP: who only sends is heard by a member.
@@ -203,6 +212,7 @@ if hosts_make 1500; then
 		at=${!at} from=${!from}
 		clients_of_both
 		cm_death
+		deaths
 		if [ $family = 4 ]; then
 			clients_of_ipv4
 			members 239.7.7.7
