@@ -17,13 +17,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import tap
 
-PAGES = sorted(glob.glob("/usr/share/man/man3/rdma_*.3*")) + \
-    sorted(glob.glob("/usr/share/man/man7/rdma_cm.7*"))
+PAGES = [page for name in ("3/rdma_*.3*", "7/rdma_cm.7*", "7/rsocket.7*")
+         for page in sorted(glob.glob("/usr/share/man/man" + name))]
 # In a list of arguments, what has none of these only names one of them.
 PROMISES = re.compile(r"\b(may|must|will|should|if|is|are|can|cannot|not)\b", re.I)
 # The parts of a page that promise nothing: its name, how it is spelled, whom to ask.
 SILENT = {"NAME", "SYNOPSIS", "SEE ALSO", "AUTHOR", "AUTHORS"}
-ROW = re.compile(r"^\| (rdma_[\w*]+) \| (.+) \| .+ \|$")
+ROW = re.compile(r"^\| (rdma_[\w*]+|rsocket) \| (.+) \| .+ \|$")
 LITERALS = {"[cq]": "'", "[aq]": "'", "[lq]": '"', "[rq]": '"', "[bu]": "", "-": "-", "&": ""}
 
 
