@@ -56,6 +56,13 @@ enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const 
 void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		       const struct vb_op_info *info, uint32_t bytes, enum ibv_wc_status status);
 
+/*
+ * This request is refused with this verdict, which is not OK, or the current receive request fails
+ * with it. Only for explanations: nothing depends on it.
+ */
+void vb_host_refused(struct vb_resp *resp, const struct vb_pkt *pkt,
+		     const struct vb_op_info *info, enum vb_verdict verdict);
+
 /* Is this access to our memory allowed? access: IBV_ACCESS_REMOTE_*. Returns OK or BAD_ACCESS. */
 enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64_t va,
 				     uint32_t bytes, unsigned access);

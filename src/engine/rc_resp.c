@@ -248,6 +248,8 @@ static struct vb_resp_result refuse(struct vb_resp *resp, const struct vb_pkt *p
 	if (row->acked != VB_FAULT_J)
 		owe_nak(resp, vb_aeth_nak(row->code));
 	resp->broken = true;
+	resp->verdict = verdict;
+	vb_host_refused(resp, pkt, info, verdict);
 	if (resp->has_recv) {
 		resp->has_recv = false;
 		vb_host_recv_done(resp, pkt, info, resp->offset, row->recv_status);

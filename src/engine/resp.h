@@ -59,6 +59,7 @@ struct vb_resp {
 	uint8_t nak_syndrome;
 	bool nak_sent; /* no further NAK until epsn comes */
 	bool broken;   /* after a fatal verdict: nothing is accepted */
+	uint8_t verdict; /* that verdict (enum vb_verdict) */
 
 	/*
 	 * [done, tail): to be answered if owed. A repeated request for a resource sets `done` back.

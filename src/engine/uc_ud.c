@@ -19,6 +19,8 @@ static struct vb_resp_result recv_fault(struct vb_resp *resp, const struct vb_pk
 {
 	resp->has_recv = false;
 	resp->broken = true;
+	resp->verdict = verdict;
+	vb_host_refused(resp, pkt, info, verdict);
 	vb_host_recv_done(resp, pkt, info, resp->offset, vb_verdict_rows[verdict].recv_status);
 	return (struct vb_resp_result){ VB_RESP_FAILED, verdict };
 }

@@ -30,6 +30,7 @@
 #include "run/process/eventfd.h"
 #include "run/foreign.h"
 #include "run/process/log.h"
+#include "run/process/report.h"
 #include "run/memory/memfile.h"
 #include "run/memory/memprobe.h"
 #include "run/memory/memtouch.h"
@@ -458,6 +459,7 @@ static int nic_start(struct vb_device *dev)
 		.xrc = &vb_xrc_host,
 		.segment = dev->peers.allowed ? &vb_uplink_host : NULL,
 		.gsi = &vb_cm_gsi_host,
+		.insight = &vb_report_host,
 		.export_memory = dev->peers.export,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 	};
@@ -523,8 +525,10 @@ close_gids:
 static int device_start(struct vb_device *dev)
 {
 	char why[VB_ENV_WHY_BYTES];
-	int rc = vb_env_read(&dev->env, vb_env_here(), why);
+	int rc;
 
+	vb_log_open();
+	rc = vb_env_read(&dev->env, vb_env_here(), why);
 	if (rc != 0) {
 		vb_log("%s", why);
 		return rc;
@@ -552,6 +556,7 @@ static void __attribute__((destructor)) say_farewell_at_exit(void)
 		return;
 	if (current) {
 		vb_nic_farewell(current->nic);
+		vb_report_found();
 		log_counters(current);
 	}
 	vb_lock_drop(&current_lock);
@@ -576,6 +581,7 @@ static void device_stop(struct vb_device *dev)
 	vb_progress_stop(dev);
 	vb_cm_device_close(dev);
 	vb_nic_farewell(dev->nic);
+	vb_report_found();
 	log_counters(dev);
 	mark_slots(dev);
 	vb_nic_destroy(dev->nic);

@@ -25,6 +25,7 @@
 #include "nic/way/receive.h"
 #include "run/process/cancel.h"
 #include "run/device.h"
+#include "run/process/report.h"
 
 /* How long to check whether the application polls: several times the duration of an empty poll. */
 #define LOOK_NS 3000u
@@ -344,6 +345,7 @@ static void sleep_for_work(struct vb_device *dev)
 	struct pollfd fds[FDS_MAX];
 	unsigned count = fds_fill(dev, fds);
 
+	vb_report_found();
 	atomic_store(&progress->sleep_until_ns, deadline_ns);
 	/* Look again: a deadline set meanwhile kicked nobody, since we were awake. */
 	deadline_ns = vb_min_u64(deadline_ns, deadline_of(dev));
@@ -379,6 +381,7 @@ static void nap(struct vb_device *dev)
 	unsigned count = fds_fill(dev, fds);
 	uint64_t until_ns = vb_now_ns() + progress->nap_ns;
 
+	vb_report_found();
 	if (atomic_load_explicit(&progress->wire_quiet, memory_order_relaxed) < WIRE_QUIET_POLLS) {
 		count = FD_PORTS;
 	} else {

@@ -9,12 +9,12 @@ EXCEPTIONS = {
     # The functions of a context: one table, and hardly anybody calls them but by it.
     "abi/verbs/ops.h": {"abi/verbs/counters.c": 4, "abi/verbs/cq.c": 3, "abi/verbs/cq_ex.c": 1,
         "abi/verbs/dm.c": 3, "abi/verbs/flow.c": 2, "abi/verbs/mem.c": 2, "abi/verbs/pd.c": 3,
-        "abi/verbs/qp.c": 5, "abi/verbs/query.c": 3, "abi/verbs/srq.c": 4,
+        "abi/verbs/qp.c": 5, "abi/verbs/query.c": 3, "abi/verbs/srq.c": 4, "abi/verbs/told.c": 4,
         "abi/verbs/window.c": 3, "abi/verbs/wq.c": 4, "abi/verbs/xrc.c": 2},
     # In assembler.
     "base/guard.h": {"nowhere in C": 1},
     # What the engine asks of its host: nic defines it, and so does each test of the engine.
-    "engine/host.h": {"nic/data/host.c": 13},
+    "engine/host.h": {"nic/data/host.c": 14},
     # Rooms call them that may not include the room of the .c file.
     "nic/core/nic.h": {"nic/control/nic.c": 1},
     "nic/data/qp.h": {"nic/control/qp.c": 2, "nic/control/qp_modify.c": 6,

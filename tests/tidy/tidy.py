@@ -47,8 +47,9 @@ BANNED_IN_LIBRARY = re.compile(r"(?<![\w.>])(system|popen|abort|exit|atexit|sign
                                r"puts|sleep|usleep)\s*\(")
 UNFINISHED = re.compile(r"\b(FIXME|TODO|XXX|HACK)\b")
 
-# What the deterministic core may take from outside: memory, CRC, and the guard around copies from
-# application memory. No clock, socket, file, environment, randomness, thread or output.
+# What the deterministic core may take from outside: memory, text composed in memory, CRC, and the
+# guard around copies from application memory. No clock, socket, file, environment, randomness,
+# thread or output.
 CORE = ["base", "wire", "cm", "eth", "engine", "nic"]
 CORE_MAY_USE = {
     "memcpy", "memmove", "memset", "memcmp", "strlen", "strcmp", "strncmp", "strnlen", "qsort",
@@ -57,6 +58,7 @@ CORE_MAY_USE = {
     "_setjmp", "longjmp", "_longjmp", "__longjmp_chk",
     "__stack_chk_fail", "__tls_get_addr", "_GLOBAL_OFFSET_TABLE_",
     "__memcpy_chk", "__memmove_chk", "__memset_chk",
+    "snprintf", "vsnprintf", "__snprintf_chk", "__vsnprintf_chk", "inet_ntop",
 }
 # A thread that has to wait for a lock sleeps in the kernel. The simulator has one thread, so nobody
 # there ever does.
@@ -253,6 +255,18 @@ def rule_security(_):
             if not tests or not all(os.path.exists(os.path.join(ROOT, test)) for test in tests):
                 faults.append(f"docs/security.md:{n}")
     return faults
+
+
+def rule_errors(_):
+    """docs/errors.md lists the codes of src/nic/data/why.h, each with the same words."""
+    with open(os.path.join(ROOT, "src/nic/data/why.h"), encoding="utf8") as file:
+        codes = re.findall(r'X\((0x..), \w+, "([^"]+)",\s*\\\s*"([^"]*)"\)', file.read())
+    with open(os.path.join(ROOT, "docs/errors.md"), encoding="utf8") as file:
+        rows = re.findall(r"^\| `(0x..)` \| (.*) \| (.*) \|$", file.read(), re.M)
+    wanted = [(code, words, look or "-") for code, words, look in codes]
+    return [f"docs/errors.md: {row}" for row in wanted if row not in rows] + \
+           [f"docs/errors.md has {row}" for row in rows if row not in wanted] + \
+           ([] if len(codes) > 20 else ["src/nic/data/why.h: no table was found"])
 
 
 def rule_named(_):

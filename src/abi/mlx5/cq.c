@@ -48,7 +48,7 @@ struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *context, struct ibv_cq_in
 	int rc = check(mlx5_attr ? mlx5_attr : &nothing, &cqe_bytes);
 
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	cq = vb_abi_create_cq_ex(context, attr);

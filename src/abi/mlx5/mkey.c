@@ -36,7 +36,7 @@ struct mlx5dv_mkey *mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 	if (rc == 0)
 		rc = vb_mkey_create((struct vb_pd *)attr->pd, flags, &attr->max_entries, &mkey);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	return (struct mlx5dv_mkey *)mkey;

@@ -121,7 +121,7 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context, struct ibv_qp_init_
 	int rc = attr_of(attr, mlx5_attr ? mlx5_attr : &nothing, &dv, &dc);
 
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	part = vb_mlx5_qp_part();

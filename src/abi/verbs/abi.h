@@ -15,9 +15,11 @@
 #include <infiniband/verbs.h>
 
 #include "abi/verbs/known.h"
+#include "base/refusal.h"
 #include "nic/core/ctx.h"
 #include "nic/data/qp_error.h"
 #include "run/device.h"
+#include "run/process/report.h"
 
 static inline struct vb_device *vb_device_of(struct ibv_context *context)
 {
@@ -52,19 +54,26 @@ static inline int vb_abi_usable(enum vb_known_kind kind, const void *object,
 {
 	int rc = vb_known(kind, object);
 
-	return rc == 0 && vb_abi_is_dead(*context) ? EIO : rc;
+	if (rc != 0)
+		return vb_refuse(rc, "there is no such object at %p: it was destroyed, or never "
+				     "made", object);
+	return vb_abi_is_dead(*context) ? vb_refuse(EIO, "the device has failed, or was opened "
+							 "before a fork") : 0;
 }
 
 #define vb_abi_check(kind, object) vb_abi_usable(VB_KNOWN_##kind, object, &(object)->context)
 
 /*
- * For functions that return an errno. They also set it, as a call into the kernel does, since some
- * programs print it.
+ * The end of every control verb: a refusal is reported under the verb's name
+ * (run/process/report.h). Functions that return an errno set it as well, as a call into the kernel
+ * does, since some programs print it.
  */
-static inline int vb_abi_result(int rc)
+#define vb_abi_result(rc) vb_abi_end(__func__, rc)
+
+static inline int vb_abi_end(const char *function, int rc)
 {
 	if (rc != 0)
-		errno = rc;
+		errno = vb_report_refused(function, rc);
 	return rc;
 }
 

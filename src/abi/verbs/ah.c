@@ -49,12 +49,12 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		rc = vb_ah_create((struct vb_pd *)pd, attr, &ah);
 	}
 	if (rc == ENOENT) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	if (rc != 0) {
 		vb_abi_look_at_gids("ibv_create_ah", vb_abi_nic(pd->context), attr);
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_AH, &ah->ibv);

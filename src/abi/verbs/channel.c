@@ -23,7 +23,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	rc = vb_channel_create(vb_ctx_of(context), fd, &channel);
 	if (rc != 0) {
 		close(fd);
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_abi_made(context);

@@ -31,6 +31,17 @@ static const struct ibv_context_ops ops = {
 	.post_recv = vb_abi_post_recv,
 };
 
+static const struct ibv_context_ops told_ops = {
+	.alloc_mw = vb_abi_alloc_mw,
+	.bind_mw = vb_abi_bind_mw,
+	.dealloc_mw = vb_abi_dealloc_mw,
+	.poll_cq = vb_told_poll_cq,
+	.req_notify_cq = vb_abi_req_notify_cq,
+	.post_srq_recv = vb_told_post_srq_recv,
+	.post_send = vb_told_post_send,
+	.post_recv = vb_told_post_recv,
+};
+
 static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 {
 	struct verbs_context *verbs = &ctx->ibv;
@@ -70,7 +81,7 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	verbs->create_rwq_ind_table = vb_abi_create_rwq_ind_table;
 	verbs->destroy_rwq_ind_table = vb_abi_destroy_rwq_ind_table;
 	context->device = device;
-	context->ops = ops;
+	context->ops = vb_refusals_are_wanted() ? told_ops : ops;
 	context->cmd_fd = cmd_fd;
 	context->num_comp_vectors = VB_COMP_VECTORS;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -138,7 +149,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	}
 	if (rc != 0) {
 		vb_hint(VB_HINT_OPEN, "ibv_open_device: %s", *reason ? reason : strerror(rc));
-		errno = rc;
+		errno = rc; /* the log has said why */
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_CONTEXT, &ctx->ibv.context);

@@ -14,7 +14,7 @@ struct ibv_counters *vb_abi_create_counters(struct ibv_context *context,
 	if (!vb_abi_is_dead(context))
 		rc = vb_counters_create(vb_ctx_of(context), attr, &counters);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_abi_made(context);

@@ -225,7 +225,7 @@ struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 	if (rc == 0)
 		rc = create(context, attr, &cq);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	pthread_mutex_init(&cq->ibv.cq.mutex, NULL);

@@ -50,7 +50,7 @@ struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_
 	else if (!vb_abi_is_dead(context))
 		rc = vb_dm_alloc(ctx, attr, &dm);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	if (!dm->apart)
@@ -91,7 +91,7 @@ struct ibv_mr *vb_abi_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t o
 		rc = vb_mr_reg_dm((struct vb_pd *)pd, (struct vb_dm *)dm, offset, length, access,
 				  &mr);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_MR, &mr->ibv);

@@ -12,7 +12,7 @@ struct ibv_flow *vb_abi_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *att
 	if (rc == 0)
 		rc = vb_flow_create((struct vb_qp *)qp, attr, &flow);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_FLOW, &flow->ibv);

@@ -42,7 +42,7 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 			vb_device_close(dev);
 	}
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_CONTEXT, &ctx->ibv.context);
@@ -57,7 +57,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 	if (!vb_abi_is_dead(context))
 		rc = vb_pd_import(vb_ctx_of(context), pd_handle, &pd);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_abi_made(context);
@@ -85,7 +85,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	if (rc == 0)
 		rc = vb_mr_import((struct vb_pd *)pd, mr_handle, &mr);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_MR, &mr->ibv);
@@ -108,7 +108,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 	if (!vb_abi_is_dead(context))
 		rc = vb_dm_import(vb_ctx_of(context), dm_handle, &dm);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_abi_made(context);

@@ -17,7 +17,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	if (rc == 0)
 		rc = vb_mr_reg((struct vb_pd *)pd, addr, length, iova, access, &mr);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_MR, &mr->ibv);
@@ -44,7 +44,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	if (rc == 0)
 		rc = vb_mr_reg_dmabuf((struct vb_pd *)pd, offset, length, iova, fd, access, &mr);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_MR, &mr->ibv);
@@ -59,7 +59,7 @@ struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd)
 	if (rc == 0)
 		rc = vb_mr_alloc_null((struct vb_pd *)pd, &mr);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_MR, &mr->ibv);
@@ -101,7 +101,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		rc = vb_mr_rereg((struct vb_mr *)mr, flags, (struct vb_pd *)pd, addr, length,
 				 access);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	return 0;

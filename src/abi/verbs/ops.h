@@ -61,6 +61,16 @@ int vb_abi_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int vb_abi_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int vb_abi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int vb_abi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/*
+ * The same, which also note call sites and report refusals (told.c). A context has them if there is
+ * a log when it is opened; so they cost nothing where there is none.
+ */
+int vb_told_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int vb_told_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int vb_told_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int vb_told_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			  struct ibv_recv_wr **bad_wr);
+
 struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_abi_dealloc_mw(struct ibv_mw *mw);
 int vb_abi_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);

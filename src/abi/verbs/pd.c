@@ -11,7 +11,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	int rc = vb_abi_is_dead(context) ? EIO : vb_pd_create(vb_ctx_of(context), &pd);
 
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_abi_made(context);
@@ -42,7 +42,7 @@ struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
 	if (!vb_abi_is_dead(context))
 		rc = vb_parent_domain_create(vb_ctx_of(context), attr, &pd);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_abi_made(context);
@@ -56,7 +56,7 @@ struct ibv_td *vb_abi_alloc_td(struct ibv_context *context, struct ibv_td_init_a
 	int rc = vb_abi_is_dead(context) ? EIO : vb_td_create(vb_ctx_of(context), attr, &td);
 
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_abi_made(context);

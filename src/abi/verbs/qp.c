@@ -14,10 +14,10 @@
 #include "nic/control/qp_modify.h"
 #include "nic/service/xrc/xrc.h"
 
-static struct ibv_qp *created(int rc, struct vb_qp *qp)
+static struct ibv_qp *created(const char *function, int rc, struct vb_qp *qp)
 {
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_end(function, rc);
 		return NULL;
 	}
 	pthread_mutex_init(&qp->ibv.qp.mutex, NULL);
@@ -76,7 +76,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		rc = queues_known(attr->send_cq, attr->recv_cq, attr->srq);
 	if (rc == 0)
 		rc = create_plain((struct vb_pd *)pd, attr, &qp);
-	return created(rc, qp);
+	return created(__func__, rc, qp);
 }
 
 static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
@@ -127,7 +127,7 @@ struct ibv_qp *vb_abi_create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	/* Driver QPs have to be created by mlx5dv_create_qp(). */
 	if (attr->qp_type != IBV_QPT_DRIVER)
 		rc = create_ex(context, attr, &dv, &qp);
-	return created(rc, qp);
+	return created(__func__, rc, qp);
 }
 
 struct ibv_qp *vb_abi_create_qp_dv(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
@@ -145,7 +145,7 @@ struct ibv_qp *vb_abi_create_qp_dv(struct ibv_context *context, struct ibv_qp_in
 	} else {
 		free(part);
 	}
-	return created(rc, qp);
+	return created(__func__, rc, qp);
 }
 
 struct ibv_qp *vb_abi_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
@@ -153,7 +153,7 @@ struct ibv_qp *vb_abi_open_qp(struct ibv_context *context, struct ibv_qp_open_at
 	struct vb_qp *qp = NULL;
 	int rc = vb_abi_is_dead(context) ? EIO : vb_xrc_qp_open(vb_ctx_of(context), attr, &qp);
 
-	return created(rc, qp);
+	return created(__func__, rc, qp);
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)

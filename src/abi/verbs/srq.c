@@ -10,7 +10,7 @@
 static struct ibv_srq *hand_out(int rc, struct vb_srq **srq)
 {
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	pthread_mutex_init(&(*srq)->ibv.mutex, NULL);

@@ -12,7 +12,7 @@ struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (rc == 0)
 		rc = vb_mw_alloc((struct vb_pd *)pd, type, &mw);
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_MW, &mw->ibv);

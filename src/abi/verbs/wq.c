@@ -23,7 +23,7 @@ struct ibv_wq *vb_abi_create_wq(struct ibv_context *context, struct ibv_wq_init_
 	int rc = vb_abi_is_dead(context) ? EIO : vb_rwq_create(vb_ctx_of(context), attr, &wq);
 
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	wq->ibv.post_recv = post_recv;
@@ -64,7 +64,7 @@ struct ibv_rwq_ind_table *vb_abi_create_rwq_ind_table(struct ibv_context *contex
 					 : vb_rwq_table_create(vb_ctx_of(context), attr, &table);
 
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_known_add(VB_KNOWN_TABLE, &table->ibv);

@@ -37,7 +37,7 @@ struct ibv_xrcd *vb_abi_open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
 	int rc = open_xrcd(context, attr, &xrcd);
 
 	if (rc != 0) {
-		errno = rc;
+		vb_abi_result(rc);
 		return NULL;
 	}
 	vb_abi_made(context);

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/core/quiesce.h"
+#include "nic/core/names.h"
 #include "nic/data/acks.h"
 #include "nic/core/domain.h"
 #include "nic/data/migrate.h"
@@ -40,28 +42,46 @@ static bool has_tags(const struct ibv_srq *srq)
 	return srq && ((const struct vb_srq *)srq)->tm;
 }
 
+/* Each of these may be 0 to max. */
+static int check_cap(const struct ibv_qp_cap *cap, bool has_rq)
+{
+#define CAP(field, max) { #field, cap->field, max }
+	const struct {
+		const char *name;
+		uint32_t value, max;
+	} bounds[] = {
+		CAP(max_send_wr, VB_QP_WR_MAX),
+		CAP(max_send_sge, VB_SGE_MAX),
+		CAP(max_inline_data, VB_INLINE_BYTES_MAX),
+		CAP(max_recv_wr, VB_QP_WR_MAX),
+		CAP(max_recv_sge, VB_SGE_MAX),
+	};
+#undef CAP
+	size_t count = VB_ARRAY_LEN(bounds) - (has_rq ? 0 : 2);
+
+	for (size_t i = 0; i < count; i++)
+		if (bounds[i].value > bounds[i].max)
+			return vb_refuse(EINVAL, "%s is %u; it may be at most %u", bounds[i].name,
+					 bounds[i].value, bounds[i].max);
+	return 0;
+}
+
 static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr, uint32_t traits)
 {
-	const struct ibv_qp_cap *cap = &attr->cap;
-
 	if (!attr->send_cq || attr->send_cq->context != pd->ibv.context)
-		return EINVAL;
+		return vb_refuse(EINVAL, "send_cq is %s", attr->send_cq ? "of another context"
+									: "NULL");
 	if ((traits & VB_RECEIVES) &&
 	    (!attr->recv_cq || attr->recv_cq->context != pd->ibv.context))
-		return EINVAL;
+		return vb_refuse(EINVAL, "recv_cq is %s", attr->recv_cq ? "of another context"
+									: "NULL");
 	/* ibv_create_qp(3): an SRQ goes with RC or UD. With tags: IBV_TM_CAP_RC. */
 	if (attr->srq &&
 	    (!(traits & VB_TAKES_SRQ) || attr->srq->context != pd->ibv.context ||
 	     (!(traits & VB_TAKES_TAGS) && has_tags(attr->srq))))
-		return EINVAL;
-	if (cap->max_send_wr > VB_QP_WR_MAX || cap->max_send_sge > VB_SGE_MAX ||
-	    cap->max_inline_data > VB_INLINE_BYTES_MAX)
-		return EINVAL;
+		return vb_refuse(EINVAL, "this type of QP takes no such SRQ");
 	/* ibv_create_qp(3): max_recv_wr and max_recv_sge are ignored with an SRQ. */
-	if (!attr->srq && (traits & VB_RECEIVES) &&
-	    (cap->max_recv_wr > VB_QP_WR_MAX || cap->max_recv_sge > VB_SGE_MAX))
-		return EINVAL;
-	return 0;
+	return check_cap(&attr->cap, !attr->srq && (traits & VB_RECEIVES));
 }
 
 /* The size of a work request's data. */
@@ -205,6 +225,8 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 	fill(qp, pd, attr);
 	qp->made.dv_flags = extra->dv_flags;
 	qp->req.sq.mask = sq_places(attr) - 1;
+	if (vb_refusals_are_wanted())
+		qp->sites = calloc(qp->req.sq.mask + (size_t)1, sizeof(*qp->sites));
 	if (service->create.make)
 		err = service->create.make(qp, extra);
 	if (!err) {
@@ -236,7 +258,10 @@ int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp *
 	const struct vb_service *service = vb_service_of(attr->qp_type, NULL);
 	static const struct vb_qp_extra none;
 
-	return service && !service->handle ? create(service, pd, attr, &none, out) : EOPNOTSUPP;
+	if (!service || service->handle)
+		return vb_refuse(EOPNOTSUPP, "QPs made so have the type RC, UC, UD, RAW_PACKET or "
+					     "XRC_SEND");
+	return create(service, pd, attr, &none, out);
 }
 
 static int check_ex(const struct vb_service *service, const struct ibv_qp_init_attr_ex *attr)
@@ -250,11 +275,14 @@ static int check_ex(const struct vb_service *service, const struct ibv_qp_init_a
 	if ((attr->comp_mask & ~known) || (cuts && !(service->traits & VB_TSO)))
 		return EOPNOTSUPP;
 	if (cuts && attr->max_tso_header > VB_TSO_HEADER_BYTES_MAX)
-		return EINVAL;
+		return vb_refuse(EINVAL, "max_tso_header is %u; it may be at most %u",
+				 attr->max_tso_header, (unsigned)VB_TSO_HEADER_BYTES_MAX);
 	/* An XRC domain replaces the PD, for the receiving end of XRC only. */
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD))
-		return EINVAL;
+		return vb_refuse(EINVAL, "comp_mask 0x%x: a QP of type %s needs "
+					 "IBV_QP_INIT_ATTR_PD and pd, and takes no XRC domain",
+				 attr->comp_mask, service->name);
 	return 0;
 }
 
@@ -269,7 +297,9 @@ static int extra_of(const struct vb_service *service, const struct ibv_qp_init_a
 		return 0;
 	extra->create_flags = attr->create_flags;
 	if (extra->create_flags & ~service->create.flags)
-		return EINVAL;
+		return vb_refuse(EINVAL, "create_flags 0x%x: a QP of type %s has only 0x%x",
+				 extra->create_flags, service->name,
+				 service->create.flags);
 	if (!(extra->create_flags & IBV_QP_CREATE_SOURCE_QPN))
 		return 0;
 	extra->source_qpn = attr->source_qpn;
@@ -352,7 +382,8 @@ int vb_qp_destroy(struct vb_qp *qp)
 	struct ibv_qp *ibv = &qp->ibv.qp;
 
 	if (qp->special.attached)
-		return EBUSY;
+		return vb_refuse(EBUSY, "QPN 0x%x is still attached to %u multicast groups or flow "
+					"rules", ibv->qp_num, qp->special.attached);
 	if (qp->service->handle) {
 		qp->service->handle->destroy(qp);
 		return 0;
@@ -395,6 +426,7 @@ void vb_qp_free(struct vb_qp *qp)
 	free(qp->resp.ring);
 	free(qp->req.sq.ring);
 	free(qp->special.snapshots);
+	free(qp->sites);
 	free(qp->to.migration);
 	free(qp->recv.unacked);
 	vb_parcels_free(qp);

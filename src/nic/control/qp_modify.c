@@ -5,14 +5,18 @@
 #include "nic/control/qp_modify.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+#include "base/refusal.h"
 #include "engine/rc_resp.h"
 #include "nic/control/nic.h"
 #include "nic/data/qp_error.h"
 #include "nic/data/qp_extra.h"
 #include "nic/core/ah.h"
+#include "nic/core/names.h"
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"
 #include "nic/data/pace.h"
@@ -46,39 +50,38 @@ struct plan {
 
 struct bound {
 	int bit;
-	uint64_t value, max;
+	const char *name;
+	uint64_t value, min, max;
 };
 
 int vb_qp_values_check(const struct ibv_qp_attr *a, int mask)
 {
+#define BOUND(bit, field, min, max) { bit, #field, a->field, min, max }
 	const struct bound bounds[] = {
-		{ IBV_QP_PKEY_INDEX, a->pkey_index, VB_PKEYS - 1 },
-		{ IBV_QP_PORT, a->port_num, VB_PORTS },
-		{ IBV_QP_PATH_MTU, a->path_mtu, IBV_MTU_4096 },
-		{ IBV_QP_DEST_QPN, a->dest_qp_num, 0xffffff },
-		{ IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, VB_RD_ATOMIC_MAX },
-		{ IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, VB_RD_ATOMIC_MAX },
-		{ IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer, 31 },
-		{ IBV_QP_TIMEOUT, a->timeout, 31 },
-		{ IBV_QP_RETRY_CNT, a->retry_cnt, 7 },
-		{ IBV_QP_RNR_RETRY, a->rnr_retry, 7 },
-		{ IBV_QP_ALT_PATH, a->alt_port_num, VB_PORTS },
-		{ IBV_QP_ALT_PATH, a->alt_pkey_index, VB_PKEYS - 1 },
-		{ IBV_QP_ALT_PATH, a->alt_timeout, 31 },
-		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_ARMED },
+		BOUND(IBV_QP_PKEY_INDEX, pkey_index, 0, VB_PKEYS - 1),
+		BOUND(IBV_QP_PORT, port_num, 1, VB_PORTS),
+		BOUND(IBV_QP_PATH_MTU, path_mtu, IBV_MTU_256, IBV_MTU_4096),
+		BOUND(IBV_QP_DEST_QPN, dest_qp_num, 0, 0xffffff),
+		BOUND(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, 0, VB_RD_ATOMIC_MAX),
+		BOUND(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0, VB_RD_ATOMIC_MAX),
+		BOUND(IBV_QP_MIN_RNR_TIMER, min_rnr_timer, 0, 31),
+		BOUND(IBV_QP_TIMEOUT, timeout, 0, 31),
+		BOUND(IBV_QP_RETRY_CNT, retry_cnt, 0, 7),
+		BOUND(IBV_QP_RNR_RETRY, rnr_retry, 0, 7),
+		BOUND(IBV_QP_ALT_PATH, alt_port_num, 1, VB_PORTS),
+		BOUND(IBV_QP_ALT_PATH, alt_pkey_index, 0, VB_PKEYS - 1),
+		BOUND(IBV_QP_ALT_PATH, alt_timeout, 0, 31),
+		BOUND(IBV_QP_PATH_MIG_STATE, path_mig_state, 0, IBV_MIG_ARMED),
 	};
+#undef BOUND
 
-	for (unsigned i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
-		if ((mask & bounds[i].bit) && bounds[i].value > bounds[i].max)
-			return EINVAL;
-	if ((mask & IBV_QP_PORT) && a->port_num < 1)
-		return EINVAL;
-	if ((mask & IBV_QP_PATH_MTU) && a->path_mtu < IBV_MTU_256)
-		return EINVAL;
+	for (const struct bound *b = bounds; b < bounds + VB_ARRAY_LEN(bounds); b++)
+		if ((mask & b->bit) && (b->value < b->min || b->value > b->max))
+			return vb_refuse(EINVAL, "%s is %" PRIu64 "; it may be %" PRIu64
+						 " to %" PRIu64, b->name, b->value, b->min, b->max);
 	if ((mask & IBV_QP_ACCESS_FLAGS) && (a->qp_access_flags & ~(unsigned)ACCESS_KNOWN))
-		return EINVAL;
-	if ((mask & IBV_QP_ALT_PATH) && a->alt_port_num < 1)
-		return EINVAL;
+		return vb_refuse(EINVAL, "qp_access_flags has bits that are not known: 0x%x",
+				 a->qp_access_flags & ~(unsigned)ACCESS_KNOWN);
 	return mask & IBV_QP_RATE_LIMIT ? vb_pace_check(a->rate_limit) : 0;
 }
 
@@ -87,10 +90,14 @@ static int check_mtu(struct vb_qp *qp, const struct vb_path *path, enum ibv_mtu 
 {
 	uint32_t frame = qp->nic->host.wire.frame_bytes_max(qp->nic->host.arg, path);
 
+	uint32_t needed = (128u << mtu) + HEADERS_BYTES + qp->service->modify.header_bytes;
+
 	if (!frame)
-		return ENETUNREACH;
-	return (128u << mtu) + HEADERS_BYTES + qp->service->modify.header_bytes > frame ? EINVAL
-										       : 0;
+		return vb_refuse(ENETUNREACH, "there is no route to the peer's address");
+	if (needed > frame)
+		return vb_refuse(EINVAL, "path_mtu %u needs packets of %u octets; the interface's "
+					 "MTU has room for %u", 128u << mtu, needed, frame);
+	return 0;
 }
 
 int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
@@ -101,7 +108,8 @@ int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mt
 	if (!err)
 		err = check_mtu(qp, path, mtu);
 	if (!err && qp->nic->host.no_wire && !path->local)
-		err = ENETUNREACH;
+		err = vb_refuse(ENETUNREACH, "the peer's GID is not of this host, and without the "
+					     "wire (VERBATIM_LINK=shm) no other can be reached");
 	return err;
 }
 
@@ -148,7 +156,10 @@ static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask
 	if (!(mask & IBV_QP_AV))
 		return 0;
 	if (plan->from == IBV_QPS_SQD)
-		return qp->to.peer && !plan->path.local && !aims ? EOPNOTSUPP : 0;
+		return qp->to.peer && !plan->path.local && !aims
+			       ? vb_refuse(EOPNOTSUPP, "a QP that uses shared memory stays on "
+						       "this host")
+			       : 0;
 	/* XRC and DC: each work request names its destination. */
 	if (plan->path.local && aims)
 		return 0;
@@ -156,7 +167,10 @@ static int check_peer(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask
 		plan->peer = vb_peer_known(nic, qp->ibv.qp.qp_num, attr->dest_qp_num);
 	else
 		nic->host.wire.afar(nic->host.arg, plan->path.dst);
-	return nic->host.no_wire && !plan->peer ? ENETUNREACH : 0;
+	if (!nic->host.no_wire || plan->peer)
+		return 0;
+	return vb_refuse(ENETUNREACH, "no process of this host has QPN 0x%x (dest_qp_num)",
+			 attr->dest_qp_num);
 }
 
 static int check_migration(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -172,7 +186,8 @@ static int prepare(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 {
 	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
 	    !vb_resp_ring_fits(&qp->resp, attr->max_dest_rd_atomic))
-		return EBUSY;
+		return vb_refuse(EBUSY, "more answers than max_dest_rd_atomic %u are still owed",
+				 attr->max_dest_rd_atomic);
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		plan->ring = calloc(attr->max_dest_rd_atomic + 1u, sizeof(*plan->ring));
 	if ((mask & IBV_QP_ALT_PATH) && !qp->to.migration)
@@ -183,18 +198,27 @@ static int prepare(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 	return 0;
 }
 
+static int refuse_attrs(int mask)
+{
+	char names[VB_REFUSAL_BYTES];
+
+	return vb_refuse(EOPNOTSUPP, "a QP of this type cannot change %s",
+			 vb_attr_mask_names(names, sizeof(names), mask));
+}
+
 static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, struct plan *plan)
 {
 	int err;
 
 	plan->from = vb_qp_state(qp);
-	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != plan->from)
-		return EINVAL;
 	plan->to = mask & IBV_QP_STATE ? attr->qp_state : plan->from;
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != plan->from)
+		return vb_refuse(EINVAL, "cur_qp_state is %s, but the QP is in %s",
+				 vb_state_name(attr->cur_qp_state), vb_state_name(plan->from));
 	plan->tells = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify;
 	/* Queues keep their size. */
 	if (mask & (IBV_QP_CAP | qp->service->modify.not_done))
-		return EOPNOTSUPP;
+		return refuse_attrs(mask & (IBV_QP_CAP | qp->service->modify.not_done));
 	err = vb_service_transition_check(qp->service, plan->from, plan->to, mask);
 	if (!err)
 		err = vb_qp_values_check(attr, mask);
@@ -515,8 +539,11 @@ int vb_qp_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return EBUSY;
 	vb_lock_take(&qp->lock);
 	err = vb_nic_has_failed(qp->nic) ? EIO : check(qp, attr, mask, &plan);
-	if (err)
+	if (err) {
+		vb_refusal_about("QPN 0x%x, %s->%s", qp->ibv.qp.qp_num, vb_state_name(plan.from),
+				 vb_state_name(plan.to));
 		goto out;
+	}
 	qp->now_ns = vb_nic_now_ns(qp->nic);
 	commit(qp, attr, mask, &plan);
 	vb_export_qp_locked(qp);

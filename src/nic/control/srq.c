@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/core/quiesce.h"
 #include "nic/queue/cq.h"
 #include "nic/service/tm/tm.h"
@@ -45,13 +46,14 @@ static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex 
 	common |= type_rows[type].ignores;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
 	    (attr->comp_mask & ~common) != type_rows[type].needs)
-		return EINVAL;
+		return vb_refuse(EINVAL, "comp_mask 0x%x does not fit an SRQ of type %d",
+				 attr->comp_mask, (int)type);
 	if (!attr->pd || attr->pd->context != context)
-		return EINVAL;
+		return vb_refuse(EINVAL, "pd is NULL, or of another context");
 	if (type != IBV_SRQT_BASIC && (!attr->cq || attr->cq->context != context))
-		return EINVAL;
+		return vb_refuse(EINVAL, "cq is NULL, or of another context");
 	if (type == IBV_SRQT_XRC && (!attr->xrcd || attr->xrcd->context != context))
-		return EINVAL;
+		return vb_refuse(EINVAL, "xrcd is NULL, or of another context");
 	return 0;
 }
 
@@ -128,7 +130,7 @@ int vb_srq_create_ex(struct vb_ctx *ctx, struct ibv_srq_init_attr_ex *attr, stru
 int vb_srq_destroy(struct vb_srq *srq)
 {
 	if (atomic_load(&srq->users))
-		return EBUSY;
+		return vb_refuse(EBUSY, "%u QPs still use it", (unsigned)atomic_load(&srq->users));
 	if (srq->xrcd)
 		leave_domain(srq);
 	if (srq->tm)

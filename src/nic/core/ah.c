@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/core/internal.h"
 #include "wire/icrc.h"
 
@@ -22,19 +23,51 @@ bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 	return ours;
 }
 
+static unsigned gids_in_use(struct vb_nic *nic)
+{
+	struct vb_gid_entry entry;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < VB_GIDS_MAX; i++)
+		count += !vb_nic_gid_get(nic, i, &entry) && entry.mtu_bytes;
+	return count;
+}
+
+/* What needs no table of GIDs. */
+static int check(const struct ibv_ah_attr *attr)
+{
+	if (!attr->is_global)
+		return vb_refuse(EINVAL, "ah_attr.is_global is 0; an Ethernet port needs a "
+					 "GID: set it to 1 and fill in ah_attr.grh");
+	if (attr->port_num != 1)
+		return vb_refuse(EINVAL, "ah_attr.port_num is %u; the only port is 1",
+				 attr->port_num);
+	if (attr->static_rate > IBV_RATE_1200_GBPS)
+		return vb_refuse(EINVAL, "ah_attr.static_rate is %u, which no enum ibv_rate is",
+				 attr->static_rate);
+	if (attr->sl > 15)
+		return vb_refuse(EINVAL, "ah_attr.sl is %u; service levels are 0 to 15", attr->sl);
+	return 0;
+}
+
 static int resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
 {
 	static const uint8_t zero[VB_GID_BYTES];
 	struct vb_gid_entry entry;
+	int err = check(attr);
 
-	if (!attr->is_global || attr->port_num != 1 || attr->static_rate > IBV_RATE_1200_GBPS ||
-	    attr->sl > 15)
-		return EINVAL;
+	if (err)
+		return err;
 	if (vb_nic_gid_get(nic, attr->grh.sgid_index, &entry) || !entry.mtu_bytes)
-		return EINVAL;
-	if (!memcmp(attr->grh.dgid.raw, zero, sizeof(zero)) ||
-	    vb_gid_is_ipv4(attr->grh.dgid.raw) != vb_gid_is_ipv4(entry.gid))
-		return EINVAL;
+		return vb_refuse(EINVAL, "sgid_index %u is empty; the table has %u GIDs",
+				 attr->grh.sgid_index, gids_in_use(nic));
+	if (!memcmp(attr->grh.dgid.raw, zero, sizeof(zero)))
+		return vb_refuse(EINVAL, "ah_attr.grh.dgid, the peer's GID, is zero");
+	if (vb_gid_is_ipv4(attr->grh.dgid.raw) != vb_gid_is_ipv4(entry.gid))
+		return vb_refuse(EINVAL, "sgid_index %u is an IPv%d address, and ah_attr.grh.dgid, "
+					 "the peer's, an IPv%d address",
+				 attr->grh.sgid_index, vb_gid_is_ipv4(entry.gid) ? 4 : 6,
+				 vb_gid_is_ipv4(entry.gid) ? 6 : 4);
 	*path = (struct vb_path){
 		.flow_label = attr->grh.flow_label & 0xfffff,
 		.ifindex = entry.ifindex,
@@ -50,7 +83,10 @@ static int resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb
 
 int vb_path_resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb_path *path)
 {
-	return vb_gid_is_group(attr->grh.dgid.raw) ? EINVAL : resolve(nic, attr, path);
+	if (vb_gid_is_group(attr->grh.dgid.raw))
+		return vb_refuse(EINVAL, "ah_attr.grh.dgid is a multicast group; a QP of this type "
+					 "is connected to one peer");
+	return resolve(nic, attr, path);
 }
 
 void vb_path_sport_answer(struct vb_nic *nic, struct vb_path *path, uint16_t src_slot,

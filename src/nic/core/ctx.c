@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/core/domain.h"
 #include "nic/core/internal.h"
 
@@ -189,14 +190,15 @@ int vb_pd_destroy(struct vb_pd *pd)
 
 	if (pd->domain) {
 		if (atomic_load(&pd->users))
-			return EBUSY;
+			return vb_refuse(EBUSY, "%u objects still use the parent domain",
+					 (unsigned)atomic_load(&pd->users));
 		domain_destroy(pd);
 		return 0;
 	}
 	if (pd->foreign)
 		return EOPNOTSUPP;
 	if (vb_handle_is_used(&nic->handles.pds, &pd->handle))
-		return EBUSY;
+		return vb_refuse(EBUSY, "regions, windows, QPs, SRQs or AHs still use the PD");
 	if (!vb_handle_kill(&nic->handles.pds, &pd->handle))
 		return ENOENT;
 	VB_EXPORT_SET(nic->export->pd[pd->ibv.handle].id, 0);

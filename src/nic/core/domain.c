@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/core/internal.h"
 
 enum { BUFFER_ALIGN = 64 };
@@ -31,7 +32,8 @@ int vb_td_create(struct vb_ctx *ctx, const struct ibv_td_init_attr *attr, struct
 int vb_td_destroy(struct vb_td *td)
 {
 	if (atomic_load(&td->users))
-		return EBUSY;
+		return vb_refuse(EBUSY, "%u parent domains still use it",
+				 (unsigned)atomic_load(&td->users));
 	atomic_fetch_sub(&vb_nic_of(td->ibv.context)->counts.tds, 1);
 	free(td);
 	return 0;

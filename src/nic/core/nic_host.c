@@ -34,4 +34,5 @@ void vb_nic_host_check(const struct vb_nic_host *host)
 	WHOLE(host->xrc);
 	WHOLE(host->segment);
 	WHOLE(host->gsi);
+	WHOLE(host->insight);
 }

@@ -228,6 +228,22 @@ struct vb_host_gsi {
 	void (*came)(void *arg, const struct vb_path *path, const uint8_t *frame, uint32_t bytes);
 };
 
+/* Something that went wrong, in words. Texts are "" if there is nothing to say. */
+struct vb_finding {
+	struct vb_finding *next; /* for its owner */
+	char what[256];
+	char why[320];
+	const char *look; /* what to look at */
+	const void *site; /* where in the application it was posted; NULL: not known */
+	uint32_t pid;	  /* of the peer's process on this host; 0: not known */
+};
+
+/* Somebody who wants to know why something failed. */
+struct vb_host_insight {
+	/* Takes the finding over (free()). Called with the QP locked: keeps it, and tells later. */
+	void (*found)(void *arg, struct vb_finding *finding);
+};
+
 struct vb_nic_host {
 	void *arg;
 	struct vb_host_clock clock;
@@ -244,6 +260,7 @@ struct vb_nic_host {
 	const struct vb_host_xrc *xrc;
 	const struct vb_host_segment *segment;
 	const struct vb_host_gsi *gsi;
+	const struct vb_host_insight *insight;
 	void *export_memory; /* zeros for a struct vb_export; NULL: the NIC makes its own */
 	bool no_wire; /* QPs can only reach peers */
 };

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/guard.h"
 #include "engine/newer.h"
+#include "nic/data/explain.h"
 #include "nic/data/acks.h"
 #include "nic/mem/mkey.h"
 #include "nic/data/qp.h"
@@ -30,14 +31,12 @@ static struct vb_qp *qp_of_resp(struct vb_resp *resp)
 	return vb_container_of(resp, struct vb_qp, resp);
 }
 
-void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t index,
-		       enum ibv_wc_status status)
+static inline __attribute__((always_inline)) void
+complete_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
+	      enum ibv_wc_status status, enum vb_why why)
 {
-	struct vb_qp *qp = qp_of_req(req);
 	struct vb_cqe cqe;
 
-	if (status == IBV_WC_SUCCESS && !(wqe->flags & IBV_SEND_SIGNALED))
-		return;
 	if (vb_tm_is_own(wqe)) {
 		vb_tm_sent(qp, wqe, status);
 		return;
@@ -46,17 +45,36 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 		.wc = { .wr_id = wqe->wr_id,
 			.status = status,
 			.opcode = (enum ibv_wc_opcode)wqe->wc_opcode,
+			.vendor_err = why,
 			.byte_len = wqe->bytes,
 			.qp_num = qp->ibv.qp.qp_num },
 		.solicited = status != IBV_WC_SUCCESS,
 		.user = &qp->user,
-		.sq_released = index + 1 - req->own.done,
+		.sq_released = index + 1 - qp->req.own.done,
 	};
 	if (qp->user.has_parcels && vb_parcel_goes(qp)) {
 		cqe.note = VB_CQE_PARCEL;
 		qp->user.parcels->waiting = true;
 	}
 	vb_cq_push((struct vb_cq *)qp->ibv.qp.send_cq, &cqe);
+}
+
+static __attribute__((cold, noinline)) void send_failed(struct vb_qp *qp, const struct vb_wqe *wqe,
+							uint32_t index,
+							enum ibv_wc_status status)
+{
+	complete_send(qp, wqe, index, status, vb_explain_send(qp, wqe, index, status));
+}
+
+void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t index,
+		       enum ibv_wc_status status)
+{
+	struct vb_qp *qp = qp_of_req(req);
+
+	if (status != IBV_WC_SUCCESS)
+		send_failed(qp, wqe, index, status);
+	else if (wqe->flags & IBV_SEND_SIGNALED)
+		complete_send(qp, wqe, index, IBV_WC_SUCCESS, VB_WHY_NONE);
 }
 
 enum ibv_wc_status vb_host_local(struct vb_req *req, const struct vb_wqe *wqe)
@@ -181,9 +199,13 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 			.byte_len = bytes,
 			.qp_num = qp->ibv.qp.qp_num,
 			.src_qp = qp->to.dqpn },
-		.solicited = pkt->se || status != IBV_WC_SUCCESS,
+		.solicited = pkt->se,
 	};
 
+	if (status != IBV_WC_SUCCESS) {
+		cqe.solicited = true;
+		cqe.wc.vendor_err = vb_why_verdict((enum vb_verdict)resp->verdict);
+	}
 	if (info->headers & VB_H_IMM) {
 		cqe.wc.wc_flags |= IBV_WC_WITH_IMM;
 		cqe.wc.imm_data = pkt->imm_be;
@@ -207,6 +229,12 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		vb_unacked_add(qp, (struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
 	else
 		vb_cq_push((struct vb_cq *)qp->ibv.qp.recv_cq, &cqe);
+}
+
+void vb_host_refused(struct vb_resp *resp, const struct vb_pkt *pkt, const struct vb_op_info *info,
+		     enum vb_verdict verdict)
+{
+	vb_explain_refusal(qp_of_resp(resp), pkt, info, verdict);
 }
 
 enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64_t va,

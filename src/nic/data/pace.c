@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 
 /* An octet takes this many ns, divided by the rate in kbit/s. */
 #define OCTET_NS_KBPS 8000000ull
@@ -15,8 +16,10 @@ static uint64_t takes_ns(const struct vb_pace *pace, uint64_t bytes)
 
 int vb_pace_check(uint32_t rate_kbps)
 {
-	return rate_kbps && (rate_kbps < VB_RATE_KBPS_MIN || rate_kbps > VB_RATE_KBPS_MAX) ? EINVAL
-											   : 0;
+	if (!rate_kbps || (rate_kbps >= VB_RATE_KBPS_MIN && rate_kbps <= VB_RATE_KBPS_MAX))
+		return 0;
+	return vb_refuse(EINVAL, "rate_limit is %u kb/s; it may be 0, or %u to %u", rate_kbps,
+			 (unsigned)VB_RATE_KBPS_MIN, (unsigned)VB_RATE_KBPS_MAX);
 }
 
 void vb_pace_set(struct vb_qp *qp, uint32_t rate_kbps, uint32_t burst_bytes)

@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "engine/newer.h"
 #include "nic/data/acks.h"
+#include "nic/data/post_why.h"
 #include "nic/way/direct.h"
 #include "nic/way/send_ring.h"
 #include "nic/mem/mkey.h"
@@ -344,14 +345,17 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	state = vb_qp_state(qp);
 	if (wr)
 		err = can_post(qp, state);
-	if (err)
+	if (err) {
 		*bad = wr;
+		vb_send_refused(qp, wr, err);
+	}
 	for (; wr && !err; wr = wr->next) {
 		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
 
 		err = sq_full(qp, 0) ? ENOMEM : decode(qp, wr, NULL, wqe);
 		if (err) {
 			*bad = wr;
+			vb_send_refused(qp, wr, err);
 			break;
 		}
 		commit(qp, state, wqe, wr->next);
@@ -364,17 +368,19 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 int vb_qp_post_batch(struct vb_qp *qp, const struct vb_post *posts, uint32_t count)
 {
 	enum ibv_qp_state state;
-	uint32_t from;
+	uint32_t from, done = 0;
 	int err;
 
 	vb_lock_take(&qp->lock);
 	state = vb_qp_state(qp);
 	err = can_post(qp, state);
 	from = qp->req.tail;
-	for (uint32_t i = 0; i < count && !err; i++)
+	for (uint32_t i = 0; i < count && !err; done = i++)
 		err = sq_full(qp, i) ? ENOMEM
 				     : decode(qp, &posts[i].wr, &posts[i],
 					      vb_sq_at(&qp->req.sq, from + i));
+	if (err && count)
+		vb_send_refused(qp, &posts[done].wr, err);
 	if (!err) {
 		for (uint32_t i = 0; i < count; i++) {
 			struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, from + i);
@@ -422,9 +428,11 @@ int vb_qp_post_recv(struct vb_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	if (vb_qp_state(qp) == IBV_QPS_RESET || qp->ibv.qp.srq ||
 	    !vb_qp_is(qp, VB_RECEIVES)) {
 		*bad = wr;
-		return EINVAL;
+		return vb_recv_refused(qp, wr, EINVAL);
 	}
 	err = vb_rq_post(qp->recv.rq, wr, bad);
+	if (err)
+		vb_recv_refused(qp, *bad, err);
 	/*
 	 * Moving the QP to the error state sets the state first, then waits for posts under way
 	 * (vb_rq_await_posts), and then empties the queue: either our requests were flushed, or we

@@ -155,6 +155,7 @@ struct vb_qp {
 	struct vb_qp_special special;
 	struct ibv_qp_attr attr; /* as set; state and caps are elsewhere */
 	void *abi;		 /* owned by abi */
+	const void **sites; /* where each send request was posted (explain.h); NULL: not noted */
 };
 
 /*

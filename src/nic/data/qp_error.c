@@ -8,6 +8,7 @@
 #include "nic/core/quiesce.h"
 #include "nic/core/timer.h"
 #include "nic/data/acks.h"
+#include "nic/data/explain.h"
 #include "nic/data/migrate.h"
 #include "nic/data/qp.h"
 #include "nic/queue/rq.h"
@@ -19,6 +20,7 @@ void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
 
+	vb_explain_event(qp, type);
 	if (qp->service->fail.event) {
 		qp->service->fail.event(qp, type);
 		return;
@@ -32,6 +34,7 @@ static void flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
 		.wc = { .wr_id = wr_id,
 			.status = IBV_WC_WR_FLUSH_ERR,
 			.opcode = IBV_WC_RECV,
+			.vendor_err = VB_WHY_FLUSHED,
 			.qp_num = qp->ibv.qp.qp_num },
 		.solicited = true,
 	};
@@ -53,6 +56,8 @@ void vb_qp_flush_recv_locked(struct vb_qp *qp)
 	}
 	if (!qp->ibv.qp.srq) {
 		vb_rq_await_posts(qp->recv.rq);
+		if (vb_rq_look(qp->recv.rq, 0) != VB_NO_RECV)
+			vb_explain_flush(qp, "receive", vb_rq_count(qp->recv.rq));
 		while (vb_rq_take(qp->recv.rq, &recv))
 			flush_one_recv(qp, recv.wr_id);
 	} else if (!qp->events.last_wqe) {
@@ -67,6 +72,8 @@ static void flush_send(struct vb_qp *qp)
 {
 	struct vb_req *req = &qp->req;
 
+	if (req->head != req->tail)
+		vb_explain_flush(qp, "send", req->tail - req->head);
 	while (req->head != req->tail)
 		vb_req_complete_head(req, IBV_WC_WR_FLUSH_ERR);
 	req->pos.next = req->tail;

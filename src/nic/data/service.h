@@ -162,6 +162,7 @@ struct vb_service_handle {
 };
 
 struct vb_service {
+	const char *name;  /* as users know it: "RC" */
 	uint8_t transport; /* enum vb_transport: of packets sent */
 	uint32_t traits;   /* enum vb_service_trait */
 	struct vb_service_create create;

@@ -2,13 +2,16 @@
 #include "nic/mem/mem.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/guard.h"
 #include "base/prf.h"
+#include "base/refusal.h"
 #include "engine/newer.h"
+#include "nic/core/names.h"
 #include "nic/core/quiesce.h"
 #include "nic/mem/mem_kinds.h"
 #include "nic/mem/mkey.h"
@@ -151,10 +154,13 @@ static int key_hide(struct vb_nic *nic, struct vb_mr *mr)
 	const struct vb_export_region nothing = { .key = mr->ibv.lkey };
 	const struct vb_shared not_shared = { .file = -1 };
 
+	uint32_t windows;
+
 	vb_lock_take(&nic->keys.lock);
-	if (mr->windows) {
+	windows = mr->windows;
+	if (windows) {
 		vb_lock_drop(&nic->keys.lock);
-		return EBUSY;
+		return vb_refuse(EBUSY, "%u memory windows are bound to the region", windows);
 	}
 	/* No window can be bound to it any more. */
 	vb_key_owner(nic, mr->ibv.lkey)->mr = NULL;
@@ -164,7 +170,7 @@ static int key_hide(struct vb_nic *nic, struct vb_mr *mr)
 	if (vb_nic_settle(nic, mr->ibv.lkey))
 		return 0;
 	key_show(nic, mr);
-	return EBUSY;
+	return vb_refuse(EBUSY, "a process that accesses the region directly is stopped");
 }
 
 static void key_drop(struct vb_nic *nic, struct vb_mr *mr)
@@ -262,13 +268,36 @@ static bool is_whole_space(const void *addr, size_t bytes, unsigned access)
 static int memory_fits(struct vb_nic *nic, const void *addr, size_t bytes, uint64_t iova,
 		       unsigned access)
 {
+	int err;
+
 	if (is_whole_space(addr, bytes, access))
-		return iova || (access & IBV_ACCESS_HUGETLB) ? EINVAL : 0;
+		return iova || (access & IBV_ACCESS_HUGETLB)
+			       ? vb_refuse(EINVAL, "a region of the whole address space has its "
+						   "own addresses, and no huge pages")
+			       : 0;
 	if (bytes > VB_MR_BYTES_MAX || iova + bytes < iova || (uintptr_t)addr + bytes < bytes)
-		return EINVAL;
+		return vb_refuse(EINVAL, "%zu octets at %p (iova 0x%" PRIx64 ") pass the end "
+					 "of the address space, or max_mr_size",
+				 bytes, addr, iova);
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return 0;
-	return nic->host.process.probe(nic->host.arg, addr, bytes, access & IBV_ACCESS_LOCAL_WRITE);
+	err = nic->host.process.probe(nic->host.arg, addr, bytes, access & IBV_ACCESS_LOCAL_WRITE);
+	return err ? vb_refuse(err, "the %zu octets at %p are not all mapped%s", bytes, addr,
+			       access & IBV_ACCESS_LOCAL_WRITE ? " and writable" : "")
+		   : 0;
+}
+
+static int refuse_access(unsigned access)
+{
+	unsigned unknown = access & ~(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE);
+	char names[VB_REFUSAL_BYTES];
+
+	if (unknown)
+		return vb_refuse(EINVAL, "the access flags have bits that are not known: %s",
+				 vb_access_names(names, sizeof(names), unknown));
+	return vb_refuse(EINVAL, "%s needs IBV_ACCESS_LOCAL_WRITE beside it",
+			 access & IBV_ACCESS_REMOTE_WRITE ? "IBV_ACCESS_REMOTE_WRITE"
+							  : "IBV_ACCESS_REMOTE_ATOMIC");
 }
 
 static void place_region(struct vb_mr *mr, void *addr, size_t bytes, uint64_t iova)
@@ -347,7 +376,7 @@ int vb_mr_reg(struct vb_pd *pd, void *addr, size_t bytes, uint64_t iova, unsigne
 	int err;
 
 	if (!vb_mr_access_fits(access))
-		return EINVAL;
+		return refuse_access(access);
 	if (access & IBV_ACCESS_ZERO_BASED)
 		iova = 0;
 	err = memory_fits(vb_nic_of(pd->ibv.context), addr, bytes, iova, access);
@@ -370,8 +399,10 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 		return EINVAL;
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = mr->access;
-	if (((flags & IBV_REREG_MR_CHANGE_PD) && !pd) || !vb_mr_access_fits(access))
-		return EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && !pd)
+		return vb_refuse(EINVAL, "IBV_REREG_MR_CHANGE_PD without a PD");
+	if (!vb_mr_access_fits(access))
+		return refuse_access(access);
 	if (!translation) {
 		addr = mr->ibv.addr;
 		bytes = mr->ibv.length;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/queue/cq.h"
 
 int vb_channel_create(struct vb_ctx *ctx, int fd, struct vb_channel **out)
@@ -28,7 +29,7 @@ int vb_channel_destroy(struct vb_channel *channel)
 	users = channel->ibv.refcnt;
 	vb_lock_drop(&channel->lock);
 	if (users)
-		return EBUSY;
+		return vb_refuse(EBUSY, "%d CQs still use it", users);
 	vb_lock_fini(&channel->lock);
 	free(channel);
 	return 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/core/domain.h"
 
 #define STAMP_FLAGS                                                                               \
@@ -76,13 +77,18 @@ static int check(const struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *att
 	    (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) ||
 	    ((attr->wc_flags & STAMP_FLAGS) && !ctx->nic->host.stamps))
 		return EOPNOTSUPP;
-	if (attr->cqe < 1 || attr->cqe > VB_CQE_MAX || attr->comp_vector >= VB_COMP_VECTORS)
-		return EINVAL;
+	if (attr->cqe < 1 || attr->cqe > VB_CQE_MAX)
+		return vb_refuse(EINVAL, "cqe is %u; a CQ holds 1 to %u completions (max_cqe)",
+				 attr->cqe, (unsigned)VB_CQE_MAX);
+	if (attr->comp_vector >= VB_COMP_VECTORS)
+		return vb_refuse(EINVAL, "comp_vector is %d; vectors are 0 to %d "
+					 "(num_comp_vectors)",
+				 (int)attr->comp_vector, VB_COMP_VECTORS - 1);
 	if (attr->channel && attr->channel->context != &ctx->ibv.context)
-		return EINVAL;
+		return vb_refuse(EINVAL, "the channel belongs to another context");
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
 	    (!domain || domain->ibv.context != &ctx->ibv.context || !domain->domain))
-		return EINVAL;
+		return vb_refuse(EINVAL, "parent_domain is not a parent domain of this context");
 	return 0;
 }
 
@@ -305,7 +311,8 @@ int vb_cq_destroy(struct vb_cq *cq)
 	struct vb_ctx *ctx = vb_ctx_of(cq->ibv.cq.context);
 
 	if (atomic_load(&cq->users))
-		return EBUSY;
+		return vb_refuse(EBUSY, "%u queues of QPs or SRQs still use it",
+				 (unsigned)atomic_load(&cq->users));
 	if (cq->mod.ever)
 		timer_end(cq);
 	if (cq->ibv.cq.channel)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/core/domain.h"
 #include "nic/core/internal.h"
 #include "nic/queue/rq.h"
@@ -15,7 +16,10 @@
 static int check_attr(const struct ibv_srq_attr *attr)
 {
 	if (attr->max_wr > VB_SRQ_WR_MAX || attr->max_sge > VB_SGE_MAX)
-		return EINVAL;
+		return vb_refuse(EINVAL, "max_wr is %u and max_sge %u; they may be at most %u "
+					 "and %u",
+				 attr->max_wr, attr->max_sge, (unsigned)VB_SRQ_WR_MAX,
+				 (unsigned)VB_SGE_MAX);
 	return 0;
 }
 
@@ -149,7 +153,7 @@ int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask)
 	vb_lock_take(&rq->lock);
 	wr_max = mask & IBV_SRQ_MAX_WR ? attr->max_wr : rq->wr_max;
 	if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > wr_max)
-		err = EINVAL;
+		err = vb_refuse(EINVAL, "srq_limit is %u; max_wr is %u", attr->srq_limit, wr_max);
 	if (!err && (mask & IBV_SRQ_MAX_WR))
 		err = resize_locked(srq, wr_max, &resize);
 	if (!err && (mask & IBV_SRQ_LIMIT)) {

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/refusal.h"
 #include "run/process/cancel.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -56,6 +57,15 @@ static void open_log(void)
 		log_fd = STDERR_FILENO;
 	else
 		log_fd = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	vb_refusals_want(log_fd >= 0);
+}
+
+void vb_log_open(void)
+{
+	int saved = errno;
+
+	pthread_once(&once, open_log);
+	errno = saved;
 }
 
 /* A single write, so that lines of several processes do not mix. */

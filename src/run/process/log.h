@@ -16,7 +16,7 @@
  * write to stderr.
  */
 
-enum { VB_LOG_LINE_BYTES = 512 };
+enum { VB_LOG_LINE_BYTES = 1024 };
 
 enum vb_hint {
 	VB_HINT_OPEN,	/* the device cannot be opened */
@@ -24,6 +24,12 @@ enum vb_hint {
 	VB_HINT_UPLINK, /* what VERBATIM_ETH names cannot be opened */
 	VB_HINTS,
 };
+
+/*
+ * Opens the log, unless it is open. Done before others ask whether refusals are wanted
+ * (base/refusal.h): they are if there is a log.
+ */
+void vb_log_open(void);
 
 /*
  * Writes one line, given without the newline. Any thread; not from a signal handler. Keeps errno.

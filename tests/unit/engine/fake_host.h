@@ -44,6 +44,7 @@ static struct {
 	uint32_t inv_rkey;
 	enum vb_verdict invalidate;
 	enum vb_verdict recv_write;
+	enum vb_verdict refused; /* the last */
 	bool no_room; /* for a datagram */
 	uint32_t recv_bytes; /* written, in all */
 
@@ -139,6 +140,12 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 	fake.recv_done[i].status = status;
 	fake.recv_done[i].bytes = bytes;
 	fake.recv_done[i].imm = info->headers & VB_H_IMM;
+}
+
+void vb_host_refused(struct vb_resp *resp, const struct vb_pkt *pkt,
+		     const struct vb_op_info *info, enum vb_verdict verdict)
+{
+	fake.refused = verdict;
 }
 
 enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64_t va,

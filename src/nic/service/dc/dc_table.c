@@ -58,6 +58,7 @@ static int target_check(const struct ibv_qp_init_attr_ex *asked, const struct vb
 }
 
 const struct vb_service vb_service_dc_initiator = {
+	.name = "DCI",
 	.transport = VB_DC,
 	.traits = VB_AIMS | VB_CHOOSES_PEER | VB_RECEIVES | VB_MIGREQ | VB_RETURNS |
 		  VB_PARCELS_FETCH | VB_IS_ANSWERED,
@@ -103,6 +104,7 @@ static void target_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 }
 
 const struct vb_service vb_service_dc_target = {
+	.name = "DCT",
 	.transport = VB_DC,
 	.traits = VB_AIMS | VB_CHOOSES_PEER | VB_HEARS_ANYBODY | VB_RECEIVES | VB_TAKES_SRQ |
 		  VB_MIGREQ,
@@ -132,6 +134,7 @@ static void context_event(struct vb_qp *qp, enum ibv_event_type type)
 }
 
 const struct vb_service vb_service_dc_context = {
+	.name = "DCT",
 	.transport = VB_DC,
 	.traits = VB_AIMS | VB_CHOOSES_PEER | VB_RECEIVES | VB_TAKES_SRQ,
 	.send = { .header_fill = vb_dc_pkt_fill },

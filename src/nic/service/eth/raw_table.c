@@ -25,6 +25,7 @@ static const struct vb_transition transitions[] = {
 };
 
 const struct vb_service vb_service_raw = {
+	.name = "RAW_PACKET",
 	.transport = VB_UD,
 	.traits = VB_MIGREQ | VB_WHOLE | VB_TSO | VB_RECEIVES | VB_RETURNS,
 	.create = {
@@ -57,6 +58,7 @@ static const struct vb_service_handle rss_handle = {
 };
 
 const struct vb_service vb_service_rss = {
+	.name = "RAW_PACKET",
 	.transport = VB_UD,
 	.create = { .unmake = vb_rss_qp_unmake },
 	.receive = { .transport = VB_RD },

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/data/why.h"
 #include "nic/service/eth/wq.h"
 
 #include <errno.h>
@@ -167,6 +168,7 @@ static void flush_locked(struct vb_rwq *wq)
 		struct vb_cqe cqe = {
 			.wc = {.wr_id = recv.wr_id,
 			       .status = IBV_WC_WR_FLUSH_ERR,
+			       .vendor_err = VB_WHY_FLUSHED,
 			       .opcode = IBV_WC_RECV,
 			       .qp_num = wq->ibv.wq_num},
 			.solicited = true,

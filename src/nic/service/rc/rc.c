@@ -25,6 +25,7 @@ static const struct vb_transition transitions[] = {
 };
 
 const struct vb_service vb_service_rc = {
+	.name = "RC",
 	.transport = VB_RC,
 	.traits = VB_CONNECTS | VB_IS_REACHED | VB_MIGREQ | VB_IS_ANSWERED | VB_RECEIVES |
 		  VB_TAKES_SRQ | VB_TAKES_TAGS | VB_PARCELS_RECV | VB_PARCELS_FETCH | VB_RETURNS,

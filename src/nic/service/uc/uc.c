@@ -56,6 +56,7 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 }
 
 const struct vb_service vb_service_uc = {
+	.name = "UC",
 	.transport = VB_UC,
 	.traits = VB_CONNECTS | VB_RECEIVES | VB_MIGREQ | VB_RETURNS | VB_PARCELS_RECV,
 	.create = {

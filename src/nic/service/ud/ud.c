@@ -81,6 +81,7 @@ static void transmit(struct vb_qp *qp, enum ibv_qp_state state)
 }
 
 const struct vb_service vb_service_ud = {
+	.name = "UD",
 	.transport = VB_UD,
 	.traits = VB_GROUPS | VB_DATAGRAMS | VB_RECEIVES | VB_TAKES_SRQ | VB_RETURNS,
 	.create = {

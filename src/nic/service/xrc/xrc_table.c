@@ -58,6 +58,7 @@ static void send_request(struct vb_batch *batch, struct vb_qp *qp, const struct 
 
 /* IBTA A14: an initiator has no receive queue, nor anything that goes with one. */
 const struct vb_service vb_service_xrc_send = {
+	.name = "XRC_SEND",
 	.transport = VB_XRC,
 	.traits = VB_AIMS | VB_MIGREQ | VB_RETURNS | VB_IS_ANSWERED,
 	.create = { .dv_flags = VB_QP_SCATTER_TO_CQE },
@@ -89,6 +90,7 @@ static const struct vb_service_handle handle = {
 };
 
 const struct vb_service vb_service_xrc_recv = {
+	.name = "XRC_RECV",
 	.transport = VB_XRC,
 	.traits = VB_MIGREQ | VB_RETURNS,
 	.create = { .dv_flags = VB_QP_SCATTER_TO_CQE, .unmake = vb_xrc_rcv_unmake },
@@ -112,6 +114,7 @@ static uint32_t psn_awaited(const struct vb_qp *qp)
 }
 
 const struct vb_service vb_service_xrc_shadow = {
+	.name = "XRC_RECV",
 	.transport = VB_XRC,
 	.traits = VB_MIGREQ,
 	.create = { .unmake = vb_xrc_rcv_unmake },

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/data/explain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/refusal.h"
+#include "nic/core/names.h"
+#include "nic/way/peer.h"
+
+static const char *const kinds[] = {
+	[VB_K_SEND] = "SEND",
+	[VB_K_WRITE] = "RDMA WRITE",
+	[VB_K_READ_REQ] = "RDMA READ",
+	[VB_K_CMP_SWP] = "atomic compare and swap",
+	[VB_K_FETCH_ADD] = "atomic fetch and add",
+	[VB_K_ATOMIC_WRITE] = "ATOMIC WRITE",
+	[VB_K_FLUSH] = "FLUSH",
+	[VB_K_BIND] = "binding of a window",
+	[VB_K_TSO] = "TSO",
+	[VB_K_LOCAL_INV] = "local invalidation",
+	[VB_K_MKEY] = "configuration of an indirect key",
+	[VB_K_MEMCPY] = "copy",
+};
+
+static const char *kind_name(unsigned kind)
+{
+	return kind < VB_ARRAY_LEN(kinds) && kinds[kind] ? kinds[kind] : "request";
+}
+
+static uint64_t pd_of(const struct ibv_pd *pd)
+{
+	return ((const struct vb_pd *)pd)->id;
+}
+
+/* --- to whom it is told --- */
+
+/* NULL: nobody wants to know, or there is no memory for it. */
+static struct vb_finding *begin(const struct vb_qp *qp)
+{
+	return qp->nic->host.insight && vb_refusals_are_wanted()
+		       ? calloc(1, sizeof(struct vb_finding))
+		       : NULL;
+}
+
+static void tell(const struct vb_qp *qp, struct vb_finding *finding)
+{
+	qp->nic->host.insight->found(qp->nic->host.arg, finding);
+}
+
+/* " to QPN 0x12 at 10.0.0.2" */
+static const char *peer_text(char text[80], const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	bool is_ud = wqe && qp->req.transport == VB_UD;
+	const struct vb_path *path = is_ud ? &wqe->ud.path : &qp->to.path;
+	uint32_t dqpn = is_ud ? wqe->ud.dqpn : qp->to.dqpn;
+	char address[VB_ADDRESS_BYTES];
+
+	text[0] = 0;
+	if (dqpn)
+		snprintf(text, 80, " to QPN 0x%x at %s", dqpn, vb_gid_text(address, path->dst));
+	return text;
+}
+
+static void set_peer_pid(const struct vb_qp *qp, struct vb_finding *finding)
+{
+	if (qp->to.peer && qp->to.peer->export)
+		finding->pid = qp->to.peer->export->pid;
+}
+
+/* --- why --- */
+
+static unsigned remote_rights(unsigned kind)
+{
+	switch (kind) {
+	case VB_K_WRITE:
+	case VB_K_ATOMIC_WRITE:
+		return IBV_ACCESS_REMOTE_WRITE;
+	case VB_K_READ_REQ:
+		return IBV_ACCESS_REMOTE_READ;
+	case VB_K_CMP_SWP:
+	case VB_K_FETCH_ADD:
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	default:
+		return 0;
+	}
+}
+
+static enum vb_why words_of(enum vb_why why, char words[VB_WHY_BYTES])
+{
+	snprintf(words, VB_WHY_BYTES, "%s", vb_why_words(why));
+	return why;
+}
+
+/* The first SGE whose region does not allow it; all do: its memory is not mapped. */
+static enum vb_why why_sges(const struct vb_qp *qp, const struct ibv_pd *pd,
+			    const struct ibv_sge *sge, uint32_t count, unsigned rights,
+			    char words[VB_WHY_BYTES])
+{
+	enum vb_why why = VB_WHY_LKEY_MEMORY;
+
+	for (uint32_t i = 0; i < count; i++) {
+		char name[32];
+		const struct vb_access access = {
+			.export = qp->nic->export, .pd = pd_of(pd), .va = sge[i].addr,
+			.bytes = sge[i].length, .key = sge[i].lkey, .rights = rights,
+			.what = name,
+		};
+
+		snprintf(name, sizeof(name), "sg_list[%u].lkey", i);
+		why = vb_why_sge(&access, words);
+		if (why != VB_WHY_LKEY_MEMORY)
+			return why;
+	}
+	return why;
+}
+
+/* A peer of this host: its own table says what is wrong with the key. */
+static enum vb_why why_remote(const struct vb_qp *qp, const struct vb_wqe *wqe,
+			      char words[VB_WHY_BYTES])
+{
+	const struct vb_export *export = qp->to.peer ? qp->to.peer->export : NULL;
+	unsigned rights = remote_rights(wqe->kind);
+	const struct vb_export_qp *entry = NULL;
+	uint32_t index = qp->to.dqpn & (VB_INDICES - 1);
+	struct vb_access access = { .export = export, .va = wqe->remote.va, .rights = rights,
+				    .bytes = wqe->bytes, .key = wqe->remote.rkey, .what = "rkey" };
+
+	if (!export || !rights)
+		return words_of(VB_WHY_NAK_ACCESS, words);
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX && !entry; i++)
+		if (VB_EXPORT_GET(export->qp[i][index].qpn) == qp->to.dqpn)
+			entry = &export->qp[i][index];
+	/* It has failed by now, and so its entry may be gone. */
+	access.pd = entry ? VB_EXPORT_GET(entry->pd)
+			  : VB_EXPORT_GET(export->key[vb_key_place(access.key)].pd);
+	return vb_why_key(&access, words);
+}
+
+static enum vb_why why_silent(const struct vb_qp *qp, char words[VB_WHY_BYTES])
+{
+	const struct vb_req *req = &qp->req;
+
+	if (qp->to.peer && atomic_load(&qp->to.peer->left))
+		return words_of(VB_WHY_GONE, words);
+	snprintf(words, VB_WHY_BYTES,
+		 "no acknowledgement of PSN 0x%x came (timeout %u, retry_cnt %u)", req->una_psn,
+		 qp->attr.timeout, qp->attr.retry_cnt);
+	return VB_WHY_SILENT;
+}
+
+static enum vb_why why_of(const struct vb_qp *qp, const struct vb_wqe *wqe,
+			  enum ibv_wc_status status, char words[VB_WHY_BYTES])
+{
+	bool fetches = vb_wqe_is_fetch(wqe);
+
+	switch (status) {
+	case IBV_WC_WR_FLUSH_ERR:
+		return words_of(VB_WHY_FLUSHED, words);
+	case IBV_WC_RETRY_EXC_ERR:
+		return why_silent(qp, words);
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		snprintf(words, VB_WHY_BYTES, "the peer has no receive posted (RNR), and "
+					      "rnr_retry %u is used up", qp->attr.rnr_retry);
+		return VB_WHY_NOT_READY;
+	case IBV_WC_REM_ACCESS_ERR:
+		return why_remote(qp, wqe, words);
+	case IBV_WC_REM_INV_REQ_ERR:
+		return words_of(VB_WHY_NAK_REQUEST, words);
+	case IBV_WC_REM_OP_ERR:
+		return words_of(VB_WHY_NAK_OPERATION, words);
+	case IBV_WC_BAD_RESP_ERR:
+		return words_of(VB_WHY_BAD_ANSWER, words);
+	case IBV_WC_LOC_PROT_ERR:
+		if ((wqe->flags & IBV_SEND_INLINE) || vb_wqe_is_local(wqe))
+			return words_of(VB_WHY_LKEY_UNKNOWN, words);
+		return why_sges(qp, qp->ibv.qp.pd, wqe->sge, wqe->sge_count,
+				fetches ? IBV_ACCESS_LOCAL_WRITE : 0, words);
+	case IBV_WC_LOC_LEN_ERR:
+		return words_of(VB_WHY_LOCAL_LENGTH, words);
+	case IBV_WC_MW_BIND_ERR:
+		return words_of(VB_WHY_BIND, words);
+	default:
+		return words_of(VB_WHY_LOCAL_OPERATION, words);
+	}
+}
+
+/* --- requester --- */
+
+enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
+			    enum ibv_wc_status status)
+{
+	struct vb_finding *finding;
+	char peer[80], words[VB_WHY_BYTES], target[64] = "";
+	enum vb_why why = why_of(qp, wqe, status, words);
+
+	if (status == IBV_WC_WR_FLUSH_ERR)
+		return why;
+	finding = begin(qp);
+	if (!finding)
+		return why;
+	if (remote_rights(wqe->kind))
+		snprintf(target, sizeof(target), ", 0x%" PRIx64 " by rkey 0x%x", wqe->remote.va,
+			 wqe->remote.rkey);
+	snprintf(finding->what, sizeof(finding->what),
+		 "QPN 0x%x%s: %s (wr_id 0x%" PRIx64 ", %u octets%s) failed, %s, vendor_err 0x%02x",
+		 qp->ibv.qp.qp_num, peer_text(peer, qp, wqe), kind_name(wqe->kind), wqe->wr_id,
+		 wqe->bytes, target, vb_status_name(status), why);
+	snprintf(finding->why, sizeof(finding->why), "%s", words);
+	finding->look = vb_why_look(why);
+	finding->site = qp->sites ? qp->sites[index & qp->req.sq.mask] : NULL;
+	set_peer_pid(qp, finding);
+	tell(qp, finding);
+	return why;
+}
+
+void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
+{
+	struct vb_finding *finding = begin(qp);
+
+	if (!finding)
+		return;
+	snprintf(finding->what, sizeof(finding->what),
+		 "QPN 0x%x: %u %s requests flushed, IBV_WC_WR_FLUSH_ERR, vendor_err 0x%02x",
+		 qp->ibv.qp.qp_num, count, queue, VB_WHY_FLUSHED);
+	snprintf(finding->why, sizeof(finding->why), "%s", vb_why_words(VB_WHY_FLUSHED));
+	finding->look = vb_why_look(VB_WHY_FLUSHED);
+	tell(qp, finding);
+}
+
+/* --- responder --- */
+
+static enum vb_why why_refused(const struct vb_qp *qp, const struct vb_pkt *pkt,
+			       const struct vb_op_info *info, enum vb_verdict verdict,
+			       char words[VB_WHY_BYTES])
+{
+	const struct vb_resp *resp = &qp->resp;
+	const struct vb_recv *recv = &resp->recv;
+	unsigned rights = remote_rights(info->kind);
+	bool has_reth = info->kind != VB_K_WRITE || (info->pos & VB_P_FIRST);
+	bool is_atomic = info->kind == VB_K_CMP_SWP || info->kind == VB_K_FETCH_ADD;
+	uint32_t bytes = has_reth ? pkt->reth.bytes : resp->dma_bytes;
+	const struct vb_access access = {
+		.export = qp->nic->export,
+		.pd = pd_of(qp->ibv.qp.pd),
+		.rights = rights,
+		.key = has_reth ? pkt->reth.rkey : resp->rkey,
+		.va = has_reth ? pkt->reth.va : resp->va,
+		.bytes = is_atomic ? sizeof(uint64_t) : bytes,
+		.what = "rkey",
+	};
+	char names[96];
+
+	switch (verdict) {
+	case VB_BAD_ACCESS:
+		if (rights & ~resp->access) {
+			snprintf(words, VB_WHY_BYTES, "qp_access_flags of this QP are without %s",
+				 vb_access_names(names, sizeof(names), rights & ~resp->access));
+			return VB_WHY_QP_RIGHT;
+		}
+		return vb_why_key(&access, words);
+	case VB_TOO_LONG:
+		snprintf(words, VB_WHY_BYTES,
+			 "the message is longer than the receive request (wr_id 0x%" PRIx64
+			 "), which has room for %" PRIu64 " octets",
+			 recv->wr_id, (uint64_t)recv->bytes);
+		return VB_WHY_TOO_LONG;
+	case VB_BAD_RECV_SGE:
+		return why_sges(qp, qp->ibv.qp.srq ? qp->ibv.qp.srq->pd : qp->ibv.qp.pd, recv->sge,
+				recv->sge_count, IBV_ACCESS_LOCAL_WRITE, words);
+	default:
+		return words_of(vb_why_verdict(verdict), words);
+	}
+}
+
+void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info,
+			enum vb_verdict verdict)
+{
+	struct vb_finding *finding = begin(qp);
+	char address[VB_ADDRESS_BYTES];
+	enum vb_why why;
+
+	if (!finding)
+		return;
+	why = why_refused(qp, pkt, info, verdict, finding->why);
+	snprintf(finding->what, sizeof(finding->what),
+		 "QPN 0x%x refused a %s of its peer's, QPN 0x%x at %s (PSN 0x%x, code 0x%02x)",
+		 qp->ibv.qp.qp_num, kind_name(info->kind), qp->to.dqpn,
+		 vb_gid_text(address, qp->to.path.dst), pkt->psn, why);
+	finding->look = vb_why_look(why);
+	set_peer_pid(qp, finding);
+	tell(qp, finding);
+}
+
+/* --- events --- */
+
+static const char *event_words(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_QP_FATAL:
+		return "the QP failed, and no completion says so";
+	case IBV_EVENT_QP_REQ_ERR:
+		return "the peer sent a request that is not valid here, and no receive request "
+		       "was taken that could say so";
+	case IBV_EVENT_QP_ACCESS_ERR:
+		return "the peer asked for an access that is not allowed, and no receive request "
+		       "was taken that could say so";
+	case IBV_EVENT_PATH_MIG_ERR:
+		return "the peer migrated to a path that is not our alternate path";
+	case IBV_EVENT_WQ_FATAL:
+		return "the receive queue failed";
+	default:
+		return NULL;
+	}
+}
+
+void vb_explain_event(struct vb_qp *qp, enum ibv_event_type type)
+{
+	struct vb_finding *finding = event_words(type) ? begin(qp) : NULL;
+
+	if (!finding)
+		return;
+	snprintf(finding->what, sizeof(finding->what), "QPN 0x%x: %s", qp->ibv.qp.qp_num,
+		 vb_event_name(type));
+	snprintf(finding->why, sizeof(finding->why), "%s", event_words(type));
+	finding->look = "the line before says what was refused";
+	tell(qp, finding);
+}
+
+/* --- where it was posted --- */
+
+void vb_explain_site(struct vb_qp *qp, uint32_t count, const void *site)
+{
+	uint32_t mask = qp->req.sq.mask;
+
+	if (!qp->sites || !mask)
+		return;
+	for (uint32_t i = 0; i < count && i <= mask; i++)
+		qp->sites[(qp->req.tail + i) & mask] = site;
+}

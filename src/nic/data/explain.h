@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_EXPLAIN_H
+#define VB_NIC_EXPLAIN_H
+
+/*
+ * Explains failures to whoever wants to know (struct vb_host_insight). Everything here is called
+ * after something failed, and composes nothing unless it is wanted (base/refusal.h). QP locked.
+ */
+
+#include "nic/data/qp.h"
+#include "nic/data/why.h"
+
+/*
+ * The oldest work request is about to complete with this error. Returns its code; explains it,
+ * unless it is flushed.
+ */
+enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
+			    enum ibv_wc_status status) __attribute__((cold, noinline));
+
+/* The QP refuses this request of its peer's. */
+void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info,
+			enum vb_verdict verdict) __attribute__((cold, noinline));
+
+/* The QP is about to flush so many requests of this queue. */
+void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
+	__attribute__((cold, noinline));
+
+/* The application is given this event about the QP. Explained if it means trouble. */
+void vb_explain_event(struct vb_qp *qp, enum ibv_event_type type)
+	__attribute__((cold, noinline));
+
+/*
+ * Notes where the application posts its next `count` send requests, before it does. For QPs that
+ * were made while somebody wanted to know; others have no room for it. Takes no lock: threads that
+ * post to the same QP at once from different places may get each other's.
+ */
+void vb_explain_site(struct vb_qp *qp, uint32_t count, const void *site);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/process/report.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/lock.h"
+#include "base/refusal.h"
+#include "run/process/callsite.h"
+#include "run/process/log.h"
+
+/* What applications call by another name. */
+static const struct {
+	const char *ours, *users;
+} names[] = {
+	{ "vb_abi_create_cq_ex", "ibv_create_cq" },
+	{ "ibv_reg_mr_iova2", "ibv_reg_mr" },
+};
+
+static void name_for_users(char name[64], const char *function)
+{
+	static const char own[] = "vb_abi_";
+	bool is_own = !strncmp(function, own, sizeof(own) - 1);
+
+	for (size_t i = 0; i < VB_ARRAY_LEN(names); i++) {
+		if (strcmp(function, names[i].ours) == 0) {
+			snprintf(name, 64, "%s", names[i].users);
+			return;
+		}
+	}
+	snprintf(name, 64, "%s%s", is_own ? "ibv_" : "", function + (is_own ? sizeof(own) - 1 : 0));
+}
+
+int vb_report_refused(const char *function, int error)
+{
+	struct vb_refusal refusal;
+	char site[VB_CALLSITE_BYTES], name[64];
+	int saved = errno;
+
+	if (!error || !vb_refusals_are_wanted())
+		return error;
+	vb_refusal_take(error, &refusal);
+	name_for_users(name, function);
+	vb_callsite(site);
+	vb_log("%s(%s): %s (%s%s%s)", name, refusal.about,
+	       refusal.why[0] ? refusal.why : strerror(error), strerrorname_np(error),
+	       site[0] ? ", at " : "", site);
+	errno = saved;
+	return error;
+}
+
+/* --- what the NIC found --- */
+
+static vb_lock found_lock = VB_LOCK_INIT(VB_RANK_FOUND);
+static struct vb_finding *first, **end = &first;
+static atomic_bool waits; /* there is one */
+
+static void keep(void *arg, struct vb_finding *finding)
+{
+	finding->next = NULL;
+	vb_lock_take(&found_lock);
+	*end = finding;
+	end = &finding->next;
+	atomic_store(&waits, true);
+	vb_lock_drop(&found_lock);
+}
+
+const struct vb_host_insight vb_report_host = { .found = keep };
+
+/* " (process 4711, server)"; "" if it is not known. */
+static void process_say(char text[64], uint32_t pid)
+{
+	char path[32], name[32] = "";
+	FILE *file;
+
+	text[0] = 0;
+	if (!pid)
+		return;
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	file = fopen(path, "re");
+	if (file) {
+		if (!fgets(name, sizeof(name), file))
+			name[0] = 0;
+		name[strcspn(name, "\n")] = 0;
+		fclose(file);
+	}
+	snprintf(text, 64, "; the peer is process %u%s%s", pid, name[0] ? ", " : "", name);
+}
+
+static void say(const struct vb_finding *finding)
+{
+	char site[VB_CALLSITE_BYTES] = "", peer[64];
+
+	if (finding->site)
+		vb_callsite_of(site, finding->site);
+	process_say(peer, finding->pid);
+	vb_log("%s%s%s%s: %s%s%s", finding->what, site[0] ? ", posted at " : "", site, peer,
+	       finding->why, finding->look && finding->look[0] ? "; " : "",
+	       finding->look ? finding->look : "");
+}
+
+void vb_report_found(void)
+{
+	struct vb_finding *finding, *next;
+	int saved = errno;
+
+	if (!atomic_load_explicit(&waits, memory_order_relaxed))
+		return;
+	vb_lock_take(&found_lock);
+	finding = first;
+	first = NULL;
+	end = &first;
+	atomic_store(&waits, false);
+	vb_lock_drop(&found_lock);
+	for (; finding; finding = next) {
+		next = finding->next;
+		say(finding);
+		free(finding);
+	}
+	errno = saved;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_REPORT_H
+#define VB_RUN_REPORT_H
+
+#include "base/lent.h"
+#include "nic/core/nic_host.h"
+
+/*
+ * Logs that the application's call of `function` failed with this errno, with what is known about
+ * it (base/refusal.h) and where it was called:
+ *
+ *     ibv_modify_qp(QPN 0x4141, INIT->RTR): sgid_index 77 is empty; the table has 2 GIDs
+ *     (EINVAL, at client.c:41 in connect_to)
+ *
+ * A function of ours that stands behind an inline one may be given by its own name: vb_abi_X is
+ * ibv_X to the application. Any thread; nothing happens unless VERBATIM_LOG is set; keeps errno.
+ * Returns error.
+ */
+VB_LENT int vb_report_refused(const char *function, int error) __attribute__((cold, noinline));
+
+/*
+ * What the NIC found out about failures (nic/data/explain.h): the host's function for it keeps it,
+ * any thread; and this logs what was kept. Any thread, without a lock of the NIC's.
+ */
+extern const struct vb_host_insight vb_report_host;
+void vb_report_found(void);
+
+#endif

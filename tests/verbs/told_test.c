@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the log says of errors that beginners make: for each, one line that names the function or
+ * the work request, the QPN, the field, its value, the limit, and where in the program it was.
+ */
+#include "lib.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static char log_name[64];
+static long seen; /* how much of the log was read */
+
+/* Before the device is opened. */
+static void __attribute__((constructor)) log_open(void)
+{
+	snprintf(log_name, sizeof(log_name), "/tmp/told.%d", (int)getpid());
+	setenv("VERBATIM_LOG", log_name, 1);
+}
+
+static void __attribute__((destructor)) log_close(void)
+{
+	unlink(log_name);
+}
+
+/* What was logged since the last call. The caller frees it. */
+static char *log_news(void)
+{
+	FILE *file = fopen(log_name, "r");
+	char *news = calloc(1, 65536);
+
+	assert_non_null(news);
+	if (!file)
+		return news;
+	fseek(file, seen, SEEK_SET);
+	news[fread(news, 1, 65535, file)] = 0;
+	seen = ftell(file);
+	fclose(file);
+	return news;
+}
+
+/* One line of the news has all of these texts, of which the last is NULL. */
+static void logged(const char *first, ...)
+{
+	uint64_t end = vt_now_ms() + VT_WAIT_MS;
+	char all[65536] = "";
+
+	/* Explanations may come a little later, by a thread of the library's. */
+	do {
+		char *news = log_news(), *rest = NULL;
+
+		strncat(all, news, sizeof(all) - strlen(all) - 1);
+		free(news);
+		news = strdup(all);
+		for (char *line = strtok_r(news, "\n", &rest); line;
+		     line = strtok_r(NULL, "\n", &rest)) {
+			va_list texts;
+			bool has = strstr(line, first);
+
+			va_start(texts, first);
+			for (const char *text; has && (text = va_arg(texts, const char *));)
+				has = strstr(line, text);
+			va_end(texts);
+			if (has) {
+				free(news);
+				return;
+			}
+		}
+		free(news);
+		vt_sleep_ms(10);
+	} while (vt_now_ms() < end);
+	fail_msg("nothing with '%s' is in the log:\n%s", first, all);
+}
+
+static char text_[8][128];
+static unsigned texts;
+
+static const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static const char *text(const char *format, ...)
+{
+	char *into = text_[texts++ % 8];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(into, sizeof(text_[0]), format, args);
+	va_end(args);
+	return into;
+}
+
+/* Where the line before the macro's is. A call that is cut up has its first line. */
+#define HERE text("at told_test.c:%d in ", __LINE__ - 1)
+#define POSTED(line) text("posted at told_test.c:%d in ", line)
+
+static const char *modify_of(const struct ibv_qp *qp, const char *transition)
+{
+	return text("ibv_modify_qp(QPN 0x%x, %s): ", qp->qp_num, transition);
+}
+
+/* --- calls that are refused --- */
+
+vt_end_test(a_gid_index_that_is_empty)
+{
+	struct ibv_qp_attr attr;
+	int mask = vt_attr(&attr, &end->opt, IBV_QPS_RTR, end->qp->qp_num);
+
+	vt_climb(end->qp, &end->opt, IBV_QPS_INIT, 0);
+	free(log_news());
+	attr.ah_attr.grh.sgid_index = 77;
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), EINVAL);
+	logged(modify_of(end->qp, "INIT->RTR"), "sgid_index 77 is empty; the table has ", "EINVAL",
+	       text("at told_test.c:%d in ", __LINE__ - 2), NULL);
+}
+
+vt_end_test(a_bit_of_the_mask_that_is_missing)
+{
+	struct ibv_qp_attr attr;
+	int mask = vt_attr(&attr, &end->opt, IBV_QPS_RTR, end->qp->qp_num);
+
+	vt_climb(end->qp, &end->opt, IBV_QPS_INIT, 0);
+	mask &= ~(IBV_QP_MIN_RNR_TIMER | IBV_QP_RQ_PSN);
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), EINVAL);
+	logged(modify_of(end->qp, "INIT->RTR"),
+	       "attr_mask lacks IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER", NULL);
+}
+
+vt_end_test(a_port_that_is_not_there, .in_reset = true)
+{
+	struct ibv_qp_attr attr;
+	int mask = vt_attr(&attr, &end->opt, IBV_QPS_INIT, 0);
+
+	attr.port_num = 2;
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, mask), EINVAL);
+	logged(modify_of(end->qp, "RESET->INIT"), "port_num is 2; it may be 1 to 1", NULL);
+}
+
+vt_end_test(a_transition_that_there_is_not)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+
+	vt_climb(end->qp, &end->opt, IBV_QPS_INIT, 0);
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, IBV_QP_STATE), EINVAL);
+	logged(modify_of(end->qp, "INIT->RTS"),
+	       "there is no such transition; from INIT it goes to: ", "RTR", NULL);
+}
+
+vt_end_test(a_send_to_a_qp_that_is_not_in_rts)
+{
+	struct vt_wr w;
+
+	vt_climb(end->qp, &end->opt, IBV_QPS_INIT, 0);
+	vt_wr(&w, IBV_WR_SEND, end, end, 8);
+	w.wr.wr_id = 0x1234;
+	assert_int_equal(vt_try(end, &w), EINVAL);
+	logged(text("ibv_post_send(QPN 0x%x, wr_id 0x1234): ", end->qp->qp_num),
+	       "the QP is in INIT; sends may be posted from RTS on", "at lib.c:", NULL);
+}
+
+vt_pair_test(more_sges_than_the_qp_has, .sge = 2)
+{
+	struct ibv_send_wr *bad;
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 8);
+	w.wr.num_sge = 5;
+	assert_int_equal(ibv_post_send(p->a.qp, &w.wr, &bad), EINVAL);
+	logged(text("ibv_post_send(QPN 0x%x, wr_id ", p->a.qp->qp_num),
+	       "num_sge is 5; the QP was made for max_send_sge 2", "at told_test.c:", NULL);
+}
+
+vt_pair_test(a_send_queue_that_is_full, .send_wr = 4)
+{
+	struct ibv_send_wr *bad;
+	struct vt_wr w;
+	int rc;
+
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
+	do
+		rc = ibv_post_send(p->a.qp, &w.wr, &bad);
+	while (rc == 0);
+	assert_int_equal(rc, ENOMEM);
+	logged(text("ibv_post_send(QPN 0x%x, wr_id ", p->a.qp->qp_num),
+	       "the send queue is full", "(max_send_wr)", NULL);
+}
+
+vt_pair_test(inline_data_that_is_too_long, .inline_bytes = 32)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 4096);
+	w.wr.send_flags |= IBV_SEND_INLINE;
+	assert_int_not_equal(vt_try(&p->a, &w), 0);
+	logged(text("ibv_post_send(QPN 0x%x, wr_id ", p->a.qp->qp_num),
+	       "IBV_SEND_INLINE with 4096 octets; the QP was made for max_inline_data ", NULL);
+}
+
+vt_pair_test(a_receive_queue_that_is_full, .recv_wr = 4)
+{
+	int rc;
+
+	do
+		rc = vt_recv_at(&p->a, 5, 0, 8);
+	while (rc == 0);
+	assert_int_equal(rc, ENOMEM);
+	logged(text("ibv_post_recv(QPN 0x%x, wr_id 0x5): ", p->a.qp->qp_num),
+	       "the receive queue is full: max_recv_wr is ", NULL);
+}
+
+vt_test(a_cq_without_entries)
+{
+	vt_refused(EINVAL, ibv_create_cq(vt.ctx, 0, NULL, NULL, 0));
+	logged("ibv_create_cq(): cqe is 0; a CQ holds 1 to ", HERE, NULL);
+	vt_refused(EINVAL, ibv_create_cq(vt.ctx, 16, NULL, NULL, 99));
+	logged("ibv_create_cq(): comp_vector is 99; vectors are 0 to ", HERE, NULL);
+}
+
+vt_test(access_flags_that_do_not_fit)
+{
+	char memory[64];
+
+	vt_refused(EINVAL, ibv_reg_mr(vt.pd, memory, sizeof(memory), IBV_ACCESS_REMOTE_WRITE));
+	logged("ibv_reg_mr", "IBV_ACCESS_REMOTE_WRITE needs IBV_ACCESS_LOCAL_WRITE beside it",
+	       text("at told_test.c:%d in ", __LINE__ - 2), NULL);
+}
+
+vt_test(memory_that_is_not_mapped)
+{
+	vt_refused(EFAULT, ibv_reg_mr(vt.pd, (void *)4096, 64, IBV_ACCESS_LOCAL_WRITE));
+	logged("ibv_reg_mr", "the 64 octets at 0x1000 are not all mapped and writable", HERE, NULL);
+}
+
+vt_test(a_qp_that_is_too_large)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1u << 30, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+
+	vt_refused(EINVAL, ibv_create_qp(vt.pd, &attr));
+	logged("ibv_create_qp(): max_send_wr is 1073741824; it may be at most ", HERE, NULL);
+	attr.cap.max_send_wr = 1;
+	attr.cap.max_recv_sge = 999;
+	vt_refused(EINVAL, ibv_create_qp(vt.pd, &attr));
+	logged("ibv_create_qp(): max_recv_sge is 999; it may be at most ", HERE, NULL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+vt_test(a_pd_that_is_in_use)
+{
+	char memory[64];
+	struct ibv_pd *pd = vt_made(ibv_alloc_pd(vt.ctx));
+	struct ibv_mr *mr = vt_mr(pd, memory, sizeof(memory), 0);
+
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	logged("ibv_dealloc_pd(): regions, windows, QPs, SRQs or AHs still use the PD", NULL);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* --- requests that fail --- */
+
+/* A WRITE of a to b's buffer, changed by the caller. It fails at both ends, and both say why. */
+static void write_fails(struct vt_pair *p, struct vt_wr *w, const char *why)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+	int line = __LINE__ + 1;
+	assert_int_equal(ibv_post_send(p->a.qp, &w->wr, &bad), 0);
+	wc = vt_expect(p->a.cq, w->wr.wr_id, IBV_WC_REM_ACCESS_ERR);
+	assert_int_not_equal(wc.vendor_err, 0);
+	logged(text("QPN 0x%x refused a RDMA WRITE of its peer's, QPN 0x%x at ", p->b.qp->qp_num,
+		    p->a.qp->qp_num),
+	       why, NULL);
+	seen = 0;
+	logged(text("QPN 0x%x to QPN 0x%x at ", p->a.qp->qp_num, p->b.qp->qp_num),
+	       "IBV_WC_REM_ACCESS_ERR", text("RDMA WRITE (wr_id 0x%lx", (long)w->wr.wr_id),
+	       POSTED(line), text("vendor_err 0x%02x", wc.vendor_err),
+	       vt_by_udp() ? "NAK: remote access error" : why, NULL);
+}
+
+vt_pair_test(an_rkey_of_nothing, .type = IBV_QPT_RC)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
+	w.wr.wr.rdma.rkey ^= 0x80000000;
+	write_fails(p, &w, text("no region has rkey 0x%x", w.wr.wr.rdma.rkey));
+}
+
+vt_pair_test(a_right_that_the_region_does_not_grant,
+	     .mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
+	write_fails(p, &w,
+		    "was registered with IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, so "
+		    "without IBV_ACCESS_REMOTE_WRITE");
+}
+
+vt_pair_test(octets_beyond_the_region, .bytes = 8192)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
+	w.wr.wr.rdma.remote_addr += 8192 - 40;
+	write_fails(p, &w, text("64 octets at 0x%lx pass the end of the region of rkey 0x%x by 24",
+				(long)w.wr.wr.rdma.remote_addr, w.wr.wr.rdma.rkey));
+}
+
+vt_pair_test(an_lkey_of_nothing, .type = IBV_QPT_RC)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 64);
+	w.sge.lkey ^= 0x80000000;
+	vt_recv(&p->b, 1);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_LOC_PROT_ERR).vendor_err, 0x31);
+	logged(text("QPN 0x%x to QPN 0x%x", p->a.qp->qp_num, p->b.qp->qp_num),
+	       "SEND (wr_id ", "IBV_WC_LOC_PROT_ERR", "vendor_err 0x31", "posted at lib.c:",
+	       text("no region has sg_list[0].lkey 0x%x", w.sge.lkey), NULL);
+}
+
+vt_pair_test(a_receive_that_is_too_short, .type = IBV_QPT_RC)
+{
+	struct vt_wr w;
+
+	assert_int_equal(vt_recv_at(&p->b, 9, 0, 16), 0);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 64);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->b.cq, 9, IBV_WC_LOC_LEN_ERR).vendor_err, 0x54);
+	logged(text("QPN 0x%x refused a SEND of its peer's, QPN 0x%x", p->b.qp->qp_num,
+		    p->a.qp->qp_num),
+	       "the message is longer than the receive request (wr_id 0x9), which has room for 16 "
+	       "octets", NULL);
+	assert_int_equal(vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_REM_INV_REQ_ERR).vendor_err, 0x20);
+	seen = 0;
+	logged(text("QPN 0x%x to QPN 0x%x", p->a.qp->qp_num, p->b.qp->qp_num),
+	       "IBV_WC_REM_INV_REQ_ERR", "is its receive large enough", NULL);
+}
+
+vt_pair_test(no_receive_at_all, .rnr_retry = 2)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 8);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_RNR_RETRY_EXC_ERR).vendor_err, 0x12);
+	logged(text("QPN 0x%x to QPN 0x%x", p->a.qp->qp_num, p->b.qp->qp_num),
+	       "IBV_WC_RNR_RETRY_EXC_ERR", "rnr_retry 2 is used up", "post receives before", NULL);
+}
+
+vt_end_test(a_peer_that_there_is_not, .timeout = 8, .retry_cnt = 1)
+{
+	uint32_t nobody = end->qp->qp_num ^ 0x40;
+	struct vt_wr w;
+
+	vt_climb(end->qp, &end->opt, IBV_QPS_RTS, nobody);
+	vt_wr(&w, IBV_WR_RDMA_WRITE, end, end, 8);
+	vt_post(end, &w);
+	assert_int_equal(vt_expect(end->cq, w.wr.wr_id, IBV_WC_RETRY_EXC_ERR).vendor_err, 0x10);
+	logged(text("QPN 0x%x to QPN 0x%x at ", end->qp->qp_num, nobody), "IBV_WC_RETRY_EXC_ERR",
+	       "no acknowledgement of PSN ", "(timeout 8, retry_cnt 1)", NULL);
+}
+
+vt_pair_test(a_right_that_the_qp_does_not_grant, .qp_access = IBV_ACCESS_REMOTE_READ)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_REM_ACCESS_ERR);
+	logged(text("QPN 0x%x refused a RDMA WRITE", p->b.qp->qp_num),
+	       "qp_access_flags of this QP are without IBV_ACCESS_REMOTE_WRITE", NULL);
+}
+
+vt_pair_test(what_waits_behind_a_failure, .type = IBV_QPT_RC)
+{
+	struct vt_wr w;
+
+	vt_recv(&p->a, 7);
+	assert_int_equal(vt_modify(p->a.qp, IBV_QPS_ERR), 0);
+	assert_int_equal(vt_expect(p->a.cq, 7, IBV_WC_WR_FLUSH_ERR).vendor_err, 0x01);
+	logged(text("QPN 0x%x: 1 receive requests flushed", p->a.qp->qp_num), NULL);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 8);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_WR_FLUSH_ERR).vendor_err, 0x01);
+}
+
+int main(void)
+{
+	return vt_main();
+}
