@@ -139,7 +139,8 @@ cm_times() {
 	[ -z "$VB_SANITIZE" ] || connections=500
 	port=$((port + 1))
 	server_begin cmtime -p $port -c $connections
-	if client_run cmtime -s "$at" -p $port -c $connections && grep -q '^connect' "$tmp/client"; then
+	if client_run cmtime -s "$at" -p $port -c $connections &&
+		grep -q '^connect' "$tmp/client"; then
 		ok "$name"
 	else
 		fail "$name" "$(status_say $?)" "$tmp/server" "$tmp/client"
@@ -171,7 +172,8 @@ cm_death() {
 deaths() {
 	local name="$PREFIX: deaths at each step"
 	LD_LIBRARY_PATH=$VB_BUILD/lib CT_SERVER_IP=$at CT_PEER_NETNS=/proc/${on_b[2]}/ns/net \
-		timeout -k 5 "$limit_s" "$VB_BUILD/tests/rdmacm/rdmacm_death_test" >"$tmp/deaths" 2>&1
+		timeout -k 5 "$limit_s" "$VB_BUILD/tests/rdmacm/rdmacm_death_test" \
+		>"$tmp/deaths" 2>&1
 	verdict "$name" "see there" "$tmp/deaths"
 }
 

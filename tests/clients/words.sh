@@ -111,7 +111,8 @@ done
 # hinted NAME EXPECTED [FILE]: what the library wrote there, by default to stderr, is that and no
 # more; nothing, if that is empty.
 hinted() {
-	grep '^verbatim' "${3:-$tmp/err}" | grep -v 'ibv_modify_qp(QPN ' | sed 's/^verbatim\[[0-9]*\]/verbatim/' >"$tmp/hints"
+	grep '^verbatim' "${3:-$tmp/err}" | grep -v 'ibv_modify_qp(QPN ' |
+		sed 's/^verbatim\[[0-9]*\]/verbatim/' >"$tmp/hints"
 	same "$1" "$2" "$tmp/hints"
 }
 
