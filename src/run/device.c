@@ -316,6 +316,12 @@ static void host_kick(void *arg)
 	vb_progress_kick(arg);
 }
 
+static void host_found(void *arg, struct vb_finding *finding)
+{
+	vb_report_keep(finding);
+	vb_progress_wake(arg); /* its thread logs it, unless the application polls before */
+}
+
 static void host_signal(void *arg, int fd)
 {
 	vb_eventfd_signal(fd);
@@ -439,6 +445,8 @@ static const struct vb_host_memory memory = {
 	.device = vb_share_device_memory, .map_file = vb_memfile_map, .unmap = vb_direct_unmap,
 };
 
+static const struct vb_host_insight insight = { .found = host_found };
+
 static int nic_start(struct vb_device *dev)
 {
 	const struct vb_nic_host host = {
@@ -459,7 +467,7 @@ static int nic_start(struct vb_device *dev)
 		.xrc = &vb_xrc_host,
 		.segment = dev->peers.allowed ? &vb_uplink_host : NULL,
 		.gsi = &vb_cm_gsi_host,
-		.insight = &vb_report_host,
+		.insight = &insight,
 		.export_memory = dev->peers.export,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 	};

@@ -389,6 +389,86 @@ vt_pair_test(what_waits_behind_a_failure, .type = IBV_QPT_RC)
 	assert_int_equal(vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_WR_FLUSH_ERR).vendor_err, 0x01);
 }
 
+vt_pair_test(a_receive_whose_memory_is_no_more_registered, .type = IBV_QPT_RC)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)p->b.buf, .length = 64,
+			       .lkey = p->b.mr->lkey ^ 0x80000000 };
+	struct ibv_recv_wr *bad, wr = { .wr_id = 3, .sg_list = &sge, .num_sge = 1 };
+	struct vt_wr w;
+
+	assert_int_equal(ibv_post_recv(p->b.qp, &wr, &bad), 0);
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 8);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->b.cq, 3, IBV_WC_LOC_PROT_ERR).vendor_err, 0x31);
+	logged(text("QPN 0x%x refused a SEND", p->b.qp->qp_num),
+	       text("no region has sg_list[0].lkey 0x%x", sge.lkey), NULL);
+	assert_int_equal(vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_REM_OP_ERR).vendor_err, 0x22);
+	seen = 0;
+	logged(text("QPN 0x%x to QPN 0x%x", p->a.qp->qp_num, p->b.qp->qp_num), "IBV_WC_REM_OP_ERR",
+	       "are the SGEs of its receives registered", NULL);
+}
+
+vt_pair_test(a_key_that_cannot_be_invalidated, .type = IBV_QPT_RC)
+{
+	vt_invalidate(&p->a, p->a.mr->rkey, IBV_WC_MW_BIND_ERR);
+	logged(text("QPN 0x%x to QPN 0x%x", p->a.qp->qp_num, p->b.qp->qp_num),
+	       "local invalidation (wr_id ", "IBV_WC_MW_BIND_ERR, vendor_err 0x63", NULL);
+}
+
+/* --- events --- */
+
+vt_pair_test(an_access_that_only_an_event_reports, .type = IBV_QPT_RC)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 64);
+	w.wr.wr.rdma.rkey ^= 0x80000000;
+	vt_done(&p->a, &w, IBV_WC_REM_ACCESS_ERR);
+	vt_event_acked(IBV_EVENT_QP_ACCESS_ERR);
+	logged(text("QPN 0x%x: IBV_EVENT_QP_ACCESS_ERR: ", p->b.qp->qp_num),
+	       "the line before says what was refused", NULL);
+}
+
+vt_pair_test(a_cq_that_overruns, .type = IBV_QPT_UD, .cqe = 4)
+{
+	struct ibv_async_event event;
+
+	for (uint64_t i = 0; i < 40; i++)
+		vt_send(&p->a, &p->b, i);
+	event = vt_event(IBV_EVENT_CQ_ERR);
+	logged(text("CQ of %d completions: IBV_EVENT_CQ_ERR: it overran", p->a.cq->cqe), NULL);
+	ibv_ack_async_event(&event);
+	vt_event_acked(IBV_EVENT_QP_FATAL);
+	seen = 0;
+	logged(text("QPN 0x%x: IBV_EVENT_QP_FATAL: ", p->a.qp->qp_num), NULL);
+}
+
+vt_pair_test(a_send_queue_that_is_drained, .type = IBV_QPT_RC)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+
+	assert_int_equal(ibv_modify_qp(p->a.qp, &attr,
+				       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	vt_event_acked(IBV_EVENT_SQ_DRAINED);
+	logged(text("QPN 0x%x: IBV_EVENT_SQ_DRAINED: ", p->a.qp->qp_num), NULL);
+}
+
+vt_pair_test(an_srq_below_its_limit, .srq = true)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+
+	vt_recv(&p->b, 1);
+	vt_recv(&p->b, 2);
+	assert_int_equal(ibv_modify_srq(p->b.srq, &attr, IBV_SRQ_LIMIT), 0);
+	vt_send(&p->a, &p->b, 7);
+	vt_expect(p->b.cq, 1, IBV_WC_SUCCESS);
+	vt_event_acked(IBV_EVENT_SRQ_LIMIT_REACHED);
+	logged(text("SRQ %u: IBV_EVENT_SRQ_LIMIT_REACHED: ", p->b.srq->handle), NULL);
+	assert_int_equal(vt_modify(p->b.qp, IBV_QPS_ERR), 0);
+	vt_event_acked(IBV_EVENT_QP_LAST_WQE_REACHED);
+	logged(text("QPN 0x%x: IBV_EVENT_QP_LAST_WQE_REACHED: ", p->b.qp->qp_num), NULL);
+}
+
 int main(void)
 {
 	return vt_main();

@@ -6,6 +6,7 @@
 
 #include "base/refusal.h"
 #include "nic/core/domain.h"
+#include "nic/core/found.h"
 #include "nic/core/internal.h"
 
 int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
@@ -70,6 +71,7 @@ void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
 {
 	struct vb_event *e = malloc(sizeof(*e));
 
+	vb_finding_event(ctx, event);
 	if (!e) /* no memory for the event; the queues also report the error */
 		return;
 	*e = (struct vb_event){ .event = *event, .delivered = delivered };

@@ -3,10 +3,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/check.h"
-#include "base/refusal.h"
+#include "nic/core/found.h"
 #include "nic/core/names.h"
 #include "nic/way/peer.h"
 
@@ -35,20 +34,7 @@ static uint64_t pd_of(const struct ibv_pd *pd)
 	return ((const struct vb_pd *)pd)->id;
 }
 
-/* --- to whom it is told --- */
-
-/* NULL: nobody wants to know, or there is no memory for it. */
-static struct vb_finding *begin(const struct vb_qp *qp)
-{
-	return qp->nic->host.insight && vb_refusals_are_wanted()
-		       ? calloc(1, sizeof(struct vb_finding))
-		       : NULL;
-}
-
-static void tell(const struct vb_qp *qp, struct vb_finding *finding)
-{
-	qp->nic->host.insight->found(qp->nic->host.arg, finding);
-}
+/* --- the peer --- */
 
 /* " to QPN 0x12 at 10.0.0.2" */
 static const char *peer_text(char text[80], const struct vb_qp *qp, const struct vb_wqe *wqe)
@@ -198,7 +184,7 @@ enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t
 
 	if (status == IBV_WC_WR_FLUSH_ERR)
 		return why;
-	finding = begin(qp);
+	finding = vb_finding_begin(qp->nic);
 	if (!finding)
 		return why;
 	if (remote_rights(wqe->kind))
@@ -212,13 +198,13 @@ enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t
 	finding->look = vb_why_look(why);
 	finding->site = qp->sites ? qp->sites[index & qp->req.sq.mask] : NULL;
 	set_peer_pid(qp, finding);
-	tell(qp, finding);
+	vb_finding_end(qp->nic, finding);
 	return why;
 }
 
 void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
 {
-	struct vb_finding *finding = begin(qp);
+	struct vb_finding *finding = vb_finding_begin(qp->nic);
 
 	if (!finding)
 		return;
@@ -227,7 +213,7 @@ void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
 		 qp->ibv.qp.qp_num, count, queue, VB_WHY_FLUSHED);
 	snprintf(finding->why, sizeof(finding->why), "%s", vb_why_words(VB_WHY_FLUSHED));
 	finding->look = vb_why_look(VB_WHY_FLUSHED);
-	tell(qp, finding);
+	vb_finding_end(qp->nic, finding);
 }
 
 /* --- responder --- */
@@ -278,7 +264,7 @@ static enum vb_why why_refused(const struct vb_qp *qp, const struct vb_pkt *pkt,
 void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info,
 			enum vb_verdict verdict)
 {
-	struct vb_finding *finding = begin(qp);
+	struct vb_finding *finding = vb_finding_begin(qp->nic);
 	char address[VB_ADDRESS_BYTES];
 	enum vb_why why;
 
@@ -291,42 +277,7 @@ void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct
 		 vb_gid_text(address, qp->to.path.dst), pkt->psn, why);
 	finding->look = vb_why_look(why);
 	set_peer_pid(qp, finding);
-	tell(qp, finding);
-}
-
-/* --- events --- */
-
-static const char *event_words(enum ibv_event_type type)
-{
-	switch (type) {
-	case IBV_EVENT_QP_FATAL:
-		return "the QP failed, and no completion says so";
-	case IBV_EVENT_QP_REQ_ERR:
-		return "the peer sent a request that is not valid here, and no receive request "
-		       "was taken that could say so";
-	case IBV_EVENT_QP_ACCESS_ERR:
-		return "the peer asked for an access that is not allowed, and no receive request "
-		       "was taken that could say so";
-	case IBV_EVENT_PATH_MIG_ERR:
-		return "the peer migrated to a path that is not our alternate path";
-	case IBV_EVENT_WQ_FATAL:
-		return "the receive queue failed";
-	default:
-		return NULL;
-	}
-}
-
-void vb_explain_event(struct vb_qp *qp, enum ibv_event_type type)
-{
-	struct vb_finding *finding = event_words(type) ? begin(qp) : NULL;
-
-	if (!finding)
-		return;
-	snprintf(finding->what, sizeof(finding->what), "QPN 0x%x: %s", qp->ibv.qp.qp_num,
-		 vb_event_name(type));
-	snprintf(finding->why, sizeof(finding->why), "%s", event_words(type));
-	finding->look = "the line before says what was refused";
-	tell(qp, finding);
+	vb_finding_end(qp->nic, finding);
 }
 
 /* --- where it was posted --- */

@@ -25,10 +25,6 @@ void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct
 void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
 	__attribute__((cold, noinline));
 
-/* The application is given this event about the QP. Explained if it means trouble. */
-void vb_explain_event(struct vb_qp *qp, enum ibv_event_type type)
-	__attribute__((cold, noinline));
-
 /*
  * Notes where the application posts its next `count` send requests, before it does. For QPs that
  * were made while somebody wanted to know; others have no room for it. Takes no lock: threads that

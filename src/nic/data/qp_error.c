@@ -20,7 +20,6 @@ void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = { .element.qp = &qp->ibv.qp, .event_type = type };
 
-	vb_explain_event(qp, type);
 	if (qp->service->fail.event) {
 		qp->service->fail.event(qp, type);
 		return;

@@ -59,7 +59,7 @@ static vb_lock found_lock = VB_LOCK_INIT(VB_RANK_FOUND);
 static struct vb_finding *first, **end = &first;
 static atomic_bool waits; /* there is one */
 
-static void keep(void *arg, struct vb_finding *finding)
+void vb_report_keep(struct vb_finding *finding)
 {
 	finding->next = NULL;
 	vb_lock_take(&found_lock);
@@ -68,8 +68,6 @@ static void keep(void *arg, struct vb_finding *finding)
 	atomic_store(&waits, true);
 	vb_lock_drop(&found_lock);
 }
-
-const struct vb_host_insight vb_report_host = { .found = keep };
 
 /* " (process 4711, server)"; "" if it is not known. */
 static void process_say(char text[64], uint32_t pid)

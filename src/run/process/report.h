@@ -19,10 +19,12 @@
 VB_LENT int vb_report_refused(const char *function, int error) __attribute__((cold, noinline));
 
 /*
- * What the NIC found out about failures (nic/data/explain.h): the host's function for it keeps it,
- * any thread; and this logs what was kept. Any thread, without a lock of the NIC's.
+ * What the NIC found out about failures (nic/core/found.h). Keeps a finding, which it frees later;
+ * any thread, with any lock of the NIC's.
  */
-extern const struct vb_host_insight vb_report_host;
+void vb_report_keep(struct vb_finding *finding);
+
+/* Logs what was kept. Any thread, without a lock of the NIC's. */
 void vb_report_found(void);
 
 #endif
