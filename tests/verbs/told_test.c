@@ -193,6 +193,29 @@ vt_pair_test(inline_data_that_is_too_long, .inline_bytes = 32)
 	       "IBV_SEND_INLINE with 4096 octets; the QP was made for max_inline_data ", NULL);
 }
 
+vt_test(a_builder_without_the_operation)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .pd = vt.pd,
+		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = vt_made(ibv_create_qp_ex(vt.ctx, &attr));
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_rdma_write(ex, 1, 2);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	logged(text("ibv_wr_complete(QPN 0x%x, request 2 of the batch): ", qp->qp_num),
+	       "the QP was created without this operation (send_ops_flags)",
+	       text("at told_test.c:%d in ", __LINE__ - 3), NULL);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 vt_pair_test(a_receive_queue_that_is_full, .recv_wr = 4)
 {
 	int rc;

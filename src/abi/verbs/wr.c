@@ -12,7 +12,9 @@
 #include "abi/verbs/abi.h"
 #include "base/check.h"
 #include "base/guard.h"
+#include "base/refusal.h"
 #include "nic/core/domain.h"
+#include "nic/data/explain.h"
 #include "nic/mem/mkey.h"
 #include "nic/service/eth/raw.h"
 
@@ -57,6 +59,11 @@ static void inline_put(struct vb_builder *b, struct vb_post *post, const void *d
 	wr->send_flags |= IBV_SEND_INLINE;
 }
 
+void vb_wr_refuse(struct vb_builder *b, int error, const char *why)
+{
+	vb_wr_fail(b, vb_refuse(error, "%s", why));
+}
+
 /* --- operations --- */
 
 static void wr_send(struct ibv_qp_ex *qp)
@@ -81,7 +88,7 @@ static void wr_send_tso(struct ibv_qp_ex *qp, void *hdr, uint16_t hdr_sz, uint16
 	uint8_t *copy = inline_room(b, post);
 
 	if (hdr_sz > b->header_max) {
-		vb_wr_fail(b, EINVAL);
+		vb_wr_refuse(b, EINVAL, "hdr_sz is larger than max_tso_header");
 		return;
 	}
 	/* It uses the place of inline data, which cannot be combined with TSO. */
@@ -194,7 +201,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct i
 	struct ibv_send_wr *wr = &vb_wr_current(b)->wr;
 
 	if (num_sge > b->sge_max || !takes_data(wr)) {
-		vb_wr_fail(b, EINVAL);
+		vb_wr_refuse(b, EINVAL, "more SGEs than max_send_sge, or an operation that has "
+					"none");
 		return;
 	}
 	vb_sges_copy(wr->sg_list, list, num_sge);
@@ -219,7 +227,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf,
 	for (size_t i = 0; i < num_buf; i++) {
 		if (list[i].length > b->inline_max - bytes || !takes_data(&post->wr) ||
 		    post->wr.opcode == IBV_WR_TSO) {
-			vb_wr_fail(b, EINVAL);
+			vb_wr_refuse(b, EINVAL, "more inline data than max_inline_data, or an "
+						"operation that has none");
 			return;
 		}
 		inline_put(b, post, list[i].addr, list[i].length, bytes);
@@ -243,7 +252,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 	struct ibv_send_wr *wr = &vb_wr_current(b)->wr;
 
 	if (qp->qp_base.qp_type != IBV_QPT_UD) {
-		vb_wr_fail(b, EINVAL);
+		vb_wr_refuse(b, EINVAL, "only a QP of type UD has such a destination");
 		return;
 	}
 	wr->wr.ud.ah = ah;
@@ -257,7 +266,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 	struct ibv_send_wr *wr = &vb_wr_current(b)->wr;
 
 	if (qp->qp_base.qp_type != IBV_QPT_XRC_SEND) {
-		vb_wr_fail(b, EINVAL);
+		vb_wr_refuse(b, EINVAL, "only a QP of type XRC_SEND addresses an SRQ");
 		return;
 	}
 	wr->qp_type.xrc.remote_srqn = remote_srqn;
@@ -303,6 +312,18 @@ static int wr_complete(struct ibv_qp_ex *qp)
 		rc = vb_qp_post_batch((struct vb_qp *)qp, b->posts, b->count);
 	batch_unlock(b);
 	return rc;
+}
+
+/* The same; notes the call site, and reports a refusal (told.c). */
+static int wr_complete_told(struct ibv_qp_ex *qp)
+{
+	struct vb_builder *b = vb_wr_builder(qp);
+
+	if (b->error)
+		vb_refusal_about("QPN 0x%x, request %u of the batch", qp->qp_base.qp_num,
+				 b->count + 1);
+	vb_explain_site((struct vb_qp *)qp, b->count, __builtin_return_address(0));
+	return vb_report_refused("ibv_wr_complete", wr_complete(qp));
 }
 
 static void wr_abort(struct ibv_qp_ex *qp)
@@ -376,7 +397,7 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_set_sge = wr_set_sge;
 	qp->wr_set_sge_list = wr_set_sge_list;
 	qp->wr_start = wr_start;
-	qp->wr_complete = wr_complete;
+	qp->wr_complete = vb_refusals_are_wanted() ? wr_complete_told : wr_complete;
 	qp->wr_abort = wr_abort;
 	qp->wr_atomic_write = wr_atomic_write;
 }

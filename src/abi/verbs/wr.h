@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "base/lent.h"
 #include "nic/control/qp_dv.h"
 #include "nic/data/post.h"
 
@@ -42,6 +43,10 @@ static inline void vb_wr_fail(struct vb_builder *b, int error)
 		b->error = error;
 }
 
+/* The same, with the reason in words (base/refusal.h). */
+VB_LENT void vb_wr_refuse(struct vb_builder *b, int error, const char *why)
+	__attribute__((cold, noinline));
+
 /* The index of the work request that setters act on. */
 static inline uint32_t vb_wr_index(const struct vb_builder *b)
 {
@@ -57,9 +62,10 @@ static inline struct vb_post *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opco
 	uint32_t index;
 
 	if (!allowed)
-		vb_wr_fail(b, EINVAL);
+		vb_wr_refuse(b, EINVAL, "the QP was created without this operation "
+					"(send_ops_flags)");
 	else if (b->count == b->wr_max)
-		vb_wr_fail(b, ENOMEM);
+		vb_wr_refuse(b, ENOMEM, "the batch has more requests than max_send_wr");
 	else
 		b->count++;
 	index = vb_wr_index(b);
@@ -78,7 +84,7 @@ static inline struct vb_post *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opco
 static inline struct vb_post *vb_wr_current(struct vb_builder *b)
 {
 	if (b->count == 0)
-		vb_wr_fail(b, EINVAL);
+		vb_wr_refuse(b, EINVAL, "a setter was called before its operation");
 	return &b->posts[vb_wr_index(b)];
 }
 
