@@ -318,7 +318,8 @@ static int ends_set(struct vb_cma_id *id, const struct sockaddr *dst)
 	return 0;
 }
 
-static int resolve(struct vb_cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
+/* Binds it, if nobody has, and sets both ends; refused, it is as it was. */
+static int ends_find(struct vb_cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
 {
 	struct sockaddr_storage any = {.ss_family = dst->sa_family};
 	bool was_idle = id->state == VB_CMA_IDLE;
@@ -333,22 +334,33 @@ static int resolve(struct vb_cma_id *id, const struct sockaddr *src, const struc
 	if (rc)
 		return rc;
 	rc = ends_set(id, dst);
+	if (rc && was_idle)
+		unbind(id);
+	return rc;
+}
+
+static int resolve(struct vb_cma_id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	struct vb_cma_event *event = vb_cma_event_make(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	int rc = event ? ends_find(id, src, dst) : ENOMEM;
+
 	if (rc) {
-		if (was_idle)
-			unbind(id);
+		free(event);
 		return rc;
 	}
 	rc = path_set(id);
 	vb_cma_lock();
-	if (!rc) {
+	if (rc) {
+		/* No device has that address: the kernel tells by an event as well. */
+		event->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
+		event->pub.status = -rc;
+	} else {
 		vb_cma_attach(id);
 		id->state = VB_CMA_ADDR_RESOLVED;
 	}
-	/* No device has that address: the kernel tells by an event as well. */
-	rc = vb_cma_tell(id, rc ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, -rc)
-		     ? 0 : ENOMEM;
+	vb_cma_event_queue(event);
 	vb_cma_unlock();
-	return rc;
+	return 0;
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src, struct sockaddr *dst,
@@ -395,16 +407,19 @@ static void path_record_fill(struct vb_cma_id *id)
 
 int vb_cma_route_set(struct vb_cma_id *id)
 {
-	bool told;
+	struct vb_cma_event *event;
 
 	if (id->state != VB_CMA_ADDR_RESOLVED)
 		return EINVAL;
+	event = vb_cma_event_make(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	if (!event)
+		return ENOMEM;
 	path_record_fill(id);
 	vb_cma_lock();
 	id->state = VB_CMA_ROUTE_RESOLVED;
-	told = vb_cma_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	vb_cma_event_queue(event);
 	vb_cma_unlock();
-	return told ? 0 : ENOMEM;
+	return 0;
 }
 
 int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
