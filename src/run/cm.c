@@ -3,16 +3,19 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/check.h"
 #include "base/fd.h"
 #include "cm/hear.h"
 #include "hub/client_ports.h"
 #include "link/robust.h"
 #include "run/device.h"
 #include "run/address/guid.h"
+#include "run/process/log.h"
 #include "wire/icrc.h"
 #include "wire/mad_frame.h"
 
@@ -214,6 +217,26 @@ void vb_cm_device_fail(struct vb_device *dev)
 	if (atomic_load(&dev->cm.begun))
 		dev->cm.user->fail();
 	vb_lock_drop(&dev->cm.lock);
+}
+
+void vb_cm_device_log(const struct vb_device *dev)
+{
+	const struct vb_cm_stats *stats = &dev->cm.cm.stats;
+	const struct {
+		const char *name;
+		uint64_t count;
+	} counters[] = {
+		{"cm_received", stats->heard},	      {"cm_sent", stats->sent},
+		{"cm_repeated", stats->repeated},     {"cm_malformed", stats->malformed},
+		{"cm_for_nobody", stats->unmatched},  {"cm_duplicate", stats->duplicate},
+		{"cm_unexpected", stats->unexpected}, {"cm_no_listener", stats->no_listener},
+		{"cm_backlog_full", stats->full},     {"cm_stale", stats->stale},
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(counters); i++) {
+		if (counters[i].count > 0)
+			vb_log("%s %" PRIu64, counters[i].name, counters[i].count);
+	}
 }
 
 uint8_t vb_cm_rnr_timer(const struct vb_device *dev)

@@ -89,6 +89,9 @@ void vb_cm_device_turn(struct vb_device *dev);
 /* The device fails. */
 void vb_cm_device_fail(struct vb_device *dev);
 
+/* Logs the counters that are not 0. */
+void vb_cm_device_log(const struct vb_device *dev);
+
 /* What the hub hands out; arg is the struct vb_device. */
 void vb_cm_mad_came(void *arg, const struct vb_hub_mad *mad);
 

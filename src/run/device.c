@@ -555,6 +555,7 @@ static void log_counters(struct vb_device *dev)
 		if (count > 0)
 			vb_log("%s %llu", vb_stat_name(i), (unsigned long long)count);
 	}
+	vb_cm_device_log(dev);
 }
 
 /* Programs that give up exit without closing, and then the counters matter most. */

@@ -37,6 +37,8 @@ status_shows "who listens" "pid $server \(rping\): listens at 127.0.0.1 port 747
 refused "a port beside it" \
 	"to 127.0.0.1 port 7471 of TCP: $nobody; the nearest is port 7472, pid $server" \
 	"${run[@]}" rping -c -a 127.0.0.1 -p 7471 -C 1
+grep -q 'cm_sent [1-9]' "$tmp/log"
+verdict "and how many messages there were" "the log does not say" "$tmp/log"
 refused "a port space where nobody listens" "no port of UDP is listened to here" \
 	"${run[@]}" udaddy -s 127.0.0.1 -c 1
 "${run[@]}" rping -c -a 127.0.0.1 -p 7472 >"$tmp/client" 2>&1 &
