@@ -393,9 +393,13 @@ static void what_was_sent_before_the_end_arrives(void **state)
 	memset(block, 'z', sizeof(block));
 	rt_send(pair.client, block, sizeof(block));
 	ct_works(rclose(pair.client));
+	/* Who gives up at POLLHUP reads all of it first. */
+	assert_int_equal(rt_poll(pair.server, POLLIN, CT_WAIT_MS), POLLIN);
 	rt_receive(pair.server, got, sizeof(got));
 	assert_memory_equal(got, block, sizeof(block));
+	errno = 0;
 	assert_int_equal(rrecv(pair.server, got, 1, 0), 0);
+	assert_int_equal(errno, 0);
 	assert_true(rt_poll(pair.server, POLLIN, 0) & POLLHUP);
 	ct_fails(rsend(pair.server, "x", 1, 0), ECONNRESET);
 	ct_works(rclose(pair.server));
@@ -424,8 +428,8 @@ static void a_broken_pipe_is_only_an_error(void **state)
 	rt_pair_close(pair);
 }
 
-/* In a process of its own, which is killed in the middle. */
-static void client_of_its_own(int port_fd)
+/* In a process of its own, which is killed in the middle, or returns and closes nothing. */
+static void client_of_its_own(int port_fd, const void *data, size_t bytes, bool returns)
 {
 	uint16_t port;
 	int fd;
@@ -433,40 +437,71 @@ static void client_of_its_own(int port_fd)
 	if (read(port_fd, &port, sizeof(port)) != sizeof(port))
 		_exit(1);
 	fd = rsocket(rt_family(), SOCK_STREAM, 0);
-	if (fd < 0 || rconnect(fd, rt_addr(port), rt_addr_bytes()) || rsend(fd, "here", 4, 0) != 4)
+	if (fd < 0 || rconnect(fd, rt_addr(port), rt_addr_bytes()) || rsend(fd, data, bytes, 0) != (ssize_t)bytes)
 		_exit(2);
+	if (returns)
+		exit(0);
 	for (;;)
 		pause();
 }
 
-static void a_peer_that_is_killed_has_ended(void **state)
-{
-	int fds[2], there, child;
-	uint16_t port;
-	char octet;
+struct other {
+	int there, child;
 	pid_t pid;
+};
+
+static struct other other_begin(const void *data, size_t bytes, bool returns)
+{
+	struct other other;
+	uint16_t port;
+	int fds[2];
 
 	ct_works(pipe(fds));
-	pid = fork();
-	if (!pid)
-		client_of_its_own(fds[0]);
-	assert_true(pid > 0);
-	there = rt_listener();
-	port = rt_port(there);
+	other.pid = fork();
+	if (!other.pid)
+		client_of_its_own(fds[0], data, bytes, returns);
+	assert_true(other.pid > 0);
+	other.there = rt_listener();
+	port = rt_port(other.there);
 	assert_int_equal(write(fds[1], &port, sizeof(port)), sizeof(port));
-	child = raccept(there, NULL, NULL);
-	assert_true(child >= 0);
-	rt_expect(child, "here");
-	ct_works(kill(pid, SIGKILL));
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	/* As of TCP: an end, or a reset if there was something that it has not heard. */
-	if (rrecv(child, &octet, 1, 0))
-		assert_int_equal(errno, ECONNRESET);
-	ct_fails(rsend(child, "x", 1, 0), ECONNRESET);
-	ct_works(rclose(child));
-	ct_works(rclose(there));
+	other.child = raccept(other.there, NULL, NULL);
+	assert_true(other.child >= 0);
 	close(fds[0]);
 	close(fds[1]);
+	return other;
+}
+
+static void other_end(struct other other)
+{
+	ct_works(rclose(other.child));
+	ct_works(rclose(other.there));
+}
+
+static void a_peer_that_exits_has_said_all(void **state)
+{
+	static char block[70000], got[sizeof(block)];
+	struct other other;
+
+	memset(block, 'e', sizeof(block));
+	other = other_begin(block, sizeof(block), true);
+	rt_receive(other.child, got, sizeof(got));
+	assert_memory_equal(got, block, sizeof(block));
+	assert_int_equal(rrecv(other.child, got, 1, 0), 0);
+	assert_int_equal(waitpid(other.pid, NULL, 0), other.pid);
+	other_end(other);
+}
+
+static void a_peer_that_is_killed_has_ended(void **state)
+{
+	struct other other = other_begin("here", 4, false);
+	char octet;
+
+	rt_expect(other.child, "here");
+	ct_works(kill(other.pid, SIGKILL));
+	assert_int_equal(waitpid(other.pid, NULL, 0), other.pid);
+	ct_fails(rrecv(other.child, &octet, 1, 0), ECONNRESET);
+	ct_fails(rsend(other.child, "x", 1, 0), ECONNRESET);
+	other_end(other);
 }
 
 /* A full child's rrecv() waits for the parent's connection in vain; the child may use its own. */
@@ -511,6 +546,7 @@ int main(void)
 		cmocka_unit_test(reading_may_end_alone),
 		cmocka_unit_test(a_broken_pipe_is_only_an_error),
 		cmocka_unit_test(a_peer_that_is_killed_has_ended),
+		cmocka_unit_test(a_peer_that_exits_has_said_all),
 		cmocka_unit_test(the_child_of_a_fork_has_its_own),
 	};
 

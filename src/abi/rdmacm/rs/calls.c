@@ -26,6 +26,13 @@ static struct vb_rs *get(int fd)
 	return rs;
 }
 
+/* Success leaves errno as it was: programs ask it at an end of file, too. */
+static int done(int rc, int errno_before)
+{
+	errno = errno_before;
+	return vb_cma_result(rc);
+}
+
 /* --- sockets --- */
 
 static int make(int domain, int type, int protocol, struct vb_rs **rs)
@@ -52,13 +59,13 @@ static int enter(struct vb_rs *rs)
 
 int rsocket(int domain, int type, int protocol)
 {
+	int errno_before = errno, rc;
 	struct vb_rs *rs;
-	int rc;
 
 	vb_rs_configure();
 	rc = make(domain, type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), protocol, &rs);
-	if (rc)
-		return vb_cma_result(rc);
+	if (done(rc, errno_before))
+		return -1;
 	rs->flags = type & SOCK_NONBLOCK ? O_NONBLOCK : 0;
 	return enter(rs);
 }
@@ -81,9 +88,10 @@ int rlisten(int fd, int backlog)
 
 int rconnect(int fd, const struct sockaddr *addr, socklen_t bytes)
 {
+	int errno_before = errno;
 	struct vb_rs *rs = get(fd);
 
-	return rs ? vb_cma_result(rs->type->connect(rs, addr, bytes)) : -1;
+	return rs ? done(rs->type->connect(rs, addr, bytes), errno_before) : -1;
 }
 
 static int name_tell(struct vb_rs *rs, bool of_peer, struct sockaddr *addr, socklen_t *bytes)
@@ -102,14 +110,14 @@ static int name_tell(struct vb_rs *rs, bool of_peer, struct sockaddr *addr, sock
 
 int raccept(int fd, struct sockaddr *addr, socklen_t *bytes)
 {
+	int errno_before = errno, rc;
 	struct vb_rs *rs = get(fd), *child;
-	int rc;
 
 	if (!rs)
 		return -1;
 	rc = rs->type->accept ? rs->type->accept(rs, &child) : EOPNOTSUPP;
-	if (rc)
-		return vb_cma_result(rc);
+	if (done(rc, errno_before))
+		return -1;
 	if (addr && bytes)
 		name_tell(child, true, addr, bytes);
 	return enter(child);
@@ -148,20 +156,22 @@ int rfcntl(int fd, int command, ...)
 
 int rshutdown(int fd, int how)
 {
+	int errno_before = errno;
 	struct vb_rs *rs = get(fd);
 
-	return rs ? vb_cma_result(rs->type->shutdown(rs, how)) : -1;
+	return rs ? done(rs->type->shutdown(rs, how), errno_before) : -1;
 }
 
 int rclose(int fd)
 {
+	int errno_before = errno;
 	struct vb_rs *rs = get(fd);
 
 	if (!rs)
 		return -1;
 	vb_rs_remove(rs);
 	rs->type->close(rs);
-	return 0;
+	return done(0, errno_before);
 }
 
 /* --- data --- */
@@ -185,10 +195,10 @@ static int data_of(struct vb_rs_data *data, const struct iovec *iov, size_t coun
 }
 
 /* An error counts if nothing was done before it. */
-static ssize_t result(size_t whole, const struct vb_rs_data *data, int rc)
+static ssize_t result(size_t whole, const struct vb_rs_data *data, int rc, int errno_before)
 {
-	if (rc && data->left == whole)
-		return vb_cma_result(rc);
+	if (done(rc && data->left == whole ? rc : 0, errno_before))
+		return -1;
 	return (ssize_t)(whole - data->left);
 }
 
@@ -197,8 +207,8 @@ static ssize_t receive(int fd, const struct iovec *iov, size_t count, int flags,
 {
 	struct vb_rs *rs = get(fd);
 	struct vb_rs_data data;
+	int errno_before = errno, rc;
 	size_t whole;
-	int rc;
 
 	if (!rs)
 		return -1;
@@ -207,7 +217,7 @@ static ssize_t receive(int fd, const struct iovec *iov, size_t count, int flags,
 		return vb_cma_result(rc);
 	whole = data.left;
 	rc = rs->type->receive(rs, &data, flags, from);
-	return result(whole, &data, rc);
+	return result(whole, &data, rc, errno_before);
 }
 
 static ssize_t send_to(int fd, const struct iovec *iov, size_t count, int flags,
@@ -215,8 +225,8 @@ static ssize_t send_to(int fd, const struct iovec *iov, size_t count, int flags,
 {
 	struct vb_rs *rs = get(fd);
 	struct vb_rs_data data;
+	int errno_before = errno, rc;
 	size_t whole;
-	int rc;
 
 	if (!rs)
 		return -1;
@@ -225,7 +235,7 @@ static ssize_t send_to(int fd, const struct iovec *iov, size_t count, int flags,
 		return vb_cma_result(rc);
 	whole = data.left;
 	rc = rs->type->send(rs, &data, flags, to, bytes);
-	return result(whole, &data, rc);
+	return result(whole, &data, rc, errno_before);
 }
 
 ssize_t rrecv(int fd, void *buf, size_t len, int flags)

@@ -287,7 +287,10 @@ void vb_rs_arm(struct vb_rs_stream *s)
 	s->armed = true;
 }
 
-/* A peer that dies says nothing; the connection manager hears of it. */
+/*
+ * A peer that is killed says nothing, and what it was about to send is lost; the connection manager
+ * hears of it.
+ */
 static void connection_news_take(struct vb_rs_stream *s)
 {
 	struct rdma_cm_event *event;
@@ -301,7 +304,7 @@ static void connection_news_take(struct vb_rs_stream *s)
 		/* What it said before it went lies in the queue. */
 		vb_rs_turn(s);
 		if (is_connected(s))
-			vb_rs_end(s, VB_RS_OVER, 0);
+			vb_rs_end(s, VB_RS_BROKEN, ECONNRESET);
 	} else if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		vb_rs_end(s, VB_RS_BROKEN, ENODEV);
 	}

@@ -240,7 +240,7 @@ static int sleep_until(struct sleeper *sleeper, struct pollfd *fds, nfds_t count
 	}
 }
 
-int rpoll(struct pollfd *fds, nfds_t count, int timeout)
+static int look_and_sleep(struct pollfd *fds, nfds_t count, int timeout)
 {
 	uint64_t begin_ns = vb_rs_now_ns();
 	bool others = has_others(fds, count);
@@ -260,6 +260,15 @@ int rpoll(struct pollfd *fds, nfds_t count, int timeout)
 	rc = errno;
 	sleeper_free(&sleeper);
 	errno = rc;
+	return found;
+}
+
+int rpoll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	int errno_before = errno, found = look_and_sleep(fds, count, timeout);
+
+	if (found >= 0)
+		errno = errno_before;
 	return found;
 }
 

@@ -132,6 +132,19 @@ struct vb_rs *vb_rs_of(int fd)
 	return at ? *at : NULL;
 }
 
+struct vb_rs *vb_rs_from(int fd)
+{
+	struct vb_rs *rs = NULL;
+
+	for (; !rs && fd >> PAGE_BITS < PAGES; fd++) {
+		if (pages[fd >> PAGE_BITS])
+			rs = vb_rs_of(fd);
+		else
+			fd |= PAGE - 1;
+	}
+	return rs;
+}
+
 /* --- what both types do --- */
 
 void vb_rs_watches_wake(struct vb_rs_watches *watches)

@@ -109,6 +109,9 @@ void vb_rs_remove(struct vb_rs *rs);
 /* NULL: it is none of ours. */
 struct vb_rs *vb_rs_of(int fd);
 
+/* The first with that number or a greater one, or NULL. */
+struct vb_rs *vb_rs_from(int fd);
+
 bool vb_rs_is_nonblocking(const struct vb_rs *rs, int flags);
 
 /* How much of n octets lies in the data's next places. */

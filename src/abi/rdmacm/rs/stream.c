@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/rs/connect.h"
 #include "abi/rdmacm/rs/endpoint.h"
@@ -326,6 +327,58 @@ static void stream_close(struct vb_rs *rs)
 	vb_rs_stream_free(s);
 }
 
+/* --- a process that ends --- */
+
+#define LEAVE_NS 1000000000u
+
+/* Who has the lock may be the thread that ends the process. */
+static bool try_lock(struct vb_rs *rs)
+{
+	return rs->type == &vb_rs_stream_type && !pthread_mutex_trylock(&vb_rs_stream_of(rs)->lock);
+}
+
+static void part(struct vb_rs_stream *s)
+{
+	if (s->phase == VB_RS_CONNECTED)
+		vb_rs_turn(s);
+	if (s->phase == VB_RS_CONNECTED && vb_rs_can_control(s))
+		vb_rs_say(s, vb_rs_msg(VB_RS_CONTROL, VB_RS_DISCONNECT));
+	s->readable = s->writable = false;
+}
+
+/* True: there is nothing to wait for. */
+static bool has_parted(struct vb_rs_stream *s)
+{
+	if (s->phase == VB_RS_CONNECTED)
+		vb_rs_turn(s);
+	return s->phase != VB_RS_CONNECTED || vb_rs_all_sent(s);
+}
+
+/* A process that returns from main() closes its sockets: the peer reads all that was sent. */
+static __attribute__((destructor)) void leave(void)
+{
+	uint64_t end_ns = vb_rs_now_ns() + LEAVE_NS;
+	bool parted = false;
+
+	if (vb_cma_is_gone())
+		return;
+	for (struct vb_rs *rs = vb_rs_from(0); rs; rs = vb_rs_from(rs->fd + 1)) {
+		if (!try_lock(rs))
+			continue;
+		part(vb_rs_stream_of(rs));
+		pthread_mutex_unlock(&vb_rs_stream_of(rs)->lock);
+	}
+	while (!parted && vb_rs_now_ns() < end_ns) {
+		parted = true;
+		for (struct vb_rs *rs = vb_rs_from(0); rs; rs = vb_rs_from(rs->fd + 1)) {
+			if (!try_lock(rs))
+				continue;
+			parted &= has_parted(vb_rs_stream_of(rs));
+			pthread_mutex_unlock(&vb_rs_stream_of(rs)->lock);
+		}
+	}
+}
+
 /* --- the rest --- */
 
 static int stream_name(struct vb_rs *rs, bool of_peer, struct sockaddr_storage *addr)
@@ -349,7 +402,8 @@ static short events_of(const struct vb_rs_stream *s, short wanted)
 	if (!s->readable)
 		events |= POLLRDHUP;
 	events &= wanted;
-	if (s->phase == VB_RS_OVER)
+	/* What came before the end is read first, by programs that look for POLLHUP as well. */
+	if (s->phase == VB_RS_OVER && !s->in.ready)
 		events |= POLLHUP;
 	else if (s->phase > VB_RS_OVER)
 		events |= POLLERR;
