@@ -5,67 +5,9 @@
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
+. "$(dirname "$0")/../lib/rdmacm.sh"
 
 clock=$VB_BUILD/tests/verbs/libperftest.so # tests/lib/perftest.c says what it is good for
-listens=$VB_BUILD/tests/rdmacm/liblistens.so
-also=		# what else is preloaded
-ready=		# what a server prints that does not listen but is there
-
-is_there() {
-	[ -e "$tmp/listens" ] || gone $server ||
-		{ [ -n "$ready" ] && grep -q "$ready" "$tmp/server"; }
-}
-
-# server_begin CMD ...: until it is there. Sets $server; its output is $tmp/server.
-server_begin() {
-	rm -f "$tmp/listens"
-	: >"$tmp/server"
-	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" env "LISTENS=$tmp/listens" \
-		"LD_PRELOAD=${VB_PRELOAD:+$VB_PRELOAD:}$listens$also" stdbuf -oL "$@" \
-		>"$tmp/server" 2>&1 &
-	server=$!
-	await is_there
-	! gone $server
-}
-
-# client_run CMD ...: its output is $tmp/client.
-client_run() {
-	timeout -k 5 "$limit_s" "${on_client[@]}" "${run_client[@]}" env \
-		"LD_PRELOAD=${VB_PRELOAD:+$VB_PRELOAD:}$listens$also" "$@" >"$tmp/client" 2>&1
-}
-
-# cm_run SERVER ... -- CLIENT ...: as pair_run, but that the port is rdma_cm's.
-cm_run() {
-	local -a words=()
-	local client_rc server_rc
-	port=$((port + 1))
-	while [ "$1" != -- ]; do
-		words+=("${1/PORT/$port}")
-		shift
-	done
-	shift
-	: >"$tmp/client"
-	if ! server_begin "${words[@]}"; then
-		process_wait $server 0
-		why="the server does not listen: $(status_say $?)"
-		return 1
-	fi
-	client_run "${@/PORT/$port}" 2>/dev/null
-	client_rc=$?
-	process_wait $server $((client_rc ? 1 : 10)) 2>/dev/null
-	server_rc=$?
-	why=
-	[ $client_rc = 0 ] || why="client $(status_say $client_rc)"
-	[ $server_rc = 0 ] || why="${why:+$why, }server $(status_say $server_rc)"
-	[ -z "$why" ]
-}
-
-# cm NAME SERVER ... -- CLIENT ...: ok if both end well.
-cm() {
-	local name="$PREFIX: $1"
-	shift
-	pair_try 1 "" "$name" cm_run "$@"
-}
 
 # cm_perf PROGRAM ARGS ...: the parameters are exchanged by a first connection, and a client that
 # asks for the second one before the server listens again would give up.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * To be preloaded by programs of rdma_cm, whose ports no tool of the kernel's shows. The file that
- * LISTENS in the environment names has one octet for each time that the server has listened. A
- * client for which AWAITS names it asks for a connection when the server has listened as often.
+ * LISTENS in the environment names has one octet for each time that the server has listened, or has
+ * accepted an rsocket. A client for which AWAITS names it asks for a connection when the server has
+ * listened as often.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -40,6 +41,16 @@ int rlisten(int socket, int backlog)
 	int (*real)(int, int) = (int (*)(int, int))dlsym(RTLD_NEXT, "rlisten");
 
 	return tell(real(socket, backlog));
+}
+
+int raccept(int socket, struct sockaddr *addr, socklen_t *bytes)
+{
+	int (*real)(int, struct sockaddr *, socklen_t *) =
+		(int (*)(int, struct sockaddr *, socklen_t *))dlsym(RTLD_NEXT, "raccept");
+	int fd = real(socket, addr, bytes);
+
+	tell(fd < 0);
+	return fd;
 }
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)

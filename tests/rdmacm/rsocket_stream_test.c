@@ -437,7 +437,8 @@ static void client_of_its_own(int port_fd, const void *data, size_t bytes, bool 
 	if (read(port_fd, &port, sizeof(port)) != sizeof(port))
 		_exit(1);
 	fd = rsocket(rt_family(), SOCK_STREAM, 0);
-	if (fd < 0 || rconnect(fd, rt_addr(port), rt_addr_bytes()) || rsend(fd, data, bytes, 0) != (ssize_t)bytes)
+	if (fd < 0 || rconnect(fd, rt_addr(port), rt_addr_bytes()) ||
+	    rsend(fd, data, bytes, 0) != (ssize_t)bytes)
 		_exit(2);
 	if (returns)
 		exit(0);
