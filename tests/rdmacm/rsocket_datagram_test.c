@@ -3,6 +3,8 @@
 #include "rs.h"
 
 #include <netinet/in.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static uint16_t port_of(const struct sockaddr_storage *addr)
 {
@@ -198,6 +200,34 @@ static void options_are_those_of_udp_and_of_queues(void **state)
 	ct_works(rclose(fd));
 }
 
+static void the_child_of_a_fork_leaves_them_to_its_parent(void **state)
+{
+	int a = rt_bound(SOCK_DGRAM), b = rt_bound(SOCK_DGRAM), status;
+	pid_t pid;
+
+	for (int i = 0; i < 2; i++) {
+		send_to(a, "hello", rt_port(b));
+		pid = fork();
+		if (!pid) {
+			char got[8];
+
+			assert_int_equal(rrecv(b, got, sizeof(got), 0), 0);
+			ct_fails(rsendto(a, "x", 1, 0, rt_addr(rt_port(b)), rt_addr_bytes()),
+				 EPIPE);
+			ct_works(rclose(a));
+			ct_works(rclose(b));
+			exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		expect(b, "hello");
+		send_to(b, "hello", rt_port(a));
+		expect(a, "hello");
+	}
+	ct_works(rclose(a));
+	ct_works(rclose(b));
+}
+
 /* Many at once: those that there is no room for are lost, the others are whole and in order. */
 static void a_burst_is_taken_as_far_as_there_is_room(void **state)
 {
@@ -234,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_peer_may_come_again),
 		cmocka_unit_test(each_way_may_be_shut),
 		cmocka_unit_test(options_are_those_of_udp_and_of_queues),
+		cmocka_unit_test(the_child_of_a_fork_leaves_them_to_its_parent),
 		cmocka_unit_test(a_burst_is_taken_as_far_as_there_is_room),
 	};
 

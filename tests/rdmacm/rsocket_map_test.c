@@ -76,6 +76,8 @@ static void an_offset_may_be_left_to_the_library(void **state)
 
 /*
  * rsocket: "From the sender's perspective, riowrite behaves similar to rwrite."
+ * rsocket: "From a receiver's view, riowrite transfers are silently redirected into a
+ * pre-determined data buffer."
  * rsocket: "Data is received automatically, and the receiver is not informed of the transfer."
  */
 static void the_receiver_is_not_told(void **state)

@@ -102,9 +102,12 @@ static void what_there_is_not_is_refused(void **state)
  * rsocket: "RDMA_RQSIZE - Integer size of the underlying receive queue."
  * rsocket: "RDMA_INLINE - Integer size of inline data."
  * rsocket: "RDMA_IOMAPSIZE - Integer number of remote IO mappings supported"
+ * rsocket: "In addition to standard socket options, rsockets supports options specific to RDMA
+ * devices and protocols."
  * rsocket: "These options are accessible through rsetsockopt using SOL_RDMA option level."
  * rsocket: "Applications can override default values programmatically through the rsetsockopt
  * routine."
+ * rsocket: "If configuration files are not available, rsockets uses internal defaults."
  */
 static void sizes_are_set_until_there_are_queues(void **state)
 {

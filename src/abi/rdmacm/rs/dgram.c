@@ -164,6 +164,8 @@ static void udp_turn(struct vb_rs_dgram *d)
 /* What there is. Locked. */
 static void turn(struct vb_rs_dgram *d)
 {
+	if (d->is_orphan)
+		return;
 	vb_rs_qps_turn(d);
 	if (TAILQ_EMPTY(&d->arrivals) || ++d->looks % UDP_LOOKS == 0)
 		udp_turn(d);
@@ -535,6 +537,16 @@ static void dgram_close(struct vb_rs *rs)
 	free(d);
 }
 
+/* The UDP socket is the parent's, too: the child takes nothing from it. */
+static void dgram_orphan(struct vb_rs *rs)
+{
+	struct vb_rs_dgram *d = vb_rs_dgram_of(rs);
+
+	pthread_mutex_init(&d->lock, NULL);
+	LIST_INIT(&d->watches);
+	d->no_more_in = d->no_more_out = d->is_orphan = true;
+}
+
 static const struct vb_rs_type dgram_type = {
 	.bind = dgram_bind,
 	.connect = dgram_connect,
@@ -550,4 +562,5 @@ static const struct vb_rs_type dgram_type = {
 	.news = dgram_news,
 	.watch = dgram_watch,
 	.unwatch = dgram_unwatch,
+	.orphan = dgram_orphan,
 };

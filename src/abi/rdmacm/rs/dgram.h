@@ -47,6 +47,7 @@ struct vb_rs_dgram {
 	struct vb_rs_peer *connected;
 	uint16_t port; /* of the UDP socket; 0: not known yet */
 	bool no_more_in, no_more_out; /* after rshutdown() */
+	bool is_orphan;
 };
 
 static inline struct vb_rs_dgram *vb_rs_dgram_of(struct vb_rs *rs)

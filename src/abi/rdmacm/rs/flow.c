@@ -251,7 +251,7 @@ static bool completions_look(struct vb_rs_stream *s)
 		}
 	}
 	/* Before the peer may send that many more. */
-	if (n < 0 || (is_connected(s) && vb_rs_receives_post(s, receives)))
+	if (is_connected(s) && (n < 0 || vb_rs_receives_post(s, receives)))
 		vb_rs_end(s, VB_RS_BROKEN, EIO);
 	return n == BATCH;
 }

@@ -68,12 +68,6 @@ static void settings_read(void)
 	vb_rs_defaults.maps = vb_rs_maps_round(vb_rs_defaults.maps);
 }
 
-void vb_rs_configure(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, settings_read);
-}
 
 /* --- the table --- */
 
@@ -143,6 +137,27 @@ struct vb_rs *vb_rs_from(int fd)
 			fd |= PAGE - 1;
 	}
 	return rs;
+}
+
+/* --- once --- */
+
+static void orphans_make(void)
+{
+	for (struct vb_rs *rs = vb_rs_from(0); rs; rs = vb_rs_from(rs->fd + 1))
+		rs->type->orphan(rs);
+}
+
+static void begin(void)
+{
+	settings_read();
+	pthread_atfork(NULL, NULL, orphans_make);
+}
+
+void vb_rs_configure(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, begin);
 }
 
 /* --- what both types do --- */

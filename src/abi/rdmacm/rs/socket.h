@@ -83,6 +83,8 @@ struct vb_rs_type {
 	void (*news)(struct vb_rs *rs); /* it has, or one of them was readable */
 	void (*watch)(struct vb_rs *rs, struct vb_rs_watch *watch);
 	void (*unwatch)(struct vb_rs *rs, struct vb_rs_watch *watch);
+	/* In the child of a fork: what is the parent's neither sends nor receives here. */
+	void (*orphan)(struct vb_rs *rs);
 };
 
 struct vb_rs {

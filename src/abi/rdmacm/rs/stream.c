@@ -476,6 +476,19 @@ static void stream_unwatch(struct vb_rs *rs, struct vb_rs_watch *watch)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Threads that are not here may have held the locks. */
+static void stream_orphan(struct vb_rs *rs)
+{
+	struct vb_rs_stream *s = vb_rs_stream_of(rs);
+
+	pthread_mutex_init(&s->setting_up, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->turned, NULL);
+	s->sending = s->receiving = s->asleep = false;
+	LIST_INIT(&s->watches);
+	vb_rs_end(s, VB_RS_BROKEN, ECONNRESET);
+}
+
 const struct vb_rs_type vb_rs_stream_type = {
 	.bind = vb_rs_stream_bind,
 	.listen = vb_rs_stream_listen,
@@ -493,4 +506,5 @@ const struct vb_rs_type vb_rs_stream_type = {
 	.news = stream_news,
 	.watch = stream_watch,
 	.unwatch = stream_unwatch,
+	.orphan = stream_orphan,
 };
