@@ -527,8 +527,11 @@ static void the_child_of_a_fork_has_its_own(void **state)
 {
 	struct rt_pair pair = rt_pair_open();
 	int status;
-	pid_t pid = fork();
+	pid_t pid;
 
+	/* The child closes both, with the word that the server has not taken yet. */
+	ct_readable(pair.server, CT_WAIT_MS);
+	pid = fork();
 	if (!pid)
 		child_of_a_fork(pair);
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -29,6 +29,7 @@ struct rdma_event_channel *vb_cma_channel_make(void)
 	if (!channel)
 		return NULL;
 	TAILQ_INIT(&channel->events);
+	channel->pid = getpid();
 	channel->pub.fd = vb_eventfd_create();
 	if (channel->pub.fd < 0) {
 		free(channel);
@@ -104,7 +105,8 @@ bool vb_cma_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status)
 static void unqueue(struct vb_cma_channel *channel, struct vb_cma_event *event)
 {
 	TAILQ_REMOVE(&channel->events, event, link);
-	vb_eventfd_unsignal(channel->pub.fd);
+	if (channel->pid == getpid())
+		vb_eventfd_unsignal(channel->pub.fd);
 }
 
 /* A request that nobody fetched: its id goes with it, and the peer is told. */

@@ -44,6 +44,7 @@ TAILQ_HEAD(vb_cma_events, vb_cma_event);
 struct vb_cma_channel {
 	struct rdma_event_channel pub;
 	struct vb_cma_events events;
+	pid_t pid; /* whose it is: the child of a fork has the same descriptor */
 };
 
 /* What an option sets (rdma_set_option(3)). */
