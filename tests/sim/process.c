@@ -447,6 +447,17 @@ void process_rest(struct node *node)
 	vb_nic_awake(node->nic);
 }
 
+void process_fence(struct node *node)
+{
+	look_around(node);
+	for (unsigned i = 0; i < NODES_MAX; i++) {
+		struct vb_peer *peer = node->sim->link[node->index][i].peer;
+
+		if (peer && atomic_load(&peer->has_tx) && !atomic_load(&peer->dirty))
+			vb_peer_bell(peer);
+	}
+}
+
 void process_calm(struct sim *sim)
 {
 	for (unsigned i = 0; i < NODES_MAX; i++) {

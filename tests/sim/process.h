@@ -69,6 +69,12 @@ void process_wake(struct node *node);
 void process_poll(struct node *node);
 void process_rest(struct node *node);
 
+/*
+ * Behind a call in which the NIC has looked behind a fence (`dirty` is unset): it has seen there who
+ * sleeps, although we show it what was so before.
+ */
+void process_fence(struct node *node);
+
 /* No faults from now on. */
 void process_calm(struct sim *sim);
 

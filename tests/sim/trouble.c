@@ -309,6 +309,7 @@ static void strike(struct sim *sim)
 		die(sim);
 	} else if (sim->trouble == TROUBLE_DESTROY) {
 		sim_require(sim, vb_qp_destroy(victim->qp) == 0);
+		process_fence(victim->node);
 		vb_qp_free(victim->qp);
 		victim->qp = NULL;
 		victim->gone = true;
