@@ -60,15 +60,25 @@ void vb_hub_mads_flush(struct conn *conn)
 		waiting_drop(conn);
 }
 
+/* Has a process the slot, or has it died so recently that nobody has parted for it yet? */
+static bool is_somebodys(const struct hub *hub, uint32_t slot)
+{
+	for (unsigned i = 0; i < hub->conns; i++) {
+		if (vb_hub_slot_is_marked(&hub->conn[i], slot))
+			return true;
+	}
+	return vb_slots_is_held(&hub->slots, slot);
+}
+
 static bool give(void *arg, uint32_t slot, const struct vb_path *path, const uint8_t *frame)
 {
 	struct hub *hub = arg;
 	struct conn *conn = vb_hub_client_of(hub, slot);
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MAD);
 
-	/* Its process has not found us yet: the MAD is lost, and will be repeated. */
+	/* The MAD is lost, and will be repeated. */
 	if (!conn)
-		return vb_slots_is_held(&hub->slots, slot);
+		return is_somebodys(hub, slot);
 	msg.cm.mad.slot = slot;
 	msg.cm.mad.flow_label = path->flow_label;
 	msg.cm.mad.ifindex = path->ifindex;

@@ -70,8 +70,8 @@ void process_poll(struct node *node);
 void process_rest(struct node *node);
 
 /*
- * Behind a call in which the NIC has looked behind a fence (`dirty` is unset): it has seen there who
- * sleeps, although we show it what was so before.
+ * Behind a call in which the NIC has looked behind a fence (`dirty` is unset): it has seen there
+ * who sleeps, although we show it what was so before.
  */
 void process_fence(struct node *node);
 
