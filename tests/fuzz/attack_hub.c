@@ -29,12 +29,12 @@
 #include <sys/wait.h>
 
 #include "attack.h"
+#include "attack_letters.h"
 #include "base/check.h"
 #include "base/ring.h"
 #include "hub/channel.h"
 #include "hub/program.h"
 #include "hub/query.h"
-#include "nic/core/export.h"
 
 enum {
 	CONNS = 48,
@@ -49,10 +49,11 @@ enum {
 };
 
 enum zoo { PIPE_IN, PIPE_OUT, STREAM, STREAM_TOO, PACKETS, PACKETS_TOO, UDP, TCP, NULLS, FOLDER,
-	   EPOLL, EVENTS, PLAIN, SHORT, RING, EXPORT, BELL, SHRINKING, ZOO };
+	   EPOLL, EVENTS, PLAIN, SHORT, RING, EXPORT, BELL, SHRINKING, RECORDS, ZOO };
 
 /* What a row of `kinds` says of a message's descriptors; 0: no more. */
-enum fit { NO_MORE, FIT_KEEPER, FIT_STORE, FIT_RING, FIT_SOCKET, FIT_EXPORT, FIT_NAME };
+enum fit { NO_MORE, FIT_KEEPER, FIT_STORE, FIT_RING, FIT_SOCKET, FIT_EXPORT, FIT_NAME,
+	   FIT_RECORDS };
 
 static struct {
 	int conn[CONNS];
@@ -93,27 +94,6 @@ static _Noreturn void hub_is_gone(const char *how)
 
 /* --- descriptors --- */
 
-static int memory(size_t bytes, bool sealed)
-{
-	int fd = memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd >= 0 && ftruncate(fd, (off_t)bytes))
-		attack_fail("ftruncate: %s", strerror(errno));
-	if (fd >= 0 && sealed)
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
-	return fd;
-}
-
-static int export_make(void)
-{
-	int fd = memory(sizeof(struct vb_export), true);
-	const struct {
-		uint32_t magic, version;
-	} head = {VB_EXPORT_MAGIC, VB_EXPORT_VERSION};
-
-	return pwrite(fd, &head, sizeof(head), 0) == sizeof(head) ? fd : -1;
-}
-
 static void pair_make(int type, enum zoo first)
 {
 	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, &we.zoo[first]))
@@ -132,12 +112,13 @@ static void zoo_make(void)
 	we.zoo[FOLDER] = open("/", O_RDONLY | O_CLOEXEC);
 	we.zoo[EPOLL] = epoll_create1(EPOLL_CLOEXEC);
 	we.zoo[EVENTS] = eventfd(0, EFD_CLOEXEC);
-	we.zoo[PLAIN] = memory(1 << 16, false);
-	we.zoo[SHORT] = memory(100, true);
-	we.zoo[RING] = memory(sizeof(struct vb_ring_area), true);
-	we.zoo[EXPORT] = export_make();
+	we.zoo[PLAIN] = attack_memory(1 << 16, false);
+	we.zoo[SHORT] = attack_memory(100, true);
+	we.zoo[RING] = attack_memory(sizeof(struct vb_ring_area), true);
+	we.zoo[EXPORT] = attack_export_make();
 	we.zoo[BELL] = eventfd(0, EFD_CLOEXEC);
-	we.zoo[SHRINKING] = memory(sizeof(struct vb_ring_area), false);
+	we.zoo[SHRINKING] = attack_memory(sizeof(struct vb_ring_area), false);
+	we.zoo[RECORDS] = attack_records_make();
 }
 
 static void replace(int *at, int fd)
@@ -189,6 +170,8 @@ static int fitting_fd(uint64_t *rng, enum fit fit, unsigned slot)
 		return we.zoo[PACKETS];
 	case FIT_STORE:
 		return we.zoo[PLAIN];
+	case FIT_RECORDS:
+		return we.zoo[RECORDS];
 	case NO_MORE:
 		break;
 	}
@@ -236,6 +219,12 @@ static void fill_program(struct vb_hub_program *program, uint64_t *rng)
 static void fill_hello(struct vb_hub_msg *msg, uint64_t *rng)
 {
 	fill_program(&msg->hello.program, rng);
+	msg->hello.ports = attack_one_in(rng, 4) ? attack_below(rng, 10) : 0;
+}
+
+static void fill_lease(struct vb_hub_msg *msg, uint64_t *rng)
+{
+	fill_program(&msg->lease.program, rng);
 }
 
 static void fill_mark(struct vb_hub_msg *msg, uint64_t *rng)
@@ -288,13 +277,19 @@ static void fill_who(struct vb_hub_msg *msg, uint64_t *rng)
 	msg->who.slot = any_slot(rng);
 }
 
-/* The hub's own words, said to it: anything. */
-static void fill_anything(struct vb_hub_msg *msg, uint64_t *rng)
+static void fill_bind(struct vb_hub_msg *msg, uint64_t *rng)
 {
-	uint8_t *octets = (uint8_t *)msg + offsetof(struct vb_hub_msg, hello);
+	attack_bind_fill(msg, rng, claimed_slot(rng));
+}
 
-	for (size_t i = 0; i < sizeof(*msg) - offsetof(struct vb_hub_msg, hello); i++)
-		octets[i] = attack_one_in(rng, 3) ? (uint8_t)vb_prng_next(rng) : 0;
+static void fill_unbind(struct vb_hub_msg *msg, uint64_t *rng)
+{
+	attack_unbind_fill(msg, rng, claimed_slot(rng));
+}
+
+static void fill_mad(struct vb_hub_msg *msg, uint64_t *rng)
+{
+	attack_mad_fill(msg, rng, claimed_slot(rng), any_slot(rng));
 }
 
 static const struct kind {
@@ -306,7 +301,7 @@ static const struct kind {
 	/* clang-format off */
 	[VB_HUB_HELLO]   = {"hello",   8, fill_hello,   {FIT_KEEPER, FIT_KEEPER, FIT_STORE}},
 	[VB_HUB_MARK]    = {"mark",    8, fill_mark,    {FIT_NAME}},
-	[VB_HUB_LEASE]   = {"lease",   6, fill_hello,   {NO_MORE}},
+	[VB_HUB_LEASE]   = {"lease",   6, fill_lease,   {NO_MORE}},
 	[VB_HUB_STATUS]  = {"status",  2, fill_nothing, {NO_MORE}},
 	[VB_HUB_STOP]    = {"stop",    1, fill_stop,    {NO_MORE}},
 	[VB_HUB_OFFER]   = {"offer",   8, fill_offer,   {FIT_SOCKET, FIT_EXPORT}},
@@ -317,10 +312,14 @@ static const struct kind {
 	[VB_HUB_LINK]    = {"link",    3, fill_link,    {NO_MORE}},
 	[VB_HUB_WHO]     = {"who",     3, fill_who,     {NO_MORE}},
 	[VB_HUB_CM]      = {"cm",      1, fill_nothing, {NO_MORE}},
+	[VB_HUB_BIND]    = {"bind",    4, fill_bind,    {FIT_NAME}},
+	[VB_HUB_UNBIND]  = {"unbind",  2, fill_unbind,  {NO_MORE}},
+	[VB_HUB_MAD]     = {"mad",     4, fill_mad,     {NO_MORE}},
+	[VB_HUB_RECORDS] = {"records", 2, fill_nothing, {FIT_RECORDS}},
 	/* clang-format on */
 };
 
-static const struct kind unknown = {"unknown", 1, fill_anything, {NO_MORE}};
+static const struct kind unknown = {"unknown", 1, attack_any_fill, {NO_MORE}};
 
 static const struct kind *kind_of(unsigned type)
 {
@@ -671,15 +670,15 @@ static void turn_bad(uint64_t *rng)
 			(void)!send(we.zoo[STREAM_TOO], octets, sizeof(octets), MSG_DONTWAIT);
 		break;
 	case 3:
-		replace(&we.zoo[RING], memory(sizeof(struct vb_ring_area), true));
-		replace(&we.zoo[EXPORT], export_make());
+		replace(&we.zoo[RING], attack_memory(sizeof(struct vb_ring_area), true));
+		replace(&we.zoo[EXPORT], attack_export_make());
 		break;
 	case 4:
 		(void)!pwrite(we.zoo[attack_one_in(rng, 2) ? RING : EXPORT], octets,
 			      sizeof(octets), attack_below(rng, 1 << 20));
 		break;
 	default:
-		replace(&we.zoo[SHRINKING], memory(sizeof(struct vb_ring_area), false));
+		replace(&we.zoo[SHRINKING], attack_memory(sizeof(struct vb_ring_area), false));
 	}
 }
 
