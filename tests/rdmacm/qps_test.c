@@ -219,13 +219,13 @@ static void an_srq_is_the_qps(void **state)
 	ct_works(rdma_destroy_id(id));
 }
 
-/* --- XRC --- */
+/* --- other types than RC --- */
 
-static struct rdma_cm_id *xrc_endpoint(bool passive, uint16_t port)
+static struct rdma_cm_id *endpoint(enum ibv_qp_type type, bool passive, uint16_t port)
 {
 	const struct rdma_addrinfo hints = {
 		.ai_flags = passive ? RAI_PASSIVE : 0, .ai_port_space = RDMA_PS_IB,
-		.ai_qp_type = passive ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND,
+		.ai_qp_type = type,
 	};
 	struct ibv_qp_init_attr attr = ct_qp_attr();
 	struct rdma_addrinfo *res;
@@ -237,6 +237,11 @@ static struct rdma_cm_id *xrc_endpoint(bool passive, uint16_t port)
 	ct_works(rdma_create_ep(&id, res, NULL, &attr));
 	rdma_freeaddrinfo(res);
 	return id;
+}
+
+static struct rdma_cm_id *xrc_endpoint(bool passive, uint16_t port)
+{
+	return endpoint(passive ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND, passive, port);
 }
 
 static void *connect_to(void *arg)
@@ -302,6 +307,52 @@ static void xrc_sends_to_the_srq_of_an_id(void **state)
 	rdma_destroy_ep(client);
 	rdma_destroy_ep(server);
 	rdma_destroy_ep(listener);
+}
+
+static void xrc_qp(struct rdma_cm_id *id, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr_ex attr = { .qp_type = type, .sq_sig_all = 1 };
+
+	attr.cap = ct_qp_attr().cap;
+	ct_works(rdma_create_qp_ex(id, &attr));
+	assert_int_equal(id->qp->qp_type, type);
+}
+
+/* "Reliable" is what the ids say; the QPs that libfabric gives them are of XRC. */
+static void xrc_goes_over_the_port_space_of_tcp(void **state)
+{
+	struct rdma_cm_id *listener = ct_listener(channel, RDMA_PS_TCP), *server;
+	struct rdma_cm_id *client = ct_client(channel, RDMA_PS_TCP, ct_src_port(listener));
+	struct ibv_srq_init_attr_ex attr = { .attr = { .max_wr = 4, .max_sge = 1 },
+					     .comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
+					     .srq_type = IBV_SRQT_XRC };
+	struct rdma_cm_event *event;
+	uint8_t octets[16] = { 0 };
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	uint32_t srqn;
+
+	xrc_qp(client, IBV_QPT_XRC_SEND);
+	ct_works(rdma_connect(client, NULL));
+	event = ct_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	server = event->id;
+	ct_works(rdma_ack_cm_event(event));
+	xrc_qp(server, IBV_QPT_XRC_RECV);
+	ct_works(rdma_create_srq_ex(server, &attr));
+	ct_works(ibv_get_srq_num(server->srq, &srqn));
+	mr = rdma_reg_msgs(server, octets, sizeof(octets));
+	ct_works(rdma_post_recv(server, NULL, octets, sizeof(octets), mr));
+	ct_works(rdma_accept(server, NULL));
+	ct_pass(channel, RDMA_CM_EVENT_ESTABLISHED);
+	ct_pass(channel, RDMA_CM_EVENT_ESTABLISHED);
+	xrc_send(client, srqn);
+	assert_int_equal(rdma_get_recv_comp(server, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_string_equal((char *)octets, "good evening");
+	ct_works(rdma_dereg_mr(mr));
+	rdma_destroy_ep(client);
+	rdma_destroy_ep(server);
+	ct_works(rdma_destroy_id(listener));
 }
 
 /* What is asked for has to be what the listener has. */
@@ -438,6 +489,7 @@ int main(void)
 		qps_test(cqs_are_made_if_there_are_none),
 		qps_test(an_srq_is_the_qps),
 		qps_test(xrc_sends_to_the_srq_of_an_id),
+		qps_test(xrc_goes_over_the_port_space_of_tcp),
 		qps_test(one_type_does_not_connect_to_another),
 		qps_test(who_brings_a_qp_learns_its_attributes),
 		qps_test(what_is_not_known_is_not_told),

@@ -20,6 +20,12 @@ static bool is_ud(const struct vb_cma_id *id)
 	return id->pub.qp_type == IBV_QPT_UD;
 }
 
+/* A QP says which kind of connection it is; without one, the id does. */
+static enum ibv_qp_type type_of(const struct vb_cma_id *id)
+{
+	return id->pub.qp ? id->pub.qp->qp_type : id->pub.qp_type;
+}
+
 /* --- the attributes of each state --- */
 
 static int attr_init(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
@@ -57,6 +63,8 @@ static void ah_fill(const struct vb_cma_id *id, struct ibv_ah_attr *ah)
 
 static int attr_rtr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 {
+	enum ibv_qp_type type = type_of(id);
+
 	if (is_ud(id)) {
 		*mask = IBV_QP_STATE;
 		return 0;
@@ -68,7 +76,7 @@ static int attr_rtr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->dest_qp_num = id->agreed.peer_qpn;
 	attr->rq_psn = id->agreed.psn;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_RECV) {
+	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV) {
 		attr->max_dest_rd_atomic = id->agreed.responder_resources;
 		attr->min_rnr_timer = vb_cm_rnr_timer(vb_cma_run());
 		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -78,9 +86,11 @@ static int attr_rtr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 
 static int attr_rts(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 {
+	enum ibv_qp_type type = type_of(id);
+
 	attr->sq_psn = id->agreed.peer_psn;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (id->pub.qp_type == IBV_QPT_RC || id->pub.qp_type == IBV_QPT_XRC_SEND) {
+	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND) {
 		attr->max_rd_atomic = id->agreed.initiator_depth;
 		attr->retry_cnt = id->agreed.retry_count;
 		attr->rnr_retry = id->agreed.rnr_retry_count;
@@ -264,8 +274,8 @@ static int qp_make(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 
 	if (!pub->verbs || pub->qp)
 		return EINVAL;
-	if (attr->qp_type != pub->qp_type &&
-	    !(pub->ps == RDMA_PS_IB && attr->qp_type == IBV_QPT_XRC_RECV))
+	/* What is connected may be so in any way: programs have XRC over the port space of TCP. */
+	if ((attr->qp_type == IBV_QPT_UD) != is_ud(id))
 		return EINVAL;
 	rc = home_set(id, attr);
 	if (!rc)
