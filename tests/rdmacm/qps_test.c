@@ -355,6 +355,33 @@ static void xrc_goes_over_the_port_space_of_tcp(void **state)
 	ct_works(rdma_destroy_id(listener));
 }
 
+static void unreliable_ones_connect(void **state)
+{
+	struct rdma_cm_id *listener = endpoint(IBV_QPT_UC, true, 0), *client, *server;
+	uint8_t octets[16] = { 0 };
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	pthread_t thread;
+
+	ct_works(rdma_listen(listener, 0));
+	client = endpoint(IBV_QPT_UC, false, ct_src_port(listener));
+	ct_works(pthread_create(&thread, NULL, connect_to, client));
+	ct_works(rdma_get_request(listener, &server));
+	assert_int_equal(server->qp->qp_type, IBV_QPT_UC);
+	mr = rdma_reg_msgs(server, octets, sizeof(octets));
+	ct_works(rdma_post_recv(server, NULL, octets, sizeof(octets), mr));
+	ct_works(rdma_accept(server, NULL));
+	pthread_join(thread, NULL);
+	ct_works(rdma_post_send(client, NULL, "good evening", 13, NULL, IBV_SEND_INLINE));
+	assert_int_equal(rdma_get_recv_comp(server, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_string_equal((char *)octets, "good evening");
+	ct_works(rdma_dereg_mr(mr));
+	rdma_destroy_ep(client);
+	rdma_destroy_ep(server);
+	rdma_destroy_ep(listener);
+}
+
 /* What is asked for has to be what the listener has. */
 static void one_type_does_not_connect_to_another(void **state)
 {
@@ -490,6 +517,7 @@ int main(void)
 		qps_test(an_srq_is_the_qps),
 		qps_test(xrc_sends_to_the_srq_of_an_id),
 		qps_test(xrc_goes_over_the_port_space_of_tcp),
+		qps_test(unreliable_ones_connect),
 		qps_test(one_type_does_not_connect_to_another),
 		qps_test(who_brings_a_qp_learns_its_attributes),
 		qps_test(what_is_not_known_is_not_told),

@@ -136,7 +136,7 @@ static void req_fill(const struct vb_cma_id *id, const struct rdma_conn_param *p
 		     struct vb_cm_msg *msg)
 {
 	const struct vb_cma_agreed *agreed = &id->agreed;
-	bool xrc = id->pub.qp_type == IBV_QPT_XRC_SEND;
+	bool xrc = id->pub.qp_type == IBV_QPT_XRC_SEND, uc = id->pub.qp_type == IBV_QPT_UC;
 
 	msg->attr = VB_CM_REQ;
 	msg->req = (struct vb_cm_req){
@@ -150,7 +150,9 @@ static void req_fill(const struct vb_cma_id *id, const struct rdma_conn_param *p
 		.remote_cm_response_timeout = RESPONSE_TIMEOUT,
 		.local_cm_response_timeout = RESPONSE_TIMEOUT,
 		.max_cm_retries = RETRIES,
-		.transport_service_type = xrc ? VB_CM_TRANSPORT_EXTENDED : VB_CM_TRANSPORT_RC,
+		.transport_service_type = xrc  ? VB_CM_TRANSPORT_EXTENDED
+					  : uc ? VB_CM_TRANSPORT_UC
+					       : VB_CM_TRANSPORT_RC,
 		.extended_transport_type = xrc ? VB_CM_EXTENDED_XRC : VB_CM_EXTENDED_NONE,
 		.retry_count = agreed->retry_count,
 		.rnr_retry_count = agreed->rnr_retry_count,

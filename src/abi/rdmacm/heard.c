@@ -157,11 +157,16 @@ static void addresses_set(struct vb_cma_id *id, const struct vb_cma_id *listener
 /* What a request asks for is what the listener has. */
 static bool is_of_type(const struct vb_cma_id *listener, const struct vb_cm_event *news)
 {
+	static const enum ibv_qp_type types[] = {
+		[VB_CM_TRANSPORT_RC] = IBV_QPT_RC,
+		[VB_CM_TRANSPORT_UC] = IBV_QPT_UC,
+		[VB_CM_TRANSPORT_EXTENDED] = IBV_QPT_XRC_RECV,
+	};
+
 	if (news->type == VB_CM_EVENT_SIDR_REQ)
 		return listener->pub.qp_type == IBV_QPT_UD;
-	if (news->msg->req.transport_service_type == VB_CM_TRANSPORT_EXTENDED)
-		return listener->pub.qp_type == IBV_QPT_XRC_RECV;
-	return listener->pub.qp_type == IBV_QPT_RC;
+	/* Two bits; RD, which there is not, is nobody's type. */
+	return listener->pub.qp_type == types[news->msg->req.transport_service_type];
 }
 
 static void request(struct vb_cma_id *listener, struct vb_cm_id *cm,

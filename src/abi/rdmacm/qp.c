@@ -96,7 +96,7 @@ static int attr_rts(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 		attr->rnr_retry = id->agreed.rnr_retry_count;
 		*mask |= IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
 	}
-	if (!is_ud(id)) {
+	if (!is_ud(id) && type != IBV_QPT_UC) {
 		attr->timeout = id->agreed.ack_timeout;
 		*mask |= IBV_QP_TIMEOUT;
 	}
