@@ -1,34 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Programs that connect by rdma_cm: rdmacm-utils', perftest's (-R), qperf and fio; on one host by
-# each link, between two by IPv4 and IPv6, with losses, and when the server dies.
+# The programs of rdmacm-utils, wherever two of them may meet, and when the server dies.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
-. "$(dirname "$0")/../lib/perftest.sh"
-. "$(dirname "$0")/../lib/rdmacm.sh"
+. "$(dirname "$0")/../lib/cm.sh"
 
-clock=$VB_BUILD/tests/verbs/libperftest.so # tests/lib/perftest.c says what it is good for
-
-# cm_perf PROGRAM ARGS ...: the parameters are exchanged by a first connection, and a client that
-# asks for the second one before the server listens again would give up.
-cm_perf() {
-	local also=:$clock
-	set -- "$@" -R -F -p PORT
-	cm "$*" "$@" -- env "AWAITS=$tmp/listens" "$@" "$at"
-}
-
-# cm_fio VERB OTHER: a client writes whatever it does; a server takes what it is told. Neither
-# waits for the other's receives, or sends again without them (and a client whose send has failed
-# does not end), so there are as many as there are sends, and they may still come too late.
-cm_fio() {
-	local common=(--ioengine=rdma --port=PORT --bs=4k --size=64k)
-	pair_try 4 'RNR retry counter exceeded' "$PREFIX: fio $1" cm_run \
-		fio --name=server "${common[@]}" --rw=read --verb="$2" --iodepth=32 -- \
-		fio --name=client "${common[@]}" --rw=write --verb="$1" --hostname="$at" --iodepth=1
-}
-
-# What knows both families; $at is the server's address.
-clients_of_both() {
+# What is connected; $at is the server's address.
+streams() {
 	local format=()
 	[ "$at" = "${at#*:}" ] || format=(-f ipv6)
 	cm "rping" rping -s -a "$at" -p PORT -C 50 -V -S 1000 -- \
@@ -43,51 +21,58 @@ clients_of_both() {
 		rstream "${format[@]}" -s "$at" -p PORT -S 1000 -C 50 -I 4
 	cm "riostream" riostream "${format[@]}" -b "$at" -p PORT -S 1000 -C 50 -I 4 -- \
 		riostream "${format[@]}" -s "$at" -p PORT -S 1000 -C 50 -I 4
-	cm "udaddy" udaddy "${format[@]}" -b "$at" -c 10 -C 5 -S 1000 -- \
-		udaddy "${format[@]}" -s "$at" -c 10 -C 5 -S 1000
-}
-
-clients_of_ipv4() {
+	cm "rdma_client" rdma_server -s "$at" -p PORT -- rdma_client -s "$at" -p PORT
+	cm_copy
+	cm_times
+	cm_death
+	[ "$at" = "${at#*:}" ] || return
 	cm "ucmatose of port space IB" ucmatose -P ib -p PORT -c 3 -C 5 -- \
 		ucmatose -P ib -s "$at" -p PORT -c 3 -C 5
-	cm "rdma_client" rdma_server -p PORT -- rdma_client -s "$at" -p PORT
+	# Of these the server listens at IPv4 addresses alone.
 	cm "rdma_xclient" rdma_xserver -p PORT -- rdma_xclient -s "$at" -p PORT
 	cm "rdma_xclient XRC" rdma_xserver -c x -p PORT -- rdma_xclient -c x -s "$at" -p PORT
-	for program in ib_send_bw ib_write_bw ib_read_lat ib_atomic_lat \
-		"ib_send_bw -c UD -s 1024"; do
-		# shellcheck disable=SC2086 # words of a command
-		cm_perf $program -n 100
-	done
-	cm_fio write write
-	cm_fio read read
-	cm_fio send recv
-	cm_qperf
-	cm_times
 }
 
-# Its server says which port it has before it listens there.
-cm_qperf() {
-	local preload="LD_PRELOAD=${VB_PRELOAD:+$VB_PRELOAD:}$listens"
-	rm -f "$tmp/listens"
-	: >"$tmp/listens"
-	pair "$PREFIX: qperf" env "LISTENS=$tmp/listens" "$preload" qperf -lp PORT -- \
-		env "AWAITS=$tmp/listens" "$preload" \
-		qperf "$at" -lp PORT -cm 1 -t 1 rc_bw rc_lat quit
+# Who waits for what is lost waits for ever, so nothing is. No group of IPv6 is reached from ::1.
+datagrams() {
+	local format=() group=239.7.7.7
+	local VERBATIM_FAULT=${VERBATIM_FAULT:+dup=1%,reorder=3%,seed=3}
+	[ "$at" = "${at#*:}" ] || format=(-f ipv6) group=ff1e::7
+	cm "udaddy" udaddy "${format[@]}" -b "$at" -c 10 -C 5 -S 1000 -- \
+		udaddy "${format[@]}" -s "$at" -c 10 -C 5 -S 1000
+	ready='joined dgid' cm "mckey" mckey -m $group -b "${at/#::1/$a6}" -C 5 -S 100 -- \
+		mckey -s -m $group -b "${from/#::1/$a6}" -C 5 -S 100
 }
 
-# Very many connections at once. Its server never ends.
+programs() {
+	streams
+	datagrams
+}
+
 cm_times() {
-	local name="$PREFIX: cmtime" connections=10000
+	local name="$PREFIX: cmtime"
+	endless_run cmtime -p PORT -c 50 -- cmtime -s "$at" -p PORT -c 50 &&
+		grep -q '^connect' "$tmp/client"
+	verdict "$name" "$why" "$tmp/server" "$tmp/client"
+}
+
+# Very many at once.
+cm_many() {
+	local name="$PREFIX: cmtime with many" connections=10000
 	[ -z "$VB_SANITIZE" ] || connections=500
-	port=$((port + 1))
-	server_begin cmtime -p $port -c $connections
-	if client_run cmtime -s "$at" -p $port -c $connections &&
-		grep -q '^connect' "$tmp/client"; then
-		ok "$name"
-	else
-		fail "$name" "$(status_say $?)" "$tmp/server" "$tmp/client"
-	fi
-	process_wait $server 0 2>/dev/null
+	endless_run cmtime -p PORT -c $connections -- cmtime -s "$at" -p PORT -c $connections &&
+		grep -q '^connect' "$tmp/client"
+	verdict "$name" "$why" "$tmp/server" "$tmp/client"
+}
+
+# It takes no IPv6 address, since a colon ends the name of the host.
+cm_copy() {
+	local name="$PREFIX: rcopy"
+	[ "$at" = "${at#*:}" ] || return
+	rm -f "$tmp/copies/it"
+	endless_run rcopy -p PORT -- rcopy "$tmp/source" "$at:$tmp/copies/it" -p PORT &&
+		cmp "$tmp/source" "$tmp/copies/it" >>"$tmp/client" 2>&1
+	verdict "$name" "$why" "$tmp/server" "$tmp/client"
 }
 
 has_words() {
@@ -119,52 +104,15 @@ deaths() {
 	verdict "$name" "see there" "$tmp/deaths"
 }
 
-# members GROUP: who only sends is heard by a member.
-members() {
-	local ready='joined dgid'
-	cm "mckey $1" mckey -m "$1" -b "$at" -C 5 -S 100 -- \
-		mckey -s -m "$1" -b "$from" -C 5 -S 100
-}
-
-for link in "" udp; do
-	[ -z "$link" ] || link_use $link
-	for at in 127.0.0.1 ::1; do
-		PREFIX="one host $at" from=$at
-		clients_of_both
-		cm_death
-		[ $at = ::1 ] || clients_of_ipv4
-	done
-done
+head -c 300000 /dev/urandom >"$tmp/source"
+mkdir "$tmp/copies"
+chmod a+rwx "$tmp/copies"
+hosts_make 1500
+cm_places programs
+at=127.0.0.1 from=$at PREFIX="one host $at"
+cm_many
+[ ${#on_b[@]} = 0 ] || cm_hosts deaths
 export VERBATIM_LINK=shm
-over=" (shm)" at=127.0.0.1
-PREFIX="one host $at"
-clients_of_both
-unset VERBATIM_LINK
-over=
-
-export VERBATIM_FAULT="loss=1%,seed=3"
-PREFIX="1 % lost"
-cm "rping" rping -s -a $at -p PORT -C 100 -V -S 10000 -- rping -c -a $at -p PORT -C 100 -V -S 10000
-cm "ucmatose" ucmatose -p PORT -c 30 -C 2 -- ucmatose -s $at -p PORT -c 30 -C 2
-unset VERBATIM_FAULT
-
-if hosts_make 1500; then
-	for family in 4 6; do
-		PREFIX="two hosts IPv$family"
-		hosts_use $family
-		at=a$family from=b$family
-		at=${!at} from=${!from}
-		clients_of_both
-		cm_death
-		deaths
-		if [ $family = 4 ]; then
-			clients_of_ipv4
-			members 239.7.7.7
-		else
-			members ff1e::7
-		fi
-	done
-else
-	skip "two hosts" "this system lets us make no veth"
-fi
+over=" (shm)"
+cm_here "one host" streams
 suite_end

@@ -4,7 +4,7 @@
 # on one host by each link, between two by IPv4 and IPv6, with losses, and when a side is killed.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
-. "$(dirname "$0")/../lib/rdmacm.sh"
+. "$(dirname "$0")/../lib/cm.sh"
 
 # stream PROGRAM OPTIONS: both ends with these options, $at being the server's address.
 stream() {
@@ -20,7 +20,7 @@ stream() {
 # an answer to the repetition for the question to ask next, and once that is so and a datagram is
 # lost they ask the same for ever. That depends on how busy the machine is.
 datagrams() {
-	cm_lasting "udpong $*" udpong -b "$at" -p PORT "$@" -- udpong -s "$at" -p PORT "$@"
+	cm_endless "udpong $*" udpong -b "$at" -p PORT "$@" -- udpong -s "$at" -p PORT "$@"
 }
 
 # A file as long as a name of its own, and compared.
@@ -28,7 +28,7 @@ copy() {
 	local name="$PREFIX: rcopy of $1 octets" why
 	head -c "$1" /dev/urandom >"$tmp/file"
 	rm -f "$tmp/copy"
-	lasting_run rcopy -p PORT -- rcopy "$tmp/file" "$at:$tmp/copy" -p PORT &&
+	endless_run rcopy -p PORT -- rcopy "$tmp/file" "$at:$tmp/copy" -p PORT &&
 		cmp "$tmp/file" "$tmp/copy" >>"$tmp/client" 2>&1
 	verdict "$name" "${why:-}" "$tmp/server" "$tmp/client"
 }

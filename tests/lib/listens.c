@@ -3,7 +3,7 @@
  * To be preloaded by programs of rdma_cm, whose ports no tool of the kernel's shows. The file that
  * LISTENS in the environment names has one octet for each time that the server has listened, or has
  * accepted an rsocket. A client for which AWAITS names it asks for a connection when the server has
- * listened as often.
+ * listened as often, or AWAITS_MAX times.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -58,11 +58,12 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	static off_t asked;
 	int (*real)(struct rdma_cm_id *, struct rdma_conn_param *) = (int (*)(
 		struct rdma_cm_id *, struct rdma_conn_param *))dlsym(RTLD_NEXT, "rdma_connect");
-	const char *path = getenv("AWAITS");
+	const char *path = getenv("AWAITS"), *max = getenv("AWAITS_MAX");
 	struct stat file;
 
-	while (path && !stat(path, &file) && file.st_size <= asked)
+	if (!max || asked < atoi(max))
+		asked++;
+	while (path && !stat(path, &file) && file.st_size < asked)
 		usleep(1000);
-	asked++;
 	return real(id, param);
 }

@@ -12,10 +12,13 @@
 a4=10.79.0.1 b4=10.79.0.2 a6=fd79::1 b6=fd79::2
 on_b=()
 
-# hosts_make MTU: B, and the cable. Returns 1 if the system refuses.
+# hosts_make MTU: B, and the cable. Returns 1 if the system refuses; there is no B then.
 hosts_make() {
 	host_new on_b
-	ip link add vb0 type veth peer name vb0 netns "${on_b[2]}" || return 1
+	if ! ip link add vb0 type veth peer name vb0 netns "${on_b[2]}"; then
+		on_b=()
+		return 1
+	fi
 	hosts_mtu "$1"
 	host_up $a4/24 $a6/64
 	host_up $b4/24 $b6/64 "${on_b[@]}"
@@ -46,4 +49,11 @@ hosts_use() {
 	address=$a4
 	gid=$(gid_index "${!a}")
 	[ -n "$gid" ] && [ "$gid" = "$(gid_index "${!b}" "${on_b[@]}")" ]
+}
+
+# host_address [ON ...]: A's addresses on another host, where their interface leads nowhere.
+host_address() {
+	"$@" ip link add vb0 type veth peer name vb1 || return
+	"$@" ip link set vb1 up
+	host_up $a4/24 $a6/64 "$@"
 }

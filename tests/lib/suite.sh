@@ -229,12 +229,13 @@ host_new() {
 
 # From now on both sides run as an ordinary user, on a host of his: the one port 4791 that a host
 # has belongs to the user whose hub took it. Where we are an ordinary user already, nobody else is
-# needed: root of a user namespace is that to everybody outside.
+# needed: root of a user namespace is that to everybody outside. Sets $users_host, as host_new does.
+users_host=()
 user_become() {
-	local -a host nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
+	local -a nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
 	[ "$(awk '{ print $3 }' /proc/self/uid_map)" = 4294967295 ] || return 0
 	"${nobody[@]}" test -r "$VB_BUILD/lib/libibverbs.so.1" || return 1
-	host_new host
-	on_server=("${host[@]}" "${nobody[@]}")
+	host_new users_host
+	on_server=("${users_host[@]}" "${nobody[@]}")
 	on_client=("${on_server[@]}")
 }
