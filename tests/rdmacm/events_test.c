@@ -138,8 +138,15 @@ static void a_request_brings_an_id(void **state)
 	ct_pair_close(&pair);
 }
 
+static void has_no_words(const struct rdma_cm_event *event)
+{
+	assert_null(event->param.conn.private_data);
+	assert_int_equal(event->param.conn.private_data_len, 0);
+}
+
 /*
  * rdma_get_cm_event: "Indicates that a connection has been established with the remote end point."
+ * Who accepted is told no words, by which libfabric knows that it did not ask.
  */
 static void both_ends_are_established(void **state)
 {
@@ -156,8 +163,16 @@ static void both_ends_are_established(void **state)
 	event = ct_event(pair.at_server, RDMA_CM_EVENT_ESTABLISHED);
 	assert_ptr_equal(event->id, pair.server);
 	assert_int_equal(event->status, 0);
+	has_no_words(event);
 	ct_works(rdma_ack_cm_event(event));
-	ct_pair_part(&pair);
+	ct_works(rdma_disconnect(pair.client));
+	event = ct_event(pair.at_server, RDMA_CM_EVENT_DISCONNECTED);
+	has_no_words(event);
+	ct_works(rdma_ack_cm_event(event));
+	ct_works(rdma_disconnect(pair.server));
+	event = ct_event(pair.at_client, RDMA_CM_EVENT_DISCONNECTED);
+	has_no_words(event);
+	ct_works(rdma_ack_cm_event(event));
 	ct_pair_close(&pair);
 }
 

@@ -329,7 +329,7 @@ static void on_event(struct vb_cm_id *cm, const struct vb_cm_event *news)
 		rep_read(id, event, news->msg);
 	else if (news->type == VB_CM_EVENT_SIDR_REP)
 		sidr_rep_read(id, event, news->msg);
-	else if (news->msg)
+	else if (news->type == VB_CM_EVENT_REJ)
 		conn_private(event, news->msg, 0);
 	vb_cma_event_queue(event);
 }
