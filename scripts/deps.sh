@@ -14,7 +14,7 @@ demo="$build ibverbs-utils perftest iproute2"
 # The clients of the test suites.
 check="$demo python3 binutils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py
-	dapl2-utils tshark nftables iperf3 util-linux procps valgrind qemu-system-x86
+	dapl2-utils librpma-dev tshark nftables iperf3 util-linux procps valgrind qemu-system-x86
 	busybox-static kmod"
 # libFuzzer is part of clang's runtime, which clang only recommends.
 fuzz="$build clang libclang-rt-dev llvm"
@@ -23,7 +23,7 @@ bench="$demo python3 ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox util-
 # What counts instructions.
 budget="$build python3 valgrind iproute2 util-linux"
 # Of these, some releases have none; the tests that need them skip.
-rare="dapl2-utils"
+rare="dapl2-utils librpma-dev"
 # What makes the bare machine of tests/bare.
 bare="debootstrap python3 util-linux iproute2"
 

@@ -10,6 +10,7 @@
 
 listens=$VB_BUILD/tests/rdmacm/liblistens.so
 also=		# what else is preloaded
+within=()	# what programs run in, once that is preloaded
 ready=		# what a server prints that does not listen but is there
 at=127.0.0.1	# where the server is
 from=$at	# where the client is
@@ -37,7 +38,7 @@ server_begin() {
 	listens_reset
 	: >"$tmp/server"
 	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" env "LISTENS=$tmp/listens" \
-		"$(preload_say)" stdbuf -oL "$@" >"$tmp/server" 2>&1 &
+		"$(preload_say)" "${within[@]}" stdbuf -oL "$@" >"$tmp/server" 2>&1 &
 	server=$!
 	await is_there
 	! gone $server
@@ -46,7 +47,7 @@ server_begin() {
 # client_run CMD ...: its output is $tmp/client.
 client_run() {
 	timeout -k 5 "$limit_s" "${on_client[@]}" "${run_client[@]}" env \
-		"$(preload_say)" "$@" >"$tmp/client" 2>&1
+		"$(preload_say)" "${within[@]}" "$@" >"$tmp/client" 2>&1
 }
 
 cm_run() {
