@@ -4,6 +4,7 @@
 # between two; and an MPI program by Open MPI's way over UCX, which checks all data.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/mpi.sh"
 
 for program in ucx_perftest mpirun.openmpi; do
 	command -v $program >/dev/null && continue
@@ -46,28 +47,13 @@ ucx_pairs() {
 	done
 }
 
-# Open MPI is to have no other way, not to mind root or few processors, and to leave nothing behind.
-export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=self OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_orte_tmpdir_base=$tmp
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx
 
-# mpi PROCESSES OCTETS [MPIRUN ...]: the program, by RC and by UD.
+# mpi PROCESSES OCTETS [MPIRUN ...]: by RC and by UD.
 mpi() {
-	local processes=$1 octets=$2 tls name rc
+	local tls
 	for tls in rc_v ud_v; do
-		name="${PREFIX:+$PREFIX }MPI, $processes processes by $tls"
-		UCX_TLS=$tls,self timeout -k 5 "$limit_s" mpirun.openmpi -np "$processes" \
-			"${@:3}" "${run[@]}" "$VB_ROOT/tests/lib/mpi.py" "$octets" \
-			</dev/null >"$tmp/mpi" 2>&1
-		rc=$?
-		if [ $rc != 0 ]; then
-			fail "$name" "$(status_say $rc)" "$tmp/mpi"
-		elif ! grep -q "^mpi: $processes processes" "$tmp/mpi"; then
-			fail "$name" "it does not say that all is right" "$tmp/mpi"
-		else
-			ok "$name"
-		fi
+		UCX_TLS=$tls,self mpi_run "${PREFIX:+$PREFIX }MPI, $1 processes by $tls" "$@"
 	done
 }
 
@@ -98,14 +84,7 @@ if hosts_make 1500; then
 	PREFIX="two hosts, IPv4"
 	hosts_use 4
 	ucx_pairs
-	# mpirun starts its own helper on B by what would be ssh: AGENT HOST COMMAND.
-	cat >"$tmp/agent" <<-END
-		#!/bin/sh
-		shift
-		exec ${on_b[*]} sh -c "\$*"
-	END
-	chmod +x "$tmp/agent"
-	export OMPI_MCA_plm_rsh_agent=$tmp/agent
+	mpi_hosts
 	mpi 4 500000 -H $a4:2,$b4:2
 	PREFIX="two hosts, IPv6"
 	hosts_use 6

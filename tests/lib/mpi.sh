@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# Programs of Open MPI; source it after suite.sh. The suite says by OMPI_MCA_pml and the like which
+# way they take.
+
+# They are to have no other, not to mind root or few processors, and to leave nothing behind.
+export OMPI_MCA_btl=self OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_orte_tmpdir_base=$tmp
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# mpi_run NAME PROCESSES OCTETS [MPIRUN ...]: the program checks all data.
+mpi_run() {
+	local name=$1 processes=$2 octets=$3 rc
+	timeout -k 5 "$limit_s" mpirun.openmpi -np "$processes" "${@:4}" \
+		"${run[@]}" "$VB_ROOT/tests/lib/mpi.py" "$octets" </dev/null >"$tmp/mpi" 2>&1
+	rc=$?
+	if [ $rc != 0 ]; then
+		fail "$name" "$(status_say $rc)" "$tmp/mpi"
+	elif ! grep -q "^mpi: $processes processes" "$tmp/mpi"; then
+		fail "$name" "it does not say that all is right" "$tmp/mpi"
+	else
+		ok "$name"
+	fi
+}
+
+# mpi_hosts: mpirun starts its own helper on B by what would be ssh: AGENT HOST COMMAND. B has a name
+# of its own, since those of one name are of one host to Open MPI.
+mpi_hosts() {
+	cat >"$tmp/agent" <<-END
+		#!/bin/sh
+		shift
+		exec ${on_b[*]} unshare --uts sh -c "hostname b; \$*"
+	END
+	chmod +x "$tmp/agent"
+	export OMPI_MCA_plm_rsh_agent=$tmp/agent
+}
