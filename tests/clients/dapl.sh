@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# uDAPL, whose provider "scm" connects by sockets: dapltest's transactions, with all data checked,
-# and its performance test, which hangs up as soon as its peer has said that it is done.
+# uDAPL, whose provider "scm" connects by sockets, and "cma" by rdma_cm: dapltest's transactions,
+# with all data checked, and its performance test, which hangs up as soon as its peer has said that
+# it is done; and the programs that each try one thing.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
+. "$(dirname "$0")/../lib/cm.sh"
 
 if ! command -v dapltest >/dev/null; then
 	skip_all "no dapltest"
@@ -13,26 +15,29 @@ if [ "$VB_SANITIZE" = thread ]; then
 fi
 export DAT_OVERRIDE=$tmp/dat.conf
 echo 'scm u2.0 nonthreadsafe default libdaploscm.so.2 dapl.2.0 "verbatim0 1" ""' >"$DAT_OVERRIDE"
+# Its address is that of an interface, which is not loopback's.
+echo 'cma u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "vb0 0" ""' >>"$DAT_OVERRIDE"
 
-server_begin() {
-	"${run_server[@]}" stdbuf -oL dapltest -T S -D scm >"$tmp/server" 2>&1 &
+dapltest_begin() {
+	"${run_server[@]}" stdbuf -oL dapltest -T S -D $provider >"$tmp/server" 2>&1 &
 	server=$!
 	await grep -q 'Service Point Ready' "$tmp/server"
 }
 
 # dapl NAME TEST ARGS ...: it may say of errors and end well all the same.
 dapl() {
-	local name="${PREFIX:+$PREFIX }$1"
+	local name="${PREFIX:+$PREFIX }$provider: $1"
 	ends 0 "$name" "${on_client[@]}" "${run_client[@]}" \
-		dapltest -T "$2" -s "$address" -D scm "${@:3}" || return
+		dapltest -T "$2" -s "$address" -D $provider "${@:3}" || return
 	! grep -q 'Error' "$tmp/output" "$tmp/server"
 	verdict "$name" "it complains" "$tmp/output" "$tmp/server"
 }
 
-# Segments are of 64 octets or a multiple, since dapltest takes them for adjacent at the other end.
+# dapls PROVIDER: segments are of 64 octets or a multiple, since dapltest takes them for adjacent at
+# the other end.
 dapls() {
-	local i
-	server_begin
+	local provider=$1 i
+	dapltest_begin
 	dapl "SEND" T -i 100 -t 1 -w 1 -V client SR 4096 4 server SR 4096 4
 	dapl "WRITE" T -i 50 -t 1 -w 1 -V client RW 65536 2 server RW 65536 2
 	dapl "READ" T -i 50 -t 1 -w 1 -V client RR 32768 4 server RR 64
@@ -45,19 +50,33 @@ dapls() {
 	process_wait "$server" 10
 }
 
-DAPL_SCM_NETDEV=lo
+# tries: IPv4 alone, and of the interface's addresses, not loopback's. Some servers meet their
+# client by TCP before they listen.
+tries() {
+	local try ready='is waiting for client\|waiting to snd addr'
+	[ "$at" = "${at#*:}" ] || return
+	for try in "dtest -b 8192" dtestx "dtestcm -c 50" dtestsrq; do
+		# shellcheck disable=SC2086 # words of a command
+		cm "$try by cma" $try -P cma -- \
+			env "AWAITS=$tmp/listens" AWAITS_MAX=1 $try -P cma -h "$at"
+	done
+}
+
 export DAPL_SCM_NETDEV
-dapls
-link_use udp
-dapls
+hosts_make 1500 || skip "cma" "this system lets us make no veth"
+for link in "" udp; do
+	[ -z "$link" ] || link_use $link
+	DAPL_SCM_NETDEV=lo dapls scm
+	[ ${#on_b[@]} = 0 ] || address=$a4 dapls cma
+done
 unset VERBATIM_LINK
 over=
-if hosts_make 1500; then
+if [ ${#on_b[@]} != 0 ]; then
 	PREFIX="two hosts"
 	hosts_use 4
-	DAPL_SCM_NETDEV=vb0
-	dapls
-else
-	skip "two hosts" "this system lets us make no veth"
+	DAPL_SCM_NETDEV=vb0 dapls scm
+	dapls cma
 fi
+here=($a4)
+cm_places tries
 suite_end
