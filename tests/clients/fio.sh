@@ -12,7 +12,8 @@ here=(127.0.0.1)
 # without them (and a client whose send has failed does not end), so there are as many as there are
 # sends, and they may still come too late.
 job() {
-	local name="$PREFIX: fio $1" common=(--ioengine=rdma --port=PORT --bs=4k --size=128k)
+	local name="$PREFIX: fio $1" common=(--ioengine=rdma --port=PORT --bs=4k --size=128k
+		--verify_state_save=0)
 	local -a server=()
 	shift
 	while [ "$1" != -- ]; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # UCX, which looks for a device file: its own tests by its RC and UD, on one host by both links, and
-# between two; and an MPI program by Open MPI's way over UCX, which checks all data.
+# between two; and MPI programs by Open MPI's and MPICH's ways over UCX, which check all data.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/mpi.sh"
@@ -57,6 +57,13 @@ mpi() {
 	done
 }
 
+mpich() {
+	local tls
+	for tls in rc_v ud_v; do
+		UCX_TLS=$tls,self mpich_run "MPICH, $1 processes by $tls" "$@"
+	done
+}
+
 # What writes to hardware's queues itself is not offered, whatever the device calls itself.
 for persona in "" connectx7; do
 	VERBATIM_PERSONA=$persona "${run[@]}" ucx_info -d >"$tmp/info" 2>&1
@@ -70,10 +77,12 @@ done
 ucx_pairs
 mpi 2 2000000
 mpi 5 200000
+mpich 3 200000
 link_use udp
 ucx_pairs
 mpi 2 2000000
 mpi 5 200000
+mpich 3 200000
 unset VERBATIM_LINK
 over=
 PREFIX="bad network,"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
-# Programs of Open MPI; source it after suite.sh. The suite says by OMPI_MCA_pml and the like which
-# way they take.
+# MPI programs; source it after suite.sh. The suite says by OMPI_MCA_pml and the like which way
+# those of Open MPI take.
 
 # They are to have no other, not to mind root or few processors, and to leave nothing behind.
 export OMPI_MCA_btl=self OMPI_MCA_rmaps_base_oversubscribe=1
@@ -24,8 +24,21 @@ mpi_run() {
 	fi
 }
 
-# mpi_hosts: mpirun starts its own helper on B by what would be ssh: AGENT HOST COMMAND. B has a name
-# of its own, since those of one name are of one host to Open MPI.
+# mpich_run NAME PROCESSES OCTETS: the same of MPICH's, whose library Debian has over UCX alone;
+# those of one host are to go by it as well.
+mpich_run() {
+	if ! command -v mpiexec.mpich >/dev/null; then
+		skip "$1" "no mpiexec.mpich"
+		return
+	fi
+	MPIR_CVAR_NOLOCAL=1 timeout -k 5 "$limit_s" mpiexec.mpich -n "$2" \
+		"${run[@]}" "$VB_ROOT/tests/lib/mpich.py" "$3" </dev/null >"$tmp/mpi" 2>&1 &&
+		grep -q "^mpich: $2 processes" "$tmp/mpi"
+	verdict "$1" "it does not say that all is right" "$tmp/mpi"
+}
+
+# mpi_hosts: mpirun starts its own helper on B by what would be ssh: AGENT HOST COMMAND. B has a
+# name of its own, since those of one name are of one host to Open MPI.
 mpi_hosts() {
 	cat >"$tmp/agent" <<-END
 		#!/bin/sh
