@@ -121,6 +121,10 @@ OWN_WORDS = {"ibv_event_type_str", "ibv_node_type_str", "ibv_port_state_str"}
 def same(name, mine, theirs):
     if name in OWN_WORDS:
         return [m == "unknown" for m in mine] == [t == "unknown" for t in theirs]
+    if name == "rdma_event_str":
+        # An older library lacks the last ones.
+        return all(t in (m, "UNKNOWN EVENT") for m, t in zip(mine, theirs)) and \
+            mine[:17] == theirs[:17]
     return mine == theirs
 
 
