@@ -18,6 +18,7 @@ guest_port=23
 guest_root=$VB_BUILD/guest	# by scripts/kernel.sh: here is no network
 guest_boot_s=120
 guest_modules="virtio_pci virtio_net 9p 9pnet_virtio overlay crc32_generic rdma_rxe"
+guest_also=	# modules that the suite wants beside these: rdma_ucm, the connection manager
 
 # guest_initrd: what brings the guest up to the point where it takes commands.
 guest_initrd() {
@@ -26,7 +27,7 @@ guest_initrd() {
 	cp "$(command -v busybox)" "$ram/bin/busybox" || return 1
 	cp "$VB_ROOT/tests/lib/guest.py" "$ram/" || return 1
 	depmod -b "$guest_root" "$guest_version" || return 1
-	for module in $guest_modules; do
+	for module in $guest_modules $guest_also; do
 		modprobe -d "$guest_root" -S "$guest_version" --show-depends $module || return 1
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tmp/modules" || return 1
 	while read -r path; do
