@@ -301,20 +301,58 @@ static void a_refusal_has_room_for_words(void **state)
 	}
 }
 
-/* rdma_get_cm_event: "This field is NULL if the event does not include private data." */
+/* The next event, which brings no words. */
+static void brings_no_words(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event = ct_event(channel, type);
+
+	assert_null(event->param.conn.private_data);
+	assert_int_equal(event->param.conn.private_data_len, 0);
+	ct_works(rdma_ack_cm_event(event));
+}
+
+/*
+ * rdma_get_cm_event: "This field is NULL if the event does not include private data."
+ * The messages behind ESTABLISHED and DISCONNECTED have room for data, but not for users of rdma_cm.
+ */
 static void where_nothing_can_be_said_there_is_nothing(void **state)
 {
 	struct rdma_event_channel *channel = ct_channel();
 	struct rdma_cm_id *id = ct_id(channel, RDMA_PS_TCP);
-	struct rdma_cm_event *event;
+	struct ct_pair pair;
 
 	ct_works(rdma_resolve_addr(id, NULL, ct_addr(7471), CT_RESOLVE_MS));
-	event = ct_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_null(event->param.conn.private_data);
-	assert_int_equal(event->param.conn.private_data_len, 0);
-	ct_works(rdma_ack_cm_event(event));
+	brings_no_words(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	ct_works(rdma_destroy_id(id));
 	rdma_destroy_event_channel(channel);
+
+	ct_works(rdma_ack_cm_event(ct_pair_ask(&pair, RDMA_PS_TCP, NULL)));
+	ct_qp(pair.server);
+	ct_works(rdma_accept(pair.server, NULL));
+	ct_pass(pair.at_client, RDMA_CM_EVENT_ESTABLISHED);
+	brings_no_words(pair.at_server, RDMA_CM_EVENT_ESTABLISHED);
+	ct_works(rdma_disconnect(pair.client));
+	brings_no_words(pair.at_server, RDMA_CM_EVENT_DISCONNECTED);
+	ct_works(rdma_disconnect(pair.server));
+	brings_no_words(pair.at_client, RDMA_CM_EVENT_DISCONNECTED);
+	ct_pair_close(&pair);
+}
+
+/* A service that refuses says words, but names no queue pair and no way to one. */
+static void who_refuses_names_no_queue_pair(void **state)
+{
+	static const struct ibv_ah_attr none;
+	struct rdma_cm_event *event;
+	struct ct_pair pair;
+
+	ct_works(rdma_ack_cm_event(ct_pair_ask(&pair, RDMA_PS_UDP, NULL)));
+	ct_works(rdma_reject(pair.server, words(), 136));
+	event = ct_event(pair.at_client, RDMA_CM_EVENT_UNREACHABLE);
+	says(event->param.ud.private_data, event->param.ud.private_data_len, 136, 136);
+	assert_int_equal(event->param.ud.qp_num, 0);
+	assert_memory_equal(&event->param.ud.ah_attr, &none, sizeof(none));
+	ct_works(rdma_ack_cm_event(event));
+	ct_pair_close(&pair);
 }
 
 /*
@@ -382,6 +420,7 @@ int main(void)
 		cmocka_unit_test(more_words_than_fit_are_refused),
 		cmocka_unit_test(a_refusal_has_room_for_words),
 		cmocka_unit_test(where_nothing_can_be_said_there_is_nothing),
+		cmocka_unit_test(who_refuses_names_no_queue_pair),
 		cmocka_unit_test(the_parameters_of_the_request_may_be_used),
 		cmocka_unit_test(each_event_has_a_name),
 	};

@@ -118,6 +118,9 @@ static void sidr_rep_read(struct vb_cma_id *id, struct vb_cma_event *event,
 {
 	struct rdma_ud_param *param = &event->pub.param.ud;
 
+	private_copy(event, &param->private_data, &param->private_data_len, msg, 0);
+	if (msg->sidr_rep.status)
+		return;
 	param->qp_num = msg->sidr_rep.qpn;
 	param->qkey = msg->sidr_rep.qkey;
 	param->ah_attr = (struct ibv_ah_attr){
@@ -127,7 +130,6 @@ static void sidr_rep_read(struct vb_cma_id *id, struct vb_cma_event *event,
 			.traffic_class = id->path.tclass},
 	};
 	memcpy(param->ah_attr.grh.dgid.raw, id->path.dst, VB_GID_BYTES);
-	private_copy(event, &param->private_data, &param->private_data_len, msg, 0);
 }
 
 /* --- a request --- */
