@@ -98,7 +98,6 @@ static void path_fill(const struct vb_cma_id *id, struct vb_cm_path *path)
 		.packet_rate = IBV_RATE_10_GBPS,
 		.traffic_class = id->path.tclass,
 		.hop_limit = id->path.hop_limit,
-		.sl = (uint8_t)(id->path.tclass >> 5),
 		.local_ack_timeout = id->agreed.ack_timeout,
 	};
 	memcpy(path->local_gid, id->path.src, VB_GID_BYTES);

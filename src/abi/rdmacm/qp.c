@@ -50,7 +50,6 @@ static void ah_fill(const struct vb_cma_id *id, struct ibv_ah_attr *ah)
 	*ah = (struct ibv_ah_attr){
 		.is_global = 1,
 		.port_num = PORT,
-		.sl = (uint8_t)(id->path.tclass >> 5),
 		.grh = {
 			.flow_label = id->path.flow_label,
 			.sgid_index = id->sgid_index,
