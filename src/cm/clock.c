@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "cm/host.h"
 
-enum { EXPONENT_OF_MS = 8, EXPONENT_MAX = 24, FIRST_SIZE = 64 };
+enum { EXPONENT_OF_MS = 8, EXPONENT_MAX = 24, ACK_TIMEOUT_MAX = 31, FIRST_SIZE = 64 };
 
 bool vb_cm_clocks_reserve(struct vb_cm_clocks *clocks, const struct vb_cm_host *host,
 			  uint32_t count)
@@ -116,4 +116,14 @@ uint64_t vb_cm_time_ns(unsigned exponent)
 
 	doublings -= doublings < EXPONENT_OF_MS ? doublings : EXPONENT_OF_MS;
 	return 1000000ull << doublings;
+}
+
+uint8_t vb_cm_ack_timeout(unsigned ack_delay, unsigned lifetime)
+{
+	unsigned both_ways = lifetime + 1;
+	unsigned more = ack_delay > both_ways ? ack_delay : both_ways;
+	unsigned less = ack_delay > both_ways ? both_ways : ack_delay;
+	unsigned sum = less + 1 >= more ? more + 1 : more;
+
+	return (uint8_t)(sum > ACK_TIMEOUT_MAX ? ACK_TIMEOUT_MAX : sum);
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lent.h"
+
 struct vb_cm_host;
 
 #define VB_CM_NEVER UINT64_MAX
@@ -43,5 +45,11 @@ struct vb_cm_clock *vb_cm_clocks_first(const struct vb_cm_clocks *clocks);
  * 65 s, for a stranger's number shall not keep anything longer.
  */
 uint64_t vb_cm_time_ns(unsigned exponent);
+
+/*
+ * How long a QP waits for an acknowledgement (IBTA 12.7.34), as an exponent, as Linux adds them up:
+ * what its peer takes for one, and the way there and back.
+ */
+VB_LENT uint8_t vb_cm_ack_timeout(unsigned ack_delay, unsigned lifetime);
 
 #endif

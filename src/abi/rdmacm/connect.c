@@ -175,7 +175,8 @@ static void sidr_req_fill(const struct vb_cma_id *id, struct vb_cm_msg *msg)
 /* How long the peer may take to acknowledge (rdma_set_option(3), IBTA 12.7.34). */
 static uint8_t ack_timeout(const struct vb_cma_id *id)
 {
-	return id->options.ack_timeout ? id->options.ack_timeout : LIFETIME + 1;
+	return id->options.ack_timeout ? id->options.ack_timeout
+				       : vb_cm_ack_timeout(vb_cma_ack_delay(), LIFETIME);
 }
 
 static int ask(struct vb_cma_id *id, const struct rdma_conn_param *param)
@@ -276,6 +277,7 @@ static int rep_say(struct vb_cma_id *id, const struct rdma_conn_param *param)
 			.starting_psn = agreed->psn,
 			.responder_resources = agreed->responder_resources,
 			.initiator_depth = agreed->initiator_depth,
+			.target_ack_delay = vb_cma_ack_delay(),
 			.failover_accepted = VB_CM_FAILOVER_UNSUPPORTED,
 			.rnr_retry_count = id->peer_rnr_retry,
 			.end_to_end_flow_control = !param || param->flow_control,

@@ -22,7 +22,7 @@ static struct {
 	pthread_mutex_t mutex;
 	struct ibv_context *verbs;
 	struct ibv_pd *pd; /* of ids that bring none */
-	uint8_t depth_max;
+	uint8_t depth_max, ack_delay;
 	struct ibv_xrcd *xrcd; /* of ids that bring none; NULL: not yet */
 } device = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -46,6 +46,7 @@ static int device_open(void)
 	ibv_query_device(verbs, &attr);
 	device.depth_max = (uint8_t)(attr.max_qp_rd_atom < DEPTH_MAX ? attr.max_qp_rd_atom
 								     : DEPTH_MAX);
+	device.ack_delay = attr.local_ca_ack_delay;
 	device.verbs = verbs;
 	device.xrcd = NULL;
 	return 0;
@@ -73,6 +74,11 @@ int vb_cma_device(struct ibv_context **verbs)
 uint8_t vb_cma_depth_max(void)
 {
 	return device.depth_max;
+}
+
+uint8_t vb_cma_ack_delay(void)
+{
+	return device.ack_delay;
 }
 
 struct vb_device *vb_cma_run(void)

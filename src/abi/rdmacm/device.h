@@ -27,6 +27,9 @@ int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES]);
 /* How many READs and atomics may be under way, either way. */
 uint8_t vb_cma_depth_max(void);
 
+/* How long it may take to acknowledge, as an exponent. */
+uint8_t vb_cma_ack_delay(void);
+
 struct vb_device *vb_cma_run(void);
 
 /* There is no device, or it was the parent's. */

@@ -108,6 +108,9 @@ static void rep_read(struct vb_cma_id *id, struct vb_cma_event *event, const str
 	id->agreed.rnr_retry_count = rep->rnr_retry_count;
 	id->agreed.peer_psn = rep->starting_psn;
 	id->agreed.peer_qpn = param->qp_num;
+	if (!id->options.ack_timeout)
+		id->agreed.ack_timeout = vb_cm_ack_timeout(rep->target_ack_delay,
+							   id->path_rec.packet_life_time);
 	id->remote_ece = (struct ibv_ece){.vendor_id = msg->ece_vendor_id,
 					  .options = msg->ece_options};
 	conn_private(event, msg, 0);

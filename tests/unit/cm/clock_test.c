@@ -83,3 +83,15 @@ TEST(times_are_those_of_linux)
 	assert_int_equal(vb_cm_time_ns(24), 65536000000);
 	assert_int_equal(vb_cm_time_ns(31), 65536000000);
 }
+
+/* Of two that are about as long the sum is twice as long, else it is the longer one. */
+TEST(timeouts_of_qps_are_those_of_linux)
+{
+	assert_int_equal(vb_cm_ack_timeout(0, 16), 17);
+	assert_int_equal(vb_cm_ack_timeout(15, 16), 17);
+	assert_int_equal(vb_cm_ack_timeout(16, 16), 18);
+	assert_int_equal(vb_cm_ack_timeout(17, 16), 18);
+	assert_int_equal(vb_cm_ack_timeout(18, 16), 19);
+	assert_int_equal(vb_cm_ack_timeout(19, 16), 19);
+	assert_int_equal(vb_cm_ack_timeout(31, 31), 31);
+}
