@@ -44,6 +44,7 @@ guest_initrd() {
 		mount -t overlay -o lowerdir=/host,upperdir=/over/upper,workdir=/over/work over /new
 		for path in proc sys dev; do mount --bind /\$path /new/\$path; done
 		mount -t tmpfs tmp /new/tmp; mount -t tmpfs run /new/run; cp /guest.py /new/run
+		mkdir -p /new$tmp; mount --bind /host$tmp /new$tmp
 		ip link set lo up; ip link set eth0 up
 		echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad
 		ip addr add $guest_b4/24 dev eth0

@@ -313,7 +313,7 @@ static void brings_no_words(struct rdma_event_channel *channel, enum rdma_cm_eve
 
 /*
  * rdma_get_cm_event: "This field is NULL if the event does not include private data."
- * The messages behind ESTABLISHED and DISCONNECTED have room for data, but not for users of rdma_cm.
+ * The messages behind ESTABLISHED and DISCONNECTED have room, but not for users of rdma_cm.
  */
 static void where_nothing_can_be_said_there_is_nothing(void **state)
 {
