@@ -51,21 +51,22 @@ far() {
 programs() {
 	cm "rping" rping -s -a "$at" -p PORT -C 10 -V -S 1000 -- \
 		rping -c -a "$at" -p PORT -C 10 -V -S 1000
-	cm "rping with a QP of its own" rping -s -q -a "$at" -p PORT -C 3 -V -- \
-		rping -c -q -a "$at" -p PORT -C 3 -V
 	cm "ucmatose" ucmatose "${format[@]}" -b "$at" -p PORT -c 5 -C 3 -S 1000 -- \
 		ucmatose "${format[@]}" -s "$at" -p PORT -c 5 -C 3 -S 1000
 	cm "udaddy" udaddy "${format[@]}" -b "$at" -c 3 -C 3 -S 1000 -- \
 		udaddy "${format[@]}" -s "$at" -c 3 -C 3 -S 1000
-	cm "rdma_client" rdma_server -s "$at" -p PORT -- rdma_client -s "$at" -p PORT
 	cm "rstream" rstream "${format[@]}" -b "$at" -p PORT -S 5000 -C 20 -I 3 -T v -- \
 		rstream "${format[@]}" -s "$at" -p PORT -S 5000 -C 20 -I 3 -T v
-	cm "riostream" riostream "${format[@]}" -b "$at" -p PORT -S 5000 -C 20 -I 3 -T v -- \
-		riostream "${format[@]}" -s "$at" -p PORT -S 5000 -C 20 -I 3 -T v
 }
 
 programs_of_ipv4() {
 	local program
+	cm "rping with a QP of its own" rping -s -q -a "$at" -p PORT -C 3 -V -- \
+		rping -c -q -a "$at" -p PORT -C 3 -V
+	cm "rdma_client" rdma_server -s "$at" -p PORT -- rdma_client -s "$at" -p PORT
+	cm "riostream" riostream -b "$at" -p PORT -S 5000 -C 20 -I 3 -T v -- \
+		riostream -s "$at" -p PORT -S 5000 -C 20 -I 3 -T v
+	skip "$PREFIX: udpong" "rdma-core's does not connect over rdma_rxe, even to itself: ENOENT"
 	cm "ucmatose of port space IB" ucmatose -P ib -p PORT -c 3 -C 3 -- \
 		ucmatose -P ib -s "$at" -p PORT -c 3 -C 3
 	cm "rdma_xclient" rdma_xserver -p PORT -- rdma_xclient -s "$at" -p PORT

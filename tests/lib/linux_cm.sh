@@ -7,12 +7,10 @@ cm_module=$VB_BUILD/tests/rdmacm/liblistens.so
 cm_said=$tmp/listens	# where the server says so: a path on its own host
 also=		# what else is preloaded
 ready=		# what a server prints that does not listen but is there
-udp=		# not empty: it is there once it has its UDP port, as rsockets' datagrams begin
 
 is_there() {
 	"${on_server[@]}" test -e "$cm_said" || gone $server ||
-		{ [ -n "$ready" ] && grep -q "$ready" "$tmp/server"; } ||
-		{ [ -n "$udp" ] && [ -n "$("${on_server[@]}" ss -Haun "sport = :$port")" ]; }
+		{ [ -n "$ready" ] && grep -q "$ready" "$tmp/server"; }
 }
 
 # server_begin CMD ...: until it is there. Sets $server; its output is $tmp/server.
