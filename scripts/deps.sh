@@ -15,7 +15,8 @@ demo="$build ibverbs-utils perftest iproute2"
 check="$demo python3 binutils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py
 	dapl2-utils librpma-dev mpich tshark nftables iperf3 util-linux procps valgrind
-	qemu-system-x86 busybox-static kmod tgt libiscsi-bin qemu-utils qemu-block-extra"
+	qemu-system-x86 busybox-static kmod tgt libiscsi-bin qemu-utils qemu-block-extra
+	open-iscsi e2fsprogs"
 # libFuzzer is part of clang's runtime, which clang only recommends.
 fuzz="$build clang libclang-rt-dev llvm"
 # What the figures are compared with, and drawn by.
