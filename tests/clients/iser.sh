@@ -90,7 +90,8 @@ serve() {
 	options=driver=raw,file.driver=blkdebug,file.max-transfer=262144
 	options+=,file.image.driver=iscsi,file.image.transport=iser
 	options+=,file.image.portal=$2:$tgt_port,file.image.target=$tgt_disk,file.image.lun=1
-	tgt_begin "$2" $mib
+	tgt_disks $mib
+	tgt_begin "$2"
 	verdict "$PREFIX: tgtd serves" "it does not" "$tmp/output" "$tmp/tgtd"
 }
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# A disk of Debian's tgtd, which runs on us, for a client in a kernel: Linux's ib_iser, upon Linux's
-# rdma_cm and rdma_rxe, in a virtual machine. It finds the disk, logs in, makes a file system, writes
-# files and reads them back after its caches were dropped, and logs out; once more with losses. The
-# file system in tgtd's file is whole, and has what was written.
+# A disk of Debian's tgtd, which runs on us, for a client in a kernel: Linux's ib_iser, upon its own
+# rdma_cm and rdma_rxe, in a virtual machine. It finds the disk, logs in, makes a file system,
+# writes files, reads them back after its caches were dropped, and logs out; once more with losses.
+# The file system in tgtd's file is whole, and has what was written. If tgtd dies meanwhile and
+# another one comes, all goes on.
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/guest.sh"
 . "$(dirname "$0")/../lib/tgt.sh"
@@ -63,6 +64,26 @@ use() {
 	there "it is unmounted" "" umount /mnt/disk
 }
 
+# tgtd is killed while the client writes. The client's kernel is told, its daemon logs in again, and
+# nothing of what was written is missing.
+revive() {
+	local name="$PREFIX: tgtd is killed, and comes again" writer
+	ends 0 "$name" "${on_guest[@]}" sh -ec "mount $disk /mnt/disk
+		dd if=/dev/urandom of=/run/new bs=1M count=4; rm -f /run/began" || return
+	"${on_guest[@]}" sh -ec "cd /mnt/disk; for i in 1 2 3 4 5 6; do
+		dd if=/run/new of=new.\$i bs=64k oflag=direct; touch /run/began; done
+		echo 3 >/proc/sys/vm/drop_caches
+		for i in 1 2 3 4 5 6; do cmp /run/new new.\$i; done" >"$tmp/writer" 2>&1 &
+	writer=$!
+	await guest test -e /run/began >"$tmp/output" 2>&1
+	kill -9 "$tgt_pid"
+	wait "$tgt_pid" 2>/dev/null
+	tgt_begin $guest_a4
+	wait $writer
+	verdict "$name" "what was written is not there" "$tmp/writer" "$tmp/tgtd"
+	there "it is unmounted" "" umount /mnt/disk
+}
+
 # What tgtd has in its file.
 look() {
 	ends 0 "$PREFIX: the file system is whole" e2fsck -fn "$tgt_at/disk" &&
@@ -74,10 +95,12 @@ look() {
 }
 
 all() {
-	tgt_begin $guest_a4 64
+	tgt_disks 128
+	tgt_begin $guest_a4
 	verdict "$PREFIX: tgtd serves" "it does not" "$tmp/output" "$tmp/tgtd"
 	attach
 	use "$1"
+	"${@:2}"
 	there "it is detached" successful "${node[@]}" --logout
 	look
 	tgt_end
@@ -87,7 +110,7 @@ all() {
 guest_make || skip_all "no guest: $why"
 PREFIX="Linux's ib_iser"
 initiator_begin
-all 8
+all 8 revive
 export VERBATIM_FAULT="loss=1%,dup=1%,reorder=2%,seed=9"
 PREFIX="Linux's ib_iser, faults"
 all 2

@@ -33,15 +33,20 @@ tgt_serve() {
 	done
 }
 
-# tgt_begin ADDRESS MIB: sets $tgt_pid; its output is $tmp/tgtd. It takes no notice of SIGTERM, so
-# it dies with the suite.
-tgt_begin() {
+# tgt_disks MIB: new ones.
+tgt_disks() {
 	local disk
-	rm -f "$tgt_at"/*
 	for disk in disk tcp; do
-		truncate -s "${2}M" "$tgt_at/$disk"
+		rm -f "$tgt_at/$disk"
+		truncate -s "${1}M" "$tgt_at/$disk"
 		chmod 666 "$tgt_at/$disk"
 	done
+}
+
+# tgt_begin ADDRESS: sets $tgt_pid; its output is $tmp/tgtd. It takes no notice of SIGTERM, so it
+# dies with the suite.
+tgt_begin() {
+	rm -f "$tgt_at"/socket*
 	"${on_server[@]}" "${run_server[@]}" setpriv --pdeathsig KILL tgtd -f \
 		--iscsi "portal=$1:$tgt_port" --iser "port=$tgt_port,pool_sz_mb=128" \
 		>"$tmp/tgtd" 2>&1 &
