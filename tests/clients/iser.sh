@@ -16,6 +16,7 @@ for program in tgtd tgtadm iscsi-inq iscsi-test-cu qemu-img qemu-io; do
 done
 qemu-img --help | grep -q ' iser ' || skip_all "this QEMU knows no iSER"
 [ -z "$VB_SANITIZE" ] || skip_all "these programs leak memory of their own"
+unset MALLOC_PERTURB_	# libiscsi 1.19 walks a list whose beginning it has never written
 mib=16
 back=$tgt_at/back
 
