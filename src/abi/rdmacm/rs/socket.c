@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +11,7 @@
 
 #include "abi/rdmacm/device.h"
 #include "base/check.h"
+#include "base/fd_table.h"
 #include "run/process/eventfd.h"
 #include "run/progress.h"
 #include "wire/rs.h"
@@ -71,72 +71,26 @@ static void settings_read(void)
 
 /* --- the table --- */
 
-/* Pages are made as numbers need them, and stay. */
-enum { PAGE_BITS = 10, PAGE = 1 << PAGE_BITS, PAGES = 1 << 11 };
-
-typedef struct vb_rs *_Atomic slot;
-
-static slot *_Atomic pages[PAGES];
-
-/* NULL: there is no page for that number. */
-static slot *slot_of(int fd)
-{
-	slot *page = fd < 0 || fd >> PAGE_BITS >= PAGES ? NULL : pages[fd >> PAGE_BITS];
-
-	return page ? &page[fd & (PAGE - 1)] : NULL;
-}
-
-static int page_make(int fd)
-{
-	slot *page, *none = NULL;
-
-	if (fd < 0 || fd >> PAGE_BITS >= PAGES)
-		return EMFILE;
-	if (pages[fd >> PAGE_BITS])
-		return 0;
-	page = calloc(PAGE, sizeof(*page));
-	if (!page)
-		return ENOMEM;
-	if (!atomic_compare_exchange_strong(&pages[fd >> PAGE_BITS], &none, page))
-		free(page);
-	return 0;
-}
+static struct vb_fd_table table;
 
 int vb_rs_insert(struct vb_rs *rs)
 {
-	int rc = page_make(rs->fd);
-
-	if (!rc)
-		*slot_of(rs->fd) = rs;
-	return rc;
+	return vb_fd_table_put(&table, rs->fd, rs);
 }
 
 void vb_rs_remove(struct vb_rs *rs)
 {
-	slot *at = slot_of(rs->fd);
-
-	if (at && *at == rs)
-		*at = NULL;
+	vb_fd_table_take(&table, rs->fd);
 }
 
 struct vb_rs *vb_rs_of(int fd)
 {
-	slot *at = slot_of(fd);
-
-	return at ? *at : NULL;
+	return vb_fd_table_at(&table, fd);
 }
 
 struct vb_rs *vb_rs_from(int fd)
 {
-	struct vb_rs *rs = NULL;
-
-	for (; !rs && fd >> PAGE_BITS < PAGES; fd++) {
-		if (pages[fd >> PAGE_BITS])
-			rs = vb_rs_of(fd);
-		else
-			fd |= PAGE - 1;
-	}
-	return rs;
+	return vb_fd_table_from(&table, fd);
 }
 
 /* --- once --- */
@@ -166,8 +120,12 @@ void vb_rs_watches_wake(struct vb_rs_watches *watches)
 {
 	struct vb_rs_watch *watch;
 
-	LIST_FOREACH(watch, watches, link)
-		vb_eventfd_signal(watch->wake_fd);
+	LIST_FOREACH(watch, watches, link) {
+		if (watch->wake)
+			watch->wake(watch);
+		else
+			vb_eventfd_signal(watch->wake_fd);
+	}
 }
 
 void vb_rs_watches_end(struct vb_rs_watches *watches)
