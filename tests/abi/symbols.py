@@ -17,9 +17,10 @@ LIB = os.path.normpath(os.path.join(os.environ.get("VB_BUILD", HERE + "/../../bu
 LIBRARIES = ["libibverbs.so.1", "libmlx5.so.1", "librdmacm.so.1", "libefa.so.1"]
 # Names that are ours to export, to programs or to our own libraries; anything else is a leak of our
 # insides.
-PUBLIC = re.compile(r"^(_?ibv_\w+|_?mlx5dv_\w+|efadv_\w+|rdma_\w+|r[a-z]+|verbs_\w+|__verbs_log|"
-                    r"_verbs_init_and_alloc_context|execute_ioctl|__ioctl_final_num_attrs|"
-                    r"mult_to_ibv_rate|mbps_to_ibv_rate)@|^vb_\w+@VERBATIM_PRIVATE$")
+PUBLIC = re.compile(r"^(_?ibv_\w+|_?mlx5dv_\w+|efadv_\w+|rdma_\w+|r[a-z]+|repoll_[a-z]+|verbs_\w+|"
+                    r"__verbs_log|_verbs_init_and_alloc_context|execute_ioctl|"
+                    r"__ioctl_final_num_attrs|mult_to_ibv_rate|mbps_to_ibv_rate)@|"
+                    r"^vb_\w+@VERBATIM_PRIVATE$")
 # The first-party clients of Debian 12 by package; a folder's binaries that need none of our four
 # libraries are passed over.
 CLIENTS = {

@@ -50,8 +50,8 @@ for help in --help -h help; do
 	done
 done
 says 0 '^verbatim [0-9]' --version
-says 0 '--fault TEXT' run --help
-says 0 '--fault TEXT' run -h
+says 0 '--fault  *TEXT' run --help
+says 0 '--fault  *TEXT' run -h
 
 says 125 '^usage: verbatim run' run
 says 125 '^usage: verbatim run' run --

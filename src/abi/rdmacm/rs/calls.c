@@ -13,6 +13,7 @@
 #include "abi/rdmacm/addr.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/dgram.h"
+#include "abi/rdmacm/repoll/repoll.h"
 #include "abi/rdmacm/rs/socket.h"
 #include "abi/rdmacm/rs/stream.h"
 
@@ -164,11 +165,14 @@ int rshutdown(int fd, int how)
 
 int rclose(int fd)
 {
+	struct vb_rs *rs = vb_rs_of(fd);
 	int errno_before = errno;
-	struct vb_rs *rs = get(fd);
 
+	if (!rs && vb_rs_set_close(fd))
+		return 0;
 	if (!rs)
-		return -1;
+		return vb_cma_result(EBADF);
+	vb_rs_sets_forget(rs);
 	vb_rs_remove(rs);
 	rs->type->close(rs);
 	return done(0, errno_before);

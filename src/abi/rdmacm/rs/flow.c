@@ -289,15 +289,15 @@ void vb_rs_arm(struct vb_rs_stream *s)
 
 /*
  * A peer that is killed says nothing, and what it was about to send is lost; the connection manager
- * hears of it.
+ * hears of it. False: of nothing.
  */
-static void connection_news_take(struct vb_rs_stream *s)
+static bool connection_news_take(struct vb_rs_stream *s)
 {
 	struct rdma_cm_event *event;
 	enum rdma_cm_event_type type;
 
 	if (rdma_get_cm_event(s->id->channel, &event))
-		return;
+		return false;
 	type = event->event;
 	rdma_ack_cm_event(event);
 	if (type == RDMA_CM_EVENT_DISCONNECTED && is_connected(s)) {
@@ -305,9 +305,13 @@ static void connection_news_take(struct vb_rs_stream *s)
 		vb_rs_turn(s);
 		if (is_connected(s))
 			vb_rs_end(s, VB_RS_BROKEN, ECONNRESET);
+	} else if (type == RDMA_CM_EVENT_REJECTED && is_connected(s)) {
+		/* It has parted before it knew of the connection, so it has said nothing. */
+		vb_rs_end(s, VB_RS_OVER, 0);
 	} else if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		vb_rs_end(s, VB_RS_BROKEN, ENODEV);
 	}
+	return true;
 }
 
 bool vb_rs_has_news(const struct vb_rs_stream *s)
@@ -328,8 +332,8 @@ void vb_rs_news_take(struct vb_rs_stream *s)
 		s->armed = false;
 		vb_rs_watches_wake(&s->watches);
 	}
-	if (s->phase >= VB_RS_CONNECTED)
-		connection_news_take(s);
+	while (s->phase == VB_RS_CONNECTED && connection_news_take(s))
+		;
 }
 
 void vb_rs_idle(struct vb_rs_stream *s)

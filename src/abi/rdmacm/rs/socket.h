@@ -41,11 +41,15 @@ struct vb_rs_data {
 
 struct vb_rs;
 
-/* A sleeping rpoll(): its descriptor is signalled when another thread takes a socket's news. */
+/*
+ * Whoever is told when another thread takes a socket's news: a sleeping rpoll(), whose descriptor
+ * is signalled, or a set (repoll/repoll.h), whose function is called with the socket's lock.
+ */
 struct vb_rs_watch {
 	LIST_ENTRY(vb_rs_watch) link;
 	struct vb_rs *rs; /* NULL: it is none, or has been closed */
 	int wake_fd;
+	void (*wake)(struct vb_rs_watch *watch); /* NULL: wake_fd is signalled */
 };
 
 LIST_HEAD(vb_rs_watches, vb_rs_watch);
