@@ -265,6 +265,8 @@ static int stream_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 
 /* --- ending --- */
 
+enum { LAST_WORD_MS = 1000 };
+
 /* What the peer is told, if anything: it hears once that both directions are over. Locked. */
 static int end_say(struct vb_rs_stream *s, int how)
 {
@@ -312,13 +314,22 @@ static int stream_shutdown(struct vb_rs *rs, int how)
 	return rc;
 }
 
+/* The peer's, by which the connection is one: it is parted from as such. Not for ever. */
+static void last_word_await(struct vb_rs_stream *s)
+{
+	struct pollfd fd = {.fd = s->id->channel->fd, .events = POLLIN};
+
+	if (vb_rs_stream_go_on(s, true) == EAGAIN && poll(&fd, 1, LAST_WORD_MS) == 1)
+		vb_rs_stream_go_on(s, true);
+}
+
 static void stream_close(struct vb_rs *rs)
 {
 	struct vb_rs_stream *s = vb_rs_stream_of(rs);
 
 	vb_rs_keepalive_set(s, false);
 	if (s->phase == VB_RS_ACCEPTING)
-		vb_rs_stream_go_on(s, true);
+		last_word_await(s);
 	if (s->phase == VB_RS_CONNECTED)
 		stream_shutdown(rs, SHUT_RDWR);
 	pthread_mutex_lock(&s->lock);
@@ -354,8 +365,7 @@ static bool has_parted(struct vb_rs_stream *s)
 	return s->phase != VB_RS_CONNECTED || vb_rs_all_sent(s);
 }
 
-/* A process that returns from main() closes its sockets: the peer reads all that was sent. */
-static __attribute__((destructor)) void leave(void)
+void vb_rs_leave(void)
 {
 	uint64_t end_ns = vb_rs_now_ns() + LEAVE_NS;
 	bool parted = false;

@@ -110,6 +110,12 @@ struct vb_rs_stream *vb_rs_stream_wrap(struct rdma_cm_id *id, const struct vb_rs
 /* Nobody knows it any more. */
 void vb_rs_stream_free(struct vb_rs_stream *s);
 
+/*
+ * A process that returns from main() closes its sockets: the peer reads all that was sent.
+ * librspreload calls it where a process ends otherwise. In any state, also in a signal handler.
+ */
+__attribute__((destructor)) void vb_rs_leave(void);
+
 /* Where data goes that is not for the peer's buffer. */
 struct vb_rs_destination {
 	uint64_t addr;
