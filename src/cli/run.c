@@ -13,9 +13,10 @@
 #include "cli/cli.h"
 #include "cli/settings.h"
 
-#define DEV_LIBRARY "libverbatim_dev.so.1"
-
-/* argument NULL: a flag, which sets the variable to value. */
+/*
+ * argument NULL: a flag, which sets the variable to value; without a variable that is a library to
+ * preload.
+ */
 struct option {
 	const char *name, *variable, *argument, *help, *value;
 };
@@ -31,7 +32,11 @@ static const struct option options[] = {
 	{ "--quiet", "VERBATIM_HINTS", NULL,
 	  "no hints on the mistakes of the first minute", "0" },
 	{ "--dev",   NULL,             NULL,
-	  "show a device file to programs that look for one (UCX, Open MPI)" },
+	  "show a device file to programs that look for one (UCX, Open MPI)",
+	  "libverbatim_dev.so.1" },
+	{ "--rsockets", NULL,          NULL,
+	  "its sockets are rsockets (rsocket(7)); its peers' have to be, too",
+	  "rsocket/librspreload.so.1" },
 };
 /* clang-format on */
 
@@ -39,7 +44,7 @@ static int usage(FILE *out, int status)
 {
 	fputs("usage: verbatim run [OPTIONS] [--] CMD [ARGS]\n\n", out);
 	for (unsigned i = 0; i < VB_ARRAY_LEN(options); i++)
-		fprintf(out, "  %-7s %-4s  %s\n", options[i].name,
+		fprintf(out, "  %-10s %-4s  %s\n", options[i].name,
 			options[i].argument ? options[i].argument : "", options[i].help);
 	return status;
 }
@@ -81,9 +86,9 @@ static int list_add(const char *variable, const char *path, bool in_front)
  * Our folder comes first; the program may need other libraries from the rest of the list. Preloaded
  * libraries come before ours, since a sanitizer's has to be the first.
  */
-static int libraries_set(bool dev)
+static int libraries_set(const bool preloaded[VB_ARRAY_LEN(options)])
 {
-	char dir[PATH_MAX], path[PATH_MAX + sizeof(DEV_LIBRARY)];
+	char dir[PATH_MAX], path[PATH_MAX + NAME_MAX];
 	int rc = vb_cli_library_dir(dir);
 
 	if (rc) {
@@ -91,9 +96,14 @@ static int libraries_set(bool dev)
 			     "../lib/verbatim");
 		return rc;
 	}
-	snprintf(path, sizeof(path), "%s/" DEV_LIBRARY, dir);
 	rc = list_add("LD_LIBRARY_PATH", dir, true);
-	return rc || !dev ? rc : list_add("LD_PRELOAD", path, false);
+	for (unsigned i = 0; !rc && i < VB_ARRAY_LEN(options); i++) {
+		if (!preloaded[i])
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, options[i].value);
+		rc = list_add("LD_PRELOAD", path, false);
+	}
+	return rc;
 }
 
 /* Takes the option at *i, and its value, which may be the next word. */
@@ -112,7 +122,7 @@ static int option_take(const struct option *option, int argc, char **argv, int *
 
 int vb_cli_run(int argc, char **argv)
 {
-	bool dev = false;
+	bool preloaded[VB_ARRAY_LEN(options)] = {false};
 	int i = 1, rc;
 
 	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--"); i++) {
@@ -122,7 +132,7 @@ int vb_cli_run(int argc, char **argv)
 			return usage(stdout, VB_CLI_OK);
 		option = option_find(argv[i]);
 		if (option && !option->variable)
-			dev = true;
+			preloaded[option - options] = true;
 		else if (!option || option_take(option, argc, argv, &i))
 			return usage(stderr, VB_CLI_RUN_FAILED);
 	}
@@ -132,7 +142,7 @@ int vb_cli_run(int argc, char **argv)
 		return usage(stderr, VB_CLI_RUN_FAILED);
 	/* Hints explain why the program failed, which it does not say itself. */
 	setenv("VERBATIM_HINTS", "stderr", 0);
-	if (vb_cli_settings_check() || libraries_set(dev))
+	if (vb_cli_settings_check() || libraries_set(preloaded))
 		return VB_CLI_RUN_FAILED;
 	execvp(argv[i], argv + i);
 	rc = errno;
