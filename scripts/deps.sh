@@ -15,12 +15,13 @@ demo="$build ibverbs-utils perftest iproute2"
 check="$demo python3 binutils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py
 	dapl2-utils librpma-dev mpich tshark nftables iperf3 util-linux procps valgrind
+	redis-tools memcached libmemcached-tools nginx-light apache2-utils curl socat netcat-openbsd
 	qemu-system-x86 busybox-static kmod tgt libiscsi-bin qemu-utils qemu-block-extra
 	open-iscsi e2fsprogs"
 # libFuzzer is part of clang's runtime, which clang only recommends.
 fuzz="$build clang libclang-rt-dev llvm"
 # What the figures are compared with, and drawn by.
-bench="$demo python3 ucx-utils libfabric-bin libfabric1 iperf3 gnuplot-nox util-linux"
+bench="$demo python3 ucx-utils libfabric-bin libfabric1 iperf3 redis-tools gnuplot-nox util-linux"
 # What counts instructions.
 budget="$build python3 valgrind iproute2 util-linux"
 # Of these, some releases have none; the tests that need them skip.
