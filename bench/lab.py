@@ -139,18 +139,33 @@ class Lab:
             raise Failure(f"{name}: exit status {process.returncode}: {last}")
         return text
 
-    def pair(self, path, server, client, env=None, server_ends=True):
+    def pair(self, path, server, client, env=None, server_ends=True, shown=True):
         """Runs a server and its client, each on a core; returns the client's output. The word
-        PORT in either command becomes a port of their own."""
+        PORT in either command becomes a port of their own. If the kernel does not show where the
+        server listens, the client is started until it finds the server there."""
         self.port = self.port + 1 if self.port + 1 in PORTS else PORTS.start
         server, client = ([str(self.port) if word == "PORT" else word for word in words]
                           for words in (server, client))
         with self.started(server, [], self.cores[1], env) as process:
-            self.listening(process, server)
-            text = self.run(client, path.client_on, self.cores[0], env)
+            if shown:
+                self.listening(process, server)
+                text = self.run(client, path.client_on, self.cores[0], env)
+            else:
+                text = self.run_again(client, path.client_on, self.cores[0], env)
             if server_ends:
                 self.output(process, server)
             return text
+
+    def run_again(self, *args):
+        """As run(), but that it may fail for a while."""
+        end = time.monotonic() + LIMIT_S / 2
+        while True:
+            try:
+                return self.run(*args)
+            except Failure:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.05)
 
     def listening(self, process, command):
         """Waits until the port is open, by TCP or UDP."""

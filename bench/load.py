@@ -137,6 +137,38 @@ def iperf(lab, path):
     return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 8e9
 
 
+def sockets(lab, path, way, server, client):
+    """A server and a client that know sockets alone, by TCP or by rsockets."""
+    words = [os.path.join(lab.build, "verbatim"), "run", "--quiet", "--rsockets", "--"]
+    on = words if way == "rsockets" else []
+    return lab.pair(path, on + server, on + client, None, False, way == "TCP")
+
+
+def socket_bw(lab, path, way, streams):
+    """iperf3: GB/s received."""
+    # Whether it finds its server it says by its status, but not with -J.
+    client = ["bash", "-c", 'iperf3 "$@" -n 1 >/dev/null && exec iperf3 "$@" -t 1 -J', "iperf3",
+              "-c", path.address, "-p", "PORT", "-P", streams]
+    text = sockets(lab, path, way, ["iperf3", "-s", "-p", "PORT"], client)
+    return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 8e9
+
+
+def socket_rate(lab, path, way, clients):
+    """redis-benchmark: requests a second. The server is the program that checks redis's files, by
+    another name."""
+    server = ["bash", "-c", 'exec -a redis-server redis-check-rdb "$@"', "redis-server",
+              "--port", "PORT", "--save", "", "--protected-mode", "no"]
+    # Without a server redis-benchmark would try for ever.
+    client = ["bash", "-c", 'redis-cli -h "$2" -p "$4" ping && exec redis-benchmark "$@"', "redis",
+              "-h", path.address, "-p", "PORT", "-t", "get", "-d", "64", "--csv", "-c",
+              str(clients), "-n", str(20000 if clients == 1 else 100000)]
+    rows = [line.split(",") for line in sockets(lab, path, way, server, client).splitlines()]
+    for row in rows:
+        if row[0] == '"GET"':
+            return float(row[1].strip('"'))
+    raise Failure("redis-benchmark says nothing of GET")
+
+
 def udp(lab, path, *words):
     """Our plain UDP: its first number and its last."""
     program = os.path.join(lab.out, "udp")
@@ -368,6 +400,28 @@ def loopback(lab):
     return lab.host
 
 
+def group_rsockets():
+    """Programs of sockets on rsockets, and the same by TCP."""
+    ways = [("one host", loopback), ("two hosts", lambda lab: lab.veth_use(9000))]
+    kinds = [
+        ("iperf3", 128 * KIB, "GB/s", lambda lab, path, way: socket_bw(lab, path, way, "1")),
+        ("iperf3 -P 4", 128 * KIB, "GB/s", lambda lab, path, way: socket_bw(lab, path, way, "4")),
+        ("redis, a GET", 64, "us", lambda lab, path, way: 1e6 / socket_rate(lab, path, way, 1)),
+        ("redis, GETs of 50", 64, "M/s",
+         lambda lab, path, way: socket_rate(lab, path, way, 50) / 1e6),
+    ]
+    rows = []
+    for where, path_of in ways:
+        for what, octets, unit, take in kinds:
+            def by(way, t=take, p=path_of):
+                return lambda lab: t(lab, p(lab), way)
+            tcp = f"{where}, {what}, TCP"
+            rows += [one(tcp, octets, unit, by("TCP")),
+                     one(f"{where}, {what}", octets, unit, by("rsockets"),
+                         TCP=key_of("rsockets", tcp, octets))]
+    return rows
+
+
 # By name: description and measurements.
 GROUPS = {
     "lat": ("same host, latency of small messages, both ends polling", group_lat),
@@ -383,6 +437,7 @@ GROUPS = {
     "scale": ("same host, many QPs, idle processes, threads", group_scale),
     "frames": ("same host, Ethernet frames", group_frames),
     "cm": ("same host, connections made, by TCP's connect and by rdma_cm", group_cm),
+    "rsockets": ("programs of sockets, by rsockets and by TCP", group_rsockets),
 }
 
 
