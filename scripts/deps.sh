@@ -104,6 +104,14 @@ fi
 echo "deps.sh: installing$missing" >&2
 $as_root apt-get update -q || give_up "apt-get update fails"
 missing_find
+# Some of them are servers, wanted as programs: none is started as a service.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+	trap '$as_root rm -f $policy' EXIT
+	trap 'exit 1' HUP INT TERM
+	printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
+	$as_root chmod 755 $policy
+fi
 # Without questions: tshark asks whether ordinary users may capture.
 $as_root env DEBIAN_FRONTEND=noninteractive \
 	apt-get install -q -y --no-install-recommends $missing || give_up "apt-get install fails"
