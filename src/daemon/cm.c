@@ -170,6 +170,27 @@ void vb_hub_strays_take(struct hub *hub)
 	}
 }
 
+/*
+ * Who has the port may have given it up, or died, before it was asked for: what he said is read
+ * first. EAGAIN: he has gone, and it is free in a moment.
+ */
+static int bind_free(struct hub *hub, const struct vb_hub_bind *bind, uint16_t *port)
+{
+	const struct vb_hub_bind *other = NULL, *last;
+	struct conn *holder;
+
+	do {
+		last = other;
+		other = bind->port ? vb_ports_in_way(&hub->ports, bind) : NULL;
+		holder = other && other != last ? vb_hub_client_of(hub, other->slot) : NULL;
+		if (holder)
+			vb_hub_conn_read(hub, holder);
+		if (holder && holder->role == GONE)
+			return EAGAIN;
+	} while (holder);
+	return vb_ports_bind(&hub->ports, bind, false, port);
+}
+
 /* What the slot's client has given up before it asked is free. */
 static int bind_asked(struct hub *hub, const struct vb_hub_bind *bind, int name_fd, uint16_t *port)
 {
@@ -182,7 +203,7 @@ static int bind_asked(struct hub *hub, const struct vb_hub_bind *bind, int name_
 	client = vb_hub_client_of(hub, bind->slot);
 	if (client)
 		vb_hub_conn_read(hub, client);
-	return vb_ports_bind(&hub->ports, bind, false, port);
+	return bind_free(hub, bind, port);
 }
 
 /*

@@ -50,17 +50,26 @@ static bool is_same(const struct vb_hub_bind *a, const struct vb_hub_bind *b)
 	return a->slot == b->slot && a->id == b->id;
 }
 
+/* Does b stand in a's way? 0, or that errno. */
+static int in_way(const struct vb_hub_bind *a, const struct vb_hub_bind *b)
+{
+	return a->port == b->port && a->space == b->space && !is_same(a, b) ? conflict(a, b) : 0;
+}
+
+const struct vb_hub_bind *vb_ports_in_way(struct vb_ports *ports, const struct vb_hub_bind *bind)
+{
+	const struct vb_port_bound *other = *bucket_of(ports, bind->space, bind->port);
+
+	while (other && !in_way(bind, &other->bind))
+		other = other->next;
+	return other ? &other->bind : NULL;
+}
+
 static int check(struct vb_ports *ports, const struct vb_hub_bind *bind)
 {
-	struct vb_port_bound *other = *bucket_of(ports, bind->space, bind->port);
-	int rc = 0;
+	const struct vb_hub_bind *other = vb_ports_in_way(ports, bind);
 
-	for (; other && !rc; other = other->next) {
-		if (other->bind.port == bind->port && other->bind.space == bind->space &&
-		    !is_same(&other->bind, bind))
-			rc = conflict(bind, &other->bind);
-	}
-	return rc;
+	return other ? in_way(bind, other) : 0;
 }
 
 static bool is_taken(struct vb_ports *ports, uint32_t space, uint32_t port)

@@ -26,6 +26,9 @@ struct vb_ports {
 	uint32_t next; /* which of those to look at first; begins at random */
 };
 
+/* The first that has the port, so that this cannot be bound; NULL: there is none. */
+const struct vb_hub_bind *vb_ports_in_way(struct vb_ports *ports, const struct vb_hub_bind *bind);
+
 /*
  * Binds; what has the same slot, id, space and port is changed. known: it was bound under a hub
  * before us, so nobody is asked. *port: which it is. Returns 0; EADDRINUSE: that address and port
