@@ -159,6 +159,25 @@ BETWEEN_TWO(a_dreq_may_overtake_the_rtu)
 	is_in(pair.b, VB_CM_STATE_DREQ_RCVD);
 }
 
+/* The RTU comes when the peer is done with the connection, and what answers the DREQ is lost. */
+BETWEEN_TWO(who_parts_is_not_rejected_for_a_late_rtu)
+{
+	struct pair pair = pair_answered(false);
+	struct mad rtu;
+
+	says(pair.a, VB_CM_RTU);
+	rtu = net_lose(VB_CM_RTU);
+	says(pair.a, VB_CM_DREQ);
+	net_pass(VB_CM_DREQ);
+	end_hears(&net.b, VB_CM_EVENT_DREQ);
+	says(pair.b, VB_CM_DREP);
+	net_lose(VB_CM_DREP);
+	net_bring(&rtu);
+	net_pass(VB_CM_REJ);
+	end_hears(&net.a, VB_CM_EVENT_DREP);
+	is_in(pair.a, VB_CM_STATE_TIMEWAIT);
+}
+
 /* --- stale connections --- */
 
 /* The peer has begun anew: the same QP, and it knows nothing of the old connection. */
