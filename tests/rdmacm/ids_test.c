@@ -392,6 +392,26 @@ static void requests_move_with_their_listener(void **state)
 
 /* --- channels --- */
 
+/* Whoever destroys its channel first may still destroy an id, whatever comes for it meanwhile. */
+static void an_id_may_outlive_its_channel(void **state)
+{
+	struct rdma_event_channel *at_server = ct_channel(), *at_client = ct_channel();
+	struct rdma_cm_id *listener = ct_listener(at_server, RDMA_PS_TCP);
+	struct rdma_cm_id *id = ct_client(at_client, RDMA_PS_TCP, ct_src_port(listener));
+	struct rdma_cm_event *event;
+
+	rdma_destroy_event_channel(at_client);
+	ct_works(rdma_connect(id, NULL));
+	event = ct_event(at_server, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ct_works(rdma_reject(event->id, NULL, 0));
+	ct_works(rdma_destroy_id(event->id));
+	ct_works(rdma_ack_cm_event(event));
+	ct_no_event(at_server);
+	ct_works(rdma_destroy_id(id));
+	ct_works(rdma_destroy_id(listener));
+	rdma_destroy_event_channel(at_server);
+}
+
 /*
  * rdma_create_event_channel: "Returns a pointer to the created event channel"
  * rdma_create_event_channel: "Each event channel is mapped to a file descriptor."
@@ -582,6 +602,7 @@ int main(void)
 		cmocka_unit_test(moving_waits_for_acknowledgements),
 		cmocka_unit_test(without_a_channel_it_waits_for_its_calls),
 		cmocka_unit_test(requests_move_with_their_listener),
+		cmocka_unit_test(an_id_may_outlive_its_channel),
 		cmocka_unit_test(a_channel_is_a_descriptor),
 		cmocka_unit_test(events_go_to_the_channel_of_their_id),
 		cmocka_unit_test(it_can_be_made_to_wait_for_nothing),

@@ -48,12 +48,10 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	return NULL;
 }
 
-void rdma_destroy_event_channel(struct rdma_event_channel *pub)
+void vb_cma_channel_free(struct rdma_event_channel *pub)
 {
 	struct vb_cma_channel *channel = (struct vb_cma_channel *)pub;
 
-	if (!channel)
-		return;
 	while (!TAILQ_EMPTY(&channel->events)) {
 		struct vb_cma_event *event = TAILQ_FIRST(&channel->events);
 
@@ -62,6 +60,22 @@ void rdma_destroy_event_channel(struct rdma_event_channel *pub)
 	}
 	close(pub->fd);
 	free(channel);
+}
+
+/* Of ids that outlive their channel: what comes for them is kept until they are destroyed. */
+static struct vb_cma_channel nowhere = {
+	.pub.fd = -1,
+	.events = TAILQ_HEAD_INITIALIZER(nowhere.events),
+};
+
+void rdma_destroy_event_channel(struct rdma_event_channel *pub)
+{
+	if (!pub)
+		return;
+	vb_cma_lock();
+	vb_cma_ids_move((struct vb_cma_channel *)pub, &nowhere);
+	vb_cma_unlock();
+	vb_cma_channel_free(pub);
 }
 
 /* --- queueing --- */

@@ -9,6 +9,9 @@
 /* NULL with errno. */
 struct rdma_event_channel *vb_cma_channel_make(void);
 
+/* As rdma_destroy_event_channel; no id has it any more. Locked or not. */
+void vb_cma_channel_free(struct rdma_event_channel *pub);
+
 /* An event that is not queued yet; NULL: no memory. */
 struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_type type,
 				       int status);

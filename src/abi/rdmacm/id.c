@@ -59,6 +59,19 @@ void vb_cma_ids_fail(void)
 	}
 }
 
+void vb_cma_ids_move(struct vb_cma_channel *from, struct vb_cma_channel *to)
+{
+	struct vb_cma_id *id;
+
+	LIST_FOREACH(id, &ids, link) {
+		if (id->pub.channel != &from->pub)
+			continue;
+		vb_cma_events_move(id, from, to);
+		id->pub.channel = &to->pub;
+		id->sync = false;
+	}
+}
+
 static bool is_port_space(enum rdma_port_space ps)
 {
 	return ps == RDMA_PS_TCP || ps == RDMA_PS_UDP || ps == RDMA_PS_IB;
@@ -102,7 +115,7 @@ static void let_go(struct vb_cma_id *id)
 void vb_cma_id_free(struct vb_cma_id *id)
 {
 	if (id->sync)
-		rdma_destroy_event_channel(id->pub.channel);
+		vb_cma_channel_free(id->pub.channel);
 	rdma_freeaddrinfo(id->found);
 	free(id->ep.init_attr);
 	free(id->ep.connect);

@@ -123,6 +123,9 @@ void vb_cma_id_unlist(struct vb_cma_id *id);
 /* The device has failed: each that is at it is told. Locked. */
 void vb_cma_ids_fail(void);
 
+/* All ids of a channel get another one, with what is queued for them. Locked. */
+void vb_cma_ids_move(struct vb_cma_channel *from, struct vb_cma_channel *to);
+
 /* Frees an id of which nobody was told; its cm part has been let go of. */
 void vb_cma_id_free(struct vb_cma_id *id);
 
