@@ -615,6 +615,7 @@ static void forget_in_child(void)
 	/* Another thread of the parent may have held the lock. */
 	vb_lock_init(&current_lock, VB_RANK_DEVICE);
 	current = NULL;
+	vb_report_forget();
 	if (!dev)
 		return;
 	dev->gone = true;

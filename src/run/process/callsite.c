@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static struct {
 } dw;
 static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool dw_tried;
+static bool dw_busy; /* somebody holds dw_lock: what a forked child may not touch */
 
 static const struct {
 	const char *name;
@@ -148,29 +150,78 @@ static void leave_headers(Dwfl_Module *module, Dwarf_Addr address, const char **
 	free(scopes);
 }
 
-/* By debug information. The address is inside the call, not behind it. */
+struct place {
+	const char *file, *function; /* file NULL: not known */
+	int line;
+};
+
+static void dw_take(void)
+{
+	pthread_mutex_lock(&dw_lock);
+	dw_busy = true;
+}
+
+static void dw_drop(void)
+{
+	dw_busy = false;
+	pthread_mutex_unlock(&dw_lock);
+}
+
+void vb_callsite_forget(void)
+{
+	dw_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	if (!dw_busy)
+		return;
+	dw_busy = false;
+	dw_tried = true;
+	dw.dwfl = NULL;
+}
+
+/* By debug information. The address is inside the call, not behind it. dw_lock held. */
+static struct place place_of(uintptr_t address)
+{
+	Dwfl_Module *module = dw_module(address);
+	Dwfl_Line *line = module ? dw.line(module, address) : NULL;
+	struct place place = { .file = NULL };
+
+	if (line)
+		place.file = dw.info(line, NULL, &place.line, NULL, NULL, NULL);
+	if (!place.file)
+		return place;
+	leave_headers(module, address, &place.file, &place.line);
+	place.function = dw.name(module, address);
+	return place;
+}
+
 static bool say_line(char text[VB_CALLSITE_BYTES], uintptr_t address)
 {
-	Dwfl_Module *module;
-	Dwfl_Line *line = NULL;
-	const char *file = NULL, *name = NULL;
-	int number = 0;
+	struct place place;
 
-	pthread_mutex_lock(&dw_lock);
-	module = dw_module(address);
-	if (module)
-		line = dw.line(module, address);
-	if (line)
-		file = dw.info(line, NULL, &number, NULL, NULL, NULL);
-	if (file) {
-		leave_headers(module, address, &file, &number);
-		name = dw.name(module, address);
-		file = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
-		snprintf(text, VB_CALLSITE_BYTES, "%s:%d%s%s", file, number, name ? " in " : "",
-			 name ? name : "");
+	dw_take();
+	place = place_of(address);
+	if (place.file) {
+		const char *name = strrchr(place.file, '/');
+
+		snprintf(text, VB_CALLSITE_BYTES, "%s:%d%s%s", name ? name + 1 : place.file,
+			 place.line, place.function ? " in " : "",
+			 place.function ? place.function : "");
 	}
-	pthread_mutex_unlock(&dw_lock);
-	return file;
+	dw_drop();
+	return place.file;
+}
+
+/*
+ * Compilers that do not optimise make functions of their own of a header's inline verbs. What such
+ * a function calls returns to the header; the application's line is one frame further out.
+ */
+static bool is_in_header(const void *address)
+{
+	struct place place;
+
+	dw_take();
+	place = place_of((uintptr_t)address - 1);
+	dw_drop();
+	return place.file && is_header_of_verbs(place.file);
 }
 
 const char *vb_callsite_of(char text[VB_CALLSITE_BYTES], const void *address)
@@ -215,11 +266,33 @@ static bool is_ours(const void *address)
 const void *vb_caller(void)
 {
 	void *frames[DEPTH_MAX];
-	int depth = backtrace(frames, DEPTH_MAX), i = 0;
+	int depth = backtrace(frames, DEPTH_MAX), first = 0, i, saved = errno;
 
-	while (i < depth && is_ours(frames[i]))
+	while (first < depth && is_ours(frames[first]))
+		first++;
+	for (i = first; i < depth && is_in_header(frames[i]);)
 		i++;
-	return i < depth ? frames[i] : NULL;
+	errno = saved;
+	if (i < depth)
+		return frames[i];
+	return first < depth ? frames[first] : NULL;
+}
+
+const void *vb_caller_by(const void *address)
+{
+	/* Twice the addresses that were looked at, plus 1 for those in a header. */
+	static _Atomic(uintptr_t) known[64];
+	_Atomic(uintptr_t) *at = &known[((uintptr_t)address >> 2) % VB_ARRAY_LEN(known)];
+	uintptr_t entry = atomic_load_explicit(at, memory_order_relaxed);
+
+	if (entry >> 1 != (uintptr_t)address) {
+		int saved = errno;
+
+		entry = (uintptr_t)address << 1 | is_in_header(address);
+		atomic_store_explicit(at, entry, memory_order_relaxed);
+		errno = saved;
+	}
+	return entry & 1 ? vb_caller() : address;
 }
 
 const char *vb_callsite(char text[VB_CALLSITE_BYTES])

@@ -24,4 +24,13 @@ const char *vb_callsite_of(char text[VB_CALLSITE_BYTES], const void *address);
 /* The address of that caller; NULL if it cannot be found. */
 const void *vb_caller(void);
 
+/*
+ * The same for a call that returns to `address`: that address, unless it is in a verb of a header
+ * that the compiler did not inline. Looks at each address once, and so is fast enough for posting.
+ */
+const void *vb_caller_by(const void *address);
+
+/* In a forked child: another thread of the parent may have been at it. */
+void vb_callsite_forget(void);
+
 #endif

@@ -2,6 +2,7 @@
 #include "run/process/report.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/lock.h"
 #include "base/refusal.h"
 #include "run/process/callsite.h"
+#include "run/process/cancel.h"
 #include "run/process/log.h"
 
 /* What applications call by another name. */
@@ -39,16 +41,18 @@ int vb_report_refused(const char *function, int error)
 {
 	struct vb_refusal refusal;
 	char site[VB_CALLSITE_BYTES], name[64];
-	int saved = errno;
+	int saved = errno, cancel;
 
 	if (!error || !vb_refusals_are_wanted())
 		return error;
+	cancel = vb_cancel_defer();
 	vb_refusal_take(error, &refusal);
 	name_for_users(name, function);
 	vb_callsite(site);
 	vb_log("%s(%s): %s (%s%s%s)", name, refusal.about,
 	       refusal.why[0] ? refusal.why : strerror(error), strerrorname_np(error),
 	       site[0] ? ", at " : "", site);
+	vb_cancel_restore(cancel);
 	errno = saved;
 	return error;
 }
@@ -57,7 +61,10 @@ int vb_report_refused(const char *function, int error)
 
 static vb_lock found_lock = VB_LOCK_INIT(VB_RANK_FOUND);
 static struct vb_finding *first, **end = &first;
-static atomic_bool waits; /* there is one */
+static atomic_bool waits; /* there is one, or it is being said */
+
+/* Held by who says them, so that nobody goes on before what he waits for is said. */
+static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;
 
 void vb_report_keep(struct vb_finding *finding)
 {
@@ -101,23 +108,47 @@ static void say(const struct vb_finding *finding)
 	       finding->look ? finding->look : "");
 }
 
+static struct vb_finding *findings_take(void)
+{
+	struct vb_finding *findings;
+
+	vb_lock_take(&found_lock);
+	findings = first;
+	first = NULL;
+	end = &first;
+	vb_lock_drop(&found_lock);
+	return findings;
+}
+
 void vb_report_found(void)
 {
 	struct vb_finding *finding, *next;
-	int saved = errno;
+	int saved = errno, cancel;
 
 	if (!atomic_load_explicit(&waits, memory_order_relaxed))
 		return;
-	vb_lock_take(&found_lock);
-	finding = first;
-	first = NULL;
-	end = &first;
-	atomic_store(&waits, false);
-	vb_lock_drop(&found_lock);
-	for (; finding; finding = next) {
+	cancel = vb_cancel_defer();
+	pthread_mutex_lock(&saying);
+	for (finding = findings_take(); finding; finding = next) {
 		next = finding->next;
 		say(finding);
 		free(finding);
 	}
+	vb_lock_take(&found_lock);
+	atomic_store(&waits, first != NULL);
+	vb_lock_drop(&found_lock);
+	pthread_mutex_unlock(&saying);
+	vb_cancel_restore(cancel);
 	errno = saved;
+}
+
+void vb_report_forget(void)
+{
+	vb_lock_init(&found_lock, VB_RANK_FOUND);
+	saying = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	/* The parent says them. They are not freed: it may have been about to. */
+	first = NULL;
+	end = &first;
+	atomic_store(&waits, false);
+	vb_callsite_forget();
 }

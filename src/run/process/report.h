@@ -24,7 +24,13 @@ VB_LENT int vb_report_refused(const char *function, int error) __attribute__((co
  */
 void vb_report_keep(struct vb_finding *finding);
 
-/* Logs what was kept. Any thread, without a lock of the NIC's. */
+/*
+ * Logs what was kept. What was kept before the call is in the log when it returns, whoever logs it.
+ * Any thread, without a lock of the NIC's.
+ */
 void vb_report_found(void);
+
+/* In a forked child: forgets what the parent has kept. */
+void vb_report_forget(void);
 
 #endif
