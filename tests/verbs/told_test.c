@@ -281,7 +281,128 @@ vt_test(a_pd_that_is_in_use)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+/* Taking its address makes a function of its own of an inline verb, as compilers without -O do. */
+vt_pair_test(a_verb_that_is_not_inlined, .type = IBV_QPT_RC)
+{
+	int (*volatile post)(struct ibv_qp *, struct ibv_send_wr *,
+			     struct ibv_send_wr **) = ibv_post_send;
+	struct ibv_send_wr *bad;
+	struct vt_wr w;
+	int line;
+
+	vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, 8);
+	w.wr.num_sge = 999;
+	assert_int_equal(post(p->a.qp, &w.wr, &bad), EINVAL);
+	logged("ibv_post_send(", "num_sge is 999", HERE, NULL);
+	w.wr.num_sge = 1;
+	w.sge.lkey ^= 0x80000000;
+	line = __LINE__ + 1;
+	assert_int_equal(post(p->a.qp, &w.wr, &bad), 0);
+	vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_LOC_PROT_ERR);
+	logged("IBV_WC_LOC_PROT_ERR", POSTED(line), NULL);
+}
+
+vt_test(an_srq_that_is_too_large)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 1u << 30, .max_sge = 1 } };
+	struct ibv_srq_init_attr_ex ex = { .comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = 9 };
+
+	vt_refused(EINVAL, ibv_create_srq(vt.pd, &attr));
+	logged("ibv_create_srq(): max_wr is 1073741824 and max_sge 1; they may be at most ", HERE,
+	       NULL);
+	vt_refused(EINVAL, ibv_create_srq_ex(vt.ctx, &ex));
+	logged("ibv_create_srq_ex(): srq_type is 9", HERE, NULL);
+}
+
+vt_test(a_receive_that_an_srq_does_not_take)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq *srq = vt_made(ibv_create_srq(vt.pd, &attr));
+	struct ibv_recv_wr *bad, wr = { .wr_id = 6, .num_sge = 30 };
+	struct ibv_srq_attr larger = { .max_wr = 1u << 30 };
+
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
+	logged(text("ibv_post_srq_recv(SRQ %u, wr_id 0x6): ", srq->handle),
+	       "num_sge is 30; the SRQ was made for max_sge 1", NULL);
+	assert_int_equal(ibv_modify_srq(srq, &larger, IBV_SRQ_MAX_WR), EINVAL);
+	logged("ibv_modify_srq(): max_wr is 1073741824; it may be 1 to ", NULL);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_destroy_srq(srq), ENOENT);
+	logged("ibv_destroy_srq(): there is no such object at ", NULL);
+}
+
+vt_pair_test(a_datagram_without_an_address, .type = IBV_QPT_UD)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 8);
+	w.wr.wr.ud.ah = NULL;
+	assert_int_equal(vt_try(&p->a, &w), EINVAL);
+	logged("ibv_post_send(", "wr.ud.ah is NULL", NULL);
+}
+
+vt_test(more_sges_than_a_builder_has)
+{
+	struct ibv_cq *cq = vt_cq(4, NULL);
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .pd = vt.pd,
+		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = vt_made(ibv_create_qp_ex(vt.ctx, &attr));
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+	struct ibv_sge sges[40] = { { 0 } };
+
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_set_sge_list(ex, 40, sges);
+	ibv_wr_rdma_write(ex, 1, 2); /* does not count: the first refusal does */
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	logged(text("ibv_wr_complete(QPN 0x%x, request 1 of the batch): more SGEs", qp->qp_num),
+	       NULL);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	attr.send_ops_flags = UINT64_MAX;
+	vt_refused(EOPNOTSUPP, ibv_create_qp_ex(vt.ctx, &attr));
+	logged("ibv_create_qp_ex(): send_ops_flags 0xffffffffffffffff: ", NULL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+vt_test(what_is_still_in_use)
+{
+	struct ibv_comp_channel *channel = vt_made(ibv_create_comp_channel(vt.ctx));
+	struct ibv_cq *cq = vt_made(ibv_create_cq(vt.ctx, 4, NULL, channel, 0));
+
+	assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
+	logged("ibv_destroy_comp_channel(): CQs still use the channel", HERE, NULL);
+	assert_int_equal(ibv_resize_cq(cq, 0), EINVAL);
+	logged("ibv_resize_cq(): cqe is 0; a CQ holds 1 to ", NULL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
 /* --- requests that fail --- */
+
+vt_pair_test(an_atomic_of_four_octets, .type = IBV_QPT_RC)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p->a, &p->b, 4);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_LOC_LEN_ERR);
+	logged("atomic fetch and add (wr_id ", "4 octets", "vendor_err 0x61",
+	       "its SGEs have 4 octets, and an atomic has 8", NULL);
+}
+
+vt_pair_test(a_datagram_that_is_too_long, .type = IBV_QPT_UD, .bytes = 16384)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 9000);
+	vt_post(&p->a, &w);
+	vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_LOC_LEN_ERR);
+	logged("SEND (wr_id ", "9000 octets are more than a datagram has", NULL);
+}
 
 /* A WRITE of a to b's buffer, changed by the caller. It fails at both ends, and both say why. */
 static void write_fails(struct vt_pair *p, struct vt_wr *w, const char *why)

@@ -90,10 +90,11 @@ static int route_from_grh(struct vb_nic *nic, const struct ibv_grh *grh,
 	int index;
 
 	if (!vb_grh_parse(&parsed, (const uint8_t *)grh))
-		return EINVAL;
+		return vb_refuse(EINVAL, "the first 40 octets of the receive buffer are no GRH: is "
+					 "grh the buffer's address, and the QP of type UD?");
 	index = gid_index_find(nic, parsed.dgid);
 	if (index < 0)
-		return EINVAL;
+		return vb_refuse(EINVAL, "the GRH's destination is no GID of ours");
 	memcpy(route->dgid.raw, parsed.sgid, VB_GID_BYTES);
 	route->sgid_index = index;
 	route->flow_label = parsed.flow_label;
@@ -120,7 +121,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 		rc = route_from_grh(vb_abi_nic(context), grh, &found.grh);
 	}
 	if (rc != 0)
-		return vb_abi_minus_one(rc);
+		return vb_abi_minus_one(vb_report_refused(__func__, rc));
 	*attr = found;
 	return 0;
 }

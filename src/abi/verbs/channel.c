@@ -42,11 +42,13 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	fd = channel->fd;
 	if (vb_abi_is_gone(context))
 		return 0;
-	rc = vb_known_ended(VB_KNOWN_CHANNEL, channel,
-			    vb_channel_destroy((struct vb_channel *)channel));
+	rc = vb_channel_destroy((struct vb_channel *)channel);
+	if (rc == EBUSY)
+		vb_refuse(rc, "CQs still use the channel");
+	rc = vb_known_ended(VB_KNOWN_CHANNEL, channel, rc);
 	if (rc == 0)
 		close(fd);
-	return vb_abi_ended(context, rc);
+	return vb_abi_ended(context, vb_report_refused(__func__, rc));
 }
 
 static bool has_event(void *channel)

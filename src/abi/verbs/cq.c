@@ -32,14 +32,15 @@ int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
 	int rc = vb_abi_check(CQ, cq);
 
-	if (rc != 0)
-		return rc;
-	if (!attr->attr_mask)
-		return EINVAL;
-	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return EOPNOTSUPP;
-	return vb_cq_moderate((struct vb_cq *)cq, attr->moderate.cq_count,
-			      attr->moderate.cq_period);
+	if (rc == 0 && !attr->attr_mask)
+		rc = vb_refuse(EINVAL, "attr_mask is 0");
+	if (rc == 0 && (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE))
+		rc = vb_refuse(EOPNOTSUPP, "attr_mask 0x%x has more than IBV_CQ_ATTR_MODERATE",
+			       attr->attr_mask);
+	if (rc == 0)
+		rc = vb_cq_moderate((struct vb_cq *)cq, attr->moderate.cq_count,
+				    attr->moderate.cq_period);
+	return vb_report_refused(__func__, rc);
 }
 
 int ibv_destroy_cq(struct ibv_cq *ibv)

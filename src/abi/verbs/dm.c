@@ -19,14 +19,18 @@ static int memcpy_to_dm(struct ibv_dm *ibv, uint64_t dm_offset, const void *host
 {
 	struct vb_dm *dm = (struct vb_dm *)ibv;
 
-	return is_there(dm) ? vb_dm_write(dm, dm_offset, host_addr, length) : EIO;
+	return vb_report_refused("ibv_memcpy_to_dm",
+				 is_there(dm) ? vb_dm_write(dm, dm_offset, host_addr, length)
+					      : EIO);
 }
 
 static int memcpy_from_dm(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offset, size_t length)
 {
 	struct vb_dm *dm = (struct vb_dm *)ibv;
 
-	return is_there(dm) ? vb_dm_read(dm, dm_offset, host_addr, length) : EIO;
+	return vb_report_refused("ibv_memcpy_from_dm",
+				 is_there(dm) ? vb_dm_read(dm, dm_offset, host_addr, length)
+					      : EIO);
 }
 
 void vb_abi_dm_fill_in(struct ibv_dm *dm)
@@ -76,7 +80,8 @@ int vb_abi_free_dm(struct ibv_dm *ibv)
 	}
 	if (vb_abi_is_gone(context))
 		return 0;
-	return vb_abi_ended(context, vb_known_ended(VB_KNOWN_DM, ibv, vb_dm_free(dm)));
+	rc = vb_known_ended(VB_KNOWN_DM, ibv, vb_dm_free(dm));
+	return vb_abi_ended(context, vb_report_refused(__func__, rc));
 }
 
 struct ibv_mr *vb_abi_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,

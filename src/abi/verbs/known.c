@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/refusal.h"
 
 #define BUCKETS 4096u
 
@@ -167,9 +168,15 @@ int vb_known(enum vb_known_kind kind, const void *object)
 	return look(kind, object, false);
 }
 
+static int no_such(int rc, const void *object)
+{
+	return rc != 0 ? vb_refuse(rc, "there is no such object at %p: it was destroyed, or never "
+				       "made", object) : 0;
+}
+
 int vb_known_end(enum vb_known_kind kind, const void *object)
 {
-	return look(kind, object, true);
+	return no_such(look(kind, object, true), object);
 }
 
 int vb_known_ended(enum vb_known_kind kind, const void *object, int rc)

@@ -67,11 +67,10 @@ static int create_plain(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct vb_qp *qp = NULL;
-	int rc = EINVAL;
+	int rc;
 
 	/* ibv_create_qp_ex() calls this if only a PD is given, which may be NULL. */
-	if (pd)
-		rc = vb_abi_check(PD, pd);
+	rc = pd ? vb_abi_check(PD, pd) : vb_refuse(EINVAL, "pd is NULL");
 	if (rc == 0)
 		rc = queues_known(attr->send_cq, attr->recv_cq, attr->srq);
 	if (rc == 0)
@@ -92,9 +91,9 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 		return EIO;
 	if (attr->qp_type == IBV_QPT_XRC_RECV && (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) &&
 	    attr->xrcd && attr->xrcd->context != context)
-		return EINVAL;
+		return vb_refuse(EINVAL, "xrcd is of another context");
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && attr->pd->context != context)
-		return EINVAL;
+		return vb_refuse(EINVAL, "pd is of another context");
 	if (builds)
 		rc = vb_wr_check(attr->qp_type, ops);
 	if (rc == 0)

@@ -7,10 +7,10 @@
 #include "nic/service/tm/tm.h"
 
 /* The SRQ for the application, or NULL with errno. */
-static struct ibv_srq *hand_out(int rc, struct vb_srq **srq)
+static struct ibv_srq *hand_out(const char *function, int rc, struct vb_srq **srq)
 {
 	if (rc != 0) {
-		vb_abi_result(rc);
+		vb_abi_end(function, rc);
 		return NULL;
 	}
 	pthread_mutex_init(&(*srq)->ibv.mutex, NULL);
@@ -30,7 +30,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 {
 	struct vb_srq *srq;
 
-	return hand_out(create(pd, attr, &srq), &srq);
+	return hand_out(__func__, create(pd, attr, &srq), &srq);
 }
 
 static int create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr,
@@ -49,7 +49,7 @@ struct ibv_srq *vb_abi_create_srq_ex(struct ibv_context *context,
 {
 	struct vb_srq *srq;
 
-	return hand_out(create_ex(context, attr, &srq), &srq);
+	return hand_out(__func__, create_ex(context, attr, &srq), &srq);
 }
 
 int vb_abi_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr)
@@ -58,7 +58,7 @@ int vb_abi_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_o
 		*bad_wr = wr;
 		return EIO;
 	}
-	return vb_tm_post((struct vb_srq *)srq, wr, bad_wr);
+	return vb_report_refused(__func__, vb_tm_post((struct vb_srq *)srq, wr, bad_wr));
 }
 
 int vb_abi_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/data/window.h"
 
+#include <inttypes.h>
+
 #include "abi/verbs/abi.h"
 #include "abi/verbs/ops.h"
 
@@ -31,7 +33,11 @@ int vb_abi_dealloc_mw(struct ibv_mw *mw)
 /* The inline wrapper in verbs.h has checked some of it already. */
 int vb_abi_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	if (vb_abi_is_dead(qp->context))
-		return EIO;
-	return vb_mw_bind((struct vb_qp *)qp, (struct vb_mw *)mw, bind);
+	int rc = EIO;
+
+	if (!vb_abi_is_dead(qp->context))
+		rc = vb_mw_bind((struct vb_qp *)qp, (struct vb_mw *)mw, bind);
+	if (rc != 0)
+		vb_refusal_about("QPN 0x%x, wr_id 0x%" PRIx64, qp->qp_num, bind->wr_id);
+	return vb_report_refused(__func__, rc);
 }

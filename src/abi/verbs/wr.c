@@ -6,6 +6,7 @@
  */
 #include "abi/verbs/wr.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 #include "nic/data/explain.h"
 #include "nic/mem/mkey.h"
 #include "nic/service/eth/raw.h"
+#include "run/process/callsite.h"
 
 /* The inline data of an ATOMIC_WRITE, whatever max_inline_data is. */
 #define ATOMIC_BYTES sizeof(uint64_t)
@@ -61,7 +63,18 @@ static void inline_put(struct vb_builder *b, struct vb_post *post, const void *d
 
 void vb_wr_refuse(struct vb_builder *b, int error, const char *why)
 {
+	if (b->error)
+		return;
+	b->failed = b->count;
 	vb_wr_fail(b, vb_refuse(error, "%s", why));
+}
+
+void vb_wr_refuse_next(struct vb_builder *b, int error, const char *why)
+{
+	if (b->error)
+		return;
+	vb_wr_refuse(b, error, why);
+	b->failed++;
 }
 
 /* --- operations --- */
@@ -321,8 +334,9 @@ static int wr_complete_told(struct ibv_qp_ex *qp)
 
 	if (b->error)
 		vb_refusal_about("QPN 0x%x, request %u of the batch", qp->qp_base.qp_num,
-				 b->count + 1);
-	vb_explain_site((struct vb_qp *)qp, b->count, __builtin_return_address(0));
+				 b->failed);
+	vb_explain_site((struct vb_qp *)qp, b->count,
+			vb_caller_by(__builtin_return_address(0)));
 	return vb_report_refused("ibv_wr_complete", wr_complete(qp));
 }
 
@@ -374,7 +388,10 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 {
 	uint64_t all = vb_wr_ops(type);
 
-	return !all || (ops & ~all) ? EOPNOTSUPP : 0;
+	return !all || (ops & ~all)
+		       ? vb_refuse(EOPNOTSUPP, "send_ops_flags 0x%" PRIx64 ": a QP of this type "
+					       "has only 0x%" PRIx64, ops, all)
+		       : 0;
 }
 
 static void set_functions(struct ibv_qp_ex *qp)

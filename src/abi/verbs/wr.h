@@ -23,6 +23,7 @@ struct vb_builder {
 	uint32_t wr_max, sge_max, inline_max, inline_stride;
 	uint32_t header_max; /* of TSO */
 	uint32_t count;
+	uint32_t failed; /* which of the batch was refused first, from 1 on; with words */
 	int error;
 	struct vb_post *posts;
 	struct ibv_sge *sges; /* sge_max for each work request */
@@ -47,6 +48,10 @@ static inline void vb_wr_fail(struct vb_builder *b, int error)
 VB_LENT void vb_wr_refuse(struct vb_builder *b, int error, const char *why)
 	__attribute__((cold, noinline));
 
+/* The same of the request that would be the next of the batch. */
+VB_LENT void vb_wr_refuse_next(struct vb_builder *b, int error, const char *why)
+	__attribute__((cold, noinline));
+
 /* The index of the work request that setters act on. */
 static inline uint32_t vb_wr_index(const struct vb_builder *b)
 {
@@ -62,10 +67,10 @@ static inline struct vb_post *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opco
 	uint32_t index;
 
 	if (!allowed)
-		vb_wr_refuse(b, EINVAL, "the QP was created without this operation "
-					"(send_ops_flags)");
+		vb_wr_refuse_next(b, EINVAL, "the QP was created without this operation "
+					     "(send_ops_flags)");
 	else if (b->count == b->wr_max)
-		vb_wr_refuse(b, ENOMEM, "the batch has more requests than max_send_wr");
+		vb_wr_refuse_next(b, ENOMEM, "the batch has more requests than max_send_wr");
 	else
 		b->count++;
 	index = vb_wr_index(b);

@@ -21,11 +21,12 @@ static int open_xrcd(struct ibv_context *context, const struct ibv_xrcd_init_att
 	if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & both) != both)
-		return EINVAL;
+		return vb_refuse(EINVAL, "comp_mask 0x%x lacks IBV_XRCD_INIT_ATTR_FD or "
+					 "IBV_XRCD_INIT_ATTR_OFLAGS", attr->comp_mask);
 	if (attr->fd == -1)
 		return vb_xrcd_open(vb_ctx_of(context), NULL, attr->oflags, xrcd);
 	if (fstat(attr->fd, &stat))
-		return errno;
+		return vb_refuse(errno, "fd is %d: it is no open file, and not -1", attr->fd);
 	file[0] = stat.st_dev;
 	file[1] = stat.st_ino;
 	return vb_xrcd_open(vb_ctx_of(context), file, attr->oflags, xrcd);
@@ -56,5 +57,5 @@ int vb_abi_close_xrcd(struct ibv_xrcd *xrcd)
 	if (vb_abi_is_gone(context))
 		return 0;
 	rc = vb_known_ended(VB_KNOWN_XRCD, xrcd, vb_xrcd_close((struct vb_xrcd *)xrcd));
-	return vb_abi_ended(context, rc);
+	return vb_abi_ended(context, vb_report_refused(__func__, rc));
 }

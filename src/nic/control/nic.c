@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/data/acks.h"
 #include "nic/mem/mem_kinds.h"
 #include "nic/service/eth/raw_rx.h"
@@ -346,7 +347,7 @@ int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *a
 	uint32_t bytes;
 
 	if (port != 1)
-		return EINVAL;
+		return vb_refuse(EINVAL, "port_num is %u; the only port is 1", port);
 	bytes = narrowest_bytes(nic, &up);
 	*attr = (struct ibv_port_attr){
 		.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,

@@ -560,18 +560,21 @@ out:
 
 int vb_qp_rate_limit(struct vb_qp *qp, const struct ibv_qp_rate_limit_attr *attr)
 {
-	int err = attr->comp_mask ? EINVAL : vb_pace_check(attr->rate_limit);
+	int err = attr->comp_mask ? vb_refuse(EINVAL, "comp_mask is 0x%x, not 0", attr->comp_mask)
+				  : vb_pace_check(attr->rate_limit);
 
 	/* Without a limit there are no bursts. */
 	if (!err && !attr->rate_limit && attr->max_burst_sz)
-		err = EINVAL;
+		err = vb_refuse(EINVAL, "max_burst_sz is %u without a rate_limit",
+				attr->max_burst_sz);
 	if (err)
 		return err;
 	vb_lock_take(&qp->lock);
 	if (vb_nic_has_failed(qp->nic)) {
 		err = EIO;
 	} else if (vb_qp_state(qp) != IBV_QPS_RTS && vb_qp_state(qp) != IBV_QPS_SQD) {
-		err = EINVAL;
+		err = vb_refuse(EINVAL, "the QP is in %s, not in RTS or SQD",
+				vb_state_name(vb_qp_state(qp)));
 	} else {
 		qp->attr.rate_limit = attr->rate_limit;
 		vb_pace_set(qp, attr->rate_limit, attr->max_burst_sz);

@@ -15,7 +15,7 @@ int vb_td_create(struct vb_ctx *ctx, const struct ibv_td_init_attr *attr, struct
 	int err;
 
 	if (attr->comp_mask)
-		return EINVAL;
+		return vb_refuse(EINVAL, "comp_mask is 0x%x, not 0", attr->comp_mask);
 	err = vb_nic_count_up(&ctx->nic->counts.tds, VB_TDS_MAX);
 	if (err)
 		return err;
@@ -45,7 +45,8 @@ static int check(const struct vb_ctx *ctx, const struct ibv_parent_domain_init_a
 				      IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 
 	if (!attr->pd || attr->pd->context != &ctx->ibv.context || (attr->comp_mask & ~known))
-		return EINVAL;
+		return vb_refuse(EINVAL, "pd is NULL or of another context, or comp_mask 0x%x is not "
+					 "known", attr->comp_mask);
 	if (attr->td && attr->td->context != &ctx->ibv.context)
 		return EINVAL;
 	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&

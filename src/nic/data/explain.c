@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "nic/core/found.h"
@@ -137,6 +138,75 @@ static enum vb_why why_silent(const struct vb_qp *qp, char words[VB_WHY_BYTES])
 	return VB_WHY_SILENT;
 }
 
+static uint64_t bytes_of(const struct vb_wqe *wqe)
+{
+	uint64_t bytes = 0;
+
+	if (!wqe->fault || vb_wqe_is_local(wqe))
+		return wqe->bytes;
+	for (uint32_t i = 0; i < wqe->sge_count; i++)
+		bytes += wqe->sge[i].length;
+	return bytes;
+}
+
+static enum vb_why why_length(const struct vb_qp *qp, const struct vb_wqe *wqe,
+			      char words[VB_WHY_BYTES])
+{
+	if (vb_wqe_is_atomic(wqe) || wqe->kind == VB_K_ATOMIC_WRITE)
+		snprintf(words, VB_WHY_BYTES, "its SGEs have %" PRIu64 " octets, and an atomic has 8",
+			 bytes_of(wqe));
+	else if (vb_qp_is(qp, VB_DATAGRAMS) && wqe->sge_count)
+		snprintf(words, VB_WHY_BYTES,
+			 "%" PRIu64 " octets are more than a datagram has, which is the path MTU of "
+			 "%u", bytes_of(wqe), qp->req.mtu);
+	else
+		return words_of(VB_WHY_LOCAL_LENGTH, words);
+	return VB_WHY_LOCAL_LENGTH;
+}
+
+/* Queued by decode_wrong(): a SEND whose opcode says what it was. */
+static bool is_stand_in(const struct vb_wqe *wqe)
+{
+	return wqe->kind == VB_K_SEND && wqe->fault == IBV_WC_LOC_QP_OP_ERR;
+}
+
+static enum vb_why why_operation(const struct vb_qp *qp, const struct vb_wqe *wqe,
+				 char words[VB_WHY_BYTES])
+{
+	if (is_stand_in(wqe) && wqe->wc_opcode != IBV_WC_SEND)
+		snprintf(words, VB_WHY_BYTES, "a QP of type %s does not do this operation",
+			 qp->service->name);
+	else if (is_stand_in(wqe) && vb_qp_is(qp, VB_DATAGRAMS))
+		snprintf(words, VB_WHY_BYTES,
+			 "the address handle (wr.ud.ah) was made in another PD than the QP");
+	else if (vb_wqe_is_fetch(wqe) && !qp->req.max_fetches)
+		snprintf(words, VB_WHY_BYTES, "the QP went to RTS with max_rd_atomic 0, so it can "
+					      "do no READs and atomics");
+	else
+		return words_of(VB_WHY_LOCAL_OPERATION, words);
+	return VB_WHY_LOCAL_OPERATION;
+}
+
+static const char *name_of(const struct vb_wqe *wqe)
+{
+	if (!is_stand_in(wqe))
+		return kind_name(wqe->kind);
+	switch (wqe->wc_opcode) {
+	case IBV_WC_SEND:
+		return kind_name(VB_K_SEND);
+	case IBV_WC_RDMA_WRITE:
+		return kind_name(VB_K_WRITE);
+	case IBV_WC_RDMA_READ:
+		return kind_name(VB_K_READ_REQ);
+	case IBV_WC_COMP_SWAP:
+		return kind_name(VB_K_CMP_SWP);
+	case IBV_WC_FETCH_ADD:
+		return kind_name(VB_K_FETCH_ADD);
+	default:
+		return "request";
+	}
+}
+
 static enum vb_why why_of(const struct vb_qp *qp, const struct vb_wqe *wqe,
 			  enum ibv_wc_status status, char words[VB_WHY_BYTES])
 {
@@ -165,11 +235,11 @@ static enum vb_why why_of(const struct vb_qp *qp, const struct vb_wqe *wqe,
 		return why_sges(qp, qp->ibv.qp.pd, wqe->sge, wqe->sge_count,
 				fetches ? IBV_ACCESS_LOCAL_WRITE : 0, words);
 	case IBV_WC_LOC_LEN_ERR:
-		return words_of(VB_WHY_LOCAL_LENGTH, words);
+		return why_length(qp, wqe, words);
 	case IBV_WC_MW_BIND_ERR:
 		return words_of(VB_WHY_BIND, words);
 	default:
-		return words_of(VB_WHY_LOCAL_OPERATION, words);
+		return why_operation(qp, wqe, words);
 	}
 }
 
@@ -191,11 +261,14 @@ enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t
 		snprintf(target, sizeof(target), ", 0x%" PRIx64 " by rkey 0x%x", wqe->remote.va,
 			 wqe->remote.rkey);
 	snprintf(finding->what, sizeof(finding->what),
-		 "QPN 0x%x%s: %s (wr_id 0x%" PRIx64 ", %u octets%s) failed, %s, vendor_err 0x%02x",
-		 qp->ibv.qp.qp_num, peer_text(peer, qp, wqe), kind_name(wqe->kind), wqe->wr_id,
-		 wqe->bytes, target, vb_status_name(status), why);
+		 "QPN 0x%x%s: %s (wr_id 0x%" PRIx64 ", %" PRIu64 " octets%s) failed, %s, vendor_err 0x%02x",
+		 qp->ibv.qp.qp_num, peer_text(peer, qp, wqe), name_of(wqe), wqe->wr_id,
+		 bytes_of(wqe), target, vb_status_name(status), why);
 	snprintf(finding->why, sizeof(finding->why), "%s", words);
-	finding->look = vb_why_look(why);
+	/* Where the words are about this request, what holds for all has nothing to add. */
+	if ((why != VB_WHY_LOCAL_LENGTH && why != VB_WHY_LOCAL_OPERATION) ||
+	    !strcmp(words, vb_why_words(why)))
+		finding->look = vb_why_look(why);
 	finding->site = qp->sites ? qp->sites[index & qp->req.sq.mask] : NULL;
 	set_peer_pid(qp, finding);
 	vb_finding_end(qp->nic, finding);
@@ -272,8 +345,9 @@ void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct
 		return;
 	why = why_refused(qp, pkt, info, verdict, finding->why);
 	snprintf(finding->what, sizeof(finding->what),
-		 "QPN 0x%x refused a %s of its peer's, QPN 0x%x at %s (PSN 0x%x, code 0x%02x)",
-		 qp->ibv.qp.qp_num, kind_name(info->kind), qp->to.dqpn,
+		 "QPN 0x%x refused %s %s of its peer's, QPN 0x%x at %s (PSN 0x%x, code 0x%02x)",
+		 qp->ibv.qp.qp_num, kind_name(info->kind)[0] == 'a' ? "an" : "a",
+		 kind_name(info->kind), qp->to.dqpn,
 		 vb_gid_text(address, qp->to.path.dst), pkt->psn, why);
 	finding->look = vb_why_look(why);
 	set_peer_pid(qp, finding);

@@ -7,6 +7,10 @@
 #include "base/refusal.h"
 #include "nic/core/names.h"
 
+enum {
+	KNOWN = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE,
+};
+
 static void say_about(const struct vb_qp *qp, uint64_t wr_id)
 {
 	vb_refusal_about("QPN 0x%x, wr_id 0x%" PRIx64, qp->ibv.qp.qp_num, wr_id);
@@ -28,8 +32,17 @@ static int why_malformed(const struct vb_qp *qp, const struct ibv_send_wr *wr, i
 				 bytes, qp->made.cap.max_inline_data);
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return vb_refuse(error, "%s cannot be inline", vb_opcode_name(wr->opcode));
-	return vb_refuse(error, "send_flags 0x%x, or the destination, does not fit this QP type",
-			 wr->send_flags);
+	if (wr->send_flags & ~(unsigned)KNOWN & ~qp->service->post.flags)
+		return vb_refuse(error, "send_flags 0x%x has bits that a QP of type %s does not know",
+				 wr->send_flags, qp->service->name);
+	if (vb_qp_is(qp, VB_DATAGRAMS) && !wr->wr.ud.ah)
+		return vb_refuse(error, "wr.ud.ah is NULL: each SEND of a UD QP needs an address "
+					"handle (ibv_create_ah)");
+	if (wr->opcode == IBV_WR_BIND_MW)
+		return vb_refuse(error, "bind_mw.mw is NULL or no window of type 2, or its access "
+					"flags or region cannot be bound so");
+	return vb_refuse(error, "%s does not fit this QP type, or its destination does not",
+			 vb_opcode_name(wr->opcode));
 }
 
 static int why_not_sent(const struct vb_qp *qp, const struct ibv_send_wr *wr, int error)
@@ -84,5 +97,24 @@ int vb_recv_refused(struct vb_qp *qp, const struct ibv_recv_wr *wr, int error)
 		return error;
 	why_not_received(qp, wr, error);
 	say_about(qp, wr->wr_id);
+	return error;
+}
+
+static int why_not_received_by_srq(const struct vb_srq *srq, const struct ibv_recv_wr *wr, int error)
+{
+	if (error == ENOMEM)
+		return vb_refuse(error, "the SRQ is full: max_wr is %u", srq->rq.wr_max);
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->rq.sge_max)
+		return vb_refuse(error, "num_sge is %d; the SRQ was made for max_sge %u",
+				 wr->num_sge, srq->rq.sge_max);
+	return vb_refuse(error, "the SGEs are longer than a message may be (2 GiB)");
+}
+
+int vb_srq_recv_refused(const struct vb_srq *srq, const struct ibv_recv_wr *wr, int error)
+{
+	if (!wr || !vb_refusals_are_wanted())
+		return error;
+	why_not_received_by_srq(srq, wr, error);
+	vb_refusal_about("SRQ %u, wr_id 0x%" PRIx64, srq->ibv.handle, wr->wr_id);
 	return error;
 }

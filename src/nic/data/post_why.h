@@ -16,8 +16,12 @@
 int vb_send_refused(struct vb_qp *qp, const struct ibv_send_wr *wr, int error)
 	__attribute__((cold, noinline));
 
-/* The same for a receive request of this QP; SRQs have no QP. */
+/* The same for a receive request of this QP. */
 int vb_recv_refused(struct vb_qp *qp, const struct ibv_recv_wr *wr, int error)
+	__attribute__((cold, noinline));
+
+/* The same for a receive request of this SRQ. No lock is needed. */
+int vb_srq_recv_refused(const struct vb_srq *srq, const struct ibv_recv_wr *wr, int error)
 	__attribute__((cold, noinline));
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/core/quiesce.h"
 #include "nic/data/post.h"
 #include "nic/mem/mkey.h"
@@ -197,7 +198,8 @@ int vb_mw_alloc(struct vb_pd *pd, enum ibv_mw_type type, struct vb_mw **out)
 	int err;
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
-		return EINVAL;
+		return vb_refuse(EINVAL, "type is %d; it is IBV_MW_TYPE_1 (1) or IBV_MW_TYPE_2 (2)",
+				 (int)type);
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return ENOMEM;
@@ -268,10 +270,12 @@ int vb_mw_bind(struct vb_qp *qp, struct vb_mw *mw, const struct ibv_mw_bind *bin
 
 	if ((bind->send_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) ||
 	    (!info->mr && (info->addr || info->length)))
-		return EINVAL;
+		return vb_refuse(EINVAL, "send_flags are 0x%x; they may be IBV_SEND_FENCE and "
+					 "IBV_SEND_SIGNALED; and without mr, addr and length are 0",
+				 bind->send_flags);
 	if (info->mr && (((struct vb_mr *)info->mr)->access & IBV_ACCESS_ZERO_BASED))
-		return EINVAL;
+		return vb_refuse(EINVAL, "mr was registered with IBV_ACCESS_ZERO_BASED");
 	if (info->mr && pd_of(info->mr->pd) != pd_of(mw->ibv.pd))
-		return EPERM;
+		return vb_refuse(EPERM, "mr belongs to another PD than the window");
 	return vb_qp_post_bind(qp, &wr);
 }

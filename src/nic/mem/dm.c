@@ -2,10 +2,12 @@
 #include "nic/mem/dm.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/refusal.h"
 #include "nic/core/internal.h"
 
 #define ACCESS_BYTES 4u
@@ -110,7 +112,7 @@ int vb_dm_free(struct vb_dm *dm)
 	if (dm->foreign)
 		return EOPNOTSUPP;
 	if (vb_handle_is_used(&nic->handles.dms, &dm->handle))
-		return EBUSY;
+		return vb_refuse(EBUSY, "regions still use the device memory");
 	if (!vb_handle_kill(&nic->handles.dms, &dm->handle))
 		return ENOENT;
 	VB_EXPORT_SET(nic->export->dm[original->first].bytes, 0);
@@ -152,8 +154,13 @@ void vb_dm_free_apart(struct vb_dm *dm)
 static int access_check(const struct vb_dm *dm, uint64_t offset, size_t bytes)
 {
 	if (offset > dm->bytes || bytes > dm->bytes - offset)
-		return EFAULT;
-	return offset % ACCESS_BYTES || bytes % ACCESS_BYTES ? EINVAL : 0;
+		return vb_refuse(EFAULT, "%zu octets from %" PRIu64 " on pass the end of the %" PRIu64
+					 " of the device memory",
+				 bytes, offset, (uint64_t)dm->bytes);
+	if (offset % ACCESS_BYTES || bytes % ACCESS_BYTES)
+		return vb_refuse(EINVAL, "offset %" PRIu64 " and length %zu have to be multiples of "
+					 "%d", offset, bytes, ACCESS_BYTES);
+	return 0;
 }
 
 int vb_dm_write(struct vb_dm *dm, uint64_t offset, const void *from, size_t bytes)

@@ -394,9 +394,12 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 	int err;
 
 	if (mr->kind == VB_MR_DM || mr->kind == VB_MR_DMABUF)
-		return EOPNOTSUPP;
+		return vb_refuse(EOPNOTSUPP, "regions of device memory and of dma-bufs cannot be "
+					     "registered again");
 	if (mr->kind != VB_MR_MEMORY || !flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
-		return EINVAL;
+		return vb_refuse(EINVAL, "flags are 0x%x; known are 0x%x, and one is needed; the "
+					 "region has to be one of ibv_reg_mr",
+				 flags, (unsigned)IBV_REREG_MR_FLAGS_SUPPORTED);
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = mr->access;
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && !pd)

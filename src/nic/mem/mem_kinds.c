@@ -5,9 +5,11 @@
 #include "nic/mem/mem_kinds.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/core/internal.h"
 #include "nic/mem/foreign.h"
 #include "nic/mem/mkey.h"
@@ -27,7 +29,10 @@ int vb_mr_reg_dm(struct vb_pd *pd, struct vb_dm *dm, uint64_t offset, uint64_t b
 
 	if (!(access & IBV_ACCESS_ZERO_BASED) || (access & ~(unsigned)ACCESS_DM) ||
 	    !vb_mr_access_fits(access) || offset > dm->bytes || bytes > dm->bytes - offset)
-		return EINVAL;
+		return vb_refuse(EINVAL, "access 0x%x needs IBV_ACCESS_ZERO_BASED, and %" PRIu64
+					 " octets from %" PRIu64 " on have to be within the %" PRIu64
+					 " of the device memory",
+				 access, bytes, offset, (uint64_t)dm->bytes);
 	like.base = dm->memory + offset;
 	like.ibv.length = bytes; /* addr stays NULL: the first address is 0 */
 	err = vb_mr_make(pd, &like, mr);
@@ -49,7 +54,10 @@ int vb_mr_reg_dmabuf(struct vb_pd *pd, uint64_t offset, uint64_t bytes, uint64_t
 
 	if ((access & ~(unsigned)ACCESS_DMABUF) || !vb_mr_access_fits(access) || !bytes ||
 	    bytes > VB_MR_BYTES_MAX || offset + bytes < bytes || iova + bytes < bytes)
-		return EINVAL;
+		return vb_refuse(EINVAL, "access is 0x%x, and there are %" PRIu64 " octets from %"
+					 PRIu64 " on: the access is not one of a dma-buf, or the "
+					 "length is 0 or too large",
+				 access, bytes, offset);
 	if (!host->memory)
 		return EOPNOTSUPP;
 	err = host->memory->map_file(host->arg, fd, offset, bytes, iova,
@@ -130,12 +138,13 @@ static int sge_check(struct vb_nic *nic, const struct vb_pd *pd, const struct ad
 	bool paged;
 
 	if (!vb_export_key_read(entry, &region) || !region.key || region.key != sge->lkey)
-		return ENOENT;
+		return vb_refuse(ENOENT, "no region has lkey 0x%x", sge->lkey);
 	if (region.pd != pd->id && region.pd != vb_export_pd_of_null(pd->id) && region.pd &&
 	    region.pd != VB_EXPORT_PD_INDIRECT)
 		return EPERM;
 	if (region.pd != pd->id || !(region.access & IBV_ACCESS_ON_DEMAND))
-		return EINVAL;
+		return vb_refuse(EINVAL, "the region of lkey 0x%x was registered without "
+					 "IBV_ACCESS_ON_DEMAND", sge->lkey);
 	if (advice->write && !(region.access & IBV_ACCESS_LOCAL_WRITE))
 		return EPERM;
 	*at = vb_mr_find(nic, (struct ibv_pd *)&pd->ibv, sge->lkey, sge->addr, sge->length, 0,
@@ -152,10 +161,13 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 	int err = 0;
 
 	if ((unsigned)advice >= VB_ARRAY_LEN(advices) || !nic->host.paging)
-		return EOPNOTSUPP;
+		return vb_refuse(EOPNOTSUPP, "advice is %d; there are 0 to %u", (int)advice,
+				 (unsigned)VB_ARRAY_LEN(advices) - 1);
 	row = &advices[advice];
 	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !count)
-		return EINVAL;
+		return vb_refuse(EINVAL, "flags are 0x%x, num_sge is %u; the only flag is "
+					 "IBV_ADVISE_MR_FLAG_FLUSH, and an SGE is needed",
+				 flags, count);
 	for (uint32_t i = 0; i < count && !err; i++)
 		err = sge_check(nic, pd, row, &sge[i], &at);
 	/* All is fetched on return, as FLUSH asks; without FLUSH that is allowed. */

@@ -115,7 +115,8 @@ static int resize_begin(struct vb_srq *srq, uint32_t wr_max, struct resize *resi
 	int err;
 
 	if (!wr_max || wr_max > VB_SRQ_WR_MAX)
-		return EINVAL;
+		return vb_refuse(EINVAL, "max_wr is %u; it may be 1 to %u", wr_max,
+				 (unsigned)VB_SRQ_WR_MAX);
 	err = ring_borrow((struct vb_pd *)srq->ibv.pd, granted(wr_max), srq->rq.sge_max,
 			  &resize->ring);
 	resize->borrowed = resize->ring != NULL;
@@ -127,6 +128,10 @@ static int resize_locked(struct vb_srq *srq, uint32_t wr_max, struct resize *res
 {
 	bool borrowed = resize->borrowed;
 	int err = vb_rq_resize(&srq->rq, granted(wr_max), &resize->ring);
+
+	if (err == EINVAL)
+		return vb_refuse(err, "max_wr is %u, but %u receive requests wait", wr_max,
+				 vb_rq_count(&srq->rq));
 
 	if (!err) {
 		resize->borrowed = srq->borrowed;
@@ -144,7 +149,8 @@ int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask)
 	int err = 0;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return EINVAL;
+		return vb_refuse(EINVAL, "srq_attr_mask is 0x%x; it may have IBV_SRQ_MAX_WR and "
+					 "IBV_SRQ_LIMIT", (unsigned)mask);
 	if (mask & IBV_SRQ_MAX_WR)
 		err = resize_begin(srq, attr->max_wr, &resize);
 	if (err)

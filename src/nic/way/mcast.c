@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/core/ah.h"
 
 #define BUCKETS 64u
@@ -136,8 +137,11 @@ static int check(const struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	const struct vb_nic_host *host = &qp->nic->host;
 
 	/* ibv_attach_mcast(3): only UD; the GID has to be a group's. */
-	if (!vb_qp_is(qp, VB_GROUPS) || !vb_gid_is_group(gid))
-		return EINVAL;
+	if (!vb_qp_is(qp, VB_GROUPS))
+		return vb_refuse(EINVAL, "QPN 0x%x has the type %s; only UD receives from groups",
+				 qp->ibv.qp.qp_num, qp->service->name);
+	if (!vb_gid_is_group(gid))
+		return vb_refuse(EINVAL, "gid is no multicast address: it begins with 0xff");
 	if ((qp->made.create_flags & IBV_QP_CREATE_SOURCE_QPN) || !host->groups)
 		return EOPNOTSUPP;
 	return host->no_wire ? ENETUNREACH : 0;
@@ -258,7 +262,7 @@ int vb_group_detach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 		err = 0;
 	}
 	vb_lock_drop(&nic->special.groups->lock);
-	return err;
+	return vb_refuse(err, "QPN 0x%x is not attached to this group", qp->ibv.qp.qp_num);
 }
 
 /* --- packets --- */

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <infiniband/tm_types.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/queue/rq.h"
 
 _Static_assert(VB_TMH_BYTES == sizeof(struct ibv_tmh) && VB_RVH_BYTES == sizeof(struct ibv_rvh) &&
@@ -53,7 +55,10 @@ int vb_tm_create(struct vb_cq *cq, const struct ibv_tm_cap *cap, struct vb_tm **
 	struct vb_tm *tm;
 
 	if (!max || max > VB_TM_TAGS_MAX || cap->max_ops > VB_TM_OPS_MAX)
-		return EINVAL;
+		return vb_refuse(EINVAL, "max_num_tags is %u and max_ops %u; they may be 1 to %u, "
+					 "and at most %u",
+				 max, cap->max_ops, (unsigned)VB_TM_TAGS_MAX,
+				 (unsigned)VB_TM_OPS_MAX);
 	tm = calloc(1, sizeof(*tm));
 	if (!tm)
 		return ENOMEM;
@@ -231,13 +236,17 @@ int vb_tm_post(struct vb_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **ba
 
 	if (!tm) {
 		*bad = wr;
-		return EINVAL;
+		return vb_refuse(EINVAL, "the SRQ is not of type IBV_SRQT_TM");
 	}
 	vb_lock_take(&tm->lock);
 	for (; wr && !err; wr = wr->next) {
 		err = carry_out(tm, wr);
-		if (err)
+		if (err) {
+			vb_refuse(err, "opcode %d, wr_id 0x%" PRIx64 ": no such operation, no tag "
+				       "of this handle, a wrong unexpected_cnt, too many SGEs, or "
+				       "no room", (int)wr->opcode, wr->wr_id);
 			*bad = wr;
+		}
 	}
 	vb_lock_drop(&tm->lock);
 	return err;

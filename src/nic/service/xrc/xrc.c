@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/data/qp_error.h"
 #include "nic/service/xrc/xrc_rx.h"
 #include "nic/service/xrc/xrc_tell.h"
@@ -115,7 +116,8 @@ int vb_xrcd_close(struct vb_xrcd *xrcd)
 	struct vb_xrc *xrc = atomic_load(&nic->special.xrc);
 
 	if (atomic_load(&xrcd->users))
-		return EBUSY;
+		return vb_refuse(EBUSY, "%u QPs or SRQs still belong to the XRC domain",
+				 (unsigned)atomic_load(&xrcd->users));
 	store_lock(nic);
 	vb_xrc_domain_close(xrc->store, xrcd->id, xrc->slot);
 	store_unlock(nic);
@@ -190,12 +192,14 @@ int vb_xrc_qp_create(const struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 	int err;
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !xrcd)
-		return EINVAL;
+		return vb_refuse(EINVAL, "a QP of type XRC_RECV needs IBV_QP_INIT_ATTR_XRCD and "
+					 "xrcd");
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
 		return EINVAL;
 	/* It neither sends nor has a receive queue, and its domain replaces the PD. */
 	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
-		return EINVAL;
+		return vb_refuse(EINVAL, "comp_mask 0x%x: a QP of type XRC_RECV has a domain (xrcd), "
+					 "and no PD", attr->comp_mask);
 	nic = vb_nic_of(xrcd->ibv.context);
 	xrc = atomic_load(&nic->special.xrc);
 	qp = handle_make(xrcd, attr->qp_context);
@@ -226,7 +230,9 @@ int vb_xrc_qp_open(struct vb_ctx *ctx, const struct ibv_qp_open_attr *attr, stru
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV || !xrcd ||
 	    xrcd->ibv.context != &ctx->ibv.context)
-		return EINVAL;
+		return vb_refuse(EINVAL, "comp_mask 0x%x, qp_type %d: needed are qp_num, xrcd of "
+					 "this context, and qp_type IBV_QPT_XRC_RECV (%d)",
+				 attr->comp_mask, (int)attr->qp_type, (int)IBV_QPT_XRC_RECV);
 	qp = handle_make(xrcd, attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context
 									  : NULL);
 	if (!qp)
