@@ -5,7 +5,12 @@
  */
 #include "lib.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char log_name[64];
@@ -15,7 +20,7 @@ static long seen; /* how much of the log was read */
 static void __attribute__((constructor)) log_open(void)
 {
 	snprintf(log_name, sizeof(log_name), "/tmp/told.%d", (int)getpid());
-	setenv("VERBATIM_LOG", log_name, 1);
+	setenv("VERBATIM_LOG", strstr(program_invocation_name, "unread") ? "stderr" : log_name, 1);
 }
 
 static void __attribute__((destructor)) log_close(void)
@@ -284,8 +289,8 @@ vt_test(a_pd_that_is_in_use)
 /* Taking its address makes a function of its own of an inline verb, as compilers without -O do. */
 vt_pair_test(a_verb_that_is_not_inlined, .type = IBV_QPT_RC)
 {
-	int (*volatile post)(struct ibv_qp *, struct ibv_send_wr *,
-			     struct ibv_send_wr **) = ibv_post_send;
+	int (*volatile post)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **) =
+		ibv_post_send;
 	struct ibv_send_wr *bad;
 	struct vt_wr w;
 	int line;
@@ -304,8 +309,8 @@ vt_pair_test(a_verb_that_is_not_inlined, .type = IBV_QPT_RC)
 
 vt_test(an_srq_that_is_too_large)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 1u << 30, .max_sge = 1 } };
-	struct ibv_srq_init_attr_ex ex = { .comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = 9 };
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1u << 30, .max_sge = 1}};
+	struct ibv_srq_init_attr_ex ex = {.comp_mask = IBV_SRQ_INIT_ATTR_TYPE, .srq_type = 9};
 
 	vt_refused(EINVAL, ibv_create_srq(vt.pd, &attr));
 	logged("ibv_create_srq(): max_wr is 1073741824 and max_sge 1; they may be at most ", HERE,
@@ -316,10 +321,10 @@ vt_test(an_srq_that_is_too_large)
 
 vt_test(a_receive_that_an_srq_does_not_take)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_srq *srq = vt_made(ibv_create_srq(vt.pd, &attr));
-	struct ibv_recv_wr *bad, wr = { .wr_id = 6, .num_sge = 30 };
-	struct ibv_srq_attr larger = { .max_wr = 1u << 30 };
+	struct ibv_recv_wr *bad, wr = {.wr_id = 6, .num_sge = 30};
+	struct ibv_srq_attr larger = {.max_wr = 1u << 30};
 
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
 	logged(text("ibv_post_srq_recv(SRQ %u, wr_id 0x6): ", srq->handle),
@@ -345,14 +350,17 @@ vt_test(more_sges_than_a_builder_has)
 {
 	struct ibv_cq *cq = vt_cq(4, NULL);
 	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .pd = vt.pd,
-		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.pd = vt.pd,
+		.cap = {.max_send_wr = 4, .max_send_sge = 1},
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND,
 	};
 	struct ibv_qp *qp = vt_made(ibv_create_qp_ex(vt.ctx, &attr));
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
-	struct ibv_sge sges[40] = { { 0 } };
+	struct ibv_sge sges[40] = {{0}};
 
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
@@ -381,6 +389,107 @@ vt_test(what_is_still_in_use)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
+/* --- a log in difficult surroundings --- */
+
+static atomic_bool ends;
+
+/* Others read all of it from the start. */
+static void log_begin_anew(void)
+{
+	assert_int_equal(truncate(log_name, 0), 0);
+	seen = 0;
+}
+
+static void *fails(void *unused)
+{
+	while (!atomic_load(&ends))
+		assert_null(ibv_create_cq(vt.ctx, 0, NULL, NULL, 0));
+	return NULL;
+}
+
+/* Other threads compose explanations then, under locks that the child inherits. */
+vt_test(a_fork_while_others_fail)
+{
+	pthread_t threads[3];
+
+	atomic_store(&ends, false);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, fails, NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child) {
+			alarm(VT_WAIT_MS / 1000);
+			_exit(ibv_create_cq(vt.ctx, 4, NULL, NULL, 0) != NULL);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&ends, true);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	log_begin_anew();
+}
+
+static void *fails_until_cancelled(void *unused)
+{
+	while (true) {
+		assert_null(ibv_create_cq(vt.ctx, 0, NULL, NULL, 0));
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+/* It may not leave with a lock. */
+vt_test(a_thread_that_is_cancelled_while_it_fails)
+{
+	for (int i = 0; i < 100; i++) {
+		pthread_t thread;
+
+		assert_int_equal(pthread_create(&thread, NULL, fails_until_cancelled, NULL), 0);
+		vt_sleep_ms(i % 4);
+		assert_int_equal(pthread_cancel(thread), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	log_begin_anew();
+	vt_refused(EINVAL, ibv_create_cq(vt.ctx, 0, NULL, NULL, 0));
+	logged("ibv_create_cq(): cqe is 0", NULL);
+}
+
+/* Our own program, whose log goes to a pipe that nobody reads. */
+vt_test(a_log_that_nobody_reads)
+{
+	int ends_of[2], status;
+	pid_t child;
+
+	assert_int_equal(pipe(ends_of), 0);
+	child = fork();
+	if (!child) {
+		dup2(ends_of[1], STDERR_FILENO);
+		close(ends_of[0]);
+		close(ends_of[1]);
+		signal(SIGPIPE, SIG_DFL);
+		execl("/proc/self/exe", "unread", "unread", NULL);
+		_exit(2);
+	}
+	close(ends_of[0]);
+	close(ends_of[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static int unread(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
+
+	if (!ctx || ibv_create_cq(ctx, 0, NULL, NULL, 0) || ibv_close_device(ctx))
+		return 1;
+	ibv_free_device_list(list);
+	return 0;
+}
+
 /* --- requests that fail --- */
 
 vt_pair_test(an_atomic_of_four_octets, .type = IBV_QPT_RC)
@@ -401,7 +510,7 @@ vt_pair_test(a_datagram_that_is_too_long, .type = IBV_QPT_UD, .bytes = 16384)
 	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 9000);
 	vt_post(&p->a, &w);
 	vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_LOC_LEN_ERR);
-	logged("SEND (wr_id ", "9000 octets are more than a datagram has", NULL);
+	logged("SEND (wr_id ", "9000 octets are more than the path MTU, ", NULL);
 }
 
 /* A WRITE of a to b's buffer, changed by the caller. It fails at both ends, and both say why. */
@@ -613,7 +722,7 @@ vt_pair_test(an_srq_below_its_limit, .srq = true)
 	logged(text("QPN 0x%x: IBV_EVENT_QP_LAST_WQE_REACHED: ", p->b.qp->qp_num), NULL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return vt_main();
+	return argc > 1 && !strcmp(argv[1], "unread") ? unread() : vt_main();
 }

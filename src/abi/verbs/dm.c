@@ -29,8 +29,7 @@ static int memcpy_from_dm(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offse
 	struct vb_dm *dm = (struct vb_dm *)ibv;
 
 	return vb_report_refused("ibv_memcpy_from_dm",
-				 is_there(dm) ? vb_dm_read(dm, dm_offset, host_addr, length)
-					      : EIO);
+				 is_there(dm) ? vb_dm_read(dm, dm_offset, host_addr, length) : EIO);
 }
 
 void vb_abi_dm_fill_in(struct ibv_dm *dm)

@@ -170,8 +170,11 @@ int vb_known(enum vb_known_kind kind, const void *object)
 
 static int no_such(int rc, const void *object)
 {
-	return rc != 0 ? vb_refuse(rc, "there is no such object at %p: it was destroyed, or never "
-				       "made", object) : 0;
+	return rc != 0 ? vb_refuse(rc,
+				   "there is no such object at %p: it was destroyed, or never "
+				   "made",
+				   object)
+		       : 0;
 }
 
 int vb_known_end(enum vb_known_kind kind, const void *object)

@@ -96,8 +96,10 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD))
 		rc = vb_known_or_null(VB_KNOWN_PD, pd);
 	if (!rereg_is_sound(flags, addr, length, access))
-		rc = vb_refuse(EINVAL, "flags 0x%x: IBV_REREG_MR_CHANGE_TRANSLATION needs addr and "
-				       "length, and access needs IBV_REREG_MR_CHANGE_ACCESS", flags);
+		rc = vb_refuse(EINVAL,
+			       "flags 0x%x: IBV_REREG_MR_CHANGE_TRANSLATION needs addr and "
+			       "length, and access needs IBV_REREG_MR_CHANGE_ACCESS",
+			       flags);
 	else if (rc == 0)
 		rc = vb_mr_rereg((struct vb_mr *)mr, flags, (struct vb_pd *)pd, addr, length,
 				 access);

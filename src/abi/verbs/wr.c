@@ -335,8 +335,7 @@ static int wr_complete_told(struct ibv_qp_ex *qp)
 	if (b->error)
 		vb_refusal_about("QPN 0x%x, request %u of the batch", qp->qp_base.qp_num,
 				 b->failed);
-	vb_explain_site((struct vb_qp *)qp, b->count,
-			vb_caller_by(__builtin_return_address(0)));
+	vb_explain_site((struct vb_qp *)qp, b->count, vb_caller_by(__builtin_return_address(0)));
 	return vb_report_refused("ibv_wr_complete", wr_complete(qp));
 }
 
@@ -388,10 +387,11 @@ int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
 {
 	uint64_t all = vb_wr_ops(type);
 
-	return !all || (ops & ~all)
-		       ? vb_refuse(EOPNOTSUPP, "send_ops_flags 0x%" PRIx64 ": a QP of this type "
-					       "has only 0x%" PRIx64, ops, all)
-		       : 0;
+	return !all || (ops & ~all) ? vb_refuse(EOPNOTSUPP,
+						"send_ops_flags 0x%" PRIx64 ": a QP of this type "
+						"has only 0x%" PRIx64,
+						ops, all)
+				    : 0;
 }
 
 static void set_functions(struct ibv_qp_ex *qp)

@@ -67,8 +67,9 @@ static inline struct vb_post *vb_wr_begin(struct ibv_qp_ex *qp, enum ibv_wr_opco
 	uint32_t index;
 
 	if (!allowed)
-		vb_wr_refuse_next(b, EINVAL, "the QP was created without this operation "
-					     "(send_ops_flags)");
+		vb_wr_refuse_next(b, EINVAL,
+				  "the QP was created without this operation "
+				  "(send_ops_flags)");
 	else if (b->count == b->wr_max)
 		vb_wr_refuse_next(b, ENOMEM, "the batch has more requests than max_send_wr");
 	else

@@ -21,8 +21,10 @@ static int open_xrcd(struct ibv_context *context, const struct ibv_xrcd_init_att
 	if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & both) != both)
-		return vb_refuse(EINVAL, "comp_mask 0x%x lacks IBV_XRCD_INIT_ATTR_FD or "
-					 "IBV_XRCD_INIT_ATTR_OFLAGS", attr->comp_mask);
+		return vb_refuse(EINVAL,
+				 "comp_mask 0x%x lacks IBV_XRCD_INIT_ATTR_FD or "
+				 "IBV_XRCD_INIT_ATTR_OFLAGS",
+				 attr->comp_mask);
 	if (attr->fd == -1)
 		return vb_xrcd_open(vb_ctx_of(context), NULL, attr->oflags, xrcd);
 	if (fstat(attr->fd, &stat))

@@ -45,7 +45,10 @@ static bool has_tags(const struct ibv_srq *srq)
 /* Each of these may be 0 to max. */
 static int check_cap(const struct ibv_qp_cap *cap, bool has_rq)
 {
-#define CAP(field, max) { #field, cap->field, max }
+#define CAP(field, max)                 \
+	{                               \
+#field, cap->field, max \
+	}
 	const struct {
 		const char *name;
 		uint32_t value, max;
@@ -258,10 +261,11 @@ int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp *
 	const struct vb_service *service = vb_service_of(attr->qp_type, NULL);
 	static const struct vb_qp_extra none;
 
-	if (!service || service->handle)
-		return vb_refuse(EOPNOTSUPP, "qp_type is %d; QPs made so have the type RC (2), UC "
-					     "(3), UD (4), RAW_PACKET or XRC_SEND",
-				 (int)attr->qp_type);
+	if (!service)
+		return EOPNOTSUPP;
+	if (service->handle)
+		return vb_refuse(EOPNOTSUPP, "a QP of type %s is made by ibv_create_qp_ex",
+				 service->name);
 	return create(service, pd, attr, &none, out);
 }
 
@@ -276,9 +280,9 @@ static int check_ex(const struct vb_service *service, const struct ibv_qp_init_a
 	if ((attr->comp_mask & ~known) || (cuts && !(service->traits & VB_TSO)))
 		return vb_refuse(EOPNOTSUPP, "comp_mask 0x%x: a QP of type %s takes at most 0x%x",
 				 attr->comp_mask, service->name,
-				 service->traits & VB_TSO ? known
-							  : known & ~(uint32_t)
-								IBV_QP_INIT_ATTR_MAX_TSO_HEADER);
+				 service->traits & VB_TSO
+					 ? known
+					 : known & ~(uint32_t)IBV_QP_INIT_ATTR_MAX_TSO_HEADER);
 	if (cuts && attr->max_tso_header > VB_TSO_HEADER_BYTES_MAX)
 		return vb_refuse(EINVAL, "max_tso_header is %u; it may be at most %u",
 				 attr->max_tso_header, (unsigned)VB_TSO_HEADER_BYTES_MAX);
@@ -347,18 +351,12 @@ static int create_by(const struct vb_service *service, struct ibv_qp_init_attr_e
 	return err;
 }
 
-static int no_such_type(const struct ibv_qp_init_attr_ex *attr)
-{
-	return vb_refuse(EOPNOTSUPP, "qp_type is %d, and there is no such type here",
-			 (int)attr->qp_type);
-}
-
 int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 {
 	const struct vb_service *service = vb_service_of(attr->qp_type, NULL);
 	static const struct vb_qp_dv_attr none;
 
-	return service ? create_by(service, attr, &none, out) : no_such_type(attr);
+	return service ? create_by(service, attr, &none, out) : EOPNOTSUPP;
 }
 
 int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
@@ -371,7 +369,7 @@ int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr
 	if ((attr->qp_type == IBV_QPT_DRIVER) != (dv->dc != NULL))
 		return EINVAL;
 	if (!service)
-		return no_such_type(attr);
+		return EOPNOTSUPP;
 	err = vb_qp_dv_flags_check(dv->flags, service);
 	if (!err)
 		err = create_by(service, attr, dv, &qp);

@@ -43,8 +43,10 @@ static int check_ex(const struct vb_ctx *ctx, const struct ibv_srq_init_attr_ex 
 		return vb_refuse(EOPNOTSUPP, "comp_mask 0x%x has bits that are not known",
 				 attr->comp_mask);
 	if ((unsigned)type >= VB_ARRAY_LEN(type_rows))
-		return vb_refuse(EINVAL, "srq_type is %d; types are IBV_SRQT_BASIC (0), XRC (1) and "
-					 "TM (2)", (int)type);
+		return vb_refuse(EINVAL,
+				 "srq_type is %d; types are IBV_SRQT_BASIC (0), XRC (1) and "
+				 "TM (2)",
+				 (int)type);
 	common |= type_rows[type].ignores;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) ||
 	    (attr->comp_mask & ~common) != type_rows[type].needs)

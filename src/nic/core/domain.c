@@ -45,8 +45,10 @@ static int check(const struct vb_ctx *ctx, const struct ibv_parent_domain_init_a
 				      IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 
 	if (!attr->pd || attr->pd->context != &ctx->ibv.context || (attr->comp_mask & ~known))
-		return vb_refuse(EINVAL, "pd is NULL or of another context, or comp_mask 0x%x is not "
-					 "known", attr->comp_mask);
+		return vb_refuse(EINVAL,
+				 "pd is NULL or of another context, or comp_mask 0x%x is not "
+				 "known",
+				 attr->comp_mask);
 	if (attr->td && attr->td->context != &ctx->ibv.context)
 		return EINVAL;
 	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "nic/core/found.h"
@@ -153,12 +152,13 @@ static enum vb_why why_length(const struct vb_qp *qp, const struct vb_wqe *wqe,
 			      char words[VB_WHY_BYTES])
 {
 	if (vb_wqe_is_atomic(wqe) || wqe->kind == VB_K_ATOMIC_WRITE)
-		snprintf(words, VB_WHY_BYTES, "its SGEs have %" PRIu64 " octets, and an atomic has 8",
-			 bytes_of(wqe));
+		snprintf(words, VB_WHY_BYTES,
+			 "its SGEs have %" PRIu64 " octets, and an atomic has 8", bytes_of(wqe));
 	else if (vb_qp_is(qp, VB_DATAGRAMS) && wqe->sge_count)
 		snprintf(words, VB_WHY_BYTES,
-			 "%" PRIu64 " octets are more than a datagram has, which is the path MTU of "
-			 "%u", bytes_of(wqe), qp->req.mtu);
+			 "%" PRIu64 " octets are more than the path MTU, %u, which is what a "
+			 "datagram has",
+			 bytes_of(wqe), qp->req.mtu);
 	else
 		return words_of(VB_WHY_LOCAL_LENGTH, words);
 	return VB_WHY_LOCAL_LENGTH;
@@ -178,10 +178,13 @@ static enum vb_why why_operation(const struct vb_qp *qp, const struct vb_wqe *wq
 			 qp->service->name);
 	else if (is_stand_in(wqe) && vb_qp_is(qp, VB_DATAGRAMS))
 		snprintf(words, VB_WHY_BYTES,
-			 "the address handle (wr.ud.ah) was made in another PD than the QP");
+			 "the address handle (wr.ud.ah) was made in another PD than the %s QP",
+			 qp->service->name);
 	else if (vb_wqe_is_fetch(wqe) && !qp->req.max_fetches)
-		snprintf(words, VB_WHY_BYTES, "the QP went to RTS with max_rd_atomic 0, so it can "
-					      "do no READs and atomics");
+		snprintf(words, VB_WHY_BYTES,
+			 "the QP went to RTS with max_rd_atomic %u, so it can do no READs and "
+			 "atomics",
+			 qp->req.max_fetches);
 	else
 		return words_of(VB_WHY_LOCAL_OPERATION, words);
 	return VB_WHY_LOCAL_OPERATION;
@@ -261,13 +264,13 @@ enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t
 		snprintf(target, sizeof(target), ", 0x%" PRIx64 " by rkey 0x%x", wqe->remote.va,
 			 wqe->remote.rkey);
 	snprintf(finding->what, sizeof(finding->what),
-		 "QPN 0x%x%s: %s (wr_id 0x%" PRIx64 ", %" PRIu64 " octets%s) failed, %s, vendor_err 0x%02x",
+		 "QPN 0x%x%s: %s (wr_id 0x%" PRIx64 ", %" PRIu64
+		 " octets%s) failed, %s, vendor_err 0x%02x",
 		 qp->ibv.qp.qp_num, peer_text(peer, qp, wqe), name_of(wqe), wqe->wr_id,
 		 bytes_of(wqe), target, vb_status_name(status), why);
 	snprintf(finding->why, sizeof(finding->why), "%s", words);
-	/* Where the words are about this request, what holds for all has nothing to add. */
-	if ((why != VB_WHY_LOCAL_LENGTH && why != VB_WHY_LOCAL_OPERATION) ||
-	    !strcmp(words, vb_why_words(why)))
+	/* These have words about the request; what holds for all has nothing to add. */
+	if ((why != VB_WHY_LOCAL_LENGTH && why != VB_WHY_LOCAL_OPERATION) || !wqe->fault)
 		finding->look = vb_why_look(why);
 	finding->site = qp->sites ? qp->sites[index & qp->req.sq.mask] : NULL;
 	set_peer_pid(qp, finding);
@@ -347,8 +350,8 @@ void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct
 	snprintf(finding->what, sizeof(finding->what),
 		 "QPN 0x%x refused %s %s of its peer's, QPN 0x%x at %s (PSN 0x%x, code 0x%02x)",
 		 qp->ibv.qp.qp_num, kind_name(info->kind)[0] == 'a' ? "an" : "a",
-		 kind_name(info->kind), qp->to.dqpn,
-		 vb_gid_text(address, qp->to.path.dst), pkt->psn, why);
+		 kind_name(info->kind), qp->to.dqpn, vb_gid_text(address, qp->to.path.dst),
+		 pkt->psn, why);
 	finding->look = vb_why_look(why);
 	set_peer_pid(qp, finding);
 	vb_finding_end(qp->nic, finding);

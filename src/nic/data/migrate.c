@@ -23,8 +23,9 @@ static const bool may_ask[IBV_MIG_ARMED + 1][IBV_MIG_ARMED + 1] = {
 int vb_migration_check(enum ibv_mig_state from, enum ibv_mig_state to, bool has_alt)
 {
 	if (from > IBV_MIG_ARMED || to > IBV_MIG_ARMED || !may_ask[from][to])
-		return vb_refuse(EINVAL, "path_mig_state is %d, which does not follow %d "
-					 "(IBV_MIG_MIGRATED is 0, REARM 1, ARMED 2)",
+		return vb_refuse(EINVAL,
+				 "path_mig_state is %d, which does not follow %d "
+				 "(IBV_MIG_MIGRATED is 0, REARM 1, ARMED 2)",
 				 (int)to, (int)from);
 	return to == IBV_MIG_REARM && !has_alt
 		       ? vb_refuse(EINVAL, "path_mig_state is IBV_MIG_REARM, but the QP has no "

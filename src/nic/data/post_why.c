@@ -33,7 +33,8 @@ static int why_malformed(const struct vb_qp *qp, const struct ibv_send_wr *wr, i
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return vb_refuse(error, "%s cannot be inline", vb_opcode_name(wr->opcode));
 	if (wr->send_flags & ~(unsigned)KNOWN & ~qp->service->post.flags)
-		return vb_refuse(error, "send_flags 0x%x has bits that a QP of type %s does not know",
+		return vb_refuse(error,
+				 "send_flags 0x%x has bits that a QP of type %s does not know",
 				 wr->send_flags, qp->service->name);
 	if (vb_qp_is(qp, VB_DATAGRAMS) && !wr->wr.ud.ah)
 		return vb_refuse(error, "wr.ud.ah is NULL: each SEND of a UD QP needs an address "
@@ -100,7 +101,8 @@ int vb_recv_refused(struct vb_qp *qp, const struct ibv_recv_wr *wr, int error)
 	return error;
 }
 
-static int why_not_received_by_srq(const struct vb_srq *srq, const struct ibv_recv_wr *wr, int error)
+static int why_not_received_by_srq(const struct vb_srq *srq, const struct ibv_recv_wr *wr,
+				   int error)
 {
 	if (error == ENOMEM)
 		return vb_refuse(error, "the SRQ is full: max_wr is %u", srq->rq.wr_max);

@@ -270,8 +270,9 @@ int vb_mw_bind(struct vb_qp *qp, struct vb_mw *mw, const struct ibv_mw_bind *bin
 
 	if ((bind->send_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) ||
 	    (!info->mr && (info->addr || info->length)))
-		return vb_refuse(EINVAL, "send_flags are 0x%x; they may be IBV_SEND_FENCE and "
-					 "IBV_SEND_SIGNALED; and without mr, addr and length are 0",
+		return vb_refuse(EINVAL,
+				 "send_flags are 0x%x; they may be IBV_SEND_FENCE and "
+				 "IBV_SEND_SIGNALED; and without mr, addr and length are 0",
 				 bind->send_flags);
 	if (info->mr && (((struct vb_mr *)info->mr)->access & IBV_ACCESS_ZERO_BASED))
 		return vb_refuse(EINVAL, "mr was registered with IBV_ACCESS_ZERO_BASED");

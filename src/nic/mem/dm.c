@@ -154,12 +154,15 @@ void vb_dm_free_apart(struct vb_dm *dm)
 static int access_check(const struct vb_dm *dm, uint64_t offset, size_t bytes)
 {
 	if (offset > dm->bytes || bytes > dm->bytes - offset)
-		return vb_refuse(EFAULT, "%zu octets from %" PRIu64 " on pass the end of the %" PRIu64
-					 " of the device memory",
+		return vb_refuse(EFAULT,
+				 "%zu octets from %" PRIu64 " on pass the end of the %" PRIu64
+				 " of the device memory",
 				 bytes, offset, (uint64_t)dm->bytes);
 	if (offset % ACCESS_BYTES || bytes % ACCESS_BYTES)
-		return vb_refuse(EINVAL, "offset %" PRIu64 " and length %zu have to be multiples of "
-					 "%d", offset, bytes, ACCESS_BYTES);
+		return vb_refuse(EINVAL,
+				 "offset %" PRIu64 " and length %zu have to be multiples of "
+				 "%d",
+				 offset, bytes, ACCESS_BYTES);
 	return 0;
 }
 

@@ -397,8 +397,9 @@ int vb_mr_rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_
 		return vb_refuse(EOPNOTSUPP, "regions of device memory and of dma-bufs cannot be "
 					     "registered again");
 	if (mr->kind != VB_MR_MEMORY || !flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
-		return vb_refuse(EINVAL, "flags are 0x%x; known are 0x%x, and one is needed; the "
-					 "region has to be one of ibv_reg_mr",
+		return vb_refuse(EINVAL,
+				 "flags are 0x%x; known are 0x%x, and one is needed; the "
+				 "region has to be one of ibv_reg_mr",
 				 flags, (unsigned)IBV_REREG_MR_FLAGS_SUPPORTED);
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = mr->access;

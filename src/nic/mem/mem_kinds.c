@@ -29,9 +29,10 @@ int vb_mr_reg_dm(struct vb_pd *pd, struct vb_dm *dm, uint64_t offset, uint64_t b
 
 	if (!(access & IBV_ACCESS_ZERO_BASED) || (access & ~(unsigned)ACCESS_DM) ||
 	    !vb_mr_access_fits(access) || offset > dm->bytes || bytes > dm->bytes - offset)
-		return vb_refuse(EINVAL, "access 0x%x needs IBV_ACCESS_ZERO_BASED, and %" PRIu64
-					 " octets from %" PRIu64 " on have to be within the %" PRIu64
-					 " of the device memory",
+		return vb_refuse(EINVAL,
+				 "access 0x%x needs IBV_ACCESS_ZERO_BASED, and %" PRIu64
+				 " octets from %" PRIu64 " on have to be within the %" PRIu64
+				 " of the device memory",
 				 access, bytes, offset, (uint64_t)dm->bytes);
 	like.base = dm->memory + offset;
 	like.ibv.length = bytes; /* addr stays NULL: the first address is 0 */
@@ -54,9 +55,10 @@ int vb_mr_reg_dmabuf(struct vb_pd *pd, uint64_t offset, uint64_t bytes, uint64_t
 
 	if ((access & ~(unsigned)ACCESS_DMABUF) || !vb_mr_access_fits(access) || !bytes ||
 	    bytes > VB_MR_BYTES_MAX || offset + bytes < bytes || iova + bytes < bytes)
-		return vb_refuse(EINVAL, "access is 0x%x, and there are %" PRIu64 " octets from %"
-					 PRIu64 " on: the access is not one of a dma-buf, or the "
-					 "length is 0 or too large",
+		return vb_refuse(EINVAL,
+				 "access is 0x%x, and there are %" PRIu64 " octets from %" PRIu64
+				 " on: the access is not one of a dma-buf, or the "
+				 "length is 0 or too large",
 				 access, bytes, offset);
 	if (!host->memory)
 		return EOPNOTSUPP;
@@ -143,8 +145,10 @@ static int sge_check(struct vb_nic *nic, const struct vb_pd *pd, const struct ad
 	    region.pd != VB_EXPORT_PD_INDIRECT)
 		return EPERM;
 	if (region.pd != pd->id || !(region.access & IBV_ACCESS_ON_DEMAND))
-		return vb_refuse(EINVAL, "the region of lkey 0x%x was registered without "
-					 "IBV_ACCESS_ON_DEMAND", sge->lkey);
+		return vb_refuse(EINVAL,
+				 "the region of lkey 0x%x was registered without "
+				 "IBV_ACCESS_ON_DEMAND",
+				 sge->lkey);
 	if (advice->write && !(region.access & IBV_ACCESS_LOCAL_WRITE))
 		return EPERM;
 	*at = vb_mr_find(nic, (struct ibv_pd *)&pd->ibv, sge->lkey, sge->addr, sge->length, 0,
@@ -165,8 +169,9 @@ int vb_mr_advise(struct vb_pd *pd, enum ibv_advise_mr_advice advice, uint32_t fl
 				 (unsigned)VB_ARRAY_LEN(advices) - 1);
 	row = &advices[advice];
 	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !count)
-		return vb_refuse(EINVAL, "flags are 0x%x, num_sge is %u; the only flag is "
-					 "IBV_ADVISE_MR_FLAG_FLUSH, and an SGE is needed",
+		return vb_refuse(EINVAL,
+				 "flags are 0x%x, num_sge is %u; the only flag is "
+				 "IBV_ADVISE_MR_FLAG_FLUSH, and an SGE is needed",
 				 flags, count);
 	for (uint32_t i = 0; i < count && !err; i++)
 		err = sge_check(nic, pd, row, &sge[i], &at);

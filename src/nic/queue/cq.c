@@ -77,8 +77,9 @@ static int check(const struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *att
 	if ((attr->comp_mask & ~COMP_MASK_KNOWN) || (flags & ~FLAGS_KNOWN) ||
 	    (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) ||
 	    ((attr->wc_flags & STAMP_FLAGS) && !ctx->nic->host.stamps))
-		return vb_refuse(EOPNOTSUPP, "comp_mask 0x%x, flags 0x%x or wc_flags 0x%" PRIx64
-					     " has a bit that is not known here",
+		return vb_refuse(EOPNOTSUPP,
+				 "comp_mask 0x%x, flags 0x%x or wc_flags 0x%" PRIx64
+				 " has a bit that is not known here",
 				 attr->comp_mask, flags, (uint64_t)attr->wc_flags);
 	if (attr->cqe < 1 || attr->cqe > VB_CQE_MAX)
 		return vb_refuse(EINVAL, "cqe is %u; a CQ holds 1 to %u completions (max_cqe)",
@@ -260,8 +261,10 @@ int vb_cq_resize(struct vb_cq *cq, int cqe)
 		return err;
 	lock_both(cq);
 	if (tail_of(cq) - head_of(cq) > (uint64_t)cqe || vb_cq_is_broken(cq))
-		err = vb_refuse(EINVAL, "cqe is %d, but more completions wait in the CQ, or it has "
-					"overrun", cqe);
+		err = vb_refuse(EINVAL,
+				"cqe is %d, but more completions wait in the CQ, or it has "
+				"overrun",
+				cqe);
 	else if (cq->parcels)
 		err = parcels_resize(cq, size);
 	if (!err) {
@@ -499,8 +502,9 @@ int vb_cq_moderate(struct vb_cq *cq, uint32_t count, uint32_t period_us)
 	uint32_t held;
 
 	if (count > VB_CQ_COUNT_MAX || period_us > VB_CQ_PERIOD_US_MAX)
-		return vb_refuse(EINVAL, "cq_count is %u and cq_period %u; they may be at most %u "
-					 "and %u",
+		return vb_refuse(EINVAL,
+				 "cq_count is %u and cq_period %u; they may be at most %u "
+				 "and %u",
 				 count, period_us, (unsigned)VB_CQ_COUNT_MAX,
 				 (unsigned)VB_CQ_PERIOD_US_MAX);
 	vb_lock_take(&cq->push_lock);

@@ -149,8 +149,10 @@ int vb_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int mask)
 	int err = 0;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return vb_refuse(EINVAL, "srq_attr_mask is 0x%x; it may have IBV_SRQ_MAX_WR and "
-					 "IBV_SRQ_LIMIT", (unsigned)mask);
+		return vb_refuse(EINVAL,
+				 "srq_attr_mask is 0x%x; it may have IBV_SRQ_MAX_WR and "
+				 "IBV_SRQ_LIMIT",
+				 (unsigned)mask);
 	if (mask & IBV_SRQ_MAX_WR)
 		err = resize_begin(srq, attr->max_wr, &resize);
 	if (err)

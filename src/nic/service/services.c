@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/service/services.h"
 
+#include <errno.h>
+
+#include "base/refusal.h"
 #include "nic/service/dc/dc.h"
 #include "nic/service/eth/raw.h"
 #include "nic/service/rc/rc.h"
@@ -26,6 +29,7 @@ const struct vb_service *vb_service_of(enum ibv_qp_type type, const struct vb_dc
 	case IBV_QPT_DRIVER:
 		return !dc ? NULL : dc->target ? &vb_service_dc_target : &vb_service_dc_initiator;
 	default:
+		vb_refuse(EOPNOTSUPP, "qp_type is %d, and there is no such type here", (int)type);
 		return NULL;
 	}
 }

@@ -182,7 +182,7 @@ static struct place place_of(uintptr_t address)
 {
 	Dwfl_Module *module = dw_module(address);
 	Dwfl_Line *line = module ? dw.line(module, address) : NULL;
-	struct place place = { .file = NULL };
+	struct place place = {.file = NULL};
 
 	if (line)
 		place.file = dw.info(line, NULL, &place.line, NULL, NULL, NULL);
@@ -268,6 +268,9 @@ const void *vb_caller(void)
 	void *frames[DEPTH_MAX];
 	int depth = backtrace(frames, DEPTH_MAX), first = 0, i, saved = errno;
 
+	/* A sanitizer's backtrace() begins with its own frames. */
+	while (first < depth && !is_ours(frames[first]))
+		first++;
 	while (first < depth && is_ours(frames[first]))
 		first++;
 	for (i = first; i < depth && is_in_header(frames[i]);)

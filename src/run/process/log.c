@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/refusal.h"
@@ -68,13 +70,31 @@ void vb_log_open(void)
 	errno = saved;
 }
 
+/* A pipe whose reader has left must not end the program: the signal of such a write is taken. */
+static bool write_quietly(int fd, const char *line, size_t bytes)
+{
+	const struct timespec at_once = {0};
+	sigset_t pipes, before, pending;
+	bool is_written;
+
+	sigemptyset(&pipes);
+	sigaddset(&pipes, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &pipes, &before);
+	is_written = write(fd, line, bytes) >= 0;
+	if (!is_written && errno == EPIPE && !sigismember(&pending, SIGPIPE))
+		sigtimedwait(&pipes, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return is_written;
+}
+
 /* A single write, so that lines of several processes do not mix. */
 static bool line_write(int fd, const char *text)
 {
 	char line[VB_LOG_LINE_BYTES + 32];
 	int bytes = snprintf(line, sizeof(line), "verbatim[%d]: %s\n", (int)getpid(), text);
 
-	return write(fd, line, bytes) >= 0;
+	return write_quietly(fd, line, bytes);
 }
 
 static void hint_give(enum vb_hint hint, const char *text)

@@ -55,8 +55,9 @@ int vb_tm_create(struct vb_cq *cq, const struct ibv_tm_cap *cap, struct vb_tm **
 	struct vb_tm *tm;
 
 	if (!max || max > VB_TM_TAGS_MAX || cap->max_ops > VB_TM_OPS_MAX)
-		return vb_refuse(EINVAL, "max_num_tags is %u and max_ops %u; they may be 1 to %u, "
-					 "and at most %u",
+		return vb_refuse(EINVAL,
+				 "max_num_tags is %u and max_ops %u; they may be 1 to %u, "
+				 "and at most %u",
 				 max, cap->max_ops, (unsigned)VB_TM_TAGS_MAX,
 				 (unsigned)VB_TM_OPS_MAX);
 	tm = calloc(1, sizeof(*tm));
@@ -242,9 +243,11 @@ int vb_tm_post(struct vb_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **ba
 	for (; wr && !err; wr = wr->next) {
 		err = carry_out(tm, wr);
 		if (err) {
-			vb_refuse(err, "opcode %d, wr_id 0x%" PRIx64 ": no such operation, no tag "
-				       "of this handle, a wrong unexpected_cnt, too many SGEs, or "
-				       "no room", (int)wr->opcode, wr->wr_id);
+			vb_refuse(err,
+				  "opcode %d, wr_id 0x%" PRIx64 ": no such operation, no tag "
+				  "of this handle, a wrong unexpected_cnt, too many SGEs, or "
+				  "no room",
+				  (int)wr->opcode, wr->wr_id);
 			*bad = wr;
 		}
 	}

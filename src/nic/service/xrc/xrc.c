@@ -198,8 +198,10 @@ int vb_xrc_qp_create(const struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 		return EINVAL;
 	/* It neither sends nor has a receive queue, and its domain replaces the PD. */
 	if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS))
-		return vb_refuse(EINVAL, "comp_mask 0x%x: a QP of type XRC_RECV has a domain (xrcd), "
-					 "and no PD", attr->comp_mask);
+		return vb_refuse(EINVAL,
+				 "comp_mask 0x%x: a QP of type XRC_RECV has a domain (xrcd), "
+				 "and no PD",
+				 attr->comp_mask);
 	nic = vb_nic_of(xrcd->ibv.context);
 	xrc = atomic_load(&nic->special.xrc);
 	qp = handle_make(xrcd, attr->qp_context);
@@ -230,11 +232,12 @@ int vb_xrc_qp_open(struct vb_ctx *ctx, const struct ibv_qp_open_attr *attr, stru
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV || !xrcd ||
 	    xrcd->ibv.context != &ctx->ibv.context)
-		return vb_refuse(EINVAL, "comp_mask 0x%x, qp_type %d: needed are qp_num, xrcd of "
-					 "this context, and qp_type IBV_QPT_XRC_RECV (%d)",
+		return vb_refuse(EINVAL,
+				 "comp_mask 0x%x, qp_type %d: needed are qp_num, xrcd of "
+				 "this context, and qp_type IBV_QPT_XRC_RECV (%d)",
 				 attr->comp_mask, (int)attr->qp_type, (int)IBV_QPT_XRC_RECV);
-	qp = handle_make(xrcd, attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context
-									  : NULL);
+	qp = handle_make(xrcd,
+			 attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
 	if (!qp)
 		return ENOMEM;
 	store_lock(nic);
