@@ -271,6 +271,9 @@ const void *vb_caller(void)
 	/* A sanitizer's backtrace() begins with its own frames. */
 	while (first < depth && !is_ours(frames[first]))
 		first++;
+	/* Linked into the program itself, nothing is ours. */
+	if (first == depth)
+		first = 0;
 	while (first < depth && is_ours(frames[first]))
 		first++;
 	for (i = first; i < depth && is_in_header(frames[i]);)
