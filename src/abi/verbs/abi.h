@@ -54,11 +54,9 @@ static inline int vb_abi_usable(enum vb_known_kind kind, const void *object,
 {
 	int rc = vb_known(kind, object);
 
-	if (rc != 0)
-		return vb_refuse(rc, "there is no such object at %p: it was destroyed, or never "
-				     "made", object);
-	return vb_abi_is_dead(*context) ? vb_refuse(EIO, "the device has failed, or was opened "
-							 "before a fork") : 0;
+	return rc == 0 && vb_abi_is_dead(*context)
+		       ? vb_refuse(EIO, "the device has failed, or was opened before a fork")
+		       : rc;
 }
 
 #define vb_abi_check(kind, object) vb_abi_usable(VB_KNOWN_##kind, object, &(object)->context)

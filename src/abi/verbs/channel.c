@@ -42,10 +42,8 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	fd = channel->fd;
 	if (vb_abi_is_gone(context))
 		return 0;
-	rc = vb_channel_destroy((struct vb_channel *)channel);
-	if (rc == EBUSY)
-		vb_refuse(rc, "CQs still use the channel");
-	rc = vb_known_ended(VB_KNOWN_CHANNEL, channel, rc);
+	rc = vb_known_ended(VB_KNOWN_CHANNEL, channel,
+			    vb_channel_destroy((struct vb_channel *)channel));
 	if (rc == 0)
 		close(fd);
 	return vb_abi_ended(context, vb_report_refused(__func__, rc));

@@ -10,7 +10,6 @@
 #include "abi/verbs/context.h"
 #include "abi/verbs/ops.h"
 #include "nic/queue/cq.h"
-#include "run/process/log.h"
 
 struct cursor {
 	vb_lock lock; /* from a successful start_poll to end_poll, unless one thread polls alone */
@@ -183,8 +182,8 @@ static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
 /* Fields not asked for at creation may not be read: their readers stay NULL, as a trap. */
 static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 {
-	cq->start_poll = vb_log_is_on() ? start_poll_told : start_poll;
-	cq->next_poll = vb_log_is_on() ? advance_told : advance;
+	cq->start_poll = vb_refusals_are_wanted() ? start_poll_told : start_poll;
+	cq->next_poll = vb_refusals_are_wanted() ? advance_told : advance;
 	cq->end_poll = end_poll;
 	cq->read_opcode = read_opcode;
 	cq->read_vendor_err = read_vendor_err;

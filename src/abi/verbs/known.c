@@ -163,11 +163,6 @@ void vb_known_add(enum vb_known_kind kind, const void *object)
 	vb_lock_drop(&known.lock);
 }
 
-int vb_known(enum vb_known_kind kind, const void *object)
-{
-	return look(kind, object, false);
-}
-
 static int no_such(int rc, const void *object)
 {
 	return rc != 0 ? vb_refuse(rc,
@@ -175,6 +170,11 @@ static int no_such(int rc, const void *object)
 				   "made",
 				   object)
 		       : 0;
+}
+
+int vb_known(enum vb_known_kind kind, const void *object)
+{
+	return no_such(look(kind, object, false), object);
 }
 
 int vb_known_end(enum vb_known_kind kind, const void *object)

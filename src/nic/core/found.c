@@ -92,10 +92,12 @@ static void say_element(struct vb_finding *finding, enum element element,
 
 void vb_finding_event(const struct vb_ctx *ctx, const struct ibv_async_event *event)
 {
-	const struct event_row *row = &rows[event->event_type];
+	const struct event_row *row = event->event_type < VB_ARRAY_LEN(rows)
+					      ? &rows[event->event_type]
+					      : NULL;
 	struct vb_finding *finding;
 
-	if (event->event_type >= VB_ARRAY_LEN(rows) || !row->words)
+	if (!row || !row->words)
 		return;
 	finding = vb_finding_begin(ctx->nic);
 	if (!finding)

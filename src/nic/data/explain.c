@@ -216,8 +216,6 @@ static enum vb_why why_of(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	bool fetches = vb_wqe_is_fetch(wqe);
 
 	switch (status) {
-	case IBV_WC_WR_FLUSH_ERR:
-		return words_of(VB_WHY_FLUSHED, words);
 	case IBV_WC_RETRY_EXC_ERR:
 		return why_silent(qp, words);
 	case IBV_WC_RNR_RETRY_EXC_ERR:
@@ -253,10 +251,11 @@ enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t
 {
 	struct vb_finding *finding;
 	char peer[80], words[VB_WHY_BYTES], target[64] = "";
-	enum vb_why why = why_of(qp, wqe, status, words);
+	enum vb_why why;
 
 	if (status == IBV_WC_WR_FLUSH_ERR)
-		return why;
+		return VB_WHY_FLUSHED;
+	why = why_of(qp, wqe, status, words);
 	finding = vb_finding_begin(qp->nic);
 	if (!finding)
 		return why;
@@ -280,14 +279,14 @@ enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t
 
 void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
 {
-	struct vb_finding *finding = vb_finding_begin(qp->nic);
+	struct vb_finding *finding = count ? vb_finding_begin(qp->nic) : NULL;
 
 	if (!finding)
 		return;
 	snprintf(finding->what, sizeof(finding->what),
 		 "QPN 0x%x: %u %s requests flushed, IBV_WC_WR_FLUSH_ERR, vendor_err 0x%02x",
 		 qp->ibv.qp.qp_num, count, queue, VB_WHY_FLUSHED);
-	snprintf(finding->why, sizeof(finding->why), "%s", vb_why_words(VB_WHY_FLUSHED));
+	words_of(VB_WHY_FLUSHED, finding->why);
 	finding->look = vb_why_look(VB_WHY_FLUSHED);
 	vb_finding_end(qp->nic, finding);
 }

@@ -18,8 +18,6 @@
 #include "nic/queue/rq.h"
 #include "nic/data/window.h"
 
-#define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
-
 /* Where the opcode may be posted: by any call, or by a builder only. */
 enum { ANYBODY = 1, BUILDER = 2 };
 
@@ -92,7 +90,7 @@ static uint32_t inline_max(const struct vb_qp *qp, const struct opcode_row *row)
 
 static bool flags_known(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 {
-	unsigned unknown = wr->send_flags & ~(unsigned)FLAGS_KNOWN;
+	unsigned unknown = wr->send_flags & ~VB_SEND_FLAGS_KNOWN;
 
 	return !(unknown & ~qp->service->post.flags);
 }

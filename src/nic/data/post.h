@@ -52,6 +52,10 @@ int vb_qp_post_batch(struct vb_qp *qp, const struct vb_post *posts, uint32_t cou
 
 /* --- inside nic --- */
 
+/* Flags of a send request that every service knows; the services' tables have the others. */
+#define VB_SEND_FLAGS_KNOWN                                                                       \
+	((unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
+
 /* Posts the BIND of a type 1 window, which applications cannot post themselves (window.c). */
 int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr);
 

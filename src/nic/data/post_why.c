@@ -7,10 +7,6 @@
 #include "base/refusal.h"
 #include "nic/core/names.h"
 
-enum {
-	KNOWN = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE,
-};
-
 static void say_about(const struct vb_qp *qp, uint64_t wr_id)
 {
 	vb_refusal_about("QPN 0x%x, wr_id 0x%" PRIx64, qp->ibv.qp.qp_num, wr_id);
@@ -32,7 +28,7 @@ static int why_malformed(const struct vb_qp *qp, const struct ibv_send_wr *wr, i
 				 bytes, qp->made.cap.max_inline_data);
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return vb_refuse(error, "%s cannot be inline", vb_opcode_name(wr->opcode));
-	if (wr->send_flags & ~(unsigned)KNOWN & ~qp->service->post.flags)
+	if (wr->send_flags & ~VB_SEND_FLAGS_KNOWN & ~qp->service->post.flags)
 		return vb_refuse(error,
 				 "send_flags 0x%x has bits that a QP of type %s does not know",
 				 wr->send_flags, qp->service->name);

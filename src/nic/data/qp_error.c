@@ -55,8 +55,7 @@ void vb_qp_flush_recv_locked(struct vb_qp *qp)
 	}
 	if (!qp->ibv.qp.srq) {
 		vb_rq_await_posts(qp->recv.rq);
-		if (vb_rq_look(qp->recv.rq, 0) != VB_NO_RECV)
-			vb_explain_flush(qp, "receive", vb_rq_count(qp->recv.rq));
+		vb_explain_flush(qp, "receive", vb_rq_count(qp->recv.rq));
 		while (vb_rq_take(qp->recv.rq, &recv))
 			flush_one_recv(qp, recv.wr_id);
 	} else if (!qp->events.last_wqe) {
@@ -71,8 +70,7 @@ static void flush_send(struct vb_qp *qp)
 {
 	struct vb_req *req = &qp->req;
 
-	if (req->head != req->tail)
-		vb_explain_flush(qp, "send", req->tail - req->head);
+	vb_explain_flush(qp, "send", req->tail - req->head);
 	while (req->head != req->tail)
 		vb_req_complete_head(req, IBV_WC_WR_FLUSH_ERR);
 	req->pos.next = req->tail;

@@ -4,30 +4,25 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/check.h"
 #include "nic/core/names.h"
+
+static const struct {
+	const char *words, *look;
+} rows[] = {
+#define ROW(code, name, words, look) [code] = { words, look },
+	VB_WHYS(ROW)
+#undef ROW
+};
 
 const char *vb_why_words(enum vb_why why)
 {
-	switch (why) {
-#define WORDS(code, name, words, look) \
-	case VB_WHY_##name:            \
-		return words;
-		VB_WHYS(WORDS)
-#undef WORDS
-	}
-	return "";
+	return why < VB_ARRAY_LEN(rows) && rows[why].words ? rows[why].words : "";
 }
 
 const char *vb_why_look(enum vb_why why)
 {
-	switch (why) {
-#define LOOK(code, name, words, look) \
-	case VB_WHY_##name:           \
-		return look;
-		VB_WHYS(LOOK)
-#undef LOOK
-	}
-	return "";
+	return why < VB_ARRAY_LEN(rows) && rows[why].look ? rows[why].look : "";
 }
 
 /* An entry that others change is read again, but not for ever: this is only for people. */

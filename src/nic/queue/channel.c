@@ -29,7 +29,7 @@ int vb_channel_destroy(struct vb_channel *channel)
 	users = channel->ibv.refcnt;
 	vb_lock_drop(&channel->lock);
 	if (users)
-		return vb_refuse(EBUSY, "%d CQs still use it", users);
+		return vb_refuse(EBUSY, "CQs still use the channel");
 	vb_lock_fini(&channel->lock);
 	free(channel);
 	return 0;

@@ -103,9 +103,8 @@ static Dwfl_Module *dw_module(Dwarf_Addr address)
 
 static bool is_header_of_verbs(const char *file)
 {
-	const char *name = strrchr(file, '/');
+	const char *name = basename(file);
 
-	name = name ? name + 1 : file;
 	return !strcmp(name, "verbs.h") || !strcmp(name, "rdma_verbs.h") ||
 	       !strcmp(name, "mlx5dv.h");
 }
@@ -199,13 +198,9 @@ static bool say_line(char text[VB_CALLSITE_BYTES], uintptr_t address)
 
 	dw_take();
 	place = place_of(address);
-	if (place.file) {
-		const char *name = strrchr(place.file, '/');
-
-		snprintf(text, VB_CALLSITE_BYTES, "%s:%d%s%s", name ? name + 1 : place.file,
-			 place.line, place.function ? " in " : "",
-			 place.function ? place.function : "");
-	}
+	if (place.file)
+		snprintf(text, VB_CALLSITE_BYTES, "%s:%d%s%s", basename(place.file), place.line,
+			 place.function ? " in " : "", place.function ? place.function : "");
 	dw_drop();
 	return place.file;
 }
@@ -231,14 +226,14 @@ const char *vb_callsite_of(char text[VB_CALLSITE_BYTES], const void *address)
 	Dl_info info;
 
 	text[0] = 0;
-	if (!address || say_line(text, at)) {
+	if (!address || say_line(text, at) || !dladdr((void *)at, &info) || !info.dli_fname) {
 		errno = saved;
 		return text;
 	}
-	if (dladdr((void *)at, &info) && info.dli_sname)
+	if (info.dli_sname)
 		snprintf(text, VB_CALLSITE_BYTES, "%s+0x%lx in %s", info.dli_sname,
 			 (unsigned long)(at - (uintptr_t)info.dli_saddr), info.dli_fname);
-	else if (dladdr((void *)at, &info) && info.dli_fname)
+	else
 		snprintf(text, VB_CALLSITE_BYTES, "0x%lx in %s",
 			 (unsigned long)(at - (uintptr_t)info.dli_fbase), info.dli_fname);
 	errno = saved;
@@ -255,8 +250,7 @@ static bool is_ours(const void *address)
 
 	if (!dladdr(address, &info) || !info.dli_fname)
 		return false;
-	file = strrchr(info.dli_fname, '/');
-	file = file ? file + 1 : info.dli_fname;
+	file = basename(info.dli_fname);
 	for (size_t i = 0; i < VB_ARRAY_LEN(names); i++)
 		if (!strncmp(file, names[i], strlen(names[i])))
 			return true;

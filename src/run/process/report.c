@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "base/refusal.h"
+#include "hub/procs.h"
 #include "run/process/callsite.h"
 #include "run/process/cancel.h"
 #include "run/process/log.h"
@@ -76,24 +77,19 @@ void vb_report_keep(struct vb_finding *finding)
 	vb_lock_drop(&found_lock);
 }
 
-/* " (process 4711, server)"; "" if it is not known. */
+/* "; the peer is process 4711, server"; "" if it is not known. */
 static void process_say(char text[64], uint32_t pid)
 {
-	char path[32], name[32] = "";
-	FILE *file;
+	char name[VB_HUB_COMM_BYTES];
+	bool is_named;
 
 	text[0] = 0;
 	if (!pid)
 		return;
-	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	file = fopen(path, "re");
-	if (file) {
-		if (!fgets(name, sizeof(name), file))
-			name[0] = 0;
-		name[strcspn(name, "\n")] = 0;
-		fclose(file);
-	}
-	snprintf(text, 64, "; the peer is process %u%s%s", pid, name[0] ? ", " : "", name);
+	vb_procs_name((pid_t)pid, name);
+	is_named = strcmp(name, "?") != 0;
+	snprintf(text, 64, "; the peer is process %u%s%s", pid, is_named ? ", " : "",
+		 is_named ? name : "");
 }
 
 static void say(const struct vb_finding *finding)

@@ -401,7 +401,7 @@ static void news_take(struct member *m)
 static void all_news_take(struct set *set)
 {
 	struct epoll_event news[NEWS];
-	int n = epoll_wait(set->news_fd, news, NEWS, 0);
+	int n = kernel_wait(set->news_fd, news, NEWS, 0);
 
 	for (int i = 0; i < n; i++) {
 		struct member *m = vb_fd_table_at(&set->members, news[i].data.fd);
