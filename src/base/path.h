@@ -52,4 +52,9 @@ static inline bool vb_gid_is_group(const uint8_t gid[VB_GID_BYTES])
 	return gid[0] == 0xff || (vb_gid_is_ipv4(gid) && (gid[12] & 0xf0) == 0xe0);
 }
 
+enum { VB_ADDRESS_BYTES = 46 };
+
+/* A GID as people write it: "10.0.0.1", "fe80::1". Returns text. */
+const char *vb_gid_text(char text[VB_ADDRESS_BYTES], const uint8_t gid[VB_GID_BYTES]);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/devices.h"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/path.h"
 #include "cli/cli.h"
 #include "cli/settings.h"
 
@@ -73,18 +73,13 @@ static int library_open(struct library *library)
 
 static void gids_print(const struct library *library, struct ibv_context *context, int n)
 {
-	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
-	char text[INET6_ADDRSTRLEN];
+	char text[VB_ADDRESS_BYTES];
 	union ibv_gid gid;
 
 	for (int i = 0; i < n; i++) {
 		if (library->query_gid(context, 1, i, &gid) || !(gid.global.interface_id))
 			continue;
-		if (!memcmp(gid.raw, ipv4, sizeof(ipv4)))
-			inet_ntop(AF_INET, gid.raw + 12, text, sizeof(text));
-		else
-			inet_ntop(AF_INET6, gid.raw, text, sizeof(text));
-		printf("  gid %-3d  %s\n", i, text);
+		printf("  gid %-3d  %s\n", i, vb_gid_text(text, gid.raw));
 	}
 }
 

@@ -18,6 +18,7 @@
 #include "hub/query.h"
 #include "hub/words.h"
 #include "link/robust.h"
+#include "nic/core/names.h"
 #include "nic/service/xrc/xrc_store.h"
 
 /* Returns 0 with *store, or a positive errno with *store NULL. */
@@ -64,11 +65,6 @@ static void holder_print(const struct vb_hub_row *rows, unsigned count, unsigned
 
 static void rcv_print(const struct vb_xrc_rcv *rcv, uint32_t qpn)
 {
-	static const char *const states[] = {
-		[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
-		[IBV_QPS_RTS] = "RTS",	   [IBV_QPS_SQD] = "SQD",   [IBV_QPS_SQE] = "SQE",
-		[IBV_QPS_ERR] = "ERR",
-	};
 	struct vb_xrc_attr at;
 	unsigned open = 0, registered = 0;
 	uint32_t seq;
@@ -82,8 +78,8 @@ static void rcv_print(const struct vb_xrc_rcv *rcv, uint32_t qpn)
 	}
 	printf("  receive QP 0x%06x  %-5s  sender 0x%06x  PSN 0x%06x  %u have it open, "
 	       "%u are registered%s\n",
-	       qpn, at.attr.qp_state < VB_ARRAY_LEN(states) ? states[at.attr.qp_state] : "?",
-	       at.attr.dest_qp_num, vb_xrc_at(atomic_load(&rcv->word)).epsn, open, registered,
+	       qpn, vb_state_name(at.attr.qp_state), at.attr.dest_qp_num,
+	       vb_xrc_at(atomic_load(&rcv->word)).epsn, open, registered,
 	       rcv->kept ? ", kept" : "");
 }
 

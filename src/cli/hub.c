@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/failure.h"
+#include "base/path.h"
 #include "base/words.h"
 #include "cli/cli.h"
 #include "cli/domains.h"
@@ -87,7 +88,7 @@ static const struct vb_hub_row *row_of(const struct vb_hub_row *rows, unsigned n
 
 static void link_print(const struct vb_hub_row *rows, unsigned n, const struct vb_hub_link *link)
 {
-	char from[VB_HUB_NUMBER_BYTES], to[VB_HUB_NUMBER_BYTES], address[VB_HUB_ADDRESS_BYTES];
+	char from[VB_HUB_NUMBER_BYTES], to[VB_HUB_NUMBER_BYTES], address[VB_ADDRESS_BYTES];
 	char here[VB_HUB_NUMBER_BYTES + 8], there[VB_HUB_NUMBER_BYTES + 8] = "";
 	const struct vb_hub_row *sender = row_of(rows, n, link->from);
 	const struct vb_hub_row *other = row_of(rows, n, link->to);
@@ -105,7 +106,7 @@ static void link_print(const struct vb_hub_row *rows, unsigned n, const struct v
 	} else if (link->to) {
 		printf("slot %u", link->to);
 	} else {
-		fputs(vb_hub_link_address(address, link->gid), stdout);
+		fputs(vb_gid_text(address, link->gid), stdout);
 	}
 	printf(": %s\n", vb_hub_link_words(words, link, here, there));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/ids.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,6 @@
 #include "base/path.h"
 #include "cli/cli.h"
 #include "cm/rules.h"
-#include "hub/links.h"
 #include "hub/program.h"
 #include "hub/query.h"
 #include "hub/words.h"
@@ -18,16 +16,16 @@
 
 static void listener_print(const struct vb_hub_bind *bind)
 {
-	char address[VB_HUB_ADDRESS_BYTES];
+	char address[VB_ADDRESS_BYTES];
 
 	printf("listens at %s port %u of %s, backlog %u\n",
-	       vb_hub_link_address(address, bind->gid), bind->port,
+	       vb_gid_text(address, bind->gid), bind->port,
 	       vb_cm_port_space_name(bind->space), bind->backlog);
 }
 
 static void row_print(const struct vb_hub_cm_row *row)
 {
-	char number[VB_HUB_NUMBER_BYTES], address[VB_HUB_ADDRESS_BYTES];
+	char number[VB_HUB_NUMBER_BYTES], address[VB_ADDRESS_BYTES];
 	const char *plural = row->count == 1 ? "" : "s";
 
 	printf("  pid %s (%s): ", vb_hub_program_number(number, row->pid, &row->program),
@@ -38,7 +36,7 @@ static void row_print(const struct vb_hub_cm_row *row)
 		break;
 	case VB_HUB_CM_IDS:
 		printf("%u id%s with %s: %s\n", row->count, plural,
-		       vb_hub_link_address(address, row->bind.gid),
+		       vb_gid_text(address, row->bind.gid),
 		       row->state < VB_CM_STATES ? vb_cm_state_name((enum vb_cm_state)row->state)
 						 : "?");
 		break;

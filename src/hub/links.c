@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hub/links.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,16 +30,5 @@ const char *vb_hub_link_words(char *text, const struct vb_hub_link *link, const 
 	snprintf(text, VB_HUB_LINK_WORDS_BYTES, "%s, because %s%s%s",
 		 link->none ? "none (VERBATIM_LINK=shm)" : "UDP", why, link->error ? ": " : "",
 		 link->error ? strerror((int)link->error) : "");
-	return text;
-}
-
-const char *vb_hub_link_address(char *text, const uint8_t gid[VB_HUB_GID_BYTES])
-{
-	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
-
-	if (!memcmp(gid, ipv4, sizeof(ipv4)))
-		inet_ntop(AF_INET, gid + sizeof(ipv4), text, VB_HUB_ADDRESS_BYTES);
-	else
-		inet_ntop(AF_INET6, gid, text, VB_HUB_ADDRESS_BYTES);
 	return text;
 }

@@ -9,7 +9,7 @@
 
 #include "hub/proto.h"
 
-enum { VB_HUB_LINK_WORDS_BYTES = 192, VB_HUB_ADDRESS_BYTES = 46 };
+enum { VB_HUB_LINK_WORDS_BYTES = 192 };
 
 /*
  * "shared memory", or "UDP, because ...". here, there: where the sender and the other process are,
@@ -17,8 +17,5 @@ enum { VB_HUB_LINK_WORDS_BYTES = 192, VB_HUB_ADDRESS_BYTES = 46 };
  */
 const char *vb_hub_link_words(char *text, const struct vb_hub_link *link, const char *here,
 			      const char *there);
-
-/* A GID as an address. Returns text, with room for VB_HUB_ADDRESS_BYTES. */
-const char *vb_hub_link_address(char *text, const uint8_t gid[VB_HUB_GID_BYTES]);
 
 #endif

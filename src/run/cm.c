@@ -13,6 +13,7 @@
 #include "cm/hear.h"
 #include "hub/client_ports.h"
 #include "link/robust.h"
+#include "nic/control/nic.h"
 #include "run/device.h"
 #include "run/address/guid.h"
 #include "run/process/log.h"
@@ -276,15 +277,10 @@ void vb_cm_unbind(struct vb_device *dev, const struct vb_hub_bind *bind)
 
 unsigned vb_cm_gid_index(struct vb_device *dev, const uint8_t gid[VB_GID_BYTES])
 {
-	struct vb_gid_entry entry;
-	unsigned index = 0;
-
 	if (vb_device_is_gone(dev))
 		return VB_GIDS_MAX;
 	vb_device_gids_refresh(dev);
-	while (!vb_nic_gid_get(dev->nic, index, &entry) && memcmp(entry.gid, gid, VB_GID_BYTES))
-		index++;
-	return index;
+	return vb_nic_gid_find(dev->nic, gid);
 }
 
 /* --- what comes --- */

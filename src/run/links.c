@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "hub/links.h"
 #include "hub/program.h"
 #include "run/process/cancel.h"
@@ -125,12 +126,12 @@ void vb_links_afar(void *arg, const uint8_t gid[VB_GID_BYTES])
 	struct vb_device *dev = arg;
 	struct vb_hub_link link = link_of(dev, VB_HUB_LINK_AFAR);
 	struct vb_link_told now = {.why = VB_HUB_LINK_AFAR};
-	char who[VB_HUB_ADDRESS_BYTES];
+	char who[VB_ADDRESS_BYTES];
 	int cancel = vb_cancel_defer();
 
 	memcpy(now.gid, gid, sizeof(now.gid));
 	memcpy(link.gid, gid, sizeof(link.gid));
 	if (note(dev, &now))
-		tell(dev, vb_hub_link_address(who, gid), &link);
+		tell(dev, vb_gid_text(who, gid), &link);
 	vb_cancel_restore(cancel);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "abi/verbs/abi.h"
+#include "nic/control/nic.h"
 #include "nic/core/ah.h"
 #include "run/process/log.h"
 #include "wire/grh.h"
@@ -70,30 +71,18 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	return vb_abi_result(rc);
 }
 
-/* The index of a GID of ours; -1 if it is not ours. */
-static int gid_index_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
-{
-	struct vb_gid_entry entry;
-
-	for (int i = 0; vb_nic_gid_get(nic, i, &entry) == 0; i++) {
-		if (memcmp(entry.gid, gid, VB_GID_BYTES) == 0)
-			return i;
-	}
-	return -1;
-}
-
 /* The reply goes to where the header came from, from where it went. */
 static int route_from_grh(struct vb_nic *nic, const struct ibv_grh *grh,
 			  struct ibv_global_route *route)
 {
 	struct vb_grh parsed;
-	int index;
+	unsigned index;
 
 	if (!vb_grh_parse(&parsed, (const uint8_t *)grh))
 		return vb_refuse(EINVAL, "the first 40 octets of the receive buffer are no GRH: is "
 					 "grh the buffer's address, and the QP of type UD?");
-	index = gid_index_find(nic, parsed.dgid);
-	if (index < 0)
+	index = vb_nic_gid_find(nic, parsed.dgid);
+	if (index == VB_GIDS_MAX)
 		return vb_refuse(EINVAL, "the GRH's destination is no GID of ours");
 	memcpy(route->dgid.raw, parsed.sgid, VB_GID_BYTES);
 	route->sgid_index = index;

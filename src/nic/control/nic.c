@@ -198,6 +198,17 @@ int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entr
 	return 0;
 }
 
+unsigned vb_nic_gid_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
+{
+	unsigned index = 0;
+
+	vb_lock_take(&nic->lock);
+	while (index < VB_GIDS_MAX && memcmp(nic->identity.gids[index].gid, gid, VB_GID_BYTES))
+		index++;
+	vb_lock_drop(&nic->lock);
+	return index;
+}
+
 void vb_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes)
 {
 	atomic_store(&nic->wire.rx_buffer_bytes, bytes);

@@ -28,6 +28,9 @@ void vb_nic_destroy(struct vb_nic *nic);
  */
 void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, unsigned count);
 
+/* The index of a GID of ours; VB_GIDS_MAX: it is not ours. */
+unsigned vb_nic_gid_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES]);
+
 /* Sets node_guid and sys_image_guid: big-endian, derived from a MAC by the host. */
 void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
 

@@ -163,6 +163,19 @@ static inline bool vb_export_region_is_paged(const struct vb_export_region *regi
 	return region->access & IBV_ACCESS_ON_DEMAND;
 }
 
+/* The entry of the QP with this number; NULL: there is none. It may become another's any time. */
+static inline const struct vb_export_qp *vb_export_qp_find(const struct vb_export *export,
+							   uint32_t qpn)
+{
+	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
+		const struct vb_export_qp *entry = &export->qp[i][qpn & (VB_INDICES - 1)];
+
+		if (VB_EXPORT_GET(entry->qpn) == qpn)
+			return entry;
+	}
+	return NULL;
+}
+
 /*
  * Is the QP with this number, which belongs to the export's owner, connected to dqpn by the wire?
  */

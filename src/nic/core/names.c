@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/core/names.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "base/check.h"
@@ -164,12 +163,4 @@ const char *vb_status_name(enum ibv_wc_status status)
 const char *vb_event_name(enum ibv_event_type type)
 {
 	return name_at(events, VB_ARRAY_LEN(events), type, "?");
-}
-
-const char *vb_gid_text(char text[VB_ADDRESS_BYTES], const uint8_t gid[VB_GID_BYTES])
-{
-	bool ipv4 = vb_gid_is_ipv4(gid);
-
-	inet_ntop(ipv4 ? AF_INET : AF_INET6, gid + (ipv4 ? 12 : 0), text, VB_ADDRESS_BYTES);
-	return text;
 }

@@ -6,9 +6,6 @@
 
 #include <infiniband/verbs.h>
 #include <stddef.h>
-#include <stdint.h>
-
-#include "base/path.h"
 
 /* "INIT"; "?" if there is no such state. */
 const char *vb_state_name(enum ibv_qp_state state);
@@ -21,11 +18,6 @@ const char *vb_status_name(enum ibv_wc_status status);
 
 /* "IBV_EVENT_QP_FATAL"; "?" */
 const char *vb_event_name(enum ibv_event_type type);
-
-enum { VB_ADDRESS_BYTES = 48 };
-
-/* A GID as people write it: "10.0.0.1", "fe80::1". Returns text. */
-const char *vb_gid_text(char text[VB_ADDRESS_BYTES], const uint8_t gid[VB_GID_BYTES]);
 
 /*
  * The bits of a mask by name, "IBV_QP_AV | IBV_QP_PATH_MTU"; bits without a name in hexadecimal.

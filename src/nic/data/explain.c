@@ -109,16 +109,13 @@ static enum vb_why why_remote(const struct vb_qp *qp, const struct vb_wqe *wqe,
 {
 	const struct vb_export *export = qp->to.peer ? qp->to.peer->export : NULL;
 	unsigned rights = remote_rights(wqe->kind);
-	const struct vb_export_qp *entry = NULL;
-	uint32_t index = qp->to.dqpn & (VB_INDICES - 1);
+	const struct vb_export_qp *entry;
 	struct vb_access access = { .export = export, .va = wqe->remote.va, .rights = rights,
 				    .bytes = wqe->bytes, .key = wqe->remote.rkey, .what = "rkey" };
 
 	if (!export || !rights)
 		return words_of(VB_WHY_NAK_ACCESS, words);
-	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX && !entry; i++)
-		if (VB_EXPORT_GET(export->qp[i][index].qpn) == qp->to.dqpn)
-			entry = &export->qp[i][index];
+	entry = vb_export_qp_find(export, qp->to.dqpn);
 	/* It has failed by now, and so its entry may be gone. */
 	access.pd = entry ? VB_EXPORT_GET(entry->pd)
 			  : VB_EXPORT_GET(export->key[vb_key_place(access.key)].pd);

@@ -73,15 +73,11 @@ static unsigned access_of(const struct vb_wqe *wqe)
 static uint64_t granted_by_qp(const struct vb_export *export, const struct vb_qp *qp,
 			      unsigned access)
 {
-	const struct vb_export_qp *entry = NULL;
-	uint32_t index = qp->to.dqpn & (VB_INDICES - 1), seq;
+	const struct vb_export_qp *entry = vb_export_qp_find(export, qp->to.dqpn);
+	uint32_t seq;
 	uint64_t pd;
 	bool grants;
 
-	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX && !entry; i++) {
-		if (VB_EXPORT_GET(export->qp[i][index].qpn) == qp->to.dqpn)
-			entry = &export->qp[i][index];
-	}
 	if (!entry)
 		return 0;
 	seq = VB_EXPORT_GET(entry->seq);
