@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -26,6 +25,7 @@
 #include "run/process/cancel.h"
 #include "run/device.h"
 #include "run/process/report.h"
+#include "run/process/signals.h"
 
 /* How long to check whether the application polls: several times the duration of an empty poll. */
 #define LOOK_NS 3000u
@@ -535,19 +535,6 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/*
- * The application's threads shall get its signals, so ours block them. Signals of faults stay open:
- * the thread that causes one gets it, a guard needs them, and a blocked fault kills.
- */
-static void signals_to_block(sigset_t *set)
-{
-	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
-
-	sigfillset(set);
-	for (size_t i = 0; i < VB_ARRAY_LEN(faults); i++)
-		sigdelset(set, faults[i]);
-}
-
 static int thread_create(struct vb_device *dev)
 {
 	pthread_attr_t attr;
@@ -566,7 +553,7 @@ static int thread_create(struct vb_device *dev)
 int vb_progress_start(struct vb_device *dev)
 {
 	struct vb_progress *progress = &dev->progress;
-	sigset_t blocked, saved;
+	sigset_t before;
 	int rc;
 
 	progress->nap_ns = NAP_NS_MIN;
@@ -587,10 +574,9 @@ int vb_progress_start(struct vb_device *dev)
 		free(progress->frames);
 		return rc;
 	}
-	signals_to_block(&blocked);
-	pthread_sigmask(SIG_BLOCK, &blocked, &saved);
+	vb_signals_defer(&before);
 	rc = thread_create(dev);
-	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	vb_signals_restore(&before);
 	if (rc != 0) {
 		vb_failed(rc, "pthread_create");
 		vb_fd_close(&progress->takeover_fd);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +15,7 @@
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/newer.h"
+#include "run/process/signals.h"
 
 /* What is asked: copies, since the caller's may go. */
 struct vb_cma_lookup {
@@ -79,17 +79,15 @@ static void *lookup_run(void *arg)
 	return NULL;
 }
 
-/* Our threads get no signal of the application's. */
 static int thread_start(struct vb_cma_lookup *lookup)
 {
-	sigset_t all, before;
+	sigset_t before;
 	pthread_t thread;
 	int rc;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	vb_signals_defer(&before);
 	rc = pthread_create(&thread, NULL, lookup_run, lookup);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	vb_signals_restore(&before);
 	if (!rc)
 		pthread_detach(thread);
 	return rc;

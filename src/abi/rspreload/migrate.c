@@ -15,6 +15,7 @@
 #include "abi/rspreload/calls.h"
 #include "abi/rspreload/config.h"
 #include "base/check.h"
+#include "run/process/signals.h"
 
 enum { RETRY_MS = 2 };
 
@@ -258,17 +259,16 @@ static void *serve(void *arg)
 /* Locked. */
 static bool thread_ensure(void)
 {
-	sigset_t all, before;
+	sigset_t before;
 	pthread_t thread;
 
 	if (active.wake_fd < 0)
 		active.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (active.has_thread || active.wake_fd < 0)
 		return active.has_thread;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
+	vb_signals_defer(&before);
 	active.has_thread = !pthread_create(&thread, NULL, serve, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	vb_signals_restore(&before);
 	if (active.has_thread)
 		pthread_detach(thread);
 	return active.has_thread;

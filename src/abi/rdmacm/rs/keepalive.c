@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "abi/rdmacm/rs/flow.h"
+#include "run/process/signals.h"
 
 #define NS_PER_S 1000000000ull
 
@@ -110,19 +110,17 @@ static void service_prepare(void)
 	}
 }
 
-/* Our threads get no signal of the application's. */
 static int service_start(void)
 {
-	sigset_t all, before;
+	sigset_t before;
 	pthread_t thread;
 	int rc;
 
 	if (service.runs)
 		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	vb_signals_defer(&before);
 	rc = pthread_create(&thread, NULL, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	vb_signals_restore(&before);
 	if (rc)
 		return rc;
 	pthread_detach(thread);
