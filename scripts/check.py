@@ -18,8 +18,11 @@ In a sanitizer build it has three times as long as it says. It finds in its envi
 `meson test` would lose what a program said that is out of time, show nothing of one that still
 runs, and wait for whatever one left running.
 
+A program that fails runs once more at the end, alone. If it passes then, its first results are
+listed as unsteady: somebody should look, but it is no failure.
+
 Every VB_CHECK_EVERY_S seconds (8) it says what runs and how much is left. At the end it lists
-what was skipped, by reasons, then what failed; the last line is "N passed, N failed, N skipped".
+what was skipped, by reasons, then what was unsteady, and what failed; the last line is "N passed, N failed, N skipped".
 The exit status is 0 or 1.
 """
 import json
@@ -44,6 +47,10 @@ LOGS = os.path.join(BUILD, "check")
 JOBS = int(os.environ.get("JOBS") or len(os.sched_getaffinity(0)))
 SKIPS_NAMED = 4  # of each reason
 STEP_LIMIT_S = 3600  # of the build and the like
+# Suites that share the machine with others' programs and with what runs beside them. As many
+# programs of these as may run again: where more fail, it is no chance.
+SHARED = ("unit", "clients", "bare")
+AGAIN_MOST = 3
 
 
 class Stop(Exception):
@@ -207,30 +214,64 @@ def show(progress, tally, log):
             progress.print("    " + line)
 
 
-def run_all(wanted, long, total, progress):
-    prepare(progress, wanted)
-    waiting, running = programs(wanted, long), {}
-    progress.plan([entry["label"] for entry in waiting])
-    env = environment(long)
+def ran(waiting, jobs, env, progress):
+    """Runs programs, so many at a time; yields (entry, log, tally) of each that is over."""
+    waiting, running = list(waiting), {}
     try:
         while waiting or running:
-            while waiting and len(running) < JOBS:
+            while waiting and len(running) < jobs:
                 entry = waiting.pop(0)
                 label, limit_s = entry["label"], entry["timeout"] * (3 if env["VB_SANITIZE"] else 1)
                 progress.begin(label)
-                running[label] = Run(label, entry["cmd"], limit_s, {**env, **entry["env"]},
-                                     entry["protocol"] == "tap")
-            progress.tick(lambda label: running[label].latest())
+                running[label] = entry, Run(label, entry["cmd"], limit_s, {**env, **entry["env"]},
+                                            entry["protocol"] == "tap")
+            progress.tick(lambda label: running[label][1].latest())
             time.sleep(0.02)
-            for label, run in [(label, run) for label, run in running.items() if run.over()]:
-                del running[label]
+            for label in [label for label, (_, run) in running.items() if run.over()]:
+                entry, run = running.pop(label)
                 tally = run.tally()
                 progress.print(f"{label:32} {tally}  ({progress.end(label):.1f} s)")
-                total.add(tally)
                 show(progress, tally, run.log)
+                yield entry, run.log, tally
     finally:
-        for run in running.values():
+        for _, run in running.values():
             run.kill()
+
+
+def run_again(failed, env, total, progress):
+    """What failed runs once more, with no other beside it. What passes then is unsteady: said, but
+    no failure."""
+    first = {}
+    for entry, log, tally in failed:
+        first[entry["label"]] = tally
+        os.replace(log, log[:-len(".log")] + ".first.log")
+        for failure in tally.failures:
+            failure.log = log[:-len(".log")] + ".first.log"
+    if first:
+        progress.print("\nagain, each alone:")
+    for entry, _, tally in ran([entry for entry, *_ in failed], 1, env, progress):
+        total.add(tally)
+        if not tally.failures:
+            total.unsteady += first[entry["label"]].failures
+
+
+def run_all(wanted, long, total, progress):
+    prepare(progress, wanted)
+    waiting, failed = programs(wanted, long), []
+    progress.plan([entry["label"] for entry in waiting])
+    env = environment(long)
+    try:
+        for entry, log, tally in ran(waiting, JOBS, env, progress):
+            if tally.failures and entry["label"].partition("/")[0] in SHARED:
+                failed.append((entry, log, tally))
+            else:
+                total.add(tally)
+        if len(failed) > AGAIN_MOST:
+            for *_, tally in failed:
+                total.add(tally)
+        else:
+            run_again(failed, env, total, progress)
+    finally:
         progress.keep()
 
 
@@ -243,12 +284,14 @@ def summarize(total, progress):
     for row in grouped(total.skips, SKIPS_NAMED):
         progress.print(textwrap.fill(row, 100, initial_indent="  ", subsequent_indent="      ",
                                      break_long_words=False, break_on_hyphens=False))
-    if total.failures:
-        progress.print("\nfailed:")
-    for failure in total.failures:
-        progress.print("FAIL", failure.name)
-        if failure.log:
-            progress.print("     see", os.path.relpath(failure.log))
+    for what, word, failures in (("unsteady, passed when run again, alone", "ONCE", total.unsteady),
+                                 ("failed", "FAIL", total.failures)):
+        if failures:
+            progress.print(f"\n{what}:")
+        for failure in failures:
+            progress.print(word, failure.name)
+            if failure.log:
+                progress.print("     see", os.path.relpath(failure.log))
     progress.print(total)
 
 

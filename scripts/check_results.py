@@ -30,6 +30,7 @@ class Tally:
     passed: int = 0
     failures: list = dataclasses.field(default_factory=list)
     skips: list = dataclasses.field(default_factory=list)
+    unsteady: list = dataclasses.field(default_factory=list)  # failures that did not come again
 
     def add(self, other):
         self.passed += other.passed

@@ -104,6 +104,35 @@ def test_failures():
     report.equal("the count", alone[-1], f"417 passed, {len(named)} failed, 4 skipped", output)
 
 
+def test_unsteady():
+    """What fails runs again, alone, unless too much fails; a suite that shares nothing does not."""
+    once = """
+if [ -e %s ]; then echo ok - late; echo ok - more; exit; fi
+touch %s; echo "not ok - late: no sun"; exit 1
+"""
+    with Tree() as tree:
+        tree.script("tests/clients/once.sh", once % ("a", "a"))
+        tree.script("tests/clients/twice.sh", "echo not ok - never; exit 1")
+        output = tree.run("make", "check")
+        first = tree.read("build/check/clients-once.first.log")
+    unsteady, _, failed = output.after(
+        "unsteady, passed when run again, alone:").partition("\n\nfailed:\n")
+    report.equal("unsteady: it is named, with its first log", unsteady.splitlines(), [
+        "ONCE clients/once: late: no sun", "     see build/check/clients-once.first.log"], output)
+    report.equal("unsteady: that log is kept", first, "not ok - late: no sun\n")
+    report.equal("unsteady: what fails twice has failed", failed.splitlines(), [
+        "FAIL clients/twice: never", "     see build/check/clients-twice.log",
+        "10 passed, 1 failed, 0 skipped"], output)
+    with Tree() as tree:
+        tree.script("tests/sim/once.sh", once % ("a", "a"))
+        output = tree.run("make", "check")
+        report.equal("unsteady: not a simulation", output.last, "8 passed, 1 failed, 0 skipped")
+        for i in range(4):
+            tree.script(f"tests/clients/once{i}.sh", once % (i, i))
+        output = tree.run("make", "check")
+    report.equal("unsteady: not where many fail", output.last, "10 passed, 4 failed, 0 skipped")
+
+
 def test_skips():
     good_mixed = MIXED.replace("not ok - two", "ok - two").replace("exit 1", "")
     good_tap = TAP.replace("not ok 5", "ok 5").replace("not ok 7", "ok 7").replace("exit 1", "")
