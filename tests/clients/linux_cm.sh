@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
 . "$(dirname "$0")/../lib/guest.sh"
-. "$(dirname "$0")/../lib/linux_cm.sh"
+. "$(dirname "$0")/../lib/cm.sh"
 
 guest_also="rdma_ucm"
 clock=$VB_BUILD/tests/verbs/libperftest.so

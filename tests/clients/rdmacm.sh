@@ -75,10 +75,6 @@ cm_copy() {
 	verdict "$name" "$why" "$tmp/server" "$tmp/client"
 }
 
-has_words() {
-	gone "$client" || grep -q "$1" "$tmp/client"
-}
-
 # The server is killed while it answers; the client hears that, by the hub's DREQ or, if it sends
 # just then, by its QP, and parts.
 cm_death() {
@@ -111,7 +107,7 @@ hosts_make 1500
 cm_places programs
 at=127.0.0.1 from=$at PREFIX="one host $at"
 cm_many
-[ ${#on_b[@]} = 0 ] || cm_hosts deaths
+[ ${#on_b[@]} = 0 ] || hosts_each deaths
 export VERBATIM_LINK=shm
 over=" (shm)"
 cm_here "one host" streams

@@ -86,6 +86,11 @@ deaths() {
 	stream_death client
 }
 
+each_program_and_deaths() {
+	each_program
+	deaths
+}
+
 for link in "" udp; do
 	[ -z "$link" ] || link_use $link
 	PREFIX="one host 127.0.0.1" at=127.0.0.1
@@ -95,8 +100,7 @@ for link in "" udp; do
 	stream rstream
 	deaths
 	PREFIX="one host ::1" at=::1
-	each_program
-	deaths
+	each_program_and_deaths
 done
 unset VERBATIM_LINK
 over= at=127.0.0.1
@@ -112,14 +116,7 @@ stream rstream -T async -T verify -S 20000 -C 20 -I 10
 unset VERBATIM_FAULT
 
 if hosts_make 1500; then
-	for family in 4 6; do
-		PREFIX="two hosts IPv$family"
-		hosts_use $family
-		at=a$family
-		at=${!at}
-		each_program
-		deaths
-	done
+	hosts_each each_program_and_deaths
 else
 	skip "two hosts" "this system lets us make no veth"
 fi

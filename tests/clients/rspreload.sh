@@ -253,14 +253,8 @@ same nc
 rsockets=("${run[@]}" "$VB_BUILD/verbatim" run --rsockets --)
 
 if hosts_make 1500; then
-	for family in 4 6; do
-		PREFIX="two hosts IPv$family"
-		hosts_use $family
-		at=a$family
-		at=${!at}
-		# What has both its ends in one process has been at work above.
-		same $(printf '%s\n' "${all[@]}" | grep -v python)
-	done
+	# What has both its ends in one process has been at work above.
+	hosts_each same $(printf '%s\n' "${all[@]}" | grep -v python)
 else
 	skip "two hosts" "this system lets us make no veth"
 fi

@@ -9,6 +9,8 @@
 #   cm_places CMD ...                  wherever two such programs may meet; see there
 
 listens=$VB_BUILD/tests/rdmacm/liblistens.so
+cm_said=$tmp/listens	# where the server says that it listens: a path on its own host
+cm_patience_s=10	# so long a server may take longer than its client
 also=		# what else is preloaded
 within=()	# what programs run in, once that is preloaded
 ready=		# what a server prints that does not listen but is there
@@ -22,22 +24,22 @@ preload_say() {
 
 # Whoever the server is, it may write there.
 listens_reset() {
-	: >"$tmp/listens"
-	chmod a+w "$tmp/listens"
+	"${on_server[@]}" sh -c ': >"$0"; chmod a+w "$0"' "$cm_said"
 }
 
 # Datagrams of rsockets begin at a port of the kernel's.
 is_there() {
-	[ -s "$tmp/listens" ] || gone $server ||
+	"${on_server[@]}" test -s "$cm_said" || gone $server ||
 		{ [ -n "$ready" ] && grep -q "$ready" "$tmp/server"; } ||
-		[ -n "$("${on_server[@]}" ss -Hlun "sport = :$port")" ]
+		[ -n "$("${on_server[@]}" ss -Hlun "sport = :$port" 2>/dev/null)" ]
 }
 
 # server_begin CMD ...: until it is there. Sets $server; its output is $tmp/server.
 server_begin() {
 	listens_reset
 	: >"$tmp/server"
-	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" env "LISTENS=$tmp/listens" \
+	: >"$tmp/client"
+	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" env "LISTENS=$cm_said" \
 		"$(preload_say)" "${within[@]}" stdbuf -oL "$@" >"$tmp/server" 2>&1 &
 	server=$!
 	await is_there
@@ -51,31 +53,18 @@ client_run() {
 }
 
 cm_run() {
-	local -a words=()
-	local client_rc server_rc
-	port=$((port + 1))
-	while [ "$1" != -- ]; do
-		words+=("${1/PORT/$port}")
-		shift
-	done
-	shift
-	: >"$tmp/client"
-	if ! server_begin "${words[@]}"; then
+	local -a server_words client_words
+	local client_rc
+	sides_split "$@"
+	if ! server_begin "${server_words[@]}"; then
 		process_wait $server 0
 		why="the server does not listen: $(status_say $?)"
 		return 1
 	fi
-	client_run "${@/PORT/$port}" 2>/dev/null
+	client_run "${client_words[@]}" 2>/dev/null
 	client_rc=$?
-	process_wait $server $((client_rc ? 1 : 10)) 2>/dev/null
-	server_rc=$?
-	why=
-	[ $client_rc = 0 ] || why="client $(status_say $client_rc)"
-	[ $server_rc = 0 ] || why="${why:+$why, }server $(status_say $server_rc)"
-	if [ -z "$why" ] && [ -n "$expect" ] && ! grep -Eq -- "$expect" "$tmp/client"; then
-		why="the client does not print /$expect/"
-	fi
-	[ -z "$why" ]
+	process_wait $server $((client_rc ? 1 : cm_patience_s)) 2>/dev/null
+	sides_judge $client_rc $?
 }
 
 # cm NAME SERVER ... -- CLIENT ...: ok if both end well.
@@ -87,16 +76,11 @@ cm() {
 
 # endless_run SERVER ... -- CLIENT ...: the server never ends by itself.
 endless_run() {
-	local -a words=()
+	local -a server_words client_words
 	local rc
-	port=$((port + 1))
-	while [ "$1" != -- ]; do
-		words+=("${1/PORT/$port}")
-		shift
-	done
-	shift
-	server_begin "${words[@]}"
-	client_run "${@/PORT/$port}"
+	sides_split "$@"
+	server_begin "${server_words[@]}"
+	client_run "${client_words[@]}"
 	rc=$?
 	process_wait $server 0 2>/dev/null
 	why="client $(status_say $rc)"
@@ -108,6 +92,11 @@ cm_endless() {
 	local name="$PREFIX: $1"
 	shift
 	pair_try 1 "" "$name" endless_run "$@"
+}
+
+# has_words WORDS: $client has printed them, or has ended.
+has_words() {
+	gone "$client" || grep -q "$1" "$tmp/client"
 }
 
 # cm_here WHERE CMD ...: both on one host, by each family.
@@ -129,19 +118,6 @@ cm_user() {
 	fi
 }
 
-# cm_hosts CMD ...: between two hosts; cables have to be there.
-cm_hosts() {
-	local family
-	for family in 4 6; do
-		PREFIX="two hosts IPv$family"
-		hosts_use $family
-		at=a$family from=b$family
-		at=${!at} from=${!from}
-		"$@"
-	done
-	on_client=()
-}
-
 cm_bad="loss=1%,dup=1%,reorder=3%,seed=3"
 
 # cm_places CMD ...: runs it on one host by each link, as an ordinary user, over a network that
@@ -157,7 +133,7 @@ cm_places() {
 	cm_here "bad network" "$@"
 	unset VERBATIM_FAULT
 	if [ ${#on_b[@]} != 0 ]; then
-		cm_hosts "$@"
+		hosts_each "$@"
 	else
 		skip "two hosts" "this system lets us make no veth"
 	fi

@@ -51,6 +51,20 @@ hosts_use() {
 	[ -n "$gid" ] && [ "$gid" = "$(gid_index "${!b}" "${on_b[@]}")" ]
 }
 
+# hosts_each CMD ...: between the two, by IPv4 and by IPv6; $at is the server's address, $from the
+# client's.
+hosts_each() {
+	local family
+	for family in 4 6; do
+		PREFIX="two hosts IPv$family"
+		hosts_use $family
+		at=a$family from=b$family
+		at=${!at} from=${!from}
+		"$@"
+	done
+	on_client=()
+}
+
 # host_address [ON ...]: A's addresses on another host, where their interface leads nowhere.
 host_address() {
 	"$@" ip link add vb0 type veth peer name vb1 || return

@@ -134,18 +134,38 @@ process_wait() {
 	wait "$1"
 }
 
-# pair_run SERVER ... -- CLIENT ...: the two sides' outputs are $tmp/server and $tmp/client; says
-# on $why what went wrong. The word PORT in either stands for a port of their own.
-pair_run() {
-	local -a server=()
-	local pid client_rc server_rc
+# sides_split SERVER ... -- CLIENT ...: into the caller's server_words and client_words. The word
+# PORT in either stands for a port of their own.
+sides_split() {
+	server_words=()
 	port=$((port + 1))
 	while [ "$1" != -- ]; do
-		server+=("${1/PORT/$port}")
+		server_words+=("${1/PORT/$port}")
 		shift
 	done
 	shift
-	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" "${server[@]}" \
+	client_words=("${@/PORT/$port}")
+}
+
+# sides_judge CLIENT SERVER: both ended with 0, and the client prints what is expected. Says on $why
+# what went wrong.
+sides_judge() {
+	why=
+	[ "$1" = 0 ] || why="client $(status_say "$1")"
+	[ "$2" = 0 ] || why="${why:+$why, }server $(status_say "$2")"
+	if [ -z "$why" ] && [ -n "$expect" ] && ! grep -Eq -- "$expect" "$tmp/client"; then
+		why="the client does not print /$expect/"
+	fi
+	[ -z "$why" ]
+}
+
+# pair_run SERVER ... -- CLIENT ...: as sides_split and sides_judge have it; the two sides' outputs
+# are $tmp/server and $tmp/client.
+pair_run() {
+	local -a server_words client_words
+	local pid client_rc
+	sides_split "$@"
+	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" "${server_words[@]}" \
 		>"$tmp/server" 2>&1 &
 	pid=$!
 	: >"$tmp/client"
@@ -154,19 +174,12 @@ pair_run() {
 		why="the server does not listen: $(status_say $?)"
 		return 1
 	fi
-	timeout -k 5 "$limit_s" "${on_client[@]}" "${run_client[@]}" "${@/PORT/$port}" \
+	timeout -k 5 "$limit_s" "${on_client[@]}" "${run_client[@]}" "${client_words[@]}" \
 		>"$tmp/client" 2>&1
 	client_rc=$?
 	# A server whose client failed may wait for ever.
 	process_wait $pid $((client_rc ? 1 : 10)) 2>/dev/null
-	server_rc=$?
-	why=
-	[ $client_rc = 0 ] || why="client $(status_say $client_rc)"
-	[ $server_rc = 0 ] || why="${why:+$why, }server $(status_say $server_rc)"
-	if [ -z "$why" ] && [ -n "$expect" ] && ! grep -Eq -- "$expect" "$tmp/client"; then
-		why="the client does not print /$expect/"
-	fi
-	[ -z "$why" ]
+	sides_judge $client_rc $?
 }
 
 # pair_try TIMES PATTERN NAME CMD ...: ok if both sides end well; CMD is pair_run, or ends in it. If
