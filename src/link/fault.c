@@ -11,39 +11,28 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "base/prng.h"
+#include "link/around.h"
 #include "link/fault_parse.h"
-#include "link/gather.h"
+#include "link/held.h"
 
 static const uint64_t reorder_ns = 2000000; /* how long a reordered frame waits to be overtaken */
 static const uint64_t again_ns = 100000;    /* when the inner link was full */
 
-/* A copy of a frame, which may wait. */
-struct held {
-	struct held *next;
-	uint64_t due_ns;
-	unsigned overtakers; /* leaves early once that many frames have passed; 0: not counted */
-	struct vb_path path;
-	uint16_t slot;
-	uint32_t bytes;
-	uint8_t data[];
-};
-
 struct fault_link {
-	struct vb_link link;
-	struct vb_link *inner;
+	struct vb_around around;
 	struct vb_fault fault;
 	atomic_uint_least64_t due_ns; /* of the first frame that waits; UINT64_MAX: none */
 	vb_lock lock;		      /* guards all that follows */
 	uint64_t seeds; /* draws each frame's seed: no frame's draws affect the next one's */
 	uint64_t prng;	/* of the current frame */
-	struct held *first, *last; /* by due_ns */
-	unsigned held, counting;   /* frames that wait; those that wait for overtakers */
+	struct vb_held_queue waiting;
+	unsigned counting; /* of these, how many wait for overtakers */
 	struct vb_fault_counts counts;
 };
 
 static struct fault_link *fault_of(struct vb_link *link)
 {
-	return vb_container_of(link, struct fault_link, link);
+	return vb_container_of(link, struct fault_link, around.link);
 }
 
 static uint64_t now_ns(void)
@@ -69,61 +58,32 @@ static bool chance(struct fault_link *fault, uint32_t parts)
 
 static void due_publish(struct fault_link *fault)
 {
-	atomic_store(&fault->due_ns, fault->first ? fault->first->due_ns : UINT64_MAX);
+	atomic_store(&fault->due_ns, vb_held_due_ns(&fault->waiting));
 }
 
-static void hold(struct fault_link *fault, struct held *frame)
+static void hold(struct fault_link *fault, struct vb_held *frame)
 {
-	struct held **at = &fault->first;
-
-	/* Usually the new one is the last. */
-	if (fault->last && fault->last->due_ns <= frame->due_ns)
-		at = &fault->last->next;
-	while (*at && (*at)->due_ns <= frame->due_ns)
-		at = &(*at)->next;
-	frame->next = *at;
-	*at = frame;
-	if (!frame->next)
-		fault->last = frame;
-	fault->held++;
+	vb_held_put(&fault->waiting, frame);
 	fault->counting += frame->overtakers != 0;
 	due_publish(fault);
 }
 
-static struct held *unhold(struct fault_link *fault, struct held **at)
+static struct vb_held *unhold(struct fault_link *fault, struct vb_held **at)
 {
-	struct held *frame = *at;
+	struct vb_held *frame = vb_held_take(&fault->waiting, at);
 
-	*at = frame->next;
-	fault->held--;
 	fault->counting -= frame->overtakers != 0;
-	if (frame == fault->last) {
-		fault->last = fault->first;
-		while (fault->last && fault->last->next)
-			fault->last = fault->last->next;
-	}
 	due_publish(fault);
 	return frame;
 }
 
-static int pass(struct fault_link *fault, struct held *frame)
+static int pass(struct fault_link *fault, const struct vb_held *frame)
 {
-	struct iovec iov = {frame->data, frame->bytes};
-	struct vb_burst burst = {
-		.path = frame->path,
-		.slot = frame->slot,
-		.frames = 1,
-		.frame_bytes = frame->bytes,
-		.last_bytes = frame->bytes,
-		.iovcnt = 1,
-		.iov = &iov,
-	};
-
-	return vb_link_tx(fault->inner, &burst);
+	return vb_held_send(frame, fault->around.inner);
 }
 
 /* Sends a frame that has waited. If the inner link is full, it waits again. */
-static void pass_late(struct fault_link *fault, struct held *frame)
+static void pass_late(struct fault_link *fault, struct vb_held *frame)
 {
 	int rc = pass(fault, frame);
 
@@ -141,15 +101,15 @@ static void pass_due(struct fault_link *fault)
 {
 	uint64_t now = now_ns();
 
-	while (fault->first && fault->first->due_ns <= now)
-		pass_late(fault, unhold(fault, &fault->first));
+	while (fault->waiting.first && fault->waiting.first->due_ns <= now)
+		pass_late(fault, unhold(fault, &fault->waiting.first));
 }
 
 /* A frame has passed: sends those that waited for this many. */
 static void overtaken(struct fault_link *fault)
 {
-	for (struct held **at = &fault->first; fault->counting && *at;) {
-		struct held *frame = *at;
+	for (struct vb_held **at = &fault->waiting.first; fault->counting && *at;) {
+		struct vb_held *frame = *at;
 
 		if (frame->overtakers > 1)
 			frame->overtakers--;
@@ -161,7 +121,7 @@ static void overtaken(struct fault_link *fault)
 	}
 }
 
-static void corrupt(struct fault_link *fault, struct held *frame)
+static void corrupt(struct fault_link *fault, struct vb_held *frame)
 {
 	uint64_t flips = 1 + random_below(fault, VB_FAULT_FLIPPED_BITS_MAX);
 
@@ -172,9 +132,9 @@ static void corrupt(struct fault_link *fault, struct held *frame)
 	}
 }
 
-static struct held *frame_copy(const struct held *frame)
+static struct vb_held *frame_copy(const struct vb_held *frame)
 {
-	struct held *copy = malloc(sizeof(*copy) + frame->bytes);
+	struct vb_held *copy = malloc(sizeof(*copy) + frame->bytes);
 
 	if (copy)
 		memcpy(copy, frame, sizeof(*copy) + frame->bytes);
@@ -182,7 +142,7 @@ static struct held *frame_copy(const struct held *frame)
 }
 
 /* Sets when a frame leaves. */
-static void schedule(struct fault_link *fault, struct held *frame, bool reorder)
+static void schedule(struct fault_link *fault, struct vb_held *frame, bool reorder)
 {
 	uint64_t delay_ns = fault->fault.delay_ns;
 	uint64_t overtakers = 1 + random_below(fault, VB_FAULT_OVERTAKERS_MAX);
@@ -199,7 +159,7 @@ static void schedule(struct fault_link *fault, struct held *frame, bool reorder)
 }
 
 /* Stores the frame, or sends it and then those that it has overtaken. Consumes the frame. */
-static int dispatch(struct fault_link *fault, struct held *frame)
+static int dispatch(struct fault_link *fault, struct vb_held *frame)
 {
 	int rc = 0;
 
@@ -207,7 +167,7 @@ static int dispatch(struct fault_link *fault, struct held *frame)
 		rc = pass(fault, frame);
 		if (!rc)
 			overtaken(fault);
-	} else if (fault->held < VB_FAULT_HELD_MAX) {
+	} else if (fault->waiting.n < VB_FAULT_HELD_MAX) {
 		hold(fault, frame);
 		return 0;
 	} else {
@@ -218,10 +178,10 @@ static int dispatch(struct fault_link *fault, struct held *frame)
 }
 
 /* Applies the faults to one frame. Consumes it. */
-static int suffer(struct fault_link *fault, struct held *frame)
+static int suffer(struct fault_link *fault, struct vb_held *frame)
 {
 	const struct vb_fault *odds = &fault->fault;
-	struct held *copy = NULL;
+	struct vb_held *copy = NULL;
 	bool lose, twice, flip, late;
 	int rc;
 
@@ -258,24 +218,6 @@ static int suffer(struct fault_link *fault, struct held *frame)
 	return 0;
 }
 
-static int frame_take(struct held **frame, const struct vb_burst *burst, struct vb_gather *gather)
-{
-	uint32_t bytes = vb_gather_bytes(gather, burst);
-	int rc;
-
-	vb_check(bytes > 0);
-	*frame = malloc(sizeof(**frame) + bytes);
-	if (!*frame)
-		return ENOMEM;
-	(*frame)->path = burst->path;
-	(*frame)->slot = burst->slot;
-	(*frame)->bytes = bytes;
-	rc = vb_gather_next(gather, burst, (*frame)->data);
-	if (rc)
-		free(*frame);
-	return rc;
-}
-
 static int fault_tx(struct vb_link *link, const struct vb_burst *burst)
 {
 	struct fault_link *fault = fault_of(link);
@@ -283,9 +225,9 @@ static int fault_tx(struct vb_link *link, const struct vb_burst *burst)
 	int rc = 0;
 
 	for (unsigned i = 0; i < burst->frames && !rc; i++) {
-		struct held *frame;
+		struct vb_held *frame;
 
-		rc = frame_take(&frame, burst, &gather);
+		rc = vb_held_copy(&frame, burst, &gather, 1);
 		if (rc)
 			return rc;
 		vb_lock_take(&fault->lock);
@@ -308,7 +250,7 @@ static unsigned fault_rx(struct vb_link *link, struct vb_frame *frames, unsigned
 		pass_due(fault);
 		vb_lock_drop(&fault->lock);
 	}
-	return vb_link_rx(fault->inner, frames, max);
+	return vb_link_rx(fault->around.inner, frames, max);
 }
 
 static unsigned fault_burst_frames_max(struct vb_link *link)
@@ -316,70 +258,12 @@ static unsigned fault_burst_frames_max(struct vb_link *link)
 	return 1;
 }
 
-static int fault_rx_fd(struct vb_link *link, unsigned i)
-{
-	struct vb_link *inner = fault_of(link)->inner;
-
-	return inner->ops->rx_fd(inner, i);
-}
-
 static uint64_t fault_deadline_ns(struct vb_link *link)
 {
 	struct fault_link *fault = fault_of(link);
 	uint64_t due_ns = atomic_load(&fault->due_ns);
 
-	return vb_min_u64(due_ns, fault->inner->ops->deadline_ns(fault->inner));
-}
-
-static uint32_t fault_frame_bytes_max(struct vb_link *link, const struct vb_path *path)
-{
-	struct vb_link *inner = fault_of(link)->inner;
-
-	return inner->ops->frame_bytes_max(inner, path);
-}
-
-static uint16_t fault_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot,
-			   enum vb_whom whom)
-{
-	struct vb_link *inner = fault_of(link)->inner;
-
-	return inner->ops->sport(inner, path, slot, whom);
-}
-
-static int fault_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,
-			      uint16_t port)
-{
-	struct vb_link *inner = fault_of(link)->inner;
-
-	return inner->ops->sport_choose(inner, path, slot, port);
-}
-
-static int fault_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
-{
-	struct vb_link *inner = fault_of(link)->inner;
-
-	return inner->ops->join(inner, gid, ifindex);
-}
-
-static void fault_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
-{
-	struct vb_link *inner = fault_of(link)->inner;
-
-	inner->ops->leave(inner, gid);
-}
-
-static bool fault_deliver(struct vb_link *link, const struct vb_frame *frame)
-{
-	struct vb_link *inner = fault_of(link)->inner;
-
-	return inner->ops->deliver(inner, frame);
-}
-
-static void fault_forget(struct vb_link *link)
-{
-	struct vb_link *inner = fault_of(link)->inner;
-
-	inner->ops->forget(inner);
+	return vb_min_u64(due_ns, fault->around.inner->ops->deadline_ns(fault->around.inner));
 }
 
 static void fault_destroy(struct vb_link *link)
@@ -387,30 +271,23 @@ static void fault_destroy(struct vb_link *link)
 	struct fault_link *fault = fault_of(link);
 
 	/* As on a wire, delayed frames still leave when their sender is gone. */
-	while (fault->first) {
-		struct held *frame = unhold(fault, &fault->first);
+	while (fault->waiting.first) {
+		struct vb_held *frame = unhold(fault, &fault->waiting.first);
 
 		pass(fault, frame);
 		free(frame);
 	}
-	fault->inner->ops->destroy(fault->inner);
+	fault->around.inner->ops->destroy(fault->around.inner);
 	vb_lock_fini(&fault->lock);
 	free(fault);
 }
 
 static const struct vb_link_ops fault_ops = {
+	VB_AROUND_OPS,
 	.tx = fault_tx,
 	.rx = fault_rx,
 	.burst_frames_max = fault_burst_frames_max,
-	.rx_fd = fault_rx_fd,
 	.deadline_ns = fault_deadline_ns,
-	.frame_bytes_max = fault_frame_bytes_max,
-	.sport = fault_sport,
-	.sport_choose = fault_sport_choose,
-	.join = fault_join,
-	.leave = fault_leave,
-	.deliver = fault_deliver,
-	.forget = fault_forget,
 	.destroy = fault_destroy,
 };
 
@@ -429,13 +306,12 @@ int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const cha
 	if (!parsed.seeded &&
 	    getrandom(&parsed.seed, sizeof(parsed.seed), GRND_NONBLOCK) != sizeof(parsed.seed))
 		parsed.seed = now_ns();
-	fault->link.ops = &fault_ops;
-	fault->inner = inner;
+	fault->around = (struct vb_around){ { &fault_ops }, inner };
 	fault->fault = parsed;
 	fault->seeds = parsed.seed;
 	atomic_init(&fault->due_ns, UINT64_MAX);
 	vb_lock_init(&fault->lock, VB_RANK_FAULT);
-	*link = &fault->link;
+	*link = &fault->around.link;
 	return 0;
 }
 

@@ -3,21 +3,23 @@
 #define VB_LINK_FAULT_PARSE_H
 
 /*
- * The text of a setting for faults (fault.h), as a list of parts, in any order, each at most once:
+ * The text of a setting for faults (fault.h), as a list of parts (parts.h):
  *
  *	loss=P dup=P reorder=P corrupt=P	P: a percentage such as 1% or 0.05%
  *	delay=T					T: such as 250us or 1ms, at most 10s
  *	seed=N					a 64-bit decimal number
  *
- * separated by commas: "loss=1%,delay=1ms,seed=7".
+ * such as "loss=1%,delay=1ms,seed=7".
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "link/parts.h"
+
 enum {
-	VB_FAULT_PER_UNIT = 1000000000, /* unit of the probabilities */
-	VB_FAULT_WHY_BYTES = 256,
+	VB_FAULT_PER_UNIT = VB_PARTS_PER_UNIT, /* unit of the probabilities */
+	VB_FAULT_WHY_BYTES = VB_PARTS_WHY_BYTES,
 };
 
 struct vb_fault {
