@@ -25,6 +25,8 @@ struct option {
 static const struct option options[] = {
 	{ "--fault", "VERBATIM_FAULT", "TEXT",
 	  "such as loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7" },
+	{ "--net",   "VERBATIM_NET",   "TEXT",
+	  "such as rate=10Gbit,delay=2us,queue=256KiB,ecn=64KiB" },
 	{ "--pcap",  "VERBATIM_PCAP",  "FILE",
 	  "record every packet; %p stands for the process id" },
 	{ "--log",   "VERBATIM_LOG",   "FILE",

@@ -15,6 +15,7 @@
  */
 #define ACK_DELAY_NS 16777216u /* 4.096 us * 2^12 */
 #define RTO_MIN_NS 4000000u
+#define RTO_MAX_NS 10000000000u
 
 /* How often a requester on a reliable link checks for progress. */
 #define LOOK_NS 10000000u
@@ -32,7 +33,6 @@ static void made_progress(struct vb_req *req, uint64_t now_ns)
 	req->retry.gap_known = false;
 	req->retry.left = req->retry.count;
 	req->retry.rnr_left = req->retry.rnr_count;
-	req->retry.backoff = 0;
 	if (req->reliable) {
 		req->clock.resend_ns = VB_NEVER_NS;
 		return;
@@ -149,7 +149,6 @@ void vb_rc_new_path(struct vb_req *req, uint64_t now_ns)
 	req->retry.armed = false;
 	req->retry.left = req->retry.count;
 	req->retry.rnr_left = req->retry.rnr_count;
-	req->retry.backoff = 0;
 	req->retry.gap_known = false;
 	req->rtt.smooth_ns = req->rtt.var_ns = req->rtt.sample_ns = 0;
 	req->rtt.rto_ns = VB_RTO_START_NS;
@@ -373,13 +372,15 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 	if (timeout_ns != VB_NEVER_NS &&
 	    now_ns >= req->clock.progress_ns + (req->retry.count + 1ull) * timeout_ns)
 		return retries_used_up(req, now_ns);
-	if (req->retry.backoff < 10)
-		req->retry.backoff++;
+	/*
+	 * It stays doubled until a packet that was sent once only has been measured: a path that
+	 * takes longer than we thought would never let us (RFC 6298, 5.5 to 5.7).
+	 */
+	req->rtt.rto_ns = vb_min_u64(2 * req->rtt.rto_ns, vb_min_u64(timeout_ns, RTO_MAX_NS));
 	window_shrink(req, 1);
 	req->retry.gap_known = false;
 	vb_req_rewind(req);
-	req->clock.resend_ns =
-		now_ns + vb_min_u64(req->rtt.rto_ns << req->retry.backoff, timeout_ns);
+	req->clock.resend_ns = now_ns + req->rtt.rto_ns;
 	return VB_REQ_MOVED;
 }
 

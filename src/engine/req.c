@@ -490,7 +490,6 @@ void vb_req_go_on(struct vb_req *req)
 	req->clock.resend_ns = VB_NEVER_NS;
 	req->retry.left = req->retry.count;
 	req->retry.rnr_left = req->retry.rnr_count;
-	req->retry.backoff = 0;
 	req->retry.gap_known = false;
 	req->credits.known = false;
 }

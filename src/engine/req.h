@@ -64,7 +64,6 @@ struct vb_req_retry {
 	uint8_t timeout;	  /* 5-bit code: 4.096 us * 2^timeout, 0: wait for ever */
 	uint8_t count, rnr_count; /* retry_cnt, rnr_retry */
 	uint8_t left, rnr_left;
-	uint8_t backoff; /* doublings of rto_ns since the last progress */
 	bool gap_known;	 /* a gap in the responses at una_psn was handled already */
 	bool armed;	 /* there is another path to try when retries are used up (nic) */
 	bool rnr_waits;	 /* the peer was not ready to receive */

@@ -11,6 +11,7 @@ static const char *const reasons[VB_HUB_LINK_WHYS] = {
 	[VB_HUB_LINK_SET] = "VERBATIM_LINK=udp is set %s",
 	[VB_HUB_LINK_PCAP] = "VERBATIM_PCAP is set %s",
 	[VB_HUB_LINK_FAULT] = "VERBATIM_FAULT is set %s",
+	[VB_HUB_LINK_NET] = "VERBATIM_NET is set %s",
 	[VB_HUB_LINK_FSIZE] = "RLIMIT_FSIZE is too low for shared memory %s",
 	[VB_HUB_LINK_NOBODY] = "no process of this user holds that slot here",
 	[VB_HUB_LINK_AFAR] = "the address is not in this network namespace",

@@ -137,6 +137,7 @@ enum vb_hub_link_why {
 	VB_HUB_LINK_SET, /* VERBATIM_LINK=udp */
 	VB_HUB_LINK_PCAP,
 	VB_HUB_LINK_FAULT,
+	VB_HUB_LINK_NET,
 	VB_HUB_LINK_FSIZE,  /* RLIMIT_FSIZE */
 	VB_HUB_LINK_NOBODY, /* no process has the slot */
 	VB_HUB_LINK_AFAR,   /* not under this hub */

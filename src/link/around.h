@@ -31,10 +31,10 @@ void vb_around_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES]);
 bool vb_around_deliver(struct vb_link *link, const struct vb_frame *frame);
 void vb_around_forget(struct vb_link *link);
 
-/* For the initializer of a wrapper's table. */
+/* For the initializer of a wrapper's table: what no wrapper of ours does itself. */
 #define VB_AROUND_OPS                                                                              \
 	.rx_fd = vb_around_rx_fd, .frame_bytes_max = vb_around_frame_bytes_max,                    \
 	.sport = vb_around_sport, .sport_choose = vb_around_sport_choose, .join = vb_around_join,  \
-	.leave = vb_around_leave, .deliver = vb_around_deliver, .forget = vb_around_forget
+	.leave = vb_around_leave, .deliver = vb_around_deliver
 
 #endif

@@ -288,6 +288,7 @@ static const struct vb_link_ops fault_ops = {
 	.rx = fault_rx,
 	.burst_frames_max = fault_burst_frames_max,
 	.deadline_ns = fault_deadline_ns,
+	.forget = vb_around_forget,
 	.destroy = fault_destroy,
 };
 

@@ -53,8 +53,8 @@ static void send_by_wire(struct vb_device *dev, const struct vb_path *path, uint
 	};
 
 	vb_link_tx(dev->ports[0].link, &burst);
-	/* Faults may delay it, and somebody has to be awake when it is due. */
-	if (dev->env.fault)
+	/* It may be delayed, and somebody has to be awake when it is due. */
+	if (dev->env.delays)
 		vb_progress_kick(dev);
 }
 

@@ -18,6 +18,7 @@
 #include "hub/client_reach.h"
 #include "hub/words.h"
 #include "link/fault.h"
+#include "link/net.h"
 #include "link/pcap.h"
 #include "link/shm.h"
 #include "link/udp.h"
@@ -25,6 +26,7 @@
 #include "nic/control/nic.h"
 #include "nic/core/slots.h"
 #include "nic/data/qp_error.h"
+#include "nic/way/congestion.h"
 #include "run/address/guid.h"
 #include "run/process/cancel.h"
 #include "run/process/eventfd.h"
@@ -136,6 +138,25 @@ static int wrap_fault(struct vb_device *dev, struct vb_link **link)
 	return rc;
 }
 
+static void marked(void *arg, const struct vb_frame *frame)
+{
+	struct vb_device *dev = arg;
+
+	vb_congestion_tell(dev->nic, frame);
+}
+
+static int wrap_net(struct vb_device *dev, struct vb_link **link)
+{
+	int rc;
+
+	if (!dev->env.net)
+		return 0;
+	rc = vb_link_net_create(link, *link, dev->env.net, marked, dev);
+	if (rc != 0)
+		vb_failed_words(rc, "VERBATIM_NET: %s: %s", dev->env.net, strerror(rc));
+	return rc;
+}
+
 static uint32_t rx_buffer_bytes(int fd)
 {
 	int bytes = 0;
@@ -147,8 +168,8 @@ static uint32_t rx_buffer_bytes(int fd)
 }
 
 /*
- * Adds a link for a slot's socket. The capture sits next to the wire: it shows what faults let
- * pass.
+ * Adds a link for a slot's socket. The capture sits next to the wire: it shows what the modelled
+ * network lets through, and that has what faults let pass.
  */
 static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 {
@@ -162,6 +183,8 @@ static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 		return rc;
 	}
 	rc = wrap_pcap(dev, &port.link, index);
+	if (rc == 0)
+		rc = wrap_net(dev, &port.link);
 	if (rc == 0)
 		rc = wrap_fault(dev, &port.link);
 	if (rc != 0) {
@@ -217,8 +240,8 @@ static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
 	vb_progress_sends(dev);
 	rc = vb_link_tx(port->link, burst);
 	vb_progress_sent(dev);
-	/* Faults may delay what was sent: a thread has to be awake when it is due. */
-	if (dev->env.fault)
+	/* What was sent may be delayed: a thread has to be awake when it is due. */
+	if (dev->env.delays)
 		vb_progress_kick(dev);
 	return rc;
 }
@@ -468,6 +491,7 @@ static int nic_start(struct vb_device *dev)
 		.segment = dev->peers.allowed ? &vb_uplink_host : NULL,
 		.gsi = &vb_cm_gsi_host,
 		.insight = &insight,
+		.line_kbps = dev->env.line_kbps,
 		.export_memory = dev->peers.export,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 	};

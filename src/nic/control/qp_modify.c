@@ -386,6 +386,7 @@ static void reset(struct vb_qp *qp)
 	vb_migration_end(qp);
 	if (qp->user.has_parcels)
 		vb_parcels_reset(qp);
+	qp->congestion.line_kbps = 0;
 	vb_pace_set(qp, 0, 0);
 	qp->events.last_wqe = false;
 	qp->events.comm_est = false;

@@ -262,6 +262,7 @@ struct vb_nic_host {
 	const struct vb_host_gsi *gsi;
 	const struct vb_host_insight *insight;
 	void *export_memory; /* zeros for a struct vb_export; NULL: the NIC makes its own */
+	uint32_t line_kbps; /* how fast the wire is; 0: no congestion control */
 	bool no_wire; /* QPs can only reach peers */
 };
 

@@ -21,6 +21,8 @@
 	X(RNR_NAKS_SEEN, "rnr_naks_seen")                                                         \
 	X(PSN_NAKS_SENT, "psn_naks_sent")                                                         \
 	X(PSN_NAKS_SEEN, "psn_naks_seen")                                                         \
+	X(CNPS_SENT, "cnps_sent")                                                                 \
+	X(CNPS_SEEN, "cnps_seen")                                                                 \
 	X(DUPLICATES, "duplicate_requests")                                                       \
 	X(DROP_MALFORMED, "drop_malformed")                                                       \
 	X(DROP_ICRC, "drop_icrc")                                                                 \

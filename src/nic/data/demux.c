@@ -146,7 +146,8 @@ bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pk
 	enum ibv_qp_state state = vb_qp_state(qp);
 
 	if (info->transport != qp->service->receive.transport) {
-		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
+		if (info->transport != VB_CNP)
+			vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
 		return false;
 	}
 	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR) {

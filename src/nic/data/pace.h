@@ -7,6 +7,8 @@
  * the octets of frames with the QP's requests, on any way. After a pause a burst may leave at once;
  * answers to requests of others are not delayed.
  *
+ * A peer that tells of congestion by CNPs sets a rate, too (engine/dcqcn.h); the lower one counts.
+ *
  * All functions are called with the QP locked.
  */
 
@@ -14,6 +16,9 @@
 
 /* 0: no limit. burst_bytes 0: what the rate allows in VB_PACE_BURST_NS. */
 void vb_pace_set(struct vb_qp *qp, uint32_t rate_kbps, uint32_t burst_bytes);
+
+/* A CNP came: the QP goes slower for a while. */
+void vb_pace_cut(struct vb_qp *qp);
 
 /* Is it too early for the next packet? Then sets the QP's timer. Paced QPs only. */
 bool vb_pace_waits(struct vb_qp *qp);

@@ -4,6 +4,7 @@
 
 /* Queue pairs: the structure. The headers of the rooms say what is done with them. */
 
+#include "engine/dcqcn.h"
 #include "engine/newer.h"
 #include "engine/req.h"
 #include "engine/resp.h"
@@ -26,6 +27,7 @@ struct vb_ack {
 /* A rate limit (pace.h). */
 struct vb_pace {
 	uint32_t rate_kbps; /* 0: none */
+	uint32_t asked_kbps, asked_bytes; /* what the application set */
 	uint64_t burst_ns;  /* allowed lead over the rate */
 	uint64_t due_ns, until_ns, now_ns;
 };
@@ -67,7 +69,7 @@ struct vb_qp_lane {
 
 /* What holds up or hurries what it sends. */
 struct vb_qp_send {
-	bool paced;		 /* there is a rate limit (pace.h) */
+	bool paced;		 /* there is a rate (pace.h) */
 	bool link_full;		 /* a burst was refused: try again by the clock */
 	bool drain_event;	 /* SQD: report when drained */
 	_Atomic bool awaits_way; /* the next work request waits for an answer (way.h) */
@@ -155,6 +157,8 @@ struct vb_qp {
 	struct vb_qp_special special;
 	struct ibv_qp_attr attr; /* as set; state and caps are elsewhere */
 	void *abi;		 /* owned by abi */
+	struct vb_dcqcn congestion; /* what CNPs of its peer say (pace.h) */
+	uint64_t marked_ns; /* when it last sent a CNP (congestion.h) */
 	const void **sites; /* where each send request was posted (explain.h); NULL: not noted */
 };
 

@@ -11,6 +11,7 @@
 #include "nic/data/demux.h"
 #include "nic/data/migrate.h"
 #include "nic/service/eth/segment.h"
+#include "nic/way/congestion.h"
 #include "nic/way/mcast.h"
 #include "nic/way/pair.h"
 #include "nic/way/peer.h"
@@ -58,6 +59,15 @@ static bool is_from_peer_by_lane(struct vb_batch *batch, struct vb_qp *qp,
 	return true;
 }
 
+/* What no QP admits may be a CNP, which is no packet of its transport. */
+static void refused(struct vb_batch *batch, struct vb_qp *qp, const struct vb_from *from,
+		    const struct vb_op_info *info)
+{
+	if (info->transport == VB_CNP)
+		vb_batch_count(batch, from->frame && vb_congestion_heed(qp, &from->frame->path) ?
+					      VB_STAT_CNPS_SEEN : VB_STAT_DROP_STRANGER);
+}
+
 /* Gives a packet to its QP. from->frame is also set for datagrams from rings. */
 static void receive(struct vb_batch *batch, const struct vb_from *from, const struct vb_pkt *pkt,
 		    const struct vb_op_info *info)
@@ -72,7 +82,7 @@ static void receive(struct vb_batch *batch, const struct vb_from *from, const st
 	if (qp->service->receive.take)
 		qp->service->receive.take(batch, qp, from, pkt, info);
 	else if (!vb_batch_admit(batch, qp, pkt, info))
-		return;
+		refused(batch, qp, from, info);
 	else if (from->lane ? is_from_peer_by_lane(batch, qp, from->lane, pkt, info)
 			    : is_from_peer_by_wire(batch, qp, from->frame, pkt, info))
 		vb_batch_packet(batch, qp, from->frame, pkt, info);

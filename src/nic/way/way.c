@@ -166,7 +166,6 @@ static void begin(struct vb_qp *qp)
 	vb_req_rewind(req);
 	req->top_psn = req->una_psn;
 	req->retry.left = req->retry.count;
-	req->retry.backoff = 0;
 	vb_req_mtu_set(req, mtu);
 	qp->resp.mtu = mtu;
 	qp->now_ns = vb_nic_now_ns(qp->nic);

@@ -10,6 +10,7 @@
 
 #include "link/fault.h"
 #include "link/fault_parse.h"
+#include "link/net_parse.h"
 
 #define PREFIX "VERBATIM_"
 
@@ -108,10 +109,27 @@ static bool fault_read(struct vb_env *env, const char *text, struct vb_text *why
 	struct vb_fault fault;
 
 	env->fault = text;
+	env->delays = true;
 	if (vb_fault_parse(&fault, text, wrong) == 0)
 		return true;
 	vb_text_add(why, wrong, NULL);
 	return false;
+}
+
+static bool net_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	char wrong[VB_PARTS_WHY_BYTES];
+	struct vb_net net;
+
+	env->net = text;
+	env->delays = true;
+	if (vb_net_parse(&net, text, wrong)) {
+		vb_text_add(why, wrong, NULL);
+		return false;
+	}
+	if (net.rate)
+		env->line_kbps = (uint32_t)(net.rate / 1000);
+	return true;
 }
 
 /* Whether the file can be opened is found out when it is. */
@@ -171,6 +189,7 @@ struct setting {
 static const struct setting settings[] = {
 	{ "VERBATIM_LOG",         log_read },
 	{ "VERBATIM_FAULT",       fault_read },
+	{ "VERBATIM_NET",         net_read },
 	{ "VERBATIM_PCAP",        pcap_read },
 	{ "VERBATIM_LINK",        link_read,      &link_names },
 	{ "VERBATIM_SHARED_MR",   shared_mr_read, &switch_names },
@@ -226,6 +245,7 @@ int vb_env_read(struct vb_env *env, char *const *environment, char why_chars[VB_
 	struct vb_text why = vb_text_in(why_chars, VB_ENV_WHY_BYTES);
 	struct vb_env read = {
 		.hub_idle_ms = VB_ENV_HUB_IDLE_MS,
+		.line_kbps = VB_ENV_LINE_KBPS,
 		.persona = vb_persona_find(NULL),
 	};
 	unsigned seen = 0;

@@ -23,6 +23,7 @@ enum {
 	VB_ENV_HUB_IDLE_MS = 10000,
 	VB_ENV_HUB_IDLE_MS_MAX = 24 * 3600 * 1000,
 	VB_ENV_RNR_TIMER_MAX = 31,
+	VB_ENV_LINE_KBPS = 100000000,
 };
 
 enum vb_env_link {
@@ -34,6 +35,7 @@ enum vb_env_link {
 struct vb_env {
 	enum vb_env_link link; /* VERBATIM_LINK */
 	const char *fault; /* VERBATIM_FAULT, NULL: none */
+	const char *net;   /* VERBATIM_NET, NULL: none */
 	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
 	const char *log;   /* VERBATIM_LOG, NULL: none */
 	const char *ethernet; /* VERBATIM_ETH, NULL: none */
@@ -41,6 +43,8 @@ struct vb_env {
 	uint64_t hub_idle_ms; /* VERBATIM_HUB_IDLE_MS */
 	uint8_t cm_rnr_timer; /* VERBATIM_CM_RNR_TIMER: as min_rnr_timer */
 	const struct vb_persona *persona; /* VERBATIM_PERSONA */
+	uint32_t line_kbps; /* of VERBATIM_NET; else what the device says that it has */
+	bool delays;	   /* faults or a network may delay what is sent */
 	bool shared_mr;	   /* VERBATIM_SHARED_MR: registered memory may be moved into a memfd */
 	bool seeded;	   /* VERBATIM_SEED is set; otherwise take an unpredictable seed */
 };

@@ -71,6 +71,30 @@ REQ_TEST(each_silence_doubles_the_wait)
 	}
 }
 
+/* RFC 6298, 5.5 to 5.7: else a path longer than the first guess gets everything twice for ever. */
+REQ_TEST(a_path_longer_than_the_first_wait_is_learned)
+{
+	const uint64_t trip_ns = 5 * VB_RTO_START_NS;
+	unsigned again = 0;
+
+	req.retry.timeout = 20;
+	for (unsigned i = 0; i < 20; i++) {
+		uint64_t answer_ns = now_ns + trip_ns;
+
+		post(VB_K_SEND, 1);
+		send_all();
+		while (vb_rc_deadline_ns(&req) < answer_ns) {
+			now_ns = vb_rc_deadline_ns(&req);
+			assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+			again += send_all();
+		}
+		now_ns = answer_ns;
+		ack(0x100 + i);
+	}
+	assert_done(20);
+	assert_in_range(again, 1, 3);
+}
+
 /* ibv_modify_qp(3): retry_cnt times, after the first; each waits 4.096 us * 2^timeout. */
 REQ_TEST(silence_ends_it_after_all_retries)
 {
