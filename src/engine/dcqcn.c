@@ -3,9 +3,12 @@
 
 #include "base/check.h"
 
-/* As in the paper: 55 us; but a slow line needs that long for a few frames. */
+/*
+ * As in the paper: 55 us. On a slow line that is the time of a frame or two, which of many senders
+ * only some could have had: there it is what some frames of each take.
+ */
 #define PERIOD_NS 55000u
-#define PERIOD_BYTES 16384u
+#define PERIOD_BYTES 65536u
 
 enum {
 	STEP_PERIODS = 36,   /* at the line's rate a step by octets takes so long (10 MB there) */

@@ -7,8 +7,8 @@
  * SIGCOMM 2015). A CNP cuts the rate by up to a half, the more the more of them came of late; after
  * it the rate rises by steps, half-way back to where it was, then beyond that.
  *
- * Steps come by time and by octets sent. The paper's figures are for 40 Gb/s; here all are shares of
- * the line's rate, since ours may be a slow one.
+ * Steps come by time and by octets sent. The paper's figures are for 40 Gb/s; here all are shares
+ * of the line's rate, since ours may be a slow one.
  *
  * Not started: line_kbps is 0. Times in ns; the caller guards it.
  */

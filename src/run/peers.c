@@ -47,7 +47,9 @@ static enum vb_hub_link_why why_not(const struct vb_env *env)
 		return VB_HUB_LINK_SET;
 	if (env->link == VB_ENV_LINK_SHM)
 		return VB_HUB_LINK_SHM;
-	return env->fault ? VB_HUB_LINK_FAULT : env->net ? VB_HUB_LINK_NET : env->pcap ? VB_HUB_LINK_PCAP : VB_HUB_LINK_SHM;
+	if (env->fault)
+		return VB_HUB_LINK_FAULT;
+	return env->net ? VB_HUB_LINK_NET : env->pcap ? VB_HUB_LINK_PCAP : VB_HUB_LINK_SHM;
 }
 
 /* A socket whose only purpose is that the kernel knows who made it. */

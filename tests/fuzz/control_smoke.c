@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inputs (smoke_main.h) for parsers that see no packet: fault settings, the hub's messages. */
+/* Inputs (smoke_main.h) for parsers that see no packet: settings, the hub's messages. */
 #include <string.h>
 
 #include "base/check.h"
@@ -12,6 +12,8 @@ static const char *const texts[] = {
 	"delay=250us",
 	"loss=1%,dup=1%,reorder=5%,corrupt=0.1%,seed=7",
 	"seed=18446744073709551615,delay=10s,corrupt=0.0000001%",
+	"rate=10Gbit,delay=2us,jitter=1ms,queue=256KiB,ecn=64KiB,name=lab-1,seed=7",
+	"rate=1000Gbit,queue=1024MiB,ecn=0B",
 };
 
 /* Each message with every number of descriptors. */

@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "fuzz.h"
-#include "link/fault.h"
-#include "link/fault_parse.h"
+#include "link/around/fault.h"
+#include "link/around/fault_parse.h"
 
 enum { TEXT_BYTES_MAX = 256 };
 

@@ -95,6 +95,7 @@ static inline struct vb_nic_host idle_host(void *arg)
 			  .unclaim = idle_unclaim, .burst_frames_max = idle_burst_frames_max,
 			  .frame_bytes_max = idle_frame_bytes_max, .sport = idle_sport,
 			  .sport_choose = idle_sport_choose, .afar = idle_afar },
+		.line_kbps = 10000000,
 		.process = { .signal = idle_signal, .unsignal = idle_signal, .probe = idle_probe },
 	};
 }

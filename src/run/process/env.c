@@ -8,9 +8,9 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "link/fault.h"
-#include "link/fault_parse.h"
-#include "link/net_parse.h"
+#include "link/around/fault.h"
+#include "link/around/fault_parse.h"
+#include "link/around/net_parse.h"
 
 #define PREFIX "VERBATIM_"
 

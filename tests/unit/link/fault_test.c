@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "group.h"
-#include "link/fault.h"
-#include "link/fault_parse.h"
+#include "link/around/fault.h"
+#include "link/around/fault_parse.h"
 #include "mock_link.h"
 
 enum { FRAMES = 100000, FRAME_BYTES = 48, THREADS = 4 };

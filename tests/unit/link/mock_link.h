@@ -16,6 +16,7 @@ enum { MOCK_SENT_MAX = 300000, MOCK_FRAME_MAX = 64 };
 struct mock_sent {
 	uint32_t bytes;
 	uint16_t slot;
+	uint8_t tclass;
 	uint8_t data[MOCK_FRAME_MAX]; /* as much as fits */
 };
 
@@ -57,6 +58,7 @@ static int mock_tx(struct vb_link *link, const struct vb_burst *burst)
 		vb_check(mock->sent_n <= MOCK_SENT_MAX);
 		sent->bytes = bytes;
 		sent->slot = burst->slot;
+		sent->tclass = burst->path.tclass;
 		for (; done < bytes; done++) {
 			const struct iovec *iov = &burst->iov[piece];
 

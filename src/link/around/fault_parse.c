@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/fault_parse.h"
+#include "link/around/fault_parse.h"
 
 #include <stddef.h>
 

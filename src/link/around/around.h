@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_AROUND_H
-#define VB_LINK_AROUND_H
+#ifndef VB_LINK_AROUND_AROUND_H
+#define VB_LINK_AROUND_AROUND_H
 
 /*
  * What all links around another one have: the inner link, and calls that go straight to it. A

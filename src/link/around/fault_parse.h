@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_FAULT_PARSE_H
-#define VB_LINK_FAULT_PARSE_H
+#ifndef VB_LINK_AROUND_FAULT_PARSE_H
+#define VB_LINK_AROUND_FAULT_PARSE_H
 
 /*
  * The text of a setting for faults (fault.h), as a list of parts (parts.h):
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "link/parts.h"
+#include "link/around/parts.h"
 
 enum {
 	VB_FAULT_PER_UNIT = VB_PARTS_PER_UNIT, /* unit of the probabilities */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/net_parse.h"
+#include "link/around/net_parse.h"
 
 #include <stddef.h>
 

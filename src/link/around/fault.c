@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/fault.h"
+#include "link/around/fault.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -11,9 +11,9 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "base/prng.h"
-#include "link/around.h"
-#include "link/fault_parse.h"
-#include "link/held.h"
+#include "link/around/around.h"
+#include "link/around/fault_parse.h"
+#include "link/around/held.h"
 
 static const uint64_t reorder_ns = 2000000; /* how long a reordered frame waits to be overtaken */
 static const uint64_t again_ns = 100000;    /* when the inner link was full */

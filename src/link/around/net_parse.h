@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_NET_PARSE_H
-#define VB_LINK_NET_PARSE_H
+#ifndef VB_LINK_AROUND_NET_PARSE_H
+#define VB_LINK_AROUND_NET_PARSE_H
 
 /*
  * The text of a setting for a modelled network (net.h), as a list of parts (parts.h):
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "link/parts.h"
+#include "link/around/parts.h"
 
 struct vb_net {
 	uint64_t rate; /* bit/s; 0: no limit */

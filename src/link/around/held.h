@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_HELD_H
-#define VB_LINK_HELD_H
+#ifndef VB_LINK_AROUND_HELD_H
+#define VB_LINK_AROUND_HELD_H
 
 /*
- * Copies of frames that leave later, for wrappers that delay. A queue is guarded by whoever owns it.
+ * Copies of frames that leave later, for wrappers that delay. A queue is guarded by whoever owns
+ * it.
  */
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/around.h"
+#include "link/around/around.h"
 
 int vb_around_rx_fd(struct vb_link *link, unsigned i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/net.h"
+#include "link/around/net.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -10,9 +10,9 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "base/prng.h"
-#include "link/around.h"
-#include "link/held.h"
-#include "link/net_ports.h"
+#include "link/around/around.h"
+#include "link/around/held.h"
+#include "link/around/net_ports.h"
 
 /* ECN of the traffic class (RFC 3168). */
 enum { ECN_ECT = 2, ECN_CE = 3, ECN_MASK = 3 };
@@ -240,11 +240,11 @@ static void net_forget(struct vb_link *link)
 	vb_around_forget(link);
 }
 
-static void net_destroy(struct vb_link *link)
+void vb_link_net_flush(struct vb_link *link)
 {
 	struct net_link *net = net_of(link);
 
-	/* What is on its way arrives, as on a line whose sender has gone, though too early. */
+	vb_lock_take(&net->lock);
 	while (net->leaving.first)
 		arrive(net, vb_held_take(&net->leaving, &net->leaving.first));
 	while (net->coming.first) {
@@ -253,6 +253,16 @@ static void net_destroy(struct vb_link *link)
 		vb_held_send(held, net->around.inner);
 		free(held);
 	}
+	due_publish(net);
+	vb_lock_drop(&net->lock);
+}
+
+static void net_destroy(struct vb_link *link)
+{
+	struct net_link *net = net_of(link);
+
+	/* As on a line whose sender has gone, though too early. */
+	vb_link_net_flush(link);
 	net->around.inner->ops->destroy(net->around.inner);
 	if (net->ports)
 		vb_net_ports_close(net->ports);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_PARTS_H
-#define VB_LINK_PARTS_H
+#ifndef VB_LINK_AROUND_PARTS_H
+#define VB_LINK_AROUND_PARTS_H
 
 /*
- * Settings that are a list of parts, "loss=1%,delay=1ms": in any order, each at most once, separated
- * by commas. A table says which parts there are; each is read into a field of a structure. Pure: any
- * thread.
+ * Settings that are a list of parts, "loss=1%,delay=1ms": in any order, each at most once,
+ * separated by commas. A table says which parts there are; each is read into a field of a
+ * structure. Pure: any thread.
  */
 
 #include <stddef.h>

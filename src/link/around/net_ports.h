@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_NET_PORTS_H
-#define VB_LINK_NET_PORTS_H
+#ifndef VB_LINK_AROUND_NET_PORTS_H
+#define VB_LINK_AROUND_NET_PORTS_H
 
 /*
  * The ports of a modelled network, shared by all processes of a user that name the same one, also

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_FAULT_H
-#define VB_LINK_FAULT_H
+#ifndef VB_LINK_AROUND_FAULT_H
+#define VB_LINK_AROUND_FAULT_H
 
 /*
  * A link around another one that loses, duplicates, reorders, corrupts and delays what is sent. It

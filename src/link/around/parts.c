@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/parts.h"
+#include "link/around/parts.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -238,7 +238,8 @@ static void no_such_part(const struct vb_parts *parts, struct vb_text *why,
 			     given->name_bytes);
 }
 
-static void no_such_value(struct vb_text *why, const struct given *given, const struct vb_part *part)
+static void no_such_value(struct vb_text *why, const struct given *given,
+			  const struct vb_part *part)
 {
 	const struct vb_part_kind *kind = part->kind;
 

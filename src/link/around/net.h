@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_NET_H
-#define VB_LINK_NET_H
+#ifndef VB_LINK_AROUND_NET_H
+#define VB_LINK_AROUND_NET_H
 
 /*
  * A link around another one that makes a network of it: each address is a host with a port of its
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "link/link.h"
-#include "link/net_parse.h"
+#include "link/around/net_parse.h"
 
 /* Called in rx for each frame that was marked on its way, before rx returns it. */
 typedef void vb_net_marked(void *arg, const struct vb_frame *frame);
@@ -36,6 +36,9 @@ struct vb_net_counts {
  */
 int vb_link_net_create(struct vb_link **link, struct vb_link *inner, const char *text,
 		       vb_net_marked *marked, void *arg);
+
+/* All that is on its way arrives now, as when the link is destroyed. Any thread. */
+void vb_link_net_flush(struct vb_link *link);
 
 /* The counts so far. Any thread. */
 void vb_link_net_counts(struct vb_link *link, struct vb_net_counts *counts);

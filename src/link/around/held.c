@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/held.h"
+#include "link/around/held.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/net_ports.h"
+#include "link/around/net_ports.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/prng.h"
 
 enum { NAME_BYTES_MAX = 128 };
@@ -53,7 +54,7 @@ static int file_open(struct vb_net_ports *ports)
 			return errno;
 		rc = check(ports->fd);
 		if (rc)
-			close(ports->fd);
+			vb_fd_close(&ports->fd);
 	} while (rc == ESTALE);
 	return rc;
 }
@@ -76,7 +77,7 @@ int vb_net_ports_open(struct vb_net_ports **out, const char *name)
 	memory = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, ports->fd, 0);
 	if (memory == MAP_FAILED) {
 		rc = errno;
-		close(ports->fd);
+		vb_fd_close(&ports->fd);
 		free(ports);
 		return rc;
 	}
@@ -91,13 +92,13 @@ void vb_net_ports_close(struct vb_net_ports *ports)
 	/* Nobody else has it: whoever opens it now waits for the lock, and finds it gone. */
 	if (!flock(ports->fd, LOCK_EX | LOCK_NB))
 		unlink(ports->name);
-	close(ports->fd);
+	vb_fd_close(&ports->fd);
 	free(ports);
 }
 
 void vb_net_ports_forget(struct vb_net_ports *ports)
 {
-	close(ports->fd);
+	vb_fd_close(&ports->fd);
 }
 
 static struct port *port_of(struct vb_net_ports *ports, const uint8_t gid[VB_GID_BYTES])
