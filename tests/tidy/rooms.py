@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The rooms inside src/nic, src/run and src/link, and who may look into whose. A room includes
-what stands left of it, and itself; a service no other service. The exceptions are what is left to be put in
-order: the list may only become shorter."""
+what stands left of it, and itself; a service no other service. The exceptions are what is left to
+be put in order: the list may only become shorter."""
 import re
 
 # "" is what lies in the folder itself.
