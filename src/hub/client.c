@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/lock.h"
+#include "base/loose.h"
 #include "hub/channel.h"
 #include "hub/client_internal.h"
 #include "hub/client_ports.h"
@@ -415,7 +416,7 @@ static void news_deliver(struct vb_hub_client *client, bool *news, void (*fn)(vo
 	vb_lock_take(&client->lock);
 }
 
-void vb_hub_client_turn(struct vb_hub_client *client)
+static void turn(struct vb_hub_client *client)
 {
 	vb_hub_asks_turn(client);
 	/* The progress thread does not wait for the lock: the work stays pending. */
@@ -432,6 +433,13 @@ void vb_hub_client_turn(struct vb_hub_client *client)
 	if (client->news.noted)
 		news_deliver(client, &client->news.noted, client->news.noted_fn);
 	vb_lock_drop(&client->lock);
+}
+
+void vb_hub_client_turn(struct vb_hub_client *client)
+{
+	vb_loose_begin();
+	turn(client);
+	vb_loose_end();
 }
 
 void vb_hub_client_on_noted(struct vb_hub_client *client, void (*noted)(void *arg))
@@ -516,10 +524,12 @@ int vb_hub_news_wait(struct vb_hub_client *client, int answer_fd, uint64_t deadl
 	vb_lock_drop(&client->lock);
 	vb_lock_order_wait("the hub's news");
 	poll(fds, VB_ARRAY_LEN(fds), (int)(wait_ns / MS_NS) + 1);
+	vb_loose_begin();
 	vb_lock_take(&client->lock);
 	turn_locked(client);
 	rc = client->welcome ? 0 : client->trouble.error ? vb_failed_as(&client->trouble) : EAGAIN;
 	vb_lock_drop(&client->lock);
+	vb_loose_end();
 	return rc;
 }
 

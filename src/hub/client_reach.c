@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/lock.h"
+#include "base/loose.h"
 #include "hub/channel.h"
 #include "hub/client_internal.h"
 #include "hub/client_requests.h"
@@ -316,7 +317,9 @@ int vb_hub_client_await(struct vb_hub_client *client, uint16_t from, uint16_t to
 		const struct vb_hub_ask *ask;
 		struct timespec left;
 
+		vb_loose_begin();
 		vb_hub_asks_turn(client);
+		vb_loose_end();
 		vb_lock_take(&client->asks.lock);
 		ask = ask_find(client, from, to);
 		if (ask && ask->state == VB_HUB_ASK_SENT)

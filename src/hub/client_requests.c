@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/loose.h"
 #include "hub/channel.h"
 #include "hub/client_internal.h"
 #include "hub/holders.h"
@@ -141,7 +142,9 @@ int vb_hub_client_lease(struct vb_hub_client *client, struct vb_hub_slot *slot)
 	int rc;
 
 	do {
+		vb_loose_begin();
 		rc = lease_once(client, slot, deadline_ns);
+		vb_loose_end();
 		if (!rc)
 			return 0;
 		rc = vb_hub_again_wait(client, rc, deadline_ns);

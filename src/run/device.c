@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "base/loose.h"
 #include "hub/client_ports.h"
 #include "hub/client_reach.h"
 #include "hub/words.h"
@@ -639,6 +640,7 @@ static void forget_in_child(void)
 	/* Another thread of the parent may have held the lock. */
 	vb_lock_init(&current_lock, VB_RANK_DEVICE);
 	current = NULL;
+	vb_loose_forget();
 	vb_report_forget();
 	if (!dev)
 		return;
@@ -660,7 +662,7 @@ static void forget_in_child(void)
 static void prepare_process(void)
 {
 	vb_sigguard_install();
-	pthread_atfork(NULL, NULL, forget_in_child);
+	pthread_atfork(vb_loose_await, vb_loose_resume, forget_in_child);
 }
 
 static int device_create(struct vb_device **out)
@@ -690,6 +692,7 @@ int vb_device_open(struct vb_device **dev)
 {
 	int cancel = vb_cancel_defer(), rc = 0;
 
+	vb_loose_begin();
 	vb_lock_take(&current_lock);
 	if (!current)
 		rc = device_create(&current);
@@ -698,6 +701,7 @@ int vb_device_open(struct vb_device **dev)
 		*dev = current;
 	}
 	vb_lock_drop(&current_lock);
+	vb_loose_end();
 	vb_cancel_restore(cancel);
 	return rc;
 }
@@ -709,6 +713,7 @@ void vb_device_close(struct vb_device *dev)
 	if (vb_device_is_gone(dev))
 		return;
 	cancel = vb_cancel_defer();
+	vb_loose_begin();
 	vb_lock_take(&current_lock);
 	if (--dev->opens == 0) {
 		vb_check(dev == current);
@@ -716,5 +721,6 @@ void vb_device_close(struct vb_device *dev)
 		device_stop(dev);
 	}
 	vb_lock_drop(&current_lock);
+	vb_loose_end();
 	vb_cancel_restore(cancel);
 }

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/fd.h"
+#include "base/loose.h"
 #include "hub/channel.h"
 #include "nic/way/peer.h"
 #include "nic/way/way.h"
@@ -415,6 +416,7 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 		vb_cancel_restore(cancel);
 		return EOPNOTSUPP;
 	}
+	vb_loose_begin();
 	vb_lock_take(&dev->peers.lock);
 	peer = vb_peer_find(dev->nic, own_slot, slot);
 	if (peer && vb_peers_is_dead(dev, peer)) {
@@ -430,6 +432,7 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 		rc = asked ? reach_other(dev, own_slot, slot) : reach_self(dev, own_slot, slot);
 	}
 	vb_lock_drop(&dev->peers.lock);
+	vb_loose_end();
 	if (asked && rc != EINPROGRESS)
 		vb_links_decided(dev, own_slot, slot, rc, &nobody);
 	vb_cancel_restore(cancel);
