@@ -5,7 +5,7 @@
  * another one is at. The latter is for ThreadSanitizer to say.
  */
 #include <pthread.h>
-#include <sched.h>
+#include <time.h>
 
 #include "base/prng.h"
 #include "lanes_fixture.h"
@@ -28,6 +28,15 @@ static void start(void *(*body)(void *), uintptr_t arg)
 	assert_int_equal(pthread_create(&threads[threads_n++], NULL, body, (void *)arg), 0);
 }
 
+/*
+ * Lets others run. Not by sched_yield: that waits for the time slices of whatever else the machine
+ * does, at every turn.
+ */
+static void step_aside(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
+}
+
 static void join_from(unsigned first)
 {
 	while (threads_n > first)
@@ -42,7 +51,7 @@ static void *progress(void *arg)
 	while (!atomic_load(&stop)) {
 		vb_nic_lanes_scan(s->nic);
 		if (vb_nic_asleep(s->nic))
-			sched_yield();
+			step_aside();
 		vb_nic_awake(s->nic);
 		atomic_fetch_add(&fake_ns, 10000);
 		vb_nic_turn(s->nic);
@@ -91,7 +100,7 @@ static void wait_wc(struct pair *p, unsigned end, uint64_t wr_id)
 	while (vb_cq_poll(p->cq[end], 1, &wc) == 0) {
 		/* Whoever we wait for may be waiting for this very processor. */
 		if (!(vb_nic_lanes_poll(p->s->nic) + vb_nic_lanes_poll(p->t->nic)))
-			sched_yield();
+			step_aside();
 	}
 	vb_check(wc.wr_id == wr_id && wc.status == IBV_WC_SUCCESS);
 }
@@ -282,7 +291,7 @@ static void *until_death(void *arg)
 			posted++;
 		}
 		if (!vb_nic_lanes_poll(p.s->nic))
-			sched_yield();
+			step_aside();
 		while (vb_cq_poll(p.cq[0], 1, &wc) == 1) {
 			done++;
 			vb_check(wc.status == (failed ? IBV_WC_WR_FLUSH_ERR : wc.status));
@@ -304,7 +313,7 @@ static void *live(void *arg)
 
 	while (!atomic_load(&s->dead)) {
 		if (!vb_nic_lanes_scan(s->nic))
-			sched_yield();
+			step_aside();
 	}
 	return NULL;
 }
@@ -330,14 +339,14 @@ LANES(death_in_the_midst)
 		for (uintptr_t i = 0; i < 3; i++)
 			start(until_death, i);
 		for (unsigned i = 0; i < 100 + 50 * round; i++)
-			sched_yield();
+			step_aside();
 		while (!(peer = vb_peer_find(side[0].nic, side[0].slot, mortal->slot)))
-			sched_yield();
+			step_aside();
 		/* All are connected, since who comes later reaches nobody. */
 		while (atomic_load(&mortal->reaches) < 3)
-			sched_yield();
+			step_aside();
 		for (unsigned i = 0; i < 50; i++)
-			sched_yield();
+			step_aside();
 		side_die(mortal);
 		pthread_join(thread, NULL);
 		vb_peer_gone(peer);
