@@ -44,6 +44,8 @@ struct vb_cm_host {
 	 */
 	unsigned (*fit)(void *arg, const struct vb_cm_id *listener, const struct vb_path *path,
 			const struct vb_cm_msg *msg);
+	/* Does what is sent so arrive, however late, if nobody dies? NULL: it may be lost. */
+	bool (*is_sure)(void *arg, const struct vb_path *path);
 	void *(*alloc)(void *arg, size_t bytes); /* zeros; or NULL */
 	void (*release)(void *arg, void *memory);
 	/* Room for an id's record, zeros; NULL: there is none. Both are NULL: no records. */

@@ -31,6 +31,7 @@ void vb_cm_record_write(struct vb_cm_record *record, const struct vb_cm_id *id)
 	record->ifindex = id->path.ifindex;
 	record->tclass = id->path.tclass;
 	record->hop_limit = id->path.hop_limit;
+	record->local = id->path.local;
 	atomic_store_explicit(&record->state, id->state, memory_order_release);
 }
 
@@ -41,6 +42,7 @@ static void path_of(const struct vb_cm_record *record, struct vb_path *path)
 		.ifindex = record->ifindex,
 		.tclass = record->tclass,
 		.hop_limit = record->hop_limit,
+		.local = record->local == 1,
 	};
 	memcpy(path->src, record->src, sizeof(path->src));
 	memcpy(path->dst, record->dst, sizeof(path->dst));

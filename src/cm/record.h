@@ -34,7 +34,8 @@ struct vb_cm_record {
 	uint32_t ifindex;
 	uint8_t tclass;
 	uint8_t hop_limit;
-	uint8_t zero[6];
+	uint8_t local; /* the peer is on this host: 1 */
+	uint8_t zero[5];
 };
 
 struct vb_cm_id;

@@ -7,6 +7,7 @@
 #define MS 1000000ull
 
 static const uint64_t first_ns = 8 * MS;
+static const uint64_t sure_ns = 128 * MS; /* the first, where nothing is lost */
 static const uint64_t most_ns = 512 * MS;
 static const uint64_t patient_ns = 4096 * MS; /* after an MRA */
 
@@ -44,6 +45,13 @@ static void look_again(struct vb_cm_id *id)
 	set(id, vb_min_u64(at_ns, clock->until_ns));
 }
 
+static uint64_t first_step_ns(const struct vb_cm_id *id)
+{
+	const struct vb_cm_host *host = &id->cm->host;
+
+	return host->is_sure && host->is_sure(host->arg, &id->path) ? sure_ns : first_ns;
+}
+
 void vb_cm_repeat_start(struct vb_cm_id *id, enum vb_cm_clock_kind kind)
 {
 	struct vb_cm_clock *clock = &id->clock;
@@ -54,7 +62,7 @@ void vb_cm_repeat_start(struct vb_cm_id *id, enum vb_cm_clock_kind kind)
 		set(id, VB_CM_NEVER);
 		break;
 	case VB_CM_CLOCK_REPEAT:
-		clock->step_ns = first_ns;
+		clock->step_ns = first_step_ns(id);
 		clock->slow_ns = now_ns + id->times.timeout_ns;
 		clock->until_ns = now_ns + id->times.timeout_ns * (id->times.retries + 1);
 		look_again(id);

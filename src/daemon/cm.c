@@ -16,10 +16,8 @@
 
 _Static_assert((int)VB_HUB_MAD_BYTES == VB_MAD_FRAME_BYTES, "a frame fits a message");
 
-enum {
-	STRAYS_PER_TURN = 64, /* datagrams for slot 0 that are looked at before the next poll */
-	MADS_MAX = 4096,      /* that wait for a client; later ones are lost, as on a wire */
-};
+/* Datagrams for slot 0 that are looked at before the next poll. */
+enum { STRAYS_PER_TURN = 64 };
 
 /* A MAD for a client that has not read the last ones yet. */
 struct vb_hub_waiting {
@@ -31,7 +29,7 @@ static void wait_for_room(struct conn *conn, const struct vb_hub_msg *msg)
 {
 	struct vb_hub_waiting *waiting;
 
-	if (conn->mads_count == MADS_MAX)
+	if (conn->mads_count == VB_HUB_MADS_MAX)
 		return;
 	waiting = malloc(offsetof(struct vb_hub_waiting, msg) + vb_hub_msg_bytes(msg->type));
 	if (!waiting)
@@ -286,7 +284,7 @@ static void farewell_send(void *arg, const struct vb_path *path, const uint8_t m
 
 	way.sport = VB_ROCE_PORT;
 	vb_mad_frame_emit(frame, &way, mad, 0);
-	wire_send(arg, &way, frame);
+	(path->local ? home_send : wire_send)(arg, &way, frame);
 }
 
 bool vb_hub_cm_settle(struct hub *hub)

@@ -227,6 +227,9 @@ struct vb_hub_unbind {
 	uint32_t slot, id, space, port; /* as it was bound */
 };
 
+/* MADs that wait for one who does not read, the hub or a client; later ones are lost. */
+enum { VB_HUB_MADS_MAX = 16384 };
+
 /* A frame with a MAD, and the path that it came by or is to go. */
 struct vb_hub_mad {
 	uint32_t slot; /* of whom it is for; of a client: its own */

@@ -13,7 +13,7 @@
 #include "base/lock.h"
 
 enum {
-	VB_MAIL_MAX = 256,	  /* frames that wait; later ones are lost */
+	VB_MAIL_MAX = 16384,	   /* frames that wait; later ones are lost */
 	VB_MAIL_FRAME_BYTES = 512, /* of one */
 };
 

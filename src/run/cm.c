@@ -22,7 +22,19 @@
 
 /* --- what the connection manager asks of its host --- */
 
-/* To a process of this host where no wire is to be used: the hub passes it on. */
+/*
+ * Within a host the hub passes it on, as peers there share memory (peers.c): it loses nothing,
+ * where a socket would if many connect at once.
+ */
+static bool goes_by_hub(void *arg, const struct vb_path *path)
+{
+	const struct vb_env *env = &((struct vb_device *)arg)->env;
+
+	if (env->link != VB_ENV_LINK_ANY)
+		return env->link == VB_ENV_LINK_SHM;
+	return path->local && !env->fault && !env->pcap;
+}
+
 static void send_by_hub(struct vb_device *dev, const struct vb_path *path, const uint8_t *frame)
 {
 	struct vb_hub_mad mad = {
@@ -70,7 +82,7 @@ static void host_send(void *arg, const struct vb_path *to, const uint8_t mad[VB_
 	/* The slot's own socket: a datagram is not worth one of its own. */
 	path.sport = VB_ROCE_PORT;
 	vb_mad_frame_emit(frame, &path, mad, (uint32_t)vb_cm_draw(&dev->cm.cm) & 0xffffff);
-	if (dev->env.link == VB_ENV_LINK_SHM)
+	if (goes_by_hub(dev, &path))
 		send_by_hub(dev, &path, frame);
 	else
 		send_by_wire(dev, &path, frame);
@@ -148,6 +160,7 @@ void vb_cm_begin(struct vb_device *dev, const struct vb_cm_user *user)
 		.send = host_send,
 		.event = host_event,
 		.fit = host_fit,
+		.is_sure = goes_by_hub,
 		.alloc = host_alloc,
 		.release = host_release,
 		.lend = host_lend,
@@ -312,11 +325,13 @@ static void gsi_came(void *arg, const struct vb_path *path, const uint8_t *frame
 {
 	struct vb_device *dev = arg;
 	const uint8_t *mad = vb_mad_frame_parse(frame, bytes);
+	struct vb_path from = *path;
 
 	if (!mad || !atomic_load(&dev->cm.begun))
 		return;
+	from.local = vb_nic_gid_find(dev->nic, from.src) < VB_GIDS_MAX;
 	vb_lock_take(&dev->cm.lock);
-	vb_cm_hear(&dev->cm.cm, vb_now_ns(), path, mad);
+	vb_cm_hear(&dev->cm.cm, vb_now_ns(), &from, mad);
 	deadline_update(dev);
 	vb_lock_drop(&dev->cm.lock);
 	vb_progress_kick(dev);

@@ -480,11 +480,16 @@ static int begin(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest strangers[] = {
-		cmocka_unit_test_setup(forged_messages_change_nothing, begin),
+	const struct CMUnitTest floods[] = {
 		cmocka_unit_test(a_flood_waits_in_no_more_than_the_backlog),
 		cmocka_unit_test(a_flood_for_nobody_is_answered),
 	};
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test_setup(forged_messages_change_nothing, begin),
+		floods[0], floods[1],
+	};
+	const char *link = getenv("VERBATIM_LINK");
 
-	return ct_main(strangers);
+	/* The best forger has heard what is said, and only a wire can be overheard. */
+	return link && strcmp(link, "udp") == 0 ? ct_main(all) : ct_main(floods);
 }

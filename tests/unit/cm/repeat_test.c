@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm_fixture.h"
 
+#include "cm/repeat.h"
+
 /* Others are asked again when their timers say so, and as often; then it is over, and they hear. */
 BETWEEN_TWO(others_are_asked_by_their_timers)
 {
@@ -44,6 +46,30 @@ BETWEEN_TWO(ours_is_asked_within_milliseconds)
 	end_hears(&net.a, VB_CM_EVENT_REQ_OVERDUE);
 	assert_int_equal(total, 4 * 4608);
 	assert_in_range(times, 36, 44);
+}
+
+static bool host_is_sure(void *arg, const struct vb_path *path)
+{
+	return path->local;
+}
+
+/* Where nothing is lost an answer that is late is no reason to ask soon; but who dies is silent. */
+BETWEEN_TWO(where_nothing_is_lost_there_is_time)
+{
+	struct vb_cm_id *a;
+
+	net.a.cm.host.is_sure = host_is_sure;
+	a = a_asks(true);
+	net_lose(VB_CM_REQ);
+	assert_int_equal(net_wait(&net.a), 8);
+	net_lose(VB_CM_REQ);
+	a->path.local = true;
+	vb_cm_repeat_start(a, VB_CM_CLOCK_REPEAT);
+	assert_int_equal(net_wait(&net.a), 128);
+	net_lose(VB_CM_REQ);
+	assert_int_equal(net_wait(&net.a), 256);
+	net_pass(VB_CM_REQ);
+	end_hears(&net.b, VB_CM_EVENT_REQ);
 }
 
 /* Whom we do not know is asked whether it is one of ours; others drop that. */

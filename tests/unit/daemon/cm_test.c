@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "../hub/hub_lib.h"
 #include "hub/channel.h"
+#include "cm/records.h"
 #include "hub/client_ports.h"
 #include "group.h"
+#include "link/robust.h"
 #include "wire/cm_ip.h"
 #include "wire/mad_frame.h"
 
@@ -15,12 +17,13 @@ enum { PORT_A = 7000, PORT_B = 7001 };
 static const uint8_t gid[VB_GID_BYTES] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
 
 static struct {
-	unsigned count;
+	unsigned count, overtaken;
 	struct vb_hub_mad mad;
 } came;
 
 static void on_mad(void *arg, const struct vb_hub_mad *mad)
 {
+	came.overtaken += came.count && mad->flow_label < came.mad.flow_label;
 	came.count++;
 	came.mad = *mad;
 }
@@ -54,10 +57,11 @@ static struct vb_hub_bind binding(const struct party *party, uint16_t port, uint
 	return bind;
 }
 
-static void req_send(struct party *from, uint16_t port)
+/* number: a flow label, which IPv4 has not, and by which it is known again. */
+static void req_send_numbered(struct party *from, uint16_t port, uint32_t number)
 {
 	struct vb_cm_msg msg = {.attr = VB_CM_REQ, .local_comm_id = from->slot.slot << 22 | 1};
-	struct vb_hub_mad mad = {.slot = from->slot.slot, .sport = PORT};
+	struct vb_hub_mad mad = {.slot = from->slot.slot, .sport = PORT, .flow_label = number};
 	struct vb_path path = {.sport = PORT};
 	uint8_t octets[VB_MAD_BYTES];
 
@@ -69,6 +73,22 @@ static void req_send(struct party *from, uint16_t port)
 	memcpy(mad.dst, gid, sizeof(gid));
 	vb_mad_frame_emit(mad.frame, &path, octets, 0);
 	vb_hub_client_mad(from->client, &mad);
+}
+
+static void req_send(struct party *from, uint16_t port)
+{
+	req_send_numbered(from, port, 0);
+}
+
+static void wait_for_mads(struct party *from, struct party *to, unsigned count)
+{
+	for (unsigned i = 0; i < 4000 && came.count < count; i++) {
+		turn_for(from->client, 1);
+		turn_for(to->client, 5);
+	}
+	assert_int_equal(came.count, count);
+	assert_int_equal(came.overtaken, 0);
+	came.count = 0;
 }
 
 static void wait_for_mad(struct party *party, struct vb_cm_msg *msg)
@@ -206,6 +226,65 @@ HUB_TEST(who_reads_late_gets_all_requests)
 	came.count = 0;
 	party_close(&one);
 	party_close(&two);
+}
+
+/* More than there is room for under way to the hub, and in it to one who does not read. */
+HUB_TEST(what_has_to_wait_is_not_lost)
+{
+	enum { REQUESTS = 6000 };
+	struct party one, two;
+	struct vb_hub_bind a;
+	pid_t hub;
+
+	one = party_open();
+	two = party_open();
+	a = binding(&one, PORT_A, VB_HUB_BIND_LISTENS);
+	assert_int_equal(vb_hub_client_bind(one.client, &a), 0);
+	hub = hub_pid();
+	kill(hub, SIGSTOP);
+	for (uint32_t i = 0; i < REQUESTS; i++)
+		req_send_numbered(&two, PORT_A, i);
+	kill(hub, SIGCONT);
+	turn_for(two.client, 500);
+	wait_for_mads(&two, &one, REQUESTS);
+	party_close(&one);
+	party_close(&two);
+}
+
+/* Of one that dies with many connections each peer hears, though nobody would ask again. */
+HUB_TEST(all_farewells_arrive)
+{
+	enum { IDS = 3000 };
+	struct vb_cm_records *records;
+	struct party one, two;
+	struct vb_cm_msg msg;
+	int fd;
+
+	one = party_open();
+	two = party_open();
+	assert_int_equal(vb_robust_memory_make("records", sizeof(*records), &fd), 0);
+	records = vb_robust_memory_map(fd, sizeof(*records));
+	assert_non_null(records);
+	atomic_store(&records->top, IDS);
+	for (uint32_t i = 0; i < IDS; i++) {
+		struct vb_cm_record *record = &records->record[i];
+
+		record->remote_id = two.slot.slot << 22 | i;
+		record->hop_limit = 64;
+		record->local = 1;
+		memcpy(record->src, gid, sizeof(gid));
+		memcpy(record->dst, gid, sizeof(gid));
+		atomic_store(&record->state, VB_CM_STATE_ESTABLISHED);
+	}
+	vb_hub_client_records(one.client, fd);
+	turn_for(one.client, 50);
+	party_close(&one);
+	wait_for_mads(&two, &two, IDS);
+	assert_true(vb_cm_parse(&msg, vb_mad_frame_parse(came.mad.frame, VB_HUB_MAD_BYTES)));
+	assert_int_equal(msg.attr, VB_CM_DREQ);
+	party_close(&two);
+	vb_robust_memory_unmap(records, sizeof(*records));
+	close(fd);
 }
 
 HUB_TEST(who_asks_for_nobody_is_rejected)
