@@ -119,6 +119,24 @@ static bool is_same_req(const struct vb_cm_id *id, const struct vb_cm_msg *msg)
 	       id->first_psn == msg->req.starting_psn;
 }
 
+/* Linux leaves a REQ without an answer, so that it comes again, but refuses a SIDR_REQ. */
+static void refuse_for_room(struct vb_cm *cm, const struct heard *heard)
+{
+	const struct vb_cm_msg rep = {
+		.attr = VB_CM_SIDR_REP,
+		.transaction_id = heard->msg.transaction_id,
+		.remote_comm_id = heard->msg.local_comm_id,
+		.sidr_rep = {.service_id = heard->msg.sidr_req.service_id,
+			     .status = VB_CM_SIDR_REJECTED},
+	};
+	struct vb_path back;
+
+	if (heard->msg.attr != VB_CM_SIDR_REQ)
+		return;
+	vb_cm_nobody_path_back(&back, heard->path);
+	vb_cm_say_to(cm, &back, &rep);
+}
+
 /* A listener for it that has room, and a new id of his; NULL: there is none, and all is said. */
 static struct vb_cm_id *make_child(struct vb_cm *cm, uint64_t service_id, const struct heard *heard)
 {
@@ -134,6 +152,7 @@ static struct vb_cm_id *make_child(struct vb_cm *cm, uint64_t service_id, const 
 		child = vb_cm_id_make_child(listener, service_id);
 	if (!child) {
 		cm->stats.full++;
+		refuse_for_room(cm, heard);
 		return NULL;
 	}
 	vb_cm_nobody_path_back(&child->path, heard->path);

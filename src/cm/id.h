@@ -91,7 +91,8 @@ VB_LENT void vb_cm_id_forget(struct vb_cm_id *id);
 
 /*
  * REQ and SIDR_REQ for that service id come to this one. backlog: how many of those may wait that
- * our user has not taken; others are not answered. EINVAL: it is not IDLE, or the backlog is 0.
+ * our user has not taken; further ones get no answer, or a SIDR_REQ a refusal. EINVAL: it is not
+ * IDLE, or the backlog is 0.
  */
 VB_LENT int vb_cm_id_listen(struct vb_cm_id *id, uint64_t service_id, unsigned backlog);
 

@@ -3,7 +3,6 @@
 #include "daemon/cm.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,43 +18,12 @@ _Static_assert((int)VB_HUB_MAD_BYTES == VB_MAD_FRAME_BYTES, "a frame fits a mess
 /* Datagrams for slot 0 that are looked at before the next poll. */
 enum { STRAYS_PER_TURN = 64 };
 
-/* A MAD for a client that has not read the last ones yet. */
-struct vb_hub_waiting {
-	struct vb_hub_waiting *next;
-	struct vb_hub_msg msg;
-};
-
-static void wait_for_room(struct conn *conn, const struct vb_hub_msg *msg)
-{
-	struct vb_hub_waiting *waiting;
-
-	if (conn->mads_count == VB_HUB_MADS_MAX)
-		return;
-	waiting = malloc(offsetof(struct vb_hub_waiting, msg) + vb_hub_msg_bytes(msg->type));
-	if (!waiting)
-		return;
-	waiting->next = NULL;
-	memcpy(&waiting->msg, msg, vb_hub_msg_bytes(msg->type));
-	if (!conn->mads)
-		conn->mads_end = &conn->mads;
-	*conn->mads_end = waiting;
-	conn->mads_end = &waiting->next;
-	conn->mads_count++;
-}
-
-static void waiting_drop(struct conn *conn)
-{
-	struct vb_hub_waiting *waiting = conn->mads;
-
-	conn->mads = waiting->next;
-	conn->mads_count--;
-	free(waiting);
-}
-
 void vb_hub_mads_flush(struct conn *conn)
 {
-	while (conn->mads && vb_hub_send(conn->fd, &conn->mads->msg, NULL, 0) != EAGAIN)
-		waiting_drop(conn);
+	const struct vb_hub_msg *msg;
+
+	while ((msg = vb_fifo_first(&conn->mads)) && vb_hub_send(conn->fd, msg, NULL, 0) != EAGAIN)
+		vb_fifo_drop(&conn->mads);
 }
 
 /* Has a process the slot, or has it died so recently that nobody has parted for it yet? */
@@ -86,8 +54,8 @@ static bool give(void *arg, uint32_t slot, const struct vb_path *path, const uin
 	memcpy(msg.cm.mad.src, path->src, VB_GID_BYTES);
 	memcpy(msg.cm.mad.dst, path->dst, VB_GID_BYTES);
 	memcpy(msg.cm.mad.frame, frame, VB_HUB_MAD_BYTES);
-	if (conn->mads || vb_hub_send(conn->fd, &msg, NULL, 0) == EAGAIN)
-		wait_for_room(conn, &msg);
+	if (conn->mads.count || vb_hub_send(conn->fd, &msg, NULL, 0) == EAGAIN)
+		vb_fifo_put(&conn->mads, VB_HUB_MADS_MAX, &msg, vb_hub_msg_bytes(msg.type));
 	return true;
 }
 
@@ -256,8 +224,7 @@ void vb_hub_cm_gone(struct hub *hub, struct conn *conn)
 {
 	uint32_t first = 0;
 
-	while (conn->mads)
-		waiting_drop(conn);
+	vb_fifo_clear(&conn->mads);
 	for (uint32_t slot = 1; slot < VB_HUB_SLOTS_MAX; slot++) {
 		if (!vb_hub_slot_is_marked(conn, slot))
 			continue;

@@ -624,7 +624,7 @@ static int poll_timeout_ms(const struct hub *hub)
 
 static short events_awaited(const struct hub *hub, const struct conn *conn)
 {
-	return (short)((is_heard(hub, conn) ? POLLIN : 0) | (conn->mads ? POLLOUT : 0));
+	return (short)((is_heard(hub, conn) ? POLLIN : 0) | (conn->mads.count ? POLLOUT : 0));
 }
 
 static void turn(struct hub *hub)

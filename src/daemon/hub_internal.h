@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/failure.h"
+#include "base/fifo.h"
 #include "daemon/estates.h"
 #include "daemon/links.h"
 #include "daemon/mads.h"
@@ -49,8 +50,7 @@ struct conn {
 	uint32_t why; /* ... or the reason why not (enum vb_hub_link_why) */
 	uint32_t ports_due; /* CLIENT: so many that it had under the last hub are still to come */
 	struct vb_links *links;
-	struct vb_hub_waiting *mads, **mads_end; /* CLIENT: for which there was no room */
-	unsigned mads_count;
+	struct vb_fifo mads; /* CLIENT: for which there was no room */
 	struct vb_cm_records *records; /* CLIENT: of what it has connected by rdma_cm, or NULL */
 	uint64_t since_ns;
 	struct vb_hub_program program;

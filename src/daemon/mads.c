@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cm/known.h"
 #include "cm/nobody.h"
 #include "wire/cm_ip.h"
 #include "wire/icrc.h"
@@ -108,18 +109,33 @@ static bool give_target(struct vb_mads *mads, const struct letter *letter, const
 	return false;
 }
 
-static void answer(struct vb_mads *mads, const struct vb_path *path, const uint8_t *mad)
+/* For one who has died since he was asked, perhaps before he read it; Linux reads it for him. */
+static void reject_for_dead(struct vb_cm_msg *said)
 {
-	uint8_t said[VB_MAD_BYTES], frame[VB_MAD_FRAME_BYTES];
+	if (said->attr == VB_CM_REJ)
+		said->rej.reason = VB_CM_REJ_CONSUMER_DEFINED;
+	else
+		said->sidr_rep.status = VB_CM_SIDR_REJECTED;
+}
+
+static void answer(struct vb_mads *mads, const struct letter *letter, bool is_marked)
+{
+	uint8_t mad[VB_MAD_BYTES], frame[VB_MAD_FRAME_BYTES];
+	struct vb_cm_msg said;
 	struct vb_path back;
 
-	if (vb_gid_is_group(path->dst) || !vb_cm_nobody_answers_mad(said, mad)) {
+	if (vb_gid_is_group(letter->path->dst) ||
+	    !vb_cm_nobody_answers(&said, &letter->msg, is_marked)) {
 		mads->dropped++;
 		return;
 	}
-	vb_cm_nobody_path_back(&back, path);
+	if (is_request(letter) && slot_before(mads, letter))
+		reject_for_dead(&said);
+	vb_cm_nobody_path_back(&back, letter->path);
 	back.sport = VB_ROCE_PORT;
-	vb_mad_frame_emit(frame, &back, said, 0);
+	vb_cm_emit(&said, mad);
+	vb_cm_mark(mad);
+	vb_mad_frame_emit(frame, &back, mad, 0);
 	mads->host.send(mads->host.arg, &back, frame);
 	mads->answered++;
 }
@@ -137,6 +153,6 @@ bool vb_mads_take(struct vb_mads *mads, const struct vb_path *path, const uint8_
 	else if (is_request(&letter) && mads->host.is_heir(mads->host.arg))
 		mads->dropped++;
 	else
-		answer(mads, path, mad);
+		answer(mads, &letter, vb_cm_is_marked(mad));
 	return true;
 }

@@ -6,7 +6,8 @@
  * MADs of communication management: what is sent to QP 1 comes to the hub's own slot, and the hub
  * knows which process it is for. A request to connect goes to whoever listens, and so does its
  * repetition; what answers goes to the slot that the receiver's comm id has in its highest bits.
- * What is for nobody is answered as cm/nobody.h has it.
+ * What is for nobody is answered as cm/nobody.h has it, and a request to one who has died since as
+ * he would have been made to.
  *
  * Pure but for what struct vb_mads_host does.
  */

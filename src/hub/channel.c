@@ -20,10 +20,6 @@
 #include "hub/users.h"
 #include "hub/words.h"
 
-#ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71 /* since Linux 5.14, later than some C libraries know */
-#endif
-
 enum { BACKLOG = 1024 };
 
 uint64_t vb_hub_now_ns(void)

@@ -12,9 +12,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "hub/proto.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71 /* since Linux 5.14, later than some C libraries know */
+#endif
 
 /* CLOCK_MONOTONIC in ns. */
 uint64_t vb_hub_now_ns(void);

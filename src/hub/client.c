@@ -40,10 +40,6 @@ static const uint64_t look_ns = 20 * MS_NS;
 
 enum { NEWS_PER_TURN = 64 };
 
-#ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71 /* since Linux 5.14, later than some C libraries know */
-#endif
-
 void vb_hub_fds_close(int *fds, unsigned n)
 {
 	while (n--)
@@ -161,7 +157,7 @@ void vb_hub_marks_send(struct vb_hub_client *client)
 	for (unsigned i = 0; i < client->links.n && room; i++)
 		room = client->links.link[i].told || link_send(client, &client->links.link[i]);
 	vb_lock_drop(&client->links.lock);
-	room = room && vb_hub_ports_send(client) && vb_hub_letters_send(client);
+	room = room && vb_hub_ports_send(client);
 	if (room == client->full)
 		watch(client, EPOLL_CTL_MOD, client->conn_fd, room ? EPOLLIN : EPOLLIN | EPOLLOUT);
 	client->full = !room;
@@ -489,7 +485,6 @@ static int client_create(struct vb_hub_client **result)
 	client->conn_fd = client->epoll_fd = client->timer_fd = client->wake_fd = VB_FD_NONE;
 	client->asks.timer_fd = VB_FD_NONE;
 	TAILQ_INIT(&client->ports.untold);
-	STAILQ_INIT(&client->ports.letters);
 	client->ports.records_fd = client->ports.asks_fd = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
 		client->keeper[i] = VB_FD_NONE;

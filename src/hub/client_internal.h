@@ -15,6 +15,7 @@
 
 #include "base/failure.h"
 #include "base/fd.h"
+#include "base/fifo.h"
 #include "base/lock.h"
 #include "hub/client.h"
 #include "hub/client_reach.h"
@@ -111,22 +112,13 @@ struct vb_hub_client_asks {
 	struct vb_hub_answers answers;
 };
 
-/* A MAD for which the hub had no room. */
-struct vb_hub_letter {
-	STAILQ_ENTRY(vb_hub_letter) link;
-	struct vb_hub_mad mad;
-};
-
-STAILQ_HEAD(vb_hub_letters, vb_hub_letter);
-
-/* What a program has bound, and what it has to say to others (client_ports.c). */
+/* What a program has bound, and MADs for which the hub had no room (client_ports.c). */
 struct vb_hub_client_ports {
 	struct vb_hub_port *bucket[1024];
 	struct vb_hub_untold untold;
 	int asks_fd;	/* a connection by which ports were asked for; VB_FD_NONE: none is idle */
 	int records_fd; /* the caller's; VB_FD_NONE: there are none */
-	struct vb_hub_letters letters;
-	unsigned letters_count;
+	struct vb_fifo mads;
 	void (*mad_fn)(void *arg, const struct vb_hub_mad *mad);
 };
 

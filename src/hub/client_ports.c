@@ -47,8 +47,19 @@ static void untold_remove(struct vb_hub_client *client, struct vb_hub_port *port
 		free(port);
 }
 
+static int mad_send(const struct vb_hub_client *client, const struct vb_hub_mad *mad)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MAD);
+
+	msg.cm.mad = *mad;
+	return vb_hub_send(client->conn_fd, &msg, NULL, 0);
+}
+
 bool vb_hub_ports_send(struct vb_hub_client *client)
 {
+	const struct vb_hub_mad *mad;
+	int rc = 0;
+
 	while (!TAILQ_EMPTY(&client->ports.untold)) {
 		struct vb_hub_port *port = TAILQ_FIRST(&client->ports.untold);
 
@@ -57,7 +68,12 @@ bool vb_hub_ports_send(struct vb_hub_client *client)
 		/* If the hub has gone, the next one is told. */
 		untold_remove(client, port);
 	}
-	return true;
+	while ((mad = vb_fifo_first(&client->ports.mads)) && !rc) {
+		rc = mad_send(client, mad);
+		if (!rc)
+			vb_fifo_drop(&client->ports.mads);
+	}
+	return rc != EAGAIN;
 }
 
 uint32_t vb_hub_ports_untell(struct vb_hub_client *client)
@@ -77,40 +93,9 @@ uint32_t vb_hub_ports_untell(struct vb_hub_client *client)
 	return count;
 }
 
-static int mad_send(const struct vb_hub_client *client, const struct vb_hub_mad *mad)
-{
-	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_MAD);
-
-	msg.cm.mad = *mad;
-	return vb_hub_send(client->conn_fd, &msg, NULL, 0);
-}
-
-static void letter_add(struct vb_hub_client *client, const struct vb_hub_mad *mad)
-{
-	struct vb_hub_letter *letter = NULL;
-
-	if (client->ports.letters_count < VB_HUB_MADS_MAX)
-		letter = malloc(sizeof(*letter));
-	if (!letter)
-		return;
-	letter->mad = *mad;
-	STAILQ_INSERT_TAIL(&client->ports.letters, letter, link);
-	client->ports.letters_count++;
-}
-
-static void letter_drop(struct vb_hub_client *client)
-{
-	struct vb_hub_letter *letter = STAILQ_FIRST(&client->ports.letters);
-
-	STAILQ_REMOVE_HEAD(&client->ports.letters, link);
-	client->ports.letters_count--;
-	free(letter);
-}
-
 void vb_hub_ports_free(struct vb_hub_client *client)
 {
-	while (!STAILQ_EMPTY(&client->ports.letters))
-		letter_drop(client);
+	vb_fifo_clear(&client->ports.mads);
 	while (!TAILQ_EMPTY(&client->ports.untold))
 		untold_remove(client, TAILQ_FIRST(&client->ports.untold));
 	for (unsigned i = 0; i < VB_ARRAY_LEN(client->ports.bucket); i++) {
@@ -285,25 +270,12 @@ void vb_hub_client_records(struct vb_hub_client *client, int fd)
 	vb_lock_drop(&client->lock);
 }
 
-bool vb_hub_letters_send(struct vb_hub_client *client)
-{
-	while (!STAILQ_EMPTY(&client->ports.letters)) {
-		int rc = mad_send(client, &STAILQ_FIRST(&client->ports.letters)->mad);
-
-		/* If the hub has gone, the next one gets it. */
-		if (rc)
-			return rc != EAGAIN;
-		letter_drop(client);
-	}
-	return true;
-}
-
 void vb_hub_client_mad(struct vb_hub_client *client, const struct vb_hub_mad *mad)
 {
 	vb_lock_take(&client->lock);
-	/* Behind what waits: what a new hub is told first, and what was said before. */
+	/* Behind what waits: a new hub is to know first whose it is. */
 	if (client->conn_fd == VB_FD_NONE || client->full || mad_send(client, mad)) {
-		letter_add(client, mad);
+		vb_fifo_put(&client->ports.mads, VB_HUB_MADS_MAX, mad, sizeof(*mad));
 		vb_hub_marks_send(client);
 	}
 	vb_lock_drop(&client->lock);

@@ -19,8 +19,8 @@ int vb_hub_client_bind(struct vb_hub_client *, struct vb_hub_bind *bind);
 void vb_hub_client_unbind(struct vb_hub_client *, const struct vb_hub_bind *bind);
 
 /*
- * Sends a MAD to a process of this host, itself included. If the hub has no room for it, or there
- * is no hub, it waits, in its order; it is lost with the hub. Any thread.
+ * Sends a MAD to a process of this host, itself included. Where the hub has no room for it, or is
+ * not there, it waits in its order. What a dying hub has is lost. Any thread.
  */
 void vb_hub_client_mad(struct vb_hub_client *, const struct vb_hub_mad *mad);
 
@@ -39,11 +39,11 @@ void vb_hub_client_on_mad(struct vb_hub_client *,
 
 /* --- for the client's other files, with the client locked --- */
 
-/* Tells the hub which ports it does not know of. Returns false if there is no room for more. */
+/*
+ * Tells the hub what waits: ports that it does not know of, and MADs. Returns false if there is no
+ * room for more.
+ */
 bool vb_hub_ports_send(struct vb_hub_client *client);
-
-/* The same of MADs that wait. */
-bool vb_hub_letters_send(struct vb_hub_client *client);
 
 /* The next hub knows of none. Returns how many messages will tell it. */
 uint32_t vb_hub_ports_untell(struct vb_hub_client *client);

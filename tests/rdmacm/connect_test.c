@@ -642,6 +642,27 @@ static void what_is_not_connected_does_not_part(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Of datagrams its QP goes to the error state, and nobody hears of it; so Linux has it. */
+static void datagrams_part_from_nobody(void **state)
+{
+	struct ct_pair pair;
+	struct rdma_cm_event *request = ct_pair_ask(&pair, RDMA_PS_UDP, NULL);
+
+	ct_works(rdma_ack_cm_event(request));
+	ct_qp(pair.server);
+	ct_works(rdma_accept(pair.server, &(struct rdma_conn_param){
+		.qp_num = pair.server->qp->qp_num}));
+	ct_pass(pair.at_client, RDMA_CM_EVENT_ESTABLISHED);
+	ct_works(rdma_disconnect(pair.client));
+	assert_int_equal(ct_qp_state(pair.client), IBV_QPS_ERR);
+	ct_works(rdma_disconnect(pair.client));
+	ct_works(rdma_disconnect(pair.server));
+	assert_int_equal(ct_qp_state(pair.server), IBV_QPS_ERR);
+	ct_no_event(pair.at_server);
+	ct_no_event(pair.at_client);
+	ct_pair_close(&pair);
+}
+
 /*
  * rdma_get_cm_event: "The QP associated with a connection has exited its timewait state and is now
  * ready to be re-used. After a QP has been disconnected, it is maintained in a timewait state to
@@ -750,6 +771,7 @@ int main(void)
 		cmocka_unit_test(both_sides_hear_of_the_end),
 		cmocka_unit_test(both_may_part_at_once),
 		cmocka_unit_test(what_is_not_connected_does_not_part),
+		cmocka_unit_test(datagrams_part_from_nobody),
 		cmocka_unit_test(after_a_while_it_is_over),
 		cmocka_unit_test(a_datagram_service_is_looked_up),
 		cmocka_unit_test(a_service_that_refuses_is_not_reached),

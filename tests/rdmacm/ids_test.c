@@ -9,6 +9,8 @@
 
 /* Ids and channels: made, moved, destroyed; and the devices that they are at. */
 
+enum { REJECTED_BY_USER = 28 };
+
 /* --- ids --- */
 
 /*
@@ -198,9 +200,39 @@ static void a_listener_that_goes_rejects_who_waits(void **state)
 	ct_works(rdma_connect(client, NULL));
 	assert_true(ct_readable(at_server->fd, CT_WAIT_MS));
 	ct_works(rdma_destroy_id(listener));
-	assert_int_not_equal(ct_pass(at_client, RDMA_CM_EVENT_REJECTED), 0);
+	assert_int_equal(ct_pass(at_client, RDMA_CM_EVENT_REJECTED), REJECTED_BY_USER);
 	ct_no_event(at_server);
 	rdma_destroy_qp(client);
+	ct_works(rdma_destroy_id(client));
+	rdma_destroy_event_channel(at_server);
+	rdma_destroy_event_channel(at_client);
+}
+
+/* So it is as the channel goes where it could have been fetched; and who asks later is, too. */
+static void without_a_channel_who_asks_is_turned_away(void **state)
+{
+	struct rdma_event_channel *at_server = ct_channel(), *at_client = ct_channel();
+	struct rdma_cm_id *listener = ct_listener(at_server, RDMA_PS_TCP), *client;
+	uint16_t port = ct_src_port(listener);
+
+	client = ct_client(at_client, RDMA_PS_TCP, port);
+	ct_works(rdma_connect(client, NULL));
+	assert_true(ct_readable(at_server->fd, CT_WAIT_MS));
+	rdma_destroy_event_channel(at_server);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(ct_pass(at_client, RDMA_CM_EVENT_REJECTED), REJECTED_BY_USER);
+		ct_works(rdma_destroy_id(client));
+		client = ct_client(at_client, RDMA_PS_TCP, port);
+		ct_works(rdma_connect(client, NULL));
+	}
+	at_server = ct_channel();
+	assert_int_equal(ct_pass(at_client, RDMA_CM_EVENT_REJECTED), REJECTED_BY_USER);
+	/* It may be given another one. */
+	ct_works(rdma_migrate_id(listener, at_server));
+	ct_works(rdma_connect(client, NULL));
+	assert_true(ct_readable(at_server->fd, CT_WAIT_MS));
+	ct_works(rdma_destroy_id(listener));
+	ct_pass(at_client, RDMA_CM_EVENT_REJECTED);
 	ct_works(rdma_destroy_id(client));
 	rdma_destroy_event_channel(at_server);
 	rdma_destroy_event_channel(at_client);
@@ -596,6 +628,7 @@ int main(void)
 		cmocka_unit_test(who_asked_and_goes_is_not_answered),
 		cmocka_unit_test(its_port_is_free_again),
 		cmocka_unit_test(a_listener_that_goes_rejects_who_waits),
+		cmocka_unit_test(without_a_channel_who_asks_is_turned_away),
 		cmocka_unit_test(destroying_waits_for_acknowledgements),
 		cmocka_unit_test(who_frees_the_qp_first_leaves_nothing),
 		cmocka_unit_test(events_move_with_their_id),

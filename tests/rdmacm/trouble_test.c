@@ -10,7 +10,7 @@
  * fail. All is with VERBATIM_CM_RNR_TIMER set.
  */
 
-enum { REJECTED_BY_USER = 28, ECE_REJECTED = 35, RNR_TIMER = 5 };
+enum { REJECTED_BY_USER = 28, ECE_REJECTED = 35, SERVICE_REJECTED = 2, RNR_TIMER = 5 };
 
 /*
  * rdma_get_cm_event: "Indicates that an error has occurred trying to establish or a connection. May
@@ -220,9 +220,33 @@ static void all_at_a_device_hear_that_it_fails(void **state)
 	ct_pair_close(&pair);
 }
 
+/* Where no room is left, a datagram service refuses at once; so Linux has it. */
+static void a_service_without_room_refuses(void **state)
+{
+	struct rdma_event_channel *at_server = ct_channel(), *at_client = ct_channel();
+	struct rdma_cm_id *listener = ct_id(at_server, RDMA_PS_UDP), *clients[2];
+
+	ct_works(rdma_bind_addr(listener, ct_addr(0)));
+	ct_works(rdma_listen(listener, 1));
+	for (int i = 0; i < 2; i++) {
+		clients[i] = ct_client(at_client, RDMA_PS_UDP, ct_src_port(listener));
+		ct_works(rdma_connect(clients[i], NULL));
+		assert_true(ct_readable(at_server->fd, CT_WAIT_MS));
+	}
+	assert_int_equal(ct_pass(at_client, RDMA_CM_EVENT_UNREACHABLE), SERVICE_REJECTED);
+	ct_no_event(at_client);
+	ct_works(rdma_destroy_id(listener));
+	assert_int_equal(ct_pass(at_client, RDMA_CM_EVENT_UNREACHABLE), SERVICE_REJECTED);
+	ct_works(rdma_destroy_id(clients[0]));
+	ct_works(rdma_destroy_id(clients[1]));
+	rdma_destroy_event_channel(at_server);
+	rdma_destroy_event_channel(at_client);
+}
+
 int main(void)
 {
 	const struct CMUnitTest trouble[] = {
+		cmocka_unit_test(a_service_without_room_refuses),
 		cmocka_unit_test(a_qp_that_cannot_be_connected_is_an_error),
 		cmocka_unit_test(a_group_too_many_is_an_error),
 		cmocka_unit_test(an_address_of_ours_that_the_device_has_not_is_an_error),

@@ -62,22 +62,6 @@ void vb_cma_channel_free(struct rdma_event_channel *pub)
 	free(channel);
 }
 
-/* Of ids that outlive their channel: what comes for them is kept until they are destroyed. */
-static struct vb_cma_channel nowhere = {
-	.pub.fd = -1,
-	.events = TAILQ_HEAD_INITIALIZER(nowhere.events),
-};
-
-void rdma_destroy_event_channel(struct rdma_event_channel *pub)
-{
-	if (!pub)
-		return;
-	vb_cma_lock();
-	vb_cma_ids_move((struct vb_cma_channel *)pub, &nowhere);
-	vb_cma_unlock();
-	vb_cma_channel_free(pub);
-}
-
 /* --- queueing --- */
 
 struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_type type,
@@ -137,6 +121,14 @@ static void request_drop(struct vb_cma_event *event)
 	vb_cma_id_free(child);
 }
 
+static void event_drop(struct vb_cma_channel *channel, struct vb_cma_event *event)
+{
+	unqueue(channel, event);
+	if (event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		request_drop(event);
+	free(event);
+}
+
 void vb_cma_events_drop(struct vb_cma_id *id)
 {
 	struct vb_cma_channel *channel = channel_of(id);
@@ -144,12 +136,20 @@ void vb_cma_events_drop(struct vb_cma_id *id)
 
 	for (; event; event = next) {
 		next = TAILQ_NEXT(event, link);
-		if (event->id != id)
-			continue;
-		unqueue(channel, event);
+		if (event->id == id)
+			event_drop(channel, event);
+	}
+}
+
+/* Nobody fetches them any more. */
+static void requests_drop(struct vb_cma_channel *channel)
+{
+	struct vb_cma_event *event = TAILQ_FIRST(&channel->events), *next;
+
+	for (; event; event = next) {
+		next = TAILQ_NEXT(event, link);
 		if (event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
-			request_drop(event);
-		free(event);
+			event_drop(channel, event);
 	}
 }
 
@@ -176,6 +176,30 @@ void vb_cma_events_move(struct vb_cma_id *id, struct vb_cma_channel *from,
 		TAILQ_INSERT_TAIL(&to->events, event, link);
 		vb_eventfd_signal(to->pub.fd);
 	}
+}
+
+/* --- the end of a channel --- */
+
+/* Of ids that outlive their channel: what comes for them is kept until they are destroyed. */
+static struct vb_cma_channel nowhere = {
+	.pub.fd = -1,
+	.events = TAILQ_HEAD_INITIALIZER(nowhere.events),
+};
+
+bool vb_cma_has_channel(const struct vb_cma_id *id)
+{
+	return id->pub.channel != &nowhere.pub;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *pub)
+{
+	if (!pub)
+		return;
+	vb_cma_lock();
+	requests_drop((struct vb_cma_channel *)pub);
+	vb_cma_ids_move((struct vb_cma_channel *)pub, &nowhere);
+	vb_cma_unlock();
+	vb_cma_channel_free(pub);
 }
 
 /* --- fetching --- */

@@ -25,6 +25,9 @@ bool vb_cma_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status)
 /* All that is queued for the id: not told any more. Locked. Requests are let go of. */
 void vb_cma_events_drop(struct vb_cma_id *id);
 
+/* Not if its channel has been destroyed, and it has got no other one since. Locked. */
+bool vb_cma_has_channel(const struct vb_cma_id *id);
+
 /* No queued event leads to that group any more. Locked. */
 void vb_cma_group_forget(struct vb_cma_id *id, const struct vb_cma_group *group);
 

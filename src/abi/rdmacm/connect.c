@@ -448,8 +448,7 @@ int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
 static bool can_part(struct rdma_cm_id *pub)
 {
 	const struct vb_cma_id *id = locked(pub);
-	bool can = id->cm && !is_ud(id) && id->state >= VB_CMA_CONNECTING &&
-		   id->state != VB_CMA_LISTENING;
+	bool can = id->cm && id->state >= VB_CMA_CONNECTING && id->state != VB_CMA_LISTENING;
 
 	vb_cma_unlock();
 	return can;
@@ -476,7 +475,8 @@ int rdma_disconnect(struct rdma_cm_id *pub)
 	if (!can_part(pub))
 		return vb_cma_result(EINVAL);
 	rc = vb_cma_qp_to_err(id);
-	if (rc)
+	/* Of datagrams that is all, as with Linux: there is nothing to end, and no event comes. */
+	if (rc || is_ud(id))
 		return vb_cma_result(rc);
 	part(pub);
 	return vb_cma_complete(id);

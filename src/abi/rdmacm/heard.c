@@ -181,8 +181,9 @@ static void request(struct vb_cma_id *listener, struct vb_cm_id *cm,
 	struct vb_cma_id *id;
 	struct vb_cma_event *event;
 
-	if (!is_of_type(listener, news)) {
-		vb_cma_why_type(listener, news->path);
+	if (!is_of_type(listener, news) || !vb_cma_has_channel(listener)) {
+		if (vb_cma_has_channel(listener))
+			vb_cma_why_type(listener, news->path);
 		cm->context = NULL;
 		vb_cm_id_release(cm, vb_cm_now_ns());
 		return;

@@ -276,6 +276,27 @@ BETWEEN_TWO(who_uses_an_id_again_begins_anew)
 	net_quiet();
 }
 
+/* A REQ waits until there is room; a question for a service is refused, as by Linux. */
+BETWEEN_TWO(a_full_backlog_refuses_questions)
+{
+	struct vb_cm_msg question = {.attr = VB_CM_SIDR_REQ, .sidr_req.service_id = SERVICE};
+
+	for (uint32_t i = 1; i <= 3; i++) {
+		question.local_comm_id = i;
+		question.transaction_id = 100 + i;
+		net_bring_msg(&question, &net.a, &net.b);
+	}
+	assert_int_equal(net.b.events, 2);
+	assert_int_equal(net.b.cm.stats.full, 1);
+	assert_int_equal(net.mads, 1);
+	assert_true(vb_cm_parse(&question, net.mad[0].data));
+	assert_int_equal(question.attr, VB_CM_SIDR_REP);
+	assert_int_equal(question.sidr_rep.status, VB_CM_SIDR_REJECTED);
+	assert_int_equal(question.transaction_id, 103);
+	assert_int_equal(question.remote_comm_id, 3);
+	net.mads = 0;
+}
+
 /* --- strangers --- */
 
 enum forgery { ADDRESS, TRANSACTION, OUR_ID, THEIR_ID, QPN, FORGERIES };
