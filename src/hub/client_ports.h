@@ -39,10 +39,7 @@ void vb_hub_client_on_mad(struct vb_hub_client *,
 
 /* --- for the client's other files, with the client locked --- */
 
-/*
- * Tells the hub what waits: ports that it does not know of, and MADs. Returns false if there is no
- * room for more.
- */
+/* Tells the hub of ports that it does not know, and of MADs. False: it has no more room. */
 bool vb_hub_ports_send(struct vb_hub_client *client);
 
 /* The next hub knows of none. Returns how many messages will tell it. */
