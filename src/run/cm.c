@@ -198,9 +198,17 @@ void vb_cm_device_forget(struct vb_device *dev)
 
 /* --- its lock, its clock --- */
 
+/*
+ * A clock that is put off rings once in vain. Otherwise each request would have to wake the
+ * progress thread, for a clock that the answer stops.
+ */
 static void deadline_update(struct vb_device *dev)
 {
-	atomic_store(&dev->cm.deadline_ns, vb_cm_deadline_ns(&dev->cm.cm));
+	uint64_t next_ns = vb_cm_deadline_ns(&dev->cm.cm);
+	uint64_t set_ns = atomic_load(&dev->cm.deadline_ns);
+
+	if (next_ns < set_ns || set_ns <= dev->cm.cm.now_ns)
+		atomic_store(&dev->cm.deadline_ns, next_ns);
 }
 
 struct vb_cm *vb_cm_lock(struct vb_device *dev)
@@ -329,6 +337,7 @@ static void gsi_came(void *arg, const struct vb_path *path, const uint8_t *frame
 
 	if (!mad || !atomic_load(&dev->cm.begun))
 		return;
+	atomic_fetch_add_explicit(&dev->cm.heard, 1, memory_order_relaxed);
 	from.local = vb_nic_gid_find(dev->nic, from.src) < VB_GIDS_MAX;
 	vb_lock_take(&dev->cm.lock);
 	vb_cm_hear(&dev->cm.cm, vb_now_ns(), &from, mad);

@@ -40,6 +40,7 @@ struct vb_cm_device {
 	const struct vb_cm_user *user;
 	struct vb_cm cm;
 	int records_fd; /* -1: none */
+	_Atomic unsigned heard; /* MADs that have come since somebody asked */
 	struct vb_cm_lender lender;
 };
 
@@ -81,6 +82,12 @@ VB_LENT uint64_t vb_cm_now_ns(void);
 static inline uint64_t vb_cm_device_deadline_ns(const struct vb_cm_device *cm)
 {
 	return atomic_load(&cm->deadline_ns);
+}
+
+/* How many MADs have come since the last call. */
+static inline unsigned vb_cm_device_heard(struct vb_cm_device *cm)
+{
+	return atomic_exchange_explicit(&cm->heard, 0, memory_order_relaxed);
 }
 
 /* Does what is due. */

@@ -253,6 +253,9 @@ void vb_progress_kick(struct vb_device *dev)
 	struct vb_progress *progress = &dev->progress;
 	uint64_t until_ns;
 
+	/* It is awake, and looks again before it sleeps. */
+	if (is_progress_thread)
+		return;
 	/*
 	 * Sequentially consistent, as are the deadlines: either this thread sees until when the
 	 * progress thread sleeps, or that one sees the new deadline in sleep_for_work().
@@ -523,7 +526,8 @@ static void *thread_main(void *arg)
 		progress->nap_ns = NAP_NS_MIN;
 		wire |= got > 0;
 		got += vb_nic_lanes_scan(dev->nic);
-		if (turn_if_due(dev) || got)
+		/* A MAD is no run of frames: what follows is the application's, and needs a CPU. */
+		if (turn_if_due(dev) || got > vb_cm_device_heard(&dev->cm))
 			spin = true;
 		else if (spin && !is_in_the_way(progress) && !stays_quiet(dev, wire))
 			continue;
