@@ -87,6 +87,9 @@ static inline uint64_t vb_cm_device_deadline_ns(const struct vb_cm_device *cm)
 /* How many MADs have come since the last call. */
 static inline unsigned vb_cm_device_heard(struct vb_cm_device *cm)
 {
+	/* Usually none has. */
+	if (!atomic_load_explicit(&cm->heard, memory_order_relaxed))
+		return 0;
 	return atomic_exchange_explicit(&cm->heard, 0, memory_order_relaxed);
 }
 
