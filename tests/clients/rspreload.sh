@@ -125,7 +125,7 @@ print([end[s]["bytes"] > 0 for s in ("sum_sent", "sum_received") if s in end], "
 
 iperf3_says() {
 	local options
-	begin iperf3 -s -B "$at" -p "$port" --forceflush
+	begin iperf3 -s -p "$port" --forceflush
 	await grep -q listening "$tmp/server" || return
 	for options in "-n 200M" "-R -n 200M" "-P 4 -n 200M" "-R -P 4 -n 200M" "--bidir -t 1" \
 		"-u -l 1000 -b 50M -n 2M"; do

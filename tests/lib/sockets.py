@@ -5,6 +5,7 @@ runs this by TCP and by rsockets, and compares.
 
   sockets.py ADDRESS         all but fork
   sockets.py ADDRESS fork    servers that fork, and clients with several connections to them
+  sockets.py ADDRESS NAME    that one alone
 """
 import array
 import asyncio
@@ -21,9 +22,11 @@ import sys
 import tempfile
 import termios
 import threading
+import time
 
 ADDRESS = sys.argv[1]
 FAMILY = socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET
+FAR = "2001:db8::1" if FAMILY == socket.AF_INET6 else "192.0.2.1"
 BIG = hashlib.sha256(b"seed").digest() * 40000
 LIMIT_MS = 30000
 
@@ -295,6 +298,212 @@ def datagrams_arrive():
         return heard[0], heard[-1], peer[:2] == client.getsockname()[:2]
 
 
+def dual_listener(kind):
+    """Bound to all addresses of both families."""
+    sock = socket.socket(socket.AF_INET6, kind)
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    sock.bind(("::", 0))
+    return sock
+
+
+def datagrams_of_both_families_arrive():
+    heard = []
+    with dual_listener(socket.SOCK_DGRAM) as server:
+        port = server.getsockname()[1]
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"),
+                                (socket.AF_INET6, "::ffff:127.0.0.1")):
+            with socket.socket(family, socket.SOCK_DGRAM) as client:
+                client.connect((address, port))
+                client.settimeout(LIMIT_MS / 1000)
+                for turn in range(5):
+                    client.send(b"datagram %d" % turn)
+                    octets, peer = server.recvfrom(2000)
+                    server.sendto(octets.upper(), peer)
+                    octets = client.recv(2000)
+                heard.append((octets, peer[0], client.getpeername()[0]))
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as client:
+            for turn in range(3):
+                client.sendto(b"not connected", ("::ffff:127.0.0.1", port))
+                octets, peer = server.recvfrom(2000)
+                server.sendto(octets, peer)
+                octets, peer = client.recvfrom(2000)
+            heard.append((octets, peer[0], peer[1] == port))
+    return heard
+
+
+def streams_of_both_families_arrive():
+    heard = []
+    with dual_listener(socket.SOCK_STREAM) as listens:
+        listens.listen()
+        port = listens.getsockname()[1]
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"),
+                                (socket.AF_INET6, "::ffff:127.0.0.1")):
+            with socket.socket(family, socket.SOCK_STREAM) as client:
+                thread = in_thread(client.connect, (address, port))
+                server, peer = listens.accept()
+                thread.join()
+                with server:
+                    heard.append((peer[0], server.getsockname()[0], server.getpeername()[0],
+                                  client.getsockname()[0], client.getpeername()[0]))
+    return heard
+
+
+def a_listener_may_be_shut():
+    said = []
+    with listener() as listens, select.epoll() as epoll:
+        address = listens.getsockname()
+        epoll.register(listens, select.EPOLLIN)
+        poll = select.poll()
+        poll.register(listens, select.POLLIN)
+        said.append(failure(listens.shutdown, socket.SHUT_WR))
+        threads = [in_thread(lambda: said.append(failure(listens.accept)))]
+        threads.append(in_thread(lambda: said.append([e[1] for e in poll.poll(LIMIT_MS)])))
+        threads.append(in_thread(lambda: said.append([e[1] for e in epoll.poll(30)])))
+        time.sleep(0.1)
+        said.append(failure(listens.shutdown, socket.SHUT_RDWR))
+        for thread in threads:
+            thread.join()
+        said = [said[0], sorted(map(str, said[1:]))]
+        said += [failure(listens.accept), poll.poll(0)[0][1], failure(listens.getpeername)]
+        with socket.socket(FAMILY) as client:
+            said.append(failure(client.connect, address))
+        said.append(failure(listens.shutdown, socket.SHUT_RDWR))
+    return said
+
+
+def who_writes_to_one_who_is_gone_hears_of_it():
+    with pair() as (server, client):
+        server.close()
+        select.select([client], [], [])
+        said = [failure(client.send, b"x")]
+        time.sleep(0.1)
+        said.append(failure(client.send, b"x"))
+        return said
+
+
+def times_run_out_amid_a_write():
+    with pair() as (server, client):
+        limit = struct.pack("ll", 0, 50000)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        counts = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                counts.append(client.send(BIG * 16))
+        sent = sum(counts)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        got = 0
+        while got < sent:
+            got += len(server.recv(sent - got))
+        client.send(b"a few")
+        return 0 < counts[0] < 16 * len(BIG), server.recv(100, socket.MSG_WAITALL), \
+            failure(server.recv, 1, socket.MSG_WAITALL)
+
+
+def times_run_out_at_accept():
+    with listener() as listens:
+        listens.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 20000))
+        return failure(listens.accept)
+
+
+def times_run_out_for_datagrams():
+    with socket.socket(FAMILY, socket.SOCK_DGRAM) as server:
+        server.bind((ADDRESS, 0))
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 20000))
+        return failure(server.recv, 1)
+
+
+def what_is_not_ours_is_not_bound():
+    said = []
+    for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+        with socket.socket(FAMILY, kind) as sock:
+            said.append(failure(sock.bind, (FAR, 0)))
+    return said
+
+
+def who_asks_again_learns_how_it_went():
+    with listener() as listens, socket.socket(FAMILY) as client:
+        address = listens.getsockname()
+        client.setblocking(False)
+        said = [failure(client.connect, address)]
+        server, _ = listens.accept()
+        with server:
+            select.select([], [client], [])
+            said += [failure(client.connect, address) for _ in range(3)]
+            client.setblocking(True)
+            said.append(failure(client.connect, address))
+    with pair() as (server, client):
+        said.append(failure(client.connect, server.getsockname()))
+    return said
+
+
+def epoll_knows_duplicates():
+    with pair() as (server, client), select.epoll() as epoll:
+        other = os.dup(server.fileno())
+        names = {server.fileno(): "one", other: "other"}
+
+        def said():
+            return sorted((names[fd], events) for fd, events in epoll.poll(0.02))
+        epoll.register(server, select.EPOLLIN)
+        heard = [failure(epoll.register, server, select.EPOLLIN),
+                 failure(epoll.register, other, select.EPOLLIN | select.EPOLLOUT)]
+        heard.append(said())
+        client.sendall(b"x")
+        select.select([server], [], [])
+        heard.append(said())
+        epoll.modify(other, select.EPOLLIN | select.EPOLLONESHOT)
+        heard += [said(), said()]
+        epoll.unregister(server)
+        heard += [said(), failure(epoll.unregister, server)]
+        epoll.modify(other, select.EPOLLIN)
+        heard.append(said())
+        server.recv(1)
+        heard.append(said())
+        epoll.unregister(other)
+        os.close(other)
+        return heard
+
+
+def epolls_may_be_within_others():
+    def look():
+        return [len(sets.poll(0.02)) for sets in (outer, inner)] + \
+            [len(select.select([inner], [], [], 0)[0])]
+    heard = []
+    for early in True, False:
+        with pair() as (server, client), select.epoll() as inner, select.epoll() as outer:
+            if early:
+                outer.register(inner, select.EPOLLIN)
+            inner.register(server, select.EPOLLIN)
+            if not early:
+                outer.register(inner, select.EPOLLIN)
+            heard.append(look())
+            client.sendall(b"xx")
+            select.select([server], [], [])
+            heard += [look(), look()]
+            server.recv(1)
+            heard.append(look())
+            server.recv(1)
+            heard += [look(), look()]
+            thread = in_thread(lambda: heard.append(len(outer.poll(30))))
+            time.sleep(0.05)
+            client.sendall(b"x")
+            thread.join()
+    return heard
+
+
+def a_close_may_be_a_reset():
+    said = []
+    with pair() as (server, client):
+        said.append(client.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))
+        said.append(client.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(b"x")
+        select.select([server], [], [])
+        client.close()
+        said += [server.recv(1), failure(server.recv, 1)]
+    return said
+
+
 def forks_serve():
     """The server is a process of its own, and has children; the client asks from this one."""
     listens = listener()
@@ -324,10 +533,13 @@ def main():
              a_peek_leaves_it_there, times_run_out, duplicates_are_the_same_socket,
              files_are_sent, names_and_options_are_known, nobody_listens, the_peer_is_gone,
              poll_says_what_there_is, epoll_says_what_there_is, many_are_served_by_one_loop,
-             threads_serve, datagrams_arrive]
+             threads_serve, datagrams_arrive, datagrams_of_both_families_arrive,
+             streams_of_both_families_arrive, a_listener_may_be_shut]
     with_forks = [octets_arrive_as_they_were, files_are_sent, many_are_served_by_one_loop,
                   threads_serve, forks_serve]
-    for function in with_forks if sys.argv[2:] else alone:
+    asked = {"": alone, "fork": with_forks}
+    what = "".join(sys.argv[2:])
+    for function in asked.get(what) or [globals()[what]]:
         try:
             said = function()
         except Exception as error:      # pylint: disable=broad-except

@@ -94,6 +94,17 @@ bool vb_cma_is_any(const struct sockaddr *addr)
 					  : IN6_IS_ADDR_UNSPECIFIED((struct in6_addr *)gid);
 }
 
+void vb_cma_sockaddr_map(struct sockaddr_storage *addr, bool to_ipv6)
+{
+	uint8_t gid[VB_GID_BYTES];
+	uint32_t scope;
+
+	vb_cma_gid_of((struct sockaddr *)addr, gid, &scope);
+	if (vb_gid_is_ipv4(gid))
+		vb_cma_sockaddr_set(addr, !to_ipv6, gid, vb_cma_port_of((struct sockaddr *)addr),
+				    scope);
+}
+
 static bool is_loopback(const struct sockaddr *addr)
 {
 	uint8_t gid[VB_GID_BYTES];

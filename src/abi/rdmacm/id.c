@@ -97,19 +97,24 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	return 0;
 }
 
-/* What the peer is to hear is said, and nothing more is heard. */
+/* What the peer is to hear is said, and nothing more is heard. Locked. */
 static void let_go(struct vb_cma_id *id)
 {
-	vb_cma_lock();
-	vb_cma_id_unlist(id);
-	vb_cma_lookup_forget(id);
 	vb_cma_events_drop(id);
 	if (id->cm) {
 		id->cm->context = NULL;
 		vb_cm_id_release(id->cm, vb_cm_now_ns());
 		id->cm = NULL;
 	}
+}
+
+void vb_cma_id_deafen(struct vb_cma_id *id)
+{
+	vb_cma_lock();
+	let_go(id);
+	id->state = VB_CMA_OVER;
 	vb_cma_unlock();
+	vb_cma_port_drop(id);
 }
 
 void vb_cma_id_free(struct vb_cma_id *id)
@@ -126,7 +131,11 @@ int rdma_destroy_id(struct rdma_cm_id *pub)
 {
 	struct vb_cma_id *id = vb_cma_of(pub);
 
+	vb_cma_lock();
+	vb_cma_id_unlist(id);
+	vb_cma_lookup_forget(id);
 	let_go(id);
+	vb_cma_unlock();
 	vb_cma_groups_leave(id);
 	vb_cma_port_drop(id);
 	if (pub->event)

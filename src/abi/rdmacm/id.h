@@ -126,6 +126,9 @@ void vb_cma_ids_fail(void);
 /* All ids of a channel get another one, with what is queued for them. Locked. */
 void vb_cma_ids_move(struct vb_cma_channel *from, struct vb_cma_channel *to);
 
+/* It listens no more; whoever asked and was not fetched is refused. Not locked. */
+void vb_cma_id_deafen(struct vb_cma_id *id);
+
 /* Frees an id of which nobody was told; its cm part has been let go of. */
 void vb_cma_id_free(struct vb_cma_id *id);
 

@@ -67,6 +67,7 @@ int rsocket(int domain, int type, int protocol)
 	rc = make(domain, type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), protocol, &rs);
 	if (done(rc, errno_before))
 		return -1;
+	rs->is_ipv6 = domain == AF_INET6;
 	rs->flags = type & SOCK_NONBLOCK ? O_NONBLOCK : 0;
 	return enter(rs);
 }
@@ -95,17 +96,24 @@ int rconnect(int fd, const struct sockaddr *addr, socklen_t bytes)
 	return rs ? done(rs->type->connect(rs, addr, bytes), errno_before) : -1;
 }
 
+/* As much of it as there is room for. */
+static void name_copy(const struct sockaddr_storage *name, void *addr, socklen_t *bytes)
+{
+	socklen_t whole = vb_cma_sockaddr_bytes((const struct sockaddr *)name);
+
+	memcpy(addr, name, *bytes < whole ? *bytes : whole);
+	*bytes = whole;
+}
+
 static int name_tell(struct vb_rs *rs, bool of_peer, struct sockaddr *addr, socklen_t *bytes)
 {
 	struct sockaddr_storage name;
-	socklen_t whole;
 	int rc = rs->type->name(rs, of_peer, &name);
 
 	if (rc)
 		return rc;
-	whole = vb_cma_sockaddr_bytes((struct sockaddr *)&name);
-	memcpy(addr, &name, *bytes < whole ? *bytes : whole);
-	*bytes = whole;
+	vb_cma_sockaddr_map(&name, rs->is_ipv6);
+	name_copy(&name, addr, bytes);
 	return 0;
 }
 
@@ -221,6 +229,8 @@ static ssize_t receive(int fd, const struct iovec *iov, size_t count, int flags,
 		return vb_cma_result(rc);
 	whole = data.left;
 	rc = rs->type->receive(rs, &data, flags, from);
+	if (!rc && from)
+		vb_cma_sockaddr_map(from, rs->is_ipv6);
 	return result(whole, &data, rc, errno_before);
 }
 
@@ -254,21 +264,16 @@ ssize_t rrecvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *fro
 {
 	const struct iovec iov = {buf, len};
 	struct sockaddr_storage name;
-	socklen_t whole;
 	ssize_t n = receive(fd, &iov, 1, flags, &name);
 
-	if (n >= 0 && from && bytes) {
-		whole = vb_cma_sockaddr_bytes((struct sockaddr *)&name);
-		memcpy(from, &name, *bytes < whole ? *bytes : whole);
-		*bytes = whole;
-	}
+	if (n >= 0 && from && bytes)
+		name_copy(&name, from, bytes);
 	return n;
 }
 
 ssize_t rrecvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct sockaddr_storage name;
-	socklen_t whole;
 	ssize_t n;
 
 	if (msg->msg_control && msg->msg_controllen)
@@ -277,12 +282,8 @@ ssize_t rrecvmsg(int fd, struct msghdr *msg, int flags)
 	if (n < 0)
 		return n;
 	msg->msg_flags = 0;
-	if (msg->msg_name) {
-		whole = vb_cma_sockaddr_bytes((struct sockaddr *)&name);
-		memcpy(msg->msg_name, &name,
-		       msg->msg_namelen < whole ? msg->msg_namelen : whole);
-		msg->msg_namelen = whole;
-	}
+	if (msg->msg_name)
+		name_copy(&name, msg->msg_name, &msg->msg_namelen);
 	return n;
 }
 

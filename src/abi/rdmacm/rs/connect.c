@@ -9,6 +9,7 @@
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/rs/endpoint.h"
 #include "abi/rdmacm/rs/flow.h"
+#include "run/process/eventfd.h"
 
 enum { RESOLVE_MS = 2000, RETRIES = 7 };
 
@@ -213,6 +214,16 @@ static int answer(struct vb_rs_stream *s)
 	return rc == EAGAIN ? 0 : rc;
 }
 
+void vb_rs_stream_deafen(struct vb_rs_stream *s)
+{
+	pthread_mutex_lock(&s->setting_up);
+	vb_cma_id_deafen(vb_cma_of(s->id));
+	s->phase = VB_RS_DEAF;
+	/* Nobody fetches events of it any more: its descriptor stays readable. */
+	vb_eventfd_signal(s->id->channel->fd);
+	pthread_mutex_unlock(&s->setting_up);
+}
+
 /* NULL with *rc 0: who asked cannot be served, and the next may be. */
 static struct vb_rs_stream *request_take(struct vb_rs_stream *listener, int *rc)
 {
@@ -220,7 +231,8 @@ static struct vb_rs_stream *request_take(struct vb_rs_stream *listener, int *rc)
 	struct vb_rs_stream *child;
 
 	pthread_mutex_lock(&listener->setting_up);
-	*rc = errno_of(rdma_get_request(listener->id, &id));
+	*rc = listener->phase == VB_RS_LISTENING ? errno_of(rdma_get_request(listener->id, &id))
+						 : EINVAL;
 	pthread_mutex_unlock(&listener->setting_up);
 	if (*rc)
 		return NULL;
@@ -242,8 +254,6 @@ int vb_rs_stream_accept(struct vb_rs *rs, struct vb_rs **made)
 	struct vb_rs_stream *listener = vb_rs_stream_of(rs), *child;
 	int rc = 0;
 
-	if (listener->phase != VB_RS_LISTENING)
-		return EINVAL;
 	while (!rc) {
 		child = request_take(listener, &rc);
 		if (child) {

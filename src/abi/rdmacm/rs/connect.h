@@ -8,6 +8,9 @@
 
 int vb_rs_stream_bind(struct vb_rs *rs, const struct sockaddr *addr, socklen_t bytes);
 int vb_rs_stream_listen(struct vb_rs *rs, int backlog);
+
+/* Who waits for requests, in whatever call, learns that there will be none. */
+void vb_rs_stream_deafen(struct vb_rs_stream *s);
 int vb_rs_stream_accept(struct vb_rs *rs, struct vb_rs **child);
 
 /* EINPROGRESS: it goes on whenever somebody looks at the socket. */

@@ -145,13 +145,14 @@ static bool udp_take(struct vb_rs_dgram *d)
 		return false;
 	}
 	header = vb_rs_first_parse(&first, octets, (unsigned)n);
-	if (!header || first.ipv4 != (from->sa_family == AF_INET) || vb_rs_peer_get(d, from, &peer))
+	if (!header || vb_rs_peer_get(d, from, &peer) ||
+	    first.ipv4 != (peer->addr.ss_family == AF_INET))
 		return true;
 	/* Who answers may be another one than it was, and does not know us then. */
 	if (vb_rs_peer_learn(peer, first.qpn) || !first.answers)
 		udp_send(d, peer, true, NULL, 0);
 	if (!first.answers)
-		udp_queue(d, from, octets + header, (size_t)n - header);
+		udp_queue(d, (struct sockaddr *)&peer->addr, octets + header, (size_t)n - header);
 	return true;
 }
 

@@ -35,10 +35,17 @@ static unsigned bucket_of(const struct sockaddr *addr)
 
 int vb_rs_peer_get(struct vb_rs_dgram *d, const struct sockaddr *addr, struct vb_rs_peer **found)
 {
-	unsigned bucket = bucket_of(addr);
+	struct sockaddr_storage mapped;
 	struct vb_rs_peer *peer;
+	unsigned bucket;
 	int rc;
 
+	if (d->rs.is_ipv6) {
+		memcpy(&mapped, addr, vb_cma_sockaddr_bytes(addr));
+		vb_cma_sockaddr_map(&mapped, false);
+		addr = (struct sockaddr *)&mapped;
+	}
+	bucket = bucket_of(addr);
 	LIST_FOREACH(peer, &d->peers[bucket], link) {
 		if (vb_rs_peer_is_at(peer, addr)) {
 			*found = peer;

@@ -15,7 +15,10 @@ struct vb_rs_peer {
 	uint64_t tell_ns; /* when it is told again who we are */
 };
 
-/* The peer with that address, made if there is none. 0 or an errno. */
+/*
+ * The peer with that address, made if there is none. One of IPv4 is known as that, although the
+ * socket may be of IPv6 (::ffff:a.b.c.d). 0 or an errno.
+ */
 int vb_rs_peer_get(struct vb_rs_dgram *d, const struct sockaddr *addr, struct vb_rs_peer **peer);
 
 /* Its QP is this from now on. Returns whether that is news. */

@@ -226,6 +226,8 @@ static int way_find(struct vb_rs_dgram *d, const struct sockaddr *to, struct rdm
 	if (getsockname(d->rs.fd, src, &bytes))
 		return errno;
 	vb_cma_port_set(src, 0);
+	if (to->sa_family == AF_INET)
+		vb_cma_sockaddr_map(&from, false);
 	if (rdma_create_id(NULL, id, d, RDMA_PS_UDP))
 		return errno;
 	if (rdma_resolve_addr(*id, vb_cma_is_any(src) ? NULL : src, (struct sockaddr *)to,

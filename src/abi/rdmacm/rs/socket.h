@@ -94,6 +94,7 @@ struct vb_rs_type {
 struct vb_rs {
 	const struct vb_rs_type *type;
 	int fd;	   /* its number */
+	bool is_ipv6;
 	int flags; /* F_SETFL */
 	int error; /* SO_ERROR */
 	bool has_buffers; /* their sizes are settled */

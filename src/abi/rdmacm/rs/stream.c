@@ -56,7 +56,11 @@ int vb_rs_stream_make(int domain, struct vb_rs **made)
 
 struct vb_rs_stream *vb_rs_stream_wrap(struct rdma_cm_id *id, const struct vb_rs *listener)
 {
-	return stream_new(id, &listener->sizes);
+	struct vb_rs_stream *s = stream_new(id, &listener->sizes);
+
+	if (s)
+		s->rs.is_ipv6 = listener->is_ipv6;
+	return s;
 }
 
 void vb_rs_stream_free(struct vb_rs_stream *s)
@@ -296,6 +300,11 @@ static int stream_shutdown(struct vb_rs *rs, int how)
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return EINVAL;
+	if (s->phase == VB_RS_LISTENING) {
+		if (how != SHUT_WR)
+			vb_rs_stream_deafen(s);
+		return 0;
+	}
 	/* A matter of one message. */
 	if (s->phase == VB_RS_ACCEPTING)
 		vb_rs_stream_go_on(s, false);
@@ -430,6 +439,8 @@ static short stream_look(struct vb_rs *rs, short wanted, bool arm)
 		vb_rs_stream_go_on(s, true);
 	if (s->phase == VB_RS_LISTENING)
 		return poll(&fd, 1, 0) == 1 ? fd.revents : 0;
+	if (s->phase == VB_RS_DEAF)
+		return POLLHUP | (wanted & POLLOUT);
 	if (s->phase < VB_RS_CONNECTED)
 		return 0;
 	pthread_mutex_lock(&s->lock);

@@ -20,6 +20,7 @@
 enum vb_rs_phase {
 	VB_RS_IDLE,
 	VB_RS_LISTENING,
+	VB_RS_DEAF,	/* it has listened */
 	VB_RS_RESOLVING_ADDR,
 	VB_RS_RESOLVING_ROUTE,
 	VB_RS_CONNECTING,
