@@ -24,55 +24,83 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t count, size_t room, int flags,
 	int rs = vb_use(fd, events, flags);                                                       \
 	if (rs == VB_USE_FAILED)                                                                  \
 		return -1;                                                                        \
-	return rs >= 0 ? vb_rsockets->of_rs : vb_real()->of_kernel
+	return rs >= 0 ? of_rs : vb_real()->of_kernel
+
+#define SPLIT_IN(fd, flags, of_rs, of_kernel) SPLIT(fd, POLLIN, flags, vb_rsockets->of_rs, of_kernel)
+#define SPLIT_OUT(fd, flags, of_rs, of_kernel)                                                    \
+	SPLIT(fd, POLLOUT, flags, sent(fd, vb_rsockets->of_rs, flags), of_kernel)
+
+static int option_of(int fd, int name)
+{
+	int value = 0;
+	socklen_t bytes = sizeof(value);
+
+	getsockopt(fd, SOL_SOCKET, name, &value, &bytes);
+	return value;
+}
+
+/* As with TCP: what broke the connection is said once, and from then on that there is none. */
+static ssize_t sent(int fd, ssize_t n, int flags)
+{
+	int error = errno;
+
+	if (n >= 0 || (error != EPIPE && error != ECONNRESET))
+		return n;
+	if (error == ECONNRESET && !option_of(fd, SO_ERROR))
+		error = EPIPE;
+	if (error == EPIPE && !(flags & MSG_NOSIGNAL) && option_of(fd, SO_TYPE) == SOCK_STREAM)
+		raise(SIGPIPE);
+	errno = error;
+	return -1;
+}
 
 ssize_t read(int fd, void *buf, size_t count)
 {
-	SPLIT(fd, POLLIN, 0, read(rs, buf, count), read(fd, buf, count));
+	SPLIT_IN(fd, 0, read(rs, buf, count), read(fd, buf, count));
 }
 
 ssize_t readv(int fd, const struct iovec *iov, int count)
 {
-	SPLIT(fd, POLLIN, 0, readv(rs, iov, count), readv(fd, iov, count));
+	SPLIT_IN(fd, 0, readv(rs, iov, count), readv(fd, iov, count));
 }
 
 ssize_t recv(int fd, void *buf, size_t count, int flags)
 {
-	SPLIT(fd, POLLIN, flags, recv(rs, buf, count, flags), recv(fd, buf, count, flags));
+	SPLIT_IN(fd, flags, recv(rs, buf, count, flags), recv(fd, buf, count, flags));
 }
 
 ssize_t recvfrom(int fd, void *buf, size_t count, int flags, struct sockaddr *addr,
 		 socklen_t *bytes)
 {
-	SPLIT(fd, POLLIN, flags, recvfrom(rs, buf, count, flags, addr, bytes),
+	SPLIT_IN(fd, flags, recvfrom(rs, buf, count, flags, addr, bytes),
 	      recvfrom(fd, buf, count, flags, addr, bytes));
 }
 
 ssize_t write(int fd, const void *buf, size_t count)
 {
-	SPLIT(fd, POLLOUT, 0, write(rs, buf, count), write(fd, buf, count));
+	SPLIT_OUT(fd, 0, write(rs, buf, count), write(fd, buf, count));
 }
 
 ssize_t writev(int fd, const struct iovec *iov, int count)
 {
-	SPLIT(fd, POLLOUT, 0, writev(rs, iov, count), writev(fd, iov, count));
+	SPLIT_OUT(fd, 0, writev(rs, iov, count), writev(fd, iov, count));
 }
 
 ssize_t send(int fd, const void *buf, size_t count, int flags)
 {
-	SPLIT(fd, POLLOUT, flags, send(rs, buf, count, flags), send(fd, buf, count, flags));
+	SPLIT_OUT(fd, flags, send(rs, buf, count, flags), send(fd, buf, count, flags));
 }
 
 ssize_t sendto(int fd, const void *buf, size_t count, int flags, const struct sockaddr *addr,
 	       socklen_t bytes)
 {
-	SPLIT(fd, POLLOUT, flags, sendto(rs, buf, count, flags, addr, bytes),
+	SPLIT_OUT(fd, flags, sendto(rs, buf, count, flags, addr, bytes),
 	      sendto(fd, buf, count, flags, addr, bytes));
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	SPLIT(fd, POLLOUT, flags, sendmsg(rs, msg, flags), sendmsg(fd, msg, flags));
+	SPLIT_OUT(fd, flags, sendmsg(rs, msg, flags), sendmsg(fd, msg, flags));
 }
 
 /* Nothing stands beside an rsocket's data. */
@@ -147,16 +175,16 @@ static ssize_t file_send(int rs, int in, off_t *at, size_t count)
 
 	while (done < count) {
 		size_t step = count - done < sizeof(chunk) ? count - done : sizeof(chunk);
-		ssize_t got = pread(in, chunk, step, *at), sent;
+		ssize_t got = pread(in, chunk, step, *at), gone;
 
 		if (got <= 0)
 			return done ? (ssize_t)done : got;
-		sent = vb_rsockets->write(rs, chunk, (size_t)got);
-		if (sent < 0)
+		gone = vb_rsockets->write(rs, chunk, (size_t)got);
+		if (gone < 0)
 			return done ? (ssize_t)done : -1;
-		*at += sent;
-		done += (size_t)sent;
-		if (sent < got)
+		*at += gone;
+		done += (size_t)gone;
+		if (gone < got)
 			break;
 	}
 	return (ssize_t)done;
@@ -166,7 +194,7 @@ ssize_t sendfile(int out, int in, off_t *offset, size_t count)
 {
 	int rs = vb_use(out, POLLOUT, 0);
 	off_t at;
-	ssize_t sent;
+	ssize_t done;
 
 	if (rs == VB_USE_FAILED)
 		return -1;
@@ -175,12 +203,12 @@ ssize_t sendfile(int out, int in, off_t *offset, size_t count)
 	at = offset ? *offset : lseek(in, 0, SEEK_CUR);
 	if (at < 0)
 		return -1;
-	sent = file_send(rs, in, &at, count);
+	done = file_send(rs, in, &at, count);
 	if (offset)
 		*offset = at;
-	else if (sent > 0)
+	else if (done > 0)
 		lseek(in, at, SEEK_SET);
-	return sent;
+	return sent(out, done, 0);
 }
 
 ssize_t sendfile64(int out, int in, off64_t *offset, size_t count)

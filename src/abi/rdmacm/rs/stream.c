@@ -206,6 +206,8 @@ static int stream_send(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 		rc = vb_rs_stream_begin(s, &s->sending, nonblocking);
 	if (rc)
 		return rc;
+	/* Where there is room nobody would look whether the peer is still there. */
+	vb_rs_glance(s);
 	rc = vb_rs_mappings_tell(s, nonblocking);
 	while (!rc && data->left) {
 		rc = vb_rs_stream_write(s, data, step, NULL, nonblocking);
