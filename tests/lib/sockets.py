@@ -424,6 +424,23 @@ def what_is_not_ours_is_not_bound():
     return said
 
 
+def children_have_what_was_set_at_their_listener():
+    with listener() as listens, socket.socket(FAMILY) as client:
+        listens.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 20000))
+        listens.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        listens.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listens.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3))
+        client.setblocking(False)
+        client.connect_ex(listens.getsockname())
+        select.select([listens], [], [])
+        server, _ = listens.accept()
+        with server:
+            return (failure(server.recv, 1),
+                    server.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8),
+                    server.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                    server.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+
 def who_asks_again_learns_how_it_went():
     with listener() as listens, socket.socket(FAMILY) as client:
         address = listens.getsockname()
@@ -538,7 +555,11 @@ def main():
              files_are_sent, names_and_options_are_known, nobody_listens, the_peer_is_gone,
              poll_says_what_there_is, epoll_says_what_there_is, many_are_served_by_one_loop,
              threads_serve, datagrams_arrive, datagrams_of_both_families_arrive,
-             streams_of_both_families_arrive, a_listener_may_be_shut]
+             streams_of_both_families_arrive, a_listener_may_be_shut,
+             who_writes_to_one_who_is_gone_hears_of_it, times_run_out_amid_a_write,
+             times_run_out_at_accept, times_run_out_for_datagrams,
+             children_have_what_was_set_at_their_listener, what_is_not_ours_is_not_bound,
+             who_asks_again_learns_how_it_went, a_close_may_be_a_reset]
     with_forks = [octets_arrive_as_they_were, files_are_sent, many_are_served_by_one_loop,
                   threads_serve, forks_serve]
     asked = {"": alone, "fork": with_forks}

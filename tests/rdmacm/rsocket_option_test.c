@@ -21,7 +21,8 @@ static void flag(int fd, int level, int name)
 static void those_of_all_sockets_are_kept(void **state)
 {
 	int fd = rt_socket(SOCK_STREAM);
-	struct linger linger = {1, 0};
+	struct timeval time = {3, 500000};
+	struct linger linger = {0};
 	socklen_t bytes = sizeof(linger);
 
 	assert_int_equal(rt_option_of(fd, SOL_SOCKET, SO_ERROR), 0);
@@ -32,11 +33,22 @@ static void those_of_all_sockets_are_kept(void **state)
 	assert_int_equal(rt_option_of(fd, SOL_SOCKET, SO_RCVBUF), 100000);
 	rt_option(fd, SOL_SOCKET, SO_SNDBUF, 60000);
 	assert_int_equal(rt_option_of(fd, SOL_SOCKET, SO_SNDBUF), 120000);
-	ct_works(rsetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
-	linger.l_onoff = 7;
 	ct_works(rgetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &bytes));
 	assert_int_equal(bytes, sizeof(linger));
+	assert_int_equal(linger.l_onoff, 0);
+	linger = (struct linger){1, 5};
+	ct_works(rsetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+	linger = (struct linger){0};
+	ct_works(rgetsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &bytes));
 	assert_int_equal(linger.l_onoff, 1);
+	assert_int_equal(linger.l_linger, 5);
+	ct_works(rsetsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+	time = (struct timeval){0};
+	bytes = sizeof(time);
+	ct_works(rgetsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, &bytes));
+	assert_int_equal(bytes, sizeof(time));
+	assert_int_equal(time.tv_sec, 3);
+	assert_int_equal(time.tv_usec, 500000);
 	ct_works(rclose(fd));
 }
 

@@ -26,7 +26,8 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t count, size_t room, int flags,
 		return -1;                                                                        \
 	return rs >= 0 ? of_rs : vb_real()->of_kernel
 
-#define SPLIT_IN(fd, flags, of_rs, of_kernel) SPLIT(fd, POLLIN, flags, vb_rsockets->of_rs, of_kernel)
+#define SPLIT_IN(fd, flags, of_rs, of_kernel)                                                     \
+	SPLIT(fd, POLLIN, flags, vb_rsockets->of_rs, of_kernel)
 #define SPLIT_OUT(fd, flags, of_rs, of_kernel)                                                    \
 	SPLIT(fd, POLLOUT, flags, sent(fd, vb_rsockets->of_rs, flags), of_kernel)
 

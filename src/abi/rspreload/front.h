@@ -27,7 +27,6 @@ struct vb_front {
 	_Atomic int rs; /* the rsocket's number; -1: none */
 	_Atomic enum vb_front_state state;
 	atomic_uint numbers;
-	int receive_ms, send_ms; /* SO_RCVTIMEO, SO_SNDTIMEO; 0: none */
 	/* Of one that is to migrate: where it is a member (-1: nowhere), and by which number. */
 	int epfd, asked_fd;
 	struct epoll_event asked;

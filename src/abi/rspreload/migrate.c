@@ -24,15 +24,18 @@ enum { RETRY_MS = 2 };
 /* What the application has set. */
 static void options_copy(int fd, int rs)
 {
-	static const int copied[][2] = {{SOL_SOCKET, SO_KEEPALIVE}, {IPPROTO_TCP, TCP_NODELAY}};
+	static const int copied[][2] = {
+		{SOL_SOCKET, SO_KEEPALIVE}, {SOL_SOCKET, SO_LINGER}, {SOL_SOCKET, SO_RCVTIMEO},
+		{SOL_SOCKET, SO_SNDTIMEO}, {IPPROTO_TCP, TCP_NODELAY},
+	};
 	int flags = vb_real()->fcntl(fd, F_GETFL);
 
 	for (unsigned i = 0; i < VB_ARRAY_LEN(copied); i++) {
-		int value = 0;
+		char value[sizeof(struct timeval)];
 		socklen_t bytes = sizeof(value);
 
-		if (!vb_real()->getsockopt(fd, copied[i][0], copied[i][1], &value, &bytes) && value)
-			vb_rsockets->setsockopt(rs, copied[i][0], copied[i][1], &value, bytes);
+		if (!vb_real()->getsockopt(fd, copied[i][0], copied[i][1], value, &bytes))
+			vb_rsockets->setsockopt(rs, copied[i][0], copied[i][1], value, bytes);
 	}
 	vb_rsockets->fcntl(rs, F_SETFL, flags & O_NONBLOCK);
 }

@@ -119,9 +119,15 @@ int accept(int fd, struct sockaddr *addr, socklen_t *bytes)
 
 int bind(int fd, const struct sockaddr *addr, socklen_t bytes)
 {
-	int rs = vb_front_rs(fd);
+	int rs = vb_front_rs(fd), rc;
 
-	return rs >= 0 ? vb_rsockets->bind(rs, addr, bytes) : vb_real()->bind(fd, addr, bytes);
+	if (rs < 0)
+		return vb_real()->bind(fd, addr, bytes);
+	rc = vb_rsockets->bind(rs, addr, bytes);
+	/* That there is no such device is what the connection manager says. */
+	if (rc && errno == ENODEV)
+		errno = EADDRNOTAVAIL;
+	return rc;
 }
 
 int listen(int fd, int backlog)
@@ -222,23 +228,6 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
 	return vb_real()->getsockopt(fd, level, name, value, bytes);
 }
 
-/* SO_RCVTIMEO and SO_SNDTIMEO. */
-static void timeout_keep(int fd, int name, const void *value, socklen_t bytes)
-{
-	struct vb_front *front = vb_front_of(fd);
-	struct timeval time;
-	int ms;
-
-	if (bytes < sizeof(time))
-		return;
-	memcpy(&time, value, sizeof(time));
-	ms = (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000);
-	if (name == SO_RCVTIMEO)
-		front->receive_ms = ms;
-	else
-		front->send_ms = ms;
-}
-
 int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
 {
 	int rs = vb_front_rs(fd), rc, front_rc;
@@ -249,7 +238,5 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
 	if (rc && errno != ENOPROTOOPT)
 		return rc;
 	front_rc = vb_real()->setsockopt(fd, level, name, value, bytes);
-	if (!front_rc && level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO))
-		timeout_keep(fd, name, value, bytes);
 	return rc ? front_rc : 0;
 }

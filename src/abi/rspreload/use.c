@@ -12,47 +12,40 @@ static bool is_nonblocking(int fd, int flags)
 	return (flags & MSG_DONTWAIT) || (vb_real()->fcntl(fd, F_GETFL) & O_NONBLOCK);
 }
 
-/* 0, or an errno. timeout_ms: the socket's own. */
-static int migrate(int fd, struct vb_front *front, int flags, int timeout_ms)
+/* How long a call is to wait; -1: without end. */
+static int timeout_ms(int fd, short events, int flags)
+{
+	struct timeval time = {0};
+	socklen_t bytes = sizeof(time);
+
+	if (is_nonblocking(fd, flags))
+		return 0;
+	vb_real()->getsockopt(fd, SOL_SOCKET, events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO, &time,
+			      &bytes);
+	return time.tv_sec || time.tv_usec
+		       ? (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000) : -1;
+}
+
+/* 0, or an errno. */
+static int migrate(int fd, struct vb_front *front, short events, int flags)
 {
 	if (front->state == VB_FRONT_PASSIVE)
 		vb_migrate_invite(fd, front);
 	if (front->state != VB_FRONT_ACTIVE)
 		return 0;
-	if (is_nonblocking(fd, flags))
-		timeout_ms = 0;
-	else if (!timeout_ms)
-		timeout_ms = -1;
-	return vb_migrate_await(fd, front, timeout_ms);
-}
-
-/* The same, of one that is an rsocket. */
-static int in_time(int fd, int rs, short events, int flags, int timeout_ms)
-{
-	struct pollfd awaited = {.fd = rs, .events = events};
-	int found;
-
-	if (!timeout_ms || is_nonblocking(fd, flags))
-		return 0;
-	found = vb_rsockets->poll(&awaited, 1, timeout_ms);
-	return found < 0 ? errno : found ? 0 : EAGAIN;
+	return vb_migrate_await(fd, front, timeout_ms(fd, events, flags));
 }
 
 int vb_use(int fd, short events, int flags)
 {
 	struct vb_front *front = vb_front_of(fd);
-	int rs, rc = 0, timeout_ms;
+	int rc;
 
 	if (__builtin_expect(!front, 1))
 		return VB_USE_KERNEL;
-	timeout_ms = events == POLLIN ? front->receive_ms : front->send_ms;
-	if (front->state > VB_FRONT_LISTENING)
-		rc = migrate(fd, front, flags, timeout_ms);
-	rs = front->rs;
-	if (!rc && rs >= 0)
-		rc = in_time(fd, rs, events, flags, timeout_ms);
+	rc = front->state > VB_FRONT_LISTENING ? migrate(fd, front, events, flags) : 0;
 	if (!rc)
-		return rs;
+		return front->rs;
 	errno = rc;
 	return VB_USE_FAILED;
 }

@@ -13,11 +13,12 @@
 
 enum { RESOLVE_MS = 2000, RETRIES = 7 };
 
-static int channel_wait(const struct vb_rs_stream *s)
+static int channel_wait(const struct vb_rs_stream *s, uint64_t end_ns)
 {
 	struct pollfd fd = {.fd = s->id->channel->fd, .events = POLLIN};
+	int n = poll(&fd, 1, vb_rs_left_ms(end_ns));
 
-	return poll(&fd, 1, -1) < 0 ? errno : 0;
+	return n < 0 ? errno : n ? 0 : EAGAIN;
 }
 
 static int errno_of(int rc)
@@ -110,20 +111,20 @@ static int go_on(struct vb_rs_stream *s, int rc)
 	return rc;
 }
 
-int vb_rs_stream_go_on(struct vb_rs_stream *s, bool nonblocking)
+int vb_rs_stream_go_on(struct vb_rs_stream *s, uint64_t end_ns)
 {
 	int rc = 0;
 
 	/* Who does not wait leaves it to those who do. */
-	if (!nonblocking)
+	if (end_ns)
 		pthread_mutex_lock(&s->setting_up);
 	else if (pthread_mutex_trylock(&s->setting_up))
 		return EAGAIN;
 	while (vb_rs_is_connecting(s)) {
 		rc = go_on(s, errno_of(vb_cma_complete(vb_cma_of(s->id))));
-		if (rc != EAGAIN || nonblocking)
+		if (rc != EAGAIN || !end_ns)
 			break;
-		rc = channel_wait(s);
+		rc = channel_wait(s, end_ns);
 		if (rc)
 			break;
 	}
@@ -136,7 +137,9 @@ int vb_rs_stream_go_on(struct vb_rs_stream *s, bool nonblocking)
 static int connect_begin(struct vb_rs_stream *s, const struct sockaddr *addr, socklen_t bytes)
 {
 	if (s->phase == VB_RS_CONNECTED)
-		return EISCONN;
+		return s->is_answer_due ? 0 : EISCONN;
+	if (s->phase == VB_RS_REFUSED && s->is_answer_due)
+		return ECONNREFUSED;
 	if (s->phase != VB_RS_IDLE || !addr)
 		return EINVAL;
 	if ((addr->sa_family != AF_INET && addr->sa_family != AF_INET6) ||
@@ -150,7 +153,8 @@ static int connect_begin(struct vb_rs_stream *s, const struct sockaddr *addr, so
 int vb_rs_stream_connect(struct vb_rs *rs, const struct sockaddr *addr, socklen_t bytes)
 {
 	struct vb_rs_stream *s = vb_rs_stream_of(rs);
-	bool nonblocking = vb_rs_is_nonblocking(rs, 0), again;
+	uint64_t end_ns = vb_rs_wait_end_ns(rs, 0, &rs->options.send_time);
+	bool again;
 	int rc = EAGAIN;
 
 	pthread_mutex_lock(&s->setting_up);
@@ -159,10 +163,11 @@ int vb_rs_stream_connect(struct vb_rs *rs, const struct sockaddr *addr, socklen_
 		rc = connect_begin(s, addr, bytes);
 	pthread_mutex_unlock(&s->setting_up);
 	/* Who asks again goes on with what was begun, and learns how it ended. */
-	if (rc == EAGAIN && (again || !nonblocking))
-		rc = vb_rs_stream_go_on(s, nonblocking);
+	if (rc == EAGAIN && (again || end_ns))
+		rc = vb_rs_stream_go_on(s, end_ns);
 	if (rc == EAGAIN)
 		rc = again ? EALREADY : EINPROGRESS;
+	s->is_answer_due = rc == EALREADY || rc == EINPROGRESS;
 	return rc;
 }
 
@@ -252,6 +257,7 @@ static struct vb_rs_stream *request_take(struct vb_rs_stream *listener, int *rc)
 int vb_rs_stream_accept(struct vb_rs *rs, struct vb_rs **made)
 {
 	struct vb_rs_stream *listener = vb_rs_stream_of(rs), *child;
+	uint64_t end_ns = vb_rs_wait_end_ns(rs, 0, &rs->options.receive_time);
 	int rc = 0;
 
 	while (!rc) {
@@ -260,8 +266,8 @@ int vb_rs_stream_accept(struct vb_rs *rs, struct vb_rs **made)
 			*made = &child->rs;
 			return 0;
 		}
-		if (rc == EAGAIN && !vb_rs_is_nonblocking(rs, 0))
-			rc = channel_wait(listener);
+		if (rc == EAGAIN && end_ns)
+			rc = channel_wait(listener, end_ns);
 	}
 	return rc;
 }

@@ -17,7 +17,7 @@ int vb_rs_stream_accept(struct vb_rs *rs, struct vb_rs **child);
 int vb_rs_stream_connect(struct vb_rs *rs, const struct sockaddr *addr, socklen_t bytes);
 
 /* Goes on with what has been begun. 0: connected, or nothing had been. EAGAIN: not yet. */
-int vb_rs_stream_go_on(struct vb_rs_stream *s, bool nonblocking);
+int vb_rs_stream_go_on(struct vb_rs_stream *s, uint64_t end_ns);
 
 static inline bool vb_rs_is_connecting(const struct vb_rs_stream *s)
 {

@@ -241,13 +241,12 @@ static int dgram_option(struct vb_rs *rs, int level, int name, const void *value
 
 /* --- waiting --- */
 
-static int wait_for(const struct vb_rs_dgram *d, short events, bool nonblocking)
+static int wait_for(const struct vb_rs_dgram *d, short events, uint64_t end_ns)
 {
 	struct pollfd fd = {.fd = d->rs.fd, .events = events};
+	int n = end_ns ? rpoll(&fd, 1, vb_rs_left_ms(end_ns)) : 0;
 
-	if (nonblocking)
-		return EAGAIN;
-	return rpoll(&fd, 1, -1) < 0 ? errno : 0;
+	return n < 0 ? errno : n ? 0 : EAGAIN;
 }
 
 static short events_of(const struct vb_rs_dgram *d, short wanted)
@@ -401,6 +400,7 @@ static int dgram_send(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 		      const struct sockaddr *to, socklen_t to_bytes)
 {
 	struct vb_rs_dgram *d = vb_rs_dgram_of(rs);
+	uint64_t end_ns = vb_rs_wait_end_ns(rs, flags, &rs->options.send_time);
 	const struct vb_rs_data whole = *data;
 	int rc;
 
@@ -415,7 +415,7 @@ static int dgram_send(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 		pthread_mutex_unlock(&d->lock);
 		if (rc != EAGAIN)
 			break;
-		rc = wait_for(d, POLLOUT, vb_rs_is_nonblocking(rs, flags));
+		rc = wait_for(d, POLLOUT, end_ns);
 	} while (!rc);
 	if (rc)
 		*data = whole;
@@ -484,6 +484,7 @@ static int dgram_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 			 struct sockaddr_storage *from)
 {
 	struct vb_rs_dgram *d = vb_rs_dgram_of(rs);
+	uint64_t end_ns = vb_rs_wait_end_ns(rs, flags, &rs->options.receive_time);
 	struct sockaddr_storage addr = {.ss_family = AF_UNSPEC};
 	int rc;
 
@@ -495,7 +496,7 @@ static int dgram_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 		pthread_mutex_unlock(&d->lock);
 		if (rc != EAGAIN)
 			break;
-		rc = wait_for(d, POLLIN, vb_rs_is_nonblocking(rs, flags));
+		rc = wait_for(d, POLLIN, end_ns);
 	} while (!rc);
 	if (!rc && from)
 		*from = addr;

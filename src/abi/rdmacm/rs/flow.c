@@ -348,23 +348,34 @@ static bool has_news(void *arg)
 }
 
 /* 0 or an errno. */
-static int sleep_on(struct vb_rs_stream *s)
+static int sleep_on(struct vb_rs_stream *s, uint64_t end_ns)
 {
 	struct pollfd fds[2 + VB_AWAIT_PLACES] = {
 		{.fd = s->channel->fd, .events = POLLIN},
 		{.fd = s->id->channel->fd, .events = POLLIN},
 	};
-	struct vb_awaited awaited = {fds, 2, -1, has_news, s};
+	struct vb_awaited awaited = {fds, 2, vb_rs_left_ms(end_ns), has_news, s};
 
 	return vb_rs_sleep(&awaited) < 0 ? errno : 0;
 }
 
-static int doze(struct vb_rs_stream *s)
+int vb_rs_turned_await(struct vb_rs_stream *s, uint64_t end_ns)
+{
+	const struct timespec end = {
+		.tv_sec = (time_t)(end_ns / 1000000000u), .tv_nsec = (long)(end_ns % 1000000000u),
+	};
+
+	if (end_ns == VB_RS_FOREVER)
+		return pthread_cond_wait(&s->turned, &s->lock);
+	return pthread_cond_clockwait(&s->turned, &s->lock, CLOCK_MONOTONIC, &end);
+}
+
+static int doze(struct vb_rs_stream *s, uint64_t end_ns)
 {
 	int rc;
 
 	if (s->asleep) {
-		pthread_cond_wait(&s->turned, &s->lock);
+		vb_rs_turned_await(s, end_ns);
 		return 0;
 	}
 	if (!s->armed) {
@@ -373,7 +384,7 @@ static int doze(struct vb_rs_stream *s)
 	}
 	s->asleep = true;
 	pthread_mutex_unlock(&s->lock);
-	rc = sleep_on(s);
+	rc = sleep_on(s, end_ns);
 	pthread_mutex_lock(&s->lock);
 	s->asleep = false;
 	vb_rs_news_take(s);
@@ -381,9 +392,9 @@ static int doze(struct vb_rs_stream *s)
 	return rc == EINTR ? EINTR : 0;
 }
 
-int vb_rs_wait(struct vb_rs_stream *s, vb_rs_test *test, bool nonblocking)
+int vb_rs_wait(struct vb_rs_stream *s, vb_rs_test *test, uint64_t end_ns)
 {
-	uint64_t end_ns = 0;
+	uint64_t doze_ns = 0, now_ns;
 	int rc = 0;
 
 	for (;;) {
@@ -392,13 +403,16 @@ int vb_rs_wait(struct vb_rs_stream *s, vb_rs_test *test, bool nonblocking)
 			return 0;
 		if (rc)
 			return rc;
-		if (nonblocking) {
+		if (!end_ns) {
 			vb_rs_idle(s);
 			return test(s) ? 0 : EAGAIN;
 		}
-		if (!end_ns)
-			end_ns = vb_rs_now_ns() + 1000ull * vb_rs_polling_us;
-		else if (vb_rs_now_ns() >= end_ns)
-			rc = doze(s);
+		now_ns = vb_rs_now_ns();
+		if (now_ns >= end_ns)
+			return EAGAIN;
+		if (!doze_ns)
+			doze_ns = now_ns + 1000ull * vb_rs_polling_us;
+		else if (now_ns >= doze_ns)
+			rc = doze(s, end_ns);
 	}
 }

@@ -26,8 +26,11 @@ void vb_rs_turn(struct vb_rs_stream *s);
 /* The same for one whose NIC has been turned (vb_rs_drive()): quick, if there is nothing. */
 void vb_rs_glance(struct vb_rs_stream *s);
 
-/* Until the test holds. 0, EAGAIN if that would take waiting, EINTR. */
-int vb_rs_wait(struct vb_rs_stream *s, vb_rs_test *test, bool nonblocking);
+/* Until the test holds. 0, EAGAIN at end_ns (vb_rs_wait_end_ns()), EINTR. */
+int vb_rs_wait(struct vb_rs_stream *s, vb_rs_test *test, uint64_t end_ns);
+
+/* Until another thread has looked, sent or received. 0, or ETIMEDOUT at end_ns. */
+int vb_rs_turned_await(struct vb_rs_stream *s, uint64_t end_ns);
 
 /* The next completion makes the channel readable. Look once more afterwards. */
 void vb_rs_arm(struct vb_rs_stream *s);

@@ -28,8 +28,9 @@ static struct vb_rs_stream *stream_get(int fd)
 	struct vb_rs *rs = vb_rs_of(fd);
 	int rc = !rs ? EBADF : rs->type != &vb_rs_stream_type ? EOPNOTSUPP : 0;
 
+	/* A matter of one message. */
 	if (!rc && vb_rs_is_connecting(vb_rs_stream_of(rs)))
-		rc = vb_rs_stream_go_on(vb_rs_stream_of(rs), false); /* a matter of one message */
+		rc = vb_rs_stream_go_on(vb_rs_stream_of(rs), VB_RS_FOREVER);
 	if (!rc && vb_rs_stream_of(rs)->phase != VB_RS_CONNECTED)
 		rc = ENOTCONN;
 	if (rc)
@@ -95,7 +96,7 @@ off_t riomap(int fd, void *buf, size_t len, int prot, int flags, off_t offset)
 		return vb_cma_result(EINVAL);
 	if (offset == -1)
 		offset = (off_t)(uintptr_t)buf;
-	vb_rs_stream_begin(s, &s->sending, false);
+	vb_rs_stream_begin(s, &s->sending, VB_RS_FOREVER);
 	rc = map(s, buf, len, !(prot & PROT_WRITE), (uint64_t)offset);
 	vb_rs_stream_finish(s, &s->sending);
 	return rc ? vb_cma_result(rc) : offset;
@@ -116,7 +117,7 @@ int riounmap(int fd, void *buf, size_t len)
 
 	if (!rs || rs->type != &vb_rs_stream_type)
 		return vb_cma_result(EBADF);
-	vb_rs_stream_begin(s, &s->sending, false);
+	vb_rs_stream_begin(s, &s->sending, VB_RS_FOREVER);
 	LIST_FOREACH(mapping, &s->mappings, link) {
 		if (mapping->mr->addr == buf && mapping->mr->length == len)
 			break;
@@ -133,7 +134,7 @@ void vb_rs_mappings_free(struct vb_rs_stream *s)
 		unmap(LIST_FIRST(&s->mappings));
 }
 
-static int tell(struct vb_rs_stream *s, struct vb_rs_mapping *mapping, bool nonblocking)
+static int tell(struct vb_rs_stream *s, struct vb_rs_mapping *mapping, uint64_t end_ns)
 {
 	const struct vb_rs_map map = {
 		.offset = mapping->offset,
@@ -151,10 +152,10 @@ static int tell(struct vb_rs_stream *s, struct vb_rs_mapping *mapping, bool nonb
 	struct vb_rs_data data = {.iov = &iov, .left = sizeof(entry)};
 
 	vb_rs_map_put(entry, &map, s->in.swapped);
-	return vb_rs_stream_write(s, &data, sizeof(entry), &to, nonblocking);
+	return vb_rs_stream_write(s, &data, sizeof(entry), &to, end_ns);
 }
 
-int vb_rs_mappings_tell(struct vb_rs_stream *s, bool nonblocking)
+int vb_rs_mappings_tell(struct vb_rs_stream *s, uint64_t end_ns)
 {
 	struct vb_rs_mapping *mapping;
 	int rc = 0;
@@ -164,7 +165,7 @@ int vb_rs_mappings_tell(struct vb_rs_stream *s, bool nonblocking)
 	LIST_FOREACH(mapping, &s->mappings, link) {
 		if (mapping->is_local || mapping->is_told)
 			continue;
-		rc = tell(s, mapping, nonblocking);
+		rc = tell(s, mapping, end_ns);
 		if (rc)
 			return rc;
 		mapping->is_told = true;
@@ -189,7 +190,7 @@ static bool find(const struct vb_rs_stream *s, uint64_t offset, struct vb_rs_map
 }
 
 static int write_some(struct vb_rs_stream *s, struct vb_rs_data *data, uint64_t offset,
-		      bool nonblocking)
+		      uint64_t end_ns)
 {
 	struct vb_rs_destination to = {.is_told = false};
 	struct vb_rs_map map;
@@ -201,7 +202,7 @@ static int write_some(struct vb_rs_stream *s, struct vb_rs_data *data, uint64_t 
 	to.addr = map.area.addr + into;
 	to.key = map.area.key;
 	return vb_rs_stream_write(s, data, (uint32_t)vb_min_u64(STEP, map.area.length - into), &to,
-				  nonblocking);
+				  end_ns);
 }
 
 size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int flags)
@@ -209,20 +210,20 @@ size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int flags)
 	struct vb_rs_stream *s = stream_get(fd);
 	struct iovec iov = {(void *)(uintptr_t)buf, count};
 	struct vb_rs_data data = {.iov = &iov, .left = count};
-	bool nonblocking;
+	uint64_t end_ns;
 	int rc;
 
 	if (!s)
 		return (size_t)-1;
-	nonblocking = vb_rs_is_nonblocking(&s->rs, flags);
-	rc = vb_rs_stream_begin(s, &s->sending, nonblocking);
+	end_ns = vb_rs_wait_end_ns(&s->rs, flags, &s->rs.options.send_time);
+	rc = vb_rs_stream_begin(s, &s->sending, end_ns);
 	if (rc)
 		return (size_t)vb_cma_result(rc);
-	rc = vb_rs_mappings_tell(s, nonblocking);
+	rc = vb_rs_mappings_tell(s, end_ns);
 	while (!rc && data.left) {
 		uint64_t at = (uint64_t)offset + (count - data.left);
 
-		rc = write_some(s, &data, at, nonblocking);
+		rc = write_some(s, &data, at, end_ns);
 	}
 	vb_rs_stream_finish(s, &s->sending);
 	if (rc && data.left == count)

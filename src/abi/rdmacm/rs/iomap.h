@@ -7,7 +7,7 @@
 #include "abi/rdmacm/rs/stream.h"
 
 /* Tells the peer of maps that are new. Locked; sending. 0 or an errno. */
-int vb_rs_mappings_tell(struct vb_rs_stream *s, bool nonblocking);
+int vb_rs_mappings_tell(struct vb_rs_stream *s, uint64_t end_ns);
 
 void vb_rs_mappings_free(struct vb_rs_stream *s);
 

@@ -16,7 +16,7 @@
 
 enum kind {
 	KIND_FLAG,	/* kept, and told again */
-	KIND_LINGER,	/* as well; the time is not */
+	KIND_WHOLE,	/* as well, with all that it has: most octets */
 	KIND_BUFFER,	/* octets: half of what is taken, as with TCP */
 	KIND_SIZE,	/* places, octets, maps */
 	KIND_SECONDS,
@@ -38,7 +38,9 @@ static const struct option {
 	{SOL_SOCKET, SO_REUSEADDR, KIND_FLAG, AT(options.reuse), 0},
 	{SOL_SOCKET, SO_KEEPALIVE, KIND_FLAG, AT(options.keepalive), 0},
 	{SOL_SOCKET, SO_OOBINLINE, KIND_FLAG, AT(options.oob_inline), 0},
-	{SOL_SOCKET, SO_LINGER, KIND_LINGER, AT(options.no_linger), 0},
+	{SOL_SOCKET, SO_LINGER, KIND_WHOLE, AT(options.linger), sizeof(struct linger)},
+	{SOL_SOCKET, SO_RCVTIMEO, KIND_WHOLE, AT(options.receive_time), sizeof(struct timeval)},
+	{SOL_SOCKET, SO_SNDTIMEO, KIND_WHOLE, AT(options.send_time), sizeof(struct timeval)},
 	{SOL_SOCKET, SO_RCVBUF, KIND_BUFFER, AT(sizes.receive_bytes), 0},
 	{SOL_SOCKET, SO_SNDBUF, KIND_BUFFER, AT(sizes.send_bytes), 0},
 	{SOL_SOCKET, SO_ERROR, KIND_ERROR, AT(error), 0},
@@ -104,15 +106,15 @@ static int keep(struct vb_rs *rs, const struct option *option, const void *value
 
 	if (option->kind == KIND_ROUTE)
 		return route_keep(rs, value, bytes);
-	if (bytes < (option->kind == KIND_LINGER ? sizeof(struct linger) : sizeof(number)))
+	if (bytes < (option->kind == KIND_WHOLE ? option->most : sizeof(number)))
 		return EINVAL;
 	memcpy(&number, value, sizeof(number));
 	switch (option->kind) {
 	case KIND_FLAG:
 		*(bool *)place(rs, option) = number;
 		return 0;
-	case KIND_LINGER:
-		*(bool *)place(rs, option) = !((const struct linger *)value)->l_onoff;
+	case KIND_WHOLE:
+		memcpy(place(rs, option), value, option->most);
 		return 0;
 	case KIND_BUFFER:
 		/* What is in use stays as it is. */
@@ -259,16 +261,13 @@ static int number_of(struct vb_rs *rs, const struct option *option)
 
 static int tell(struct vb_rs *rs, const struct option *option, void *value, socklen_t *bytes)
 {
-	struct linger linger = {0};
-	const void *told = &linger;
-	socklen_t most = sizeof(linger);
+	const void *told = place(rs, option);
+	socklen_t most = option->most;
 	int number;
 
 	if (option->kind == KIND_ROUTE)
 		return route_tell(rs, value, bytes);
-	if (option->kind == KIND_LINGER) {
-		linger.l_onoff = !*(bool *)place(rs, option);
-	} else {
+	if (option->kind != KIND_WHOLE) {
 		number = number_of(rs, option);
 		told = &number;
 		most = sizeof(number);

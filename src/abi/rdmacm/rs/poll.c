@@ -210,18 +210,8 @@ static bool has_news(void *arg)
 	return false;
 }
 
-/* How long to sleep; -1: without end. */
-static int sleep_ms(uint64_t end_ns, bool ends)
-{
-	uint64_t now_ns = vb_rs_now_ns();
-
-	if (!ends)
-		return -1;
-	return now_ns < end_ns ? (int)((end_ns - now_ns + 999999) / 1000000) : 0;
-}
-
 static int sleep_until(struct sleeper *sleeper, struct pollfd *fds, nfds_t count, bool others,
-		       uint64_t end_ns, bool ends)
+		       uint64_t end_ns)
 {
 	struct vb_awaited awaited = {sleeper->fds, 1 + 2 * (unsigned)count, 0, has_news, sleeper};
 	int found;
@@ -230,7 +220,7 @@ static int sleep_until(struct sleeper *sleeper, struct pollfd *fds, nfds_t count
 		found = look(fds, count, others, true);
 		if (found)
 			return found;
-		awaited.timeout_ms = sleep_ms(end_ns, ends);
+		awaited.timeout_ms = vb_rs_left_ms(end_ns);
 		if (!awaited.timeout_ms)
 			return 0;
 		places_fill(sleeper, fds);
@@ -243,6 +233,7 @@ static int sleep_until(struct sleeper *sleeper, struct pollfd *fds, nfds_t count
 static int look_and_sleep(struct pollfd *fds, nfds_t count, int timeout)
 {
 	uint64_t begin_ns = vb_rs_now_ns();
+	uint64_t end_ns = timeout < 0 ? VB_RS_FOREVER : begin_ns + 1000000ull * (unsigned)timeout;
 	bool others = has_others(fds, count);
 	struct sleeper sleeper;
 	int found, rc;
@@ -253,10 +244,7 @@ static int look_and_sleep(struct pollfd *fds, nfds_t count, int timeout)
 			return found;
 	} while (vb_rs_now_ns() - begin_ns < 1000ull * vb_rs_polling_us);
 	rc = sleeper_make(&sleeper, fds, count);
-	found = rc ? vb_cma_result(rc)
-		   : sleep_until(&sleeper, fds, count, others,
-				 begin_ns + 1000000ull * (uint64_t)(timeout > 0 ? timeout : 0),
-				 timeout > 0);
+	found = rc ? vb_cma_result(rc) : sleep_until(&sleeper, fds, count, others, end_ns);
 	rc = errno;
 	sleeper_free(&sleeper);
 	errno = rc;

@@ -140,9 +140,25 @@ void vb_rs_watches_end(struct vb_rs_watches *watches)
 	}
 }
 
-bool vb_rs_is_nonblocking(const struct vb_rs *rs, int flags)
+uint64_t vb_rs_wait_end_ns(const struct vb_rs *rs, int flags, const struct timeval *time)
 {
-	return (rs->flags & O_NONBLOCK) || (flags & MSG_DONTWAIT);
+	if ((rs->flags & O_NONBLOCK) || (flags & MSG_DONTWAIT))
+		return 0;
+	if (!time->tv_sec && !time->tv_usec)
+		return VB_RS_FOREVER;
+	return vb_rs_now_ns() + (uint64_t)time->tv_sec * 1000000000u +
+	       (uint64_t)time->tv_usec * 1000u;
+}
+
+int vb_rs_left_ms(uint64_t end_ns)
+{
+	uint64_t now_ns;
+
+	if (end_ns == VB_RS_FOREVER)
+		return -1;
+	now_ns = vb_rs_now_ns();
+	return now_ns < end_ns ? (int)vb_min_u64((end_ns - now_ns + 999999) / 1000000, INT32_MAX)
+			       : 0;
 }
 
 /* The next place, of at most n octets; steps over it. */

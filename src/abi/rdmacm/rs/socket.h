@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 
 #include "run/await.h"
@@ -26,10 +27,12 @@ struct vb_rs_sizes {
 	uint32_t maps;
 };
 
-/* Options that are kept, and mean nothing more here. */
+/* Options that are kept. */
 struct vb_rs_options {
-	bool reuse, keepalive, oob_inline, no_linger, no_delay, v6_only;
+	bool reuse, keepalive, oob_inline, no_delay, v6_only;
 	unsigned keep_idle_s; /* 0: as the system has it for TCP */
+	struct linger linger;
+	struct timeval receive_time, send_time; /* how long a call waits; 0: without end */
 };
 
 /* The octets of a call, wherever they lie. */
@@ -119,7 +122,15 @@ struct vb_rs *vb_rs_of(int fd);
 /* The first with that number or a greater one, or NULL. */
 struct vb_rs *vb_rs_from(int fd);
 
-bool vb_rs_is_nonblocking(const struct vb_rs *rs, int flags);
+/*
+ * Until when a call waits that begins now: 0 not at all, VB_RS_FOREVER without end. time: one of
+ * the options'.
+ */
+#define VB_RS_FOREVER UINT64_MAX
+uint64_t vb_rs_wait_end_ns(const struct vb_rs *rs, int flags, const struct timeval *time);
+
+/* What is left of that, as poll(2) has it: more than 0 until it is over. */
+int vb_rs_left_ms(uint64_t end_ns);
 
 /* How much of n octets lies in the data's next places. */
 void vb_rs_gather(void *to, struct vb_rs_data *data, size_t n);

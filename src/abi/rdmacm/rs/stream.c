@@ -58,13 +58,18 @@ struct vb_rs_stream *vb_rs_stream_wrap(struct rdma_cm_id *id, const struct vb_rs
 {
 	struct vb_rs_stream *s = stream_new(id, &listener->sizes);
 
-	if (s)
-		s->rs.is_ipv6 = listener->is_ipv6;
+	if (!s)
+		return NULL;
+	s->rs.is_ipv6 = listener->is_ipv6;
+	s->rs.options = listener->options;
+	if (s->rs.options.keepalive)
+		vb_rs_keepalive_set(s, true);
 	return s;
 }
 
 void vb_rs_stream_free(struct vb_rs_stream *s)
 {
+	vb_rs_keepalive_set(s, false);
 	vb_rs_mappings_free(s);
 	vb_rs_endpoint_free(s);
 	rdma_destroy_id(s->id);
@@ -77,11 +82,11 @@ void vb_rs_stream_free(struct vb_rs_stream *s)
 
 /* --- one at a time --- */
 
-int vb_rs_stream_begin(struct vb_rs_stream *s, bool *doing, bool nonblocking)
+int vb_rs_stream_begin(struct vb_rs_stream *s, bool *doing, uint64_t end_ns)
 {
 	pthread_mutex_lock(&s->lock);
-	while (*doing && !nonblocking)
-		pthread_cond_wait(&s->turned, &s->lock);
+	while (*doing && end_ns && vb_rs_turned_await(s, end_ns) != ETIMEDOUT)
+		;
 	if (*doing) {
 		pthread_mutex_unlock(&s->lock);
 		return EAGAIN;
@@ -152,7 +157,7 @@ static int ring_write(struct vb_rs_stream *s, struct ibv_sge *sges, int count, u
 }
 
 int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t step,
-		       const struct vb_rs_destination *to, bool nonblocking)
+		       const struct vb_rs_destination *to, uint64_t end_ns)
 {
 	struct ibv_sge sges[2];
 	uint32_t n;
@@ -161,7 +166,7 @@ int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t
 	/* Once those before it are done, a WRITE needs no help of the peer's on this host. */
 	if (to)
 		vb_rs_turn(s);
-	rc = vb_rs_can_send(s) ? 0 : vb_rs_wait(s, vb_rs_can_send, nonblocking);
+	rc = vb_rs_can_send(s) ? 0 : vb_rs_wait(s, vb_rs_can_send, end_ns);
 	if (!rc && !s->writable)
 		rc = EPIPE;
 	n = (uint32_t)vb_min_u64(vb_min_u64(step, data->left), s->out.free);
@@ -179,10 +184,10 @@ int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t
 }
 
 /* There is a connection, or none any more. */
-static int ready(struct vb_rs_stream *s, bool nonblocking)
+static int ready(struct vb_rs_stream *s, uint64_t end_ns)
 {
 	if (vb_rs_is_connecting(s))
-		return vb_rs_stream_go_on(s, nonblocking);
+		return vb_rs_stream_go_on(s, end_ns);
 	return s->phase < VB_RS_CONNECTED || s->phase == VB_RS_REFUSED ? ENOTCONN : 0;
 }
 
@@ -198,19 +203,19 @@ static int stream_send(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 		       const struct sockaddr *to, socklen_t to_bytes)
 {
 	struct vb_rs_stream *s = vb_rs_stream_of(rs);
-	bool nonblocking = vb_rs_is_nonblocking(rs, flags);
+	uint64_t end_ns = vb_rs_wait_end_ns(rs, flags, &rs->options.send_time);
 	uint32_t step = STEP_FIRST;
-	int rc = to || to_bytes ? EISCONN : ready(s, nonblocking);
+	int rc = to || to_bytes ? EISCONN : ready(s, end_ns);
 
 	if (!rc)
-		rc = vb_rs_stream_begin(s, &s->sending, nonblocking);
+		rc = vb_rs_stream_begin(s, &s->sending, end_ns);
 	if (rc)
 		return rc;
 	/* Where there is room nobody would look whether the peer is still there. */
 	vb_rs_glance(s);
-	rc = vb_rs_mappings_tell(s, nonblocking);
+	rc = vb_rs_mappings_tell(s, end_ns);
 	while (!rc && data->left) {
-		rc = vb_rs_stream_write(s, data, step, NULL, nonblocking);
+		rc = vb_rs_stream_write(s, data, step, NULL, end_ns);
 		if (step < STEP_MAX)
 			step *= 2;
 	}
@@ -245,19 +250,20 @@ static int stream_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 			  struct sockaddr_storage *from)
 {
 	struct vb_rs_stream *s = vb_rs_stream_of(rs);
-	bool nonblocking = vb_rs_is_nonblocking(rs, flags), more = data->left;
-	int rc = ready(s, nonblocking);
+	uint64_t end_ns = vb_rs_wait_end_ns(rs, flags, &rs->options.receive_time);
+	bool more = data->left;
+	int rc = ready(s, end_ns);
 
 	if (from)
 		*from = s->id->route.addr.dst_storage;
 	if (!rc)
-		rc = vb_rs_stream_begin(s, &s->receiving, nonblocking);
+		rc = vb_rs_stream_begin(s, &s->receiving, end_ns);
 	if (rc)
 		return rc;
 	while (!rc && more) {
 		uint32_t n;
 
-		rc = s->in.ready ? 0 : vb_rs_wait(s, vb_rs_can_receive, nonblocking);
+		rc = s->in.ready ? 0 : vb_rs_wait(s, vb_rs_can_receive, end_ns);
 		n = s->in.ready;
 		if (!rc && !n && s->phase == VB_RS_BROKEN)
 			rc = s->rs.error ? s->rs.error : ECONNRESET;
@@ -273,6 +279,12 @@ static int stream_receive(struct vb_rs *rs, struct vb_rs_data *data, int flags,
 
 enum { LAST_WORD_MS = 1000 };
 
+/* Its end is not said: the peer's connection manager finds that nobody is left. */
+static bool is_to_reset(const struct vb_rs_stream *s)
+{
+	return s->rs.options.linger.l_onoff && !s->rs.options.linger.l_linger;
+}
+
 /* What the peer is told, if anything: it hears once that both directions are over. Locked. */
 static int end_say(struct vb_rs_stream *s, int how)
 {
@@ -286,11 +298,11 @@ static int end_say(struct vb_rs_stream *s, int how)
 	if (write || same)
 		return 0;
 	if (!vb_rs_can_control(s))
-		rc = vb_rs_wait(s, vb_rs_can_control, false);
+		rc = vb_rs_wait(s, vb_rs_can_control, VB_RS_FOREVER);
 	if (!rc && s->phase == VB_RS_CONNECTED)
 		rc = vb_rs_say(s, vb_rs_msg(VB_RS_CONTROL, said));
 	if (!rc)
-		rc = vb_rs_wait(s, vb_rs_all_sent, false);
+		rc = vb_rs_wait(s, vb_rs_all_sent, VB_RS_FOREVER);
 	return rc;
 }
 
@@ -309,7 +321,7 @@ static int stream_shutdown(struct vb_rs *rs, int how)
 	}
 	/* A matter of one message. */
 	if (s->phase == VB_RS_ACCEPTING)
-		vb_rs_stream_go_on(s, false);
+		vb_rs_stream_go_on(s, VB_RS_FOREVER);
 	if (s->phase < VB_RS_CONNECTED)
 		return ENOTCONN;
 	pthread_mutex_lock(&s->lock);
@@ -330,18 +342,17 @@ static void last_word_await(struct vb_rs_stream *s)
 {
 	struct pollfd fd = {.fd = s->id->channel->fd, .events = POLLIN};
 
-	if (vb_rs_stream_go_on(s, true) == EAGAIN && poll(&fd, 1, LAST_WORD_MS) == 1)
-		vb_rs_stream_go_on(s, true);
+	if (vb_rs_stream_go_on(s, 0) == EAGAIN && poll(&fd, 1, LAST_WORD_MS) == 1)
+		vb_rs_stream_go_on(s, 0);
 }
 
 static void stream_close(struct vb_rs *rs)
 {
 	struct vb_rs_stream *s = vb_rs_stream_of(rs);
 
-	vb_rs_keepalive_set(s, false);
 	if (s->phase == VB_RS_ACCEPTING)
 		last_word_await(s);
-	if (s->phase == VB_RS_CONNECTED)
+	if (s->phase == VB_RS_CONNECTED && !is_to_reset(s))
 		stream_shutdown(rs, SHUT_RDWR);
 	pthread_mutex_lock(&s->lock);
 	vb_rs_watches_end(&s->watches);
@@ -363,7 +374,7 @@ static void part(struct vb_rs_stream *s)
 {
 	if (s->phase == VB_RS_CONNECTED)
 		vb_rs_turn(s);
-	if (s->phase == VB_RS_CONNECTED && vb_rs_can_control(s))
+	if (s->phase == VB_RS_CONNECTED && vb_rs_can_control(s) && !is_to_reset(s))
 		vb_rs_say(s, vb_rs_msg(VB_RS_CONTROL, VB_RS_DISCONNECT));
 	s->readable = s->writable = false;
 }
@@ -438,7 +449,7 @@ static short stream_look(struct vb_rs *rs, short wanted, bool arm)
 	short events;
 
 	if (vb_rs_is_connecting(s))
-		vb_rs_stream_go_on(s, true);
+		vb_rs_stream_go_on(s, 0);
 	if (s->phase == VB_RS_LISTENING)
 		return poll(&fd, 1, 0) == 1 ? fd.revents : 0;
 	if (s->phase == VB_RS_DEAF)

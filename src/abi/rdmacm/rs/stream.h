@@ -73,6 +73,7 @@ struct vb_rs_stream {
 	struct rdma_cm_id *id;
 	enum vb_rs_phase phase;
 	bool readable, writable;
+	bool is_answer_due; /* connect() has not said yet how it went */
 	void *route; /* RDMA_ROUTE, until it is used */
 	socklen_t route_bytes;
 	/* endpoint.c */
@@ -126,14 +127,14 @@ struct vb_rs_destination {
 };
 
 /*
- * Waits until no other call does that (sending or receiving), and locks: 0. EAGAIN if that would
- * take waiting; nothing is locked then.
+ * Waits until no other call does that (sending or receiving), and locks: 0. EAGAIN at end_ns;
+ * nothing is locked then.
  */
-int vb_rs_stream_begin(struct vb_rs_stream *s, bool *doing, bool nonblocking);
+int vb_rs_stream_begin(struct vb_rs_stream *s, bool *doing, uint64_t end_ns);
 void vb_rs_stream_finish(struct vb_rs_stream *s, bool *doing);
 
 /* Waits for room, and writes at most step octets of the data. Locked; sending. 0 or an errno. */
 int vb_rs_stream_write(struct vb_rs_stream *s, struct vb_rs_data *data, uint32_t step,
-		       const struct vb_rs_destination *to, bool nonblocking);
+		       const struct vb_rs_destination *to, uint64_t end_ns);
 
 #endif
