@@ -496,6 +496,7 @@ def epolls_may_be_within_others():
             inner.register(server, select.EPOLLIN)
             if not early:
                 outer.register(inner, select.EPOLLIN)
+            look()  # an rsocket's may be told once in vain
             heard.append(look())
             client.sendall(b"xx")
             select.select([server], [], [])
@@ -503,7 +504,8 @@ def epolls_may_be_within_others():
             server.recv(1)
             heard.append(look())
             server.recv(1)
-            heard += [look(), look()]
+            look()
+            heard.append(look())
             thread = in_thread(lambda: heard.append(len(outer.poll(30))))
             time.sleep(0.05)
             client.sendall(b"x")
@@ -559,7 +561,8 @@ def main():
              who_writes_to_one_who_is_gone_hears_of_it, times_run_out_amid_a_write,
              times_run_out_at_accept, times_run_out_for_datagrams,
              children_have_what_was_set_at_their_listener, what_is_not_ours_is_not_bound,
-             who_asks_again_learns_how_it_went, a_close_may_be_a_reset]
+             who_asks_again_learns_how_it_went, a_close_may_be_a_reset, epoll_knows_duplicates,
+             epolls_may_be_within_others]
     with_forks = [octets_arrive_as_they_were, files_are_sent, many_are_served_by_one_loop,
                   threads_serve, forks_serve]
     asked = {"": alone, "fork": with_forks}

@@ -11,7 +11,8 @@
 #include "base/fd_table.h"
 
 static struct vb_fd_table fronts;
-static struct vb_fd_table sets; /* each number's is itself */
+static struct vb_fd_table sets;	/* each number's is itself */
+static struct vb_fd_table shown; /* the same; stale ones do no harm */
 
 /* Those that are not used stay, so that a thread that finds one amid a close() reads no rubbish. */
 static struct {
@@ -168,9 +169,19 @@ void vb_front_fall(struct vb_front *front)
 void vb_front_set_mark(int epfd)
 {
 	vb_fd_table_put(&sets, epfd, &sets);
+	if (vb_fd_table_at(&shown, epfd))
+		vb_rsockets->vb_rs_set_show(epfd);
 }
 
 bool vb_front_is_set(int epfd)
 {
 	return vb_fd_table_at(&sets, epfd);
+}
+
+void vb_front_set_show(int fd)
+{
+	if (vb_front_is_set(fd))
+		vb_rsockets->vb_rs_set_show(fd);
+	else
+		vb_fd_table_put(&shown, fd, &shown);
 }

@@ -73,4 +73,7 @@ void vb_front_fall(struct vb_front *front);
 void vb_front_set_mark(int epfd);
 bool vb_front_is_set(int epfd);
 
+/* Somebody looks at the number itself. If it is an epoll descriptor, it may become a set yet. */
+void vb_front_set_show(int fd);
+
 #endif

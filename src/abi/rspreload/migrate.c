@@ -45,7 +45,8 @@ static void done(int fd, struct vb_front *front, int rs)
 {
 	options_copy(fd, rs);
 	if (front->epfd >= 0) {
-		if (!vb_rsockets->repoll_ctl(front->epfd, EPOLL_CTL_ADD, rs, &front->asked))
+		if (!vb_rsockets->vb_rs_set_ctl(front->epfd, EPOLL_CTL_ADD, rs, front->asked_fd,
+						&front->asked))
 			vb_front_set_mark(front->epfd);
 	}
 	front->rs = rs;

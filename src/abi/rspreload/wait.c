@@ -27,7 +27,7 @@ int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout
 static bool has_fronts(const struct pollfd *fds, nfds_t count)
 {
 	for (nfds_t i = 0; i < count; i++) {
-		if (vb_front_of(fds[i].fd))
+		if (vb_front_of(fds[i].fd) || vb_front_is_set(fds[i].fd))
 			return true;
 	}
 	return false;
@@ -44,6 +44,8 @@ static bool places_fill(struct pollfd *behind, const struct pollfd *fds, nfds_t 
 		behind[i] = fds[i];
 		behind[i].revents = 0;
 		behind[i].fd = vb_use_awaited(fds[i].fd);
+		if (vb_front_is_set(fds[i].fd))
+			vb_front_set_show(fds[i].fd);
 		if (front && front->state == VB_FRONT_ACTIVE)
 			behind[i].events = POLLIN | POLLRDHUP | GUEST;
 		has_rsockets |= behind[i].fd != fds[i].fd;
@@ -182,7 +184,8 @@ static bool sets_have_fronts(int count, const fd_set *reads, const fd_set *write
 			     const fd_set *others)
 {
 	for (int fd = 0; fd < count && fd < FD_SETSIZE; fd++) {
-		if (vb_front_of(fd) && (is_in(reads, fd) || is_in(writes, fd) || is_in(others, fd)))
+		if ((vb_front_of(fd) || vb_front_is_set(fd)) &&
+		    (is_in(reads, fd) || is_in(writes, fd) || is_in(others, fd)))
 			return true;
 	}
 	return false;
@@ -276,14 +279,17 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	struct vb_front *front = vb_front_of(fd);
 	int behind, rc;
 
-	if (!front)
+	if (!front) {
+		if (op == EPOLL_CTL_ADD)
+			vb_front_set_show(fd);
 		return vb_real()->epoll_ctl(epfd, op, fd, event);
+	}
 	if (front->state == VB_FRONT_ACTIVE && vb_migrate_ctl(front, epfd, op, fd, event, &rc))
 		return rc;
 	behind = vb_use_awaited(fd);
-	if (behind == fd || !vb_rsockets->repoll_ctl)
+	if (behind == fd || !vb_rsockets->vb_rs_set_ctl)
 		return front_ctl(front, epfd, op, fd, event);
-	rc = vb_rsockets->repoll_ctl(epfd, op, behind, event);
+	rc = vb_rsockets->vb_rs_set_ctl(epfd, op, behind, fd, event);
 	if (!rc)
 		vb_front_set_mark(epfd);
 	return rc;

@@ -23,18 +23,20 @@ enum {
 
 struct set;
 
-/* An rsocket in a set. */
+/* An rsocket in a set, by one of its names. */
 struct member {
 	struct vb_rs_watch watch;
 	struct set *set;
 	struct vb_rs *rs;
+	int name;
+	struct member *twin; /* the same rsocket by another name, added before; NULL: none */
 	struct epoll_event asked;
 	TAILQ_ENTRY(member) link;
 	bool is_listed;
 	bool is_off; /* EPOLLONESHOT: told once */
 	bool is_out; /* removed. Who does that is likely to add it again */
 	unsigned vain;
-	int fds[2]; /* in the set's news; -1: none */
+	int fds[2]; /* in the set's news, of the first of twins; -1: none */
 };
 
 TAILQ_HEAD(members, member);
@@ -50,11 +52,13 @@ struct set {
 	int epfd;    /* the application's */
 	int news_fd;
 	int wake_fd; /* in the news: written when another thread has taken a socket's news */
+	int shown_fd; /* beside the news: readable while there is something to tell; -1: none */
+	bool is_shown;
 	unsigned turns;
 	atomic_uint waiting; /* threads that sleep, or are about to */
 	/* Held while members are looked at, come or go. A socket's lock is taken within it. */
 	pthread_mutex_t walking;
-	struct vb_fd_table members;	/* by their sockets' numbers */
+	struct vb_fd_table members;	/* by their sockets' numbers: the last of twins */
 	unsigned count;
 	struct member *recent[RECENT]; /* a ring: those that were listed last */
 	unsigned recent_at;
@@ -126,7 +130,7 @@ static struct member *listed_first(struct set *set)
 /* Whoever is about to sleep looks after it has said so. */
 static void wake(struct set *set)
 {
-	if (set->waiting)
+	if (set->waiting || set->shown_fd >= 0)
 		vb_eventfd_signal(set->wake_fd);
 }
 
@@ -170,14 +174,16 @@ static void fds_watch(struct member *m)
 {
 	int fds[2] = {-1, -1};
 
+	while (m->twin)
+		m = m->twin;
 	m->rs->type->fds(m->rs, fds);
 	for (unsigned i = 0; i < VB_ARRAY_LEN(fds); i++)
 		fd_watch(m, &m->fds[i], fds[i]);
 }
 
-static int member_add(struct set *set, struct vb_rs *rs, const struct epoll_event *event)
+static int member_add(struct set *set, struct vb_rs *rs, int name, const struct epoll_event *event)
 {
-	struct member *m = calloc(1, sizeof(*m));
+	struct member *m = calloc(1, sizeof(*m)), *twin = vb_fd_table_at(&set->members, rs->fd);
 	int rc = m ? vb_fd_table_put(&set->members, rs->fd, m) : ENOMEM;
 
 	if (rc) {
@@ -186,6 +192,8 @@ static int member_add(struct set *set, struct vb_rs *rs, const struct epoll_even
 	}
 	m->set = set;
 	m->rs = rs;
+	m->name = name;
+	m->twin = twin;
 	m->asked = *event;
 	m->fds[0] = m->fds[1] = -1;
 	m->watch.rs = rs;
@@ -204,7 +212,6 @@ static void member_free(struct member *m)
 	m->rs->type->unwatch(m->rs, &m->watch);
 	for (unsigned i = 0; i < VB_ARRAY_LEN(m->fds); i++)
 		fd_watch(m, &m->fds[i], -1);
-	vb_fd_table_take(&set->members, m->rs->fd);
 	for (unsigned i = 0; i < RECENT; i++) {
 		if (set->recent[i] == m)
 			set->recent[i] = NULL;
@@ -212,6 +219,26 @@ static void member_free(struct member *m)
 	set->count--;
 	unlist(m);
 	free(m);
+}
+
+/* All that a socket is, by whatever name. */
+static void twins_free(struct set *set, int fd)
+{
+	struct member *m = vb_fd_table_take(&set->members, fd), *twin;
+
+	for (; m; m = twin) {
+		twin = m->twin;
+		member_free(m);
+	}
+}
+
+static struct member *member_of(struct set *set, const struct vb_rs *rs, int name)
+{
+	struct member *m = vb_fd_table_at(&set->members, rs->fd);
+
+	while (m && m->name != name)
+		m = m->twin;
+	return m;
 }
 
 /* --- sets --- */
@@ -244,6 +271,7 @@ static void set_free(struct set *set)
 {
 	vb_fd_close(&set->news_fd);
 	vb_fd_close(&set->wake_fd);
+	vb_fd_close(&set->shown_fd);
 	pthread_mutex_destroy(&set->walking);
 	pthread_mutex_destroy(&set->listing);
 	vb_fd_table_free(&set->members);
@@ -271,7 +299,7 @@ static struct set *set_make(int epfd)
 	if (!set)
 		return NULL;
 	set->epfd = epfd;
-	set->news_fd = set->wake_fd = -1;
+	set->news_fd = set->wake_fd = set->shown_fd = -1;
 	pthread_mutex_init(&set->walking, NULL);
 	pthread_mutex_init(&set->listing, NULL);
 	TAILQ_INIT(&set->listed);
@@ -298,12 +326,8 @@ bool vb_rs_set_close(int epfd)
 	if (set) {
 		LIST_REMOVE(set, link);
 		walk(set);
-		for (int fd = 0; set->count; fd++) {
-			struct member *m = vb_fd_table_at(&set->members, fd);
-
-			if (m)
-				member_free(m);
-		}
+		for (int fd = 0; set->count; fd++)
+			twins_free(set, fd);
 		halt(set);
 		set_free(set);
 		close(epfd);
@@ -315,16 +339,13 @@ bool vb_rs_set_close(int epfd)
 void vb_rs_sets_forget(struct vb_rs *rs)
 {
 	struct set *set;
-	struct member *m;
 
 	if (LIST_EMPTY(&sets.all))
 		return;
 	pthread_mutex_lock(&sets.mutex);
 	LIST_FOREACH(set, &sets.all, link) {
 		walk(set);
-		m = vb_fd_table_at(&set->members, rs->fd);
-		if (m)
-			member_free(m);
+		twins_free(set, rs->fd);
 		halt(set);
 	}
 	pthread_mutex_unlock(&sets.mutex);
@@ -336,12 +357,13 @@ int repoll_create(int flags)
 	return epoll_create1(flags);
 }
 
-static int change(struct set *set, struct vb_rs *rs, int op, const struct epoll_event *event)
+static int change(struct set *set, struct vb_rs *rs, int name, int op,
+		  const struct epoll_event *event)
 {
-	struct member *m = vb_fd_table_at(&set->members, rs->fd);
+	struct member *m = member_of(set, rs, name);
 
 	if (op == EPOLL_CTL_ADD && !m)
-		return member_add(set, rs, event);
+		return member_add(set, rs, name, event);
 	if (m && m->is_out == (op != EPOLL_CTL_ADD))
 		m = NULL;
 	if (!m)
@@ -355,7 +377,7 @@ static int change(struct set *set, struct vb_rs *rs, int op, const struct epoll_
 	return 0;
 }
 
-int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+int vb_rs_set_ctl(int epfd, int op, int fd, int name, struct epoll_event *event)
 {
 	struct vb_rs *rs = vb_rs_of(fd);
 	struct set *set;
@@ -378,7 +400,7 @@ int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		return -1;
 	}
 	walk(set);
-	rc = change(set, rs, op, event);
+	rc = change(set, rs, name, op, event);
 	/* Whoever sleeps shall look at it; in the kernel, if it has not been a set before. */
 	if (is_new)
 		vb_eventfd_signal(set->wake_fd);
@@ -389,12 +411,47 @@ int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return vb_cma_result(rc);
 }
 
+int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	return vb_rs_set_ctl(epfd, op, fd, fd, event);
+}
+
+void vb_rs_set_show(int epfd)
+{
+	struct set *set = set_of(epfd);
+
+	if (!set || set->shown_fd >= 0)
+		return;
+	walk(set);
+	if (set->shown_fd < 0)
+		set->shown_fd = vb_eventfd_create();
+	epfd_add(epfd, set->shown_fd, EPOLLIN, VB_RS_SET_DATA);
+	/* Whoever is told now looks what there is. */
+	vb_eventfd_signal(set->wake_fd);
+	halt(set);
+}
+
 /* --- looking. The set is walked. --- */
+
+/* So that others, who look at the set's descriptor, see as much as who waits in it. */
+static void show(struct set *set)
+{
+	bool has = set->listed_count;
+
+	if (set->shown_fd < 0 || has == set->is_shown)
+		return;
+	set->is_shown = has;
+	if (has)
+		vb_eventfd_signal(set->shown_fd);
+	else
+		vb_eventfd_unsignal(set->shown_fd);
+}
 
 static void news_take(struct member *m)
 {
 	m->rs->type->news(m->rs);
-	list(m);
+	for (m = vb_fd_table_at(&m->set->members, m->rs->fd); m; m = m->twin)
+		list(m);
 }
 
 /* Of those whose descriptors tell something. */
@@ -456,7 +513,7 @@ static uint32_t member_look(struct member *m, bool arm)
 	struct vb_rs *rs = m->rs;
 
 	if (edges && rs->type->has_news(rs))
-		rs->type->news(rs);
+		news_take(m);
 	unlist(m);
 	if (m->is_off || m->is_out)
 		return 0;
@@ -513,7 +570,9 @@ static int look(struct set *set, struct epoll_event *events, int max, bool arm)
 		all_news_take(set);
 	recent_news_take(set);
 	/* Once there is something nobody sleeps. */
-	found += members_look(set, events + found, max - found, arm && !found);
+	arm = (arm || set->shown_fd >= 0) && !found;
+	found += members_look(set, events + found, max - found, arm);
+	show(set);
 	halt(set);
 	return found;
 }

@@ -16,6 +16,15 @@ int repoll_create(int flags);
 int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
 int repoll_wait(int epfd, struct epoll_event *events, int max, int timeout);
 
+/* repoll_ctl() of a socket that has several names, such as duplicates: each is one of its own. */
+int vb_rs_set_ctl(int epfd, int op, int fd, int name, struct epoll_event *event);
+
+/*
+ * From now on the descriptor itself is readable while its rsockets have something to tell: somebody
+ * else looks at it, by poll(2) or as a member of another. He may be told once in vain.
+ */
+void vb_rs_set_show(int epfd);
+
 /*
  * A set's own event in what the kernel tells of its descriptor, which is nobody else's: whoever
  * asks the kernel himself removes it. True: it was there.
@@ -24,13 +33,13 @@ int repoll_wait(int epfd, struct epoll_event *events, int max, int timeout);
 
 static inline bool vb_rs_set_event_remove(struct epoll_event *events, int *count)
 {
-	for (int i = 0; i < *count; i++) {
-		if (events[i].data.u64 == VB_RS_SET_DATA) {
+	int before = *count;
+
+	for (int i = before - 1; i >= 0; i--) {
+		if (events[i].data.u64 == VB_RS_SET_DATA)
 			events[i] = events[--*count];
-			return true;
-		}
 	}
-	return false;
+	return *count < before;
 }
 
 /* The socket is about to be closed: no set has it any more. */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/* What a program does with sockets as streams of the C library's. stdio_sockets ADDRESS */
+
+#include <netdb.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int listener;
+
+static void must(int holds, const char *what)
+{
+	if (holds)
+		return;
+	perror(what);
+	exit(1);
+}
+
+static void listen_at(const char *address)
+{
+	const struct addrinfo hints = {
+		.ai_flags = AI_NUMERICHOST | AI_PASSIVE, .ai_socktype = SOCK_STREAM,
+	};
+	struct addrinfo *found;
+
+	must(!getaddrinfo(address, NULL, &hints, &found), "getaddrinfo");
+	listener = socket(found->ai_family, SOCK_STREAM, 0);
+	must(listener >= 0, "socket");
+	must(!bind(listener, found->ai_addr, found->ai_addrlen), "bind");
+	must(!listen(listener, 1), "listen");
+	freeaddrinfo(found);
+}
+
+static int say(int fd, const char *format, ...)
+{
+	va_list list;
+	int bytes;
+
+	va_start(list, format);
+	bytes = vdprintf(fd, format, list);
+	va_end(list);
+	return bytes;
+}
+
+/* Answers each line, in capitals, by the same stream. */
+static void *serve(void *arg)
+{
+	int fd = accept(listener, NULL, NULL);
+	FILE *in = fdopen(fd, "r"), *out = fdopen(dup(fd), "w");
+	char line[100];
+
+	must(in && out, "fdopen");
+	printf("server: fileno is the number: %d\n", fileno(in) == fd);
+	while (fgets(line, sizeof(line), in)) {
+		for (char *at = line; *at; at++)
+			*at = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
+		fputs(line, out);
+		fflush(out);
+	}
+	printf("server: end %d, error %d\n", feof(in) != 0, ferror(in) != 0);
+	fprintf(out, "that was all\n");
+	fclose(in);
+	fclose(out);
+	return arg;
+}
+
+static void ask(const struct sockaddr *addr, socklen_t bytes)
+{
+	int fd = socket(addr->sa_family, SOCK_STREAM, 0);
+	char *line = NULL;
+	size_t room = 0;
+	FILE *both;
+
+	must(!connect(fd, addr, bytes), "connect");
+	printf("client: dprintf says %d\n", dprintf(fd, "by %s\n", "dprintf"));
+	printf("client: vdprintf says %d\n", say(fd, "by %s\n", "vdprintf"));
+	both = fdopen(fd, "r+");
+	must(both != NULL, "fdopen");
+	fprintf(both, "one %d\n%s", 1, "two");
+	fputs(" 2\n", both);
+	for (int i = 0; i < 500; i++)
+		fprintf(both, "line %d\n", i);
+	fflush(both);
+	shutdown(fileno(both), SHUT_WR);
+	for (int i = 0; getline(&line, &room, both) > 0; i++) {
+		if (i < 5 || i > 500)
+			printf("client: %s", line);
+	}
+	free(line);
+	printf("client: end %d, error %d\n", feof(both) != 0, ferror(both) != 0);
+	printf("client: closed %d", fclose(both));
+	printf(", and the number %d\n", close(fd));
+}
+
+int main(int argc, char *argv[])
+{
+	struct sockaddr_storage addr;
+	socklen_t bytes = sizeof(addr);
+	pthread_t server;
+
+	must(argc == 2, "usage");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	listen_at(argv[1]);
+	must(!getsockname(listener, (struct sockaddr *)&addr, &bytes), "getsockname");
+	must(!pthread_create(&server, NULL, serve, NULL), "thread");
+	ask((struct sockaddr *)&addr, bytes);
+	pthread_join(server, NULL);
+	close(listener);
+	return 0;
+}
