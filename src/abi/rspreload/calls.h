@@ -22,6 +22,8 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "abi/rspreload/handlers.h"
+
 #define VB_BOTH(type, name, parameters) type(*name) parameters;
 #define VB_REAL VB_BOTH
 #define VB_RS(type, name, parameters)
@@ -48,6 +50,15 @@ const struct vb_rsockets *vb_rsockets_load(void);
 
 /* The same, where there is an rsocket already. */
 extern const struct vb_rsockets *vb_rsockets;
+
+/* Calls one of them. Handlers of signals wait until it returns. */
+#define VB_RS_CALL(call)                                                                          \
+	({                                                                                        \
+		vb_handlers_hold();                                                               \
+		__typeof__(vb_rsockets->call) vb_rc = vb_rsockets->call;                          \
+		vb_handlers_release();                                                            \
+		vb_rc;                                                                            \
+	})
 
 /* The code at that address is librdmacm's, or of what that stands on. */
 bool vb_rsockets_is_at(const void *code);

@@ -152,7 +152,7 @@ void vb_config_apply(int rs)
 	config_ensure();
 	for (int name = 0; name < (int)VB_ARRAY_LEN(config.sizes); name++) {
 		if (config.sizes[name] > 0)
-			vb_rsockets->setsockopt(rs, SOL_RDMA, name, &config.sizes[name],
-						sizeof(config.sizes[name]));
+			VB_RS_CALL(setsockopt(rs, SOL_RDMA, name, &config.sizes[name],
+						sizeof(config.sizes[name])));
 	}
 }

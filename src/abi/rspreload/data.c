@@ -27,9 +27,9 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t count, size_t room, int flags,
 	return rs >= 0 ? of_rs : vb_real()->of_kernel
 
 #define SPLIT_IN(fd, flags, of_rs, of_kernel)                                                     \
-	SPLIT(fd, POLLIN, flags, vb_rsockets->of_rs, of_kernel)
+	SPLIT(fd, POLLIN, flags, VB_RS_CALL(of_rs), of_kernel)
 #define SPLIT_OUT(fd, flags, of_rs, of_kernel)                                                    \
-	SPLIT(fd, POLLOUT, flags, sent(fd, vb_rsockets->of_rs, flags), of_kernel)
+	SPLIT(fd, POLLOUT, flags, sent(fd, VB_RS_CALL(of_rs), flags), of_kernel)
 
 static int option_of(int fd, int name)
 {
@@ -112,7 +112,7 @@ static ssize_t data_receive(int rs, struct msghdr *msg, int flags)
 
 	plain.msg_control = NULL;
 	plain.msg_controllen = 0;
-	n = vb_rsockets->recvmsg(rs, &plain, flags);
+	n = VB_RS_CALL(recvmsg(rs, &plain, flags));
 	if (n >= 0) {
 		msg->msg_namelen = plain.msg_namelen;
 		msg->msg_flags = plain.msg_flags;
@@ -180,7 +180,7 @@ static ssize_t file_send(int rs, int in, off_t *at, size_t count)
 
 		if (got <= 0)
 			return done ? (ssize_t)done : got;
-		gone = vb_rsockets->write(rs, chunk, (size_t)got);
+		gone = VB_RS_CALL(write(rs, chunk, (size_t)got));
 		if (gone < 0)
 			return done ? (ssize_t)done : -1;
 		*at += gone;

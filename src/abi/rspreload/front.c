@@ -71,20 +71,24 @@ static struct vb_front *front_new(void)
 {
 	struct vb_front *front;
 
+	vb_handlers_hold();
 	pthread_mutex_lock(&unused.mutex);
 	front = unused.first;
 	if (front)
 		unused.first = front->next_free;
 	pthread_mutex_unlock(&unused.mutex);
+	vb_handlers_release();
 	return front ? front : malloc(sizeof(*front));
 }
 
 static void front_keep(struct vb_front *front)
 {
+	vb_handlers_hold();
 	pthread_mutex_lock(&unused.mutex);
 	front->next_free = unused.first;
 	unused.first = front;
 	pthread_mutex_unlock(&unused.mutex);
+	vb_handlers_release();
 }
 
 int vb_front_make(int fd, int rs, enum vb_front_state state)
@@ -126,7 +130,7 @@ void vb_front_release(struct vb_front *front)
 	}
 	rs = atomic_exchange(&front->rs, -1);
 	if (rs >= 0)
-		vb_rsockets->close(rs);
+		VB_RS_CALL(close(rs));
 	front_keep(front);
 }
 
@@ -139,7 +143,7 @@ bool vb_front_drop(int fd)
 	front = vb_fd_table_take(&fronts, fd);
 	if (front)
 		vb_front_release(front);
-	return vb_fd_table_take(&sets, fd) && !vb_rsockets->close(fd);
+	return vb_fd_table_take(&sets, fd) && !VB_RS_CALL(close(fd));
 }
 
 void vb_front_drop_range(unsigned first, unsigned last)
@@ -161,7 +165,7 @@ void vb_front_fall(struct vb_front *front)
 
 	front->state = VB_FRONT_PLAIN;
 	if (rs >= 0)
-		vb_rsockets->close(rs);
+		VB_RS_CALL(close(rs));
 }
 
 /* --- sets --- */
@@ -170,7 +174,7 @@ void vb_front_set_mark(int epfd)
 {
 	vb_fd_table_put(&sets, epfd, &sets);
 	if (vb_fd_table_at(&shown, epfd))
-		vb_rsockets->vb_rs_set_show(epfd);
+		VB_RS_CALL(vb_rs_set_show(epfd));
 }
 
 bool vb_front_is_set(int epfd)
@@ -181,7 +185,7 @@ bool vb_front_is_set(int epfd)
 void vb_front_set_show(int fd)
 {
 	if (vb_front_is_set(fd))
-		vb_rsockets->vb_rs_set_show(fd);
+		VB_RS_CALL(vb_rs_set_show(fd));
 	else
 		vb_fd_table_put(&shown, fd, &shown);
 }

@@ -35,9 +35,9 @@ static void options_copy(int fd, int rs)
 		socklen_t bytes = sizeof(value);
 
 		if (!vb_real()->getsockopt(fd, copied[i][0], copied[i][1], value, &bytes))
-			vb_rsockets->setsockopt(rs, copied[i][0], copied[i][1], value, bytes);
+			VB_RS_CALL(setsockopt(rs, copied[i][0], copied[i][1], value, bytes));
 	}
-	vb_rsockets->fcntl(rs, F_SETFL, flags & O_NONBLOCK);
+	VB_RS_CALL(fcntl(rs, F_SETFL, flags & O_NONBLOCK));
 }
 
 /* The rsocket takes the connection's place, and TCP's ends. */
@@ -45,8 +45,8 @@ static void done(int fd, struct vb_front *front, int rs)
 {
 	options_copy(fd, rs);
 	if (front->epfd >= 0) {
-		if (!vb_rsockets->vb_rs_set_ctl(front->epfd, EPOLL_CTL_ADD, rs, front->asked_fd,
-						&front->asked))
+		if (!VB_RS_CALL(vb_rs_set_ctl(front->epfd, EPOLL_CTL_ADD, rs, front->asked_fd,
+						&front->asked)))
 			vb_front_set_mark(front->epfd);
 	}
 	front->rs = rs;
@@ -55,7 +55,7 @@ static void done(int fd, struct vb_front *front, int rs)
 
 static int rsocket_make(int domain)
 {
-	int rs = vb_rsockets_load() ? vb_rsockets->socket(domain, SOCK_STREAM, 0) : -1;
+	int rs = vb_rsockets_load() ? VB_RS_CALL(socket(domain, SOCK_STREAM, 0)) : -1;
 
 	if (rs >= 0)
 		vb_config_apply(rs);
@@ -102,14 +102,14 @@ static int listener_make(int fd)
 		rs = rsocket_make(addr.ss_family);
 		if (rs < 0)
 			return -1;
-		vb_rsockets->setsockopt(rs, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		VB_RS_CALL(setsockopt(rs, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
 		/* Who has asked may have gone meanwhile. */
-		vb_rsockets->fcntl(rs, F_SETFL, O_NONBLOCK);
-		if (!vb_rsockets->bind(rs, (struct sockaddr *)&addr, bytes) &&
-		    !vb_rsockets->listen(rs, 1))
+		VB_RS_CALL(fcntl(rs, F_SETFL, O_NONBLOCK));
+		if (!VB_RS_CALL(bind(rs, (struct sockaddr *)&addr, bytes)) &&
+		    !VB_RS_CALL(listen(rs, 1)))
 			return rs;
 		bytes = errno == EADDRINUSE || errno == EADDRNOTAVAIL ? bytes : 0;
-		vb_rsockets->close(rs);
+		VB_RS_CALL(close(rs));
 		vb_real()->poll(NULL, 0, bytes ? RETRY_MS : 0);
 	}
 	return -1;
@@ -126,8 +126,8 @@ static int peer_await(int fd, int listener)
 	if (vb_real()->send(fd, &ready, sizeof(ready), MSG_NOSIGNAL) != sizeof(ready))
 		return -1;
 	do {
-		if (vb_rsockets->poll(fds, VB_ARRAY_LEN(fds), -1) > 0 && fds[0].revents)
-			rs = vb_rsockets->accept(listener, NULL, NULL);
+		if (VB_RS_CALL(poll(fds, VB_ARRAY_LEN(fds), -1)) > 0 && fds[0].revents)
+			rs = VB_RS_CALL(accept(listener, NULL, NULL));
 	} while (rs < 0 && !fds[1].revents);
 	return rs;
 }
@@ -141,7 +141,7 @@ void vb_migrate_invite(int fd, struct vb_front *front)
 	if (listener < 0)
 		return;
 	rs = peer_await(fd, listener);
-	vb_rsockets->close(listener);
+	VB_RS_CALL(close(listener));
 	if (rs >= 0)
 		done(fd, front, rs);
 }
@@ -190,10 +190,22 @@ static int invitation_follow(int fd)
 		return -1;
 	vb_real()->recv(fd, &said, sizeof(said), MSG_DONTWAIT);
 	rs = rsocket_make(addr.ss_family);
-	if (rs < 0 || !vb_rsockets->connect(rs, (struct sockaddr *)&addr, bytes))
+	if (rs < 0 || !VB_RS_CALL(connect(rs, (struct sockaddr *)&addr, bytes)))
 		return rs;
-	vb_rsockets->close(rs);
+	VB_RS_CALL(close(rs));
 	return -1;
+}
+
+static void active_lock(void)
+{
+	vb_handlers_hold();
+	pthread_mutex_lock(&active.mutex);
+}
+
+static void active_unlock(void)
+{
+	pthread_mutex_unlock(&active.mutex);
+	vb_handlers_release();
 }
 
 static void guest_serve(struct guest *guest)
@@ -201,7 +213,7 @@ static void guest_serve(struct guest *guest)
 	struct vb_front *front = guest->front;
 	int rs = invitation_follow(guest->tcp);
 
-	pthread_mutex_lock(&active.mutex);
+	active_lock();
 	LIST_REMOVE(guest, link);
 	active.count--;
 	if (rs >= 0)
@@ -210,7 +222,7 @@ static void guest_serve(struct guest *guest)
 		vb_real()->epoll_ctl(front->epfd, EPOLL_CTL_ADD, front->asked_fd, &front->asked);
 	front->state = VB_FRONT_PLAIN;
 	pthread_cond_broadcast(&active.gone);
-	pthread_mutex_unlock(&active.mutex);
+	active_unlock();
 	vb_real()->close(guest->tcp);
 	vb_front_release(front);
 	free(guest);
@@ -223,7 +235,7 @@ static struct pollfd *places_make(struct guest ***guests, nfds_t *count)
 	struct guest *guest;
 	nfds_t n = 1;
 
-	pthread_mutex_lock(&active.mutex);
+	active_lock();
 	fds = calloc(active.count + 1, sizeof(*fds) + sizeof(guest));
 	*guests = fds ? (struct guest **)(fds + active.count + 1) : NULL;
 	if (fds)
@@ -234,7 +246,7 @@ static struct pollfd *places_make(struct guest ***guests, nfds_t *count)
 		fds[n] = (struct pollfd){.fd = guest->tcp, .events = POLLIN | POLLRDHUP};
 		(*guests)[n++] = guest;
 	}
-	pthread_mutex_unlock(&active.mutex);
+	active_unlock();
 	*count = n;
 	return fds;
 }
@@ -289,7 +301,7 @@ void vb_migrate_invited(int fd, struct vb_front *front)
 	struct guest *guest = malloc(sizeof(*guest));
 	int tcp = vb_real()->fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-	pthread_mutex_lock(&active.mutex);
+	active_lock();
 	if (guest && tcp >= 0 && thread_ensure()) {
 		*guest = (struct guest){.front = front, .tcp = tcp};
 		atomic_fetch_add(&front->numbers, 1);
@@ -301,7 +313,7 @@ void vb_migrate_invited(int fd, struct vb_front *front)
 		guest = NULL;
 		tcp = -1;
 	}
-	pthread_mutex_unlock(&active.mutex);
+	active_unlock();
 	vb_migrate_wake();
 	if (tcp >= 0)
 		vb_real()->close(tcp);
@@ -315,10 +327,10 @@ int vb_migrate_await(int fd, struct vb_front *front, int timeout_ms)
 
 	if (found <= 0)
 		return found < 0 ? errno : EAGAIN;
-	pthread_mutex_lock(&active.mutex);
+	active_lock();
 	while (front->state == VB_FRONT_ACTIVE)
 		pthread_cond_wait(&active.gone, &active.mutex);
-	pthread_mutex_unlock(&active.mutex);
+	active_unlock();
 	return 0;
 }
 
@@ -327,7 +339,7 @@ bool vb_migrate_ctl(struct vb_front *front, int epfd, int op, int fd, struct epo
 {
 	bool is_member, is_active;
 
-	pthread_mutex_lock(&active.mutex);
+	active_lock();
 	is_active = front->state == VB_FRONT_ACTIVE;
 	is_member = front->epfd == epfd;
 	*rc = 0;
@@ -340,7 +352,7 @@ bool vb_migrate_ctl(struct vb_front *front, int epfd, int op, int fd, struct epo
 		if (op != EPOLL_CTL_DEL)
 			front->asked = *event;
 	}
-	pthread_mutex_unlock(&active.mutex);
+	active_unlock();
 	return is_active;
 }
 

@@ -98,7 +98,7 @@ static void flags_copy(int fd)
 	int rs = vb_front_rs(fd);
 
 	if (rs >= 0)
-		vb_rsockets->fcntl(rs, F_SETFL, vb_real()->fcntl(fd, F_GETFL) & O_NONBLOCK);
+		VB_RS_CALL(fcntl(rs, F_SETFL, vb_real()->fcntl(fd, F_GETFL) & O_NONBLOCK));
 }
 
 /* The front has the flags; the rsocket hears of them. */
@@ -137,7 +137,7 @@ int fcntl64(int fd, int command, ...)
 static int octets_tell(int rs, int *told)
 {
 	char octets[PEEK_BYTES];
-	ssize_t n = vb_rsockets->recv(rs, octets, sizeof(octets), MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = VB_RS_CALL(recv(rs, octets, sizeof(octets), MSG_PEEK | MSG_DONTWAIT));
 
 	*told = n > 0 ? (int)n : 0;
 	return 0;

@@ -26,7 +26,7 @@ static int front_it(int fd, int rs, enum vb_front_state state)
 	if (!rc)
 		return fd;
 	if (rs >= 0)
-		vb_rsockets->close(rs);
+		VB_RS_CALL(close(rs));
 	vb_real()->close(fd);
 	errno = rc;
 	return -1;
@@ -39,10 +39,12 @@ static int rsocket_behind(int fd, int domain, int type, int protocol, const void
 {
 	int rs = -1, saved = errno;
 
+	vb_handlers_hold();
 	is_inside = true;
 	if (vb_rsockets_load() && !vb_rsockets_is_at(caller))
-		rs = vb_rsockets->socket(domain, type, protocol);
+		rs = VB_RS_CALL(socket(domain, type, protocol));
 	is_inside = false;
+	vb_handlers_release();
 	errno = saved;
 	if (rs < 0)
 		return fd;
@@ -76,7 +78,7 @@ static int domain_of(int fd)
 
 static int rsocket_accept(int fd, int rs, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
-	int child = vb_rsockets->accept(rs, addr, bytes), front;
+	int child = VB_RS_CALL(accept(rs, addr, bytes)), front;
 
 	if (child < 0)
 		return -1;
@@ -84,12 +86,12 @@ static int rsocket_accept(int fd, int rs, struct sockaddr *addr, socklen_t *byte
 	if (front < 0) {
 		int saved = errno;
 
-		vb_rsockets->close(child);
+		VB_RS_CALL(close(child));
 		errno = saved;
 		return -1;
 	}
 	if (flags & SOCK_NONBLOCK)
-		vb_rsockets->fcntl(child, F_SETFL, O_NONBLOCK);
+		VB_RS_CALL(fcntl(child, F_SETFL, O_NONBLOCK));
 	return front_it(front, child, VB_FRONT_PLAIN);
 }
 
@@ -123,7 +125,7 @@ int bind(int fd, const struct sockaddr *addr, socklen_t bytes)
 
 	if (rs < 0)
 		return vb_real()->bind(fd, addr, bytes);
-	rc = vb_rsockets->bind(rs, addr, bytes);
+	rc = VB_RS_CALL(bind(rs, addr, bytes));
 	/* That there is no such device is what the connection manager says. */
 	if (rc && errno == ENODEV)
 		errno = EADDRNOTAVAIL;
@@ -136,7 +138,7 @@ int listen(int fd, int backlog)
 	int rc;
 
 	if (front && front->rs >= 0)
-		return vb_rsockets->listen(front->rs, backlog);
+		return VB_RS_CALL(listen(front->rs, backlog));
 	rc = vb_real()->listen(fd, backlog);
 	if (!rc && front && front->state == VB_FRONT_NEW)
 		front->state = VB_FRONT_LISTENING;
@@ -156,7 +158,7 @@ static void fall(int fd, struct vb_front *front)
 {
 	struct sockaddr_storage addr;
 	socklen_t bytes = sizeof(addr);
-	bool is_bound = !vb_rsockets->getsockname(front->rs, (struct sockaddr *)&addr, &bytes) &&
+	bool is_bound = !VB_RS_CALL(getsockname(front->rs, (struct sockaddr *)&addr, &bytes)) &&
 			((struct sockaddr_in *)&addr)->sin_port;
 
 	vb_front_fall(front);
@@ -182,7 +184,7 @@ int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 	int rc;
 
 	if (front && front->rs >= 0) {
-		rc = vb_rsockets->connect(front->rs, addr, bytes);
+		rc = VB_RS_CALL(connect(front->rs, addr, bytes));
 		if (!rc || !may_fall(errno))
 			return rc;
 		fall(fd, front);
@@ -196,7 +198,7 @@ int shutdown(int fd, int how)
 {
 	int rs = vb_front_rs(fd);
 
-	return rs >= 0 ? vb_rsockets->shutdown(rs, how) : vb_real()->shutdown(fd, how);
+	return rs >= 0 ? VB_RS_CALL(shutdown(rs, how)) : vb_real()->shutdown(fd, how);
 }
 
 /* --- names and options --- */
@@ -205,7 +207,7 @@ int getpeername(int fd, struct sockaddr *addr, socklen_t *bytes)
 {
 	int rs = vb_front_rs(fd);
 
-	return rs >= 0 ? vb_rsockets->getpeername(rs, addr, bytes)
+	return rs >= 0 ? VB_RS_CALL(getpeername(rs, addr, bytes))
 		       : vb_real()->getpeername(fd, addr, bytes);
 }
 
@@ -213,7 +215,7 @@ int getsockname(int fd, struct sockaddr *addr, socklen_t *bytes)
 {
 	int rs = vb_front_rs(fd);
 
-	return rs >= 0 ? vb_rsockets->getsockname(rs, addr, bytes)
+	return rs >= 0 ? VB_RS_CALL(getsockname(rs, addr, bytes))
 		       : vb_real()->getsockname(fd, addr, bytes);
 }
 
@@ -221,7 +223,7 @@ int getsockname(int fd, struct sockaddr *addr, socklen_t *bytes)
 int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
 {
 	int rs = vb_front_rs(fd);
-	int rc = rs >= 0 ? vb_rsockets->getsockopt(rs, level, name, value, bytes) : -1;
+	int rc = rs >= 0 ? VB_RS_CALL(getsockopt(rs, level, name, value, bytes)) : -1;
 
 	if (rs >= 0 && (!rc || errno != ENOPROTOOPT))
 		return rc;
@@ -234,7 +236,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t bytes)
 
 	if (rs < 0)
 		return vb_real()->setsockopt(fd, level, name, value, bytes);
-	rc = vb_rsockets->setsockopt(rs, level, name, value, bytes);
+	rc = VB_RS_CALL(setsockopt(rs, level, name, value, bytes));
 	if (rc && errno != ENOPROTOOPT)
 		return rc;
 	front_rc = vb_real()->setsockopt(fd, level, name, value, bytes);

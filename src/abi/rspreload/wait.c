@@ -83,7 +83,7 @@ static int places_poll(struct pollfd *fds, struct pollfd *behind, nfds_t count, 
 
 	for (;;) {
 		found = places_fill(behind, fds, count)
-				? vb_rsockets->poll(behind, count, (int)left_ms)
+				? VB_RS_CALL(poll(behind, count, (int)left_ms))
 				: vb_real()->poll(behind, count, (int)left_ms);
 		left = found > 0 ? guests_pass(behind, count, found) : found;
 		if (left == found)
@@ -113,6 +113,11 @@ static int behind_poll(struct pollfd *fds, nfds_t count, int timeout)
 
 int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
+	/* One of librdmacm's, which is to end as a signal has come. */
+	if (vb_held.has_come && timeout) {
+		errno = EINTR;
+		return -1;
+	}
 	if (!has_fronts(fds, count))
 		return vb_real()->poll(fds, count, timeout);
 	return behind_poll(fds, count, timeout);
@@ -289,7 +294,7 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	behind = vb_use_awaited(fd);
 	if (behind == fd || !vb_rsockets->vb_rs_set_ctl)
 		return front_ctl(front, epfd, op, fd, event);
-	rc = vb_rsockets->vb_rs_set_ctl(epfd, op, behind, fd, event);
+	rc = VB_RS_CALL(vb_rs_set_ctl(epfd, op, behind, fd, event));
 	if (!rc)
 		vb_front_set_mark(epfd);
 	return rc;
@@ -300,13 +305,13 @@ static int found_plain(int epfd, struct epoll_event *events, int max, int timeou
 {
 	if (found <= 0 || !vb_rsockets || !vb_rs_set_event_remove(events, &found))
 		return found;
-	return found ? found : vb_rsockets->repoll_wait(epfd, events, max, timeout);
+	return found ? found : VB_RS_CALL(repoll_wait(epfd, events, max, timeout));
 }
 
 int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
 {
 	if (vb_front_is_set(epfd))
-		return vb_rsockets->repoll_wait(epfd, events, max, timeout);
+		return VB_RS_CALL(repoll_wait(epfd, events, max, timeout));
 	return found_plain(epfd, events, max, timeout,
 			   vb_real()->epoll_wait(epfd, events, max, timeout));
 }
@@ -318,7 +323,7 @@ static int masked_wait(int epfd, struct epoll_event *events, int max, int timeou
 	int found;
 
 	mask_set(mask, &before);
-	found = vb_rsockets->repoll_wait(epfd, events, max, timeout);
+	found = VB_RS_CALL(repoll_wait(epfd, events, max, timeout));
 	mask_restore(mask, &before);
 	return found;
 }

@@ -416,19 +416,23 @@ int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return vb_rs_set_ctl(epfd, op, fd, fd, event);
 }
 
-void vb_rs_set_show(int epfd)
+int vb_rs_set_show(int epfd)
 {
 	struct set *set = set_of(epfd);
+	int rc = 0;
 
 	if (!set || set->shown_fd >= 0)
-		return;
+		return 0;
 	walk(set);
-	if (set->shown_fd < 0)
+	if (set->shown_fd < 0) {
 		set->shown_fd = vb_eventfd_create();
-	epfd_add(epfd, set->shown_fd, EPOLLIN, VB_RS_SET_DATA);
+		rc = set->shown_fd < 0 ? errno
+				       : epfd_add(epfd, set->shown_fd, EPOLLIN, VB_RS_SET_DATA);
+	}
 	/* Whoever is told now looks what there is. */
 	vb_eventfd_signal(set->wake_fd);
 	halt(set);
+	return vb_cma_result(rc);
 }
 
 /* --- looking. The set is walked. --- */

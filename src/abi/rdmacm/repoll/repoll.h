@@ -21,9 +21,10 @@ int vb_rs_set_ctl(int epfd, int op, int fd, int name, struct epoll_event *event)
 
 /*
  * From now on the descriptor itself is readable while its rsockets have something to tell: somebody
- * else looks at it, by poll(2) or as a member of another. He may be told once in vain.
+ * else looks at it, by poll(2) or as a member of another. He may be told once in vain. 0, or -1
+ * with errno.
  */
-void vb_rs_set_show(int epfd);
+int vb_rs_set_show(int epfd);
 
 /*
  * A set's own event in what the kernel tells of its descriptor, which is nobody else's: whoever

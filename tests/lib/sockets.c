@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* What a program does with sockets as streams of the C library's. stdio_sockets ADDRESS */
+/*
+ * What a program in C does with sockets: rspreload.sh runs this by TCP and by rsockets, and
+ * compares what comes of it.
+ *
+ *   sockets ADDRESS stdio    as streams of the C library's
+ *   sockets ADDRESS jumps    left by siglongjmp(3) amid whatever call
+ */
 
 #include <netdb.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static int listener;
@@ -35,6 +44,8 @@ static void listen_at(const char *address)
 	must(!listen(listener, 1), "listen");
 	freeaddrinfo(found);
 }
+
+/* --- streams --- */
 
 static int say(int fd, const char *format, ...)
 {
@@ -97,18 +108,80 @@ static void ask(const struct sockaddr *addr, socklen_t bytes)
 	printf(", and the number %d\n", close(fd));
 }
 
+/* --- jumps --- */
+
+enum { JUMPS = 1000, EVERY_US = 500 };
+
+static sigjmp_buf back;
+static volatile sig_atomic_t jumps;
+
+static void jump(int sig)
+{
+	jumps++;
+	siglongjmp(back, sig);
+}
+
+static void *drain(void *arg)
+{
+	static char octets[1 << 16];
+	int fd = accept(listener, NULL, NULL);
+	ssize_t n;
+
+	do
+		n = read(fd, octets, sizeof(octets));
+	while (n > 0);
+	printf("server: end %zd\n", n);
+	close(fd);
+	return arg;
+}
+
+static void leave(const struct sockaddr *addr, socklen_t bytes)
+{
+	static char octets[20000];
+	struct itimerval every = {{0, EVERY_US}, {0, EVERY_US}}, never = {{0, 0}, {0, 0}};
+	int fd = socket(addr->sa_family, SOCK_STREAM, 0);
+
+	must(!connect(fd, addr, bytes), "connect");
+	signal(SIGALRM, jump);
+	setitimer(ITIMER_REAL, &every, NULL);
+	sigsetjmp(back, 1);
+	while (jumps < JUMPS)
+		must(send(fd, octets, sizeof(octets), 0) > 0, "send");
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_IGN);
+	must(send(fd, octets, sizeof(octets), 0) == sizeof(octets), "send");
+	printf("client: has left\n");
+	close(fd);
+}
+
+/* --- both --- */
+
+static const struct way {
+	const char *name;
+	void *(*serve)(void *arg);
+	void (*ask)(const struct sockaddr *addr, socklen_t bytes);
+} ways[] = {{"stdio", serve, ask}, {"jumps", drain, leave}};
+
 int main(int argc, char *argv[])
 {
+	const struct way *way = ways;
 	struct sockaddr_storage addr;
 	socklen_t bytes = sizeof(addr);
 	pthread_t server;
+	sigset_t alarms;
 
-	must(argc == 2, "usage");
+	must(argc == 3, "usage");
+	if (strcmp(argv[2], way->name))
+		way++;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	listen_at(argv[1]);
 	must(!getsockname(listener, (struct sockaddr *)&addr, &bytes), "getsockname");
-	must(!pthread_create(&server, NULL, serve, NULL), "thread");
-	ask((struct sockaddr *)&addr, bytes);
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarms, NULL);
+	must(!pthread_create(&server, NULL, way->serve, NULL), "thread");
+	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+	way->ask((struct sockaddr *)&addr, bytes);
 	pthread_join(server, NULL);
 	close(listener);
 	return 0;
