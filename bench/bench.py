@@ -5,7 +5,7 @@ so that noise affects all of them alike. docs/performance.md says how to read wh
 
   BENCH_RUNS=5            number of runs; medians count
   BENCH_ONLY="lat bw"     only these groups: lat bw rate event udp veth9000 veth1500 scale frames
-                          cm rsockets curves curves9000
+                          cm rsockets net curves curves9000
   BUILD=build             the build that is measured
 
 Writes into BUILD/bench: raw.jsonl (each figure), results.jsonl (the summaries and verdicts),

@@ -69,6 +69,7 @@ class Lab:
         self.port = PORTS.start
         self.mtu = None
         self.veth = None
+        self.hosts = None       # of net.py
         self.gids = {}
         self.host = Path("host", "127.0.0.1", "lo", [])
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -167,12 +168,13 @@ class Lab:
                     raise
             time.sleep(0.05)
 
-    def listening(self, process, command):
-        """Waits until the port is open, by TCP or UDP."""
+    def listening(self, process, command, port=None):
+        """Waits until the port (the last one of pair()) is open, by TCP or UDP."""
         end = time.monotonic() + LIMIT_S / 2
         while time.monotonic() < end:
             for table in ("tcp", "tcp6", "udp6"):
-                if self.port_in(f"/proc/self/net/{table}", "07" if table == "udp6" else "0A"):
+                if self.port_in(f"/proc/{process.pid}/net/{table}",
+                                "07" if table == "udp6" else "0A", port or self.port):
                     return
             if process.poll() is not None:
                 text = self.output(process, command)
@@ -180,13 +182,14 @@ class Lab:
             time.sleep(0.005)
         raise Failure(f"{os.path.basename(command[0])} does not listen")
 
-    def port_in(self, table, state):
+    @staticmethod
+    def port_in(table, state, port):
         try:
             with open(table, encoding="ascii") as file:
                 rows = [line.split() for line in file][1:]
         except OSError:
             return False
-        return any(row[1].endswith(f":{self.port:04X}") and row[3] == state for row in rows)
+        return any(row[1].endswith(f":{port:04X}") and row[3] == state for row in rows)
 
     def own(self, *words, env=None):
         """Runs one of our small programs, which pins itself; returns its output."""

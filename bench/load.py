@@ -3,8 +3,10 @@
 and the figures of other software on the same path."""
 import json
 import os
+import sys
 from collections import namedtuple
 
+import net
 from lab import Failure
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -422,6 +424,29 @@ def group_rsockets():
     return rows
 
 
+def group_net():
+    """What was asked of a modelled network stands in the column of limits."""
+    rows = []
+    for mbit in (1, 10, 100, 1000, 10000):
+        asked = f"asked, {mbit} Mbit/s"
+        rows += [one(asked, 0, "Mbit/s", lambda _, m=mbit: float(m)),
+                 one(f"rate, {mbit} Mbit/s", 0, "Mbit/s",
+                     lambda lab, m=mbit: net.rate(sys.modules[__name__], lab, m),
+                     limit=key_of("net", asked, 0))]
+    for us in (100, 1000, 10000, 80000):
+        asked = f"asked, {us} us"
+        rows += [one(asked, 0, "us", lambda _, u=us: float(u)),
+                 one(f"delay, {us} us", 0, "us",
+                     lambda lab, u=us: net.delay(sys.modules[__name__], lab, u),
+                     limit=key_of("net", asked, 0))]
+    for how, text in net.INCAST.items():
+        figures = [Figure(f"{net.SENDERS} into one, {how}: {what}", 0, "", {}) for what in
+                   ("share of the port", "Jain's index", "sent again")]
+        rows.append(Measure(figures, lambda lab, t=text: net.incasts(sys.modules[__name__], lab,
+                                                                     t), False))
+    return rows
+
+
 # By name: description and measurements.
 GROUPS = {
     "lat": ("same host, latency of small messages, both ends polling", group_lat),
@@ -437,6 +462,7 @@ GROUPS = {
     "scale": ("same host, many QPs, idle processes, threads", group_scale),
     "frames": ("same host, Ethernet frames", group_frames),
     "cm": ("same host, connections made, by TCP's connect and by rdma_cm", group_cm),
+    "net": ("a modelled network (VERBATIM_NET)", group_net),
     "rsockets": ("programs of sockets, by rsockets and by TCP", group_rsockets),
 }
 

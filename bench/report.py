@@ -151,6 +151,17 @@ def verdicts_rest():
                   [], True, 0)
 
 
+def verdicts_net():
+    rows = [f"rate, {mbit} Mbit/s" for mbit in (1, 10, 100, 1000)]
+    rows += [f"delay, {us} us" for us in (100, 1000, 10000, 80000)]
+    for what in rows:
+        asked = [key_of("net", what.replace("rate", "asked").replace("delay", "asked"), 0)]
+        yield Verdict("9", f"{what}: measured / asked", key_of("net", what, 0), asked, True, 1.05)
+        yield Verdict("9", f"{what}: measured / asked", key_of("net", what, 0), asked, False, 0.95)
+    yield Verdict("9", "16 into one, with ECN: Jain's index",
+                  key_of("net", "16 into one, with ECN: Jain's index", 0), [], False, 0.95)
+
+
 def size(octets):
     for unit, name in ((MIB, "MiB"), (KIB, "KiB")):
         if octets >= unit and octets % unit == 0:
@@ -297,7 +308,8 @@ def write(rows, folder):
     results = Results(rows)
     figures = list(summaries(results))
     verdicts = [judge(results, verdict) for make in
-                (verdicts_same_host, verdicts_xrc, verdicts_veth, verdicts_rest)
+                (verdicts_same_host, verdicts_xrc, verdicts_veth, verdicts_rest,
+                 verdicts_net)
                 for verdict in make()]
     groups = {row["group"] for row in figures}
     text = "\n".join([*heading(rows), *table(figures), *footnote(figures),

@@ -22,8 +22,8 @@ A program that fails runs once more at the end, alone. If it passes then, its fi
 listed as unsteady: somebody should look, but it is no failure.
 
 Every VB_CHECK_EVERY_S seconds (8) it says what runs and how much is left. At the end it lists
-what was skipped, by reasons, then what was unsteady, and what failed; the last line is "N passed, N failed, N skipped".
-The exit status is 0 or 1.
+what was skipped, by reasons, then what was unsteady, and what failed; the last line is "N passed,
+N failed, N skipped". The exit status is 0 or 1.
 """
 import json
 import os
