@@ -32,7 +32,7 @@ static bool goes_by_hub(void *arg, const struct vb_path *path)
 
 	if (env->link != VB_ENV_LINK_ANY)
 		return env->link == VB_ENV_LINK_SHM;
-	return path->local && !env->fault && !env->pcap;
+	return path->local && !env->delays && !env->pcap;
 }
 
 static void send_by_hub(struct vb_device *dev, const struct vb_path *path, const uint8_t *frame)
