@@ -310,7 +310,7 @@ static void welcome_take(struct vb_hub_client *client, const struct vb_hub_msg *
 	trouble_set(client, 0);
 	client->retry_ns = retry_min_ns;
 	/* News noted while there was no hub reached no client. */
-	client->news.noted |= client->news.noted_fn != NULL;
+	client->news.noted |= client->on.noted != NULL;
 	if (client->news.noted)
 		eventfd_write(client->wake_fd, 1);
 }
@@ -354,8 +354,8 @@ static bool news_take(struct vb_hub_client *client)
 		return true;
 	}
 	if (!rc && msg.type == VB_HUB_MAD) {
-		if (client->ports.mad_fn)
-			client->ports.mad_fn(client->news.ring_arg, &msg.cm.mad);
+		if (client->on.mad)
+			client->on.mad(client->news.ring_arg, &msg.cm.mad);
 		return true;
 	}
 	if (!rc && (msg.type == VB_HUB_FATAL || msg.type == VB_HUB_NOTED)) {
@@ -425,9 +425,9 @@ static void turn(struct vb_hub_client *client)
 	if (!client->news.delivering)
 		vb_hub_rings_deliver(client);
 	if (client->news.fatal)
-		news_deliver(client, &client->news.fatal, client->news.fatal_fn);
+		news_deliver(client, &client->news.fatal, client->on.fatal);
 	if (client->news.noted)
-		news_deliver(client, &client->news.noted, client->news.noted_fn);
+		news_deliver(client, &client->news.noted, client->on.noted);
 	vb_lock_drop(&client->lock);
 }
 
@@ -438,17 +438,10 @@ void vb_hub_client_turn(struct vb_hub_client *client)
 	vb_loose_end();
 }
 
-void vb_hub_client_on_noted(struct vb_hub_client *client, void (*noted)(void *arg))
+void vb_hub_client_receivers(struct vb_hub_client *client, const struct vb_hub_receivers *on)
 {
 	vb_lock_take(&client->lock);
-	client->news.noted_fn = noted;
-	vb_lock_drop(&client->lock);
-}
-
-void vb_hub_client_on_fatal(struct vb_hub_client *client, void (*fatal)(void *arg))
-{
-	vb_lock_take(&client->lock);
-	client->news.fatal_fn = fatal;
+	client->on = *on;
 	vb_lock_drop(&client->lock);
 }
 

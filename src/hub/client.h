@@ -59,13 +59,17 @@ int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer
 		       vb_hub_ring_fn *ring, void *arg);
 
 /*
- * Sets what is called when this process's device is to fail: fatal, with open's arg, from
- * vb_hub_client_turn only and without any lock of the client. Before the first turn.
+ * What is called with open's arg, where it is not NULL. fatal: this process's device is to fail,
+ * and noted: there is news in the log of XRC domains; from vb_hub_client_turn only and without any
+ * lock of the client. mad: one has come; by any thread, with the client locked.
  */
-void vb_hub_client_on_fatal(struct vb_hub_client *, void (*fatal)(void *arg));
+struct vb_hub_receivers {
+	void (*fatal)(void *arg), (*noted)(void *arg);
+	void (*mad)(void *arg, const struct vb_hub_mad *mad);
+};
 
-/* The same for news in the log of XRC domains. */
-void vb_hub_client_on_noted(struct vb_hub_client *, void (*noted)(void *arg));
+/* Before the first turn, and before the first bind. */
+void vb_hub_client_receivers(struct vb_hub_client *, const struct vb_hub_receivers *);
 
 /*
  * Tells the hub by which link we reach a peer, for status; replaces what was told about the same

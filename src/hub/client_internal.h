@@ -93,8 +93,6 @@ struct vb_hub_client_links {
 struct vb_hub_client_news {
 	vb_hub_ring_fn *ring_fn;
 	void *ring_arg;
-	void (*fatal_fn)(void *arg);
-	void (*noted_fn)(void *arg);
 	bool fatal, noted;
 	bool delivering;     /* a turn is calling ring_fn */
 	unsigned rings;	     /* rings that wait */
@@ -119,7 +117,6 @@ struct vb_hub_client_ports {
 	int asks_fd;	/* a connection by which ports were asked for; VB_FD_NONE: none is idle */
 	int records_fd; /* the caller's; VB_FD_NONE: there are none */
 	struct vb_fifo mads;
-	void (*mad_fn)(void *arg, const struct vb_hub_mad *mad);
 };
 
 struct vb_hub_client {
@@ -141,6 +138,7 @@ struct vb_hub_client {
 	unsigned held_n;
 	bool offers;
 	struct vb_hub_offer offer;
+	struct vb_hub_receivers on;
 	struct vb_hub_client_links links;
 	struct vb_hub_client_news news;
 	struct vb_hub_client_asks asks;

@@ -280,11 +280,3 @@ void vb_hub_client_mad(struct vb_hub_client *client, const struct vb_hub_mad *ma
 	}
 	vb_lock_drop(&client->lock);
 }
-
-void vb_hub_client_on_mad(struct vb_hub_client *client,
-			  void (*mad)(void *arg, const struct vb_hub_mad *))
-{
-	vb_lock_take(&client->lock);
-	client->ports.mad_fn = mad;
-	vb_lock_drop(&client->lock);
-}

@@ -30,13 +30,6 @@ void vb_hub_client_mad(struct vb_hub_client *, const struct vb_hub_mad *mad);
  */
 void vb_hub_client_records(struct vb_hub_client *, int fd);
 
-/*
- * Sets who takes MADs that come: called with open's arg by any thread, with the client locked, so
- * it must not call the client. Call this before the first bind.
- */
-void vb_hub_client_on_mad(struct vb_hub_client *,
-			  void (*mad)(void *arg, const struct vb_hub_mad *));
-
 /* --- for the client's other files, with the client locked --- */
 
 /* Tells the hub of ports that it does not know, and of MADs. False: it has no more room. */

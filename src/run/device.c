@@ -520,6 +520,9 @@ static void ports_destroy(struct vb_device *dev)
 
 static int parts_start(struct vb_device *dev)
 {
+	static const struct vb_hub_receivers receivers = {
+		.fatal = device_fails, .noted = vb_xrc_host_noted, .mad = vb_cm_mad_came,
+	};
 	struct vb_hub_offer offer;
 	int rc;
 
@@ -535,9 +538,7 @@ static int parts_start(struct vb_device *dev)
 	if (rc != 0)
 		goto close_peers;
 	vb_hub_client_on_answers(dev->hub, &vb_peers_answers);
-	vb_hub_client_on_fatal(dev->hub, device_fails);
-	vb_hub_client_on_noted(dev->hub, vb_xrc_host_noted);
-	vb_hub_client_on_mad(dev->hub, vb_cm_mad_came);
+	vb_hub_client_receivers(dev->hub, &receivers);
 	rc = port_lease(dev, &dev->first_slot);
 	if (rc != 0)
 		goto close_hub;

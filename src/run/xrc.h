@@ -15,7 +15,7 @@ extern const struct vb_host_xrc vb_xrc_host;
 /* The store, for its parts besides XRC. NULL: not available. */
 struct vb_xrc_store *vb_xrc_host_store(void *arg);
 
-/* For vb_hub_client_on_noted(). */
+/* For struct vb_hub_receivers. */
 void vb_xrc_host_noted(void *arg);
 
 /* After the NIC is destroyed. */

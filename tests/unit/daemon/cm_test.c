@@ -37,7 +37,7 @@ static struct party party_open(void)
 {
 	struct party party = {.client = client_open()};
 
-	vb_hub_client_on_mad(party.client, on_mad);
+	vb_hub_client_receivers(party.client, &(struct vb_hub_receivers){.mad = on_mad});
 	party.slot = slot_lease(party.client);
 	return party;
 }

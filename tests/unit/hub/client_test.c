@@ -375,7 +375,7 @@ HUB_TEST(a_client_is_told_to_fail)
 	struct vb_hub_client *client;
 
 	client = client_open();
-	vb_hub_client_on_fatal(client, on_fatal);
+	vb_hub_client_receivers(client, &(struct vb_hub_receivers){.fatal = on_fatal});
 	told_to_fail = 0;
 	assert_int_equal(vb_hub_fail((uint32_t)getppid(), vb_hub_pid_ns()), ESRCH);
 	for (unsigned times = 1; times <= 3; times++) {
