@@ -7,7 +7,7 @@
 #define MS 1000000ull
 
 static const uint64_t first_ns = 8 * MS;
-static const uint64_t sure_ns = 128 * MS; /* the first, where nothing is lost */
+static const uint64_t sure_ns = 256 * MS; /* ... where nothing is lost */
 static const uint64_t most_ns = 512 * MS;
 static const uint64_t patient_ns = 4096 * MS; /* after an MRA */
 
@@ -19,6 +19,14 @@ static void set(struct vb_cm_id *id, uint64_t at_ns)
 static bool is_asking(const struct vb_cm_id *id)
 {
 	return id->state == VB_CM_STATE_REQ_SENT || id->state == VB_CM_STATE_SIDR_REQ_SENT;
+}
+
+/* Nothing is lost there: if the peer does not answer, it has much to do. */
+static bool is_sure(const struct vb_cm_id *id)
+{
+	const struct vb_cm_host *host = &id->cm->host;
+
+	return host->is_sure && host->is_sure(host->arg, &id->path);
 }
 
 static bool is_patient(const struct vb_cm_id *id)
@@ -33,7 +41,9 @@ static void look_again(struct vb_cm_id *id)
 	struct vb_cm_clock *clock = &id->clock;
 	uint64_t at_ns = id->cm->now_ns + clock->step_ns;
 
-	if (id->peer == VB_CM_PEER_OURS) {
+	if (is_sure(id)) {
+		clock->step_ns = vb_min_u64(4 * clock->step_ns, patient_ns);
+	} else if (id->peer == VB_CM_PEER_OURS) {
 		clock->step_ns =
 			vb_min_u64(2 * clock->step_ns, is_patient(id) ? patient_ns : most_ns);
 	} else if (id->peer == VB_CM_PEER_UNKNOWN && is_asking(id)) {
@@ -43,13 +53,6 @@ static void look_again(struct vb_cm_id *id)
 		at_ns = clock->slow_ns;
 	}
 	set(id, vb_min_u64(at_ns, clock->until_ns));
-}
-
-static uint64_t first_step_ns(const struct vb_cm_id *id)
-{
-	const struct vb_cm_host *host = &id->cm->host;
-
-	return host->is_sure && host->is_sure(host->arg, &id->path) ? sure_ns : first_ns;
 }
 
 void vb_cm_repeat_start(struct vb_cm_id *id, enum vb_cm_clock_kind kind)
@@ -62,7 +65,7 @@ void vb_cm_repeat_start(struct vb_cm_id *id, enum vb_cm_clock_kind kind)
 		set(id, VB_CM_NEVER);
 		break;
 	case VB_CM_CLOCK_REPEAT:
-		clock->step_ns = first_step_ns(id);
+		clock->step_ns = is_sure(id) ? sure_ns : first_ns;
 		clock->slow_ns = now_ns + id->times.timeout_ns;
 		clock->until_ns = now_ns + id->times.timeout_ns * (id->times.retries + 1);
 		look_again(id);

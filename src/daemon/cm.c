@@ -59,6 +59,13 @@ static bool give(void *arg, uint32_t slot, const struct vb_path *path, const uin
 	return true;
 }
 
+static bool is_behind(void *arg, uint32_t slot)
+{
+	const struct conn *conn = vb_hub_client_of(arg, slot);
+
+	return conn && conn->mads.count;
+}
+
 static void wire_send(void *arg, const struct vb_path *path, const uint8_t *frame)
 {
 	struct hub *hub = arg;
@@ -100,7 +107,8 @@ static void told_one(struct conn *conn)
 void vb_hub_cm_begin(struct hub *hub)
 {
 	hub->mads.host = (struct vb_mads_host){
-		.give = give, .is_heir = is_heir, .send = wire_send, .arg = hub,
+		.give = give, .is_behind = is_behind, .is_heir = is_heir, .send = wire_send,
+		.arg = hub,
 	};
 	hub->mads.ports = &hub->ports;
 	/* Where one looks for a free port first: not where the last hub looked. */

@@ -75,6 +75,10 @@ static uint32_t slot_asked(struct vb_mads *mads, const struct letter *letter, ui
 
 static bool give(struct vb_mads *mads, const struct letter *letter, uint32_t slot)
 {
+	/* Asked again only because it has not been read yet. */
+	if (slot && is_request(letter) && slot_before(mads, letter) == slot &&
+	    mads->host.is_behind(mads->host.arg, slot))
+		return true;
 	if (!slot || !mads->host.give(mads->host.arg, slot, letter->path, letter->frame))
 		return false;
 	if (is_request(letter))

@@ -18,11 +18,13 @@
 #include "base/path.h"
 #include "daemon/ports.h"
 
-enum { VB_MADS_REQUESTS = 4096 }; /* the last ones, of which is known whom they were for */
+enum { VB_MADS_REQUESTS = 16384 }; /* the last ones, of which is known whom they were for */
 
 struct vb_mads_host {
 	/* Give a frame to the process that holds the slot. False: there is none. */
 	bool (*give)(void *arg, uint32_t slot, const struct vb_path *path, const uint8_t *frame);
+	/* Does the process wait for room for frames that it was given before? */
+	bool (*is_behind)(void *arg, uint32_t slot);
 	/* May somebody listen of whom is not known yet? */
 	bool (*is_heir)(void *arg);
 	/* Send a frame to where path leads. */

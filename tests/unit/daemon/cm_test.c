@@ -60,7 +60,8 @@ static struct vb_hub_bind binding(const struct party *party, uint16_t port, uint
 /* number: a flow label, which IPv4 has not, and by which it is known again. */
 static void req_send_numbered(struct party *from, uint16_t port, uint32_t number)
 {
-	struct vb_cm_msg msg = {.attr = VB_CM_REQ, .local_comm_id = from->slot.slot << 22 | 1};
+	struct vb_cm_msg msg = {.attr = VB_CM_REQ,
+				.local_comm_id = from->slot.slot << 22 | (number + 1)};
 	struct vb_hub_mad mad = {.slot = from->slot.slot, .sport = PORT, .flow_label = number};
 	struct vb_path path = {.sport = PORT};
 	uint8_t octets[VB_MAD_BYTES];
@@ -217,7 +218,7 @@ HUB_TEST(who_reads_late_gets_all_requests)
 	a = binding(&one, PORT_A, VB_HUB_BIND_LISTENS);
 	assert_int_equal(vb_hub_client_bind(one.client, &a), 0);
 	for (unsigned i = 0; i < REQUESTS; i++) {
-		req_send(&two, PORT_A);
+		req_send_numbered(&two, PORT_A, i);
 		turn_for(two.client, 1);
 	}
 	for (unsigned i = 0; i < 4000 && came.count < REQUESTS; i++)

@@ -14,6 +14,7 @@ static const uint8_t peer[VB_GID_BYTES] = { [10] = 0xff, 0xff, 10, 0, 0, 2 };
 static struct vb_ports ports;
 static struct vb_mads mads;
 static uint32_t given[8], givens; /* slots */
+static uint32_t behind;		  /* a slot whose process does not read */
 static bool heir;		  /* not all is known yet */
 static uint64_t there;		  /* slots that somebody holds, a bit each */
 static struct {
@@ -31,6 +32,11 @@ static bool give(void *arg, uint32_t slot, const struct vb_path *path, const uin
 	assert_true(givens < 8);
 	given[givens++] = slot;
 	return true;
+}
+
+static bool is_behind(void *arg, uint32_t slot)
+{
+	return behind == slot;
 }
 
 static bool is_heir(void *arg)
@@ -53,10 +59,12 @@ static void send(void *arg, const struct vb_path *path, const uint8_t *frame)
 static int begin(void **state)
 {
 	memset(&mads, 0, sizeof(mads));
-	mads.host = (struct vb_mads_host){ .give = give, .is_heir = is_heir, .send = send };
+	mads.host = (struct vb_mads_host){ .give = give, .is_behind = is_behind,
+					   .is_heir = is_heir, .send = send };
 	mads.ports = &ports;
 	memset(&sent, 0, sizeof(sent));
 	givens = 0;
+	behind = 0;
 	heir = false;
 	there = 1 << SLOT | 1 << OTHER;
 	return 0;
@@ -126,6 +134,21 @@ MADS_TEST(a_request_goes_to_who_listens)
 	assert_int_equal(givens, 2);
 	assert_int_equal(given[0], SLOT);
 	assert_int_equal(given[1], OTHER);
+	assert_int_equal(sent.count, 0);
+}
+
+/* Else what is repeated would fill what there is room for. */
+MADS_TEST(who_has_not_read_it_is_not_asked_again)
+{
+	listens(SLOT, 7, gid);
+	behind = SLOT;
+	req_comes(1, 7, gid);
+	req_comes(1, 7, gid);
+	req_comes(2, 7, gid);
+	assert_int_equal(givens, 2);
+	behind = 0;
+	req_comes(1, 7, gid);
+	assert_int_equal(givens, 3);
 	assert_int_equal(sent.count, 0);
 }
 
