@@ -169,6 +169,10 @@ jumps_says() {
 	client "$VB_BUILD/tests/rdmacm/sockets" "$at" jumps | sort
 }
 
+signals_says() {
+	client "$VB_BUILD/tests/rdmacm/sockets" "$at" signals
+}
+
 # --- what they say ---
 
 segments() {
@@ -233,7 +237,7 @@ echo "a small file" >"$work/html/small"
 chmod -R a+rX "$work/html"
 # The server of redis is the program that checks its files, by another name.
 ln -s "$(type -p redis-check-rdb)" "$tmp/redis-server"
-all=(stdio jumps)
+all=(stdio jumps signals)
 for program in redis-check-rdb:redis memcslap:memcached iperf3:iperf3 nginx:nginx_alone \
 	socat:socat nc:nc python3:python; do
 	if [ -n "$(type -t "${program%:*}")" ]; then
@@ -263,7 +267,7 @@ rsockets=("${run[@]}" "$VB_BUILD/verbatim" run --rsockets --)
 
 if hosts_make 1500; then
 	# What has both its ends in one process has been at work above.
-	hosts_each same $(printf '%s\n' "${all[@]}" | grep -vE 'stdio|jumps|python')
+	hosts_each same $(printf '%s\n' "${all[@]}" | grep -vE 'stdio|jumps|signals|python')
 else
 	skip "two hosts" "this system lets us make no veth"
 fi
@@ -272,7 +276,7 @@ on_server=() on_client=() at=127.0.0.1
 if user_become; then
 	PREFIX="an ordinary user"
 	chmod -R a+rwX "$work"
-	same iperf3 redis nginx_alone socat stdio jumps python
+	same iperf3 redis nginx_alone socat stdio jumps signals python
 else
 	skip "an ordinary user" "he cannot read $VB_BUILD"
 fi

@@ -6,13 +6,16 @@
  *
  *   sockets ADDRESS stdio    as streams of the C library's
  *   sockets ADDRESS jumps    left by siglongjmp(3) amid whatever call
+ *   sockets ADDRESS signals  with handlers that let a call begin again, or not
  */
 
+#include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,13 +157,56 @@ static void leave(const struct sockaddr *addr, socklen_t bytes)
 	close(fd);
 }
 
-/* --- both --- */
+/* --- signals --- */
+
+static atomic_int ran;
+
+static void count(int sig)
+{
+	ran++;
+}
+
+/* Says a word once a handler has run, and another one some time later. */
+static void *answer(void *arg)
+{
+	int fd = accept(listener, NULL, NULL);
+
+	while (ran < 5)
+		usleep(1000);
+	must(write(fd, "x", 1) == 1, "write");
+	while (ran >= 0)
+		usleep(1000);
+	close(fd);
+	return arg;
+}
+
+static void wait_long(const struct sockaddr *addr, socklen_t bytes)
+{
+	struct itimerval every = {{0, 10 * EVERY_US}, {0, 10 * EVERY_US}}, never = {{0, 0}, {0, 0}};
+	struct sigaction ending = {.sa_handler = count};
+	int fd = socket(addr->sa_family, SOCK_STREAM, 0);
+	char octet;
+
+	must(!connect(fd, addr, bytes), "connect");
+	signal(SIGALRM, count);
+	setitimer(ITIMER_REAL, &every, NULL);
+	printf("client: restarted, read %zd\n", read(fd, &octet, 1));
+	sigaction(SIGALRM, &ending, NULL);
+	printf("client: ended, read %zd", read(fd, &octet, 1));
+	printf(", %s\n", strerror(errno));
+	setitimer(ITIMER_REAL, &never, NULL);
+	ran = -100;
+	printf("client: read %zd\n", read(fd, &octet, 1));
+	close(fd);
+}
+
+/* --- all --- */
 
 static const struct way {
 	const char *name;
 	void *(*serve)(void *arg);
 	void (*ask)(const struct sockaddr *addr, socklen_t bytes);
-} ways[] = {{"stdio", serve, ask}, {"jumps", drain, leave}};
+} ways[] = {{"stdio", serve, ask}, {"jumps", drain, leave}, {"signals", answer, wait_long}};
 
 int main(int argc, char *argv[])
 {
@@ -171,7 +217,7 @@ int main(int argc, char *argv[])
 	sigset_t alarms;
 
 	must(argc == 3, "usage");
-	if (strcmp(argv[2], way->name))
+	while (strcmp(argv[2], way->name))
 		way++;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	listen_at(argv[1]);

@@ -385,6 +385,16 @@ def who_writes_to_one_who_is_gone_hears_of_it():
         return said, quiet, len(signals)
 
 
+def the_last_words_to_one_who_is_gone_are_lost():
+    with pair() as (server, client):
+        server.close()
+        select.select([client], [], [])
+        heard = client.recv(1)
+        said = failure(client.sendmsg, [b"one ", b"two"])
+        time.sleep(0.1)
+        return heard, said, failure(client.sendmsg, [b"one ", b"two"]), client.recv(1)
+
+
 def times_run_out_amid_a_write():
     with pair() as (server, client):
         limit = struct.pack("ll", 0, 50000)
@@ -523,7 +533,8 @@ def a_close_may_be_a_reset():
         client.sendall(b"x")
         select.select([server], [], [])
         client.close()
-        said += [server.recv(1), failure(server.recv, 1)]
+        said += [server.recv(1), failure(server.recv, 1), server.recv(1)]
+        said.append(failure(server.send, b"x"))
     return said
 
 
@@ -558,7 +569,8 @@ def main():
              poll_says_what_there_is, epoll_says_what_there_is, many_are_served_by_one_loop,
              threads_serve, datagrams_arrive, datagrams_of_both_families_arrive,
              streams_of_both_families_arrive, a_listener_may_be_shut,
-             who_writes_to_one_who_is_gone_hears_of_it, times_run_out_amid_a_write,
+             who_writes_to_one_who_is_gone_hears_of_it,
+             the_last_words_to_one_who_is_gone_are_lost, times_run_out_amid_a_write,
              times_run_out_at_accept, times_run_out_for_datagrams,
              children_have_what_was_set_at_their_listener, what_is_not_ours_is_not_bound,
              who_asks_again_learns_how_it_went, a_close_may_be_a_reset, epoll_knows_duplicates,

@@ -27,9 +27,14 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t count, size_t room, int flags,
 	return rs >= 0 ? of_rs : vb_real()->of_kernel
 
 #define SPLIT_IN(fd, flags, of_rs, of_kernel)                                                     \
-	SPLIT(fd, POLLIN, flags, VB_RS_CALL(of_rs), of_kernel)
-#define SPLIT_OUT(fd, flags, of_rs, of_kernel)                                                    \
-	SPLIT(fd, POLLOUT, flags, sent(fd, VB_RS_CALL(of_rs), flags), of_kernel)
+	SPLIT(fd, POLLIN, flags, got(fd, VB_USE_CALL(fd, SO_RCVTIMEO, of_rs)), of_kernel)
+
+/* octets: all that is to be sent. */
+#define SPLIT_OUT(fd, flags, octets, of_rs, of_kernel)                                            \
+	SPLIT(fd, POLLOUT, flags, ({                                                              \
+		      ssize_t n = VB_USE_CALL(fd, SO_SNDTIMEO, of_rs);                            \
+		      n < 0 ? unsent(fd, flags, octets) : n;                                      \
+	      }), of_kernel)
 
 static int option_of(int fd, int name)
 {
@@ -40,19 +45,51 @@ static int option_of(int fd, int name)
 	return value;
 }
 
-/* As with TCP: what broke the connection is said once, and from then on that there is none. */
-static ssize_t sent(int fd, ssize_t n, int flags)
+/* There is no connection: the errno that broke it, if it has not been said yet, or 0. */
+static int end_tell(int fd)
+{
+	int error = option_of(fd, SO_ERROR);
+
+	if (error)
+		vb_front_of(fd)->is_end_told = true;
+	return error;
+}
+
+/* As with TCP: what broke the connection is said once, and then that nothing comes. */
+static ssize_t got(int fd, ssize_t n)
+{
+	if (n >= 0 || errno != ECONNRESET)
+		return n;
+	errno = end_tell(fd);
+	return errno ? -1 : 0;
+}
+
+/* As well; and the first that goes to a peer that has closed is lost without a word. */
+static ssize_t unsent(int fd, int flags, size_t octets)
 {
 	int error = errno;
 
-	if (n >= 0 || (error != EPIPE && error != ECONNRESET))
-		return n;
-	if (error == ECONNRESET && !option_of(fd, SO_ERROR))
-		error = EPIPE;
+	if (error == ECONNRESET) {
+		error = end_tell(fd);
+		if (!error && !vb_front_of(fd)->is_end_told) {
+			vb_front_of(fd)->is_end_told = true;
+			return (ssize_t)octets;
+		}
+		error = error ? error : EPIPE;
+	}
 	if (error == EPIPE && !(flags & MSG_NOSIGNAL) && option_of(fd, SO_TYPE) == SOCK_STREAM)
 		raise(SIGPIPE);
 	errno = error;
 	return -1;
+}
+
+static size_t octets_of(const struct iovec *iov, size_t count)
+{
+	size_t octets = 0;
+
+	for (size_t i = 0; i < count; i++)
+		octets += iov[i].iov_len;
+	return octets;
 }
 
 ssize_t read(int fd, void *buf, size_t count)
@@ -74,45 +111,48 @@ ssize_t recvfrom(int fd, void *buf, size_t count, int flags, struct sockaddr *ad
 		 socklen_t *bytes)
 {
 	SPLIT_IN(fd, flags, recvfrom(rs, buf, count, flags, addr, bytes),
-	      recvfrom(fd, buf, count, flags, addr, bytes));
+		 recvfrom(fd, buf, count, flags, addr, bytes));
 }
 
 ssize_t write(int fd, const void *buf, size_t count)
 {
-	SPLIT_OUT(fd, 0, write(rs, buf, count), write(fd, buf, count));
+	SPLIT_OUT(fd, 0, count, write(rs, buf, count), write(fd, buf, count));
 }
 
 ssize_t writev(int fd, const struct iovec *iov, int count)
 {
-	SPLIT_OUT(fd, 0, writev(rs, iov, count), writev(fd, iov, count));
+	SPLIT_OUT(fd, 0, octets_of(iov, (size_t)count), writev(rs, iov, count),
+		  writev(fd, iov, count));
 }
 
 ssize_t send(int fd, const void *buf, size_t count, int flags)
 {
-	SPLIT_OUT(fd, flags, send(rs, buf, count, flags), send(fd, buf, count, flags));
+	SPLIT_OUT(fd, flags, count, send(rs, buf, count, flags),
+		  send(fd, buf, count, flags));
 }
 
 ssize_t sendto(int fd, const void *buf, size_t count, int flags, const struct sockaddr *addr,
 	       socklen_t bytes)
 {
-	SPLIT_OUT(fd, flags, sendto(rs, buf, count, flags, addr, bytes),
-	      sendto(fd, buf, count, flags, addr, bytes));
+	SPLIT_OUT(fd, flags, count, sendto(rs, buf, count, flags, addr, bytes),
+		  sendto(fd, buf, count, flags, addr, bytes));
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	SPLIT_OUT(fd, flags, sendmsg(rs, msg, flags), sendmsg(fd, msg, flags));
+	SPLIT_OUT(fd, flags, octets_of(msg->msg_iov, msg->msg_iovlen), sendmsg(rs, msg, flags),
+		  sendmsg(fd, msg, flags));
 }
 
 /* Nothing stands beside an rsocket's data. */
-static ssize_t data_receive(int rs, struct msghdr *msg, int flags)
+static ssize_t data_receive(int fd, int rs, struct msghdr *msg, int flags)
 {
 	struct msghdr plain = *msg;
 	ssize_t n;
 
 	plain.msg_control = NULL;
 	plain.msg_controllen = 0;
-	n = VB_RS_CALL(recvmsg(rs, &plain, flags));
+	n = got(fd, VB_USE_CALL(fd, SO_RCVTIMEO, recvmsg(rs, &plain, flags)));
 	if (n >= 0) {
 		msg->msg_namelen = plain.msg_namelen;
 		msg->msg_flags = plain.msg_flags;
@@ -127,7 +167,7 @@ ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 
 	if (rs == VB_USE_FAILED)
 		return -1;
-	return rs >= 0 ? data_receive(rs, msg, flags) : vb_real()->recvmsg(fd, msg, flags);
+	return rs >= 0 ? data_receive(fd, rs, msg, flags) : vb_real()->recvmsg(fd, msg, flags);
 }
 
 /* --- many at once --- */
@@ -209,7 +249,7 @@ ssize_t sendfile(int out, int in, off_t *offset, size_t count)
 		*offset = at;
 	else if (done > 0)
 		lseek(in, at, SEEK_SET);
-	return sent(out, done, 0);
+	return done < 0 ? unsent(out, 0, 0) : done;
 }
 
 ssize_t sendfile64(int out, int in, off64_t *offset, size_t count)

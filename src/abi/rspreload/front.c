@@ -103,6 +103,7 @@ int vb_front_make(int fd, int rs, enum vb_front_state state)
 	front->rs = rs;
 	front->state = state;
 	front->numbers = 1;
+	front->is_end_told = false;
 	front->epfd = front->asked_fd = -1;
 	rc = vb_fd_table_put(&fronts, fd, front);
 	if (rc)

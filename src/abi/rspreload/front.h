@@ -27,6 +27,7 @@ struct vb_front {
 	_Atomic int rs; /* the rsocket's number; -1: none */
 	_Atomic enum vb_front_state state;
 	atomic_uint numbers;
+	bool is_end_told; /* a call has failed, as there is no connection any more */
 	/* Of one that is to migrate: where it is a member (-1: nowhere), and by which number. */
 	int epfd, asked_fd;
 	struct epoll_event asked;

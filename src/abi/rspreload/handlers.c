@@ -48,10 +48,15 @@ void vb_handlers_run(void)
 /* A function that takes but the signal leaves the rest alone. */
 static void handle(int sig, siginfo_t *info, void *context)
 {
-	if (vb_held.depth)
+	if (vb_held.depth) {
 		wait_for_end(sig, info, context);
+		return;
+	}
+	if (asked[sig].sa_flags & SA_RESTART)
+		vb_held.ran_restarting = true;
 	else
-		__atomic_load_n(&asked[sig].sa_sigaction, __ATOMIC_RELAXED)(sig, info, context);
+		vb_held.ran_ending = true;
+	__atomic_load_n(&asked[sig].sa_sigaction, __ATOMIC_RELAXED)(sig, info, context);
 }
 
 /* Some handlers are to run once, or within themselves: sent again, they would not. */

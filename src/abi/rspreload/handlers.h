@@ -16,6 +16,8 @@ struct vb_held {
 	/* A signal has come. It waits in the kernel, and nothing interrupts this thread now. */
 	volatile bool has_come;
 	sigset_t mask; /* the thread's, until then */
+	/* Handlers that have run: with SA_RESTART, and without. Whoever asks says false before. */
+	volatile bool ran_restarting, ran_ending;
 };
 
 extern __thread struct vb_held vb_held __attribute__((tls_model("initial-exec")));

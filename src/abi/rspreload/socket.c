@@ -12,6 +12,7 @@
 #include "abi/rspreload/config.h"
 #include "abi/rspreload/front.h"
 #include "abi/rspreload/migrate.h"
+#include "abi/rspreload/use.h"
 
 enum { TYPE_FLAGS = SOCK_NONBLOCK | SOCK_CLOEXEC };
 
@@ -78,7 +79,7 @@ static int domain_of(int fd)
 
 static int rsocket_accept(int fd, int rs, struct sockaddr *addr, socklen_t *bytes, int flags)
 {
-	int child = VB_RS_CALL(accept(rs, addr, bytes)), front;
+	int child = VB_USE_CALL(fd, SO_RCVTIMEO, accept(rs, addr, bytes)), front;
 
 	if (child < 0)
 		return -1;
@@ -184,7 +185,7 @@ int connect(int fd, const struct sockaddr *addr, socklen_t bytes)
 	int rc;
 
 	if (front && front->rs >= 0) {
-		rc = VB_RS_CALL(connect(front->rs, addr, bytes));
+		rc = VB_USE_CALL(fd, SO_SNDTIMEO, connect(front->rs, addr, bytes));
 		if (!rc || !may_fall(errno))
 			return rc;
 		fall(fd, front);

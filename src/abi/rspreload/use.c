@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "abi/rspreload/use.h"
 
-#include <errno.h>
 #include <fcntl.h>
 
-#include "abi/rspreload/calls.h"
 #include "abi/rspreload/migrate.h"
 
 static bool is_nonblocking(int fd, int flags)
@@ -12,16 +10,31 @@ static bool is_nonblocking(int fd, int flags)
 	return (flags & MSG_DONTWAIT) || (vb_real()->fcntl(fd, F_GETFL) & O_NONBLOCK);
 }
 
-/* How long a call is to wait; -1: without end. */
-static int timeout_ms(int fd, short events, int flags)
+/* What is set at the front is as well. */
+static struct timeval time_of(int fd, int name)
 {
 	struct timeval time = {0};
 	socklen_t bytes = sizeof(time);
 
+	vb_real()->getsockopt(fd, SOL_SOCKET, name, &time, &bytes);
+	return time;
+}
+
+bool vb_use_restarts(int fd, int name)
+{
+	struct timeval time = time_of(fd, name);
+
+	return vb_held.ran_restarting && !vb_held.ran_ending && !time.tv_sec && !time.tv_usec;
+}
+
+/* How long a call is to wait; -1: without end. */
+static int timeout_ms(int fd, short events, int flags)
+{
+	struct timeval time;
+
 	if (is_nonblocking(fd, flags))
 		return 0;
-	vb_real()->getsockopt(fd, SOL_SOCKET, events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO, &time,
-			      &bytes);
+	time = time_of(fd, events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO);
 	return time.tv_sec || time.tv_usec
 		       ? (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000) : -1;
 }
