@@ -199,8 +199,7 @@ says_the_same() {
 	diff "$by_tcp" "$by_rsockets" >"$tmp/diff"
 }
 
-# same APPLICATION ...: whatever each says by TCP it says by rsockets. ab gives up now and then,
-# once in some hundred runs, and why is not known yet: so there is a second try.
+# same APPLICATION ...: whatever each says by TCP it says by rsockets.
 same() {
 	local application before sent name by_tcp by_rsockets
 	for application; do
@@ -210,7 +209,7 @@ same() {
 			(at=127.0.0.1 on_server=() on_client=() run_server=() run_client=()
 				says tcp "$application")
 		fi
-		if ! says_the_same && ! says_the_same; then
+		if ! says_the_same; then
 			fail "$name" "it says something else than by TCP" "$tmp/diff" "$tmp/server"
 		elif [ -z "${RDMAV_FORK_SAFE:-}" ] && ((sent > few_segments)); then
 			fail "$name" "the kernel has sent $sent segments" "$by_rsockets"

@@ -158,27 +158,32 @@ static void halt(struct set *set)
 
 /* --- members. The set is walked. --- */
 
-static void fd_watch(struct member *m, int *watched, int fd)
+/* True: another one is watched now. */
+static bool fd_watch(struct member *m, int *watched, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = m->rs->fd};
+	int before = *watched;
 
-	if (*watched == fd)
-		return;
+	if (before == fd)
+		return false;
 	if (*watched >= 0)
 		epoll_ctl(m->set->news_fd, EPOLL_CTL_DEL, *watched, NULL);
 	*watched = fd >= 0 && !epoll_ctl(m->set->news_fd, EPOLL_CTL_ADD, fd, &event) ? fd : -1;
+	return *watched != before;
 }
 
-/* They change as a connection comes to be. */
-static void fds_watch(struct member *m)
+/* They change as a connection comes to be, which is true then. */
+static bool fds_watch(struct member *m)
 {
 	int fds[2] = {-1, -1};
+	bool changed = false;
 
 	while (m->twin)
 		m = m->twin;
 	m->rs->type->fds(m->rs, fds);
 	for (unsigned i = 0; i < VB_ARRAY_LEN(fds); i++)
-		fd_watch(m, &m->fds[i], fds[i]);
+		changed |= fd_watch(m, &m->fds[i], fds[i]);
+	return changed;
 }
 
 static int member_add(struct set *set, struct vb_rs *rs, int name, const struct epoll_event *event)
@@ -512,7 +517,7 @@ static void leave(struct member *m)
  */
 static uint32_t member_look(struct member *m, bool arm)
 {
-	short wanted = (short)(m->asked.events & SOCKET_EVENTS), events;
+	short wanted = (short)(m->asked.events & SOCKET_EVENTS), events = 0;
 	bool edges = m->asked.events & EPOLLET;
 	struct vb_rs *rs = m->rs;
 
@@ -521,11 +526,13 @@ static uint32_t member_look(struct member *m, bool arm)
 	unlist(m);
 	if (m->is_off || m->is_out)
 		return 0;
-	if (edges)
-		rs->type->look(rs, 0, true);
 	arm = !edges && (arm || ++m->vain >= VAIN_LOOKS);
-	events = rs->type->look(rs, wanted, arm);
-	fds_watch(m);
+	/* What was not connected yet at the first look was not armed. */
+	do {
+		if (edges)
+			rs->type->look(rs, 0, true);
+		events |= rs->type->look(rs, wanted, arm);
+	} while (fds_watch(m) && edges);
 	if (events)
 		m->vain = 0;
 	m->is_off = events && (m->asked.events & EPOLLONESHOT);
