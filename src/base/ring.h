@@ -200,6 +200,17 @@ static inline void vb_ring_publish(struct vb_ring_tx *tx, uint32_t head_bytes,
 	atomic_store_explicit(&slot->mark, lengths << 32 | tx->head, memory_order_release);
 }
 
+/* Where the payload is of the frame that was published last. */
+static inline const uint8_t *vb_ring_published(const struct vb_ring_tx *tx, uint32_t head_bytes,
+					       uint32_t payload_bytes)
+{
+	uint32_t start = tx->data_head - vb_ring_lines(payload_bytes);
+
+	if (head_bytes + payload_bytes <= VB_RING_HEAD_BYTES_MAX)
+		return tx->octets + head_bytes;
+	return tx->shared->data + (start & (VB_RING_DATA_BYTES - 1));
+}
+
 /* Has the consumer released everything? */
 static inline bool vb_ring_tx_is_empty(struct vb_ring_tx *tx)
 {

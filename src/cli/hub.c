@@ -216,8 +216,7 @@ int vb_cli_hub(int argc, char **argv)
 	return VB_CLI_USAGE;
 }
 
-/* "12", or "12@4026532200" as status shows processes that have no number here. */
-static bool number_parse(const char *word, uint32_t *pid, uint64_t *pid_ns)
+bool vb_cli_process_parse(const char *word, struct vb_hub_program *program)
 {
 	char *end;
 	unsigned long value;
@@ -225,16 +224,13 @@ static bool number_parse(const char *word, uint32_t *pid, uint64_t *pid_ns)
 	if (*word < '0' || *word > '9')
 		return false;
 	value = strtoul(word, &end, 10);
-	*pid = (uint32_t)value;
-	*pid_ns = 0;
+	*program = (struct vb_hub_program){.pid = (uint32_t)value, .comm = "?"};
 	if (*end == '@' && end[1] >= '0' && end[1] <= '9')
-		*pid_ns = strtoull(end + 1, &end, 10);
+		program->pid_ns = strtoull(end + 1, &end, 10);
 	return value && value <= INT32_MAX && !*end;
 }
 
-/* Finds the process and its program's name, by its number here or by the one it has itself. */
-static int program_find(const char *word, uint32_t pid, uint64_t pid_ns,
-			struct vb_hub_program *program)
+int vb_cli_process_find(const char *word, struct vb_hub_program *program)
 {
 	char number[VB_HUB_NUMBER_BYTES];
 	struct vb_hub_summary summary;
@@ -243,7 +239,6 @@ static int program_find(const char *word, uint32_t pid, uint64_t pid_ns,
 
 	if (rc)
 		return rc;
-	*program = (struct vb_hub_program){.pid = pid, .pid_ns = pid_ns, .comm = "?"};
 	if (!strchr(word, '@'))
 		program->pid_ns = vb_hub_pid_ns();
 	for (unsigned i = 0; i < summary.rows; i++) {
@@ -258,15 +253,13 @@ int vb_cli_fail(int argc, char **argv)
 {
 	char why[VB_FAILURE_BYTES];
 	struct vb_hub_program program;
-	uint64_t pid_ns;
-	uint32_t pid;
 	int rc;
 
-	if (argc != 2 || !number_parse(argv[1], &pid, &pid_ns)) {
+	if (argc != 2 || !vb_cli_process_parse(argv[1], &program)) {
 		fputs("usage: verbatim fail PID\n", stderr);
 		return VB_CLI_USAGE;
 	}
-	rc = program_find(argv[1], pid, pid_ns, &program);
+	rc = vb_cli_process_find(argv[1], &program);
 	if (!rc)
 		rc = vb_hub_fail(program.pid, program.pid_ns);
 	if (!rc) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/words.h"
+#include "cli/capture.h"
 #include "cli/cli.h"
 #include "cli/devices.h"
 #include "cli/hub.h"
@@ -24,6 +25,8 @@ static const struct command commands[] = {
 	  "list what programs see" },
 	{ "status",  vb_cli_status,  "",
 	  "what is in use, and by whom" },
+	{ "capture", vb_cli_capture, "-i PID [-w FILE] [--no-wait]",
+	  "the packets of a running process, for Wireshark" },
 	{ "hub",     vb_cli_hub,     "status | log | stop [--force]",
 	  "look at or stop the hub" },
 	{ "fail",    vb_cli_fail,    "PID",

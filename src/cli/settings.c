@@ -49,7 +49,7 @@ int vb_cli_settings_check(void)
 		vb_cli_error("%s", why);
 		return rc;
 	}
-	rc = file_named("VERBATIM_PCAP", env.pcap);
+	rc = file_named("VERBATIM_PCAP", env.pcapng ? env.pcapng : env.pcap);
 	if (!rc && env.log && strcmp(env.log, "stderr"))
 		rc = file_named("VERBATIM_LOG", env.log);
 	return rc;

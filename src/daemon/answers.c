@@ -86,10 +86,10 @@ void vb_hub_answer_stop(struct hub *hub, struct conn *conn, const struct vb_hub_
 	conn->role = GONE;
 }
 
-void vb_hub_answer_fail(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
-		    const int *fds, unsigned n)
+/* Passes news on to the process that a request names, and answers whether it could. */
+static void tell(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		 const struct vb_hub_msg *news, const int *fds, unsigned n)
 {
-	const struct vb_hub_msg fatal = vb_hub_msg_make(VB_HUB_FATAL);
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_FAILED);
 
 	msg.failed.error = ESRCH;
@@ -98,10 +98,25 @@ void vb_hub_answer_fail(struct hub *hub, struct conn *conn, const struct vb_hub_
 
 		if (to->role == CLIENT && to->welcome && to->program.pid == request->fail.pid &&
 		    to->program.pid_ns == request->fail.pid_ns)
-			msg.failed.error = vb_hub_send(to->fd, &fatal, NULL, 0) ? EAGAIN : 0;
+			msg.failed.error = vb_hub_send(to->fd, news, fds, n) ? EAGAIN : 0;
 	}
 	vb_hub_send(conn->fd, &msg, NULL, 0);
 	conn->role = GONE;
+}
+
+void vb_hub_answer_fail(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		    const int *fds, unsigned n)
+{
+	const struct vb_hub_msg fatal = vb_hub_msg_make(VB_HUB_FATAL);
+
+	tell(hub, conn, request, &fatal, NULL, 0);
+}
+
+void vb_hub_answer_capture(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,
+		       const int *fds, unsigned n)
+{
+	tell(hub, conn, request, request, fds, n);
+	close(fds[0]);
 }
 
 void vb_hub_answer_who(struct hub *hub, struct conn *conn, const struct vb_hub_msg *request,

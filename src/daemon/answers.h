@@ -12,6 +12,7 @@
 on_message vb_hub_answer_status;
 on_message vb_hub_answer_stop;
 on_message vb_hub_answer_fail;
+on_message vb_hub_answer_capture;
 on_message vb_hub_answer_who;
 on_message vb_hub_answer_domains;
 on_message vb_hub_answer_noted;

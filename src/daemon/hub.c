@@ -386,6 +386,7 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_STATUS]  = vb_hub_answer_status,
 	[VB_HUB_STOP]    = vb_hub_answer_stop,
 	[VB_HUB_FAIL]    = vb_hub_answer_fail,
+	[VB_HUB_CAPTURE] = vb_hub_answer_capture,
 	[VB_HUB_WHO]     = vb_hub_answer_who,
 	[VB_HUB_DOMAINS] = vb_hub_answer_domains,
 	[VB_HUB_NOTED]   = vb_hub_answer_noted,

@@ -358,6 +358,10 @@ static bool news_take(struct vb_hub_client *client)
 			client->on.mad(client->news.ring_arg, &msg.cm.mad);
 		return true;
 	}
+	if (!rc && msg.type == VB_HUB_CAPTURE && client->on.capture) {
+		client->on.capture(client->news.ring_arg, fds[0]);
+		return true;
+	}
 	if (!rc && (msg.type == VB_HUB_FATAL || msg.type == VB_HUB_NOTED)) {
 		client->news.fatal |= msg.type == VB_HUB_FATAL;
 		client->news.noted |= msg.type == VB_HUB_NOTED;

@@ -61,11 +61,13 @@ int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer
 /*
  * What is called with open's arg, where it is not NULL. fatal: this process's device is to fail,
  * and noted: there is news in the log of XRC domains; from vb_hub_client_turn only and without any
- * lock of the client. mad: one has come; by any thread, with the client locked.
+ * lock of the client. mad: one has come; capture: somebody asks for one by this socket, which is the
+ * callee's; both by any thread, with the client locked.
  */
 struct vb_hub_receivers {
 	void (*fatal)(void *arg), (*noted)(void *arg);
 	void (*mad)(void *arg, const struct vb_hub_mad *mad);
+	void (*capture)(void *arg, int fd);
 };
 
 /* Before the first turn, and before the first bind. */

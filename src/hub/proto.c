@@ -129,6 +129,11 @@ static bool fail_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return msg->fail.pid >= 1 && msg->fail.pid <= INT32_MAX;
 }
 
+static bool capture_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return fds && fail_ok(msg, fds);
+}
+
 static bool failed_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
 	return msg->failed.error <= INT32_MAX;
@@ -261,6 +266,7 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_MAD]     = { WITH(cm.mad),     0,                 mad_ok },
 	[VB_HUB_CM]      = { WITH(cm.ask),     0,                 cm_ok },
 	[VB_HUB_CM_ROWS] = { WITH(cm.rows),    0,                 cm_rows_ok },
+	[VB_HUB_CAPTURE] = { WITH(fail),    VB_HUB_CAPTURE_FDS, capture_ok },
 };
 /* clang-format on */
 

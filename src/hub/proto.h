@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 9, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 10, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
@@ -32,6 +32,7 @@ enum {
 	VB_HUB_GID_BYTES = 16,
 	VB_HUB_RECORDS_FDS = 1,
 	VB_HUB_BIND_FDS = 1, /* the name of the asker's slot */
+	VB_HUB_CAPTURE_FDS = 1,
 	VB_HUB_MAD_BYTES = 280, /* of the frame that carries a MAD */
 	VB_HUB_CM_ROWS_MAX = 16,
 };
@@ -68,6 +69,7 @@ enum vb_hub_type {
 	VB_HUB_RECORDS,	  /* client: the records of what I have connected by rdma_cm */
 	VB_HUB_CM,	  /* asks what processes have of rdma_cm */
 	VB_HUB_CM_ROWS,	  /* that, in as many messages as needed */
+	VB_HUB_CAPTURE,	  /* asks a process for a capture, by this socket; answer: FAILED */
 	VB_HUB_TYPES
 };
 

@@ -70,6 +70,21 @@ static void send_by_wire(struct vb_device *dev, const struct vb_path *path, uint
 		vb_progress_kick(dev);
 }
 
+/* For a capture, if there is one. */
+static void see(struct vb_device *dev, const struct vb_path *path, uint8_t *frame)
+{
+	const struct vb_record record = {
+		.link = VB_RECORD_UDP,
+		.sent = true,
+		.qpn = VB_QPN_GSI,
+		.path = *path,
+		.piece = {{frame, VB_MAD_FRAME_BYTES}},
+	};
+
+	if (atomic_load(&dev->capture.on))
+		vb_capture_see(&dev->capture, &record);
+}
+
 static void host_send(void *arg, const struct vb_path *to, const uint8_t mad[VB_MAD_BYTES])
 {
 	struct vb_device *dev = arg;
@@ -82,6 +97,7 @@ static void host_send(void *arg, const struct vb_path *to, const uint8_t mad[VB_
 	/* The slot's own socket: a datagram is not worth one of its own. */
 	path.sport = VB_ROCE_PORT;
 	vb_mad_frame_emit(frame, &path, mad, (uint32_t)vb_cm_draw(&dev->cm.cm) & 0xffffff);
+	see(dev, &path, frame);
 	if (goes_by_hub(dev, &path))
 		send_by_hub(dev, &path, frame);
 	else

@@ -15,12 +15,12 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/loose.h"
+#include "capture/pcap.h"
 #include "hub/client_ports.h"
 #include "hub/client_reach.h"
 #include "hub/words.h"
 #include "link/around/fault.h"
 #include "link/around/net.h"
-#include "link/pcap.h"
 #include "link/shm.h"
 #include "link/udp.h"
 #include "link/udp_socket.h"
@@ -92,26 +92,6 @@ static struct vb_port *port_of(struct vb_device *dev, uint16_t slot)
 	return NULL;
 }
 
-/*
- * The file name of a capture: "%p" becomes the PID, and further ports of a process get a suffix,
- * since processes and ports must not overwrite each other's files.
- */
-static int pcap_name(char *name, size_t size, const char *setting, unsigned port)
-{
-	const char *mark = strstr(setting, "%p");
-	int rc, used;
-
-	if (mark)
-		used = snprintf(name, size, "%.*s%d%s", (int)(mark - setting), setting,
-				(int)getpid(), mark + 2);
-	else
-		used = snprintf(name, size, "%s", setting);
-	if (used < 0 || (size_t)used >= size)
-		return ENAMETOOLONG;
-	rc = port == 0 ? 0 : snprintf(name + used, size - used, ".%u", port);
-	return rc < 0 || (size_t)rc >= size - used ? ENAMETOOLONG : 0;
-}
-
 static int wrap_pcap(struct vb_device *dev, struct vb_link **link, unsigned port)
 {
 	char name[FILE_NAME_BYTES_MAX];
@@ -119,11 +99,27 @@ static int wrap_pcap(struct vb_device *dev, struct vb_link **link, unsigned port
 
 	if (!dev->env.pcap)
 		return 0;
-	rc = pcap_name(name, sizeof(name), dev->env.pcap, port);
+	rc = vb_capture_name(name, sizeof(name), dev->env.pcap, port);
 	if (rc == 0)
 		rc = vb_link_pcap_create(link, *link, name, vb_icrc_check);
 	if (rc != 0)
 		vb_failed_words(rc, "VERBATIM_PCAP: %s: %s", dev->env.pcap, strerror(rc));
+	return rc;
+}
+
+/* Begins the capture that has shared memory as well, which changes no link. */
+static int capture_file(struct vb_device *dev)
+{
+	char name[FILE_NAME_BYTES_MAX];
+	int rc;
+
+	if (!dev->env.pcapng)
+		return 0;
+	rc = vb_capture_name(name, sizeof(name), dev->env.pcapng, 0);
+	if (rc == 0)
+		rc = vb_capture_file(&dev->capture, name);
+	if (rc != 0)
+		vb_failed_words(rc, "VERBATIM_PCAP: %s: %s", dev->env.pcapng, strerror(rc));
 	return rc;
 }
 
@@ -346,6 +342,11 @@ static void host_found(void *arg, struct vb_finding *finding)
 	vb_progress_wake(arg); /* its thread logs it, unless the application polls before */
 }
 
+static void host_see(void *arg, const struct vb_record *record)
+{
+	vb_capture_see(&((struct vb_device *)arg)->capture, record);
+}
+
 static void host_signal(void *arg, int fd)
 {
 	vb_eventfd_signal(fd);
@@ -429,6 +430,16 @@ static void device_fails(void *arg)
 	vb_cm_device_fail(dev);
 }
 
+/* --- captures on request --- */
+
+static void capture_asked(void *arg, int fd)
+{
+	struct vb_device *dev = arg;
+
+	vb_capture_ask(&dev->capture, fd);
+	vb_progress_wake(dev);
+}
+
 /* --- life and death --- */
 
 static uint64_t seed_of(const struct vb_env *env)
@@ -471,6 +482,8 @@ static const struct vb_host_memory memory = {
 
 static const struct vb_host_insight insight = { .found = host_found };
 
+static const struct vb_host_capture capture = { .see = host_see };
+
 static int nic_start(struct vb_device *dev)
 {
 	const struct vb_nic_host host = {
@@ -492,6 +505,7 @@ static int nic_start(struct vb_device *dev)
 		.segment = dev->peers.allowed ? &vb_uplink_host : NULL,
 		.gsi = &vb_cm_gsi_host,
 		.insight = &insight,
+		.capture = &capture,
 		.line_kbps = dev->env.line_kbps,
 		.export_memory = dev->peers.export,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
@@ -506,9 +520,12 @@ static int nic_start(struct vb_device *dev)
 	if (atomic_load(&dev->port_count))
 		vb_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(dev->ports[0].fd));
 	vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
+	vb_capture_begin(&dev->capture, dev->nic);
 	rc = vb_progress_start(dev);
-	if (rc != 0)
+	if (rc != 0) {
+		vb_capture_close(&dev->capture);
 		vb_nic_destroy(dev->nic);
+	}
 	return rc;
 }
 
@@ -522,11 +539,14 @@ static int parts_start(struct vb_device *dev)
 {
 	static const struct vb_hub_receivers receivers = {
 		.fatal = device_fails, .noted = vb_xrc_host_noted, .mad = vb_cm_mad_came,
+		.capture = capture_asked,
 	};
 	struct vb_hub_offer offer;
 	int rc;
 
-	rc = vb_gids_open(&dev->gids);
+	rc = capture_file(dev);
+	if (rc == 0)
+		rc = vb_gids_open(&dev->gids);
 	if (rc != 0)
 		return rc;
 	rc = vb_peers_open(dev);
@@ -593,6 +613,7 @@ static void __attribute__((destructor)) say_farewell_at_exit(void)
 		vb_nic_farewell(current->nic);
 		vb_report_found();
 		log_counters(current);
+		vb_capture_farewell(&current->capture);
 	}
 	vb_lock_drop(&current_lock);
 }
@@ -616,6 +637,7 @@ static void device_stop(struct vb_device *dev)
 	vb_progress_stop(dev);
 	vb_cm_device_close(dev);
 	vb_nic_farewell(dev->nic);
+	vb_capture_close(&dev->capture);
 	vb_report_found();
 	log_counters(dev);
 	mark_slots(dev);
@@ -655,6 +677,7 @@ static void forget_in_child(void)
 	vb_uplink_forget(dev);
 	vb_xrc_forget(dev);
 	vb_cm_device_forget(dev);
+	vb_capture_forget(&dev->capture);
 	vb_gids_close(&dev->gids);
 	for (unsigned i = 0; i < atomic_load(&dev->port_count); i++)
 		dev->ports[i].link->ops->forget(dev->ports[i].link);
@@ -680,6 +703,7 @@ static int device_create(struct vb_device **out)
 	vb_lock_init(&dev->gids_lock, VB_RANK_GIDS);
 	vb_links_open(dev);
 	vb_cm_device_open(dev);
+	vb_capture_open(&dev->capture);
 	rc = device_start(dev);
 	if (rc != 0) {
 		free(dev);

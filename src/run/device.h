@@ -25,6 +25,7 @@
 #include "link/robust.h"
 #include "nic/core/nic.h"
 #include "run/process/env.h"
+#include "run/capture/capture.h"
 #include "run/cm.h"
 #include "run/address/gids.h"
 #include "run/links.h"
@@ -71,6 +72,7 @@ struct vb_device {
 	struct vb_store *store; /* NULL if it is not mapped (xrc.h) */
 	struct vb_robust_lock xrc_lock;	/* guards the store */
 	struct vb_cm_device cm;
+	struct vb_capture capture;
 	struct vb_progress progress;
 };
 

@@ -60,6 +60,7 @@ enum {
 	FD_HUPS,
 	FD_TAKEOVER,
 	FD_INTERFACES,
+	FD_CAPTURE,
 	FD_PORTS,
 	FDS_MAX = FD_PORTS + VB_PROGRESS_PORT_FDS_MAX,
 };
@@ -103,11 +104,12 @@ static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint6
 		struct vb_port *port = &dev->ports[i];
 		unsigned n = vb_link_rx(port->link, frames, VB_LINK_RX_FRAMES_MAX);
 
-		if (n > 0)
-			tell_of_fds(dev, port);
-		if (n > 0 && polled)
+		if (!n)
+			continue;
+		tell_of_fds(dev, port);
+		if (polled)
 			took_ns = vb_nic_rx_polled(dev->nic, frames, n);
-		else if (n > 0)
+		else
 			took_ns = vb_nic_rx(dev->nic, frames, n);
 		*got += n;
 	}
@@ -313,6 +315,8 @@ static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, 
 		atomic_store(&dev->progress.takeover_set, false);
 	if (fds[FD_INTERFACES].revents)
 		vb_device_gids_refresh(dev);
+	if (fds[FD_CAPTURE].revents || vb_capture_is_asked(&dev->capture))
+		vb_capture_turn(&dev->capture);
 }
 
 unsigned vb_progress_ports_fill(struct vb_device *dev, struct pollfd *fds)
@@ -338,6 +342,7 @@ static unsigned fds_fill(struct vb_device *dev, struct pollfd *fds)
 	fds[FD_HUPS] = (struct pollfd){ .fd = dev->peers.hup_fd, .events = POLLIN };
 	fds[FD_TAKEOVER] = (struct pollfd){ .fd = dev->progress.takeover_fd, .events = POLLIN };
 	fds[FD_INTERFACES] = (struct pollfd){ .fd = dev->gids.watch_fd, .events = POLLIN };
+	fds[FD_CAPTURE] = (struct pollfd){ .fd = dev->capture.fd, .events = POLLIN };
 	return FD_PORTS + vb_progress_ports_fill(dev, fds + FD_PORTS);
 }
 

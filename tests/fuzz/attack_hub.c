@@ -307,6 +307,7 @@ static const struct kind {
 	[VB_HUB_OFFER]   = {"offer",   8, fill_offer,   {FIT_SOCKET, FIT_EXPORT}},
 	[VB_HUB_REACH]   = {"reach",   8, fill_reach,   {FIT_RING, FIT_SOCKET, FIT_NAME}},
 	[VB_HUB_FAIL]    = {"fail",    1, fill_fail,    {NO_MORE}},
+	[VB_HUB_CAPTURE] = {"capture", 2, fill_fail,    {FIT_SOCKET}},
 	[VB_HUB_DOMAINS] = {"domains", 1, fill_nothing, {NO_MORE}},
 	[VB_HUB_NOTED]   = {"noted",   1, fill_nothing, {NO_MORE}},
 	[VB_HUB_LINK]    = {"link",    3, fill_link,    {NO_MORE}},

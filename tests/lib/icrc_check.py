@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks every RoCEv2 packet of pcap files by an arithmetic that is not the product's.
+"""Checks every RoCEv2 packet of pcap and pcapng files by an arithmetic that is not the product's.
 
   icrc_check.py [--min N] FILE.pcap ...
 
@@ -15,6 +15,8 @@ import struct
 import sys
 import zlib
 
+import pcapng
+
 ROCE_PORT = 4791
 UDP = 17
 MAGIC = {b"\xd4\xc3\xb2\xa1": "<", b"\x4d\x3c\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">",
@@ -26,7 +28,11 @@ LINK = {1: 14, 12: 0, 101: 0, 113: 16, 228: 0, 229: 0, 276: 20}
 def packets(path):
     """The packets of a file, from the IP header on."""
     with open(path, "rb") as file:
-        order = MAGIC.get(file.read(4))
+        magic = file.read(4)
+        order = MAGIC.get(magic)
+        if magic == b"\x0a\x0d\x0d\x0a":
+            yield from (packet.octets[LINK[packet.linktype]:] for packet in pcapng.Reader(path))
+            return
         if not order:
             sys.exit(f"{path}: no pcap file")
         skip = LINK[struct.unpack(order + "16xI", file.read(20))[0] & 0xffff]

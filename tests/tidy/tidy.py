@@ -30,13 +30,16 @@ LAYERS = {
     "eth": ["base", "wire", "eth"],
     "nic": ["base", "wire", "eth", "engine", "nic"],
     "link": ["base", "link"],
+    "capture": ["base", "link", "capture"],
     "hub": ["base", "hub"],
-    "run": ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run"],
-    "abi": ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run", "abi"],
+    "run": ["base", "wire", "cm", "eth", "engine", "nic", "link", "capture", "hub",
+            "run"],
+    "abi": ["base", "wire", "cm", "eth", "engine", "nic", "link", "capture", "hub", "run",
+            "abi"],
     "daemon": ["base", "wire", "cm", "link", "hub", "nic", "run", "daemon"],
-    "cli": ["base", "wire", "cm", "link", "hub", "nic", "run", "cli"],
+    "cli": ["base", "wire", "cm", "link", "capture", "hub", "nic", "run", "cli"],
 }
-LIBRARY = ["base", "wire", "cm", "eth", "engine", "nic", "link", "hub", "run", "abi"]
+LIBRARY = ["base", "wire", "cm", "eth", "engine", "nic", "link", "capture", "hub", "run", "abi"]
 # <infiniband/verbs.h> is vocabulary there, and only abi may call it. The command is one more
 # program that uses the library.
 SPEAKS_VERBS = ["engine", "nic", "run", "abi", "cli"]
@@ -226,7 +229,8 @@ def rule_banned(files):
 
 def rule_forks(files):
     """What is in memory for longer than a call is closed so that a fork amid it does no harm."""
-    return [f"{f.path}:{n}" for f in files if f.is_c and f.folder in ("link", "run", "hub")
+    return [f"{f.path}:{n}" for f in files
+            if f.is_c and f.folder in ("link", "run", "hub", "capture")
             for n, line in enumerate(f.code(), 1) if re.search(r"\bclose\(\w+->", line)]
 
 

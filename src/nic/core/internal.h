@@ -167,6 +167,7 @@ struct vb_nic {
 	const struct vb_insiders *insiders; /* quiesce.h */
 	struct vb_ctx *ctxs;
 	_Atomic bool failed;
+	_Atomic bool watched; /* the host sees each packet (way/watch/watch.h) */
 
 	struct vb_nic_leased leased;
 	struct vb_nic_counts counts;

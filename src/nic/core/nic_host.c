@@ -35,4 +35,5 @@ void vb_nic_host_check(const struct vb_nic_host *host)
 	WHOLE(host->segment);
 	WHOLE(host->gsi);
 	WHOLE(host->insight);
+	WHOLE(host->capture);
 }

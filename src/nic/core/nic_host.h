@@ -21,6 +21,7 @@
 
 struct vb_foreign;
 struct vb_peer;
+struct vb_record;
 struct vb_segment_table;
 struct vb_xrc_store;
 
@@ -244,6 +245,12 @@ struct vb_host_insight {
 	void (*found)(void *arg, struct vb_finding *finding);
 };
 
+/* Somebody who wants to see each packet, once vb_nic_watch() was called (way/watch/watch.h). */
+struct vb_host_capture {
+	/* Valid during the call, which may wait a little. */
+	void (*see)(void *arg, const struct vb_record *record);
+};
+
 struct vb_nic_host {
 	void *arg;
 	struct vb_host_clock clock;
@@ -261,6 +268,7 @@ struct vb_nic_host {
 	const struct vb_host_segment *segment;
 	const struct vb_host_gsi *gsi;
 	const struct vb_host_insight *insight;
+	const struct vb_host_capture *capture;
 	void *export_memory; /* zeros for a struct vb_export; NULL: the NIC makes its own */
 	uint32_t line_kbps; /* how fast the wire is; 0: no congestion control */
 	bool no_wire; /* QPs can only reach peers */

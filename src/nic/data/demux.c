@@ -81,6 +81,7 @@ void vb_batch_heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_resu
 		vb_batch_count(batch, verdict_stat[result.verdict]);
 		break;
 	case VB_RESP_FAILED:
+		batch->reason = (uint8_t)verdict_stat[result.verdict];
 		responder_failed(qp, result.verdict);
 		break;
 	}

@@ -15,6 +15,7 @@ struct vb_batch {
 	uint64_t now_ns; /* 0: this way has no clocks */
 	bool polled;	 /* by a thread that will soon poll again (vb_nic_rx_polled) */
 	bool went_out;	 /* Ethernet frames were sent by our uplink, to be flushed */
+	uint8_t reason;	 /* what was counted last (enum vb_stat): for way/watch/watch.c */
 	struct vb_later_queue touched; /* QPs that are to be looked at when it ends */
 	struct vb_qp *locked; /* kept locked over a run of its packets */
 };
@@ -28,6 +29,7 @@ struct vb_from {
 
 static inline void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
 {
+	batch->reason = (uint8_t)stat;
 	vb_stat_add(&batch->nic->stats, stat, 1);
 }
 

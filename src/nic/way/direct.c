@@ -313,7 +313,7 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	bool calls, done;
 
 	if (!access_of(wqe) || !wqe->bytes || wqe->fault ||
-	    vb_peer_is_lost(qp->to.peer))
+	    vb_peer_marks(qp->to.peer))
 		return false;
 	calls = !suits_pointers(qp, wqe);
 	if (calls && !suits_calls(qp, wqe, more))
@@ -351,7 +351,8 @@ void vb_direct_count(struct vb_lane *lane)
 /* Has the peer finished the access that it had marked so, or died? */
 static bool has_left(struct vb_lane *lane, const struct vb_ring_shared *shared, uint64_t seen)
 {
-	return atomic_load(&shared->direct) != seen || atomic_load(&lane->peer->gone);
+	return atomic_load(&shared->direct) != seen ||
+	       (atomic_load(&lane->peer->marks) & VB_PEER_GONE);
 }
 
 /* Returns false if the peer is dead. */

@@ -8,6 +8,7 @@
 #include "base/prng.h"
 #include "nic/core/ah.h"
 #include "nic/data/qp.h"
+#include "nic/way/watch/watch.h"
 #include "wire/icrc.h"
 
 /* The overhead of a queued datagram in a receive buffer. */
@@ -130,7 +131,8 @@ static void send_flow(struct vb_nic *nic, uint16_t src_slot, const struct vb_pat
 		    vb_icrc_finish(vb_icrc_header(path, sizeof(frame), 0, frame,
 						  sizeof(frame) - 4)));
 	/* If the link refuses it, it is lost as any packet may be, and asked again. */
-	nic->host.wire.tx(nic->host.arg, src_slot, &burst);
+	if (!nic->host.wire.tx(nic->host.arg, src_slot, &burst) && vb_nic_is_watched(nic))
+		vb_watch_burst(nic, NULL, &burst);
 }
 
 static uint64_t window_bytes(struct vb_nic *nic)

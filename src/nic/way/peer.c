@@ -74,9 +74,8 @@ static void peer_reset(struct vb_peer *peer, uint16_t own_slot, uint16_t slot)
 {
 	peer->own_slot = own_slot;
 	peer->slot = slot;
-	atomic_store(&peer->gone, false);
+	atomic_store(&peer->marks, atomic_load(&peer->nic->watched) ? VB_PEER_WATCHED : 0);
 	atomic_store(&peer->left, false);
-	atomic_store(&peer->broken, false);
 	atomic_store(&peer->dirty, false);
 	atomic_store(&peer->rung, 0);
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
@@ -198,6 +197,18 @@ void vb_peers_reach_back(struct vb_nic *nic)
 	}
 }
 
+void vb_peers_watch(struct vb_nic *nic, bool on)
+{
+	vb_lock_take(&nic->peering.lock);
+	for (unsigned i = 0; i < peers_count(nic); i++) {
+		if (on)
+			atomic_fetch_or(&peer_nth(nic, i)->marks, VB_PEER_WATCHED);
+		else
+			atomic_fetch_and(&peer_nth(nic, i)->marks, ~(uint32_t)VB_PEER_WATCHED);
+	}
+	vb_lock_drop(&nic->peering.lock);
+}
+
 /* --- bells --- */
 
 void vb_peer_bell(struct vb_peer *peer)
@@ -309,7 +320,7 @@ static bool lane_moved(struct vb_lane *lane)
 {
 	vb_ring_tx_update(&lane->tx);
 	return lane->tx.tail != lane->stuck_tail || lane->tx.broken ||
-	       atomic_load(&lane->peer->gone);
+	       (atomic_load(&lane->peer->marks) & VB_PEER_GONE);
 }
 
 /* Takes out the QP that has waited longest, if there is room now. */
@@ -585,7 +596,7 @@ void vb_peer_gone(struct vb_peer *peer)
 	}
 	if (atomic_load(&peer->has_tx))
 		atomic_store(&peer->left, atomic_load(&peer->export->left));
-	if (atomic_exchange(&peer->gone, true))
+	if (atomic_fetch_or(&peer->marks, VB_PEER_GONE) & VB_PEER_GONE)
 		return;
 	vb_peer_unlist(peer);
 	/* Destroying a QP takes the rx right before freeing it. */

@@ -44,6 +44,12 @@ struct vb_peer;
 #define VB_LANE_PATH_BYTES (2 * VB_GID_BYTES)
 #define VB_LANE_FLOW_OFFSET VB_BTH_PSN_OFFSET
 
+enum vb_peer_mark {
+	VB_PEER_GONE = 1 << 0,	  /* the process is dead, or has left */
+	VB_PEER_BROKEN = 1 << 1,  /* it wrote impossible values into a ring: treated as gone */
+	VB_PEER_WATCHED = 1 << 2, /* our host sees each packet (watch.h) */
+};
+
 struct vb_lane {
 	struct vb_peer *peer;
 
@@ -70,9 +76,8 @@ struct vb_peer {
 	uint16_t own_slot, slot;
 	_Atomic uint32_t refs; /* QPs bound to it, and one while the process lives */
 	_Atomic bool has_tx, has_rx;
-	_Atomic bool gone;   /* the process is dead, or has left */
-	_Atomic bool left;   /* ... by itself: see vb_peer_gone() */
-	_Atomic bool broken; /* it wrote impossible values into a ring: treated as gone */
+	_Atomic uint32_t marks; /* enum vb_peer_mark; 0: as usual, so fast paths may be taken */
+	_Atomic bool left;	/* it is gone by itself: see vb_peer_gone() */
 	_Atomic bool dirty; /* published since the epoch was last read behind a fence */
 	_Atomic uint32_t rung; /* the sleep epoch for which the bell was rung */
 	const struct vb_export *_Atomic export; /* set with has_tx and with has_rx */
@@ -155,6 +160,9 @@ void vb_nic_heard(struct vb_nic *nic);
 void vb_peers_init(struct vb_nic *nic);
 void vb_peers_fini(struct vb_nic *nic);
 
+/* Marks all peers as watched, or as watched no more. */
+void vb_peers_watch(struct vb_nic *nic, bool on);
+
 /*
  * Called before our QP qpn is connected to one of this host: vb_peer_known() then has the result.
  * May wait for the hub as long as await() does, some 100 us the first time, so under no lock. A
@@ -182,18 +190,22 @@ static inline struct vb_lane *vb_lane_of(struct vb_peer *peer, enum vb_transport
 	return &peer->lane[vb_transport_aims(transport) ? 0 : qpn % VB_RING_LANES];
 }
 
+static inline uint32_t vb_peer_marks(const struct vb_peer *peer)
+{
+	return atomic_load_explicit(&peer->marks, memory_order_relaxed);
+}
+
 /* Is the peer gone or broken? */
 static inline bool vb_peer_is_lost(const struct vb_peer *peer)
 {
-	return atomic_load_explicit(&peer->gone, memory_order_relaxed) ||
-	       atomic_load_explicit(&peer->broken, memory_order_relaxed);
+	return vb_peer_marks(peer) & (VB_PEER_GONE | VB_PEER_BROKEN);
 }
 
 /* The same, or has the lane's reader corrupted its tail? tx_lock held. */
 static inline bool vb_lane_is_lost(struct vb_lane *lane)
 {
 	if (lane->tx.broken)
-		atomic_store(&lane->peer->broken, true);
+		atomic_fetch_or(&lane->peer->marks, VB_PEER_BROKEN);
 	return vb_peer_is_lost(lane->peer);
 }
 

@@ -15,7 +15,7 @@ static unsigned granted(const struct vb_qp *qp)
 	unsigned access = qp->resp.access & REMOTE_ALL;
 
 	if (!vb_qp_is(qp, VB_IS_REACHED) || !qp->to.peer || vb_peer_is_lost(qp->to.peer) ||
-	    qp->shown.withdrawn)
+	    qp->shown.withdrawn || atomic_load(&qp->nic->watched))
 		return 0;
 	/* The first request in RTR raises an event, so the QP has to see one. */
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&

@@ -15,6 +15,8 @@
 #include "nic/way/mcast.h"
 #include "nic/way/pair.h"
 #include "nic/way/peer.h"
+#include "nic/way/sender.h"
+#include "nic/way/watch/watch.h"
 #include "nic/way/way.h"
 #include "wire/icrc.h"
 
@@ -160,7 +162,7 @@ static bool take_middle(struct vb_batch *batch, const struct vb_frame *frame)
 			       frame->bytes - VB_BTH_BYTES - VB_ICRC_BYTES);
 }
 
-static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
+VB_FOLDED void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 {
 	const struct vb_op_info *info;
 	struct vb_pkt pkt;
@@ -186,6 +188,26 @@ static void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 		receive(batch, &(struct vb_from){ .frame = frame }, &pkt, info);
 }
 
+static inline void take_frames(struct vb_batch *batch, const struct vb_frame *frames, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (!take_middle(batch, &frames[i]))
+			take_frame(batch, &frames[i]);
+	}
+}
+
+static __attribute__((noinline)) void take_watched(struct vb_batch *batch,
+						   const struct vb_frame *frames, unsigned n)
+{
+	struct vb_watch watch;
+
+	for (unsigned i = 0; i < n; i++) {
+		vb_watch_frame(&watch, batch, &frames[i]);
+		take_frame(batch, &frames[i]);
+		vb_watch_end(&watch);
+	}
+}
+
 static uint64_t take(struct vb_nic *nic, const struct vb_frame *frames, unsigned n, bool polled)
 {
 	struct vb_batch batch = {
@@ -196,10 +218,10 @@ static uint64_t take(struct vb_nic *nic, const struct vb_frame *frames, unsigned
 	};
 
 	vb_stat_add(&nic->stats, VB_STAT_RX_FRAMES, n);
-	for (unsigned i = 0; i < n; i++) {
-		if (!take_middle(&batch, &frames[i]))
-			take_frame(&batch, &frames[i]);
-	}
+	if (vb_nic_is_watched(nic))
+		take_watched(&batch, frames, n);
+	else
+		take_frames(&batch, frames, n);
 	vb_batch_end(&batch);
 	return batch.now_ns;
 }
@@ -216,8 +238,7 @@ uint64_t vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, uns
 
 /* --- from a ring --- */
 
-/* Reads a datagram's path, which is behind its headers, for its GRH. */
-static bool path_parse(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head)
+bool vb_lane_path(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head)
 {
 	uint32_t flow;
 
@@ -294,7 +315,7 @@ static bool take_plain(struct vb_batch *batch, const struct vb_lane *lane,
 	return true;
 }
 
-static void take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
+VB_FOLDED void take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 			    const struct vb_ring_frame *from)
 {
 	const struct vb_op_info *info;
@@ -308,13 +329,34 @@ static void take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 		return;
 	}
 	if (!info || (from->payload_bytes && !info->payload) ||
-	    (info->transport == VB_UD && !path_parse(&frame, from, info->header_bytes))) {
+	    (info->transport == VB_UD && !vb_lane_path(&frame, from, info->header_bytes))) {
 		vb_batch_count(batch, VB_STAT_DROP_MALFORMED);
 		return;
 	}
 	pkt.payload = from->payload;
 	pkt.payload_bytes = from->payload_bytes;
 	receive(batch, &(struct vb_from){ &frame, lane, from }, &pkt, info);
+}
+
+/* As many as take_batch() does. */
+static __attribute__((noinline)) unsigned take_batch_watched(struct vb_batch *batch,
+							     struct vb_lane *lane, bool *told)
+{
+	struct vb_ring_frame frame;
+	struct vb_watch watch;
+	unsigned n = 0;
+
+	while (n < BATCH_FRAMES_MAX && vb_ring_take(&lane->rx, &frame)) {
+		if (frame.octets[0] == VB_SEGMENT_OPCODE)
+			vb_watch_ethernet(batch->nic, frame.payload, frame.payload_bytes, false);
+		else
+			vb_watch_ring(&watch, batch, &frame);
+		take_lane_frame(batch, lane, &frame);
+		vb_watch_end(&watch);
+		*told |= vb_ring_release(&lane->rx);
+		n++;
+	}
+	return n;
 }
 
 /* Takes up to a batch of frames; rx_lock held. */
@@ -325,14 +367,21 @@ static unsigned take_batch(struct vb_lane *lane)
 	unsigned n = 0, bytes = 0;
 	bool told = false;
 
-	while (n < BATCH_FRAMES_MAX && bytes < BATCH_BYTES_MAX && vb_ring_take(&lane->rx, &frame)) {
-		if (!take_plain(&batch, lane, &frame) && !take_lane_middle(&batch, lane, &frame))
-			take_lane_frame(&batch, lane, &frame);
-		bytes += frame.payload_bytes;
-		told |= vb_ring_release(&lane->rx);
-		n++;
+	if (vb_peer_marks(lane->peer) & VB_PEER_WATCHED) {
+		n = take_batch_watched(&batch, lane, &told);
+	} else {
+		while (n < BATCH_FRAMES_MAX && bytes < BATCH_BYTES_MAX &&
+		       vb_ring_take(&lane->rx, &frame)) {
+			if (!take_plain(&batch, lane, &frame) &&
+			    !take_lane_middle(&batch, lane, &frame))
+				take_lane_frame(&batch, lane, &frame);
+			bytes += frame.payload_bytes;
+			told |= vb_ring_release(&lane->rx);
+			n++;
+		}
 	}
-	if (vb_ring_rx_is_broken(&lane->rx) && !atomic_exchange(&lane->peer->broken, true))
+	if (vb_ring_rx_is_broken(&lane->rx) &&
+	    !(atomic_fetch_or(&lane->peer->marks, VB_PEER_BROKEN) & VB_PEER_BROKEN))
 		vb_batch_count(&batch, VB_STAT_DROP_MALFORMED);
 	vb_batch_end(&batch);
 	if (batch.went_out)

@@ -22,6 +22,12 @@ uint64_t vb_nic_rx_polled(struct vb_nic *nic, const struct vb_frame *frames, uns
 /* Takes frames from the lane. Returns their number. */
 unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
 
+/*
+ * Reads a datagram's path, which is behind `head` octets of headers, for its GRH. False: there is
+ * none.
+ */
+bool vb_lane_path(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head);
+
 /* Updates the NIC's statistics; rx_lock held. */
 void vb_lane_count(struct vb_lane *lane);
 

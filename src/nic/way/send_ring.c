@@ -7,6 +7,7 @@
 #include "nic/core/ah.h"
 #include "nic/data/snapshot.h"
 #include "nic/way/sender.h"
+#include "nic/way/watch/watch.h"
 #include "nic/way/way.h"
 
 /* How long a datagram waits for its reader before it counts as lost. */
@@ -18,7 +19,7 @@
 /* --- putting into a ring: a vb_sender with its lane, whose tx_lock is held --- */
 
 /* A datagram's path follows its headers, for the receiver's GRH. */
-static enum vb_put put(struct vb_sender *s, const struct vb_path *path, struct vb_pkt *pkt,
+VB_FOLDED enum vb_put put(struct vb_sender *s, const struct vb_path *path, struct vb_pkt *pkt,
 		       const struct vb_payload *payload, bool again)
 {
 	const struct vb_op_info *info = vb_op_info(pkt->opcode);
@@ -159,6 +160,29 @@ static const struct vb_sender_ops ring = {
 	.put_ack = put_ack,
 };
 
+/* The same for a NIC that is watched, one packet at a time. */
+static enum vb_put put_watched(struct vb_sender *s, const struct vb_path *path, struct vb_pkt *pkt,
+			       const struct vb_payload *payload, bool again)
+{
+	enum vb_put done = put(s, path, pkt, payload, again);
+
+	if (done == VB_PUT)
+		vb_watch_lane(s->lane, s->qp, path, pkt, payload->bytes, again);
+	return done;
+}
+
+static const struct vb_sender_ops ring_watched = {
+	.put = put_watched,
+	.make_room = make_room,
+	.leave = leave,
+	.is_elsewhere = is_elsewhere,
+};
+
+static bool is_watched(const struct vb_lane *lane)
+{
+	return vb_peer_marks(lane->peer) & VB_PEER_WATCHED;
+}
+
 bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt)
 {
 	static const struct vb_payload none;
@@ -166,7 +190,8 @@ bool vb_lane_put_one(struct vb_lane *lane, struct vb_pkt *pkt)
 	enum vb_put done;
 
 	vb_lock_take(&lane->tx_lock);
-	done = put(&s, NULL, pkt, &none, false);
+	done = is_watched(lane) ? put_watched(&s, NULL, pkt, &none, false)
+				: put(&s, NULL, pkt, &none, false);
 	vb_lock_drop(&lane->tx_lock);
 	if (done == VB_PUT)
 		vb_peer_published(lane->peer);
@@ -219,7 +244,7 @@ bool vb_lane_transmit_short(struct vb_qp *qp)
 	struct vb_sender s = { .qp = qp, .lane = qp->lane.tx };
 
 	if ((qp->user.has_parcels | qp->send.paced | qp->send.drain_event | qp->resp.broken) ||
-	    vb_peer_is_lost(qp->to.peer) ||
+	    vb_peer_marks(qp->to.peer) ||
 	    !(vb_resp_owes(&qp->resp) ? send_ack(&s) : send_lone(&s)))
 		return false;
 	vb_peer_published(qp->to.peer);
@@ -277,20 +302,28 @@ static void look_later(struct vb_qp *qp)
 		vb_timer_arm(qp->nic, qp, vb_nic_now_ns(qp->nic) + LATER_NS);
 }
 
+static void transmit_watched(struct vb_sender *s, enum ibv_qp_state state)
+{
+	if (vb_sender_answer(&ring_watched, s) && vb_qp_sends(state))
+		vb_sender_request(&ring_watched, s);
+}
+
 void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	struct vb_lane *lane = qp->lane.tx;
 	struct vb_sender s = { .qp = qp, .lane = lane, .req_pos = qp->req.pos };
-	uint32_t from;
+	uint32_t marks = vb_peer_marks(qp->to.peer), from;
 	bool lost;
 
-	if (vb_peer_is_lost(qp->to.peer)) {
+	if (marks & ~(uint32_t)VB_PEER_WATCHED) {
 		nobody_there(&s, state);
 		return;
 	}
 	vb_lock_take(&lane->tx_lock);
 	from = lane->tx.head;
-	if (vb_sender_answer(&ring, &s) && vb_qp_sends(state))
+	if (marks)
+		transmit_watched(&s, state);
+	else if (vb_sender_answer(&ring, &s) && vb_qp_sends(state))
 		vb_sender_request(&ring, &s);
 	from -= lane->tx.head;
 	lost = vb_lane_is_lost(lane);
@@ -350,7 +383,8 @@ static enum vb_put put_datagram(struct vb_sender *s, const struct vb_path *path,
 	 * emptied.
 	 */
 	do
-		done = put(s, path, pkt, payload, again);
+		done = is_watched(lane) ? put_watched(s, path, pkt, payload, again)
+					: put(s, path, pkt, payload, again);
 	while (done == VB_PUT_NO_ROOM && make_room(s));
 	lost = vb_lane_is_lost(lane);
 	vb_lock_drop(&lane->tx_lock);

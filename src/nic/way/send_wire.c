@@ -15,6 +15,7 @@
 #include "nic/way/pair.h"
 #include "nic/way/send_ring.h"
 #include "nic/way/sender.h"
+#include "nic/way/watch/watch.h"
 
 static void begin(struct vb_sender *s)
 {
@@ -26,10 +27,12 @@ static void begin(struct vb_sender *s)
 /* Counts packets sent again. */
 static void count_again(struct vb_qp *qp, const struct vb_req_pos *from)
 {
-	int32_t sent = vb_psn_diff(qp->req.pos.next_psn, from->next_psn);
-	int32_t known = vb_psn_diff(qp->req.top_psn, from->next_psn);
+	int32_t known = vb_psn_diff(qp->req.top_psn, from->next_psn), sent;
 
-	if (sent > 0 && known > 0)
+	if (known <= 0)
+		return;
+	sent = vb_psn_diff(qp->req.pos.next_psn, from->next_psn);
+	if (sent > 0)
 		vb_stat_add(&qp->nic->stats, VB_STAT_RETRANSMITS,
 			    (uint64_t)(sent < known ? sent : known));
 }
@@ -68,7 +71,8 @@ static bool flush(struct vb_sender *s)
 	struct vb_qp *qp = s->qp;
 	struct vb_nic *nic = qp->nic;
 	const struct vb_burst *burst;
-	uint16_t slot = s->framer->slot;
+	uint16_t slot;
+	bool acks;
 	int err;
 
 	if (!s->framer->burst.frames)
@@ -76,13 +80,16 @@ static bool flush(struct vb_sender *s)
 	if (s->ack_rides)
 		add_ack(s);
 	burst = vb_framer_burst(s->framer);
-	if (!vb_transport_acks(qp->req.transport) &&
-	    !vb_pair_admit(nic, slot, burst, qp->now_ns)) {
+	slot = s->framer->slot;
+	acks = vb_transport_acks(qp->req.transport);
+	if (!acks && !vb_pair_admit(nic, slot, burst, qp->now_ns)) {
 		vb_pair_hold(nic, qp);
 		err = EAGAIN;
 	} else {
 		err = nic->host.wire.tx(nic->host.arg, slot, burst);
 		s->framer->burst.claim = NULL;
+		if (vb_nic_is_watched(nic) && !err)
+			vb_watch_burst(nic, qp, burst);
 	}
 	if (err == EAGAIN) {
 		vb_stat_add(&nic->stats, VB_STAT_TX_FULL, 1);
@@ -96,7 +103,7 @@ static bool flush(struct vb_sender *s)
 	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
 	count_again(qp, &s->req_pos);
 	vb_req_sent(&qp->req, &s->req_pos, qp->now_ns);
-	if (!vb_transport_acks(qp->req.transport))
+	if (!acks)
 		vb_req_complete_sent(&qp->req);
 	begin(s);
 	return true;

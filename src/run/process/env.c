@@ -135,7 +135,13 @@ static bool net_read(struct vb_env *env, const char *text, struct vb_text *why)
 /* Whether the file can be opened is found out when it is. */
 static bool pcap_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
-	env->pcap = text;
+	static const char suffix[] = ".pcapng";
+	size_t chars = strlen(text), end = strlen(suffix);
+
+	if (chars >= end && strcmp(text + chars - end, suffix) == 0)
+		env->pcapng = text;
+	else
+		env->pcap = text;
 	return true;
 }
 

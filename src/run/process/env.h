@@ -37,6 +37,7 @@ struct vb_env {
 	const char *fault; /* VERBATIM_FAULT, NULL: none */
 	const char *net;   /* VERBATIM_NET, NULL: none */
 	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
+	const char *pcapng; /* the same, if the name ends so */
 	const char *log;   /* VERBATIM_LOG, NULL: none */
 	const char *ethernet; /* VERBATIM_ETH, NULL: none */
 	uint64_t seed;	   /* VERBATIM_SEED, for keys and initial PSNs */

@@ -23,6 +23,7 @@ static struct vb_hub_msg sample(unsigned type)
 		[VB_HUB_REACHED] = {.reached.error = ENOENT},
 		[VB_HUB_RING] = {.ring = {.from = 1023, .to = 1}},
 		[VB_HUB_FAIL] = {.fail.pid = INT32_MAX},
+		[VB_HUB_CAPTURE] = {.fail.pid = 1},
 		[VB_HUB_FAILED] = {.failed.error = ESRCH},
 		[VB_HUB_LINK] = {.link = {.from = 1023, .why = VB_HUB_LINK_AFAR}},
 		[VB_HUB_LINKS] = {.links = {.count = 1, .link = {{.from = 1}}}},
@@ -57,6 +58,8 @@ static unsigned sample_fds(unsigned type)
 		return VB_HUB_RING_FDS;
 	case VB_HUB_RECORDS:
 		return VB_HUB_RECORDS_FDS;
+	case VB_HUB_CAPTURE:
+		return VB_HUB_CAPTURE_FDS;
 	default:
 		return 0;
 	}

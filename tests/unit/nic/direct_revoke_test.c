@@ -475,7 +475,7 @@ DIRECT(the_host_knows_of_deaths)
 DIRECT(one_that_is_broken_is_waited_for)
 {
 	mark(1, reg_ending()->ibv.rkey, 3);
-	atomic_store(&vb_peer_find(side[1].nic, side[1].slot, side[0].slot)->broken, true);
+	atomic_store(&vb_peer_find(side[1].nic, side[1].slot, side[0].slot)->marks, VB_PEER_BROKEN);
 	assert_in_range(waited_s(dereg_ending, EBUSY), STOPPED_S, STOPPED_S + 1);
 	mark(1, 0, 4);
 	assert_int_equal(vb_mr_dereg(ending), 0);

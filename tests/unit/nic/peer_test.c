@@ -677,6 +677,6 @@ RC_PAIR(frames_that_are_none_are_counted)
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_MALFORMED),
 			 VB_RING_HEAD_BYTES_MAX + 1 + 2 + 3);
 	assert_int_equal(stat_of(&side[0], VB_STAT_DROP_NO_QP), 1);
-	assert_false(atomic_load(&peer_of(&side[0], &side[1])->broken));
+	assert_false(atomic_load(&peer_of(&side[0], &side[1])->marks) & VB_PEER_BROKEN);
 	assert_exchange(&side[0], a, &side[1], b);
 }

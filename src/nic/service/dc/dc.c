@@ -12,6 +12,7 @@
 #include "nic/way/peer.h"
 #include "nic/way/send.h"
 #include "nic/way/send_ring.h"
+#include "nic/way/watch/watch.h"
 #include "nic/way/way.h"
 #include "wire/icrc.h"
 
@@ -79,6 +80,8 @@ static bool send_by_wire(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_p
 				&burst);
 	if (err == EAGAIN)
 		return false;
+	if (!err && vb_nic_is_watched(nic))
+		vb_watch_burst(nic, qp, &burst);
 	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, 1);
 	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
 	return true;

@@ -10,6 +10,7 @@
 #include "nic/service/eth/raw_rx.h"
 #include "nic/service/eth/steer.h"
 #include "nic/way/peer.h"
+#include "nic/way/watch/watch.h"
 #include "nic/way/way.h"
 #include "wire/bytes.h"
 
@@ -206,6 +207,8 @@ void vb_segment_out(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes)
 
 	if (!port || !atomic_load(&port->has_uplink))
 		return;
+	if (vb_nic_is_watched(nic))
+		vb_watch_ethernet(nic, octets, bytes, true);
 	vb_lock_take(&port->out_lock);
 	if (port->out_bytes + bytes > OUT_BYTES || port->out_frames == VB_SEGMENT_OUT_FRAMES)
 		flush_locked(nic, port);
@@ -285,6 +288,8 @@ bool vb_segment_put(struct vb_lane *lane, const uint8_t *octets, uint32_t bytes,
 	memcpy(head + 4, &context, sizeof(context)); /* only this NIC reads it */
 	memcpy(to, octets, bytes);
 	vb_ring_publish(&lane->tx, VB_SEGMENT_HEAD_BYTES, bytes);
+	if (vb_peer_marks(lane->peer) & VB_PEER_WATCHED)
+		vb_watch_ethernet(lane->peer->nic, octets, bytes, true);
 	return true;
 }
 
@@ -355,6 +360,8 @@ static void came(struct vb_nic *nic, struct vb_segment_port *port, const uint8_t
 	unsigned count;
 
 	vb_stat_add(&nic->stats, VB_STAT_UPLINK_CAME, 1);
+	if (vb_nic_is_watched(nic))
+		vb_watch_ethernet(nic, octets, bytes, false);
 	if (bytes < VB_ETH_HEADER_BYTES || bytes > VB_ETH_FRAME_BYTES_MAX) {
 		vb_stat_add(&nic->stats, VB_STAT_DROP_LENGTH, 1);
 		return;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "link/pcap.h"
+#include "capture/pcap.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,8 +13,8 @@
 #include "base/check.h"
 #include "base/fd.h"
 #include "base/lock.h"
+#include "capture/headers.h"
 #include "link/gather.h"
-#include "link/udp_socket.h"
 
 /*
  * The file is written without a library: the format is 24 octets and 16 more per packet
@@ -31,12 +30,6 @@ enum {
 	PCAP_MINOR = 4,
 	PCAP_SNAP_BYTES = 65535,
 	PCAP_LINKTYPE_RAW = 101, /* packets begin with their IP header */
-	IPV4_HEADER_BYTES = 20,
-	IPV6_HEADER_BYTES = 40,
-	UDP_HEADER_BYTES = 8,
-	IPV4_DONT_FRAGMENT = 0x4000,
-	HEADERS_BYTES_MAX = IPV6_HEADER_BYTES + UDP_HEADER_BYTES,
-	HOP_LIMIT_DEFAULT = VB_UDP_HOP_LIMIT_DEFAULT,
 };
 
 struct file_header {
@@ -63,94 +56,16 @@ static struct pcap_link *pcap_of(struct vb_link *link)
 	return vb_container_of(link, struct pcap_link, link);
 }
 
-static void put16(uint8_t *at, uint32_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
-/* Adds to the ones' complement sum of RFC 1071, not folded. */
-static uint32_t sum16(uint32_t sum, const uint8_t *data, uint32_t bytes)
-{
-	for (; bytes > 1; bytes -= 2, data += 2)
-		sum += (uint32_t)data[0] << 8 | data[1];
-	return bytes ? sum + ((uint32_t)data[0] << 8) : sum;
-}
-
-static uint16_t fold16(uint32_t sum)
-{
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	return (uint16_t)~sum;
-}
-
-static void put_ipv4(uint8_t *ip, const struct vb_path *path, uint16_t id, uint32_t bytes)
-{
-	memset(ip, 0, IPV4_HEADER_BYTES);
-	ip[0] = 0x45; /* version 4, five words */
-	ip[1] = path->tclass;
-	put16(ip + 2, IPV4_HEADER_BYTES + bytes);
-	put16(ip + 4, id);
-	put16(ip + 6, IPV4_DONT_FRAGMENT);
-	ip[8] = path->hop_limit ? path->hop_limit : HOP_LIMIT_DEFAULT;
-	ip[9] = IPPROTO_UDP;
-	memcpy(ip + 12, path->src + 12, 4);
-	memcpy(ip + 16, path->dst + 12, 4);
-	put16(ip + 10, fold16(sum16(0, ip, IPV4_HEADER_BYTES)));
-}
-
-static void put_ipv6(uint8_t *ip, const struct vb_path *path, uint32_t bytes)
-{
-	uint32_t first = htonl(6u << 28 | (uint32_t)path->tclass << 20 | path->flow_label);
-
-	memcpy(ip, &first, sizeof(first));
-	put16(ip + 4, bytes);
-	ip[6] = IPPROTO_UDP;
-	ip[7] = path->hop_limit ? path->hop_limit : HOP_LIMIT_DEFAULT;
-	memcpy(ip + 8, path->src, VB_GID_BYTES);
-	memcpy(ip + 24, path->dst, VB_GID_BYTES);
-}
-
-/* Writes the UDP header before a frame, with the checksum that the kernel would have computed. */
-static void put_udp(uint8_t *udp, const struct vb_path *path, uint32_t bytes)
-{
-	/* Also for mapped IPv4 addresses: the mapping adds ffff, which is zero in this sum. */
-	uint32_t sum = IPPROTO_UDP + bytes;
-	uint16_t folded;
-
-	put16(udp, path->sport);
-	put16(udp + 2, VB_UDP_PORT);
-	put16(udp + 4, bytes);
-	put16(udp + 6, 0);
-	sum = sum16(sum, path->src, VB_GID_BYTES);
-	sum = sum16(sum, path->dst, VB_GID_BYTES);
-	folded = fold16(sum16(sum, udp, bytes));
-	put16(udp + 6, folded ? folded : 0xffff);
-}
-
-static uint32_t headers_bytes(const struct vb_path *path)
-{
-	bool ipv4 = vb_gid_is_ipv4(path->dst);
-
-	return (ipv4 ? IPV4_HEADER_BYTES : IPV6_HEADER_BYTES) + UDP_HEADER_BYTES;
-}
-
 /* Completes and writes the record; the frame is in place behind its headers. Lock held. */
 static void record_write(struct pcap_link *pcap, const struct vb_path *path, uint16_t id,
 			 uint32_t frame_bytes)
 {
-	uint32_t headers = headers_bytes(path), udp_bytes = UDP_HEADER_BYTES + frame_bytes;
-	uint8_t *ip = pcap->packet, *udp = ip + headers - UDP_HEADER_BYTES;
-	uint32_t bytes = headers + frame_bytes;
+	uint32_t bytes = vb_headers_bytes(path) + frame_bytes;
 	struct record_header header;
-	struct iovec iov[] = {{&header, sizeof(header)}, {ip, bytes}};
+	struct iovec iov[] = {{&header, sizeof(header)}, {pcap->packet, bytes}};
 	struct timespec now;
 
-	put_udp(udp, path, udp_bytes);
-	if (vb_gid_is_ipv4(path->dst))
-		put_ipv4(ip, path, id, udp_bytes);
-	else
-		put_ipv6(ip, path, udp_bytes);
+	vb_headers_put(pcap->packet, path, id, frame_bytes);
 	clock_gettime(CLOCK_REALTIME, &now);
 	header = (struct record_header){
 		.seconds = (uint32_t)now.tv_sec,
@@ -167,7 +82,7 @@ static void record_write(struct pcap_link *pcap, const struct vb_path *path, uin
 /* Does the frame fit in a record? All of ours do. */
 static bool fits(const struct vb_path *path, uint32_t frame_bytes)
 {
-	return headers_bytes(path) + frame_bytes <= PCAP_SNAP_BYTES;
+	return vb_headers_bytes(path) + frame_bytes <= PCAP_SNAP_BYTES;
 }
 
 static int pcap_tx(struct vb_link *link, const struct vb_burst *burst)
@@ -180,7 +95,7 @@ static int pcap_tx(struct vb_link *link, const struct vb_burst *burst)
 		return rc;
 	vb_lock_take(&pcap->lock);
 	while (gather.frame < burst->frames) {
-		uint8_t *frame = pcap->packet + headers_bytes(&burst->path);
+		uint8_t *frame = pcap->packet + vb_headers_bytes(&burst->path);
 		uint32_t bytes = vb_gather_bytes(&gather, burst);
 		uint16_t id = (uint16_t)(burst->first_id + gather.frame);
 
@@ -219,7 +134,7 @@ static unsigned pcap_rx(struct vb_link *link, struct vb_frame *frames, unsigned 
 		id = frame->id_hint;
 		pcap->identify(&frame->path, frame->data, frame->bytes, id, &id);
 		vb_lock_take(&pcap->lock);
-		memcpy(pcap->packet + headers_bytes(&frame->path), frame->data, frame->bytes);
+		memcpy(pcap->packet + vb_headers_bytes(&frame->path), frame->data, frame->bytes);
 		record_write(pcap, &frame->path, id, frame->bytes);
 		vb_lock_drop(&pcap->lock);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef VB_LINK_PCAP_H
-#define VB_LINK_PCAP_H
+#ifndef VB_CAPTURE_PCAP_H
+#define VB_CAPTURE_PCAP_H
 
 /*
  * A link around another one that records frames in both directions as a pcap file, with IP and UDP

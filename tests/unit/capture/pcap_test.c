@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "group.h"
-#include "mock_link.h"
+#include "../link/mock_link.h"
 
-#include "link/pcap.h"
+#include "capture/pcap.h"
 
 /* Reads the file as pcap-savefile(5) describes it, with nothing of ours. */
 

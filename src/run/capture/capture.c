@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/capture/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/loose.h"
+#include "hub/channel.h"
+#include "hub/program.h"
+#include "nic/way/watch/watch.h"
+#include "run/process/cancel.h"
+#include "run/process/log.h"
+
+/* A reader that takes nothing for this long is not waited for until it takes something. */
+#define PATIENCE_NS 1000000000ull
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* --- life --- */
+
+void vb_capture_open(struct vb_capture *capture)
+{
+	struct vb_hub_program program;
+
+	vb_hub_program_self(&program);
+	snprintf(capture->program, sizeof(capture->program), "%s (pid %u)", program.comm,
+		 program.pid);
+	atomic_store(&capture->asked, VB_FD_NONE);
+	capture->fd = capture->file_fd = VB_FD_NONE;
+	vb_lock_init(&capture->lock, VB_RANK_PCAP);
+}
+
+/* The NIC is watched as long as somebody wants to see. */
+static void watch(struct vb_capture *capture)
+{
+	vb_nic_watch(capture->nic, atomic_load(&capture->on));
+}
+
+static void on_set(struct vb_capture *capture)
+{
+	atomic_store(&capture->on, capture->fd >= 0 || capture->file_fd >= 0);
+}
+
+/* A full disk costs packets, never traffic. */
+static bool file_write(const struct vb_capture *capture, size_t bytes)
+{
+	int cancel = vb_cancel_defer();
+	ssize_t done = write(capture->file_fd, capture->block, bytes);
+
+	vb_cancel_restore(cancel);
+	return done == (ssize_t)bytes;
+}
+
+int vb_capture_name(char *name, size_t size, const char *setting, unsigned port)
+{
+	const char *mark = strstr(setting, "%p");
+	int rc, used;
+
+	if (mark)
+		used = snprintf(name, size, "%.*s%d%s", (int)(mark - setting), setting,
+				(int)getpid(), mark + 2);
+	else
+		used = snprintf(name, size, "%s", setting);
+	if (used < 0 || (size_t)used >= size)
+		return ENAMETOOLONG;
+	rc = port == 0 ? 0 : snprintf(name + used, size - used, ".%u", port);
+	return rc < 0 || (size_t)rc >= size - used ? ENAMETOOLONG : 0;
+}
+
+int vb_capture_file(struct vb_capture *capture, const char *name)
+{
+	/* It contains the application's data. */
+	capture->file_fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	if (capture->file_fd < 0)
+		return errno;
+	if (file_write(capture, vb_pcapng_begin(capture->block, capture->program)))
+		return 0;
+	vb_fd_close(&capture->file_fd);
+	return EIO;
+}
+
+void vb_capture_begin(struct vb_capture *capture, struct vb_nic *nic)
+{
+	capture->nic = nic;
+	on_set(capture);
+	if (atomic_load(&capture->on))
+		watch(capture);
+}
+
+/* The reader has what was put. Lock held. */
+static void reader_drop(struct vb_capture *capture)
+{
+	atomic_store(&capture->feed.shared->over, 1);
+	vb_fd_close(&capture->fd);
+	vb_feed_close(&capture->feed);
+	on_set(capture);
+}
+
+static void file_end(struct vb_capture *capture)
+{
+	size_t bytes;
+
+	bytes = vb_pcapng_end(capture->block, capture->counts, clock_ns(CLOCK_REALTIME));
+	file_write(capture, bytes);
+	vb_fd_close(&capture->file_fd);
+}
+
+void vb_capture_close(struct vb_capture *capture)
+{
+	int asked = atomic_exchange(&capture->asked, VB_FD_NONE);
+	bool watched = atomic_load(&capture->on);
+
+	if (asked >= 0)
+		close(asked);
+	vb_lock_take(&capture->lock);
+	if (capture->file_fd >= 0)
+		file_end(capture);
+	if (capture->fd >= 0)
+		reader_drop(capture);
+	on_set(capture);
+	vb_lock_drop(&capture->lock);
+	if (watched)
+		watch(capture);
+	vb_lock_fini(&capture->lock);
+}
+
+void vb_capture_farewell(struct vb_capture *capture)
+{
+	if (!vb_lock_try(&capture->lock))
+		return;
+	if (capture->file_fd >= 0)
+		file_end(capture);
+	vb_lock_drop(&capture->lock);
+}
+
+void vb_capture_forget(struct vb_capture *capture)
+{
+	int asked = atomic_exchange(&capture->asked, VB_FD_NONE);
+
+	if (asked >= 0)
+		close(asked);
+	vb_fd_close(&capture->fd);
+	vb_fd_close(&capture->file_fd);
+	vb_feed_forget(&capture->feed);
+	atomic_store(&capture->on, false);
+}
+
+/* --- readers --- */
+
+void vb_capture_ask(struct vb_capture *capture, int fd)
+{
+	int before = atomic_exchange(&capture->asked, fd);
+
+	if (before >= 0)
+		close(before);
+}
+
+/* Reads what was asked. Returns false if it is nothing that a reader of this user says. */
+static bool ask_take(int fd, struct vb_feed_ask *ask)
+{
+	pid_t pid;
+
+	return !vb_hub_peer_check(fd, &pid) &&
+	       recv(fd, ask, sizeof(*ask), MSG_DONTWAIT) == sizeof(*ask) &&
+	       ask->magic == VB_FEED_MAGIC;
+}
+
+static void answer(int fd, int error, int feed_fd)
+{
+	struct vb_feed_answer words = {VB_FEED_MAGIC, (uint32_t)error};
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {
+		.cmsg_len = CMSG_LEN(sizeof(int)),
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+	}};
+	struct iovec iov = {&words, sizeof(words)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (!error) {
+		memcpy(CMSG_DATA(&control.header), &feed_fd, sizeof(feed_fd));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+	}
+	/* A reader that has gone already is noticed by its socket. */
+	if (sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return;
+}
+
+static void reader_add(struct vb_capture *capture, int fd)
+{
+	struct vb_feed feed = {.shared = NULL};
+	struct vb_feed_ask ask;
+	int feed_fd, rc;
+
+	if (!ask_take(fd, &ask)) {
+		close(fd);
+		return;
+	}
+	rc = capture->fd >= 0 ? EBUSY : vb_feed_make(&feed, &feed_fd);
+	if (rc) {
+		answer(fd, rc, VB_FD_NONE);
+		close(fd);
+		return;
+	}
+	vb_lock_take(&capture->lock);
+	capture->feed = feed;
+	capture->never_waits = ask.never_waits;
+	capture->stuck = false;
+	vb_feed_put(&capture->feed, capture->block,
+		    vb_pcapng_begin(capture->block, capture->program));
+	capture->fd = fd;
+	on_set(capture);
+	vb_lock_drop(&capture->lock);
+	watch(capture);
+	answer(fd, 0, feed_fd);
+	close(feed_fd);
+	vb_log("a capture has begun");
+}
+
+/* Has the reader closed its end, or said that it leaves? It says nothing else. */
+static bool reader_left(int fd)
+{
+	char octet;
+
+	return recv(fd, &octet, sizeof(octet), MSG_DONTWAIT) >= 0 ||
+	       (errno != EAGAIN && errno != EINTR);
+}
+
+void vb_capture_turn(struct vb_capture *capture)
+{
+	int cancel = vb_cancel_defer(), asked;
+	bool left;
+
+	vb_loose_begin();
+	asked = atomic_exchange(&capture->asked, VB_FD_NONE);
+	vb_lock_take(&capture->lock);
+	left = capture->fd >= 0 && reader_left(capture->fd);
+	if (left)
+		reader_drop(capture);
+	vb_lock_drop(&capture->lock);
+	if (left) {
+		watch(capture);
+		vb_log("the capture is over");
+	}
+	if (asked >= 0)
+		reader_add(capture, asked);
+	vb_loose_end();
+	vb_cancel_restore(cancel);
+}
+
+/* --- packets --- */
+
+/*
+ * Waits until the reader has taken something, which brings room sooner or later. False: it has not
+ * for too long, or is gone.
+ */
+static bool wait_for_reader(const struct vb_capture *capture)
+{
+	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	uint64_t tail = vb_feed_tail(&capture->feed);
+	struct pollfd gone = {.fd = capture->fd, .events = POLLRDHUP};
+	int cancel = vb_cancel_defer();
+
+	while (vb_feed_tail(&capture->feed) == tail && clock_ns(CLOCK_MONOTONIC) < end_ns) {
+		if (poll(&gone, 1, 1) > 0)
+			break;
+	}
+	vb_cancel_restore(cancel);
+	return vb_feed_tail(&capture->feed) != tail;
+}
+
+static bool feed_put(struct vb_capture *capture, size_t bytes)
+{
+	while (!vb_feed_put(&capture->feed, capture->block, bytes)) {
+		if (!capture->stuck && !capture->never_waits)
+			capture->stuck = !wait_for_reader(capture);
+		else
+			return false;
+	}
+	capture->stuck = false;
+	return true;
+}
+
+void vb_capture_see(struct vb_capture *capture, const struct vb_record *record)
+{
+	char comment[VB_PCAPNG_COMMENT_BYTES];
+	size_t bytes;
+	bool done;
+
+	vb_pcapng_comment(comment, record, capture->program);
+	vb_lock_take(&capture->lock);
+	if (atomic_load(&capture->on)) {
+		bytes = vb_pcapng_packet(capture->block, record, clock_ns(CLOCK_REALTIME), comment);
+		if (capture->fd >= 0) {
+			struct vb_feed_shared *shared = capture->feed.shared;
+
+			done = bytes && feed_put(capture, bytes);
+			atomic_fetch_add(done ? &shared->taken[record->link]
+					      : &shared->lost[record->link], 1);
+		}
+		if (capture->file_fd >= 0) {
+			done = bytes && file_write(capture, bytes);
+			capture->counts[record->link].taken += done;
+			capture->counts[record->link].lost += !done;
+		}
+	}
+	vb_lock_drop(&capture->lock);
+}
