@@ -12,7 +12,7 @@ build="gcc libc6-dev make meson ninja-build pkg-config libibverbs-dev librdmacm-
 # The programs that the demo runs.
 demo="$build ibverbs-utils perftest iproute2"
 # The clients of the test suites.
-check="$demo python3 binutils rdmacm-utils python3-pyverbs
+check="$demo python3 python3-prometheus-client binutils rdmacm-utils python3-pyverbs
 	rdma-core qperf fio libfabric-bin libfabric1 ucx-utils openmpi-bin python3-mpi4py
 	dapl2-utils librpma-dev mpich tshark nftables iperf3 util-linux procps valgrind
 	redis-tools memcached libmemcached-tools nginx-light apache2-utils curl socat netcat-openbsd

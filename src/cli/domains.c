@@ -15,7 +15,7 @@
 #include "base/failure.h"
 #include "cli/cli.h"
 #include "hub/program.h"
-#include "hub/query.h"
+#include "hub/ask/query.h"
 #include "hub/words.h"
 #include "link/robust.h"
 #include "nic/core/names.h"

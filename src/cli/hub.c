@@ -15,10 +15,11 @@
 #include "cli/cli.h"
 #include "cli/domains.h"
 #include "cli/ids.h"
+#include "cli/report.h"
 #include "hub/holders.h"
 #include "hub/links.h"
 #include "hub/program.h"
-#include "hub/query.h"
+#include "hub/ask/query.h"
 #include "hub/words.h"
 #include "link/udp_socket.h"
 
@@ -291,8 +292,10 @@ int vb_cli_status(int argc, char **argv)
 {
 	char dir[PATH_MAX];
 
+	if (argc == 2 && !strcmp(argv[1], "--json"))
+		return vb_cli_status_json();
 	if (argc != 1) {
-		fputs("usage: verbatim status\n", stderr);
+		fputs("usage: verbatim status [--json]\n", stderr);
 		return VB_CLI_USAGE;
 	}
 	printf("version  %s\n", vb_cli_version);

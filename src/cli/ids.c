@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cm/rules.h"
 #include "hub/program.h"
-#include "hub/query.h"
+#include "hub/ask/query.h"
 #include "hub/words.h"
 #include "wire/cm_ip.h"
 

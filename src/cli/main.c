@@ -9,7 +9,9 @@
 #include "cli/cli.h"
 #include "cli/devices.h"
 #include "cli/hub.h"
+#include "cli/metrics.h"
 #include "cli/run.h"
+#include "cli/top.h"
 
 struct command {
 	const char *name;
@@ -23,10 +25,14 @@ static const struct command commands[] = {
 	  "run a program on the software NIC" },
 	{ "devices", vb_cli_devices, "",
 	  "list what programs see" },
-	{ "status",  vb_cli_status,  "",
+	{ "status",  vb_cli_status,  "[--json]",
 	  "what is in use, and by whom" },
 	{ "capture", vb_cli_capture, "-i PID [-w FILE] [--no-wait]",
 	  "the packets of a running process, for Wireshark" },
+	{ "top",     vb_cli_top,     "[-b] [-s COLUMN] [-f TEXT]",
+	  "what queue pairs do at this moment" },
+	{ "metrics", vb_cli_metrics, "[--listen ADDRESS:PORT]",
+	  "all counters, as Prometheus reads them" },
 	{ "hub",     vb_cli_hub,     "status | log | stop [--force]",
 	  "look at or stop the hub" },
 	{ "fail",    vb_cli_fail,    "PID",

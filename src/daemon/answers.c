@@ -154,3 +154,20 @@ void vb_hub_answer_noted(struct hub *hub, struct conn *conn, const struct vb_hub
 	}
 	conn->role = GONE;
 }
+
+void vb_hub_answer_sample(struct hub *hub, struct conn *conn, const struct vb_hub_msg *question,
+		      const int *fds, unsigned n)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_SAMPLES);
+
+	for (unsigned i = 0; i < hub->conns; i++) {
+		const struct conn *to = &hub->conn[i];
+
+		if (to->role == CLIENT && to->welcome)
+			msg.sample.asked.asked += !vb_hub_send(to->fd, question, fds, n);
+	}
+	for (unsigned i = 0; i < n; i++)
+		close(fds[i]);
+	vb_hub_send(conn->fd, &msg, NULL, 0);
+	conn->role = GONE;
+}

@@ -16,5 +16,6 @@ on_message vb_hub_answer_capture;
 on_message vb_hub_answer_who;
 on_message vb_hub_answer_domains;
 on_message vb_hub_answer_noted;
+on_message vb_hub_answer_sample; /* has one: where the clients answer */
 
 #endif

@@ -395,6 +395,7 @@ static on_message *const handlers[VB_HUB_TYPES] = {
 	[VB_HUB_UNBIND]  = vb_hub_answer_unbind,
 	[VB_HUB_MAD]     = vb_hub_answer_mad,
 	[VB_HUB_CM]      = vb_hub_answer_cm,
+	[VB_HUB_SAMPLE]  = vb_hub_answer_sample,
 };
 /* clang-format on */
 

@@ -340,7 +340,8 @@ static bool news_take(struct vb_hub_client *client)
 	unsigned n;
 	int rc;
 
-	if (client->conn_fd == VB_FD_NONE || client->news.rings == VB_HUB_RINGS_MAX)
+	if (client->conn_fd == VB_FD_NONE || client->news.rings == VB_HUB_RINGS_MAX ||
+	    client->news.sample_fd != VB_FD_NONE)
 		return false;
 	rc = news_recv(client, &msg, fds, &n);
 	if (rc == EAGAIN)
@@ -365,6 +366,12 @@ static bool news_take(struct vb_hub_client *client)
 	if (!rc && (msg.type == VB_HUB_FATAL || msg.type == VB_HUB_NOTED)) {
 		client->news.fatal |= msg.type == VB_HUB_FATAL;
 		client->news.noted |= msg.type == VB_HUB_NOTED;
+		eventfd_write(client->wake_fd, 1);
+		return true;
+	}
+	if (!rc && msg.type == VB_HUB_SAMPLE) {
+		client->news.sample_fd = fds[0];
+		client->news.measure = msg.sample.ask.measure;
 		eventfd_write(client->wake_fd, 1);
 		return true;
 	}
@@ -416,6 +423,20 @@ static void news_deliver(struct vb_hub_client *client, bool *news, void (*fn)(vo
 	vb_lock_take(&client->lock);
 }
 
+/* The same for whoever wants to know how we are. */
+static void sample_deliver(struct vb_hub_client *client)
+{
+	int fd = client->news.sample_fd;
+
+	client->news.sample_fd = VB_FD_NONE;
+	vb_hub_wake_hush(client);
+	vb_lock_drop(&client->lock);
+	if (client->on.sample)
+		client->on.sample(client->news.ring_arg, fd, client->news.measure);
+	close(fd);
+	vb_lock_take(&client->lock);
+}
+
 static void turn(struct vb_hub_client *client)
 {
 	vb_hub_asks_turn(client);
@@ -432,6 +453,8 @@ static void turn(struct vb_hub_client *client)
 		news_deliver(client, &client->news.fatal, client->on.fatal);
 	if (client->news.noted)
 		news_deliver(client, &client->news.noted, client->on.noted);
+	if (client->news.sample_fd != VB_FD_NONE)
+		sample_deliver(client);
 	vb_lock_drop(&client->lock);
 }
 
@@ -480,7 +503,7 @@ static int client_create(struct vb_hub_client **result)
 	vb_lock_init(&client->lock, VB_RANK_HUB);
 	vb_lock_init(&client->links.lock, VB_RANK_HUB_LINKS);
 	client->conn_fd = client->epoll_fd = client->timer_fd = client->wake_fd = VB_FD_NONE;
-	client->asks.timer_fd = VB_FD_NONE;
+	client->asks.timer_fd = client->news.sample_fd = VB_FD_NONE;
 	TAILQ_INIT(&client->ports.untold);
 	client->ports.records_fd = client->ports.asks_fd = VB_FD_NONE;
 	for (unsigned i = 0; i < VB_HUB_KEEPER_FDS; i++)
@@ -640,6 +663,7 @@ void vb_hub_client_forget(struct vb_hub_client *client)
 		vb_fd_close(&client->news.ring[i].peer.line_fd);
 		vb_fd_close(&client->news.ring[i].peer.export_fd);
 	}
+	vb_fd_close(&client->news.sample_fd);
 	vb_hub_asks_forget(client);
 	vb_hub_fds_close(client->keeper, VB_HUB_KEEPER_FDS);
 	vb_fd_close(&client->conn_fd);

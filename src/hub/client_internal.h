@@ -94,6 +94,8 @@ struct vb_hub_client_news {
 	vb_hub_ring_fn *ring_fn;
 	void *ring_arg;
 	bool fatal, noted;
+	int sample_fd; /* where to tell how we are; VB_FD_NONE: nobody has asked */
+	bool measure;
 	bool delivering;     /* a turn is calling ring_fn */
 	unsigned rings;	     /* rings that wait */
 	unsigned ring_first; /* the oldest of them */

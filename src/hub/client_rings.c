@@ -28,7 +28,8 @@ void vb_hub_wake_hush(struct vb_hub_client *client)
 {
 	eventfd_t times;
 
-	if (client->news.rings || client->news.fatal || client->news.noted)
+	if (client->news.rings || client->news.fatal || client->news.noted ||
+	    client->news.sample_fd != VB_FD_NONE)
 		return;
 	eventfd_read(client->wake_fd, &times);
 	/* Ordered after the read: either we see it here, or its wake comes after the read. */

@@ -223,6 +223,21 @@ static bool records_ok(const struct vb_hub_msg *msg, unsigned fds)
 	return fds;
 }
 
+static bool sample_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return fds && msg->sample.ask.measure <= 1;
+}
+
+static bool samples_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return msg->sample.asked.asked <= VB_HUB_SLOTS_MAX;
+}
+
+static bool sampled_ok(const struct vb_hub_msg *msg, unsigned fds)
+{
+	return fds && program_ok(&msg->sample.taken.program);
+}
+
 struct rule {
 	uint16_t bytes;
 	uint16_t fds; /* either none or this many; ok() checks when none is right */
@@ -267,6 +282,9 @@ static const struct rule rules[VB_HUB_TYPES] = {
 	[VB_HUB_CM]      = { WITH(cm.ask),     0,                 cm_ok },
 	[VB_HUB_CM_ROWS] = { WITH(cm.rows),    0,                 cm_rows_ok },
 	[VB_HUB_CAPTURE] = { WITH(fail),    VB_HUB_CAPTURE_FDS, capture_ok },
+	[VB_HUB_SAMPLE]  = { WITH(sample.ask),   VB_HUB_SAMPLE_FDS, sample_ok },
+	[VB_HUB_SAMPLES] = { WITH(sample.asked), 0,                 samples_ok },
+	[VB_HUB_SAMPLED] = { WITH(sample.taken), VB_HUB_SAMPLE_FDS, sampled_ok },
 };
 /* clang-format on */
 

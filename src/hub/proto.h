@@ -35,6 +35,7 @@ enum {
 	VB_HUB_CAPTURE_FDS = 1,
 	VB_HUB_MAD_BYTES = 280, /* of the frame that carries a MAD */
 	VB_HUB_CM_ROWS_MAX = 16,
+	VB_HUB_SAMPLE_FDS = 1,
 };
 
 enum vb_hub_type {
@@ -70,6 +71,9 @@ enum vb_hub_type {
 	VB_HUB_CM,	  /* asks what processes have of rdma_cm */
 	VB_HUB_CM_ROWS,	  /* that, in as many messages as needed */
 	VB_HUB_CAPTURE,	  /* asks a process for a capture, by this socket; answer: FAILED */
+	VB_HUB_SAMPLE,	  /* asks all clients how they are, and where to say so; hub: the same */
+	VB_HUB_SAMPLES,	  /* so many were asked */
+	VB_HUB_SAMPLED,	  /* client, to whoever asked: its sample, in a file in memory */
 	VB_HUB_TYPES
 };
 
@@ -269,6 +273,19 @@ struct vb_hub_cm_rows {
 	struct vb_hub_cm_row row[VB_HUB_CM_ROWS_MAX];
 };
 
+/* How a client is at this moment: the file's contents are the asker's and the client's matter. */
+struct vb_hub_sample {
+	uint32_t measure; /* 1: from now on, and for a while, measure latencies as well */
+};
+
+struct vb_hub_samples {
+	uint32_t asked;
+};
+
+struct vb_hub_sampled {
+	struct vb_hub_program program; /* who answers */
+};
+
 struct vb_hub_msg {
 	uint32_t magic;
 	uint16_t version, type;
@@ -293,6 +310,11 @@ struct vb_hub_msg {
 		struct vb_hub_links links;
 		struct vb_hub_who who;
 		struct vb_hub_whose whose;
+		union { /* of samples */
+			struct vb_hub_sample ask;
+			struct vb_hub_samples asked;
+			struct vb_hub_sampled taken;
+		} sample;
 		union { /* of rdma_cm */
 			struct vb_hub_bind bind;
 			struct vb_hub_bound bound;

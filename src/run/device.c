@@ -38,6 +38,7 @@
 #include "run/memory/memprobe.h"
 #include "run/memory/memtouch.h"
 #include "run/memory/sigguard.h"
+#include "run/sample.h"
 #include "run/xrc.h"
 #include "wire/icrc.h"
 
@@ -539,7 +540,7 @@ static int parts_start(struct vb_device *dev)
 {
 	static const struct vb_hub_receivers receivers = {
 		.fatal = device_fails, .noted = vb_xrc_host_noted, .mad = vb_cm_mad_came,
-		.capture = capture_asked,
+		.capture = capture_asked, .sample = vb_sample_asked,
 	};
 	struct vb_hub_offer offer;
 	int rc;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "hub/query.h"
+#include "hub/ask/query.h"
 #include "nic/control/store.h"
 #include "nic/service/xrc/xrc.h"
 #include "run/process/cancel.h"

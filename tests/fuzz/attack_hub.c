@@ -34,7 +34,7 @@
 #include "base/ring.h"
 #include "hub/channel.h"
 #include "hub/program.h"
-#include "hub/query.h"
+#include "hub/ask/query.h"
 
 enum {
 	CONNS = 48,

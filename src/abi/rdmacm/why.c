@@ -11,7 +11,7 @@
 #include "abi/rdmacm/addr.h"
 #include "abi/rdmacm/id.h"
 #include "hub/program.h"
-#include "hub/query.h"
+#include "hub/ask/query.h"
 #include "run/cm.h"
 #include "run/process/log.h"
 #include "wire/cm_ip.h"

@@ -19,6 +19,7 @@
 #include "nic/core/names.h"
 #include "nic/data/acks.h"
 #include "nic/data/migrate.h"
+#include "nic/data/tally.h"
 #include "nic/data/pace.h"
 #include "nic/data/qp.h"
 #include "nic/data/window.h"
@@ -376,6 +377,7 @@ static void reset(struct vb_qp *qp)
 	vb_qp_unbind_locked(qp);
 	vb_windows_unbind(qp);
 	vb_tm_leave(qp);
+	vb_qp_tally_reset(qp);
 	vb_req_reset(&qp->req);
 	vb_resp_reset(&qp->resp);
 	atomic_store(&qp->user.sq_released, 0);

@@ -62,6 +62,30 @@ void vb_batch_acknowledge(struct vb_batch *batch, struct vb_qp *qp)
 	vb_unacked_give(qp);
 }
 
+static __attribute__((cold, noinline)) void nak_count(struct vb_batch *batch, struct vb_qp *qp,
+						      enum vb_verdict verdict)
+{
+	if (verdict == VB_NO_RECV) {
+		vb_batch_count(batch, VB_STAT_RNR_NAKS_SENT);
+		qp->tally.rnr_sent++;
+	} else {
+		vb_batch_count(batch, VB_STAT_PSN_NAKS_SENT);
+		qp->tally.naks_sent++;
+	}
+}
+
+static __attribute__((cold, noinline)) void nak_heed(struct vb_batch *batch, struct vb_qp *qp,
+						     uint8_t syndrome)
+{
+	if (vb_aeth_class(syndrome) == VB_AETH_RNR) {
+		vb_batch_count(batch, VB_STAT_RNR_NAKS_SEEN);
+		qp->tally.rnr_seen++;
+	} else if (syndrome == vb_aeth_nak(VB_NAK_PSN)) {
+		vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
+		qp->tally.naks_seen++;
+	}
+}
+
 void vb_batch_heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_result result)
 {
 	switch (result.outcome) {
@@ -73,8 +97,7 @@ void vb_batch_heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_resu
 		break;
 	case VB_RESP_OWES:
 		if (result.verdict != VB_OK)
-			vb_batch_count(batch, result.verdict == VB_NO_RECV ? VB_STAT_RNR_NAKS_SENT
-								       : VB_STAT_PSN_NAKS_SENT);
+			nak_count(batch, qp, result.verdict);
 		vb_batch_touch(batch, qp);
 		break;
 	case VB_RESP_DROPPED:
@@ -131,10 +154,8 @@ void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_p
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
 	if (outcome == VB_REQ_MIGRATE)
 		vb_migrate_locked(qp);
-	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->aeth.syndrome) == VB_AETH_RNR)
-		vb_batch_count(batch, VB_STAT_RNR_NAKS_SEEN);
-	if (info->kind == VB_K_ACK && pkt->aeth.syndrome == vb_aeth_nak(VB_NAK_PSN))
-		vb_batch_count(batch, VB_STAT_PSN_NAKS_SEEN);
+	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->aeth.syndrome) != VB_AETH_ACK)
+		nak_heed(batch, qp, pkt->aeth.syndrome);
 	if (outcome == VB_REQ_FAILED)
 		vb_qp_after_locked(qp, outcome);
 	else if (vb_qp_wants_to_send(qp))

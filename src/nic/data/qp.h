@@ -127,6 +127,18 @@ struct vb_qp_special {
 	struct vb_rss *rss; /* RAW_PACKET without queues of its own (rss.h) */
 };
 
+/* What it has done, and what went wrong, for who looks (tally.h). */
+struct vb_qp_tally {
+	uint32_t resent; /* packets */
+	uint32_t timeouts;
+	uint32_t rnr_seen, rnr_sent;   /* RNR NAKs: the peer's, ours */
+	uint32_t naks_seen, naks_sent; /* NAKs of a PSN: the peer's, ours */
+	/* Work before this place of the send queue, and up to this MSN, is in the sums. */
+	uint32_t head, msn;
+	uint64_t done, octets; /* work requests carried out */
+	uint64_t served;       /* the peer's messages */
+};
+
 struct vb_qp {
 	union {
 		struct ibv_qp qp;
@@ -160,6 +172,7 @@ struct vb_qp {
 	struct vb_dcqcn congestion; /* what CNPs of its peer say (pace.h) */
 	uint64_t marked_ns; /* when it last sent a CNP (congestion.h) */
 	const void **sites; /* where each send request was posted (explain.h); NULL: not noted */
+	struct vb_qp_tally tally;
 };
 
 /*

@@ -282,8 +282,10 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 	waited = qp->req.retry.rnr_waits;
 	if (vb_qp_state(qp) == IBV_QPS_RTS || vb_qp_state(qp) == IBV_QPS_SQD)
 		outcome = timeout(qp, now_ns);
-	if (outcome != VB_REQ_NOTHING && !waited)
+	if (outcome != VB_REQ_NOTHING && !waited) {
 		vb_stat_add(&qp->nic->stats, VB_STAT_TIMEOUTS, 1);
+		qp->tally.timeouts++;
+	}
 	if (outcome == VB_REQ_MIGRATE)
 		vb_migrate_locked(qp);
 	if (qp->service->fail.on_time)

@@ -32,9 +32,12 @@ static void count_again(struct vb_qp *qp, const struct vb_req_pos *from)
 	if (known <= 0)
 		return;
 	sent = vb_psn_diff(qp->req.pos.next_psn, from->next_psn);
-	if (sent > 0)
-		vb_stat_add(&qp->nic->stats, VB_STAT_RETRANSMITS,
-			    (uint64_t)(sent < known ? sent : known));
+	if (sent <= 0)
+		return;
+	if (known > sent)
+		known = sent;
+	vb_stat_add(&qp->nic->stats, VB_STAT_RETRANSMITS, (uint64_t)known);
+	qp->tally.resent += (uint32_t)known;
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include "hub_lib.h"
+#include "hub/ask/samples.h"
 
 /* The life of a client and of a lease, while the hub lives. */
 
@@ -392,6 +393,67 @@ HUB_TEST(a_client_is_told_to_fail)
 	assert_int_equal(told_to_fail, 3);
 	vb_hub_client_close(client);
 	assert_int_equal(vb_hub_fail((uint32_t)getpid(), vb_hub_pid_ns()), ESRCH);
+}
+
+static unsigned asked_how;
+static bool asked_to_measure;
+
+static void on_sample(void *arg, int answer_fd, bool measure)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_SAMPLED);
+
+	vb_hub_program_self(&msg.sample.taken.program);
+	asked_how++;
+	asked_to_measure = measure;
+	/* Any file will do, here. */
+	if (!measure)
+		assert_int_equal(vb_hub_send(answer_fd, &msg, &answer_fd, VB_HUB_SAMPLE_FDS), 0);
+}
+
+static _Atomic bool sampling;
+
+static void *sample_turn(void *client)
+{
+	while (sampling)
+		turn_for(client, 5);
+	return NULL;
+}
+
+/* Those that answer are told from those that do not, which nobody waits for once all have. */
+HUB_TEST(who_watches_hears_from_all_clients)
+{
+	static const uint64_t second_ns = 1000000000;
+	struct vb_hub_client *client;
+	struct vb_hub_said *said;
+	unsigned count, silent;
+	pthread_t thread;
+
+	assert_int_equal(vb_hub_sample(false, second_ns, &said, &count, &silent), ECONNREFUSED);
+	client = client_open();
+	vb_hub_client_on_sample(client, on_sample);
+	asked_how = 0;
+	/* It has no turn. */
+	assert_int_equal(vb_hub_sample(true, second_ns / 100, &said, &count, &silent), 0);
+	assert_int_equal(count, 0);
+	assert_int_equal(silent, 1);
+	vb_hub_said_free(said, count);
+	sampling = true;
+	assert_int_equal(pthread_create(&thread, NULL, sample_turn, client), 0);
+	assert_int_equal(vb_hub_sample(false, 60 * second_ns, &said, &count, &silent), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(silent, 0);
+	assert_int_equal(said[0].pid, getpid());
+	vb_hub_said_free(said, count);
+	/* It takes the question, and does not answer. */
+	assert_int_equal(vb_hub_sample(true, 60 * second_ns, &said, &count, &silent), 0);
+	assert_int_equal(count, 0);
+	assert_int_equal(silent, 1);
+	vb_hub_said_free(said, count);
+	sampling = false;
+	pthread_join(thread, NULL);
+	assert_int_equal(asked_how, 3);
+	assert_true(asked_to_measure);
+	vb_hub_client_close(client);
 }
 
 static ino_t inode_of(int fd)

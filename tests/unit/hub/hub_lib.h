@@ -27,7 +27,7 @@
 #include "hub/client.h"
 #include "hub/client_requests.h"
 #include "hub/program.h"
-#include "hub/query.h"
+#include "hub/ask/query.h"
 #include "netns.h"
 
 #define MS_NS 1000000ull

@@ -36,6 +36,9 @@ static struct vb_hub_msg sample(unsigned type)
 		[VB_HUB_UNBIND] = {.cm.unbind.slot = 1},
 		[VB_HUB_MAD] = {.cm.mad.slot = 1},
 		[VB_HUB_CM] = {.cm.ask = {65535, 65535}},
+		[VB_HUB_SAMPLE] = {.sample.ask.measure = 1},
+		[VB_HUB_SAMPLES] = {.sample.asked.asked = 1024},
+		[VB_HUB_SAMPLED] = {.sample.taken.program.comm = "ib_write_bw"},
 		[VB_HUB_CM_ROWS] = {.cm.rows = {.count = 1, .row = {{.slot = 1023}}}},
 	};
 	struct vb_hub_msg header = vb_hub_msg_make(type), msg = with[type];
@@ -60,6 +63,9 @@ static unsigned sample_fds(unsigned type)
 		return VB_HUB_RECORDS_FDS;
 	case VB_HUB_CAPTURE:
 		return VB_HUB_CAPTURE_FDS;
+	case VB_HUB_SAMPLE:
+	case VB_HUB_SAMPLED:
+		return VB_HUB_SAMPLE_FDS;
 	default:
 		return 0;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hub/query.h"
+#include "hub/ask/query.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static const uint64_t nearest_deadline_ns = 500000000; /* a program waits for it
  * Is it worth asking again? If so pauses. A new hub waits for its clients to bring what the last
  * one had, a second at most. A hub that dies before or while it is asked may have a successor.
  */
-static bool again(int rc, uint64_t deadline_ns)
+bool vb_hub_ask_again(int rc, uint64_t deadline_ns)
 {
 	const struct timespec a_while = {.tv_nsec = 3000000};
 
@@ -36,7 +36,7 @@ static bool again(int rc, uint64_t deadline_ns)
 }
 
 /* Receives the next message, which must be of that type, without descriptors. */
-static int expect(int fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
+int vb_hub_ask_expect(int fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns)
 {
 	int fds[VB_HUB_FDS_MAX], rc;
 	unsigned n;
@@ -76,7 +76,7 @@ static int ask_for(int *fd, struct vb_hub_msg *msg, int fds[VB_HUB_FDS_MAX], uns
 	/* Only complete answers are stored in msg: until then it is still the question. */
 	do {
 		rc = ask_once(fd, msg, fds, n, deadline_ns);
-	} while (again(rc, deadline_ns));
+	} while (vb_hub_ask_again(rc, deadline_ns));
 	return rc;
 }
 
@@ -107,7 +107,7 @@ static int rows_read(int fd, struct vb_hub_row *rows, unsigned n, uint64_t deadl
 	struct vb_hub_msg msg;
 
 	while (n) {
-		int rc = expect(fd, &msg, VB_HUB_ROWS, deadline_ns);
+		int rc = vb_hub_ask_expect(fd, &msg, VB_HUB_ROWS, deadline_ns);
 
 		if (rc)
 			return rc;
@@ -125,7 +125,7 @@ static int links_read(int fd, struct vb_hub_link *links, unsigned n, uint64_t de
 	struct vb_hub_msg msg;
 
 	while (n) {
-		int rc = expect(fd, &msg, VB_HUB_LINKS, deadline_ns);
+		int rc = vb_hub_ask_expect(fd, &msg, VB_HUB_LINKS, deadline_ns);
 
 		if (rc)
 			return rc;
@@ -207,7 +207,7 @@ int vb_hub_links_read(struct vb_hub_summary *summary, struct vb_hub_row **rows,
 
 	do {
 		rc = status_ask(summary, rows, links, deadline_ns);
-	} while (again(rc, deadline_ns));
+	} while (vb_hub_ask_again(rc, deadline_ns));
 	if (!rc)
 		pids_find(*rows, summary->rows, deadline_ns);
 	return rc;
@@ -256,7 +256,7 @@ static int cm_ask(const struct vb_hub_cm *question, struct vb_hub_cm_row **rows,
 		if (!cm_rows_add(rows, count, &msg.cm.rows))
 			rc = ENOMEM;
 		else if (msg.cm.rows.count == VB_HUB_CM_ROWS_MAX)
-			rc = expect(fd, &msg, VB_HUB_CM_ROWS, deadline_ns);
+			rc = vb_hub_ask_expect(fd, &msg, VB_HUB_CM_ROWS, deadline_ns);
 		else
 			break;
 	} while (!rc);
@@ -354,7 +354,7 @@ int vb_hub_domains_read(int *memory)
 
 	do {
 		rc = domains_ask(memory, deadline_ns);
-	} while (again(rc, deadline_ns));
+	} while (vb_hub_ask_again(rc, deadline_ns));
 	return rc;
 }
 

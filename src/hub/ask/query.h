@@ -57,4 +57,12 @@ int vb_hub_domains_read(int *fd);
 /* Tells all clients that the log of XRC domains has news. Never waits. */
 void vb_hub_note(void);
 
+/* --- for samples.c --- */
+
+/* Is it worth asking again? If so pauses. */
+bool vb_hub_ask_again(int rc, uint64_t deadline_ns);
+
+/* Receives the next message, which must be of that type, without descriptors. */
+int vb_hub_ask_expect(int fd, struct vb_hub_msg *msg, enum vb_hub_type type, uint64_t deadline_ns);
+
 #endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_NIC_SAMPLE_H
+#define VB_NIC_SAMPLE_H
+
+/*
+ * What a NIC says of itself at one moment, for whoever watches (run/sample.h). Nothing is counted
+ * for it on the path of a message: a sample reads where the queues have got to, and what the
+ * requests that are still in them were. So the process that takes a sample pays, and only then.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/path.h"
+#include "nic/core/stats.h"
+
+struct vb_nic;
+
+enum vb_sample_way { VB_SAMPLE_NOWHERE, VB_SAMPLE_WIRE, VB_SAMPLE_RING };
+
+enum { VB_SAMPLE_MAGIC = 0x76625370, VB_SAMPLE_SERVICE_BYTES = 12 };
+
+/*
+ * A QP. Sums begin with the QP, and never become smaller; a QP that was reset goes on with its own.
+ */
+struct vb_sample_qp {
+	uint32_t qpn, dqpn; /* dqpn 0: not connected */
+	uint32_t peer_pid;  /* of the process at the other end of a ring, as it sees itself; 0 */
+	uint8_t state;	    /* enum ibv_qp_state */
+	uint8_t way;	    /* enum vb_sample_way */
+	uint8_t rnr_waits;  /* 1: it waits because the peer had no receive request */
+	uint8_t credits_known;
+	char service[VB_SAMPLE_SERVICE_BYTES]; /* "RC" */
+	uint8_t dst[VB_GID_BYTES];
+	/*
+	 * Work requests that were carried out; their octets. If newer requests took the places of
+	 * some since the last sample, the octets are an estimate: as many on average as of all that
+	 * are in the send queue.
+	 */
+	uint64_t done, octets;
+	uint64_t served;      /* the peer's messages; UD: receive requests used */
+	uint32_t outstanding; /* posted, and not carried out */
+	uint32_t unsent;      /* ... of these: not sent at all */
+	uint32_t receives;    /* receive requests that wait; 0 with an SRQ */
+	uint32_t credits;     /* messages that the peer takes yet, if known */
+	uint32_t resent;      /* packets */
+	uint32_t timeouts;
+	uint32_t rnr_seen, rnr_sent, naks_seen, naks_sent;
+	uint64_t rtt_ns; /* of the path; 0: not known, as by rings */
+};
+
+struct vb_sample {
+	uint32_t magic, bytes; /* of a QP's entry, so that another build's is not misread */
+	uint32_t stats;	       /* of the counters */
+	uint32_t pds, cqs, srqs, regions;
+	uint32_t qps;
+	uint64_t taken_ns; /* CLOCK_MONOTONIC */
+	uint64_t stat[VB_STATS];
+	struct vb_sample_qp qp[]; /* by QPN */
+};
+
+/* Takes one, for the caller to free(). NULL: no memory. Takes the rx right and QPs' locks. */
+struct vb_sample *vb_nic_sample(struct vb_nic *nic, size_t *bytes);
+
+#endif

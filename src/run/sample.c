@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "run/sample.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hub/channel.h"
+#include "hub/program.h"
+#include "link/shm.h"
+#include "nic/control/sample.h"
+#include "run/device.h"
+
+/* Returns 0, or an errno: then the watcher gets no answer, and says so. */
+static int answer(int answer_fd, const struct vb_sample *sample, size_t bytes)
+{
+	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_SAMPLED);
+	int fd, rc = vb_shm_create(&fd, bytes);
+
+	if (rc != 0)
+		return rc;
+	vb_hub_program_self(&msg.sample.taken.program);
+	if (pwrite(fd, sample, bytes, 0) == (ssize_t)bytes)
+		rc = vb_hub_send(answer_fd, &msg, &fd, VB_HUB_SAMPLE_FDS);
+	close(fd);
+	return rc;
+}
+
+void vb_sample_asked(void *arg, int answer_fd, bool measure)
+{
+	struct vb_device *dev = arg;
+	size_t bytes;
+	struct vb_sample *sample = vb_nic_sample(dev->nic, &bytes);
+
+	if (sample)
+		answer(answer_fd, sample, bytes);
+	free(sample);
+}
