@@ -12,6 +12,7 @@
 #include "cli/metrics.h"
 #include "cli/run.h"
 #include "cli/top.h"
+#include "cli/trace.h"
 
 struct command {
 	const char *name;
@@ -31,6 +32,8 @@ static const struct command commands[] = {
 	  "the packets of a running process, for Wireshark" },
 	{ "top",     vb_cli_top,     "[-b] [-s COLUMN] [-f TEXT]",
 	  "what queue pairs do at this moment" },
+	{ "trace",   vb_cli_trace,   "[-o FILE] [--udp] -- CMD",
+	  "run a program, and make a timeline of it" },
 	{ "metrics", vb_cli_metrics, "[--listen ADDRESS:PORT]",
 	  "all counters, as Prometheus reads them" },
 	{ "hub",     vb_cli_hub,     "status | log | stop [--force]",

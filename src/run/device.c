@@ -34,11 +34,13 @@
 #include "run/foreign.h"
 #include "run/process/log.h"
 #include "run/process/report.h"
+#include "run/process/sample.h"
+#include "run/process/trace.h"
+#include "run/process/trail.h"
 #include "run/memory/memfile.h"
 #include "run/memory/memprobe.h"
 #include "run/memory/memtouch.h"
 #include "run/memory/sigguard.h"
-#include "run/sample.h"
 #include "run/xrc.h"
 #include "wire/icrc.h"
 
@@ -189,6 +191,8 @@ static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 		port.link->ops->destroy(port.link);
 		return rc;
 	}
+	if (dev->env.trace)
+		vb_trace_link(port.link);
 	dev->ports[index] = port;
 	atomic_store_explicit(&dev->port_count, index + 1, memory_order_release);
 	return 0;
@@ -441,6 +445,11 @@ static void capture_asked(void *arg, int fd)
 	vb_progress_wake(dev);
 }
 
+static void device_samples(void *arg, int answer_fd, bool measure)
+{
+	vb_sample_send(((struct vb_device *)arg)->nic, answer_fd);
+}
+
 /* --- life and death --- */
 
 static uint64_t seed_of(const struct vb_env *env)
@@ -540,7 +549,7 @@ static int parts_start(struct vb_device *dev)
 {
 	static const struct vb_hub_receivers receivers = {
 		.fatal = device_fails, .noted = vb_xrc_host_noted, .mad = vb_cm_mad_came,
-		.capture = capture_asked, .sample = vb_sample_asked,
+		.capture = capture_asked, .sample = device_samples,
 	};
 	struct vb_hub_offer offer;
 	int rc;
@@ -588,7 +597,12 @@ static int device_start(struct vb_device *dev)
 		vb_log("%s", why);
 		return rc;
 	}
-	return vb_device_failed(parts_start(dev));
+	rc = dev->env.trace ? vb_trail_open(dev->env.trace) : 0;
+	if (rc != 0)
+		vb_failed_words(rc, "VERBATIM_TRACE: %s: %s", dev->env.trace, strerror(rc));
+	else
+		rc = parts_start(dev);
+	return vb_device_failed(rc);
 }
 
 /* Logs the counters that are not 0. */
@@ -666,6 +680,7 @@ static void forget_in_child(void)
 	current = NULL;
 	vb_loose_forget();
 	vb_report_forget();
+	vb_trail_forget();
 	if (!dev)
 		return;
 	dev->gone = true;

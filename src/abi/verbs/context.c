@@ -12,12 +12,14 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/device.h"
 #include "abi/verbs/ops.h"
+#include "abi/trace/traced.h"
 #include "base/failure.h"
 #include "nic/data/qp_error.h"
 #include "nic/mem/import.h"
 #include "run/process/eventfd.h"
 #include "run/foreign.h"
 #include "run/process/log.h"
+#include "run/process/trail.h"
 
 /* A NULL entry of verbs_context tells the inline wrappers "not supported". */
 static const struct ibv_context_ops ops = {
@@ -82,6 +84,10 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	verbs->destroy_rwq_ind_table = vb_abi_destroy_rwq_ind_table;
 	context->device = device;
 	context->ops = vb_refusals_are_wanted() ? told_ops : ops;
+	if (vb_trail_is_open()) {
+		context->ops.post_send = vb_traced_post_send;
+		context->ops.poll_cq = vb_traced_poll_cq;
+	}
 	context->cmd_fd = cmd_fd;
 	context->num_comp_vectors = VB_COMP_VECTORS;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;

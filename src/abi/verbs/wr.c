@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/trace/traced.h"
 #include "base/check.h"
 #include "base/guard.h"
 #include "base/refusal.h"
@@ -19,6 +20,7 @@
 #include "nic/mem/mkey.h"
 #include "nic/service/eth/raw.h"
 #include "run/process/callsite.h"
+#include "run/process/trail.h"
 
 /* The inline data of an ATOMIC_WRITE, whatever max_inline_data is. */
 #define ATOMIC_BYTES sizeof(uint64_t)
@@ -339,6 +341,18 @@ static int wr_complete_told(struct ibv_qp_ex *qp)
 	return vb_report_refused("ibv_wr_complete", wr_complete(qp));
 }
 
+/* The same; notes what was posted (traced.h). */
+static int wr_complete_traced(struct ibv_qp_ex *ibv)
+{
+	struct vb_qp *qp = (struct vb_qp *)ibv;
+	uint64_t since_ns = vb_trail_now_ns();
+	uint32_t from = qp->req.tail;
+	int rc = vb_refusals_are_wanted() ? wr_complete_told(ibv) : wr_complete(ibv);
+
+	vb_trace_posted(qp, from, since_ns);
+	return rc;
+}
+
 static void wr_abort(struct ibv_qp_ex *qp)
 {
 	if (!vb_abi_is_gone(qp->qp_base.context))
@@ -415,6 +429,8 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_set_sge_list = wr_set_sge_list;
 	qp->wr_start = wr_start;
 	qp->wr_complete = vb_refusals_are_wanted() ? wr_complete_told : wr_complete;
+	if (vb_trail_is_open())
+		qp->wr_complete = wr_complete_traced;
 	qp->wr_abort = wr_abort;
 	qp->wr_atomic_write = wr_atomic_write;
 }

@@ -3,9 +3,9 @@
 #define VB_NIC_SAMPLE_H
 
 /*
- * What a NIC says of itself at one moment, for whoever watches (run/sample.h). Nothing is counted
- * for it on the path of a message: a sample reads where the queues have got to, and what the
- * requests that are still in them were. So the process that takes a sample pays, and only then.
+ * What a NIC says of itself at one moment, for whoever watches (run/process/sample.h). Nothing is
+ * counted for it on the path of a message: a sample reads where the queues have got to, and what
+ * the requests that are still in them were. So the process that takes a sample pays, and only then.
  */
 
 #include <stddef.h>

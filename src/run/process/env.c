@@ -145,6 +145,13 @@ static bool pcap_read(struct vb_env *env, const char *text, struct vb_text *why)
 	return true;
 }
 
+/* A folder, as `verbatim trace` makes it. */
+static bool trace_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->trace = text;
+	return true;
+}
+
 static const struct {
 	const char *name;
 } streams[] = { { "stderr" } };
@@ -197,6 +204,7 @@ static const struct setting settings[] = {
 	{ "VERBATIM_FAULT",       fault_read },
 	{ "VERBATIM_NET",         net_read },
 	{ "VERBATIM_PCAP",        pcap_read },
+	{ "VERBATIM_TRACE",       trace_read },
 	{ "VERBATIM_LINK",        link_read,      &link_names },
 	{ "VERBATIM_SHARED_MR",   shared_mr_read, &switch_names },
 	{ "VERBATIM_PERSONA",     persona_read,   &vb_persona_names },

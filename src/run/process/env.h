@@ -39,6 +39,7 @@ struct vb_env {
 	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
 	const char *pcapng; /* the same, if the name ends so */
 	const char *log;   /* VERBATIM_LOG, NULL: none */
+	const char *trace; /* VERBATIM_TRACE, NULL: none */
 	const char *ethernet; /* VERBATIM_ETH, NULL: none */
 	uint64_t seed;	   /* VERBATIM_SEED, for keys and initial PSNs */
 	uint64_t hub_idle_ms; /* VERBATIM_HUB_IDLE_MS */

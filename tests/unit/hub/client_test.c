@@ -430,7 +430,7 @@ HUB_TEST(who_watches_hears_from_all_clients)
 
 	assert_int_equal(vb_hub_sample(false, second_ns, &said, &count, &silent), ECONNREFUSED);
 	client = client_open();
-	vb_hub_client_on_sample(client, on_sample);
+	vb_hub_client_receivers(client, &(struct vb_hub_receivers){.sample = on_sample});
 	asked_how = 0;
 	/* It has no turn. */
 	assert_int_equal(vb_hub_sample(true, second_ns / 100, &said, &count, &silent), 0);

@@ -33,6 +33,7 @@ TEST(without_settings_all_is_default)
 	assert_string_equal(why, "");
 	assert_null(env.fault);
 	assert_null(env.pcap);
+	assert_null(env.trace);
 	assert_null(env.log);
 	assert_null(env.ethernet);
 	assert_ptr_equal(env.persona, vb_persona_find(NULL));
@@ -47,6 +48,7 @@ TEST(settings_are_read)
 {
 	static const char *const some[] = {
 		"VERBATIM_FAULT=loss=1%", "VERBATIM_PCAP=/tmp/x.pcap", "VERBATIM_LINK=udp",
+		"VERBATIM_TRACE=/tmp/x",
 		"VERBATIM_ETH=tap:t0", "VERBATIM_SEED=0x10", "VERBATIM_SHARED_MR=1",
 		"VERBATIM_PERSONA=connectx7", "VERBATIM_LOG=x", "VERBATIM_HUB=/x",
 		"VERBATIM_HUB_IDLE_MS=300", "VERBATIM_CM_RNR_TIMER=31", NULL,
@@ -56,6 +58,7 @@ TEST(settings_are_read)
 	assert_string_equal(why, "");
 	assert_string_equal(env.fault, "loss=1%");
 	assert_string_equal(env.pcap, "/tmp/x.pcap");
+	assert_string_equal(env.trace, "/tmp/x");
 	assert_string_equal(env.log, "x");
 	assert_string_equal(env.ethernet, "tap:t0");
 	assert_int_equal(env.link, VB_ENV_LINK_UDP);

@@ -4,9 +4,9 @@
 
 /* Tells whoever watches (`verbatim top`, `status`, `metrics`) how this process is. */
 
-#include <stdbool.h>
+struct vb_nic;
 
-/* For vb_hub_client_on_sample(); arg is the struct vb_device. Never waits for the watcher. */
-void vb_sample_asked(void *arg, int answer_fd, bool measure);
+/* Sends a sample to answer_fd. Never waits; who gets none says so. */
+void vb_sample_send(struct vb_nic *nic, int answer_fd);
 
 #endif

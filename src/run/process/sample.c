@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "run/sample.h"
+#include "run/process/sample.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,7 +8,6 @@
 #include "hub/program.h"
 #include "link/shm.h"
 #include "nic/control/sample.h"
-#include "run/device.h"
 
 /* Returns 0, or an errno: then the watcher gets no answer, and says so. */
 static int answer(int answer_fd, const struct vb_sample *sample, size_t bytes)
@@ -25,11 +24,10 @@ static int answer(int answer_fd, const struct vb_sample *sample, size_t bytes)
 	return rc;
 }
 
-void vb_sample_asked(void *arg, int answer_fd, bool measure)
+void vb_sample_send(struct vb_nic *nic, int answer_fd)
 {
-	struct vb_device *dev = arg;
 	size_t bytes;
-	struct vb_sample *sample = vb_nic_sample(dev->nic, &bytes);
+	struct vb_sample *sample = vb_nic_sample(nic, &bytes);
 
 	if (sample)
 		answer(answer_fd, sample, bytes);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_CLI_TIMELINE_H
+#define VB_CLI_TIMELINE_H
+
+/*
+ * Joins the trails of processes (run/process/trail.h) into one timeline, in the trace event format
+ * that Perfetto and chrome://tracing read.
+ */
+
+#include <stdio.h>
+
+/*
+ * Reads all trails of a folder, and prints the timeline. *events: how many it has; *lost: how many
+ * found no room in a trail. 0 or an errno; ENOENT: there is no trail.
+ */
+int vb_cli_timeline(const char *folder, FILE *out, unsigned long *events, unsigned long *lost);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_RUN_TRACE_H
+#define VB_RUN_TRACE_H
+
+/* Notes each packet on the wire in the trail (process/trail.h). */
+
+#include "link/link.h"
+
+/* From now on for this link, and all that the process makes. They are of one kind. */
+void vb_trace_link(struct vb_link *link);
+
+#endif
