@@ -275,7 +275,7 @@ struct vb_hub_cm_rows {
 
 /* How a client is at this moment: the file's contents are the asker's and the client's matter. */
 struct vb_hub_sample {
-	uint32_t measure; /* 1: from now on, and for a while, measure latencies as well */
+	uint32_t measure; /* 1: the asker will ask again soon; nothing follows from it yet */
 };
 
 struct vb_hub_samples {

@@ -18,8 +18,7 @@ struct vb_hub_said {
 /*
  * Asks all processes how they are, and waits for their answers, but not longer than wait_ns.
  * *said has *count entries; the caller ends with vb_hub_said_free(). *silent: so many did not
- * answer, since they are stopped, say. measure: lets them measure latencies from now on, for some
- * seconds.
+ * answer, since they are stopped, say. measure: tells them that it will ask again soon.
  */
 int vb_hub_sample(bool measure, uint64_t wait_ns, struct vb_hub_said **said, unsigned *count,
 		  unsigned *silent);
