@@ -42,8 +42,8 @@ static uint32_t qpn_of(const uint8_t *bth)
 	return (uint32_t)bth[5] << 16 | (uint32_t)bth[6] << 8 | bth[7];
 }
 
-/* What went to these two QPs. */
-static struct seen look(const struct vt_pair *p)
+/* What went to these two QPs by now. Both are here: each packet is seen leaving and coming. */
+static struct seen look_once(const struct vt_pair *p)
 {
 	struct seen seen = { 0 };
 	static uint8_t octets[4 << 20];
@@ -69,7 +69,17 @@ static struct seen look(const struct vt_pair *p)
 			seen.last = bth[BTH_BYTES] & 31;
 		}
 	}
-	/* Both ends are here: each packet was seen leaving and coming. */
+	return seen;
+}
+
+/* The same when nothing is under way. */
+static struct seen look(const struct vt_pair *p)
+{
+	uint64_t until_ms = vt_now_ms() + VT_WAIT_MS;
+	struct seen seen = look_once(p);
+
+	while ((seen.packets | seen.acks | seen.rnr_naks) & 1 && vt_now_ms() < until_ms)
+		seen = look_once(p);
 	assert_int_equal((seen.packets | seen.acks | seen.rnr_naks) & 1, 0);
 	seen.packets /= 2;
 	seen.acks /= 2;
@@ -159,7 +169,7 @@ capture_test(a_shared_receive_queue_gives_no_credits)
 
 /* --- what is obeyed --- */
 
-enum { PATIENT_RNR = 31 }; /* 491 ms: nothing is asked twice in the course of a test */
+enum { PATIENT_RNR = 31 }; /* 491 ms: seldom is anything asked twice in the course of a test */
 
 /*
  * Two requests of four packets are left. Six messages of one packet: with credits of messages two
@@ -183,10 +193,10 @@ capture_test(messages_are_held_back)
 		vt_expect(p.a.cq, 2, IBV_WC_SUCCESS);
 		vt_expect_none(p.a.cq);
 		after = look(&p);
-		assert_int_equal(after.rnr_naks, 1);
-		/* Without credit one goes, to find out, and that is all. */
+		assert_true(after.rnr_naks > 0);
+		/* Without credit one goes at a time, to find out, and that is all. */
 		if (!packets)
-			assert_int_equal(after.packets - before.packets, 3);
+			assert_int_equal(after.packets - before.packets, 2 + after.rnr_naks);
 		else /* the first acknowledgement may leave four more, or all have gone before it */
 			assert_true(after.packets - before.packets >= 5);
 		vt_pair_close(&p);
@@ -211,9 +221,10 @@ capture_test(packets_are_held_back_within_a_message)
 		vt_expect(p.a.cq, 1, IBV_WC_SUCCESS);
 		vt_expect_none(p.a.cq);
 		after = look(&p);
-		assert_int_equal(after.rnr_naks, 1);
+		assert_true(after.rnr_naks > 0);
 		/* All of the message that asks goes where messages count, one packet here. */
-		assert_int_equal(after.packets - before.packets, packets ? 3 : 10);
+		assert_int_equal(after.packets - before.packets,
+				 2 + after.rnr_naks * (packets ? 1 : 8));
 		vt_pair_close(&p);
 	}
 }
