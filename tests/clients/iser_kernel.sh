@@ -32,20 +32,22 @@ initiator_begin() {
 		mkdir -p /run/lock/iscsi; iscsid"
 }
 
-# The guest's kernel does not answer iscsiadm now and then when a login has succeeded, until the
-# target gives up after 8 s (-107, ENOTCONN); on the wire all is as ever. So it is asked again.
-discovers() {
-	"${on_guest[@]}" iscsiadm -m discovery -t st -p $guest_a4:$tgt_port -I iser \
-		>"$tmp/output" 2>&1
+# logs_in NAME WORDS CMD ...: as there(). The guest's kernel does not answer iscsiadm now and then
+# when a login has succeeded, until the target gives up after 8 s (-107, ENOTCONN); on the wire all
+# is as ever. So it is asked again.
+logs_in() {
+	local times=4
+	until timeout -k 5 "$limit_s" "${on_guest[@]}" "${@:3}" >"$tmp/output" 2>&1 ||
+		! grep -q -- -107 "$tmp/output" || ! ((--times)); do :; done
+	grep -q -- "$2" "$tmp/output"
+	verdict "$PREFIX: $1" "it does not say /$2/" "$tmp/output" "$tmp/tgtd"
 }
 
 # attach: $disk is its name there, once the kernel has one.
 attach() {
-	local times=4
-	until discovers || ! grep -q -- -107 "$tmp/output" || ! ((--times)); do :; done
-	grep -q "$tgt_disk" "$tmp/output"
-	verdict "$PREFIX: the disk is found" "not $tgt_disk" "$tmp/output" "$tmp/tgtd"
-	there "it is attached" successful "${node[@]}" --login
+	logs_in "the disk is found" "$tgt_disk" \
+		iscsiadm -m discovery -t st -p $guest_a4:$tgt_port -I iser
+	logs_in "it is attached" successful "${node[@]}" --login
 	there "by ib_iser" "Iface Transport: iser" iscsiadm -m session -P 1
 	await has_disk
 	disk=/dev/$(sed -n 's/.*Attached scsi disk \([a-z]*\).*State: running.*/\1/p' "$tmp/output")

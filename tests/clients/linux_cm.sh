@@ -13,7 +13,6 @@ guest_also="rdma_ucm"
 clock=$VB_BUILD/tests/verbs/libperftest.so
 peer=$VB_BUILD/tests/rdmacm/cm_peer
 limit_s=150
-cm_patience_s=60
 there=(python3 "$VB_ROOT/tests/lib/guest.py" call $guest_b4 $guest_port)
 # Where the distribution's librdmacm is: our programs are linked with ours.
 system=$(ldconfig -p | sed -n '/librdmacm.so.1 /{s/.*=> //;s/\/[^/]*$//p;q}')

@@ -145,7 +145,7 @@ stay() {
 		await migration_is $number active && "${@:2}" &&
 		await migration_is $number 'failed|cancelled' && it_counts
 	verdict "$name" "it does not count on" "$tmp/answer" "$tmp/qemu.$number" "$tmp/qemu.$next"
-	process_wait $next_pid 10 2>/dev/null
+	process_wait $next_pid "$limit_s" 2>/dev/null
 	rm -f "$at"/*."$next"
 }
 

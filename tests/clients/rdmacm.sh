@@ -85,7 +85,7 @@ cm_death() {
 	client=$!
 	await has_words 'ping data'
 	kill -9 "$(cat "/proc/$server/task/$server/children")"
-	process_wait $client 10 2>/dev/null
+	process_wait $client "$limit_s" 2>/dev/null
 	wait $server 2>/dev/null
 	grep -qE 'DISCONNECT EVENT|cq completion failed' "$tmp/client"
 	verdict "$name" "the client does not hear of it" "$tmp/server"

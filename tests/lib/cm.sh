@@ -10,7 +10,7 @@
 
 listens=$VB_BUILD/tests/rdmacm/liblistens.so
 cm_said=$tmp/listens	# where the server says that it listens: a path on its own host
-cm_patience_s=10	# so long a server may take longer than its client
+cm_patience_s=60	# so long a server may take longer than its client
 also=		# what else is preloaded
 within=()	# what programs run in, once that is preloaded
 ready=		# what a server prints that does not listen but is there

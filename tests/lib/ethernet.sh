@@ -48,18 +48,17 @@ raw_twins() {
 
 # raw_run SECONDS PROGRAM ARGS ...
 raw_run() {
-	local pid seconds=$1 client_rc server_rc limit=15
+	local pid seconds=$1 client_rc server_rc
 	local -a line=("${@:2}" -F -d verbatim0)
-	[ -z "$VB_SANITIZE" ] || limit=60
-	timeout -k 5 $limit "${on_server[@]}" "${run_server[@]}" stdbuf -oL "${line[@]}" --server \
+	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" stdbuf -oL "${line[@]}" --server \
 		-B $mac_a -E $mac_b "${raw_ip[@]}" >"$tmp/server" 2>&1 &
 	pid=$!
 	: >"$tmp/client"
 	started "$tmp/server" '#bytes' $pid && sleep "$seconds"
-	timeout -k 5 $limit "${on_client[@]}" "${run_client[@]}" "${line[@]}" --client \
+	timeout -k 5 "$limit_s" "${on_client[@]}" "${run_client[@]}" "${line[@]}" --client \
 		-B $mac_b -E $mac_a "${raw_ip[@]}" >"$tmp/client" 2>&1
 	client_rc=$?
-	process_wait $pid 10 2>/dev/null
+	process_wait $pid "$limit_s" 2>/dev/null
 	server_rc=$?
 	why=
 	[ $client_rc = 0 ] || why="client $(status_say $client_rc)"
@@ -108,7 +107,7 @@ forward_start() {
 forward_end() {
 	local rc
 	exec {forward_in}>&-
-	process_wait "$forward" 10
+	process_wait "$forward" "$limit_s"
 	rc=$?
 	if [ $rc = 0 ] &&
 		[ "$(grep -c 'station [12]: [1-9][0-9]* frames, 0 lost' "$tmp/forward")" = 2 ]; then

@@ -4,7 +4,7 @@
 # sets $rounds and $gid. Traffic flows both ways with many requests outstanding, so that whoever
 # survives has something that his peer's death must fail.
 
-survivor_s=20		# to find out in; perftest's retries take half a second
+survivor_s=60		# to find out in; perftest's retries take half a second
 
 # How many datagrams this host has sent.
 datagrams() {

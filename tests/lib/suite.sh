@@ -178,7 +178,7 @@ pair_run() {
 		>"$tmp/client" 2>&1
 	client_rc=$?
 	# A server whose client failed may wait for ever.
-	process_wait $pid $((client_rc ? 1 : 10)) 2>/dev/null
+	process_wait $pid $((client_rc ? 1 : limit_s)) 2>/dev/null
 	sides_judge $client_rc $?
 }
 
