@@ -205,7 +205,9 @@ static int port_lease(struct vb_device *dev, struct vb_hub_slot *slot)
 	if (atomic_load(&dev->port_count) == VB_SLOTS_PER_NIC_MAX)
 		return vb_failed_words(ENOSPC, "a process has %d slots at most",
 				       VB_SLOTS_PER_NIC_MAX);
+	vb_loose_begin();
 	rc = vb_hub_client_lease(dev->hub, slot);
+	vb_loose_end();
 	if (rc == 0)
 		rc = port_add(dev, slot);
 	return rc;

@@ -451,7 +451,9 @@ static void await(void *arg, uint16_t own_slot, uint16_t slot)
 	else
 		until_ns = vb_min_u64(now_ns, vb_hub_client_asks_since(dev->hub)) +
 			   VB_PEERS_WAIT_NS;
+	vb_loose_begin();
 	vb_hub_client_await(dev->hub, own_slot, slot, until_ns);
+	vb_loose_end();
 	vb_cancel_restore(cancel);
 }
 

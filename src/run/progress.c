@@ -16,6 +16,7 @@
 #include "base/failure.h"
 #include "base/fd.h"
 #include "base/lock.h"
+#include "base/loose.h"
 #include "link/shm.h"
 #include "nic/control/nic.h"
 #include "nic/core/timer.h"
@@ -301,8 +302,11 @@ static void wait_fds(struct vb_device *dev, struct pollfd *fds, unsigned count, 
 		done = read(dev->progress.kick_fd, &kicks, sizeof(kicks));
 		(void)done;
 	}
-	if (fds[FD_HUB].revents)
+	if (fds[FD_HUB].revents) {
+		vb_loose_begin();
 		vb_hub_client_turn(dev->hub);
+		vb_loose_end();
+	}
 	if (fds[FD_BELL].revents) {
 		vb_bell_hush(dev->peers.bell_fd);
 		vb_nic_heard(dev->nic);

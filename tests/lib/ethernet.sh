@@ -50,8 +50,9 @@ raw_twins() {
 raw_run() {
 	local pid seconds=$1 client_rc server_rc
 	local -a line=("${@:2}" -F -d verbatim0)
-	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" stdbuf -oL "${line[@]}" --server \
-		-B $mac_a -E $mac_b "${raw_ip[@]}" >"$tmp/server" 2>&1 &
+	timeout -k 5 "$limit_s" "${on_server[@]}" "${run_server[@]}" \
+		stdbuf -oL "${line[@]}" --server -B $mac_a -E $mac_b "${raw_ip[@]}" \
+		>"$tmp/server" 2>&1 &
 	pid=$!
 	: >"$tmp/client"
 	started "$tmp/server" '#bytes' $pid && sleep "$seconds"
