@@ -55,6 +55,7 @@
 
 enum {
 	STACK_BYTES = 256 << 10,
+	TAKE_IN_ROUNDS = 16, /* a peer that sends without end must not keep us */
 	FD_KICK = 0,
 	FD_HUB,
 	FD_BELL,
@@ -87,20 +88,14 @@ static void tell_of_fds(struct vb_device *dev, struct vb_port *port)
 	vb_cancel_restore(cancel);
 }
 
-/*
- * Takes in frames. Returns false if another thread holds the rx right. *got: number of frames.
- * *now_ns, if not NULL and the wire had frames: the time. polled: the application polls, and will
- * again soon.
- */
-static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint64_t *now_ns)
+/* With the rx right, which it drops. *now_ns, if not NULL and the wire had frames: the time. */
+static unsigned take_frames_locked(struct vb_device *dev, bool polled, uint64_t *now_ns)
 {
 	unsigned ports = atomic_load_explicit(&dev->port_count, memory_order_acquire);
 	struct vb_frame *frames = dev->progress.frames;
 	uint64_t took_ns = 0;
+	unsigned got = 0;
 
-	*got = 0;
-	if (!vb_nic_rx_try(dev->nic))
-		return false;
 	for (unsigned i = 0; i < ports; i++) {
 		struct vb_port *port = &dev->ports[i];
 		unsigned n = vb_link_rx(port->link, frames, VB_LINK_RX_FRAMES_MAX);
@@ -112,14 +107,28 @@ static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint6
 			took_ns = vb_nic_rx_polled(dev->nic, frames, n);
 		else
 			took_ns = vb_nic_rx(dev->nic, frames, n);
-		*got += n;
+		got += n;
 	}
-	*got += vb_uplink_take(dev);
+	got += vb_uplink_take(dev);
 	vb_nic_rx_drop(dev->nic);
-	if (*got)
+	if (got)
 		wire_is_used(&dev->progress);
 	if (now_ns && took_ns)
 		*now_ns = took_ns;
+	return got;
+}
+
+/*
+ * Takes in frames. Returns false if another thread holds the rx right. *got: number of frames.
+ * *now_ns, if not NULL and the wire had frames: the time. polled: the application polls, and will
+ * again soon.
+ */
+static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint64_t *now_ns)
+{
+	*got = 0;
+	if (!vb_nic_rx_try(dev->nic))
+		return false;
+	*got = take_frames_locked(dev, polled, now_ns);
 	return true;
 }
 
@@ -157,6 +166,16 @@ void vb_progress_take(struct vb_device *dev)
 	if (!take_frames(dev, false, &got, NULL))
 		sched_yield();
 	turn_if_due(dev);
+}
+
+void vb_progress_take_in(struct vb_device *dev)
+{
+	unsigned got, rounds = 0;
+
+	do {
+		vb_nic_rx_take(dev->nic);
+		got = take_frames_locked(dev, false, NULL);
+	} while (got >= VB_LINK_RX_FRAMES_MAX && ++rounds < TAKE_IN_ROUNDS);
 }
 
 /* polls: number of polls before this one. */

@@ -70,6 +70,12 @@ VB_LENT void vb_progress_poll(struct vb_device *dev);
 void vb_progress_take(struct vb_device *dev);
 
 /*
+ * Takes in what the wire has brought by now, for a caller after whom it would come too late. Waits
+ * for another thread that is taking frames in: it may have looked before the last one came.
+ */
+void vb_progress_take_in(struct vb_device *dev);
+
+/*
  * Called before something leaves by the wire, and after it left (that call delays no packet). Any
  * thread.
  */

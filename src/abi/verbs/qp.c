@@ -176,7 +176,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 	 * yet.
 	 */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
-		vb_progress_take(vb_device_of(qp->context));
+		vb_progress_take_in(vb_device_of(qp->context));
 	rc = vb_qp_modify((struct vb_qp *)qp, attr, attr_mask);
 	if (rc != 0 && (attr_mask & IBV_QP_AV))
 		vb_abi_look_at_gids("ibv_modify_qp", vb_abi_nic(qp->context), &attr->ah_attr);

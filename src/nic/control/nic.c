@@ -137,6 +137,11 @@ bool vb_nic_rx_try(struct vb_nic *nic)
 	return vb_lock_try(&nic->rx);
 }
 
+void vb_nic_rx_take(struct vb_nic *nic)
+{
+	vb_lock_take(&nic->rx);
+}
+
 void vb_nic_rx_drop(struct vb_nic *nic)
 {
 	vb_lock_drop(&nic->rx);

@@ -60,6 +60,7 @@ VB_LENT int vb_nic_query_times(struct vb_nic *nic, uint64_t *raw_ns, uint64_t *w
 
 /* The rx right: take it before vb_nic_rx(). Destroying a QP takes it for a moment, too. */
 bool vb_nic_rx_try(struct vb_nic *nic);
+void vb_nic_rx_take(struct vb_nic *nic);
 void vb_nic_rx_drop(struct vb_nic *nic);
 
 struct vb_stats *vb_nic_stats(struct vb_nic *nic);
