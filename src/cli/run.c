@@ -27,6 +27,8 @@ static const struct option options[] = {
 	  "such as loss=1%,dup=1%,reorder=5%,corrupt=0.1%,delay=1ms,seed=7" },
 	{ "--net",   "VERBATIM_NET",   "TEXT",
 	  "such as rate=10Gbit,delay=2us,queue=256KiB,ecn=64KiB" },
+	{ "--faults", "VERBATIM_FAULTS", "FILE",
+	  "let faults happen by the rules of a script (docs/faults.md)" },
 	{ "--pcap",  "VERBATIM_PCAP",  "FILE",
 	  "record every packet; %p stands for the process id" },
 	{ "--log",   "VERBATIM_LOG",   "FILE",

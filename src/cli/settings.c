@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "run/faults/faults.h"
 #include "run/process/env.h"
 
 /*
@@ -39,6 +40,17 @@ static int file_named(const char *setting, const char *path)
 	return rc;
 }
 
+static int script_check(const char *path)
+{
+	static struct vb_script script;
+	char why[VB_SCRIPT_WHY_BYTES];
+	int rc = path ? vb_faults_read(&script, path, why) : 0;
+
+	if (rc)
+		vb_cli_error("VERBATIM_FAULTS: %s", why);
+	return rc;
+}
+
 int vb_cli_settings_check(void)
 {
 	char why[VB_ENV_WHY_BYTES];
@@ -52,5 +64,5 @@ int vb_cli_settings_check(void)
 	rc = file_named("VERBATIM_PCAP", env.pcapng ? env.pcapng : env.pcap);
 	if (!rc && env.log && strcmp(env.log, "stderr"))
 		rc = file_named("VERBATIM_LOG", env.log);
-	return rc;
+	return rc ? rc : script_check(env.faults);
 }

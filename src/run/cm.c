@@ -104,6 +104,16 @@ static void host_send(void *arg, const struct vb_path *to, const uint8_t mad[VB_
 		send_by_wire(dev, &path, frame);
 }
 
+void vb_cm_mad_send(void *arg, const struct vb_path *path, const uint8_t mad[VB_MAD_BYTES])
+{
+	struct vb_device *dev = arg;
+
+	vb_lock_take(&dev->cm.lock);
+	if (atomic_load(&dev->cm.begun))
+		host_send(dev, path, mad);
+	vb_lock_drop(&dev->cm.lock);
+}
+
 static void host_event(void *arg, struct vb_cm_id *id, const struct vb_cm_event *event)
 {
 	((struct vb_device *)arg)->cm.user->event(id, event);

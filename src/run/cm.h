@@ -102,6 +102,9 @@ void vb_cm_device_fail(struct vb_device *dev);
 /* Logs the counters that are not 0. */
 void vb_cm_device_log(const struct vb_device *dev);
 
+/* Sends to QP 1 what no id of ours says. arg: the struct vb_device. With the rx right at most. */
+void vb_cm_mad_send(void *arg, const struct vb_path *path, const uint8_t mad[VB_MAD_BYTES]);
+
 /* What the hub hands out; arg is the struct vb_device. */
 void vb_cm_mad_came(void *arg, const struct vb_hub_mad *mad);
 

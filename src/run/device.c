@@ -29,6 +29,8 @@
 #include "nic/data/qp_error.h"
 #include "nic/way/congestion.h"
 #include "run/address/guid.h"
+#include "run/faults/link.h"
+#include "run/faults/spells.h"
 #include "run/process/cancel.h"
 #include "run/process/eventfd.h"
 #include "run/foreign.h"
@@ -183,6 +185,8 @@ static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 		return rc;
 	}
 	rc = wrap_pcap(dev, &port.link, index);
+	if (rc == 0 && dev->faults)
+		rc = vb_faults_link(dev->faults, &port.link, slot->slot);
 	if (rc == 0)
 		rc = wrap_net(dev, &port.link);
 	if (rc == 0)
@@ -415,13 +419,33 @@ static int host_fetch(void *arg, void *addr, size_t bytes, enum vb_fetch how)
 
 /* --- GIDs --- */
 
+/* As a script's faults leave them. */
+static void gids_show_locked(struct vb_device *dev)
+{
+	struct vb_gid_entry entry[VB_GIDS_MAX];
+	unsigned count = dev->gids.count;
+
+	memcpy(entry, dev->gids.entry, count * sizeof(*entry));
+	vb_faults_gids(dev->faults, entry, &count);
+	vb_nic_gids_set(dev->nic, entry, count);
+}
+
+static void gids_show(void *arg)
+{
+	struct vb_device *dev = arg;
+
+	vb_lock_take(&dev->gids_lock);
+	gids_show_locked(dev);
+	vb_lock_drop(&dev->gids_lock);
+}
+
 void vb_device_gids_refresh(struct vb_device *dev)
 {
 	int cancel = vb_cancel_defer();
 
 	vb_lock_take(&dev->gids_lock);
 	if (vb_gids_refresh(&dev->gids, vb_now_ns()))
-		vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
+		gids_show_locked(dev);
 	vb_lock_drop(&dev->gids_lock);
 	vb_cancel_restore(cancel);
 }
@@ -432,6 +456,7 @@ static void device_fails(void *arg)
 {
 	struct vb_device *dev = arg;
 
+	vb_report_found();
 	vb_log("the device was told to fail");
 	vb_nic_fail(dev->nic);
 	vb_cm_device_fail(dev);
@@ -450,6 +475,27 @@ static void capture_asked(void *arg, int fd)
 static void device_samples(void *arg, int answer_fd, bool measure)
 {
 	vb_sample_send(((struct vb_device *)arg)->nic, answer_fd);
+}
+
+/* --- fault scripts --- */
+
+static void host_wake(void *arg)
+{
+	vb_progress_wake(arg);
+}
+
+static int faults_open(struct vb_device *dev)
+{
+	const struct vb_faults_host host = {
+		.arg = dev,
+		.wake = host_wake,
+		.kick = host_kick,
+		.mad_send = vb_cm_mad_send,
+		.gids_show = gids_show,
+		.device_fail = device_fails,
+	};
+
+	return dev->env.faults ? vb_faults_open(&dev->faults, dev->env.faults, &host) : 0;
 }
 
 /* --- life and death --- */
@@ -533,6 +579,7 @@ static int nic_start(struct vb_device *dev)
 		vb_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(dev->ports[0].fd));
 	vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
 	vb_capture_begin(&dev->capture, dev->nic);
+	vb_faults_begin(dev->faults, dev->nic);
 	rc = vb_progress_start(dev);
 	if (rc != 0) {
 		vb_capture_close(&dev->capture);
@@ -558,9 +605,11 @@ static int parts_start(struct vb_device *dev)
 
 	rc = capture_file(dev);
 	if (rc == 0)
+		rc = faults_open(dev);
+	if (rc == 0)
 		rc = vb_gids_open(&dev->gids);
 	if (rc != 0)
-		return rc;
+		goto close_faults;
 	rc = vb_peers_open(dev);
 	if (rc != 0)
 		goto close_gids;
@@ -585,6 +634,8 @@ close_peers:
 	vb_peers_close(dev);
 close_gids:
 	vb_gids_close(&dev->gids);
+close_faults:
+	vb_faults_close(dev->faults);
 	return rc;
 }
 
@@ -619,6 +670,7 @@ static void log_counters(struct vb_device *dev)
 			vb_log("%s %llu", vb_stat_name(i), (unsigned long long)count);
 	}
 	vb_cm_device_log(dev);
+	vb_faults_log(dev->faults);
 }
 
 /* Programs that give up exit without closing, and then the counters matter most. */
@@ -628,6 +680,7 @@ static void __attribute__((destructor)) say_farewell_at_exit(void)
 		return;
 	if (current) {
 		vb_nic_farewell(current->nic);
+		vb_faults_flush(current->faults, false);
 		vb_report_found();
 		log_counters(current);
 		vb_capture_farewell(&current->capture);
@@ -654,6 +707,7 @@ static void device_stop(struct vb_device *dev)
 	vb_progress_stop(dev);
 	vb_cm_device_close(dev);
 	vb_nic_farewell(dev->nic);
+	vb_faults_flush(dev->faults, false);
 	vb_capture_close(&dev->capture);
 	vb_report_found();
 	log_counters(dev);
@@ -666,6 +720,7 @@ static void device_stop(struct vb_device *dev)
 	vb_share_close(&dev->share);
 	vb_peers_close(dev);
 	vb_gids_close(&dev->gids);
+	vb_faults_close(dev->faults);
 	vb_lock_fini(&dev->lease_lock);
 	vb_lock_fini(&dev->gids_lock);
 	vb_links_close(dev);

@@ -28,6 +28,7 @@
 #include "run/capture/capture.h"
 #include "run/cm.h"
 #include "run/address/gids.h"
+#include "run/faults/faults.h"
 #include "run/links.h"
 #include "run/peers.h"
 #include "run/progress.h"
@@ -74,6 +75,7 @@ struct vb_device {
 	struct vb_cm_device cm;
 	struct vb_capture capture;
 	struct vb_progress progress;
+	struct vb_faults *faults; /* NULL: there is no script */
 };
 
 /*

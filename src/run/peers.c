@@ -18,6 +18,7 @@
 #include "nic/way/way.h"
 #include "run/process/cancel.h"
 #include "run/device.h"
+#include "run/faults/rings.h"
 #include "run/process/log.h"
 
 enum { NONE = -1, HUPS_PER_TURN = 16 };
@@ -352,9 +353,10 @@ static int reach_self(struct vb_device *dev, uint16_t own_slot, uint16_t slot)
 	if (rc != 0)
 		return rc;
 	vb_peer_rx_pause(from->peer);
-	vb_peer_rx_set(from->peer, to->tx, dev->peers.export);
+	vb_peer_rx_set(from->peer, vb_faults_rx(dev->faults, from->peer, to->tx),
+		       dev->peers.export);
 	vb_peer_rx_resume(from->peer);
-	vb_peer_tx_set(to->peer, to->tx, dev->peers.export);
+	vb_peer_tx_set(to->peer, vb_faults_tx(dev->faults, to->peer, to->tx), dev->peers.export);
 	return 0;
 }
 
@@ -457,14 +459,16 @@ static void await(void *arg, uint16_t own_slot, uint16_t slot)
 	vb_cancel_restore(cancel);
 }
 
-static int ring_take(struct vb_peer_maps *maps, int ring_fd)
+static int ring_take(struct vb_device *dev, struct vb_peer_maps *maps, int ring_fd)
 {
 	int rc;
 
 	vb_peer_rx_pause(maps->peer);
+	vb_faults_part(dev->faults, maps->peer, false);
 	rc = vb_shm_map(maps->rx, ring_fd, sizeof(struct vb_ring_area), true);
 	if (rc == 0)
-		vb_peer_rx_set(maps->peer, maps->rx, maps->export);
+		vb_peer_rx_set(maps->peer, vb_faults_rx(dev->faults, maps->peer, maps->rx),
+			       maps->export);
 	vb_peer_rx_resume(maps->peer);
 	return rc;
 }
@@ -485,7 +489,7 @@ static void ring_came(struct vb_device *dev, struct vb_peers_ring ring)
 	vb_lock_drop(&dev->peers.lock);
 	/* Taking in this peer's frames may require reaching another peer: drop the lock first. */
 	if (rc == 0) {
-		rc = ring_take(maps, ring.fd);
+		rc = ring_take(dev, maps, ring.fd);
 		vb_peer_drop(maps->peer);
 	}
 	close(ring.fd);
@@ -578,11 +582,14 @@ static void answer_came(void *arg, uint16_t from, uint16_t to, struct vb_hub_rin
 			rc = line_set(&dev->peers, &maps->line[VB_LINE_TX], files->line_fd);
 		if (rc == 0) {
 			files->line_fd = NONE;
+			vb_faults_part(dev->faults, maps->peer, true);
 			rc = vb_shm_map(maps->tx, files->ring_fd, sizeof(struct vb_ring_area),
 					true);
 		}
 		if (rc == 0)
-			vb_peer_tx_set(maps->peer, maps->tx, maps->export);
+			vb_peer_tx_set(maps->peer,
+				       vb_faults_tx(dev->faults, maps->peer, maps->tx),
+				       maps->export);
 		vb_lock_drop(&dev->peers.lock);
 	}
 	vb_links_decided(dev, from, to, rc, peer);
@@ -650,8 +657,10 @@ void vb_peers_hup(struct vb_device *dev)
 		vb_lock_take(&dev->peers.lock);
 		peer = line_ended(&dev->peers, events[i].data.ptr);
 		vb_lock_drop(&dev->peers.lock);
-		if (peer)
-			vb_peer_gone(peer);
+		if (!peer)
+			continue;
+		vb_faults_flush(dev->faults, true);
+		vb_peer_gone(peer);
 	}
 }
 
@@ -662,6 +671,8 @@ static void release(void *arg, struct vb_peer *peer)
 
 	if (!maps)
 		return;
+	vb_faults_part(dev->faults, peer, true);
+	vb_faults_part(dev->faults, peer, false);
 	vb_shm_blank(maps->tx, sizeof(struct vb_ring_area));
 	vb_shm_blank(maps->rx, sizeof(struct vb_ring_area));
 	vb_shm_blank(maps->export, sizeof(struct vb_export));

@@ -539,6 +539,7 @@ static void *thread_main(void *arg)
 	pthread_setname_np(pthread_self(), "verbatim");
 	slice_shorten();
 	while (!atomic_load(&progress->stop)) {
+		vb_faults_turn(dev->faults);
 		/* Frames come before the next step, but a step comes before sleep. */
 		if (vb_share_turn(dev))
 			kick_write(progress);

@@ -47,7 +47,7 @@ wrong() {
 }
 wrong VERBATIM_LOGG=stderr "there is no setting 'VERBATIM_LOGG';" \
 	"did you mean 'VERBATIM_LOG'?" "Settings: $settings"
-wrong VERBATIM_FAULTS=loss=1% "there is no setting 'VERBATIM_FAULTS';" \
+wrong VERBATIM_FALT=loss=1% "there is no setting 'VERBATIM_FALT';" \
 	"did you mean 'VERBATIM_FAULT'?" "Settings: $settings"
 wrong VERBATIM_DEBUG=1 "there is no setting 'VERBATIM_DEBUG'. Settings: $settings"
 wrong VERBATIM_PERSONA=conectx7 "VERBATIM_PERSONA cannot be 'conectx7':" "it is 'connectx7';" \
@@ -67,6 +67,8 @@ wrong VERBATIM_HUB_IDLE_MS=10s "VERBATIM_HUB_IDLE_MS cannot be '10s':" \
 	"it is a number of milliseconds from 0 to 86400000"
 wrong VERBATIM_FAULT=loss=1 "VERBATIM_FAULT cannot be 'loss=1':" \
 	"loss=1: a percentage such as 1% is wanted"
+wrong VERBATIM_FAULTS=loss=1% "VERBATIM_FAULTS cannot be 'loss=1%':" \
+	"it is the file of a script; percentages are VERBATIM_FAULT's"
 wrong VERBATIM_FAULT=los=1% "VERBATIM_FAULT cannot be 'los=1%':" "there is no fault 'los';" \
 	"did you mean 'loss'?" "$faults"
 wrong VERBATIM_FAULT=loss=101% "VERBATIM_FAULT cannot be 'loss=101%':" \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inputs (smoke_main.h) for parsers that see no packet: settings, the hub's messages. */
+/* Inputs (smoke_main.h) for parsers that see no packet: settings, scripts, the hub's messages. */
 #include <string.h>
 
 #include "base/check.h"
@@ -14,6 +14,8 @@ static const char *const texts[] = {
 	"seed=18446744073709551615,delay=10s,corrupt=0.0000001%",
 	"rate=10Gbit,delay=2us,jitter=1ms,queue=256KiB,ecn=64KiB,name=lab-1,seed=7",
 	"rate=1000Gbit,queue=1024MiB,ecn=0B",
+	"sent send,RC_ACK qp=0x4141 size>=8 nth=3 -> delay 250us\nat 2s -> gid 0 10.0.0.9",
+	"received peer=fe80::1 state=rts every=10 -> nak access # why\nconnect -> reject stale",
 };
 
 /* Each message with every number of descriptors. */

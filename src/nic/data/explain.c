@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "nic/core/found.h"
@@ -32,6 +33,30 @@ static const char *kind_name(unsigned kind)
 static uint64_t pd_of(const struct ibv_pd *pd)
 {
 	return ((const struct vb_pd *)pd)->id;
+}
+
+/* --- faults on purpose --- */
+
+static __thread const char *by_rule __attribute__((tls_model("initial-exec")));
+
+void vb_explain_by_rule(const char *rule)
+{
+	by_rule = rule;
+}
+
+/* If a rule did it, nothing else is to blame; if one has met the QP, it may be. */
+static void blame_rule(const struct vb_qp *qp, struct vb_finding *finding)
+{
+	size_t used = strlen(finding->why);
+
+	if (by_rule) {
+		snprintf(finding->why, sizeof(finding->why), "by rule %s, not by a real fault",
+			 by_rule);
+		finding->look = "";
+	} else if (qp->rule) {
+		snprintf(finding->why + used, sizeof(finding->why) - used,
+			 "; rule %s has met this QP", qp->rule);
+	}
 }
 
 /* --- the peer --- */
@@ -268,6 +293,7 @@ enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t
 	/* These have words about the request; what holds for all has nothing to add. */
 	if ((why != VB_WHY_LOCAL_LENGTH && why != VB_WHY_LOCAL_OPERATION) || !wqe->fault)
 		finding->look = vb_why_look(why);
+	blame_rule(qp, finding);
 	finding->site = qp->sites ? qp->sites[index & qp->req.sq.mask] : NULL;
 	set_peer_pid(qp, finding);
 	vb_finding_end(qp->nic, finding);
@@ -285,6 +311,7 @@ void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
 		 qp->ibv.qp.qp_num, count, queue, VB_WHY_FLUSHED);
 	words_of(VB_WHY_FLUSHED, finding->why);
 	finding->look = vb_why_look(VB_WHY_FLUSHED);
+	blame_rule(qp, finding);
 	vb_finding_end(qp->nic, finding);
 }
 
@@ -349,6 +376,7 @@ void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct
 		 kind_name(info->kind), qp->to.dqpn, vb_gid_text(address, qp->to.path.dst),
 		 pkt->psn, why);
 	finding->look = vb_why_look(why);
+	blame_rule(qp, finding);
 	set_peer_pid(qp, finding);
 	vb_finding_end(qp->nic, finding);
 }

@@ -26,6 +26,12 @@ void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
 	__attribute__((cold, noinline));
 
 /*
+ * What this thread explains from now on happens because a rule of a script says so (FILE:LINE);
+ * NULL: no more.
+ */
+void vb_explain_by_rule(const char *rule);
+
+/*
  * Notes where the application posts its next `count` send requests, before it does. For QPs that
  * were made while somebody wanted to know; others have no room for it. Takes no lock: threads that
  * post to the same QP at once from different places may get each other's.

@@ -177,6 +177,7 @@ struct vb_qp {
 	uint64_t marked_ns; /* when it last sent a CNP (congestion.h) */
 	const void **sites; /* where each send request was posted (explain.h); NULL: not noted */
 	struct vb_qp_tally tally;
+	const char *rule;   /* of a script, that met it last (control/inject.h); NULL: none did */
 };
 
 /*

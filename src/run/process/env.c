@@ -132,6 +132,20 @@ static bool net_read(struct vb_env *env, const char *text, struct vb_text *why)
 	return true;
 }
 
+/* What it says is found out when it is read; percentages are another variable's. */
+static bool faults_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	struct vb_fault fault;
+	char wrong[VB_FAULT_WHY_BYTES];
+
+	env->faults = text;
+	env->delays = true;
+	if (vb_fault_parse(&fault, text, wrong) != 0)
+		return true;
+	vb_text_add(why, "it is the file of a script; percentages are VERBATIM_FAULT's", NULL);
+	return false;
+}
+
 /* Whether the file can be opened is found out when it is. */
 static bool pcap_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
@@ -203,6 +217,7 @@ static const struct setting settings[] = {
 	{ "VERBATIM_LOG",         log_read },
 	{ "VERBATIM_FAULT",       fault_read },
 	{ "VERBATIM_NET",         net_read },
+	{ "VERBATIM_FAULTS",      faults_read },
 	{ "VERBATIM_PCAP",        pcap_read },
 	{ "VERBATIM_TRACE",       trace_read },
 	{ "VERBATIM_LINK",        link_read,      &link_names },

@@ -36,6 +36,7 @@ struct vb_env {
 	enum vb_env_link link; /* VERBATIM_LINK */
 	const char *fault; /* VERBATIM_FAULT, NULL: none */
 	const char *net;   /* VERBATIM_NET, NULL: none */
+	const char *faults; /* VERBATIM_FAULTS: a script's file, NULL: none */
 	const char *pcap;  /* VERBATIM_PCAP, NULL: none */
 	const char *pcapng; /* the same, if the name ends so */
 	const char *log;   /* VERBATIM_LOG, NULL: none */
