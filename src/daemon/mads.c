@@ -36,6 +36,7 @@ static uint32_t slot_before(struct vb_mads *mads, const struct letter *letter)
 	const struct vb_mads_request *request = request_of(mads, letter);
 
 	if (request->comm_id != letter->msg.local_comm_id ||
+	    request->transaction_id != letter->msg.transaction_id ||
 	    memcmp(request->src, letter->path->src, VB_GID_BYTES))
 		return 0;
 	return request->slot;
@@ -47,6 +48,7 @@ static void remember(struct vb_mads *mads, const struct letter *letter, uint32_t
 
 	memcpy(request->src, letter->path->src, VB_GID_BYTES);
 	request->comm_id = letter->msg.local_comm_id;
+	request->transaction_id = letter->msg.transaction_id;
 	request->slot = slot;
 }
 

@@ -35,7 +35,8 @@ struct vb_mads_host {
 /* A request that was given to somebody: its repetition goes there, too. */
 struct vb_mads_request {
 	uint8_t src[VB_GID_BYTES];
-	uint32_t comm_id, slot; /* slot 0: none */
+	uint64_t transaction_id; /* another one: the id is used anew, perhaps by another process */
+	uint32_t comm_id, slot;	 /* slot 0: none */
 };
 
 struct vb_mads {

@@ -140,15 +140,25 @@ MADS_TEST(a_request_goes_to_who_listens)
 /* Else what is repeated would fill what there is room for. */
 MADS_TEST(who_has_not_read_it_is_not_asked_again)
 {
+	struct vb_cm_msg sidr = { .attr = VB_CM_SIDR_REQ, .local_comm_id = 3 };
+
+	sidr.sidr_req.service_id = vb_cm_service_id(VB_CM_PS_TCP, 7);
 	listens(SLOT, 7, gid);
 	behind = SLOT;
 	req_comes(1, 7, gid);
 	req_comes(1, 7, gid);
 	req_comes(2, 7, gid);
 	assert_int_equal(givens, 2);
+	/* The same id in another transaction is another request. */
+	sidr.transaction_id = 1;
+	comes(&sidr, false);
+	sidr.transaction_id = 2;
+	comes(&sidr, false);
+	comes(&sidr, false);
+	assert_int_equal(givens, 4);
 	behind = 0;
 	req_comes(1, 7, gid);
-	assert_int_equal(givens, 3);
+	assert_int_equal(givens, 5);
 	assert_int_equal(sent.count, 0);
 }
 
