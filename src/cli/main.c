@@ -6,6 +6,7 @@
 
 #include "base/words.h"
 #include "cli/capture.h"
+#include "cli/check.h"
 #include "cli/cli.h"
 #include "cli/devices.h"
 #include "cli/hub.h"
@@ -24,6 +25,8 @@ struct command {
 static const struct command commands[] = {
 	{ "run",     vb_cli_run,     "[OPTIONS] -- CMD [ARGS]",
 	  "run a program on the software NIC" },
+	{ "check",   vb_cli_check,   "[OPTIONS] -- CMD [ARGS]",
+	  "run a program, and say what in it works by luck" },
 	{ "devices", vb_cli_devices, "",
 	  "list what programs see" },
 	{ "status",  vb_cli_status,  "[--json]",
@@ -61,8 +64,10 @@ static bool is_help(const char *word)
 
 static int command_run(const struct command *command, int argc, char **argv)
 {
-	/* `run` has help of its own, and may run a program called help. */
-	if (command->run == vb_cli_run || argc != 2 || !is_help(argv[1]))
+	bool runs = command->run == vb_cli_run || command->run == vb_cli_check;
+
+	/* These have help of their own, and may run a program called help. */
+	if (runs || argc != 2 || !is_help(argv[1]))
 		return command->run(argc, argv);
 	printf("usage: verbatim %s %s\n\n  %s\n", command->name, command->arguments,
 	       command->help);

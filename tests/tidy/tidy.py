@@ -276,6 +276,24 @@ def rule_errors(_):
            ([] if len(codes) > 20 else ["src/nic/data/why.h: no table was found"])
 
 
+def rule_flaws(_):
+    """docs/check.md lists the flaws of src/run/process/flaw.def, each with the same words, and each
+    but those below has a program in tests/check/corpus."""
+    with open(os.path.join(ROOT, "src/run/process/flaw.def"), encoding="utf8") as file:
+        wanted = re.findall(r'X\(\w+, "([^"]+)",\s*"([^"]+)",\s*"([^"]+)"\)', file.read())
+    with open(os.path.join(ROOT, "docs/check.md"), encoding="utf8") as file:
+        rows = re.findall(r"^\| `([a-z-]+)` \| (.*) \| (.*) \|$", file.read(), re.M)
+    shown = set()
+    for path in glob.glob(os.path.join(ROOT, "tests/check/corpus/*.c")):
+        with open(path, encoding="utf8") as file:
+            shown |= set(re.findall(r"/\* FLAW: ([a-z-]+)", file.read()))
+    return [f"docs/check.md: {row}" for row in wanted if row not in rows] + \
+           [f"docs/check.md has {row}" for row in rows if row not in wanted] + \
+           [f"no program of tests/check/corpus shows {row[0]}" for row in wanted
+            if row[0] not in shown] + \
+           ([] if len(wanted) > 20 else ["src/run/process/flaw.def: no table was found"])
+
+
 def rule_named(_):
     """The files that the pages name are there (tests/tidy/named.py)."""
     return named.faults(ROOT)

@@ -2,6 +2,8 @@
 /* Completion channels and their events. */
 #include <unistd.h>
 
+#include "abi/check/check.h"
+#include "abi/check/events.h"
 #include "abi/verbs/abi.h"
 #include "abi/verbs/context.h"
 #include "nic/queue/cq.h"
@@ -54,7 +56,7 @@ static bool has_event(void *channel)
 	return vb_channel_has_event(channel);
 }
 
-int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+static int get_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	struct vb_cq *found;
 
@@ -73,6 +75,18 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	return 0;
 }
 
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	int rc;
+
+	if (!vb_check_is_on())
+		return get_event(channel, cq, cq_context);
+	vb_check_channel_enter(channel);
+	rc = get_event(channel, cq, cq_context);
+	vb_check_channel_leave(channel, rc == 0 ? *cq : NULL);
+	return rc;
+}
+
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
 	if (vb_abi_is_gone(cq->context))
@@ -81,4 +95,6 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 	cq->comp_events_completed += nevents;
 	pthread_cond_signal(&cq->cond);
 	pthread_mutex_unlock(&cq->mutex);
+	if (vb_check_is_on())
+		vb_check_acked(cq);
 }

@@ -9,6 +9,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "abi/check/calls.h"
+#include "abi/check/check.h"
 #include "abi/verbs/abi.h"
 #include "abi/verbs/device.h"
 #include "abi/verbs/ops.h"
@@ -83,7 +85,7 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	verbs->create_rwq_ind_table = vb_abi_create_rwq_ind_table;
 	verbs->destroy_rwq_ind_table = vb_abi_destroy_rwq_ind_table;
 	context->device = device;
-	context->ops = vb_refusals_are_wanted() ? told_ops : ops;
+	context->ops = vb_check_is_on() ? vb_check_ops : vb_refusals_are_wanted() ? told_ops : ops;
 	if (vb_trail_is_open()) {
 		context->ops.post_send = vb_traced_post_send;
 		context->ops.poll_cq = vb_traced_poll_cq;
@@ -144,6 +146,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		errno = ENODEV;
 		return NULL;
 	}
+	vb_check_open();
 	vb_log_keep(reason);
 	rc = vb_device_open(&dev);
 	vb_log_keep(NULL);

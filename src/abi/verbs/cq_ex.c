@@ -6,6 +6,8 @@
  */
 #include <stdlib.h>
 
+#include "abi/check/calls.h"
+#include "abi/check/check.h"
 #include "abi/verbs/abi.h"
 #include "abi/verbs/context.h"
 #include "abi/verbs/ops.h"
@@ -212,6 +214,8 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 		cq->read_tm_info = read_tm_info;
 	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 		cq->read_completion_wallclock_ns = read_completion_wallclock_ns;
+	if (vb_check_is_on())
+		vb_check_cq_ex(cq, wc_of);
 }
 
 static int create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,

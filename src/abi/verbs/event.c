@@ -2,6 +2,8 @@
 /* Asynchronous events: reading, acknowledging, and waiting for acknowledgements. */
 #include "abi/verbs/event.h"
 
+#include "abi/check/check.h"
+#include "abi/check/events.h"
 #include "abi/verbs/abi.h"
 #include "run/process/eventfd.h"
 
@@ -14,6 +16,8 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		if (!vb_eventfd_take(context->async_fd))
 			return -1;
 	} while (!vb_ctx_event_pop(vb_ctx_of(context), event));
+	if (vb_check_is_on())
+		vb_check_async_taken(event);
 	return 0;
 }
 

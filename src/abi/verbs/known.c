@@ -144,7 +144,14 @@ static int look(enum vb_known_kind kind, const void *object, bool to_end)
 
 /* --- for other files --- */
 
-void vb_known_add(enum vb_known_kind kind, const void *object)
+static const struct vb_known_watch *watch;
+
+void vb_known_watch(const struct vb_known_watch *by)
+{
+	watch = by;
+}
+
+static void add(enum vb_known_kind kind, const void *object)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct entry *entry;
@@ -163,6 +170,13 @@ void vb_known_add(enum vb_known_kind kind, const void *object)
 	vb_lock_drop(&known.lock);
 }
 
+void vb_known_add(enum vb_known_kind kind, const void *object)
+{
+	add(kind, object);
+	if (watch)
+		watch->made(kind, object);
+}
+
 static int no_such(int rc, const void *object)
 {
 	return rc != 0 ? vb_refuse(rc,
@@ -179,7 +193,11 @@ int vb_known(enum vb_known_kind kind, const void *object)
 
 int vb_known_end(enum vb_known_kind kind, const void *object)
 {
-	return no_such(look(kind, object, true), object);
+	int rc = no_such(look(kind, object, true), object);
+
+	if (rc == 0 && watch)
+		watch->ending(kind, object);
+	return rc;
 }
 
 int vb_known_ended(enum vb_known_kind kind, const void *object, int rc)
@@ -187,9 +205,11 @@ int vb_known_ended(enum vb_known_kind kind, const void *object, int rc)
 	struct entry **at, *entry;
 
 	if (rc != 0) {
-		vb_known_add(kind, object);
+		add(kind, object);
 		return rc;
 	}
+	if (watch)
+		watch->ended(kind, object);
 	vb_lock_take(&known.lock);
 	at = place_of(object);
 	entry = *at;

@@ -52,4 +52,15 @@ static inline int vb_known_or_null(enum vb_known_kind kind, const void *object)
 int vb_known_end(enum vb_known_kind kind, const void *object);
 int vb_known_ended(enum vb_known_kind kind, const void *object, int rc);
 
+/*
+ * Somebody who is told of each object: after it was made, before it is destroyed, and after that.
+ * One for the process, before threads are started (abi/check).
+ */
+struct vb_known_watch {
+	void (*made)(enum vb_known_kind kind, const void *object);
+	void (*ending)(enum vb_known_kind kind, const void *object);
+	void (*ended)(enum vb_known_kind kind, const void *object);
+};
+void vb_known_watch(const struct vb_known_watch *watch);
+
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "abi/check/check.h"
 #include "abi/verbs/abi.h"
 #include "abi/verbs/ops.h"
 #include "nic/mem/mem.h"
@@ -88,6 +89,19 @@ static bool rereg_is_sound(int flags, const void *addr, size_t length, int acces
  * A failed call leaves the region unchanged, so every failure means that the old region is still
  * valid: IBV_REREG_MR_ERR_INPUT.
  */
+static int rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	int rc;
+
+	if (vb_check_is_on())
+		vb_check_rereg(&mr->ibv, false);
+	rc = vb_mr_rereg(mr, flags, pd, addr, length, access);
+	if (vb_check_is_on())
+		vb_check_rereg(&mr->ibv, true);
+	return rc;
+}
+
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
@@ -101,8 +115,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 			       "length, and access needs IBV_REREG_MR_CHANGE_ACCESS",
 			       flags);
 	else if (rc == 0)
-		rc = vb_mr_rereg((struct vb_mr *)mr, flags, (struct vb_pd *)pd, addr, length,
-				 access);
+		rc = rereg((struct vb_mr *)mr, flags, (struct vb_pd *)pd, addr, length, access);
 	if (rc != 0) {
 		vb_abi_result(rc);
 		return IBV_REREG_MR_ERR_INPUT;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/check/check.h"
 #include "abi/verbs/abi.h"
 #include "abi/verbs/ah.h"
 #include "abi/verbs/event.h"
@@ -177,7 +178,11 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 	 */
 	if ((attr_mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		vb_progress_take_in(vb_device_of(qp->context));
+	if (vb_check_is_on())
+		vb_check_modifies(qp, attr, attr_mask);
 	rc = vb_qp_modify((struct vb_qp *)qp, attr, attr_mask);
+	if (rc == 0 && vb_check_is_on())
+		vb_check_modified(qp, attr, attr_mask);
 	if (rc != 0 && (attr_mask & IBV_QP_AV))
 		vb_abi_look_at_gids("ibv_modify_qp", vb_abi_nic(qp->context), &attr->ah_attr);
 	return vb_abi_result(rc);
@@ -224,7 +229,11 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
 	vb_wr_detach(ibv);
-	vb_qp_free(qp);
+	vb_qp_fini(qp);
+	if (vb_check_is_on())
+		vb_check_keep(qp);
+	else
+		free(qp);
 	return 0;
 }
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/check/calls.h"
+#include "abi/check/check.h"
 #include "abi/verbs/abi.h"
 #include "abi/trace/traced.h"
 #include "base/check.h"
@@ -433,6 +435,8 @@ static void set_functions(struct ibv_qp_ex *qp)
 		qp->wr_complete = wr_complete_traced;
 	qp->wr_abort = wr_abort;
 	qp->wr_atomic_write = wr_atomic_write;
+	if (vb_check_is_on())
+		vb_check_builder(qp);
 }
 
 static void builder_free(struct vb_builder *b)

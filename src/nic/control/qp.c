@@ -426,7 +426,7 @@ int vb_qp_destroy(struct vb_qp *qp)
 	return 0;
 }
 
-void vb_qp_free(struct vb_qp *qp)
+void vb_qp_fini(struct vb_qp *qp)
 {
 	if (qp->service->create.unmake)
 		qp->service->create.unmake(qp);
@@ -440,6 +440,11 @@ void vb_qp_free(struct vb_qp *qp)
 	free(qp->recv.unacked);
 	vb_parcels_free(qp);
 	vb_lock_fini(&qp->lock);
+}
+
+void vb_qp_free(struct vb_qp *qp)
+{
+	vb_qp_fini(qp);
 	free(qp);
 }
 

@@ -42,4 +42,7 @@ int vb_qp_query(struct vb_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_a
  */
 int vb_qp_destroy(struct vb_qp *qp);
 
+/* vb_qp_free() without free(qp). */
+void vb_qp_fini(struct vb_qp *qp);
+
 #endif

@@ -62,12 +62,19 @@ void vb_batch_acknowledge(struct vb_batch *batch, struct vb_qp *qp)
 	vb_unacked_give(qp);
 }
 
+/* A message found no receive: `verbatim check` wants to know. QP locked. */
+static void __attribute__((cold, noinline)) came_early(struct vb_qp *qp)
+{
+	atomic_fetch_add_explicit(&qp->recv.late, 1, memory_order_relaxed);
+}
+
 static __attribute__((cold, noinline)) void nak_count(struct vb_batch *batch, struct vb_qp *qp,
 						      enum vb_verdict verdict)
 {
 	if (verdict == VB_NO_RECV) {
 		vb_batch_count(batch, VB_STAT_RNR_NAKS_SENT);
 		qp->tally.rnr_sent++;
+		came_early(qp);
 	} else {
 		vb_batch_count(batch, VB_STAT_PSN_NAKS_SENT);
 		qp->tally.naks_sent++;
@@ -101,6 +108,8 @@ void vb_batch_heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_resu
 		vb_batch_touch(batch, qp);
 		break;
 	case VB_RESP_DROPPED:
+		if (result.verdict == VB_NO_RECV)
+			came_early(qp);
 		vb_batch_count(batch, verdict_stat[result.verdict]);
 		break;
 	case VB_RESP_FAILED:

@@ -86,6 +86,7 @@ struct vb_qp_recv {
 	struct vb_tm_qp *tm;	    /* if its SRQ has tags */
 	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
 	struct vb_mw *windows;	    /* type 2 windows bound here (the keys' lock) */
+	_Atomic uint32_t late; /* messages that came before a receive was posted */
 };
 
 /* What peers see of it (export.h). */

@@ -288,7 +288,7 @@ const void *vb_caller_by(const void *address)
 	if (entry >> 1 != (uintptr_t)address) {
 		int saved = errno;
 
-		entry = (uintptr_t)address << 1 | is_in_header(address);
+		entry = (uintptr_t)address << 1 | (is_in_header(address) || is_ours(address));
 		atomic_store_explicit(at, entry, memory_order_relaxed);
 		errno = saved;
 	}

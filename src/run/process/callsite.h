@@ -25,8 +25,9 @@ const char *vb_callsite_of(char text[VB_CALLSITE_BYTES], const void *address);
 const void *vb_caller(void);
 
 /*
- * The same for a call that returns to `address`: that address, unless it is in a verb of a header
- * that the compiler did not inline. Looks at each address once, and so is fast enough for posting.
+ * The same for a call that returns to `address`: that address, unless it is in one of our
+ * libraries, or in a verb of a header that the compiler did not inline. Looks at each address once,
+ * and so is fast enough for posting.
  */
 const void *vb_caller_by(const void *address);
 

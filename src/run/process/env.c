@@ -192,6 +192,12 @@ static const struct {
 } hints[] = { { "0" }, { "stderr" } };
 static const struct vb_words hint_names = VB_WORDS(hints);
 
+/* Set by `verbatim check`; abi/check reads it itself. */
+static bool check_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	return true;
+}
+
 /* run/process/log.c reads the variable itself. */
 static bool hints_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
@@ -230,6 +236,7 @@ static const struct setting settings[] = {
 	{ "VERBATIM_SEED",        seed_read,      NULL,
 	  "a number from 0 to 18446744073709551615, decimal or with 0x" },
 	{ "VERBATIM_HINTS",       hints_read,     &hint_names },
+	{ "VERBATIM_CHECK",       check_read },
 	{ "VERBATIM_HUB",         hub_read },
 	{ "VERBATIM_HUB_IDLE_MS", hub_idle_read,  NULL,
 	  "a number of milliseconds from 0 to 86400000" },

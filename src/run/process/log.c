@@ -59,7 +59,8 @@ static void open_log(void)
 		log_fd = STDERR_FILENO;
 	else
 		log_fd = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-	vb_refusals_want(log_fd >= 0);
+	if (log_fd >= 0)
+		vb_refusals_want(true);
 }
 
 void vb_log_open(void)

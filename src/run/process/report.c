@@ -38,10 +38,17 @@ static void name_for_users(char name[64], const char *function)
 	snprintf(name, 64, "%s%s", is_own ? "ibv_" : "", function + (is_own ? sizeof(own) - 1 : 0));
 }
 
+static void (*listener)(const char *words, int error);
+
+void vb_report_listen(void (*refused)(const char *words, int error))
+{
+	listener = refused;
+}
+
 int vb_report_refused(const char *function, int error)
 {
+	char site[VB_CALLSITE_BYTES], name[64], words[VB_LOG_LINE_BYTES];
 	struct vb_refusal refusal;
-	char site[VB_CALLSITE_BYTES], name[64];
 	int saved = errno, cancel;
 
 	if (!error || !vb_refusals_are_wanted())
@@ -50,9 +57,11 @@ int vb_report_refused(const char *function, int error)
 	vb_refusal_take(error, &refusal);
 	name_for_users(name, function);
 	vb_callsite(site);
-	vb_log("%s(%s): %s (%s%s%s)", name, refusal.about,
-	       refusal.why[0] ? refusal.why : strerror(error), strerrorname_np(error),
-	       site[0] ? ", at " : "", site);
+	snprintf(words, sizeof(words), "%s(%s): %s", name, refusal.about,
+		 refusal.why[0] ? refusal.why : strerror(error));
+	vb_log("%s (%s%s%s)", words, strerrorname_np(error), site[0] ? ", at " : "", site);
+	if (listener)
+		listener(words, error);
 	vb_cancel_restore(cancel);
 	errno = saved;
 	return error;

@@ -19,6 +19,12 @@
 VB_LENT int vb_report_refused(const char *function, int error) __attribute__((cold, noinline));
 
 /*
+ * Who is told of refused calls as well, log or not: the words are those of the log, without the
+ * place. Before threads are started; vb_refusals_want() has to be on.
+ */
+void vb_report_listen(void (*refused)(const char *words, int error));
+
+/*
  * What the NIC found out about failures (nic/core/found.h). Keeps a finding, which it frees later;
  * any thread, with any lock of the NIC's.
  */
