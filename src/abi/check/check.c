@@ -25,6 +25,13 @@ bool vb_check_is_on(void)
 	return is_on;
 }
 
+void vb_check_is_ours(const void *object)
+{
+	vb_check_lock();
+	vb_check_own(object);
+	vb_check_unlock();
+}
+
 /* A program that asks for what there may not be is no flaw. */
 static void refused(const char *words, int error)
 {

@@ -15,6 +15,9 @@
 #include "abi/verbs/known.h"
 #include "base/lent.h"
 
+/* This object is not the application's, but made by one of our libraries for its own use. */
+VB_LENT void vb_check_is_ours(const void *object);
+
 /* Reads VERBATIM_CHECK, once, when a device is opened. */
 void vb_check_open(void);
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "abi/check/check.h"
 #include "abi/check/events.h"
 #include "abi/check/queues.h"
 #include "abi/check/requests.h"
@@ -192,7 +191,7 @@ static void ending(enum vb_known_kind kind, const void *object)
 	if (o && kind == VB_KNOWN_MR)
 		vb_check_region_ends(object, site, "deregistered");
 	if (o && (kind == VB_KNOWN_QP || kind == VB_KNOWN_SRQ))
-		vb_check_queues_end(o, site, "it is destroyed");
+		vb_check_queues_end(o, site, "it was destroyed");
 	if (o)
 		vb_check_events_end(o, site);
 	vb_check_unlock();
@@ -248,13 +247,10 @@ void vb_check_objects_leaked(void)
 				    "program ended", vb_check_kind(o->kind));
 }
 
-void vb_check_is_ours(const void *object)
+void vb_check_own(const void *object)
 {
-	struct vb_check_object *o;
+	struct vb_check_object *o = *place_of(object);
 
-	vb_check_lock();
-	o = *place_of(object);
 	if (o)
 		o->ours = true;
-	vb_check_unlock();
 }

@@ -5,13 +5,9 @@
 /* Objects: made, destroyed, left behind. Inside abi/check. */
 
 #include "abi/check/state.h"
-#include "base/lent.h"
 
 void vb_check_lock(void);
 void vb_check_unlock(void);
-
-/* This object is not the application's, but made by one of our libraries for its own use. */
-VB_LENT void vb_check_is_ours(const void *object);
 
 /* From now on each object has a record. */
 void vb_check_objects_watch(void);
@@ -32,6 +28,9 @@ struct vb_check_object *vb_check_qp(uint32_t qpn);
 
 /* The region with this lkey; NULL: there is none. */
 const struct vb_check_region *vb_check_region(uint32_t lkey);
+
+/* The object is one of our libraries'. */
+void vb_check_own(const void *object);
 
 /* Reads a region, after it was made or changed. */
 void vb_check_region_read(struct vb_check_object *object);

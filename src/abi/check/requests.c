@@ -91,7 +91,7 @@ static void meet_all(struct vb_check_request *request)
 
 /*
  * A queue whose requests each have a wr_id of their own uses it as a name; many programs have the
- * same for all, which is no flaw.
+ * same for all, which is no flaw. Of datagrams some count those before them by it.
  */
 static void wr_id_look(struct vb_check_queue *queue, const struct vb_check_request *request)
 {
@@ -167,6 +167,20 @@ static bool sends(enum ibv_wr_opcode opcode)
 	       opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+static bool is_datagram(const struct vb_check_request *request)
+{
+	return vb_qp_is(request->queue->owner->object, VB_DATAGRAMS);
+}
+
+/*
+ * Is its data read until a completion says that it is not? A datagram leaves once: programs know
+ * from its answer that it has left, and need not take its completion first (UCX).
+ */
+static bool is_read(const struct vb_check_request *request)
+{
+	return !request->writes && !is_datagram(request);
+}
+
 struct vb_check_request *vb_check_send_add(struct vb_check_queue *queue,
 					   const struct ibv_send_wr *wr, bool signaled,
 					   const void *site)
@@ -184,10 +198,11 @@ struct vb_check_request *vb_check_send_add(struct vb_check_queue *queue,
 	queue->signaled += signaled;
 	queue->unsignaled = signaled ? 0 : queue->unsignaled + 1;
 	meet_all(request);
-	wr_id_look(queue, request);
+	if (!is_datagram(request))
+		wr_id_look(queue, request);
 	if (!request->writes)
 		poison_look(request);
-	for (uint32_t i = 0; !request->writes && i < request->count; i++)
+	for (uint32_t i = 0; is_read(request) && i < request->count; i++)
 		vb_check_piece_watch(&request->piece[i]);
 	return request;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "abi/rdmacm/channel.h"
+#include "abi/rdmacm/check.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/heard.h"
 #include "abi/rdmacm/id.h"
@@ -124,6 +125,7 @@ static void request_drop(struct vb_cma_event *event)
 static void event_drop(struct vb_cma_channel *channel, struct vb_cma_event *event)
 {
 	unqueue(channel, event);
+	vb_cma_check_left(event->id, &event->pub);
 	if (event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		request_drop(event);
 	free(event);
@@ -260,6 +262,7 @@ int rdma_get_cm_event(struct rdma_event_channel *pub, struct rdma_cm_event **res
 		event = fetch(channel);
 	} while (!event || !request_place(event));
 	event->fetched_ns = vb_cm_now_ns();
+	vb_cma_check_fetched(event);
 	pthread_mutex_lock(&acks_mutex);
 	TAILQ_INSERT_TAIL(&event->id->unacked, event, link);
 	pthread_mutex_unlock(&acks_mutex);
@@ -294,6 +297,8 @@ void vb_cma_acks_wait(struct vb_cma_id *id, const char *call)
 	clock_gettime(CLOCK_MONOTONIC, &later);
 	later.tv_sec += PATIENCE_S;
 	pthread_mutex_lock(&acks_mutex);
+	if (!TAILQ_EMPTY(&id->unacked))
+		vb_cma_check_waits(TAILQ_FIRST(&id->unacked), call);
 	while (!TAILQ_EMPTY(&id->unacked)) {
 		if (said)
 			pthread_cond_wait(&acks_cond, &acks_mutex);

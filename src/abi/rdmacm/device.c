@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/check/check.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/heard.h"
 #include "abi/rdmacm/id.h"
@@ -42,6 +43,8 @@ static int device_open(void)
 		ibv_close_device(verbs);
 		return rc;
 	}
+	vb_check_is_ours(verbs);
+	vb_check_is_ours(device.pd);
 	vb_cm_begin(vb_device_of(verbs), &vb_cma_user);
 	ibv_query_device(verbs, &attr);
 	device.depth_max = (uint8_t)(attr.max_qp_rd_atom < DEPTH_MAX ? attr.max_qp_rd_atom
@@ -125,6 +128,7 @@ struct ibv_xrcd *vb_cma_xrcd(void)
 	pthread_mutex_lock(&device.mutex);
 	if (!device.xrcd)
 		device.xrcd = ibv_open_xrcd(device.verbs, &attr);
+	vb_check_is_ours(device.xrcd);
 	pthread_mutex_unlock(&device.mutex);
 	return device.xrcd;
 }

@@ -7,6 +7,7 @@
 
 #include "abi/rdmacm/addr.h"
 #include "abi/rdmacm/channel.h"
+#include "abi/rdmacm/check.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/lookup.h"
@@ -93,6 +94,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	vb_cma_lock();
 	vb_cma_id_list(made);
 	vb_cma_unlock();
+	vb_cma_check_made(made);
 	*id = &made->pub;
 	return 0;
 }

@@ -34,6 +34,7 @@ struct vb_cma_event {
 	struct rdma_cm_event pub;
 	TAILQ_ENTRY(vb_cma_event) link; /* in its channel; once fetched, in its id's unacked */
 	uint64_t fetched_ns;
+	pid_t fetched_by; /* the thread, under `verbatim check` */
 	struct vb_cma_id *id;	    /* who is told: the listener, of a request */
 	struct vb_cma_group *group; /* MULTICAST_JOIN: which was joined; NULL: it has been left */
 	uint8_t private_data[256];
@@ -102,6 +103,7 @@ struct vb_cma_id {
 	struct rdma_addrinfo *found;  /* by the last one; NULL: nothing */
 	struct vb_cma_ep ep;
 	LIST_ENTRY(vb_cma_id) link;   /* of those that the application has */
+	const void *site; /* under `verbatim check`: where in the application it was made */
 	struct vb_cma_events unacked; /* fetched. Guarded by the lock of acknowledgements */
 };
 

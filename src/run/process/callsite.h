@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+#include "base/lent.h"
+
 enum { VB_CALLSITE_BYTES = 160 };
 
 /*
@@ -22,7 +24,7 @@ const char *vb_callsite(char text[VB_CALLSITE_BYTES]);
 const char *vb_callsite_of(char text[VB_CALLSITE_BYTES], const void *address);
 
 /* The address of that caller; NULL if it cannot be found. */
-const void *vb_caller(void);
+VB_LENT const void *vb_caller(void);
 
 /*
  * The same for a call that returns to `address`: that address, unless it is in one of our

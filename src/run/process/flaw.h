@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lent.h"
+
 enum vb_flaw {
 #define X(id, name, what, cure) VB_FLAW_##id,
 #include "run/process/flaw.def"
@@ -36,7 +38,7 @@ bool vb_flaws_open(const char *path);
  * A flaw at this place in the application (callsite.h; NULL: not known). Any thread, not from a
  * signal handler. Keeps errno.
  */
-void vb_flaw_say(enum vb_flaw flaw, const void *site, const char *format, ...)
+VB_LENT void vb_flaw_say(enum vb_flaw flaw, const void *site, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Writes the final counts. */
