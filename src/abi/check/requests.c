@@ -56,6 +56,8 @@ static void overlap_say(struct vb_check_request *request, struct vb_check_reques
 {
 	char site[VB_CALLSITE_BYTES];
 
+	if (request->queue->owner->ours || vb_flaw_again(VB_FLAW_OVERLAP, request->site))
+		return;
 	vb_flaw_say(VB_FLAW_OVERLAP, request->site,
 		    "%s 0x%x: the memory of this %s (wr_id 0x%llx, %u octets at %p) is also that "
 		    "of a %s in flight (wr_id 0x%llx), posted at %s",
@@ -72,9 +74,9 @@ static void meet(struct vb_check_request *request, struct vb_check_request *othe
 		for (uint32_t j = 0; j < other->count; j++) {
 			if (!vb_check_pieces_meet(&request->piece[i], &other->piece[j]))
 				continue;
-			request->shared = other->shared = true;
-			if (!request->queue->owner->ours)
+			if (!request->shared)
 				overlap_say(request, other, &request->piece[i]);
+			request->shared = other->shared = true;
 			return;
 		}
 	}
@@ -105,7 +107,8 @@ static void wr_id_look(struct vb_check_queue *queue, const struct vb_check_reque
 		    (!queue->is_recv && !other->signaled))
 			continue;
 		queue->repeats = true;
-		if (queue->distinct < DISTINCT_SURE || queue->owner->ours)
+		if (queue->distinct < DISTINCT_SURE || queue->owner->ours ||
+		    vb_flaw_again(VB_FLAW_WR_ID, request->site))
 			return;
 		vb_flaw_say(VB_FLAW_WR_ID, request->site,
 			    "%s 0x%x: this %s has wr_id 0x%llx, as one in flight that was posted "
@@ -430,6 +433,8 @@ void vb_check_region_ends(const void *mr, const void *place, const char *how)
 	TAILQ_FOREACH(request, &vb_checker.requests, all) {
 		if (!uses(request, mr) || request->queue->owner->ours)
 			continue;
+		if (vb_flaw_again(VB_FLAW_MR_IN_USE, place))
+			return;
 		vb_flaw_say(VB_FLAW_MR_IN_USE, place,
 			    "%s 0x%x: a region is %s here that a %s in flight (wr_id 0x%llx) "
 			    "uses, posted at %s",

@@ -93,6 +93,25 @@ static struct said *make(enum vb_flaw flaw, const void *site, const char *format
 	return said;
 }
 
+static void count(struct said *said)
+{
+	said->count++;
+	if (file >= 0 && !(said->count & (said->count - 1)))
+		line_write(said);
+}
+
+bool vb_flaw_again(enum vb_flaw flaw, const void *site)
+{
+	struct said *said;
+
+	pthread_mutex_lock(&lock);
+	said = find(flaw, site);
+	if (said)
+		count(said);
+	pthread_mutex_unlock(&lock);
+	return said;
+}
+
 void vb_flaw_say(enum vb_flaw flaw, const void *site, const char *format, ...)
 {
 	int saved = errno, cancel = vb_cancel_defer();
@@ -107,9 +126,7 @@ void vb_flaw_say(enum vb_flaw flaw, const void *site, const char *format, ...)
 		va_end(args);
 	}
 	if (said)
-		said->count++;
-	if (said && file >= 0 && !(said->count & (said->count - 1)))
-		line_write(said);
+		count(said);
 	pthread_mutex_unlock(&lock);
 	vb_cancel_restore(cancel);
 	errno = saved;

@@ -41,6 +41,9 @@ bool vb_flaws_open(const char *path);
 VB_LENT void vb_flaw_say(enum vb_flaw flaw, const void *site, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Counts a flaw that was said before; false: it was not. Saves composing the words. */
+bool vb_flaw_again(enum vb_flaw flaw, const void *site);
+
 /* Writes the final counts. */
 void vb_flaws_end(void);
 
