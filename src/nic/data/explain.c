@@ -30,9 +30,10 @@ static const char *kind_name(unsigned kind)
 	return kind < VB_ARRAY_LEN(kinds) && kinds[kind] ? kinds[kind] : "request";
 }
 
+/* 0: none, as a receive QP of XRC has before the SRQ of a request is found. */
 static uint64_t pd_of(const struct ibv_pd *pd)
 {
-	return ((const struct vb_pd *)pd)->id;
+	return pd ? ((const struct vb_pd *)pd)->id : 0;
 }
 
 /* --- faults on purpose --- */
