@@ -296,16 +296,24 @@ static inline bool vb_ring_tell(struct vb_ring_rx *rx)
 	return true;
 }
 
+/* Goes on to the next frame. The one taken stays valid until vb_ring_tell(). */
+static inline uint32_t vb_ring_pass(struct vb_ring_rx *rx)
+{
+	uint32_t next = atomic_load_explicit(&rx->next, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&rx->next, next, memory_order_relaxed);
+	rx->data_pos = rx->next_data_pos;
+	return next;
+}
+
 /*
  * Releases the frame taken. Tells the producer only now and then, since that moves a cache line.
  * Returns true if it did.
  */
 static inline bool vb_ring_release(struct vb_ring_rx *rx)
 {
-	uint32_t next = atomic_load_explicit(&rx->next, memory_order_relaxed) + 1;
+	uint32_t next = vb_ring_pass(rx);
 
-	atomic_store_explicit(&rx->next, next, memory_order_relaxed);
-	rx->data_pos = rx->next_data_pos;
 	if (next - atomic_load_explicit(&rx->told, memory_order_relaxed) < VB_RING_SLOTS / 4 &&
 	    rx->data_pos - rx->data_told < VB_RING_DATA_BYTES / 4)
 		return false;

@@ -25,6 +25,7 @@
 #include "link/udp.h"
 #include "link/udp_socket.h"
 #include "nic/control/nic.h"
+#include "nic/core/order.h"
 #include "nic/core/slots.h"
 #include "nic/data/qp_error.h"
 #include "nic/way/congestion.h"
@@ -47,6 +48,9 @@
 #include "wire/icrc.h"
 
 enum { FILE_NAME_BYTES_MAX = 4096 };
+
+/* VERBATIM_ORDER: one event in so many is late. */
+#define EVENT_LATE_ONE_IN 4u
 
 /* The device; the lock guards the pointer. */
 static vb_lock current_lock = VB_LOCK_INIT(VB_RANK_DEVICE);
@@ -363,6 +367,25 @@ static void host_signal(void *arg, int fd)
 	vb_eventfd_signal(fd);
 }
 
+/* Events are late. */
+static void host_signal_late(void *arg, int fd)
+{
+	struct vb_device *dev = arg;
+	uint64_t draws = vb_order_begin(dev->nic);
+
+	vb_order_dawdle(dev->nic, &draws, EVENT_LATE_ONE_IN);
+	vb_eventfd_signal(fd);
+}
+
+static void host_dawdle(void *arg, uint64_t ns)
+{
+	struct timespec pause = { .tv_nsec = (long)ns };
+	int cancel = vb_cancel_defer();
+
+	nanosleep(&pause, NULL);
+	vb_cancel_restore(cancel);
+}
+
 static void host_unsignal(void *arg, int fd)
 {
 	vb_eventfd_unsignal(fd);
@@ -549,7 +572,8 @@ static int nic_start(struct vb_device *dev)
 		.clock = { .now_ns = host_now_ns, .kick = host_kick,
 			   .pause = vb_direct_pause },
 		.wire = wire,
-		.process = { .signal = host_signal, .unsignal = host_unsignal,
+		.process = { .signal = dev->env.disorder ? host_signal_late : host_signal,
+			     .unsignal = host_unsignal,
 			     .probe = host_probe_memory },
 		.stamps = &stamps,
 		.groups = &groups,
@@ -565,11 +589,15 @@ static int nic_start(struct vb_device *dev)
 		.insight = &insight,
 		.capture = &capture,
 		.line_kbps = dev->env.line_kbps,
+		.order = dev->env.disorder ? &dev->order : NULL,
 		.export_memory = dev->peers.export,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,
 	};
 	int rc;
 
+	dev->order = (struct vb_host_order){ .seed = dev->env.order_seed,
+					     .iba = dev->env.order_iba,
+					     .dawdle = host_dawdle };
 	rc = vb_nic_create(&dev->nic, &host, seed_of(&dev->env));
 	if (rc != 0)
 		return vb_failed(rc, "the NIC's memory");

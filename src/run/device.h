@@ -51,6 +51,7 @@ struct vb_device {
 	struct vb_device *next; /* list of devices that are gone (forked children only) */
 	unsigned opens;
 	struct vb_env env;
+	struct vb_host_order order; /* if VERBATIM_ORDER is set */
 	struct vb_nic *nic;
 	struct vb_hub_client *hub;
 

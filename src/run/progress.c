@@ -21,6 +21,7 @@
 #include "nic/control/nic.h"
 #include "nic/core/timer.h"
 #include "nic/data/qp_error.h"
+#include "nic/way/disorder.h"
 #include "nic/way/peer.h"
 #include "nic/way/receive.h"
 #include "run/process/cancel.h"
@@ -104,9 +105,9 @@ static unsigned take_frames_locked(struct vb_device *dev, bool polled, uint64_t 
 			continue;
 		tell_of_fds(dev, port);
 		if (polled)
-			took_ns = vb_nic_rx_polled(dev->nic, frames, n);
+			took_ns = dev->progress.rx_polled(dev->nic, frames, n);
 		else
-			took_ns = vb_nic_rx(dev->nic, frames, n);
+			took_ns = dev->progress.rx(dev->nic, frames, n);
 		got += n;
 	}
 	got += vb_uplink_take(dev);
@@ -548,7 +549,9 @@ static void *thread_main(void *arg)
 			stand_by(dev);
 			continue;
 		}
-		if (app_is_polling(progress) || !take_frames(dev, false, &got, NULL)) {
+		/* Who polls does not turn a NIC of another order (core/order.h). */
+		if ((app_is_polling(progress) && !dev->env.disorder) ||
+		    !take_frames(dev, false, &got, NULL)) {
 			nap(dev);
 			continue;
 		}
@@ -590,6 +593,8 @@ int vb_progress_start(struct vb_device *dev)
 	int rc;
 
 	progress->nap_ns = NAP_NS_MIN;
+	progress->rx = dev->env.disorder ? vb_disorder_rx : vb_nic_rx;
+	progress->rx_polled = dev->env.disorder ? vb_disorder_rx : vb_nic_rx_polled;
 	progress->frames = calloc(VB_LINK_RX_FRAMES_MAX, sizeof(*progress->frames));
 	if (!progress->frames)
 		return vb_failed(ENOMEM, "calloc");

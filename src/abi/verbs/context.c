@@ -18,9 +18,11 @@
 #include "base/failure.h"
 #include "nic/data/qp_error.h"
 #include "nic/mem/import.h"
+#include "nic/queue/shuffle.h"
 #include "run/process/eventfd.h"
 #include "run/foreign.h"
 #include "run/process/log.h"
+#include "run/process/report.h"
 #include "run/process/trail.h"
 
 /* A NULL entry of verbs_context tells the inline wrappers "not supported". */
@@ -45,6 +47,23 @@ static const struct ibv_context_ops told_ops = {
 	.post_send = vb_told_post_send,
 	.post_recv = vb_told_post_recv,
 };
+
+/*
+ * With another order (nic/core/order.h): only the NIC's own thread turns the NIC, so that whoever
+ * polls sees what comes while it comes, as with an adapter.
+ */
+static int poll_cq_disorder(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct vb_cq *cq = (struct vb_cq *)ibv;
+	int got;
+
+	if (vb_abi_is_gone(ibv->context))
+		return -EIO;
+	vb_cq_shuffle(cq);
+	got = vb_cq_poll(cq, num_entries, wc);
+	vb_report_found();
+	return got;
+}
 
 static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 {
@@ -90,6 +109,8 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 		context->ops.post_send = vb_traced_post_send;
 		context->ops.poll_cq = vb_traced_poll_cq;
 	}
+	if (ctx->nic->host.order && !vb_check_is_on())
+		context->ops.poll_cq = poll_cq_disorder;
 	context->cmd_fd = cmd_fd;
 	context->num_comp_vectors = VB_COMP_VECTORS;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;

@@ -11,7 +11,7 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/context.h"
 #include "abi/verbs/ops.h"
-#include "nic/queue/cq.h"
+#include "nic/queue/shuffle.h"
 
 struct cursor {
 	vb_lock lock; /* from a successful start_poll to end_poll, unless one thread polls alone */
@@ -29,7 +29,7 @@ static const struct ibv_wc *wc_of(struct ibv_cq_ex *cq)
 	return &cursor_of(cq)->cqe.wc;
 }
 
-static int advance(struct ibv_cq_ex *ex)
+static inline __attribute__((always_inline)) int next(struct ibv_cq_ex *ex, bool turns)
 {
 	struct vb_cq *cq = (struct vb_cq *)ex;
 	struct vb_device *dev = vb_device_of(ex->context);
@@ -38,6 +38,8 @@ static int advance(struct ibv_cq_ex *ex)
 	if (vb_device_is_gone(dev))
 		return EIO;
 	if (!vb_cq_take(cq, &cursor->cqe, &cursor->stamp)) {
+		if (!turns)
+			return ENOENT;
 		vb_progress_poll(dev);
 		if (!vb_cq_take(cq, &cursor->cqe, &cursor->stamp))
 			return ENOENT;
@@ -45,6 +47,11 @@ static int advance(struct ibv_cq_ex *ex)
 	ex->wr_id = cursor->cqe.wc.wr_id;
 	ex->status = cursor->cqe.wc.status;
 	return 0;
+}
+
+static int advance(struct ibv_cq_ex *cq)
+{
+	return next(cq, true);
 }
 
 static void lock(struct ibv_cq_ex *cq)
@@ -59,7 +66,8 @@ static void unlock(struct ibv_cq_ex *cq)
 		vb_lock_drop(&cursor_of(cq)->lock);
 }
 
-static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+static inline __attribute__((always_inline)) int start(struct ibv_cq_ex *cq,
+						       struct ibv_poll_cq_attr *attr, bool turns)
 {
 	int rc;
 
@@ -68,10 +76,15 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	if (vb_abi_is_gone(cq->context))
 		return EIO;
 	lock(cq);
-	rc = advance(cq);
+	rc = next(cq, turns);
 	if (rc != 0)
 		unlock(cq);
 	return rc;
+}
+
+static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	return start(cq, attr, true);
 }
 
 /* The same, where there is a log (told.c). */
@@ -86,6 +99,26 @@ static int start_poll_told(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 static int advance_told(struct ibv_cq_ex *cq)
 {
 	int rc = advance(cq);
+
+	vb_report_found();
+	return rc;
+}
+
+/* The same with another order (context.c). */
+static int start_poll_disorder(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	int rc;
+
+	if (!vb_abi_is_gone(cq->context))
+		vb_cq_shuffle((struct vb_cq *)cq);
+	rc = start(cq, attr, false);
+	vb_report_found();
+	return rc;
+}
+
+static int advance_disorder(struct ibv_cq_ex *cq)
+{
+	int rc = next(cq, false);
 
 	vb_report_found();
 	return rc;
@@ -186,6 +219,10 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 {
 	cq->start_poll = vb_refusals_are_wanted() ? start_poll_told : start_poll;
 	cq->next_poll = vb_refusals_are_wanted() ? advance_told : advance;
+	if (vb_ctx_of(cq->context)->nic->host.order) {
+		cq->start_poll = start_poll_disorder;
+		cq->next_poll = advance_disorder;
+	}
 	cq->end_poll = end_poll;
 	cq->read_opcode = read_opcode;
 	cq->read_vendor_err = read_vendor_err;

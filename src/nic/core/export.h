@@ -157,10 +157,19 @@ static inline bool vb_export_region_allows(const struct vb_export_region *region
 	       va - region->iova <= region->bytes - bytes;
 }
 
-/* Is it paged on demand, and so not to be accessed by a pointer? */
+/* Beside IBV_ACCESS_*: peers' octets are placed in another order (mem/journal.h). */
+#define VB_ACCESS_DISORDER (1u << 31)
+
+/* Is it paged on demand, so that the kernel has to copy? */
 static inline bool vb_export_region_is_paged(const struct vb_export_region *region)
 {
 	return region->access & IBV_ACCESS_ON_DEMAND;
+}
+
+/* Is it not to be written to by a pointer? */
+static inline bool vb_export_region_is_apart(const struct vb_export_region *region)
+{
+	return region->access & (IBV_ACCESS_ON_DEMAND | VB_ACCESS_DISORDER);
 }
 
 /* The entry of the QP with this number; NULL: there is none. It may become another's any time. */

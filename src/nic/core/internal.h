@@ -183,6 +183,7 @@ struct vb_nic {
 	struct vb_nic_lanes lanes;
 	struct vb_nic_sleep sleep;
 	struct vb_nic_special special;
+	_Atomic uint64_t orders; /* sequences of draws begun (order.h) */
 };
 
 static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)

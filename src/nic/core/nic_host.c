@@ -36,4 +36,5 @@ void vb_nic_host_check(const struct vb_nic_host *host)
 	WHOLE(host->gsi);
 	WHOLE(host->insight);
 	WHOLE(host->capture);
+	vb_check(!host->order || host->order->dawdle);
 }

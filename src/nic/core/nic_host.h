@@ -251,6 +251,14 @@ struct vb_host_capture {
 	void (*see)(void *arg, const struct vb_record *record);
 };
 
+/* Another order than the usual one, as far as the standard leaves it open (order.h). */
+struct vb_host_order {
+	uint64_t seed;
+	bool iba; /* of octets, too, where adapters have an order that the specification has not */
+	/* Lets so much time pass. Any lock may be held. */
+	void (*dawdle)(void *arg, uint64_t ns);
+};
+
 struct vb_nic_host {
 	void *arg;
 	struct vb_host_clock clock;
@@ -269,6 +277,7 @@ struct vb_nic_host {
 	const struct vb_host_gsi *gsi;
 	const struct vb_host_insight *insight;
 	const struct vb_host_capture *capture;
+	const struct vb_host_order *order;
 	void *export_memory; /* zeros for a struct vb_export; NULL: the NIC makes its own */
 	uint32_t line_kbps; /* how fast the wire is; 0: no congestion control */
 	bool no_wire; /* QPs can only reach peers */

@@ -12,6 +12,7 @@
 #include "engine/newer.h"
 #include "nic/data/explain.h"
 #include "nic/data/acks.h"
+#include "nic/mem/journal.h"
 #include "nic/mem/mkey.h"
 #include "nic/data/qp.h"
 #include "nic/data/host.h"
@@ -234,6 +235,8 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 void vb_host_refused(struct vb_resp *resp, const struct vb_pkt *pkt, const struct vb_op_info *info,
 		     enum vb_verdict verdict)
 {
+	/* What came before is answered before the refusal. */
+	vb_journal_settle();
 	vb_explain_refusal(qp_of_resp(resp), pkt, info, verdict);
 }
 
@@ -294,7 +297,8 @@ static enum vb_verdict find_paged(struct vb_qp *qp, const struct vb_pkt *pkt, un
 	*at = vb_remote_find(qp, pkt->reth.rkey, pkt->reth.va, sizeof(uint64_t), access, &paged);
 	if (!*at)
 		return VB_BAD_ACCESS;
-	return !host->paging || host->paging->touch(host->arg, *at) ? VB_OK : VB_BAD_MEMORY;
+	return !paged || !host->paging || host->paging->touch(host->arg, *at) ? VB_OK
+									      : VB_BAD_MEMORY;
 }
 
 enum vb_verdict vb_host_remote_atomic(struct vb_resp *resp, const struct vb_pkt *pkt,

@@ -78,7 +78,8 @@ enum vb_why vb_why_key(const struct vb_access *a, char words[VB_WHY_BYTES])
 	if ((region.access & a->rights) != a->rights) {
 		snprintf(words, VB_WHY_BYTES,
 			 "the region of %s 0x%x was registered with %s, so without %s", a->what,
-			 a->key, vb_access_names(has, sizeof(has), region.access),
+			 a->key, vb_access_names(has, sizeof(has),
+					 region.access & ~VB_ACCESS_DISORDER),
 			 vb_access_names(wants, sizeof(wants), a->rights & ~region.access));
 		return VB_WHY_RKEY_RIGHT;
 	}

@@ -11,6 +11,9 @@
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
+/* What a window has of its region, whatever it grants. */
+#define OF_REGION (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_RELAXED_ORDERING)
+
 /* LOCAL_WRITE has no meaning for a window, but programs pass the region's rights. */
 #define ACCESS_KNOWN (REMOTE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 
@@ -116,7 +119,8 @@ static bool bind(struct vb_qp *qp, const struct vb_wqe *wqe)
 		region.iova = wqe->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : wqe->bind.addr;
 		region.bytes = wqe->bind.bytes;
 		region.base = (uintptr_t)mr->base + (wqe->bind.addr - mr->iova);
-		region.access = (wqe->bind.access & REMOTE) | (mr->access & IBV_ACCESS_ON_DEMAND);
+		region.access = (wqe->bind.access & REMOTE) | (mr->access & OF_REGION) |
+				vb_access_of_order(nic);
 	}
 	show(nic, mw, &region);
 	return true;

@@ -112,7 +112,7 @@ static void key_write_locked(struct vb_nic *nic, const struct vb_mr *mr)
 		.iova = mr->iova,
 		.bytes = mr->bytes,
 		.base = (uintptr_t)mr->base,
-		.access = mr->access,
+		.access = mr->access | vb_access_of_order(nic),
 	};
 
 	vb_key_write_locked(nic, &region, &mr->shared);
@@ -189,13 +189,21 @@ bool vb_key_grants(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, un
 	       region.pd == ((const struct vb_pd *)pd)->id && (region.access & access) == access;
 }
 
+unsigned vb_key_access(struct vb_nic *nic, uint32_t key)
+{
+	struct vb_export_region region;
+
+	return vb_export_key_read(entry_of(nic, key), &region) && region.key == key ? region.access
+										    : 0;
+}
+
 uint8_t *vb_mr_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_t va,
 		   uint64_t bytes, unsigned access)
 {
 	struct vb_export_region region;
 
 	if (!vb_export_key_read(entry_of(nic, key), &region) ||
-	    vb_export_region_is_paged(&region) ||
+	    vb_export_region_is_apart(&region) ||
 	    !vb_export_region_allows(&region, ((struct vb_pd *)pd)->id, key, va, bytes, access))
 		return vb_mr_get_other(nic, (struct vb_pd *)pd, key, va, bytes, access);
 	return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
@@ -205,12 +213,13 @@ uint8_t *vb_mr_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_
 		    uint64_t bytes, unsigned access, bool *paged)
 {
 	struct vb_export_region region;
+	bool apart = vb_export_key_read(entry_of(nic, key), &region) &&
+		     vb_export_region_is_apart(&region) &&
+		     vb_export_region_allows(&region, ((struct vb_pd *)pd)->id, key, va, bytes,
+					     access);
 
-	*paged = vb_export_key_read(entry_of(nic, key), &region) &&
-		 vb_export_region_is_paged(&region) &&
-		 vb_export_region_allows(&region, ((struct vb_pd *)pd)->id, key, va, bytes,
-					 access);
-	if (*paged)
+	*paged = apart && vb_export_region_is_paged(&region);
+	if (apart)
 		return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
 	return vb_mr_get(nic, pd, key, va, bytes, access);
 }
@@ -222,31 +231,40 @@ bool vb_mr_copy(struct vb_nic *nic, bool paged, void *to, const void *from, uint
 	return vb_guard_copy(to, from, bytes);
 }
 
-uint8_t *vb_window_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint32_t key,
-			uint64_t va, uint64_t bytes, unsigned access, bool *paged)
+static uint8_t *window_at(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint32_t key,
+			  uint64_t va, uint64_t bytes, unsigned access,
+			  struct vb_export_region *region)
 {
 	const struct vb_export_key *entry = entry_of(nic, key);
 	uint32_t seq = VB_EXPORT_GET(entry->seq), of = VB_EXPORT_GET(entry->window_qpn);
 	uint64_t pd_id = VB_EXPORT_GET(entry->window_pd);
-	struct vb_export_region region;
 
-	if (!vb_export_key_read(entry, &region) ||
+	if (!vb_export_key_read(entry, region) ||
 	    atomic_load_explicit(&entry->seq, memory_order_relaxed) != seq)
 		return NULL;
 	if (pd_id != ((struct vb_pd *)pd)->id || (of && of != qpn) ||
-	    !vb_export_region_allows(&region, 0, key, va, bytes, access))
+	    !vb_export_region_allows(region, 0, key, va, bytes, access))
 		return NULL;
-	*paged = vb_export_region_is_paged(&region);
-	return (uint8_t *)(uintptr_t)region.base + (va - region.iova);
+	return (uint8_t *)(uintptr_t)region->base + (va - region->iova);
+}
+
+uint8_t *vb_window_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint32_t key,
+			uint64_t va, uint64_t bytes, unsigned access, bool *paged)
+{
+	struct vb_export_region region;
+	uint8_t *at = window_at(nic, pd, qpn, key, va, bytes, access, &region);
+
+	*paged = at && vb_export_region_is_paged(&region);
+	return at;
 }
 
 uint8_t *vb_window_get(struct vb_nic *nic, struct ibv_pd *pd, uint32_t qpn, uint32_t key,
 		       uint64_t va, uint64_t bytes, unsigned access)
 {
-	bool paged;
-	uint8_t *at = vb_window_find(nic, pd, qpn, key, va, bytes, access, &paged);
+	struct vb_export_region region;
+	uint8_t *at = window_at(nic, pd, qpn, key, va, bytes, access, &region);
 
-	return at && !paged ? at : NULL;
+	return at && !vb_export_region_is_apart(&region) ? at : NULL;
 }
 
 /* Peers may only change what the owner may change. */

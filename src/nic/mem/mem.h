@@ -109,6 +109,15 @@ uint8_t *vb_mr_find(struct vb_nic *nic, struct ibv_pd *pd, uint32_t key, uint64_
 /* memcpy to or from what was found. False: a part of it is not mapped. */
 bool vb_mr_copy(struct vb_nic *nic, bool paged, void *to, const void *from, uint64_t bytes);
 
+/* All rights of the region or window with this key, with VB_ACCESS_DISORDER; 0: none has it. */
+unsigned vb_key_access(struct vb_nic *nic, uint32_t key);
+
+/* What every region of this NIC has beside its rights. */
+static inline unsigned vb_access_of_order(const struct vb_nic *nic)
+{
+	return nic->host.order ? VB_ACCESS_DISORDER : 0;
+}
+
 /* Does a region with this key grant these rights, at any address? */
 bool vb_key_grants(struct vb_nic *nic, const struct ibv_pd *pd, uint32_t key, unsigned access);
 

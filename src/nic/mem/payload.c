@@ -2,6 +2,7 @@
 #include "nic/mem/payload.h"
 
 #include "base/guard.h"
+#include "nic/mem/journal.h"
 #include "nic/mem/mkey.h"
 
 /* --- more pieces than a frame is gathered from, or paged on demand --- */
@@ -192,8 +193,12 @@ enum vb_verdict vb_mr_write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_
 {
 	struct vb_walk walk;
 
+	if (to && nic->host.order && vb_journal_put(vb_key_access(nic, key), to, data, bytes))
+		return VB_OK;
 	if (to)
 		return vb_mr_copy(nic, paged, to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
+	/* The regions behind an indirect key are written to in their order. */
+	vb_journal_settle();
 	vb_walk_begin(&walk, nic, pd, key, va, bytes, access);
 	return walk.mkey && vb_walk_write(&walk, data, bytes) ? VB_OK : VB_BAD_ACCESS;
 }

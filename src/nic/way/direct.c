@@ -263,7 +263,7 @@ static bool is_heeded(struct vb_lane *lane)
 {
 	struct vb_direct *direct = &lane->direct;
 
-	if (!direct->heeded)
+	if (!direct->heeded && !lane->peer->nic->host.order)
 		direct->heeded = atomic_load_explicit(&lane->tx.shared->heeds_direct,
 						      memory_order_acquire) != 0;
 	return direct->heeded;

@@ -10,6 +10,7 @@
 #include "nic/service/eth/segment.h"
 #include "nic/service/xrc/xrc_rx.h"
 #include "nic/way/direct.h"
+#include "nic/way/disorder.h"
 #include "nic/way/pair.h"
 #include "nic/way/receive.h"
 
@@ -149,9 +150,11 @@ void vb_peer_rx_set(struct vb_peer *peer, struct vb_ring_area *area,
 	const struct vb_nic_host *host = &peer->nic->host;
 
 	atomic_store(&peer->export, export);
-	peer->heeded = !host->direct || host->direct->may_reach(host->arg, peer);
+	peer->heeded = !host->order &&
+		       (!host->direct || host->direct->may_reach(host->arg, peer));
 	for (unsigned i = 0; i < VB_RING_LANES; i++) {
 		vb_ring_rx_init(&peer->lane[i].rx, &area->lane[i]);
+		peer->lane[i].take = host->order ? vb_disorder_take : vb_lane_take;
 		atomic_store(&peer->lane[i].unsettled, 0);
 	}
 	rank_set(peer, VB_RANK_LANE_RX);

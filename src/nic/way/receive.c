@@ -2,7 +2,8 @@
 
 /*
  * Receiving. A frame of the wire has an ICRC and names its source; a ring brings packets of one
- * peer. Except for the commonest packets, both are given to receive(), by take() and take_batch().
+ * peer. Except for the commonest packets, both are given to receive(), by take() and
+ * vb_lane_take().
  */
 
 #include "nic/way/receive.h"
@@ -188,6 +189,11 @@ VB_FOLDED void take_frame(struct vb_batch *batch, const struct vb_frame *frame)
 		receive(batch, &(struct vb_from){ .frame = frame }, &pkt, info);
 }
 
+void vb_take_frame(struct vb_batch *batch, const struct vb_frame *frame)
+{
+	take_frame(batch, frame);
+}
+
 static inline void take_frames(struct vb_batch *batch, const struct vb_frame *frames, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -359,8 +365,26 @@ static __attribute__((noinline)) unsigned take_batch_watched(struct vb_batch *ba
 	return n;
 }
 
-/* Takes up to a batch of frames; rx_lock held. */
-static unsigned take_batch(struct vb_lane *lane)
+void vb_take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
+			const struct vb_ring_frame *from)
+{
+	take_lane_frame(batch, lane, from);
+}
+
+inline void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames, bool told)
+{
+	if (vb_ring_rx_is_broken(&lane->rx) &&
+	    !(atomic_fetch_or(&lane->peer->marks, VB_PEER_BROKEN) & VB_PEER_BROKEN))
+		vb_batch_count(batch, VB_STAT_DROP_MALFORMED);
+	vb_batch_end(batch);
+	if (batch->went_out)
+		vb_segment_flush(batch->nic);
+	lane->frames += frames;
+	if (told)
+		vb_lane_tell_room(lane);
+}
+
+unsigned vb_lane_take(struct vb_lane *lane)
 {
 	struct vb_batch batch = { .nic = lane->peer->nic, .touched = VB_LATER_EMPTY };
 	struct vb_ring_frame frame;
@@ -380,15 +404,7 @@ static unsigned take_batch(struct vb_lane *lane)
 			n++;
 		}
 	}
-	if (vb_ring_rx_is_broken(&lane->rx) &&
-	    !(atomic_fetch_or(&lane->peer->marks, VB_PEER_BROKEN) & VB_PEER_BROKEN))
-		vb_batch_count(&batch, VB_STAT_DROP_MALFORMED);
-	vb_batch_end(&batch);
-	if (batch.went_out)
-		vb_segment_flush(batch.nic);
-	lane->frames += n;
-	if (told)
-		vb_lane_tell_room(lane);
+	vb_lane_end(&batch, lane, n, told);
 	return n;
 }
 
@@ -398,7 +414,7 @@ unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane)
 
 	if (!vb_lock_try(&lane->rx_lock))
 		return 0;
-	n = take_batch(lane);
+	n = lane->take(lane);
 	vb_lock_drop(&lane->rx_lock);
 	return n;
 }
@@ -415,7 +431,7 @@ void vb_lane_drain(struct vb_lane *lane)
 
 	vb_lock_take(&lane->rx_lock);
 	/* There cannot have been more: a producer that keeps writing must not keep us here. */
-	while (left && (n = take_batch(lane)))
+	while (left && (n = lane->take(lane)))
 		left -= n < left ? n : left;
 	vb_lane_count(lane);
 	vb_lock_drop(&lane->rx_lock);

@@ -14,6 +14,9 @@
 
 #define PREFIX "VERBATIM_"
 
+/* The longest seed is 20 digits. */
+#define ORDER_SEED_BYTES 32
+
 /* --- values --- */
 
 /* Each reads a value, which is not empty. Returns false if it is invalid; `why` may say more. */
@@ -36,6 +39,22 @@ static bool seed_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
 	env->seeded = number_of(text, &env->seed);
 	return env->seeded;
+}
+
+static bool order_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	static const char iba[] = ",iba";
+	size_t bytes = strlen(text), tail = sizeof(iba) - 1;
+	char number[ORDER_SEED_BYTES];
+
+	env->order_iba = bytes > tail && strcmp(text + bytes - tail, iba) == 0;
+	bytes -= env->order_iba ? tail : 0;
+	if (bytes >= sizeof(number))
+		return false;
+	memcpy(number, text, bytes);
+	number[bytes] = '\0';
+	env->disorder = number_of(number, &env->order_seed);
+	return env->disorder;
 }
 
 static bool hub_idle_read(struct vb_env *env, const char *text, struct vb_text *why)
@@ -224,6 +243,8 @@ static const struct setting settings[] = {
 	{ "VERBATIM_FAULT",       fault_read },
 	{ "VERBATIM_NET",         net_read },
 	{ "VERBATIM_FAULTS",      faults_read },
+	{ "VERBATIM_ORDER",       order_read,     NULL,
+	  "a seed from 0 to 18446744073709551615, with ',iba' behind it or without" },
 	{ "VERBATIM_PCAP",        pcap_read },
 	{ "VERBATIM_TRACE",       trace_read },
 	{ "VERBATIM_LINK",        link_read,      &link_names },

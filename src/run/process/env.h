@@ -42,6 +42,8 @@ struct vb_env {
 	const char *log;   /* VERBATIM_LOG, NULL: none */
 	const char *trace; /* VERBATIM_TRACE, NULL: none */
 	const char *ethernet; /* VERBATIM_ETH, NULL: none */
+	uint64_t order_seed;  /* VERBATIM_ORDER ... */
+	bool disorder, order_iba; /* ... if it is set, and says "iba" */
 	uint64_t seed;	   /* VERBATIM_SEED, for keys and initial PSNs */
 	uint64_t hub_idle_ms; /* VERBATIM_HUB_IDLE_MS */
 	uint8_t cm_rnr_timer; /* VERBATIM_CM_RNR_TIMER: as min_rnr_timer */
