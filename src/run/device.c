@@ -371,7 +371,7 @@ static void host_signal(void *arg, int fd)
 static void host_signal_late(void *arg, int fd)
 {
 	struct vb_device *dev = arg;
-	uint64_t draws = vb_order_begin(dev->nic);
+	uint64_t draws = vb_order_begin(dev->nic, VB_ORDER_OF_EVENTS);
 
 	vb_order_dawdle(dev->nic, &draws, EVENT_LATE_ONE_IN);
 	vb_eventfd_signal(fd);

@@ -3,11 +3,9 @@
 # The pyverbs tests of Debian's rdma-core package, one process for each module: those that are for
 # any vendor, and with the persona those for mlx5.
 . "$(dirname "$0")/../lib/suite.sh"
+. "$(dirname "$0")/../lib/pyverbs.sh"
 
-shipped=/usr/share/doc/rdma-core/tests
-if [ ! -d $shipped ]; then
-	skip_all "no $shipped"
-fi
+pyverbs_unpack || skip_all "no $shipped"
 
 # Modules that have to pass, but for tests that need what this NIC does not have yet or this
 # machine cannot have.
@@ -28,55 +26,15 @@ export VB_LEFT_OUT="test_obj_on_huge=MLX_QP_ALLOC_TYPE and the like are not look
 VB_LEFT_OUT+="
 test_get_pkey_index=of rdma-core 56: reads the kernel's own file of the device"
 
-# pyverbs of rdma-core 56 asks `rdma link` which interface the device goes by, and fails if the
-# kernel knows nothing of RDMA. This is what a kernel says that knows of no device.
-mkdir "$tmp/bin"
-printf '#!/bin/sh\necho "[]"\n' >"$tmp/bin/rdma"
-chmod a+x "$tmp/bin/rdma"
-export PATH=$tmp/bin:$PATH
-
-mkdir "$tmp/tests"
-for file in "$shipped"/*.py "$shipped"/*.py.gz; do
-	name=${file##*/}
-	case $name in
-	test_efa* | test_cuda*) ;;
-	*.gz) gunzip -c "$file" >"$tmp/tests/${name%.gz}" ;;
-	*) cp "$file" "$tmp/tests/" ;;
-	esac
-done
-chmod -R a+rX "$tmp"
-export PYTHONDONTWRITEBYTECODE=1
-
-# module PREFIX NAME REASONS: REASONS as pyverbs_run.py has them
-module() {
-	local rc
-	if [ ! -e "$tmp/tests/test_$2.py" ]; then
-		skip "$1test_$2" "not in this rdma-core's tests"
-		return
-	fi
-	timeout -k 5 "$limit_s" "${on_client[@]}" "${run[@]}" "$VB_ROOT/tests/lib/pyverbs_run.py" \
-		"$tmp" "test_$2" "$1" "$3" --dev verbatim0 --port 1 --gid "$gid" \
-		>"$tmp/module" 2>"$tmp/errors"
-	rc=$?
-	tee -a "$results" <"$tmp/module"
-	if [ $rc != 0 ]; then
-		fail "$1test_$2" "$(status_say $rc), $(grep ^running "$tmp/errors" | tail -1)" \
-			"$tmp/errors"
-	elif grep -q "^not ok" "$tmp/module"; then
-		failures=$((failures + 1))
-		sed 's/^/#     /' "$tmp/errors"
-	fi
-}
-
 gid=$(gid_index 127.0.0.1)
 for name in $passing; do
-	module "" "$name" "$lacking"
+	pyverbs_module "" "$name" "$lacking"
 done
 # Ids that are bound to 127.0.0.1 have no device, and these tests expect one.
 address=192.0.2.1
 if ip address add $address/32 dev lo 2>/dev/null; then
 	gid=$(gid_index $address)
-	VB_ADDRESS=$address module "" rdmacm "$lacking"
+	VB_ADDRESS=$address pyverbs_module "" rdmacm "$lacking"
 else
 	skip "test_rdmacm" "no address can be added"
 fi
@@ -86,23 +44,23 @@ gid=$(gid_index 127.0.0.1)
 # The neutral device skips them all: it is of no vendor that they know.
 export VERBATIM_PERSONA=connectx7
 for name in $mlx5; do
-	module "mlx5 " "$name" "$mlx5_lacking"
+	pyverbs_module "mlx5 " "$name" "$mlx5_lacking"
 done
 # On it, all the others go another way too: data is in completions.
 for name in $passing; do
-	module "connectx7 " "$name" "$lacking|$mlx5_lacking"
+	pyverbs_module "connectx7 " "$name" "$lacking|$mlx5_lacking"
 done
 unset VERBATIM_PERSONA
 
 gid=$(gid_index ::1)
 for name in addr cq_events atomic qp; do
-	module "IPv6 " "$name" "$lacking"
+	pyverbs_module "IPv6 " "$name" "$lacking"
 done
 
 if user_become; then
 	gid=$(gid_index 127.0.0.1 "${on_client[@]}")
 	for name in addr cq_events atomic mr odp shared_pd qp; do
-		module "user " "$name" "$lacking"
+		pyverbs_module "user " "$name" "$lacking"
 	done
 else
 	skip "as an ordinary user" "nobody cannot read $VB_BUILD"
@@ -114,6 +72,6 @@ lacking+='|QP type 8|Raw Packet QP' # Ethernet's segment is shared memory
 gid=$(gid_index 127.0.0.1)
 for name in cq_events cqex atomic relaxed_ordering device mr odp shared_pd qp qpex parent_domain \
 	tag_matching mlx5_timestamp; do
-	module "udp " "$name" "$lacking"
+	pyverbs_module "udp " "$name" "$lacking"
 done
 suite_end

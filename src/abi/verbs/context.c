@@ -21,6 +21,7 @@
 #include "nic/queue/shuffle.h"
 #include "run/process/eventfd.h"
 #include "run/foreign.h"
+#include "run/progress.h"
 #include "run/process/log.h"
 #include "run/process/report.h"
 #include "run/process/trail.h"
@@ -49,7 +50,7 @@ static const struct ibv_context_ops told_ops = {
 };
 
 /*
- * With another order (nic/core/order.h): only the NIC's own thread turns the NIC, so that whoever
+ * With another order (nic/core/order.h). Mostly the NIC's own thread turns the NIC, so that whoever
  * polls sees what comes while it comes, as with an adapter.
  */
 static int poll_cq_disorder(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
@@ -61,6 +62,10 @@ static int poll_cq_disorder(struct ibv_cq *ibv, int num_entries, struct ibv_wc *
 		return -EIO;
 	vb_cq_shuffle(cq);
 	got = vb_cq_poll(cq, num_entries, wc);
+	if (got == 0 && vb_progress_falls_to_us()) {
+		vb_progress_poll(vb_device_of(ibv->context));
+		got = vb_cq_poll(cq, num_entries, wc);
+	}
 	vb_report_found();
 	return got;
 }

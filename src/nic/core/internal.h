@@ -158,6 +158,9 @@ struct vb_nic_special {
 	_Atomic bool has_targets;     /* a DC target existed */
 };
 
+/* What another order is drawn for. */
+enum vb_order_of { VB_ORDER_OF_PACKETS, VB_ORDER_OF_COMPLETIONS, VB_ORDER_OF_EVENTS, VB_ORDERS };
+
 struct vb_nic {
 	struct vb_nic_host host;
 	struct vb_export *export; /* what peers see of us */
@@ -183,7 +186,7 @@ struct vb_nic {
 	struct vb_nic_lanes lanes;
 	struct vb_nic_sleep sleep;
 	struct vb_nic_special special;
-	_Atomic uint64_t orders; /* sequences of draws begun (order.h) */
+	_Atomic uint64_t orders[VB_ORDERS]; /* sequences of draws begun (order.h) */
 };
 
 static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)

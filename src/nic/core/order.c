@@ -11,12 +11,12 @@
 #define DAWDLE_NS_MIN 10000u
 #define DAWDLE_NS_MAX 150000u
 
-uint64_t vb_order_begin(struct vb_nic *nic)
+uint64_t vb_order_begin(struct vb_nic *nic, enum vb_order_of what)
 {
-	uint64_t number = atomic_fetch_add_explicit(&nic->orders, 1, memory_order_relaxed);
+	uint64_t number = atomic_fetch_add_explicit(&nic->orders[what], 1, memory_order_relaxed);
 	uint64_t draws = nic->host.order->seed;
 
-	draws = vb_prng_next(&draws) ^ number;
+	draws = vb_prng_next(&draws) ^ (number * VB_ORDERS + what);
 	return vb_prng_next(&draws);
 }
 

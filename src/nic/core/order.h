@@ -14,8 +14,8 @@
 /* How many things are put in another order at a time. */
 enum { VB_ORDER_MAX = 64 };
 
-/* Where a sequence of draws begins: the n-th of a NIC is always the same one. Any thread. */
-uint64_t vb_order_begin(struct vb_nic *nic);
+/* Where a sequence of draws begins: the n-th of a kind is always the same one. Any thread. */
+uint64_t vb_order_begin(struct vb_nic *nic, enum vb_order_of what);
 
 /* Draws a number below that bound, which is not 0. */
 uint32_t vb_order_below(uint64_t *draws, uint32_t bound);

@@ -57,7 +57,9 @@ void vb_cq_shuffle(struct vb_cq *cq)
 	}
 	head = atomic_load(&cq->head);
 	tail = atomic_load(&cq->tail);
-	draws = tail - head > 1 ? vb_order_begin(vb_nic_of(cq->ibv.cq.context)) : 0;
+	draws = tail - head > 1 ? vb_order_begin(vb_nic_of(cq->ibv.cq.context),
+							VB_ORDER_OF_COMPLETIONS)
+				       : 0;
 	/* An event was given for those before `told`: they stay before it. */
 	for (uint64_t i = head + 1; i < tail; i++) {
 		if (i != cq->told && may_change_places(at(cq, i - 1), at(cq, i)) &&

@@ -32,7 +32,7 @@ struct intake {
 static void begin(struct intake *in, struct vb_nic *nic, uint64_t now_ns)
 {
 	in->batch = (struct vb_batch){ .nic = nic, .now_ns = now_ns, .touched = VB_LATER_EMPTY };
-	in->draws = vb_order_begin(nic);
+	in->draws = vb_order_begin(nic, VB_ORDER_OF_PACKETS);
 	in->stream = STREAM_NO_QP;
 	vb_journal_begin(&in->journal, nic, &in->draws);
 }

@@ -80,6 +80,10 @@ TEST(values_have_limits)
 	assert_int_equal(env.seed, 10);
 	assert_int_equal(read_one("VERBATIM_HUB_IDLE_MS=86400000"), 0);
 	assert_int_equal(env.hub_idle_ms, VB_ENV_HUB_IDLE_MS_MAX);
+	assert_int_equal(read_one("VERBATIM_ORDER=18446744073709551615"), 0);
+	assert_true(env.disorder && !env.order_iba && env.order_seed == UINT64_MAX);
+	assert_int_equal(read_one("VERBATIM_ORDER=0x10,iba"), 0);
+	assert_true(env.disorder && env.order_iba && env.order_seed == 16);
 	assert_int_equal(read_one("VERBATIM_SHARED_MR=0"), 0);
 	assert_false(env.shared_mr);
 	assert_int_equal(read_one("VERBATIM_LINK=shm"), 0);
@@ -103,6 +107,7 @@ TEST(empty_value_is_none)
 #define SEED	 ": it is a number from 0 to 18446744073709551615, decimal or with 0x"
 #define IDLE	 ": it is a number of milliseconds from 0 to 86400000"
 #define RNR_TIMER ": it is a number from 0 to 31, as min_rnr_timer of ibv_modify_qp(3)"
+#define ORDER	 ": it is a seed from 0 to 18446744073709551615, with ',iba' behind it or without"
 #define FAULTS	 "Faults: loss, dup, reorder, corrupt, delay, seed"
 #define ETHERNET ": it is tap:NAME or the name of an interface, which has 1 to 15 characters"
 
@@ -133,6 +138,9 @@ TEST(bad_value_is_told_what_is_good)
 		{ "VERBATIM_HUB_IDLE_MS=10s", "VERBATIM_HUB_IDLE_MS cannot be '10s'" IDLE },
 		{ "VERBATIM_HUB_IDLE_MS=86400001",
 		  "VERBATIM_HUB_IDLE_MS cannot be '86400001'" IDLE },
+		{ "VERBATIM_ORDER=yes", "VERBATIM_ORDER cannot be 'yes'" ORDER },
+		{ "VERBATIM_ORDER=,iba", "VERBATIM_ORDER cannot be ',iba'" ORDER },
+		{ "VERBATIM_ORDER=1,ib", "VERBATIM_ORDER cannot be '1,ib'" ORDER },
 		{ "VERBATIM_ETH=a/b", "VERBATIM_ETH cannot be 'a/b'" ETHERNET },
 		{ "VERBATIM_CM_RNR_TIMER=32", "VERBATIM_CM_RNR_TIMER cannot be '32'" RNR_TIMER },
 		{ "VERBATIM_CM_RNR_TIMER=1ms", "VERBATIM_CM_RNR_TIMER cannot be '1ms'" RNR_TIMER },
