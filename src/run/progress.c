@@ -51,9 +51,6 @@
 #define WIRE_QUIET_POLLS 4096u
 #define WIRE_EVERY 1024u
 
-/* With another order, one poll in so many turns the NIC. */
-#define DISORDER_EVERY 4u
-
 /* Reading the clock costs a tenth of a look at the wire, and no deadline needs it at each poll. */
 #define CLOCK_EVERY 8u
 
@@ -223,16 +220,6 @@ void vb_progress_poll(struct vb_device *dev)
 	atomic_store_explicit(&dev->progress.polling, true, memory_order_relaxed);
 	poll_all(dev);
 	atomic_store_explicit(&dev->progress.polling, false, memory_order_relaxed);
-}
-
-bool vb_progress_falls_to_us(void)
-{
-	static __thread unsigned polls __attribute__((tls_model("initial-exec")));
-
-	if (++polls % DISORDER_EVERY == 0)
-		return true;
-	sched_yield();
-	return false;
 }
 
 void vb_progress_sends(struct vb_device *dev)

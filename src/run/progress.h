@@ -71,12 +71,6 @@ void vb_progress_stop(struct vb_device *dev);
  */
 VB_LENT void vb_progress_poll(struct vb_device *dev);
 
-/*
- * Another order (nic/core/order.h): is it this thread that has to poll the NIC? Mostly it is left to
- * the progress thread, so that an application sees what comes while it comes.
- */
-bool vb_progress_falls_to_us(void);
-
 /* The same for the wire alone, without rings. */
 void vb_progress_take(struct vb_device *dev);
 

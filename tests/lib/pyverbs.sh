@@ -9,8 +9,8 @@ shipped=/usr/share/doc/rdma-core/tests
 pyverbs_unpack() {
 	local file name
 	[ -d $shipped ] || return 1
-	# pyverbs of rdma-core 56 asks `rdma link` which interface the device goes by, and fails if the
-	# kernel knows nothing of RDMA. This is what a kernel says that knows of no device.
+	# pyverbs of rdma-core 56 asks `rdma link` which interface the device goes by, and fails if
+	# the kernel knows nothing of RDMA. This is what a kernel says that knows of no device.
 	mkdir "$tmp/bin"
 	printf '#!/bin/sh\necho "[]"\n' >"$tmp/bin/rdma"
 	chmod a+x "$tmp/bin/rdma"

@@ -10,6 +10,7 @@
 #include "base/psn.h"
 #include "nic/control/nic.h"
 #include "nic/core/nic.h"
+#include "nic/way/disorder.h"
 #include "nic/way/receive.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -256,7 +257,9 @@ static void arrive(struct fabric *f, unsigned to, const struct vb_frame *frames,
 	f->arrived[to] = true;
 	vb_check(vb_nic_rx_try(f->nic[to]));
 	/* Some applications poll, some do not. */
-	if (to % 2)
+	if (f->disorder)
+		vb_disorder_rx(f->nic[to], frames, n);
+	else if (to % 2)
 		vb_nic_rx_polled(f->nic[to], frames, n);
 	else
 		vb_nic_rx(f->nic[to], frames, n);

@@ -29,6 +29,7 @@ struct fabric {
 	uint64_t now_ns;
 	uint64_t rng;
 	bool trace;
+	bool disorder; /* the NICs have another order (nic/way/disorder.h) */
 	struct fabric_faults faults;
 	uint64_t delay_ns;
 	unsigned frames_max; /* of a burst, as the NICs are told */

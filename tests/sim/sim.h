@@ -95,6 +95,7 @@ struct node {
 	struct sim *sim;
 	unsigned index;
 	struct vb_nic *nic;
+	struct vb_host_order order; /* if the NIC has another one */
 	struct vb_ctx *ctx;
 	struct vb_pd *pd, *other_pd;
 	uint8_t *mem, *image;

@@ -4,7 +4,8 @@
 # One seed again, telling all: make sim SEED=n V=1. sim_narrow is the same with rings that hardly
 # anything fits into, and sim_xrc has the processes of an XRC domain and their deaths, over either
 # kind of rings. sim_dc has initiators and targets of DC; its narrow one, targets that know but
-# three. sim_cm has connection managers; its narrow one, room for three ids that nobody has.
+# three. sim_cm has connection managers; its narrow one, room for three ids that nobody has. Another
+# order (docs/order.md) is tried with the first two.
 set -u
 sim=$VB_BUILD/tests/sim/sim
 narrow=$VB_BUILD/tests/sim/sim_narrow
@@ -31,6 +32,8 @@ part=$((count / 10))
 for i in 0 1 2 3 4 5 6 7 8 9; do
 	try "seeds-from-$((1 + i * part))" "$sim" --count $part $((1 + i * part))
 done
+try "another-order" env ORDER=1 "$sim" --count $part
+try "another-order-narrow-rings" env ORDER=1 "$narrow" --count $((count / 8))
 try "narrow-rings" "$narrow" --count $((count / 4))
 try "xrc" "$VB_BUILD/tests/sim/sim_xrc" --count $((count / 2))
 try "xrc-narrow-rings" "$VB_BUILD/tests/sim/sim_xrc_narrow" --count $((count / 4))

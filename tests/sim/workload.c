@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "nic/queue/shuffle.h"
 #include "sim.h"
 
 static uint32_t choose_bytes(struct end *end)
@@ -410,8 +411,11 @@ static int poll_some(struct sim_cq *cq, int count)
 {
 	struct sim *sim = cq->node->sim;
 	struct ibv_wc wc[16];
-	int n = vb_cq_poll(cq->cq, count < 16 ? count : 16, wc);
+	int n;
 
+	if (sim->fabric.disorder)
+		vb_cq_shuffle(cq->cq);
+	n = vb_cq_poll(cq->cq, count < 16 ? count : 16, wc);
 	for (int i = 0; i < n; i++) {
 		struct end *end = find_end(sim, wc[i].qp_num);
 

@@ -170,6 +170,22 @@ static void node_gids(struct node *node)
 	vb_nic_gids_set(node->nic, entry, FABRIC_GIDS * nodes);
 }
 
+static void no_time_passes(void *arg, uint64_t ns)
+{
+}
+
+/* With ORDER in the environment each NIC has another order, every other one by IBA alone. */
+static const struct vb_host_order *node_order(struct node *node)
+{
+	node->order = (struct vb_host_order){
+		.seed = node->sim->seed + node->index,
+		.iba = node->index % 2,
+		.dawdle = no_time_passes,
+	};
+	node->sim->fabric.disorder = getenv("ORDER") != NULL;
+	return node->sim->fabric.disorder ? &node->order : NULL;
+}
+
 static void node_make(struct sim *sim, unsigned index)
 {
 	struct node *node = &sim->node[index];
@@ -186,6 +202,7 @@ static void node_make(struct sim *sim, unsigned index)
 	host.process.unsignal = host_unsignal;
 	host.peers = &peers;
 	host.direct = &direct;
+	host.order = node_order(node);
 	host.export_memory = process_export(node);
 	arena_make(node);
 	sim_require(sim, vb_nic_create(&node->nic, &host, sim_random(sim)) == 0);

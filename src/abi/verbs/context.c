@@ -5,6 +5,7 @@
  */
 #include "abi/verbs/context.h"
 
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -25,6 +26,9 @@
 #include "run/process/log.h"
 #include "run/process/report.h"
 #include "run/process/trail.h"
+
+/* With another order, one poll in so many turns the NIC. */
+#define TURN_EVERY 4u
 
 /* A NULL entry of verbs_context tells the inline wrappers "not supported". */
 static const struct ibv_context_ops ops = {
@@ -49,10 +53,17 @@ static const struct ibv_context_ops told_ops = {
 	.post_recv = vb_told_post_recv,
 };
 
-/*
- * With another order (nic/core/order.h). Mostly the NIC's own thread turns the NIC, so that whoever
- * polls sees what comes while it comes, as with an adapter.
- */
+bool vb_abi_poll_turns(void)
+{
+	static __thread unsigned polls __attribute__((tls_model("initial-exec")));
+
+	if (++polls % TURN_EVERY == 0)
+		return true;
+	sched_yield();
+	return false;
+}
+
+/* With another order. */
 static int poll_cq_disorder(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {
 	struct vb_cq *cq = (struct vb_cq *)ibv;
@@ -62,7 +73,7 @@ static int poll_cq_disorder(struct ibv_cq *ibv, int num_entries, struct ibv_wc *
 		return -EIO;
 	vb_cq_shuffle(cq);
 	got = vb_cq_poll(cq, num_entries, wc);
-	if (got == 0 && vb_progress_falls_to_us()) {
+	if (got == 0 && vb_abi_poll_turns()) {
 		vb_progress_poll(vb_device_of(ibv->context));
 		got = vb_cq_poll(cq, num_entries, wc);
 	}

@@ -23,4 +23,10 @@ static inline void vb_abi_made(struct ibv_context *context)
 
 int vb_abi_ended(struct ibv_context *context, int rc);
 
+/*
+ * With another order (nic/core/order.h), does this poll turn the NIC? Mostly it is left to the
+ * NIC's own thread, so that whoever polls sees what comes while it comes, as with an adapter.
+ */
+bool vb_abi_poll_turns(void);
+
 #endif

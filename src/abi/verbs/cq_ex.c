@@ -111,7 +111,7 @@ static int start_poll_disorder(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *at
 
 	if (!vb_abi_is_gone(cq->context))
 		vb_cq_shuffle((struct vb_cq *)cq);
-	rc = start(cq, attr, vb_progress_falls_to_us());
+	rc = start(cq, attr, vb_abi_poll_turns());
 	vb_report_found();
 	return rc;
 }

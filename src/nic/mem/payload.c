@@ -198,7 +198,8 @@ enum vb_verdict vb_mr_write_found(struct vb_nic *nic, struct ibv_pd *pd, uint32_
 	if (to)
 		return vb_mr_copy(nic, paged, to, data, bytes) ? VB_OK : VB_BAD_MEMORY;
 	/* The regions behind an indirect key are written to in their order. */
-	vb_journal_settle();
+	if (nic->host.order)
+		vb_journal_settle();
 	vb_walk_begin(&walk, nic, pd, key, va, bytes, access);
 	return walk.mkey && vb_walk_write(&walk, data, bytes) ? VB_OK : VB_BAD_ACCESS;
 }

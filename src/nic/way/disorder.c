@@ -8,6 +8,9 @@
 /* Acknowledgements of a batch in so many are late, and so is what would come next. */
 #define LATE_ONE_IN 8u
 
+/* Datagrams are exchanged in a batch in so many: who sends them again is to come to an end. */
+#define MIX_ONE_IN 4u
+
 /* Of rings, one in so many is looked into late, so that there is more to exchange. */
 #define WAIT_ONE_IN 4u
 
@@ -27,6 +30,7 @@ struct intake {
 	struct vb_journal journal;
 	uint64_t draws;
 	uint32_t stream; /* of the last packet */
+	bool mixes;	 /* datagrams overtake each other in this batch */
 };
 
 static void begin(struct intake *in, struct vb_nic *nic, uint64_t now_ns)
@@ -34,6 +38,7 @@ static void begin(struct intake *in, struct vb_nic *nic, uint64_t now_ns)
 	in->batch = (struct vb_batch){ .nic = nic, .now_ns = now_ns, .touched = VB_LATER_EMPTY };
 	in->draws = vb_order_begin(nic, VB_ORDER_OF_PACKETS);
 	in->stream = STREAM_NO_QP;
+	in->mixes = vb_order_below(&in->draws, MIX_ONE_IN) == 0;
 	vb_journal_begin(&in->journal, nic, &in->draws);
 }
 
@@ -55,7 +60,8 @@ static void end(struct intake *in, struct vb_lane *lane, unsigned frames)
 }
 
 /* IBA 9.5: packets of one QP to another stay in order, datagrams need not. */
-static uint32_t stream_of(const uint8_t *head, uint32_t bytes, unsigned index)
+static uint32_t stream_of(const struct intake *in, const uint8_t *head, uint32_t bytes,
+			  unsigned index)
 {
 	const struct vb_op_info *info = bytes >= VB_BTH_BYTES ? vb_op_info(head[0]) : NULL;
 	uint32_t dqpn;
@@ -63,7 +69,8 @@ static uint32_t stream_of(const uint8_t *head, uint32_t bytes, unsigned index)
 	if (!info)
 		return STREAM_NO_QP;
 	dqpn = vb_be32_get(head + DQPN_OFFSET) & DQPN_MASK;
-	return info->transport == VB_UD && dqpn != VB_QPN_GSI ? STREAM_DATAGRAM + index : dqpn;
+	return info->transport == VB_UD && dqpn != VB_QPN_GSI && in->mixes ? STREAM_DATAGRAM + index
+									   : dqpn;
 }
 
 /*
@@ -128,7 +135,7 @@ static void rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned count
 
 	begin(&in, nic, now_ns);
 	for (unsigned i = 0; i < count; i++)
-		stream[i] = stream_of(frames[i].data, frames[i].bytes, i);
+		stream[i] = stream_of(&in, frames[i].data, frames[i].bytes, i);
 	vb_order_streams(&in.draws, stream, count, place);
 	for (unsigned i = 0; i < count; i++) {
 		prepare_frame(&in, &frames[place[i]], stream[place[i]]);
@@ -162,7 +169,8 @@ unsigned vb_disorder_take(struct vb_lane *lane)
 	if (vb_ring_ready(&lane->rx))
 		vb_order_dawdle(in.batch.nic, &in.draws, WAIT_ONE_IN);
 	while (count < LANE_FRAMES_MAX && vb_ring_take(&lane->rx, &frame[count])) {
-		stream[count] = stream_of(frame[count].octets, frame[count].head_bytes, count);
+		stream[count] = stream_of(&in, frame[count].octets, frame[count].head_bytes,
+					  count);
 		vb_ring_pass(&lane->rx);
 		count++;
 	}

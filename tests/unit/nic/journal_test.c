@@ -9,7 +9,7 @@ enum { BYTES = 512, RELAXED = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERI
 static uint8_t memory[BYTES], data[2 * BYTES];
 static struct vb_journal journal;
 static uint64_t draws;
-static unsigned overtaken; /* looks at memory that saw an octet before one that stands ahead of it */
+static unsigned overtaken; /* octets seen before one that stands ahead of them */
 
 /* The program that looks, while time passes. */
 static void look(void *arg, uint64_t ns)
