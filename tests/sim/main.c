@@ -7,7 +7,8 @@
  *   sim --random N            N seeds that nobody has tried
  *   sim --file FILE           the seeds in a file, one a line; what follows '#' is a comment
  *
- * With ORDER=1 in the environment, NICs have another order (docs/order.md), by the same seed.
+ * With ORDER=1 (or ORDER=iba) in the environment, NICs have another order (docs/order.md), by the
+ * same seed.
  *
  * Seeds are spread over the processors. A run that fails prints "seed N: why", and the exit status
  * is 1. Wrong arguments are refused with exit status 2, and nothing runs (arguments.h).

@@ -33,6 +33,7 @@ for i in 0 1 2 3 4 5 6 7 8 9; do
 	try "seeds-from-$((1 + i * part))" "$sim" --count $part $((1 + i * part))
 done
 try "another-order" env ORDER=1 "$sim" --count $part
+try "another-order-by-iba" env ORDER=iba "$sim" --count $((part / 2))
 try "another-order-narrow-rings" env ORDER=1 "$narrow" --count $((count / 8))
 try "narrow-rings" "$narrow" --count $((count / 4))
 try "xrc" "$VB_BUILD/tests/sim/sim_xrc" --count $((count / 2))

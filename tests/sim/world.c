@@ -174,15 +174,17 @@ static void no_time_passes(void *arg, uint64_t ns)
 {
 }
 
-/* With ORDER in the environment each NIC has another order, every other one by IBA alone. */
+/* With ORDER in the environment each NIC has another order; ORDER=iba: by IBA alone. */
 static const struct vb_host_order *node_order(struct node *node)
 {
+	const char *order = getenv("ORDER");
+
 	node->order = (struct vb_host_order){
 		.seed = node->sim->seed + node->index,
-		.iba = node->index % 2,
+		.iba = order && strcmp(order, "iba") == 0,
 		.dawdle = no_time_passes,
 	};
-	node->sim->fabric.disorder = getenv("ORDER") != NULL;
+	node->sim->fabric.disorder = order != NULL;
 	return node->sim->fabric.disorder ? &node->order : NULL;
 }
 

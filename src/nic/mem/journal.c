@@ -25,13 +25,14 @@ void vb_journal_begin(struct vb_journal *journal, struct vb_nic *nic, uint64_t *
 	journal->draws = draws;
 	journal->defers = false;
 	journal->count = 0;
+	journal->outer = current;
 	current = journal;
 }
 
 void vb_journal_end(struct vb_journal *journal)
 {
 	vb_journal_settle();
-	current = NULL;
+	current = journal->outer;
 }
 
 /* --- noting --- */

@@ -27,6 +27,7 @@ struct vb_piece {
 
 struct vb_journal {
 	struct vb_nic *nic;
+	struct vb_journal *outer; /* the thread's when this one began */
 	uint64_t *draws;
 	const uint8_t *data; /* the packet in hand: only its octets stay until the end ... */
 	uint32_t data_bytes;

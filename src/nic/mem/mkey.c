@@ -460,7 +460,8 @@ uint8_t *vb_mkey_get(struct vb_nic *nic, const struct vb_pd *pd, uint32_t key, u
 	if (!walk.mkey)
 		return NULL;
 	at = vb_walk_next(&walk, bytes, &n);
-	return at && n == bytes && !walk.paged ? at : NULL;
+	/* With another order, what peers write comes behind what they wrote before (payload.c). */
+	return at && n == bytes && !walk.paged && !nic->host.order ? at : NULL;
 }
 
 bool vb_walk_read(struct vb_walk *walk, uint8_t *to, uint64_t bytes)
