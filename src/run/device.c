@@ -101,21 +101,6 @@ static struct vb_port *port_of(struct vb_device *dev, uint16_t slot)
 	return NULL;
 }
 
-static int wrap_pcap(struct vb_device *dev, struct vb_link **link, unsigned port)
-{
-	char name[FILE_NAME_BYTES_MAX];
-	int rc;
-
-	if (!dev->env.pcap)
-		return 0;
-	rc = vb_capture_name(name, sizeof(name), dev->env.pcap, port);
-	if (rc == 0)
-		rc = vb_link_pcap_create(link, *link, name, vb_icrc_check);
-	if (rc != 0)
-		vb_failed_words(rc, "VERBATIM_PCAP: %s: %s", dev->env.pcap, strerror(rc));
-	return rc;
-}
-
 /* Begins the capture that has shared memory as well, which changes no link. */
 static int capture_file(struct vb_device *dev)
 {
@@ -132,35 +117,11 @@ static int capture_file(struct vb_device *dev)
 	return rc;
 }
 
-static int wrap_fault(struct vb_device *dev, struct vb_link **link)
-{
-	int rc;
-
-	if (!dev->env.fault)
-		return 0;
-	rc = vb_link_fault_create(link, *link, dev->env.fault);
-	if (rc != 0)
-		vb_failed_words(rc, "VERBATIM_FAULT: %s: %s", dev->env.fault, strerror(rc));
-	return rc;
-}
-
 static void marked(void *arg, const struct vb_frame *frame)
 {
 	struct vb_device *dev = arg;
 
 	vb_congestion_tell(dev->nic, frame);
-}
-
-static int wrap_net(struct vb_device *dev, struct vb_link **link)
-{
-	int rc;
-
-	if (!dev->env.net)
-		return 0;
-	rc = vb_link_net_create(link, *link, dev->env.net, marked, dev);
-	if (rc != 0)
-		vb_failed_words(rc, "VERBATIM_NET: %s: %s", dev->env.net, strerror(rc));
-	return rc;
 }
 
 static uint32_t rx_buffer_bytes(int fd)
@@ -173,37 +134,16 @@ static uint32_t rx_buffer_bytes(int fd)
 	return (uint32_t)bytes;
 }
 
-/*
- * Adds a link for a slot's socket. The capture sits next to the wire: it shows what the modelled
- * network lets through, and that has what faults let pass.
- */
+/* The port of a slot that was leased. */
 static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 {
+	const struct vb_port_maker by = { &dev->env, dev->faults, marked, dev };
 	unsigned index = atomic_load(&dev->port_count);
-	struct vb_port port = { .slot = slot->slot, .fd = slot->fd, .rx_fd_seen = -1 };
-	int rc;
+	int rc = vb_port_open(&dev->ports[index], &by, slot, index);
 
-	rc = vb_link_udp_create(&port.link, slot->fd, vb_icrc_check);
-	if (rc != 0) {
-		close(port.fd);
-		return rc;
-	}
-	rc = wrap_pcap(dev, &port.link, index);
-	if (rc == 0 && dev->faults)
-		rc = vb_faults_link(dev->faults, &port.link, slot->slot);
 	if (rc == 0)
-		rc = wrap_net(dev, &port.link);
-	if (rc == 0)
-		rc = wrap_fault(dev, &port.link);
-	if (rc != 0) {
-		port.link->ops->destroy(port.link);
-		return rc;
-	}
-	if (dev->env.trace)
-		vb_trace_link(port.link);
-	dev->ports[index] = port;
-	atomic_store_explicit(&dev->port_count, index + 1, memory_order_release);
-	return 0;
+		atomic_store_explicit(&dev->port_count, index + 1, memory_order_release);
+	return rc;
 }
 
 static int port_lease(struct vb_device *dev, struct vb_hub_slot *slot)
@@ -537,6 +477,13 @@ static uint64_t seed_of(const struct vb_env *env)
 	return seed ^ vb_now_ns();
 }
 
+static void host_afar(void *arg, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_device *dev = arg;
+
+	vb_links_afar(&dev->links, gid);
+}
+
 static const struct vb_host_wire wire = {
 	.lease = host_lease,
 	.tx = host_tx,
@@ -546,7 +493,7 @@ static const struct vb_host_wire wire = {
 	.frame_bytes_max = host_frame_bytes_max,
 	.sport = host_sport,
 	.sport_choose = host_sport_choose,
-	.afar = vb_links_afar,
+	.afar = host_afar,
 };
 
 static const struct vb_host_stamps stamps = { .raw_ns = host_raw_ns, .wall_ns = host_wall_ns };
@@ -751,7 +698,7 @@ static void device_stop(struct vb_device *dev)
 	vb_faults_close(dev->faults);
 	vb_lock_fini(&dev->lease_lock);
 	vb_lock_fini(&dev->gids_lock);
-	vb_links_close(dev);
+	vb_links_close(&dev->links);
 	free(dev);
 }
 
@@ -802,7 +749,7 @@ static int device_create(struct vb_device **out)
 		return ENOMEM;
 	vb_lock_init(&dev->lease_lock, VB_RANK_DEVICE_LEASE);
 	vb_lock_init(&dev->gids_lock, VB_RANK_GIDS);
-	vb_links_open(dev);
+	vb_links_open(&dev->links, &dev->env, &dev->hub, &dev->ports[0].slot);
 	vb_cm_device_open(dev);
 	vb_capture_open(&dev->capture);
 	rc = device_start(dev);

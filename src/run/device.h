@@ -29,20 +29,12 @@
 #include "run/cm.h"
 #include "run/address/gids.h"
 #include "run/faults/faults.h"
-#include "run/links.h"
+#include "run/links/links.h"
+#include "run/links/port.h"
 #include "run/peers.h"
 #include "run/progress.h"
 #include "run/share.h"
 #include "run/uplink.h"
-
-/* A slot's socket and what sends and receives there. */
-struct vb_port {
-	uint16_t slot;
-	int fd; /* owned by the link */
-	struct vb_link *link;
-	/* the link's second descriptor, as last told to sleepers (under the rx right) */
-	int rx_fd_seen;
-};
 
 struct vb_store;
 

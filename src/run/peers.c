@@ -404,8 +404,8 @@ bool vb_peers_is_dead(struct vb_device *dev, const struct vb_peer *peer)
 
 int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 {
-	const struct vb_hub_peer nobody = {.pid = 0};
 	struct vb_device *dev = arg;
+	const struct vb_hub_peer nobody = {.why = dev->peers.why};
 	bool asked = false;
 	struct vb_peer *peer;
 	int cancel, rc = 0;
@@ -414,7 +414,7 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 		return EOPNOTSUPP;
 	cancel = vb_cancel_defer();
 	if (!dev->peers.allowed) {
-		vb_links_decided(dev, own_slot, slot, EOPNOTSUPP, NULL);
+		vb_links_decided(&dev->links, own_slot, slot, EOPNOTSUPP, &nobody);
 		vb_cancel_restore(cancel);
 		return EOPNOTSUPP;
 	}
@@ -436,7 +436,7 @@ int vb_peers_reach(void *arg, uint16_t own_slot, uint16_t slot)
 	vb_lock_drop(&dev->peers.lock);
 	vb_loose_end();
 	if (asked && rc != EINPROGRESS)
-		vb_links_decided(dev, own_slot, slot, rc, &nobody);
+		vb_links_decided(&dev->links, own_slot, slot, rc, &nobody);
 	vb_cancel_restore(cancel);
 	return rc;
 }
@@ -592,7 +592,7 @@ static void answer_came(void *arg, uint16_t from, uint16_t to, struct vb_hub_rin
 				       maps->export);
 		vb_lock_drop(&dev->peers.lock);
 	}
-	vb_links_decided(dev, from, to, rc, peer);
+	vb_links_decided(&dev->links, from, to, rc, peer);
 }
 
 static void answer_is_over(void *arg, uint16_t from, uint16_t to, int rc)

@@ -8,7 +8,7 @@ import re
 ORDER = {
     "nic": ["core", "mem", "queue", "data", "way", "service", "control"],
     "link": ["", "around"],
-    "run": ["process", "memory", "address", "capture", "faults", ""],
+    "run": ["process", "memory", "address", "capture", "faults", "links", ""],
 }
 ROOM_FILES, ROOM_LINES = 40, 5000
 

@@ -86,6 +86,7 @@ struct vb_qp_recv {
 	struct vb_tm_qp *tm;	    /* if its SRQ has tags */
 	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
 	struct vb_mw *windows;	    /* type 2 windows bound here (the keys' lock) */
+	uint64_t marked_ns; /* when it last sent a CNP (congestion.h) */
 	_Atomic uint32_t late; /* messages that came before a receive was posted */
 };
 
@@ -175,7 +176,6 @@ struct vb_qp {
 	struct ibv_qp_attr attr; /* as set; state and caps are elsewhere */
 	void *abi;		 /* owned by abi */
 	struct vb_dcqcn congestion; /* what CNPs of its peer say (pace.h) */
-	uint64_t marked_ns; /* when it last sent a CNP (congestion.h) */
 	const void **sites; /* where each send request was posted (explain.h); NULL: not noted */
 	struct vb_qp_tally tally;
 	const char *rule;   /* of a script, that met it last (control/inject.h); NULL: none did */

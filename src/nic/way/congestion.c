@@ -62,8 +62,8 @@ void vb_congestion_tell(struct vb_nic *nic, const struct vb_frame *frame)
 		return;
 	vb_lock_take(&qp->lock);
 	if (has_one_peer(qp) && vb_qp_path_fits(qp, &frame->path) &&
-	    now_ns >= qp->marked_ns + vb_dcqcn_period_ns(nic->host.line_kbps)) {
-		qp->marked_ns = now_ns;
+	    now_ns >= qp->recv.marked_ns + vb_dcqcn_period_ns(nic->host.line_kbps)) {
+		qp->recv.marked_ns = now_ns;
 		cnp_send(qp);
 	}
 	vb_lock_drop(&qp->lock);

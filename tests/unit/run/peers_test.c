@@ -60,7 +60,7 @@ static int begin(void **state)
 
 	dev = calloc(1, sizeof(*dev));
 	assert_non_null(dev);
-	vb_links_open(dev);
+	vb_links_open(&dev->links, &dev->env, &dev->hub, &dev->ports[0].slot);
 	assert_int_equal(vb_peers_open(dev), 0);
 	host.arg = dev;
 	host.wire.lease = host_lease;
@@ -88,7 +88,7 @@ static int end(void **state)
 	vb_ctx_destroy(ctx);
 	vb_nic_destroy(dev->nic);
 	vb_peers_close(dev);
-	vb_links_close(dev);
+	vb_links_close(&dev->links);
 	free(dev);
 	return 0;
 }
