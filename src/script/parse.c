@@ -304,7 +304,9 @@ static bool key_read(struct reader *r, struct word word, struct vb_rule *rule)
 	struct word name = { word.text, key_bytes(word) }, value;
 	unsigned i = vb_words_find(&key_names, name.text, name.bytes);
 	const char *sign = name.text + name.bytes;
-	enum compares how = *sign == '>' ? LEAST : *sign == '<' ? MOST : EQUAL;
+	/* Behind a word without a sign there may be nothing at all. */
+	char first = is_key(word) ? *sign : 0;
+	enum compares how = first == '>' ? LEAST : first == '<' ? MOST : EQUAL;
 	size_t sign_bytes = how == EQUAL ? 1 : 2;
 
 	if (i == key_names.count)

@@ -58,6 +58,13 @@ static void check_cm_accepted(const struct vb_hub_msg *msg, unsigned fds)
 	case VB_HUB_RECORDS:
 		vb_check(fds == VB_HUB_RECORDS_FDS);
 		break;
+	case VB_HUB_CAPTURE:
+		vb_check(fds == VB_HUB_CAPTURE_FDS);
+		break;
+	case VB_HUB_SAMPLE:
+	case VB_HUB_SAMPLED:
+		vb_check(fds == VB_HUB_SAMPLE_FDS);
+		break;
 	case VB_HUB_CM_ROWS:
 		vb_check(fds == 0 && msg->cm.rows.count <= VB_HUB_CM_ROWS_MAX);
 		for (unsigned i = 0; i < msg->cm.rows.count; i++)

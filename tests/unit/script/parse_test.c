@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "group.h"
 #include "script/parse.h"
 #include "wire/opcode.h"
@@ -188,6 +191,28 @@ TEST(what_is_wrong_is_said_with_its_place)
 		assert_string_equal(why, cases[i].why);
 		assert_memory_equal(&script, &before, sizeof(script));
 	}
+}
+
+/* As a fuzzer found: behind a condition without a sign there may be no memory. */
+TEST(a_script_ends_where_it_ends)
+{
+	static const char *const texts[] = {
+		"sent send nth", "sent qp=1 x", "sent qp=", "sent size>", "at -", "se",
+	};
+	long page = sysconf(_SC_PAGESIZE);
+	char *end = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(end, MAP_FAILED);
+	end += page;
+	assert_int_equal(mprotect(end, (size_t)page, PROT_NONE), 0);
+	for (unsigned i = 0; i < VB_ARRAY_LEN(texts); i++) {
+		size_t bytes = strlen(texts[i]);
+
+		memcpy(end - bytes, texts[i], bytes);
+		assert_int_not_equal(vb_script_parse(&script, "x", end - bytes, bytes, why), 0);
+	}
+	munmap(end - page, 2 * (size_t)page);
 }
 
 TEST(a_script_has_so_many_rules_at_most)
