@@ -27,6 +27,25 @@ uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
 	return vb_max_u64(4096ull << req->retry.timeout, ACK_DELAY_NS);
 }
 
+static uint64_t rto_measured_ns(const struct vb_req *req)
+{
+	return vb_max_u64(req->rtt.smooth_ns + 4 * req->rtt.var_ns, RTO_MIN_NS);
+}
+
+/*
+ * Something arrived after timeouts. Once they were probably a loss, and the wait is what it was.
+ * Twice in a row, or before the first measurement, the path may take longer than we think: the wait
+ * stays doubled until a packet that was sent once only has been measured, or none ever would be
+ * (RFC 6298, 5.5 to 5.7).
+ */
+static __attribute__((cold, noinline)) void doubled_no_more(struct vb_req *req)
+{
+	req->rtt.doubled = false;
+	if (req->rtt.smooth_ns && !req->rtt.doubted)
+		req->rtt.rto_ns = rto_measured_ns(req);
+	req->rtt.doubted = true;
+}
+
 /* Something arrived: restarts clocks and retry counters. */
 static void made_progress(struct vb_req *req, uint64_t now_ns)
 {
@@ -37,6 +56,8 @@ static void made_progress(struct vb_req *req, uint64_t now_ns)
 		req->clock.resend_ns = VB_NEVER_NS;
 		return;
 	}
+	if (req->rtt.doubled)
+		doubled_no_more(req);
 	req->clock.progress_ns = now_ns;
 	req->clock.resend_ns =
 		req->una_psn == req->top_psn ? VB_NEVER_NS : now_ns + req->rtt.rto_ns;
@@ -56,7 +77,8 @@ static void take_sample(struct vb_req *req, uint64_t now_ns)
 		req->rtt.var_ns = (3 * req->rtt.var_ns + off) / 4;
 		req->rtt.smooth_ns = (7 * req->rtt.smooth_ns + rtt) / 8;
 	}
-	req->rtt.rto_ns = vb_max_u64(req->rtt.smooth_ns + 4 * req->rtt.var_ns, RTO_MIN_NS);
+	req->rtt.rto_ns = rto_measured_ns(req);
+	req->rtt.doubled = req->rtt.doubted = false;
 	req->rtt.sample_ns = 0;
 }
 
@@ -152,6 +174,7 @@ void vb_rc_new_path(struct vb_req *req, uint64_t now_ns)
 	req->retry.gap_known = false;
 	req->rtt.smooth_ns = req->rtt.var_ns = req->rtt.sample_ns = 0;
 	req->rtt.rto_ns = VB_RTO_START_NS;
+	req->rtt.doubled = req->rtt.doubted = false;
 	if (req->clock.resend_ns == VB_NEVER_NS)
 		return;
 	req->clock.progress_ns = now_ns;
@@ -372,10 +395,7 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 	if (timeout_ns != VB_NEVER_NS &&
 	    now_ns >= req->clock.progress_ns + (req->retry.count + 1ull) * timeout_ns)
 		return retries_used_up(req, now_ns);
-	/*
-	 * It stays doubled until a packet that was sent once only has been measured: a path that
-	 * takes longer than we thought would never let us (RFC 6298, 5.5 to 5.7).
-	 */
+	req->rtt.doubled = true;
 	req->rtt.rto_ns = vb_min_u64(2 * req->rtt.rto_ns, vb_min_u64(timeout_ns, RTO_MAX_NS));
 	window_shrink(req, 1);
 	req->retry.gap_known = false;

@@ -87,6 +87,8 @@ struct vb_req_clock {
 /* The path's round trip. */
 struct vb_req_rtt {
 	uint64_t smooth_ns, var_ns, rto_ns;
+	bool doubled; /* rto_ns was, since the last progress or sample */
+	bool doubted; /* ... and before that, since the last sample */
 	uint64_t sample_ns; /* when sample_psn left, 0: none is being timed */
 	uint32_t sample_psn;
 };

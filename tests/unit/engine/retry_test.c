@@ -95,6 +95,38 @@ REQ_TEST(a_path_longer_than_the_first_wait_is_learned)
 	assert_in_range(again, 1, 3);
 }
 
+/* What was lost once does not make us wait longer; a path that has become longer is learned. */
+REQ_TEST(a_wait_is_doubled_for_one_loss_only)
+{
+	uint64_t wait_ns, trip_ns = 1000000;
+
+	req.retry.timeout = 20;
+	for (unsigned i = 0; i < 12; i++) {
+		uint64_t answer_ns = now_ns + trip_ns;
+
+		post(VB_K_SEND, 1);
+		send_all();
+		wait_ns = vb_rc_deadline_ns(&req) - now_ns;
+		if (i == 6)
+			assert_int_equal(wait_ns, 4000000);
+		/* The sixth is lost; later ones take long. */
+		while (i == 5 || vb_rc_deadline_ns(&req) < answer_ns) {
+			now_ns = vb_rc_deadline_ns(&req);
+			assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+			assert_int_equal(send_all(), 1);
+			/* Three are spoilt, no more. */
+			assert_true(i == 5 || (i >= 7 && i <= 9));
+			if (i == 5)
+				break;
+		}
+		now_ns = now_ns > answer_ns ? now_ns : answer_ns;
+		ack(0x100 + i);
+		if (i == 6)
+			trip_ns = 50000000;
+	}
+	assert_done(12);
+}
+
 /* ibv_modify_qp(3): retry_cnt times, after the first; each waits 4.096 us * 2^timeout. */
 REQ_TEST(silence_ends_it_after_all_retries)
 {
