@@ -466,7 +466,8 @@ static const struct step {
 } steps[] = {
 	{"bound", "sB", NULL, "", "sL cR cC sW:Q sA cW:E sW:E", 't'},
 	{"listening", "sB sL", NULL, "", "cR cC sW:Q sA cW:E sW:E", 't'},
-	{"resolved", "sB sL cR", "", "cC cW:R8", "cC sW:Q sA cW:E sW:E", 't'},
+	/* 28 if the request came to it before its end was noticed. */
+	{"resolved", "sB sL cR", "", "cC cW:R8|R28", "cC sW:Q sA cW:E sW:E", 't'},
 	{"REQ sent", "sB sL cR sZ cC", "sW:Q sa", "cW:R28", "sW:Q sA cW:E sW:E", 't'},
 	{"REQ received", "sB sL cR cC sP", "sW:Q sa", "cW:R28", "sW:Q sA cW:E sW:E", 't'},
 	{"REQ fetched", "sB sL cR cC sW:Q", "sa", "cW:R28", "sA cW:E sW:E", 't'},
