@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/lock.h"
 #include "capture/headers.h"
+#include "link/around/around.h"
 #include "link/gather.h"
 
 /*
@@ -43,8 +44,7 @@ struct record_header {
 };
 
 struct pcap_link {
-	struct vb_link link;
-	struct vb_link *inner;
+	struct vb_around around;
 	vb_identify *identify;
 	int fd;
 	vb_lock lock; /* guards the following */
@@ -53,7 +53,7 @@ struct pcap_link {
 
 static struct pcap_link *pcap_of(struct vb_link *link)
 {
-	return vb_container_of(link, struct pcap_link, link);
+	return vb_container_of(link, struct pcap_link, around.link);
 }
 
 /* Completes and writes the record; the frame is in place behind its headers. Lock held. */
@@ -89,7 +89,7 @@ static int pcap_tx(struct vb_link *link, const struct vb_burst *burst)
 {
 	struct pcap_link *pcap = pcap_of(link);
 	struct vb_gather gather = {0};
-	int rc = vb_link_tx(pcap->inner, burst);
+	int rc = vb_link_tx(pcap->around.inner, burst);
 
 	if (rc || !fits(&burst->path, burst->frame_bytes))
 		return rc;
@@ -109,12 +109,12 @@ static int pcap_tx(struct vb_link *link, const struct vb_burst *burst)
 
 static void *pcap_claim(struct vb_link *link, const struct vb_path *path, uint16_t *first_id)
 {
-	return vb_link_claim(pcap_of(link)->inner, path, first_id);
+	return vb_link_claim(pcap_of(link)->around.inner, path, first_id);
 }
 
 static void pcap_unclaim(struct vb_link *link, void *claim)
 {
-	struct vb_link *inner = pcap_of(link)->inner;
+	struct vb_link *inner = pcap_of(link)->around.inner;
 
 	inner->ops->unclaim(inner, claim);
 }
@@ -122,7 +122,7 @@ static void pcap_unclaim(struct vb_link *link, void *claim)
 static unsigned pcap_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)
 {
 	struct pcap_link *pcap = pcap_of(link);
-	unsigned n = vb_link_rx(pcap->inner, frames, max);
+	unsigned n = vb_link_rx(pcap->around.inner, frames, max);
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct vb_frame *frame = &frames[i];
@@ -143,74 +143,21 @@ static unsigned pcap_rx(struct vb_link *link, struct vb_frame *frames, unsigned 
 
 static unsigned pcap_burst_frames_max(struct vb_link *link)
 {
-	struct vb_link *inner = pcap_of(link)->inner;
+	struct vb_link *inner = pcap_of(link)->around.inner;
 
 	return inner->ops->burst_frames_max(inner);
 }
 
-static int pcap_rx_fd(struct vb_link *link, unsigned i)
-{
-	struct vb_link *inner = pcap_of(link)->inner;
-
-	return inner->ops->rx_fd(inner, i);
-}
-
 static uint64_t pcap_deadline_ns(struct vb_link *link)
 {
-	struct vb_link *inner = pcap_of(link)->inner;
+	struct vb_link *inner = pcap_of(link)->around.inner;
 
 	return inner->ops->deadline_ns(inner);
 }
 
-static uint32_t pcap_frame_bytes_max(struct vb_link *link, const struct vb_path *path)
-{
-	struct vb_link *inner = pcap_of(link)->inner;
-
-	return inner->ops->frame_bytes_max(inner, path);
-}
-
-static uint16_t pcap_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot,
-			   enum vb_whom whom)
-{
-	struct vb_link *inner = pcap_of(link)->inner;
-
-	return inner->ops->sport(inner, path, slot, whom);
-}
-
-static int pcap_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,
-			     uint16_t port)
-{
-	struct vb_link *inner = pcap_of(link)->inner;
-
-	return inner->ops->sport_choose(inner, path, slot, port);
-}
-
-static int pcap_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
-{
-	struct vb_link *inner = pcap_of(link)->inner;
-
-	return inner->ops->join(inner, gid, ifindex);
-}
-
-static void pcap_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
-{
-	struct vb_link *inner = pcap_of(link)->inner;
-
-	inner->ops->leave(inner, gid);
-}
-
-static bool pcap_deliver(struct vb_link *link, const struct vb_frame *frame)
-{
-	struct vb_link *inner = pcap_of(link)->inner;
-
-	return inner->ops->deliver(inner, frame);
-}
-
 static void pcap_forget(struct vb_link *link)
 {
-	struct vb_link *inner = pcap_of(link)->inner;
-
-	inner->ops->forget(inner);
+	vb_around_forget(link);
 	close(pcap_of(link)->fd);
 }
 
@@ -218,26 +165,20 @@ static void pcap_destroy(struct vb_link *link)
 {
 	struct pcap_link *pcap = pcap_of(link);
 
-	pcap->inner->ops->destroy(pcap->inner);
+	pcap->around.inner->ops->destroy(pcap->around.inner);
 	vb_fd_close(&pcap->fd);
 	vb_lock_fini(&pcap->lock);
 	free(pcap);
 }
 
 static const struct vb_link_ops pcap_ops = {
+	VB_AROUND_OPS,
 	.tx = pcap_tx,
 	.claim = pcap_claim,
 	.unclaim = pcap_unclaim,
 	.rx = pcap_rx,
 	.burst_frames_max = pcap_burst_frames_max,
-	.rx_fd = pcap_rx_fd,
 	.deadline_ns = pcap_deadline_ns,
-	.frame_bytes_max = pcap_frame_bytes_max,
-	.sport = pcap_sport,
-	.sport_choose = pcap_sport_choose,
-	.join = pcap_join,
-	.leave = pcap_leave,
-	.deliver = pcap_deliver,
 	.forget = pcap_forget,
 	.destroy = pcap_destroy,
 };
@@ -276,10 +217,9 @@ int vb_link_pcap_create(struct vb_link **link, struct vb_link *inner, const char
 		free(pcap);
 		return rc;
 	}
-	pcap->link.ops = &pcap_ops;
-	pcap->inner = inner;
+	pcap->around = (struct vb_around){ { &pcap_ops }, inner };
 	pcap->identify = identify;
 	vb_lock_init(&pcap->lock, VB_RANK_PCAP);
-	*link = &pcap->link;
+	*link = &pcap->around.link;
 	return 0;
 }

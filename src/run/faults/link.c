@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "link/around/around.h"
 #include "run/faults/flow.h"
 #include "run/faults/strike.h"
 
 enum { OUT_MAX = 1024, GATHERED_FRAMES_MAX = 64 };
 
 struct vb_faults_link {
-	struct vb_link link;
-	struct vb_link *inner;
+	struct vb_around around;
 	struct vb_faults *faults;
 	bool is_first; /* of the links: its rx does the rest as well */
 	struct vb_fault_flow out, in;
@@ -32,7 +32,7 @@ struct vb_faults_link {
 
 static struct vb_faults_link *link_of(struct vb_link *link)
 {
-	return vb_container_of(link, struct vb_faults_link, link);
+	return vb_container_of(link, struct vb_faults_link, around.link);
 }
 
 /* --- out --- */
@@ -107,7 +107,7 @@ static bool put_out(struct vb_fault_flow *flow, struct vb_fault_item *item)
 		.iov = &piece,
 	};
 
-	if (vb_link_tx(l->inner, &burst) == EAGAIN)
+	if (vb_link_tx(l->around.inner, &burst) == EAGAIN)
 		return false;
 	free(item);
 	return true;
@@ -154,7 +154,7 @@ static struct vb_fault_flow *back(struct vb_fault_flow *flow, uint32_t dqpn)
 static void come(struct vb_faults_link *l)
 {
 	struct vb_frame frames[GATHERED_FRAMES_MAX];
-	unsigned n = vb_link_rx(l->inner, frames, GATHERED_FRAMES_MAX);
+	unsigned n = vb_link_rx(l->around.inner, frames, GATHERED_FRAMES_MAX);
 
 	for (unsigned i = 0; i < n; i++) {
 		struct vb_fault_item *item = vb_fault_item_make(&l->in, frames[i].bytes);
@@ -203,12 +203,12 @@ static unsigned link_rx(struct vb_link *link, struct vb_frame *frames, unsigned 
 	return l->count;
 }
 
-/* --- what is the inner link's --- */
+/* --- the link --- */
 
 static uint64_t link_deadline_ns(struct vb_link *link)
 {
 	struct vb_faults_link *l = link_of(link);
-	uint64_t next_ns = l->inner->ops->deadline_ns(l->inner);
+	uint64_t next_ns = l->around.inner->ops->deadline_ns(l->around.inner);
 
 	if (atomic_load(&l->is_busy))
 		return 0;
@@ -226,64 +226,6 @@ static unsigned link_burst_frames_max(struct vb_link *link)
 	return 1; /* so that each has the IPv4 identification 0 */
 }
 
-static int link_rx_fd(struct vb_link *link, unsigned i)
-{
-	struct vb_link *inner = link_of(link)->inner;
-
-	return inner->ops->rx_fd(inner, i);
-}
-
-static uint32_t link_frame_bytes_max(struct vb_link *link, const struct vb_path *path)
-{
-	struct vb_link *inner = link_of(link)->inner;
-
-	return inner->ops->frame_bytes_max(inner, path);
-}
-
-static uint16_t link_sport(struct vb_link *link, const struct vb_path *path, uint16_t slot,
-			   enum vb_whom whom)
-{
-	struct vb_link *inner = link_of(link)->inner;
-
-	return inner->ops->sport(inner, path, slot, whom);
-}
-
-static int link_sport_choose(struct vb_link *link, const struct vb_path *path, uint16_t slot,
-			     uint16_t port)
-{
-	struct vb_link *inner = link_of(link)->inner;
-
-	return inner->ops->sport_choose(inner, path, slot, port);
-}
-
-static int link_join(struct vb_link *link, const uint8_t gid[VB_GID_BYTES], uint32_t ifindex)
-{
-	struct vb_link *inner = link_of(link)->inner;
-
-	return inner->ops->join(inner, gid, ifindex);
-}
-
-static void link_leave(struct vb_link *link, const uint8_t gid[VB_GID_BYTES])
-{
-	struct vb_link *inner = link_of(link)->inner;
-
-	inner->ops->leave(inner, gid);
-}
-
-static bool link_deliver(struct vb_link *link, const struct vb_frame *frame)
-{
-	struct vb_link *inner = link_of(link)->inner;
-
-	return inner->ops->deliver(inner, frame);
-}
-
-static void link_forget(struct vb_link *link)
-{
-	struct vb_link *inner = link_of(link)->inner;
-
-	inner->ops->forget(inner);
-}
-
 static void link_destroy(struct vb_link *link)
 {
 	struct vb_faults_link *l = link_of(link);
@@ -293,24 +235,18 @@ static void link_destroy(struct vb_link *link)
 	vb_fault_queue_free(&l->taken);
 	vb_fault_queue_free(&l->out.ready);
 	vb_fault_queue_free(&l->in.ready);
-	l->inner->ops->destroy(l->inner);
+	l->around.inner->ops->destroy(l->around.inner);
 	vb_lock_fini(&l->lock);
 	free(l);
 }
 
 static const struct vb_link_ops ops = {
+	VB_AROUND_OPS,
 	.tx = link_tx,
 	.rx = link_rx,
 	.burst_frames_max = link_burst_frames_max,
-	.rx_fd = link_rx_fd,
 	.deadline_ns = link_deadline_ns,
-	.frame_bytes_max = link_frame_bytes_max,
-	.sport = link_sport,
-	.sport_choose = link_sport_choose,
-	.join = link_join,
-	.leave = link_leave,
-	.deliver = link_deliver,
-	.forget = link_forget,
+	.forget = vb_around_forget,
 	.destroy = link_destroy,
 };
 
@@ -335,8 +271,7 @@ int vb_faults_link(struct vb_faults *faults, struct vb_link **link, uint16_t slo
 
 	if (!l)
 		return ENOMEM;
-	l->link.ops = &ops;
-	l->inner = *link;
+	l->around = (struct vb_around){ { &ops }, *link };
 	l->faults = faults;
 	l->is_first = count == 0;
 	flow_init(l, &l->out, true, slot);
@@ -347,6 +282,6 @@ int vb_faults_link(struct vb_faults *faults, struct vb_link **link, uint16_t slo
 	vb_lock_init(&l->lock, VB_RANK_FAULTS);
 	faults->links[count] = l;
 	atomic_store(&faults->links_count, count + 1);
-	*link = &l->link;
+	*link = &l->around.link;
 	return 0;
 }
