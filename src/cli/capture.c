@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/failure.h"
 #include "capture/feed.h"
 #include "cli/cli.h"
@@ -23,6 +24,7 @@
 enum {
 	ANSWER_MS = 5000, /* how long a process may take to begin or to end */
 	LOOK_MS_MIN = 1, LOOK_MS_MAX = 16, /* between two looks at an empty feed */
+	PIECE_BYTES = 256 << 10, /* so that the process sees that we read, however slow the disk */
 };
 
 struct request {
@@ -189,6 +191,7 @@ static bool copy(struct reading *reading)
 		if (asked_to_stop)
 			part(reading);
 		if (bytes) {
+			bytes = vb_min_u64(bytes, PIECE_BYTES);
 			if (!octets_write(reading->out, octets, bytes))
 				return false;
 			vb_feed_take(&reading->feed, bytes);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/prng.h"
+
 static bool fits_opcode(const struct vb_rule_fits *fits, uint8_t opcode)
 {
 	static const uint64_t any[4];
@@ -33,7 +35,10 @@ static bool fits(const struct vb_rule *rule, const struct vb_occasion *occasion)
 
 static bool is_its_turn(const struct vb_rule_turns *turns, uint64_t n)
 {
-	return n >= turns->from && n <= turns->to && (n - turns->from) % turns->every == 0;
+	uint64_t state = n;
+
+	return n >= turns->from && n <= turns->to && (n - turns->from) % turns->every == 0 &&
+	       vb_prng_next(&state) % turns->about == 0;
 }
 
 struct vb_rule *vb_script_match(struct vb_script *script, const struct vb_occasion *occasion)

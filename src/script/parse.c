@@ -236,6 +236,11 @@ static bool every_read(struct vb_rule_fits *fits, struct word value, enum compar
 	return true;
 }
 
+static bool about_read(struct vb_rule_fits *fits, struct word value, enum compares how)
+{
+	return count_read(value, &fits->turns.about);
+}
+
 static bool after_read(struct vb_rule_fits *fits, struct word value, enum compares how)
 {
 	return vb_script_time(value.text, value.bytes, &fits->after_ns);
@@ -278,6 +283,7 @@ static const struct key {
 	{ "from",  from_read,  true,  a_count },
 	{ "first", first_read, true,  a_count },
 	{ "every", every_read, true,  a_count },
+	{ "about", about_read, true,  a_count },
 	{ "after", after_read, true,  a_time },
 	{ "until", until_read, true,  a_time },
 	{ "state", state_read, false, "one of reset, init, rtr, rts, sqd, sqe and err" },
@@ -557,7 +563,7 @@ static void line_begin(struct reader *r, const char *line, const char *end)
 
 static const struct vb_rule blank = {
 	.fits = { .bytes_max = UINT32_MAX, .until_ns = UINT64_MAX,
-		  .turns = { .from = 1, .to = UINT64_MAX, .every = 1 } },
+		  .turns = { .from = 1, .to = UINT64_MAX, .every = 1, .about = 1 } },
 };
 
 static bool lines_read(struct reader *r, struct vb_script *script, const char *text, size_t bytes)

@@ -48,9 +48,12 @@ enum vb_nak_what {
 	VB_NAK_WHAT_OPERATION,
 };
 
-/* Which of the packets that fit are meant: the from-th to the to-th, and of these every so many. */
+/*
+ * Which of the packets that fit are meant: the from-th to the to-th, and of these every so many, and
+ * of these one in `about` without a pattern.
+ */
 struct vb_rule_turns {
-	uint64_t from, to, every;
+	uint64_t from, to, every, about;
 };
 
 /* What a packet has to be. */

@@ -221,7 +221,7 @@ static void reader_add(struct vb_capture *capture, int fd)
 	vb_lock_take(&capture->lock);
 	capture->feed = feed;
 	capture->never_waits = ask.never_waits;
-	capture->stuck = false;
+	capture->stuck = capture->leaves = false;
 	vb_feed_put(&capture->feed, capture->block,
 		    vb_pcapng_begin(capture->block, capture->program));
 	capture->fd = fd;
@@ -268,21 +268,20 @@ void vb_capture_turn(struct vb_capture *capture)
 
 /*
  * Waits until the reader has taken something, which brings room sooner or later. False: it has not
- * for too long, or is gone.
+ * for too long, or it leaves.
  */
-static bool wait_for_reader(const struct vb_capture *capture)
+static bool wait_for_reader(struct vb_capture *capture)
 {
 	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 	uint64_t tail = vb_feed_tail(&capture->feed);
 	struct pollfd gone = {.fd = capture->fd, .events = POLLRDHUP};
 	int cancel = vb_cancel_defer();
 
-	while (vb_feed_tail(&capture->feed) == tail && clock_ns(CLOCK_MONOTONIC) < end_ns) {
-		if (poll(&gone, 1, 1) > 0)
-			break;
-	}
+	while (vb_feed_tail(&capture->feed) == tail && clock_ns(CLOCK_MONOTONIC) < end_ns &&
+	       !capture->leaves)
+		capture->leaves = poll(&gone, 1, 1) > 0;
 	vb_cancel_restore(cancel);
-	return vb_feed_tail(&capture->feed) != tail;
+	return vb_feed_tail(&capture->feed) != tail && !capture->leaves;
 }
 
 static bool feed_put(struct vb_capture *capture, size_t bytes)
@@ -297,6 +296,17 @@ static bool feed_put(struct vb_capture *capture, size_t bytes)
 	return true;
 }
 
+/* A capture ends with the first packet for which a reader that leaves has no room: none is lost. */
+static void feed_see(struct vb_capture *capture, enum vb_record_link link, size_t bytes)
+{
+	struct vb_feed_shared *shared = capture->feed.shared;
+
+	if (bytes && feed_put(capture, bytes))
+		atomic_fetch_add(&shared->taken[link], 1);
+	else if (!capture->leaves)
+		atomic_fetch_add(&shared->lost[link], 1);
+}
+
 void vb_capture_see(struct vb_capture *capture, const struct vb_record *record)
 {
 	char comment[VB_PCAPNG_COMMENT_BYTES];
@@ -307,13 +317,8 @@ void vb_capture_see(struct vb_capture *capture, const struct vb_record *record)
 	vb_lock_take(&capture->lock);
 	if (atomic_load(&capture->on)) {
 		bytes = vb_pcapng_packet(capture->block, record, clock_ns(CLOCK_REALTIME), comment);
-		if (capture->fd >= 0) {
-			struct vb_feed_shared *shared = capture->feed.shared;
-
-			done = bytes && feed_put(capture, bytes);
-			atomic_fetch_add(done ? &shared->taken[record->link]
-					      : &shared->lost[record->link], 1);
-		}
+		if (capture->fd >= 0 && !capture->leaves)
+			feed_see(capture, record->link, bytes);
 		if (capture->file_fd >= 0) {
 			done = bytes && file_write(capture, bytes);
 			capture->counts[record->link].taken += done;

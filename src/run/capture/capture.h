@@ -31,6 +31,7 @@ struct vb_capture {
 	int file_fd;	   /* VB_FD_NONE: there is none */
 	bool never_waits;  /* as the reader wants it */
 	bool stuck;	   /* the reader has not read for so long that nobody waits for it */
+	bool leaves;	   /* the reader has said so; it gets nothing more */
 	struct vb_feed feed;
 	struct vb_pcapng_counts counts[VB_RECORD_LINKS]; /* of the file */
 	char program[64];

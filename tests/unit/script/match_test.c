@@ -95,6 +95,31 @@ TEST(turns_are_counted)
 	assert_int_equal(turns("sent every=4 first=5 -> drop"), 1 << 3);
 }
 
+/* Whoever sends again what was refused does not meet the rule in step with it. */
+TEST(one_in_about_so_many_is_without_a_pattern)
+{
+	enum { PACKETS = 30000, STEPS_MAX = 200, TRIES = 16 };
+	static bool met[PACKETS];
+	struct vb_occasion it = packet();
+	unsigned count = 0;
+
+	given("sent about=30 -> drop");
+	for (unsigned i = 0; i < PACKETS; i++) {
+		met[i] = line(&it) != 0;
+		count += met[i];
+	}
+	assert_in_range(count, PACKETS / 30 * 9 / 10, PACKETS / 30 * 11 / 10);
+	for (unsigned step = 1; step < STEPS_MAX; step++) {
+		for (unsigned from = 0; from < PACKETS - TRIES * step; from++) {
+			unsigned in_step = 0;
+
+			while (in_step < TRIES && met[from + in_step * step])
+				in_step++;
+			assert_true(in_step < TRIES / 2);
+		}
+	}
+}
+
 TEST(the_first_that_fires_is_the_one)
 {
 	struct vb_occasion it = packet();

@@ -148,7 +148,7 @@ TEST(what_is_wrong_is_said_with_its_place)
 		  "opcodes are written as RC_SEND_ONLY" },
 		{ "sent nht=3 -> drop",
 		  "x.fault:1:6: there is no condition 'nht'; did you mean 'nth'? Conditions: qp, "
-		  "peer, size, nth, from, first, every, after, until, state" },
+		  "peer, size, nth, from, first, every, about, after, until, state" },
 		{ "sent nth=0 -> drop",
 		  "x.fault:1:10: nth cannot be '0': it is a number from 1 on" },
 		{ "sent nth= -> drop", "x.fault:1:10: nth is missing: it is a number from 1 on" },
