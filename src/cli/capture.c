@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -262,8 +263,18 @@ static bool options_read(struct request *request, int argc, char **argv)
 static int out_open(const char *file)
 {
 	if (file)
-		return open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		return open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	return STDOUT_FILENO;
+}
+
+/* What was in the file before, as far as it is one. */
+static int out_clear(int out)
+{
+	struct stat stat;
+
+	if (fstat(out, &stat) || !S_ISREG(stat.st_mode) || !stat.st_size || out == STDOUT_FILENO)
+		return 0;
+	return ftruncate(out, 0) ? errno : 0;
 }
 
 int vb_cli_capture(int argc, char **argv)
@@ -283,14 +294,23 @@ int vb_cli_capture(int argc, char **argv)
 		return VB_CLI_USAGE;
 	}
 	signals_set();
+	/*
+	 * The process waits for us once we are attached, so a slow file system comes before. What
+	 * is in the file stays if there is no capture: it may be that of another reader.
+	 */
+	reading.out = out_open(request.file);
+	if (reading.out < 0) {
+		vb_cli_error("%s: %s", request.file, strerror(errno));
+		return VB_CLI_FAILED;
+	}
 	rc = vb_cli_process_find(request.process, &program);
 	if (!rc)
 		rc = attach(&reading, &request, &program);
 	if (rc)
 		return attach_failed(&request, rc);
-	reading.out = out_open(request.file);
-	if (reading.out < 0) {
-		vb_cli_error("%s: %s", request.file, strerror(errno));
+	rc = out_clear(reading.out);
+	if (rc) {
+		vb_cli_error("%s: %s", request.file, strerror(rc));
 		return VB_CLI_FAILED;
 	}
 	return capture(&reading, &request);

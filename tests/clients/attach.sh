@@ -195,7 +195,7 @@ file=$tmp/reader.pcapng
 load ib_send_bw -s 4096
 attach $client "$file"
 await has_octets "$file" 1000000
-ends 1 "a second reader" "$VB_BUILD/verbatim" capture -i $client -w /dev/null &&
+ends 1 "a second reader" "$VB_BUILD/verbatim" capture -i $client -w "$file" &&
 	grep -q 'is being captured already' "$tmp/output"
 verdict "a second reader is refused" "it is not" "$tmp/output"
 kill -KILL $reader

@@ -218,6 +218,12 @@ static void reader_add(struct vb_capture *capture, int fd)
 		close(fd);
 		return;
 	}
+	/*
+	 * The reader has to read before there is anything: who waits for room in its feed may hold
+	 * a lock that watch() needs.
+	 */
+	answer(fd, 0, feed_fd);
+	close(feed_fd);
 	vb_lock_take(&capture->lock);
 	capture->feed = feed;
 	capture->never_waits = ask.never_waits;
@@ -228,8 +234,6 @@ static void reader_add(struct vb_capture *capture, int fd)
 	on_set(capture);
 	vb_lock_drop(&capture->lock);
 	watch(capture);
-	answer(fd, 0, feed_fd);
-	close(feed_fd);
 	vb_log("a capture has begun");
 }
 
