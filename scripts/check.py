@@ -22,8 +22,8 @@ A program that fails runs once more at the end, alone. If it passes then, its fi
 listed as unsteady: somebody should look, but it is no failure.
 
 Every VB_CHECK_EVERY_S seconds (8) it says what runs and how much is left. At the end it lists
-what was skipped, by reasons, then what was unsteady, and what failed; the last line is "N passed,
-N failed, N skipped". The exit status is 0 or 1.
+what was skipped, by reasons, then what was unsteady, and what failed, each with its first lines;
+the last line is "N passed, N failed, N skipped". The exit status is 0 or 1.
 """
 import json
 import os
@@ -46,6 +46,7 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 LOGS = os.path.join(BUILD, "check")
 JOBS = int(os.environ.get("JOBS") or len(os.sched_getaffinity(0)))
 SKIPS_NAMED = 4  # of each reason
+DETAILS_LISTED = 8  # lines of each failure, in the list at the end: often all that is kept
 STEP_LIMIT_S = 3600  # of the build and the like
 # Suites that share the machine with others' programs and with what runs beside them. As many
 # programs of these as may run again: where more fail, it is no chance.
@@ -292,6 +293,8 @@ def summarize(total, progress):
             progress.print(word, failure.name)
             if failure.log:
                 progress.print("     see", os.path.relpath(failure.log))
+            for line in failure.details[:DETAILS_LISTED]:
+                progress.print("     |", line)
     progress.print(total)
 
 

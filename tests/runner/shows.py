@@ -98,8 +98,12 @@ def test_failures():
     alone = output.after("failed:").splitlines()
     named = [line[5:] for line in alone if line.startswith("FAIL ")]
     report.equal("all failures are listed again", sorted(named), sorted(shown), output)
-    report.expect("nothing but failures and logs stands there", all(
-        line.startswith(("FAIL ", "     see build/check/")) for line in alone[:-1]), output)
+    report.expect("nothing but failures, logs and first lines stands there", all(
+        line.startswith(("FAIL ", "     see build/check/", "     | ")) for line in alone[:-1]),
+        output)
+    report.equal("each with its first lines", alone[alone.index("FAIL clients/mixed: two: why two"):]
+                 [2:5], ["     | before two", "     | # --- client", "     | #     words of two"],
+                 output)
     report.equal("each with its log", alone.count("     see build/check/clients-mixed.log"), 1)
     report.equal("the count", alone[-1], f"417 passed, {len(named)} failed, 4 skipped", output)
 
