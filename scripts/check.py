@@ -51,7 +51,7 @@ STEP_LIMIT_S = 3600  # of the build and the like
 # Suites that share the machine with others' programs and with what runs beside them. As many
 # programs of these as may run again: where more fail, it is no chance.
 SHARED = ("unit", "clients", "bare")
-AGAIN_MOST = 3
+AGAIN_MOST = 5
 
 
 class Stop(Exception):
