@@ -8,7 +8,7 @@ set -eu
 
 # What compiles and links verbatim.
 build="gcc libc6-dev make meson ninja-build pkg-config libibverbs-dev librdmacm-dev libisal-dev
-	libcmocka-dev libdw-dev"
+	libcmocka-dev libdw-dev systemtap-sdt-dev"
 # The programs that the demo runs.
 demo="$build ibverbs-utils perftest iproute2"
 # The clients of the test suites.

@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/lock.h"
 #include "base/loose.h"
+#include "base/probe.h"
 #include "hub/channel.h"
 #include "hub/client_internal.h"
 #include "hub/client_ports.h"
@@ -265,6 +266,7 @@ static void attempt(struct vb_hub_client *client)
 			client->links.link[i].told = false;
 		vb_lock_drop(&client->links.lock);
 		client->hubs++;
+		VB_PROBE(hub_found, fd, client->hubs);
 		vb_hub_marks_send(client);
 		return;
 	}
@@ -276,6 +278,7 @@ static void hub_lost(struct vb_hub_client *client)
 {
 	bool known = client->welcome;
 
+	VB_PROBE(hub_lost, client->hubs);
 	disconnect(client);
 	if (!known) {
 		retry_later(client);

@@ -14,6 +14,7 @@
 #include "abi/rdmacm/id.h"
 #include "abi/rdmacm/newer.h"
 #include "abi/rdmacm/why.h"
+#include "base/probe.h"
 #include "run/cm.h"
 #include "run/process/eventfd.h"
 
@@ -88,6 +89,8 @@ void vb_cma_event_queue(struct vb_cma_event *event)
 {
 	struct vb_cma_channel *channel = channel_of(event->id);
 
+	VB_PROBE(cm_event, event->pub.id, event->pub.event, event->pub.status,
+		 rdma_event_str(event->pub.event));
 	TAILQ_INSERT_TAIL(&channel->events, event, link);
 	vb_eventfd_signal(channel->pub.fd);
 }

@@ -3,6 +3,7 @@
 #include "abi/trace/traced.h"
 
 #include "abi/verbs/ops.h"
+#include "base/probe.h"
 #include "base/psn.h"
 #include "base/refusal.h"
 #include "nic/control/nic.h"
@@ -59,6 +60,7 @@ void vb_trace_posted(struct vb_qp *qp, uint32_t from, uint64_t since_ns)
 			.psn = wqe->psn, .packets = wqe->packets, .bytes = wqe->bytes,
 			.op = wqe->kind,
 		});
+		VB_PROBE(post, qp->ibv.qp.qp_num, wqe->wr_id, wqe->kind, wqe->bytes, wqe->psn);
 	}
 	state_note(qp);
 	vb_lock_drop(&qp->lock);
@@ -114,6 +116,8 @@ int vb_traced_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 			.bytes = wc[i].byte_len, .op = (uint8_t)wc[i].opcode,
 			.status = (uint8_t)wc[i].status,
 		});
+		VB_PROBE(completion, wc[i].qp_num, wc[i].wr_id, wc[i].opcode, wc[i].status,
+			 wc[i].byte_len);
 	}
 	return got;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/probe.h"
 #include "base/refusal.h"
 #include "engine/rc_resp.h"
 #include "nic/control/nic.h"
@@ -426,6 +427,7 @@ static void enter(struct vb_qp *qp, const struct plan *plan)
 
 	if (moved)
 		qp->send.drain_event = plan->tells;
+	VB_PROBE(qp_state, qp->ibv.qp.qp_num, plan->from, plan->to);
 	atomic_store_explicit(&qp->state, plan->to, memory_order_release);
 	qp->ibv.qp.state = plan->to;
 	switch (plan->to) {
@@ -468,6 +470,8 @@ static void commit(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, s
 		plan->ring = vb_resp_ring_replace(&qp->resp, plan->ring, attr->max_dest_rd_atomic);
 	if (plan->peer)
 		vb_qp_bind_locked(qp, plan->peer, attr->dest_qp_num);
+	if (mask & IBV_QP_AV)
+		VB_PROBE(path_change, qp->ibv.qp.qp_num, qp->to.peer ? "ring" : "wire");
 	configure(qp, mask);
 	if (mask & IBV_QP_ALT_PATH)
 		set_alt_path(qp, plan);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/probe.h"
 #include "base/refusal.h"
 #include "nic/core/domain.h"
 #include "nic/core/found.h"
@@ -66,11 +67,30 @@ bool vb_ctx_event_pop(struct vb_ctx *ctx, struct ibv_async_event *event)
 	return first;
 }
 
+/* 0: it is not about a QP. */
+static uint32_t qpn_of(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return event->element.qp->qp_num;
+	default:
+		return 0;
+	}
+}
+
 void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
 		       uint32_t *delivered)
 {
 	struct vb_event *e = malloc(sizeof(*e));
 
+	VB_PROBE(async_event, event->event_type, qpn_of(event));
 	vb_finding_event(ctx, event);
 	if (!e) /* no memory for the event; the queues also report the error */
 		return;

@@ -5,6 +5,7 @@
 /* Counters. A dropped packet is not an error of ours: it is counted here, by reason. */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VB_STAT_LIST(X)                                                                           \
@@ -63,6 +64,12 @@ struct vb_stats {
 static inline void vb_stat_add(struct vb_stats *stats, enum vb_stat stat, uint64_t n)
 {
 	atomic_fetch_add_explicit(&stats->count[stat], n, memory_order_relaxed);
+}
+
+/* Was a packet dropped? */
+static inline bool vb_stat_is_drop(enum vb_stat stat)
+{
+	return stat >= VB_STAT_DROP_MALFORMED && stat <= VB_STAT_DROP_FLOW_HITS;
 }
 
 /* The counter's name, as shown to users. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/data/demux.h"
 
+#include "base/probe.h"
 #include "engine/rc_answer.h"
 #include "engine/rc_resp.h"
 #include "nic/data/acks.h"
@@ -14,6 +15,15 @@ struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn)
 	if (vb_qpn_is_shared(dqpn))
 		return vb_xrc_shadow(batch->nic, dqpn);
 	return vb_nic_qp_find(batch->nic, dqpn);
+}
+
+__attribute__((cold, noinline)) void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
+{
+	batch->reason = (uint8_t)stat;
+	vb_stat_add(&batch->nic->stats, stat, 1);
+	if (vb_stat_is_drop(stat))
+		VB_PROBE(packet_drop, vb_stat_name(stat),
+			 batch->locked ? batch->locked->ibv.qp.qp_num : 0);
 }
 
 void vb_batch_touch(struct vb_batch *batch, struct vb_qp *qp)
@@ -31,9 +41,16 @@ static const enum vb_stat verdict_stat[VB_VERDICTS] = {
 	[VB_BAD_RECV_SGE] = VB_STAT_DROP_ACCESS, [VB_BAD_MEMORY] = VB_STAT_DROP_ACCESS,
 };
 
+static void nak_tell(const struct vb_qp *qp)
+{
+	VB_PROBE(nak_sent, qp->ibv.qp.qp_num, qp->resp.nak_syndrome, qp->resp.epsn);
+}
+
 /* The responder gave up: sends what it owes, then flushes everything. */
 static void responder_failed(struct vb_qp *qp, enum vb_verdict verdict)
 {
+	if (qp->resp.nak_owed)
+		nak_tell(qp);
 	vb_qp_transmit_locked(qp);
 	if (vb_transport_acks(qp->resp.transport) && !vb_verdict_rows[verdict].silent)
 		vb_qp_event(qp, vb_verdict_rows[verdict].event);
@@ -71,6 +88,7 @@ static void __attribute__((cold, noinline)) came_early(struct vb_qp *qp)
 static __attribute__((cold, noinline)) void nak_count(struct vb_batch *batch, struct vb_qp *qp,
 						      enum vb_verdict verdict)
 {
+	nak_tell(qp);
 	if (verdict == VB_NO_RECV) {
 		vb_batch_count(batch, VB_STAT_RNR_NAKS_SENT);
 		qp->tally.rnr_sent++;
@@ -82,8 +100,14 @@ static __attribute__((cold, noinline)) void nak_count(struct vb_batch *batch, st
 }
 
 static __attribute__((cold, noinline)) void nak_heed(struct vb_batch *batch, struct vb_qp *qp,
-						     uint8_t syndrome)
+						     const struct vb_pkt *pkt, bool waited)
 {
+	uint8_t syndrome = pkt->aeth.syndrome;
+
+	VB_PROBE(nak_seen, qp->ibv.qp.qp_num, syndrome, pkt->psn);
+	if (qp->req.retry.rnr_waits && !waited)
+		VB_PROBE(rnr_wait_begin, qp->ibv.qp.qp_num,
+			 vb_rnr_timer_ns(vb_aeth_value(syndrome)));
 	if (vb_aeth_class(syndrome) == VB_AETH_RNR) {
 		vb_batch_count(batch, VB_STAT_RNR_NAKS_SEEN);
 		qp->tally.rnr_seen++;
@@ -149,6 +173,7 @@ void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_p
 	enum vb_req_outcome outcome;
 	enum ibv_qp_state state = vb_qp_state(qp);
 	uint64_t now_ns = batch->now_ns;
+	bool waited;
 
 	if (!vb_qp_is(qp, VB_IS_ANSWERED) ||
 	    (state != IBV_QPS_RTS && state != IBV_QPS_SQD)) {
@@ -158,13 +183,14 @@ void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_p
 	/* Without clocks, only a NAK needs the time. */
 	if (!now_ns && info->kind == VB_K_ACK && vb_aeth_class(pkt->aeth.syndrome) != VB_AETH_ACK)
 		now_ns = qp->now_ns = vb_nic_now_ns(batch->nic);
+	waited = qp->req.retry.rnr_waits;
 	outcome = vb_rc_answer(&qp->req, pkt, info, now_ns);
 	if (outcome == VB_REQ_STALE)
 		vb_batch_count(batch, VB_STAT_DROP_STALE);
 	if (outcome == VB_REQ_MIGRATE)
 		vb_migrate_locked(qp);
 	if (info->kind == VB_K_ACK && vb_aeth_class(pkt->aeth.syndrome) != VB_AETH_ACK)
-		nak_heed(batch, qp, pkt->aeth.syndrome);
+		nak_heed(batch, qp, pkt, waited);
 	if (outcome == VB_REQ_FAILED)
 		vb_qp_after_locked(qp, outcome);
 	else if (vb_qp_wants_to_send(qp))

@@ -27,11 +27,8 @@ struct vb_from {
 	const struct vb_ring_frame *ring; /* of the lane */
 };
 
-static inline void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
-{
-	batch->reason = (uint8_t)stat;
-	vb_stat_add(&batch->nic->stats, stat, 1);
-}
+/* Something was not as usual with a packet: counts what. */
+void vb_batch_count(struct vb_batch *batch, enum vb_stat stat);
 
 static inline bool vb_kind_is_answer(uint8_t kind)
 {

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "base/probe.h"
 #include "engine/newer.h"
 #include "nic/data/explain.h"
 #include "nic/data/acks.h"
@@ -64,7 +65,10 @@ static __attribute__((cold, noinline)) void send_failed(struct vb_qp *qp, const 
 							uint32_t index,
 							enum ibv_wc_status status)
 {
-	complete_send(qp, wqe, index, status, vb_explain_send(qp, wqe, index, status));
+	enum vb_why why = vb_explain_send(qp, wqe, index, status);
+
+	VB_PROBE(wc_error, qp->ibv.qp.qp_num, wqe->wr_id, status, why);
+	complete_send(qp, wqe, index, status, why);
 }
 
 void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t index,
@@ -206,6 +210,7 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 	if (status != IBV_WC_SUCCESS) {
 		cqe.solicited = true;
 		cqe.wc.vendor_err = vb_why_verdict((enum vb_verdict)resp->verdict);
+		VB_PROBE(wc_error, cqe.wc.qp_num, cqe.wc.wr_id, status, cqe.wc.vendor_err);
 	}
 	if (info->headers & VB_H_IMM) {
 		cqe.wc.wc_flags |= IBV_WC_WITH_IMM;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/probe.h"
 #include "base/psn.h"
 #include "base/refusal.h"
 #include "engine/rc_answer.h"
@@ -70,6 +71,7 @@ void vb_migrate_locked(struct vb_qp *qp)
 	vb_rc_new_path(&qp->req, vb_nic_now_ns(qp->nic));
 	vb_timer_arm(qp->nic, qp, vb_rc_deadline_ns(&qp->req));
 	qp->to.migreq = true;
+	VB_PROBE(path_change, qp->ibv.qp.qp_num, "alternate");
 	vb_qp_event(qp, IBV_EVENT_PATH_MIG);
 }
 

@@ -4,6 +4,7 @@
 
 #include "nic/data/qp_error.h"
 
+#include "base/probe.h"
 #include "engine/rc_answer.h"
 #include "nic/core/quiesce.h"
 #include "nic/core/timer.h"
@@ -38,6 +39,7 @@ static void flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
 		.solicited = true,
 	};
 
+	VB_PROBE(wc_error, cqe.wc.qp_num, wr_id, cqe.wc.status, cqe.wc.vendor_err);
 	if (qp->resp.mark)
 		vb_tm_done(qp, &cqe);
 	else
@@ -82,6 +84,10 @@ static void flush_send(struct vb_qp *qp)
 
 void vb_qp_fail_locked(struct vb_qp *qp)
 {
+	enum ibv_qp_state from = vb_qp_state(qp);
+
+	if (from != IBV_QPS_ERR)
+		VB_PROBE(qp_state, qp->ibv.qp.qp_num, from, IBV_QPS_ERR);
 	atomic_store(&qp->state, IBV_QPS_ERR);
 	vb_export_qp_locked(qp);
 	if (qp->service->fail.fail)
@@ -99,6 +105,7 @@ static void send_failed(struct vb_qp *qp)
 		vb_qp_fail_locked(qp);
 		return;
 	}
+	VB_PROBE(qp_state, qp->ibv.qp.qp_num, vb_qp_state(qp), IBV_QPS_SQE);
 	atomic_store(&qp->state, IBV_QPS_SQE);
 	flush_send(qp);
 }
@@ -282,9 +289,12 @@ void vb_qp_on_time(struct vb_qp *qp, uint64_t now_ns)
 	waited = qp->req.retry.rnr_waits;
 	if (vb_qp_state(qp) == IBV_QPS_RTS || vb_qp_state(qp) == IBV_QPS_SQD)
 		outcome = timeout(qp, now_ns);
+	if (waited && !qp->req.retry.rnr_waits)
+		VB_PROBE(rnr_wait_end, qp->ibv.qp.qp_num);
 	if (outcome != VB_REQ_NOTHING && !waited) {
 		vb_stat_add(&qp->nic->stats, VB_STAT_TIMEOUTS, 1);
 		qp->tally.timeouts++;
+		VB_PROBE(ack_timeout, qp->ibv.qp.qp_num, qp->req.una_psn, qp->req.retry.left);
 	}
 	if (outcome == VB_REQ_MIGRATE)
 		vb_migrate_locked(qp);

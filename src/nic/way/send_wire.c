@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "base/probe.h"
 #include "engine/rc_resp.h"
 #include "nic/data/acks.h"
 #include "nic/way/framer.h"
@@ -38,6 +39,7 @@ static void count_again(struct vb_qp *qp, const struct vb_req_pos *from)
 		known = sent;
 	vb_stat_add(&qp->nic->stats, VB_STAT_RETRANSMITS, (uint64_t)known);
 	qp->tally.resent += (uint32_t)known;
+	VB_PROBE(resend, qp->ibv.qp.qp_num, from->next_psn, known);
 }
 
 /*

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/probe.h"
 #include "engine/rc_resp.h"
 #include "nic/service/eth/segment.h"
 #include "nic/core/export.h"
@@ -211,8 +212,10 @@ static bool may_bind(const struct vb_qp *qp, struct vb_peer *peer)
 static void bind(struct vb_qp *qp, struct vb_peer *peer)
 {
 	vb_qp_bind_locked(qp, peer, qp->to.dqpn);
-	if (qp->to.peer)
-		begin(qp);
+	if (!qp->to.peer)
+		return;
+	VB_PROBE(path_change, qp->ibv.qp.qp_num, "ring");
+	begin(qp);
 }
 
 bool vb_way_heeds_lane(struct vb_batch *batch, struct vb_qp *qp, const struct vb_lane *lane)

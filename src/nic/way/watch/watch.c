@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/way/watch/watch.h"
 
+#include "base/probe.h"
 #include "base/psn.h"
 #include "nic/core/quiesce.h"
 #include "nic/way/receive.h"
@@ -11,6 +12,12 @@ static __thread struct vb_watch *taken __attribute__((tls_model("initial-exec"))
 
 static void tell(struct vb_nic *nic, const struct vb_record *record)
 {
+	const uint8_t *bth = record->piece[0].iov_base;
+
+	if (record->link != VB_RECORD_ETHERNET)
+		VB_PROBE(packet, record->sent, record->qpn, bth[0],
+			 vb_be32_get(bth + VB_BTH_PSN_OFFSET) & VB_PSN_MASK, vb_record_bytes(record),
+			 record->link);
 	nic->host.capture->see(nic->host.arg, record);
 }
 
@@ -155,11 +162,6 @@ void vb_watch_ethernet(struct vb_nic *nic, const uint8_t *octets, uint32_t bytes
 
 /* --- coming in --- */
 
-static bool is_drop(enum vb_stat stat)
-{
-	return stat >= VB_STAT_DROP_MALFORMED && stat <= VB_STAT_DROP_FLOW_HITS;
-}
-
 static const char *fate_of(enum vb_stat stat)
 {
 	switch ((int)stat) {
@@ -170,7 +172,7 @@ static const char *fate_of(enum vb_stat stat)
 	case VB_STAT_PSN_NAKS_SENT:
 		return "not taken: out of sequence, which a NAK says";
 	default:
-		return is_drop(stat) ? vb_stat_name(stat) : NULL;
+		return vb_stat_is_drop(stat) ? vb_stat_name(stat) : NULL;
 	}
 }
 
@@ -180,7 +182,7 @@ static void came(struct vb_watch *watch)
 	enum vb_stat stat = (enum vb_stat)watch->batch->reason;
 
 	record->fate = fate_of(stat);
-	record->dropped = is_drop(stat);
+	record->dropped = vb_stat_is_drop(stat);
 	/* What was taken is the work request at hand, or was the last one. */
 	if (!record->fate && watch->takes_recv) {
 		record->has_wr = true;
