@@ -104,6 +104,45 @@ static void qp_field_print(FILE *out, const struct vb_cli_view *view,
 	}
 }
 
+static void quantile_print(FILE *out, const struct vb_cli_process *process,
+			   const struct vb_sample_qp *qp, const char *quantile, uint64_t ns)
+{
+	fputs("verbatim_qp_latency_seconds", out);
+	qp_labels(out, process, qp);
+	fprintf(out, ",quantile=\"%s\"} %.9f\n", quantile, (double)ns / 1e9);
+}
+
+static void latency_print(FILE *out, const struct vb_cli_process *process,
+			  const struct vb_sample_qp *qp)
+{
+	if (!vb_cli_was_measured(qp))
+		return;
+	if (vb_cli_is_measured(qp)) {
+		quantile_print(out, process, qp, "0.5", qp->latency_p50_ns);
+		quantile_print(out, process, qp, "0.99", qp->latency_p99_ns);
+		quantile_print(out, process, qp, "1", qp->latency_max_ns);
+	}
+	fputs("verbatim_qp_latency_seconds_sum", out);
+	qp_labels(out, process, qp);
+	fprintf(out, "} %.9f\nverbatim_qp_latency_seconds_count",
+		(double)qp->latency_sum_ns / 1e9);
+	qp_labels(out, process, qp);
+	fprintf(out, "} %" PRIu64 "\n", qp->latency_count);
+}
+
+/* All of a family stand together. */
+static void latencies_print(FILE *out, const struct vb_cli_view *view)
+{
+	fputs("# HELP verbatim_qp_latency_seconds From post to completion, while `verbatim top` "
+	      "looks\n# TYPE verbatim_qp_latency_seconds summary\n", out);
+	for (unsigned i = 0; i < view->count; i++) {
+		const struct vb_sample *sample = view->process[i].sample;
+
+		for (unsigned k = 0; k < sample->qps; k++)
+			latency_print(out, &view->process[i], &sample->qp[k]);
+	}
+}
+
 static void qp_info_print(FILE *out, const struct vb_cli_view *view)
 {
 	char address[VB_ADDRESS_BYTES];
@@ -151,7 +190,7 @@ static void objects_print(FILE *out, const struct vb_cli_view *view)
 static int all_print(FILE *out)
 {
 	struct vb_cli_view view;
-	int rc = vb_cli_view_take(&view, false, patience_ns);
+	int rc = vb_cli_view_take(&view, 0, patience_ns);
 
 	if (rc && rc != ECONNREFUSED)
 		return rc;
@@ -170,6 +209,7 @@ static int all_print(FILE *out)
 	qp_info_print(out, &view);
 	for (const struct vb_cli_field *field = vb_cli_fields; field->name; field++)
 		qp_field_print(out, &view, field);
+	latencies_print(out, &view);
 	vb_cli_view_free(&view);
 	return 0;
 }

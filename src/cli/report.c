@@ -37,6 +37,23 @@ static void address_say(struct vb_json *json, const char *key, const uint8_t gid
 
 /* --- processes --- */
 
+static void latency_say(struct vb_json *json, const struct vb_sample_qp *qp)
+{
+	if (!vb_cli_was_measured(qp)) {
+		vb_json_null(json, "latency");
+		return;
+	}
+	vb_json_object(json, "latency");
+	vb_json_number(json, "count", qp->latency_count);
+	vb_json_number(json, "sum_ns", qp->latency_sum_ns);
+	if (vb_cli_is_measured(qp)) {
+		vb_json_number(json, "p50_ns", qp->latency_p50_ns);
+		vb_json_number(json, "p99_ns", qp->latency_p99_ns);
+		vb_json_number(json, "max_ns", qp->latency_max_ns);
+	}
+	vb_json_close(json);
+}
+
 static void qp_say(struct vb_json *json, const struct vb_sample_qp *qp)
 {
 	vb_json_object(json, NULL);
@@ -57,6 +74,7 @@ static void qp_say(struct vb_json *json, const struct vb_sample_qp *qp)
 		vb_json_number(json, "credits", qp->credits);
 	else
 		vb_json_null(json, "credits");
+	latency_say(json, qp);
 	if (qp->rtt_ns)
 		vb_json_number(json, "round_trip_ns", qp->rtt_ns);
 	vb_json_close(json);
@@ -91,7 +109,7 @@ static void process_say(struct vb_json *json, const struct vb_cli_process *proce
 static int processes_say(struct vb_json *json)
 {
 	struct vb_cli_view view;
-	int rc = vb_cli_view_take(&view, false, patience_ns);
+	int rc = vb_cli_view_take(&view, 0, patience_ns);
 
 	if (rc && rc != ECONNREFUSED)
 		return trouble(rc);

@@ -22,6 +22,7 @@
 #include "base/failure.h"
 #include "cli/cli.h"
 #include "cli/top_table.h"
+#include "hub/proto.h"
 #include "hub/words.h"
 
 #define SCREEN_ON "\033[?1049h\033[?25l"
@@ -139,7 +140,7 @@ static void look(struct top *top)
 {
 	struct vb_cli_view view;
 
-	top->error = vb_cli_view_take(&view, true, top->batch ? batch_wait_ns : screen_wait_ns);
+	top->error = vb_cli_view_take(&view, (uint32_t)top->seconds + 1, top->batch ? batch_wait_ns : screen_wait_ns);
 	vb_cli_view_free(&top->before);
 	top->before = top->now;
 	top->now = view;
@@ -338,7 +339,7 @@ static bool option_take(struct top *top, int option)
 	default:
 		return false;
 	}
-	return !*end && top->times > 0 && top->seconds >= 0.01 && top->seconds <= 3600 &&
+	return !*end && top->times > 0 && top->seconds >= 0.01 && top->seconds < VB_HUB_MEASURE_S_MAX &&
 	       top->order.column < vb_top_columns();
 }
 

@@ -27,6 +27,18 @@ void vb_top_short(char text[8], double value)
 			 units[unit]);
 }
 
+void vb_top_time(char text[8], double ns)
+{
+	static const char units[] = "nums";
+	unsigned unit = 0;
+
+	while (ns >= 999.5 && unit + 2 < sizeof(units)) {
+		ns /= 1000;
+		unit++;
+	}
+	snprintf(text, 8, "%.*f%c", unit && ns < 9.95 ? 1 : 0, ns, units[unit]);
+}
+
 /* --- columns --- */
 
 typedef char cell[VB_TOP_CELL_BYTES];
@@ -37,6 +49,29 @@ static void number_cell(cell text, double value)
 
 	vb_top_short(number, value);
 	snprintf(text, VB_TOP_CELL_BYTES, "%s", value > 0 ? number : ".");
+}
+
+static void time_cell(cell text, double ns)
+{
+	char amount[8];
+
+	vb_top_time(amount, ns);
+	snprintf(text, VB_TOP_CELL_BYTES, "%s", ns > 0 ? amount : ".");
+}
+
+static void p50_cell(cell text, const struct vb_top_row *row)
+{
+	time_cell(text, row->p50_ns);
+}
+
+static void p99_cell(cell text, const struct vb_top_row *row)
+{
+	time_cell(text, row->p99_ns);
+}
+
+static void max_cell(cell text, const struct vb_top_row *row)
+{
+	time_cell(text, row->max_ns);
 }
 
 static void pid_cell(cell text, const struct vb_top_row *row)
@@ -52,7 +87,7 @@ static void program_cell(cell text, const struct vb_top_row *row)
 static void qpn_cell(cell text, const struct vb_top_row *row)
 {
 	if (row->qp)
-		snprintf(text, VB_TOP_CELL_BYTES, "0x%06x", row->qp->qpn);
+		snprintf(text, VB_TOP_CELL_BYTES, "%06x", row->qp->qpn);
 	else
 		snprintf(text, VB_TOP_CELL_BYTES, "%u", row->qps);
 }
@@ -112,14 +147,17 @@ struct column {
 /* The first ones fit into 80 columns; what does not fit any more is left out. */
 static const struct column columns[] = {
 	{ "PID", 7, pid_cell, NO_NUMBER },
-	{ "PROGRAM", -9, program_cell, NO_NUMBER },
-	{ "QPN", 8, qpn_cell, NO_NUMBER },
-	{ "STAT", -4, state_cell, NO_NUMBER },
+	{ "PROGRAM", -8, program_cell, NO_NUMBER },
+	{ "QPN", 6, qpn_cell, NO_NUMBER },
+	{ "ST", -3, state_cell, NO_NUMBER },
 	{ "WR/s", 5, NULL, NUMBER(requests) },
 	{ "B/s", 5, NULL, NUMBER(octets) },
 	{ "IN/s", 5, NULL, NUMBER(served) },
 	{ "QUE", 4, NULL, NO_NUMBER },
-	{ "AGAIN", 5, NULL, NUMBER(again) },
+	{ "P50", 4, p50_cell, NUMBER(p50_ns) },
+	{ "P99", 4, p99_cell, NUMBER(p99_ns) },
+	{ "MAX", 4, max_cell, NUMBER(max_ns) },
+	{ "AGN", 4, NULL, NUMBER(again) },
 	{ "RNR", 4, rnr_cell, NUMBER(rnr) },
 	{ "CRED", 4, credits_cell, NO_NUMBER },
 	{ "TYPE", -4, type_cell, NO_NUMBER },
@@ -230,6 +268,9 @@ static struct vb_top_row qp_row(const struct vb_cli_process *process, const stru
 {
 	struct vb_top_row row = { .process = process, .qp = qp, .qps = 1 };
 
+	row.p50_ns = (double)qp->latency_p50_ns;
+	row.p99_ns = (double)qp->latency_p99_ns;
+	row.max_ns = (double)qp->latency_max_ns;
 	row.outstanding = qp->outstanding;
 	row.waits = qp->rnr_waits;
 	if (!old)
@@ -243,6 +284,11 @@ static struct vb_top_row qp_row(const struct vb_cli_process *process, const stru
 	return row;
 }
 
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
 static void row_add(struct vb_top_row *sum, const struct vb_top_row *row)
 {
 	sum->qps += row->qps;
@@ -251,6 +297,9 @@ static void row_add(struct vb_top_row *sum, const struct vb_top_row *row)
 	sum->served += row->served;
 	sum->again += row->again;
 	sum->rnr += row->rnr;
+	sum->p50_ns = larger(sum->p50_ns, row->p50_ns);
+	sum->p99_ns = larger(sum->p99_ns, row->p99_ns);
+	sum->max_ns = larger(sum->max_ns, row->max_ns);
 	sum->outstanding += row->outstanding;
 	sum->waits |= row->waits;
 }
@@ -261,6 +310,8 @@ static bool is_wanted(const struct vb_top_row *row, const char *search)
 
 	if (!*search)
 		return true;
+	if (!strncmp(search, "0x", 2)) /* numbers of QPs are shown without */
+		search += 2;
 	for (unsigned i = 0; i < VB_ARRAY_LEN(columns); i++) {
 		if (!columns[i].text)
 			continue;

@@ -20,6 +20,7 @@ struct vb_top_row {
 	const struct vb_sample_qp *qp; /* NULL: the row is a process */
 	unsigned qps;
 	double requests, octets, served, again, rnr;
+	double p50_ns, p99_ns, max_ns; /* of a process: of its slowest queue pair */
 	uint64_t outstanding;
 	bool waits; /* for a receiver that has no receive request */
 };
@@ -50,6 +51,9 @@ const char *vb_top_column_name(unsigned column);
 
 /* A line of the table, without a newline, cut to `width`. row NULL: the titles. */
 void vb_top_line(char *line, size_t bytes, const struct vb_top_row *row, unsigned width);
+
+/* "12u", "1.3m": an amount of time in no more than four characters. */
+void vb_top_time(char text[8], double ns);
 
 /* "12.3k": three digits, or less room than five characters. */
 void vb_top_short(char text[8], double value);

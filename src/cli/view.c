@@ -108,14 +108,14 @@ static void process_add(struct vb_cli_view *view, const struct vb_hub_said *said
 	view->count++;
 }
 
-int vb_cli_view_take(struct vb_cli_view *view, bool measure, uint64_t wait_ns)
+int vb_cli_view_take(struct vb_cli_view *view, uint32_t measure_s, uint64_t wait_ns)
 {
 	struct vb_hub_said *said;
 	unsigned count;
 	int rc;
 
 	*view = (struct vb_cli_view){ 0 };
-	rc = vb_hub_sample(measure, wait_ns, &said, &count, &view->silent);
+	rc = vb_hub_sample(measure_s, wait_ns, &said, &count, &view->silent);
 	if (rc)
 		return rc;
 	view->process = calloc(count + 1, sizeof(*view->process));

@@ -24,9 +24,10 @@ struct vb_cli_view {
 
 /*
  * Asks them, and waits for their answers for wait_ns at most. ECONNREFUSED: there is no hub, and so
- * nobody to ask; the view is empty then, as after any error.
+ * nobody to ask; the view is empty then, as after any error. measure_s: when the next view is taken,
+ * for latencies (nic/control/sample.h).
  */
-int vb_cli_view_take(struct vb_cli_view *view, bool measure, uint64_t wait_ns);
+int vb_cli_view_take(struct vb_cli_view *view, uint32_t measure_s, uint64_t wait_ns);
 void vb_cli_view_free(struct vb_cli_view *view);
 
 /* A number of a QP, and what it is called. */
@@ -39,6 +40,17 @@ struct vb_cli_field {
 
 /* The last one has no name. */
 extern const struct vb_cli_field vb_cli_fields[];
+
+/* Latencies are measured while somebody looks: were some of this QP? And is it so now? */
+static inline bool vb_cli_was_measured(const struct vb_sample_qp *qp)
+{
+	return qp->latency_count;
+}
+
+static inline bool vb_cli_is_measured(const struct vb_sample_qp *qp)
+{
+	return qp->latency_max_ns;
+}
 
 uint64_t vb_cli_field_get(const struct vb_sample_qp *qp, const struct vb_cli_field *field);
 

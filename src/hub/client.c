@@ -374,7 +374,7 @@ static bool news_take(struct vb_hub_client *client)
 	}
 	if (!rc && msg.type == VB_HUB_SAMPLE) {
 		client->news.sample_fd = fds[0];
-		client->news.measure = msg.sample.ask.measure;
+		client->news.measure_s = msg.sample.ask.measure_s;
 		eventfd_write(client->wake_fd, 1);
 		return true;
 	}
@@ -435,7 +435,7 @@ static void sample_deliver(struct vb_hub_client *client)
 	vb_hub_wake_hush(client);
 	vb_lock_drop(&client->lock);
 	if (client->on.sample)
-		client->on.sample(client->news.ring_arg, fd, client->news.measure);
+		client->on.sample(client->news.ring_arg, fd, client->news.measure_s);
 	close(fd);
 	vb_lock_take(&client->lock);
 }

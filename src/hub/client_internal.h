@@ -95,7 +95,7 @@ struct vb_hub_client_news {
 	void *ring_arg;
 	bool fatal, noted;
 	int sample_fd; /* where to tell how we are; VB_FD_NONE: nobody has asked */
-	bool measure;
+	uint32_t measure_s;
 	bool delivering;     /* a turn is calling ring_fn */
 	unsigned rings;	     /* rings that wait */
 	unsigned ring_first; /* the oldest of them */

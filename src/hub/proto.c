@@ -225,7 +225,7 @@ static bool records_ok(const struct vb_hub_msg *msg, unsigned fds)
 
 static bool sample_ok(const struct vb_hub_msg *msg, unsigned fds)
 {
-	return fds && msg->sample.ask.measure <= 1;
+	return fds && msg->sample.ask.measure_s <= VB_HUB_MEASURE_S_MAX;
 }
 
 static bool samples_ok(const struct vb_hub_msg *msg, unsigned fds)

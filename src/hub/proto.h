@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-	VB_HUB_PROTOCOL = 10, /* part of the socket's name: other versions never meet */
+	VB_HUB_PROTOCOL = 11, /* part of the socket's name: other versions never meet */
 	VB_HUB_MAGIC = 0x48756221,
 	VB_HUB_SLOTS_MAX = 1024, /* slot 0 is the hub's own */
 	VB_HUB_INDICES = 1 << 14,
@@ -36,6 +36,7 @@ enum {
 	VB_HUB_MAD_BYTES = 280, /* of the frame that carries a MAD */
 	VB_HUB_CM_ROWS_MAX = 16,
 	VB_HUB_SAMPLE_FDS = 1,
+	VB_HUB_MEASURE_S_MAX = 3600,
 };
 
 enum vb_hub_type {
@@ -275,7 +276,7 @@ struct vb_hub_cm_rows {
 
 /* How a client is at this moment: the file's contents are the asker's and the client's matter. */
 struct vb_hub_sample {
-	uint32_t measure; /* 1: the asker will ask again soon; nothing follows from it yet */
+	uint32_t measure_s; /* when the asker asks again, at the latest; 0: that is not known */
 };
 
 struct vb_hub_samples {

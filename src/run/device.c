@@ -432,9 +432,9 @@ static void capture_asked(void *arg, int fd)
 	vb_progress_wake(dev);
 }
 
-static void device_samples(void *arg, int answer_fd, bool measure)
+static void device_samples(void *arg, int answer_fd, uint32_t measure_s)
 {
-	vb_sample_send(((struct vb_device *)arg)->nic, answer_fd);
+	vb_sample_send(((struct vb_device *)arg)->nic, answer_fd, measure_s);
 }
 
 /* --- fault scripts --- */

@@ -60,7 +60,7 @@ void vb_trace_posted(struct vb_qp *qp, uint32_t from, uint64_t since_ns)
 			.psn = wqe->psn, .packets = wqe->packets, .bytes = wqe->bytes,
 			.op = wqe->kind,
 		});
-		VB_PROBE(post, qp->ibv.qp.qp_num, wqe->wr_id, wqe->kind, wqe->bytes, wqe->psn);
+		VB_PROBE(post, qp->ibv.qp.qp_num, wqe->wr_id, wqe->bytes);
 	}
 	state_note(qp);
 	vb_lock_drop(&qp->lock);
@@ -99,7 +99,14 @@ int vb_traced_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	int got = vb_refusals_are_wanted() ? vb_told_poll_cq(cq, num_entries, wc)
 					   : vb_abi_poll_cq(cq, num_entries, wc);
-	struct vb_nic *nic = vb_nic_of(cq->context);
+
+	vb_trace_taken(cq->context, wc, got);
+	return got;
+}
+
+void vb_trace_taken(struct ibv_context *context, const struct ibv_wc *wc, int got)
+{
+	struct vb_nic *nic = vb_nic_of(context);
 	uint64_t now_ns = vb_trail_now_ns();
 	uint32_t released = 0;
 
@@ -119,5 +126,4 @@ int vb_traced_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 		VB_PROBE(completion, wc[i].qp_num, wc[i].wr_id, wc[i].opcode, wc[i].status,
 			 wc[i].byte_len);
 	}
-	return got;
 }

@@ -15,6 +15,7 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/device.h"
 #include "abi/verbs/ops.h"
+#include "abi/trace/measured.h"
 #include "abi/trace/traced.h"
 #include "base/failure.h"
 #include "nic/data/qp_error.h"
@@ -127,6 +128,9 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	}
 	if (ctx->nic->host.order && !vb_check_is_on())
 		context->ops.poll_cq = poll_cq_disorder;
+	ctx->plain.post_send = context->ops.post_send;
+	ctx->plain.poll_cq = context->ops.poll_cq;
+	ctx->measure = vb_measure;
 	context->cmd_fd = cmd_fd;
 	context->num_comp_vectors = VB_COMP_VECTORS;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;

@@ -4,19 +4,27 @@
  * completion is kept beside the CQ. So both ways of polling take from the same queue, and the
  * current completion stays the same until the application takes the next.
  */
+#include "abi/verbs/cq_ex.h"
+
 #include <stdlib.h>
 
 #include "abi/check/calls.h"
 #include "abi/check/check.h"
+#include "abi/trace/measured.h"
+#include "abi/trace/traced.h"
 #include "abi/verbs/abi.h"
 #include "abi/verbs/context.h"
 #include "abi/verbs/ops.h"
 #include "nic/queue/shuffle.h"
+#include "run/process/trail.h"
 
 struct cursor {
 	vb_lock lock; /* from a successful start_poll to end_poll, unless one thread polls alone */
 	struct vb_cqe cqe;
 	struct vb_cq_stamp stamp;
+	/* The functions of the CQ when nobody measures. */
+	int (*start)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+	int (*next)(struct ibv_cq_ex *cq);
 };
 
 static struct cursor *cursor_of(struct ibv_cq_ex *cq)
@@ -124,6 +132,55 @@ static int advance_disorder(struct ibv_cq_ex *cq)
 	return rc;
 }
 
+/* The same, where there is a trail (abi/trace/traced.h). */
+static int start_poll_traced(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	int rc = vb_refusals_are_wanted() ? start_poll_told(cq, attr) : start_poll(cq, attr);
+
+	vb_trace_taken(cq->context, wc_of(cq), rc == 0);
+	return rc;
+}
+
+static int advance_traced(struct ibv_cq_ex *cq)
+{
+	int rc = vb_refusals_are_wanted() ? advance_told(cq) : advance(cq);
+
+	vb_trace_taken(cq->context, wc_of(cq), rc == 0);
+	return rc;
+}
+
+/* The same while somebody measures. */
+static int measured(struct ibv_cq_ex *cq, int rc)
+{
+	struct cursor *cursor = cursor_of(cq);
+
+	if (rc != 0)
+		return rc;
+	if (!vb_measure_is_over(cq->context)) {
+		vb_measure_taken(cq->context, &cursor->cqe.wc, 1);
+		return rc;
+	}
+	__atomic_store_n(&cq->start_poll, cursor->start, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->next_poll, cursor->next, __ATOMIC_RELEASE);
+	return rc;
+}
+
+static int start_poll_measured(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	return measured(cq, cursor_of(cq)->start(cq, attr));
+}
+
+static int advance_measured(struct ibv_cq_ex *cq)
+{
+	return measured(cq, cursor_of(cq)->next(cq));
+}
+
+void vb_cq_ex_measure(struct ibv_cq_ex *cq)
+{
+	__atomic_store_n(&cq->start_poll, start_poll_measured, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->next_poll, advance_measured, __ATOMIC_RELEASE);
+}
+
 static void end_poll(struct ibv_cq_ex *cq)
 {
 	unlock(cq);
@@ -219,6 +276,10 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 {
 	cq->start_poll = vb_refusals_are_wanted() ? start_poll_told : start_poll;
 	cq->next_poll = vb_refusals_are_wanted() ? advance_told : advance;
+	if (vb_trail_is_open()) {
+		cq->start_poll = start_poll_traced;
+		cq->next_poll = advance_traced;
+	}
 	if (vb_ctx_of(cq->context)->nic->host.order) {
 		cq->start_poll = start_poll_disorder;
 		cq->next_poll = advance_disorder;
@@ -253,6 +314,8 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 		cq->read_completion_wallclock_ns = read_completion_wallclock_ns;
 	if (vb_check_is_on())
 		vb_check_cq_ex(cq, wc_of);
+	cursor_of(cq)->start = cq->start_poll;
+	cursor_of(cq)->next = cq->next_poll;
 }
 
 static int create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,

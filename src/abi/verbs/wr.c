@@ -437,6 +437,7 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_atomic_write = wr_atomic_write;
 	if (vb_check_is_on())
 		vb_check_builder(qp);
+	vb_wr_builder(qp)->complete = qp->wr_complete;
 }
 
 static void builder_free(struct vb_builder *b)

@@ -26,6 +26,7 @@ struct vb_builder {
 	uint32_t failed; /* which of the batch was refused first, from 1 on; with words */
 	int error;
 	struct vb_post *posts;
+	int (*complete)(struct ibv_qp_ex *qp); /* when nobody measures (abi/trace/measured.h) */
 	struct ibv_sge *sges; /* sge_max for each work request */
 	uint8_t *inline_data; /* inline_stride for each */
 	uint8_t *mkeys; /* a struct vb_mkey_request for each, if the QP configures indirect keys */

@@ -57,7 +57,7 @@ static void samples_read(int fd, struct vb_hub_said *said, unsigned *count, unsi
 	}
 }
 
-int vb_hub_sample(bool measure, uint64_t wait_ns, struct vb_hub_said **said, unsigned *count,
+int vb_hub_sample(uint32_t measure_s, uint64_t wait_ns, struct vb_hub_said **said, unsigned *count,
 		  unsigned *silent)
 {
 	uint64_t deadline_ns = vb_hub_now_ns() + deadline_for_hub_ns;
@@ -65,7 +65,7 @@ int vb_hub_sample(bool measure, uint64_t wait_ns, struct vb_hub_said **said, uns
 	unsigned asked = 0;
 	int pair[2], rc;
 
-	msg.sample.ask.measure = measure;
+	msg.sample.ask.measure_s = measure_s;
 	*count = 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		return vb_failed(errno, "socketpair");

@@ -18,9 +18,9 @@ struct vb_hub_said {
 /*
  * Asks all processes how they are, and waits for their answers, but not longer than wait_ns.
  * *said has *count entries; the caller ends with vb_hub_said_free(). *silent: so many did not
- * answer, since they are stopped, say. measure: tells them that it will ask again soon.
+ * answer, since they are stopped, say. measure_s: when it will ask again (proto.h).
  */
-int vb_hub_sample(bool measure, uint64_t wait_ns, struct vb_hub_said **said, unsigned *count,
+int vb_hub_sample(uint32_t measure_s, uint64_t wait_ns, struct vb_hub_said **said, unsigned *count,
 		  unsigned *silent);
 void vb_hub_said_free(struct vb_hub_said *said, unsigned count);
 

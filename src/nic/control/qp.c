@@ -436,6 +436,7 @@ void vb_qp_fini(struct vb_qp *qp)
 	free(qp->req.sq.ring);
 	free(qp->special.snapshots);
 	free(qp->sites);
+	free(qp->tally.latency);
 	free(qp->to.migration);
 	free(qp->recv.unacked);
 	vb_parcels_free(qp);

@@ -5,16 +5,50 @@
 #include <string.h>
 
 #include "base/psn.h"
+#include "nic/data/latency.h"
 #include "nic/data/qp.h"
 #include "nic/data/tally.h"
 #include "nic/queue/rq.h"
 #include "nic/way/peer.h"
+
+/* A look may come late by this. */
+static const uint64_t grace_ns = 3000000000, s_ns = 1000000000;
+
+/* How latencies are measured for this sample. */
+struct measuring {
+	bool begins; /* a look that another one follows */
+	bool anew;   /* nobody has looked up to now */
+	bool on;
+};
 
 static enum vb_sample_way way_of(const struct vb_qp *qp)
 {
 	if (qp->to.peer)
 		return VB_SAMPLE_RING;
 	return vb_qp_state(qp) >= IBV_QPS_RTR ? VB_SAMPLE_WIRE : VB_SAMPLE_NOWHERE;
+}
+
+static void latency_fill(struct vb_sample_qp *row, struct vb_qp *qp,
+			 const struct measuring *measuring)
+{
+	struct vb_ctx *ctx = vb_ctx_of(qp->ibv.qp.context);
+	const struct vb_latency *latency;
+
+	if (measuring->begins && ctx->measure) {
+		vb_latency_look(qp);
+		vb_latency_begin(qp, measuring->anew);
+		ctx->measure(ctx, qp);
+	}
+	latency = qp->tally.latency;
+	if (!latency)
+		return;
+	row->latency_count = latency->count;
+	row->latency_sum_ns = latency->sum_ns;
+	if (!measuring->on)
+		return;
+	row->latency_p50_ns = latency->last.p50_ns;
+	row->latency_p99_ns = latency->last.p99_ns;
+	row->latency_max_ns = latency->last.max_ns;
 }
 
 static void qp_fill(struct vb_sample_qp *row, struct vb_qp *qp)
@@ -69,7 +103,28 @@ static void nic_fill(struct vb_sample *sample, struct vb_nic *nic)
 		sample->stat[i] = atomic_load_explicit(&nic->stats.count[i], memory_order_relaxed);
 }
 
-static unsigned slot_fill(struct vb_sample *sample, unsigned room, struct vb_slot *slot)
+/* Contexts made later are measured from the next look on. */
+static struct measuring measure(struct vb_nic *nic, uint32_t measure_s, uint64_t now_ns)
+{
+	uint64_t until_ns = atomic_load(&nic->measured_until_ns);
+	struct measuring measuring = { .begins = measure_s, .on = until_ns > now_ns };
+
+	if (!measure_s)
+		return measuring;
+	measuring.anew = !measuring.on;
+	atomic_store(&nic->measured_until_ns,
+		     vb_max_u64(until_ns, now_ns + measure_s * s_ns + grace_ns));
+	vb_lock_take(&nic->lock);
+	for (struct vb_ctx *ctx = nic->ctxs; ctx; ctx = ctx->next) {
+		if (ctx->measure)
+			ctx->measure(ctx, NULL);
+	}
+	vb_lock_drop(&nic->lock);
+	return measuring;
+}
+
+static unsigned slot_fill(struct vb_sample *sample, unsigned room, struct vb_slot *slot,
+			  const struct measuring *measuring)
 {
 	unsigned n = 0;
 
@@ -79,22 +134,25 @@ static unsigned slot_fill(struct vb_sample *sample, unsigned room, struct vb_slo
 		if (!qp)
 			continue;
 		vb_lock_take(&qp->lock);
-		qp_fill(&sample->qp[sample->qps + n++], qp);
+		qp_fill(&sample->qp[sample->qps + n], qp);
+		latency_fill(&sample->qp[sample->qps + n++], qp, measuring);
 		vb_lock_drop(&qp->lock);
 	}
 	return n;
 }
 
-struct vb_sample *vb_nic_sample(struct vb_nic *nic, size_t *bytes)
+struct vb_sample *vb_nic_sample(struct vb_nic *nic, uint32_t measure_s, size_t *bytes)
 {
 	/* Those that are made meanwhile are left out. */
 	unsigned room = atomic_load(&nic->counts.qps);
 	size_t most = sizeof(struct vb_sample) + room * sizeof(struct vb_sample_qp);
 	struct vb_sample *sample = calloc(1, most);
+	struct measuring measuring;
 
 	if (!sample)
 		return NULL;
 	nic_fill(sample, nic);
+	measuring = measure(nic, measure_s, vb_nic_now_ns(nic));
 	/* Destroying a QP takes the rx right before freeing it. */
 	vb_lock_take(&nic->rx);
 	sample->taken_ns = vb_nic_now_ns(nic);
@@ -102,7 +160,7 @@ struct vb_sample *vb_nic_sample(struct vb_nic *nic, size_t *bytes)
 		struct vb_slot *slot = atomic_load(&nic->leased.slot[i]);
 
 		if (slot)
-			sample->qps += slot_fill(sample, room - sample->qps, slot);
+			sample->qps += slot_fill(sample, room - sample->qps, slot, &measuring);
 	}
 	vb_lock_drop(&nic->rx);
 	*bytes = sizeof(*sample) + sample->qps * sizeof(struct vb_sample_qp);

@@ -47,6 +47,12 @@ struct vb_sample_qp {
 	uint32_t timeouts;
 	uint32_t rnr_seen, rnr_sent, naks_seen, naks_sent;
 	uint64_t rtt_ns; /* of the path; 0: not known, as by rings */
+	/*
+	 * From post to when the application had the completion, of requests that have one: all that
+	 * were measured, and what was so between the last two looks (0: nobody looks).
+	 */
+	uint64_t latency_count, latency_sum_ns;
+	uint64_t latency_p50_ns, latency_p99_ns, latency_max_ns;
 };
 
 struct vb_sample {
@@ -59,7 +65,11 @@ struct vb_sample {
 	struct vb_sample_qp qp[]; /* by QPN */
 };
 
-/* Takes one, for the caller to free(). NULL: no memory. Takes the rx right and QPs' locks. */
-struct vb_sample *vb_nic_sample(struct vb_nic *nic, size_t *bytes);
+/*
+ * Takes one, for the caller to free(). NULL: no memory. Takes the rx right and QPs' locks.
+ * measure_s: the next is taken that soon at the latest, and has the latencies of the time between
+ * (data/latency.h); 0: that is not known, and nothing is measured for it.
+ */
+struct vb_sample *vb_nic_sample(struct vb_nic *nic, uint32_t measure_s, size_t *bytes);
 
 #endif

@@ -15,6 +15,12 @@ struct vb_event {
 	uint32_t *delivered; /* of the object: how many of its events the application has read */
 };
 
+/* Functions of the context for which others are put while somebody watches. */
+struct vb_ctx_plain {
+	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+	int (*poll_cq)(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+};
+
 struct vb_ctx {
 	struct vb_nic *nic;
 	vb_lock lock;
@@ -24,6 +30,12 @@ struct vb_ctx {
 	struct vb_foreign *foreign; /* for a context of another process; or NULL */
 	void *run;		  /* owned by `run` */
 	_Atomic uint32_t holders; /* used by `abi`: objects that live in it */
+	struct vb_ctx_plain plain; /* owned by `abi` */
+	/*
+	 * Puts functions in place that measure latencies: those of the context, or of one of its
+	 * QPs. NULL: there are none.
+	 */
+	void (*measure)(struct vb_ctx *ctx, struct vb_qp *qp);
 	struct verbs_context ibv; /* must stay last: the application holds `ibv.context` */
 };
 

@@ -170,6 +170,7 @@ struct vb_nic {
 	const struct vb_insiders *insiders; /* quiesce.h */
 	struct vb_ctx *ctxs;
 	_Atomic bool failed;
+	_Atomic uint64_t measured_until_ns; /* somebody looks at latencies (control/sample.h) */
 	_Atomic bool watched; /* the host sees each packet (way/watch/watch.h) */
 
 	struct vb_nic_leased leased;

@@ -139,6 +139,7 @@ struct vb_qp_tally {
 	uint32_t head, msn;
 	uint64_t done, octets; /* work requests carried out */
 	uint64_t served;       /* the peer's messages */
+	struct vb_latency *latency; /* latency.h; NULL: was never measured */
 	/* What the last note of a trace said (abi/verbs/traced.c). */
 	struct vb_qp_traced {
 		uint32_t psn, una, head, flags;

@@ -2,6 +2,7 @@
 #include "nic/data/tally.h"
 
 #include "base/psn.h"
+#include "nic/data/latency.h"
 
 static uint64_t octets_before(const struct vb_req *req, uint32_t end, uint32_t count)
 {
@@ -48,4 +49,5 @@ void vb_qp_tally_reset(struct vb_qp *qp)
 {
 	vb_qp_tally_sum(qp);
 	qp->tally.head = qp->tally.msn = 0;
+	vb_latency_reset(qp);
 }

@@ -24,10 +24,10 @@ static int answer(int answer_fd, const struct vb_sample *sample, size_t bytes)
 	return rc;
 }
 
-void vb_sample_send(struct vb_nic *nic, int answer_fd)
+void vb_sample_send(struct vb_nic *nic, int answer_fd, uint32_t measure_s)
 {
 	size_t bytes;
-	struct vb_sample *sample = vb_nic_sample(nic, &bytes);
+	struct vb_sample *sample = vb_nic_sample(nic, measure_s, &bytes);
 
 	if (sample)
 		answer(answer_fd, sample, bytes);

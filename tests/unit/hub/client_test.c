@@ -396,17 +396,17 @@ HUB_TEST(a_client_is_told_to_fail)
 }
 
 static unsigned asked_how;
-static bool asked_to_measure;
+static uint32_t asked_to_measure_s;
 
-static void on_sample(void *arg, int answer_fd, bool measure)
+static void on_sample(void *arg, int answer_fd, uint32_t measure_s)
 {
 	struct vb_hub_msg msg = vb_hub_msg_make(VB_HUB_SAMPLED);
 
 	vb_hub_program_self(&msg.sample.taken.program);
 	asked_how++;
-	asked_to_measure = measure;
+	asked_to_measure_s = measure_s;
 	/* Any file will do, here. */
-	if (!measure)
+	if (!measure_s)
 		assert_int_equal(vb_hub_send(answer_fd, &msg, &answer_fd, VB_HUB_SAMPLE_FDS), 0);
 }
 
@@ -428,31 +428,31 @@ HUB_TEST(who_watches_hears_from_all_clients)
 	unsigned count, silent;
 	pthread_t thread;
 
-	assert_int_equal(vb_hub_sample(false, second_ns, &said, &count, &silent), ECONNREFUSED);
+	assert_int_equal(vb_hub_sample(0, second_ns, &said, &count, &silent), ECONNREFUSED);
 	client = client_open();
 	vb_hub_client_receivers(client, &(struct vb_hub_receivers){.sample = on_sample});
 	asked_how = 0;
 	/* It has no turn. */
-	assert_int_equal(vb_hub_sample(true, second_ns / 100, &said, &count, &silent), 0);
+	assert_int_equal(vb_hub_sample(7, second_ns / 100, &said, &count, &silent), 0);
 	assert_int_equal(count, 0);
 	assert_int_equal(silent, 1);
 	vb_hub_said_free(said, count);
 	sampling = true;
 	assert_int_equal(pthread_create(&thread, NULL, sample_turn, client), 0);
-	assert_int_equal(vb_hub_sample(false, 60 * second_ns, &said, &count, &silent), 0);
+	assert_int_equal(vb_hub_sample(0, 60 * second_ns, &said, &count, &silent), 0);
 	assert_int_equal(count, 1);
 	assert_int_equal(silent, 0);
 	assert_int_equal(said[0].pid, getpid());
 	vb_hub_said_free(said, count);
 	/* It takes the question, and does not answer. */
-	assert_int_equal(vb_hub_sample(true, 60 * second_ns, &said, &count, &silent), 0);
+	assert_int_equal(vb_hub_sample(7, 60 * second_ns, &said, &count, &silent), 0);
 	assert_int_equal(count, 0);
 	assert_int_equal(silent, 1);
 	vb_hub_said_free(said, count);
 	sampling = false;
 	pthread_join(thread, NULL);
 	assert_int_equal(asked_how, 3);
-	assert_true(asked_to_measure);
+	assert_int_equal(asked_to_measure_s, 7);
 	vb_hub_client_close(client);
 }
 

@@ -36,7 +36,7 @@ static struct vb_hub_msg sample(unsigned type)
 		[VB_HUB_UNBIND] = {.cm.unbind.slot = 1},
 		[VB_HUB_MAD] = {.cm.mad.slot = 1},
 		[VB_HUB_CM] = {.cm.ask = {65535, 65535}},
-		[VB_HUB_SAMPLE] = {.sample.ask.measure = 1},
+		[VB_HUB_SAMPLE] = {.sample.ask.measure_s = VB_HUB_MEASURE_S_MAX},
 		[VB_HUB_SAMPLES] = {.sample.asked.asked = 1024},
 		[VB_HUB_SAMPLED] = {.sample.taken.program.comm = "ib_write_bw"},
 		[VB_HUB_CM_ROWS] = {.cm.rows = {.count = 1, .row = {{.slot = 1023}}}},

@@ -10,7 +10,7 @@ static struct vb_sample_qp sample_of(const struct side *s)
 {
 	struct vb_sample_qp qp;
 	size_t bytes;
-	struct vb_sample *sample = vb_nic_sample(s->nic, &bytes);
+	struct vb_sample *sample = vb_nic_sample(s->nic, 0, &bytes);
 
 	assert_non_null(sample);
 	assert_int_equal(sample->qps, 1);
