@@ -30,6 +30,7 @@ struct vb_record {
 	bool dropped; /* fate says why */
 	bool has_wr;  /* it belongs to a work request of ours */
 	uint64_t wr_id;
+	uint64_t ns;	  /* of a ring: when it was put in or taken out, by the NIC's clock */
 	uint32_t qpn;	  /* of our QP; 0: none */
 	const char *fate; /* what became of a packet that came; NULL: nothing special */
 	/* Not of Ethernet: where it goes, and its identification in IPv4. */

@@ -251,11 +251,22 @@ static bool is_answer(const struct vb_op_info *info)
 	       info->kind == VB_K_ATOMIC_ACK;
 }
 
+/* Did it leave? Else it came. */
+static bool is_tx(const struct vb_trail_event *event)
+{
+	return event->kind == VB_TRAIL_TX || event->kind == VB_TRAIL_PUT;
+}
+
+static bool is_packet(const struct vb_trail_event *event)
+{
+	return event->kind >= VB_TRAIL_TX && event->kind <= VB_TRAIL_TAKEN;
+}
+
 /* What a packet tells of the requests of the QP that sends, or is answered. */
 static void packet_heed(struct line *line, const struct vb_trail_event *event, uint32_t qpn,
 			const struct vb_op_info *info)
 {
-	bool tx = event->kind == VB_TRAIL_TX;
+	bool tx = is_tx(event);
 	struct qp *qp = info && qpn && tx != is_answer(info) ? qp_of(line, qpn) : NULL;
 
 	if (qp && tx)
@@ -264,29 +275,43 @@ static void packet_heed(struct line *line, const struct vb_trail_event *event, u
 		acked_before(qp, vb_psn_add(event->psn, 1), event->ns);
 }
 
+/* An arrow from the one end to the other. Datagrams have no number in a ring to be told by. */
+static void arrow_print(struct line *line, const struct vb_trail_event *event, uint32_t qpn,
+			const struct vb_op_info *info)
+{
+	bool ring = event->kind == VB_TRAIL_PUT || event->kind == VB_TRAIL_TAKEN;
+
+	if (ring && info && info->transport == VB_UD)
+		return;
+	event_begin(line, is_tx(event) ? "s" : "f", event->ns, qpn);
+	fprintf(line->out, ",%s\"cat\":\"%s\",\"name\":\"packet\",\"id\":\"%x.%x.%x\"}",
+		is_tx(event) ? "" : "\"bp\":\"e\",", ring ? "ring" : "wire", event->qpn,
+		event->psn, event->op);
+}
+
 static void packet_take(struct line *line, const struct vb_trail_event *event)
 {
+	static const char *const where[] = {
+		[VB_TRAIL_TX] = "out:", [VB_TRAIL_RX] = "in:",
+		[VB_TRAIL_PUT] = "into the ring:", [VB_TRAIL_TAKEN] = "from the ring:",
+	};
 	static const char *const acks[8] = { "ACK", "RNR NAK", "?", "NAK", "?", "?", "?", "?" };
-	bool tx = event->kind == VB_TRAIL_TX;
 	const struct vb_op_info *info = vb_op_info(event->op);
 	const char *name = info ? info->name : "?";
-	uint32_t qpn = tx ? sender_of(line, event->qpn) : event->qpn;
+	uint32_t qpn = is_tx(event) ? sender_of(line, event->qpn) : event->qpn;
 	char text[64];
 
 	if (info && info->kind == VB_K_ACK)
 		name = acks[event->syndrome >> 5];
-	snprintf(text, sizeof(text), "%s %s", tx ? "out:" : "in:", name);
+	snprintf(text, sizeof(text), "%s %s", where[event->kind], name);
 	mark_print(line, event, qpn, text);
 	packet_heed(line, event, qpn, info);
-	/* An arrow from the one end to the other. */
-	event_begin(line, tx ? "s" : "f", event->ns, qpn);
-	fprintf(line->out, ",%s\"cat\":\"wire\",\"name\":\"packet\",\"id\":\"%x.%x.%x\"}",
-		tx ? "" : "\"bp\":\"e\",", event->qpn, event->psn, event->op);
+	arrow_print(line, event, qpn, info);
 }
 
 static void event_take(struct line *line, const struct vb_trail_event *event)
 {
-	bool packet = event->kind == VB_TRAIL_TX || event->kind == VB_TRAIL_RX;
+	bool packet = is_packet(event);
 	struct qp *qp = packet ? NULL : qp_of(line, event->qpn);
 	char text[64];
 
@@ -307,6 +332,8 @@ static void event_take(struct line *line, const struct vb_trail_event *event)
 		break;
 	case VB_TRAIL_TX:
 	case VB_TRAIL_RX:
+	case VB_TRAIL_PUT:
+	case VB_TRAIL_TAKEN:
 		packet_take(line, event);
 		break;
 	case VB_TRAIL_NONE:

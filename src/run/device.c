@@ -296,6 +296,7 @@ static void host_found(void *arg, struct vb_finding *finding)
 
 static void host_see(void *arg, const struct vb_record *record)
 {
+	vb_trace_see(record);
 	vb_capture_see(&((struct vb_device *)arg)->capture, record);
 }
 

@@ -84,6 +84,7 @@ enum vb_header {
 };
 
 #define VB_BTH_BYTES 12
+#define VB_BTH_DQPN_OFFSET 4 /* of the word whose low 24 bits are the destination QPN */
 #define VB_BTH_PSN_OFFSET 8 /* of the word whose low 24 bits are the PSN */
 
 /* VB_OP_RC_SEND_FIRST ... VB_OP_DC_DISCONNECT: the opcodes by name. */

@@ -26,6 +26,8 @@ for link in "" udp; do
 	link_use "$link"
 	over=${link:+ ($link)}
 	traced "a stream of SENDs" 300 ${link:+wire} -- ib_send_bw -d verbatim0 -x 0 -n 300 -s 20000
+	traced "extended CQs and the new way to post" 400 ${link:+wire} -- \
+		ibv_rc_pingpong -g 0 -n 200 -t -N
 	traced "one after the other" 400 ${link:+wire} -- ib_send_lat -d verbatim0 -x 0 -n 200 -s 64
 done
 link_use ""

@@ -437,7 +437,6 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_atomic_write = wr_atomic_write;
 	if (vb_check_is_on())
 		vb_check_builder(qp);
-	vb_wr_builder(qp)->complete = qp->wr_complete;
 }
 
 static void builder_free(struct vb_builder *b)
@@ -484,6 +483,7 @@ int vb_wr_attach(struct ibv_qp *ibv, const struct ibv_qp_cap *cap, uint64_t ops,
 	b->posts[b->wr_max].wr.sg_list = b->sges + (size_t)b->wr_max * b->sge_max;
 	set_functions(&qp->ibv.qp_ex);
 	qp->ibv.wr_flush = wr_flush;
+	b->complete = qp->ibv.qp_ex.wr_complete;
 	qp->abi = b;
 	return 0;
 }

@@ -161,6 +161,13 @@ struct vb_nic_special {
 /* What another order is drawn for. */
 enum vb_order_of { VB_ORDER_OF_PACKETS, VB_ORDER_OF_COMPLETIONS, VB_ORDER_OF_EVENTS, VB_ORDERS };
 
+/* Which packets the host sees. */
+enum vb_watch_what {
+	VB_WATCH_NOTHING,
+	VB_WATCH_RINGS, /* those that go through rings anyway */
+	VB_WATCH_ALL,	/* of both ways; what would need no packet becomes one */
+};
+
 struct vb_nic {
 	struct vb_nic_host host;
 	struct vb_export *export; /* what peers see of us */
@@ -171,7 +178,7 @@ struct vb_nic {
 	struct vb_ctx *ctxs;
 	_Atomic bool failed;
 	_Atomic uint64_t measured_until_ns; /* somebody looks at latencies (control/sample.h) */
-	_Atomic bool watched; /* the host sees each packet (way/watch/watch.h) */
+	_Atomic uint8_t watched; /* enum vb_watch_what: the host sees packets (way/watch/watch.h) */
 
 	struct vb_nic_leased leased;
 	struct vb_nic_counts counts;

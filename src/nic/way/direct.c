@@ -313,7 +313,7 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	bool calls, done;
 
 	if (!access_of(wqe) || !wqe->bytes || wqe->fault ||
-	    vb_peer_marks(qp->to.peer))
+	    (vb_peer_marks(qp->to.peer) & ~(uint32_t)VB_PEER_WATCHED))
 		return false;
 	calls = !suits_pointers(qp, wqe);
 	if (calls && !suits_calls(qp, wqe, more))

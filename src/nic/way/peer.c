@@ -71,11 +71,24 @@ static struct vb_peer *peer_make(struct vb_nic *nic)
 	return peer;
 }
 
+#define WATCH_MARKS ((uint32_t)(VB_PEER_WATCHED | VB_PEER_PACKETS))
+
+static uint32_t watch_marks(struct vb_nic *nic)
+{
+	static const uint32_t marks[] = {
+		[VB_WATCH_NOTHING] = 0,
+		[VB_WATCH_RINGS] = VB_PEER_WATCHED,
+		[VB_WATCH_ALL] = VB_PEER_WATCHED | VB_PEER_PACKETS,
+	};
+
+	return marks[atomic_load(&nic->watched)];
+}
+
 static void peer_reset(struct vb_peer *peer, uint16_t own_slot, uint16_t slot)
 {
 	peer->own_slot = own_slot;
 	peer->slot = slot;
-	atomic_store(&peer->marks, atomic_load(&peer->nic->watched) ? VB_PEER_WATCHED : 0);
+	atomic_store(&peer->marks, watch_marks(peer->nic));
 	atomic_store(&peer->left, false);
 	atomic_store(&peer->dirty, false);
 	atomic_store(&peer->rung, 0);
@@ -200,14 +213,14 @@ void vb_peers_reach_back(struct vb_nic *nic)
 	}
 }
 
-void vb_peers_watch(struct vb_nic *nic, bool on)
+void vb_peers_watch(struct vb_nic *nic)
 {
+	uint32_t marks = watch_marks(nic);
+
 	vb_lock_take(&nic->peering.lock);
 	for (unsigned i = 0; i < peers_count(nic); i++) {
-		if (on)
-			atomic_fetch_or(&peer_nth(nic, i)->marks, VB_PEER_WATCHED);
-		else
-			atomic_fetch_and(&peer_nth(nic, i)->marks, ~(uint32_t)VB_PEER_WATCHED);
+		atomic_fetch_or(&peer_nth(nic, i)->marks, marks);
+		atomic_fetch_and(&peer_nth(nic, i)->marks, marks | ~WATCH_MARKS);
 	}
 	vb_lock_drop(&nic->peering.lock);
 }

@@ -48,6 +48,7 @@ enum vb_peer_mark {
 	VB_PEER_GONE = 1 << 0,	  /* the process is dead, or has left */
 	VB_PEER_BROKEN = 1 << 1,  /* it wrote impossible values into a ring: treated as gone */
 	VB_PEER_WATCHED = 1 << 2, /* our host sees each packet (watch.h) */
+	VB_PEER_PACKETS = 1 << 3, /* ... and each operation is to be one: none is direct */
 };
 
 struct vb_lane {
@@ -161,8 +162,8 @@ void vb_nic_heard(struct vb_nic *nic);
 void vb_peers_init(struct vb_nic *nic);
 void vb_peers_fini(struct vb_nic *nic);
 
-/* Marks all peers as watched, or as watched no more. */
-void vb_peers_watch(struct vb_nic *nic, bool on);
+/* Marks all peers as nic->watched says. */
+void vb_peers_watch(struct vb_nic *nic);
 
 /*
  * Called before our QP qpn is connected to one of this host: vb_peer_known() then has the result.

@@ -4,6 +4,7 @@
 
 #include "nic/way/qp_export.h"
 #include "nic/way/peer.h"
+#include "nic/way/watch/watch.h"
 
 #define REMOTE_FETCH (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define REMOTE_ALL (IBV_ACCESS_REMOTE_WRITE | REMOTE_FETCH)
@@ -15,7 +16,7 @@ static unsigned granted(const struct vb_qp *qp)
 	unsigned access = qp->resp.access & REMOTE_ALL;
 
 	if (!vb_qp_is(qp, VB_IS_REACHED) || !qp->to.peer || vb_peer_is_lost(qp->to.peer) ||
-	    qp->shown.withdrawn || atomic_load(&qp->nic->watched))
+	    qp->shown.withdrawn || vb_nic_is_watched(qp->nic))
 		return 0;
 	/* The first request in RTR raises an event, so the QP has to see one. */
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&

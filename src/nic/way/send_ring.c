@@ -164,10 +164,11 @@ static const struct vb_sender_ops ring = {
 static enum vb_put put_watched(struct vb_sender *s, const struct vb_path *path, struct vb_pkt *pkt,
 			       const struct vb_payload *payload, bool again)
 {
+	uint64_t ns = vb_nic_now_ns(s->lane->peer->nic); /* before the peer can have it */
 	enum vb_put done = put(s, path, pkt, payload, again);
 
 	if (done == VB_PUT)
-		vb_watch_lane(s->lane, s->qp, path, pkt, payload->bytes, again);
+		vb_watch_lane(s->lane, s->qp, path, pkt, payload->bytes, again, ns);
 	return done;
 }
 
@@ -315,7 +316,7 @@ void vb_lane_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 	uint32_t marks = vb_peer_marks(qp->to.peer), from;
 	bool lost;
 
-	if (marks & ~(uint32_t)VB_PEER_WATCHED) {
+	if (marks & (VB_PEER_GONE | VB_PEER_BROKEN)) {
 		nobody_there(&s, state);
 		return;
 	}

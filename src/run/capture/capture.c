@@ -17,6 +17,7 @@
 #include "nic/way/watch/watch.h"
 #include "run/process/cancel.h"
 #include "run/process/log.h"
+#include "run/process/trail.h"
 
 /* A reader that takes nothing for this long is not waited for until it takes something. */
 #define PATIENCE_NS 1000000000ull
@@ -43,10 +44,12 @@ void vb_capture_open(struct vb_capture *capture)
 	vb_lock_init(&capture->lock, VB_RANK_PCAP);
 }
 
-/* The NIC is watched as long as somebody wants to see. */
+/* The NIC is watched as long as somebody wants to see. A trail has no packets but those of rings. */
 static void watch(struct vb_capture *capture)
 {
-	vb_nic_watch(capture->nic, atomic_load(&capture->on));
+	enum vb_watch_what other = vb_trail_is_open() ? VB_WATCH_RINGS : VB_WATCH_NOTHING;
+
+	vb_nic_watch(capture->nic, atomic_load(&capture->on) ? VB_WATCH_ALL : other);
 }
 
 static void on_set(struct vb_capture *capture)
@@ -96,7 +99,7 @@ void vb_capture_begin(struct vb_capture *capture, struct vb_nic *nic)
 {
 	capture->nic = nic;
 	on_set(capture);
-	if (atomic_load(&capture->on))
+	if (atomic_load(&capture->on) || vb_trail_is_open())
 		watch(capture);
 }
 
@@ -317,6 +320,8 @@ void vb_capture_see(struct vb_capture *capture, const struct vb_record *record)
 	size_t bytes;
 	bool done;
 
+	if (!atomic_load(&capture->on))
+		return;
 	vb_pcapng_comment(comment, record, capture->program);
 	vb_lock_take(&capture->lock);
 	if (atomic_load(&capture->on)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "run/process/trace.h"
 
+#include "base/probe.h"
 #include "link/gather.h"
 #include "run/process/trail.h"
 #include "wire/bytes.h"
@@ -21,7 +22,7 @@ static void note(enum vb_trail_kind kind, uint64_t ns, const uint8_t *frame, uin
 	if (bytes < VB_BTH_BYTES + AETH_BYTES)
 		return;
 	event.op = frame[0];
-	event.qpn = vb_be32_get(frame + 4) & 0xffffff;
+	event.qpn = vb_be32_get(frame + VB_BTH_DQPN_OFFSET) & 0xffffff;
 	event.psn = vb_be32_get(frame + VB_BTH_PSN_OFFSET) & 0xffffff;
 	info = vb_op_info(event.op);
 	if (info && (info->headers & VB_H_AETH)) {
@@ -30,6 +31,9 @@ static void note(enum vb_trail_kind kind, uint64_t ns, const uint8_t *frame, uin
 		event.una = aeth & 0xffffff;
 	}
 	vb_trail_add(event);
+	if (kind == VB_TRAIL_TX || kind == VB_TRAIL_RX)
+		VB_PROBE(packet, kind == VB_TRAIL_TX, event.qpn, event.op, event.psn, bytes,
+			 VB_RECORD_UDP);
 }
 
 static int traced_tx(struct vb_link *link, const struct vb_burst *burst)
@@ -59,6 +63,14 @@ static unsigned traced_rx(struct vb_link *link, struct vb_frame *frames, unsigne
 	for (unsigned i = 0; i < n; i++)
 		note(VB_TRAIL_RX, ns, frames[i].data, frames[i].bytes);
 	return n;
+}
+
+void vb_trace_see(const struct vb_record *record)
+{
+	/* Its headers are in one piece, and are all that is noted. */
+	if (record->link == VB_RECORD_SHM && vb_trail_is_open())
+		note(record->sent ? VB_TRAIL_PUT : VB_TRAIL_TAKEN, record->ns,
+		     record->piece[0].iov_base, vb_record_bytes(record));
 }
 
 void vb_trace_link(struct vb_link *link)

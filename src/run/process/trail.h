@@ -24,6 +24,8 @@ enum vb_trail_kind {
 	VB_TRAIL_RECV_WC, /* ... of a receive request: the same, and bytes */
 	VB_TRAIL_TX,	  /* a packet of the wire: op (BTH), psn, bytes; if an ACK: syndrome, una */
 	VB_TRAIL_RX,
+	VB_TRAIL_PUT,	/* the same of a ring: put in ... */
+	VB_TRAIL_TAKEN, /* ... and taken out by the peer */
 };
 
 enum vb_trail_flag { VB_TRAIL_RNR = 1, VB_TRAIL_NO_CREDIT = 2 };

@@ -15,7 +15,7 @@ static void tell(struct vb_nic *nic, const struct vb_record *record)
 	const uint8_t *bth = record->piece[0].iov_base;
 
 	if (record->link != VB_RECORD_ETHERNET)
-		VB_PROBE(packet, record->sent, record->qpn, bth[0],
+		VB_PROBE(packet, record->sent, vb_be32_get(bth + VB_BTH_DQPN_OFFSET) & VB_PSN_MASK, bth[0],
 			 vb_be32_get(bth + VB_BTH_PSN_OFFSET) & VB_PSN_MASK, vb_record_bytes(record),
 			 record->link);
 	nic->host.capture->see(nic->host.arg, record);
@@ -88,20 +88,28 @@ void vb_watch_burst(struct vb_nic *nic, const struct vb_qp *qp, const struct vb_
 
 /* --- in rings --- */
 
+static uint32_t icrc_of(const struct vb_path *path, const uint8_t *head, uint32_t header,
+			const void *payload, uint32_t bytes, const uint8_t *tail, uint32_t pad)
+{
+	uint32_t crc = vb_icrc_header(path, header + bytes + pad + VB_ICRC_BYTES, 0, head, header);
+
+	return vb_icrc_finish(vb_icrc_add(vb_icrc_add(crc, payload, bytes), tail, pad));
+}
+
 /* Completes a packet of a ring to what it would be on a wire. */
-static void frame_fill(struct vb_record *record, uint8_t *head, uint8_t *tail,
-		       const struct vb_pkt *from, const void *payload, uint32_t bytes)
+static void frame_fill(const struct vb_nic *nic, struct vb_record *record, uint8_t *head,
+		       uint8_t *tail, const struct vb_pkt *from, const void *payload,
+		       uint32_t bytes)
 {
 	struct vb_pkt pkt = *from;
-	uint32_t header, crc;
+	uint32_t header;
 
 	pkt.pad = vb_pkt_pad(bytes);
 	header = (uint32_t)vb_pkt_emit(head, &pkt);
-	memset(tail, 0, pkt.pad);
-	crc = vb_icrc_header(&record->path, header + bytes + pkt.pad + VB_ICRC_BYTES, 0, head,
-			     header);
-	crc = vb_icrc_add(vb_icrc_add(crc, payload, bytes), tail, pkt.pad);
-	vb_icrc_put(tail + pkt.pad, vb_icrc_finish(crc));
+	memset(tail, 0, pkt.pad + VB_ICRC_BYTES);
+	if (vb_nic_is_watched(nic))
+		vb_icrc_put(tail + pkt.pad,
+			    icrc_of(&record->path, head, header, payload, bytes, tail, pkt.pad));
 	record->link = VB_RECORD_SHM;
 	record->piece[0] = (struct iovec){head, header};
 	record->piece[1] = (struct iovec){(void *)payload, bytes};
@@ -130,20 +138,20 @@ static struct vb_path path_of(const struct vb_nic *nic, const struct vb_qp *qp)
 }
 
 void vb_watch_lane(struct vb_lane *lane, const struct vb_qp *qp, const struct vb_path *path,
-		   const struct vb_pkt *pkt, uint32_t payload_bytes, bool again)
+		   const struct vb_pkt *pkt, uint32_t payload_bytes, bool again, uint64_t ns)
 {
 	const struct vb_op_info *info = vb_op_info(pkt->opcode);
 	uint32_t head_bytes = info->header_bytes;
 	struct vb_nic *nic = lane->peer->nic;
 	uint8_t head[VB_PKT_HEADER_BYTES_MAX], tail[4 + VB_ICRC_BYTES];
-	struct vb_record record = {.again = again};
+	struct vb_record record = {.again = again, .ns = ns};
 
 	flush();
 	if (info->transport == VB_UD)
 		head_bytes += VB_LANE_PATH_BYTES;
 	record.path = info->transport == VB_UD && path ? *path : path_of(nic, qp);
 	sent_fill(&record, qp, pkt->opcode, pkt->psn);
-	frame_fill(&record, head, tail, pkt,
+	frame_fill(nic, &record, head, tail, pkt,
 		   vb_ring_published(&lane->tx, head_bytes, payload_bytes), payload_bytes);
 	tell(nic, &record);
 }
@@ -267,6 +275,7 @@ void vb_watch_ring(struct vb_watch *watch, struct vb_batch *batch,
 	struct vb_pkt pkt;
 
 	came_begin(watch, batch);
+	record->ns = vb_nic_now_ns(batch->nic);
 	memset(&pkt, 0, sizeof(pkt));
 	info = vb_pkt_parse_head(&pkt, from->octets, from->head_bytes);
 	if (!info ||
@@ -283,7 +292,7 @@ void vb_watch_ring(struct vb_watch *watch, struct vb_batch *batch,
 	record->path = info->transport == VB_UD ? frame.path : path_from(batch->nic, watch->qp);
 	if (!record->path.sport)
 		record->path.sport = 0xc000;
-	frame_fill(record, watch->head, watch->tail, &pkt, from->payload, from->payload_bytes);
+	frame_fill(batch->nic, record, watch->head, watch->tail, &pkt, from->payload, from->payload_bytes);
 }
 
 void vb_watch_end(struct vb_watch *watch)
@@ -308,10 +317,10 @@ static void slot_look(struct vb_slot *slot)
 	}
 }
 
-void vb_nic_watch(struct vb_nic *nic, bool on)
+void vb_nic_watch(struct vb_nic *nic, enum vb_watch_what what)
 {
-	atomic_store(&nic->watched, on);
-	vb_peers_watch(nic, on);
+	atomic_store(&nic->watched, what);
+	vb_peers_watch(nic);
 	/* Destroying a QP takes the rx right before freeing it. */
 	vb_lock_take(&nic->rx);
 	for (unsigned i = 0; i < VB_SLOTS_PER_NIC_MAX; i++) {
