@@ -3,11 +3,11 @@
 #define VB_BASE_PROBE_H
 
 /*
- * Probes of bpftrace, perf and gdb (USDT): VB_PROBE(name, arguments ...) for a row of probe.def. One
- * is a `nop` and a note in the file, and calls nothing; but its arguments are computed, so that it
- * stands only where a message in good order never comes, or in functions that only a watched process
- * has. Any layer, any thread. Arguments are numbers and pointers to text. Without <sys/sdt.h> when
- * it was built there are none.
+ * Probes of bpftrace, perf and gdb (USDT): VB_PROBE(name, arguments ...) for a row of probe.def.
+ * One is a `nop` and a note in the file, and calls nothing; but its arguments are computed, so that
+ * it stands only where a message in good order never comes, or in functions that only a watched
+ * process has. Any layer, any thread. Arguments are numbers and pointers to text. Without
+ * <sys/sdt.h> when it was built there are none.
  */
 
 #define VB_PROBE_ROW(name, count, arguments) VB_PROBE_ARGUMENTS_##name = (count),

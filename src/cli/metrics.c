@@ -118,16 +118,16 @@ static void latency_print(FILE *out, const struct vb_cli_process *process,
 	if (!vb_cli_was_measured(qp))
 		return;
 	if (vb_cli_is_measured(qp)) {
-		quantile_print(out, process, qp, "0.5", qp->latency_p50_ns);
-		quantile_print(out, process, qp, "0.99", qp->latency_p99_ns);
-		quantile_print(out, process, qp, "1", qp->latency_max_ns);
+		quantile_print(out, process, qp, "0.5", qp->latency.p50_ns);
+		quantile_print(out, process, qp, "0.99", qp->latency.p99_ns);
+		quantile_print(out, process, qp, "1", qp->latency.max_ns);
 	}
 	fputs("verbatim_qp_latency_seconds_sum", out);
 	qp_labels(out, process, qp);
 	fprintf(out, "} %.9f\nverbatim_qp_latency_seconds_count",
-		(double)qp->latency_sum_ns / 1e9);
+		(double)qp->latency.sum_ns / 1e9);
 	qp_labels(out, process, qp);
-	fprintf(out, "} %" PRIu64 "\n", qp->latency_count);
+	fprintf(out, "} %" PRIu64 "\n", qp->latency.count);
 }
 
 /* All of a family stand together. */

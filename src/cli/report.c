@@ -44,12 +44,12 @@ static void latency_say(struct vb_json *json, const struct vb_sample_qp *qp)
 		return;
 	}
 	vb_json_object(json, "latency");
-	vb_json_number(json, "count", qp->latency_count);
-	vb_json_number(json, "sum_ns", qp->latency_sum_ns);
+	vb_json_number(json, "count", qp->latency.count);
+	vb_json_number(json, "sum_ns", qp->latency.sum_ns);
 	if (vb_cli_is_measured(qp)) {
-		vb_json_number(json, "p50_ns", qp->latency_p50_ns);
-		vb_json_number(json, "p99_ns", qp->latency_p99_ns);
-		vb_json_number(json, "max_ns", qp->latency_max_ns);
+		vb_json_number(json, "p50_ns", qp->latency.p50_ns);
+		vb_json_number(json, "p99_ns", qp->latency.p99_ns);
+		vb_json_number(json, "max_ns", qp->latency.max_ns);
 	}
 	vb_json_close(json);
 }

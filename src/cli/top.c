@@ -138,9 +138,10 @@ static void show(struct top *top)
 
 static void look(struct top *top)
 {
+	uint64_t wait_ns = top->batch ? batch_wait_ns : screen_wait_ns;
 	struct vb_cli_view view;
 
-	top->error = vb_cli_view_take(&view, (uint32_t)top->seconds + 1, top->batch ? batch_wait_ns : screen_wait_ns);
+	top->error = vb_cli_view_take(&view, (uint32_t)top->seconds + 1, wait_ns);
 	vb_cli_view_free(&top->before);
 	top->before = top->now;
 	top->now = view;
@@ -339,8 +340,8 @@ static bool option_take(struct top *top, int option)
 	default:
 		return false;
 	}
-	return !*end && top->times > 0 && top->seconds >= 0.01 && top->seconds < VB_HUB_MEASURE_S_MAX &&
-	       top->order.column < vb_top_columns();
+	return !*end && top->times > 0 && top->seconds >= 0.01 &&
+	       top->seconds < VB_HUB_MEASURE_S_MAX && top->order.column < vb_top_columns();
 }
 
 int vb_cli_top(int argc, char **argv)

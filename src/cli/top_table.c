@@ -268,9 +268,9 @@ static struct vb_top_row qp_row(const struct vb_cli_process *process, const stru
 {
 	struct vb_top_row row = { .process = process, .qp = qp, .qps = 1 };
 
-	row.p50_ns = (double)qp->latency_p50_ns;
-	row.p99_ns = (double)qp->latency_p99_ns;
-	row.max_ns = (double)qp->latency_max_ns;
+	row.p50_ns = (double)qp->latency.p50_ns;
+	row.p99_ns = (double)qp->latency.p99_ns;
+	row.max_ns = (double)qp->latency.max_ns;
 	row.outstanding = qp->outstanding;
 	row.waits = qp->rnr_waits;
 	if (!old)

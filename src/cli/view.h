@@ -24,8 +24,8 @@ struct vb_cli_view {
 
 /*
  * Asks them, and waits for their answers for wait_ns at most. ECONNREFUSED: there is no hub, and so
- * nobody to ask; the view is empty then, as after any error. measure_s: when the next view is taken,
- * for latencies (nic/control/sample.h).
+ * nobody to ask; the view is empty then, as after any error. measure_s: when the next view is
+ * taken, for latencies (nic/control/sample.h).
  */
 int vb_cli_view_take(struct vb_cli_view *view, uint32_t measure_s, uint64_t wait_ns);
 void vb_cli_view_free(struct vb_cli_view *view);
@@ -44,12 +44,12 @@ extern const struct vb_cli_field vb_cli_fields[];
 /* Latencies are measured while somebody looks: were some of this QP? And is it so now? */
 static inline bool vb_cli_was_measured(const struct vb_sample_qp *qp)
 {
-	return qp->latency_count;
+	return qp->latency.count;
 }
 
 static inline bool vb_cli_is_measured(const struct vb_sample_qp *qp)
 {
-	return qp->latency_max_ns;
+	return qp->latency.max_ns;
 }
 
 uint64_t vb_cli_field_get(const struct vb_sample_qp *qp, const struct vb_cli_field *field);

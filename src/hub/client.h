@@ -62,9 +62,9 @@ int vb_hub_client_open(struct vb_hub_client **, const struct vb_hub_offer *offer
  * What is called with open's arg, where it is not NULL. fatal: this process's device is to fail;
  * noted: there is news in the log of XRC domains; sample: somebody wants to know how this process
  * is, and gets VB_HUB_SAMPLED by answer_fd, which stays the client's (measure_s: it will ask
- * again that soon; 0: perhaps not); these from vb_hub_client_turn only and without any lock of the client. mad: one has come;
- * capture: somebody asks for one by this socket, which is the callee's; both by any thread, with
- * the client locked.
+ * again that soon; 0: perhaps not); these from vb_hub_client_turn only and without any lock of the
+ * client. mad: one has come; capture: somebody asks for one by this socket, which is the callee's;
+ * both by any thread, with the client locked.
  */
 struct vb_hub_receivers {
 	void (*fatal)(void *arg), (*noted)(void *arg);

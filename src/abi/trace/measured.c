@@ -2,7 +2,6 @@
 #include "abi/trace/measured.h"
 
 #include "abi/verbs/abi.h"
-#include "abi/verbs/cq_ex.h"
 #include "abi/verbs/wr.h"
 #include "base/probe.h"
 #include "nic/control/nic.h"
@@ -11,7 +10,8 @@
 /* Any thread may call such a function meanwhile: it gets the one or the other. */
 #define PUT(place, function) __atomic_store_n(&(place), function, __ATOMIC_RELEASE)
 
-bool vb_measure_is_over(const struct ibv_context *context)
+/* Then whoever asks takes its function away. */
+static bool is_over(const struct ibv_context *context)
 {
 	struct vb_nic *nic = vb_nic_of(context);
 
@@ -38,7 +38,7 @@ static int measured_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct
 
 	if (vb_abi_is_gone(ibv->context))
 		return ctx->plain.post_send(ibv, wr, bad);
-	if (vb_measure_is_over(ibv->context)) {
+	if (is_over(ibv->context)) {
 		PUT(ibv->context->ops.post_send, ctx->plain.post_send);
 		return ctx->plain.post_send(ibv, wr, bad);
 	}
@@ -58,7 +58,7 @@ static int measured_complete(struct ibv_qp_ex *ibv)
 
 	if (vb_abi_is_gone(ibv->qp_base.context))
 		return b->complete(ibv);
-	if (vb_measure_is_over(ibv->qp_base.context)) {
+	if (is_over(ibv->qp_base.context)) {
 		PUT(ibv->wr_complete, b->complete);
 		return b->complete(ibv);
 	}
@@ -85,7 +85,7 @@ static void taken(struct vb_nic *nic, uint32_t qpn, bool good, uint64_t now_ns)
 	vb_lock_drop(&nic->rx);
 }
 
-void vb_measure_taken(struct ibv_context *context, const struct ibv_wc *wc, int count)
+static void all_taken(struct ibv_context *context, const struct ibv_wc *wc, int count)
 {
 	struct vb_nic *nic = vb_nic_of(context);
 	uint64_t now_ns = vb_nic_now_ns(nic);
@@ -109,11 +109,42 @@ static int measured_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *w
 
 	if (got <= 0)
 		return got;
-	if (vb_measure_is_over(cq->context))
+	if (is_over(cq->context))
 		PUT(cq->context->ops.poll_cq, ctx->plain.poll_cq);
 	else
-		vb_measure_taken(cq->context, wc, got);
+		all_taken(cq->context, wc, got);
 	return got;
+}
+
+/* The same of an extended CQ. */
+static const struct vb_measured_cq *plain_of(const struct ibv_cq_ex *cq)
+{
+	return ((const struct vb_cq *)cq)->abi;
+}
+
+static int one_taken(struct ibv_cq_ex *cq, int rc)
+{
+	const struct vb_measured_cq *plain = plain_of(cq);
+
+	if (rc != 0)
+		return rc;
+	if (is_over(cq->context)) {
+		PUT(cq->start_poll, plain->start);
+		PUT(cq->next_poll, plain->next);
+	} else {
+		all_taken(cq->context, plain->current(cq), 1);
+	}
+	return rc;
+}
+
+static int measured_start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	return one_taken(cq, plain_of(cq)->start(cq, attr));
+}
+
+static int measured_next(struct ibv_cq_ex *cq)
+{
+	return one_taken(cq, plain_of(cq)->next(cq));
 }
 
 void vb_measure(struct vb_ctx *ctx, struct vb_qp *qp)
@@ -129,6 +160,8 @@ void vb_measure(struct vb_ctx *ctx, struct vb_qp *qp)
 	cq = (struct vb_cq *)qp->ibv.qp.send_cq;
 	if (qp->abi)
 		PUT(qp->ibv.qp_ex.wr_complete, measured_complete);
-	if (cq && cq->abi)
-		vb_cq_ex_measure(&cq->ibv.cq_ex);
+	if (!cq || !cq->abi)
+		return;
+	PUT(cq->ibv.cq_ex.start_poll, measured_start);
+	PUT(cq->ibv.cq_ex.next_poll, measured_next);
 }

@@ -9,18 +9,18 @@
  */
 
 #include <infiniband/verbs.h>
-#include <stdbool.h>
 
 struct vb_ctx;
 struct vb_qp;
 
-/* Puts them in place for a context; or for a QP and its CQ, if these have functions of their own. */
+/* Puts them in place for a context; or for a QP and its CQ, if these have their own. */
 void vb_measure(struct vb_ctx *ctx, struct vb_qp *qp);
 
-/* Is it over? Then whoever asks takes its function away. */
-bool vb_measure_is_over(const struct ibv_context *context);
-
-/* The application has taken these completions. */
-void vb_measure_taken(struct ibv_context *context, const struct ibv_wc *wc, int count);
+/* What vb_cq.abi of an extended CQ begins with: its functions when nobody measures. */
+struct vb_measured_cq {
+	int (*start)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+	int (*next)(struct ibv_cq_ex *cq);
+	const struct ibv_wc *(*current)(struct ibv_cq_ex *cq); /* the completion at hand */
+};
 
 #endif

@@ -4,8 +4,6 @@
  * completion is kept beside the CQ. So both ways of polling take from the same queue, and the
  * current completion stays the same until the application takes the next.
  */
-#include "abi/verbs/cq_ex.h"
-
 #include <stdlib.h>
 
 #include "abi/check/calls.h"
@@ -19,12 +17,10 @@
 #include "run/process/trail.h"
 
 struct cursor {
+	struct vb_measured_cq plain; /* the first member (abi/trace/measured.h) */
 	vb_lock lock; /* from a successful start_poll to end_poll, unless one thread polls alone */
 	struct vb_cqe cqe;
 	struct vb_cq_stamp stamp;
-	/* The functions of the CQ when nobody measures. */
-	int (*start)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
-	int (*next)(struct ibv_cq_ex *cq);
 };
 
 static struct cursor *cursor_of(struct ibv_cq_ex *cq)
@@ -147,38 +143,6 @@ static int advance_traced(struct ibv_cq_ex *cq)
 
 	vb_trace_taken(cq->context, wc_of(cq), rc == 0);
 	return rc;
-}
-
-/* The same while somebody measures. */
-static int measured(struct ibv_cq_ex *cq, int rc)
-{
-	struct cursor *cursor = cursor_of(cq);
-
-	if (rc != 0)
-		return rc;
-	if (!vb_measure_is_over(cq->context)) {
-		vb_measure_taken(cq->context, &cursor->cqe.wc, 1);
-		return rc;
-	}
-	__atomic_store_n(&cq->start_poll, cursor->start, __ATOMIC_RELEASE);
-	__atomic_store_n(&cq->next_poll, cursor->next, __ATOMIC_RELEASE);
-	return rc;
-}
-
-static int start_poll_measured(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
-{
-	return measured(cq, cursor_of(cq)->start(cq, attr));
-}
-
-static int advance_measured(struct ibv_cq_ex *cq)
-{
-	return measured(cq, cursor_of(cq)->next(cq));
-}
-
-void vb_cq_ex_measure(struct ibv_cq_ex *cq)
-{
-	__atomic_store_n(&cq->start_poll, start_poll_measured, __ATOMIC_RELEASE);
-	__atomic_store_n(&cq->next_poll, advance_measured, __ATOMIC_RELEASE);
 }
 
 static void end_poll(struct ibv_cq_ex *cq)
@@ -314,8 +278,7 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 		cq->read_completion_wallclock_ns = read_completion_wallclock_ns;
 	if (vb_check_is_on())
 		vb_check_cq_ex(cq, wc_of);
-	cursor_of(cq)->start = cq->start_poll;
-	cursor_of(cq)->next = cq->next_poll;
+	cursor_of(cq)->plain = (struct vb_measured_cq){ cq->start_poll, cq->next_poll, wc_of };
 }
 
 static int create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,

@@ -42,13 +42,13 @@ static void latency_fill(struct vb_sample_qp *row, struct vb_qp *qp,
 	latency = qp->tally.latency;
 	if (!latency)
 		return;
-	row->latency_count = latency->count;
-	row->latency_sum_ns = latency->sum_ns;
+	row->latency.count = latency->count;
+	row->latency.sum_ns = latency->sum_ns;
 	if (!measuring->on)
 		return;
-	row->latency_p50_ns = latency->last.p50_ns;
-	row->latency_p99_ns = latency->last.p99_ns;
-	row->latency_max_ns = latency->last.max_ns;
+	row->latency.p50_ns = latency->last.p50_ns;
+	row->latency.p99_ns = latency->last.p99_ns;
+	row->latency.max_ns = latency->last.max_ns;
 }
 
 static void qp_fill(struct vb_sample_qp *row, struct vb_qp *qp)

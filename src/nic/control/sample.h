@@ -21,6 +21,15 @@ enum vb_sample_way { VB_SAMPLE_NOWHERE, VB_SAMPLE_WIRE, VB_SAMPLE_RING };
 enum { VB_SAMPLE_MAGIC = 0x76625370, VB_SAMPLE_SERVICE_BYTES = 12 };
 
 /*
+ * From post to when the application had the completion, of requests that have one: all that were
+ * measured, and what was so between the last two looks (0: nobody looks).
+ */
+struct vb_sample_latency {
+	uint64_t count, sum_ns;
+	uint64_t p50_ns, p99_ns, max_ns;
+};
+
+/*
  * A QP. Sums begin with the QP, and never become smaller; a QP that was reset goes on with its own.
  */
 struct vb_sample_qp {
@@ -47,12 +56,7 @@ struct vb_sample_qp {
 	uint32_t timeouts;
 	uint32_t rnr_seen, rnr_sent, naks_seen, naks_sent;
 	uint64_t rtt_ns; /* of the path; 0: not known, as by rings */
-	/*
-	 * From post to when the application had the completion, of requests that have one: all that
-	 * were measured, and what was so between the last two looks (0: nobody looks).
-	 */
-	uint64_t latency_count, latency_sum_ns;
-	uint64_t latency_p50_ns, latency_p99_ns, latency_max_ns;
+	struct vb_sample_latency latency;
 };
 
 struct vb_sample {

@@ -17,7 +17,7 @@ struct vb_qp *vb_batch_find(struct vb_batch *batch, uint32_t dqpn)
 	return vb_nic_qp_find(batch->nic, dqpn);
 }
 
-__attribute__((cold, noinline)) void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
+void vb_batch_count(struct vb_batch *batch, enum vb_stat stat)
 {
 	batch->reason = (uint8_t)stat;
 	vb_stat_add(&batch->nic->stats, stat, 1);

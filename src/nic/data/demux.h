@@ -28,7 +28,7 @@ struct vb_from {
 };
 
 /* Something was not as usual with a packet: counts what. */
-void vb_batch_count(struct vb_batch *batch, enum vb_stat stat);
+void vb_batch_count(struct vb_batch *batch, enum vb_stat stat) __attribute__((cold, noinline));
 
 static inline bool vb_kind_is_answer(uint8_t kind)
 {

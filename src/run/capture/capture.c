@@ -44,7 +44,7 @@ void vb_capture_open(struct vb_capture *capture)
 	vb_lock_init(&capture->lock, VB_RANK_PCAP);
 }
 
-/* The NIC is watched as long as somebody wants to see. A trail has no packets but those of rings. */
+/* The NIC is watched as long as somebody wants to see; for a trail, its rings alone. */
 static void watch(struct vb_capture *capture)
 {
 	enum vb_watch_what other = vb_trail_is_open() ? VB_WATCH_RINGS : VB_WATCH_NOTHING;

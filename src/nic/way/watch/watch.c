@@ -15,9 +15,10 @@ static void tell(struct vb_nic *nic, const struct vb_record *record)
 	const uint8_t *bth = record->piece[0].iov_base;
 
 	if (record->link != VB_RECORD_ETHERNET)
-		VB_PROBE(packet, record->sent, vb_be32_get(bth + VB_BTH_DQPN_OFFSET) & VB_PSN_MASK, bth[0],
-			 vb_be32_get(bth + VB_BTH_PSN_OFFSET) & VB_PSN_MASK, vb_record_bytes(record),
-			 record->link);
+		VB_PROBE(packet, record->sent,
+			 vb_be32_get(bth + VB_BTH_DQPN_OFFSET) & VB_PSN_MASK, bth[0],
+			 vb_be32_get(bth + VB_BTH_PSN_OFFSET) & VB_PSN_MASK,
+			 vb_record_bytes(record), record->link);
 	nic->host.capture->see(nic->host.arg, record);
 }
 
@@ -292,7 +293,8 @@ void vb_watch_ring(struct vb_watch *watch, struct vb_batch *batch,
 	record->path = info->transport == VB_UD ? frame.path : path_from(batch->nic, watch->qp);
 	if (!record->path.sport)
 		record->path.sport = 0xc000;
-	frame_fill(batch->nic, record, watch->head, watch->tail, &pkt, from->payload, from->payload_bytes);
+	frame_fill(batch->nic, record, watch->head, watch->tail, &pkt, from->payload,
+		   from->payload_bytes);
 }
 
 void vb_watch_end(struct vb_watch *watch)
