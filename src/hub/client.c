@@ -266,7 +266,7 @@ static void attempt(struct vb_hub_client *client)
 			client->links.link[i].told = false;
 		vb_lock_drop(&client->links.lock);
 		client->hubs++;
-		VB_PROBE(hub_found, fd, client->hubs);
+		VB_PROBE(hub_found, client->hubs);
 		vb_hub_marks_send(client);
 		return;
 	}

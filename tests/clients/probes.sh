@@ -39,7 +39,7 @@ else
 		'$_probe_arg0 != 0, $_probe_arg1, $_probe_arg2' -- \
 		ibv_rc_pingpong -g 0 -p 18600
 	said "... and has its number and states" '1 0 1'
-	stops "... where a hub is found" hub_found '%u' '$_probe_arg1' -- \
+	stops "... where a hub is found" hub_found '%u' '$_probe_arg0' -- \
 		ibv_rc_pingpong -g 0 -p 18601
 	said "... which is the first" 1
 	# Nobody is there who could answer: the address does not lead to a listener.

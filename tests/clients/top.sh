@@ -35,6 +35,13 @@ at_work() {
 		>/dev/null
 }
 
+# The second table of top has latencies, and what is asked while it looks has them, too.
+measured() {
+	"$verbatim" top -n 2 -d 0.5 >"$tmp/top" 2>&1
+	"$verbatim" status --json >"$tmp/json"
+	grep -Eq '"p50_ns": *[1-9]' "$tmp/json"
+}
+
 # --- nobody is there ---
 
 check "status --json without a hub" "$verbatim" status --json
@@ -71,6 +78,20 @@ for link in "" udp; do
 	check "top's rates are those that $program says" \
 		python3 "$insight" rates "$tmp/top" $program "${rate:-0}"
 	sed 's/^/# /' "$tmp/top"
+
+	# One request at a time: its latency is all that there is.
+	program=ib_read_lat
+	start -D 5 -s 4096
+	await measured
+	"$verbatim" metrics >"$tmp/metrics"
+	wait $server $client
+	mean=$(awk '$1 == 4096 { print $3 }' "$tmp/client")
+	check "latencies are those that $program says" \
+		python3 "$insight" latency "$tmp/json" "$tmp/top" $program "${mean:-0}"
+	has "^verbatim_qp_latency_seconds\{.*\"$program\".*quantile=\"0.99\"\} [0-9.]+$" "$tmp/metrics"
+	verdict "... and are a summary among the metrics" "they are not" "$tmp/metrics"
+	sed 's/^/# /' "$tmp/top"
+	program=ib_write_bw
 done
 link_use ""
 over=

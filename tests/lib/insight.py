@@ -6,7 +6,10 @@ prints what is wrong, and nothing if all is right.
   json FILE PROGRAM COUNT         that many of its processes are there, each with a QP in use
   metrics FILE PROGRAM COUNT      the same, and the text is what Prometheus reads
   rates FILE PROGRAM MB_PER_S     the sender's row of `top -b` agrees, within a wide factor
+  latency FILE TOP PROGRAM US     the JSON's latencies agree with what the program says, within a wide
+                                  factor, and top's are in order; FILE is of while top looked
   screen VERBATIM PROGRAM COUNT   `top` in a terminal of 80 columns: shown, searched, and left
+  picture FILE                    an SVG of the lines of a terminal, for docs/top.svg
 """
 import json
 import os
@@ -20,6 +23,7 @@ import fcntl
 import time
 
 COLUMNS, LINES = 80, 24
+TIMES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1}
 UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
@@ -63,7 +67,8 @@ def families(text):
             continue
         else:
             match = sample.fullmatch(line)
-            if not match or match.group(1) not in typed:
+            name = re.sub(r"_(sum|count)$", "", match.group(1)) if match else ""
+            if not match or (match.group(1) not in typed and typed.get(name) != "summary"):
                 raise ValueError("no sample, or one without a type: %s" % line)
             labels = tuple(re.findall(label, match.group(2) or ""))
             found.setdefault(match.group(1), []).append((dict(labels), float(match.group(5))))
@@ -114,7 +119,7 @@ def rows(lines):
 
 def check_rates(path, program, rate):
     with open(path, encoding="utf8") as file:
-        table = [row for row in rows(file.read().splitlines()) if row["PROGRAM"] == program[:9]]
+        table = [row for row in rows(file.read().splitlines()) if row["PROGRAM"] == program[:8]]
     sent = max((number(row["B/s"]) for row in table), default=0)
     came = max((number(row["IN/s"]) for row in table), default=0)
     wanted = float(rate) * (1 << 20)
@@ -122,6 +127,48 @@ def check_rates(path, program, rate):
         yield "top says %g octets per second, the program %g" % (sent, wanted)
     if not came > 0:
         yield "nobody has received anything"
+
+
+def seconds(cell):
+    match = re.fullmatch(r"(\d+(?:\.\d)?)([num]?)s?", cell)
+    return float(match.group(1)) * TIMES[match.group(2)] if match else 0
+
+
+def check_latency(path, top, program, mean_us):
+    with open(path, encoding="utf8") as file:
+        status = json.load(file)
+    found = [qp["latency"] for p in status["processes"] if p["program"] == program
+             for qp in p["queue_pairs"] if qp["latency"]]
+    if not found:
+        yield "nothing was measured"
+    for latency in found:
+        mean = latency["sum_ns"] / latency["count"] / 1000
+        if not float(mean_us) / 5 < mean < float(mean_us) * 5:
+            yield "it says %g us, the program %s" % (mean, mean_us)
+        if not 0 < latency["p50_ns"] <= latency["p99_ns"] <= latency["max_ns"]:
+            yield "not in order: %s" % latency
+    with open(top, encoding="utf8") as file:
+        table = [row for row in rows(file.read().splitlines()) if row["PROGRAM"] == program[:8]]
+    times = [[seconds(row[title]) for title in ("P50", "P99", "MAX")] for row in table]
+    if not any(time[0] > 0 for time in times) or any(time != sorted(time) for time in times):
+        yield "top says %s" % times
+
+
+def picture(path):
+    with open(path, encoding="utf8") as file:
+        lines = file.read().rstrip("\n").split("\n")
+    print('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-size="12" '
+          'font-family="monospace"><rect width="100%%" height="100%%" fill="#111"/>'
+          % (COLUMNS * 7.3 + 16, len(lines) * 16 + 14))
+    for i, line in enumerate(lines):
+        titles = line.split()[:2] == ["PID", "PROGRAM"]
+        if titles:
+            print('<rect x="8" y="%d" width="%d" height="16" fill="#ccc"/>'
+                  % (16 * i + 7, COLUMNS * 7.3))
+        print('<text x="8" y="%d" fill="%s" textLength="%.0f" xml:space="preserve">%s</text>'
+              % (16 * i + 19, "#111" if titles else "#ddd", len(line) * 7.3,
+                 line.replace("&", "&amp;").replace("<", "&lt;")))
+    print("</svg>")
 
 
 def shown(screen):
@@ -170,7 +217,7 @@ def check_screen(verbatim, program, count):
     terminal = Terminal([verbatim, "top", "-d", "0.3"])
 
     def of_program(lines):
-        return [row for row in rows(lines) if row["PROGRAM"] == program[:9]]
+        return [row for row in rows(lines) if row["PROGRAM"] == program[:8]]
 
     def busy(lines):
         found = of_program(lines)
@@ -197,10 +244,12 @@ def check_screen(verbatim, program, count):
         yield "it ends with %d" % status
 
 
-CHECKS = {"json": check_json, "metrics": check_metrics, "rates": check_rates,
-          "screen": check_screen}
+CHECKS = {"json": check_json, "latency": check_latency, "metrics": check_metrics,
+          "rates": check_rates, "screen": check_screen}
 
 if __name__ == "__main__":
+    if sys.argv[1] == "picture":
+        sys.exit(picture(sys.argv[2]))
     FAULTS = list(CHECKS[sys.argv[1]](*sys.argv[2:]))
     for fault in FAULTS:
         print(fault)
