@@ -27,21 +27,40 @@ uint64_t vb_req_ack_timeout_ns(const struct vb_req *req)
 	return vb_max_u64(4096ull << req->retry.timeout, ACK_DELAY_NS);
 }
 
+/* Each whole timeout is to have a retransmission. */
+static uint64_t rto_most_ns(const struct vb_req *req)
+{
+	return vb_min_u64(vb_req_ack_timeout_ns(req), RTO_MAX_NS);
+}
+
 static uint64_t rto_measured_ns(const struct vb_req *req)
 {
 	return vb_max_u64(req->rtt.smooth_ns + 4 * req->rtt.var_ns, RTO_MIN_NS);
 }
 
 /*
+ * Until a round trip is measured, the wait is twice what this answer took, if it was waited for from
+ * the first of the timeouts on.
+ */
+static void wait_as_it_took(struct vb_req *req, uint64_t now_ns)
+{
+	uint64_t wait_ns = vb_max_u64(req->rtt.rto_ns, 2 * (now_ns - req->undo.progress_ns));
+
+	req->rtt.rto_ns = vb_min_u64(wait_ns, rto_most_ns(req));
+}
+
+/*
  * Something arrived after timeouts. Once they were probably a loss, and the wait is what it was.
  * Twice in a row, or before the first measurement, the path may take longer than we think: the wait
- * stays doubled until a packet that was sent once only has been measured, or none ever would be
+ * stays as long until a packet that was sent once only has been measured, or none ever would be
  * (RFC 6298, 5.5 to 5.7).
  */
-static __attribute__((cold, noinline)) void doubled_no_more(struct vb_req *req)
+static __attribute__((cold, noinline)) void doubled_no_more(struct vb_req *req, uint64_t now_ns)
 {
 	req->rtt.doubled = false;
-	if (req->rtt.smooth_ns && !req->rtt.doubted)
+	if (!req->rtt.smooth_ns)
+		wait_as_it_took(req, now_ns);
+	else if (!req->rtt.doubted)
 		req->rtt.rto_ns = rto_measured_ns(req);
 	req->rtt.doubted = true;
 }
@@ -57,7 +76,7 @@ static void made_progress(struct vb_req *req, uint64_t now_ns)
 		return;
 	}
 	if (req->rtt.doubled)
-		doubled_no_more(req);
+		doubled_no_more(req, now_ns);
 	req->clock.progress_ns = now_ns;
 	req->clock.resend_ns =
 		req->una_psn == req->top_psn ? VB_NEVER_NS : now_ns + req->rtt.rto_ns;
@@ -106,6 +125,41 @@ static void window_shrink(struct vb_req *req, uint32_t least)
 	req->flight.grow = 0;
 }
 
+/* Sends everything again, and keeps what the first of several timeouts in a row found. */
+static void rewind_for_now(struct vb_req *req)
+{
+	struct vb_req_undo undo = req->undo;
+
+	if (!req->rtt.doubled)
+		undo = (struct vb_req_undo){
+			.pos = req->pos,
+			.window = req->reliable ? 0 : req->flight.window,
+			.threshold = req->flight.threshold,
+			.progress_ns = req->clock.progress_ns,
+		};
+	vb_req_rewind(req);
+	req->undo = undo;
+}
+
+/*
+ * The answer is to packets that were not sent again yet: nothing before it was lost, and the path
+ * takes longer than we thought. The window is what it was, and what is on its way is not sent again
+ * (RFC 4015, RFC 5682), unless it is READs or atomics, which are counted from the oldest on.
+ */
+static __attribute__((cold, noinline)) void timeout_undo(struct vb_req *req, uint64_t now_ns)
+{
+	const struct vb_req_undo *undo = &req->undo;
+
+	if (!undo->pos.fetches && vb_psn_diff(undo->pos.next_psn, req->una_psn) > 0)
+		req->pos = undo->pos;
+	req->flight.window = (uint32_t)vb_min_u64(undo->window, req->flight.max);
+	req->flight.threshold = (uint32_t)vb_min_u64(undo->threshold, req->flight.max);
+	req->undo.window = 0;
+	wait_as_it_took(req, now_ns);
+	req->rtt.doubled = false;
+	req->rtt.doubted = true;
+}
+
 /* Moves una_psn up to psn, which is in or right behind what was sent. */
 static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 {
@@ -129,6 +183,8 @@ static void advance(struct vb_req *req, uint32_t psn, uint64_t now_ns)
 	if (vb_psn_diff(req->pos.next_psn, psn) < 0) {
 		req->pos.next_psn = psn;
 		req->pos.next = req->head;
+		if (req->undo.window)
+			timeout_undo(req, now_ns);
 	}
 	if (req->rtt.sample_ns && vb_psn_diff(psn, req->rtt.sample_psn) > 0)
 		take_sample(req, now_ns);
@@ -395,11 +451,16 @@ enum vb_req_outcome vb_rc_timeout(struct vb_req *req, uint64_t now_ns)
 	if (timeout_ns != VB_NEVER_NS &&
 	    now_ns >= req->clock.progress_ns + (req->retry.count + 1ull) * timeout_ns)
 		return retries_used_up(req, now_ns);
+	/* What was to be sent again has not left yet, since the link is full. */
+	if (req->pos.next_psn == req->una_psn) {
+		req->clock.resend_ns = now_ns + req->rtt.rto_ns;
+		return VB_REQ_MOVED;
+	}
+	rewind_for_now(req);
 	req->rtt.doubled = true;
-	req->rtt.rto_ns = vb_min_u64(2 * req->rtt.rto_ns, vb_min_u64(timeout_ns, RTO_MAX_NS));
+	req->rtt.rto_ns = vb_min_u64(2 * req->rtt.rto_ns, rto_most_ns(req));
 	window_shrink(req, 1);
 	req->retry.gap_known = false;
-	vb_req_rewind(req);
 	req->clock.resend_ns = now_ns + req->rtt.rto_ns;
 	return VB_REQ_MOVED;
 }

@@ -351,7 +351,8 @@ void vb_req_sent(struct vb_req *req, const struct vb_req_pos *before, uint64_t n
 		return;
 	if (before->next_psn == req->una_psn && fresh)
 		req->clock.progress_ns = now_ns;
-	if (req->clock.resend_ns == VB_NEVER_NS)
+	/* A link that was full may have held it up since the timeout. */
+	if (before->next_psn == req->una_psn || req->clock.resend_ns == VB_NEVER_NS)
 		req->clock.resend_ns = now_ns + req->rtt.rto_ns;
 	if (fresh && !req->rtt.sample_ns) {
 		req->rtt.sample_ns = now_ns;
@@ -459,6 +460,7 @@ void vb_req_rewind(struct vb_req *req)
 {
 	req->pos = (struct vb_req_pos){ .next = req->head, .next_psn = req->una_psn };
 	req->rtt.sample_ns = 0;
+	req->undo.window = 0;
 }
 
 void vb_req_complete_head(struct vb_req *req, enum ibv_wc_status status)

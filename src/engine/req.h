@@ -77,6 +77,13 @@ struct vb_req_flight {
 	uint32_t grow; /* acknowledged packets counted towards enlarging the window by one */
 };
 
+/* What a timeout changed, in case that it was in vain. window 0: nothing can be undone. */
+struct vb_req_undo {
+	struct vb_req_pos pos;
+	uint32_t window, threshold;
+	uint64_t progress_ns;
+};
+
 struct vb_req_clock {
 	uint64_t progress_ns; /* when una_psn last moved, or the first packet left */
 	uint64_t resend_ns;   /* when to retransmit, VB_NEVER_NS: nothing in flight */
@@ -114,6 +121,7 @@ struct vb_req {
 	struct vb_req_own own;
 	struct vb_req_fault fault_met;
 	struct vb_req_flight flight;
+	struct vb_req_undo undo;
 	struct vb_req_retry retry;
 	struct vb_req_clock clock;
 	struct vb_req_rtt rtt;

@@ -28,8 +28,14 @@ enum { ECN_ALL_TIMES = 4, ECN_MOST_PARTS = 10 };
 
 enum { FLOWS = 64 };
 
-/* How far ahead of its port a sender may be, so that it is not idle while its thread sleeps. */
+/*
+ * How far ahead of its port a host may be, so that it is not idle while a thread sleeps: so long,
+ * or two of the largest frames. Where there is no room for one of these an acknowledgement still
+ * fits, or those of one process would never leave beside the data of another one.
+ */
 static const uint64_t ahead_ns = 200000;
+enum { LARGEST_BYTES = 4096 + 256 };
+
 /* How late it may come back after it was told to wait, and still keep its port busy. */
 static const uint64_t late_ns = 1000000;
 /* A burst takes no longer than that, to look like the frames that it consists of. */
@@ -153,14 +159,16 @@ static bool leave(struct net_link *net, const struct vb_burst *burst, uint64_t n
 {
 	uint64_t bytes = (burst->frames - 1ull) * burst->frame_bytes + burst->last_bytes, before_ns;
 	uint64_t takes, from = atomic_load(&net->told) ? now - late_ns : now;
+	uint64_t most;
 	bool left;
 
 	*left_ns = now;
 	if (!net->ports)
 		return true;
 	takes = takes_ns(net, line_bytes(burst->path.dst, burst->frames, (uint32_t)bytes));
+	most = vb_max_u64(ahead_ns, 2 * vb_max_u64(takes_ns(net, LARGEST_BYTES), takes) - takes);
 	left = vb_net_ports_queue(net->ports, burst->path.src, VB_NET_UP, from, takes,
-				  vb_max_u64(ahead_ns, takes) + (now - from), &before_ns, left_ns);
+				  most + (now - from), &before_ns, left_ns);
 	if (!left)
 		atomic_store(&net->told, true);
 	else if (*left_ns >= now)

@@ -127,6 +127,140 @@ REQ_TEST(a_wait_is_doubled_for_one_loss_only)
 	assert_done(12);
 }
 
+/* A line on which a packet takes its time, behind those before it. Nothing is lost. */
+static struct line {
+	uint64_t takes_ns, free_ns;
+	uint32_t expected; /* by the responder */
+	unsigned packets;
+	struct {
+		uint64_t at_ns;
+		uint32_t psn;
+	} ack[SENT_MAX];
+	unsigned acks, acks_seen;
+} line;
+
+static void line_take(uint32_t psn, bool ask)
+{
+	bool again = vb_psn_diff(psn, line.expected) < 0;
+
+	line.free_ns = (line.free_ns > now_ns ? line.free_ns : now_ns) + line.takes_ns;
+	line.packets++;
+	if (psn == line.expected)
+		line.expected = vb_psn_add(psn, 1);
+	if (!ask && !again)
+		return;
+	assert_true(line.acks < SENT_MAX);
+	line.ack[line.acks].at_ns = line.free_ns;
+	line.ack[line.acks++].psn = vb_psn_add(line.expected, VB_PSN_MASK);
+}
+
+/* Send so many messages of a packet each over it, and return when the last one is done. */
+static uint64_t line_carry(unsigned messages, uint64_t takes_ns)
+{
+	line = (struct line){ .takes_ns = takes_ns, .expected = START_PSN };
+	while (fake.done_count < messages) {
+		uint64_t ack_ns = VB_NEVER_NS;
+
+		while (req.tail < messages && req.tail - req.head < QUEUE)
+			post(VB_K_SEND, MTU);
+		send_all();
+		for (unsigned i = 0; i < sent_count; i++)
+			line_take(sent[i].psn, asked[i]);
+		if (line.acks_seen < line.acks)
+			ack_ns = line.ack[line.acks_seen].at_ns;
+		if (vb_rc_deadline_ns(&req) < ack_ns) {
+			now_ns = vb_rc_deadline_ns(&req);
+			assert_int_not_equal(vb_rc_timeout(&req, now_ns), VB_REQ_FAILED);
+			continue;
+		}
+		now_ns = ack_ns;
+		ack(line.ack[line.acks_seen++].psn);
+	}
+	return now_ns;
+}
+
+/* Timeouts before the round trip is known cost some packets, neither the window nor all of them. */
+REQ_TEST(a_slow_line_is_filled_from_the_beginning)
+{
+	static const uint64_t takes_ns[] = { 100000, 1000000, 3342400, 33424000, 100000000 };
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(takes_ns); i++) {
+		uint64_t start_ns, most_ns = 250 * takes_ns[i] / 20 * 21;
+
+		begin(NULL);
+		req.retry.timeout = 20;
+		start_ns = now_ns;
+		assert_true(line_carry(250, takes_ns[i]) - start_ns <= most_ns);
+		assert_in_range(line.packets, 250, 258);
+		assert_done(250);
+	}
+}
+
+/* RFC 4015, RFC 5682: what came without having been sent again was not lost. */
+REQ_TEST(a_timeout_in_vain_is_undone)
+{
+	unsigned window;
+
+	req.retry.timeout = 20;
+	for (unsigned i = 0; i < 16; i++)
+		post(VB_K_SEND, 1);
+	send_all();
+	window = req.flight.window;
+	for (unsigned i = 0; i < 2; i++) {
+		now_ns = vb_rc_deadline_ns(&req);
+		assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+		assert_int_equal(send_all(), 1);
+	}
+	ack(0x103);
+	assert_true(req.flight.window >= window);
+	assert_int_equal(send_all(), 0);
+	assert_true(vb_rc_deadline_ns(&req) - now_ns >= 6 * VB_RTO_START_NS);
+	ack(0x10f);
+	assert_done(16);
+}
+
+/* A loss is none of that: all behind it is sent again. */
+REQ_TEST(a_timeout_after_a_loss_is_not_undone)
+{
+	req.retry.timeout = 20;
+	for (unsigned i = 0; i < 16; i++)
+		post(VB_K_SEND, 1);
+	send_all();
+	now_ns = vb_rc_deadline_ns(&req);
+	assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+	assert_int_equal(send_all(), 1);
+	ack(0x100);
+	assert_int_equal(send_all(), 2);
+	assert_int_equal(sent[0].psn, 0x101);
+	/* It was the answer that was lost; the gap behind it is one. */
+	nak(0x105, VB_NAK_PSN);
+	assert_true(send_all() >= 1);
+	assert_int_equal(sent[0].psn, 0x105);
+	ack(0x10f);
+	assert_done(16);
+}
+
+/* While the link is full nothing was sent in vain, but the peer's silence counts. */
+REQ_TEST(a_full_link_is_not_the_path)
+{
+	uint64_t start_ns = now_ns;
+
+	req.retry.count = req.retry.left = 1;
+	post(VB_K_SEND, 1);
+	send_all();
+	for (unsigned i = 0; i < 10; i++) {
+		now_ns = vb_rc_deadline_ns(&req);
+		if (now_ns >= start_ns + 2 * TIMEOUT_14_NS)
+			break;
+		assert_int_equal(vb_rc_timeout(&req, now_ns), VB_REQ_MOVED);
+		assert_true(req.rtt.rto_ns <= 2 * VB_RTO_START_NS);
+	}
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(vb_rc_deadline_ns(&req), now_ns + req.rtt.rto_ns);
+	assert_int_equal(ring_until(start_ns + 4 * TIMEOUT_14_NS), VB_REQ_FAILED);
+	assert_failed(0, IBV_WC_RETRY_EXC_ERR);
+}
+
 /* ibv_modify_qp(3): retry_cnt times, after the first; each waits 4.096 us * 2^timeout. */
 REQ_TEST(silence_ends_it_after_all_retries)
 {
