@@ -534,6 +534,7 @@ static int nic_start(struct vb_device *dev)
 		.insight = &insight,
 		.capture = &capture,
 		.line_kbps = dev->env.line_kbps,
+		.no_dcqcn = dev->env.no_dcqcn,
 		.order = dev->env.disorder ? &dev->order : NULL,
 		.export_memory = dev->peers.export,
 		.no_wire = dev->env.link == VB_ENV_LINK_SHM,

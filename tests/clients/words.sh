@@ -56,6 +56,7 @@ wrong VERBATIM_PERSONA=mlx5 "VERBATIM_PERSONA cannot be 'mlx5':" "it is 'connect
 wrong VERBATIM_LINK=tcp "VERBATIM_LINK cannot be 'tcp':" "it is 'udp' or 'shm'"
 wrong VERBATIM_LINK=UDP "VERBATIM_LINK cannot be 'UDP':" "it is 'udp' or 'shm';" \
 	"did you mean 'udp'?"
+wrong VERBATIM_DCQCN=off "VERBATIM_DCQCN cannot be 'off':" "it is '0' or '1'"
 wrong VERBATIM_SHARED_MR=yes "VERBATIM_SHARED_MR cannot be 'yes':" "it is '0' or '1'"
 wrong VERBATIM_HINTS=1 "VERBATIM_HINTS cannot be '1':" "it is '0' or 'stderr'"
 wrong VERBATIM_SEED=-1 "VERBATIM_SEED cannot be '-1':" "it is $seed_range"

@@ -76,9 +76,21 @@ static uint64_t takes_ns(const struct net_link *net, uint64_t bytes)
 	return (uint64_t)((__uint128_t)bytes * 8000000000u / net->net.rate);
 }
 
-static uint64_t line_bytes(const uint8_t dst[VB_GID_BYTES], unsigned frames, uint32_t bytes)
+/* What the port sends in that time. */
+static uint64_t bytes_in(const struct net_link *net, uint64_t ns)
 {
-	return (uint64_t)frames * (vb_gid_is_ipv4(dst) ? LINE_IPV4_BYTES : LINE_IPV6_BYTES) + bytes;
+	return (uint64_t)((__uint128_t)ns * net->net.rate / 8000000000u);
+}
+
+static struct vb_net_load load_of(const struct net_link *net, const uint8_t dst[VB_GID_BYTES],
+				  uint32_t frames, uint64_t bytes)
+{
+	struct vb_net_load load = { .frames = frames };
+
+	load.bytes = frames * (uint64_t)(vb_gid_is_ipv4(dst) ? LINE_IPV4_BYTES : LINE_IPV6_BYTES) +
+		     bytes;
+	load.takes_ns = takes_ns(net, load.bytes);
+	return load;
 }
 
 /* --- with the lock held --- */
@@ -103,21 +115,25 @@ static bool is_marked(struct net_link *net, uint64_t before_bytes)
 /* It has left the sender's port, and comes to the receiver's. Consumes it. */
 static void arrive(struct net_link *net, struct vb_held *held)
 {
-	uint64_t at_ns = held->due_ns, before_ns, most_ns;
+	uint64_t before_ns;
 	uint64_t *last_ns = &net->last_ns[held->path.dst[VB_GID_BYTES - 1] % FLOWS];
 
 	if (net->ports) {
-		most_ns = takes_ns(net, net->net.queue_bytes);
-		if (!vb_net_ports_queue(net->ports, held->path.dst, VB_NET_DOWN, at_ns,
-					takes_ns(net, line_bytes(held->path.dst, held->frames,
-								 held->bytes)),
-					most_ns, &before_ns, &held->due_ns)) {
+		struct vb_net_way *way =
+			vb_net_ports_way(net->ports, held->path.dst, VB_NET_DOWN);
+		struct vb_net_load load = load_of(net, held->path.dst, held->frames, held->bytes);
+
+		load.at_ns = held->due_ns;
+		if (!vb_net_way_queue(way, &load, takes_ns(net, net->net.queue_bytes), &before_ns,
+				      &held->due_ns)) {
+			vb_net_count(&way->lost, held->frames);
 			net->counts.lost += held->frames;
 			free(held);
 			return;
 		}
-		if (is_marked(net, before_ns * (net->net.rate / 1000) / 8000000)) {
+		if (is_marked(net, bytes_in(net, before_ns))) {
 			held->path.tclass |= ECN_CE;
+			vb_net_count(&way->marked, held->frames);
 			net->counts.marked += held->frames;
 		}
 	}
@@ -157,18 +173,19 @@ static void pass_due(struct net_link *net, uint64_t now)
 static bool leave(struct net_link *net, const struct vb_burst *burst, uint64_t now,
 		  uint64_t *left_ns)
 {
-	uint64_t bytes = (burst->frames - 1ull) * burst->frame_bytes + burst->last_bytes, before_ns;
-	uint64_t takes, from = atomic_load(&net->told) ? now - late_ns : now;
-	uint64_t most;
+	uint64_t bytes = (burst->frames - 1ull) * burst->frame_bytes + burst->last_bytes;
+	uint64_t from = atomic_load(&net->told) ? now - late_ns : now, before_ns, most;
+	struct vb_net_load load;
 	bool left;
 
 	*left_ns = now;
 	if (!net->ports)
 		return true;
-	takes = takes_ns(net, line_bytes(burst->path.dst, burst->frames, (uint32_t)bytes));
-	most = vb_max_u64(ahead_ns, 2 * vb_max_u64(takes_ns(net, LARGEST_BYTES), takes) - takes);
-	left = vb_net_ports_queue(net->ports, burst->path.src, VB_NET_UP, from, takes,
-				  most + (now - from), &before_ns, left_ns);
+	load = load_of(net, burst->path.dst, burst->frames, bytes);
+	load.at_ns = from;
+	most = 2 * vb_max_u64(takes_ns(net, LARGEST_BYTES), load.takes_ns) - load.takes_ns;
+	left = vb_net_way_queue(vb_net_ports_way(net->ports, burst->path.src, VB_NET_UP), &load,
+				vb_max_u64(ahead_ns, most) + (now - from), &before_ns, left_ns);
 	if (!left)
 		atomic_store(&net->told, true);
 	else if (*left_ns >= now)

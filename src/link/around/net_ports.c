@@ -17,18 +17,13 @@
 
 enum { NAME_BYTES_MAX = 128 };
 
-struct port {
-	_Atomic uint64_t who; /* a hash of its address; 0: nobody's */
-	_Atomic uint64_t done_ns[2]; /* by enum vb_net_way */
-};
-
 struct vb_net_ports {
 	int fd; /* has a shared lock while the file is in use */
-	struct port *port;
+	struct vb_net_port *port;
 	char name[NAME_BYTES_MAX];
 };
 
-#define SHARED_BYTES (sizeof(struct port) * VB_NET_PORTS)
+#define SHARED_BYTES (sizeof(struct vb_net_port) * VB_NET_PORTS)
 
 /* Is it ours alone, and still in its place? A leaver may have removed it since it was opened. */
 static int check(int fd)
@@ -101,7 +96,7 @@ void vb_net_ports_forget(struct vb_net_ports *ports)
 	vb_fd_close(&ports->fd);
 }
 
-static struct port *port_of(struct vb_net_ports *ports, const uint8_t gid[VB_GID_BYTES])
+static struct vb_net_port *port_of(struct vb_net_ports *ports, const uint8_t gid[VB_GID_BYTES])
 {
 	uint64_t half[2], who;
 
@@ -110,28 +105,42 @@ static struct port *port_of(struct vb_net_ports *ports, const uint8_t gid[VB_GID
 	who = vb_prng_next(&who) ^ half[1];
 	who = vb_prng_next(&who) | 1;
 	for (unsigned i = 0; i < VB_NET_PORTS; i++) {
-		struct port *port = &ports->port[(who + i) % VB_NET_PORTS];
+		struct vb_net_port *port = &ports->port[(who + i) % VB_NET_PORTS];
 		uint64_t found = 0;
 
-		if (atomic_load_explicit(&port->who, memory_order_relaxed) == who ||
-		    atomic_compare_exchange_strong(&port->who, &found, who) || found == who)
+		if (atomic_load_explicit(&port->who, memory_order_relaxed) == who)
 			return port;
+		if (!atomic_compare_exchange_strong(&port->who, &found, who) && found != who)
+			continue;
+		atomic_store_explicit(&port->gid[0], half[0], memory_order_relaxed);
+		atomic_store_explicit(&port->gid[1], half[1], memory_order_relaxed);
+		return port;
 	}
 	return &ports->port[0];
 }
 
-bool vb_net_ports_queue(struct vb_net_ports *ports, const uint8_t gid[VB_GID_BYTES],
-			enum vb_net_way way, uint64_t at_ns, uint64_t takes_ns, uint64_t most_ns,
-			uint64_t *before_ns, uint64_t *done_ns)
+struct vb_net_way *vb_net_ports_way(struct vb_net_ports *ports, const uint8_t gid[VB_GID_BYTES],
+				    enum vb_net_ways way)
 {
-	_Atomic uint64_t *free_ns = &port_of(ports, gid)->done_ns[way];
-	uint64_t found = atomic_load_explicit(free_ns, memory_order_relaxed);
+	return &port_of(ports, gid)->way[way];
+}
+
+bool vb_net_way_queue(struct vb_net_way *way, const struct vb_net_load *load, uint64_t most_ns,
+		      uint64_t *before_ns, uint64_t *done_ns)
+{
+	uint64_t found = atomic_load_explicit(&way->done_ns, memory_order_relaxed), most;
 
 	do {
-		*before_ns = found > at_ns ? found - at_ns : 0;
+		*before_ns = found > load->at_ns ? found - load->at_ns : 0;
 		if (*before_ns > most_ns)
 			return false;
-		*done_ns = at_ns + *before_ns + takes_ns;
-	} while (!atomic_compare_exchange_weak(free_ns, &found, *done_ns));
+		*done_ns = load->at_ns + *before_ns + load->takes_ns;
+	} while (!atomic_compare_exchange_weak(&way->done_ns, &found, *done_ns));
+	vb_net_count(&way->frames, load->frames);
+	vb_net_count(&way->bytes, load->bytes);
+	most = atomic_load_explicit(&way->most_ns, memory_order_relaxed);
+	while (*before_ns > most &&
+	       !atomic_compare_exchange_weak(&way->most_ns, &most, *before_ns))
+		;
 	return true;
 }

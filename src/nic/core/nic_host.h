@@ -280,6 +280,7 @@ struct vb_nic_host {
 	const struct vb_host_order *order;
 	void *export_memory; /* zeros for a struct vb_export; NULL: the NIC makes its own */
 	uint32_t line_kbps; /* how fast the wire is; 0: no congestion control */
+	bool no_dcqcn; /* CNPs are sent and counted, and not heeded */
 	bool no_wire; /* QPs can only reach peers */
 };
 

@@ -73,7 +73,7 @@ bool vb_congestion_heed(struct vb_qp *qp, const struct vb_path *came)
 {
 	if (!has_one_peer(qp) || !vb_qp_path_fits(qp, came))
 		return false;
-	if (qp->nic->host.line_kbps)
+	if (qp->nic->host.line_kbps && !qp->nic->host.no_dcqcn)
 		vb_pace_cut(qp);
 	return true;
 }

@@ -101,6 +101,12 @@ static bool shared_mr_read(struct vb_env *env, const char *text, struct vb_text 
 	return vb_words_find(&switch_names, text, strlen(text)) < switch_names.count;
 }
 
+static bool dcqcn_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->no_dcqcn = strcmp(text, "0") == 0;
+	return vb_words_find(&switch_names, text, strlen(text)) < switch_names.count;
+}
+
 static bool persona_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
 	env->persona = vb_persona_find(text);
@@ -242,6 +248,7 @@ static const struct setting settings[] = {
 	{ "VERBATIM_LOG",         log_read },
 	{ "VERBATIM_FAULT",       fault_read },
 	{ "VERBATIM_NET",         net_read },
+	{ "VERBATIM_DCQCN",       dcqcn_read,     &switch_names },
 	{ "VERBATIM_FAULTS",      faults_read },
 	{ "VERBATIM_ORDER",       order_read,     NULL,
 	  "a seed from 0 to 18446744073709551615, with ',iba' behind it or without" },

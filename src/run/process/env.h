@@ -49,6 +49,7 @@ struct vb_env {
 	uint8_t cm_rnr_timer; /* VERBATIM_CM_RNR_TIMER: as min_rnr_timer */
 	const struct vb_persona *persona; /* VERBATIM_PERSONA */
 	uint32_t line_kbps; /* of VERBATIM_NET; else what the device says that it has */
+	bool no_dcqcn;	   /* VERBATIM_DCQCN=0 */
 	bool delays;	   /* faults or a network may delay what is sent */
 	bool shared_mr;	   /* VERBATIM_SHARED_MR: registered memory may be moved into a memfd */
 	bool seeded;	   /* VERBATIM_SEED is set; otherwise take an unpredictable seed */

@@ -108,6 +108,18 @@ TEST(other_text_is_refused_in_words)
 
 /* --- ports --- */
 
+static bool queue_one(struct vb_net_ports *ports, const uint8_t *gid, enum vb_net_ways way,
+		      uint64_t at_ns, uint64_t takes_ns, uint64_t most_ns, uint64_t *before_ns,
+		      uint64_t *done_ns)
+{
+	const struct vb_net_load load = {
+		.at_ns = at_ns, .takes_ns = takes_ns, .frames = 1, .bytes = 100,
+	};
+
+	return vb_net_way_queue(vb_net_ports_way(ports, gid, way), &load, most_ns, before_ns,
+				done_ns);
+}
+
 TEST(a_port_sends_one_after_the_other)
 {
 	const char *name = own_name("ports");
@@ -119,27 +131,32 @@ TEST(a_port_sends_one_after_the_other)
 	assert_int_equal(vb_net_ports_open(&there, name), 0);
 	/* By two processes, ten at once; the next waits until all have left. */
 	for (unsigned i = 0; i < 10; i++) {
-		assert_true(vb_net_ports_queue(i % 2 ? here : there, path.dst, VB_NET_DOWN, 1000,
+		assert_true(queue_one(i % 2 ? here : there, path.dst, VB_NET_DOWN, 1000,
 					       100, 10000, &before_ns, &done_ns));
 		assert_int_equal(before_ns, 100 * i);
 		assert_int_equal(done_ns, 1100 + 100 * i);
 	}
 	/* More than 900 are before it: nothing is queued. */
-	assert_false(vb_net_ports_queue(here, path.dst, VB_NET_DOWN, 1000, 100, 900, &before_ns,
+	assert_false(queue_one(here, path.dst, VB_NET_DOWN, 1000, 100, 900, &before_ns,
 					&done_ns));
 	assert_int_equal(before_ns, 1000);
-	assert_true(vb_net_ports_queue(here, path.dst, VB_NET_DOWN, 1500, 100, 900, &before_ns,
+	assert_true(queue_one(here, path.dst, VB_NET_DOWN, 1500, 100, 900, &before_ns,
 				       &done_ns));
 	assert_int_equal(done_ns, 2100);
 	/* What comes to an idle port leaves at once. */
-	assert_true(vb_net_ports_queue(there, path.dst, VB_NET_DOWN, 5000, 100, 0, &before_ns,
+	assert_true(queue_one(there, path.dst, VB_NET_DOWN, 5000, 100, 0, &before_ns,
 				       &done_ns));
 	assert_int_equal(done_ns, 5100);
 	/* The other direction, and another address, are ports of their own. */
-	assert_true(vb_net_ports_queue(here, path.dst, VB_NET_UP, 1000, 100, 0, &before_ns,
+	assert_true(queue_one(here, path.dst, VB_NET_UP, 1000, 100, 0, &before_ns,
 				       &done_ns));
-	assert_true(vb_net_ports_queue(here, path.src, VB_NET_DOWN, 1000, 100, 0, &before_ns,
+	assert_true(queue_one(here, path.src, VB_NET_DOWN, 1000, 100, 0, &before_ns,
 				       &done_ns));
+	/* Both see what is counted. */
+	assert_int_equal(vb_net_ports_way(there, path.dst, VB_NET_DOWN)->frames, 12);
+	assert_int_equal(vb_net_ports_way(here, path.dst, VB_NET_DOWN)->bytes, 1200);
+	assert_int_equal(vb_net_ports_way(here, path.dst, VB_NET_DOWN)->most_ns, 900);
+	assert_int_equal(vb_net_ports_way(here, path.src, VB_NET_UP)->frames, 0);
 	vb_net_ports_close(here);
 	assert_true(file_is_there(name));
 	vb_net_ports_close(there);
@@ -155,7 +172,7 @@ TEST(all_addresses_fit)
 	for (unsigned i = 0; i < 2 * VB_NET_PORTS; i++) {
 		uint8_t gid[VB_GID_BYTES] = { [14] = (uint8_t)(i >> 8), (uint8_t)i };
 
-		assert_true(vb_net_ports_queue(ports, gid, VB_NET_UP, 1000, 1, UINT64_MAX,
+		assert_true(queue_one(ports, gid, VB_NET_UP, 1000, 1, UINT64_MAX,
 					       &before_ns, &done_ns));
 		assert_true(i >= VB_NET_PORTS || !before_ns);
 	}

@@ -84,6 +84,10 @@ TEST(values_have_limits)
 	assert_true(env.disorder && !env.order_iba && env.order_seed == UINT64_MAX);
 	assert_int_equal(read_one("VERBATIM_ORDER=0x10,iba"), 0);
 	assert_true(env.disorder && env.order_iba && env.order_seed == 16);
+	assert_int_equal(read_one("VERBATIM_DCQCN=0"), 0);
+	assert_true(env.no_dcqcn);
+	assert_int_equal(read_one("VERBATIM_DCQCN=1"), 0);
+	assert_false(env.no_dcqcn);
 	assert_int_equal(read_one("VERBATIM_SHARED_MR=0"), 0);
 	assert_false(env.shared_mr);
 	assert_int_equal(read_one("VERBATIM_LINK=shm"), 0);
@@ -119,6 +123,7 @@ TEST(bad_value_is_told_what_is_good)
 		{ "VERBATIM_LINK=tcp", "VERBATIM_LINK cannot be 'tcp': it is 'udp' or 'shm'" },
 		{ "VERBATIM_LINK=UDP", "VERBATIM_LINK cannot be 'UDP': it is 'udp' or 'shm'; "
 				       "did you mean 'udp'?" },
+		{ "VERBATIM_DCQCN=off", "VERBATIM_DCQCN cannot be 'off': it is '0' or '1'" },
 		{ "VERBATIM_SHARED_MR=yes",
 		  "VERBATIM_SHARED_MR cannot be 'yes': it is '0' or '1'" },
 		{ "VERBATIM_PERSONA=mlx5",
