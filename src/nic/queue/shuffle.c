@@ -21,11 +21,16 @@ static bool is_recv(const struct vb_cqe *cqe)
 	return cqe->wc.opcode == IBV_WC_RECV || cqe->wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 }
 
+/*
+ * Those of a send queue, and of a receive queue, are in the order of posting. In both, what is flushed
+ * (IBA 10.3.1.7) is so because of an error that came before, and that may be in the other one.
+ */
 static bool may_change_places(const struct vb_cqe *a, const struct vb_cqe *b)
 {
-	bool same_queue = a->wc.qp_num == b->wc.qp_num && is_recv(a) == is_recv(b);
+	bool same_qp = a->wc.qp_num == b->wc.qp_num;
+	bool bound = is_recv(a) == is_recv(b) || b->wc.status == IBV_WC_WR_FLUSH_ERR;
 
-	return !same_queue && !is_bound(a) && !is_bound(b);
+	return !(same_qp && bound) && !is_bound(a) && !is_bound(b);
 }
 
 /* Times stay where they are, since a clock goes forward. */
