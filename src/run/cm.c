@@ -14,6 +14,7 @@
 #include "hub/client_ports.h"
 #include "link/robust.h"
 #include "nic/control/nic.h"
+#include "nic/core/order.h"
 #include "run/device.h"
 #include "run/address/guid.h"
 #include "run/process/log.h"
@@ -297,6 +298,21 @@ void vb_cm_unacked_add(struct vb_device *dev, int change)
 	/* A forked child's are not for its parent's status. */
 	if (dev->cm.lender.records && !vb_device_is_gone(dev))
 		atomic_fetch_add(&dev->cm.lender.records->unacked, (uint32_t)change);
+}
+
+void vb_cm_event_signal(struct vb_device *dev, int fd)
+{
+	dev->nic->host.process.signal(dev, fd);
+}
+
+unsigned vb_cm_event_choose(struct vb_device *dev, unsigned count)
+{
+	uint64_t draws;
+
+	if (!dev->env.disorder || count < 2)
+		return 0;
+	draws = vb_order_begin(dev->nic, VB_ORDER_OF_CM_EVENTS);
+	return vb_order_below(&draws, count);
 }
 
 uint64_t vb_cm_now_ns(void)

@@ -71,6 +71,14 @@ VB_LENT uint8_t vb_cm_rnr_timer(const struct vb_device *dev);
 /* So many events more than before are to be acknowledged, for status. Any thread. */
 VB_LENT void vb_cm_unacked_add(struct vb_device *dev, int change);
 
+/*
+ * Events of connections: signals a channel's descriptor, and says which of `count` that may come
+ * next does. With another order (docs/order.md) it is signalled late, and that is drawn; else at
+ * once, and the first. Any thread; locked or not.
+ */
+VB_LENT void vb_cm_event_signal(struct vb_device *dev, int fd);
+VB_LENT unsigned vb_cm_event_choose(struct vb_device *dev, unsigned count);
+
 /* The index of an address of ours in the device's table, or VB_GIDS_MAX. Not with the lock held. */
 VB_LENT unsigned vb_cm_gid_index(struct vb_device *dev, const uint8_t gid[VB_GID_BYTES]);
 

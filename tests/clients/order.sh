@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # VERBATIM_ORDER (docs/order.md): small programs that rely on an order which nobody promised fail
 # with one of 100 seeds, and their correct twins with none; other people's programs pass. That is
-# tried with two seeds; with VB_PART, VB_LINK and VB_SEED only what a part does, by one link with one
-# seed (long/order.sh has a hundred of each).
+# tried with two seeds; with VB_PART, VB_LINK and VB_SEED only what a part does, by one link with
+# one seed (long/order.sh has a hundred of each).
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/mpi.sh"
 . "$(dirname "$0")/../lib/perftest.sh"
@@ -14,33 +14,37 @@ limit_s=$((5 * limit_s))
 parts="right perftest ucx mpi pyverbs"
 : "${VB_PART:=}" "${VB_LINK:=}" "${VB_SEED:=}"
 export UCX_NET_DEVICES=verbatim0:1 UCX_WARN_UNUSED_ENV_VARS=n OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx
-programs=$VB_BUILD/tests/verbs/verbs_order_programs
 
-# by_luck NAME [,iba]: the program of this name fails with a seed.
+# program FOLDER NAMES: runs the programs of these names, of FOLDER/order_programs.c.
+program() {
+	VT_TEST=$2 CT_TEST=$2 timeout -k 5 "$limit_s" \
+		"$VB_BUILD/tests/$1/${1}_order_programs" >"$tmp/program" 2>&1
+}
+
+# by_luck FOLDER NAME [,iba]: the program of this name fails with a seed.
 by_luck() {
 	local seed
 	for ((seed = 1; seed <= 100; seed++)); do
-		VERBATIM_ORDER=$seed${2:-} VT_TEST=$1 timeout -k 5 "$limit_s" "$programs" \
-			>"$tmp/program" 2>&1 && continue
-		grep -q "ERROR.*$1" "$tmp/program"
-		verdict "$1${2:-}: fails" "it ends otherwise" "$tmp/program"
+		VERBATIM_ORDER=$seed${3:-} program "$1" "$2" && continue
+		grep -q "ERROR.*$2" "$tmp/program"
+		verdict "$2${3:-}: fails" "it ends otherwise" "$tmp/program"
 		return
 	done
-	fail "$1${2:-}: fails" "not with any of 100 seeds"
+	fail "$2${3:-}: fails" "not with any of 100 seeds"
 }
 
-# passes NAMES [,iba]: the programs of these names do, with this seed.
+# passes FOLDER NAMES [,iba]: the programs of these names do, with this seed.
 passes() {
-	VERBATIM_ORDER=$VERBATIM_ORDER${2:-} VT_TEST=$1 timeout -k 5 "$limit_s" "$programs" \
-		>"$tmp/program" 2>&1
-	verdict "$1${2:-}: passes" "it fails" "$tmp/program"
+	VERBATIM_ORDER=$VERBATIM_ORDER${3:-} program "$1" "$2"
+	verdict "$1, $2${3:-}: passes" "it fails" "$tmp/program"
 }
 
 # Each part is what is done with one seed, which both ends have, by one link.
 part_right() {
-	passes 'adapter_*'
-	passes 'right_*'
-	passes 'right_*' ,iba
+	passes verbs 'adapter_*'
+	passes verbs 'right_*'
+	passes verbs 'right_*' ,iba
+	passes rdmacm 'right_*'
 }
 
 part_perftest() {
@@ -129,8 +133,8 @@ part_pyverbs() {
 	fi
 }
 
-# seed_try LINK SEED PART ...: shm is what programs get by themselves, for shared memory alone loses
-# datagrams that come before its rings are there (docs/hub.md).
+# seed_try LINK SEED PART ...: shm is what programs get by themselves, for shared memory alone
+# loses datagrams that come before its rings are there (docs/hub.md).
 seed_try() {
 	local part
 	local -x VERBATIM_ORDER=$2
@@ -148,12 +152,14 @@ if [ -n "$VB_PART" ]; then
 fi
 for link in shm udp; do
 	link_use $link
-	for name in $(sed -n 's/^vt[a-z_]*test(\(luck_[a-z_]*\).*/\1/p' \
-			"$VB_ROOT/tests/verbs/order_programs.c"); do
-		by_luck "$name"
+	for folder in verbs rdmacm; do
+		for name in $(sed -n 's/^[a-z_ ]*[ (]\(luck_[a-z_]*\)[,()].*/\1/p' \
+				"$VB_ROOT/tests/$folder/order_programs.c"); do
+			by_luck $folder "$name"
+		done
 	done
-	by_luck adapter_the_flag_is_behind_the_data ,iba
-	by_luck adapter_a_second_write_has_the_flag ,iba
+	by_luck verbs adapter_the_flag_is_behind_the_data ,iba
+	by_luck verbs adapter_a_second_write_has_the_flag ,iba
 done
 # shellcheck disable=SC2086 # a list
 seed_try shm 1 $parts

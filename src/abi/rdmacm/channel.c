@@ -19,6 +19,7 @@
 #include "run/process/eventfd.h"
 
 enum { PATIENCE_S = 1 }; /* then the log says what it is that one waits for */
+enum { LOOK_AHEAD = 8 }; /* of the events that wait, so many may be exchanged */
 
 /* Of all ids: who destroys one waits until its events are acknowledged. */
 static pthread_mutex_t acks_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -92,7 +93,7 @@ void vb_cma_event_queue(struct vb_cma_event *event)
 	VB_PROBE(cm_event, event->pub.id, event->pub.event, event->pub.status,
 		 rdma_event_str(event->pub.event));
 	TAILQ_INSERT_TAIL(&channel->events, event, link);
-	vb_eventfd_signal(channel->pub.fd);
+	vb_cm_event_signal(vb_cma_run(), channel->pub.fd);
 }
 
 bool vb_cma_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status)
@@ -209,12 +210,37 @@ void rdma_destroy_event_channel(struct rdma_event_channel *pub)
 
 /* --- fetching --- */
 
+/* Those of one id come in their order; requests are of ids of their own, and so need not. */
+static bool follows(const struct vb_cma_event *event, const struct vb_cma_event *before)
+{
+	return event->id == before->id && (event->pub.event != RDMA_CM_EVENT_CONNECT_REQUEST ||
+					   before->pub.event != RDMA_CM_EVENT_CONNECT_REQUEST);
+}
+
+/* Usually the first; with another order (docs/order.md) any that follows none. */
+static struct vb_cma_event *next_event(const struct vb_cma_channel *channel)
+{
+	struct vb_cma_event *event, *seen[LOOK_AHEAD], *may[LOOK_AHEAD];
+	unsigned looked = 0, count = 0, i;
+
+	TAILQ_FOREACH(event, &channel->events, link) {
+		if (looked == LOOK_AHEAD)
+			break;
+		for (i = 0; i < looked && !follows(event, seen[i]); i++)
+			;
+		if (i == looked)
+			may[count++] = event;
+		seen[looked++] = event;
+	}
+	return count ? may[vb_cm_event_choose(vb_cma_run(), count)] : NULL;
+}
+
 static struct vb_cma_event *fetch(struct vb_cma_channel *channel)
 {
 	struct vb_cma_event *event;
 
 	vb_cma_lock();
-	event = TAILQ_FIRST(&channel->events);
+	event = next_event(channel);
 	if (event)
 		TAILQ_REMOVE(&channel->events, event, link);
 	if (event && event->pub.event == RDMA_CM_EVENT_CONNECT_REQUEST) {

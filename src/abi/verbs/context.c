@@ -29,8 +29,8 @@
 #include "run/process/trail.h"
 
 /*
- * With another order, one poll in so many turns the NIC, and one in so many lets its thread go first:
- * seldom, for where the machine is busy everybody else goes first as well.
+ * With another order, one poll in so many turns the NIC, and one in so many lets its thread go
+ * first: seldom, for where the machine is busy everybody else goes first as well.
  */
 #define TURN_EVERY 4u
 #define YIELD_EVERY 32u

@@ -159,7 +159,13 @@ struct vb_nic_special {
 };
 
 /* What another order is drawn for. */
-enum vb_order_of { VB_ORDER_OF_PACKETS, VB_ORDER_OF_COMPLETIONS, VB_ORDER_OF_EVENTS, VB_ORDERS };
+enum vb_order_of {
+	VB_ORDER_OF_PACKETS,
+	VB_ORDER_OF_COMPLETIONS,
+	VB_ORDER_OF_EVENTS,
+	VB_ORDER_OF_CM_EVENTS,
+	VB_ORDERS
+};
 
 /* Which packets the host sees. */
 enum vb_watch_what {

@@ -22,8 +22,8 @@ static bool is_recv(const struct vb_cqe *cqe)
 }
 
 /*
- * Those of a send queue, and of a receive queue, are in the order of posting. In both, what is flushed
- * (IBA 10.3.1.7) is so because of an error that came before, and that may be in the other one.
+ * Those of a send queue, and of a receive queue, are in the order of posting. What is flushed (IBA
+ * 10.3.1.7) is so because of an error that came before, and that may be in the other queue.
  */
 static bool may_change_places(const struct vb_cqe *a, const struct vb_cqe *b)
 {

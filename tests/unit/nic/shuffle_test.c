@@ -94,6 +94,34 @@ NIC_TEST(a_single_queue_is_left_alone)
 	}
 }
 
+/* What is flushed follows from an error, which may be the other queue's. */
+NIC_TEST(a_flush_stays_behind_its_error)
+{
+	for (uint64_t seed = 0; seed < 50; seed++) {
+		struct vb_cq *cq = make_cq(4, NULL);
+		struct vb_cqe cqe = { .wc = { .wr_id = 1, .qp_num = 7, .opcode = IBV_WC_SEND,
+					      .status = IBV_WC_REM_OP_ERR } };
+		struct ibv_wc wc[3];
+
+		order.seed = seed;
+		fix.nic->host.order = &order;
+		push_as(cq, 0, 8, IBV_WC_RECV);
+		vb_cq_push(cq, &cqe);
+		cqe.wc = (struct ibv_wc){ .wr_id = 2, .qp_num = 7, .opcode = IBV_WC_RECV,
+					  .status = IBV_WC_WR_FLUSH_ERR };
+		vb_cq_push(cq, &cqe);
+		vb_cq_shuffle(cq);
+		vb_cq_shuffle(cq);
+		assert_int_equal(vb_cq_poll(cq, 3, wc), 3);
+		fix.nic->host.order = NULL;
+		for (unsigned i = 0, errors = 0; i < 3; i++) {
+			errors += wc[i].wr_id == 1;
+			assert_true(wc[i].wr_id != 2 || errors);
+		}
+		drop_cq(cq);
+	}
+}
+
 /* Nothing passes what tag matching hands over. */
 NIC_TEST(tags_stay_where_they_are)
 {
