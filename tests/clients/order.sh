@@ -112,7 +112,8 @@ part_mpi() {
 }
 
 part_pyverbs() {
-	local name lacking='Converting timestamp|no huge pages|dmabuf|must be done by root|relies on'
+	local name lacking='Converting timestamp|no huge pages|dmabuf|must be done by root'
+	lacking+='|relies on'
 	# Both of a QP's queues have one CQ there, and it takes first what it has sent.
 	local -x VB_LEFT_OUT="test_tm_rndv=relies on a SEND completing before its answer comes"
 	if [ ! -d "$tmp/tests" ] && ! pyverbs_unpack; then
@@ -121,8 +122,8 @@ part_pyverbs() {
 	fi
 	# The segment of Ethernet is shared memory.
 	[ "$VERBATIM_LINK" != udp ] || lacking+='|Raw Packet QP|QP type 8'
-	for name in cq cq_events cqex atomic relaxed_ordering mr qp qpex \
-		parent_domain tag_matching odp shared_pd flow rss_traffic srq; do
+	for name in cq cq_events cqex atomic relaxed_ordering mr qp qpex parent_domain \
+		tag_matching odp shared_pd flow rss_traffic srq; do
 		pyverbs_module "" $name "$lacking"
 	done
 	# Ids that are bound to 127.0.0.1 have no device, and these tests expect one.
@@ -133,7 +134,7 @@ part_pyverbs() {
 	fi
 }
 
-# seed_try LINK SEED PART ...: shm is what programs get by themselves, for shared memory alone
+# seed_try LINK SEED PART ...: shm is what programs get by themselves: shared memory alone
 # loses datagrams that come before its rings are there (docs/hub.md).
 seed_try() {
 	local part
