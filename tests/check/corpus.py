@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Each program of tests/check/corpus under `verbatim check`: it finds the flaw that the program's
 comment names, on that line, and nothing else; and nothing at all in the same program without the
-flaw."""
+flaw. By shared memory, and by UDP. A pattern as argument chooses programs."""
+import concurrent.futures
 import glob
 import json
 import os
@@ -42,11 +43,12 @@ def place_of(place):
     return line.split(":")[0] if line.startswith("corpus.h:") else line
 
 
-def check(program, options, argument):
+def check(program, options, argument, link):
     """Its exit status, and what was found: a set of (name, file:line)."""
     command = [os.path.join(BUILD, "verbatim"), "check", "--json", "--error-exitcode=99"] + \
         options + ["--output=/dev/stdout", "--", program] + argument
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S,
+                          env=dict(os.environ, VERBATIM_LINK=link))
     try:
         flaws = json.loads(done.stdout)["flaws"]
     except (ValueError, KeyError):
@@ -66,33 +68,35 @@ def wanted_of(source):
     return flaws, options.group(1).split() if options else []
 
 
-def one(source):
+def judge(run):
+    """What is to be said against this run, and its output."""
+    source, argument, link = run
     name = os.path.basename(source)[:-2]
-    program = os.path.join(BUILD, "tests/check", name)
     wanted, options = wanted_of(source)
-    faults = []
-    for argument, flaws in (([], wanted), (["ok"], set())):
-        try:
-            status, found, output = check(program, options, argument)
-        except subprocess.TimeoutExpired:
-            faults.append(f"{' '.join([name] + argument)} did not end within {LIMIT_S} s")
-            continue
-        if found != flaws or status != (99 if flaws else 0):
-            faults.append(f"{' '.join([name] + argument)}: status {status}, found "
-                          f"{sorted(found or [])}, not {sorted(flaws)}")
-            faults += output.split("\n")
     if not wanted:
-        faults.append("names no flaw")
-    return faults
+        return "it names no flaw", ""
+    if argument:
+        wanted = set()
+    try:
+        status, found, output = check(os.path.join(BUILD, "tests/check", name), options, argument,
+                                      link)
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {LIMIT_S} s", ""
+    if found == wanted and status == (99 if wanted else 0):
+        return "", ""
+    return f"status {status}, found {sorted(found or [])}, not {sorted(wanted)}", output
 
 
 def main():
     namespace_enter()
-    sources = sorted(glob.glob(os.path.join(HERE, "corpus", sys.argv[1] if len(sys.argv) > 1
-                                            else "*.c")))
-    for source in sources:
-        faults = one(source)
-        tap.judge(os.path.basename(source)[:-2], faults[0] if faults else "", "\n".join(faults[1:]))
+    pattern = sys.argv[1] if len(sys.argv) > 1 else "*.c"
+    runs = [(source, argument, link)
+            for source in sorted(glob.glob(os.path.join(HERE, "corpus", pattern)))
+            for link in ("", "udp") for argument in ([], ["ok"])]
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for (source, argument, link), (why, output) in zip(runs, pool.map(judge, runs)):
+            tap.judge(" ".join([os.path.basename(source)[:-2], *argument, *link.split()]), why,
+                      output)
     return tap.end()
 
 

@@ -153,8 +153,6 @@ static int post_to(struct vb_check_object *o, const struct vb_rq *rq, struct ibv
 	pthread_mutex_lock(&o->recv.order);
 	vb_check_lock();
 	vb_check_look_around();
-	if (o->kind == VB_KNOWN_QP)
-		vb_check_late(o, site);
 	for (struct ibv_recv_wr *w = wr; w; w = w->next)
 		recv_note(o, w, site);
 	vb_check_unlock();
@@ -164,6 +162,8 @@ static int post_to(struct vb_check_object *o, const struct vb_rq *rq, struct ibv
 	for (struct ibv_recv_wr *w = rc ? *bad_wr : NULL; w; w = w->next)
 		refused++;
 	take_back(o, &o->recv, refused);
+	if (o->kind == VB_KNOWN_QP)
+		vb_check_late(o, site);
 	if (rq)
 		vb_check_recv_place(&o->recv, atomic_load_explicit(&rq->tail,
 								   memory_order_acquire));

@@ -95,9 +95,13 @@ void vb_check_unsignaled(struct vb_check_object *qp, const struct vb_check_reque
 void vb_check_late(struct vb_check_object *object, const void *site)
 {
 	struct vb_qp *qp = object->object;
-	uint32_t late = atomic_load_explicit(&qp->recv.late, memory_order_relaxed);
+	uint64_t noted = atomic_load_explicit(&qp->recv.late, memory_order_relaxed);
+	uint32_t late = (uint32_t)(noted >> 32), wanted = (uint32_t)noted;
 
 	if (late == object->recv.late_told || object->ours)
+		return;
+	/* It may have come meanwhile, for the next one. */
+	if (site && (int32_t)(atomic_load(&qp->recv.rq->tail) - wanted) <= 0)
 		return;
 	vb_flaw_say(VB_FLAW_RECV_LATE, site ? site : object->site,
 		    "QPN 0x%x: %u times a message came when no receive was posted%s",

@@ -23,7 +23,10 @@ void vb_check_room_back(struct vb_check_object *qp_or_srq, bool is_recv);
 /* An unsignaled request may have been the last that the queue has room for. */
 void vb_check_unsignaled(struct vb_check_object *qp, const struct vb_check_request *request);
 
-/* Did messages come before receives? Said at the place where receives are posted. */
+/*
+ * Did messages come before receives? Said at the place where receives were posted, just now; NULL:
+ * the QP ends.
+ */
 void vb_check_late(struct vb_check_object *qp, const void *site);
 
 /* A QP's requests end: it is about to be destroyed, or reset, at this place. */

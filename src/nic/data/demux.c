@@ -82,7 +82,12 @@ void vb_batch_acknowledge(struct vb_batch *batch, struct vb_qp *qp)
 /* A message found no receive: `verbatim check` wants to know. QP locked. */
 static void __attribute__((cold, noinline)) came_early(struct vb_qp *qp)
 {
-	atomic_fetch_add_explicit(&qp->recv.late, 1, memory_order_relaxed);
+	uint64_t late = atomic_load_explicit(&qp->recv.late, memory_order_relaxed);
+	const struct vb_rq *rq = qp->recv.rq;
+	uint32_t wanted = rq ? atomic_load_explicit(&rq->head, memory_order_relaxed) : 0;
+
+	atomic_store_explicit(&qp->recv.late, ((late >> 32) + 1) << 32 | wanted,
+			      memory_order_relaxed);
 }
 
 static __attribute__((cold, noinline)) void nak_count(struct vb_batch *batch, struct vb_qp *qp,

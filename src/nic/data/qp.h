@@ -87,7 +87,9 @@ struct vb_qp_recv {
 	struct vb_unacked *unacked; /* responders of XRC and DC (acks.h) */
 	struct vb_mw *windows;	    /* type 2 windows bound here (the keys' lock) */
 	uint64_t marked_ns; /* when it last sent a CNP (congestion.h) */
-	_Atomic uint32_t late; /* messages that came before a receive was posted */
+	/* messages that came before a receive was posted: the place that the last one wanted in
+	 * rq, and in the high half how many there were */
+	_Atomic uint64_t late;
 };
 
 /* What peers see of it (export.h). */
