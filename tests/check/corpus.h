@@ -99,7 +99,7 @@ static inline struct ibv_qp_attr rtr_attr(struct pair *p, const struct ibv_qp *t
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = to->qp_num,
 		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 1,
+		.min_rnr_timer = 12,
 		.ah_attr = {.is_global = 1,
 			    .port_num = 1,
 			    .grh = {.dgid = p->gid, .sgid_index = (uint8_t)p->gid_index,
